@@ -1,0 +1,148 @@
+package ndarray
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+)
+
+// Array is a view of typed elements in bytes.
+type Array struct {
+	Type    DType
+	Shape   []int  // elements along each dimension, outermost first
+	Strides []int  // bytes from one element to the next along each dimension; may be negative or 0
+	Offset  int    // byte of Data at which the element with all indices 0 begins
+	Data    []byte // who made the array says who owns it
+}
+
+// New returns a zeroed array in C order. Its bytes are aligned to 8. It panics when the type is
+// unknown or the size in bytes does not fit an int: callers check sizes that come from outside
+// with [Bytes].
+func New(t DType, shape ...int) *Array {
+	n, ok := Bytes(t, shape...)
+	if !ok {
+		panic(fmt.Sprintf("ndarray: New of type %v and shape %v", t, shape))
+	}
+	words := make([]uint64, (n+7)/8)
+	var data []byte
+	if len(words) > 0 {
+		data = unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), n)
+	}
+	return Over(t, data, shape...)
+}
+
+// Over returns an array in C order over data, which it does not copy. It panics when data is
+// shorter than the array.
+func Over(t DType, data []byte, shape ...int) *Array {
+	n, ok := Bytes(t, shape...)
+	if !ok || len(data) < n {
+		panic(fmt.Sprintf("ndarray: %d bytes for type %v and shape %v", len(data), t, shape))
+	}
+	a := &Array{Type: t, Shape: append([]int(nil), shape...), Data: data[:n:n]}
+	a.Strides = make([]int, len(shape))
+	step := t.Size()
+	for i := len(shape) - 1; i >= 0; i-- {
+		a.Strides[i] = step
+		step *= shape[i]
+	}
+	return a
+}
+
+// FromSlice returns an array over s, which it does not copy.
+func FromSlice[T Element](s []T, shape ...int) *Array {
+	return Over(TypeOf[T](), AsBytes(s), shape...)
+}
+
+// Bytes returns the size of an array in bytes, and false where the type is unknown, a dimension is
+// negative or the size does not fit.
+func Bytes(t DType, shape ...int) (int, bool) {
+	if !t.Valid() {
+		return 0, false
+	}
+	n := t.Size()
+	for _, d := range shape {
+		if d < 0 || (d > 0 && n > math.MaxInt/d) {
+			return 0, false
+		}
+		n *= d
+	}
+	return n, true
+}
+
+// Len returns the number of elements.
+func (a *Array) Len() int {
+	n := 1
+	for _, d := range a.Shape {
+		n *= d
+	}
+	return n
+}
+
+// Contiguous reports whether the elements lie without gaps in C order.
+func (a *Array) Contiguous() bool {
+	step := a.Type.Size()
+	for i := len(a.Shape) - 1; i >= 0; i-- {
+		if a.Shape[i] > 1 && a.Strides[i] != step {
+			return false
+		}
+		step *= a.Shape[i]
+	}
+	return true
+}
+
+// At returns the view with the first index fixed: for an array of bands, rows and columns, one
+// band. It panics when i is out of range.
+func (a *Array) At(i int) *Array {
+	if i < 0 || i >= a.Shape[0] {
+		panic(fmt.Sprintf("ndarray: index %d of %d", i, a.Shape[0]))
+	}
+	return &Array{Type: a.Type, Shape: a.Shape[1:], Strides: a.Strides[1:], Offset: a.Offset + i*a.Strides[0], Data: a.Data}
+}
+
+// Raw returns the bytes of a contiguous array, first element first. It panics when the array is not
+// contiguous.
+func (a *Array) Raw() []byte {
+	if !a.Contiguous() {
+		panic("ndarray: Raw of an array that is not contiguous")
+	}
+	n := a.Len() * a.Type.Size()
+	return a.Data[a.Offset : a.Offset+n : a.Offset+n]
+}
+
+// Slice returns the elements of a contiguous array as a Go slice that shares its memory. It panics
+// when T is not the array's type, or the array is not contiguous. Float16 arrays are read as
+// uint16.
+func Slice[T Element](a *Array) []T {
+	want := a.Type
+	if want == Float16 {
+		want = Uint16
+	}
+	if TypeOf[T]() != want {
+		panic(fmt.Sprintf("ndarray: Slice[%v] of an array of %v", TypeOf[T](), a.Type))
+	}
+	return OfBytes[T](a.Raw())
+}
+
+// OfBytes returns b as a slice of T without copying. The length is rounded down to whole elements.
+// It panics when b is not aligned for T.
+func OfBytes[T Element](b []byte) []T {
+	var z T
+	n := len(b) / int(unsafe.Sizeof(z))
+	if n == 0 {
+		return nil
+	}
+	p := unsafe.Pointer(unsafe.SliceData(b))
+	if uintptr(p)%unsafe.Alignof(z) != 0 {
+		panic("ndarray: bytes are not aligned for their elements")
+	}
+	return unsafe.Slice((*T)(p), n)
+}
+
+// AsBytes returns the memory of s as bytes without copying.
+func AsBytes[T Element](s []T) []byte {
+	if len(s) == 0 {
+		return nil
+	}
+	var z T
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(z)))
+}

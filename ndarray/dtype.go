@@ -1,0 +1,158 @@
+package ndarray
+
+import "fmt"
+
+// DType is the type of an array's elements.
+type DType uint8
+
+// The element types. Float16 has no Go type: its elements are held as uint16 bits, see
+// [Float16ToFloat32]. The zero DType is no type.
+const (
+	NoType DType = iota
+	Uint8
+	Int8
+	Uint16
+	Int16
+	Uint32
+	Int32
+	Uint64
+	Int64
+	Float16
+	Float32
+	Float64
+	Complex64
+	Complex128
+	numTypes
+)
+
+var dtypes = [numTypes]struct {
+	name string
+	npy  string
+	size int
+}{
+	NoType:     {"none", "", 0},
+	Uint8:      {"uint8", "u1", 1},
+	Int8:       {"int8", "i1", 1},
+	Uint16:     {"uint16", "u2", 2},
+	Int16:      {"int16", "i2", 2},
+	Uint32:     {"uint32", "u4", 4},
+	Int32:      {"int32", "i4", 4},
+	Uint64:     {"uint64", "u8", 8},
+	Int64:      {"int64", "i8", 8},
+	Float16:    {"float16", "f2", 2},
+	Float32:    {"float32", "f4", 4},
+	Float64:    {"float64", "f8", 8},
+	Complex64:  {"complex64", "c8", 8},
+	Complex128: {"complex128", "c16", 16},
+}
+
+// String returns NumPy's name of the type, such as "uint16".
+func (t DType) String() string {
+	if t >= numTypes {
+		return fmt.Sprintf("DType(%d)", uint8(t))
+	}
+	return dtypes[t].name
+}
+
+// Size returns the bytes of one element, 0 for an unknown type.
+func (t DType) Size() int {
+	if t >= numTypes {
+		return 0
+	}
+	return dtypes[t].size
+}
+
+// Valid reports whether t is one of the element types.
+func (t DType) Valid() bool { return t > NoType && t < numTypes }
+
+// IsInteger reports whether t is a signed or unsigned integer type.
+func (t DType) IsInteger() bool { return t >= Uint8 && t <= Int64 }
+
+// IsSigned reports whether t is a signed integer type.
+func (t DType) IsSigned() bool { return t == Int8 || t == Int16 || t == Int32 || t == Int64 }
+
+// IsFloat reports whether t is a real floating-point type.
+func (t DType) IsFloat() bool { return t >= Float16 && t <= Float64 }
+
+// IsComplex reports whether t is a complex type.
+func (t DType) IsComplex() bool { return t == Complex64 || t == Complex128 }
+
+// ParseDType returns the type with NumPy's name s ("uint8", "float32"). GDAL's names
+// ("Byte", "UInt16", "CFloat32") are understood too.
+func ParseDType(s string) (DType, error) {
+	for t := Uint8; t < numTypes; t++ {
+		if dtypes[t].name == s {
+			return t, nil
+		}
+	}
+	switch s {
+	case "Byte":
+		return Uint8, nil
+	case "Int8":
+		return Int8, nil
+	case "UInt16":
+		return Uint16, nil
+	case "Int16":
+		return Int16, nil
+	case "UInt32":
+		return Uint32, nil
+	case "Int32":
+		return Int32, nil
+	case "UInt64":
+		return Uint64, nil
+	case "Int64":
+		return Int64, nil
+	case "Float16":
+		return Float16, nil
+	case "Float32":
+		return Float32, nil
+	case "Float64":
+		return Float64, nil
+	case "CFloat32":
+		return Complex64, nil
+	case "CFloat64":
+		return Complex128, nil
+	}
+	return NoType, fmt.Errorf("ndarray: unknown element type %q (use one of uint8 int8 uint16 int16 uint32 int32 uint64 int64 float16 float32 float64 complex64 complex128)", s)
+}
+
+// Element lists the Go types that array elements can have.
+type Element interface {
+	uint8 | int8 | uint16 | int16 | uint32 | int32 | uint64 | int64 | float32 | float64 | complex64 | complex128
+}
+
+// Real lists the ordered Go types that array elements can have.
+type Real interface {
+	uint8 | int8 | uint16 | int16 | uint32 | int32 | uint64 | int64 | float32 | float64
+}
+
+// TypeOf returns the DType of the Go type T.
+func TypeOf[T Element]() DType {
+	var z T
+	switch any(z).(type) {
+	case uint8:
+		return Uint8
+	case int8:
+		return Int8
+	case uint16:
+		return Uint16
+	case int16:
+		return Int16
+	case uint32:
+		return Uint32
+	case int32:
+		return Int32
+	case uint64:
+		return Uint64
+	case int64:
+		return Int64
+	case float32:
+		return Float32
+	case float64:
+		return Float64
+	case complex64:
+		return Complex64
+	default:
+		return Complex128
+	}
+}
