@@ -1,6 +1,7 @@
 package ndarray
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"strconv"
@@ -156,4 +157,18 @@ func (t DType) Limits() (lo, hi float64) {
 		return -math.MaxFloat32, math.MaxFloat32
 	}
 	return -math.MaxFloat64, math.MaxFloat64
+}
+
+// Put writes the value to the first Type.Size() bytes of b, in the machine's order.
+func (s Scalar) Put(b []byte) {
+	switch s.Type.Size() {
+	case 1:
+		b[0] = byte(s.Bits)
+	case 2:
+		binary.NativeEndian.PutUint16(b, uint16(s.Bits))
+	case 4:
+		binary.NativeEndian.PutUint32(b, uint32(s.Bits))
+	case 8:
+		binary.NativeEndian.PutUint64(b, s.Bits)
+	}
 }

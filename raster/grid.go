@@ -1,40 +1,13 @@
 package raster
 
 import (
-	"fmt"
 	"math"
+
+	"leat/block"
 )
 
-// Window is a rectangle of pixels.
-type Window struct{ Col, Row, Width, Height int }
-
-// Empty reports whether the window has no pixel.
-func (w Window) Empty() bool { return w.Width <= 0 || w.Height <= 0 }
-
-// Intersect returns the pixels that both windows have; it is empty where there are none.
-func (w Window) Intersect(o Window) Window {
-	c0, r0 := max(w.Col, o.Col), max(w.Row, o.Row)
-	c1, r1 := min(w.Col+w.Width, o.Col+o.Width), min(w.Row+w.Height, o.Row+o.Height)
-	if c1 <= c0 || r1 <= r0 {
-		return Window{Col: c0, Row: r0}
-	}
-	return Window{c0, r0, c1 - c0, r1 - r0}
-}
-
-// Contains reports whether o lies wholly inside w.
-func (w Window) Contains(o Window) bool {
-	return o.Col >= w.Col && o.Row >= w.Row && o.Col+o.Width <= w.Col+w.Width && o.Row+o.Height <= w.Row+w.Height
-}
-
-// Grow returns the window with n more pixels on each side.
-func (w Window) Grow(n int) Window {
-	return Window{w.Col - n, w.Row - n, w.Width + 2*n, w.Height + 2*n}
-}
-
-// String gives "col,row width x height".
-func (w Window) String() string {
-	return fmt.Sprintf("%d,%d %dx%d", w.Col, w.Row, w.Width, w.Height)
-}
+// Window is a rectangle of pixels of a raster.
+type Window = block.Window
 
 // Transform maps pixel coordinates (column, row; 0,0 is the outer corner of the upper left pixel)
 // to map coordinates, in GDAL's order: x = t[0] + col*t[1] + row*t[2], y = t[3] + col*t[4] + row*t[5].
@@ -80,7 +53,7 @@ type Grid struct {
 }
 
 // Window returns all of the grid.
-func (g Grid) Window() Window { return Window{0, 0, g.Width, g.Height} }
+func (g Grid) Window() Window { return Window{Width: g.Width, Height: g.Height} }
 
 // Bounds returns the outer edges in map coordinates. For rotated grids they are those of the box
 // around it.

@@ -1,0 +1,274 @@
+package apply
+
+import (
+	"encoding/binary"
+	"math"
+	"time"
+
+	"leat/block"
+	"leat/ndarray"
+	"leat/raster/geotiff"
+	"leat/raster/overview"
+	"leat/raster/stats"
+)
+
+var bigEndian = binary.NativeEndian.Uint16([]byte{0, 1}) == 1
+
+// encoding is what one worker needs to turn blocks of one output into records of its spool.
+type encoding struct {
+	o          *output
+	lane       string
+	encoders   map[geotiff.Coding]*geotiff.Encoder
+	collectors []*stats.Collector // by band
+	pixels     []byte             // one tile before encoding
+	data       []byte             // payload: encoded tiles, then overview pixels
+	meta       []byte             // payload before data: tables of what data holds
+	tiles      []pending
+	sections   []section
+}
+
+// pending is an encoded tile in data.
+type pending struct {
+	index      int
+	at, length int
+	final      bool
+	moments    []stats.Moments // of the bands in the tile
+}
+
+// section is a block's pixels of one overview level in data.
+type section struct{ level, at, length int }
+
+func newEncoding(o *output, lane string) *encoding {
+	e := &encoding{o: o, lane: lane, encoders: map[geotiff.Coding]*geotiff.Encoder{}, pixels: ndarray.New(ndarray.Uint8, o.file.Shape().Bytes()).Raw()}
+	for range o.bands {
+		e.collectors = append(e.collectors, stats.NewCollector(o.typ, o.nodata, !o.spec.NoHistogram && !o.spec.NoStatistics && !o.typ.IsComplex()))
+	}
+	return e
+}
+
+func (e *encoding) encoder(c geotiff.Coding) *geotiff.Encoder {
+	enc := e.encoders[c]
+	if enc == nil {
+		enc = geotiff.NewEncoder(e.o.file.Shape(), c)
+		e.encoders[c] = enc
+	}
+	return enc
+}
+
+// block encodes an output array (bands, rows, columns; rows without gaps between pixels) and spools the result.
+func (e *encoding) block(b block.Block, a *ndarray.Array) error {
+	o, rec := e.o, e.o.run.timings
+	e.data, e.meta, e.tiles, e.sections = e.data[:0], e.meta[:0], e.tiles[:0], e.sections[:0]
+	begin := time.Now()
+	var inStats time.Duration
+	w := b.Window
+	for plane := range o.file.Planes() {
+		for row := w.Row / o.tileH; row*o.tileH < w.Row+w.Height; row++ {
+			for col := w.Col / o.tileW; col*o.tileW < w.Col+w.Width; col++ {
+				part := o.tileWindow(0, col, row)
+				e.gather(a, plane, part.Shift(-w.Col, -w.Row))
+				p := pending{index: o.file.TileIndex(0, plane, col, row), at: len(e.data)}
+				coding, final := o.trial.coding()
+				if !final || !o.spec.NoStatistics {
+					start := time.Now()
+					p.moments = e.moments(plane, part.Width, part.Height)
+					if err := o.trial.offer(p.index, e.pixels, p.moments[0]); err != nil {
+						return err
+					}
+					inStats += time.Since(start)
+					coding, final = o.trial.coding()
+				}
+				var err error
+				if e.data, err = e.encoder(coding).Encode(e.data, e.pixels); err != nil {
+					return err
+				}
+				p.length, p.final = len(e.data)-p.at, final
+				e.tiles = append(e.tiles, p)
+			}
+		}
+	}
+	rec.Record("statistics", e.lane, b.Number, begin, inStats)
+	rec.Record("encoding", e.lane, b.Number, begin.Add(inStats), time.Since(begin)-inStats)
+	if err := e.reduce(b, a); err != nil {
+		return err
+	}
+	e.describe()
+	spooling := rec.Start("spooling", e.lane, b.Number)
+	at, err := o.spool.append(recordBlock, uint64(b.Number), e.meta, e.data)
+	spooling.Stop()
+	if err != nil {
+		return spoolError(o.spec.Path, o.spool.path, err)
+	}
+	for _, p := range e.tiles {
+		o.levels[0].tiles[p.index] = tile{geotiff.TileRef{Offset: at + int64(p.at), Bytes: int64(p.length)}, p.final}
+		tilesPerPlane := len(o.moments[0])
+		for i, m := range p.moments {
+			o.moments[p.index/tilesPerPlane+i][p.index%tilesPerPlane] = m
+		}
+	}
+	return e.contribute(b, at)
+}
+
+// gather copies the part of the array that a tile covers into e.pixels. Beyond the raster's edge the last
+// pixel of each row and the last row are repeated, which costs fewest bytes.
+func (e *encoding) gather(a *ndarray.Array, plane int, part block.Window) {
+	o := e.o
+	size := o.typ.Size()
+	step := size // from pixel to pixel in the tile
+	bands := []*ndarray.Array{a.At(plane)}
+	if o.file.PixelInterleave {
+		bands = bands[:0]
+		for i := range o.bands {
+			bands = append(bands, a.At(i))
+		}
+		step *= len(bands)
+	}
+	rowBytes := o.tileW * step
+	for i, b := range bands {
+		for y := range part.Height {
+			from := b.Offset + (part.Row+y)*b.Strides[0] + part.Col*size
+			src := b.Data[from : from+part.Width*size]
+			row := e.pixels[y*rowBytes : (y+1)*rowBytes]
+			if len(bands) == 1 {
+				copy(row, src)
+			} else {
+				interleave(row[i*size:], src, size, step)
+			}
+		}
+	}
+	for y := range part.Height {
+		row := e.pixels[y*rowBytes : (y+1)*rowBytes]
+		for n := part.Width * step; n < len(row); n += step {
+			copy(row[n:n+step], row[n-step:n])
+		}
+	}
+	last := e.pixels[(part.Height-1)*rowBytes : part.Height*rowBytes]
+	for y := part.Height; y < o.tileH; y++ {
+		copy(e.pixels[y*rowBytes:], last)
+	}
+}
+
+// interleave writes elements of size bytes to places step bytes apart.
+func interleave(dst, src []byte, size, step int) {
+	for i, k := 0, 0; i < len(src); i, k = i+size, k+step {
+		copy(dst[k:k+size], src[i:i+size])
+	}
+}
+
+// moments summarises the tile in e.pixels: one result for each of its bands.
+func (e *encoding) moments(plane, width, height int) []stats.Moments {
+	if !e.o.file.PixelInterleave {
+		return []stats.Moments{e.collectors[plane].Tile(e.pixels, width, height, e.o.tileW, 1)}
+	}
+	n := e.o.bands
+	list := make([]stats.Moments, n)
+	for i := range list {
+		list[i] = e.collectors[i].Tile(e.pixels[i*e.o.typ.Size():], width, height, e.o.tileW*n, n)
+	}
+	return list
+}
+
+// reduce appends the block's pixels of all overview levels that are made block by block.
+func (e *encoding) reduce(b block.Block, a *ndarray.Array) error {
+	o := e.o
+	if len(o.levels) == 1 {
+		return nil
+	}
+	defer o.run.timings.Start("overviews", e.lane, b.Number).Stop()
+	type source struct {
+		factor int
+		plane  overview.Plane
+	}
+	sections := make([][]byte, len(o.levels))
+	for band := range o.bands {
+		p := a.At(band)
+		full := source{1, overview.Plane{Type: o.typ, Width: b.Window.Width, Height: b.Window.Height,
+			Stride: p.Strides[0] / o.typ.Size(), Data: p.Data[p.Offset:]}}
+		from := full
+		for i, l := range o.levels {
+			if i == 0 || l.sections == nil {
+				continue
+			}
+			if o.spec.OverviewMethod == overview.Nearest {
+				from = full
+			}
+			f := l.factor / from.factor
+			w, h := overview.Reduced(from.plane.Width, f), overview.Reduced(from.plane.Height, f)
+			if sections[i] == nil {
+				sections[i] = ndarray.New(o.typ, o.bands, h, w).Raw()
+			}
+			n := w * h * o.typ.Size()
+			dst := sections[i][band*n : (band+1)*n]
+			if err := overview.Reduce(o.spec.OverviewMethod, dst, from.plane, f, o.nodata); err != nil {
+				return err
+			}
+			from = source{l.factor, overview.Plane{Type: o.typ, Width: w, Height: h, Stride: w, Data: dst}}
+		}
+	}
+	for i, s := range sections {
+		if s != nil {
+			e.sections = append(e.sections, section{i, len(e.data), len(s)})
+			e.data = append(e.data, s...)
+		}
+	}
+	return nil
+}
+
+// describe writes the tables of the record: tiles, sections, moments, histograms.
+func (e *encoding) describe() {
+	le := binary.LittleEndian
+	m := le.AppendUint32(e.meta[:0], uint32(len(e.tiles)))
+	m = le.AppendUint32(m, uint32(len(e.sections)))
+	for _, t := range e.tiles {
+		m = appendTileEntry(m, t.index, t.length, t.final)
+		m = le.AppendUint32(m, uint32(len(t.moments)))
+		for _, s := range t.moments {
+			m = le.AppendUint64(m, uint64(s.Total))
+			m = le.AppendUint64(m, uint64(s.Valid))
+			m = le.AppendUint64(m, uint64(s.NaN))
+			for _, v := range [4]float64{s.Min, s.Max, s.Mean, s.M2} {
+				m = le.AppendUint64(m, math.Float64bits(v))
+			}
+		}
+	}
+	for _, s := range e.sections {
+		m = le.AppendUint32(m, uint32(s.level))
+		m = le.AppendUint32(m, uint32(s.length))
+	}
+	histograms := len(m)
+	for _, c := range e.collectors {
+		if c.Histogram != nil {
+			m = c.Histogram.AppendTo(m)
+		}
+	}
+	e.addHistograms(m[histograms:])
+	e.meta = m
+}
+
+// appendTileEntry writes an entry of a record's tile table: index, bytes, and 1 if the coding is the
+// final one.
+func appendTileEntry(m []byte, index, length int, final bool) []byte {
+	m = binary.LittleEndian.AppendUint32(m, uint32(index))
+	m = binary.LittleEndian.AppendUint32(m, uint32(length))
+	if final {
+		return binary.LittleEndian.AppendUint32(m, 1)
+	}
+	return binary.LittleEndian.AppendUint32(m, 0)
+}
+
+// addHistograms sums what the block's record holds.
+func (e *encoding) addHistograms(b []byte) {
+	o := e.o
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i := range e.collectors {
+		if e.collectors[i].Histogram == nil {
+			return
+		}
+		rest, err := o.totals[i].Add(b)
+		if err != nil {
+			panic(err) // these bytes were made above
+		}
+		b = rest
+	}
+}

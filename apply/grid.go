@@ -1,0 +1,173 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"leat/block"
+	"leat/raster"
+)
+
+// alignTolerance is how far, in pixels, two grids may lie apart and still count as one: a thousandth of
+// a pixel over the whole raster is far above the rounding of georeferencing in text and far below
+// what a resampler could see.
+const alignTolerance = 1e-3
+
+// resolveGrid finds the job's grid: that of the reference, cut to the footprint, the box and the
+// window. It sets each file's offset from it.
+func resolveGrid(job *Job, in *inputs) (raster.Grid, error) {
+	c := &job.Controls
+	ref, refName, err := referenceGrid(job, in)
+	if err != nil {
+		return ref, err
+	}
+	if ref.Transform.Rotated() {
+		return ref, fmt.Errorf("%s is rotated (its rows do not run along x): bring it to a north-up grid first, with: gdalwarp in.tif out.tif", refName)
+	}
+	var errs []error
+	for _, f := range in.files {
+		if d := offGrid(f.info.Grid, ref); d != "" {
+			errs = append(errs, fmt.Errorf("inputs are not on one grid: %s (%s) against %s: %s; bring it onto that grid first, with: gdalwarp %s in.tif out.tif",
+				f.input, f.path, refName, d, warpOptions(ref)))
+			continue
+		}
+		col, row, _ := ref.Transform.Invert(f.info.Grid.Transform[0], f.info.Grid.Transform[3])
+		f.dc, f.dr = -int(math.Round(col)), -int(math.Round(row))
+	}
+	if len(errs) > 0 {
+		return ref, errors.Join(errs...)
+	}
+	w := ref.Window()
+	switch {
+	case len(in.files) == 0 || c.Footprint == Reference:
+	case c.Footprint == Union:
+		w = block.Window{}
+		for _, f := range in.files {
+			w = w.Union(f.extent())
+		}
+	default:
+		w = in.files[0].extent()
+		for _, f := range in.files[1:] {
+			w = w.Intersect(f.extent())
+		}
+	}
+	if w.Empty() {
+		return ref, fmt.Errorf("the inputs have no pixel in common:%s\nuse another footprint (union or reference) if that is meant", extents(in))
+	}
+	if c.BBox != nil {
+		box, err := bboxWindow(ref, *c.BBox)
+		if err != nil {
+			return ref, err
+		}
+		if box = box.Intersect(w); box.Empty() {
+			return ref, fmt.Errorf("the bounding box %v has no pixel of the inputs:%s", *c.BBox, extents(in))
+		}
+		w = box
+	}
+	if c.Window != nil {
+		sub := c.Window.Shift(w.Col, w.Row)
+		if sub.Empty() || !w.Contains(sub) {
+			return ref, fmt.Errorf("the window %v does not lie inside the grid of %d x %d pixels", *c.Window, w.Width, w.Height)
+		}
+		w = sub
+	}
+	for _, f := range in.files {
+		f.dc += w.Col
+		f.dr += w.Row
+	}
+	return ref.Sub(w), nil
+}
+
+func referenceGrid(job *Job, in *inputs) (raster.Grid, string, error) {
+	c := &job.Controls
+	switch {
+	case c.Grid != nil:
+		return *c.Grid, "the given grid", nil
+	case c.Reference != "":
+		files := in.byName[c.Reference]
+		if files == nil {
+			return raster.Grid{}, "", fmt.Errorf("the reference %q is not the name of an input; there are: %s", c.Reference, strings.Join(sortedKeys(in.byName), ", "))
+		}
+		return files[0].info.Grid, c.Reference + " (" + files[0].path + ")", nil
+	case len(in.files) == 0:
+		return raster.Grid{}, "", errors.New("a job without inputs needs a grid to run over (Controls.Grid)")
+	}
+	f := in.files[0]
+	return f.info.Grid, f.input + " (" + f.path + ")", nil
+}
+
+// offGrid says in words how g differs from the grid ref, "" when a whole number of pixels apart.
+func offGrid(g, ref raster.Grid) string {
+	var d []string
+	switch {
+	case g.HasTransform != ref.HasTransform:
+		d = append(d, "one is georeferenced and the other is not")
+	case g.Transform.Rotated():
+		d = append(d, "it is rotated")
+	default:
+		// Over the larger of the two rasters the pixels must stay within the tolerance.
+		n := float64(max(g.Width, g.Height, ref.Width, ref.Height))
+		dx, dy := g.Transform[1]-ref.Transform[1], g.Transform[5]-ref.Transform[5]
+		if math.Abs(dx)*n > alignTolerance*math.Abs(ref.Transform[1]) || math.Abs(dy)*n > alignTolerance*math.Abs(ref.Transform[5]) {
+			d = append(d, fmt.Sprintf("pixel size %s, not %s", pixelSize(g), pixelSize(ref)))
+		} else if col, row, ok := ref.Transform.Invert(g.Transform[0], g.Transform[3]); !ok {
+			d = append(d, "the reference has pixels of size 0")
+		} else if fc, fr := col-math.Round(col), row-math.Round(row); math.Abs(fc) > alignTolerance || math.Abs(fr) > alignTolerance {
+			d = append(d, fmt.Sprintf("its pixels lie %.4g pixel to the right and %.4g pixel down from theirs", fc, fr))
+		} else if math.Abs(col) > math.MaxInt32 || math.Abs(row) > math.MaxInt32 {
+			d = append(d, "it lies more than 2^31 pixels away")
+		}
+	}
+	if !g.CRS.Equal(ref.CRS) {
+		d = append(d, fmt.Sprintf("CRS %v, not %v", g.CRS, ref.CRS))
+	}
+	return strings.Join(d, "; ")
+}
+
+func pixelSize(g raster.Grid) string {
+	return fmt.Sprintf("%v x %v", math.Abs(g.Transform[1]), math.Abs(g.Transform[5]))
+}
+
+// warpOptions are what gdalwarp needs to bring a raster onto the grid.
+func warpOptions(g raster.Grid) string {
+	minX, minY, maxX, maxY := g.Bounds()
+	crs := ""
+	if g.CRS.Code != "" {
+		crs = "-t_srs " + g.CRS.Code + " "
+	}
+	return fmt.Sprintf("%s-te %v %v %v %v -ts %d %d", crs, minX, minY, maxX, maxY, g.Width, g.Height)
+}
+
+// bboxWindow gives the pixels whose centres lie in the box (min x, min y, max x, max y).
+func bboxWindow(g raster.Grid, box [4]float64) (block.Window, error) {
+	if !(box[0] < box[2]) || !(box[1] < box[3]) {
+		return block.Window{}, fmt.Errorf("the bounding box %v is empty: give min x, min y, max x, max y", box)
+	}
+	c0, r0, ok := g.Transform.Invert(box[0], box[3])
+	c1, r1, _ := g.Transform.Invert(box[2], box[1])
+	if !ok {
+		return block.Window{}, errors.New("the grid has pixels of size 0")
+	}
+	if c0 > c1 {
+		c0, c1 = c1, c0
+	}
+	if r0 > r1 {
+		r0, r1 = r1, r0
+	}
+	// A pixel's centre lies inside when its edges, rounded to pixel edges, do. Clamp first: a box may be huge.
+	edge := func(v float64) int { return int(math.Round(math.Min(math.Max(v, -1<<40), 1<<40))) }
+	w := block.Window{Col: edge(c0), Row: edge(r0)}
+	w.Width, w.Height = edge(c1)-w.Col, edge(r1)-w.Row
+	return w, nil
+}
+
+func extents(in *inputs) string {
+	var s strings.Builder
+	for _, f := range in.files {
+		minX, minY, maxX, maxY := f.info.Grid.Bounds()
+		fmt.Fprintf(&s, "\n  %s (%s): x %v to %v, y %v to %v", f.input, f.path, minX, maxX, minY, maxY)
+	}
+	return s.String()
+}

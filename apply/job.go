@@ -1,0 +1,162 @@
+package apply
+
+import (
+	"context"
+	"log/slog"
+
+	"leat/block"
+	"leat/ndarray"
+	"leat/raster"
+	"leat/raster/overview"
+	"leat/timing"
+)
+
+// Func computes one block: it reads b's inputs and sets its outputs. It is called by several
+// goroutines at once, each with a Block of its own. An error or a panic ends the run.
+type Func func(ctx context.Context, b *Block) error
+
+// Job says what to run over which rasters. Run does not change it.
+type Job struct {
+	Inputs  map[string]Input  // by the name the function or expression uses
+	Outputs map[string]Output // may be empty: a job that only emits values
+
+	// Func or Expressions (output name to band math), not both.
+	Func        Func
+	Expressions map[string]string
+
+	// Setup makes the state of one worker, before its first block; Block.State gives it to the function. Close
+	// ends it, also after an error. Both may be nil.
+	Setup func(ctx context.Context, w WorkerInfo) (any, error)
+	Close func(state any) error
+	// Merge receives the values that blocks emitted, in the order of block numbers and, within a
+	// block, of the calls of Emit. It is called by one goroutine at a time. Required when the function emits.
+	Merge func(block int, value any) error
+	// Params is handed to the function by Block.Params. It must not be changed during the run.
+	Params any
+
+	Controls    Controls
+	Concurrency Concurrency
+
+	// Progress, if not nil, is called after each block, by one goroutine at a time. It must be quick.
+	Progress func(Progress)
+	Logger   *slog.Logger     // warnings; nil discards them
+	Timings  *timing.Recorder // nil: Run makes one
+	// Open opens inputs; nil is [Open].
+	Open func(path string) (raster.Source, error)
+	// Version is the caller's word for the version of Func. It goes into the job description of
+	// the spool.
+	Version string
+}
+
+// WorkerInfo tells Setup which worker it is for.
+type WorkerInfo struct {
+	Worker  int // counted from 0
+	Workers int
+}
+
+// Input is one file, or a list of files that arrives as a list of arrays.
+type Input struct {
+	Files  []string
+	List   bool  // the function sees a list, also when it has one file
+	Layers []int // bands to read, counted from 1; nil: all
+	// Nodata replaces what the files say: one text for all bands or one per layer; "none" means that
+	// every value counts, "" keeps what the file says.
+	Nodata []string
+	// Source is an open raster to use instead of opening Files[0], whose name is then only used in
+	// messages. The caller closes it.
+	Source raster.Source
+}
+
+// File is an Input of one file.
+func File(path string) Input { return Input{Files: []string{path}} }
+
+// Files is an Input of a list of files.
+func Files(paths ...string) Input { return Input{Files: paths, List: true} }
+
+// Output is a file to write, always a GeoTIFF. The zero value of each field is the default said there.
+type Output struct {
+	Path string
+
+	// Type, Bands and Nodata are what the file will have. NoType and 0 follow from the expression, or
+	// from the first block, and every other block must agree. Nodata is a number, "nan", "none", or "" for the
+	// rule of expressions; for a Func "" is none.
+	Type   ndarray.DType
+	Bands  int
+	Nodata string
+	// Scale and Offset, for expressions: the pixel is (value-Offset)/Scale, and the file says so. Scale 0 is 1.
+	Scale, Offset float64
+
+	Compression     string // "deflate" (default), "zstd", "lzw", "packbits", "none"
+	Predictor       int    // 0: by trial
+	Level           int    // 0: by trial
+	TileSize        int    // pixels, a multiple of 16; 0: 512, less for rasters smaller than that
+	PixelInterleave bool   // samples of a pixel side by side; default: one plane per band
+	BigTIFF         bool   // also where classic TIFF would do
+
+	Overviews      []int // powers of two; nil: RIOS's default, 4 8 ... while the smaller side stays above 128
+	NoOverviews    bool
+	COG            bool // overviews 2 4 8 ... until the larger side is at most 512
+	OverviewMethod overview.Method
+
+	NoStatistics bool
+	NoHistogram  bool
+	HistAux      bool // also write the histogram to NAME.aux.xml, where GDAL looks for it
+
+	LayerNames []string
+	Thematic   bool // LAYER_TYPE=thematic; overviews of class maps want Nearest or Mode
+	Colors     []raster.RGBA
+	Unit       string
+	Metadata   map[string]string
+
+	NoClobber bool   // an existing file is an error
+	TempDir   string // where the unfinished output is kept; "": beside Path
+	// BeforeClose may change names, colours and metadata just before the file is laid out. Grid, types and number of
+	// bands must stay.
+	BeforeClose func(info *raster.Info) error
+}
+
+// Footprint says which pixels a job covers.
+type Footprint uint8
+
+const (
+	Intersection Footprint = iota // those that every input has
+	Union                         // those that any input has
+	Reference                     // those of Controls.Reference
+)
+
+func (f Footprint) String() string { return [...]string{"intersection", "union", "reference"}[f] }
+
+// Controls say how the grid is cut and what counts as a pixel. The zero value is the default.
+type Controls struct {
+	Footprint Footprint
+	Reference string       // name of the input whose grid is the job's; "": the first by name
+	Grid      *raster.Grid // a grid given by itself; needed when there are no inputs
+	// BBox restricts the job to the pixels whose centres lie in (min x, min y, max x, max y), Window to a window of the footprint's
+	// pixels.
+	BBox   *[4]float64
+	Window *block.Window
+
+	Overlap int // margin in pixels on each side
+	Margin  block.Margin
+	// WindowWidth and WindowHeight of blocks; rounded up to whole output tiles. 0: planned from MemoryBytes.
+	WindowWidth, WindowHeight int
+	MemoryBytes               int64 // ceiling; 0: a quarter of the machine's, or of its cgroup's
+
+	NoMask  bool // masks, alpha and nodata are not looked at: every pixel counts
+	Unscale bool // expressions see pixel*scale+offset
+	// NodataCollision makes a valid result that equals nodata an error instead of a warning.
+	NodataCollision bool
+}
+
+// Concurrency says how many goroutines work. Zeros are one per core.
+type Concurrency struct {
+	Workers int // compute and encode
+	Readers int // read ahead; 0: as many as workers
+}
+
+// Progress tells how far a run is.
+type Progress struct {
+	Done, Total int   // blocks
+	Pixels      int64 // of the grid, in the blocks done
+	Stage       string
+}

@@ -1,0 +1,68 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// mergeAhead is how many blocks may be given out beyond the first one that is not merged yet: it bounds the
+// emitted values that wait for an earlier block.
+const mergeAhead = 1024
+
+// merger hands emitted values on in block order. The zero value is ready for use; add is called under
+// the run's mutex.
+type merger struct {
+	mu      sync.Mutex
+	next    int
+	waiting map[int][]any
+	moved   chan struct{} // closed and replaced when next grows
+	active  bool
+}
+
+func (m *merger) start() {
+	m.active = true
+	m.waiting = map[int][]any{}
+	m.moved = make(chan struct{})
+}
+
+// waitFor returns when block n may be given out.
+func (m *merger) waitFor(ctx context.Context, n int) error {
+	for {
+		m.mu.Lock()
+		if !m.active || n < m.next+mergeAhead {
+			m.mu.Unlock()
+			return nil
+		}
+		moved := m.moved
+		m.mu.Unlock()
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// add takes the values of a finished block and merges all whose turn has come.
+func (m *merger) add(n int, values []any, merge func(int, any) error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.waiting[n] = values
+	for {
+		values, ok := m.waiting[m.next]
+		if !ok {
+			break
+		}
+		for _, v := range values {
+			if err := merge(m.next, v); err != nil {
+				return fmt.Errorf("merging block %d: %w", m.next, err)
+			}
+		}
+		delete(m.waiting, m.next)
+		m.next++
+	}
+	close(m.moved)
+	m.moved = make(chan struct{})
+	return nil
+}

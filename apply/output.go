@@ -1,0 +1,356 @@
+package apply
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"leat/block"
+	"leat/ndarray"
+	"leat/raster"
+	"leat/raster/geotiff"
+	"leat/raster/overview"
+	"leat/raster/stats"
+)
+
+// output is one file being written.
+type output struct {
+	name    string
+	spec    Output
+	run     *run
+	factors []int // of the overviews, rising
+	tileW   int
+	tileH   int
+
+	// What the file will have; typ and bands may be unknown until the first block.
+	typ    ndarray.DType
+	bands  int
+	nodata *ndarray.Scalar
+
+	mu         sync.Mutex
+	started    bool
+	firstBlock int
+
+	spool *spool
+	file  geotiff.FileSpec
+	trial *trial
+	// levels[0] is full resolution, the others follow factors.
+	levels []*level
+	// moments by band and tile of full resolution, and histograms by band. Each moment is written once, by the worker
+	// that made the tile.
+	moments [][]stats.Moments
+	totals  []*stats.Totals
+}
+
+// level is full resolution or one overview.
+type level struct {
+	factor int
+	size   raster.Size
+	tiles  []tile
+	// For overviews made block by block: where the pixels of each block lie in the spool, and how many blocks each tile
+	// still waits for. blocks cuts the level as the run's plan cuts the grid.
+	blocks   block.Plan
+	sections []int64
+	waiting  []int // under output.mu
+}
+
+// tile is where an encoded tile lies in the spool. final is false when it was encoded before the coding was
+// chosen.
+type tile struct {
+	ref   geotiff.TileRef
+	final bool
+}
+
+// resolveOutputs settles what can be settled before the grid is known to be planned.
+func resolveOutputs(job *Job) ([]*output, error) {
+	var outs []*output
+	var errs []error
+	for _, name := range sortedKeys(job.Outputs) {
+		o := &output{name: name, spec: job.Outputs[name], typ: job.Outputs[name].Type, bands: job.Outputs[name].Bands, firstBlock: -1}
+		if err := o.check(job); err != nil {
+			errs = append(errs, fmt.Errorf("output %s: %w", name, err))
+		}
+		outs = append(outs, o)
+	}
+	return outs, errors.Join(errs...)
+}
+
+// check reports the options that can't be.
+func (o *output) check(job *Job) error {
+	s := &o.spec
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if s.Path == "" {
+		bad("no file is given")
+	} else if ext := strings.ToLower(filepath.Ext(s.Path)); ext != ".tif" && ext != ".tiff" {
+		bad("%s: leat writes GeoTIFF: give it a name that ends in .tif", s.Path)
+	}
+	if s.TileSize < 0 || s.TileSize%16 != 0 || s.TileSize > 4096 {
+		bad("tile size %d: use a multiple of 16 up to 4096", s.TileSize)
+	}
+	if s.Compression == "" {
+		s.Compression = geotiff.Deflate.String()
+	}
+	if _, err := geotiff.ParseCompression(s.Compression); err != nil {
+		bad("compression %q: use one of deflate zstd lzw packbits none", s.Compression)
+	}
+	if s.Bands < 0 {
+		bad("%d bands", s.Bands)
+	}
+	if s.COG && s.NoOverviews {
+		bad("a COG has overviews: drop one of the two options")
+	}
+	for i, f := range s.Overviews {
+		if f < 2 || f&(f-1) != 0 || i > 0 && f <= s.Overviews[i-1] {
+			bad("overview levels %v: use rising powers of two, such as 2 4 8", s.Overviews)
+			break
+		}
+	}
+	if n := len(s.Overviews); n > 0 && s.Overviews[n-1] > maxFusedFactor && !slices.Contains(s.Overviews, maxFusedFactor) {
+		bad("overview levels %v: levels above %d are made from level %d: name it too", s.Overviews, maxFusedFactor, maxFusedFactor)
+	}
+	if job.Expressions == nil && (s.Scale != 0 || s.Offset != 0) && s.Scale == 0 {
+		bad("scale 0")
+	}
+	if len(s.Colors) > 0 && s.Bands > 1 {
+		bad("a colour table is for one band")
+	}
+	return errors.Join(errs...)
+}
+
+// size settles tiles and overviews for a grid.
+func (o *output) size(grid raster.Grid) {
+	side := o.spec.TileSize
+	if side == 0 {
+		side = 512
+	}
+	// A raster smaller than a tile gets a tile of its own size.
+	o.tileW, o.tileH = min(side, roundUp(grid.Width, 16)), min(side, roundUp(grid.Height, 16))
+	switch {
+	case o.spec.NoOverviews:
+	case o.spec.COG:
+		o.factors = overview.COGLevels(grid.Width, grid.Height)
+	case o.spec.Overviews != nil:
+		for _, f := range o.spec.Overviews {
+			if overview.Reduced(max(grid.Width, grid.Height), f) > 1 || max(grid.Width, grid.Height) == f {
+				o.factors = append(o.factors, f)
+			}
+		}
+	default:
+		o.factors = overview.DefaultLevels(grid.Width, grid.Height)
+	}
+}
+
+// candidates are the codings that the options leave open.
+func (o *output) candidates(t ndarray.DType) ([]geotiff.Coding, error) {
+	c, err := geotiff.ParseCompression(o.spec.Compression)
+	if err != nil {
+		return nil, err
+	}
+	list := geotiff.Candidates(t, c)
+	if p := o.spec.Predictor; p != 0 {
+		want := geotiff.Coding{Compression: c, Predictor: p, Level: o.spec.Level}
+		i := slices.IndexFunc(list, func(c geotiff.Coding) bool { return c.Predictor == p })
+		if i >= 0 && o.spec.Level == 0 {
+			want.Level = list[i].Level
+		}
+		list = []geotiff.Coding{want}
+	}
+	for i := range list {
+		if o.spec.Level != 0 {
+			list[i].Level = o.spec.Level
+		}
+		if err := list[i].Check(t); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// codingText tells for the plan what is known of the coding.
+func (o *output) codingText() string {
+	if !o.typ.Valid() {
+		return o.spec.Compression
+	}
+	list, err := o.candidates(o.typ)
+	if err != nil || len(list) == 0 {
+		return o.spec.Compression
+	}
+	if len(list) == 1 {
+		return list[0].String()
+	}
+	return "by trial: " + list[len(list)-1].String() + " unless another is smaller"
+}
+
+// checkTyped reports what is wrong once the type is known.
+func (o *output) checkTyped() error {
+	if o.spec.OverviewMethod != overview.Nearest && o.typ.IsComplex() && len(o.factors) > 0 {
+		return fmt.Errorf("overviews of %v pixels can only be made by nearest", o.typ)
+	}
+	if n := len(o.spec.LayerNames); n > 0 && o.bands > 0 && n != o.bands {
+		return fmt.Errorf("%s for %s", count(n, "layer name"), count(o.bands, "band"))
+	}
+	_, err := o.candidates(o.typ)
+	return err
+}
+
+// begin fixes type and bands with the first block that comes, or holds a later one to them.
+func (o *output) begin(number int, t ndarray.DType, bands int) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.typ.Valid() && o.typ != t || o.bands > 0 && o.bands != bands {
+		what := "the output is declared as"
+		if o.started && o.spec.Type != o.typ {
+			what = fmt.Sprintf("block %d gave", o.firstBlock)
+		}
+		return fmt.Errorf("output %s: block %d gives %s of %v, but %s %s of %v; nothing is cast in silence: convert in the function, or declare the type",
+			o.name, number, count(bands, "band"), t, what, count(max(o.bands, 1), "band"), o.typ)
+	}
+	if o.started {
+		return nil
+	}
+	o.typ, o.bands, o.firstBlock = t, bands, number
+	if o.nodata == nil && o.spec.Nodata != "" && o.spec.Nodata != "none" {
+		v, err := parseNodata(o.spec.Nodata, t)
+		if err != nil {
+			return fmt.Errorf("output %s: %w", o.name, err)
+		}
+		o.nodata = &v
+	}
+	if err := o.checkTyped(); err != nil {
+		return fmt.Errorf("output %s: %w", o.name, err)
+	}
+	if err := o.open(); err != nil {
+		return err
+	}
+	o.started = true
+	return nil
+}
+
+func parseNodata(text string, t ndarray.DType) (ndarray.Scalar, error) {
+	real := t
+	switch t {
+	case ndarray.Complex64:
+		real = ndarray.Float32
+	case ndarray.Complex128:
+		real = ndarray.Float64
+	}
+	v, err := ndarray.ParseScalar(text, real)
+	if err != nil {
+		return v, fmt.Errorf("nodata %s is not a value of %v", text, t)
+	}
+	return v, nil
+}
+
+// open sets up the tables and writes the spool's header; o.mu is held.
+func (o *output) open() error {
+	plan := o.run.plan
+	o.file = geotiff.FileSpec{Path: o.spec.Path, Width: plan.Grid.Width, Height: plan.Grid.Height, Bands: o.bands, Type: o.typ,
+		TileWidth: o.tileW, TileHeight: o.tileH, PixelInterleave: o.spec.PixelInterleave && o.bands > 1,
+		Grid: plan.Grid, Nodata: o.nodata, BigTIFF: o.spec.BigTIFF}
+	for _, f := range o.factors {
+		o.file.Levels = append(o.file.Levels, raster.Size{Width: overview.Reduced(plan.Grid.Width, f), Height: overview.Reduced(plan.Grid.Height, f)})
+	}
+	if err := o.file.Check(); err != nil {
+		return err
+	}
+	candidates, err := o.candidates(o.typ)
+	if err != nil {
+		return err
+	}
+	o.trial = newTrial(o.file.Shape(), candidates)
+	for i := range len(o.factors) + 1 {
+		l := &level{factor: 1, size: o.file.Size(i)}
+		across, down := o.file.TilesAcross(i)
+		l.tiles = make([]tile, across*down*o.file.Planes())
+		if i > 0 {
+			l.factor = o.factors[i-1]
+			if l.factor <= maxFusedFactor {
+				l.blocks = block.Plan{Width: l.size.Width, Height: l.size.Height,
+					WindowWidth: overview.Reduced(plan.Blocks.WindowWidth, l.factor), WindowHeight: overview.Reduced(plan.Blocks.WindowHeight, l.factor)}
+				l.sections = make([]int64, plan.Blocks.Count())
+				l.waiting = make([]int, across*down)
+				for t := range l.waiting {
+					l.waiting[t] = l.blocks.Touching(o.tileWindow(i, t%across, t/across))
+				}
+			}
+		}
+		o.levels = append(o.levels, l)
+	}
+	across, down := o.file.TilesAcross(0)
+	for range o.bands {
+		o.moments = append(o.moments, make([]stats.Moments, across*down))
+		o.totals = append(o.totals, stats.NewTotals(o.typ))
+	}
+	return o.startSpool()
+}
+
+// tileWindow is the part of a level that a tile covers.
+func (o *output) tileWindow(level, col, row int) block.Window {
+	s := o.file.Size(level)
+	return block.Window{Col: col * o.tileW, Row: row * o.tileH, Width: o.tileW, Height: o.tileH}.
+		Intersect(block.Window{Width: s.Width, Height: s.Height})
+}
+
+// description is what the spool's header says of the run, for whoever finds it.
+type description struct {
+	Output      string             `json:"output"`
+	Path        string             `json:"path"`
+	Width       int                `json:"width"`
+	Height      int                `json:"height"`
+	Bands       int                `json:"bands"`
+	Type        string             `json:"type"`
+	TileWidth   int                `json:"tile_width"`
+	TileHeight  int                `json:"tile_height"`
+	Interleave  string             `json:"interleave"`
+	Candidates  []string           `json:"codings"`
+	Factors     []int              `json:"overviews"`
+	BlockWidth  int                `json:"block_width"`
+	BlockHeight int                `json:"block_height"`
+	Blocks      int                `json:"blocks"`
+	BigEndian   bool               `json:"big_endian"` // overview pixels
+	Expression  string             `json:"expression,omitempty"`
+	Version     string             `json:"version,omitempty"`
+	Inputs      []descriptionInput `json:"inputs"`
+}
+
+type descriptionInput struct {
+	Name  string `json:"name"`
+	Path  string `json:"path"`
+	Bytes int64  `json:"bytes"`
+	MTime string `json:"mtime,omitempty"`
+}
+
+func (o *output) startSpool() error {
+	p := o.run.plan
+	d := description{Output: o.name, Path: o.spec.Path, Width: p.Grid.Width, Height: p.Grid.Height, Bands: o.bands, Type: o.typ.String(),
+		TileWidth: o.tileW, TileHeight: o.tileH, Interleave: "band", Factors: o.factors,
+		BlockWidth: p.Blocks.WindowWidth, BlockHeight: p.Blocks.WindowHeight, Blocks: p.Blocks.Count(), BigEndian: bigEndian,
+		Expression: o.run.job.Expressions[o.name], Version: o.run.job.Version}
+	if o.file.PixelInterleave {
+		d.Interleave = "pixel"
+	}
+	for _, c := range o.trial.candidates {
+		d.Candidates = append(d.Candidates, c.String())
+	}
+	for _, f := range o.run.in.files {
+		di := descriptionInput{Name: f.input, Path: f.path, Bytes: f.info.FileBytes}
+		if st, err := os.Stat(f.path); err == nil {
+			di.MTime = st.ModTime().UTC().Format("2006-01-02T15:04:05.000000000Z")
+		}
+		d.Inputs = append(d.Inputs, di)
+	}
+	text, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	if err := o.spool.start(text); err != nil {
+		return spoolError(o.spec.Path, o.spool.path, err)
+	}
+	return nil
+}

@@ -1,0 +1,356 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"leat/block"
+	"leat/raster"
+	"leat/raster/overview"
+)
+
+// Plan is how a job will be run: what Run decides before it reads the first pixel.
+type Plan struct {
+	Grid    raster.Grid
+	Blocks  block.Plan
+	Workers int
+	Readers int
+	Buffers int // blocks in memory at once, waiting or worked on
+	// CacheBytes are set aside for decoded tiles that several blocks need. MemoryBytes is the estimate of all that the
+	// run takes, BudgetBytes its ceiling.
+	CacheBytes, MemoryBytes, BudgetBytes int64
+
+	Inputs  []PlanInput
+	Outputs []PlanOutput
+	Notes   []string // what was decided otherwise than asked, and why
+}
+
+// PlanInput describes one input file.
+type PlanInput struct {
+	Name, Path  string
+	Description string // size, type, layers, tiling, coding
+	// Decodes says how often a stored tile is decoded on average; 1 is best.
+	Decodes float64
+}
+
+// PlanOutput describes one output.
+type PlanOutput struct {
+	Name, Path string
+	Expression string
+	Type       string // "from the first block" where it is not known yet
+	Bands      int    // 0: not known yet
+	Nodata     string
+	Coding     string
+	TileWidth  int
+	TileHeight int
+	Overviews  []raster.Size
+	RawBytes   int64 // pixels before compression, overviews included; 0 when not known
+}
+
+// MakePlan opens the inputs of a job, checks everything that can be checked, and says how it would be
+// run. Nothing is written.
+func MakePlan(job Job) (*Plan, error) {
+	r, err := prepare(&job)
+	if err != nil {
+		return nil, err
+	}
+	return r.plan, r.in.close()
+}
+
+// targetPixels is how many pixels a block should have: large enough that the cost of a block (tens of
+// microseconds) does not show, small enough that a few blocks per worker stay below 100 MB.
+const targetPixels = 1 << 20
+
+// baseBytes is what the process takes besides buffers: runtime, code, tables.
+const baseBytes = 24 << 20
+
+// makePlan chooses the window and the number of buffers within the memory budget.
+func makePlan(job *Job, in *inputs, outs []*output, grid raster.Grid) (*Plan, error) {
+	c := &job.Controls
+	p := &Plan{Grid: grid, Workers: job.Concurrency.Workers, Readers: job.Concurrency.Readers, BudgetBytes: c.MemoryBytes}
+	if p.Workers == 0 {
+		p.Workers = runtime.GOMAXPROCS(0)
+	}
+	if p.Readers == 0 {
+		p.Readers = p.Workers
+	}
+	if p.BudgetBytes == 0 {
+		p.BudgetBytes = DefaultMemoryBytes()
+	}
+	alignW, alignH := alignment(outs, grid)
+	z := &sizing{in: in, outs: outs, plan: p, overlap: c.Overlap, grid: grid}
+	if c.WindowWidth > 0 || c.WindowHeight > 0 {
+		w, h := roundUp(c.WindowWidth, alignW), roundUp(c.WindowHeight, alignH)
+		if w != c.WindowWidth || h != c.WindowHeight {
+			p.Notes = append(p.Notes, fmt.Sprintf("window %dx%d rounded up to %dx%d, whole output tiles", c.WindowWidth, c.WindowHeight, w, h))
+		}
+		if !z.fits(w, h) {
+			return nil, z.tooLittle(w, h)
+		}
+	} else if err := z.choose(alignW, alignH); err != nil {
+		return nil, err
+	}
+	z.describe(job)
+	return p, nil
+}
+
+// alignment is what window sides must be multiples of: whole output tiles, and whole cells of all
+// overview levels that are made block by block.
+func alignment(outs []*output, grid raster.Grid) (w, h int) {
+	w, h = 1, 1
+	for _, o := range outs {
+		f := 1
+		for _, l := range o.factors {
+			f = max(f, min(l, maxFusedFactor))
+		}
+		w, h = lcm(w, lcm(o.tileW, f)), lcm(h, lcm(o.tileH, f))
+	}
+	if len(outs) == 0 {
+		return 256, 256 // as RIOS's users know it
+	}
+	// A side that covers the grid needs no more alignment.
+	return min(w, roundUp(grid.Width, 16)), min(h, roundUp(grid.Height, 16))
+}
+
+// maxFusedFactor is the largest overview factor whose pixels are made from one block. Coarser levels are
+// tiny and made at the end from the level before.
+const maxFusedFactor = 512
+
+func roundUp(n, step int) int { return max(1, (n+step-1)/step) * step }
+
+func lcm(a, b int) int {
+	x, y := a, b
+	for y != 0 {
+		x, y = y, x%y
+	}
+	return a / x * b
+}
+
+// sizing works out windows and memory.
+type sizing struct {
+	in      *inputs
+	outs    []*output
+	plan    *Plan
+	overlap int
+	grid    raster.Grid
+}
+
+// choose takes the first window that fits the budget: about targetPixels at first, then ever smaller ones.
+func (z *sizing) choose(alignW, alignH int) error {
+	// Whole input tiles are decoded once without being kept.
+	tileW, tileH := alignW, alignH
+	for _, f := range z.in.files {
+		if f.info.TileWidth < f.info.Grid.Width && mod(f.dc, f.info.TileWidth) == 0 {
+			if l := lcm(tileW, f.info.TileWidth); l <= 2048 {
+				tileW = l
+			}
+		}
+		if mod(f.dr, f.info.TileHeight) == 0 {
+			if l := lcm(tileH, f.info.TileHeight); l <= 2048 {
+				tileH = l
+			}
+		}
+	}
+	for _, cell := range [][2]int{{tileW, tileH}, {alignW, alignH}} {
+		for target := targetPixels; target > targetPixels/64; target /= 2 {
+			w, h := cell[0], cell[1]
+			// Blocks grow along rows, as files are stored; with a margin they grow square.
+			for {
+				grown := false
+				if fits := 2 * w * h; fits <= target && w < z.grid.Width && (z.overlap == 0 || w <= h) {
+					w *= 2
+					grown = true
+				} else if fits <= target && h < z.grid.Height && (z.overlap > 0 || w >= z.grid.Width) {
+					h *= 2
+					grown = true
+				}
+				if !grown {
+					break
+				}
+			}
+			// Enough blocks that no core waits long for the last ones.
+			for w > cell[0] && z.blocks(w, h) < 4*z.plan.Workers {
+				w = max(cell[0], roundUp(w/2, cell[0]))
+			}
+			if z.fits(w, h) {
+				return nil
+			}
+		}
+	}
+	return z.tooLittle(alignW, alignH)
+}
+
+func mod(a, n int) int { return ((a % n) + n) % n }
+
+func (z *sizing) blocks(w, h int) int {
+	return block.Plan{Width: z.grid.Width, Height: z.grid.Height, WindowWidth: w, WindowHeight: h}.Count()
+}
+
+// fits sets the plan to windows of w x h pixels if the budget allows it, with as many buffers and as large a
+// tile cache as there is room for.
+func (z *sizing) fits(w, h int) bool {
+	p := z.plan
+	p.Blocks = block.Plan{Width: z.grid.Width, Height: z.grid.Height, WindowWidth: w, WindowHeight: h, Overlap: z.overlap}
+	// One block with each worker and each reader, and one between them.
+	for p.Buffers = p.Workers + p.Readers + 1; p.Buffers >= p.Workers+1; p.Buffers-- {
+		p.Buffers = min(p.Buffers, max(p.Workers+1, p.Blocks.Count()))
+		fixed := z.bytes(w, h)
+		if fixed > p.BudgetBytes {
+			continue
+		}
+		p.CacheBytes = min(z.cacheNeed(), p.BudgetBytes-fixed)
+		p.MemoryBytes = fixed + p.CacheBytes
+		return true
+	}
+	return false
+}
+
+// bytes estimates the memory of a run without the tile cache.
+func (z *sizing) bytes(w, h int) int64 {
+	p := z.plan
+	ww, wh := min(w, z.grid.Width), min(h, z.grid.Height)
+	margin := int64(ww+2*z.overlap) * int64(wh+2*z.overlap)
+	var in, tile int64
+	for _, f := range z.in.files {
+		in += margin * int64(len(f.layers)*f.typ.Size())
+		if f.masked || f.outside(p.Blocks) {
+			in += margin
+		}
+		tile = max(tile, 2*z.tileBytes(f))
+	}
+	var out, scratch int64
+	for _, o := range z.outs {
+		bytes := int64(max(o.bands, 1) * max(o.typ.Size(), 4))
+		out += margin * bytes
+		scratch += int64(ww) * int64(wh) * bytes                         // encoded tiles of a block before they are spooled
+		scratch += 4 * int64(o.tileW) * int64(o.tileH) * max(bytes, 4)   // tile, predictor, encoder
+		scratch += int64(max(o.bands, 1)) * (256 << 10)                  // histogram
+		scratch += int64(z.grid.Width/o.tileW+1) * int64(z.grid.Height/o.tileH+1) * 96 / int64(p.Workers)
+	}
+	return baseBytes + int64(p.Buffers)*in + int64(p.Workers)*(out+scratch) + int64(p.Readers)*tile
+}
+
+// tileBytes is the memory that one decoded tile or strip of a file takes; uncompressed ones are read by
+// rows.
+func (z *sizing) tileBytes(f *inputFile) int64 {
+	i := f.info
+	if i.Compression == "none" {
+		return 0
+	}
+	n := int64(i.TileWidth) * int64(i.TileHeight) * int64(f.typ.Size())
+	if i.Interleave == "pixel" {
+		n *= int64(len(i.Bands))
+	}
+	return n
+}
+
+// cacheNeed is what it takes to decode every tile once: where blocks share tiles, the rows of tiles that one row of
+// blocks touches, and one more that is being read.
+func (z *sizing) cacheNeed() int64 {
+	var need int64
+	for _, f := range z.in.files {
+		bytes := z.tileBytes(f)
+		if bytes == 0 || !z.shared(f) {
+			continue
+		}
+		across := int64((f.info.Grid.Width + f.info.TileWidth - 1) / f.info.TileWidth)
+		rows := int64((z.plan.Blocks.WindowHeight+2*z.overlap+f.info.TileHeight-1)/f.info.TileHeight) + 2
+		if f.info.Interleave != "pixel" {
+			rows *= int64(len(f.layers))
+		}
+		need += min(rows, int64(len(f.layers)*(f.info.Grid.Height/f.info.TileHeight+1))) * across * bytes
+	}
+	return need
+}
+
+// shared reports whether some tile of the file takes part in more than one block.
+func (z *sizing) shared(f *inputFile) bool {
+	p := z.plan.Blocks
+	if z.overlap > 0 && p.Count() > 1 {
+		return true
+	}
+	cols := p.Across() > 1 && (mod(p.WindowWidth, f.info.TileWidth) != 0 || mod(f.dc, f.info.TileWidth) != 0)
+	rows := p.Down() > 1 && (mod(p.WindowHeight, f.info.TileHeight) != 0 || mod(f.dr, f.info.TileHeight) != 0)
+	return cols || rows
+}
+
+func (z *sizing) tooLittle(w, h int) error {
+	var errs []error
+	for _, f := range z.in.files {
+		if n := z.tileBytes(f); 2*n > z.plan.BudgetBytes {
+			errs = append(errs, fmt.Errorf("%s is stored in pieces of %d x %d pixels that must be decoded whole and take %s, more than the memory allowed (%s): raise the limit (--memory), or tile the file first, with: gdal_translate -co TILED=YES -co COMPRESS=DEFLATE in.tif out.tif",
+				f.path, f.info.TileWidth, f.info.TileHeight, sizeText(n), sizeText(z.plan.BudgetBytes)))
+		}
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	z.plan.Buffers = z.plan.Workers + 1
+	z.plan.Blocks = block.Plan{Width: z.grid.Width, Height: z.grid.Height, WindowWidth: w, WindowHeight: h, Overlap: z.overlap}
+	return fmt.Errorf("windows of %d x %d pixels with %s need about %s, more than the memory allowed (%s): raise the limit (--memory) or take fewer workers (-j)",
+		w, h, count(z.plan.Workers, "worker"), sizeText(z.bytes(w, h)), sizeText(z.plan.BudgetBytes))
+}
+
+// sizeText shows bytes as people read them.
+func sizeText(n int64) string {
+	switch {
+	case n >= 10<<30:
+		return fmt.Sprintf("%d GiB", n>>30)
+	case n >= 10<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 10<<10:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// describe fills in what a person wants to know of inputs and outputs.
+func (z *sizing) describe(job *Job) {
+	p := z.plan
+	for _, f := range z.in.files {
+		i := f.info
+		d := fmt.Sprintf("%d x %d %v, %s, %s in %d x %d", i.Grid.Width, i.Grid.Height, f.typ, count(len(f.layers), "layer"), i.Compression, i.TileWidth, i.TileHeight)
+		decodes := 1.0
+		if z.tileBytes(f) > 0 && p.CacheBytes < z.cacheNeed() {
+			decodes = z.decodes(f)
+		}
+		p.Inputs = append(p.Inputs, PlanInput{f.input, f.path, d, decodes})
+	}
+	for _, o := range z.outs {
+		po := PlanOutput{Name: o.name, Path: o.spec.Path, Expression: job.Expressions[o.name], Type: "from the first block", Bands: o.bands,
+			Nodata: "none", Coding: o.codingText(), TileWidth: o.tileW, TileHeight: o.tileH}
+		if o.typ.Valid() {
+			po.Type = o.typ.String()
+			if o.nodata != nil {
+				po.Nodata = o.nodata.String()
+			}
+			po.RawBytes = int64(z.grid.Width) * int64(z.grid.Height) * int64(o.typ.Size()*max(o.bands, 1))
+		}
+		full := po.RawBytes
+		for _, f := range o.factors {
+			s := raster.Size{Width: overview.Reduced(z.grid.Width, f), Height: overview.Reduced(z.grid.Height, f)}
+			po.Overviews = append(po.Overviews, s)
+			po.RawBytes += full / int64(f*f)
+		}
+		p.Outputs = append(p.Outputs, po)
+	}
+}
+
+// decodes is how often a tile of the file would be decoded if none were kept.
+func (z *sizing) decodes(f *inputFile) float64 {
+	i, n, sum := f.info, 0, 0
+	for y := 0; y < i.Grid.Height; y += i.TileHeight {
+		for x := 0; x < i.Grid.Width; x += i.TileWidth {
+			w := block.Window{Col: x, Row: y, Width: i.TileWidth, Height: i.TileHeight}.Intersect(i.Grid.Window())
+			if k := z.plan.Blocks.Touching(w.Shift(-f.dc, -f.dr)); k > 0 {
+				n++
+				sum += k
+			}
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	return float64(sum) / float64(n)
+}

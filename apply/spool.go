@@ -1,0 +1,143 @@
+package apply
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// spool is the file in which the results of one output gather, in any order, until the output can be
+// laid out: `.NAME.leat-part`. docs/format/spool.md draws it byte by byte. A lock on it, freed by the kernel with
+// its holder, keeps two runs on one machine from writing the same output.
+type spool struct {
+	f    *os.File
+	path string
+
+	mu  sync.Mutex
+	end int64
+}
+
+const (
+	spoolMagic   = "LEATPART"
+	spoolVersion = 1
+	recordMagic  = 0x4345524c // "LREC"
+	recordHead   = 32
+)
+
+// Kinds of records.
+const (
+	recordBlock    = 1 // number is the block's
+	recordOverview = 2 // number is the level (upper 16 bits) and the index of the tile of the first plane
+	recordTile     = 3 // number as for recordOverview, level 0 included: one tile, encoded again
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// spoolPath is where the spool of an output lies.
+func spoolPath(output, tempDir string) string {
+	dir, name := filepath.Split(output)
+	if tempDir != "" {
+		dir = tempDir
+	}
+	return filepath.Join(dir, "."+name+".leat-part")
+}
+
+// createSpool makes the spool of an output, or takes over what a killed run left.
+func createSpool(output, tempDir string) (*spool, error) {
+	path := spoolPath(output, tempDir)
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+		if err != nil {
+			return nil, spoolError(output, path, err)
+		}
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+			f.Close()
+			if errors.Is(err, unix.EWOULDBLOCK) {
+				return nil, fmt.Errorf("%s is being written by another run of leat (it holds %s): wait for it or end it", output, path)
+			}
+			return nil, spoolError(output, path, err)
+		}
+		// The run that held the lock may have removed the name between our open and our lock.
+		mine, err1 := f.Stat()
+		there, err2 := os.Lstat(path)
+		if err1 == nil && err2 == nil && os.SameFile(mine, there) {
+			if err := f.Truncate(0); err != nil {
+				f.Close()
+				return nil, spoolError(output, path, err)
+			}
+			return &spool{f: f, path: path}, nil
+		}
+		f.Close()
+	}
+}
+
+// spoolError words what went wrong with the unfinished output.
+func spoolError(output, path string, err error) error {
+	var pe *os.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	dir := filepath.Dir(path)
+	switch {
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+		return fmt.Errorf("%s: the disk of %s is full: free some space, or keep the unfinished output elsewhere (--tmpdir) (%w)", output, dir, err)
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%s: the folder %s does not exist: make it first", output, dir)
+	case errors.Is(err, os.ErrPermission), errors.Is(err, unix.EROFS):
+		return fmt.Errorf("%s: the folder %s can't be written to: %w", output, dir, err)
+	}
+	return fmt.Errorf("%s: writing %s: %w", output, path, err)
+}
+
+// start writes the header: what the run is, as JSON.
+func (s *spool) start(description []byte) error {
+	head := append([]byte(spoolMagic), 0, 0, 0, 0, 0, 0, 0, 0)
+	binary.LittleEndian.PutUint32(head[8:], spoolVersion)
+	binary.LittleEndian.PutUint32(head[12:], uint32(len(description)))
+	head = append(head, description...)
+	head = binary.LittleEndian.AppendUint32(head, crc32.Checksum(head, castagnoli))
+	if _, err := s.f.WriteAt(head, 0); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.end = int64(len(head))
+	s.mu.Unlock()
+	return nil
+}
+
+// append adds a record whose payload is meta and then data, and returns where in the file data
+// begins. Safe for concurrent use.
+func (s *spool) append(kind uint8, number uint64, meta, data []byte) (int64, error) {
+	var head [recordHead]byte
+	binary.LittleEndian.PutUint32(head[0:], recordMagic)
+	head[4] = kind
+	binary.LittleEndian.PutUint64(head[8:], number)
+	binary.LittleEndian.PutUint64(head[16:], uint64(len(meta)+len(data)))
+	sum := crc32.Update(crc32.Checksum(meta, castagnoli), castagnoli, data)
+	binary.LittleEndian.PutUint32(head[24:], sum)
+	binary.LittleEndian.PutUint32(head[28:], crc32.Checksum(head[:28], castagnoli))
+
+	s.mu.Lock()
+	at := s.end
+	s.end += int64(recordHead + len(meta) + len(data))
+	s.mu.Unlock()
+	// The header goes last: a record without one was torn.
+	if _, err := s.f.WriteAt(data, at+recordHead+int64(len(meta))); err != nil {
+		return 0, err
+	}
+	if _, err := s.f.WriteAt(append(head[:], meta...), at); err != nil {
+		return 0, err
+	}
+	return at + recordHead + int64(len(meta)), nil
+}
+
+// remove ends the spool: its name first, so that nobody takes it over while it is being closed.
+func (s *spool) remove() error {
+	return errors.Join(os.Remove(s.path), s.f.Close())
+}

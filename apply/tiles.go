@@ -1,0 +1,25 @@
+package apply
+
+import (
+	"leat/block"
+	"leat/raster"
+)
+
+// shareTiles lets blocks that need the same stored tile decode it once, where memory allows.
+func (r *run) shareTiles() {
+	if r.plan.CacheBytes == 0 {
+		return
+	}
+	cache := raster.NewTileCache(r.plan.CacheBytes)
+	for _, f := range r.in.files {
+		t, ok := f.src.(raster.Tiled)
+		if !ok {
+			continue
+		}
+		i := f.info
+		t.SetCache(cache, func(col, row int) int {
+			w := block.Window{Col: col * i.TileWidth, Row: row * i.TileHeight, Width: i.TileWidth, Height: i.TileHeight}.Intersect(i.Grid.Window())
+			return r.plan.Blocks.Touching(w.Shift(-f.dc, -f.dr))
+		})
+	}
+}

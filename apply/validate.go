@@ -1,0 +1,145 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"leat/expr"
+)
+
+// validate reports all that is wrong with a job and can be told without opening a raster.
+func validate(job *Job) error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	switch {
+	case job.Func == nil && job.Expressions == nil:
+		bad("nothing to compute: the job has neither a function nor expressions")
+	case job.Func != nil && job.Expressions != nil:
+		bad("the job has a function and expressions: give one of them")
+	}
+	for _, name := range sortedKeys(job.Inputs) {
+		in := job.Inputs[name]
+		if job.Expressions != nil {
+			if err := expr.CheckName(name); err != nil {
+				bad("input %q: %w", name, err)
+			}
+		}
+		switch {
+		case len(in.Files) == 0:
+			bad("input %s: no file is given", name)
+		case len(in.Files) > 1 && !in.List:
+			bad("input %s: %s: say that it is a list", name, count(len(in.Files), "file"))
+		}
+	}
+	for _, name := range sortedKeys(job.Expressions) {
+		if _, ok := job.Outputs[name]; !ok {
+			bad("there is an expression for %q, but no output of that name", name)
+		}
+	}
+	if job.Expressions != nil {
+		for _, name := range sortedKeys(job.Outputs) {
+			if _, ok := job.Expressions[name]; !ok {
+				bad("output %s has no expression", name)
+			}
+		}
+		if len(job.Outputs) == 0 {
+			bad("expressions need an output each")
+		}
+	}
+	c := &job.Controls
+	if c.Overlap < 0 {
+		bad("overlap %d: use 0 or more pixels", c.Overlap)
+	}
+	if c.WindowWidth < 0 || c.WindowHeight < 0 || (c.WindowWidth == 0) != (c.WindowHeight == 0) {
+		bad("block size %d x %d: give both sides, above 0", c.WindowWidth, c.WindowHeight)
+	}
+	if c.MemoryBytes < 0 {
+		bad("memory of %d bytes", c.MemoryBytes)
+	}
+	if c.Footprint == Reference && c.Reference == "" && c.Grid == nil {
+		bad("the footprint of the reference needs one: name an input")
+	}
+	if job.Concurrency.Workers < 0 || job.Concurrency.Readers < 0 {
+		bad("%d workers and %d readers: use 1 or more, or 0 for one per core", job.Concurrency.Workers, job.Concurrency.Readers)
+	}
+	errs = append(errs, validatePaths(job)...)
+	return errors.Join(errs...)
+}
+
+// validatePaths finds outputs that can't be written, are named twice, or are inputs.
+func validatePaths(job *Job) []error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	var seen []string
+	owner := map[string]string{}
+	for _, name := range sortedKeys(job.Outputs) {
+		o := job.Outputs[name]
+		if o.Path == "" {
+			continue
+		}
+		path := realPath(o.Path)
+		if other, ok := owner[path]; ok {
+			bad("outputs %s and %s are the same file %s: give each a file of its own", other, name, o.Path)
+		}
+		owner[path] = name
+		seen = append(seen, path)
+		dir := filepath.Dir(path)
+		if st, err := os.Stat(dir); err != nil {
+			bad("output %s: the folder %s does not exist: make it first", name, dir)
+		} else if !st.IsDir() {
+			bad("output %s: %s is not a folder", name, dir)
+		} else if err := unix.Access(dir, unix.W_OK); err != nil {
+			bad("output %s: the folder %s can't be written to: %w", name, dir, err)
+		}
+		if st, err := os.Stat(path); err == nil {
+			switch {
+			case st.IsDir():
+				bad("output %s: %s is a folder: give the name of a file in it", name, o.Path)
+			case o.NoClobber:
+				bad("output %s: %s exists and is not to be replaced", name, o.Path)
+			}
+		}
+		if o.TempDir != "" {
+			if st, err := os.Stat(o.TempDir); err != nil || !st.IsDir() {
+				bad("output %s: the folder %s for unfinished outputs does not exist: make it first", name, o.TempDir)
+			}
+		}
+	}
+	for _, name := range sortedKeys(job.Inputs) {
+		for _, in := range job.Inputs[name].Files {
+			path := realPath(in)
+			for _, out := range seen {
+				if out == path || sameFile(out, path) {
+					bad("output %s is also the input %s (%s): write to another file", owner[out], name, in)
+				}
+				if strings.TrimSuffix(path, filepath.Ext(path)) == out {
+					bad("output %s (%s) would remove the input %s beside it", owner[out], out, in)
+				}
+			}
+		}
+	}
+	return errs
+}
+
+// realPath follows links as far as the path exists.
+func realPath(path string) string {
+	path = absolute(path)
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		return filepath.Join(dir, filepath.Base(path))
+	}
+	return path
+}
+
+func sameFile(a, b string) bool {
+	x, err1 := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return err1 == nil && err2 == nil && os.SameFile(x, y)
+}

@@ -1,0 +1,60 @@
+package block
+
+// Plan cuts a grid of Width x Height pixels into windows of WindowWidth x WindowHeight, numbered row by
+// row from 0; those at the right and lower edge are smaller where the grid ends.
+type Plan struct {
+	Width, Height             int
+	WindowWidth, WindowHeight int
+	Overlap                   int // margin in pixels on each side, read but not written
+}
+
+// Across returns the number of windows in a row.
+func (p Plan) Across() int { return ceilDiv(p.Width, p.WindowWidth) }
+
+// Down returns the number of rows of windows.
+func (p Plan) Down() int { return ceilDiv(p.Height, p.WindowHeight) }
+
+// Count returns the number of windows.
+func (p Plan) Count() int { return p.Across() * p.Down() }
+
+// Block is one window of a plan.
+type Block struct {
+	Number   int
+	Col, Row int    // place in the grid of blocks
+	Window   Window // without margin, in pixels of the plan's grid
+}
+
+// At returns block n.
+func (p Plan) At(n int) Block {
+	b := Block{Number: n, Col: n % p.Across(), Row: n / p.Across()}
+	b.Window = Window{b.Col * p.WindowWidth, b.Row * p.WindowHeight, p.WindowWidth, p.WindowHeight}.
+		Intersect(Window{Width: p.Width, Height: p.Height})
+	return b
+}
+
+// Touching returns in how many reads of the plan, margins included, a rectangle of the grid takes part. The
+// rectangle may lie partly or wholly outside the grid.
+func (p Plan) Touching(w Window) int {
+	return touching(w.Col, w.Width, p.WindowWidth, p.Across(), p.Width, p.Overlap) *
+		touching(w.Row, w.Height, p.WindowHeight, p.Down(), p.Height, p.Overlap)
+}
+
+func touching(off, n, step, count, length, overlap int) int {
+	// Window i spans [i*step-overlap, min((i+1)*step, length)+overlap).
+	first := 0
+	if off-overlap >= step {
+		first = (off - overlap) / step
+	}
+	last := min((off+n-1+overlap)/step, count-1)
+	if off+n-1+overlap < 0 {
+		return 0
+	}
+	if off >= length+overlap {
+		return 0
+	}
+	// The last window ends at the grid, not at its step: a rectangle beyond still touches it by its margin.
+	first = min(first, count-1)
+	return max(0, last-first+1)
+}
+
+func ceilDiv(a, b int) int { return (a + b - 1) / b }

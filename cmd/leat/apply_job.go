@@ -1,0 +1,417 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"leat/apply"
+	"leat/block"
+	"leat/ndarray"
+	"leat/raster/overview"
+)
+
+// job makes the job that the options ask for; the error joins all that is wrong with them.
+func (f *applyFlags) job() (*apply.Job, error) {
+	job := &apply.Job{Inputs: map[string]apply.Input{}, Outputs: map[string]apply.Output{}, Expressions: map[string]string{}}
+	var errs []error
+	add := func(err error) {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	add(f.addInputs(job))
+	add(f.addOutputs(job))
+	add(f.addExpressions(job))
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	for _, set := range []func(*apply.Job) error{f.setTyped, f.setCreation, f.setLook, f.setInputs, f.setControls} {
+		add(set(job))
+	}
+	return job, errors.Join(errs...)
+}
+
+func (f *applyFlags) addInputs(job *apply.Job) error {
+	if len(f.inputs) == 0 {
+		return errors.New("no input: give at least one -i NAME=FILE")
+	}
+	for _, s := range f.inputs {
+		name, path, ok := strings.Cut(s, "=")
+		name = strings.TrimSpace(name)
+		if !ok || name == "" || path == "" {
+			return fmt.Errorf("-i %s: write it as NAME=FILE, such as red=B4.tif", s)
+		}
+		in, again := job.Inputs[name]
+		in.List = in.List || again
+		files := []string{path}
+		if _, err := os.Stat(path); err != nil && strings.ContainsAny(path, "*?[") {
+			found, err := filepath.Glob(path)
+			if err != nil {
+				return fmt.Errorf("-i %s: %w", s, err)
+			}
+			if len(found) == 0 {
+				return fmt.Errorf("-i %s: no file matches the pattern", s)
+			}
+			slices.Sort(found)
+			files, in.List = found, true
+		}
+		in.Files = append(in.Files, files...)
+		job.Inputs[name] = in
+	}
+	return nil
+}
+
+func (f *applyFlags) addOutputs(job *apply.Job) error {
+	if len(f.outputs) == 0 {
+		return errors.New("no output: give at least one -o NAME=FILE.tif")
+	}
+	for _, s := range f.outputs {
+		name, path, ok := strings.Cut(s, "=")
+		if !ok {
+			name, path = "out", s
+		}
+		name = strings.TrimSpace(name)
+		if name == "" || path == "" {
+			return fmt.Errorf("-o %s: write it as NAME=FILE.tif, such as ndvi=ndvi.tif", s)
+		}
+		if old, again := job.Outputs[name]; again {
+			return fmt.Errorf("-o %s: there is an output %s already (%s): give each a name of its own", s, name, old.Path)
+		}
+		job.Outputs[name] = apply.Output{Path: path}
+	}
+	return nil
+}
+
+// namedExpression is NAME=EXPRESSION, but not a comparison.
+var namedExpression = regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_]*)\s*=([^=](?s:.*))$`)
+
+func (f *applyFlags) addExpressions(job *apply.Job) error {
+	if len(f.exprs) == 0 {
+		return errors.New("no expression: say with -e what to compute")
+	}
+	for _, s := range f.exprs {
+		var name, text string
+		if len(s) < 1<<16 { // a longer one is refused by the parser, not searched here
+			if m := namedExpression.FindStringSubmatch(s); m != nil {
+				name, text = m[1], m[2]
+			}
+		}
+		if name == "" {
+			if len(job.Outputs) > 1 {
+				return fmt.Errorf("-e %s: there are several outputs: write it as NAME=EXPRESSION", shorten(s))
+			}
+			name, text = onlyKey(job.Outputs), s
+		}
+		if _, again := job.Expressions[name]; again {
+			return fmt.Errorf("-e %s: output %s has an expression already", shorten(s), name)
+		}
+		job.Expressions[name] = text
+	}
+	return nil
+}
+
+func shorten(s string) string {
+	if r := []rune(s[:min(len(s), 200)]); len(r) > 40 {
+		return string(r[:40]) + "..."
+	}
+	return s
+}
+
+func onlyKey[V any](m map[string]V) string {
+	for k := range m {
+		return k
+	}
+	return ""
+}
+
+// eachOutput calls set for the outputs that each [NAME=]VALUE is for.
+func eachOutput(job *apply.Job, flag string, values []string, set func(o *apply.Output, value string) error) error {
+	var errs []error
+	for _, s := range values {
+		names := sortedNames(job.Outputs)
+		value := s
+		if name, rest, ok := strings.Cut(s, "="); ok {
+			if _, known := job.Outputs[name]; !known {
+				errs = append(errs, fmt.Errorf("%s %s: there is no output %q", flag, s, name))
+				continue
+			}
+			names, value = []string{name}, rest
+		}
+		for _, n := range names {
+			o := job.Outputs[n]
+			if err := set(&o, value); err != nil {
+				errs = append(errs, fmt.Errorf("%s %s: %w", flag, s, err))
+				break
+			}
+			job.Outputs[n] = o
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// setTyped sets type, nodata, scale and offset of outputs.
+func (f *applyFlags) setTyped(job *apply.Job) error {
+	return errors.Join(
+		eachOutput(job, "--type", f.types, func(o *apply.Output, v string) (err error) {
+			o.Type, err = ndarray.ParseDType(v)
+			if err != nil || o.Type.IsComplex() {
+				return errors.New("use one of uint8 int8 uint16 int16 uint32 int32 uint64 int64 float16 float32 float64")
+			}
+			return nil
+		}),
+		eachOutput(job, "--nodata", f.nodata, func(o *apply.Output, v string) error {
+			if _, err := strconv.ParseFloat(v, 64); err != nil && v != "none" {
+				return errors.New("use a number, nan or none")
+			}
+			o.Nodata = v
+			return nil
+		}),
+		eachOutput(job, "--scale", f.scales, func(o *apply.Output, v string) (err error) {
+			o.Scale, err = strconv.ParseFloat(v, 64)
+			if err != nil || o.Scale == 0 || math.IsNaN(o.Scale) || math.IsInf(o.Scale, 0) {
+				return errors.New("use a number other than 0")
+			}
+			return nil
+		}),
+		eachOutput(job, "--offset", f.offsets, func(o *apply.Output, v string) (err error) {
+			o.Offset, err = strconv.ParseFloat(v, 64)
+			if err != nil || math.IsNaN(o.Offset) || math.IsInf(o.Offset, 0) {
+				return errors.New("use a number")
+			}
+			return nil
+		}))
+}
+
+// allOutputs changes every output.
+func allOutputs(job *apply.Job, set func(o *apply.Output)) {
+	for _, n := range sortedNames(job.Outputs) {
+		o := job.Outputs[n]
+		set(&o)
+		job.Outputs[n] = o
+	}
+}
+
+// setLook sets overviews, statistics and what the file says of itself.
+func (f *applyFlags) setLook(job *apply.Job) error {
+	var errs []error
+	method, err := overview.ParseMethod(f.ovMethod)
+	if err != nil {
+		errs = append(errs, fmt.Errorf("--overview-method: %w", err))
+	}
+	var levels []int
+	none := f.overviews == "none"
+	if f.overviews != "" && !none {
+		if levels, err = integers(f.overviews); err != nil {
+			errs = append(errs, fmt.Errorf("--overviews %s: write levels as 2,4,8, or none", f.overviews))
+		}
+		if f.cog {
+			errs = append(errs, errors.New("--overviews and --cog: give one of them"))
+		}
+	}
+	metadata := map[string]string{}
+	for _, s := range f.tags {
+		k, v, ok := strings.Cut(s, "=")
+		if !ok || k == "" {
+			errs = append(errs, fmt.Errorf("--tag %s: write it as KEY=VALUE", s))
+		}
+		metadata[k] = v
+	}
+	colors, err := readColors(f.colors)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	allOutputs(job, func(o *apply.Output) {
+		o.COG, o.Overviews, o.NoOverviews, o.OverviewMethod = f.cog, levels, none, method
+		o.NoStatistics, o.NoHistogram, o.HistAux = f.noStats, f.noHist, f.aux
+		o.Thematic, o.Unit, o.NoClobber, o.TempDir = f.thematic, f.unit, f.noClobber, f.tempDir
+		o.Colors = colors
+		if len(metadata) > 0 {
+			o.Metadata = metadata
+		}
+	})
+	errs = append(errs, eachOutput(job, "--names", f.names, func(o *apply.Output, v string) error {
+		o.LayerNames = strings.Split(v, ",")
+		return nil
+	}))
+	return errors.Join(errs...)
+}
+
+// setInputs sets nodata and layers of inputs.
+func (f *applyFlags) setInputs(job *apply.Job) error {
+	var errs []error
+	each := func(flag string, values []string, set func(in *apply.Input, v string) error) {
+		for _, s := range values {
+			name, v, ok := strings.Cut(s, "=")
+			in, known := job.Inputs[name]
+			switch {
+			case !ok:
+				errs = append(errs, fmt.Errorf("%s %s: write it as NAME=VALUE", flag, s))
+			case !known:
+				errs = append(errs, fmt.Errorf("%s %s: there is no input %q", flag, s, name))
+			default:
+				if err := set(&in, v); err != nil {
+					errs = append(errs, fmt.Errorf("%s %s: %w", flag, s, err))
+				}
+				job.Inputs[name] = in
+			}
+		}
+	}
+	each("--input-nodata", f.inputNodata, func(in *apply.Input, v string) error {
+		in.Nodata = strings.Split(v, ",")
+		return nil
+	})
+	each("--layers", f.layers, func(in *apply.Input, v string) (err error) {
+		if in.Layers, err = integers(v); err != nil {
+			return errors.New("write bands as 1,2,3")
+		}
+		return nil
+	})
+	return errors.Join(errs...)
+}
+
+func (f *applyFlags) setControls(job *apply.Job) error {
+	c := &job.Controls
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	switch f.footprint {
+	case "intersection":
+	case "union":
+		c.Footprint = apply.Union
+	case "reference":
+		c.Footprint = apply.Reference
+	default:
+		bad("--footprint %s: use intersection, union or reference", f.footprint)
+	}
+	switch f.margin {
+	case "nodata":
+	case "reflect":
+		c.Margin = block.MarginReflect
+	case "nearest":
+		c.Margin = block.MarginNearest
+	default:
+		bad("--margin %s: use nodata, reflect or nearest", f.margin)
+	}
+	switch f.collision {
+	case "warn":
+	case "error":
+		c.NodataCollision = true
+	default:
+		bad("--nodata-collision %s: use warn or error", f.collision)
+	}
+	c.Reference, c.Overlap, c.NoMask, c.Unscale = f.reference, f.overlap, f.noMask, f.unscale
+	if c.Footprint == apply.Reference && c.Reference == "" {
+		c.Reference = sortedNames(job.Inputs)[0]
+	}
+	if f.bbox != "" {
+		v, err := numbers(f.bbox)
+		if err != nil || len(v) != 4 {
+			bad("--bbox %s: write it as MINX,MINY,MAXX,MAXY", f.bbox)
+		} else {
+			c.BBox = &[4]float64{v[0], v[1], v[2], v[3]}
+		}
+	}
+	if len(f.extents) > 0 {
+		if c.BBox != nil {
+			bad("--bbox and --extent: give one of them")
+		} else if box, err := extentOf(f.extents); err != nil {
+			errs = append(errs, err)
+		} else {
+			c.BBox = &box
+		}
+	}
+	if f.srcwin != "" {
+		v, err := integers(f.srcwin)
+		if err != nil || len(v) != 4 || v[2] <= 0 || v[3] <= 0 {
+			bad("--srcwin %s: write it as COLUMN,ROW,WIDTH,HEIGHT", f.srcwin)
+		} else {
+			c.Window = &block.Window{Col: v[0], Row: v[1], Width: v[2], Height: v[3]}
+		}
+	}
+	if f.window != "" {
+		w, h, both := strings.Cut(f.window, "x")
+		if !both {
+			h = w
+		}
+		x, err1 := strconv.Atoi(w)
+		y, err2 := strconv.Atoi(h)
+		if err1 != nil || err2 != nil || x <= 0 || y <= 0 || x > 1<<24 || y > 1<<24 {
+			bad("--window %s: write the size of blocks as 1024 or 2048x512 (a part of the raster is --srcwin or --bbox)", f.window)
+		}
+		c.WindowWidth, c.WindowHeight = x, y
+	}
+	if f.memory != "" {
+		n, err := parseSize(f.memory)
+		if err != nil {
+			bad("--memory %s: %v", f.memory, err)
+		}
+		c.MemoryBytes = n
+	}
+	if f.workers < 0 || f.readers < 0 {
+		bad("-j and --readers: use 1 or more")
+	}
+	job.Concurrency = apply.Concurrency{Workers: f.workers, Readers: f.readers}
+	return errors.Join(errs...)
+}
+
+// extentOf is the box around several rasters.
+func extentOf(paths []string) (box [4]float64, err error) {
+	box = [4]float64{math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)}
+	for _, path := range paths {
+		src, err := apply.Open(path)
+		if err != nil {
+			return box, fmt.Errorf("--extent: %w", err)
+		}
+		x0, y0, x1, y1 := src.Info().Grid.Bounds()
+		box = [4]float64{min(box[0], x0), min(box[1], y0), max(box[2], x1), max(box[3], y1)}
+		if err := src.Close(); err != nil {
+			return box, err
+		}
+	}
+	return box, nil
+}
+
+func integers(s string) ([]int, error) {
+	var list []int
+	for part := range strings.SplitSeq(s, ",") {
+		v, err := strconv.Atoi(strings.TrimSpace(part))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+func numbers(s string) ([]float64, error) {
+	var list []float64
+	for part := range strings.SplitSeq(s, ",") {
+		v, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+// parseSize reads bytes with a binary suffix: 500M, 2G, 1.5GiB.
+func parseSize(s string) (int64, error) {
+	unit := strings.TrimRight(strings.ToUpper(strings.TrimSpace(s)), "IB")
+	factor := 1.0
+	if i := strings.IndexByte("KMGT", unit[max(0, len(unit)-1)]); len(unit) > 0 && i >= 0 {
+		factor = math.Pow(1024, float64(i+1))
+		unit = unit[:len(unit)-1]
+	}
+	v, err := strconv.ParseFloat(strings.TrimSpace(unit), 64)
+	if err != nil || !(v > 0) || v*factor > 1<<60 {
+		return 0, errors.New("write a size such as 500M or 2G")
+	}
+	return int64(v * factor), nil
+}

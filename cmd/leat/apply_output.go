@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"leat/apply"
+	"leat/raster"
+)
+
+// setCreation reads creation options in GDAL's names.
+func (f *applyFlags) setCreation(job *apply.Job) error {
+	var errs []error
+	for _, s := range f.creation {
+		key, value, ok := strings.Cut(s, "=")
+		if !ok {
+			errs = append(errs, fmt.Errorf("--co %s: write it as KEY=VALUE", s))
+			continue
+		}
+		if err := setOption(job, strings.ToUpper(key), strings.ToUpper(value)); err != nil {
+			errs = append(errs, fmt.Errorf("--co %s: %w", s, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func setOption(job *apply.Job, key, value string) error {
+	whole := func(what string, set func(o *apply.Output, n int)) error {
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 0 {
+			return fmt.Errorf("%s is a whole number", what)
+		}
+		allOutputs(job, func(o *apply.Output) { set(o, n) })
+		return nil
+	}
+	switch key {
+	case "COMPRESS":
+		switch value {
+		case "DEFLATE", "ZSTD", "LZW", "PACKBITS", "NONE":
+		default:
+			return errors.New("use DEFLATE, ZSTD, LZW, PACKBITS or NONE")
+		}
+		allOutputs(job, func(o *apply.Output) { o.Compression = strings.ToLower(value) })
+	case "PREDICTOR":
+		switch value {
+		case "NO":
+			value = "1"
+		case "STANDARD":
+			value = "2"
+		case "FLOATING_POINT":
+			value = "3"
+		}
+		if value != "1" && value != "2" && value != "3" {
+			return errors.New("use 1, 2 or 3")
+		}
+		return whole("a predictor", func(o *apply.Output, n int) { o.Predictor = n })
+	case "LEVEL", "ZLEVEL", "ZSTD_LEVEL":
+		if value == "0" {
+			return errors.New("use a level of 1 or more, or COMPRESS=NONE")
+		}
+		return whole("a level", func(o *apply.Output, n int) { o.Level = n })
+	case "BLOCKSIZE", "BLOCKXSIZE", "BLOCKYSIZE":
+		return whole("a tile size", func(o *apply.Output, n int) { o.TileSize = n })
+	case "TILED":
+		if value != "YES" {
+			return errors.New("leat always writes tiles")
+		}
+	case "INTERLEAVE":
+		if value != "BAND" && value != "PIXEL" {
+			return errors.New("use BAND or PIXEL")
+		}
+		allOutputs(job, func(o *apply.Output) { o.PixelInterleave = value == "PIXEL" })
+	case "BIGTIFF":
+		if value != "YES" && value != "IF_NEEDED" && value != "IF_SAFER" {
+			return errors.New("use YES or IF_NEEDED")
+		}
+		allOutputs(job, func(o *apply.Output) { o.BigTIFF = value == "YES" })
+	case "NUM_THREADS":
+		return errors.New("use -j: leat encodes with all workers")
+	default:
+		return errors.New("leat knows COMPRESS, PREDICTOR, LEVEL, BLOCKSIZE, INTERLEAVE and BIGTIFF")
+	}
+	return nil
+}
+
+// readColors reads a colour table: lines of value, red, green, blue and optionally alpha, parted by blanks
+// or commas; # begins a comment. Values that are not named are transparent black.
+func readColors(path string) ([]raster.RGBA, error) {
+	if path == "" {
+		return nil, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("--color-table: %w", err)
+	}
+	defer f.Close()
+	var table []raster.RGBA
+	sc := bufio.NewScanner(f)
+	for line := 1; sc.Scan(); line++ {
+		text, _, _ := strings.Cut(sc.Text(), "#")
+		fields := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == '\t' || r == ',' || r == ':' })
+		if len(fields) == 0 {
+			continue
+		}
+		v := [5]int{4: 255}
+		ok := len(fields) == 4 || len(fields) == 5
+		for i := 0; ok && i < len(fields); i++ {
+			v[i], err = strconv.Atoi(fields[i])
+			ok = err == nil && v[i] >= 0 && v[i] <= 65535 && (i == 0 || v[i] <= 255)
+		}
+		if !ok {
+			return nil, fmt.Errorf("--color-table %s, line %d: write it as: value red green blue [alpha]", path, line)
+		}
+		for len(table) <= v[0] {
+			table = append(table, raster.RGBA{})
+		}
+		table[v[0]] = raster.RGBA{R: uint8(v[1]), G: uint8(v[2]), B: uint8(v[3]), A: uint8(v[4])}
+	}
+	if err := sc.Err(); err != nil {
+		return nil, fmt.Errorf("--color-table %s: %w", path, err)
+	}
+	if len(table) == 0 {
+		return nil, fmt.Errorf("--color-table %s has no entry", path)
+	}
+	return table, nil
+}
+
+// checkSideFile says beforehand whether a file that comes besides the outputs can be written.
+func checkSideFile(path string, job *apply.Job) error {
+	if path == "" {
+		return nil
+	}
+	dir := filepath.Dir(path)
+	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+		return fmt.Errorf("%s: the folder %s does not exist: make it first", path, dir)
+	}
+	if err := unix.Access(dir, unix.W_OK); err != nil {
+		return fmt.Errorf("%s: the folder %s can't be written to: %w", path, dir, err)
+	}
+	if st, err := os.Stat(path); err == nil && st.IsDir() {
+		return fmt.Errorf("%s is a folder: give the name of a file in it", path)
+	}
+	for _, name := range sortedNames(job.Inputs) {
+		for _, in := range job.Inputs[name].Files {
+			if sameName(path, in) {
+				return fmt.Errorf("%s is the input %s: write to another file", path, name)
+			}
+		}
+	}
+	for _, name := range sortedNames(job.Outputs) {
+		if sameName(path, job.Outputs[name].Path) {
+			return fmt.Errorf("%s is the output %s: write to another file", path, name)
+		}
+	}
+	return nil
+}
+
+func sameName(a, b string) bool {
+	x, err1 := filepath.Abs(a)
+	y, err2 := filepath.Abs(b)
+	return err1 == nil && err2 == nil && x == y
+}

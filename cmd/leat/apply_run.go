@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"leat/apply"
+	"leat/internal/publish"
+	"leat/timing"
+)
+
+// execute runs the job and tells about it.
+func (f *applyFlags) execute(cmd *cobra.Command, job *apply.Job) error {
+	ctx, people := cmd.Context(), cmd.ErrOrStderr()
+	rec := timing.New()
+	job.Timings, job.Version = rec, version
+	job.Logger = slog.New(slog.NewTextHandler(people, &slog.HandlerOptions{Level: slog.LevelWarn}))
+
+	w, mode := people, chooseProgress(os.Stderr)
+	switch {
+	case f.json:
+		w, mode = cmd.OutOrStdout(), progressJSON
+	case f.quiet:
+		mode = progressNone
+	}
+	bar := newProgress(w, mode)
+	throughput := &throughput{start: time.Now()}
+	var asked time.Time
+	stage := ""
+	job.Progress = func(p apply.Progress) {
+		if now := time.Now(); now.Sub(asked) > 500*time.Millisecond {
+			asked, stage = now, bottleneck(rec.Summary())
+		}
+		throughput.add(p.Pixels)
+		bar.update(p.Done, p.Total, p.Pixels, stage)
+	}
+	res, err := apply.Run(ctx, *job)
+	bar.finish(err)
+	if err != nil {
+		if f.json {
+			writeJSON(cmd.OutOrStdout(), map[string]any{"event": "error", "error": err.Error()})
+		}
+		return err
+	}
+	if err := f.sideFiles(ctx, job, res, rec, throughput); err != nil {
+		return err
+	}
+	for _, o := range res.Outputs {
+		for _, warning := range o.Warnings {
+			fmt.Fprintf(people, "leat: %s: %s\n", o.Path, warning)
+		}
+	}
+	switch {
+	case f.json:
+		return writeJSON(cmd.OutOrStdout(), resultEvent(res))
+	case !f.quiet:
+		return f.summarise(people, res)
+	}
+	return nil
+}
+
+// bottleneck is the stage with most of the working time so far.
+func bottleneck(s timing.Summary) string {
+	most, name := time.Duration(0), ""
+	for _, st := range s.Stages {
+		if !strings.HasPrefix(st.Stage, "waiting") && st.Total > most {
+			most, name = st.Total, st.Stage
+		}
+	}
+	return name
+}
+
+// sideFiles writes preview, trace and report.
+func (f *applyFlags) sideFiles(ctx context.Context, job *apply.Job, res *apply.Result, rec *timing.Recorder, t *throughput) error {
+	if f.preview != "" {
+		src, err := apply.Open(res.Outputs[0].Path)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(writePreview(ctx, f.preview, src, previewSide), src.Close()); err != nil {
+			return fmt.Errorf("preview: %w", err)
+		}
+	}
+	if f.trace != "" {
+		if err := writeFile(f.trace, rec.Trace); err != nil {
+			return fmt.Errorf("trace: %w", err)
+		}
+	}
+	if f.report != "" {
+		if err := f.writeReport(ctx, job, res, rec, t); err != nil {
+			return fmt.Errorf("report: %w", err)
+		}
+	}
+	return nil
+}
+
+// writeFile publishes what write makes.
+func writeFile(path string, write func(io.Writer) error) error {
+	p, err := publish.Create(path, 0o666)
+	if err != nil {
+		return err
+	}
+	defer p.Abort()
+	if err := write(p); err != nil {
+		return err
+	}
+	return p.Commit()
+}
+
+// summarise tells people what was done.
+func (f *applyFlags) summarise(w io.Writer, res *apply.Result) error {
+	for _, note := range res.Plan.Notes {
+		fmt.Fprintln(w, note)
+	}
+	for _, o := range res.Outputs {
+		fmt.Fprintf(w, "%s: %d x %d, %d x %v, %s (%v)", o.Path, res.Plan.Grid.Width, res.Plan.Grid.Height, len(o.Bands), o.Type, bytesText(o.Bytes), o.Coding)
+		if o.Nodata != nil {
+			fmt.Fprintf(w, ", nodata %v", o.Nodata)
+		}
+		fmt.Fprintln(w)
+		for i, b := range o.Bands {
+			if m := b.Moments; m.Valid > 0 {
+				fmt.Fprintf(w, "  band %d: %.6g to %.6g, mean %.6g, stddev %.6g, %.4g %% valid\n", i+1, m.Min, m.Max, m.Mean, m.StdDev(), m.ValidPercent())
+			} else if m.Total > 0 {
+				fmt.Fprintf(w, "  band %d: no valid pixel\n", i+1)
+			}
+		}
+	}
+	fmt.Fprintln(w)
+	res.Timings.Text(w, f.verbose)
+	_, err := fmt.Fprintln(w, res.Timings.Advice(res.Plan.Workers))
+	return err
+}
+
+// bytesText shows bytes as people read them.
+func bytesText(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// resultEvent is the last line of --json.
+func resultEvent(res *apply.Result) map[string]any {
+	var outputs []map[string]any
+	for _, o := range res.Outputs {
+		var bands []map[string]any
+		for _, b := range o.Bands {
+			m := map[string]any{"valid": b.Moments.Valid, "total": b.Moments.Total, "nan": b.Moments.NaN}
+			if b.Moments.Valid > 0 {
+				m["min"], m["max"], m["mean"], m["stddev"] = jsonNumber(b.Moments.Min), jsonNumber(b.Moments.Max), jsonNumber(b.Moments.Mean), jsonNumber(b.Moments.StdDev())
+			}
+			bands = append(bands, m)
+		}
+		nodata := any(nil)
+		if o.Nodata != nil {
+			nodata = o.Nodata.String()
+		}
+		outputs = append(outputs, map[string]any{"name": o.Name, "path": o.Path, "type": o.Type.String(), "nodata": nodata, "bytes": o.Bytes,
+			"coding": o.Coding.String(), "bands": bands, "saturated": o.Counts.Saturated, "nodata_collisions": o.Counts.NodataCollision,
+			"inf": o.Counts.Inf, "warnings": o.Warnings})
+	}
+	return map[string]any{"event": "done", "wall_seconds": res.Wall.Seconds(), "blocks": res.Blocks, "pixels": res.Pixels,
+		"outputs": outputs, "notes": res.Plan.Notes, "timings": res.Timings}
+}
+
+// jsonNumber is v, or its name where JSON has no number for it.
+func jsonNumber(v float64) any {
+	if v-v != 0 {
+		return fmt.Sprint(v)
+	}
+	return v
+}
+
+// throughput samples how many pixels were done when.
+type throughput struct {
+	start  time.Time
+	at     []time.Duration
+	pixels []int64
+}
+
+// maxThroughput bounds the samples; then every other one goes.
+const maxThroughput = 1024
+
+func (t *throughput) add(pixels int64) {
+	if len(t.at) == maxThroughput {
+		for i := range maxThroughput / 2 {
+			t.at[i], t.pixels[i] = t.at[2*i+1], t.pixels[2*i+1]
+		}
+		t.at, t.pixels = t.at[:maxThroughput/2], t.pixels[:maxThroughput/2]
+	}
+	t.at, t.pixels = append(t.at, time.Since(t.start)), append(t.pixels, pixels)
+}

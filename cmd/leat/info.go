@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"leat/ndarray"
+	"leat/raster"
+	"leat/raster/stats"
+)
+
+// infoCommand is leat info.
+func infoCommand() *cobra.Command {
+	var asJSON, computed bool
+	c := &cobra.Command{
+		Use:   "info FILE...",
+		Short: "Say what is in a raster",
+		Long: `Info describes rasters: size, type, grid, how the pixels are stored, overviews, nodata and masks, names,
+colour tables, the statistics that the file holds, and what stands in the way of working with it.
+
+Only headers are read, unless --stats asks for every pixel.`,
+		Example: `  leat info scene.tif
+  leat info --json *.tif | jq -r 'select(.cog | not) | .path'
+  leat info --stats ndvi.tif`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, paths []string) error {
+			return runInfo(cmd.Context(), cmd.OutOrStdout(), paths, asJSON, computed)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object a file and line")
+	c.Flags().BoolVar(&computed, "stats", false, "compute minimum, maximum, mean, standard deviation and valid share from all pixels")
+	return c
+}
+
+// runInfo describes every file that can be described; the error joins those of the others.
+func runInfo(ctx context.Context, w io.Writer, paths []string, asJSON, computed bool) error {
+	var errs []error
+	for i, path := range paths {
+		d, err := infoOf(ctx, path, computed)
+		if err != nil {
+			errs = append(errs, err)
+			if asJSON {
+				if err := writeJSON(w, infoFailure{path, err.Error()}); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		if asJSON {
+			err = writeJSON(w, d)
+		} else {
+			if i > 0 {
+				fmt.Fprintln(w)
+			}
+			err = d.text(w)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return errors.Join(errs...)
+}
+
+type infoFailure struct {
+	Path  string `json:"path"`
+	Error string `json:"error"`
+}
+
+// writeJSON writes one line.
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// infoOf opens and describes a raster.
+func infoOf(ctx context.Context, path string, computed bool) (*infoDoc, error) {
+	src, err := openRaster(path)
+	if err != nil {
+		return nil, err
+	}
+	defer src.Close()
+	d := newInfoDoc(src)
+	if computed {
+		if !d.Readable {
+			return nil, fmt.Errorf("%s: no statistics: %s", path, d.Unreadable)
+		}
+		all, err := computeStats(ctx, src)
+		if err != nil {
+			return nil, err
+		}
+		for i := range d.Bands {
+			d.Bands[i].Statistics = all[i]
+		}
+	}
+	return d, nil
+}
+
+// computeStats reads every pixel once; nil for bands of complex pixels or without a valid one.
+func computeStats(ctx context.Context, src raster.Source) ([]*infoStats, error) {
+	info := src.Info()
+	all := make([]*infoStats, len(info.Bands))
+	alpha := 0
+	if info.Mask == raster.MaskAlpha {
+		alpha = info.AlphaBand()
+	}
+	for i, b := range info.Bands {
+		m, err := bandMoments(ctx, src, i+1, alpha)
+		if err != nil {
+			return nil, err
+		}
+		if m.Valid == 0 || b.Type.IsComplex() {
+			continue
+		}
+		all[i] = &infoStats{Min: finite(m.Min), Max: finite(m.Max), Mean: finite(m.Mean), StdDev: finite(m.StdDev()), ValidPercent: finite(m.ValidPercent()), Computed: true}
+	}
+	return all, nil
+}
+
+// bandMoments summarises one band in windows of bounded size.
+func bandMoments(ctx context.Context, src raster.Source, band, alpha int) (stats.Moments, error) {
+	var total stats.Moments
+	info := src.Info()
+	b := info.Bands[band-1]
+	masker, masked := src.(raster.Masker)
+	masked = masked && info.Mask == raster.MaskDataset
+	byAlpha := alpha > 0 && alpha != band
+	c := stats.NewCollector(b.Type, b.Nodata, false)
+	pixel := b.Type.Size() + 1
+	if byAlpha {
+		pixel += info.Bands[alpha-1].Type.Size()
+	}
+	ww, wh := previewWindow(info, previewBytes/pixel)
+	pixels := ndarray.New(b.Type, 1, wh, ww)
+	var alphas *ndarray.Array
+	if byAlpha {
+		alphas = ndarray.New(info.Bands[alpha-1].Type, 1, wh, ww)
+	}
+	mask := make([]byte, ww*wh)
+	for row := 0; row < info.Grid.Height; row += wh {
+		for col := 0; col < info.Grid.Width; col += ww {
+			win := raster.Window{Col: col, Row: row, Width: min(ww, info.Grid.Width-col), Height: min(wh, info.Grid.Height-row)}
+			n := win.Width * win.Height
+			if err := src.Read(ctx, []int{band}, win, ndarray.Over(b.Type, pixels.Data, 1, win.Height, win.Width)); err != nil {
+				return total, err
+			}
+			data, count := pixels.Data, n
+			switch {
+			case masked:
+				if err := masker.ReadMask(ctx, win, mask[:n]); err != nil {
+					return total, err
+				}
+				count = compact(data, b.Type.Size(), mask[:n])
+			case byAlpha:
+				if err := src.Read(ctx, []int{alpha}, win, ndarray.Over(alphas.Type, alphas.Data, 1, win.Height, win.Width)); err != nil {
+					return total, err
+				}
+				opaque(alphas.Data, alphas.Type.Size(), mask[:n])
+				count = compact(data, b.Type.Size(), mask[:n])
+			}
+			m := c.Tile(data[:count*b.Type.Size()], count, 1, count, 1)
+			m.Total = int64(n)
+			total.Merge(m)
+		}
+	}
+	return total, nil
+}
+
+// compact moves the elements whose mask is not 0 to the front and returns their number.
+func compact(data []byte, size int, mask []byte) int {
+	n := 0
+	for i, v := range mask {
+		if v != 0 {
+			copy(data[n*size:(n+1)*size], data[i*size:(i+1)*size])
+			n++
+		}
+	}
+	return n
+}

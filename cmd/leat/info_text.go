@@ -1,0 +1,231 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// fact is a line of what a person wants to know.
+type fact struct{ Label, Value string }
+
+// facts says of a raster what a person wants to know, the bands apart.
+func (d *infoDoc) facts() []fact {
+	var f []fact
+	add := func(label, format string, args ...any) {
+		f = append(f, fact{label, fmt.Sprintf(format, args...)})
+	}
+	add("size", "%d x %d pixels, %s", d.Width, d.Height, d.bandsText())
+	format := d.Driver
+	if format == "GTiff" {
+		format = "GeoTIFF"
+	}
+	add("file", "%s, %s", format, byteText(d.Bytes))
+	if d.Transform != nil {
+		add("pixel size", "%.10g x %.10g", d.PixelSize[0], d.PixelSize[1])
+	}
+	if d.CRS != nil {
+		add("crs", "%s", d.CRS.text)
+	}
+	if b := d.Bounds; b != nil {
+		note := ""
+		if d.Transform[2] != 0 || d.Transform[4] != 0 {
+			note = " (around a rotated grid)"
+		} else if d.PixelIsPoint {
+			note = " (edges; the file names centres of pixels)"
+		}
+		add("bounds", "x %.12g to %.12g, y %.12g to %.12g%s", b.MinX, b.MaxX, b.MinY, b.MaxY, note)
+	}
+	add("stored", "%s", d.storedText())
+	if len(d.Overviews) == 0 {
+		add("overviews", "none")
+	} else {
+		var sizes []string
+		for _, o := range d.Overviews {
+			sizes = append(sizes, fmt.Sprintf("%dx%d", o.Width, o.Height))
+		}
+		add("overviews", "%s", strings.Join(sizes, " "))
+	}
+	add("nodata", "%s", d.nodataText())
+	if d.Mask != "none" {
+		add("mask", "%s", map[string]string{"alpha": "an alpha band", "mask": "a mask of its own"}[d.Mask])
+	}
+	if d.Driver == "GTiff" {
+		if d.COG {
+			add("cog", "yes")
+		} else {
+			add("cog", "no: %s", d.COGFault)
+		}
+	}
+	return f
+}
+
+func (d *infoDoc) bandsText() string {
+	type0 := d.Bands[0].Type
+	for _, b := range d.Bands {
+		if b.Type != type0 {
+			type0 = "several types"
+		}
+	}
+	if s := d.Bands[0].Stored; s != "" {
+		type0 += " (stored as " + s + ")"
+	}
+	if len(d.Bands) == 1 {
+		return "1 band of " + type0
+	}
+	return fmt.Sprintf("%d bands of %s", len(d.Bands), type0)
+}
+
+func (d *infoDoc) storedText() string {
+	l := d.Layout
+	var s string
+	switch {
+	case d.Driver != "GTiff":
+		s = "one array"
+	case l.Tiled:
+		s = fmt.Sprintf("tiles of %d x %d", l.TileWidth, l.TileHeight)
+	case l.TileHeight >= d.Height:
+		s = "one strip"
+	case l.TileHeight == 1:
+		s = "strips of one row"
+	default:
+		s = fmt.Sprintf("strips of %d rows", l.TileHeight)
+	}
+	if l.Compression == "none" || l.Compression == "" {
+		s += ", not compressed"
+	} else {
+		s += ", " + l.Compression
+		if l.Predictor > 1 {
+			s += fmt.Sprintf(" with predictor %d", l.Predictor)
+		}
+		s += fmt.Sprintf(", %.2f : 1", l.Ratio)
+	}
+	if len(d.Bands) > 1 && l.Interleave != "" {
+		s += ", by " + l.Interleave
+	}
+	if l.BigTIFF {
+		s += ", BigTIFF"
+	}
+	if l.ByteOrder == "big" {
+		s += ", big-endian"
+	}
+	return s
+}
+
+func (d *infoDoc) nodataText() string {
+	var all []string
+	for _, b := range d.Bands {
+		if b.Nodata == nil {
+			all = append(all, "none")
+		} else {
+			all = append(all, *b.Nodata)
+		}
+	}
+	if one := slices.Compact(slices.Clone(all)); len(one) == 1 {
+		return one[0]
+	}
+	return strings.Join(all, ", ")
+}
+
+// line says of a band what the lines of the file do not; empty when that is nothing.
+func (b *infoBand) line() string {
+	var parts []string
+	if b.Name != "" {
+		parts = append(parts, b.Name)
+	}
+	if b.Color != "undefined" && b.Color != "gray" && b.Color != b.Name {
+		parts = append(parts, b.Color)
+	}
+	if b.Colors > 0 {
+		parts = append(parts, fmt.Sprintf("colour table of %d entries", b.Colors))
+	}
+	if b.Scale != 1 || b.Offset != 0 {
+		parts = append(parts, fmt.Sprintf("value = pixel x %g + %g", b.Scale, b.Offset))
+	}
+	if b.Unit != "" {
+		parts = append(parts, "unit "+b.Unit)
+	}
+	if s := b.Statistics; s != nil {
+		var n []string
+		for _, v := range []struct {
+			name string
+			v    *float64
+		}{{"min", s.Min}, {"max", s.Max}, {"mean", s.Mean}, {"std dev", s.StdDev}} {
+			if v.v != nil {
+				n = append(n, fmt.Sprintf("%s %.6g", v.name, *v.v))
+			}
+		}
+		if s.ValidPercent != nil {
+			n = append(n, fmt.Sprintf("%.4g %% valid", *s.ValidPercent))
+		}
+		parts = append(parts, strings.Join(n, ", "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// text writes the description for people.
+func (d *infoDoc) text(w io.Writer) error {
+	var b strings.Builder
+	line := func(label, value string) { fmt.Fprintf(&b, "  %-11s %s\n", label, value) }
+	fmt.Fprintln(&b, d.Path)
+	for _, f := range d.facts() {
+		line(f.Label, f.Value)
+	}
+	for i := range d.Bands {
+		if s := d.Bands[i].line(); s != "" {
+			line(fmt.Sprintf("band %d", i+1), s)
+		}
+	}
+	for _, k := range sortedNames(d.Metadata) {
+		if k != "AREA_OR_POINT" { // said with the bounds
+			line(k, oneLine(d.Metadata[k]))
+		}
+	}
+	for _, s := range d.Warnings {
+		line("note", s)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func sortedNames[V any](m map[string]V) []string {
+	var names []string
+	for k := range m {
+		names = append(names, k)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// oneLine keeps a long text from a file to one short line that can't move the cursor.
+func oneLine(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, s)
+	if r := []rune(s); len(r) > 120 {
+		s = string(r[:117]) + "..."
+	}
+	return s
+}
+
+// byteText shows a number of bytes as people read it.
+func byteText(n int64) string {
+	units := []string{"KiB", "MiB", "GiB", "TiB"}
+	if n < 1024 {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	v := float64(n)
+	u := -1
+	for v >= 1023.5 && u < len(units)-1 {
+		v /= 1024
+		u++
+	}
+	if v < 100 {
+		return fmt.Sprintf("%.1f %s", v, units[u])
+	}
+	return fmt.Sprintf("%.0f %s", v, units[u])
+}

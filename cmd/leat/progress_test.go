@@ -1,0 +1,141 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// fakeProgress has a clock that the test moves and a terminal of 80 columns.
+func fakeProgress(mode progressMode) (*progress, *strings.Builder, func(time.Duration)) {
+	var out strings.Builder
+	now := time.Unix(1000, 0)
+	p := newProgress(&out, mode)
+	p.now = func() time.Time { return now }
+	p.begin()
+	return p, &out, func(d time.Duration) { now = now.Add(d) }
+}
+
+func TestPlainLinesComeAtMostEveryFiveSeconds(t *testing.T) {
+	p, out, wait := fakeProgress(progressLines)
+	for i := 1; i <= 120; i++ {
+		wait(100 * time.Millisecond)
+		p.update(i, 120, int64(i)*1e6, "encoding")
+	}
+	p.finish(nil)
+	want := `50 of 120 blocks (41 %), 10.0 Mpixel/s, about 7 s left, bottleneck encoding
+100 of 120 blocks (83 %), 10.0 Mpixel/s, about 2 s left, bottleneck encoding
+120 of 120 blocks in 12.0 s, 10.0 Mpixel/s
+`
+	if d := cmp.Diff(want, out.String()); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestAShortRunPrintsNoLine(t *testing.T) {
+	p, out, wait := fakeProgress(progressLines)
+	for i := 1; i <= 4; i++ {
+		wait(time.Second)
+		p.update(i, 4, int64(i), "reading")
+	}
+	p.finish(nil)
+	if out.Len() != 0 {
+		t.Errorf("printed %q", out)
+	}
+}
+
+func TestTheLiveLineIsRewrittenAndGoesAway(t *testing.T) {
+	p, out, wait := fakeProgress(progressLine)
+	p.update(0, 4, 0, "")
+	wait(50 * time.Millisecond)
+	p.update(1, 4, 1e6, "reading") // too soon
+	wait(950 * time.Millisecond)
+	p.update(2, 4, 2e6, "reading")
+	p.update(1, 4, 1e6, "reading") // overtaken
+	p.finish(errors.New("disk full"))
+	p.update(3, 4, 3e6, "reading")
+	p.finish(nil)
+	want := []string{"",
+		"░░░░░░░░░░░░░░░░░░░░░░░░   0 %  0/4 blocks\x1b[K",
+		"████████████░░░░░░░░░░░░  50 %  2/4 blocks  2.0 Mpixel/s  1 s left  reading\x1b[K",
+		"\x1b[K"}
+	if d := cmp.Diff(want, strings.Split(out.String(), "\r")); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestTheLiveLineFitsANarrowTerminal(t *testing.T) {
+	p, out, _ := fakeProgress(progressLine)
+	p.width = func() int { return 20 }
+	p.update(1, 4, 1e6, "reading")
+	line := strings.TrimSuffix(strings.TrimPrefix(out.String(), "\r"), "\x1b[K")
+	if n := len([]rune(line)); n != 19 {
+		t.Errorf("%d columns: %q", n, line)
+	}
+}
+
+func TestEventsAreOneJSONObjectALineAndEndWithTheLastState(t *testing.T) {
+	p, out, wait := fakeProgress(progressJSON)
+	for i := range 10 {
+		wait(200 * time.Millisecond)
+		p.update(i+1, 11, int64(i+1)*100, "computing")
+	}
+	p.finish(nil)
+	var blocks []int
+	for line := range strings.Lines(out.String()) {
+		var e map[string]any
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%v in %q", err, line)
+		}
+		if e["event"] != "progress" || e["total"] != 11.0 || e["bottleneck"] != "computing" {
+			t.Errorf("event %v", e)
+		}
+		blocks = append(blocks, int(e["blocks"].(float64)))
+	}
+	if d := cmp.Diff([]int{1, 4, 7, 10}, blocks); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestProgressMayBeToldByManyGoroutines(t *testing.T) {
+	p, out, _ := fakeProgress(progressJSON)
+	var g sync.WaitGroup
+	for i := range 8 {
+		g.Go(func() {
+			for k := range 100 {
+				p.update(i*100+k, 800, 1, "reading")
+			}
+		})
+	}
+	g.Wait()
+	p.update(800, 800, 800, "reading")
+	p.finish(nil)
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if !strings.Contains(lines[len(lines)-1], `"blocks":800`) {
+		t.Errorf("last line %s", lines[len(lines)-1])
+	}
+}
+
+func TestTheTimeLeftFollowsTheLastSeconds(t *testing.T) {
+	p, out, wait := fakeProgress(progressLines)
+	done := 0
+	for range 60 { // fast at first
+		wait(time.Second)
+		done += 10
+		p.update(done, 1000, int64(done), "")
+	}
+	for range 20 { // then slow
+		wait(time.Second)
+		done++
+		p.update(done, 1000, int64(done), "")
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if last := lines[len(lines)-1]; !strings.Contains(last, "about 6 min left") {
+		t.Errorf("last line %q", last)
+	}
+}

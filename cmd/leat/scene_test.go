@@ -1,0 +1,71 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"testing"
+
+	"leat/ndarray"
+)
+
+func TestTheSceneIsTheSameOnEveryMachine(t *testing.T) {
+	const n = 257
+	red, nir := make([]uint16, n*n), make([]uint16, n*n)
+	sceneRows(n, 0, n, red, nir)
+	h := sha256.New()
+	for _, band := range [][]uint16{red, nir} {
+		for _, v := range band {
+			h.Write([]byte{byte(v), byte(v >> 8)})
+		}
+	}
+	const want = "c4e389ef6478c7711627ca56b5a4cb3227b9252e83f698e5feb5b0b1fa1baeb9"
+	if got := hex.EncodeToString(h.Sum(nil)); got != want {
+		t.Errorf("hash %s, want %s: the scene has changed, and with it every number measured on it", got, want)
+	}
+}
+
+func TestAnyWindowOfTheSceneHasTheSamePixels(t *testing.T) {
+	for _, n := range []int{64, 300, 1111} {
+		red, nir := make([]uint16, n*n), make([]uint16, n*n)
+		sceneRows(n, 0, n, red, nir)
+		for _, w := range [][4]int{{0, 0, n, n}, {n - 7, n - 9, 7, 9}, {13, 5, 41, 17}, {n / 2, n / 3, 1, 1}} {
+			col, row, width, height := w[0], w[1], w[2], w[3]
+			r, i := make([]uint16, width*height), make([]uint16, width*height)
+			sceneWindow(n, col, row, width, height, r, i)
+			for y := range height {
+				at := (row+y)*n + col
+				if !slices.Equal(r[y*width:(y+1)*width], red[at:at+width]) || !slices.Equal(i[y*width:(y+1)*width], nir[at:at+width]) {
+					t.Fatalf("size %d window %v: row %d differs", n, w, y)
+				}
+			}
+		}
+	}
+}
+
+func TestTheSceneHasNodataOnlyBeyondTheSwath(t *testing.T) {
+	const n = 549
+	red, nir := make([]uint16, n*n), make([]uint16, n*n)
+	sceneRows(n, 0, n, red, nir)
+	invalid := 0
+	for i := range red {
+		if (red[i] == 0) != (nir[i] == 0) {
+			t.Fatalf("pixel %d: red %d and nir %d", i, red[i], nir[i])
+		}
+		if red[i] == 0 {
+			invalid++
+		}
+	}
+	if red[0] == 0 || red[n*n-1] != 0 || invalid < n*n/100 || invalid > n*n/20 {
+		t.Errorf("%d pixels of nodata", invalid)
+	}
+}
+
+func BenchmarkScene5490(b *testing.B) {
+	const n = 5490
+	red, nir := make([]uint16, n*n), make([]uint16, n*n)
+	b.SetBytes(int64(len(ndarray.AsBytes(red)) * 2))
+	for b.Loop() {
+		sceneRows(n, 0, n, red, nir)
+	}
+}

@@ -1,0 +1,78 @@
+package expr
+
+import (
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+)
+
+type astKind uint8
+
+const (
+	astInt     astKind = iota // num
+	astDecimal                // num; also nan, inf, pi
+	astNodata
+	astName    // text
+	astUnary   // text: - + not; args[0]
+	astBinary  // text: + - * / % ** and or
+	astCompare // ops between args
+	astCond    // args: condition, then, else
+	astCall    // text; args
+	astIndex   // args: value, index
+	astBands   // args
+)
+
+type ast struct {
+	kind astKind
+	pos  int
+	text string
+	num  float64
+	args []*ast
+	ops  []string // of a comparison chain
+	at   []int    // positions of ops
+}
+
+// Expr is a parsed expression. It is immutable.
+type Expr struct {
+	text  string
+	root  *ast
+	names []string
+}
+
+// String returns the text as it was parsed.
+func (e *Expr) String() string { return e.text }
+
+// Names returns the names of the inputs that the expression uses, in order of first appearance.
+func (e *Expr) Names() []string { return append([]string(nil), e.names...) }
+
+// CheckName says why an input cannot have this name in expressions, or nil.
+func CheckName(name string) error {
+	for i, r := range name {
+		if !isNameRune(r) || i == 0 && unicode.IsDigit(r) {
+			return fmt.Errorf("expr: %q cannot be the name of an input: use letters, digits and _, a letter first", name)
+		}
+	}
+	if name == "" || !utf8.ValidString(name) {
+		return fmt.Errorf("expr: %q cannot be the name of an input: use letters, digits and _, a letter first", name)
+	}
+	if why := reserved(name); why != "" {
+		return fmt.Errorf("expr: %q cannot be the name of an input: it is %s", name, why)
+	}
+	return nil
+}
+
+// reserved says what a name that no input can have stands for, or "".
+func reserved(name string) string {
+	switch name {
+	case "and", "or", "not":
+		return "an operator"
+	case "x", "y":
+		return "kept for the coordinates of the pixel"
+	case "nodata", "nan", "inf", "pi":
+		return "a constant"
+	}
+	if _, ok := functions[name]; ok {
+		return "a function"
+	}
+	return ""
+}

@@ -1,0 +1,210 @@
+package expr
+
+// call compiles a function call. Names and numbers of arguments have been checked by the parser.
+func (c *compiler) call(n *ast) (value, error) {
+	f := functions[n.text]
+	args := make([]value, len(n.args))
+	for i, a := range n.args {
+		var err error
+		if args[i], err = c.compile(a); err != nil {
+			return value{}, err
+		}
+	}
+	if f.Kind == "list" && (len(args) == 1 || f.op != opRedMin && f.op != opRedMax) {
+		return c.reduce(n, f.op, args[0])
+	}
+	return c.zip(n.pos, func(vs []val) (val, error) {
+		if n.text == "where" {
+			return c.choose(n.pos, vs[0], vs[1], vs[2])
+		}
+		if err := c.noNodata(n.pos, vs...); err != nil {
+			return val{}, err
+		}
+		switch f.Kind {
+		case "float":
+			for i := range vs {
+				vs[i] = c.number(vs[i])
+			}
+			if constants(vs...) {
+				return c.fold(f.op, vs...), nil
+			}
+			return c.float(f.op, vs...), nil
+		case "list":
+			v := vs[0]
+			for _, w := range vs[1:] {
+				v = c.extreme(f.op == opRedMin, v, w)
+			}
+			return c.number(v), nil
+		}
+		switch n.text {
+		case "clip":
+			return c.extreme(true, c.extreme(false, vs[0], vs[1]), vs[2]), nil
+		case "float32":
+			return c.cast(vs[0], c32), nil
+		case "float64":
+			return c.cast(vs[0], c64), nil
+		case "isnodata":
+			if m := c.full(vs[0]); m != 0 {
+				return val{t: typ{kind: kindBool}, node: c.add(node{op: opInvalid, reg: regBool, args: []int{m}})}, nil
+			}
+			return boolean(false), nil
+		case "fill":
+			return c.fill(n, vs[0], vs[1])
+		case "coalesce":
+			return c.coalesce(n.pos, vs)
+		}
+		return c.rounding(f.op, vs[0]), nil
+	}, args...)
+}
+
+// rounding compiles abs, floor, ceil and round.
+func (c *compiler) rounding(o op, v val) val {
+	v = c.number(v)
+	t := v.t
+	if t.kind == kindInt {
+		if o != opAbs || t.lo >= 0 {
+			return v
+		}
+		t.lo, t.hi = max(0, -t.hi), max(-t.lo, t.hi)
+	}
+	if v.konst {
+		if t.kind == kindFloat {
+			return c.fold(o, v)
+		}
+		v.c, v.t = -v.c, intType(-v.t.lo, -v.t.lo)
+		return v
+	}
+	cls := t.class()
+	return c.result(node{op: o, reg: cls.reg(), args: []int{c.vec(v, cls)}}, t, v.mask, v.nan)
+}
+
+// extreme compiles the smaller or larger of two values; NaN wins.
+func (c *compiler) extreme(smaller bool, a, b val) val {
+	a, b = c.number(a), c.number(b)
+	o := opMax
+	if smaller {
+		o = opMin
+	}
+	if a.t.kind == kindFloat || b.t.kind == kindFloat {
+		if constants(a, b) {
+			return c.fold(o, a, b)
+		}
+		v := c.float(o, a, b)
+		v.nan = a.nan || b.nan
+		return v
+	}
+	t := intType(max(a.t.lo, b.t.lo), max(a.t.hi, b.t.hi), a.t.from, b.t.from)
+	if smaller {
+		t.lo, t.hi = min(a.t.lo, b.t.lo), min(a.t.hi, b.t.hi)
+	}
+	if constants(a, b) {
+		return val{t: t, konst: true, c: float64(t.lo), weak: true}
+	}
+	cls := max(a.t.class(), b.t.class())
+	n := node{op: o, reg: cls.reg(), args: []int{c.vec(a, cls), c.vec(b, cls)}}
+	return c.result(n, t, c.both(a.mask, b.mask), a.nan || b.nan)
+}
+
+func (c *compiler) cast(v val, to class) val {
+	v = c.number(v)
+	v.t = floatType(to)
+	v.weak = false
+	if !v.konst {
+		v.node = c.vec(v, to)
+	} else if to == c32 {
+		v.c = float64(float32(v.c))
+	}
+	return v
+}
+
+func (c *compiler) fill(n *ast, a, number val) (val, error) {
+	if !number.konst || number.nan {
+		return val{}, c.fail(n.args[1].pos, "fill takes a number: for another band write coalesce(a, b)")
+	}
+	t, err := c.unify(n.pos, a, number)
+	if err != nil {
+		return val{}, err
+	}
+	m := c.full(a)
+	v := val{t: t, node: c.as(a, t)}
+	if m != 0 {
+		v.node = c.add(node{op: opPick, reg: c.nodes[v.node].reg, args: []int{m, v.node, c.as(number, t)}})
+	}
+	return v, nil
+}
+
+func (c *compiler) coalesce(pos int, vs []val) (val, error) {
+	t, err := c.unify(pos, vs...)
+	if err != nil {
+		return val{}, err
+	}
+	last := vs[len(vs)-1]
+	out := val{t: t, node: c.as(last, t), mask: last.mask, nan: last.nan}
+	for i := len(vs) - 2; i >= 0; i-- {
+		m := c.full(vs[i])
+		n := c.as(vs[i], t)
+		if m == 0 {
+			out = val{t: t, node: n}
+			continue
+		}
+		out.node = c.add(node{op: opPick, reg: c.nodes[n].reg, args: []int{m, n, out.node}})
+		out.mask = c.either(m, out.mask)
+	}
+	return out, nil
+}
+
+// reduce compiles a function over the files of a list, band by band, or over the bands of one thing.
+func (c *compiler) reduce(n *ast, o op, v value) (value, error) {
+	if !v.list {
+		r, err := c.reduction(n.pos, o, v.bands())
+		return single(r), err
+	}
+	bands := len(v.bands())
+	for i, item := range v.items {
+		if len(item) != bands {
+			return value{}, c.fail(n.pos, "the files of the list differ: file 1 has %d bands, file %d has %d", bands, i+1, len(item))
+		}
+	}
+	var row []val
+	for b := range bands {
+		items := make([]val, len(v.items))
+		for i := range items {
+			items[i] = v.items[i][b]
+		}
+		r, err := c.reduction(n.pos, o, items)
+		if err != nil {
+			return value{}, err
+		}
+		row = append(row, r)
+	}
+	return value{items: [][]val{row}}, nil
+}
+
+func (c *compiler) reduction(pos int, o op, vs []val) (val, error) {
+	if err := c.noNodata(pos, vs...); err != nil {
+		return val{}, err
+	}
+	masks := make([]int, len(vs))
+	for i := range vs {
+		vs[i] = c.number(vs[i])
+		masks[i] = c.full(vs[i])
+	}
+	if o == opRedCount {
+		t := intType(0, int64(len(vs)))
+		return c.result(node{op: o, reg: t.class().reg(), args: masks}, t, 0, false), nil
+	}
+	t, err := c.unify(pos, vs...)
+	if err != nil {
+		return val{}, err
+	}
+	cls := t.class()
+	n := node{op: o, reg: cls.reg()}
+	for _, v := range vs {
+		n.args = append(n.args, c.vec(v, cls))
+	}
+	n.args = append(n.args, masks...)
+	if o != opRedMin && o != opRedMax {
+		t = floatType(cls)
+	}
+	return val{t: t, node: c.add(n), mask: c.either(masks...), nan: t.kind == kindFloat}, nil
+}

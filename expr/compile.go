@@ -1,0 +1,285 @@
+package expr
+
+import (
+	"fmt"
+	"math"
+	"sort"
+	"strings"
+
+	"leat/ndarray"
+)
+
+// maxNodes bounds the vector operations of a program: lists and bands multiply what the text says. Each is a
+// pass over a chunk; more than this is a mistake in the inputs, not an expression.
+const maxNodes = 1 << 18
+
+// Band describes one band of an input.
+type Band struct {
+	Type   ndarray.DType
+	Nodata *ndarray.Scalar // of Type; nil for none
+	// Masked: a mask, alpha or the outside of the input's extent may make pixels invalid.
+	Masked bool
+	// Scale and Offset, both 0 or 1 and 0 for raw pixels: the value is pixel*Scale + Offset, a float32 for
+	// 8 and 16-bit and float32 types, else a float64.
+	Scale, Offset float64
+}
+
+func (b *Band) raw() bool { return b.Offset == 0 && (b.Scale == 0 || b.Scale == 1) }
+
+// File is the bands of one file.
+type File struct{ Bands []Band }
+
+// Input is what a name stands for.
+type Input struct {
+	Files []File
+	List  bool // name[i] picks a file; otherwise there is one file and name[i] picks a band
+}
+
+// Options say what the output should be; nil is the zero value.
+type Options struct {
+	Type ndarray.DType // of the output; NoType: as the expression's type demands
+	// The pixel stored is (value-Offset)/Scale, so that a reader's pixel*Scale + Offset gives the
+	// value back. A Scale of 0 is 1.
+	Scale, Offset float64
+	Nodata        string // a number or "nan"; "none" for none; "" for the automatic one
+	NoMask        bool   // the inputs' nodata, masks and extents do not count: all pixels are valid
+}
+
+// Ref names a band that a program reads.
+type Ref struct {
+	Name string
+	File int // counted from 0
+	Band int // counted from 1
+}
+
+type compiler struct {
+	*graph
+	text   string
+	inputs map[string]Input
+	noMask bool
+	refs   []Ref
+	index  map[Ref]int
+	bandOf []Band
+}
+
+// Compile checks e against its inputs and returns the program that computes it. Names in inputs that the
+// expression does not use are ignored. The error is a *TypeError for what is wrong in the expression, and
+// a plain one for wrong options.
+func Compile(e *Expr, inputs map[string]Input, opts *Options) (*Program, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	c := &compiler{graph: newGraph(), text: e.text, inputs: inputs, noMask: opts.NoMask, index: map[Ref]int{}}
+	v, err := c.compile(e.root)
+	if err != nil {
+		return nil, err
+	}
+	if v.list {
+		return nil, c.fail(e.root.pos, "the result is a list of %d files: pick one with name[i], or reduce it, as in median(list)", len(v.items))
+	}
+	return c.finish(e, v.bands(), opts)
+}
+
+func (c *compiler) fail(pos int, format string, args ...any) error {
+	return &TypeError{Pos: pos, Msg: fmt.Sprintf(format, args...), Text: c.text}
+}
+
+func (c *compiler) bounded(pos int) error {
+	if len(c.nodes) > maxNodes {
+		return c.fail(pos, "too many bands: the expression needs more than %d vector operations", maxNodes)
+	}
+	return nil
+}
+
+func (c *compiler) compile(n *ast) (value, error) {
+	switch n.kind {
+	case astInt:
+		return single(val{t: intType(int64(n.num), int64(n.num)), konst: true, c: n.num, weak: true}), nil
+	case astDecimal:
+		return single(decimal(n.num)), nil
+	case astNodata:
+		return single(val{t: typ{kind: kindNodata}}), nil
+	case astName:
+		return c.name(n)
+	case astIndex:
+		return c.pick(n)
+	case astBands:
+		return c.stack(n)
+	case astCall:
+		return c.call(n)
+	}
+	args := make([]value, len(n.args))
+	for i, a := range n.args {
+		var err error
+		if args[i], err = c.compile(a); err != nil {
+			return value{}, err
+		}
+	}
+	switch n.kind {
+	case astCond:
+		return c.zip(n.pos, func(v []val) (val, error) { return c.choose(n.pos, v[0], v[1], v[2]) }, args...)
+	case astUnary:
+		return c.zip(n.pos, func(v []val) (val, error) { return c.unary(n.pos, n.text, v[0]) }, args...)
+	case astCompare:
+		return c.zip(n.pos, func(v []val) (val, error) { return c.chain(n, v) }, args...)
+	}
+	return c.zip(n.pos, func(v []val) (val, error) {
+		switch n.text {
+		case "and", "or":
+			return c.logic(n.pos, n.text, v[0], v[1])
+		case "**":
+			return c.power(n.pos, v[0], v[1])
+		}
+		return c.arith(n.pos, n.text, v[0], v[1])
+	}, args...)
+}
+
+func decimal(v float64) val {
+	return val{t: floatType(c64), konst: true, c: v, weak: true, nan: math.IsNaN(v)}
+}
+
+func (c *compiler) name(n *ast) (value, error) {
+	in, ok := c.inputs[n.text]
+	if !ok {
+		if len(c.inputs) == 0 {
+			return value{}, c.fail(n.pos, "no input is named %s: there are no inputs", n.text)
+		}
+		var names []string
+		for k := range c.inputs {
+			names = append(names, k)
+		}
+		sort.Strings(names)
+		return value{}, c.fail(n.pos, "no input is named %s; the inputs are %s", n.text, strings.Join(names, ", "))
+	}
+	if len(in.Files) == 0 {
+		return value{}, c.fail(n.pos, "input %s has no files", n.text)
+	}
+	if !in.List && len(in.Files) > 1 {
+		return value{}, fmt.Errorf("expr: input %s has %d files but is no list", n.text, len(in.Files))
+	}
+	out := value{list: in.List}
+	for f := range in.Files {
+		var row []val
+		for b := range in.Files[f].Bands {
+			v, err := c.load(n.pos, Ref{n.text, f, b + 1}, &in.Files[f].Bands[b])
+			if err != nil {
+				return value{}, err
+			}
+			row = append(row, v)
+		}
+		if len(row) == 0 {
+			return value{}, c.fail(n.pos, "input %s has no bands", n.text)
+		}
+		out.items = append(out.items, row)
+		if err := c.bounded(n.pos); err != nil {
+			return value{}, err
+		}
+	}
+	return out, nil
+}
+
+// load returns the value of a band. Bands that the result does not depend on are dropped later.
+func (c *compiler) load(pos int, r Ref, b *Band) (val, error) {
+	t, ok := bandType(b.Type)
+	if !ok {
+		what := "only real numbers are computed with"
+		if b.Type == ndarray.Float16 {
+			what = "widen it to float32 first"
+		}
+		return val{}, c.fail(pos, "%s is %v: %s", r, b.Type, what)
+	}
+	if math.IsNaN(b.Scale) || math.IsInf(b.Scale, 0) || math.IsNaN(b.Offset) || math.IsInf(b.Offset, 0) {
+		return val{}, c.fail(pos, "%s has scale %v and offset %v", r, b.Scale, b.Offset)
+	}
+	if b.Nodata != nil && b.Nodata.Type != b.Type {
+		return val{}, fmt.Errorf("expr: the nodata value of %s is %v, its pixels are %v", r, b.Nodata.Type, b.Type)
+	}
+	if !b.raw() {
+		t = floatType(t.class())
+	}
+	i, ok := c.index[r]
+	if !ok {
+		i = len(c.refs)
+		c.index[r] = i
+		c.refs = append(c.refs, r)
+		c.bandOf = append(c.bandOf, *b)
+	}
+	v := val{t: t}
+	if !c.noMask && (b.Nodata != nil || b.Masked || b.Type.IsFloat()) {
+		v.mask = c.add(node{op: opLoadMask, reg: regMask, ref: i})
+	}
+	// A scale of 0 makes NaN of an infinite pixel.
+	v.nan = b.Type.IsFloat() && (c.noMask || !b.raw())
+	var args []int
+	if b.Type.IsInteger() && b.Type.Size() == 8 {
+		args = []int{v.mask}
+	}
+	v.node = c.add(node{op: opLoad, reg: t.class().reg(), args: args, ref: i})
+	return v, nil
+}
+
+func (r Ref) String() string { return fmt.Sprintf("%s[%d]", r.Name, r.Band) }
+
+// pick compiles name[i]: a file of a list, else a band.
+func (c *compiler) pick(n *ast) (value, error) {
+	v, err := c.compile(n.args[0])
+	if err != nil {
+		return value{}, err
+	}
+	iv, err := c.compile(n.args[1])
+	if err != nil {
+		return value{}, err
+	}
+	k := iv.bands()[0]
+	if iv.list || len(iv.bands()) != 1 || !k.konst || k.t.kind != kindInt {
+		return value{}, c.fail(n.args[1].pos, "an index must be a whole number written out")
+	}
+	what, have := "band", len(v.bands())
+	if v.list {
+		what, have = "file", len(v.items)
+	}
+	whose := "this"
+	if n.args[0].kind == astName {
+		whose = n.args[0].text
+	}
+	i := int64(k.c)
+	if i < 1 {
+		return value{}, c.fail(n.args[1].pos, "no %s %d: %ss are counted from 1", what, i, what)
+	}
+	if i > int64(have) {
+		if have != 1 {
+			what += "s"
+		}
+		return value{}, c.fail(n.args[1].pos, "index %d is out of range: %s has %d %s", i, whose, have, what)
+	}
+	if v.list {
+		return value{items: [][]val{v.items[i-1]}}, nil
+	}
+	return single(v.bands()[i-1]), nil
+}
+
+// stack compiles [a, b]: all bands of its items, one after the other.
+func (c *compiler) stack(n *ast) (value, error) {
+	var row []val
+	for _, a := range n.args {
+		v, err := c.compile(a)
+		if err != nil {
+			return value{}, err
+		}
+		for _, item := range v.items {
+			if v.list && len(item) != 1 {
+				return value{}, c.fail(a.pos, "a list of files with %d bands cannot stand in []: pick files or bands with name[i]", len(item))
+			}
+			row = append(row, item...)
+		}
+		if len(row) > maxNodes {
+			return value{}, c.fail(a.pos, "too many bands")
+		}
+	}
+	for _, v := range row {
+		if v.t.kind == kindNodata {
+			return value{}, c.fail(n.pos, "nodata stands only for a branch of ?: or where")
+		}
+	}
+	return value{items: [][]val{row}}, nil
+}

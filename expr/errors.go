@@ -1,0 +1,71 @@
+package expr
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// SyntaxError says where and why a text is no expression.
+type SyntaxError struct {
+	Pos  int    // byte of the text
+	Msg  string // what is wrong and what to write
+	Text string // the expression
+}
+
+func (e *SyntaxError) Error() string { return render(e.Text, e.Pos, e.Msg) }
+
+// TypeError says where and why an expression cannot be computed from the given inputs: an unknown
+// name, a band that is not there, an integer that could grow beyond what is exact.
+type TypeError struct {
+	Pos  int
+	Msg  string
+	Text string
+}
+
+func (e *TypeError) Error() string { return render(e.Text, e.Pos, e.Msg) }
+
+// PixelError says which pixel could not be computed or written.
+type PixelError struct {
+	Index int    // of the pixel within the call of Eval
+	Band  int    // output band, counted from 1; 0 when an input's pixel is at fault
+	Input string // the band read, as "name[1]", when an input's pixel is at fault
+	Msg   string
+}
+
+func (e *PixelError) Error() string {
+	if e.Band > 0 {
+		return fmt.Sprintf("expression: band %d, pixel %d: %s", e.Band, e.Index, e.Msg)
+	}
+	return fmt.Sprintf("expression: %s, pixel %d: %s", e.Input, e.Index, e.Msg)
+}
+
+// excerpt is how many characters around the position an error shows of a long expression.
+const excerpt = 36
+
+// render shows the message with its column and the line of the expression with a caret below it.
+func render(text string, pos int, msg string) string {
+	if pos > len(text) {
+		pos = len(text)
+	}
+	column := utf8.RuneCountInString(text[:pos]) + 1
+	before := []rune(text[max(0, pos-4*excerpt):pos])
+	after := []rune(text[pos:min(len(text), pos+4*excerpt)])
+	lead, trail := "", ""
+	if len(before) > excerpt {
+		before, lead = before[len(before)-excerpt:], "..."
+	}
+	if len(after) > excerpt {
+		after, trail = after[:excerpt], "..."
+	}
+	plain := func(rs []rune) string {
+		return strings.Map(func(r rune) rune {
+			if r < ' ' || r == 0x7f || r == utf8.RuneError {
+				return ' '
+			}
+			return r
+		}, string(rs))
+	}
+	return fmt.Sprintf("expression, column %d: %s\n  %s%s%s%s\n  %s^", column, msg,
+		lead, plain(before), plain(after), trail, strings.Repeat(" ", len(lead)+len(before)))
+}

@@ -1,0 +1,182 @@
+package expr
+
+import (
+	"fmt"
+
+	"leat/ndarray"
+)
+
+// chunk is the number of pixels that the instructions go over at a time: a float32 vector of it is 2
+// KiB, so that ten and more of them stay in the first-level cache, and an instruction's cost of
+// some nanoseconds is shared by many pixels.
+const chunk = 512
+
+// Operand is the pixels of one band.
+type Operand struct {
+	// Data holds the pixels in the band's type and the machine's byte order, aligned for it.
+	Data []byte
+	// Mask has a byte per pixel, 0 for invalid ones; nil when all count. What equals the band's nodata, and NaN,
+	// is invalid in any case.
+	Mask []byte
+}
+
+// Counts sums up what Eval wrote. Its numbers are of output pixels, each band by itself.
+type Counts struct {
+	Pixels  int64 // all
+	Invalid int64 // of them invalid, those counted by NaN included
+	NaN     int64 // made invalid by the computation: 0/0, log(-1), a % 0
+	Inf     int64 // infinite, in float outputs
+	// Saturated pixels were beyond the range of the output type and became its nearest value
+	// (in float outputs, infinity).
+	Saturated int64
+	// NodataCollision counts valid results that equal the output's nodata value, so that readers take
+	// them for invalid.
+	NodataCollision int64
+	// FirstCollision is the index, within its call of Eval, of the first of these, or -1.
+	FirstCollision int
+}
+
+// Evaluator computes pixels of a program. It belongs to one goroutine at a time and holds a few
+// vectors of scratch memory, no more with more pixels.
+type Evaluator struct {
+	p       *Program
+	r32     [][]float32
+	r64     [][]float64
+	rb      [][]byte
+	masks   [][]byte // by mask register: nil while all is valid
+	maskMem [][]byte
+	sums    []float64 // scratch of reductions
+	more    []float64
+	number  []float64
+	column  []float64
+
+	src    []Operand // of the chunk
+	dst    [][]byte
+	base   int // index of the chunk's first pixel
+	counts *Counts
+	err    *PixelError // the first of the chunk
+}
+
+// NewEvaluator returns an evaluator with its scratch memory.
+func (p *Program) NewEvaluator() *Evaluator {
+	ev := &Evaluator{
+		p:       p,
+		r32:     make([][]float32, p.regs[reg32]),
+		r64:     make([][]float64, p.regs[reg64]),
+		rb:      make([][]byte, p.regs[regBool]),
+		masks:   make([][]byte, p.regs[regMask]),
+		maskMem: make([][]byte, p.regs[regMask]),
+		src:     make([]Operand, len(p.refs)),
+		dst:     make([][]byte, p.bands),
+	}
+	for i := range ev.r32 {
+		ev.r32[i] = make([]float32, chunk)
+	}
+	for i := range ev.r64 {
+		ev.r64[i] = make([]float64, chunk)
+	}
+	for i := range ev.rb {
+		ev.rb[i] = make([]byte, chunk)
+	}
+	for _, k := range p.constants {
+		for i := range chunk {
+			switch k.kind {
+			case reg32:
+				ev.r32[k.reg][i] = float32(k.k)
+			case reg64:
+				ev.r64[k.reg][i] = k.k
+			case regBool:
+				ev.rb[k.reg][i] = byte(k.k)
+			}
+		}
+	}
+	return ev
+}
+
+// Eval computes n pixels. src has an operand for each of the program's Refs with at least n elements, dst
+// a slice for each output band with room for n elements of the program's Type, aligned for it; they must
+// not overlap. Neither is kept. Counts, unless nil, are added to. The error is a *PixelError for the first
+// pixel that cannot be computed, a 64-bit integer beyond 2^53, or written, an invalid one where the output
+// has no nodata; what dst holds then is not defined.
+func (ev *Evaluator) Eval(src []Operand, dst [][]byte, n int, c *Counts) error {
+	p := ev.p
+	if err := p.check(src, dst, n); err != nil {
+		return err
+	}
+	var none Counts
+	if c == nil {
+		c = &none
+	}
+	if c.NodataCollision == 0 {
+		c.FirstCollision = -1
+	}
+	ev.counts = c
+	size := p.out.typ.Size()
+	for off := 0; off < n; {
+		m := min(chunk, n-off)
+		for i := range src {
+			width := p.bandOf[i].Type.Size()
+			ev.src[i] = Operand{Data: src[i].Data[off*width : (off+m)*width]}
+			if src[i].Mask != nil {
+				ev.src[i].Mask = src[i].Mask[off : off+m]
+			}
+		}
+		for i := range dst {
+			ev.dst[i] = dst[i][off*size : (off+m)*size]
+		}
+		ev.base = off
+		if err := ev.run(m); err != nil {
+			// An earlier pixel may fail in a later instruction.
+			if first := err.Index - off; first > 0 {
+				if earlier := ev.run(first); earlier != nil {
+					err = earlier
+				}
+			}
+			return err
+		}
+		off += m
+	}
+	return nil
+}
+
+// run executes the program on the first n pixels of the chunk.
+func (ev *Evaluator) run(n int) *PixelError {
+	ev.err = nil
+	for _, o := range ev.p.outputs {
+		if o.kind == reg32 {
+			ev.r32[o.reg] = ndarray.OfBytes[float32](ev.dst[o.band])
+		} else {
+			ev.r64[o.reg] = ndarray.OfBytes[float64](ev.dst[o.band])
+		}
+	}
+	code := ev.p.code
+	for i := range code {
+		code[i].run(ev, &code[i], n)
+	}
+	return ev.err
+}
+
+// failed keeps the error of the earliest pixel.
+func (ev *Evaluator) failed(e PixelError) {
+	e.Index += ev.base
+	if ev.err == nil || e.Index < ev.err.Index {
+		ev.err = &e
+	}
+}
+
+func (p *Program) check(src []Operand, dst [][]byte, n int) error {
+	if len(src) != len(p.refs) || len(dst) != p.bands {
+		return fmt.Errorf("expr: Eval with %d operands and %d outputs, the program has %d and %d", len(src), len(dst), len(p.refs), p.bands)
+	}
+	for i, s := range src {
+		if len(s.Data) < n*p.bandOf[i].Type.Size() || s.Mask != nil && len(s.Mask) < n {
+			return fmt.Errorf("expr: Eval of %d pixels: operand %s is shorter", n, p.refNames[i])
+		}
+	}
+	for i, d := range dst {
+		if len(d) < n*p.out.typ.Size() {
+			return fmt.Errorf("expr: Eval of %d pixels: output band %d is shorter", n, i+1)
+		}
+	}
+	return nil
+}

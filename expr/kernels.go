@@ -1,0 +1,306 @@
+package expr
+
+import "math"
+
+type real interface{ float32 | float64 }
+
+// The kernels go over plain slices of one length, d the result, which may be one of the operands. Each
+// does one rounding per element: nothing here can be fused to a multiply-add.
+
+func add[T real](d, a, b []T) {
+	a, b = a[:len(d)], b[:len(d)]
+	for i := range d {
+		d[i] = a[i] + b[i]
+	}
+}
+
+func sub[T real](d, a, b []T) {
+	a, b = a[:len(d)], b[:len(d)]
+	for i := range d {
+		d[i] = a[i] - b[i]
+	}
+}
+
+func mul[T real](d, a, b []T) {
+	a, b = a[:len(d)], b[:len(d)]
+	for i := range d {
+		d[i] = a[i] * b[i]
+	}
+}
+
+func div[T real](d, a, b []T) {
+	a, b = a[:len(d)], b[:len(d)]
+	for i := range d {
+		d[i] = a[i] / b[i]
+	}
+}
+
+func addK[T real](d, a []T, k T) {
+	a = a[:len(d)]
+	for i := range d {
+		d[i] = a[i] + k
+	}
+}
+
+func subK[T real](d, a []T, k T) {
+	a = a[:len(d)]
+	for i := range d {
+		d[i] = a[i] - k
+	}
+}
+
+func kSub[T real](d, a []T, k T) {
+	a = a[:len(d)]
+	for i := range d {
+		d[i] = k - a[i]
+	}
+}
+
+func mulK[T real](d, a []T, k T) {
+	a = a[:len(d)]
+	for i := range d {
+		d[i] = a[i] * k
+	}
+}
+
+func divK[T real](d, a []T, k T) {
+	a = a[:len(d)]
+	for i := range d {
+		d[i] = a[i] / k
+	}
+}
+
+func kDiv[T real](d, a []T, k T) {
+	a = a[:len(d)]
+	for i := range d {
+		d[i] = k / a[i]
+	}
+}
+
+func minVV[T real](d, a, b []T) {
+	a, b = a[:len(d)], b[:len(d)]
+	for i := range d {
+		d[i] = min(a[i], b[i])
+	}
+}
+
+func maxVV[T real](d, a, b []T) {
+	a, b = a[:len(d)], b[:len(d)]
+	for i := range d {
+		d[i] = max(a[i], b[i])
+	}
+}
+
+func minK[T real](d, a []T, k T) {
+	a = a[:len(d)]
+	for i := range d {
+		d[i] = min(a[i], k)
+	}
+}
+
+func maxK[T real](d, a []T, k T) {
+	a = a[:len(d)]
+	for i := range d {
+		d[i] = max(a[i], k)
+	}
+}
+
+// mod is the remainder with the divisor's sign, NaN for a divisor of 0.
+func mod[T real](d, a, b []T) {
+	a, b = a[:len(d)], b[:len(d)]
+	for i := range d {
+		x, y := a[i], b[i]
+		r := T(math.Mod(float64(x), float64(y)))
+		switch {
+		case r == 0:
+			r = T(math.Copysign(0, float64(y)))
+		case (r < 0) != (y < 0) && r == r:
+			r += y
+		}
+		d[i] = r
+	}
+}
+
+// modInt is mod for whole numbers within 2^53. Invalid pixels may hold anything, which does no harm.
+func modInt[T real](d, a, b []T) {
+	a, b = a[:len(d)], b[:len(d)]
+	for i := range d {
+		x, y := int64(a[i]), int64(b[i])
+		if y == 0 {
+			d[i] = T(math.NaN())
+			continue
+		}
+		r := x % y
+		if r != 0 && (r < 0) != (y < 0) {
+			r += y
+		}
+		d[i] = T(r)
+	}
+}
+
+// each2 makes a kernel of a function of two numbers, computed in float64.
+func each2[T real](f func(a, b float64) float64) func(d, a, b []T) {
+	return func(d, a, b []T) {
+		a, b = a[:len(d)], b[:len(d)]
+		for i := range d {
+			d[i] = T(f(float64(a[i]), float64(b[i])))
+		}
+	}
+}
+
+// each makes a kernel of a function of one number, computed in float64.
+func each[T real](f func(a float64) float64) func(d, a []T) {
+	return func(d, a []T) {
+		a = a[:len(d)]
+		for i := range d {
+			d[i] = T(f(float64(a[i])))
+		}
+	}
+}
+
+func neg[T real](d, a []T) {
+	a = a[:len(d)]
+	for i := range d {
+		d[i] = -a[i]
+	}
+}
+
+func abs[T real](d, a []T) {
+	a = a[:len(d)]
+	for i := range d {
+		d[i] = T(math.Abs(float64(a[i])))
+	}
+}
+
+func sqrt[T real](d, a []T) {
+	a = a[:len(d)]
+	for i := range d {
+		d[i] = T(math.Sqrt(float64(a[i])))
+	}
+}
+
+func floor[T real](d, a []T) {
+	a = a[:len(d)]
+	for i := range d {
+		d[i] = T(math.Floor(float64(a[i])))
+	}
+}
+
+func ceil[T real](d, a []T) {
+	a = a[:len(d)]
+	for i := range d {
+		d[i] = T(math.Ceil(float64(a[i])))
+	}
+}
+
+func round[T real](d, a []T) {
+	a = a[:len(d)]
+	for i := range d {
+		d[i] = T(math.RoundToEven(float64(a[i])))
+	}
+}
+
+// one is 1 for true. The compiler makes it one instruction.
+func one(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func compare[T real](o op, a, b T) bool {
+	switch o {
+	case opLt:
+		return a < b
+	case opLe:
+		return a <= b
+	case opGt:
+		return a > b
+	case opGe:
+		return a >= b
+	case opEq:
+		return a == b
+	}
+	return a != b
+}
+
+func less[T real](d []byte, a, b []T) {
+	a, b = a[:len(d)], b[:len(d)]
+	for i := range d {
+		d[i] = one(a[i] < b[i])
+	}
+}
+
+func lessEqual[T real](d []byte, a, b []T) {
+	a, b = a[:len(d)], b[:len(d)]
+	for i := range d {
+		d[i] = one(a[i] <= b[i])
+	}
+}
+
+func equal[T real](d []byte, a, b []T) {
+	a, b = a[:len(d)], b[:len(d)]
+	for i := range d {
+		d[i] = one(a[i] == b[i])
+	}
+}
+
+func notEqual[T real](d []byte, a, b []T) {
+	a, b = a[:len(d)], b[:len(d)]
+	for i := range d {
+		d[i] = one(a[i] != b[i])
+	}
+}
+
+func lessK[T real](d []byte, a []T, k T) {
+	a = a[:len(d)]
+	for i := range d {
+		d[i] = one(a[i] < k)
+	}
+}
+
+func lessEqualK[T real](d []byte, a []T, k T) {
+	a = a[:len(d)]
+	for i := range d {
+		d[i] = one(a[i] <= k)
+	}
+}
+
+func greaterK[T real](d []byte, a []T, k T) {
+	a = a[:len(d)]
+	for i := range d {
+		d[i] = one(a[i] > k)
+	}
+}
+
+func greaterEqualK[T real](d []byte, a []T, k T) {
+	a = a[:len(d)]
+	for i := range d {
+		d[i] = one(a[i] >= k)
+	}
+}
+
+func equalK[T real](d []byte, a []T, k T) {
+	a = a[:len(d)]
+	for i := range d {
+		d[i] = one(a[i] == k)
+	}
+}
+
+func notEqualK[T real](d []byte, a []T, k T) {
+	a = a[:len(d)]
+	for i := range d {
+		d[i] = one(a[i] != k)
+	}
+}
+
+func where[T real | byte](d []T, c []byte, a, b []T) {
+	c, a, b = c[:len(d)], a[:len(d)], b[:len(d)]
+	for i := range d {
+		v := b[i]
+		if c[i] != 0 {
+			v = a[i]
+		}
+		d[i] = v
+	}
+}

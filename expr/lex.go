@@ -1,0 +1,189 @@
+package expr
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+type tokenKind uint8
+
+const (
+	tokEnd tokenKind = iota
+	tokInt
+	tokDecimal
+	tokName
+	tokOp // operators, brackets and the words and, or, not
+)
+
+type token struct {
+	kind tokenKind
+	pos  int
+	text string
+	num  float64
+}
+
+// instead says what to write for spellings of other languages, longest first.
+var instead = []struct{ wrong, hint string }{
+	{"&&", "write 'and'"},
+	{"||", "write 'or'"},
+	{"//", "write floor(a / b)"},
+	{"<>", "write !="},
+	{"=>", "write >="},
+	{"=<", "write <="},
+	{"===", "write =="},
+	{"<<", "shifts are not offered; multiply by a power of two"},
+	{">>", "shifts are not offered; write floor(a / 2**n)"},
+	{"^", "write ** for a power"},
+	{"&", "write 'and' (bits are not offered)"},
+	{"|", "write 'or' (bits are not offered)"},
+	{"~", "write 'not'"},
+	{"!", "write 'not'"},
+	{"=", "write == to compare"},
+	{"{", "write [a, b] for bands"},
+	{";", "give one expression; several outputs take several -e options"},
+	{"\"", "text is not offered"},
+	{"'", "text is not offered"},
+}
+
+var operators = []string{"**", "<=", ">=", "==", "!=", "+", "-", "*", "/", "%", "<", ">", "(", ")", "[", "]", ",", "?", ":"}
+
+type lexer struct {
+	text string
+	pos  int
+}
+
+func (l *lexer) fail(pos int, format string, args ...any) error {
+	return &SyntaxError{Pos: pos, Msg: fmt.Sprintf(format, args...), Text: l.text}
+}
+
+func (l *lexer) next() (token, error) {
+	for l.pos < len(l.text) && strings.IndexByte(" \t\r\n", l.text[l.pos]) >= 0 {
+		l.pos++
+	}
+	if l.pos == len(l.text) {
+		return token{kind: tokEnd, pos: l.pos}, nil
+	}
+	rest := l.text[l.pos:]
+	c := rest[0]
+	if isDigit(c) || c == '.' && len(rest) > 1 && isDigit(rest[1]) {
+		return l.number()
+	}
+	if r, _ := utf8.DecodeRuneInString(rest); r == '_' || unicode.IsLetter(r) {
+		n := strings.IndexFunc(rest, func(r rune) bool { return !isNameRune(r) })
+		if n < 0 {
+			n = len(rest)
+		}
+		t := token{kind: tokName, pos: l.pos, text: rest[:n]}
+		l.pos += n
+		switch t.text {
+		case "and", "or", "not":
+			t.kind = tokOp
+		}
+		return t, nil
+	}
+	for _, w := range instead {
+		if strings.HasPrefix(rest, w.wrong) && !(w.wrong == "!" || w.wrong == "=") {
+			return token{}, l.fail(l.pos, "%s is not an operator: %s", w.wrong, w.hint)
+		}
+	}
+	for _, op := range operators {
+		if strings.HasPrefix(rest, op) {
+			t := token{kind: tokOp, pos: l.pos, text: op}
+			l.pos += len(op)
+			return t, nil
+		}
+	}
+	for _, w := range instead { // ! and =, which begin operators
+		if strings.HasPrefix(rest, w.wrong) {
+			return token{}, l.fail(l.pos, "%s is not an operator: %s", w.wrong, w.hint)
+		}
+	}
+	r, size := utf8.DecodeRuneInString(rest)
+	if r == utf8.RuneError && size <= 1 {
+		return token{}, l.fail(l.pos, "a byte that is not text (0x%02x)", c)
+	}
+	return token{}, l.fail(l.pos, "unexpected character %q", r)
+}
+
+func (l *lexer) number() (token, error) {
+	s, start := l.text, l.pos
+	i := start
+	kind := tokInt
+	if s[i] == '0' && i+1 < len(s) && (s[i+1] == 'x' || s[i+1] == 'X') {
+		i += 2
+		for i < len(s) && isHex(s[i]) {
+			i++
+		}
+	} else {
+		for i < len(s) && isDigit(s[i]) {
+			i++
+		}
+		if i < len(s) && s[i] == '.' {
+			kind = tokDecimal
+			for i++; i < len(s) && isDigit(s[i]); {
+				i++
+			}
+		}
+		if i < len(s) && (s[i] == 'e' || s[i] == 'E') {
+			j := i + 1
+			if j < len(s) && (s[j] == '+' || s[j] == '-') {
+				j++
+			}
+			if j < len(s) && isDigit(s[j]) {
+				kind = tokDecimal
+				for i = j; i < len(s) && isDigit(s[i]); {
+					i++
+				}
+			}
+		}
+	}
+	text := s[start:i]
+	if i < len(s) {
+		if r, _ := utf8.DecodeRuneInString(s[i:]); r == '.' || isNameRune(r) {
+			return token{}, l.fail(i, "unexpected %q after the number %s (write * to multiply)", r, short(text))
+		}
+	}
+	l.pos = i
+	t := token{kind: kind, pos: start, text: text}
+	if kind == tokDecimal {
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return token{}, l.fail(start, "the number %s is beyond what float64 holds", short(text))
+		}
+		t.num = v
+		return t, nil
+	}
+	base, digits := 10, text
+	if len(text) > 1 && (text[1] == 'x' || text[1] == 'X') {
+		base, digits = 16, text[2:]
+		if digits == "" {
+			return token{}, l.fail(start, "digits are missing after %s", text)
+		}
+	}
+	v, err := strconv.ParseUint(digits, base, 64)
+	if err != nil || v > maxExact {
+		return token{}, l.fail(start, "the integer %s is beyond 2^53, where float64 is no longer exact: write it with a decimal point", short(text))
+	}
+	t.num = float64(v)
+	return t, nil
+}
+
+func short(s string) string {
+	if len(s) > 24 {
+		return s[:20] + "..."
+	}
+	return s
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+func isHex(c byte) bool {
+	return isDigit(c) || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+}
+
+func isNameRune(r rune) bool {
+	return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r)
+}

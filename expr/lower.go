@@ -1,0 +1,281 @@
+package expr
+
+import "leat/ndarray"
+
+// instr is one vector operation on registers.
+type instr struct {
+	run  func(ev *Evaluator, in *instr, n int)
+	op   op
+	dst  int
+	args []int // registers of the operands; which kind says run
+	k    float64
+	k32  float32
+	ref  int
+	f32  kernel[float32]
+	f64  kernel[float64]
+	root *root
+	// items of a reduction: its values are args[:items], their masks args[items:]
+	items int
+}
+
+// kernel is one of the shapes of a vector operation.
+type kernel[T real] struct {
+	vv   func(d, a, b []T)        // d = a op b
+	vk   func(d, a []T, k T)      // d = a op k, and k op a
+	v    func(d, a []T)           // d = op a
+	c    func(d []byte, a, b []T) // d = a op b, a comparison
+	ck   func(d []byte, a []T, k T)
+	swap bool // c wants its operands exchanged
+}
+
+// root is an output band of the graph.
+type root struct {
+	value, mask int
+	reg         regKind
+	band        int
+	nan         bool
+	direct      bool // computed in the output's memory
+	typ         typ
+}
+
+// builder turns the graph into instructions.
+type builder struct {
+	*graph
+	roots  []root
+	p      *Program
+	order  []int  // nodes in the order of computation, and -1-i for the store of root i
+	last   []int  // position in order of the last use of a node
+	place  []int  // register of a node, -1 before and after it has one
+	fixed  []bool // the register is no scratch: a constant, an input's or the output's memory
+	free   [4][]int
+	refOf  []int       // position of a band among the program's refs
+	direct map[int]int // nodes computed in the output's memory, with their bands
+}
+
+// usedRefs returns the bands that the roots depend on, in order of first appearance.
+func (b *builder) usedRefs(n int) []int {
+	b.schedule()
+	used := make([]bool, n)
+	for _, id := range b.order {
+		if id >= 0 && (b.nodes[id].op == opLoad || b.nodes[id].op == opLoadMask) {
+			used[b.nodes[id].ref] = true
+		}
+	}
+	var out []int
+	b.refOf = make([]int, n)
+	for i, u := range used {
+		if u {
+			b.refOf[i] = len(out)
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// schedule orders the nodes that the roots need: operands first, each band's right before its store.
+func (b *builder) schedule() {
+	seen := make([]bool, len(b.nodes))
+	seen[0] = true
+	var visit func(id int)
+	visit = func(id int) {
+		if seen[id] {
+			return
+		}
+		seen[id] = true
+		for _, a := range b.nodes[id].args {
+			visit(a)
+		}
+		b.order = append(b.order, id)
+	}
+	b.last = make([]int, len(b.nodes))
+	for i, r := range b.roots {
+		visit(r.value)
+		visit(r.mask)
+		b.order = append(b.order, -1-i)
+	}
+	for at, id := range b.order {
+		if id < 0 {
+			b.last[b.roots[-1-id].value] = at
+			continue
+		}
+		for _, a := range b.nodes[id].args {
+			b.last[a] = at
+		}
+	}
+}
+
+// lower emits the instructions and gives each node a register, reusing those of values no longer needed.
+// Masks keep theirs, since a mask may be another one's memory.
+func (b *builder) lower(p *Program) {
+	b.p = p
+	b.place = make([]int, len(b.nodes))
+	b.fixed = make([]bool, len(b.nodes))
+	for i := range b.place {
+		b.place[i] = -1
+	}
+	p.regs[regMask] = 1
+	b.place[0] = 0 // never bound: always valid
+	b.findDirect()
+	for at, id := range b.order {
+		if id < 0 {
+			b.emitStore(&b.roots[-1-id])
+			b.release(at, b.roots[-1-id].value)
+			continue
+		}
+		if b.nodes[id].op != opConst { // placed where an instruction needs it as a vector
+			b.emit(at, id)
+		}
+	}
+}
+
+// findDirect picks the roots that can be computed in the output's own memory.
+func (b *builder) findDirect() {
+	b.direct = map[int]int{}
+	for i := range b.roots {
+		r := &b.roots[i]
+		n := b.nodes[r.value]
+		r.reg = n.reg
+		same := n.reg == reg32 && b.p.out.typ == ndarray.Float32 || n.reg == reg64 && b.p.out.typ == ndarray.Float64
+		_, taken := b.direct[r.value]
+		if !taken && same && !b.p.out.scaled && n.op != opConst && !b.isAlias(r.value) {
+			b.direct[r.value] = r.band
+			r.direct = true
+		}
+	}
+}
+
+// isAlias reports whether a node is a band's pixels just as they are in memory.
+func (b *builder) isAlias(id int) bool {
+	n := &b.nodes[id]
+	if n.op != opLoad {
+		return false
+	}
+	band := &b.p.bandOf[b.refOf[n.ref]]
+	return band.raw() && band.Type.IsFloat()
+}
+
+// operand returns the register of a node, filling one in advance for a constant.
+func (b *builder) operand(id int) int {
+	n := &b.nodes[id]
+	if n.op == opConst && b.place[id] < 0 {
+		b.place[id] = b.fresh(n.reg)
+		b.fixed[id] = true
+		b.p.constants = append(b.p.constants, constant{n.reg, b.place[id], n.k})
+	}
+	return b.place[id]
+}
+
+func (b *builder) fresh(r regKind) int {
+	b.p.regs[r]++
+	return b.p.regs[r] - 1
+}
+
+// allocate gives the node a register.
+func (b *builder) allocate(id int) int {
+	r := b.nodes[id].reg
+	if band, ok := b.direct[id]; ok {
+		b.place[id], b.fixed[id] = b.fresh(r), true
+		b.p.outputs = append(b.p.outputs, binding{r, b.place[id], band})
+		return b.place[id]
+	}
+	if free := b.free[r]; len(free) > 0 && r != regMask {
+		b.free[r] = free[:len(free)-1]
+		b.place[id] = free[len(free)-1]
+	} else {
+		b.place[id] = b.fresh(r)
+	}
+	return b.place[id]
+}
+
+// release takes back the registers of nodes that are not used after position at.
+func (b *builder) release(at int, ids ...int) {
+	for _, id := range ids {
+		r := b.nodes[id].reg
+		if r == regMask || b.fixed[id] || b.last[id] != at || b.place[id] < 0 {
+			continue
+		}
+		b.free[r] = append(b.free[r], b.place[id])
+		b.place[id] = -1
+	}
+}
+
+// emit appends the instruction of a node.
+func (b *builder) emit(at, id int) {
+	n := &b.nodes[id]
+	in := instr{op: n.op, k: n.k, k32: float32(n.k), ref: -1}
+	if n.op == opLoad || n.op == opLoadMask {
+		in.ref = b.refOf[n.ref]
+	}
+	var src regKind
+	if len(n.args) > 0 {
+		src = b.nodes[n.args[0]].reg
+	}
+	args := n.args
+	if n.op >= opAdd && n.op <= opHypot && n.op != opPowInt || n.op >= opLt && n.op <= opOr {
+		args = b.choose(&in, n, src)
+	} else {
+		in.select1(n.reg, src)
+	}
+	for _, a := range args {
+		in.args = append(in.args, b.operand(a))
+	}
+	switch {
+	case n.op == opLoad && b.isAlias(id):
+		in.dst = b.fresh(n.reg)
+		b.place[id], b.fixed[id] = in.dst, true
+		in.run = alias32
+		if n.reg == reg64 {
+			in.run = alias64
+		}
+	case n.op >= opRedMin && n.op <= opRedCount:
+		// Reductions go over their operands several times, so none may be overwritten.
+		in.dst = b.allocate(id)
+		b.release(at, n.args...)
+	default:
+		b.release(at, n.args...)
+		in.dst = b.allocate(id)
+	}
+	if n.op == opLoad && in.run == nil {
+		in.run = loadKernel(&b.p.bandOf[in.ref], n.reg)
+	}
+	if n.op == opLoadMask {
+		in.run = maskKernel(&b.p.bandOf[in.ref])
+	}
+	if n.op >= opRedMin && n.op <= opRedCount {
+		in.items = len(n.args) / 2
+		if n.op == opRedCount {
+			in.items = 0
+		}
+		in.run = reduceKernel(n.op, n.reg)
+	}
+	if in.run == nil {
+		panic("expr: no kernel for operation")
+	}
+	b.p.code = append(b.p.code, in)
+}
+
+// choose selects the kernel of an operation with two operands and returns the operands that are vectors.
+func (b *builder) choose(in *instr, n *node, src regKind) []int {
+	x, y := &b.nodes[n.args[0]], &b.nodes[n.args[1]]
+	k, side := 0.0, 0
+	switch {
+	case y.op == opConst && x.op != opConst:
+		k, side = y.k, 1
+	case x.op == opConst && y.op != opConst:
+		k, side = x.k, -1
+	}
+	if in.select2(n.reg, src, side) {
+		in.k, in.k32 = k, float32(k)
+		if side > 0 {
+			return n.args[:1]
+		}
+		return n.args[1:]
+	}
+	return n.args
+}
+
+func (b *builder) emitStore(r *root) {
+	in := instr{op: opNone, root: r, args: []int{b.operand(r.value), b.place[r.mask]}}
+	in.run = storeKernel(&b.p.out, r)
+	b.p.code = append(b.p.code, in)
+}

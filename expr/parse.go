@@ -1,0 +1,357 @@
+package expr
+
+import (
+	"fmt"
+	"math"
+	"sort"
+	"strings"
+)
+
+const (
+	// maxLength bounds the text. Fifty terms with coefficients in full precision take 2 KB; a
+	// machine-made expression has room, and what is parsed and compiled by recursion stays shallow.
+	maxLength = 64 << 10
+	// maxDepth bounds nesting: each level takes some ten frames of the parser, so that the deepest text uses a few
+	// hundred kilobytes of stack. People write fewer than ten levels.
+	maxDepth = 500
+)
+
+// Binding powers, weakest first.
+const (
+	bpCond = iota + 1
+	bpOr
+	bpAnd
+	bpNot
+	bpCompare
+	bpAdd
+	bpMul
+	bpUnary
+	bpPower
+)
+
+var powers = map[string]int{
+	"?": bpCond, "or": bpOr, "and": bpAnd,
+	"<": bpCompare, "<=": bpCompare, ">": bpCompare, ">=": bpCompare, "==": bpCompare, "!=": bpCompare,
+	"+": bpAdd, "-": bpAdd, "*": bpMul, "/": bpMul, "%": bpMul, "**": bpPower,
+}
+
+type parser struct {
+	lexer
+	tok   token
+	depth int
+	names []string
+	seen  map[string]bool
+}
+
+// Parse reads an expression. The error is a *SyntaxError.
+func Parse(text string) (*Expr, error) {
+	p := &parser{lexer: lexer{text: text}, seen: map[string]bool{}}
+	if len(text) > maxLength {
+		p.text = text[:maxLength]
+		return nil, p.fail(maxLength, "the expression is too long: %d bytes, and %d are the limit", len(text), maxLength)
+	}
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	if p.tok.kind == tokEnd {
+		return nil, p.fail(0, "the expression is empty")
+	}
+	root, err := p.expr(0)
+	if err != nil {
+		return nil, err
+	}
+	if p.tok.kind != tokEnd {
+		return nil, p.unexpected()
+	}
+	return &Expr{text: text, root: root, names: p.names}, nil
+}
+
+func (p *parser) advance() (err error) {
+	p.tok, err = p.next()
+	return err
+}
+
+func (p *parser) is(op string) bool { return p.tok.kind == tokOp && p.tok.text == op }
+
+// expect takes the operator op or fails with what was being read.
+func (p *parser) expect(op, what string) error {
+	if !p.is(op) {
+		if p.tok.kind == tokEnd {
+			return p.fail(p.tok.pos, "the expression ends where %s of %s is expected", op, what)
+		}
+		return p.fail(p.tok.pos, "expected %s of %s instead of %s", op, what, short(p.tok.text))
+	}
+	return p.advance()
+}
+
+func (p *parser) unexpected() error {
+	t := p.tok
+	switch {
+	case t.kind == tokEnd:
+		return p.fail(t.pos, "the expression ends too early: a value is missing")
+	case t.kind == tokName && (t.text == "if" || t.text == "else"):
+		return p.fail(t.pos, "unexpected %s: write condition ? a : b", t.text)
+	case t.kind == tokName || t.kind == tokInt || t.kind == tokDecimal:
+		return p.fail(t.pos, "unexpected %s: an operator is missing before it", short(t.text))
+	case t.text == ")" || t.text == "]":
+		return p.fail(t.pos, "%s without its opening bracket", t.text)
+	case t.text == ",":
+		return p.fail(t.pos, "unexpected comma: write [a, b] for several bands")
+	}
+	return p.fail(t.pos, "unexpected %s", short(t.text))
+}
+
+// expr parses what binds at least as tightly as bp.
+func (p *parser) expr(bp int) (*ast, error) {
+	p.depth++
+	defer func() { p.depth-- }()
+	if p.depth > maxDepth {
+		return nil, p.fail(p.tok.pos, "nested too deeply: %d levels are the limit", maxDepth)
+	}
+	left, err := p.prefix(bp)
+	if err != nil {
+		return nil, err
+	}
+	for p.tok.kind == tokOp {
+		op := p.tok
+		power, ok := powers[op.text]
+		if !ok || power < bp {
+			break
+		}
+		switch power {
+		case bpCond:
+			left, err = p.cond(left)
+		case bpCompare:
+			left, err = p.compare(left)
+		default:
+			if err = p.advance(); err != nil {
+				return nil, err
+			}
+			var right *ast
+			if power == bpPower {
+				right, err = p.expr(bpUnary) // right-associative, and 2**-1 is allowed
+			} else {
+				right, err = p.expr(power + 1)
+			}
+			left = &ast{kind: astBinary, pos: op.pos, text: op.text, args: []*ast{left, right}}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return left, nil
+}
+
+func (p *parser) cond(c *ast) (*ast, error) {
+	pos := p.tok.pos
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	a, err := p.expr(bpCond)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.expect(":", "the condition's ?"); err != nil {
+		return nil, err
+	}
+	b, err := p.expr(bpCond)
+	if err != nil {
+		return nil, err
+	}
+	return &ast{kind: astCond, pos: pos, args: []*ast{c, a, b}}, nil
+}
+
+func (p *parser) compare(first *ast) (*ast, error) {
+	n := &ast{kind: astCompare, pos: p.tok.pos, args: []*ast{first}}
+	for p.tok.kind == tokOp && powers[p.tok.text] == bpCompare {
+		n.ops = append(n.ops, p.tok.text)
+		n.at = append(n.at, p.tok.pos)
+		if err := p.advance(); err != nil {
+			return nil, err
+		}
+		a, err := p.expr(bpCompare + 1)
+		if err != nil {
+			return nil, err
+		}
+		n.args = append(n.args, a)
+	}
+	return n, nil
+}
+
+// prefix parses a value with the signs before it and the indices after it.
+func (p *parser) prefix(bp int) (*ast, error) {
+	t := p.tok
+	if t.kind == tokOp {
+		inner := 0
+		switch t.text {
+		case "-", "+":
+			inner = bpUnary
+		case "not":
+			inner = bpNot
+			if bp > bpNot {
+				return nil, p.fail(t.pos, "not binds more weakly than the operator before it: write (not ...)")
+			}
+		}
+		if inner > 0 {
+			if err := p.advance(); err != nil {
+				return nil, err
+			}
+			a, err := p.expr(inner)
+			if err != nil {
+				return nil, err
+			}
+			return &ast{kind: astUnary, pos: t.pos, text: t.text, args: []*ast{a}}, nil
+		}
+	}
+	n, err := p.primary()
+	if err != nil {
+		return nil, err
+	}
+	for p.is("[") {
+		pos := p.tok.pos
+		if err := p.advance(); err != nil {
+			return nil, err
+		}
+		i, err := p.expr(0)
+		if err != nil {
+			return nil, err
+		}
+		if err := p.expect("]", "the index"); err != nil {
+			return nil, err
+		}
+		n = &ast{kind: astIndex, pos: pos, args: []*ast{n, i}}
+	}
+	if p.is("(") {
+		return nil, p.fail(p.tok.pos, "an operator is missing before (")
+	}
+	return n, nil
+}
+
+func (p *parser) primary() (*ast, error) {
+	t := p.tok
+	switch {
+	case t.kind == tokInt || t.kind == tokDecimal:
+		kind := astInt
+		if t.kind == tokDecimal {
+			kind = astDecimal
+		}
+		return &ast{kind: kind, pos: t.pos, num: t.num}, p.advance()
+	case t.kind == tokName:
+		if err := p.advance(); err != nil {
+			return nil, err
+		}
+		return p.name(t)
+	case p.is("("):
+		if err := p.advance(); err != nil {
+			return nil, err
+		}
+		n, err := p.expr(0)
+		if err != nil {
+			return nil, err
+		}
+		return n, p.expect(")", "the parentheses")
+	case p.is("["):
+		args, err := p.list("]", "the bands")
+		if err != nil {
+			return nil, err
+		}
+		if len(args) == 0 {
+			return nil, p.fail(t.pos, "empty []: name at least one band")
+		}
+		return &ast{kind: astBands, pos: t.pos, args: args}, nil
+	}
+	return nil, p.unexpected()
+}
+
+func (p *parser) name(t token) (*ast, error) {
+	if p.is("(") {
+		f, ok := functions[t.text]
+		if !ok {
+			return nil, p.fail(t.pos, "%s", unknownFunction(t.text))
+		}
+		args, err := p.list(")", "the call of "+t.text)
+		if err != nil {
+			return nil, err
+		}
+		if len(args) < f.Min || f.Max >= 0 && len(args) > f.Max {
+			return nil, p.fail(t.pos, "%s has %d arguments: write %s", t.text, len(args), f.Usage)
+		}
+		return &ast{kind: astCall, pos: t.pos, text: t.text, args: args}, nil
+	}
+	switch t.text {
+	case "nodata":
+		return &ast{kind: astNodata, pos: t.pos}, nil
+	case "nan":
+		return &ast{kind: astDecimal, pos: t.pos, num: math.NaN()}, nil
+	case "inf":
+		return &ast{kind: astDecimal, pos: t.pos, num: math.Inf(1)}, nil
+	case "pi":
+		return &ast{kind: astDecimal, pos: t.pos, num: math.Pi}, nil
+	}
+	if why := reserved(t.text); why != "" {
+		msg := fmt.Sprintf("%s cannot name an input: it is %s", t.text, why)
+		if f, ok := functions[t.text]; ok {
+			msg = fmt.Sprintf("%s is a function: write %s", t.text, f.Usage)
+		}
+		return nil, p.fail(t.pos, "%s", msg)
+	}
+	if !p.seen[t.text] {
+		p.seen[t.text] = true
+		p.names = append(p.names, t.text)
+	}
+	return &ast{kind: astName, pos: t.pos, text: t.text}, nil
+}
+
+// list parses comma-separated expressions from the opening bracket to the closing one.
+func (p *parser) list(closing, what string) ([]*ast, error) {
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	var args []*ast
+	for !p.is(closing) {
+		a, err := p.expr(0)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, a)
+		if p.is(closing) {
+			break
+		}
+		if !p.is(",") {
+			return nil, p.expect(closing, what)
+		}
+		if err := p.advance(); err != nil {
+			return nil, err
+		}
+		if p.is(closing) {
+			return nil, p.unexpected()
+		}
+	}
+	return args, p.advance()
+}
+
+// unknownFunction suggests what a function of another language is called here.
+func unknownFunction(name string) string {
+	switch name {
+	case "isnan":
+		return "no function isnan: a NaN is never valid, so write isnodata(a)"
+	case "pow":
+		return "no function pow: write a ** b"
+	case "ln":
+		return "no function ln: write log(a)"
+	case "if", "ifelse", "iif":
+		return "no function " + name + ": write condition ? a : b"
+	case "average", "avg", "nanmean":
+		return "no function " + name + ": write mean(list)"
+	case "minimum", "maximum", "nanmin", "nanmax", "nanmedian", "nanstd", "nansum":
+		return "no function " + name + ": write min, max, median, std or sum"
+	case "arcsin", "arccos", "arctan", "arctan2":
+		return "no function " + name + ": write " + strings.Replace(name, "arc", "a", 1)
+	}
+	var names []string
+	for n := range functions {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	return fmt.Sprintf("no function %s; there are %s", short(name), strings.Join(names, " "))
+}

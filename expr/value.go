@@ -1,0 +1,77 @@
+package expr
+
+// val is one band of a value: a vector to be computed, or a constant.
+type val struct {
+	t    typ
+	node int  // of a vector
+	mask int  // the node of its validity; 0 is always valid
+	nan  bool // may be NaN where the mask says valid
+
+	konst bool
+	c     float64 // of a constant
+	weak  bool    // a constant that takes the class of its company: all but float32(…) and float64(…)
+}
+
+// value is what an expression stands for: the bands of one thing, or a list of such.
+type value struct {
+	list  bool
+	items [][]val // one item unless list
+}
+
+func single(v val) value { return value{items: [][]val{{v}}} }
+
+func (v value) bands() []val { return v.items[0] }
+
+// zip applies f band by band, and item by item where lists are among the values. One band, and what is no list, is
+// used for all.
+func (c *compiler) zip(pos int, f func([]val) (val, error), vs ...value) (value, error) {
+	items, list := 1, false
+	for _, v := range vs {
+		if !v.list {
+			continue
+		}
+		if list && len(v.items) != items {
+			return value{}, c.fail(pos, "a list of %d with a list of %d files", items, len(v.items))
+		}
+		list, items = true, len(v.items)
+	}
+	out := value{list: list}
+	for i := range items {
+		args := make([][]val, len(vs))
+		bands := 1
+		for j, v := range vs {
+			if v.list {
+				args[j] = v.items[i]
+			} else {
+				args[j] = v.items[0]
+			}
+			if n := len(args[j]); n != 1 {
+				if bands != 1 && n != bands {
+					return value{}, c.fail(pos, "%d bands with %d bands: pick bands with name[i]", bands, n)
+				}
+				bands = n
+			}
+		}
+		row := make([]val, bands)
+		for b := range bands {
+			one := make([]val, len(vs))
+			for j, a := range args {
+				if len(a) == 1 {
+					one[j] = a[0]
+				} else {
+					one[j] = a[b]
+				}
+			}
+			r, err := f(one)
+			if err != nil {
+				return value{}, err
+			}
+			row[b] = r
+		}
+		out.items = append(out.items, row)
+		if err := c.bounded(pos); err != nil {
+			return value{}, err
+		}
+	}
+	return out, nil
+}

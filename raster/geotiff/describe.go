@@ -1,0 +1,135 @@
+package geotiff
+
+import (
+	"math"
+	"strings"
+
+	"leat/ndarray"
+	"leat/raster"
+)
+
+// describe makes the Info of the main image.
+func describe(d *directory, im *image) (*raster.Info, error) {
+	info := &raster.Info{Path: d.name, Driver: "GTiff", FileBytes: d.size}
+	layoutInfo(info, im)
+	var err error
+	if info.Grid, err = georeference(d, im.width, im.height); err != nil {
+		return nil, err
+	}
+	info.Bands = make([]raster.Band, im.spp)
+	for i := range info.Bands {
+		info.Bands[i] = raster.Band{Type: im.pixel, Stored: im.stored, Scale: 1, Color: im.color(i)}
+	}
+	nodata, err := d.text(tagGDALNodata)
+	if err != nil {
+		return nil, err
+	}
+	if nodata = strings.TrimSpace(nodata); nodata != "" {
+		for i := range info.Bands {
+			setNodata(&info.Bands[i], nodata)
+		}
+	}
+	info.Bands[0].Colors = im.colors(info.Bands[0].Nodata)
+	if info.Bands[0].Colors != nil {
+		info.Bands[0].Color = raster.ColorPalette
+	}
+	if err := applyTextTags(info, d); err != nil {
+		return nil, err
+	}
+	if info.Grid.CRS.Keys != nil {
+		setItem(info, "", "AREA_OR_POINT", map[bool]string{false: "Area", true: "Point"}[info.Grid.PixelIsPoint])
+	}
+	items, err := gdalItems(d)
+	if err != nil {
+		return nil, err
+	}
+	applyItems(info, items)
+	return info, nil
+}
+
+// layoutInfo fills in how the pixels are stored.
+func layoutInfo(info *raster.Info, im *image) {
+	info.TileWidth, info.TileHeight = im.tileW, im.tileH
+	info.Interleave = "pixel"
+	if im.planar || im.spp == 1 {
+		info.Interleave = "band"
+	}
+	info.Compression, info.Predictor = codecName(im.compression), im.predictor
+	info.ByteOrder = "little"
+	if isBig(im.order) {
+		info.ByteOrder = "big"
+	}
+	info.BigTIFF = im.big
+}
+
+// setNodata gives a band the nodata value of a text, where its type can hold it.
+func setNodata(b *raster.Band, text string) {
+	b.Nodata, b.NodataText = nil, text
+	if s, err := ndarray.ParseScalar(text, b.Type); err == nil {
+		b.Nodata = &s
+		return
+	}
+	if v, ok := parseNumber(text); ok {
+		if s, err := ndarray.ScalarFromFloat(v, b.Type); err == nil {
+			b.Nodata = &s
+		}
+	}
+}
+
+// color says what band i (from 0) is, by the photometric interpretation and the extra samples.
+func (im *image) color(i int) raster.Color {
+	switch {
+	case im.photometric == photometricRGB && i < 3 && im.spp >= 3,
+		im.photometric == photometricYCbCr && i < 3 && im.spp >= 3:
+		return [...]raster.Color{raster.ColorRed, raster.ColorGreen, raster.ColorBlue}[i]
+	case i == 0 && (im.photometric == photometricMinIsBlack || im.photometric == photometricMinIsWhite):
+		return raster.ColorGray
+	}
+	if n := i - (im.spp - len(im.extra)); n >= 0 && n < len(im.extra) {
+		if im.extra[n] == extraAssociated || im.extra[n] == extraUnassociated {
+			return raster.ColorAlpha
+		}
+	}
+	return raster.ColorUndefined
+}
+
+// colors returns the colour table: the file's, or the one that images stored inverted or as bits imply. Pixels
+// are never changed by it. The nodata entry is transparent, as in GDAL.
+func (im *image) colors(nodata *ndarray.Scalar) []raster.RGBA {
+	if im.bits > 16 || im.format != formatUint && im.format != formatVoid {
+		return nil
+	}
+	n := 1 << im.bits
+	switch {
+	case im.photometric == photometricPalette && len(im.colorMap) >= 3*n:
+		table := make([]raster.RGBA, n)
+		top := uint64(0)
+		for _, v := range im.colorMap[:3*n] {
+			top = max(top, v)
+		}
+		div := uint64(257) // 16-bit values; some writers store 8-bit ones
+		if top < 256 {
+			div = 1
+		}
+		at := func(i int) uint8 { return uint8(min(im.colorMap[i]/div, math.MaxUint8)) }
+		for i := range table {
+			table[i] = raster.RGBA{R: at(i), G: at(n + i), B: at(2*n + i), A: 255}
+		}
+		if nodata != nil {
+			if v := nodata.Float64(); v >= 0 && v < float64(n) {
+				table[int(v)].A = 0
+			}
+		}
+		return table
+	case im.photometric == photometricMinIsWhite && im.spp == 1:
+		table := make([]raster.RGBA, n)
+		for i := range table {
+			v := uint8(255 - 255*i/(n-1))
+			table[i] = raster.RGBA{R: v, G: v, B: v, A: 255}
+		}
+		return table
+	case im.bits == 1 && im.spp == 1:
+		return []raster.RGBA{{A: 255}, {R: 255, G: 255, B: 255, A: 255}}
+	}
+	return nil
+}

@@ -1,0 +1,331 @@
+package geotiff
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"leat/raster"
+)
+
+// Limits on what a header may make us do. They are far above what any writer makes.
+const (
+	maxDirectories = 1024     // reduced copies and masks come early; the pages of a long stack are not read
+	maxEntries     = 1024     // of one directory
+	maxTextBytes   = 16 << 20 // of one text tag
+	maxValues      = 1 << 20  // of one tag that is read whole (tile tables are not)
+)
+
+// container is an open TIFF: where its bytes come from and how they are ordered.
+type container struct {
+	name  string // as the user gave it, for messages
+	r     io.ReaderAt
+	size  int64
+	order binary.ByteOrder
+	big   bool
+}
+
+// field is a directory entry. Its values lie at byte at of the file, those that fit into the entry too.
+type field struct {
+	typ   uint16
+	count uint64
+	at    int64
+}
+
+// directory is one image file directory (IFD).
+type directory struct {
+	*container
+	at     int64
+	next   int64
+	fields map[uint16]field
+}
+
+// damaged makes the error of a file that is not sound; it wraps raster.ErrFormat.
+func (c *container) damaged(format string, args ...any) error {
+	return fmt.Errorf("%s: %s: the file is damaged or was cut short; fetch or write it again (%w)", c.name, fmt.Sprintf(format, args...), raster.ErrFormat)
+}
+
+// unsupported makes the error of a sound file that this package can't read; it wraps raster.ErrUnsupported.
+func (c *container) unsupported(what, option string) error {
+	return fmt.Errorf("%s: %s can't be read by leat's own GeoTIFF driver; convert it with: gdal_translate %s%s out.tif (%w)", c.name, what, option, shellWord(c.name), raster.ErrUnsupported)
+}
+
+// shellWord quotes a path for a command that is shown to the user.
+func shellWord(s string) string {
+	if s != "" && strings.IndexFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_./-+,:@%=", r))
+	}) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// newContainer reads the header and returns the place of the first directory.
+func newContainer(r io.ReaderAt, size int64, name string) (*container, int64, error) {
+	c := &container{name: name, r: r, size: size}
+	var h [16]byte
+	n, err := r.ReadAt(h[:min(size, 16)], 0)
+	if err != nil && err != io.EOF {
+		return nil, 0, fmt.Errorf("%s: %w", name, err)
+	}
+	if size == 0 {
+		return nil, 0, fmt.Errorf("%s: the file is empty (%w)", name, raster.ErrFormat)
+	}
+	magic := uint16(0)
+	switch {
+	case n < 8:
+	case h[0] == 'I' && h[1] == 'I':
+		c.order, magic = binary.LittleEndian, binary.LittleEndian.Uint16(h[2:])
+	case h[0] == 'M' && h[1] == 'M':
+		c.order, magic = binary.BigEndian, binary.BigEndian.Uint16(h[2:])
+	}
+	switch {
+	case magic == 42:
+		return c, int64(c.order.Uint32(h[4:])), nil
+	case magic == 43 && n == 16 && c.order.Uint16(h[4:]) == 8 && c.order.Uint16(h[6:]) == 0:
+		c.big = true
+		at := c.order.Uint64(h[8:])
+		if at > math.MaxInt64 {
+			return nil, 0, c.damaged("the first directory is beyond any file's end")
+		}
+		return c, int64(at), nil
+	}
+	return nil, 0, fmt.Errorf("%s: not a TIFF: starts with %q; leat reads GeoTIFF and .npy (%w)", name, h[:min(n, 8)], raster.ErrFormat)
+}
+
+// readDirectory reads the directory at byte at, not its values.
+func (c *container) readDirectory(at int64) (*directory, error) {
+	countSize, entrySize, inline := 2, 12, uint64(4)
+	if c.big {
+		countSize, entrySize, inline = 8, 20, 8
+	}
+	if at < 8 || at > c.size-int64(countSize) {
+		return nil, c.damaged("a directory should be at byte %d, but the file has %d bytes", at, c.size)
+	}
+	var b [8]byte
+	if err := c.readAt(b[:countSize], at); err != nil {
+		return nil, err
+	}
+	var entries uint64
+	if c.big {
+		entries = c.order.Uint64(b[:])
+	} else {
+		entries = uint64(c.order.Uint16(b[:]))
+	}
+	body := at + int64(countSize)
+	if entries > maxEntries || int64(entries)*int64(entrySize) > c.size-body {
+		return nil, c.damaged("the directory at byte %d claims %d entries", at, entries)
+	}
+	raw := make([]byte, int(entries)*entrySize)
+	if err := c.readAt(raw, body); err != nil {
+		return nil, err
+	}
+	d := &directory{container: c, at: at, fields: make(map[uint16]field, min(entries, 64))}
+	for i := 0; i < int(entries); i++ {
+		e := raw[i*entrySize:]
+		tag := c.order.Uint16(e)
+		if _, twice := d.fields[tag]; twice {
+			continue // libtiff keeps the first, too
+		}
+		f := field{typ: c.order.Uint16(e[2:])}
+		valueAt := body + int64(i*entrySize) + 8
+		if c.big {
+			f.count = c.order.Uint64(e[4:])
+			valueAt += 4
+		} else {
+			f.count = uint64(c.order.Uint32(e[4:]))
+		}
+		size := uint64(f.size())
+		switch {
+		case size == 0:
+			continue // a type of the future: the specification says to pass over it
+		case f.count > math.MaxInt64/size:
+			return nil, c.damaged("tag %d claims %d values", tag, f.count)
+		case f.count*size <= inline:
+			f.at = valueAt
+		case c.big:
+			v := c.order.Uint64(e[12:])
+			if v > math.MaxInt64 {
+				return nil, c.damaged("the values of tag %d are beyond any file's end", tag)
+			}
+			f.at = int64(v)
+		default:
+			f.at = int64(c.order.Uint32(e[8:]))
+		}
+		d.fields[tag] = f
+	}
+	end := body + int64(len(raw))
+	next := make([]byte, countSizeOfNext(c.big))
+	if end+int64(len(next)) <= c.size { // a last directory may end without the offset of the next one
+		if err := c.readAt(next, end); err != nil {
+			return nil, err
+		}
+		if c.big {
+			v := c.order.Uint64(next)
+			if v > math.MaxInt64 {
+				return nil, c.damaged("the directory after byte %d is beyond any file's end", end)
+			}
+			d.next = int64(v)
+		} else {
+			d.next = int64(c.order.Uint32(next))
+		}
+	}
+	return d, nil
+}
+
+func countSizeOfNext(big bool) int {
+	if big {
+		return 8
+	}
+	return 4
+}
+
+// readChain reads the directories from the one at byte at to the last, and refuses one that leads back.
+func (c *container) readChain(at int64) ([]*directory, error) {
+	var dirs []*directory
+	seen := map[int64]bool{}
+	for at != 0 && len(dirs) < maxDirectories {
+		if seen[at] {
+			return nil, c.damaged("its directories lead back to the one at byte %d", at)
+		}
+		seen[at] = true
+		d, err := c.readDirectory(at)
+		if err != nil {
+			return nil, err
+		}
+		dirs = append(dirs, d)
+		at = d.next
+	}
+	if len(dirs) == 0 {
+		return nil, c.damaged("it has no directory")
+	}
+	return dirs, nil
+}
+
+// readAt fills b from byte at of the file.
+func (c *container) readAt(b []byte, at int64) error {
+	if at < 0 || at > c.size || int64(len(b)) > c.size-at {
+		return c.damaged("bytes %d to %d are needed, but the file has %d", at, at+int64(len(b)), c.size)
+	}
+	if n, err := c.r.ReadAt(b, at); n < len(b) {
+		if err == io.EOF || err == nil {
+			return c.damaged("it ends at byte %d", at+int64(n))
+		}
+		return fmt.Errorf("%s: reading at byte %d: %w", c.name, at, err)
+	}
+	return nil
+}
+
+func (f field) size() int {
+	if int(f.typ) >= len(typeSizes) {
+		return 0
+	}
+	return typeSizes[f.typ]
+}
+
+// values reads the bytes of a tag's values; nil when the directory lacks it or has no value for it.
+func (d *directory) values(tag uint16, limit uint64) ([]byte, field, error) {
+	f, ok := d.fields[tag]
+	if !ok || f.count == 0 {
+		return nil, f, nil
+	}
+	if f.count > limit {
+		return nil, f, d.damaged("tag %d has %d values", tag, f.count)
+	}
+	n := int64(f.count) * int64(f.size())
+	if f.at < 0 || n > d.size || f.at > d.size-n {
+		return nil, f, d.damaged("the values of tag %d lie beyond the end of the file", tag)
+	}
+	b := make([]byte, n)
+	return b, f, d.readAt(b, f.at)
+}
+
+// uints returns the whole numbers of a tag; nil when it is absent.
+func (d *directory) uints(tag uint16) ([]uint64, error) {
+	b, f, err := d.values(tag, maxValues)
+	if err != nil || b == nil {
+		return nil, err
+	}
+	out := make([]uint64, f.count)
+	for i := range out {
+		v, ok := d.uintAt(b, f.typ, i)
+		if !ok {
+			return nil, d.damaged("tag %d is not a whole number", tag)
+		}
+		out[i] = v
+	}
+	return out, nil
+}
+
+// uintAt decodes the i-th value of b; false where it is of a type that is no whole number, or negative.
+func (c *container) uintAt(b []byte, typ uint16, i int) (uint64, bool) {
+	switch typ {
+	case typeByte, typeUndefined:
+		return uint64(b[i]), true
+	case typeShort:
+		return uint64(c.order.Uint16(b[2*i:])), true
+	case typeLong, typeIFD:
+		return uint64(c.order.Uint32(b[4*i:])), true
+	case typeLong8, typeIFD8:
+		return c.order.Uint64(b[8*i:]), true
+	case typeSByte:
+		return uint64(b[i]), int8(b[i]) >= 0
+	case typeSShort:
+		v := c.order.Uint16(b[2*i:])
+		return uint64(v), int16(v) >= 0
+	case typeSLong:
+		v := c.order.Uint32(b[4*i:])
+		return uint64(v), int32(v) >= 0
+	case typeSLong8:
+		v := c.order.Uint64(b[8*i:])
+		return v, int64(v) >= 0
+	}
+	return 0, false
+}
+
+// uint returns the first value of a tag, or def where it is absent.
+func (d *directory) uint(tag uint16, def uint64) (uint64, error) {
+	v, err := d.uints(tag)
+	if err != nil || len(v) == 0 {
+		return def, err
+	}
+	return v[0], nil
+}
+
+// floats returns the numbers of a tag of any numeric type; nil when it is absent.
+func (d *directory) floats(tag uint16) ([]float64, error) {
+	b, f, err := d.values(tag, maxValues)
+	if err != nil || b == nil {
+		return nil, err
+	}
+	out := make([]float64, f.count)
+	for i := range out {
+		switch f.typ {
+		case typeDouble:
+			out[i] = math.Float64frombits(d.order.Uint64(b[8*i:]))
+		case typeFloat:
+			out[i] = float64(math.Float32frombits(d.order.Uint32(b[4*i:])))
+		case typeRational:
+			out[i] = float64(d.order.Uint32(b[8*i:])) / float64(d.order.Uint32(b[8*i+4:]))
+		default:
+			v, ok := d.uintAt(b, f.typ, i)
+			if !ok {
+				return nil, d.damaged("tag %d is not a number", tag)
+			}
+			out[i] = float64(v)
+		}
+	}
+	return out, nil
+}
+
+// text returns a tag's characters up to the first NUL; empty when it is absent.
+func (d *directory) text(tag uint16) (string, error) {
+	b, _, err := d.values(tag, maxTextBytes)
+	if err != nil {
+		return "", err
+	}
+	s, _, _ := strings.Cut(string(b), "\x00")
+	return s, nil
+}

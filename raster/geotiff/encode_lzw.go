@@ -1,0 +1,97 @@
+package geotiff
+
+// lzwEncoder is TIFF's LZW: codes of 9 to 12 bits, highest bit first, that grow as soon as the
+// table is full, one code before a longer one can occur.
+type lzwEncoder struct {
+	// table maps a code and the byte that follows it to the code of both: open addressing, twice
+	// as many slots as there are codes. A slot is used when its generation is the present one, so
+	// that clearing costs nothing.
+	table      [lzwSlots]lzwSlot
+	generation uint32
+}
+
+type lzwSlot struct {
+	generation uint32
+	key        uint32 // code<<8 | byte
+	code       uint16
+}
+
+const (
+	lzwFirst = 258 // after the 256 bytes, lzwClear and lzwEnd
+	// lzwLast is the last code before the table is cleared; readers break on 4095.
+	lzwLast     = 4094
+	lzwSlotBits = 13
+	lzwSlots    = 1 << lzwSlotBits
+)
+
+func (z *lzwEncoder) appendTile(dst, src []byte, _ int) ([]byte, error) {
+	var bits uint64 // pending bits, the oldest highest
+	var pending, width uint = 0, 9
+	emit := func(code uint32) {
+		bits = bits<<width | uint64(code)
+		pending += width
+		for pending >= 8 {
+			pending -= 8
+			dst = append(dst, byte(bits>>pending))
+		}
+	}
+	next := uint32(lzwFirst)
+	grow := func() { // after each code the table has one entry more
+		next++
+		switch {
+		case next > lzwLast:
+			emit(lzwClear)
+			z.clear()
+			next, width = lzwFirst, 9
+		case next == 1<<width:
+			width++
+		}
+	}
+	z.clear()
+	emit(lzwClear)
+	if len(src) > 0 {
+		prefix := uint32(src[0])
+		for _, b := range src[1:] {
+			key := prefix<<8 | uint32(b)
+			slot, found := z.find(key)
+			if found {
+				prefix = uint32(slot.code)
+				continue
+			}
+			*slot = lzwSlot{z.generation, key, uint16(next)}
+			emit(prefix)
+			grow()
+			prefix = uint32(b)
+		}
+		emit(prefix)
+		grow()
+	}
+	emit(lzwEnd)
+	if pending > 0 {
+		dst = append(dst, byte(bits<<(8-pending)))
+	}
+	return dst, nil
+}
+
+func (z *lzwEncoder) clear() {
+	z.generation++
+	if z.generation == 0 { // after 2^32 clears old slots would look new
+		z.table = [lzwSlots]lzwSlot{}
+		z.generation = 1
+	}
+}
+
+// find returns the slot of a key, or the free one where it belongs.
+func (z *lzwEncoder) find(key uint32) (*lzwSlot, bool) {
+	i := key * 2654435769 >> (32 - lzwSlotBits)
+	for {
+		s := &z.table[i]
+		if s.generation != z.generation {
+			return s, false
+		}
+		if s.key == key {
+			return s, true
+		}
+		i = (i + 1) % lzwSlots
+	}
+}

@@ -1,0 +1,164 @@
+package geotiff
+
+import (
+	"fmt"
+	"strings"
+
+	"leat/raster"
+)
+
+// Geo keys that say which system the coordinates are of.
+const (
+	geoModelType     = 1024
+	geoRasterType    = 1025
+	geoCitation      = 1026
+	geoGeographic    = 2048
+	geoGeogCitation  = 2049
+	geoProjected     = 3072
+	geoProjCitation  = 3073
+	geoUserDefined   = 32767
+	modelProjected   = 1
+	modelGeographic  = 2
+	rasterPixelPoint = 2
+)
+
+// georeference returns the grid of d's image.
+func georeference(d *directory, width, height int) (raster.Grid, error) {
+	g := raster.Grid{Width: width, Height: height, Transform: raster.Identity}
+	keys, err := readGeoKeys(d)
+	if err != nil {
+		return g, err
+	}
+	if keys != nil {
+		g.CRS = crsOf(keys)
+		g.PixelIsPoint = geoShort(keys, geoRasterType) == rasterPixelPoint
+	}
+	t, ok, err := transform(d)
+	if err != nil || !ok {
+		return g, err
+	}
+	if g.PixelIsPoint { // the coordinates are those of the centre of the first pixel
+		t[0] -= t[1]*0.5 + t[2]*0.5
+		t[3] -= t[4]*0.5 + t[5]*0.5
+	}
+	g.Transform, g.HasTransform = t, true
+	return g, nil
+}
+
+// transform reads the affine transform as it stands in the file.
+func transform(d *directory) (t raster.Transform, ok bool, err error) {
+	scale, err := d.floats(tagModelPixelScale)
+	if err != nil {
+		return t, false, err
+	}
+	tie, err := d.floats(tagModelTiepoint)
+	if err != nil {
+		return t, false, err
+	}
+	matrix, err := d.floats(tagModelTransform)
+	if err != nil {
+		return t, false, err
+	}
+	switch {
+	case len(scale) >= 2 && scale[0] != 0 && scale[1] != 0:
+		if len(tie) < 6 {
+			return t, false, nil
+		}
+		t[1], t[5] = scale[0], -scale[1]
+		if scale[1] < 0 { // not allowed by the specification; GDAL takes it for a positive one
+			t[5] = scale[1]
+		}
+		t[0] = tie[3] - tie[0]*t[1]
+		t[3] = tie[4] - tie[1]*t[5]
+		return t, true, nil
+	case len(matrix) >= 16:
+		return raster.Transform{matrix[3], matrix[0], matrix[1], matrix[7], matrix[4], matrix[5]}, true, nil
+	}
+	return t, false, nil
+}
+
+// readGeoKeys reads the three tags of the coordinate reference system; nil when there is none.
+func readGeoKeys(d *directory) (*raster.GeoKeys, error) {
+	dir, err := d.uints(tagGeoKeyDirectory)
+	if err != nil || len(dir) < 4 {
+		return nil, err
+	}
+	k := &raster.GeoKeys{Directory: make([]uint16, len(dir))}
+	for i, v := range dir {
+		k.Directory[i] = uint16(v)
+	}
+	if k.Doubles, err = d.floats(tagGeoDoubleParams); err != nil {
+		return nil, err
+	}
+	b, _, err := d.values(tagGeoASCIIParams, maxTextBytes)
+	k.ASCII = strings.TrimRight(string(b), "\x00")
+	return k, err
+}
+
+// geoShort returns the value of a key that holds a number; 0 when it is absent.
+func geoShort(k *raster.GeoKeys, id uint16) uint16 {
+	for i := 4; i+4 <= len(k.Directory); i += 4 {
+		if k.Directory[i] == id && k.Directory[i+1] == 0 {
+			return k.Directory[i+3]
+		}
+	}
+	return 0
+}
+
+// geoText returns the value of a key that holds text.
+func geoText(k *raster.GeoKeys, id uint16) string {
+	for i := 4; i+4 <= len(k.Directory); i += 4 {
+		if k.Directory[i] != id || k.Directory[i+1] != tagGeoASCIIParams {
+			continue
+		}
+		from := min(int(k.Directory[i+3]), len(k.ASCII))
+		to := min(from+int(k.Directory[i+2]), len(k.ASCII))
+		return strings.TrimSpace(strings.TrimRight(k.ASCII[from:to], "|\x00"))
+	}
+	return ""
+}
+
+// esriPrefix begins a citation that holds WKT.
+const esriPrefix = "ESRI PE String = "
+
+func crsOf(k *raster.GeoKeys) raster.CRS {
+	c := raster.CRS{Keys: k}
+	code := func(id uint16) {
+		// 0 is undefined, and above 32767 the numbers are private.
+		if v := geoShort(k, id); v > 0 && v < geoUserDefined {
+			c.Code = fmt.Sprintf("EPSG:%d", v)
+		}
+	}
+	// The projected system's name is in its own citation or in the general one, which otherwise names the
+	// file's; ESRI software keeps WKT in either.
+	citations := []uint16{geoCitation, geoProjCitation, geoGeogCitation}
+	switch geoShort(k, geoModelType) {
+	case modelProjected:
+		code(geoProjected)
+	case modelGeographic:
+		code(geoGeographic)
+		citations = []uint16{geoGeogCitation, geoCitation}
+	default:
+		if code(geoProjected); c.Code == "" && geoShort(k, geoProjected) == 0 {
+			code(geoGeographic)
+		}
+	}
+	for _, id := range citations {
+		text := geoText(k, id)
+		if wkt, ok := strings.CutPrefix(text, esriPrefix); ok {
+			if c.WKT == "" {
+				c.WKT = strings.TrimSpace(wkt)
+			}
+			continue
+		}
+		if c.Name == "" {
+			c.Name = text
+		}
+	}
+	if c.Name == "" && c.WKT != "" { // PROJCS["name",...
+		if _, rest, ok := strings.Cut(c.WKT, `["`); ok {
+			c.Name, _, _ = strings.Cut(rest, `"`)
+		}
+	}
+	return c
+}

@@ -1,0 +1,98 @@
+package geotiff
+
+import (
+	"bytes"
+	"encoding/binary"
+	"sort"
+	"testing"
+)
+
+// tag is a directory entry for handmade; text values are one byte each.
+type tag struct {
+	id, typ uint16
+	values  []uint64
+}
+
+// handmade lays out a classic TIFF of one directory: header, tiles, values, directory.
+func handmade(order binary.AppendByteOrder, tags []tag, offsetTag, countTag uint16, tiles [][]byte) []byte {
+	return handmadeChain(order, [][]tag{tags}, offsetTag, countTag, [][][]byte{tiles})
+}
+
+// handmadeChain lays out several directories, each with its own tiles.
+func handmadeChain(order binary.AppendByteOrder, dirs [][]tag, offsetTag, countTag uint16, tiles [][][]byte) []byte {
+	mark := []byte("II")
+	if isBig(order.(binary.ByteOrder)) {
+		mark = []byte("MM")
+	}
+	out := order.AppendUint16(mark, 42)
+	link := len(out)
+	out = order.AppendUint32(out, 0)
+	for k, tags := range dirs {
+		var offsets, counts []uint64
+		for _, tile := range tiles[k] {
+			offsets, counts = append(offsets, uint64(len(out))), append(counts, uint64(len(tile)))
+			out = append(out, tile...)
+		}
+		tags = append([]tag{{offsetTag, typeLong, offsets}, {countTag, typeLong, counts}}, tags...)
+		sort.SliceStable(tags, func(i, j int) bool { return tags[i].id < tags[j].id })
+		var entries []byte
+		for _, t := range tags {
+			var v []byte
+			for _, x := range t.values {
+				switch typeSizes[t.typ] {
+				case 1:
+					v = append(v, byte(x))
+				case 2:
+					v = order.AppendUint16(v, uint16(x))
+				case 4:
+					v = order.AppendUint32(v, uint32(x))
+				case 8:
+					v = order.AppendUint64(v, x)
+				}
+			}
+			entries = order.AppendUint16(entries, t.id)
+			entries = order.AppendUint16(entries, t.typ)
+			entries = order.AppendUint32(entries, uint32(len(t.values)))
+			if len(v) > 4 {
+				entries = order.AppendUint32(entries, uint32(len(out)))
+				out = append(out, v...)
+			} else {
+				entries = append(entries, append(v, 0, 0, 0, 0)[:4]...)
+			}
+		}
+		order.(binary.ByteOrder).PutUint32(out[link:], uint32(len(out)))
+		out = order.AppendUint16(out, uint16(len(tags)))
+		out = append(out, entries...)
+		link = len(out)
+		out = order.AppendUint32(out, 0)
+	}
+	return out
+}
+
+// plain are the tags of a picture of one strip.
+func plain(width, height, bits, samples, format, compression uint64) []tag {
+	return []tag{
+		{tagImageWidth, typeLong, []uint64{width}}, {tagImageLength, typeLong, []uint64{height}},
+		{tagBitsPerSample, typeShort, repeat(bits, int(samples))}, {tagSamplesPerPixel, typeShort, []uint64{samples}},
+		{tagSampleFormat, typeShort, []uint64{format}}, {tagCompression, typeShort, []uint64{compression}},
+		{tagPhotometric, typeShort, []uint64{photometricMinIsBlack}},
+	}
+}
+
+// openBytes opens a TIFF that lies in memory.
+func openBytes(t testing.TB, b []byte) *File {
+	t.Helper()
+	f, err := openReader(bytes.NewReader(b), int64(len(b)), "memory.tif")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func repeat(v uint64, n int) []uint64 {
+	out := make([]uint64, n)
+	for i := range out {
+		out[i] = v
+	}
+	return out
+}

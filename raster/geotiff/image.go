@@ -1,0 +1,283 @@
+package geotiff
+
+import (
+	"fmt"
+	"math"
+
+	"leat/ndarray"
+)
+
+// conversion says how stored samples become pixels.
+type conversion uint8
+
+const (
+	convNone  conversion = iota // as stored
+	convBits                    // packed bits, most significant first, rows padded to bytes
+	convHalf                    // float16 to float32
+	convCInt2                   // pairs of int16 to complex64
+	convCInt4                   // pairs of int32 to complex128
+)
+
+// maxTileBytes bounds one decoded tile or strip. Uncompressed ones are read by rows and need no bound.
+const maxTileBytes = math.MaxInt32
+
+// image is the layout of one directory's pixels.
+type image struct {
+	*container
+	width, height int
+	spp           int // samples per pixel, the bands
+	bits          int // of one sample
+	format        int
+	pixel         ndarray.DType // what Read gives
+	stored        string        // name of the stored type where it differs
+	conv          conversion
+	size          int // bytes of a stored sample; 0 for packed bits
+
+	tiled          bool
+	tileW, tileH   int
+	across, down   int
+	planar         bool // one plane per band
+	compression    int
+	predictor      int // 1 where the codec takes none
+	reverseBits    bool
+	photometric    int
+	extra          []uint64 // ExtraSamples
+	colorMap       []uint64
+	table          tileTable
+	unreadable     error // why the pixels can't be read; nil when they can
+	perPixel       int   // samples side by side in a tile: spp or 1
+	rowBytes       int   // of one stored row of a tile
+	reduced, isMsk bool
+}
+
+// newImage works out the layout of d. What is merely unsupported is kept in unreadable, so that the
+// file can be described.
+func newImage(d *directory) (*image, error) {
+	im := &image{container: d.container}
+	var v [12]uint64
+	for i, q := range [...]struct {
+		tag uint16
+		def uint64
+	}{{tagImageWidth, 0}, {tagImageLength, 0}, {tagSamplesPerPixel, 1}, {tagCompression, compressNone}, {tagPlanarConfig, planarPixel},
+		{tagPredictor, 1}, {tagFillOrder, 1}, {tagPhotometric, photometricMinIsBlack}, {tagTileWidth, 0}, {tagTileLength, 0},
+		{tagRowsPerStrip, math.MaxUint32}, {tagNewSubfileType, 0}} {
+		var err error
+		if v[i], err = d.uint(q.tag, q.def); err != nil {
+			return nil, err
+		}
+	}
+	width, height, spp, tileW, tileH, rows := v[0], v[1], v[2], v[8], v[9], v[10]
+	if width == 0 || height == 0 || width > math.MaxInt32 || height > math.MaxInt32 {
+		return nil, d.damaged("it claims %d x %d pixels", width, height)
+	}
+	if spp == 0 || spp > math.MaxUint16 {
+		return nil, d.damaged("it claims %d samples per pixel", spp)
+	}
+	im.width, im.height, im.spp = int(width), int(height), int(spp)
+	im.compression, im.photometric = int(min(v[3], math.MaxInt32)), int(min(v[7], math.MaxInt32))
+	im.planar = v[4] == planarBand && spp > 1
+	im.reverseBits = v[6] == 2
+	im.reduced, im.isMsk = v[11]&subfileReduced != 0, v[11]&subfileMask != 0
+	if v[4] != planarBand && v[4] != planarPixel {
+		return nil, d.damaged("its planar configuration is %d", v[4])
+	}
+	if err := im.sampleType(d); err != nil {
+		return nil, err
+	}
+	im.perPixel = im.spp
+	if im.planar {
+		im.perPixel = 1
+	}
+
+	_, im.tiled = d.fields[tagTileOffsets]
+	if !im.tiled && tileW != 0 && tileH != 0 {
+		_, strips := d.fields[tagStripOffsets]
+		im.tiled = !strips
+	}
+	if im.tiled {
+		if tileW == 0 || tileH == 0 || tileW > math.MaxInt32 || tileH > math.MaxInt32 {
+			return nil, d.damaged("its tiles are %d x %d pixels", tileW, tileH)
+		}
+	} else {
+		if rows == 0 {
+			return nil, d.damaged("its strips have no rows")
+		}
+		tileW, tileH = width, min(rows, height)
+	}
+	im.tileW, im.tileH = int(tileW), int(tileH)
+	im.across = (im.width + im.tileW - 1) / im.tileW
+	im.down = (im.height + im.tileH - 1) / im.tileH
+	rowBits := tileW * uint64(im.perPixel) * uint64(im.bits) // < 2^31 * 2^16 * 2^8
+	im.rowBytes = int((rowBits + 7) / 8)
+
+	im.predictor = 1
+	switch im.compression {
+	case compressLZW, compressDeflate, compressOldDeflate, compressZstd:
+		im.predictor = int(min(v[5], 99))
+	}
+	var err error
+	if im.extra, err = d.uints(tagExtraSamples); err != nil {
+		return nil, err
+	}
+	if im.colorMap, err = d.uints(tagColorMap); err != nil {
+		return nil, err
+	}
+	if im.unreadable == nil {
+		im.unreadable = im.checkCoding()
+	}
+	if im.unreadable == nil {
+		im.unreadable = im.table.init(d, im)
+	}
+	return im, nil
+}
+
+// sampleType sets the types of the stored samples and of the pixels.
+func (im *image) sampleType(d *directory) error {
+	one := func(tag uint16, def uint64) (int, error) {
+		v, err := d.uints(tag)
+		if err != nil || len(v) == 0 {
+			return int(def), err
+		}
+		for _, o := range v[:min(len(v), im.spp)] {
+			if o != v[0] && im.unreadable == nil {
+				im.unreadable = d.unsupported("a file whose bands are of different types", "")
+			}
+		}
+		return int(min(v[0], math.MaxInt32)), nil
+	}
+	var err error
+	if im.bits, err = one(tagBitsPerSample, 1); err != nil {
+		return err
+	}
+	if im.format, err = one(tagSampleFormat, formatUint); err != nil {
+		return err
+	}
+	if im.bits == 0 || im.bits > 128 {
+		return d.damaged("it claims %d bits per sample", im.bits)
+	}
+	if im.bits%8 == 0 {
+		im.size = im.bits / 8
+	}
+	im.pixel = ndarray.NoType
+	switch im.format {
+	case formatUint, formatVoid:
+		switch {
+		case im.bits == 8:
+			im.pixel = ndarray.Uint8
+		case im.bits == 16:
+			im.pixel = ndarray.Uint16
+		case im.bits == 32:
+			im.pixel = ndarray.Uint32
+		case im.bits == 64:
+			im.pixel = ndarray.Uint64
+		case im.bits < 16:
+			im.conv, im.stored = convBits, fmt.Sprintf("uint%d", im.bits)
+			im.pixel = ndarray.Uint8
+			if im.bits > 8 {
+				im.pixel = ndarray.Uint16
+			}
+		}
+	case formatInt:
+		switch im.bits {
+		case 8:
+			im.pixel = ndarray.Int8
+		case 16:
+			im.pixel = ndarray.Int16
+		case 32:
+			im.pixel = ndarray.Int32
+		case 64:
+			im.pixel = ndarray.Int64
+		}
+	case formatFloat:
+		switch im.bits {
+		case 16:
+			im.pixel, im.conv, im.stored = ndarray.Float32, convHalf, "float16"
+		case 32:
+			im.pixel = ndarray.Float32
+		case 64:
+			im.pixel = ndarray.Float64
+		}
+	case formatComplexInt:
+		switch im.bits {
+		case 32:
+			im.pixel, im.conv, im.stored = ndarray.Complex64, convCInt2, "int16 complex"
+		case 64:
+			im.pixel, im.conv, im.stored = ndarray.Complex128, convCInt4, "int32 complex"
+		}
+	case formatComplex:
+		switch im.bits {
+		case 64:
+			im.pixel = ndarray.Complex64
+		case 128:
+			im.pixel = ndarray.Complex128
+		}
+	}
+	if im.pixel == ndarray.NoType {
+		im.pixel, im.stored = ndarray.Uint8, fmt.Sprintf("%d-bit samples of format %d", im.bits, im.format)
+		if im.unreadable == nil {
+			im.unreadable = d.unsupported(fmt.Sprintf("a file with %d-bit samples of format %d", im.bits, im.format), "")
+		}
+	}
+	return nil
+}
+
+// words returns the size and number of the machine words of one stored sample, which byte order and
+// predictor work on.
+func (im *image) wordSize() int {
+	switch im.format {
+	case formatComplexInt, formatComplex:
+		return im.size / 2
+	}
+	return im.size
+}
+
+// checkCoding says what of the coding this package lacks.
+func (im *image) checkCoding() error {
+	if name := codecName(im.compression); !codecReads(im.compression) {
+		return im.unsupported(name+" compression", "-co COMPRESS=DEFLATE ")
+	}
+	switch im.photometric {
+	case photometricYCbCr, photometricCIELab, photometricICCLab, photometricITULab, photometricLogL, photometricLogLuv:
+		return im.unsupported(fmt.Sprintf("colours stored as photometric %d (not RGB or grey)", im.photometric), "-co COMPRESS=DEFLATE -co PHOTOMETRIC=RGB ")
+	}
+	switch im.predictor {
+	case 1:
+	case 2:
+		switch im.bits {
+		case 8, 16, 32, 64:
+		default:
+			return im.unsupported(fmt.Sprintf("predictor 2 on %d-bit samples", im.bits), "-co COMPRESS=DEFLATE ")
+		}
+	case 3:
+		if im.format != formatFloat {
+			return im.unsupported("predictor 3 on samples that are not floats", "-co COMPRESS=DEFLATE ")
+		}
+	default:
+		return im.unsupported(fmt.Sprintf("predictor %d", im.predictor), "-co COMPRESS=DEFLATE ")
+	}
+	if !im.direct() && im.tileBytes(im.tileH) > maxTileBytes {
+		return im.unsupported(fmt.Sprintf("a strip or tile of %d bytes", im.tileBytes(im.tileH)), "-co TILED=YES -co COMPRESS=DEFLATE ")
+	}
+	return nil
+}
+
+// direct reports whether pixels lie in the file as they are, so that rows can be read without their tile.
+func (im *image) direct() bool {
+	return im.compression == compressNone && im.conv != convBits && !im.reverseBits
+}
+
+// tileBytes returns the decoded bytes of rows of a tile, saturating.
+func (im *image) tileBytes(rows int) int64 {
+	if int64(im.rowBytes) > math.MaxInt64/int64(rows) {
+		return math.MaxInt64
+	}
+	return int64(im.rowBytes) * int64(rows)
+}
+
+// tileRows returns the rows that the tiles of a tile row have in the file: the last strip ends with the image.
+func (im *image) tileRows(tileRow int) int {
+	if im.tiled {
+		return im.tileH
+	}
+	return min(im.tileH, im.height-tileRow*im.tileH)
+}

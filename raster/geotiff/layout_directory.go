@@ -1,0 +1,203 @@
+package geotiff
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"leat/ndarray"
+	"leat/raster"
+)
+
+// outEntry is a directory entry to be written.
+type outEntry struct {
+	tag, typ uint16
+	count    int
+	data     []byte // the values, little endian
+}
+
+// outDirectory is a directory to be written: that of one level or its mask.
+type outDirectory struct {
+	level   int
+	mask    bool
+	entries []outEntry
+	tiles   []TileRef // where the encoded tiles lie in the source, frames included
+	// offsets of the tiles in the file, frames left out. Filled by place.
+	offsets []int64
+}
+
+func (d *outDirectory) shorts(tag uint16, values ...uint16) {
+	var b []byte
+	for _, v := range values {
+		b = binary.LittleEndian.AppendUint16(b, v)
+	}
+	d.entries = append(d.entries, outEntry{tag, typeShort, len(values), b})
+}
+
+func (d *outDirectory) long(tag uint16, v uint32) {
+	d.entries = append(d.entries, outEntry{tag, typeLong, 1, binary.LittleEndian.AppendUint32(nil, v)})
+}
+
+func (d *outDirectory) doubles(tag uint16, values ...float64) {
+	var b []byte
+	for _, v := range values {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+	}
+	d.entries = append(d.entries, outEntry{tag, typeDouble, len(values), b})
+}
+
+func (d *outDirectory) text(tag uint16, s string) {
+	d.entries = append(d.entries, outEntry{tag, typeASCII, len(s) + 1, append([]byte(s), 0)})
+}
+
+func (d *outDirectory) sort() {
+	slices.SortFunc(d.entries, func(a, b outEntry) int { return cmp.Compare(a.tag, b.tag) })
+}
+
+// directories makes the file's directories in their order: full resolution, its mask, the first overview,
+// its mask, and so on.
+func (s *FileSpec) directories() ([]*outDirectory, error) {
+	var all []*outDirectory
+	for level := range 1 + len(s.Levels) {
+		d, err := s.imageDirectory(level)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, d)
+		if s.HasMask {
+			all = append(all, s.maskDirectory(level))
+		}
+	}
+	return all, nil
+}
+
+func (s *FileSpec) imageDirectory(level int) (*outDirectory, error) {
+	d := &outDirectory{level: level}
+	if level > 0 {
+		d.long(tagNewSubfileType, subfileReduced)
+	}
+	d.size(s, level)
+	bits, format := make([]uint16, s.Bands), make([]uint16, s.Bands)
+	for i := range bits {
+		bits[i], format[i] = uint16(8*s.Type.Size()), sampleFormat(s.Type)
+	}
+	d.shorts(tagBitsPerSample, bits...)
+	d.shorts(tagSampleFormat, format...)
+	d.shorts(tagCompression, compressions[s.Coding.Compression].tag)
+	if p := s.Coding.Predictor; p > 1 {
+		d.shorts(tagPredictor, uint16(p))
+	}
+	d.shorts(tagSamplesPerPixel, uint16(s.Bands))
+	planar := uint16(planarBand)
+	if s.PixelInterleave || s.Bands == 1 {
+		planar = planarPixel
+	}
+	d.shorts(tagPlanarConfig, planar)
+	photometric, extra := s.colors()
+	d.shorts(tagPhotometric, photometric)
+	if len(extra) > 0 {
+		d.shorts(tagExtraSamples, extra...)
+	}
+	if photometric == photometricPalette {
+		d.shorts(tagColorMap, colorMap(s.BandInfo[0].Colors, s.Type)...)
+	}
+	if s.Nodata != nil {
+		d.text(tagGDALNodata, nodataText(*s.Nodata))
+	}
+	if level == 0 {
+		if xml := s.metadataXML(); xml != "" {
+			d.text(tagGDALMetadata, xml)
+		}
+		if err := d.georeference(s.Grid); err != nil {
+			return nil, err
+		}
+	}
+	d.sort()
+	return d, nil
+}
+
+func (s *FileSpec) maskDirectory(level int) *outDirectory {
+	d := &outDirectory{level: level, mask: true}
+	kind := uint32(subfileMask)
+	if level > 0 {
+		kind |= subfileReduced
+	}
+	d.long(tagNewSubfileType, kind)
+	d.size(s, level)
+	d.shorts(tagBitsPerSample, 1)
+	d.shorts(tagSampleFormat, formatUint)
+	d.shorts(tagCompression, compressDeflate)
+	d.shorts(tagSamplesPerPixel, 1)
+	d.shorts(tagPlanarConfig, planarPixel)
+	d.shorts(tagPhotometric, photometricMask)
+	d.sort()
+	return d
+}
+
+// size adds what a level and its mask have in common.
+func (d *outDirectory) size(s *FileSpec, level int) {
+	z := s.Size(level)
+	d.long(tagImageWidth, uint32(z.Width))
+	d.long(tagImageLength, uint32(z.Height))
+	d.long(tagTileWidth, uint32(s.TileWidth))
+	d.long(tagTileLength, uint32(s.TileHeight))
+}
+
+func sampleFormat(t ndarray.DType) uint16 {
+	switch {
+	case t.IsSigned():
+		return formatInt
+	case t.IsFloat():
+		return formatFloat
+	case t.IsComplex():
+		return formatComplex
+	}
+	return formatUint
+}
+
+// band returns the description of band i, counted from 0.
+func (s *FileSpec) band(i int) raster.Band {
+	if s.BandInfo == nil {
+		return raster.Band{}
+	}
+	return s.BandInfo[i]
+}
+
+// colors returns the photometric interpretation and what the samples beyond its own are.
+func (s *FileSpec) colors() (photometric uint16, extra []uint16) {
+	own := 1
+	photometric = photometricMinIsBlack
+	switch {
+	case s.Bands == 1 && s.band(0).Colors != nil:
+		photometric = photometricPalette
+	case s.isRGB():
+		photometric, own = photometricRGB, 3
+	}
+	for i := own; i < s.Bands; i++ {
+		e := uint16(extraUnspecified)
+		if s.band(i).Color == raster.ColorAlpha {
+			e = extraUnassociated
+		}
+		extra = append(extra, e)
+	}
+	return photometric, extra
+}
+
+// isRGB reports whether the file is a picture: three bands so named, of a type that is shown as it
+// is.
+func (s *FileSpec) isRGB() bool {
+	return s.Bands >= 3 && (s.Type == ndarray.Uint8 || s.Type == ndarray.Uint16) &&
+		s.band(0).Color == raster.ColorRed && s.band(1).Color == raster.ColorGreen && s.band(2).Color == raster.ColorBlue
+}
+
+// colorMap spreads a colour table over all values of the type: first all reds, then greens, then blues, of 16 bits.
+// TIFF has no alpha there.
+func colorMap(colors []raster.RGBA, t ndarray.DType) []uint16 {
+	n := 1 << (8 * t.Size())
+	m := make([]uint16, 3*n)
+	for i, c := range colors {
+		m[i], m[n+i], m[2*n+i] = uint16(c.R)*257, uint16(c.G)*257, uint16(c.B)*257
+	}
+	return m
+}

@@ -1,0 +1,306 @@
+package geotiff
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"leat/ndarray"
+	"leat/raster"
+)
+
+// target is where one band of a window goes: rows of pixels in data, rowStride bytes apart.
+type target struct {
+	band      int // counted from 0
+	data      []byte
+	offset    int // of the window's first pixel in data
+	rowStride int
+	fill      []byte // the pixel that a tile missing from the file stands for
+}
+
+// row returns n pixels of size bytes at (x, y) of the window.
+func (t *target) row(x, y, n, size int) []byte {
+	at := t.offset + y*t.rowStride + x*size
+	return t.data[at : at+n*size : at+n*size]
+}
+
+// keeper shares decoded tiles between reads; a nil keeper does nothing.
+type keeper struct {
+	cache *raster.TileCache
+	uses  func(tileCol, tileRow int) int
+}
+
+// read fills the targets with window w, which lies inside the image.
+func (im *image) read(ctx context.Context, w raster.Window, targets []target, keep *keeper) error {
+	if im.unreadable != nil {
+		return im.unreadable
+	}
+	if w.Empty() || len(targets) == 0 {
+		return ctx.Err()
+	}
+	b := benches.Get().(*bench)
+	defer b.release()
+	c0, c1 := w.Col/im.tileW, (w.Col+w.Width-1)/im.tileW
+	r0, r1 := w.Row/im.tileH, (w.Row+w.Height-1)/im.tileH
+	// A plane is read once, however often its bands are asked for.
+	for i := range targets {
+		group := targets
+		plane := 0
+		if im.planar {
+			plane = targets[i].band
+			if slices.ContainsFunc(targets[:i], func(t target) bool { return t.band == plane }) {
+				continue
+			}
+			if len(targets) > 1 {
+				group = nil
+				for _, t := range targets {
+					if t.band == plane {
+						group = append(group, t)
+					}
+				}
+			}
+		} else if i > 0 {
+			break
+		}
+		for row := r0; row <= r1; row++ {
+			for col := c0; col <= c1; col++ {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				j := &b.job
+				*j = job{im: im, b: b, plane: plane, col: col, row: row, window: w, targets: group}
+				if err := j.run(ctx, keep); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// job is the part of a read that one tile gives.
+type job struct {
+	im              *image
+	b               *bench
+	plane, col, row int
+	window          raster.Window
+	targets         []target
+
+	offset, count int64
+	part          raster.Window // of the tile, in pixels of the image
+	rows          int           // that the tile has in the file
+}
+
+func (j *job) run(ctx context.Context, keep *keeper) error {
+	im := j.im
+	var err error
+	if j.offset, j.count, err = im.table.at(j.plane*im.table.perPlane + j.row*im.across + j.col); err != nil {
+		return err
+	}
+	j.rows = im.tileRows(j.row)
+	tile := raster.Window{Col: j.col * im.tileW, Row: j.row * im.tileH, Width: im.tileW, Height: j.rows}
+	j.part = tile.Intersect(j.window)
+	switch {
+	case j.count == 0:
+		j.fill()
+		return nil
+	case im.direct():
+		return j.wrap(j.copyRows())
+	}
+	// Memory is taken only after the file has shown that it can hold so much.
+	have := min(j.count, im.container.size-j.offset)
+	if j.offset < 0 || have <= 0 {
+		return j.wrap(errOutside)
+	}
+	want := im.tileBytes(j.rows)
+	if want/expansion(im.compression) > have {
+		return j.wrap(errShort)
+	}
+	if keep != nil {
+		if uses := keep.uses(j.col, j.row); uses > 1 {
+			key := raster.TileKey{Source: im, Plane: j.plane, Col: j.col, Row: j.row}
+			return keep.cache.Get(ctx, key, int(want), uses, func(dst []byte) error { return j.decode(dst, have) }, j.place)
+		}
+	}
+	if dst := j.straight(int(want)); dst != nil {
+		return j.decode(dst, have)
+	}
+	data := grown(&j.b.tile, int(want))
+	if err := j.decode(data, have); err != nil {
+		return err
+	}
+	j.place(data)
+	return nil
+}
+
+// straight returns the memory of the only target where the tile can be decoded right into it: the whole tile
+// is wanted, as it is stored, and the target's rows lie as the tile's do.
+func (j *job) straight(size int) []byte {
+	im := j.im
+	if len(j.targets) != 1 || im.conv != convNone || im.perPixel != 1 || j.part.Width != im.tileW || j.part.Height != j.rows {
+		return nil
+	}
+	t := &j.targets[0]
+	if t.rowStride != im.rowBytes && j.rows > 1 {
+		return nil
+	}
+	at := t.offset + (j.part.Row-j.window.Row)*t.rowStride + (j.part.Col-j.window.Col)*im.size
+	return t.data[at : at+size : at+size]
+}
+
+var errOutside = errors.New("its bytes lie beyond the end of the file")
+
+// wrap names the tile in an error of its data.
+func (j *job) wrap(err error) error {
+	if err == nil || errors.Is(err, raster.ErrFormat) {
+		return err
+	}
+	im := j.im
+	kind := "tile"
+	if !im.tiled {
+		kind = "strip"
+	}
+	where := fmt.Sprintf("%s at column %d, row %d (%d bytes at %d)", kind, j.col, j.row, j.count, j.offset)
+	if im.planar {
+		where += fmt.Sprintf(" of band %d", j.plane+1)
+	}
+	if errors.Is(err, errLZWOld) {
+		return im.unsupported(where+": "+err.Error(), "-co COMPRESS=DEFLATE ")
+	}
+	return im.damaged("%s: %v", where, err)
+}
+
+// decode reads the tile's have bytes and leaves its samples in dst, in the machine's byte order.
+func (j *job) decode(dst []byte, have int64) error {
+	im := j.im
+	full := int(im.tileBytes(im.tileH))
+	// No codec makes pixels much larger than they are: what lies further on is not this tile's.
+	have = min(have, 2*int64(full)+64<<10)
+	packed := grown(&j.b.packed, int(have))
+	if err := im.readAt(packed, j.offset); err != nil {
+		return err
+	}
+	if im.reverseBits {
+		reverseBits(packed)
+	}
+	if err := j.b.decompress(im.compression, dst, packed, full); err != nil {
+		return j.wrap(err)
+	}
+	word := im.wordSize()
+	if word > 1 && im.predictor != 3 && isBig(im.order) != nativeBig {
+		swapWords(dst, word)
+	}
+	switch im.predictor {
+	case 2:
+		undoDifference(dst, im.rowBytes, im.size, im.perPixel)
+	case 3:
+		undoFloat(dst, im.rowBytes, im.size, im.perPixel, grown(&j.b.spare, im.rowBytes))
+	}
+	return nil
+}
+
+// place copies the window's part of a decoded tile to the targets.
+func (j *job) place(data []byte) {
+	im := j.im
+	size := im.pixel.Size()
+	first := j.part.Col - j.col*im.tileW
+	for y := j.part.Row; y < j.part.Row+j.part.Height; y++ {
+		src := data[(y-j.row*im.tileH)*im.rowBytes:][:im.rowBytes]
+		for i := range j.targets {
+			t := &j.targets[i]
+			im.placeRow(t.row(j.part.Col-j.window.Col, y-j.window.Row, j.part.Width, size), src, first, j.part.Width, j.sample(t))
+		}
+	}
+}
+
+// sample returns the place of a target's band among the samples of a tile's pixel.
+func (j *job) sample(t *target) int {
+	if j.im.planar {
+		return 0
+	}
+	return t.band
+}
+
+// fill writes what a missing tile stands for.
+func (j *job) fill() {
+	size := j.im.pixel.Size()
+	for i := range j.targets {
+		t := &j.targets[i]
+		for y := j.part.Row; y < j.part.Row+j.part.Height; y++ {
+			fillRow(t.row(j.part.Col-j.window.Col, y-j.window.Row, j.part.Width, size), t.fill)
+		}
+	}
+}
+
+// copyRows reads uncompressed rows without the rest of their tile.
+func (j *job) copyRows() error {
+	im := j.im
+	if want := im.tileBytes(j.rows); j.count < want {
+		return errShort
+	} else if j.offset < 0 || j.offset > im.container.size || want > im.container.size-j.offset {
+		// Rows before the cut could be read, but a part of a tile is worse than none.
+		return errOutside
+	}
+	swap := isBig(im.order) != nativeBig
+	word, size := im.wordSize(), im.pixel.Size()
+	if dst := j.straight(int(im.tileBytes(j.rows))); dst != nil {
+		if err := im.readAt(dst, j.offset); err != nil {
+			return err
+		}
+		if swap {
+			swapWords(dst, word)
+		}
+		return nil
+	}
+	pixelBytes := im.perPixel * im.size
+	n := j.part.Width
+	for y := j.part.Row; y < j.part.Row+j.part.Height; y++ {
+		at := j.offset + int64(y-j.row*im.tileH)*int64(im.rowBytes) + int64(j.part.Col-j.col*im.tileW)*int64(pixelBytes)
+		x, y := j.part.Col-j.window.Col, y-j.window.Row
+		if im.perPixel == 1 && im.conv == convNone && len(j.targets) == 1 {
+			dst := j.targets[0].row(x, y, n, size)
+			if err := im.readAt(dst, at); err != nil {
+				return err
+			}
+			if swap {
+				swapWords(dst, word)
+			}
+			continue
+		}
+		src := grown(&j.b.spare, n*pixelBytes)
+		if err := im.readAt(src, at); err != nil {
+			return err
+		}
+		if swap {
+			swapWords(src, word)
+		}
+		for i := range j.targets {
+			t := &j.targets[i]
+			im.placeRow(t.row(x, y, n, size), src, 0, n, j.sample(t))
+		}
+	}
+	return nil
+}
+
+// checkRead refuses a read that the raster.Source contract does not allow, before any memory is touched.
+func checkRead(name string, im *image, bands []int, w raster.Window, dst *ndarray.Array) error {
+	switch {
+	case dst == nil:
+		return fmt.Errorf("%s: read into no array", name)
+	case dst.Type != im.pixel:
+		return fmt.Errorf("%s: its pixels are %v, the array to fill is of %v", name, im.pixel, dst.Type)
+	case len(dst.Shape) != 3 || len(dst.Strides) != 3 || dst.Shape[0] != len(bands) || dst.Shape[1] != w.Height || dst.Shape[2] != w.Width:
+		return fmt.Errorf("%s: the array to fill has shape %v, not (%d, %d, %d)", name, dst.Shape, len(bands), w.Height, w.Width)
+	case w.Width < 0 || w.Height < 0 || !(raster.Window{Width: im.width, Height: im.height}).Contains(w):
+		return fmt.Errorf("%s: window %v is not inside the raster of %d x %d pixels", name, w, im.width, im.height)
+	case w.Width > 1 && dst.Strides[2] != im.pixel.Size():
+		return fmt.Errorf("%s: the rows of the array to fill have gaps", name)
+	}
+	for _, b := range bands {
+		if b < 1 || b > im.spp {
+			return fmt.Errorf("%s: band %d asked for, it has %d", name, b, im.spp)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package overview
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"leat/ndarray"
+)
+
+func reduce[T ndarray.Element](t *testing.T, m Method, px []T, w, h, f int, nodata *ndarray.Scalar) []T {
+	t.Helper()
+	dst := make([]T, Reduced(w, f)*Reduced(h, f))
+	src := Plane{ndarray.TypeOf[T](), w, h, w, ndarray.AsBytes(px)}
+	if err := Reduce(m, ndarray.AsBytes(dst), src, f, nodata); err != nil {
+		t.Fatal(err)
+	}
+	return dst
+}
+
+func scalar[T ndarray.Real](v T) *ndarray.Scalar { s := ndarray.ScalarOf(v); return &s }
+
+func TestAverageRoundsHalfUpOverValidPixelsOnly(t *testing.T) {
+	u8 := reduce(t, Average, []uint8{1, 2, 9, 0, 0, 9, 7, 0, 0}, 3, 3, 2, scalar[uint8](0))
+	if d := cmp.Diff([]uint8{2, 9, 7, 0}, u8); d != "" {
+		t.Error(d)
+	}
+	i16 := reduce(t, Average, []int16{-1, -2, -3, -3, 5, 6}, 2, 3, 2, nil)
+	if d := cmp.Diff([]int16{-2, 6}, i16); d != "" { // -2.25 and 5.5
+		t.Error(d)
+	}
+	big := reduce(t, Average, []uint64{math.MaxUint64, math.MaxUint64, math.MaxUint64, math.MaxUint64 - 1}, 2, 2, 2, nil)
+	if big[0] != math.MaxUint64 {
+		t.Error("the sum of 64-bit values wrapped:", big[0])
+	}
+	nan := float32(math.NaN())
+	f := reduce(t, Average, []float32{1, nan, 2, nan, nan, nan}, 3, 2, 2, nil)
+	if f[0] != 1 || f[1] != 2 {
+		t.Error(f)
+	}
+	if f := reduce(t, Average, []float32{nan, nan}, 2, 1, 2, scalar[float32](-1)); f[0] != -1 {
+		t.Error("a cell without a valid pixel is not nodata:", f)
+	}
+}
+
+func TestModeTakesTheSmallerOfTies(t *testing.T) {
+	got := reduce(t, Mode, []uint8{3, 2, 2, 3, 9, 9, 1, 9, 9}, 3, 3, 3, nil)
+	if got[0] != 9 {
+		t.Error(got)
+	}
+	if got := reduce(t, Mode, []int16{5, -5, -5, 5}, 2, 2, 2, nil); got[0] != -5 {
+		t.Error(got)
+	}
+	if got := reduce(t, Mode, []uint8{0, 0, 0, 7}, 2, 2, 2, scalar[uint8](0)); got[0] != 7 {
+		t.Error("nodata was counted:", got)
+	}
+}
+
+func TestNearestTakesTheUpperLeftPixel(t *testing.T) {
+	if d := cmp.Diff([]complex64{1, 3, 7, 9}, reduce(t, Nearest, []complex64{1, 2, 3, 4, 5, 6, 7, 8, 9}, 3, 3, 2, nil)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestLevels(t *testing.T) {
+	if d := cmp.Diff([]int{4, 8, 16, 32}, DefaultLevels(5490, 5490)); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]int(nil), DefaultLevels(512, 9000)); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]int{2, 4, 8, 16}, COGLevels(5490, 5490)); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]int(nil), COGLevels(512, 300)); d != "" {
+		t.Error(d)
+	}
+}

@@ -1,0 +1,210 @@
+package stats
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"leat/ndarray"
+)
+
+// Histogram counts the pixels of one band: per value for 8- and 16-bit integers, else per leading 16 bits of
+// the value as a float32, in an order that follows the values. Counters hold what one block can have;
+// [Totals] sums blocks.
+type Histogram struct {
+	typ    ndarray.DType
+	counts []uint32
+}
+
+// NewHistogram returns an empty histogram for a band of type t.
+func NewHistogram(t ndarray.DType) *Histogram {
+	return &Histogram{typ: t, counts: make([]uint32, counters(t))}
+}
+
+func counters(t ndarray.DType) int {
+	if t == ndarray.Uint8 || t == ndarray.Int8 {
+		return 1 << 8
+	}
+	return 1 << 16
+}
+
+// exact reports whether each counter stands for one value.
+func exact(t ndarray.DType) bool { return t.IsInteger() && t.Size() <= 2 }
+
+// leadingBits is the place of v among the 65,536 counters; it rises with v.
+func leadingBits(v float32) uint16 {
+	b := math.Float32bits(v)
+	// Negative numbers: all bits flipped; others: the sign bit.
+	return uint16((b ^ (uint32(int32(b)>>31) | 1<<31)) >> 16)
+}
+
+// bounds gives the smallest and the largest value that counter i stands for.
+func bounds(t ndarray.DType, i int) (lo, hi float64) {
+	if exact(t) {
+		v := float64(i)
+		if t.IsSigned() {
+			v -= float64(int(1) << (8*t.Size() - 1))
+		}
+		return v, v
+	}
+	top := uint32(i) << 16
+	if top&(1<<31) != 0 {
+		top ^= 1 << 31
+		lo, hi = float64(math.Float32frombits(top)), float64(math.Float32frombits(top|0xffff))
+	} else {
+		top = ^top &^ 0xffff
+		lo, hi = float64(math.Float32frombits(top|0xffff)), float64(math.Float32frombits(top))
+	}
+	if math.IsNaN(lo) || math.IsNaN(hi) { // the counter of an infinity
+		v := float64(math.Float32frombits(top))
+		return v, v
+	}
+	return lo, hi
+}
+
+// AppendTo appends the counters that are not 0 to dst and sets all to 0: a uvarint with their number, then for
+// each the distance from the counter before it and its count, both as uvarints.
+func (h *Histogram) AppendTo(dst []byte) []byte {
+	n := 0
+	for _, c := range h.counts {
+		if c != 0 {
+			n++
+		}
+	}
+	dst = binary.AppendUvarint(dst, uint64(n))
+	last := 0
+	for i, c := range h.counts {
+		if c != 0 {
+			dst = binary.AppendUvarint(dst, uint64(i-last))
+			dst = binary.AppendUvarint(dst, uint64(c))
+			last = i
+			h.counts[i] = 0
+		}
+	}
+	return dst
+}
+
+// Totals sums the histograms of blocks.
+type Totals struct {
+	typ    ndarray.DType
+	counts []uint64
+}
+
+// NewTotals returns empty totals for a band of type t.
+func NewTotals(t ndarray.DType) *Totals { return &Totals{t, make([]uint64, counters(t))} }
+
+// Add adds a histogram in the form of AppendTo and returns the bytes behind it. The error says that the
+// bytes are not one.
+func (t *Totals) Add(b []byte) ([]byte, error) {
+	next := func() (uint64, error) {
+		v, n := binary.Uvarint(b)
+		if n <= 0 {
+			return 0, fmt.Errorf("stats: torn histogram")
+		}
+		b = b[n:]
+		return v, nil
+	}
+	n, err := next()
+	if err != nil {
+		return nil, err
+	}
+	at := uint64(0)
+	for range n {
+		d, err := next()
+		if err != nil {
+			return nil, err
+		}
+		c, err := next()
+		if err != nil {
+			return nil, err
+		}
+		at += d
+		if at >= uint64(len(t.counts)) {
+			return nil, fmt.Errorf("stats: histogram counter %d of %d", at, len(t.counts))
+		}
+		t.counts[at] += c
+	}
+	return b, nil
+}
+
+// Bins is a histogram over equal parts of [Min, Max]. With Direct, each bin is one value: bin 0 counts
+// Min, bin 1 counts Min+1, and so on.
+type Bins struct {
+	Min, Max float64
+	Direct   bool
+	Counts   []uint64
+}
+
+// MaxBins is the number of bins that RIOS and GDAL use by default.
+const MaxBins = 256
+
+// Bins derives at most MaxBins bins between the band's minimum and maximum. For 8- and 16-bit integers with at
+// most MaxBins values between them, and always for 8-bit ones, bins are direct and exact; with more values a bin
+// holds whole values and is exact too. For other types a counter's pixels go to the bin of its
+// middle, so that a pixel may stand in a bin at most 1/256 of its own value away from its own.
+func (t *Totals) Bins(m Moments) Bins {
+	b := Bins{Min: m.Min, Max: m.Max}
+	if m.Valid == 0 || math.IsInf(m.Min, 0) || math.IsInf(m.Max, 0) {
+		return b
+	}
+	n := MaxBins
+	if exact(t.typ) && m.Max-m.Min < MaxBins {
+		b.Direct = true
+		n = int(m.Max-m.Min) + 1
+	}
+	b.Counts = make([]uint64, n)
+	for i, c := range t.counts {
+		if c == 0 {
+			continue
+		}
+		lo, hi := bounds(t.typ, i)
+		v := lo + (hi-lo)/2
+		k := 0
+		switch {
+		case b.Direct:
+			k = int(v - m.Min)
+		case m.Max > m.Min:
+			k = int((v - m.Min) / (m.Max - m.Min) * float64(n))
+		}
+		b.Counts[min(max(k, 0), n-1)] += c
+	}
+	return b
+}
+
+// Quantile returns a value below which the share q (0 to 1) of the pixels lies: exact for 8- and 16-bit
+// integers, else the middle of a counter kept inside [Min, Max].
+func (t *Totals) Quantile(q float64, m Moments) float64 {
+	var total uint64
+	for _, c := range t.counts {
+		total += c
+	}
+	if total == 0 {
+		return math.NaN()
+	}
+	rank := uint64(q * float64(total-1))
+	var seen uint64
+	for i, c := range t.counts {
+		seen += c
+		if c > 0 && seen > rank {
+			lo, hi := bounds(t.typ, i)
+			return math.Min(math.Max(lo+(hi-lo)/2, m.Min), m.Max)
+		}
+	}
+	return m.Max
+}
+
+// Mode returns the most frequent value, the smallest of several; for other than 8- and 16-bit integers the
+// middle of the counter with the most pixels.
+func (t *Totals) Mode(m Moments) float64 {
+	best := -1
+	for i, c := range t.counts {
+		if c > 0 && (best < 0 || c > t.counts[best]) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return math.NaN()
+	}
+	lo, hi := bounds(t.typ, best)
+	return math.Min(math.Max(lo+(hi-lo)/2, m.Min), m.Max)
+}

@@ -1,0 +1,292 @@
+package stats
+
+import (
+	"math"
+
+	"leat/ndarray"
+)
+
+// Moments summarise pixels. The zero value summarises none.
+type Moments struct {
+	Total int64 // pixels looked at
+	Valid int64 // neither nodata nor NaN
+	NaN   int64
+	Min   float64 // of the valid pixels; meaningless when Valid is 0, like the rest
+	Max   float64
+	Mean  float64
+	M2    float64 // sum of squared differences from Mean
+}
+
+// Merge adds the pixels that o summarises.
+func (m *Moments) Merge(o Moments) {
+	m.Total += o.Total
+	m.NaN += o.NaN
+	switch {
+	case o.Valid == 0:
+		return
+	case m.Valid == 0:
+		m.Valid, m.Min, m.Max, m.Mean, m.M2 = o.Valid, o.Min, o.Max, o.Mean, o.M2
+		return
+	}
+	n, k := float64(m.Valid), float64(o.Valid)
+	d := o.Mean - m.Mean
+	m.Valid += o.Valid
+	sum := n + k
+	// The products are rounded one by one, so that every architecture gets the same sums.
+	m.Mean += float64(d * (k / sum))
+	m.M2 += o.M2 + float64(float64(d*d)*float64(n*(k/sum)))
+	m.Min, m.Max = math.Min(m.Min, o.Min), math.Max(m.Max, o.Max)
+}
+
+// StdDev is the population standard deviation, as GDAL gives it.
+func (m *Moments) StdDev() float64 {
+	if m.Valid == 0 {
+		return 0
+	}
+	return math.Sqrt(m.M2 / float64(m.Valid))
+}
+
+// ValidPercent is the share of valid pixels in percent.
+func (m *Moments) ValidPercent() float64 {
+	if m.Total == 0 {
+		return 0
+	}
+	return 100 * float64(m.Valid) / float64(m.Total)
+}
+
+// Collector summarises the pixels of one band: moments for the tile at hand, and a histogram over
+// all tiles it saw. One goroutine uses it at a time.
+type Collector struct {
+	Histogram *Histogram // nil when none is wanted
+	typ       ndarray.DType
+	nodata    *ndarray.Scalar
+}
+
+// NewCollector returns a collector for a band of type t. nodata may be nil. Complex bands have no
+// statistics: every pixel counts as invalid.
+func NewCollector(t ndarray.DType, nodata *ndarray.Scalar, histogram bool) *Collector {
+	c := &Collector{typ: t, nodata: nodata}
+	if histogram {
+		c.Histogram = NewHistogram(t)
+	}
+	return c
+}
+
+// Tile summarises width x height pixels of data, whose rows begin stride elements apart; step is the
+// distance of neighbouring pixels in elements (1, or the number of bands of pixel-interleaved data). data is
+// in machine order.
+func (c *Collector) Tile(data []byte, width, height, stride, step int) Moments {
+	switch c.typ {
+	case ndarray.Uint8:
+		return tile[uint8](c, data, width, height, stride, step)
+	case ndarray.Int8:
+		return tile[int8](c, data, width, height, stride, step)
+	case ndarray.Uint16:
+		return tile[uint16](c, data, width, height, stride, step)
+	case ndarray.Int16:
+		return tile[int16](c, data, width, height, stride, step)
+	case ndarray.Uint32:
+		return tile[uint32](c, data, width, height, stride, step)
+	case ndarray.Int32:
+		return tile[int32](c, data, width, height, stride, step)
+	case ndarray.Uint64:
+		return tile[uint64](c, data, width, height, stride, step)
+	case ndarray.Int64:
+		return tile[int64](c, data, width, height, stride, step)
+	case ndarray.Float32:
+		return tile[float32](c, data, width, height, stride, step)
+	case ndarray.Float64:
+		return tile[float64](c, data, width, height, stride, step)
+	case ndarray.Float16:
+		return halfTile(c, data, width, height, stride, step)
+	}
+	return Moments{Total: int64(width) * int64(height)}
+}
+
+// chunk is how many pixels are summarised at once: two passes over 8 KiB of float64 stay in the first
+// level of cache.
+const chunk = 1024
+
+func tile[T ndarray.Real](c *Collector, data []byte, width, height, stride, step int) Moments {
+	var m Moments
+	px := ndarray.OfBytes[T](data)
+	var nodata T
+	has := c.nodata != nil && !c.nodata.IsNaN()
+	if has {
+		nodata = ndarray.Value[T](*c.nodata)
+	}
+	var packed [chunk]T
+	for y := range height {
+		row := px[y*stride:]
+		for x := 0; x < width; x += chunk {
+			n := min(chunk, width-x)
+			m.Total += int64(n)
+			part := row[x*step:]
+			if step == 1 && !has {
+				part = part[:n]
+			} else {
+				part = packed[:gather(packed[:], part, n, step, has, nodata)]
+			}
+			m.Merge(summarise(part, c.Histogram))
+		}
+	}
+	return m
+}
+
+// halfTile does what tile does for float16, whose elements Go holds as bits.
+func halfTile(c *Collector, data []byte, width, height, stride, step int) Moments {
+	var m Moments
+	px := ndarray.OfBytes[uint16](data)
+	has := c.nodata != nil && !c.nodata.IsNaN()
+	var packed [chunk]float32
+	for y := range height {
+		for x := 0; x < width; x += chunk {
+			n := min(chunk, width-x)
+			m.Total += int64(n)
+			k := 0
+			for i := range n {
+				bits := px[y*stride+(x+i)*step]
+				packed[k] = ndarray.Float16ToFloat32(bits)
+				if !has || bits != uint16(c.nodata.Bits) {
+					k++
+				}
+			}
+			m.Merge(summarise(packed[:k], c.Histogram))
+		}
+	}
+	return m
+}
+
+// gather packs n pixels, those equal to nodata left out, and returns how many it kept.
+func gather[T ndarray.Real](dst []T, src []T, n, step int, has bool, nodata T) int {
+	k := 0
+	for i := range n {
+		v := src[i*step]
+		dst[k] = v
+		if !has || v != nodata {
+			k++
+		}
+	}
+	return k
+}
+
+// summarise gives the moments of at most chunk pixels, none of them nodata, and counts them in h if
+// there is one. Total is left 0.
+func summarise[T ndarray.Real](px []T, h *Histogram) Moments {
+	switch p := any(px).(type) {
+	case []uint8:
+		return summariseInts(p, h, 0)
+	case []int8:
+		return summariseInts(p, h, 1<<7)
+	case []uint16:
+		return summariseInts(p, h, 0)
+	case []int16:
+		return summariseInts(p, h, 1<<15)
+	}
+	var m Moments
+	for _, v := range px {
+		if v != v {
+			m.NaN++
+		}
+	}
+	if m.NaN > 0 {
+		var kept [chunk]T
+		k := 0
+		for _, v := range px {
+			if v == v {
+				kept[k] = v
+				k++
+			}
+		}
+		px = kept[:k]
+	}
+	if len(px) == 0 {
+		return m
+	}
+	lo, hi := px[0], px[0]
+	var s0, s1, s2, s3 float64
+	i := 0
+	for ; i+4 <= len(px); i += 4 {
+		q := px[i : i+4 : i+4]
+		a, b, c, d := q[0], q[1], q[2], q[3]
+		s0 += float64(a)
+		s1 += float64(b)
+		s2 += float64(c)
+		s3 += float64(d)
+		if a < lo {
+			lo = a
+		}
+		if a > hi {
+			hi = a
+		}
+		if b < lo {
+			lo = b
+		}
+		if b > hi {
+			hi = b
+		}
+		if c < lo {
+			lo = c
+		}
+		if c > hi {
+			hi = c
+		}
+		if d < lo {
+			lo = d
+		}
+		if d > hi {
+			hi = d
+		}
+	}
+	for ; i < len(px); i++ {
+		s0 += float64(px[i])
+		lo, hi = min(lo, px[i]), max(hi, px[i])
+	}
+	n := float64(len(px))
+	mean := (s0 + s1 + s2 + s3) / n
+	s0, s1, s2, s3 = 0, 0, 0, 0
+	i = 0
+	for ; i+4 <= len(px); i += 4 {
+		q := px[i : i+4 : i+4]
+		a, b, c, d := float64(q[0])-mean, float64(q[1])-mean, float64(q[2])-mean, float64(q[3])-mean
+		s0 += float64(a * a)
+		s1 += float64(b * b)
+		s2 += float64(c * c)
+		s3 += float64(d * d)
+	}
+	for ; i < len(px); i++ {
+		d := float64(px[i]) - mean
+		s0 += float64(d * d)
+	}
+	if h != nil {
+		counts := h.counts[:1<<16]
+		for _, v := range px {
+			counts[leadingBits(float32(v))]++
+		}
+	}
+	m.Valid, m.Min, m.Max, m.Mean, m.M2 = int64(len(px)), float64(lo), float64(hi), mean, s0+s1+s2+s3
+	return m
+}
+
+// summariseInts does it for 8- and 16-bit integers, whose sums over a chunk are exact: the sum is
+// below 2^26 and the sum of squares below 2^42. offset moves the smallest value of the type to counter 0.
+func summariseInts[T uint8 | int8 | uint16 | int16](px []T, h *Histogram, offset int) Moments {
+	if len(px) == 0 {
+		return Moments{}
+	}
+	lo, hi := px[0], px[0]
+	var sum, squares int64
+	for _, v := range px {
+		lo, hi = min(lo, v), max(hi, v)
+		sum += int64(v)
+		squares += int64(v) * int64(v)
+	}
+	if h != nil {
+		for _, v := range px {
+			h.counts[int(v)+offset]++
+		}
+	}
+	n := int64(len(px))
+	return Moments{Valid: n, Min: float64(lo), Max: float64(hi),
+		Mean: float64(sum) / float64(n), M2: float64(n*squares-sum*sum) / float64(n)}
+}

@@ -1,0 +1,171 @@
+package stats
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"leat/ndarray"
+	"pgregory.net/rapid"
+)
+
+// reference computes the moments of all values at once.
+func reference(v []float64) (mean, std float64) {
+	for _, x := range v {
+		mean += x / float64(len(v))
+	}
+	for _, x := range v {
+		std += (x - mean) * (x - mean) / float64(len(v))
+	}
+	return mean, math.Sqrt(std)
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-11*math.Max(1, math.Abs(b)) }
+
+func TestTilesMergedGiveTheStatisticsOfTheWhole(t *testing.T) {
+	check[float32](t, func(r *rand.Rand) float32 { return 1e5 + r.Float32() })
+	check[uint8](t, func(r *rand.Rand) uint8 { return uint8(r.Uint32()) })
+	check[int16](t, func(r *rand.Rand) int16 { return int16(r.Uint32()) })
+	check[float64](t, func(r *rand.Rand) float64 { return r.NormFloat64() * 1e6 })
+	check[int32](t, func(r *rand.Rand) int32 { return int32(r.Uint32()) })
+	check[uint64](t, func(r *rand.Rand) uint64 { return uint64(r.Uint32()) })
+}
+
+func check[T ndarray.Real](t *testing.T, draw func(*rand.Rand) T) {
+	t.Helper()
+	rapid.Check(t, func(rt *rapid.T) {
+		w, h := rapid.IntRange(1, 1500).Draw(rt, "w"), rapid.IntRange(1, 5).Draw(rt, "h")
+		step := rapid.IntRange(1, 3).Draw(rt, "step")
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
+		px := make([]T, w*h*step)
+		for i := range px {
+			px[i] = draw(r)
+		}
+		nodata := px[r.IntN(len(px))]
+		s := ndarray.ScalarOf(nodata)
+		c := NewCollector(ndarray.TypeOf[T](), &s, true)
+		var valid []float64
+		for i := 0; i < len(px); i += step {
+			if px[i] != nodata {
+				valid = append(valid, float64(px[i]))
+			}
+		}
+		totals := NewTotals(ndarray.TypeOf[T]())
+		var m Moments
+		for y := range h { // a tile a row
+			m.Merge(c.Tile(ndarray.AsBytes(px[y*w*step:(y+1)*w*step]), w, 1, w*step, step))
+			if rest, err := totals.Add(c.Histogram.AppendTo(nil)); err != nil || len(rest) != 0 {
+				rt.Fatal(err, rest)
+			}
+		}
+		if m.Total != int64(w*h) || m.Valid != int64(len(valid)) {
+			rt.Fatalf("%d of %d valid, want %d of %d", m.Valid, m.Total, len(valid), w*h)
+		}
+		if len(valid) == 0 {
+			return
+		}
+		mean, std := reference(valid)
+		lo, hi := math.Inf(1), math.Inf(-1)
+		for _, v := range valid {
+			lo, hi = math.Min(lo, v), math.Max(hi, v)
+		}
+		if !near(m.Mean, mean) || math.Abs(m.StdDev()-std) > 1e-6*math.Max(std, 1e-3) || m.Min != lo || m.Max != hi {
+			rt.Fatalf("mean %v std %v min %v max %v, want %v %v %v %v", m.Mean, m.StdDev(), m.Min, m.Max, mean, std, lo, hi)
+		}
+		var n uint64
+		for _, c := range totals.Bins(m).Counts {
+			n += c
+		}
+		if n != uint64(len(valid)) {
+			rt.Fatalf("bins hold %d pixels of %d", n, len(valid))
+		}
+	})
+}
+
+func TestNaNIsCountedAndNotValid(t *testing.T) {
+	nan := float32(math.NaN())
+	c := NewCollector(ndarray.Float32, nil, true)
+	m := c.Tile(ndarray.AsBytes([]float32{1, nan, 3, nan, nan, 8, 2, 1}), 4, 2, 4, 1)
+	if m.NaN != 3 || m.Valid != 5 || m.Min != 1 || m.Max != 8 || m.Mean != 3 {
+		t.Fatalf("%+v", m)
+	}
+}
+
+func TestCountersRiseWithTheValue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := rapid.Float32().Draw(t, "a"), rapid.Float32().Draw(t, "b")
+		if a < b && leadingBits(a) > leadingBits(b) {
+			t.Fatalf("%v is counted above %v", a, b)
+		}
+		lo, hi := bounds(ndarray.Float32, int(leadingBits(a)))
+		if math.Min(lo, hi) > float64(a) || math.Max(lo, hi) < float64(a) {
+			t.Fatalf("%v is counted in [%v, %v]", a, lo, hi)
+		}
+	})
+}
+
+func TestDamagedHistogramBytesAreAnError(t *testing.T) {
+	h := NewHistogram(ndarray.Uint8)
+	h.counts[3], h.counts[200] = 7, 9
+	b := h.AppendTo(nil)
+	for n := range b {
+		if _, err := NewTotals(ndarray.Uint8).Add(b[:n]); err == nil {
+			t.Errorf("the first %d of %d bytes were taken", n, len(b))
+		}
+	}
+	if _, err := NewTotals(ndarray.Uint8).Add([]byte{1, 0xff, 7, 1}); err == nil {
+		t.Error("a counter out of range was taken")
+	}
+}
+
+func TestQuantileAndModeOfBytes(t *testing.T) {
+	c := NewCollector(ndarray.Uint8, nil, true)
+	m := c.Tile([]byte{1, 2, 2, 3, 9}, 5, 1, 5, 1)
+	totals := NewTotals(ndarray.Uint8)
+	if _, err := totals.Add(c.Histogram.AppendTo(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if q := totals.Quantile(0.5, m); q != 2 {
+		t.Errorf("median %v", q)
+	}
+	if v := totals.Mode(m); v != 2 {
+		t.Errorf("mode %v", v)
+	}
+	b := totals.Bins(m)
+	if !b.Direct || len(b.Counts) != 9 || b.Counts[0] != 1 || b.Counts[1] != 2 || b.Counts[8] != 1 {
+		t.Errorf("%+v", b)
+	}
+}
+
+func BenchmarkTile(b *testing.B) {
+	for _, h := range []bool{false, true} {
+		name := "moments"
+		if h {
+			name = "moments and histogram"
+		}
+		b.Run(name+" float32 512x512", func(b *testing.B) {
+			px := make([]float32, 512*512)
+			for i := range px {
+				px[i] = rand.Float32()*2 - 1
+			}
+			c := NewCollector(ndarray.Float32, nil, h)
+			b.SetBytes(int64(len(px)) * 4)
+			b.ReportAllocs()
+			for b.Loop() {
+				c.Tile(ndarray.AsBytes(px), 512, 512, 512, 1)
+			}
+		})
+		b.Run(name+" uint16 512x512", func(b *testing.B) {
+			px := make([]uint16, 512*512)
+			for i := range px {
+				px[i] = uint16(rand.Uint32N(3000))
+			}
+			c := NewCollector(ndarray.Uint16, nil, h)
+			b.SetBytes(int64(len(px)) * 2)
+			b.ReportAllocs()
+			for b.Loop() {
+				c.Tile(ndarray.AsBytes(px), 512, 512, 512, 1)
+			}
+		})
+	}
+}

@@ -1,0 +1,199 @@
+package timing
+
+import (
+	"sync"
+	"time"
+)
+
+// What a Recorder keeps at most.
+const (
+	MaxSample    = 8192    // durations a stage, for the quartiles: 64 KiB
+	MaxIntervals = 1 << 16 // intervals for the trace: 2 MiB
+	MaxPoints    = 4096    // points a gauge: 64 KiB
+)
+
+// NoBlock is the block number of an interval that belongs to no block.
+const NoBlock = -1
+
+// Recorder collects intervals and gauges. All methods may be called from many goroutines at once,
+// and do nothing on a nil Recorder, so that timing can be left out.
+type Recorder struct {
+	begin    time.Time
+	beginCPU time.Duration
+
+	mu        sync.Mutex
+	stages    []*stage
+	stageOf   map[string]*stage
+	lanes     []string
+	laneOf    map[string]int32
+	gauges    []*gauge
+	gaugeOf   map[string]*gauge
+	intervals []interval
+	// Only blocks whose number has none of these low bits set are kept for the trace.
+	thin uint64
+}
+
+type stage struct {
+	name            string
+	index           int32
+	n               int64
+	total, min, max int64 // ns
+	sample          []int64
+	random          uint64
+}
+
+type interval struct {
+	start, length int64 // ns since begin, ns
+	block         int64
+	key           uint64 // what decides whether it is kept: the block, or the count of its stage
+	stage, lane   int32
+}
+
+// New returns a Recorder whose wall clock starts now.
+func New() *Recorder {
+	return &Recorder{
+		begin:    time.Now(),
+		beginCPU: processCPU(),
+		stageOf:  map[string]*stage{},
+		laneOf:   map[string]int32{},
+		gaugeOf:  map[string]*gauge{},
+	}
+}
+
+// Declare fixes the order in which stages are reported; others follow in the order of their first
+// interval. Stages without an interval are not reported.
+func (r *Recorder) Declare(stages ...string) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range stages {
+		r.stage(s)
+	}
+}
+
+// Interval is a running interval; [Interval.Stop] ends it. It is a plain value without memory of its own.
+type Interval struct {
+	r           *Recorder
+	stage, lane string
+	block       int
+	start       time.Duration
+}
+
+// Start begins an interval of a stage ("reading") in a lane (what does one thing at a time: "worker 1")
+// for a block (NoBlock where it belongs to none). It is recorded when Stop is called, which works as
+//
+//	defer rec.Start("reading", "reader 1", n).Stop()
+//
+// so that an interval counts also when its body fails or panics.
+func (r *Recorder) Start(stage, lane string, block int) Interval {
+	if r == nil {
+		return Interval{}
+	}
+	return Interval{r, stage, lane, block, time.Since(r.begin)}
+}
+
+// Stop ends the interval and returns its length. It is called once: each call records the interval.
+func (i Interval) Stop() time.Duration {
+	if i.r == nil {
+		return 0
+	}
+	d := time.Since(i.r.begin) - i.start
+	i.r.record(i.stage, i.lane, i.block, i.start, d)
+	return d
+}
+
+// Record adds an interval that was measured elsewhere. A negative length counts as 0.
+func (r *Recorder) Record(stage, lane string, block int, start time.Time, length time.Duration) {
+	if r == nil {
+		return
+	}
+	r.record(stage, lane, block, start.Sub(r.begin), length)
+}
+
+func (r *Recorder) record(name, lane string, block int, start, length time.Duration) {
+	length = max(length, 0)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.stage(name)
+	key := uint64(s.n)
+	if block >= 0 {
+		key = uint64(block)
+	}
+	s.add(int64(length))
+	if key&r.thin != 0 {
+		return
+	}
+	for len(r.intervals) >= MaxIntervals {
+		if !r.thinOut() {
+			return
+		}
+		if key&r.thin != 0 {
+			return
+		}
+	}
+	r.intervals = append(r.intervals, interval{int64(start), int64(length), int64(block), key, s.index, r.lane(lane)})
+}
+
+// thinOut drops every second of the blocks kept so far; false when nothing is left to drop, which is so only
+// where all intervals name the same few blocks.
+func (r *Recorder) thinOut() bool {
+	for r.thin>>62 == 0 {
+		r.thin = r.thin<<1 | 1
+		kept := r.intervals[:0]
+		for _, i := range r.intervals {
+			if i.key&r.thin == 0 {
+				kept = append(kept, i)
+			}
+		}
+		dropped := len(kept) < len(r.intervals)
+		r.intervals = kept
+		if dropped {
+			return true
+		}
+	}
+	return false
+}
+
+// stage returns the stage of a name, new or known; r.mu is held.
+func (r *Recorder) stage(name string) *stage {
+	s := r.stageOf[name]
+	if s == nil {
+		s = &stage{name: name, index: int32(len(r.stages)), random: 0x9e3779b97f4a7c15}
+		r.stages = append(r.stages, s)
+		r.stageOf[name] = s
+	}
+	return s
+}
+
+func (r *Recorder) lane(name string) int32 {
+	l, ok := r.laneOf[name]
+	if !ok {
+		l = int32(len(r.lanes))
+		r.lanes = append(r.lanes, name)
+		r.laneOf[name] = l
+	}
+	return l
+}
+
+// add counts a duration; past MaxSample it replaces a random one of the sample, so that every
+// duration has the same chance to be in it (Vitter's algorithm R).
+func (s *stage) add(d int64) {
+	if s.n == 0 || d < s.min {
+		s.min = d
+	}
+	s.max = max(s.max, d)
+	s.total += d
+	s.n++
+	if len(s.sample) < MaxSample {
+		s.sample = append(s.sample, d)
+		return
+	}
+	s.random ^= s.random << 13
+	s.random ^= s.random >> 7
+	s.random ^= s.random << 17
+	if i := s.random % uint64(s.n); i < MaxSample {
+		s.sample[i] = d
+	}
+}
