@@ -14,7 +14,7 @@ import (
 // All arrays have the shape (bands, rows, columns), also those of one band, and hold the margin:
 // Rows = window height + 2*Overlap, Columns likewise.
 type Block struct {
-	block.Block     // number, place in the grid of blocks, window without margin
+	block.Block // number, place in the grid of blocks, window without margin
 	run         *run
 	data        *blockData
 	worker      *worker

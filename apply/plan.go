@@ -223,9 +223,9 @@ func (z *sizing) bytes(w, h int) int64 {
 	for _, o := range z.outs {
 		bytes := int64(max(o.bands, 1) * max(o.typ.Size(), 4))
 		out += margin * bytes
-		scratch += int64(ww) * int64(wh) * bytes                         // encoded tiles of a block before they are spooled
-		scratch += 4 * int64(o.tileW) * int64(o.tileH) * max(bytes, 4)   // tile, predictor, encoder
-		scratch += int64(max(o.bands, 1)) * (256 << 10)                  // histogram
+		scratch += int64(ww) * int64(wh) * bytes                       // encoded tiles of a block before they are spooled
+		scratch += 4 * int64(o.tileW) * int64(o.tileH) * max(bytes, 4) // tile, predictor, encoder
+		scratch += int64(max(o.bands, 1)) * (256 << 10)                // histogram
 		scratch += int64(z.grid.Width/o.tileW+1) * int64(z.grid.Height/o.tileH+1) * 96 / int64(p.Workers)
 	}
 	return baseBytes + int64(p.Buffers)*in + int64(p.Workers)*(out+scratch) + int64(p.Readers)*tile

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"leat/apply"
 	"leat/raster"
-	"leat/raster/geotiff"
 )
 
 // openRaster opens any raster that leat reads, by its content.
-func openRaster(path string) (raster.Source, error) { return geotiff.Open(path) }
+func openRaster(path string) (raster.Source, error) { return apply.Open(path) }
