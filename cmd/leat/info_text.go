@@ -189,6 +189,16 @@ func (d *infoDoc) text(w io.Writer) error {
 	return err
 }
 
+// sortedNames are the keys of a map in order.
+func sortedNames[V any](m map[string]V) []string {
+	var names []string
+	for k := range m {
+		names = append(names, k)
+	}
+	slices.Sort(names)
+	return names
+}
+
 // oneLine keeps a long text from a file to one short line that can't move the cursor.
 func oneLine(s string) string {
 	s = strings.Map(func(r rune) rune {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"leat/apply"
 	"leat/ndarray"
 )
 
@@ -61,11 +62,56 @@ func TestTheSceneHasNodataOnlyBeyondTheSwath(t *testing.T) {
 	}
 }
 
+func TestTheScenesFilesHoldTheSceneAndSayWhatItIs(t *testing.T) {
+	const n = 700
+	var blocks int
+	red, nir, err := writeScene(t.Context(), t.TempDir(), n, func(p apply.Progress) { blocks = p.Total })
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantRed, wantNIR := make([]uint16, n*n), make([]uint16, n*n)
+	sceneRows(n, 0, n, wantRed, wantNIR)
+	for path, want := range map[string][]uint16{red: wantRed, nir: wantNIR} {
+		src, err := openRaster(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer src.Close()
+		info := src.Info()
+		b := info.Bands[0]
+		if b.Type != ndarray.Uint16 || b.Nodata == nil || b.Nodata.Float64() != 0 || b.Scale != 1e-4 || b.Offset != -.1 || b.Name == "" {
+			t.Errorf("%s: %+v", path, b)
+		}
+		if !info.Grid.CRS.Equal(sceneGrid(n).CRS) || info.Grid.Transform != sceneGrid(n).Transform || info.TileWidth != 512 {
+			t.Errorf("%s: grid %+v, tiles of %d", path, info.Grid, info.TileWidth)
+		}
+		got := ndarray.New(ndarray.Uint16, 1, n, n)
+		if err := src.Read(t.Context(), []int{1}, info.Grid.Window(), got); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(ndarray.Slice[uint16](got), want) {
+			t.Errorf("%s holds other pixels", path)
+		}
+	}
+	if blocks == 0 {
+		t.Error("no progress was told")
+	}
+}
+
 func BenchmarkScene5490(b *testing.B) {
 	const n = 5490
 	red, nir := make([]uint16, n*n), make([]uint16, n*n)
 	b.SetBytes(int64(len(ndarray.AsBytes(red)) * 2))
 	for b.Loop() {
 		sceneRows(n, 0, n, red, nir)
+	}
+}
+
+func BenchmarkWriteScene5490(b *testing.B) {
+	dir := b.TempDir()
+	for b.Loop() {
+		if _, _, err := writeScene(b.Context(), dir, sceneBase, nil); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

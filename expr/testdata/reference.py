@@ -173,14 +173,16 @@ class Parser:
 class V:
     """One band: kind is bool, int, float or nodata; data an array, or a number for a constant."""
 
-    def __init__(self, kind, data=None, ok=None, lo=0, hi=0, flow=(), const=False, strong=None, maybe=False):
+    def __init__(self, kind, data=None, ok=None, lo=0, hi=0, flow=(), const=False, strong=None, maybe=None):
         self.kind, self.data, self.lo, self.hi, self.flow = kind, data, lo, hi, tuple(flow)
         self.const, self.strong = const, strong  # strong: dtype of float32(2), float64(2)
         self.ok = ok
-        self.maybe = maybe  # may be invalid
+        # whether the types alone leave open that a pixel is invalid
+        self.maybe = (kind == "float" and not const) if maybe is None else maybe
+        if kind == "float" and const:
+            self.maybe = math.isnan(data)
         if kind == "float" and not const:
             self.ok = self.ok & ~np.isnan(data)
-            self.maybe = True
 
     def valid(self, n):
         if self.const:
@@ -245,7 +247,7 @@ class Env:
         self.n = case["n"]
         self.inputs = case["inputs"]
         self.nomask = case.get("nomask", False)
-        self.used = []
+        self.used, self.memo = [], {}
 
     # -- inputs
 
@@ -264,7 +266,6 @@ class Env:
                 ok &= np.frombuffer(bytes.fromhex(band["mask"]), "u1") != 0
             maybe = maybe or band.get("masked", False)
         wide = dt.kind in "iu" and dt.itemsize == 8
-        self.used.append((name, f, b, band))
         scaled = (band.get("scale", 0), band.get("offset", 0)) not in ((0, 0), (1, 0))
         if wide:
             bad = [i for i in range(self.n) if ok[i] and abs(int(px[i])) > 2**53]
@@ -276,7 +277,7 @@ class Env:
         if scaled:
             cls = F64 if dt in (np.dtype("u4"), np.dtype("i4"), F64) or wide else F32
             v = (px.astype("f8") * band["scale"] + band["offset"]).astype(cls)
-            v = V("float", v, ok)
+            v = V("float", v, ok, maybe=maybe or dt.kind == "f")
         elif dt.kind == "f":
             v = V("float", px, ok)
         else:
@@ -298,8 +299,15 @@ class Env:
 
     def force(self, v):
         if isinstance(v, tuple):
-            return self.load(*v[1:])
+            ref = v[1:]
+            if ref not in self.memo:
+                self.memo[ref] = self.load(*ref)
+            self.used.append(ref)
+            return self.memo[ref]
         return v
+
+    def bands(self):
+        return [self.inputs[name]["files"][f][b] for name, f, b in self.used]
 
     def spread(self, f, *vs):
         lists = [len(v[1]) for v in vs if v[0] == "list"]
@@ -334,6 +342,9 @@ class Env:
             if isinstance(k, tuple) or not k.const or k.kind != "int" or not 1 <= k.data <= len(v[1]):
                 raise Refused("index")
             return ("bands", v[1][k.data - 1] if v[0] == "list" else [v[1][k.data - 1]])
+        if op == "coalesce":
+            return self.coalesce(e)
+        used = list(self.used)
         args = [self.eval(a) for a in e[1:]]
         if op == "stack":
             row = []
@@ -344,12 +355,31 @@ class Env:
                     row += [f[0] for f in a[1]]
                 else:
                     row += a[1]
-            row = [self.force(v) for v in row]
-            no_nodata(*row)
+            no_nodata(*[v for v in row if isinstance(v, V)])
             return ("bands", row)
         if op in ("mean", "median", "std", "sum", "count") or op in ("min", "max") and len(args) == 1:
             return self.reduce(op, args[0])
+        if op == "isnodata":
+            r = self.spread(lambda *vs: self.apply(op, *vs), *args)
+            if not any(v.maybe for v in self.flat(args[0])):
+                self.used = used  # nothing of the operand is needed
+            return r
         return self.spread(lambda *vs: self.apply(op, *vs), *args)
+
+    def flat(self, v):
+        return [self.force(x) for f in (v[1] if v[0] == "list" else [v[1]]) for x in f]
+
+    def coalesce(self, e):
+        """What stands behind an operand that is always valid counts for the type, not as read."""
+        args, done = [], False
+        for a in e[1:]:
+            used = list(self.used)
+            args.append(self.eval(a))
+            vs = self.flat(args[-1])
+            if done:
+                self.used = used
+            done = done or not any(v.maybe for v in vs)
+        return self.spread(lambda *vs: self.apply("coalesce", *vs), *args)
 
     # -- operations of one band each
 
@@ -366,7 +396,7 @@ class Env:
             r = {"and": lambda: truth[0] & truth[1], "or": lambda: truth[0] | truth[1], "not": lambda: ~truth[0]}[op]()
             if all(v.const for v in vs) and ok.all():
                 return V("bool", bool(r[0]), const=True)
-            return V("bool", r, ok, maybe=any(v.maybe for v in vs) or not ok.all())
+            return V("bool", r, ok, maybe=any(v.maybe for v in vs))
         if op == "isnodata":
             return V("bool", ~vs[0].valid(n), np.ones(n, bool))
         if op == "fill":
@@ -386,7 +416,7 @@ class Env:
             dt = np.dtype(op)
             if vs[0].const:
                 return V("float", float(np.array(vs[0].data, F64).astype(dt)), const=True, strong=dt)
-            return V("float", vs[0].data.astype(dt), vs[0].ok)
+            return V("float", vs[0].data.astype(dt), vs[0].ok, maybe=vs[0].maybe)
         if op == "clip":
             return self.pair("min", self.pair("max", vs[0], vs[1]), vs[2])
         if op in ("min", "max"):
@@ -426,7 +456,8 @@ class Env:
         if all(v.const for v in vs):
             strong = None if all(v.strong is None for v in vs) else dt
             return V("float", float(r[0]), const=True, strong=strong)
-        return V("float", r, np.logical_and.reduce([v.valid(n) for v in vs]))
+        ok = np.logical_and.reduce([v.valid(n) for v in vs])
+        return V("float", r, ok, maybe=op not in ("min", "max") or any(v.maybe for v in vs))
 
     def ranged(self, lo, hi, vs, data, ok, maybe):
         if lo < -(2**53) or hi > 2**53:
@@ -479,7 +510,7 @@ class Env:
         f = {"sign-": np.negative, "abs": np.abs, "floor": np.floor, "ceil": np.ceil, "round": np.rint}[op]
         if a.const:
             return V("float", float(f(a.data)), const=True, strong=a.strong)
-        return V("float", f(a.data), a.ok)
+        return V("float", f(a.data), a.ok, maybe=a.maybe)
 
     def pair(self, op, a, b):
         if a.kind == "float" or b.kind == "float":
@@ -506,7 +537,7 @@ class Env:
         r = f[op](x, y)
         if a.const and b.const and ok.all():
             return V("bool", bool(r[0]), const=True)
-        return V("bool", r, ok, maybe=a.maybe or b.maybe or not ok.all())
+        return V("bool", r, ok, maybe=a.maybe or b.maybe)
 
     def join(self, *vs):
         """The type that can stand for all of them, as a maker of values."""
@@ -542,7 +573,7 @@ class Env:
         t = self.join(a, b)
         cond = array(c, c.data.dtype if not c.const else F64, n) != 0
         oka, okb = [np.zeros(n, bool) if v.kind == "nodata" else v.valid(n) for v in (a, b)]
-        maybe = any(v.maybe or v.kind == "nodata" or v.const and not v.valid(1)[0] for v in (c, a, b))
+        maybe = any(v.maybe or v.kind == "nodata" for v in (c, a, b))
         return t(np.where(cond, t.of(a), t.of(b)), c.valid(n) & np.where(cond, oka, okb), maybe)
 
     def reduce(self, op, v):
@@ -564,7 +595,7 @@ class Env:
         cls = t.dtype if t.kind == "float" else (F32 if V("int", lo=t.lo, hi=t.hi).narrow() else F64)
         data = np.array([t.of(v) for v in vs])
         some = ok.any(0)
-        maybe = all(v.maybe or v.const and not v.valid(1)[0] for v in vs)
+        maybe = t.kind == "float" or all(v.maybe for v in vs)
         if op in ("min", "max"):
             out = np.zeros(n, t.dtype)
             for i in range(n):
@@ -619,13 +650,13 @@ def stored(env, v, opts):
         dt = np.dtype("u1")
     else:
         dt = next((d for d in list(t.flow) + INT_OUT if np.iinfo(d).min <= t.lo and t.hi <= np.iinfo(d).max), F64)
-    possible = any(r.maybe or r.const and not r.valid(1)[0] for r in rows)
+    possible = any(r.maybe for r in rows)
     nd = nodata(env, t, dt, opts.get("nodata", ""), possible)
     bands, count = [], dict(invalid=0, saturated=0, collision=0, inf=0)
     # 64-bit pixels beyond 2^53 first: the earliest pixel counts
     errors = []
-    for r in env.loaded:
-        errors += r.bad[:1]
+    for ref in env.used:
+        errors += env.memo[ref].bad[:1]
     for r in rows:
         ok = r.valid(n)
         x = array(r if t.kind == "bool" else number(r), t.dtype, n)
@@ -681,7 +712,7 @@ def nodata(env, t, dt, text, possible):
     if not possible and dt.kind in "iu":
         return None
     if possible and not env.nomask:
-        values = {str(float(b["nodata"])): b["nodata"] for _, _, _, b in env.used if b.get("nodata") is not None}
+        values = {str(float(b["nodata"])): b["nodata"] for b in env.bands() if b.get("nodata") is not None}
         if len(values) == 1:
             v = list(values.values())[0]
             v = float(v) if "." in v or "n" in v or "e" in v else int(v)
@@ -696,18 +727,6 @@ def nodata(env, t, dt, text, possible):
 
 def run(case):
     env = Env(case)
-    env.loaded = []
-    load = env.load
-
-    memo = {}
-
-    def once(*ref):
-        if ref not in memo:
-            memo[ref] = load(*ref)
-            env.loaded.append(memo[ref])
-        return memo[ref]
-
-    env.load = once
     try:
         return stored(env, env.eval(Parser(case["text"]).whole()), case.get("opts", {}))
     except Refused as e:

@@ -3,6 +3,7 @@ package geotiff
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"sort"
 	"testing"
 )
@@ -33,7 +34,7 @@ func handmadeChain(order binary.AppendByteOrder, dirs [][]tag, offsetTag, countT
 			offsets, counts = append(offsets, uint64(len(out))), append(counts, uint64(len(tile)))
 			out = append(out, tile...)
 		}
-		tags = append([]tag{{offsetTag, typeLong, offsets}, {countTag, typeLong, counts}}, tags...)
+		tags = append(slices.Clone(tags), tag{offsetTag, typeLong, offsets}, tag{countTag, typeLong, counts}) // a tag that is given goes first and counts
 		sort.SliceStable(tags, func(i, j int) bool { return tags[i].id < tags[j].id })
 		var entries []byte
 		for _, t := range tags {

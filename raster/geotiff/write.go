@@ -19,7 +19,7 @@ type TileRef struct{ Offset, Bytes int64 }
 type TileSource func(level int, mask bool, index int) TileRef
 
 // Write lays a file out in dst, which is empty, and returns its length. The tiles are copied from src,
-// where tiles says that they are, inside the kernel where that is possible. Order: header,
+// where tiles says that they are, and only copied. Order: header,
 // directories from full resolution to the smallest overview, then the tiles of the smallest overview to
 // those of full resolution, row by row. The file is a function of the spec and the tiles alone.
 //

@@ -202,39 +202,6 @@ func TestAFileOfMoreThanFourGiBBecomesABigTIFF(t *testing.T) {
 	}
 }
 
-func TestPlainCopyingGivesWhatTheKernelsGives(t *testing.T) {
-	dir := t.TempDir()
-	src, err := os.Create(filepath.Join(dir, "src"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer src.Close()
-	data := bytes.Repeat([]byte("0123456789abcdef!"), 500_000)
-	if _, err := src.Write(data); err != nil {
-		t.Fatal(err)
-	}
-	for _, plain := range []bool{false, true} {
-		dst, err := os.Create(filepath.Join(dir, fmt.Sprint(plain)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer dst.Close()
-		c := copier{dst: dst, src: src, plain: plain}
-		p := piece{src: 3, dst: 5, bytes: int64(len(data)) - 3}
-		if err := c.copy(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
-		got, err := os.ReadFile(dst.Name())
-		if err != nil || !bytes.Equal(got[5:], data[3:]) {
-			t.Fatalf("plain %v: copied wrong (%v)", plain, err)
-		}
-		p.bytes += 100
-		if err := c.copy(t.Context(), p); err == nil || !strings.Contains(err.Error(), "ends before the tile") {
-			t.Fatalf("plain %v: copying past the end: %v", plain, err)
-		}
-	}
-}
-
 func TestWritingFailsWithAMessageThatHelps(t *testing.T) {
 	p := newPicture(layouts()[20], 1)
 	p.spec.Path = "out.tif"

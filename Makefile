@@ -1,0 +1,32 @@
+# make demo: builds leat and runs its main job on a made-up scene.
+# make test: installs what the tests compare with (where it may) and runs all tests.
+
+GO ?= go
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+.PHONY: build demo test race fuzz bench-apply clean
+
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/leat ./cmd/leat
+
+demo: build
+	bin/leat demo demo
+
+test:
+	scripts/test-deps
+	CGO_ENABLED=0 $(GO) test ./...
+
+race:
+	scripts/test-deps
+	CGO_ENABLED=1 $(GO) test -race -short ./...
+
+# Each fuzz target for half a minute.
+fuzz:
+	scripts/fuzz 30s
+
+bench-apply:
+	scripts/test-deps
+	$(GO) run ./bench
+
+clean:
+	rm -rf bin demo bench/data

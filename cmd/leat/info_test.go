@@ -1,0 +1,224 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"leat/raster"
+)
+
+func TestInfoOfARealSceneSaysWhatAPersonWantsToKnow(t *testing.T) {
+	path := sharedData(t, "rasterio/RGB.byte.tif")
+	var b strings.Builder
+	if err := runInfo(t.Context(), &b, []string{path}, false, false); err != nil {
+		t.Fatal(err)
+	}
+	want := path + `
+  size        791 x 718 pixels, 3 bands of uint8
+  file        GeoTIFF, 1.7 MiB
+  pixel size  300.0379267 x 300.0417827
+  crs         EPSG:32618 (WGS 84 / UTM zone 18N)
+  bounds      x 101985 to 339315, y 2611485 to 2826915
+  stored      strips of 3 rows, not compressed, by pixel
+  overviews   none
+  nodata      0
+  cog         no: its first directory is not at the head of the file
+  band 1      red; min 0, max 255, mean 29.9477, std dev 52.3409
+  band 2      green; min 0, max 255, mean 44.5161, std dev 56.9343
+  band 3      blue; min 0, max 255, mean 48.1131, std dev 60.1128
+`
+	if d := cmp.Diff(want, b.String()); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestTheNamesOfJSONStay(t *testing.T) {
+	path := sharedData(t, "landsat8/l8_B4.tif")
+	var b bytes.Buffer
+	if err := runInfo(t.Context(), &b, []string{path}, true, false); err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Replace(b.String(), path, "l8_B4.tif", 1)
+	golden := filepath.Join("testdata", "info_l8_B4.json")
+	want, err := os.ReadFile(golden) // leat info --json l8_B4.tif, checked by hand against gdalinfo 3.6.2
+	if err != nil {
+		t.Fatal(err)
+	}
+	var x, y any
+	if err := errors.Join(json.Unmarshal(want, &x), json.Unmarshal([]byte(got), &y)); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(x, y); d != "" {
+		t.Errorf("%s\n%s", d, got)
+	}
+}
+
+func TestAFileThatCannotBeReadDoesNotHideTheOthers(t *testing.T) {
+	good := sharedData(t, "rasterio/float32.tif")
+	bad := filepath.Join(t.TempDir(), "none.tif")
+	var b bytes.Buffer
+	err := runInfo(t.Context(), &b, []string{bad, good}, true, false)
+	if err == nil || !strings.Contains(err.Error(), bad) {
+		t.Errorf("error %v", err)
+	}
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+	if len(lines) != 2 || !strings.HasPrefix(lines[0], `{"path":"`+bad+`","error":`) || !strings.Contains(lines[1], `"driver":"GTiff"`) {
+		t.Errorf("output %s", b.String())
+	}
+}
+
+func TestAnUnknownCodecIsDescribedAndTheRemedyNamed(t *testing.T) {
+	d, err := infoOf(t.Context(), sharedData(t, "rasterio/cogeo.tif"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Readable || !strings.Contains(d.Unreadable, "jpeg") || !strings.Contains(strings.Join(d.Warnings, " "), "gdal_translate") || !d.COG {
+		t.Errorf("%+v", d)
+	}
+	if _, err := infoOf(t.Context(), sharedData(t, "rasterio/cogeo.tif"), true); err == nil {
+		t.Error("statistics of pixels that can't be read")
+	}
+}
+
+func TestComputedStatisticsEqualGDALs(t *testing.T) {
+	// gdalinfo -stats of GDAL 3.6.2 on copies.
+	for _, c := range []struct {
+		file                        string
+		band                        int
+		min, max, mean, std, valid_ float64
+	}{
+		{"landsat8/l8_B4.tif", 1, 5941, 23082, 8251.7079276663, 1612.8254712277, 100},
+		{"rasterio/float_raster_with_nodata.tif", 1, 0, 0.25, 0.0076530612244898, 0.043066181163607, 62.82},
+	} {
+		d, err := infoOf(t.Context(), sharedData(t, c.file), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := d.Bands[c.band-1].Statistics
+		near := func(got *float64, want, by float64) bool { return got != nil && *got-want <= by && want-*got <= by }
+		if !near(s.Min, c.min, 0) || !near(s.Max, c.max, 0) || !near(s.Mean, c.mean, 1e-9) || !near(s.StdDev, c.std, 1e-9) || !near(s.ValidPercent, c.valid_, .005) || !s.Computed {
+			t.Errorf("%s: %s", c.file, d.Bands[c.band-1].line())
+		}
+	}
+}
+
+func TestGDALsCOGsAreKnownAndOtherFilesAreNot(t *testing.T) {
+	src := sharedData(t, "landsat8/l8_B8.tif")
+	if _, err := exec.LookPath("gdal_translate"); err != nil {
+		t.Skip("gdal_translate is missing: apt-get install gdal-bin")
+	}
+	dir := t.TempDir()
+	gdal := func(args ...string) {
+		t.Helper()
+		if out, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+	}
+	for _, c := range []struct {
+		name    string
+		fault   string
+		options []string
+		addo    bool
+	}{
+		{"cog", "", []string{"-of", "COG", "-co", "BLOCKSIZE=256"}, false},
+		{"cog with a mask", "", []string{"-of", "COG", "-a_nodata", "none", "-mask", "1"}, false},
+		{"strips", "strips", nil, false},
+		{"tiles without overviews", "no overviews", []string{"-co", "TILED=YES"}, false},
+		{"overviews added later", "after those of a larger one", []string{"-co", "TILED=YES"}, true},
+	} {
+		out := filepath.Join(dir, c.name+".tif")
+		gdal(append(append([]string{"gdal_translate", "-q", "--config", "GDAL_TIFF_INTERNAL_MASK", "YES"}, c.options...), src, out)...)
+		if c.addo {
+			gdal("gdaladdo", "-q", out, "2", "4")
+		}
+		fault, err := cogFault(out)
+		if err != nil || c.fault == "" && fault != "" || !strings.Contains(fault, c.fault) {
+			t.Errorf("%s: fault %q, error %v, want %q", c.name, fault, err, c.fault)
+		}
+	}
+}
+
+func TestMaskedPixelsDoNotCountInStatistics(t *testing.T) {
+	src := memRaster(10, 4, 1, func(_, row, col int) int32 { return int32(col) })
+	src.info.Mask = raster.MaskDataset
+	for range 4 {
+		src.mask = append(src.mask, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0)
+	}
+	all, err := computeStats(t.Context(), maskedSource{src})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := all[0]; *s.Min != 2 || *s.Max != 5 || *s.Mean != 3.5 || *s.ValidPercent != 40 {
+		t.Errorf("min %v max %v mean %v valid %v", *s.Min, *s.Max, *s.Mean, *s.ValidPercent)
+	}
+	rgba := memRaster(4, 1, 4, func(b, _, col int) uint8 {
+		if b == 3 {
+			return []uint8{0, 255, 1, 0}[col]
+		}
+		return uint8(10 * col)
+	})
+	rgba.info.Mask, rgba.info.Bands[3].Color = raster.MaskAlpha, raster.ColorAlpha
+	if all, err = computeStats(t.Context(), rgba); err != nil {
+		t.Fatal(err)
+	}
+	if s := all[0]; *s.Min != 10 || *s.Max != 20 || *s.ValidPercent != 50 {
+		t.Errorf("min %v max %v valid %v", *s.Min, *s.Max, *s.ValidPercent)
+	}
+	if s := all[3]; *s.ValidPercent != 100 {
+		t.Errorf("the alpha band is %v %% valid", *s.ValidPercent)
+	}
+}
+
+func TestTextFromAFileCannotMoveTheCursor(t *testing.T) {
+	if got := oneLine("a\x1b[2Jb\nc\x7f"); got != "a [2Jb c " {
+		t.Errorf("%q", got)
+	}
+	if got := oneLine(strings.Repeat("é", 500)); len([]rune(got)) != 120 {
+		t.Errorf("%d runes", len([]rune(got)))
+	}
+}
+
+func TestBytesReadAsPeopleReadThem(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 bytes", 1023: "1023 bytes", 1024: "1.0 KiB", 1<<20 - 1: "1.0 MiB", 150 << 20: "150 MiB", 3 << 40: "3.0 TiB"} {
+		if got := byteText(n); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestDamagedFilesAreNoCOG(t *testing.T) {
+	dir := t.TempDir()
+	for name, data := range map[string]string{
+		"empty": "", "short": "II*\x00", "no directory": "II*\x00\x00\x00\x00\x00", "beyond the end": "II*\x00\xff\xff\xff\x7f",
+		"entries beyond the end": "II*\x00\x08\x00\x00\x00\xff\x0f", "big, negative": "II+\x00\x08\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff",
+		"a loop": "II*\x00\x08\x00\x00\x00\x00\x00\x08\x00\x00\x00",
+	} {
+		path := filepath.Join(dir, "x.tif")
+		if err := os.WriteFile(path, []byte(data), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if fault, err := cogFault(path); err == nil && fault == "" {
+			t.Errorf("%s: a COG", name)
+		}
+	}
+}
+
+func FuzzCOGFault(f *testing.F) {
+	f.Add([]byte("II*\x00\x08\x00\x00\x00\x00\x00\x08\x00\x00\x00"))
+	f.Add([]byte("MM\x00*\x00\x00\x00\x08\x00\x02\x01\x00\x00\x03\x00\x00\x00\x01\x00\x05\x00\x00\x01\x11\x00\x04\x00\x00\x00\x01\x00\x00\x00\x08\x00\x00\x00\x00"))
+	f.Add([]byte("II+\x00\x08\x00\x00\x00\x10\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := tiffScan{r: bytes.NewReader(data)}
+		if dirs, err := s.scan(); err == nil {
+			s.fault(dirs)
+		}
+	})
+}

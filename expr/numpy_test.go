@@ -1,0 +1,552 @@
+package expr
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"leat/ndarray"
+)
+
+// A case of the property test, as reference.py reads it.
+type numpyCase struct {
+	N      int                   `json:"n"`
+	Text   string                `json:"text"`
+	Inputs map[string]numpyInput `json:"inputs"`
+	NoMask bool                  `json:"nomask"`
+	Opts   numpyOpts             `json:"opts"`
+	near   bool                  // a transcendental function at the root: 2 units in the last place
+}
+
+type numpyInput struct {
+	List  bool          `json:"list"`
+	Files [][]numpyBand `json:"files"`
+}
+
+type numpyBand struct {
+	Type   string  `json:"type"`
+	Data   string  `json:"data"`
+	Nodata *string `json:"nodata"`
+	Mask   string  `json:"mask,omitempty"`
+	Masked bool    `json:"masked"`
+	Scale  float64 `json:"scale"`
+	Offset float64 `json:"offset"`
+}
+
+type numpyOpts struct {
+	Type   string  `json:"type,omitempty"`
+	Scale  float64 `json:"scale,omitempty"`
+	Offset float64 `json:"offset,omitempty"`
+	Nodata string  `json:"nodata,omitempty"`
+}
+
+type numpyResult struct {
+	Error  string   `json:"error"`
+	Why    string   `json:"why"`
+	Index  int      `json:"index"`
+	Type   string   `json:"type"`
+	Nodata *string  `json:"nodata"`
+	Bands  []string `json:"bands"`
+	Count  struct {
+		Invalid, Saturated, Collision, Inf int64
+	} `json:"count"`
+}
+
+// python returns an interpreter that has NumPy, or skips the test.
+func python(t *testing.T) string {
+	for _, p := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(p, "-c", "import numpy").Run() == nil {
+			return p
+		}
+	}
+	t.Skip("no python3 with NumPy: install the package python3-numpy")
+	return ""
+}
+
+func TestRandomExpressionsGiveWhatNumPyGives(t *testing.T) {
+	py := python(t)
+	rounds, seed := 3000, uint64(2026)
+	if testing.Short() {
+		rounds = 300
+	}
+	if s := os.Getenv("LEAT_EXPR_SEED"); s != "" {
+		fmt.Sscan(s, &seed)
+	}
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1))}
+	var cases []numpyCase
+	for range rounds {
+		cases = append(cases, g.oneCase())
+	}
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "cases.json"), filepath.Join(dir, "results.json")
+	data, err := json.Marshal(cases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(in, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(py, "-B", "testdata/reference.py", in, out)
+	// NumPy's AVX-512 routines for float64 are off by more than a unit in the last place; the C library's are not.
+	cmd.Env = append(os.Environ(), "NPY_DISABLE_CPU_FEATURES=AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	var results []numpyResult
+	data, err = os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &results); err != nil {
+		t.Fatal(err)
+	}
+	refused, wrong := 0, 0
+	for i, c := range cases {
+		if results[i].Error == "refused" {
+			refused++
+		}
+		if err := c.check(results[i]); err != nil {
+			short := c
+			t.Errorf("%s\n%v\n%s", c.Text, err, describe(short))
+			if wrong++; wrong > 8 {
+				t.Fatal("and more")
+			}
+		}
+	}
+	t.Logf("%d cases, %d of them refused", len(cases), refused)
+	if refused > len(cases)/2 {
+		t.Errorf("%d of %d cases are refused: the test says little", refused, len(cases))
+	}
+}
+
+func describe(c numpyCase) string {
+	var b strings.Builder
+	for name, in := range c.Inputs {
+		if !strings.Contains(c.Text, name) {
+			continue
+		}
+		for f, bands := range in.Files {
+			for i, band := range bands {
+				nd := "none"
+				if band.Nodata != nil {
+					nd = *band.Nodata
+				}
+				fmt.Fprintf(&b, "  %s file %d band %d: %s nodata %s masked %v scale %v %v\n", name, f, i+1, band.Type, nd, band.Masked, band.Scale, band.Offset)
+			}
+		}
+	}
+	fmt.Fprintf(&b, "  nomask %v opts %+v", c.NoMask, c.Opts)
+	return b.String()
+}
+
+// check computes the case and compares it with NumPy's result.
+func (c *numpyCase) check(want numpyResult) error {
+	e, err := Parse(c.Text)
+	if err != nil {
+		return err
+	}
+	opts := &Options{Scale: c.Opts.Scale, Offset: c.Opts.Offset, Nodata: c.Opts.Nodata, NoMask: c.NoMask}
+	if c.Opts.Type != "" {
+		opts.Type, _ = ndarray.ParseDType(c.Opts.Type)
+	}
+	inputs := map[string]Input{}
+	for name, in := range c.Inputs {
+		i := Input{List: in.List}
+		for _, f := range in.Files {
+			var file File
+			for _, b := range f {
+				d, _ := ndarray.ParseDType(b.Type)
+				band := Band{Type: d, Masked: b.Masked, Scale: b.Scale, Offset: b.Offset}
+				if b.Nodata != nil {
+					s, err := ndarray.ParseScalar(*b.Nodata, d)
+					if err != nil {
+						return err
+					}
+					band.Nodata = &s
+				}
+				file.Bands = append(file.Bands, band)
+			}
+			i.Files = append(i.Files, file)
+		}
+		inputs[name] = i
+	}
+	p, err := Compile(e, inputs, opts)
+	if (err != nil) != (want.Error == "refused") {
+		return fmt.Errorf("compile: %v; reference: %s %s", err, want.Error, want.Why)
+	}
+	if err != nil {
+		return nil
+	}
+	if p.Type().String() != want.Type {
+		return fmt.Errorf("type %v, reference %s", p.Type(), want.Type)
+	}
+	var src []Operand
+	for _, r := range p.Refs() {
+		b := c.Inputs[r.Name].Files[r.File][r.Band-1]
+		data, _ := hex.DecodeString(b.Data)
+		o := Operand{Data: aligned(data)}
+		if b.Mask != "" {
+			o.Mask, _ = hex.DecodeString(b.Mask)
+		}
+		src = append(src, o)
+	}
+	size := p.Type().Size()
+	dst := make([][]byte, p.Bands())
+	for i := range dst {
+		dst[i] = ndarray.New(p.Type(), c.N).Data
+	}
+	var counts Counts
+	err = p.NewEvaluator().Eval(src, dst, c.N, &counts)
+	var bad *PixelError
+	switch {
+	case errors.As(err, &bad) && want.Error == "pixel" && bad.Index == want.Index:
+		return nil
+	case err != nil || want.Error != "":
+		return fmt.Errorf("%v; reference: %s %d", err, want.Error, want.Index)
+	}
+	nd := p.Nodata()
+	if (nd == nil) != (want.Nodata == nil) {
+		return fmt.Errorf("nodata %v, reference %v", nd, want.Nodata)
+	}
+	if nd != nil {
+		if s, err := ndarray.ParseScalar(*want.Nodata, p.Type()); err != nil || s != *nd && !(s.IsNaN() && nd.IsNaN()) {
+			return fmt.Errorf("nodata %v, reference %v", nd, *want.Nodata)
+		}
+	}
+	if len(dst) != len(want.Bands) {
+		return fmt.Errorf("%d bands, reference %d", len(dst), len(want.Bands))
+	}
+	for b := range dst {
+		ref, _ := hex.DecodeString(want.Bands[b])
+		for i := range c.N {
+			g, w := dst[b][i*size:(i+1)*size], aligned(ref)[i*size:(i+1)*size]
+			if !same(p.Type(), g, w, c.near) {
+				return fmt.Errorf("band %d pixel %d: %s, reference %s\n%v", b+1, i, show(p.Type(), g), show(p.Type(), w), p)
+			}
+		}
+	}
+	got := want.Count
+	got.Invalid, got.Saturated, got.Collision, got.Inf = counts.Invalid, counts.Saturated, counts.NodataCollision, counts.Inf
+	if got != want.Count && !c.near {
+		return fmt.Errorf("counts %+v, reference %+v", got, want.Count)
+	}
+	return nil
+}
+
+func aligned(b []byte) []byte {
+	a := ndarray.New(ndarray.Uint8, len(b))
+	copy(a.Data, b)
+	return a.Data
+}
+
+func show(d ndarray.DType, b []byte) string {
+	return fmt.Sprintf("%v (%x)", ndarray.Scalar{Type: d, Bits: bitsOf(d, b)}, b)
+}
+
+func bitsOf(d ndarray.DType, b []byte) uint64 {
+	var u uint64
+	for i := len(b) - 1; i >= 0; i-- {
+		u = u<<8 | uint64(b[i])
+	}
+	if d.IsSigned() {
+		s := 64 - 8*len(b)
+		u = uint64(int64(u<<s) >> s)
+	}
+	return u
+}
+
+// same compares two pixels: bit by bit but for the sign of zero and the bits of NaN, or within 2
+// units in the last place.
+func same(d ndarray.DType, a, b []byte, near bool) bool {
+	x, y := bitsOf(d, a), bitsOf(d, b)
+	if !d.IsFloat() {
+		return x == y || near && math.Abs(float64(int64(x-y))) <= 1
+	}
+	p, q := ndarray.Scalar{Type: d, Bits: x}, ndarray.Scalar{Type: d, Bits: y}
+	if p.IsNaN() || q.IsNaN() {
+		return p.IsNaN() && q.IsNaN()
+	}
+	if p.Float64() == q.Float64() {
+		return true
+	}
+	return near && math.Signbit(p.Float64()) == math.Signbit(q.Float64()) && math.Abs(float64(int64(x-y))) <= 2
+}
+
+// generator makes random expressions with their inputs.
+type generator struct {
+	*rand.Rand
+	inputs map[string]numpyInput
+	wide   bool // 64-bit values beyond 2^53 were made
+}
+
+func (g *generator) oneCase() numpyCase {
+	c := numpyCase{N: 1 + g.IntN(60)}
+	if g.IntN(20) == 0 {
+		c.N = 600 // more than a chunk
+	}
+	types := []string{"uint8", "int8", "uint16", "int16", "uint32", "int32", "float32", "float64", "uint16", "float32", "uint8"}
+	g.inputs, g.wide = map[string]numpyInput{}, false
+	common := g.IntN(3) == 0
+	if g.IntN(8) == 0 {
+		types = append(types, "int64", "uint64", "int64", "uint64")
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		g.inputs[name] = numpyInput{Files: [][]numpyBand{{g.band(types, c.N, common)}}}
+	}
+	m := numpyInput{Files: [][]numpyBand{nil}}
+	for range 2 + g.IntN(2) {
+		m.Files[0] = append(m.Files[0], g.band(types, c.N, common))
+	}
+	g.inputs["m"] = m
+	s := numpyInput{List: true}
+	width := 1 + g.IntN(4)/3
+	one := []string{types[g.IntN(len(types))]}
+	for range 1 + g.IntN(7) {
+		var f []numpyBand
+		for range width {
+			f = append(f, g.band(one, c.N, common))
+		}
+		s.Files = append(s.Files, f)
+	}
+	g.inputs["s"] = s
+	c.Inputs = g.inputs
+	c.Text, c.near = g.root()
+	for strings.Contains(c.Text, "isnodata") && g.wide || strings.Contains(c.Text, "count") && g.wide {
+		c.Text, c.near = g.root()
+	}
+	c.NoMask = g.IntN(12) == 0
+	if g.IntN(4) == 0 {
+		c.Opts.Type = []string{"uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "float32", "float64"}[g.IntN(11)]
+		c.near = c.near && c.Opts.Type != "float16"
+		if g.IntN(2) == 0 {
+			c.Opts.Scale, c.Opts.Offset = []float64{0.5, 0.01, 3, -2}[g.IntN(4)], []float64{0, -1, 10.5}[g.IntN(3)]
+		}
+	}
+	if g.IntN(4) == 0 {
+		c.Opts.Nodata = []string{"0", "255", "none", "7", "-9999", "nan"}[g.IntN(6)]
+	}
+	return c
+}
+
+// band makes n pixels with limits, nodata, NaN and infinities among them.
+func (g *generator) band(types []string, n int, common bool) numpyBand {
+	b := numpyBand{Type: types[g.IntN(len(types))]}
+	d, _ := ndarray.ParseDType(b.Type)
+	lo, hi := d.Limits()
+	var nodata string
+	switch k := g.IntN(8); {
+	case common:
+		nodata = "0"
+	case k < 3:
+	case k < 5:
+		nodata = "0"
+	case k == 5 && d.IsFloat():
+		nodata = []string{"nan", "-9999", "0.1", "inf"}[g.IntN(4)]
+	case k == 5:
+		nodata = "7"
+	case d.Size() < 8 && d.IsInteger():
+		nodata = fmt.Sprintf("%.0f", []float64{lo, hi}[g.IntN(2)])
+	default:
+		nodata = "1"
+	}
+	a := ndarray.New(d, n)
+	style := g.IntN(3)
+	for i := range n {
+		var v float64
+		switch {
+		case g.IntN(8) == 0:
+			v = []float64{0, 1, 2, 7, lo, hi, 255, 3}[g.IntN(8)]
+			if d == ndarray.Float64 && g.IntN(2) == 0 || d == ndarray.Float32 && g.IntN(2) == 0 {
+				v = []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), 1e-40, 0.1}[g.IntN(6)]
+			}
+			if d.IsInteger() && d.Size() == 8 && (v == lo && lo < 0 || v == hi) {
+				if v = float64(maxExact); g.IntN(8) == 0 {
+					v, g.wide = float64(maxExact)*4, true
+				}
+			}
+		case d.IsFloat() && style == 0:
+			v = g.NormFloat64() * math.Pow(10, float64(g.IntN(9)-4))
+		case d.IsFloat():
+			v = g.NormFloat64() * 3
+		case style == 0:
+			v = math.Trunc(g.Float64() * min(hi, 1<<40))
+		default:
+			v = float64(g.IntN(120))
+		}
+		if d.IsInteger() {
+			v = math.Max(lo, math.Min(hi, math.Trunc(v)))
+			if d.IsSigned() && g.IntN(2) == 0 && v > lo {
+				v = -v
+			}
+		}
+		if nodata != "" && g.IntN(7) == 0 {
+			s, _ := ndarray.ParseScalar(nodata, d)
+			v = s.Float64()
+		}
+		s, err := ndarray.ScalarFromFloat(v, d)
+		if err != nil {
+			panic(err)
+		}
+		for k := range d.Size() {
+			a.Data[i*d.Size()+k] = byte(s.Bits >> (8 * k))
+		}
+	}
+	b.Data = hex.EncodeToString(a.Data)
+	if nodata != "" {
+		b.Nodata = &nodata
+	}
+	if g.IntN(4) == 0 {
+		b.Masked = true
+		mask := make([]byte, n)
+		for i := range mask {
+			if g.IntN(6) > 0 {
+				mask[i] = byte(1 + g.IntN(255))
+			}
+		}
+		b.Mask = hex.EncodeToString(mask)
+	}
+	if g.IntN(10) == 0 {
+		b.Scale, b.Offset = []float64{0.0001, 2, 0}[g.IntN(3)], []float64{0, -0.1, 5}[g.IntN(3)]
+	}
+	return b
+}
+
+// root makes an expression; a transcendental function, which is compared less strictly, stands only at its root.
+func (g *generator) root() (text string, near bool) {
+	switch g.IntN(12) {
+	case 0, 1:
+		f := []string{"exp", "expm1", "log", "log10", "log2", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"}
+		return fmt.Sprintf("%s(%s)", f[g.IntN(len(f))], g.number(2, 0)), true
+	case 2:
+		return fmt.Sprintf("%s(%s, %s)", []string{"atan2", "hypot"}[g.IntN(2)], g.number(2, 0), g.number(2, 0)), true
+	case 3:
+		return fmt.Sprintf("%s ** %s", g.number(2, 10), g.number(1, 9)), true
+	case 4:
+		return fmt.Sprintf("[%s, %s]", g.number(3, 0), g.number(2, 0)), false
+	case 5:
+		return fmt.Sprintf("m * %s", g.number(3, 8)), false
+	case 6:
+		return g.boolean(4, 0), false
+	}
+	return g.number(4, 0), false
+}
+
+// wrap sets parentheses where prec, the expression's own binding, is weaker than needed, and sometimes anyway.
+func (g *generator) wrap(text string, prec, need int) string {
+	if prec < need || g.IntN(10) == 0 {
+		return "(" + text + ")"
+	}
+	return text
+}
+
+// number makes an expression with a number as its value. Precedences: 1 ?:, 2 or, 3 and, 4 not, 5
+// comparison, 6 sum, 7 product, 8 sign, 9 power, 10 call and name.
+func (g *generator) number(depth, need int) string {
+	if depth == 0 || g.IntN(6) == 0 {
+		return g.leaf(need)
+	}
+	n := func(need int) string { return g.number(depth-1, need) }
+	switch k := g.IntN(24); k {
+	case 0, 1, 2:
+		return g.wrap(n(6)+[]string{" + ", "-", " - "}[k]+n(7), 6, need)
+	case 3, 4, 5, 6:
+		return g.wrap(n(7)+[]string{"*", " / ", " % ", " / "}[k-3]+n(8), 7, need)
+	case 7:
+		return g.wrap("-"+n(8), 8, need)
+	case 8:
+		return g.wrap(n(10)+"**"+[]string{"2", "3", "0", "1"}[g.IntN(4)], 9, need)
+	case 9, 10:
+		return g.wrap(g.boolean(depth-1, 2)+" ? "+n(1)+" : "+g.branch(depth-1, 1), 1, need)
+	case 11:
+		return fmt.Sprintf("where(%s, %s, %s)", g.boolean(depth-1, 0), g.branch(depth-1, 0), n(0))
+	case 12:
+		return fmt.Sprintf("%s(%s, %s)", []string{"min", "max"}[g.IntN(2)], n(0), n(0))
+	case 13:
+		return fmt.Sprintf("clip(%s, %s, %s)", n(0), g.literal(), g.leaf(0))
+	case 14:
+		return fmt.Sprintf("%s(%s)", []string{"abs", "floor", "ceil", "round", "sqrt", "float32", "float64"}[g.IntN(7)], n(0))
+	case 15:
+		return fmt.Sprintf("fill(%s, %s)", n(0), g.literal())
+	case 16:
+		return fmt.Sprintf("coalesce(%s, %s)", n(0), n(0))
+	case 17, 18:
+		list := []string{"s", "m", "[a, b]", fmt.Sprintf("[%s, %s, %s]", n(0), n(0), n(0)), "s", "s * 2", "[s[1], a]"}[g.IntN(7)]
+		return g.reducer() + "(" + list + ")" + g.first(list)
+	case 19:
+		return g.wrap(g.boolean(depth-1, 6)+" + "+n(7), 6, need)
+	case 20:
+		return fmt.Sprintf("float64(%s)", n(0))
+	case 21:
+		return g.wrap(n(7)+" / "+n(8), 7, need)
+	}
+	return g.leaf(need)
+}
+
+// first picks a band where a reduction over files gives several.
+func (g *generator) first(list string) string {
+	if strings.HasPrefix(list, "s") {
+		return "[1]"
+	}
+	return ""
+}
+
+func (g *generator) reducer() string {
+	return []string{"mean", "median", "std", "sum", "min", "max", "count", "median"}[g.IntN(8)]
+}
+
+func (g *generator) branch(depth, need int) string {
+	if g.IntN(4) == 0 {
+		return "nodata"
+	}
+	return g.number(depth, need)
+}
+
+func (g *generator) leaf(need int) string {
+	switch g.IntN(10) {
+	case 0, 1:
+		return g.wrap(g.literal(), 8, need)
+	case 2:
+		return fmt.Sprintf("m[%d]", 1+g.IntN(2))
+	case 3:
+		return "s[1][1]"
+	}
+	return []string{"a", "b", "c"}[g.IntN(3)]
+}
+
+func (g *generator) literal() string {
+	return []string{"0", "1", "2", "3", "10", "255", "0.5", "2.5", "-1", "1e-3", "0x1f", "70000", ".25", "pi", "-2.75", "100", "16777217", "nan", "inf", "0.1", "2.0"}[g.IntN(21)]
+}
+
+// boolean makes a condition.
+func (g *generator) boolean(depth, need int) string {
+	if depth == 0 {
+		return g.wrap(g.leaf(6)+" > "+g.leaf(6), 5, need)
+	}
+	d := depth - 1
+	switch g.IntN(9) {
+	case 0:
+		return g.wrap(g.boolean(d, 3)+" and "+g.boolean(d, 4), 3, need)
+	case 1:
+		return g.wrap(g.boolean(d, 2)+" or "+g.boolean(d, 3), 2, need)
+	case 2:
+		return g.wrap("not "+g.boolean(d, 4), 4, need)
+	case 3:
+		return g.wrap(g.number(d, 6)+" <= "+g.number(d, 6)+" < "+g.number(d, 6), 5, need)
+	case 4:
+		return "isnodata(" + g.number(d, 0) + ")"
+	case 5:
+		return g.wrap(g.number(d, 6)+" != "+g.literal(), 5, need)
+	case 6:
+		return g.number(d, max(need, 10))
+	}
+	op := []string{"<", "<=", ">", ">=", "==", "!="}[g.IntN(6)]
+	return g.wrap(g.number(d, 6)+" "+op+" "+g.number(d, 6), 5, need)
+}

@@ -1,0 +1,63 @@
+// Package archtest checks that imports go down only: the layers of the rooms are listed below, and a
+// package may import packages of lower layers alone.
+package archtest
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// layers from the ground up. A package that is not listed here is an error: it needs a place.
+var layers = [][]string{
+	{"leat/ndarray", "leat/timing", "leat/block", "leat/internal/publish", "leat/internal/archtest", "leat/internal/proctest", "leat/internal/pytest"},
+	{"leat/raster"},
+	{"leat/raster/stats", "leat/raster/overview", "leat/expr"},
+	{"leat/raster/geotiff", "leat/raster/npy", "leat/raster/rastertest"},
+	{"leat/apply"},
+	{"leat/cmd/leat", "leat/bench"},
+}
+
+func TestImportsGoDownOnly(t *testing.T) {
+	rank := map[string]int{}
+	for i, l := range layers {
+		for _, p := range l {
+			rank[p] = i
+		}
+	}
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "leat/...")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		seen++
+		mine, ok := rank[p.ImportPath]
+		if !ok {
+			t.Errorf("%s has no place among the layers", p.ImportPath)
+		}
+		for _, i := range p.Imports {
+			if strings.HasPrefix(i, "leat/") && rank[i] >= mine && p.ImportPath != i {
+				t.Errorf("%s imports %s, which does not lie below it", p.ImportPath, i)
+			}
+		}
+	}
+	if seen < 8 {
+		t.Fatalf("only %d packages were looked at", seen)
+	}
+}
