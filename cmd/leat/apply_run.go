@@ -32,14 +32,13 @@ func (f *applyFlags) execute(cmd *cobra.Command, job *apply.Job) error {
 		mode = progressNone
 	}
 	bar := newProgress(w, mode)
-	throughput := &throughput{start: time.Now()}
 	var asked time.Time
 	stage := ""
 	job.Progress = func(p apply.Progress) {
 		if now := time.Now(); now.Sub(asked) > 500*time.Millisecond {
 			asked, stage = now, bottleneck(rec.Summary())
 		}
-		throughput.add(p.Pixels)
+		rec.Gauge(pixelsDone, p.Pixels)
 		bar.update(p.Done, p.Total, p.Pixels, stage)
 	}
 	res, err := apply.Run(ctx, *job)
@@ -50,7 +49,7 @@ func (f *applyFlags) execute(cmd *cobra.Command, job *apply.Job) error {
 		}
 		return err
 	}
-	if err := f.sideFiles(ctx, job, res, rec, throughput); err != nil {
+	if err := f.sideFiles(ctx, job, res, rec); err != nil {
 		return err
 	}
 	for _, o := range res.Outputs {
@@ -79,7 +78,7 @@ func bottleneck(s timing.Summary) string {
 }
 
 // sideFiles writes preview, trace and report.
-func (f *applyFlags) sideFiles(ctx context.Context, job *apply.Job, res *apply.Result, rec *timing.Recorder, t *throughput) error {
+func (f *applyFlags) sideFiles(ctx context.Context, job *apply.Job, res *apply.Result, rec *timing.Recorder) error {
 	if f.preview != "" {
 		src, err := apply.Open(res.Outputs[0].Path)
 		if err != nil {
@@ -95,7 +94,7 @@ func (f *applyFlags) sideFiles(ctx context.Context, job *apply.Job, res *apply.R
 		}
 	}
 	if f.report != "" {
-		if err := f.writeReport(ctx, job, res, rec, t); err != nil {
+		if err := writeReport(ctx, f.report, job, res, rec); err != nil {
 			return fmt.Errorf("report: %w", err)
 		}
 	}
@@ -183,24 +182,4 @@ func jsonNumber(v float64) any {
 		return fmt.Sprint(v)
 	}
 	return v
-}
-
-// throughput samples how many pixels were done when.
-type throughput struct {
-	start  time.Time
-	at     []time.Duration
-	pixels []int64
-}
-
-// maxThroughput bounds the samples; then every other one goes.
-const maxThroughput = 1024
-
-func (t *throughput) add(pixels int64) {
-	if len(t.at) == maxThroughput {
-		for i := range maxThroughput / 2 {
-			t.at[i], t.pixels[i] = t.at[2*i+1], t.pixels[2*i+1]
-		}
-		t.at, t.pixels = t.at[:maxThroughput/2], t.pixels[:maxThroughput/2]
-	}
-	t.at, t.pixels = append(t.at, time.Since(t.start)), append(t.pixels, pixels)
 }

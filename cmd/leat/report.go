@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"html/template"
-	"image/png"
 	"io"
 	"runtime"
 	"time"
@@ -243,7 +242,7 @@ func quicklookURL(p *preview) (template.URL, error) {
 	var b bytes.Buffer
 	b.WriteString("data:image/png;base64,")
 	e := base64.NewEncoder(base64.StdEncoding, &b)
-	if err := png.Encode(e, p.Image); err != nil {
+	if err := p.encode(e); err != nil {
 		return "", err
 	}
 	if err := e.Close(); err != nil {

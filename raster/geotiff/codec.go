@@ -16,6 +16,7 @@ import (
 
 // Photometric values whose samples are not plain bands.
 const (
+	photometricCMYK   = 5
 	photometricCIELab = 8
 	photometricICCLab = 9
 	photometricITULab = 10

@@ -44,6 +44,12 @@ func describe(d *directory, im *image) (*raster.Info, error) {
 		return nil, err
 	}
 	applyItems(info, items)
+	if im.bits == 1 { // bits are black and white, whatever else is said
+		table := im.colors(nil)
+		for i := range info.Bands {
+			info.Bands[i].Colors, info.Bands[i].Color = table, raster.ColorPalette
+		}
+	}
 	return info, nil
 }
 
@@ -121,14 +127,14 @@ func (im *image) colors(nodata *ndarray.Scalar) []raster.RGBA {
 			}
 		}
 		return table
-	case im.photometric == photometricMinIsWhite && im.spp == 1:
+	case im.photometric == photometricMinIsWhite && (im.spp == 1 || im.bits == 1):
 		table := make([]raster.RGBA, n)
 		for i := range table {
-			v := uint8(255 - 255*i/(n-1))
+			v := uint8(255 * (n - 1 - i) / (n - 1))
 			table[i] = raster.RGBA{R: v, G: v, B: v, A: 255}
 		}
 		return table
-	case im.bits == 1 && im.spp == 1:
+	case im.bits == 1:
 		return []raster.RGBA{{A: 255}, {R: 255, G: 255, B: 255, A: 255}}
 	}
 	return nil

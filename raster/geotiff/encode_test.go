@@ -90,12 +90,16 @@ func decode(framed []byte, s TileShape, c Coding) ([]byte, error) {
 	return out, nil
 }
 
-// everyCoding lists what can be written of a type.
+// everyCoding lists what can be written of a type: at the default level, and for two types at others.
 func everyCoding(t ndarray.DType) []Coding {
+	levels := []int{0}
+	if t == ndarray.Uint16 || t == ndarray.Float32 {
+		levels = []int{0, 1, 6, 8}
+	}
 	var all []Coding
 	for c := None; c < numCompressions; c++ {
 		for p := 1; p <= 3; p++ {
-			for _, level := range []int{0, 1, 6, 8} {
+			for _, level := range levels {
 				if k := (Coding{c, p, level}); k.Check(t) == nil {
 					all = append(all, k)
 				}
@@ -157,11 +161,11 @@ func TestEveryCodingOfEveryTypeIsUndoneByAnIndependentDecoder(t *testing.T) {
 
 func TestATileHasTheSameBytesWhateverWasEncodedBefore(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
-	s := TileShape{ndarray.Float32, 256, 256, 1}
+	s := TileShape{ndarray.Float32, 160, 144, 1} // two chunks of deflate
 	for _, c := range everyCoding(s.Type) {
 		used := NewEncoder(s, c)
 		if d, ok := used.compress.(*deflater); ok {
-			d.seen = renewAfter - 3<<20 // so that the compressor is made anew in between
+			d.seen = renewAfter - 1<<20 // so that the compressor is made anew in between
 		}
 		for i := range 18 {
 			tile := testTile(r, s, i%tileKinds)

@@ -209,6 +209,15 @@ func TestUnreadCodecsAreNamedWithTheRemedy(t *testing.T) {
 	}
 }
 
+func TestColoursThatGDALConvertsAreRefused(t *testing.T) {
+	for _, p := range []uint64{photometricCMYK, photometricYCbCr, photometricCIELab, photometricLogLuv} {
+		err := openBytes(t, little(set(tagPhotometric, typeShort, p), make([]byte, 32))).Readable()
+		if !errors.Is(err, raster.ErrUnsupported) || !strings.Contains(err.Error(), "PHOTOMETRIC=RGB") {
+			t.Errorf("photometric %d: %v", p, err)
+		}
+	}
+}
+
 func TestACutFileIsAnErrorOrItsOwnPixels(t *testing.T) {
 	root := sharedData(t)
 	for _, name := range []string{"rasterio/rgb_deflate.tif", "rasterio/rgb_lzw.tif", "rasterio/rotated.tif", "rasterio/all-nodata.tif", "rasterio/RGB.byte.tif", "rasterio/RGBA.uint16.tif", "landsat8/l8_B4.tif"} {

@@ -237,7 +237,7 @@ func (im *image) checkCoding() error {
 		return im.unsupported(name+" compression", "-co COMPRESS=DEFLATE ")
 	}
 	switch im.photometric {
-	case photometricYCbCr, photometricCIELab, photometricICCLab, photometricITULab, photometricLogL, photometricLogLuv:
+	case photometricCMYK, photometricYCbCr, photometricCIELab, photometricICCLab, photometricITULab, photometricLogL, photometricLogLuv:
 		return im.unsupported(fmt.Sprintf("colours stored as photometric %d (not RGB or grey)", im.photometric), "-co COMPRESS=DEFLATE -co PHOTOMETRIC=RGB ")
 	}
 	switch im.predictor {

@@ -39,7 +39,7 @@ def geo(code, transform, point=False):
 
 north_up, rotated = (500000, 30, 0, 4600000, 0, -30), (500000, 25.5, 3.25, 4600000, 4.125, -28.875)
 south_up, odd = (-180.1, 0.1, 0, -90.3, 0, 0.1), (0.1, 1 / 3, 0, 0.7, 0, -1 / 7)
-for k, (code, t) in enumerate([(32631, north_up), (32631, rotated), (4326, south_up), (3857, odd), (4326, (10.05, 0.1, 0, 60.05, 0, -0.1)), (3035, north_up), (4979, odd), (27700, rotated)]):
+for k, (code, t) in enumerate([(32631, north_up), (32631, rotated), (4326, south_up), (3857, odd), (4326, (10.05, 0.1, 0, 60.05, 0, -0.1)), (3035, north_up), (4258, odd), (27700, rotated)]):
     make("geo%d.tif" % k, more=geo(code, t))
     make("point%d.tif" % k, more=geo(code, t, True))
 
@@ -120,7 +120,6 @@ make("rgba.tif", bands=4, options=["PHOTOMETRIC=RGB", "ALPHA=YES"])
 make("rgba_premultiplied.tif", bands=4, options=["PHOTOMETRIC=RGB", "ALPHA=PREMULTIPLIED"])
 make("gray_alpha.tif", bands=2, options=["ALPHA=YES"])
 make("five.tif", bands=5, options=["ALPHA=NO"])
-make("cmyk.tif", bands=4, options=["PHOTOMETRIC=CMYK"])
 
 
 def order(ds):

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"leat/apply"
+)
+
+// demoCommand is leat demo.
+func demoCommand() *cobra.Command {
+	var size int
+	c := &cobra.Command{
+		Use:   "demo [FOLDER]",
+		Short: "Make a scene, compute its NDVI, and show what a run leaves behind",
+		Long: `Demo makes a Sentinel-2-like scene of two bands in FOLDER (leat-demo unless given), the same on every machine,
+runs leat apply on it, and leaves the NDVI, a quicklook and a report of the run. Files of these names in FOLDER are
+replaced.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir := "leat-demo"
+			if len(args) == 1 {
+				dir = args[0]
+			}
+			if size < 64 || size > 30000 {
+				return usagef("--size %d: use 64 to 30000 pixels a side", size)
+			}
+			return runDemo(cmd, dir, size)
+		},
+	}
+	c.Flags().IntVar(&size, "size", sceneBase, "pixels a side")
+	return c
+}
+
+func runDemo(cmd *cobra.Command, dir string, size int) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	people := cmd.ErrOrStderr()
+	fmt.Fprintf(people, "making a scene of two bands, %d x %d pixels of uint16, in %s\n", size, size, dir)
+	bar := newProgress(people, chooseProgress(os.Stderr))
+	red, nir, err := writeScene(cmd.Context(), dir, size, func(p apply.Progress) { bar.update(p.Done, p.Total, p.Pixels, "") })
+	bar.finish(err)
+	if err != nil {
+		return err
+	}
+	in := func(name string) string { return filepath.Join(dir, name) }
+	f := &applyFlags{
+		inputs: []string{"red=" + red, "nir=" + nir}, outputs: []string{"ndvi=" + in("ndvi.tif")},
+		// Sentinel-2 adds 1000 to its reflectances; the difference cancels it, the sum does not.
+		exprs:   []string{"(nir - red) / (nir + red - 2000)"},
+		preview: in("ndvi.png"), report: in("report.html"),
+		nodata: []string{"nan"}, names: []string{"NDVI"},
+		footprint: "intersection", margin: "nodata", collision: "warn", ovMethod: "nearest",
+	}
+	fmt.Fprintf(people, "leat apply -i red=%s -i nir=%s -o ndvi=%s -e '%s' --nodata nan --names NDVI --preview %s --report %s\n\n",
+		red, nir, in("ndvi.tif"), f.exprs[0], f.preview, f.report)
+	if err := runApply(cmd, f); err != nil {
+		return err
+	}
+	fmt.Fprintf(people, "\nLook at:\n  %s   the quicklook\n  %s   the page about the run, for a browser\n  %s   for QGIS, or: leat info %s\n",
+		f.preview, f.report, in("ndvi.tif"), in("ndvi.tif"))
+	return nil
+}
