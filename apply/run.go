@@ -209,6 +209,7 @@ func (r *run) blocks(ctx context.Context) error {
 		g.Go(func() error { return r.worker(ctx, i, ready) })
 	}
 	err := g.Wait()
+	r.timings.Gauge("blocks read ahead", 0)
 	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		if cause := context.Cause(ctx); cause != nil {
 			return cause

@@ -232,17 +232,17 @@ func pick[T real | byte](d []T, mask []byte, a, b []T) {
 }
 
 func runPowInt32(ev *Evaluator, in *instr, n int) {
-	powIntKernel(ev.r32[in.dst][:n], ev.r32[in.args[0]], int(in.k))
+	powIntKernel(ev.r32[in.dst][:n], ev.r32[in.args[0]], int(in.k), powInt32)
 }
 
 func runPowInt64(ev *Evaluator, in *instr, n int) {
-	powIntKernel(ev.r64[in.dst][:n], ev.r64[in.args[0]], int(in.k))
+	powIntKernel(ev.r64[in.dst][:n], ev.r64[in.args[0]], int(in.k), powInt)
 }
 
-func powIntKernel[T real](d, a []T, k int) {
+func powIntKernel[T real](d, a []T, k int, f func(float64, int) float64) {
 	a = a[:len(d)]
 	for i := range d {
-		d[i] = T(powInt(float64(a[i]), k))
+		d[i] = T(f(float64(a[i]), k))
 	}
 }
 

@@ -138,8 +138,13 @@ func modInt[T real](d, a, b []T) {
 	}
 }
 
-// each2 makes a kernel of a function of two numbers, computed in float64.
-func each2[T real](f func(a, b float64) float64) func(d, a, b []T) {
+// each2 makes a kernel of a function of two numbers, computed in float64: fast where the result is
+// rounded to float32, which hides small errors, and exact in float64.
+func each2[T real](fast, exact func(a, b float64) float64) func(d, a, b []T) {
+	f := exact
+	if isFloat32[T]() {
+		f = fast
+	}
 	return func(d, a, b []T) {
 		a, b = a[:len(d)], b[:len(d)]
 		for i := range d {
@@ -148,14 +153,23 @@ func each2[T real](f func(a, b float64) float64) func(d, a, b []T) {
 	}
 }
 
-// each makes a kernel of a function of one number, computed in float64.
-func each[T real](f func(a float64) float64) func(d, a []T) {
+// each makes a kernel of a function of one number, as each2 does.
+func each[T real](fast, exact func(a float64) float64) func(d, a []T) {
+	f := exact
+	if isFloat32[T]() {
+		f = fast
+	}
 	return func(d, a []T) {
 		a = a[:len(d)]
 		for i := range d {
 			d[i] = T(f(float64(a[i])))
 		}
 	}
+}
+
+func isFloat32[T real]() bool {
+	_, ok := any(T(0)).(float32)
+	return ok
 }
 
 func neg[T real](d, a []T) {

@@ -66,8 +66,12 @@ func extremes[T real](ev *Evaluator, in *instr, r [][]T, n int) {
 			maxVV(d, d, a)
 		default:
 			for i, ok := range m[:n] {
-				if ok != 0 && (in.op == opRedMin) == (a[i] < d[i]) {
-					d[i] = a[i]
+				switch {
+				case ok == 0:
+				case in.op == opRedMin:
+					d[i] = min(d[i], a[i]) // as without a mask: -0 is below 0
+				default:
+					d[i] = max(d[i], a[i])
 				}
 			}
 		}
@@ -148,6 +152,11 @@ func median[T real](ev *Evaluator, in *instr, r [][]T, n int) {
 			continue
 		}
 		slices.Sort(col)
-		d[i] = T((col[(len(col)-1)/2] + col[len(col)/2]) / 2)
+		d[i] = T(half(col[(len(col)-1)/2], col[len(col)/2]))
 	}
+}
+
+// half is the mean of the middle two, and 0 for a negative zero, as NumPy has it.
+func half(a, b float64) float64 {
+	return (a+b)/2 + 0
 }

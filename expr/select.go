@@ -22,11 +22,11 @@ func kernelVV[T real](o op) func(d, a, b []T) {
 	case opMax:
 		return maxVV[T]
 	case opPow:
-		return each2[T](pow)
+		return each2[T](pow32, pow)
 	case opAtan2:
-		return each2[T](math.Atan2)
+		return each2[T](math.Atan2, atan2)
 	case opHypot:
-		return each2[T](hypot)
+		return each2[T](hypot32, hypot)
 	}
 	return nil
 }
@@ -72,35 +72,35 @@ func kernelV[T real](o op) func(d, a []T) {
 	case opSqrt:
 		return sqrt[T]
 	case opExp:
-		return each[T](math.Exp)
+		return each[T](math.Exp, exp)
 	case opExpm1:
-		return each[T](math.Expm1)
+		return each[T](math.Expm1, math.Expm1)
 	case opLog:
-		return each[T](math.Log)
+		return each[T](math.Log, math.Log)
 	case opLog10:
-		return each[T](math.Log10)
+		return each[T](math.Log10, log10)
 	case opLog2:
-		return each[T](math.Log2)
+		return each[T](math.Log2, log2)
 	case opLog1p:
-		return each[T](math.Log1p)
+		return each[T](math.Log1p, math.Log1p)
 	case opSin:
-		return each[T](math.Sin)
+		return each[T](math.Sin, sin)
 	case opCos:
-		return each[T](math.Cos)
+		return each[T](math.Cos, cos)
 	case opTan:
-		return each[T](math.Tan)
+		return each[T](math.Tan, tan)
 	case opAsin:
-		return each[T](math.Asin)
+		return each[T](math.Asin, asin)
 	case opAcos:
-		return each[T](math.Acos)
+		return each[T](math.Acos, acos)
 	case opAtan:
-		return each[T](math.Atan)
+		return each[T](math.Atan, atan)
 	case opSinh:
-		return each[T](math.Sinh)
+		return each[T](math.Sinh, sinh)
 	case opCosh:
-		return each[T](math.Cosh)
+		return each[T](math.Cosh, cosh)
 	case opTanh:
-		return each[T](math.Tanh)
+		return each[T](math.Tanh, tanh)
 	}
 	return nil
 }

@@ -43,6 +43,7 @@ func writeReport(ctx context.Context, path string, job *apply.Job, res *apply.Re
 		}
 	}
 	r.addTimings(rec)
+	r.Summary = res.Timings // without the time that preview and report take
 	return r.write(path)
 }
 

@@ -54,9 +54,11 @@ type reportBand struct {
 // pixelsDone is the gauge from which throughput is drawn.
 const pixelsDone = "pixels done"
 
-// addTimings copies what rec knows now.
+// addTimings copies what rec knows now; a Summary that is set already, from the end of the run, is kept.
 func (r *runReport) addTimings(rec *timing.Recorder) {
-	r.Summary = rec.Summary()
+	if r.Summary.Wall == 0 {
+		r.Summary = rec.Summary()
+	}
 	r.Spans, r.Every = rec.Spans()
 	r.Series = rec.Series()
 }

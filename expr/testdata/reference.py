@@ -451,6 +451,11 @@ class Env:
             }[op]
             f = lambda *x: f64(*[y.astype(F64) for y in x]).astype(dt)
         r = f(*a)
+        if op in ("min", "max"):  # of two zeros the negative one is the smaller
+            sign = [np.signbit(x) for x in a]
+            both = sign[0] | sign[1] if op == "min" else sign[0] & sign[1]
+            zero = (a[0] == 0) & (a[1] == 0)
+            r = np.where(zero, np.where(both, -np.zeros(1, dt), np.zeros(1, dt)), r)
         for x in a:
             r = np.where(np.isnan(x), np.array(np.nan, dt), r)
         if all(v.const for v in vs):
@@ -600,7 +605,11 @@ class Env:
             out = np.zeros(n, t.dtype)
             for i in range(n):
                 if some[i]:
-                    out[i] = getattr(data[:, i][ok[:, i]], op)()
+                    x = data[:, i][ok[:, i]]
+                    out[i] = getattr(x, op)()
+                    if out[i] == 0 and t.kind == "float":
+                        signs = [bool(np.signbit(z)) for z in x if z == 0]
+                        out[i] = -0.0 if (any(signs) if op == "min" else all(signs)) else 0.0
             return t(out, some, maybe)
         out = np.zeros(n, cls)
         for i in range(n):

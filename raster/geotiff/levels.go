@@ -2,9 +2,12 @@ package geotiff
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"leat/ndarray"
 	"leat/raster"
@@ -90,8 +93,11 @@ func (f *File) sortIn(parts []*image) {
 	}
 }
 
-// addMask gives a mask to the image of its size, unless that has one.
+// addMask gives a mask, of one band or of as many as the image has, to the image of its size, unless that has one.
 func (f *File) addMask(m *image) {
+	if m.spp != 1 && m.spp != f.im.spp || m.pixel != ndarray.Uint8 {
+		return
+	}
 	if m.width == f.im.width && m.height == f.im.height {
 		if !m.reduced && len(f.masks) == 0 {
 			f.masks = []*image{m}
@@ -153,7 +159,47 @@ func (f *File) addSidecars(path string) error {
 			}
 		}
 	}
+	if !f.info.Grid.HasTransform {
+		if err := f.addWorldFile(path); err != nil {
+			return err
+		}
+	}
 	return f.addPAM(path + ".aux.xml")
+}
+
+// addWorldFile reads the transform from a world file beside the file: six numbers, the last two the centre of
+// the first pixel.
+func (f *File) addWorldFile(path string) error {
+	base := strings.TrimSuffix(path, filepath.Ext(path))
+	for _, name := range []string{base + ".tfw", base + ".TFW", base + ".tifw", base + ".wld"} {
+		text, err := os.ReadFile(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		words := strings.Fields(string(text[:min(len(text), 4096)]))
+		var v [6]float64
+		for i := range v {
+			ok := false
+			if i < len(words) {
+				v[i], ok = parseNumber(words[i])
+			}
+			if !ok {
+				return fmt.Errorf("%s: is no world file: it should hold six numbers; remove it or write it again (%w)", name, raster.ErrFormat)
+			}
+		}
+		t := raster.Transform{0, v[0], v[2], 0, v[1], v[3]}
+		if t[1] == 0 && t[2] == 0 || t[4] == 0 && t[5] == 0 {
+			return nil
+		}
+		t[0] = v[4] - 0.5*t[1] - 0.5*t[2]
+		t[3] = v[5] - 0.5*t[4] - 0.5*t[5]
+		f.info.Grid.Transform, f.info.Grid.HasTransform = t, true
+		return nil
+	}
+	return nil
 }
 
 // sidecar returns the images of a TIFF beside the file; none when there is no such file. The first directory

@@ -2,6 +2,7 @@ package geotiff
 
 import (
 	"encoding/xml"
+	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -27,9 +28,7 @@ func gdalItems(d *directory) ([]gdalItem, error) {
 	var doc struct {
 		Items []gdalItem `xml:"Item"`
 	}
-	dec := xml.NewDecoder(strings.NewReader(text))
-	dec.Strict = false
-	if dec.Decode(&doc) != nil {
+	if decodeXML(text, &doc) != nil {
 		return nil, nil
 	}
 	for i := range doc.Items {
@@ -37,6 +36,15 @@ func gdalItems(d *directory) ([]gdalItem, error) {
 		doc.Items[i].Value = unescape.Replace(doc.Items[i].Value)
 	}
 	return doc.Items, nil
+}
+
+// decodeXML is lenient as GDAL's parser is: characters that are no UTF-8 are replaced, and an encoding that is
+// named is not held against the text.
+func decodeXML(text string, doc any) error {
+	d := xml.NewDecoder(strings.NewReader(strings.ToValidUTF8(text, "\uFFFD")))
+	d.Strict = false
+	d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil }
+	return d.Decode(doc)
 }
 
 var unescape = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&", "&quot;", `"`, "&apos;", "'")

@@ -1,12 +1,11 @@
 package geotiff
 
 import (
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
+	"math"
 	"strconv"
 	"strings"
 
@@ -27,10 +26,10 @@ type pamFile struct {
 		Scale       string  `xml:"Scale"`
 		Color       string  `xml:"ColorInterp"`
 		Table       []struct {
-			C1 uint8 `xml:"c1,attr"`
-			C2 uint8 `xml:"c2,attr"`
-			C3 uint8 `xml:"c3,attr"`
-			C4 uint8 `xml:"c4,attr"`
+			C1 int `xml:"c1,attr"`
+			C2 int `xml:"c2,attr"`
+			C3 int `xml:"c3,attr"`
+			C4 int `xml:"c4,attr"`
 		} `xml:"ColorTable>Entry"`
 		Metadata []pamItems `xml:"Metadata"`
 	} `xml:"PAMRasterBand"`
@@ -47,7 +46,7 @@ type pamItems struct {
 
 // addPAM lays what the .aux.xml at path says over what the file says, as GDAL does. No such file is no error.
 func (f *File) addPAM(path string) error {
-	r, err := os.Open(path)
+	r, _, err := openFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -55,8 +54,12 @@ func (f *File) addPAM(path string) error {
 		return err
 	}
 	defer r.Close()
+	text, err := io.ReadAll(io.LimitReader(r, maxTextBytes))
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
 	var doc pamFile
-	if err := xml.NewDecoder(io.LimitReader(r, maxTextBytes)).Decode(&doc); err != nil {
+	if err := decodeXML(string(text), &doc); err != nil {
 		return fmt.Errorf("%s: %v: remove the file or write it again (%w)", path, err, raster.ErrFormat)
 	}
 	info := f.info
@@ -101,7 +104,7 @@ func (f *File) addPAM(path string) error {
 		if len(p.Table) > 0 {
 			b.Colors = nil
 			for _, e := range p.Table {
-				b.Colors = append(b.Colors, raster.RGBA{R: e.C1, G: e.C2, B: e.C3, A: e.C4})
+				b.Colors = append(b.Colors, raster.RGBA{R: toByte(e.C1), G: toByte(e.C2), B: toByte(e.C3), A: toByte(e.C4)})
 			}
 		}
 		for _, m := range p.Metadata {
@@ -115,6 +118,8 @@ func (f *File) addPAM(path string) error {
 	}
 	return nil
 }
+
+func toByte(v int) uint8 { return uint8(min(max(v, 0), math.MaxUint8)) }
 
 // crsOfWKT describes a system by its WKT: the name is the first text, the code that of the outermost
 // AUTHORITY, which stands last.

@@ -68,6 +68,13 @@ func pick[T uint8 | uint16 | uint32 | uint64](dst, src []T, step int) {
 // placeBits widens packed samples to bytes or 16-bit words.
 func (im *image) placeBits(dst, src []byte, first, n, s int) {
 	bits := im.bits
+	if bits == 1 && im.perPixel == 1 { // masks
+		for i := range dst[:n] {
+			at := first + i
+			dst[i] = src[at>>3] >> (7 - at&7) & 1
+		}
+		return
+	}
 	at := (first*im.perPixel + s) * bits
 	step := im.perPixel * bits
 	mask := uint32(1)<<bits - 1

@@ -146,3 +146,5 @@ ds = gdal.Open(path)
 ds.SetGeoTransform((1.5, 2, 0, 3.5, 0, -4))
 ds.SetSpatialRef(srs(32632))
 ds = None
+make("world.tif", options=["TFW=YES", "PROFILE=BASELINE"], more=lambda ds: ds.SetGeoTransform(rotated))
+os.remove(os.path.join(folder, "world.tif.aux.xml")) if os.path.exists(os.path.join(folder, "world.tif.aux.xml")) else None
