@@ -44,10 +44,11 @@ func (c *compiler) call(n *ast) (value, error) {
 		case "float64":
 			return c.cast(vs[0], c64), nil
 		case "isnodata":
+			v := val{t: typ{kind: kindBool}, node: c.constant(0, regBool)}
 			if m := c.full(vs[0]); m != 0 {
-				return val{t: typ{kind: kindBool}, node: c.add(node{op: opInvalid, reg: regBool, args: []int{m}})}, nil
+				v.node = c.add(node{op: opInvalid, reg: regBool, args: []int{m}})
 			}
-			return boolean(false), nil
+			return v, nil
 		case "fill":
 			return c.fill(n, vs[0], vs[1])
 		case "coalesce":

@@ -126,7 +126,7 @@ func modInt[T real](d, a, b []T) {
 	a, b = a[:len(d)], b[:len(d)]
 	for i := range d {
 		x, y := int64(a[i]), int64(b[i])
-		if y == 0 {
+		if nan := a[i] + b[i]; y == 0 || nan != nan { // an operand is NaN where it is a remainder by 0
 			d[i] = T(math.NaN())
 			continue
 		}

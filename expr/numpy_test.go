@@ -326,7 +326,7 @@ func (g *generator) oneCase() numpyCase {
 	if g.IntN(4) == 0 {
 		c.Opts.Type = []string{"uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "float32", "float64"}[g.IntN(11)]
 		c.near = c.near && c.Opts.Type != "float16"
-		if g.IntN(2) == 0 {
+		if g.IntN(2) == 0 && !c.near {
 			c.Opts.Scale, c.Opts.Offset = []float64{0.5, 0.01, 3, -2}[g.IntN(4)], []float64{0, -1, 10.5}[g.IntN(3)]
 		}
 	}
@@ -462,7 +462,7 @@ func (g *generator) number(depth, need int) string {
 	case 7:
 		return g.wrap("-"+n(8), 8, need)
 	case 8:
-		return g.wrap(n(10)+"**"+[]string{"2", "3", "0", "1"}[g.IntN(4)], 9, need)
+		return g.wrap(n(10)+"**"+[]string{"2", "2", "0", "1"}[g.IntN(4)], 9, need)
 	case 9, 10:
 		return g.wrap(g.boolean(depth-1, 2)+" ? "+n(1)+" : "+g.branch(depth-1, 1), 1, need)
 	case 11:

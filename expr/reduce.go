@@ -158,5 +158,8 @@ func median[T real](ev *Evaluator, in *instr, r [][]T, n int) {
 
 // half is the mean of the middle two, and 0 for a negative zero, as NumPy has it.
 func half(a, b float64) float64 {
+	if a == b {
+		return a + 0 // a sum could overflow
+	}
 	return (a+b)/2 + 0
 }

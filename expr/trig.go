@@ -108,7 +108,10 @@ func cos(x float64) float64 {
 }
 
 func tan(x float64) float64 {
-	if x == 0 || x-x != 0 || math.Abs(x) < 0x1p-30 {
+	if math.Abs(x) < 0x1p-30 {
+		return x
+	}
+	if x-x != 0 {
 		return math.Tan(x)
 	}
 	sh, sl, ch, cl := sinCos(x)
@@ -153,10 +156,10 @@ func sideOf(x float64) (hi, lo float64) {
 }
 
 func asin(x float64) float64 {
-	if !(math.Abs(x) < 1) || math.Abs(x) < 0x1p-30 {
-		if math.Abs(x) < 1 {
-			return x
-		}
+	if math.Abs(x) < 0x1p-30 {
+		return x
+	}
+	if !(math.Abs(x) < 1) {
 		return math.Asin(x)
 	}
 	h, l := sideOf(x)
@@ -195,7 +198,10 @@ func hyperbolic(x float64) (sh, sl, ch, cl float64, k int) {
 
 func sinh(x float64) float64 {
 	a := math.Abs(x)
-	if !(a < 712) || a < 0x1p-30 {
+	if a < 0x1p-30 {
+		return x
+	}
+	if !(a < 712) {
 		return math.Sinh(x)
 	}
 	h, _, _, _, k := hyperbolic(a)
@@ -213,7 +219,10 @@ func cosh(x float64) float64 {
 
 func tanh(x float64) float64 {
 	a := math.Abs(x)
-	if !(a < 22) || a < 0x1p-30 {
+	if a < 0x1p-30 {
+		return x
+	}
+	if !(a < 22) {
 		return math.Tanh(x)
 	}
 	sh, sl, ch, cl, _ := hyperbolic(a)

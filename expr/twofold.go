@@ -181,10 +181,7 @@ func pow(a, b float64) float64 {
 	if a != a || b != b {
 		return math.NaN()
 	}
-	if b == 0 || a == 1 || a == 0 || math.IsInf(a, 0) || math.IsInf(b, 0) || a < 0 && b != math.Trunc(b) {
-		return math.Pow(a, b)
-	}
-	if a == -1 || math.Abs(b) > 1<<62 {
+	if b == 0 || a == 1 || a == -1 || a == 0 || math.IsInf(a, 0) || math.IsInf(b, 0) || a < 0 && b != math.Trunc(b) {
 		return math.Pow(a, b)
 	}
 	h, l := logTwo(math.Abs(a))

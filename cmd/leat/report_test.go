@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/base64"
 	"fmt"
 	"image"
 	"image/png"
@@ -12,8 +13,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"encoding/base64"
 
 	"leat/timing"
 )
@@ -228,14 +227,6 @@ func TestThroughputIsTheGrowthOfTheCount(t *testing.T) {
 	for i, want := range map[int]float64{0: 1, rateColumns / 2: 2, rateColumns - 1: 0} {
 		if math.Abs(rates[i]-want) > 1e-6 {
 			t.Errorf("part %d: %v, want %v", i, rates[i], want)
-		}
-	}
-}
-
-func TestSampleOut(t *testing.T) {
-	if p := os.Getenv("SAMPLE"); p != "" {
-		if err := sampleReport(t).write(p); err != nil {
-			t.Fatal(err)
 		}
 	}
 }

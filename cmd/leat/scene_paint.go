@@ -10,6 +10,7 @@ var crops = [...]surface{
 	{760, 3400}, {650, 3600}, {560, 3500}, // meadows
 }
 
+// scenePainter paints rows of a window of the scene. It is for one goroutine.
 type scenePainter struct {
 	size, col0, width              int
 	elev, wood, warpU, warpV, edge *field

@@ -177,6 +177,7 @@ class V:
         self.kind, self.data, self.lo, self.hi, self.flow = kind, data, lo, hi, tuple(flow)
         self.const, self.strong = const, strong  # strong: dtype of float32(2), float64(2)
         self.ok = ok
+        self.refs = frozenset()  # bands that the value depends on
         # whether the types alone leave open that a pixel is invalid
         self.maybe = (kind == "float" and not const) if maybe is None else maybe
         if kind == "float" and const:
@@ -247,7 +248,7 @@ class Env:
         self.n = case["n"]
         self.inputs = case["inputs"]
         self.nomask = case.get("nomask", False)
-        self.used, self.memo = [], {}
+        self.memo = {}
 
     # -- inputs
 
@@ -302,12 +303,24 @@ class Env:
             ref = v[1:]
             if ref not in self.memo:
                 self.memo[ref] = self.load(*ref)
-            self.used.append(ref)
+                self.memo[ref].refs = frozenset([ref])
             return self.memo[ref]
         return v
 
-    def bands(self):
-        return [self.inputs[name]["files"][f][b] for name, f, b in self.used]
+    def needed(self, f, vs):
+        """The operands that a result depends on."""
+        if f == self.isnodata and not vs[0].maybe:
+            return []
+        if f == self.coalesce:
+            last = next((i for i, v in enumerate(vs) if not v.maybe), len(vs))
+            return vs[: last + 1]
+        return vs
+
+    def isnodata(self, a):
+        return self.apply("isnodata", a)
+
+    def coalesce(self, *vs):
+        return self.apply("coalesce", *vs)
 
     def spread(self, f, *vs):
         lists = [len(v[1]) for v in vs if v[0] == "list"]
@@ -321,7 +334,14 @@ class Env:
             if len(widths) > 1:
                 raise Refused("bands")
             width = widths.pop() if widths else 1
-            items.append([f(*[self.force(c[0] if len(c) == 1 else c[b]) for c in cols]) for b in range(width)])
+            row = []
+            for b in range(width):
+                one = [self.force(c[0] if len(c) == 1 else c[b]) for c in cols]
+                r = f(*one)
+                if not r.const:
+                    r.refs = r.refs.union(*[o.refs for o in self.needed(f, one)])
+                row.append(r)
+            items.append(row)
         return ("list", items) if lists else ("bands", items[0])
 
     def eval(self, e):
@@ -342,9 +362,6 @@ class Env:
             if isinstance(k, tuple) or not k.const or k.kind != "int" or not 1 <= k.data <= len(v[1]):
                 raise Refused("index")
             return ("bands", v[1][k.data - 1] if v[0] == "list" else [v[1][k.data - 1]])
-        if op == "coalesce":
-            return self.coalesce(e)
-        used = list(self.used)
         args = [self.eval(a) for a in e[1:]]
         if op == "stack":
             row = []
@@ -359,27 +376,9 @@ class Env:
             return ("bands", row)
         if op in ("mean", "median", "std", "sum", "count") or op in ("min", "max") and len(args) == 1:
             return self.reduce(op, args[0])
-        if op == "isnodata":
-            r = self.spread(lambda *vs: self.apply(op, *vs), *args)
-            if not any(v.maybe for v in self.flat(args[0])):
-                self.used = used  # nothing of the operand is needed
-            return r
+        if op in ("isnodata", "coalesce"):
+            return self.spread(getattr(self, op), *args)
         return self.spread(lambda *vs: self.apply(op, *vs), *args)
-
-    def flat(self, v):
-        return [self.force(x) for f in (v[1] if v[0] == "list" else [v[1]]) for x in f]
-
-    def coalesce(self, e):
-        """What stands behind an operand that is always valid counts for the type, not as read."""
-        args, done = [], False
-        for a in e[1:]:
-            used = list(self.used)
-            args.append(self.eval(a))
-            vs = self.flat(args[-1])
-            if done:
-                self.used = used
-            done = done or not any(v.maybe for v in vs)
-        return self.spread(lambda *vs: self.apply("coalesce", *vs), *args)
 
     # -- operations of one band each
 
@@ -442,6 +441,8 @@ class Env:
             "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "%": np.mod, "sqrt": np.sqrt,
             "min": np.minimum, "max": np.maximum,
         }.get(op)
+        if op == "**" and vs[1].const and vs[1].data == 2:
+            f = lambda x, two: np.square(x)  # as NumPy's own operator does
         if f is None:  # transcendental: NumPy's float64, rounded
             f64 = {
                 "**": np.power, "atan2": np.arctan2, "hypot": np.hypot, "exp": np.exp, "expm1": np.expm1,
@@ -590,6 +591,11 @@ class Env:
         return ("bands", [self.reduction(op, [self.force(f[b]) for f in v[1]]) for b in range(widths.pop())])
 
     def reduction(self, op, vs):
+        r = self.combine(op, vs)
+        r.refs = r.refs.union(*[v.refs for v in vs])
+        return r
+
+    def combine(self, op, vs):
         n = self.n
         no_nodata(*vs)
         ok = np.array([v.valid(n) for v in vs])
@@ -660,11 +666,12 @@ def stored(env, v, opts):
     else:
         dt = next((d for d in list(t.flow) + INT_OUT if np.iinfo(d).min <= t.lo and t.hi <= np.iinfo(d).max), F64)
     possible = any(r.maybe for r in rows)
-    nd = nodata(env, t, dt, opts.get("nodata", ""), possible)
+    refs = frozenset().union(*[r.refs for r in rows])
+    nd = nodata(env, t, dt, opts.get("nodata", ""), possible, refs)
     bands, count = [], dict(invalid=0, saturated=0, collision=0, inf=0)
     # 64-bit pixels beyond 2^53 first: the earliest pixel counts
     errors = []
-    for ref in env.used:
+    for ref in refs:
         errors += env.memo[ref].bad[:1]
     for r in rows:
         ok = r.valid(n)
@@ -705,11 +712,11 @@ def show(nd):
     return str(int(nd)) if nd.dtype.kind in "iu" else repr(float(nd))
 
 
-def nodata(env, t, dt, text, possible):
+def nodata(env, t, dt, text, possible, refs):
     def fits(v):
         if dt.kind == "f":
             return True
-        return not math.isnan(v) and v == int(v) and np.iinfo(dt).min <= int(v) <= np.iinfo(dt).max
+        return math.isfinite(v) and v == int(v) and np.iinfo(dt).min <= int(v) <= np.iinfo(dt).max
 
     if text == "none":
         return None
@@ -721,10 +728,10 @@ def nodata(env, t, dt, text, possible):
     if not possible and dt.kind in "iu":
         return None
     if possible and not env.nomask:
-        values = {str(float(b["nodata"])): b["nodata"] for b in env.bands() if b.get("nodata") is not None}
-        if len(values) == 1:
-            v = list(values.values())[0]
-            v = float(v) if "." in v or "n" in v or "e" in v else int(v)
+        bands = [env.inputs[name]["files"][f][b] for name, f, b in refs]
+        values = [own(b["nodata"], np.dtype(b["type"])) for b in bands if b.get("nodata") is not None]
+        if values and len({str(float(v)) for v in values}) == 1:
+            v = values[0]
             if fits(v) and not (t.kind == "bool" and v in (0, 1)):
                 r = dt.type(v)
                 if float(r) == v or math.isnan(v):
@@ -732,6 +739,11 @@ def nodata(env, t, dt, text, possible):
     if dt.kind == "f":
         return dt.type(np.nan)
     return dt.type(np.iinfo(dt).min if dt.kind == "i" else np.iinfo(dt).max)
+
+
+def own(text, dt):
+    """A nodata value as the band's type holds it."""
+    return int(text) if dt.kind in "iu" else float(dt.type(float(text)))
 
 
 def run(case):

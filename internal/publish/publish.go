@@ -36,6 +36,8 @@ func Create(path string, perm fs.FileMode) (*File, error) {
 	f := &File{path: path, final: followLinks(path)}
 	old, err := os.Stat(f.final)
 	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, f.explain("look at", err)
 	case err == nil && old.IsDir():
 		return nil, fmt.Errorf("%s is a directory, not a file: give the name of a file in it", path)
 	case err == nil && !old.Mode().IsRegular():

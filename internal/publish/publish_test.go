@@ -234,10 +234,7 @@ func TestWhatCannotBePublishedIsRefusedWithTheRemedy(t *testing.T) {
 		cases = append(cases, struct{ path, want string }{filepath.Join(dir, "locked", "x.tif"), "can't be written to"})
 	}
 	for _, c := range cases {
-		f, err := Create(c.path, 0o666)
-		if err == nil {
-			err = f.Commit() // a name that is too long shows only here
-		}
+		_, err := Create(c.path, 0o666)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q in it", c.path, err, c.want)
 		}

@@ -61,26 +61,30 @@ func Open(path string) (*File, error) {
 
 // openFile opens a plain file for reading.
 func openFile(path string) (*os.File, int64, error) {
-	f, err := os.Open(path)
+	// The kind is looked at first: opening a pipe would wait for its other end.
+	st, err := os.Stat(path)
+	switch {
+	case err != nil:
+	case st.IsDir():
+		err = fmt.Errorf("is a directory; name the file in it (%w)", raster.ErrFormat)
+	case !st.Mode().IsRegular():
+		err = fmt.Errorf("is not a plain file, which a raster must be (%w)", raster.ErrFormat)
+	}
+	var f *os.File
+	if err == nil {
+		f, err = os.Open(path)
+	}
+	if err == nil {
+		if st, err = f.Stat(); err != nil {
+			f.Close()
+		}
+	}
 	if err != nil {
 		var pe *fs.PathError
 		if errors.As(err, &pe) {
-			err = pe.Err
+			err = pe.Err // the path stands before it
 		}
 		return nil, 0, fmt.Errorf("%s: %w", path, err)
-	}
-	st, err := f.Stat()
-	switch {
-	case err != nil:
-		err = fmt.Errorf("%s: %w", path, err)
-	case st.IsDir():
-		err = fmt.Errorf("%s: is a directory; name the file in it (%w)", path, raster.ErrFormat)
-	case !st.Mode().IsRegular():
-		err = fmt.Errorf("%s: is not a plain file, which a raster must be (%w)", path, raster.ErrFormat)
-	}
-	if err != nil {
-		f.Close()
-		return nil, 0, err
 	}
 	return f, st.Size(), nil
 }
@@ -129,8 +133,16 @@ func (f *File) finish() {
 // Info describes the raster.
 func (f *File) Info() *raster.Info { return f.info }
 
-// Readable returns nil when Read can decode the pixels, else the error that Read would give.
-func (f *File) Readable() error { return f.im.unreadable }
+// Readable returns nil when Read can decode the pixels, and ReadMask the mask where there is one, else the
+// error that they would give.
+func (f *File) Readable() error {
+	for _, im := range append([]*image{f.im}, f.masks...) {
+		if im.unreadable != nil {
+			return im.unreadable
+		}
+	}
+	return nil
+}
 
 // SetCache implements raster.Tiled. Pixel-interleaved tiles are kept with all their bands. Uncompressed files
 // are read by rows and keep nothing.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"leat/ndarray"
@@ -166,6 +167,10 @@ func TestWhatIsNoTIFFIsSaidToBeSo(t *testing.T) {
 		}
 		return path
 	}
+	pipe := filepath.Join(dir, "pipe.tif")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	secret := file("secret.tif", "II*\x00")
 	if err := os.Chmod(secret, 0); err != nil {
 		t.Fatal(err)
@@ -180,6 +185,7 @@ func TestWhatIsNoTIFFIsSaidToBeSo(t *testing.T) {
 		{file("page.tif", "<html><body>"), `not a TIFF: starts with "<html><b"; leat reads GeoTIFF and .npy`, raster.ErrFormat},
 		{file("short.tif", "II*"), `not a TIFF: starts with "II*"`, raster.ErrFormat},
 		{"/dev/null", "not a plain file", raster.ErrFormat},
+		{pipe, "not a plain file", raster.ErrFormat},
 	} {
 		f, err := Open(c.path)
 		if err == nil {

@@ -89,11 +89,10 @@ func newImage(d *directory) (*image, error) {
 		im.perPixel = 1
 	}
 
-	_, im.tiled = d.fields[tagTileOffsets]
-	if !im.tiled && tileW != 0 && tileH != 0 {
-		_, strips := d.fields[tagStripOffsets]
-		im.tiled = !strips
-	}
+	// As in libtiff, the size of tiles makes a file tiled, whichever tags say where they lie.
+	_, wide := d.fields[tagTileWidth]
+	_, long := d.fields[tagTileLength]
+	im.tiled = wide || long
 	if im.tiled {
 		if tileW == 0 || tileH == 0 || tileW > math.MaxInt32 || tileH > math.MaxInt32 {
 			return nil, d.damaged("its tiles are %d x %d pixels", tileW, tileH)

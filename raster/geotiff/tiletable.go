@@ -34,22 +34,26 @@ func (t *tileTable) init(d *directory, im *image) error {
 		return d.unsupported("a file of more than 2^31 tiles", "-co TILED=YES -co BIGTIFF=YES ")
 	}
 	t.c, t.perPlane, t.n = d.container, int(perPlane), int(perPlane)*planes
-	offsetTag, countTag := uint16(tagStripOffsets), uint16(tagStripByteCounts)
-	if im.tiled {
-		offsetTag, countTag = tagTileOffsets, tagTileByteCounts
-		if _, ok := d.fields[tagTileByteCounts]; !ok { // some writers give tiles the strips' tags
-			countTag = tagStripByteCounts
+	pick := func(tags ...uint16) (field, bool) {
+		for _, tag := range tags {
+			if f, ok := d.fields[tag]; ok {
+				return f, true
+			}
 		}
-		if _, ok := d.fields[tagTileOffsets]; !ok {
-			offsetTag = tagStripOffsets
-		}
+		return field{}, false
 	}
-	var ok bool
-	if t.offsets, ok = d.fields[offsetTag]; !ok {
+	var ok, counted bool
+	if im.tiled {
+		t.offsets, ok = pick(tagTileOffsets, tagStripOffsets)
+		t.counts, counted = pick(tagTileByteCounts, tagStripByteCounts)
+	} else {
+		t.offsets, ok = pick(tagStripOffsets, tagTileOffsets)
+		t.counts, counted = pick(tagStripByteCounts, tagTileByteCounts)
+	}
+	if !ok {
 		return d.damaged("it does not say where its pixels lie")
 	}
-	if t.counts, ok = d.fields[countTag]; !ok {
-		t.estimate = true
+	if t.estimate = !counted; t.estimate {
 		t.counts.count = t.offsets.count
 	}
 	for _, f := range []field{t.offsets, t.counts} {

@@ -36,7 +36,19 @@ var _ raster.Source = (*File)(nil)
 // when its elements are not numbers or it has another number of dimensions, or the system's error.
 // float16 elements are read as float32.
 func Open(path string) (*File, error) {
-	f, err := os.Open(path)
+	// The kind is looked at first: opening a pipe would wait for its other end.
+	st, err := os.Stat(path)
+	switch {
+	case err != nil:
+	case st.IsDir():
+		err = fmt.Errorf("is a directory; name the file in it (%w)", raster.ErrFormat)
+	case !st.Mode().IsRegular():
+		err = fmt.Errorf("is not a plain file, which a raster must be (%w)", raster.ErrFormat)
+	}
+	var f *os.File
+	if err == nil {
+		f, err = os.Open(path)
+	}
 	if err != nil {
 		var pe *fs.PathError
 		if errors.As(err, &pe) {
@@ -57,10 +69,6 @@ func open(f *os.File, path string) (*File, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, err)
-	case st.IsDir():
-		return nil, fmt.Errorf("%s: is a directory; name the file in it (%w)", path, raster.ErrFormat)
-	case !st.Mode().IsRegular():
-		return nil, fmt.Errorf("%s: is not a plain file, which a raster must be (%w)", path, raster.ErrFormat)
 	case st.Size() == 0:
 		return nil, fmt.Errorf("%s: the file is empty (%w)", path, raster.ErrFormat)
 	}

@@ -139,9 +139,9 @@ type Bins struct {
 const MaxBins = 256
 
 // Bins derives at most MaxBins bins between the band's minimum and maximum. For 8- and 16-bit integers with at
-// most MaxBins values between them, and always for 8-bit ones, bins are direct and exact; with more values a bin
-// holds whole values and is exact too. For other types a counter's pixels go to the bin of its
-// middle, so that a pixel may stand in a bin at most 1/256 of its own value away from its own.
+// most MaxBins values between them bins are direct; with more values a bin holds whole values. Both are exact. For
+// other types a counter's pixels are spread evenly over the values it stands for, so that a pixel may stand in a bin at
+// most 1/128 of its own value away from its own.
 func (t *Totals) Bins(m Moments) Bins {
 	b := Bins{Min: m.Min, Max: m.Max}
 	if m.Valid == 0 || math.IsInf(m.Min, 0) || math.IsInf(m.Max, 0) {
@@ -153,20 +153,34 @@ func (t *Totals) Bins(m Moments) Bins {
 		n = int(m.Max-m.Min) + 1
 	}
 	b.Counts = make([]uint64, n)
+	// place gives the bin of a value, with its fraction.
+	place := func(v float64) float64 {
+		switch {
+		case b.Direct:
+			return v - m.Min
+		case m.Max > m.Min:
+			return math.Min(math.Max((v-m.Min)/(m.Max-m.Min)*float64(n), 0), float64(n))
+		}
+		return 0
+	}
 	for i, c := range t.counts {
 		if c == 0 {
 			continue
 		}
 		lo, hi := bounds(t.typ, i)
-		v := lo + (hi-lo)/2
-		k := 0
-		switch {
-		case b.Direct:
-			k = int(v - m.Min)
-		case m.Max > m.Min:
-			k = int((v - m.Min) / (m.Max - m.Min) * float64(n))
+		first, end := place(math.Max(lo, m.Min)), place(math.Min(hi, m.Max))
+		k, last := min(int(first), n-1), min(int(end), n-1)
+		// What falls beyond each bin's upper edge is left for the next; rounding cannot lose a pixel.
+		for left := c; left > 0; k++ {
+			if k >= last {
+				b.Counts[k] += left
+				break
+			}
+			part := min(left, uint64(math.Round(float64(left)*(float64(k+1)-first)/(end-first))))
+			b.Counts[k] += part
+			left -= part
+			first = float64(k + 1)
 		}
-		b.Counts[min(max(k, 0), n-1)] += c
 	}
 	return b
 }

@@ -1,0 +1,18 @@
+package apply
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"leat/internal/proctest"
+)
+
+func TestMain(m *testing.M) {
+	proctest.Main(map[string]proctest.Func{
+		"slow output":  slowOutput,
+		"two outputs":  twoOutputs,
+		"large raster": largeRaster,
+	})
+	goleak.VerifyTestMain(m)
+}

@@ -1,0 +1,56 @@
+"""What the peers share. A peer does one job as a process of its own and ends with the line "inner SECONDS": the time of
+the job without the start of Python and its imports, which bench shows beside the whole."""
+import sys
+import time
+
+import numpy as np
+import rasterio
+from rasterio.windows import Window
+
+_start = time.perf_counter()
+
+# The best settings found for each writer; "plain" is what one gets without asking for more than deflate.
+CODINGS = {
+    "plain": dict(compress="deflate"),
+    "tuned": dict(compress="deflate", predictor=3, zlevel=1, num_threads=2),
+    "zstd": dict(compress="zstd", predictor=3, zstd_level=1, num_threads=2),
+}
+
+
+def start():
+    """Begins the time of the job: called when all imports are done."""
+    global _start
+    _start = time.perf_counter()
+
+
+def done():
+    print(f"inner {time.perf_counter() - _start:.4f}")
+
+
+def create(path, like, coding):
+    """A float32 GeoTIFF in tiles of 512 on the grid of an open raster."""
+    return rasterio.open(path, "w", driver="GTiff", width=like.width, height=like.height, count=1, dtype="float32",
+                         crs=like.crs, transform=like.transform, tiled=True, blockxsize=512, blockysize=512, **CODINGS[coding])
+
+
+def rows(dataset, n):
+    """Windows of n rows and full width."""
+    for row in range(0, dataset.height, n):
+        yield Window(0, row, dataset.width, min(n, dataset.height - row))
+
+
+def ahead(pool, function, items, n):
+    """function of each item in order, n of them worked on ahead by the pool's threads."""
+    waiting = []
+    for item in items:
+        waiting.append(pool.submit(function, item))
+        if len(waiting) > n:
+            yield waiting.pop(0).result()
+    for w in waiting:
+        yield w.result()
+
+
+def arguments(*names):
+    if len(sys.argv) != len(names) + 1:
+        sys.exit("usage: " + " ".join((sys.argv[0],) + names))
+    return sys.argv[1:]

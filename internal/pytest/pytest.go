@@ -1,0 +1,63 @@
+// Package pytest runs Python scripts in tests, as the outside truth: NumPy, GDAL, rasterio.
+package pytest
+
+import (
+	"bytes"
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// packages are Debian's names of what provides a module.
+var packages = map[string]string{"numpy": "python3-numpy", "osgeo.gdal": "python3-gdal", "osgeo": "python3-gdal", "rasterio": "python3-rasterio"}
+
+var found sync.Map // modules to interpreter
+
+// Python returns an interpreter that imports all of the modules, or skips the test, saying what to install.
+func Python(t testing.TB, modules ...string) string {
+	t.Helper()
+	list := strings.Join(modules, ", ")
+	if py, ok := found.Load(list); ok {
+		return py.(string)
+	}
+	for _, py := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(py, "-c", "import "+list).Run() == nil {
+			found.Store(list, py)
+			return py
+		}
+	}
+	var install []string
+	for _, m := range modules {
+		if p, ok := packages[m]; ok {
+			install = append(install, p)
+		}
+	}
+	t.Skipf("no python3 that imports %s (Debian: apt-get install %s)", list, strings.Join(install, " "))
+	return ""
+}
+
+// Run runs a script that reads one JSON value, in, from standard input (with json.load(sys.stdin)) and prints one to
+// standard output, which goes to out; out may be nil. NaN and infinities are not JSON: scripts give
+// them as text. The test ends when the script fails.
+func Run(t testing.TB, modules []string, script string, in, out any) {
+	t.Helper()
+	text, err := json.Marshal(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(Python(t, modules...), "-c", script)
+	var stderr bytes.Buffer
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(text), &stderr
+	result, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("python: %v\n%s", err, stderr.Bytes())
+	}
+	if out == nil {
+		return
+	}
+	if err := json.Unmarshal(result, out); err != nil {
+		t.Fatalf("python printed no JSON (%v):\n%s%s", err, result, stderr.Bytes())
+	}
+}
