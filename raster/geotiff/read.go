@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"leat/ndarray"
@@ -63,7 +64,12 @@ func (im *image) read(ctx context.Context, w raster.Window, targets []target, ke
 		} else if i > 0 {
 			break
 		}
-		for row := r0; row <= r1; row++ {
+		start := 0
+		if keep != nil {
+			start = firstRow(w, r1-r0+1)
+		}
+		for i := range r1 - r0 + 1 {
+			row := r0 + (start+i)%(r1-r0+1)
 			for col := c0; col <= c1; col++ {
 				if err := ctx.Err(); err != nil {
 					return err
@@ -77,6 +83,13 @@ func (im *image) read(ctx context.Context, w raster.Window, targets []target, ke
 		}
 	}
 	return nil
+}
+
+// firstRow is the row of tiles, of n, with which a read begins that shares tiles with the windows to its left and right:
+// a different one for each of them, far apart, so that goroutines reading neighbours decode different tiles
+// rather than wait for each other's. 0, 1/2, 1/4, 3/4 and so on of the way.
+func firstRow(w raster.Window, n int) int {
+	return n * int(bits.Reverse8(uint8(w.Col/w.Width))) >> 8
 }
 
 // job is the part of a read that one tile gives.
