@@ -49,7 +49,7 @@ func compileExpressions(job *Job, in *inputs, grid raster.Grid, outs []*output) 
 		p, err := expr.Compile(e, described, &expr.Options{Type: o.spec.Type, Scale: o.spec.Scale, Offset: o.spec.Offset,
 			Nodata: o.spec.Nodata, NoMask: job.Controls.NoMask})
 		if err != nil {
-			errs = append(errs, fmt.Errorf("output %s: %w", o.name, err))
+			errs = append(errs, fmt.Errorf("output %s: %w", o.name, plain(err)))
 			continue
 		}
 		if o.spec.Bands > 0 && o.spec.Bands != p.Bands() {
@@ -65,7 +65,7 @@ func compileExpressions(job *Job, in *inputs, grid raster.Grid, outs []*output) 
 		x.programs = append(x.programs, pr)
 	}
 	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+		return nil, mistakes(errs...)
 	}
 	x.keepUsed(in, used)
 	return x, nil
@@ -191,7 +191,7 @@ func (x *expressions) add(b *Block, p *program, c *expr.Counts) error {
 	if c.NodataCollision > 0 {
 		w := b.pixelAt(c.FirstCollision)
 		if x.run.job.Controls.NodataCollision {
-			return fmt.Errorf("output %s: the valid pixel at column %d, row %d of the grid has the nodata value %v: choose another nodata value", p.out.name, w.Col, w.Row, p.out.nodata)
+			return fmt.Errorf("output %s: the valid pixel at column %d, row %d of the grid has the nodata value %v: choose another nodata value (--nodata)", p.out.name, w.Col, w.Row, p.out.nodata)
 		}
 		if p.first == nil || w.Row < p.first.Row || w.Row == p.first.Row && w.Col < p.first.Col {
 			p.first = &w

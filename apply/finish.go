@@ -230,10 +230,12 @@ func histogramItems(items map[string]string, b *BandResult) {
 // publish removes what belonged to the old file and gives the new one its name.
 func (o *output) publish(f *publish.File, res *OutputResult) error {
 	path := absolute(o.spec.Path)
-	// Stale side files would be read as this file's statistics, overviews and mask.
-	for _, ext := range []string{".aux.xml", ".ovr", ".msk"} {
-		if err := os.Remove(path + ext); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("output %s: %s belongs to the old file and can't be removed: %w", o.name, path+ext, err)
+	// Stale side files would be read as this file's statistics, overviews and mask, under either name of a link.
+	for _, name := range []string{path, realPath(path)} {
+		for _, ext := range []string{".aux.xml", ".ovr", ".msk"} {
+			if err := os.Remove(name + ext); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return fmt.Errorf("output %s: %s belongs to the old file and can't be removed: %w", o.name, name+ext, err)
+			}
 		}
 	}
 	if o.spec.HistAux {
@@ -298,18 +300,29 @@ func writeAux(path string, res *OutputResult) error {
 	return f.Commit()
 }
 
+func many(n int64, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
+}
+
 // report adds what an expression counted, and the sentences that people should read.
 func (p *program) report(res *OutputResult) {
 	res.Counts = p.counts
 	c := &p.counts
 	if c.Saturated > 0 {
-		res.Warnings = append(res.Warnings, fmt.Sprintf("%d pixels were beyond the range of %v and became its nearest value", c.Saturated, res.Type))
+		res.Warnings = append(res.Warnings, fmt.Sprintf("%s beyond the range of %v and became its nearest value", many(c.Saturated, "pixel was", "pixels were"), res.Type))
 	}
 	if c.NodataCollision > 0 {
-		res.Warnings = append(res.Warnings, fmt.Sprintf("%d valid pixels have the nodata value %v, the first at column %d, row %d: readers will take them for nodata; choose another value (--nodata)",
-			c.NodataCollision, res.Nodata, p.first.Col, p.first.Row))
+		another := "another value (--nodata)"
+		if res.Type.IsFloat() {
+			another = "--nodata nan"
+		}
+		res.Warnings = append(res.Warnings, fmt.Sprintf("%s computed as the nodata value %v, the first at column %d, row %d: readers will take that for nodata; choose %s",
+			many(c.NodataCollision, "valid pixel was", "valid pixels were"), res.Nodata, p.first.Col, p.first.Row, another))
 	}
 	if c.Inf > 0 {
-		res.Warnings = append(res.Warnings, fmt.Sprintf("%d pixels are infinite", c.Inf))
+		res.Warnings = append(res.Warnings, fmt.Sprintf("%s infinite", many(c.Inf, "pixel is", "pixels are")))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"leat/block"
@@ -19,18 +20,21 @@ const alignTolerance = 1e-3
 // window. It sets each file's offset from it.
 func resolveGrid(job *Job, in *inputs) (raster.Grid, error) {
 	c := &job.Controls
-	ref, refName, err := referenceGrid(job, in)
+	ref, refName, refPath, err := referenceGrid(job, in)
 	if err != nil {
 		return ref, err
 	}
 	if ref.Transform.Rotated() {
-		return ref, fmt.Errorf("%s is rotated (its rows do not run along x): bring it to a north-up grid first, with: gdalwarp in.tif out.tif", refName)
+		if refPath == "" {
+			return ref, fmt.Errorf("%s is rotated (its rows do not run along x): give a north-up one", refName)
+		}
+		return ref, fmt.Errorf("%s is rotated (its rows do not run along x): bring it to a north-up grid first, with: gdalwarp %s out.tif", refName, refPath)
 	}
 	var errs []error
 	for _, f := range in.files {
 		if d := offGrid(f.info.Grid, ref); d != "" {
-			errs = append(errs, fmt.Errorf("inputs are not on one grid: %s (%s) against %s: %s; bring it onto that grid first, with: gdalwarp %s in.tif out.tif",
-				f.input, f.path, refName, d, warpOptions(ref)))
+			errs = append(errs, fmt.Errorf("inputs are not on one grid: %s (%s) against %s: %s; bring it onto that grid first, with: gdalwarp %s %s out.tif",
+				f.input, f.path, refName, d, warpOptions(f.info.Grid, ref, refPath), f.path))
 			continue
 		}
 		col, row, _ := ref.Transform.Invert(f.info.Grid.Transform[0], f.info.Grid.Transform[3])
@@ -62,14 +66,15 @@ func resolveGrid(job *Job, in *inputs) (raster.Grid, error) {
 			return ref, err
 		}
 		if box = box.Intersect(w); box.Empty() {
-			return ref, fmt.Errorf("the bounding box %v has no pixel of the inputs:%s", *c.BBox, extents(in))
+			return ref, &JobError{fmt.Errorf("the bounding box %s (--bbox or --extent) has no pixel of the inputs:%s", boxText(*c.BBox), extents(in))}
 		}
 		w = box
 	}
 	if c.Window != nil {
 		sub := c.Window.Shift(w.Col, w.Row)
 		if sub.Empty() || !w.Contains(sub) {
-			return ref, fmt.Errorf("the window %v does not lie inside the grid of %d x %d pixels", *c.Window, w.Width, w.Height)
+			return ref, &JobError{fmt.Errorf("the window of %d x %d pixels from column %d, row %d (--srcwin) does not lie inside the grid of %d x %d pixels",
+				c.Window.Width, c.Window.Height, c.Window.Col, c.Window.Row, w.Width, w.Height)}
 		}
 		w = sub
 	}
@@ -80,22 +85,23 @@ func resolveGrid(job *Job, in *inputs) (raster.Grid, error) {
 	return ref.Sub(w), nil
 }
 
-func referenceGrid(job *Job, in *inputs) (raster.Grid, string, error) {
+// referenceGrid is the grid that all else is held against, what to call it, and its file, if it has one.
+func referenceGrid(job *Job, in *inputs) (grid raster.Grid, name, path string, err error) {
 	c := &job.Controls
 	switch {
 	case c.Grid != nil:
-		return *c.Grid, "the given grid", nil
+		return *c.Grid, "the given grid", "", nil
 	case c.Reference != "":
 		files := in.byName[c.Reference]
 		if files == nil {
-			return raster.Grid{}, "", fmt.Errorf("the reference %q is not the name of an input; there are: %s", c.Reference, strings.Join(sortedKeys(in.byName), ", "))
+			return grid, "", "", &JobError{fmt.Errorf("the reference %q (--reference) is not the name of an input; there is %s", c.Reference, strings.Join(sortedKeys(in.byName), ", "))}
 		}
-		return files[0].info.Grid, c.Reference + " (" + files[0].path + ")", nil
+		return files[0].info.Grid, c.Reference + " (" + files[0].path + ")", files[0].path, nil
 	case len(in.files) == 0:
-		return raster.Grid{}, "", errors.New("a job without inputs needs a grid to run over (Controls.Grid)")
+		return grid, "", "", errors.New("a job without inputs needs a grid to run over (Controls.Grid)")
 	}
 	f := in.files[0]
-	return f.info.Grid, f.input + " (" + f.path + ")", nil
+	return f.info.Grid, f.input + " (" + f.path + ")", f.path, nil
 }
 
 // offGrid says in words how g differs from the grid ref, "" when a whole number of pixels apart.
@@ -127,23 +133,34 @@ func offGrid(g, ref raster.Grid) string {
 }
 
 func pixelSize(g raster.Grid) string {
-	return fmt.Sprintf("%v x %v", math.Abs(g.Transform[1]), math.Abs(g.Transform[5]))
+	return number(math.Abs(g.Transform[1])) + " x " + number(math.Abs(g.Transform[5]))
 }
 
-// warpOptions are what gdalwarp needs to bring a raster onto the grid.
-func warpOptions(g raster.Grid) string {
-	minX, minY, maxX, maxY := g.Bounds()
+// warpOptions are what gdalwarp needs to bring raster g onto the grid of ref, which the file at path has.
+func warpOptions(g, ref raster.Grid, path string) string {
+	minX, minY, maxX, maxY := ref.Bounds()
 	crs := ""
-	if g.CRS.Code != "" {
-		crs = "-t_srs " + g.CRS.Code + " "
+	switch {
+	case g.CRS.Equal(ref.CRS) || ref.CRS.IsZero():
+	case ref.CRS.Code != "":
+		crs = "-t_srs " + ref.CRS.Code + " "
+	case path != "":
+		crs = "-t_srs \"$(gdalsrsinfo -o wkt " + path + ")\" "
 	}
-	return fmt.Sprintf("%s-te %v %v %v %v -ts %d %d", crs, minX, minY, maxX, maxY, g.Width, g.Height)
+	return fmt.Sprintf("%s-te %s %s %s %s -ts %d %d", crs, plainNumber(minX), plainNumber(minY), plainNumber(maxX), plainNumber(maxY), ref.Width, ref.Height)
+}
+
+// plainNumber writes a coordinate without an exponent.
+func plainNumber(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+
+func boxText(box [4]float64) string {
+	return plainNumber(box[0]) + "," + plainNumber(box[1]) + "," + plainNumber(box[2]) + "," + plainNumber(box[3])
 }
 
 // bboxWindow gives the pixels whose centres lie in the box (min x, min y, max x, max y).
 func bboxWindow(g raster.Grid, box [4]float64) (block.Window, error) {
 	if !(box[0] < box[2]) || !(box[1] < box[3]) {
-		return block.Window{}, fmt.Errorf("the bounding box %v is empty: give min x, min y, max x, max y", box)
+		return block.Window{}, &JobError{fmt.Errorf("the bounding box %s (--bbox or --extent) is empty: give min x, min y, max x, max y", boxText(box))}
 	}
 	c0, r0, ok := g.Transform.Invert(box[0], box[3])
 	c1, r1, _ := g.Transform.Invert(box[2], box[1])
@@ -167,7 +184,7 @@ func extents(in *inputs) string {
 	var s strings.Builder
 	for _, f := range in.files {
 		minX, minY, maxX, maxY := f.info.Grid.Bounds()
-		fmt.Fprintf(&s, "\n  %s (%s): x %v to %v, y %v to %v", f.input, f.path, minX, maxX, minY, maxY)
+		fmt.Fprintf(&s, "\n  %s (%s): x %s to %s, y %s to %s", f.input, f.path, plainNumber(minX), plainNumber(maxX), plainNumber(minY), plainNumber(maxY))
 	}
 	return s.String()
 }

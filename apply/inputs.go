@@ -85,11 +85,11 @@ func (f *inputFile) resolve(spec Input, noMask bool) error {
 	}
 	for _, l := range f.layers {
 		if l < 1 || l > len(f.info.Bands) {
-			return fmt.Errorf("%s has %s, not a band %d", f.path, count(len(f.info.Bands), "band"), l)
+			return &JobError{fmt.Errorf("%s has %s, not a band %d", f.path, count(len(f.info.Bands), "band"), l)}
 		}
 	}
 	if n := len(spec.Nodata); n > 1 && n != len(f.layers) {
-		return fmt.Errorf("%d nodata values for %s of %s: give one, or one for each", n, count(len(f.layers), "layer"), f.path)
+		return &JobError{fmt.Errorf("%d nodata values for %s of %s: give one, or one for each", n, count(len(f.layers), "layer"), f.path)}
 	}
 	f.typ = f.info.Bands[f.layers[0]-1].Type
 	for i, l := range f.layers {
@@ -107,7 +107,7 @@ func (f *inputFile) resolve(spec Input, noMask bool) error {
 			default:
 				v, err := ndarray.ParseScalar(text, f.typ)
 				if err != nil {
-					return fmt.Errorf("nodata %s for %s: not a value of its type, %v", text, f.path, f.typ)
+					return &JobError{fmt.Errorf("nodata %s for %s: not a value of its type, %v; use another, or none", text, f.path, f.typ)}
 				}
 				nodata = &v
 			}

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -72,23 +71,25 @@ func resolveOutputs(job *Job) ([]*output, error) {
 	var errs []error
 	for _, name := range sortedKeys(job.Outputs) {
 		o := &output{name: name, spec: job.Outputs[name], typ: job.Outputs[name].Type, bands: job.Outputs[name].Bands, firstBlock: -1}
-		if err := o.check(job); err != nil {
-			errs = append(errs, fmt.Errorf("output %s: %w", name, err))
+		if err := o.check(job); len(err) > 0 {
+			errs = append(errs, err...)
 		}
 		outs = append(outs, o)
 	}
-	return outs, errors.Join(errs...)
+	return outs, mistakes(errs...)
 }
 
 // check reports the options that can't be.
-func (o *output) check(job *Job) error {
+func (o *output) check(job *Job) []error {
 	s := &o.spec
 	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("output %s: %w", o.name, fmt.Errorf(format, args...)))
+	}
 	if s.Path == "" {
 		bad("no file is given")
 	} else if ext := strings.ToLower(filepath.Ext(s.Path)); ext != ".tif" && ext != ".tiff" {
-		bad("%s: leat writes GeoTIFF: give it a name that ends in .tif", s.Path)
+		bad("%s: leat writes GeoTIFF: give a name that ends in .tif", s.Path)
 	}
 	if s.TileSize < 0 || s.TileSize%16 != 0 || s.TileSize > 4096 {
 		bad("tile size %d: use a multiple of 16 up to 4096", s.TileSize)
@@ -103,16 +104,16 @@ func (o *output) check(job *Job) error {
 		bad("%d bands", s.Bands)
 	}
 	if s.COG && s.NoOverviews {
-		bad("a COG has overviews: drop one of the two options")
+		bad("a COG has overviews: leave out --cog or --overviews none")
 	}
 	for i, f := range s.Overviews {
 		if f < 2 || f&(f-1) != 0 || i > 0 && f <= s.Overviews[i-1] {
-			bad("overview levels %v: use rising powers of two, such as 2 4 8", s.Overviews)
+			bad("overview levels %s: use rising powers of two, such as 2,4,8", listText(s.Overviews))
 			break
 		}
 	}
 	if n := len(s.Overviews); n > 0 && s.Overviews[n-1] > maxFusedFactor && !slices.Contains(s.Overviews, maxFusedFactor) {
-		bad("overview levels %v: levels above %d are made from level %d: name it too", s.Overviews, maxFusedFactor, maxFusedFactor)
+		bad("overview levels %s: levels above %d are made from level %d: name it too", listText(s.Overviews), maxFusedFactor, maxFusedFactor)
 	}
 	if job.Expressions == nil && (s.Scale != 0 || s.Offset != 0) && s.Scale == 0 {
 		bad("scale 0")
@@ -120,7 +121,16 @@ func (o *output) check(job *Job) error {
 	if len(s.Colors) > 0 && s.Bands > 1 {
 		bad("a colour table is for one band")
 	}
-	return errors.Join(errs...)
+	return errs
+}
+
+// listText shows numbers as the command line takes them.
+func listText[T any](list []T) string {
+	text := make([]string, len(list))
+	for i, v := range list {
+		text[i] = fmt.Sprint(v)
+	}
+	return strings.Join(text, ",")
 }
 
 // size settles tiles and overviews for a grid.
@@ -193,10 +203,26 @@ func (o *output) checkTyped() error {
 		return fmt.Errorf("overviews of %v pixels can only be made by nearest", o.typ)
 	}
 	if n := len(o.spec.LayerNames); n > 0 && o.bands > 0 && n != o.bands {
-		return fmt.Errorf("%s for %s", count(n, "layer name"), count(o.bands, "band"))
+		return fmt.Errorf("%s for %s: give one for each", count(n, "layer name"), count(o.bands, "band"))
 	}
-	_, err := o.candidates(o.typ)
-	return err
+	if n := len(o.spec.Colors); n > 0 {
+		most := 1 << 8
+		if o.typ == ndarray.Uint16 {
+			most = 1 << 16
+		}
+		switch {
+		case o.typ != ndarray.Uint8 && o.typ != ndarray.Uint16:
+			return fmt.Errorf("a colour table needs pixels of uint8 or uint16, not %v: ask for one of them (--type)", o.typ)
+		case o.bands > 1:
+			return fmt.Errorf("a colour table is for one band, not %d", o.bands)
+		case n > most:
+			return fmt.Errorf("the colour table has a colour for %d, which no pixel of %v can be", n-1, o.typ)
+		}
+	}
+	if _, err := o.candidates(o.typ); err != nil {
+		return plain(err)
+	}
+	return nil
 }
 
 // begin fixes type and bands with the first block that comes, or holds a later one to them.

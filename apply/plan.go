@@ -302,7 +302,22 @@ func sizeText(n int64) string {
 	case n >= 10<<10:
 		return fmt.Sprintf("%d KiB", n>>10)
 	}
-	return fmt.Sprintf("%d bytes", n)
+	return count(int(n), "byte")
+}
+
+// storedText says how a file keeps its pixels.
+func storedText(i *raster.Info) string {
+	coding := i.Compression
+	if coding == "none" || coding == "" {
+		coding = "not compressed"
+	}
+	switch {
+	case i.TileHeight >= i.Grid.Height && i.TileWidth >= i.Grid.Width:
+		return coding + ", in one piece"
+	case i.TileWidth >= i.Grid.Width:
+		return fmt.Sprintf("%s, in strips of %s", coding, count(i.TileHeight, "row"))
+	}
+	return fmt.Sprintf("%s, in tiles of %d x %d", coding, i.TileWidth, i.TileHeight)
 }
 
 // describe fills in what a person wants to know of inputs and outputs.
@@ -310,7 +325,7 @@ func (z *sizing) describe(job *Job) {
 	p := z.plan
 	for _, f := range z.in.files {
 		i := f.info
-		d := fmt.Sprintf("%d x %d %v, %s, %s in %d x %d", i.Grid.Width, i.Grid.Height, f.typ, count(len(f.layers), "layer"), i.Compression, i.TileWidth, i.TileHeight)
+		d := fmt.Sprintf("%d x %d pixels, %s of %v, %s", i.Grid.Width, i.Grid.Height, count(len(f.layers), "layer"), f.typ, storedText(i))
 		decodes := 1.0
 		if z.tileBytes(f) > 0 && p.CacheBytes < z.cacheNeed() {
 			decodes = z.decodes(f)

@@ -28,6 +28,9 @@ func newBlockData(in *inputs, p block.Plan) *blockData {
 	n := min(p.WindowWidth, p.Width) + 2*p.Overlap
 	n *= min(p.WindowHeight, p.Height) + 2*p.Overlap
 	for i, f := range in.files {
+		if len(f.layers) == 0 {
+			continue
+		}
 		d.files[i].store = ndarray.New(f.typ, len(f.layers), n).Raw()
 		if f.masked || f.outside(p) {
 			d.files[i].room = make([]byte, n)
@@ -42,6 +45,9 @@ func (in *inputs) read(ctx context.Context, d *blockData, b block.Block, p block
 	w := b.Window.Grow(p.Overlap)
 	for i, f := range in.files {
 		fd := &d.files[i]
+		if len(f.layers) == 0 { // an input that no expression uses
+			continue
+		}
 		fd.array = ndarray.Over(f.typ, fd.store, len(f.layers), w.Height, w.Width)
 		fd.mask = nil
 		if err := f.read(ctx, fd, w, p, margin); err != nil {

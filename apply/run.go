@@ -92,12 +92,12 @@ func (r *run) settle() error {
 			if o.nodata == nil && o.spec.Nodata != "" && o.spec.Nodata != "none" && r.exprs == nil {
 				v, err := parseNodata(o.spec.Nodata, o.typ)
 				if err != nil {
-					return fmt.Errorf("output %s: %w", o.name, err)
+					return mistakes(fmt.Errorf("output %s: %w", o.name, err))
 				}
 				o.nodata = &v
 			}
 			if err := o.checkTyped(); err != nil {
-				return fmt.Errorf("output %s: %w", o.name, err)
+				return mistakes(fmt.Errorf("output %s: %w", o.name, err))
 			}
 		}
 	}
@@ -135,7 +135,7 @@ func (r *run) run(ctx context.Context, start time.Time) (*Result, error) {
 	r.timings.Declare("reading", "computing", "encoding", "overviews", "statistics", "spooling", "laying out", "waiting to read", "waiting for input")
 	for _, o := range r.outs {
 		var err error
-		if o.spool, err = createSpool(absolute(o.spec.Path), o.spec.TempDir); err != nil {
+		if o.spool, err = createSpool(realPath(o.spec.Path), o.spec.TempDir); err != nil {
 			r.removeSpools()
 			return nil, err
 		}
@@ -329,6 +329,9 @@ func (w *worker) block(ctx context.Context, d *blockData) error {
 	r := w.run
 	b := &Block{Block: d.block, run: r, data: d, worker: w, outs: map[string]*ndarray.Array{}}
 	if err := w.compute(ctx, b); err != nil {
+		if r.exprs != nil {
+			return err // it names the pixel, or is no fault of the block
+		}
 		return fmt.Errorf("block %d (%v): %w", b.Number, b.Window, err)
 	}
 	for _, o := range r.outs {

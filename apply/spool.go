@@ -18,6 +18,7 @@ import (
 type spool struct {
 	f    *os.File
 	path string
+	lock *spool // beside the output, where the spool itself is elsewhere; nil otherwise
 
 	mu  sync.Mutex
 	end int64
@@ -39,18 +40,40 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// spoolPath is where the spool of an output lies.
+// spoolPath is where the spool of an output lies: beside it, or in tempDir under a name that also holds a
+// sum of the output's path, since outputs of several folders may have one name.
 func spoolPath(output, tempDir string) string {
 	dir, name := filepath.Split(output)
-	if tempDir != "" {
-		dir = tempDir
+	if tempDir == "" {
+		return filepath.Join(dir, "."+name+".leat-part")
 	}
-	return filepath.Join(dir, "."+name+".leat-part")
+	return filepath.Join(tempDir, fmt.Sprintf(".%s.%08x.leat-part", name, crc32.Checksum([]byte(output), castagnoli)))
 }
 
-// createSpool makes the spool of an output, or takes over what a killed run left.
+// createSpool makes the spool of an output, or takes over what a killed run left. output is an absolute path without
+// links, so that two runs mean the same file by it. With a tempDir an empty file beside the output bears the
+// lock that keeps other runs from it.
 func createSpool(output, tempDir string) (*spool, error) {
-	path := spoolPath(output, tempDir)
+	s := &spool{path: spoolPath(output, tempDir)}
+	if tempDir != "" {
+		lock, err := createSpool(output, "")
+		if err != nil {
+			return nil, err
+		}
+		s.lock = lock
+	}
+	var err error
+	if s.f, err = openLocked(output, s.path); err != nil {
+		if s.lock != nil {
+			err = errors.Join(err, s.lock.remove())
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+// openLocked opens the file at path, empty and locked by us alone.
+func openLocked(output, path string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 		if err != nil {
@@ -68,10 +91,9 @@ func createSpool(output, tempDir string) (*spool, error) {
 		there, err2 := os.Lstat(path)
 		if err1 == nil && err2 == nil && os.SameFile(mine, there) {
 			if err := f.Truncate(0); err != nil {
-				f.Close()
-				return nil, spoolError(output, path, err)
+				return nil, errors.Join(spoolError(output, path, err), f.Close())
 			}
-			return &spool{f: f, path: path}, nil
+			return f, nil
 		}
 		f.Close()
 	}
@@ -139,5 +161,9 @@ func (s *spool) append(kind uint8, number uint64, meta, data []byte) (int64, err
 
 // remove ends the spool: its name first, so that nobody takes it over while it is being closed.
 func (s *spool) remove() error {
-	return errors.Join(os.Remove(s.path), s.f.Close())
+	err := errors.Join(os.Remove(s.path), s.f.Close())
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.remove())
+	}
+	return err
 }

@@ -26,7 +26,7 @@ func validate(job *Job) error {
 		in := job.Inputs[name]
 		if job.Expressions != nil {
 			if err := expr.CheckName(name); err != nil {
-				bad("input %q: %w", name, err)
+				errs = append(errs, plain(err))
 			}
 		}
 		switch {
@@ -38,7 +38,9 @@ func validate(job *Job) error {
 	}
 	for _, name := range sortedKeys(job.Expressions) {
 		if _, ok := job.Outputs[name]; !ok {
-			bad("there is an expression for %q, but no output of that name", name)
+			bad("there is an expression for %q, but no output of that name: there is %s", name, strings.Join(sortedKeys(job.Outputs), ", "))
+		} else if _, err := expr.Parse(job.Expressions[name]); err != nil {
+			bad("output %s: %w", name, err)
 		}
 	}
 	if job.Expressions != nil {
@@ -59,7 +61,7 @@ func validate(job *Job) error {
 		bad("block size %d x %d: give both sides, above 0", c.WindowWidth, c.WindowHeight)
 	}
 	if c.MemoryBytes < 0 {
-		bad("memory of %d bytes", c.MemoryBytes)
+		bad("a memory of %d bytes (--memory): use a size above 0", c.MemoryBytes)
 	}
 	if c.Footprint == Reference && c.Reference == "" && c.Grid == nil {
 		bad("the footprint of the reference needs one: name an input")
@@ -67,14 +69,14 @@ func validate(job *Job) error {
 	if job.Concurrency.Workers < 0 || job.Concurrency.Readers < 0 {
 		bad("%d workers and %d readers: use 1 or more, or 0 for one per core", job.Concurrency.Workers, job.Concurrency.Readers)
 	}
-	errs = append(errs, validatePaths(job)...)
-	return errors.Join(errs...)
+	return errors.Join(mistakes(errs...), errors.Join(validatePaths(job)...))
 }
 
 // validatePaths finds outputs that can't be written, are named twice, or are inputs.
 func validatePaths(job *Job) []error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	mistake := func(format string, args ...any) { errs = append(errs, &JobError{fmt.Errorf(format, args...)}) }
 	var seen []string
 	owner := map[string]string{}
 	for _, name := range sortedKeys(job.Outputs) {
@@ -84,7 +86,7 @@ func validatePaths(job *Job) []error {
 		}
 		path := realPath(o.Path)
 		if other, ok := owner[path]; ok {
-			bad("outputs %s and %s are the same file %s: give each a file of its own", other, name, o.Path)
+			mistake("outputs %s and %s are the same file %s: give each a file of its own", other, name, o.Path)
 		}
 		owner[path] = name
 		seen = append(seen, path)
@@ -101,12 +103,12 @@ func validatePaths(job *Job) []error {
 			case st.IsDir():
 				bad("output %s: %s is a folder: give the name of a file in it", name, o.Path)
 			case o.NoClobber:
-				bad("output %s: %s exists and is not to be replaced", name, o.Path)
+				bad("output %s: %s exists and is not to be replaced (--no-clobber): give another name, or remove it first", name, o.Path)
 			}
 		}
 		if o.TempDir != "" {
 			if st, err := os.Stat(o.TempDir); err != nil || !st.IsDir() {
-				bad("output %s: the folder %s for unfinished outputs does not exist: make it first", name, o.TempDir)
+				bad("output %s: the folder %s for unfinished outputs (--tmpdir) does not exist: make it first", name, o.TempDir)
 			}
 		}
 	}
@@ -115,10 +117,10 @@ func validatePaths(job *Job) []error {
 			path := realPath(in)
 			for _, out := range seen {
 				if out == path || sameFile(out, path) {
-					bad("output %s is also the input %s (%s): write to another file", owner[out], name, in)
+					mistake("output %s is also the input %s (%s): write to another file", owner[out], name, in)
 				}
 				if strings.TrimSuffix(path, filepath.Ext(path)) == out {
-					bad("output %s (%s) would remove the input %s beside it", owner[out], out, in)
+					mistake("output %s (%s) would remove %s, which input %s reads: write to another file", owner[out], out, in, name)
 				}
 			}
 		}

@@ -54,10 +54,10 @@ func (f *applyFlags) addInputs(job *apply.Job) error {
 		if _, err := os.Stat(path); err != nil && strings.ContainsAny(path, "*?[") {
 			found, err := filepath.Glob(path)
 			if err != nil {
-				return fmt.Errorf("-i %s: %w", s, err)
+				return fmt.Errorf("-i %s: the pattern has a [ without its ]", s)
 			}
 			if len(found) == 0 {
-				return fmt.Errorf("-i %s: no file matches the pattern", s)
+				return fileError{fmt.Errorf("-i %s: no file matches the pattern", s)}
 			}
 			slices.Sort(found)
 			files, in.List = found, true
@@ -117,6 +117,12 @@ func (f *applyFlags) addExpressions(job *apply.Job) error {
 	return nil
 }
 
+// fileError is about a file that the command line names, not about the command line.
+type fileError struct{ err error }
+
+func (e fileError) Error() string { return e.err.Error() }
+func (e fileError) Unwrap() error { return e.err }
+
 func shorten(s string) string {
 	if r := []rune(s[:min(len(s), 200)]); len(r) > 40 {
 		return string(r[:40]) + "..."
@@ -139,7 +145,7 @@ func eachOutput(job *apply.Job, flag string, values []string, set func(o *apply.
 		value := s
 		if name, rest, ok := strings.Cut(s, "="); ok {
 			if _, known := job.Outputs[name]; !known {
-				errs = append(errs, fmt.Errorf("%s %s: there is no output %q", flag, s, name))
+				errs = append(errs, fmt.Errorf("%s %s: there is no output %q; there is %s", flag, s, name, strings.Join(names, ", ")))
 				continue
 			}
 			names, value = []string{name}, rest
@@ -176,14 +182,14 @@ func (f *applyFlags) setTyped(job *apply.Job) error {
 		eachOutput(job, "--scale", f.scales, func(o *apply.Output, v string) (err error) {
 			o.Scale, err = strconv.ParseFloat(v, 64)
 			if err != nil || o.Scale == 0 || math.IsNaN(o.Scale) || math.IsInf(o.Scale, 0) {
-				return errors.New("use a number other than 0")
+				return errors.New("use a finite number other than 0")
 			}
 			return nil
 		}),
 		eachOutput(job, "--offset", f.offsets, func(o *apply.Output, v string) (err error) {
 			o.Offset, err = strconv.ParseFloat(v, 64)
 			if err != nil || math.IsNaN(o.Offset) || math.IsInf(o.Offset, 0) {
-				return errors.New("use a number")
+				return errors.New("use a finite number")
 			}
 			return nil
 		}))
@@ -203,7 +209,7 @@ func (f *applyFlags) setLook(job *apply.Job) error {
 	var errs []error
 	method, err := overview.ParseMethod(f.ovMethod)
 	if err != nil {
-		errs = append(errs, fmt.Errorf("--overview-method: %w", err))
+		errs = append(errs, fmt.Errorf("--overview-method %s: use nearest, average or mode", f.ovMethod))
 	}
 	var levels []int
 	none := f.overviews == "none"
@@ -252,9 +258,9 @@ func (f *applyFlags) setInputs(job *apply.Job) error {
 			in, known := job.Inputs[name]
 			switch {
 			case !ok:
-				errs = append(errs, fmt.Errorf("%s %s: write it as NAME=VALUE", flag, s))
+				errs = append(errs, fmt.Errorf("%s %s: write it as NAME=VALUE, NAME being an input", flag, s))
 			case !known:
-				errs = append(errs, fmt.Errorf("%s %s: there is no input %q", flag, s, name))
+				errs = append(errs, fmt.Errorf("%s %s: there is no input %q; there is %s", flag, s, name, strings.Join(sortedNames(job.Inputs), ", ")))
 			default:
 				if err := set(&in, v); err != nil {
 					errs = append(errs, fmt.Errorf("%s %s: %w", flag, s, err))
@@ -305,6 +311,9 @@ func (f *applyFlags) setControls(job *apply.Job) error {
 	default:
 		bad("--nodata-collision %s: use warn or error", f.collision)
 	}
+	if f.overlap < 0 {
+		bad("--overlap %d: use 0 or more pixels", f.overlap)
+	}
 	c.Reference, c.Overlap, c.NoMask, c.Unscale = f.reference, f.overlap, f.noMask, f.unscale
 	if c.Footprint == apply.Reference && c.Reference == "" {
 		c.Reference = sortedNames(job.Inputs)[0]
@@ -354,7 +363,7 @@ func (f *applyFlags) setControls(job *apply.Job) error {
 		c.MemoryBytes = n
 	}
 	if f.workers < 0 || f.readers < 0 {
-		bad("-j and --readers: use 1 or more")
+		bad("-j and --readers: use 1 or more, or leave them out for one per core")
 	}
 	job.Concurrency = apply.Concurrency{Workers: f.workers, Readers: f.readers}
 	return errors.Join(errs...)
@@ -366,7 +375,7 @@ func extentOf(paths []string) (box [4]float64, err error) {
 	for _, path := range paths {
 		src, err := apply.Open(path)
 		if err != nil {
-			return box, fmt.Errorf("--extent: %w", err)
+			return box, fileError{fmt.Errorf("--extent %w", err)}
 		}
 		x0, y0, x1, y1 := src.Info().Grid.Bounds()
 		box = [4]float64{min(box[0], x0), min(box[1], y0), max(box[2], x1), max(box[3], y1)}

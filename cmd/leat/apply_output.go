@@ -34,8 +34,8 @@ func (f *applyFlags) setCreation(job *apply.Job) error {
 func setOption(job *apply.Job, key, value string) error {
 	whole := func(what string, set func(o *apply.Output, n int)) error {
 		n, err := strconv.Atoi(value)
-		if err != nil || n < 0 {
-			return fmt.Errorf("%s is a whole number", what)
+		if err != nil || n < 1 {
+			return fmt.Errorf("%s is a whole number above 0", what)
 		}
 		allOutputs(job, func(o *apply.Output) { set(o, n) })
 		return nil
@@ -98,7 +98,7 @@ func readColors(path string) ([]raster.RGBA, error) {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("--color-table: %w", err)
+		return nil, fileError{fmt.Errorf("--color-table %s: %w", path, cause(err))}
 	}
 	defer f.Close()
 	var table []raster.RGBA
@@ -124,7 +124,7 @@ func readColors(path string) ([]raster.RGBA, error) {
 		table[v[0]] = raster.RGBA{R: uint8(v[1]), G: uint8(v[2]), B: uint8(v[3]), A: uint8(v[4])}
 	}
 	if err := sc.Err(); err != nil {
-		return nil, fmt.Errorf("--color-table %s: %w", path, err)
+		return nil, fileError{fmt.Errorf("--color-table %s: %w", path, cause(err))}
 	}
 	if len(table) == 0 {
 		return nil, fmt.Errorf("--color-table %s has no entry", path)
@@ -132,38 +132,54 @@ func readColors(path string) ([]raster.RGBA, error) {
 	return table, nil
 }
 
-// checkSideFile says beforehand whether a file that comes besides the outputs can be written.
-func checkSideFile(path string, job *apply.Job) error {
-	if path == "" {
-		return nil
-	}
-	dir := filepath.Dir(path)
-	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
-		return fmt.Errorf("%s: the folder %s does not exist: make it first", path, dir)
-	}
-	if err := unix.Access(dir, unix.W_OK); err != nil {
-		return fmt.Errorf("%s: the folder %s can't be written to: %w", path, dir, err)
-	}
-	if st, err := os.Stat(path); err == nil && st.IsDir() {
-		return fmt.Errorf("%s is a folder: give the name of a file in it", path)
-	}
+// checkSideFiles says beforehand whether the files that come besides the outputs can be written.
+func (f *applyFlags) checkSideFiles(job *apply.Job) error {
+	var errs []error
+	taken := map[string]string{} // by absolute path: what it is
 	for _, name := range sortedNames(job.Inputs) {
-		for _, in := range job.Inputs[name].Files {
-			if sameName(path, in) {
-				return fmt.Errorf("%s is the input %s: write to another file", path, name)
-			}
+		for _, path := range job.Inputs[name].Files {
+			taken[absolute(path)] = "the input " + name
 		}
 	}
 	for _, name := range sortedNames(job.Outputs) {
-		if sameName(path, job.Outputs[name].Path) {
-			return fmt.Errorf("%s is the output %s: write to another file", path, name)
+		taken[absolute(job.Outputs[name].Path)] = "the output " + name
+	}
+	for _, side := range []struct{ flag, path, ext string }{{"--preview", f.preview, ".png"}, {"--report", f.report, ""}, {"--trace", f.trace, ""}} {
+		if side.path == "" {
+			continue
 		}
+		if what, ok := taken[absolute(side.path)]; ok {
+			errs = append(errs, usagef("%s %s is %s: write to another file", side.flag, side.path, what))
+			continue
+		}
+		taken[absolute(side.path)] = "that of " + side.flag
+		if err := checkSideFile(side.path, side.ext); err != nil {
+			errs = append(errs, fmt.Errorf("%s %s: %w", side.flag, side.path, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func checkSideFile(path, ext string) error {
+	if st, err := os.Stat(path); err == nil && st.IsDir() {
+		return errors.New("that is a folder: give the name of a file in it")
+	}
+	if ext == ".png" && !strings.EqualFold(filepath.Ext(path), ext) {
+		return usagef("the preview is a PNG: give a name that ends in .png")
+	}
+	dir := filepath.Dir(path)
+	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+		return fmt.Errorf("the folder %s does not exist: make it first", dir)
+	}
+	if err := unix.Access(dir, unix.W_OK); err != nil {
+		return fmt.Errorf("the folder %s can't be written to: %w", dir, err)
 	}
 	return nil
 }
 
-func sameName(a, b string) bool {
-	x, err1 := filepath.Abs(a)
-	y, err2 := filepath.Abs(b)
-	return err1 == nil && err2 == nil && x == y
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
 }

@@ -57,7 +57,7 @@ func planFacts(p *apply.Plan) []fact {
 		{"CRS", p.Grid.CRS.String()},
 		{"blocks", fmt.Sprintf("%d of %d x %d pixels", b.Count(), b.WindowWidth, b.WindowHeight)},
 		{"workers", fmt.Sprintf("%d, and %d reading ahead", p.Workers, p.Readers)},
-		{"memory", fmt.Sprintf("about %s of %s allowed", bytesText(p.MemoryBytes), bytesText(p.BudgetBytes))},
+		{"memory", fmt.Sprintf("about %s of %s allowed", byteText(p.MemoryBytes), byteText(p.BudgetBytes))},
 	}
 	if b.Overlap > 0 {
 		facts = append(facts, fact{"overlap", fmt.Sprintf("%d pixels", b.Overlap)})

@@ -7,10 +7,12 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"leat/apply"
 	"leat/internal/publish"
@@ -19,6 +21,8 @@ import (
 
 // execute runs the job and tells about it.
 func (f *applyFlags) execute(cmd *cobra.Command, job *apply.Job) error {
+	// A reader that goes away, as head does, must not kill the run in the middle: that would leave unfinished outputs.
+	signal.Ignore(unix.SIGPIPE)
 	ctx, people := cmd.Context(), cmd.ErrOrStderr()
 	rec := timing.New()
 	job.Timings, job.Version = rec, version
@@ -43,13 +47,16 @@ func (f *applyFlags) execute(cmd *cobra.Command, job *apply.Job) error {
 	}
 	res, err := apply.Run(ctx, *job)
 	bar.finish(err)
+	if err == nil {
+		if err = f.sideFiles(ctx, job, res, rec); err != nil {
+			err = afterOutputs{err}
+		}
+	}
 	if err != nil {
 		if f.json {
-			writeJSON(cmd.OutOrStdout(), map[string]any{"event": "error", "error": err.Error()})
+			// The error itself goes to people whether or not this can be written.
+			writeJSON(cmd.OutOrStdout(), map[string]any{"event": "error", "error": message(err)})
 		}
-		return err
-	}
-	if err := f.sideFiles(ctx, job, res, rec); err != nil {
 		return err
 	}
 	for _, o := range res.Outputs {
@@ -59,9 +66,11 @@ func (f *applyFlags) execute(cmd *cobra.Command, job *apply.Job) error {
 	}
 	switch {
 	case f.json:
-		return writeJSON(cmd.OutOrStdout(), resultEvent(res))
+		if err := stdoutError(writeJSON(cmd.OutOrStdout(), resultEvent(res))); err != nil {
+			return afterOutputs{err}
+		}
 	case !f.quiet:
-		return f.summarise(people, res)
+		f.summarise(people, res)
 	}
 	return nil
 }
@@ -85,17 +94,17 @@ func (f *applyFlags) sideFiles(ctx context.Context, job *apply.Job, res *apply.R
 			return err
 		}
 		if err := errors.Join(writePreview(ctx, f.preview, src, previewSide), src.Close()); err != nil {
-			return fmt.Errorf("preview: %w", err)
+			return fmt.Errorf("the preview %s could not be written: %w", f.preview, cause(err))
 		}
 	}
 	if f.trace != "" {
 		if err := writeFile(f.trace, rec.Trace); err != nil {
-			return fmt.Errorf("trace: %w", err)
+			return fmt.Errorf("the trace %s could not be written: %w", f.trace, cause(err))
 		}
 	}
 	if f.report != "" {
 		if err := writeReport(ctx, f.report, job, res, rec); err != nil {
-			return fmt.Errorf("report: %w", err)
+			return fmt.Errorf("the report %s could not be written: %w", f.report, cause(err))
 		}
 	}
 	return nil
@@ -114,13 +123,13 @@ func writeFile(path string, write func(io.Writer) error) error {
 	return p.Commit()
 }
 
-// summarise tells people what was done.
-func (f *applyFlags) summarise(w io.Writer, res *apply.Result) error {
+// summarise tells people what was done. What can't be written is lost without an error: the work is done.
+func (f *applyFlags) summarise(w io.Writer, res *apply.Result) {
 	for _, note := range res.Plan.Notes {
 		fmt.Fprintln(w, note)
 	}
 	for _, o := range res.Outputs {
-		fmt.Fprintf(w, "%s: %d x %d, %d x %v, %s (%v)", o.Path, res.Plan.Grid.Width, res.Plan.Grid.Height, len(o.Bands), o.Type, bytesText(o.Bytes), o.Coding)
+		fmt.Fprintf(w, "%s: %d x %d, %d x %v, %s (%v)", o.Path, res.Plan.Grid.Width, res.Plan.Grid.Height, len(o.Bands), o.Type, byteText(o.Bytes), o.Coding)
 		if o.Nodata != nil {
 			fmt.Fprintf(w, ", nodata %v", o.Nodata)
 		}
@@ -135,26 +144,12 @@ func (f *applyFlags) summarise(w io.Writer, res *apply.Result) error {
 	}
 	fmt.Fprintln(w)
 	res.Timings.Text(w, f.verbose)
-	_, err := fmt.Fprintln(w, res.Timings.Advice(res.Plan.Workers))
-	return err
-}
-
-// bytesText shows bytes as people read them.
-func bytesText(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	case n >= 1<<10:
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-	}
-	return fmt.Sprintf("%d bytes", n)
+	fmt.Fprintln(w, res.Timings.Advice(res.Plan.Workers))
 }
 
 // resultEvent is the last line of --json.
 func resultEvent(res *apply.Result) map[string]any {
-	var outputs []map[string]any
+	outputs := []map[string]any{}
 	for _, o := range res.Outputs {
 		var bands []map[string]any
 		for _, b := range o.Bands {
@@ -170,11 +165,14 @@ func resultEvent(res *apply.Result) map[string]any {
 		}
 		outputs = append(outputs, map[string]any{"name": o.Name, "path": o.Path, "type": o.Type.String(), "nodata": nodata, "bytes": o.Bytes,
 			"coding": o.Coding.String(), "bands": bands, "saturated": o.Counts.Saturated, "nodata_collisions": o.Counts.NodataCollision,
-			"inf": o.Counts.Inf, "warnings": o.Warnings})
+			"inf": o.Counts.Inf, "warnings": orEmpty(o.Warnings)})
 	}
 	return map[string]any{"event": "done", "wall_seconds": res.Wall.Seconds(), "blocks": res.Blocks, "pixels": res.Pixels,
-		"outputs": outputs, "notes": res.Plan.Notes, "timings": res.Timings}
+		"outputs": outputs, "notes": orEmpty(res.Plan.Notes), "timings": res.Timings}
 }
+
+// orEmpty is the list, never null.
+func orEmpty(list []string) []string { return append([]string{}, list...) }
 
 // jsonNumber is v, or its name where JSON has no number for it.
 func jsonNumber(v float64) any {

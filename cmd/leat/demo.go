@@ -14,12 +14,18 @@ import (
 func demoCommand() *cobra.Command {
 	var size int
 	c := &cobra.Command{
-		Use:   "demo [FOLDER]",
-		Short: "Make a scene, compute its NDVI, and show what a run leaves behind",
+		Use:                   "demo [FOLDER] [options]",
+		DisableFlagsInUseLine: true,
+		Short:                 "Make a scene, compute its NDVI, and show what a run leaves behind",
 		Long: `Demo makes a Sentinel-2-like scene of two bands in FOLDER (leat-demo unless given), the same on every machine,
 runs leat apply on it, and leaves the NDVI, a quicklook and a report of the run. Files of these names in FOLDER are
 replaced.`,
-		Args: cobra.MaximumNArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("%s: demo takes one folder", args[1])
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir := "leat-demo"
 			if len(args) == 1 {
@@ -31,13 +37,13 @@ replaced.`,
 			return runDemo(cmd, dir, size)
 		},
 	}
-	c.Flags().IntVar(&size, "size", sceneBase, "pixels a side")
+	c.Flags().IntVar(&size, "size", sceneBase, "`N`: pixels a side, 64 to 30000 (default 5490)")
 	return c
 }
 
 func runDemo(cmd *cobra.Command, dir string, size int) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
+		return fmt.Errorf("the folder %s can't be made: %w", dir, cause(err))
 	}
 	people := cmd.ErrOrStderr()
 	fmt.Fprintf(people, "making a scene of two bands, %d x %d pixels of uint16, in %s\n", size, size, dir)
@@ -61,7 +67,7 @@ func runDemo(cmd *cobra.Command, dir string, size int) error {
 	if err := runApply(cmd, f); err != nil {
 		return err
 	}
-	fmt.Fprintf(people, "\nLook at:\n  %s   the quicklook\n  %s   the page about the run, for a browser\n  %s   for QGIS, or: leat info %s\n",
-		f.preview, f.report, in("ndvi.tif"), in("ndvi.tif"))
+	fmt.Fprintf(people, "\nLook at:\n  %-*s   the quicklook\n  %-*s   the page about the run, for a browser\n  %-*s   for QGIS, or: leat info %s\n",
+		len(f.report), f.preview, len(f.report), f.report, len(f.report), in("ndvi.tif"), in("ndvi.tif"))
 	return nil
 }

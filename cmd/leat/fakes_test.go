@@ -7,13 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"leat/ndarray"
 	"leat/raster"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // memSource is a raster in memory: one array a band, mask and overviews if any.
 type memSource struct {

@@ -18,8 +18,9 @@ import (
 func infoCommand() *cobra.Command {
 	var asJSON, computed bool
 	c := &cobra.Command{
-		Use:   "info FILE...",
-		Short: "Say what is in a raster",
+		Use:                   "info FILE... [options]",
+		DisableFlagsInUseLine: true,
+		Short:                 "Say what is in a raster",
 		Long: `Info describes rasters: size, type, grid, how the pixels are stored, overviews, nodata and masks, names,
 colour tables, the statistics that the file holds, and what stands in the way of working with it.
 
@@ -27,7 +28,12 @@ Only headers are read, unless --stats asks for every pixel.`,
 		Example: `  leat info scene.tif
   leat info --json *.tif | jq -r 'select(.cog | not) | .path'
   leat info --stats ndvi.tif`,
-		Args: cobra.MinimumNArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("no file: give at least one, such as: leat info scene.tif")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			return runInfo(cmd.Context(), cmd.OutOrStdout(), paths, asJSON, computed)
 		},
@@ -45,8 +51,8 @@ func runInfo(ctx context.Context, w io.Writer, paths []string, asJSON, computed 
 		if err != nil {
 			errs = append(errs, err)
 			if asJSON {
-				if err := writeJSON(w, infoFailure{path, err.Error()}); err != nil {
-					return err
+				if err := writeJSON(w, infoFailure{path, message(err)}); err != nil {
+					return stdoutError(err)
 				}
 			}
 			continue
@@ -60,7 +66,7 @@ func runInfo(ctx context.Context, w io.Writer, paths []string, asJSON, computed 
 			err = d.text(w)
 		}
 		if err != nil {
-			return err
+			return stdoutError(err)
 		}
 	}
 	return errors.Join(errs...)

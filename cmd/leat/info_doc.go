@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"leat/raster"
 )
@@ -141,7 +142,7 @@ func newInfoDoc(src raster.Source) *infoDoc {
 	}
 	if r, ok := src.(raster.Readable); ok {
 		if err := r.Readable(); err != nil {
-			d.Readable, d.Unreadable = false, err.Error()
+			d.Readable, d.Unreadable = false, strings.TrimPrefix(message(err), info.Path+": ")
 		}
 	}
 	if info.Driver == "GTiff" {

@@ -216,6 +216,9 @@ func oneLine(s string) string {
 // byteText shows a number of bytes as people read it.
 func byteText(n int64) string {
 	units := []string{"KiB", "MiB", "GiB", "TiB"}
+	if n == 1 {
+		return "1 byte"
+	}
 	if n < 1024 {
 		return fmt.Sprintf("%d bytes", n)
 	}

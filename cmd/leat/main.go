@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+
+	"leat/apply"
 )
 
 // version is set at build time by -ldflags "-X main.version=...".
@@ -34,7 +35,11 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 func main() { os.Exit(run(os.Args[1:])) }
 
 func run(args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	ends := []os.Signal{os.Interrupt, unix.SIGTERM}
+	if !signal.Ignored(unix.SIGHUP) { // nohup
+		ends = append(ends, unix.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
 	go func() { // a second ^C ends the process at once
 		<-ctx.Done()
@@ -46,17 +51,22 @@ func run(args []string) int {
 	if err == nil {
 		return exitDone
 	}
-	var usage usageError
-	if errors.As(err, &usage) {
-		fmt.Fprintf(os.Stderr, "leat: %v\n", err)
-		fmt.Fprintf(os.Stderr, "leat: see: %s --help\n", commandOf(root, args))
-		return exitUsage
-	}
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		fmt.Fprintln(os.Stderr, "leat: interrupted: nothing was written, and files that were there are as they were")
+	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))) {
+		fmt.Fprintln(os.Stderr, "leat:", interrupted(err))
 		return exitFailed
 	}
-	fmt.Fprintf(os.Stderr, "leat: %v\n", err)
+	for _, m := range messages(err) {
+		fmt.Fprintln(os.Stderr, "leat:", m)
+	}
+	var usage usageError
+	var job *apply.JobError
+	switch {
+	case errors.As(err, &usage):
+		fmt.Fprintf(os.Stderr, "leat: see: %s --help\n", commandOf(root, args))
+		return exitUsage
+	case errors.As(err, &job):
+		return exitUsage
+	}
 	return exitFailed
 }
 
@@ -79,23 +89,20 @@ workers, and writes GeoTIFFs that are the same byte for byte for any number of w
 		SilenceUsage:  true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("there is no command %q", args[0])
+				return usagef("there is no command %q; there are apply, info and demo", args[0])
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{flagError(err)} })
 	root.AddCommand(applyCommand(), infoCommand(), demoCommand())
-	for _, c := range root.Commands() {
-		if check := c.Args; check != nil {
-			c.Args = func(cmd *cobra.Command, args []string) error {
-				if err := check(cmd, args); err != nil {
-					return usageError{errors.New(strings.TrimSuffix(err.Error(), "."))}
-				}
-				return nil
-			}
+	for _, c := range append(root.Commands(), root) {
+		c.SetUsageFunc(usageText)
+		c.Flags().BoolP("help", "h", false, "this text")
+		if c.Version != "" {
+			c.Flags().Bool("version", false, "the version")
 		}
 	}
 	return root

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"text/tabwriter"
 
 	"leat/apply"
@@ -15,14 +16,14 @@ func showPlan(w io.Writer, job apply.Job, asJSON bool) error {
 		return err
 	}
 	if asJSON {
-		return writeJSON(w, p)
+		return stdoutError(writeJSON(w, newPlanDoc(p)))
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	g := p.Grid
 	minX, minY, maxX, maxY := g.Bounds()
 	fmt.Fprintf(t, "grid\t%d x %d pixels\n", g.Width, g.Height)
 	if g.HasTransform {
-		fmt.Fprintf(t, "\tx %v to %v, y %v to %v\n", minX, maxX, minY, maxY)
+		fmt.Fprintf(t, "\tx %s to %s, y %s to %s\n", coordinate(minX), coordinate(maxX), coordinate(minY), coordinate(maxY))
 	}
 	fmt.Fprintf(t, "CRS\t%v\n", g.CRS)
 	b := p.Blocks
@@ -31,9 +32,9 @@ func showPlan(w io.Writer, job apply.Job, asJSON bool) error {
 		fmt.Fprintf(t, ", overlap %d", b.Overlap)
 	}
 	fmt.Fprintf(t, "\nworkers\t%d, and %d reading ahead; %d blocks in memory at most\n", p.Workers, p.Readers, p.Buffers)
-	fmt.Fprintf(t, "memory\tabout %s of %s allowed", bytesText(p.MemoryBytes), bytesText(p.BudgetBytes))
+	fmt.Fprintf(t, "memory\tabout %s of %s allowed", byteText(p.MemoryBytes), byteText(p.BudgetBytes))
 	if p.CacheBytes > 0 {
-		fmt.Fprintf(t, ", %s of it for decoded tiles that several blocks need", bytesText(p.CacheBytes))
+		fmt.Fprintf(t, ", %s of it for decoded tiles that several blocks need", byteText(p.CacheBytes))
 	}
 	fmt.Fprintln(t)
 	for _, in := range p.Inputs {
@@ -55,13 +56,80 @@ func showPlan(w io.Writer, job apply.Job, asJSON bool) error {
 		if len(o.Overviews) == 0 {
 			fmt.Fprint(t, " none")
 		}
-		fmt.Fprintf(t, "; %s before compression\n", bytesText(o.RawBytes))
+		fmt.Fprintf(t, "; %s before compression\n", byteText(o.RawBytes))
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	err = t.Flush()
 	for _, note := range p.Notes {
-		fmt.Fprintln(w, note)
+		if err == nil {
+			_, err = fmt.Fprintln(w, note)
+		}
 	}
-	return nil
+	return stdoutError(err)
+}
+
+// coordinate writes a number without an exponent.
+func coordinate(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+
+// planDoc is a plan as --json shows it; sizes are in pixels and bytes.
+type planDoc struct {
+	Width       int            `json:"width"`
+	Height      int            `json:"height"`
+	Transform   *[6]float64    `json:"transform"` // as GDAL has it; null without coordinates
+	CRS         string         `json:"crs"`
+	Blocks      int            `json:"blocks"`
+	BlockWidth  int            `json:"block_width"`
+	BlockHeight int            `json:"block_height"`
+	Overlap     int            `json:"overlap"`
+	Workers     int            `json:"workers"`
+	Readers     int            `json:"readers"`
+	InMemory    int            `json:"blocks_in_memory"`
+	Memory      int64          `json:"memory_bytes"`
+	Budget      int64          `json:"budget_bytes"`
+	Cache       int64          `json:"cache_bytes"`
+	Inputs      []planInputDoc `json:"inputs"`
+	Outputs     []planFileDoc  `json:"outputs"`
+	Notes       []string       `json:"notes"`
+}
+
+type planInputDoc struct {
+	Name        string  `json:"name"`
+	Path        string  `json:"path"`
+	Description string  `json:"description"`
+	Decodes     float64 `json:"decodes"` // how often a stored tile is decoded
+}
+
+type planFileDoc struct {
+	Name       string   `json:"name"`
+	Path       string   `json:"path"`
+	Expression string   `json:"expression"`
+	Type       string   `json:"type"`
+	Bands      int      `json:"bands"`
+	Nodata     string   `json:"nodata"`
+	Coding     string   `json:"coding"`
+	TileWidth  int      `json:"tile_width"`
+	TileHeight int      `json:"tile_height"`
+	Overviews  [][2]int `json:"overviews"` // width, height
+	RawBytes   int64    `json:"raw_bytes"` // before compression
+}
+
+func newPlanDoc(p *apply.Plan) *planDoc {
+	b := p.Blocks
+	d := &planDoc{Width: p.Grid.Width, Height: p.Grid.Height, CRS: p.Grid.CRS.String(), Blocks: b.Count(), BlockWidth: b.WindowWidth,
+		BlockHeight: b.WindowHeight, Overlap: b.Overlap, Workers: p.Workers, Readers: p.Readers, InMemory: p.Buffers,
+		Memory: p.MemoryBytes, Budget: p.BudgetBytes, Cache: p.CacheBytes, Inputs: []planInputDoc{}, Outputs: []planFileDoc{}, Notes: orEmpty(p.Notes)}
+	if p.Grid.HasTransform {
+		t := [6]float64(p.Grid.Transform)
+		d.Transform = &t
+	}
+	for _, in := range p.Inputs {
+		d.Inputs = append(d.Inputs, planInputDoc(in))
+	}
+	for _, o := range p.Outputs {
+		f := planFileDoc{o.Name, o.Path, o.Expression, o.Type, max(o.Bands, 1), o.Nodata, o.Coding, o.TileWidth, o.TileHeight, [][2]int{}, o.RawBytes}
+		for _, s := range o.Overviews {
+			f.Overviews = append(f.Overviews, [2]int{s.Width, s.Height})
+		}
+		d.Outputs = append(d.Outputs, f)
+	}
+	return d
 }

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"leat/raster"
+)
+
+// messages are the sentences that an error holds, one for each thing that is wrong.
+func messages(err error) []string {
+	switch e := err.(type) {
+	case interface{ Unwrap() []error }:
+		var list, texts []string
+		for _, one := range e.Unwrap() {
+			list, texts = append(list, messages(one)...), append(texts, one.Error())
+		}
+		if strings.Join(texts, "\n") == err.Error() {
+			return list
+		}
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil && inner.Error() == err.Error() {
+			return messages(inner)
+		}
+	}
+	text := err.Error()
+	// These are for programs; the sentence before them says the same.
+	for _, sentinel := range []error{raster.ErrFormat, raster.ErrUnsupported} {
+		text = strings.ReplaceAll(text, " ("+sentinel.Error()+")", "")
+	}
+	return []string{text}
+}
+
+// message is the same as one text.
+func message(err error) string { return strings.Join(messages(err), "\n") }
+
+// afterOutputs is an error that came when the outputs were whole and had their names.
+type afterOutputs struct{ err error }
+
+func (e afterOutputs) Error() string { return "the outputs are whole, but " + e.err.Error() }
+func (e afterOutputs) Unwrap() error { return e.err }
+
+// interrupted says what an interruption left.
+func interrupted(err error) string {
+	if errors.As(err, new(afterOutputs)) {
+		return "interrupted: the outputs are whole, but the preview, trace or report is missing"
+	}
+	return "interrupted: nothing was written, and files that were there are as they were"
+}
+
+// flagError words what the flag package finds wrong.
+func flagError(err error) error {
+	var value *pflag.InvalidValueError
+	var missing *pflag.ValueRequiredError
+	switch {
+	case errors.As(err, &value):
+		f := value.GetFlag()
+		switch f.Value.Type() {
+		case "int":
+			return fmt.Errorf("%s %s: use a whole number", flagName(f), value.GetValue())
+		case "bool":
+			return fmt.Errorf("%s takes no value", flagName(f))
+		}
+	case errors.As(err, &missing):
+		kind, _ := pflag.UnquoteUsage(missing.GetFlag())
+		return fmt.Errorf("%s needs a value: %s", flagName(missing.GetFlag()), kind)
+	}
+	return err
+}
+
+// flagName is how a person writes the flag.
+func flagName(f *pflag.Flag) string {
+	if f.Shorthand != "" {
+		return "-" + f.Shorthand
+	}
+	return "--" + f.Name
+}
+
+// cause is what went wrong with a file, without the operation and the name.
+func cause(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}
+
+// stdoutError words an error of writing to standard output; nil stays nil.
+func stdoutError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("standard output can't be written to: %w", cause(err))
+}

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// process is leat with arguments, in a folder, not started yet. What it says goes to the buffer.
+func process(t *testing.T, dir string, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	c := exec.CommandContext(t.Context(), self)
+	c.Args = append([]string{"leat"}, args...) // TestMain runs what it is called
+	c.Dir, c.Stdout, c.Stderr = dir, &out, &out
+	return c, &out
+}
+
+// leat runs leat, which must end with the code, and returns what it said.
+func leat(t *testing.T, code int, dir string, args ...string) string {
+	t.Helper()
+	c, out := process(t, dir, args...)
+	if err := c.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
+		t.Fatal(err)
+	}
+	if got := c.ProcessState.ExitCode(); got != code {
+		t.Fatalf("leat %s: exit code %d, not %d\n%s", strings.Join(args, " "), got, code, out)
+	}
+	return out.String()
+}
+
+// names are the entries of a folder, hidden ones too.
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for _, e := range entries {
+		list = append(list, e.Name())
+	}
+	return list
+}
+
+// longRun is a folder with a scene, and arguments for a run of many blocks that takes seconds.
+func longRun(t *testing.T) (dir string, args []string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes seconds of both cores")
+	}
+	dir = t.TempDir()
+	leat(t, exitDone, dir, "demo", "--size", "2000", ".")
+	term := "sin(r)"
+	for i := range 60 {
+		term = "sin(n + " + strconv.Itoa(i) + " * " + term + ")"
+	}
+	return dir, []string{"apply", "-q", "-i", "r=B04.tif", "-i", "n=B08.tif", "-o", "o=o.tif", "-e", term, "--nodata", "nan"}
+}
+
+// underWay starts a run and returns when blocks of it lie in the unfinished output.
+func underWay(t *testing.T, dir string, args []string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	c, out := process(t, dir, args...)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for range 6000 {
+		if st, err := os.Stat(filepath.Join(dir, ".o.tif.leat-part")); err == nil && st.Size() > 10000 {
+			return c, out
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatalf("the run did not begin: %s", out)
+	return nil, nil
+}
+
+func TestAnInterruptedRunEndsSoonAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	dir, args := longRun(t)
+	old := []byte("the old output")
+	if err := os.WriteFile(filepath.Join(dir, "o.tif"), old, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	before := names(t, dir)
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(sig.String(), func(t *testing.T) {
+			c, out := underWay(t, dir, args)
+			if err := c.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			c.Wait()
+			t.Logf("ended after %v", time.Since(start))
+			if time.Since(start) > 30*time.Second { // it takes a fraction of a second; nobody waits a minute for ^C
+				t.Errorf("it took %v", time.Since(start))
+			}
+			if c.ProcessState.ExitCode() != exitFailed {
+				t.Errorf("exit code %d", c.ProcessState.ExitCode())
+			}
+			if want := "leat: interrupted: nothing was written, and files that were there are as they were\n"; out.String() != want {
+				t.Errorf("%q", out)
+			}
+			if d := cmp.Diff(before, names(t, dir)); d != "" {
+				t.Error(d)
+			}
+			if got, err := os.ReadFile(filepath.Join(dir, "o.tif")); err != nil || !bytes.Equal(got, old) {
+				t.Errorf("the old output is another: %v", err)
+			}
+		})
+	}
+}
+
+func TestARunAfterAKilledOneWritesTheSameFile(t *testing.T) {
+	t.Parallel()
+	dir, args := longRun(t)
+	leat(t, exitDone, dir, args...)
+	want, err := os.ReadFile(filepath.Join(dir, "o.tif"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := names(t, dir)
+	c, _ := underWay(t, dir, args)
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	c.Wait()
+	if got, err := os.ReadFile(filepath.Join(dir, "o.tif")); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("the killed run changed the old output: %v", err)
+	}
+	if err := os.Remove(filepath.Join(dir, "o.tif")); err != nil {
+		t.Fatal(err)
+	}
+	leat(t, exitDone, dir, args...)
+	if got, err := os.ReadFile(filepath.Join(dir, "o.tif")); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("the output is another than without a killed run before it: %v", err)
+	}
+	if d := cmp.Diff(before, names(t, dir)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestTheSecondOfTwoRunsOnOneOutputIsRefused(t *testing.T) {
+	t.Parallel()
+	dir, args := longRun(t)
+	before := names(t, dir)
+	c, out := underWay(t, dir, args)
+	said := leat(t, exitFailed, dir, args...)
+	if !strings.Contains(said, "o.tif is being written by another run of leat") || !strings.Contains(said, "wait for it or end it") {
+		t.Errorf("%q", said)
+	}
+	if err := checkSentences(said); err != nil {
+		t.Error(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Fatalf("the first run: %v\n%s", err, out)
+	}
+	if err := os.Remove(filepath.Join(dir, "o.tif")); err != nil {
+		t.Error(err)
+	}
+	if d := cmp.Diff(before, names(t, dir)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestAnExpressionOfMillionsOfParenthesesIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	leat(t, exitDone, dir, "demo", "--size", "64", ".")
+	before := names(t, dir)
+	// An argument of a process may have 128 KiB, so only a caller in the same process can pass millions.
+	deep := strings.Repeat("(", 5_000_000) + "a" + strings.Repeat(")", 5_000_000)
+	f := &applyFlags{inputs: []string{"a=" + filepath.Join(dir, "B04.tif")}, outputs: []string{"o=" + filepath.Join(dir, "o.tif")}, exprs: []string{deep},
+		footprint: "intersection", margin: "nodata", collision: "warn", ovMethod: "nearest"}
+	c := applyCommand()
+	c.SetContext(t.Context())
+	err := runApply(c, f)
+	if err == nil || !strings.Contains(err.Error(), "the expression is too long: 10000001 bytes, and 65536 are the limit") {
+		t.Errorf("%v", err)
+	}
+	if len(err.Error()) > 1000 {
+		t.Errorf("an error of %d bytes", len(err.Error()))
+	}
+	for _, n := range []int{1_000, 30_000, 60_000} { // below and above the limits of length and of depth
+		said := leat(t, exitUsage, dir, "apply", "-i", "a=B04.tif", "-o", "o=o.tif", "-e", strings.Repeat("(", n)+"a"+strings.Repeat(")", n))
+		if !strings.Contains(said, "output o: expression, column ") || len(said) > 1000 {
+			t.Errorf("%d parentheses: %q", n, said)
+		}
+		if err := checkSentences(said); err != nil {
+			t.Error(err)
+		}
+	}
+	if d := cmp.Diff(before, names(t, dir)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestInfoDescribesEveryRealRaster(t *testing.T) {
+	t.Parallel()
+	root := sharedFolder()
+	if root == "" {
+		t.Skip("no test data: ../shared/data is not there")
+	}
+	var rasters int
+	for _, pattern := range []string{"*/*.tif", "*/*.jp2", "*/*.ovr", "*/*.msk"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range found {
+			said := leat(t, exitDone, root, "info", path)
+			for _, what := range []string{path, "  size ", " pixels, ", "  stored ", "  overviews ", "  nodata ", "  cog "} {
+				if !strings.Contains(said, what) {
+					t.Errorf("%s: no %q in\n%s", path, what, said)
+				}
+			}
+			if m := goisms.FindString(said); m != "" {
+				t.Errorf("%s: people would read %q", path, m)
+			}
+			rasters++
+		}
+	}
+	if rasters < 30 {
+		t.Errorf("only %d rasters", rasters)
+	}
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Columns of help texts: where what an option does begins, and where lines end.
+const (
+	usageIndent = 34
+	usageWidth  = 100
+)
+
+// flagGroup is the annotation of a flag that begins a group; its value is the heading.
+const flagGroup = "group"
+
+// group makes the flag begin a group of options under a heading in the help.
+func group(fl *pflag.FlagSet, flag, heading string) {
+	if err := fl.SetAnnotation(flag, flagGroup, []string{heading}); err != nil {
+		panic(err)
+	}
+}
+
+// usageText prints the part of a command's help after its description. The usage of a flag may begin with the
+// shape of its value in backquotes and a colon.
+func usageText(c *cobra.Command) error {
+	var b strings.Builder
+	fmt.Fprint(&b, "Usage:\n")
+	if c.HasSubCommands() {
+		fmt.Fprintf(&b, "  %s COMMAND\n\nCommands:\n", c.CommandPath())
+		for _, sub := range c.Commands() {
+			if sub.IsAvailableCommand() && sub.Name() != "help" {
+				fmt.Fprintf(&b, "  %-8s %s\n", sub.Name(), sub.Short)
+			}
+		}
+	} else {
+		fmt.Fprintf(&b, "  %s\n", c.UseLine())
+	}
+	if c.HasExample() {
+		fmt.Fprintf(&b, "\nExamples:\n%s\n", c.Example)
+	}
+	first := true
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if g := f.Annotations[flagGroup]; len(g) > 0 {
+			fmt.Fprintf(&b, "\n%s:\n", g[0])
+		} else if first {
+			fmt.Fprint(&b, "\nOptions:\n")
+		}
+		first = false
+		optionText(&b, f)
+	})
+	if c.HasSubCommands() {
+		fmt.Fprintf(&b, "\n%s COMMAND --help tells about a command.\n", c.CommandPath())
+	}
+	_, err := fmt.Fprint(c.OutOrStderr(), b.String())
+	return err
+}
+
+// optionText prints a flag: its names and value, and from usageIndent on what it does.
+func optionText(b *strings.Builder, f *pflag.Flag) {
+	value, text := pflag.UnquoteUsage(f)
+	text = strings.TrimPrefix(text, value+": ")
+	line := "      --" + f.Name
+	if f.Shorthand != "" {
+		line = "  -" + f.Shorthand + ", --" + f.Name
+	}
+	if value != "" {
+		line += " " + value
+	}
+	if len(line) > usageIndent-2 {
+		b.WriteString(line + "\n")
+		line = ""
+	}
+	line += strings.Repeat(" ", usageIndent-1-len(line))
+	for word := range strings.FieldsSeq(text) {
+		if len(line)+1+len(word) > usageWidth {
+			b.WriteString(line + "\n")
+			line = strings.Repeat(" ", usageIndent-1)
+		}
+		line += " " + word
+	}
+	b.WriteString(line + "\n")
+}
