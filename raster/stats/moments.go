@@ -183,25 +183,8 @@ func summarise[T ndarray.Real](px []T, h *Histogram) Moments {
 	case []int16:
 		return summariseInts(p, h, 1<<15)
 	}
-	var m Moments
-	for _, v := range px {
-		if v != v {
-			m.NaN++
-		}
-	}
-	if m.NaN > 0 {
-		var kept [chunk]T
-		k := 0
-		for _, v := range px {
-			if v == v {
-				kept[k] = v
-				k++
-			}
-		}
-		px = kept[:k]
-	}
 	if len(px) == 0 {
-		return m
+		return Moments{}
 	}
 	lo, hi := px[0], px[0]
 	var s0, s1, s2, s3 float64
@@ -242,8 +225,14 @@ func summarise[T ndarray.Real](px []T, h *Histogram) Moments {
 		s0 += float64(px[i])
 		lo, hi = min(lo, px[i]), max(hi, px[i])
 	}
-	n := float64(len(px))
-	mean := (s0 + s1 + s2 + s3) / n
+	mean := (s0 + s1 + s2 + s3) / float64(len(px))
+	if mean != mean { // a NaN among them, or infinities of both signs
+		if kept, n := withoutNaN(px); n < len(px) {
+			m := summarise(kept[:n], h)
+			m.NaN = int64(len(px) - n)
+			return m
+		}
+	}
 	s0, s1, s2, s3 = 0, 0, 0, 0
 	i = 0
 	for ; i+4 <= len(px); i += 4 {
@@ -264,8 +253,18 @@ func summarise[T ndarray.Real](px []T, h *Histogram) Moments {
 			counts[leadingBits(float32(v))]++
 		}
 	}
-	m.Valid, m.Min, m.Max, m.Mean, m.M2 = int64(len(px)), float64(lo), float64(hi), mean, s0+s1+s2+s3
-	return m
+	return Moments{Valid: int64(len(px)), Min: float64(lo), Max: float64(hi), Mean: mean, M2: s0 + s1 + s2 + s3}
+}
+
+// withoutNaN packs the pixels that are not NaN and returns how many there are.
+func withoutNaN[T ndarray.Real](px []T) (kept [chunk]T, n int) {
+	for _, v := range px {
+		if v == v {
+			kept[n] = v
+			n++
+		}
+	}
+	return kept, n
 }
 
 // summariseInts does it for 8- and 16-bit integers, whose sums over a chunk are exact: the sum is
