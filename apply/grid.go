@@ -24,6 +24,9 @@ func resolveGrid(job *Job, in *inputs) (raster.Grid, error) {
 	if err != nil {
 		return ref, err
 	}
+	if ref.Width <= 0 || ref.Height <= 0 {
+		return ref, fmt.Errorf("%s has %d x %d pixels: give one with pixels", refName, ref.Width, ref.Height)
+	}
 	if ref.Transform.Rotated() {
 		if refPath == "" {
 			return ref, fmt.Errorf("%s is rotated (its rows do not run along x): give a north-up one", refName)

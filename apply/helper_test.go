@@ -49,12 +49,45 @@ func sliceJob[T ndarray.Element](grid raster.Grid, px []T, o Output) Job {
 // write makes a raster of pixels (bands, rows, columns), without overviews and statistics; change may be nil.
 func write[T ndarray.Element](t testing.TB, path string, grid raster.Grid, px []T, change func(*Output)) string {
 	t.Helper()
+	if grid.Transform.Rotated() { // which a job refuses
+		writeRotated(t, path, grid)
+		return path
+	}
 	o := Output{Path: path, NoOverviews: true, NoStatistics: true, TileSize: 64}
 	if change != nil {
 		change(&o)
 	}
 	mustRun(t, sliceJob(grid, px, o))
 	return path
+}
+
+// writeRotated makes a raster of zeros, at most 64 pixels a side, on a grid of any kind.
+func writeRotated(t testing.TB, path string, grid raster.Grid) {
+	t.Helper()
+	spec := &geotiff.FileSpec{Path: path, Width: grid.Width, Height: grid.Height, Bands: 1, Type: ndarray.Uint8, TileWidth: 64, TileHeight: 64, Grid: grid}
+	tile, err := geotiff.NewEncoder(spec.Shape(), geotiff.Coding{}).Encode(nil, make([]byte, 64*64))
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := filepath.Join(t.TempDir(), "tile")
+	if err := os.WriteFile(src, tile, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in, err := os.Open(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	if _, err := geotiff.Write(context.Background(), out, spec, in, func(int, bool, int) geotiff.TileRef {
+		return geotiff.TileRef{Bytes: int64(len(tile))}
+	}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func mustRun(t testing.TB, job Job) *Result {

@@ -18,6 +18,7 @@ type merger struct {
 	waiting map[int][]any
 	moved   chan struct{} // closed and replaced when next grows
 	active  bool
+	failed  bool // Merge gave an error: it is not called again
 }
 
 func (m *merger) start() {
@@ -48,6 +49,9 @@ func (m *merger) waitFor(ctx context.Context, n int) error {
 func (m *merger) add(n int, values []any, merge func(int, any) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.failed {
+		return nil
+	}
 	m.waiting[n] = values
 	for {
 		values, ok := m.waiting[m.next]
@@ -56,6 +60,7 @@ func (m *merger) add(n int, values []any, merge func(int, any) error) error {
 		}
 		for _, v := range values {
 			if err := merge(m.next, v); err != nil {
+				m.failed = true
 				return fmt.Errorf("merging block %d: %w", m.next, err)
 			}
 		}
