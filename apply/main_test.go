@@ -10,9 +10,7 @@ import (
 
 func TestMain(m *testing.M) {
 	proctest.Main(map[string]proctest.Func{
-		"slow output":  slowOutput,
-		"two outputs":  twoOutputs,
-		"large raster": largeRaster,
+		"slow output": slowOutput,
 	})
 	goleak.VerifyTestMain(m)
 }

@@ -128,14 +128,24 @@ func validatePaths(job *Job) []error {
 	return errs
 }
 
-// realPath follows links as far as the path exists.
+// realPath follows links, also one whose target does not exist yet.
 func realPath(path string) string {
 	path = absolute(path)
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-		return filepath.Join(dir, filepath.Base(path))
+	for range 40 { // as many as the kernel follows
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			return real
+		}
+		if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+			path = filepath.Join(dir, filepath.Base(path))
+		}
+		target, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(path), target)
+		}
+		path = target
 	}
 	return path
 }

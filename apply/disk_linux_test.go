@@ -1,0 +1,22 @@
+package apply
+
+import (
+	"os"
+	"syscall"
+	"testing"
+)
+
+// smallDisk mounts a tmpfs of a size; the test is skipped where that is not allowed.
+func smallDisk(t *testing.T, size string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("none", dir, "tmpfs", 0, "size="+size); err != nil {
+		t.Skipf("a small disk can't be mounted here (needs root): %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(os.NewSyscallError("unmount", err))
+		}
+	})
+	return dir
+}

@@ -1,0 +1,10 @@
+//go:build !linux
+
+package apply
+
+import "testing"
+
+func smallDisk(t *testing.T, _ string) string {
+	t.Skip("mounting a small disk is for Linux")
+	return ""
+}

@@ -1,0 +1,155 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// oldOutput makes an output that a failing run must leave as it is.
+func oldOutput(t *testing.T, dir string) (path string, content []byte) {
+	t.Helper()
+	path = write(t, filepath.Join(dir, "out.tif"), mapGrid(30, 20, 0, 0), terrain[uint8](30, 20, 9), nil)
+	return path, fileBytes(t, path)
+}
+
+func TestAFailingRunLeavesTheOldFileAndNothingElse(t *testing.T) {
+	stop := errors.New("enough")
+	for name, fail := range map[string]func(cancel func()) error{
+		"error":  func(func()) error { return stop },
+		"panic":  func(func()) error { panic("broken") },
+		"cancel": func(cancel func()) error { cancel(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path, old := oldOutput(t, dir)
+			before := openFiles(t)
+			for round := range 12 {
+				ctx, cancel := context.WithCancelCause(context.Background())
+				at := rand.IntN(16)
+				grid := mapGrid(256, 256, 0, 0)
+				job := sliceJob(grid, terrain[uint8](256, 256, 1), Output{Path: path, TileSize: 64, Overviews: []int{2, 4}})
+				work := job.Func
+				job.Func = func(ctx context.Context, b *Block) error {
+					if b.Number == at {
+						if err := fail(func() { cancel(stop) }); err != nil {
+							return err
+						}
+					}
+					return work(ctx, b)
+				}
+				job.Controls.WindowWidth, job.Controls.WindowHeight = 64, 64
+				job.Concurrency.Workers = 1 + round%3
+				_, err := Run(ctx, job)
+				cancel(nil)
+				var p *PanicError
+				switch {
+				case name == "panic" && (!errors.As(err, &p) || len(p.Stack) == 0):
+					t.Fatal("not a panic with its stack:", err)
+				case name != "panic" && !errors.Is(err, stop) && (name != "cancel" || err != nil):
+					t.Fatal(err)
+				case name == "error" || name == "panic":
+					wantError(t, err, fmt.Sprintf("block %d ", at))
+				}
+				if err == nil { // cancelled when all was done
+					path, old = oldOutput(t, dir)
+				}
+				sameFileBytes(t, name, path, old)
+				noTraces(t, dir)
+			}
+			if after := openFiles(t); after > before {
+				t.Errorf("%d descriptors are open, %d were", after, before)
+			}
+		})
+	}
+}
+
+func TestAFullDiskIsAnErrorThatNamesTheOutput(t *testing.T) {
+	dir := smallDisk(t, "1m")
+	path, old := oldOutput(t, dir)
+	// Noise does not compress: 600 x 600 bytes are spooled and find no room a second time; 1200 x 1200 do not even go into the spool.
+	for _, side := range []int{600, 1200} {
+		px := make([]uint8, side*side)
+		r := rand.New(rand.NewPCG(1, 2))
+		for i := range px {
+			px[i] = uint8(r.Uint32())
+		}
+		err := failRun(t, sliceJob(mapGrid(side, side, 0, 0), px, Output{Path: path}), path, "full")
+		t.Log(err)
+		sameFileBytes(t, fmt.Sprint(side), path, old)
+		noTraces(t, dir)
+	}
+}
+
+func TestASecondRunOnAnOutputIsRefusedWhileTheFirstIsAtWork(t *testing.T) {
+	dir := t.TempDir()
+	out, elsewhere := filepath.Join(dir, "out.tif"), t.TempDir()
+	link := filepath.Join(t.TempDir(), "link.tif")
+	grid := mapGrid(64, 64, 0, 0)
+	job := sliceJob(grid, terrain[uint8](64, 64, 1), Output{Path: out})
+	started, release := make(chan struct{}), make(chan struct{})
+	first := job
+	first.Func = func(ctx context.Context, b *Block) error { close(started); <-release; return job.Func(ctx, b) }
+	done := make(chan error)
+	go func() { _, err := Run(context.Background(), first); done <- err }()
+	<-started
+	if err := os.Symlink(out, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []Output{{Path: out}, {Path: out, TempDir: elsewhere}, {Path: link}} {
+		second := job
+		second.Outputs = map[string]Output{"out": o}
+		failRun(t, second, "out.tif", "another run")
+	}
+	other := job
+	other.Outputs = map[string]Output{"out": {Path: filepath.Join(dir, "other.tif")}}
+	mustRun(t, other)
+	close(release)
+	if err := <-done; err != nil {
+		t.Error("the first run failed:", err)
+	}
+	noTraces(t, dir)
+	noTraces(t, elsewhere)
+	mustRun(t, job)
+}
+
+func TestTwoOutputsOfOneNameCanShareAFolderForUnfinishedOutputs(t *testing.T) {
+	temp := t.TempDir()
+	a, b := filepath.Join(t.TempDir(), "out.tif"), filepath.Join(t.TempDir(), "out.tif")
+	px := terrain[uint8](64, 64, 1)
+	job := Job{Controls: Controls{Grid: gridOf(64, 64)}, Outputs: map[string]Output{"a": {Path: a, TempDir: temp}, "b": {Path: b, TempDir: temp}},
+		Func: func(_ context.Context, bl *Block) error {
+			bl.SetOut("a", cut(px, 64, 64, bl.Window))
+			bl.SetOut("b", cut(px, 64, 64, bl.Window))
+			return nil
+		}}
+	mustRun(t, job)
+	sameFileBytes(t, "the other", a, fileBytes(t, b))
+	noTraces(t, temp)
+	noTraces(t, filepath.Dir(a))
+}
+
+func TestRunEndsSoonAfterItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	job := sliceJob(mapGrid(512, 512, 0, 0), terrain[uint8](512, 512, 1), Output{Path: filepath.Join(t.TempDir(), "o.tif"), TileSize: 64})
+	job.Controls.WindowWidth, job.Controls.WindowHeight = 64, 64
+	work := job.Func
+	calls := 0
+	job.Concurrency.Workers = 1
+	job.Func = func(ctx context.Context, b *Block) error {
+		calls++
+		cancel()
+		<-ctx.Done() // a function sees that the run is over
+		return work(ctx, b)
+	}
+	if _, err := Run(ctx, job); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if calls > 1 {
+		t.Errorf("%d blocks were computed after the end", calls-1)
+	}
+}
