@@ -10,7 +10,8 @@ import (
 
 func TestMain(m *testing.M) {
 	proctest.Main(map[string]proctest.Func{
-		"slow output": slowOutput,
+		"slow output":  slowOutput,
+		"large raster": largeRaster,
 	})
 	goleak.VerifyTestMain(m)
 }

@@ -245,8 +245,8 @@ func (z *sizing) tileBytes(f *inputFile) int64 {
 	return n
 }
 
-// cacheNeed is what it takes to decode every tile once: where blocks share tiles, the rows of tiles that one row of
-// blocks touches, and one more that is being read.
+// cacheNeed is what it takes to decode every tile once: where blocks share tiles, the rows of tiles that two rows of
+// blocks touch, since some readers begin a row while others end the one above.
 func (z *sizing) cacheNeed() int64 {
 	var need int64
 	for _, f := range z.in.files {
@@ -255,7 +255,7 @@ func (z *sizing) cacheNeed() int64 {
 			continue
 		}
 		across := int64((f.info.Grid.Width + f.info.TileWidth - 1) / f.info.TileWidth)
-		rows := int64((z.plan.Blocks.WindowHeight+2*z.overlap+f.info.TileHeight-1)/f.info.TileHeight) + 2
+		rows := int64((2*min(z.plan.Blocks.WindowHeight, z.grid.Height)+2*z.overlap+f.info.TileHeight-1)/f.info.TileHeight) + 2
 		if f.info.Interleave != "pixel" {
 			rows *= int64(len(f.layers))
 		}

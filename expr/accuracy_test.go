@@ -87,7 +87,7 @@ func sample(r *rand.Rand) float64 {
 	sign := float64(1 - 2*r.IntN(2))
 	switch r.IntN(7) {
 	case 0:
-		return sign * math.Ldexp(1+r.Float64(), r.IntN(2000)-1000)
+		return sign * math.Ldexp(1+r.Float64(), r.IntN(2095)-1072)
 	case 1:
 		return sign * (1 + math.Ldexp(r.Float64()-0.5, -r.IntN(50)))
 	case 2:

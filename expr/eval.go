@@ -49,12 +49,19 @@ type Evaluator struct {
 	more    []float64
 	number  []float64
 	column  []float64
+	stored  []float64 // scratch of stores
+	ok      []byte
+	rows    []int32 // scratch of medians
+	cells   [][]int32
+	left    []int32
 
 	src    []Operand // of the chunk
 	dst    [][]byte
 	base   int // index of the chunk's first pixel
 	counts *Counts
-	err    *PixelError // the first of the chunk
+	// uncounted is for callers that want no counts.
+	uncounted Counts
+	err       *PixelError // the first of the chunk
 }
 
 // NewEvaluator returns an evaluator with its scratch memory.
@@ -103,9 +110,8 @@ func (ev *Evaluator) Eval(src []Operand, dst [][]byte, n int, c *Counts) error {
 	if err := p.check(src, dst, n); err != nil {
 		return err
 	}
-	var none Counts
 	if c == nil {
-		c = &none
+		c = &ev.uncounted
 	}
 	if c.NodataCollision == 0 {
 		c.FirstCollision = -1

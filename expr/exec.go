@@ -1,5 +1,10 @@
 package expr
 
+import (
+	"bytes"
+	"encoding/binary"
+)
+
 // select2 sets the kernel of an operation with two operands, with a constant on the right (side 1),
 // the left (-1) or not at all. It reports whether the constant went into the kernel.
 func (in *instr) select2(reg, src regKind, side int) bool {
@@ -16,21 +21,26 @@ func (in *instr) select2(reg, src regKind, side int) bool {
 		}
 		return compare2(in, &in.f64, side, compare64, compareK64)
 	case reg == reg32:
-		return arith2(in, &in.f32, side, binary32, binaryK32)
+		return arith2(in, &in.f32, side, fastVV32, fastVK32, binary32, binaryK32)
 	}
-	return arith2(in, &in.f64, side, binary64, binaryK64)
+	return arith2(in, &in.f64, side, fastVV64, fastVK64, binary64, binaryK64)
 }
 
 type runner = func(ev *Evaluator, in *instr, n int)
 
-func arith2[T real](in *instr, k *kernel[T], side int, vectors, constant runner) bool {
+func arith2[T real](in *instr, k *kernel[T], side int, fastVV func(op) func(d, a, b []T), fastVK func(op, int) func(d, a []T, k T), vectors, constant runner) bool {
 	if side != 0 {
-		if k.vk = kernelVK[T](in.op, side); k.vk != nil {
+		if k.vk = fastVK(in.op, side); k.vk == nil {
+			k.vk = kernelVK[T](in.op, side)
+		}
+		if k.vk != nil {
 			in.run = constant
 			return true
 		}
 	}
-	k.vv = kernelVV[T](in.op)
+	if k.vv = fastVV(in.op); k.vv == nil {
+		k.vv = kernelVV[T](in.op)
+	}
 	in.run = vectors
 	return false
 }
@@ -151,14 +161,14 @@ func compareK64(ev *Evaluator, in *instr, n int) {
 
 func runTo32(ev *Evaluator, in *instr, n int) {
 	d, a := ev.r32[in.dst][:n], ev.r64[in.args[0]][:n]
-	for i := range d {
+	for i := to32Fast(d, a); i < n; i++ {
 		d[i] = float32(a[i])
 	}
 }
 
 func runTo64(ev *Evaluator, in *instr, n int) {
 	d, a := ev.r64[in.dst][:n], ev.r32[in.args[0]][:n]
-	for i := range d {
+	for i := to64Fast(d, a); i < n; i++ {
 		d[i] = float64(a[i])
 	}
 }
@@ -200,11 +210,11 @@ func runNot(ev *Evaluator, in *instr, n int) {
 }
 
 func where32(ev *Evaluator, in *instr, n int) {
-	where(ev.r32[in.dst][:n], ev.rb[in.args[0]], ev.r32[in.args[1]], ev.r32[in.args[2]])
+	whereFloat(ev.r32[in.dst][:n], ev.rb[in.args[0]], ev.r32[in.args[1]], ev.r32[in.args[2]])
 }
 
 func where64(ev *Evaluator, in *instr, n int) {
-	where(ev.r64[in.dst][:n], ev.rb[in.args[0]], ev.r64[in.args[1]], ev.r64[in.args[2]])
+	whereFloat(ev.r64[in.dst][:n], ev.rb[in.args[0]], ev.r64[in.args[1]], ev.r64[in.args[2]])
 }
 
 func whereBool(ev *Evaluator, in *instr, n int) {
@@ -220,15 +230,20 @@ func pick64(ev *Evaluator, in *instr, n int) {
 }
 
 func pickBool(ev *Evaluator, in *instr, n int) {
-	pick(ev.rb[in.dst][:n], ev.masks[in.args[0]], ev.rb[in.args[1]], ev.rb[in.args[2]])
+	d, m := ev.rb[in.dst][:n], ev.masks[in.args[0]]
+	if m == nil {
+		copy(d, ev.rb[in.args[1]])
+		return
+	}
+	where(d, m, ev.rb[in.args[1]], ev.rb[in.args[2]])
 }
 
-func pick[T real | byte](d []T, mask []byte, a, b []T) {
+func pick[T real](d []T, mask []byte, a, b []T) {
 	if mask == nil {
 		copy(d, a)
 		return
 	}
-	where(d, mask, a, b)
+	whereFloat(d, mask, a, b)
 }
 
 func runPowInt32(ev *Evaluator, in *instr, n int) {
@@ -278,15 +293,9 @@ func maskAnd(ev *Evaluator, in *instr, n int) {
 			first = m
 		case d == nil:
 			d = ev.maskBuffer(in, n)
-			first, m = first[:n], m[:n]
-			for i := range d {
-				d[i] = first[i] & m[i]
-			}
+			andBytes(d, first, m)
 		default:
-			m = m[:n]
-			for i := range d {
-				d[i] &= m[i]
-			}
+			andBytes(d, d, m)
 		}
 	}
 	if d == nil {
@@ -311,11 +320,22 @@ func maskOr(ev *Evaluator, in *instr, n int) {
 	}
 }
 
+// andBytes is d = a and b, eight bytes at a time.
+func andBytes(d, a, b []byte) {
+	i := 0
+	for ; i+8 <= len(d); i += 8 {
+		binary.NativeEndian.PutUint64(d[i:], binary.NativeEndian.Uint64(a[i:])&binary.NativeEndian.Uint64(b[i:]))
+	}
+	for ; i < len(d); i++ {
+		d[i] = a[i] & b[i]
+	}
+}
+
 func maskNaN32(ev *Evaluator, in *instr, n int) { maskNaN(ev, in, ev.r32[in.args[0]][:n]) }
 func maskNaN64(ev *Evaluator, in *instr, n int) { maskNaN(ev, in, ev.r64[in.args[0]][:n]) }
 
 func maskNaN[T real](ev *Evaluator, in *instr, a []T) {
-	if !hasNaN(a) {
+	if !hasNot(a) {
 		ev.masks[in.dst] = nil
 		return
 	}
@@ -325,35 +345,25 @@ func maskNaN[T real](ev *Evaluator, in *instr, a []T) {
 	}
 }
 
-func hasNaN[T real](a []T) bool {
-	for _, v := range a {
-		if v != v {
-			return true
-		}
-	}
-	return false
-}
+// allValid stands for a mask that is nil.
+var allValid = bytes.Repeat([]byte{1}, chunk)
 
 func maskWhere(ev *Evaluator, in *instr, n int) {
-	c, mc, ma, mb := ev.rb[in.args[0]][:n], ev.masks[in.args[1]], ev.masks[in.args[2]], ev.masks[in.args[3]]
+	mc, ma, mb := ev.masks[in.args[1]], ev.masks[in.args[2]], ev.masks[in.args[3]]
 	if ma == nil && mb == nil {
 		ev.masks[in.dst] = mc
 		return
 	}
+	if ma == nil {
+		ma = allValid
+	}
+	if mb == nil {
+		mb = allValid
+	}
 	d := ev.maskBuffer(in, n)
-	for i := range d {
-		m := byte(1)
-		switch {
-		case mc != nil && mc[i] == 0:
-			m = 0
-		case c[i] != 0:
-			if ma != nil {
-				m = ma[i]
-			}
-		case mb != nil:
-			m = mb[i]
-		}
-		d[i] = m
+	where(d, ev.rb[in.args[0]], ma, mb)
+	if mc != nil {
+		andBytes(d, d, mc)
 	}
 }
 

@@ -1,6 +1,10 @@
 package expr
 
-import "math"
+import (
+	"math"
+
+	"leat/ndarray"
+)
 
 type real interface{ float32 | float64 }
 
@@ -308,13 +312,47 @@ func notEqualK[T real](d []byte, a []T, k T) {
 	}
 }
 
-func where[T real | byte](d []T, c []byte, a, b []T) {
+// where is d = c ? a : b. On integers the compiler makes it a move without a branch, so floats are moved as bits.
+func where[T uint32 | uint64 | byte](d []T, c []byte, a, b []T) {
 	c, a, b = c[:len(d)], a[:len(d)], b[:len(d)]
 	for i := range d {
-		v := b[i]
+		v, w := a[i], b[i]
 		if c[i] != 0 {
-			v = a[i]
+			w = v
 		}
-		d[i] = v
+		d[i] = w
+	}
+}
+
+// whereFloat is where for floats.
+func whereFloat[T real](d []T, c []byte, a, b []T) {
+	if isFloat32[T]() {
+		where(bitsOf32(d), c, bitsOf32(a), bitsOf32(b))
+	} else {
+		where(bitsOf64(d), c, bitsOf64(a), bitsOf64(b))
+	}
+}
+
+func bitsOf32[T real](s []T) []uint32 { return ndarray.OfBytes[uint32](ndarray.AsBytes(s)) }
+func bitsOf64[T real](s []T) []uint64 { return ndarray.OfBytes[uint64](ndarray.AsBytes(s)) }
+
+// patch is d = v where c is 0.
+func patch[T uint32 | uint64](d []T, c []byte, v T) {
+	c = c[:len(d)]
+	for i := range d {
+		w := d[i]
+		if c[i] == 0 {
+			w = v
+		}
+		d[i] = w
+	}
+}
+
+// patchFloat is patch for floats.
+func patchFloat[T real](d []T, c []byte, v T) {
+	if isFloat32[T]() {
+		patch(bitsOf32(d), c, math.Float32bits(float32(v)))
+	} else {
+		patch(bitsOf64(d), c, math.Float64bits(float64(v)))
 	}
 }

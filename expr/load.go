@@ -3,6 +3,7 @@ package expr
 import (
 	"bytes"
 	"fmt"
+	"math"
 
 	"leat/ndarray"
 )
@@ -69,9 +70,26 @@ func loader[T integer | real](b *Band, r regKind) runner {
 
 func convert[D real, T integer | real](d []D, s []T) {
 	d = d[:len(s)]
-	for i := range s {
+	for i := widen(d, s); i < len(s); i++ {
 		d[i] = D(s[i])
 	}
+}
+
+// widen converts as many pixels as a vector routine can and returns their number.
+func widen[D real, T integer | real](d []D, s []T) int {
+	f, ok := any(d).([]float32)
+	if !ok {
+		return 0
+	}
+	switch s := any(s).(type) {
+	case []uint8:
+		return widenU8(f, s)
+	case []uint16:
+		return widenU16(f, s)
+	case []int16:
+		return widenI16(f, s)
+	}
+	return 0
 }
 
 // convertScaled computes in float64 and rounds once to the result.
@@ -167,6 +185,22 @@ func masker[T integer | real](b *Band) runner {
 }
 
 func contains[T integer | real](s []T, v T) bool {
+	switch t := any(s).(type) {
+	case []uint8:
+		return bytes.IndexByte(t, uint8(v)) >= 0
+	case []uint16:
+		n, found := contains16Fast(t, uint16(v))
+		if found {
+			return true
+		}
+		s = s[n:]
+	case []int16:
+		n, found := contains16Fast(ndarray.OfBytes[uint16](ndarray.AsBytes(t)), uint16(v))
+		if found {
+			return true
+		}
+		s = s[n:]
+	}
 	for _, x := range s {
 		if x == v {
 			return true
@@ -177,6 +211,12 @@ func contains[T integer | real](s []T, v T) bool {
 
 // hasNot reports whether any value is not equal to itself.
 func hasNot[T integer | real](s []T) bool {
+	if t, ok := any(s).([]float32); ok {
+		n, found := special32Fast(t, float32(math.NaN()))
+		if !found {
+			s = s[n:] // infinities too were looked for
+		}
+	}
 	for _, x := range s {
 		if x != x {
 			return true

@@ -246,7 +246,7 @@ func (b *builder) emit(at, id int) {
 		if n.op == opRedCount {
 			in.items = 0
 		}
-		in.run = reduceKernel(n.op, n.reg)
+		in.run = reduceKernel(n.op, n.reg, in.items)
 	}
 	if in.run == nil {
 		panic("expr: no kernel for operation")

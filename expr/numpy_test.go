@@ -325,7 +325,9 @@ func (g *generator) oneCase() numpyCase {
 	c.NoMask = g.IntN(12) == 0
 	if g.IntN(4) == 0 {
 		c.Opts.Type = []string{"uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "float32", "float64"}[g.IntN(11)]
-		c.near = c.near && c.Opts.Type != "float16"
+		if c.near {
+			c.Opts.Type = "" // units in the last place are those of the result's own type
+		}
 		if g.IntN(2) == 0 && !c.near {
 			c.Opts.Scale, c.Opts.Offset = []float64{0.5, 0.01, 3, -2}[g.IntN(4)], []float64{0, -1, 10.5}[g.IntN(3)]
 		}

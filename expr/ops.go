@@ -1,6 +1,9 @@
 package expr
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // noNodata refuses the word nodata where it would need a type of its own.
 func (c *compiler) noNodata(pos int, vs ...val) error {
@@ -115,12 +118,10 @@ func (c *compiler) number(v val) val {
 	if v.t.kind != kindBool {
 		return v
 	}
-	v.t = v.t.asInt()
-	if !v.konst {
-		v.node = c.vec(v, c32)
-	} else {
-		v.weak = true
+	if v.konst {
+		return val{t: intType(int64(v.c), int64(v.c)), konst: true, c: v.c, weak: true}
 	}
+	v.t, v.node = v.t.asInt(), c.vec(v, c32)
 	return v
 }
 
@@ -209,18 +210,49 @@ func (c *compiler) power(pos int, a, b val) (val, error) {
 			return val{t: intType(lo, lo), konst: true, c: float64(lo), weak: true}, nil
 		}
 		cls := max(a.t.class(), t.class())
-		n := node{op: opPowInt, reg: cls.reg(), args: []int{c.vec(a, cls)}, k: b.c}
-		return c.result(n, t, a.mask, a.nan), nil
+		v := val{t: t, node: c.product(c.vec(a, cls), cls.reg(), int(b.c)), mask: a.mask, nan: a.nan}
+		v.node = c.vec(v, t.class())
+		return v, nil
 	}
 	if constants(a, b) {
 		return c.fold(opPow, a, b), nil
 	}
 	if whole && b.weak && math.Abs(b.c) <= maxPower {
-		cls := common(a, b)
-		n := node{op: opPowInt, reg: cls.reg(), args: []int{c.vec(a, cls)}, k: b.c}
-		return val{t: floatType(cls), node: c.add(n), mask: a.mask, nan: true}, nil
+		return c.multiplied(a, int(b.c), common(a, b)), nil
 	}
 	return c.float(opPow, a, b), nil
+}
+
+// multiplied compiles the power of a float. A float32 is multiplied out in float64, whose errors do not
+// show in the float32 they are rounded to; factors that several powers share are computed once.
+func (c *compiler) multiplied(a val, k int, cls class) val {
+	v := val{t: floatType(cls), mask: a.mask, nan: true}
+	switch {
+	case cls == c32 && k > 2:
+		wide := val{t: floatType(c64), node: c.product(c.vec(val{t: floatType(c32), node: c.vec(a, c32)}, c64), reg64, k)}
+		v.node = c.vec(wide, c32)
+	case k == 1 || k == 2:
+		v.node = c.product(c.vec(a, cls), cls.reg(), k)
+	default:
+		v.node = c.add(node{op: opPowInt, reg: cls.reg(), args: []int{c.vec(a, cls)}, k: float64(k)})
+	}
+	return v
+}
+
+// product returns the node of n ** k, k > 0 unless there is a kernel for it, by multiplications.
+func (c *compiler) product(n int, r regKind, k int) int {
+	if k == 0 {
+		return c.add(node{op: opPowInt, reg: r, args: []int{n}})
+	}
+	if k == 1 {
+		return n
+	}
+	top := 1 << (bits.Len(uint(k)) - 1)
+	if k > top {
+		return c.add(node{op: opMul, reg: r, args: []int{c.product(n, r, k-top), c.product(n, r, top)}})
+	}
+	half := c.product(n, r, k/2)
+	return c.add(node{op: opMul, reg: r, args: []int{half, half}})
 }
 
 // unary compiles - + not.

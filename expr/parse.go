@@ -29,7 +29,7 @@ const (
 	bpPower
 )
 
-var powers = map[string]int{
+var strength = map[string]int{
 	"?": bpCond, "or": bpOr, "and": bpAnd,
 	"<": bpCompare, "<=": bpCompare, ">": bpCompare, ">=": bpCompare, "==": bpCompare, "!=": bpCompare,
 	"+": bpAdd, "-": bpAdd, "*": bpMul, "/": bpMul, "%": bpMul, "**": bpPower,
@@ -114,7 +114,7 @@ func (p *parser) expr(bp int) (*ast, error) {
 	}
 	for p.tok.kind == tokOp {
 		op := p.tok
-		power, ok := powers[op.text]
+		power, ok := strength[op.text]
 		if !ok || power < bp {
 			break
 		}
@@ -163,7 +163,7 @@ func (p *parser) cond(c *ast) (*ast, error) {
 
 func (p *parser) compare(first *ast) (*ast, error) {
 	n := &ast{kind: astCompare, pos: p.tok.pos, args: []*ast{first}}
-	for p.tok.kind == tokOp && powers[p.tok.text] == bpCompare {
+	for p.tok.kind == tokOp && strength[p.tok.text] == bpCompare {
 		n.ops = append(n.ops, p.tok.text)
 		n.at = append(n.at, p.tok.pos)
 		if err := p.advance(); err != nil {

@@ -1,12 +1,9 @@
 package expr
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // reduceKernel returns the instruction of a function over a list.
-func reduceKernel(o op, r regKind) runner {
+func reduceKernel(o op, r regKind, items int) runner {
 	switch o {
 	case opRedCount:
 		if r == reg32 {
@@ -15,9 +12,9 @@ func reduceKernel(o op, r regKind) runner {
 		return func(ev *Evaluator, in *instr, n int) { countValid(ev, in, ev.r64[in.dst][:n]) }
 	case opRedMedian:
 		if r == reg32 {
-			return func(ev *Evaluator, in *instr, n int) { median(ev, in, ev.r32, n) }
+			return medianKernel(items)
 		}
-		return func(ev *Evaluator, in *instr, n int) { median(ev, in, ev.r64, n) }
+		return func(ev *Evaluator, in *instr, n int) { medianByColumn(ev, in, ev.r64, n) }
 	case opRedMin, opRedMax:
 		if r == reg32 {
 			return func(ev *Evaluator, in *instr, n int) { extremes(ev, in, ev.r32, n) }
@@ -66,12 +63,14 @@ func extremes[T real](ev *Evaluator, in *instr, r [][]T, n int) {
 			maxVV(d, d, a)
 		default:
 			for i, ok := range m[:n] {
-				switch {
-				case ok == 0:
-				case in.op == opRedMin:
-					d[i] = min(d[i], a[i]) // as without a mask: -0 is below 0
-				default:
-					d[i] = max(d[i], a[i])
+				v := a[i]
+				if ok == 0 {
+					v = worst
+				}
+				if in.op == opRedMin {
+					d[i] = min(d[i], v)
+				} else {
+					d[i] = max(d[i], v)
 				}
 			}
 		}
@@ -97,10 +96,8 @@ func moments[T real](ev *Evaluator, in *instr, r [][]T, n int) {
 			continue
 		}
 		for i, ok := range m[:n] {
-			if ok != 0 {
-				sums[i] += float64(a[i])
-				number[i]++
-			}
+			sums[i] += kept(float64(a[i]), ok)
+			number[i] += float64(ok)
 		}
 	}
 	if in.op == opRedSum {
@@ -122,11 +119,13 @@ func moments[T real](ev *Evaluator, in *instr, r [][]T, n int) {
 	clear(squares)
 	for j := range in.items {
 		a, m := r[in.args[j]][:n], ev.masks[in.args[in.items+j]]
+		if m == nil {
+			m = allValid
+		}
+		m = m[:n]
 		for i := range squares {
-			if m == nil || m[i] != 0 {
-				e := float64(a[i]) - sums[i]
-				squares[i] += float64(e * e)
-			}
+			e := kept(float64(a[i])-sums[i], m[i])
+			squares[i] += float64(e * e)
 		}
 	}
 	for i := range d {
@@ -134,32 +133,7 @@ func moments[T real](ev *Evaluator, in *instr, r [][]T, n int) {
 	}
 }
 
-// median gives the middle valid item, or the mean of the middle two.
-func median[T real](ev *Evaluator, in *instr, r [][]T, n int) {
-	d := r[in.dst][:n]
-	if cap(ev.column) < in.items {
-		ev.column = make([]float64, in.items)
-	}
-	for i := range d {
-		col := ev.column[:0]
-		for j := range in.items {
-			if m := ev.masks[in.args[in.items+j]]; m == nil || m[i] != 0 {
-				col = append(col, float64(r[in.args[j]][i]))
-			}
-		}
-		if len(col) == 0 {
-			d[i] = 0
-			continue
-		}
-		slices.Sort(col)
-		d[i] = T(half(col[(len(col)-1)/2], col[len(col)/2]))
-	}
-}
-
-// half is the mean of the middle two, and 0 for a negative zero, as NumPy has it.
-func half(a, b float64) float64 {
-	if a == b {
-		return a + 0 // a sum could overflow
-	}
-	return (a+b)/2 + 0
+// kept is v where ok is 1 and 0 where it is 0, whatever v is. Adding that 0 changes no sum that began with 0.
+func kept(v float64, ok byte) float64 {
+	return math.Float64frombits(math.Float64bits(v) & -uint64(ok))
 }

@@ -76,7 +76,7 @@ func kernelV[T real](o op) func(d, a []T) {
 	case opExpm1:
 		return each[T](math.Expm1, math.Expm1)
 	case opLog:
-		return each[T](math.Log, math.Log)
+		return each[T](math.Log, log)
 	case opLog10:
 		return each[T](math.Log10, log10)
 	case opLog2:

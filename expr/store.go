@@ -26,31 +26,33 @@ func storeKernel(o *output, r *root) runner {
 	case ndarray.Int64:
 		return storeInt[int64](o, r)
 	case ndarray.Float16:
-		return storeFloat16(o, r)
+		return storeFloat16(o)
 	case ndarray.Float32:
-		return storeFloat[float32](o, r)
+		if r.reg == reg32 && !o.scaled {
+			return storeSame(o, r, func(ev *Evaluator) [][]float32 { return ev.r32 })
+		}
+		return storeFloat[float32](o)
 	}
-	return storeFloat[float64](o, r)
-}
-
-// source returns the i-th result of a root as float64.
-func source(ev *Evaluator, in *instr) func(i int) float64 {
-	switch in.root.reg {
-	case reg32:
-		v := ev.r32[in.args[0]]
-		return func(i int) float64 { return float64(v[i]) }
-	case reg64:
-		v := ev.r64[in.args[0]]
-		return func(i int) float64 { return v[i] }
+	if r.reg == reg64 && !o.scaled {
+		return storeSame(o, r, func(ev *Evaluator) [][]float64 { return ev.r64 })
 	}
-	v := ev.rb[in.args[0]]
-	return func(i int) float64 { return float64(v[i]) }
+	return storeFloat[float64](o)
 }
 
 // noNodata records that the pixel is invalid and nothing can say so.
 func (ev *Evaluator) noNodata(in *instr, i int) {
 	ev.failed(PixelError{Index: i, Band: in.root.band + 1,
 		Msg: "the result is invalid and the output has no nodata value: declare one, or give a value with fill(a, number)"})
+}
+
+// spoiled records the first pixel of the mask that is invalid, or else the first NaN.
+func spoiled[T real](ev *Evaluator, in *instr, v []T, mask []byte) {
+	for i, x := range v {
+		if mask != nil && mask[i] == 0 || x != x {
+			ev.noNodata(in, i)
+			return
+		}
+	}
 }
 
 func (ev *Evaluator) collision(i int) {
@@ -60,24 +62,122 @@ func (ev *Evaluator) collision(i int) {
 	ev.counts.NodataCollision++
 }
 
-// writer stores pixels one by one, whatever their type: what is fast goes before it.
+// storeSame stores floats as they are.
+func storeSame[T real](o *output, r *root, regs func(ev *Evaluator) [][]T) runner {
+	has := o.nodata != nil
+	nodata := T(math.NaN()) // equals nothing
+	if has {
+		nodata = ndarray.Value[T](*o.nodata)
+	}
+	direct := r.direct
+	return func(ev *Evaluator, in *instr, n int) {
+		d, mask, c := ndarray.OfBytes[T](ev.dst[in.root.band])[:n], ev.masks[in.args[1]], ev.counts
+		if !direct {
+			copy(d, regs(ev)[in.args[0]])
+		}
+		c.Pixels += int64(n)
+		if !has && (mask != nil || hasNot(d)) {
+			spoiled(ev, in, d, mask)
+		}
+		if mask == nil && !special(d, nodata) {
+			return
+		}
+		// Counting has no branches, since pixels without data may be anywhere.
+		ok := ev.valid()[:n]
+		var invalid, nans, infinite, equal int
+		for i, v := range d {
+			m := byte(1)
+			if mask != nil {
+				m = mask[i]
+			}
+			invalid += int(m ^ 1)
+			nan := m & one(v != v)
+			nans += int(nan)
+			m &^= nan
+			infinite += int(m & one(v-v != 0))
+			equal += int(m & one(v == nodata))
+			ok[i] = m
+		}
+		if equal > 0 {
+			for i, v := range d {
+				if ok[i] != 0 && v == nodata {
+					ev.collision(i)
+				}
+			}
+		}
+		patchFloat(d, ok, nodata)
+		c.Invalid += int64(invalid + nans)
+		c.NaN += int64(nans)
+		c.Inf += int64(infinite)
+	}
+}
+
+// special reports whether any value is NaN, infinite or k.
+func special[T real](s []T, k T) bool {
+	if t, ok := any(s).([]float32); ok {
+		n, found := special32Fast(t, float32(k))
+		if found {
+			return true
+		}
+		s = s[n:]
+	}
+	bad := byte(0)
+	for _, v := range s {
+		bad |= one(v-v != 0) | one(v == k)
+	}
+	return bad != 0
+}
+
+// wideSource returns a root's results as float64.
+func wideSource(ev *Evaluator, in *instr, n int) []float64 {
+	switch in.root.reg {
+	case reg64:
+		return ev.r64[in.args[0]][:n]
+	case reg32:
+		convert(ev.wide(), ev.r32[in.args[0]][:n])
+	default:
+		convert(ev.wide(), ev.rb[in.args[0]][:n])
+	}
+	return ev.wide()[:n]
+}
+
+// wide returns scratch memory for a chunk of float64.
+func (ev *Evaluator) wide() []float64 {
+	if ev.stored == nil {
+		ev.stored = make([]float64, chunk)
+	}
+	return ev.stored
+}
+
+// valid returns scratch memory for a mask.
+func (ev *Evaluator) valid() []byte {
+	if ev.ok == nil {
+		ev.ok = make([]byte, chunk)
+	}
+	return ev.ok
+}
+
+// writer stores pixels of any type with all that may happen to them.
 type writer[T ndarray.Real] struct {
 	has    bool
 	nodata T
 	zero   bool // nodata is a zero of a type whose zeros have a sign that == does not see through
-	// convert makes a pixel of a stored value, and says whether it was beyond the type.
-	convert func(v float64) (T, bool)
+	float  bool
 }
 
-func (w *writer[T]) store(ev *Evaluator, in *instr, d []T, float bool) {
-	o := &ev.p.out
-	get := source(ev, in)
-	mask := ev.masks[in.args[1]]
-	c := ev.counts
+// store converts each of the results; convert makes a pixel of a value and says whether it was beyond the type.
+func (w *writer[T]) store(ev *Evaluator, in *instr, d []T, convert func(v float64) (T, bool)) {
+	o, v, mask, c := &ev.p.out, wideSource(ev, in, len(d)), ev.masks[in.args[1]], ev.counts
+	if o.scaled {
+		s := ev.wide()[:len(v)]
+		for i := range v {
+			s[i] = (v[i] - o.offset) / o.scale
+		}
+		v = s
+	}
 	c.Pixels += int64(len(d))
-	for i := range d {
-		v := get(i)
-		if mask != nil && mask[i] == 0 || v != v {
+	for i, x := range v {
+		if mask != nil && mask[i] == 0 || x != x {
 			c.Invalid++
 			if mask == nil || mask[i] != 0 {
 				c.NaN++
@@ -89,13 +189,10 @@ func (w *writer[T]) store(ev *Evaluator, in *instr, d []T, float bool) {
 			d[i] = w.nodata
 			continue
 		}
-		if o.scaled {
-			v = (v - o.offset) / o.scale
-		}
-		if float && math.IsInf(v, 0) {
+		if w.float && math.IsInf(x, 0) {
 			c.Inf++
 		}
-		r, beyond := w.convert(v)
+		r, beyond := convert(x)
 		if beyond {
 			c.Saturated++
 		}
@@ -107,23 +204,69 @@ func (w *writer[T]) store(ev *Evaluator, in *instr, d []T, float bool) {
 }
 
 func storeInt[T integer](o *output, r *root) runner {
-	w := writer[T]{has: o.nodata != nil, convert: saturate[T](o.typ)}
+	w := writer[T]{has: o.nodata != nil}
 	if w.has {
 		w.nodata = ndarray.Value[T](*o.nodata)
 	}
+	if r.typ.fits(o.typ) && !o.scaled && !r.nan {
+		switch r.reg {
+		case reg32:
+			return func(ev *Evaluator, in *instr, n int) { storeExact(&w, ev, in, ev.r32[in.args[0]][:n]) }
+		case reg64:
+			return func(ev *Evaluator, in *instr, n int) { storeExact(&w, ev, in, ev.r64[in.args[0]][:n]) }
+		}
+		return func(ev *Evaluator, in *instr, n int) { storeExact(&w, ev, in, ev.rb[in.args[0]][:n]) }
+	}
+	convert := saturate[T](o.typ)
 	return func(ev *Evaluator, in *instr, n int) {
-		w.store(ev, in, ndarray.OfBytes[T](ev.dst[in.root.band])[:n], false)
+		w.store(ev, in, ndarray.OfBytes[T](ev.dst[in.root.band])[:n], convert)
+	}
+}
+
+// storeExact stores whole numbers that are known to fit.
+func storeExact[T integer, S real | byte](w *writer[T], ev *Evaluator, in *instr, v []S) {
+	d, mask, c := ndarray.OfBytes[T](ev.dst[in.root.band])[:len(v)], ev.masks[in.args[1]], ev.counts
+	c.Pixels += int64(len(v))
+	for i, x := range v {
+		d[i] = T(int64(x))
+	}
+	if mask != nil && !w.has {
+		for i, ok := range mask[:len(v)] {
+			if ok == 0 {
+				ev.noNodata(in, i)
+				return
+			}
+		}
+	}
+	if w.has && contains(d, w.nodata) {
+		for i, x := range d {
+			if x == w.nodata && (mask == nil || mask[i] != 0) {
+				ev.collision(i)
+			}
+		}
+	}
+	if mask != nil {
+		invalid := 0
+		for i, ok := range mask[:len(v)] {
+			x := d[i]
+			if ok == 0 {
+				x = w.nodata
+			}
+			d[i] = x
+			invalid += int(ok ^ 1)
+		}
+		c.Invalid += int64(invalid)
 	}
 }
 
 // saturate rounds half to even and holds the value within the type.
 func saturate[T integer](t ndarray.DType) func(v float64) (T, bool) {
 	lo, hi := t.Limits()
-	least, most := T(0), T(0)
+	least := T(0)
 	if t.IsSigned() {
 		least = T(int64(math.MinInt64) >> (64 - 8*t.Size()))
 	}
-	most = least - 1
+	most := least - 1
 	return func(v float64) (T, bool) {
 		v = math.RoundToEven(v)
 		switch {
@@ -136,27 +279,28 @@ func saturate[T integer](t ndarray.DType) func(v float64) (T, bool) {
 	}
 }
 
-func storeFloat[T real](o *output, r *root) runner {
-	w := writer[T]{has: o.nodata != nil, convert: func(v float64) (T, bool) {
-		f := T(v)
-		return f, math.IsInf(float64(f), 0) && !math.IsInf(v, 0)
-	}}
+func storeFloat[T real](o *output) runner {
+	w := writer[T]{has: o.nodata != nil, float: true}
 	if w.has {
 		w.nodata = ndarray.Value[T](*o.nodata)
 	}
+	convert := func(v float64) (T, bool) {
+		f := T(v)
+		return f, math.IsInf(float64(f), 0) && !math.IsInf(v, 0)
+	}
 	return func(ev *Evaluator, in *instr, n int) {
-		w.store(ev, in, ndarray.OfBytes[T](ev.dst[in.root.band])[:n], true)
+		w.store(ev, in, ndarray.OfBytes[T](ev.dst[in.root.band])[:n], convert)
 	}
 }
 
-func storeFloat16(o *output, r *root) runner {
-	w := writer[uint16]{has: o.nodata != nil, convert: toFloat16}
+func storeFloat16(o *output) runner {
+	w := writer[uint16]{has: o.nodata != nil, float: true}
 	if w.has {
 		w.nodata = uint16(o.nodata.Bits)
 		w.zero = w.nodata<<1 == 0
 	}
 	return func(ev *Evaluator, in *instr, n int) {
-		w.store(ev, in, ndarray.OfBytes[uint16](ev.dst[in.root.band])[:n], true)
+		w.store(ev, in, ndarray.OfBytes[uint16](ev.dst[in.root.band])[:n], toFloat16)
 	}
 }
 

@@ -99,6 +99,14 @@ func logTwo(x float64) (hi, lo float64) {
 	return add2(kh, kl, h, l)
 }
 
+func log(x float64) float64 {
+	if x > 0 && x < 0x1p-1022 {
+		h, _ := logTwo(x) // math.Log takes subnormal numbers for larger ones on amd64
+		return h
+	}
+	return math.Log(x)
+}
+
 func log10(x float64) float64 {
 	if !(x > 0) || math.IsInf(x, 1) {
 		return math.Log(x)

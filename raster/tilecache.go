@@ -14,6 +14,7 @@ type TileCache struct {
 	max   int64
 	used  int64
 	peak  int64
+	count int64 // decodes
 	tiles map[TileKey]*tileEntry
 	spare map[int][][]byte // returned memory by size, counted in used
 }
@@ -47,6 +48,7 @@ func (c *TileCache) Get(ctx context.Context, key TileKey, size, uses int, decode
 	if e == nil {
 		buf := c.take(size)
 		if buf == nil {
+			c.count++
 			c.mu.Unlock()
 			own := make([]byte, size)
 			if err := decode(own); err != nil {
@@ -57,6 +59,7 @@ func (c *TileCache) Get(ctx context.Context, key TileKey, size, uses int, decode
 		}
 		e = &tileEntry{ready: make(chan struct{}), data: buf, left: uses, refs: 1}
 		c.tiles[key] = e
+		c.count++
 		c.mu.Unlock()
 		e.err = decode(buf)
 		close(e.ready)
@@ -113,6 +116,13 @@ func (c *TileCache) done(key TileKey, e *tileEntry) {
 	if e.refs == 0 && c.tiles[key] != e {
 		c.spare[len(e.data)] = append(c.spare[len(e.data)], e.data)
 	}
+}
+
+// Decoded returns how often a tile was decoded: once for each tile while memory allows.
+func (c *TileCache) Decoded() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.count
 }
 
 // Peak returns the most bytes that were held at once.

@@ -1,0 +1,186 @@
+package expr
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"leat/ndarray"
+)
+
+// The examples of the guide are blocks of lines:
+//
+//	name: [list of] type [nodata v] = pixels [| pixels of the next band or file]
+//	expression  gives type: pixels [| pixels of the next band], - for an invalid one
+//	expression  is refused: part of the message
+func TestTheGuidesExamplesGiveWhatItSays(t *testing.T) {
+	data, err := os.ReadFile("../docs/guide/expressions.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := 0
+	for _, block := range strings.Split(string(data), "```expr\n")[1:] {
+		block, _, _ = strings.Cut(block, "```")
+		inputs, pixels := map[string]Input{}, map[Ref]*ndarray.Array{}
+		for _, line := range strings.Split(strings.TrimSpace(block), "\n") {
+			if text, want, ok := strings.Cut(line, " gives "); ok {
+				examples++
+				if err := example(strings.TrimSpace(text), want, inputs, pixels); err != nil {
+					t.Errorf("%s: %v", line, err)
+				}
+			} else if text, want, ok := strings.Cut(line, " is refused: "); ok {
+				examples++
+				if _, err := compileText(strings.TrimSpace(text), inputs, nil); err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: %v", line, err)
+				}
+			} else if err := input(line, inputs, pixels); err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+		}
+	}
+	if examples < 35 {
+		t.Errorf("only %d examples found", examples)
+	}
+}
+
+func compileText(text string, inputs map[string]Input, opts *Options) (*Program, error) {
+	e, err := Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return Compile(e, inputs, opts)
+}
+
+func input(line string, inputs map[string]Input, pixels map[Ref]*ndarray.Array) error {
+	name, rest, ok := strings.Cut(line, ": ")
+	kind, values, ok2 := strings.Cut(rest, " = ")
+	if !ok || !ok2 {
+		return fmt.Errorf("no input, and no example")
+	}
+	in := Input{List: strings.HasPrefix(kind, "list of ")}
+	kind, nodata, _ := strings.Cut(strings.TrimPrefix(kind, "list of "), " nodata ")
+	d, err := ndarray.ParseDType(kind)
+	if err != nil {
+		return err
+	}
+	for i, row := range strings.Split(values, "|") {
+		band := Band{Type: d}
+		if nodata != "" {
+			s, err := ndarray.ParseScalar(nodata, d)
+			if err != nil {
+				return err
+			}
+			band.Nodata = &s
+		}
+		ref := Ref{Name: name, Band: i + 1}
+		if in.List {
+			ref = Ref{Name: name, File: i, Band: 1}
+			in.Files = append(in.Files, File{Bands: []Band{band}})
+		} else if i == 0 {
+			in.Files = []File{{Bands: []Band{band}}}
+		} else {
+			in.Files[0].Bands = append(in.Files[0].Bands, band)
+		}
+		if pixels[ref], err = array(d, strings.Fields(row)); err != nil {
+			return err
+		}
+	}
+	inputs[name] = in
+	return nil
+}
+
+func array(d ndarray.DType, texts []string) (*ndarray.Array, error) {
+	a := ndarray.New(d, len(texts))
+	for i, text := range texts {
+		s, err := ndarray.ParseScalar(text, d)
+		if err != nil {
+			return nil, err
+		}
+		put(d, a.Data[i*d.Size():], s)
+	}
+	return a, nil
+}
+
+func put(d ndarray.DType, b []byte, s ndarray.Scalar) {
+	for k := range d.Size() {
+		b[k] = byte(s.Bits >> (8 * k))
+	}
+}
+
+func example(text, want string, inputs map[string]Input, pixels map[Ref]*ndarray.Array) error {
+	p, err := compileText(text, inputs, nil)
+	if err != nil {
+		return err
+	}
+	kind, values, _ := strings.Cut(want, ": ")
+	if p.Type().String() != kind {
+		return fmt.Errorf("the type is %v", p.Type())
+	}
+	var src []Operand
+	n := 0
+	for _, a := range pixels {
+		n = a.Len()
+	}
+	for _, r := range p.Refs() {
+		src = append(src, Operand{Data: pixels[r].Data})
+	}
+	dst := make([][]byte, p.Bands())
+	for i := range dst {
+		dst[i] = ndarray.New(p.Type(), n).Data
+	}
+	if err := p.NewEvaluator().Eval(src, dst, n, nil); err != nil {
+		return err
+	}
+	var got []string
+	for i, d := range dst {
+		if i > 0 {
+			got = append(got, "|")
+		}
+		for k := range n {
+			s := ndarray.Scalar{Type: p.Type(), Bits: bitsOf(p.Type(), d[k*p.Type().Size():(k+1)*p.Type().Size()])}
+			if nd := p.Nodata(); s.IsNaN() || nd != nil && *nd == s {
+				got = append(got, "-")
+			} else {
+				got = append(got, s.String())
+			}
+		}
+	}
+	texts := strings.Fields(values)
+	if len(texts) != len(got) {
+		return fmt.Errorf("gives %v", got)
+	}
+	for i, w := range texts {
+		if w == "-" || w == "|" {
+			if got[i] != w {
+				return fmt.Errorf("gives %v", got)
+			}
+			continue
+		}
+		s, err := ndarray.ParseScalar(w, p.Type())
+		if err != nil {
+			return err
+		}
+		if s.String() != got[i] && !(math.IsInf(s.Float64(), 0) && got[i] == s.String()) {
+			return fmt.Errorf("gives %v", got)
+		}
+	}
+	return nil
+}
+
+func TestTheGuideListsAllFunctionsAsTheyAre(t *testing.T) {
+	data, err := os.ReadFile("../docs/guide/expressions.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(data), "## Functions")
+	for _, f := range Functions() {
+		if row := fmt.Sprintf("| `%s` | %s |\n", f.Usage, f.Help); !strings.Contains(table, row) {
+			t.Errorf("the guide lacks the row %s", row)
+		}
+	}
+	if rows := strings.Count(table, "\n| `"); rows != len(Functions()) {
+		t.Errorf("the guide has %d functions, there are %d", rows, len(Functions()))
+	}
+}

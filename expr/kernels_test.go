@@ -1,0 +1,201 @@
+package expr
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"leat/ndarray"
+)
+
+// awkward returns n values with zeros of both signs, infinities, subnormals and NaN among them.
+func awkward[T real](r *rand.Rand, n int, nan bool) []T {
+	s := make([]T, n)
+	for i := range s {
+		switch r.IntN(9) {
+		case 0:
+			s[i] = []T{0, T(math.Copysign(0, -1)), T(math.Inf(1)), T(math.Inf(-1)), 1e-40, T(math.MaxFloat32), -1e-45, 1}[r.IntN(8)]
+		case 1:
+			s[i] = T(float64(r.IntN(5)))
+		default:
+			s[i] = T(r.NormFloat64() * math.Pow(10, float64(r.IntN(20)-10)))
+		}
+		if nan && r.IntN(20) == 0 {
+			s[i] = T(math.NaN())
+		}
+	}
+	return s
+}
+
+// equalFloats compares bit by bit but for the bits of NaN.
+func equalFloats[T real](a, b []T) bool {
+	return slices.EqualFunc(a, b, func(x, y T) bool {
+		return x != x && y != y || math.Float64bits(float64(x)) == math.Float64bits(float64(y))
+	})
+}
+
+var lengths = []int{0, 1, 7, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 500, 511, 512}
+
+func TestVectorRoutinesGiveWhatTheGoLoopsGive(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	for _, n := range lengths {
+		vectorRoutines(t, r, n, fastVV32, fastVK32)
+		vectorRoutines(t, r, n, fastVV64, fastVK64)
+	}
+}
+
+func vectorRoutines[T real](t *testing.T, r *rand.Rand, n int, vv func(op) func(d, a, b []T), vk func(op, int) func(d, a []T, k T)) {
+	a, b, k := awkward[T](r, n, true), awkward[T](r, n, true), awkward[T](r, 1, false)[0]
+	got, want := make([]T, n), make([]T, n)
+	for _, o := range []op{opAdd, opSub, opMul, opDiv} {
+		if f := vv(o); f != nil {
+			f(got, a, b)
+			kernelVV[T](o)(want, a, b)
+			if !equalFloats(got, want) {
+				t.Errorf("operation %d of %d %T differs", o, n, a)
+			}
+			c := slices.Clone(a)
+			if f(c, c, b); !equalFloats(c, want) {
+				t.Errorf("operation %d of %d %T in place differs", o, n, a)
+			}
+		}
+		for _, side := range []int{-1, 1} {
+			if f := vk(o, side); f != nil {
+				f(got, a, k)
+				kernelVK[T](o, side)(want, a, k)
+				if !equalFloats(got, want) {
+					t.Errorf("operation %d of %d %T with a constant on side %d differs", o, n, a, side)
+				}
+			}
+		}
+	}
+}
+
+func TestConversionsAndSearchesGiveWhatTheGoLoopsGive(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 4))
+	for _, n := range lengths {
+		bits := make([]byte, 8*n+8)
+		for i := range bits {
+			bits[i] = byte(r.Uint32())
+		}
+		bits = aligned(bits)
+		converts(t, ndarray.OfBytes[uint8](bits)[:n])
+		converts(t, ndarray.OfBytes[int8](bits)[:n])
+		converts(t, ndarray.OfBytes[uint16](bits)[:n])
+		converts(t, ndarray.OfBytes[int16](bits)[:n])
+		f, g := awkward[float32](r, n, true), awkward[float64](r, n, true)
+		f64, g32 := make([]float64, n), make([]float32, n)
+		ev := &Evaluator{r32: [][]float32{f, g32}, r64: [][]float64{g, f64}}
+		runTo64(ev, &instr{dst: 1, args: []int{0}}, n)
+		runTo32(ev, &instr{dst: 1, args: []int{0}}, n)
+		for i := range n {
+			if f[i] == f[i] && f64[i] != float64(f[i]) || g[i] == g[i] && g32[i] != float32(g[i]) {
+				t.Errorf("%d elements: conversion of %v or %v differs", n, f[i], g[i])
+			}
+		}
+		for i := range n {
+			s := make([]float32, n)
+			for j := range s {
+				s[j] = float32(j) + 2
+			}
+			if special(s, 1) {
+				t.Fatal("something special in ordinary numbers")
+			}
+			for _, v := range []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 1} {
+				if s[i] = v; !special(s, 1) || hasNot(s) != (v != v) {
+					t.Fatalf("%v at %d of %d is not found", v, i, n)
+				}
+			}
+			u := make([]uint16, n)
+			if u[i] = 0xffff; !contains(u, 0xffff) || contains(u, 0x00ff) || contains(u, 1) {
+				t.Fatalf("value at %d of %d", i, n)
+			}
+			if !contains(ndarray.OfBytes[int16](ndarray.AsBytes(u)), -1) {
+				t.Fatalf("value at %d of %d", i, n)
+			}
+		}
+	}
+}
+
+func converts[T integer](t *testing.T, s []T) {
+	d := make([]float32, len(s))
+	convert(d, s)
+	for i, v := range s {
+		if d[i] != float32(v) {
+			t.Errorf("%d %T: %v is converted to %v", len(s), v, v, d[i])
+		}
+	}
+}
+
+func TestNetworksSortWhatIsNeeded(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 6))
+	for n := 1; n <= 70; n++ {
+		for _, span := range [][2]int{{0, n - 1}, {(n - 1) / 2, n / 2}, {0, n / 2}} {
+			net := network(n, span[0], span[1])
+			for range 30 {
+				v := make([]int32, n)
+				for i := range v {
+					v[i] = int32(r.IntN(3)) // by the 0-1 principle few values say all
+				}
+				want := slices.Sorted(slices.Values(v))
+				for _, c := range net {
+					order(v[c.lo:c.lo+1], v[c.hi:c.hi+1])
+				}
+				if !slices.Equal(v[span[0]:span[1]+1], want[span[0]:span[1]+1]) {
+					t.Fatalf("%d rows, %v: %v", n, span, v)
+				}
+			}
+		}
+	}
+}
+
+func TestMediansByNetworkAreThoseBySorting(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 8))
+	for _, items := range []int{1, 2, 3, 4, 5, 12, 13, 64, 200, maxNetwork, maxNetwork + 1} {
+		const n = 190
+		ev := &Evaluator{masks: make([][]byte, items), r32: make([][]float32, items+2)}
+		in := &instr{dst: items, items: items}
+		for j := range items {
+			ev.r32[j] = awkward[float32](r, n, false)
+			if r.IntN(2) == 0 {
+				ev.masks[j] = make([]byte, n)
+				for i := range n {
+					if ev.masks[j][i] = byte(r.IntN(2)); ev.masks[j][i] == 0 {
+						ev.r32[j][i] = float32(math.NaN()) // what is invalid may be anything
+					}
+				}
+			}
+			in.args = append(in.args, j)
+		}
+		for j := range items {
+			in.args = append(in.args, j)
+		}
+		ev.r32[items], ev.r32[items+1] = make([]float32, n), make([]float32, n)
+		medianKernel(items)(ev, in, n)
+		in.dst = items + 1
+		medianByColumn(ev, in, ev.r32, n)
+		if !bytes.Equal(ndarray.AsBytes(ev.r32[items]), ndarray.AsBytes(ev.r32[items+1])) {
+			t.Errorf("medians of %d items differ", items)
+		}
+	}
+}
+
+func TestPowersMultiplyOutExactly(t *testing.T) {
+	for k := range 40 {
+		for _, a := range []float64{2, -3, 1.5, 7} {
+			if want := math.Pow(a, float64(k)); math.Abs(want) <= maxExact && powInt(a, k) != want {
+				t.Errorf("%v ** %d is %v", a, k, powInt(a, k))
+			}
+		}
+	}
+	for _, a := range []float64{math.NaN()} {
+		if v := powInt(a, 0); v == v {
+			t.Error("NaN ** 0 became valid")
+		}
+		if v := pow(1, a); v == v {
+			t.Error("1 ** NaN became valid")
+		}
+	}
+}

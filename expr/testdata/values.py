@@ -1,0 +1,480 @@
+"""Values of expressions in NumPy and the operations on them: reference.py says how."""
+import math
+
+import numpy as np
+
+from grammar import Refused
+
+np.seterr(all="ignore")
+F32, F64 = np.dtype("f4"), np.dtype("f8")
+
+
+
+class V:
+    """One band: kind is bool, int, float or nodata; data an array, or a number for a constant."""
+
+    def __init__(self, kind, data=None, ok=None, lo=0, hi=0, flow=(), const=False, strong=None, maybe=None):
+        self.kind, self.data, self.lo, self.hi, self.flow = kind, data, lo, hi, tuple(flow)
+        self.const, self.strong = const, strong  # strong: dtype of float32(2), float64(2)
+        self.ok = ok
+        self.refs = frozenset()  # bands that the value depends on
+        # whether the types alone leave open that a pixel is invalid
+        self.maybe = (kind == "float" and not const) if maybe is None else maybe
+        if kind == "float" and const:
+            self.maybe = math.isnan(data)
+        if kind == "float" and not const:
+            self.ok = self.ok & ~np.isnan(data)
+
+    def valid(self, n):
+        if self.const:
+            return np.full(n, not (isinstance(self.data, (float, np.floating)) and math.isnan(self.data)))
+        return self.ok
+
+    def narrow(self):
+        if self.kind == "bool":
+            return True
+        if self.kind == "int":
+            return -(2**24) <= self.lo and self.hi <= 2**24
+        if self.const:
+            return self.strong == F32
+        return self.data.dtype == F32
+
+
+def number(v):
+    if v.kind == "bool":
+        if v.const:
+            return V("int", int(v.data), None, int(v.data), int(v.data), const=True)
+        return V("int", v.data.astype("i8"), v.ok, 0, 1, maybe=v.maybe)
+    return v
+
+
+def literal(v):
+    return v.const and v.strong is None
+
+
+def meet(vs):
+    """The float type in which values meet."""
+    strong = [v for v in vs if v.kind != "nodata" and not (literal(v) and (v.kind == "float" or v.narrow()))]
+    if not strong:
+        return F64
+    return F32 if all(v.narrow() for v in strong) else F64
+
+
+def array(v, dtype, n):
+    if v.const:
+        return np.full(n, v.data, dtype=dtype)
+    return v.data.astype(dtype)
+
+
+def flows(*vs):
+    out = []
+    for v in vs:
+        for t in v.flow:
+            if t not in out:
+                out.append(t)
+    if not out:
+        return ()
+    size = max(t.itemsize for t in out)
+    return [t for t in out if t.itemsize == size]
+
+
+def no_nodata(*vs):
+    if any(v.kind == "nodata" for v in vs):
+        raise Refused("nodata as an operand")
+
+
+class Env:
+    def __init__(self, case):
+        self.n = case["n"]
+        self.inputs = case["inputs"]
+        self.nomask = case.get("nomask", False)
+        self.memo = {}
+
+    # -- inputs
+
+    def load(self, name, f, b):
+        band = self.inputs[name]["files"][f][b]
+        dt = np.dtype(band["type"])
+        px = np.frombuffer(bytes.fromhex(band["data"]), dt)
+        ok = np.ones(self.n, bool)
+        maybe = False
+        if not self.nomask:
+            if band.get("nodata") is not None:
+                nd = dt.type(int(band["nodata"])) if dt.kind in "iu" else dt.type(float(band["nodata"]))
+                ok &= px != nd
+                maybe = True
+            if band.get("mask"):
+                ok &= np.frombuffer(bytes.fromhex(band["mask"]), "u1") != 0
+            maybe = maybe or band.get("masked", False)
+        wide = dt.kind in "iu" and dt.itemsize == 8
+        scaled = (band.get("scale", 0), band.get("offset", 0)) not in ((0, 0), (1, 0))
+        if wide:
+            bad = [i for i in range(self.n) if ok[i] and abs(int(px[i])) > 2**53]
+            if bad:
+                px = np.where(np.isin(np.arange(self.n), bad), dt.type(0), px)
+            px = np.where(ok, px, dt.type(0))
+        else:
+            bad = []
+        if scaled:
+            cls = F64 if dt in (np.dtype("u4"), np.dtype("i4"), F64) or wide else F32
+            v = (px.astype("f8") * band["scale"] + band["offset"]).astype(cls)
+            v = V("float", v, ok, maybe=maybe or dt.kind == "f")
+        elif dt.kind == "f":
+            v = V("float", px, ok)
+        else:
+            lo, hi = np.iinfo(dt).min, np.iinfo(dt).max
+            if wide:
+                lo, hi = max(int(lo), -(2**53)), 2**53
+            v = V("int", px.astype("i8"), ok, int(lo), int(hi), [dt], maybe=maybe)
+        v.bad = bad
+        return v
+
+    def name(self, name):
+        if name not in self.inputs:
+            raise Refused("name")
+        i = self.inputs[name]
+        files = [[("ref", name, f, b) for b in range(len(bands))] for f, bands in enumerate(i["files"])]
+        return ("list", files) if i["list"] else ("bands", files[0])
+
+    # -- structure: ("bands", [V...]) or ("list", [[V...]...]); V may be a lazy ("ref", ...)
+
+    def force(self, v):
+        if isinstance(v, tuple):
+            ref = v[1:]
+            if ref not in self.memo:
+                self.memo[ref] = self.load(*ref)
+                self.memo[ref].refs = frozenset([ref])
+            return self.memo[ref]
+        return v
+
+    def needed(self, f, vs):
+        """The operands that a result depends on."""
+        if f == self.isnodata and not vs[0].maybe:
+            return []
+        if f == self.coalesce:
+            last = next((i for i, v in enumerate(vs) if not v.maybe), len(vs))
+            return vs[: last + 1]
+        return vs
+
+    def isnodata(self, a):
+        return self.apply("isnodata", a)
+
+    def coalesce(self, *vs):
+        return self.apply("coalesce", *vs)
+
+    def spread(self, f, *vs):
+        lists = [len(v[1]) for v in vs if v[0] == "list"]
+        if len(set(lists)) > 1:
+            raise Refused("lists of different length")
+        count = lists[0] if lists else 1
+        items = []
+        for i in range(count):
+            cols = [v[1][i] if v[0] == "list" else v[1] for v in vs]
+            widths = {len(c) for c in cols if len(c) != 1}
+            if len(widths) > 1:
+                raise Refused("bands")
+            width = widths.pop() if widths else 1
+            row = []
+            for b in range(width):
+                one = [self.force(c[0] if len(c) == 1 else c[b]) for c in cols]
+                r = f(*one)
+                if not r.const:
+                    r.refs = r.refs.union(*[o.refs for o in self.needed(f, one)])
+                row.append(r)
+            items.append(row)
+        return ("list", items) if lists else ("bands", items[0])
+
+    def eval(self, e):
+        op, n = e[0], self.n
+        if op == "int":
+            if e[1] > 2**53:
+                raise Refused("literal")
+            return ("bands", [V("int", e[1], None, e[1], e[1], const=True)])
+        if op == "float":
+            return ("bands", [V("float", e[1], const=True)])
+        if op == "nodata":
+            return ("bands", [V("nodata")])
+        if op == "name":
+            return self.name(e[1])
+        if op == "index":
+            v, i = self.eval(e[1]), self.eval(e[2])
+            k = i[1][0]
+            if isinstance(k, tuple) or not k.const or k.kind != "int" or not 1 <= k.data <= len(v[1]):
+                raise Refused("index")
+            return ("bands", v[1][k.data - 1] if v[0] == "list" else [v[1][k.data - 1]])
+        args = [self.eval(a) for a in e[1:]]
+        if op == "stack":
+            row = []
+            for a in args:
+                if a[0] == "list":
+                    if any(len(f) != 1 for f in a[1]):
+                        raise Refused("list of several bands in []")
+                    row += [f[0] for f in a[1]]
+                else:
+                    row += a[1]
+            no_nodata(*[v for v in row if isinstance(v, V)])
+            return ("bands", row)
+        if op in ("mean", "median", "std", "sum", "count") or op in ("min", "max") and len(args) == 1:
+            return self.reduce(op, args[0])
+        if op in ("isnodata", "coalesce"):
+            return self.spread(getattr(self, op), *args)
+        return self.spread(lambda *vs: self.apply(op, *vs), *args)
+
+    # -- operations of one band each
+
+    def apply(self, op, *vs):
+        n = self.n
+        if op == "where":
+            return self.where(*vs)
+        no_nodata(*vs)
+        if op in ("<", "<=", ">", ">=", "==", "!="):
+            return self.compare(op, *[number(v) for v in vs])
+        if op in ("and", "or", "not"):
+            truth = [(array(v, v.data.dtype if not v.const else F64, n) != 0) for v in vs]
+            ok = np.logical_and.reduce([v.valid(n) for v in vs])
+            r = {"and": lambda: truth[0] & truth[1], "or": lambda: truth[0] | truth[1], "not": lambda: ~truth[0]}[op]()
+            if all(v.const for v in vs) and ok.all():
+                return V("bool", bool(r[0]), const=True)
+            return V("bool", r, ok, maybe=any(v.maybe for v in vs))
+        if op == "isnodata":
+            return V("bool", ~vs[0].valid(n), np.ones(n, bool))
+        if op == "fill":
+            a, v = vs
+            if not v.const or math.isnan(v.data):
+                raise Refused("fill")
+            t = self.join(a, v)
+            return t(np.where(a.valid(n), t.of(a), t.of(v)), np.ones(n, bool), False)
+        if op == "coalesce":
+            t = self.join(*vs)
+            data, ok = t.of(vs[-1]), vs[-1].valid(n)
+            for v in vs[-2::-1]:
+                data, ok = np.where(v.valid(n), t.of(v), data), v.valid(n) | ok
+            return t(data, ok, all(v.maybe for v in vs))
+        vs = [number(v) for v in vs]
+        if op in ("float32", "float64"):
+            dt = np.dtype(op)
+            if vs[0].const:
+                return V("float", float(np.array(vs[0].data, F64).astype(dt)), const=True, strong=dt)
+            return V("float", vs[0].data.astype(dt), vs[0].ok, maybe=vs[0].maybe)
+        if op == "clip":
+            return self.pair("min", self.pair("max", vs[0], vs[1]), vs[2])
+        if op in ("min", "max"):
+            r = vs[0]
+            for v in vs[1:]:
+                r = self.pair(op, r, v)
+            return r
+        if op == "sign+":
+            return vs[0]
+        if op in ("sign-", "abs", "floor", "ceil", "round"):
+            return self.simple(op, vs[0])
+        if op in ("+", "-", "*", "%") and vs[0].kind == vs[1].kind == "int":
+            return self.integer(op, *vs)
+        if op == "**" and vs[0].kind == vs[1].kind == "int" and vs[1].const and vs[1].data >= 0:
+            return self.intpow(*vs)
+        return self.float(op, *vs)
+
+    def float(self, op, *vs):
+        dt = meet(vs)
+        n = self.n
+        a = [array(v, dt, n) for v in vs]
+        f = {
+            "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "%": np.mod, "sqrt": np.sqrt,
+            "min": np.minimum, "max": np.maximum,
+        }.get(op)
+        if op == "**" and vs[1].const and vs[1].data == 2:
+            f = lambda x, two: np.square(x)  # as NumPy's own operator does
+        if f is None:  # transcendental: NumPy's float64, rounded
+            f64 = {
+                "**": np.power, "atan2": np.arctan2, "hypot": np.hypot, "exp": np.exp, "expm1": np.expm1,
+                "log": np.log, "log10": np.log10, "log2": np.log2, "log1p": np.log1p, "sin": np.sin,
+                "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
+                "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh,
+            }[op]
+            f = lambda *x: f64(*[y.astype(F64) for y in x]).astype(dt)
+        r = f(*a)
+        if op in ("min", "max"):  # of two zeros the negative one is the smaller
+            sign = [np.signbit(x) for x in a]
+            both = sign[0] | sign[1] if op == "min" else sign[0] & sign[1]
+            zero = (a[0] == 0) & (a[1] == 0)
+            r = np.where(zero, np.where(both, -np.zeros(1, dt), np.zeros(1, dt)), r)
+        for x in a:
+            r = np.where(np.isnan(x), np.array(np.nan, dt), r)
+        if all(v.const for v in vs):
+            strong = None if all(v.strong is None for v in vs) else dt
+            return V("float", float(r[0]), const=True, strong=strong)
+        ok = np.logical_and.reduce([v.valid(n) for v in vs])
+        return V("float", r, ok, maybe=op not in ("min", "max") or any(v.maybe for v in vs))
+
+    def ranged(self, lo, hi, vs, data, ok, maybe):
+        if lo < -(2**53) or hi > 2**53:
+            raise Refused("beyond 2^53")
+        if all(v.const for v in vs):
+            if not ok[0]:
+                return V("float", math.nan, const=True)
+            v = int(data[0])
+            return V("int", v, None, v, v, const=True)
+        return V("int", data, ok, lo, hi, flows(*vs), maybe=maybe)
+
+    def integer(self, op, a, b):
+        n = self.n
+        x, y = array(a, "i8", n), array(b, "i8", n)
+        ok = a.valid(n) & b.valid(n)
+        maybe = a.maybe or b.maybe
+        if op == "%":
+            zero = y == 0
+            lo, hi = min(0, b.lo + 1), max(0, b.hi - 1)
+            if a.lo >= 0 and b.lo >= 0:
+                hi = min(hi, a.hi)
+            if a.hi <= 0 and b.hi <= 0:
+                lo = max(lo, a.lo)
+            return self.ranged(lo, hi, [a, b], np.mod(x, np.where(zero, 1, y)), ok & ~zero, maybe or b.lo <= 0 <= b.hi)
+        pair = {"+": lambda p, q: p + q, "-": lambda p, q: p - q, "*": lambda p, q: p * q}[op]
+        ends = [pair(p, q) for p in (a.lo, a.hi) for q in (b.lo, b.hi)]
+        return self.ranged(min(ends), max(ends), [a, b], pair(x, y), ok, maybe)
+
+    def intpow(self, a, b):
+        k = b.data
+        if k > 60 and max(abs(a.lo), abs(a.hi)) > 1:
+            raise Refused("beyond 2^53")
+        ends = [a.lo**k, a.hi**k] + ([0] if k > 0 and a.lo <= 0 <= a.hi else [])
+        lo, hi = min(ends), max(ends)
+        if a.const:
+            return self.ranged(lo, hi, [a], np.array([lo]), np.ones(1, bool), False)
+        if lo < -(2**53) or hi > 2**53:
+            raise Refused("beyond 2^53")
+        return self.ranged(lo, hi, [a], np.array([int(v) ** k for v in a.data], "i8"), a.ok, a.maybe)
+
+    def simple(self, op, a):
+        n = self.n
+        if a.kind == "int":
+            if op == "sign-":
+                return self.ranged(-a.hi, -a.lo, [a], -array(a, "i8", n), a.valid(n), a.maybe)
+            if op == "abs":
+                lo = 0 if a.lo <= 0 <= a.hi else min(abs(a.lo), abs(a.hi))
+                return self.ranged(lo, max(abs(a.lo), abs(a.hi)), [a], abs(array(a, "i8", n)), a.valid(n), a.maybe)
+            return a
+        f = {"sign-": np.negative, "abs": np.abs, "floor": np.floor, "ceil": np.ceil, "round": np.rint}[op]
+        if a.const:
+            return V("float", float(f(a.data)), const=True, strong=a.strong)
+        return V("float", f(a.data), a.ok, maybe=a.maybe)
+
+    def pair(self, op, a, b):
+        if a.kind == "float" or b.kind == "float":
+            return self.float(op, a, b)
+        n = self.n
+        f = np.minimum if op == "min" else np.maximum
+        pick = min if op == "min" else max
+        data = f(array(a, "i8", n), array(b, "i8", n))
+        return self.ranged(pick(a.lo, b.lo), pick(a.hi, b.hi), [a, b], data, a.valid(n) & b.valid(n), a.maybe or b.maybe)
+
+    def compare(self, op, a, b):
+        n = self.n
+        if a.kind == b.kind == "int":
+            dt = np.dtype("i8")
+        elif "int" in (a.kind, b.kind) and (literal(a) or literal(b)):
+            dt = F64  # integers are compared exactly, also with decimals
+            if (a.kind == "float" and not a.const) or (b.kind == "float" and not b.const):
+                dt = meet([a, b])
+        else:
+            dt = meet([a, b])
+        x, y = array(a, dt, n), array(b, dt, n)
+        f = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal}
+        ok = a.valid(n) & b.valid(n)
+        r = f[op](x, y)
+        if a.const and b.const and ok.all():
+            return V("bool", bool(r[0]), const=True)
+        return V("bool", r, ok, maybe=a.maybe or b.maybe)
+
+    def join(self, *vs):
+        """The type that can stand for all of them, as a maker of values."""
+        n, some = self.n, [v for v in vs if v.kind != "nodata"]
+        if not some:
+            raise Refused("nodata alone")
+
+        class Join:
+            def of(self, v):
+                if v.kind == "nodata":
+                    return np.zeros(n, self.dtype)
+                return array(v if self.dtype == bool else number(v), self.dtype, n)
+
+            def __call__(self, data, ok, maybe):
+                return V(self.kind, data, ok, self.lo, self.hi, self.flow, maybe=maybe)
+
+        j = Join()
+        j.lo = j.hi = 0
+        j.flow = ()
+        if any(v.kind == "float" for v in some):
+            j.kind, j.dtype = "float", meet(some)
+        elif all(v.kind == "bool" for v in some):
+            j.kind, j.dtype = "bool", np.dtype(bool)
+        else:
+            some = [V("int", lo=0, hi=1, const=True) if v.kind == "bool" else v for v in some]
+            j.kind, j.dtype = "int", np.dtype("i8")
+            j.lo, j.hi, j.flow = min(v.lo for v in some), max(v.hi for v in some), flows(*some)
+        return j
+
+    def where(self, c, a, b):
+        n = self.n
+        no_nodata(c)
+        t = self.join(a, b)
+        cond = array(c, c.data.dtype if not c.const else F64, n) != 0
+        oka, okb = [np.zeros(n, bool) if v.kind == "nodata" else v.valid(n) for v in (a, b)]
+        maybe = any(v.maybe or v.kind == "nodata" for v in (c, a, b))
+        return t(np.where(cond, t.of(a), t.of(b)), c.valid(n) & np.where(cond, oka, okb), maybe)
+
+    def reduce(self, op, v):
+        if v[0] == "bands":
+            return ("bands", [self.reduction(op, [self.force(x) for x in v[1]])])
+        widths = {len(f) for f in v[1]}
+        if len(widths) > 1:
+            raise Refused("files differ")
+        return ("bands", [self.reduction(op, [self.force(f[b]) for f in v[1]]) for b in range(widths.pop())])
+
+    def reduction(self, op, vs):
+        r = self.combine(op, vs)
+        r.refs = r.refs.union(*[v.refs for v in vs if op != "count" or v.maybe])
+        return r
+
+    def combine(self, op, vs):
+        n = self.n
+        no_nodata(*vs)
+        ok = np.array([v.valid(n) for v in vs])
+        if op == "count":
+            return V("int", ok.sum(0).astype("i8"), np.ones(n, bool), 0, len(vs))
+        vs = [number(v) for v in vs]
+        t = self.join(*vs)
+        cls = t.dtype if t.kind == "float" else (F32 if V("int", lo=t.lo, hi=t.hi).narrow() else F64)
+        data = np.array([t.of(v) for v in vs])
+        some = ok.any(0)
+        maybe = t.kind == "float" or all(v.maybe for v in vs)
+        if op in ("min", "max"):
+            out = np.zeros(n, t.dtype)
+            for i in range(n):
+                if some[i]:
+                    x = data[:, i][ok[:, i]]
+                    out[i] = getattr(x, op)()
+                    if out[i] == 0 and t.kind == "float":
+                        signs = [bool(np.signbit(z)) for z in x if z == 0]
+                        out[i] = -0.0 if (any(signs) if op == "min" else all(signs)) else 0.0
+            return t(out, some, maybe)
+        out = np.zeros(n, cls)
+        for i in range(n):
+            x = data[:, i][ok[:, i]].astype(cls).astype(F64)
+            if not len(x):
+                continue
+            s = F64.type(0)
+            for p in x:
+                s = s + p
+            if op == "sum":
+                r = s
+            elif op == "mean":
+                r = s / len(x)
+            elif op == "median":
+                r = np.median(x)
+            else:
+                m, q = s / len(x), F64.type(0)
+                for p in x:
+                    q = q + (p - m) * (p - m)
+                r = np.sqrt(q / len(x))
+            out[i] = cls.type(r)
+        return V("float", out, some)
