@@ -56,7 +56,8 @@ func validOf[T ndarray.Real](dst []byte, plane *ndarray.Array, nodata *ndarray.S
 func validComplex[T complex64 | complex128](dst []byte, plane *ndarray.Array, nodata *ndarray.Scalar) {
 	for i, v := range ndarray.Slice[T](plane) {
 		dst[i] = 0
-		if v == v && (nodata == nil || nodata.IsNaN() || real(complex128(v)) != nodata.Float64()) {
+		re, im := real(complex128(v)), imag(complex128(v))
+		if re == re && im == im && (nodata == nil || nodata.IsNaN() || re != nodata.Float64()) {
 			dst[i] = 1
 		}
 	}

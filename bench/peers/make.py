@@ -35,7 +35,8 @@ def write(path, source, part, change=lambda a, row: a, dtype="uint16", nodata=No
     os.rename(unfinished, path)
 
 
-with rasterio.Env(GDAL_CACHEMAX=512), rasterio.open(in_path, num_threads=2) as source:
+# Reading with threads too hangs GDAL 3.6 now and then: readers and writers wait for one pool of threads.
+with rasterio.Env(GDAL_CACHEMAX=512), rasterio.open(in_path) as source:
     whole = Window(0, 0, source.width, source.height)
     if kind == "bands":
         write(out_path, source, whole)
