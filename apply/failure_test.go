@@ -153,3 +153,22 @@ func TestRunEndsSoonAfterItsContext(t *testing.T) {
 		t.Errorf("%d blocks were computed after the end", calls-1)
 	}
 }
+
+func TestARunOutOfTimeGivesTheCauseOfItsContext(t *testing.T) {
+	slow := errors.New("the night is over")
+	dir := t.TempDir()
+	for _, workers := range []int{1, 4} {
+		ctx, cancel := context.WithTimeoutCause(context.Background(), 0, slow)
+		job := sliceJob(mapGrid(512, 512, 0, 0), terrain[uint8](512, 512, 1), Output{Path: filepath.Join(dir, "o.tif")})
+		job.Concurrency.Workers = workers
+		if _, err := Run(ctx, job); !errors.Is(err, slow) {
+			t.Error(err)
+		}
+		cancel()
+		noTraces(t, dir)
+	}
+	// A function's own deadline is an error of its block.
+	job := sliceJob(mapGrid(512, 512, 0, 0), terrain[uint8](512, 512, 1), Output{Path: filepath.Join(dir, "o.tif")})
+	job.Func = func(context.Context, *Block) error { return context.DeadlineExceeded }
+	failRun(t, job, "block 0", "deadline")
+}

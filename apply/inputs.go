@@ -78,7 +78,7 @@ func (f *inputFile) resolve(spec Input, noMask bool) error {
 		}
 	}
 	f.layers = spec.Layers
-	if f.layers == nil {
+	if len(f.layers) == 0 {
 		for i := range f.info.Bands {
 			f.layers = append(f.layers, i+1)
 		}

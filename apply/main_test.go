@@ -10,8 +10,9 @@ import (
 
 func TestMain(m *testing.M) {
 	proctest.Main(map[string]proctest.Func{
-		"slow output":  slowOutput,
-		"large raster": largeRaster,
+		"slow output":   slowOutput,
+		"point outputs": pointOutputs,
+		"large raster":  largeRaster,
 	})
 	goleak.VerifyTestMain(m)
 }

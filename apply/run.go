@@ -173,7 +173,8 @@ func (r *run) blocks(ctx context.Context) error {
 	if r.job.Merge != nil {
 		r.merge.start()
 	}
-	g, ctx := errgroup.WithContext(ctx)
+	caller := ctx
+	g, ctx := errgroup.WithContext(caller)
 	total := r.plan.Blocks.Count()
 	numbers := make(chan int)
 	g.Go(func() error {
@@ -210,10 +211,8 @@ func (r *run) blocks(ctx context.Context) error {
 	}
 	err := g.Wait()
 	r.timings.Gauge("blocks read ahead", 0)
-	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		if cause := context.Cause(ctx); cause != nil {
-			return cause
-		}
+	if err != nil && caller.Err() != nil && errors.Is(err, caller.Err()) {
+		return context.Cause(caller)
 	}
 	return err
 }
@@ -317,6 +316,9 @@ func (r *run) worker(ctx context.Context, number int, ready <-chan *blockData) (
 		waiting.Stop()
 		if !ok {
 			return nil
+		}
+		if err := ctx.Err(); err != nil { // select picks any of two that are ready
+			return err
 		}
 		if err := w.block(ctx, d); err != nil {
 			return err

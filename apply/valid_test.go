@@ -152,3 +152,35 @@ func TestABlockAnswersWhatAFunctionAsks(t *testing.T) {
 		t.Errorf("%d blocks", len(blocks))
 	}
 }
+
+func TestAnInputThatNoExpressionUsesCountsForTheFootprintOnly(t *testing.T) {
+	dir := t.TempDir()
+	a := write(t, filepath.Join(dir, "a.tif"), mapGrid(4, 1, 0, 0), []uint8{1, 2, 3, 4}, nil)
+	b := write(t, filepath.Join(dir, "b.tif"), mapGrid(4, 1, 1, 0), []uint8{0, 0, 0, 0}, func(o *Output) { o.Nodata = "0" })
+	out := filepath.Join(dir, "out.tif")
+	mustRun(t, Job{Inputs: map[string]Input{"a": {Files: []string{a}, Layers: []int{}}, "b": File(b)}, Expressions: map[string]string{"o": "a"},
+		Outputs: map[string]Output{"o": {Path: out}}, Controls: Controls{Reference: "b"}})
+	samePixels(t, "a", 3, pixels[uint8](t, out), []uint8{2, 3, 4})
+}
+
+func TestAnAlphaBandIsNoMaskWhereMasksAreNotLookedAt(t *testing.T) {
+	path := repositoryData(t, "rasterio/RGBA.byte.tif")
+	count := func(c Controls) (n int) {
+		mustRun(t, Job{Inputs: map[string]Input{"a": File(path)}, Controls: c, Merge: func(_ int, v any) error { n += v.(int); return nil },
+			Func: func(_ context.Context, b *Block) error {
+				k := 0
+				for i, v := range ndarray.Slice[uint8](b.Valid("a").At(0)) {
+					if alpha := Band[uint8](b, "a", 3)[i]; v != 1 && (alpha != 0 || c.NoMask) || v == 1 && alpha == 0 && !c.NoMask {
+						t.Fatalf("alpha %d, valid %d", alpha, v)
+					}
+					k += int(v)
+				}
+				b.Emit(k)
+				return nil
+			}})
+		return n
+	}
+	if with, without := count(Controls{}), count(Controls{NoMask: true}); with == 0 || with >= without {
+		t.Errorf("%d pixels count with the mask, %d without", with, without)
+	}
+}

@@ -1,17 +1,14 @@
 package geotiff
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/adler32"
-	"io"
 	"math/bits"
 	"sync"
 
-	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/zstd"
+
+	"leat/internal/inflate"
 )
 
 // Photometric values whose samples are not plain bands.
@@ -85,8 +82,7 @@ type bench struct {
 	packed []byte // bytes of the file
 	tile   []byte // the decoded tile
 	spare  []byte // rows on their way, bytes of predictor 3
-	in     bytes.Reader
-	flate  io.ReadCloser
+	zlib   inflate.Decoder
 	zstd   *zstd.Decoder
 	lzw    *lzwDecoder
 	job    job
@@ -103,7 +99,6 @@ func (b *bench) release() {
 			*p = nil
 		}
 	}
-	b.in.Reset(nil)
 	b.job = job{}
 	benches.Put(b)
 }
@@ -147,55 +142,26 @@ func (b *bench) decompress(compression int, dst, src []byte, full int) error {
 	return fmt.Errorf("compression %d", compression) // checkCoding lets none pass
 }
 
-// inflate decodes a zlib stream and checks its sum.
+// inflate decodes a zlib stream and checks its sum. The stream may hold up to surplus bytes more than dst.
 func (b *bench) inflate(dst, src []byte, surplus int) error {
-	if len(src) < 6 || src[0]&0x0f != 8 || binary.BigEndian.Uint16(src)%31 != 0 || src[1]&0x20 != 0 {
+	n, err := b.zlib.Zlib(dst, src)
+	if err == inflate.ErrLong && surplus > 0 {
+		all := grown(&b.spare, len(dst)+surplus)
+		if n, err = b.zlib.Zlib(all, src); err == nil {
+			n = copy(dst, all[:n])
+		}
+	}
+	switch {
+	case err == inflate.ErrHeader:
 		return errZlib
-	}
-	b.in.Reset(src[2:])
-	if b.flate == nil {
-		b.flate = flate.NewReader(&b.in)
-	} else if err := b.flate.(flate.Resetter).Reset(&b.in, nil); err != nil {
-		return err
-	}
-	if _, err := io.ReadFull(b.flate, dst); err == io.EOF || err == io.ErrUnexpectedEOF {
+	case err == inflate.ErrLong:
+		return errLong
+	case err == inflate.ErrTruncated, err == nil && n < len(dst):
 		return errShort
-	} else if err != nil {
-		return err
-	}
-	sum := adler32.Checksum(dst)
-	for { // to the end of the stream, for the sum
-		rest := grown(&b.spare, 4096)
-		n, err := b.flate.Read(rest)
-		if surplus -= n; surplus < 0 {
-			return errLong
-		}
-		sum = adlerMore(sum, rest[:n])
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return err
-		}
-	}
-	trailer := src[len(src)-b.in.Len():]
-	if len(trailer) < 4 {
-		return errShort
-	}
-	if binary.BigEndian.Uint32(trailer) != sum {
+	case err == inflate.ErrChecksum:
 		return errChecksum
 	}
-	return nil
-}
-
-// adlerMore continues an Adler-32 sum by a few bytes, which hash/adler32 can't without an allocation.
-func adlerMore(sum uint32, p []byte) uint32 {
-	s1, s2 := sum&0xffff, sum>>16
-	for _, c := range p {
-		s1 = (s1 + uint32(c)) % 65521
-		s2 = (s2 + s1) % 65521
-	}
-	return s2<<16 | s1
+	return err
 }
 
 func (b *bench) unzstd(dst, src []byte, full int) error {

@@ -1,0 +1,267 @@
+package inflate
+
+import (
+	"bytes"
+	"compress/zlib"
+	"encoding/binary"
+	"errors"
+	"hash/adler32"
+	"io"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/klauspost/compress/flate"
+	"golang.org/x/sys/unix"
+)
+
+// The outside truth is the standard library.
+func standard(src []byte, most int) (out []byte, err error) {
+	r, err := zlib.NewReader(bytes.NewReader(src))
+	if err != nil {
+		return nil, err
+	}
+	out, err = io.ReadAll(io.LimitReader(r, int64(most)+1))
+	return out, err
+}
+
+// agree decodes src into room bytes and compares with the standard library.
+func agree(t testing.TB, d *Decoder, src []byte, room int) {
+	t.Helper()
+	// What lies around the two slices must neither be needed nor touched.
+	inside := make([]byte, room+64)
+	for i := range inside {
+		inside[i] = 0xa5
+	}
+	dst := inside[32 : 32+room : 32+room]
+	n, err := d.Zlib(dst, bytes.Clone(src))
+	guarded(t, d, dst, src, n, err)
+	for i, v := range inside {
+		if (i < 32 || i >= 32+room) && v != 0xa5 {
+			t.Fatalf("a byte %d beyond the target was written", i-32-room)
+		}
+	}
+	want, wantErr := standard(src, room)
+	switch {
+	case len(want) > room:
+		// The standard library may find a fault only behind what fits.
+		if err == nil {
+			t.Fatalf("%d bytes decoded, the standard library finds more than %d", n, room)
+		}
+	case wantErr == nil:
+		if err != nil || !bytes.Equal(dst[:n], want) {
+			t.Fatalf("%d bytes and error %v, the standard library gives %d", n, err, len(want))
+		}
+	case err == nil:
+		t.Fatalf("%d bytes decoded, the standard library refuses them: %v", n, wantErr)
+	}
+}
+
+// guarded decodes once more with source and target each ending where memory that can't be touched begins.
+func guarded(t testing.TB, d *Decoder, dst, src []byte, n int, err error) {
+	t.Helper()
+	if len(dst) > guardSize || len(src) > guardSize {
+		return
+	}
+	from, to := fences(t)
+	from, to = from[guardSize-len(src):], to[guardSize-len(dst):]
+	copy(from, src)
+	n2, err2 := d.Zlib(to, from)
+	if n2 != n || err2 != err || !bytes.Equal(to[:n], dst[:n]) {
+		t.Fatalf("the same stream gave %d bytes and %v, then %d and %v", n, err, n2, err2)
+	}
+}
+
+const guardSize = 128 << 10
+
+// fences returns two pieces of memory, each followed by a page that can't be touched.
+var fences = func() func(t testing.TB) (a, b []byte) {
+	var mu sync.Mutex
+	var made [2][]byte
+	return func(t testing.TB) (a, b []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		for i := range made {
+			if made[i] != nil {
+				continue
+			}
+			page := os.Getpagesize()
+			m, err := unix.Mmap(-1, 0, guardSize+page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := unix.Mprotect(m[guardSize:], unix.PROT_NONE); err != nil {
+				t.Fatal(err)
+			}
+			made[i] = m[:guardSize:guardSize]
+		}
+		return made[0], made[1]
+	}
+}()
+
+// samples are data of many kinds.
+func samples(r *rand.Rand) [][]byte {
+	var all [][]byte
+	for _, n := range []int{0, 1, 2, 3, 7, 100, 257, 258, 259, 1000, 5000, 40000, 70000} {
+		noise, few, runs, ramp, skew := make([]byte, n), make([]byte, n), make([]byte, n), make([]byte, n), make([]byte, n)
+		v, left := byte(0), 0
+		for i := range n {
+			noise[i] = byte(r.Uint32())
+			few[i] = "abcd"[r.IntN(4)]
+			if left == 0 {
+				v, left = byte(r.Uint32()), 1+r.IntN(1+r.IntN(900))
+			}
+			runs[i] = v
+			left--
+			ramp[i] = byte(i / 3)
+			skew[i] = byte(min(r.ExpFloat64()*9, 255))
+		}
+		far := bytes.Clone(noise) // repeats at every distance
+		for i := 300; i+300 < n; i += 300 + r.IntN(200) {
+			from := max(0, i-1-r.IntN(min(i, 32768)))
+			copy(far[i:i+r.IntN(290)], far[from:])
+		}
+		all = append(all, noise, few, runs, ramp, skew, far)
+	}
+	return all
+}
+
+func deflated(t testing.TB, data []byte, level int) []byte {
+	var b bytes.Buffer
+	w, err := zlib.NewWriterLevel(&b, level)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// framed puts header and sum around a raw stream of data.
+func framed(raw, data []byte) []byte {
+	return binary.BigEndian.AppendUint32(append([]byte{0x78, 0x9c}, raw...), adler32.Checksum(data))
+}
+
+func TestStreamsOfEveryKindDecodeAsTheStandardLibraryDoes(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var d Decoder
+	streams := 0
+	for _, data := range samples(r) {
+		for _, level := range []int{-2, -1, 0, 1, 6, 9} {
+			for _, tail := range []string{"", "what follows the stream"} {
+				src := append(deflated(t, data, level), tail...)
+				for _, room := range []int{len(data), len(data) + 1, len(data) + 300, len(data) - 1, len(data) / 2, 0} {
+					if room >= 0 {
+						agree(t, &d, src, room)
+						streams++
+					}
+				}
+			}
+		}
+		for _, level := range []int{-2, 1, 2, 3, 5, 7, 9} {
+			var b bytes.Buffer
+			w, err := flate.NewWriter(&b, level)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Write(data); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			agree(t, &d, framed(b.Bytes(), data), len(data))
+			streams++
+		}
+	}
+	t.Logf("%d streams", streams)
+}
+
+func TestCutAndFlippedStreamsAreRefusedAsTheStandardLibraryDoes(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	var d Decoder
+	for _, data := range samples(r) {
+		if len(data) > 6000 && testing.Short() {
+			continue
+		}
+		for _, level := range []int{0, 1, 9} {
+			src := deflated(t, data, level)
+			step := 1 + len(src)/400
+			for n := 0; n < len(src); n += step {
+				agree(t, &d, src[:n], len(data))
+				flipped := bytes.Clone(src)
+				flipped[n] ^= 1 << r.IntN(8)
+				agree(t, &d, flipped, len(data))
+				agree(t, &d, flipped, len(data)+400)
+			}
+		}
+	}
+}
+
+func TestStreamsMadeByHandAreTakenOrRefusedAsTheStandardLibraryDoes(t *testing.T) {
+	var d Decoder
+	r := rand.New(rand.NewPCG(5, 6))
+	// Random headers of dynamic blocks: incomplete, over-subscribed, with one distance, and now and then sound ones.
+	for range 60000 {
+		raw := make([]byte, 10+r.IntN(60))
+		for i := range raw {
+			raw[i] = byte(r.Uint32())
+		}
+		raw[0] = raw[0]&^7 | []byte{4, 5, 2, 3, 0, 1}[r.IntN(6)]
+		agree(t, &d, append([]byte{0x78, 0x9c}, raw...), r.IntN(700))
+	}
+	for _, c := range []struct {
+		name string
+		src  []byte
+		want error
+	}{
+		{"nothing", nil, ErrTruncated},
+		{"another method", []byte{0x79, 0x9b}, ErrHeader},
+		{"a dictionary", []byte{0x78, 0xbb, 0, 0, 0, 1}, ErrHeader},
+		{"a block of no kind", []byte{0x78, 0x9c, 7, 0, 0, 0, 0}, ErrDamaged},
+		{"a stored block whose length is not confirmed", []byte{0x78, 0x9c, 1, 5, 0, 0, 0, 1, 2, 3, 4, 5}, ErrDamaged},
+		{"another sum", []byte{0x78, 0x9c, 1, 1, 0, 0xfe, 0xff, 7, 0, 0, 0, 0}, ErrChecksum},
+	} {
+		if _, err := d.Zlib(make([]byte, 100), c.src); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, not %v", c.name, err, c.want)
+		}
+	}
+}
+
+func TestTheSumIsAdler32(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for n := range 300 {
+		p := make([]byte, n*n/7)
+		for i := range p {
+			p[i] = byte(r.Uint32()) | byte(n&1)*0xff
+		}
+		if checksum(p) != adler32.Checksum(p) {
+			t.Fatalf("%d bytes: %08x, not %08x", len(p), checksum(p), adler32.Checksum(p))
+		}
+	}
+}
+
+func FuzzZlib(f *testing.F) {
+	r := rand.New(rand.NewPCG(9, 10))
+	for i, data := range samples(r) {
+		if len(data) <= 5000 {
+			f.Add(deflated(f, data, []int{-2, 0, 1, 9}[i%4]), len(data))
+		}
+	}
+	f.Fuzz(func(t *testing.T, src []byte, room int) {
+		if room < 0 || room > 1<<17 {
+			return
+		}
+		var d Decoder
+		agree(t, &d, src, room)
+		// With a right sum behind it, what is decoded is compared too.
+		if out, _ := standard(src, room); len(src) > 6 && len(out) <= room {
+			agree(t, &d, binary.BigEndian.AppendUint32(bytes.Clone(src[:len(src)-4]), adler32.Checksum(out)), room)
+		}
+	})
+}

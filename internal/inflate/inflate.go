@@ -1,0 +1,215 @@
+package inflate
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// Why a stream was refused.
+var (
+	ErrHeader    = errors.New("inflate: this is not the beginning of a zlib stream")
+	ErrDamaged   = errors.New("inflate: damaged data")
+	ErrTruncated = errors.New("inflate: the stream breaks off")
+	ErrLong      = errors.New("inflate: the stream holds more than there is room for")
+	ErrChecksum  = errors.New("inflate: the checksum does not fit the data")
+)
+
+// Decoder holds the tables of a stream's codes, some 24 KiB, so that decoding takes no memory of its own. The zero
+// value is ready. A Decoder is for one goroutine at a time; it keeps nothing of a stream for the next.
+type Decoder struct {
+	lit  [litSize]uint32
+	dist [distSize]uint32
+
+	in, out int    // bytes of the source that were taken, of the target that were written
+	buf     uint64 // the next bits, the first one lowest
+	have    uint   // how many of them are counted as taken, at most 64
+	fixed   bool   // the tables are those of the fixed codes
+}
+
+// Zlib decodes the zlib stream (RFC 1950) at the start of src into dst and returns how many bytes it held; what
+// follows the stream is ignored. A stream that holds less than dst is no error. One that holds more is ErrLong, with
+// dst full. The Adler-32 sum is checked over all that was written; a preset dictionary is refused as ErrHeader.
+// On an error the n bytes are what could be decoded. dst beyond n may have been written to. dst and src must not overlap.
+func (d *Decoder) Zlib(dst, src []byte) (n int, err error) {
+	if len(src) < 2 {
+		return 0, ErrTruncated
+	}
+	// Method 8, a window of at most 32 KiB, no dictionary.
+	if src[0]&0x0f != 8 || src[0]>>4 > 7 || binary.BigEndian.Uint16(src)%31 != 0 || src[1]&0x20 != 0 {
+		return 0, ErrHeader
+	}
+	d.in, d.out, d.buf, d.have, d.fixed = 2, 0, 0, 0, false
+	for last := false; !last; {
+		if last, err = d.block(dst, src); err != nil {
+			return d.out, err
+		}
+	}
+	d.alignToByte()
+	if len(src)-d.in < 4 {
+		return d.out, ErrTruncated
+	}
+	if binary.BigEndian.Uint32(src[d.in:]) != checksum(dst[:d.out]) {
+		return d.out, ErrChecksum
+	}
+	return d.out, nil
+}
+
+// block decodes one block and tells whether it is the last.
+func (d *Decoder) block(dst, src []byte) (last bool, err error) {
+	head, err := d.bits(src, 3)
+	if err != nil {
+		return false, err
+	}
+	last = head&1 != 0
+	switch head >> 1 {
+	case 0:
+		return last, d.stored(dst, src)
+	case 1:
+		if !d.fixed {
+			build(d.lit[:], litBits, fixedLens[:288], litSymbols[:])
+			build(d.dist[:], distBits, fixedLens[288:], distSymbols[:])
+			join(&d.lit)
+		}
+		d.fixed = true
+	case 2:
+		d.fixed = false
+		if err := d.readCodes(src); err != nil {
+			return last, err
+		}
+	default:
+		return last, ErrDamaged
+	}
+	if end, err := d.fast(dst, src); end || err != nil {
+		return last, err
+	}
+	return last, d.careful(dst, src)
+}
+
+// refill takes bytes until 57 bits are there or the source ends.
+func (d *Decoder) refill(src []byte) {
+	for d.have <= 56 && d.in < len(src) {
+		d.buf |= uint64(src[d.in]) << d.have
+		d.in++
+		d.have += 8
+	}
+}
+
+// bits takes the next n bits, at most 16.
+func (d *Decoder) bits(src []byte, n uint) (uint, error) {
+	d.refill(src)
+	if n > d.have {
+		return 0, ErrTruncated
+	}
+	v := uint(d.buf) & (1<<n - 1)
+	d.drop(n)
+	return v, nil
+}
+
+func (d *Decoder) drop(n uint) {
+	d.buf >>= n & 63
+	d.have -= n
+}
+
+// alignToByte drops what is left of a byte and gives back the whole bytes that were taken ahead.
+func (d *Decoder) alignToByte() {
+	d.in -= int(d.have >> 3)
+	d.buf, d.have = 0, 0
+}
+
+func (d *Decoder) stored(dst, src []byte) error {
+	d.alignToByte()
+	if len(src)-d.in < 4 {
+		return ErrTruncated
+	}
+	size := binary.LittleEndian.Uint16(src[d.in:])
+	if ^size != binary.LittleEndian.Uint16(src[d.in+2:]) {
+		return ErrDamaged
+	}
+	d.in += 4
+	data := src[d.in:min(d.in+int(size), len(src))]
+	n := copy(dst[d.out:], data)
+	d.in += n
+	d.out += n
+	switch {
+	case n < len(data):
+		return ErrLong
+	case n < int(size):
+		return ErrTruncated
+	}
+	return nil
+}
+
+// metaOrder is the order in which the lengths of the code lengths' own words stand.
+var metaOrder = [19]uint8{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15}
+
+// readCodes reads the codes that stand before a block and makes their tables.
+func (d *Decoder) readCodes(src []byte) error {
+	head, err := d.bits(src, 14)
+	if err != nil {
+		return err
+	}
+	lits, dists, metas := int(head&31)+257, int(head>>5&31)+1, int(head>>10)+4
+	if lits > 286 || dists > 30 {
+		return ErrDamaged
+	}
+	// The lengths of the codes' words are coded themselves.
+	var lens [286 + 30]uint8
+	for _, s := range metaOrder[:metas] {
+		n, err := d.bits(src, 3)
+		if err != nil {
+			return err
+		}
+		lens[s] = uint8(n)
+	}
+	var table [1 << metaBits]uint32
+	if !build(table[:], metaBits, lens[:19], litSymbols[:]) {
+		return ErrDamaged
+	}
+	clear(lens[:19])
+	for i := 0; i < lits+dists; {
+		d.refill(src)
+		e := table[d.buf%(1<<metaBits)]
+		if e&special != 0 {
+			return ErrDamaged
+		}
+		if uint(e&dropMask) > d.have {
+			return ErrTruncated
+		}
+		d.drop(uint(e & dropMask))
+		var value uint8
+		var times, more uint
+		switch s := uint8(e >> byteAt); s {
+		case 16:
+			if i == 0 {
+				return ErrDamaged
+			}
+			value, times, more = lens[i-1], 3, 2
+		case 17:
+			times, more = 3, 3
+		case 18:
+			times, more = 11, 7
+		default:
+			lens[i] = s
+			i++
+			continue
+		}
+		n, err := d.bits(src, more)
+		if err != nil {
+			return err
+		}
+		end := i + int(times+n)
+		if end > lits+dists {
+			return ErrDamaged
+		}
+		for ; i < end; i++ {
+			lens[i] = value
+		}
+	}
+	// A block can't end without the word for its end.
+	if lens[endOfBlock] == 0 || !build(d.lit[:], litBits, lens[:lits], litSymbols[:]) ||
+		!build(d.dist[:], distBits, lens[lits:lits+dists], distSymbols[:]) {
+		return ErrDamaged
+	}
+	join(&d.lit)
+	return nil
+}
