@@ -179,8 +179,13 @@ func (b *Block) SetOut(name string, a *ndarray.Array) {
 	b.outs[name] = a
 }
 
-// Emit passes a value of this block to Job.Merge. A block may emit several, or none.
+// Emit passes a value of this block to Job.Merge. A block may emit several, or none. Merge sees it after the block's
+// arrays were given to other blocks, so a value must not share memory with them: emit sums and copies. An array is
+// refused by a panic.
 func (b *Block) Emit(value any) {
+	if _, shared := value.(*ndarray.Array); shared {
+		panic("an array was emitted: its memory is used again before Merge sees it; emit a copy of its values")
+	}
 	if b.run.job.Merge == nil {
 		panic("a value was emitted, but Job.Merge is nil")
 	}

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"testing"
@@ -46,11 +47,18 @@ func cellByHand[T int16 | float32](m overview.Method, px []T, w, h, x0, y0, f in
 	}
 	if m == overview.Average {
 		if ndarray.TypeOf[T]() == ndarray.Float32 {
-			return T(sum / float64(n))
+			v := float32(sum / float64(n))
+			if T(v) == nodata {
+				v = math.Nextafter32(v, math.MaxFloat32)
+			}
+			return T(v)
 		}
 		q := (2*whole + n) / (2 * n) // half up: the floor of mean + 1/2
 		if (2*whole+n)%(2*n) < 0 {
 			q--
+		}
+		if T(q) == nodata {
+			q++
 		}
 		return T(q)
 	}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 )
 
@@ -171,4 +172,26 @@ func TestARunOutOfTimeGivesTheCauseOfItsContext(t *testing.T) {
 	job := sliceJob(mapGrid(512, 512, 0, 0), terrain[uint8](512, 512, 1), Output{Path: filepath.Join(dir, "o.tif")})
 	job.Func = func(context.Context, *Block) error { return context.DeadlineExceeded }
 	failRun(t, job, "block 0", "deadline")
+}
+
+func TestAFunctionThatEndsItsGoroutineEndsTheRun(t *testing.T) {
+	for _, workers := range []int{1, 3} {
+		job := sliceJob(mapGrid(256, 256, 0, 0), terrain[uint8](256, 256, 1), Output{Path: filepath.Join(t.TempDir(), "o.tif"), TileSize: 64})
+		job.Controls.WindowWidth, job.Controls.WindowHeight = 64, 64
+		job.Concurrency.Workers = workers
+		work := job.Func
+		job.Func = func(ctx context.Context, b *Block) error {
+			if b.Number == 3 {
+				runtime.Goexit()
+			}
+			return work(ctx, b)
+		}
+		failRun(t, job, "block 3 ", "Goexit")
+	}
+}
+
+func TestAnArrayCanNotBeEmitted(t *testing.T) {
+	job := Job{Controls: Controls{Grid: gridOf(8, 8)}, Merge: func(int, any) error { return nil },
+		Func: func(_ context.Context, b *Block) error { b.Emit(b.NewOut(1, 1)); return nil }}
+	failRun(t, job, "array", "copy")
 }

@@ -232,7 +232,7 @@ func (o *output) publish(f *publish.File, res *OutputResult) error {
 	path := absolute(o.spec.Path)
 	// Stale side files would be read as this file's statistics, overviews and mask, under either name of a link.
 	for _, name := range []string{path, realPath(path)} {
-		for _, ext := range []string{".aux.xml", ".ovr", ".msk"} {
+		for _, ext := range []string{".aux.xml", ".ovr", ".msk", ".msk.ovr"} {
 			if err := os.Remove(name + ext); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return fmt.Errorf("output %s: %s belongs to the old file and can't be removed: %w", o.name, name+ext, err)
 			}

@@ -115,6 +115,8 @@ func offGrid(g, ref raster.Grid) string {
 		d = append(d, "one is georeferenced and the other is not")
 	case g.Transform.Rotated():
 		d = append(d, "it is rotated")
+	case !g.HasTransform && (g.Width != ref.Width || g.Height != ref.Height):
+		d = append(d, fmt.Sprintf("%d x %d pixels, not %d x %d, and neither says where they lie", g.Width, g.Height, ref.Width, ref.Height))
 	default:
 		// Over the larger of the two rasters the pixels must stay within the tolerance.
 		n := float64(max(g.Width, g.Height, ref.Width, ref.Height))

@@ -37,6 +37,18 @@ func TestInputsOffTheGridAreRefusedNamingBothFilesAndTheDifference(t *testing.T)
 	}
 }
 
+func TestRastersThatAreNoMapsMustHaveOneSize(t *testing.T) {
+	dir := t.TempDir()
+	plain := func(name string, w, h int) string {
+		return write(t, filepath.Join(dir, name), raster.Grid{Width: w, Height: h, Transform: raster.Identity}, make([]uint8, w*h), nil)
+	}
+	a, b, c := plain("a.tif", 20, 10), plain("b.tif", 20, 10), plain("c.tif", 20, 11)
+	if _, err := MakePlan(Job{Inputs: map[string]Input{"a": File(a), "b": File(b)}, Func: nothing}); err != nil {
+		t.Error(err)
+	}
+	failRun(t, Job{Inputs: map[string]Input{"a": File(a), "c": File(c)}, Func: nothing}, a, c, "20 x 11 pixels, not 20 x 10")
+}
+
 func TestASmallRoundingOfTheGridIsNoDifference(t *testing.T) {
 	dir := t.TempDir()
 	px := terrain[uint8](40, 30, 1)

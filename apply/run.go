@@ -30,6 +30,7 @@ type run struct {
 	exprs     *expressions // nil for a Func
 
 	buffers *block.FreeList[*blockData]
+	abort   context.CancelCauseFunc // ends the run from where no error can be returned
 
 	mu     sync.Mutex // guards what follows
 	done   int
@@ -113,7 +114,8 @@ func (r *run) settle() error {
 }
 
 // Run runs a job: every block once through the function, every output whole under its name, or an
-// error and the old files untouched. It returns when no goroutine of it is left. When ctx ends, Run ends within
+// error and the old files untouched (several outputs are renamed one by one at the very end). A panic of the function is an error; one
+// of Merge, Setup, Close, Progress or BeforeClose ends the process. It returns when no goroutine of it is left. When ctx ends, Run ends within
 // about the time of one block and returns ctx's cause.
 func Run(ctx context.Context, job Job) (*Result, error) {
 	start := time.Now()
@@ -174,7 +176,10 @@ func (r *run) blocks(ctx context.Context) error {
 		r.merge.start()
 	}
 	caller := ctx
-	g, ctx := errgroup.WithContext(caller)
+	ctx, r.abort = context.WithCancelCause(caller)
+	defer r.abort(nil)
+	aborted := ctx
+	g, ctx := errgroup.WithContext(aborted)
 	total := r.plan.Blocks.Count()
 	numbers := make(chan int)
 	g.Go(func() error {
@@ -213,6 +218,12 @@ func (r *run) blocks(ctx context.Context) error {
 	r.timings.Gauge("blocks read ahead", 0)
 	if err != nil && caller.Err() != nil && errors.Is(err, caller.Err()) {
 		return context.Cause(caller)
+	}
+	if cause := context.Cause(aborted); cause != nil && caller.Err() == nil {
+		return cause
+	}
+	if err == nil && r.done != total {
+		return fmt.Errorf("%d of %d blocks were lost", total-r.done, total)
 	}
 	return err
 }
@@ -362,12 +373,21 @@ func (w *worker) block(ctx context.Context, d *blockData) error {
 // compute calls the function. A panic in it is an error of the run, with its stack.
 func (w *worker) compute(ctx context.Context, b *Block) (err error) {
 	defer w.run.timings.Start("computing", w.lane, b.Number).Stop()
+	finished := false
 	defer func() {
-		if p := recover(); p != nil {
-			err = &PanicError{Value: p, Stack: debug.Stack()}
+		if finished {
+			return
 		}
+		p := recover()
+		if p == nil { // runtime.Goexit, which nothing can stop: the run ends, and says so
+			p = "it ended its goroutine (runtime.Goexit)"
+			w.run.abort(fmt.Errorf("block %d (%v): the function panicked: %v", b.Number, b.Window, p))
+		}
+		err = &PanicError{Value: p, Stack: debug.Stack()}
 	}()
-	return w.run.function(ctx, b)
+	err = w.run.function(ctx, b)
+	finished = true
+	return err
 }
 
 // PanicError is a panic of the job's function.

@@ -139,3 +139,17 @@ func TestTransformsInvert(t *testing.T) {
 		t.Error("a degenerate transform was inverted")
 	}
 }
+
+func TestUsesThatFoundNoRoomCountAndTheTileIsNotKeptForThem(t *testing.T) {
+	c := NewTileCache(100)
+	var decoded atomic.Int64
+	get(t, c, 1, 100, 2, &decoded) // takes all the room until its second use
+	for range 2 {
+		get(t, c, 2, 100, 3, &decoded)
+	}
+	get(t, c, 1, 100, 2, &decoded)
+	get(t, c, 2, 100, 3, &decoded) // the last of three
+	if decoded.Load() != 4 || c.Decoded() != 4 || len(c.tiles) != 0 || len(c.spent) != 0 {
+		t.Errorf("%d decodes, %d tiles are kept, %d counted", decoded.Load(), len(c.tiles), len(c.spent))
+	}
+}

@@ -17,6 +17,7 @@ type TileCache struct {
 	count int64 // decodes
 	tiles map[TileKey]*tileEntry
 	spare map[int][][]byte // returned memory by size, counted in used
+	spent map[TileKey]int  // uses of tiles that went by without an entry
 }
 
 // TileKey names a tile: the source it belongs to, its plane (0 for pixel-interleaved files), and its place
@@ -36,7 +37,7 @@ type tileEntry struct {
 
 // NewTileCache returns a cache that holds at most maxBytes of pixels.
 func NewTileCache(maxBytes int64) *TileCache {
-	return &TileCache{max: maxBytes, tiles: map[TileKey]*tileEntry{}, spare: map[int][][]byte{}}
+	return &TileCache{max: maxBytes, tiles: map[TileKey]*tileEntry{}, spare: map[int][][]byte{}, spent: map[TileKey]int{}}
 }
 
 // Get gives the decoded tile of size bytes to use, calling decode at most once for all its users
@@ -46,9 +47,17 @@ func (c *TileCache) Get(ctx context.Context, key TileKey, size, uses int, decode
 	c.mu.Lock()
 	e := c.tiles[key]
 	if e == nil {
-		buf := c.take(size)
+		var buf []byte
+		left := uses - c.spent[key]
+		if left > 1 { // the last use keeps nothing
+			buf = c.take(size)
+		}
 		if buf == nil {
 			c.count++
+			c.spent[key]++
+			if left <= 1 {
+				delete(c.spent, key)
+			}
 			c.mu.Unlock()
 			own := make([]byte, size)
 			if err := decode(own); err != nil {
@@ -57,7 +66,8 @@ func (c *TileCache) Get(ctx context.Context, key TileKey, size, uses int, decode
 			use(own)
 			return nil
 		}
-		e = &tileEntry{ready: make(chan struct{}), data: buf, left: uses, refs: 1}
+		e = &tileEntry{ready: make(chan struct{}), data: buf, left: left, refs: 1}
+		delete(c.spent, key)
 		c.tiles[key] = e
 		c.count++
 		c.mu.Unlock()

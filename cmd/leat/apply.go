@@ -93,7 +93,7 @@ repeated. Exit codes: 0 done, 1 failed, 2 a mistake in the command line.`,
 	fl.BoolVar(&f.aux, "hist-aux", false, "write the histogram to FILE.aux.xml too, where GDAL and QGIS look for it")
 	fl.StringArrayVar(&f.names, "names", nil, "`[NAME=]TEXT,...`: layer names, one for each band")
 	fl.BoolVar(&f.thematic, "thematic", false, "the pixels are classes (LAYER_TYPE=thematic)")
-	fl.StringVar(&f.colors, "color-table", "", "`FILE`: a text of lines 'value red green blue [alpha]' (0 to 255) for outputs of uint8 or uint16")
+	fl.StringVar(&f.colors, "color-table", "", "`FILE`: a text of lines 'value red green blue' (0 to 255) for outputs of uint8 or uint16")
 	fl.StringVar(&f.unit, "unit", "", "`TEXT`: unit of the values")
 	fl.StringArrayVar(&f.tags, "tag", nil, "`KEY=VALUE`: metadata item")
 	fl.BoolVar(&f.noClobber, "no-clobber", false, "an output that exists is an error")
@@ -116,7 +116,7 @@ repeated. Exit codes: 0 done, 1 failed, 2 a mistake in the command line.`,
 
 	fl.BoolVar(&f.plan, "plan", false, "say what would be done, and do nothing")
 	group(fl, "plan", "Seeing it")
-	fl.StringVar(&f.preview, "preview", "", "`FILE.png`: write a quicklook of the (first) output")
+	fl.StringVar(&f.preview, "preview", "", "`FILE.png`: write a quicklook of the output that is first by name")
 	fl.StringVar(&f.report, "report", "", "`FILE.html`: write a page about the run")
 	fl.StringVar(&f.trace, "trace", "", "`FILE.json`: write a timeline for Perfetto or chrome://tracing")
 	fl.BoolVar(&f.json, "json", false, "events and results as JSON lines on standard output")

@@ -414,9 +414,11 @@ func numbers(s string) ([]float64, error) {
 func parseSize(s string) (int64, error) {
 	unit := strings.TrimRight(strings.ToUpper(strings.TrimSpace(s)), "IB")
 	factor := 1.0
-	if i := strings.IndexByte("KMGT", unit[max(0, len(unit)-1)]); len(unit) > 0 && i >= 0 {
-		factor = math.Pow(1024, float64(i+1))
-		unit = unit[:len(unit)-1]
+	if n := len(unit); n > 0 {
+		if i := strings.IndexByte("KMGT", unit[n-1]); i >= 0 {
+			factor = math.Pow(1024, float64(i+1))
+			unit = unit[:n-1]
+		}
 	}
 	v, err := strconv.ParseFloat(strings.TrimSpace(unit), 64)
 	if err != nil || !(v > 0) || v*factor > 1<<60 {

@@ -67,6 +67,11 @@ func setOption(job *apply.Job, key, value string) error {
 		}
 		return whole("a level", func(o *apply.Output, n int) { o.Level = n })
 	case "BLOCKSIZE", "BLOCKXSIZE", "BLOCKYSIZE":
+		for _, name := range sortedNames(job.Outputs) {
+			if size := job.Outputs[name].TileSize; size != 0 && strconv.Itoa(size) != value {
+				return fmt.Errorf("tiles of %d were asked for as well: leat's tiles are square", size)
+			}
+		}
 		return whole("a tile size", func(o *apply.Output, n int) { o.TileSize = n })
 	case "TILED":
 		if value != "YES" {
@@ -90,8 +95,8 @@ func setOption(job *apply.Job, key, value string) error {
 	return nil
 }
 
-// readColors reads a colour table: lines of value, red, green, blue and optionally alpha, parted by blanks
-// or commas; # begins a comment. Values that are not named are transparent black.
+// readColors reads a colour table: lines of value, red, green and blue, parted by blanks
+// or commas; # begins a comment. Values that are not named are black.
 func readColors(path string) ([]raster.RGBA, error) {
 	if path == "" {
 		return nil, nil
@@ -109,19 +114,19 @@ func readColors(path string) ([]raster.RGBA, error) {
 		if len(fields) == 0 {
 			continue
 		}
-		v := [5]int{4: 255}
-		ok := len(fields) == 4 || len(fields) == 5
+		var v [4]int
+		ok := len(fields) == 4
 		for i := 0; ok && i < len(fields); i++ {
 			v[i], err = strconv.Atoi(fields[i])
 			ok = err == nil && v[i] >= 0 && v[i] <= 65535 && (i == 0 || v[i] <= 255)
 		}
 		if !ok {
-			return nil, fmt.Errorf("--color-table %s, line %d: write it as: value red green blue [alpha]", path, line)
+			return nil, fmt.Errorf("--color-table %s, line %d: write it as: value red green blue", path, line)
 		}
 		for len(table) <= v[0] {
 			table = append(table, raster.RGBA{})
 		}
-		table[v[0]] = raster.RGBA{R: uint8(v[1]), G: uint8(v[2]), B: uint8(v[3]), A: uint8(v[4])}
+		table[v[0]] = raster.RGBA{R: uint8(v[1]), G: uint8(v[2]), B: uint8(v[3]), A: 255}
 	}
 	if err := sc.Err(); err != nil {
 		return nil, fileError{fmt.Errorf("--color-table %s: %w", path, cause(err))}

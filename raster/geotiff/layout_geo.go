@@ -123,15 +123,20 @@ func codeKeys(code string, point bool) (*raster.GeoKeys, error) {
 		key, 0, 1, uint16(n)}}, point)
 }
 
-// isGeographic reports whether an EPSG code is of a system of longitude and latitude. Nearly all of them
-// lie between 4000 and 4999; these are the newer ones that are in use. Readers look the code itself
-// up, so one that is missing here is read all the same.
+// isGeographic reports whether an EPSG code is of a system of longitude and latitude. Most of those lie
+// between 4000 and 4999, among projected ones (4087, 4491 to 4554 and 4647, say).
 func isGeographic(code int) bool {
-	if code >= 4000 && code <= 4999 {
-		return true
+	if code == 4217 { // NAD83 / BLM 59N
+		return false
+	}
+	for _, r := range [][2]int{{4001, 4086}, {4090, 4389}, {4600, 4646}, {4657, 4765}, {4801, 4811}, {4813, 4821}, {4901, 4904}} {
+		if code >= r[0] && code <= r[1] {
+			return true
+		}
 	}
 	switch code {
-	case 6318, 6322, 6325, 6668, 6706, 6783, 7844, 8086, 8232, 8237, 8240, 8246, 8249, 8252, 8255, 8545, 8685, 8694, 8699,
+	case 4463, 4470, 4475, 4483, 4490, 4555, 4558, 4823, 4824, 4937, 4979,
+		6318, 6322, 6325, 6668, 6706, 6783, 7844, 8086, 8232, 8237, 8240, 8246, 8249, 8252, 8255, 8545, 8685, 8694, 8699,
 		8818, 9000, 9003, 9006, 9009, 9014, 9019, 9053, 9054, 9055, 9056, 9057, 9059, 9067, 9075, 9184, 9755, 9776, 9777:
 		return true
 	}

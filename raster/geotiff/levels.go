@@ -154,6 +154,9 @@ func (f *File) addSidecars(path string) error {
 			if err != nil {
 				return err
 			}
+			if parts == nil { // overviews of a mask belong to one
+				break
+			}
 			for _, p := range parts {
 				f.addMask(p)
 			}

@@ -15,7 +15,7 @@ type Method uint8
 
 const (
 	Nearest Method = iota // the upper left pixel, as GDAL takes it
-	Average               // mean of the valid pixels; integers rounded half up
+	Average               // mean of the valid pixels, integers rounded half up; never nodata, see Reduce
 	Mode                  // most frequent valid value, the smallest of several
 )
 
@@ -44,7 +44,8 @@ func Reduced(n, factor int) int { return (n + factor - 1) / factor }
 
 // Reduce fills dst, Reduced(Width) x Reduced(Height) pixels without gaps, from src. nodata may be nil; where it
 // is set, and for NaN, pixels are invalid: a cell with no valid pixel becomes nodata (NaN without
-// one). Only Nearest works on complex pixels.
+// one), and a mean of valid pixels that happens to be nodata becomes the next value above it (below, at the type's
+// end), so that it stays valid. Only Nearest works on complex pixels.
 func Reduce(m Method, dst []byte, src Plane, factor int, nodata *ndarray.Scalar) error {
 	if m == Nearest {
 		switch src.Type.Size() {
@@ -149,7 +150,11 @@ func cells[T ndarray.Real](m Method, dstBytes []byte, p Plane, f int, nodata *nd
 			case len(valid) == 0:
 				dst[y*w+x] = none
 			case m == Average:
-				dst[y*w+x] = mean(valid)
+				v := mean(valid)
+				if has && v == none {
+					v = beside(v)
+				}
+				dst[y*w+x] = v
 			default:
 				dst[y*w+x] = mode(valid)
 			}
@@ -181,6 +186,20 @@ func mean[T ndarray.Real](v []T) T {
 		r += int64(x) % int64(n)
 	}
 	return T(q + floorDiv(2*r+int64(n), int64(2*n)))
+}
+
+// beside is the next value above v, or the one below the largest of the type.
+func beside[T ndarray.Real](v T) T {
+	switch x := any(v).(type) {
+	case float32:
+		return T(math.Nextafter32(x, float32(math.Inf(1))))
+	case float64:
+		return T(math.Nextafter(x, math.Inf(1)))
+	}
+	if v+1 < v { // integers wrap
+		return v - 1
+	}
+	return v + 1
 }
 
 func floorDiv(a, b int64) int64 {

@@ -44,6 +44,21 @@ func TestAverageRoundsHalfUpOverValidPixelsOnly(t *testing.T) {
 	}
 }
 
+func TestAnAverageOfValidPixelsIsNeverNodata(t *testing.T) {
+	if got := reduce(t, Average, []int16{-5, 5}, 2, 1, 2, scalar[int16](0)); got[0] != 1 {
+		t.Error(got)
+	}
+	if got := reduce(t, Average, []uint8{254, 254, 254}, 3, 1, 3, scalar[uint8](255)); got[0] != 254 {
+		t.Error(got)
+	}
+	if got := beside[uint8](255); got != 254 {
+		t.Error(got)
+	}
+	if got := reduce(t, Average, []float32{-1, 1}, 2, 1, 2, scalar[float32](0)); !(got[0] > 0 && got[0] < 1e-40) {
+		t.Error(got)
+	}
+}
+
 func TestModeTakesTheSmallerOfTies(t *testing.T) {
 	got := reduce(t, Mode, []uint8{3, 2, 2, 3, 9, 9, 1, 9, 9}, 3, 3, 3, nil)
 	if got[0] != 9 {
