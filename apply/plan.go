@@ -231,47 +231,67 @@ func (z *sizing) bytes(w, h int) int64 {
 	return baseBytes + int64(p.Buffers)*in + int64(p.Workers)*(out+scratch) + int64(p.Readers)*tile
 }
 
-// tileBytes is the memory that one decoded tile or strip of a file takes; uncompressed ones are read by
-// rows.
-func (z *sizing) tileBytes(f *inputFile) int64 {
+// stored is how a file holds its pixels, or its mask: in pieces that are decoded whole.
+type stored struct {
+	width, height int   // of a piece, in pixels
+	bytes         int64 // that a decoded piece takes; 0 where pixels are read by rows
+	planes        int   // that are read
+}
+
+// pieces are those of the file's pixels and, where it has one, of its mask.
+func pieces(f *inputFile) []stored {
 	i := f.info
-	if i.Compression == "none" {
-		return 0
-	}
-	n := int64(i.TileWidth) * int64(i.TileHeight) * int64(f.typ.Size())
+	s := stored{i.TileWidth, i.TileHeight, int64(i.TileWidth) * int64(i.TileHeight) * int64(f.typ.Size()), len(f.layers)}
 	if i.Interleave == "pixel" {
-		n *= int64(len(i.Bands))
+		s.bytes *= int64(len(i.Bands))
+		s.planes = 1
 	}
-	return n
+	if i.Compression == "none" || len(f.layers) == 0 {
+		s.bytes = 0
+	}
+	list := []stored{s}
+	if f.masked && f.alpha == 0 && i.MaskTile.Width > 0 {
+		list = append(list, stored{i.MaskTile.Width, i.MaskTile.Height, int64(i.MaskTile.Width) * int64(i.MaskTile.Height), 1})
+	}
+	return list
+}
+
+// tileBytes is the memory that the largest decoded piece of a file takes.
+func (z *sizing) tileBytes(f *inputFile) int64 {
+	var most int64
+	for _, s := range pieces(f) {
+		most = max(most, s.bytes)
+	}
+	return most
 }
 
 // cacheNeed is what it takes to decode every tile once: where blocks share tiles, the rows of tiles that two rows of
 // blocks touch, since some readers begin a row while others end the one above.
 func (z *sizing) cacheNeed() int64 {
 	var need int64
+	p := z.plan.Blocks
 	for _, f := range z.in.files {
-		bytes := z.tileBytes(f)
-		if bytes == 0 || !z.shared(f) {
-			continue
+		for _, s := range pieces(f) {
+			if s.bytes == 0 || !z.shared(f, s) {
+				continue
+			}
+			across := (f.info.Grid.Width + s.width - 1) / s.width
+			down := (f.info.Grid.Height + s.height - 1) / s.height
+			rows := (2*min(p.WindowHeight, z.grid.Height)+2*z.overlap+s.height-1)/s.height + 2
+			need += int64(min(rows, down)) * int64(across*s.planes) * s.bytes
 		}
-		across := int64((f.info.Grid.Width + f.info.TileWidth - 1) / f.info.TileWidth)
-		rows := int64((2*min(z.plan.Blocks.WindowHeight, z.grid.Height)+2*z.overlap+f.info.TileHeight-1)/f.info.TileHeight) + 2
-		if f.info.Interleave != "pixel" {
-			rows *= int64(len(f.layers))
-		}
-		need += min(rows, int64(len(f.layers)*(f.info.Grid.Height/f.info.TileHeight+1))) * across * bytes
 	}
 	return need
 }
 
-// shared reports whether some tile of the file takes part in more than one block.
-func (z *sizing) shared(f *inputFile) bool {
+// shared reports whether some piece takes part in more than one block.
+func (z *sizing) shared(f *inputFile, s stored) bool {
 	p := z.plan.Blocks
 	if z.overlap > 0 && p.Count() > 1 {
 		return true
 	}
-	cols := p.Across() > 1 && (mod(p.WindowWidth, f.info.TileWidth) != 0 || mod(f.dc, f.info.TileWidth) != 0)
-	rows := p.Down() > 1 && (mod(p.WindowHeight, f.info.TileHeight) != 0 || mod(f.dr, f.info.TileHeight) != 0)
+	cols := p.Across() > 1 && (mod(p.WindowWidth, s.width) != 0 || mod(f.dc, s.width) != 0)
+	rows := p.Down() > 1 && (mod(p.WindowHeight, s.height) != 0 || mod(f.dr, s.height) != 0)
 	return cols || rows
 }
 

@@ -98,7 +98,7 @@ type countingSource struct {
 	cache *raster.TileCache
 }
 
-func (c *countingSource) SetCache(cache *raster.TileCache, uses func(col, row int) int) {
+func (c *countingSource) SetCache(cache *raster.TileCache, uses func(w raster.Window) int) {
 	c.cache = cache
 	c.File.SetCache(cache, uses)
 }
@@ -133,6 +133,37 @@ print('null')
 		if n := c.cache.Decoded(); n != (1500+6)/7 {
 			t.Errorf("overlap %d: %d strips were decoded %d times", overlap, (1500+6)/7, n)
 		}
+	}
+}
+
+func TestAMaskIsDecodedOnceToo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "masked.tif")
+	pytest.Run(t, []string{"rasterio", "numpy"}, `
+import json, sys, numpy as np, rasterio
+px = (np.arange(2000 * 1500) % 251).astype('uint8').reshape(1500, 2000)
+with rasterio.Env(GDAL_TIFF_INTERNAL_MASK='YES'):
+    with rasterio.open(json.load(sys.stdin), 'w', driver='GTiff', width=2000, height=1500, count=1, dtype='uint8', compress='deflate', blockysize=7) as d:
+        d.write(px, 1); d.write_mask(np.where(px % 5 == 0, 0, 255).astype('uint8'))
+print('null')
+`, path, nil)
+	c := &countingSource{File: open(t, path)}
+	invalid := make(chan int, 100)
+	mustRun(t, Job{Inputs: map[string]Input{"a": {Files: []string{path}, Source: c}}, Controls: Controls{WindowWidth: 256, WindowHeight: 256},
+		Func: func(_ context.Context, b *Block) error {
+			n, px := 0, Band[uint8](b, "a", 0)
+			for i, v := range b.Valid("a").Raw() {
+				if (v == 0) != (px[i]%5 == 0) {
+					return fmt.Errorf("pixel %d of block %d counts: %d", i, b.Number, v)
+				}
+				n += int(1 - v)
+			}
+			invalid <- n
+			return nil
+		}})
+	m := c.Info().MaskTile
+	want := int64((1500+6)/7 + ((2000+m.Width-1)/m.Width)*((1500+m.Height-1)/m.Height))
+	if n := c.cache.Decoded(); n != want || m.Height == 0 {
+		t.Errorf("%d strips and tiles of the mask (%v) were decoded %d times", want, m, n)
 	}
 }
 

@@ -16,10 +16,6 @@ func (r *run) shareTiles() {
 		if !ok {
 			continue
 		}
-		i := f.info
-		t.SetCache(cache, func(col, row int) int {
-			w := block.Window{Col: col * i.TileWidth, Row: row * i.TileHeight, Width: i.TileWidth, Height: i.TileHeight}.Intersect(i.Grid.Window())
-			return r.plan.Blocks.Touching(w.Shift(-f.dc, -f.dr))
-		})
+		t.SetCache(cache, func(w block.Window) int { return r.plan.Blocks.Touching(w.Shift(-f.dc, -f.dr)) })
 	}
 }

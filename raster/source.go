@@ -38,10 +38,10 @@ type Masker interface {
 // Tiled is a Source whose pixels lie in tiles or strips that are decoded whole. A [TileCache]
 // given to it keeps decoded tiles that a later window needs again.
 type Tiled interface {
-	// SetCache makes Read keep and look for decoded tiles in c. uses says in how many reads of a
-	// whole job the tile at (column, row) of the tile grid will take part; tiles used once are not
+	// SetCache makes Read and ReadMask keep and look for decoded tiles in c. uses says in how many reads of a
+	// whole job a window of the raster, which a tile covers, will take part; tiles used once are not
 	// kept. It is called before the first Read.
-	SetCache(c *TileCache, uses func(tileCol, tileRow int) int)
+	SetCache(c *TileCache, uses func(w Window) int)
 }
 
 // Leveled is a Source with overviews.
@@ -77,13 +77,15 @@ type Info struct {
 
 	// TileWidth and TileHeight are those of the stored blocks: a strip is as wide as the raster.
 	TileWidth, TileHeight int
-	Interleave            string // "band" or "pixel"
-	Compression           string // "none", "deflate", "lzw", "zstd", "packbits", ...
-	Predictor             int    // 1 none, 2 horizontal difference, 3 floating point
-	ByteOrder             string // "little" or "big"
-	BigTIFF               bool
-	Overviews             []Size // largest first
-	FileBytes             int64
+	// MaskTile is the size of the stored blocks of the mask where Mask is MaskDataset.
+	MaskTile    Size
+	Interleave  string // "band" or "pixel"
+	Compression string // "none", "deflate", "lzw", "zstd", "packbits", ...
+	Predictor   int    // 1 none, 2 horizontal difference, 3 floating point
+	ByteOrder   string // "little" or "big"
+	BigTIFF     bool
+	Overviews   []Size // largest first
+	FileBytes   int64
 
 	// Metadata holds the file's own items (GDAL's default domain), Domains those of other domains.
 	Metadata map[string]string

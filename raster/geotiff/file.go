@@ -120,6 +120,7 @@ func (f *File) finish() {
 	switch {
 	case len(f.masks) > 0:
 		f.info.Mask = raster.MaskDataset
+		f.info.MaskTile = raster.Size{Width: f.masks[0].tileW, Height: f.masks[0].tileH}
 	case f.info.AlphaBand() > 0:
 		f.info.Mask = raster.MaskAlpha
 	}
@@ -146,7 +147,7 @@ func (f *File) Readable() error {
 
 // SetCache implements raster.Tiled. Pixel-interleaved tiles are kept with all their bands. Uncompressed files
 // are read by rows and keep nothing.
-func (f *File) SetCache(c *raster.TileCache, uses func(tileCol, tileRow int) int) {
+func (f *File) SetCache(c *raster.TileCache, uses func(w raster.Window) int) {
 	f.keep = nil
 	if c != nil && uses != nil {
 		f.keep = &keeper{c, uses}
@@ -185,7 +186,11 @@ func (f *File) ReadMask(ctx context.Context, w raster.Window, dst []byte) error 
 				buf = more
 			}
 			t := []target{{band: band, data: buf, rowStride: w.Width, fill: []byte{0}}}
-			if err := m.read(ctx, w, t, nil); err != nil {
+			keep := f.keep
+			if m.spp > 1 { // each tile would be read once for each band
+				keep = nil
+			}
+			if err := m.read(ctx, w, t, keep); err != nil {
 				return fmt.Errorf("mask: %w", err)
 			}
 			for i, v := range buf {

@@ -29,7 +29,7 @@ func (t *target) row(x, y, n, size int) []byte {
 // keeper shares decoded tiles between reads; a nil keeper does nothing.
 type keeper struct {
 	cache *raster.TileCache
-	uses  func(tileCol, tileRow int) int
+	uses  func(w raster.Window) int
 }
 
 // read fills the targets with window w, which lies inside the image.
@@ -131,7 +131,7 @@ func (j *job) run(ctx context.Context, keep *keeper) error {
 		return j.wrap(errShort)
 	}
 	if keep != nil {
-		if uses := keep.uses(j.col, j.row); uses > 1 {
+		if uses := keep.uses(tile.Intersect(raster.Window{Width: im.width, Height: im.height})); uses > 1 {
 			key := raster.TileKey{Source: im, Plane: j.plane, Col: j.col, Row: j.row}
 			return keep.cache.Get(ctx, key, int(want), uses, func(dst []byte) error { return j.decode(dst, have) }, j.place)
 		}

@@ -208,7 +208,7 @@ func checkCache(t *testing.T, s raster.Source, want *ndarray.Array) {
 	}
 	for _, limit := range []int64{1 << 30, 1 << 12, 0} {
 		cache := raster.NewTileCache(limit)
-		tiled.SetCache(cache, func(int, int) int { return 3 })
+		tiled.SetCache(cache, func(raster.Window) int { return 3 })
 		r := rand.New(rand.NewPCG(5, uint64(limit)))
 		for range 15 {
 			checkWindow(t, r, s, want)
