@@ -46,6 +46,13 @@ func (d *Decoder) fast(dst, src []byte) (end bool, err error) {
 			out++
 			buf >>= e & dropMask
 			have -= uint64(e)
+			if e = lit[buf%(1<<litBits)]; e&literal == 0 {
+				continue
+			}
+			dst[out] = byte(e >> byteAt)
+			out++
+			buf >>= e & dropMask
+			have -= uint64(e)
 			e = lit[buf%(1<<litBits)]
 			continue
 		}

@@ -116,6 +116,7 @@ var (
 	errLong     = errors.New("it holds more pixels than its place in the image")
 	errChecksum = errors.New("its checksum does not fit its pixels")
 	errZlib     = errors.New("its header is not that of deflate data")
+	errDeflate  = errors.New("its deflate data is damaged")
 )
 
 // decompress fills dst from src. A last strip may hold up to full bytes, padding past the image's end
@@ -146,7 +147,8 @@ func (b *bench) decompress(compression int, dst, src []byte, full int) error {
 func (b *bench) inflate(dst, src []byte, surplus int) error {
 	n, err := b.zlib.Zlib(dst, src)
 	if err == inflate.ErrLong && surplus > 0 {
-		all := grown(&b.spare, len(dst)+surplus)
+		// No more than so few bytes can hold, whatever the header claims.
+		all := grown(&b.spare, int(min(int64(len(dst)+surplus), int64(len(src))*expansion(compressDeflate))))
 		if n, err = b.zlib.Zlib(all, src); err == nil {
 			n = copy(dst, all[:n])
 		}
@@ -160,8 +162,10 @@ func (b *bench) inflate(dst, src []byte, surplus int) error {
 		return errShort
 	case err == inflate.ErrChecksum:
 		return errChecksum
+	case err != nil:
+		return errDeflate
 	}
-	return err
+	return nil
 }
 
 func (b *bench) unzstd(dst, src []byte, full int) error {
