@@ -204,6 +204,10 @@ func TestMatchesOfEveryLengthAndDistanceDecode(t *testing.T) {
 	for i := range start {
 		start[i] = byte(r.Uint32())
 	}
+	times := 12
+	if testing.Short() {
+		times = 2
+	}
 	// Each one where the target ends, so in the careful loop, and behind it enough for the fast one.
 	for _, behind := range []int{0, 1, 400} {
 		for back := 1; back <= 32768; back++ {
@@ -211,7 +215,7 @@ func TestMatchesOfEveryLengthAndDistanceDecode(t *testing.T) {
 			if back > 40 {
 				back = min(32768, back+r.IntN(back))
 			}
-			for range 12 {
+			for range times {
 				var w writer
 				w.stored(0, start[:min(32768, back+r.IntN(20))])
 				w.bits(1|1<<1, 3)
