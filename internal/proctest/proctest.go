@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"leat/internal/fault"
 )
 
 // Func is what a child process does. Its error is the child's failure and goes to its standard error.
@@ -43,6 +45,7 @@ func Main(table map[string]Func) {
 	if s := os.Getenv(envArgs); s != "" {
 		args = strings.Split(s, "\x1f")
 	}
+	fault.Set(func(point string) error { Point(point); return nil })
 	if err := f(args); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -52,7 +55,7 @@ func Main(table map[string]Func) {
 
 var passes atomic.Int64
 
-// Point is a place at which a test may have the child killed, see [Command.KillAt]. Elsewhere it does
+// Point is a place at which a test may have the child killed, see [Command.KillAt]; so is every [fault.Point] of the code. Elsewhere it does
 // nothing. Passes are counted over all goroutines, from 1.
 func Point(name string) {
 	where, n, ok := strings.Cut(os.Getenv(envKill), ":")

@@ -1,0 +1,9 @@
+//go:build unix && !linux
+
+package lease
+
+import "errors"
+
+func (d *Dir) unnamed(uint32) (int, error) { return -1, errors.ErrUnsupported }
+
+func linkUnnamed(int, int, string) error { return errors.ErrUnsupported }

@@ -1,0 +1,67 @@
+//go:build unix
+
+package lease
+
+import (
+	"golang.org/x/sys/unix"
+)
+
+// Mode is how a range is locked.
+type Mode int
+
+// What [Ranges.Probe] finds.
+const (
+	Free  Mode = iota
+	Read       // at least one other reads it
+	Write      // another has it alone
+)
+
+// Ranges are locks on numbers from 0 to 1<<63-1: on byte ranges of an empty file. All that one Ranges takes belongs to it together: its
+// own ranges never stand in its way, those of another Ranges do, in this process or any other (Linux's open file description
+// locks). They end with Close or the process. A Ranges is safe for concurrent use, but does not keep goroutines apart.
+type Ranges struct {
+	path string
+	fd   int
+	id   ID
+}
+
+// OpenRanges opens the file of that name for locks, making it where it is missing. It is held (shared) until Close, so that
+// no sweep removes it while anyone has it open.
+func (d *Dir) OpenRanges(name string) (*Ranges, error) {
+	h, err := d.open(name, unix.O_RDWR|unix.O_CREAT, unix.LOCK_SH)
+	if err != nil {
+		return nil, err
+	}
+	return &Ranges{path: d.File(name), fd: h.fd, id: h.id}, nil
+}
+
+// Ranges returns locks on the numbers of a file that is open as fd, which may have no name yet, and stays the caller's. They are of a description of
+// their own: they end with the Ranges, not with fd.
+func (d *Dir) Ranges(fd int, name string) (*Ranges, error) {
+	again, err := reopen(fd)
+	if err != nil {
+		return nil, d.explain("open", name, err)
+	}
+	st, err := d.own(again, name)
+	if err != nil {
+		unix.Close(again)
+		return nil, err
+	}
+	return &Ranges{path: d.File(name), fd: again, id: idOf(st)}, nil
+}
+
+// Gone reports whether the file was removed: those who come now lock another one.
+func (r *Ranges) Gone() bool {
+	var st unix.Stat_t
+	return unix.Fstat(r.fd, &st) != nil || st.Nlink == 0
+}
+
+// Close ends all of its locks.
+func (r *Ranges) Close() error {
+	// Closing is not enough: a child that is being started has the descriptor too, until its exec.
+	_ = r.lock(Free, 0, 0) // 0 numbers are all
+	_ = flock(r.fd, unix.LOCK_UN)
+	err := unix.Close(r.fd)
+	r.fd = -1 // the number may be another file's soon
+	return err
+}

@@ -1,0 +1,106 @@
+//go:build unix
+
+package namespace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+	"unsafe"
+)
+
+// ErrBroken tells that somebody gave up waiting at a barrier, so that it can never be complete.
+var ErrBroken = errors.New("namespace: the barrier is broken")
+
+// Barrier is where n processes (or goroutines) wait for each other, any number of times.
+type Barrier struct {
+	n     int
+	space *Namespace
+	state *atomic.Uint64 // rounds done << 32 | broken << 31 | arrived: one word, so that a kill leaves nothing half done
+}
+
+const barrierBroken = 1 << 31
+
+// Barrier returns the barrier of that name. All who wait there must give the same n.
+func (n *Namespace) Barrier(name string, parties int) (*Barrier, error) {
+	if parties < 1 || parties >= barrierBroken {
+		return nil, fmt.Errorf("namespace: a barrier for %d can't be", parties)
+	}
+	data, err := n.memory("barrier-", name, 16)
+	if err != nil {
+		return nil, err
+	}
+	want := (*atomic.Uint64)(unsafe.Pointer(&data[8]))
+	if !want.CompareAndSwap(0, uint64(parties)) && want.Load() != uint64(parties) {
+		return nil, fmt.Errorf("namespace: the barrier %s is for %d, not %d", name, want.Load(), parties)
+	}
+	return &Barrier{n: parties, space: n, state: (*atomic.Uint64)(unsafe.Pointer(&data[0]))}, nil
+}
+
+// How long a wait looks at memory before it begins to sleep, and how it sleeps. What it waits for is mostly microseconds away, or seconds.
+const (
+	waitFirst = 20 * time.Microsecond
+	waitMost  = time.Millisecond
+)
+
+// Wait waits until n have come. It fails with ctx, with a *DiedError when a process of the job died (which may be one that should have
+// come), and with ErrBroken when another failed so: after an error the barrier stays broken, since it is not known who will come.
+// A process that left the job in good order is not missed: give such waits a deadline.
+func (b *Barrier) Wait(ctx context.Context) error {
+	var round uint64
+	for {
+		s := b.state.Load()
+		round = s >> 32
+		if s&barrierBroken != 0 {
+			return ErrBroken
+		}
+		if int(s&(barrierBroken-1))+1 == b.n {
+			if b.state.CompareAndSwap(s, (round+1)<<32) {
+				return nil
+			}
+			continue
+		}
+		if b.state.CompareAndSwap(s, s+1) {
+			break
+		}
+	}
+	p := newPause(waitFirst, waitMost)
+	for {
+		s := b.state.Load()
+		if s>>32 != round {
+			return nil
+		}
+		if s&barrierBroken != 0 {
+			return ErrBroken
+		}
+		err := p.wait(ctx)
+		if err == nil {
+			err = b.space.died()
+		}
+		if err == nil {
+			continue
+		}
+		// Unless the round was completed meanwhile, nobody can rely on it any more.
+		for {
+			s := b.state.Load()
+			if s>>32 != round {
+				return nil
+			}
+			if s&barrierBroken != 0 || b.state.CompareAndSwap(s, s|barrierBroken) {
+				return err
+			}
+		}
+	}
+}
+
+// died returns a *DiedError if a member died.
+func (n *Namespace) died() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return ErrClosed
+	}
+	return n.reg.table.died(n.reg.slot)
+}

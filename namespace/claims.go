@@ -1,0 +1,199 @@
+//go:build unix
+
+package namespace
+
+import (
+	"errors"
+	"fmt"
+
+	"leat/internal/fault"
+	"leat/internal/lease"
+)
+
+// Claims are locks on numbers made of a directory's device and inode. Each directory has four, one for each way of using it:
+// someone reads it (shared), someone writes it (exclusive), someone writes, or reads, something inside it. Whoever claims first takes the lock for its own
+// way and then looks at those that exclude it, so of two that come at the same time at least one sees the other. Looking
+// takes nothing. The lock for an exclusive claim is a write lock until all claims of the job are granted, and a read lock from
+// then on, which the other members add theirs to; so claims end with the last member and not with the first.
+//
+// The numbers are spread over 64 files, since the kernel looks through all locks of a file whenever one is taken.
+const (
+	claimShared    = 0 // read locks of those who read the directory
+	claimExclusive = 1 // write lock while it is being claimed, then read locks of the members of one job
+	claimInsideW   = 2 // read locks of those who claim something inside it exclusively
+	claimInsideR   = 3 // the same, shared
+	claimShards    = 64
+)
+
+// dirs and files as Join has opened them.
+type wanted struct {
+	claim
+	place *place
+}
+
+// claims holds the locks of one process.
+type claims struct {
+	dir   *lease.Dir
+	files map[int]*lease.Ranges
+}
+
+// hash spreads device and inode over 64 bits (the finaliser of splitmix64, twice).
+func (id dirID) hash() uint64 { return mix(mix(id.Dev) ^ id.Ino) }
+
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// at returns the locks of a directory: their file and the first of the four numbers.
+func (c *claims) at(id dirID) (*lease.Ranges, int64, error) {
+	h := id.hash()
+	shard := int(h % claimShards)
+	base := int64(h/claimShards) * 4 // below 2^60
+	if r := c.files[shard]; r != nil {
+		return r, base, nil
+	}
+	r, err := c.dir.OpenRanges(fmt.Sprintf("%02x", shard))
+	if err != nil {
+		return nil, 0, err
+	}
+	if c.files == nil {
+		c.files = map[int]*lease.Ranges{}
+	}
+	c.files[shard] = r
+	return r, base, nil
+}
+
+// errCollision tells that someone else's lock stands in the way of a claim.
+var errCollision = errors.New("claimed by another")
+
+// take claims all of the places, or fails with errCollision and the one that collides. The caller closes c then.
+func (c *claims) take(places []wanted) (*wanted, error) {
+	for i := range places {
+		w := &places[i]
+		own, inside := claimShared, claimInsideR
+		if w.Exclusive {
+			own, inside = claimExclusive, claimInsideW
+		}
+		if err := c.lock(w.place.ID, own, true); err != nil {
+			return w, err
+		}
+		for _, up := range w.place.Ancestors {
+			if err := c.lock(up, inside, true); err != nil {
+				return w, err
+			}
+		}
+	}
+	fault.Point("namespace.claimed")
+	return nil, c.settle(places)
+}
+
+// excluding are the ways that exclude each way, as runs of neighbours: first, count.
+var excluding = [4][][2]int64{
+	claimShared:    {{claimExclusive, 2}},                 // exclusive, and exclusive inside
+	claimExclusive: {{claimShared, 1}, {claimInsideW, 2}}, // all
+	claimInsideW:   {{claimShared, 2}},                    // shared and exclusive
+	claimInsideR:   {{claimExclusive, 1}},
+}
+
+// lock takes one lock and looks for those that exclude it, unless the job has the claim already.
+func (c *claims) lock(id dirID, way int, look bool) error {
+	r, base, err := c.at(id)
+	if err != nil {
+		return err
+	}
+	mode := lease.Read
+	if way == claimExclusive && look {
+		mode = lease.Write
+	}
+	got, err := r.Try(mode, base+int64(way), 1)
+	if err != nil {
+		return err
+	}
+	if !got {
+		return errCollision
+	}
+	if !look {
+		return nil
+	}
+	for _, run := range excluding[way] {
+		held, err := r.Probe(base+run[0], run[1])
+		if err != nil {
+			return err
+		}
+		if held != lease.Free {
+			return errCollision
+		}
+	}
+	return nil
+}
+
+// settle lets other members of the job in: write locks become read locks, each in one step.
+func (c *claims) settle(places []wanted) error {
+	for _, w := range places {
+		if w.Exclusive {
+			if err := c.lock(w.place.ID, claimExclusive, false); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// add adds this process's locks to those of its job. They count only if some member that was there before still is, afterwards.
+func (c *claims) add(places []wanted) error {
+	for _, w := range places {
+		own, inside := claimShared, claimInsideR
+		if w.Exclusive {
+			own, inside = claimExclusive, claimInsideW
+		}
+		if err := c.lock(w.place.ID, own, false); err != nil {
+			return err
+		}
+		for _, up := range w.place.Ancestors {
+			if err := c.lock(up, inside, false); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// gone reports whether one of the files was removed.
+func (c *claims) gone() bool {
+	for _, r := range c.files {
+		if r.Gone() {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *claims) close() error {
+	var errs []error
+	for _, r := range c.files {
+		errs = append(errs, r.Close())
+	}
+	c.files = nil
+	return errors.Join(errs...)
+}
+
+// collide tells how two claims stand in each other's way, or "" if they don't.
+func collide(mine *place, theirs dirID, theirAncestors []dirID) string {
+	if mine.ID == theirs {
+		return "is"
+	}
+	for _, up := range mine.Ancestors {
+		if up == theirs {
+			return "lies inside"
+		}
+	}
+	for _, up := range theirAncestors {
+		if up == mine.ID {
+			return "contains"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,259 @@
+//go:build unix
+
+package namespace
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"leat/internal/lease"
+)
+
+// Holder is a job that has what another asks for.
+type Holder struct {
+	PID     int // a process of it that lives
+	Host    string
+	Since   time.Time
+	Command string
+	Key     string
+	Name    string
+}
+
+func (h Holder) String() string {
+	text := fmt.Sprintf("process %d on %s", h.PID, h.Host)
+	if !h.Since.IsZero() {
+		text += ", since " + h.Since.Local().Format("2006-01-02 15:04:05")
+	}
+	if h.Command != "" {
+		text += ": " + h.Command
+	}
+	return text
+}
+
+// ClaimedError tells that a directory or file of this job is, contains or lies inside one that another job uses.
+type ClaimedError struct {
+	Path   string // of this job
+	How    string // "is", "contains" or "lies inside"
+	Theirs string // of the other job
+	Holder Holder
+}
+
+func (e *ClaimedError) Error() string {
+	what := "is in use"
+	if e.How != "is" || e.Path != e.Theirs {
+		what = fmt.Sprintf("%s %s, which is in use", e.How, e.Theirs)
+	}
+	return fmt.Sprintf("%s %s (%s): wait for that to end, or use another directory", e.Path, what, e.Holder)
+}
+
+// found is a job file that was read.
+type found struct {
+	record  record
+	file    string
+	members []Member // those that have not left
+}
+
+// alive returns a member that lives and is not about to end.
+func (f *found) alive() (Member, bool) {
+	for _, m := range f.members {
+		if m.Alive && !dying(m.PID, m.start) {
+			return m, true
+		}
+	}
+	return Member{}, false
+}
+
+func (f *found) holder(m Member) Holder {
+	return Holder{PID: m.PID, Host: f.record.Host, Since: f.record.Since, Command: f.record.Command, Key: f.record.Key, Name: f.record.Name}
+}
+
+// lookUp reads a job's file without holding it: sweeps and last members are not disturbed.
+func lookUp(jobs *lease.Dir, name string) (*found, error) {
+	fd, err := unix.Openat(jobs.Fd(), name, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", jobs.File(name), err)
+	}
+	defer unix.Close(fd)
+	rec, offset, slots, err := readRecord(fd)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", jobs.File(name), err)
+	}
+	locks, err := jobs.Ranges(fd, name)
+	if err != nil {
+		return nil, err
+	}
+	defer locks.Close()
+	t, err := mapTable(fd, offset, slots, locks)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", jobs.File(name), err)
+	}
+	defer t.close()
+	members, err := t.members(-1)
+	return &found{record: rec, file: name, members: members}, err
+}
+
+// eachJob reads all job files. Torn and foreign ones are problems, not ends.
+func eachJob(jobs *lease.Dir) (list []*found, problems []error) {
+	names, err := jobs.Names()
+	if err != nil {
+		return nil, []error{err}
+	}
+	for _, name := range names {
+		f, err := lookUp(jobs, name)
+		switch {
+		case errors.Is(err, unix.ENOENT): // left meanwhile
+		case err != nil:
+			problems = append(problems, err)
+		default:
+			list = append(list, f)
+		}
+	}
+	return list, problems
+}
+
+// longestUnknown is how long a collision with someone who has no record is tried again: such a one is registering, or gone.
+const longestUnknown = 2 * time.Second
+
+// explainCollision finds who stands in the way of a claim. Only this path reads the records of all jobs.
+func (r *registration) explainCollision(at *wanted, spec *Spec, mayFollow bool) error {
+	list, problems := eachJob(r.jobs)
+	for _, err := range problems {
+		spec.warn(err)
+	}
+	for _, f := range list {
+		for _, c := range f.record.Claims {
+			how := r.collision(at, c)
+			if how == "" {
+				continue
+			}
+			m, alive := f.alive()
+			if alive && mayFollow && f.record.Key == spec.Key && f.record.Name == spec.Name {
+				return retryError{errCollision} // it is the one to follow
+			}
+			e := &ClaimedError{Path: at.Path, How: how, Theirs: c.Path, Holder: f.holder(m)}
+			if alive {
+				return e
+			}
+			if len(f.members) > 0 && f.members[0].Alive {
+				e.Holder.PID = f.members[0].PID
+				return retryError{e} // it is ending
+			}
+		}
+	}
+	if r.unknownSince.IsZero() {
+		r.unknownSince = time.Now()
+	}
+	err := fmt.Errorf("%s is in use by a process that is not registered below %s", at.Path, r.root.Path())
+	if time.Since(r.unknownSince) > longestUnknown {
+		return err
+	}
+	return retryError{err}
+}
+
+// collision tells how a claim of ours and a recorded one collide. What theirs lies in is found by its path, if that still leads to it.
+func (r *registration) collision(mine *wanted, theirs claim) string {
+	if !mine.Exclusive && !theirs.Exclusive {
+		return ""
+	}
+	var above []dirID
+	if p, err := lookPlace(theirs.Path, theirs.File); err == nil {
+		if p.ID == (dirID{theirs.Dev, theirs.Ino}) {
+			above = p.Ancestors
+		}
+		p.Close()
+	}
+	return collide(mine.place, dirID{theirs.Dev, theirs.Ino}, above)
+}
+
+// explainExisting tells whether the job's file belongs to a run that goes on.
+func (r *registration) explainExisting(name string, mayFollow bool) error {
+	f, err := lookUp(r.jobs, name)
+	if errors.Is(err, unix.ENOENT) {
+		return retryError{err}
+	}
+	if err != nil {
+		return fmt.Errorf("%w: remove the file", err)
+	}
+	m, alive := f.alive()
+	err = fmt.Errorf("%w: %s/%s by %s", ErrInUse, f.record.Key, f.record.Name, f.holder(m))
+	if f.record.Name == "" {
+		err = fmt.Errorf("%w: %s by %s", ErrInUse, f.record.Key, f.holder(m))
+	}
+	if !alive || mayFollow {
+		return retryError{err}
+	}
+	return err
+}
+
+// tidyNumber picks a number whose leftovers to look for: among as many as are likely to be in use.
+func tidyNumber(mine int) int { return rand.IntN(2*mine + 16) }
+
+// avoidStreaming looks whether a job of MosaicML streaming uses one of our directories. Its records are no locks: one that no
+// process maps is left from a run that was killed, and only worth a warning.
+func (r *registration) avoidStreaming(spec *Spec) error {
+	var exclusive bool
+	for _, p := range r.places {
+		exclusive = exclusive || p.Exclusive && !p.File
+	}
+	if !exclusive {
+		return nil
+	}
+	jobs, problems := streamingJobs(shmDir)
+	for _, err := range problems {
+		spec.warn(err)
+	}
+	for _, job := range jobs {
+		pids, looked := []int(nil), false
+		for _, dir := range job.Dirs {
+			for i := range r.places {
+				mine := &r.places[i]
+				if !mine.Exclusive || mine.File {
+					continue
+				}
+				if !looked {
+					pids, _ = job.mappedBy("/proc")
+					looked = true
+				}
+				how := collideStreaming(mine.place, dir, pids)
+				if how == "" {
+					continue
+				}
+				if len(pids) == 0 {
+					spec.warn(fmt.Errorf("%s %s %s, which %s says a job of MosaicML streaming uses; no process that this user can see does", mine.Path, how, dir, job.Path))
+					continue
+				}
+				return &ClaimedError{Path: mine.Path, How: how, Theirs: dir, Holder: Holder{PID: pids[0], Host: "this machine", Command: procState(pids[0]).Command, Key: job.Path}}
+			}
+		}
+	}
+	return nil
+}
+
+// collideStreaming tells how one of our directories and one that a streaming job wrote down collide. A relative one is relative
+// to where that job's processes are.
+func collideStreaming(mine *place, dir string, pids []int) string {
+	paths := []string{dir}
+	if !filepath.IsAbs(dir) {
+		paths = nil
+		for _, pid := range pids {
+			paths = append(paths, fmt.Sprintf("/proc/%d/cwd/%s", pid, dir))
+		}
+	}
+	for _, path := range paths {
+		p, err := lookPlace(path, false)
+		if err != nil {
+			continue // it is not there (any more), or not to be seen by us
+		}
+		how := collide(mine, p.ID, p.Ancestors)
+		p.Close()
+		if how != "" {
+			return how
+		}
+	}
+	return ""
+}

@@ -1,0 +1,264 @@
+//go:build unix
+
+package namespace
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+)
+
+// Namespace is this process's membership in a job. Its methods may be used by several goroutines.
+type Namespace struct {
+	spec  Spec
+	world World
+
+	mu     sync.Mutex    // over all below; held while regions and mutexes are made, never while waiting
+	reg    *registration // members, mutexes
+	held   *registration // claims, number and the folder of shared things: reg, but after the runtime folder was removed and made anew
+	things map[string]*thing
+	locks  map[string]chan struct{}
+	err    error // why the job's claims no longer hold
+	closed bool
+
+	stop       context.CancelFunc
+	watched    chan struct{} // closed when the watcher has ended
+	leaderGone chan struct{}
+	lost       chan struct{}
+}
+
+// Join makes this process a member of the job that spec names, and returns when it is registered with the same directories as the one that leads. It
+// waits for that one, or for a killed holder of a claim to be gone, until ctx ends or spec.Wait is over.
+//
+// Errors: *ClaimedError where another job uses one of the directories; ErrMismatch where this process and its leader name different
+// ones; ErrInUse where another run leads the same job; ErrNoLeader where nobody registered it in time. Close ends the membership; so does any end of
+// the process. The caller must not change its slices in spec afterwards.
+func Join(ctx context.Context, spec Spec) (*Namespace, error) {
+	if err := spec.validate(); err != nil {
+		return nil, fmt.Errorf("namespace: %w", err)
+	}
+	var world World
+	if spec.World != nil {
+		world = spec.World.filled()
+		if err := world.validate(); err != nil {
+			return nil, err
+		}
+	} else {
+		var err error
+		if world, err = WorldFromEnv(os.Getenv); err != nil {
+			return nil, err
+		}
+	}
+	source := "Spec.Key"
+	if spec.Key == "" {
+		spec.Key, source = KeyFromEnv(os.Getenv)
+	}
+	if spec.Key == "" {
+		spec.Key = rand.Text()
+	}
+	if err := validateKey(spec.Key, source); err != nil {
+		return nil, err
+	}
+	if spec.Wait == 0 {
+		spec.Wait = defaultWait
+	}
+	n := &Namespace{spec: spec, world: world, things: map[string]*thing{}, locks: map[string]chan struct{}{}, leaderGone: make(chan struct{}), lost: make(chan struct{}), watched: make(chan struct{})}
+	reg, err := openRegistration(&n.spec)
+	if err != nil {
+		return nil, fmt.Errorf("namespace: %w", err)
+	}
+	many := world.LocalRanks > 1 || world.Workers > 1
+	leads := world.LocalRank == 0 && world.Worker == 0
+	within, cancel := context.WithTimeoutCause(ctx, spec.Wait, fmt.Errorf("waited %v", spec.Wait))
+	err = reg.register(within, &n.spec, world, leads || !many, !leads || !many)
+	cancel()
+	if err != nil {
+		return nil, fmt.Errorf("namespace: %w", errors.Join(nobody(err), reg.close(false)))
+	}
+	n.reg, n.held = reg, reg
+	watch, stop := context.WithCancel(context.Background())
+	n.stop = stop
+	go n.watch(watch)
+	return n, nil
+}
+
+// Key is the job's.
+func (n *Namespace) Key() string { return n.spec.Key }
+
+// World says which process of the job this is.
+func (n *Namespace) World() World { return n.world }
+
+// Leader reports whether this process registered the job.
+func (n *Namespace) Leader() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return !n.closed && n.reg.leader
+}
+
+// Number is unique among the jobs of this user that live on this machine. It is small, and comes back when the job has ended.
+func (n *Namespace) Number() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.reg.record.Number
+}
+
+// Prefix is the number as six digits.
+func (n *Namespace) Prefix() string { return prefixOf(n.Number()) }
+
+// Name makes a name of the job's own for something outside the namespace: "000012_what". At most 23 letters, digits, '.', '_' and '-' are taken, since some
+// systems take no more.
+func (n *Namespace) Name(what string) (string, error) {
+	if err := checkWhat(what); err != nil {
+		return "", err
+	}
+	return n.Prefix() + "_" + what, nil
+}
+
+// Environ is what to add to a child's environment so that it joins the same job.
+func (n *Namespace) Environ() []string { return []string{"LEAT_JOB=" + n.spec.Key} }
+
+// Members lists the processes of the job that have not left, dead ones included.
+func (n *Namespace) Members() ([]Member, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return nil, ErrClosed
+	}
+	return n.reg.table.members(n.reg.slot)
+}
+
+// LeaderGone is closed when the process that leads ends, in whichever way. In that process itself it never is.
+func (n *Namespace) LeaderGone() <-chan struct{} { return n.leaderGone }
+
+// Lost is closed when the job's claims no longer hold, which is when someone removed the runtime folder and another job took them
+// before this one could register anew. Err then says more. Nothing may be written to the job's directories any longer.
+func (n *Namespace) Lost() <-chan struct{} { return n.lost }
+
+// Err tells why the claims were lost.
+func (n *Namespace) Err() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.err
+}
+
+// Close leaves the job: this process's claims, names and regions end. The last one out removes what the members
+// shared. Memory of regions must not be touched any more. A second Close does nothing.
+func (n *Namespace) Close() error {
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return nil
+	}
+	n.closed = true
+	n.mu.Unlock()
+	n.stop()
+	<-n.watched
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var err error
+	for _, t := range n.things {
+		err = errors.Join(err, t.close())
+	}
+	n.things = nil
+	if n.held != n.reg {
+		err = errors.Join(err, n.held.close(true))
+	}
+	return errors.Join(err, n.reg.close(true))
+}
+
+// How often the watcher looks: a dead leader is noticed within leaderLook, a removed runtime folder within rootLook. A look is one or a few
+// system calls of a microsecond.
+const (
+	leaderLook = 20 * time.Millisecond
+	rootLook   = time.Second
+)
+
+// watch tells of the leader's end, and registers anew when the runtime folder was removed.
+func (n *Namespace) watch(ctx context.Context) {
+	defer close(n.watched)
+	leader := n.Leader()
+	every := leaderLook
+	if leader {
+		every = rootLook
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	lastRoot := time.Now()
+	told := leader
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if !told {
+			n.mu.Lock()
+			alive, err := n.reg.table.leaderAlive()
+			n.mu.Unlock()
+			if err == nil && !alive {
+				told = true
+				close(n.leaderGone)
+			}
+		}
+		if time.Since(lastRoot) >= rootLook {
+			lastRoot = time.Now()
+			if !n.renew(ctx) {
+				return
+			}
+		}
+	}
+}
+
+// renew registers the job again in a new runtime folder if someone removed the old one; false: that failed for good. The members
+// keep to their old table and what they have mapped, which stays shared among them; no process can join them any more.
+func (n *Namespace) renew(ctx context.Context) bool {
+	n.mu.Lock()
+	gone := n.held.gone()
+	old := n.held
+	n.mu.Unlock()
+	if !gone {
+		return true
+	}
+	n.spec.warn(fmt.Errorf("namespace: %s was removed while job %s was running: registering its claims anew", old.root.Path(), n.spec.Key))
+	reg, err := openRegistration(&n.spec)
+	if err == nil {
+		reg.record = old.record
+		reg.record.Renewed = true
+		within, cancel := context.WithTimeout(ctx, n.spec.Wait)
+		err = reg.register(within, &n.spec, n.world, true, true)
+		cancel()
+		if err != nil {
+			err = errors.Join(err, reg.close(false))
+		}
+	}
+	if ctx.Err() != nil {
+		return false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err != nil {
+		n.err = fmt.Errorf("namespace: the claims of job %s were lost: %w", n.spec.Key, err)
+		n.spec.warn(n.err)
+		close(n.lost)
+		return false
+	}
+	n.held = reg
+	if old != n.reg {
+		if err := old.close(false); err != nil {
+			n.spec.warn(err)
+		}
+	}
+	return true
+}
+
+// nobody words the end of a wait for a leader that never came.
+func nobody(err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%w: the process with local rank 0 has not registered it (%w)", ErrNoLeader, err)
+	}
+	return err
+}

@@ -1,0 +1,154 @@
+//go:build unix
+
+package namespace
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"leat/internal/lease"
+)
+
+// Job is what List tells of a namespace.
+type Job struct {
+	Key     string    `json:"key"`
+	Name    string    `json:"name,omitempty"`
+	Number  int       `json:"number"`
+	Live    bool      `json:"live"` // false: left by processes that died; the next registrations reclaim it, or GC
+	Host    string    `json:"host"`
+	PID     int       `json:"pid"` // of the process that registered it
+	Since   time.Time `json:"since"`
+	Command string    `json:"command"`
+	Claims  []Claim   `json:"claims"`
+	Members []Member  `json:"members"`
+	Shared  []Shared  `json:"shared"` // regions, counters, barriers and directories, by name
+}
+
+// Claim is a directory or file that a job uses.
+type Claim struct {
+	Path      string `json:"path"`
+	Remote    string `json:"remote,omitempty"`
+	Exclusive bool   `json:"exclusive"`
+}
+
+// Shared is a thing that members share by name.
+type Shared struct {
+	Name  string `json:"name"`
+	Bytes int64  `json:"bytes"` // of a directory 0
+}
+
+// List tells of this user's namespaces on this machine, by number. Job files that are torn or foreign, and MosaicML
+// streaming's, are problems: told, and skipped. It holds nothing and stands in nobody's way. Where there is no runtime folder there are
+// no namespaces.
+func List() (jobs []Job, problems []error) {
+	root, dir, err := openJobs()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, []error{err}
+	}
+	defer root.Close()
+	defer dir.Close()
+	list, problems := eachJob(dir)
+	for _, f := range list {
+		j := Job{Key: f.record.Key, Name: f.record.Name, Number: f.record.Number, Host: f.record.Host, PID: f.record.PID, Since: f.record.Since, Command: f.record.Command, Members: f.members}
+		for _, m := range f.members {
+			j.Live = j.Live || m.Alive
+		}
+		for _, c := range f.record.Claims {
+			j.Claims = append(j.Claims, Claim{Path: c.Path, Remote: c.Remote, Exclusive: c.Exclusive})
+		}
+		if j.Live { // else its number may be another's by now
+			j.Shared = sharedThings(root, j.Number)
+		}
+		jobs = append(jobs, j)
+	}
+	slices.SortFunc(jobs, func(a, b Job) int { return a.Number - b.Number })
+	return jobs, problems
+}
+
+func openJobs() (root, jobs *lease.Dir, err error) {
+	path := lease.RootPath()
+	if _, err := os.Lstat(path); err != nil {
+		return nil, nil, err // OpenRoot would make it
+	}
+	if root, err = lease.OpenRoot(path); err != nil {
+		return nil, nil, err
+	}
+	if jobs, err = root.OpenSub("jobs"); err != nil {
+		return nil, nil, errors.Join(err, root.Close())
+	}
+	return root, jobs, nil
+}
+
+func sharedThings(root *lease.Dir, number int) []Shared {
+	entries, err := os.ReadDir(root.File(prefixOf(number)))
+	if err != nil {
+		return nil
+	}
+	var list []Shared
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			continue
+		}
+		s := Shared{Name: e.Name()}
+		if info.Mode().IsRegular() {
+			s.Bytes = info.Size()
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// GC removes what killed jobs left in the runtime folder, all at once, and tells what. What a live process holds stays.
+func GC() (removed []string, err error) {
+	root, jobs, err := openJobs()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	defer jobs.Close()
+	claimsDir, err := root.Sub("claims")
+	if err != nil {
+		return nil, err
+	}
+	defer claimsDir.Close()
+	names, err := jobs.Names()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		gone, err1 := jobs.Sweep(name)
+		if gone {
+			removed = append(removed, jobs.File(name))
+		}
+		err = errors.Join(err, err1)
+	}
+	names, err1 := root.Names()
+	err = errors.Join(err, err1)
+	for _, name := range names {
+		number, err1 := strconv.Atoi(name)
+		if err1 != nil || number < 0 || prefixOf(number) != name {
+			continue
+		}
+		gone, err1 := reclaim(root, claimsDir, number)
+		if gone {
+			removed = append(removed, root.File(name))
+		}
+		err = errors.Join(err, err1)
+	}
+	if err != nil {
+		err = fmt.Errorf("namespace: %w", err)
+	}
+	return removed, err
+}

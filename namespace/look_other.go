@@ -1,0 +1,5 @@
+//go:build !linux
+
+package namespace
+
+func lookPlace(path string, file bool) (*place, error) { return openPlace(path) }

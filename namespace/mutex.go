@@ -1,0 +1,105 @@
+//go:build unix
+
+package namespace
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+
+	"leat/internal/lease"
+)
+
+// mutexNumbers is where the locks of mutexes lie, beyond those of the members' slots.
+const mutexNumbers = 1 << 61
+
+// Mutex is a lock among the processes of a job, and among the goroutines of each. The kernel unlocks it when its holder dies: what
+// it guards may then be half done.
+type Mutex struct {
+	space  *Namespace
+	number int64
+	mine   chan struct{} // among the goroutines of this process, for which the kernel's lock is one
+}
+
+// Mutex returns the mutex of that name. It takes no memory.
+func (n *Namespace) Mutex(name string) (*Mutex, error) {
+	if err := checkWhat(name); err != nil {
+		return nil, fmt.Errorf("namespace: %w", err)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return nil, ErrClosed
+	}
+	mine := n.locks[name]
+	if mine == nil {
+		mine = make(chan struct{}, 1)
+		n.locks[name] = mine
+	}
+	sum := sha256.Sum256([]byte(name))
+	return &Mutex{space: n, number: mutexNumbers + int64(binary.LittleEndian.Uint64(sum[:])>>4), mine: mine}, nil
+}
+
+// Lock waits for the mutex until ctx ends, and returns what unlocks it, to be called once. Waiting is by polling (at most a millisecond
+// late) and not fair.
+func (m *Mutex) Lock(ctx context.Context) (unlock func() error, err error) {
+	select {
+	case m.mine <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	p := newPause(waitFirst, waitMost)
+	for {
+		locks, got, err := m.try()
+		if got {
+			return m.unlocker(locks), nil
+		}
+		if err == nil {
+			err = p.wait(ctx)
+		}
+		if err != nil {
+			<-m.mine
+			return nil, err
+		}
+	}
+}
+
+// TryLock locks the mutex if nobody has it; unlock is nil otherwise.
+func (m *Mutex) TryLock() (unlock func() error, err error) {
+	select {
+	case m.mine <- struct{}{}:
+	default:
+		return nil, nil
+	}
+	locks, got, err := m.try()
+	if !got {
+		<-m.mine
+		return nil, err
+	}
+	return m.unlocker(locks), nil
+}
+
+func (m *Mutex) try() (*lease.Ranges, bool, error) {
+	m.space.mu.Lock()
+	defer m.space.mu.Unlock()
+	if m.space.closed {
+		return nil, false, ErrClosed
+	}
+	locks := m.space.reg.locks
+	got, err := locks.Try(lease.Write, m.number, 1)
+	return locks, got, err
+}
+
+func (m *Mutex) unlocker(locks *lease.Ranges) func() error {
+	return func() error {
+		defer func() { <-m.mine }()
+		m.space.mu.Lock()
+		defer m.space.mu.Unlock()
+		if m.space.closed {
+			return ErrClosed // and the lock went with it
+		}
+		_, err := locks.Try(lease.Free, m.number, 1)
+		return err
+	}
+}

@@ -1,0 +1,107 @@
+//go:build unix
+
+package namespace
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+
+	"leat/internal/lease"
+)
+
+// maxNumber keeps prefixes at six digits.
+const maxNumber = 999_999
+
+// shmDir is where other programs have their names of shared memory.
+const shmDir = "/dev/shm"
+
+func prefixOf(number int) string { return fmt.Sprintf("%06d", number) }
+
+// numberFiles is over how many files the locks on numbers are spread: the kernel looks through all locks of a file.
+const numberFiles = 16
+
+// tryNumber locks a number alone, or returns nil where another job has it.
+func tryNumber(claimsDir *lease.Dir, n int) (*lease.Ranges, error) {
+	r, err := claimsDir.OpenRanges(fmt.Sprintf("number-%x", n%numberFiles))
+	if err != nil {
+		return nil, err
+	}
+	if got, err := r.Try(lease.Write, int64(n), 1); err != nil || !got {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// shareNumber adds this process's lock on the number of its job.
+func shareNumber(claimsDir *lease.Dir, n int) (*lease.Ranges, error) {
+	r, err := claimsDir.OpenRanges(fmt.Sprintf("number-%x", n%numberFiles))
+	if err != nil {
+		return nil, err
+	}
+	got, err := r.Try(lease.Read, int64(n), 1)
+	if err == nil && !got {
+		err = errCollision
+	}
+	if err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// takeNumber finds a number that no live job has and locks it: 0 first, then at random among the first 2, 4, 8, …, so that numbers stay
+// small, freed ones come back, and the price grows with the logarithm of the live jobs. want, if not negative, is
+// the only one to try.
+func takeNumber(root, claimsDir *lease.Dir, want int) (int, *lease.Ranges, error) {
+	for among := 1; among <= 1<<20; among *= 2 {
+		for range 2 {
+			n := rand.IntN(among)
+			if want >= 0 {
+				n = want
+			}
+			if n > maxNumber || streamingNumberTaken(shmDir, n) {
+				continue
+			}
+			r, err := tryNumber(claimsDir, n)
+			if err != nil {
+				return 0, nil, err
+			}
+			if r == nil {
+				continue
+			}
+			// What a killed job of this number has left.
+			err = removeThings(root, n)
+			if err == nil {
+				_, err = r.Try(lease.Read, int64(n), 1)
+			}
+			if err != nil {
+				return 0, nil, errors.Join(err, r.Close())
+			}
+			return n, r, nil
+		}
+	}
+	if want >= 0 {
+		return 0, nil, fmt.Errorf("its number %d was given to another job", want)
+	}
+	return 0, nil, errors.New("all numbers of namespaces are taken")
+}
+
+// removeThings removes what members of the number's job shared by name. The number must be locked.
+func removeThings(root *lease.Dir, number int) error {
+	return os.RemoveAll(root.File(prefixOf(number)))
+}
+
+// reclaim removes what the job of a number left, if no live one has the number; it reports whether it did.
+func reclaim(root, claimsDir *lease.Dir, number int) (bool, error) {
+	if _, err := os.Lstat(root.File(prefixOf(number))); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	r, err := tryNumber(claimsDir, number)
+	if err != nil || r == nil {
+		return false, err
+	}
+	err = removeThings(root, number)
+	return err == nil, errors.Join(err, r.Close())
+}

@@ -1,0 +1,314 @@
+package namespace
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const dirFlags = unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC
+
+// openPlace makes a directory, with its missing parents, permissions 0777 less the umask, and finds what it lies in. It
+// opens no file and changes nothing else. The caller closes the place.
+//
+// Directories that this process may not enter, and mounts of other mount namespaces, are not seen: a bind mount of /a/b is then not known to
+// lie in /a.
+func openPlace(path string) (*place, error) {
+	abs, err := absolute(path)
+	if err != nil {
+		return nil, err
+	}
+	fd, err := openDir(unix.AT_FDCWD, abs)
+	if errors.Is(err, unix.ENOENT) {
+		if err := os.MkdirAll(abs, 0o777); err != nil {
+			return nil, explainPlace(path, err)
+		}
+		fd, err = openDir(unix.AT_FDCWD, abs)
+	}
+	if err != nil {
+		return nil, explainPlace(path, err)
+	}
+	p := &place{Path: abs, fd: fd}
+	if err := p.climb(); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: can't find what the directory lies in: %w", path, err), p.Close())
+	}
+	p.Path = shorter(abs, p.ID)
+	return p, nil
+}
+
+// openFilePlace finds the place of a file that is to be written, whether or not it exists: a symbolic link at the end of the path is
+// followed, as when the file is replaced. Its directory must exist.
+func openFilePlace(path string) (*place, error) {
+	abs, err := absolute(path)
+	if err != nil {
+		return nil, err
+	}
+	final, err := followLinks(abs)
+	if err != nil {
+		return nil, err
+	}
+	dir, name := filepath.Split(final)
+	if name == "" || name == "." || name == ".." {
+		return nil, fmt.Errorf("%s names a directory, not a file: give the name of a file in it", path)
+	}
+	if len(name) > unix.NAME_MAX {
+		return nil, fmt.Errorf("%s: the name of the file is too long: give a shorter one", path)
+	}
+	fd, err := openDir(unix.AT_FDCWD, dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s: can't reach the file's directory: %w", path, explainPlace(dir, err))
+	}
+	p := &place{Path: dir, fd: fd}
+	var st unix.Stat_t
+	if err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return nil, errors.Join(fmt.Errorf("%s is a directory, not a file: give the name of a file in it", path), p.Close())
+	}
+	if err := p.climb(); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: can't find what the file lies in: %w", path, err), p.Close())
+	}
+	p.Path = filepath.Join(shorter(dir, p.ID), name)
+	p.Ancestors = append([]dirID{p.ID}, p.Ancestors...)
+	p.ID = fileID(p.ID, name)
+	return p, nil
+}
+
+// Close lets the directory go. The ID may mean another one from then on.
+func (p *place) Close() error {
+	if p.fd < 0 {
+		return nil
+	}
+	fd := p.fd
+	p.fd = -1
+	return os.NewSyscallError("close", unix.Close(fd))
+}
+
+// shorter returns an absolute path without needless parts that leads to the directory id.
+func shorter(path string, id dirID) string {
+	clean := filepath.Clean(path)
+	if !strings.Contains(path, "..") {
+		return clean
+	}
+	// After a symbolic link ".." is not what the text says.
+	for _, p := range []func() (string, error){
+		func() (string, error) { return clean, nil },
+		func() (string, error) { return filepath.EvalSymlinks(path) },
+	} {
+		var st unix.Stat_t
+		if s, err := p(); err == nil && unix.Stat(s, &st) == nil && (dirID{st.Dev, st.Ino}) == id {
+			return s
+		}
+	}
+	return path
+}
+
+// climber goes up from a directory and notes what it passes.
+type climber struct {
+	place  *place
+	seen   map[dirID]bool
+	roots  []mountRoot // of the mounts that were left
+	mounts []mountLine // read when first needed
+}
+
+type mountRoot struct {
+	id  dirID
+	mnt uint64
+}
+
+// climb finds the place's ID and Ancestors. First it goes the way to "/", across mounts. Then, for each mount that it came through
+// and that does not show its file system from its root up (a bind mount), it goes on inside of the file system, as far as
+// another mount shows it.
+func (p *place) climb() error {
+	id, mnt, err := identify(p.fd)
+	if err != nil {
+		return err
+	}
+	p.ID = id
+	c := climber{place: p, seen: map[dirID]bool{id: true}}
+	if err := c.up(p.fd, id, mnt, true); err != nil {
+		return err
+	}
+	for i := 0; i < len(c.roots); i++ { // grows
+		if err := c.behind(c.roots[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *climber) add(id dirID) {
+	if !c.seen[id] {
+		c.seen[id] = true
+		c.place.Ancestors = append(c.place.Ancestors, id)
+	}
+}
+
+// left notes that a mount was followed to its root.
+func (c *climber) left(id dirID, mnt uint64) {
+	if mnt != 0 && !slices.ContainsFunc(c.roots, func(r mountRoot) bool { return r.mnt == mnt }) {
+		c.roots = append(c.roots, mountRoot{id, mnt})
+	}
+}
+
+// up adds the directories above fd, which stays open: to "/" if across, else to the root of its mount.
+func (c *climber) up(fd int, id dirID, mnt uint64, across bool) error {
+	at := fd
+	defer func() {
+		if at != fd {
+			unix.Close(at)
+		}
+	}()
+	for range 1 << 16 {
+		next, err := openDir(at, "..")
+		if err != nil {
+			return os.NewSyscallError("openat ..", err)
+		}
+		if at != fd {
+			unix.Close(at)
+		}
+		at = next
+		upID, upMnt, err := identify(at)
+		if err != nil {
+			return err
+		}
+		top := upID == id && upMnt == mnt // "/" is its own parent
+		if top || upMnt != mnt {
+			c.left(id, mnt)
+			if top || !across {
+				return nil
+			}
+		}
+		id, mnt = upID, upMnt
+		c.add(id)
+	}
+	return errors.New("more than 65536 directories lie above each other")
+}
+
+// behind adds the directories above the root of a mount in its own file system, up to the root of another mount that
+// shows them. It may find none: containers often see only a part of a file system.
+func (c *climber) behind(root mountRoot) error {
+	if c.mounts == nil {
+		text, err := os.ReadFile("/proc/self/mountinfo")
+		if err != nil {
+			return nil // no /proc
+		}
+		c.mounts = parseMountinfo(string(text))
+	}
+	i := slices.IndexFunc(c.mounts, func(m mountLine) bool { return m.id == root.mnt })
+	if i < 0 || c.mounts[i].root == "/" {
+		return nil
+	}
+	mine := c.mounts[i]
+	var others []mountLine
+	for _, m := range c.mounts {
+		if _, ok := below(m.root, mine.root); ok && m.dev == mine.dev {
+			others = append(others, m)
+		}
+	}
+	slices.SortStableFunc(others, func(a, b mountLine) int { return cmp.Compare(len(a.root), len(b.root)) })
+	for _, m := range others { // the one that shows most comes first
+		rest, _ := below(m.root, mine.root)
+		fd, id := m.open(rest, root.id)
+		if fd < 0 {
+			continue
+		}
+		c.add(id)
+		err := c.up(fd, id, m.id, false)
+		unix.Close(fd)
+		return err
+	}
+	return nil
+}
+
+// open opens the directory rest of a mount, if it is the one that id says, or, where another mount covers it, the
+// nearest directory above that can be seen. The descriptor is -1 if there is none: the mount point is covered by
+// another mount or can't be entered, or a directory was renamed in the meantime.
+func (m mountLine) open(rest string, id dirID) (int, dirID) {
+	point, err := openDir(unix.AT_FDCWD, m.point)
+	if err != nil {
+		return -1, dirID{}
+	}
+	top, mnt, err := identify(point)
+	if err != nil || mnt != m.id {
+		unix.Close(point)
+		return -1, dirID{}
+	}
+	covered := false
+	for ; rest != "."; rest = filepath.Dir(rest) {
+		fd, err := openDir(point, rest)
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+			continue // what covers a directory may not have the rest of the way
+		}
+		if err != nil {
+			break
+		}
+		got, mnt, err := identify(fd)
+		if err == nil && mnt == m.id && (covered || got == id) {
+			unix.Close(point)
+			return fd, got
+		}
+		unix.Close(fd)
+		if err != nil || mnt == m.id {
+			break
+		}
+		covered = true
+	}
+	if covered && rest == "." {
+		return point, top
+	}
+	unix.Close(point)
+	return -1, dirID{}
+}
+
+// openDir opens a directory to look at, not to read. An interrupted call is repeated.
+func openDir(at int, path string) (int, error) {
+	for {
+		fd, err := unix.Openat(at, path, dirFlags, 0)
+		if err != unix.EINTR {
+			return fd, err
+		}
+	}
+}
+
+// identify returns the directory's ID and the number of the mount that it was reached by, 0 if the kernel does not tell.
+func identify(fd int) (dirID, uint64, error) {
+	var sx unix.Statx_t
+	// DONT_SYNC: a network file system need not be asked, since neither changes.
+	err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_INO|unix.STATX_MNT_ID, &sx)
+	if err == nil && sx.Mask&unix.STATX_INO != 0 {
+		id := dirID{unix.Mkdev(sx.Dev_major, sx.Dev_minor), sx.Ino}
+		if sx.Mask&unix.STATX_MNT_ID != 0 {
+			return id, sx.Mnt_id, nil
+		}
+		return id, mountOf(fd), nil
+	}
+	var st unix.Stat_t // a kernel, or a sandbox, without statx
+	if err := unix.Fstat(fd, &st); err != nil {
+		return dirID{}, 0, os.NewSyscallError("fstat", err)
+	}
+	return dirID{st.Dev, st.Ino}, mountOf(fd), nil
+}
+
+// mountOf is the slow way of kernels before 5.8.
+func mountOf(fd int) uint64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.SplitSeq(string(text), "\n") {
+		if n, ok := strings.CutPrefix(line, "mnt_id:"); ok {
+			id, err := strconv.ParseUint(strings.TrimSpace(n), 10, 64)
+			if err != nil {
+				return 0
+			}
+			return id
+		}
+	}
+	return 0
+}

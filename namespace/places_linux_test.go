@@ -1,0 +1,459 @@
+package namespace
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func mustPlace(t testing.TB, open func(string) (*place, error), path string) *place {
+	t.Helper()
+	p, err := open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+// inside reports whether p is q or lies in it.
+func (p *place) inside(q *place) bool { return p.ID == q.ID || slices.Contains(p.Ancestors, q.ID) }
+
+func mkdirs(t testing.TB, base string, names ...string) string {
+	t.Helper()
+	path := filepath.Join(append([]string{base}, names...)...)
+	if err := os.MkdirAll(path, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func symlink(t testing.TB, to, at string) {
+	t.Helper()
+	if err := os.Symlink(to, at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// mount mounts until the test's end, or skips it.
+func mount(t testing.TB, source, target, kind string, flags uintptr) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("only root may mount")
+	}
+	if err := unix.Mount(source, target, kind, flags, ""); err != nil {
+		t.Skipf("mounting is not possible here: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(target, 0); err != nil {
+			unix.Unmount(target, unix.MNT_DETACH)
+			t.Errorf("%s: %v", target, err)
+		}
+	})
+}
+
+func bind(t testing.TB, source, target string) {
+	t.Helper()
+	mount(t, source, target, "", unix.MS_BIND)
+}
+
+// related opens two directories and checks how they lie; places are closed before mounts go.
+func related(t *testing.T, a, b string, want bool) {
+	t.Helper()
+	pa, err := openPlace(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pa.Close()
+	pb, err := openPlace(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pb.Close()
+	if got := pa.inside(pb); got != want {
+		t.Errorf("%s inside %s: %v, not %v", a, b, got, want)
+	}
+	for _, p := range []*place{pa, pb} {
+		if slices.Contains(p.Ancestors, p.ID) {
+			t.Errorf("%s is its own ancestor", p.Path)
+		}
+		seen := map[dirID]bool{}
+		for _, id := range p.Ancestors {
+			if seen[id] {
+				t.Errorf("%s has an ancestor twice", p.Path)
+			}
+			seen[id] = true
+		}
+	}
+}
+
+func TestOnePlaceIsTheSameByAllOfItsPaths(t *testing.T) {
+	base := t.TempDir()
+	data := mkdirs(t, base, "data", "train")
+	symlink(t, filepath.Join(base, "data"), filepath.Join(base, "link"))
+	t.Chdir(base)
+	want := mustPlace(t, openPlace, data)
+	if want.Path != data || want.ID.Ino == 0 {
+		t.Errorf("%+v", want)
+	}
+	for path, shown := range map[string]string{
+		data + "/":                   data,
+		data + "//.":                 data,
+		base + "/data/../data/train": data,
+		base + "/link/train":         base + "/link/train",
+		base + "/link/../data/train": data,
+		"data/train":                 data,
+		"./link/train/../train/":     base + "/link/train",
+	} {
+		p := mustPlace(t, openPlace, path)
+		if p.ID != want.ID || !slices.Equal(p.Ancestors, want.Ancestors) {
+			t.Errorf("%s: %+v, not %+v", path, p, want)
+		}
+		if p.Path != shown {
+			t.Errorf("%s is shown as %s, not %s", path, p.Path, shown)
+		}
+	}
+}
+
+func TestDotDotAfterALinkMeansTheParentOfWhereItLeads(t *testing.T) {
+	base := t.TempDir()
+	mkdirs(t, base, "a", "b")
+	symlink(t, filepath.Join(base, "a", "b"), filepath.Join(base, "link"))
+	p := mustPlace(t, openPlace, base+"/link/../new")
+	want := mustPlace(t, openPlace, filepath.Join(base, "a", "new"))
+	if p.ID != want.ID || p.Path != want.Path {
+		t.Errorf("%+v, not %+v", p, want)
+	}
+	if _, err := os.Stat(filepath.Join(base, "new")); err == nil {
+		t.Error("the directory that the text alone would say was made")
+	}
+}
+
+func TestAncestorsAreAllDirectoriesAboveNearestFirst(t *testing.T) {
+	path := mkdirs(t, t.TempDir(), "größe", "with space", `back\slash\040`, "new\nline")
+	p := mustPlace(t, openPlace, path)
+	var want []dirID
+	for dir := path; dir != "/"; {
+		dir = filepath.Dir(dir)
+		var st unix.Stat_t
+		if err := unix.Stat(dir, &st); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, dirID{st.Dev, st.Ino})
+	}
+	if len(p.Ancestors) < len(want) || !slices.Equal(p.Ancestors[:len(want)], want) {
+		t.Errorf("%v, not %v", p.Ancestors, want)
+	}
+	if root := mustPlace(t, openPlace, "/"); slices.Contains(root.Ancestors, root.ID) {
+		t.Error("/ lies in itself")
+	}
+}
+
+func TestMissingDirectoriesAreMadeAndStayTheSameWhileOpen(t *testing.T) {
+	mask := unix.Umask(0o027)
+	defer unix.Umask(mask)
+	path := filepath.Join(t.TempDir(), "a", "b")
+	p := mustPlace(t, openPlace, path)
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o750 {
+		t.Fatalf("%v %v", info, err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 { // an inode number that is free is given again soon
+		q := mustPlace(t, openPlace, path)
+		if q.ID == p.ID {
+			t.Fatal("another directory got the number of one that is still held")
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Close(); err != nil {
+		t.Errorf("a second Close: %v", err)
+	}
+}
+
+func TestBindMountsAreTheDirectoriesThatTheyShow(t *testing.T) {
+	base := t.TempDir()
+	src, dst := mkdirs(t, base, "src", "deep", "er"), mkdirs(t, base, "dst place")
+	bind(t, src, dst)
+	related(t, dst, src, true)
+	related(t, src, dst, true)
+	related(t, dst, filepath.Join(base, "src"), true) // what is above the source, beyond the mount
+	related(t, filepath.Join(dst, "sub"), filepath.Join(base, "src", "deep"), true)
+	related(t, dst, filepath.Join(base, "src", "other"), false)
+	related(t, filepath.Join(base, "src"), dst, false)
+	related(t, filepath.Join(src, "sub"), dst, true)
+	related(t, dst, base, true)
+}
+
+func TestABindMountOfABindMountIsFollowedToItsSource(t *testing.T) {
+	base := t.TempDir()
+	src, one, two := mkdirs(t, base, "src", "a", "b"), mkdirs(t, base, "one"), mkdirs(t, base, "two")
+	bind(t, filepath.Join(base, "src", "a"), one)
+	bind(t, filepath.Join(one, "b"), two)
+	related(t, filepath.Join(two, "x"), one, true)
+	related(t, filepath.Join(two, "x"), src, true)
+	related(t, two, filepath.Join(base, "src"), true)
+}
+
+func TestABindMountOfADirectoryIntoItselfHasNoAncestorTwice(t *testing.T) {
+	base := t.TempDir()
+	a := mkdirs(t, base, "a")
+	c := mkdirs(t, a, "b", "c")
+	bind(t, a, c)
+	related(t, c, a, true)
+	related(t, a, filepath.Join(a, "b"), false)
+	related(t, c, filepath.Join(a, "b"), true) // by path it does lie there
+	related(t, filepath.Join(c, "x"), a, true)
+}
+
+func TestABindMountWhoseSourceIsCoveredLiesInWhatCanStillBeSeen(t *testing.T) {
+	base := t.TempDir()
+	src, dst := mkdirs(t, base, "src", "a", "b"), mkdirs(t, base, "dst")
+	bind(t, src, dst)
+	mount(t, "none", filepath.Join(base, "src", "a"), "tmpfs", 0)
+	related(t, dst, filepath.Join(base, "src"), true)
+	related(t, dst, filepath.Join(base, "src", "a"), false) // the tmpfs
+}
+
+func TestAFileSystemThatIsMountedInsideADirectoryLiesInIt(t *testing.T) {
+	base := t.TempDir()
+	at := mkdirs(t, base, "a", "disk with space")
+	mount(t, "none", at, "tmpfs", 0)
+	related(t, filepath.Join(at, "x"), filepath.Join(base, "a"), true)
+	related(t, filepath.Join(at, "x"), at, true)
+	other := mkdirs(t, base, "other")
+	bind(t, mkdirs(t, at, "x", "y"), other) // a part of it
+	related(t, other, filepath.Join(at, "x"), true)
+	related(t, filepath.Join(other, "z"), at, true)
+	related(t, other, filepath.Join(at, "w"), false)
+	// Through a mount point that is covered the file system is not to be seen; then as much is found as another one shows.
+	second := mkdirs(t, base, "second")
+	bind(t, filepath.Join(at, "x"), second)
+	mount(t, "none", at, "tmpfs", 0)
+	related(t, other, second, true)
+	related(t, other, filepath.Join(at, "x"), false) // a directory of the tmpfs on top
+}
+
+func TestAFilesPlaceIsItsDirectoryAndName(t *testing.T) {
+	base := t.TempDir()
+	mkdirs(t, base, "out", "deep")
+	symlink(t, filepath.Join("out", "deep", "real.tif"), filepath.Join(base, "link.tif"))
+	symlink(t, "out", filepath.Join(base, "dir"))
+	t.Chdir(base)
+	want := mustPlace(t, openFilePlace, base+"/out/deep/real.tif")
+	if want.Path != base+"/out/deep/real.tif" || want.ID.Ino>>63 != 1 {
+		t.Errorf("%+v", want)
+	}
+	if err := os.WriteFile("out/deep/real.tif", nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"out/deep/real.tif", "link.tif", "dir/deep/../deep/real.tif", base + "//dir/deep/real.tif", "dir/../out/deep/real.tif"} {
+		p := mustPlace(t, openFilePlace, path)
+		if p.ID != want.ID || !slices.Equal(p.Ancestors, want.Ancestors) {
+			t.Errorf("%s: %+v, not %+v", path, p, want)
+		}
+		if a, b := mustStat(t, p.Path), mustStat(t, want.Path); a != b {
+			t.Errorf("%s is shown as %s, which is another", path, p.Path)
+		}
+	}
+	deep := mustPlace(t, openPlace, "out/deep")
+	if !slices.Equal(want.Ancestors, append([]dirID{deep.ID}, deep.Ancestors...)) {
+		t.Errorf("%v do not begin with the directory, %v", want.Ancestors, deep)
+	}
+	for _, path := range []string{"out/deep/real.tif2", "out/real.tif"} {
+		if p := mustPlace(t, openFilePlace, path); p.ID == want.ID {
+			t.Errorf("%s has the same ID", path)
+		}
+	}
+	if hidden := mustPlace(t, openFilePlace, "out/deep/.."+"x"); hidden.ID == want.ID {
+		t.Error("..x")
+	}
+}
+
+func mustStat(t *testing.T, path string) dirID {
+	t.Helper()
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		t.Fatal(err)
+	}
+	return dirID{st.Dev, st.Ino}
+}
+
+func TestWhatIsNoDirectoryIsRefusedWithTheRemedy(t *testing.T) {
+	base := t.TempDir()
+	if err := os.WriteFile(filepath.Join(base, "file"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	symlink(t, "nowhere", filepath.Join(base, "dangling"))
+	symlink(t, "loop", filepath.Join(base, "loop"))
+	symlink(t, "file", filepath.Join(base, "tofile"))
+	for path, want := range map[string]string{
+		"":                                    "no path",
+		base + "/file":                        "is a file, not a directory",
+		base + "/tofile":                      "is a file, not a directory",
+		base + "/file/x/y":                    "a part of the path is a file",
+		base + "/dangling":                    "dangling leads to nowhere, which does not exist",
+		base + "/dangling/x":                  "dangling leads to nowhere, which does not exist",
+		base + "/loop":                        "leads to itself",
+		base + "/" + strings.Repeat("n", 256): "too long",
+		base + strings.Repeat("/deep", 1000):  "too long",
+		base + "/nul\x00":                     "invalid argument",
+		"/proc/none":                          "",
+	} {
+		p, err := openPlace(path)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%q: %+v %v, want %q in it", path, p, err, want)
+		}
+	}
+	for path, want := range map[string]string{
+		"":                                    "no path",
+		base:                                  "is a directory, not a file",
+		base + "/x/":                          "names a directory",
+		base + "/.":                           "names a directory",
+		base + "/none/x.tif":                  "the directory does not exist",
+		base + "/file/x.tif":                  "is a file, not a directory",
+		base + "/loop":                        "leads to itself",
+		base + "/" + strings.Repeat("n", 256): "too long",
+	} {
+		p, err := openFilePlace(path)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%q: %+v %v, want %q in it", path, p, err, want)
+		}
+	}
+	entries, err := os.ReadDir(base)
+	if err != nil || len(entries) != 4 {
+		t.Errorf("something was made: %v %v", entries, err)
+	}
+}
+
+func TestADeletedWorkingDirectoryIsNamedAsTheCause(t *testing.T) {
+	gone := mkdirs(t, t.TempDir(), "gone")
+	t.Chdir(gone)
+	if err := os.Remove(gone); err != nil {
+		t.Fatal(err)
+	}
+	for _, open := range []func(string) (*place, error){openPlace, openFilePlace} {
+		if p, err := open("sub"); err == nil || !strings.Contains(err.Error(), "the working directory does not exist any more") {
+			t.Errorf("%+v %v", p, err)
+		}
+	}
+}
+
+func TestPermissionsThatAreMissingAreNamedAsTheCause(t *testing.T) {
+	base := t.TempDir()
+	locked := mkdirs(t, base, "locked")
+	if err := os.Chmod(base, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(locked, 0); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(locked, 0o755)
+	asNobody(t, func() {
+		for _, path := range []string{locked + "/x", base + "/new"} {
+			if p, err := openPlace(path); err == nil || !strings.Contains(err.Error(), "no permission") {
+				t.Errorf("%s: %+v %v", path, p, err)
+			}
+		}
+		if p, err := openFilePlace(locked + "/x"); err == nil || !strings.Contains(err.Error(), "no permission") {
+			t.Errorf("%+v %v", p, err)
+		}
+	})
+}
+
+func TestVeryDeepDirectoriesHaveAllOfTheirAncestors(t *testing.T) {
+	path := t.TempDir() + strings.Repeat("/d", 1000)
+	p := mustPlace(t, openPlace, path)
+	if len(p.Ancestors) < strings.Count(path, "/") {
+		t.Errorf("%d ancestors of a path of %d parts", len(p.Ancestors), strings.Count(path, "/"))
+	}
+}
+
+func TestMountNumbersAreTheSameBySlowAndFastWay(t *testing.T) {
+	for _, path := range []string{"/", "/proc", t.TempDir()} {
+		p := mustPlace(t, openPlace, path)
+		_, mnt, err := identify(p.fd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slow := mountOf(p.fd); slow != mnt || mnt == 0 {
+			t.Errorf("%s: %d and %d", path, slow, mnt)
+		}
+	}
+}
+
+func TestInsideIsWhatRealPathsSayOnRandomTrees(t *testing.T) {
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		base := t.TempDir()
+		paths := []string{base}
+		for i := range 30 {
+			parent := paths[r.IntN(len(paths))]
+			path := filepath.Join(parent, fmt.Sprint("n", i))
+			if r.IntN(3) == 0 {
+				symlink(t, paths[r.IntN(len(paths))], path)
+			} else {
+				mkdirs(t, path)
+			}
+			if len(path) < 1000 {
+				paths = append(paths, path)
+			}
+		}
+		real := make([]string, len(paths))
+		places := make([]*place, len(paths))
+		for i, p := range paths {
+			var err error
+			if real[i], err = filepath.EvalSymlinks(p); err != nil {
+				t.Fatal(err)
+			}
+			if r.IntN(2) == 0 {
+				p += "/n0/../.././" + filepath.Base(p) // goes through whatever n0 is, if it is there
+				if st, err := os.Stat(p); err != nil || !sameFile(t, st, paths[i]) {
+					p = paths[i] + "/"
+				}
+			}
+			places[i] = mustPlace(t, openPlace, p)
+		}
+		for i := range places {
+			for j := range places {
+				want := real[i] == real[j] || strings.HasPrefix(real[i], real[j]+"/")
+				if got := places[i].inside(places[j]); got != want {
+					t.Fatalf("seed %d: %s inside %s: %v, not %v", seed, paths[i], paths[j], got, want)
+				}
+			}
+		}
+	}
+}
+
+func sameFile(t *testing.T, st os.FileInfo, path string) bool {
+	other, err := os.Stat(path)
+	return err == nil && os.SameFile(st, other)
+}
+
+func BenchmarkOpenPlace(b *testing.B) {
+	path := mkdirs(b, b.TempDir(), "c", "d", "e")
+	p := mustPlace(b, openPlace, path)
+	b.Run(fmt.Sprintf("depth=%d", strings.Count(p.Path, "/")), func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			p, err := openPlace(path)
+			if err != nil {
+				b.Fatal(err)
+			}
+			p.Close()
+		}
+	})
+}

@@ -1,0 +1,469 @@
+//go:build unix
+
+package namespace
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"leat/internal/fault"
+	"leat/internal/lease"
+)
+
+// registration is all that a process holds of its job in one runtime folder. Its parts end together.
+type registration struct {
+	root, claimsDir, jobs *lease.Dir
+
+	places []wanted // their descriptors keep the inodes from being used again
+	claims *claims
+	number *lease.Ranges
+	hold   *lease.Hold
+	locks  *lease.Ranges // on slots of members, and on mutexes
+	table  *table
+
+	record record
+	slot   int // -1 while it is no member
+	leader bool
+
+	unknownSince time.Time // of the first collision with someone who has no record
+}
+
+// jobFile is the name of a job's file. Keys are hashed: they may be long, and hold any character.
+func jobFile(key, name string) string {
+	sum := sha256.Sum256([]byte(key + "\x00" + name))
+	return hex.EncodeToString(sum[:16])
+}
+
+// openRegistration opens the folders, and what the job wants to claim.
+func openRegistration(spec *Spec) (_ *registration, err error) {
+	r := &registration{slot: -1}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.close(false))
+		}
+	}()
+	if r.root, err = lease.OpenRoot(lease.RootPath()); err != nil {
+		return nil, err
+	}
+	if r.claimsDir, err = r.root.Sub("claims"); err != nil {
+		return nil, err
+	}
+	if r.jobs, err = r.root.Sub("jobs"); err != nil {
+		return nil, err
+	}
+	if r.places, err = openPlaces(spec); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// openPlaces opens the directories and files of a spec, and refuses those that stand in each other's way.
+func openPlaces(spec *Spec) (list []wanted, err error) {
+	defer func() {
+		if err != nil {
+			closePlaces(list)
+			list = nil
+		}
+	}()
+	open := func(path string, file, exclusive bool, remote string) error {
+		how := openPlace
+		if file {
+			how = openFilePlace
+		}
+		p, err := how(path)
+		if err != nil {
+			return err
+		}
+		w := wanted{claim: claim{Path: p.Path, Remote: remote, File: file, Exclusive: exclusive, Dev: p.ID.Dev, Ino: p.ID.Ino}, place: p}
+		for _, o := range list {
+			if how := collide(p, o.place.ID, o.place.Ancestors); how == "is" || how != "" && (exclusive || o.Exclusive) {
+				list = append(list, w)
+				return fmt.Errorf("%s %s %s: a job can't use both, give each a directory of its own", path, how, o.Path)
+			}
+		}
+		list = append(list, w)
+		return nil
+	}
+	for _, d := range spec.Dirs {
+		if err := open(d.Dir, false, d.Remote != "", d.Remote); err != nil {
+			return list, err
+		}
+	}
+	for _, f := range spec.Files {
+		if err := open(f, true, true, ""); err != nil {
+			return list, err
+		}
+	}
+	return list, nil
+}
+
+func closePlaces(list []wanted) {
+	for _, w := range list {
+		w.place.Close()
+	}
+}
+
+// register makes r a member: as the one that leads, or as one that follows, whichever mayLead and the others allow. It waits
+// until the deadline of ctx for a leader, for dying holders of a claim, and for an earlier run of the job that is dying.
+func (r *registration) register(ctx context.Context, spec *Spec, w World, mayLead, mayFollow bool) error {
+	pause := newPause(50*time.Microsecond, 2*time.Millisecond)
+	var last error
+	for {
+		if mayFollow {
+			err := r.follow(spec, w)
+			if !isRetry(err) {
+				return err
+			}
+			last = err
+		}
+		if mayLead {
+			err := r.lead(spec, w, mayFollow)
+			if !isRetry(err) {
+				return err
+			}
+			last = err
+		}
+		if err := pause.wait(ctx); err != nil {
+			return errors.Join(noRetry(last), err)
+		}
+	}
+}
+
+// retryError marks what may be different in a moment.
+type retryError struct{ err error }
+
+func (e retryError) Error() string { return e.err.Error() }
+func (e retryError) Unwrap() error { return e.err }
+
+func isRetry(err error) bool { return errors.As(err, new(retryError)) }
+
+func noRetry(err error) error {
+	if r, ok := err.(retryError); ok {
+		return r.err
+	}
+	return err
+}
+
+// lead registers the job: claims, number, then the file by which the others find it.
+func (r *registration) lead(spec *Spec, w World, mayFollow bool) (err error) {
+	defer func() {
+		if err != nil {
+			err = joinKeeping(err, r.unregister())
+		}
+	}()
+	r.claims = &claims{dir: r.claimsDir}
+	if at, err := r.claims.take(r.places); errors.Is(err, errCollision) {
+		return r.explainCollision(at, spec, mayFollow)
+	} else if err != nil {
+		return err
+	}
+	if err := r.avoidStreaming(spec); err != nil {
+		return err
+	}
+	want := -1
+	if r.record.ID != "" {
+		want = r.record.Number // registered anew: members have made names of it
+	}
+	number, locked, err := takeNumber(r.root, r.claimsDir, want)
+	if err != nil {
+		return err
+	}
+	r.number = locked
+	if r.record.ID == "" {
+		r.record = newRecord(spec, number)
+	}
+	r.record.Claims = nil
+	for _, p := range r.places {
+		r.record.Claims = append(r.record.Claims, p.claim)
+	}
+	slots := minSlots
+	if n := 2 * w.LocalRanks * (1 + w.Workers); n > slots {
+		slots = min(n, maxSlots)
+	}
+	head, err := encodeRecord(r.record, slots)
+	if err != nil {
+		return err
+	}
+	name := jobFile(r.record.Key, r.record.Name)
+	// What a killed run of this job has left; and a few of what others have, so that leftovers never pile up.
+	if _, err := r.jobs.Sweep(name); err != nil {
+		return err
+	}
+	if err := r.tidy(); err != nil {
+		spec.warn(fmt.Errorf("reclaiming what killed jobs left: %w", err))
+	}
+	r.hold, err = r.jobs.Publish(name, 0o600, func(fd int) error {
+		// The slot is taken before the file has a name: whoever finds it finds its leader alive.
+		if r.locks, err = r.jobs.Ranges(fd, name); err != nil {
+			return err
+		}
+		if got, err := r.locks.Try(lease.Write, leaderSlot, 1); err != nil || !got {
+			return errors.Join(err, errCollisionIf(!got))
+		}
+		b := append(head, make([]byte, slots*slotSize)...)
+		slot := b[len(head)+leaderSlot*slotSize:]
+		putSlot(slot, w)
+		binary.LittleEndian.PutUint32(slot[slotState:], slotJoined)
+		if n, err := unix.Pwrite(fd, b, 0); err != nil || n < len(b) {
+			return fmt.Errorf("writing the job's record in %s: %w", r.root.Path(), errors.Join(err, shortIf(n < len(b))))
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrExist) {
+		return r.explainExisting(name, mayFollow)
+	}
+	if err != nil {
+		return err
+	}
+	if r.table, err = mapTable(r.hold.Fd(), len(head), slots, r.locks); err != nil {
+		return err
+	}
+	r.slot, r.leader = leaderSlot, true
+	fault.Point("namespace.registered")
+	return nil
+}
+
+func errCollisionIf(yes bool) error {
+	if yes {
+		return errCollision
+	}
+	return nil
+}
+
+func shortIf(yes bool) error {
+	if yes {
+		return errors.New("short write")
+	}
+	return nil
+}
+
+// joinKeeping adds the errors of cleaning up, without hiding that the first may be retried.
+func joinKeeping(err, cleanup error) error {
+	if cleanup == nil {
+		return err
+	}
+	return errors.Join(err, cleanup)
+}
+
+func newRecord(spec *Spec, number int) record {
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails
+	host, err := os.Hostname()
+	if err != nil {
+		host = "this machine"
+	}
+	pid := os.Getpid()
+	command := spec.Command
+	if command == "" {
+		command = procState(pid).Command
+	}
+	if len(command) > maxCommand {
+		command = command[:maxCommand]
+	}
+	return record{ID: hex.EncodeToString(id[:]), Key: spec.Key, Name: spec.Name, Number: number, Host: host, PID: pid, Start: startTime(pid), Since: time.Now().Round(0), Command: command}
+}
+
+// tidy reclaims a bounded number of things that killed jobs have left.
+func (r *registration) tidy() error {
+	const few = 4 // each registration leaves at most one, so the leftovers shrink
+	_, err := r.jobs.SweepSome(few)
+	for range few {
+		_, err1 := reclaim(r.root, r.claimsDir, tidyNumber(r.record.Number))
+		err = errors.Join(err, err1)
+	}
+	return err
+}
+
+// follow joins a job that another process has registered.
+func (r *registration) follow(spec *Spec, w World) (err error) {
+	name := jobFile(spec.Key, spec.Name)
+	r.hold, err = r.jobs.Share(name, true)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, lease.ErrHeld) {
+		return retryError{err}
+	}
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = joinKeeping(err, r.unregister())
+		}
+	}()
+	rec, offset, slots, err := readRecord(r.hold.Fd())
+	if err != nil {
+		return fmt.Errorf("%s: %w: remove it", r.jobs.File(name), err)
+	}
+	if r.record.ID != "" && r.record.ID != rec.ID {
+		return fmt.Errorf("%w: another run has registered it since %s was removed", ErrInUse, r.root.Path())
+	}
+	if rec.Renewed && r.record.ID == "" {
+		return fmt.Errorf("%w: process %d leads it, but %s was removed while it was running, so that no process can join any more: start the job again", ErrInUse, rec.PID, r.root.Path())
+	}
+	if r.locks, err = r.jobs.Ranges(r.hold.Fd(), name); err != nil {
+		return err
+	}
+	if r.table, err = mapTable(r.hold.Fd(), offset, slots, r.locks); err != nil {
+		return err
+	}
+	if alive, err := r.table.leaderAlive(); err != nil {
+		return err
+	} else if !alive && r.record.ID == "" {
+		// Its next life will register the job anew, once the last of the old members is gone.
+		return retryError{fmt.Errorf("%w: process %d, which led it, ended", ErrNoLeader, rec.PID)}
+	}
+	if err := r.compare(rec); err != nil {
+		return err
+	}
+	r.claims = &claims{dir: r.claimsDir}
+	err = r.claims.add(r.places)
+	if err == nil {
+		r.number, err = shareNumber(r.claimsDir, rec.Number)
+	}
+	if errors.Is(err, errCollision) {
+		return retryError{fmt.Errorf("%w: its claims went with it", ErrNoLeader)}
+	} else if err != nil {
+		return err
+	}
+	fault.Point("namespace.added")
+	// Our locks continue those of the job only if someone of it has been there throughout.
+	if alive, err := r.table.anyAlive(); err != nil {
+		return err
+	} else if !alive {
+		return retryError{fmt.Errorf("%w: process %d, which led it, ended", ErrNoLeader, rec.PID)}
+	}
+	if r.slot, err = r.table.enter(w, false); err != nil {
+		return err
+	}
+	r.record, r.leader = rec, false
+	fault.Point("namespace.followed")
+	return nil
+}
+
+// compare checks that this process means the same directories as the one that leads.
+func (r *registration) compare(rec record) error {
+	same := len(rec.Claims) == len(r.places)
+	for i := 0; same && i < len(rec.Claims); i++ {
+		a, b := rec.Claims[i], r.places[i].claim
+		same = a.Dev == b.Dev && a.Ino == b.Ino && a.Exclusive == b.Exclusive && a.File == b.File && a.Remote == b.Remote
+	}
+	if same {
+		return nil
+	}
+	mine := make([]claim, len(r.places))
+	for i, p := range r.places {
+		mine[i] = p.claim
+	}
+	return fmt.Errorf("%w: this process has the directories %s, process %d, which leads the job %s, has %s", ErrMismatch, listClaims(mine), rec.PID, rec.Key, listClaims(rec.Claims))
+}
+
+func listClaims(list []claim) string {
+	text := "["
+	for i, c := range list {
+		if i > 0 {
+			text += ", "
+		}
+		text += c.Path
+		if c.Remote != "" {
+			text += " from " + c.Remote
+		}
+	}
+	return text + "]"
+}
+
+// readRecord reads the record of an open job file, and where its table is.
+func readRecord(fd int) (rec record, offset, slots int, err error) {
+	b := make([]byte, tableAlign)
+	for {
+		n, err := unix.Pread(fd, b, 0)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return rec, 0, 0, err
+		}
+		if n == len(b) && len(b) < maxRecord {
+			if need := recordHead + int(binary.LittleEndian.Uint32(b[8:])); string(b[:8]) == recordMagic && need > len(b) && need <= maxRecord {
+				b = make([]byte, need)
+				continue
+			}
+		}
+		return decodeRecord(b[:n])
+	}
+}
+
+// unregister gives up what lead or follow took, so that either can be tried again.
+func (r *registration) unregister() error {
+	var errs []error
+	if r.table != nil {
+		if r.slot >= 0 {
+			r.table.leave(r.slot)
+			r.slot = -1
+		}
+		errs = append(errs, r.table.close())
+	}
+	if r.locks != nil {
+		errs = append(errs, r.locks.Close())
+	}
+	if r.hold != nil {
+		errs = append(errs, r.hold.Release())
+	}
+	if r.number != nil {
+		errs = append(errs, r.number.Close())
+	}
+	if r.claims != nil {
+		errs = append(errs, r.claims.close())
+	}
+	r.table, r.locks, r.hold, r.number, r.claims = nil, nil, nil, nil, nil
+	return errors.Join(errs...)
+}
+
+// leave ends the membership for good; the last one out removes the job's file and all that its members shared by name.
+func (r *registration) leave() error {
+	r.table.leave(r.slot)
+	err := r.table.close()
+	r.table, r.slot = nil, -1
+	err = errors.Join(err, r.locks.Close())
+	r.locks = nil
+	_, err1 := r.hold.Leave(func() error { return removeThings(r.root, r.record.Number) })
+	r.hold = nil
+	return errors.Join(err, err1)
+}
+
+// close releases everything. With leave the process leaves the job first.
+func (r *registration) close(leave bool) error {
+	var err error
+	if leave && r.hold != nil {
+		err = r.leave()
+	}
+	err = errors.Join(err, r.unregister())
+	closePlaces(r.places)
+	r.places = nil
+	for _, d := range []*lease.Dir{r.jobs, r.claimsDir, r.root} {
+		if d != nil {
+			err = errors.Join(err, d.Close())
+		}
+	}
+	r.jobs, r.claimsDir, r.root = nil, nil, nil
+	return err
+}
+
+// gone reports whether the runtime folder was removed: what is held in it nobody else sees.
+func (r *registration) gone() bool {
+	return r.root.Gone() || r.claimsDir.Gone() || r.jobs.Gone() || r.number.Gone() || r.locks.Gone() || r.claims.gone()
+}
+
+func (s *Spec) warn(err error) {
+	if s.Warn != nil {
+		s.Warn(err)
+	}
+}

@@ -1,0 +1,5 @@
+//go:build unix && !linux
+
+package namespace
+
+func reserve(fd, size int) error { return writeZeros(fd, size) }

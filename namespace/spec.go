@@ -1,0 +1,90 @@
+package namespace
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+)
+
+// Local is a directory of a job on this machine.
+type Local struct {
+	Dir    string `json:"dir"`              // made if it is missing
+	Remote string `json:"remote,omitempty"` // where its content comes from; with one, the job writes Dir and claims it exclusively
+}
+
+// Spec says which namespace to join, and with what.
+type Spec struct {
+	// Key is the job's: equal in all of its processes, different in any other job. Empty: what the environment says (see
+	// KeyFromEnv), else a random one, which children get through Namespace.Environ.
+	Key string
+	// Name tells several namespaces of one job apart ("train", "validation"). May be empty.
+	Name string
+	// Dirs are the job's directories, in the same order in all of its processes.
+	Dirs []Local
+	// Files are output files, claimed exclusively. They need not exist, their folders must.
+	Files []string
+	// World says how many processes there are and which this is. Nil: what the environment says (see WorldFromEnv). The process
+	// with LocalRank 0 and Worker 0 of a launcher's leads; without a launcher (LocalRanks 0) whoever comes first.
+	World *World
+	// Wait is how long a process waits for the one that leads, and the one that leads for a dying job's claims. 0: 30 s.
+	Wait time.Duration
+	// Command is how this run is named to those whom it stands in the way of. Empty: the process's command line.
+	Command string
+	// Warn, if not nil, is told what is odd but no error: torn records, a removed runtime folder (which was made anew), directories in
+	// unused records of MosaicML streaming. It may be called from any goroutine.
+	Warn func(error)
+}
+
+const (
+	defaultWait = 30 * time.Second
+	maxKey      = 256
+	maxWhat     = 23 // with the seven of the prefix 30 bytes: macOS takes names of shared memory of 31 with a slash
+)
+
+var (
+	// ErrMismatch tells that this process and the one that leads its job do not mean the same directories.
+	ErrMismatch = errors.New("namespace: processes of one job disagree")
+	// ErrInUse tells that another run has registered the same job.
+	ErrInUse = errors.New("namespace: the job is registered already")
+	// ErrNoLeader tells that the process that should register the job has not, or died.
+	ErrNoLeader = errors.New("namespace: nobody leads the job")
+	// ErrMemberDied tells that a process of the job ended without leaving.
+	ErrMemberDied = errors.New("namespace: a process of the job died")
+	// ErrClosed is returned by operations of a namespace that was left.
+	ErrClosed = errors.New("namespace: closed")
+)
+
+var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+func (s *Spec) validate() error {
+	var errs []error
+	if len(s.Key) > maxKey {
+		errs = append(errs, fmt.Errorf("the job's key has %d bytes, %d are the most", len(s.Key), maxKey))
+	}
+	if s.Name != "" && (len(s.Name) > maxKey || !plainName.MatchString(s.Name)) {
+		errs = append(errs, fmt.Errorf("the name %q of the namespace must be letters, digits, '.', '_' and '-'", s.Name))
+	}
+	if s.Wait < 0 {
+		errs = append(errs, fmt.Errorf("waiting for %v is not possible", s.Wait))
+	}
+	for i, d := range s.Dirs {
+		if d.Dir == "" {
+			errs = append(errs, fmt.Errorf("directory %d has no path", i+1))
+		}
+	}
+	for i, f := range s.Files {
+		if f == "" {
+			errs = append(errs, fmt.Errorf("file %d has no path", i+1))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkWhat checks the name of a shared thing.
+func checkWhat(what string) error {
+	if len(what) > maxWhat || !plainName.MatchString(what) {
+		return fmt.Errorf("%q must be 1 to %d letters, digits, '.', '_' and '-': it becomes part of a file's name", what, maxWhat)
+	}
+	return nil
+}
