@@ -46,6 +46,9 @@ func (r *run) finish(ctx context.Context, start time.Time) (*Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
+	if r.claims != nil && r.claims.Err() != nil {
+		return nil, fmt.Errorf("another run may be writing the same files: %w", r.claims.Err())
+	}
 	for i, o := range r.outs {
 		if err := o.publish(files[i], &res.Outputs[i]); err != nil {
 			return nil, err

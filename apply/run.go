@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"leat/block"
+	"leat/namespace"
 	"leat/ndarray"
 	"leat/timing"
 )
@@ -29,6 +30,7 @@ type run struct {
 	function  Func
 	exprs     *expressions // nil for a Func
 
+	claims  *namespace.Namespace // nil where there are none
 	buffers *block.FreeList[*blockData]
 	abort   context.CancelCauseFunc // ends the run from where no error can be returned
 
@@ -135,8 +137,19 @@ func Run(ctx context.Context, job Job) (*Result, error) {
 
 func (r *run) run(ctx context.Context, start time.Time) (*Result, error) {
 	r.timings.Declare("reading", "computing", "encoding", "overviews", "statistics", "spooling", "laying out", "waiting to read", "waiting for input")
+	ns, err := r.claim(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if ns != nil {
+		r.claims = ns
+		defer func() {
+			if err := ns.Close(); err != nil {
+				r.log.Warn("leaving the run's namespace", "error", err)
+			}
+		}()
+	}
 	for _, o := range r.outs {
-		var err error
 		if o.spool, err = createSpool(realPath(o.spec.Path), o.spec.TempDir); err != nil {
 			r.removeSpools()
 			return nil, err

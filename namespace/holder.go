@@ -24,20 +24,28 @@ type Holder struct {
 	Name    string
 }
 
+// shownCommand is how much of a command line tells one run from another in a message.
+const shownCommand = 80
+
 func (h Holder) String() string {
 	text := fmt.Sprintf("process %d on %s", h.PID, h.Host)
 	if !h.Since.IsZero() {
 		text += ", since " + h.Since.Local().Format("2006-01-02 15:04:05")
 	}
-	if h.Command != "" {
-		text += ": " + h.Command
+	if h.Command == "" {
+		return text
 	}
-	return text
+	command := []rune(h.Command)
+	if len(command) > shownCommand {
+		command = append(command[:shownCommand], '…')
+	}
+	return text + ": " + string(command)
 }
 
 // ClaimedError tells that a directory or file of this job is, contains or lies inside one that another job uses.
 type ClaimedError struct {
 	Path   string // of this job
+	File   bool   // Path is a file
 	How    string // "is", "contains" or "lies inside"
 	Theirs string // of the other job
 	Holder Holder
@@ -48,7 +56,11 @@ func (e *ClaimedError) Error() string {
 	if e.How != "is" || e.Path != e.Theirs {
 		what = fmt.Sprintf("%s %s, which is in use", e.How, e.Theirs)
 	}
-	return fmt.Sprintf("%s %s (%s): wait for that to end, or use another directory", e.Path, what, e.Holder)
+	kind := "directory"
+	if e.File {
+		kind = "file"
+	}
+	return fmt.Sprintf("%s %s (%s): wait for that to end, or use another %s", e.Path, what, e.Holder, kind)
 }
 
 // found is a job file that was read.
@@ -135,7 +147,7 @@ func (r *registration) explainCollision(at *wanted, spec *Spec, mayFollow bool) 
 			if alive && mayFollow && f.record.Key == spec.Key && f.record.Name == spec.Name {
 				return retryError{errCollision} // it is the one to follow
 			}
-			e := &ClaimedError{Path: at.Path, How: how, Theirs: c.Path, Holder: f.holder(m)}
+			e := &ClaimedError{Path: at.Path, File: at.File, How: how, Theirs: c.Path, Holder: f.holder(m)}
 			if alive {
 				return e
 			}

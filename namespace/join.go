@@ -58,7 +58,7 @@ func Join(ctx context.Context, spec Spec) (*Namespace, error) {
 		spec.Key, source = KeyFromEnv(os.Getenv)
 	}
 	if spec.Key == "" {
-		spec.Key = rand.Text()
+		spec.Key = RandomKey()
 	}
 	if err := validateKey(spec.Key, source); err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func Join(ctx context.Context, spec Spec) (*Namespace, error) {
 	many := world.LocalRanks > 1 || world.Workers > 1
 	leads := world.LocalRank == 0 && world.Worker == 0
 	within, cancel := context.WithTimeoutCause(ctx, spec.Wait, fmt.Errorf("waited %v", spec.Wait))
-	err = reg.register(within, &n.spec, world, leads || !many, !leads || !many)
+	err = reg.register(within, &n.spec, world, spec.Lead || leads || !many, !spec.Lead && (!leads || !many))
 	cancel()
 	if err != nil {
 		return nil, fmt.Errorf("namespace: %w", errors.Join(nobody(err), reg.close(false)))
@@ -85,6 +85,9 @@ func Join(ctx context.Context, spec Spec) (*Namespace, error) {
 	go n.watch(watch)
 	return n, nil
 }
+
+// RandomKey returns a key that no other job has.
+func RandomKey() string { return rand.Text() }
 
 // Key is the job's.
 func (n *Namespace) Key() string { return n.spec.Key }

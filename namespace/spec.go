@@ -27,6 +27,9 @@ type Spec struct {
 	// World says how many processes there are and which this is. Nil: what the environment says (see WorldFromEnv). The process
 	// with LocalRank 0 and Worker 0 of a launcher's leads; without a launcher (LocalRanks 0) whoever comes first.
 	World *World
+	// Lead has this process register the job and never follow: where another has registered it, that is ErrInUse or a
+	// *ClaimedError.
+	Lead bool
 	// Wait is how long a process waits for the one that leads, and the one that leads for a dying job's claims. 0: 30 s.
 	Wait time.Duration
 	// Command is how this run is named to those whom it stands in the way of. Empty: the process's command line.

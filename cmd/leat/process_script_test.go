@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -164,6 +166,26 @@ func TestTheSecondOfTwoRunsOnOneOutputIsRefused(t *testing.T) {
 	c, out := underWay(t, dir, args)
 	said := leat(t, exitFailed, dir, args...)
 	if !strings.Contains(said, "o.tif is being written by another run of leat") || !strings.Contains(said, "wait for it or end it") {
+		t.Errorf("%q", said)
+	}
+	for _, want := range []string{fmt.Sprintf("process %d on ", c.Process.Pid), "leat apply -q -i r=B04.tif"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("the first run is not named by %q: %q", want, said)
+		}
+	}
+	// Another name of the same file, by a folder that is a link.
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	again := slices.Clone(args)
+	for i := range again {
+		again[i] = strings.Replace(again[i], "o=o.tif", "o="+link+"/o.tif", 1)
+	}
+	if slices.Equal(again, args) {
+		t.Fatalf("no output in %q", args)
+	}
+	if said := leat(t, exitFailed, dir, again...); !strings.Contains(said, "o.tif is being written by another run of leat (process ") {
 		t.Errorf("%q", said)
 	}
 	if err := checkSentences(said); err != nil {

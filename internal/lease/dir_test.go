@@ -57,7 +57,7 @@ func TestAMissingRootIsMadePrivateWhateverTheUmask(t *testing.T) {
 		}
 		must(t, d.Close())
 		// The second time it is there.
-		must(t, ok(OpenRoot(path + "/"))(t).Close())
+		must(t, ok(OpenRoot(path+"/"))(t).Close())
 	}
 }
 
@@ -195,7 +195,6 @@ func TestARootIsLockedAgainstCleanersWhileItIsOpen(t *testing.T) {
 	must(t, flock(openAgain(t, path).fd, unix.LOCK_SH|unix.LOCK_NB)) // others share it
 	must(t, d.Close())
 }
-
 
 func TestARemovedFolderIsGone(t *testing.T) {
 	bothWays(t, func(t *testing.T) {

@@ -172,6 +172,9 @@ func (d *Dir) SweepWith(name string, before func(fd int) error) (removed bool, e
 		}
 	}
 	err = d.Remove(name)
+	if errors.Is(err, fs.ErrNotExist) { // a hidden file, which its writer takes back when it can't lock it
+		return false, h.Release()
+	}
 	fault.Point("lease.swept")
 	return err == nil, errors.Join(err, h.Release())
 }

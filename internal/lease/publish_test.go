@@ -205,6 +205,15 @@ func TestAHiddenFileThatASweeperHoldsIsMadeAgain(t *testing.T) {
 	}
 }
 
+func TestASweeperThatMeetsAWriterTakingItsHiddenFileBackSaysNothing(t *testing.T) {
+	d := openTest(t)
+	leave(t, d, ".new-x", "")
+	removed, err := d.SweepWith(".new-x", func(int) error { return d.Remove(".new-x") })
+	if removed || err != nil {
+		t.Errorf("%v, %v", removed, err)
+	}
+}
+
 func TestJoinTellsWhoCreated(t *testing.T) {
 	bothWays(t, func(t *testing.T) {
 		d := openTest(t)

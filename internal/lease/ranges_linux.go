@@ -22,8 +22,7 @@ func (r *Ranges) Try(mode Mode, first, n int64) (bool, error) {
 	return err == nil, err
 }
 
-// Probe tells how others hold any of n numbers from first: Write if one is held so, as far as the kernel's first answer tells. It takes
-// nothing, so that it never stands in anyone's way.
+// Probe tells how others hold any of n numbers from first: Write if one is held so. It takes nothing, so that it never stands in anyone's way.
 func (r *Ranges) Probe(first, n int64) (Mode, error) {
 	if err := r.valid(first, n); err != nil {
 		return Free, err
@@ -35,10 +34,18 @@ func (r *Ranges) Probe(first, n int64) (Mode, error) {
 	switch lk.Type {
 	case unix.F_UNLCK:
 		return Free, nil
-	case unix.F_RDLCK:
-		return Read, nil
+	case unix.F_WRLCK:
+		return Write, nil
 	}
-	return Write, nil
+	// The kernel tells of the first lock that stands in the way of writing; that which stands in the way of reading is a writer's.
+	lk = unix.Flock_t{Type: unix.F_RDLCK, Start: first, Len: n}
+	if err := r.fcntl(unix.F_OFD_GETLK, &lk); err != nil {
+		return Free, err
+	}
+	if lk.Type == unix.F_WRLCK {
+		return Write, nil
+	}
+	return Read, nil
 }
 
 // valid refuses what the kernel takes for something else: no numbers are all of them, a negative count goes backwards.

@@ -1,0 +1,45 @@
+package apply
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"leat/namespace"
+)
+
+// claim joins a namespace of the run's own and claims the output files, so that no other run of this user on this machine writes them, whatever
+// links and mounts lead to them. The key is LEAT_JOB's or a random one; the name is made of the outputs, since one job may
+// run several applies. Where the system has no such claims the locks of the spools are all there is.
+func (r *run) claim(ctx context.Context) (*namespace.Namespace, error) {
+	spec := namespace.Spec{
+		Key: os.Getenv("LEAT_JOB"), World: &namespace.World{}, Lead: true,
+		Warn: func(err error) { r.log.Warn("the run's namespace", "error", err) },
+	}
+	for _, o := range r.outs {
+		spec.Files = append(spec.Files, realPath(o.spec.Path))
+	}
+	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(spec.Files)), "\x00")))
+	spec.Name = "apply-" + hex.EncodeToString(sum[:4])
+	if spec.Key == "" {
+		spec.Key = namespace.RandomKey()
+	}
+	ns, err := namespace.Join(ctx, spec)
+	var held *namespace.ClaimedError
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return nil, nil
+	case errors.As(err, &held) && held.How == "is":
+		return nil, fmt.Errorf("%s is being written by another run of leat (%s): wait for it or end it", held.Path, held.Holder)
+	case errors.As(err, &held):
+		return nil, held
+	case err != nil:
+		return nil, fmt.Errorf("can't claim the outputs: %w", err)
+	}
+	return ns, nil
+}

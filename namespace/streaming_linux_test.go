@@ -1,0 +1,207 @@
+package namespace
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"leat/internal/pytest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/sys/unix"
+)
+
+// writeLocals packs records as the layout says, by other hands.
+const writeLocals = `
+import json, mmap, struct, sys
+for name, dirs, number, pad in json.load(sys.stdin):
+    text = "\0".join(dirs + [str(number)]).encode("utf-8")
+    data = struct.pack("<i", 4 + len(text)) + text
+    if pad:
+        data = data.ljust(mmap.PAGESIZE, b"\0")
+    with open(name, "wb") as f:
+        f.write(data)
+`
+
+func TestStreamingsJobsAreReadAndWhatIsNoneIsSkippedWithAReason(t *testing.T) {
+	dir := t.TempDir()
+	at := func(n int) string { return filepath.Join(dir, streamingName(n)) }
+	pytest.Run(t, []string{"struct"}, writeLocals, [][]any{
+		{at(0), []string{"/data/train", "rel/größe"}, 0, true},
+		{at(12), []string{"/data/b c"}, 12, false},
+		{at(1234567), []string{}, 1234567, true},
+		{at(13), []string{"/data/x"}, 14, true},
+		{filepath.Join(dir, "000015_barrier"), []string{"/data/x"}, 15, true},
+	}, nil)
+	write := func(n int, data string) {
+		if err := os.WriteFile(at(n), []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(1, "\x00\x00\x00\x00and what was there before")
+	write(2, "")
+	write(3, "\xff\x00\x00\x00/torn")
+	write(4, "\x09\x00\x00\x00/a\xfe\x004")
+	symlink(t, at(0), at(5))
+	if err := unix.Mkfifo(at(6), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mkdirs(t, at(7))
+	jobs, warnings := streamingJobs(dir)
+	want := []streamingJob{
+		{Number: 0, Dirs: []string{"/data/train", "rel/größe"}, Path: at(0), UID: uint32(os.Getuid()), id: mustStat(t, at(0))},
+		{Number: 12, Dirs: []string{"/data/b c"}, Path: at(12), UID: uint32(os.Getuid()), id: mustStat(t, at(12))},
+		{Number: 1234567, Dirs: []string{}, Path: at(1234567), UID: uint32(os.Getuid()), id: mustStat(t, at(1234567))},
+	}
+	if diff := cmp.Diff(want, jobs, cmp.AllowUnexported(streamingJob{}), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	reasons := map[int]string{2: "it has 0 bytes", 3: "says that it has 255 bytes", 4: "not UTF-8", 5: "symbolic link", 6: "not a regular file", 7: "not a regular file", 13: "its number is 14"}
+	if len(warnings) != len(reasons) {
+		t.Errorf("%d warnings: %v", len(warnings), warnings)
+	}
+	for n, reason := range reasons {
+		if !slices.ContainsFunc(warnings, func(err error) bool {
+			return strings.Contains(err.Error(), at(n)) && strings.Contains(err.Error(), reason)
+		}) {
+			t.Errorf("no warning names %s and %q: %v", at(n), reason, warnings)
+		}
+	}
+	for n, want := range map[int]bool{0: true, 1: true, 5: true, 6: true, 12: true, 15: false, 99: false} {
+		if got := streamingNumberTaken(dir, n); got != want {
+			t.Errorf("number %d taken: %v", n, got)
+		}
+	}
+	if streamingNumberTaken(filepath.Join(dir, "none"), 0) {
+		t.Error("a number is taken where there is no directory")
+	}
+	if jobs, warnings := streamingJobs(filepath.Join(dir, "none")); len(jobs)+len(warnings) > 0 {
+		t.Errorf("%v %v in a directory that does not exist", jobs, warnings)
+	}
+}
+
+func TestAnotherUsersRecordThatCannotBeReadIsAWarning(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, streamingName(3)), packLocals("/a\x003", 0), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for d := dir; d != os.TempDir(); d = filepath.Dir(d) {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asNobody(t, func() {
+		jobs, warnings := streamingJobs(dir)
+		if len(jobs) != 0 || len(warnings) != 1 || !strings.Contains(warnings[0].Error(), "permission denied") {
+			t.Errorf("%v %v", jobs, warnings)
+		}
+		if !streamingNumberTaken(dir, 3) {
+			t.Error("its number is not taken")
+		}
+	})
+}
+
+// mapper starts a Python process that maps a file until its standard input is closed.
+func mapper(t *testing.T, path string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(pytest.Python(t, "mmap"), "-c", `
+import mmap, sys
+f = open(sys.argv[1], "r+b")
+m = mmap.mmap(f.fileno(), 0)
+f.close()
+print("mapped", flush=True)
+sys.stdin.read()`, path)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		if cmd.ProcessState == nil {
+			cmd.Process.Kill()
+			cmd.Wait()
+		}
+	})
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "mapped\n" {
+		t.Fatalf("%q %v", line, err)
+	}
+	return cmd
+}
+
+func TestAStreamingJobIsAliveWhileAProcessMapsItsFile(t *testing.T) {
+	for name, dir := range map[string]string{"where tests are": t.TempDir(), "shared memory": shmTemp(t)} {
+		path := filepath.Join(dir, streamingName(12))
+		pytest.Run(t, []string{"struct"}, writeLocals, [][]any{{path, []string{"/data"}, 12, true}}, nil)
+		jobs, warnings := streamingJobs(dir)
+		if len(jobs) != 1 || len(warnings) > 0 {
+			t.Fatalf("%v %v", jobs, warnings)
+		}
+		job := jobs[0]
+		if pids, complete := job.mappedBy("/proc"); len(pids) > 0 || !complete && os.Getuid() == 0 {
+			t.Errorf("%s: mapped by %v, complete %v, before anyone did", name, pids, complete)
+		}
+		cmd := mapper(t, path)
+		check := func(when string) {
+			t.Helper()
+			if pids, _ := job.mappedBy("/proc"); !slices.Equal(pids, []int{cmd.Process.Pid}) {
+				t.Errorf("%s, %s: mapped by %v, not %d", name, when, pids, cmd.Process.Pid)
+			}
+		}
+		check("mapped")
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		check("removed")
+		cmd.Process.Kill()
+		cmd.Wait()
+		if pids, _ := job.mappedBy("/proc"); len(pids) > 0 {
+			t.Errorf("%s: mapped by %v after the process's end", name, pids)
+		}
+	}
+}
+
+// shmTemp returns a new directory in /dev/shm, or one elsewhere if there is none.
+func shmTemp(t *testing.T) string {
+	dir, err := os.MkdirTemp("/dev/shm", "leat-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func TestProcessesThatCannotBeReadLeaveTheAnswerOpen(t *testing.T) {
+	job := streamingJob{Path: "/dev/shm/000012_locals", id: dirID{1, 1}}
+	if _, complete := job.mappedBy(filepath.Join(t.TempDir(), "none")); complete {
+		t.Error("complete without a /proc")
+	}
+	hidden := t.TempDir() // a /proc that shows one's own processes only
+	mkdirs(t, hidden, "4711")
+	if err := os.WriteFile(filepath.Join(hidden, "4711", "maps"), []byte("7f00-7f10 rw-s 0 00:01 1 /x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if pids, complete := job.mappedBy(hidden); complete || !slices.Equal(pids, []int{4711}) {
+		t.Errorf("%v, complete %v", pids, complete)
+	}
+	mkdirs(t, hidden, "1") // one that ended before it was looked at
+	if _, complete := job.mappedBy(hidden); !complete {
+		t.Error("not complete although no process could not be read")
+	}
+	asNobody(t, func() {
+		if _, complete := job.mappedBy("/proc"); complete {
+			t.Error("complete for a user who may not read the others' processes")
+		}
+	})
+}
