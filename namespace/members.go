@@ -66,12 +66,12 @@ func (t *table) word(slot, offset int) *atomic.Uint32 {
 
 // Member is a process of a namespace.
 type Member struct {
-	PID       int
-	Rank      int
-	LocalRank int
-	Worker    int
-	Leader    bool
-	Alive     bool // false: it died without leaving
+	PID       int  `json:"pid"`
+	Rank      int  `json:"rank"`
+	LocalRank int  `json:"local_rank"`
+	Worker    int  `json:"worker"`
+	Leader    bool `json:"leader"`
+	Alive     bool `json:"alive"` // false: it died without leaving
 	slot      int
 	start     uint64
 }

@@ -92,7 +92,7 @@ func explainPlace(path string, err error) error {
 		if errors.Is(cause, syscall.ENOENT) {
 			return fmt.Errorf("%s: %sthe directory does not exist: create it first (%w)", path, part, cause)
 		}
-		if part == "" {
+		if _, err := os.Stat(path); err == nil {
 			return fmt.Errorf("%s is a file, not a directory: give a directory (%w)", path, cause)
 		}
 		return fmt.Errorf("%s: %sa part of the path is a file, not a directory: give another path (%w)", path, part, cause)

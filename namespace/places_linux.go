@@ -149,9 +149,9 @@ func (c *climber) add(id dirID) {
 	}
 }
 
-// left notes that a mount was followed to its root.
-func (c *climber) left(id dirID, mnt uint64) {
-	if mnt != 0 && !slices.ContainsFunc(c.roots, func(r mountRoot) bool { return r.mnt == mnt }) {
+// left notes that a mount was followed to its root, fd, if more of its file system may lie above.
+func (c *climber) left(fd int, id dirID, mnt uint64) {
+	if mnt != 0 && !showsAll(fd) && !slices.ContainsFunc(c.roots, func(r mountRoot) bool { return r.mnt == mnt }) {
 		c.roots = append(c.roots, mountRoot{id, mnt})
 	}
 }
@@ -169,20 +169,17 @@ func (c *climber) up(fd int, id dirID, mnt uint64, across bool) error {
 		if err != nil {
 			return os.NewSyscallError("openat ..", err)
 		}
+		upID, upMnt, err := identify(next)
+		top := upID == id && upMnt == mnt // "/" is its own parent
+		if err == nil && (top || upMnt != mnt) {
+			c.left(at, id, mnt)
+		}
 		if at != fd {
 			unix.Close(at)
 		}
 		at = next
-		upID, upMnt, err := identify(at)
-		if err != nil {
+		if err != nil || top || upMnt != mnt && !across {
 			return err
-		}
-		top := upID == id && upMnt == mnt // "/" is its own parent
-		if top || upMnt != mnt {
-			c.left(id, mnt)
-			if top || !across {
-				return nil
-			}
 		}
 		id, mnt = upID, upMnt
 		c.add(id)

@@ -457,3 +457,33 @@ func BenchmarkOpenPlace(b *testing.B) {
 		}
 	})
 }
+
+func TestAMountIsSaidToShowAllOfItsFileSystemOnlyIfItDoes(t *testing.T) {
+	base := t.TempDir()
+	part, whole, long := mkdirs(t, base, "part"), mkdirs(t, base, "whole"), mkdirs(t, base, "long")
+	bind(t, mkdirs(t, base, "a"), part)
+	bind(t, mkdirs(t, base, strings.Repeat("long", 60)), long)
+	mount(t, "none", whole, "tmpfs", 0)
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	for _, m := range parseMountinfo(string(text)) {
+		fd, err := openDir(unix.AT_FDCWD, m.point)
+		if err != nil {
+			continue // a file
+		}
+		_, mnt, err := identify(fd)
+		if showsAll(fd) {
+			told++
+			if err == nil && mnt == m.id && m.root != "/" {
+				t.Errorf("%s shows %s only", m.point, m.root)
+			}
+		}
+		unix.Close(fd)
+	}
+	if told == 0 {
+		t.Log("this kernel does not tell")
+	}
+}

@@ -36,7 +36,7 @@ func parseStreamingName(name string) (int, bool) {
 		return 0, false
 	}
 	n, err := strconv.Atoi(digits)
-	return n, err == nil && streamingName(n) == name
+	return n, err == nil && n >= 0 && streamingName(n) == name
 }
 
 // unpackLocals reads the content of such a file:
