@@ -2,14 +2,10 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"os/exec"
-	"runtime"
 	"strings"
-	"time"
 
-	"golang.org/x/sys/unix"
+	"leat/bench/measured"
 )
 
 // findPeers looks for Python with what the scripts need, and for gdal_calc.py.
@@ -34,52 +30,12 @@ func (b *bench) findPeers(ctx context.Context) {
 
 // machine describes where and with what the numbers were measured.
 func (b *bench) machine(ctx context.Context) string {
-	var u unix.Utsname
-	kernel := runtime.GOOS
-	if unix.Uname(&u) == nil {
-		kernel = unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:])
-	}
-	text := fmt.Sprintf("%s, %d cores, %s, %s; %s", procField("/proc/cpuinfo", "model name", runtime.GOARCH), runtime.NumCPU(),
-		procMemory(), kernel, runtime.Version())
-	if b.versions != "" {
-		text += "; " + b.versions
-	}
+	leat := ""
 	if out, err := exec.CommandContext(ctx, b.leat, "--version").Output(); err == nil {
-		text += "; " + strings.TrimSpace(string(out))
+		leat = strings.TrimSpace(string(out))
 	}
 	if out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output(); err == nil {
-		text += " (" + strings.TrimSpace(string(out)) + ")"
+		leat += " (" + strings.TrimSpace(string(out)) + ")"
 	}
-	return fmt.Sprintf("%s\nMeasured on %s by `%s`, load of the machine before it %s.", text, time.Now().UTC().Format(time.DateOnly), b.command, load())
-}
-
-// procField is the value of the first line of a file in /proc that begins with key.
-func procField(file, key, otherwise string) string {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return otherwise
-	}
-	for line := range strings.Lines(string(data)) {
-		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == key {
-			return strings.TrimSpace(value)
-		}
-	}
-	return otherwise
-}
-
-func procMemory() string {
-	var kib int64
-	if _, err := fmt.Sscan(procField("/proc/meminfo", "MemTotal", ""), &kib); err != nil {
-		return "memory unknown"
-	}
-	return fmt.Sprintf("%.0f GiB", float64(kib)/(1<<20))
-}
-
-func load() string {
-	data, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "unknown"
-	}
-	first, _, _ := strings.Cut(string(data), " ")
-	return first
+	return measured.Machine(b.command, b.versions, leat)
 }

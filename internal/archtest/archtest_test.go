@@ -14,7 +14,7 @@ import (
 
 // layers from the ground up. A package that is not listed here is an error: it needs a place.
 var layers = [][]string{
-	{"leat/ndarray", "leat/timing", "leat/block", "leat/internal/publish", "leat/internal/inflate", "leat/internal/archtest", "leat/internal/fault", "leat/internal/pytest"},
+	{"leat/ndarray", "leat/timing", "leat/block", "leat/internal/publish", "leat/internal/inflate", "leat/internal/archtest", "leat/internal/fault", "leat/bench/measured", "leat/internal/pytest"},
 	{"leat/internal/lease", "leat/internal/proctest"},
 	{"leat/namespace"},
 	{"leat/shm"},
