@@ -4,7 +4,7 @@
 GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
-.PHONY: build demo test race fuzz bench-apply clean
+.PHONY: build demo test race fuzz bench-apply bench-shm bench-namespace clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/leat ./cmd/leat
@@ -27,6 +27,13 @@ fuzz:
 bench-apply:
 	scripts/test-deps
 	$(GO) run ./bench
+
+bench-shm:
+	scripts/test-deps joblib
+	$(GO) run ./bench/shm
+
+bench-namespace:
+	$(GO) run ./bench/namespace
 
 clean:
 	rm -rf bin demo bench/data

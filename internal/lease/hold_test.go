@@ -67,11 +67,14 @@ func TestShareWaitsForAsLongAsASweepTakes(t *testing.T) {
 	d := openTest(t)
 	leave(t, d, "a", "old")
 	o := ok(d.Own("a"))(t)
-	go func() {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
 		time.Sleep(20 * time.Millisecond)
-		_ = d.Remove("a")
-		_ = o.Release()
-	}()
+		if err := errors.Join(d.Remove("a"), o.Release()); err != nil {
+			t.Error(err)
+		}
+	})
 	h, created, err := d.Join("a", 0o600, text("new"))
 	must(t, err)
 	if !created || content(t, d, "a") != "new" {

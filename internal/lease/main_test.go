@@ -68,7 +68,7 @@ func openAgain(t testing.TB, path string) *Dir {
 // fastTemp is t.TempDir on /dev/shm, where that is.
 func fastTemp(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "leat-test-")
+	dir, err := os.MkdirTemp("/dev/shm", "leat-lease-test-")
 	if err != nil {
 		return t.TempDir()
 	}
@@ -108,9 +108,10 @@ func needRoot(t testing.TB) {
 
 // text fills a file.
 func text(s string) func(fd int) error {
+	b := []byte(s)
 	return func(fd int) error {
-		n, err := unix.Write(fd, []byte(s))
-		if err == nil && n != len(s) {
+		n, err := unix.Write(fd, b)
+		if err == nil && n != len(b) {
 			err = fmt.Errorf("%d bytes written, not %d", n, len(s))
 		}
 		return err

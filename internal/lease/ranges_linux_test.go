@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -83,32 +84,6 @@ func TestALockThatCannotChangeItsModeStaysAsItIs(t *testing.T) {
 	probe(t, c, 5, 1, Read)
 	try(t, a, Write, 5, 1, true)
 	probe(t, c, 5, 1, Write)
-}
-
-// rangesHammer tries to lock the number 7 alone, without end, and tells when it got it.
-func rangesHammer(args []string) error {
-	d, err := OpenRoot(filepath.Join(args[0], "leat"))
-	if err != nil {
-		return err
-	}
-	r, err := d.OpenRanges("locks")
-	if err != nil {
-		return err
-	}
-	for tries := 0; ; tries++ {
-		got, err := r.Try(Write, 7, 1)
-		if err != nil {
-			return err
-		}
-		if got {
-			return mark(filepath.Join(args[0], "got"))
-		}
-		if tries == 100 {
-			if err := mark(filepath.Join(args[0], "hammering")); err != nil {
-				return err
-			}
-		}
-	}
 }
 
 func TestALockChangesItsModeInOneStepThatNobodyComesBetween(t *testing.T) {
@@ -228,6 +203,36 @@ func TestProgramsStartedMeanwhileDoNotKeepLocks(t *testing.T) {
 	}
 }
 
+func TestNoDescriptorGoesToOtherPrograms(t *testing.T) {
+	bothWays(t, func(t *testing.T) {
+		d := openTest(t)
+		leave(t, d, "a", "whole")
+		sub := ok(d.Sub("sub"))(t)
+		defer func() { must(t, sub.Close()) }()
+		published := ok(d.Publish("b", 0o600, nil))(t)
+		shared := ok(d.Share("a", false))(t)
+		of := ok(d.Ranges(shared.Fd(), "a"))(t)
+		defer func() { must(t, of.Close()) }()
+		for what, fd := range map[string]int{
+			"a root": d.fd, "a folder": sub.fd, "a published file": published.fd, "a shared file": shared.fd,
+			"locks": openRanges(t, d, 1)[0].fd, "locks of a file": of.fd,
+		} {
+			if flags := ok(unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0))(t); flags&unix.FD_CLOEXEC == 0 {
+				t.Errorf("%s is not closed by exec", what)
+			}
+		}
+		// A mapping can't unlock: only exec keeps its lock from a program that was started before it was made.
+		sleeper := exec.Command("sleep", "60")
+		must(t, sleeper.Start())
+		defer func() { _ = sleeper.Process.Kill(); _ = sleeper.Wait() }()
+		must(t, ok(shared.Map(5, false))(t).Close())
+		if !sweep(t, d, "a") {
+			t.Error("a program that was started keeps a closed mapping's hold")
+		}
+		must(t, published.Release())
+	})
+}
+
 func TestNumbersGoToTheLargestOne(t *testing.T) {
 	rs := openRanges(t, openTest(t), 2)
 	try(t, rs[0], Write, math.MaxInt64, 1, true)
@@ -246,26 +251,6 @@ func TestNumbersGoToTheLargestOne(t *testing.T) {
 		}
 	}
 	probe(t, rs[1], 0, 1, Write) // nothing was freed
-}
-
-// rangesHolder holds the numbers 0 to 9 alone until it is killed.
-func rangesHolder(args []string) error {
-	d, err := OpenRoot(filepath.Join(args[0], "leat"))
-	if err != nil {
-		return err
-	}
-	r, err := d.OpenRanges("locks")
-	if err != nil {
-		return err
-	}
-	if got, err := r.Try(Write, 0, 10); !got || err != nil {
-		return fmt.Errorf("not locked: %w", err)
-	}
-	if err := mark(filepath.Join(args[0], "ready")); err != nil {
-		return err
-	}
-	time.Sleep(time.Hour)
-	return nil
 }
 
 func TestAKilledProcessHasNoLocks(t *testing.T) {

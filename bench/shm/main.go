@@ -1,0 +1,283 @@
+// Command shm measures how arrays get from one process to others with leat's shm and with joblib's memmapping, in one run on one
+// machine, and prints a table in Markdown.
+//
+// joblib_peer.py, beside the sources, is the peer, run by the first Python that has joblib and NumPy; without one only leat is measured, and the output
+// says so. Both sides do the same: an array of float64 is put where workers can see it, by a parent whose two workers are already there,
+// and a task is to look at one element of it.
+package main
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"leat/bench/measured"
+	"leat/shm"
+)
+
+//go:embed joblib_peer.py
+var peer string
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == "worker" {
+		if err := work(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "worker:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	fs := flag.NewFlagSet("shm", flag.ContinueOnError)
+	rounds := fs.Int("runs", 7, "measured rounds, after one that warms up")
+	quick := fs.Bool("quick", false, "up to 100 MB and one round: tells that the benchmark works, no more")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	if fs.NArg() > 0 {
+		return fmt.Errorf("%q: there are only options", fs.Arg(0))
+	}
+	if *rounds < 1 {
+		return fmt.Errorf("-runs %d: at least 1", *rounds)
+	}
+	sizes := []int{1, 100, 1000}
+	if *quick {
+		*rounds, sizes = 1, sizes[:2]
+	}
+	theirs, versions, err := joblib(ctx, *rounds, sizes[len(sizes)-1])
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s\n\n", measured.Machine(fmt.Sprintf("go run ./bench/shm -runs=%d", *rounds), versions))
+	if theirs == nil {
+		fmt.Printf("joblib is not installed (Debian: python3-joblib): leat alone was measured.\n\n")
+	}
+	rows := [][]string{{"", "leat", "joblib", "leat ÷ joblib"}}
+	add := func(what string, ours measured.Times, key string) {
+		rows = append(rows, []string{what, ours.String(), theirs[key].String(), ours.Ratio(theirs[key])})
+	}
+	for _, mb := range sizes {
+		t, err := transfer(mb, *rounds)
+		if err != nil {
+			return err
+		}
+		name, dump, load := sizeName(mb), fmt.Sprintf("dump %d", mb), fmt.Sprintf("load %d", mb)
+		add("put "+name+" (joblib: dump to /dev/shm)", t.fresh, dump)
+		add("put "+name+", memory of a freed array recycled", t.recycled, dump)
+		add("attach "+name+", first time in a process (joblib: load, mapped)", t.first, load)
+		add("attach "+name+", known to the process", t.known, "")
+	}
+	c, err := calls(*rounds)
+	if err != nil {
+		return err
+	}
+	add("100 MB to two workers: put, and one task in each", c.first, "first call")
+	add("1000 tasks on an array of 100 MB that the workers know, each", c.many, "1000 tasks")
+	add("the same (joblib: batch_size=1)", c.many, "1000 single")
+	add("1000 tasks on an array of 80 bytes, sent inline, each", c.tiny, "1000 tiny")
+	measured.Table(os.Stdout, rows)
+	fmt.Println("Medians; in brackets the lowest and highest. joblib sends tasks in batches of its own choice; leat's were sent one by one, each answered before the next.")
+	return nil
+}
+
+func sizeName(mb int) string {
+	if mb >= 1000 {
+		return fmt.Sprintf("%d GB", mb/1000)
+	}
+	return fmt.Sprintf("%d MB", mb)
+}
+
+// joblib runs the peer; nil times where it is not installed. Times of many tasks are divided by their number.
+func joblib(ctx context.Context, rounds, largest int) (map[string]measured.Times, string, error) {
+	for _, python := range []string{"python3", "/usr/bin/python3"} {
+		if exec.CommandContext(ctx, python, "-c", "import joblib, numpy").Run() != nil {
+			continue
+		}
+		cmd := exec.CommandContext(ctx, python, "-c", peer, fmt.Sprint(rounds+1), fmt.Sprint(largest))
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			return nil, "", fmt.Errorf("joblib: %w", err)
+		}
+		var raw map[string]json.RawMessage
+		if err := json.Unmarshal(out, &raw); err != nil {
+			return nil, "", fmt.Errorf("joblib: %w", err)
+		}
+		versions := ""
+		times := map[string]measured.Times{}
+		for key, value := range raw {
+			if key == "versions" {
+				if err := json.Unmarshal(value, &versions); err != nil {
+					return nil, "", err
+				}
+				continue
+			}
+			var seconds []float64
+			if err := json.Unmarshal(value, &seconds); err != nil {
+				return nil, "", fmt.Errorf("joblib: %s: %w", key, err)
+			}
+			for _, s := range seconds[1:] { // the first one warms up
+				if strings.HasPrefix(key, "1000 ") {
+					s /= 1000
+				}
+				times[key] = append(times[key], time.Duration(s*1e9))
+			}
+		}
+		return times, versions, nil
+	}
+	return nil, "", nil
+}
+
+type transferTimes struct{ fresh, recycled, first, known measured.Times }
+
+// transfer measures one size: the parent puts, a new process attaches.
+func transfer(mb, rounds int) (t transferTimes, err error) {
+	data := make([]float64, mb*125_000)
+	for i := range data {
+		data[i] = float64(i)
+	}
+	fresh, err := shm.Open(&shm.Options{RecycleBytes: -1})
+	if err != nil {
+		return t, err
+	}
+	defer fresh.Close()
+	kept, err := shm.Open(&shm.Options{RecycleBytes: 2 << 30})
+	if err != nil {
+		return t, err
+	}
+	defer kept.Close()
+	for i := range rounds + 1 {
+		begin := time.Now()
+		a, err := fresh.Put(data)
+		if err != nil {
+			return t, err
+		}
+		took := time.Since(begin)
+		first, known, err := attached(a, data[len(data)-1])
+		if err != nil {
+			return t, err
+		}
+		if err := a.Close(); err != nil {
+			return t, err
+		}
+		begin = time.Now()
+		b, err := kept.Put(data)
+		if err != nil {
+			return t, err
+		}
+		again := time.Since(begin)
+		if err := b.Close(); err != nil {
+			return t, err
+		}
+		if i > 0 {
+			t.fresh, t.recycled = append(t.fresh, took), append(t.recycled, again)
+			t.first, t.known = append(t.first, first), append(t.known, known)
+		}
+	}
+	return t, nil
+}
+
+// attached has a new process attach an array, once and then again and again.
+func attached(a *shm.Array, last float64) (first, known time.Duration, err error) {
+	h, err := a.Handle()
+	if err != nil {
+		return 0, 0, err
+	}
+	w, err := startWorker()
+	if err != nil {
+		return 0, 0, err
+	}
+	defer w.stop()
+	// A process's first attach of all pays for things that have nothing to do with it: pages of code, the first stack.
+	reply, err := w.ask(request{Warm: true, Time: true, Handle: h, Index: a.Shape()[0] - 1})
+	if err != nil {
+		return 0, 0, err
+	}
+	if reply.Value != last {
+		return 0, 0, fmt.Errorf("the worker read %v, not %v", reply.Value, last)
+	}
+	return reply.First, reply.Known, nil
+}
+
+type callTimes struct{ first, many, tiny measured.Times }
+
+// calls measures a parent with two workers.
+func calls(rounds int) (t callTimes, err error) {
+	s, err := shm.Open(nil)
+	if err != nil {
+		return t, err
+	}
+	defer s.Close()
+	var workers [2]*worker
+	for i := range workers {
+		if workers[i], err = startWorker(); err != nil {
+			return t, err
+		}
+		defer workers[i].stop()
+	}
+	big, tiny := make([]float64, 12_500_000), make([]float64, 10)
+	for i := range big {
+		big[i] = float64(i)
+	}
+	for i := range tiny {
+		tiny[i] = float64(i)
+	}
+	for i := range rounds + 1 {
+		scope, err := s.Scope.Scope()
+		if err != nil {
+			return t, err
+		}
+		begin := time.Now()
+		h, err := scope.Pack(big)
+		if err != nil {
+			return t, err
+		}
+		if err := both(workers, 2, func(int) request { return request{Handle: h} }); err != nil {
+			return t, err
+		}
+		first := time.Since(begin)
+		begin = time.Now()
+		if err := both(workers, 1000, func(n int) request { return request{Handle: h, Index: n} }); err != nil {
+			return t, err
+		}
+		many := time.Since(begin) / 1000
+		begin = time.Now()
+		if err := both(workers, 1000, func(n int) request {
+			h, err := scope.Pack(tiny) // each task has its own copy, as joblib's have
+			if err != nil {
+				panic(err)
+			}
+			return request{Handle: h, Index: n % 10}
+		}); err != nil {
+			return t, err
+		}
+		small := time.Since(begin) / 1000
+		if err := scope.Close(); err != nil {
+			return t, err
+		}
+		if i > 0 {
+			t.first, t.many, t.tiny = append(t.first, first), append(t.many, many), append(t.tiny, small)
+		}
+	}
+	return t, nil
+}
