@@ -89,7 +89,7 @@ workers, and writes GeoTIFFs that are the same byte for byte for any number of w
 		SilenceUsage:  true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("there is no command %q; there are apply, info and demo", args[0])
+				return usagef("there is no command %q; there are apply, info, demo and ns", args[0])
 			}
 			return nil
 		},
@@ -97,13 +97,19 @@ workers, and writes GeoTIFFs that are the same byte for byte for any number of w
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{flagError(err)} })
-	root.AddCommand(applyCommand(), infoCommand(), demoCommand())
-	for _, c := range append(root.Commands(), root) {
-		c.SetUsageFunc(usageText)
-		c.Flags().BoolP("help", "h", false, "this text")
-		if c.Version != "" {
-			c.Flags().Bool("version", false, "the version")
-		}
-	}
+	root.AddCommand(applyCommand(), infoCommand(), demoCommand(), nsCommand())
+	dress(root)
 	return root
+}
+
+// dress gives a command and those below it their help.
+func dress(c *cobra.Command) {
+	c.SetUsageFunc(usageText)
+	c.Flags().BoolP("help", "h", false, "this text")
+	if c.Version != "" {
+		c.Flags().Bool("version", false, "the version")
+	}
+	for _, sub := range c.Commands() {
+		dress(sub)
+	}
 }

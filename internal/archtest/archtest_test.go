@@ -22,7 +22,7 @@ var layers = [][]string{
 	{"leat/raster/stats", "leat/raster/overview", "leat/expr"},
 	{"leat/raster/geotiff", "leat/raster/npy", "leat/raster/rastertest"},
 	{"leat/apply"},
-	{"leat/cmd/leat", "leat/bench"},
+	{"leat/cmd/leat", "leat/bench", "leat/bench/shm", "leat/examples/sharing"},
 }
 
 func TestImportsGoDownOnly(t *testing.T) {

@@ -13,7 +13,11 @@ import (
 // createUnnamed makes a file in the folder of name that has no name yet, so that the kernel frees it with this
 // process. The error is errors.ErrUnsupported where the file system has no such files.
 func createUnnamed(name string, perm fs.FileMode) (*os.File, error) {
-	dir := filepath.Dir(name)
+	// Not filepath.Dir, which would take "link/.." for nothing.
+	dir, _ := filepath.Split(name)
+	if dir == "" {
+		dir = "."
+	}
 	for {
 		fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, uint32(perm.Perm()))
 		switch {

@@ -1,0 +1,309 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"leat/namespace"
+	"leat/shm"
+)
+
+// nsCommand is leat ns.
+func nsCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "ns",
+		Short: "See what jobs share on this machine",
+		Long: `Ns shows the namespaces of this user's jobs on this machine, the directories and files that they claim,
+their processes, and the arrays that they share; and it removes what killed ones left.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("there is no command %q of ns; there are ls, show and gc", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var asJSON bool
+	ls := &cobra.Command{
+		Use:                   "ls [options]",
+		DisableFlagsInUseLine: true,
+		Short:                 "List namespaces and shared arrays",
+		Long: `Ls lists the namespaces that jobs of this user have registered on this machine, one a line: its number,
+whether a process of it lives, since when, how many processes, what it claims, and its key. Then the arrays
+that processes of this user share: the memory they take, the processes that have them mapped, and where they
+are. "dead" is what a killed job left; the next jobs reclaim it, or leat ns gc.`,
+		Example: `  leat ns ls
+  leat ns ls --json | jq -r 'select(.kind == "array") | .bytes'`,
+		Args: noArguments("ls"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return nsList(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
+		},
+	}
+	ls.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line, \"kind\" is \"namespace\" or \"array\"")
+	show := &cobra.Command{
+		Use:                   "show NUMBER|KEY [options]",
+		DisableFlagsInUseLine: true,
+		Short:                 "Tell all about one namespace",
+		Long: `Show tells of one namespace, by its number or its job's key: processes, claims, and what its members
+share by name.`,
+		Example: `  leat ns show 0`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("give the number or the key of one namespace: leat ns ls lists them")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return nsShow(cmd.OutOrStdout(), args[0], asJSON)
+		},
+	}
+	show.Flags().BoolVar(&asJSON, "json", false, "one JSON object for each namespace with that number or key")
+	gc := &cobra.Command{
+		Use:                   "gc [options]",
+		DisableFlagsInUseLine: true,
+		Short:                 "Remove what killed jobs left",
+		Long: `Gc removes records, shared memory and arrays that no live process holds. Nothing that is in use is touched.
+Jobs reclaim such leftovers by themselves, a few at each start; gc does all of it now.`,
+		Example: `  leat ns gc`,
+		Args:    noArguments("gc"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return nsCollect(cmd.OutOrStdout(), asJSON)
+		},
+	}
+	gc.Flags().BoolVar(&asJSON, "json", false, "one JSON object for each file that was removed")
+	c.AddCommand(ls, show, gc)
+	return c
+}
+
+func noArguments(name string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return usagef("%s takes no argument: %q", name, args[0])
+		}
+		return nil
+	}
+}
+
+// nsJob and nsArray are lines of --json.
+type nsJob struct {
+	Kind string `json:"kind"`
+	namespace.Job
+}
+
+type nsArray struct {
+	Kind  string `json:"kind"`
+	Path  string `json:"path"`
+	Bytes int64  `json:"bytes"` // that it takes
+	Held  bool   `json:"held"`
+	Maker int    `json:"maker,omitempty"` // of memory without a name
+	PIDs  []int  `json:"pids"`            // that have it mapped
+}
+
+// nsList lists everything. What can't be read is said on stderr; it keeps nobody from the rest.
+func nsList(w, people io.Writer, asJSON bool) error {
+	jobs, problems := namespace.List()
+	arrays, err := shm.List(nil)
+	if err != nil {
+		problems = append(problems, err)
+	}
+	for _, err := range problems {
+		for _, m := range messages(err) {
+			fmt.Fprintln(people, "leat: passed over:", m)
+		}
+	}
+	if asJSON {
+		for _, j := range jobs {
+			if err := writeJSON(w, nsJob{"namespace", j}); err != nil {
+				return stdoutError(err)
+			}
+		}
+		for _, a := range arrays {
+			if err := writeJSON(w, nsArray{"array", a.Name, a.Bytes, a.Held, a.Maker, a.PIDs}); err != nil {
+				return stdoutError(err)
+			}
+		}
+		return nil
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if len(jobs) == 0 {
+		fmt.Fprintln(t, "no namespaces")
+	} else {
+		fmt.Fprintln(t, "NUMBER\tSTATE\tSINCE\tPROCESSES\tCLAIMS\tKEY")
+		for _, j := range jobs {
+			alive := 0
+			for _, m := range j.Members {
+				if m.Alive {
+					alive++
+				}
+			}
+			key := j.Key
+			if j.Name != "" {
+				key += "/" + j.Name
+			}
+			fmt.Fprintf(t, "%06d\t%s\t%s\t%d\t%s\t%s\n", j.Number, liveText(j.Live), clock(j.Since), alive, claimsText(j.Claims), key)
+		}
+	}
+	fmt.Fprintln(t)
+	if len(arrays) == 0 {
+		fmt.Fprintln(t, "no shared arrays")
+	} else {
+		fmt.Fprintln(t, "STATE\tBYTES\tMAPPED BY\tARRAY")
+		for _, a := range arrays {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", liveText(a.Held), byteText(a.Bytes), pidsText(a.PIDs), a.Name)
+		}
+	}
+	return stdoutError(t.Flush())
+}
+
+func liveText(live bool) string {
+	if live {
+		return "live"
+	}
+	return "dead"
+}
+
+// clock is a time as people say it today, or on another day.
+func clock(t time.Time) string {
+	t = t.Local()
+	if now := time.Now(); t.YearDay() == now.YearDay() && t.Year() == now.Year() {
+		return t.Format("15:04:05")
+	}
+	return t.Format("2006-01-02 15:04")
+}
+
+func claimsText(list []namespace.Claim) string {
+	switch len(list) {
+	case 0:
+		return "-"
+	case 1:
+		return list[0].Path
+	}
+	return fmt.Sprintf("%s and %d more", list[0].Path, len(list)-1)
+}
+
+func pidsText(pids []int) string {
+	if len(pids) == 0 {
+		return "-"
+	}
+	var list []string
+	for i, pid := range pids {
+		if i == 8 {
+			list = append(list, fmt.Sprintf("and %d more", len(pids)-i))
+			break
+		}
+		list = append(list, strconv.Itoa(pid))
+	}
+	return strings.Join(list, " ")
+}
+
+// nsShow tells of the namespaces with a number or a key; a job may have several names.
+func nsShow(w io.Writer, which string, asJSON bool) error {
+	jobs, problems := namespace.List()
+	number, err := strconv.Atoi(which)
+	byNumber := err == nil
+	found := 0
+	for _, j := range jobs {
+		if j.Key != which && !(byNumber && j.Number == number) {
+			continue
+		}
+		found++
+		if asJSON {
+			if err := writeJSON(w, nsJob{"namespace", j}); err != nil {
+				return stdoutError(err)
+			}
+			continue
+		}
+		if found > 1 {
+			fmt.Fprintln(w)
+		}
+		if err := nsText(w, j); err != nil {
+			return stdoutError(err)
+		}
+	}
+	if found == 0 {
+		return errors.Join(append(problems, fmt.Errorf("there is no namespace %q: leat ns ls lists them", which))...)
+	}
+	return nil
+}
+
+// nsText tells all of a namespace.
+func nsText(w io.Writer, j namespace.Job) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(label, format string, args ...any) {
+		fmt.Fprintf(t, "  %s\t%s\n", label, fmt.Sprintf(format, args...))
+	}
+	fmt.Fprintf(t, "%06d\n", j.Number)
+	line("key", "%s", j.Key)
+	if j.Name != "" {
+		line("name", "%s", j.Name)
+	}
+	line("state", "%s", liveText(j.Live))
+	line("since", "%s", j.Since.Local().Format("2006-01-02 15:04:05"))
+	line("registered by", "process %d on %s", j.PID, j.Host)
+	line("command", "%s", j.Command)
+	for _, c := range j.Claims {
+		how := "read"
+		if c.Exclusive {
+			how = "written"
+		}
+		if c.Remote != "" {
+			how += ", from " + c.Remote
+		}
+		line("claims", "%s (%s)", c.Path, how)
+	}
+	for _, m := range j.Members {
+		what := "rank " + strconv.Itoa(m.Rank)
+		if m.Worker > 0 {
+			what += ", worker " + strconv.Itoa(m.Worker)
+		}
+		if m.Leader {
+			what += ", leads"
+		}
+		if !m.Alive {
+			what += ", died"
+		}
+		line("process", "%d (%s)", m.PID, what)
+	}
+	for _, s := range j.Shared {
+		if s.Bytes > 0 {
+			line("shares", "%s, %s", s.Name, byteText(s.Bytes))
+		} else {
+			line("shares", "%s", s.Name)
+		}
+	}
+	return t.Flush()
+}
+
+// nsCollect removes what nobody holds.
+func nsCollect(w io.Writer, asJSON bool) error {
+	removed, err := namespace.GC()
+	arrays, err1 := shm.GC(nil)
+	for _, a := range arrays {
+		removed = append(removed, a.Name)
+	}
+	for _, path := range removed {
+		var werr error
+		if asJSON {
+			werr = writeJSON(w, struct {
+				Removed string `json:"removed"`
+			}{path})
+		} else {
+			_, werr = fmt.Fprintln(w, "removed", path)
+		}
+		if werr != nil {
+			return errors.Join(err, err1, stdoutError(werr))
+		}
+	}
+	if len(removed) == 0 && !asJSON {
+		fmt.Fprintln(os.Stderr, "leat: nothing to remove")
+	}
+	return errors.Join(err, err1)
+}

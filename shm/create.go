@@ -1,0 +1,260 @@
+//go:build unix
+
+package shm
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// plan is an array that is to be made.
+type plan struct {
+	elem    Elem
+	shape   []int
+	fortran bool
+	length  int64
+	src     *source // nil for zeros
+	open    bool    // others may write
+	header  []byte
+}
+
+func (p *plan) state() uint32 {
+	if p.open {
+		return stateOpen
+	}
+	return stateSealed
+}
+
+// data is where the elements begin.
+func (p *plan) data() int64 { return int64(len(p.header)) }
+
+// used is the size without the tag.
+func (p *plan) used() int64 { return roundUp(p.data()+p.length, pageSize) }
+
+// view of the whole array.
+func (p *plan) view(data int64) view { return contiguousView(p.elem, data, p.shape, p.fortran) }
+
+// create makes an array of its own file in the first place that has room. The object has one reference.
+func (s *Sharer) create(p *plan) (*object, error) {
+	var err error
+	if p.header, err = npyHeader(p.elem, p.shape, p.fortran, pageSize); err != nil {
+		return nil, err
+	}
+	var failed error
+	for _, place := range s.places() {
+		var o *object
+		switch {
+		case place == Memfd:
+			o, err = s.createMemfd(p)
+		case place == Temp && s.opts.Place == Auto:
+			o, err = s.createTemp(p, failed)
+		default:
+			o, err = s.createNamed(p, rootOf(place))
+		}
+		if err == nil {
+			return o, nil
+		}
+		failed = errors.Join(failed, err)
+		if !errors.Is(err, ErrNoRoom) && !errors.Is(err, errNoMemfd) && !errors.Is(err, errNoPlace) {
+			break
+		}
+	}
+	return nil, failed
+}
+
+func (s *Sharer) places() []Place {
+	if s.opts.Place != Auto {
+		return []Place{s.opts.Place}
+	}
+	return []Place{Memfd, Named, Temp}
+}
+
+// createMemfd makes an array in a memfd: one that was used before, or a new one.
+func (s *Sharer) createMemfd(p *plan) (*object, error) {
+	size := capacity(p.used()) + pageSize
+	need := p.used() + pageSize
+	seg, lock, err := s.pool.take(size, p.open)
+	if err != nil {
+		return nil, err
+	}
+	if seg == nil {
+		if err := s.memory(need); err != nil {
+			return nil, err
+		}
+		if seg, err = createMemfd(size, descriptorLimit()); err != nil {
+			return nil, err
+		}
+	} else if need > seg.filled {
+		if err := s.memory(need - seg.filled); err != nil {
+			return nil, errors.Join(err, unlock(lock), seg.close())
+		}
+	}
+	seg.arena, seg.full = false, false
+	o, err := s.fillMemfd(seg, lock >= 0, p)
+	if lock >= 0 {
+		err = errors.Join(err, unlock(lock))
+	}
+	if err != nil {
+		return nil, errors.Join(err, seg.close())
+	}
+	seg.filled = max(seg.filled, need)
+	if err := s.register(o); err != nil {
+		return nil, errors.Join(err, seg.close())
+	}
+	return o, nil
+}
+
+// fillMemfd writes an array into a memfd that nobody else can see: a new one, or one that is held alone.
+func (s *Sharer) fillMemfd(seg *segment, used bool, p *plan) (*object, error) {
+	size := int64(len(seg.mem))
+	id := newIdent()
+	t := tag{kind: kindWhole, id: id, size: size, data: p.data(), length: p.length}
+	at := size - pageSize
+	seg.state = stateOf(seg.mem[at:])
+	room := s.memory
+	var err error
+	if used {
+		// The old id goes first: whatever happens from here on, no old handle leads here.
+		seg.state.Store(stateMaking)
+		t.encode(seg.mem[at:])
+		copy(seg.mem, p.header)
+		if p.used() <= seg.filled {
+			room = nil // nothing is taken
+		}
+		if p.src != nil {
+			err = fillMapped(seg.mem, p.data(), p.src, seg.touched, room)
+		} else {
+			err = zeroMapped(seg.mem, p.data(), p.length, seg.touched, false, room)
+		}
+		seg.touched = max(seg.touched, p.used())
+	} else {
+		if err = pwriteAll(seg.fd, p.header, 0); err == nil {
+			err = pwriteAll(seg.fd, t.bytes(), at)
+		}
+		switch {
+		case err != nil:
+		case p.src != nil:
+			err = fillFresh(seg.fd, seg.mem, p.data(), p.src, room)
+		default:
+			err = zeroMapped(seg.mem, p.data(), p.length, 0, true, room)
+			seg.touched = p.used()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !p.open {
+		if err := seg.seal(); err != nil {
+			return nil, err
+		}
+	}
+	seg.state.Store(p.state())
+	return &object{
+		addr: handle{kind: kindMemfd, boot: s.boot, id: id, size: size, pid: s.pid, fd: seg.fd},
+		seg:  seg, data: p.data(), length: p.length, state: seg.state, own: true, write: true,
+	}, nil
+}
+
+// createNamed makes an array in a file with a name, below one of our roots.
+func (s *Sharer) createNamed(p *plan, root string) (*object, error) {
+	d, err := s.dir(root)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoPlace, err)
+	}
+	size := p.used() + pageSize
+	if err := disk(d.Path(), size); err != nil {
+		return nil, err
+	}
+	if inMemory(d.Path()) {
+		if err := s.memory(size); err != nil {
+			return nil, err
+		}
+	}
+	// What killed processes left goes bit by bit. Whatever stands in its way stands in nobody else's.
+	_, _ = d.SweepSome(sweepNames)
+	id := newIdent()
+	t := tag{kind: kindWhole, id: id, size: size, data: p.data(), length: p.length, state: p.state()}
+	perm := uint32(0o600)
+	if !p.open {
+		perm = 0o400
+	}
+	name := fileName(id)
+	hold, err := d.Publish(name, perm, func(fd int) error {
+		if p.src == nil {
+			if err := allocate(fd, size); err != nil {
+				return fmt.Errorf("shm: taking room in %s: %w", d.Path(), noRoomIf(err))
+			}
+		}
+		if err := pwriteAll(fd, p.header, 0); err != nil {
+			return err
+		}
+		if p.src != nil {
+			if err := fillFile(fd, p.data(), p.src); err != nil {
+				return err
+			}
+		}
+		// To the last byte, for a page that is not there is a signal where the file system is full.
+		rest := make([]byte, size-p.data()-p.length)
+		copy(rest[len(rest)-pageSize:], t.bytes())
+		return pwriteAll(fd, rest, p.data()+p.length)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("shm: an array in %s: %w", d.Path(), noRoomIf(err))
+	}
+	mapping, err := hold.MapAs(int(size), protWrite, mapShared)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("shm: an array in %s: %w", d.Path(), noRoomIf(err)), d.Remove(name))
+	}
+	seg := &segment{mem: mapping.Data, fd: -1, sealed: !p.open, write: true, own: true}
+	seg.state = stateOf(seg.mem[size-pageSize:])
+	seg.close = func() error {
+		seg.mem = nil
+		err := d.Remove(name)
+		if errors.Is(err, os.ErrNotExist) {
+			err = nil // someone cleaned up by hand
+		}
+		return errors.Join(err, mapping.Close())
+	}
+	o := &object{
+		addr: handle{kind: kindFile, boot: s.boot, id: id, size: size, root: root},
+		seg:  seg, data: p.data(), length: p.length, state: seg.state, own: true, write: true,
+	}
+	if err := s.register(o); err != nil {
+		return nil, errors.Join(err, seg.close())
+	}
+	return o, nil
+}
+
+// createTemp is createNamed in the temp folder, for what memory has no room for: it must be a disk of this machine.
+func (s *Sharer) createTemp(p *plan, failed error) (*object, error) {
+	d, err := s.dir(rootTemp)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoPlace, err)
+	}
+	if errors.Is(failed, ErrNoRoom) && inMemory(d.Path()) {
+		return nil, fmt.Errorf("%w: the temp folder %s is in memory too: name one on a disk in LEAT_TEMP_FOLDER", errNoPlace, d.Path())
+	}
+	if local, system, err := isLocal(d.Path()); err != nil {
+		return nil, err
+	} else if !local {
+		return nil, fmt.Errorf("%w: the temp folder %s lies on %s: name one on a disk of this machine in LEAT_TEMP_FOLDER", errNoPlace, d.Path(), system)
+	}
+	return s.createNamed(p, rootTemp)
+}
+
+// register makes an object of a new segment known, with one reference.
+func (s *Sharer) register(o *object) error {
+	s.reg.mu.Lock()
+	defer s.reg.mu.Unlock()
+	if s.reg.closed {
+		return ErrClosed
+	}
+	s.reg.addSegment(o.seg)
+	s.reg.addObject(o)
+	return nil
+}
+
+// littleEndian tells whether elements in memory are as handles and .npy headers say.
+func littleEndian() bool { return binary.NativeEndian.Uint16([]byte{1, 0}) == 1 }

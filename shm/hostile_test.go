@@ -1,0 +1,252 @@
+//go:build linux
+
+package shm
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"leat/ndarray"
+)
+
+func TestHandlesThatAreForgedStaleOrForeignAreRefused(t *testing.T) {
+	run, _ := isolate(t)
+	s := newSharer(t, nil)
+	named := newSharer(t, &Options{Place: Named})
+	a := must(s.Put(numbers(1<<20, 1), 1024, 1024))(t)
+	small := must(s.Put(numbers(1000, 1)))(t)
+	small2 := must(s.Put(numbers(1000, 1)))(t)
+	file := must(named.Put(numbers(1<<20, 1)))(t)
+	parse := func(a *Array) handle { return must(parseHandle(must(a.Handle())(t)))(t) }
+	edit := func(h handle, f func(h *handle)) Handle { f(&h); return h.text() }
+	devnull := must(os.Open("/dev/null"))(t)
+	defer devnull.Close()
+	plain := must(os.Create(filepath.Join(t.TempDir(), "plain")))(t)
+	defer plain.Close()
+	foreignFD := must(unix.MemfdCreate("other", unix.MFD_CLOEXEC))(t)
+	defer unix.Close(foreignFD)
+	// One that can still shrink.
+	shrinks := must(unix.MemfdCreate(memfdName, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING))(t)
+	defer unix.Close(shrinks)
+	check(t, unix.Ftruncate(shrinks, 1<<20))
+	// One that has no tag.
+	empty := must(unix.MemfdCreate(memfdName, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING))(t)
+	defer unix.Close(empty)
+	check(t, unix.Ftruncate(empty, 1<<20))
+	check(t, addSeals(empty, sealsOpen))
+	tiny := must(unix.MemfdCreate(memfdName, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING))(t)
+	defer unix.Close(tiny)
+	check(t, addSeals(tiny, sealsOpen))
+	// A link and a folder where a named array should be.
+	var linkID, folderID ident = newIdent(), newIdent()
+	check(t, os.Symlink("/etc/passwd", filepath.Join(run, folder, fileName(linkID))))
+	check(t, os.Mkdir(filepath.Join(run, folder, fileName(folderID)), 0o700))
+
+	h, hs, hf := parse(a), parse(small), parse(file)
+	good, goodSmall, goodFile := h.text(), hs.text(), hf.text()
+	cases := map[string]struct {
+		h    Handle
+		want error
+	}{
+		"not a handle":            {"hello", ErrHandle},
+		"nothing":                 {"", ErrHandle},
+		"an inline one of junk":   {"leat-npy1:AAAA", ErrHandle},
+		"another boot":            {edit(h, func(h *handle) { h.boot[3]++ }), ErrForeign},
+		"another id":              {edit(h, func(h *handle) { h.id[0]++ }), ErrStale},
+		"a larger size":           {edit(h, func(h *handle) { h.size += pageSize }), ErrHandle},
+		"a smaller size":          {edit(h, func(h *handle) { h.size -= pageSize }), ErrHandle},
+		"the header as data":      {edit(h, func(h *handle) { h.view.offset -= 1 }), ErrHandle},
+		"the tag as data":         {edit(h, func(h *handle) { h.view.offset += 1 }), ErrHandle},
+		"strides out of it":       {edit(h, func(h *handle) { h.view.strides = []int{1025, 1} }), ErrHandle},
+		"another descriptor":      {edit(h, func(h *handle) { h.fd = int(plain.Fd()) }), ErrStale},
+		"a device":                {edit(h, func(h *handle) { h.fd = int(devnull.Fd()) }), ErrStale},
+		"another's memfd":         {edit(h, func(h *handle) { h.fd = foreignFD }), ErrStale},
+		"a memfd that shrinks":    {edit(h, func(h *handle) { h.fd = shrinks }), ErrStale},
+		"a memfd without a tag":   {edit(h, func(h *handle) { h.fd = empty }), ErrHandle},
+		"a memfd without a byte":  {edit(h, func(h *handle) { h.fd = tiny }), ErrHandle},
+		"a closed descriptor":     {edit(h, func(h *handle) { h.fd = 9999 }), ErrStale},
+		"no process":              {edit(h, func(h *handle) { h.pid = 1<<22 + 1 }), ErrStale},
+		"another process":         {edit(h, func(h *handle) { h.pid = os.Getppid() }), nil},
+		"an arena's entry":        {edit(h, func(h *handle) { h.base = 4096 }), ErrStale},
+		"the whole of an arena":   {edit(hs, func(h *handle) { h.base = 0 }), ErrStale},
+		"within an entry":         {edit(hs, func(h *handle) { h.base += 64 }), ErrHandle},
+		"between entries":         {edit(hs, func(h *handle) { h.base += 1 }), ErrHandle},
+		"beyond an arena":         {edit(hs, func(h *handle) { h.base = 1 << 40 }), ErrHandle},
+		"the end of an arena":     {edit(hs, func(h *handle) { h.base = arenaSize }), ErrHandle},
+		"an entry of another id":  {edit(hs, func(h *handle) { h.id[5]++ }), ErrStale},
+		"an entry's neighbour":    {edit(hs, func(h *handle) { h.base = parse(small2).base }), ErrStale},
+		"an entry of more bytes":  {edit(hs, func(h *handle) { h.size += 64; h.view.shape = []int{1064} }), ErrHandle},
+		"a named one of no file":  {edit(hf, func(h *handle) { h.id[1]++ }), ErrStale},
+		"a named one elsewhere":   {edit(hf, func(h *handle) { h.root = rootTemp }), ErrStale},
+		"a named one that's long": {edit(hf, func(h *handle) { h.size += pageSize }), ErrHandle},
+		"a link":                  {edit(hf, func(h *handle) { h.id = linkID }), ErrForeign},
+		"a folder":                {edit(hf, func(h *handle) { h.id = folderID }), ErrForeign},
+		"a named memfd":           {edit(h, func(h *handle) { h.kind, h.root = kindFile, rootRun }), ErrStale},
+		"a user's file":           {edit(h, func(h *handle) { h.kind, h.path = kindUser, "/etc/passwd" }), ErrRoot},
+	}
+	// From a process that knows the arrays and from one that doesn't.
+	other := newSharer(t, nil)
+	for _, h := range []Handle{good, goodSmall, goodFile} {
+		must(other.Attach(h, ReadOnly, nil))(t)
+	}
+	check(t, must(newSharer(t, nil).Attach(good, ReadOnly, nil))(t).Close())
+	before := descriptors(t)
+	maps := mappings(t)
+	for name, c := range cases {
+		for i, from := range []*Sharer{s, other, newSharer(t, nil)} {
+			for _, mode := range []Mode{ReadOnly, ReadWrite, CopyOnWrite} {
+				_, err := from.Attach(c.h, mode, nil)
+				known := mode == ReadOnly && i < 2 && errors.Is(err, ErrHandle) // it is compared with what is mapped
+				sealed := mode == ReadWrite && errors.Is(err, ErrSealed)
+				if err == nil || c.want != nil && !errors.Is(err, c.want) && !known && !sealed {
+					t.Errorf("%s (%s): %v", name, mode, err)
+				}
+			}
+		}
+	}
+	// The folders of the fresh Sharers are open until the end.
+	if n := descriptors(t) - before; n > 5*len(cases)*3 {
+		t.Errorf("%d descriptors leaked", n)
+	}
+	fresh := newSharer(t, nil)
+	_, _ = fresh.Attach(cases["a link"].h, ReadOnly, nil)
+	_, _ = fresh.Attach(cases["a named one elsewhere"].h, ReadOnly, nil)
+	before = descriptors(t)
+	for name, c := range cases {
+		_, _ = fresh.Attach(c.h, ReadOnly, nil)
+		_, _ = fresh.Attach(c.h, CopyOnWrite, nil)
+		t.Log(name, descriptors(t), mappings(t))
+	}
+	if n := descriptors(t) - before; n != 0 {
+		t.Errorf("%d descriptors leaked", n)
+	}
+	if n := mappings(t) - maps; n != 0 {
+		t.Errorf("%d mappings leaked", n)
+	}
+	for _, h := range []Handle{good, goodSmall, goodFile} {
+		check(t, must(other.Attach(h, ReadOnly, nil))(t).Close())
+	}
+}
+
+// mappings is how many files of ours this process has mapped.
+func mappings(t testing.TB) int {
+	t.Helper()
+	m, err := mappedFiles(os.Getpid())
+	check(t, err)
+	return len(m)
+}
+
+func TestRandomChangesOfAHandleNeverHarm(t *testing.T) {
+	isolate(t)
+	s, other := newSharer(t, nil), newSharer(t, nil)
+	var seeds []string
+	for _, n := range []int{100, 1 << 17} {
+		seeds = append(seeds, string(must(must(s.Put(numbers(n, 1)))(t).Handle())(t)))
+	}
+	seeds = append(seeds, string(must(s.Pack([]float32{1, 2}))(t)))
+	r := rand.New(rand.NewPCG(5, 6))
+	rounds := 20_000
+	if !testing.Short() {
+		rounds = 300_000
+	}
+	const letters = "0123456789:/,-abcdefu'<|@+"
+	accepted := 0
+	for range rounds {
+		b := []byte(seeds[r.IntN(len(seeds))])
+		for range 1 + r.IntN(3) {
+			i := r.IntN(len(b))
+			switch r.IntN(3) {
+			case 0:
+				b[i] = letters[r.IntN(len(letters))]
+			case 1:
+				b = append(b[:i], b[i+1:]...)
+			default:
+				b = append(b[:i], append([]byte{letters[r.IntN(len(letters))]}, b[i:]...)...)
+			}
+		}
+		a, err := other.Attach(Handle(b), ReadOnly, nil)
+		if err != nil {
+			continue
+		}
+		accepted++
+		a.digest() // every element can be read
+		check(t, a.Close())
+	}
+	t.Logf("%d of %d were good", accepted, rounds)
+}
+
+func TestAnotherUsersFilesAreNeitherFollowedNorTouched(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make files of another user")
+	}
+	run, _ := isolate(t)
+	s := newSharer(t, &Options{Place: Named})
+	a := must(s.Put(numbers(1<<17, 1)))(t)
+	h := must(parseHandle(must(a.Handle())(t)))(t)
+	// Another user's file under a name that is asked for.
+	h.id = newIdent()
+	name := filepath.Join(run, folder, fileName(h.id))
+	content := must(os.ReadFile(filepath.Join(run, folder, fileName(a.obj.addr.id))))(t)
+	check(t, os.WriteFile(name, content, 0o666))
+	check(t, os.Chown(name, 12345, 12345))
+	if _, err := s.Attach(h.text(), ReadOnly, nil); !errors.Is(err, ErrForeign) {
+		t.Errorf("attached: %v", err)
+	}
+	if removed := must(GC(nil))(t); len(removed) != 0 {
+		t.Errorf("GC removed %v", removed)
+	}
+	must(os.Stat(name))(t)
+	// A memfd of another user.
+	fd := must(unix.MemfdCreate(memfdName, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING))(t)
+	defer unix.Close(fd)
+	check(t, unix.Ftruncate(fd, int64(len(content))))
+	check(t, pwriteAll(fd, content, 0))
+	check(t, addSeals(fd, sealsOpen))
+	check(t, unix.Fchown(fd, 12345, 12345))
+	m := handle{kind: kindMemfd, boot: h.boot, id: a.obj.addr.id, size: h.size, view: h.view, pid: os.Getpid(), fd: fd}
+	if _, err := newSharer(t, nil).Attach(m.text(), ReadOnly, nil); !errors.Is(err, ErrForeign) {
+		t.Errorf("attached: %v", err)
+	}
+	// A folder of another user, or open to others.
+	for _, spoil := range []func(dir string) error{
+		func(dir string) error { return os.Chown(dir, 12345, 12345) },
+		func(dir string) error { return os.Chmod(dir, 0o755) },
+	} {
+		dir := filepath.Join(t.TempDir(), "run")
+		check(t, os.Mkdir(dir, 0o700))
+		check(t, spoil(dir))
+		setenv(t, "LEAT_RUNTIME_DIR", dir)
+		if _, err := newSharer(t, &Options{Place: Named}).Put([]byte{1}); err == nil || !strings.Contains(err.Error(), dir) {
+			t.Errorf("made an array in %s: %v", dir, err)
+		}
+		if list := must(os.ReadDir(dir))(t); len(list) != 0 {
+			t.Errorf("%v", list)
+		}
+	}
+}
+
+func TestModesOfFilesKeepOthersOut(t *testing.T) {
+	run, temp := isolate(t)
+	for _, place := range []Place{Memfd, Named, Temp} {
+		s := newSharer(t, &Options{Place: place})
+		for _, a := range []*Array{must(s.Put(numbers(1<<17, 1)))(t), must(s.New(ndarray.Int8, 5))(t)} {
+			path, _, err := a.File()
+			check(t, err)
+			if m := must(os.Stat(path))(t).Mode().Perm(); m&0o177 != 0 {
+				t.Errorf("%v: mode %o", place, m)
+			}
+		}
+	}
+	for _, dir := range []string{run, filepath.Join(run, folder), filepath.Join(temp, fmt.Sprintf("leat-%d", os.Geteuid()))} {
+		if m := must(os.Stat(dir))(t).Mode().Perm(); m != 0o700 {
+			t.Errorf("%s: mode %o", dir, m)
+		}
+	}
+}

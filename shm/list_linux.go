@@ -1,0 +1,137 @@
+package shm
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// listProcesses adds to the list the memfds of this user's processes, and to each entry who has it mapped. What
+// ends or changes meanwhile is passed over, and so are processes that may not be looked at.
+func listProcesses(list []Info) ([]Info, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("shm: listing processes: %w", err)
+	}
+	type file struct{ dev, ino uint64 }
+	known := map[file]int{}
+	for i, info := range list {
+		known[file{info.dev, info.ino}] = i
+	}
+	var pids []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		var st unix.Stat_t
+		if unix.Stat("/proc/"+e.Name(), &st) == nil && int(st.Uid) == os.Geteuid() {
+			pids = append(pids, pid)
+		}
+	}
+	for _, pid := range pids {
+		dir := "/proc/" + strconv.Itoa(pid) + "/fd/"
+		fds, err := os.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, e := range fds {
+			target, err := os.Readlink(dir + e.Name())
+			if err != nil || !strings.HasPrefix(target, "/memfd:"+memfdName) {
+				continue
+			}
+			fd, err := strconv.Atoi(e.Name())
+			if err != nil {
+				continue
+			}
+			info, ok := lookAtMemfd(pid, fd)
+			k := file{info.dev, info.ino}
+			// Another process may have it open for the moment of attaching: who made it has it mapped for writing, which is not told
+			// here; the lowest process is as good.
+			if _, seen := known[k]; ok && !seen {
+				known[k] = len(list)
+				list = append(list, info)
+			}
+		}
+	}
+	for _, pid := range pids {
+		mapped, err := mappedFiles(pid)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range mapped {
+			if i, ok := known[file{m.dev, m.ino}]; ok && !slices.Contains(list[i].PIDs, pid) {
+				list[i].PIDs = append(list[i].PIDs, pid)
+			}
+		}
+	}
+	return list, nil
+}
+
+func lookAtMemfd(pid, fd int) (Info, bool) {
+	path := "/proc/" + strconv.Itoa(pid) + "/fd/" + strconv.Itoa(fd)
+	at, err := open(path, unix.O_PATH|unix.O_CLOEXEC)
+	if err != nil {
+		return Info{}, false
+	}
+	defer unix.Close(at)
+	// Checked again, on what is open now.
+	target, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(at))
+	if err != nil || !strings.HasPrefix(target, "/memfd:"+memfdName) {
+		return Info{}, false
+	}
+	own, err := again(at, unix.O_RDONLY)
+	if err != nil {
+		return Info{}, false
+	}
+	defer unix.Close(own)
+	info, ok := describe(own)
+	info.Name, info.Maker, info.Held = path, pid, true
+	return info, ok
+}
+
+type mappedFile struct{ dev, ino uint64 }
+
+// mappedFiles lists which files of interest a process has mapped.
+func mappedFiles(pid int) ([]mappedFile, error) {
+	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/maps")
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("shm: listing processes: %w", err)
+	}
+	defer f.Close()
+	var out []mappedFile
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<16)
+	for lines.Scan() {
+		// begin-end rights offset major:minor inode path
+		text := lines.Text()
+		if !strings.Contains(text, "/memfd:"+memfdName) && !strings.Contains(text, ".npy") {
+			continue
+		}
+		fields := strings.Fields(text)
+		if len(fields) < 6 {
+			continue
+		}
+		major, minor, _ := strings.Cut(fields[3], ":")
+		a, err1 := strconv.ParseUint(major, 16, 32)
+		b, err2 := strconv.ParseUint(minor, 16, 32)
+		ino, err3 := strconv.ParseUint(fields[4], 10, 64)
+		if err1 == nil && err2 == nil && err3 == nil {
+			out = append(out, mappedFile{unix.Mkdev(uint32(a), uint32(b)), ino})
+		}
+	}
+	if err := lines.Err(); err != nil && !errors.Is(err, unix.ESRCH) {
+		return nil, fmt.Errorf("shm: listing processes: %w", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,126 @@
+//go:build unix
+
+package shm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"leat/internal/lease"
+)
+
+const (
+	protRead   = unix.PROT_READ
+	protWrite  = unix.PROT_READ | unix.PROT_WRITE
+	mapShared  = unix.MAP_SHARED
+	mapPrivate = unix.MAP_PRIVATE
+
+	// The roots of named arrays, as handles say.
+	rootRun  = "run" // lease.RootPath, in memory where there is a /dev/shm
+	rootTemp = "tmp" // the temp folder
+
+	// folder of both roots in which arrays lie.
+	folder = "shm"
+	// sweepNames is how many names are looked at whenever a named array is made.
+	sweepNames = 8
+)
+
+// errNoPlace tells that a place can't be used at all; another one may do.
+var errNoPlace = errors.New("shm: no place for arrays")
+
+func rootOf(p Place) string {
+	if p == Temp {
+		return rootTemp
+	}
+	return rootRun
+}
+
+func fileName(id ident) string { return id.String() + ".npy" }
+
+// rootPath is where a root's folder lies.
+func rootPath(root, temp string) string {
+	if root == rootRun {
+		return lease.RootPath()
+	}
+	if temp == "" {
+		temp = os.Getenv("LEAT_TEMP_FOLDER")
+	}
+	if temp == "" {
+		temp = os.TempDir()
+	}
+	return filepath.Join(temp, "leat-"+strconv.Itoa(os.Geteuid()))
+}
+
+// openFolder opens the folder of arrays below a root, and the root, whose lock keeps the cleaners of /tmp away. Only with create
+// are they made.
+func openFolder(root, temp string, create bool) (top, d *lease.Dir, err error) {
+	path := rootPath(root, temp)
+	if !create {
+		if _, err := os.Lstat(path); err != nil {
+			return nil, nil, err
+		}
+	}
+	top, err = lease.OpenRoot(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("shm: the folder for arrays: %w", err)
+	}
+	if create {
+		d, err = top.Sub(folder)
+	} else {
+		d, err = top.OpenSub(folder)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("shm: the folder for arrays: %w", err), top.Close())
+	}
+	return top, d, nil
+}
+
+// dir returns the folder of a root, which the Sharer keeps open.
+func (s *Sharer) dir(root string) (*lease.Dir, error) {
+	s.dirMu.Lock()
+	defer s.dirMu.Unlock()
+	if s.dirClosed {
+		return nil, ErrClosed
+	}
+	if d := s.dirs[root]; d != nil {
+		if !d.Gone() {
+			return d, nil
+		}
+		s.oldDirs = append(s.oldDirs, d) // arrays made in it may still be about
+	}
+	top, d, err := openFolder(root, s.opts.TempFolder, true)
+	if err != nil {
+		return nil, err
+	}
+	s.oldDirs = append(s.oldDirs, top)
+	s.dirs[root] = d
+	return d, nil
+}
+
+func (s *Sharer) closeDirs() error {
+	s.dirMu.Lock()
+	defer s.dirMu.Unlock()
+	s.dirClosed = true
+	var err error
+	for _, d := range s.dirs {
+		err = errors.Join(err, d.Close())
+	}
+	for _, d := range s.oldDirs {
+		err = errors.Join(err, d.Close())
+	}
+	s.dirs, s.oldDirs = nil, nil
+	return err
+}
+
+// readable leaves a file open for reading alone, for all that open it from now on.
+func readable(h *lease.Hold) error {
+	if err := unix.Fchmod(h.Fd(), 0o400); err != nil {
+		return fmt.Errorf("shm: sealing: %w", err)
+	}
+	return nil
+}

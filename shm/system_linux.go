@@ -1,0 +1,111 @@
+package shm
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// bootID is the kernel's name for the time since this machine was started, the same in all of its containers.
+func bootID() (id [16]byte, err error) {
+	const name = "/proc/sys/kernel/random/boot_id"
+	b, err := readSmallFile(name)
+	if err != nil {
+		return id, fmt.Errorf("shm: which machine this is: %w", err)
+	}
+	raw, err := hex.DecodeString(strings.ReplaceAll(strings.TrimSpace(string(b)), "-", ""))
+	if err != nil || len(raw) != len(id) {
+		return id, fmt.Errorf("shm: which machine this is: %s holds %.60q", name, b)
+	}
+	return [16]byte(raw), nil
+}
+
+// inMemory reports whether a folder's file system keeps its files in memory.
+func inMemory(dir string) bool {
+	var st unix.Statfs_t
+	if unix.Statfs(dir, &st) != nil {
+		return false
+	}
+	return uint32(st.Type) == unix.TMPFS_MAGIC || uint32(st.Type) == 0x858458f6 // ramfs
+}
+
+// processGone reports that there is no process of that id. One that there is may be another.
+func processGone(pid int) bool { return errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
+
+// openFile opens a regular file for reading, if it lies below one of roots; nil roots allow all. path is where it is, without
+// symbolic links: the kernel's own word about the open file, which no exchange of names can make wrong.
+func openFile(path string, roots []string) (fd int, truePath string, err error) {
+	at, err := open(path, unix.O_PATH|unix.O_CLOEXEC)
+	if err != nil {
+		return -1, "", fmt.Errorf("%w: opening %q: %w", ErrStale, path, err)
+	}
+	defer unix.Close(at)
+	truePath, err = pathOf(at)
+	if err != nil {
+		return -1, "", err
+	}
+	if roots != nil {
+		ok, err := belowAny(truePath, roots)
+		if err != nil {
+			return -1, "", err
+		}
+		if !ok {
+			return -1, "", fmt.Errorf("%w: %q: name its folder in Options.Roots of the process that attaches it", ErrRoot, truePath)
+		}
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(at, &st); err != nil {
+		return -1, "", fmt.Errorf("shm: looking at %q: %w", path, err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return -1, "", errors.New("it is no regular file")
+	}
+	fd, err = again(at, unix.O_RDONLY)
+	if err != nil {
+		return -1, "", fmt.Errorf("shm: opening %q: %w", path, err)
+	}
+	return fd, truePath, nil
+}
+
+func belowAny(path string, roots []string) (bool, error) {
+	for _, r := range roots {
+		r, err := filepath.EvalSymlinks(r)
+		if errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		if err != nil {
+			return false, fmt.Errorf("shm: a folder of Options.Roots: %w", err)
+		}
+		if r == "/" || strings.HasPrefix(path, r+"/") {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// pathOf is where an open file is.
+func pathOf(fd int) (string, error) {
+	b := make([]byte, maxPath+1)
+	n, err := unix.Readlink("/proc/self/fd/"+strconv.Itoa(fd), b)
+	if err != nil {
+		return "", fmt.Errorf("shm: where an open file is: %w", err)
+	}
+	path := string(b[:n])
+	if n > maxPath || !filepath.IsAbs(path) || strings.HasSuffix(path, " (deleted)") {
+		return "", fmt.Errorf("%w: the file has no path", ErrStale)
+	}
+	return path, nil
+}
+
+func statTime(fd int) (dev, ino uint64, size, mtime int64, err error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return 0, 0, 0, 0, fmt.Errorf("shm: looking at a file: %w", err)
+	}
+	return uint64(st.Dev), st.Ino, st.Size, st.Mtim.Nano(), nil
+}

@@ -1,0 +1,117 @@
+//go:build unix
+
+package shm
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// A user's own .npy file is shared by its path and by what the file system says about it: a file that was changed or
+// replaced since is refused. Its memory is the page cache.
+
+// maxHeader is more than any .npy header takes that is understood here.
+const maxHeader = 72 << 10
+
+// OpenFile maps a .npy file of the user's own, for reading. Its handle leads to the same file in processes that allow the
+// folder in their Options.Roots. The file must not become shorter while it is mapped: reading what is gone ends the process by SIGBUS.
+func (c *Scope) OpenFile(path string) (*Array, error) {
+	if err := c.open(); err != nil {
+		return nil, err
+	}
+	o, v, err := c.sharer.openUser(path)
+	if err != nil {
+		return nil, fmt.Errorf("shm: %s: %w", path, err)
+	}
+	return c.array(o, v, ReadOnly)
+}
+
+func (s *Sharer) openUser(path string) (*object, view, error) {
+	fd, path, err := openFile(path, nil)
+	if err != nil {
+		return nil, view{}, err
+	}
+	defer unix.Close(fd)
+	h, err := userHandle(fd, path, s.boot)
+	if err != nil {
+		return nil, view{}, err
+	}
+	b := make([]byte, min(h.size, maxHeader))
+	if err := preadFull(fd, b, 0); err != nil {
+		return nil, view{}, err
+	}
+	e, shape, fortran, offset, err := parseNPYHeader(b)
+	if err != nil {
+		return nil, view{}, err
+	}
+	v := contiguousView(e, int64(offset), shape, fortran)
+	if err := v.within(h.size); err != nil {
+		return nil, view{}, fmt.Errorf("the file is shorter than its header says: %w", err)
+	}
+	s.reg.mu.Lock()
+	if s.reg.closed {
+		s.reg.mu.Unlock()
+		return nil, view{}, ErrClosed
+	}
+	if o := s.reg.objects[objectKey{h.id, false}]; o != nil {
+		s.reg.retain(o)
+		s.reg.mu.Unlock()
+		return o, v, nil
+	}
+	s.reg.mu.Unlock()
+	seg, err := mapFD(fd, h.size, ReadOnly)
+	if err != nil {
+		return nil, view{}, err
+	}
+	o, err := s.enter(&object{addr: h, seg: seg, length: h.size})
+	return o, v, err
+}
+
+// mapUser maps a file that another process named.
+func (s *Sharer) mapUser(h *handle, mode Mode) (*segment, error) {
+	if mode == ReadWrite {
+		return nil, fmt.Errorf("%w: a user's file is mapped for reading (mode r) or copying (mode c) only", ErrSealed)
+	}
+	if len(s.opts.Roots) == 0 {
+		return nil, fmt.Errorf("%w: %q: name the folder in Options.Roots of the process that attaches it", ErrRoot, h.path)
+	}
+	fd, path, err := openFile(h.path, s.opts.Roots)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	now, err := userHandle(fd, path, s.boot)
+	if err != nil {
+		return nil, err
+	}
+	if now.path != h.path || now.dev != h.dev || now.ino != h.ino || now.size != h.size || now.mtime != h.mtime {
+		return nil, fmt.Errorf("%w: the file %q was changed or replaced since it was opened", ErrStale, h.path)
+	}
+	if now.id != h.id {
+		return nil, fmt.Errorf("%w: its id is not that of the file %q", ErrHandle, h.path)
+	}
+	return mapFD(fd, h.size, mode)
+}
+
+// userHandle describes an open file.
+func userHandle(fd int, path string, boot [16]byte) (handle, error) {
+	dev, ino, size, mtime, err := statTime(fd)
+	if err != nil {
+		return handle{}, err
+	}
+	if size == 0 || size > maxMapping {
+		return handle{}, errors.New("it is no .npy file")
+	}
+	h := handle{kind: kindUser, boot: boot, size: size, path: path, dev: dev, ino: ino, mtime: mtime}
+	b := append([]byte("leat user file\x00"), path...)
+	for _, n := range []uint64{dev, ino, uint64(size), uint64(mtime)} {
+		b = binary.LittleEndian.AppendUint64(b, n)
+	}
+	sum := sha256.Sum256(b)
+	h.id = ident(sum[:16])
+	return h, nil
+}
