@@ -84,7 +84,10 @@ func run(ctx context.Context, args []string) error {
 		name, dump, load := sizeName(mb), fmt.Sprintf("dump %d", mb), fmt.Sprintf("load %d", mb)
 		add("put "+name+" (joblib: dump to /dev/shm)", t.fresh, dump)
 		add("put "+name+", memory of a freed array recycled", t.recycled, dump)
-		add("attach "+name+", first time in a process (joblib: load, mapped)", t.first, load)
+		if mb == 1 {
+			add("attach "+name+", the first array of a new process (joblib: load, mapped)", t.cold, load)
+		}
+		add("attach "+name+", new to the process (joblib: load, mapped)", t.first, load)
 		add("attach "+name+", known to the process", t.known, "")
 	}
 	c, err := calls(*rounds)
@@ -148,7 +151,7 @@ func joblib(ctx context.Context, rounds, largest int) (map[string]measured.Times
 	return nil, "", nil
 }
 
-type transferTimes struct{ fresh, recycled, first, known measured.Times }
+type transferTimes struct{ fresh, recycled, cold, first, known measured.Times }
 
 // transfer measures one size: the parent puts, a new process attaches.
 func transfer(mb, rounds int) (t transferTimes, err error) {
@@ -166,6 +169,14 @@ func transfer(mb, rounds int) (t transferTimes, err error) {
 		return t, err
 	}
 	defer kept.Close()
+	other, err := kept.Put(make([]float64, 100_000))
+	if err != nil {
+		return t, err
+	}
+	warm, err := other.Handle()
+	if err != nil {
+		return t, err
+	}
 	for i := range rounds + 1 {
 		begin := time.Now()
 		a, err := fresh.Put(data)
@@ -173,7 +184,11 @@ func transfer(mb, rounds int) (t transferTimes, err error) {
 			return t, err
 		}
 		took := time.Since(begin)
-		first, known, err := attached(a, data[len(data)-1])
+		cold, _, err := attached(a, data[len(data)-1], "")
+		if err != nil {
+			return t, err
+		}
+		first, known, err := attached(a, data[len(data)-1], warm)
 		if err != nil {
 			return t, err
 		}
@@ -191,14 +206,14 @@ func transfer(mb, rounds int) (t transferTimes, err error) {
 		}
 		if i > 0 {
 			t.fresh, t.recycled = append(t.fresh, took), append(t.recycled, again)
-			t.first, t.known = append(t.first, first), append(t.known, known)
+			t.cold, t.first, t.known = append(t.cold, cold), append(t.first, first), append(t.known, known)
 		}
 	}
 	return t, nil
 }
 
-// attached has a new process attach an array, once and then again and again.
-func attached(a *shm.Array, last float64) (first, known time.Duration, err error) {
+// attached has a new process attach an array, once and then again and again; before it warm, if that is not empty.
+func attached(a *shm.Array, last float64, warm shm.Handle) (first, known time.Duration, err error) {
 	h, err := a.Handle()
 	if err != nil {
 		return 0, 0, err
@@ -208,8 +223,7 @@ func attached(a *shm.Array, last float64) (first, known time.Duration, err error
 		return 0, 0, err
 	}
 	defer w.stop()
-	// A process's first attach of all pays for things that have nothing to do with it: pages of code, the first stack.
-	reply, err := w.ask(request{Warm: true, Time: true, Handle: h, Index: a.Shape()[0] - 1})
+	reply, err := w.ask(request{Warm: warm, Time: true, Handle: h, Index: a.Shape()[0] - 1})
 	if err != nil {
 		return 0, 0, err
 	}

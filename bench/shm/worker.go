@@ -19,8 +19,8 @@ import (
 type request struct {
 	Handle shm.Handle
 	Index  int
-	Warm   bool // attach something else before
-	Time   bool // measure attaching
+	Warm   shm.Handle // if not empty, another array of the parent's to attach before
+	Time   bool       // measure attaching
 }
 
 type reply struct {
@@ -55,10 +55,12 @@ func work(in io.Reader, out io.Writer) error {
 }
 
 func answer(s *shm.Sharer, q request) (r reply, err error) {
-	if q.Warm {
-		if err := warm(s); err != nil {
+	if q.Warm != "" {
+		a, err := s.Attach(q.Warm, shm.ReadOnly, nil)
+		if err != nil {
 			return r, err
 		}
+		defer a.Close()
 	}
 	begin := time.Now()
 	a, err := s.Attach(q.Handle, shm.ReadOnly, nil)
@@ -87,28 +89,6 @@ func answer(s *shm.Sharer, q request) (r reply, err error) {
 	}
 	r.Known = time.Since(begin) / times
 	return r, nil
-}
-
-// warm attaches a small array of this process's own by its handle, through another Sharer.
-func warm(s *shm.Sharer) error {
-	other, err := shm.Open(nil)
-	if err != nil {
-		return err
-	}
-	defer other.Close()
-	a, err := other.Put(make([]float64, 100_000))
-	if err != nil {
-		return err
-	}
-	h, err := a.Handle()
-	if err != nil {
-		return err
-	}
-	b, err := s.Attach(h, shm.ReadOnly, nil)
-	if err != nil {
-		return err
-	}
-	return b.Close()
 }
 
 // worker is one seen from the parent.
