@@ -20,10 +20,9 @@ func listProcesses(list []Info) ([]Info, error) {
 	if err != nil {
 		return nil, fmt.Errorf("shm: listing processes: %w", err)
 	}
-	type file struct{ dev, ino uint64 }
-	known := map[file]int{}
+	known := map[fileID]int{}
 	for i, info := range list {
-		known[file{info.dev, info.ino}] = i
+		known[fileID{info.dev, info.ino}] = i
 	}
 	var pids []int
 	for _, e := range entries {
@@ -52,9 +51,8 @@ func listProcesses(list []Info) ([]Info, error) {
 				continue
 			}
 			info, ok := lookAtMemfd(pid, fd)
-			k := file{info.dev, info.ino}
-			// Another process may have it open for the moment of attaching: who made it has it mapped for writing, which is not told
-			// here; the lowest process is as good.
+			k := fileID{info.dev, info.ino}
+			// Another process has it open for the moment of attaching only.
 			if _, seen := known[k]; ok && !seen {
 				known[k] = len(list)
 				list = append(list, info)
@@ -67,7 +65,7 @@ func listProcesses(list []Info) ([]Info, error) {
 			return nil, err
 		}
 		for _, m := range mapped {
-			if i, ok := known[file{m.dev, m.ino}]; ok && !slices.Contains(list[i].PIDs, pid) {
+			if i, ok := known[m]; ok && !slices.Contains(list[i].PIDs, pid) {
 				list[i].PIDs = append(list[i].PIDs, pid)
 			}
 		}
@@ -97,10 +95,11 @@ func lookAtMemfd(pid, fd int) (Info, bool) {
 	return info, ok
 }
 
-type mappedFile struct{ dev, ino uint64 }
+// fileID is what a file is, whatever its names.
+type fileID struct{ dev, ino uint64 }
 
-// mappedFiles lists which files of interest a process has mapped.
-func mappedFiles(pid int) ([]mappedFile, error) {
+// mappedFiles lists which files a process has mapped.
+func mappedFiles(pid int) ([]fileID, error) {
 	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/maps")
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return nil, nil
@@ -109,17 +108,14 @@ func mappedFiles(pid int) ([]mappedFile, error) {
 		return nil, fmt.Errorf("shm: listing processes: %w", err)
 	}
 	defer f.Close()
-	var out []mappedFile
+	var out []fileID
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<16)
 	for lines.Scan() {
-		// begin-end rights offset major:minor inode path
-		text := lines.Text()
-		if !strings.Contains(text, "/memfd:"+memfdName) && !strings.Contains(text, ".npy") {
-			continue
-		}
-		fields := strings.Fields(text)
-		if len(fields) < 6 {
+		// begin-end rights offset major:minor inode path. The path says nothing: a file that got its name after it was
+		// mapped stands there as deleted.
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 6 || fields[4] == "0" {
 			continue
 		}
 		major, minor, _ := strings.Cut(fields[3], ":")
@@ -127,7 +123,7 @@ func mappedFiles(pid int) ([]mappedFile, error) {
 		b, err2 := strconv.ParseUint(minor, 16, 32)
 		ino, err3 := strconv.ParseUint(fields[4], 10, 64)
 		if err1 == nil && err2 == nil && err3 == nil {
-			out = append(out, mappedFile{unix.Mkdev(uint32(a), uint32(b)), ino})
+			out = append(out, fileID{unix.Mkdev(uint32(a), uint32(b)), ino})
 		}
 	}
 	if err := lines.Err(); err != nil && !errors.Is(err, unix.ESRCH) {

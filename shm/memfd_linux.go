@@ -147,9 +147,10 @@ func openMemfd(pid, fd int, write bool) (got int, size int64, err error) {
 	if err != nil {
 		return -1, 0, fmt.Errorf("shm: opening %s: %w", path, err)
 	}
+	opened := got
 	defer func() {
 		if err != nil {
-			unix.Close(got)
+			unix.Close(opened)
 		}
 	}()
 	fault.Point("shm.opened")

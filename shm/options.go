@@ -73,7 +73,8 @@ type Options struct {
 	Dedupe bool
 	// Place is where arrays are kept. With Auto, the default, it is chosen for each by what has room.
 	Place Place
-	// TempFolder is the folder for Temp, by default $LEAT_TEMP_FOLDER, else the system's.
+	// TempFolder is the folder for Temp, by default $LEAT_TEMP_FOLDER, else the system's. Processes that share arrays there must agree
+	// on it. It must lie on a file system of this machine.
 	TempFolder string
 	// RecycleBytes bounds the memory of freed arrays that is kept to be used again, and that of mappings kept for the
 	// next attach. The default is an eighth of the memory that is free; a negative one keeps nothing.

@@ -36,22 +36,25 @@ const tries = 4
 func (p *pool) take(size int64, open bool) (seg *segment, lock int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// The oldest first: its readers are the likeliest to be gone.
-	for i, tried := 0, 0; i < len(p.free) && tried < tries; i++ {
-		seg := p.free[i]
-		if int64(len(seg.mem)) != size || open && seg.sealed {
-			continue
-		}
-		tried++
-		lock, ok, err := seg.exclude()
-		if err != nil {
-			return nil, -1, err
-		}
-		if ok {
-			fault.Point("shm.recycling")
-			p.free = append(p.free[:i], p.free[i+1:]...)
-			p.bytes -= seg.filled
-			return seg, lock, nil
+	// Sealed ones first: the others can be used for everything. The oldest first: its readers are the likeliest to be gone.
+	tried := 0
+	for _, sealed := range []bool{true, false} {
+		for i := 0; i < len(p.free) && tried < tries && !(open && sealed); i++ {
+			seg := p.free[i]
+			if int64(len(seg.mem)) != size || seg.sealed != sealed {
+				continue
+			}
+			tried++
+			lock, ok, err := seg.exclude()
+			if err != nil {
+				return nil, -1, err
+			}
+			if ok {
+				fault.Point("shm.recycling")
+				p.free = append(p.free[:i], p.free[i+1:]...)
+				p.bytes -= seg.filled
+				return seg, lock, nil
+			}
 		}
 	}
 	return nil, -1, nil
@@ -83,6 +86,14 @@ func (p *pool) drain() (out []*segment) {
 	defer p.mu.Unlock()
 	out, p.free, p.bytes = p.free, nil, 0
 	return out
+}
+
+// close empties the pool and keeps nothing from now on.
+func (p *pool) close() []*segment {
+	p.mu.Lock()
+	p.limit = -1
+	p.mu.Unlock()
+	return p.drain()
 }
 
 // unlock lets readers in again.

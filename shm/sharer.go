@@ -65,10 +65,8 @@ func (s *Sharer) Close() error {
 		return nil
 	}
 	s.arenaMu.Lock()
-	s.arena = nil
-	s.arenaMu.Unlock()
 	s.reg.mu.Lock()
-	s.reg.closed = true
+	s.reg.closed, s.arena = true, nil
 	segs := s.reg.segments
 	for _, seg := range segs {
 		for _, o := range seg.objects {
@@ -88,7 +86,8 @@ func (s *Sharer) Close() error {
 	clear(s.reg.arenas)
 	clear(s.reg.contents)
 	s.reg.mu.Unlock()
-	return errors.Join(err, closeAll(segs), closeAll(s.pool.drain()), s.closeDirs())
+	s.arenaMu.Unlock()
+	return errors.Join(err, closeAll(segs), closeAll(s.pool.close()), s.closeDirs())
 }
 
 // put shares what is put. It copies nothing that is shared already.

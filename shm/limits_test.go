@@ -1,0 +1,263 @@
+//go:build linux
+
+package shm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"leat/internal/fault"
+	"leat/internal/proctest"
+	"leat/ndarray"
+)
+
+// smallTmpfs mounts a tmpfs of 64 MB, as containers have at /dev/shm, or skips the test.
+func smallTmpfs(t *testing.T) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("mounting a tmpfs takes root")
+	}
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64m,mode=0700"); err != nil {
+		t.Skipf("mounting a tmpfs: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Errorf("unmounting: %v", err)
+		}
+	})
+	return dir
+}
+
+// joblib dies there by SIGBUS, or by an error that leaves the memory full.
+func TestAFullSharedMemoryIsAnErrorAndNeverASignal(t *testing.T) {
+	dir := smallTmpfs(t)
+	isolate(t)
+	setenv(t, "LEAT_RUNTIME_DIR", filepath.Join(dir, "run"))
+	s := newSharer(t, &Options{Place: Named})
+	free := func() int64 { return must(freeOn(dir))(t) }
+	check(t, must(s.Put([]byte{1}))(t).Close()) // makes the folders
+	empty := free()
+	for _, what := range []string{"put", "new"} {
+		for _, step := range []int{16 << 20, 1 << 20, 4096, 1} {
+			var list []*Array
+			for {
+				var a *Array
+				var err error
+				if what == "put" {
+					a, err = s.Put(numbers(step, 1))
+				} else {
+					a, err = s.New(ndarray.Uint8, step)
+				}
+				if err != nil {
+					if !errors.Is(err, ErrNoRoom) || !strings.Contains(err.Error(), dir) {
+						t.Fatalf("%v", err)
+					}
+					break
+				}
+				list = append(list, a)
+				if len(list) > 70_000 {
+					t.Fatal("it is never full")
+				}
+			}
+			// Every byte of what there is can be written and read.
+			for _, a := range list {
+				b := must(Slice[byte](a))(t)
+				for i := range b {
+					b[i]++
+				}
+				a.obj.state.Load()
+			}
+			for _, a := range list {
+				check(t, a.Close())
+			}
+			if free() != empty {
+				t.Fatalf("%s of %d bytes left %d bytes behind", what, step, empty-free())
+			}
+		}
+	}
+	// One write after the other fails for want of room that was there when it was looked at.
+	for n := 1; n < 6; n++ {
+		count := 0
+		fault.Set(func(point string) error {
+			if point == "shm.pwrite" {
+				if count++; count == n {
+					return unix.ENOSPC
+				}
+			}
+			return nil
+		})
+		a, err := s.Put(numbers(3<<20, 1))
+		fault.Set(nil)
+		if err == nil {
+			check(t, a.Close())
+			if n < 4 {
+				t.Errorf("write %d did not fail", n)
+			}
+			continue
+		}
+		if !errors.Is(err, ErrNoRoom) {
+			t.Error(err)
+		}
+		if free() != empty {
+			t.Fatalf("the failed write %d left %d bytes behind", n, empty-free())
+		}
+	}
+}
+
+func TestWithoutRoomInMemoryTheDiskIsUsed(t *testing.T) {
+	_, temp := isolate(t)
+	fault.Set(func(point string) error {
+		if point == "shm.room" {
+			return errors.New("a test")
+		}
+		return nil
+	})
+	t.Cleanup(func() { fault.Set(nil) })
+	// The named place would be next, but is in memory too.
+	shm, err := os.MkdirTemp("/dev/shm", "leat-test-")
+	check(t, err)
+	t.Cleanup(func() { os.RemoveAll(shm) })
+	setenv(t, "LEAT_RUNTIME_DIR", filepath.Join(shm, "run"))
+	s := newSharer(t, nil)
+	a := must(s.Put(numbers(1<<20, 1)))(t)
+	path, _, err := a.File()
+	check(t, err)
+	if !strings.HasPrefix(path, temp) {
+		t.Errorf("it lies in %s", path)
+	}
+	if got := elsewhere(t, ReadOnly, must(a.Handle())(t)); got[0] != fmt.Sprintf("%x", a.digest()) {
+		t.Error(got)
+	}
+	for _, place := range []Place{Memfd, Named} {
+		forced := newSharer(t, &Options{Place: place})
+		for _, n := range []int{1, 1 << 20} {
+			if _, err := forced.Put(numbers(n, 1)); !errors.Is(err, ErrNoRoom) || !strings.Contains(err.Error(), "needed") {
+				t.Errorf("%v: %v", place, err)
+			}
+		}
+	}
+	// No disk either.
+	setenv(t, "LEAT_TEMP_FOLDER", shm)
+	if _, err := newSharer(t, nil).Put(numbers(1<<20, 1)); !errors.Is(err, ErrNoRoom) || !strings.Contains(err.Error(), "LEAT_TEMP_FOLDER") {
+		t.Error(err)
+	}
+}
+
+func TestMemoryThatIsUsedUpMeanwhileIsGivenBack(t *testing.T) {
+	isolate(t)
+	s := newSharer(t, &Options{Place: Memfd})
+	before := descriptors(t)
+	for _, open := range []bool{false, true} {
+		asked := 0
+		fault.Set(func(point string) error {
+			if point == "shm.room" {
+				if asked++; asked > 2 {
+					return errors.New("a test")
+				}
+			}
+			return nil
+		})
+		src := make([]byte, 3*roomEvery)
+		var err error
+		if open {
+			_, err = s.New(ndarray.Uint8, len(src))
+		} else {
+			_, err = s.Put(src)
+		}
+		fault.Set(nil)
+		if !errors.Is(err, ErrNoRoom) {
+			t.Errorf("%v after %d checks", err, asked)
+		}
+		if n := descriptors(t) - before; n != 0 {
+			t.Errorf("%d descriptors are left", n)
+		}
+	}
+}
+
+func TestRoomThatIsKeptForRecyclingIsGivenUpFirst(t *testing.T) {
+	s := newSharer(t, &Options{Place: Memfd})
+	check(t, must(s.Put(numbers(1<<20, 1)))(t).Close())
+	if len(s.pool.free) != 1 {
+		t.Fatal("nothing was kept")
+	}
+	if _, err := s.Put(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.memory(1 << 50); !errors.Is(err, ErrNoRoom) {
+		t.Error(err)
+	}
+	if len(s.pool.free) != 0 {
+		t.Error("it is still kept")
+	}
+}
+
+func init() { children["fewDescriptors"] = childFewDescriptors }
+
+// childFewDescriptors makes more arrays than it may have descriptors.
+func childFewDescriptors([]string) error {
+	lim := unix.Rlimit{Cur: 64, Max: 64}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &lim); err != nil {
+		return err
+	}
+	s, err := Open(nil)
+	if err != nil {
+		return err
+	}
+	kinds := map[string]int{}
+	for i := range 200 {
+		src := numbers(arenaMax+1+i, uint64(i))
+		a, err := s.Put(src)
+		if err != nil {
+			return fmt.Errorf("array %d: %w", i, err)
+		}
+		kinds[a.obj.addr.kind]++
+		h, err := a.Handle()
+		if err != nil {
+			return err
+		}
+		other, err := Open(nil)
+		if err != nil {
+			return err
+		}
+		b, err := other.Attach(h, ReadOnly, nil)
+		if err != nil {
+			return fmt.Errorf("array %d: %w", i, err)
+		}
+		if b.digest() != a.digest() {
+			return errors.New("it arrived wrong")
+		}
+		if err := other.Close(); err != nil {
+			return err
+		}
+	}
+	if kinds[kindMemfd] < 10 || kinds[kindFile] < 150 {
+		return fmt.Errorf("%v", kinds)
+	}
+	return s.Close()
+}
+
+func TestPastHalfOfTheDescriptorsArraysAreNamed(t *testing.T) {
+	run, _ := isolate(t)
+	if _, output, err := proctest.New("fewDescriptors").Start(t).Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	if left := must(os.ReadDir(filepath.Join(run, folder)))(t); len(left) != 0 {
+		t.Errorf("%v", left)
+	}
+}
+
+func TestWrongOptionsAreAllNamed(t *testing.T) {
+	_, err := Open(&Options{Place: 9, Reserve: -1, TempFolder: "x", Roots: []string{"/a", "b"}})
+	for _, name := range []string{"Place", "Reserve", "TempFolder", "Roots"} {
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,229 @@
+//go:build linux
+
+package shm
+
+import (
+	"errors"
+	"sync"
+	"testing"
+
+	"leat/ndarray"
+)
+
+func TestAScopeFreesWhatWasMadeUnderIt(t *testing.T) {
+	s, other := newSharer(t, nil), newSharer(t, nil)
+	outer := must(s.Scope.Scope())(t)
+	inner := must(outer.Scope())(t)
+	var handles []Handle
+	kept := must(s.Put(numbers(1<<20, 0)))(t)
+	for _, c := range []*Scope{outer, inner} {
+		handles = append(handles, must(must(c.Put(numbers(1<<20, 1)))(t).Handle())(t), must(must(c.Put([]byte{1}))(t).Handle())(t),
+			must(must(c.New(ndarray.Int8, 5))(t).Handle())(t), must(c.Pack(numbers(2<<20, 1)))(t))
+	}
+	gone := func(list []Handle, want bool) {
+		t.Helper()
+		for i, h := range list {
+			a, err := other.Attach(h, ReadOnly, nil)
+			if want != errors.Is(err, ErrStale) || !want && err != nil {
+				t.Errorf("array %d: %v", i, err)
+			}
+			if err == nil {
+				check(t, a.Close())
+			}
+		}
+	}
+	check(t, inner.Close())
+	gone(handles[:4], false)
+	gone(handles[4:], true)
+	check(t, outer.Close())
+	gone(handles, true)
+	if _, err := outer.Put([]byte{1}); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+	if err := inner.Close(); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+	if n := len(s.Scope.inner) + len(s.Scope.arrays); n != 1 {
+		t.Errorf("%d things are left in the outermost scope", n)
+	}
+	kept.digest()
+}
+
+func TestAnArrayOfTwoScopesLivesAsLongAsTheLonger(t *testing.T) {
+	s, other := newSharer(t, nil), newSharer(t, nil)
+	short, long := must(s.Scope.Scope())(t), must(s.Scope.Scope())(t)
+	a := must(short.Put(numbers(1<<20, 1)))(t)
+	b := must(long.Put(a))(t)
+	h := must(b.Handle())(t)
+	check(t, short.Close())
+	check(t, must(other.Attach(h, ReadOnly, nil))(t).Close())
+	if must(Slice[byte](b))(t)[0] != numbers(1, 1)[0] {
+		t.Error("it changed")
+	}
+	check(t, long.Close())
+	if _, err := other.Attach(h, ReadOnly, nil); !errors.Is(err, ErrStale) {
+		t.Error(err)
+	}
+}
+
+func TestSmallArraysTravelInTheirHandlesAndWorkTheSame(t *testing.T) {
+	for _, limit := range []int64{1000, -1} {
+		s, other := newSharer(t, &Options{MaxBytes: limit}), newSharer(t, nil)
+		for _, n := range []int{0, 1, 1000, 1001, 100_000} {
+			src := numbers(n, 1)
+			h := must(s.Pack(src))(t)
+			if want := limit < 0 || int64(n) <= limit; isInline(h) != want {
+				t.Errorf("%d bytes, limit %d: inline %v", n, limit, isInline(h))
+			}
+			r := must(other.Attach(h, ReadOnly, nil))(t)
+			c := must(other.Attach(h, CopyOnWrite, nil))(t)
+			if r.Mode() != ReadOnly || c.Mode() != CopyOnWrite {
+				t.Error(r.Mode(), c.Mode())
+			}
+			if _, err := other.Attach(h, ReadWrite, nil); !errors.Is(err, ErrSealed) {
+				t.Errorf("r+ of %d bytes: %v", n, err)
+			}
+			if string(must(Slice[byte](r))(t)) != string(src) {
+				t.Errorf("%d bytes arrived wrong", n)
+			}
+			if n > 0 {
+				must(Slice[byte](c))(t)[0]++
+				if must(Slice[byte](r))(t)[0] != src[0] {
+					t.Error("a copy is shared")
+				}
+			}
+			check(t, r.Close())
+			check(t, c.Close())
+		}
+	}
+}
+
+func TestEqualArraysAreSharedOnceWhenAskedFor(t *testing.T) {
+	s := newSharer(t, &Options{Dedupe: true})
+	for _, n := range []int{100, 1 << 20} {
+		src := numbers(n, 1)
+		a := must(s.Put(src))(t)
+		b := must(s.Put(append([]byte(nil), src...)))(t)
+		if a.obj != b.obj {
+			t.Error("equal arrays are shared twice")
+		}
+		if c := must(s.Put(src, 2, n/2))(t); c.obj == a.obj {
+			t.Error("arrays of other shapes are one")
+		}
+		if c := must(s.Put(ndarray.OfBytes[int8](src)))(t); c.obj == a.obj {
+			t.Error("arrays of other types are one")
+		}
+		if w := must(s.PutWritable(src))(t); w.obj == a.obj {
+			t.Error("a writable array is another's too")
+		}
+		src[n-1]++
+		d := must(s.Put(src))(t)
+		if d.obj == a.obj || must(Slice[byte](d))(t)[n-1] != src[n-1] {
+			t.Error("a changed array was not put again")
+		}
+		// The maker changed the shared one itself: it is not what was hashed any more.
+		must(Slice[byte](d))(t)[0]++
+		if e := must(s.Put(src))(t); must(Slice[byte](e))(t)[0] != src[0] {
+			t.Error("it was found by a hash that is not true any more")
+		}
+		check(t, a.Close())
+		b.digest()
+		check(t, b.Close())
+		src[n-1]--
+		if f := must(s.Put(src))(t); must(Slice[byte](f))(t)[n-1] != src[n-1] {
+			t.Error("it was found after it was freed")
+		}
+		// Not contiguous.
+		v := &ndarray.Array{Type: ndarray.Uint8, Shape: []int{n / 2}, Strides: []int{-2}, Offset: n - 1, Data: src}
+		g, h := must(s.Put(v))(t), must(s.Put(v))(t)
+		if g.obj != h.obj || g.digest() != digestOf(v) {
+			t.Error("a view was shared twice, or wrong")
+		}
+	}
+}
+
+func TestManyGoroutinesShareOneSharer(t *testing.T) {
+	isolate(t)
+	s, other := newSharer(t, &Options{Dedupe: true, RecycleBytes: 8 << 20}), newSharer(t, &Options{RecycleBytes: 4 << 20})
+	var all sync.WaitGroup
+	for g := range 8 {
+		all.Go(func() {
+			scope, err := s.Scope.Scope()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for i := range 60 {
+				src := numbers([]int{10, 5000, arenaMax + 1, 300_000}[i%4], uint64(i+g%2))
+				a, err := scope.Put(src)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				h, err := a.Handle()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mode := []Mode{ReadOnly, ReadOnly, CopyOnWrite}[i%3]
+				b, err := other.Attach(h, mode, nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if b.digest() != a.digest() {
+					t.Error("it arrived wrong")
+				}
+				if err := errors.Join(b.Close(), a.Close()); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := scope.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if len(s.reg.objects) != 0 {
+		t.Errorf("%d objects are left", len(s.reg.objects))
+	}
+}
+
+func TestClosingASharerWhileOthersUseItHarmsNobody(t *testing.T) {
+	isolate(t)
+	maker := newSharer(t, nil)
+	h := must(must(maker.Put(numbers(1<<20, 1)))(t).Handle())(t)
+	before := descriptors(t)
+	for range 30 {
+		s := must(Open(nil))(t)
+		var all sync.WaitGroup
+		for g := range 4 {
+			all.Go(func() {
+				for i := 0; ; i++ {
+					var err error
+					switch (g + i) % 4 {
+					case 0:
+						_, err = s.Put([]int{1, 2, 3})
+					case 1:
+						_, err = s.Put(make([]byte, arenaMax+1))
+					case 2:
+						_, err = s.New(ndarray.Int8, 100)
+					default:
+						_, err = s.Attach(h, ReadOnly, nil)
+					}
+					if err != nil {
+						if !errors.Is(err, ErrClosed) {
+							t.Error(err)
+						}
+						return
+					}
+				}
+			})
+		}
+		check(t, s.Close())
+		all.Wait()
+	}
+	if n := descriptors(t) - before; n != 0 {
+		t.Errorf("%d descriptors leaked", n)
+	}
+}
