@@ -236,11 +236,6 @@ func (s *Sharer) createTemp(p *plan, failed error) (*object, error) {
 	if errors.Is(failed, ErrNoRoom) && inMemory(d.Path()) {
 		return nil, fmt.Errorf("%w: the temp folder %s is in memory too: name one on a disk in LEAT_TEMP_FOLDER", errNoPlace, d.Path())
 	}
-	if local, system, err := isLocal(d.Path()); err != nil {
-		return nil, err
-	} else if !local {
-		return nil, fmt.Errorf("%w: the temp folder %s lies on %s: name one on a disk of this machine in LEAT_TEMP_FOLDER", errNoPlace, d.Path(), system)
-	}
 	return s.createNamed(p, rootTemp)
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"leat/internal/procfile"
 )
 
 // listProcesses adds to the list the memfds of this user's processes, and to each entry who has it mapped. What
@@ -74,24 +76,21 @@ func listProcesses(list []Info) ([]Info, error) {
 }
 
 func lookAtMemfd(pid, fd int) (Info, bool) {
-	path := "/proc/" + strconv.Itoa(pid) + "/fd/" + strconv.Itoa(fd)
-	at, err := open(path, unix.O_PATH|unix.O_CLOEXEC)
+	f, err := procfile.OpenFD(pid, fd)
 	if err != nil {
 		return Info{}, false
 	}
-	defer unix.Close(at)
-	// Checked again, on what is open now.
-	target, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(at))
-	if err != nil || !strings.HasPrefix(target, "/memfd:"+memfdName) {
+	defer f.Close()
+	if !strings.HasPrefix(f.Name, "/memfd:"+memfdName) {
 		return Info{}, false
 	}
-	own, err := again(at, unix.O_RDONLY)
+	own, err := f.Open(unix.O_RDONLY)
 	if err != nil {
 		return Info{}, false
 	}
 	defer unix.Close(own)
 	info, ok := describe(own)
-	info.Name, info.Maker, info.Held = path, pid, true
+	info.Name, info.Maker, info.Held = "/proc/"+strconv.Itoa(pid)+"/fd/"+strconv.Itoa(fd), pid, true
 	return info, ok
 }
 

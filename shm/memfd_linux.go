@@ -3,13 +3,12 @@ package shm
 import (
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
+	"leat/internal/procfile"
 )
 
 const (
@@ -78,24 +77,10 @@ func (seg *segment) seal() error {
 	return nil
 }
 
-// again opens the file behind a descriptor once more: locks belong to the open file.
-func again(fd, flags int) (int, error) {
-	return open("/proc/self/fd/"+strconv.Itoa(fd), flags|unix.O_CLOEXEC|unix.O_NOCTTY|unix.O_NONBLOCK)
-}
-
-func open(path string, flags int) (int, error) {
-	for {
-		fd, err := unix.Open(path, flags, 0)
-		if !errors.Is(err, unix.EINTR) {
-			return fd, err
-		}
-	}
-}
-
 // exclude takes a segment of this process from all readers, or reports that there are some. While the returned
 // descriptor is open nobody gets in.
 func (seg *segment) exclude() (fd int, ok bool, err error) {
-	fd, err = again(seg.fd, unix.O_RDONLY)
+	fd, err = procfile.Reopen(seg.fd, unix.O_RDONLY)
 	if err != nil {
 		return -1, false, fmt.Errorf("shm: opening a memfd again: %w", err)
 	}
@@ -112,38 +97,26 @@ func (seg *segment) exclude() (fd int, ok bool, err error) {
 // openMemfd opens another process's memfd, holding a shared lock on it, after it made sure that it is one of leat's, of this
 // user's, and can't change its size; for a writer, that it is not sealed. The error wraps ErrStale, ErrForeign or ErrSealed. size is that of the file.
 func openMemfd(pid, fd int, write bool) (got int, size int64, err error) {
-	path := "/proc/" + strconv.Itoa(pid) + "/fd/" + strconv.Itoa(fd)
-	// Without opening what is there: it may be a device, or a pipe.
-	at, err := open(path, unix.O_PATH|unix.O_CLOEXEC)
+	path := fmt.Sprintf("descriptor %d of process %d", fd, pid)
+	f, err := procfile.OpenFD(pid, fd)
 	switch {
-	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ESRCH):
-		return -1, 0, fmt.Errorf("%w: process %d has ended, or closed it", ErrStale, pid)
-	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		return -1, 0, fmt.Errorf("%w: process %d does not let this one look at its files", ErrForeign, pid)
+	case errors.Is(err, procfile.ErrGone):
+		return -1, 0, fmt.Errorf("%w: %w", ErrStale, err)
+	case errors.Is(err, procfile.ErrForeign):
+		return -1, 0, fmt.Errorf("%w: %w", ErrForeign, err)
 	case err != nil:
-		return -1, 0, fmt.Errorf("shm: opening %s: %w", path, err)
+		return -1, 0, fmt.Errorf("shm: %w", err)
 	}
-	defer unix.Close(at)
-	var st unix.Stat_t
-	if err := unix.Fstat(at, &st); err != nil {
-		return -1, 0, fmt.Errorf("shm: looking at %s: %w", path, err)
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return -1, 0, fmt.Errorf("%w: %s is no file of memory", ErrStale, path)
-	}
-	if int(st.Uid) != os.Geteuid() {
-		return -1, 0, fmt.Errorf("%w: %s belongs to user %d, not to user %d", ErrForeign, path, st.Uid, os.Geteuid())
-	}
-	var b [64]byte
-	n, err := unix.Readlink("/proc/self/fd/"+strconv.Itoa(at), b[:])
-	if err != nil || !strings.HasPrefix(string(b[:n]), "/memfd:"+memfdName) {
+	defer f.Close()
+	st := &f.Stat
+	if !strings.HasPrefix(f.Name, "/memfd:"+memfdName) {
 		return -1, 0, fmt.Errorf("%w: descriptor %d of process %d is another file now", ErrStale, fd, pid)
 	}
 	flags := unix.O_RDONLY
 	if write {
 		flags = unix.O_RDWR
 	}
-	got, err = again(at, flags)
+	got, err = f.Open(flags)
 	if err != nil {
 		return -1, 0, fmt.Errorf("shm: opening %s: %w", path, err)
 	}

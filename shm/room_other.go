@@ -13,9 +13,6 @@ func available(int64) (room, error) { return room{}, errors.ErrUnsupported }
 
 func freeOn(string) (int64, error) { return 0, errors.ErrUnsupported }
 
-// isLocal takes every file system for a local one.
-func isLocal(string) (local bool, name string, err error) { return true, "", nil }
-
 var errNoDevice = errors.ErrUnsupported
 
 func readSmallFile(name string) ([]byte, error) { return os.ReadFile(name) }

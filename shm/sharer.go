@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"leat/internal/lease"
+	"leat/internal/procfile"
 	"leat/ndarray"
 )
 
@@ -45,9 +46,9 @@ func Open(o *Options) (*Sharer, error) {
 	if !littleEndian() {
 		return nil, fmt.Errorf("shm: machines whose numbers begin with their highest byte: %w", errors.ErrUnsupported)
 	}
-	boot, err := bootID()
+	boot, err := procfile.BootID()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("shm: which machine this is: %w", err)
 	}
 	s := &Sharer{opts: opts, boot: boot, pid: os.Getpid(), dirs: map[string]*lease.Dir{}}
 	s.Scope.init(s, nil)

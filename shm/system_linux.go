@@ -1,7 +1,6 @@
 package shm
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -9,21 +8,9 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-)
 
-// bootID is the kernel's name for the time since this machine was started, the same in all of its containers.
-func bootID() (id [16]byte, err error) {
-	const name = "/proc/sys/kernel/random/boot_id"
-	b, err := readSmallFile(name)
-	if err != nil {
-		return id, fmt.Errorf("shm: which machine this is: %w", err)
-	}
-	raw, err := hex.DecodeString(strings.ReplaceAll(strings.TrimSpace(string(b)), "-", ""))
-	if err != nil || len(raw) != len(id) {
-		return id, fmt.Errorf("shm: which machine this is: %s holds %.60q", name, b)
-	}
-	return [16]byte(raw), nil
-}
+	"leat/internal/procfile"
+)
 
 // inMemory reports whether a folder's file system keeps its files in memory.
 func inMemory(dir string) bool {
@@ -40,7 +27,7 @@ func processGone(pid int) bool { return errors.Is(unix.Kill(pid, 0), unix.ESRCH)
 // openFile opens a regular file for reading, if it lies below one of roots; nil roots allow all. path is where it is, without
 // symbolic links: the kernel's own word about the open file, which no exchange of names can make wrong.
 func openFile(path string, roots []string) (fd int, truePath string, err error) {
-	at, err := open(path, unix.O_PATH|unix.O_CLOEXEC)
+	at, err := retry(func() (int, error) { return unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0) })
 	if err != nil {
 		return -1, "", fmt.Errorf("%w: opening %q: %w", ErrStale, path, err)
 	}
@@ -65,7 +52,7 @@ func openFile(path string, roots []string) (fd int, truePath string, err error) 
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return -1, "", errors.New("it is no regular file")
 	}
-	fd, err = again(at, unix.O_RDONLY)
+	fd, err = procfile.Reopen(at, unix.O_RDONLY)
 	if err != nil {
 		return -1, "", fmt.Errorf("shm: opening %q: %w", path, err)
 	}
