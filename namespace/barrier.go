@@ -18,10 +18,27 @@ var ErrBroken = errors.New("namespace: the barrier is broken")
 type Barrier struct {
 	n     int
 	space *Namespace
-	state *atomic.Uint64 // rounds done << 32 | broken << 31 | arrived: one word, so that a kill leaves nothing half done
+	word  *atomic.Uint64 // rounds done << 32 | broken << 31 | arrived: one word, so that a kill leaves nothing half done
 }
 
 const barrierBroken = 1 << 31
+
+// load returns the state, which is memory until the namespace is closed.
+func (b *Barrier) load() (uint64, error) {
+	b.space.mu.Lock()
+	defer b.space.mu.Unlock()
+	if b.space.closed {
+		return 0, ErrClosed
+	}
+	return b.word.Load(), nil
+}
+
+// swap changes the state if it is from.
+func (b *Barrier) swap(from, to uint64) bool {
+	b.space.mu.Lock()
+	defer b.space.mu.Unlock()
+	return !b.space.closed && b.word.CompareAndSwap(from, to)
+}
 
 // Barrier returns the barrier of that name. All who wait there must give the same n.
 func (n *Namespace) Barrier(name string, parties int) (*Barrier, error) {
@@ -36,7 +53,7 @@ func (n *Namespace) Barrier(name string, parties int) (*Barrier, error) {
 	if !want.CompareAndSwap(0, uint64(parties)) && want.Load() != uint64(parties) {
 		return nil, fmt.Errorf("namespace: the barrier %s is for %d, not %d", name, want.Load(), parties)
 	}
-	return &Barrier{n: parties, space: n, state: (*atomic.Uint64)(unsafe.Pointer(&data[0]))}, nil
+	return &Barrier{n: parties, space: n, word: (*atomic.Uint64)(unsafe.Pointer(&data[0]))}, nil
 }
 
 // How long a wait looks at memory before it begins to sleep, and how it sleeps. What it waits for is mostly microseconds away, or seconds.
@@ -51,31 +68,37 @@ const (
 func (b *Barrier) Wait(ctx context.Context) error {
 	var round uint64
 	for {
-		s := b.state.Load()
+		s, err := b.load()
+		if err != nil {
+			return err
+		}
 		round = s >> 32
 		if s&barrierBroken != 0 {
 			return ErrBroken
 		}
 		if int(s&(barrierBroken-1))+1 == b.n {
-			if b.state.CompareAndSwap(s, (round+1)<<32) {
+			if b.swap(s, (round+1)<<32) {
 				return nil
 			}
 			continue
 		}
-		if b.state.CompareAndSwap(s, s+1) {
+		if b.swap(s, s+1) {
 			break
 		}
 	}
 	p := newPause(waitFirst, waitMost)
 	for {
-		s := b.state.Load()
+		s, err := b.load()
+		if err != nil {
+			return err
+		}
 		if s>>32 != round {
 			return nil
 		}
 		if s&barrierBroken != 0 {
 			return ErrBroken
 		}
-		err := p.wait(ctx)
+		err = p.wait(ctx)
 		if err == nil {
 			err = b.space.died()
 		}
@@ -84,11 +107,14 @@ func (b *Barrier) Wait(ctx context.Context) error {
 		}
 		// Unless the round was completed meanwhile, nobody can rely on it any more.
 		for {
-			s := b.state.Load()
+			s, closed := b.load()
+			if closed != nil {
+				return closed
+			}
 			if s>>32 != round {
 				return nil
 			}
-			if s&barrierBroken != 0 || b.state.CompareAndSwap(s, s|barrierBroken) {
+			if s&barrierBroken != 0 || b.swap(s, s|barrierBroken) {
 				return err
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -80,6 +81,16 @@ func (f *found) alive() (Member, bool) {
 	return Member{}, false
 }
 
+// led reports whether the process that leads the job lives.
+func (f *found) led() bool {
+	for _, m := range f.members {
+		if m.Leader && m.Alive {
+			return true
+		}
+	}
+	return false
+}
+
 func (f *found) holder(m Member) Holder {
 	return Holder{PID: m.PID, Host: f.record.Host, Since: f.record.Since, Command: f.record.Command, Key: f.record.Key, Name: f.record.Name}
 }
@@ -135,7 +146,7 @@ const longestUnknown = 2 * time.Second
 func (r *registration) explainCollision(at *wanted, spec *Spec, mayFollow bool) error {
 	list, problems := eachJob(r.jobs)
 	for _, err := range problems {
-		spec.warn(err)
+		r.warn(spec, err)
 	}
 	for _, f := range list {
 		for _, c := range f.record.Claims {
@@ -144,16 +155,18 @@ func (r *registration) explainCollision(at *wanted, spec *Spec, mayFollow bool) 
 				continue
 			}
 			m, alive := f.alive()
-			if alive && mayFollow && f.record.Key == spec.Key && f.record.Name == spec.Name {
-				return retryError{errCollision} // it is the one to follow
-			}
 			e := &ClaimedError{Path: at.Path, File: at.File, How: how, Theirs: c.Path, Holder: f.holder(m)}
-			if alive {
-				return e
+			if alive && mayFollow && f.led() && f.record.Key == spec.Key && f.record.Name == spec.Name {
+				return retryError{e} // it is the one to follow
 			}
-			if len(f.members) > 0 && f.members[0].Alive {
-				e.Holder.PID = f.members[0].PID
-				return retryError{e} // it is ending
+			if alive {
+				return r.refuse(m, e)
+			}
+			for _, m := range f.members {
+				if m.Alive { // it is ending
+					e.Holder.PID = m.PID
+					return retryError{e}
+				}
 			}
 		}
 	}
@@ -188,6 +201,9 @@ func (r *registration) explainExisting(name string, mayFollow bool) error {
 	if errors.Is(err, unix.ENOENT) {
 		return retryError{err}
 	}
+	if errors.Is(err, errRecord) {
+		return retryError{fmt.Errorf("%w: remove the file", err)} // it goes when nobody holds it
+	}
 	if err != nil {
 		return fmt.Errorf("%w: remove the file", err)
 	}
@@ -196,7 +212,22 @@ func (r *registration) explainExisting(name string, mayFollow bool) error {
 	if f.record.Name == "" {
 		err = fmt.Errorf("%w: %s by %s", ErrInUse, f.record.Key, f.holder(m))
 	}
-	if !alive || mayFollow {
+	if !alive || mayFollow && f.led() {
+		return retryError{err}
+	}
+	return r.refuse(m, err)
+}
+
+// surelyAlive is for how long a process must be seen to live to be believed: between the arrival of a SIGKILL and the first sign of exiting the
+// kernel shows neither for an instant, in which the process may lose its processor.
+const surelyAlive = 5 * time.Millisecond
+
+// refuse is the final word that a live process m stands in the way, when it was seen to live for long enough.
+func (r *registration) refuse(m Member, err error) error {
+	if r.refuser.PID != m.PID || r.refuser.start != m.start {
+		r.refuser, r.refusedSince = m, time.Now()
+	}
+	if time.Since(r.refusedSince) < surelyAlive {
 		return retryError{err}
 	}
 	return err
@@ -217,42 +248,34 @@ func (r *registration) avoidStreaming(spec *Spec) error {
 	}
 	jobs, problems := streamingJobs(shmDir)
 	for _, err := range problems {
-		spec.warn(err)
+		r.warn(spec, err)
 	}
 	for _, job := range jobs {
-		pids, looked := []int(nil), false
+		// Looking through all processes takes milliseconds: only once something collides, or can't be compared without.
+		users := sync.OnceValue(func() []int { pids, _ := job.mappedBy("/proc"); return pids })
 		for _, dir := range job.Dirs {
-			for i := range r.places {
-				mine := &r.places[i]
-				if !mine.Exclusive || mine.File {
-					continue
-				}
-				if !looked {
-					pids, _ = job.mappedBy("/proc")
-					looked = true
-				}
-				how := collideStreaming(mine.place, dir, pids)
-				if how == "" {
-					continue
-				}
-				if len(pids) == 0 {
-					spec.warn(fmt.Errorf("%s %s %s, which %s says a job of MosaicML streaming uses; no process that this user can see does", mine.Path, how, dir, job.Path))
-					continue
-				}
-				return &ClaimedError{Path: mine.Path, How: how, Theirs: dir, Holder: Holder{PID: pids[0], Host: "this machine", Command: procState(pids[0]).Command, Key: job.Path}}
+			mine, how := r.collideStreaming(dir, users)
+			if mine == nil {
+				continue
 			}
+			pids := users()
+			if len(pids) == 0 {
+				r.warn(spec, fmt.Errorf("%s %s %s, which %s says a job of MosaicML streaming uses; no process that this user can see does", mine.Path, how, dir, job.Path))
+				continue
+			}
+			return &ClaimedError{Path: mine.Path, How: how, Theirs: dir, Holder: Holder{PID: pids[0], Host: "this machine", Command: procState(pids[0]).Command, Key: job.Path}}
 		}
 	}
 	return nil
 }
 
-// collideStreaming tells how one of our directories and one that a streaming job wrote down collide. A relative one is relative
+// collideStreaming finds the directory of ours that collides with one that a streaming job wrote down. A relative one is relative
 // to where that job's processes are.
-func collideStreaming(mine *place, dir string, pids []int) string {
+func (r *registration) collideStreaming(dir string, users func() []int) (mine *wanted, how string) {
 	paths := []string{dir}
 	if !filepath.IsAbs(dir) {
 		paths = nil
-		for _, pid := range pids {
+		for _, pid := range users() {
 			paths = append(paths, fmt.Sprintf("/proc/%d/cwd/%s", pid, dir))
 		}
 	}
@@ -261,11 +284,16 @@ func collideStreaming(mine *place, dir string, pids []int) string {
 		if err != nil {
 			continue // it is not there (any more), or not to be seen by us
 		}
-		how := collide(mine, p.ID, p.Ancestors)
 		p.Close()
-		if how != "" {
-			return how
+		for i := range r.places {
+			mine := &r.places[i]
+			if !mine.Exclusive || mine.File {
+				continue
+			}
+			if how := collide(mine.place, p.ID, p.Ancestors); how != "" {
+				return mine, how
+			}
 		}
 	}
-	return ""
+	return nil, ""
 }

@@ -67,7 +67,7 @@ func Join(ctx context.Context, spec Spec) (*Namespace, error) {
 		spec.Wait = defaultWait
 	}
 	n := &Namespace{spec: spec, world: world, things: map[string]*thing{}, locks: map[string]chan struct{}{}, leaderGone: make(chan struct{}), lost: make(chan struct{}), watched: make(chan struct{})}
-	reg, err := openRegistration(&n.spec)
+	reg, err := openRegistration(&n.spec, nil)
 	if err != nil {
 		return nil, fmt.Errorf("namespace: %w", err)
 	}
@@ -191,7 +191,7 @@ func (n *Namespace) watch(ctx context.Context) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	lastRoot := time.Now()
-	told := leader
+	told, lost, tries := leader, false, 0
 	for {
 		select {
 		case <-ctx.Done():
@@ -207,55 +207,75 @@ func (n *Namespace) watch(ctx context.Context) {
 				close(n.leaderGone)
 			}
 		}
-		if time.Since(lastRoot) >= rootLook {
+		if !lost && time.Since(lastRoot) >= rootLook {
 			lastRoot = time.Now()
-			if !n.renew(ctx) {
+			again, err := n.renew(ctx)
+			switch {
+			case err == nil:
+				tries = 0
+			case ctx.Err() != nil:
 				return
+			case again && tries < 3:
+				tries++
+			default:
+				lost = true
+				n.lose(err)
 			}
 		}
 	}
 }
 
-// renew registers the job again in a new runtime folder if someone removed the old one; false: that failed for good. The members
-// keep to their old table and what they have mapped, which stays shared among them; no process can join them any more.
-func (n *Namespace) renew(ctx context.Context) bool {
+// lose tells that the claims are gone for good.
+func (n *Namespace) lose(err error) {
+	err = fmt.Errorf("namespace: the claims of job %s were lost: %w", n.spec.Key, err)
 	n.mu.Lock()
-	gone := n.held.gone()
+	n.err = err
+	n.mu.Unlock()
+	close(n.lost)
+	n.spec.warn(err)
+}
+
+// renew registers the job again in a new runtime folder if someone removed the old one. The members keep to their old table and what they
+// have mapped, which stays shared among them; no process can join them any more. After an error, again tells
+// whether it may help to try once more in a moment.
+func (n *Namespace) renew(ctx context.Context) (again bool, err error) {
+	n.mu.Lock()
+	some, whole := n.held.gone()
 	old := n.held
 	n.mu.Unlock()
-	if !gone {
-		return true
+	if !some {
+		return false, nil
+	}
+	if !whole {
+		// The removal may be going on. What is left of it is this job's own, and would stand in its way.
+		return true, fmt.Errorf("a part of %s was removed while the job was running", old.root.Path())
 	}
 	n.spec.warn(fmt.Errorf("namespace: %s was removed while job %s was running: registering its claims anew", old.root.Path(), n.spec.Key))
-	reg, err := openRegistration(&n.spec)
-	if err == nil {
-		reg.record = old.record
-		reg.record.Renewed = true
-		within, cancel := context.WithTimeout(ctx, n.spec.Wait)
-		err = reg.register(within, &n.spec, n.world, true, true)
-		cancel()
-		if err != nil {
-			err = errors.Join(err, reg.close(false))
-		}
+	// The directories are those that are open: their paths may lead elsewhere by now.
+	reg, err := openRegistration(&n.spec, old.places)
+	if err != nil {
+		return errors.Is(err, os.ErrNotExist), err // where the removal goes on
 	}
-	if ctx.Err() != nil {
-		return false
+	reg.record, reg.renewing = old.record, true
+	reg.record.Renewed = true
+	within, cancel := context.WithTimeout(ctx, n.spec.Wait)
+	err = reg.register(within, &n.spec, n.world, true, true)
+	cancel()
+	if err != nil {
+		return reg.root.Gone(), errors.Join(err, reg.close(false))
+	}
+	if ctx.Err() != nil { // the namespace is being closed
+		return false, errors.Join(ctx.Err(), reg.close(true))
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	if err != nil {
-		n.err = fmt.Errorf("namespace: the claims of job %s were lost: %w", n.spec.Key, err)
-		n.spec.warn(n.err)
-		close(n.lost)
-		return false
-	}
 	n.held = reg
+	n.mu.Unlock()
 	if old != n.reg {
 		if err := old.close(false); err != nil {
 			n.spec.warn(err)
 		}
 	}
-	return true
+	return false, nil
 }
 
 // nobody words the end of a wait for a leader that never came.

@@ -123,6 +123,19 @@ func (t *table) leaderAlive() (bool, error) {
 	return held != lease.Free, err
 }
 
+// leaderEnding reports whether the process that leads was killed or exits, although its locks are still there. One that can't be
+// found (in another container's numbers of processes) is taken for alive.
+func (t *table) leaderEnding() bool {
+	m, ok, err := t.member(leaderSlot)
+	return err == nil && ok && m.ending()
+}
+
+// ending reports whether nothing of a member that holds its lock will run any more.
+func (m Member) ending() bool {
+	p := procState(m.PID)
+	return p.Exists && p.Start == m.start && p.Exiting
+}
+
 // enter takes a slot: the leader's, or for others that of a dead process of the same rank, else a free one.
 func (t *table) enter(w World, leader bool) (int, error) {
 	if leader {

@@ -51,11 +51,12 @@ func shareNumber(claimsDir *lease.Dir, n int) (*lease.Ranges, error) {
 	return r, nil
 }
 
-// takeNumber finds a number that no live job has and locks it: 0 first, then at random among the first 2, 4, 8, …, so that numbers stay
+// takeNumber finds a number that no live job has and locks it: 0 first, then at random among the first 4, 16, 64, …, so that numbers stay
 // small, freed ones come back, and the price grows with the logarithm of the live jobs. want, if not negative, is
 // the only one to try.
 func takeNumber(root, claimsDir *lease.Dir, want int) (int, *lease.Ranges, error) {
-	for among := 1; among <= 1<<20; among *= 2 {
+	var stuck error
+	for among := 1; among <= 1<<20; among *= 4 {
 		for range 2 {
 			n := rand.IntN(among)
 			if want >= 0 {
@@ -72,20 +73,20 @@ func takeNumber(root, claimsDir *lease.Dir, want int) (int, *lease.Ranges, error
 				continue
 			}
 			// What a killed job of this number has left.
-			err = removeThings(root, n)
-			if err == nil {
-				_, err = r.Try(lease.Read, int64(n), 1)
+			if err := removeThings(root, n); err != nil {
+				stuck = errors.Join(err, r.Close())
+				continue // something in a directory of that job that can't be removed; others shall not suffer from it
 			}
-			if err != nil {
+			if _, err = r.Try(lease.Read, int64(n), 1); err != nil {
 				return 0, nil, errors.Join(err, r.Close())
 			}
 			return n, r, nil
 		}
 	}
 	if want >= 0 {
-		return 0, nil, fmt.Errorf("its number %d was given to another job", want)
+		return 0, nil, errors.Join(fmt.Errorf("its number %d was given to another job", want), stuck)
 	}
-	return 0, nil, errors.New("all numbers of namespaces are taken")
+	return 0, nil, errors.Join(errors.New("all numbers of namespaces are taken"), stuck)
 }
 
 // removeThings removes what members of the number's job shared by name. The number must be locked.

@@ -37,7 +37,7 @@ func openPlace(path string) (*place, error) {
 	}
 	p := &place{Path: abs, fd: fd}
 	if err := p.climb(); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: can't find what the directory lies in: %w", path, err), p.Close())
+		return nil, errors.Join(explainPlace(path, err), p.Close())
 	}
 	p.Path = shorter(abs, p.ID)
 	return p, nil
@@ -71,7 +71,7 @@ func openFilePlace(path string) (*place, error) {
 		return nil, errors.Join(fmt.Errorf("%s is a directory, not a file: give the name of a file in it", path), p.Close())
 	}
 	if err := p.climb(); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: can't find what the file lies in: %w", path, err), p.Close())
+		return nil, errors.Join(fmt.Errorf("%s: can't reach the file's directory: %w", path, explainPlace(dir, err)), p.Close())
 	}
 	p.Path = filepath.Join(shorter(dir, p.ID), name)
 	p.Ancestors = append([]dirID{p.ID}, p.Ancestors...)
@@ -101,7 +101,7 @@ func shorter(path string, id dirID) string {
 		func() (string, error) { return filepath.EvalSymlinks(path) },
 	} {
 		var st unix.Stat_t
-		if s, err := p(); err == nil && unix.Stat(s, &st) == nil && (dirID{st.Dev, st.Ino}) == id {
+		if s, err := p(); err == nil && unix.Stat(s, &st) == nil && (dirID{uint64(st.Dev), st.Ino}) == id {
 			return s
 		}
 	}
@@ -167,7 +167,7 @@ func (c *climber) up(fd int, id dirID, mnt uint64, across bool) error {
 	for range 1 << 16 {
 		next, err := openDir(at, "..")
 		if err != nil {
-			return os.NewSyscallError("openat ..", err)
+			return fmt.Errorf("looking at what it lies in: %w", err)
 		}
 		upID, upMnt, err := identify(next)
 		top := upID == id && upMnt == mnt // "/" is its own parent
@@ -289,7 +289,7 @@ func identify(fd int) (dirID, uint64, error) {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return dirID{}, 0, os.NewSyscallError("fstat", err)
 	}
-	return dirID{st.Dev, st.Ino}, mountOf(fd), nil
+	return dirID{uint64(st.Dev), st.Ino}, mountOf(fd), nil
 }
 
 // mountOf is the slow way of kernels before 5.8.

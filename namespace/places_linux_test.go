@@ -145,7 +145,7 @@ func TestAncestorsAreAllDirectoriesAboveNearestFirst(t *testing.T) {
 		if err := unix.Stat(dir, &st); err != nil {
 			t.Fatal(err)
 		}
-		want = append(want, dirID{st.Dev, st.Ino})
+		want = append(want, dirID{uint64(st.Dev), st.Ino})
 	}
 	if len(p.Ancestors) < len(want) || !slices.Equal(p.Ancestors[:len(want)], want) {
 		t.Errorf("%v, not %v", p.Ancestors, want)
@@ -243,7 +243,9 @@ func TestAFileSystemThatIsMountedInsideADirectoryLiesInIt(t *testing.T) {
 	second := mkdirs(t, base, "second")
 	bind(t, filepath.Join(at, "x"), second)
 	mount(t, "none", at, "tmpfs", 0)
+	mkdirs(t, at, "x", "y")
 	related(t, other, second, true)
+	related(t, other, at, false)
 	related(t, other, filepath.Join(at, "x"), false) // a directory of the tmpfs on top
 }
 
@@ -289,7 +291,7 @@ func mustStat(t *testing.T, path string) dirID {
 	if err := unix.Stat(path, &st); err != nil {
 		t.Fatal(err)
 	}
-	return dirID{st.Dev, st.Ino}
+	return dirID{uint64(st.Dev), st.Ino}
 }
 
 func TestWhatIsNoDirectoryIsRefusedWithTheRemedy(t *testing.T) {
@@ -355,15 +357,18 @@ func TestADeletedWorkingDirectoryIsNamedAsTheCause(t *testing.T) {
 func TestPermissionsThatAreMissingAreNamedAsTheCause(t *testing.T) {
 	base := t.TempDir()
 	locked := mkdirs(t, base, "locked")
-	if err := os.Chmod(base, 0o755); err != nil {
-		t.Fatal(err)
+	for _, dir := range []string{filepath.Dir(base), base} {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := os.Chmod(locked, 0); err != nil {
 		t.Fatal(err)
 	}
 	defer os.Chmod(locked, 0o755)
 	asNobody(t, func() {
-		for _, path := range []string{locked + "/x", base + "/new"} {
+		mustPlace(t, openPlace, base) // what lies around them may be entered
+		for _, path := range []string{locked, locked + "/x", base + "/new"} {
 			if p, err := openPlace(path); err == nil || !strings.Contains(err.Error(), "no permission") {
 				t.Errorf("%s: %+v %v", path, p, err)
 			}
@@ -486,4 +491,57 @@ func TestAMountIsSaidToShowAllOfItsFileSystemOnlyIfItDoes(t *testing.T) {
 	if told == 0 {
 		t.Log("this kernel does not tell")
 	}
+}
+
+func TestABindMountOfATopDirectoryThatIsCoveredLiesInItsFileSystem(t *testing.T) {
+	base := t.TempDir()
+	disk, dst := mkdirs(t, base, "disk"), mkdirs(t, base, "dst")
+	mount(t, "none", disk, "tmpfs", 0)
+	src := mkdirs(t, disk, "a")
+	bind(t, src, dst)
+	mount(t, "none", src, "tmpfs", 0)
+	related(t, dst, disk, true)
+	related(t, dst, src, false)
+}
+
+func TestDirectoriesOfTheSamePathInAnotherFileSystemAreNotAncestors(t *testing.T) {
+	base := t.TempDir()
+	other, disk, dst := mkdirs(t, base, "other"), mkdirs(t, base, "disk"), mkdirs(t, base, "dst")
+	mount(t, "none", other, "tmpfs", 0)
+	mount(t, "none", mkdirs(t, other, "a", "b"), "tmpfs", 0) // covered, so that it can't be told by its inode
+	mount(t, "none", disk, "tmpfs", 0)
+	bind(t, mkdirs(t, disk, "a", "b"), dst)
+	related(t, dst, filepath.Join(other, "a"), false)
+	related(t, dst, filepath.Join(disk, "a"), true)
+}
+
+func TestADirectoryThatWasReplacedInTheMeantimeIsNotTakenForAMountsRoot(t *testing.T) {
+	base := t.TempDir()
+	mount(t, "none", base, "tmpfs", 0)
+	p := mustPlaceUntilClosed(t, mkdirs(t, base, "a"))
+	_, mnt, err := identify(p.fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Close()
+	m := mountLine{id: mnt, root: "/", point: base}
+	if fd, id := m.open("a", p.ID); fd < 0 || id != p.ID {
+		t.Errorf("the directory itself: %d %v", fd, id)
+	} else {
+		unix.Close(fd)
+	}
+	if fd, id := m.open("a", dirID{p.ID.Dev, p.ID.Ino + 1}); fd >= 0 {
+		unix.Close(fd)
+		t.Errorf("another directory: %v", id)
+	}
+}
+
+// mustPlaceUntilClosed is mustPlace for a mount that the test's end unmounts.
+func mustPlaceUntilClosed(t *testing.T, path string) *place {
+	t.Helper()
+	p, err := openPlace(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }

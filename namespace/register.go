@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	mathrand "math/rand/v2"
 	"os"
 	"time"
 
@@ -25,6 +26,7 @@ type registration struct {
 	root, claimsDir, jobs *lease.Dir
 
 	places []wanted // their descriptors keep the inodes from being used again
+	lent   bool     // places are another registration's
 	claims *claims
 	number *lease.Ranges
 	hold   *lease.Hold
@@ -35,7 +37,12 @@ type registration struct {
 	slot   int // -1 while it is no member
 	leader bool
 
-	unknownSince time.Time // of the first collision with someone who has no record
+	renewing bool // in a runtime folder made anew: record is the job's from before
+
+	unknownSince time.Time       // of the first collision with someone who has no record
+	warned       map[string]bool // what was told already: a wait looks many times
+	refuser      Member          // who stands in the way
+	refusedSince time.Time
 }
 
 // jobFile is the name of a job's file. Keys are hashed: they may be long, and hold any character.
@@ -44,8 +51,8 @@ func jobFile(key, name string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// openRegistration opens the folders, and what the job wants to claim.
-func openRegistration(spec *Spec) (_ *registration, err error) {
+// openRegistration opens the folders, and what the job wants to claim, unless that is open already.
+func openRegistration(spec *Spec, places []wanted) (_ *registration, err error) {
 	r := &registration{slot: -1}
 	defer func() {
 		if err != nil {
@@ -60,6 +67,10 @@ func openRegistration(spec *Spec) (_ *registration, err error) {
 	}
 	if r.jobs, err = r.root.Sub("jobs"); err != nil {
 		return nil, err
+	}
+	if places != nil {
+		r.places, r.lent = places, true
+		return r, nil
 	}
 	if r.places, err = openPlaces(spec); err != nil {
 		return nil, err
@@ -116,7 +127,8 @@ func closePlaces(list []wanted) {
 // register makes r a member: as the one that leads, or as one that follows, whichever mayLead and the others allow. It waits
 // until the deadline of ctx for a leader, for dying holders of a claim, and for an earlier run of the job that is dying.
 func (r *registration) register(ctx context.Context, spec *Spec, w World, mayLead, mayFollow bool) error {
-	pause := newPause(50*time.Microsecond, 2*time.Millisecond)
+	// A follower that looks less often is late by as much; looking costs it a hundredth of a core.
+	pause := newPause(50*time.Microsecond, 500*time.Microsecond)
 	var last error
 	for {
 		if mayFollow {
@@ -134,7 +146,7 @@ func (r *registration) register(ctx context.Context, spec *Spec, w World, mayLea
 			last = err
 		}
 		if err := pause.wait(ctx); err != nil {
-			return errors.Join(noRetry(last), err)
+			return fmt.Errorf("%w (%w)", noRetry(last), err)
 		}
 	}
 }
@@ -171,15 +183,15 @@ func (r *registration) lead(spec *Spec, w World, mayFollow bool) (err error) {
 		return err
 	}
 	want := -1
-	if r.record.ID != "" {
-		want = r.record.Number // registered anew: members have made names of it
+	if r.renewing {
+		want = r.record.Number // members have made names of it
 	}
 	number, locked, err := takeNumber(r.root, r.claimsDir, want)
 	if err != nil {
 		return err
 	}
 	r.number = locked
-	if r.record.ID == "" {
+	if !r.renewing {
 		r.record = newRecord(spec, number)
 	}
 	r.record.Claims = nil
@@ -262,21 +274,32 @@ func newRecord(spec *Spec, number int) record {
 	if err != nil {
 		host = "this machine"
 	}
-	pid := os.Getpid()
+	self := procState(os.Getpid())
 	command := spec.Command
 	if command == "" {
-		command = procState(pid).Command
+		command = self.Command
 	}
 	if len(command) > maxCommand {
 		command = command[:maxCommand]
 	}
-	return record{ID: hex.EncodeToString(id[:]), Key: spec.Key, Name: spec.Name, Number: number, Host: host, PID: pid, Start: startTime(pid), Since: time.Now().Round(0), Command: command}
+	return record{ID: hex.EncodeToString(id[:]), Key: spec.Key, Name: spec.Name, Number: number, Host: host, PID: self.PID, Start: self.Start, Since: time.Now().Round(0), Command: command}
 }
 
 // tidy reclaims a bounded number of things that killed jobs have left.
 func (r *registration) tidy() error {
 	const few = 4 // each registration leaves at most one, so the leftovers shrink
 	_, err := r.jobs.SweepSome(few)
+	// The folder's first names, which some file systems list in an order of their own, may be those of jobs that live. So now and then a
+	// registration looks at names from all over it. So leftovers grow to about as many as there are live jobs, and no further.
+	const seldom = 8
+	if mathrand.IntN(seldom) == 0 {
+		names, err1 := r.jobs.Names()
+		err = errors.Join(err, err1)
+		for range min(len(names), few*seldom) {
+			_, err1 := r.jobs.Sweep(names[mathrand.IntN(len(names))])
+			err = errors.Join(err, err1)
+		}
+	}
 	for range few {
 		_, err1 := reclaim(r.root, r.claimsDir, tidyNumber(r.record.Number))
 		err = errors.Join(err, err1)
@@ -301,24 +324,28 @@ func (r *registration) follow(spec *Spec, w World) (err error) {
 	}()
 	rec, offset, slots, err := readRecord(r.hold.Fd())
 	if err != nil {
-		return fmt.Errorf("%s: %w: remove it", r.jobs.File(name), err)
+		// Torn or foreign: whoever leads removes it unless somebody holds it.
+		return retryError{fmt.Errorf("%s: %w: remove it", r.jobs.File(name), err)}
 	}
-	if r.record.ID != "" && r.record.ID != rec.ID {
+	if r.renewing && r.record.ID != rec.ID {
 		return fmt.Errorf("%w: another run has registered it since %s was removed", ErrInUse, r.root.Path())
 	}
-	if rec.Renewed && r.record.ID == "" {
+	if rec.Renewed && !r.renewing {
 		return fmt.Errorf("%w: process %d leads it, but %s was removed while it was running, so that no process can join any more: start the job again", ErrInUse, rec.PID, r.root.Path())
 	}
 	if r.locks, err = r.jobs.Ranges(r.hold.Fd(), name); err != nil {
 		return err
 	}
-	if r.table, err = mapTable(r.hold.Fd(), offset, slots, r.locks); err != nil {
+	if r.table, err = mapTable(r.hold.Fd(), offset, slots, r.locks); errors.Is(err, errRecord) {
+		return retryError{fmt.Errorf("%s: %w: remove it", r.jobs.File(name), err)}
+	} else if err != nil {
 		return err
 	}
 	if alive, err := r.table.leaderAlive(); err != nil {
 		return err
-	} else if !alive && r.record.ID == "" {
-		// Its next life will register the job anew, once the last of the old members is gone.
+	} else if !r.renewing && (!alive || r.table.leaderEnding()) {
+		// Its next life will register the job anew, once the last of the old members is gone. One that was killed holds its locks for
+		// a while: to follow it would make the claims outlive it and stand in that next life's way.
 		return retryError{fmt.Errorf("%w: process %d, which led it, ended", ErrNoLeader, rec.PID)}
 	}
 	if err := r.compare(rec); err != nil {
@@ -343,6 +370,10 @@ func (r *registration) follow(spec *Spec, w World) (err error) {
 	}
 	if r.slot, err = r.table.enter(w, false); err != nil {
 		return err
+	}
+	// Once more, for a process that is being killed looks alive for an instant.
+	if !r.renewing && r.table.leaderEnding() {
+		return retryError{fmt.Errorf("%w: process %d, which led it, is ending", ErrNoLeader, rec.PID)}
 	}
 	r.record, r.leader = rec, false
 	fault.Point("namespace.followed")
@@ -446,7 +477,9 @@ func (r *registration) close(leave bool) error {
 		err = r.leave()
 	}
 	err = errors.Join(err, r.unregister())
-	closePlaces(r.places)
+	if !r.lent {
+		closePlaces(r.places)
+	}
 	r.places = nil
 	for _, d := range []*lease.Dir{r.jobs, r.claimsDir, r.root} {
 		if d != nil {
@@ -457,9 +490,22 @@ func (r *registration) close(leave bool) error {
 	return err
 }
 
-// gone reports whether the runtime folder was removed: what is held in it nobody else sees.
-func (r *registration) gone() bool {
-	return r.root.Gone() || r.claimsDir.Gone() || r.jobs.Gone() || r.number.Gone() || r.locks.Gone() || r.claims.gone()
+// gone reports whether some of the runtime folder was removed, so that others don't see all that is held in it; and whether all of it was that would be in the
+// way of registering anew.
+func (r *registration) gone() (some, whole bool) {
+	whole = r.claimsDir.Gone() && r.jobs.Gone()
+	return whole || r.root.Gone() || r.claimsDir.Gone() || r.jobs.Gone() || r.number.Gone() || r.locks.Gone() || r.claims.gone(), whole
+}
+
+// warn tells what is odd once.
+func (r *registration) warn(spec *Spec, err error) {
+	if text := err.Error(); !r.warned[text] {
+		if r.warned == nil {
+			r.warned = map[string]bool{}
+		}
+		r.warned[text] = true
+		spec.warn(err)
+	}
 }
 
 func (s *Spec) warn(err error) {

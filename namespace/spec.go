@@ -41,7 +41,6 @@ type Spec struct {
 
 const (
 	defaultWait = 30 * time.Second
-	maxKey      = 256
 	maxWhat     = 23 // with the seven of the prefix 30 bytes: macOS takes names of shared memory of 31 with a slash
 )
 
@@ -62,10 +61,7 @@ var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 func (s *Spec) validate() error {
 	var errs []error
-	if len(s.Key) > maxKey {
-		errs = append(errs, fmt.Errorf("the job's key has %d bytes, %d are the most", len(s.Key), maxKey))
-	}
-	if s.Name != "" && (len(s.Name) > maxKey || !plainName.MatchString(s.Name)) {
+	if s.Name != "" && (len(s.Name) > maxKeyBytes || !plainName.MatchString(s.Name)) {
 		errs = append(errs, fmt.Errorf("the name %q of the namespace must be letters, digits, '.', '_' and '-'", s.Name))
 	}
 	if s.Wait < 0 {

@@ -28,7 +28,10 @@ func showsAll(fd int) bool {
 		_     [404]byte
 		texts [8]byte
 	}
-	// A root that does not fit is an error, EOVERFLOW, and longer than "/".
 	_, _, errno := unix.Syscall6(unix.SYS_STATMOUNT, uintptr(unsafe.Pointer(&request)), uintptr(unsafe.Pointer(&reply)), unsafe.Sizeof(reply), 0, 0, 0)
-	return errno == 0 && reply.mask&wantRoot != 0 && reply.root == 0 && reply.texts[0] == '/' && reply.texts[1] == 0
+	if errno != 0 || reply.mask&wantRoot == 0 { // EOVERFLOW: a root that does not fit, and is longer than "/"
+		return false
+	}
+	at := reply.root
+	return at < 7 && reply.texts[at] == '/' && reply.texts[at+1] == 0
 }
