@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"leat/internal/fault"
 	"leat/internal/proctest"
 )
 
@@ -98,6 +99,7 @@ type agentState struct {
 	unlock map[string]func() error
 	mu     sync.Mutex
 	warned []string
+	points []string // that were passed
 	kids   []*exec.Cmd
 }
 
@@ -111,6 +113,13 @@ func agentMain(args []string) error {
 	debug.SetTraceback("all")
 	in, out := json.NewDecoder(conn), json.NewEncoder(conn)
 	s := &agentState{spaces: map[int]*Namespace{}, unlock: map[string]func() error{}}
+	fault.Set(func(point string) error {
+		s.mu.Lock()
+		s.points = append(s.points, point)
+		s.mu.Unlock()
+		proctest.Point(point)
+		return nil
+	})
 	if err := out.Encode(answer{PID: os.Getpid()}); err != nil {
 		return err
 	}
@@ -166,6 +175,11 @@ func (s *agentState) do(ctx context.Context, o *order, a *answer) error {
 	case "warnings":
 		s.mu.Lock()
 		a.List = append(a.List, s.warned...)
+		s.mu.Unlock()
+		return nil
+	case "points":
+		s.mu.Lock()
+		a.List = append(a.List, s.points...)
 		s.mu.Unlock()
 		return nil
 	case "gc":

@@ -5,107 +5,108 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"leat/internal/proctest"
 )
 
-// killPoints are the points that a process passes on its way into and out of a job, in order, and how often.
-var killPoints = map[string][]string{
-	"leader": {
-		"lease.opened:1", "namespace.claimed:1", "lease.opened:2", "lease.opened:3", "lease.created:1", "lease.locked:1", "lease.filled:1", "lease.linked:1", "namespace.registered:1",
-		"lease.created:2", "lease.locked:2", "lease.filled:2", "lease.linked:2", // of a counter
-		"lease.last:1", "lease.left:1",
-	},
-	"follower": {
-		"lease.opened:1", "lease.opened:2", "lease.opened:3", "namespace.added:1", "namespace.slot locked:1", "namespace.followed:1",
-		"lease.opened:4", // of a counter
-		"lease.last:1", "lease.left:1",
-	},
+// wayIn is one process's way into a job of two ranks, to a counter, and out again, while the other rank does what it must. It returns the process.
+func wayIn(t *testing.T, who, base string, prepare func(*proctest.Command)) (victim, companion *agent) {
+	t.Helper()
+	spec := func(i int) order { return order{Op: "join", Spec: crashSpec(base, i)} }
+	victim, companion = newAgent(t, prepare), newAgent(t, nil)
+	count := order{Op: "add", Name: "c", N: 1}
+	steps := []order{spec(0), count, {Op: "close"}}
+	if who != "leader" {
+		companion.must(spec(0))
+		companion.must(count)
+		steps[0] = spec(1)
+	}
+	for i, o := range steps {
+		if who == "last follower" && i == 2 {
+			companion.must(order{Op: "close"})
+		}
+		if victim.out.Encode(o) != nil {
+			return // killed
+		}
+		if got, err := victim.tryReceive(); err != nil {
+			return
+		} else if got.Err != "" {
+			t.Fatalf("%s: %s", o.Op, got.Err)
+		}
+	}
+	return
 }
 
-// The process that is to be killed joins, makes a counter and leaves; the point ends it somewhere on this way.
+func crashSpec(base string, i int) orderSpec {
+	return orderSpec{Key: "job", World: rank(i, 2), Dirs: write(base + "/a"), Files: []string{base + "/out.tif"}}
+}
+
+// Every pass of every point on this way ends one process.
 func TestAKillAtAnyPointLeavesNothingInTheNextJobsWay(t *testing.T) {
-	for who, points := range killPoints {
-		for _, point := range points {
-			t.Run(who+" at "+point, func(t *testing.T) {
-				root := ownRoot(t)
-				base := t.TempDir()
-				spec := func(i int) orderSpec {
-					return orderSpec{Key: "job", World: rank(i, 2), Dirs: write(base + "/a"), Files: []string{base + "/out.tif"}}
-				}
-				name, pass := splitPoint(point)
-				victim := newAgent(t, func(c *proctest.Command) { c.KillAt(name, pass) })
-				me, other := 0, 1
-				last := name == "lease.last" || name == "lease.left"
-				if who == "follower" {
-					me, other = 1, 0
-				}
-				companion := newAgent(t, nil)
-				if who == "follower" {
-					companion.join(spec(other))
-					companion.must(order{Op: "add", Name: "c", N: 1})
-				}
-				steps := []order{{Op: "join", Spec: spec(me)}, {Op: "add", Name: "c", N: 1}, {Op: "close"}}
-				if last && who == "follower" {
-					steps = []order{{Op: "join", Spec: spec(me)}, {}, {Op: "close"}}
-				}
-				for _, o := range steps {
-					if o.Op == "" {
-						companion.must(order{Op: "close"}) // the victim is the last one out
-						continue
-					}
-					if victim.out.Encode(o) != nil {
-						break
-					}
-					if got, err := victim.tryReceive(); err != nil {
-						break
-					} else if got.Err != "" {
-						t.Fatalf("%s: %s", o.Op, got.Err)
-					}
-				}
-				if killed, output, err := victim.cmd.Wait(); !killed {
-					t.Fatalf("it was not killed: %v\n%s", err, output)
-				}
-				if who == "follower" && !last {
-					// The job goes on, and takes the follower's next life in.
-					again := newAgent(t, nil)
-					again.join(spec(me))
-					if v := again.must(order{Op: "add", Name: "c", N: 1}).Value; v < 2 {
-						t.Errorf("the counter of the job is %d", v)
-					}
-					again.kill()
-					companion.killWait()
-				}
-				begin := time.Now()
-				for i, a := range newAgents(t, 2) {
-					if got := a.join(spec(i)); got.Number != 0 && got.Number > 3 {
-						t.Errorf("number %d", got.Number)
-					}
-					if v := a.must(order{Op: "add", Name: "c", N: 1}).Value; v != int64(i+1) {
-						t.Errorf("the new job's counter is %d after rank %d", v, i)
-					}
-					a.kill()
-					if i == 0 {
-						a.cmd.Wait()
-						break
-					}
-				}
-				if took := time.Since(begin); took > 2*time.Second {
-					t.Errorf("the next job took %v", took)
-				}
-				mustBeEmptyAfterGC(t, root)
-			})
+	for who, mustPass := range map[string]string{
+		"leader":        "namespace.claimed lease.created lease.locked lease.filled lease.linked namespace.registered lease.last lease.left",
+		"follower":      "lease.opened namespace.added namespace.slot locked namespace.followed",
+		"last follower": "namespace.followed lease.last lease.left",
+	} {
+		ownRoot(t)
+		dry, _ := wayIn(t, who, t.TempDir(), nil)
+		passes := map[string]int{}
+		for _, point := range dry.must(order{Op: "points"}).List {
+			passes[point]++
+		}
+		for _, point := range strings.Split(strings.ReplaceAll(mustPass, "slot locked", "slot_locked"), " ") {
+			if point = strings.ReplaceAll(point, "_", " "); passes[point] == 0 {
+				t.Errorf("the %s does not pass %s, only %v", who, point, passes)
+			}
+		}
+		for point, n := range passes {
+			for pass := range n {
+				t.Run(fmt.Sprintf("%s at %s, pass %d", who, point, pass+1), func(t *testing.T) { killAt(t, who, point, pass+1) })
+			}
 		}
 	}
 }
 
-func splitPoint(s string) (name string, pass int) {
-	if _, err := fmt.Sscanf(s[len(s)-1:], "%d", &pass); err != nil {
-		panic(err)
+func killAt(t *testing.T, who, point string, pass int) {
+	root := ownRoot(t)
+	base := t.TempDir()
+	victim, companion := wayIn(t, who, base, func(c *proctest.Command) { c.KillAt(point, pass) })
+	victim.conn.Close() // it ends, if it still lives
+	if killed, output, err := victim.cmd.Wait(); !killed {
+		t.Fatalf("it was not killed: %v\n%s", err, output)
 	}
-	return s[:len(s)-2], pass
+	if who != "leader" {
+		if who == "follower" {
+			// The job goes on, and takes the follower's next life in.
+			again := newAgent(t, nil)
+			again.join(crashSpec(base, 1))
+			if v := again.must(order{Op: "add", Name: "c", N: 1}).Value; v < 2 {
+				t.Errorf("the counter of the job is %d", v)
+			}
+			again.kill()
+		}
+		companion.killWait()
+	}
+	next := newAgents(t, 2)
+	begin := time.Now()
+	for i, a := range next {
+		if got := a.join(crashSpec(base, i)); got.Number > 3 {
+			t.Errorf("number %d", got.Number)
+		}
+		if v := a.must(order{Op: "add", Name: "c", N: 1}).Value; v != int64(i+1) {
+			t.Errorf("the new job's counter is %d after rank %d", v, i)
+		}
+	}
+	if took := time.Since(begin); took > 2*time.Second {
+		t.Errorf("the next job took %v", took)
+	}
+	for _, a := range next {
+		a.killWait()
+	}
+	mustBeEmptyAfterGC(t, root)
 }
 
 // Killed at random moments rather than named ones, in a job of four ranks of which one is killed while all join, share and leave.

@@ -212,7 +212,7 @@ func (r *registration) lead(spec *Spec, w World, mayFollow bool) (err error) {
 		return err
 	}
 	if err := r.tidy(); err != nil {
-		spec.warn(fmt.Errorf("reclaiming what killed jobs left: %w", err))
+		r.warn(spec, fmt.Errorf("reclaiming what killed jobs left: %w", err))
 	}
 	r.hold, err = r.jobs.Publish(name, 0o600, func(fd int) error {
 		// The slot is taken before the file has a name: whoever finds it finds its leader alive.

@@ -112,7 +112,11 @@ func TestARuntimeFolderThatIsRemovedAgainAndAgainIsRenewedEachTime(t *testing.T)
 		t.Fatal(err)
 	}
 	before, _ := descriptors()
-	for range 3 {
+	times := 3
+	if testing.Short() {
+		times = 1
+	}
+	for range times {
 		removeRoot(t, root)
 		eventually(t, "the claims", func() bool {
 			jobs, _ := List()
@@ -209,6 +213,9 @@ func TestLeavingAfterTheRemovalTakesNothingFromOthers(t *testing.T) {
 }
 
 func TestAPartOfTheRuntimeFolderThatIsMissingIsNotTakenForAll(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes five seconds")
+	}
 	root := ownRoot(t)
 	dir := t.TempDir()
 	warned := make(chan error, 10)

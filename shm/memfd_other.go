@@ -39,7 +39,6 @@ func descriptorLimit() int { return 512 }
 
 func inMemory(string) bool { return false }
 
-
 func statTime(int) (dev, ino uint64, size, mtime int64, err error) {
 	return 0, 0, 0, 0, errors.ErrUnsupported
 }

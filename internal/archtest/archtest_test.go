@@ -17,12 +17,12 @@ var layers = [][]string{
 	{"leat/ndarray", "leat/timing", "leat/block", "leat/internal/publish", "leat/internal/inflate", "leat/internal/archtest", "leat/internal/fault", "leat/bench/measured", "leat/internal/pytest"},
 	{"leat/internal/lease", "leat/internal/procfile", "leat/internal/proctest"},
 	{"leat/namespace"},
-	{"leat/shm"},
+	{"leat/cache", "leat/shm"},
 	{"leat/raster"},
 	{"leat/raster/stats", "leat/raster/overview", "leat/expr"},
 	{"leat/raster/geotiff", "leat/raster/npy", "leat/raster/rastertest"},
 	{"leat/apply"},
-	{"leat/cmd/leat", "leat/bench", "leat/bench/namespace", "leat/bench/shm", "leat/examples/sharing"},
+	{"leat/cmd/leat", "leat/bench", "leat/bench/cache", "leat/bench/namespace", "leat/bench/shm", "leat/examples/cache", "leat/examples/sharing"},
 }
 
 func TestImportsGoDownOnly(t *testing.T) {

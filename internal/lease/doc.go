@@ -6,7 +6,7 @@
 //   - [Hold] is a lock on one named file: shared by those who use it, exclusive for one who removes it. [Dir.Publish]
 //     makes a file appear complete and already held. [Hold.Map] lets a mapping carry the lock, so that no descriptor is needed.
 //   - [Dir.Sweep] removes a file that nobody holds, and loses to everyone who does.
-//   - [Ranges] are locks on numbers: byte ranges of a file that has no bytes.
+//   - [Ranges] are locks on numbers: byte ranges of a file that has no bytes, in a folder that is not swept.
 //
 // The rules that make it safe: a lock counts only if the name still leads to the locked file (inodes are compared after locking,
 // since a sweep may have come in between); a file is locked before it gets its name; names that were unlinked are never

@@ -25,14 +25,19 @@ type Ranges struct {
 	id   ID
 }
 
-// OpenRanges opens the file of that name for locks, making it where it is missing. It is held (shared) until Close, so that
-// no sweep removes it while anyone has it open.
+// OpenRanges opens the file of that name for locks, making it (0600) where it is missing. Nobody holds it: it must lie in a folder that is
+// never swept. A hold would cost each one who opens it a look at the holds of all others, as the kernel keeps them in a list.
 func (d *Dir) OpenRanges(name string) (*Ranges, error) {
-	h, err := d.open(name, unix.O_RDWR|unix.O_CREAT, unix.LOCK_SH)
+	fd, err := openat(d.fd, name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0o600)
 	if err != nil {
+		return nil, d.explain("open", name, err)
+	}
+	st, err := d.own(fd, name)
+	if err != nil {
+		unix.Close(fd)
 		return nil, err
 	}
-	return &Ranges{path: d.File(name), fd: h.fd, id: h.id}, nil
+	return &Ranges{path: d.File(name), fd: fd, id: idOf(st)}, nil
 }
 
 // Ranges returns locks on the numbers of a file that is open as fd, which may have no name yet, and stays the caller's. They are of a description of
@@ -60,7 +65,6 @@ func (r *Ranges) Gone() bool {
 func (r *Ranges) Close() error {
 	// Closing is not enough: a child that is being started has the descriptor too, until its exec.
 	_ = r.lock(Free, 0, 0) // 0 numbers are all
-	_ = flock(r.fd, unix.LOCK_UN)
 	err := unix.Close(r.fd)
 	r.fd = -1 // the number may be another file's soon
 	return err
