@@ -71,10 +71,11 @@ type found struct {
 	members []Member // those that have not left
 }
 
-// alive returns a member that lives and is not about to end.
+// alive returns a member that lives and is not about to end. One that can't be found, in another container's numbers of processes, lives if its
+// lock does.
 func (f *found) alive() (Member, bool) {
 	for _, m := range f.members {
-		if m.Alive && !dying(m.PID, m.start) {
+		if m.Alive && !m.ending() {
 			return m, true
 		}
 	}

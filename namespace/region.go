@@ -66,6 +66,9 @@ func (n *Namespace) memory(kind, name string, size int) ([]byte, error) {
 		}
 		return t.mapping.Data, nil
 	}
+	if n.held != n.reg {
+		return nil, fmt.Errorf("namespace: %s can't be shared: the runtime folder was removed while the job was running, and what others have of that name with it: start the job again", name)
+	}
 	dir, err := n.held.root.Sub(prefixOf(n.held.record.Number))
 	if err != nil {
 		return nil, fmt.Errorf("namespace: %w", err)

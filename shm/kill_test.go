@@ -91,12 +91,13 @@ func leftovers(t testing.TB, run, temp string) []string {
 	return list
 }
 
-// memfds is the number of objects without a name that any process of this user has.
+// memfds is the number of objects without a name that processes of this test have; other programs may share arrays at the same time.
 func memfds(t testing.TB) int {
 	t.Helper()
+	self := must(os.Readlink("/proc/self/exe"))(t)
 	n := 0
 	for _, info := range must(List(nil))(t) {
-		if info.Maker != 0 {
+		if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", info.Maker)); info.Maker != 0 && err == nil && exe == self {
 			n++
 		}
 	}
