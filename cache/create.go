@@ -1,0 +1,113 @@
+//go:build unix
+
+package cache
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"golang.org/x/sys/unix"
+
+	"leat/internal/fault"
+	"leat/internal/procfile"
+)
+
+// Create makes a cache of n empty slots without a name, in the directory that Options.Dir tells. Its time and room do not depend on n. The
+// kernel frees it when the last process that has it open closes it or ends, in whatever way; on a file system that knows no files without
+// a name, what a killed process leaves is removed by the next Create there, and by GC.
+func Create(n int64, opts *Options) (*Cache, error) {
+	o := orDefault(opts)
+	if err := o.forCreate(n); err != nil {
+		return nil, err
+	}
+	path, dir, err := openDir(&o)
+	if err != nil {
+		return nil, err
+	}
+	d, err := newDraft(dir, newNamelessName)
+	if err != nil {
+		return nil, errors.Join(explainDir(path, err), unix.Close(dir))
+	}
+	if err := format(d.fd, path, n, &o, flagNameless); err != nil {
+		return nil, errors.Join(err, d.drop(), unix.Close(dir))
+	}
+	if d.hidden != "" {
+		if _, err := sweep(dir, isNamelessName); err != nil {
+			return nil, errors.Join(explainDir(path, err), d.drop(), unix.Close(dir))
+		}
+	}
+	fault.Point("cache.formatted")
+	c, err := open(d.fd, "", o, false)
+	if err != nil {
+		if d.hidden != "" {
+			_ = unlink(dir, d.hidden)
+		}
+		return nil, errors.Join(err, unix.Close(dir))
+	}
+	if d.hidden == "" {
+		return c, unix.Close(dir)
+	}
+	c.dir, c.hidden = dir, d.hidden
+	return c, nil
+}
+
+// format makes an empty file a cache. dir is told in errors.
+func format(fd int, dir string, n int64, o *Options, flags uint32) error {
+	if err := checkHost(); err != nil {
+		return err
+	}
+	h := &header{flags: flags, n: n, maxBytes: o.MaxBytes, durability: o.Durability}
+	_, _ = rand.Read(h.uuid[:])                 // never fails
+	h.boot, _ = procfile.BootID()               // zero where it can't be known
+	if limit := fileLimit(); h.base() > limit { // what would exceed it is a signal
+		return fmt.Errorf("cache: %d slots take a file of %d bytes, this process may write %d (ulimit -f): give fewer slots, or raise the limit", n, h.base(), limit)
+	}
+	switch err := unix.Ftruncate(fd, h.base()); {
+	case errors.Is(err, unix.EFBIG), errors.Is(err, unix.EINVAL):
+		most := largestFile(fd, h.base())
+		return fmt.Errorf("cache: %d slots take a file of %d bytes, the file system of %s has at most %d: give at most %d slots, or another directory (%w)",
+			n, h.base(), dir, most, max((most-pageSize)/8, 0), err)
+	case err != nil:
+		return explainDir(dir, err)
+	}
+	if err := writeFull(fd, h.encode(), 0); err != nil {
+		return explainDir(dir, err)
+	}
+	return nil
+}
+
+// largestFile finds the largest size, below one that was refused, that an empty file may have.
+func largestFile(fd int, refused int64) int64 {
+	low := int64(0)
+	for refused-low > 1 {
+		if mid := low + (refused-low)/2; unix.Ftruncate(fd, mid) == nil {
+			low = mid
+		} else {
+			refused = mid
+		}
+	}
+	return low
+}
+
+// writeFull writes all of b.
+func writeFull(fd int, b []byte, at int64) error {
+	for len(b) > 0 {
+		if err := fault.Error("cache.write"); err != nil {
+			return err
+		}
+		n, err := unix.Pwrite(fd, b[:min(len(b), math.MaxInt32&^(pageSize-1))], at)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return err
+		case n == 0:
+			return io.ErrShortWrite
+		}
+		b, at = b[n:], at+int64(n)
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+package cache
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+)
+
+// A cache is one file. All numbers are little-endian; words that several processes change are changed by atomic
+// instructions on a shared mapping.
+//
+//	0                  page 0, see below
+//	4096               n slots of 8 bytes: 0, or the byte offset of the entry's record
+//	4096+8n, up to 64  records, each at a multiple of 64, in order of arrival, some of them dead
+//
+// Page 0. What is not named is zero.
+//
+//	  0  8  magic "LEATCCH1"             40  4  durability: 0 none, 1 batch, 2 each
+//	  8  4  version, 1                   48 16  uuid
+//	 12  4  flags: 1 made without name   64 16  id of the boot in which it was made
+//	 16  8  n                           124  4  CRC-32C of bytes 0 to 124
+//	 24  8  offset of the first record
+//	 32  8  most bytes of the file, 0 for no limit
+//	128  8  tail: where the next record begins; bit 63 set: frozen
+//	192 80  counters, 8 bytes each: see the count constants
+//	320 64  the seal of a preserved cache, see [seal]
+//
+// A record is a header of 64 bytes and the data.
+//
+//	 0  8  magic "LEATREC1"             24  8  its own offset in the file
+//	 8  8  slot                         32  4  CRC-32C of the data
+//	16  8  length of the data           60  4  CRC-32C of bytes 0 to 60
+//
+// The index may be sparse: a page of slots has room on the disk before its first slot is set. A record is whole before the
+// slot is set, by one compare-and-swap; nothing is ever moved or cut off.
+const (
+	pageSize   = 4096 // of the index, whatever the machine's pages
+	recordHead = 64
+	align      = 64
+
+	magic       = "LEATCCH1"
+	recordMagic = "LEATREC1"
+	sealMagic   = "PRESERVE"
+	version     = 1
+
+	flagNameless = 1
+
+	fixedSize   = 124 // bytes of page 0 under its checksum
+	tailAt      = 128
+	countersAt  = 192
+	sealAt      = 320
+	sealSize    = 64
+	frozen      = 1 << 63
+	slotsOnPage = pageSize / 8
+
+	// MaxSlots is the largest n.
+	MaxSlots = 1 << 40
+
+	maxOffset = 1 << 62 // no record ends beyond it: sums of two offsets don't overflow
+)
+
+// The counters of page 0, in their order. They count for all processes, from the cache's making.
+const (
+	countStored      = iota // entries
+	countStoredBytes        // room of their records
+	countFilled             // puts into a slot that was filled
+	countLost               // puts that lost the race for a slot
+	countFrozen             // puts refused because the cache was frozen
+	countFull               // puts that did not fit below the limit
+	countNoSpace            // puts refused for want of room on the disk
+	countBad                // reads of damaged records
+	countRepaired           // damaged records replaced
+	countFaults             // faults of the mapping
+	counters
+)
+
+var (
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+	le         = binary.LittleEndian
+)
+
+func roundUp(n, step int64) int64 { return (n + step - 1) &^ (step - 1) }
+
+// firstRecord is where the records of a cache with n slots begin.
+func firstRecord(n int64) int64 { return roundUp(pageSize+8*n, align) }
+
+// FileSize returns how many bytes a file with n slots and entries of these lengths, in order of arrival, has: the
+// least Options.MaxBytes that takes them all.
+func FileSize(n int64, lengths ...int64) int64 {
+	size := firstRecord(n)
+	for _, l := range lengths {
+		size = roundUp(size, align) + recordHead + l
+	}
+	return size
+}
+
+// header is the part of page 0 that never changes.
+type header struct {
+	flags      uint32
+	n          int64
+	maxBytes   int64
+	durability Durability
+	uuid       [16]byte
+	boot       [16]byte
+}
+
+func (h *header) base() int64 { return firstRecord(h.n) }
+
+// encode returns page 0 of a new cache.
+func (h *header) encode() []byte {
+	b := make([]byte, pageSize)
+	copy(b, magic)
+	le.PutUint32(b[8:], version)
+	le.PutUint32(b[12:], h.flags)
+	le.PutUint64(b[16:], uint64(h.n))
+	le.PutUint64(b[24:], uint64(h.base()))
+	le.PutUint64(b[32:], uint64(h.maxBytes))
+	le.PutUint32(b[40:], uint32(h.durability))
+	copy(b[48:], h.uuid[:])
+	copy(b[64:], h.boot[:])
+	le.PutUint32(b[fixedSize:], crc32.Checksum(b[:fixedSize], castagnoli))
+	le.PutUint64(b[tailAt:], uint64(h.base()))
+	return b
+}
+
+// parseHeader reads page 0 of a file of size bytes. The error wraps ErrFormat.
+func parseHeader(b []byte, size int64) (h header, err error) {
+	bad := func(text string, args ...any) (header, error) {
+		return header{}, fmt.Errorf("%w: "+text, append([]any{ErrFormat}, args...)...)
+	}
+	switch {
+	case len(b) < 8 || string(b[:7]) != magic[:7]:
+		return bad("it does not begin as one does; remove it, or give another name")
+	case string(b[:8]) != magic || len(b) >= 12 && le.Uint32(b[8:]) > version:
+		return bad("it was made by a newer leat; use that one, or remove it")
+	case len(b) < pageSize:
+		return bad("it is cut off within its first page; remove it")
+	case le.Uint32(b[fixedSize:]) != crc32.Checksum(b[:fixedSize], castagnoli):
+		return bad("its first page is damaged; remove it")
+	case le.Uint32(b[8:]) < version:
+		return bad("it was made by an older leat (layout %d, this is %d); remove it", le.Uint32(b[8:]), version)
+	}
+	n := le.Uint64(b[16:])
+	if n < 1 || n > MaxSlots || int64(le.Uint64(b[24:])) != firstRecord(int64(n)) {
+		return bad("its first page makes no sense (%d slots); remove it", n)
+	}
+	h = header{
+		flags: le.Uint32(b[12:]), n: int64(n), maxBytes: int64(le.Uint64(b[32:])),
+		durability: Durability(le.Uint32(b[40:])), uuid: [16]byte(b[48:]), boot: [16]byte(b[64:]),
+	}
+	tail := int64(le.Uint64(b[tailAt:]) &^ frozen)
+	if size < h.base() {
+		return bad("it has %d bytes, its %d slots alone take %d: it is cut off; remove it", size, n, h.base())
+	}
+	if h.maxBytes < 0 || h.durability > DurabilityEach || tail < h.base() || tail%align != 0 || tail > maxOffset {
+		return bad("its first page makes no sense; remove it")
+	}
+	return h, nil
+}
+
+// record is the header of a record.
+type record struct {
+	slot   int64
+	length int64
+	offset int64
+	sum    uint32
+}
+
+// end is the first byte behind the data.
+func (r *record) end() int64 { return r.offset + recordHead + r.length }
+
+// room is how much of the file a record takes.
+func (r *record) room() int64 { return roundUp(recordHead+r.length, align) }
+
+func (r *record) encode(b *[recordHead]byte) {
+	copy(b[:], recordMagic)
+	le.PutUint64(b[8:], uint64(r.slot))
+	le.PutUint64(b[16:], uint64(r.length))
+	le.PutUint64(b[24:], uint64(r.offset))
+	le.PutUint32(b[32:], r.sum)
+	le.PutUint32(b[60:], crc32.Checksum(b[:60], castagnoli))
+}
+
+// parseRecord reads a record's header; ok is false where there is none for that slot at that offset. b may be shared memory.
+func parseRecord(b []byte, slot, offset int64) (r record, ok bool) {
+	_ = b[recordHead-1]
+	r = record{slot: slot, length: int64(le.Uint64(b[16:])), offset: offset, sum: le.Uint32(b[32:])}
+	return r, string(b[:8]) == recordMagic && int64(le.Uint64(b[8:])) == slot && int64(le.Uint64(b[24:])) == offset &&
+		uint64(r.length) <= maxOffset && le.Uint32(b[60:]) == crc32.Checksum(b[:60], castagnoli)
+}
+
+// seal is what Preserve writes, at 320 of page 0:
+//
+//	0  8  magic "PRESERVE"        24  4  CRC-32C of the filled slots in order, each as slot number and offset, 8 bytes each
+//	8  8  entries                 60  4  CRC-32C of bytes 0 to 60
+//	16 8  tail
+type seal struct {
+	entries int64
+	tail    int64
+	index   uint32
+}
+
+func (s *seal) encode() []byte {
+	b := make([]byte, sealSize)
+	copy(b, sealMagic)
+	le.PutUint64(b[8:], uint64(s.entries))
+	le.PutUint64(b[16:], uint64(s.tail))
+	le.PutUint32(b[24:], s.index)
+	le.PutUint32(b[60:], crc32.Checksum(b[:60], castagnoli))
+	return b
+}
+
+// parseSeal reads the seal from page 0; ok is false where there is none, or the cache is not frozen.
+func parseSeal(page []byte) (s seal, ok bool) {
+	b := page[sealAt : sealAt+sealSize]
+	if string(b[:8]) != sealMagic || le.Uint32(b[60:]) != crc32.Checksum(b[:60], castagnoli) || le.Uint64(page[tailAt:])&frozen == 0 {
+		return seal{}, false
+	}
+	return seal{int64(le.Uint64(b[8:])), int64(le.Uint64(b[16:])), le.Uint32(b[24:])}, true
+}
+
+// sumSlot adds a filled slot to the checksum of an index.
+func sumSlot(sum uint32, slot, offset int64) uint32 {
+	var b [16]byte
+	le.PutUint64(b[:], uint64(slot))
+	le.PutUint64(b[8:], uint64(offset))
+	return crc32.Update(sum, castagnoli, b[:])
+}
+
+// checkHost refuses machines whose atomic words would not be little-endian.
+func checkHost() error {
+	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
+		return fmt.Errorf("cache: a big-endian machine: %w", errors.ErrUnsupported)
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+//go:build unix
+
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"leat/internal/fault"
+)
+
+const (
+	// mapBytes is the reach of the one mapping of the file, made past its end so that it never has to grow. It takes
+	// address space and no memory: 2 us.
+	mapBytes = 1 << 40
+	// smallIndex is the largest index that is mapped whole where address space is short.
+	smallIndex = 16 << 20
+	windowSize = 256 << 10 // a multiple of any machine's page
+	maxWindows = 64        // mapped at once, unless more are in use
+)
+
+// mapping is how a process sees the file.
+type mapping struct {
+	data []byte // the file from its begin, read-only; empty where address space is limited
+	head []byte // page 0, and the index where it has room; writable unless the cache is read-only
+	win  windows
+}
+
+func mapFile(fd int, n int64, readOnly bool) (m *mapping, err error) {
+	m = &mapping{win: windows{fd: fd, prot: unix.PROT_READ | unix.PROT_WRITE, open: map[int64]*window{}}}
+	if readOnly {
+		m.win.prot = unix.PROT_READ
+	}
+	if math.MaxInt >= mapBytes && fault.Error("cache.map") == nil {
+		reach := int64(mapBytes)
+		m.data, err = unix.Mmap(fd, 0, int(reach), unix.PROT_READ, unix.MAP_SHARED)
+		if err != nil {
+			m.data = nil // ulimit -v
+		}
+	}
+	whole := pageSize + 8*n
+	if whole <= smallIndex || whole <= int64(len(m.data)) {
+		if fault.Error("cache.map index") == nil {
+			m.head, _ = unix.Mmap(fd, 0, int(whole), m.win.prot, unix.MAP_SHARED)
+			noReadAhead(m.head)
+		}
+	}
+	if m.head == nil {
+		if m.head, err = unix.Mmap(fd, 0, pageSize, m.win.prot, unix.MAP_SHARED); err != nil {
+			return nil, errors.Join(fmt.Errorf("cache: mapping: %w", err), m.close())
+		}
+	}
+	return m, nil
+}
+
+func (m *mapping) close() error {
+	var errs []error
+	for _, b := range [][]byte{m.data, m.head} {
+		if b != nil {
+			errs = append(errs, unix.Munmap(b))
+		}
+	}
+	m.data, m.head = nil, nil
+	return errors.Join(append(errs, m.win.close())...)
+}
+
+// noReadAhead keeps the kernel from reading what lies around a slot that is loaded: in a sparse index it takes up to 10 ms to
+// make megabytes of nothing.
+func noReadAhead(b []byte) {
+	if len(b) > 0 {
+		_ = unix.Madvise(b, unix.MADV_RANDOM)
+	}
+}
+
+// holds tells whether an address lies in the mapping.
+func (m *mapping) holds(addr uintptr) bool {
+	return within(m.data, addr) || within(m.head, addr) || m.win.holds(addr)
+}
+
+func within(b []byte, addr uintptr) bool {
+	p := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	return b != nil && addr >= p && addr-p < uintptr(len(b))
+}
+
+func wordAt(b []byte, at int64) *atomic.Uint64 {
+	return (*atomic.Uint64)(unsafe.Pointer(&b[at : at+8][0]))
+}
+
+// windows are small mappings of the index, for what does not fit the big one.
+type windows struct {
+	fd, prot int
+
+	mu   sync.Mutex
+	open map[int64]*window // by number; windowSize bytes each
+	time int64
+}
+
+type window struct {
+	b    []byte
+	refs int
+	used int64 // when it was asked for last
+}
+
+// word returns the 8 bytes at an offset of the file. The window stays until release.
+func (w *windows) word(at int64) (*window, *atomic.Uint64, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	number := at / windowSize
+	v := w.open[number]
+	if v == nil {
+		if len(w.open) >= maxWindows {
+			w.evict()
+		}
+		b, err := unix.Mmap(w.fd, number*windowSize, windowSize, w.prot, unix.MAP_SHARED)
+		if err != nil {
+			return nil, nil, fmt.Errorf("cache: mapping: %w", err)
+		}
+		noReadAhead(b)
+		v = &window{b: b}
+		w.open[number] = v
+	}
+	w.time++
+	v.used = w.time
+	v.refs++
+	return v, wordAt(v.b, at%windowSize), nil
+}
+
+func (w *windows) release(v *window) {
+	w.mu.Lock()
+	v.refs--
+	w.mu.Unlock()
+}
+
+// evict unmaps the window that was not used for the longest time.
+func (w *windows) evict() {
+	oldest := int64(-1)
+	for number, v := range w.open {
+		if v.refs == 0 && (oldest < 0 || v.used < w.open[oldest].used) {
+			oldest = number
+		}
+	}
+	if oldest >= 0 && unix.Munmap(w.open[oldest].b) == nil {
+		delete(w.open, oldest)
+	}
+}
+
+func (w *windows) holds(addr uintptr) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, v := range w.open {
+		if within(v.b, addr) {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *windows) close() error {
+	var err error
+	for number, v := range w.open {
+		err = errors.Join(err, unix.Munmap(v.b))
+		delete(w.open, number)
+	}
+	return err
+}

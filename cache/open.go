@@ -1,0 +1,192 @@
+//go:build unix
+
+package cache
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"leat/internal/fault"
+)
+
+// Open opens the cache with that name, making one of n empty slots where there is none: complete, in one step, so that of processes
+// that do it at the same time all have the same one. It stays when all have closed it. One that is there must have n slots, and the
+// same MaxBytes if one is given (else ErrMismatch); must be the user's own, and no symbolic link. A file that is something else is
+// left as it is: ErrFormat.
+func Open(path string, n int64, opts *Options) (*Cache, error) {
+	o := orDefault(opts)
+	if err := o.forOpen(n); err != nil {
+		return nil, err
+	}
+	abs, name, dir, err := splitPath(path)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(dir)
+	if !o.AllowRemote && !isLocal(dir) {
+		return nil, fmt.Errorf("%w: %s is on a network file system or one that leat does not know, where processes may not see each other's entries: "+
+			"give a path on a local disk, or set AllowRemote", ErrRemote, path)
+	}
+	for range 100 {
+		fd, err := openNamed(dir, name, unix.O_RDWR)
+		if errors.Is(err, fs.ErrNotExist) {
+			fd, err = makeNamed(dir, abs, name, n, &o)
+			if errors.Is(err, fs.ErrExist) {
+				continue // another was first
+			}
+			if err != nil {
+				return nil, err
+			}
+		} else if err != nil {
+			return nil, explainOpen(path, err)
+		}
+		if !leads(dir, name, fd) { // removed meanwhile
+			if err := closeLocked(fd); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		return join(fd, abs, n, o)
+	}
+	return nil, fmt.Errorf("cache: %s: it is made and removed all the time", path)
+}
+
+// join opens a named cache that must be as it was asked for. It takes fd over.
+func join(fd int, path string, n int64, o Options) (*Cache, error) {
+	h, _, _, err := readHeader(fd)
+	if err == nil {
+		switch {
+		case h.n != n:
+			err = fmt.Errorf("%w: it has %d slots, %d were asked for; give %d, or another name", ErrMismatch, h.n, n, h.n)
+		case o.MaxBytes != 0 && o.MaxBytes != h.maxBytes:
+			err = fmt.Errorf("%w: its MaxBytes is %d, %d was asked for; leave it 0, or give another name", ErrMismatch, h.maxBytes, o.MaxBytes)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), closeLocked(fd))
+	}
+	c, err := open(fd, path, o, false)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
+
+// openNamed opens a file that must be the user's own, and holds it. A file that does not exist is fs.ErrNotExist.
+func openNamed(dir int, name string, flags int) (int, error) {
+	// Not blocking, for what another put there may be a pipe.
+	fd, err := openat(dir, name, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC)
+	if err != nil {
+		return -1, err
+	}
+	err = checkOwn(fd)
+	if err == nil {
+		var st unix.Stat_t
+		if err = unix.Fstat(fd, &st); err == nil && st.Mode&0o022 != 0 {
+			err = fmt.Errorf("%w: other users may write to it (mode %04o): chmod 600 it", ErrForeign, st.Mode&0o7777)
+		}
+	}
+	if err == nil {
+		err = hold(fd)
+	}
+	if err != nil {
+		return -1, errors.Join(err, unix.Close(fd))
+	}
+	return fd, nil
+}
+
+// makeNamed makes a cache and gives it its name. fs.ErrExist tells that the name was taken meanwhile.
+func makeNamed(dir int, path, name string, n int64, o *Options) (fd int, err error) {
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails
+	d, err := newDraft(dir, func() string { return draftName(name, id) })
+	if err != nil {
+		return -1, explainDir(filepath.Dir(path), err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.drop())
+		}
+	}()
+	if err := format(d.fd, filepath.Dir(path), n, o, 0); err != nil {
+		return -1, err
+	}
+	// The name is never on the disk without the first page.
+	if err := flush(d.fd); err != nil {
+		return -1, explainDir(filepath.Dir(path), err)
+	}
+	if d.hidden != "" {
+		_, _ = sweep(dir, draftsOf(name)) // what can't be swept does no harm
+	}
+	fault.Point("cache.formatted")
+	if err := d.name(name); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return -1, err
+		}
+		return -1, explainDir(filepath.Dir(path), err)
+	}
+	fault.Point("cache.named")
+	return d.fd, nil
+}
+
+// Load opens a file that Preserve made, for reading: it is frozen. It may belong to another user and lie anywhere; on a network file system
+// it must not be changed while it is open. A cache that was not preserved is for Open.
+func Load(path string, opts *Options) (*Cache, error) {
+	o := orDefault(opts)
+	err := o.validate()
+	if o.Dir != "" || o.MaxBytes != 0 || o.Durability != DurabilityNone {
+		err = errors.Join(err, errors.New("cache: Dir, MaxBytes and Durability mean nothing to Load"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	abs, name, dir, err := splitPath(path)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(dir)
+	fd, err := openat(dir, name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC)
+	if err != nil {
+		return nil, explainOpen(path, err)
+	}
+	_, page, _, err := readHeader(fd)
+	if err == nil {
+		if _, sealed := parseSeal(page); !sealed {
+			err = fmt.Errorf("%w: it was not preserved; use Open, or Preserve it first", ErrFormat)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), unix.Close(fd))
+	}
+	_, _ = lock(fd, lockHold, shared) // a preserved file is not swept, and network file systems may not lock
+	c, err := open(fd, abs, o, true)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
+
+// explainOpen says what is wrong with an existing file.
+func explainOpen(path string, err error) error {
+	switch {
+	case errors.Is(err, unix.ELOOP):
+		return fmt.Errorf("%w: %s is a symbolic link: give the name that it leads to", ErrForeign, path)
+	case errors.Is(err, unix.EISDIR):
+		return fmt.Errorf("%w: %s is a directory: give the name of a file", ErrFormat, path)
+	case errors.Is(err, unix.ENXIO):
+		return fmt.Errorf("%w: %s is no regular file", ErrFormat, path)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("cache: %s: there is no such file (%w)", path, err)
+	case errors.Is(err, unix.EROFS):
+		return fmt.Errorf("cache: %s is on a read-only file system: give a path that can be written to, or Preserve and Load it (%w)", path, err)
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("cache: %s can't be opened, it may belong to another user: change its permissions or give another name (%w)", path, err)
+	}
+	return fmt.Errorf("cache: %s: %w", path, err)
+}

@@ -1,0 +1,390 @@
+//go:build linux
+
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+func TestANamedCacheStaysAndGrows(t *testing.T) {
+	for _, way := range []string{"", "cache.no O_TMPFILE"} {
+		failAt(t, way, errTest)
+		dir := t.TempDir()
+		path := filepath.Join(dir, "named")
+		for run := range int64(5) {
+			c := ok(Open(path, 10, nil))(t)
+			put(t, c, run, string(content(run)))
+			for i := range run + 1 {
+				wantEntry(t, c, i, string(content(i)))
+			}
+			wantMiss(t, c, run+1)
+			if rep := check(t, c); !rep.OK() || rep.Filled != run+1 || rep.DeadBytes != 0 || c.Path() != path {
+				t.Errorf("%+v, %s", rep, c.Path())
+			}
+			must(t, c.Close())
+		}
+		if diff := cmp.Diff([]string{"named"}, allNames(t, dir)); diff != "" {
+			t.Error(diff)
+		}
+		if fi := ok(os.Stat(path))(t); fi.Mode() != 0o600 {
+			t.Errorf("mode %v", fi.Mode())
+		}
+	}
+}
+
+func TestThoseWhoOpenANameAtTheSameTimeHaveOneCache(t *testing.T) {
+	for _, way := range []string{"", "cache.no O_TMPFILE"} {
+		failAt(t, way, errTest)
+		for round := range 20 {
+			path := filepath.Join(t.TempDir(), "named")
+			var mu sync.Mutex
+			ids := map[string]bool{}
+			var wg sync.WaitGroup
+			for k := range int64(4) {
+				wg.Go(func() {
+					c, err := Open(path, 10, nil)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if _, err := c.Put(k, []byte("entry")); err != nil {
+						t.Error(err)
+					}
+					mu.Lock()
+					ids[c.UUID()] = true
+					mu.Unlock()
+					if err := c.Close(); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			if len(ids) != 1 || len(allNames(t, filepath.Dir(path))) != 1 {
+				t.Fatalf("round %d: %d caches, %q", round, len(ids), allNames(t, filepath.Dir(path)))
+			}
+		}
+	}
+}
+
+func TestANamedCacheThatDiffersIsAnErrorThatNamesBoth(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "named")
+	must(t, ok(Open(path, 10, &Options{MaxBytes: 10000}))(t).Close())
+	_, err := Open(path, 11, nil)
+	wantErr(t, err, ErrMismatch)
+	if !strings.Contains(fmt.Sprint(err), "10 slots, 11 were asked") {
+		t.Error(err)
+	}
+	_, err = Open(path, 10, &Options{MaxBytes: 20000})
+	wantErr(t, err, ErrMismatch)
+	if !strings.Contains(fmt.Sprint(err), "10000, 20000 was asked") {
+		t.Error(err)
+	}
+	c := ok(Open(path, 10, &Options{MaxBytes: 10000}))(t)
+	must(t, c.Close())
+	c = ok(Open(path, 10, nil))(t)
+	if s := stats(t, c); s.MaxBytes != 10000 {
+		t.Errorf("%+v", s)
+	}
+	must(t, c.Close())
+}
+
+func TestWhatStandsInTheWayOfANamedCacheIsSaidAndStays(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	must(t, ok(Open(at("good"), 10, nil))(t).Close())
+	must(t, os.Symlink("good", at("link")))
+	must(t, os.Symlink("nowhere", at("dangling")))
+	must(t, os.Mkdir(at("folder"), 0o700))
+	must(t, unix.Mkfifo(at("fifo"), 0o600))
+	must(t, ok(Open(at("open to all"), 10, nil))(t).Close())
+	must(t, os.Chmod(at("open to all"), 0o666))
+	tests := map[string]struct {
+		want error
+		text string
+	}{
+		"link": {ErrForeign, "symbolic link"}, "dangling": {ErrForeign, "symbolic link"}, "folder": {ErrFormat, "directory"}, "fifo": {ErrFormat, "regular"},
+		"open to all": {ErrForeign, "chmod 600"}, "missing/named": {fs.ErrNotExist, "create it first"}, "good/named": {unix.ENOTDIR, "no directory"},
+		"folder/": {nil, "names a directory"}, "": {nil, "no file name"}, strings.Repeat("x", 300): {unix.ENAMETOOLONG, "too long"},
+		"/proc/self/named": {ErrRemote, "AllowRemote"},
+	}
+	if os.Geteuid() == 0 {
+		must(t, ok(Open(at("another's"), 10, nil))(t).Close())
+		must(t, os.Chown(at("another's"), 12345, 12345))
+		tests["another's"] = struct {
+			want error
+			text string
+		}{ErrForeign, "user 12345"}
+	}
+	before := allNames(t, dir)
+	for name, test := range tests {
+		path := at(name)
+		if name == "" || name[0] == '/' {
+			path = name
+		} else if strings.HasSuffix(name, "/") {
+			path += "/"
+		}
+		_, err := Open(path, 10, nil)
+		if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.text) || name != "" && !strings.Contains(err.Error(), filepath.Dir(path)) {
+			t.Errorf("%.20q: %v", name, err)
+		}
+	}
+	if diff := cmp.Diff(before, allNames(t, dir)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestADirectoryThatCantBeWrittenToIsSaid(t *testing.T) {
+	_, err := Create(10, &Options{Dir: "/proc/self", AllowRemote: true})
+	if err == nil || !strings.Contains(err.Error(), "/proc/self") {
+		t.Errorf("%v", err)
+	}
+	_, err = Create(10, &Options{Dir: "/proc/self"})
+	wantErr(t, err, ErrRemote)
+	_, err = Create(10, &Options{Dir: t.TempDir() + "/missing"})
+	if err == nil || !strings.Contains(err.Error(), "create it first") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTheDirectoryIsTheFirstThatIsSetAndLocal(t *testing.T) {
+	base := t.TempDir()
+	set := func(t *testing.T, vars map[string]string) {
+		for _, name := range []string{"LEAT_CACHE_DIR", "XDG_CACHE_HOME", "HOME", "SLURM_TMPDIR", "TMPDIR"} {
+			t.Setenv(name, vars[name])
+		}
+	}
+	user := fmt.Sprintf("leat-%d", os.Geteuid())
+	for name, test := range map[string]struct {
+		vars map[string]string
+		want string // "" is an error
+	}{
+		"the variable":        {map[string]string{"LEAT_CACHE_DIR": base + "/named/deep", "XDG_CACHE_HOME": base + "/x", "HOME": base}, "named/deep"},
+		"XDG":                 {map[string]string{"XDG_CACHE_HOME": base + "/x", "HOME": base}, "x/leat"},
+		"a relative XDG":      {map[string]string{"XDG_CACHE_HOME": "x", "HOME": base}, ".cache/leat"},
+		"home":                {map[string]string{"HOME": base}, ".cache/leat"},
+		"home not local":      {map[string]string{"HOME": "/proc/self", "TMPDIR": base}, user},
+		"home not local, job": {map[string]string{"XDG_CACHE_HOME": "/sys/kernel", "SLURM_TMPDIR": base + "/job", "TMPDIR": base}, "job"},
+		"the variable remote": {map[string]string{"LEAT_CACHE_DIR": "/proc/self", "HOME": base}, ""},
+		"nothing local":       {map[string]string{"HOME": "/proc/self", "TMPDIR": "/proc/self"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set(t, test.vars)
+			got, err := Dir()
+			if test.want == "" {
+				if err == nil {
+					t.Errorf("%s", got)
+				}
+				return
+			}
+			if err != nil || got != filepath.Join(base, test.want) {
+				t.Errorf("%s, %v", got, err)
+			}
+			c := ok(Create(3, nil))(t)
+			put(t, c, 1, "entry")
+			must(t, c.Close())
+			if left := allNames(t, got); slices.ContainsFunc(left, isNamelessName) {
+				t.Errorf("left: %q", left)
+			}
+		})
+	}
+	set(t, map[string]string{"HOME": "/proc/self", "TMPDIR": base})
+	must(t, os.Chmod(filepath.Join(base, user), 0o777))
+	_, err := Dir()
+	wantErr(t, err, ErrForeign)
+}
+
+// restamp makes a closed named cache look as one of another boot.
+func restamp(t *testing.T, path string) {
+	t.Helper()
+	f := ok(os.OpenFile(path, os.O_RDWR, 0))(t)
+	defer f.Close()
+	h, _, _, err := readHeader(int(f.Fd()))
+	must(t, err)
+	h.boot[3]++
+	must(t, ignore(f.WriteAt(h.encode()[:tailAt], 0)))
+}
+
+func TestAfterAnotherBootEverythingIsVerifiedAndNothingIsOverwritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "named")
+	c := ok(Open(path, 10, nil))(t)
+	for i := range int64(3) {
+		put(t, c, i, strings.Repeat("x", 1000))
+	}
+	offset := slotOf(t, c, 1)
+	base := c.h.base()
+	must(t, c.Close())
+	restamp(t, path)
+	// Page 0 came to the disk before the records did; one of the records came in part.
+	f := ok(os.OpenFile(path, os.O_RDWR, 0))(t)
+	must(t, ignore(f.WriteAt(le.AppendUint64(nil, uint64(base)), tailAt)))
+	must(t, ignore(f.WriteAt(make([]byte, 500), offset+recordHead+300)))
+	must(t, f.Close())
+	c = ok(Open(path, 10, &Options{Verify: VerifyNever}))(t)
+	wantMiss(t, c, 1)
+	put(t, c, 5, strings.Repeat("y", 5000))
+	put(t, c, 1, "mended")
+	wantEntry(t, c, 0, strings.Repeat("x", 1000))
+	wantEntry(t, c, 1, "mended")
+	wantEntry(t, c, 2, strings.Repeat("x", 1000))
+	if rep := check(t, c); !rep.OK() || rep.Filled != 4 {
+		t.Errorf("%+v", rep)
+	}
+	damage(t, c, slotOf(t, c, 0)+recordHead+7) // after it was touched
+	wantMiss(t, c, 0)
+	must(t, c.Close())
+}
+
+func slotOf(t testing.TB, c *Cache, i int64) (offset int64) {
+	t.Helper()
+	must(t, ignore(c.guard(func() error { offset = c.loadSlot(i); return nil })))
+	return offset
+}
+
+// damage flips a bit of the file.
+func damage(t testing.TB, c *Cache, at int64) {
+	t.Helper()
+	f := ok(c.File())(t)
+	defer f.Close()
+	var b [1]byte
+	must(t, ignore(f.ReadAt(b[:], at)))
+	b[0] ^= 4
+	must(t, ignore(f.WriteAt(b[:], at)))
+}
+
+func TestFlushesAreMadeAndTheirFailureIsTold(t *testing.T) {
+	for _, d := range []Durability{DurabilityNone, DurabilityBatch, DurabilityEach} {
+		t.Run(fmt.Sprint(d), func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "named")
+			c := ok(Open(path, 3000, &Options{Durability: d}))(t)
+			flushes := 0
+			faults(t, func(point string) error {
+				if point == "cache.flush" {
+					flushes++
+				}
+				return nil
+			})
+			puts := map[Durability]int64{DurabilityEach: 20}[d]
+			if puts == 0 {
+				puts = batchEntries + 10
+			}
+			for i := range puts {
+				put(t, c, i, "entry")
+			}
+			if want := []int{0, 1, 20}[d]; flushes != want {
+				t.Errorf("%d flushes, not %d", flushes, want)
+			}
+			// Who joins may ask for more, and what the cache was made with holds for all.
+			other := ok(Open(path, 3000, nil))(t)
+			flushes = 0
+			put(t, other, 2500, "entry")
+			must(t, other.Close())
+			if want := []int{0, 1, 1}[d]; flushes != want {
+				t.Errorf("%d flushes, not %d", flushes, want)
+			}
+			failAt(t, "cache.flush", errTest)
+			_, errPut := c.Put(2000, nil)
+			errClose := c.Close()
+			if errors.Is(errPut, errTest) != (d == DurabilityEach) || errors.Is(errClose, errTest) != (d == DurabilityBatch) {
+				t.Errorf("%v, %v", errPut, errClose)
+			}
+		})
+	}
+}
+
+func TestHandlesOfOthersAndForgedOnesAreRefused(t *testing.T) {
+	c := create(t, 10, nil)
+	put(t, c, 1, "entry")
+	text := ok(c.Handle())(t)
+	h := ok(parseHandle(text))(t)
+	if strings.Contains(string(text), "/dev") || strings.Contains(string(text), "tmp") {
+		t.Errorf("%s holds a path", text)
+	}
+	folder := ok(unix.Open(t.TempDir(), unix.O_RDONLY|unix.O_CLOEXEC, 0))(t)
+	defer unix.Close(folder)
+	plain := ok(os.Create(filepath.Join(t.TempDir(), "plain")))(t)
+	defer plain.Close()
+	must(t, plain.Truncate(1<<20))
+	another := create(t, 10, nil)
+	for name, test := range map[string]struct {
+		change func(h *handle)
+		want   error
+	}{
+		"another boot":    {func(h *handle) { h.boot[0]++ }, ErrForeign},
+		"no such process": {func(h *handle) { h.pid = 1<<31 - 1 }, ErrGone},
+		"no such file":    {func(h *handle) { h.fd = 1 << 20 }, ErrGone},
+		"a folder":        {func(h *handle) { h.fd = folder }, ErrGone},
+		"another file":    {func(h *handle) { h.fd = int(plain.Fd()) }, ErrGone},
+		"another cache":   {func(h *handle) { h.fd = another.fd }, ErrGone},
+		"another's id":    {func(h *handle) { h.uuid[0]++ }, ErrGone},
+		"standard input":  {func(h *handle) { h.fd = 0 }, ErrGone},
+	} {
+		forged := h
+		test.change(&forged)
+		if _, err := Attach(forged.text(), nil); !errors.Is(err, test.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, s := range []string{"", "x", "leat-cache1:", string(text) + " ", " " + string(text), strings.ToUpper(string(text)), strings.Replace(string(text), "/", "/+", 1),
+		strings.Replace(string(text), "/", "/0", 1), strings.Replace(string(text), "/", "/-", 1), strings.Replace(string(text), "/", "", 1),
+		"leat-cache1:../../x:1/2:y", strings.Repeat("leat-cache1:", 100), strings.Replace(string(text), "cache1", "cache2", 1)} {
+		if _, err := Attach(Handle(s), nil); !errors.Is(err, ErrHandle) {
+			t.Errorf("%.60q: %v", s, err)
+		}
+	}
+	if _, err := AttachFile(plain, nil); !errors.Is(err, ErrFormat) {
+		t.Errorf("%v", err)
+	}
+	if _, err := Attach(text, &Options{MaxBytes: 1e6}); err == nil {
+		t.Error("MaxBytes was taken")
+	}
+	gone := ok(Create(3, &Options{Dir: inMemory(t)}))(t)
+	text = ok(gone.Handle())(t)
+	must(t, gone.Close())
+	_, err := Attach(text, nil)
+	wantErr(t, err, ErrGone)
+	if os.Geteuid() == 0 {
+		must(t, unix.Fchown(another.fd, 12345, 12345))
+		_, err := Attach(ok(another.Handle())(t), nil)
+		wantErr(t, err, ErrForeign)
+		f := ok(another.File())(t)
+		_, err = AttachFile(f, nil)
+		wantErr(t, err, ErrForeign)
+		must(t, f.Close())
+	}
+}
+
+func FuzzHandle(f *testing.F) {
+	f.Add("leat-cache1:000102030405060708090a0b0c0d0e0f:12/3:000102030405060708090a0b0c0d0e0f")
+	f.Fuzz(func(t *testing.T, s string) {
+		if h, err := parseHandle(Handle(s)); err == nil && h.text() != Handle(s) {
+			t.Errorf("%q is read as %q", s, h.text())
+		}
+	})
+}
+
+func TestAPassedFileIsAttachedByAnotherProcess(t *testing.T) {
+	for _, way := range []string{"", "cache.no O_TMPFILE"} {
+		failAt(t, way, errTest)
+		c := create(t, 10, nil)
+		must(t, ignore(c.Put(1, content(1))))
+		f := ok(c.File())(t)
+		out, err := passFile(f)
+		if err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		must(t, f.Close())
+		wantEntry(t, c, 2, string(content(2)))
+		must(t, c.Freeze()) // its locks are not ours
+	}
+}

@@ -1,0 +1,120 @@
+//go:build unix
+
+package cache
+
+import (
+	"bytes"
+	"errors"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"leat/internal/fault"
+)
+
+func slotAt(i int64) int64 { return pageSize + 8*i }
+
+// loadSlot returns the offset in slot i, 0 for none. It touches the mapping.
+func (c *Cache) loadSlot(i int64) int64 {
+	if c.lazy && !c.present.has(i/slotsOnPage) && !c.findPage(i/slotsOnPage) {
+		return 0
+	}
+	at := slotAt(i)
+	if at+8 <= int64(len(c.m.head)) {
+		return int64(wordAt(c.m.head, at).Load())
+	}
+	w, word, err := c.m.win.word(at)
+	if err != nil { // no address space at all
+		var b [8]byte
+		if n, err := preadFull(c.fd, b[:], at); n < 8 || err != nil {
+			return 0
+		}
+		return int64(le.Uint64(b[:]))
+	}
+	defer c.m.win.release(w)
+	return int64(word.Load())
+}
+
+// swapSlot sets slot i from one offset to another, and reports whether it did. It touches the mapping. The slot's page has
+// room, see givePage.
+func (c *Cache) swapSlot(i, from, to int64) (bool, error) {
+	at := slotAt(i)
+	if at+8 <= int64(len(c.m.head)) {
+		return wordAt(c.m.head, at).CompareAndSwap(uint64(from), uint64(to)), nil
+	}
+	w, word, err := c.m.win.word(at)
+	if err != nil {
+		return false, err
+	}
+	defer c.m.win.release(w)
+	return word.CompareAndSwap(uint64(from), uint64(to)), nil
+}
+
+var pages = sync.Pool{New: func() any { return new([pageSize]byte) }}
+
+// findPage tells whether a page of the index has any entry, without taking room for it as a load of a hole does on tmpfs.
+func (c *Cache) findPage(page int64) bool {
+	b := pages.Get().(*[pageSize]byte)
+	defer pages.Put(b)
+	n, err := preadFull(c.fd, b[:], slotAt(page*slotsOnPage))
+	n = int(min(int64(n), 8*(c.h.n-page*slotsOnPage))) // records may begin on the last page
+	if err != nil || bytes.Equal(b[:n], zeroPage[:n]) {
+		return false
+	}
+	c.present.add(page)
+	return true
+}
+
+var zeroPage [pageSize]byte
+
+// givePage takes room for a page of the index, before the first store into it by this process: a store into a hole of
+// a full file system is a signal. false tells that there is no room.
+func (c *Cache) givePage(page int64) (bool, error) {
+	if c.present.has(page) {
+		return true, nil
+	}
+	c.indexMu.Lock()
+	defer c.indexMu.Unlock()
+	if c.present.has(page) || c.findPage(page) {
+		return true, nil
+	}
+	// One process after the other, so that nobody takes back what another just got.
+	for wait := 20 * time.Microsecond; ; wait = min(2*wait, 5*time.Millisecond) {
+		ok, err := lock(c.fd, lockIndex+page, exclusive)
+		if err != nil {
+			return false, err
+		}
+		if ok {
+			break
+		}
+		time.Sleep(wait)
+	}
+	defer lock(c.fd, lockIndex+page, unlocked)
+	at := slotAt(page * slotsOnPage)
+	length := min(pageSize, slotAt(c.h.n)-at)
+	err := fault.Error("cache.index")
+	if err == nil {
+		err = allocate(c.fd, at, length)
+	}
+	switch {
+	case noSpace(err):
+		// Blocks smaller than the page may have been had in part, which would keep the disk full. A block of a page or
+		// more was not; and where others store already it is not taken back.
+		if blockSize(c.fd) < pageSize && !c.findPage(page) {
+			punch(c.fd, at, length)
+		}
+		return false, nil
+	case errors.Is(err, errors.ErrUnsupported):
+		// The store takes the room, and a fault is an answer too.
+	case err != nil:
+		return false, err
+	}
+	c.present.add(page)
+	return true, nil
+}
+
+// noSpace tells of errors that mean: not now, but nothing is broken.
+func noSpace(err error) bool {
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG)
+}

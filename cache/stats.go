@@ -1,0 +1,50 @@
+//go:build unix
+
+package cache
+
+// Stats is what a cache tells of itself. Counters are of all processes since the cache was made, unless it was opened by Load: then they are of
+// this Cache alone.
+type Stats struct {
+	Slots     int64 // n
+	Bytes     int64 // of the file that are given out: page 0, index, records
+	MaxBytes  int64 // the limit, 0 for none
+	Frozen    bool
+	Preserved bool
+
+	Stored   int64 // entries put
+	Filled   int64 // puts refused: the slot was filled
+	Lost     int64 // puts refused: another came first while the data were written
+	Refused  int64 // puts refused: the cache was frozen
+	Full     int64 // puts refused: beyond MaxBytes
+	NoSpace  int64 // puts refused: no room on the disk, or beyond what the process may write
+	Bad      int64 // reads of damaged records
+	Repaired int64 // damaged records replaced by a Put
+	Faults   int64 // faults of the mapping, answered as misses
+
+	// DeadBytes is room of records that no slot leads to, of puts in flight too. After repairs it is a lower bound; Check
+	// counts.
+	DeadBytes int64
+}
+
+// Stats returns the counters. They are read one after the other while others count.
+func (c *Cache) Stats() (Stats, error) {
+	if !c.gate.enter(0) {
+		return Stats{}, ErrClosed
+	}
+	defer c.gate.leave(0)
+	s := Stats{Slots: c.h.n, MaxBytes: c.h.maxBytes}
+	_, err := c.guard(func() error {
+		at := func(which int) int64 { return int64(c.counters[which].Load()) }
+		live := at(countStoredBytes)
+		w := c.tail.Load()
+		s.Bytes, s.Frozen = int64(w&^frozen), w&frozen != 0
+		s.Stored, s.Filled, s.Lost, s.Refused = at(countStored), at(countFilled), at(countLost), at(countFrozen)
+		s.Full, s.NoSpace, s.Bad, s.Repaired, s.Faults = at(countFull), at(countNoSpace), at(countBad), at(countRepaired), at(countFaults)
+		if !c.readOnly {
+			s.DeadBytes = max(s.Bytes-c.h.base()-live, 0)
+		}
+		return nil
+	})
+	_, s.Preserved = c.seal()
+	return s, err
+}

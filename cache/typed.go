@@ -1,0 +1,113 @@
+//go:build unix
+
+package cache
+
+import (
+	"bytes"
+	"context"
+	"encoding"
+	"encoding/gob"
+	"fmt"
+)
+
+// Codec turns values into bytes and back. Decode must not keep b, which is the cache's own memory and can't be written to. Both are
+// called by many goroutines at once.
+type Codec[T any] interface {
+	Encode(v T) ([]byte, error)
+	Decode(b []byte) (T, error)
+}
+
+// Typed is a cache of values of one type. Make it with NewTyped; it is as safe as its Cache, which stays the caller's to close.
+type Typed[T any] struct {
+	c     *Cache
+	codec Codec[T]
+}
+
+// NewTyped puts a codec in front of a cache; nil means [Gob]. All processes must use the same.
+func NewTyped[T any](c *Cache, codec Codec[T]) *Typed[T] {
+	if codec == nil {
+		codec = Gob[T]{}
+	}
+	return &Typed[T]{c, codec}
+}
+
+// Cache returns what the values are kept in.
+func (t *Typed[T]) Cache() *Cache { return t.c }
+
+// Put is Cache.Put.
+func (t *Typed[T]) Put(i int64, v T) (stored bool, err error) {
+	b, err := t.codec.Encode(v)
+	if err != nil {
+		return false, fmt.Errorf("cache: encoding entry %d: %w", i, err)
+	}
+	return t.c.Put(i, b)
+}
+
+// Get is Cache.Get. An entry that the codec can't read is an error, and no miss.
+func (t *Typed[T]) Get(i int64) (v T, err error) {
+	err = t.c.View(i, func(b []byte) (err error) {
+		if v, err = t.codec.Decode(b); err != nil {
+			return fmt.Errorf("cache: decoding entry %d: %w", i, err)
+		}
+		return nil
+	})
+	if err != nil {
+		var zero T
+		return zero, err
+	}
+	return v, nil
+}
+
+// GetOrFill is Cache.GetOrFill. What fill returns is encoded and decoded again, so that every caller has a value of its own.
+func (t *Typed[T]) GetOrFill(ctx context.Context, i int64, fill func(ctx context.Context) (T, error)) (v T, err error) {
+	b, err := t.c.GetOrFill(ctx, i, func(ctx context.Context) ([]byte, error) {
+		v, err := fill(ctx)
+		if err != nil {
+			return nil, err
+		}
+		b, err := t.codec.Encode(v)
+		if err != nil {
+			return nil, fmt.Errorf("cache: encoding entry %d: %w", i, err)
+		}
+		return b, nil
+	})
+	if err != nil {
+		return v, err
+	}
+	if v, err = t.codec.Decode(b); err != nil {
+		return v, fmt.Errorf("cache: decoding entry %d: %w", i, err)
+	}
+	return v, nil
+}
+
+// Gob is encoding/gob. Every entry carries its type's description.
+type Gob[T any] struct{}
+
+// Encode implements Codec.
+func (Gob[T]) Encode(v T) ([]byte, error) {
+	var b bytes.Buffer
+	err := gob.NewEncoder(&b).Encode(&v)
+	return b.Bytes(), err
+}
+
+// Decode implements Codec.
+func (Gob[T]) Decode(b []byte) (v T, err error) {
+	err = gob.NewDecoder(bytes.NewReader(b)).Decode(&v)
+	return v, err
+}
+
+// Binary is the codec of a type T whose pointer P is an encoding.BinaryMarshaler and BinaryUnmarshaler: Binary[time.Time, *time.Time].
+type Binary[T any, P interface {
+	*T
+	encoding.BinaryMarshaler
+	encoding.BinaryUnmarshaler
+}] struct{}
+
+// Encode implements Codec.
+func (Binary[T, P]) Encode(v T) ([]byte, error) { return P(&v).MarshalBinary() }
+
+// Decode implements Codec.
+func (Binary[T, P]) Decode(b []byte) (v T, err error) {
+	err = P(&v).UnmarshalBinary(b)
+	return v, err
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"leat/cache"
+)
+
+// cacheFlags are what the commands of leat cache take; each has some of them.
+type cacheFlags struct {
+	json, remote, overwrite bool
+	maxBytes, durability    string
+}
+
+// cacheCommand is leat cache.
+func cacheCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "cache",
+		Short: "Make, fill, look at and convert caches that processes share",
+		Long: `Cache works on the cache files that data loaders share: n numbered slots in one file, each of which takes one
+entry of any length, once. Programs use them through the Go package leat/cache, all processes of a machine at
+the same time; these commands may run meanwhile.
+
+Data go to standard output, words to standard error. The code is 0 when done, 1 when not, 2 for a mistake in the
+command line.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("there is no command %q of cache; there are create, stat, ls, get, put, check, preserve, import, export and gc", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		// A number below 0 looks like an option.
+		var unknown *pflag.NotExistError
+		if errors.As(err, &unknown) && strings.Trim(unknown.GetSpecifiedName(), "0123456789") == "" {
+			return usagef("-%s: numbers of slots begin at 0, and a cache has one slot or more", unknown.GetSpecifiedShortnames())
+		}
+		return usageError{flagError(err)}
+	})
+	c.AddCommand(
+		cacheCreateCommand(), cacheStatCommand(), cacheListCommand(), cacheGetCommand(), cachePutCommand(), cacheCheckCommand(),
+		cachePreserveCommand(), cacheImportCommand(), cacheExportCommand(), cacheCollectCommand(),
+	)
+	return c
+}
+
+// newCacheCommand is a command whose arguments are as Use tells: as many words in capitals, those in brackets being optional.
+func newCacheCommand(use, short, long, example string, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
+	var least, most int
+	for _, word := range strings.Fields(use)[1:] {
+		if most++; !strings.HasPrefix(word, "[") {
+			least++
+		}
+	}
+	name, params, _ := strings.Cut(use, " ")
+	return &cobra.Command{
+		Use: use + " [options]", DisableFlagsInUseLine: true, Short: short, Long: long, Example: example,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) < least:
+				first, _, _ := strings.Cut(strings.TrimSpace(example), "\n")
+				return usagef("cache %s takes %s, such as: %s", name, params, first)
+			case len(args) > most && most == 0:
+				return usagef("cache %s takes no argument: %q", name, args[most])
+			case len(args) > most:
+				return usagef("cache %s takes %s and nothing more: %q", name, params, args[most])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return cacheWords(run(cmd, args)) },
+	}
+}
+
+func (f *cacheFlags) addJSON(c *cobra.Command, usage string) {
+	c.Flags().BoolVar(&f.json, "json", false, usage)
+}
+
+func (f *cacheFlags) addRemote(c *cobra.Command) {
+	c.Flags().BoolVar(&f.remote, "allow-remote", false, "take a file system that is not known to be local (FUSE, network): only if all processes that use the file run on this machine")
+}
+
+func (f *cacheFlags) addOverwrite(c *cobra.Command, what string) {
+	c.Flags().BoolVar(&f.overwrite, "overwrite", false, "replace "+what+" if it exists")
+}
+
+// openCache opens an existing cache, and tells what it was before: a preserved one for reading, another one as programs do.
+func openCache(path string, f *cacheFlags) (*cache.Cache, cache.Info, error) {
+	info, err := inspectCache(path)
+	if err != nil {
+		return nil, info, err
+	}
+	if info.Preserved {
+		c, err := cache.Load(path, nil)
+		return c, info, err
+	}
+	c, err := cache.Open(path, info.Slots, &cache.Options{AllowRemote: f.remote})
+	if err == nil && c.UUID() != info.UUID {
+		return nil, info, errors.Join(fmt.Errorf("%s was replaced by another one at this moment: try again", path), c.Close())
+	}
+	return c, info, err
+}
+
+// inspectCache tells of a cache that must exist.
+func inspectCache(path string) (cache.Info, error) {
+	info, err := cache.Inspect(path)
+	if err != nil {
+		switch st, err1 := os.Lstat(path); {
+		case errors.Is(err1, fs.ErrNotExist):
+			err = fmt.Errorf("%s: there is no such file", path)
+		case err1 == nil && st.IsDir():
+			err = fmt.Errorf("%s is a directory: give the name of a cache", path)
+		}
+	}
+	return info, err
+}
+
+// slotCount reads N.
+func slotCount(text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 || n > cache.MaxSlots {
+		return 0, usagef("%s slots: give a whole number from 1 to %d", text, int64(cache.MaxSlots))
+	}
+	return n, nil
+}
+
+// slotNumber reads INDEX.
+func slotNumber(text string) (int64, error) {
+	i, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || i < 0 {
+		return 0, usagef("slot %s: give a whole number; the first slot is 0", text)
+	}
+	return i, nil
+}
+
+// inCache checks INDEX against the file.
+func inCache(path string, i, n int64) error {
+	if i >= n {
+		return fmt.Errorf("slot %d: %s has %s, the last is %d", i, path, countText(n, "slot", "slots"), n-1)
+	}
+	return nil
+}
+
+// countText is a number of things; many of them have another name than one.
+func countText(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+func entriesText(n int64) string { return countText(n, "entry", "entries") }
+
+// programWords are what errors of the package tell programs, and what these commands call it.
+var programWords = strings.NewReplacer(
+	// The sentence behind these says it better.
+	cache.ErrRemote.Error()+": ", "",
+	cache.ErrForeign.Error()+": ", "",
+	cache.ErrFormat.Error()+": as a pfio file", "as a pfio file",
+	"; remove it, or give another name", "; give the name of a cache", // what is no cache may be dear to somebody
+	"or set AllowRemote", "or give --allow-remote",
+	"or Preserve and Load it", "or preserve it where it can be",
+	"MaxBytes", "--max-bytes",
+)
+
+var packageName = strings.NewReplacer(": cache: ", ": ")
+
+func inWords(text string) string {
+	return strings.TrimPrefix(packageName.Replace(programWords.Replace(text)), "cache: ")
+}
+
+// cacheError is an error of the package in the words of the commands.
+type cacheError struct {
+	text string
+	err  error
+}
+
+func (e cacheError) Error() string { return e.text }
+func (e cacheError) Unwrap() error { return e.err }
+
+// cacheWords words an error, or each of several.
+func cacheWords(err error) error {
+	if err == nil {
+		return nil
+	}
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		var list []error
+		var texts []string
+		for _, one := range many.Unwrap() {
+			list, texts = append(list, cacheWords(one)), append(texts, one.Error())
+		}
+		if strings.Join(texts, "\n") == err.Error() {
+			return errors.Join(list...)
+		}
+	}
+	if text := inWords(err.Error()); text != err.Error() {
+		return cacheError{strings.ReplaceAll(text, "\n", "; "), err}
+	}
+	return err
+}

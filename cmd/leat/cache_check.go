@@ -1,0 +1,105 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"leat/cache"
+)
+
+func cacheCheckCommand() *cobra.Command {
+	f := &cacheFlags{}
+	c := newCacheCommand("check FILE", "Read and verify every entry",
+		`Check reads every entry and compares it with its checksum, looks for entries that share bytes, and, in a preserved cache,
+compares the index with its seal. Damage makes the code 1. Programs may use the cache meanwhile; what they are
+writing at that moment counts as dead.`,
+		`  leat cache check samples.cache
+  leat cache check --json samples.cache | jq .bad_slots`,
+		func(cmd *cobra.Command, args []string) error { return checkCache(cmd, args[0], f) })
+	f.addJSON(c, "one JSON object; bad_slots are the first 100 damaged ones")
+	f.addRemote(c)
+	return c
+}
+
+// checkDoc is what check found, in --json.
+type checkDoc struct {
+	Path       string  `json:"path"`
+	OK         bool    `json:"ok"`
+	Slots      int64   `json:"slots"`
+	Filled     int64   `json:"filled"`
+	Empty      int64   `json:"empty"`
+	Bad        int64   `json:"bad"`
+	BadSlots   []int64 `json:"bad_slots"`
+	DataBytes  int64   `json:"data_bytes"`
+	LiveBytes  int64   `json:"live_bytes"`
+	DeadBytes  int64   `json:"dead_bytes"`
+	Preserved  bool    `json:"preserved"`
+	SealBroken bool    `json:"seal_broken"`
+}
+
+func checkCache(cmd *cobra.Command, path string, f *cacheFlags) error {
+	info, err := inspectCache(path)
+	if err != nil {
+		return err
+	}
+	var r *cache.Report
+	err = watch(cmd.Context(), cmd.ErrOrStderr(), "checking "+byteText(info.DiskBytes), nil, func() (err error) {
+		c, _, err := openCache(path, f)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, c.Close()) }()
+		r, err = c.Check(cmd.Context())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	d := &checkDoc{path, r.OK(), r.Slots, r.Filled, r.Empty, r.Bad, append([]int64{}, r.Worst...), r.Bytes, r.LiveBytes, r.DeadBytes, r.Preserved, r.SealBroken}
+	if f.json {
+		err = writeJSON(cmd.OutOrStdout(), d)
+	} else {
+		err = d.text(cmd.OutOrStdout())
+	}
+	return errors.Join(stdoutError(err), d.verdict(info.Frozen))
+}
+
+func (d *checkDoc) text(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(label, format string, args ...any) {
+		fmt.Fprintf(t, "  %s\t%s\n", label, fmt.Sprintf(format, args...))
+	}
+	fmt.Fprintln(t, d.Path)
+	line("slots", "%d", d.Slots)
+	line("filled", "%d, %s of data", d.Filled, byteText(d.DataBytes))
+	line("empty", "%d", d.Empty)
+	line("damaged", "%d", d.Bad)
+	line("dead", "%s", byteText(d.DeadBytes))
+	switch {
+	case d.SealBroken:
+		line("seal", "broken")
+	case d.Preserved:
+		line("seal", "whole")
+	}
+	return t.Flush()
+}
+
+// verdict is the error of a damaged cache.
+func (d *checkDoc) verdict(frozen bool) error {
+	var errs []error
+	if d.Bad > 0 {
+		mend := "the next put into them mends them"
+		if frozen {
+			mend = "readers find them empty; make the cache again to have them"
+		}
+		errs = append(errs, fmt.Errorf("%s: damaged: slot %s; %s", d.Path, slotsText(d.BadSlots, d.Bad), mend))
+	}
+	if d.SealBroken {
+		errs = append(errs, fmt.Errorf("%s: its index is not what was preserved: entries may be missing or exchanged; make the cache again", d.Path))
+	}
+	return errors.Join(errs...)
+}

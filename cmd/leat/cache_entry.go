@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"leat/cache"
+)
+
+func cacheGetCommand() *cobra.Command {
+	f := &cacheFlags{}
+	c := newCacheCommand("get FILE INDEX", "Write an entry to standard output",
+		`Get writes the bytes of the entry in slot INDEX, and nothing else, to standard output. They are verified first.
+An empty slot is an error.`,
+		`  leat cache get samples.cache 17 >17.npy
+  leat cache get --json samples.cache 17 | jq -r .data | base64 -d`,
+		func(cmd *cobra.Command, args []string) error {
+			i, err := slotNumber(args[1])
+			if err != nil {
+				return err
+			}
+			return getEntry(cmd.Context(), cmd.OutOrStdout(), args[0], i, f)
+		})
+	f.addJSON(c, "one JSON object: slot, bytes, data (in base64)")
+	f.addRemote(c)
+	return c
+}
+
+func getEntry(ctx context.Context, w io.Writer, path string, i int64, f *cacheFlags) (err error) {
+	c, info, err := openCache(path, f)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	if err := inCache(path, i, info.Slots); err != nil {
+		return err
+	}
+	err = c.View(i, func(b []byte) error {
+		if f.json {
+			return stdoutError(writeJSON(w, struct {
+				Slot  int64  `json:"slot"`
+				Bytes int    `json:"bytes"`
+				Data  []byte `json:"data"`
+			}{i, len(b), b}))
+		}
+		_, err := w.Write(b)
+		return stdoutError(err)
+	})
+	if !errors.Is(err, cache.ErrMiss) {
+		return err
+	}
+	found := errors.New("found")
+	switch err := c.Each(ctx, func(e cache.Entry) error {
+		if e.Slot == i {
+			return found
+		}
+		return nil
+	}); {
+	case errors.Is(err, found) && (info.Preserved || info.Frozen):
+		return fmt.Errorf("%s: the entry in slot %d is damaged, and the cache takes no other: leat cache check tells what else is", path, i)
+	case errors.Is(err, found):
+		return fmt.Errorf("%s: the entry in slot %d is damaged: put it again", path, i)
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("%s: slot %d is empty", path, i)
+}
+
+func cachePutCommand() *cobra.Command {
+	f := &cacheFlags{}
+	c := newCacheCommand("put FILE INDEX [DATA]", "Store a file or standard input as an entry",
+		`Put stores the bytes of the file DATA, or of standard input, in slot INDEX, for all processes at once. A slot that is
+filled stays as it is: that is an error here, as are a frozen cache, a reached limit and a full disk. An entry that
+is damaged is replaced.`,
+		`  leat cache put samples.cache 17 17.npy
+  curl -sf https://example.org/17.npy | leat cache put samples.cache 17`,
+		func(cmd *cobra.Command, args []string) error {
+			i, err := slotNumber(args[1])
+			if err != nil {
+				return err
+			}
+			from := "-"
+			if len(args) == 3 {
+				from = args[2]
+			}
+			return putEntry(cmd, args[0], i, from, f)
+		})
+	f.addJSON(c, "one JSON object: slot, bytes, stored, and why where that is false: filled, frozen, full or no space")
+	f.addRemote(c)
+	return c
+}
+
+func putEntry(cmd *cobra.Command, path string, i int64, from string, f *cacheFlags) (err error) {
+	c, info, err := openCache(path, f)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	if err := inCache(path, i, info.Slots); err != nil {
+		return err
+	}
+	// What can't be stored need not be read, and never all of an endless input.
+	size := int64(-1)
+	why, refused, err := refusal(c, path, i, -1)
+	if err == nil && why == "" {
+		var b []byte
+		if b, err = readEntry(cmd, from, info.MaxBytes); err == nil {
+			size = int64(len(b))
+			if why, refused, err = refusal(c, path, i, size); err == nil && why == "" {
+				var ok bool
+				if ok, err = c.Put(i, b); err == nil && !ok {
+					why, refused, err = refusal(c, path, i, size)
+					if why == "" && err == nil {
+						why, refused = "no space", fmt.Errorf("%s: there is no room for %s on its disk, or below the largest file that this process may write (ulimit -f): free some and try again", path, byteText(size))
+					}
+				}
+			}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if f.json {
+		answer := map[string]any{"slot": i, "stored": why == ""}
+		if size >= 0 && (info.MaxBytes == 0 || size < info.MaxBytes) {
+			answer["bytes"] = size
+		}
+		if why != "" {
+			answer["why"] = why
+		}
+		if err := writeJSON(cmd.OutOrStdout(), answer); err != nil {
+			return errors.Join(refused, stdoutError(err))
+		}
+	}
+	return refused
+}
+
+// refusal tells why an entry of so many bytes, -1 for any, would not be stored; the empty word says that nothing stands in its way.
+func refusal(c *cache.Cache, path string, i, size int64) (why string, refused, err error) {
+	has, err := c.Has(i)
+	if err != nil {
+		return "", nil, err
+	}
+	s, err := c.Stats()
+	switch need := s.Bytes + cache.FileSize(1, max(size, 0)) - cache.FileSize(1); {
+	case err != nil:
+		return "", nil, err
+	case has:
+		return "filled", fmt.Errorf("%s: slot %d is filled, and entries are never replaced: take another slot, or make another cache", path, i), nil
+	case s.Preserved:
+		return "frozen", fmt.Errorf("%s is preserved: it takes no more entries", path), nil
+	case s.Frozen && s.Full > 0:
+		return "full", fmt.Errorf("%s reached its limit of %s: it takes no more entries; make another one with a larger --max-bytes", path, byteText(s.MaxBytes)), nil
+	case s.Frozen:
+		return "frozen", fmt.Errorf("%s is frozen: it takes no more entries; make another one", path), nil
+	case s.MaxBytes > 0 && need > s.MaxBytes && size < 0:
+		return "full", fmt.Errorf("%s is full: it has %s left below its limit, and any entry takes %d of its own; make a cache with a larger --max-bytes",
+			path, byteText(max(s.MaxBytes-s.Bytes, 0)), need-s.Bytes), nil
+	case s.MaxBytes > 0 && need > s.MaxBytes:
+		// A Put would freeze the cache for everybody, for one entry of one person.
+		takes := "more"
+		if size < s.MaxBytes { // else it was not read to its end
+			takes = byteText(size)
+		}
+		return "full", fmt.Errorf("%s: the entry does not fit below the limit of the cache: it has %d bytes left, %d of them for what every entry takes, and the entry has %s; put a smaller one, or make a cache with a larger --max-bytes",
+			path, s.MaxBytes-s.Bytes, need-s.Bytes-size, takes), nil
+	}
+	return "", nil, nil
+}
+
+// readEntry reads DATA, or standard input for "-": more than most bytes only so far that it is known, with 0 for no limit. An interruption
+// ends the waiting for input that does not come.
+func readEntry(cmd *cobra.Command, from string, most int64) ([]byte, error) {
+	in := cmd.InOrStdin()
+	if from == "-" {
+		if f, ok := in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+			fmt.Fprintln(cmd.ErrOrStderr(), "leat: reading the entry from the keyboard; ^D ends it, ^C gives up")
+		}
+	} else {
+		f, err := os.Open(from)
+		if err != nil {
+			return nil, fmt.Errorf("%s can't be read: %w", from, cause(err))
+		}
+		defer f.Close()
+		in = f
+	}
+	if most > 0 {
+		in = io.LimitReader(in, most)
+	}
+	type result struct {
+		b   []byte
+		err error
+	}
+	ended := make(chan result, 1)
+	go func() { // the process ends when this is left behind
+		b, err := io.ReadAll(in)
+		ended <- result{b, err}
+	}()
+	select {
+	case r := <-ended:
+		if r.err != nil && from == "-" {
+			return nil, fmt.Errorf("standard input can't be read: %w", cause(r.err))
+		} else if r.err != nil {
+			return nil, fmt.Errorf("%s can't be read: %w", from, cause(r.err))
+		}
+		return r.b, nil
+	case <-cmd.Context().Done():
+		return nil, context.Cause(cmd.Context())
+	}
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// endsWithin is how long an interrupted operation has to end by itself.
+const endsWithin = time.Second
+
+// watch runs an operation that may take minutes and tells people that it goes on: what, how long, and, where done knows a total, how far. When
+// ctx ends before the operation does, watch returns the cause and lets it be: the process is about to end, and every operation
+// on a cache may end at any point.
+func watch(ctx context.Context, people io.Writer, what string, done func() (done, total int64), op func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- op() }()
+	return watching{people, chooseProgress(os.Stderr), what, done}.until(ctx, ended)
+}
+
+type watching struct {
+	w    io.Writer
+	mode progressMode
+	what string
+	done func() (done, total int64) // nil where nothing can be told
+}
+
+func (p watching) until(ctx context.Context, ended <-chan error) error {
+	every := progressLog
+	if p.mode == progressLine {
+		every = progressRedraw
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	start, shown := time.Now(), false
+	clearLine := func() {
+		if shown && p.mode == progressLine {
+			fmt.Fprint(p.w, "\r\x1b[K")
+		}
+	}
+	for {
+		select {
+		case err := <-ended:
+			clearLine()
+			return err
+		case <-ctx.Done():
+			clearLine()
+			select {
+			case err := <-ended:
+				return err
+			case <-time.After(endsWithin):
+				return context.Cause(ctx)
+			}
+		case <-tick.C:
+			shown = true
+			if text := p.text(time.Since(start)); p.mode == progressLine {
+				fmt.Fprint(p.w, "\r"+text+"\x1b[K")
+			} else {
+				fmt.Fprintln(p.w, text)
+			}
+		}
+	}
+}
+
+func (p watching) text(so time.Duration) string {
+	text := p.what + ", " + roughly(so) + " so far"
+	if p.done == nil {
+		return text
+	}
+	done, total := p.done()
+	if done = min(done, total); done <= 0 {
+		return text
+	}
+	text += fmt.Sprintf(": %s of %s (%d %%)", byteText(done), byteText(total), int64(100*float64(done)/float64(total)))
+	if left := time.Duration(float64(so) * float64(total-done) / float64(done)); so > time.Second && done < total {
+		text += ", about " + roughly(left) + " left"
+	}
+	return text
+}
