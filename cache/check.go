@@ -130,8 +130,14 @@ func (c *Cache) examine(ctx context.Context, drop func(i, offset int64) error) (
 			rep.Worst = append(rep.Worst, i)
 		}
 	}
+	done := int64(0)
 	err = c.eachFilled(ctx, func(i, offset int64) error {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
 		r, sound := c.soundRecord(i, offset)
+		done += r.room()
+		c.progress(done)
 		if sound {
 			extents = append(extents, extent{offset, offset + r.room(), i})
 			rep.Bytes += r.length
@@ -164,6 +170,13 @@ func (c *Cache) examine(ctx context.Context, drop func(i, offset int64) error) (
 	_, _ = c.guard(func() error { tail = int64(c.tail.Load() &^ frozen); return nil })
 	rep.DeadBytes = max(tail, end) - c.h.base() - rep.LiveBytes
 	return rep, sum, nil
+}
+
+// progress tells how far a long operation is.
+func (c *Cache) progress(bytes int64) {
+	if c.opts.Progress != nil {
+		c.opts.Progress(bytes)
+	}
 }
 
 // soundRecord verifies a record.

@@ -48,6 +48,9 @@ type Options struct {
 	Verify Verify
 	// Durability is for Open. It is set when the cache is made; a process that joins may ask for more.
 	Durability Durability
+	// Progress, if not nil, is told by Check, Preserve and ExportPFIO how many bytes of records the call has gone through so
+	// far, entry by entry. It must be quick.
+	Progress func(bytes int64)
 	// Logger is told once when there is no room, and once when the limit freezes the cache. nil: nobody is.
 	Logger *slog.Logger
 }

@@ -175,6 +175,7 @@ func (c *Cache) writePFIO(ctx context.Context, fd int, entries []pfioEntry) (exp
 			}
 			done = append(done, pfioEntry{e.slot, at, int64(len(b))})
 			at += int64(len(b))
+			c.progress(at - pfioSlot*c.h.n)
 			return nil
 		})
 		if err != nil && !errors.Is(err, ErrMiss) {

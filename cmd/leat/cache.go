@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -18,6 +19,7 @@ import (
 type cacheFlags struct {
 	json, remote, overwrite bool
 	maxBytes, durability    string
+	done                    atomic.Int64 // bytes that a long operation has gone through
 }
 
 // cacheCommand is leat cache.
@@ -100,14 +102,19 @@ func openCache(path string, f *cacheFlags) (*cache.Cache, cache.Info, error) {
 		return nil, info, err
 	}
 	if info.Preserved {
-		c, err := cache.Load(path, nil)
+		c, err := cache.Load(path, &cache.Options{Progress: f.done.Store})
 		return c, info, err
 	}
-	c, err := cache.Open(path, info.Slots, &cache.Options{AllowRemote: f.remote})
+	c, err := cache.Open(path, info.Slots, &cache.Options{AllowRemote: f.remote, Progress: f.done.Store})
 	if err == nil && c.UUID() != info.UUID {
 		return nil, info, errors.Join(fmt.Errorf("%s was replaced by another one at this moment: try again", path), c.Close())
 	}
 	return c, info, err
+}
+
+// of tells how far an operation on so many bytes is.
+func (f *cacheFlags) of(total int64) func() (done, of int64) {
+	return func() (int64, int64) { return f.done.Load(), total }
 }
 
 // inspectCache tells of a cache that must exist.

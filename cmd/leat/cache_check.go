@@ -47,7 +47,7 @@ func checkCache(cmd *cobra.Command, path string, f *cacheFlags) error {
 		return err
 	}
 	var r *cache.Report
-	err = watch(cmd.Context(), cmd.ErrOrStderr(), "checking "+byteText(info.DiskBytes), nil, func() (err error) {
+	err = watch(cmd.Context(), cmd.ErrOrStderr(), "checking "+byteText(info.DiskBytes), f.of(info.DiskBytes), func() (err error) {
 		c, _, err := openCache(path, f)
 		if err != nil {
 			return err

@@ -117,7 +117,7 @@ func preserveCache(cmd *cobra.Command, path, to string, f *cacheFlags) error {
 	}
 	ctx, people := cmd.Context(), cmd.ErrOrStderr()
 	dropped := int64(0)
-	err = watch(ctx, people, "reading "+byteText(info.DiskBytes), nil, func() (err error) {
+	err = watch(ctx, people, "reading "+byteText(info.DiskBytes), f.of(info.DiskBytes), func() (err error) {
 		c, _, err := openCache(path, f)
 		if err != nil {
 			return err

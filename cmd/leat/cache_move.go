@@ -112,7 +112,7 @@ func exportCache(cmd *cobra.Command, from, to string, f *cacheFlags) error {
 	}
 	ctx, people := cmd.Context(), cmd.ErrOrStderr()
 	var entries int64
-	err = watch(ctx, people, "exporting "+byteText(info.DiskBytes), nil, func() (err error) {
+	err = watch(ctx, people, "exporting "+byteText(info.DiskBytes), f.of(info.DiskBytes), func() (err error) {
 		c, _, err := openCache(from, f)
 		if err != nil {
 			return err

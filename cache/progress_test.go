@@ -1,0 +1,43 @@
+//go:build unix
+
+package cache
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+func TestLongOperationsTellHowFarTheyAre(t *testing.T) {
+	var told []int64
+	c, err := Create(100, &Options{Dir: t.TempDir(), Progress: func(n int64) { told = append(told, n) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for i := range int64(10) {
+		if _, err := c.Put(7*i, make([]byte, 1000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rising := func(what string, last int64) {
+		t.Helper()
+		if len(told) != 10 || !slices.IsSorted(told) || told[9] != last {
+			t.Errorf("%s told %v, the last should be %d", what, told, last)
+		}
+		told = nil
+	}
+	r, err := c.Check(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rising("Check", r.LiveBytes)
+	if _, err := c.ExportPFIO(t.Context(), filepath.Join(t.TempDir(), "x.pfio"), false); err != nil {
+		t.Fatal(err)
+	}
+	rising("ExportPFIO", 10*1000)
+	if err := c.Preserve(filepath.Join(t.TempDir(), "x"), false); err != nil {
+		t.Fatal(err)
+	}
+	rising("Preserve", r.LiveBytes)
+}
