@@ -4,7 +4,7 @@
 GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
-.PHONY: build demo test race fuzz bench-apply bench-shm bench-namespace clean
+.PHONY: build demo test race fuzz bench-apply bench-cache bench-shm bench-namespace clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/leat ./cmd/leat
@@ -27,6 +27,10 @@ fuzz:
 bench-apply:
 	scripts/test-deps
 	$(GO) run ./bench
+
+bench-cache:
+	scripts/test-deps lmdb
+	$(GO) run ./bench/cache
 
 bench-shm:
 	scripts/test-deps joblib

@@ -1,0 +1,228 @@
+// Command cache measures leat's cache beside two peers, in one run on one machine, and prints tables in Markdown: LMDB through
+// python3-lmdb, and the same idea with a lock for every operation, in Go (locked.go), which is how pfio's MultiprocessFileCache works.
+//
+// Processes are real ones: this program, run again, and forks of lmdb_peer.py, which is run by the first Python that has LMDB; without one
+// LMDB is left out, and the output says so. They warm up before, begin together, and go on for a fixed time. Every entry that is
+// read is looked at: a wrong one ends the benchmark.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"time"
+
+	"leat/bench/measured"
+)
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == "worker" {
+		if err := work(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "worker:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) (err error) {
+	fs := flag.NewFlagSet("cache", flag.ContinueOnError)
+	runs := fs.Int("runs", 5, "measured rounds")
+	seconds := fs.Duration("for", time.Second, "how long each measurement goes on")
+	where := fs.String("dir", "", "where the files are made; by default where temporary files are")
+	only := fs.String("only", "", "measure the lines of the table alone that this regular expression matches")
+	quick := fs.Bool("quick", false, "little of everything: tells that the benchmark works, no more")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	if fs.NArg() > 0 {
+		return fmt.Errorf("%q: there are only options", fs.Arg(0))
+	}
+	if *runs < 1 || *seconds <= 0 {
+		return fmt.Errorf("-runs %d -for %v: at least 1, and longer than nothing", *runs, *seconds)
+	}
+	s := fullSize(*runs, *seconds)
+	if *quick {
+		s = quickSize()
+	}
+	if *only != "" {
+		var err error
+		if s.only, err = regexp.Compile(*only); err != nil {
+			return fmt.Errorf("-only: %w", err)
+		}
+	}
+	systems := []system{leatSystem{}, lockedSystem{}}
+	peer, err := startLMDB(ctx)
+	if err != nil {
+		return err
+	}
+	versions := ""
+	if peer != nil {
+		defer peer.end()
+		versions = peer.versions
+		systems = append(systems, lmdbSystem{p: peer}, lmdbSystem{p: peer, tuned: true})
+	}
+	dir, err := os.MkdirTemp(*where, "leat-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	command := fmt.Sprintf("go run ./bench/cache -runs=%d -for=%v", s.runs, s.seconds)
+	if *only != "" {
+		command += fmt.Sprintf(" -only='%s'", *only)
+	}
+	fmt.Fprintf(out, "%s\n\n", measured.Machine(command, versions))
+	if peer == nil {
+		fmt.Fprintf(out, "LMDB is not installed (Debian: python3-lmdb): it was left out.\n\n")
+	}
+	b := &bench{sizes: s, systems: systems, dir: dir, places: map[string]place{}, results: newResults()}
+	if err := errors.Join(b.all(ctx), b.end()); err != nil {
+		return err
+	}
+	b.print(out, s, systems)
+	fmt.Fprintln(out, "Medians; in brackets the lowest and highest. Reads are of entries in memory, in random order, each process having read all of them before."+
+		" A view looks at one byte; with a lock per operation there is none: what it reads into the same memory"+
+		" again stands in its place. LMDB's copies are Python's, whose allocator gives the same memory again; Go's go to new memory through a heap that is otherwise empty, which is collected"+
+		" after every 4 MiB. Puts go to scattered slots of an empty cache;"+
+		" with a lock per operation, and by LMDB as it comes, each is brought to the disk. LMDB has a transaction for every operation; tuned: one for 1000 gets,"+
+		" and puts are not brought to the disk. It is called from Python.")
+	fmt.Fprintln(out)
+	if s.only == nil {
+		printTargets(out, b.targets(s))
+	}
+	return nil
+}
+
+// bench is a run.
+type bench struct {
+	sizes
+	*results
+	systems []system
+	dir     string
+	places  map[string]place // of entries that are only read, by system and size
+}
+
+func (b *bench) all(ctx context.Context) error {
+	for round := range b.runs {
+		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, b.runs)
+		for k := range b.systems {
+			if !b.wanted(b.openWhat()) {
+				break
+			}
+			y := b.systems[(k+round)%len(b.systems)]
+			took, err := y.open(b.dir, b.openSlots)
+			if err != nil {
+				return fmt.Errorf("%s, open: %w", y.name(), err)
+			}
+			b.open[y.name()] = append(b.open[y.name()], took)
+		}
+		for _, x := range b.rows() {
+			for k := range b.systems {
+				y := b.systems[(k+round)%len(b.systems)]
+				parts, err := b.one(ctx, y, x.task)
+				if err != nil {
+					return fmt.Errorf("%s, %s: %w", y.name(), x.what, err)
+				}
+				b.add(x.key, y.name(), perSecond(parts))
+			}
+		}
+		for k := range b.systems {
+			if !b.wanted(mixedWhat()) {
+				break
+			}
+			y := b.systems[(k+round)%len(b.systems)]
+			parts, err := b.one(ctx, y, b.mixed())
+			if err != nil {
+				return fmt.Errorf("%s, one writer against %d readers: %w", y.name(), readersBeside, err)
+			}
+			b.add(keyPuts, y.name(), perSecond(parts[:1]))
+			b.add(keyReads, y.name(), perSecond(parts[1:]))
+		}
+	}
+	return nil
+}
+
+// one measures a task: in entries that stay, or in ones of its own if it puts.
+func (b *bench) one(ctx context.Context, y system, t task) ([]part, error) {
+	if t.Fresh == 0 {
+		w, err := b.place(y, t)
+		if err != nil {
+			return nil, err
+		}
+		return y.measure(ctx, t, w)
+	}
+	dir, err := os.MkdirTemp(b.dir, "put-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if err := touchMemory(dir, t.Limit*int64(t.Size)); err != nil {
+		return nil, err
+	}
+	w, err := y.make(dir, t)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := y.measure(ctx, t, w)
+	return parts, errors.Join(err, w.drop())
+}
+
+// touchMemory has the kernel take as much memory for a file as is going to be put, and free it. A virtual machine gives back to its
+// host what was free for some seconds, and getting it again takes more time than a put: without this the first one to
+// be measured would pay for all.
+func touchMemory(dir string, size int64) error {
+	f, err := os.CreateTemp(dir, "touch-")
+	if err != nil {
+		return err
+	}
+	b := make([]byte, 1<<20)
+	for at := int64(0); at < size && err == nil; at += int64(len(b)) {
+		_, err = f.Write(b)
+	}
+	return errors.Join(err, f.Close(), os.Remove(f.Name()))
+}
+
+// place returns entries to read, making them before their first use.
+func (b *bench) place(y system, t task) (place, error) {
+	name := fmt.Sprintf("%s %d", y.name(), t.Size)
+	if w, ok := b.places[name]; ok {
+		return w, nil
+	}
+	dir := filepath.Join(b.dir, name)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return place{}, err
+	}
+	w, err := y.make(dir, t)
+	if err != nil {
+		return place{}, err
+	}
+	b.places[name] = w
+	// They are not to be written back while something is measured.
+	syscall.Sync()
+	return w, nil
+}
+
+func (b *bench) end() error {
+	var errs []error
+	for _, w := range b.places {
+		errs = append(errs, w.drop())
+	}
+	return errors.Join(errs...)
+}
