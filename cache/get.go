@@ -35,6 +35,23 @@ func (c *Cache) Get(i int64) (data []byte, err error) {
 	return mine, nil
 }
 
+// Append is Get into memory of the caller's: it appends entry i to dst and returns the longer slice, or dst and the error. Readers that use one
+// buffer again and again spare the collector what Get costs most for large entries.
+func (c *Cache) Append(dst []byte, i int64) (data []byte, err error) {
+	if err := c.enter(i); err != nil {
+		return dst, err
+	}
+	data = dst // also where the machine fails to read the file
+	old, user := debug.SetPanicOnFault(true), false
+	defer c.leave(i, old, &user, &err)
+	b, _, err := c.lookup(i)
+	if err != nil {
+		return dst, ErrMiss
+	}
+	longer := append(dst, b...)
+	return longer, nil
+}
+
 // View calls f with the bytes of entry i, without a copy, and returns what f returns; where there is no entry it returns ErrMiss and does not call
 // f. The bytes are valid until f returns, and shared by all processes: a store into them is fatal. f may use the cache, but
 // not close it. When the machine fails to read the file while f runs, f is abandoned at that point and View returns
