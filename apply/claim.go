@@ -18,7 +18,7 @@ import (
 // run several applies. Where the system has no such claims the locks of the spools are all there is.
 func (r *run) claim(ctx context.Context) (*namespace.Namespace, error) {
 	spec := namespace.Spec{
-		Key: os.Getenv("LEAT_JOB"), World: &namespace.World{}, Lead: true,
+		World: &namespace.World{}, Lead: true,
 		Warn: func(err error) { r.log.Warn("the run's namespace", "error", err) },
 	}
 	for _, o := range r.outs {
@@ -26,7 +26,7 @@ func (r *run) claim(ctx context.Context) (*namespace.Namespace, error) {
 	}
 	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(spec.Files)), "\x00")))
 	spec.Name = "apply-" + hex.EncodeToString(sum[:4])
-	if spec.Key == "" {
+	if os.Getenv("LEAT_JOB") == "" { // else Join takes it, and refuses it by its name
 		spec.Key = namespace.RandomKey()
 	}
 	ns, err := namespace.Join(ctx, spec)

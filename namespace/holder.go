@@ -209,6 +209,9 @@ func (r *registration) explainExisting(name string, mayFollow bool) error {
 		return fmt.Errorf("%w: remove the file", err)
 	}
 	m, alive := f.alive()
+	if !alive {
+		m.PID = f.record.PID
+	}
 	err = fmt.Errorf("%w: %s/%s by %s", ErrInUse, f.record.Key, f.record.Name, f.holder(m))
 	if f.record.Name == "" {
 		err = fmt.Errorf("%w: %s by %s", ErrInUse, f.record.Key, f.holder(m))

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 )
@@ -77,7 +78,7 @@ func Join(ctx context.Context, spec Spec) (*Namespace, error) {
 	err = reg.register(within, &n.spec, world, spec.Lead || leads || !many, !spec.Lead && (!leads || !many))
 	cancel()
 	if err != nil {
-		return nil, fmt.Errorf("namespace: %w", errors.Join(nobody(err), reg.close(false)))
+		return nil, named(errors.Join(nobody(err), reg.close(false)))
 	}
 	n.reg, n.held = reg, reg
 	watch, stop := context.WithCancel(context.Background())
@@ -276,6 +277,14 @@ func (n *Namespace) renew(ctx context.Context) (again bool, err error) {
 		}
 	}
 	return false, nil
+}
+
+// named puts the package's name before an error that does not begin with it.
+func named(err error) error {
+	if strings.HasPrefix(err.Error(), "namespace: ") {
+		return err
+	}
+	return fmt.Errorf("namespace: %w", err)
 }
 
 // nobody words the end of a wait for a leader that never came.

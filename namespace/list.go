@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"leat/internal/lease"
 )
@@ -75,10 +78,10 @@ func List() (jobs []Job, problems []error) {
 
 func openJobs() (root, jobs *lease.Dir, err error) {
 	path := lease.RootPath()
-	if _, err := os.Lstat(path); err != nil {
+	if _, err := os.Lstat(path); err != nil && filepath.IsAbs(path) {
 		return nil, nil, err // OpenRoot would make it
 	}
-	if root, err = lease.OpenRoot(path); err != nil {
+	if root, err = lease.OpenRoot(path, lease.RootVariable); err != nil {
 		return nil, nil, err
 	}
 	if jobs, err = root.OpenSub("jobs"); err != nil {
@@ -88,23 +91,41 @@ func openJobs() (root, jobs *lease.Dir, err error) {
 }
 
 func sharedThings(root *lease.Dir, number int) []Shared {
-	entries, err := os.ReadDir(root.File(prefixOf(number)))
+	dir, err := root.OpenSub(prefixOf(number))
 	if err != nil {
 		return nil
 	}
+	defer dir.Close()
+	names, err := dir.Names()
+	if err != nil {
+		return nil
+	}
+	slices.Sort(names)
 	var list []Shared
-	for _, e := range entries {
-		info, err := e.Info()
-		if err != nil {
+	for _, name := range names {
+		var st unix.Stat_t
+		if unix.Fstatat(dir.Fd(), name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 			continue
 		}
-		s := Shared{Name: e.Name()}
-		if info.Mode().IsRegular() {
-			s.Bytes = info.Size()
+		s := Shared{Name: name}
+		if st.Mode&unix.S_IFMT == unix.S_IFREG {
+			s.Bytes = st.Size
 		}
 		list = append(list, s)
 	}
 	return list
+}
+
+// Usable reports what stands in the way of using the runtime folder. One that does not exist yet is usable.
+func Usable() error {
+	root, jobs, err := openJobs()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(jobs.Close(), root.Close())
 }
 
 // GC removes what killed jobs left in the runtime folder, all at once, and tells what. What a live process holds stays.

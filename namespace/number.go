@@ -5,9 +5,7 @@ package namespace
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
-	"os"
 
 	"leat/internal/lease"
 )
@@ -91,12 +89,12 @@ func takeNumber(root, claimsDir *lease.Dir, want int) (int, *lease.Ranges, error
 
 // removeThings removes what members of the number's job shared by name. The number must be locked.
 func removeThings(root *lease.Dir, number int) error {
-	return os.RemoveAll(root.File(prefixOf(number)))
+	return root.RemoveAll(prefixOf(number))
 }
 
 // reclaim removes what the job of a number left, if no live one has the number; it reports whether it did.
 func reclaim(root, claimsDir *lease.Dir, number int) (bool, error) {
-	if _, err := os.Lstat(root.File(prefixOf(number))); errors.Is(err, fs.ErrNotExist) {
+	if !root.Has(prefixOf(number)) {
 		return false, nil
 	}
 	r, err := tryNumber(claimsDir, number)

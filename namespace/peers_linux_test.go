@@ -306,7 +306,11 @@ func TestStreamingTornRecordsStopNobody(t *testing.T) {
 	}
 	whole := append(good, make([]byte, minSlots*slotSize)...)
 	jobs := filepath.Join(root, "jobs")
-	if err := os.MkdirAll(jobs, 0o700); err != nil {
+	first, err := Join(t.Context(), Spec{Key: "first"}) // which makes the folders
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
 	changed := func(at int, with ...byte) []byte {
@@ -417,6 +421,13 @@ func TestStreamingAnotherUsersFilesAreSkipped(t *testing.T) {
 	}
 	root := ownRoot(t)
 	dir := t.TempDir()
+	first, err := Join(t.Context(), Spec{Key: "first"}) // which makes the folder leat's
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
 	jobs := mkdirs(t, root, "jobs")
 	mkdirs(t, root, "claims")
 	for _, d := range []string{"jobs", "claims"} {
@@ -451,7 +462,7 @@ func TestStreamingAnotherUsersFilesAreSkipped(t *testing.T) {
 	if err := os.Rename(foreign, mine); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Join(t.Context(), Spec{Key: "job", World: rank(0, 2), Dirs: write(dir), Wait: 300 * time.Millisecond})
+	_, err = Join(t.Context(), Spec{Key: "job", World: rank(0, 2), Dirs: write(dir), Wait: 300 * time.Millisecond})
 	if err == nil || !strings.Contains(err.Error(), mine) {
 		t.Errorf("%v", err)
 	}
@@ -494,7 +505,7 @@ func mustBeEmptyAfterGC(t testing.TB, root string) {
 		switch rel, _ := filepath.Rel(root, path); {
 		case err != nil:
 			return err
-		case rel == ".", rel == "claims", rel == "jobs":
+		case rel == ".", rel == ".leat", rel == "claims", rel == "jobs":
 		case filepath.Dir(rel) == "claims" && info.Mode().IsRegular() && info.Size() == 0:
 		default:
 			t.Errorf("left after GC: %s, %d bytes", rel, info.Size())

@@ -59,7 +59,7 @@ func openRegistration(spec *Spec, places []wanted) (_ *registration, err error) 
 			err = errors.Join(err, r.close(false))
 		}
 	}()
-	if r.root, err = lease.OpenRoot(lease.RootPath()); err != nil {
+	if r.root, err = lease.OpenRoot(lease.RootPath(), lease.RootVariable); err != nil {
 		return nil, err
 	}
 	if r.claimsDir, err = r.root.Sub("claims"); err != nil {
@@ -226,8 +226,12 @@ func (r *registration) lead(spec *Spec, w World, mayFollow bool) (err error) {
 		slot := b[len(head)+leaderSlot*slotSize:]
 		putSlot(slot, w)
 		binary.LittleEndian.PutUint32(slot[slotState:], slotJoined)
-		if n, err := unix.Pwrite(fd, b, 0); err != nil || n < len(b) {
-			return fmt.Errorf("writing the job's record in %s: %w", r.root.Path(), errors.Join(err, shortIf(n < len(b))))
+		n, err := unix.Pwrite(fd, b, 0)
+		if err == nil && n < len(b) {
+			err = unix.ENOSPC
+		}
+		if err != nil {
+			return fmt.Errorf("%s has no room for the job's record of %d KiB: free some, or name another folder in %s (%w)", r.root.Path(), len(b)>>10, lease.RootVariable, err)
 		}
 		return nil
 	})
@@ -248,13 +252,6 @@ func (r *registration) lead(spec *Spec, w World, mayFollow bool) (err error) {
 func errCollisionIf(yes bool) error {
 	if yes {
 		return errCollision
-	}
-	return nil
-}
-
-func shortIf(yes bool) error {
-	if yes {
-		return errors.New("short write")
 	}
 	return nil
 }
@@ -310,6 +307,10 @@ func (r *registration) tidy() error {
 // follow joins a job that another process has registered.
 func (r *registration) follow(spec *Spec, w World) (err error) {
 	name := jobFile(spec.Key, spec.Name)
+	// First without a hold: many who hold a dead job's file, each for a moment, would keep its next life from sweeping it.
+	if f, err := lookUp(r.jobs, name); err == nil && !r.renewing && !f.led() {
+		return retryError{fmt.Errorf("%w: process %d, which led it, ended", ErrNoLeader, f.record.PID)}
+	}
 	r.hold, err = r.jobs.Share(name, true)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, lease.ErrHeld) {
 		return retryError{err}

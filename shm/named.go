@@ -65,7 +65,11 @@ func openFolder(root, temp string, create bool) (top, d *lease.Dir, err error) {
 			return nil, nil, err
 		}
 	}
-	top, err = lease.OpenRoot(path)
+	variable := lease.RootVariable
+	if root == rootTemp {
+		variable = "LEAT_TEMP_FOLDER"
+	}
+	top, err = lease.OpenRoot(path, variable)
 	if err != nil {
 		return nil, nil, fmt.Errorf("shm: the folder for arrays: %w", err)
 	}

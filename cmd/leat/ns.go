@@ -109,6 +109,9 @@ type nsArray struct {
 
 // nsList lists everything. What can't be read is said on stderr; it keeps nobody from the rest.
 func nsList(w, people io.Writer, asJSON bool) error {
+	if err := namespace.Usable(); err != nil {
+		return err
+	}
 	jobs, problems := namespace.List()
 	arrays, err := shm.List(nil)
 	if err != nil {
@@ -206,6 +209,9 @@ func pidsText(pids []int) string {
 
 // nsShow tells of the namespaces with a number or a key; a job may have several names.
 func nsShow(w io.Writer, which string, asJSON bool) error {
+	if err := namespace.Usable(); err != nil {
+		return err
+	}
 	jobs, problems := namespace.List()
 	number, err := strconv.Atoi(which)
 	byNumber := err == nil
@@ -284,6 +290,9 @@ func nsText(w io.Writer, j namespace.Job) error {
 
 // nsCollect removes what nobody holds.
 func nsCollect(w io.Writer, asJSON bool) error {
+	if err := namespace.Usable(); err != nil {
+		return err
+	}
 	removed, err := namespace.GC()
 	arrays, err1 := shm.GC(nil)
 	for _, a := range arrays {

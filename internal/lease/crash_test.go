@@ -14,7 +14,7 @@ import (
 func crash(args []string) error {
 	path, way, what := args[0], args[1], args[2]
 	setWay(way, proctest.Point)
-	d, err := OpenRoot(path)
+	d, err := OpenRoot(path, "LEAT_RUNTIME_DIR")
 	if err != nil {
 		return err
 	}

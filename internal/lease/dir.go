@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,11 +39,14 @@ type Dir struct {
 	cursor *os.File // where [Dir.SweepSome] goes on; nil before and after a round
 }
 
+// RootVariable names another folder for leases than RootPath's usual one.
+const RootVariable = "LEAT_RUNTIME_DIR"
+
 // RootPath is the folder for this user's leases: $LEAT_RUNTIME_DIR, else /dev/shm/leat-UID, else /tmp/leat-UID
 // where there is no /dev/shm to write to. Variables of a login session, as XDG_RUNTIME_DIR, have no
 // part in it: a shell and a batch job of one user must come to the same place.
 func RootPath() string {
-	if dir := os.Getenv("LEAT_RUNTIME_DIR"); dir != "" {
+	if dir := os.Getenv(RootVariable); dir != "" {
 		return dir
 	}
 	name := "leat-" + strconv.Itoa(os.Geteuid())
@@ -53,26 +57,84 @@ func RootPath() string {
 	return "/tmp/" + name
 }
 
+// marker is a file in each root. A folder without it that holds other things is not leat's, and nothing in it is swept.
+const marker = ".leat"
+
 // OpenRoot opens the folder at path, making it first where it is missing (0700; its parent must be there). It
-// must belong to the user, be open to nobody else, and lie on a local file system; the error says how to mend it.
-// The Dir keeps a shared lock on the folder, which keeps the cleaners of /tmp away from it.
-func OpenRoot(path string) (*Dir, error) {
+// must belong to the user, be open to nobody else, hold nothing but leat's, and lie on a local file system. The error says how to mend it;
+// variable is the one of the environment that names another folder; where there is one, path must be absolute. The Dir keeps a shared lock on the folder, which keeps the cleaners
+// of /tmp away from it.
+func OpenRoot(path, variable string) (*Dir, error) {
+	if variable != "" && !filepath.IsAbs(path) {
+		return nil, notOurs("%s is %q: give an absolute path, for all processes must come to the same folder", variable, path)
+	}
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
 	d, err := openDir(unix.AT_FDCWD, path, path)
-	if err != nil {
-		return nil, err
+	var bad *foreignError
+	switch {
+	case errors.As(err, &bad) && bad.mode != 0 && strings.HasPrefix(filepath.Base(path), "leat-"):
+		return nil, notOurs("%s: chmod 700 it, or name another folder in %s", bad.text, variable)
+	case errors.As(err, &bad):
+		return nil, notOurs("%s: name a folder of your own in %s, which need not exist yet", bad.text, variable)
+	case errors.Is(err, unix.ENOTDIR):
+		return nil, notOurs("%s lies in what is no folder: name another one in %s", path, variable)
+	case err != nil:
+		return nil, fmt.Errorf("%w: name another folder in %s", err, variable)
 	}
 	if kind, local := fileSystem(d.fd); !local {
-		return nil, errors.Join(fmt.Errorf("%s lies on %s, where locks do not hold: name a folder on a local file system in LEAT_RUNTIME_DIR", path, kind), d.Close())
+		return nil, errors.Join(notOurs("%s lies on %s, where locks do not hold: name a folder on a local file system in %s", path, kind, variable), d.Close())
+	}
+	if err := d.mark(variable); err != nil {
+		return nil, errors.Join(err, d.Close())
 	}
 	if !strings.HasPrefix(path, "/dev/shm/") { // where nobody cleans by age, and locks of a thousand jobs would make a long list
 		_ = flock(d.fd, unix.LOCK_SH|unix.LOCK_NB)
 	}
 	return d, nil
 }
+
+// mark makes an empty folder leat's, and refuses one that holds something else. The marker comes before anything of ours.
+func (d *Dir) mark(variable string) error {
+	if d.Has(marker) {
+		return nil
+	}
+	names, err := d.Names()
+	if err != nil {
+		return err
+	}
+	if len(names) > 0 && !d.Has(marker) { // another process may have come first
+		return notOurs("%s holds other things, such as %q: name an empty folder in %s, or one that does not exist yet", d.path, names[0], variable)
+	}
+	fd, err := openat(d.fd, marker, unix.O_RDONLY|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return fmt.Errorf("%w: name another folder in %s", d.explain("create", marker, err), variable)
+	}
+	return unix.Close(fd)
+}
+
+// Has reports whether there is something of that name in the folder.
+func (d *Dir) Has(name string) bool {
+	var st unix.Stat_t
+	return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
+}
+
+// foreignError is an ErrForeign whose text says it all.
+type foreignError struct {
+	text string
+	mode uint32 // of a folder that is ours, and open to others; else 0
+}
+
+func notOurs(format string, args ...any) error {
+	return &foreignError{text: fmt.Sprintf(format, args...)}
+}
+
+func (e *foreignError) Error() string { return e.text }
+
+// Is makes the error an ErrForeign.
+func (e *foreignError) Is(target error) bool { return target == ErrForeign }
 
 // Sub opens a folder in d, making it where it is missing.
 func (d *Dir) Sub(name string) (*Dir, error) {
@@ -87,7 +149,7 @@ func (d *Dir) OpenSub(name string) (*Dir, error) {
 // openDir opens name below the folder at, with the rights of a private folder.
 func openDir(at int, name, path string) (*Dir, error) {
 	for {
-		unlock(at, name)
+		ownRights(at, name)
 		d, err := openOwn(at, name, path)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return d, err
@@ -99,9 +161,9 @@ func openDir(at int, name, path string) (*Dir, error) {
 	}
 }
 
-// unlock gives the user the rights to a folder of their own that mkdir made under an umask which took them away. Where it can't
+// ownRights gives the user the rights to a folder of their own that mkdir made under an umask which took them away. Where it can't
 // (not ours, a link, a kernel that can't change a name's mode without following links) the opening that comes next tells.
-func unlock(at int, name string) {
+func ownRights(at int, name string) {
 	var st unix.Stat_t
 	if unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR ||
 		int(st.Uid) != os.Geteuid() || st.Mode&0o700 == 0o700 || st.Mode&0o077 != 0 {
@@ -115,9 +177,9 @@ func openOwn(at int, name, path string) (*Dir, error) {
 	fd, err := openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	switch {
 	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR):
-		return nil, fmt.Errorf("%s is a link or a file, not a folder: remove it, or name another folder in LEAT_RUNTIME_DIR: %w", path, ErrForeign)
+		return nil, notOurs("%s is a link or a file, not a folder", path)
 	case errors.Is(err, unix.EACCES):
-		return nil, fmt.Errorf("%s can't be opened, it may belong to another user: remove it, or name another folder in LEAT_RUNTIME_DIR: %w", path, ErrForeign)
+		return nil, notOurs("%s can't be opened, it may belong to another user", path)
 	case err != nil:
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
@@ -128,11 +190,11 @@ func openOwn(at int, name, path string) (*Dir, error) {
 	}
 	if int(st.Uid) != os.Geteuid() {
 		unix.Close(fd)
-		return nil, fmt.Errorf("%s belongs to user %d, not to user %d: have it removed, or name another folder in LEAT_RUNTIME_DIR: %w", path, st.Uid, os.Geteuid(), ErrForeign)
+		return nil, notOurs("%s belongs to user %d, not to user %d", path, st.Uid, os.Geteuid())
 	}
 	if st.Mode&0o077 != 0 {
 		unix.Close(fd)
-		return nil, fmt.Errorf("%s is open to other users (mode %04o): chmod 700 it, or name another folder in LEAT_RUNTIME_DIR: %w", path, st.Mode&0o7777, ErrForeign)
+		return nil, &foreignError{fmt.Sprintf("%s is open to other users (mode %04o)", path, st.Mode&0o7777), st.Mode}
 	}
 	return &Dir{path: path, fd: fd}, nil
 }
@@ -143,20 +205,44 @@ func (d *Dir) Path() string { return d.path }
 // Fd is the descriptor of the folder, which d keeps.
 func (d *Dir) Fd() int { return d.fd }
 
-// Gone reports whether the folder was removed since it was opened: what is made in it now nobody else can see.
+// Gone reports whether the folder was removed or moved since it was opened: what is made in it now nobody else finds.
 func (d *Dir) Gone() bool {
-	var st unix.Stat_t
-	return unix.Fstat(d.fd, &st) != nil || st.Nlink == 0
+	var st, there unix.Stat_t
+	return unix.Fstat(d.fd, &st) != nil || st.Nlink == 0 || unix.Lstat(d.path, &there) != nil || idOf(&st) != idOf(&there)
 }
 
-// Names lists what is in the folder.
+// RemoveAll removes what has that name in the folder, with all that it holds, following no link. Nothing is not an error.
+func (d *Dir) RemoveAll(name string) error {
+	err := unix.Unlinkat(d.fd, name, 0)
+	if err == nil || errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	sub, err1 := openOwn(d.fd, name, filepath.Join(d.path, name))
+	if err1 != nil {
+		return errors.Join(d.explain("remove", name, err), err1)
+	}
+	names, err := sub.Names()
+	for _, n := range names {
+		err = errors.Join(err, sub.RemoveAll(n))
+	}
+	if err = errors.Join(err, sub.Close()); err != nil {
+		return err
+	}
+	if err := unix.Unlinkat(d.fd, name, unix.AT_REMOVEDIR); err != nil && !errors.Is(err, unix.ENOENT) {
+		return d.explain("remove", name, err)
+	}
+	return nil
+}
+
+// Names lists what is in the folder, but for the marker of a root.
 func (d *Dir) Names() ([]string, error) {
 	f, err := d.list()
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return f.Readdirnames(-1)
+	names, err := f.Readdirnames(-1)
+	return slices.DeleteFunc(names, func(n string) bool { return n == marker }), err
 }
 
 func (d *Dir) list() (*os.File, error) {

@@ -39,7 +39,7 @@ func TestAMissingRootIsMadePrivateWhateverTheUmask(t *testing.T) {
 	for _, umask := range []int{0, 0o022, 0o277, 0o777} {
 		path := filepath.Join(fastTemp(t), "leat")
 		old := unix.Umask(umask)
-		d, err := OpenRoot(path)
+		d, err := OpenRoot(path, "LEAT_RUNTIME_DIR")
 		unix.Umask(old)
 		must(t, err)
 		fi := ok(os.Stat(path))(t)
@@ -57,7 +57,7 @@ func TestAMissingRootIsMadePrivateWhateverTheUmask(t *testing.T) {
 		}
 		must(t, d.Close())
 		// The second time it is there.
-		must(t, ok(OpenRoot(path+"/"))(t).Close())
+		must(t, ok(OpenRoot(path+"/", "LEAT_RUNTIME_DIR"))(t).Close())
 	}
 }
 
@@ -72,7 +72,7 @@ func underUmask(args []string) error {
 	unix.Umask(0o777)
 	setWay(args[1], func(string) {})
 	for range 2 {
-		d, err := OpenRoot("root")
+		d, err := OpenRoot("root", "")
 		if err != nil {
 			return err
 		}
@@ -112,14 +112,14 @@ func TestARootThatIsNotTheUsersOwnPrivateFolderIsRefused(t *testing.T) {
 		name, want string
 		make       func(path string) error
 	}{
-		{"readable by others", "chmod 700", func(p string) error { return os.Mkdir(p, 0o755) }},
-		{"writable by the group", "chmod 700", func(p string) error {
+		{"readable by others", "name a folder of your own in LEAT_RUNTIME_DIR", func(p string) error { return os.Mkdir(p, 0o755) }},
+		{"writable by the group", "name a folder of your own in LEAT_RUNTIME_DIR", func(p string) error {
 			if err := os.Mkdir(p, 0o700); err != nil {
 				return err
 			}
 			return os.Chmod(p, 0o720)
 		}},
-		{"sticky", "chmod 700", func(p string) error {
+		{"sticky", "name a folder of your own in LEAT_RUNTIME_DIR", func(p string) error {
 			if err := os.Mkdir(p, 0o700); err != nil {
 				return err
 			}
@@ -147,7 +147,7 @@ func TestARootThatIsNotTheUsersOwnPrivateFolderIsRefused(t *testing.T) {
 			}
 			must(t, test.make(at(test.name)))
 			before := ok(os.Lstat(at(test.name)))(t).Mode()
-			_, err := OpenRoot(at(test.name))
+			_, err := OpenRoot(at(test.name), "LEAT_RUNTIME_DIR")
 			wantErr(t, err, ErrForeign)
 			for _, want := range []string{test.want, at(test.name), "LEAT_RUNTIME_DIR"} {
 				if err == nil || !strings.Contains(err.Error(), want) {
@@ -175,7 +175,7 @@ func TestARootThatIsNotTheUsersOwnPrivateFolderIsRefused(t *testing.T) {
 
 func TestARootWithoutAParentIsAnErrorAndNothingIsMade(t *testing.T) {
 	dir := t.TempDir()
-	_, err := OpenRoot(filepath.Join(dir, "none", "leat"))
+	_, err := OpenRoot(filepath.Join(dir, "none", "leat"), "LEAT_RUNTIME_DIR")
 	wantErr(t, err, fs.ErrNotExist)
 	if err == nil || !strings.Contains(err.Error(), filepath.Join(dir, "none", "leat")) {
 		t.Errorf("no path in: %v", err)
@@ -187,7 +187,7 @@ func TestARootWithoutAParentIsAnErrorAndNothingIsMade(t *testing.T) {
 
 func TestARootIsLockedAgainstCleanersWhileItIsOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leat") // not in /dev/shm, where there are none
-	d := ok(OpenRoot(path))(t)
+	d := ok(OpenRoot(path, "LEAT_RUNTIME_DIR"))(t)
 	fd := ok(unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0))(t)
 	defer unix.Close(fd)
 	// As systemd-tmpfiles does.
@@ -265,7 +265,7 @@ func TestEverythingIsReachedThroughTheDescriptor(t *testing.T) {
 }
 
 func TestAClosedFolderOrHoldIsAnErrorAndNotAnotherFile(t *testing.T) {
-	d := ok(OpenRoot(filepath.Join(fastTemp(t), "leat")))(t)
+	d := ok(OpenRoot(filepath.Join(fastTemp(t), "leat"), "LEAT_RUNTIME_DIR"))(t)
 	h := ok(d.Publish("a", 0o600, nil))(t)
 	must(t, d.Close())
 	must(t, h.Release()) // needs no folder
@@ -359,5 +359,53 @@ func TestNamesListsAllAndRemoveRemovesWhatIsHeld(t *testing.T) {
 	}
 	if content(t, d, "held") != "new" {
 		t.Error("the new file is not there")
+	}
+}
+
+func TestAFolderThatHoldsOtherThingsIsNotTakenForLeats(t *testing.T) {
+	path := filepath.Join(fastTemp(t), "own")
+	must(t, os.MkdirAll(filepath.Join(path, "jobs"), 0o700))
+	must(t, os.WriteFile(filepath.Join(path, "jobs", "todo.txt"), []byte("precious"), 0o600))
+	_, err := OpenRoot(path, "LEAT_RUNTIME_DIR")
+	wantErr(t, err, ErrForeign)
+	if err == nil || !strings.Contains(err.Error(), `holds other things, such as "jobs": name an empty folder in LEAT_RUNTIME_DIR`) {
+		t.Error(err)
+	}
+	if names := ok(os.ReadDir(path))(t); len(names) != 1 {
+		t.Errorf("left %v", names)
+	}
+	must(t, os.RemoveAll(filepath.Join(path, "jobs")))
+	d := ok(OpenRoot(path, "LEAT_RUNTIME_DIR"))(t) // an empty one is
+	_ = ok(d.Sub("jobs"))(t).Close()
+	again := ok(OpenRoot(path, "LEAT_RUNTIME_DIR"))(t) // and stays so
+	must(t, again.Close())
+	if gone, err := d.Sweep(marker); gone || err != nil {
+		t.Errorf("the marker was swept: %v, %v", gone, err)
+	}
+	must(t, d.Close())
+}
+
+func TestAMovedFolderIsGoneAndWhatIsRemovedIsItsOwn(t *testing.T) {
+	top := fastTemp(t)
+	path := filepath.Join(top, "leat")
+	d := ok(OpenRoot(path, "LEAT_RUNTIME_DIR"))(t)
+	defer d.Close()
+	sub := ok(d.Sub("000000"))(t)
+	must(t, os.WriteFile(sub.File("old"), nil, 0o600))
+	must(t, os.Symlink(top, sub.File("link")))
+	must(t, sub.Close())
+	must(t, os.Rename(path, path+".old"))
+	if !d.Gone() {
+		t.Error("not gone")
+	}
+	next := ok(OpenRoot(path, "LEAT_RUNTIME_DIR"))(t)
+	defer next.Close()
+	live := ok(next.Sub("000000"))(t)
+	must(t, os.WriteFile(live.File("live"), nil, 0o600))
+	must(t, live.Close())
+	must(t, d.RemoveAll("000000"))
+	must(t, d.RemoveAll("000000")) // what is not there
+	if exists(path+".old/000000") || !exists(path+"/000000/live") || !exists(top) {
+		t.Error("something else was removed")
 	}
 }

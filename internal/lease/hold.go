@@ -98,6 +98,12 @@ func (d *Dir) others(name string) bool {
 	return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && int(st.Uid) != os.Geteuid()
 }
 
+// ownEmpty tells whether name is an empty file of the user's.
+func (d *Dir) ownEmpty(name string) bool {
+	var st unix.Stat_t
+	return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && int(st.Uid) == os.Geteuid() && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Size == 0
+}
+
 func (d *Dir) explain(op, name string, err error) error {
 	switch {
 	case errors.Is(err, unix.ELOOP):
@@ -158,6 +164,9 @@ func (d *Dir) Sweep(name string) (removed bool, err error) {
 
 // SweepWith is Sweep with something to do while the file is held alone, before its name goes.
 func (d *Dir) SweepWith(name string, before func(fd int) error) (removed bool, err error) {
+	if name == marker {
+		return false, nil
+	}
 	h, err := d.open(name, unix.O_RDONLY, unix.LOCK_EX)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrHeld), errors.Is(err, ErrForeign), errors.Is(err, fs.ErrPermission):

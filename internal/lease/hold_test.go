@@ -214,7 +214,7 @@ func leaver(args []string) error {
 	if _, err := fmt.Sscan(args[2], &n); err != nil {
 		return err
 	}
-	d, err := OpenRoot(filepath.Join(dir, "leat"))
+	d, err := OpenRoot(filepath.Join(dir, "leat"), "LEAT_RUNTIME_DIR")
 	if err != nil {
 		return err
 	}
@@ -320,7 +320,7 @@ func TestLeaversAndSweepersTogetherLeaveNothing(t *testing.T) {
 // holder holds a file in one of three ways until it is killed.
 func holder(args []string) error {
 	dir, how := args[0], args[1]
-	d, err := OpenRoot(filepath.Join(dir, "leat"))
+	d, err := OpenRoot(filepath.Join(dir, "leat"), "LEAT_RUNTIME_DIR")
 	if err != nil {
 		return err
 	}

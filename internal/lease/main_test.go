@@ -60,7 +60,7 @@ func openTest(t testing.TB) *Dir {
 
 func openAgain(t testing.TB, path string) *Dir {
 	t.Helper()
-	d := ok(OpenRoot(path))(t)
+	d := ok(OpenRoot(path, "LEAT_RUNTIME_DIR"))(t)
 	t.Cleanup(func() { must(t, d.Close()) })
 	return d
 }

@@ -132,7 +132,7 @@ func foreign(args []string) error {
 	if err := unix.Setuid(12345); err != nil {
 		return err
 	}
-	d, err := OpenRoot("root")
+	d, err := OpenRoot("root", "")
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func foreign(args []string) error {
 	if _, err := d.OpenSub("own folder 000"); !errors.Is(err, ErrForeign) {
 		return fmt.Errorf("own folder 000: %w", err)
 	}
-	if _, err := OpenRoot(args[1]); !errors.Is(err, ErrForeign) {
+	if _, err := OpenRoot(args[1], "LEAT_RUNTIME_DIR"); !errors.Is(err, ErrForeign) {
 		return fmt.Errorf("root's root: %w", err)
 	}
 	return nil
@@ -181,7 +181,8 @@ func TestAUserWithoutRightsIsToldAndTouchesNothing(t *testing.T) {
 	}
 	must(t, os.Mkdir(filepath.Join(root, "root's folder"), 0o700))
 	must(t, os.Mkdir(filepath.Join(root, "own folder 000"), 0))
-	for _, own := range []string{dir, root, filepath.Join(root, "own 000"), filepath.Join(root, "own folder 000")} {
+	must(t, os.WriteFile(filepath.Join(root, marker), nil, 0o600))
+	for _, own := range []string{dir, root, filepath.Join(root, marker), filepath.Join(root, "own 000"), filepath.Join(root, "own folder 000")} {
 		must(t, os.Chown(own, 12345, 12345))
 	}
 	before := look(t, root)

@@ -3,6 +3,8 @@
 package lease
 
 import (
+	"errors"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -28,11 +30,21 @@ type Ranges struct {
 // OpenRanges opens the file of that name for locks, making it (0600) where it is missing. Nobody holds it: it must lie in a folder that is
 // never swept. A hold would cost each one who opens it a look at the holds of all others, as the kernel keeps them in a list.
 func (d *Dir) OpenRanges(name string) (*Ranges, error) {
-	fd, err := openat(d.fd, name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0o600)
+	const flags = unix.O_RDWR | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK
+	fd, err := openat(d.fd, name, flags, 0o600)
+	if errors.Is(err, unix.EACCES) && d.ownEmpty(name) {
+		// Made under an umask that takes the owner's rights, by a process that was killed before it mended that.
+		if err = unix.Fchmodat(d.fd, name, 0o600, unix.AT_SYMLINK_NOFOLLOW); err == nil {
+			fd, err = openat(d.fd, name, flags, 0o600)
+		}
+	}
 	if err != nil {
 		return nil, d.explain("open", name, err)
 	}
 	st, err := d.own(fd, name)
+	if err == nil && st.Mode&0o777 != 0o600 {
+		err = unix.Fchmod(fd, 0o600)
+	}
 	if err != nil {
 		unix.Close(fd)
 		return nil, err

@@ -357,3 +357,15 @@ func TestOneRangesMayBeUsedByManyGoroutines(t *testing.T) {
 	wg.Wait()
 	probe(t, rs[1], 0, 100, Free)
 }
+
+func TestAFileOfLocksThatAnUmaskTookTheRightsOfIsMended(t *testing.T) {
+	d := openTest(t)
+	old := unix.Umask(0o777)
+	r, err := d.OpenRanges("locks")
+	unix.Umask(old)
+	must(t, err)
+	defer r.Close()
+	if fi := ok(os.Stat(d.File("locks")))(t); fi.Mode() != 0o600 {
+		t.Errorf("mode %v", fi.Mode())
+	}
+}

@@ -12,7 +12,7 @@ import (
 
 // rangesHammer tries to lock the number 7 alone, without end, and tells when it got it.
 func rangesHammer(args []string) error {
-	d, err := OpenRoot(filepath.Join(args[0], "leat"))
+	d, err := OpenRoot(filepath.Join(args[0], "leat"), "LEAT_RUNTIME_DIR")
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func rangesHammer(args []string) error {
 
 // rangesHolder holds the numbers 0 to 9 alone until it is killed.
 func rangesHolder(args []string) error {
-	d, err := OpenRoot(filepath.Join(args[0], "leat"))
+	d, err := OpenRoot(filepath.Join(args[0], "leat"), "LEAT_RUNTIME_DIR")
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func stressChild(args []string) error {
 	if err != nil {
 		return err
 	}
-	d, err := OpenRoot(filepath.Join(dir, "leat"))
+	d, err := OpenRoot(filepath.Join(dir, "leat"), "LEAT_RUNTIME_DIR")
 	if err != nil {
 		return err
 	}
