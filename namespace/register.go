@@ -308,8 +308,10 @@ func (r *registration) tidy() error {
 func (r *registration) follow(spec *Spec, w World) (err error) {
 	name := jobFile(spec.Key, spec.Name)
 	// First without a hold: many who hold a dead job's file, each for a moment, would keep its next life from sweeping it.
-	if f, err := lookUp(r.jobs, name); err == nil && !r.renewing && !f.led() {
-		return retryError{fmt.Errorf("%w: process %d, which led it, ended", ErrNoLeader, f.record.PID)}
+	if held, err := r.jobs.Probe(name, leaderSlot, 1); err == nil && held == lease.Free && !r.renewing {
+		if f, err := lookUp(r.jobs, name); err == nil && !f.led() {
+			return retryError{fmt.Errorf("%w: process %d, which led it, ended", ErrNoLeader, f.record.PID)}
+		}
 	}
 	r.hold, err = r.jobs.Share(name, true)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, lease.ErrHeld) {

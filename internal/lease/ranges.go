@@ -52,6 +52,16 @@ func (d *Dir) OpenRanges(name string) (*Ranges, error) {
 	return &Ranges{path: d.File(name), fd: fd, id: idOf(st)}, nil
 }
 
+// Probe tells how the numbers of the file of that name are held, without holding the file. A name that is not there is fs.ErrNotExist.
+func (d *Dir) Probe(name string, first, n int64) (Mode, error) {
+	fd, err := openat(d.fd, name, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return Free, d.explain("open", name, err)
+	}
+	defer unix.Close(fd)
+	return (&Ranges{path: d.File(name), fd: fd}).Probe(first, n)
+}
+
 // Ranges returns locks on the numbers of a file that is open as fd, which may have no name yet, and stays the caller's. They are of a description of
 // their own: they end with the Ranges, not with fd.
 func (d *Dir) Ranges(fd int, name string) (*Ranges, error) {
