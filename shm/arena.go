@@ -25,6 +25,9 @@ func (s *Sharer) putSmall(p *plan) (*object, error) {
 	size := tagSize + roundUp(p.data()+p.length, entryAlign)
 	s.arenaMu.Lock()
 	defer s.arenaMu.Unlock()
+	if err := s.memory(size); err != nil {
+		return nil, err
+	}
 	// No entry begins at 0, which handles have for whole files.
 	if s.arena == nil || s.arenaAt+size > arenaSize {
 		if err := s.newArena(); err != nil {
@@ -65,7 +68,8 @@ func (s *Sharer) newArena() error {
 		return err
 	}
 	if seg == nil {
-		if err := s.memory(size); err != nil {
+		// An arena takes memory as its entries fill it.
+		if err := s.memory(2 * pageSize); err != nil {
 			return err
 		}
 		if seg, err = createMemfd(size, descriptorLimit()); err != nil {

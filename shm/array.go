@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"leat/ndarray"
 )
 
@@ -188,7 +190,7 @@ func (a *Array) viewed(v view) (*Array, error) {
 }
 
 // Seal ends the writing of others to an array made by New or PutWritable, for ever: they can still attach it for reading. Where a process
-// has it attached for writing the error wraps ErrWriters, and nothing has changed. Only who made the array can seal it.
+// has it attached for writing the error wraps ErrWriters, and nothing has changed; this process's own use for writing, which is one with a, is not looked for. Only who made the array can seal it.
 func (a *Array) Seal() error {
 	if a.bad() {
 		return fmt.Errorf("%w: the array", ErrClosed)
@@ -208,12 +210,19 @@ func (a *Array) Seal() error {
 
 // sealWith seals while no writer can come.
 func (o *object) sealWith(fd int, seal func() error) error {
-	ok, err := lockSealer(fd)
+	// A writer that has closed it may have its lock for a moment longer, by a child that is being started.
+	err := patiently(func() error {
+		ok, err := lockSealer(fd)
+		if err == nil && !ok {
+			err = unix.EWOULDBLOCK
+		}
+		return err
+	})
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return fmt.Errorf("%w: other processes write to the array: have them close it first", ErrWriters)
+	}
 	if err != nil {
 		return err
-	}
-	if !ok {
-		return fmt.Errorf("%w: other processes write to the array: have them close it first", ErrWriters)
 	}
 	err = seal()
 	if err == nil {

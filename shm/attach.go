@@ -237,7 +237,8 @@ func objectIn(seg *segment, h *handle) (*object, error) {
 	if t.id != h.id {
 		return nil, fmt.Errorf("%w: its memory has been used again", ErrStale)
 	}
-	if t.kind != kind || t.size != h.size {
+	// The tag is shared memory, which its maker may have changed since the file was looked at.
+	if t.kind != kind || t.size != h.size || t.size > int64(len(seg.mem))-o.base {
 		return nil, fmt.Errorf("%w: it says %d bytes, its array has %d", ErrHandle, h.size, t.size)
 	}
 	o.data, o.length = t.data, t.length
@@ -344,7 +345,7 @@ func (s *Sharer) mapNamed(h *handle, mode Mode) (*segment, error) {
 	case write && errors.Is(err, fs.ErrPermission):
 		return nil, errSealed
 	case errors.Is(err, lease.ErrHeld):
-		return nil, fmt.Errorf("%w: it is being removed: %w", ErrStale, err)
+		return nil, fmt.Errorf("shm: attaching: another process looks after the file, and holds it longer than that should take: %w", err)
 	case err != nil:
 		return nil, fmt.Errorf("shm: attaching: %w", err)
 	}

@@ -36,8 +36,22 @@ func (p *plan) used() int64 { return roundUp(p.data()+p.length, pageSize) }
 // view of the whole array.
 func (p *plan) view(data int64) view { return contiguousView(p.elem, data, p.shape, p.fortran) }
 
+// maxLength is more than any machine can map, and so little that sums of sizes never overflow.
+const maxLength = 1 << 47
+
+// possible refuses arrays that no place can have room for. A view with a stride of 0 may have any length.
+func possible(length int64) error {
+	if length > maxLength {
+		return fmt.Errorf("%w: %s needed, no process can map more than %s", ErrNoRoom, sizeText(length), sizeText(maxLength))
+	}
+	return nil
+}
+
 // create makes an array of its own file in the first place that has room. The object has one reference.
 func (s *Sharer) create(p *plan) (*object, error) {
+	if err := possible(p.length); err != nil {
+		return nil, err
+	}
 	var err error
 	if p.header, err = npyHeader(p.elem, p.shape, p.fortran, pageSize); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ package shm
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,6 +15,17 @@ func flock(fd, how int) error {
 		if err := unix.Flock(fd, how); !errors.Is(err, unix.EINTR) {
 			return err
 		}
+	}
+}
+
+// patiently repeats what says EWOULDBLOCK, for about 50 ms: the length of many starts of processes.
+func patiently(f func() error) error {
+	for wait := 50 * time.Microsecond; ; wait *= 2 {
+		err := f()
+		if !errors.Is(err, unix.EWOULDBLOCK) || wait > 25*time.Millisecond {
+			return err
+		}
+		time.Sleep(wait)
 	}
 }
 

@@ -127,7 +127,8 @@ func openMemfd(pid, fd int, write bool) (got int, size int64, err error) {
 		}
 	}()
 	fault.Point("shm.opened")
-	if err := flock(got, unix.LOCK_SH|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+	// Its maker has it alone while it looks whether the memory is free to be used again; a child that is being started may keep that up.
+	if err := patiently(func() error { return flock(got, unix.LOCK_SH|unix.LOCK_NB) }); errors.Is(err, unix.EWOULDBLOCK) {
 		return -1, 0, fmt.Errorf("%w: its memory is being used again", ErrStale)
 	} else if err != nil {
 		return -1, 0, fmt.Errorf("shm: locking %s: %w", path, err)

@@ -96,8 +96,8 @@ func (p *pool) close() []*segment {
 	return p.drain()
 }
 
-// unlock lets readers in again.
-func unlock(lock int) error { return unix.Close(lock) }
+// unlock lets readers in again. Closing is not enough: a child that is being started has the descriptor too, until its exec.
+func unlock(lock int) error { return errors.Join(flock(lock, unix.LOCK_UN), unix.Close(lock)) }
 
 // giveBack recycles or closes segments that left the registry.
 func (s *Sharer) giveBack(segs []*segment) error {

@@ -184,6 +184,12 @@ func (c *Scope) Pack(v any, shape ...int) (Handle, error) {
 			o, vw, ok := c.sharer.shared(src)
 			if !ok {
 				defer src.keep()
+				if err := possible(src.length); err != nil {
+					return "", err
+				}
+				if err := c.sharer.memory(4 * src.length); err != nil { // the .npy, its text, and as much again while they grow
+					return "", err
+				}
 				return packInline(src)
 			}
 			// Whose memory it is knows how long it lives.

@@ -117,7 +117,7 @@ func (s *Sharer) copyOf(src *source, open bool) (*object, view, error) {
 		if err == nil {
 			return o, p.view(o.data), nil
 		}
-		if !errors.Is(err, errNoMemfd) || s.opts.Place == Memfd {
+		if !errors.Is(err, errNoMemfd) && !errors.Is(err, ErrNoRoom) || s.opts.Place == Memfd {
 			return nil, view{}, err
 		}
 	}
