@@ -194,7 +194,7 @@ func openOwn(at int, name, path string) (*Dir, error) {
 	}
 	if st.Mode&0o077 != 0 {
 		unix.Close(fd)
-		return nil, &foreignError{fmt.Sprintf("%s is open to other users (mode %04o)", path, st.Mode&0o7777), st.Mode}
+		return nil, &foreignError{fmt.Sprintf("%s is open to other users (mode %04o)", path, st.Mode&0o7777), uint32(st.Mode)}
 	}
 	return &Dir{path: path, fd: fd}, nil
 }
