@@ -31,6 +31,7 @@ var children = map[string]proctest.Func{
 	"file limit":    fileLimited,
 	"make":          makeOne,
 	"preserve":      preserveOne,
+	"make calls":    makeCalls,
 }
 
 // setFaults has points fail in a child, and keeps the points at which it is to be killed.

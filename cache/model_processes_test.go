@@ -1,0 +1,888 @@
+//go:build linux
+
+package cache
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
+)
+
+// TestAnySequenceOfCallsOfProcessesIsThatOfAMap drives three real processes, one call at a time, against a map: they open the same cache in all
+// ways there are, close it, are killed and started again.
+func TestAnySequenceOfCallsOfProcessesIsThatOfAMap(t *testing.T) {
+	procs := make([]*modelProcess, 3) // they outlive the caches: to start one takes longer than all of its calls
+	for k := range procs {
+		procs[k] = &modelProcess{number: k}
+		procs[k].start(t, nil)
+	}
+	t.Cleanup(func() {
+		for _, p := range procs {
+			p.kill()
+		}
+	})
+	roots := []string{inMemory(t), t.TempDir()} // where they are of two file systems, a cache preserved in the other one is copied
+	made := 0
+	rapid.Check(t, func(r *rapid.T) {
+		made++
+		m := &model{procs: procs, dirs: make([]string, 2)}
+		for k, root := range roots {
+			m.dirs[k] = filepath.Join(root, fmt.Sprint(made))
+			if err := os.Mkdir(m.dirs[k], 0o700); err != nil {
+				r.Fatal(err)
+			}
+		}
+		done := false
+		defer func() {
+			for _, p := range procs {
+				if !done { // whatever state it is in
+					p.kill()
+					p.start(t, nil)
+				}
+				p.file, p.open, p.handle = nil, false, ""
+			}
+		}()
+		m.begin(r)
+		actions := map[string]func(*rapid.T){
+			"open": m.open, "close": m.close, "kill": m.kill, "open otherwise": m.openOtherwise, "old handle": m.oldHandle, "put": m.put, "put again": m.put,
+			"get": m.get, "view": m.view, "has": m.has, "get many": m.getMany, "get or fill": m.getOrFill, "freeze": m.freeze, "each": m.each,
+			"preserve": m.preserve, "inspect": m.inspect, "": m.check,
+		}
+		for range 4 {
+			r.Repeat(actions)
+		}
+		m.finish(r)
+		done = true
+	})
+}
+
+// modelFile is a file that holds the entries: the cache itself, or a copy that Preserve made on another file system.
+type modelFile struct {
+	dir, uuid string
+	sealed    bool
+	nameless  bool // it was made without a name, and has none
+	unlinked  bool // its name was given to another file
+	counters  modelCounters
+}
+
+type modelCounters struct{ stored, filled, refused, full int64 }
+
+type modelEntry struct {
+	offset int64
+	data   []byte
+}
+
+// model is what the cache has to be.
+type model struct {
+	procs    []*modelProcess
+	dirs     []string
+	n, max   int64
+	path     string // "" for a nameless cache
+	hidden   bool   // as on a file system without unnamed files
+	keptPath string
+	taken    bool // keptPath is
+
+	file    *modelFile
+	kept    *modelFile // what Preserve left at keptPath
+	entries map[int64]modelEntry
+	end     int64
+	frozen  bool
+	handles []Handle // that were ever issued
+}
+
+func (m *model) begin(r *rapid.T) {
+	m.n = rapid.SampledFrom([]int64{1, 3, 8, 600, 3000}).Draw(r, "n")
+	m.empty()
+	if rapid.Bool().Draw(r, "limited") {
+		m.max = m.end + rapid.Int64Range(0, 4000).Draw(r, "room")
+	}
+	if rapid.Bool().Draw(r, "named") {
+		m.path = filepath.Join(m.dirs[0], "cache")
+	}
+	m.hidden = rapid.IntRange(0, 3).Draw(r, "hidden") == 3
+	m.keptPath = filepath.Join(m.dirs[rapid.IntRange(0, 1).Draw(r, "where to preserve")], "kept")
+	if m.taken = rapid.IntRange(0, 3).Draw(r, "taken") == 3; m.taken {
+		if err := os.WriteFile(m.keptPath, []byte("another file"), 0o600); err != nil {
+			r.Fatal(err)
+		}
+	}
+	m.openAs(r, m.procs[0], "make")
+}
+
+// empty is a cache that was just made.
+func (m *model) empty() {
+	m.file, m.kept = &modelFile{dir: m.dirs[0], nameless: m.path == ""}, nil
+	m.entries, m.end, m.frozen = map[int64]modelEntry{}, (4096+8*m.n+63)/64*64, false
+}
+
+// add is what Put does, and what it answers.
+func (m *model) add(p *modelProcess, i int64, b []byte) bool {
+	if _, ok := m.entries[i]; ok {
+		p.counters.filled++
+		return false
+	}
+	if m.frozen {
+		p.counters.refused++
+		return false
+	}
+	end := m.end + 64 + int64(len(b))
+	if m.max > 0 && end > m.max {
+		m.frozen = true
+		p.counters.full++
+		return false
+	}
+	m.entries[i] = modelEntry{m.end, b}
+	m.end = (end + 63) / 64 * 64
+	p.counters.stored++
+	return true
+}
+
+// proc draws a process that has, or had, the cache open.
+func (m *model) proc(r *rapid.T) *modelProcess {
+	list := slices.DeleteFunc(slices.Clone(m.procs), func(p *modelProcess) bool { return p.file == nil })
+	if len(list) == 0 {
+		r.Skip()
+	}
+	// The open ones first, to which rapid tends.
+	slices.SortStableFunc(list, func(a, b *modelProcess) int { return btoi(b.open) - btoi(a.open) })
+	if list[0].open && rapid.IntRange(0, 9).Draw(r, "rather an open one") > 0 {
+		list = slices.DeleteFunc(list, func(p *modelProcess) bool { return !p.open })
+	}
+	return rapid.SampledFrom(list).Draw(r, "process")
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// slot draws a slot, the same few more often than others, and seldom one that is out of range.
+func (m *model) slot(r *rapid.T) int64 {
+	n := m.n
+	return rapid.OneOf(rapid.SampledFrom([]int64{0, n - 1, min(1, n-1), n / 2, min(511, n-1), min(512, n-1)}), rapid.Int64Range(0, n-1),
+		rapid.Custom(func(r *rapid.T) int64 {
+			if rapid.IntRange(0, 5).Draw(r, "out of range") == 5 {
+				return rapid.SampledFrom([]int64{-1, n, -1 << 63, 1 << 40}).Draw(r, "beyond")
+			}
+			return rapid.Int64Range(0, n-1).Draw(r, "slot")
+		})).Draw(r, "slot")
+}
+
+func modelData(r *rapid.T) []byte {
+	return rapid.SliceOfN(rapid.Byte(), 0, rapid.SampledFrom([]int{0, 300, 300, 5000}).Draw(r, "longest")).Draw(r, "data")
+}
+
+// ask makes a call of slots and checks the error that follows from them and from what p has open; ok tells that there is none.
+func (m *model) ask(r *rapid.T, p *modelProcess, o modelCall, slots ...int64) (a modelReply, ok bool) {
+	a = p.ask(r, o)
+	want := ""
+	switch {
+	case slices.ContainsFunc(slots, func(i int64) bool { return i < 0 || i >= m.n }):
+		want = "range"
+	case !p.open:
+		want = "closed"
+	}
+	if want != "" && a.Is != want {
+		r.Fatalf("%s: the error is %q %q, not one of kind %q", o.Op, a.Is, a.Err, want)
+	}
+	return a, want == ""
+}
+
+// entry checks what was read of slot i.
+func (m *model) entry(r *rapid.T, a modelReply, i int64, got []byte) {
+	want, ok := m.entries[i]
+	switch {
+	case ok && (a.Err != "" || got == nil || !bytes.Equal(got, want.data)):
+		r.Fatalf("slot %d: %q, %v, error %q; not %q", i, got, got == nil, a.Err, want.data)
+	case !ok && (a.Is != "miss" || got != nil):
+		r.Fatalf("slot %d: %q, error %q; not a miss", i, got, a.Err)
+	}
+}
+
+func noError(r *rapid.T, a modelReply) {
+	if a.Err != "" {
+		r.Fatal(a.Err)
+	}
+}
+
+func seldom(r *rapid.T) {
+	if rapid.IntRange(0, 7).Draw(r, "seldom") < 7 {
+		r.Skip()
+	}
+}
+
+func (m *model) put(r *rapid.T) {
+	p, i, b := m.proc(r), m.slot(r), modelData(r)
+	if a, ok := m.ask(r, p, modelCall{Op: "put", Slot: i, Data: b}, i); ok {
+		if want := m.add(p, i, b); a.Yes != want || a.Err != "" {
+			r.Fatalf("stored %v, error %q; not %v", a.Yes, a.Err, want)
+		}
+	}
+}
+
+func (m *model) get(r *rapid.T) {
+	p, i := m.proc(r), m.slot(r)
+	if a, ok := m.ask(r, p, modelCall{Op: "get", Slot: i}, i); ok {
+		m.entry(r, a, i, a.Data)
+	}
+}
+
+func (m *model) view(r *rapid.T) {
+	p, i := m.proc(r), m.slot(r)
+	if a, ok := m.ask(r, p, modelCall{Op: "view", Slot: i}, i); ok {
+		m.entry(r, a, i, a.Data)
+	}
+}
+
+func (m *model) has(r *rapid.T) {
+	p, i := m.proc(r), m.slot(r)
+	if a, ok := m.ask(r, p, modelCall{Op: "has", Slot: i}, i); ok {
+		if _, want := m.entries[i]; a.Yes != want || a.Err != "" {
+			r.Fatalf("slot %d: %v, error %q; not %v", i, a.Yes, a.Err, want)
+		}
+	}
+}
+
+func (m *model) getMany(r *rapid.T) {
+	p, slots := m.proc(r), []int64{}
+	for range rapid.IntRange(0, 6).Draw(r, "slots") {
+		slots = append(slots, m.slot(r))
+	}
+	m.getThese(r, p, slots)
+}
+
+func (m *model) getThese(r *rapid.T, p *modelProcess, slots []int64) {
+	a, ok := m.ask(r, p, modelCall{Op: "get many", Slots: slots}, slots...)
+	if !ok {
+		return
+	}
+	noError(r, a)
+	if len(a.All) != len(slots) {
+		r.Fatalf("%d entries of %d slots", len(a.All), len(slots))
+	}
+	for k, i := range slots {
+		if a.Is = ""; a.All[k] == nil {
+			a.Is = "miss"
+		}
+		m.entry(r, a, i, a.All[k])
+	}
+}
+
+func (m *model) getOrFill(r *rapid.T) {
+	p, i, b := m.proc(r), m.slot(r), modelData(r)
+	fails := rapid.IntRange(0, 4).Draw(r, "fails") == 4
+	a, ok := m.ask(r, p, modelCall{Op: "get or fill", Slot: i, Data: b, Fails: fails}, i)
+	old, filled := m.entries[i]
+	switch {
+	case !ok:
+		if a.Calls > 0 {
+			r.Fatal("filled what can't be kept")
+		}
+	case filled:
+		if b = old.data; a.Calls > 0 {
+			r.Fatal("filled twice")
+		}
+		m.entry(r, a, i, a.Data)
+	case fails:
+		if a.Is != "test" || a.Calls != 1 || a.Data != nil {
+			r.Fatalf("%q, error %q, %d calls; not that of fill", a.Data, a.Err, a.Calls)
+		}
+	default:
+		m.add(p, i, b)
+		if a.Err != "" || a.Calls != 1 || a.Data == nil || !bytes.Equal(a.Data, b) {
+			r.Fatalf("%q, error %q, %d calls; not %q", a.Data, a.Err, a.Calls, b)
+		}
+	}
+}
+
+func (m *model) freeze(r *rapid.T) {
+	seldom(r)
+	if a, ok := m.ask(r, m.proc(r), modelCall{Op: "freeze"}); ok {
+		noError(r, a)
+		m.frozen = true
+	}
+}
+
+func (m *model) each(r *rapid.T) { m.eachOf(r, m.proc(r)) }
+
+func (m *model) eachOf(r *rapid.T, p *modelProcess) {
+	a, ok := m.ask(r, p, modelCall{Op: "each"})
+	if !ok {
+		return
+	}
+	noError(r, a)
+	var want []Entry
+	for i, e := range m.entries {
+		want = append(want, Entry{Slot: i, Offset: e.offset, Length: int64(len(e.data))})
+	}
+	slices.SortFunc(want, func(a, b Entry) int { return int(a.Slot - b.Slot) })
+	if d := cmp.Diff(want, a.Entries); d != "" {
+		r.Fatalf("Each (- what was put):\n%s", d)
+	}
+}
+
+// preserve keeps the cache at the one name that there is for it.
+func (m *model) preserve(r *rapid.T) {
+	seldom(r)
+	m.preserveBy(r, m.proc(r), rapid.Bool().Draw(r, "overwrite"))
+}
+
+func (m *model) preserveBy(r *rapid.T, p *modelProcess, overwrite bool) {
+	a, ok := m.ask(r, p, modelCall{Op: "preserve", Path: m.keptPath, Overwrite: overwrite})
+	if !ok {
+		return
+	}
+	if m.taken && !overwrite { // and nothing else has happened
+		if a.Is != "exist" {
+			r.Fatalf("preserved at a name that is taken: error %q", a.Err)
+		}
+		return
+	}
+	noError(r, a)
+	m.taken, m.frozen, p.file.sealed = true, true, true
+	info, err := Inspect(m.keptPath)
+	if err != nil {
+		r.Fatal(err)
+	}
+	f, dir := p.file, filepath.Dir(m.keptPath)
+	if !sameDevice(r, f.dir, dir) || f.unlinked {
+		if info.UUID == f.uuid {
+			r.Fatal("a copy has the number of what was copied")
+		}
+		f = &modelFile{dir: dir, uuid: info.UUID, sealed: true}
+	}
+	if f.nameless = false; info.UUID != f.uuid {
+		r.Fatalf("cache %s was preserved, and %s is there", f.uuid, info.UUID)
+	}
+	if m.kept != nil && m.kept != f {
+		m.kept.unlinked = true
+	}
+	m.kept = f
+}
+
+func sameDevice(r *rapid.T, a, b string) bool {
+	var x, y unix.Stat_t
+	if err := errors.Join(unix.Stat(a, &x), unix.Stat(b, &y)); err != nil {
+		r.Fatal(err)
+	}
+	return x.Dev == y.Dev
+}
+
+// inspect looks at the names from here, where no cache is open.
+func (m *model) inspect(r *rapid.T) {
+	for path, f := range map[string]*modelFile{m.path: m.file, m.keptPath: m.kept} {
+		if path == "" || f == nil {
+			continue
+		}
+		got, err := Inspect(path)
+		if err != nil {
+			r.Fatal(err)
+		}
+		want := Info{Path: path, UUID: f.uuid, Slots: m.n, Entries: int64(len(m.entries)), Bytes: m.end, MaxBytes: m.max, Frozen: m.frozen, Preserved: f.sealed,
+			Held: m.holder(f) != nil, Nameless: m.path == ""}
+		got.DiskBytes, got.Modified, got.Durable = 0, time.Time{}, 0
+		if d := cmp.Diff(want, got); d != "" {
+			r.Fatalf("Inspect of %s (- what it is):\n%s", path, d)
+		}
+	}
+}
+
+// holder returns a process that has a file open.
+func (m *model) holder(f *modelFile) *modelProcess {
+	for _, p := range m.procs {
+		if p.open && p.file == f {
+			return p
+		}
+	}
+	return nil
+}
+
+// check holds after every call: the numbers that each process sees, and the whole file as one of them does.
+func (m *model) check(r *rapid.T) {
+	var open []*modelProcess
+	for _, p := range m.procs {
+		if p.open {
+			open = append(open, p)
+			a := p.ask(r, modelCall{Op: "stats"})
+			noError(r, a)
+			c := p.counters
+			want := Stats{Slots: m.n, Bytes: m.end, MaxBytes: m.max, Frozen: m.frozen, Preserved: p.file.sealed,
+				Stored: c.stored, Filled: c.filled, Refused: c.refused, Full: c.full}
+			if d := cmp.Diff(want, a.Stats); d != "" {
+				r.Fatalf("Stats of process %d (- what was done):\n%s", p.number, d)
+			}
+		}
+	}
+	if len(open) > 0 {
+		m.checkBy(r, rapid.SampledFrom(open).Draw(r, "checks"))
+	}
+}
+
+func (m *model) checkBy(r *rapid.T, p *modelProcess) {
+	a := p.ask(r, modelCall{Op: "check"})
+	noError(r, a)
+	want := &Report{Slots: m.n, Filled: int64(len(m.entries)), Empty: m.n - int64(len(m.entries)), LiveBytes: m.end - (4096+8*m.n+63)/64*64,
+		Preserved: p.file.sealed}
+	for _, e := range m.entries {
+		want.Bytes += int64(len(e.data))
+	}
+	if d := cmp.Diff(want, a.Report); d != "" {
+		r.Fatalf("Check of process %d (- what was put):\n%s", p.number, d)
+	}
+}
+
+// finish preserves the cache, and has all load what was preserved, one of them after it was killed.
+func (m *model) finish(r *rapid.T) {
+	if m.kept == nil {
+		p := m.procs[rapid.IntRange(0, 2).Draw(r, "preserves")]
+		if !p.open {
+			m.openBy(r, p)
+		}
+		m.preserveBy(r, p, true)
+	}
+	killed := rapid.IntRange(0, 2).Draw(r, "killed")
+	for k, p := range m.procs {
+		if k == killed {
+			m.killIt(r, p, nil)
+		} else if p.open {
+			m.closeIt(r, p)
+		}
+	}
+	slots := make([]int64, m.n)
+	for i := range slots {
+		slots[i] = int64(i)
+	}
+	for _, p := range m.procs {
+		m.openAs(r, p, "load")
+		m.getThese(r, p, slots)
+		m.eachOf(r, p)
+	}
+	m.check(r)
+	m.inspect(r)
+	if err := Remove(m.keptPath, false); err == nil {
+		r.Fatal("removed what is in use")
+	}
+	for _, p := range m.procs {
+		m.closeIt(r, p)
+	}
+	for path := range map[string]bool{m.path: true, m.keptPath: true} {
+		if path != "" {
+			if err := Remove(path, false); err != nil {
+				r.Fatal(err)
+			}
+		}
+	}
+	for _, dir := range m.dirs {
+		removed, err := GC(dir)
+		if err != nil {
+			r.Fatal(err)
+		}
+		if len(removed) > 0 && !(m.hidden && m.path == "") {
+			r.Fatalf("GC found %q", removed)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			r.Fatalf("left: %v, %v", left, err)
+		}
+	}
+}
+
+// open opens the cache in a process that does not have it open.
+func (m *model) open(r *rapid.T) {
+	closed := slices.DeleteFunc(slices.Clone(m.procs), func(p *modelProcess) bool { return p.open })
+	if len(closed) == 0 {
+		r.Skip()
+	}
+	m.openBy(r, rapid.SampledFrom(closed).Draw(r, "process"))
+}
+
+func (m *model) openBy(r *rapid.T, p *modelProcess) {
+	var ways []string
+	if m.path != "" {
+		ways = append(ways, "open")
+	}
+	if m.anyHolder() != nil {
+		ways = append(ways, "attach", "attach file")
+	}
+	if m.kept != nil {
+		ways = append(ways, "load")
+	}
+	if len(ways) == 0 { // nobody has the nameless cache, which is gone
+		m.empty()
+		ways = []string{"make"}
+	}
+	m.openAs(r, p, rapid.SampledFrom(ways).Draw(r, "way"))
+}
+
+func (m *model) anyHolder() *modelProcess {
+	for _, p := range m.procs {
+		if p.open {
+			return p
+		}
+	}
+	return nil
+}
+
+// openAs opens the cache in one way. What a process that can't write reads is counted for it alone.
+func (m *model) openAs(r *rapid.T, p *modelProcess, way string) {
+	o := modelCall{Op: way, N: m.n, Max: m.max, Path: m.path, Dir: m.dirs[0], Hidden: m.hidden, Verify: Verify(rapid.IntRange(0, 2).Draw(r, "verify"))}
+	f, readOnly := m.file, false
+	switch way {
+	case "make":
+		if m.path != "" {
+			o.Op = "open"
+		}
+	case "open":
+		if rapid.Bool().Draw(r, "any limit") {
+			o.Max = 0
+		}
+	case "attach", "attach file":
+		var open []*modelProcess
+		for _, q := range m.procs {
+			if q.open {
+				open = append(open, q)
+			}
+		}
+		issuer := rapid.SampledFrom(open).Draw(r, "issuer")
+		f, o.Handle = issuer.file, issuer.handle
+		readOnly = f.sealed
+		if way == "attach file" {
+			m.passFile(r, p, issuer.handle)
+		}
+	case "load":
+		f, readOnly, o.Path = m.kept, true, m.keptPath
+	}
+	if o.Op == "open" {
+		o.Durability = Durability(rapid.IntRange(0, 2).Draw(r, "durability"))
+	}
+	a := p.ask(r, o)
+	noError(r, a)
+	if f.uuid == "" {
+		f.uuid = a.UUID
+	}
+	path := ""
+	if o.Op == "open" || o.Op == "load" {
+		path = o.Path
+	}
+	if a.UUID != f.uuid || a.N != m.n || a.Path != path {
+		r.Fatalf("%s opened %s with %d slots, path %q; not %s with %d, path %q", way, a.UUID, a.N, a.Path, f.uuid, m.n, path)
+	}
+	p.file, p.open, p.handle, p.counters = f, true, a.Handle, &f.counters
+	if readOnly {
+		p.counters = &modelCounters{}
+	}
+	m.handles = append(m.handles, a.Handle)
+}
+
+// passFile starts a process with the file of a cache as descriptor 3. This one has it open for a moment.
+func (m *model) passFile(r *rapid.T, p *modelProcess, h Handle) {
+	c, err := Attach(h, nil)
+	if err != nil {
+		r.Fatal(err)
+	}
+	f, err := c.File()
+	if err := errors.Join(err, c.Close()); err != nil {
+		r.Fatal(err)
+	}
+	m.killIt(r, p, f)
+	if err := f.Close(); err != nil {
+		r.Fatal(err)
+	}
+}
+
+func (m *model) close(r *rapid.T) {
+	p := m.proc(r) // a second time, too
+	if rapid.Bool().Draw(r, "stays open") {
+		r.Skip()
+	}
+	m.closeIt(r, p)
+}
+
+func (m *model) closeIt(r *rapid.T, p *modelProcess) {
+	noError(r, p.ask(r, modelCall{Op: "close"}))
+	p.open, p.handle = false, ""
+}
+
+func (m *model) kill(r *rapid.T) {
+	if rapid.IntRange(0, 2).Draw(r, "seldom") < 2 {
+		r.Skip()
+	}
+	m.killIt(r, rapid.SampledFrom(m.procs).Draw(r, "process"), nil)
+}
+
+// killIt kills a process and starts another one in its place, with a file as descriptor 3 if it is not nil.
+func (m *model) killIt(r *rapid.T, p *modelProcess, f *os.File) {
+	p.kill()
+	p.file, p.open, p.handle = nil, false, ""
+	p.start(r, f)
+}
+
+// openOtherwise opens the cache with what it does not have.
+func (m *model) openOtherwise(r *rapid.T) {
+	if m.path == "" {
+		r.Skip()
+	}
+	n, max := m.n, m.max
+	if rapid.Bool().Draw(r, "other n") {
+		n++
+	}
+	// A limit that is too small for the index is another error.
+	if n == m.n || max > 0 {
+		max += 1 << 20
+	}
+	if c, err := Open(m.path, n, &Options{MaxBytes: max}); !errors.Is(err, ErrMismatch) {
+		r.Fatalf("opened %v with %d slots, limit %d: %v", c, n, max, err)
+	}
+}
+
+// oldHandle attaches by any handle that there was. It is good as long as its issuer has the cache open, or has it open again under the same
+// number.
+func (m *model) oldHandle(r *rapid.T) {
+	h := rapid.SampledFrom(m.handles).Draw(r, "handle")
+	i := slices.IndexFunc(m.procs, func(p *modelProcess) bool { return p.open && p.handle == h })
+	c, err := Attach(h, nil)
+	if i < 0 {
+		if !errors.Is(err, ErrGone) {
+			r.Fatalf("attached %v by a handle whose issuer has it open no more: %v", c, err)
+		}
+		return
+	}
+	if err != nil {
+		r.Fatal(err)
+	}
+	all, err := c.GetMany([]int64{0, m.n - 1})
+	if err := errors.Join(err, c.Close()); err != nil {
+		r.Fatal(err)
+	}
+	for k, i := range []int64{0, m.n - 1} {
+		if e, ok := m.entries[i]; ok != (all[k] != nil) || !bytes.Equal(e.data, all[k]) {
+			r.Fatalf("slot %d: %q, not %q", i, all[k], e.data)
+		}
+	}
+}
+
+// modelProcess is the test's side of a process that makes calls as it is told.
+type modelProcess struct {
+	number int
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	in     *json.Decoder
+	out    *json.Encoder
+	stderr bytes.Buffer
+
+	file     *modelFile // that it has, or had, open; nil if none since it was started
+	open     bool
+	handle   Handle
+	counters *modelCounters
+}
+
+// modelCall is what a process is to do, modelReply what came of it.
+type modelCall struct {
+	Op         string
+	Path, Dir  string
+	N, Max     int64
+	Verify     Verify
+	Durability Durability
+	Handle     Handle
+	Hidden     bool // there are no unnamed files
+	Slot       int64
+	Slots      []int64
+	Data       []byte
+	Fails      bool // the fill
+	Overwrite  bool
+}
+
+type modelReply struct {
+	Err, Is string // Is is the kind of the error, by modelErrors
+	Yes     bool
+	Data    []byte // JSON keeps nil and empty apart
+	All     [][]byte
+	Calls   int // of fill
+	Stats   Stats
+	Report  *Report
+	Entries []Entry
+
+	N          int64
+	UUID, Path string
+	Handle     Handle
+}
+
+var modelErrors = map[string]error{"miss": ErrMiss, "range": ErrRange, "closed": ErrClosed, "exist": fs.ErrExist, "test": errTest}
+
+type fataler interface {
+	Fatalf(format string, args ...any)
+}
+
+// start starts the process, with a file as descriptor 3 if f is not nil.
+func (p *modelProcess) start(t fataler, f *os.File) {
+	p.cmd = exec.Command(os.Args[0])
+	p.cmd.Env = append(os.Environ(), "LEAT_PROCTEST=make calls")
+	if f != nil {
+		p.cmd.ExtraFiles = []*os.File{f}
+	}
+	p.stderr.Reset()
+	p.cmd.Stderr = &p.stderr
+	var err error
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		t.Fatalf("%v", err)
+	}
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatalf("%v", err)
+	}
+	p.in, p.out = json.NewDecoder(stdout), json.NewEncoder(p.stdin)
+}
+
+// kill sends SIGKILL and waits for the end.
+func (p *modelProcess) kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+}
+
+func (p *modelProcess) ask(t fataler, o modelCall) (a modelReply) {
+	late := time.AfterFunc(20*time.Second, func() { _ = p.cmd.Process.Kill() })
+	err := p.out.Encode(o)
+	if err == nil {
+		err = p.in.Decode(&a)
+	}
+	if !late.Stop() {
+		err = errors.New("no answer in 20 s")
+	}
+	if err != nil {
+		p.kill()
+		t.Fatalf("process %d: %s: %v\n%s", p.number, o.Op, err, &p.stderr)
+	}
+	return a
+}
+
+// makeCalls is the process. It ends, leaving all open, when the test hangs up.
+func makeCalls([]string) error {
+	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
+	var c *Cache
+	for {
+		var o modelCall
+		if err := in.Decode(&o); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		var a modelReply
+		opened, err := o.open()
+		if opened != nil {
+			c = opened
+			a.N, a.UUID, a.Path = c.N(), c.UUID(), c.Path()
+			a.Handle, err = c.Handle()
+		} else if err == nil {
+			err = o.do(c, &a)
+		}
+		if err != nil {
+			a.Err = err.Error()
+			for name, target := range modelErrors {
+				if errors.Is(err, target) {
+					a.Is += name
+				}
+			}
+		}
+		if err := out.Encode(a); err != nil {
+			return err
+		}
+	}
+}
+
+// open makes the calls that open a cache; of others it returns nil.
+func (o *modelCall) open() (*Cache, error) {
+	setFaults()
+	if o.Hidden {
+		setFaults("cache.no O_TMPFILE")
+	}
+	switch o.Op {
+	case "make":
+		return Create(o.N, &Options{Dir: o.Dir, MaxBytes: o.Max, Verify: o.Verify})
+	case "open":
+		return Open(o.Path, o.N, &Options{MaxBytes: o.Max, Verify: o.Verify, Durability: o.Durability})
+	case "attach":
+		return Attach(o.Handle, &Options{Verify: o.Verify})
+	case "attach file":
+		f := os.NewFile(3, "passed")
+		c, err := AttachFile(f, &Options{Verify: o.Verify})
+		return c, errors.Join(err, f.Close())
+	case "load":
+		return Load(o.Path, &Options{Verify: o.Verify})
+	}
+	return nil, nil
+}
+
+// do makes the other calls. What the caller owns afterwards is overwritten when it was told: nobody may see that.
+func (o *modelCall) do(c *Cache, a *modelReply) (err error) {
+	ctx := context.Background()
+	switch o.Op {
+	case "put":
+		a.Yes, err = c.Put(o.Slot, o.Data)
+		clear(o.Data)
+	case "get":
+		var b []byte
+		b, err = c.Get(o.Slot)
+		a.Data = bytes.Clone(b)
+		clear(b)
+	case "view":
+		err = c.View(o.Slot, func(b []byte) error {
+			a.Data = append([]byte{}, b...)
+			return nil
+		})
+	case "has":
+		a.Yes, err = c.Has(o.Slot)
+	case "get many":
+		var all [][]byte
+		all, err = c.GetMany(o.Slots)
+		for _, b := range all {
+			a.All = append(a.All, bytes.Clone(b))
+		}
+		for _, b := range all {
+			clear(b)
+		}
+	case "get or fill":
+		var b []byte
+		b, err = c.GetOrFill(ctx, o.Slot, func(context.Context) ([]byte, error) {
+			a.Calls++
+			if o.Fails {
+				return nil, errTest
+			}
+			return o.Data, nil
+		})
+		a.Data = bytes.Clone(b)
+		clear(b)
+	case "freeze":
+		err = c.Freeze()
+	case "stats":
+		a.Stats, err = c.Stats()
+	case "each":
+		err = c.Each(ctx, func(e Entry) error { a.Entries = append(a.Entries, e); return nil })
+	case "check":
+		a.Report, err = c.Check(ctx)
+	case "preserve":
+		err = c.Preserve(o.Path, o.Overwrite)
+	case "close":
+		err = c.Close()
+	default:
+		err = fmt.Errorf("no call %q", o.Op)
+	}
+	return err
+}
