@@ -2,9 +2,7 @@
 
 package shm
 
-import (
-	"errors"
-)
+import "errors"
 
 const (
 	// arenaMax is the size up to which arrays share a memfd. A file of its own costs two pages, a descriptor, a mapping and about ten
@@ -25,9 +23,6 @@ func (s *Sharer) putSmall(p *plan) (*object, error) {
 	size := tagSize + roundUp(p.data()+p.length, entryAlign)
 	s.arenaMu.Lock()
 	defer s.arenaMu.Unlock()
-	if err := s.memory(size); err != nil {
-		return nil, err
-	}
 	// No entry begins at 0, which handles have for whole files.
 	if s.arena == nil || s.arenaAt+size > arenaSize {
 		if err := s.newArena(); err != nil {
@@ -35,6 +30,12 @@ func (s *Sharer) putSmall(p *plan) (*object, error) {
 		}
 	}
 	seg, base := s.arena, s.arenaAt
+	// Memory is taken page by page, and what the segment had before it was used again is there.
+	if need := roundUp(base+size, pageSize) - roundUp(seg.filled, pageSize); need > 0 {
+		if err := s.memory(need); err != nil {
+			return nil, err
+		}
+	}
 	mem := seg.mem[base : base+size]
 	id := newIdent()
 	t := tag{kind: kindEntry, id: id, size: size, data: tagSize + p.data(), length: p.length}
@@ -68,8 +69,8 @@ func (s *Sharer) newArena() error {
 		return err
 	}
 	if seg == nil {
-		// An arena takes memory as its entries fill it.
-		if err := s.memory(2 * pageSize); err != nil {
+		// The tag's page. Its entries take the rest as they fill it.
+		if err := s.memory(pageSize); err != nil {
 			return err
 		}
 		if seg, err = createMemfd(size, descriptorLimit()); err != nil {

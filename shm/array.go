@@ -190,7 +190,8 @@ func (a *Array) viewed(v view) (*Array, error) {
 }
 
 // Seal ends the writing of others to an array made by New or PutWritable, for ever: they can still attach it for reading. Where a process
-// has it attached for writing the error wraps ErrWriters, and nothing has changed; this process's own use for writing, which is one with a, is not looked for. Only who made the array can seal it.
+// has it attached for writing, for longer than a moment, the error wraps ErrWriters, and nothing has changed. What the same Sharer attached for ReadWrite is not
+// looked for, since it is one with a: it goes on writing, as a does. Only who made the array can seal it.
 func (a *Array) Seal() error {
 	if a.bad() {
 		return fmt.Errorf("%w: the array", ErrClosed)

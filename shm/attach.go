@@ -345,7 +345,7 @@ func (s *Sharer) mapNamed(h *handle, mode Mode) (*segment, error) {
 	case write && errors.Is(err, fs.ErrPermission):
 		return nil, errSealed
 	case errors.Is(err, lease.ErrHeld):
-		return nil, fmt.Errorf("shm: attaching: another process looks after the file, and holds it longer than that should take: %w", err)
+		return nil, fmt.Errorf("shm: attaching: another process looks after the file, and holds it longer than that should take: try again: %w", err)
 	case err != nil:
 		return nil, fmt.Errorf("shm: attaching: %w", err)
 	}

@@ -205,12 +205,12 @@ func pwriteAll(fd int, b []byte, at int64) error {
 	return nil
 }
 
-// noRoomIf marks the system's errors for full file systems, quotas and memory as ErrNoRoom.
+// noRoomIf marks the system's errors for full file systems, quotas and memory, and errHuge, as ErrNoRoom.
 func noRoomIf(err error) error {
 	if errors.Is(err, ErrNoRoom) {
 		return err
 	}
-	for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.ENOMEM, unix.EFBIG} {
+	for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.ENOMEM, unix.EFBIG, errHuge} {
 		if errors.Is(err, e) {
 			return fmt.Errorf("%w: %w", ErrNoRoom, err)
 		}

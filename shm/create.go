@@ -36,13 +36,13 @@ func (p *plan) used() int64 { return roundUp(p.data()+p.length, pageSize) }
 // view of the whole array.
 func (p *plan) view(data int64) view { return contiguousView(p.elem, data, p.shape, p.fortran) }
 
-// maxLength is more than any machine can map, and so little that sums of sizes never overflow.
-const maxLength = 1 << 47
+// maxLength is more than any machine has, and so little that the header, the size class and the tag stay below maxMapping.
+const maxLength = maxMapping / 2
 
 // possible refuses arrays that no place can have room for. A view with a stride of 0 may have any length.
 func possible(length int64) error {
 	if length > maxLength {
-		return fmt.Errorf("%w: %s needed, no process can map more than %s", ErrNoRoom, sizeText(length), sizeText(maxLength))
+		return fmt.Errorf("%w: %s needed, an array has at most %s", ErrNoRoom, sizeText(length), sizeText(maxLength))
 	}
 	return nil
 }
@@ -248,7 +248,7 @@ func (s *Sharer) createTemp(p *plan, failed error) (*object, error) {
 		return nil, fmt.Errorf("%w: %w", errNoPlace, err)
 	}
 	if errors.Is(failed, ErrNoRoom) && inMemory(d.Path()) {
-		return nil, fmt.Errorf("%w: the temp folder %s is in memory too: name one on a disk in LEAT_TEMP_FOLDER", errNoPlace, d.Path())
+		return nil, fmt.Errorf("%w: the temp folder %s is in memory too: name one on a disk in %s", errNoPlace, d.Path(), tempVariable)
 	}
 	return s.createNamed(p, rootTemp)
 }

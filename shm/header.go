@@ -61,7 +61,7 @@ func dataSize(e Elem, shape []int) (int64, error) {
 		case d == 0:
 			empty = true
 		case n > math.MaxInt/int64(d):
-			return 0, fmt.Errorf("shm: shape %v of %d-byte elements is larger than any memory", shape, e.Size())
+			return 0, fmt.Errorf("shm: shape %v of %d-byte elements is %w", shape, e.Size(), errHuge)
 		default:
 			n *= int64(d)
 		}
@@ -71,6 +71,9 @@ func dataSize(e Elem, shape []int) (int64, error) {
 	}
 	return n, nil
 }
+
+// errHuge tells of bytes that no number counts. Who makes an array says ErrNoRoom, who reads one that it is none.
+var errHuge = errors.New("larger than any memory")
 
 // parseNPYHeader reads the header, versions 1 to 3, that b begins with; the elements begin at byte offset, without gaps.
 // Unlike [ndarray.ParseNPYHeader] it knows truth values and records, but no big-endian numbers. The error wraps ndarray.ErrNPYFormat, or

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/internal/lease"
 	"leat/ndarray"
 )
 
@@ -138,6 +139,69 @@ func mappings(t testing.TB) int {
 	m, err := mappedFiles(os.Getpid())
 	check(t, err)
 	return len(m)
+}
+
+// A maker may write to the tags in its arena after another process has mapped it, and give out handles to match.
+func TestATagThatItsMakerChangedLeadsNowhere(t *testing.T) {
+	isolate(t)
+	s := newSharer(t, &Options{Place: Memfd})
+	first := must(s.Put(numbers(100, 1)))(t)
+	for name, change := range map[string]func(g *tag){
+		"nothing":                 func(*tag) {},
+		"a size beyond the arena": func(g *tag) { g.size = arenaSize },
+		"a size beyond all":       func(g *tag) { g.size = 1<<63 - 1 },
+		"a negative size":         func(g *tag) { g.size = -64 },
+		"data beyond the entry":   func(g *tag) { g.data = g.size + 1 },
+		"more data than fit":      func(g *tag) { g.length = g.size - g.data + 1 },
+		"data that overflow":      func(g *tag) { g.length = 1<<63 - 1 },
+		"negative data":           func(g *tag) { g.data = -64 },
+		"no entry":                func(g *tag) { g.kind = kindWhole },
+	} {
+		known := newSharer(t, nil)
+		must(known.Attach(must(first.Handle())(t), ReadOnly, nil))(t)
+		a := must(s.Put(numbers(100, 2)))(t)
+		g := must(parseTag(a.obj.bytes()))(t)
+		change(&g)
+		g.encode(a.obj.bytes())
+		h := a.obj.addr
+		h.view, h.size = a.view, g.size
+		for from, other := range map[string]*Sharer{"one that knows the arena": known, "one that does not": newSharer(t, nil)} {
+			for _, mode := range []Mode{ReadOnly, CopyOnWrite} {
+				b, err := other.Attach(h.text(), mode, nil)
+				if name == "nothing" {
+					if check(t, err); b.digest() != a.digest() {
+						t.Error("it arrived wrong")
+					}
+				} else if !errors.Is(err, ErrHandle) && !errors.Is(err, ErrStale) {
+					t.Errorf("%s, from %s (%s): %v", name, from, mode, err)
+				}
+			}
+		}
+	}
+	// The size of a whole file, changed between the look at the file and the mapping.
+	mem := alignedCopy(make([]byte, 3*pageSize))
+	g := tag{kind: kindWhole, id: newIdent(), size: int64(len(mem)) + pageSize, data: pageSize, length: 2*pageSize + 1, state: stateSealed}
+	copy(mem[2*pageSize:], g.bytes())
+	if o, err := objectIn(&segment{mem: mem}, &handle{kind: kindFile, id: g.id, size: g.size}); !errors.Is(err, ErrHandle) {
+		t.Errorf("%v, %v", o, err)
+	}
+}
+
+func TestANamedArrayThatIsHeldIsNotCalledGone(t *testing.T) {
+	run, _ := isolate(t)
+	s := newSharer(t, &Options{Place: Named})
+	a := must(s.Put(numbers(1<<17, 1)))(t)
+	h := must(parseHandle(must(a.Handle())(t)))(t)
+	h.id = newIdent()
+	name := filepath.Join(run, folder, fileName(h.id))
+	check(t, os.WriteFile(name, nil, 0o600))
+	f := must(os.Open(name))(t)
+	defer f.Close()
+	check(t, flock(int(f.Fd()), unix.LOCK_EX))
+	_, err := s.Attach(h.text(), ReadOnly, nil)
+	if !errors.Is(err, lease.ErrHeld) || errors.Is(err, ErrStale) || !strings.Contains(err.Error(), "try again") {
+		t.Error(err)
+	}
 }
 
 func TestRandomChangesOfAHandleNeverHarm(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -113,13 +114,7 @@ func TestAFullSharedMemoryIsAnErrorAndNeverASignal(t *testing.T) {
 
 func TestWithoutRoomInMemoryTheDiskIsUsed(t *testing.T) {
 	_, temp := isolate(t)
-	fault.Set(func(point string) error {
-		if point == "shm.room" {
-			return errors.New("a test")
-		}
-		return nil
-	})
-	t.Cleanup(func() { fault.Set(nil) })
+	noRoom(t)
 	// The named place would be next, but is in memory too.
 	shm, err := os.MkdirTemp("/dev/shm", "leat-test-")
 	check(t, err)
@@ -147,6 +142,75 @@ func TestWithoutRoomInMemoryTheDiskIsUsed(t *testing.T) {
 	setenv(t, "LEAT_TEMP_FOLDER", shm)
 	if _, err := newSharer(t, nil).Put(numbers(1<<20, 1)); !errors.Is(err, ErrNoRoom) || !strings.Contains(err.Error(), "LEAT_TEMP_FOLDER") {
 		t.Error(err)
+	}
+}
+
+func TestASmallArrayWithoutRoomInMemoryGoesToADiskToo(t *testing.T) {
+	_, temp := isolate(t)
+	shm, err := os.MkdirTemp("/dev/shm", "leat-test-")
+	check(t, err)
+	t.Cleanup(func() { os.RemoveAll(shm) })
+	setenv(t, "LEAT_RUNTIME_DIR", filepath.Join(shm, "run"))
+	noRoom(t)
+	for _, n := range []int{0, 10, arenaMax} {
+		a := must(newSharer(t, nil).Put(numbers(n, 1)))(t)
+		if path, _, err := a.File(); err != nil || !strings.HasPrefix(path, temp) {
+			t.Errorf("%d bytes lie in %s, %v", n, path, err)
+		}
+		if got := elsewhere(t, ReadOnly, must(a.Handle())(t)); got[0] != fmt.Sprintf("%x", a.digest()) {
+			t.Error(got)
+		}
+	}
+}
+
+// noRoom has the system say that no memory is free.
+func noRoom(t *testing.T) {
+	fault.Set(func(point string) error {
+		if point == "shm.room" {
+			return errors.New("a test")
+		}
+		return nil
+	})
+	t.Cleanup(func() { fault.Set(nil) })
+}
+
+func TestASmallArrayNeedsThePagesThatItTakesAndNoMore(t *testing.T) {
+	s := newSharer(t, &Options{Place: Memfd})
+	const free = 1 << 20 // less than an arena
+	s.room = roomCache{known: true, at: time.Now().Add(time.Hour), free: free}
+	must(s.Put(numbers(10, 1)))(t)
+	if took := free - s.room.free; took != 2*pageSize { // the arena's tag, and the entry
+		t.Errorf("the first took %d bytes", took)
+	}
+	must(s.Put(numbers(10, 2)))(t)
+	if took := free - s.room.free; took != 2*pageSize {
+		t.Errorf("the second, in the same page, took some: %d bytes in all", took)
+	}
+	must(s.Put(numbers(pageSize, 3)))(t)
+	if took := free - s.room.free; took != 3*pageSize {
+		t.Errorf("one of another page: %d bytes in all", took)
+	}
+}
+
+func TestAnArenaInUsedMemoryNeedsWhatIsNotThereYet(t *testing.T) {
+	s := newSharer(t, &Options{Place: Memfd, RecycleBytes: 64 << 20})
+	const kept = 10 << 10 // of an arena
+	whole := must(s.Put(numbers(arenaSize-pageSize, 1)))(t)
+	check(t, whole.Close())
+	if len(s.pool.free) != 1 {
+		t.Fatal("nothing was kept")
+	}
+	noRoom(t)
+	a, err := s.Put(numbers(arenaMax, 2)) // all of it is there
+	check(t, err)
+	if s.arena != whole.obj.seg || a.obj.seg != s.arena {
+		t.Error("it lies elsewhere")
+	}
+	// The same of memory of which a part is filled.
+	s.arena.filled = s.arenaAt + kept
+	must(s.Put(numbers(kept/2, 3)))(t)
+	if _, err := s.Put(numbers(arenaMax, 4)); !errors.Is(err, ErrNoRoom) {
+		t.Errorf("an entry beyond it: %v", err)
 	}
 }
 
@@ -259,5 +323,33 @@ func TestWrongOptionsAreAllNamed(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestARelativeFolderInTheEnvironmentIsRefused(t *testing.T) {
+	isolate(t)
+	s := newSharer(t, &Options{Place: Temp})
+	setenv(t, "LEAT_TEMP_FOLDER", "here")
+	named := func(what string, err error, variable string) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), variable) || !strings.Contains(err.Error(), "absolute") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err := Open(nil)
+	named("Open", err, "LEAT_TEMP_FOLDER")
+	_, err = List(nil)
+	named("List", err, "LEAT_TEMP_FOLDER")
+	_, err = s.Put([]byte{1}) // it was another when s was opened
+	named("Put", err, "LEAT_TEMP_FOLDER")
+	check(t, must(Open(&Options{TempFolder: t.TempDir()}))(t).Close())
+	setenv(t, "LEAT_TEMP_FOLDER", t.TempDir())
+	setenv(t, "LEAT_RUNTIME_DIR", "here")
+	_, err = List(nil)
+	named("List", err, "LEAT_RUNTIME_DIR")
+	_, err = GC(nil)
+	named("GC", err, "LEAT_RUNTIME_DIR")
+	if _, err := os.Lstat("here"); err == nil {
+		t.Error("a folder was made")
 	}
 }

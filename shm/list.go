@@ -94,6 +94,7 @@ func lookAt(d *lease.Dir, name string) (Info, bool) {
 	info.Name = d.File(name)
 	// Whoever attaches it at this moment tries again.
 	info.Held = errors.Is(flock(fd, unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
+	_ = flock(fd, unix.LOCK_UN) // closing is not enough, see unlock; where there is no lock, nothing happens
 	return info, true
 }
 

@@ -48,7 +48,7 @@ func rootPath(root, temp string) string {
 		return lease.RootPath()
 	}
 	if temp == "" {
-		temp = os.Getenv("LEAT_TEMP_FOLDER")
+		temp = os.Getenv(tempVariable)
 	}
 	if temp == "" {
 		temp = os.TempDir()
@@ -60,14 +60,14 @@ func rootPath(root, temp string) string {
 // are they made.
 func openFolder(root, temp string, create bool) (top, d *lease.Dir, err error) {
 	path := rootPath(root, temp)
-	if !create {
+	if !create && filepath.IsAbs(path) { // a relative one is OpenRoot's to refuse
 		if _, err := os.Lstat(path); err != nil {
 			return nil, nil, err
 		}
 	}
 	variable := lease.RootVariable
 	if root == rootTemp {
-		variable = "LEAT_TEMP_FOLDER"
+		variable = tempVariable
 	}
 	top, err = lease.OpenRoot(path, variable)
 	if err != nil {

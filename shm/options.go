@@ -3,6 +3,7 @@ package shm
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 )
 
@@ -63,6 +64,9 @@ func ParseMode(s string) (Mode, error) {
 // DefaultMaxBytes is the threshold of [Scope.Pack], as joblib's.
 const DefaultMaxBytes = 1 << 20
 
+// tempVariable is the one of the environment that names the temp folder.
+const tempVariable = "LEAT_TEMP_FOLDER"
+
 // Options say how a Sharer shares. The zero value of a field is its default.
 type Options struct {
 	// MaxBytes is the size up to which Pack puts arrays into the handle; larger ones are shared. 0 is
@@ -104,6 +108,9 @@ func (o *Options) validate() (Options, error) {
 	}
 	if v.TempFolder != "" && !filepath.IsAbs(v.TempFolder) {
 		fail("Options.TempFolder is %q: give an absolute path, for all processes must find it", v.TempFolder)
+	}
+	if env := os.Getenv(tempVariable); v.TempFolder == "" && env != "" && !filepath.IsAbs(env) {
+		fail("%s is %q: give an absolute path, for all processes must find it", tempVariable, env)
 	}
 	for _, r := range v.Roots {
 		if !filepath.IsAbs(r) {

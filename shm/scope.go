@@ -177,7 +177,7 @@ func (c *Scope) Pack(v any, shape ...int) (Handle, error) {
 	}
 	src, err := sourceOf(v, shape)
 	if err != nil {
-		return "", err
+		return "", noRoomIf(err)
 	}
 	if a, ok := v.(*Array); !ok || a.obj.private() {
 		if limit := c.sharer.opts.MaxBytes; limit < 0 || src.length <= limit {

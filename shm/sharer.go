@@ -95,16 +95,19 @@ func (s *Sharer) Close() error {
 func (s *Sharer) put(v any, shape []int, open bool) (*object, view, error) {
 	src, err := sourceOf(v, shape)
 	if err != nil {
-		return nil, view{}, err
+		return nil, view{}, noRoomIf(err)
 	}
 	defer src.keep()
 	if !open {
 		if o, vw, ok := s.shared(src); ok {
 			return o, vw, nil
 		}
-		if s.opts.Dedupe {
-			return s.putOnce(src)
-		}
+	}
+	if err := possible(src.length); err != nil {
+		return nil, view{}, err
+	}
+	if !open && s.opts.Dedupe {
+		return s.putOnce(src)
 	}
 	return s.copyOf(src, open)
 }
@@ -152,7 +155,7 @@ func (s *Sharer) shared(src *source) (*object, view, bool) {
 func (s *Sharer) make(e Elem, shape []int) (*object, view, error) {
 	n, err := dataSize(e, shape)
 	if err != nil {
-		return nil, view{}, err
+		return nil, view{}, noRoomIf(err)
 	}
 	p := &plan{elem: e, shape: shape, length: n, open: true}
 	o, err := s.create(p)

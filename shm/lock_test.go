@@ -1,0 +1,96 @@
+//go:build linux
+
+package shm
+
+import (
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"leat/internal/procfile"
+	"leat/ndarray"
+)
+
+// A second descriptor of the same open file is what a child has until its exec.
+func TestTheLockOfRecyclingEndsThoughAChildHasItsDescriptor(t *testing.T) {
+	s := newSharer(t, &Options{Place: Memfd})
+	seg := must(s.Put(numbers(200<<10, 1)))(t).obj.seg
+	lock, ok, err := seg.exclude()
+	check(t, err)
+	if !ok {
+		t.Fatal("there is a reader")
+	}
+	child := must(unix.Dup(lock))(t)
+	defer unix.Close(child)
+	reader := must(procfile.Reopen(seg.fd, unix.O_RDONLY))(t)
+	defer unix.Close(reader)
+	if err := flock(reader, unix.LOCK_SH|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
+		t.Fatalf("a reader gets in: %v", err)
+	}
+	check(t, unlock(lock))
+	check(t, flock(reader, unix.LOCK_SH|unix.LOCK_NB))
+}
+
+func TestAnAttachWaitsAMomentForMemoryThatIsHeld(t *testing.T) {
+	s := newSharer(t, &Options{Place: Memfd})
+	a := must(s.Put(numbers(200<<10, 1)))(t)
+	h := must(a.Handle())(t)
+	exclude := func() int {
+		lock, ok, err := a.obj.seg.exclude()
+		if err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		return lock
+	}
+	lock := exclude()
+	done := make(chan error)
+	go func() {
+		time.Sleep(5 * time.Millisecond)
+		done <- unlock(lock)
+	}()
+	other := must(Open(nil))(t)
+	b, err := other.Attach(h, ReadOnly, nil)
+	check(t, <-done)
+	check(t, err)
+	if b.digest() != a.digest() {
+		t.Error("it arrived wrong")
+	}
+	check(t, other.Close())
+	// For good, it is another's by now.
+	lock = exclude()
+	start := time.Now()
+	if _, err := newSharer(t, nil).Attach(h, ReadOnly, nil); !errors.Is(err, ErrStale) {
+		t.Error(err)
+	}
+	if took := time.Since(start); took < 20*time.Millisecond {
+		t.Errorf("it was given up after %v", took)
+	}
+	check(t, unlock(lock))
+}
+
+func TestASealWaitsAMomentForAWriterThatLeaves(t *testing.T) {
+	inMemoryAndNamed(t, func(t *testing.T, s *Sharer) {
+		a := must(s.New(ndarray.Uint8, 100_000))(t)
+		path, _, err := a.File()
+		check(t, err)
+		f := must(os.OpenFile(path, os.O_RDWR, 0))(t)
+		defer f.Close()
+		if ok, err := lockWriter(int(f.Fd())); err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		if err := a.Seal(); !errors.Is(err, ErrWriters) {
+			t.Fatalf("sealed under a writer: %v", err)
+		}
+		done := make(chan error)
+		go func() {
+			time.Sleep(5 * time.Millisecond)
+			done <- f.Close()
+		}()
+		err = a.Seal()
+		check(t, <-done)
+		check(t, err)
+	})
+}
