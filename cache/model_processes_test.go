@@ -288,14 +288,14 @@ func (m *model) getOrFill(r *rapid.T) {
 	p, i, b := m.proc(r), m.slot(r), modelData(r)
 	fails := rapid.IntRange(0, 4).Draw(r, "fails") == 4
 	a, ok := m.ask(r, p, modelCall{Op: "get or fill", Slot: i, Data: b, Fails: fails}, i)
-	old, filled := m.entries[i]
+	_, filled := m.entries[i]
 	switch {
 	case !ok:
 		if a.Calls > 0 {
 			r.Fatal("filled what can't be kept")
 		}
 	case filled:
-		if b = old.data; a.Calls > 0 {
+		if a.Calls > 0 {
 			r.Fatal("filled twice")
 		}
 		m.entry(r, a, i, a.Data)
