@@ -724,6 +724,12 @@ type modelReply struct {
 
 var modelErrors = map[string]error{"miss": ErrMiss, "range": ErrRange, "closed": ErrClosed, "exist": fs.ErrExist, "test": errTest}
 
+// String is what rapid prints of a drawn one.
+func (p *modelProcess) String() string { return fmt.Sprint("process ", p.number) }
+
+// GoString is String.
+func (p *modelProcess) GoString() string { return p.String() }
+
 type fataler interface {
 	Fatalf(format string, args ...any)
 }
