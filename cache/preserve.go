@@ -50,6 +50,12 @@ func (c *Cache) Preserve(name string, overwrite bool) error {
 	if err := c.nameFile(dir, abs, base, overwrite); err != nil {
 		return err
 	}
+	// Who opens a sealed file can't remove a hidden name when it is the last to close: it must not have one any more.
+	if c.hidden != "" && leads(c.dir, c.hidden, c.fd) {
+		if err := unlink(c.dir, c.hidden); err != nil {
+			return err
+		}
+	}
 	if err := unix.Fsync(dir); err != nil && !errors.Is(err, unix.EINVAL) {
 		return fmt.Errorf("cache: flushing the directory of %s: %w", abs, err)
 	}
