@@ -1,0 +1,151 @@
+package objstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// Options say how stores are reached; nil: as the provider's own tools reach them.
+type Options struct {
+	Endpoint  string       // URL of a server that speaks a provider's protocol, in place of the provider's own
+	Region    string       // of s3
+	Anonymous bool         // no credentials are looked for
+	Retry     Retry        // for Upload, List and what a Bucket does by several attempts
+	Client    *http.Client // for http(s); nil: one without an overall time limit
+	Drivers   map[string]Opener
+}
+
+// Opener opens a bucket of one scheme. What follows the bucket's name in the URL is not its matter.
+type Opener func(ctx context.Context, bucketURL *url.URL, o *Options) (Source, error)
+
+// Bucket is a place where objects have names: a bucket, a host, a folder. It is a Source. It may be used by many goroutines.
+type Bucket struct {
+	src    Source
+	prefix string
+}
+
+// Open opens a bucket by its URL: http://HOST, https://HOST, file:///FOLDER, and what Options.Drivers has, such as s3://BUCKET. A path behind the bucket is put before all
+// names. Nothing is asked of the store yet. The caller closes it.
+func Open(ctx context.Context, bucketURL string, o *Options) (*Bucket, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	if !IsURL(bucketURL) {
+		bucketURL = fileURL(bucketURL)
+	}
+	u, err := parse(bucketURL)
+	if err != nil {
+		return nil, err
+	}
+	u.Scheme = strings.ToLower(u.Scheme)
+	switch u.Scheme {
+	case "file":
+		src, err := openFiles(u)
+		return &Bucket{src: src}, err
+	case "http", "https":
+		src, err := openHTTP(u, o)
+		return &Bucket{src: src, prefix: folder(strings.TrimPrefix(u.EscapedPath(), "/"))}, err
+	}
+	open := o.Drivers[u.Scheme]
+	if open == nil {
+		known := []string{"file", "http", "https"}
+		for s := range o.Drivers {
+			known = append(known, s)
+		}
+		return nil, fmt.Errorf("objstore: %s: there is no store called %q; those that can be read are %s", Redact(bucketURL), u.Scheme, list(known))
+	}
+	// What stands behind the bucket's name is taken as it is written.
+	_, rest, _ := strings.Cut(bucketURL, "://")
+	_, prefix, _ := strings.Cut(rest, "/")
+	src, err := open(ctx, u, o)
+	if err != nil {
+		return nil, err
+	}
+	return &Bucket{src: src, prefix: folder(prefix)}, nil
+}
+
+func folder(prefix string) string {
+	if prefix == "" || strings.HasSuffix(prefix, "/") {
+		return prefix
+	}
+	return prefix + "/"
+}
+
+// ID is Source.ID.
+func (b *Bucket) ID(name string) string { return b.src.ID(b.prefix + name) }
+
+// Stat is Source.Stat.
+func (b *Bucket) Stat(ctx context.Context, name string) (Info, error) {
+	i, err := b.src.Stat(ctx, b.prefix+name)
+	i.Name = name
+	return i, err
+}
+
+// Read is Source.Read.
+func (b *Bucket) Read(ctx context.Context, name string, offset, length int64, match *Info) (Info, io.ReadCloser, error) {
+	i, body, err := b.src.Read(ctx, b.prefix+name, offset, length, match)
+	i.Name = name
+	return i, body, err
+}
+
+// List is Lister.List; a store that can't tell what it has is errors.ErrUnsupported.
+func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
+	l, ok := b.src.(Lister)
+	if !ok {
+		return func(yield func(Info, error) bool) {
+			yield(Info{}, &Error{Op: "listing", URL: b.ID(prefix), Err: fmt.Errorf("such a server can't tell what it has: give a list of URLs (%w)", errors.ErrUnsupported)})
+		}
+	}
+	return func(yield func(Info, error) bool) {
+		for i, err := range l.List(ctx, b.prefix+prefix) {
+			i.Name = strings.TrimPrefix(i.Name, b.prefix)
+			if !yield(i, err) {
+				return
+			}
+		}
+	}
+}
+
+// Upload is Uploader.Upload; a store that takes no objects is errors.ErrUnsupported.
+func (b *Bucket) Upload(ctx context.Context, name string, r io.ReaderAt, size int64) error {
+	u, ok := b.src.(Uploader)
+	if !ok {
+		return &Error{Op: "writing", URL: b.ID(name), Err: fmt.Errorf("nothing can be written there: give a bucket or a file (%w)", errors.ErrUnsupported)}
+	}
+	return u.Upload(ctx, b.prefix+name, r, size)
+}
+
+// CanUpload tells whether objects can be written to the bucket, as far as its kind goes.
+func (b *Bucket) CanUpload() bool {
+	_, ok := b.src.(Uploader)
+	return ok
+}
+
+// Close ends the use of the bucket.
+func (b *Bucket) Close() error {
+	if c, ok := b.src.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+// Same reports whether two Infos may be of one version of an object: entity tags decide where both have one, or else sizes and times of change as far as
+// both are known.
+func Same(a, b Info) bool {
+	if a.ETag != "" && b.ETag != "" {
+		return a.ETag == b.ETag
+	}
+	return (a.Size < 0 || b.Size < 0 || a.Size == b.Size) && (a.ModTime.IsZero() || b.ModTime.IsZero() || a.ModTime.Equal(b.ModTime))
+}
+
+func changed(want *Info, have Info) bool { return want != nil && !Same(*want, have) }
+
+func list(words []string) string {
+	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+}

@@ -1,0 +1,334 @@
+package objstore
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// web is a host that is read by http or https.
+type web struct {
+	scheme, host string
+	user         *url.Userinfo
+	client       *http.Client
+	own          bool
+}
+
+func openHTTP(u *url.URL, o *Options) (*web, error) {
+	if u.Host == "" {
+		return nil, fmt.Errorf("objstore: %s names no host", Redact(u.String()))
+	}
+	w := &web{scheme: u.Scheme, host: u.Host, user: u.User, client: o.Client}
+	if w.client == nil {
+		w.client, w.own = newClient(), true
+	}
+	return w, nil
+}
+
+// newClient makes a client whose connecting is bounded in time, and whose reading is not: objects may be of any size.
+func newClient() *http.Client {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.DialContext = (&net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	t.MaxIdleConns, t.MaxIdleConnsPerHost = 256, 128
+	t.ResponseHeaderTimeout = 0 // Retry watches
+	t.DisableCompression = true
+	return &http.Client{Transport: t}
+}
+
+func (w *web) Close() error {
+	if w.own {
+		w.client.CloseIdleConnections()
+	}
+	return nil
+}
+
+func (w *web) ID(name string) string { return Redact(w.scheme + "://" + w.host + "/" + name) }
+
+// do makes a request. The answer's body is the caller's to close where there is no error.
+func (w *web) do(ctx context.Context, op, method, name string, header map[string]string) (*http.Response, error) {
+	u, err := parse(w.scheme + "://" + w.host + "/" + name)
+	if err != nil {
+		return nil, err
+	}
+	req := (&http.Request{Method: method, URL: u, Host: w.host, Header: http.Header{}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
+	req.Header.Set("Accept-Encoding", "identity")
+	req.Header.Set("User-Agent", "leat")
+	for k, v := range header {
+		req.Header.Set(k, v)
+	}
+	if w.user != nil {
+		pass, _ := w.user.Password()
+		req.SetBasicAuth(w.user.Username(), pass)
+	}
+	resp, err := w.client.Do(req)
+	if err != nil {
+		var ue *url.Error
+		if errors.As(err, &ue) { // it quotes the URL with its secrets
+			err = ue.Err
+		}
+		return nil, &Error{Op: op, URL: w.ID(name), Err: err}
+	}
+	return resp, nil
+}
+
+// refuse is the error of an answer, whose body it closes.
+func (w *web) refuse(op, name string, resp *http.Response) error {
+	_, _ = io.CopyN(io.Discard, resp.Body, 4096) // so that the connection can be used again
+	resp.Body.Close()
+	return &Error{Op: op, URL: w.ID(name), Status: resp.StatusCode, RetryAfter: ParseRetryAfter(resp.Header.Get("Retry-After"))}
+}
+
+// ParseRetryAfter reads the header Retry-After: seconds or a date. 0: there is none.
+func ParseRetryAfter(s string) time.Duration {
+	if n, err := strconv.Atoi(strings.TrimSpace(s)); err == nil && n > 0 {
+		return time.Duration(min(n, 1<<30)) * time.Second
+	}
+	if t, err := http.ParseTime(s); err == nil {
+		return max(0, time.Until(t))
+	}
+	return 0
+}
+
+func (w *web) info(name string, h http.Header) Info {
+	i := Info{Name: name, Size: -1}
+	if e := strings.TrimSpace(h.Get("ETag")); len(e) > 2 && e[0] == '"' && e[len(e)-1] == '"' {
+		i.ETag = e[1 : len(e)-1]
+	}
+	i.ModTime, _ = http.ParseTime(h.Get("Last-Modified"))
+	for _, v := range h.Values("X-Goog-Hash") {
+		for _, f := range strings.Split(v, ",") {
+			kind, value, _ := strings.Cut(strings.TrimSpace(f), "=")
+			sum, err := base64.StdEncoding.DecodeString(value)
+			switch {
+			case err != nil || h.Get("X-Goog-Stored-Content-Encoding") == "gzip" && h.Get("Content-Encoding") == "": // it is of other bytes then
+			case kind == "crc32c" && len(sum) == 4:
+				i.CRC32C = sum
+			case kind == "md5" && len(sum) == 16:
+				i.MD5 = sum
+			}
+		}
+	}
+	return i
+}
+
+func (w *web) Stat(ctx context.Context, name string) (Info, error) {
+	resp, err := w.do(ctx, "looking up", http.MethodHead, name, nil)
+	if err != nil {
+		return Info{}, err
+	}
+	resp.Body.Close()
+	i := w.info(name, resp.Header)
+	i.Size = resp.ContentLength
+	switch resp.StatusCode {
+	case http.StatusOK:
+		if i.Size >= 0 {
+			return i, nil
+		}
+	case http.StatusMethodNotAllowed, http.StatusNotImplemented, http.StatusForbidden, http.StatusBadRequest:
+		// A URL that is signed for GET, or a server that knows no other method.
+	default:
+		return Info{}, w.refuse("looking up", name, resp)
+	}
+	i, body, err := w.read(ctx, "looking up", name, 0, 1, nil)
+	if err != nil {
+		return Info{}, err
+	}
+	return i, body.Close()
+}
+
+func (w *web) Read(ctx context.Context, name string, offset, length int64, match *Info) (Info, io.ReadCloser, error) {
+	return w.read(ctx, "reading", name, offset, length, match)
+}
+
+func (w *web) read(ctx context.Context, op, name string, offset, length int64, match *Info) (Info, io.ReadCloser, error) {
+	if offset < 0 {
+		return Info{}, nil, fmt.Errorf("objstore: reading %s from byte %d", w.ID(name), offset)
+	}
+	if length == 0 {
+		i, err := w.Stat(ctx, name)
+		if err == nil && changed(match, i) {
+			err = &Error{Op: op, URL: w.ID(name), Err: ErrChanged}
+		}
+		return i, io.NopCloser(strings.NewReader("")), err
+	}
+	header := map[string]string{}
+	ranged := offset > 0 || length > 0
+	if ranged {
+		r := "bytes=" + strconv.FormatInt(offset, 10) + "-"
+		if length > 0 {
+			r += strconv.FormatInt(offset+length-1, 10)
+		}
+		header["Range"] = r
+	}
+	if match != nil && match.ETag != "" {
+		header["If-Match"] = `"` + match.ETag + `"`
+	}
+	resp, err := w.do(ctx, op, http.MethodGet, name, header)
+	if err != nil {
+		return Info{}, nil, err
+	}
+	i := w.info(name, resp.Header)
+	var b io.ReadCloser
+	switch {
+	case resp.StatusCode == http.StatusPartialContent && ranged:
+		b, err = w.partial(&i, resp, offset, length)
+	case resp.StatusCode == http.StatusOK:
+		b, err = w.whole(&i, resp, offset, length)
+	case resp.StatusCode == http.StatusRequestedRangeNotSatisfiable:
+		return w.behind(ctx, op, name, resp, i, offset, match)
+	default:
+		return Info{}, nil, w.refuse(op, name, resp)
+	}
+	if err == nil && changed(match, i) {
+		err = ErrChanged
+	}
+	if err != nil {
+		resp.Body.Close()
+		return i, nil, &Error{Op: op, URL: w.ID(name), Err: err}
+	}
+	return i, b, nil
+}
+
+// partial is the body of an answer that has the range that was asked for.
+func (w *web) partial(i *Info, resp *http.Response, offset, length int64) (io.ReadCloser, error) {
+	first, last, total, err := parseContentRange(resp.Header.Get("Content-Range"))
+	if err != nil {
+		return nil, err
+	}
+	i.Size = total
+	want := length
+	if total >= 0 && (length < 0 || length > total-offset) {
+		want = total - offset
+	}
+	n := last - first + 1
+	if first != offset || want >= 0 && n != want || resp.ContentLength >= 0 && resp.ContentLength != n {
+		return nil, fmt.Errorf("the server answered with bytes %d to %d of %d where %s were asked for", first, last, total, describeRange(offset, length))
+	}
+	return &exactly{r: resp.Body, left: n}, nil
+}
+
+func describeRange(offset, length int64) string {
+	if length < 0 {
+		return fmt.Sprintf("all from byte %d", offset)
+	}
+	return fmt.Sprintf("%d from byte %d", length, offset)
+}
+
+// whole is the body of an answer that has all, from a server that does without ranges.
+func (w *web) whole(i *Info, resp *http.Response, offset, length int64) (io.ReadCloser, error) {
+	i.Size = resp.ContentLength
+	if offset > 0 {
+		if _, err := io.CopyN(io.Discard, resp.Body, offset); err == io.EOF && i.Size < 0 {
+			return struct {
+				io.Reader
+				io.Closer
+			}{strings.NewReader(""), resp.Body}, nil
+		} else if err == io.EOF {
+			return nil, io.ErrUnexpectedEOF
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	left := int64(-1)
+	if i.Size >= 0 {
+		left = max(0, i.Size-offset)
+	}
+	if length >= 0 && (left < 0 || length < left) {
+		if left < 0 {
+			return &exactly{r: resp.Body, left: length, open: true}, nil
+		}
+		left = length
+	}
+	return &exactly{r: resp.Body, left: left}, nil
+}
+
+// behind is the answer to a range that begins at the object's end or behind it: no bytes.
+func (w *web) behind(ctx context.Context, op, name string, resp *http.Response, i Info, offset int64, match *Info) (Info, io.ReadCloser, error) {
+	total, ok := strings.CutPrefix(resp.Header.Get("Content-Range"), "bytes */")
+	size, err := strconv.ParseInt(total, 10, 64)
+	if !ok || err != nil || size < 0 {
+		size = -1
+		if offset == 0 { // some servers refuse ranges of empty objects so
+			if h, err := w.do(ctx, op, http.MethodHead, name, nil); err == nil {
+				h.Body.Close()
+				if h.StatusCode == http.StatusOK {
+					i, size = w.info(name, h.Header), h.ContentLength
+				}
+			}
+		}
+	}
+	refused := w.refuse(op, name, resp)
+	if size < 0 || offset < size {
+		return i, nil, refused
+	}
+	if i.Size = size; changed(match, i) {
+		return i, nil, &Error{Op: op, URL: w.ID(name), Err: ErrChanged}
+	}
+	return i, io.NopCloser(strings.NewReader("")), nil
+}
+
+// parseContentRange reads "bytes FIRST-LAST/TOTAL"; a total that is not told is -1.
+func parseContentRange(s string) (first, last, total int64, err error) {
+	bad := fmt.Errorf("the server's Content-Range %q can't be understood", s)
+	rest, ok := strings.CutPrefix(s, "bytes ")
+	span, of, ok2 := strings.Cut(rest, "/")
+	a, b, ok3 := strings.Cut(span, "-")
+	if !ok || !ok2 || !ok3 {
+		return 0, 0, 0, bad
+	}
+	f, err1 := strconv.ParseUint(a, 10, 62)
+	l, err2 := strconv.ParseUint(b, 10, 62)
+	total = -1
+	if of != "*" {
+		t, err := strconv.ParseUint(of, 10, 62)
+		if err != nil || t <= l {
+			return 0, 0, 0, bad
+		}
+		total = int64(t)
+	}
+	if err1 != nil || err2 != nil || l < f {
+		return 0, 0, 0, bad
+	}
+	return int64(f), int64(l), total, nil
+}
+
+// exactly is a body of so many bytes: fewer are io.ErrUnexpectedEOF, unless open; left -1: as many as come.
+type exactly struct {
+	r    io.ReadCloser
+	left int64
+	open bool
+}
+
+func (e *exactly) Read(p []byte) (int, error) {
+	if e.left == 0 {
+		return 0, io.EOF
+	}
+	if e.left > 0 && int64(len(p)) > e.left {
+		p = p[:e.left]
+	}
+	n, err := e.r.Read(p)
+	if e.left > 0 {
+		e.left -= int64(n)
+	}
+	if err == io.EOF && e.left > 0 && !e.open {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// Close reads the little that may be left, so that the connection can be used again.
+func (e *exactly) Close() error {
+	if e.left == 0 {
+		var b [1]byte
+		_, _ = e.r.Read(b[:])
+	}
+	return e.r.Close()
+}

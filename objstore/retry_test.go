@@ -1,0 +1,256 @@
+package objstore_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"leat/objstore"
+)
+
+// quick is a Retry that loses no time.
+func quick(retries *atomic.Int64) objstore.Retry {
+	return objstore.Retry{Base: time.Millisecond, Stall: 5 * time.Second, OnRetry: func(error) { retries.Add(1) }}
+}
+
+func readAll(ctx context.Context, r objstore.Retry, src objstore.Source, name string, offset, length int64) ([]byte, error) {
+	_, body, err := r.Read(ctx, src, name, offset, length, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	return io.ReadAll(body)
+}
+
+func TestABodyThatBreaksOffGoesOnWhereItBroke(t *testing.T) {
+	s := serve(t)
+	data := bytes.Repeat([]byte("0123456789abcdef"), 10_000)
+	s.put("o", data)
+	var n atomic.Int64
+	s.before = func(w http.ResponseWriter, r *http.Request) bool {
+		w.Header().Set("ETag", `"v"`)
+		if n.Add(1)%2 == 1 { // every second request is cut
+			cut(w, r, time.Time{}, data, 40_000)
+		}
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
+		return true
+	}
+	var retries atomic.Int64
+	for _, r := range [][2]int64{{0, -1}, {100, 100_000}, {159_000, -1}} {
+		got, err := readAll(t.Context(), quick(&retries), open(t, s.URL, nil), "o", r[0], r[1])
+		end := int64(len(data))
+		if r[1] >= 0 {
+			end = r[0] + r[1]
+		}
+		if !bytes.Equal(got, data[r[0]:end]) || err != nil {
+			t.Errorf("%v: %d bytes, %v", r, len(got), err)
+		}
+	}
+	if retries.Load() == 0 {
+		t.Error("nothing broke off")
+	}
+	for _, r := range s.requests[1:2] {
+		if r.Header.Get("If-Match") != `"v"` || r.Header.Get("Range") == "" {
+			t.Errorf("resumed by %v", r.Header)
+		}
+	}
+}
+
+// cut sends the beginning of an answer, and breaks the connection.
+func cut(w http.ResponseWriter, r *http.Request, at time.Time, data []byte, n int) {
+	http.ServeContent(&cutting{w, n}, r, "", at, bytes.NewReader(data))
+	w.(http.Flusher).Flush()
+	panic(http.ErrAbortHandler)
+}
+
+// cutting is an answer that ends after some bytes.
+type cutting struct {
+	http.ResponseWriter
+	left int
+}
+
+func (c *cutting) Write(b []byte) (int, error) {
+	n, err := c.ResponseWriter.Write(b[:min(len(b), c.left)])
+	c.left -= n
+	if err == nil && n < len(b) {
+		err = io.ErrClosedPipe
+	}
+	return n, err
+}
+
+func TestAnObjectReplacedWhileItIsReadIsErrChanged(t *testing.T) {
+	s := serve(t)
+	for name, tags := range map[string]bool{"with entity tags": true, "with times alone": false} {
+		t.Run(name, func(t *testing.T) {
+			var n atomic.Int64
+			s.before = func(w http.ResponseWriter, r *http.Request) bool {
+				at := time.Date(2020, 1, 1, 0, 0, int(n.Add(1)), 0, time.UTC)
+				if tags {
+					w.Header().Set("ETag", `"`+at.String()+`"`)
+				}
+				cut(w, r, at, make([]byte, 5000), 1000)
+				return true
+			}
+			var retries atomic.Int64
+			got, err := readAll(t.Context(), quick(&retries), open(t, s.URL, nil), "o", 0, -1)
+			if !errors.Is(err, objstore.ErrChanged) || len(got) > 1000 || n.Load() != 2 {
+				t.Errorf("%d bytes, %v, %d requests", len(got), err, n.Load())
+			}
+		})
+	}
+}
+
+func TestAStoreThatStallsIsAskedAgain(t *testing.T) {
+	s := serve(t)
+	data := bytes.Repeat([]byte("x"), 100_000)
+	release := make(chan struct{})
+	defer close(release)
+	var n atomic.Int64
+	s.before = func(w http.ResponseWriter, r *http.Request) bool {
+		switch n.Add(1) {
+		case 1: // gives no answer
+			<-r.Context().Done()
+			return true
+		case 2: // gives a part of the body, and then nothing
+			w.Header().Set("Content-Length", "100000")
+			w.WriteHeader(200)
+			_, _ = w.Write(data[:5000])
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+			return true
+		}
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
+		return true
+	}
+	r := objstore.Retry{Base: time.Millisecond, Stall: 100 * time.Millisecond}
+	got, err := readAll(t.Context(), r, open(t, s.URL, nil), "o", 0, -1)
+	if !bytes.Equal(got, data) || err != nil || n.Load() != 3 {
+		t.Errorf("%d bytes, %v, %d requests", len(got), err, n.Load())
+	}
+}
+
+func TestASlowStoreIsNotASilentOne(t *testing.T) {
+	s := serve(t)
+	s.before = func(w http.ResponseWriter, r *http.Request) bool {
+		w.Header().Set("Content-Length", "20")
+		for range 20 {
+			_, _ = w.Write([]byte("x"))
+			w.(http.Flusher).Flush()
+			time.Sleep(20 * time.Millisecond)
+		}
+		return true
+	}
+	r := objstore.Retry{Attempts: 1, Stall: 200 * time.Millisecond}
+	if got, err := readAll(t.Context(), r, open(t, s.URL, nil), "o", 0, -1); len(got) != 20 || err != nil {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}
+
+func TestAReaderThatTakesItsTimeIsNotAStall(t *testing.T) {
+	s := serve(t)
+	s.put("o", make([]byte, 1<<20))
+	r := objstore.Retry{Attempts: 1, Stall: 50 * time.Millisecond}
+	_, body, err := r.Read(t.Context(), open(t, s.URL, nil), "o", 0, -1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	time.Sleep(150 * time.Millisecond)
+	if n, err := io.Copy(io.Discard, body); n != 1<<20 || err != nil {
+		t.Error(n, err)
+	}
+}
+
+func TestWhichErrorsAreTriedAgain(t *testing.T) {
+	s := serve(t)
+	b := open(t, s.URL, nil)
+	for status, again := range map[int]bool{408: true, 425: true, 429: true, 500: true, 502: true, 503: true, 504: true, 400: false, 401: false, 403: false, 404: false, 410: false, 412: false, 501: false} {
+		var n, retries atomic.Int64
+		s.before = func(w http.ResponseWriter, r *http.Request) bool {
+			n.Add(1)
+			w.WriteHeader(status)
+			return true
+		}
+		r := quick(&retries)
+		r.Attempts = 3
+		_, err := readAll(t.Context(), r, b, "o", 0, -1)
+		if want := int64(map[bool]int{true: 3, false: 1}[again]); err == nil || n.Load() != want || retries.Load() != want-1 {
+			t.Errorf("%d: %d requests, %v", status, n.Load(), err)
+		}
+	}
+}
+
+func TestRetryAfterIsObeyed(t *testing.T) {
+	s := serve(t)
+	b := open(t, s.URL, nil)
+	for _, date := range []bool{false, true} {
+		header := "1"
+		if date { // to the second
+			header = time.Now().Add(2 * time.Second).UTC().Format(http.TimeFormat)
+		}
+		var n atomic.Int64
+		s.before = func(w http.ResponseWriter, r *http.Request) bool {
+			if n.Add(1) == 1 {
+				w.Header().Set("Retry-After", header)
+				w.WriteHeader(503)
+			} else {
+				_, _ = w.Write([]byte("ok"))
+			}
+			return true
+		}
+		start := time.Now()
+		got, err := readAll(t.Context(), objstore.Retry{Base: time.Millisecond}, b, "o", 0, -1)
+		if d := time.Since(start); string(got) != "ok" || err != nil || d < 500*time.Millisecond {
+			t.Errorf("%q %v after %v", got, err, d)
+		}
+	}
+}
+
+func TestTheEndOfAContextEndsAPause(t *testing.T) {
+	s := serve(t)
+	s.before = func(w http.ResponseWriter, r *http.Request) bool {
+		w.Header().Set("Retry-After", "3600")
+		w.WriteHeader(503)
+		return true
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	if _, err := readAll(ctx, objstore.Retry{}, open(t, s.URL, nil), "o", 0, -1); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 5*time.Second {
+		t.Error(err, time.Since(start))
+	}
+}
+
+func TestProgressStartsTheCountOfAttemptsAnew(t *testing.T) {
+	s := serve(t)
+	data := bytes.Repeat([]byte("0123456789"), 1000)
+	s.before = func(w http.ResponseWriter, r *http.Request) bool {
+		w.Header().Set("ETag", `"v"`)
+		cut(w, r, time.Time{}, data, 500)
+		return true
+	}
+	var retries atomic.Int64
+	r := quick(&retries)
+	r.Attempts = 2
+	got, err := readAll(t.Context(), r, open(t, s.URL, nil), "o", 0, -1)
+	if !bytes.Equal(got, data) || err != nil {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}
+
+func TestARefusedConnectionSaysWhatToCheck(t *testing.T) {
+	var retries atomic.Int64
+	_, err := readAll(t.Context(), quick(&retries), open(t, "http://127.0.0.1:1", nil), "o", 0, -1)
+	if err == nil || !strings.Contains(err.Error(), "--endpoint") || retries.Load() != 4 {
+		t.Error(err, retries.Load())
+	}
+	if _, err := readAll(t.Context(), quick(&retries), open(t, "http://no.such.host.invalid", nil), "o", 0, -1); err == nil || !strings.Contains(err.Error(), "host's name") {
+		t.Error(err)
+	}
+}
