@@ -165,7 +165,7 @@ func TestAfterCloseEverythingIsErrClosedAndASecondCloseIsFine(t *testing.T) {
 	_, errExport := c.ExportPFIO(t.Context(), t.TempDir()+"/x", false)
 	_, errFill := c.GetOrFill(t.Context(), 0, nil)
 	for _, err := range []error{errPut, errGet, errMany, errHas, errHandle, errFile, errStats, errCheck, errExport, errFill,
-		c.View(0, nil), c.Freeze(), c.Preserve(t.TempDir()+"/x", false), c.Each(t.Context(), nil)} {
+		c.View(0, nil), c.Freeze(t.Context()), preserve(c, t.TempDir()+"/x", false), c.Each(t.Context(), nil)} {
 		wantErr(t, err, ErrClosed)
 	}
 }

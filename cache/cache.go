@@ -3,6 +3,7 @@
 package cache
 
 import (
+	"bytes"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -13,13 +14,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/internal/fault"
 	"leat/internal/procfile"
 )
 
 // Cache is a cache that this process has open. All methods may be called by many goroutines at once, and by many processes, on the same
 // file; Close waits for calls that run. After Close they return ErrClosed.
 //
-// Order of its locks: putting.mu, then indexMu, then the windows'. flights.mu and batch.mu are taken alone. Of the locks on the file, a
+// Order of its locks: putting.mu, then indexMu, then the windows'. flights.mu, batch.mu and spare.mu are taken alone. Of the locks on the file, a
 // filler's comes before a writer's, and that before one on a page of the index.
 type Cache struct {
 	h        header
@@ -47,6 +49,7 @@ type Cache struct {
 
 	indexMu      sync.Mutex
 	putting      putting
+	spare        spare
 	batch        batch
 	flights      flights
 	noSpaceSince atomic.Int64 // nanoseconds since begun, 0 while there is room
@@ -80,14 +83,14 @@ func open(fd int, path string, o Options, readOnly bool) (c *Cache, err error) {
 		return c, err
 	}
 	_, sealed := parseSeal(page)
-	c.h = h
+	readOnly = readOnly || sealed // nobody counts in a final file
+	c.h, c.readOnly = h, readOnly
 	if c.m, err = mapFile(fd, h.n, readOnly); err != nil {
 		return c, err
 	}
 	c.size.Store(size)
 	c.verified = newBitset(h.n)
 	c.present = newBitset((h.n + slotsOnPage - 1) / slotsOnPage)
-	c.putting.idle.L = &c.putting.mu
 	c.flights.m = map[int64]*flight{}
 	c.durable = max(o.Durability, h.durability)
 	c.tail = wordAt(c.m.head, tailAt)
@@ -99,24 +102,41 @@ func open(fd int, path string, o Options, readOnly bool) (c *Cache, err error) {
 		c.counters = countersOf(c.m.head)
 	}
 	boot, _ := procfile.BootID() // zero where it can't be known
-	if h.flags&flagNameless == 0 && !sealed && (boot != h.boot || boot == [16]byte{}) {
+	// What was not on the disk may be lost since.
+	lost := h.flags&flagNameless == 0 && !sealed && (boot != h.boot || boot == [16]byte{})
+	if lost {
 		c.verify = VerifyAlways
-		if !readOnly {
-			_, err = c.guard(func() error { c.raiseTail(size); return nil })
-		}
+	}
+	if !readOnly {
+		_, err = c.guard(func() error { c.raiseTail(size, lost); return nil })
 	}
 	return c, err
 }
 
-// raiseTail moves the tail behind the end of the file: after a loss of power page 0 may be older than the records.
-func (c *Cache) raiseTail(size int64) {
+// raiseTail moves the tail behind the end of the file where page 0 is older than the records: in a copy that was made while others put, and, whatever
+// there is to be seen, after a loss of power. What failed puts left behind the tail are holes.
+func (c *Cache) raiseTail(size int64, always bool) {
+	end := roundUp(min(size, maxOffset-align), align)
 	for {
 		w := c.tail.Load()
-		end := uint64(min(roundUp(min(size, maxOffset-align), align), maxOffset))
-		if w&^frozen >= end || c.tail.CompareAndSwap(w, w&frozen|end) {
+		tail := int64(w &^ frozen)
+		if tail >= end || !always && !c.hasData(tail, size) || c.tail.CompareAndSwap(w, w&frozen|uint64(end)) {
 			return
 		}
 	}
+}
+
+// hasData tells whether a range of the file, from a tail on, holds anything but holes and zeros up to the next page.
+func (c *Cache) hasData(from, to int64) bool {
+	b := pages.Get().(*[pageSize]byte)
+	defer pages.Put(b)
+	page := min(roundUp(from, pageSize), to)
+	n, err := preadFull(c.fd, b[:page-from], from)
+	if err != nil || !bytes.Equal(b[:n], zeroPage[:n]) {
+		return true
+	}
+	data, _, err := dataRange(c.fd, page)
+	return err != nil || data >= 0 && data < to
 }
 
 // readHeader reads page 0 of an open file and checks that it is a cache.
@@ -181,8 +201,8 @@ func (c *Cache) UUID() string { return hex.EncodeToString(c.h.uuid[:]) }
 // Path returns the name that Open or Load was given, made absolute, else "".
 func (c *Cache) Path() string { return c.path }
 
-// Close ends the use of the cache by this process, after the calls that run. It must not be called within a View. Slices that View gave
-// must not be touched any more. A second Close does nothing.
+// Close ends the use of the cache by this process, after the calls that run: within the function of a View, a GetOrFill or an Each it would wait
+// for itself, for ever. Slices that View gave must not be touched any more. A second Close does nothing.
 func (c *Cache) Close() error {
 	if !c.gate.close() {
 		return nil
@@ -193,7 +213,10 @@ func (c *Cache) Close() error {
 	}
 	err = errors.Join(err, c.m.close())
 	if c.hidden != "" {
-		// The last one removes the name. Who attaches at this moment has the file all the same.
+		// The last one removes the name. Of several that close at the same time each gives its own hold up first, so that one of them is the last.
+		// Who attaches at this moment waits, and has the file all the same.
+		_, _ = lock(c.fd, lockHold, unlocked)
+		fault.Point("cache.closing")
 		if last, _ := lock(c.fd, lockHold, exclusive); last && leads(c.dir, c.hidden, c.fd) {
 			err = errors.Join(err, unlink(c.dir, c.hidden))
 		}

@@ -3,6 +3,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ type Entry struct {
 	Bad    bool  // the record is damaged: Get says ErrMiss
 }
 
-// Each calls f for every filled slot in ascending order, until f fails or ctx ends. Data are not read, and so not verified: only
+// Each calls f, which must not close the cache, for every filled slot in ascending order, until f fails or ctx ends. Data are not read, and so not verified: only
 // the headers of records are. Its time depends on the room of the index that is in use, not on n.
 func (c *Cache) Each(ctx context.Context, f func(Entry) error) error {
 	if !c.gate.enter(0) {
@@ -69,7 +70,9 @@ func (c *Cache) eachFilled(ctx context.Context, f func(i, offset int64) error) e
 					continue
 				}
 				i, offset := (at+int64(k)-pageSize)/8, int64(0)
-				_, _ = c.guard(func() error { offset = c.loadSlot(i); return nil })
+				if faulted, _ := c.guard(func() error { offset = c.loadSlot(i); return nil }); faulted {
+					return c.errCut()
+				}
 				if offset != 0 {
 					if err := f(i, offset); err != nil {
 						return err
@@ -121,48 +124,64 @@ func (c *Cache) Check(ctx context.Context) (*Report, error) {
 // extent is the room of a record.
 type extent struct{ from, to, slot int64 }
 
-// examine verifies all entries; drop, if not nil, is called with the bad ones, which then don't count in the index's checksum.
+// examine verifies all entries; drop, if not nil, is called with the bad ones, which then don't count in the index's checksum. With drop
+// an error of the disk ends it: what can't be read at this moment may be sound.
 func (c *Cache) examine(ctx context.Context, drop func(i, offset int64) error) (rep *Report, sum uint32, err error) {
 	rep = &Report{Slots: c.h.n}
 	var extents []extent
-	bad := func(i int64) {
+	bad := func(i, offset int64) error {
 		if rep.Bad++; len(rep.Worst) < 100 {
 			rep.Worst = append(rep.Worst, i)
 		}
+		if drop != nil {
+			return drop(i, offset)
+		}
+		return nil
 	}
 	done := int64(0)
 	err = c.eachFilled(ctx, func(i, offset int64) error {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		r, sound := c.soundRecord(i, offset)
+		r, sound, err := c.soundRecord(ctx, i, offset)
+		if err != nil && (drop != nil || context.Cause(ctx) != nil) {
+			return err
+		}
 		done += r.room()
 		c.progress(done)
-		if sound {
-			extents = append(extents, extent{offset, offset + r.room(), i})
-			rep.Bytes += r.length
-		} else {
-			bad(i)
-			if drop != nil {
-				return drop(i, offset)
-			}
+		if drop == nil {
+			sum = sumSlot(sum, i, offset)
 		}
-		sum = sumSlot(sum, i, offset)
+		if !sound {
+			return bad(i, offset)
+		}
+		extents = append(extents, extent{offset, offset + r.room(), i})
+		rep.Bytes += r.length
 		return nil
 	})
 	if err != nil {
 		return nil, 0, err
 	}
-	slices.SortFunc(extents, func(a, b extent) int { return int(min(max(a.from-b.from, -1), 1)) })
+	slices.SortFunc(extents, func(a, b extent) int { return cmp.Compare(a.from, b.from) })
 	end := c.h.base()
+	kept := extents[:0]
 	for _, e := range extents {
-		if e.from < end {
-			bad(e.slot) // sound, and overlapping: the file was made so
+		if e.from < end { // sound, and overlapping: the file was made so
+			if err := bad(e.slot, e.from); err != nil {
+				return nil, 0, err
+			}
 			continue
 		}
+		kept = append(kept, e)
 		rep.Filled++
 		rep.LiveBytes += e.to - e.from
 		end = e.to
+	}
+	if drop != nil {
+		slices.SortFunc(kept, func(a, b extent) int { return cmp.Compare(a.slot, b.slot) })
+		for _, e := range kept {
+			sum = sumSlot(sum, e.slot, e.from)
+		}
 	}
 	slices.Sort(rep.Worst)
 	rep.Empty = rep.Slots - rep.Filled - rep.Bad
@@ -179,15 +198,49 @@ func (c *Cache) progress(bytes int64) {
 	}
 }
 
-// soundRecord verifies a record.
-func (c *Cache) soundRecord(i, offset int64) (r record, ok bool) {
+// soundRecord verifies a record. The error is one of the disk, or of ctx.
+func (c *Cache) soundRecord(ctx context.Context, i, offset int64) (r record, ok bool, err error) {
 	faulted, err := c.guard(func() (err error) {
 		if r, err = c.readHead(i, offset); err == nil {
-			_, _, err = c.readAs(VerifyAlways, r)
+			err = c.sound(ctx, r)
 		}
 		return err
 	})
-	return r, !faulted && err == nil
+	if faulted {
+		c.forget(i)
+	}
+	if (faulted || err != nil) && context.Cause(ctx) == nil {
+		// Neither tells why: system calls know damage from a disk that fails.
+		r, err = c.readSlowly(ctx, i, offset)
+	}
+	if errors.Is(err, ErrMiss) {
+		return r, false, nil
+	}
+	if err != nil {
+		return r, false, fmt.Errorf("cache: reading entry %d of %s: %w", i, c.name(), err)
+	}
+	return r, true, nil
+}
+
+// readSlowly verifies a record without the mapping. The error is errBad, of the disk or of ctx.
+func (c *Cache) readSlowly(ctx context.Context, i, offset int64) (r record, err error) {
+	if !c.mayBegin(offset) {
+		return record{}, errBad
+	}
+	var head [recordHead]byte
+	n, err := preadFull(c.fd, head[:], offset)
+	if err != nil {
+		return record{}, err
+	}
+	r, ok := parseRecord(head[:], i, offset)
+	if n < recordHead || !ok {
+		return record{}, errBad
+	}
+	sum, err := c.sumByPieces(ctx, r)
+	if err == nil && sum != r.sum {
+		err = errBad
+	}
+	return r, err
 }
 
 // seal returns the seal of a preserved cache.

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -267,7 +268,32 @@ func fileLimited(args []string) error {
 	if s.NoSpace != 1 || s.Frozen {
 		return fmt.Errorf("%+v", s)
 	}
-	return errors.Join(err, c.Close())
+	return errors.Join(err, c.Close(), copyLimited(args[0], args[1]))
+}
+
+// copyLimited makes files of caches that are larger than ulimit -f: by a copy to another file system, and with an index of 16 bytes for each slot.
+func copyLimited(dir, another string) error {
+	c, err := Create(100_000, &Options{Dir: dir})
+	if err != nil {
+		return err
+	}
+	if _, err := c.ExportPFIO(context.Background(), another+"/pfio", false); err == nil || !strings.Contains(err.Error(), "ulimit -f") || strings.Contains(err.Error(), "directory "+another) {
+		return fmt.Errorf("an export beyond the limit: %w", err)
+	}
+	if ok, err := c.Put(0, make([]byte, 200<<10)); !ok || err != nil {
+		return fmt.Errorf("below the limit: %v, %w", ok, err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 900 << 10, Max: 900 << 10}); err != nil {
+		return err
+	}
+	var a, b unix.Stat_t
+	if err := errors.Join(unix.Stat(dir, &a), unix.Stat(another, &b)); err != nil || a.Dev == b.Dev { // no copy is made then
+		return errors.Join(err, c.Close())
+	}
+	if err := preserve(c, another+"/kept", false); err == nil || !strings.Contains(err.Error(), "ulimit -f") || strings.Contains(err.Error(), "directory "+another) {
+		return fmt.Errorf("a copy beyond the limit: %w", err)
+	}
+	return c.Close()
 }
 
 // makeOne opens a named cache and puts something.
@@ -293,7 +319,7 @@ func preserveOne(args []string) error {
 	if _, err := c.Put(3, content(3)); err != nil {
 		return err
 	}
-	if err := c.Preserve(args[0], args[2] == "overwrite"); err != nil {
+	if err := preserve(c, args[0], args[2] == "overwrite"); err != nil {
 		return err
 	}
 	return c.Close()

@@ -3,10 +3,18 @@
 package cache
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // pfio: an entry that is wrong stays wrong.
@@ -73,8 +81,8 @@ func TestAFileThatIsCutOffIsAMissAndNeverASignal(t *testing.T) {
 			_, errPut2 := c.Put(99_000, []byte("entry"))
 			_, errStats := c.Stats()
 			_, errCheck := c.Check(t.Context())
-			errFreeze := c.Freeze()
-			errPreserve := c.Preserve(filepath.Join(t.TempDir(), "x"), false)
+			errFreeze := c.Freeze(t.Context())
+			errPreserve := preserve(c, filepath.Join(t.TempDir(), "x"), false)
 			t.Log(left, errPut, errPut2, errStats, errCheck, errFreeze, errPreserve) // whatever they are
 			must(t, c.Close())
 		}
@@ -108,4 +116,203 @@ func TestAFaultWithinAViewIsAMiss(t *testing.T) {
 		wantErr(t, c.View(1, func(b []byte) error { return fmt.Errorf("read %d", b[len(b)-1]) }), ErrMiss)
 		return nil
 	}))
+}
+
+// handMade makes a file that no process of this package would: f writes to a preserved cache of 10 slots, which is loaded then.
+func handMade(t *testing.T, f func(file *os.File)) *Cache {
+	t.Helper()
+	c := create(t, 10, nil)
+	put(t, c, 9, "entry")
+	path := filepath.Join(inMemory(t), "made")
+	must(t, preserve(c, path, false))
+	file := ok(os.OpenFile(path, os.O_RDWR, 0))(t)
+	f(file)
+	must(t, file.Close())
+	loaded := ok(Load(path, nil))(t)
+	t.Cleanup(func() { must(t, loaded.Close()) })
+	return loaded
+}
+
+// pointTo writes a record's header, and has its slot lead to it.
+func pointTo(t *testing.T, f *os.File, r record) {
+	t.Helper()
+	var head [recordHead]byte
+	r.encode(&head)
+	must(t, ignore(f.WriteAt(head[:], r.offset)))
+	must(t, ignore(f.WriteAt(le.AppendUint64(nil, uint64(r.offset)), slotAt(r.slot))))
+}
+
+func TestARecordThatWouldEndBeyondAllNumbersIsAMiss(t *testing.T) {
+	c := handMade(t, func(f *os.File) {
+		must(t, f.Truncate(maxOffset+4096))
+		pointTo(t, f, record{slot: 1, length: maxOffset, offset: maxOffset})
+		pointTo(t, f, record{slot: 2, length: maxOffset - 1<<20, offset: 2 << 20})
+	})
+	wantMiss(t, c, 1)
+	wantMiss(t, c, 2)
+	wantEntry(t, c, 9, "entry")
+}
+
+func TestALengthThatNobodyHasMemoryForTakesNone(t *testing.T) {
+	const far = mapBytes + 1<<20
+	c := handMade(t, func(f *os.File) {
+		must(t, f.Truncate(4*mapBytes))
+		pointTo(t, f, record{slot: 1, length: 2 * mapBytes, offset: far})
+		pointTo(t, f, record{slot: 2, length: 2 * largeRecord, offset: far + recordHead, sum: 1})
+	})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := c.Get(1)
+	if err == nil || errors.Is(err, ErrMiss) || !strings.Contains(err.Error(), "memory") {
+		t.Errorf("%v", err)
+	}
+	_, err = c.Get(2)
+	wantErr(t, err, ErrMiss)
+	has, err := c.Has(2)
+	if has || err != nil {
+		t.Errorf("%v, %v", has, err)
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > largeRecord/4 {
+		t.Errorf("%d bytes were taken", took)
+	}
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, errTest)
+	defer cancel()
+	_, err = c.Check(ctx) // is not kept by it
+	wantErr(t, err, errTest)
+}
+
+func TestRecordsThatShareBytesAreToldAndPreserveKeepsOne(t *testing.T) {
+	c := create(t, 10, nil)
+	inner := record{slot: 2, length: 5, offset: FileSize(10) + recordHead, sum: crc32.Checksum([]byte("inner"), castagnoli)}
+	var head [recordHead]byte
+	inner.encode(&head)
+	put(t, c, 1, string(head[:])+"inner")
+	must(t, ignore(c.guard(func() error { return ignore(c.swapSlot(2, 0, inner.offset)) })))
+	if rep := check(t, c); rep.OK() || rep.Bad != 1 || rep.Filled != 1 || rep.Worst[0] != 2 {
+		t.Errorf("%+v", rep)
+	}
+	path := filepath.Join(t.TempDir(), "kept")
+	if dropped := ok(c.Preserve(t.Context(), path, false))(t); dropped != 1 {
+		t.Errorf("%d dropped", dropped)
+	}
+	kept := ok(Load(path, nil))(t)
+	defer kept.Close()
+	wantMiss(t, kept, 2)
+	wantEntry(t, kept, 1, string(head[:])+"inner")
+	if rep := check(t, kept); !rep.OK() || rep.Filled != 1 {
+		t.Errorf("%+v", rep)
+	}
+}
+
+func TestAnEntryThatWasCutOffIsMendedByTheNextPut(t *testing.T) {
+	for _, first := range []string{"Get", "Has and Put"} {
+		c := create(t, 10, nil)
+		put(t, c, 1, string(make([]byte, 100_000)))
+		wantEntry(t, c, 1, string(make([]byte, 100_000)))
+		f := ok(c.File())(t)
+		must(t, f.Truncate(8192))
+		must(t, f.Close())
+		if first == "Get" {
+			wantErr(t, ignore(c.Get(1)), ErrMiss)
+		} else {
+			c.verified.remove(1) // its bytes are looked at
+		}
+		if has, err := c.Has(1); has || err != nil {
+			t.Errorf("%s: %v, %v", first, has, err)
+		}
+		if stored, err := c.Put(1, []byte("again")); !stored || err != nil {
+			t.Errorf("%s: %v, %v", first, stored, err)
+		}
+		wantEntry(t, c, 1, "again")
+	}
+}
+
+// cutAt has the file cut off when a fault point is passed.
+func cutAt(t *testing.T, c *Cache, point string, size int64) {
+	t.Helper()
+	f := ok(c.File())(t)
+	t.Cleanup(func() { must(t, f.Close()) })
+	faults(t, func(p string) error {
+		if p == point {
+			return f.Truncate(size)
+		}
+		return nil
+	})
+}
+
+func TestAFaultAtPublishingIsCountedOnceAndTheRoomGoesBack(t *testing.T) {
+	c := create(t, 100_000, nil)
+	put(t, c, 1, "entry")
+	put(t, c, 99_000, "entry")
+	before := stats(t, c).Bytes
+	cutAt(t, c, "cache.publish", pageSize)
+	if put(t, c, 99_001, "entry") {
+		t.Error("stored")
+	}
+	faults(t, func(string) error { return nil })
+	if s := stats(t, c); s.NoSpace != 1 || s.Lost != 0 || s.Stored != 2 || s.Bytes != before {
+		t.Errorf("%+v, %d bytes before", s, before)
+	}
+}
+
+func TestAFaultAfterPublishingDoesNotDenyTheEntry(t *testing.T) {
+	c := create(t, 10, nil)
+	cutAt(t, c, "cache.published", 0)
+	if stored, err := c.Put(1, []byte("entry")); !stored || err != nil {
+		t.Errorf("%v, %v", stored, err)
+	}
+}
+
+func TestAWindowThatGoesWhileItFaultsIsNoCrash(t *testing.T) {
+	var c *Cache
+	gone := 0
+	faults(t, func(point string) error {
+		switch point {
+		case "cache.map", "cache.map index":
+			return errTest
+		case "cache.released": // others need windows at this moment
+			gone++
+			must(t, c.m.win.close())
+		}
+		return nil
+	})
+	c = create(t, 1e6, nil)
+	f := ok(c.File())(t)
+	must(t, f.Truncate(pageSize))
+	must(t, f.Close())
+	c.present.add(1500)
+	wantErr(t, ignore(c.Get(1500*slotsOnPage)), ErrMiss)
+	if s := stats(t, c); s.Faults != 1 || gone != 1 {
+		t.Errorf("%+v, %d", s, gone)
+	}
+}
+
+func TestADiskThatFailsForAWhileTakesNoEntryFromAPreservedCache(t *testing.T) {
+	for fails, kept := range map[int]bool{1: true, 1000: false} {
+		count, dir := 0, t.TempDir()
+		faults(t, func(point string) error {
+			if point == "cache.map" {
+				return errTest
+			}
+			if point == "cache.read" {
+				if count++; count <= fails {
+					return unix.EIO
+				}
+			}
+			return nil
+		})
+		c := create(t, 10, nil)
+		put(t, c, 1, "entry")
+		dropped, err := c.Preserve(t.Context(), filepath.Join(dir, "kept"), false)
+		if kept && (err != nil || dropped != 0) || !kept && !errors.Is(err, unix.EIO) {
+			t.Errorf("%d failures: %d dropped, %v", fails, dropped, err)
+		}
+		if !kept && (len(allNames(t, dir)) > 0 || !strings.Contains(err.Error(), "entry 1")) {
+			t.Errorf("%q, %v", allNames(t, dir), err)
+		}
+		count = fails
+		wantEntry(t, c, 1, "entry")
+		must(t, preserve(c, filepath.Join(dir, "kept"), true))
+	}
 }

@@ -3,10 +3,12 @@
 package cache
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,9 +19,10 @@ import (
 	"leat/internal/fault"
 )
 
-// Hidden names. A file that nobody holds and that has one is what a killed process left: it is swept.
+// Hidden names. A file that nobody holds and that has one is what a killed process left: it is swept. Nobody else can have a cache make a file
+// with such a name, see ordinaryName.
 const (
-	namelessPrefix = ".leat-cache-" // of nameless caches, where the file system has no unnamed files
+	namelessPrefix = ".leat-cache-" // of nameless caches, where the file system has no unnamed files; 32 hexadecimal digits follow
 	draftSuffix    = ".leat-new"    // of files that are to have another name in a moment
 )
 
@@ -93,9 +96,26 @@ func draftPrefix(name string) string {
 	return "." + name[:min(len(name), most)] + "."
 }
 
-func newNamelessName() string { return namelessPrefix + rand.Text() }
+func newNamelessName() string {
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return namelessPrefix + hex.EncodeToString(id[:])
+}
 
-func isNamelessName(name string) bool { return strings.HasPrefix(name, namelessPrefix) }
+func isNamelessName(name string) bool {
+	digits, ok := strings.CutPrefix(name, namelessPrefix)
+	return ok && len(digits) == 32 && isHex(digits)
+}
+
+func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
+
+// ordinaryName refuses to make a file with a name that would have it swept.
+func ordinaryName(path, name string) error {
+	if isNamelessName(name) || isDraftName(name) {
+		return fmt.Errorf("cache: %s: leat gives such names to files in the making, which GC removes: give another name", path)
+	}
+	return nil
+}
 
 // isDraftName tells whether name is a hidden one that draftName made, for any file.
 func isDraftName(name string) bool {
@@ -103,8 +123,7 @@ func isDraftName(name string) bool {
 	if !ok || len(rest) < 18 || rest[0] != '.' || rest[len(rest)-17] != '.' {
 		return false
 	}
-	_, err := hex.DecodeString(rest[len(rest)-16:])
-	return err == nil
+	return isHex(rest[len(rest)-16:])
 }
 
 // draftsOf matches the hidden names of files that were to become name.
@@ -152,7 +171,8 @@ func sweep(dir int, match func(name string) bool) (removed []string, err error) 
 	return removed, nil
 }
 
-// sweepOne removes a file if nobody holds it. What is no regular file of the user's stays.
+// sweepOne removes a file if nobody holds it. What is no regular file of the user's stays, and so does what has the name of a nameless cache and is
+// none. Of drafts the name must do: an export's has no mark.
 func sweepOne(dir int, name string) bool {
 	fd, err := openat(dir, name, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC)
 	if err != nil {
@@ -163,7 +183,25 @@ func sweepOne(dir int, name string) bool {
 		return false
 	}
 	ok, err := lock(fd, lockHold, exclusive)
+	if isNamelessName(name) && !leftNameless(fd) {
+		return false
+	}
 	return ok && err == nil && leads(dir, name, fd) && unlink(dir, name) == nil
+}
+
+// leftNameless tells whether an open file is a nameless cache, or was to become one: its first page is empty then. It may be sealed, by a process that was
+// killed before it gave the file its name.
+func leftNameless(fd int) bool {
+	page := make([]byte, pageSize)
+	n, err := preadFull(fd, page, 0)
+	if err != nil {
+		return false
+	}
+	if bytes.Equal(page[:n], zeroPage[:n]) {
+		return true
+	}
+	h, err := parseHeader(page[:n], math.MaxInt64) // whatever is left of the rest
+	return err == nil && h.flags&flagNameless != 0
 }
 
 // checkOwn reports an open file that is no regular file of the user's.

@@ -73,7 +73,7 @@ func ExampleAttach() {
 	}))
 
 	// What is worth keeping gets a name.
-	fmt.Println(c.Preserve(filepath.Join(dir, "kept"), false))
+	fmt.Println(c.Preserve(context.Background(), filepath.Join(dir, "kept"), false))
 	kept, err := cache.Load(filepath.Join(dir, "kept"), nil)
 	if err != nil {
 		fmt.Println(err)
@@ -85,6 +85,6 @@ func ExampleAttach() {
 	// true <nil>
 	// from afar
 	// <nil>
-	// <nil>
+	// 0 <nil>
 	// true <nil>
 }

@@ -42,13 +42,20 @@ func (c *Cache) leave(i int64, old bool, user *bool, err *error) {
 			panic("cache: a store into the bytes of a View, which belong to all processes and can only be read")
 		}
 		c.countFault()
+		c.forget(i)
 		*err = ErrMiss
 	}
 	c.gate.leave(i)
 }
 
+// windowFault is a fault in a window, which may have been unmapped for another one since.
+type windowFault struct{ addr uintptr }
+
 // faultAt returns the address of a fault, and whether it lies in the mapping.
 func (c *Cache) faultAt(r any) (uintptr, bool) {
+	if f, ok := r.(windowFault); ok {
+		return f.addr, true
+	}
 	e, ok := r.(interface{ Addr() uintptr })
 	if !ok {
 		return 0, false

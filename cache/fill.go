@@ -20,10 +20,12 @@ const fullFor = 100 * time.Millisecond
 
 // GetOrFill returns a copy of entry i; where there is none it calls fill and puts what fill returns. Of all goroutines and
 // processes that miss an entry at the same time one fills it and the others wait, until ctx ends; when the filler fails or is
-// killed the next one fills. Each gets the error of its own fill alone. In a cache that is frozen or full nobody waits: each fills for itself.
+// killed the next one fills. Each gets the error of its own fill alone. Where a Put comes before the fill has ended, its entry is returned. In a
+// cache that is frozen or full nobody waits: each fills for itself.
 //
 // fill gets a ctx that it must pass on, and gives up what it returns: the caller of GetOrFill owns it then. fill must
-// not call GetOrFill, of any cache: two that wait for each other would wait for ever. That is detected, and ErrReentrant.
+// not call GetOrFill, of any cache: two that wait for each other would wait for ever. That is detected, and ErrReentrant. Nor must it close
+// the cache, which would wait for it.
 func (c *Cache) GetOrFill(ctx context.Context, i int64, fill func(ctx context.Context) ([]byte, error)) ([]byte, error) {
 	data, err := c.Get(i)
 	if !errors.Is(err, ErrMiss) {
@@ -38,10 +40,10 @@ func (c *Cache) GetOrFill(ctx context.Context, i int64, fill func(ctx context.Co
 		}
 		if c.refuses() {
 			data, err := callFill(ctx, fill)
-			if err == nil {
-				_, err = c.Put(i, data) // counted there
+			if err != nil {
+				return nil, err
 			}
-			return data, ignoreRefused(err)
+			return c.keepFilled(i, data)
 		}
 		f, first := c.flights.join(i)
 		if first {
@@ -62,12 +64,19 @@ func (c *Cache) GetOrFill(ctx context.Context, i int64, fill func(ctx context.Co
 	}
 }
 
-// ignoreRefused is for data that was made: an error of keeping it is told, unless the cache was closed meanwhile.
-func ignoreRefused(err error) error {
-	if errors.Is(err, ErrClosed) {
-		return nil
+// keepFilled puts what a fill made and returns the entry: another's, if that came first, so that all callers have the same. An error
+// of putting is told beside the data, unless the cache was closed meanwhile.
+func (c *Cache) keepFilled(i int64, data []byte) ([]byte, error) {
+	stored, err := c.Put(i, data)
+	if err == nil && !stored { // refusals are counted there
+		if entry, err := c.Get(i); err == nil {
+			return entry, nil
+		}
 	}
-	return err
+	if errors.Is(err, ErrClosed) {
+		err = nil
+	}
+	return data, err
 }
 
 // refuses tells whether a Put would be refused whatever its slot.
@@ -95,12 +104,8 @@ func (c *Cache) lead(ctx context.Context, i int64, fill func(context.Context) ([
 		if ok {
 			break
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return nil, context.Cause(ctx)
-		case <-timer.C:
+		if err := sleep(ctx, wait); err != nil {
+			return nil, err
 		}
 		if data, err := c.Get(i); !errors.Is(err, ErrMiss) {
 			return data, err
@@ -118,8 +123,7 @@ func (c *Cache) lead(ctx context.Context, i int64, fill func(context.Context) ([
 	if data, err = callFill(ctx, fill); err != nil {
 		return nil, err
 	}
-	_, err = c.Put(i, data)
-	if err = ignoreRefused(err); err == nil {
+	if data, err = c.keepFilled(i, data); err == nil {
 		c.flights.land(f, data)
 	}
 	return data, err

@@ -163,7 +163,7 @@ func TestInAFrozenOrFullCacheEachFillsForItself(t *testing.T) {
 	}
 	t.Run("frozen", func(t *testing.T) {
 		c := create(t, 10, nil)
-		must(t, c.Freeze())
+		must(t, c.Freeze(t.Context()))
 		fillAtOnce(t, attachTo(t, c, nil))
 	})
 	t.Run("full disk", func(t *testing.T) {
@@ -257,5 +257,40 @@ func TestTypedEntriesGoThroughTheirCodec(t *testing.T) {
 	}
 	if _, err := NewTyped[func()](c, nil).Put(5, nil); err == nil {
 		t.Error("a function was encoded")
+	}
+}
+
+func TestAnErrorOfAFillIsItsCallersEvenIfItIsThatOfAClosedCache(t *testing.T) {
+	c := create(t, 10, nil)
+	source := ok(Create(1, &Options{Dir: inMemory(t)}))(t)
+	must(t, source.Close())
+	fill := func(context.Context) ([]byte, error) { return source.Get(0) }
+	for _, state := range []string{"open", "frozen"} {
+		b, err := c.GetOrFill(t.Context(), 1, fill)
+		if !errors.Is(err, ErrClosed) || b != nil {
+			t.Errorf("%s: %q, %v", state, b, err)
+		}
+		must(t, c.Freeze(t.Context()))
+	}
+}
+
+func TestAFillReturnsTheEntryOfAPutThatCameFirst(t *testing.T) {
+	c := create(t, 10, nil)
+	other := attachTo(t, c, nil)
+	b, err := c.GetOrFill(t.Context(), 1, func(context.Context) ([]byte, error) {
+		put(t, other, 1, "first")
+		return []byte("second"), nil
+	})
+	if err != nil || string(b) != "first" {
+		t.Errorf("%q, %v", b, err)
+	}
+	// Where all fill for themselves, too.
+	c.noSpaceSince.Store(int64(now(c)))
+	b, err = c.GetOrFill(t.Context(), 2, func(context.Context) ([]byte, error) {
+		put(t, other, 2, "first")
+		return []byte("second"), nil
+	})
+	if err != nil || string(b) != "first" {
+		t.Errorf("%q, %v", b, err)
 	}
 }

@@ -131,7 +131,7 @@ func parseHeader(b []byte, size int64) (h header, err error) {
 	}
 	switch {
 	case len(b) < 8 || string(b[:7]) != magic[:7]:
-		return bad("it does not begin as one does; remove it, or give another name")
+		return bad("it does not begin as one does; give the name of a cache")
 	case string(b[:8]) != magic || len(b) >= 12 && le.Uint32(b[8:]) > version:
 		return bad("it was made by a newer leat; use that one, or remove it")
 	case len(b) < pageSize:
@@ -182,12 +182,13 @@ func (r *record) encode(b *[recordHead]byte) {
 	le.PutUint32(b[60:], crc32.Checksum(b[:60], castagnoli))
 }
 
-// parseRecord reads a record's header; ok is false where there is none for that slot at that offset. b may be shared memory.
+// parseRecord reads a record's header; ok is false where there is none for that slot at that offset, 0 to maxOffset. b may be
+// shared memory.
 func parseRecord(b []byte, slot, offset int64) (r record, ok bool) {
 	_ = b[recordHead-1]
 	r = record{slot: slot, length: int64(le.Uint64(b[16:])), offset: offset, sum: le.Uint32(b[32:])}
 	return r, string(b[:8]) == recordMagic && int64(le.Uint64(b[8:])) == slot && int64(le.Uint64(b[24:])) == offset &&
-		uint64(r.length) <= maxOffset && le.Uint32(b[60:]) == crc32.Checksum(b[:60], castagnoli)
+		r.length >= 0 && r.length <= maxOffset-recordHead-offset && le.Uint32(b[60:]) == crc32.Checksum(b[:60], castagnoli)
 }
 
 // seal is what Preserve writes, at 320 of page 0:

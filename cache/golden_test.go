@@ -96,7 +96,7 @@ func TestGoldenCachesAreReadAndDamageIsAMiss(t *testing.T) {
 				if put(t, c, 2, "new") {
 					t.Error("a preserved cache was put to")
 				}
-				must(t, c.Freeze())
+				must(t, c.Freeze(t.Context()))
 				if s := stats(t, c); !s.Frozen || !s.Preserved || s.Refused != 1 || (s.Bad > 0) != (test.bad > 0) {
 					t.Errorf("%+v", s)
 				}

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/internal/fault"
 	"leat/internal/procfile"
 )
 
@@ -124,7 +125,7 @@ func Attach(text Handle, opts *Options) (*Cache, error) {
 }
 
 // AttachFile opens the cache behind a file that another process passed (os/exec's ExtraFiles, a unix socket), see [Cache.File]. f stays the caller's. It
-// works between containers too. Where /proc is not mounted, f must not be shared with another process that uses it so.
+// works between containers too. Where /proc is not mounted the error is errors.ErrUnsupported.
 func AttachFile(f *os.File, opts *Options) (*Cache, error) {
 	o, err := forAttach(opts)
 	if err != nil {
@@ -212,18 +213,23 @@ func forAttach(opts *Options) (Options, error) {
 	return o, err
 }
 
-// again opens the file behind a descriptor as a description of its own, or, without /proc, duplicates the descriptor.
+// again opens the file behind a descriptor as a description of its own. A duplicate is none: those who share it have each other's locks, and would fill and
+// put at the same time, whatever one of them has locked.
 func again(fd, flags int) (int, error) {
-	got, err := reopen(fd, flags)
-	if errors.Is(err, fs.ErrNotExist) {
-		return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	err := fault.Error("cache.no proc")
+	if err == nil {
+		if fd, err = reopen(fd, flags); err == nil {
+			return fd, nil
+		}
 	}
-	return got, err
+	if errors.Is(err, fs.ErrNotExist) {
+		return -1, fmt.Errorf("passing the files of caches needs /proc, which is not mounted here: %w", errors.ErrUnsupported)
+	}
+	return -1, err
 }
 
 // File returns the cache's file, to be passed to another process that calls [AttachFile]: as one of os/exec's ExtraFiles, or over a unix
-// socket. Each process needs a File of its own where /proc is not mounted. The caller closes it; it does not keep the
-// cache open for this process.
+// socket. The caller closes it; it does not keep the cache open for this process. Where /proc is not mounted the error is errors.ErrUnsupported.
 func (c *Cache) File() (*os.File, error) {
 	if !c.gate.enter(0) {
 		return nil, ErrClosed

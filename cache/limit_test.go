@@ -4,7 +4,10 @@ package cache
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"log/slog"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -98,7 +101,7 @@ func TestFreezeEndsPutsOfAllProcessesAndNothingIsInFlightAfterIt(t *testing.T) {
 		})
 	}
 	await(t, "an entry", func() bool { return stats(t, c).Stored > 50 })
-	must(t, c.Freeze())
+	must(t, c.Freeze(t.Context()))
 	before := check(t, c)
 	time.Sleep(50 * time.Millisecond)
 	for _, p := range children {
@@ -109,7 +112,7 @@ func TestFreezeEndsPutsOfAllProcessesAndNothingIsInFlightAfterIt(t *testing.T) {
 	if before.Filled != after.Filled || !after.OK() || before.Filled == 5000 || before.DeadBytes != after.DeadBytes {
 		t.Errorf("%+v, then %+v", before, after)
 	}
-	must(t, c.Freeze())
+	must(t, c.Freeze(t.Context()))
 	if put(t, attachTo(t, c, nil), 4999, "late") && before.Empty > 0 {
 		t.Error("stored after it")
 	}
@@ -137,7 +140,7 @@ func TestFreezeWaitsForAPutThatIsWriting(t *testing.T) {
 	<-inside
 	for _, at := range []*Cache{c, other} { // from outside and from the putting process itself
 		wg.Go(func() {
-			if err := at.Freeze(); err != nil {
+			if err := at.Freeze(t.Context()); err != nil {
 				t.Error(err)
 			}
 			if _, err := at.Get(1); err != nil {
@@ -198,7 +201,7 @@ func TestWantOfRoomIsCountedToldOnceAndLeavesNothing(t *testing.T) {
 				wantEntry(t, c, 1000+k, "after")
 			}
 			wantEntry(t, c, 0, "before")
-			must(t, c.Freeze())
+			must(t, c.Freeze(t.Context()))
 		})
 	}
 }
@@ -220,7 +223,7 @@ func TestAnErrorOfTheDiskIsAnErrorAndPoisonsNothing(t *testing.T) {
 		if rep := check(t, c); !rep.OK() || rep.DeadBytes != 0 {
 			t.Errorf("%s: %+v", point, rep)
 		}
-		must(t, c.Freeze())
+		must(t, c.Freeze(t.Context()))
 	}
 }
 
@@ -263,7 +266,7 @@ func TestAFullFileSystemIsAnswerAndNeverASignal(t *testing.T) {
 				t.Errorf("%+v, %+v, %d stored", s, rep, len(stored))
 			}
 			t.Logf("%d stored, %d faults", len(stored), s.Faults)
-			must(t, c.Freeze())
+			must(t, c.Freeze(t.Context()))
 		})
 	}
 }
@@ -280,5 +283,198 @@ func TestACacheCantBeMadeWithoutRoomForItsFirstPage(t *testing.T) {
 	}
 	if left := allNames(t, dir); len(left) > 0 {
 		t.Errorf("left: %q", left)
+	}
+}
+
+// allAt has goroutines wait at a fault point until so many have come, and then fail at another one.
+func allAt(t *testing.T, many int, point, then string, err error) {
+	t.Helper()
+	var mu sync.Mutex
+	here, gate := 0, make(chan bool)
+	faults(t, func(p string) error {
+		if p == then {
+			return err
+		}
+		if p == point {
+			mu.Lock()
+			mine := gate
+			if here++; here%many == 0 {
+				close(gate)
+				gate = make(chan bool)
+			}
+			mu.Unlock()
+			select {
+			case <-mine:
+			case <-time.After(time.Second): // fewer come than should: the test fails by something else
+			}
+		}
+		return nil
+	})
+}
+
+// Of puts that fail at the same time only one is the last of the file: the room of the others must not be lost.
+func TestADiskThatIsFullForAWhileNeverFreezesTheCache(t *testing.T) {
+	const size, writers, rounds = 10_000, 4, 100
+	c := create(t, 1000, &Options{MaxBytes: FileSize(1000) + 40*size})
+	other := attachTo(t, c, nil)
+	allAt(t, writers, "cache.reserved", "cache.write", errNoSpace)
+	var wg sync.WaitGroup
+	for w := range int64(writers) {
+		wg.Go(func() {
+			for k := range int64(rounds) {
+				stored, err := []*Cache{c, other}[w%2].Put(w*rounds+k, make([]byte, size-int(k)))
+				if stored || err != nil {
+					t.Errorf("%v, %v", stored, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	s := stats(t, c)
+	if s.Frozen || s.NoSpace != writers*rounds || s.DeadBytes > writers*(size+recordHead+align) {
+		t.Errorf("%+v", s)
+	}
+	faults(t, func(string) error { return nil })
+	for i := range int64(30) { // into that room and behind it
+		if !put(t, []*Cache{c, other}[i%2], i, strings.Repeat("x", size)) {
+			t.Errorf("slot %d was not stored", i)
+		}
+	}
+	for i := range int64(30) {
+		wantEntry(t, c, i, strings.Repeat("x", size))
+	}
+	if rep := check(t, c); !rep.OK() || rep.Filled != 30 || rep.DeadBytes > 2*(size+recordHead+align) {
+		t.Errorf("%+v", rep)
+	}
+}
+
+func TestAFullDiskWithManyWritersIsFullForAWhileOnly(t *testing.T) {
+	for _, fs := range []string{"tmpfs", "ext4"} {
+		t.Run(fs, func(t *testing.T) {
+			dir := smallFS(t, fs)
+			const size = 100_000
+			c := create(t, 1000, &Options{Dir: dir, MaxBytes: 100 << 20})
+			other := attachTo(t, c, nil)
+			must(t, os.WriteFile(dir+"/filler", make([]byte, roomLeft(c.fd)-50_000), 0o600))
+			end := time.Now().Add(500 * time.Millisecond)
+			var wg sync.WaitGroup
+			for w := range int64(4) {
+				wg.Go(func() {
+					for i := w; time.Now().Before(end); i = (i + 4) % 1000 {
+						if _, err := []*Cache{c, other}[w%2].Put(i, make([]byte, size)); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			s := stats(t, c)
+			if s.Frozen || s.NoSpace == 0 || s.DeadBytes > 4*2*size {
+				t.Errorf("%+v", s)
+			}
+			must(t, os.Remove(dir+"/filler"))
+			if !put(t, c, 999, "entry") || !put(t, other, 998, strings.Repeat("x", size)) || !check(t, c).OK() {
+				t.Errorf("%+v", stats(t, c))
+			}
+		})
+	}
+}
+
+func TestSpareRoomIsJoinedTakenAndGivenUp(t *testing.T) {
+	var s spare
+	var tail atomic.Uint64
+	tail.Store(640)
+	for _, e := range []extent{{from: 256, to: 320}, {from: 64, to: 128}, {from: 320, to: 448}, {from: 128, to: 192}} {
+		s.add(e)
+	}
+	if len(s.list) != 2 || s.list[0] != (extent{from: 64, to: 192}) || s.list[1] != (extent{from: 256, to: 448}) {
+		t.Errorf("%+v", s.list)
+	}
+	if r := (record{length: 129}); s.take(&r, 1<<20) {
+		t.Errorf("%d bytes were given room at %d", r.length, r.offset)
+	}
+	if r := (record{length: 128}); s.take(&r, 447) || !s.take(&r, 448) || r.offset != 256 {
+		t.Errorf("%+v", r)
+	}
+	if r := (record{length: 1}); !s.take(&r, 1<<20) || r.offset != 64 || len(s.list) != 0 {
+		t.Errorf("%+v, %+v", r, s.list)
+	}
+	s.add(extent{from: 512, to: 640})
+	s.giveUp(&tail)
+	if tail.Load() != 512 || s.any.Load() {
+		t.Errorf("%d, %+v", tail.Load(), s.list)
+	}
+	tail.Store(576 | frozen)
+	s.add(extent{from: 512, to: 576})
+	s.giveUp(&tail)
+	if tail.Load() != 512|frozen {
+		t.Errorf("%x", tail.Load())
+	}
+}
+
+func TestAnOfferNeverFreezesTheCacheAndSaysWhatBecameOfIt(t *testing.T) {
+	c := create(t, 10, &Options{MaxBytes: FileSize(10, 100, 10)})
+	wants := func(want Outcome, i int64, size int) {
+		t.Helper()
+		if o, err := c.Offer(i, make([]byte, size)); o != want || err != nil {
+			t.Errorf("%d, %v, not %d", o, err, want)
+		}
+	}
+	wants(Full, 0, 300)
+	wants(Stored, 0, 100)
+	wants(Filled, 0, 1)
+	wants(Full, 1, 11)
+	wants(Stored, 1, 10)
+	if s := stats(t, c); s.Frozen || s.Full != 0 || s.Stored != 2 {
+		t.Errorf("%+v", s)
+	}
+	must(t, c.Freeze(t.Context()))
+	wants(Frozen, 2, 1)
+	small := create(t, 10, nil)
+	failAt(t, "cache.write", errNoSpace)
+	if o, err := small.Offer(0, nil); o != NoSpace || err != nil {
+		t.Errorf("%d, %v", o, err)
+	}
+	if o, err := small.Offer(10, nil); o != 0 || !errors.Is(err, ErrRange) {
+		t.Errorf("%d, %v", o, err)
+	}
+}
+
+func TestWaitingForPutsInFlightEndsWithTheContext(t *testing.T) {
+	c := create(t, 10, nil)
+	other := attachTo(t, c, nil)
+	inside, goOn := make(chan bool), make(chan bool)
+	faults(t, func(point string) error {
+		if point == "cache.written" {
+			inside <- true
+			<-goOn
+		}
+		return nil
+	})
+	var wg sync.WaitGroup
+	wg.Go(func() { put(t, other, 1, "entry") })
+	<-inside
+	for _, at := range []*Cache{c, other} {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, errTest)
+		wantErr(t, at.Freeze(ctx), errTest)
+		_, err := at.Preserve(ctx, t.TempDir()+"/x", false)
+		wantErr(t, err, errTest)
+		cancel()
+	}
+	if !stats(t, c).Frozen {
+		t.Error("it is not frozen")
+	}
+	close(goOn)
+	wg.Wait()
+	must(t, c.Freeze(t.Context()))
+	wantEntry(t, c, 1, "entry")
+	fresh := create(t, 10, nil)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errTest)
+	wantErr(t, fresh.Freeze(ctx), errTest)
+	_, err := fresh.Preserve(ctx, t.TempDir()+"/x", false)
+	wantErr(t, err, errTest)
+	if stats(t, fresh).Frozen {
+		t.Error("it was frozen although ctx had ended before")
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"leat/internal/fault"
 )
 
 // Info is what a cache file tells without being opened as a cache.
@@ -30,14 +32,14 @@ type Info struct {
 	Durable   Durability
 }
 
-// Inspect tells what a cache file is. It takes no lock and stands in nobody's way. What is no cache is ErrFormat.
+// Inspect tells what a cache file is. It takes no lock and stands in nobody's way. What is no cache is ErrFormat. As Load does, it follows symbolic links.
 func Inspect(path string) (Info, error) {
 	_, name, dir, err := splitPath(path)
 	if err != nil {
 		return Info{}, err
 	}
 	defer unix.Close(dir)
-	info, err := inspect(dir, name)
+	info, err := inspect(dir, name, true)
 	if errors.Is(err, ErrFormat) {
 		return Info{}, fmt.Errorf("%s: %w", path, err)
 	}
@@ -48,15 +50,19 @@ func Inspect(path string) (Info, error) {
 	return info, nil
 }
 
-func inspect(dir int, name string) (info Info, err error) {
+func inspect(dir int, name string, follow bool) (info Info, err error) {
+	at, flags := unix.AT_SYMLINK_NOFOLLOW, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC
+	if follow {
+		at, flags = 0, flags&^unix.O_NOFOLLOW
+	}
 	var named unix.Stat_t // first: to open a device can have effects
-	if err := unix.Fstatat(dir, name, &named, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	if err := unix.Fstatat(dir, name, &named, at); err != nil {
 		return Info{}, err
 	}
 	if kind := named.Mode & unix.S_IFMT; kind != unix.S_IFREG && kind != unix.S_IFLNK {
 		return Info{}, fmt.Errorf("%w: it is no regular file", ErrFormat)
 	}
-	fd, err := openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC)
+	fd, err := openat(dir, name, flags)
 	if err != nil {
 		return Info{}, err
 	}
@@ -83,8 +89,8 @@ func inspect(dir int, name string) (info Info, err error) {
 	return info, nil
 }
 
-// List tells of all cache files in a directory, hidden ones too, by name. Files that are something else, or can't be read, are left
-// out.
+// List tells of all cache files in a directory, hidden ones too, by name. Files that are something else, or can't be read, and
+// symbolic links are left out.
 func List(dir string) ([]Info, error) {
 	fd, err := openat(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
 	if err != nil {
@@ -98,7 +104,7 @@ func List(dir string) ([]Info, error) {
 	slices.Sort(all)
 	var infos []Info
 	for _, name := range all {
-		if info, err := inspect(fd, name); err == nil {
+		if info, err := inspect(fd, name, false); err == nil {
 			info.Path = filepath.Join(dir, name)
 			infos = append(infos, info)
 		}
@@ -132,14 +138,42 @@ func Remove(path string, force bool) error {
 		return err
 	}
 	defer unix.Close(dir)
-	info, err := inspect(dir, name)
-	switch {
-	case errors.Is(err, ErrFormat):
+	if _, err := inspect(dir, name, false); errors.Is(err, ErrFormat) {
 		return fmt.Errorf("%s: %w", path, err)
-	case err != nil:
+	} else if err != nil {
 		return explainOpen(path, err)
-	case info.Held && !force:
+	}
+	const flags = unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+	fd, err := openat(dir, name, unix.O_RDWR|flags)
+	readOnly := errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) // a preserved one, mostly
+	if readOnly {
+		fd, err = openat(dir, name, unix.O_RDONLY|flags)
+	}
+	if err != nil {
+		return explainOpen(path, err)
+	}
+	defer closeLocked(fd)
+	// Who opens it now waits, and finds that the name is gone.
+	held := false
+	if readOnly {
+		held, err = locked(fd, lockHold)
+	} else {
+		var ok bool
+		ok, err = lock(fd, lockHold, exclusive)
+		held = !ok
+	}
+	switch {
+	case err != nil && !force:
+		return fmt.Errorf("cache: locking %s: %w", path, err)
+	case held && !force:
 		return fmt.Errorf("cache: %s is in use", path)
+	}
+	fault.Point("cache.removing")
+	if _, _, _, err := readHeader(fd); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if !leads(dir, name, fd) {
+		return fmt.Errorf("cache: %s was replaced at this moment: try again", path)
 	}
 	if err := unix.Unlinkat(dir, name, 0); err != nil {
 		return explainOpen(path, err)

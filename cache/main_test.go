@@ -4,6 +4,7 @@ package cache
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -118,6 +119,11 @@ func wantMiss(t testing.TB, c *Cache, i int64) {
 	if has, err := c.Has(i); has || err != nil {
 		t.Errorf("slot %d: Has: %v, %v", i, has, err)
 	}
+}
+
+func preserve(c *Cache, name string, overwrite bool) error {
+	_, err := c.Preserve(context.Background(), name, overwrite)
+	return err
 }
 
 func check(t testing.TB, c *Cache) *Report {

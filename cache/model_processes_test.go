@@ -80,7 +80,7 @@ func TestAPreservedCacheLeavesNoHiddenNameWhoeverClosesLast(t *testing.T) {
 			c := create(t, 10, &Options{Dir: dir})
 			put(t, c, 1, "data")
 			kept := filepath.Join(dir, "kept")
-			must(t, c.Preserve(kept, false))
+			must(t, preserve(c, kept, false))
 			last := (*Cache)(nil)
 			if name == "load" {
 				last = ok(Load(kept, nil))(t)
@@ -578,6 +578,7 @@ func (m *model) openAs(r *rapid.T, p *modelProcess, way string) {
 		if rapid.Bool().Draw(r, "any limit") {
 			o.Max = 0
 		}
+		readOnly = f.sealed
 	case "attach", "attach file":
 		var open []*modelProcess
 		for _, q := range m.procs {
@@ -904,7 +905,7 @@ func (o *modelCall) do(c *Cache, a *modelReply) (err error) {
 		a.Data = bytes.Clone(b)
 		clear(b)
 	case "freeze":
-		err = c.Freeze()
+		err = c.Freeze(context.Background())
 	case "stats":
 		a.Stats, err = c.Stats()
 	case "each":
@@ -912,7 +913,7 @@ func (o *modelCall) do(c *Cache, a *modelReply) (err error) {
 	case "check":
 		a.Report, err = c.Check(ctx)
 	case "preserve":
-		err = c.Preserve(o.Path, o.Overwrite)
+		err = preserve(c, o.Path, o.Overwrite)
 	case "close":
 		err = c.Close()
 	default:

@@ -141,7 +141,7 @@ func TestAnySequenceOfCallsIsThatOfAMap(t *testing.T) {
 				if rapid.IntRange(0, 9).Draw(r, "seldom") > 0 {
 					r.Skip()
 				}
-				if err := holder(r).Freeze(); err != nil {
+				if err := holder(r).Freeze(context.Background()); err != nil {
 					r.Fatal(err)
 				}
 				frozen = true
@@ -152,7 +152,7 @@ func TestAnySequenceOfCallsIsThatOfAMap(t *testing.T) {
 				}
 				kept++
 				path := filepath.Join(dir, fmt.Sprint("kept", kept))
-				if err := holder(r).Preserve(path, rapid.Bool().Draw(r, "overwrite")); err != nil {
+				if err := preserve(holder(r), path, rapid.Bool().Draw(r, "overwrite")); err != nil {
 					r.Fatal(err)
 				}
 				frozen = true

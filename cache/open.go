@@ -29,6 +29,9 @@ func Open(path string, n int64, opts *Options) (*Cache, error) {
 		return nil, err
 	}
 	defer unix.Close(dir)
+	if err := ordinaryName(path, name); err != nil {
+		return nil, err
+	}
 	if !o.AllowRemote && !isLocal(dir) {
 		return nil, fmt.Errorf("%w: %s is on a network file system or one that leat does not know, where processes may not see each other's entries: "+
 			"give a path on a local disk, or set AllowRemote", ErrRemote, path)

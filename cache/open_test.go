@@ -385,6 +385,145 @@ func TestAPassedFileIsAttachedByAnotherProcess(t *testing.T) {
 		}
 		must(t, f.Close())
 		wantEntry(t, c, 2, string(content(2)))
-		must(t, c.Freeze()) // its locks are not ours
+		must(t, c.Freeze(t.Context())) // its locks are not ours
+	}
+}
+
+func TestWithoutProcAFileIsNotSharedWithItsLocks(t *testing.T) {
+	c := create(t, 10, nil)
+	f := ok(c.File())(t)
+	defer f.Close()
+	failAt(t, "cache.no proc", fs.ErrNotExist)
+	_, err := c.File()
+	wantErr(t, err, errors.ErrUnsupported)
+	_, err = AttachFile(f, nil)
+	wantErr(t, err, errors.ErrUnsupported)
+}
+
+func TestACopyThatWasMadeWhileOthersPutLosesNoEntry(t *testing.T) {
+	dir := t.TempDir()
+	c := ok(Open(filepath.Join(dir, "a"), 64, nil))(t)
+	defer c.Close()
+	for i := range int64(4) {
+		put(t, c, i, fmt.Sprint("entry ", i))
+	}
+	page := ok(os.ReadFile(filepath.Join(dir, "a")))(t)[:pageSize] // that is copied first
+	for i := range int64(4) {
+		put(t, c, 10+i, fmt.Sprint("entry ", 10+i))
+	}
+	rest := ok(os.ReadFile(filepath.Join(dir, "a")))(t)
+	must(t, os.WriteFile(filepath.Join(dir, "b"), append(page, rest[pageSize:]...), 0o600))
+	d := ok(Open(filepath.Join(dir, "b"), 64, nil))(t)
+	defer d.Close()
+	put(t, d, 30, "new one")
+	put(t, d, 31, "new two")
+	for i := range int64(4) {
+		wantEntry(t, d, i, fmt.Sprint("entry ", i))
+		wantEntry(t, d, 10+i, fmt.Sprint("entry ", 10+i))
+	}
+	if rep := check(t, d); !rep.OK() || rep.Filled != 10 {
+		t.Errorf("%+v", rep)
+	}
+}
+
+func TestWhatFailedPutsLeftBehindTheTailIsUsedAfterTheNextOpen(t *testing.T) {
+	path := filepath.Join(inMemory(t), "named")
+	for run := range int64(3) {
+		c := ok(Open(path, 64, nil))(t)
+		before := stats(t, c).Bytes
+		writes := 0
+		faults(t, func(p string) error {
+			switch p {
+			case "cache.short write":
+				return errTest
+			case "cache.write":
+				if writes++; writes%2 == 0 { // the second piece
+					return errNoSpace
+				}
+			}
+			return nil
+		})
+		if put(t, c, run, strings.Repeat("x", 100_000)) {
+			t.Error("stored")
+		}
+		if s := stats(t, c); s.Bytes != before || before != FileSize(64) {
+			t.Errorf("run %d: %+v, %d before", run, s, before)
+		}
+		must(t, c.Close())
+	}
+}
+
+func TestAPreservedCacheThatIsOpenedKeepsItsBytes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "named")
+	c := ok(Open(path, 10, nil))(t)
+	put(t, c, 1, "entry")
+	must(t, preserve(c, path, true))
+	must(t, c.Close())
+	before := ok(os.ReadFile(path))(t)
+	c = ok(Open(path, 10, nil))(t)
+	if put(t, c, 1, "again") || put(t, c, 2, "late") {
+		t.Error("stored")
+	}
+	wantEntry(t, c, 1, "entry")
+	if s := stats(t, c); s.Filled != 1 || s.Refused != 1 || !s.Preserved || !s.Frozen {
+		t.Errorf("%+v", s)
+	}
+	must(t, c.Freeze(t.Context()))
+	must(t, c.Close())
+	if !slices.Equal(before, ok(os.ReadFile(path))(t)) {
+		t.Error("they differ")
+	}
+}
+
+func TestOfThoseWhoCloseAtTheSameTimeOneRemovesTheHiddenName(t *testing.T) {
+	const holders, rounds = 3, 30
+	dir := inMemory(t)
+	allAt(t, holders, "cache.closing", "cache.no O_TMPFILE", errTest)
+	for range rounds {
+		c := ok(Create(10, &Options{Dir: dir}))(t)
+		h := ok(c.Handle())(t)
+		all := []*Cache{c}
+		for len(all) < holders {
+			all = append(all, ok(Attach(h, nil))(t))
+		}
+		var wg sync.WaitGroup
+		for _, x := range all {
+			wg.Go(func() {
+				if err := x.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if left := allNames(t, dir); len(left) > 0 {
+			t.Fatalf("left: %q", left)
+		}
+	}
+}
+
+func TestWhoAttachesWhileTheLastOneClosesHasTheCacheAndItsName(t *testing.T) {
+	dir := inMemory(t)
+	var late *Cache
+	var h Handle
+	faults(t, func(p string) error {
+		switch {
+		case p == "cache.no O_TMPFILE":
+			return errTest
+		case p == "cache.closing" && late == nil:
+			late = ok(Attach(h, nil))(t)
+		}
+		return nil
+	})
+	c := ok(Create(10, &Options{Dir: dir}))(t)
+	h = ok(c.Handle())(t)
+	must(t, c.Close())
+	if names := allNames(t, dir); len(names) != 1 {
+		t.Errorf("%q", names)
+	}
+	put(t, late, 1, "entry")
+	wantEntry(t, late, 1, "entry")
+	must(t, late.Close())
+	if left := allNames(t, dir); len(left) > 0 {
+		t.Errorf("left: %q", left)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"leat/internal/fault"
 )
 
 // The file that pfio's MultiprocessFileCache preserves has no header and does not tell how many slots it has: per slot, from byte 0, the
@@ -121,17 +123,23 @@ func readPFIO(f *os.File, n int64) ([]pfioEntry, error) {
 }
 
 // ExportPFIO writes the entries as a file that pfio reads (with its length, N), and returns how many there are. Damaged entries become
-// empty ones. A name that is taken is fs.ErrExist, unless overwrite is true; the file appears when it is whole. Entries that are put meanwhile may
+// empty ones. A name that is taken is fs.ErrExist, unless overwrite is true, but never the cache's own; the file appears when it is whole and on the disk. Entries that are put meanwhile may
 // be in it or not.
 func (c *Cache) ExportPFIO(ctx context.Context, path string, overwrite bool) (exported int64, err error) {
+	if !c.gate.enter(0) {
+		return 0, ErrClosed
+	}
+	defer c.gate.leave(0)
 	abs, name, dir, err := splitPath(path)
 	if err != nil {
 		return 0, err
 	}
 	defer unix.Close(dir)
-	var st unix.Stat_t
-	if !overwrite && unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
-		return 0, taken(abs)
+	if err := checkTarget(dir, abs, name, overwrite); err != nil {
+		return 0, err
+	}
+	if leads(dir, name, c.fd) {
+		return 0, fmt.Errorf("cache: %s is the cache itself: give another name", abs)
 	}
 	var entries []pfioEntry // with offsets in this cache
 	if err := c.Each(ctx, func(e Entry) error {
@@ -152,14 +160,14 @@ func (c *Cache) ExportPFIO(ctx context.Context, path string, overwrite bool) (ex
 	if err != nil {
 		return 0, err
 	}
-	return exported, nil
+	return exported, flushDir(dir, abs)
 }
 
 // writePFIO writes data, then the index.
 func (c *Cache) writePFIO(ctx context.Context, fd int, entries []pfioEntry) (exported int64, err error) {
 	at := pfioSlot * c.h.n
-	if at > fileLimit() {
-		return 0, fmt.Errorf("an index of %d bytes is more than this process may write (ulimit -f)", at)
+	if err := takeRoom(fd, at, entries); err != nil {
+		return 0, err
 	}
 	done := entries[:0]
 	for _, e := range entries {
@@ -167,7 +175,7 @@ func (c *Cache) writePFIO(ctx context.Context, fd int, entries []pfioEntry) (exp
 			return 0, err
 		}
 		err := c.View(e.slot, func(b []byte) error {
-			if at+int64(len(b)) > fileLimit() {
+			if at+int64(len(b)) > fileLimit() { // to try is a signal
 				return unix.EFBIG
 			}
 			if err := writeFull(fd, b, at); err != nil {
@@ -204,4 +212,31 @@ func (c *Cache) writePFIO(ctx context.Context, fd int, entries []pfioEntry) (exp
 		}
 	}
 	return int64(len(done)), nil
+}
+
+// takeRoom has an empty file get the room of an export before hours of writing: its index, with 16 bytes for every slot, filled or not, is mostly larger
+// than the cache's own.
+func takeRoom(fd int, index int64, entries []pfioEntry) error {
+	total := index
+	for _, e := range entries {
+		if total += e.length; total > maxOffset {
+			break
+		}
+	}
+	if total > fileLimit() {
+		return fmt.Errorf("%d bytes, %d of them the index: %w", total, index, unix.EFBIG)
+	}
+	err := fault.Error("cache.room")
+	if err == nil {
+		err = allocate(fd, 0, total)
+	}
+	if errors.Is(err, errors.ErrUnsupported) {
+		if err = nil; total > roomLeft(fd) {
+			err = unix.ENOSPC
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%d bytes, %d of them the index: %w", total, index, err)
+	}
+	return nil
 }

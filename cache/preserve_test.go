@@ -4,11 +4,13 @@ package cache
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -38,17 +40,17 @@ func TestAPreservedCacheIsFinalCompleteAndStays(t *testing.T) {
 			}
 			damage(t, c, slotOf(t, c, 7)+recordHead+3)
 			path := filepath.Join(dir, "kept")
-			must(t, c.Preserve(path, false))
+			must(t, preserve(c, path, false))
 			if put(t, c, 999, "late") || put(t, other, 999, "late") {
 				t.Error("it was put to")
 			}
-			wantErr(t, c.Preserve(path, false), fs.ErrExist)
-			wantErr(t, other.Preserve(path, false), fs.ErrExist)
-			must(t, other.Preserve(path, true))
-			must(t, c.Preserve(path, true)) // onto itself
-			must(t, c.Preserve(path+"2", false))
+			wantErr(t, preserve(c, path, false), fs.ErrExist)
+			wantErr(t, preserve(other, path, false), fs.ErrExist)
+			must(t, preserve(other, path, true))
+			must(t, preserve(c, path, true)) // onto itself
+			must(t, preserve(c, path+"2", false))
 			must(t, os.WriteFile(path+"3", []byte("old"), 0o644))
-			must(t, c.Preserve(path+"3", true))
+			must(t, preserve(c, path+"3", true))
 			must(t, c.Close())
 			must(t, other.Close())
 			if diff := cmp.Diff([]string{"kept", "kept2", "kept3"}, allNames(t, dir)); diff != "" {
@@ -75,7 +77,7 @@ func TestAPreservedCacheIsFinalCompleteAndStays(t *testing.T) {
 				if put(t, a, 999, "late") {
 					t.Error("it was put to")
 				}
-				must(t, c.Preserve(p+"b", false)) // a second name
+				must(t, preserve(c, p+"b", false)) // a second name
 				must(t, c.Close())
 			}
 		})
@@ -86,12 +88,12 @@ func TestPreserveSaysWhatIsWrongWithItsName(t *testing.T) {
 	c := create(t, 10, nil)
 	dir := t.TempDir()
 	for name, text := range map[string]string{"": "no file name", dir: "directory", dir + "/": "names a directory", dir + "/missing/x": "create it first", "/proc/self/x": "/proc/self"} {
-		if err := c.Preserve(name, true); err == nil || !strings.Contains(err.Error(), text) {
+		if err := preserve(c, name, true); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
 	// Nothing was lost by it.
-	must(t, c.Preserve(dir+"/x", false))
+	must(t, preserve(c, dir+"/x", false))
 }
 
 func TestANamedCacheIsPreservedUnderItsOwnAndOtherNames(t *testing.T) {
@@ -99,8 +101,8 @@ func TestANamedCacheIsPreservedUnderItsOwnAndOtherNames(t *testing.T) {
 	path := filepath.Join(dir, "named")
 	c := ok(Open(path, 10, nil))(t)
 	put(t, c, 1, "entry")
-	must(t, c.Preserve(path, true))
-	must(t, c.Preserve(path+"2", false))
+	must(t, preserve(c, path, true))
+	must(t, preserve(c, path+"2", false))
 	must(t, c.Close())
 	for _, p := range []string{path, path + "2"} {
 		c := ok(Load(p, nil))(t)
@@ -123,7 +125,7 @@ func TestAFileWhoseNamesWereAllRemovedIsPreservedByACopy(t *testing.T) {
 	c := ok(Open(filepath.Join(dir, "named"), 10, nil))(t)
 	put(t, c, 1, "entry")
 	must(t, os.Remove(filepath.Join(dir, "named")))
-	must(t, c.Preserve(filepath.Join(dir, "kept"), false))
+	must(t, preserve(c, filepath.Join(dir, "kept"), false))
 	must(t, c.Close())
 	c = ok(Load(filepath.Join(dir, "kept"), nil))(t)
 	wantEntry(t, c, 1, "entry")
@@ -136,7 +138,7 @@ func TestAFailedPreserveLeavesNoName(t *testing.T) {
 	put(t, c, 1, "entry")
 	failAt(t, "cache.write", errNoSpace)
 	for _, overwrite := range []bool{false, true} {
-		if err := c.Preserve(filepath.Join(dir, "kept"), overwrite); !errors.Is(err, unix.ENOSPC) {
+		if err := preserve(c, filepath.Join(dir, "kept"), overwrite); !errors.Is(err, unix.ENOSPC) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -144,20 +146,23 @@ func TestAFailedPreserveLeavesNoName(t *testing.T) {
 		t.Errorf("left: %q", names)
 	}
 	faults(t, func(string) error { return nil })
-	must(t, c.Preserve(filepath.Join(dir, "kept"), false))
+	must(t, preserve(c, filepath.Join(dir, "kept"), false))
 }
+
+// leftName is a name as that of a nameless cache.
+func leftName(k int) string { return fmt.Sprintf("%s%032x", namelessPrefix, k) }
 
 func TestListInspectGCAndRemoveTellWhatIsHeld(t *testing.T) {
 	dir := t.TempDir()
 	c := ok(Open(filepath.Join(dir, "named"), 10, &Options{MaxBytes: 1 << 20}))(t)
 	put(t, c, 1, "entry")
-	must(t, c.Preserve(filepath.Join(dir, "kept"), false))
+	must(t, preserve(c, filepath.Join(dir, "kept"), false))
 	open := ok(Open(filepath.Join(dir, "other"), 20, nil))(t)
 	must(t, os.WriteFile(filepath.Join(dir, "plain"), []byte("text"), 0o600))
-	must(t, os.WriteFile(filepath.Join(dir, ".leat-cache-LEFT"), nil, 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, leftName(1)), nil, 0o600))
 	must(t, os.WriteFile(filepath.Join(dir, ".kept.0123456789abcdef.leat-new"), nil, 0o600))
 	must(t, os.WriteFile(filepath.Join(dir, ".kept.0123456789abcdeX.leat-new"), nil, 0o600))
-	must(t, os.Symlink("plain", filepath.Join(dir, ".leat-cache-LINK")))
+	must(t, os.Symlink("plain", filepath.Join(dir, leftName(2))))
 	must(t, c.Close())
 	infos := ok(List(dir))(t)
 	if len(infos) != 3 {
@@ -188,10 +193,182 @@ func TestListInspectGCAndRemoveTellWhatIsHeld(t *testing.T) {
 	if len(removed) != 2 {
 		t.Errorf("removed %q", removed)
 	}
-	if diff := cmp.Diff([]string{".kept.0123456789abcdeX.leat-new", ".leat-cache-LINK", "named", "plain"}, allNames(t, dir)); diff != "" {
+	if diff := cmp.Diff([]string{".kept.0123456789abcdeX.leat-new", leftName(2), "named", "plain"}, allNames(t, dir)); diff != "" {
 		t.Error(diff)
 	}
 	if _, err := List(filepath.Join(dir, "missing")); err == nil {
 		t.Error("a missing directory was listed")
 	}
+}
+
+func TestWhatIsWrongWithANameIsToldBeforeTheCacheIsFrozen(t *testing.T) {
+	c := create(t, 10, nil)
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "taken"), nil, 0o600))
+	for name, text := range map[string]string{
+		"/proc/x": "/proc", dir: "directory", filepath.Join(dir, "taken"): "exists", filepath.Join(dir, "missing", "x"): "create it first",
+		filepath.Join(dir, strings.Repeat("x", 300)): "too long", filepath.Join(dir, leftName(1)): "another name",
+		filepath.Join(dir, ".x.0123456789abcdef.leat-new"): "another name",
+	} {
+		if err := preserve(c, name, false); err == nil || !strings.Contains(err.Error(), text) || text == "/proc" && strings.Contains(err.Error(), "does not exist") {
+			t.Errorf("%.40s: %v", name, err)
+		}
+		if _, err := c.ExportPFIO(t.Context(), name, false); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%.40s: %v", name, err)
+		}
+	}
+	if stats(t, c).Frozen {
+		t.Error("it is frozen")
+	}
+	failAt(t, "cache.no O_TMPFILE", errTest) // what is made to try goes
+	must(t, ignore(c.ExportPFIO(t.Context(), filepath.Join(dir, "x"), false)))
+	if diff := cmp.Diff([]string{"taken", "x"}, allNames(t, dir)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOnlyWhatKilledProcessesLeftIsRemoved(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	_, err := Open(at(leftName(1)), 10, nil)
+	if err == nil || !strings.Contains(err.Error(), "another name") {
+		t.Errorf("%v", err)
+	}
+	for _, name := range []string{"named", ".leat-cache-train"} {
+		c := ok(Open(at(name), 10, nil))(t)
+		must(t, preserve(c, at(name+"-kept"), false))
+		must(t, c.Close())
+	}
+	nameless := create(t, 10, nil)
+	must(t, preserve(nameless, at("nameless"), false))
+	write := func(name string, b []byte) { must(t, os.WriteFile(at(name), b, 0o600)) }
+	write(".leat-cache-notes.txt", []byte("dear"))
+	write(leftName(1), []byte("dear, with a name that looks so"))
+	write(leftName(2), ok(os.ReadFile(at("named")))(t))
+	stay := allNames(t, dir)
+	write(leftName(3), nil)
+	write(leftName(4), make([]byte, 10_000))
+	write(leftName(5), ok(os.ReadFile(at("nameless")))(t)) // sealed, and never named
+	if removed := ok(GC(dir))(t); len(removed) != 3 {
+		t.Errorf("removed %q", removed)
+	}
+	if diff := cmp.Diff(stay, allNames(t, dir)); diff != "" {
+		t.Error(diff)
+	}
+	failAt(t, "cache.no O_TMPFILE", errTest)
+	must(t, ok(Create(1, &Options{Dir: dir}))(t).Close())
+	if diff := cmp.Diff(stay, allNames(t, dir)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAnExportIsOnTheDiskBeforeItHasAName(t *testing.T) {
+	c := create(t, 10, nil)
+	put(t, c, 1, "entry")
+	dir := t.TempDir()
+	failAt(t, "cache.flush copy", unix.EIO)
+	for _, overwrite := range []bool{false, true} {
+		_, err := c.ExportPFIO(t.Context(), filepath.Join(dir, "x"), overwrite)
+		wantErr(t, err, unix.EIO)
+	}
+	if names := allNames(t, dir); len(names) > 0 {
+		t.Errorf("%q", names)
+	}
+}
+
+func TestAnExportThatHasNoRoomIsToldBeforeItIsWritten(t *testing.T) {
+	c := create(t, 10, nil)
+	put(t, c, 1, "entry")
+	dir := t.TempDir()
+	written := false
+	for _, err := range []error{unix.ENOSPC, errors.ErrUnsupported} {
+		faults(t, func(point string) error {
+			switch point {
+			case "cache.room":
+				return err
+			case "cache.write":
+				written = true
+			}
+			return nil
+		})
+		_, got := c.ExportPFIO(t.Context(), filepath.Join(dir, "x"), false)
+		if errors.Is(err, unix.ENOSPC) {
+			if !errors.Is(got, err) || written || !strings.Contains(got.Error(), "165 bytes, 160 of them the index") || !strings.Contains(got.Error(), "no space is left in "+dir) {
+				t.Errorf("%v, written %v", got, written)
+			}
+		} else if got != nil || !written {
+			t.Errorf("%v, written %v", got, written)
+		}
+	}
+}
+
+func TestACacheIsNotExportedOntoItself(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "named")
+	c := ok(Open(path, 10, nil))(t)
+	put(t, c, 1, "entry")
+	if _, err := c.ExportPFIO(t.Context(), path, true); err == nil || !strings.Contains(err.Error(), "the cache itself") {
+		t.Errorf("%v", err)
+	}
+	must(t, c.Close())
+	c = ok(Open(path, 10, nil))(t)
+	wantEntry(t, c, 1, "entry")
+	must(t, c.Close())
+}
+
+func TestANameThatWasGivenToAnotherFileIsNotRemoved(t *testing.T) {
+	dir := t.TempDir()
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	must(t, ok(Open(a, 10, nil))(t).Close())
+	must(t, ok(Open(b, 20, nil))(t).Close())
+	faults(t, func(point string) error {
+		if point == "cache.removing" {
+			return os.Rename(b, a)
+		}
+		return nil
+	})
+	for _, force := range []bool{false, true} {
+		if err := Remove(a, force); err == nil || !strings.Contains(err.Error(), "replaced") {
+			t.Errorf("%v", err)
+		}
+		if info := ok(Inspect(a))(t); info.Slots != 20 {
+			t.Errorf("%+v", info)
+		}
+		must(t, ok(Open(b, 20, nil))(t).Close())
+	}
+	// Who opens it at that moment waits, and makes another one.
+	opened := make(chan *Cache, 1)
+	faults(t, func(point string) error {
+		if point == "cache.removing" {
+			go func() {
+				c, err := Open(b, 30, nil)
+				if err != nil {
+					t.Error(err)
+				}
+				opened <- c
+			}()
+			time.Sleep(20 * time.Millisecond)
+		}
+		return nil
+	})
+	must(t, Remove(b, false))
+	must(t, (<-opened).Close())
+	if info := ok(Inspect(b))(t); info.Slots != 30 {
+		t.Errorf("%+v", info)
+	}
+}
+
+func TestASymbolicLinkToAPreservedCacheIsInspectedAndLoaded(t *testing.T) {
+	dir := t.TempDir()
+	c := create(t, 10, nil)
+	must(t, preserve(c, filepath.Join(dir, "v1"), false))
+	link := filepath.Join(dir, "now")
+	must(t, os.Symlink("v1", link))
+	if info := ok(Inspect(link))(t); !info.Preserved || info.UUID == "" || info.Path != link {
+		t.Errorf("%+v", info)
+	}
+	must(t, ok(Load(link, nil))(t).Close())
+	if infos := ok(List(dir))(t); len(infos) != 1 {
+		t.Errorf("%+v", infos)
+	}
+	wantErr(t, Remove(link, true), ErrForeign)
 }

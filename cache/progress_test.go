@@ -36,7 +36,7 @@ func TestLongOperationsTellHowFarTheyAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	rising("ExportPFIO", 10*1000)
-	if err := c.Preserve(filepath.Join(t.TempDir(), "x"), false); err != nil {
+	if _, err := c.Preserve(t.Context(), filepath.Join(t.TempDir(), "x"), false); err != nil {
 		t.Fatal(err)
 	}
 	rising("Preserve", r.LiveBytes)

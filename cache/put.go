@@ -15,56 +15,84 @@ import (
 	"leat/internal/fault"
 )
 
+// Outcome is what became of an entry that was put.
+type Outcome int
+
+// The outcomes. Zero stands beside an error alone.
+const (
+	Stored  Outcome = iota + 1
+	Filled          // refused: the slot has an entry, of another who came first maybe
+	Frozen          // refused: the cache takes no more entries
+	Full            // refused: it does not fit below Options.MaxBytes
+	NoSpace         // refused: no room on the disk, or below the largest file that this process may write
+)
+
 // Put stores a copy of data in slot i, and reports whether it did. The first writer wins: a filled slot, a frozen cache, a reached
-// limit and a file system without room answer false without an error, and Stats tells which. An entry that is damaged is replaced.
-// Other processes see the entry, whole, when Put returns, and never a part of it. The error is ErrRange, ErrClosed, or one of the
-// file system that is not for want of room.
+// limit and a file system without room answer false without an error, and Stats tells which. The first entry beyond the limit freezes the cache. An entry
+// that is damaged is replaced. Other processes see the entry, whole, when Put returns, and never a part of it. The error is ErrRange, ErrClosed, or one of
+// the file system that is not for want of room.
 func (c *Cache) Put(i int64, data []byte) (stored bool, err error) {
-	if err := c.enter(i); err != nil {
-		return false, err
-	}
-	defer c.gate.leave(i)
-	_, err = c.guard(func() error {
-		stored, err = c.put(i, data)
-		return err
-	})
-	return stored, err
+	o, err := c.enterPut(i, data, true)
+	return o == Stored, err
 }
 
-func (c *Cache) put(i int64, data []byte) (bool, error) {
+// Offer is Put for those whose entry must not end the putting of others: one that does not fit below the limit is refused, and the cache is not frozen by
+// it, nor is it counted. It tells what became of the entry.
+func (c *Cache) Offer(i int64, data []byte) (Outcome, error) { return c.enterPut(i, data, false) }
+
+func (c *Cache) enterPut(i int64, data []byte, freezes bool) (o Outcome, err error) {
+	if err := c.enter(i); err != nil {
+		return 0, err
+	}
+	defer c.gate.leave(i)
+	// A fault changes what is believed of the file: the second time that is right.
+	for range 2 {
+		faulted, err := c.guard(func() error { return c.put(i, data, freezes, &o) })
+		if !faulted || o != 0 {
+			return o, err
+		}
+		c.forget(i)
+	}
+	return 0, c.errCut()
+}
+
+// put sets o as soon as it is certain: a fault may come later, where it is counted.
+func (c *Cache) put(i int64, data []byte, freezes bool, o *Outcome) error {
+	refuse := func(why Outcome, counter int) error {
+		*o = why
+		c.count(counter, 1)
+		return nil
+	}
 	old, ok, _ := c.filled(i)
 	switch {
 	case ok:
-		c.count(countFilled, 1)
-		return false, nil
+		return refuse(Filled, countFilled)
 	case c.frozen():
-		c.count(countFrozen, 1)
-		return false, nil
+		return refuse(Frozen, countFrozen)
 	}
 	r := record{slot: i, length: int64(len(data)), sum: crc32.Checksum(data, castagnoli)}
 	if ok, err := c.putting.begin(c); err != nil {
-		return false, err
+		return err
 	} else if !ok {
-		c.count(countFrozen, 1)
-		return false, nil
+		return refuse(Frozen, countFrozen)
 	}
 	defer c.putting.end(c)
 	if ok, err := c.givePage(i / slotsOnPage); err != nil {
-		return false, fmt.Errorf("cache: room for the index: %w", err)
+		return fmt.Errorf("cache: room for the index: %w", err)
 	} else if !ok {
-		c.noSpace(unix.ENOSPC)
-		return false, nil
+		return c.noSpace(o, unix.ENOSPC)
 	}
-	switch c.reserve(&r) {
+	switch c.reserve(&r, freezes) {
 	case isFrozen:
-		c.count(countFrozen, 1)
-		return false, nil
+		return refuse(Frozen, countFrozen)
 	case isFull:
-		c.count(countFull, 1)
-		return false, nil
+		if freezes {
+			return refuse(Full, countFull)
+		}
+		*o = Full
+		return nil
 	case isTooLong:
-		c.noSpace(unix.EFBIG)
-		return false, nil
+		return c.noSpace(o, unix.EFBIG)
 	}
 	fault.Point("cache.reserved")
 	published := false
@@ -79,46 +107,45 @@ func (c *Cache) put(i int64, data []byte) (bool, error) {
 	}
 	switch {
 	case noSpace(err):
-		c.noSpace(err)
-		return false, nil
+		return c.noSpace(o, err)
 	case err != nil:
-		return false, fmt.Errorf("cache: writing entry %d: %w", i, err)
+		return fmt.Errorf("cache: writing entry %d: %w", i, err)
 	}
 	c.noSpaceSince.Store(0)
 	fault.Point("cache.written")
-	ok, err = c.publish(&r, old)
-	if err != nil {
-		return false, err
+	faulted, ok, err := c.publish(&r, old)
+	switch {
+	case err != nil:
+		return err
+	case faulted: // a file system that gave no room after all
+		return c.noSpace(o, unix.ENOSPC)
 	}
 	published = true // or another's is, and the room is dead
 	if !ok {
-		c.count(countLost, 1)
-		return false, nil
+		return refuse(Filled, countLost)
 	}
+	*o = Stored
 	fault.Point("cache.published")
 	c.verified.add(i)
+	err = c.keep(r.room())
 	c.count(countStored, 1)
 	c.count(countStoredBytes, r.room())
 	if old != 0 {
 		c.count(countRepaired, 1)
 	}
-	return true, c.keep(r.room())
+	return err
 }
 
-// publish makes a record visible, if its slot is still as it was found.
-func (c *Cache) publish(r *record, old int64) (ok bool, err error) {
-	faulted, err := c.guard(func() error {
+// publish makes a record visible, if its slot is still as it was found. It did not where it faulted, or fails.
+func (c *Cache) publish(r *record, old int64) (faulted, ok bool, err error) {
+	faulted, err = c.guard(func() error {
 		if err := fault.Error("cache.publish"); err != nil {
 			return err
 		}
 		ok, err = c.swapSlot(r.slot, old, r.offset)
 		return err
 	})
-	if faulted { // a file system that gave no room after all
-		c.noSpace(unix.ENOSPC)
-		return false, nil
-	}
-	return ok, err
+	return faulted, ok, err
 }
 
 // write writes a record where it was given room.
@@ -152,14 +179,16 @@ func (c *Cache) write(r *record, data []byte) error {
 }
 
 // noSpace counts an entry that found no room on the disk, and tells it once.
-func (c *Cache) noSpace(err error) {
-	c.count(countNoSpace, 1)
+func (c *Cache) noSpace(o *Outcome, err error) error {
+	*o = NoSpace
 	c.noSpaceSince.Store(int64(now(c)))
 	c.toldNoSpace.Do(func() {
 		if l := c.opts.Logger; l != nil {
 			l.Warn("cache: no room for more entries; going on without", "file", c.name(), "cause", err)
 		}
 	})
+	c.count(countNoSpace, 1)
+	return nil
 }
 
 // name is what people are told the cache is.

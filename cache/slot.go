@@ -32,7 +32,7 @@ func (c *Cache) loadSlot(i int64) int64 {
 		}
 		return int64(le.Uint64(b[:]))
 	}
-	defer c.m.win.release(w)
+	defer c.releaseWindow(w)
 	return int64(word.Load())
 }
 
@@ -47,8 +47,23 @@ func (c *Cache) swapSlot(i, from, to int64) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer c.m.win.release(w)
+	defer c.releaseWindow(w)
 	return word.CompareAndSwap(uint64(from), uint64(to)), nil
+}
+
+// releaseWindow is deferred. Whether a fault lies in the window must be found out before that may go, and its addresses be others'.
+func (c *Cache) releaseWindow(w *window) {
+	r := recover()
+	e, ok := r.(interface{ Addr() uintptr })
+	ours := ok && within(w.b, e.Addr())
+	c.m.win.release(w)
+	switch {
+	case ours:
+		fault.Point("cache.released")
+		panic(windowFault{e.Addr()})
+	case r != nil:
+		panic(r)
+	}
 }
 
 var pages = sync.Pool{New: func() any { return new([pageSize]byte) }}

@@ -2,7 +2,7 @@
 
 package cache
 
-// Stats is what a cache tells of itself. Counters are of all processes since the cache was made, unless it was opened by Load: then they are of
+// Stats is what a cache tells of itself. Counters are of all processes since the cache was made, unless it was preserved when it was opened: then they are of
 // this Cache alone.
 type Stats struct {
 	Slots     int64 // n

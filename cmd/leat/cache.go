@@ -173,7 +173,6 @@ var programWords = strings.NewReplacer(
 	cache.ErrRemote.Error()+": ", "",
 	cache.ErrForeign.Error()+": ", "",
 	cache.ErrFormat.Error()+": as a pfio file", "as a pfio file",
-	"; remove it, or give another name", "; give the name of a cache", // what is no cache may be dear to somebody
 	"or set AllowRemote", "or give --allow-remote",
 	"or Preserve and Load it", "or preserve it where it can be",
 	"MaxBytes", "--max-bytes",

@@ -113,13 +113,7 @@ func putEntry(cmd *cobra.Command, path string, i int64, from string, f *cacheFla
 		if b, err = readEntry(cmd, from, info.MaxBytes); err == nil {
 			size = int64(len(b))
 			if why, refused, err = refusal(c, path, i, size); err == nil && why == "" {
-				var ok bool
-				if ok, err = c.Put(i, b); err == nil && !ok {
-					why, refused, err = refusal(c, path, i, size)
-					if why == "" && err == nil {
-						why, refused = "no space", fmt.Errorf("%s: there is no room for %s on its disk, or below the largest file that this process may write (ulimit -f): free some and try again", path, byteText(size))
-					}
-				}
+				why, refused, err = offer(c, path, i, b)
 			}
 		}
 	}
@@ -139,6 +133,22 @@ func putEntry(cmd *cobra.Command, path string, i int64, from string, f *cacheFla
 		}
 	}
 	return refused
+}
+
+// offer stores an entry, or tells why it is not stored. It freezes the cache for nobody.
+func offer(c *cache.Cache, path string, i int64, b []byte) (why string, refused, err error) {
+	o, err := c.Offer(i, b)
+	if err != nil || o == cache.Stored {
+		return "", nil, err
+	}
+	size := int64(len(b))
+	if o == cache.NoSpace {
+		return "no space", fmt.Errorf("%s: there is no room for %s on its disk, or below the largest file that this process may write (ulimit -f): free some and try again", path, byteText(size)), nil
+	}
+	if why, refused, err = refusal(c, path, i, size); why == "" && err == nil { // room of others' puts that failed, and went back
+		why, refused = "full", fmt.Errorf("%s: other processes were putting up to its limit: try again", path)
+	}
+	return why, refused, err
 }
 
 // refusal tells why an entry of so many bytes, -1 for any, would not be stored; the empty word says that nothing stands in its way.
@@ -163,7 +173,6 @@ func refusal(c *cache.Cache, path string, i, size int64) (why string, refused, e
 		return "full", fmt.Errorf("%s is full: it has %s left below its limit, and any entry takes %d of its own; make a cache with a larger --max-bytes",
 			path, byteText(max(s.MaxBytes-s.Bytes, 0)), need-s.Bytes), nil
 	case s.MaxBytes > 0 && need > s.MaxBytes:
-		// A Put would freeze the cache for everybody, for one entry of one person.
 		takes := "more"
 		if size < s.MaxBytes { // else it was not read to its end
 			takes = byteText(size)

@@ -116,23 +116,21 @@ func preserveCache(cmd *cobra.Command, path, to string, f *cacheFlags) error {
 		return err
 	}
 	ctx, people := cmd.Context(), cmd.ErrOrStderr()
-	dropped := int64(0)
+	var dropped int64
 	err = watch(ctx, people, "reading "+byteText(info.DiskBytes), f.of(info.DiskBytes), func() (err error) {
 		c, _, err := openCache(path, f)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, c.Close()) }()
-		if err := c.Freeze(); err != nil {
-			return err
-		}
-		if err := c.Each(ctx, func(cache.Entry) error { dropped++; return nil }); err != nil {
-			return err
-		}
-		return c.Preserve(to, overwrite)
+		dropped, err = c.Preserve(ctx, to, overwrite)
+		return err
 	})
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
-		return fmt.Errorf("interrupted: %s is frozen now, but not preserved: run this again to make it whole", path)
+		if now, err := cache.Inspect(path); err == nil && now.Frozen && !info.Frozen {
+			return fmt.Errorf("interrupted: %s is frozen now, but not preserved: run this again to make it whole", path)
+		}
+		return err
 	}
 	if err != nil {
 		return err
@@ -141,7 +139,6 @@ func preserveCache(cmd *cobra.Command, path, to string, f *cacheFlags) error {
 	if err != nil {
 		return err
 	}
-	dropped -= done.Entries
 	if dropped > 0 {
 		fmt.Fprintf(people, "leat: %s: %s became empty\n", to, countText(dropped, "damaged entry", "damaged entries"))
 	}

@@ -40,6 +40,9 @@ func importCache(cmd *cobra.Command, from string, n int64, to string, f *cacheFl
 	if err != nil {
 		return fmt.Errorf("%s can't be read: %w", from, cause(err))
 	}
+	if at, err := os.Lstat(to); err == nil && os.SameFile(at, st) {
+		return fmt.Errorf("%s is the file that is to be imported: give another name", to)
+	}
 	ctx, people := cmd.Context(), cmd.ErrOrStderr()
 	var filling atomic.Pointer[cache.Cache]
 	far := func() (done, total int64) {
@@ -67,7 +70,8 @@ func importCache(cmd *cobra.Command, from string, n int64, to string, f *cacheFl
 		if _, err := c.ImportPFIO(ctx, from, n); err != nil {
 			return err
 		}
-		return c.Preserve(to, f.overwrite)
+		_, err = c.Preserve(ctx, to, f.overwrite)
+		return err
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package cache
+
+import "math"
+
+func memory() int64 { return math.MaxInt64 }
