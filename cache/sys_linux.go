@@ -8,38 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
+	"leat/internal/localdir"
 	"leat/internal/procfile"
 )
 
-// local are the file systems whose mappings and locks are known to be those of one machine, by the numbers of
-// statfs(2). What is not here counts as remote: FUSE may be anything.
-var local = map[uint32]string{
-	0xef53: "ext4", 0x58465342: "xfs", 0x9123683e: "btrfs", 0x2fc12fc1: "zfs", 0xf2f52010: "f2fs", tmpfs: "tmpfs", overlay: "overlay",
-}
-
-const (
-	tmpfs   = 0x01021994
-	overlay = 0x794c7630
-)
-
-// isLocal tells whether an open directory or file is on one of them.
-func isLocal(fd int) bool {
-	_, ok := local[fsType(fd)]
-	return ok
-}
-
-func fsType(fd int) uint32 {
-	var st unix.Statfs_t
-	if unix.Fstatfs(fd, &st) != nil {
-		return 0
-	}
-	return uint32(st.Type)
-}
+// isLocal tells whether the mappings and locks of an open directory or file are known to be those of one machine.
+func isLocal(fd int) bool { return localdir.Of(fd).Kind == localdir.Local }
 
 // loadsAllocate tells whether a load of a hole takes room on the file's file system. An overlay may have tmpfs below it.
 func loadsAllocate(fd int) bool {
-	t := fsType(fd)
-	return t == tmpfs || t == overlay
+	name := localdir.Of(fd).Name
+	return name == "tmpfs" || name == "overlay"
 }
 
 // blockSize is what the file system allocates at once.

@@ -1,0 +1,4 @@
+package lease
+
+// The kernel's lock goes with the open file, which a mapping keeps.
+const mappingCarriesLock = true

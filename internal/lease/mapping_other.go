@@ -1,0 +1,6 @@
+//go:build unix && !linux
+
+package lease
+
+// Elsewhere a lock goes with its descriptor.
+const mappingCarriesLock = false

@@ -1,0 +1,133 @@
+//go:build unix
+
+package localdir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// Use is what a directory is for. It gives errors their words.
+type Use struct {
+	Package string // errors begin with it: "cache"
+	Many    string // what is kept: "caches"
+	Shared  string // what processes would not see of each other where it is not local: "entries"
+	Escape  string // what else to do there, such as ", or set AllowRemote"; empty: nothing
+	Make    bool   // make a directory that an option names, too; else a missing one is taken for a typing error
+	Remote  error  // the beginning of errors about directories that are not local
+	Foreign error  // the beginning of errors about directories that belong to others
+}
+
+// Open opens the directory by the rule of the package; named is the one of an option, or empty. anywhere takes any file system. The caller closes fd. The path is absolute.
+func (u *Use) Open(named string, anywhere bool) (dir string, fd int, err error) {
+	for _, by := range []struct {
+		dir, from string
+		make      bool
+	}{{named, "Dir", u.Make}, {os.Getenv(Variable), Variable, true}} {
+		if by.dir == "" {
+			continue
+		}
+		if dir, err = filepath.Abs(by.dir); err != nil {
+			return "", -1, fmt.Errorf("%s: %s: %w", u.Package, by.from, err)
+		}
+		if by.make {
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				return "", -1, u.Explain(dir, err)
+			}
+		}
+		fd, err = u.openLocal(dir, anywhere)
+		return dir, fd, err
+	}
+	var errs []error
+	for _, dir := range guesses() {
+		fd, err := u.openOwn(dir, anywhere)
+		if err == nil {
+			return dir, fd, nil
+		}
+		errs = append(errs, err)
+	}
+	return "", -1, fmt.Errorf("%s: no directory for %s; name one on a local disk in %s: %w", u.Package, u.Many, Variable, errors.Join(errs...))
+}
+
+// guesses are the directories to try where none was named, in order.
+func guesses() []string {
+	var dirs []string
+	if d := os.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(d) {
+		dirs = append(dirs, filepath.Join(d, "leat"))
+	} else if d := os.Getenv("HOME"); filepath.IsAbs(d) {
+		dirs = append(dirs, filepath.Join(d, ".cache", "leat"))
+	}
+	if d := os.Getenv("SLURM_TMPDIR"); filepath.IsAbs(d) {
+		return append(dirs, d)
+	}
+	return append(dirs, filepath.Join(os.TempDir(), "leat-"+strconv.Itoa(os.Geteuid())))
+}
+
+// openOwn opens a directory that nobody named, and so must be the user's own.
+func (u *Use) openOwn(dir string, anywhere bool) (int, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return -1, u.Explain(dir, err)
+	}
+	fd, err := u.openLocal(dir, anywhere)
+	if err != nil {
+		return -1, err
+	}
+	var st, named unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return -1, errors.Join(u.Explain(dir, err), unix.Close(fd))
+	}
+	if err := unix.Lstat(dir, &named); err != nil || int(st.Uid) != os.Geteuid() || st.Mode&0o022 != 0 ||
+		named.Mode&unix.S_IFMT == unix.S_IFLNK && int(named.Uid) != os.Geteuid() {
+		return -1, errors.Join(fmt.Errorf("%w: %s belongs to another user, or others may write to it", u.Foreign, dir), unix.Close(fd))
+	}
+	return fd, nil
+}
+
+// openLocal opens a directory on a local file system.
+func (u *Use) openLocal(dir string, anywhere bool) (int, error) {
+	fd, err := open(dir)
+	if err != nil {
+		return -1, u.Explain(dir, err)
+	}
+	if !anywhere && Of(fd).Kind != Local {
+		return -1, errors.Join(fmt.Errorf("%w: %s is on a network file system or one that leat does not know, "+
+			"where processes may not see each other's %s: name a directory on a local disk%s", u.Remote, dir, u.Shared, u.Escape), unix.Close(fd))
+	}
+	return fd, nil
+}
+
+func open(dir string) (int, error) {
+	for {
+		fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if !errors.Is(err, unix.EINTR) {
+			return fd, err
+		}
+	}
+}
+
+// Explain says what is wrong with a directory and what to do about it. The cause is last.
+func (u *Use) Explain(dir string, err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: the directory %s does not exist: create it first (%w)", u.Package, dir, err)
+	case errors.Is(err, unix.ENOTDIR):
+		return fmt.Errorf("%s: %s is no directory: name one (%w)", u.Package, dir, err)
+	case errors.Is(err, unix.EROFS):
+		return fmt.Errorf("%s: the file system of %s is read-only: name another directory (%w)", u.Package, dir, err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s: the directory %s can't be written to: change its permissions or name another one (%w)", u.Package, dir, err)
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+		return fmt.Errorf("%s: no space is left in %s: free some or name another directory (%w)", u.Package, dir, err)
+	}
+	return fmt.Errorf("%s: the directory %s: %w", u.Package, dir, err)
+}
