@@ -8,6 +8,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -37,37 +38,57 @@ func Open(ctx context.Context, bucketURL string, o *Options) (*Bucket, error) {
 		o = &Options{}
 	}
 	if !IsURL(bucketURL) {
-		bucketURL = fileURL(bucketURL)
+		return opened(openFiles(bucketURL))
 	}
-	u, err := parse(bucketURL)
+	scheme, rest, _ := strings.Cut(bucketURL, "://")
+	scheme = strings.ToLower(scheme)
+	if scheme == "file" {
+		folder, err := filePath(bucketURL)
+		if err != nil {
+			return nil, err
+		}
+		return opened(openFiles(folder))
+	}
+	// What stands behind the bucket's name is taken as it is written.
+	host, prefix, _ := strings.Cut(rest, "/")
+	u, err := parse(scheme + "://" + host)
 	if err != nil {
 		return nil, err
 	}
-	u.Scheme = strings.ToLower(u.Scheme)
-	switch u.Scheme {
-	case "file":
-		src, err := openFiles(u)
-		return &Bucket{src: src}, err
-	case "http", "https":
-		src, err := openHTTP(u, o)
-		return &Bucket{src: src, prefix: folder(strings.TrimPrefix(u.EscapedPath(), "/"))}, err
+	if strings.ContainsAny(host, "?#") {
+		return nil, fmt.Errorf("objstore: %s: options stand in no URL of a bucket", Redact(bucketURL))
 	}
-	open := o.Drivers[u.Scheme]
-	if open == nil {
+	var b *Bucket
+	switch open := o.Drivers[scheme]; {
+	case scheme == "http" || scheme == "https":
+		if strings.ContainsAny(prefix, "?#") {
+			return nil, fmt.Errorf("objstore: %s: what follows the question mark is to be given with the name of each object", Redact(bucketURL))
+		}
+		b, err = opened(openHTTP(u, o))
+	case open == nil:
 		known := []string{"file", "http", "https"}
 		for s := range o.Drivers {
 			known = append(known, s)
 		}
-		return nil, fmt.Errorf("objstore: %s: there is no store called %q; those that can be read are %s", Redact(bucketURL), u.Scheme, list(known))
+		slices.Sort(known)
+		return nil, fmt.Errorf("objstore: %s: there is no store called %q; those that can be read are %s", Redact(bucketURL), scheme, list(known))
+	case u.User != nil:
+		return nil, fmt.Errorf("objstore: %s: credentials do not belong in the URL of a bucket: write %s://BUCKET/NAME", Redact(bucketURL), scheme)
+	default:
+		b, err = opened(open(ctx, u, o))
 	}
-	// What stands behind the bucket's name is taken as it is written.
-	_, rest, _ := strings.Cut(bucketURL, "://")
-	_, prefix, _ := strings.Cut(rest, "/")
-	src, err := open(ctx, u, o)
 	if err != nil {
 		return nil, err
 	}
-	return &Bucket{src: src, prefix: folder(prefix)}, nil
+	b.prefix = folder(prefix)
+	return b, nil
+}
+
+func opened[S Source](src S, err error) (*Bucket, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &Bucket{src: src}, nil
 }
 
 func folder(prefix string) string {
@@ -135,13 +156,15 @@ func (b *Bucket) Close() error {
 	return nil
 }
 
-// Same reports whether two Infos may be of one version of an object: entity tags decide where both have one, or else sizes and times of change as far as
-// both are known.
+// Same reports whether two Infos may be of one version of an object, as far as both tell: their sizes, and their entity tags or else times of change.
 func Same(a, b Info) bool {
+	if a.Size >= 0 && b.Size >= 0 && a.Size != b.Size {
+		return false
+	}
 	if a.ETag != "" && b.ETag != "" {
 		return a.ETag == b.ETag
 	}
-	return (a.Size < 0 || b.Size < 0 || a.Size == b.Size) && (a.ModTime.IsZero() || b.ModTime.IsZero() || a.ModTime.Equal(b.ModTime))
+	return a.ModTime.IsZero() || b.ModTime.IsZero() || a.ModTime.Equal(b.ModTime)
 }
 
 func changed(want *Info, have Info) bool { return want != nil && !Same(*want, have) }

@@ -10,9 +10,11 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 )
 
 var (
@@ -35,7 +37,7 @@ type Error struct {
 // Error says what was done to which object, what came of it, and what to check.
 func (e *Error) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s: ", e.Op, e.URL)
+	fmt.Fprintf(&b, "%s %s: ", e.Op, printable(e.URL))
 	switch {
 	case e.Status != 0:
 		fmt.Fprintf(&b, "the server answered %d", e.Status)
@@ -46,10 +48,10 @@ func (e *Error) Error() string {
 			fmt.Fprintf(&b, " (%s)", e.Code)
 		}
 		if e.Err != nil && !e.isStatus() {
-			fmt.Fprintf(&b, ", %v", e.Err)
+			b.WriteString(", " + RedactText(e.Err.Error()))
 		}
 	case e.Err != nil:
-		b.WriteString(e.Err.Error())
+		b.WriteString(RedactText(e.Err.Error()))
 	default:
 		b.WriteString("failed")
 	}
@@ -57,6 +59,14 @@ func (e *Error) Error() string {
 		b.WriteString(": " + c)
 	}
 	return b.String()
+}
+
+// printable is a name without signs that a terminal would obey.
+func printable(name string) string {
+	if strings.ContainsFunc(name, unicode.IsControl) {
+		name = strings.Trim(strconv.Quote(name), `"`)
+	}
+	return name
 }
 
 // isStatus tells whether Err says no more than the status does.
@@ -77,7 +87,7 @@ func (e *Error) check() string {
 	case e.Status == http.StatusNotFound && e.Code == "NoSuchBucket":
 		return "check the bucket's name, the region and the endpoint"
 	case e.Status == http.StatusNotFound:
-		return "check the name, upper and lower case too"
+		return "check the name, upper and lower case too, and the bucket"
 	case e.Status == http.StatusMovedPermanently || e.Status == http.StatusTemporaryRedirect:
 		return "the bucket may be in another region: check --region"
 	case e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable:
@@ -125,15 +135,19 @@ func (e *Error) Temporary() bool {
 // temporary tells whether another attempt may succeed after an error that is no answer of a store.
 func temporary(err error) bool {
 	var dns *net.DNSError
+	var op *net.OpError
 	var ne net.Error
 	switch {
+	case errors.As(err, &dns):
+		return dns.IsTemporary || dns.IsTimeout
+	case errors.As(err, &op) && op.Timeout():
+		return true // of connecting; it also says that it is context.DeadlineExceeded, which it is not
 	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrChanged),
 		errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
 		return false
-	case errors.As(err, &dns):
-		return dns.IsTemporary || dns.IsTimeout
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, ErrStalled), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
-		errors.Is(err, syscall.ECONNABORTED), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, net.ErrClosed):
+		errors.Is(err, syscall.ECONNABORTED), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH),
+		errors.Is(err, syscall.ETIMEDOUT), errors.Is(err, net.ErrClosed):
 		return true
 	case errors.As(err, &ne):
 		return ne.Timeout()
@@ -151,7 +165,7 @@ func Temporary(err error) bool {
 		return e.Temporary()
 	}
 	var t interface{ Temporary() bool }
-	if errors.As(err, &t) {
+	if !errors.Is(err, context.DeadlineExceeded) && errors.As(err, &t) { // which says of itself that it is
 		return t.Temporary()
 	}
 	return temporary(err)

@@ -2,11 +2,11 @@ package objstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"iter"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,15 +18,18 @@ import (
 // files is a folder. gocloud's driver for folders is not used: it escapes names and keeps files of its own beside them.
 type files struct{ root string }
 
-func openFiles(u *url.URL) (*files, error) {
-	if u.Host != "" && u.Host != "localhost" {
-		return nil, fmt.Errorf("objstore: %s names the host %q: a folder has three slashes, as in file:///data", Redact(u.String()), u.Host)
+func openFiles(folder string) (*files, error) {
+	if folder == "" {
+		return nil, errors.New("objstore: no folder is given")
 	}
-	root, err := filepath.Abs(filepath.FromSlash(u.Path))
+	root, err := filepath.Abs(filepath.FromSlash(folder))
 	return &files{root: root}, err
 }
 
 func (f *files) path(name string) (string, error) {
+	if name == "" {
+		return "", fmt.Errorf("objstore: no name of a file in %s is given", f.root)
+	}
 	if !filepath.IsLocal(filepath.FromSlash(name)) {
 		return "", fmt.Errorf("objstore: %q leads out of the folder %s", name, f.root)
 	}
@@ -38,9 +41,7 @@ func (f *files) ID(name string) string {
 }
 
 func (f *files) fail(op, name string, err error) error {
-	var pe *fs.PathError
-	if e, ok := err.(*fs.PathError); ok {
-		pe = e
+	if pe, ok := err.(*fs.PathError); ok {
 		err = pe.Err
 	}
 	return &Error{Op: op, URL: f.ID(name), Err: err}
@@ -73,6 +74,9 @@ func kind(m fs.FileMode) string {
 }
 
 func (f *files) Read(ctx context.Context, name string, offset, length int64, match *Info) (Info, io.ReadCloser, error) {
+	if offset < 0 {
+		return Info{}, nil, fmt.Errorf("objstore: reading %s from byte %d", f.ID(name), offset)
+	}
 	info, err := f.Stat(ctx, name) // before it is opened: a pipe would wait
 	if err != nil {
 		return info, nil, err
@@ -97,35 +101,53 @@ func (f *files) Read(ctx context.Context, name string, offset, length int64, mat
 	if length >= 0 {
 		n = min(n, length)
 	}
-	return info, &fileBody{SectionReader: io.NewSectionReader(file, offset, n), f: file, id: f.ID(name), left: n}, nil
+	return info, &fileBody{f: file, at: offset, left: n, files: f, info: info}, nil
+}
+
+// Filer is the body of an object that is a local file, which the kernel can copy by itself.
+type Filer interface {
+	// File is the open file, and where in it the object's piece lies. It is not to be used after the body's Close, nor after a Read. Whether the file has
+	// changed meanwhile is the caller's to see.
+	File() (f *os.File, offset, length int64)
 }
 
 // fileBody is a piece of an open file.
 type fileBody struct {
-	*io.SectionReader
-	f    *os.File
-	id   string
-	left int64
+	f        *os.File
+	at, left int64
+	files    *files
+	info     Info
 }
 
-// File is the open file, and where in it the piece lies.
-func (b *fileBody) File() (f *os.File, offset, length int64) {
-	_, offset, length = b.Outer()
-	return b.f, offset, length
-}
+func (b *fileBody) File() (f *os.File, offset, length int64) { return b.f, b.at, b.left }
 
 func (b *fileBody) Read(p []byte) (int, error) {
-	n, err := b.SectionReader.Read(p)
-	if b.left -= int64(n); err == io.EOF && b.left > 0 {
-		err = &Error{Op: "reading", URL: b.id, Err: fmt.Errorf("%w: it was cut off", ErrChanged)}
+	if b.left == 0 {
+		// What was written into meanwhile may be half old, half new.
+		fi, err := b.f.Stat()
+		switch {
+		case err != nil:
+			return 0, b.files.fail("reading", b.info.Name, err)
+		case !Same(b.info, infoOf(b.info.Name, fi)):
+			return 0, b.files.fail("reading", b.info.Name, ErrChanged)
+		}
+		return 0, io.EOF
 	}
-	return n, err
+	n, err := b.f.ReadAt(p[:min(int64(len(p)), b.left)], b.at)
+	b.at += int64(n)
+	b.left -= int64(n)
+	if err == io.EOF {
+		if err = nil; b.left > 0 {
+			err = ErrChanged // it was cut off
+		}
+	}
+	if err != nil {
+		return n, b.files.fail("reading", b.info.Name, err)
+	}
+	return n, nil
 }
 
 func (b *fileBody) Close() error { return b.f.Close() }
-
-// WriteTo hides that of SectionReader, which would not see a file that was cut off.
-func (b *fileBody) WriteTo(w io.Writer) (int64, error) { return io.Copy(w, struct{ io.Reader }{b}) }
 
 func (f *files) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
@@ -137,6 +159,9 @@ func (f *files) List(ctx context.Context, prefix string) iter.Seq2[Info, error] 
 		}
 		var all []Info
 		err := filepath.WalkDir(filepath.Join(f.root, dir), func(p string, d fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) && p != f.root {
+				return nil // removed meanwhile; or no name begins so
+			}
 			if err != nil {
 				return err
 			}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -18,23 +19,41 @@ import (
 type web struct {
 	scheme, host string
 	user         *url.Userinfo
-	client       *http.Client
-	own          bool
+	client       http.Client
+	own          bool // the client's connections are to be closed
 }
 
 func openHTTP(u *url.URL, o *Options) (*web, error) {
 	if u.Host == "" {
 		return nil, fmt.Errorf("objstore: %s names no host", Redact(u.String()))
 	}
-	w := &web{scheme: u.Scheme, host: u.Host, user: u.User, client: o.Client}
-	if w.client == nil {
-		w.client, w.own = newClient(), true
+	w := &web{scheme: u.Scheme, host: u.Host, user: u.User}
+	client := o.Client
+	if client == nil {
+		client, w.own = NewClient(), true
+	}
+	w.client = *client
+	if w.client.CheckRedirect == nil {
+		w.client.CheckRedirect = w.follow
 	}
 	return w, nil
 }
 
-// newClient makes a client whose connecting is bounded in time, and whose reading is not: objects may be of any size.
-func newClient() *http.Client {
+// follow lets a redirect happen.
+func (w *web) follow(req *http.Request, via []*http.Request) error {
+	switch {
+	case len(via) >= 10:
+		return errors.New("the server leads on and on to other URLs")
+	case w.user != nil && via[0].URL.Scheme == "https" && req.URL.Scheme != "https":
+		return errors.New("the server leads from https to http, where the password would be told to everybody")
+	}
+	req.Header.Del("Referer") // it would tell another host the signature
+	return nil
+}
+
+// NewClient makes the client that is used where Options have none. Its connecting is bounded in time; its reading is not, for objects may be of any size. It
+// obeys HTTP_PROXY, and unpacks nothing.
+func NewClient() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.DialContext = (&net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 256, 128
@@ -50,7 +69,10 @@ func (w *web) Close() error {
 	return nil
 }
 
-func (w *web) ID(name string) string { return Redact(w.scheme + "://" + w.host + "/" + name) }
+func (w *web) ID(name string) string { return redact(w.scheme+"://"+w.host+"/"+name, true) }
+
+// show is the object's URL in errors.
+func (w *web) show(name string) string { return Redact(w.scheme + "://" + w.host + "/" + name) }
 
 // do makes a request. The answer's body is the caller's to close where there is no error.
 func (w *web) do(ctx context.Context, op, method, name string, header map[string]string) (*http.Response, error) {
@@ -71,10 +93,13 @@ func (w *web) do(ctx context.Context, op, method, name string, header map[string
 	resp, err := w.client.Do(req)
 	if err != nil {
 		var ue *url.Error
-		if errors.As(err, &ue) { // it quotes the URL with its secrets
+		if errors.As(err, &ue) { // it quotes the URL
 			err = ue.Err
 		}
-		return nil, &Error{Op: op, URL: w.ID(name), Err: err}
+		if strings.Contains(err.Error(), "Location header") { // another URL, which is not even one
+			err = errors.New("the server leads to something that is no URL")
+		}
+		return nil, &Error{Op: op, URL: w.show(name), Err: err}
 	}
 	return resp, nil
 }
@@ -83,7 +108,7 @@ func (w *web) do(ctx context.Context, op, method, name string, header map[string
 func (w *web) refuse(op, name string, resp *http.Response) error {
 	_, _ = io.CopyN(io.Discard, resp.Body, 4096) // so that the connection can be used again
 	resp.Body.Close()
-	return &Error{Op: op, URL: w.ID(name), Status: resp.StatusCode, RetryAfter: ParseRetryAfter(resp.Header.Get("Retry-After"))}
+	return &Error{Op: op, URL: w.show(name), Status: resp.StatusCode, RetryAfter: ParseRetryAfter(resp.Header.Get("Retry-After"))}
 }
 
 // ParseRetryAfter reads the header Retry-After: seconds or a date. 0: there is none.
@@ -150,14 +175,20 @@ func (w *web) Read(ctx context.Context, name string, offset, length int64, match
 
 func (w *web) read(ctx context.Context, op, name string, offset, length int64, match *Info) (Info, io.ReadCloser, error) {
 	if offset < 0 {
-		return Info{}, nil, fmt.Errorf("objstore: reading %s from byte %d", w.ID(name), offset)
+		return Info{}, nil, fmt.Errorf("objstore: reading %s from byte %d", w.show(name), offset)
 	}
 	if length == 0 {
 		i, err := w.Stat(ctx, name)
 		if err == nil && changed(match, i) {
-			err = &Error{Op: op, URL: w.ID(name), Err: ErrChanged}
+			err = &Error{Op: op, URL: w.show(name), Err: ErrChanged}
 		}
-		return i, io.NopCloser(strings.NewReader("")), err
+		if err != nil {
+			return i, nil, err
+		}
+		return i, io.NopCloser(strings.NewReader("")), nil
+	}
+	if length > math.MaxInt64-offset {
+		length = -1
 	}
 	header := map[string]string{}
 	ranged := offset > 0 || length > 0
@@ -170,6 +201,8 @@ func (w *web) read(ctx context.Context, op, name string, offset, length int64, m
 	}
 	if match != nil && match.ETag != "" {
 		header["If-Match"] = `"` + match.ETag + `"`
+	} else if match != nil && !match.ModTime.IsZero() {
+		header["If-Unmodified-Since"] = match.ModTime.UTC().Format(http.TimeFormat)
 	}
 	resp, err := w.do(ctx, op, http.MethodGet, name, header)
 	if err != nil {
@@ -192,12 +225,12 @@ func (w *web) read(ctx context.Context, op, name string, offset, length int64, m
 	}
 	if err != nil {
 		resp.Body.Close()
-		return i, nil, &Error{Op: op, URL: w.ID(name), Err: err}
+		return i, nil, &Error{Op: op, URL: w.show(name), Err: err}
 	}
 	return i, b, nil
 }
 
-// partial is the body of an answer that has the range that was asked for.
+// partial is the body of an answer that has the range that was asked for. A server may send less of it: the body then ends too early, and is resumed.
 func (w *web) partial(i *Info, resp *http.Response, offset, length int64) (io.ReadCloser, error) {
 	first, last, total, err := parseContentRange(resp.Header.Get("Content-Range"))
 	if err != nil {
@@ -209,10 +242,13 @@ func (w *web) partial(i *Info, resp *http.Response, offset, length int64) (io.Re
 		want = total - offset
 	}
 	n := last - first + 1
-	if first != offset || want >= 0 && n != want || resp.ContentLength >= 0 && resp.ContentLength != n {
+	if want < 0 {
+		want = n // the end is told by nothing else
+	}
+	if first != offset || n > want || resp.ContentLength >= 0 && resp.ContentLength != n {
 		return nil, fmt.Errorf("the server answered with bytes %d to %d of %d where %s were asked for", first, last, total, describeRange(offset, length))
 	}
-	return &exactly{r: resp.Body, left: n}, nil
+	return &exactly{r: io.LimitReader(resp.Body, n), c: resp.Body, left: want}, nil
 }
 
 func describeRange(offset, length int64) string {
@@ -224,7 +260,7 @@ func describeRange(offset, length int64) string {
 
 // whole is the body of an answer that has all, from a server that does without ranges.
 func (w *web) whole(i *Info, resp *http.Response, offset, length int64) (io.ReadCloser, error) {
-	i.Size = resp.ContentLength
+	i.Size, i.Whole = resp.ContentLength, offset > 0 || length >= 0
 	if offset > 0 {
 		if _, err := io.CopyN(io.Discard, resp.Body, offset); err == io.EOF && i.Size < 0 {
 			return struct {
@@ -243,11 +279,11 @@ func (w *web) whole(i *Info, resp *http.Response, offset, length int64) (io.Read
 	}
 	if length >= 0 && (left < 0 || length < left) {
 		if left < 0 {
-			return &exactly{r: resp.Body, left: length, open: true}, nil
+			return &exactly{r: resp.Body, c: resp.Body, left: length, open: true}, nil
 		}
 		left = length
 	}
-	return &exactly{r: resp.Body, left: left}, nil
+	return &exactly{r: resp.Body, c: resp.Body, left: left}, nil
 }
 
 // behind is the answer to a range that begins at the object's end or behind it: no bytes.
@@ -255,13 +291,11 @@ func (w *web) behind(ctx context.Context, op, name string, resp *http.Response, 
 	total, ok := strings.CutPrefix(resp.Header.Get("Content-Range"), "bytes */")
 	size, err := strconv.ParseInt(total, 10, 64)
 	if !ok || err != nil || size < 0 {
-		size = -1
-		if offset == 0 { // some servers refuse ranges of empty objects so
-			if h, err := w.do(ctx, op, http.MethodHead, name, nil); err == nil {
-				h.Body.Close()
-				if h.StatusCode == http.StatusOK {
-					i, size = w.info(name, h.Header), h.ContentLength
-				}
+		size = -1 // some servers don't tell
+		if h, err := w.do(ctx, op, http.MethodHead, name, nil); err == nil {
+			h.Body.Close()
+			if h.StatusCode == http.StatusOK {
+				i, size = w.info(name, h.Header), h.ContentLength
 			}
 		}
 	}
@@ -270,7 +304,7 @@ func (w *web) behind(ctx context.Context, op, name string, resp *http.Response, 
 		return i, nil, refused
 	}
 	if i.Size = size; changed(match, i) {
-		return i, nil, &Error{Op: op, URL: w.ID(name), Err: ErrChanged}
+		return i, nil, &Error{Op: op, URL: w.show(name), Err: ErrChanged}
 	}
 	return i, io.NopCloser(strings.NewReader("")), nil
 }
@@ -302,7 +336,8 @@ func parseContentRange(s string) (first, last, total int64, err error) {
 
 // exactly is a body of so many bytes: fewer are io.ErrUnexpectedEOF, unless open; left -1: as many as come.
 type exactly struct {
-	r    io.ReadCloser
+	r    io.Reader
+	c    io.Closer
 	left int64
 	open bool
 }
@@ -330,5 +365,5 @@ func (e *exactly) Close() error {
 		var b [1]byte
 		_, _ = e.r.Read(b[:])
 	}
-	return e.r.Close()
+	return e.c.Close()
 }

@@ -15,10 +15,11 @@ type Info struct {
 	ModTime time.Time // zero where the store does not say
 	MD5     []byte    // of the whole object, where the store says that it is one; else nil
 	CRC32C  []byte    // likewise, 4 bytes, big-endian
+	Whole   bool      // the store can't give a part without sending all that lies before it; told by Read
 }
 
 // Source is what objects are read from. All methods may be called by many goroutines at once. Each makes a single attempt;
-// Reader and Retry make several.
+// Retry makes several.
 type Source interface {
 	// ID names an object for every process and for good, as a URL without userinfo and signatures: it may be printed and stored.
 	ID(name string) string

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
+	"os"
 	"time"
 )
 
@@ -42,7 +44,10 @@ func (r Retry) pause(ctx context.Context, n int, err error) bool {
 	if r.OnRetry != nil {
 		r.OnRetry(err)
 	}
-	top := min(r.Base<<min(n-1, 20), r.Max)
+	top := min(r.Base, r.Max)
+	for i := 1; i < n && top < r.Max; i++ {
+		top = min(2*top, r.Max)
+	}
 	wait := time.Duration(rand.Int64N(int64(top) + 1))
 	var e *Error
 	if errors.As(err, &e) && e.RetryAfter > 0 {
@@ -58,28 +63,48 @@ func (r Retry) pause(ctx context.Context, n int, err error) bool {
 	}
 }
 
-// Stat is Source.Stat with repeated attempts.
-func (r Retry) Stat(ctx context.Context, src Source, name string) (Info, error) {
+// Do makes attempts at an operation, each of which is given the time Stall, as long as what they fail with may go away.
+func (r Retry) Do(ctx context.Context, attempt func(ctx context.Context) error) error {
 	r = r.withDefaults()
 	for n := 1; ; n++ {
 		one, cancel := context.WithTimeoutCause(ctx, r.Stall, ErrStalled)
-		info, err := src.Stat(one, name)
-		err = cause(ctx, one, err, "looking up", src, name)
+		err := attempt(one)
+		if err != nil && ctx.Err() == nil && errors.Is(context.Cause(one), ErrStalled) {
+			stalled := &Error{Op: "waiting for", URL: "the store", Err: ErrStalled}
+			var e *Error
+			if errors.As(err, &e) {
+				stalled.Op, stalled.URL = e.Op, e.URL
+			}
+			err = stalled
+		}
 		cancel()
 		if err == nil || !r.pause(ctx, n, err) {
-			return info, ctxFirst(ctx, err)
+			return ctxFirst(ctx, err)
 		}
 	}
 }
 
+// Stat is Source.Stat with repeated attempts.
+func (r Retry) Stat(ctx context.Context, src Source, name string) (info Info, err error) {
+	err = r.Do(ctx, func(ctx context.Context) error {
+		info, err = src.Stat(ctx, name)
+		return err
+	})
+	return info, err
+}
+
 // Read is Source.Read with repeated attempts. It returns when the first answer has come; the body goes on by itself where a connection broke off or
-// stalled, with the same version of the object, or fails with ErrChanged. Progress starts the count of attempts anew. Close the body.
+// stalled, with the same version of the object, or fails with ErrChanged. Progress starts the count of attempts anew. Close the body; ctx ends it. A body
+// that is a local file is a Filer, one that is in memory an io.WriterTo.
 func (r Retry) Read(ctx context.Context, src Source, name string, offset, length int64, match *Info) (Info, io.ReadCloser, error) {
-	b := &body{r: r.withDefaults(), ctx: ctx, src: src, name: name, at: offset, left: length, match: match}
+	b := &body{r: r.withDefaults(), ctx: ctx, src: src, name: name, at: offset, left: length, want: match}
 	if err := b.open(); err != nil {
 		return b.info, nil, err
 	}
-	if _, ok := b.now.(io.WriterTo); ok {
+	switch b.now.(type) {
+	case Filer:
+		return b.info, &filedBody{b}, nil
+	case io.WriterTo:
 		return b.info, &memoryBody{b}, nil
 	}
 	return b.info, b, nil
@@ -91,10 +116,13 @@ type body struct {
 	ctx      context.Context
 	src      Source
 	name     string
-	at, left int64 // what is still to come; left -1: all
-	match    *Info
-	info     Info
-	failed   int // attempts in a row without a byte
+	at, left int64 // what is still to come; left -1: as much as there is
+	want     *Info // the version; nil: the first answer decides
+	info     Info  // of the first answer
+	answered bool
+	sized    bool  // left is what there is, and not only as much as was asked for
+	err      error // what every further Read gives
+	failed   int   // attempts in a row without a byte
 	now      io.ReadCloser
 	watch    *watch
 }
@@ -103,41 +131,69 @@ type body struct {
 func (b *body) open() error {
 	for {
 		ctx, w := newWatch(b.ctx, b.r.Stall)
-		info, now, err := b.src.Read(ctx, b.name, b.at, b.left, b.match)
-		if err == nil && b.match != nil && b.info.Name != "" && info.Size >= 0 && b.match.Size >= 0 && info.Size != b.match.Size {
+		info, now, err := b.src.Read(ctx, b.name, b.at, b.left, b.want)
+		if err == nil && changed(b.want, info) {
 			now.Close()
 			err = &Error{Op: "reading", URL: b.src.ID(b.name), Err: ErrChanged}
 		}
 		if err == nil {
-			if b.match == nil {
-				b.match = &info
-			}
-			b.info, b.now, b.watch = info, now, w
 			w.pause() // the time until it is read is not the store's
+			b.now, b.watch = now, w
+			b.first(info)
 			return nil
 		}
-		err = cause(b.ctx, ctx, err, "reading", b.src, b.name)
+		err = b.cause(ctx, err)
 		w.end()
 		b.failed++
 		if !b.r.pause(b.ctx, b.failed, err) {
-			b.info = info
+			if !b.answered {
+				b.info = info
+			}
 			return ctxFirst(b.ctx, err)
+		}
+	}
+}
+
+// first takes the version from the first answer, for all that follow.
+func (b *body) first(info Info) {
+	if b.answered {
+		return
+	}
+	b.answered, b.info = true, info
+	want := info
+	if m := b.want; m != nil { // what the answer leaves out
+		if want.ETag == "" {
+			want.ETag = m.ETag
+		}
+		if want.ModTime.IsZero() {
+			want.ModTime = m.ModTime
+		}
+		if want.Size < 0 {
+			want.Size = m.Size
+		}
+	}
+	b.want = &want
+	if b.sized = info.Size >= 0; b.sized {
+		if rest := max(0, info.Size-b.at); b.left < 0 || b.left > rest {
+			b.left = rest
 		}
 	}
 }
 
 // Read reads on.
 func (b *body) Read(p []byte) (int, error) {
-	if b.left == 0 || len(p) == 0 {
-		if b.left == 0 {
-			return 0, io.EOF
-		}
-		return 0, nil
-	}
 	for {
-		if b.now == nil {
-			if err := b.open(); err != nil {
-				return 0, err
+		switch {
+		case b.err != nil:
+			return 0, b.err
+		case b.left == 0:
+			b.err = b.end()
+			continue
+		case len(p) == 0:
+			return 0, nil
+		case b.now == nil:
+			if b.err = b.open(); b.err != nil {
+				continue
 			}
 		}
 		b.watch.resume()
@@ -145,27 +201,61 @@ func (b *body) Read(p []byte) (int, error) {
 		b.watch.pause()
 		if n > 0 {
 			b.failed = 0
-			b.at += int64(n)
-			if b.left > 0 {
-				if b.left -= int64(n); b.left < 0 {
-					return 0, fmt.Errorf("%s gave more bytes than it was asked for", b.src.ID(b.name))
-				}
+			if b.err = b.took(int64(n)); b.err != nil {
+				continue
 			}
 		}
 		switch {
-		case err == nil, err == io.EOF:
-			return n, err
+		case err == nil:
+			return n, nil
+		case err == io.EOF && (b.left <= 0 || !b.sized):
+			b.err = io.EOF
+			return n, io.EOF
+		case err == io.EOF:
+			err = &Error{Op: "reading", URL: b.src.ID(b.name), Err: io.ErrUnexpectedEOF}
 		}
-		err = cause(b.ctx, b.watch.ctx, err, "reading", b.src, b.name)
+		err = b.cause(b.watch.ctx, err)
 		b.stop()
-		if n > 0 {
+		if n > 0 && Temporary(err) {
 			return n, nil // the next Read goes on with another request
 		}
 		b.failed++
 		if !b.r.pause(b.ctx, b.failed, err) {
-			return 0, ctxFirst(b.ctx, err)
+			b.err = ctxFirst(b.ctx, err)
+			return n, b.err
 		}
 	}
+}
+
+// end is what the source says at the end: nothing more, or that what came is not what was asked for.
+func (b *body) end() error {
+	if b.now == nil {
+		return io.EOF
+	}
+	b.watch.resume()
+	var more [1]byte
+	n, err := b.now.Read(more[:])
+	b.watch.pause()
+	switch {
+	case n > 0:
+		return b.took(int64(n))
+	case err == nil, err == io.EOF, Temporary(b.cause(b.watch.ctx, err)): // all is there
+		return io.EOF
+	}
+	return ctxFirst(b.ctx, err)
+}
+
+// took counts bytes that have come.
+func (b *body) took(n int64) error {
+	b.at += n
+	if b.left < 0 {
+		return nil
+	}
+	if b.left -= n; b.left < 0 {
+		b.left = 0
+		return fmt.Errorf("objstore: %s gave more bytes than it was asked for", b.src.ID(b.name))
+	}
+	return nil
 }
 
 func (b *body) stop() {
@@ -179,30 +269,40 @@ func (b *body) stop() {
 // Close ends the reading.
 func (b *body) Close() error {
 	b.stop()
-	b.left = 0
+	b.err = fs.ErrClosed
 	return nil
 }
+
+// filedBody is a body whose bytes are in a local file.
+type filedBody struct{ *body }
+
+func (b *filedBody) File() (f *os.File, offset, length int64) { return b.now.(Filer).File() }
 
 // memoryBody is a body whose bytes are in memory already, and need not be copied on their way.
 type memoryBody struct{ *body }
 
 func (b *memoryBody) WriteTo(w io.Writer) (int64, error) {
-	wt, ok := b.now.(io.WriterTo)
-	if !ok {
-		return io.Copy(w, struct{ io.Reader }{b.body})
+	var n int64
+	if wt, ok := b.now.(io.WriterTo); ok && b.left != 0 && b.err == nil {
+		var err error
+		if n, err = wt.WriteTo(w); err == nil {
+			err = b.took(n)
+		}
+		if err != nil {
+			return n, err
+		}
 	}
-	n, err := wt.WriteTo(w)
-	b.at += n
-	if b.left > 0 {
-		b.left = max(0, b.left-n)
+	if !b.sized {
+		b.left = 0
 	}
-	return n, err
+	rest, err := io.Copy(w, struct{ io.Reader }{b.body}) // where less came than was announced
+	return n + rest, err
 }
 
 // cause is what ended an attempt: that the store stalled, where that is why its context ended.
-func cause(outer, one context.Context, err error, op string, src Source, name string) error {
-	if err != nil && outer.Err() == nil && errors.Is(context.Cause(one), ErrStalled) {
-		return &Error{Op: op, URL: src.ID(name), Err: ErrStalled}
+func (b *body) cause(one context.Context, err error) error {
+	if b.ctx.Err() == nil && errors.Is(context.Cause(one), ErrStalled) {
+		return &Error{Op: "reading", URL: b.src.ID(b.name), Err: ErrStalled}
 	}
 	return err
 }

@@ -5,14 +5,22 @@
 package cloud
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
+	"math"
+	"net"
 	"net/http"
 	"net/url"
+	"runtime"
 	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
 
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
@@ -27,11 +35,21 @@ func Drivers() map[string]objstore.Opener {
 
 // bucket is a Source over a bucket of gocloud.
 type bucket struct {
+	name     string // its URL, without a slash at the end
+	endpoint string // what tells this bucket from one of the same name elsewhere: the URL of the server; "": the provider's only one
+	provider provider
+	retry    objstore.Retry
+	idle     func() // closes connections
+	reopen   func(region string) (clients, error)
+
+	mu  sync.Mutex
+	now clients
+}
+
+// clients are two ways to the same bucket: reading is tried again by objstore.Retry, which resumes; writing by the provider's client, part by part.
+type clients struct {
 	read, write *blob.Bucket
-	name        string // its URL, without a slash at the end
-	note        string // what tells this bucket from one of the same name elsewhere
-	provider    provider
-	closers     []func() error
+	region      string
 }
 
 // provider is what differs between the stores, where gocloud does not tell it.
@@ -42,45 +60,114 @@ type provider interface {
 	version(r *blob.Reader, i *objstore.Info)
 	// attributes does so for what was asked without reading.
 	attributes(a *blob.Attributes, i *objstore.Info)
-	// refused is the answer's status in an error, and the store's word for it.
-	refused(err error) (status int, code string, header http.Header)
-	// hidden tells whether gocloud has another name for an object of this name.
+	// listed does so for a line of a list, and tells the object's name in the store.
+	listed(o *blob.ListObject, i *objstore.Info)
+	// refused is the answer's status in an error, the store's word for it, and what more there is to say.
+	refused(err error) refusal
+	// hidden tells whether gocloud asks for another name in place of this one.
 	hidden(name string) bool
 }
 
+type refusal struct {
+	status       int
+	code, detail string
+	header       http.Header
+}
+
+// ID names an object for good: what a URL means by its signs is escaped in the name. Without secrets even where somebody took the parameters of a signed URL
+// for a part of the name.
 func (b *bucket) ID(name string) string {
-	id := objstore.Redact(b.name + "/" + name)
-	if b.note != "" {
-		id += "#" + b.note
+	id := b.name + "/" + name
+	if r := objstore.Redact(id); r != id {
+		id = fmt.Sprintf("%s~%.8x", r, sha256.Sum256([]byte(name)))
+	} else {
+		id = b.name + "/" + escapes.Replace(name)
+	}
+	if b.endpoint != "" {
+		id += "?endpoint=" + b.endpoint
 	}
 	return id
+}
+
+var escapes = strings.NewReplacer("%", "%25", "?", "%3F", "\n", "%0A", "\r", "%0D")
+
+// seconds is a time as all answers of a store tell it: some tell more, where the version has a name besides.
+func (b *bucket) seconds(t time.Time) time.Time {
+	if _, ok := b.provider.(memProvider); ok {
+		return t
+	}
+	return t.Truncate(time.Second)
+}
+
+func (b *bucket) clients() clients {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.now
+}
+
+// do makes one attempt; a second one where a store says that the bucket is in another region.
+func (b *bucket) do(attempt func(c clients) error) (err error) {
+	defer func() {
+		// The libraries take for given that answers have what they must have.
+		if r := recover(); r != nil {
+			if _, ok := r.(runtime.Error); !ok {
+				panic(r)
+			}
+			err = errors.New("the server's answer lacks what it has to have: check that it speaks the protocol, and --endpoint")
+		}
+	}()
+	c := b.clients()
+	err = attempt(c)
+	if err == nil || b.reopen == nil {
+		return err
+	}
+	region := b.provider.refused(err).header.Get("X-Amz-Bucket-Region")
+	if region == "" || region == c.region {
+		return err
+	}
+	b.mu.Lock()
+	if b.now.region == c.region {
+		next, oerr := b.reopen(region)
+		if oerr != nil {
+			b.mu.Unlock()
+			return errors.Join(err, oerr)
+		}
+		b.now = next
+	}
+	c = b.now
+	b.mu.Unlock()
+	return attempt(c)
 }
 
 func (b *bucket) fail(op, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	e := &objstore.Error{Op: op, URL: b.ID(name)}
-	var header http.Header
-	if e.Status, e.Code, header = b.provider.refused(err); e.Status != 0 {
-		e.RetryAfter = objstore.ParseRetryAfter(header.Get("Retry-After"))
+	e := &objstore.Error{Op: op, URL: objstore.Redact(b.name + "/" + name)}
+	if r := b.provider.refused(err); r.status != 0 {
+		e.Status, e.Code = r.status, r.code
+		e.RetryAfter = objstore.ParseRetryAfter(r.header.Get("Retry-After"))
+		if r.detail != "" {
+			e.Err = errors.New(r.detail)
+		}
 		return e
 	}
-	switch gcerrors.Code(err) {
-	case gcerrors.NotFound:
-		e.Status = http.StatusNotFound
-		return e
-	case gcerrors.PermissionDenied:
-		e.Status = http.StatusForbidden
-		return e
+	if gcerrors.Code(err) == gcerrors.NotFound {
+		var dns *net.DNSError
+		if !errors.As(err, &dns) {
+			e.Status = http.StatusNotFound
+			return e
+		}
 	}
-	if text := err.Error(); strings.Contains(text, "failed to refresh cached credentials") || strings.Contains(text, "get credentials") ||
-		strings.Contains(text, "could not find default credentials") || strings.Contains(text, "DefaultAzureCredential") {
-		e.Err = errors.New("no credentials were found: set them as the provider's own command does, or give --anonymous for public data")
-		return e
+	text := err.Error()
+	for _, none := range []string{"failed to refresh cached credentials", "get credentials", "could not find default credentials", "DefaultAzureCredential"} {
+		if strings.Contains(text, none) {
+			e.Err = errors.New("no credentials were found: set them as the provider's own command does, or give --anonymous for public data")
+			return e
+		}
 	}
 	var ue *url.Error
-	if errors.As(err, &ue) { // it quotes the URL, which may be signed
+	if errors.As(err, &ue) {
 		err = ue.Err
 	}
 	e.Err = err
@@ -88,8 +175,11 @@ func (b *bucket) fail(op, name string, err error) error {
 }
 
 func (b *bucket) check(op, name string) error {
-	if b.provider.hidden(name) {
-		return &objstore.Error{Op: op, URL: b.ID(name), Err: errors.New("its name has characters that can't be asked for here: rename the object")}
+	switch {
+	case name == "":
+		return &objstore.Error{Op: op, URL: b.name, Err: errors.New("no object is named: write " + b.name + "/NAME")}
+	case !utf8.ValidString(name) || b.provider.hidden(name):
+		return &objstore.Error{Op: op, URL: objstore.Redact(b.name + "/" + name), Err: errors.New("its name has characters that can't be asked for here: rename the object")}
 	}
 	return nil
 }
@@ -98,42 +188,57 @@ func (b *bucket) Stat(ctx context.Context, name string) (objstore.Info, error) {
 	if err := b.check("looking up", name); err != nil {
 		return objstore.Info{}, err
 	}
-	a, err := b.read.Attributes(ctx, name)
-	if err != nil {
-		return objstore.Info{}, b.fail("looking up", name, err)
-	}
-	i := objstore.Info{Name: name, Size: a.Size, ModTime: a.ModTime}
-	b.provider.attributes(a, &i)
-	return i, nil
+	i := objstore.Info{Name: name}
+	err := b.do(func(c clients) error {
+		a, err := c.read.Attributes(ctx, name)
+		if err == nil {
+			i.Size, i.ModTime = a.Size, b.seconds(a.ModTime)
+			b.provider.attributes(a, &i)
+		}
+		return err
+	})
+	return i, b.fail("looking up", name, err)
 }
 
 func (b *bucket) Read(ctx context.Context, name string, offset, length int64, match *objstore.Info) (objstore.Info, io.ReadCloser, error) {
 	if err := b.check("reading", name); err != nil {
 		return objstore.Info{}, nil, err
 	}
-	r, err := b.read.NewRangeReader(ctx, name, offset, length, &blob.ReaderOptions{BeforeRead: func(as func(any) bool) error {
-		b.provider.before(match, as)
-		return nil
-	}})
+	if offset < 0 {
+		return objstore.Info{}, nil, fmt.Errorf("objstore: reading %s from byte %d", b.ID(name), offset)
+	}
+	if length > math.MaxInt64-offset {
+		length = -1
+	}
+	i := objstore.Info{Name: name}
+	var r *blob.Reader
+	err := b.do(func(c clients) (err error) {
+		if r, err = c.read.NewRangeReader(ctx, name, offset, length, &blob.ReaderOptions{BeforeRead: func(as func(any) bool) error {
+			b.provider.before(match, as)
+			return nil
+		}}); err == nil {
+			i.Size, i.ModTime = r.Size(), b.seconds(r.ModTime())
+			b.provider.version(r, &i)
+		}
+		return err
+	})
 	if err != nil {
+		status := b.provider.refused(err).status
 		err = b.fail("reading", name, err)
-		var e *objstore.Error
-		if errors.As(err, &e) && (e.Status == http.StatusRequestedRangeNotSatisfiable || e.Status == 0 && e.Err != nil && gcerrors.Code(e.Err) == gcerrors.InvalidArgument) {
-			// Of an empty object, or behind the end.
+		// Of an empty object, or behind the end. A length of nothing is asked for as one byte.
+		if status == http.StatusRequestedRangeNotSatisfiable {
 			if i, serr := b.Stat(ctx, name); serr == nil && offset >= i.Size {
 				if match != nil && !objstore.Same(*match, i) {
-					return i, nil, &objstore.Error{Op: "reading", URL: b.ID(name), Err: objstore.ErrChanged}
+					return i, nil, &objstore.Error{Op: "reading", URL: objstore.Redact(b.name + "/" + name), Err: objstore.ErrChanged}
 				}
 				return i, io.NopCloser(strings.NewReader("")), nil
 			}
 		}
 		return objstore.Info{}, nil, err
 	}
-	i := objstore.Info{Name: name, Size: r.Size(), ModTime: r.ModTime()}
-	b.provider.version(r, &i)
 	if match != nil && !objstore.Same(*match, i) {
 		r.Close()
-		return i, nil, &objstore.Error{Op: "reading", URL: b.ID(name), Err: objstore.ErrChanged}
+		return i, nil, &objstore.Error{Op: "reading", URL: objstore.Redact(b.name + "/" + name), Err: objstore.ErrChanged}
 	}
 	left := max(0, i.Size-offset)
 	if length >= 0 {
@@ -166,21 +271,29 @@ func (d *body) Close() error { return d.r.Close() }
 
 func (b *bucket) List(ctx context.Context, prefix string) iter.Seq2[objstore.Info, error] {
 	return func(yield func(objstore.Info, error) bool) {
-		it := b.read.List(&blob.ListOptions{Prefix: prefix})
-		for {
-			o, err := it.Next(ctx)
-			if err == io.EOF {
-				return
+		for token := blob.FirstPageToken; len(token) > 0; {
+			var page []*blob.ListObject
+			var next []byte
+			err := b.retry.Do(ctx, func(ctx context.Context) error {
+				return b.fail("listing", prefix, b.do(func(c clients) (err error) {
+					page, next, err = c.read.ListPage(ctx, token, 1000, &blob.ListOptions{Prefix: prefix})
+					return err
+				}))
+			})
+			if err == nil && bytes.Equal(token, next) {
+				err = &objstore.Error{Op: "listing", URL: objstore.Redact(b.name + "/" + prefix), Err: errors.New("the server gives the same page again and again")}
 			}
 			if err != nil {
-				yield(objstore.Info{}, b.fail("listing", prefix, err))
+				yield(objstore.Info{}, err)
 				return
 			}
-			if o.IsDir {
-				continue
-			}
-			if !yield(objstore.Info{Name: o.Key, Size: o.Size, ModTime: o.ModTime}, nil) {
-				return
+			token = next
+			for _, o := range page {
+				i := objstore.Info{Name: o.Key, Size: o.Size, ModTime: b.seconds(o.ModTime)}
+				b.provider.listed(o, &i)
+				if !o.IsDir && !yield(i, nil) {
+					return
+				}
 			}
 		}
 	}
@@ -193,12 +306,16 @@ func (b *bucket) Upload(ctx context.Context, name string, r io.ReaderAt, size in
 	if err := b.check("writing", name); err != nil {
 		return err
 	}
+	return b.fail("writing", name, b.do(func(c clients) error { return upload(ctx, c.write, name, r, size) }))
+}
+
+func upload(ctx context.Context, to *blob.Bucket, name string, r io.ReaderAt, size int64) error {
 	// Without an end of ctx a Writer that is closed early would publish half an object.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w, err := b.write.NewWriter(ctx, name, &blob.WriterOptions{BufferSize: partSize(size), ContentType: "application/octet-stream"})
+	w, err := to.NewWriter(ctx, name, &blob.WriterOptions{BufferSize: partSize(size), ContentType: "application/octet-stream"})
 	if err != nil {
-		return b.fail("writing", name, err)
+		return err
 	}
 	n, err := io.Copy(w, io.NewSectionReader(r, 0, size))
 	if err == nil && n != size {
@@ -207,23 +324,19 @@ func (b *bucket) Upload(ctx context.Context, name string, r io.ReaderAt, size in
 	if err != nil {
 		cancel()
 		_ = w.Close()
-		return b.fail("writing", name, err)
+		return err
 	}
-	return b.fail("writing", name, w.Close())
+	return w.Close()
 }
 
 func (b *bucket) Close() error {
-	errs := []error{b.read.Close()}
-	if b.write != b.read {
-		errs = append(errs, b.write.Close())
+	c := b.clients()
+	err := c.read.Close()
+	if c.write != c.read {
+		err = errors.Join(err, c.write.Close())
 	}
-	for _, c := range b.closers {
-		errs = append(errs, c())
+	if b.idle != nil {
+		b.idle()
 	}
-	return errors.Join(errs...)
-}
-
-// control tells whether a name has characters below space.
-func control(name string) bool {
-	return strings.ContainsFunc(name, func(r rune) bool { return r < 32 })
+	return err
 }

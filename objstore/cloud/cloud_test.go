@@ -89,7 +89,7 @@ func TestAPathBehindTheBucketIsPutBeforeAllNames(t *testing.T) {
 	if i, err := b.Stat(t.Context(), "a.tif"); err != nil || i.Name != "a.tif" || i.Size != 3 {
 		t.Error(i, err)
 	}
-	if id := b.ID("a.tif"); !strings.HasPrefix(id, "s3://bucket/data/2020/a.tif#endpoint=127.0.0.1:") {
+	if id := b.ID("a.tif"); !strings.HasPrefix(id, "s3://bucket/data/2020/a.tif?endpoint=http://127.0.0.1:") {
 		t.Error(id)
 	}
 }
@@ -153,11 +153,28 @@ func TestWithoutCredentialsTheErrorNamesAnonymous(t *testing.T) {
 	}
 }
 
-func TestNamesThatCannotBeAskedForAreErrors(t *testing.T) {
-	endpoint, _ := fakeS3(t, nil)
+func TestNamesThatGocloudEscapesAreAskedForAsTheyAre(t *testing.T) {
+	var asked []string
+	endpoint, _ := fakeS3(t, func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked = append(asked, r.URL.Path)
+			w.WriteHeader(404)
+		})
+	})
 	b := open(t, "s3://bucket", &objstore.Options{Endpoint: endpoint, Anonymous: true})
-	for _, name := range []string{"a\nb", "x/../y"} {
-		if _, err := b.Stat(t.Context(), name); err == nil || !strings.Contains(err.Error(), "rename") {
+	names := []string{"a\nb", "x/../y", "__0x2f__", "__0x5f____0x2f__"}
+	for i, name := range names {
+		_, err := b.Stat(t.Context(), name)
+		_, _, err2 := b.Read(t.Context(), name, 0, 1, nil)
+		if !errors.Is(err, fs.ErrNotExist) || !errors.Is(err2, fs.ErrNotExist) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: %v, %v", name, err, err2)
+		}
+		if want := "/bucket/" + name; len(asked) != 2*i+2 || asked[2*i] != want || asked[2*i+1] != want {
+			t.Errorf("%q was asked for as %q", name, asked[2*i:])
+		}
+	}
+	for _, name := range []string{"", "no\xffutf8"} {
+		if _, err := b.Stat(t.Context(), name); err == nil || len(asked) > 2*len(names) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}

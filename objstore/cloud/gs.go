@@ -14,6 +14,7 @@ import (
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/gcsblob"
 	"gocloud.dev/gcp"
+	"golang.org/x/oauth2"
 	"google.golang.org/api/googleapi"
 	"google.golang.org/api/option"
 
@@ -22,38 +23,55 @@ import (
 
 // openGS opens gs://BUCKET with the application's default credentials, as gcloud and other tools find them.
 func openGS(ctx context.Context, u *url.URL, o *objstore.Options) (objstore.Source, error) {
-	b := &bucket{name: "gs://" + u.Host, provider: gsProvider{}}
-	fail := func(err error) error { return b.fail("opening", "", err) }
-	var client *gcp.HTTPClient
-	if o.Anonymous || os.Getenv("STORAGE_EMULATOR_HOST") != "" {
-		client = gcp.NewAnonymousHTTPClient(gcp.DefaultTransport())
-	} else {
+	b := &bucket{name: "gs://" + u.Host, provider: gsProvider{}, retry: o.Retry}
+	var hc *http.Client
+	hc, b.idle = client(o)
+	var opts []option.ClientOption
+	emulator := os.Getenv("STORAGE_EMULATOR_HOST")
+	server := o.Endpoint
+	switch {
+	case server != "":
+		opts = append(opts, option.WithEndpoint(strings.TrimRight(server, "/")+"/storage/v1/"))
+	case emulator != "" && !strings.Contains(emulator, "://"):
+		server = "http://" + emulator
+	default:
+		server = emulator
+	}
+	if server != "" {
+		var err error
+		if b.endpoint, err = endpoint(server); err != nil {
+			return nil, err
+		}
+	}
+	if !o.Anonymous && emulator == "" {
 		creds, err := gcp.DefaultCredentials(ctx)
 		if err != nil {
-			return nil, fail(err)
+			return nil, b.fail("opening", "", err)
 		}
-		if client, err = gcp.NewHTTPClient(gcp.DefaultTransport(), creds.TokenSource); err != nil {
-			return nil, fail(err)
-		}
+		with := *hc
+		with.Transport = &oauth2.Transport{Base: hc.Transport, Source: creds.TokenSource}
+		hc = &with
 	}
-	opts := &gcsblob.Options{}
-	if o.Endpoint != "" {
-		opts.ClientOptions = append(opts.ClientOptions, option.WithEndpoint(o.Endpoint))
-		b.note = "endpoint=" + hostOf(o.Endpoint)
+	attempts := 5
+	if o.Retry.Attempts > 0 {
+		attempts = o.Retry.Attempts
+	}
+	open := func(policy storage.RetryPolicy) (*blob.Bucket, error) {
+		c, err := storage.NewClient(ctx, append(opts, option.WithHTTPClient(hc))...)
+		if err != nil {
+			return nil, b.fail("opening", "", err)
+		}
+		c.SetRetry(storage.WithPolicy(policy), storage.WithMaxAttempts(attempts))
+		return gcsblob.OpenBucket(ctx, nil, u.Host, &gcsblob.Options{Client: c})
 	}
 	var err error
-	if b.read, err = gcsblob.OpenBucket(ctx, client, u.Host, opts); err != nil {
-		return nil, fail(err)
+	if b.now.read, err = open(storage.RetryNever); err != nil {
+		return nil, err
 	}
-	b.write = b.read
+	if b.now.write, err = open(storage.RetryAlways); err != nil { // what is written is the same bytes each time
+		return nil, err
+	}
 	return b, nil
-}
-
-func hostOf(endpoint string) string {
-	if u, err := url.Parse(endpoint); err == nil && u.Host != "" {
-		return strings.ToLower(u.Host)
-	}
-	return "other"
 }
 
 type gsProvider struct{}
@@ -63,7 +81,7 @@ func (gsProvider) before(match *objstore.Info, as func(any) bool) {
 	if !as(&obj) {
 		return
 	}
-	*obj = (*obj).Retryer(storage.WithPolicy(storage.RetryNever)).ReadCompressed(true) // the bytes as they are stored
+	*obj = (*obj).ReadCompressed(true) // the bytes as they are stored
 	if match == nil {
 		return
 	}
@@ -75,37 +93,58 @@ func (gsProvider) before(match *objstore.Info, as func(any) bool) {
 func (gsProvider) version(r *blob.Reader, i *objstore.Info) {
 	var sr *storage.Reader
 	if r.As(&sr) && sr != nil {
-		i.ETag = strconv.FormatInt(sr.Attrs.Generation, 10)
-		if c := sr.Attrs.CRC32C; c != 0 {
-			i.CRC32C = binary.BigEndian.AppendUint32(nil, c)
-		}
+		i.ETag = generation(sr.Attrs.Generation)
+		i.CRC32C = crc32c(sr.Attrs.CRC32C)
 	}
 }
 
 func (gsProvider) attributes(a *blob.Attributes, i *objstore.Info) {
 	var oa storage.ObjectAttrs
 	if a.As(&oa) {
-		i.ETag = strconv.FormatInt(oa.Generation, 10)
-		if oa.CRC32C != 0 {
-			i.CRC32C = binary.BigEndian.AppendUint32(nil, oa.CRC32C)
-		}
+		i.ETag = generation(oa.Generation)
+		i.CRC32C = crc32c(oa.CRC32C)
 		i.MD5 = oa.MD5
 	}
 }
 
-func (gsProvider) refused(err error) (int, string, http.Header) {
+func (gsProvider) listed(o *blob.ListObject, i *objstore.Info) {
+	var oa storage.ObjectAttrs
+	if o.As(&oa) {
+		i.Name, i.ETag, i.MD5 = oa.Name, generation(oa.Generation), oa.MD5
+		i.CRC32C = crc32c(oa.CRC32C)
+	}
+}
+
+// generation is the number that the store gives each version of an object.
+func generation(g int64) string {
+	if g == 0 {
+		return ""
+	}
+	return strconv.FormatInt(g, 10)
+}
+
+// crc32c is a checksum; 0 is that of an empty object too, and what stands for none.
+func crc32c(sum uint32) []byte {
+	if sum == 0 {
+		return nil
+	}
+	return binary.BigEndian.AppendUint32(nil, sum)
+}
+
+func (gsProvider) refused(err error) (r refusal) {
 	var ge *googleapi.Error
 	switch {
 	case errors.As(err, &ge):
-		return ge.Code, "", ge.Header
+		r.status, r.header = ge.Code, ge.Header
 	case errors.Is(err, storage.ErrBucketNotExist):
-		return http.StatusNotFound, "NoSuchBucket", nil
+		r.status, r.code = http.StatusNotFound, "NoSuchBucket"
 	case errors.Is(err, storage.ErrObjectNotExist):
-		return http.StatusNotFound, "", nil
+		r.status = http.StatusNotFound
 	}
-	return 0, "", nil
+	return r
 }
 
+// hidden names are those that gocloud escapes: of the first two the store knows none.
 func (gsProvider) hidden(name string) bool {
-	return strings.ContainsAny(name, "\n\r") || strings.Contains(name, "../")
+	return strings.ContainsAny(name, "\n\r") || strings.Contains(name, "../") || escaped.MatchString(name)
 }

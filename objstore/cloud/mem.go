@@ -19,7 +19,7 @@ var mems struct {
 	buckets map[string]*blob.Bucket
 }
 
-func openMem(_ context.Context, u *url.URL, _ *objstore.Options) (objstore.Source, error) {
+func openMem(_ context.Context, u *url.URL, o *objstore.Options) (objstore.Source, error) {
 	mems.Lock()
 	defer mems.Unlock()
 	if mems.buckets == nil {
@@ -28,8 +28,8 @@ func openMem(_ context.Context, u *url.URL, _ *objstore.Options) (objstore.Sourc
 	if mems.buckets[u.Host] == nil {
 		mems.buckets[u.Host] = memblob.OpenBucket(nil)
 	}
-	b := mems.buckets[u.Host]
-	return &memBucket{bucket{read: b, write: b, name: "mem://" + u.Host, provider: memProvider{}}}, nil
+	m := mems.buckets[u.Host]
+	return &memBucket{bucket{now: clients{read: m, write: m}, name: "mem://" + u.Host, provider: memProvider{}, retry: o.Retry}}, nil
 }
 
 // memBucket stays for the next one who opens it.
@@ -42,10 +42,11 @@ type memProvider struct{}
 func (memProvider) before(*objstore.Info, func(any) bool)       {}
 func (memProvider) version(*blob.Reader, *objstore.Info)        {}
 func (memProvider) attributes(*blob.Attributes, *objstore.Info) {}
+func (memProvider) listed(*blob.ListObject, *objstore.Info)     {}
 func (memProvider) hidden(string) bool                          { return false }
-func (memProvider) refused(err error) (int, string, http.Header) {
+func (memProvider) refused(err error) (r refusal) {
 	if gcerrors.Code(err) == gcerrors.NotFound {
-		return http.StatusNotFound, "", nil
+		r.status = http.StatusNotFound
 	}
-	return 0, "", nil
+	return r
 }

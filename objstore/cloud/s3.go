@@ -7,15 +7,18 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/logging"
+	"github.com/aws/smithy-go/middleware"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/s3blob"
 
@@ -24,9 +27,7 @@ import (
 
 // openS3 opens s3://BUCKET. Credentials come from the environment, the shared files, single sign-on, a web identity, a container's or a machine's role, as for the aws command.
 func openS3(ctx context.Context, u *url.URL, o *objstore.Options) (objstore.Source, error) {
-	if u.User != nil || u.RawQuery != "" && u.Path == "" {
-		return nil, fmt.Errorf("objstore: %s: credentials and options do not belong in an s3 URL: write s3://BUCKET/NAME", objstore.Redact(u.String()))
-	}
+	b := &bucket{name: "s3://" + u.Host, provider: s3Provider{}, retry: o.Retry}
 	// What the client has to say comes with its errors.
 	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if o.Region != "" {
@@ -37,52 +38,133 @@ func openS3(ctx context.Context, u *url.URL, o *objstore.Options) (objstore.Sour
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, load...)
 	if err != nil {
-		return nil, &objstore.Error{Op: "opening", URL: "s3://" + u.Host, Err: err}
+		return nil, &objstore.Error{Op: "opening", URL: b.name, Err: err}
 	}
 	if cfg.Region == "" {
 		cfg.Region = "us-east-1" // as the aws command does
 	}
-	b := &bucket{name: "s3://" + u.Host, provider: s3Provider{}}
-	endpoint := o.Endpoint
-	if endpoint == "" && cfg.BaseEndpoint != nil {
-		endpoint = *cfg.BaseEndpoint
+	cfg.HTTPClient, b.idle = s3Client(cfg.HTTPClient, o)
+	server := o.Endpoint
+	if server == "" { // of the environment, or a shared file
+		server = aws.ToString(s3.NewFromConfig(cfg).Options().BaseEndpoint)
 	}
-	if endpoint != "" {
-		e, err := url.Parse(endpoint)
-		if err != nil || e.Host == "" || e.Scheme != "http" && e.Scheme != "https" {
-			return nil, fmt.Errorf("objstore: the endpoint %q is no URL of a server: write it as https://HOST:PORT", objstore.Redact(endpoint))
+	if server != "" {
+		if b.endpoint, err = endpoint(server); err != nil {
+			return nil, err
 		}
-		b.note = "endpoint=" + strings.ToLower(e.Host)
 		// Other servers than Amazon's know neither the newer checksums nor, often, buckets as hosts.
 		cfg.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		cfg.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 	}
-	client := func(retryer func() aws.Retryer) *s3.Client {
-		return s3.NewFromConfig(cfg, func(so *s3.Options) {
-			if endpoint != "" {
-				so.BaseEndpoint, so.UsePathStyle = aws.String(endpoint), true
-			}
-			if retryer != nil {
-				so.Retryer = retryer()
-			}
-		})
+	open := func(region string) (c clients, err error) {
+		client := func(r aws.Retryer) *s3.Client {
+			return s3.NewFromConfig(cfg, func(so *s3.Options) {
+				so.Region, so.Retryer = region, r
+				so.APIOptions = append(so.APIOptions, realNames)
+				if server != "" {
+					so.BaseEndpoint, so.UsePathStyle = aws.String(server), true
+				}
+			})
+		}
+		bo := &s3blob.Options{RequestChecksumCalculation: cfg.RequestChecksumCalculation}
+		c.region = region
+		if c.read, err = s3blob.OpenBucket(ctx, client(onceMore()), u.Host, bo); err != nil {
+			return c, &objstore.Error{Op: "opening", URL: b.name, Err: err}
+		}
+		if c.write, err = s3blob.OpenBucket(ctx, client(repeatedly(o.Retry)), u.Host, bo); err != nil {
+			return c, errors.Join(&objstore.Error{Op: "opening", URL: b.name, Err: err}, c.read.Close())
+		}
+		return c, nil
 	}
-	// Reading is tried again by objstore.Retry, which resumes; writing by the client, part by part.
-	if b.read, err = s3blob.OpenBucket(ctx, client(func() aws.Retryer { return aws.NopRetryer{} }), u.Host, nil); err != nil {
-		return nil, &objstore.Error{Op: "opening", URL: b.name, Err: err}
+	if b.now, err = open(cfg.Region); err != nil {
+		return nil, err
 	}
-	if b.write, err = s3blob.OpenBucket(ctx, client(nil), u.Host, nil); err != nil {
-		return nil, errors.Join(&objstore.Error{Op: "opening", URL: b.name, Err: err}, b.read.Close())
+	if server == "" {
+		b.reopen = open
 	}
 	return b, nil
+}
+
+// s3Client is the HTTP client of a bucket: with what the configuration has set, such as a bundle of certificates, and connections that can be closed.
+func s3Client(configured aws.HTTPClient, o *objstore.Options) (aws.HTTPClient, func()) {
+	built, ok := configured.(*awshttp.BuildableClient)
+	if o.Client != nil || !ok {
+		c, idle := client(o)
+		return c, idle
+	}
+	t := built.GetTransport()
+	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.ResponseHeaderTimeout = 256, 128, answerWithin
+	c := &http.Client{Transport: t, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+		if s := req.Response.StatusCode; len(via) >= 10 || s != http.StatusTemporaryRedirect && s != http.StatusPermanentRedirect {
+			return http.ErrUseLastResponse // it says which region
+		}
+		return nil
+	}}
+	return c, c.CloseIdleConnections
+}
+
+// onceMore makes one attempt, for objstore.Retry makes the others; but where clocks differ the client learns by how much, and has to ask again.
+func onceMore() aws.Retryer {
+	return retry.NewStandard(func(so *retry.StandardOptions) {
+		so.MaxAttempts = 2
+		so.Retryables = []retry.IsErrorRetryable{retry.RetryableErrorCode{Codes: map[string]struct{}{"RequestTimeTooSkewed": {}, "RequestExpired": {}, "RequestInTheFuture": {}}}}
+		so.RateLimiter = ratelimit.None
+		so.Backoff = retry.BackoffDelayerFunc(func(int, error) (time.Duration, error) { return 0, nil })
+	})
+}
+
+func repeatedly(r objstore.Retry) aws.Retryer {
+	return retry.NewStandard(func(so *retry.StandardOptions) {
+		so.MaxAttempts = 5
+		if r.Attempts > 0 {
+			so.MaxAttempts = r.Attempts
+		}
+		if r.Max > 0 {
+			so.MaxBackoff = r.Max
+		}
+		so.RateLimiter = ratelimit.None
+	})
+}
+
+// realNames has the client ask for objects by the names that they have.
+func realNames(stack *middleware.Stack) error {
+	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("leatNames", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+		var name **string
+		switch p := in.Parameters.(type) {
+		case *s3.GetObjectInput:
+			name = &p.Key
+		case *s3.HeadObjectInput:
+			name = &p.Key
+		case *s3.PutObjectInput:
+			name = &p.Key
+		case *s3.CreateMultipartUploadInput:
+			name = &p.Key
+		case *s3.UploadPartInput:
+			name = &p.Key
+		case *s3.CompleteMultipartUploadInput:
+			name = &p.Key
+		case *s3.AbortMultipartUploadInput:
+			name = &p.Key
+		case *s3.ListObjectsV2Input:
+			name = &p.Prefix
+		}
+		if name != nil && *name != nil {
+			*name = aws.String(unescape(**name))
+		}
+		return next.HandleInitialize(ctx, in)
+	}), middleware.Before)
 }
 
 type s3Provider struct{}
 
 func (s3Provider) before(match *objstore.Info, as func(any) bool) {
 	var in *s3.GetObjectInput
-	if match != nil && match.ETag != "" && as(&in) {
+	switch {
+	case match == nil || !as(&in):
+	case match.ETag != "":
 		in.IfMatch = aws.String(`"` + match.ETag + `"`)
+	case !match.ModTime.IsZero():
+		in.IfUnmodifiedSince = aws.Time(match.ModTime)
 	}
 }
 
@@ -91,34 +173,49 @@ func (s3Provider) version(r *blob.Reader, i *objstore.Info) {
 	if r.As(&out) {
 		i.ETag = unquote(aws.ToString(out.ETag))
 		if out.ContentRange == nil && out.ChecksumType == types.ChecksumTypeFullObject {
-			i.CRC32C, _ = base64.StdEncoding.DecodeString(aws.ToString(out.ChecksumCRC32C))
+			i.CRC32C = decode(aws.ToString(out.ChecksumCRC32C), 4)
 		}
 	}
 }
 
-func (s3Provider) attributes(a *blob.Attributes, i *objstore.Info) {
-	i.ETag = unquote(a.ETag)
+func (s3Provider) attributes(a *blob.Attributes, i *objstore.Info) { i.ETag = unquote(a.ETag) }
+
+func (s3Provider) listed(o *blob.ListObject, i *objstore.Info) {
+	var obj types.Object
+	if o.As(&obj) {
+		i.Name, i.ETag = aws.ToString(obj.Key), unquote(aws.ToString(obj.ETag))
+	}
 }
 
-func (s3Provider) refused(err error) (int, string, http.Header) {
-	var code string
+func (s3Provider) refused(err error) (r refusal) {
 	var api smithy.APIError
 	if errors.As(err, &api) {
-		code = api.ErrorCode()
+		r.code = api.ErrorCode()
 	}
 	var re *awshttp.ResponseError
 	if errors.As(err, &re) && re.Response != nil {
-		return re.HTTPStatusCode(), code, re.Response.Header
+		r.status, r.header = re.HTTPStatusCode(), re.Response.Header
 	}
-	return 0, code, nil
+	if region := r.header.Get("X-Amz-Bucket-Region"); region != "" && r.status == http.StatusMovedPermanently {
+		r.detail = fmt.Sprintf("the bucket is in the region %q", region)
+	}
+	return r
 }
 
-func (s3Provider) hidden(name string) bool { return control(name) || strings.Contains(name, "../") }
+func (s3Provider) hidden(string) bool { return false }
 
 // unquote is an entity tag without its quotes; a weak one is none.
 func unquote(tag string) string {
-	if strings.HasPrefix(tag, "W/") {
-		return ""
+	if len(tag) > 2 && tag[0] == '"' && tag[len(tag)-1] == '"' {
+		return tag[1 : len(tag)-1]
 	}
-	return strings.Trim(tag, `"`)
+	return ""
+}
+
+func decode(sum string, n int) []byte {
+	b, err := base64.StdEncoding.DecodeString(sum)
+	if err != nil || len(b) != n {
+		return nil
+	}
+	return b
 }

@@ -1,0 +1,231 @@
+//go:build linux
+
+package stage
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// smallDisk mounts a tmpfs of that size, or skips the test.
+func smallDisk(t *testing.T, size int64) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("mounting a tmpfs takes root")
+	}
+	dir := t.TempDir()
+	if err := unix.Mount("leat-test", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", size)); err != nil {
+		t.Skipf("mounting a tmpfs: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Error(err)
+			_ = unix.Unmount(dir, unix.MNT_DETACH)
+		}
+	})
+	return dir
+}
+
+func freeOf(t testing.TB, dir string) int64 {
+	t.Helper()
+	var st unix.Statfs_t
+	must(t, unix.Statfs(dir, &st))
+	return int64(st.Bavail) * int64(st.Bsize)
+}
+
+// fillDisk writes a file until so much is left.
+func fillDisk(t testing.TB, dir string, left int64) string {
+	t.Helper()
+	path := filepath.Join(dir, "filler")
+	f := ok(os.Create(path))(t)
+	defer f.Close()
+	b := make([]byte, 64*kib)
+	for freeOf(t, dir) > left {
+		if _, err := f.Write(b[:max(4096, min(int64(len(b)), freeOf(t, dir)-left))]); err != nil {
+			break
+		}
+	}
+	return path
+}
+
+func TestAFullDiskIsNoErrorButReadThrough(t *testing.T) {
+	for _, size := range []int64{100 * kib, 3 * mib} {
+		for _, unknown := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d KiB unknown %v", size/kib, unknown), func(t *testing.T) {
+				dir := smallDisk(t, 64*mib)
+				var warned atomic.Int64
+				s := newSource("full")
+				s.missing = func(string) *object { return &object{size: size, unknown: unknown} }
+				p := pool(t, dir, Options{RangeBytes: mib, Warn: func(error) { warned.Add(1) }})
+				var all []*Lazy
+				n := int(100 * mib / size) // more than there is room for, all in use
+				for i := range n {
+					all = append(all, p.Prefetch(s, fmt.Sprint(i)))
+				}
+				for _, l := range all {
+					wantBytes(t, l, s, 0)
+				}
+				c := p.Counters()
+				if c.Errors != 0 || c.DiskFull == 0 || c.ReadThrough == 0 || warned.Load() == 0 {
+					t.Errorf("counters: %+v, %d warnings", c, warned.Load())
+				}
+				wantDisk(t, p)
+				// Objects that nobody waits for do not have the source asked again and again.
+				must(t, p.Wait(within(t, 20*time.Second)))
+				before, _, _ := s.all()
+				time.Sleep(100 * time.Millisecond)
+				if after, _, _ := s.all(); after > before {
+					t.Errorf("the source was asked %d times while nobody wanted anything", after-before)
+				}
+				// What is used no more makes room.
+				for _, l := range all {
+					l.Release()
+				}
+				for i := range 5 {
+					l := p.Prefetch(s, fmt.Sprint("new ", i))
+					defer l.Release()
+					wantBytes(t, l, s, 0)
+					if stateOf(l) != staged {
+						t.Errorf("object %d is %s", i, stateNames[stateOf(l)])
+					}
+				}
+				wantDisk(t, p)
+			})
+		}
+	}
+}
+
+func TestAFullDiskDoesNotHaveTheSourceAskedAgainAndAgain(t *testing.T) {
+	dir := smallDisk(t, 16*mib)
+	s := small("asked", mib)
+	p := pool(t, dir, Options{})
+	path := fillDisk(t, dir, 0)
+	var all []*Lazy
+	for i := range 5 {
+		all = append(all, p.Prefetch(s, fmt.Sprint(i)))
+	}
+	time.Sleep(200 * time.Millisecond)
+	if reads, _, _ := s.all(); reads > 10 {
+		t.Errorf("the source was asked %d times for 5 objects that nobody waits for", reads)
+	}
+	must(t, p.Wait(within(t, 20*time.Second)))
+	must(t, os.Remove(path))
+	for _, l := range all {
+		wantBytes(t, l, s, 0)
+		if stateOf(l) != staged {
+			t.Errorf("with room again an object is %s", stateNames[stateOf(l)])
+		}
+	}
+}
+
+func TestADiskThatOthersFillMeanwhile(t *testing.T) {
+	dir := smallDisk(t, 64*mib)
+	s := small("others", 3*mib)
+	p := pool(t, dir, Options{RangeBytes: mib, Workers: 4})
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	wg.Go(func() { // fills and empties it
+		for !stop.Load() {
+			path := fillDisk(t, dir, 0)
+			time.Sleep(time.Millisecond)
+			_ = os.Remove(path)
+			time.Sleep(time.Millisecond)
+		}
+	})
+	n := 300
+	if testing.Short() {
+		n = 60
+	}
+	for i := range n {
+		name := fmt.Sprint(i % 40)
+		if !bytes.Equal(got(t, p, s, name), content(name, 0, 3*mib)) {
+			t.Fatalf("%s is another", name)
+		}
+	}
+	stop.Store(true)
+	wg.Wait()
+	c := p.Counters()
+	if c.Errors != 0 {
+		t.Errorf("counters: %+v", c)
+	}
+	t.Logf("%d copies were given up, %d read through, %d evicted", c.DiskFull, c.ReadThrough, c.Evicted)
+	must(t, p.Wait(within(t, 20*time.Second)))
+	wantDisk(t, p)
+}
+
+func TestAnIndexThatCannotGrowIsNoError(t *testing.T) {
+	dir := smallDisk(t, 64*mib)
+	s := small("index", 100)
+	p := pool(t, dir, Options{})
+	got(t, p, s, "first")
+	fillDisk(t, dir, 0)
+	for i := range 300 {
+		name := fmt.Sprint(i)
+		if !bytes.Equal(got(t, p, s, name), content(name, 0, 100)) {
+			t.Fatalf("%s is another", name)
+		}
+	}
+	if c := p.Counters(); c.Errors != 0 {
+		t.Errorf("counters: %+v", c)
+	}
+}
+
+func TestOpenOnAFullDiskSaysSo(t *testing.T) {
+	dir := smallDisk(t, 16*mib)
+	fillDisk(t, dir, 0)
+	p, err := Open(filepath.Join(dir, "new"), quick(Options{}))
+	if err == nil {
+		must(t, p.Close())
+		t.Error("the index lies on a full disk")
+	} else if !bytes.Contains([]byte(err.Error()), []byte("no space left")) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestMinFreeOfTheDiskIsLeft(t *testing.T) {
+	for _, size := range []int64{100 * kib, 3 * mib, 7 * mib} {
+		for _, unknown := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d KiB unknown %v", size/kib, unknown), func(t *testing.T) {
+				dir := smallDisk(t, 64*mib)
+				s := newSource("minfree")
+				s.missing = func(string) *object { return &object{size: size, unknown: unknown} }
+				p := pool(t, dir, Options{MinFree: 0.25, Workers: 1})
+				var all []*Lazy
+				least := freeOf(t, dir)
+				for i := range int(100 * mib / size) {
+					l := p.Prefetch(s, fmt.Sprint(i))
+					all = append(all, l)
+					wantBytes(t, l, s, 0)
+					least = min(least, freeOf(t, dir))
+				}
+				// What is taken for names of files and the like, and a buffer of an object of unknown size.
+				if least < 16*mib-mib {
+					t.Errorf("only %d KiB of the %d were left free", least/kib, 16*mib/kib)
+				}
+				if c := p.Counters(); c.ReadThrough == 0 || c.Errors != 0 {
+					t.Errorf("counters: %+v", c)
+				}
+				// Others fill it: what nobody uses makes room, but no more than there is.
+				for _, l := range all {
+					l.Release()
+				}
+				before := ok(p.Usage())(t).Bytes
+				fillDisk(t, dir, 4*mib)
+				l := p.Prefetch(s, "last")
+				defer l.Release()
+				wantBytes(t, l, s, 0)
+				if free := freeOf(t, dir); free < 15*mib {
+					t.Errorf("%d KiB are free, the stage had %d", free/kib, before/kib)
+				}
+			})
+		}
+	}
+}

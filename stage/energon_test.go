@@ -1,0 +1,449 @@
+//go:build linux
+
+package stage
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"leat/internal/proctest"
+)
+
+// The failures that were seen in Megatron-Energon's FileStoreCachePool, each by name.
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+)
+
+// small has objects of one size under every name.
+func small(id string, size int64) *source {
+	s := newSource(id)
+	s.missing = func(string) *object { return &object{size: size} }
+	return s
+}
+
+func TestEnergonAReaderOfAnObjectThatIsBeingReadIntoAFullPoolDoesNotHang(t *testing.T) {
+	t.Parallel()
+	watchdog(t, time.Minute)
+	for _, unknown := range []bool{false, true} {
+		s := small("full", 64*kib)
+		p := pool(t, t.TempDir(), Options{MaxBytes: 3 * 64 * kib, Workers: 1})
+		s.put("c", object{size: 64 * kib, unknown: unknown, middle: make(chan struct{})})
+		s.put("d", object{size: 64 * kib, unknown: unknown, middle: s.objects["c"].middle})
+		for _, name := range []string{"a", "b"} {
+			l := p.Prefetch(s, name)
+			defer l.Release()
+			wantBytes(t, l, s, 0)
+		}
+		c, d := p.Prefetch(s, "c"), p.Prefetch(s, "d")
+		become(t, c, running) // with the room that is left; d has none
+		var wg sync.WaitGroup
+		for _, l := range []*Lazy{c, c, d, d} {
+			wg.Go(func() { wantBytes(t, l, s, 0) })
+		}
+		soon(t, "waiting", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return c.h.it.wanted == 2 && d.h.it.wanted == 2 })
+		close(s.get("c").middle)
+		wg.Wait()
+		if n := p.Counters(); n.Errors != 0 {
+			t.Errorf("errors: %+v", n)
+		}
+		c.Release()
+		d.Release()
+	}
+}
+
+func TestEnergonADirectReadKeepsNoOtherKeyWaiting(t *testing.T) {
+	t.Parallel()
+	watchdog(t, time.Minute)
+	s := small("direct", 64*kib)
+	p := pool(t, t.TempDir(), Options{MaxBytes: 2 * 64 * kib})
+	a := p.Prefetch(s, "a")
+	wantBytes(t, a, s, 0)
+	gate := make(chan struct{})
+	s.put("big", object{size: mib, gate: gate})
+	big := p.Prefetch(s, "big")
+	done := make(chan error)
+	go func() { _, err := big.Bytes(t.Context()); done <- err }()
+	become(t, big, running)
+	// While the source does not answer, everything else goes on.
+	begin := time.Now()
+	wantBytes(t, a, s, 0)
+	b := p.Prefetch(s, "b")
+	wantBytes(t, b, s, 0)
+	c := p.Prefetch(s, "c") // there is no room for it now
+	wantBytes(t, c, s, 0)
+	for _, l := range []*Lazy{a, b, c} {
+		l.Release()
+	}
+	wantBytes(t, p.Prefetch(s, "a"), s, 0)
+	if d := time.Since(begin); d > 5*time.Second {
+		t.Errorf("other keys took %v", d)
+	}
+	close(gate)
+	must(t, <-done)
+}
+
+func TestEnergonReferencesDroppedWhileReadingGiveTheirRoomBack(t *testing.T) {
+	t.Parallel()
+	for _, keep := range []Keep{LRU, Drop} {
+		s := small("dropped", 64*kib)
+		dir := t.TempDir()
+		p := pool(t, dir, Options{MaxBytes: 4 * 64 * kib, Keep: keep})
+		for i := range 20 {
+			middle := make(chan struct{})
+			for j := range 4 {
+				s.put(fmt.Sprint(i, "-", j), object{size: 64 * kib, middle: middle, unknown: j == 3})
+			}
+			for j := range 4 {
+				l := p.Prefetch(s, fmt.Sprint(i, "-", j))
+				become(t, l, running)
+				l.Release()
+			}
+			close(middle)
+			must(t, p.Wait(within(t, 20*time.Second)))
+		}
+		soon(t, "the last copies ending", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.items) == 0 })
+		u := wantDisk(t, p)
+		if keep == Drop && u.Bytes != 0 {
+			t.Errorf("Drop: %d bytes of %d objects stay", u.Bytes, u.Objects)
+		}
+		// All of the room can be had still.
+		for j := range 4 {
+			l := p.Prefetch(s, fmt.Sprint("more", j))
+			defer l.Release()
+			wantBytes(t, l, s, 0)
+			if stateOf(l) != staged {
+				t.Errorf("Keep %d: there is no room for object %d", keep, j)
+			}
+		}
+	}
+}
+
+func TestEnergonAnOversizedObjectIsReadOnceAndBlocksNoWorker(t *testing.T) {
+	t.Parallel()
+	for _, unknown := range []bool{false, true} {
+		s := small("oversized", 64*kib)
+		s.put("big", object{size: 3 * mib, unknown: unknown})
+		p := pool(t, t.TempDir(), Options{MaxBytes: mib, Workers: 1})
+		big, a := p.Prefetch(s, "big"), p.Prefetch(s, "a")
+		must(t, p.Wait(within(t, 20*time.Second)))
+		if stateOf(a) != staged {
+			t.Fatal("the object behind the large one is not staged")
+		}
+		_, _, before := s.count("big")
+		if before > 0 && !unknown {
+			t.Errorf("%d bytes of an object that is announced to be too large were read", before)
+		}
+		wantBytes(t, big, s, 0)
+		_, _, given := s.count("big")
+		if given-before != 3*mib {
+			t.Errorf("%d bytes were read to get %d", given-before, 3*mib)
+		}
+		if before > mib+bufferSize {
+			t.Errorf("%d bytes were read in advance of an object that can't be staged", before)
+		}
+		if n := p.Counters(); n.ReadThrough != 1 || n.TooLarge == 0 && !unknown {
+			t.Errorf("counters: %+v", n)
+		}
+	}
+}
+
+func TestEnergonMemoryStaysSmallUnderASmallLimit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads 1.5 GiB of made-up objects")
+	}
+	killed, out, err := proctest.New("memory", inMemory(t)).Start(t).Wait()
+	if err != nil || killed {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	grown := ok(strconv.ParseInt(strings.TrimSpace(out), 10, 64))(t)
+	t.Logf("resident memory: %d MiB above the start", grown/kib)
+	if grown > 64*kib {
+		t.Errorf("resident memory grew by %d KiB", grown)
+	}
+}
+
+// memoryChild stages objects of 8 MiB with 32 workers under a limit of 16 MiB, and prints by how many KiB its resident memory grew.
+func memoryChild(args []string) error {
+	start, err := residentMost()
+	if err != nil {
+		return err
+	}
+	s := small("memory", 8*mib)
+	p, err := Open(args[0], quick(Options{MaxBytes: 16 * mib, Workers: 32}))
+	if err != nil {
+		return err
+	}
+	const n = 200
+	all := make([]*Lazy, n)
+	for i := range all {
+		all[i] = p.Prefetch(s, fmt.Sprint(i))
+	}
+	buf := make([]byte, 64*kib)
+	want := make([]byte, 64*kib)
+	for i, l := range all {
+		r, err := l.Open(context.Background())
+		if err != nil {
+			return err
+		}
+		for at := int64(0); at < r.Size(); at += int64(len(buf)) {
+			fill(want, seedOf(fmt.Sprint(i), 0), at)
+			if k, err := r.ReadAt(buf, at); k != len(buf) || !bytes.Equal(buf, want) {
+				return fmt.Errorf("object %d at %d: %d bytes, %w", i, at, k, err)
+			}
+		}
+		r.Close()
+		l.Release()
+	}
+	most, err := residentMost()
+	if err != nil {
+		return err
+	}
+	fmt.Println(most - start)
+	return p.Close()
+}
+
+// residentMost is VmHWM in KiB.
+func residentMost() (int64, error) {
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, err
+	}
+	_, after, _ := strings.Cut(string(b), "VmHWM:")
+	return strconv.ParseInt(strings.Fields(after)[0], 10, 64)
+}
+
+func TestEnergonAnErrorIsForThoseWhoWaitedAlone(t *testing.T) {
+	t.Parallel()
+	s := small("error", 100)
+	gate := make(chan struct{})
+	s.put("a", object{size: 100, fails: 1, err: errFinal, gate: gate})
+	p := pool(t, t.TempDir(), Options{})
+	early := p.Prefetch(s, "a") // has asked, and does not wait
+	defer early.Release()
+	become(t, early, running)
+	errs := make(chan error)
+	for range 2 {
+		go func() {
+			l := p.Prefetch(s, "a")
+			defer l.Release()
+			_, err := l.Open(t.Context())
+			errs <- err
+		}()
+	}
+	soon(t, "two waiting", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return early.h.it.wanted == 2 })
+	close(gate)
+	for range 2 {
+		wantErr(t, <-errs, errFinal)
+	}
+	wantBytes(t, early, s, 0)
+	wantBytes(t, p.Prefetch(s, "a"), s, 0)
+	if reads, _, _ := s.count("a"); reads != 2 {
+		t.Errorf("%d requests, not the one that failed and one that did not", reads)
+	}
+}
+
+func TestEnergonADiskErrorDoesNotReachTheConsumer(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int64{100 * kib, 2 * mib} {
+		for _, damage := range []string{"cut off", "removed", "cut in the middle"} {
+			t.Run(fmt.Sprintf("%d KiB %s", size/kib, damage), func(t *testing.T) {
+				s := small("disk", size)
+				var warnings sync.Map
+				p := pool(t, t.TempDir(), Options{Warn: func(err error) { warnings.Store(err.Error(), true) }})
+				a, b := p.Prefetch(s, "a"), p.Prefetch(s, "b")
+				defer a.Release()
+				defer b.Release()
+				wantBytes(t, b, s, 0)
+				r := ok(a.Open(t.Context()))(t) // has its file open, or not yet
+				path := p.shelf.Path(r.e.Place)
+				switch damage {
+				case "removed":
+					must(t, os.Remove(path))
+				case "cut off":
+					must(t, os.Truncate(path, 0))
+				default:
+					must(t, os.Truncate(path, max(0, r.e.Place.Offset)+size/2))
+				}
+				wantBytes(t, a, s, 0)
+				got := make([]byte, size)
+				_, err := r.ReadAt(got, 0)
+				must(t, err)
+				if !bytes.Equal(got, content("a", 0, size)) {
+					t.Error("the reader gives other bytes")
+				}
+				must(t, r.Close())
+				if damage == "removed" && size < mib {
+					return // the segment's descriptor is open, and its bytes are there
+				}
+				if p.Counters().Damaged == 0 {
+					t.Error("the damage is not counted")
+				}
+				// Once nobody has the damaged one any more, it is staged anew.
+				a.Release()
+				again := p.Prefetch(s, "a")
+				defer again.Release()
+				wantBytes(t, again, s, 0)
+				if r := ok(again.Open(t.Context()))(t); p.shelf.Path(r.e.Place) == path && !r.e.Place.Packed() {
+					t.Error("the damaged file is served again")
+				} else {
+					must(t, r.Close())
+				}
+				told := 0
+				warnings.Range(func(k, v any) bool { told++; return true })
+				if told == 0 {
+					t.Error("nobody was told")
+				}
+			})
+		}
+	}
+}
+
+func TestEnergonASecondGetGivesTheSame(t *testing.T) {
+	t.Parallel()
+	s := small("twice", 1000)
+	p := pool(t, t.TempDir(), Options{})
+	l := p.Prefetch(s, "a")
+	defer l.Release()
+	first := ok(l.Bytes(t.Context()))(t)
+	first[0]++ // it is the caller's
+	for range 3 {
+		wantBytes(t, l, s, 0)
+	}
+	typed := ok(Typed(p, Codec[string]{Decode: func(b []byte) (string, error) { return string(b), nil }}))(t)
+	v := typed.Prefetch(s, "a")
+	defer v.Release()
+	for range 3 {
+		got, info, err := v.Get(t.Context())
+		if err != nil || got != string(content("a", 0, 1000)) || info.Source != "test://twice/a" {
+			t.Errorf("%d bytes of %+v: %v", len(got), info, err)
+		}
+	}
+	if reads, _, _ := s.count("a"); reads != 1 {
+		t.Errorf("%d requests", reads)
+	}
+}
+
+func TestEnergonFourProcessesReadTheSame300FilesOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	results := together(t, dir, 4, "same files", dir)
+	total := 0
+	for _, r := range results {
+		n := ok(strconv.Atoi(r))(t)
+		total += n
+	}
+	t.Logf("reads of each process: %v", results)
+	if total != 300 {
+		t.Errorf("300 files were read %d times", total)
+	}
+}
+
+// sameFilesChild gets the same files as others, and prints how many its source was asked for.
+func sameFilesChild(args []string) error {
+	s := small("same", 20*kib)
+	s.delay = 2 * time.Millisecond
+	p, err := Open(filepath.Join(args[0], "pool"), quick(Options{}))
+	if err != nil {
+		return err
+	}
+	if err := ready(args); err != nil {
+		return err
+	}
+	var all []*Lazy
+	for i := range 300 {
+		all = append(all, p.Prefetch(s, fmt.Sprint(i)))
+	}
+	for i, l := range all {
+		b, err := l.Bytes(context.Background())
+		if err != nil || !bytes.Equal(b, content(fmt.Sprint(i), 0, 20*kib)) {
+			return fmt.Errorf("file %d: %d bytes, %w", i, len(b), err)
+		}
+		l.Release()
+	}
+	reads, stats, _ := s.all()
+	if stats > 300 {
+		return fmt.Errorf("%d files were compared with the source", stats)
+	}
+	fmt.Println(reads)
+	return p.Close()
+}
+
+func TestEnergonWhatWasReleasedIsThereInTheNextEpoch(t *testing.T) {
+	t.Parallel()
+	s := small("epochs", 10*kib)
+	dir := t.TempDir()
+	p := pool(t, dir, Options{})
+	epoch := func(p *Pool) {
+		for i := range 50 {
+			if !bytes.Equal(got(t, p, s, fmt.Sprint(i)), content(fmt.Sprint(i), 0, 10*kib)) {
+				t.Fatalf("object %d is another", i)
+			}
+		}
+	}
+	epoch(p)
+	epoch(p)
+	if reads, stats, _ := s.all(); reads != 50 || stats != 0 {
+		t.Errorf("%d reads and %d look-ups of 50 objects in two epochs", reads, stats)
+	}
+	must(t, p.Close())
+	epoch(pool(t, dir, Options{}))
+	if reads, stats, _ := s.all(); reads != 50 || stats != 50 {
+		t.Errorf("%d reads and %d look-ups of 50 objects after a third one in another pool", reads, stats)
+	}
+}
+
+func TestEnergonNothingStaysAfterCloseAndNothingUnknownAfterAKill(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := small("left", 100*kib)
+	p := ok(Open(dir, quick(Options{Keep: Drop})))(t)
+	var all []*Lazy
+	for i := range 20 {
+		all = append(all, p.Prefetch(s, fmt.Sprint(i)))
+	}
+	for i, l := range all[:10] {
+		wantBytes(t, l, s, 0)
+		if i%2 == 0 {
+			l.Release()
+		}
+	}
+	must(t, p.Close())
+	if n, files, err := onDisk(dir); n != 0 || files != 0 || err != nil {
+		t.Errorf("after Close %d bytes in %d files stay: %v", n, files, err)
+	}
+	child := proctest.New("left", dir).Start(t)
+	soon(t, "the child copying", func() bool { n, _, err := onDisk(dir); return err == nil && n > 0 })
+	child.Kill()
+	child.Wait()
+	p = pool(t, dir, Options{Keep: Drop})
+	u := wantDisk(t, p)
+	if names := ok(os.ReadDir(filepath.Join(dir, "stage", "procs")))(t); len(names) != 1 {
+		t.Errorf("%d processes have a file", len(names))
+	}
+	t.Logf("%d objects were there at the kill", u.Objects)
+}
+
+func leftChild(args []string) error {
+	s := small("left", 2*mib)
+	p, err := Open(args[0], quick(Options{Keep: Drop}))
+	if err != nil {
+		return err
+	}
+	for i := 0; ; i++ {
+		b, err := p.Prefetch(s, fmt.Sprint(i%100)).Bytes(context.Background())
+		if err != nil || len(b) != 2*mib {
+			return errors.Join(err, fmt.Errorf("%d bytes", len(b)))
+		}
+	}
+}

@@ -1,0 +1,210 @@
+//go:build unix
+
+package ledger
+
+import (
+	"slices"
+
+	"leat/internal/fault"
+)
+
+// candidate is an object that may be evicted.
+type candidate struct {
+	rec  uint32
+	seq  uint64
+	used int64
+}
+
+const (
+	// sample is how many records are looked at for old ones: with fewer objects, the least recently used ones are found exactly. 2 MiB of the index, 0.3 ms.
+	sample = 8192
+	// batch is how many are evicted together, so that the pins of all processes are read once for them.
+	batch = 4
+	// batchMost is how many are tried together where those before could not go: with 100 000 objects in use, finding that none can go takes 0.2 s instead of 3.
+	batchMost = 256
+)
+
+// Evict frees the objects that were not used for longest until enough says that it is enough, or none is left that nobody uses. It returns how many went.
+func (l *Ledger) Evict(enough func() bool) (n int, err error) {
+	l.evictMu.Lock()
+	defer l.evictMu.Unlock()
+	err = l.guard(func() error {
+		looked, size := uint32(0), batch // since one went
+		for !enough() {
+			if len(l.olds) == 0 {
+				if looked >= l.h.next.Load() {
+					return nil // all of them were looked at, and nobody's was left
+				}
+				l.olds = l.oldest()
+				looked += sample
+				continue
+			}
+			k := min(size, len(l.olds))
+			gone, err := l.evictSome(l.olds[:k], enough)
+			if n += gone; err == nil && enough() {
+				return nil // those that stay are the next ones
+			}
+			l.olds = l.olds[k:]
+			if err != nil {
+				return err
+			}
+			if gone > 0 {
+				looked, size = 0, batch
+			} else {
+				size = min(2*size, batchMost)
+			}
+		}
+		return nil
+	})
+	return n, err
+}
+
+// oldest returns objects, those first that were not used for longest.
+func (l *Ledger) oldest() []candidate {
+	n := l.h.next.Load()
+	if n <= 1 {
+		return nil
+	}
+	first, look := uint32(0), n-1
+	if look > sample {
+		first, look = (l.h.hand.Add(sample)-sample)%(n-1), sample
+	}
+	olds := l.olds[:0:cap(l.olds)]
+	for i := range look {
+		j := 1 + (first+i)%(n-1)
+		r := l.record(j)
+		if r == nil {
+			continue
+		}
+		seq := r.seq.Load()
+		switch byte(seq) {
+		case stateValid:
+			olds = append(olds, candidate{j, seq, r.used.Load()})
+		case stateStale, stateEvicting:
+			olds = append(olds, candidate{j, seq, 0})
+		}
+	}
+	slices.SortFunc(olds, func(a, b candidate) int {
+		switch {
+		case a.used < b.used:
+			return -1
+		case a.used > b.used:
+			return 1
+		}
+		return 0
+	})
+	return olds
+}
+
+// marked is a candidate whose key's lock is held, and that nobody finds any more.
+type marked struct {
+	candidate
+	r      *record
+	unlock func()
+}
+
+// evictSome evicts those of the candidates that nobody uses, until it is enough.
+func (l *Ledger) evictSome(olds []candidate, enough func() bool) (gone int, err error) {
+	var marks []marked
+	defer func() {
+		for _, m := range marks { // those that stay, unless they were discarded meanwhile
+			m.r.seq.CompareAndSwap(m.seq&^(1<<stateBits-1)|stateEvicting, m.seq)
+			m.unlock()
+		}
+	}()
+	pinned := map[uint32]bool{}
+	for _, c := range olds {
+		m, err := l.mark(c)
+		if err != nil {
+			return gone, err
+		}
+		if m.r != nil {
+			marks = append(marks, m)
+			pinned[m.rec] = false
+		}
+	}
+	if len(marks) == 0 {
+		return 0, nil
+	}
+	fault.Point("ledger.marked")
+	if err := l.pinnedBy(pinned); err != nil {
+		return gone, err
+	}
+	stay := marks[:0]
+	for i, m := range marks {
+		if pinned[m.rec] || enough() && byte(m.seq) == stateValid {
+			stay = append(stay, m)
+			continue
+		}
+		if err := l.end(m); err != nil {
+			marks[i].seq = m.seq&^(1<<stateBits-1) | stateStale // its bytes may have gone
+			marks = append(stay, marks[i:]...)
+			return gone, err
+		}
+		gone++
+	}
+	marks = stay
+	return gone, nil
+}
+
+// mark takes the lock of a candidate's key and has it found no more. Without a record: it changed, or somebody else is at it.
+func (l *Ledger) mark(c candidate) (marked, error) {
+	r := l.record(c.rec)
+	if r == nil {
+		return marked{}, nil
+	}
+	key := r.key
+	if seq := r.seq.Load(); seq != c.seq || byte(seq) == stateValid && r.used.Load() != c.used {
+		return marked{}, nil
+	}
+	unlock, ok, err := l.LockKey(key)
+	if !ok || err != nil {
+		return marked{}, err
+	}
+	// With the lock nobody else evicts it; it may have gone, or been replaced, before.
+	if seq := r.seq.Load(); seq != c.seq || r.key != key || !r.seq.CompareAndSwap(seq, seq&^(1<<stateBits-1)|stateEvicting) {
+		unlock()
+		return marked{}, nil
+	}
+	if byte(c.seq) == stateEvicting {
+		c.seq = c.seq&^(1<<stateBits-1) | stateStale // somebody died at it
+	}
+	return marked{c, r, unlock}, nil
+}
+
+// end frees the bytes of a marked object and its record: in this order, for after a kill the next one finds it in its chain and goes on.
+func (l *Ledger) end(m marked) error {
+	charge := m.r.charge
+	if err := l.free(m.r.place, charge); err != nil {
+		return err
+	}
+	fault.Point("ledger.freed")
+	unlock, err := l.lockBucket(m.r.key.bucket())
+	if err != nil {
+		return err
+	}
+	l.unlink(m.rec, m.r)
+	unlock()
+	fault.Point("ledger.unlinked")
+	l.put(m.rec)
+	l.h.files.Add(-1)
+	l.h.bytes.Add(-charge)
+	m.unlock()
+	return nil
+}
+
+// Drop unpins an object and evicts it, if nobody else uses it.
+func (e *Entry) Drop() (gone bool, err error) {
+	e.Unpin()
+	err = e.l.guard(func() error {
+		r := e.l.record(e.rec)
+		seq := r.seq.Load()
+		if seq>>stateBits != e.seq>>stateBits {
+			return nil
+		}
+		n, err := e.l.evictSome([]candidate{{e.rec, seq, r.used.Load()}}, func() bool { return false })
+		gone = n > 0
+		return err
+	})
+	return gone, err
+}

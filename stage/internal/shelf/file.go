@@ -1,0 +1,193 @@
+//go:build unix
+
+package shelf
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"leat/internal/fault"
+	"leat/internal/lease"
+)
+
+// tempPrefix begins the names of files that are being written where the file system has no unnamed ones; internal/lease has the same for segments.
+const tempPrefix = ".new-"
+
+// file is a file in the making: unnamed, so that the kernel frees it with this process, or under a hidden name. It is held, so that no sweep
+// takes it.
+type file struct {
+	dir  *lease.Dir
+	fd   int
+	temp string
+}
+
+// newFile makes an empty file in a folder.
+func newFile(dir *lease.Dir) (*file, error) {
+	for {
+		f := &file{dir: dir}
+		var err error
+		if f.fd, err = unnamed(dir.Fd()); errors.Is(err, errors.ErrUnsupported) {
+			f.temp = tempPrefix + rand.Text()
+			f.fd, err = openat(dir.Fd(), f.temp, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL, 0o600)
+		}
+		if err != nil {
+			return nil, err
+		}
+		fault.Point("stage.opened")
+		err = flock(f.fd, unix.LOCK_SH|unix.LOCK_NB)
+		busy := errors.Is(err, unix.EWOULDBLOCK)
+		if busy {
+			err = nil
+		}
+		if err == nil {
+			err = unix.Fchmod(f.fd, 0o600) // whatever the umask
+		}
+		if err != nil {
+			return nil, errors.Join(err, f.drop())
+		}
+		if !busy && (f.temp == "" || f.named()) {
+			return f, nil
+		}
+		// A sweep took it before it was locked.
+		if err := f.drop(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// named tells whether the file has a name.
+func (f *file) named() bool {
+	var st unix.Stat_t
+	return unix.Fstat(f.fd, &st) == nil && st.Nlink > 0
+}
+
+// name gives the file its name, which must be free.
+func (f *file) name(name string) error {
+	if f.temp == "" {
+		return link(f.fd, f.dir.Fd(), name)
+	}
+	if err := unix.Linkat(f.dir.Fd(), f.temp, f.dir.Fd(), name, 0); err != nil {
+		return err
+	}
+	fault.Point("stage.named")
+	return f.removeTemp()
+}
+
+func (f *file) removeTemp() error {
+	temp := f.temp
+	f.temp = ""
+	if err := unix.Unlinkat(f.dir.Fd(), temp, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("removing %s: %w", f.dir.File(temp), err)
+	}
+	return nil
+}
+
+// drop ends the hold. A file without a name of its own is gone with it.
+func (f *file) drop() error {
+	var err error
+	if f.temp != "" {
+		err = f.removeTemp()
+	}
+	_ = flock(f.fd, unix.LOCK_UN) // a child that is being started has the descriptor too, until its exec
+	err = errors.Join(err, unix.Close(f.fd))
+	f.fd = -1 // the number may be another file's soon
+	return err
+}
+
+func openat(dir int, name string, flags int, mode uint32) (int, error) {
+	for {
+		fd, err := unix.Openat(dir, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, mode)
+		if !errors.Is(err, unix.EINTR) {
+			return fd, err
+		}
+	}
+}
+
+func flock(fd, how int) error {
+	for {
+		if err := unix.Flock(fd, how); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+func truncate(fd int, size int64) error {
+	for {
+		if err := unix.Ftruncate(fd, size); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// write writes all of b.
+func write(fd int, b []byte, at int64) error {
+	for len(b) > 0 {
+		n, err := unix.Pwrite(fd, b, at)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return err
+		case n <= 0:
+			return io.ErrShortWrite
+		}
+		b, at = b[n:], at+int64(n)
+	}
+	return nil
+}
+
+// read reads all of b, or to the end of the file: io.EOF.
+func read(fd int, b []byte, at int64) (done int, err error) {
+	for done < len(b) {
+		n, err := unix.Pread(fd, b[done:], at+int64(done))
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return done, err
+		case n <= 0:
+			return done, io.EOF
+		}
+		done += n
+	}
+	return done, nil
+}
+
+// blocks is how many bytes a file takes on the disk.
+func blocks(fd int) (int64, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return 0, fmt.Errorf("stage: %w", err)
+	}
+	return int64(st.Blocks) * 512, nil
+}
+
+// length is how many bytes a file has.
+func length(fd int) (int64, error) {
+	var st unix.Stat_t
+	err := unix.Fstat(fd, &st)
+	return st.Size, err
+}
+
+// copyPlain copies by a buffer.
+func copyPlain(fd int, at int64, src *os.File, from, n int64) (done int64, err error) {
+	buf := make([]byte, min(n, 256<<10))
+	for done < n {
+		k, err := src.ReadAt(buf[:min(n-done, int64(len(buf)))], from+done)
+		if err1 := write(fd, buf[:k], at+done); err1 != nil {
+			return done, err1
+		}
+		done += int64(k)
+		if errors.Is(err, io.EOF) && done < n {
+			return done, io.ErrUnexpectedEOF
+		} else if err != nil && done < n {
+			return done, err
+		}
+	}
+	return done, nil
+}

@@ -1,0 +1,123 @@
+package shelf
+
+import (
+	"errors"
+	"io"
+	"math"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"leat/internal/fault"
+)
+
+// holesAreExact tells of file systems that give nothing back, or something later, when a part of an extent is punched out, and whose
+// count of blocks says otherwise.
+func holesAreExact(fd int) bool {
+	const btrfs, zfs, bcachefs = 0x9123683e, 0x2fc12fc1, 0xca451a4e
+	var st unix.Statfs_t
+	if unix.Fstatfs(fd, &st) != nil {
+		return false
+	}
+	t := uint32(st.Type)
+	return t != btrfs && t != zfs && t != bcachefs
+}
+
+// unnamed makes a file without a name; errors.ErrUnsupported where there is no such thing.
+func unnamed(dir int) (int, error) {
+	if fault.Error("stage.no O_TMPFILE") != nil {
+		return -1, errors.ErrUnsupported
+	}
+	for {
+		fd, err := unix.Openat(dir, ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EISDIR), errors.Is(err, unix.EINVAL):
+			return -1, errors.ErrUnsupported
+		}
+		return fd, err
+	}
+}
+
+// link gives an unnamed file its name.
+func link(fd, dir int, name string) error {
+	err := unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), dir, name, unix.AT_SYMLINK_FOLLOW)
+	if errors.Is(err, unix.ENOENT) { // no /proc; this way takes a privilege on kernels before 6.10
+		err = unix.Linkat(fd, "", dir, name, unix.AT_EMPTY_PATH)
+	}
+	return err
+}
+
+// allocate takes the room of a file in advance; errors.ErrUnsupported where the file system can't.
+func allocate(fd int, size int64) error {
+	for {
+		err := unix.Fallocate(fd, 0, 0, size)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOSYS):
+			return errors.ErrUnsupported
+		}
+		return err
+	}
+}
+
+// punch gives the room of a range back; errors.ErrUnsupported where the file system can't.
+func punch(fd int, at, length int64) error {
+	if fault.Error("stage.no punch") != nil {
+		return errors.ErrUnsupported
+	}
+	for {
+		err := unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, at, length)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOSYS):
+			return errors.ErrUnsupported
+		}
+		return err
+	}
+}
+
+// copyRange copies inside the kernel, where the two files' systems can.
+func copyRange(fd int, at int64, src *os.File, from, n int64) (done int64, err error) {
+	raw, err := src.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	for done < n {
+		var k int
+		var err1 error
+		r, w := from+done, at+done
+		if err := raw.Control(func(s uintptr) {
+			k, err1 = unix.CopyFileRange(int(s), &r, fd, &w, int(min(n-done, 1<<30)), 0)
+		}); err != nil {
+			return done, err
+		}
+		switch {
+		case errors.Is(err1, unix.EINTR):
+		case errors.Is(err1, unix.EXDEV), errors.Is(err1, unix.EINVAL), errors.Is(err1, unix.EOPNOTSUPP), errors.Is(err1, unix.ENOSYS), errors.Is(err1, unix.EPERM),
+			err1 == nil && k == 0: // the end, or a file of the kernel's own that has no length
+			more, err := copyPlain(fd, at+done, src, from+done, n-done)
+			return done + more, err
+		case err1 != nil:
+			return done, err1
+		case k < 0:
+			return done, io.ErrShortWrite
+		default:
+			done += int64(k)
+		}
+	}
+	return done, nil
+}
+
+// fileLimit is how long a file of this process may become (ulimit -f): a write beyond it is a signal that ends the process.
+func fileLimit() int64 {
+	var lim unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_FSIZE, &lim) != nil || lim.Cur > math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(lim.Cur)
+}

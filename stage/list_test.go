@@ -1,0 +1,210 @@
+package stage_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"leat/objstore"
+	"leat/stage"
+)
+
+// shelfOf is a folder with n objects of one KiB, "0" to n-1, as a source.
+func shelfOf(t *testing.T, n int) (src *objstore.Bucket, folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	for i := range n {
+		if err := os.WriteFile(filepath.Join(folder, fmt.Sprint(i)), make([]byte, 1024), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	src, err := objstore.Open(t.Context(), "file://"+folder, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return src, folder
+}
+
+// poolIn opens a pool that the test's end closes.
+func poolIn(t *testing.T, dir string, o *stage.Options) *stage.Pool {
+	t.Helper()
+	p, err := stage.Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// stageSome stages objects and keeps them.
+func stageSome(t *testing.T, p *stage.Pool, src *objstore.Bucket, names ...string) (held []*stage.Lazy) {
+	t.Helper()
+	for _, name := range names {
+		l := p.Prefetch(src, name)
+		if err := l.Await(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, l)
+	}
+	return held
+}
+
+func sources(t *testing.T, p *stage.Pool) map[string]int64 {
+	t.Helper()
+	all := map[string]int64{}
+	for o, err := range p.Objects() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[o.Source[strings.LastIndexByte(o.Source, '/')+1:]] = o.DiskBytes
+		if o.Size != 1024 || time.Since(o.Used) > time.Hour || time.Since(o.Checked) > time.Hour || o.Modified.IsZero() || !strings.HasPrefix(o.Source, "file:///") {
+			t.Errorf("%+v", o)
+		}
+	}
+	return all
+}
+
+func TestObjectsAreWhatTheDirectoryHas(t *testing.T) {
+	src, _ := shelfOf(t, 3)
+	p := poolIn(t, t.TempDir(), nil)
+	if d := cmp.Diff(map[string]int64{}, sources(t, p)); d != "" {
+		t.Error(d)
+	}
+	stageSome(t, p, src, "0", "1", "2")
+	if d := cmp.Diff(map[string]int64{"0": 4096, "1": 4096, "2": 4096}, sources(t, p)); d != "" {
+		t.Error(d)
+	}
+	n := 0
+	for range p.Objects() {
+		n++
+		break
+	}
+	if n != 1 {
+		t.Errorf("the loop was left, and ran %d times", n)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range p.Objects() {
+		if !errors.Is(err, stage.ErrClosed) {
+			t.Errorf("%v", err)
+		}
+		n++
+	}
+	if n != 2 {
+		t.Error("a closed pool has objects")
+	}
+}
+
+func TestTrimRemovesWhatNobodyUsesDownToASize(t *testing.T) {
+	src, _ := shelfOf(t, 10)
+	p := poolIn(t, t.TempDir(), nil)
+	held := stageSome(t, p, src, "0", "1", "2", "3", "4", "5", "6", "7", "8", "9")
+	if n, err := p.Trim(t.Context(), 0); n != 0 || err != nil {
+		t.Errorf("%d removed of what is in use, %v", n, err)
+	}
+	for _, l := range held[1:] {
+		l.Release()
+	}
+	if n, err := p.Trim(t.Context(), 5*4096+100); n != 5 || err != nil {
+		t.Errorf("%d removed, %v", n, err)
+	}
+	if n := len(sources(t, p)); n != 5 {
+		t.Errorf("%d are left", n)
+	}
+	if n, err := p.Trim(t.Context(), 0); n != 4 || err != nil {
+		t.Errorf("%d removed, %v", n, err)
+	}
+	if d := cmp.Diff(map[string]int64{"0": 4096}, sources(t, p)); d != "" {
+		t.Error(d)
+	}
+	if n := p.Counters().Evicted; n != 9 {
+		t.Errorf("%d are counted", n)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if n, err := p.Trim(ctx, 0); n != 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+func TestWhatWasNotUsedForLongIsRemoved(t *testing.T) {
+	src, _ := shelfOf(t, 4)
+	p := poolIn(t, t.TempDir(), nil)
+	old := stageSome(t, p, src, "0", "1", "2")
+	old[0].Release()
+	old[1].Release()
+	time.Sleep(time.Millisecond)
+	since := time.Now()
+	time.Sleep(time.Millisecond)
+	for _, l := range stageSome(t, p, src, "3", "1") {
+		l.Release()
+	}
+	if n, err := p.RemoveUnused(t.Context(), since); n != 1 || err != nil {
+		t.Errorf("%d removed, %v", n, err)
+	}
+	if d := cmp.Diff(map[string]int64{"1": 4096, "2": 4096, "3": 4096}, sources(t, p)); d != "" {
+		t.Error(d)
+	}
+	if b, err := old[2].Bytes(t.Context()); err != nil || len(b) != 1024 {
+		t.Errorf("%d bytes of one in use, %v", len(b), err)
+	}
+}
+
+func TestAwaitWaitsForTheDiskAndNeverReadsInAnotherWay(t *testing.T) {
+	src, folder := shelfOf(t, 3)
+	if err := os.WriteFile(filepath.Join(folder, "large"), make([]byte, 9000), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	p := poolIn(t, t.TempDir(), &stage.Options{MaxBytes: 2 * 4096})
+	refused := func(name string, want error, text string) {
+		t.Helper()
+		l := p.Prefetch(src, name)
+		if err := l.Await(t.Context()); !errors.Is(err, want) || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: %v", name, err)
+		}
+		l.Release()
+		if err := l.Await(t.Context()); !errors.Is(err, stage.ErrClosed) {
+			t.Errorf("%s, released: %v", name, err)
+		}
+	}
+	refused("nosuch", fs.ErrNotExist, "nosuch")
+	refused("large", stage.ErrNoRoom, "it takes 12288 bytes, and the limit of all objects together is 8192")
+	held := stageSome(t, p, src, "0", "1")
+	refused("2", stage.ErrNoRoom, "no room for file:///")
+	if n := p.Counters().ReadThrough; n != 0 {
+		t.Errorf("%d were read", n)
+	}
+	// One that waits for room comes when there is some.
+	l := p.Prefetch(src, "2")
+	held[0].Release()
+	for i := 0; ; i++ {
+		err := l.Await(t.Context())
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, stage.ErrNoRoom) || i > 5000 {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	l.Release()
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := held[1].Await(t.Context()); !errors.Is(err, stage.ErrClosed) {
+		t.Errorf("%v", err)
+	}
+}

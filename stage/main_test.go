@@ -1,0 +1,249 @@
+//go:build linux
+
+package stage
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"leat/internal/fault"
+	"leat/internal/procfile"
+	"leat/internal/proctest"
+	"leat/objstore"
+)
+
+func TestMain(m *testing.M) {
+	proctest.Main(children)
+	goleak.VerifyTestMain(m)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ok returns a function that fails the test where there is an error, and gives the value otherwise.
+func ok[T any](v T, err error) func(t testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
+}
+
+func wantErr(t testing.TB, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("the error is %v, not %v", err, want)
+	}
+}
+
+// inMemory is t.TempDir on /dev/shm, where that is.
+func inMemory(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "leat-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
+	return dir
+}
+
+// quick are options for tests: pauses between attempts are short, and how full the machine's disk is plays no part.
+func quick(o Options) *Options {
+	if o.MinFree == 0 {
+		o.MinFree = -1
+	}
+	if o.Retry.Base == 0 {
+		o.Retry.Base = time.Millisecond
+	}
+	return &o
+}
+
+// pool opens a pool that is closed when the test ends.
+func pool(t testing.TB, dir string, o Options) *Pool {
+	t.Helper()
+	p := ok(Open(dir, quick(o)))(t)
+	t.Cleanup(func() { must(t, p.Close()) })
+	return p
+}
+
+// soon waits until something is so. It fails the test when it has taken far too long.
+func soon(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for pause := 50 * time.Microsecond; !is(); pause = min(2*pause, 5*time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not after 20 s\n%s", what, goroutines())
+		}
+		time.Sleep(pause)
+	}
+}
+
+func goroutines() string {
+	b := make([]byte, 1<<20)
+	return string(b[:runtime.Stack(b, true)])
+}
+
+// within is a context for what must not hang.
+func within(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// stateOf is where a Lazy's object is on its way.
+func stateOf(l *Lazy) state {
+	p := l.h.it.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return l.h.it.state
+}
+
+func become(t testing.TB, l *Lazy, s state) {
+	t.Helper()
+	soon(t, fmt.Sprintf("%s becoming %s", l.h.it.name, stateNames[s]), func() bool { return stateOf(l) == s })
+}
+
+var stateNames = map[state]string{idle: "idle", queued: "queued", running: "running", parked: "parked", away: "away", staged: "staged", through: "read through", failed: "failed"}
+
+// wantBytes compares what a Lazy gives with the content of a version.
+func wantBytes(t testing.TB, l *Lazy, s *source, version int) {
+	t.Helper()
+	b, err := l.Bytes(within(t, 20*time.Second))
+	if err != nil {
+		t.Fatalf("%s: %v", l.h.it.name, err)
+	}
+	name := l.h.it.name
+	if want := content(name, version, s.get(name).size); !bytes.Equal(b, want) {
+		t.Fatalf("%s: %d bytes that are not the %d of version %d", name, len(b), len(want), version)
+	}
+}
+
+// got is the bytes of a new Lazy that is released at once.
+func got(t testing.TB, p *Pool, s Source, name string) []byte {
+	t.Helper()
+	l := p.Prefetch(s, name)
+	defer l.Release()
+	b, err := l.Bytes(within(t, 20*time.Second))
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return b
+}
+
+// onDisk is what the objects in a stage's directory take there, whichever names they have.
+func onDisk(dir string) (bytes int64, files int, err error) {
+	for _, sub := range []string{"segments", "objects"} {
+		err := filepath.WalkDir(filepath.Join(dir, "stage", sub), func(path string, e fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil // removed meanwhile
+			}
+			if err != nil || e.IsDir() || e.Name() == ".leat" {
+				return err
+			}
+			var st unix.Stat_t
+			if err := unix.Lstat(path, &st); err != nil {
+				if errors.Is(err, unix.ENOENT) {
+					return nil
+				}
+				return err
+			}
+			bytes += st.Blocks * 512
+			files++
+			return nil
+		})
+		if err != nil {
+			return 0, 0, err
+		}
+	}
+	return bytes, files, nil
+}
+
+// wantDisk checks that a directory takes exactly what the books of the pool say.
+func wantDisk(t testing.TB, p *Pool) Usage {
+	t.Helper()
+	u := ok(p.Usage())(t)
+	n, files, err := onDisk(filepath.Dir(u.Dir))
+	must(t, err)
+	if n != u.Bytes {
+		t.Errorf("%d bytes in %d files are on the disk, the books have %d bytes of %d objects", n, files, u.Bytes, u.Objects)
+	}
+	return u
+}
+
+// failAt has one point fail while the test runs.
+func failAt(t testing.TB, point string, err error) {
+	t.Helper()
+	fault.Set(func(p string) error {
+		if p == point {
+			return err
+		}
+		return nil
+	})
+	t.Cleanup(func() { fault.Set(nil) })
+}
+
+// watchdog ends the test binary with all goroutines when a test takes far too long.
+func watchdog(t testing.TB, d time.Duration) {
+	timer := time.AfterFunc(d, func() { panic(t.Name() + " hangs:\n" + goroutines()) })
+	t.Cleanup(func() { timer.Stop() })
+}
+
+// temporary is an error after which another attempt is made.
+type temporary struct{ n int }
+
+func (e temporary) Error() string   { return fmt.Sprintf("failure %d on purpose", e.n) }
+func (e temporary) Temporary() bool { return true }
+
+// final is one after which none is.
+var errFinal = &objstore.Error{Op: "reading", URL: "test://x", Status: 403, Err: fs.ErrPermission}
+
+func lines(s string) []string { return strings.Split(strings.TrimSpace(s), "\n") }
+
+// cpuTime is what this process has used, in nanoseconds.
+func cpuTime(t testing.TB) int64 {
+	t.Helper()
+	var u unix.Rusage
+	must(t, unix.Getrusage(unix.RUSAGE_SELF, &u))
+	return u.Utime.Nano() + u.Stime.Nano()
+}
+
+// anotherBoot has a directory look as if it was left by the machine before it was started anew. Nobody has it open.
+func anotherBoot(t testing.TB, dir string) {
+	t.Helper()
+	path := filepath.Join(dir, "stage", "index")
+	b := ok(os.ReadFile(path))(t)
+	id := ok(procfile.BootID())(t)
+	k := bytes.Index(b[:4096], id[:])
+	if k < 0 {
+		t.Fatal("the index does not name the machine's start")
+	}
+	damage(t, path, int64(k))
+}
+
+// damage changes a byte of a file.
+func damage(t testing.TB, path string, at int64) {
+	t.Helper()
+	f := ok(os.OpenFile(path, os.O_RDWR, 0))(t)
+	defer f.Close()
+	b := make([]byte, 1)
+	_ = ok(f.ReadAt(b, at))(t)
+	b[0] ^= 1
+	_ = ok(f.WriteAt(b, at))(t)
+}

@@ -1,0 +1,176 @@
+package metrics_test
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/goleak"
+
+	"leat/objstore"
+	"leat/stage"
+	"leat/stage/metrics"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// used is a pool that copied one object of five bytes and found it again.
+func used(t *testing.T, dir string) *stage.Pool {
+	t.Helper()
+	from := t.TempDir()
+	if err := os.WriteFile(filepath.Join(from, "x"), []byte("bytes"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	b, err := objstore.Open(t.Context(), "file://"+from, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := stage.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for range 2 {
+		l := p.Prefetch(b, "x")
+		if _, err := l.Bytes(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		l.Release()
+	}
+	return p
+}
+
+func TestACollectorGivesWhatAPoolDidAndTheStateOfItsDirectory(t *testing.T) {
+	dir := t.TempDir()
+	first := used(t, dir)
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c := metrics.Collector(used(t, dir))
+	if problems, err := testutil.CollectAndLint(c); err != nil || len(problems) > 0 {
+		t.Errorf("%v, %v", problems, err)
+	}
+	want := `# HELP leat_stage_copied_bytes_total Bytes of the objects copied.
+# TYPE leat_stage_copied_bytes_total counter
+leat_stage_copied_bytes_total 5
+# HELP leat_stage_dir_bytes Bytes of the disk that objects take, copies under way included.
+# TYPE leat_stage_dir_bytes gauge
+leat_stage_dir_bytes 8192
+# HELP leat_stage_dir_copied_bytes_total Bytes of the objects copied. By all processes since the directory was made.
+# TYPE leat_stage_dir_copied_bytes_total counter
+leat_stage_dir_copied_bytes_total 10
+# HELP leat_stage_dir_objects Objects in the directory, copies under way included.
+# TYPE leat_stage_dir_objects gauge
+leat_stage_dir_objects 2
+# HELP leat_stage_dir_processes Processes that use the directory.
+# TYPE leat_stage_dir_processes gauge
+leat_stage_dir_processes 1
+# HELP leat_stage_hits_total Objects served from what was staged before they were asked for.
+# TYPE leat_stage_hits_total counter
+leat_stage_hits_total 1
+# HELP leat_stage_misses_total Objects copied from their source.
+# TYPE leat_stage_misses_total counter
+leat_stage_misses_total 1
+`
+	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "leat_stage_copied_bytes_total", "leat_stage_dir_bytes", "leat_stage_dir_copied_bytes_total",
+		"leat_stage_dir_objects", "leat_stage_dir_processes", "leat_stage_hits_total", "leat_stage_misses_total"); err != nil {
+		t.Error(err)
+	}
+	// 16 counters twice, and three gauges.
+	if n := testutil.CollectAndCount(c); n != 35 {
+		t.Errorf("%d metrics", n)
+	}
+}
+
+func TestTheMetricsOfAClosedPoolAreWhatItDid(t *testing.T) {
+	p := used(t, t.TempDir())
+	registry := prometheus.NewPedanticRegistry()
+	if err := registry.Register(metrics.Collector(p)); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	n, err := testutil.GatherAndCount(registry)
+	if err != nil || n != 16 {
+		t.Errorf("%d metrics, %v", n, err)
+	}
+}
+
+func TestMetricsAreServedInBothTextFormatsUntilClose(t *testing.T) {
+	s, err := metrics.Listen("0", used(t, t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(s.URL(), "http://127.0.0.1:") || !strings.HasSuffix(s.URL(), "/metrics") {
+		t.Errorf("%s", s.URL())
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for accept, want := range map[string]string{"": "\nleat_stage_hits_total 1\n", "application/openmetrics-text; version=1.0.0": "# TYPE leat_stage_hits counter\nleat_stage_hits_total 1.0\n"} {
+		r, err := http.NewRequest("GET", s.URL(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if accept != "" {
+			r.Header.Set("Accept", accept)
+		}
+		resp, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != 200 || !strings.Contains(string(body), want) {
+			t.Errorf("%q: %v, %v, no %q in\n%s", accept, resp.Status, err, want, body)
+		}
+	}
+	resp, err := client.Post(s.URL(), "text/plain", strings.NewReader("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusMethodNotAllowed {
+		t.Error(resp.Status)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := client.Get(s.URL()); err == nil {
+		t.Error("it is still served")
+	}
+}
+
+func TestAnAddressThatIsTakenIsAnError(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, err := metrics.Listen(l.Addr().String(), used(t, t.TempDir())); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestAPortAloneIsOneOfTheLoopback(t *testing.T) {
+	for addr, want := range map[string]string{"9100": "127.0.0.1:9100", ":9100": "127.0.0.1:9100", "0": "127.0.0.1:0", "0.0.0.0:9100": "0.0.0.0:9100", "[::1]:91": "[::1]:91",
+		"host.example:1": "host.example:1", "[::]:9100": "[::]:9100", ":09100": "127.0.0.1:9100"} {
+		if got, err := metrics.Address(addr); err != nil || got != want {
+			t.Errorf("%q: %q, %v, want %q", addr, got, err, want)
+		}
+	}
+	for _, addr := range []string{"", ":", "x", "h:x", "1:2:3", ":65536", ":-1", "http://h:1", "::1", "1.2.3.4"} {
+		if got, err := metrics.Address(addr); err == nil {
+			t.Errorf("%q: %q", addr, got)
+		}
+	}
+}

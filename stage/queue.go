@@ -1,0 +1,65 @@
+package stage
+
+// queue holds items in the order in which they are to be copied. One that left it otherwise is passed over: its ticket is another one by then.
+type queue struct {
+	items   []queuedItem
+	first   int
+	tickets uint64
+	length  int // without those that left
+}
+
+type queuedItem struct {
+	it     *item
+	ticket uint64
+}
+
+// enqueue queues an item, or leaves it to be read when it is asked for.
+func (p *Pool) enqueue(it *item) {
+	if p.queue.length >= p.o.MaxQueue {
+		p.setState(it, idle, nil)
+		p.count(countNotQueued, 1)
+		return
+	}
+	p.queue.tickets++
+	it.ticket = p.queue.tickets
+	p.queue.items = append(p.queue.items, queuedItem{it, it.ticket})
+	p.setState(it, queued, nil)
+	p.startWorker()
+}
+
+// enqueueFirst puts an item before all others.
+func (p *Pool) enqueueFirst(it *item) {
+	q := &p.queue
+	q.tickets++
+	it.ticket = q.tickets
+	if q.first > 0 {
+		q.first--
+		q.items[q.first] = queuedItem{it, it.ticket}
+	} else {
+		q.items = append([]queuedItem{{it, it.ticket}}, q.items...)
+	}
+	p.setState(it, queued, nil)
+	p.startWorker()
+}
+
+// dequeue returns the next item, which runs now; nil: there is none.
+func (p *Pool) dequeue() *item {
+	q := &p.queue
+	for q.first < len(q.items) {
+		e := q.items[q.first]
+		q.items[q.first] = queuedItem{}
+		q.first++
+		if q.first == len(q.items) {
+			q.items, q.first = q.items[:0], 0
+		} else if q.first > 1024 && q.first > len(q.items)/2 {
+			n := copy(q.items, q.items[q.first:])
+			clear(q.items[n:])
+			q.items, q.first = q.items[:n], 0
+		}
+		if e.it.state == queued && e.it.ticket == e.ticket {
+			p.setState(e.it, running, nil)
+			return e.it
+		}
+	}
+	return nil
+}
