@@ -80,8 +80,8 @@ func openQuery(query string, sorted, identity bool) string {
 		for _, q := range strings.Split(p, ";") { // which some take for another ampersand
 			switch name := paramName(q); {
 			case q == "":
-			case name == "key" && identity:
-				kept = append(kept, "key="+hashed(q))
+			case identity && mayTell(name):
+				kept = append(kept, name+"="+hashed(q))
 			case secret(name) || sharedAccess[name] && names["sig"] || signedPolicy[name] && (names["signature"] || names["key-pair-id"]):
 			default:
 				kept = append(kept, q)
@@ -96,6 +96,15 @@ func openQuery(query string, sorted, identity bool) string {
 	}
 	return strings.Join(open, "&")
 }
+
+// mayTell tells whether a parameter that may be a secret may also tell objects apart, as page_token does: it is part of an identity, as a hash. What belongs to a
+// known scheme of signing does not: it is another one each time.
+func mayTell(name string) bool {
+	signing := strings.HasPrefix(name, "x-amz-") || strings.HasPrefix(name, "x-goog-") || strings.HasPrefix(name, "x-ms-") || setOfSigning[name]
+	return secret(name) && !signing
+}
+
+var setOfSigning = setOf("signature awsaccesskeyid googleaccessid key-pair-id sig")
 
 func paramName(param string) string {
 	name, _, _ := strings.Cut(param, "=")

@@ -46,7 +46,7 @@ func TestRedactTextFindsSecretsInWhatLibrariesSay(t *testing.T) {
 func TestObjectsAreNotTakenForOneAnother(t *testing.T) {
 	b := open(t, "https://u:p@H.org:443", nil)
 	seen := map[string]string{}
-	for _, name := range []string{"get?key=a/b.tif", "get?key=a/c.tif", "get", "get?se=1", "get?se=2", "get?a=1;2", "get?a=1&2", "get?a=1&a=2", "get?a=2&a=1", "get/", "get%2F"} {
+	for _, name := range []string{"get?key=a/b.tif", "get?key=a/c.tif", "get", "get?se=1", "get?se=2", "get?a=1;2", "get?a=1&2", "get?a=1&a=2", "get?a=2&a=1", "get/", "get%2F", "get?page_token=1", "get?page_token=2"} {
 		id := b.ID(name)
 		if other, ok := seen[id]; ok {
 			t.Errorf("%s and %s are both %s", name, other, id)
@@ -56,7 +56,7 @@ func TestObjectsAreNotTakenForOneAnother(t *testing.T) {
 			t.Error(id)
 		}
 	}
-	for _, same := range [][2]string{{"x?X-Amz-Date=1&X-Amz-Signature=2", "x?X-Amz-Date=3&X-Amz-Signature=4"}, {"x?sv=1&sig=2&se=3", "x"}, {"x?b=1&a=2", "x?a=2&b=1"}, {"x?token=1", "x?token=2"}} {
+	for _, same := range [][2]string{{"x?X-Amz-Date=1&X-Amz-Signature=2", "x?X-Amz-Date=3&X-Amz-Signature=4"}, {"x?sv=1&sig=2&se=3", "x"}, {"x?b=1&a=2", "x?a=2&b=1"}} {
 		if a, b := b.ID(same[0]), b.ID(same[1]); a != b {
 			t.Errorf("%s is %s, %s is %s", same[0], a, same[1], b)
 		}

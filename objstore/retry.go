@@ -120,6 +120,7 @@ type body struct {
 	want     *Info // the version; nil: the first answer decides
 	info     Info  // of the first answer
 	answered bool
+	began    bool  // bytes were given
 	sized    bool  // left is what there is, and not only as much as was asked for
 	err      error // what every further Read gives
 	failed   int   // attempts in a row without a byte
@@ -200,7 +201,7 @@ func (b *body) Read(p []byte) (int, error) {
 		n, err := b.now.Read(p)
 		b.watch.pause()
 		if n > 0 {
-			b.failed = 0
+			b.failed, b.began = 0, true
 			if b.err = b.took(int64(n)); b.err != nil {
 				continue
 			}
@@ -216,6 +217,10 @@ func (b *body) Read(p []byte) (int, error) {
 		}
 		err = b.cause(b.watch.ctx, err)
 		b.stop()
+		if b.began && b.want.ETag == "" && b.want.ModTime.IsZero() { // what comes next might be of another version
+			b.err = ctxFirst(b.ctx, err)
+			return n, b.err
+		}
 		if n > 0 && Temporary(err) {
 			return n, nil // the next Read goes on with another request
 		}
@@ -294,6 +299,12 @@ func (b *memoryBody) WriteTo(w io.Writer) (int64, error) {
 	}
 	if !b.sized {
 		b.left = 0
+	}
+	if b.left == 0 && b.err == nil { // the usual end, without the memory that io.Copy takes to see it
+		if b.err = b.end(); b.err != io.EOF {
+			return n, b.err
+		}
+		return n, nil
 	}
 	rest, err := io.Copy(w, struct{ io.Reader }{b.body}) // where less came than was announced
 	return n + rest, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -113,6 +114,7 @@ func TestAStoreThatStallsIsAskedAgain(t *testing.T) {
 	defer close(release)
 	var n atomic.Int64
 	s.before = func(w http.ResponseWriter, r *http.Request) bool {
+		w.Header().Set("ETag", `"v"`)
 		switch n.Add(1) {
 		case 1: // gives no answer
 			<-r.Context().Done()
@@ -244,9 +246,35 @@ func TestProgressStartsTheCountOfAttemptsAnew(t *testing.T) {
 	}
 }
 
+// closedPort is where nobody listens.
+func closedPort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func TestABodyOfWhichVersionNobodyKnowsIsNotResumed(t *testing.T) {
+	s := serve(t)
+	data := bytes.Repeat([]byte("0123456789"), 1000)
+	var n atomic.Int64
+	s.before = func(w http.ResponseWriter, r *http.Request) bool {
+		n.Add(1)
+		cut(w, r, time.Time{}, data, 500)
+		return true
+	}
+	var retries atomic.Int64
+	if got, err := readAll(t.Context(), quick(&retries), open(t, s.URL, nil), "o", 0, -1); err == nil || n.Load() != 1 {
+		t.Errorf("%d bytes, %v, %d requests", len(got), err, n.Load())
+	}
+}
+
 func TestARefusedConnectionSaysWhatToCheck(t *testing.T) {
 	var retries atomic.Int64
-	_, err := readAll(t.Context(), quick(&retries), open(t, "http://127.0.0.1:1", nil), "o", 0, -1)
+	_, err := readAll(t.Context(), quick(&retries), open(t, "http://"+closedPort(t), nil), "o", 0, -1)
 	if err == nil || !strings.Contains(err.Error(), "--endpoint") || retries.Load() != 4 {
 		t.Error(err, retries.Load())
 	}

@@ -221,7 +221,7 @@ func TestSecretsOfAURLAreInNoError(t *testing.T) {
 		}
 	}
 	s.before = func(w http.ResponseWriter, r *http.Request) bool {
-		http.Redirect(w, r, "http://127.0.0.1:1/x?sig=geheim", http.StatusFound)
+		http.Redirect(w, r, "http://"+closedPort(t)+"/x?sig=geheim", http.StatusFound)
 		return true
 	}
 	_, _, err := b.Read(t.Context(), name, 0, -1, nil)

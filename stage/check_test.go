@@ -17,7 +17,7 @@ func TestSizesAroundRangesAndBuffersGiveEqualBytes(t *testing.T) {
 	t.Parallel()
 	s := newSource("sizes")
 	var names []string
-	for _, near := range []int64{0, 4096, bufferSize, mib, 2 * mib, 3 * mib, 8 * mib} {
+	for _, near := range []int64{0, 4096, bufferSize, mib, 3 * mib} {
 		for d := int64(-2); d <= 2; d++ {
 			if near+d < 0 {
 				continue
@@ -68,7 +68,7 @@ func TestLargeObjectsAreReadBySeveralRequestsAtOnce(t *testing.T) {
 
 func TestSizesThatLieAreErrors(t *testing.T) {
 	t.Parallel()
-	for _, size := range []int64{1000, bufferSize, mib, 5 * mib} {
+	for _, size := range []int64{1000, bufferSize, 2*mib + 5} {
 		for _, lie := range []int64{-size, -size / 2, -1, 1, 100, mib, math.MaxInt64 - size} {
 			if size+lie < 0 {
 				continue
@@ -108,7 +108,7 @@ func TestSizesThatLieAreErrors(t *testing.T) {
 
 func TestChecksumsThatTheStoreAnnouncesAreChecked(t *testing.T) {
 	t.Parallel()
-	for _, size := range []int64{0, 1000, 3*mib + 5} {
+	for _, size := range []int64{0, 1000, mib + 5} {
 		for _, c := range []struct {
 			md5, crc sum
 			good     bool

@@ -24,6 +24,8 @@ type outcome struct {
 	never bool          // it can't be staged now: it is too large, the disk is full, or the directory has failed
 	size  int64         // of the object, once known
 	err   error
+
+	cancelled bool // the attempt was
 }
 
 // attempt finds an item in the directory, or copies it there.
@@ -71,7 +73,7 @@ func (p *Pool) attempt(ctx context.Context, it *item) outcome {
 			}
 			return outcome{entry: e}
 		}
-		e.Unpin()
+		p.giveUp(e, true) // it is found no more: its room is free as soon as nobody uses it
 	}
 }
 
@@ -116,17 +118,14 @@ func (p *Pool) current(ctx context.Context, it *item, e *ledger.Entry) (bool, er
 }
 
 // copy copies an item whose key is locked.
-func (p *Pool) copy(ctx context.Context, it *item) (o outcome) {
+func (p *Pool) copy(ctx context.Context, it *item) outcome {
 	now := time.Now()
 	if it.size > p.o.MaxBytes || shelf.Charge(it.size) > p.o.MaxBytes {
 		return p.tooLarge(it.size)
 	}
-	room, err := p.reserve(shelf.Charge(it.size))
+	room, o := p.roomFor(ctx, it)
 	if room == nil {
-		if err != nil {
-			return p.cannot(err)
-		}
-		return outcome{size: it.size}
+		return o
 	}
 	defer func() {
 		if room != nil {
@@ -134,22 +133,11 @@ func (p *Pool) copy(ctx context.Context, it *item) (o outcome) {
 		}
 	}()
 	p.count(countReads, 1)
-	info, body, err := p.retry().Read(ctx, it.src, it.name, 0, p.o.RangeBytes, nil)
+	info, body, err := p.begin(ctx, it)
 	if err != nil {
 		return outcome{err: err}
 	}
-	defer func() {
-		if body != nil {
-			body.Close()
-		}
-	}()
-	if info.Whole && (info.Size < 0 || info.Size > p.o.RangeBytes) { // in one go, or each part would cost all before it
-		body.Close()
-		if info, body, err = p.retry().Read(ctx, it.src, it.name, 0, -1, &info); err != nil {
-			return outcome{err: err}
-		}
-		info.Whole = true
-	}
+	defer body.Close()
 	switch need := shelf.Charge(info.Size); {
 	case info.Size < 0:
 		// Room is taken as the bytes come.
@@ -170,7 +158,7 @@ func (p *Pool) copy(ctx context.Context, it *item) (o outcome) {
 		draft, err = create(info.Size, ext)
 	}
 	if err != nil {
-		return p.notWritten(err, info.Size)
+		return p.notWritten(&diskError{err}, info.Size)
 	}
 	defer func() {
 		if err := draft.Close(); err != nil {
@@ -185,7 +173,7 @@ func (p *Pool) copy(ctx context.Context, it *item) (o outcome) {
 		return p.notWritten(err, w.size())
 	}
 	if err := draft.Commit(size); err != nil {
-		return p.notWritten(err, size)
+		return p.notWritten(&diskError{err}, size)
 	}
 	fault.Point("stage.copied")
 	e, err := p.books.Publish(room, ledger.Object{Key: it.key, Version: versionOf(info), Size: size, Charge: shelf.Charge(size), Place: draft.Place(),
@@ -195,9 +183,63 @@ func (p *Pool) copy(ctx context.Context, it *item) (o outcome) {
 		return p.cannot(err)
 	}
 	room = nil
+	p.seen.Store(size)
 	p.count(countMisses, 1)
 	p.count(countBytes, size)
 	return outcome{entry: e, size: size}
+}
+
+// begin makes the first request for an object. Where the answer has all of it, Info.Whole is true.
+func (p *Pool) begin(ctx context.Context, it *item) (objstore.Info, io.ReadCloser, error) {
+	if m, ok := it.src.(maker); ok {
+		info, b, err := m.make(ctx, it.name)
+		info.Whole = true
+		return info, memory(b, 0, -1), err
+	}
+	info, body, err := p.retry().Read(ctx, it.src, it.name, 0, p.o.RangeBytes, nil)
+	if err != nil {
+		return info, nil, err
+	}
+	// Of one whose versions can't be told apart, parts might be of two. Of one that comes whole only, each part would cost all that lies before it.
+	if (info.Whole || info.ETag == "" && info.ModTime.IsZero()) && (info.Size < 0 || info.Size > p.o.RangeBytes) {
+		body.Close()
+		first := info
+		info, body, err = p.retry().Read(ctx, it.src, it.name, 0, -1, &first)
+		info.Whole = true
+	}
+	return info, body, err
+}
+
+// roomFor takes the room of an item before it is asked for. Where the size is not known it is as much as the last one took, or a first request gives; where that is
+// not to be had the size is asked for first, rather than have the source send what there is no place for. Without room the outcome says why.
+func (p *Pool) roomFor(ctx context.Context, it *item) (*ledger.Room, outcome) {
+	room, err := p.reserve(shelf.Charge(it.size))
+	if err != nil {
+		return nil, p.cannot(err)
+	}
+	p.mu.Lock()
+	wanted := it.wanted > 0
+	p.mu.Unlock()
+	if room == nil || it.size > 0 || wanted { // who waits needs no further answer first
+		return room, outcome{size: it.size}
+	}
+	if seen := p.seen.Load(); seen > 0 && p.grow(room, shelf.Charge(min(seen, p.o.RangeBytes))-room.Charge()) ||
+		seen == 0 && room.Grow(shelf.Charge(p.o.RangeBytes)-room.Charge(), p.limits()) { // nothing is evicted for a mere guess
+		return room, outcome{}
+	}
+	info, err := p.retry().Stat(ctx, it.src, it.name)
+	size := max(info.Size, 0)
+	o := outcome{size: size}
+	switch {
+	case err != nil:
+		o = outcome{err: err}
+	case size > p.o.MaxBytes, shelf.Charge(size) > p.o.MaxBytes:
+		o = p.tooLarge(size)
+	case shelf.Charge(size) <= room.Charge(), p.grow(room, shelf.Charge(size)-room.Charge()):
+		return room, o
+	}
+	room.Release()
+	return nil, o
 }
 
 func (p *Pool) tooLarge(size int64) outcome {
@@ -216,8 +258,20 @@ func (p *Pool) notWritten(err error, size int64) outcome {
 	case errors.Is(err, errNoRoom):
 		return outcome{size: size}
 	}
+	var disk *diskError
+	if errors.As(err, &disk) {
+		o := p.cannot(err)
+		o.size = size
+		return o
+	}
 	return outcome{err: err}
 }
+
+// diskError is an error of the stage's disk. The source is none the worse for it: the object is read without being staged.
+type diskError struct{ err error }
+
+func (e *diskError) Error() string { return e.err.Error() }
+func (e *diskError) Unwrap() error { return e.err }
 
 var (
 	errNoRoom   = errors.New("stage: no room")

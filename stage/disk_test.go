@@ -60,13 +60,13 @@ func TestAFullDiskIsNoErrorButReadThrough(t *testing.T) {
 	for _, size := range []int64{100 * kib, 3 * mib} {
 		for _, unknown := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d KiB unknown %v", size/kib, unknown), func(t *testing.T) {
-				dir := smallDisk(t, 64*mib)
+				dir := smallDisk(t, 24*mib)
 				var warned atomic.Int64
 				s := newSource("full")
 				s.missing = func(string) *object { return &object{size: size, unknown: unknown} }
 				p := pool(t, dir, Options{RangeBytes: mib, Warn: func(error) { warned.Add(1) }})
 				var all []*Lazy
-				n := int(100 * mib / size) // more than there is room for, all in use
+				n := int(40 * mib / size) // more than there is room for, all in use
 				for i := range n {
 					all = append(all, p.Prefetch(s, fmt.Sprint(i)))
 				}
@@ -194,21 +194,21 @@ func TestMinFreeOfTheDiskIsLeft(t *testing.T) {
 	for _, size := range []int64{100 * kib, 3 * mib, 7 * mib} {
 		for _, unknown := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d KiB unknown %v", size/kib, unknown), func(t *testing.T) {
-				dir := smallDisk(t, 64*mib)
+				dir := smallDisk(t, 32*mib)
 				s := newSource("minfree")
 				s.missing = func(string) *object { return &object{size: size, unknown: unknown} }
 				p := pool(t, dir, Options{MinFree: 0.25, Workers: 1})
 				var all []*Lazy
 				least := freeOf(t, dir)
-				for i := range int(100 * mib / size) {
+				for i := range int(50 * mib / size) {
 					l := p.Prefetch(s, fmt.Sprint(i))
 					all = append(all, l)
 					wantBytes(t, l, s, 0)
 					least = min(least, freeOf(t, dir))
 				}
 				// What is taken for names of files and the like, and a buffer of an object of unknown size.
-				if least < 16*mib-mib {
-					t.Errorf("only %d KiB of the %d were left free", least/kib, 16*mib/kib)
+				if least < 8*mib-mib {
+					t.Errorf("only %d KiB of the %d were left free", least/kib, 8*mib/kib)
 				}
 				if c := p.Counters(); c.ReadThrough == 0 || c.Errors != 0 {
 					t.Errorf("counters: %+v", c)
@@ -218,11 +218,11 @@ func TestMinFreeOfTheDiskIsLeft(t *testing.T) {
 					l.Release()
 				}
 				before := ok(p.Usage())(t).Bytes
-				fillDisk(t, dir, 4*mib)
+				fillDisk(t, dir, 2*mib)
 				l := p.Prefetch(s, "last")
 				defer l.Release()
 				wantBytes(t, l, s, 0)
-				if free := freeOf(t, dir); free < 15*mib {
+				if free := freeOf(t, dir); free < 7*mib {
 					t.Errorf("%d KiB are free, the stage had %d", free/kib, before/kib)
 				}
 			})

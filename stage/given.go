@@ -20,7 +20,7 @@ func (p *Pool) Put(data []byte, name string) *Lazy {
 	src := &given{id: id, at: time.Now(), data: data}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	it := &item{p: p, src: src, name: name, id: id, key: keyOf(id), drop: true, state: idle}
+	it := &item{p: p, src: src, name: name, id: id, key: keyOf(id), drop: true, state: idle, size: int64(len(data))}
 	if p.stopping {
 		return newLazy(it, false)
 	}
@@ -88,7 +88,11 @@ func (memoryBody) Close() error { return nil }
 // asFile makes an object a file of its own, beside what it is, for who wants its path.
 func (p *Pool) asFile(r *Reader) (*Reader, error) {
 	version := r.Version()
-	key := keyOf(fmt.Sprintf("file\x00%s\x00%x", r.h.it.id, versionOf(version)))
+	var sum uint32 // tells apart what has no other version
+	if r.e != nil {
+		sum = r.e.CRC
+	}
+	key := keyOf(fmt.Sprintf("file\x00%s\x00%x\x00%x", r.h.it.id, versionOf(version), sum))
 	p.mu.Lock()
 	if p.stopping {
 		p.mu.Unlock()
@@ -96,7 +100,7 @@ func (p *Pool) asFile(r *Reader) (*Reader, error) {
 	}
 	it := p.items[key]
 	if it == nil {
-		it = &item{p: p, src: &again{r, version}, name: r.h.it.name, id: r.h.it.id + "#file", key: key, file: true, drop: r.h.it.drop}
+		it = &item{p: p, src: &again{r, version}, name: r.h.it.name, id: r.h.it.id + "#file", key: key, file: true, drop: r.h.it.drop, size: version.Size}
 		p.items[key] = it
 	}
 	it.refs++
@@ -109,6 +113,9 @@ func (p *Pool) asFile(r *Reader) (*Reader, error) {
 	if !f.Staged() {
 		return nil, errors.Join(fmt.Errorf("%w for a file of the %d bytes of %s: set a higher limit, or release others first", ErrNoRoom, version.Size, r.h.it.id), f.Close())
 	}
+	p.mu.Lock()
+	it.src = r.h.it.src // what the file's item keeps must not keep the Reader, which would never be found forgotten
+	p.mu.Unlock()
 	return f, nil
 }
 

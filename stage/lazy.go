@@ -84,6 +84,17 @@ func (l *Lazy) Bytes(ctx context.Context) ([]byte, error) {
 	return r.bytes(ctx)
 }
 
+// Append appends what Open gives to b and returns it: memory that is used again spares the collector, which takes more time than the copying where Bytes makes
+// new memory for each object.
+func (l *Lazy) Append(ctx context.Context, b []byte) ([]byte, error) {
+	r, err := l.Open(ctx)
+	if err != nil {
+		return b, err
+	}
+	defer r.Close()
+	return r.append(ctx, b)
+}
+
 // open gives a Reader of an item that the caller refers to; the reference becomes the Reader's.
 func (p *Pool) open(ctx context.Context, it *item) (*Reader, error) {
 	p.mu.Lock()
@@ -157,6 +168,7 @@ func (p *Pool) stall() time.Duration {
 // direct is an object that is read without being staged, for those who wait for it.
 type direct struct {
 	bytes []byte        // nil: it is too large for that, and read by pieces
+	sole  bool          // one alone waited for it
 	info  objstore.Info // of the version that is read
 	err   error
 }
@@ -180,6 +192,7 @@ func (p *Pool) readThrough(it *item) {
 		it.cancel = nil
 		if d.err == nil || ctx.Err() == nil { // else it was released, and who wants it again tries again; or the pool is being closed
 			if it.wanted > 0 {
+				d.sole = it.wanted == 1
 				it.direct = d
 				it.throughs++
 			}
@@ -193,6 +206,10 @@ func (p *Pool) readThrough(it *item) {
 
 // readAll reads an object into memory, if it has no more bytes than limit; nil and no error: it has. What comes is checked like what is staged.
 func (p *Pool) readAll(ctx context.Context, src Source, name string, limit int64) ([]byte, objstore.Info, error) {
+	if m, ok := src.(maker); ok {
+		info, b, err := m.make(ctx, name)
+		return b, info, err
+	}
 	info, body, err := p.retry().Read(ctx, src, name, 0, -1, nil)
 	if err != nil {
 		return nil, info, err
@@ -204,7 +221,12 @@ func (p *Pool) readAll(ctx context.Context, src Source, name string, limit int64
 	var b bytes.Buffer
 	b.Grow(int(min(max(info.Size, 0), directMemory)) + bytes.MinRead) // more only as it comes: the size may be wrong
 	if info.Size < 0 {
-		_, err = b.ReadFrom(body)
+		_, err = b.ReadFrom(io.LimitReader(body, min(limit, math.MaxInt64-1)+1))
+		if err == nil && int64(b.Len()) > limit { // how large it is shows at its end; then it is read by pieces
+			rest, err := io.Copy(io.Discard, body)
+			info.Size = int64(b.Len()) + rest
+			return nil, info, err
+		}
 	} else if _, err = b.ReadFrom(io.LimitReader(body, min(info.Size, math.MaxInt64-1)+1)); err == nil {
 		err = wrongSize(src.ID(name), int64(b.Len()), info.Size)
 	}

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +20,6 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
-	"leat/internal/fault"
 	"leat/internal/procfile"
 	"leat/internal/proctest"
 	"leat/objstore"
@@ -187,18 +188,6 @@ func wantDisk(t testing.TB, p *Pool) Usage {
 	return u
 }
 
-// failAt has one point fail while the test runs.
-func failAt(t testing.TB, point string, err error) {
-	t.Helper()
-	fault.Set(func(p string) error {
-		if p == point {
-			return err
-		}
-		return nil
-	})
-	t.Cleanup(func() { fault.Set(nil) })
-}
-
 // watchdog ends the test binary with all goroutines when a test takes far too long.
 func watchdog(t testing.TB, d time.Duration) {
 	timer := time.AfterFunc(d, func() { panic(t.Name() + " hangs:\n" + goroutines()) })
@@ -215,6 +204,12 @@ func (e temporary) Temporary() bool { return true }
 var errFinal = &objstore.Error{Op: "reading", URL: "test://x", Status: 403, Err: fs.ErrPermission}
 
 func lines(s string) []string { return strings.Split(strings.TrimSpace(s), "\n") }
+
+// raced tells whether the race detector is part of this binary.
+func raced() bool {
+	info, known := debug.ReadBuildInfo()
+	return known && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}
 
 // cpuTime is what this process has used, in nanoseconds.
 func cpuTime(t testing.TB) int64 {

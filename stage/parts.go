@@ -2,7 +2,6 @@ package stage
 
 import (
 	"context"
-	"errors"
 	"hash"
 	"hash/crc32"
 	"io"
@@ -14,7 +13,7 @@ import (
 )
 
 // bufferSize is what a copy reads before it writes: a read of a connection gives 16 to 32 KiB, and each write to the disk has its price.
-const bufferSize = 256 << 10
+const bufferSize = 128 << 10
 
 var buffers = sync.Pool{New: func() any { b := make([]byte, bufferSize); return &b }}
 
@@ -48,19 +47,29 @@ func (t *part) from(body io.Reader) error {
 	buf := getBuffer()
 	defer putBuffer(buf)
 	for {
-		n, err := io.ReadFull(body, *buf)
+		n, err := fillBuffer(body, *buf)
 		if n > 0 {
 			if _, err := t.Write((*buf)[:n]); err != nil {
 				return err
 			}
 		}
 		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF) && err == io.ErrUnexpectedEOF && n < len(*buf):
+		case err == io.EOF:
 			return t.ended()
 		case err != nil:
 			return err
 		}
 	}
+}
+
+// fillBuffer reads until b is full or there is an error. io.ReadFull's own for a short end could not be told from that of a body that broke off.
+func fillBuffer(r io.Reader, b []byte) (n int, err error) {
+	for n < len(b) && err == nil {
+		var k int
+		k, err = r.Read(b[n:])
+		n += k
+	}
+	return n, err
 }
 
 // ended checks that a part is whole.
@@ -96,7 +105,7 @@ func (t *part) Write(b []byte) (int, error) {
 			if tries++; shelf.Full(err) && tries < 4 && t.w.p.freeDisk(int64(len(b))) {
 				continue
 			}
-			return done, err
+			return done, &diskError{err}
 		}
 	}
 	if t.limit < 0 {

@@ -52,6 +52,7 @@ type Pool struct {
 	stopping bool
 	diskFull atomic.Int64 // when that was last warned of
 	warned   atomic.Bool
+	seen     atomic.Int64 // bytes of the object that was copied last
 }
 
 // Open opens the stage in a directory on a local disk, which is made where it is missing; what it holds lies in its folder called "stage". With "" it is that of LEAT_CACHE_DIR, else one in
@@ -93,7 +94,10 @@ func (p *Pool) Dir() string { return p.dir.Path() }
 
 // enter keeps the pool from being closed; without it there is no leave.
 func (p *Pool) enter() bool {
-	p.gate.RLock()
+	// Close alone takes it for writing. Foreign code that runs under it, as a source or Warn, may use the pool: it must not wait for Close, which waits for it.
+	if !p.gate.TryRLock() {
+		return false
+	}
 	if p.closed {
 		p.gate.RUnlock()
 		return false
@@ -123,6 +127,7 @@ func (p *Pool) prefetch(src Source, name, id string) *Lazy {
 	}
 	it.refs++
 	if it.state == idle || it.state == failed {
+		it.src = src // the last one failed, or was never asked
 		p.enqueue(it)
 	}
 	return newLazy(it, true)
@@ -225,6 +230,9 @@ func (p *Pool) limits() ledger.Limits {
 
 // fresh tells whether an object needs not be compared with its source.
 func (p *Pool) fresh(checked time.Time) bool {
+	if p.o.MaxAge >= 0 && checked.After(time.Now().Add(time.Minute)) {
+		return false // the clock was ahead once
+	}
 	return p.o.MaxAge < 0 || !checked.Before(p.opened.Add(-p.o.MaxAge))
 }
 

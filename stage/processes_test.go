@@ -24,7 +24,7 @@ const limitOfEight = 16 * mib
 // Eight processes use one directory as they like. They are stopped now and then, all together, and what they take is added up: files with names and without.
 func TestEightProcessesNeverPassTheLimitByAByte(t *testing.T) {
 	dir := inMemory(t)
-	seconds := 4
+	seconds := 3
 	if testing.Short() {
 		seconds = 1
 	}

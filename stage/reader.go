@@ -1,12 +1,14 @@
 package stage
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 
 	"leat/objstore"
@@ -207,18 +209,31 @@ func (r *Reader) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// bytes returns the whole.
+// bytes returns the whole, in memory that is the caller's.
 func (r *Reader) bytes(ctx context.Context) ([]byte, error) {
-	if r.e == nil && r.direct.bytes != nil {
-		// Those who waited together have one copy of it, and each is promised its own.
-		return append([]byte{}, r.direct.bytes...), nil
-	}
-	if r.e == nil { // of a size that was announced, and may be wrong: memory as the bytes come
+	switch {
+	case r.e == nil && r.direct.bytes != nil && r.direct.sole:
+		return slices.Clip(r.direct.bytes), nil
+	case r.e == nil && r.direct.bytes == nil: // of a size that was announced, and may be wrong: memory as the bytes come
 		return io.ReadAll(r)
 	}
-	b := make([]byte, r.size)
-	if _, err := r.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
+	return r.append(ctx, make([]byte, 0, r.size))
+}
+
+// append appends the whole.
+func (r *Reader) append(ctx context.Context, b []byte) ([]byte, error) {
+	switch {
+	case r.e == nil && r.direct.bytes != nil:
+		return append(b, r.direct.bytes...), nil
+	case r.e == nil:
+		more := bytes.NewBuffer(b)
+		_, err := more.ReadFrom(r)
+		return more.Bytes(), err
+	}
+	n := len(b)
+	b = slices.Grow(b, int(r.size))[:n+int(r.size)]
+	if _, err := r.ReadAt(b[n:], 0); err != nil && !errors.Is(err, io.EOF) {
+		return b[:n], err
 	}
 	return b, ctx.Err()
 }

@@ -53,7 +53,7 @@ func (p *Pool) evict(n, files int64) bool {
 	if err != nil {
 		p.warnOnce(err)
 	}
-	return enough()
+	return err == nil && !p.books.Broken() && enough()
 }
 
 // freeDisk removes objects until about n bytes of the disk have become free, since the disk is full. It reports whether any went.

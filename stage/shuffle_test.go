@@ -26,7 +26,7 @@ func TestAShuffleBufferOf1000WithRoomFor500NeverHangs(t *testing.T) {
 	all := make([]*Lazy, 1000)
 	for run := range runs {
 		for i := range all {
-			all[i] = p.Prefetch(s, strconv.Itoa((run*100+i)%1500))
+			all[i] = p.Prefetch(s, strconv.Itoa((run*7+i)%1100))
 		}
 		order := r.Perm(len(all))
 		var wg sync.WaitGroup

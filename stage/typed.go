@@ -88,14 +88,27 @@ func (d *decoded[T]) Stat(ctx context.Context, name string) (objstore.Info, erro
 }
 
 func (d *decoded[T]) Read(ctx context.Context, name string, offset, length int64, match *objstore.Info) (objstore.Info, io.ReadCloser, error) {
+	info, b, err := d.make(ctx, name)
+	if err == nil && match != nil && match.ETag != info.ETag {
+		err = fmt.Errorf("%w: %s", objstore.ErrChanged, d.ID(name))
+	}
+	if err != nil {
+		return info, nil, err
+	}
+	return info, memory(b, offset, length), nil
+}
+
+// maker is a Source that makes whole objects, each time anew and perhaps not twice the same, and watches its own requests.
+type maker interface {
+	make(ctx context.Context, name string) (objstore.Info, []byte, error)
+}
+
+func (d *decoded[T]) make(ctx context.Context, name string) (objstore.Info, []byte, error) {
 	b, info, err := d.p.readAll(ctx, d.src, name, math.MaxInt64)
 	if err != nil {
 		return objstore.Info{}, nil, err
 	}
 	info = d.version(info)
-	if match != nil && match.ETag != info.ETag {
-		return info, nil, fmt.Errorf("%w: %s", objstore.ErrChanged, d.ID(name))
-	}
 	v, err := d.c.Decode(b)
 	if err == nil {
 		b, err = d.c.Encode(v)
@@ -104,5 +117,5 @@ func (d *decoded[T]) Read(ctx context.Context, name string, offset, length int64
 		return info, nil, fmt.Errorf("stage: making %s: %w", d.ID(name), err)
 	}
 	info.Size = int64(len(b))
-	return info, memory(b, offset, length), nil
+	return info, b, nil
 }

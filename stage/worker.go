@@ -2,7 +2,6 @@ package stage
 
 import (
 	"context"
-	"errors"
 	"time"
 )
 
@@ -43,7 +42,9 @@ func (p *Pool) run(it *item) {
 	p.mu.Lock()
 	it.cancel = cancel
 	p.mu.Unlock()
-	p.finish(it, p.attempt(ctx, it))
+	o := p.attempt(ctx, it)
+	o.cancelled = ctx.Err() != nil // an error of the source's may look the same
+	p.finish(it, o)
 }
 
 // finish moves an item on after an attempt.
@@ -65,7 +66,7 @@ func (p *Pool) finish(it *item, o outcome) {
 		p.setState(it, failed, ErrClosed)
 	case it.refs == 0:
 		p.setState(it, idle, nil)
-	case o.err != nil && errors.Is(o.err, context.Canceled):
+	case o.err != nil && o.cancelled:
 		p.enqueueFirst(it) // it was released, and is wanted again
 	case o.err != nil:
 		p.setState(it, failed, o.err)

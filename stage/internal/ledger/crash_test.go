@@ -153,6 +153,34 @@ func TestAProcessThatIsKilledAtAnyPointHindersNobodyAndLeavesBooksThatBecomeExac
 	}
 }
 
+func TestOneWhoIsKilledWhileItNotesAnotherStartOfTheMachineLeavesNothingThatIsTakenForSound(t *testing.T) {
+	a := newArena(t)
+	if _, out, err := proctest.New("walk", a.dir).Start(t).Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	g := ok(joinGame(a.dir))(t)
+	g.l.h.boot[5]++
+	must(t, g.leave())
+	for _, point := range []string{"ledger.booting", "ledger.rebuilt"} {
+		if killed, out, err := proctest.New("opener", a.dir).KillAt(point, 1).Start(t).Wait(); !killed {
+			t.Fatalf("not killed: %v\n%s", err, out)
+		}
+	}
+	g = ok(joinGame(a.dir))(t)
+	count := 0
+	must(t, g.l.Each(func(o Object) bool {
+		if count++; o.Sound {
+			t.Errorf("%s is taken for sound", o.Name)
+		}
+		return true
+	}))
+	if count == 0 {
+		t.Error("no object is left")
+	}
+	must(t, g.leave())
+	a.wantExact()
+}
+
 func TestTheWalkThatIsKilledComesToItsEndOtherwise(t *testing.T) {
 	a := newArena(t)
 	for range 2 {

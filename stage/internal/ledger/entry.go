@@ -55,6 +55,7 @@ func (l *Ledger) pinned(i uint32, r *record) (*Entry, error) {
 	if byte(seq) != stateValid {
 		return nil, nil
 	}
+	fault.Point("ledger.pinning")
 	slot, err := l.own.pin(i)
 	if err != nil {
 		return nil, err
@@ -119,7 +120,7 @@ func (l *Ledger) Publish(room *Room, o Object) (e *Entry, err error) {
 				break
 			}
 			seq := old.seq.Load()
-			if byte(seq) == stateValid && old.seq.CompareAndSwap(seq, seq&^(1<<stateBits-1)|stateStale) {
+			if byte(seq) == stateValid && old.seq.CompareAndSwap(seq, as(seq, stateStale)) {
 				old.used.Store(0)
 			}
 		}
@@ -160,7 +161,7 @@ func (e *Entry) SetSound() {
 func (e *Entry) Discard() {
 	_ = e.l.guard(func() error {
 		r := e.l.record(e.rec)
-		base := e.seq &^ (1<<stateBits - 1)
+		base := as(e.seq, 0)
 		// One that is just marked to be evicted stays, since it is pinned: then it must not be found again.
 		for seq := r.seq.Load(); seq == base|stateValid || seq == base|stateEvicting; seq = r.seq.Load() {
 			if r.seq.CompareAndSwap(seq, base|stateStale) {

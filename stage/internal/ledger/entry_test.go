@@ -187,7 +187,7 @@ func TestWhatIsDiscardedWhileItIsMarkedToBeEvictedIsNotFoundAgain(t *testing.T) 
 	b.add(t, 1)
 	e := b.find(t, 1)
 	atPoint(t, "ledger.marked", e.Discard, func() {
-		if gone := b.evict(t, 1); gone != 0 {
+		if gone := evictIt(t, b, e); gone != 0 {
 			t.Errorf("%d were evicted", gone)
 		}
 	})
@@ -197,6 +197,42 @@ func TestWhatIsDiscardedWhileItIsMarkedToBeEvictedIsNotFoundAgain(t *testing.T) 
 		t.Errorf("%d were evicted", gone)
 	}
 	wantBooks(t, b)
+}
+
+func TestWhatIsEvictedOrReplacedJustBeforeItIsPinnedIsNotReturned(t *testing.T) {
+	for name, test := range map[string]struct {
+		meanwhile func(t *testing.T, b *books)
+		version   int // 0: not found
+	}{
+		"evicted":                              {func(t *testing.T, b *books) { b.evict(t, 1) }, 0},
+		"evicted, and its record is another's": {func(t *testing.T, b *books) { b.evict(t, 1); b.add(t, 2) }, 0},
+		"evicted, and there again":             {func(t *testing.T, b *books) { b.evict(t, 1); ok(b.publish(object(1, 2), limits))(t).Unpin() }, 2},
+		"replaced":                             {func(t *testing.T, b *books) { ok(b.publish(object(1, 2), limits))(t).Unpin() }, 2},
+		"used by another":                      {func(t *testing.T, b *books) { b.find(t, 1).Unpin() }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := open(t)
+			other := b.another(t)
+			ok(b.publish(object(1, 1), limits))(t).Unpin()
+			var e *Entry
+			atPoint(t, "ledger.pinning", func() { test.meanwhile(t, other) }, func() { e = ok(b.Find(keyOf(1)))(t) })
+			switch {
+			case (e != nil) != (test.version != 0):
+				t.Errorf("found: %v", e != nil)
+			case e != nil:
+				if e.Version != versionOf(test.version) || b.s.there[e.Place.ID].Version != e.Version {
+					t.Errorf("found: %+v", e.Object)
+				}
+				e.Unpin()
+			}
+			// No pin is left.
+			for range 2 {
+				other.evict(t, 10)
+			}
+			wantTaken(t, b, 0, 0)
+			wantBooks(t, b)
+		})
+	}
 }
 
 func TestDropEvictsAtOnceWhatNobodyElseUses(t *testing.T) {

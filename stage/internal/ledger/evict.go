@@ -20,8 +20,6 @@ const (
 	sample = 8192
 	// batch is how many are evicted together, so that the pins of all processes are read once for them.
 	batch = 4
-	// batchMost is how many are tried together where those before could not go: with 100 000 objects in use, finding that none can go takes 0.2 s instead of 3.
-	batchMost = 256
 )
 
 // Evict frees the objects that were not used for longest until enough says that it is enough, or none is left that nobody uses. It returns how many went.
@@ -29,17 +27,28 @@ func (l *Ledger) Evict(enough func() bool) (n int, err error) {
 	l.evictMu.Lock()
 	defer l.evictMu.Unlock()
 	err = l.guard(func() error {
-		looked, size := uint32(0), batch // since one went
+		looked, swept := uint32(0), false // since one went
 		for !enough() {
 			if len(l.olds) == 0 {
-				if looked >= l.h.next.Load() {
+				switch {
+				case looked < l.h.next.Load():
+				case swept:
 					return nil // all of them were looked at, and nobody's was left
+				default: // those that a process uses which died meanwhile
+					if err := l.sweepDead(); err != nil {
+						return err
+					}
+					l.joins.Store(0)
+					looked, swept = 0, true
 				}
-				l.olds = l.oldest()
+				var err error
+				if l.olds, err = l.oldest(); err != nil {
+					return err
+				}
 				looked += sample
 				continue
 			}
-			k := min(size, len(l.olds))
+			k := min(batch, len(l.olds))
 			gone, err := l.evictSome(l.olds[:k], enough)
 			if n += gone; err == nil && enough() {
 				return nil // those that stay are the next ones
@@ -49,9 +58,7 @@ func (l *Ledger) Evict(enough func() bool) (n int, err error) {
 				return err
 			}
 			if gone > 0 {
-				looked, size = 0, batch
-			} else {
-				size = min(2*size, batchMost)
+				looked, swept = 0, false
 			}
 		}
 		return nil
@@ -59,11 +66,15 @@ func (l *Ledger) Evict(enough func() bool) (n int, err error) {
 	return n, err
 }
 
-// oldest returns objects, those first that were not used for longest.
-func (l *Ledger) oldest() []candidate {
+// oldest returns objects that nobody seems to use, those first that were not used for longest.
+func (l *Ledger) oldest() ([]candidate, error) {
 	n := l.h.next.Load()
 	if n <= 1 {
-		return nil
+		return nil, nil
+	}
+	used, err := l.inUse(n)
+	if err != nil {
+		return nil, err
 	}
 	first, look := uint32(0), n-1
 	if look > sample {
@@ -73,7 +84,7 @@ func (l *Ledger) oldest() []candidate {
 	for i := range look {
 		j := 1 + (first+i)%(n-1)
 		r := l.record(j)
-		if r == nil {
+		if r == nil || used.has(j) {
 			continue
 		}
 		seq := r.seq.Load()
@@ -93,7 +104,7 @@ func (l *Ledger) oldest() []candidate {
 		}
 		return 0
 	})
-	return olds
+	return olds, nil
 }
 
 // marked is a candidate whose key's lock is held, and that nobody finds any more.
@@ -108,7 +119,7 @@ func (l *Ledger) evictSome(olds []candidate, enough func() bool) (gone int, err 
 	var marks []marked
 	defer func() {
 		for _, m := range marks { // those that stay, unless they were discarded meanwhile
-			m.r.seq.CompareAndSwap(m.seq&^(1<<stateBits-1)|stateEvicting, m.seq)
+			m.r.seq.CompareAndSwap(as(m.seq, stateEvicting), m.seq)
 			m.unlock()
 		}
 	}()
@@ -137,7 +148,7 @@ func (l *Ledger) evictSome(olds []candidate, enough func() bool) (gone int, err 
 			continue
 		}
 		if err := l.end(m); err != nil {
-			marks[i].seq = m.seq&^(1<<stateBits-1) | stateStale // its bytes may have gone
+			marks[i].seq = as(m.seq, stateStale) // its bytes may have gone
 			marks = append(stay, marks[i:]...)
 			return gone, err
 		}
@@ -162,12 +173,12 @@ func (l *Ledger) mark(c candidate) (marked, error) {
 		return marked{}, err
 	}
 	// With the lock nobody else evicts it; it may have gone, or been replaced, before.
-	if seq := r.seq.Load(); seq != c.seq || r.key != key || !r.seq.CompareAndSwap(seq, seq&^(1<<stateBits-1)|stateEvicting) {
+	if seq := r.seq.Load(); seq != c.seq || r.key != key || !r.seq.CompareAndSwap(seq, as(seq, stateEvicting)) {
 		unlock()
 		return marked{}, nil
 	}
 	if byte(c.seq) == stateEvicting {
-		c.seq = c.seq&^(1<<stateBits-1) | stateStale // somebody died at it
+		c.seq = as(c.seq, stateStale) // somebody died at it
 	}
 	return marked{c, r, unlock}, nil
 }
@@ -183,8 +194,10 @@ func (l *Ledger) end(m marked) error {
 	if err != nil {
 		return err
 	}
-	l.unlink(m.rec, m.r)
-	unlock()
+	func() {
+		defer unlock() // also after a fault
+		l.unlink(m.rec, m.r)
+	}()
 	fault.Point("ledger.unlinked")
 	l.put(m.rec)
 	l.h.files.Add(-1)

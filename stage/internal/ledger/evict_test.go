@@ -139,6 +139,47 @@ func TestThePinsOfAProcessThatClosedOrDiedCountNoMore(t *testing.T) {
 	}
 }
 
+// candidateOf is what eviction knows of an object that nobody used when it looked.
+func candidateOf(b *books, e *Entry) candidate {
+	return candidate{e.rec, e.seq, b.record(e.rec).used.Load()}
+}
+
+// evictIt has an object evicted as if it had been pinned a moment after it was chosen.
+func evictIt(t testing.TB, b *books, e *Entry) (gone int) {
+	t.Helper()
+	return ok(b.evictSome([]candidate{candidateOf(b, e)}, func() bool { return false }))(t)
+}
+
+func TestAPinThatComesAfterTheChoiceCountsAsLongAsItsProcessLives(t *testing.T) {
+	b := open(t)
+	b.add(t, 1, 2)
+	others := []*books{b, b.another(t), b.another(t), b.another(t)}
+	var last *Entry
+	for _, o := range others {
+		last = o.find(t, 1)
+	}
+	evict := func(want int) {
+		t.Helper()
+		if gone := evictIt(t, b, last); gone != want {
+			t.Errorf("%d were evicted, not %d", gone, want)
+		}
+	}
+	evict(0)
+	others[0].own.unpin(0)
+	others[3].close(t)
+	evict(0)
+	name := others[1].own.name
+	others[1].die(t)
+	must(t, rmProc(b, name)) // by one who dies before telling
+	evict(0)
+	wantHas(t, b, []int{1, 2}, []int{1, 2})
+	last.seq = b.record(last.rec).seq.Load()
+	others[2].die(t)
+	evict(1)
+	wantHas(t, b, []int{1, 2}, []int{2})
+	wantBooks(t, b)
+}
+
 func TestOldOnesAreFoundWhereverTheyAre(t *testing.T) {
 	if testing.Short() {
 		t.Skip("40 000 objects")
@@ -261,8 +302,8 @@ func TestAnErrorOfOneOfSeveralLeavesTheOthersAsTheyWere(t *testing.T) {
 		}
 		return free(p, charge)
 	}
-	all := b.oldest()
-	first := candidate{pin.rec, pin.seq, b.record(pin.rec).used.Load()}
+	all := ok(b.oldest())(t)
+	first := candidateOf(b, pin)
 	gone, err := b.evictSome(append([]candidate{first}, all[:4]...), func() bool { return false })
 	if gone != 1 || !errors.Is(err, errTest) {
 		t.Errorf("%d gone, %v", gone, err)

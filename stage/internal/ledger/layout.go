@@ -59,6 +59,12 @@ const (
 	stateBits     = 8
 )
 
+// as is a record's seq in another state.
+func as(seq, state uint64) uint64 { return seq&^(1<<stateBits-1) | state }
+
+// again is a record's seq in its next use.
+func again(seq, state uint64) uint64 { return (seq>>stateBits+1)<<stateBits | state }
+
 // record is one object.
 type record struct {
 	seq     atomic.Uint64

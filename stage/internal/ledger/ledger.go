@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,8 @@ import (
 var (
 	// ErrBroken tells that the index can't be read or written any more: the disk failed, or someone cut the file off.
 	ErrBroken = errors.New("stage: the index in the stage's directory can't be used any more")
+	// ErrBusy tells that another process holds a lock and does not go on.
+	ErrBusy = errors.New("stage: the directory is blocked")
 	// ErrFull tells that the index, the process's pins or its copies have no place left.
 	ErrFull = errors.New("stage: no place left in the index")
 )
@@ -44,7 +47,7 @@ type Ledger struct {
 	own        *process
 	peersMu    sync.Mutex
 	peers      []*peer
-	joins      uint64 // of which peers is the list
+	joins      atomic.Uint64 // of which peers is the list; 0: it must be looked up anew
 	evictMu    sync.Mutex
 	olds       []candidate
 	broken     atomic.Bool
@@ -114,15 +117,27 @@ func Open(d *lease.Dir, free Freer, keep func(Object) bool, tidy func([]Object) 
 	return l, nil
 }
 
-// wait takes a lock that is held for moments only.
+// wait takes a lock that is held for moments only, or, while a directory is opened and checked, for seconds.
 func (l *Ledger) wait(mode lease.Mode, number int64) error {
+	patience := lockPatience
+	if number == lockGate {
+		patience = gatePatience
+	}
+	begin := time.Now()
 	for pause := 20 * time.Microsecond; ; pause = min(2*pause, 5*time.Millisecond) {
 		if ok, err := l.locks.Try(mode, number, 1); ok || err != nil {
 			return err
 		}
+		if time.Since(begin) > patience {
+			return fmt.Errorf("%w: another process that uses %s has held a lock for %v: is it stopped? Let it go on, or end it", ErrBusy, l.dir.Path(), patience)
+		}
 		time.Sleep(pause)
 	}
 }
+
+// How long a process is waited for that was stopped (by Slurm or ^Z) in the few microseconds in which it holds a lock, or while it checks all records: a second
+// for ten million.
+var lockPatience, gatePatience = 5 * time.Second, time.Minute
 
 // openIndex opens the index, makes it where there is none, and makes it anew where it is not one of this machine's; then what lies in the
 // directory is of no use, and the check of Open removes it.
@@ -153,6 +168,15 @@ func (l *Ledger) openIndex(alone bool) error {
 	return l.guard(func() error { return l.checkHeader(alone, st.Size) })
 }
 
+// newEpoch is a number for this start of the machine. It is not counted: a header that was not flushed would count to the same number again.
+func newEpoch(last uint32) uint32 {
+	for {
+		if n := rand.Uint32(); n != 0 && n != last {
+			return n
+		}
+	}
+}
+
 func (l *Ledger) checkHeader(alone bool, size int64) error {
 	boot, err := procfile.BootID()
 	if err != nil {
@@ -170,7 +194,7 @@ func (l *Ledger) checkHeader(alone bool, size int64) error {
 			return err
 		}
 		*l.h = header{record: recordSize, buckets: buckets, boot: boot}
-		l.h.epoch.Store(1)
+		l.h.epoch.Store(newEpoch(l.h.epoch.Load()))
 		l.h.next.Store(1) // record 0 is none
 		l.h.unclean.Store(1)
 		copy(l.h.magic[:], magic)
@@ -178,7 +202,8 @@ func (l *Ledger) checkHeader(alone bool, size int64) error {
 		// What was not flushed before a loss of power is missing or zeros: everything is verified before it is served again.
 		// The boot comes last: after a kill before it, the next one does the same again.
 		l.h.unclean.Store(1)
-		l.h.epoch.Add(1)
+		l.h.epoch.Store(newEpoch(l.h.epoch.Load()))
+		fault.Point("ledger.booting")
 		l.h.boot = boot
 	}
 	if next := l.h.next.Load(); next == 0 || next > max(l.h.capacity.Load(), 1) || l.h.bytes.Load() < 0 || l.h.files.Load() < 0 {

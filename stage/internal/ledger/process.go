@@ -212,7 +212,7 @@ func pinsOf(data []byte) []atomic.Uint32 {
 // refresh brings the list of peers up to date. peersMu is held.
 func (l *Ledger) refresh() error {
 	joins := l.h.joins.Load()
-	if joins == l.joins && l.joins != 0 {
+	if joins == l.joins.Load() && joins != 0 {
 		return nil
 	}
 	names, err := l.procs.Names()
@@ -249,7 +249,8 @@ func (l *Ledger) refresh() error {
 		}
 	}
 	clear(l.peers[len(kept):])
-	l.peers, l.joins = kept, joins
+	l.peers = kept
+	l.joins.Store(joins)
 	return nil
 }
 
@@ -306,7 +307,7 @@ func (l *Ledger) pinnedBy(records map[uint32]bool) error {
 	if !dead {
 		return nil
 	}
-	l.joins = 0 // look anew in any case
+	l.joins.Store(0) // look anew in any case
 	for i := range records {
 		records[i] = false
 	}
@@ -318,6 +319,29 @@ func (l *Ledger) pinnedBy(records map[uint32]bool) error {
 		mark(records, p.data)
 	}
 	return nil
+}
+
+// inUse returns which of the first n records some process seems to use. It may have died, and others may be used a moment later: pinnedBy tells.
+func (l *Ledger) inUse(n uint32) (bits, error) {
+	l.peersMu.Lock()
+	defer l.peersMu.Unlock()
+	if err := l.refresh(); err != nil {
+		return nil, err
+	}
+	used := make(bits, n/64+1)
+	add := func(data []byte) {
+		pins := pinsOf(data)
+		for i := range pins {
+			if v := pins[i].Load(); v != 0 && v < n {
+				used.set(v)
+			}
+		}
+	}
+	add(l.own.data)
+	for _, p := range l.peers {
+		add(p.data)
+	}
+	return used, nil
 }
 
 // mark sets those of the records that a file pins, and reports whether there are any.

@@ -29,7 +29,7 @@ func (l *Ledger) rebuild(keep func(Object) bool, tidy func([]Object) error) erro
 		}
 		// One that holds text of another stays as it is until it is known whether that other one stays.
 		if byte(r.seq.Load()) != stateMore {
-			r.seq.Store(r.seq.Load()&^(1<<stateBits-1) | stateFree)
+			r.seq.Store(as(r.seq.Load(), stateFree))
 		}
 	}
 	var all []Object
@@ -89,12 +89,13 @@ func (l *Ledger) newest(r *record, more bits) bool {
 	for j := other.more.Load(); j != 0; j = l.record(j).more.Load() {
 		more.flip(j)
 	}
-	other.seq.Store(other.seq.Load()&^(1<<stateBits-1) | stateFree)
+	other.seq.Store(as(other.seq.Load(), stateFree))
 	return true
 }
 
 // bits is a set of records.
 type bits []uint64
 
+func (b bits) set(i uint32)      { b[i/64] |= 1 << (i % 64) }
 func (b bits) flip(i uint32)     { b[i/64] ^= 1 << (i % 64) }
 func (b bits) has(i uint32) bool { return b[i/64]&(1<<(i%64)) != 0 }

@@ -141,7 +141,7 @@ func (l *Ledger) put(i uint32) {
 		}
 		more := r.more.Load()
 		r.more.Store(0)
-		r.seq.Store((r.seq.Load()>>stateBits+1)<<stateBits | stateFree)
+		r.seq.Store(again(r.seq.Load(), stateFree))
 		for {
 			top := l.h.free.Load()
 			r.next.Store(uint32(top))
@@ -173,7 +173,7 @@ func (l *Ledger) write(r *record, o Object) error {
 			return err
 		}
 		m.more.Store(0)
-		m.seq.Store((m.seq.Load()>>stateBits+1)<<stateBits | stateMore)
+		m.seq.Store(again(m.seq.Load(), stateMore))
 		text = text[copy(m.moreText(), text):]
 		last.more.Store(i)
 		last = m
