@@ -1,0 +1,290 @@
+//go:build linux
+
+package stage
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"leat/internal/fault"
+	"leat/objstore"
+)
+
+func TestABodyThatBreaksOffIsNeverTakenForAWholeObjectOfUnknownSize(t *testing.T) {
+	whole := content("x", 0, 300000)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == "HEAD" {
+			return
+		}
+		w.Header().Set("ETag", `"one"`)
+		w.Write(whole[:100000])
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	}))
+	defer srv.Close()
+	b := ok(objstore.Open(t.Context(), srv.URL, nil))(t)
+	defer b.Close()
+	p := pool(t, inMemory(t), Options{})
+	l := p.Prefetch(b, "x")
+	defer l.Release()
+	err := l.Await(within(t, 20*time.Second))
+	got, err2 := l.Bytes(within(t, 20*time.Second))
+	if err == nil || err2 == nil {
+		t.Errorf("%d of %d bytes are served, %v, %v", len(got), len(whole), err, err2)
+	}
+}
+
+func TestAnIndexThatIsCutOffInTheMiddleOfACopyHangsNobody(t *testing.T) {
+	dir := inMemory(t)
+	s := newSource("b")
+	middle := make(chan struct{})
+	s.put("a", object{size: 400 * kib, unknown: true, middle: middle})
+	p := ok(Open(dir, quick(Options{})))(t)
+	l := p.Prefetch(s, "a")
+	soon(t, "half", func() bool { _, _, n := s.count("a"); return n >= 200*kib })
+	must(t, os.Truncate(filepath.Join(dir, "stage", "index"), 0))
+	close(middle)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	_, _ = l.Bytes(ctx)
+	done := make(chan error)
+	go func() { done <- p.Close() }()
+	select {
+	case <-done: // with the index's error
+	case <-time.After(5 * time.Second):
+		t.Fatalf("Close hangs\n%s", goroutines())
+	}
+}
+
+// cancelled is a source whose own work was cancelled.
+type cancelled struct {
+	*source
+	n atomic.Int64
+}
+
+func (c *cancelled) Read(ctx context.Context, name string, offset, length int64, match *objstore.Info) (objstore.Info, io.ReadCloser, error) {
+	c.n.Add(1)
+	return objstore.Info{}, nil, fmt.Errorf("the job is over: %w", context.Canceled)
+}
+
+func TestASourceThatSaysCanceledIsNotAskedForEver(t *testing.T) {
+	p := pool(t, inMemory(t), Options{})
+	s := &cancelled{source: small("c", 1000)}
+	l := p.Prefetch(s, "a")
+	defer l.Release()
+	time.Sleep(300 * time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := l.Bytes(ctx); err == nil {
+		t.Error("no error")
+	}
+	if s.n.Load() > 100 {
+		t.Errorf("%d requests", s.n.Load())
+	}
+}
+
+func TestALargeEncodedValueIsMadeOnce(t *testing.T) {
+	p := pool(t, inMemory(t), Options{RangeBytes: mib})
+	s := small("d", 1000)
+	var decodes atomic.Int64
+	c := Codec[byte]{Name: "big", Decode: func(b []byte) (byte, error) { return byte(decodes.Add(1)), nil },
+		Encode: func(v byte) ([]byte, error) { return bytes.Repeat([]byte{v}, 8*mib), nil },
+		Load: func(b []byte) (byte, error) {
+			seen := map[byte]int{}
+			for _, x := range b {
+				seen[x]++
+			}
+			if len(seen) != 1 {
+				return 0, fmt.Errorf("mixed of %d encodings: %v", len(seen), seen)
+			}
+			return b[0], nil
+		}}
+	l := ok(Typed(p, c))(t).Prefetch(s, "a")
+	defer l.Release()
+	_, _, err := l.Get(t.Context())
+	if n, _, _ := s.count("a"); n != 1 || decodes.Load() != 1 || err != nil {
+		t.Errorf("%d reads, %d decodings, %v", n, decodes.Load(), err)
+	}
+}
+
+func TestTwoLossesOfPowerLeaveNothingThatIsTakenForSound(t *testing.T) {
+	dir := inMemory(t)
+	s := small("e", 10*kib)
+	index := filepath.Join(dir, "stage", "index")
+	p := ok(Open(dir, quick(Options{MaxAge: -1})))(t)
+	got(t, p, s, "other") // boot 1
+	must(t, p.Close())
+	page := ok(os.ReadFile(index))(t)[:4096] // of boot 1
+	anotherBoot(t, dir)
+	p = ok(Open(dir, quick(Options{MaxAge: -1})))(t) // boot 2: epoch 2
+	got(t, p, s, "a")
+	must(t, p.Close())
+	// power goes: header is that of boot 1 (except that it knows of places and records, which are as they were a moment later)
+	now := ok(os.ReadFile(index))(t)[:4096]
+	copy(now[24:44], page[24:44])
+	f := ok(os.OpenFile(index, os.O_RDWR, 0))(t)
+	_ = ok(f.WriteAt(now, 0))(t)
+	must(t, f.Close())
+	anotherBoot(t, dir) // boot 3
+	// the data of a were never flushed: zeros
+	segs := ok(filepath.Glob(filepath.Join(dir, "stage", "segments", "0*")))(t)
+	for _, seg := range segs {
+		f := ok(os.OpenFile(seg, os.O_RDWR, 0))(t)
+		_ = ok(f.WriteAt(make([]byte, 64*kib), 0))(t)
+		must(t, f.Close())
+	}
+	p = ok(Open(dir, quick(Options{MaxAge: -1})))(t)
+	defer p.Close()
+	b := got(t, p, s, "a")
+	if !bytes.Equal(b, content("a", 0, 10*kib)) {
+		t.Errorf("other bytes are served: %+v", p.Counters())
+	}
+}
+
+func TestADiskThatCannotBeWrittenToKeepsNobodyFromReading(t *testing.T) {
+	for _, e := range []error{unix.EIO, unix.EFBIG, unix.EROFS, unix.EMFILE} {
+		p := pool(t, inMemory(t), Options{})
+		s := small("h", 1000)
+		fault.Set(func(point string) error {
+			if point == "stage.write" {
+				return e
+			}
+			return nil
+		})
+		l := p.Prefetch(s, "a")
+		_, err := l.Bytes(within(t, 10*time.Second))
+		fault.Set(nil)
+		if err != nil {
+			t.Errorf("%v: %v", e, err)
+		}
+		l.Release()
+	}
+}
+
+func TestAnObjectOfWhichVersionNobodyKnowsIsNotMixedOfTwo(t *testing.T) {
+	var n atomic.Int64
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v := byte(1)
+		if r.Method == "GET" && n.Add(1) > 1 {
+			v = 2
+		}
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(bytes.Repeat([]byte{v}, 3*mib)))
+	}))
+	defer srv.Close()
+	b := ok(objstore.Open(t.Context(), srv.URL, nil))(t)
+	defer b.Close()
+	p := pool(t, inMemory(t), Options{RangeBytes: mib})
+	x := got(t, p, b, "x")
+	if x[0] != x[len(x)-1] {
+		t.Errorf("it begins with version %d and ends with %d", x[0], x[len(x)-1])
+	}
+}
+
+func TestTheSourceThatWasGivenLastIsAsked(t *testing.T) {
+	p := pool(t, inMemory(t), Options{})
+	bad := newSource("j").put("a", object{size: 1000, fails: -1, err: errFinal})
+	l := p.Prefetch(bad, "a")
+	defer l.Release()
+	become(t, l, failed)
+	good := newSource("j").put("a", object{size: 1000})
+	m := p.Prefetch(good, "a")
+	defer m.Release()
+	_, err := m.Bytes(within(t, 5*time.Second))
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAComparisonOfTheFutureIsNoComparison(t *testing.T) {
+	dir := inMemory(t)
+	s := newSource("n").put("a", object{size: 1000})
+	p := ok(Open(dir, quick(Options{})))(t)
+	l := p.Prefetch(s, "a")
+	r := ok(l.Open(t.Context()))(t)
+	r.e.SetChecked(time.Now().Add(24 * time.Hour)) // as a machine would whose clock was a day ahead
+	must(t, r.Close())
+	must(t, p.Close())
+	s.put("a", object{size: 1000, version: 1})
+	p = pool(t, dir, Options{})
+	if bytes.Equal(got(t, p, s, "a"), content("a", 0, 1000)) {
+		t.Error("a version that was replaced before the pool was opened is served")
+	}
+}
+
+func TestAnObjectOfUnknownSizeTakesNoMoreMemoryThanOthers(t *testing.T) {
+	s := newSource("p").put("a", object{size: 70 * mib, unknown: true})
+	p := pool(t, inMemory(t), Options{MaxBytes: mib})
+	l := p.Prefetch(s, "a")
+	defer l.Release()
+	r := ok(l.Open(within(t, 30*time.Second)))(t)
+	defer r.Close()
+	if len(r.direct.bytes) > directMemory {
+		t.Error("an object of unknown size is read into memory without bound")
+	}
+}
+
+// nested is a source whose objects are pieces of another, which it reads by the same pool.
+type nested struct {
+	*source
+	p       *Pool
+	inner   *Reader
+	started chan struct{}
+}
+
+func (n *nested) Read(ctx context.Context, name string, offset, length int64, match *objstore.Info) (objstore.Info, io.ReadCloser, error) {
+	close(n.started)
+	time.Sleep(300 * time.Millisecond) // Close comes meanwhile
+	b := make([]byte, 10)
+	_, err := n.inner.ReadAt(b, 0)
+	return objstore.Info{Size: 10}, io.NopCloser(bytes.NewReader(b)), err
+}
+
+func TestASourceMayReadByThePoolWhileItIsClosed(t *testing.T) {
+	s := small("o", 1000)
+	p := ok(Open(inMemory(t), quick(Options{})))(t)
+	l := p.Prefetch(s, "inner")
+	r := ok(l.Open(t.Context()))(t)
+	n := &nested{s, p, r, make(chan struct{})}
+	go func() { _, _, _ = p.Get(context.Background(), n, "outer") }()
+	<-n.started
+	done := make(chan error, 1)
+	go func() { done <- p.Close() }()
+	select {
+	case err := <-done:
+		must(t, err)
+	case <-time.After(4 * time.Second):
+		t.Fatal("Close and Get hang")
+	}
+}
+
+func TestOnRetryMayAskForCountersWhileThePoolIsClosed(t *testing.T) {
+	s := newSource("r").put("a", object{size: 1000, fails: -1})
+	var p *Pool
+	started := make(chan struct{}, 100)
+	p = ok(Open(inMemory(t), &Options{MinFree: -1, Retry: objstore.Retry{OnRetry: func(error) {
+		started <- struct{}{}
+		time.Sleep(300 * time.Millisecond)
+		p.Counters()
+	}}}))(t)
+	go func() { _, _, _ = p.Get(context.Background(), s, "a") }()
+	<-started
+	done := make(chan error, 1)
+	go func() { done <- p.Close() }()
+	select {
+	case err := <-done:
+		must(t, err)
+	case <-time.After(4 * time.Second):
+		t.Fatal("Close hangs")
+	}
+}
