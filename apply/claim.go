@@ -21,8 +21,11 @@ func (r *run) claim(ctx context.Context) (*namespace.Namespace, error) {
 		World: &namespace.World{}, Lead: true,
 		Warn: func(err error) { r.log.Warn("the run's namespace", "error", err) },
 	}
+	labels := map[string]string{} // of outputs in stores; others are known by their paths
 	for _, o := range r.outs {
-		spec.Files = append(spec.Files, realPath(o.spec.Path))
+		path := o.spec.claimPath()
+		labels[path] = o.spec.label()
+		spec.Files = append(spec.Files, path)
 	}
 	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(spec.Files)), "\x00")))
 	spec.Name = "apply-" + hex.EncodeToString(sum[:4])
@@ -35,7 +38,11 @@ func (r *run) claim(ctx context.Context) (*namespace.Namespace, error) {
 	case errors.Is(err, errors.ErrUnsupported):
 		return nil, nil
 	case errors.As(err, &held) && held.How == "is":
-		return nil, fmt.Errorf("%s is being written by another run of leat (%s): wait for it or end it", held.Path, held.Holder)
+		path := held.Path
+		if strings.HasPrefix(path, "/leat-output-") {
+			path = labels[path]
+		}
+		return nil, fmt.Errorf("%s is being written by another run of leat (%s): wait for it or end it", path, held.Holder)
 	case errors.As(err, &held):
 		return nil, held
 	case err != nil:

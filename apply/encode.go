@@ -97,7 +97,7 @@ func (e *encoding) block(b block.Block, a *ndarray.Array) error {
 	at, err := o.spool.append(recordBlock, uint64(b.Number), e.meta, e.data)
 	spooling.Stop()
 	if err != nil {
-		return spoolError(o.spec.Path, o.spool.path, err)
+		return spoolError(o.spec.label(), o.spool.path, err)
 	}
 	for _, p := range e.tiles {
 		o.levels[0].tiles[p.index] = tile{geotiff.TileRef{Offset: at + int64(p.at), Bytes: int64(p.length)}, p.final}

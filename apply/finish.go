@@ -49,7 +49,24 @@ func (r *run) finish(ctx context.Context, start time.Time) (*Result, error) {
 	if r.claims != nil && r.claims.Err() != nil {
 		return nil, fmt.Errorf("another run may be writing the same files: %w", r.claims.Err())
 	}
+	// What may fail comes first, while the old files are as they were.
 	for i, o := range r.outs {
+		if !o.spec.inStore() {
+			continue
+		}
+		if err := o.upload(ctx, files[i], &res.Outputs[i]); err != nil {
+			for k := i + 1; k < len(r.outs) && ctx.Err() == nil; k++ {
+				if r.outs[k].spec.inStore() {
+					err = r.outs[k].keep(files[k], err)
+				}
+			}
+			return nil, err
+		}
+	}
+	for i, o := range r.outs {
+		if o.spec.inStore() {
+			continue
+		}
 		if err := o.publish(files[i], &res.Outputs[i]); err != nil {
 			return nil, err
 		}
@@ -74,11 +91,11 @@ func (o *output) layOut(ctx context.Context) (*OutputResult, *publish.File, erro
 		return nil, nil, err
 	}
 	o.file.Coding = coding
-	res := &OutputResult{Name: o.name, Path: o.spec.Path, Type: o.typ, Nodata: o.nodata, Coding: coding, Overviews: o.file.Levels}
+	res := &OutputResult{Name: o.name, Path: o.spec.label(), Type: o.typ, Nodata: o.nodata, Coding: coding, Overviews: o.file.Levels}
 	if err := o.describeBands(res); err != nil {
 		return nil, nil, err
 	}
-	f, err := publish.Create(absolute(o.spec.Path), 0o666)
+	f, err := publish.Create(o.spec.localPath(), 0o666)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -140,7 +157,7 @@ func (e *encoding) tileAgain(lev, i int, before, coding geotiff.Coding) error {
 	e.meta = appendTileEntry(e.meta[:0], i, len(data), true)
 	at, err := o.spool.append(recordTile, tileNumber(lev, i), e.meta, data)
 	if err != nil {
-		return spoolError(o.spec.Path, o.spool.path, err)
+		return spoolError(o.spec.label(), o.spool.path, err)
 	}
 	*t = tile{geotiff.TileRef{Offset: at, Bytes: int64(len(data))}, true}
 	return nil
@@ -148,7 +165,7 @@ func (e *encoding) tileAgain(lev, i int, before, coding geotiff.Coding) error {
 
 // describeBands fills in what the file says of its bands: names, colours, statistics, and whatever the caller's hook adds.
 func (o *output) describeBands(res *OutputResult) error {
-	info := &raster.Info{Path: o.spec.Path, Driver: "GTiff", Grid: o.file.Grid, Metadata: maps.Clone(o.spec.Metadata)}
+	info := &raster.Info{Path: o.spec.label(), Driver: "GTiff", Grid: o.file.Grid, Metadata: maps.Clone(o.spec.Metadata)}
 	if info.Metadata == nil {
 		info.Metadata = map[string]string{}
 	}
@@ -235,7 +252,7 @@ func (o *output) publish(f *publish.File, res *OutputResult) error {
 	path := absolute(o.spec.Path)
 	// Stale side files would be read as this file's statistics, overviews and mask, under either name of a link.
 	for _, name := range []string{path, realPath(path)} {
-		for _, ext := range []string{".aux.xml", ".ovr", ".msk", ".msk.ovr"} {
+		for _, ext := range sideSuffixes {
 			if err := os.Remove(name + ext); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return fmt.Errorf("output %s: %s belongs to the old file and can't be removed: %w", o.name, name+ext, err)
 			}
@@ -269,7 +286,8 @@ type pamItem struct {
 	HistogramTxt string `xml:"HistCounts"`
 }
 
-func writeAux(path string, res *OutputResult) error {
+// auxText is an .aux.xml with the histograms; "" where there are none.
+func auxText(res *OutputResult) (string, error) {
 	var d pamDataset
 	for i, b := range res.Bands {
 		if b.Bins.Counts == nil {
@@ -286,18 +304,23 @@ func writeAux(path string, res *OutputResult) error {
 		d.Bands = append(d.Bands, pamBand{i + 1, item})
 	}
 	if len(d.Bands) == 0 {
-		return nil
+		return "", nil
+	}
+	text, err := xml.MarshalIndent(d, "", "  ")
+	return string(text) + "\n", err
+}
+
+func writeAux(path string, res *OutputResult) error {
+	text, err := auxText(res)
+	if err != nil || text == "" {
+		return err
 	}
 	f, err := publish.Create(path, 0o666)
 	if err != nil {
 		return err
 	}
 	defer f.Abort()
-	text, err := xml.MarshalIndent(d, "", "  ")
-	if err != nil {
-		return err
-	}
-	if _, err := io.WriteString(f, string(text)+"\n"); err != nil {
+	if _, err := io.WriteString(f, text); err != nil {
 		return err
 	}
 	return f.Commit()

@@ -31,13 +31,13 @@ func resolveGrid(job *Job, in *inputs) (raster.Grid, error) {
 		if refPath == "" {
 			return ref, fmt.Errorf("%s is rotated (its rows do not run along x): give a north-up one", refName)
 		}
-		return ref, fmt.Errorf("%s is rotated (its rows do not run along x): bring it to a north-up grid first, with: gdalwarp %s out.tif", refName, refPath)
+		return ref, fmt.Errorf("%s is rotated (its rows do not run along x): bring it to a north-up grid first, with: gdalwarp %s out.tif", refName, raster.GDALName(refPath))
 	}
 	var errs []error
 	for _, f := range in.files {
 		if d := offGrid(f.info.Grid, ref); d != "" {
 			errs = append(errs, fmt.Errorf("inputs are not on one grid: %s (%s) against %s: %s; bring it onto that grid first, with: gdalwarp %s %s out.tif",
-				f.input, f.path, refName, d, warpOptions(f.info.Grid, ref, refPath), f.path))
+				f.input, f.path, refName, d, warpOptions(f.info.Grid, ref, refPath), raster.GDALName(f.path)))
 			continue
 		}
 		col, row, _ := ref.Transform.Invert(f.info.Grid.Transform[0], f.info.Grid.Transform[3])
@@ -150,7 +150,7 @@ func warpOptions(g, ref raster.Grid, path string) string {
 	case ref.CRS.Code != "":
 		crs = "-t_srs " + ref.CRS.Code + " "
 	case path != "":
-		crs = "-t_srs \"$(gdalsrsinfo -o wkt " + path + ")\" "
+		crs = "-t_srs \"$(gdalsrsinfo -o wkt " + raster.GDALName(path) + ")\" "
 	}
 	return fmt.Sprintf("%s-te %s %s %s %s -ts %d %d", crs, plainNumber(minX), plainNumber(minY), plainNumber(maxX), plainNumber(maxY), ref.Width, ref.Height)
 }

@@ -43,7 +43,7 @@ func TestRastersThatAreNoMapsMustHaveOneSize(t *testing.T) {
 		return write(t, filepath.Join(dir, name), raster.Grid{Width: w, Height: h, Transform: raster.Identity}, make([]uint8, w*h), nil)
 	}
 	a, b, c := plain("a.tif", 20, 10), plain("b.tif", 20, 10), plain("c.tif", 20, 11)
-	if _, err := MakePlan(Job{Inputs: map[string]Input{"a": File(a), "b": File(b)}, Func: nothing}); err != nil {
+	if _, err := MakePlan(t.Context(), Job{Inputs: map[string]Input{"a": File(a), "b": File(b)}, Func: nothing}); err != nil {
 		t.Error(err)
 	}
 	failRun(t, Job{Inputs: map[string]Input{"a": File(a), "c": File(c)}, Func: nothing}, a, c, "20 x 11 pixels, not 20 x 10")
@@ -57,7 +57,7 @@ func TestASmallRoundingOfTheGridIsNoDifference(t *testing.T) {
 	g.Transform[0] += 1e-4
 	g.Transform[1] += 1e-7
 	b := write(t, filepath.Join(dir, "b.tif"), g, px, nil)
-	p, err := MakePlan(Job{Inputs: map[string]Input{"a": File(a), "b": File(b)}, Func: nothing})
+	p, err := MakePlan(t.Context(), Job{Inputs: map[string]Input{"a": File(a), "b": File(b)}, Func: nothing})
 	if err != nil || p.Grid.Width != 37 || p.Grid.Height != 30 {
 		t.Errorf("%v %+v", err, p)
 	}
@@ -103,7 +103,7 @@ func TestAFootprintWithoutPixelsIsAnErrorThatHelps(t *testing.T) {
 func TestABoxTakesThePixelsWhoseCentresLieInIt(t *testing.T) {
 	a := write(t, filepath.Join(t.TempDir(), "a.tif"), mapGrid(40, 30, 0, 0), terrain[uint8](40, 30, 1), nil)
 	box := [4]float64{500104.9, 4999850.1, 500124.9, 4999895.1} // centres at x 105, 115; y 855, 865, 875, 885, 895
-	p, err := MakePlan(Job{Inputs: map[string]Input{"a": File(a)}, Controls: Controls{BBox: &box}, Func: nothing})
+	p, err := MakePlan(t.Context(), Job{Inputs: map[string]Input{"a": File(a)}, Controls: Controls{BBox: &box}, Func: nothing})
 	if err != nil {
 		t.Fatal(err)
 	}

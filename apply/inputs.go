@@ -6,9 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"leat/block"
 	"leat/ndarray"
+	"leat/objstore"
 	"leat/raster"
 )
 
@@ -16,9 +20,10 @@ import (
 type inputFile struct {
 	input  string // name of the input
 	index  int    // place in its list
-	path   string
+	path   string // for messages and files: without the secrets of a URL
 	src    raster.Source
-	owned  bool // Run opened it and closes it
+	remote Remote // src where it is in a store and Run opened it; else nil
+	owned  bool   // Run opened it and closes it
 	info   *raster.Info
 	layers []int             // bands to read, counted from 1
 	nodata []*ndarray.Scalar // per layer, in the type of the pixels; nil: none
@@ -27,6 +32,12 @@ type inputFile struct {
 	dc, dr int
 	masked bool // a mask or alpha band decides validity
 	alpha  int  // number of the alpha band when masked by it
+
+	// How a remote file is read, why, the bytes of it that the job needs, and the blocks that have still to read it.
+	access access
+	why    string
+	needs  int64
+	left   atomic.Int64
 }
 
 // inputs are the open files of a job, ordered by name and then place in the list.
@@ -36,31 +47,55 @@ type inputs struct {
 	lists  map[string]bool
 }
 
-func openInputs(job *Job) (*inputs, error) {
+func openInputs(ctx context.Context, job *Job) (*inputs, error) {
 	in := &inputs{byName: map[string][]*inputFile{}, lists: map[string]bool{}}
 	open := job.Open
 	if open == nil {
-		open = Open
+		open = openLocal
 	}
-	var errs []error
+	type opening struct {
+		f    *inputFile
+		from string
+		err  error
+	}
+	var all []*opening
 	for _, name := range sortedKeys(job.Inputs) {
 		spec := job.Inputs[name]
 		in.lists[name] = spec.List
 		for i, path := range spec.Files {
-			f := &inputFile{input: name, index: i, path: path, src: spec.Source}
-			if f.src == nil || i > 0 {
-				src, err := open(path)
-				if err != nil {
-					errs = append(errs, fmt.Errorf("input %s: %w", name, err))
-					continue
-				}
-				f.src, f.owned = src, true
+			o := &opening{f: &inputFile{input: name, index: i, path: objstore.Redact(path), owned: true}, from: path}
+			if i == 0 && spec.Source != nil {
+				o.f.src, o.f.owned = spec.Source, false
 			}
-			in.files = append(in.files, f)
-			in.byName[name] = append(in.byName[name], f)
-			if err := f.resolve(spec, job.Controls.NoMask); err != nil {
-				errs = append(errs, fmt.Errorf("input %s: %w", name, err))
-			}
+			all = append(all, o)
+		}
+	}
+	var far errgroup.Group
+	far.SetLimit(manyAtOnce)
+	for _, o := range all {
+		switch {
+		case !o.f.owned:
+		case objstore.IsURL(o.from):
+			far.Go(func() error {
+				o.f.src, o.err = open(ctx, o.from)
+				o.f.remote, _ = o.f.src.(Remote)
+				return nil
+			})
+		default:
+			o.f.src, o.err = open(ctx, o.from)
+		}
+	}
+	_ = far.Wait()
+	var errs []error
+	for _, o := range all {
+		if o.err != nil {
+			errs = append(errs, fmt.Errorf("input %s: %w", o.f.input, o.err))
+			continue
+		}
+		in.files = append(in.files, o.f)
+		in.byName[o.f.input] = append(in.byName[o.f.input], o.f)
+		if err := o.f.resolve(job.Inputs[o.f.input], job.Controls.NoMask); err != nil {
+			errs = append(errs, fmt.Errorf("input %s: %w", o.f.input, err))
 		}
 	}
 	if len(errs) > 0 {

@@ -37,12 +37,16 @@ type Job struct {
 	Controls    Controls
 	Concurrency Concurrency
 
-	// Progress, if not nil, is called after each block, by one goroutine at a time. It must be quick.
+	// Progress, if not nil, is called after each block, and now and then while remote inputs are waited for or outputs uploaded, by
+	// one goroutine at a time. It must be quick.
 	Progress func(Progress)
 	Logger   *slog.Logger     // warnings; nil discards them
 	Timings  *timing.Recorder // nil: Run makes one
-	// Open opens inputs; nil is [Open].
-	Open func(path string) (raster.Source, error)
+	// Open opens inputs; nil is [Open]. Inputs whose path is a URL are opened several at a time. ctx holds for all that is read of
+	// them. A [Remote] is read ahead or staged. Info().Path is what messages and files call the raster.
+	Open func(ctx context.Context, path string) (raster.Source, error)
+	// Store takes outputs whose Path is a URL.
+	Store Store
 	// Version is the caller's word for the version of Func. It goes into the job description of
 	// the spool.
 	Version string
@@ -75,6 +79,8 @@ func Files(paths ...string) Input { return Input{Files: paths, List: true} }
 
 // Output is a file to write, always a GeoTIFF. The zero value of each field is the default said there.
 type Output struct {
+	// Path is a local file, or the URL of an object that Job.Store writes: it is made in TempDir, or else the system's folder for temporary
+	// files, and stays there if it can't be written to the store.
 	Path string
 
 	// Type, Bands and Nodata are what the file will have. NoType and 0 follow from the expression, or
@@ -109,7 +115,7 @@ type Output struct {
 	Metadata   map[string]string
 
 	NoClobber bool   // an existing file is an error
-	TempDir   string // where the unfinished output is kept; "": beside Path
+	TempDir   string // where the unfinished output is kept; "": beside a local Path
 	// BeforeClose may change names, colours and metadata just before the file is laid out. Grid, types and number of
 	// bands must stay.
 	BeforeClose func(info *raster.Info) error
@@ -156,7 +162,7 @@ type Concurrency struct {
 
 // Progress tells how far a run is.
 type Progress struct {
-	Done, Total int   // blocks
-	Pixels      int64 // of the grid, in the blocks done
-	Stage       string
+	Done, Total int    // blocks
+	Pixels      int64  // of the grid, in the blocks done
+	Stage       string // "blocks", "staging", "uploading"
 }

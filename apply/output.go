@@ -89,7 +89,7 @@ func (o *output) check(job *Job) []error {
 	if s.Path == "" {
 		bad("no file is given")
 	} else if ext := strings.ToLower(filepath.Ext(s.Path)); ext != ".tif" && ext != ".tiff" {
-		bad("%s: leat writes GeoTIFF: give a name that ends in .tif", s.Path)
+		bad("%s: leat writes GeoTIFF: give a name that ends in .tif", s.label())
 	}
 	if s.TileSize < 0 || s.TileSize%16 != 0 || s.TileSize > 4096 {
 		bad("tile size %d: use a multiple of 16 up to 4096", s.TileSize)
@@ -276,7 +276,7 @@ func parseNodata(text string, t ndarray.DType) (ndarray.Scalar, error) {
 // open sets up the tables and writes the spool's header; o.mu is held.
 func (o *output) open() error {
 	plan := o.run.plan
-	o.file = geotiff.FileSpec{Path: o.spec.Path, Width: plan.Grid.Width, Height: plan.Grid.Height, Bands: o.bands, Type: o.typ,
+	o.file = geotiff.FileSpec{Path: o.spec.label(), Width: plan.Grid.Width, Height: plan.Grid.Height, Bands: o.bands, Type: o.typ,
 		TileWidth: o.tileW, TileHeight: o.tileH, PixelInterleave: o.spec.PixelInterleave && o.bands > 1,
 		Grid: plan.Grid, Nodata: o.nodata, BigTIFF: o.spec.BigTIFF}
 	for _, f := range o.factors {
@@ -350,11 +350,12 @@ type descriptionInput struct {
 	Path  string `json:"path"`
 	Bytes int64  `json:"bytes"`
 	MTime string `json:"mtime,omitempty"`
+	ETag  string `json:"etag,omitempty"` // that a store gave it
 }
 
 func (o *output) startSpool() error {
 	p := o.run.plan
-	d := description{Output: o.name, Path: o.spec.Path, Width: p.Grid.Width, Height: p.Grid.Height, Bands: o.bands, Type: o.typ.String(),
+	d := description{Output: o.name, Path: o.spec.label(), Width: p.Grid.Width, Height: p.Grid.Height, Bands: o.bands, Type: o.typ.String(),
 		TileWidth: o.tileW, TileHeight: o.tileH, Interleave: "band", Factors: o.factors,
 		BlockWidth: p.Blocks.WindowWidth, BlockHeight: p.Blocks.WindowHeight, Blocks: p.Blocks.Count(), BigEndian: bigEndian,
 		Expression: o.run.job.Expressions[o.name], Version: o.run.job.Version}
@@ -366,8 +367,15 @@ func (o *output) startSpool() error {
 	}
 	for _, f := range o.run.in.files {
 		di := descriptionInput{Name: f.input, Path: f.path, Bytes: f.info.FileBytes}
-		if st, err := os.Stat(f.path); err == nil {
-			di.MTime = st.ModTime().UTC().Format("2006-01-02T15:04:05.000000000Z")
+		const exact = "2006-01-02T15:04:05.000000000Z"
+		if f.remote != nil {
+			v := f.remote.Version()
+			di.ETag = v.ETag
+			if !v.ModTime.IsZero() {
+				di.MTime = v.ModTime.UTC().Format(exact)
+			}
+		} else if st, err := os.Stat(f.path); err == nil {
+			di.MTime = st.ModTime().UTC().Format(exact)
 		}
 		d.Inputs = append(d.Inputs, di)
 	}
@@ -376,7 +384,7 @@ func (o *output) startSpool() error {
 		return err
 	}
 	if err := o.spool.start(text); err != nil {
-		return spoolError(o.spec.Path, o.spool.path, err)
+		return spoolError(o.spec.label(), o.spool.path, err)
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ func (e *encoding) spoolOverview(lev, col, row int, a *ndarray.Array) error {
 	}
 	at, err := o.spool.append(recordOverview, tileNumber(lev, tiles[0].index), e.meta, e.data)
 	if err != nil {
-		return spoolError(o.spec.Path, o.spool.path, err)
+		return spoolError(o.spec.label(), o.spool.path, err)
 	}
 	for _, t := range tiles {
 		o.levels[lev].tiles[t.index] = tile{geotiff.TileRef{Offset: at + int64(t.at), Bytes: int64(t.length)}, final}

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -20,6 +21,8 @@ type Plan struct {
 	// CacheBytes are set aside for decoded tiles that several blocks need. MemoryBytes is the estimate of all that the
 	// run takes, BudgetBytes its ceiling.
 	CacheBytes, MemoryBytes, BudgetBytes int64
+	// AheadBytes is what pieces of remote files may take that are fetched before they are read; 0 where there are none.
+	AheadBytes int64
 
 	Inputs  []PlanInput
 	Outputs []PlanOutput
@@ -32,6 +35,10 @@ type PlanInput struct {
 	Description string // size, type, layers, tiling, coding
 	// Decodes says how often a stored tile is decoded on average; 1 is best.
 	Decodes float64
+	// Access is how the file is read, "local", "not read", "in pieces" or "staged", and Why the reason for a remote one. NeedBytes of its
+	// FileBytes are needed; 0 for local files, of which that is not worked out.
+	Access, Why          string
+	NeedBytes, FileBytes int64
 }
 
 // PlanOutput describes one output.
@@ -50,8 +57,8 @@ type PlanOutput struct {
 
 // MakePlan opens the inputs of a job, checks everything that can be checked, and says how it would be
 // run. Nothing is written.
-func MakePlan(job Job) (*Plan, error) {
-	r, err := prepare(&job)
+func MakePlan(ctx context.Context, job Job) (*Plan, error) {
+	r, err := prepare(ctx, &job)
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +68,9 @@ func MakePlan(job Job) (*Plan, error) {
 // targetPixels is how many pixels a block should have: large enough that the cost of a block (tens of
 // microseconds) does not show, small enough that a few blocks per worker stay below 100 MB.
 const targetPixels = 1 << 20
+
+// remoteBytes is what an open remote file keeps: its header and the tables that were read last.
+const remoteBytes = 256 << 10
 
 // baseBytes is what the process takes besides buffers: runtime, code, tables.
 const baseBytes = 24 << 20
@@ -77,6 +87,11 @@ func makePlan(job *Job, in *inputs, outs []*output, grid raster.Grid) (*Plan, er
 	}
 	if p.BudgetBytes == 0 {
 		p.BudgetBytes = DefaultMemoryBytes()
+	}
+	for _, f := range in.files {
+		if f.access == accessPieces {
+			p.AheadBytes = aheadBytes(p.BudgetBytes)
+		}
 	}
 	alignW, alignH := alignment(outs, grid)
 	z := &sizing{in: in, outs: outs, plan: p, overlap: c.Overlap, grid: grid}
@@ -228,7 +243,12 @@ func (z *sizing) bytes(w, h int) int64 {
 		scratch += int64(max(o.bands, 1)) * (256 << 10)                // histogram
 		scratch += int64(z.grid.Width/o.tileW+1) * int64(z.grid.Height/o.tileH+1) * 96 / int64(p.Workers)
 	}
-	return baseBytes + int64(p.Buffers)*in + int64(p.Workers)*(out+scratch) + int64(p.Readers)*tile
+	for _, f := range z.in.files {
+		if f.remote != nil {
+			in += remoteBytes / int64(p.Buffers)
+		}
+	}
+	return baseBytes + p.AheadBytes + int64(p.Buffers)*in + int64(p.Workers)*(out+scratch) + int64(p.Readers)*tile
 }
 
 // stored is how a file holds its pixels, or its mask: in pieces that are decoded whole.
@@ -350,10 +370,11 @@ func (z *sizing) describe(job *Job) {
 		if z.tileBytes(f) > 0 && p.CacheBytes < z.cacheNeed() {
 			decodes = z.decodes(f)
 		}
-		p.Inputs = append(p.Inputs, PlanInput{f.input, f.path, d, decodes})
+		p.Inputs = append(p.Inputs, PlanInput{Name: f.input, Path: f.path, Description: d, Decodes: decodes,
+			Access: f.access.String(), Why: f.why, NeedBytes: f.needs, FileBytes: i.FileBytes})
 	}
 	for _, o := range z.outs {
-		po := PlanOutput{Name: o.name, Path: o.spec.Path, Expression: job.Expressions[o.name], Type: "from the first block", Bands: o.bands,
+		po := PlanOutput{Name: o.name, Path: o.spec.label(), Expression: job.Expressions[o.name], Type: "from the first block", Bands: o.bands,
 			Nodata: "none", Coding: o.codingText(), TileWidth: o.tileW, TileHeight: o.tileH}
 		if o.typ.Valid() {
 			po.Type = o.typ.String()

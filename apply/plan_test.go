@@ -48,7 +48,7 @@ func TestAPlanStaysWithinItsMemoryOrSaysWhatToDo(t *testing.T) {
 			Outputs:     map[string]Output{"o": {Path: filepath.Join(dir, "o.tif"), Type: ndarray.Float32, Bands: 1, TileSize: tile, COG: rapid.Bool().Draw(t, "cog")}},
 			Controls:    Controls{MemoryBytes: budget, Overlap: rapid.IntRange(0, 40).Draw(t, "overlap")},
 			Concurrency: Concurrency{Workers: rapid.IntRange(1, 16).Draw(t, "workers")}}
-		p, err := MakePlan(job)
+		p, err := MakePlan(t.Context(), job)
 		if err != nil {
 			if !strings.Contains(err.Error(), "--memory") {
 				t.Fatal("an error without a remedy:", err)
@@ -72,10 +72,10 @@ func TestAStripLargerThanTheMemoryIsRefusedByName(t *testing.T) {
 	src := &fakeSource{raster.Info{Grid: mapGrid(20000, 20000, 0, 0), TileWidth: 20000, TileHeight: 20000, Compression: "deflate", Interleave: "band",
 		Bands: []raster.Band{{Type: ndarray.Uint16}}}}
 	job := Job{Inputs: map[string]Input{"a": {Files: []string{"onestrip.tif"}, Source: src}}, Func: nothing, Controls: Controls{MemoryBytes: 256 << 20}}
-	_, err := MakePlan(job)
+	_, err := MakePlan(t.Context(), job)
 	wantError(t, err, "onestrip.tif", "20000 x 20000", "--memory", "gdal_translate")
 	src.info.Compression = "none" // is read by rows
-	if _, err := MakePlan(job); err != nil {
+	if _, err := MakePlan(t.Context(), job); err != nil {
 		t.Error(err)
 	}
 }
@@ -83,7 +83,7 @@ func TestAStripLargerThanTheMemoryIsRefusedByName(t *testing.T) {
 func TestAWindowIsRoundedUpToWholeTilesAndThePlanSaysSo(t *testing.T) {
 	job := sliceJob(mapGrid(3000, 3000, 0, 0), []uint8{}, Output{Path: filepath.Join(t.TempDir(), "o.tif"), Type: ndarray.Uint8, Bands: 1})
 	job.Controls.WindowWidth, job.Controls.WindowHeight = 500, 1025
-	p, err := MakePlan(job)
+	p, err := MakePlan(t.Context(), job)
 	if err != nil {
 		t.Fatal(err)
 	}

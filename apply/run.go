@@ -41,7 +41,7 @@ type run struct {
 }
 
 // prepare checks a job and everything it names, and plans it. Nothing is written.
-func prepare(job *Job) (*run, error) {
+func prepare(ctx context.Context, job *Job) (*run, error) {
 	if err := validate(job); err != nil {
 		return nil, err
 	}
@@ -49,7 +49,10 @@ func prepare(job *Job) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	in, err := openInputs(job)
+	if err := checkStore(ctx, job); err != nil {
+		return nil, err
+	}
+	in, err := openInputs(ctx, job)
 	if err != nil {
 		return nil, err
 	}
@@ -60,14 +63,14 @@ func prepare(job *Job) (*run, error) {
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
-	if err := r.settle(); err != nil {
+	if err := r.settle(ctx); err != nil {
 		return nil, errors.Join(err, in.close())
 	}
 	return r, nil
 }
 
 // settle brings inputs, expressions, grid and outputs together.
-func (r *run) settle() error {
+func (r *run) settle(ctx context.Context) error {
 	job := r.job
 	var notes []string
 	if job.Expressions != nil {
@@ -104,6 +107,9 @@ func (r *run) settle() error {
 			}
 		}
 	}
+	if err := r.in.chooseAccess(ctx, grid, job.Controls.Overlap); err != nil {
+		return err
+	}
 	if r.plan, err = makePlan(job, r.in, r.outs, grid); err != nil {
 		return err
 	}
@@ -121,7 +127,7 @@ func (r *run) settle() error {
 // about the time of one block and returns ctx's cause.
 func Run(ctx context.Context, job Job) (*Result, error) {
 	start := time.Now()
-	r, err := prepare(&job)
+	r, err := prepare(ctx, &job)
 	if err != nil {
 		return nil, err
 	}
@@ -150,13 +156,16 @@ func (r *run) run(ctx context.Context, start time.Time) (*Result, error) {
 		}()
 	}
 	for _, o := range r.outs {
-		if o.spool, err = createSpool(realPath(o.spec.Path), o.spec.TempDir); err != nil {
+		if err = o.createSpool(); err != nil {
 			r.removeSpools()
 			return nil, err
 		}
 	}
 	defer r.removeSpools()
 	r.shareTiles()
+	if err := r.stage(); err != nil {
+		return nil, err
+	}
 	r.buffers = block.NewFreeList(r.plan.Buffers, func() *blockData { return newBlockData(r.in, r.plan.Blocks) })
 	if err := r.blocks(ctx); err != nil {
 		return nil, err
@@ -194,16 +203,22 @@ func (r *run) blocks(ctx context.Context) error {
 	aborted := ctx
 	g, ctx := errgroup.WithContext(aborted)
 	total := r.plan.Blocks.Count()
-	numbers := make(chan int)
+	ahead := newAhead(r)
+	tasks := ahead.tasks()
 	g.Go(func() error {
-		defer close(numbers)
+		defer close(tasks)
 		for n := range total {
 			if err := r.merge.waitFor(ctx, n); err != nil {
 				return err
 			}
+			t, err := ahead.task(ctx, n)
+			if err != nil {
+				return err
+			}
 			select {
-			case numbers <- n:
+			case tasks <- t:
 			case <-ctx.Done():
+				t.release()
 				return ctx.Err()
 			}
 		}
@@ -216,7 +231,7 @@ func (r *run) blocks(ctx context.Context) error {
 		readers.Add(1)
 		g.Go(func() error {
 			defer readers.Done()
-			return r.reader(ctx, fmt.Sprintf("reader %d", i+1), numbers, ready)
+			return r.reader(ctx, readerName(i), tasks, ready)
 		})
 	}
 	g.Go(func() error {
@@ -241,17 +256,17 @@ func (r *run) blocks(ctx context.Context) error {
 	return err
 }
 
-func (r *run) reader(ctx context.Context, lane string, numbers <-chan int, ready chan<- *blockData) error {
+func (r *run) reader(ctx context.Context, lane string, tasks <-chan task, ready chan<- *blockData) error {
 	for {
 		waiting := r.timings.Start("waiting to read", lane, timing.NoBlock)
 		d, err := r.buffers.Get(ctx)
 		if err != nil {
 			return err
 		}
-		var n int
+		var t task
 		var ok bool
 		select {
-		case n, ok = <-numbers:
+		case t, ok = <-tasks:
 		case <-ctx.Done():
 		}
 		waiting.Stop()
@@ -259,14 +274,73 @@ func (r *run) reader(ctx context.Context, lane string, numbers <-chan int, ready
 			r.buffers.Put(d)
 			return ctx.Err()
 		}
-		reading := r.timings.Start("reading", lane, n)
-		err = r.in.read(ctx, d, r.plan.Blocks.At(n), r.plan.Blocks, r.job.Controls.Margin)
-		reading.Stop()
+		err = r.read(ctx, lane, d, t)
+		t.release()
 		if err != nil {
 			return err
 		}
 		ready <- d
 		r.timings.Gauge("blocks read ahead", int64(len(ready)))
+	}
+}
+
+// read reads a block, and waits before for what it needs and is being staged.
+func (r *run) read(ctx context.Context, lane string, d *blockData, t task) error {
+	b := r.plan.Blocks.At(t.number)
+	if r.in.waits() {
+		staging := r.timings.Start("waiting for staging", lane, t.number)
+		stop := func() {}
+		if lane == firstReader {
+			stop = r.tell("staging")
+		}
+		err := r.in.wait(ctx, b, r.plan.Blocks)
+		stop()
+		staging.Stop()
+		if err != nil {
+			return err
+		}
+	}
+	reading := r.timings.Start("reading", lane, t.number)
+	err := r.in.read(ctx, d, b, r.plan.Blocks, r.job.Controls.Margin)
+	reading.Stop()
+	if err != nil {
+		return err
+	}
+	return r.in.done(b, r.plan.Blocks)
+}
+
+func readerName(i int) string { return fmt.Sprintf("reader %d", i+1) }
+
+// firstReader tells of the waiting of all.
+var firstReader = readerName(0)
+
+// tellEvery is how often people are told of what takes long and ends no block.
+const tellEvery = 500 * time.Millisecond
+
+// tell calls Progress now and then with a stage in which no block ends, until stop is called.
+func (r *run) tell(stage string) (stop func()) {
+	if r.job.Progress == nil {
+		return func() {}
+	}
+	done, finished := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(finished)
+		tick := time.NewTicker(tellEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+			r.mu.Lock()
+			r.job.Progress(Progress{Done: r.done, Total: r.plan.Blocks.Count(), Pixels: r.pixels, Stage: stage})
+			r.mu.Unlock()
+		}
+	}()
+	return func() {
+		close(done)
+		<-finished
 	}
 }
 

@@ -178,7 +178,7 @@ func TestAWindowThatIsNotWholeTilesIsRoundedUpAndThePlanSaysSo(t *testing.T) {
 	grid := mapGrid(5000, 5000, 0, 0)
 	job := Job{Outputs: map[string]Output{"out": {Path: filepath.Join(t.TempDir(), "o.tif"), Type: ndarray.Uint8}}, Func: nothing,
 		Controls: Controls{Grid: &grid, WindowWidth: 500, WindowHeight: 500}}
-	p, err := MakePlan(job)
+	p, err := MakePlan(t.Context(), job)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestAWindowThatIsNotWholeTilesIsRoundedUpAndThePlanSaysSo(t *testing.T) {
 		t.Errorf("the notes do not say so: %q", p.Notes)
 	}
 	job.Controls.WindowWidth, job.Controls.WindowHeight = 1024, 512
-	if p, err = MakePlan(job); err != nil || len(p.Notes) > 0 {
+	if p, err = MakePlan(t.Context(), job); err != nil || len(p.Notes) > 0 {
 		t.Errorf("a window of whole tiles is noted: %v %q", err, p.Notes)
 	}
 }

@@ -54,19 +54,26 @@ func spoolPath(output, tempDir string) string {
 // links, so that two runs mean the same file by it. With a tempDir an empty file beside the output bears the
 // lock that keeps other runs from it.
 func createSpool(output, tempDir string) (*spool, error) {
-	s := &spool{path: spoolPath(output, tempDir)}
-	if tempDir != "" {
-		lock, err := createSpool(output, "")
-		if err != nil {
-			return nil, err
-		}
-		s.lock = lock
+	if tempDir == "" {
+		return createSpoolIn(output, "")
 	}
+	lock, err := createSpoolIn(output, "")
+	if err != nil {
+		return nil, err
+	}
+	s, err := createSpoolIn(output, tempDir)
+	if err != nil {
+		return nil, errors.Join(err, lock.remove())
+	}
+	s.lock = lock
+	return s, nil
+}
+
+// createSpoolIn is createSpool without a file beside the output.
+func createSpoolIn(output, tempDir string) (*spool, error) {
+	s := &spool{path: spoolPath(output, tempDir)}
 	var err error
 	if s.f, err = openLocked(output, s.path); err != nil {
-		if s.lock != nil {
-			err = errors.Join(err, s.lock.remove())
-		}
 		return nil, err
 	}
 	return s, nil

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/expr"
+	"leat/objstore"
 )
 
 // validate reports all that is wrong with a job and can be told without opening a raster.
@@ -84,12 +85,16 @@ func validatePaths(job *Job) []error {
 		if o.Path == "" {
 			continue
 		}
-		path := realPath(o.Path)
+		path := o.identity()
 		if other, ok := owner[path]; ok {
-			mistake("outputs %s and %s are the same file %s: give each a file of its own", other, name, o.Path)
+			mistake("outputs %s and %s are the same file %s: give each a file of its own", other, name, o.label())
 		}
 		owner[path] = name
 		seen = append(seen, path)
+		if o.inStore() { // checkStore asks the store
+			errs = append(errs, checkTempDir(name, o.tempDir())...)
+			continue
+		}
 		dir := filepath.Dir(path)
 		if st, err := os.Stat(dir); err != nil {
 			bad("output %s: the folder %s does not exist: make it first", name, dir)
@@ -107,25 +112,33 @@ func validatePaths(job *Job) []error {
 			}
 		}
 		if o.TempDir != "" {
-			if st, err := os.Stat(o.TempDir); err != nil || !st.IsDir() {
-				bad("output %s: the folder %s for unfinished outputs (--tmpdir) does not exist: make it first", name, o.TempDir)
-			}
+			errs = append(errs, checkTempDir(name, o.TempDir)...)
 		}
 	}
 	for _, name := range sortedKeys(job.Inputs) {
 		for _, in := range job.Inputs[name].Files {
-			path := realPath(in)
+			path := objstore.Redact(in)
+			if !objstore.IsURL(in) {
+				path = realPath(in)
+			}
 			for _, out := range seen {
 				if out == path || sameFile(out, path) {
-					mistake("output %s is also the input %s (%s): write to another file", owner[out], name, in)
+					mistake("output %s is also the input %s (%s): write to another file", owner[out], name, objstore.Redact(in))
 				}
 				if strings.TrimSuffix(path, filepath.Ext(path)) == out {
-					mistake("output %s (%s) would remove %s, which input %s reads: write to another file", owner[out], out, in, name)
+					mistake("output %s (%s) would remove %s, which input %s reads: write to another file", owner[out], out, objstore.Redact(in), name)
 				}
 			}
 		}
 	}
 	return errs
+}
+
+func checkTempDir(name, dir string) []error {
+	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+		return []error{fmt.Errorf("output %s: the folder %s for unfinished outputs (--tmpdir) does not exist: make it first", name, dir)}
+	}
+	return nil
 }
 
 // realPath follows links, also one whose target does not exist yet.

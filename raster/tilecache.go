@@ -91,6 +91,13 @@ func (c *TileCache) Get(ctx context.Context, key TileKey, size, uses int, decode
 	return err
 }
 
+// Has reports whether a tile is kept or being decoded. It is not a use.
+func (c *TileCache) Has(key TileKey) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tiles[key] != nil
+}
+
 // take returns size bytes, recycled or new, or nil when the limit is reached; c.mu is held.
 func (c *TileCache) take(size int) []byte {
 	if s := c.spare[size]; len(s) > 0 {

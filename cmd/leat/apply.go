@@ -2,8 +2,11 @@ package main
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"leat/apply/remote"
 )
 
 // applyFlags are the options of leat apply as they are typed.
@@ -34,6 +37,8 @@ type applyFlags struct {
 	plan, json             bool
 	preview, report, trace string
 	quiet, verbose         bool
+
+	stores storeFlags
 }
 
 func applyCommand() *cobra.Command {
@@ -48,6 +53,9 @@ Names given with -i are what expressions see: a is all bands of one file, a[2] i
 given several times, or a pattern such as t='2020*.tif', is a list of files: t[1] is the first of them and
 median(t) works over all. Pixels that are nodata, NaN, masked or outside a file are invalid and stay so
 unless the expression says otherwise; the guide (docs/guide/expressions.md) has the whole table.
+
+Inputs and outputs may be URLs: s3://BUCKET/NAME, gs://, azblob://, and https:// for inputs. An input of which
+less than half is needed is read in pieces; others are brought to a folder on the local disk that all runs share.
 
 Inputs must lie on one grid (same CRS, same pixel size, pixels on pixels). Outputs are GeoTIFFs, tiled,
 in the order of a cloud-optimised one, with statistics, histogram and overviews inside; they appear
@@ -69,14 +77,14 @@ repeated. Exit codes: 0 done, 1 failed, 2 a mistake in the command line.`,
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
-	fl.StringArrayVarP(&f.inputs, "input", "i", nil, "`NAME=FILE`: an input; the same name again makes a list of files")
+	fl.StringArrayVarP(&f.inputs, "input", "i", nil, "`NAME=FILE`: an input, or the URL of one; the same name again makes a list of files")
 	group(fl, "input", "Inputs")
 	fl.StringArrayVar(&f.layers, "layers", nil, "`NAME=N,N...`: the bands of an input to use, in this order")
 	fl.StringArrayVar(&f.inputNodata, "input-nodata", nil, "`NAME=V,V...`: nodata of an input instead of what its files say; one value for all bands, or one for each; none for none")
 	fl.BoolVar(&f.noMask, "no-mask", false, "nodata, masks and alpha do not count: every pixel is valid")
 	fl.BoolVar(&f.unscale, "unscale", false, "expressions see pixel*scale + offset of inputs that have them")
 
-	fl.StringArrayVarP(&f.outputs, "output", "o", nil, "`NAME=FILE.tif`: an output")
+	fl.StringArrayVarP(&f.outputs, "output", "o", nil, "`NAME=FILE.tif`: an output, or the URL of an object to write")
 	group(fl, "output", "Outputs")
 	fl.StringArrayVarP(&f.exprs, "expression", "e", nil, "`[NAME=]EXPR`: how an output is computed")
 	fl.StringArrayVar(&f.types, "type", nil, "`[NAME=]TYPE`: element type, such as uint8 or float32: values are rounded and saturated, and the saturated ones are counted (default: what the expression needs)")
@@ -97,7 +105,7 @@ repeated. Exit codes: 0 done, 1 failed, 2 a mistake in the command line.`,
 	fl.StringVar(&f.unit, "unit", "", "`TEXT`: unit of the values")
 	fl.StringArrayVar(&f.tags, "tag", nil, "`KEY=VALUE`: metadata item")
 	fl.BoolVar(&f.noClobber, "no-clobber", false, "an output that exists is an error")
-	fl.StringVar(&f.tempDir, "tmpdir", "", "`FOLDER`: where unfinished outputs are kept (default: beside each output)")
+	fl.StringVar(&f.tempDir, "tmpdir", "", "`FOLDER`: where unfinished outputs are kept (default: beside each output; of URLs: the system's folder for temporary files)")
 
 	fl.StringVar(&f.footprint, "footprint", "intersection", "`WHICH`: the pixels to cover: intersection (default), union or reference")
 	group(fl, "footprint", "Grid")
@@ -105,6 +113,9 @@ repeated. Exit codes: 0 done, 1 failed, 2 a mistake in the command line.`,
 	fl.StringVar(&f.bbox, "bbox", "", "`X,Y,X,Y`: cover only pixels whose centres lie in a box: smallest x and y, largest x and y, in the grid's coordinates")
 	fl.StringArrayVar(&f.extents, "extent", nil, "`FILE`: cover only what it covers; again for the box around several")
 	fl.StringVar(&f.srcwin, "srcwin", "", "`COL,ROW,W,H`: cover only a window of the footprint's pixels")
+
+	f.stores.add(fl)
+	f.stores.addStage(fl)
 
 	fl.IntVarP(&f.workers, "jobs", "j", 0, "`N`: workers that compute and encode (default: one per core)")
 	group(fl, "jobs", "Running")
@@ -127,7 +138,16 @@ repeated. Exit codes: 0 done, 1 failed, 2 a mistake in the command line.`,
 
 // runApply turns the options into a job and runs it.
 func runApply(cmd *cobra.Command, f *applyFlags) error {
-	job, err := f.job()
+	in := f.stores.stores(func(err error) { fmt.Fprintf(cmd.ErrOrStderr(), "leat: %s\n", message(err)) })
+	err := f.run(cmd, in)
+	if cerr := in.Close(); err == nil && cerr != nil {
+		err = afterOutputs{cerr}
+	}
+	return err
+}
+
+func (f *applyFlags) run(cmd *cobra.Command, in *remote.Stores) error {
+	job, err := f.job(cmd.Context(), in)
 	if err == nil && cmd.Flags().Changed("jobs") && f.workers == 0 {
 		err = errors.New("-j 0: use 1 or more, or leave it out for one per core")
 	}
@@ -141,7 +161,7 @@ func runApply(cmd *cobra.Command, f *applyFlags) error {
 		return err
 	}
 	if f.plan {
-		return showPlan(cmd.OutOrStdout(), *job, f.json)
+		return showPlan(cmd.Context(), cmd.OutOrStdout(), *job, f.json)
 	}
-	return f.execute(cmd, job)
+	return f.execute(cmd, in, job)
 }

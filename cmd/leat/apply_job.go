@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -12,27 +13,31 @@ import (
 	"strings"
 
 	"leat/apply"
+	"leat/apply/remote"
 	"leat/block"
 	"leat/ndarray"
+	"leat/objstore"
+	"leat/raster"
 	"leat/raster/overview"
 )
 
 // job makes the job that the options ask for; the error joins all that is wrong with them.
-func (f *applyFlags) job() (*apply.Job, error) {
-	job := &apply.Job{Inputs: map[string]apply.Input{}, Outputs: map[string]apply.Output{}, Expressions: map[string]string{}}
+func (f *applyFlags) job(ctx context.Context, in *remote.Stores) (*apply.Job, error) {
+	job := &apply.Job{Open: in.Open, Store: in, Inputs: map[string]apply.Input{}, Outputs: map[string]apply.Output{}, Expressions: map[string]string{}}
 	var errs []error
 	add := func(err error) {
 		if err != nil {
 			errs = append(errs, err)
 		}
 	}
+	add(f.stores.check())
 	add(f.addInputs(job))
 	add(f.addOutputs(job))
 	add(f.addExpressions(job))
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	for _, set := range []func(*apply.Job) error{f.setTyped, f.setCreation, f.setLook, f.setInputs, f.setControls} {
+	for _, set := range []func(*apply.Job) error{f.setTyped, f.setCreation, f.setLook, f.setInputs, func(job *apply.Job) error { return f.setControls(ctx, job) }} {
 		add(set(job))
 	}
 	return job, errors.Join(errs...)
@@ -45,13 +50,21 @@ func (f *applyFlags) addInputs(job *apply.Job) error {
 	for _, s := range f.inputs {
 		name, path, ok := strings.Cut(s, "=")
 		name = strings.TrimSpace(name)
-		if !ok || name == "" || path == "" {
-			return fmt.Errorf("-i %s: write it as NAME=FILE, such as red=B4.tif", s)
+		if !ok || name == "" || path == "" || objstore.IsURL(name) {
+			return fmt.Errorf("-i %s: write it as NAME=FILE, such as red=B4.tif", shown(s))
+		}
+		path, err := localName(path)
+		if err != nil {
+			return fmt.Errorf("-i %s: %w", name, err)
 		}
 		in, again := job.Inputs[name]
 		in.List = in.List || again
 		files := []string{path}
-		if _, err := os.Stat(path); err != nil && strings.ContainsAny(path, "*?[") {
+		if objstore.IsURL(path) {
+			if strings.ContainsAny(path, "*[") {
+				return fmt.Errorf("-i %s: patterns are for local files: give each URL by an -i of its own", shown(s))
+			}
+		} else if _, err := os.Stat(path); err != nil && strings.ContainsAny(path, "*?[") {
 			found, err := filepath.Glob(path)
 			if err != nil {
 				return fmt.Errorf("-i %s: the pattern has a [ without its ]", s)
@@ -74,15 +87,19 @@ func (f *applyFlags) addOutputs(job *apply.Job) error {
 	}
 	for _, s := range f.outputs {
 		name, path, ok := strings.Cut(s, "=")
-		if !ok {
+		if !ok || objstore.IsURL(name) {
 			name, path = "out", s
 		}
 		name = strings.TrimSpace(name)
 		if name == "" || path == "" {
-			return fmt.Errorf("-o %s: write it as NAME=FILE.tif, such as ndvi=ndvi.tif", s)
+			return fmt.Errorf("-o %s: write it as NAME=FILE.tif, such as ndvi=ndvi.tif", shown(s))
+		}
+		path, err := localName(path)
+		if err != nil {
+			return fmt.Errorf("-o %s: %w", name, err)
 		}
 		if old, again := job.Outputs[name]; again {
-			return fmt.Errorf("-o %s: there is an output %s already (%s): give each a name of its own", s, name, old.Path)
+			return fmt.Errorf("-o %s: there is an output %s already (%s): give each a name of its own", shown(s), name, shown(old.Path))
 		}
 		job.Outputs[name] = apply.Output{Path: path}
 	}
@@ -282,7 +299,7 @@ func (f *applyFlags) setInputs(job *apply.Job) error {
 	return errors.Join(errs...)
 }
 
-func (f *applyFlags) setControls(job *apply.Job) error {
+func (f *applyFlags) setControls(ctx context.Context, job *apply.Job) error {
 	c := &job.Controls
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -329,7 +346,7 @@ func (f *applyFlags) setControls(job *apply.Job) error {
 	if len(f.extents) > 0 {
 		if c.BBox != nil {
 			bad("--bbox and --extent: give one of them")
-		} else if box, err := extentOf(f.extents); err != nil {
+		} else if box, err := extentOf(ctx, job.Open, f.extents); err != nil {
 			errs = append(errs, err)
 		} else {
 			c.BBox = &box
@@ -370,10 +387,14 @@ func (f *applyFlags) setControls(job *apply.Job) error {
 }
 
 // extentOf is the box around several rasters.
-func extentOf(paths []string) (box [4]float64, err error) {
+func extentOf(ctx context.Context, open func(context.Context, string) (raster.Source, error), paths []string) (box [4]float64, err error) {
 	box = [4]float64{math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)}
 	for _, path := range paths {
-		src, err := apply.Open(path)
+		path, err := localName(path)
+		if err != nil {
+			return box, fileError{fmt.Errorf("--extent %w", err)}
+		}
+		src, err := open(ctx, path)
 		if err != nil {
 			return box, fileError{fmt.Errorf("--extent %w", err)}
 		}

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"leat/apply"
+	"leat/apply/remote"
 	"leat/timing"
 )
 
 // writeReport writes the page about a finished run.
-func writeReport(ctx context.Context, path string, job *apply.Job, res *apply.Result, rec *timing.Recorder) error {
+func writeReport(ctx context.Context, in *remote.Stores, path string, job *apply.Job, res *apply.Result, rec *timing.Recorder) error {
 	r := &runReport{Command: commandLine(os.Args), Version: version, Started: time.Now().Add(-res.Wall),
 		Pixels: res.Pixels, Plan: planFacts(res.Plan), Notes: res.Plan.Notes}
 	for _, name := range sortedNames(job.Inputs) {
@@ -22,7 +23,7 @@ func writeReport(ctx context.Context, path string, job *apply.Job, res *apply.Re
 				r.Notes = append(r.Notes, fmt.Sprintf("input %s has %d files; the first %d are shown", name, len(files), i))
 				break
 			}
-			src, err := openRaster(path)
+			src, err := in.Open(ctx, path)
 			if err != nil {
 				return err
 			}
@@ -37,7 +38,7 @@ func writeReport(ctx context.Context, path string, job *apply.Job, res *apply.Re
 		}
 	}
 	for _, o := range res.Outputs {
-		r.addOutput(ctx, o.Name, job.Expressions[o.Name], o.Path)
+		r.addOutput(ctx, in, o.Name, job.Expressions[o.Name], job.Outputs[o.Name].Path)
 		for _, w := range o.Warnings {
 			r.Notes = append(r.Notes, o.Name+": "+w)
 		}
@@ -69,6 +70,7 @@ func planFacts(p *apply.Plan) []fact {
 func commandLine(args []string) string {
 	quoted := make([]string, len(args))
 	for i, a := range args {
+		a = redact(a)
 		if a == "" || strings.ContainsAny(a, " \t\n'\"\\$&|;<>()*?[]{}#~!`") {
 			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
 		}

@@ -15,12 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/apply"
+	"leat/apply/remote"
 	"leat/internal/publish"
 	"leat/timing"
 )
 
 // execute runs the job and tells about it.
-func (f *applyFlags) execute(cmd *cobra.Command, job *apply.Job) error {
+func (f *applyFlags) execute(cmd *cobra.Command, in *remote.Stores, job *apply.Job) error {
 	// A reader that goes away, as head does, must not kill the run in the middle: that would leave unfinished outputs.
 	signal.Ignore(unix.SIGPIPE)
 	ctx, people := cmd.Context(), cmd.ErrOrStderr()
@@ -42,13 +43,16 @@ func (f *applyFlags) execute(cmd *cobra.Command, job *apply.Job) error {
 		if now := time.Now(); now.Sub(asked) > 500*time.Millisecond {
 			asked, stage = now, bottleneck(rec.Summary())
 		}
+		if p.Stage != "blocks" {
+			stage = p.Stage
+		}
 		rec.Gauge(pixelsDone, p.Pixels)
 		bar.update(p.Done, p.Total, p.Pixels, stage)
 	}
 	res, err := apply.Run(ctx, *job)
 	bar.finish(err)
 	if err == nil {
-		if err = f.sideFiles(ctx, job, res, rec); err != nil {
+		if err = f.sideFiles(ctx, in, job, res, rec); err != nil {
 			err = afterOutputs{err}
 		}
 	}
@@ -87,9 +91,9 @@ func bottleneck(s timing.Summary) string {
 }
 
 // sideFiles writes preview, trace and report.
-func (f *applyFlags) sideFiles(ctx context.Context, job *apply.Job, res *apply.Result, rec *timing.Recorder) error {
+func (f *applyFlags) sideFiles(ctx context.Context, in *remote.Stores, job *apply.Job, res *apply.Result, rec *timing.Recorder) error {
 	if f.preview != "" {
-		src, err := apply.Open(res.Outputs[0].Path)
+		src, err := in.Open(ctx, job.Outputs[res.Outputs[0].Name].Path)
 		if err != nil {
 			return err
 		}
@@ -103,7 +107,7 @@ func (f *applyFlags) sideFiles(ctx context.Context, job *apply.Job, res *apply.R
 		}
 	}
 	if f.report != "" {
-		if err := writeReport(ctx, f.report, job, res, rec); err != nil {
+		if err := writeReport(ctx, in, f.report, job, res, rec); err != nil {
 			return fmt.Errorf("the report %s could not be written: %w", f.report, cause(err))
 		}
 	}

@@ -18,13 +18,19 @@ func cogFault(path string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	if _, err := os.Stat(path + ".ovr"); err == nil {
+	_, err = os.Stat(path + ".ovr")
+	return cogFaultAt(f, path, err == nil)
+}
+
+// cogFaultAt is cogFault for what r reads; beside says that there is a file of overviews beside it.
+func cogFaultAt(r io.ReaderAt, name string, beside bool) (string, error) {
+	if beside {
 		return "its overviews are in a file of their own", nil
 	}
-	t := tiffScan{r: f}
+	t := tiffScan{r: r}
 	dirs, err := t.scan()
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
+		return "", fmt.Errorf("%s: %w", name, err)
 	}
 	return t.fault(dirs), nil
 }

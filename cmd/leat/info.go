@@ -9,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"leat/apply/remote"
 	"leat/ndarray"
+	"leat/objstore"
 	"leat/raster"
 	"leat/raster/stats"
 )
@@ -17,14 +19,16 @@ import (
 // infoCommand is leat info.
 func infoCommand() *cobra.Command {
 	var asJSON, computed bool
+	f := &storeFlags{stageDir: noStage}
 	c := &cobra.Command{
-		Use:                   "info FILE... [options]",
+		Use:                   "info FILE|URL... [options]",
 		DisableFlagsInUseLine: true,
 		Short:                 "Say what is in a raster",
 		Long: `Info describes rasters: size, type, grid, how the pixels are stored, overviews, nodata and masks, names,
 colour tables, the statistics that the file holds, and what stands in the way of working with it.
 
-Only headers are read, unless --stats asks for every pixel.`,
+Only headers are read, unless --stats asks for every pixel. Rasters in buckets and on web servers are given
+as s3://BUCKET/NAME, gs://, azblob:// or https://.`,
 		Example: `  leat info scene.tif
   leat info --json *.tif | jq -r 'select(.cog | not) | .path'
   leat info --stats ndvi.tif`,
@@ -35,23 +39,28 @@ Only headers are read, unless --stats asks for every pixel.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, paths []string) error {
-			return runInfo(cmd.Context(), cmd.OutOrStdout(), paths, asJSON, computed)
+			if err := f.check(); err != nil {
+				return usageError{err}
+			}
+			return runInfo(cmd.Context(), cmd.OutOrStdout(), f.stores(nil), paths, asJSON, computed)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object a file and line")
 	c.Flags().BoolVar(&computed, "stats", false, "compute minimum, maximum, mean, standard deviation and valid share from all pixels")
+	f.add(c.Flags())
 	return c
 }
 
-// runInfo describes every file that can be described; the error joins those of the others.
-func runInfo(ctx context.Context, w io.Writer, paths []string, asJSON, computed bool) error {
+// runInfo describes every file that can be described; the error joins those of the others. It closes in.
+func runInfo(ctx context.Context, w io.Writer, in *remote.Stores, paths []string, asJSON, computed bool) (err error) {
+	defer func() { err = errors.Join(err, in.Close()) }()
 	var errs []error
 	for i, path := range paths {
-		d, err := infoOf(ctx, path, computed)
+		d, err := infoOf(ctx, in, path, computed)
 		if err != nil {
 			errs = append(errs, err)
 			if asJSON {
-				if err := writeJSON(w, infoFailure{path, message(err)}); err != nil {
+				if err := writeJSON(w, infoFailure{objstore.Redact(path), message(err)}); err != nil {
 					return stdoutError(err)
 				}
 			}
@@ -85,8 +94,12 @@ func writeJSON(w io.Writer, v any) error {
 }
 
 // infoOf opens and describes a raster.
-func infoOf(ctx context.Context, path string, computed bool) (*infoDoc, error) {
-	src, err := openRaster(path)
+func infoOf(ctx context.Context, in *remote.Stores, path string, computed bool) (*infoDoc, error) {
+	path, err := localName(path)
+	if err != nil {
+		return nil, err
+	}
+	src, err := in.Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +107,7 @@ func infoOf(ctx context.Context, path string, computed bool) (*infoDoc, error) {
 	d := newInfoDoc(src)
 	if computed {
 		if !d.Readable {
-			return nil, fmt.Errorf("%s: no statistics: %s", path, d.Unreadable)
+			return nil, fmt.Errorf("%s: no statistics: %s", d.Path, d.Unreadable)
 		}
 		all, err := computeStats(ctx, src)
 		if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -146,7 +147,13 @@ func newInfoDoc(src raster.Source) *infoDoc {
 		}
 	}
 	if info.Driver == "GTiff" {
-		fault, err := cogFault(info.Path)
+		var fault string
+		var err error
+		if far, ok := src.(remoteFile); ok {
+			fault, err = cogFaultAt(far, info.Path, slices.Contains(far.Beside(), ".ovr"))
+		} else {
+			fault, err = cogFault(info.Path)
+		}
 		if err != nil {
 			fault = err.Error()
 		}

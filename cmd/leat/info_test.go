@@ -18,7 +18,7 @@ import (
 func TestInfoOfARealSceneSaysWhatAPersonWantsToKnow(t *testing.T) {
 	path := sharedData(t, "rasterio/RGB.byte.tif")
 	var b strings.Builder
-	if err := runInfo(t.Context(), &b, []string{path}, false, false); err != nil {
+	if err := runInfo(t.Context(), &b, (&storeFlags{}).stores(nil), []string{path}, false, false); err != nil {
 		t.Fatal(err)
 	}
 	want := path + `
@@ -43,7 +43,7 @@ func TestInfoOfARealSceneSaysWhatAPersonWantsToKnow(t *testing.T) {
 func TestTheNamesOfJSONStay(t *testing.T) {
 	path := sharedData(t, "landsat8/l8_B4.tif")
 	var b bytes.Buffer
-	if err := runInfo(t.Context(), &b, []string{path}, true, false); err != nil {
+	if err := runInfo(t.Context(), &b, (&storeFlags{}).stores(nil), []string{path}, true, false); err != nil {
 		t.Fatal(err)
 	}
 	got := strings.Replace(b.String(), path, "l8_B4.tif", 1)
@@ -65,7 +65,7 @@ func TestAFileThatCannotBeReadDoesNotHideTheOthers(t *testing.T) {
 	good := sharedData(t, "rasterio/float32.tif")
 	bad := filepath.Join(t.TempDir(), "none.tif")
 	var b bytes.Buffer
-	err := runInfo(t.Context(), &b, []string{bad, good}, true, false)
+	err := runInfo(t.Context(), &b, (&storeFlags{}).stores(nil), []string{bad, good}, true, false)
 	if err == nil || !strings.Contains(err.Error(), bad) {
 		t.Errorf("error %v", err)
 	}
@@ -76,14 +76,14 @@ func TestAFileThatCannotBeReadDoesNotHideTheOthers(t *testing.T) {
 }
 
 func TestAnUnknownCodecIsDescribedAndTheRemedyNamed(t *testing.T) {
-	d, err := infoOf(t.Context(), sharedData(t, "rasterio/cogeo.tif"), false)
+	d, err := infoOf(t.Context(), (&storeFlags{}).stores(nil), sharedData(t, "rasterio/cogeo.tif"), false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if d.Readable || !strings.Contains(d.Unreadable, "jpeg") || !strings.Contains(strings.Join(d.Warnings, " "), "gdal_translate") || !d.COG {
 		t.Errorf("%+v", d)
 	}
-	if _, err := infoOf(t.Context(), sharedData(t, "rasterio/cogeo.tif"), true); err == nil {
+	if _, err := infoOf(t.Context(), (&storeFlags{}).stores(nil), sharedData(t, "rasterio/cogeo.tif"), true); err == nil {
 		t.Error("statistics of pixels that can't be read")
 	}
 }
@@ -98,7 +98,7 @@ func TestComputedStatisticsEqualGDALs(t *testing.T) {
 		{"landsat8/l8_B4.tif", 1, 5941, 23082, 8251.7079276663, 1612.8254712277, 100},
 		{"rasterio/float_raster_with_nodata.tif", 1, 0, 0.25, 0.0076530612244898, 0.043066181163607, 62.82},
 	} {
-		d, err := infoOf(t.Context(), sharedData(t, c.file), true)
+		d, err := infoOf(t.Context(), (&storeFlags{}).stores(nil), sharedData(t, c.file), true)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,7 +32,10 @@ func messages(err error) []string {
 	for _, sentinel := range []error{raster.ErrFormat, raster.ErrUnsupported} {
 		text = strings.ReplaceAll(text, " ("+sentinel.Error()+")", "")
 	}
-	return []string{text}
+	for _, name := range []string{"objstore: ", "stage: "} {
+		text = strings.ReplaceAll(strings.TrimPrefix(text, name), ": "+name, ": ")
+	}
+	return []string{redact(text)}
 }
 
 // message is the same as one text.

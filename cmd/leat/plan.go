@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -10,8 +11,8 @@ import (
 )
 
 // showPlan prints how a job would be run.
-func showPlan(w io.Writer, job apply.Job, asJSON bool) error {
-	p, err := apply.MakePlan(job)
+func showPlan(ctx context.Context, w io.Writer, job apply.Job, asJSON bool) error {
+	p, err := apply.MakePlan(ctx, job)
 	if err != nil {
 		return err
 	}
@@ -39,6 +40,9 @@ func showPlan(w io.Writer, job apply.Job, asJSON bool) error {
 	fmt.Fprintln(t)
 	for _, in := range p.Inputs {
 		fmt.Fprintf(t, "input\t%s = %s\n\t%s\n", in.Name, in.Path, in.Description)
+		if in.Why != "" {
+			fmt.Fprintf(t, "\t%s: %s\n", in.Access, in.Why)
+		}
 		if in.Decodes > 1 {
 			fmt.Fprintf(t, "\teach tile is decoded %.1f times: more memory, or larger blocks, would spare that\n", in.Decodes)
 		}
@@ -86,6 +90,7 @@ type planDoc struct {
 	Memory      int64          `json:"memory_bytes"`
 	Budget      int64          `json:"budget_bytes"`
 	Cache       int64          `json:"cache_bytes"`
+	Ahead       int64          `json:"ahead_bytes"` // for pieces of remote files
 	Inputs      []planInputDoc `json:"inputs"`
 	Outputs     []planFileDoc  `json:"outputs"`
 	Notes       []string       `json:"notes"`
@@ -96,6 +101,10 @@ type planInputDoc struct {
 	Path        string  `json:"path"`
 	Description string  `json:"description"`
 	Decodes     float64 `json:"decodes"` // how often a stored tile is decoded
+	Access      string  `json:"access"`  // "local", "not read", "in pieces", "staged"
+	Why         string  `json:"why,omitempty"`
+	NeedBytes   int64   `json:"need_bytes,omitempty"` // of a remote file
+	FileBytes   int64   `json:"file_bytes"`
 }
 
 type planFileDoc struct {
@@ -116,7 +125,7 @@ func newPlanDoc(p *apply.Plan) *planDoc {
 	b := p.Blocks
 	d := &planDoc{Width: p.Grid.Width, Height: p.Grid.Height, CRS: p.Grid.CRS.String(), Blocks: b.Count(), BlockWidth: b.WindowWidth,
 		BlockHeight: b.WindowHeight, Overlap: b.Overlap, Workers: p.Workers, Readers: p.Readers, InMemory: p.Buffers,
-		Memory: p.MemoryBytes, Budget: p.BudgetBytes, Cache: p.CacheBytes, Inputs: []planInputDoc{}, Outputs: []planFileDoc{}, Notes: orEmpty(p.Notes)}
+		Memory: p.MemoryBytes, Budget: p.BudgetBytes, Cache: p.CacheBytes, Ahead: p.AheadBytes, Inputs: []planInputDoc{}, Outputs: []planFileDoc{}, Notes: orEmpty(p.Notes)}
 	if p.Grid.HasTransform {
 		t := [6]float64(p.Grid.Transform)
 		d.Transform = &t

@@ -11,7 +11,9 @@ import (
 	"runtime"
 	"time"
 
+	"leat/apply/remote"
 	"leat/internal/publish"
+	"leat/objstore"
 	"leat/raster"
 	"leat/timing"
 )
@@ -71,10 +73,10 @@ func (r *runReport) addInput(name string, src raster.Source) {
 
 // addOutput adds a finished output with its quicklook, statistics and histograms. What can't be had of it is
 // left out and noted: a report never makes a good run fail.
-func (r *runReport) addOutput(ctx context.Context, name, expression, path string) {
-	out := reportRaster{Name: name, Path: path, Expression: expression}
+func (r *runReport) addOutput(ctx context.Context, in *remote.Stores, name, expression, path string) {
+	out := reportRaster{Name: name, Path: objstore.Redact(path), Expression: expression}
 	defer func() { r.Outputs = append(r.Outputs, out) }()
-	src, err := openRaster(path)
+	src, err := in.Open(ctx, path)
 	if err != nil {
 		r.Notes = append(r.Notes, fmt.Sprintf("output %s can't be shown: %v", name, err))
 		return

@@ -174,7 +174,7 @@ func TestAReportIsWrittenWholeOrNotAtAll(t *testing.T) {
 
 func TestAnOutputThatCannotBeOpenedIsNoted(t *testing.T) {
 	r := &runReport{}
-	r.addOutput(t.Context(), "ndvi", "", filepath.Join(t.TempDir(), "none.tif"))
+	r.addOutput(t.Context(), (&storeFlags{}).stores(nil), "ndvi", "", filepath.Join(t.TempDir(), "none.tif"))
 	if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "none.tif") {
 		t.Errorf("notes %q", r.Notes)
 	}

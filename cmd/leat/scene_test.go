@@ -72,7 +72,7 @@ func TestTheScenesFilesHoldTheSceneAndSayWhatItIs(t *testing.T) {
 	wantRed, wantNIR := make([]uint16, n*n), make([]uint16, n*n)
 	sceneRows(n, 0, n, wantRed, wantNIR)
 	for path, want := range map[string][]uint16{red: wantRed, nir: wantNIR} {
-		src, err := openRaster(path)
+		src, err := apply.Open(path)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -49,7 +49,7 @@ func (c *container) damaged(format string, args ...any) error {
 
 // unsupported makes the error of a sound file that this package can't read; it wraps raster.ErrUnsupported.
 func (c *container) unsupported(what, option string) error {
-	return fmt.Errorf("%s: %s can't be read by leat's own GeoTIFF driver; convert it with: gdal_translate %s%s out.tif (%w)", c.name, what, option, shellWord(c.name), raster.ErrUnsupported)
+	return fmt.Errorf("%s: %s can't be read by leat's own GeoTIFF driver; convert it with: gdal_translate %s%s out.tif (%w)", c.name, what, option, shellWord(raster.GDALName(c.name)), raster.ErrUnsupported)
 }
 
 // shellWord quotes a path for a command that is shown to the user.
@@ -212,6 +212,9 @@ func (c *container) readAt(b []byte, at int64) error {
 	if n, err := c.r.ReadAt(b, at); n < len(b) {
 		if err == io.EOF || err == nil {
 			return c.damaged("it ends at byte %d", at+int64(n))
+		}
+		if strings.Contains(err.Error(), c.name) { // a store's, which says all
+			return err
 		}
 		return fmt.Errorf("%s: reading at byte %d: %w", c.name, at, err)
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"slices"
 
 	"leat/ndarray"
@@ -34,60 +32,6 @@ var (
 	_ raster.Leveled  = (*File)(nil)
 	_ raster.Readable = (*File)(nil)
 )
-
-// Open opens the GeoTIFF at path, with the overviews, the mask and the metadata that lie in
-// files beside it (.ovr, .msk, .aux.xml). A file whose codec is not among those that the package
-// decodes is opened too: Info describes it, Readable and Read say why it can't be read. The error wraps
-// raster.ErrFormat when the file is no TIFF or is damaged, raster.ErrUnsupported, or the
-// system's error.
-func Open(path string) (*File, error) {
-	r, size, err := openFile(path)
-	if err != nil {
-		return nil, err
-	}
-	f, err := openReader(r, size, path)
-	if err != nil {
-		r.Close()
-		return nil, err
-	}
-	f.closers = append(f.closers, r)
-	if err := f.addSidecars(path); err != nil {
-		f.Close()
-		return nil, err
-	}
-	f.finish()
-	return f, nil
-}
-
-// openFile opens a plain file for reading.
-func openFile(path string) (*os.File, int64, error) {
-	// The kind is looked at first: opening a pipe would wait for its other end.
-	st, err := os.Stat(path)
-	switch {
-	case err != nil:
-	case st.IsDir():
-		err = fmt.Errorf("is a directory; name the file in it (%w)", raster.ErrFormat)
-	case !st.Mode().IsRegular():
-		err = fmt.Errorf("is not a plain file, which a raster must be (%w)", raster.ErrFormat)
-	}
-	var f *os.File
-	if err == nil {
-		f, err = os.Open(path)
-	}
-	if err == nil {
-		if st, err = f.Stat(); err != nil {
-			f.Close()
-		}
-	}
-	if err != nil {
-		var pe *fs.PathError
-		if errors.As(err, &pe) {
-			err = pe.Err // the path stands before it
-		}
-		return nil, 0, fmt.Errorf("%s: %w", path, err)
-	}
-	return f, st.Size(), nil
-}
 
 // openReader reads everything but the pixels, and nothing beside the file.
 func openReader(r io.ReaderAt, size int64, name string) (*File, error) {

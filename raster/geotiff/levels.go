@@ -3,9 +3,8 @@ package geotiff
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -138,19 +137,19 @@ func (f *File) finishLevels() {
 	}
 }
 
-// addSidecars reads what lies beside the file, as GDAL does: overviews in path.ovr, masks in path.msk and their
-// overviews in path.msk.ovr, and more about the bands in path.aux.xml.
-func (f *File) addSidecars(path string) error {
+// addSidecars reads what lies beside the file, as GDAL does: overviews in FILE.ovr, masks in FILE.msk and their
+// overviews in FILE.msk.ovr, and more about the bands in FILE.aux.xml.
+func (f *File) addSidecars(beside Beside) error {
 	if len(f.found) == 0 {
-		parts, err := f.sidecar(path+".ovr", true)
+		parts, err := f.sidecar(beside, ".ovr", true)
 		if err != nil {
 			return err
 		}
 		f.sortIn(parts)
 	}
 	if len(f.masks) == 0 {
-		for _, name := range []string{path + ".msk", path + ".msk.ovr"} {
-			parts, err := f.sidecar(name, false)
+		for _, suffix := range []string{".msk", ".msk.ovr"} {
+			parts, err := f.sidecar(beside, suffix, false)
 			if err != nil {
 				return err
 			}
@@ -163,26 +162,25 @@ func (f *File) addSidecars(path string) error {
 		}
 	}
 	if !f.info.Grid.HasTransform {
-		if err := f.addWorldFile(path); err != nil {
+		if err := f.addWorldFile(beside); err != nil {
 			return err
 		}
 	}
-	return f.addPAM(path + ".aux.xml")
+	return f.addPAM(beside)
 }
 
 // addWorldFile reads the transform from a world file beside the file: six numbers, the last two the centre of
 // the first pixel.
-func (f *File) addWorldFile(path string) error {
-	base := strings.TrimSuffix(path, filepath.Ext(path))
-	for _, name := range []string{base + ".tfw", base + ".TFW", base + ".tifw", base + ".wld"} {
-		text, err := os.ReadFile(name)
+func (f *File) addWorldFile(beside Beside) error {
+	for _, ext := range []string{".tfw", ".TFW", ".tifw", ".wld"} {
+		text, name, err := textBeside(beside, ext, true, 4096)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		words := strings.Fields(string(text[:min(len(text), 4096)]))
+		words := strings.Fields(text)
 		var v [6]float64
 		for i := range v {
 			ok := false
@@ -207,25 +205,24 @@ func (f *File) addWorldFile(path string) error {
 
 // sidecar returns the images of a TIFF beside the file; none when there is no such file. The first directory
 // of an .ovr is the first overview, that of a .msk the mask.
-func (f *File) sidecar(path string, overviews bool) ([]*image, error) {
-	r, size, err := openFile(path)
+func (f *File) sidecar(beside Beside, suffix string, overviews bool) ([]*image, error) {
+	r, size, name, err := beside(suffix, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	parts, err := sidecarImages(r, size, path, overviews)
+	parts, err := sidecarImages(r, size, name, overviews)
 	if err != nil {
-		r.Close()
-		return nil, err
+		return nil, errors.Join(err, closeAt(r))
 	}
-	f.closers = append(f.closers, r)
+	f.addCloser(r)
 	return parts, nil
 }
 
-func sidecarImages(r *os.File, size int64, path string, overviews bool) ([]*image, error) {
-	c, at, err := newContainer(r, size, path)
+func sidecarImages(r io.ReaderAt, size int64, name string, overviews bool) ([]*image, error) {
+	c, at, err := newContainer(r, size, name)
 	if err != nil {
 		return nil, err
 	}

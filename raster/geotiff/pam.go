@@ -3,7 +3,6 @@ package geotiff
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
 	"strconv"
@@ -44,22 +43,17 @@ type pamItems struct {
 	} `xml:"MDI"`
 }
 
-// addPAM lays what the .aux.xml at path says over what the file says, as GDAL does. No such file is no error.
-func (f *File) addPAM(path string) error {
-	r, _, err := openFile(path)
+// addPAM lays what the .aux.xml beside the file says over what the file says, as GDAL does. No such file is no error.
+func (f *File) addPAM(beside Beside) error {
+	text, path, err := textBeside(beside, ".aux.xml", false, maxTextBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer r.Close()
-	text, err := io.ReadAll(io.LimitReader(r, maxTextBytes))
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
 	var doc pamFile
-	if err := decodeXML(string(text), &doc); err != nil {
+	if err := decodeXML(text, &doc); err != nil {
 		return fmt.Errorf("%s: %v: remove the file or write it again (%w)", path, err, raster.ErrFormat)
 	}
 	info := f.info

@@ -40,6 +40,11 @@ func (im *image) read(ctx context.Context, w raster.Window, targets []target, ke
 	if w.Empty() || len(targets) == 0 {
 		return ctx.Err()
 	}
+	release, err := im.fetch(ctx, w, targets, keep)
+	if err != nil {
+		return err
+	}
+	defer release()
 	b := benches.Get().(*bench)
 	defer b.release()
 	c0, c1 := w.Col/im.tileW, (w.Col+w.Width-1)/im.tileW

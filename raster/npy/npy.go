@@ -12,6 +12,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"sync"
 
 	"leat/ndarray"
@@ -21,7 +22,7 @@ import (
 // File is an open .npy file, a raster.Source. Read may be called by many goroutines at once.
 type File struct {
 	info   raster.Info
-	f      *os.File
+	r      io.ReaderAt
 	stored ndarray.DType
 	start  int64 // of the elements
 	swap   bool
@@ -56,20 +57,34 @@ func Open(path string) (*File, error) {
 		}
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	n, err := open(f, path)
-	if err != nil {
+	if st, err = f.Stat(); err != nil {
 		f.Close()
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return OpenAt(f, st.Size(), path)
+}
+
+// OpenAt is Open for a file of size bytes that is read through r, which many goroutines may use at once; name is the path for
+// messages and Info. The File closes r where it is an io.Closer, also when OpenAt fails. Where r is a [raster.Fetcher] each
+// read tells it first what it will take.
+func OpenAt(r io.ReaderAt, size int64, name string) (*File, error) {
+	n, err := open(r, size, name)
+	if err != nil {
+		return nil, errors.Join(err, closeAt(r))
 	}
 	return n, nil
 }
 
-func open(f *os.File, path string) (*File, error) {
-	st, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", path, err)
-	case st.Size() == 0:
+// closeAt closes r where it can be.
+func closeAt(r io.ReaderAt) error {
+	if c, ok := r.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+func open(f io.ReaderAt, fileBytes int64, path string) (*File, error) {
+	if fileBytes == 0 {
 		return nil, fmt.Errorf("%s: the file is empty (%w)", path, raster.ErrFormat)
 	}
 	h, err := readHeader(f)
@@ -81,7 +96,7 @@ func open(f *os.File, path string) (*File, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	n := &File{f: f, stored: h.Type, start: int64(h.DataOffset)}
+	n := &File{r: f, stored: h.Type, start: int64(h.DataOffset)}
 	shape := h.Shape
 	switch len(shape) {
 	case 2:
@@ -97,8 +112,8 @@ func open(f *os.File, path string) (*File, error) {
 	if bands > 1<<16 {
 		return nil, fmt.Errorf("%s: its array of shape %v has more than 65536 bands; leat takes the first dimension for bands: save it with a.transpose(...) (%w)", path, h.Shape, raster.ErrUnsupported)
 	}
-	if need := bands * height * width * int64(h.Type.Size()); need > st.Size()-n.start {
-		return nil, fmt.Errorf("%s: its array of shape %v needs %d bytes after its header, the file has %d in all: it was cut short; fetch or write it again (%w)", path, h.Shape, need, st.Size(), raster.ErrFormat)
+	if need := bands * height * width * int64(h.Type.Size()); need > fileBytes-n.start {
+		return nil, fmt.Errorf("%s: its array of shape %v needs %d bytes after its header, the file has %d in all: it was cut short; fetch or write it again (%w)", path, h.Shape, need, fileBytes, raster.ErrFormat)
 	}
 	n.band, n.row, n.col = height*width, width, 1
 	if h.Fortran {
@@ -107,7 +122,7 @@ func open(f *os.File, path string) (*File, error) {
 	nativeBig := binary.NativeEndian.Uint16([]byte{0, 1}) == 1
 	n.swap = h.Type.Size() > 1 && h.BigEndian != nativeBig
 	n.info = raster.Info{
-		Path: path, Driver: "npy", FileBytes: st.Size(),
+		Path: path, Driver: "npy", FileBytes: fileBytes,
 		Grid:      raster.Grid{Width: shape[2], Height: shape[1], Transform: raster.Identity},
 		TileWidth: shape[2], TileHeight: 1, Interleave: "band", Compression: "none", Predictor: 1, ByteOrder: "little",
 	}
@@ -134,7 +149,7 @@ func open(f *os.File, path string) (*File, error) {
 }
 
 // readHeader reads as much of f as its header takes.
-func readHeader(f *os.File) (ndarray.NPYHeader, error) {
+func readHeader(f io.ReaderAt) (ndarray.NPYHeader, error) {
 	var prefix [ndarray.NPYPrefix]byte
 	k, err := f.ReadAt(prefix[:], 0)
 	if err != nil && err != io.EOF {
@@ -155,7 +170,7 @@ func readHeader(f *os.File) (ndarray.NPYHeader, error) {
 func (n *File) Info() *raster.Info { return &n.info }
 
 // Close closes the file.
-func (n *File) Close() error { return n.f.Close() }
+func (n *File) Close() error { return closeAt(n.r) }
 
 // Read implements raster.Source.
 func (n *File) Read(ctx context.Context, bands []int, w raster.Window, dst *ndarray.Array) error {
@@ -164,6 +179,13 @@ func (n *File) Read(ctx context.Context, bands []int, w raster.Window, dst *ndar
 	}
 	if w.Empty() {
 		return ctx.Err()
+	}
+	if far, ok := n.r.(raster.Fetcher); ok {
+		ranges, err := n.Ranges(ctx, bands, w, false)
+		if err != nil {
+			return err
+		}
+		defer far.Fetch(ranges)()
 	}
 	if n.col == 1 {
 		return n.readRows(ctx, bands, w, dst)
@@ -272,9 +294,12 @@ func widen(dst []float32, src []byte, step int) {
 
 // readAt fills p with elements, from byte at of the first one on, in the machine's order.
 func (n *File) readAt(p []byte, at int64) error {
-	if k, err := n.f.ReadAt(p, n.start+at); k < len(p) {
+	if k, err := n.r.ReadAt(p, n.start+at); k < len(p) {
 		if err == io.EOF {
 			return fmt.Errorf("%s: it ends at byte %d: it was cut short while open; fetch or write it again (%w)", n.info.Path, n.start+at+int64(k), raster.ErrFormat)
+		}
+		if strings.Contains(err.Error(), n.info.Path) { // a store's, which says all
+			return err
 		}
 		return fmt.Errorf("%s: reading at byte %d: %w", n.info.Path, n.start+at, err)
 	}

@@ -1,6 +1,7 @@
 package npy
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -92,6 +93,22 @@ func TestArraysOfEveryTypeAndOrderAreRead(t *testing.T) {
 						}
 						return f
 					}, want)
+					near, err := Open(path)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer near.Close()
+					b, err := os.ReadFile(path)
+					if err != nil {
+						t.Fatal(err)
+					}
+					far := rastertest.NewFar(bytes.NewReader(b))
+					f, err := OpenAt(far, int64(len(b)), path)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer f.Close()
+					rastertest.Ranges(t, r, far, f, near)
 				})
 			}
 		}

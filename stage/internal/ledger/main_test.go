@@ -322,16 +322,6 @@ func exists(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// await polls for something that another goroutine or process does.
-func await(t testing.TB, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !f(); time.Sleep(100 * time.Microsecond) {
-		if time.Now().After(end) {
-			t.Fatalf("in 20 s, never: %s", what)
-		}
-	}
-}
-
 func openFiles(t testing.TB) int { return len(ok(os.ReadDir("/proc/self/fd"))(t)) }
 
 // mapsOf counts the mappings of files below a folder.

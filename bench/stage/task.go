@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// What a process does with all objects, in a measurement.
+const (
+	opStage  = "stage"  // prefetches all, reads each in order, releases it
+	opInto   = "into"   // the same, but reads all into the same memory
+	opCopy   = "copy"   // prefetches all and waits for the copies; reads nothing
+	opPlain  = "plain"  // the job of opStage without a stage
+	opGet    = "get"    // reads each into memory, no more
+	opBare   = "bare"   // the same by net/http alone
+	opBareIn = "barein" // the same, each goroutine into the same memory again and again
+	opWrite  = "write"  // one write to a file of the same folder for each
+	opRead   = "read"   // one read of such a file into new memory for each
+	opReuse  = "reuse"  // the same into the same memory
+	opMemory = "memory" // opStage; what counts is the memory of the process
+)
+
+// task is what a process is told to do.
+type task struct {
+	Op       string
+	Dir      string
+	URL      string        // of the server; "": a source in the process
+	Latency  time.Duration // of that source
+	Kind     string        // of the objects, see object
+	Objects  int
+	Size     int64
+	Workers  int
+	Ranges   int
+	MaxBytes int64 // 0: the default
+	Epochs   int
+	Profile  string
+}
+
+// epoch is what one pass over the objects took.
+type epoch struct {
+	Took, User, System time.Duration
+	Reads              int64 // objects whose bytes the source was asked for
+	Checks             int64 // objects that the source was asked about
+}
+
+// answer is what a process did.
+type answer struct {
+	Epochs []epoch
+	Memory int64  // bytes of the process's peak above its start
+	Err    string `json:",omitempty"`
+}
+
+// process is a child that has got ready for its task.
+type process struct {
+	cmd  *exec.Cmd
+	in   interface{ Close() error }
+	to   *json.Encoder
+	from *json.Decoder
+}
+
+// start runs this program again in a role.
+func start(ctx context.Context, role string) (*process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, self, role)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return &process{cmd, in, json.NewEncoder(in), json.NewDecoder(out)}, nil
+}
+
+// end waits for the end of a child, which comes with that of its input.
+func (p *process) end() error { return errors.Join(p.in.Close(), p.cmd.Wait()) }
+
+// tell sends a task, and waits until the child is ready for it.
+func (p *process) tell(t task) error {
+	if err := p.to.Encode(t); err != nil {
+		return err
+	}
+	var ready answer
+	if err := p.from.Decode(&ready); err != nil {
+		return err
+	}
+	return ready.err()
+}
+
+func (a answer) err() error {
+	if a.Err != "" {
+		return errors.New(a.Err)
+	}
+	return nil
+}
+
+// measure has n processes do a task at the same time.
+func (b *bench) measure(n int, name string, t task) ([]answer, error) {
+	if b.profiles != "" {
+		t.Profile = filepath.Join(b.profiles, name)
+	}
+	all := make([]*process, n)
+	for i := range all {
+		p, err := start(b.ctx, "worker")
+		if err != nil {
+			return nil, err
+		}
+		defer p.end()
+		if all[i] = p; n > 1 && t.Profile != "" {
+			t.Profile = fmt.Sprintf("%s-%d", filepath.Join(b.profiles, name), i)
+		}
+		if err := p.tell(t); err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Op, err)
+		}
+	}
+	answers, errs := make([]answer, n), make([]error, n)
+	var wg sync.WaitGroup
+	for i, p := range all {
+		wg.Go(func() {
+			if errs[i] = p.to.Encode("go"); errs[i] == nil {
+				errs[i] = p.from.Decode(&answers[i])
+			}
+		})
+	}
+	wg.Wait()
+	for i, a := range answers {
+		errs[i] = errors.Join(errs[i], a.err())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("%s: %w", t.Op, err)
+	}
+	return answers, nil
+}
+
+// one has a process do a task.
+func (b *bench) one(name string, t task) (answer, error) {
+	all, err := b.measure(1, name, t)
+	if err != nil {
+		return answer{}, err
+	}
+	return all[0], nil
+}
+
+// fresh calls f with an empty folder, whose bytes are going to be so many.
+func (p place) fresh(size int64, f func(dir string) error) (err error) {
+	dir, err := os.MkdirTemp(p.dir, "run-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := touchMemory(dir, size); err != nil {
+		return err
+	}
+	return f(dir)
+}
+
+// touchMemory has the kernel take as much memory for a file as is going to be written, and free it. A virtual machine gives back to its
+// host what was free for some seconds, and getting it again takes more time than all else: without this the first one to
+// be measured would pay for all.
+func touchMemory(dir string, size int64) error {
+	f, err := os.CreateTemp(dir, "touch-")
+	if err != nil {
+		return err
+	}
+	b := make([]byte, 1<<20)
+	for at := int64(0); at < size && err == nil; at += int64(len(b)) {
+		_, err = f.Write(b)
+	}
+	return errors.Join(err, f.Close(), os.Remove(f.Name()))
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+
+	"github.com/spf13/pflag"
+
+	"leat/apply/remote"
+	"leat/objstore"
+	"leat/objstore/cloud"
+	"leat/stage"
+)
+
+// storeFlags are the options of commands whose files may be URLs.
+type storeFlags struct {
+	endpoint, region     string
+	anonymous            bool
+	stageDir, stageBytes string
+}
+
+func (f *storeFlags) add(fl *pflag.FlagSet) {
+	fl.StringVar(&f.endpoint, "endpoint", "", "`URL`: a server that speaks a provider's protocol, such as http://127.0.0.1:9000")
+	group(fl, "endpoint", "Stores, for files given as s3://, gs://, azblob:// or https:// URLs")
+	fl.StringVar(&f.region, "region", "", "`NAME`: region of s3 buckets")
+	fl.BoolVar(&f.anonymous, "anonymous", false, "look for no credentials: for public data")
+}
+
+func (f *storeFlags) addStage(fl *pflag.FlagSet) {
+	fl.StringVar(&f.stageDir, "stage-dir", "", "`DIR`: where remote inputs are brought of which more than half is needed, for all runs of this machine: a folder on a local disk; none: they are read in pieces (default: $LEAT_CACHE_DIR, else leat below the user's cache directory)")
+	fl.StringVar(&f.stageBytes, "stage-bytes", "1T", "`SIZE`: most room that all of them take there, such as 200G")
+}
+
+// noStage is the --stage-dir of those who want none.
+const noStage = "none"
+
+// check reports what is wrong with the options.
+func (f *storeFlags) check() error {
+	var errs []error
+	if f.endpoint != "" {
+		// Not repeated in the error: there may be a password in it.
+		if u, err := url.Parse(f.endpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			errs = append(errs, errors.New("--endpoint: give a URL with http or https, such as http://127.0.0.1:9000"))
+		}
+	}
+	if f.stageBytes != "" {
+		if _, err := parseSize(f.stageBytes); err != nil {
+			errs = append(errs, fmt.Errorf("--stage-bytes %s: %w", f.stageBytes, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// stores makes what reaches stores; nothing is asked of any yet. warn is told what is no error; it may be nil. The caller closes them.
+func (f *storeFlags) stores(warn func(error)) *remote.Stores {
+	o := &remote.Options{
+		Store:   objstore.Options{Endpoint: f.endpoint, Region: f.region, Anonymous: f.anonymous, Drivers: cloud.Drivers()},
+		NoStage: f.stageDir == noStage, StageDir: f.stageDir, Stage: stage.Options{Warn: warn}, Warn: warn,
+	}
+	if f.stageBytes != "" {
+		o.Stage.MaxBytes, _ = parseSize(f.stageBytes) // see check
+	}
+	return remote.New(o)
+}
+
+// localName is the path of a file: URL, and everything else as it is.
+func localName(path string) (string, error) {
+	local, err := remote.LocalPath(path)
+	if err != nil {
+		return "", stageWords(err)
+	}
+	if local == "" {
+		return path, nil
+	}
+	return local, nil
+}
+
+// urlInText is a URL in a longer text: as far as nothing follows that no URL has.
+var urlInText = regexp.MustCompile("[A-Za-z][A-Za-z0-9+.-]*://[^\\s'\"`<>]+")
+
+// redact hides secrets of URLs in a text for people.
+func redact(text string) string {
+	return urlInText.ReplaceAllStringFunc(text, objstore.Redact)
+}
+
+// remoteFile is what an open raster in a store has besides.
+type remoteFile interface {
+	ReadAt(p []byte, at int64) (int, error)
+	Beside() []string
+}

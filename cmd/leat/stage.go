@@ -1,0 +1,273 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"leat/objstore"
+	"leat/objstore/cloud"
+	"leat/stage"
+	"leat/stage/metrics"
+)
+
+// stageFlags are what the commands of leat stage take; each has some of them.
+type stageFlags struct {
+	dir, maxBytes, maxAge             string
+	workers                           int
+	endpoint, region, metrics         string
+	anonymous, json, recursive, force bool
+}
+
+// stageCommand is leat stage.
+func stageCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "stage",
+		Short: "Bring remote objects to the local disk, for all processes",
+		Long: `Stage copies objects of buckets and web servers (s3, gs, azblob, http, https, file) to a directory on a local disk
+that all processes of this machine share: each object once, whoever asks, within one limit. What nobody uses stays
+until its room is needed. Programs use the same directory through the Go package leat/stage; these commands may run
+meanwhile.
+
+Data go to standard output, words to standard error. The code is 0 when done, 1 when not, 2 for a mistake in the
+command line.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("there is no command %q of stage; there are get, warm, ls, stat, pin and gc", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.AddCommand(stageGetCommand(), stageWarmCommand(), stageListCommand(), stageStatCommand(), stagePinCommand(), stageCollectCommand())
+	return c
+}
+
+// newStageCommand is a command; args says what is wrong with its arguments.
+func newStageCommand(use, short, long, example string, args cobra.PositionalArgs, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
+	name, _, _ := strings.Cut(use, " ")
+	if args == nil {
+		args = func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("stage %s takes no argument: %q", name, args[0])
+			}
+			return nil
+		}
+	}
+	before, behind, _ := strings.Cut(use, " [--")
+	if behind != "" {
+		behind = " [--" + behind
+	}
+	c := &cobra.Command{
+		Use: before + " [options]" + behind, DisableFlagsInUseLine: true, Short: short, Long: long, Example: example, Args: args,
+		RunE: func(cmd *cobra.Command, args []string) error { return stageWords(run(cmd, args)) },
+	}
+	c.Flags().SortFlags = false
+	return c
+}
+
+func (f *stageFlags) addDir(c *cobra.Command) {
+	c.Flags().StringVar(&f.dir, "dir", "", "`DIR`: the directory, on a local disk; the objects lie in its folder stage (default: $LEAT_CACHE_DIR, else leat below the user's cache directory)")
+}
+
+func (f *stageFlags) addJSON(c *cobra.Command, usage string) {
+	c.Flags().BoolVar(&f.json, "json", false, usage)
+}
+
+func (f *stageFlags) addSource(c *cobra.Command) {
+	f.addDir(c)
+	c.Flags().StringVar(&f.maxBytes, "max-bytes", "1T", "`SIZE`: most room that all objects of the directory take, whichever process uses them, such as 200G")
+	c.Flags().IntVar(&f.workers, "workers", 8, "`N`: objects that are copied at the same time, 1 to 512")
+	c.Flags().StringVar(&f.maxAge, "max-age", "0", "`TIME`: take what was compared with its source so long ago, such as 30m, 12h or 7d, without asking again; never: what is there is not compared")
+	c.Flags().StringVar(&f.endpoint, "endpoint", "", "`URL`: a server that speaks a provider's protocol, such as http://127.0.0.1:9000")
+	c.Flags().StringVar(&f.region, "region", "", "`NAME`: region of s3 buckets")
+	c.Flags().BoolVar(&f.anonymous, "anonymous", false, "look for no credentials: for public data")
+	c.Flags().StringVar(&f.metrics, "metrics", "", "`ADDR`: serve metrics for Prometheus at this port of the loopback, such as 9100, or at an address and port, while the command runs")
+	group(c.Flags(), "endpoint", "Stores")
+	group(c.Flags(), "metrics", "Seeing it")
+}
+
+// options checks the options of a command with addSource.
+func (f *stageFlags) options() (*stage.Options, error) {
+	o := &stage.Options{Workers: f.workers}
+	var errs []error
+	var err error
+	if o.MaxBytes, err = parseSize(f.maxBytes); err != nil {
+		errs = append(errs, usagef("--max-bytes %s: %w", f.maxBytes, err))
+	}
+	if f.workers < 1 || f.workers > 512 {
+		errs = append(errs, usagef("--workers %d: give 1 to 512", f.workers))
+	}
+	if f.maxAge == "never" {
+		o.MaxAge = -1
+	} else if o.MaxAge, err = parseAge(f.maxAge); err != nil {
+		errs = append(errs, usagef("--max-age %s: %w, or never", f.maxAge, err))
+	}
+	if f.endpoint != "" {
+		// Not repeated in the error: there may be a password in it.
+		if u, err := url.Parse(f.endpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			errs = append(errs, usagef("--endpoint: give a URL with http or https, such as http://127.0.0.1:9000"))
+		}
+	}
+	if f.metrics != "" {
+		if _, err := metrics.Address(f.metrics); err != nil {
+			errs = append(errs, usagef("--metrics %s: %w", f.metrics, err))
+		}
+	}
+	return o, errors.Join(errs...)
+}
+
+// parseAge reads a time such as 90s, 12h or 7d.
+func parseAge(s string) (time.Duration, error) {
+	wrong := errors.New("write a time such as 30m, 12h or 7d")
+	factor := time.Duration(1)
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		s, factor = days+"h", 24
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 || d > 100*365*24*time.Hour/factor {
+		return 0, wrong
+	}
+	return d * factor, nil
+}
+
+// root is the directory that is meant.
+func (f *stageFlags) root() (string, error) {
+	if f.dir != "" {
+		return filepath.Abs(f.dir)
+	}
+	return stage.Dir()
+}
+
+// existing is the directory where there is a stage, and false where nothing was ever staged.
+func (f *stageFlags) existing() (string, bool, error) {
+	dir, err := f.root()
+	if err != nil {
+		return "", false, err
+	}
+	_, err = os.Lstat(filepath.Join(dir, "stage"))
+	return dir, err == nil, nil
+}
+
+// staging is a pool and the buckets that it is filled from.
+type staging struct {
+	pool    *stage.Pool
+	people  io.Writer
+	metrics *metrics.Server
+	stores  *objstore.Options
+	close   func() error
+	stop    func() bool // nobody closes it when ctx ends any more
+
+	mu      sync.Mutex
+	buckets map[string]*objstore.Bucket
+}
+
+// open opens a pool. It is closed as soon as ctx ends: then every reading ends too.
+func (f *stageFlags) open(cmd *cobra.Command, o *stage.Options) (_ *staging, err error) {
+	dir, err := f.root()
+	if err != nil {
+		return nil, err
+	}
+	s := &staging{people: cmd.ErrOrStderr(), buckets: map[string]*objstore.Bucket{}}
+	s.stores = &objstore.Options{Endpoint: f.endpoint, Region: f.region, Anonymous: f.anonymous, Drivers: cloud.Drivers()}
+	o.Warn = func(err error) { s.say(stageWords(err)) }
+	if s.pool, err = stage.Open(dir, o); err != nil {
+		return nil, err
+	}
+	s.close = sync.OnceValue(s.pool.Close)
+	s.stop = context.AfterFunc(cmd.Context(), func() { _ = s.close() })
+	if f.metrics != "" {
+		if s.metrics, err = metrics.Listen(f.metrics, s.pool); err != nil {
+			return nil, errors.Join(fmt.Errorf("--metrics %s: nothing can listen there: %w", f.metrics, networkCause(err)), s.end())
+		}
+		fmt.Fprintln(s.people, "leat: metrics at", s.metrics.URL())
+	}
+	return s, nil
+}
+
+// end closes everything.
+func (s *staging) end() error {
+	s.stop()
+	err := s.close()
+	if s.metrics != nil {
+		err = errors.Join(err, s.metrics.Close())
+	}
+	for _, b := range s.buckets {
+		err = errors.Join(err, b.Close())
+	}
+	return err
+}
+
+// say tells people of an error that does not end the command.
+func (s *staging) say(err error) {
+	for _, m := range messages(err) {
+		fmt.Fprintln(s.people, "leat:", m)
+	}
+}
+
+// bucket opens a bucket, or gives the one that is open.
+func (s *staging) bucket(ctx context.Context, bucketURL string) (*objstore.Bucket, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := s.buckets[bucketURL]; b != nil {
+		return b, nil
+	}
+	b, err := objstore.Open(ctx, bucketURL, s.stores)
+	if err != nil {
+		return nil, err
+	}
+	s.buckets[bucketURL] = b
+	return b, nil
+}
+
+// stageProgramWords are what errors of the packages tell programs, and what these commands call it.
+var stageProgramWords = strings.NewReplacer(
+	"set a higher limit, or release others first", "give a higher --max-bytes",
+	"set a lower limit", "give a lower --max-bytes",
+	"MaxBytes", "--max-bytes",
+)
+
+// stageWords words an error of the packages, or each of several, for people.
+func stageWords(err error) error {
+	if err == nil {
+		return nil
+	}
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		var list []error
+		var texts []string
+		for _, one := range many.Unwrap() {
+			list, texts = append(list, stageWords(one)), append(texts, one.Error())
+		}
+		if strings.Join(texts, "\n") == err.Error() {
+			return errors.Join(list...)
+		}
+	}
+	text := stageProgramWords.Replace(err.Error())
+	for _, name := range []string{"stage: ", "objstore: ", "lease: ", "cache: "} {
+		text = strings.ReplaceAll(strings.TrimPrefix(text, name), ": "+name, ": ")
+	}
+	if text != err.Error() {
+		return cacheError{strings.ReplaceAll(text, "\n", "; "), err}
+	}
+	return err
+}
+
+// networkCause is why an address can't be listened at, without the address.
+func networkCause(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}

@@ -1,0 +1,320 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"leat/internal/publish"
+	"leat/objstore"
+	"leat/stage"
+)
+
+func stageGetCommand() *cobra.Command {
+	f := &stageFlags{}
+	var output string
+	c := newStageCommand("get URL...", "Stage objects and tell where they are, or write them",
+		`Get stages objects and prints the names of local files that hold them, in the order of the URLs. The files are the
+stage's: read them, don't change them. They stay until their room is needed. With -o the bytes are written to FILE, to
+files of the same names in the folder DIR, or one after the other to standard output (-); then it does not matter
+whether there is room to stage them. An output appears under its name when it is whole.`,
+		`  leat stage get s3://bucket/scene.tif
+  leat stage get https://example.org/a.tif https://example.org/b.tif -o data/
+  leat stage get s3://bucket/notes.txt -o - | less`,
+		func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("stage get takes URLs of objects, such as: leat stage get s3://bucket/scene.tif")
+			}
+			return nil
+		},
+		func(cmd *cobra.Command, args []string) error { return getObjects(cmd, args, output, f) })
+	c.Flags().StringVarP(&output, "output", "o", "", "`FILE|DIR|-`: write the bytes there")
+	c.Flags().BoolVar(&f.force, "overwrite", false, "replace outputs that exist")
+	f.addSource(c)
+	f.addJSON(c, "one JSON object a line: url, path (null with -o -), bytes, staged (it is on the local disk)")
+	return c
+}
+
+// gotDoc is an object in --json.
+type gotDoc struct {
+	URL    string  `json:"url"`
+	Path   *string `json:"path"`
+	Bytes  int64   `json:"bytes"`
+	Staged bool    `json:"staged"`
+}
+
+// getting is a run of leat stage get.
+type getting struct {
+	s        *staging
+	f        *stageFlags
+	progress *stageProgress
+	stdout   io.Writer
+	toStdout bool     // the bytes
+	outputs  []string // for each URL; "": the stage's own file
+}
+
+func getObjects(cmd *cobra.Command, urls []string, output string, f *stageFlags) (err error) {
+	o, err := f.options()
+	g := &getting{f: f, stdout: cmd.OutOrStdout(), toStdout: output == "-", outputs: make([]string, len(urls))}
+	errs := []error{err}
+	for _, u := range urls {
+		err := checkURL(u, false)
+		if err == nil && isPrefix(u, false) {
+			err = fmt.Errorf("%s ends in a slash: leat stage warm stages all objects below it", shown(u))
+		}
+		if err != nil {
+			errs = append(errs, usageError{err})
+		}
+	}
+	if g.toStdout && f.json {
+		errs = append(errs, usagef("--json and -o - both write to standard output: choose one"))
+	}
+	if f.force && (output == "" || g.toStdout) {
+		errs = append(errs, usagef("--overwrite is for outputs that have names: give -o FILE or -o DIR"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if output != "" && !g.toStdout {
+		if g.outputs, err = outputNames(urls, output, f.force); err != nil {
+			return err
+		}
+	}
+	if g.s, err = f.open(cmd, o); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.s.end()) }()
+	g.progress = newStageProgress(g.s.people, "reading")
+	g.progress.known.Store(int64(len(urls)))
+	ctx := cmd.Context()
+	err = g.progress.run(func() error { return g.all(ctx, urls) })
+	if ctx.Err() != nil {
+		return errors.New("interrupted: " + countText(g.progress.done.Load(), "object was done", "objects were done"))
+	}
+	return err
+}
+
+// outputNames are the files for the objects, in a folder or the only one.
+func outputNames(urls []string, output string, overwrite bool) ([]string, error) {
+	st, err := os.Stat(output)
+	inFolder := err == nil && st.IsDir()
+	switch {
+	case !inFolder && strings.HasSuffix(output, "/"):
+		return nil, fmt.Errorf("-o %s: there is no such folder: make it first", output)
+	case !inFolder && len(urls) > 1:
+		return nil, usagef("-o %s: several objects need a folder, which must exist", output)
+	case !inFolder:
+		return []string{output}, free(output, overwrite)
+	}
+	names := make([]string, len(urls))
+	whose := map[string]int{}
+	var errs []error
+	for i, u := range urls {
+		base := baseName(u)
+		if base == "" {
+			errs = append(errs, usagef("%s has no name that a file could have: get it alone, with -o FILE", shown(u)))
+			continue
+		}
+		if j, ok := whose[base]; ok {
+			errs = append(errs, usagef("%s and %s would both become %s: get them into different folders", shown(urls[j]), shown(u), printable(filepath.Join(output, base))))
+			continue
+		}
+		whose[base] = i
+		names[i] = filepath.Join(output, base)
+		if err := free(names[i], overwrite); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return names, errors.Join(errs...)
+}
+
+// baseName is the last part of an object's name, "" where a file can't be called so.
+func baseName(u string) string {
+	_, name, err := objstore.Split(u)
+	if err != nil {
+		return ""
+	}
+	if scheme, _, _ := strings.Cut(strings.ToLower(u), "://"); scheme == "http" || scheme == "https" {
+		name, _, _ = strings.Cut(name, "?")
+		if i := strings.LastIndexByte(name, '/'); i >= 0 {
+			name = name[i+1:]
+		}
+		if name, err = url.PathUnescape(name); err != nil {
+			return ""
+		}
+		if strings.Contains(name, "/") {
+			return ""
+		}
+	} else {
+		name = path.Base(name)
+	}
+	if name == "." || name == ".." || name == "/" || len(name) > 255 || strings.ContainsRune(name, 0) {
+		return ""
+	}
+	return name
+}
+
+// ahead is how many objects are staged before those in front of them are done.
+const ahead = 256
+
+// all gets all objects in their order. Those that fail do not keep the others.
+func (g *getting) all(ctx context.Context, urls []string) error {
+	type queued struct {
+		l   *stage.Lazy
+		url string
+		err error
+	}
+	queue := make([]queued, 0, ahead)
+	next := 0
+	var errs []error
+	for i := range urls {
+		for ; next < len(urls) && next < i+ahead; next++ {
+			q := queued{url: urls[next]}
+			bucketURL, name, err := objstore.Split(q.url)
+			var w wanted
+			if err == nil {
+				w.name = name
+				w.src, err = g.s.bucket(ctx, bucketURL)
+			}
+			if q.err = err; err == nil {
+				q.url = w.src.ID(name)
+				q.l = g.s.pool.Prefetch(counted{w.src, &g.progress.bytes}, w.name)
+			} else {
+				q.url = objstore.Redact(q.url)
+			}
+			queue = append(queue, q)
+		}
+		q := queue[0]
+		queue[0] = queued{}
+		queue = queue[1:]
+		err := q.err
+		if err == nil {
+			err = g.one(ctx, q.l, q.url, g.outputs[i])
+			q.l.Release()
+		}
+		if ctx.Err() != nil {
+			for _, q := range queue {
+				if q.l != nil {
+					q.l.Release()
+				}
+			}
+			return ctx.Err()
+		}
+		var end outputError
+		switch {
+		case err == nil:
+			g.progress.done.Add(1)
+		case errors.As(err, &end):
+			return err // there is no sense in going on
+		default:
+			g.progress.failed.Add(1)
+			if text := about(q.url, err.Error()); text != err.Error() {
+				err = cacheError{text, err}
+			}
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// outputError is an error of what is written to, not of an object.
+type outputError struct{ error }
+
+func (e outputError) Unwrap() error { return e.error }
+
+// one gets an object.
+func (g *getting) one(ctx context.Context, l *stage.Lazy, id, output string) (err error) {
+	r, err := l.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	d := gotDoc{URL: id, Bytes: r.Size(), Staged: r.Staged()}
+	switch {
+	case g.toStdout:
+		_, err := copyObject(ctx, stdoutWriter{g.stdout}, r)
+		return err
+	case output != "":
+		if err := writeObject(ctx, output, r, g.f.force); err != nil {
+			return err
+		}
+	default:
+		if !r.Staged() {
+			return fmt.Errorf("there is no room to stage its %s: give a higher --max-bytes, free some of the disk, or have it written by -o", byteText(r.Size()))
+		}
+		if output, err = r.Path(); err != nil {
+			return err
+		}
+	}
+	if d.Path = &output; g.f.json {
+		err = writeJSON(g.stdout, d)
+	} else {
+		_, err = fmt.Fprintln(g.stdout, output)
+	}
+	if err != nil {
+		return outputError{stdoutError(err)}
+	}
+	return nil
+}
+
+// stdoutWriter tells errors of standard output from those of what is read.
+type stdoutWriter struct{ w io.Writer }
+
+func (s stdoutWriter) Write(p []byte) (int, error) {
+	n, err := s.w.Write(p)
+	if err != nil {
+		err = outputError{stdoutError(err)}
+	}
+	return n, err
+}
+
+// writeObject writes an object as a file that appears when it is whole.
+func writeObject(ctx context.Context, name string, r *stage.Reader, overwrite bool) error {
+	if err := free(name, overwrite); err != nil { // somebody may have made it meanwhile
+		return err
+	}
+	out, err := publish.Create(name, 0o666)
+	if err != nil {
+		return err
+	}
+	defer out.Abort()
+	n, err := copyObject(ctx, out, r)
+	if err == nil && n != r.Size() {
+		err = fmt.Errorf("%d of %d bytes came", n, r.Size())
+	}
+	if err != nil {
+		return fmt.Errorf("%s is not written: %w", name, err)
+	}
+	return out.Commit()
+}
+
+// copyObject copies in pieces, so that it can be interrupted between them.
+func copyObject(ctx context.Context, w io.Writer, r io.Reader) (n int64, err error) {
+	buf := make([]byte, 1<<20)
+	for {
+		if err := ctx.Err(); err != nil {
+			return n, err
+		}
+		k, err := r.Read(buf)
+		if k > 0 {
+			k, werr := w.Write(buf[:k])
+			if n += int64(k); werr != nil {
+				return n, werr
+			}
+		}
+		if err == io.EOF {
+			return n, nil
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+}

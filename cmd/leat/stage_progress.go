@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"leat/objstore"
+)
+
+// stageProgress tells people how far a command is while objects are copied. Its counts may be changed by many goroutines.
+type stageProgress struct {
+	w    io.Writer
+	mode progressMode
+	what string
+
+	known, done, failed atomic.Int64 // objects
+	counting            atomic.Bool  // more objects may become known
+	bytes               atomic.Int64 // that came from sources
+
+	mu    sync.Mutex
+	start time.Time
+	shown bool
+}
+
+func newStageProgress(w io.Writer, what string) *stageProgress {
+	return &stageProgress{w: w, mode: chooseProgress(os.Stderr), what: what, start: time.Now()}
+}
+
+// run shows the progress now and then while op runs.
+func (p *stageProgress) run(op func() error) error {
+	every := progressLog
+	if p.mode == progressLine {
+		every = progressRedraw
+	}
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				p.show()
+			case <-end:
+				p.clear()
+				return
+			}
+		}
+	}()
+	err := op()
+	close(end)
+	<-ended
+	return err
+}
+
+func (p *stageProgress) show() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text := p.text(time.Since(p.start))
+	if p.mode != progressLine {
+		fmt.Fprintln(p.w, text)
+		return
+	}
+	p.shown = true
+	fmt.Fprint(p.w, "\r"+text+"\x1b[K")
+}
+
+// clear takes the live line away.
+func (p *stageProgress) clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clearLine()
+}
+
+func (p *stageProgress) clearLine() {
+	if p.shown {
+		fmt.Fprint(p.w, "\r\x1b[K")
+		p.shown = false
+	}
+}
+
+// say prints a line in between.
+func (p *stageProgress) say(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clearLine()
+	fmt.Fprintf(p.w, format+"\n", args...)
+}
+
+func (p *stageProgress) text(so time.Duration) string {
+	known, done, failed, bytes := p.known.Load(), p.done.Load(), p.failed.Load(), p.bytes.Load()
+	text := fmt.Sprintf("%s, %s so far: %d of ", p.what, roughly(so), done+failed)
+	if p.counting.Load() {
+		text += "at least "
+	}
+	text += countText(known, "object", "objects")
+	if bytes > 0 {
+		text += ", " + byteText(bytes)
+		if so >= time.Second {
+			text += " (" + byteText(int64(float64(bytes)/so.Seconds())) + "/s)"
+		}
+	}
+	if failed > 0 {
+		text += fmt.Sprintf(", %d failed", failed)
+	}
+	// Objects may differ much in size: what is left is told when a tenth has come.
+	if all := done + failed; so > 2*time.Second && !p.counting.Load() && all*10 >= known && all < known {
+		text += ", about " + roughly(time.Duration(float64(so)*float64(known-all)/float64(all))) + " left"
+	}
+	return text
+}
+
+// counted is a bucket whose bytes are counted as they are read.
+type counted struct {
+	*objstore.Bucket
+	n *atomic.Int64
+}
+
+func (c counted) Read(ctx context.Context, name string, offset, length int64, match *objstore.Info) (objstore.Info, io.ReadCloser, error) {
+	info, body, err := c.Bucket.Read(ctx, name, offset, length, match)
+	if err != nil {
+		return info, body, err
+	}
+	if f, ok := body.(interface {
+		File() (f *os.File, offset, length int64)
+	}); ok { // the kernel copies it
+		_, _, n := f.File()
+		c.n.Add(n)
+		return info, body, nil
+	}
+	return info, &countedBody{body, c.n}, nil
+}
+
+type countedBody struct {
+	io.ReadCloser
+	n *atomic.Int64
+}
+
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.n.Add(int64(n))
+	return n, err
+}

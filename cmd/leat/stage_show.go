@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"leat/stage"
+)
+
+func stageListCommand() *cobra.Command {
+	f := &stageFlags{}
+	c := newStageCommand("ls", "List what is staged",
+		`Ls lists the objects in the directory, in no order: their size, the room that they take, how long ago each was last
+used, and last compared with its source, and their URLs without secrets. "#file" behind a URL means a copy that lies
+in a file of its own, for a program that asked for one.`,
+		`  leat stage ls
+  leat stage ls --json | jq -r 'select(.size > 1e9) | .source'`,
+		nil,
+		func(cmd *cobra.Command, _ []string) error { return listStage(cmd, f) })
+	f.addDir(c)
+	f.addJSON(c, "one JSON object a line: source, size, disk_bytes, packed, etag, modified, used, checked")
+	return c
+}
+
+// look opens a pool to look at what is there. nil: nothing was ever staged in dir.
+func (f *stageFlags) look() (p *stage.Pool, dir string, err error) {
+	dir, there, err := f.existing()
+	if err != nil || !there {
+		return nil, dir, err
+	}
+	p, err = stage.Open(dir, nil)
+	return p, dir, err
+}
+
+func listStage(cmd *cobra.Command, f *stageFlags) (err error) {
+	p, dir, err := f.look()
+	if err != nil {
+		return err
+	}
+	if p == nil {
+		if !f.json {
+			fmt.Fprintln(cmd.ErrOrStderr(), "leat: nothing is staged in", dir)
+		}
+		return nil
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	return listObjects(cmd.Context(), cmd.OutOrStdout(), p, time.Now(), f.json)
+}
+
+// listObjects streams: there may be millions.
+func listObjects(ctx context.Context, w io.Writer, p *stage.Pool, now time.Time, asJSON bool) error {
+	out := bufio.NewWriterSize(w, 64<<10)
+	if !asJSON {
+		fmt.Fprintf(out, "%10s  %10s  %9s  %9s  %s\n", "SIZE", "ON DISK", "USED", "CHECKED", "URL")
+	}
+	for o, err := range p.Objects() {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return errors.Join(err, stdoutError(out.Flush()))
+		}
+		if asJSON {
+			err = writeJSON(out, newObjectDoc(o))
+		} else {
+			_, err = fmt.Fprintf(out, "%10s  %10s  %9s  %9s  %s\n", byteText(o.Size), byteText(o.DiskBytes), ageText(now.Sub(o.Used)), ageText(now.Sub(o.Checked)), printable(o.Source))
+		}
+		if err != nil {
+			return stdoutError(err)
+		}
+	}
+	return stdoutError(out.Flush())
+}
+
+// objectDoc is a staged object in --json.
+type objectDoc struct {
+	Source    string     `json:"source"`
+	Size      int64      `json:"size"`
+	DiskBytes int64      `json:"disk_bytes"`
+	Packed    bool       `json:"packed"`
+	ETag      string     `json:"etag"`
+	Modified  *time.Time `json:"modified"` // null where it is not known
+	Used      time.Time  `json:"used"`
+	Checked   time.Time  `json:"checked"`
+}
+
+func newObjectDoc(o stage.Object) objectDoc {
+	d := objectDoc{o.Source, o.Size, o.DiskBytes, o.Packed, o.ETag, nil, o.Used.UTC(), o.Checked.UTC()}
+	if !o.Modified.IsZero() {
+		m := o.Modified.UTC()
+		d.Modified = &m
+	}
+	return d
+}
+
+// ageText is how long ago something was.
+func ageText(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return "now"
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%d d", int64(d.Hours()/24))
+	}
+	return roughly(d)
+}
+
+func stageStatCommand() *cobra.Command {
+	f := &stageFlags{}
+	c := newStageCommand("stat", "Tell what a stage holds and what was done with it",
+		`Stat tells how much room the objects in the directory take, how many processes use it, and what all processes counted
+since it was made.`,
+		`  leat stage stat
+  leat stage stat --json | jq .since.read_through`,
+		nil,
+		func(cmd *cobra.Command, _ []string) error { return statStage(cmd, f) })
+	f.addDir(c)
+	f.addJSON(c, "one JSON object: dir, bytes, objects, processes besides this one, since: counters")
+	return c
+}
+
+func statStage(cmd *cobra.Command, f *stageFlags) (err error) {
+	p, dir, err := f.look()
+	if err != nil {
+		return err
+	}
+	if p == nil {
+		return fmt.Errorf("nothing is staged in %s, and nothing ever was", dir)
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	u, err := p.Usage()
+	if err != nil {
+		return err
+	}
+	u.Processes-- // this one
+	if f.json {
+		return stdoutError(writeJSON(cmd.OutOrStdout(), u))
+	}
+	return stdoutError(usageOf(cmd.OutOrStdout(), u))
+}
+
+func usageOf(w io.Writer, u stage.Usage) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(label, format string, args ...any) {
+		fmt.Fprintf(t, "  %s\t%s\n", label, fmt.Sprintf(format, args...))
+	}
+	fmt.Fprintln(t, u.Dir)
+	line("on disk", "%s in %s", byteText(u.Bytes), countText(u.Objects, "object", "objects"))
+	line("in use by", "%s", countText(int64(u.Processes), "other process", "other processes"))
+	c := u.Since
+	line("asked for", "%d there, %d copied, %d copied by another process, %d read through", c.Hits, c.Misses, c.Shared, c.ReadThrough)
+	line("copied", "%s", byteText(c.Bytes))
+	line("evicted", "%d", c.Evicted)
+	line("compared", "%d, %d of them changed", c.Checks, c.Changed)
+	line("requests", "%s read, %d tried again, %d errors", countText(c.Reads, "object", "objects"), c.Retries, c.Errors)
+	line("no room", "%d waited, %d too large, %d while the disk was full, %d beyond the queue", c.Waits, c.TooLarge, c.DiskFull, c.NotQueued)
+	line("damage", "%d", c.Damaged)
+	return t.Flush()
+}

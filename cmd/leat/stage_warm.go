@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// listOrURLs checks that there is an argument.
+func listOrURLs(name, example string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			first, _, _ := strings.Cut(strings.TrimSpace(example), "\n")
+			return usagef("stage %s takes a list of URLs, - for standard input, or URLs, such as: %s", name, first)
+		}
+		return nil
+	}
+}
+
+func stageWarmCommand() *cobra.Command {
+	f := &stageFlags{}
+	example := `  leat stage warm scenes.txt --max-bytes 200G
+  leat stage warm s3://bucket/train/
+  aws s3 ls s3://bucket/train/ | awk '/\.tar$/ {print "s3://bucket/train/" $4}' | leat stage warm -`
+	c := newStageCommand("warm LIST|URL|-...", "Stage all objects of a list or below a prefix",
+		`Warm stages the objects of a list, one URL a line (a line that begins with # is passed over), of a list on standard
+input (-), and URLs. A URL that ends in a slash, and with --recursive each, stands for all objects below that folder
+(a web server can't list any). What is there and still has the version of its source is not copied again. All of it
+is kept in use until warm ends: what then finds no room has failed. The code is 1 when any failed; the others are
+staged nevertheless.`,
+		example, listOrURLs("warm", example),
+		func(cmd *cobra.Command, args []string) error { return warm(cmd, args, f) })
+	c.Flags().BoolVar(&f.recursive, "recursive", false, "take every URL as that of a folder")
+	f.addSource(c)
+	f.addJSON(c, "one JSON object a line: of each object that failed, then the counts")
+	return c
+}
+
+func warm(cmd *cobra.Command, args []string, f *stageFlags) (err error) {
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	urls, err := readTargets(args, cmd.InOrStdin(), f.recursive)
+	if err != nil {
+		return err
+	}
+	s, err := f.open(cmd, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.end()) }()
+	fill := &filling{s: s, progress: newStageProgress(s.people, "staging")}
+	if f.json {
+		fill.data = cmd.OutOrStdout()
+	}
+	ctx := cmd.Context()
+	err = fill.progress.run(func() error { return fill.fill(ctx, urls, f.recursive, mostHeld, f.workers) })
+	d := fill.doc()
+	if ctx.Err() != nil {
+		return fmt.Errorf("interrupted: %s are staged: run it again for the others", countText(fill.progress.done.Load(), "object", "objects"))
+	}
+	fill.release()
+	if err != nil {
+		return err
+	}
+	if f.json {
+		if err := writeJSON(cmd.OutOrStdout(), d); err != nil {
+			return stdoutError(err)
+		}
+	} else {
+		fmt.Fprintln(s.people, d.text())
+	}
+	if d.Failed > 0 {
+		return notStaged(d)
+	}
+	return nil
+}
+
+// notStaged is the error of a command some of whose objects failed, after it told which.
+func notStaged(d fillDoc) error {
+	if d.Failed == 1 {
+		return errors.New("one object was not staged")
+	}
+	return fmt.Errorf("%d objects were not staged", d.Failed)
+}

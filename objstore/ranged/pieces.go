@@ -1,0 +1,171 @@
+package ranged
+
+import (
+	"slices"
+	"sort"
+)
+
+// span is a run of bytes of an object.
+type span struct{ at, bytes int64 }
+
+func (s span) end() int64 { return s.at + s.bytes }
+
+// piece is a run of bytes that is here or under way.
+type piece struct {
+	at, bytes int64
+	ready     chan struct{} // closed when data or err is set
+	data      []byte
+	err       error
+
+	refs    int // those who hold it; its request is one
+	dropped bool
+	used    uint64 // when it was last let go of
+}
+
+func (p *piece) end() int64 { return p.at + p.bytes }
+
+// pieces are ordered and overlap nowhere. Those that nobody holds stay within the limit, what was used last. Not safe for concurrent use.
+type pieces struct {
+	list  []*piece
+	limit int64
+	kept  int64 // bytes that nobody holds
+	clock uint64
+	slack int64 // what may still be fetched along
+}
+
+// from is the index of the first piece that ends behind byte at.
+func (s *pieces) from(at int64) int {
+	return sort.Search(len(s.list), func(i int) bool { return s.list[i].end() > at })
+}
+
+// put adds a piece where there is none.
+func (s *pieces) put(p *piece) {
+	s.list = slices.Insert(s.list, s.from(p.at), p)
+}
+
+// missing are the parts of the spans that no piece has.
+func (s *pieces) missing(spans []span) []span {
+	var out []span
+	for _, w := range spans {
+		at := w.at
+		for i := s.from(at); at < w.end() && i < len(s.list) && s.list[i].at < w.end(); i++ {
+			if p := s.list[i]; p.at > at {
+				out = append(out, span{at, p.at - at})
+			}
+			at = s.list[i].end()
+		}
+		if at < w.end() {
+			out = append(out, span{at, w.end() - at})
+		}
+	}
+	return out
+}
+
+// room is what no piece has around a missing span.
+func (s *pieces) room(w span, size int64) (first, last int64) {
+	first, last = 0, size
+	i := s.from(w.at)
+	if i > 0 {
+		first = s.list[i-1].end()
+	}
+	if i < len(s.list) {
+		last = s.list[i].at
+	}
+	return first, last
+}
+
+// widen makes missing spans that are smaller than a block whole blocks, as far as nothing of them is there.
+func (s *pieces) widen(missing []span, block, size int64) []span {
+	var out []span
+	for _, w := range missing {
+		if w.bytes < block {
+			first, last := s.room(w, size)
+			a, b := max(first, w.at/block*block), min(last, (w.end()+block-1)/block*block)
+			w = span{a, b - a}
+		}
+		if n := len(out); n > 0 && out[n-1].end() > w.at { // both grew into one block
+			w.bytes -= out[n-1].end() - w.at
+			w.at = out[n-1].end()
+		}
+		if w.bytes > 0 {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// join makes one of missing spans that lie close together, with nothing between them that is there.
+func (s *pieces) join(missing []span) []span {
+	for _, w := range missing {
+		s.slack += w.bytes / slackShare
+	}
+	var out []span
+	for _, w := range missing {
+		if n := len(out); n > 0 {
+			gap := w.at - out[n-1].end()
+			_, last := s.room(out[n-1], w.end())
+			if gap <= min(maxGap, s.slack) && last >= w.at {
+				s.slack -= gap
+				out[n-1].bytes = w.end() - out[n-1].at
+				continue
+			}
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// hold returns the pieces that cover the spans, which all do, each held once more.
+func (s *pieces) hold(spans []span) []*piece {
+	var out []*piece
+	for _, w := range spans {
+		for i := s.from(w.at); i < len(s.list) && s.list[i].at < w.end(); i++ {
+			p := s.list[i]
+			if n := len(out); n > 0 && out[n-1] == p {
+				continue
+			}
+			if p.refs == 0 {
+				s.kept -= p.bytes
+			}
+			p.refs++
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// release lets go of a piece. One that nobody holds any more is kept while there is room.
+func (s *pieces) release(p *piece) {
+	if p.refs--; p.refs > 0 || p.dropped {
+		return
+	}
+	s.idle(p)
+}
+
+// idle keeps a piece that nobody holds, and drops those that were used longest ago where they are too many.
+func (s *pieces) idle(p *piece) {
+	s.clock++
+	p.used = s.clock
+	s.kept += p.bytes
+	for s.kept > s.limit {
+		var oldest *piece
+		for _, q := range s.list {
+			if q.refs == 0 && (oldest == nil || q.used < oldest.used) {
+				oldest = q
+			}
+		}
+		if oldest == nil {
+			return
+		}
+		s.kept -= oldest.bytes
+		s.drop(oldest)
+	}
+}
+
+// drop forgets a piece; those who hold it keep its bytes.
+func (s *pieces) drop(p *piece) {
+	p.dropped = true
+	if i := slices.Index(s.list, p); i >= 0 {
+		s.list = slices.Delete(s.list, i, i+1)
+	}
+}

@@ -1,0 +1,56 @@
+package npy
+
+import (
+	"context"
+	"fmt"
+
+	"leat/raster"
+)
+
+var _ raster.Ranged = (*File)(nil)
+
+// maxRanges bounds the pieces that are told apart in one read.
+const maxRanges = 1 << 16
+
+// Ranges implements raster.Ranged.
+func (n *File) Ranges(ctx context.Context, bands []int, w raster.Window, _ bool) ([]raster.Range, error) {
+	if w.Width < 0 || w.Height < 0 || !n.info.Grid.Window().Contains(w) {
+		return nil, fmt.Errorf("%s: window %v is not inside the raster of %d x %d pixels", n.info.Path, w, n.info.Grid.Width, n.info.Grid.Height)
+	}
+	for _, b := range bands {
+		if b < 1 || b > len(n.info.Bands) {
+			return nil, fmt.Errorf("%s: band %d asked for, it has %d", n.info.Path, b, len(n.info.Bands))
+		}
+	}
+	if w.Empty() || len(bands) == 0 {
+		return nil, ctx.Err()
+	}
+	var out []raster.Range
+	add := func(first, count int64) {
+		size := int64(n.stored.Size())
+		r := raster.Range{Offset: n.start + first*size, Bytes: count * size}
+		// Rows of all columns follow each other: they are one piece.
+		if k := len(out); k > 0 && out[k-1].Offset+out[k-1].Bytes == r.Offset {
+			out[k-1].Bytes += r.Bytes
+			return
+		}
+		out = append(out, r)
+	}
+	switch {
+	case n.col != 1:
+		for x := range w.Width { // all bands, as readColumns reads them
+			add(int64(w.Col+x)*n.col+int64(w.Row)*n.row, int64(w.Height)*n.row)
+		}
+	case w.Height > maxRanges/len(bands): // what lies between the rows is not worth so long a list
+		for _, b := range bands {
+			add(int64(b-1)*n.band+int64(w.Row)*n.row+int64(w.Col), int64(w.Height-1)*n.row+int64(w.Width))
+		}
+	default:
+		for _, b := range bands {
+			for y := range w.Height {
+				add(int64(b-1)*n.band+int64(w.Row+y)*n.row+int64(w.Col), int64(w.Width))
+			}
+		}
+	}
+	return raster.SortRanges(out), ctx.Err()
+}
