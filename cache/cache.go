@@ -211,6 +211,7 @@ func (c *Cache) Close() error {
 	if c.durable == DurabilityBatch && !c.readOnly && c.h.flags&flagNameless == 0 {
 		err = c.flush()
 	}
+	c.giveUpSpare()
 	err = errors.Join(err, c.m.close())
 	if c.hidden != "" {
 		// The last one removes the name. Of several that close at the same time each gives its own hold up first, so that one of them is the last.
@@ -225,6 +226,22 @@ func (c *Cache) Close() error {
 		err = errors.Join(err, unix.Close(c.dir))
 	}
 	return errors.Join(err, closeLocked(c.fd))
+}
+
+// giveUpSpare gives room that failed puts of this process left back to the file, as far as it is the last: who comes and goes while the disk is full must not
+// fill a limit with it.
+func (c *Cache) giveUpSpare() {
+	if c.readOnly || !c.spare.any.Load() {
+		return
+	}
+	_, _ = c.guard(func() error {
+		if ok, err := c.putting.begin(c); !ok || err != nil {
+			return err
+		}
+		defer c.putting.end(c)
+		c.spare.giveUp(c.tail)
+		return nil
+	})
 }
 
 // closeLocked closes a file and ends the locks on it. Closing is not enough: a child that is being started has the

@@ -63,7 +63,11 @@ func TestWritersKilledAtRandomLeaveNoWrongByteNoOverlapAndNoFile(t *testing.T) {
 						wg.Go(func() {
 							for !stop.Load() {
 								p := proctest.New("put random", h, way).Start(t)
-								time.Sleep(time.Duration(rand.Int64N(int64(25 * time.Millisecond))))
+								life := int64(25 * time.Millisecond)
+								if verified.Load() == 0 { // on a slow machine none may live long enough to put anything
+									life <<= min(killed.Load()/8, 6)
+								}
+								time.Sleep(time.Duration(rand.Int64N(life)))
 								p.Kill()
 								if was, out, err := p.Wait(); !was {
 									t.Errorf("a writer ended by itself: %v\n%s", err, out)
@@ -91,6 +95,9 @@ func TestWritersKilledAtRandomLeaveNoWrongByteNoOverlapAndNoFile(t *testing.T) {
 						}
 					})
 					time.Sleep(300 * time.Millisecond)
+					for end := time.Now().Add(20 * time.Second); verified.Load() == 0 && time.Now().Before(end) && !t.Failed(); {
+						time.Sleep(10 * time.Millisecond)
+					}
 					stop.Store(true)
 					wg.Wait()
 					for i := range int64(n) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -407,9 +408,78 @@ func TestSpareRoomIsJoinedTakenAndGivenUp(t *testing.T) {
 	tail.Store(576 | frozen)
 	s.add(extent{from: 512, to: 576})
 	s.giveUp(&tail)
-	if tail.Load() != 512|frozen {
+	if tail.Load() != 576|frozen { // which is final
 		t.Errorf("%x", tail.Load())
 	}
+}
+
+func TestARecordThatFaultsEachTimeIsReplacedByTheNextPut(t *testing.T) {
+	dir := smallFS(t, "tmpfs")
+	c := create(t, 10, &Options{Dir: dir})
+	put(t, c, 1, string(make([]byte, 100_000)))
+	offset := int64(0)
+	_, err := c.guard(func() error { offset = c.loadSlot(1); return nil })
+	must(t, err)
+	must(t, unix.Fallocate(c.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, offset&^4095+4096, 40960))
+	c.verified.remove(1)
+	_ = os.WriteFile(filepath.Join(dir, "filler"), make([]byte, 64<<20), 0o600) // until it is full: the hole can't be looked at
+	wantMiss(t, c, 1)
+	b, err := c.GetOrFill(t.Context(), 1, func(context.Context) ([]byte, error) { return []byte("filled"), nil })
+	if string(b) != "filled" || err != nil {
+		t.Errorf("%q, %v", b, err)
+	}
+	if stored, err := c.Put(1, []byte("x")); err != nil {
+		t.Errorf("%v, %v", stored, err)
+	}
+	must(t, os.Remove(filepath.Join(dir, "filler")))
+	if b := ok(c.GetOrFill(t.Context(), 1, func(context.Context) ([]byte, error) { return []byte("filled"), nil }))(t); string(b) != "filled" && string(b) != "x" {
+		t.Errorf("%q", b)
+	}
+	if s := stats(t, c); s.Repaired != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestWhoComesAndGoesWhileTheDiskIsFullFillsNoLimit(t *testing.T) {
+	c := create(t, 1000, &Options{MaxBytes: 1 << 20})
+	for k := range int64(60) {
+		x := ok(Attach(ok(c.Handle())(t), nil))(t)
+		var n atomic.Int32
+		in, goOn := [2]chan bool{make(chan bool), make(chan bool)}, [2]chan bool{make(chan bool), make(chan bool)}
+		faults(t, func(point string) error {
+			if point != "cache.write" {
+				return nil
+			}
+			if i := n.Add(1) - 1; i < 2 {
+				close(in[i])
+				<-goOn[i]
+			}
+			return errNoSpace
+		})
+		var done [2]chan bool
+		for i, by := range []*Cache{x, c} { // that of c lies behind that of x, which fails first
+			done[i] = make(chan bool)
+			go func() {
+				defer close(done[i])
+				_, _ = by.Put(k, make([]byte, 30_000))
+			}()
+			select {
+			case <-in[i]:
+			case <-done[i]:
+				t.Fatalf("round %d: %+v", k, stats(t, c))
+			}
+		}
+		for i := range 2 {
+			close(goOn[i])
+			<-done[i]
+		}
+		must(t, x.Close())
+	}
+	faults(t, func(string) error { return nil })
+	if s := stats(t, c); s.Frozen || s.DeadBytes > 1<<16 {
+		t.Errorf("%+v", s)
+	}
+	put(t, c, 1, "when there is room again")
 }
 
 func TestAnOfferNeverFreezesTheCacheAndSaysWhatBecameOfIt(t *testing.T) {

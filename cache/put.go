@@ -45,7 +45,7 @@ func (c *Cache) enterPut(i int64, data []byte, freezes bool) (o Outcome, err err
 		return 0, err
 	}
 	defer c.gate.leave(i)
-	// A fault changes what is believed of the file: the second time that is right.
+	// A fault of page 0 or of the index changes what is believed of the file: the second time that is right.
 	for range 2 {
 		faulted, err := c.guard(func() error { return c.put(i, data, freezes, &o) })
 		if !faulted || o != 0 {
@@ -63,7 +63,7 @@ func (c *Cache) put(i int64, data []byte, freezes bool, o *Outcome) error {
 		c.count(counter, 1)
 		return nil
 	}
-	old, ok, _ := c.filled(i)
+	old, ok := c.found(i)
 	switch {
 	case ok:
 		return refuse(Filled, countFilled)
@@ -134,6 +134,20 @@ func (c *Cache) put(i int64, data []byte, freezes bool, o *Outcome) error {
 		c.count(countRepaired, 1)
 	}
 	return err
+}
+
+// found tells what is in slot i, and whether it is a sound entry: one that can't be read, now and with nothing believed of the file, is none,
+// so that this put takes its place.
+func (c *Cache) found(i int64) (old int64, ok bool) {
+	old = c.loadSlot(i)
+	for range 2 {
+		faulted, _ := c.guard(func() error { old, ok, _ = c.filled(i); return nil })
+		if !faulted {
+			return old, ok
+		}
+		c.forget(i)
+	}
+	return old, false
 }
 
 // publish makes a record visible, if its slot is still as it was found. It did not where it faulted, or fails.

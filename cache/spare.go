@@ -10,7 +10,7 @@ import (
 
 // spare is the room of puts of this process that failed when other records stood behind theirs already. The next ones take it. On a full disk
 // every put of every writer fails, mostly not as the last of the file: the tail would run away to the limit, and the cache be frozen for good
-// by a disk that was full for a while. As it is, dead room never exceeds what was in flight at once.
+// by a disk that was full for a while. As it is, dead room is bounded by some times what was in flight at once.
 //
 // No slot ever led to it, and nobody else writes there: whoever reserved room has it alone.
 type spare struct {
@@ -68,10 +68,10 @@ func (s *spare) giveUp(tail *atomic.Uint64) {
 	for len(s.list) > 0 {
 		last := s.list[len(s.list)-1]
 		w := tail.Load()
-		if int64(w&^frozen) != last.to {
+		if w&frozen != 0 || int64(w) != last.to { // the tail of a frozen cache is final
 			break
 		}
-		if tail.CompareAndSwap(w, w&frozen|uint64(last.from)) {
+		if tail.CompareAndSwap(w, uint64(last.from)) {
 			s.list = s.list[:len(s.list)-1]
 		}
 	}

@@ -112,6 +112,9 @@ func preserveCache(cmd *cobra.Command, path, to string, f *cacheFlags) error {
 	if err != nil {
 		return err
 	}
+	if st, err := os.Lstat(path); to == path && err == nil && st.Mode()&os.ModeSymlink != 0 {
+		return fmt.Errorf("%s is a symbolic link, which the preserved cache would replace: give the name of the file that it leads to", path)
+	}
 	if err := free(to, overwrite); err != nil {
 		return err
 	}
