@@ -261,29 +261,17 @@ func describeRange(offset, length int64) string {
 // whole is the body of an answer that has all, from a server that does without ranges.
 func (w *web) whole(i *Info, resp *http.Response, offset, length int64) (io.ReadCloser, error) {
 	i.Size, i.Whole = resp.ContentLength, offset > 0 || length >= 0
-	if offset > 0 {
-		if _, err := io.CopyN(io.Discard, resp.Body, offset); err == io.EOF && i.Size < 0 {
-			return struct {
-				io.Reader
-				io.Closer
-			}{strings.NewReader(""), resp.Body}, nil
-		} else if err == io.EOF {
-			return nil, io.ErrUnexpectedEOF
-		} else if err != nil {
-			return nil, err
-		}
-	}
 	left := int64(-1)
 	if i.Size >= 0 {
 		left = max(0, i.Size-offset)
 	}
 	if length >= 0 && (left < 0 || length < left) {
 		if left < 0 {
-			return &exactly{r: resp.Body, c: resp.Body, left: length, open: true}, nil
+			return &exactly{r: resp.Body, c: resp.Body, skip: offset, left: length, open: true}, nil
 		}
 		left = length
 	}
-	return &exactly{r: resp.Body, c: resp.Body, left: left}, nil
+	return &exactly{r: resp.Body, c: resp.Body, skip: offset, left: left}, nil
 }
 
 // behind is the answer to a range that begins at the object's end or behind it: no bytes.
@@ -338,6 +326,7 @@ func parseContentRange(s string) (first, last, total int64, err error) {
 type exactly struct {
 	r    io.Reader
 	c    io.Closer
+	skip int64 // bytes before them
 	left int64
 	open bool
 }
@@ -345,6 +334,13 @@ type exactly struct {
 func (e *exactly) Read(p []byte) (int, error) {
 	if e.left == 0 {
 		return 0, io.EOF
+	}
+	if e.skip > 0 { // some at a time: who watches sees that something comes
+		n, err := io.CopyN(io.Discard, e.r, min(e.skip, 256<<10))
+		if e.skip -= n; err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return 0, err
 	}
 	if e.left > 0 && int64(len(p)) > e.left {
 		p = p[:e.left]

@@ -207,6 +207,8 @@ func (b *body) Read(p []byte) (int, error) {
 			}
 		}
 		switch {
+		case err == nil && n == 0: // it only skips what was read already
+			continue
 		case err == nil:
 			return n, nil
 		case err == io.EOF && (b.left <= 0 || !b.sized):

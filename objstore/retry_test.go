@@ -137,6 +137,33 @@ func TestAStoreThatStallsIsAskedAgain(t *testing.T) {
 	}
 }
 
+func TestAServerWithoutRangesIsNotSilentWhileItSendsWhatIsThereAlready(t *testing.T) {
+	s := serve(t)
+	data := bytes.Repeat([]byte("0123456789abcdef"), 64<<10)
+	var n atomic.Int64
+	s.before = func(w http.ResponseWriter, r *http.Request) bool {
+		w.Header().Set("ETag", `"v"`)
+		w.WriteHeader(200)
+		first := n.Add(1) == 1
+		for i := 0; i < len(data); i += 64 << 10 {
+			if first && i == len(data)*3/4 {
+				panic(http.ErrAbortHandler)
+			}
+			_, _ = w.Write(data[i : i+64<<10])
+			w.(http.Flusher).Flush()
+			if !first {
+				time.Sleep(30 * time.Millisecond)
+			}
+		}
+		return true
+	}
+	r := objstore.Retry{Base: time.Millisecond, Stall: 300 * time.Millisecond}
+	got, err := readAll(t.Context(), r, open(t, s.URL, nil), "o", 0, -1)
+	if !bytes.Equal(got, data) || err != nil || n.Load() != 2 {
+		t.Errorf("%d bytes, %v, %d requests", len(got), err, n.Load())
+	}
+}
+
 func TestASlowStoreIsNotASilentOne(t *testing.T) {
 	s := serve(t)
 	s.before = func(w http.ResponseWriter, r *http.Request) bool {

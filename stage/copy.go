@@ -11,6 +11,8 @@ import (
 	"io/fs"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"leat/internal/fault"
 	"leat/objstore"
 	"leat/stage/internal/ledger"
@@ -63,6 +65,10 @@ func (p *Pool) attempt(ctx context.Context, it *item) outcome {
 		switch ok, err := p.current(ctx, it, e); {
 		case err != nil:
 			e.Unpin()
+			var disk *diskError
+			if errors.As(err, &disk) {
+				return p.cannot(err)
+			}
 			p.count(countErrors, 1)
 			return outcome{err: err}
 		case ok:
@@ -87,8 +93,11 @@ func (p *Pool) cannot(err error) outcome {
 func (p *Pool) current(ctx context.Context, it *item, e *ledger.Entry) (bool, error) {
 	if !e.Sound {
 		if crc, err := p.checksum(ctx, e); err != nil || crc != e.CRC {
-			if ctx.Err() != nil {
+			switch {
+			case ctx.Err() != nil:
 				return false, ctx.Err()
+			case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.EINTR):
+				return false, &diskError{err} // which says nothing of the bytes
 			}
 			p.count(countDamaged, 1)
 			e.Discard()

@@ -188,6 +188,10 @@ func (r *Reader) stream(b []byte) (int, error) {
 	if err == io.EOF && r.at < r.size {
 		err = wrongSize(it.id, r.at, r.size)
 	}
+	if err != nil && err != io.EOF { // the next Read asks again
+		r.body.Close()
+		r.body = nil
+	}
 	return n, err
 }
 
