@@ -34,7 +34,8 @@ type draft struct {
 	hidden string
 }
 
-// newDraft makes an empty file in an open directory.
+// newDraft makes an empty file in an open directory. hidden gives another name at each call: a sweeper that found one of its files before it was
+// locked removes that name a while later, and must not hit the next file.
 func newDraft(dir int, hidden func() string) (*draft, error) {
 	for {
 		d := &draft{dir: dir}
@@ -89,6 +90,13 @@ func (d *draft) name(name string) error {
 // draftName returns the hidden name for a file that is to become name; id keeps those of different caches apart.
 func draftName(name string, id [16]byte) string {
 	return draftPrefix(name) + hex.EncodeToString(id[:8]) + draftSuffix
+}
+
+// newDraftName is draftName with an id of its own.
+func newDraftName(name string) string {
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return draftName(name, id)
 }
 
 func draftPrefix(name string) string {

@@ -80,8 +80,9 @@ func (c *Cache) View(i int64, f func(data []byte) error) (err error) {
 	return f(b)
 }
 
-// GetMany is Get for many entries in one call: result k is that of slots[k], nil where there is none. The error is for slots out of
-// range, before anything is read, and for a closed cache.
+// GetMany is Get for many entries in one call: result k is that of slots[k], nil where there is none. Slots out of range are an error
+// before anything is read. With that error or another one of Get's (a closed cache, also one that is closed meanwhile; an entry of which no copy fits into
+// memory) there are no results.
 func (c *Cache) GetMany(slots []int64) ([][]byte, error) {
 	for k, i := range slots {
 		if uint64(i) >= uint64(c.h.n) {
@@ -241,7 +242,9 @@ func (c *Cache) sound(ctx context.Context, r record) error {
 	}
 	sum, err := c.sumByPieces(ctx, r)
 	if err != nil {
-		c.count(countBad, 1)
+		if context.Cause(ctx) == nil { // else nothing is known of it
+			c.count(countBad, 1)
+		}
 		return err
 	}
 	return c.compare(r, sum)

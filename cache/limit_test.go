@@ -413,6 +413,29 @@ func TestSpareRoomIsJoinedTakenAndGivenUp(t *testing.T) {
 	}
 }
 
+func TestSpareRoomThatBecameTheLastOfTheFileIsGivenUpBeforeTheNextPut(t *testing.T) {
+	c := create(t, 10, nil)
+	x := attachTo(t, c, nil)
+	empty := stats(t, c).Bytes
+	var first, second record
+	first.length, second.length = 1000, 2000
+	if a := c.reserve(&first, true); a != isReserved {
+		t.Fatal(a)
+	}
+	if a := x.reserve(&second, true); a != isReserved || second.offset <= first.offset {
+		t.Fatal(a, first, second)
+	}
+	c.giveBack(&first)
+	x.giveBack(&second)
+	if b := stats(t, c).Bytes; b != empty+first.room() {
+		t.Fatalf("%d bytes, %d when it was empty", b, empty)
+	}
+	put(t, c, 1, string(make([]byte, 5000))) // which does not fit into the spare room
+	if s := stats(t, c); s.DeadBytes != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestARecordThatFaultsEachTimeIsReplacedByTheNextPut(t *testing.T) {
 	dir := smallFS(t, "tmpfs")
 	c := create(t, 10, &Options{Dir: dir})

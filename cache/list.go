@@ -25,7 +25,7 @@ type Info struct {
 	MaxBytes  int64
 	Frozen    bool
 	Preserved bool
-	Held      bool // a process has it open
+	Held      bool // a process has it open; a reader by Load does not show where its file system has no locks
 	Nameless  bool // made by Create; without Preserved it is what a process has open, or left
 	Leftover  bool // a hidden name: GC removes it, unless Held
 	Modified  time.Time
@@ -130,8 +130,8 @@ func GC(dir string) ([]string, error) {
 	return removed, nil
 }
 
-// Remove removes a named or preserved cache. It is refused while a process has it open, unless force is true: those go on
-// with a file that nobody else can find.
+// Remove removes a named or preserved cache. It is refused while a process has it open, as far as Info.Held can tell, unless force is true: those go on
+// with a file that nobody else can find (on a network file system, those of other machines may lose it).
 func Remove(path string, force bool) error {
 	_, name, dir, err := splitPath(path)
 	if err != nil {

@@ -8,5 +8,5 @@ func checkMemory(i, length int64) error {
 	if length <= 1<<30 || length <= memory() {
 		return nil
 	}
-	return fmt.Errorf("cache: entry %d has %d bytes, and this process may have %d of memory: read it on a larger machine, or raise its limit (ulimit -v)", i, length, memory())
+	return fmt.Errorf("cache: entry %d has %d bytes, and this process may have %d of memory: read it on a larger machine, or raise its limit (ulimit -v, or that of its job or container)", i, length, memory())
 }

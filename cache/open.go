@@ -3,7 +3,6 @@
 package cache
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -106,9 +105,7 @@ func openNamed(dir int, name string, flags int) (int, error) {
 
 // makeNamed makes a cache and gives it its name. fs.ErrExist tells that the name was taken meanwhile.
 func makeNamed(dir int, path, name string, n int64, o *Options) (fd int, err error) {
-	var id [16]byte
-	_, _ = rand.Read(id[:]) // never fails
-	d, err := newDraft(dir, func() string { return draftName(name, id) })
+	d, err := newDraft(dir, func() string { return newDraftName(name) })
 	if err != nil {
 		return -1, explainDir(filepath.Dir(path), err)
 	}

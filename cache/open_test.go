@@ -77,6 +77,35 @@ func TestThoseWhoOpenANameAtTheSameTimeHaveOneCache(t *testing.T) {
 	}
 }
 
+func TestASweeperThatComesLateRemovesNoFileInTheMaking(t *testing.T) {
+	dir := t.TempDir()
+	sweeper, found := -1, ""
+	faults(t, func(point string) error {
+		switch {
+		case point == "cache.no O_TMPFILE":
+			return errTest
+		case point == "cache.created" && sweeper < 0: // it locks the first file before its maker does
+			found = filepath.Join(dir, allNames(t, dir)[0])
+			sweeper = ok(unix.Open(found, unix.O_RDWR, 0))(t)
+			if !ok(lock(sweeper, lockHold, exclusive))(t) {
+				t.Error("not locked")
+			}
+		case point == "cache.formatted": // and only now goes on, after a second one was made
+			if err := unix.Unlink(found); err != nil && !errors.Is(err, unix.ENOENT) {
+				t.Error(err)
+			}
+		}
+		return nil
+	})
+	c, err := Open(filepath.Join(dir, "named"), 10, nil)
+	must(t, err)
+	must(t, c.Close())
+	must(t, unix.Close(sweeper))
+	if diff := cmp.Diff([]string{"named"}, allNames(t, dir)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestANamedCacheThatDiffersIsAnErrorThatNamesBoth(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "named")
 	must(t, ok(Open(path, 10, &Options{MaxBytes: 10000}))(t).Close())

@@ -211,6 +211,9 @@ func (c *Cache) writePFIO(ctx context.Context, fd int, entries []pfioEntry) (exp
 			b = b[:0]
 		}
 	}
+	if err := unix.Ftruncate(fd, at); err != nil { // the room of entries that were damaged goes back
+		return 0, err
+	}
 	return int64(len(done)), nil
 }
 

@@ -17,12 +17,13 @@ import (
 )
 
 // Preserve makes the cache final and gives its file a name, from which Load opens it: it freezes it for all processes, waits
-// for puts in flight, verifies all entries (damaged ones become empty; dropped is how many), flushes everything to the disk, and links the file. Nothing is
+// for puts in flight, verifies all entries (damaged ones become empty; dropped is how many did in this call), flushes everything to the disk, and links the file. Nothing is
 // copied where the name lies on the same file system; no process has to close the cache before or after. A name that is taken is fs.ErrExist, unless
 // overwrite is true: then what had it is replaced in one step.
 //
 // What is wrong with the name or its directory is told before the cache is frozen. Later errors, the end of ctx among them, leave it frozen, with all
-// entries that can be read, and Preserve may be called again. An entry that can't be read at all (an error of the disk, not damage) is such an error.
+// entries that can be read, and Preserve may be called again. An entry that can't be read at all (an error of the disk, not damage) is such an error. Entries that were damaged may have
+// become empty by then, whatever dropped is beside the error; the next call does not tell them again.
 func (c *Cache) Preserve(ctx context.Context, name string, overwrite bool) (dropped int64, err error) {
 	if !c.gate.enter(0) {
 		return 0, ErrClosed
@@ -75,9 +76,7 @@ func checkTarget(dir int, path, name string, overwrite bool) error {
 	case err != nil && !errors.Is(err, unix.ENOENT):
 		return explainOpen(path, err)
 	}
-	var id [16]byte
-	_, _ = rand.Read(id[:]) // never fails
-	d, err := newDraft(dir, func() string { return draftName(name, id) })
+	d, err := newDraft(dir, func() string { return newDraftName(name) })
 	if err != nil {
 		return explainMaking(path, err)
 	}
@@ -100,7 +99,11 @@ func explainMaking(path string, err error) error {
 
 // flushDir brings the names in an open directory to the disk, that of path among them.
 func flushDir(dir int, path string) error {
-	if err := unix.Fsync(dir); err != nil && !errors.Is(err, unix.EINVAL) {
+	err := fault.Error("cache.flush names")
+	if err == nil {
+		err = unix.Fsync(dir)
+	}
+	if err != nil && !errors.Is(err, unix.EINVAL) {
 		return fmt.Errorf("cache: flushing the directory of %s: %w", path, err)
 	}
 	return nil
@@ -196,10 +199,7 @@ func replace(dir int, path, temp, name string) error {
 
 // publish makes a file that fill writes, brings it to the disk and gives it its name when it is whole. The name is on the disk after flushDir.
 func publish(dir int, path, name string, overwrite bool, fill func(fd int) error) (err error) {
-	var id [16]byte
-	_, _ = rand.Read(id[:]) // never fails
-	temp := draftName(name, id)
-	d, err := newDraft(dir, func() string { return temp })
+	d, err := newDraft(dir, func() string { return newDraftName(name) })
 	if err != nil {
 		return explainMaking(path, err)
 	}
@@ -222,7 +222,9 @@ func publish(dir int, path, name string, overwrite bool, fill func(fd int) error
 		}
 		return nil
 	}
-	if d.hidden == "" {
+	temp := d.hidden
+	if temp == "" {
+		temp = newDraftName(name)
 		if err := d.name(temp); err != nil {
 			return explainMaking(path, err)
 		}

@@ -276,6 +276,43 @@ func TestAnExportIsOnTheDiskBeforeItHasAName(t *testing.T) {
 	}
 }
 
+func TestANameThatMayNotBeOnTheDiskIsToldAndTheNextCallMendsIt(t *testing.T) {
+	c := create(t, 10, nil)
+	put(t, c, 1, "entry")
+	dir := t.TempDir()
+	calls := map[string]func() error{
+		"export":   func() error { return ignore(c.ExportPFIO(t.Context(), filepath.Join(dir, "x"), true)) },
+		"preserve": func() error { return preserve(c, filepath.Join(dir, "kept"), true) },
+	}
+	for name, call := range calls {
+		failAt(t, "cache.flush names", unix.EIO)
+		if err := call(); !errors.Is(err, unix.EIO) || !strings.Contains(err.Error(), dir) {
+			t.Errorf("%s: %v", name, err)
+		}
+		faults(t, func(string) error { return nil })
+		if err := call(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAnExportTakesNoRoomForEntriesThatAreDamaged(t *testing.T) {
+	c := create(t, 10, nil)
+	put(t, c, 1, string(make([]byte, 4<<20)))
+	put(t, c, 2, "entry")
+	damage(t, c, slotOf(t, c, 1)+recordHead)
+	c.verified.remove(1)
+	path := filepath.Join(inMemory(t), "x")
+	if n := ok(c.ExportPFIO(t.Context(), path, false))(t); n != 1 {
+		t.Errorf("%d entries", n)
+	}
+	var st unix.Stat_t
+	must(t, unix.Stat(path, &st))
+	if st.Size != 10*pfioSlot+5 || st.Blocks*512 > 1<<20 {
+		t.Errorf("%d bytes, %d on the disk", st.Size, st.Blocks*512)
+	}
+}
+
 func TestAnExportThatHasNoRoomIsToldBeforeItIsWritten(t *testing.T) {
 	c := create(t, 10, nil)
 	put(t, c, 1, "entry")

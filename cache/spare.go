@@ -10,7 +10,8 @@ import (
 
 // spare is the room of puts of this process that failed when other records stood behind theirs already. The next ones take it. On a full disk
 // every put of every writer fails, mostly not as the last of the file: the tail would run away to the limit, and the cache be frozen for good
-// by a disk that was full for a while. As it is, dead room is bounded by some times what was in flight at once.
+// by a disk that was full for a while. As it is, the dead room of one process is bounded by some times what was in flight at once. When it closes the cache
+// what is not the last of the file stays dead, as does all that a killed process had.
 //
 // No slot ever led to it, and nobody else writes there: whoever reserved room has it alone.
 type spare struct {

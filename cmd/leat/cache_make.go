@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -113,7 +114,11 @@ func preserveCache(cmd *cobra.Command, path, to string, f *cacheFlags) error {
 		return err
 	}
 	if st, err := os.Lstat(path); to == path && err == nil && st.Mode()&os.ModeSymlink != 0 {
-		return fmt.Errorf("%s is a symbolic link, which the preserved cache would replace: give the name of the file that it leads to", path)
+		target, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("%s is a symbolic link, which the preserved cache would replace: give %s, the file that it leads to", path, target)
 	}
 	if err := free(to, overwrite); err != nil {
 		return err
