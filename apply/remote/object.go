@@ -97,6 +97,11 @@ func (o *object) Wait(ctx context.Context) error {
 	}
 	r, err := lazy.Open(ctx)
 	if err != nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.lazy != lazy && errors.Is(err, stage.ErrClosed) {
+			return nil // another reader saw meanwhile that there is no room, and gave it back: in pieces then
+		}
 		return err
 	}
 	switch {
