@@ -60,9 +60,12 @@ type Usage struct {
 // Counters returns what this pool did.
 func (p *Pool) Counters() Counters {
 	if !p.enter() {
-		return p.last
+		if last := p.last.Load(); last != nil {
+			return *last
+		}
+		return Counters{} // it is just being closed
 	}
-	defer p.gate.RUnlock()
+	defer p.leave()
 	return countersOf(p.books.Own())
 }
 
@@ -71,7 +74,7 @@ func (p *Pool) Usage() (Usage, error) {
 	if !p.enter() {
 		return Usage{}, ErrClosed
 	}
-	defer p.gate.RUnlock()
+	defer p.leave()
 	u := Usage{Dir: p.dir.Path()}
 	u.Bytes, u.Objects = p.books.Taken()
 	all, n, err := p.books.Counts()

@@ -36,7 +36,6 @@ type Pool struct {
 
 	gate   sync.RWMutex // held for reading while the books or the shelf are used
 	closed bool         // under gate
-	last   Counters     // when it was closed
 
 	mu       sync.Mutex // guards what follows and all of item's; never held while anything is read or written
 	items    map[ledger.Key]*item
@@ -50,7 +49,8 @@ type Pool struct {
 	idle     chan struct{}      // closed when nothing is under way; nil if nobody waits for that
 	busy     int                // items that are queued, running, parked or away
 	stopping bool
-	diskFull atomic.Int64 // when that was last warned of
+	diskFull atomic.Int64             // when that was last warned of
+	last     atomic.Pointer[Counters] // when it was closed; nil before
 	warned   atomic.Bool
 	seen     atomic.Int64 // bytes of the object that was copied last
 }
@@ -68,7 +68,6 @@ func Open(dir string, o *Options) (*Pool, error) {
 	}
 	p := &Pool{o: opts, dir: root, opened: time.Now(), items: map[ledger.Key]*item{}, away: map[*item]struct{}{}, poke: make(chan struct{}, 1),
 		ranges: make(chan struct{}, max(16, opts.Ranges))}
-	p.o.Retry = opts.Retry
 	if err := p.openBooks(); err != nil {
 		return nil, errors.Join(fmt.Errorf("stage: opening %s: %w", root.Path(), err), root.Close())
 	}
@@ -198,7 +197,8 @@ func (p *Pool) Close() error {
 	p.gate.Lock()
 	defer p.gate.Unlock()
 	p.closed = true
-	p.last = countersOf(p.books.Own())
+	last := countersOf(p.books.Own())
+	p.last.Store(&last)
 	var errs []error
 	errs = append(errs, p.dropAll())
 	return errors.Join(append(errs, p.books.Close(), p.shelf.Close(), p.dir.Close())...)
