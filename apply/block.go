@@ -20,6 +20,7 @@ type Block struct {
 	worker      *worker
 	outs        map[string]*ndarray.Array
 	emitted     []any
+	extras      []extra          // what the block gives besides pixels, by output
 	valid       []*ndarray.Array // by file, made when asked for
 }
 

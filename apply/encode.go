@@ -14,20 +14,28 @@ import (
 
 var bigEndian = binary.NativeEndian.Uint16([]byte{0, 1}) == 1
 
-// encoding is what one worker needs to turn blocks of one output into records of its spool.
+// encoding is what one worker needs to turn blocks of one output into records of its spool. It needs no spool itself: it may stand in
+// another process.
 type encoding struct {
 	o          *output
 	lane       string
 	encoders   map[geotiff.Coding]*geotiff.Encoder
 	collectors []*stats.Collector // by band
 	pixels     []byte             // one tile before encoding
-	data       []byte             // payload: encoded tiles, then overview pixels
-	meta       []byte             // payload before data: tables of what data holds
-	tiles      []pending
-	sections   []section
+	rec        record             // of the block encoded last
 }
 
-// pending is an encoded tile in data.
+// record is what a block gives one output: what its record in the spool holds, and what the tables there say.
+type record struct {
+	data       []byte // encoded tiles, then overview pixels
+	meta       []byte // before data: tables of what data holds
+	tiles      []pending
+	sections   []section
+	extra      extra
+	histograms []byte // of all bands; empty where there are none; within meta
+}
+
+// pending is an encoded tile in a record's data.
 type pending struct {
 	index      int
 	at, length int
@@ -55,10 +63,11 @@ func (e *encoding) encoder(c geotiff.Coding) *geotiff.Encoder {
 	return enc
 }
 
-// block encodes an output array (bands, rows, columns; rows without gaps between pixels) and spools the result.
-func (e *encoding) block(b block.Block, a *ndarray.Array) error {
+// block encodes an output array (bands, rows, columns; rows without gaps between pixels). The record is valid until the next call.
+func (e *encoding) block(b block.Block, a *ndarray.Array, x extra) (*record, error) {
 	o, rec := e.o, e.o.run.timings
-	e.data, e.meta, e.tiles, e.sections = e.data[:0], e.meta[:0], e.tiles[:0], e.sections[:0]
+	r := &e.rec
+	*r = record{data: r.data[:0], meta: r.meta[:0], tiles: r.tiles[:0], sections: r.sections[:0], extra: x}
 	begin := time.Now()
 	var inStats time.Duration
 	w := b.Window
@@ -67,46 +76,33 @@ func (e *encoding) block(b block.Block, a *ndarray.Array) error {
 			for col := w.Col / o.tileW; col*o.tileW < w.Col+w.Width; col++ {
 				part := o.tileWindow(0, col, row)
 				e.gather(a, plane, part.Shift(-w.Col, -w.Row))
-				p := pending{index: o.file.TileIndex(0, plane, col, row), at: len(e.data)}
+				p := pending{index: o.file.TileIndex(0, plane, col, row), at: len(r.data)}
 				coding, final := o.trial.coding()
 				if !final || !o.spec.NoStatistics {
 					start := time.Now()
 					p.moments = e.moments(plane, part.Width, part.Height)
 					if err := o.trial.offer(p.index, e.pixels, p.moments[0]); err != nil {
-						return err
+						return nil, err
 					}
 					inStats += time.Since(start)
 					coding, final = o.trial.coding()
 				}
 				var err error
-				if e.data, err = e.encoder(coding).Encode(e.data, e.pixels); err != nil {
-					return err
+				if r.data, err = e.encoder(coding).Encode(r.data, e.pixels); err != nil {
+					return nil, err
 				}
-				p.length, p.final = len(e.data)-p.at, final
-				e.tiles = append(e.tiles, p)
+				p.length, p.final = len(r.data)-p.at, final
+				r.tiles = append(r.tiles, p)
 			}
 		}
 	}
 	rec.Record("statistics", e.lane, b.Number, begin, inStats)
 	rec.Record("encoding", e.lane, b.Number, begin.Add(inStats), time.Since(begin)-inStats)
 	if err := e.reduce(b, a); err != nil {
-		return err
+		return nil, err
 	}
-	e.describe()
-	spooling := rec.Start("spooling", e.lane, b.Number)
-	at, err := o.spool.append(recordBlock, uint64(b.Number), e.meta, e.data)
-	spooling.Stop()
-	if err != nil {
-		return spoolError(o.spec.label(), o.spool.path, err)
-	}
-	for _, p := range e.tiles {
-		o.levels[0].tiles[p.index] = tile{geotiff.TileRef{Offset: at + int64(p.at), Bytes: int64(p.length)}, p.final}
-		tilesPerPlane := len(o.moments[0])
-		for i, m := range p.moments {
-			o.moments[p.index/tilesPerPlane+i][p.index%tilesPerPlane] = m
-		}
-	}
-	return e.contribute(b, at)
+	e.describe(r)
+	return r, nil
 }
 
 // gather copies the part of the array that a tile covers into e.pixels. Beyond the raster's edge the last
@@ -207,19 +203,19 @@ func (e *encoding) reduce(b block.Block, a *ndarray.Array) error {
 	}
 	for i, s := range sections {
 		if s != nil {
-			e.sections = append(e.sections, section{i, len(e.data), len(s)})
-			e.data = append(e.data, s...)
+			e.rec.sections = append(e.rec.sections, section{i, len(e.rec.data), len(s)})
+			e.rec.data = append(e.rec.data, s...)
 		}
 	}
 	return nil
 }
 
-// describe writes the tables of the record: tiles, sections, moments, histograms.
-func (e *encoding) describe() {
+// describe writes the tables of the record: tiles, sections, what the block gave besides pixels, histograms.
+func (e *encoding) describe(r *record) {
 	le := binary.LittleEndian
-	m := le.AppendUint32(e.meta[:0], uint32(len(e.tiles)))
-	m = le.AppendUint32(m, uint32(len(e.sections)))
-	for _, t := range e.tiles {
+	m := le.AppendUint32(r.meta[:0], uint32(len(r.tiles)))
+	m = le.AppendUint32(m, uint32(len(r.sections)))
+	for _, t := range r.tiles {
 		m = appendTileEntry(m, t.index, t.length, t.final)
 		m = le.AppendUint32(m, uint32(len(t.moments)))
 		for _, s := range t.moments {
@@ -231,18 +227,18 @@ func (e *encoding) describe() {
 			}
 		}
 	}
-	for _, s := range e.sections {
+	for _, s := range r.sections {
 		m = le.AppendUint32(m, uint32(s.level))
 		m = le.AppendUint32(m, uint32(s.length))
 	}
+	m = r.extra.appendTo(m)
 	histograms := len(m)
 	for _, c := range e.collectors {
 		if c.Histogram != nil {
 			m = c.Histogram.AppendTo(m)
 		}
 	}
-	e.addHistograms(m[histograms:])
-	e.meta = m
+	r.meta, r.histograms = m, m[histograms:]
 }
 
 // appendTileEntry writes an entry of a record's tile table: index, bytes, and 1 if the coding is the
@@ -254,21 +250,4 @@ func appendTileEntry(m []byte, index, length int, final bool) []byte {
 		return binary.LittleEndian.AppendUint32(m, 1)
 	}
 	return binary.LittleEndian.AppendUint32(m, 0)
-}
-
-// addHistograms sums what the block's record holds.
-func (e *encoding) addHistograms(b []byte) {
-	o := e.o
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for i := range e.collectors {
-		if e.collectors[i].Histogram == nil {
-			return
-		}
-		rest, err := o.totals[i].Add(b)
-		if err != nil {
-			panic(err) // these bytes were made above
-		}
-		b = rest
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"leat/block"
 	"leat/expr"
@@ -15,7 +14,6 @@ import (
 type expressions struct {
 	run      *run
 	programs []*program // in the order of the outputs
-	mu       sync.Mutex
 }
 
 type program struct {
@@ -151,8 +149,13 @@ func (x *expressions) compute(ctx context.Context, b *Block) error {
 		if err := ev.evals[i].Eval(ev.operands, ev.dst, n, &counts); err != nil {
 			return x.locate(b, p, err)
 		}
-		if err := x.add(b, p, &counts); err != nil {
-			return err
+		b.extras[i].counts = counts
+		if counts.NodataCollision > 0 {
+			at := b.pixelAt(counts.FirstCollision)
+			b.extras[i].col, b.extras[i].row = at.Col, at.Row
+			if x.run.job.Controls.NodataCollision {
+				return fmt.Errorf("output %s: the valid pixel at column %d, row %d of the grid has the nodata value %v: choose another nodata value (--nodata)", p.out.name, at.Col, at.Row, p.out.nodata)
+			}
 		}
 		b.SetOut(p.out.name, out)
 	}
@@ -178,24 +181,19 @@ func (b *Block) pixelAt(i int) block.Window {
 	return block.Window{Col: b.Window.Col - b.Overlap() + i%b.Columns(), Row: b.Window.Row - b.Overlap() + i/b.Columns(), Width: 1, Height: 1}
 }
 
-// add sums what was counted in a block.
-func (x *expressions) add(b *Block, p *program, c *expr.Counts) error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	p.counts.Pixels += c.Pixels
-	p.counts.Invalid += c.Invalid
-	p.counts.NaN += c.NaN
-	p.counts.Inf += c.Inf
-	p.counts.Saturated += c.Saturated
-	p.counts.NodataCollision += c.NodataCollision
-	if c.NodataCollision > 0 {
-		w := b.pixelAt(c.FirstCollision)
-		if x.run.job.Controls.NodataCollision {
-			return fmt.Errorf("output %s: the valid pixel at column %d, row %d of the grid has the nodata value %v: choose another nodata value (--nodata)", p.out.name, w.Col, w.Row, p.out.nodata)
-		}
-		if p.first == nil || w.Row < p.first.Row || w.Row == p.first.Row && w.Col < p.first.Col {
+// add sums what was counted in a block. The run's mutex is held.
+func (x *expressions) add(extras []extra) {
+	for i, p := range x.programs {
+		c := &extras[i].counts
+		p.counts.Pixels += c.Pixels
+		p.counts.Invalid += c.Invalid
+		p.counts.NaN += c.NaN
+		p.counts.Inf += c.Inf
+		p.counts.Saturated += c.Saturated
+		p.counts.NodataCollision += c.NodataCollision
+		if w := (block.Window{Col: extras[i].col, Row: extras[i].row, Width: 1, Height: 1}); c.NodataCollision > 0 &&
+			(p.first == nil || w.Row < p.first.Row || w.Row == p.first.Row && w.Col < p.first.Col) {
 			p.first = &w
 		}
 	}
-	return nil
 }

@@ -149,13 +149,13 @@ func (e *encoding) tileAgain(lev, i int, before, coding geotiff.Coding) error {
 	if err := geotiff.DecodeTile(o.file.Shape(), before, stored, e.pixels); err != nil {
 		return fmt.Errorf("%s: %w", o.spool.path, err)
 	}
-	data, err := e.encoder(coding).Encode(e.data[:0], e.pixels)
+	data, err := e.encoder(coding).Encode(e.rec.data[:0], e.pixels)
 	if err != nil {
 		return err
 	}
-	e.data = data
-	e.meta = appendTileEntry(e.meta[:0], i, len(data), true)
-	at, err := o.spool.append(recordTile, tileNumber(lev, i), e.meta, data)
+	e.rec.data = data
+	e.rec.meta = appendTileEntry(e.rec.meta[:0], i, len(data), true)
+	at, err := o.spool.append(recordTile, tileNumber(lev, i), e.rec.meta, data)
 	if err != nil {
 		return spoolError(o.spec.label(), o.spool.path, err)
 	}

@@ -31,6 +31,9 @@ type Job struct {
 	// Merge receives the values that blocks emitted, in the order of block numbers and, within a
 	// block, of the calls of Emit. It is called by one goroutine at a time. Required when the function emits.
 	Merge func(block int, value any) error
+	// Emits encodes the emitted values, where they leave the process or the run can be resumed. nil: they stay, and what is left of a run that
+	// fails can't be resumed.
+	Emits Codec
 	// Params is handed to the function by Block.Params. It must not be changed during the run.
 	Params any
 

@@ -9,14 +9,13 @@ import (
 	"leat/raster/overview"
 )
 
-// contribute notes where the block's overview pixels lie in the spool and encodes each overview tile
-// whose last contribution this was. at is where the block's data begins.
-func (e *encoding) contribute(b block.Block, at int64) error {
-	o := e.o
-	type place struct{ level, col, row int }
-	var complete []place
-	o.mu.Lock()
-	for _, s := range e.sections {
+// place is where a tile of an overview lies, in tiles.
+type place struct{ level, col, row int }
+
+// contribute notes where a block's overview pixels lie in the spool, and returns the overview tiles whose last contribution this
+// was. at is where the record's data begins. o.mu is held.
+func (o *output) contribute(b block.Block, sections []section, at int64) (complete []place) {
+	for _, s := range sections {
 		l := o.levels[s.level]
 		l.sections[b.Number] = at + int64(s.at)
 		w := l.blocks.At(b.Number).Window
@@ -29,17 +28,7 @@ func (e *encoding) contribute(b block.Block, at int64) error {
 			}
 		}
 	}
-	o.mu.Unlock()
-	if len(complete) == 0 {
-		return nil
-	}
-	defer o.run.timings.Start("overviews", e.lane, b.Number).Stop()
-	for _, p := range complete {
-		if err := e.overviewTile(p.level, p.col, p.row); err != nil {
-			return err
-		}
-	}
-	return nil
+	return complete
 }
 
 // overviewTile assembles the tile of an overview from the pixels in the spool, for all bands, and encodes it.
@@ -87,25 +76,25 @@ func (o *output) levelPixels(lev int, w block.Window, a *ndarray.Array) error {
 
 // spoolOverview encodes one tile of an overview level, given its pixels of all bands.
 func (e *encoding) spoolOverview(lev, col, row int, a *ndarray.Array) error {
-	o := e.o
-	e.data, e.meta = e.data[:0], e.meta[:0]
+	o, r := e.o, &e.rec
+	r.data, r.meta = r.data[:0], r.meta[:0]
 	part := block.Window{Width: a.Shape[2], Height: a.Shape[1]}
 	type done struct{ index, at, length int }
 	var tiles []done
 	coding, final := o.trial.coding()
 	for plane := range o.file.Planes() {
 		e.gather(a, plane, part)
-		at := len(e.data)
+		at := len(r.data)
 		var err error
-		if e.data, err = e.encoder(coding).Encode(e.data, e.pixels); err != nil {
+		if r.data, err = e.encoder(coding).Encode(r.data, e.pixels); err != nil {
 			return err
 		}
-		tiles = append(tiles, done{o.file.TileIndex(lev, plane, col, row), at, len(e.data) - at})
+		tiles = append(tiles, done{o.file.TileIndex(lev, plane, col, row), at, len(r.data) - at})
 	}
 	for _, t := range tiles {
-		e.meta = appendTileEntry(e.meta, t.index, t.length, final)
+		r.meta = appendTileEntry(r.meta, t.index, t.length, final)
 	}
-	at, err := o.spool.append(recordOverview, tileNumber(lev, tiles[0].index), e.meta, e.data)
+	at, err := o.spool.append(recordOverview, tileNumber(lev, tiles[0].index), r.meta, r.data)
 	if err != nil {
 		return spoolError(o.spec.label(), o.spool.path, err)
 	}

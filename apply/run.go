@@ -6,15 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"runtime/debug"
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"leat/block"
 	"leat/namespace"
-	"leat/ndarray"
 	"leat/timing"
 )
 
@@ -32,7 +28,7 @@ type run struct {
 
 	claims  *namespace.Namespace // nil where there are none
 	buffers *block.FreeList[*blockData]
-	abort   context.CancelCauseFunc // ends the run from where no error can be returned
+	abort   context.CancelCauseFunc // ends all that goes on, reading by the sources' own context too; the first cause is the run's error
 
 	mu     sync.Mutex // guards what follows
 	done   int
@@ -127,10 +123,13 @@ func (r *run) settle(ctx context.Context) error {
 // about the time of one block and returns ctx's cause.
 func Run(ctx context.Context, job Job) (*Result, error) {
 	start := time.Now()
+	ctx, abort := context.WithCancelCause(ctx)
+	defer abort(nil)
 	r, err := prepare(ctx, &job)
 	if err != nil {
 		return nil, err
 	}
+	r.abort = abort
 	res, err := r.run(ctx, start)
 	if cerr := r.in.close(); err == nil && cerr != nil {
 		err = cerr
@@ -197,15 +196,18 @@ func (r *run) blocks(ctx context.Context) error {
 	if r.job.Merge != nil {
 		r.merge.start()
 	}
-	caller := ctx
-	ctx, r.abort = context.WithCancelCause(caller)
-	defer r.abort(nil)
-	aborted := ctx
-	g, ctx := errgroup.WithContext(aborted)
+	var g sync.WaitGroup
+	begin := func(f func() error) {
+		g.Go(func() {
+			if err := f(); err != nil {
+				r.abort(err)
+			}
+		})
+	}
 	total := r.plan.Blocks.Count()
 	ahead := newAhead(r)
 	tasks := ahead.tasks()
-	g.Go(func() error {
+	begin(func() error {
 		defer close(tasks)
 		for n := range total {
 			if err := r.merge.waitFor(ctx, n); err != nil {
@@ -229,31 +231,28 @@ func (r *run) blocks(ctx context.Context) error {
 	var readers sync.WaitGroup
 	for i := range r.plan.Readers {
 		readers.Add(1)
-		g.Go(func() error {
+		begin(func() error {
 			defer readers.Done()
 			return r.reader(ctx, readerName(i), tasks, ready)
 		})
 	}
-	g.Go(func() error {
+	begin(func() error {
 		readers.Wait()
 		close(ready)
 		return nil
 	})
 	for i := range r.plan.Workers {
-		g.Go(func() error { return r.worker(ctx, i, ready) })
+		begin(func() error { return r.worker(ctx, i, ready) })
 	}
-	err := g.Wait()
+	g.Wait()
 	r.timings.Gauge("blocks read ahead", 0)
-	if err != nil && caller.Err() != nil && errors.Is(err, caller.Err()) {
-		return context.Cause(caller)
+	if err := context.Cause(ctx); err != nil {
+		return err
 	}
-	if cause := context.Cause(aborted); cause != nil && caller.Err() == nil {
-		return cause
-	}
-	if err == nil && r.done != total {
+	if r.done != total {
 		return fmt.Errorf("%d of %d blocks were lost", total-r.done, total)
 	}
-	return err
+	return nil
 }
 
 func (r *run) reader(ctx context.Context, lane string, tasks <-chan task, ready chan<- *blockData) error {
@@ -344,155 +343,17 @@ func (r *run) tell(stage string) (stop func()) {
 	}
 }
 
-// worker is what one worker keeps from block to block.
-type worker struct {
-	run       *run
-	lane      string
-	state     any
-	encodings map[*output]*encoding
-	arrays    []*lent // memory for outputs
-	exprs     any     // evaluators of expressions
-}
-
-type lent struct {
-	store []byte
-	taken bool
-}
-
-// array returns an array for this block's outputs; its memory serves again when the block is done.
-func (w *worker) array(t ndarray.DType, shape ...int) *ndarray.Array {
-	n, ok := ndarray.Bytes(t, shape...)
-	if !ok || len(shape) == 0 || shape[0] < 1 {
-		panic(fmt.Sprintf("an array of %v with %v bands can't be made", t, shape))
-	}
-	for _, l := range w.arrays {
-		if !l.taken && len(l.store) >= n && len(l.store) <= 4*n {
-			l.taken = true
-			return ndarray.Over(t, l.store, shape...)
-		}
-	}
-	l := &lent{ndarray.New(t, shape...).Raw(), true}
-	w.arrays = append(w.arrays, l)
-	return ndarray.Over(t, l.store, shape...)
-}
-
-// giveBack makes the memory free for the next block, and forgets what this one did not use.
-func (w *worker) giveBack() {
-	kept := w.arrays[:0]
-	for _, l := range w.arrays {
-		if l.taken {
-			l.taken = false
-			kept = append(kept, l)
-		}
-	}
-	w.arrays = kept
-}
-
-func (r *run) worker(ctx context.Context, number int, ready <-chan *blockData) (err error) {
-	w := &worker{run: r, lane: fmt.Sprintf("worker %d", number+1), encodings: map[*output]*encoding{}}
-	if r.job.Setup != nil {
-		if w.state, err = r.job.Setup(ctx, WorkerInfo{Worker: number, Workers: r.plan.Workers}); err != nil {
-			return fmt.Errorf("setting up worker %d: %w", number+1, err)
-		}
-	}
-	if r.job.Close != nil {
-		defer func() {
-			if cerr := r.job.Close(w.state); cerr != nil {
-				err = errors.Join(err, fmt.Errorf("closing worker %d: %w", number+1, cerr))
-			}
-		}()
-	}
-	for {
-		waiting := r.timings.Start("waiting for input", w.lane, timing.NoBlock)
-		var d *blockData
-		var ok bool
-		select {
-		case d, ok = <-ready:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		waiting.Stop()
-		if !ok {
-			return nil
-		}
-		if err := ctx.Err(); err != nil { // select picks any of two that are ready
-			return err
-		}
-		if err := w.block(ctx, d); err != nil {
-			return err
-		}
-	}
-}
-
-// block computes and spools one block.
-func (w *worker) block(ctx context.Context, d *blockData) error {
-	r := w.run
-	b := &Block{Block: d.block, run: r, data: d, worker: w, outs: map[string]*ndarray.Array{}}
-	if err := w.compute(ctx, b); err != nil {
-		if r.exprs != nil {
-			return err // it names the pixel, or is no fault of the block
-		}
-		return fmt.Errorf("block %d (%v): %w", b.Number, b.Window, err)
-	}
-	for _, o := range r.outs {
-		a := b.outs[o.name]
-		if a == nil {
-			return fmt.Errorf("block %d (%v): the function set no output %q", b.Number, b.Window, o.name)
-		}
-		if err := o.begin(b.Number, a.Type, a.Shape[0]); err != nil {
-			return err
-		}
-		e := w.encodings[o]
-		if e == nil {
-			e = newEncoding(o, w.lane)
-			w.encodings[o] = e
-		}
-		if err := e.block(b.Block, a); err != nil {
-			return err
-		}
-	}
-	// An output may be an input's array, so the inputs are lent out only now.
-	w.giveBack()
-	r.buffers.Put(d)
-	return r.blockDone(b)
-}
-
-// compute calls the function. A panic in it is an error of the run, with its stack.
-func (w *worker) compute(ctx context.Context, b *Block) (err error) {
-	defer w.run.timings.Start("computing", w.lane, b.Number).Stop()
-	finished := false
-	defer func() {
-		if finished {
-			return
-		}
-		p := recover()
-		if p == nil { // runtime.Goexit, which nothing can stop: the run ends, and says so
-			p = "it ended its goroutine (runtime.Goexit)"
-			w.run.abort(fmt.Errorf("block %d (%v): the function panicked: %v", b.Number, b.Window, p))
-		}
-		err = &PanicError{Value: p, Stack: debug.Stack()}
-	}()
-	err = w.run.function(ctx, b)
-	finished = true
-	return err
-}
-
-// PanicError is a panic of the job's function.
-type PanicError struct {
-	Value any
-	Stack []byte // where it happened
-}
-
-func (e *PanicError) Error() string { return fmt.Sprintf("the function panicked: %v", e.Value) }
-
-// blockDone counts the block, merges what can be merged, and tells of it.
-func (r *run) blockDone(b *Block) error {
+// blockDone counts the block and what it gave besides pixels (by output), merges what can be merged, and tells of it.
+func (r *run) blockDone(b block.Block, extras []extra, emitted []any) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.done++
 	r.pixels += b.Window.Pixels()
+	if r.exprs != nil {
+		r.exprs.add(extras)
+	}
 	if r.job.Merge != nil {
-		if err := r.merge.add(b.Number, b.emitted, r.job.Merge); err != nil {
+		if err := r.merge.add(b.Number, emitted, r.job.Merge); err != nil {
 			return err
 		}
 	}

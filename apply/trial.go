@@ -17,6 +17,10 @@ type trial struct {
 	shape      geotiff.TileShape
 	candidates []geotiff.Coding
 	chosen     atomic.Pointer[geotiff.Coding] // nil until decided
+	// decided is called with the place among candidates of what is chosen, before anything is encoded with it.
+	decided func(candidate int) error
+	// told: this is a worker elsewhere, which is told the choice and makes none.
+	told bool
 
 	mu      sync.Mutex
 	next    int              // tiles below are judged
@@ -57,9 +61,13 @@ func (t *trial) coding() (c geotiff.Coding, final bool) {
 // fallback is the type's default.
 func (t *trial) fallback() geotiff.Coding { return t.candidates[len(t.candidates)-1] }
 
-// offer shows the trial a finished tile, of which each index is offered once. It copies what it needs.
+// wants reports whether a tile may be a sample.
+func (t *trial) wants(m stats.Moments) bool { return m.Valid*10 >= m.Total && m.Min != m.Max }
+
+// offer shows the trial a finished tile, of which each index is offered once. It copies what it needs; a tile that it does not want may
+// be anything.
 func (t *trial) offer(index int, tile []byte, m stats.Moments) error {
-	if t.chosen.Load() != nil {
+	if t.told || t.chosen.Load() != nil {
 		return nil
 	}
 	t.mu.Lock()
@@ -67,7 +75,7 @@ func (t *trial) offer(index int, tile []byte, m stats.Moments) error {
 	if t.chosen.Load() != nil {
 		return nil
 	}
-	if m.Valid*10 >= m.Total && m.Min != m.Max {
+	if t.wants(m) {
 		at, _ := slices.BinarySearchFunc(t.samples, index, func(s sample, i int) int { return s.index - i })
 		if at < trialTiles {
 			t.samples = slices.Insert(t.samples, at, sample{index, slices.Clone(tile[:t.shape.Bytes()])})
@@ -102,10 +110,10 @@ func (t *trial) finish() (geotiff.Coding, error) {
 
 // decide compares the candidates; t.mu is held. Of equal sizes the later candidate wins: the default is last.
 func (t *trial) decide() error {
-	best, least := t.fallback(), -1
+	best, least := len(t.candidates)-1, -1
 	if len(t.samples) > 0 {
 		var buf []byte
-		for _, c := range t.candidates {
+		for i, c := range t.candidates {
 			enc, size := geotiff.NewEncoder(t.shape, c), 0
 			for _, s := range t.samples {
 				b, err := enc.Encode(buf[:0], s.tile)
@@ -116,11 +124,19 @@ func (t *trial) decide() error {
 				size += len(b)
 			}
 			if least < 0 || size <= least {
-				best, least = c, size
+				best, least = i, size
 			}
 		}
 	}
 	t.samples, t.judged = nil, nil
-	t.chosen.Store(&best)
+	if t.decided != nil {
+		if err := t.decided(best); err != nil {
+			return err
+		}
+	}
+	t.choose(best)
 	return nil
 }
+
+// choose makes the choice known.
+func (t *trial) choose(candidate int) { t.chosen.Store(&t.candidates[candidate]) }

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 
@@ -94,35 +95,46 @@ type Totals struct {
 func NewTotals(t ndarray.DType) *Totals { return &Totals{t, make([]uint64, counters(t))} }
 
 // Add adds a histogram in the form of AppendTo and returns the bytes behind it. The error says that the
-// bytes are not one.
+// bytes are not one; nothing is added then.
 func (t *Totals) Add(b []byte) ([]byte, error) {
-	next := func() (uint64, error) {
-		v, n := binary.Uvarint(b)
-		if n <= 0 {
-			return 0, fmt.Errorf("stats: torn histogram")
-		}
-		b = b[n:]
-		return v, nil
-	}
-	n, err := next()
-	if err != nil {
+	if _, err := t.Check(b); err != nil {
 		return nil, err
 	}
-	at := uint64(0)
-	for range n {
-		d, err := next()
-		if err != nil {
-			return nil, err
+	return t.walk(b, func(counter, n uint64) { t.counts[counter] += n })
+}
+
+// Check reports whether bytes begin with a histogram that Add takes, and returns those behind it.
+func (t *Totals) Check(b []byte) ([]byte, error) { return t.walk(b, func(uint64, uint64) {}) }
+
+// walk calls f for each counter of a histogram that is not 0.
+func (t *Totals) walk(b []byte, f func(counter, n uint64)) ([]byte, error) {
+	torn := false
+	next := func() uint64 {
+		v, n := binary.Uvarint(b)
+		if n <= 0 {
+			torn = true
+			return 0
 		}
-		c, err := next()
-		if err != nil {
-			return nil, err
+		b = b[n:]
+		return v
+	}
+	counters, at, limit := next(), uint64(0), uint64(len(t.counts))
+	if counters > limit {
+		return nil, fmt.Errorf("stats: a histogram with %d counters of %d", counters, limit)
+	}
+	for range counters {
+		d, n := next(), next()
+		if torn {
+			break
+		}
+		if d >= limit || at+d >= limit {
+			return nil, fmt.Errorf("stats: histogram counter %d of %d", at+d, limit)
 		}
 		at += d
-		if at >= uint64(len(t.counts)) {
-			return nil, fmt.Errorf("stats: histogram counter %d of %d", at, len(t.counts))
-		}
-		t.counts[at] += c
+		f(at, n)
+	}
+	if torn {
+		return nil, errors.New("stats: torn histogram")
 	}
 	return b, nil
 }
