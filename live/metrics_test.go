@@ -1,0 +1,106 @@
+package live
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"leat/timing"
+)
+
+func TestMetrics(t *testing.T) {
+	p := New(Options{})
+	if n := testutil.CollectAndCount(collector{p}); n != 0 {
+		t.Errorf("%d before the first look", n)
+	}
+	p.show(Status{
+		Phase: Computing, Elapsed: 90 * time.Second, Blocks: Blocks{Total: 10, Done: 4, Lost: 3, Reissued: 2, Copies: 1}, Pixels: 400, Left: 30 * time.Second,
+		Queues:  []Queue{{"read ahead", 3, 8}, {"prefetches", 5, 0}, {"read ahead", 1, 8}},
+		Timings: timing.Summary{Stages: []timing.StageSummary{{Stage: "reading", N: 4, Total: 1500 * time.Millisecond}}},
+		Workers: []Worker{{Kind: "slurm", State: "joined"}, {Kind: "slurm", State: "lost"}, {Kind: "slurm", State: "joined"}},
+		Outputs: []Output{{"a\"b\\c\nd", "x", 5}, {"bad \xff", "y", 6}}, Messages: []Message{{Text: "x"}, {Warning: true}, {Warning: true}},
+	}, nil, false)
+	if problems, err := testutil.CollectAndLint(collector{p}); err != nil || len(problems) > 0 {
+		t.Errorf("%v, %v", problems, err)
+	}
+	want := `# HELP leat_run_blocks Blocks of the run.
+# TYPE leat_run_blocks gauge
+leat_run_blocks 10
+# HELP leat_run_blocks_copied_total Blocks given out to a second worker.
+# TYPE leat_run_blocks_copied_total counter
+leat_run_blocks_copied_total 1
+# HELP leat_run_blocks_done_total Blocks that are finished.
+# TYPE leat_run_blocks_done_total counter
+leat_run_blocks_done_total 4
+# HELP leat_run_blocks_lost_total Blocks whose worker was lost.
+# TYPE leat_run_blocks_lost_total counter
+leat_run_blocks_lost_total 3
+# HELP leat_run_blocks_reissued_total Blocks given out again.
+# TYPE leat_run_blocks_reissued_total counter
+leat_run_blocks_reissued_total 2
+# HELP leat_run_elapsed_seconds Time since the start of the run.
+# TYPE leat_run_elapsed_seconds gauge
+leat_run_elapsed_seconds 90
+# HELP leat_run_left_seconds Reckoned time to the end of the run, where it is known.
+# TYPE leat_run_left_seconds gauge
+leat_run_left_seconds 30
+# HELP leat_run_messages_total Errors and warnings.
+# TYPE leat_run_messages_total counter
+leat_run_messages_total{severity="error"} 1
+leat_run_messages_total{severity="warning"} 2
+# HELP leat_run_output_spooled_bytes Bytes spooled of an output.
+# TYPE leat_run_output_spooled_bytes gauge
+leat_run_output_spooled_bytes{output="a\"b\\c\nd"} 5
+leat_run_output_spooled_bytes{output="bad �"} 6
+# HELP leat_run_phase 1 for the phase that the run is in.
+# TYPE leat_run_phase gauge
+leat_run_phase{phase="blocks"} 1
+leat_run_phase{phase="done"} 0
+leat_run_phase{phase="failed"} 0
+leat_run_phase{phase="laying out"} 0
+leat_run_phase{phase="staging"} 0
+leat_run_phase{phase="uploading"} 0
+# HELP leat_run_pixels_total Pixels of finished blocks.
+# TYPE leat_run_pixels_total counter
+leat_run_pixels_total 400
+# HELP leat_run_queue_depth What waits in a queue.
+# TYPE leat_run_queue_depth gauge
+leat_run_queue_depth{queue="prefetches"} 5
+leat_run_queue_depth{queue="read ahead"} 4
+# HELP leat_run_queue_limit What a queue holds at most.
+# TYPE leat_run_queue_limit gauge
+leat_run_queue_limit{queue="read ahead"} 16
+# HELP leat_run_stage_intervals_total How often a stage was gone through.
+# TYPE leat_run_stage_intervals_total counter
+leat_run_stage_intervals_total{stage="reading"} 4
+# HELP leat_run_stage_seconds_total Time that a stage took, added up over all that work at it.
+# TYPE leat_run_stage_seconds_total counter
+leat_run_stage_seconds_total{stage="reading"} 1.5
+# HELP leat_run_workers Workers by kind and state.
+# TYPE leat_run_workers gauge
+leat_run_workers{kind="slurm",state="joined"} 2
+leat_run_workers{kind="slurm",state="lost"} 1
+`
+	if err := testutil.CollectAndCompare(collector{p}, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+	if err := prometheus.NewPedanticRegistry().Register(collector{p}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMetricsAreServedWithThoseOfOthers(t *testing.T) {
+	other := prometheus.NewCounter(prometheus.CounterOpts{Name: "other_total", Help: "Other."})
+	run := &fakeRun{blocks: 10, step: 1, workers: 3}
+	base, token := parts(t, listen(t, New(Options{Status: run.status, Collectors: []prometheus.Collector{other}})))
+	resp, body := ask(t, "GET", base+"/metrics", bearer(token))
+	if resp.StatusCode != 200 || !strings.Contains(body, "\nother_total 0\n") || !strings.Contains(body, "\nleat_run_blocks 10\n") {
+		t.Errorf("%s\n%s", resp.Status, body)
+	}
+	if _, err := New(Options{Status: run.status, Collectors: []prometheus.Collector{other, other}}).Listen("0"); err == nil {
+		t.Error("the same metrics twice are no error")
+	}
+}
