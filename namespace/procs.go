@@ -2,6 +2,7 @@ package namespace
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -83,12 +84,19 @@ func ending(s statLine, status string) bool {
 	return false
 }
 
-// commandText makes the content of /proc/PID/cmdline fit to be shown: arguments with spaces between them, at most 200 bytes,
-// '?' for what can't be printed.
+// commandBytes is how much is read of a command line: more than is shown, for what is taken out of it.
+const commandBytes = 4096
+
+// commandText makes the content of /proc/PID/cmdline, or its first commandBytes, fit to be shown: arguments with spaces between them and without the secrets of URLs, at
+// most 200 bytes, '?' for what can't be printed.
 func commandText(raw string) string {
 	const most = 200
+	args := strings.Split(strings.TrimRight(raw, "\x00"), "\x00")
+	for i, arg := range args {
+		args[i] = withoutSecrets(arg, len(raw) == commandBytes && i == len(args)-1)
+	}
 	var b strings.Builder
-	for _, r := range strings.TrimRight(raw, "\x00") {
+	for _, r := range strings.Join(args, "\x00") {
 		switch {
 		case r == 0:
 			r = ' '
@@ -101,4 +109,47 @@ func commandText(raw string) string {
 		b.WriteRune(r)
 	}
 	return b.String()
+}
+
+// urlInArgument is a URL, or what looks like one, in an argument of a command.
+var urlInArgument = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)([^\s"'<>` + "`" + `]*)`)
+
+// withoutSecrets takes user and password, query and fragment out of the URLs in an argument: what of these is no secret nobody needs to know a process by. Where the argument was cut off,
+// as much of its last URL as may be a password is taken out too.
+func withoutSecrets(arg string, cut bool) string {
+	found := urlInArgument.FindAllStringSubmatchIndex(arg, -1)
+	var b strings.Builder
+	end := 0
+	for _, at := range found {
+		b.WriteString(arg[end:at[4]])
+		end = at[5]
+		b.WriteString(openPart(arg[at[4]:end], cut && end == len(arg)))
+	}
+	return b.String() + arg[end:]
+}
+
+// openPart is what of a URL, behind its "://", may be told.
+func openPart(rest string, cut bool) string {
+	hidden := ""
+	if i := strings.IndexAny(rest, "?#"); i >= 0 {
+		rest, hidden = rest[:i], rest[i:i+1]+"..."
+	}
+	host, path := rest, ""
+	if i := strings.IndexByte(rest, '/'); i >= 0 {
+		host, path = rest[:i], rest[i:]
+	}
+	_, port, hasPort := strings.Cut(host[strings.LastIndexByte(host, ']')+1:], ":")
+	switch {
+	case strings.Contains(host, "@"):
+		host = host[strings.LastIndexByte(host, '@')+1:]
+	case hasPort && strings.Trim(port, "0123456789") != "":
+		// No port, but the beginning of a password in which there is one of the characters that end a host.
+		if i := strings.LastIndexByte(path, '@'); i >= 0 {
+			return path[i+1:] + hidden
+		}
+		return "..."
+	case cut && path == "" && hidden == "":
+		return "..."
+	}
+	return host + path + hidden
 }

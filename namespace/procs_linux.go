@@ -29,7 +29,7 @@ func procState(pid int) procInfo {
 	if p.Exiting && s.threads > 1 {
 		p.Exiting = allEnding(dir)
 	}
-	raw, _ := readSome(filepath.Join(dir, "cmdline"), 1024)
+	raw, _ := readSome(filepath.Join(dir, "cmdline"), commandBytes)
 	if p.Command = commandText(raw); p.Command == "" { // zombies and kernel threads have none
 		p.Command = commandText("[" + s.comm + "]")
 	}

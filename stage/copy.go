@@ -72,6 +72,15 @@ func (p *Pool) attempt(ctx context.Context, it *item) outcome {
 			p.count(countErrors, 1)
 			return outcome{err: err}
 		case ok:
+			if it.file && e.Place.Packed() {
+				o, again := p.unpack(ctx, it, e)
+				if again {
+					continue
+				}
+				if e = o.entry; e == nil {
+					return o
+				}
+			}
 			if it.shared {
 				p.count(countShared, 1)
 			} else {
@@ -128,7 +137,7 @@ func (p *Pool) current(ctx context.Context, it *item, e *ledger.Entry) (bool, er
 
 // copy copies an item whose key is locked.
 func (p *Pool) copy(ctx context.Context, it *item) outcome {
-	now := time.Now()
+	checked := time.Now()
 	if it.size > p.o.MaxBytes || shelf.Charge(it.size) > p.o.MaxBytes {
 		return p.tooLarge(it.size)
 	}
@@ -136,12 +145,19 @@ func (p *Pool) copy(ctx context.Context, it *item) outcome {
 	if room == nil {
 		return o
 	}
+	freed := true // whatever the copy wrote
 	defer func() {
-		if room != nil {
+		switch {
+		case room == nil:
+		case freed:
 			room.Release()
+		default:
+			room.Abandon()
 		}
 	}()
-	p.count(countReads, 1)
+	if it.staged == nil {
+		p.count(countReads, 1)
+	}
 	info, body, err := p.begin(ctx, it)
 	if err != nil {
 		return outcome{err: err}
@@ -171,6 +187,7 @@ func (p *Pool) copy(ctx context.Context, it *item) outcome {
 	}
 	defer func() {
 		if err := draft.Close(); err != nil {
+			freed = false
 			p.o.Warn(err)
 		}
 	}()
@@ -185,13 +202,23 @@ func (p *Pool) copy(ctx context.Context, it *item) outcome {
 		return p.notWritten(&diskError{err}, size)
 	}
 	fault.Point("stage.copied")
-	e, err := p.books.Publish(room, ledger.Object{Key: it.key, Version: versionOf(info), Size: size, Charge: shelf.Charge(size), Place: draft.Place(),
-		CRC: crc, Name: it.id, ETag: info.ETag, Modified: info.ModTime, Checked: now})
+	object := ledger.Object{Key: it.key, Version: versionOf(info), Size: size, Charge: shelf.Charge(size), Place: draft.Place(),
+		CRC: crc, Name: it.id, ETag: info.ETag, Modified: info.ModTime, Checked: checked}
+	if it.staged != nil {
+		object.Version, object.Checked = it.staged.Version, it.staged.Checked
+	}
+	e, err := p.books.Publish(room, object)
 	if err != nil {
-		_ = p.shelf.Free(draft.Place(), room.Charge())
+		if err := p.shelf.Free(draft.Place(), room.Charge()); err != nil {
+			freed = false
+			p.o.Warn(err)
+		}
 		return p.cannot(err)
 	}
 	room = nil
+	if it.staged != nil {
+		return outcome{entry: e, size: size}
+	}
 	p.seen.Store(size)
 	p.count(countMisses, 1)
 	p.count(countBytes, size)

@@ -31,6 +31,9 @@ func Dir() (string, error) {
 	return dir, unix.Close(fd)
 }
 
+// Exists tells whether there may be a stage that Open(named) would open. It makes nothing.
+func Exists(named string) bool { return localdir.Has(named, filepath.Join("stage", "index")) }
+
 // openDir opens the folder of a stage.
 func openDir(named string) (*lease.Dir, error) {
 	dir, fd, err := home.Open(named, false)

@@ -25,8 +25,9 @@ type item struct {
 	src      Source
 	name, id string
 	key      ledger.Key
-	file     bool // it is to be a file of its own
-	drop     bool // it is removed at its last release, whatever the pool's Keep
+	file     bool          // it is to be a file of its own
+	staged   *ledger.Entry // its bytes are this one's, which lies with others in a file; nil: they are the source's
+	drop     bool          // it is removed at its last release, whatever the pool's Keep
 	refs     int
 	wanted   int // callers that wait for it
 	state    state

@@ -41,6 +41,16 @@ func (p *Pool) Objects() iter.Seq2[Object, error] {
 	}
 }
 
+// Has tells whether an object is staged whole, in whichever version: then a Lazy gives it from the local disk, unless its source has another version by now. It asks
+// nothing of the source, copies nothing, and keeps nothing: the object may be removed the moment after. After Close it is false.
+func (p *Pool) Has(src Source, name string) bool {
+	if !p.enter() {
+		return false
+	}
+	defer p.leave()
+	return p.books.Has(keyOf(src.ID(name)))
+}
+
 // Trim removes objects that nobody uses, about in the order in which they were last used, until all that is left takes no more than so many bytes of the disk. It returns how many it
 // removed; what is in use may still take more. ctx ends it between two objects.
 func (p *Pool) Trim(ctx context.Context, bytes int64) (removed int, err error) {
@@ -79,7 +89,7 @@ func (p *Pool) RemoveUnused(ctx context.Context, since time.Time) (removed int, 
 		if ctx.Err() != nil {
 			break
 		}
-		e, err := p.books.Find(key)
+		e, err := p.books.Peek(key)
 		if err != nil {
 			return removed, err
 		}

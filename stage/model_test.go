@@ -76,7 +76,9 @@ type modelLazy struct {
 const modelLimit = 128 * kib
 
 func (m *model) open(t *rapid.T) {
-	p, err := Open(m.dir, quick(Options{MaxBytes: modelLimit, MaxFiles: 6, Workers: 2, Keep: m.keep, MaxQueue: 5}))
+	o := Options{MaxBytes: modelLimit, MaxFiles: 6, Workers: 2, Keep: m.keep, MaxQueue: 5}
+	o.Retry.Attempts = 20 // more than fail can come to while one request is made
+	p, err := Open(m.dir, quick(o))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,8 @@ import (
 var (
 	// ErrClosed tells that the pool, the Lazy or the Reader was closed or released.
 	ErrClosed = errors.New("stage: closed")
+	// ErrStopped tells that an object is being copied by another process, which is stopped.
+	ErrStopped = errors.New("stage: waiting for a stopped process")
 	// ErrNoRoom tells that a file was asked for that there is no room for.
 	ErrNoRoom = errors.New("stage: no room")
 )
@@ -108,11 +110,14 @@ func (p *Pool) leave() { p.gate.RUnlock() }
 
 // Prefetch has an object copied soon, if it is not there, and keeps it there until the Lazy is released. It neither waits nor fails: what goes wrong is told by the
 // Lazy when it is opened, after another attempt. After Close the Lazy answers ErrClosed.
-func (p *Pool) Prefetch(src Source, name string) *Lazy {
-	return p.prefetch(src, name, src.ID(name))
-}
+func (p *Pool) Prefetch(src Source, name string) *Lazy { return p.prefetch(src, name, false) }
 
-func (p *Pool) prefetch(src Source, name, id string) *Lazy {
+// PrefetchFile is Prefetch for an object whose [Reader.Path] is wanted: a small one is made a file of its own at once, rather than lie with others in one and be copied out of
+// it, which takes its room twice. One that lies with others already is moved, if there is room for both meanwhile, and this pool does not use it.
+func (p *Pool) PrefetchFile(src Source, name string) *Lazy { return p.prefetch(src, name, true) }
+
+func (p *Pool) prefetch(src Source, name string, file bool) *Lazy {
+	id := src.ID(name)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stopping {
@@ -125,6 +130,9 @@ func (p *Pool) prefetch(src Source, name, id string) *Lazy {
 		p.items[key] = it
 	}
 	it.refs++
+	if it.state == idle || it.state == queued || it.state == failed {
+		it.file = it.file || file
+	}
 	if it.state == idle || it.state == failed {
 		it.src = src // the last one failed, or was never asked
 		p.enqueue(it)

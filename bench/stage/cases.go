@@ -70,6 +70,10 @@ func (b *bench) all() error {
 			return fmt.Errorf("memory: %w", err)
 		}
 	}
+	fmt.Fprintln(os.Stderr, "two COGs")
+	if err := b.cogs(2*b.runs - 1); err != nil {
+		return fmt.Errorf("two COGs: %w", err)
+	}
 	for round := range b.bigRuns {
 		fmt.Fprintf(os.Stderr, "round %d of %d of the large object\n", round+1, b.bigRuns)
 		if err := b.large1(); err != nil {

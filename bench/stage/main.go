@@ -54,6 +54,7 @@ type sizes struct {
 	shared        int   // that several processes want
 	large         int   // of 8 MiB
 	big           int64 // bytes of the one object that is read by ranges
+	side          int   // of the rasters
 }
 
 const (
@@ -62,10 +63,11 @@ const (
 )
 
 func run(ctx context.Context, args []string, out io.Writer) (err error) {
-	s := sizes{shared: 300, large: 64, big: 1 << 30}
+	s := sizes{shared: 300, large: 64, big: 1 << 30, side: 5490}
 	fs := flag.NewFlagSet("stage", flag.ContinueOnError)
 	fs.IntVar(&s.runs, "runs", 5, "measured rounds")
 	fs.IntVar(&s.bigRuns, "big-runs", 3, "measured rounds of the object of 1 GiB, each of half a minute")
+	cogs := fs.Bool("cogs", false, "measure the two COGs alone")
 	fs.IntVar(&s.objects, "objects", 2000, "objects of 100 KiB")
 	where := fs.String("dir", "", "where objects are staged; by default where temporary files are, and for some lines of the tables /dev/shm too")
 	profiles := fs.String("profiles", "", "a folder that gets processor profiles of the measured processes")
@@ -83,7 +85,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return fmt.Errorf("-objects %d: 1 to %d", s.objects, maxObjects)
 	}
 	if *quick {
-		s = sizes{runs: 1, bigRuns: 1, objects: 100, shared: 20, large: 6, big: 24 << 20}
+		s = sizes{runs: 1, bigRuns: 1, objects: 100, shared: 20, large: 6, big: 24 << 20, side: 700}
 	}
 	b := &bench{sizes: s, ctx: ctx}
 	if *profiles != "" {
@@ -105,7 +107,18 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		defer func() { err = errors.Join(err, os.RemoveAll(p.dir)) }()
 		b.places = append(b.places, p)
 	}
-	fmt.Fprintf(out, "%s\n\n", measured.Machine(fmt.Sprintf("go run ./bench/stage -runs=%d -big-runs=%d -objects=%d", s.runs, s.bigRuns, s.objects)))
+	command := fmt.Sprintf("go run ./bench/stage -runs=%d -big-runs=%d -objects=%d", s.runs, s.bigRuns, s.objects)
+	if *cogs {
+		command = fmt.Sprintf("go run ./bench/stage -cogs -runs=%d", s.runs)
+	}
+	fmt.Fprintf(out, "%s\n\n", measured.Machine(command))
+	if *cogs {
+		if err := b.cogs(2*b.runs - 1); err != nil {
+			return fmt.Errorf("two COGs: %w", err)
+		}
+		b.printCOGs(out)
+		return nil
+	}
 	if err := b.all(); err != nil {
 		return err
 	}

@@ -40,7 +40,8 @@ func TestTheBenchmarkRuns(t *testing.T) {
 	}
 	p := place{name: "disk"}
 	want := []string{fmt.Sprintf(againSame, p.name), fmt.Sprintf(againNew, latencies[0], p.name), costGet, costWire, costObjstore, costPlainNet, costBare, costBareIn, costWireInto,
-		fmt.Sprintf(fourReads, 20), fourTime, fmt.Sprintf(oneStream, 24), eightParts, fmt.Sprintf(memoryLine, 6), memoryReads}
+		fmt.Sprintf(fourReads, 20), fourTime, fmt.Sprintf(oneStream, 24), eightParts, fmt.Sprintf(memoryLine, 6), memoryReads,
+		cogLocal, cogEmpty, cogWarm, cogPieces, cogWindowLocal, cogWindowPieces}
 	for _, l := range latencies {
 		for _, n := range workers {
 			want = append(want, speedLine(l, n, p))

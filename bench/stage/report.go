@@ -57,6 +57,7 @@ const (
 	speedTable = "speed"
 	costTable  = "cost"
 	otherTable = "other"
+	cogTable   = "cogs"
 
 	ours         = "leat"
 	oursTime     = "seconds"
@@ -147,6 +148,7 @@ func (b *bench) print(w io.Writer) {
 	measured.Table(w, other)
 	fmt.Fprintln(w, notes)
 	fmt.Fprintln(w)
+	b.printCOGs(w)
 	printTargets(w, b.targets())
 }
 

@@ -25,6 +25,7 @@ const (
 	opRead   = "read"   // one read of such a file into new memory for each
 	opReuse  = "reuse"  // the same into the same memory
 	opMemory = "memory" // opStage; what counts is the memory of the process
+	opNDVI   = "ndvi"   // leat apply on two files
 )
 
 // task is what a process is told to do.
@@ -41,6 +42,9 @@ type task struct {
 	MaxBytes int64 // 0: the default
 	Epochs   int
 	Profile  string
+
+	Files, Stage string // of opNDVI: where the files are, if not at URL; the folder of the stage, "": none
+	Side         int    // of the rasters of which a window is wanted; 0: all of them
 }
 
 // epoch is what one pass over the objects took.

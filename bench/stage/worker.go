@@ -55,6 +55,9 @@ type worker struct {
 }
 
 func (w *worker) open() (err error) {
+	if w.Op == opNDVI {
+		return nil
+	}
 	if w.URL == "" {
 		w.slow = &slow{latency: w.Latency}
 		w.source = w.slow
@@ -98,7 +101,7 @@ func (w *worker) profiled(f func() error) error {
 
 func (w *worker) epochs() (all []epoch, err error) {
 	do := map[string]func() error{opStage: w.stageAll, opInto: w.stageAll, opMemory: w.stageAll, opCopy: w.copyAll, opPlain: w.plain, opGet: w.getAll,
-		opBare: w.bareAll, opBareIn: w.bareAll, opWrite: w.writeAll, opRead: w.readAll, opReuse: w.readAll}[w.Op]
+		opBare: w.bareAll, opBareIn: w.bareAll, opWrite: w.writeAll, opRead: w.readAll, opReuse: w.readAll, opNDVI: w.ndvi}[w.Op]
 	if do == nil {
 		return nil, fmt.Errorf("%q: no such task", w.Op)
 	}

@@ -55,6 +55,22 @@ func (u *Use) Open(named string, anywhere bool) (dir string, fd int, err error) 
 	return "", -1, fmt.Errorf("%s: no directory for %s; name one on a local disk in %s: %w", u.Package, u.Many, Variable, errors.Join(errs...))
 }
 
+// Has tells whether a file of that name lies in a directory that Open(named) may give. It makes nothing.
+func Has(named, file string) bool {
+	dirs := []string{named}
+	if named == "" {
+		if dirs = []string{os.Getenv(Variable)}; dirs[0] == "" {
+			dirs = guesses()
+		}
+	}
+	for _, dir := range dirs {
+		if _, err := os.Stat(filepath.Join(dir, file)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // guesses are the directories to try where none was named, in order.
 func guesses() []string {
 	var dirs []string

@@ -5,6 +5,8 @@
 //		proctest.Main(map[string]proctest.Func{"writer": writer})
 //		goleak.VerifyTestMain(m)
 //	}
+//
+// [Must], [OK], [WantErr] and [MemoryDir] are the words that such tests are written in.
 package proctest
 
 import (

@@ -18,13 +18,40 @@ type Entry struct {
 	slot uint32
 }
 
-// Find looks an object up and pins it. nil without an error: it is not there.
+// Find looks an object up and pins it: it is used now. nil without an error: it is not there.
 func (l *Ledger) Find(k Key) (e *Entry, err error) {
+	err = l.guard(func() error {
+		e, err = l.find(k)
+		e.use()
+		return err
+	})
+	return e, err
+}
+
+// Peek is Find for one who does not use the object: its place among those that are to be evicted stays the same.
+func (l *Ledger) Peek(k Key) (e *Entry, err error) {
 	err = l.guard(func() error {
 		e, err = l.find(k)
 		return err
 	})
 	return e, err
+}
+
+// Has tells whether an object can be found. It pins nothing, and is no use of it.
+func (l *Ledger) Has(k Key) (has bool) {
+	_ = l.guard(func() error {
+		_, r := l.search(k)
+		has = r != nil
+		return nil
+	})
+	return has
+}
+
+// use notes that the object is used now. nil is none.
+func (e *Entry) use() {
+	if e != nil {
+		e.l.record(e.rec).used.Store(time.Now().UnixNano())
+	}
 }
 
 func (l *Ledger) find(k Key) (*Entry, error) {
@@ -39,7 +66,6 @@ func (l *Ledger) find(k Key) (*Entry, error) {
 		}
 		if e != nil {
 			if e.Key == k {
-				r.used.Store(time.Now().UnixNano())
 				return e, nil
 			}
 			e.Unpin()
@@ -76,6 +102,7 @@ func (l *Ledger) FindLocked(k Key) (e *Entry, err error) {
 		}
 		defer unlock()
 		e, err = l.find(k)
+		e.use()
 		return err
 	})
 	return e, err

@@ -4,6 +4,7 @@ package ledger
 
 import (
 	"slices"
+	"time"
 
 	"leat/internal/fault"
 )
@@ -117,30 +118,42 @@ type marked struct {
 // evictSome evicts those of the candidates that nobody uses, until it is enough.
 func (l *Ledger) evictSome(olds []candidate, enough func() bool) (gone int, err error) {
 	var marks []marked
-	defer func() {
-		for _, m := range marks { // those that stay, unless they were discarded meanwhile
-			m.r.seq.CompareAndSwap(as(m.seq, stateEvicting), m.seq)
-			m.unlock()
-		}
-	}()
-	pinned := map[uint32]bool{}
 	for _, c := range olds {
 		m, err := l.mark(c)
 		if err != nil {
-			return gone, err
+			stayAll(marks)
+			return 0, err
 		}
 		if m.r != nil {
 			marks = append(marks, m)
-			pinned[m.rec] = false
 		}
 	}
+	return l.evictMarked(marks, enough)
+}
+
+// stayAll has marked objects be found again, unless they were discarded meanwhile.
+func stayAll(marks []marked) {
+	for _, m := range marks {
+		m.r.seq.CompareAndSwap(as(m.seq, stateEvicting), m.seq)
+		m.unlock()
+	}
+}
+
+// evictMarked evicts those of the marked objects that nobody uses, until it is enough. The others stay.
+func (l *Ledger) evictMarked(marks []marked, enough func() bool) (gone int, err error) {
 	if len(marks) == 0 {
 		return 0, nil
 	}
+	defer func() { stayAll(marks) }()
 	fault.Point("ledger.marked")
+	pinned := map[uint32]bool{}
+	for _, m := range marks {
+		pinned[m.rec] = false
+	}
 	if err := l.pinnedBy(pinned); err != nil {
 		return gone, err
 	}
+	fault.Point("ledger.pins read")
 	stay := marks[:0]
 	for i, m := range marks {
 		if pinned[m.rec] || enough() && byte(m.seq) == stateValid {
@@ -206,18 +219,34 @@ func (l *Ledger) end(m marked) error {
 	return nil
 }
 
-// Drop unpins an object and evicts it, if nobody else uses it.
+// Drop unpins an object and evicts it, if nobody else uses it. Of several that drop their last uses of it together, one evicts it.
 func (e *Entry) Drop() (gone bool, err error) {
 	e.Unpin()
 	err = e.l.guard(func() error {
 		r := e.l.record(e.rec)
-		seq := r.seq.Load()
-		if seq>>stateBits != e.seq>>stateBits {
-			return nil
+		begin := time.Now()
+		for pause := 20 * time.Microsecond; ; pause = min(2*pause, 5*time.Millisecond) {
+			seq := r.seq.Load()
+			if seq>>stateBits != e.seq>>stateBits {
+				return nil // it has gone
+			}
+			m, err := e.l.mark(candidate{e.rec, seq, r.used.Load()})
+			if err != nil {
+				return err
+			}
+			if m.r != nil {
+				n, err := e.l.evictMarked([]marked{m}, func() bool { return false })
+				gone = n > 0
+				return err
+			}
+			// Who has it marked may have seen the pin that ended just now, and leave it: only a look after that one tells whether it is still in use. The lock
+			// of one that was replaced is held by who copies the new version, which may take long; it is among the first that go.
+			if byte(seq) == stateStale || time.Since(begin) > lockPatience {
+				return nil
+			}
+			fault.Point("ledger.drop waits")
+			time.Sleep(pause)
 		}
-		n, err := e.l.evictSome([]candidate{{e.rec, seq, r.used.Load()}}, func() bool { return false })
-		gone = n > 0
-		return err
 	})
 	return gone, err
 }

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"leat/internal/fault"
 )
 
 func TestTheLeastRecentlyUsedOnesAreEvictedInTheirOrder(t *testing.T) {
@@ -315,4 +318,71 @@ func TestAnErrorOfOneOfSeveralLeavesTheOthersAsTheyWere(t *testing.T) {
 		t.Errorf("%d were evicted", gone)
 	}
 	wantBooks(t, b)
+}
+
+func TestOfTwoWhoDropTheirLastUsesTogetherOneEvicts(t *testing.T) {
+	b := open(t)
+	other := b.another(t)
+	b.add(t, 1)
+	first, second := b.find(t, 1), other.find(t, 1)
+	dropped := make(chan error, 1)
+	waits := make(chan struct{}, 1)
+	var once sync.Once
+	// The first has seen the second's pin, and not yet left the object, when the second drops it.
+	fault.Set(func(point string) error {
+		switch point {
+		case "ledger.pins read":
+			once.Do(func() {
+				go func() {
+					_, err := second.Drop()
+					dropped <- err
+				}()
+				select {
+				case <-waits:
+				case err := <-dropped:
+					dropped <- err
+				}
+			})
+		case "ledger.drop waits":
+			select {
+			case waits <- struct{}{}:
+			default:
+			}
+		}
+		return nil
+	})
+	defer fault.Set(nil)
+	if gone := ok(first.Drop())(t); gone {
+		t.Error("evicted while the other used it")
+	}
+	must(t, <-dropped)
+	wantHas(t, b, span(1, 1), nil)
+	wantTaken(t, b, 0, 0)
+	wantBooks(t, b)
+}
+
+func TestALookIsNoUse(t *testing.T) {
+	b := open(t)
+	b.add(t, 1, 2)
+	const at = 12345
+	looked := b.find(t, 1)
+	b.record(looked.rec).used.Store(at)
+	looked.Unpin()
+	e := ok(b.Peek(keyOf(1)))(t)
+	if e == nil || e.Key != keyOf(1) || ok(b.Peek(keyOf(3)))(t) != nil {
+		t.Fatalf("found: %v", e)
+	}
+	if !b.Has(keyOf(1)) || !b.Has(keyOf(2)) || b.Has(keyOf(3)) {
+		t.Error("1 and 2 are there, and 3 is not")
+	}
+	if used := b.record(e.rec).used.Load(); used != at {
+		t.Errorf("a look made it used at %d", used)
+	}
+	e.Discard()
+	if b.Has(keyOf(1)) {
+		t.Error("what was discarded is found")
+	}
+	if gone := b.evict(t, 1); gone != 1 || b.Has(keyOf(2)) { // which nobody pins
+		t.Errorf("%d gone, or the other one", gone)
+	}
 }

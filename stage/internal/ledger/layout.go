@@ -38,7 +38,7 @@ type header struct {
 	free     atomic.Uint64 // the first free record, and a count that tells one stack from another: count<<32 | record
 	_        [56]byte
 	joins    atomic.Uint64 // changes whenever a process comes or goes
-	unclean  atomic.Uint32 // a process died: something may be counted that is not there
+	unclean  atomic.Uint32 // a process died, or could not free bytes: something may be counted that is not there, or be there without a record
 	_        [52]byte
 	place    atomic.Uint64 // the last number given out for a segment or file
 	hand     atomic.Uint32 // where the next look for old objects begins
@@ -106,7 +106,7 @@ const (
 // procHeader is the first page of a process's file.
 type procHeader struct {
 	magic    [8]byte
-	pid      int64 // for people
+	pid      int64 // for people, and to find who is stopped
 	started  int64 // Unix time in nanoseconds, for people
 	_        [40]byte
 	pins     atomic.Uint32 // pins below this may be set

@@ -32,28 +32,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// The words of proctest.
+var must, wantErr, inMemory = proctest.Must, proctest.WantErr, proctest.MemoryDir
 
-// ok returns a function that fails the test where there is an error, and the value otherwise.
-func ok[T any](v T, err error) func(t testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
-	}
-}
-
-func wantErr(t testing.TB, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("the error is %v, not %v", err, want)
-	}
-}
+func ok[T any](v T, err error) func(t testing.TB) T { return proctest.OK(v, err) }
 
 var errTest = errors.New("failed on purpose")
 
@@ -67,17 +49,6 @@ func failAt(point string, f func()) {
 	})
 	defer fault.Set(nil)
 	f()
-}
-
-// inMemory is t.TempDir on /dev/shm, where that is.
-func inMemory(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "leat-test-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
-	return dir
 }
 
 // unit is what objects in tests take on the disk, or some of it.

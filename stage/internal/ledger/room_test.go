@@ -325,3 +325,22 @@ func TestTheWaitForABucketEndsWithItsHolder(t *testing.T) {
 		t.Error("not found")
 	}
 }
+
+func TestRoomWhoseBytesStayIsCountedUntilTheBooksAreChecked(t *testing.T) {
+	b := open(t)
+	b.add(t, 1)
+	room, taken, err := b.Reserve(3*unit, limits)
+	if !taken || err != nil {
+		t.Fatal(taken, err)
+	}
+	b.s.put(Object{Place: Place{ID: 99}, Charge: 3 * unit})
+	slots := len(b.own.copies)
+	room.Abandon()
+	if len(b.own.copies) != slots+1 {
+		t.Error("its slot is lost")
+	}
+	wantTaken(t, b, 4*unit, 2)
+	b = b.again(t)
+	wantTaken(t, b, unit, 1)
+	wantBooks(t, b)
+}

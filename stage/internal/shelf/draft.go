@@ -6,14 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
 )
 
-// Draft is an object that is being written. WriteAt and CopyFrom may be called by several goroutines; Commit and Close by one, when they are
+// Draft is an object that is being written. WriteAt may be called by several goroutines; Commit and Close by one, when they are
 // done.
 //
 //	d, err := s.Create(size, ".tif")
@@ -105,24 +104,6 @@ func (d *Draft) WriteAt(b []byte, at int64) (int, error) {
 	}
 	fault.Point("stage.written")
 	return len(b), nil
-}
-
-// CopyFrom copies n bytes of a file, from its byte from on, to the byte at of the object, inside the kernel where that is possible. A source that ends
-// earlier is io.ErrUnexpectedEOF. It returns the number of bytes that were copied.
-func (d *Draft) CopyFrom(src *os.File, from, n, at int64) (int64, error) {
-	fd, to, err := d.at(n, at)
-	if err != nil {
-		return 0, err
-	}
-	done := int64(0)
-	if err = fault.Error("stage.write"); err == nil {
-		done, err = copyRange(fd, to, src, from, n)
-	}
-	if err != nil {
-		return done, explain("copying to", d.s.Path(d.place), err)
-	}
-	fault.Point("stage.written")
-	return done, nil
 }
 
 // at returns where n bytes of the object from at on are to be written.

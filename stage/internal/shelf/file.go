@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -172,22 +171,4 @@ func length(fd int) (int64, error) {
 	var st unix.Stat_t
 	err := unix.Fstat(fd, &st)
 	return st.Size, err
-}
-
-// copyPlain copies by a buffer.
-func copyPlain(fd int, at int64, src *os.File, from, n int64) (done int64, err error) {
-	buf := make([]byte, min(n, 256<<10))
-	for done < n {
-		k, err := src.ReadAt(buf[:min(n-done, int64(len(buf)))], from+done)
-		if err1 := write(fd, buf[:k], at+done); err1 != nil {
-			return done, err1
-		}
-		done += int64(k)
-		if errors.Is(err, io.EOF) && done < n {
-			return done, io.ErrUnexpectedEOF
-		} else if err != nil && done < n {
-			return done, err
-		}
-	}
-	return done, nil
 }

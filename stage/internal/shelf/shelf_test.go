@@ -109,9 +109,6 @@ func TestAPackedObjectCantGrowIntoTheNextOne(t *testing.T) {
 		if _, err := a.WriteAt(want, at); err == nil {
 			t.Errorf("written at %d", at)
 		}
-		if _, err := a.CopyFrom(os.Stdin, 0, 5000, at); err == nil {
-			t.Errorf("copied to %d", at)
-		}
 	}
 	if a.Commit(5001) == nil || a.Commit(-1) == nil {
 		t.Error("committed")
@@ -186,45 +183,6 @@ func TestANumberThatIsTakenIsNeverWrittenOver(t *testing.T) {
 		must(t, check(s, small, object(1, 100)))
 		must(t, check(s, large, object(2, 2<<20)))
 		must(t, again.Close())
-	})
-}
-
-func TestCopiesComeFromFilesOfAllKinds(t *testing.T) {
-	inAllWays(t, func(t *testing.T, _ string) {
-		s := open(t, t.TempDir())
-		want := object(4, 3<<20+1)
-		for _, dir := range []string{t.TempDir(), inMemory(t)} {
-			src := ok(os.Create(filepath.Join(dir, "source")))(t)
-			defer src.Close()
-			_, err := src.WriteAt(want, 100)
-			must(t, err)
-			for _, size := range []int64{100_000, 3<<20 + 1} {
-				d := ok(s.Create(size, ""))(t)
-				if n, err := d.CopyFrom(src, 100, size-5000, 0); n != size-5000 || err != nil {
-					t.Errorf("%d bytes, %v", n, err)
-				}
-				if n, err := d.CopyFrom(src, 100+size-5000, 5000, size-5000); n != 5000 || err != nil {
-					t.Errorf("%d bytes, %v", n, err)
-				}
-				must(t, d.Commit(size))
-				must(t, d.Close())
-				must(t, check(s, d.Place(), want[:size]))
-			}
-			d := ok(s.Create(-1, ""))(t)
-			n, err := d.CopyFrom(src, 100, 4<<20, 0)
-			if wantErr(t, err, io.ErrUnexpectedEOF); n != 3<<20+1 {
-				t.Errorf("%d bytes of a source that ends earlier", n)
-			}
-			must(t, d.Close())
-		}
-		// A file of the kernel's that has no length, and no place that can be mapped.
-		src := ok(os.Open("/proc/self/maps"))(t)
-		defer src.Close()
-		d := ok(s.Create(1000, ""))(t)
-		if n, err := d.CopyFrom(src, 0, 1000, 0); n != 1000 || err != nil {
-			t.Errorf("%d bytes of /proc, %v", n, err)
-		}
-		must(t, d.Close())
 	})
 }
 

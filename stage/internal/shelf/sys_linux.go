@@ -2,9 +2,7 @@ package shelf
 
 import (
 	"errors"
-	"io"
 	"math"
-	"os"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -79,38 +77,6 @@ func punch(fd int, at, length int64) error {
 		}
 		return err
 	}
-}
-
-// copyRange copies inside the kernel, where the two files' systems can.
-func copyRange(fd int, at int64, src *os.File, from, n int64) (done int64, err error) {
-	raw, err := src.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	for done < n {
-		var k int
-		var err1 error
-		r, w := from+done, at+done
-		if err := raw.Control(func(s uintptr) {
-			k, err1 = unix.CopyFileRange(int(s), &r, fd, &w, int(min(n-done, 1<<30)), 0)
-		}); err != nil {
-			return done, err
-		}
-		switch {
-		case errors.Is(err1, unix.EINTR):
-		case errors.Is(err1, unix.EXDEV), errors.Is(err1, unix.EINVAL), errors.Is(err1, unix.EOPNOTSUPP), errors.Is(err1, unix.ENOSYS), errors.Is(err1, unix.EPERM),
-			err1 == nil && k == 0: // the end, or a file of the kernel's own that has no length
-			more, err := copyPlain(fd, at+done, src, from+done, n-done)
-			return done + more, err
-		case err1 != nil:
-			return done, err1
-		case k < 0:
-			return done, io.ErrShortWrite
-		default:
-			done += int64(k)
-		}
-	}
-	return done, nil
 }
 
 // fileLimit is how long a file of this process may become (ulimit -f): a write beyond it is a signal that ends the process.

@@ -5,7 +5,6 @@ package shelf
 import (
 	"errors"
 	"math"
-	"os"
 )
 
 // Elsewhere nothing is packed, and files have hidden names until they are complete.
@@ -16,7 +15,3 @@ func link(int, int, string) error   { return errors.ErrUnsupported }
 func allocate(int, int64) error     { return errors.ErrUnsupported }
 func punch(int, int64, int64) error { return errors.ErrUnsupported }
 func fileLimit() int64              { return math.MaxInt64 }
-
-func copyRange(fd int, at int64, src *os.File, from, n int64) (int64, error) {
-	return copyPlain(fd, at, src, from, n)
-}

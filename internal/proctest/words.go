@@ -1,0 +1,43 @@
+package proctest
+
+import (
+	"errors"
+	"os"
+	"testing"
+)
+
+// Must ends the test where there is an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// OK returns a function that ends the test where there is an error, and gives the value otherwise: OK(os.Open(name))(t).
+func OK[T any](v T, err error) func(t testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		Must(t, err)
+		return v
+	}
+}
+
+// WantErr checks that an error is, or wraps, the one that is wanted.
+func WantErr(t testing.TB, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("the error is %v, not %v", err, want)
+	}
+}
+
+// MemoryDir is t.TempDir on /dev/shm, where that is: what all processes of a test reach without a disk.
+func MemoryDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "leat-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { Must(t, os.RemoveAll(dir)) })
+	return dir
+}
