@@ -1,0 +1,150 @@
+// Package awsbatch starts workers as array jobs of AWS Batch.
+//
+// n workers are an array job of n children in a queue of the user's (one worker is a plain job, more than 10,000 are several arrays), from a job definition
+// that is named, or made of an image for the run and deregistered at its end. Their command is the worker's command; a container finds its number in AWS_BATCH_JOB_ARRAY_INDEX.
+//
+// A container can neither be given a file nor a variable that nobody else reads: job definitions and jobs are shown to all who may describe
+// them. So the way to the run goes through a secret of AWS Secrets Manager or a SecureString of SSM's parameter store that the user names: the run puts its
+// invitation there as a new version, and workers, told the name and the version, fetch it ([Fetch]). Runs at the same time may share one secret.
+//
+// Rights that the run needs: batch:SubmitJob, TerminateJob, ListJobs, DescribeJobs, DescribeJobQueues, DescribeComputeEnvironments and DescribeJobDefinitions; with an image also
+// batch:RegisterJobDefinition and DeregisterJobDefinition, and iam:PassRole for the roles; secretsmanager:PutSecretValue and DescribeSecret, or ssm:PutParameter, and kms:GenerateDataKey,
+// Encrypt and Decrypt where the secret has a key of its own. The role of the jobs needs secretsmanager:GetSecretValue or ssm:GetParameter, and kms:Decrypt. Both need them for that one secret only.
+//
+// What workers write goes to CloudWatch; with the right logs:GetLogEvents, the end of it is told when one of them fails, and the name of the stream in any case.
+//
+// What it does not promise: workers must reach the address at which the run listens, which security groups and networks decide. AWS takes half a minute and more to end a container:
+// when the time of Stop is over before, it is content that AWS has accepted to end all of them. One job per block is refused: starting a container takes longer than most blocks.
+package awsbatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"leat/worker"
+)
+
+// Name is the kind's name.
+const Name = "awsbatch"
+
+// What AWS Batch allows.
+const (
+	maxArray = 10000
+	maxPage  = 100 // jobs in one DescribeJobs
+)
+
+// Options say where and how jobs are submitted. Queue, Secret, and one of Definition and Image are needed.
+type Options struct {
+	// Queue is the name or the ARN of the job queue.
+	Queue string
+	// Definition is an existing job definition for containers: "NAME" (its latest revision), "NAME:REVISION", or an ARN.
+	Definition string
+	// Image is a container image with this program in it; a job definition is registered for the run.
+	Image string
+	// VCPUs and MemoryMiB are what each worker takes; 0: what Definition says, 1 and 2048 with Image.
+	VCPUs     float64
+	MemoryMiB int
+	// JobRole is the ARN of the role of which workers have their rights, ExecutionRole that of which ECS starts them (Fargate needs one). With Image only.
+	JobRole, ExecutionRole string
+	// PublicIP gives workers on Fargate a public address, which they need to pull images in a subnet without NAT. With Image only.
+	PublicIP bool
+	// Program is the path of this program in the image; "": the same as here. An image's ENTRYPOINT stands before it.
+	Program string
+	// Env is added to the environment of workers: NAME=VALUE each. No secrets: whoever may describe the jobs sees it.
+	Env []string
+	// Secret is "secretsmanager:NAME", an existing secret of any content, or "ssm:NAME", a parameter that is made when it does not exist. NAME may be an ARN.
+	Secret string
+	// Region is the region of all that; "": that of the environment and the shared configuration, as for the aws command.
+	Region string
+	// Endpoint is the URL of a server that stands in for all services, for tests; workers are given it by AWS_ENDPOINT_URL.
+	Endpoint string
+}
+
+func (o *Options) validate() error {
+	var errs []error
+	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf("awsbatch: "+format, a...)) }
+	if o.Queue == "" {
+		bad("Queue is empty: name the job queue")
+	}
+	switch {
+	case o.Definition == "" && o.Image == "":
+		bad("Definition and Image are empty: name a job definition, or an image to make one of")
+	case o.Definition != "" && o.Image != "":
+		bad("Definition %q and Image %q are both given: choose one", o.Definition, o.Image)
+	case o.Definition != "" && (o.JobRole != "" || o.ExecutionRole != "" || o.PublicIP):
+		bad("JobRole, ExecutionRole and PublicIP belong to an Image: Definition %q says them itself", o.Definition)
+	}
+	if o.VCPUs < 0 || o.VCPUs != o.VCPUs || o.VCPUs > 1e6 {
+		bad("VCPUs is %v: it must be 0 (what the definition says) or more", o.VCPUs)
+	}
+	if o.MemoryMiB < 0 {
+		bad("MemoryMiB is %d: it must be 0 (what the definition says) or more", o.MemoryMiB)
+	}
+	if _, _, err := parseSecret(o.Secret); err != nil {
+		errs = append(errs, err)
+	}
+	for i, e := range o.Env {
+		name, _, ok := strings.Cut(e, "=")
+		switch {
+		case !ok || name == "":
+			bad("Env[%d] is %q: it must be NAME=VALUE", i, e)
+		case strings.HasPrefix(name, worker.EnvInvitation):
+			bad("Env[%d] sets %s, which the kind sets itself", i, name)
+		case strings.HasPrefix(name, "AWS_BATCH"):
+			bad("Env[%d] sets %s: names with AWS_BATCH are AWS's own", i, name)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// times are shorter in tests.
+type times struct {
+	first, longest time.Duration // between looks
+	grace          time.Duration // for a call that must be made though its time is over
+	backoff        time.Duration // at most, before a call is made again
+}
+
+var usual = times{first: 500 * time.Millisecond, longest: 10 * time.Second, grace: 4 * time.Second, backoff: 10 * time.Second}
+
+// Kind starts workers by AWS Batch.
+type Kind struct {
+	o        Options
+	times    times
+	maxArray int
+}
+
+var _ worker.Kind = (*Kind)(nil)
+
+// New makes the kind. Options that can't be are reported by Check and Start.
+func New(o *Options) *Kind {
+	k := &Kind{times: usual, maxArray: maxArray}
+	if o != nil {
+		k.o = *o
+	}
+	return k
+}
+
+// Name returns "awsbatch".
+func (k *Kind) Name() string { return Name }
+
+// Facts tells that workers are on other machines, need no shared folder, and are not started for one block each.
+func (k *Kind) Facts() worker.Facts { return worker.Facts{} }
+
+// Check checks the options, that the queue takes jobs and could run a worker, that the job definition is one for containers, and that the secret is there.
+func (k *Kind) Check(ctx context.Context) error {
+	if err := k.o.validate(); err != nil {
+		return err
+	}
+	c, err := k.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.idle()
+	if _, err := k.plan(ctx, c); err != nil {
+		return err
+	}
+	return k.checkSecret(ctx, c)
+}

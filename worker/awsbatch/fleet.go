@@ -1,0 +1,282 @@
+package awsbatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/batch"
+	"github.com/aws/aws-sdk-go-v2/service/batch/types"
+
+	"leat/worker"
+)
+
+// submitted is one job of the fleet.
+type submitted struct {
+	id    string
+	first int // number of its first worker, from the fleet's first
+	ends  []bool
+	left  int
+}
+
+type fleet struct {
+	k          *Kind
+	c          *clients
+	o          worker.StartOptions
+	definition string // registered for the run; "": none
+	cancel     context.CancelFunc
+	ended      chan struct{} // closed when nothing watches any more
+
+	mu   sync.Mutex // one look at a time; guards what follows
+	jobs []*submitted
+	logs int // fetched
+}
+
+func newFleet(k *Kind, c *clients, o worker.StartOptions) *fleet {
+	f := &fleet{k: k, c: c, o: o, cancel: func() {}, ended: make(chan struct{})}
+	close(f.ended)
+	return f
+}
+
+func (f *fleet) add(id string, first, n int) {
+	f.jobs = append(f.jobs, &submitted{id: id, first: first, ends: make([]bool, n), left: n})
+}
+
+// Jobs names the jobs by their identifiers.
+func (f *fleet) Jobs() string {
+	var ids []string
+	for _, s := range f.jobs {
+		ids = append(ids, s.id)
+	}
+	if len(ids) == 1 {
+		return "job " + ids[0]
+	}
+	return "jobs " + strings.Join(ids, " ")
+}
+
+// watch looks at the jobs until all have ended or the fleet is stopped.
+func (f *fleet) watch() {
+	ctx, cancel := context.WithCancel(context.Background())
+	f.cancel, f.ended = cancel, make(chan struct{})
+	go func() {
+		defer close(f.ended)
+		wait, said := f.k.times.first, false
+		for {
+			t := time.NewTimer(wait)
+			select {
+			case <-ctx.Done():
+				t.Stop()
+				return
+			case <-t.C:
+			}
+			ended, left, err := f.look(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil && !said {
+				f.o.Logger.Warn("AWS Batch does not tell of the workers' jobs; it is asked on", "jobs", f.Jobs(), "error", err)
+			}
+			said = err != nil
+			for _, e := range ended {
+				f.o.Gone(e)
+			}
+			if left == 0 {
+				return
+			}
+			if len(ended) > 0 {
+				wait = f.k.times.first
+			}
+			wait = min(wait*3/2, f.k.times.longest)
+		}
+	}()
+}
+
+// look asks for all jobs that are left, and returns the workers that have ended since the last look, and how many are left. It asks for children of arrays only
+// when the summary of their array counts more ends than are known: of 10,000 workers a look would take 100 calls otherwise.
+func (f *fleet) look(ctx context.Context) (ended []worker.Exit, left int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	defer func() {
+		left = 0
+		for _, s := range f.jobs {
+			left += s.left
+		}
+	}()
+	type part struct {
+		s *submitted
+		i int
+	}
+	var ids []string
+	of := map[string]part{}
+	for _, s := range f.jobs {
+		if s.left > 0 {
+			ids = append(ids, s.id)
+			of[s.id] = part{s, 0}
+		}
+	}
+	jobs, err := f.describe(ctx, ids)
+	if err != nil {
+		return nil, 0, err
+	}
+	ids = nil
+	for _, j := range jobs {
+		s := of[aws.ToString(j.JobId)].s
+		switch {
+		case s == nil:
+		case len(s.ends) == 1:
+			ended = append(ended, f.settle(ctx, s, 0, &j)...)
+		case over(j.Status) || ends(&j) > len(s.ends)-s.left:
+			for i, gone := range s.ends {
+				if !gone {
+					id := s.id + ":" + strconv.Itoa(i)
+					ids = append(ids, id)
+					of[id] = part{s, i}
+				}
+			}
+		}
+	}
+	children, err := f.describe(ctx, ids)
+	for _, j := range children {
+		if p := of[aws.ToString(j.JobId)]; p.s != nil {
+			ended = append(ended, f.settle(ctx, p.s, p.i, &j)...)
+		}
+	}
+	return ended, 0, err
+}
+
+// ends counts the children of an array that have ended.
+func ends(j *types.JobDetail) int {
+	if j.ArrayProperties == nil {
+		return 0
+	}
+	m := j.ArrayProperties.StatusSummary
+	return int(m[string(types.JobStatusSucceeded)] + m[string(types.JobStatusFailed)])
+}
+
+func over(s types.JobStatus) bool {
+	return s == types.JobStatusSucceeded || s == types.JobStatusFailed
+}
+
+// describe asks for jobs page by page, and returns what it has when a page fails.
+func (f *fleet) describe(ctx context.Context, ids []string) ([]types.JobDetail, error) {
+	var jobs []types.JobDetail
+	for len(ids) > 0 {
+		n := min(len(ids), maxPage)
+		out, err := f.c.describeJobs(ctx, &batch.DescribeJobsInput{Jobs: ids[:n]})
+		if err != nil {
+			return jobs, failed(err, "asking for the workers' jobs")
+		}
+		jobs, ids = append(jobs, out.Jobs...), ids[n:]
+	}
+	return jobs, nil
+}
+
+// settle notes the end of a worker.
+func (f *fleet) settle(ctx context.Context, s *submitted, i int, j *types.JobDetail) []worker.Exit {
+	if s.ends[i] || !over(j.Status) {
+		return nil
+	}
+	s.ends[i] = true
+	s.left--
+	e := worker.Exit{Name: worker.WorkerName(Name, f.o.First+s.first+i), Job: "job " + aws.ToString(j.JobId)}
+	if j.Status == types.JobStatusFailed {
+		e.Err, e.Log = exitError(j), f.log(ctx, j)
+	}
+	return []worker.Exit{e}
+}
+
+// Stop terminates the jobs, waits until Batch has ended them, and deregisters the job definition of the run. AWS may take longer than ctx: then Stop
+// is content if AWS has accepted to end all that is left.
+func (f *fleet) Stop(ctx context.Context) error {
+	f.cancel()
+	<-f.ended
+	defer f.c.idle()
+	err := f.terminate(ctx)
+	for wait := f.k.times.first / 2; ; wait = min(wait*3/2, f.k.times.longest) {
+		_, left, _ := f.look(ctx) // what can't be asked is left
+		if left == 0 {
+			err = nil
+			break
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-t.C:
+			if err != nil {
+				err = f.terminate(ctx)
+			}
+			continue
+		case <-ctx.Done():
+			t.Stop()
+		}
+		if err != nil {
+			err = errors.Join(f.maybeLeft(ctx), err)
+		} else {
+			f.o.Logger.Info("AWS Batch is still ending the last jobs, as it was told", "jobs", strings.Join(f.left(), " "))
+		}
+		break
+	}
+	return errors.Join(err, f.deregister(ctx))
+}
+
+func (f *fleet) maybeLeft(ctx context.Context) error {
+	var by []string
+	for _, id := range f.left() {
+		by = append(by, "`aws batch terminate-job --region "+f.c.region+" --reason ended --job-id "+id+"`")
+	}
+	return fmt.Errorf("awsbatch: not all jobs have ended yet (%w): see to it by %s", context.Cause(ctx), strings.Join(by, ", "))
+}
+
+// calm is ctx, or when that is over, one that leaves time for a last call.
+func (f *fleet) calm(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Err() == nil {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), f.k.times.grace)
+}
+
+// terminate ends the jobs that are left; the parent of an array ends its children. It is tried also when ctx is over.
+func (f *fleet) terminate(ctx context.Context) error {
+	calm, stop := f.calm(ctx)
+	defer stop()
+	var errs []error
+	for _, id := range f.left() {
+		_, err := f.c.terminateJob(calm, &batch.TerminateJobInput{JobId: &id, Reason: aws.String("the run of leat has ended")})
+		if err != nil {
+			errs = append(errs, failed(err, "terminating job %s", id))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (f *fleet) deregister(ctx context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.definition == "" {
+		return nil
+	}
+	ctx, stop := f.calm(ctx)
+	defer stop()
+	if _, err := f.c.deregisterJobDefinition(ctx, &batch.DeregisterJobDefinitionInput{JobDefinition: &f.definition}); err != nil {
+		return failed(err, "deregistering the job definition %s, which the run has made", f.definition)
+	}
+	f.definition = ""
+	return nil
+}
+
+// left names the jobs that have not ended as far as is known.
+func (f *fleet) left() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var ids []string
+	for _, s := range f.jobs {
+		if s.left > 0 {
+			ids = append(ids, s.id)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,124 @@
+package awsbatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	ssmtypes "github.com/aws/aws-sdk-go-v2/service/ssm/types"
+)
+
+// Stores of secrets, as in Options.Secret.
+const (
+	secretsManager = "secretsmanager"
+	parameterStore = "ssm"
+)
+
+// versionMark stands between a secret's name and the version of it that belongs to the run, in the variable of workers. No name and no ARN has it.
+const versionMark = "#"
+
+func parseSecret(s string) (store, name string, err error) {
+	store, name, ok := strings.Cut(s, ":")
+	switch {
+	case s == "":
+		return "", "", errors.New("awsbatch: Secret is empty: workers find the run by a secret: name one that the run may write and the jobs' role may read, secretsmanager:NAME or ssm:NAME")
+	case !ok || name == "" || store != secretsManager && store != parameterStore || strings.ContainsAny(name, versionMark+" \n"):
+		return "", "", fmt.Errorf("awsbatch: Secret is %q: it must be secretsmanager:NAME or ssm:NAME", s)
+	}
+	return store, name, nil
+}
+
+// checkSecret looks whether the secret is there. Who may not look may still be allowed to write it.
+func (k *Kind) checkSecret(ctx context.Context, c *clients) error {
+	store, name, err := parseSecret(k.o.Secret)
+	if err != nil || store != secretsManager {
+		return err
+	}
+	d, err := c.describeSecret(ctx, &secretsmanager.DescribeSecretInput{SecretId: &name})
+	switch {
+	case err == nil && d.DeletedDate != nil:
+		return fmt.Errorf("awsbatch: the secret %s is to be deleted: name another, or restore it (aws secretsmanager restore-secret --secret-id %s)", name, name)
+	case err == nil || hasCode(err, "AccessDeniedException"):
+		return nil
+	}
+	return noSecret(err, name)
+}
+
+func noSecret(err error, name string) error {
+	if hasCode(err, "ResourceNotFoundException") {
+		return fmt.Errorf("awsbatch: there is no secret %s in Secrets Manager: make it, with any content (aws secretsmanager create-secret --name %s --secret-string leat)", name, name)
+	}
+	return failed(err, "the secret %s of Secrets Manager", name)
+}
+
+// putSecret writes the invitation as a new version of the secret, and returns what workers are told: store, name and version.
+func (k *Kind) putSecret(ctx context.Context, c *clients, text string) (string, error) {
+	store, name, err := parseSecret(k.o.Secret)
+	if err != nil {
+		return "", err
+	}
+	var version string
+	switch store {
+	case secretsManager:
+		out, err := c.putSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: &name, SecretString: &text})
+		if err != nil {
+			return "", noSecret(err, name)
+		}
+		version = aws.ToString(out.VersionId)
+	default:
+		out, err := c.putParameter(ctx, &ssm.PutParameterInput{Name: &name, Value: &text, Type: ssmtypes.ParameterTypeSecureString, Overwrite: aws.Bool(true)})
+		if err != nil {
+			return "", failed(err, "writing the parameter %s of SSM", name)
+		}
+		version = strconv.FormatInt(out.Version, 10)
+	}
+	return store + ":" + name + versionMark + version, nil
+}
+
+// Fetch are the functions by which a worker process fetches its invitation, for worker.FromEnvironment: by the store's name, given the secret's name as
+// the kind has told it. Region and credentials come from the container's environment and role.
+func Fetch() map[string]func(ctx context.Context, name string) (string, error) {
+	return map[string]func(context.Context, string) (string, error){
+		secretsManager: func(ctx context.Context, secret string) (string, error) {
+			c, err := connect(ctx, "", "", usual.backoff)
+			if err != nil {
+				return "", err
+			}
+			defer c.idle()
+			name, version, _ := strings.Cut(secret, versionMark)
+			in := &secretsmanager.GetSecretValueInput{SecretId: &name}
+			if version != "" {
+				in.VersionId = &version
+			}
+			out, err := c.getSecretValue(ctx, in)
+			if err != nil {
+				return "", failed(err, "reading the secret %s of Secrets Manager", name)
+			}
+			return aws.ToString(out.SecretString), nil
+		},
+		parameterStore: func(ctx context.Context, secret string) (string, error) {
+			c, err := connect(ctx, "", "", usual.backoff)
+			if err != nil {
+				return "", err
+			}
+			defer c.idle()
+			name, version, _ := strings.Cut(secret, versionMark)
+			if version != "" {
+				version = ":" + version // as SSM writes it
+			}
+			out, err := c.getParameter(ctx, &ssm.GetParameterInput{Name: aws.String(name + version), WithDecryption: aws.Bool(true)})
+			if err != nil {
+				return "", failed(err, "reading the parameter %s of SSM", name)
+			}
+			if out.Parameter == nil {
+				return "", fmt.Errorf("awsbatch: the parameter %s of SSM has no value", name)
+			}
+			return aws.ToString(out.Parameter.Value), nil
+		},
+	}
+}

@@ -1,0 +1,231 @@
+package awsbatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/batch"
+	"github.com/aws/aws-sdk-go-v2/service/batch/types"
+
+	"leat/worker"
+)
+
+// indexVariable is how AWS Batch tells a child of an array its number; plain jobs have none.
+const indexVariable = "AWS_BATCH_JOB_ARRAY_INDEX"
+
+// Start puts the invitation into the secret and submits the workers. On an error it ends what was submitted.
+func (k *Kind) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, error) {
+	if err := errors.Join(k.o.validate(), validateStart(&o)); err != nil {
+		return nil, err
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Gone == nil {
+		o.Gone = func(worker.Exit) {}
+	}
+	text, err := o.Invitation.MarshalText()
+	if err != nil {
+		return nil, fmt.Errorf("awsbatch: the invitation: %w", err)
+	}
+	c, err := k.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f := newFleet(k, c, o)
+	if err := f.submitAll(ctx, string(text)); err != nil {
+		if why := context.Cause(ctx); why != nil && !errors.Is(err, why) {
+			err = fmt.Errorf("awsbatch: the workers were not all submitted: %w (%w)", why, err) // the clients tell of any end of ctx alike
+		}
+		// The run may be ending: what has been submitted must go all the same.
+		end, stop := context.WithTimeout(context.WithoutCancel(ctx), 6*k.times.longest)
+		defer stop()
+		return nil, errors.Join(err, f.Stop(end))
+	}
+	f.watch()
+	return f, nil
+}
+
+func validateStart(o *worker.StartOptions) error {
+	var errs []error
+	if o.Workers < 1 {
+		errs = append(errs, fmt.Errorf("awsbatch: Workers is %d: it must be 1 or more", o.Workers))
+	}
+	if len(o.Command) == 0 || !filepath.IsAbs(o.Command[0]) {
+		errs = append(errs, fmt.Errorf("awsbatch: Command is %q: it must begin with the absolute path of a program", o.Command))
+	}
+	if o.Invitation.IsZero() {
+		errs = append(errs, errors.New("awsbatch: Invitation is empty: workers would not find the run"))
+	}
+	return errors.Join(errs...)
+}
+
+func (f *fleet) submitAll(ctx context.Context, invitation string) error {
+	p, err := f.k.plan(ctx, f.c)
+	if err != nil {
+		return err
+	}
+	if n := int(float64(p.total) / max(p.vcpus, 0.01)); p.total >= 0 && p.vcpus > 0 && n < f.o.Workers {
+		f.o.Logger.Warn("not all workers can run at once: the others wait for them to end", "queue", f.k.o.Queue, "workers", f.o.Workers, "at once", n, "vCPUs of a worker", p.vcpus, "maxvCpus", p.total)
+	}
+	secret, err := f.k.putSecret(ctx, f.c, invitation)
+	if err != nil {
+		return err
+	}
+	definition := f.k.o.Definition
+	if f.k.o.Image != "" {
+		if definition, err = f.register(ctx, p); err != nil {
+			return err
+		}
+	}
+	for n := 0; n < f.o.Workers; {
+		take := min(f.o.Workers-n, f.k.maxArray)
+		if err := f.submit(ctx, p, definition, secret, n, take); err != nil {
+			return err
+		}
+		n += take
+	}
+	return nil
+}
+
+// register makes a job definition for the run, which Stop deregisters.
+func (f *fleet) register(ctx context.Context, p *plan) (string, error) {
+	o := &f.k.o
+	memory := o.MemoryMiB
+	if memory == 0 {
+		memory = 2048
+	}
+	c := &types.ContainerProperties{Image: &o.Image, ResourceRequirements: resources(p.vcpus, memory)}
+	if o.JobRole != "" {
+		c.JobRoleArn = &o.JobRole
+	}
+	if o.ExecutionRole != "" {
+		c.ExecutionRoleArn = &o.ExecutionRole
+	}
+	platform := types.PlatformCapabilityEc2
+	if p.fargate {
+		platform = types.PlatformCapabilityFargate
+		public := types.AssignPublicIpDisabled
+		if o.PublicIP {
+			public = types.AssignPublicIpEnabled
+		}
+		c.NetworkConfiguration = &types.NetworkConfiguration{AssignPublicIp: public}
+	}
+	// The command is said with each job; Batch does not take a definition without one for Fargate.
+	c.Command = f.command()
+	out, err := f.c.registerJobDefinition(ctx, &batch.RegisterJobDefinitionInput{
+		JobDefinitionName: aws.String(f.jobName()), Type: types.JobDefinitionTypeContainer, ContainerProperties: c, PlatformCapabilities: []types.PlatformCapability{platform},
+	})
+	if err != nil {
+		return "", failed(err, "registering a job definition for image %s", o.Image)
+	}
+	f.definition = aws.ToString(out.JobDefinitionArn)
+	return f.definition, nil
+}
+
+func resources(vcpus float64, memory int) []types.ResourceRequirement {
+	var r []types.ResourceRequirement
+	if vcpus > 0 {
+		r = append(r, types.ResourceRequirement{Type: types.ResourceTypeVcpu, Value: aws.String(strconv.FormatFloat(vcpus, 'f', -1, 64))})
+	}
+	if memory > 0 {
+		r = append(r, types.ResourceRequirement{Type: types.ResourceTypeMemory, Value: aws.String(strconv.Itoa(memory))})
+	}
+	return r
+}
+
+// command is the worker's, with its path in the image.
+func (f *fleet) command() []string {
+	c := append([]string(nil), f.o.Command...)
+	if f.k.o.Program != "" {
+		c[0] = f.k.o.Program
+	}
+	return c
+}
+
+func (f *fleet) jobName() string {
+	if f.o.Run == "" {
+		return "leat"
+	}
+	return "leat-" + f.o.Run
+}
+
+// submit submits n workers, the first of which has number first of the fleet.
+func (f *fleet) submit(ctx context.Context, p *plan, definition, secret string, first, n int) error {
+	o := &f.k.o
+	number := f.o.First + first
+	// Each job has a name of its own, by which it is found when the answer to its submission is lost.
+	name := f.jobName() + "-" + strconv.Itoa(number)
+	in := &batch.SubmitJobInput{
+		JobName: &name, JobQueue: &o.Queue, JobDefinition: &definition,
+		ContainerOverrides: &types.ContainerOverrides{Command: f.command(), Environment: f.environment(p, secret, number, n)},
+		// A lost worker's blocks are given to others; starting it again is not Batch's business.
+		RetryStrategy: &types.RetryStrategy{Attempts: aws.Int32(1)},
+	}
+	if o.Definition != "" {
+		in.ContainerOverrides.ResourceRequirements = resources(o.VCPUs, o.MemoryMiB)
+	}
+	if n > 1 {
+		in.ArrayProperties = &types.ArrayProperties{Size: aws.Int32(int32(n))}
+	}
+	out, err := f.c.submitJob(ctx, in, func(b *batch.Options) { b.Retryer = f.c.submitting })
+	if err == nil {
+		f.add(aws.ToString(out.JobId), first, n)
+		return nil
+	}
+	return errors.Join(failed(err, "submitting %d workers to queue %s", n, o.Queue), f.findLost(ctx, err, name, first, n))
+}
+
+// findLost looks for a job whose submission failed without an answer of the service: it may be there.
+func (f *fleet) findLost(ctx context.Context, why error, name string, first, n int) error {
+	if hasCode(why, "ClientException", "AccessDeniedException", "UnrecognizedClientException", "InvalidSignatureException", "TooManyRequestsException") {
+		return nil
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), f.k.times.grace)
+	defer stop()
+	out, err := f.c.listJobs(ctx, &batch.ListJobsInput{JobQueue: &f.k.o.Queue, Filters: []types.KeyValuesPair{{Name: aws.String("JOB_NAME"), Values: []string{name}}}})
+	if err != nil {
+		return failed(err, "looking whether job %s was submitted all the same (end it by hand, if so)", name)
+	}
+	for _, j := range out.JobSummaryList {
+		f.add(aws.ToString(j.JobId), first, n)
+	}
+	return nil
+}
+
+// environment is what the containers of one job are told.
+func (f *fleet) environment(p *plan, secret string, number, n int) []types.KeyValuePair {
+	var env []types.KeyValuePair
+	set := func(name, value string) {
+		env = append(env, types.KeyValuePair{Name: aws.String(name), Value: aws.String(value)})
+	}
+	set("AWS_REGION", f.c.region) // which ECS does not tell on all platforms
+	if f.k.o.Endpoint != "" {
+		set("AWS_ENDPOINT_URL", f.k.o.Endpoint)
+	}
+	set(worker.EnvSecret, secret)
+	if n > 1 {
+		set(worker.EnvKind, Name)
+		set(worker.EnvIndexFrom, indexVariable)
+		set(worker.EnvFirst, strconv.Itoa(number))
+	} else {
+		set(worker.EnvName, worker.WorkerName(Name, number))
+	}
+	if p.vcpus > 0 {
+		// A container may see all cores of its machine.
+		slots := strconv.Itoa(max(1, int(p.vcpus)))
+		set(worker.EnvSlots, slots)
+		set("GOMAXPROCS", slots)
+	}
+	for _, e := range f.k.o.Env {
+		name, value, _ := strings.Cut(e, "=")
+		set(name, value)
+	}
+	return env
+}

@@ -1,0 +1,201 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"runtime/debug"
+	"strconv"
+)
+
+// sendTries bounds how often one result is sent: more than once when its connection broke or its bytes were changed on the way.
+const sendTries = 4
+
+func (w *work) reads() {
+	for {
+		select {
+		case i := <-w.todo:
+			if !w.readOne(i) {
+				return
+			}
+		case <-w.ctx.Done():
+			return
+		}
+	}
+}
+
+func (w *work) readOne(i *item) (goOn bool) {
+	var err error
+	if i.ctx.Err() == nil {
+		func() {
+			defer rescue(&err)
+			i.read, err = w.computer.Read(i.ctx, i.lease)
+		}()
+	}
+	switch {
+	case w.ctx.Err() != nil:
+		return false
+	case i.ctx.Err() != nil: // nobody wants it: what Read says of that is no error
+		w.discharge(i, false)
+		return true
+	case err != nil:
+		return w.reportOf(err, i)
+	}
+	w.ready <- i // has room for all that are held
+	return true
+}
+
+func (w *work) computes(slot int) {
+	for {
+		select {
+		case i := <-w.ready:
+			if !w.computeOne(slot, i) {
+				return
+			}
+		case <-w.ctx.Done():
+			return
+		}
+	}
+}
+
+func (w *work) computeOne(slot int, i *item) (goOn bool) {
+	var body [][]byte
+	var err error
+	if i.ctx.Err() == nil {
+		func() {
+			defer rescue(&err)
+			body, err = w.computer.Compute(i.ctx, slot, i.read)
+		}()
+	}
+	i.read = nil
+	switch {
+	case w.ctx.Err() != nil:
+		return false
+	case i.ctx.Err() != nil:
+		w.discharge(i, false)
+		return true
+	case err == nil:
+		err = w.send(i, body)
+	}
+	var no *refusedError
+	switch {
+	case err == nil:
+		w.discharge(i, true)
+		if w.single {
+			w.stop(errServed)
+			return false
+		}
+		return true
+	case w.ctx.Err() != nil:
+		return false
+	case refusedWith(err, "superseded"), refusedWith(err, "lease"):
+		w.log.Info("another worker's result was first", "block", i.lease.Block)
+		w.discharge(i, true)
+		return true
+	case errors.Is(err, errLink), errors.As(err, &no):
+		w.stop(verdictOf(err))
+	default:
+		return w.reportOf(err, i)
+	}
+	return false
+}
+
+// reportOf reports an error of a block, unless another worker has finished that.
+func (w *work) reportOf(err error, i *item) (goOn bool) {
+	if goOn = w.report(err, i.id, i.lease.Block); goOn {
+		w.log.Info("an error of a block that another worker has finished", "block", i.lease.Block, "error", err)
+		w.discharge(i, false)
+	}
+	return goOn
+}
+
+// send brings a result to the run; it returns when the run has taken it, or does not want it.
+func (w *work) send(i *item, body [][]byte) error {
+	var n int64
+	var sum uint32
+	for _, b := range body {
+		n += int64(len(b))
+		sum = crc32.Update(sum, castagnoli, b)
+	}
+	if n > w.maxResult {
+		return fmt.Errorf("the result has %d bytes; results of this run have %d at most", n, w.maxResult)
+	}
+	fields := []field{
+		{"Content-Type", "application/octet-stream"},
+		{headerWorker, strconv.Itoa(w.number)},
+		{headerLease, strconv.FormatUint(i.id, 10)},
+		{headerBlock, strconv.Itoa(i.lease.Block)},
+		{headerChecksum, fmt.Sprintf("%08x", sum)},
+	}
+	return w.withResults(w.ctx, func(l *link) error {
+		pause := firstPause
+		for try := 1; ; try++ {
+			_, err := l.call(w.links, pathResult, fields, body, 0, maxMessage)
+			if err == nil || try == sendTries || w.ctx.Err() != nil {
+				return err
+			}
+			if final(err) && !refusedWith(err, "checksum") && !refusedWith(err, "slow") {
+				return err
+			}
+			rest(w.ctx, &pause)
+		}
+	})
+}
+
+// report tells the run of an error, and ends the work with it; goOn: the run does not mind.
+func (w *work) report(err error, id uint64, block int) (goOn bool) {
+	m := errorMessage{Worker: w.number, Lease: id, Block: block, Message: cut(shown(err.Error()), maxText)}
+	if m.Message == "" {
+		m.Message = "an error without words"
+	}
+	var stack interface{ Stack() []byte }
+	if errors.As(err, &stack) {
+		m.Stack = cut(shown(string(stack.Stack())), maxStack)
+	}
+	var code Coder
+	if errors.As(err, &code) {
+		m.Code = cut(shown(code.Code()), maxCode)
+	}
+	// A text may grow sixfold by being written in JSON.
+	for b, e := json.Marshal(m); e == nil && len(b) > maxMessage; b, e = json.Marshal(m) {
+		m.Message, m.Stack = cut(m.Message, max(len(m.Message)/2, 64)), cut(m.Stack, len(m.Stack)/2)
+	}
+	ctx, cancel := context.WithTimeout(w.links, w.times.Silence)
+	defer cancel()
+	told := w.withResults(ctx, func(l *link) error {
+		return l.retry(ctx, func(ctx context.Context) error {
+			_, err := tell[empty](ctx, l, pathError, m, w.times.Silence, maxMessage)
+			return err
+		})
+	})
+	switch {
+	case told == nil:
+	case refusedWith(told, "superseded"), refusedWith(told, "lease"):
+		return true
+	case refusedWith(told, "ended"), refusedWith(told, "lost"):
+	default:
+		err = afterwards(err, fmt.Errorf("the run could not be told: %w", told))
+	}
+	w.mu.Lock()
+	if w.failure == nil {
+		w.failure = err
+	}
+	w.mu.Unlock()
+	w.stop(err)
+	return false
+}
+
+// rescue makes an error of a panic.
+func rescue(err *error) {
+	if p := recover(); p != nil {
+		e, ok := p.(error)
+		if ok {
+			e = fmt.Errorf("panic: %w", e)
+		} else {
+			e = fmt.Errorf("panic: %v", p)
+		}
+		*err = &StackError{Err: e, Trace: debug.Stack()}
+	}
+}

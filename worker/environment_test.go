@@ -1,0 +1,269 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+func someInvitation() Invitation {
+	return Invitation{
+		Addresses: []string{"10.0.0.1:4711", "[fd00::1]:4711", "node1:4711"},
+		Pin:       pinPrefix + "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",
+		Token:     "a-secret-of-43-characters-or-at-least-sixteen",
+	}
+}
+
+func textOf(t testing.TB, i Invitation) string {
+	t.Helper()
+	b, err := i.MarshalText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestAnInvitationComesBackFromItsText(t *testing.T) {
+	i := someInvitation()
+	text := textOf(t, i)
+	if strings.Contains(text, "\n") {
+		t.Errorf("more than a line: %q", text)
+	}
+	var got Invitation
+	if err := got.UnmarshalText([]byte(" " + text + "\n")); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(i, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestAnInvitationShowsNoSecret(t *testing.T) {
+	i := someInvitation()
+	e := &Environment{Name: "slurm-1", Kind: "slurm", Invitation: i}
+	o := StartOptions{Invitation: i}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		for _, v := range []any{i, &i, e, *e, o, []Invitation{i}, struct{ I any }{i}} {
+			if s := fmt.Sprintf(verb, v); strings.Contains(s, i.Token) || strings.Contains(s, i.Pin) || strings.Contains(s, fmt.Sprintf("%x", i.Token)) {
+				t.Errorf("%s of %T: %s", verb, v, s)
+			}
+		}
+	}
+	if b, err := json.Marshal(o.Invitation); err == nil {
+		t.Errorf("an invitation was written into JSON: %s", b)
+	}
+}
+
+func TestInvitationsThatCannotBeAreRefusedWithoutShowingThem(t *testing.T) {
+	good := textOf(t, someInvitation())
+	edit := func(f func(*Invitation)) string {
+		i := someInvitation()
+		f(&i)
+		return textOf(t, i)
+	}
+	for name, text := range map[string]string{
+		"nothing":           "",
+		"no JSON":           "a-secret-of-43",
+		"two":               good + good,
+		"other fields":      strings.Replace(good, `"pin"`, `"pins"`, 1),
+		"no address":        edit(func(i *Invitation) { i.Addresses = nil }),
+		"many addresses":    edit(func(i *Invitation) { i.Addresses = make([]string, 65) }),
+		"no port":           edit(func(i *Invitation) { i.Addresses = []string{"node1"} }),
+		"port 0":            edit(func(i *Invitation) { i.Addresses = []string{"node1:0"} }),
+		"port by name":      edit(func(i *Invitation) { i.Addresses = []string{"node1:http"} }),
+		"no host":           edit(func(i *Invitation) { i.Addresses = []string{":80"} }),
+		"control":           edit(func(i *Invitation) { i.Addresses = []string{"a\x1b:80"} }),
+		"another hash":      edit(func(i *Invitation) { i.Pin = "sha1//AAAA" }),
+		"a short pin":       edit(func(i *Invitation) { i.Pin = pinPrefix + "AAAA" }),
+		"a short token":     edit(func(i *Invitation) { i.Token = "a-secret" }),
+		"a token in lines":  edit(func(i *Invitation) { i.Token += "\r\nX: a-secret" }),
+		"a long token":      edit(func(i *Invitation) { i.Token = strings.Repeat("a-secret", 100) }),
+		"more than its due": strings.Repeat(" ", maxInvitation) + good,
+	} {
+		got := Invitation{Token: "as before"}
+		err := got.UnmarshalText([]byte(text))
+		if err == nil || strings.Contains(err.Error(), "a-secret") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got.Token != "as before" {
+			t.Errorf("%s: it was changed", name)
+		}
+	}
+}
+
+func TestTheEnvironmentOfAWorkerIsReadAndTakenAway(t *testing.T) {
+	for _, kv := range os.Environ() {
+		if name, _, _ := strings.Cut(kv, "="); isOurs(name) {
+			t.Skipf("%s is set", name)
+		}
+	}
+	if e, err := FromEnvironment(t.Context(), nil); e != nil || err != nil {
+		t.Fatalf("without variables: %v, %v", e, err)
+	}
+	t.Setenv(EnvInvitation, textOf(t, someInvitation()))
+	t.Setenv(EnvName, "slurm-17")
+	t.Setenv(EnvSlots, "3")
+	t.Setenv("LEAT_WORKERS", "is another's")
+	e, err := FromEnvironment(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Environment{Name: "slurm-17", Kind: "slurm", Slots: 3, Invitation: someInvitation()}
+	if d := cmp.Diff(want, e); d != "" {
+		t.Error(d)
+	}
+	for _, name := range []string{EnvInvitation, EnvName, EnvSlots} {
+		if _, there := os.LookupEnv(name); there {
+			t.Errorf("%s is still set", name)
+		}
+	}
+	if os.Getenv("LEAT_WORKERS") == "" {
+		t.Error("another's variable was taken away")
+	}
+}
+
+func TestEnvironments(t *testing.T) {
+	text := textOf(t, someInvitation())
+	folder := t.TempDir()
+	file := func(name string, mode os.FileMode, content string) string {
+		p := filepath.Join(folder, name)
+		if err := os.WriteFile(p, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(p, mode); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	secret := file("secret", 0o600, text+"\n")
+	link := filepath.Join(folder, "link")
+	if err := os.Symlink(secret, link); err != nil {
+		t.Fatal(err)
+	}
+	pipe := filepath.Join(folder, "pipe")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	getenv := func(name string) string { return map[string]string{"INDEX": "5", "BAD": "x"}[name] }
+	fetch := map[string]func(context.Context, string) (string, error){
+		"ssm": func(_ context.Context, name string) (string, error) {
+			if name != "/leat/run" {
+				return "", errors.New("no such parameter")
+			}
+			return text, nil
+		},
+	}
+	for _, x := range []struct {
+		what string
+		set  map[string]string
+		name string
+		err  string
+	}{
+		{"a file", map[string]string{EnvFile: secret, EnvName: "pbs-1"}, "pbs-1", ""},
+		{"a name by index", map[string]string{EnvFile: secret, EnvKind: "awsbatch", EnvIndexFrom: "INDEX"}, "awsbatch-5", ""},
+		{"a name by index, from a first", map[string]string{EnvFile: secret, EnvKind: "awsbatch", EnvIndexFrom: "INDEX", EnvFirst: "100"}, "awsbatch-105", ""},
+		{"a secret in a store", map[string]string{EnvSecret: "ssm:/leat/run", EnvName: "a"}, "a", ""},
+		{"a secret that is not there", map[string]string{EnvSecret: "ssm:/other", EnvName: "a"}, "", "no such parameter"},
+		{"a store that there is not", map[string]string{EnvSecret: "vault:x", EnvName: "a"}, "", "names no store"},
+		{"no channel", map[string]string{EnvName: "a"}, "", "0 are set"},
+		{"two channels", map[string]string{EnvName: "a", EnvInvitation: text, EnvFile: secret}, "", "2 are set"},
+		{"no name", map[string]string{EnvInvitation: text}, "", "neither"},
+		{"no index", map[string]string{EnvInvitation: text, EnvKind: "a", EnvIndexFrom: "NOWHERE"}, "", "holds no index"},
+		{"a bad index", map[string]string{EnvInvitation: text, EnvKind: "a", EnvIndexFrom: "BAD"}, "", "holds no index"},
+		{"a bad first", map[string]string{EnvInvitation: text, EnvKind: "a", EnvIndexFrom: "INDEX", EnvFirst: "-1"}, "", EnvFirst},
+		{"a path as a name", map[string]string{EnvInvitation: text, EnvName: "../a"}, "", "can't be a worker's name"},
+		{"bad slots", map[string]string{EnvInvitation: text, EnvName: "a", EnvSlots: "0"}, "", EnvSlots},
+		{"another version's variable", map[string]string{EnvInvitation: text, EnvName: "a", "LEAT_WORKER_X": "1"}, "", "LEAT_WORKER_X"},
+		{"a file that others may read", map[string]string{EnvFile: file("open", 0o640, text), EnvName: "a"}, "", "0640"},
+		{"a file that is not there", map[string]string{EnvFile: filepath.Join(folder, "none"), EnvName: "a"}, "", "no such file"},
+		{"a symbolic link", map[string]string{EnvFile: link, EnvName: "a"}, "", "symbolic links"},
+		{"a folder", map[string]string{EnvFile: folder, EnvName: "a"}, "", "not a regular file"},
+		{"a pipe", map[string]string{EnvFile: pipe, EnvName: "a"}, "", "not a regular file"},
+		{"a file of something else", map[string]string{EnvFile: file("else", 0o600, "hello"), EnvName: "a"}, "", "not the JSON"},
+		{"a large file", map[string]string{EnvFile: file("large", 0o600, strings.Repeat(" ", 1<<20)), EnvName: "a"}, "", "longer than"},
+		{"two descriptors", map[string]string{EnvInvitation: "fds:3,4", EnvName: "a"}, "", "3 to 64"},
+		{"standard descriptors", map[string]string{EnvInvitation: "fds:0,1,2", EnvName: "a"}, "", "from 3 on"},
+		{"one descriptor thrice", map[string]string{EnvInvitation: "fds:3,3,3", EnvName: "a"}, "", "each once"},
+		{"no numbers", map[string]string{EnvInvitation: "fds:a,b,c", EnvName: "a"}, "", "not numbers"},
+		{"descriptors that are not open", map[string]string{EnvInvitation: "fds:70001,70002,70003", EnvName: "a"}, "", "70001"},
+	} {
+		e, err := readEnvironment(t.Context(), x.set, getenv, fetch)
+		switch {
+		case x.err != "":
+			if err == nil || !strings.Contains(err.Error(), x.err) || strings.Contains(err.Error(), someInvitation().Token) {
+				t.Errorf("%s: %v", x.what, err)
+			}
+		case err != nil:
+			t.Errorf("%s: %v", x.what, err)
+		case e.Name != x.name || cmp.Diff(e.Invitation, someInvitation()) != "":
+			t.Errorf("%s: %+v", x.what, e.Name)
+		}
+	}
+}
+
+func TestInheritedConnectionsAreTakenAndNotInheritedOn(t *testing.T) {
+	var theirs []net.Conn
+	var list []string
+	for range 3 {
+		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0) // as after an exec: without close-on-exec
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := os.NewFile(uintptr(fds[0]), "ours")
+		c, err := net.FileConn(f)
+		_ = f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		theirs = append(theirs, c)
+		list = append(list, fmt.Sprint(fds[1]))
+	}
+	e, err := readEnvironment(t.Context(), map[string]string{EnvInvitation: "fds:" + strings.Join(list, ","), EnvName: "subprocess-0"}, os.Getenv, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range e.Connections {
+		raw, err := c.(*net.UnixConn).SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := raw.Control(func(fd uintptr) {
+			if flags, err := unix.FcntlInt(fd, unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
+				t.Errorf("connection %d would be inherited: %v", i, err)
+			}
+		}); err != nil {
+			t.Error(err)
+		}
+		if _, err := theirs[i].Write([]byte{byte(i)}); err != nil {
+			t.Error(err)
+		}
+		b := make([]byte, 1)
+		if _, err := c.Read(b); err != nil || !bytes.Equal(b, []byte{byte(i)}) {
+			t.Errorf("connection %d: %v %v", i, b, err)
+		}
+		_ = c.Close()
+	}
+	// A file is no connection.
+	f, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.Dup(int(f.Fd()))
+	if err = errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := inherit(fmt.Sprintf("%d,70001,70002", fd)); err == nil || !strings.Contains(err.Error(), "not a connection") {
+		t.Errorf("%v", err)
+	}
+}

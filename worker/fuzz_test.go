@@ -1,0 +1,162 @@
+package worker
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// decoders of all messages, of both sides. What was decoded is written and read again.
+var decoders = map[string]func([]byte) (any, error){
+	pathJoin:                  decodeAny[joinMessage],
+	pathLease:                 decodeAny[leaseMessage],
+	pathHeartbeat:             decodeAny[heartbeatMessage],
+	pathError:                 decodeAny[errorMessage],
+	pathLeave:                 decodeAny[leaveMessage],
+	pathJoin + " answer":      decodeAny[joinAnswer],
+	pathLease + " answer":     decodeAny[leaseAnswer],
+	pathHeartbeat + " answer": decodeAny[heartbeatAnswer],
+	"refusal":                 decodeAny[refusal],
+	"empty":                   decodeAny[empty],
+}
+
+func decodeAny[T any, P checker[T]](b []byte) (any, error) { return decode[T, P](b) }
+
+func FuzzMessages(f *testing.F) {
+	for _, s := range []string{
+		`{"protocol":1,"name":"slurm-3","kind":"slurm","build":"go:a/b","arch":"linux/amd64","host":"n1","pid":7,"cores":8,"slots":8}`,
+		`{"worker":0,"want":2,"held":[1,2],"wait_ms":20000,"noted":1}`,
+		`{"worker":0,"wait_ms":2000,"noted":0,"dropped":[7]}`,
+		`{"worker":0,"lease":3,"block":2,"message":"no","stack":"a\nb","code":"c"}`,
+		`{"worker":0,"lease":0,"block":-1,"message":"no"}`,
+		`{"worker":3,"workers":4,"slots":2,"single":true,"max_result":100,"heartbeat_ms":2000,"silence_ms":10000,"poll_ms":20000,"job":{"a":[1]}}`,
+		`{"leases":[{"lease":1,"block":0,"payload":{}}],"noted":2,"note":"n","end":"done"}`,
+		`{"superseded":[1],"end":"failed"}`,
+		`{"error":"no","code":"lost"}`, `{}`, `{}{}`, `null`, `[]`, `{"worker":1e99}`, `{"held":null}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for name, decode := range decoders {
+			m, err := decode(data)
+			if err != nil {
+				continue
+			}
+			b, err := json.Marshal(m)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			again, err := decode(b)
+			if err != nil {
+				t.Fatalf("%s: %s: %v", name, b, err)
+			}
+			if c, _ := json.Marshal(again); !bytes.Equal(b, c) {
+				t.Fatalf("%s: %s, then %s", name, b, c)
+			}
+			switch m := m.(type) {
+			case joinMessage:
+				if !isName(m.Name) || !printable(m.Host) || m.Slots < 1 || m.Slots > maxSlots {
+					t.Fatalf("%+v", m)
+				}
+			case errorMessage:
+				if strings.ContainsAny(m.Message+m.Stack, "\x1b\x00\x07\r") || !utf8.ValidString(m.Message+m.Stack) {
+					t.Fatalf("%+v", m)
+				}
+			case leaseMessage:
+				if m.Want < 0 || m.Want > maxLeases || len(m.Held) > maxLeases || m.Wait < 0 {
+					t.Fatalf("%+v", m)
+				}
+			}
+		}
+	})
+}
+
+func FuzzInvitation(f *testing.F) {
+	f.Add(textOf(f, someInvitation()))
+	f.Add(`{"addresses":["a:1"],"pin":"sha256//","token":""}`)
+	f.Add("fds:3,4,5")
+	f.Fuzz(func(t *testing.T, s string) {
+		var i Invitation
+		if err := i.UnmarshalText([]byte(s)); err != nil {
+			if !i.IsZero() {
+				t.Fatal("changed by a text that was refused")
+			}
+			return
+		}
+		b, err := i.MarshalText()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var j Invitation
+		if err := j.UnmarshalText(b); err != nil || !reflect.DeepEqual(i, j) {
+			t.Fatalf("%s: %v", b, err)
+		}
+		if strings.Contains(i.String(), i.Token) && !strings.Contains(strings.Join(i.Addresses, ","), i.Token) {
+			t.Fatal("the token is shown")
+		}
+		if _, err := clientConfig(i.Pin); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func FuzzEnvironment(f *testing.F) {
+	f.Add(EnvInvitation, "fds:3,4,5", EnvName, "a-1", EnvSlots, "2")
+	f.Add(EnvInvitation, textOf(f, someInvitation()), EnvKind, "a", EnvIndexFrom, "I")
+	f.Add(EnvSecret, "ssm:x", EnvName, "a", EnvFirst, "1")
+	f.Fuzz(func(t *testing.T, a, av, b, bv, c, cv string) {
+		set := map[string]string{}
+		for _, kv := range [][2]string{{a, av}, {b, bv}, {c, cv}} {
+			if kv[0] == EnvFile || kv[0] == EnvInvitation && strings.HasPrefix(kv[1], "fds:") {
+				// No files of the machine are opened, and no descriptors of this process taken.
+				if fds, err := parseDescriptors(strings.TrimPrefix(kv[1], "fds:")); err == nil && (len(fds) < 3 || fds[0] < 3) {
+					t.Fatalf("%v", fds)
+				}
+				return
+			}
+			set[kv[0]] = kv[1]
+		}
+		e, err := readEnvironment(t.Context(), set, func(string) string { return "7" }, nil)
+		if err != nil {
+			return
+		}
+		if !isName(e.Name) || !isName(e.Kind) || e.Slots < 0 || e.Slots > maxSlots || e.Invitation.check() != nil {
+			t.Fatalf("%+v", e)
+		}
+	})
+}
+
+func FuzzResultHeader(f *testing.F) {
+	f.Add("Leat-Worker: 1\r\nLeat-Lease: 2\r\nLeat-Block: 3\r\nLeat-Crc32c: 00ff00ff\r\n")
+	f.Add("Leat-Worker: 1\r\nLeat-Worker: 1\r\nLeat-Lease: +2\r\nLeat-Block: -3\r\nLeat-Crc32c: 0x1\r\n")
+	f.Fuzz(func(t *testing.T, s string) {
+		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader("POST /v1/result HTTP/1.1\r\nHost: leat\r\n" + s + "\r\n")))
+		if err != nil {
+			return
+		}
+		h, err := parseResultHeader(r.Header)
+		if err == nil && (h.worker < 0 || h.block < 0) {
+			t.Fatalf("%+v", h)
+		}
+	})
+}
+
+// FuzzAnswer: what answers a worker in place of its run.
+func FuzzAnswer(f *testing.F) {
+	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"))
+	f.Add([]byte("HTTP/1.1 410 Gone\r\nConnection: close\r\nContent-Length: 27\r\n\r\n{\"error\":\"e\",\"code\":\"lost\"}"))
+	f.Add([]byte("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"))
+	f.Add([]byte("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n"))
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		l := newLink(nil, &scripted{r: bytes.NewReader(answer)})
+		b, err := l.call(t.Context(), pathLease, nil, [][]byte{[]byte("{}")}, 0, 1000)
+		if err == nil && len(b) > 1000 {
+			t.Fatalf("%d bytes", len(b))
+		}
+	})
+}

@@ -1,0 +1,235 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestIdleWorkersGetCopiesAndTheLoserIsSuperseded(t *testing.T) {
+	for _, transport := range transports {
+		for _, where := range []string{"Read", "Compute"} {
+			t.Run(transport+"/"+where, func(t *testing.T) {
+				k := newTaken()
+				o := testOptions(3, k)
+				o.Workers = 2
+				c := newTestChannel(t, o)
+				stuck, told := make(chan struct{}), make(chan struct{})
+				wait := func(ctx context.Context, block int) error {
+					if block == 0 {
+						close(stuck)
+						<-ctx.Done() // the run says that nobody wants it any more
+						close(told)
+					}
+					return ctx.Err()
+				}
+				p := &plain{onCompute: wait}
+				if where == "Read" {
+					p = &plain{onRead: func(ctx context.Context, l Lease) error { return wait(ctx, l.Block) }}
+				}
+				slow := startWorker(t, environmentOf(t, c, transport, "test-0"), p)
+				<-stuck
+				e := environmentOf(t, c, transport, "test-1")
+				e.Slots = 2 // one waits with block 2
+				fast := startWorker(t, e, &plain{onCompute: func(ctx context.Context, block int) error {
+					if block == 2 {
+						<-told // the run is not over before the loser has been told
+					}
+					return nil
+				}})
+				if err := waitRun(t, c); err != nil {
+					t.Fatal(err)
+				}
+				for _, w := range []*working{slow, fast} {
+					if err := w.wait(); err != nil {
+						t.Error(err)
+					}
+				}
+				k.check(t, 3)
+				if k.by[0] != "test-1" {
+					t.Errorf("block 0 is of %s", k.by[0])
+				}
+				if s := c.Status(); s.Copies == 0 || s.LostWorkers != 0 {
+					t.Errorf("%+v", s)
+				}
+			})
+		}
+	}
+}
+
+// A worker that asks for more than its slots while all blocks are held gets copies as soon as a slot is free, though its request is old.
+func TestAWorkerThatWaitsGetsACopyWhenItsSlotIsFree(t *testing.T) {
+	k := newTaken()
+	o := testOptions(3, k)
+	o.Workers = 2
+	c := newTestChannel(t, o)
+	stuck, waits := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	startWorker(t, environmentOf(t, c, "sockets", "test-0"), &plain{onCompute: func(ctx context.Context, block int) error {
+		once.Do(func() { close(stuck) })
+		<-ctx.Done()
+		return ctx.Err()
+	}})
+	<-stuck
+	startWorker(t, environmentOf(t, c, "sockets", "test-1"), &plain{onCompute: func(ctx context.Context, block int) error {
+		if block == 2 {
+			<-waits // with the spare lease it asks for in the meantime
+		}
+		return nil
+	}})
+	until(t, "a request that waits", func() bool { return c.Status().Polls == 1 })
+	close(waits)
+	if err := waitRun(t, c); err != nil {
+		t.Fatal(err)
+	}
+	k.check(t, 3)
+}
+
+func TestTheLastOfferLetsAllThatWaitHaveCopies(t *testing.T) {
+	k := newTaken()
+	o := testOptions(1, k)
+	o.Workers, o.OnDemand = 2, true
+	c := newTestChannel(t, o)
+	taken := make(chan struct{}, 2)
+	for i := range 2 {
+		startWorker(t, environmentOf(t, c, "sockets", WorkerName("test", i)), &plain{onCompute: func(ctx context.Context, block int) error {
+			taken <- struct{}{}
+			<-ctx.Done()
+			return nil
+		}})
+	}
+	until(t, "two requests that wait", func() bool { return c.Status().Polls == 2 })
+	c.Offer(0, nil)
+	<-taken
+	<-taken
+	c.end(nil)
+}
+
+func TestASecondResultOfABlockIsSupersededAndReleasesIt(t *testing.T) {
+	k := newTaken()
+	o := testOptions(1, k)
+	o.Workers = 2
+	o.Blocks, o.OnDemand = 2, true
+	c := newTestChannel(t, o)
+	c.Offer(0, []byte(`"a"`))
+	c.Offer(1, []byte(`"b"`))
+	a, b := newRaw(t, c), newRaw(t, c)
+	a.join("raw-0")
+	b.join("raw-1")
+	defer a.beating()()
+	defer b.beating()()
+	la := a.lease(2)
+	lb := b.lease(1)
+	if len(la) != 2 || len(lb) != 1 || la[0].Block != lb[0].Block || string(lb[0].Payload) != `"a"` {
+		t.Fatalf("%+v %+v", la, lb)
+	}
+	released := func() int {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return k.released[lb[0].Block]
+	}
+	if x := b.result(lb[0].Lease, lb[0].Block, resultOf(lb[0].Block)); x.status != 200 {
+		t.Fatalf("%+v", x)
+	}
+	if released() != 0 {
+		t.Error("a block was released that a worker may still read")
+	}
+	if x := a.result(la[0].Lease, la[0].Block, resultOf(la[0].Block)); x.status != 409 || x.code() != "superseded" {
+		t.Errorf("%+v", x)
+	}
+	if released() != 1 {
+		t.Error("the block was not released with its last lease")
+	}
+	if x := a.post(pathError, fmt.Sprintf(`{"worker":0,"lease":%d,"block":0,"message":"late"}`, la[0].Lease)); x.status != 409 {
+		t.Errorf("an error of a block that is done: %+v", x)
+	}
+	if s := c.Status(); s.Superseded != 1 || s.Ended != "" {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestABlockThatKillsItsWorkersFailsTheRunByName(t *testing.T) {
+	k := newTaken()
+	o := testOptions(4, k)
+	o.Workers, o.Reissues, o.NoCopies = 8, 2, true
+	o.Times.Word = 10 * time.Second // the test gives the word
+	c := newTestChannel(t, o)
+	for i := range 3 {
+		e := environmentOf(t, c, "sockets", WorkerName("test", i))
+		begun := make(chan struct{})
+		w := startWorker(t, e, &plain{onCompute: func(ctx context.Context, block int) error {
+			if block == 2 {
+				close(begun)
+				<-ctx.Done()
+			}
+			return ctx.Err()
+		}})
+		<-begun
+		for _, conn := range e.Connections { // it dies
+			_ = conn.Close()
+		}
+		_ = w.wait()
+		until(t, "the loss", func() bool { return c.Status().Workers[i].State == StateLost })
+		c.Gone(Exit{Name: e.Name, Job: fmt.Sprintf("process %d", 100+i), Err: errors.New("signal: killed"), Log: "out of\nmemory"})
+	}
+	err := waitRun(t, c)
+	var lost *LostError
+	if !errors.As(err, &lost) || lost.Block != 2 || len(lost.Exits) != 3 {
+		t.Fatalf("%v", err)
+	}
+	for _, s := range []string{"block 2", "3 times", "worker test-2 (process 102): signal: killed", "  memory", "test-0"} {
+		if !strings.Contains(err.Error(), s) {
+			t.Errorf("%q is not in: %v", s, err)
+		}
+	}
+	if n := c.Status().Reissued; n < 2 {
+		t.Errorf("%d blocks were given out again", n)
+	}
+}
+
+func TestNoBlockIsGivenOutBeforeTheBarrierIsReached(t *testing.T) {
+	k := newTaken()
+	o := testOptions(4, k)
+	o.Workers, o.Barrier = 2, time.Hour
+	c := newTestChannel(t, o)
+	r := newRaw(t, c)
+	r.join("raw-0")
+	defer r.beating()()
+	if n := len(r.lease(1)); n != 0 {
+		t.Fatalf("%d blocks before the barrier", n)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- waitRun(t, c) }()
+	startWorker(t, environmentOf(t, c, "sockets", "test-0"), &plain{})
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	k.check(t, 4)
+}
+
+func TestABarrierThatIsNotReachedFailsTheRun(t *testing.T) {
+	o := testOptions(4, newTaken())
+	o.Workers, o.Barrier = 3, 50*time.Millisecond
+	c := newTestChannel(t, o)
+	w := startWorker(t, environmentOf(t, c, "sockets", "test-0"), &plain{})
+	err := waitRun(t, c)
+	var lost *LostError
+	if !errors.As(err, &lost) || !strings.Contains(err.Error(), "of 3 workers had joined after 50ms") {
+		t.Errorf("%v", err)
+	}
+	if err := w.wait(); err != nil {
+		t.Error(err)
+	}
+
+	// It is known at once when a worker that was to be there has ended.
+	o.Barrier = time.Hour
+	c = newTestChannel(t, o)
+	c.Gone(Exit{Name: "test-0", Err: errors.New("exit status 3")})
+	if err := waitRun(t, c); !errors.As(err, &lost) || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,445 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestASilentWorkerIsLostAndItsBlocksAreGivenToOthers(t *testing.T) {
+	k := newTaken()
+	o := testOptions(4, k)
+	o.Workers, o.NoCopies, o.Times = 2, true, quick
+	c := newTestChannel(t, o)
+	r := newRaw(t, c)
+	r.join("raw-0")
+	// Its connections stay: this is a process that was stopped.
+	hold := r.dial()
+	defer hold.Close()
+	held := r.lease(2)
+	if len(held) != 2 {
+		t.Fatalf("%d leases", len(held))
+	}
+	w := startWorker(t, environmentOf(t, c, "tls", "test-0"), &plain{})
+	if err := waitRun(t, c); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.wait(); err != nil {
+		t.Error(err)
+	}
+	k.check(t, 4)
+	s := c.Status()
+	if s.LostWorkers != 1 || s.Reissued != 2 || s.Workers[0].State != StateLost || len(s.Workers[0].Held) != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestALostWorkersLateMessagesAreRefused(t *testing.T) {
+	k := newTaken()
+	o := testOptions(2, k)
+	o.Workers, o.Times = 2, quick
+	c := newTestChannel(t, o)
+	r := newRaw(t, c)
+	r.join("raw-0")
+	l := r.lease(1)[0]
+	until(t, "the loss", hasState(c, StateLost))
+	for path, body := range map[string]string{
+		pathLease: `{"worker":0,"want":1}`, pathHeartbeat: `{"worker":0}`, pathLeave: `{"worker":0}`, pathError: `{"worker":0,"lease":1,"block":0,"message":"m"}`,
+	} {
+		if a := r.post(path, body); a.status != 410 || a.code() != "lost" {
+			t.Errorf("%s: %+v", path, a)
+		}
+	}
+	if a := r.result(l.Lease, l.Block, resultOf(l.Block)); a.status != 410 || a.code() != "lost" {
+		t.Errorf("result: %+v", a)
+	}
+	k.check(t, 0)
+}
+
+// A worker whose machine sleeps finds on waking that it was given up, and ends.
+func TestAWorkerThatWasGivenUpEnds(t *testing.T) {
+	for _, transport := range transports {
+		k := newTaken()
+		o := testOptions(1, k)
+		o.Workers = 2
+		c := newTestChannel(t, o)
+		begun := make(chan struct{})
+		w := startWorker(t, environmentOf(t, c, transport, "test-0"), &plain{onCompute: func(ctx context.Context, _ int) error {
+			close(begun)
+			<-ctx.Done()
+			return ctx.Err()
+		}})
+		<-begun
+		c.mu.Lock()
+		c.lose(c.members[0], "a test says so", time.Now())
+		c.mu.Unlock()
+		if err := w.wait(); !errors.Is(err, ErrLost) {
+			t.Errorf("%s: %v", transport, err)
+		}
+	}
+}
+
+func TestAWorkerWhoseConnectionsEndIsLostBeforeItIsSilent(t *testing.T) {
+	k := newTaken()
+	o := testOptions(2, k)
+	o.Workers = 2
+	o.Times.Rejoin = quick.Rejoin
+	c := newTestChannel(t, o)
+	r := newRaw(t, c)
+	r.join("raw-0")
+	if n := len(r.lease(1)); n != 1 {
+		t.Fatalf("%d leases", n)
+	}
+	r.client.CloseIdleConnections()
+	until(t, "the loss", hasState(c, StateLost))
+	if s := c.Status(); s.Held != 0 || s.Waiting != 2 || s.Reissued != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestAChildWhoseConnectionEndsIsLostAtOnce(t *testing.T) {
+	o := testOptions(2, newTaken())
+	o.Workers = 2
+	c := newTestChannel(t, o)
+	e := environmentOf(t, c, "sockets", "test-0")
+	begun := make(chan struct{})
+	var once sync.Once
+	w := startWorker(t, e, &plain{onCompute: func(ctx context.Context, _ int) error {
+		once.Do(func() { close(begun) })
+		<-ctx.Done()
+		return ctx.Err()
+	}})
+	<-begun
+	_ = e.Connections[0].Close()
+	until(t, "the loss", hasState(c, StateLost))
+	if err := w.wait(); !errors.Is(err, errLink) && !errors.Is(err, ErrLost) {
+		t.Errorf("%v", err)
+	}
+}
+
+// proxy stands between workers and a channel, and can cut them off.
+type proxy struct {
+	net.Listener
+	to    string
+	mu    sync.Mutex
+	conns []net.Conn
+	deaf  bool
+	wg    sync.WaitGroup
+}
+
+func newProxy(t testing.TB, to string) *proxy {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{Listener: l, to: to}
+	p.wg.Go(p.serve)
+	t.Cleanup(func() {
+		_ = l.Close()
+		p.cut(true)
+		p.wg.Wait()
+	})
+	return p
+}
+
+func (p *proxy) serve() {
+	for {
+		from, err := p.Accept()
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		deaf := p.deaf
+		p.mu.Unlock()
+		to, err := net.Dial("tcp", p.to)
+		if err != nil || deaf {
+			_ = from.Close()
+			if to != nil {
+				_ = to.Close()
+			}
+			continue
+		}
+		p.mu.Lock()
+		p.conns = append(p.conns, from, to)
+		p.mu.Unlock()
+		for _, d := range [][2]net.Conn{{from, to}, {to, from}} {
+			p.wg.Go(func() {
+				b := make([]byte, 4096)
+				for {
+					n, err := d[0].Read(b)
+					if n > 0 {
+						_, err = d[1].Write(b[:n])
+					}
+					if err != nil {
+						_ = d[0].Close()
+						_ = d[1].Close()
+						return
+					}
+				}
+			})
+		}
+	}
+}
+
+// cut ends all connections; for good: no other is made.
+func (p *proxy) cut(forGood bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.deaf = forGood
+	for _, c := range p.conns {
+		_ = c.Close()
+	}
+	p.conns = nil
+}
+
+func TestAConnectionThatIsCutIsMadeAgain(t *testing.T) {
+	k := newTaken()
+	o := testOptions(300, k)
+	c := newTestChannel(t, o)
+	e := environmentOf(t, c, "tls", "test-0")
+	p := newProxy(t, e.Invitation.Addresses[0])
+	e.Invitation.Addresses = []string{p.Addr().String()}
+	e.Slots = 2
+	var n atomic.Int64
+	w := startWorker(t, e, &plain{onCompute: func(context.Context, int) error {
+		if n.Add(1)%40 == 0 {
+			p.cut(false)
+		}
+		return nil
+	}})
+	if err := waitRun(t, c); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.wait(); err != nil {
+		t.Error(err)
+	}
+	k.check(t, 300)
+	if s := c.Status(); s.LostWorkers != 0 || len(s.Workers) != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestAWorkerWhoseChannelVanishesEnds(t *testing.T) {
+	for _, transport := range transports {
+		t.Run(transport, func(t *testing.T) {
+			o := testOptions(1, newTaken())
+			o.Times = quick // its silence is the worker's
+			c := newTestChannel(t, o)
+			e := environmentOf(t, c, transport, "test-0")
+			var p *proxy
+			if transport == "tls" {
+				p = newProxy(t, e.Invitation.Addresses[0])
+				e.Invitation.Addresses = []string{p.Addr().String()}
+			}
+			begun := make(chan struct{})
+			f := &plain{onCompute: func(ctx context.Context, _ int) error {
+				close(begun)
+				<-ctx.Done()
+				return nil
+			}}
+			w := startWorker(t, e, f)
+			<-begun
+			if p != nil {
+				p.cut(true)
+			} else {
+				// The run was killed: its ends of the sockets are closed.
+				_ = c.local.Close()
+			}
+			// Where one connection of several still stands, it may bring the word that the others' end was noticed.
+			if err := w.wait(); !errors.Is(err, errLink) && !errors.Is(err, ErrLost) {
+				t.Errorf("%v", err)
+			}
+			if !f.closed {
+				t.Error("the computer was not closed")
+			}
+		})
+	}
+}
+
+// stubborn is a function that does not look at its context.
+func TestAWorkerEndsThoughItsFunctionDoesNot(t *testing.T) {
+	c := newTestChannel(t, testOptions(1, newTaken()))
+	begun, finish := make(chan struct{}), make(chan struct{})
+	f := &plain{onCompute: func(context.Context, int) error {
+		close(begun)
+		<-finish
+		return nil
+	}}
+	w := startHasty(t, environmentOf(t, c, "sockets", "test-0"), f)
+	<-begun
+	_ = c.local.Close()
+	if err := w.wait(); !errors.Is(err, errLink) && !errors.Is(err, ErrLost) {
+		t.Errorf("%v", err)
+	}
+	if f.closed {
+		t.Error("the computer was closed under a function that runs")
+	}
+	close(finish)
+}
+
+func TestAWorkerThatNeverReachesItsChannelEnds(t *testing.T) {
+	c := newTestChannel(t, testOptions(1, newTaken()))
+	e := environmentOf(t, c, "tls", "test-0")
+	e.Invitation.Addresses = []string{"127.0.0.1:1"}
+	err := startHasty(t, e, &plain{}).wait()
+	if !errors.Is(err, errLink) || !strings.Contains(err.Error(), "could not be reached") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestWorkersMayComeLateAndLeaveEarly(t *testing.T) {
+	for _, transport := range transports {
+		t.Run(transport, func(t *testing.T) {
+			k := newTaken()
+			o := testOptions(60, k)
+			o.Workers = 2
+			c := newTestChannel(t, o)
+			enough := make(chan struct{})
+			var n atomic.Int64
+			early := startWorker(t, environmentOf(t, c, transport, "test-0"), &plain{onCompute: func(ctx context.Context, _ int) error {
+				if n.Add(1) == 10 {
+					close(enough)
+				}
+				if n.Load() >= 10 {
+					<-ctx.Done() // in the midst of a block
+				}
+				return ctx.Err()
+			}})
+			<-enough
+			early.stop()
+			if err := early.wait(); !errors.Is(err, context.Canceled) {
+				t.Errorf("the early leaver: %v", err)
+			}
+			until(t, "the farewell", hasState(c, StateLeft))
+			late := startWorker(t, environmentOf(t, c, transport, "test-1"), &plain{})
+			if err := waitRun(t, c); err != nil {
+				t.Fatal(err)
+			}
+			if err := late.wait(); err != nil {
+				t.Error(err)
+			}
+			k.check(t, 60)
+			if s := c.Status(); s.LostWorkers != 0 || s.Reissued != 0 {
+				t.Errorf("leaving was taken for a loss: %+v", s)
+			}
+		})
+	}
+}
+
+func TestABlockMayTakeLongerThanEveryTimeOfTheChannel(t *testing.T) {
+	for _, transport := range transports {
+		k := newTaken()
+		o := testOptions(1, k)
+		o.Times = quick
+		o.Times.Poll = 100 * time.Millisecond
+		c := newTestChannel(t, o)
+		w := startWorker(t, environmentOf(t, c, transport, "test-0"), &plain{onCompute: func(context.Context, int) error {
+			time.Sleep(3 * quick.Silence) // longer than poll, silence and rejoin
+			return nil
+		}})
+		if err := waitRun(t, c); err != nil {
+			t.Fatalf("%s: %v", transport, err)
+		}
+		if err := w.wait(); err != nil {
+			t.Error(err)
+		}
+		k.check(t, 1)
+		if s := c.Status(); s.LostWorkers != 0 {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+func TestARunWhoseWorkersAreAllGoneFailsWithTheirEnds(t *testing.T) {
+	o := testOptions(2, newTaken())
+	o.Workers = 3
+	c := newTestChannel(t, o)
+	e := environmentOf(t, c, "sockets", "test-0")
+	begun := make(chan struct{})
+	w := startWorker(t, e, &plain{onCompute: func(ctx context.Context, block int) error {
+		close(begun)
+		<-ctx.Done()
+		return ctx.Err()
+	}})
+	<-begun
+	c.Gone(Exit{Name: "test-1", Job: "job 1", Err: errors.New("no such file")})
+	c.Gone(Exit{Name: "test-0", Job: "job 0", Err: errors.New("exit status 1"), Log: "boo"})
+	if s := c.Status(); s.Ended != "" || !slices.Contains(statesOf(c), StateGone) {
+		t.Fatalf("ended while a worker may join: %+v", s)
+	}
+	c.Gone(Exit{Name: "test-2", Job: "job 2"})
+	err := waitRun(t, c)
+	_ = w.wait()
+	var lost *LostError
+	if !errors.As(err, &lost) || lost.Block != -1 || len(lost.Exits) != 3 {
+		t.Fatalf("%v", err)
+	}
+	for _, s := range []string{"all workers are lost", "2 of 2 blocks", "job 1", "no such file", "job 0", "exit status 1", "boo", "job 2", "ended by itself"} {
+		if !strings.Contains(err.Error(), s) {
+			t.Errorf("%q is not in: %v", s, err)
+		}
+	}
+}
+
+func TestARunThatAllWorkersHaveLeftFails(t *testing.T) {
+	c := newTestChannel(t, testOptions(2, newTaken()))
+	r := newRaw(t, c)
+	r.join("raw-0")
+	if a := r.post(pathLeave, `{"worker":0}`); a.status != 200 {
+		t.Fatalf("%+v", a)
+	}
+	var lost *LostError
+	if err := waitRun(t, c); !errors.As(err, &lost) || !strings.Contains(err.Error(), "have left") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestALateWorkerSavesARunThatWaitsForWordOfTheLast(t *testing.T) {
+	k := newTaken()
+	o := testOptions(2, k)
+	o.Times.Word = patience
+	c := newTestChannel(t, o)
+	e := environmentOf(t, c, "sockets", "test-0")
+	begun := make(chan struct{})
+	w := startWorker(t, e, &plain{onCompute: func(ctx context.Context, block int) error {
+		close(begun)
+		<-ctx.Done()
+		return ctx.Err()
+	}})
+	<-begun
+	for _, conn := range e.Connections {
+		_ = conn.Close()
+	}
+	_ = w.wait()
+	until(t, "the loss", hasState(c, StateLost))
+	startWorker(t, environmentOf(t, c, "sockets", "test-1"), &plain{})
+	if err := waitRun(t, c); err != nil {
+		t.Fatal(err)
+	}
+	k.check(t, 2)
+}
+
+// A run that was stopped, or whose machine slept, does not take its own silence for that of its workers.
+func TestThePausesOfTheRunItselfAreNoSilenceOfWorkers(t *testing.T) {
+	o := testOptions(1, newTaken())
+	o.Times.Silence = time.Hour
+	o.Times.Rejoin = time.Hour
+	c := newTestChannel(t, o)
+	r := newRaw(t, c)
+	r.join("raw-0")
+	later := time.Now().Add(2 * time.Hour)
+	c.look(later, 2*time.Hour)
+	if s := statesOf(c); s[0] != StateJoined {
+		t.Fatalf("%v", s)
+	}
+	c.look(later.Add(2*time.Hour), 0)
+	if s := statesOf(c); s[0] != StateLost {
+		t.Fatalf("%v", s)
+	}
+}

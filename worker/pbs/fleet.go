@@ -1,0 +1,382 @@
+package pbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"leat/worker"
+)
+
+// endOfLog is how much of a log goes into the word of a worker's death.
+const endOfLog = 4 << 10
+
+// submitted is one job of the fleet.
+type submitted struct {
+	name  string // as qsub printed it
+	id    id
+	first int // number of its first worker, from the fleet's first
+	ends  []bool
+	left  int
+	held  bool // said so
+}
+
+type fleet struct {
+	k      *Kind
+	o      worker.StartOptions
+	cancel context.CancelFunc
+	ended  chan struct{} // closed when nothing watches any more
+
+	mu        sync.Mutex // one look at a time; guards what follows
+	jobs      []*submitted
+	noHistory bool // the server keeps none: qstat -x is refused
+	exiting   int  // workers that have ended, of jobs that have not, by the last look
+}
+
+func newFleet(k *Kind, o worker.StartOptions) *fleet {
+	f := &fleet{k: k, o: o, cancel: func() {}, ended: make(chan struct{})}
+	close(f.ended)
+	return f
+}
+
+func (f *fleet) add(name string, first, n int) {
+	i, _ := parseID(name)
+	f.jobs = append(f.jobs, &submitted{name: name, id: i, first: first, ends: make([]bool, n), left: n})
+}
+
+// Jobs names the jobs: "job 17.server", "jobs 17[].server 18[].server".
+func (f *fleet) Jobs() string {
+	var names []string
+	for _, j := range f.jobs {
+		names = append(names, j.name)
+	}
+	if len(names) == 1 {
+		return "job " + names[0]
+	}
+	return "jobs " + strings.Join(names, " ")
+}
+
+// watch looks at the jobs until all are gone or the fleet is stopped.
+func (f *fleet) watch() {
+	ctx, cancel := context.WithCancel(context.Background())
+	f.cancel, f.ended = cancel, make(chan struct{})
+	go func() {
+		defer close(f.ended)
+		wait, said := f.k.times.first, false
+		for {
+			t := time.NewTimer(wait)
+			select {
+			case <-ctx.Done():
+				t.Stop()
+				return
+			case <-t.C:
+			}
+			ended, left, err := f.look(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil && !said {
+				f.o.Logger.Warn("qstat does not tell of the workers' jobs; it is asked on", "jobs", f.Jobs(), "error", err)
+			}
+			said = err != nil
+			for _, e := range ended {
+				f.o.Gone(e)
+			}
+			if left == 0 {
+				return
+			}
+			if len(ended) > 0 {
+				wait = f.k.times.first
+			}
+			wait = min(wait*3/2, f.k.times.longest)
+		}
+	}()
+}
+
+// look asks for all jobs that are left, and returns the workers that have ended since the last look, and how many are left.
+func (f *fleet) look(ctx context.Context) (ended []worker.Exit, left int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var asked []*submitted
+	for _, s := range f.jobs {
+		if s.left > 0 {
+			asked = append(asked, s)
+		}
+	}
+	l, r := f.ask(ctx, asked)
+	f.exiting = 0
+	for _, s := range asked {
+		all, rr := l, r
+		j, there := all.jobs[s.id]
+		if !there && !r.isGone(s) && len(asked) > 1 {
+			// Some versions print but the first of several jobs in JSON.
+			all, rr = f.ask(ctx, []*submitted{s})
+			j, there = all.jobs[s.id]
+		}
+		switch {
+		case there || hasSubjobs(all, s):
+		case rr.isGone(s) || rr.err == nil:
+			// Not in the list, and no error: it is no more.
+			j = job{State: "F"}
+		default:
+			err = errors.Join(err, rr.err)
+			left += s.left
+			continue
+		}
+		ended = append(ended, f.settle(s, j, all)...)
+		left += s.left
+	}
+	return ended, left, err
+}
+
+func hasSubjobs(l *listing, s *submitted) bool {
+	for i := range s.ends {
+		if _, ok := l.jobs[id{s.id.sequence, i}]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// ask runs qstat for the jobs and their subjobs.
+func (f *fleet) ask(ctx context.Context, jobs []*submitted) (*listing, result) {
+	for {
+		args := []string{"qstat", "-t", "-f", "-F", "json"}
+		if !f.noHistory {
+			args = append(args, "-x")
+		}
+		for _, s := range jobs {
+			args = append(args, s.name)
+		}
+		r := f.k.run(ctx, "", nil, args...)
+		if !f.noHistory && r.err != nil && strings.Contains(r.stderr, "job history") {
+			f.noHistory = true
+			continue
+		}
+		l := parse(r.stdout)
+		if !f.noHistory && l.moved() {
+			f.noHistory = true // which has qstat look for the job where it is now
+			continue
+		}
+		return l, r
+	}
+}
+
+// isGone tells whether qstat said that the server has the job no more. With -x it says so of jobs that its history has forgotten.
+func (r *result) isGone(s *submitted) bool {
+	for line := range strings.SplitSeq(r.stderr, "\n") {
+		if !strings.Contains(line, "Unknown Job Id") && !strings.Contains(line, "has finished") {
+			continue
+		}
+		for w := range strings.FieldsSeq(line) {
+			if i, ok := parseID(strings.TrimSuffix(w, ":")); ok && i == s.id {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// over tells whether a job has ended: F is finished, X is a subjob that has ended or was deleted.
+func (j *job) over() bool { return j.State == "F" || j.State == "X" }
+
+// settle returns the workers of a job that have ended.
+func (f *fleet) settle(s *submitted, whole job, l *listing) []worker.Exit {
+	var ended []worker.Exit
+	if whole.State == "H" && !s.held {
+		s.held = true
+		f.o.Logger.Warn("a job of workers is held: qrls releases it", "job", s.name, "comment", string(whole.Comment))
+	}
+	for i, gone := range s.ends {
+		if gone {
+			continue
+		}
+		j, there := whole, true
+		if s.id.index == array {
+			j, there = l.jobs[id{s.id.sequence, i}]
+		}
+		if !(there && j.over()) {
+			if !whole.over() {
+				if there && j.State == "E" {
+					f.exiting++
+				}
+				continue
+			}
+			if !there {
+				j = job{State: "F"}
+			}
+		}
+		s.ends[i] = true
+		s.left--
+		ended = append(ended, f.exit(s, i, j))
+	}
+	return ended
+}
+
+func (s *submitted) subjob(i int) string {
+	if s.id.index != array {
+		return s.name
+	}
+	return strings.Replace(s.name, "[]", "["+strconv.Itoa(i)+"]", 1)
+}
+
+func (f *fleet) exit(s *submitted, i int, j job) worker.Exit {
+	name := worker.WorkerName(Name, f.o.First+s.first+i)
+	e := worker.Exit{Name: name, Job: "job " + s.subjob(i)}
+	status := string(j.Exit)
+	if status == "" && f.o.Folder != "" {
+		if b, err := os.ReadFile(filepath.Join(f.o.Folder, name+".exit")); err == nil {
+			status = strings.TrimSpace(string(b))
+		}
+	}
+	e.Err = exitError(status, string(j.Comment))
+	if f.o.Folder != "" {
+		e.Log = f.log(name, s.subjob(i))
+	}
+	return e
+}
+
+// exitError tells how a job ended. PBS counts from 256 for signals, a shell from 128, and below 0 are errors of PBS itself.
+func exitError(status, comment string) error {
+	if comment != "" {
+		comment = " (PBS says: " + comment + ")"
+	}
+	n, err := strconv.Atoi(status)
+	switch {
+	case status == "" || err != nil:
+		return fmt.Errorf("the job is gone without an exit status: it was deleted, or its node was lost%s", comment)
+	case n == 0:
+		return nil
+	case n < 0:
+		return fmt.Errorf("PBS could not run the job: exit status %d%s", n, comment)
+	case n > 256:
+		return fmt.Errorf("ended by signal %d", n-256)
+	case n > 128 && n < 128+65:
+		return fmt.Errorf("ended with status %d, which shells have for signal %d", n, n-128)
+	}
+	return fmt.Errorf("ended with status %d", n)
+}
+
+// log is the end of what the worker wrote, and then of what PBS wrote about its job.
+func (f *fleet) log(name, subjob string) string {
+	var parts []string
+	for _, p := range []string{name + ".log", subjob + ".OU"} {
+		if s := end(filepath.Join(f.o.Folder, p)); s != "" {
+			parts = append(parts, s)
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// end returns the last lines of a file; "" when there are none or it can't be read.
+func end(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	i, err := f.Stat()
+	if err != nil || !i.Mode().IsRegular() {
+		return ""
+	}
+	from := max(0, i.Size()-endOfLog)
+	b, err := io.ReadAll(io.NewSectionReader(f, from, endOfLog))
+	if err != nil {
+		return ""
+	}
+	s := strings.ToValidUTF8(string(b), "?")
+	if from > 0 {
+		if _, rest, ok := strings.Cut(s, "\n"); ok {
+			s = rest
+		}
+	}
+	return strings.TrimRight(s, "\r\n \t")
+}
+
+// Stop deletes the jobs, and asks for them until the server has none. Epilogues and the copying of what jobs wrote may take longer than ctx: then
+// it is enough that all workers have ended.
+func (f *fleet) Stop(ctx context.Context) error {
+	f.cancel()
+	<-f.ended
+	wait := f.k.times.first / 2
+	var last error
+	exiting := false // all that is left
+	for {
+		left := f.left()
+		if len(left) == 0 {
+			break
+		}
+		// Each time anew: a server that is busy refuses it.
+		r := f.delete(ctx, left)
+		_, n, err := f.look(ctx)
+		if n == 0 {
+			break
+		}
+		if ctx.Err() == nil {
+			f.mu.Lock()
+			exiting = err == nil && f.exiting == n
+			f.mu.Unlock()
+			last = err
+			if r.err != nil {
+				last = r.err
+			}
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			if exiting {
+				f.o.Logger.Info("PBS is still cleaning up after the workers", "jobs", f.Jobs())
+				return f.removeSecret()
+			}
+			left = f.left()
+			err := fmt.Errorf("pbs: %s may still be there (%w): end what is left by `qdel %s`, or `qdel -W force` when a node is lost",
+				f.Jobs(), context.Cause(ctx), "'"+strings.Join(left, "' '")+"'")
+			return errors.Join(err, last)
+		case <-t.C:
+		}
+		wait = min(wait*3/2, f.k.times.longest)
+	}
+	return f.removeSecret()
+}
+
+func (f *fleet) removeSecret() error {
+	if f.o.Folder == "" {
+		return nil
+	}
+	if err := remove(secretFile(&f.o)); err != nil {
+		return fmt.Errorf("pbs: the secret of the run: %w", err)
+	}
+	return nil
+}
+
+// delete tells the server to end the jobs. It is tried also when ctx is over.
+func (f *fleet) delete(ctx context.Context, names []string) result {
+	calm, stop := context.WithTimeout(context.WithoutCancel(ctx), f.k.times.command)
+	defer stop()
+	if ctx.Err() != nil {
+		calm, stop = context.WithTimeout(calm, f.k.times.grace)
+		defer stop()
+	}
+	return f.k.run(calm, "", nil, append([]string{"qdel"}, names...)...)
+}
+
+// left names the jobs that have not ended as far as is known.
+func (f *fleet) left() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var names []string
+	for _, s := range f.jobs {
+		if s.left > 0 {
+			names = append(names, s.name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,554 @@
+package pbs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"leat/worker"
+	"leat/worker/pbs/pbstest"
+)
+
+// The variables a worker finds, one file a worker.
+const showEnvironment = `env >"$0/$LEAT_WORKER_NAME.env.tmp" && mv "$0/$LEAT_WORKER_NAME.env.tmp" "$0/$LEAT_WORKER_NAME.env"`
+
+func TestWorkersRunUnderTheirNames(t *testing.T) {
+	for _, n := range []int{1, 2, 5} {
+		t.Run(fmt.Sprintf("%d", n), func(t *testing.T) {
+			s := pbstest.New(t, pbstest.Settings{})
+			r := newRun(t, nil, n, showEnvironment)
+			r.o.First = 7
+			r.o.Command = append(r.o.Command, r.folder)
+			f := r.start()
+			for name, e := range r.ends(n) {
+				if e.Err != nil {
+					t.Errorf("%s: %v, log %q", name, e.Err, e.Log)
+				}
+			}
+			for i, name := range names(7, n) {
+				env := "\n" + read(t, filepath.Join(r.folder, name+".env"))
+				for _, v := range []string{worker.EnvName + "=" + name, worker.EnvSlots + "=1", "GOMAXPROCS=1"} {
+					if !strings.Contains(env, "\n"+v+"\n") {
+						t.Errorf("%s does not find %s", name, v)
+					}
+				}
+				want := fmt.Sprintf("job 100[%d].%s", i, pbstest.Host)
+				if n == 1 {
+					want = "job 100." + pbstest.Host
+				}
+				if got := r.told()[name].Job; got != want {
+					t.Errorf("%s ran as %q, not %q", name, got, want)
+				}
+			}
+			want := "job 100[]." + pbstest.Host
+			if n == 1 {
+				want = "job 100." + pbstest.Host
+			}
+			if f.Jobs() != want {
+				t.Errorf("Jobs() = %q, want %q", f.Jobs(), want)
+			}
+			array, ok := option(s.Submitted()[0], "-J")
+			if wantArray := fmt.Sprintf("0-%d", n-1); ok != (n > 1) || ok && array != wantArray {
+				t.Errorf("%d workers are submitted with -J %q", n, array)
+			}
+		})
+	}
+}
+
+func TestArraysAreCutToWhatTheServerTakes(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		o       Options
+		set     pbstest.Settings
+		workers int
+		arrays  []string // "" is a plain job
+	}{
+		{"the server's limit", Options{}, pbstest.Settings{MaxArray: 4}, 10, []string{"0-3", "0-3", "0-1"}},
+		{"the server's limit, one left", Options{}, pbstest.Settings{MaxArray: 4}, 9, []string{"0-3", "0-3", ""}},
+		{"the server's limit, told by an old version", Options{}, pbstest.Settings{MaxArray: 4, Old: true}, 5, []string{"0-3", ""}},
+		{"the user's limit", Options{MaxArray: 3}, pbstest.Settings{}, 6, []string{"0-2", "0-2"}},
+		{"the queue's limit, which nobody tells", Options{}, pbstest.Settings{QueueMaxArray: 3}, 8, []string{"0-1", "0-1", "0-1", "0-1"}},
+		{"no limit is told", Options{}, pbstest.Settings{}, 12, []string{"0-11"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := pbstest.New(t, c.set)
+			r := newRun(t, &c.o, c.workers, "exit 0")
+			r.o.First = 2
+			r.start()
+			ends := r.ends(c.workers)
+			for _, n := range names(2, c.workers) {
+				if e, ok := ends[n]; !ok || e.Err != nil {
+					t.Errorf("%s: %+v", n, e)
+				}
+			}
+			var arrays []string
+			for _, args := range s.Submitted() {
+				a, _ := option(args, "-J")
+				arrays = append(arrays, a)
+			}
+			if d := cmp.Diff(c.arrays, arrays); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestCPUsAndThrottle(t *testing.T) {
+	s := pbstest.New(t, pbstest.Settings{})
+	r := newRun(t, &Options{CPUs: 4, Throttle: 5, MaxArray: 8}, 11, "exit 0")
+	r.start()
+	r.ends(11)
+	for i, want := range []string{"0-7%3", "0-2%1"} {
+		args := s.Submitted()[i]
+		if got, _ := option(args, "-J"); got != want {
+			t.Errorf("-J %s, want %s", got, want)
+		}
+		if got, _ := option(args, "-l"); got != "select=1:ncpus=4" {
+			t.Errorf("-l %s", got)
+		}
+	}
+}
+
+func TestProgramsByPath(t *testing.T) {
+	pbstest.New(t, pbstest.Settings{})
+	bin, _, _ := strings.Cut(os.Getenv("PATH"), string(os.PathListSeparator))
+	t.Setenv("PATH", "/usr/bin:/bin")
+	o := &Options{Qsub: filepath.Join(bin, "qsub"), Qstat: filepath.Join(bin, "qstat"), Qdel: filepath.Join(bin, "qdel")}
+	r := newRun(t, o, 2, "exit 0")
+	if err := r.kind.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	r.start()
+	r.ends(2)
+	wantError(t, New(&Options{Qsub: o.Qsub, Qstat: o.Qstat, Qdel: "/no/such/qdel"}).Check(t.Context()), "pbs: /no/such/qdel: not found")
+}
+
+func TestTheEndOfAWorkerIsToldWithItsStatusAndLog(t *testing.T) {
+	for name, set := range map[string]pbstest.Settings{
+		"history":                              {},
+		"no history":                           {NoHistory: true},
+		"old version":                          {Old: true},
+		"old version without history":          {Old: true, NoHistory: true},
+		"no Exit_status of subjobs":            {ExitStatusLost: true},
+		"only the first of several is printed": {FirstOnly: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pbstest.New(t, set)
+			// Three jobs of two workers.
+			r := newRun(t, &Options{MaxArray: 2}, 6, `echo "this is $LEAT_WORKER_NAME"; case $LEAT_WORKER_NAME in
+*-1) echo "went wrong" >&2; exit 3;;
+*-4) exit 11;;
+esac`)
+			r.start()
+			for name, e := range r.ends(6) {
+				want := "this is " + name
+				switch name {
+				case "pbs-1":
+					want += "\nwent wrong"
+					wantError(t, e.Err, "ended with status 3")
+				case "pbs-4":
+					wantError(t, e.Err, "ended with status 11")
+				default:
+					if e.Err != nil {
+						t.Errorf("%s: %v", name, e.Err)
+					}
+				}
+				if e.Log != want {
+					t.Errorf("log of %s is %q, not %q", name, e.Log, want)
+				}
+			}
+		})
+	}
+}
+
+func TestAKilledWorkerIsToldOfWhileTheOthersRun(t *testing.T) {
+	for name, set := range map[string]pbstest.Settings{"history": {}, "no history": {NoHistory: true}, "old": {Old: true}, "only the first of several is printed": {FirstOnly: true}} {
+		t.Run(name, func(t *testing.T) {
+			s := pbstest.New(t, set)
+			r := newRun(t, &Options{MaxArray: 2}, 3, `: >"$0/$LEAT_WORKER_NAME.up"; exec sleep 600`)
+			r.o.Command = append(r.o.Command, r.folder)
+			r.start()
+			eventually(t, "no worker is up", func() bool { return exists(filepath.Join(r.folder, "pbs-1.up")) })
+			if !s.Kill(100, 1) {
+				t.Fatal("it does not run")
+			}
+			ends := r.ends(1)
+			if len(ends) != 1 {
+				t.Errorf("%d workers are told to be gone", len(ends))
+			}
+			wantError(t, ends["pbs-1"].Err, "signal 9")
+		})
+	}
+}
+
+func TestALongLogIsToldByItsLastLines(t *testing.T) {
+	pbstest.New(t, pbstest.Settings{})
+	r := newRun(t, nil, 1, `i=0; while [ $i -lt 3000 ]; do echo "line $i"; i=$((i+1)); done; exit 1`)
+	r.start()
+	log := r.ends(1)["pbs-0"].Log
+	if len(log) > endOfLog || !strings.HasPrefix(log, "line ") || !strings.HasSuffix(log, "\nline 2999") {
+		t.Errorf("%d bytes: %.40q ... ", len(log), log)
+	}
+}
+
+func TestWhatPBSSaysOfAJobIsInItsLog(t *testing.T) {
+	const killed = "=>> PBS: job killed: walltime 61 exceeded limit 60"
+	for _, n := range []int{1, 2} {
+		pbstest.New(t, pbstest.Settings{MomSays: killed})
+		r := newRun(t, nil, n, "echo of the worker; exit 1")
+		r.start()
+		for name, e := range r.ends(n) {
+			if want := "of the worker\n" + killed; e.Log != want {
+				t.Errorf("%s: log is %q, not %q", name, e.Log, want)
+			}
+		}
+	}
+}
+
+func TestInitialCommandsPrefixAndSuffix(t *testing.T) {
+	pbstest.New(t, pbstest.Settings{})
+	r := newRun(t, &Options{
+		Init:   []string{"greeting='good morning'", "export greeting", "worker() { \"$@\" && echo after; }"},
+		Prefix: []string{"worker", "env inner=1"},
+		Suffix: []string{"'the last word'", "$LEAT_WORKER_NAME"},
+	}, 1, `echo "$greeting, $inner, $0, $1, $2"`)
+	r.o.Command = append(r.o.Command, `it's a "word" $HOME`)
+	r.start()
+	e := r.ends(1)["pbs-0"]
+	if want := "good morning, 1, it's a \"word\" $HOME, the last word, pbs-0\nafter"; e.Err != nil || e.Log != want {
+		t.Errorf("%v, log %q, want %q", e.Err, e.Log, want)
+	}
+}
+
+// RIOS gives the secret to its workers as an argument, which everybody sees.
+func TestRIOSSecretOnACommandLine(t *testing.T) {
+	s := pbstest.New(t, pbstest.Settings{})
+	r := newRun(t, nil, 2, `cat "$LEAT_WORKER_FILE"; stat -c %a "$LEAT_WORKER_FILE"; [ -z "$LEAT_WORKER" ]`)
+	f := r.start()
+	text, err := invitation.MarshalText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, e := range r.ends(2) {
+		if want := string(text) + "600"; e.Err != nil || e.Log != want {
+			t.Errorf("%s finds %q (%v)", name, e.Log, e.Err)
+		}
+	}
+	all := s.Script(100)
+	for _, a := range s.Submitted() {
+		all += strings.Join(a, " ")
+	}
+	if strings.Contains(all, invitation.Token) {
+		t.Error("the token is in the script, or among the arguments of qsub")
+	}
+	r.stop(f)
+	if found, _ := filepath.Glob(filepath.Join(r.folder, "*invitation*")); len(found) != 0 {
+		t.Errorf("the secret stays: %v", found)
+	}
+}
+
+func TestASecretWithoutASharedFolder(t *testing.T) {
+	s := pbstest.New(t, pbstest.Settings{})
+	r := newRun(t, nil, 2, `echo "$LEAT_WORKER"; env | grep -c "^LEAT_PBS"; exit 0`)
+	r.o.Folder = ""
+	_, err := r.kind.Start(t.Context(), r.o)
+	wantError(t, err, "need a folder", "qstat -f", "InsecureSecret")
+	if !r.kind.Facts().SharedFolder {
+		t.Error("the run is not told that a folder is needed")
+	}
+	if len(s.Submitted()) > 0 {
+		t.Error("it was submitted")
+	}
+	r.kind.o.InsecureSecret = true
+	if r.kind.Facts().SharedFolder {
+		t.Error("the run is told that a folder is needed")
+	}
+	out := filepath.Join(t.TempDir(), "out")
+	r.kind.o.Suffix = []string{">" + out + ".$LEAT_WORKER_NAME"}
+	r.start()
+	r.ends(2)
+	text, err := invitation.MarshalText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range names(0, 2) {
+		if got, want := read(t, out+"."+n), string(text)+"\n0\n"; got != want {
+			t.Errorf("%s finds %q, not %q", n, got, want)
+		}
+	}
+	if args := strings.Join(s.Submitted()[0], " "); strings.Contains(args, invitation.Token) || !strings.Contains(args, "-v "+secretVariable) {
+		t.Errorf("qsub %s", args)
+	}
+}
+
+func TestTheSubmittersOwnWorkerVariablesDoNotReachTheJob(t *testing.T) {
+	t.Setenv(worker.EnvInvitation, "of another run")
+	t.Setenv("LEAT_WORKER_OTHER", "x")
+	pbstest.New(t, pbstest.Settings{})
+	r := newRun(t, &Options{Extra: []string{"-V"}}, 2, showEnvironment)
+	r.o.Command = append(r.o.Command, r.folder)
+	r.start()
+	r.ends(2)
+	env := read(t, filepath.Join(r.folder, "pbs-1.env"))
+	if strings.Contains(env, "of another run") || strings.Contains(env, "LEAT_WORKER_OTHER") {
+		t.Error("they do")
+	}
+	if !strings.Contains(env, "PBSTEST_SOCKET") {
+		t.Error("-V has no effect")
+	}
+}
+
+// RIOS leaves its jobs in the queue when a run fails.
+func TestRIOSJobsStay(t *testing.T) {
+	for name, set := range map[string]pbstest.Settings{
+		"running": {}, "some queued": {Running: 3}, "held": {Hold: true}, "no history": {NoHistory: true, Running: 1}, "old": {Old: true}, "first only": {FirstOnly: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := pbstest.New(t, set)
+			// The worker does not heed SIGTERM, and has a child.
+			r := newRun(t, &Options{MaxArray: 3}, 7, `trap "" TERM; : >"$0/$LEAT_WORKER_NAME.up"; sleep 600; sleep 600`)
+			r.o.Command = append(r.o.Command, r.folder)
+			f := r.start()
+			if !set.Hold {
+				eventually(t, "no worker is up", func() bool { return exists(filepath.Join(r.folder, "pbs-0.up")) })
+			}
+			if len(s.Left()) != 3 {
+				t.Errorf("jobs %v", s.Left())
+			}
+			r.stop(f)
+			if left := s.Left(); len(left) > 0 {
+				t.Errorf("%v are left", left)
+			}
+			r.stop(f)
+			if told := r.told(); len(told) > 0 {
+				t.Errorf("of those that Stop ends nobody is to be told: %v", told)
+			}
+		})
+	}
+}
+
+func TestStopGoesOnWhenTheServerIsBusy(t *testing.T) {
+	s := pbstest.New(t, pbstest.Settings{})
+	r := newRun(t, nil, 2, "exec sleep 600")
+	f := r.start()
+	var refused atomic.Int32
+	s.Set(func(set *pbstest.Settings) {
+		set.Before = func(program string, _ []string) *pbstest.Answer {
+			if refused.Add(1) <= 6 {
+				return &pbstest.Answer{Stderr: program + ": Server is busy\n", Code: 1}
+			}
+			return nil
+		}
+	})
+	r.stop(f)
+	if left := s.Left(); len(left) > 0 {
+		t.Errorf("%v are left", left)
+	}
+}
+
+func TestStopSaysWhatMayBeLeft(t *testing.T) {
+	s := pbstest.New(t, pbstest.Settings{})
+	r := newRun(t, &Options{MaxArray: 2}, 3, "exec sleep 600")
+	f := r.start()
+	down := func(program string, _ []string) *pbstest.Answer {
+		return &pbstest.Answer{Stderr: program + ": cannot connect to server pbstest (errno=15010)\n", Code: 1}
+	}
+	s.Set(func(set *pbstest.Settings) { set.Before = down })
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("five seconds are over"))
+	wantError(t, f.Stop(ctx), "qdel '100[].pbstest' '101.pbstest'", "five seconds are over", "jobs 100[].pbstest 101.pbstest may still be there")
+	s.Set(func(set *pbstest.Settings) { set.Before = nil })
+	r.stop(f)
+}
+
+func TestStopDoesNotWaitForAnEpilogueLongerThanItsTime(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		s := pbstest.New(t, pbstest.Settings{Exiting: true})
+		r := newRun(t, nil, n, "exec sleep 600")
+		f := r.start()
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		var looks atomic.Int32
+		s.Set(func(set *pbstest.Settings) {
+			set.Before = func(program string, _ []string) *pbstest.Answer {
+				if program == "qstat" && looks.Add(1) == 30 {
+					stop()
+				}
+				return nil
+			}
+		})
+		if err := f.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+		if len(s.Left()) != 1 {
+			t.Errorf("%v are left", s.Left())
+		}
+		s.Set(func(set *pbstest.Settings) { set.Before, set.Exiting = nil, false })
+	}
+}
+
+func TestStopDeletesEvenWhenItsTimeIsOver(t *testing.T) {
+	s := pbstest.New(t, pbstest.Settings{})
+	r := newRun(t, nil, 2, "exec sleep 600")
+	f := r.start()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_ = f.Stop(ctx)
+	eventually(t, "the job stays", func() bool { return len(s.Left()) == 0 })
+}
+
+func TestAStartThatFailsLeavesNothing(t *testing.T) {
+	t.Run("the second array is refused", func(t *testing.T) {
+		s := pbstest.New(t, pbstest.Settings{})
+		var calls atomic.Int32
+		s.Set(func(set *pbstest.Settings) {
+			set.Before = func(program string, _ []string) *pbstest.Answer {
+				if program == "qsub" && calls.Add(1) == 2 {
+					return &pbstest.Answer{Stderr: "qsub: would exceed queue generic's per-user limit of jobs\n", Code: 1}
+				}
+				return nil
+			}
+		})
+		r := newRun(t, &Options{MaxArray: 2}, 4, "exec sleep 600")
+		_, err := r.kind.Start(t.Context(), r.o)
+		wantError(t, err, "per-user limit", "a job of 2 workers was not taken")
+		if len(s.Submitted()) != 1 || len(s.Left()) > 0 {
+			t.Errorf("%v are left of %d", s.Left(), len(s.Submitted()))
+		}
+		if left, _ := filepath.Glob(filepath.Join(r.folder, "*invitation*")); len(left) > 0 {
+			t.Errorf("%v are left", left)
+		}
+	})
+	t.Run("the run ends while qsub is under way", func(t *testing.T) {
+		s := pbstest.New(t, pbstest.Settings{})
+		ctx, cancel := context.WithCancel(t.Context())
+		var once sync.Once
+		s.Set(func(set *pbstest.Settings) {
+			set.Before = func(program string, _ []string) *pbstest.Answer {
+				if program == "qsub" {
+					once.Do(cancel)
+					time.Sleep(20 * time.Millisecond) // qsub would be killed meanwhile
+				}
+				return nil
+			}
+		})
+		r := newRun(t, &Options{MaxArray: 2}, 4, "exec sleep 600")
+		_, err := r.kind.Start(ctx, r.o)
+		wantError(t, err, "canceled")
+		if len(s.Submitted()) != 1 || len(s.Left()) > 0 {
+			t.Errorf("%v are left of %d", s.Left(), len(s.Submitted()))
+		}
+	})
+	t.Run("qsub prints no identifier", func(t *testing.T) {
+		s := pbstest.New(t, pbstest.Settings{})
+		s.Set(func(set *pbstest.Settings) {
+			set.Before = func(program string, _ []string) *pbstest.Answer {
+				if program == "qsub" {
+					return &pbstest.Answer{Stdout: "thank you\n"}
+				}
+				return nil
+			}
+		})
+		r := newRun(t, nil, 1, "exit 0")
+		_, err := r.kind.Start(t.Context(), r.o)
+		wantError(t, err, "no identifier", "thank you", "qselect -N leat-test-1")
+	})
+}
+
+func TestASiteThatPrintsMoreThanTheIdentifier(t *testing.T) {
+	s := pbstest.New(t, pbstest.Settings{})
+	k := New(nil)
+	k.times = quick
+	s.Set(func(set *pbstest.Settings) {
+		set.Before = func(program string, _ []string) *pbstest.Answer {
+			return &pbstest.Answer{Stdout: "Your project has 12.5 hours left.\n4711[].pbs-01.site.example\n\n"}
+		}
+	})
+	got, err := k.submit(t.Context(), &worker.StartOptions{Workers: 2, Command: []string{"/bin/true"}}, 0, 2, nil)
+	if err != nil || got != "4711[].pbs-01.site.example" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestQstatThatFailsForATimeEndsNoWorker(t *testing.T) {
+	s := pbstest.New(t, pbstest.Settings{})
+	var log bytes.Buffer
+	r := newRun(t, nil, 2, `while [ ! -e "$0/end" ]; do sleep 0.01; done`)
+	r.o.Command = append(r.o.Command, r.folder)
+	r.o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	f := r.start()
+	var failed atomic.Int32
+	s.Set(func(set *pbstest.Settings) {
+		set.Before = func(program string, _ []string) *pbstest.Answer {
+			if program == "qstat" && failed.Add(1) <= 5 {
+				return &pbstest.Answer{Stderr: "qstat: cannot connect to server pbstest (errno=111)\n", Code: 111}
+			}
+			return nil
+		}
+	})
+	eventually(t, "qstat is not asked on", func() bool { return failed.Load() > 6 })
+	if told := r.told(); len(told) > 0 {
+		t.Errorf("told: %v", told)
+	}
+	if err := os.WriteFile(filepath.Join(r.folder, "end"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, e := range r.ends(2) {
+		if e.Err != nil {
+			t.Errorf("%s: %v", name, e.Err)
+		}
+	}
+	r.stop(f)
+	if n := strings.Count(log.String(), "errno=111"); n != 1 {
+		t.Errorf("said %d times: %s", n, &log)
+	}
+}
+
+func TestAHeldJobIsSaidOnce(t *testing.T) {
+	pbstest.New(t, pbstest.Settings{Hold: true})
+	var log bytes.Buffer
+	r := newRun(t, nil, 2, "exit 0")
+	r.o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	f := newFleet(r.kind, r.o)
+	if err := f.submitAll(t.Context(), environment()); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if ended, left, err := f.look(t.Context()); len(ended) > 0 || left != 2 || err != nil {
+			t.Errorf("%v, %d, %v", ended, left, err)
+		}
+	}
+	r.stop(f)
+	if n := strings.Count(log.String(), "too many failed attempts"); n != 1 {
+		t.Errorf("said %d times: %s", n, &log)
+	}
+}
+
+func TestAJobThatSomebodyDeletesIsTold(t *testing.T) {
+	for name, set := range map[string]pbstest.Settings{"history": {Running: 1}, "no history": {Running: 1, NoHistory: true}} {
+		t.Run(name, func(t *testing.T) {
+			pbstest.New(t, set)
+			r := newRun(t, nil, 2, "exec sleep 600")
+			f := r.start()
+			if res := r.kind.run(t.Context(), "", nil, "qdel", strings.TrimPrefix(f.Jobs(), "job ")); res.err != nil {
+				t.Fatal(res.err)
+			}
+			for name, e := range r.ends(2) {
+				if e.Err == nil {
+					t.Errorf("%s is said to have ended well", name)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,261 @@
+// Package pbstest stands in for OpenPBS in tests: programs qsub, qstat and qdel on a PATH of the test's own, and a server
+// within the test that really runs the scripts as child processes.
+//
+//	func TestMain(m *testing.M) {
+//		pbstest.Main()
+//		...
+//	}
+//
+//	func TestX(t *testing.T) {
+//		s := pbstest.New(t) // from here on qsub is the stand-in, also for children of the test
+//		...
+//	}
+//
+// It goes by the manual pages and the source of OpenPBS: identifiers 123.server, 123[].server and 123[4].server; states Q, R, E, F and B, X for arrays;
+// exit statuses of 256 and more for signals; qstat of finished jobs needs -x and a server with history; error texts and exit codes; and, when asked for, the things that
+// are no JSON though called so. It knows one host, one queue and the options that leat uses.
+package pbstest
+
+import (
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// Host is the name of the server in identifiers.
+const Host = "pbstest"
+
+// Settings are what a server is like. The zero value is a present OpenPBS with a history of jobs.
+type Settings struct {
+	// NoHistory: finished jobs are unknown, qstat -x is an error.
+	NoHistory bool
+	// MaxArray is the server's attribute max_array_size; 0: not set, as by default, which means 10000.
+	MaxArray int
+	// QueueMaxArray is a smaller limit of the queue, which the server's attributes do not tell.
+	QueueMaxArray int
+	// Running is how many jobs and subjobs run at once; the others stay queued. 0: all.
+	Running int
+	// Hold has the server hold each job, as it does when a job could not be started 20 times.
+	Hold bool
+	// Old prints what version 14 to 19 print: indented by four, variables not escaped, numbers like 005, a "Jobs" for each job.
+	Old bool
+	// FirstOnly prints but the first of several jobs in JSON, as some builds do.
+	FirstOnly bool
+	// Before is asked before each command; an answer that is not nil is given instead of the server's. It may block, and is called by
+	// several goroutines.
+	Before func(program string, args []string) *Answer
+	// ExitStatusLost leaves Exit_status away, as old versions do for subjobs.
+	ExitStatusLost bool
+	// Exiting keeps jobs that have run in state E, as an epilogue does that does not end.
+	Exiting bool
+	// MomSays is a line that the node's daemon adds to the output of each job, as it does when it has killed one.
+	MomSays string
+}
+
+// Answer is what a program prints and returns.
+type Answer struct {
+	Stdout, Stderr string
+	Code           int
+}
+
+// Server is a batch system of one test.
+type Server struct {
+	dir      string
+	listener net.Listener
+	served   sync.WaitGroup // connections and jobs
+
+	mu        sync.Mutex
+	set       Settings
+	changed   sync.Cond // of set and closed
+	closed    bool
+	next      int
+	jobs      []*job
+	submitted [][]string
+}
+
+// New starts a server and puts its programs first on PATH, until the test ends. All processes of its jobs are ended then.
+func New(t testing.TB, s Settings) *Server {
+	t.Helper()
+	// Not t.TempDir: the path of a socket must be short.
+	dir, err := os.MkdirTemp("", "pbs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{"bin", "spool", "home"} {
+		if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, p := range []string{"qsub", "qstat", "qdel"} {
+		if err := os.Symlink(self, filepath.Join(dir, "bin", p)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	socket := filepath.Join(dir, "socket")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &Server{dir: dir, listener: l, set: s, next: 100}
+	srv.changed.L = &srv.mu
+	srv.served.Go(srv.serve)
+	t.Cleanup(srv.close)
+	t.Setenv(socketVariable, socket)
+	// The race detector waits a second at the end of each process otherwise.
+	t.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
+	t.Setenv("PATH", filepath.Join(dir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return srv
+}
+
+func (s *Server) close() {
+	_ = s.listener.Close()
+	s.mu.Lock()
+	s.closed = true
+	s.changed.Broadcast()
+	for _, j := range s.jobs {
+		for _, p := range j.parts {
+			p.kill()
+		}
+	}
+	s.mu.Unlock()
+	s.served.Wait()
+}
+
+// Set changes the settings.
+func (s *Server) Set(change func(*Settings)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.set)
+	s.changed.Broadcast()
+	s.schedule()
+}
+
+// Submitted are the arguments of all calls of qsub that the server has taken.
+func (s *Server) Submitted() [][]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([][]string(nil), s.submitted...)
+}
+
+// Left are the identifiers of jobs that have not finished.
+func (s *Server) Left() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var ids []string
+	for _, j := range s.jobs {
+		if j.state() != "F" {
+			ids = append(ids, j.name(-1))
+		}
+	}
+	return ids
+}
+
+// Script is what the job of this sequence number (the first is 100) runs.
+func (s *Server) Script(sequence int) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, j := range s.jobs {
+		if j.sequence == sequence {
+			return j.script
+		}
+	}
+	return ""
+}
+
+// Kill ends part i of a job (0 of a plain one) with SIGKILL, as a node that is out of memory does; false: it does not run.
+func (s *Server) Kill(sequence, i int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, j := range s.jobs {
+		if j.sequence == sequence && i < len(j.parts) && j.parts[i].state == "R" && j.parts[i].process != nil {
+			j.parts[i].kill()
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Server) serve() {
+	for {
+		c, err := s.listener.Accept()
+		if err != nil {
+			return // closed
+		}
+		s.served.Go(func() {
+			defer c.Close()
+			var q request
+			if err := json.NewDecoder(c).Decode(&q); err != nil {
+				return
+			}
+			_ = json.NewEncoder(c).Encode(s.answer(&q))
+		})
+	}
+}
+
+var errUsage = errors.New("usage")
+
+func (s *Server) answer(q *request) answer {
+	s.mu.Lock()
+	before := s.set.Before
+	s.mu.Unlock()
+	if before != nil {
+		if a := before(q.Program, q.Args); a != nil {
+			return answer(*a)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch q.Program {
+	case "qsub":
+		return s.qsub(q)
+	case "qstat":
+		return s.qstat(q)
+	}
+	return s.qdel(q)
+}
+
+// getopt reads arguments as the programs of PBS do.
+func getopt(args []string, takesValue string) (options map[byte]string, operands []string, err error) {
+	options = map[byte]string{}
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		if len(a) < 2 || a[0] != '-' {
+			operands = append(operands, a)
+			continue
+		}
+		for j := 1; j < len(a); j++ {
+			options[a[j]] = ""
+			if !contains(takesValue, a[j]) {
+				continue
+			}
+			v := a[j+1:]
+			if v == "" {
+				if i++; i == len(args) {
+					return nil, nil, errUsage
+				}
+				v = args[i]
+			}
+			options[a[j]] = v
+			break
+		}
+	}
+	return options, operands, nil
+}
+
+func contains(s string, c byte) bool {
+	for i := range len(s) {
+		if s[i] == c {
+			return true
+		}
+	}
+	return false
+}

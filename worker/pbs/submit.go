@@ -1,0 +1,217 @@
+package pbs
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"leat/worker"
+)
+
+// defaultMaxArray is what a server allows that does not say.
+const defaultMaxArray = 10000
+
+// Start submits the workers. On an error it deletes what was submitted.
+func (k *Kind) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, error) {
+	if err := errors.Join(k.o.validate(), k.validateStart(&o)); err != nil {
+		return nil, err
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Gone == nil {
+		o.Gone = func(worker.Exit) {}
+	}
+	env := environment()
+	text, err := o.Invitation.MarshalText()
+	if err != nil {
+		return nil, fmt.Errorf("pbs: the invitation: %w", err)
+	}
+	if o.Folder == "" {
+		env = append(env, secretVariable+"="+base64.StdEncoding.EncodeToString(text))
+	} else if err := writeSecret(&o, text); err != nil {
+		return nil, err
+	}
+	f := newFleet(k, o)
+	if err := f.submitAll(ctx, env); err != nil {
+		// The run may be ending: what has been submitted must go all the same.
+		end, stop := context.WithTimeout(context.WithoutCancel(ctx), k.times.command)
+		defer stop()
+		return nil, errors.Join(err, f.Stop(end))
+	}
+	f.watch()
+	return f, nil
+}
+
+func (k *Kind) validateStart(o *worker.StartOptions) error {
+	var errs []error
+	if o.Workers < 1 {
+		errs = append(errs, fmt.Errorf("pbs: Workers is %d: it must be 1 or more", o.Workers))
+	}
+	if len(o.Command) == 0 || !filepath.IsAbs(o.Command[0]) {
+		errs = append(errs, fmt.Errorf("pbs: Command is %q: it must begin with the absolute path of a program", o.Command))
+	}
+	if o.Invitation.IsZero() {
+		errs = append(errs, errors.New("pbs: Invitation is empty: workers would not find the run"))
+	}
+	switch {
+	case o.Folder == "" && !k.o.InsecureSecret:
+		errs = append(errs, errors.New("pbs: workers need a folder that this machine and all nodes see, for the secret that leads them to the run: "+
+			"without it the secret would stand in the job's variables, where others may read it by qstat -f. Name a shared folder, or allow this (InsecureSecret)"))
+	case o.Folder != "":
+		errs = append(errs, checkFolder(o.Folder))
+	}
+	return errors.Join(errs...)
+}
+
+func checkFolder(folder string) error {
+	i, err := os.Stat(folder)
+	if err != nil {
+		return fmt.Errorf("pbs: the shared folder: %w", err)
+	}
+	switch {
+	case !i.IsDir() || !filepath.IsAbs(folder):
+		return fmt.Errorf("pbs: the shared folder %s must be a folder, named by its absolute path", folder)
+	case strings.ContainsAny(folder, ":\n"):
+		return fmt.Errorf("pbs: the shared folder %q has a colon or a line break in its name, which qsub -o does not take: choose another", folder)
+	case i.Mode().Perm()&0o077 != 0:
+		return fmt.Errorf("pbs: the shared folder %s has mode %04o: others must have no right to it (chmod 700)", folder, i.Mode().Perm())
+	}
+	if s, ok := i.Sys().(*syscall.Stat_t); ok && int(s.Uid) != os.Geteuid() {
+		return fmt.Errorf("pbs: the shared folder %s belongs to user %d, not to this one (%d)", folder, s.Uid, os.Geteuid())
+	}
+	return nil
+}
+
+// writeSecret puts the invitation where workers find it.
+func writeSecret(o *worker.StartOptions, text []byte) error {
+	fail := func(err error) error { return fmt.Errorf("pbs: the secret of the run: %w", err) }
+	f, err := os.CreateTemp(o.Folder, ".invitation-*") // of mode 0600
+	if err != nil {
+		return fail(err)
+	}
+	_, err = f.Write(text)
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), secretFile(o))
+	}
+	if err != nil {
+		return fail(errors.Join(err, remove(f.Name())))
+	}
+	return nil
+}
+
+func remove(name string) error {
+	if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// submitAll submits the workers in as few arrays as the server takes.
+func (f *fleet) submitAll(ctx context.Context, env []string) error {
+	size := f.k.o.MaxArray
+	if size == 0 {
+		l, err := f.k.server(ctx)
+		if err != nil {
+			return err
+		}
+		if size = l.maxArray; size <= 0 {
+			size = defaultMaxArray
+		}
+	}
+	for n := 0; n < f.o.Workers; {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("pbs: not all workers were submitted: %w", context.Cause(ctx))
+		}
+		take := min(size, f.o.Workers-n)
+		name, err := f.k.submit(ctx, &f.o, f.o.First+n, take, env)
+		if errors.Is(err, errTooLarge) && take > 1 {
+			size = (take + 1) / 2 // a limit of the queue, which the server's attributes don't tell
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		f.add(name, n, take)
+		n += take
+	}
+	return nil
+}
+
+var errTooLarge = errors.New("pbs: the array is larger than the queue allows")
+
+// submit submits one array of n workers, the first of which has number first, and returns the job's identifier as qsub printed it. A qsub under
+// way when ctx ends is given some time to tell the identifier, without which nobody could delete the job.
+func (k *Kind) submit(ctx context.Context, o *worker.StartOptions, first, n int, env []string) (string, error) {
+	calm, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	defer context.AfterFunc(ctx, func() {
+		t := time.NewTimer(k.times.grace)
+		defer t.Stop()
+		select {
+		case <-t.C:
+			stop(context.Cause(ctx))
+		case <-calm.Done():
+		}
+	})()
+	args := k.qsub(o, n)
+	r := k.run(calm, k.script(o, first), env, args...)
+	if r.err != nil {
+		if strings.Contains(r.stderr, "size limit") {
+			return "", fmt.Errorf("%w: %w", errTooLarge, r.err)
+		}
+		if calm.Err() != nil {
+			return "", fmt.Errorf("pbs: qsub was ended before it had answered (%w): should the job be there all the same, `qselect -N %s` finds it", r.err, jobName(o))
+		}
+		return "", fmt.Errorf("pbs: a job of %d workers was not taken: %w", n, r.err)
+	}
+	// Sites make qsub print more than the identifier.
+	lines := strings.Split(strings.TrimSpace(string(r.stdout)), "\n")
+	for i := len(lines) - 1; i >= 0; i-- {
+		s := strings.TrimSpace(lines[i])
+		if _, ok := parseID(s); ok {
+			return s, nil
+		}
+	}
+	return "", fmt.Errorf("pbs: qsub printed no identifier of a job but %q: `qselect -N %s` finds the job, if there is one", string(r.stdout), jobName(o))
+}
+
+// qsub is the command that submits n workers. -f has qsub leave no process behind, which would keep the environment;
+// -k n says that a default of the site does not keep what jobs write on their nodes.
+func (k *Kind) qsub(o *worker.StartOptions, n int) []string {
+	args := append([]string{"qsub", "-f", "-N", jobName(o), "-S", "/bin/sh", "-j", "oe", "-k", "n"}, k.o.Extra...)
+	if k.o.CPUs > 0 {
+		args = append(args, "-l", fmt.Sprintf("select=1:ncpus=%d", k.o.CPUs))
+	}
+	if n > 1 {
+		indices := fmt.Sprintf("0-%d", n-1)
+		if share := k.o.Throttle * n / o.Workers; k.o.Throttle > 0 && share < n {
+			indices += fmt.Sprintf("%%%d", max(1, share))
+		}
+		args = append(args, "-J", indices)
+	} else {
+		// An array is always rerunnable, a plain job need not be: its blocks have been given to others when a node comes back.
+		args = append(args, "-r", "n")
+	}
+	if o.Folder != "" {
+		// What PBS itself says of a job, that it was killed for its time, say: ID.OU.
+		return append(args, "-o", o.Folder+"/")
+	}
+	return append(args, "-o", os.DevNull, "-v", secretVariable)
+}
+
+func jobName(o *worker.StartOptions) string {
+	if o.Run == "" {
+		return "leat"
+	}
+	return "leat-" + o.Run
+}

@@ -1,0 +1,161 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// beat tells the run once that this worker lives. Its answer takes Times.Heartbeat, unless there is news.
+func (w *work) beat(ctx context.Context) error {
+	w.mu.Lock()
+	m := heartbeatMessage{Worker: w.number, Wait: w.times.Heartbeat.Milliseconds(), Noted: w.noted, Dropped: w.dropped}
+	if !w.opened {
+		m.Noted = math.MaxUint64 // there is nobody yet to be told
+	}
+	w.dropped = nil
+	w.mu.Unlock()
+	a, err := tell[heartbeatAnswer](ctx, w.beats, pathHeartbeat, m, w.times.Silence, maxAnswer)
+	if err != nil {
+		w.mu.Lock()
+		w.dropped = append(w.dropped, m.Dropped...)
+		w.mu.Unlock()
+		return err
+	}
+	w.note(a.Note, a.Noted)
+	w.mu.Lock()
+	for _, id := range a.Superseded {
+		if i := w.held[id]; i != nil {
+			i.cancel()
+		}
+	}
+	w.mu.Unlock()
+	return ended(a.End)
+}
+
+func ended(end string) error {
+	switch end {
+	case endDone:
+		return errDone
+	case endFailed:
+		return errEnded
+	}
+	return nil
+}
+
+// lease asks once for as many blocks as there is room for.
+func (w *work) lease(ctx context.Context) error {
+	w.mu.Lock()
+	m := leaseMessage{Worker: w.number, Want: w.limit - len(w.held), Wait: w.times.Poll.Milliseconds(), Noted: w.noted, Held: make([]uint64, 0, len(w.held))}
+	for id := range w.held {
+		m.Held = append(m.Held, id)
+	}
+	if w.single && w.took {
+		m.Want = 0
+	}
+	w.mu.Unlock()
+	if m.Want == 0 {
+		select {
+		case <-w.freed:
+		case <-w.ctx.Done():
+			return context.Cause(w.ctx)
+		}
+		return nil
+	}
+	asked := time.Now()
+	a, err := tell[leaseAnswer](ctx, w.leases, pathLease, m, w.times.Poll+w.times.Silence, maxAnswer)
+	if err != nil {
+		return err
+	}
+	if w.o.Leased != nil {
+		w.o.Leased(time.Since(asked), len(a.Leases))
+	}
+	w.note(a.Note, a.Noted)
+	if len(a.Leases) > m.Want {
+		err := fmt.Errorf("worker: the run gave %d blocks where %d were asked for", len(a.Leases), m.Want)
+		w.stop(err)
+		return err
+	}
+	for _, g := range a.Leases {
+		i := &item{id: g.Lease, lease: Lease{Block: g.Block, Payload: g.Payload}}
+		i.ctx, i.cancel = context.WithCancel(w.ctx)
+		w.mu.Lock()
+		w.held[i.id] = i
+		w.took = true
+		w.mu.Unlock()
+		w.todo <- i // has room for all that are held
+	}
+	return ended(a.End)
+}
+
+// note tells the computer of a note that is newer than the last.
+func (w *work) note(note json.RawMessage, version uint64) {
+	if version == 0 {
+		return
+	}
+	w.noteMu.Lock()
+	defer w.noteMu.Unlock()
+	w.mu.Lock()
+	news := version > w.noted
+	if news {
+		w.noted = version
+	}
+	w.mu.Unlock()
+	if !news {
+		return
+	}
+	w.computer.Noted(note)
+}
+
+// discharge ends a lease. told: the run knows.
+func (w *work) discharge(i *item, told bool) {
+	i.cancel()
+	w.mu.Lock()
+	delete(w.held, i.id)
+	if !told {
+		w.dropped = append(w.dropped, i.id)
+	}
+	w.mu.Unlock()
+	select {
+	case w.freed <- struct{}{}:
+	default:
+	}
+}
+
+// loop does something over and over until the work ends, or it has an error that can't be mended. When it is vital, it can't go wrong for longer than Times.Silence.
+func (w *work) loop(once func(context.Context) error, vital bool) {
+	heard := time.Now()
+	for pause := firstPause; w.ctx.Err() == nil; {
+		err := once(w.links)
+		switch {
+		case err == nil:
+			heard, pause = time.Now(), firstPause
+			continue
+		case final(err), errors.Is(err, errDone), errors.Is(err, errEnded):
+			w.stop(verdictOf(err))
+			return
+		case vital && time.Since(heard) >= w.times.Silence:
+			w.stop(fmt.Errorf("%w: no word came from it for %v: %w", errLink, w.times.Silence, err))
+			return
+		}
+		rest(w.ctx, &pause)
+	}
+}
+
+// verdictOf is what the end of the work is called when the run refuses a message.
+func verdictOf(err error) error {
+	switch {
+	case refusedWith(err, "lost"):
+		return ErrLost
+	case refusedWith(err, "ended"):
+		return errEnded
+	}
+	var no *refusedError
+	if errors.As(err, &no) {
+		return fmt.Errorf("worker: %w", err)
+	}
+	return err
+}

@@ -1,0 +1,371 @@
+package worker
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestAWrongTokenIsRefusedCountedAndToldToTheWorker(t *testing.T) {
+	c := newTestChannel(t, testOptions(1, newTaken()))
+	r := newRaw(t, c)
+	right := r.at.Token
+	n := int64(0)
+	for _, wrong := range []string{"Bearer " + strings.Repeat("x", len(right)), "Bearer " + right + "x", "Bearer " + right[1:], "Bearer", "", right, "Basic " + right} {
+		for _, path := range []string{pathJoin, pathLease, pathResult, pathError, pathHeartbeat, pathLeave, "/", "/v1/nothing"} {
+			n++
+			if a := r.post(path, "{}", "Authorization", wrong); a.status != http.StatusUnauthorized || a.code() != "token" {
+				t.Errorf("%s with %q: %+v", path, wrong, a)
+			}
+		}
+	}
+	if got := c.Status(); got.Refused.Token != n || len(got.Workers) != 0 {
+		t.Errorf("%+v, want %d wrong tokens", got, n)
+	}
+
+	e := environmentOf(t, c, "tls", "test-0")
+	e.Invitation.Token = strings.Repeat("x", 43)
+	err := startWorker(t, e, &plain{}).wait()
+	if err == nil || !strings.Contains(err.Error(), "401") || strings.Contains(err.Error(), "xxx") {
+		t.Errorf("the worker's error: %v", err)
+	}
+}
+
+func (a answered) code() string { return a.refusal.Code }
+
+func TestAWorkerSendsNothingToAChannelWithAnotherKey(t *testing.T) {
+	c := newTestChannel(t, testOptions(1, newTaken()))
+	e := environmentOf(t, c, "tls", "test-0")
+	other := sha256.Sum256([]byte("another key"))
+	e.Invitation.Pin = pinPrefix + base64.StdEncoding.EncodeToString(other[:])
+	err := startWorker(t, e, &plain{}).wait()
+	if !errors.Is(err, errPin) || strings.Contains(err.Error(), e.Invitation.Token) {
+		t.Errorf("the worker's error: %v", err)
+	}
+
+	// Who listens in place of the run sees a handshake, and no byte of a message.
+	id, err := newIdentity(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", id.serverConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	got := make(chan string, 1)
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		b, _ := io.ReadAll(conn)
+		got <- string(b)
+	}()
+	e.Invitation = listen(t, c)
+	e.Invitation.Addresses = []string{l.Addr().String()}
+	if err := startWorker(t, e, &plain{}).wait(); !errors.Is(err, errPin) {
+		t.Errorf("the worker's error: %v", err)
+	}
+	if s := <-got; s != "" {
+		t.Errorf("the impostor was sent %q", s)
+	}
+}
+
+func TestAWorkerTriesTheOtherAddressesOfItsInvitation(t *testing.T) {
+	k := newTaken()
+	c := newTestChannel(t, testOptions(3, k))
+	e := environmentOf(t, c, "tls", "test-0")
+	e.Invitation.Addresses = append([]string{"127.0.0.1:1", "nowhere.invalid:9"}, e.Invitation.Addresses...)
+	w := startWorker(t, e, &plain{})
+	if err := waitRun(t, c); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.wait(); err != nil {
+		t.Error(err)
+	}
+	k.check(t, 3)
+}
+
+func TestAnotherBuildArchitectureOrVersionIsRefusedUnlessMixed(t *testing.T) {
+	const join = `{"protocol":%d,"name":"raw-0","kind":"raw","build":%q,"arch":%q,"host":"h","pid":1,"cores":1,"slots":1}`
+	for _, mixed := range []bool{false, true} {
+		o := testOptions(1, newTaken())
+		o.Mixed = mixed
+		c := newTestChannel(t, o)
+		r := newRaw(t, c)
+		other := 403
+		if mixed {
+			other = 200
+		}
+		for _, x := range []struct {
+			protocol    int
+			build, arch string
+			want        int
+		}{
+			{1, testBuild, thisArch(), 200},
+			{1, "go:other", thisArch(), other},
+			{1, testBuild, "plan9/mips", other},
+			{2, testBuild, thisArch(), 403},
+		} {
+			a := r.post(pathJoin, fmt.Sprintf(join, x.protocol, x.build, x.arch))
+			if a.status != x.want || a.status == 403 && a.code() != "build" {
+				t.Errorf("mixed %v, %+v: %+v", mixed, x, a)
+			}
+		}
+	}
+	// The worker says why.
+	c := newTestChannel(t, testOptions(1, newTaken()))
+	o := workOptions(environmentOf(t, c, "sockets", "test-0"), &plain{})
+	o.Build = "go:other"
+	if err := Work(t.Context(), o); err == nil || !strings.Contains(err.Error(), "use the same program everywhere") {
+		t.Errorf("the worker's error: %v", err)
+	}
+	if n := c.Status().Refused.Build; n != 1 {
+		t.Errorf("%d refused builds", n)
+	}
+}
+
+func TestResultsThatNobodyMaySendAreRefused(t *testing.T) {
+	k := newTaken()
+	o := testOptions(3, k)
+	o.MaxResult = 1000
+	o.MaxBytes = 1000
+	c := newTestChannel(t, o)
+	r := newRaw(t, c)
+	r.join("raw-0")
+	defer r.beating()()
+	l := r.lease(1)[0]
+	other := newRaw(t, c)
+	other.join("raw-1")
+	defer other.beating()()
+
+	body := resultOf(l.Block)
+	for _, x := range []struct {
+		what   string
+		by     *raw
+		path   string
+		header []string
+		body   string
+		status int
+		code   string
+	}{
+		{"without a lease", r, pathResult, r.resultHeaderOf(77, l.Block, body), body, 409, "lease"},
+		{"without a lease, number 0", r, pathResult, r.resultHeaderOf(0, l.Block, body), body, 409, "lease"},
+		{"under another worker's lease", other, pathResult, other.resultHeaderOf(l.Lease, l.Block, body), body, 409, "lease"},
+		{"of another block than the lease's", r, pathResult, r.resultHeaderOf(l.Lease, l.Block+1, body), body, 409, "lease"},
+		{"of a block that the run does not have", r, pathResult, r.resultHeaderOf(l.Lease, 3, body), body, 404, "block"},
+		{"of a block far beyond", r, pathResult, r.resultHeaderOf(l.Lease, 1<<31-1, body), body, 404, "block"},
+		{"of a negative block", r, pathResult, r.resultHeaderOf(l.Lease, -1, body), body, 400, "malformed"},
+		{"of nobody", r, pathResult, (&raw{worker: 9}).resultHeaderOf(l.Lease, l.Block, body), body, 404, "worker"},
+		{"with a wrong checksum", r, pathResult, r.resultHeaderOf(l.Lease, l.Block, "other"), body, 422, "checksum"},
+		{"without a checksum", r, pathResult, r.resultHeaderOf(l.Lease, l.Block, body)[:6], body, 400, "malformed"},
+		{"with a short checksum", r, pathResult, append(r.resultHeaderOf(l.Lease, l.Block, body)[:6], headerChecksum, "12345"), body, 400, "malformed"},
+		{"too large", r, pathResult, r.resultHeaderOf(l.Lease, l.Block, body), strings.Repeat("x", 1001), 413, "size"},
+		{"in a message of JSON that is too large", r, pathLease, nil, `{"worker":0,` + strings.Repeat(" ", maxMessage) + `"want":1}`, 413, "length"},
+		{"with fields that there are not", r, pathLease, nil, `{"worker":0,"wants":1}`, 400, "malformed"},
+		{"that is two messages", r, pathLease, nil, `{"worker":0,"want":1}{}`, 400, "malformed"},
+		{"that is no JSON", r, pathJoin, nil, `hello`, 400, "malformed"},
+		{"to nowhere", r, "/v1/nothing", nil, `{}`, 404, "path"},
+		{"with an error of a block without a lease", r, pathError, nil, `{"worker":0,"lease":77,"block":1,"message":"m"}`, 409, "lease"},
+		{"with an error of a block that there is not", r, pathError, nil, `{"worker":0,"lease":1,"block":5,"message":"m"}`, 404, "block"},
+	} {
+		if a := x.by.post(x.path, x.body, x.header...); a.status != x.status || a.code() != x.code || a.Error == "" {
+			t.Errorf("a result %s: %+v", x.what, a)
+		}
+	}
+	if a := r.postBody(pathResult, struct{ io.Reader }{strings.NewReader(body)}, r.resultHeaderOf(l.Lease, l.Block, body)...); a.status != 411 {
+		t.Errorf("a result of unknown length: %+v", a)
+	}
+	resp, err := r.client.Get("https://" + r.at.Addresses[0] + pathJoin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.Body.Close(); resp.StatusCode != 401 {
+		t.Errorf("GET without a token: %d", resp.StatusCode)
+	}
+	k.check(t, 0)
+
+	// The lease is as good as before.
+	if a := r.result(l.Lease, l.Block, body); a.status != 200 || a.body != "{}" {
+		t.Errorf("the right result: %+v", a)
+	}
+	// The answer may have been lost: the same again is no error, and is not taken again.
+	if a := r.result(l.Lease, l.Block, body); a.status != 200 {
+		t.Errorf("the right result again: %+v", a)
+	}
+	k.check(t, 1)
+	f := c.Status().Refused
+	if f.Lease != 5 || f.Block != 3 || f.Checksum != 1 || f.Size != 1 || f.Lost != 1 || f.Token != 1 {
+		t.Errorf("counts: %+v", f)
+	}
+}
+
+func TestAResultThatIsTooLargeIsRefusedBeforeItIsSent(t *testing.T) {
+	o := testOptions(1, newTaken())
+	c := newTestChannel(t, o)
+	r := newRaw(t, c)
+	r.join("raw-0")
+	l := r.lease(1)[0]
+	conn := r.dial()
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST /v1/result HTTP/1.1\r\nHost: leat\r\nAuthorization: Bearer %s\r\nContent-Length: 99999999999\r\nLeat-Worker: 0\r\nLeat-Lease: %d\r\nLeat-Block: 0\r\nLeat-Crc32c: 00000000\r\n\r\n", r.at.Token, l.Lease)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), postRequest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.Body.Close(); resp.StatusCode != 413 || !resp.Close {
+		t.Errorf("%+v", resp)
+	}
+}
+
+// dial makes a connection of TLS to the channel.
+func (r *raw) dial() net.Conn {
+	r.t.Helper()
+	conn, err := tls.Dial("tcp", r.at.Addresses[0], &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return conn
+}
+
+func TestOldTLSIsRefused(t *testing.T) {
+	c := newTestChannel(t, testOptions(1, newTaken()))
+	_, err := tls.Dial("tcp", listen(t, c).Addresses[0], &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12})
+	if err == nil {
+		t.Error("TLS 1.2 was spoken")
+	}
+}
+
+// A worker sends one byte a time of its result: less than a stride in Times.Silence. Its memory is given back, and others go on.
+func TestABodyThatMakesNoProgressIsDropped(t *testing.T) {
+	k := newTaken()
+	o := testOptions(2, k)
+	o.MaxResult, o.MaxBytes = 1<<20, 1<<20 // room for one
+	o.Times = quick
+	c := newTestChannel(t, o)
+	r := newRaw(t, c)
+	r.join("raw-0")
+	defer r.beating()()
+	l := r.lease(1)[0]
+	conn := r.dial()
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST /v1/result HTTP/1.1\r\nHost: leat\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\nLeat-Worker: 0\r\nLeat-Lease: %d\r\nLeat-Block: 0\r\nLeat-Crc32c: 00000000\r\n\r\n", r.at.Token, 1<<20, l.Lease)
+	until(t, "memory taken", func() bool { return c.Status().BodyBytes == 1<<20 })
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		for ctx.Err() == nil {
+			if _, err := conn.Write([]byte{0}); err != nil {
+				return
+			}
+			time.Sleep(quick.Silence / 20)
+		}
+	}()
+	resp, err := http.ReadResponse(bufio.NewReader(conn), postRequest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.Body.Close(); resp.StatusCode != http.StatusRequestTimeout {
+		t.Errorf("%+v", resp)
+	}
+	until(t, "memory given back", func() bool { return c.Status().BodyBytes == 0 })
+	w := startWorker(t, environmentOf(t, c, "tls", "test-0"), &plain{})
+	if err := waitRun(t, c); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.wait(); err != nil {
+		t.Error(err)
+	}
+	k.check(t, 2)
+	if n := c.Status().Refused.Slow; n != 1 {
+		t.Errorf("%d slow bodies", n)
+	}
+}
+
+func TestStrangersThatSayNothingKeepNoWorkerOut(t *testing.T) {
+	k := newTaken()
+	o := testOptions(300, k)
+	o.Workers = 2
+	c := newTestChannel(t, o)
+	at := listen(t, c)
+	early := startWorker(t, environmentOf(t, c, "tls", "test-0"), &plain{onCompute: func(context.Context, int) error {
+		time.Sleep(time.Millisecond)
+		return nil
+	}})
+	until(t, "a worker", hasState(c, StateJoined))
+	for i := range 100 {
+		conn, err := net.Dial("tcp", at.Addresses[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if i%2 == 0 { // these say half of a word
+			_, _ = conn.Write([]byte{22, 3, 1})
+		}
+	}
+	until(t, "a crowd", func() bool { return c.Status().Strangers > 50 })
+	e := environmentOf(t, c, "sockets", "test-1")
+	e.Connections, e.Invitation = nil, at
+	late := startWorker(t, e, &plain{})
+	if err := waitRun(t, c); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range []*working{early, late} {
+		if err := w.wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	k.check(t, 300)
+	s := c.Status()
+	if s.Strangers > defaultStrangers || s.LostWorkers != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestTheGateKeepsItsLimitAndClosesTheOldest(t *testing.T) {
+	c := newTestChannel(t, testOptions(1, newTaken()))
+	g := newGate(2, time.Hour)
+	c.gate = g
+	open := func() *connection {
+		ours, theirs := net.Pipe()
+		t.Cleanup(func() { _ = theirs.Close() })
+		k := &connection{Conn: ours, c: c}
+		t.Cleanup(func() { _ = k.Close() })
+		return k
+	}
+	a, b, d := open(), open(), open()
+	if !g.enter(a) || !g.enter(b) || g.strangers() != 2 {
+		t.Fatal("two are not let in")
+	}
+	in := make(chan bool)
+	go func() { in <- g.enter(d) }()
+	g.forget(b) // it has shown its token
+	if !<-in || g.strangers() != 2 || g.crowded.Load() != 0 {
+		t.Fatal("the third is not let in for the second")
+	}
+	g.patience = 0
+	if e := open(); !g.enter(e) || g.strangers() != 2 || g.crowded.Load() != 1 {
+		t.Fatal("the oldest does not make room")
+	}
+	if _, err := a.Write([]byte{1}); err == nil {
+		t.Error("the oldest was not closed")
+	}
+	g.patience = time.Hour
+	go func() { in <- g.enter(open()) }()
+	g.close()
+	if <-in {
+		t.Error("a closed gate lets connections in")
+	}
+}

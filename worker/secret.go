@@ -1,0 +1,36 @@
+package worker
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+)
+
+// readSecret reads a file that nobody but this user can have written or read. What is checked is the file that was opened, not its name.
+func readSecret(path string) ([]byte, error) {
+	// Not blocking, since the open of a pipe would wait for a writer.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("worker: %s: %w", EnvFile, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("worker: %s: %w", EnvFile, err)
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("worker: %s: %s is not a regular file", EnvFile, path)
+	case !ok || int(st.Uid) != os.Geteuid():
+		return nil, fmt.Errorf("worker: %s: %s belongs to another user", EnvFile, path)
+	case info.Mode().Perm()&0o077 != 0:
+		return nil, fmt.Errorf("worker: %s: %s can be read or written by others (mode %04o); it must be 0600", EnvFile, path, info.Mode().Perm())
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxInvitation+1))
+	if err != nil {
+		return nil, fmt.Errorf("worker: %s: %w", EnvFile, err)
+	}
+	return b, nil
+}

@@ -1,0 +1,410 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"leat/worker"
+	"leat/worker/slurm/slurmtest"
+)
+
+// TestCluster is on a real Slurm, one for all its parts.
+func TestCluster(t *testing.T) {
+	c := slurmtest.Start(t)
+	c.Setenv(t)
+	for _, sub := range []struct {
+		name string
+		run  func(*testing.T, *slurmtest.Cluster)
+	}{
+		{"a worker knows its name, its slots and its run", workerEnvironment},
+		{"ends are told with the way and the last lines", endings},
+		{"a folder with blanks and percent signs in its name", oddFolder},
+		{"a folder that the node does not have", missingFolder},
+		{"without a folder the secret is in the environment and nowhere else", secretInEnvironment},
+		{"with a folder the secret is in a file and nowhere else", secretInFile},
+		{"a folder of the options is used and removed", ownFolder},
+		{"stop ends what runs and what waits", stopEndsAll},
+		{"what others cancel is gone", cancelled},
+		{"a wrong option's refusal is in the error", refusedBySlurm},
+		{"an array larger than the system allows is several", severalArrays},
+		{"a throttled array never runs more", throttled},
+		{"variables of the user that hide jobs do no harm", hidingVariables},
+		{"a run that is in a job itself gives its own CPUs to nobody", withinJob},
+		{"reasons for which workers never start are told", neverStart},
+		{"initial commands, prefix and suffix stand around the worker", aroundTheWorker},
+		{"a cancelled start leaves nothing", cancelledStart},
+	} {
+		t.Run(sub.name, func(t *testing.T) {
+			t.Cleanup(func() { // after what the part itself cleans up
+				if left := c.Jobs(t); left != "" {
+					t.Errorf("jobs are left:\n%s", left)
+				}
+			})
+			sub.run(t, c)
+		})
+	}
+}
+
+// long leaves a part out of short tests: each start waits for the scheduler's next second.
+func long(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+}
+
+func workerEnvironment(t *testing.T, c *slurmtest.Cluster) {
+	k := quick(&Options{CPUs: 2})
+	if err := k.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s := prepare(t, 3, `echo "$LEAT_WORKER_NAME $LEAT_WORKER_SLOTS $GOMAXPROCS $(cat "$LEAT_WORKER_FILE")" >"$1/$LEAT_WORKER_NAME"`)
+	t.Setenv("GOMAXPROCS", "")
+	s.o.First = 9
+	s.start(k)
+	text, err := invitation.MarshalText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range s.gone(3) {
+		if e.Err != nil || !strings.HasPrefix(e.Job, s.fleet.Jobs()+"_") {
+			t.Errorf("%s, %s of %s ended with %v: %s", e.Name, e.Job, s.fleet.Jobs(), e.Err, e.Log)
+		}
+		if got, want := await(t, filepath.Join(s.o.Folder, e.Name)), e.Name+" 2 2 "+string(text)+"\n"; got != want {
+			t.Errorf("%s had %q, not %q", e.Name, got, want)
+		}
+	}
+	for _, n := range []string{"slurm-9", "slurm-10", "slurm-11"} {
+		if _, err := os.Stat(filepath.Join(s.o.Folder, n)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func endings(t *testing.T, c *slurmtest.Cluster) {
+	s := begin(t, quick(nil), 5, `echo "I am $LEAT_WORKER_NAME"
+		case $LEAT_WORKER_NAME in
+		slurm-0) exit 0;;
+		slurm-1) echo "no such band" >&2; exit 3;;
+		slurm-2) kill -9 $$;;
+		slurm-3) kill -9 $PPID;;
+		slurm-4) seq 1 10000; echo the end; exit 1;;
+		esac`)
+	exits := s.gone(5)
+	for i, want := range []struct{ err, log string }{
+		{"", "I am slurm-0"},
+		{"FAILED: exit status 3", "I am slurm-1\nno such band"},
+		{"FAILED: exit status 137, which shells have for signal 9", `Killed`},
+		{"FAILED: killed by signal 9", "I am slurm-3"},
+		{"FAILED: exit status 1", "9999\n10000\nthe end"},
+	} {
+		e := exits[i]
+		text := ""
+		if e.Err != nil {
+			text = e.Err.Error()
+		}
+		if text != want.err || !strings.Contains(e.Log, want.log) || strings.HasSuffix(e.Log, "\n") {
+			t.Errorf("%s ended with %q and %q, not with %q and %q", e.Name, text, e.Log, want.err, want.log)
+		}
+	}
+	if n := len(exits[4].Log); n < endOfLog/2 || n > endOfLog {
+		t.Errorf("the end of a long log has %d bytes", n)
+	}
+	s.stop()
+	s.stop()
+	if s.log.String() != "" {
+		t.Errorf("it was said: %s", s.log.String())
+	}
+}
+
+func oddFolder(t *testing.T, c *slurmtest.Cluster) {
+	s := prepare(t, 1, `echo "from $1"; exit 2`)
+	s.o.Folder = filepath.Join(s.o.Folder, `a%A 100%% it's "here" $HOME`)
+	if err := os.Mkdir(s.o.Folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s.o.Command[len(s.o.Command)-1] = s.o.Folder
+	s.start(quick(nil))
+	if e := s.gone(1)[0]; e.Log != "from "+s.o.Folder {
+		t.Errorf("ended with %v and %q", e.Err, e.Log)
+	}
+}
+
+func missingFolder(t *testing.T, c *slurmtest.Cluster) {
+	s := prepare(t, 1, "exit 0")
+	s.o.Folder = filepath.Join(s.o.Folder, "here")
+	if err := os.Mkdir(s.o.Folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	k := quick(&Options{Extra: []string{"--hold"}})
+	s.start(k)
+	if err := os.RemoveAll(s.o.Folder); err != nil {
+		t.Fatal(err)
+	}
+	c.Run(t, "scontrol", "release", strings.TrimPrefix(s.fleet.Jobs(), "job "))
+	if e := s.gone(1)[0]; e.Err == nil || !strings.Contains(e.Err.Error(), "could not open its log in "+s.o.Folder) {
+		t.Errorf("ended with %v", e.Err)
+	}
+}
+
+// publicly is what any user can learn of a job, and what the script holds.
+func publicly(t *testing.T, c *slurmtest.Cluster, jobs string) string {
+	id := strings.TrimPrefix(jobs, "job ")
+	out := c.Run(t, "scontrol", "--details", "show", "job", id) + c.Run(t, "scontrol", "write", "batch_script", id+"_0", "-") + c.Run(t, "squeue", "--json")
+	ps, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range ps {
+		b, _ := os.ReadFile(p) // it may have ended
+		out += strings.ReplaceAll(string(b), "\x00", " ") + "\n"
+	}
+	return out
+}
+
+func secretInEnvironment(t *testing.T, c *slurmtest.Cluster) {
+	folder := t.TempDir()
+	k := quick(nil)
+	s := prepare(t, 1, `printf '%s\n' "$LEAT_WORKER" >"$1/it"; exec sleep 600`)
+	s.o.Folder = ""
+	s.o.Command[len(s.o.Command)-1] = folder
+	s.start(k)
+	var i worker.Invitation
+	if err := i.UnmarshalText([]byte(await(t, filepath.Join(folder, "it")))); err != nil || !cmp.Equal(i, invitation) {
+		t.Errorf("the worker was given another invitation: %v", err)
+	}
+	if text := publicly(t, c, s.fleet.Jobs()); strings.Contains(text, invitation.Token) || !strings.Contains(text, "leat-test") {
+		t.Errorf("the secret is in:\n%s", text)
+	}
+	// Files of Slurm that do hold it are for its own user alone.
+	holds := 0
+	err := filepath.WalkDir(c.Folder, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return nil // a job's files come and go
+		}
+		b, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(b), invitation.Token) {
+			return nil
+		}
+		holds++
+		closed := false
+		for p := path; p != c.Folder; p = filepath.Dir(p) {
+			i, err := os.Stat(p)
+			if err != nil {
+				return err
+			}
+			closed = closed || i.Mode().Perm()&0o077 == 0
+		}
+		if !closed {
+			t.Errorf("others can read the secret in %s", path)
+		}
+		return nil
+	})
+	if err != nil || holds == 0 {
+		t.Errorf("looked at the files of Slurm: %d hold the secret, %v", holds, err)
+	}
+}
+
+func secretInFile(t *testing.T, c *slurmtest.Cluster) {
+	s := prepare(t, 1, `stat -c '%a %F' "$LEAT_WORKER_FILE" >"$1/mode"; env >"$1/env"; echo >>"$1/env"; exec sleep 600`)
+	s.o.Invitation.Token = "a-token-of-this-test-alone" // Slurm keeps the environments of earlier jobs for some time
+	s.start(quick(nil))
+	if got := await(t, filepath.Join(s.o.Folder, "mode")); got != "600 regular file\n" {
+		t.Errorf("the secret's file is a %q", got)
+	}
+	text := publicly(t, c, s.fleet.Jobs()) + await(t, filepath.Join(s.o.Folder, "env"))
+	if strings.Contains(text, s.o.Invitation.Token) {
+		t.Errorf("the secret is in:\n%s", text)
+	}
+	_ = filepath.WalkDir(c.Folder, func(path string, d os.DirEntry, err error) error {
+		if b, err := os.ReadFile(path); err == nil && strings.Contains(string(b), s.o.Invitation.Token) {
+			t.Errorf("the secret is in %s", path)
+		}
+		return nil
+	})
+	s.stop()
+	if left := list(t, s.o.Folder, "*invitation*"); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func ownFolder(t *testing.T, c *slurmtest.Cluster) {
+	parent := t.TempDir()
+	s := prepare(t, 1, `dirname "$LEAT_WORKER_FILE"; stat -c %a "$(dirname "$LEAT_WORKER_FILE")"; exit 1`)
+	s.o.Folder = ""
+	s.start(quick(&Options{Folder: parent}))
+	e := s.gone(1)[0]
+	folder, mode, _ := strings.Cut(e.Log, "\n")
+	if filepath.Dir(folder) != parent || mode != "700" {
+		t.Errorf("the folder was %q of mode %s", folder, mode)
+	}
+	s.stop()
+	if left := list(t, parent, "*"); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// stopEndsAll has more workers than the cluster runs at once.
+func stopEndsAll(t *testing.T, c *slurmtest.Cluster) {
+	s := begin(t, quick(nil), 2*slurmtest.CPUs, `echo >"$1/$LEAT_WORKER_NAME"; exec sleep 600`)
+	await(t, filepath.Join(s.o.Folder, "slurm-0"))
+	s.stop()
+	if left := c.Jobs(t); left != "" {
+		t.Errorf("left:\n%s", left)
+	}
+	s.stop()
+	if n := len(s.exits); n > 0 {
+		t.Errorf("the ends of %d workers that were stopped were told", n)
+	}
+	if s.log.String() != "" {
+		t.Errorf("it was said: %s", s.log.String())
+	}
+}
+
+func cancelled(t *testing.T, c *slurmtest.Cluster) {
+	s := begin(t, quick(nil), 2, `echo before; echo >"$1/$LEAT_WORKER_NAME"; exec sleep 600`)
+	await(t, filepath.Join(s.o.Folder, "slurm-1"))
+	c.Run(t, "scancel", strings.TrimPrefix(s.fleet.Jobs(), "job ")+"_1")
+	if e := s.gone(1)[0]; e.Name != "slurm-1" || e.Err == nil || e.Err.Error() != "CANCELLED" || !strings.HasPrefix(e.Log, "before") {
+		t.Errorf("gone: %s", texts([]worker.Exit{e}))
+	}
+	s.stop()
+}
+
+func refusedBySlurm(t *testing.T, c *slurmtest.Cluster) {
+	s := prepare(t, 1, "exit 0")
+	_, err := quick(&Options{Extra: []string{"-p", "nosuch"}}).Start(t.Context(), s.o)
+	if err == nil || !strings.Contains(err.Error(), "sbatch: error: invalid partition specified: nosuch") {
+		t.Errorf("Start: %v", err)
+	}
+	if left := list(t, s.o.Folder, "*"); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func severalArrays(t *testing.T, c *slurmtest.Cluster) {
+	long(t)
+	if n, err := quick(nil).arrayLimit(t.Context()); n != 1001 || err != nil {
+		t.Errorf("Slurm's own limit is %d, %v", n, err)
+	}
+	s := begin(t, quick(&Options{MaxArray: 2}), 5, `exit ${LEAT_WORKER_NAME#slurm-}`)
+	if !regexp.MustCompile(`^jobs \d+, \d+, \d+$`).MatchString(s.fleet.Jobs()) {
+		t.Errorf("Jobs: %s", s.fleet.Jobs())
+	}
+	for i, e := range s.gone(5) {
+		if want := worker.WorkerName(Name, i); e.Name != want || (e.Err == nil) != (i == 0) || i > 0 && e.Err.Error() != "FAILED: exit status "+want[6:] {
+			t.Errorf("worker %d: %s, %s: %v", i, e.Name, e.Job, e.Err)
+		}
+	}
+	// The largest array that there is, and one more: taken and cancelled.
+	s = begin(t, quick(&Options{Extra: []string{"--hold"}}), 1002, "exit 0")
+	s.stop()
+}
+
+func throttled(t *testing.T, c *slurmtest.Cluster) {
+	long(t)
+	s := begin(t, quick(&Options{MaxArray: 3, Throttle: 3}), 6, `echo >"$1/run-$LEAT_WORKER_NAME"; ls "$1"/run-* | wc -l; sleep 0.3; rm "$1/run-$LEAT_WORKER_NAME"`)
+	for _, e := range s.gone(6) {
+		if e.Err != nil || !slices.Contains([]string{"1", "2", "3"}, e.Log) {
+			t.Errorf("%s ended with %v; at once there ran %s", e.Name, e.Err, e.Log)
+		}
+	}
+}
+
+func hidingVariables(t *testing.T, c *slurmtest.Cluster) {
+	for _, e := range []string{"SQUEUE_PARTITION=down", "SQUEUE_STATES=PENDING", "SQUEUE_FORMAT=%u", "SCANCEL_PARTITION=down", "SCANCEL_INTERACTIVE=1",
+		"SBATCH_WAIT=1", "SBATCH_EXPORT=NONE", "SBATCH_ARRAY_INX=7-9", "SBATCH_OUTPUT=/nonexistent/x", "SBATCH_JOB_NAME=mine"} {
+		name, value, _ := strings.Cut(e, "=")
+		t.Setenv(name, value)
+	}
+	s := begin(t, quick(nil), 2, `echo >"$1/$LEAT_WORKER_NAME"; [ $LEAT_WORKER_NAME = slurm-1 ] || exec sleep 600`)
+	if e := s.gone(1)[0]; e.Name != "slurm-1" || e.Err != nil {
+		t.Errorf("gone: %s", texts([]worker.Exit{e}))
+	}
+	s.stop()
+}
+
+func withinJob(t *testing.T, c *slurmtest.Cluster) {
+	for _, e := range []string{"SLURM_JOB_ID=99", "SLURM_CPUS_PER_TASK=7", "SLURM_CPUS_ON_NODE=7", "SLURM_ARRAY_TASK_ID=5", "LEAT_WORKER_SLOTS=9", "LEAT_WORKER=theirs"} {
+		name, value, _ := strings.Cut(e, "=")
+		t.Setenv(name, value)
+	}
+	s := begin(t, quick(nil), 1, `echo "$LEAT_WORKER_NAME $LEAT_WORKER_SLOTS ${SLURM_CPUS_PER_TASK-none} ${LEAT_WORKER-none}"`)
+	if e := s.gone(1)[0]; e.Log != "slurm-0 1 none none" {
+		t.Errorf("the worker had %q", e.Log)
+	}
+}
+
+func neverStart(t *testing.T, c *slurmtest.Cluster) {
+	long(t)
+	for _, x := range []struct{ extra, reason, advice string }{
+		{"--partition=short --time=10", "PartitionTimeLimit", "--time"},
+		{"--ntasks=100", "PartitionConfig", "--partition"},
+		{"--hold", "JobHeldUser", "scontrol release"},
+	} {
+		s := begin(t, quick(&Options{Extra: strings.Fields(x.extra)}), 3, "exit 0")
+		for range 100 {
+			if strings.Contains(s.log.String(), x.reason) {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		s.stop()
+		text := s.log.String()
+		if strings.Count(text, "reason="+x.reason) != 1 || !strings.Contains(text, x.advice) || !strings.Contains(text, "workers=3") {
+			t.Errorf("with %s it was said: %s", x.extra, text)
+		}
+	}
+}
+
+func aroundTheWorker(t *testing.T, c *slurmtest.Cluster) {
+	t.Setenv("LEAT_TEST_OF_USER", "passed on")
+	k := quick(&Options{
+		Init:   []string{"#SBATCH --array=0-99 --job-name=other", "greet() { echo \"hello $1\"; }", "if greet init\nthen cd /; fi", "false"},
+		Prefix: []string{"env", `A="$(pwd) $LEAT_TEST_OF_USER"`}, Suffix: []string{"it\\'s", "2>&1"},
+	})
+	s := prepare(t, 1, `echo "$A, $2, $3"; pwd`)
+	s.o.Command = append(s.o.Command, `a 'b' $HOME`)
+	s.start(k)
+	if e := s.gone(1)[0]; e.Err != nil || e.Log != "hello init\n/ passed on, a 'b' $HOME, it's\n/" {
+		t.Errorf("ended with %v and %q", e.Err, e.Log)
+	}
+}
+
+// cancelledStart ends the start while sbatch is on its way, at several moments.
+func cancelledStart(t *testing.T, c *slurmtest.Cluster) {
+	long(t)
+	sbatch, err := exec.LookPath("sbatch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, wait := range []string{"sleep 0.3; exec SBATCH \"$@\"", "SBATCH \"$@\"; sleep 600", "SBATCH \"$@\" >/dev/null; sleep 600"} {
+		slow := filepath.Join(t.TempDir(), "sbatch")
+		if err := os.WriteFile(slow, []byte("#!/bin/sh\n"+strings.ReplaceAll(wait, "SBATCH", sbatch)+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		s := prepare(t, 2, "exec sleep 600")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		why := errors.New("the user has had enough")
+		time.AfterFunc(100*time.Millisecond, func() { cancel(why) })
+		f, err := quick(&Options{Sbatch: slow, MaxArray: 1}).Start(ctx, s.o)
+		if f != nil || !errors.Is(err, why) {
+			t.Errorf("%s: Start returned %v, %v", wait, f, err)
+		}
+		if left := c.Jobs(t); left != "" {
+			t.Errorf("%s: left:\n%s", wait, left)
+		}
+		if left := list(t, s.o.Folder, "*invitation*"); len(left) > 0 {
+			t.Errorf("%s: left: %v", wait, left)
+		}
+	}
+}

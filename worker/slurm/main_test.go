@@ -1,0 +1,14 @@
+package slurm
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"leat/worker/workertest"
+)
+
+func TestMain(m *testing.M) {
+	workertest.Main()
+	goleak.VerifyTestMain(m)
+}

@@ -1,0 +1,128 @@
+package slurm
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"leat/worker"
+	"leat/worker/slurm/slurmtest"
+)
+
+// run runs blocks on workers of workertest.Main, in Single mode one for each; accepted is called with each block.
+func run(t testing.TB, l *log, folder string, blocks, workers int, single bool, accepted func(*worker.Result)) {
+	t.Helper()
+	barrier := time.Minute
+	if single {
+		barrier = 0
+	}
+	c, err := worker.NewChannel(worker.Options{
+		Barrier: barrier,
+		Job:     json.RawMessage(`{"Size": 100}`), Blocks: blocks, MaxResult: 64 << 10, MaxBytes: 1 << 20, Build: "workertest", Workers: workers, Single: single,
+		Logger: l.logger(),
+		Accept: func(_ context.Context, r *worker.Result) error {
+			accepted(r)
+			return nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	invitation, err := c.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = worker.Run(t.Context(), c, New(nil), worker.RunOptions{
+		Workers: workers, Command: []string{exe}, Run: "run", Folder: folder, Invitation: invitation, Logger: l.logger(), StopWithin: time.Minute,
+	})
+	if err != nil {
+		t.Errorf("the run failed: %v", err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// RIOS waits for all jobs of its single-block mode to have started before it has the first ended, which is never when the cluster runs
+// fewer at once; and the jobs stay in the queue.
+func TestRIOSSingleBlockModeDeadlocksAndLeavesItsJobs(t *testing.T) {
+	c := slurmtest.Start(t)
+	c.Setenv(t)
+	const blocks = 2*slurmtest.CPUs + 3
+	var (
+		mu  sync.Mutex
+		did = map[string]int{}
+		l   log
+	)
+	run(t, &l, "", blocks, blocks, true, func(r *worker.Result) {
+		mu.Lock()
+		defer mu.Unlock()
+		did[r.Worker]++
+	})
+	if len(did) != blocks {
+		t.Errorf("%d blocks were done by %d workers: %v", blocks, len(did), did)
+	}
+	if left := c.Jobs(t); left != "" {
+		t.Errorf("jobs are left:\n%s", left)
+	}
+}
+
+func TestRIOSGoodRunPrintsErrorInComputeWorker(t *testing.T) {
+	c := slurmtest.Start(t)
+	c.Setenv(t)
+	folder := t.TempDir()
+	if err := os.Chmod(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var l log
+	run(t, &l, folder, 40, 3, false, func(*worker.Result) {})
+	if text := l.String(); regexp.MustCompile(`(?i)error|level=WARN`).MatchString(text) || text == "" {
+		t.Errorf("the run was good, and it was said:\n%s", text)
+	}
+	logs := list(t, folder, "*.log")
+	for _, name := range logs {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(b)) {
+			// Slurm itself notes the end of a job whose script had not quite ended.
+			if !strings.Contains(line, "CANCELLED AT") {
+				t.Errorf("%s: %s", filepath.Base(name), line)
+			}
+		}
+	}
+	if len(logs) == 0 || len(list(t, folder, "*")) != len(logs) {
+		t.Errorf("in the folder: %v", list(t, folder, "*"))
+	}
+	if left := c.Jobs(t); left != "" {
+		t.Errorf("jobs are left:\n%s", left)
+	}
+}
+
+// BenchmarkFirstBlock is from before sbatch to the first block's result, with the scheduler's least delay.
+func BenchmarkFirstBlock(b *testing.B) {
+	c := slurmtest.Start(b)
+	c.Setenv(b)
+	var times []time.Duration
+	for b.Loop() {
+		var l log
+		begin := time.Now()
+		run(b, &l, "", 1, 1, false, func(*worker.Result) { times = append(times, time.Since(begin)) })
+	}
+	slices.Sort(times)
+	b.ReportMetric(float64(times[len(times)/2].Microseconds())/1000, "ms-median")
+	b.ReportMetric(float64(times[0].Microseconds())/1000, "ms-least")
+	b.ReportMetric(float64(times[len(times)-1].Microseconds())/1000, "ms-most")
+}

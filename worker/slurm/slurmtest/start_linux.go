@@ -1,0 +1,221 @@
+package slurmtest
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mrand "math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is how long the daemons have to come up on a machine with other things to do.
+const patience = 30 * time.Second
+
+// Start runs a cluster until the test ends, or skips the test with the reason why there can't be one here.
+func Start(t testing.TB) *Cluster {
+	t.Helper()
+	skip(t)
+	// Not t.TempDir: the name of a test may be too long for the path of a socket.
+	folder, err := os.MkdirTemp("", "slurmtest-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	c := &Cluster{Folder: folder, Env: []string{"SLURM_CONF=" + filepath.Join(folder, "slurm.conf")}}
+	if c.controller, err = freePort(0); err == nil {
+		c.node, err = freePort(c.controller)
+	}
+	if err == nil {
+		err = c.configure()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err := c.daemons()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(end)
+	if err := c.await(); err != nil {
+		t.Fatalf("Slurm does not come up: %v\n%s", err, c.logs())
+	}
+	return c
+}
+
+// freePort returns a port of loopback that nobody listens on, from below those that connections are given.
+func freePort(but int) (int, error) {
+	for range 100 {
+		port := 10000 + mrand.IntN(20000)
+		if port == but {
+			continue
+		}
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		return port, l.Close()
+	}
+	return 0, errors.New("no port of 127.0.0.1 is free")
+}
+
+// configure writes the configuration and makes the folders. Not as it comes: batch jobs are looked at every second rather than every three.
+func (c *Cluster) configure() error {
+	for _, d := range []string{"state", "spool", "munge"} {
+		if err := os.Mkdir(filepath.Join(c.Folder, d), 0o700); err != nil {
+			return err
+		}
+	}
+	key := make([]byte, 128)
+	if _, err := rand.Read(key); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(c.Folder, "munge", "key"), key, 0o400); err != nil {
+		return err
+	}
+	conf := strings.NewReplacer("FOLDER", c.Folder, "CONTROLLER", fmt.Sprint(c.controller), "NODE", fmt.Sprint(c.node), "CPUS", fmt.Sprint(CPUs)).Replace(`
+ClusterName=leat
+SlurmctldHost=localhost(127.0.0.1)
+SlurmctldPort=CONTROLLER
+SlurmdPort=NODE
+CommunicationParameters=NoInAddrAny
+AuthType=auth/munge
+CredType=cred/munge
+AuthInfo=socket=FOLDER/munge/socket
+SlurmUser=root
+SlurmdUser=root
+StateSaveLocation=FOLDER/state
+SlurmdSpoolDir=FOLDER/spool
+SlurmctldPidFile=FOLDER/slurmctld.pid
+SlurmdPidFile=FOLDER/slurmd.pid
+SlurmctldLogFile=FOLDER/slurmctld.log
+SlurmdLogFile=FOLDER/slurmd.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SwitchType=switch/none
+MpiDefault=none
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SchedulerParameters=batch_sched_delay=0
+ReturnToService=2
+SlurmdParameters=config_overrides
+NodeName=node1 NodeHostname=localhost NodeAddr=127.0.0.1 CPUs=CPUS RealMemory=1000 State=UNKNOWN
+PartitionName=leat Nodes=node1 Default=YES MaxTime=INFINITE State=UP
+PartitionName=short Nodes=node1 MaxTime=1 State=UP
+PartitionName=down Nodes=node1 MaxTime=INFINITE State=DOWN
+`)
+	return os.WriteFile(filepath.Join(c.Folder, "slurm.conf"), []byte(conf), 0o600)
+}
+
+// script starts the daemons, and stays until its standard input ends, which it does with this process at the latest. Then it ends whatever was started
+// for this cluster: jobs are no descendants of slurmd, but all have the configuration's name in their environment. Should the script itself be killed,
+// the daemons die with it.
+const script = `
+cd "$1"
+umask 022
+setpriv --pdeathsig KILL "$2" --foreground --force --num-threads=2 --key-file="$1/munge/key" --socket="$1/munge/socket" \
+	--pid-file="$1/munge/pid" --log-file="$1/munge/log" --seed-file="$1/munge/seed" &
+munged=$!
+i=0
+while [ ! -S munge/socket ] && [ $i -lt 500 ]; do sleep 0.02; i=$((i+1)); done
+setpriv --pdeathsig KILL env SLURM_CONF="$1/slurm.conf" "$3" -D -c &
+slurmctld=$!
+setpriv --pdeathsig KILL env SLURM_CONF="$1/slurm.conf" "$4" -D -N node1 &
+slurmd=$!
+cat >/dev/null
+SLURM_CONF="$1/slurm.conf" timeout 5 scancel --user=root
+i=0
+while [ $i -lt 20 ] && [ -n "$(SLURM_CONF="$1/slurm.conf" timeout 5 squeue --noheader --format=%i)" ]; do sleep 0.1; i=$((i+1)); done
+kill -KILL $munged $slurmctld $slurmd
+wait
+i=0
+while [ $i -lt 20 ]; do
+	found=$(grep -lzxF "SLURM_CONF=$1/slurm.conf" /proc/[0-9]*/environ 2>/dev/null)
+	[ -n "$found" ] || break
+	for p in $found; do
+		p=${p#/proc/}
+		kill -KILL "${p%/environ}" 2>/dev/null
+	done
+	sleep 0.05
+	i=$((i+1))
+done
+cd /
+rm -rf "$1"
+`
+
+// daemons starts them. They, the jobs and the folder go when end is called, or this process ends.
+func (c *Cluster) daemons() (end func(), err error) {
+	args := []string{"-c", script, "slurmtest", c.Folder}
+	for _, p := range []string{"munged", "slurmctld", "slurmd"} {
+		path, err := find(p)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, path)
+	}
+	out, err := os.Create(filepath.Join(c.Folder, "daemons.log"))
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	cmd := exec.Command("sh", args...)
+	for _, e := range os.Environ() {
+		if !strings.HasPrefix(e, "SLURM") {
+			cmd.Env = append(cmd.Env, e)
+		}
+	}
+	cmd.Stdout, cmd.Stderr = out, out
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	// Out of reach of the terminal's ^C, which ends this process.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return func() {
+		_ = stdin.Close()
+		_ = cmd.Wait()
+	}, nil
+}
+
+// await waits until the node takes jobs.
+func (c *Cluster) await() error {
+	begun := time.Now()
+	for {
+		// Before the controller listens, its programs would wait for it for long.
+		if conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", c.controller)); err == nil {
+			_ = conn.Close()
+			out, err := c.command("sinfo", "--noheader", "--partition="+Default, "--format=%t").CombinedOutput()
+			if err == nil && strings.TrimSpace(string(out)) == "idle" {
+				return nil
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+		if time.Since(begun) > patience {
+			return fmt.Errorf("the node is not idle after %v", patience)
+		}
+	}
+}
+
+// logs are the ends of the daemons' logs.
+func (c *Cluster) logs() string {
+	var b strings.Builder
+	for _, name := range []string{"daemons.log", "munge/log", "slurmctld.log", "slurmd.log"} {
+		text, err := os.ReadFile(filepath.Join(c.Folder, name))
+		if err != nil {
+			text = []byte(err.Error())
+		}
+		fmt.Fprintf(&b, "-- %s\n%s\n", name, text[max(0, len(text)-2000):])
+	}
+	return b.String()
+}

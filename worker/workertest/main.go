@@ -1,0 +1,206 @@
+// Package workertest holds what kinds of workers promise: a suite that each of them runs against the real channel, with processes that are
+// killed, stopped, and go wrong in all the ways in which workers do.
+//
+//	func TestMain(m *testing.M) {
+//		workertest.Main() // the test binary is the worker, too
+//		goleak.VerifyTestMain(m)
+//	}
+//
+//	func TestKind(t *testing.T) {
+//		workertest.Kind(t, workertest.Setup{Kind: func(t *testing.T) worker.Kind { return slurm.New(...) }})
+//	}
+package workertest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"leat/worker"
+)
+
+// build is that of the workers of these tests.
+const build = "workertest"
+
+// Fetch returns the text of a secret, see [worker.FromEnvironment].
+type Fetch = func(ctx context.Context, name string) (string, error)
+
+// Main makes this process a worker of the suite, and exits, if its environment tells it that it is one; otherwise it returns. fetch are the stores of
+// secrets that the kind uses.
+func Main(fetch ...map[string]Fetch) {
+	all := map[string]Fetch{}
+	for _, m := range fetch {
+		for store, f := range m {
+			all[store] = f
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	env, err := worker.FromEnvironment(ctx, all)
+	if err == nil && env == nil {
+		stop()
+		return
+	}
+	if err == nil {
+		err = worker.Work(ctx, worker.WorkOptions{Environment: env, Build: build, Open: open})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// job is what the workers of a trial are told.
+type job struct {
+	Size  int           // bytes of a block's result
+	Sleep time.Duration // over each block
+	Acts  []act
+	// Gate, where it is set, is a file without which blocks from GateFrom on are not begun.
+	Gate     string
+	GateFrom int
+}
+
+// act is what a worker does at a block.
+type act struct {
+	Block int    // -1: at each
+	Do    string // a key of acts, or of readActs
+	Once  string // a file: only the process that makes it acts
+}
+
+// sorry is the message of errors and panics of the suite's function.
+const sorry = "the suite's function is sorry"
+
+var readActs = map[string]func() error{
+	"fail to read": func() error { return &worker.StackError{Err: errors.New(sorry), Trace: []byte("the suite's stack")} },
+}
+
+var acts = map[string]func() error{
+	"fail":  func() error { return &worker.StackError{Err: errors.New(sorry), Trace: []byte("the suite's stack")} },
+	"panic": func() error { panic(sorry) },
+	"exit": func() error {
+		fmt.Fprintln(os.Stderr, lastWords)
+		os.Exit(3)
+		return nil
+	},
+	"crash": func() error { return killSelf(syscall.SIGKILL) },
+	"stop":  func() error { return killSelf(syscall.SIGSTOP) },
+	"hang":  func() error { select {} },
+}
+
+// lastWords are in the log of a worker that exits.
+const lastWords = "these are the last words"
+
+func killSelf(s syscall.Signal) error {
+	err := syscall.Kill(os.Getpid(), s)
+	time.Sleep(time.Second) // the signal is on its way
+	return err
+}
+
+// computer computes blocks of bytes that depend on nothing but the block's number.
+type computer struct {
+	job job
+	end []byte // of each result: who computed it
+}
+
+// author is who computed a block.
+type author struct {
+	PID     int
+	Command string // as others on the machine can see it
+}
+
+func open(_ context.Context, j worker.Joined) (worker.Computer, error) {
+	c := &computer{}
+	if err := json.Unmarshal(j.Job, &c.job); err != nil {
+		return nil, err
+	}
+	command, err := os.ReadFile("/proc/self/cmdline")
+	if err != nil {
+		command = []byte(strings.Join(os.Args, "\x00"))
+	}
+	c.end, err = json.Marshal(author{PID: os.Getpid(), Command: string(command)})
+	return c, err
+}
+
+func (c *computer) Read(ctx context.Context, l worker.Lease) (any, error) {
+	if err := c.act(l.Block, readActs); err != nil {
+		return nil, err
+	}
+	return l.Block, ctx.Err()
+}
+
+func (c *computer) Compute(ctx context.Context, _ int, read any) ([][]byte, error) {
+	block := read.(int)
+	for c.job.Gate != "" && block >= c.job.GateFrom {
+		if _, err := os.Stat(c.job.Gate); err == nil {
+			break
+		}
+		if err := sleep(ctx, 2*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.act(block, acts); err != nil {
+		return nil, err
+	}
+	if err := sleep(ctx, c.job.Sleep); err != nil {
+		return nil, err
+	}
+	return [][]byte{content(block, c.job.Size), c.end}, nil
+}
+
+func (c *computer) Noted(json.RawMessage) {}
+
+func (c *computer) Close() error { return nil }
+
+// act does what is to be done at a block, if it is among those that table has.
+func (c *computer) act(block int, table map[string]func() error) error {
+	for _, a := range c.job.Acts {
+		do := table[a.Do]
+		if do == nil || (a.Block != block && a.Block != -1) {
+			continue
+		}
+		if a.Once != "" {
+			f, err := os.OpenFile(filepath.Clean(a.Once), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+			if err != nil {
+				continue // another has acted
+			}
+			_ = f.Close()
+		}
+		if err := do(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// content is a block's result.
+func content(block, size int) []byte {
+	r := rand.NewPCG(uint64(block), 0x6c656174)
+	b := make([]byte, 0, size+8)
+	for len(b) < size {
+		v := r.Uint64()
+		b = append(b, byte(v), byte(v>>8), byte(v>>16), byte(v>>24), byte(v>>32), byte(v>>40), byte(v>>48), byte(v>>56))
+	}
+	return b[:size]
+}

@@ -1,0 +1,296 @@
+package workertest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"leat/worker"
+)
+
+// trial is one run of a channel with workers of the kind.
+type trial struct {
+	*testing.T
+	s      Setup
+	kind   worker.Kind
+	c      *worker.Channel
+	o      worker.RunOptions
+	job    job
+	folder string // which workers reach, too
+	blocks int
+
+	mu      sync.Mutex
+	by      map[int]string // block: worker
+	pids    map[int]bool   // of all that were workers
+	visible []string       // command lines of workers
+}
+
+const size = 3000
+
+// plan is what a trial is about.
+type plan struct {
+	blocks, workers int
+	job             job
+	channel         func(*worker.Options)
+}
+
+func (s Setup) trial(t *testing.T, p plan) *trial {
+	t.Helper()
+	tr := &trial{T: t, s: s, kind: s.Kind(t), job: p.job, blocks: p.blocks, folder: t.TempDir(), by: map[int]string{}, pids: map[int]bool{}}
+	p.job.Size = size
+	if p.job.Gate != "" {
+		p.job.Gate = tr.gate()
+	}
+	for i := range p.job.Acts {
+		if a := &p.job.Acts[i]; a.Once != "" {
+			a.Once = filepath.Join(tr.folder, a.Once)
+		}
+	}
+	text, err := json.Marshal(p.job)
+	tr.try(err)
+	o := worker.Options{
+		Job: text, Blocks: p.blocks, MaxResult: size + 64<<10, MaxBytes: 8 << 20, Accept: tr.accept,
+		Build: build, Workers: p.workers, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
+	if p.channel != nil {
+		p.channel(&o)
+	}
+	tr.c, err = worker.NewChannel(o)
+	tr.try(err)
+	t.Cleanup(func() {
+		if err := tr.c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	tr.try(tr.kind.Check(t.Context()))
+	tr.o = worker.RunOptions{Workers: p.workers, Command: s.Command, Run: "workertest", Logger: o.Logger, StopWithin: s.Patience}
+	facts := tr.kind.Facts()
+	if !facts.Local {
+		tr.o.Invitation, err = tr.c.Listen(s.Address)
+		tr.try(err)
+	}
+	if facts.SharedFolder || s.Folder {
+		tr.o.Folder = filepath.Join(tr.folder, "run")
+		tr.try(os.Mkdir(tr.o.Folder, 0o700))
+	}
+	return tr
+}
+
+func (tr *trial) try(err error) {
+	tr.Helper()
+	if err != nil {
+		tr.Fatal(err)
+	}
+}
+
+func (tr *trial) gate() string { return filepath.Join(tr.folder, "gate") }
+
+func (tr *trial) openGate() { tr.try(os.WriteFile(tr.gate(), nil, 0o600)) }
+
+func (tr *trial) accept(_ context.Context, r *worker.Result) error {
+	if len(r.Body) < size || !bytes.Equal(r.Body[:size], content(r.Block, size)) {
+		return fmt.Errorf("block %d of worker %s has wrong bytes", r.Block, r.Worker)
+	}
+	var a author
+	if err := json.Unmarshal(r.Body[size:], &a); err != nil {
+		return fmt.Errorf("block %d of worker %s: %w", r.Block, r.Worker, err)
+	}
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	if other, ok := tr.by[r.Block]; ok {
+		return fmt.Errorf("block %d came from worker %s and then from %s", r.Block, other, r.Worker)
+	}
+	if r.Worker == "" || r.Host == "" {
+		return fmt.Errorf("block %d is of worker %q on host %q", r.Block, r.Worker, r.Host)
+	}
+	tr.by[r.Block] = r.Worker
+	tr.pids[a.PID] = true
+	tr.visible = append(tr.visible, a.Command)
+	return nil
+}
+
+// run runs the trial to its end, which must come.
+func (tr *trial) run() error {
+	tr.Helper()
+	return tr.await(tr.begin(tr.Context()))
+}
+
+// begin runs the trial in a goroutine.
+func (tr *trial) begin(ctx context.Context) <-chan error {
+	end := make(chan error, 1)
+	go func() { end <- worker.Run(ctx, tr.c, tr.kind, tr.o) }()
+	return end
+}
+
+func (tr *trial) await(end <-chan error) error {
+	tr.Helper()
+	limit := time.NewTimer(tr.s.Patience)
+	defer limit.Stop()
+	for {
+		select {
+		case err := <-end:
+			tr.status()
+			return err
+		case <-time.After(20 * time.Millisecond):
+			tr.status()
+		case <-limit.C:
+			tr.Fatalf("the run does not end: %+v", tr.c.Status())
+		}
+	}
+}
+
+// until waits for something to become true of the run, which must not end before.
+func (tr *trial) until(what string, end <-chan error, is func(worker.Status) bool) {
+	tr.Helper()
+	for limit := time.Now().Add(tr.s.Patience); ; time.Sleep(2 * time.Millisecond) {
+		if is(tr.status()) {
+			return
+		}
+		select {
+		case err := <-end:
+			tr.Fatalf("the run ended before %s: %v", what, err)
+		default:
+		}
+		if time.Now().After(limit) {
+			tr.Fatalf("not %s: %+v", what, tr.c.Status())
+		}
+	}
+}
+
+// status is what the channel knows; workers are noted, so that it can be seen at the end that none is left.
+func (tr *trial) status() worker.Status {
+	s := tr.c.Status()
+	host, _ := os.Hostname()
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	for _, w := range s.Workers {
+		if w.PID > 0 && w.Host == host {
+			tr.pids[w.PID] = true
+		}
+	}
+	return s
+}
+
+// signal sends a signal to a worker.
+func (tr *trial) signal(w worker.WorkerStatus, s syscall.Signal) {
+	tr.Helper()
+	if err := syscall.Kill(w.PID, s); err != nil && !errors.Is(err, syscall.ESRCH) {
+		tr.Fatal(err)
+	}
+}
+
+func joined(s worker.Status) (list []worker.WorkerStatus) {
+	for _, w := range s.Workers {
+		if w.State == worker.StateJoined {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// complete checks that there is each block; that each came once, with its own bytes, was checked as it came.
+func (tr *trial) complete() {
+	tr.Helper()
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	for b := range tr.blocks {
+		if tr.by[b] == "" {
+			tr.Errorf("there is no block %d", b)
+		}
+	}
+	if len(tr.by) != tr.blocks {
+		tr.Errorf("%d blocks of %d", len(tr.by), tr.blocks)
+	}
+}
+
+// doneBy counts the blocks of each worker.
+func (tr *trial) doneBy() map[string]int {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	n := map[string]int{}
+	for _, w := range tr.by {
+		n[w]++
+	}
+	return n
+}
+
+// nothingLeft checks that no worker and no job is left. The kind has stopped them; a batch system may take a moment for its part.
+func (tr *trial) nothingLeft() {
+	tr.Helper()
+	tr.mu.Lock()
+	pids := tr.pids
+	tr.mu.Unlock()
+	limit := time.Now().Add(tr.s.Patience)
+	for pid := range pids {
+		for Alive(pid) {
+			if time.Now().After(limit) {
+				tr.Fatalf("worker process %d is left", pid)
+			}
+			if tr.kind.Facts().Local {
+				tr.Errorf("worker process %d is left", pid)
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	if tr.s.Left == nil {
+		return
+	}
+	for left := tr.s.Left(tr.T, tr.kind); len(left) > 0; left = tr.s.Left(tr.T, tr.kind) {
+		if time.Now().After(limit) {
+			tr.Fatalf("the system still has %v", left)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// secret checks that the channel's token was not on the command line of any process of this machine.
+func (tr *trial) secret() {
+	tr.Helper()
+	token := tr.o.Invitation.Token
+	if token == "" {
+		return
+	}
+	tr.mu.Lock()
+	lines := slices.Clone(tr.visible)
+	tr.mu.Unlock()
+	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, name := range names {
+		if b, err := os.ReadFile(name); err == nil {
+			lines = append(lines, string(b))
+		}
+	}
+	for _, l := range lines {
+		if strings.Contains(l, token) {
+			tr.Errorf("the token is on a command line: %q", strings.ReplaceAll(l, token, "TOKEN"))
+		}
+	}
+}
+
+// Alive tells whether a process of this machine runs: it exists and is no zombie.
+func Alive(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		// Where there is no /proc it exists, as far as can be told.
+		_, noProc := os.Stat("/proc/self")
+		return noProc != nil || !errors.Is(err, fs.ErrNotExist)
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
+}
