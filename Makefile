@@ -4,7 +4,7 @@
 GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
-.PHONY: build demo test race fuzz bench-apply bench-cache bench-shm bench-namespace bench-stage clean
+.PHONY: build demo test race fuzz bench-apply bench-cache bench-shm bench-namespace bench-stage bench-workers clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/leat ./cmd/leat
@@ -42,6 +42,9 @@ bench-namespace:
 
 bench-stage:
 	$(GO) run ./bench/stage
+
+bench-workers:
+	$(GO) run ./bench/workers
 
 clean:
 	rm -rf bin demo bench/data

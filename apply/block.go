@@ -17,7 +17,7 @@ type Block struct {
 	block.Block // number, place in the grid of blocks, window without margin
 	run         *run
 	data        *blockData
-	worker      *worker
+	worker      *workplace
 	outs        map[string]*ndarray.Array
 	emitted     []any
 	extras      []extra          // what the block gives besides pixels, by output

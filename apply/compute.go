@@ -10,8 +10,8 @@ import (
 	"leat/timing"
 )
 
-// worker is what one worker keeps from block to block.
-type worker struct {
+// workplace is what one worker keeps from block to block.
+type workplace struct {
 	run       *run
 	lane      string
 	state     any
@@ -26,7 +26,7 @@ type lent struct {
 }
 
 // array returns an array for this block's outputs; its memory serves again when the block is done.
-func (w *worker) array(t ndarray.DType, shape ...int) *ndarray.Array {
+func (w *workplace) array(t ndarray.DType, shape ...int) *ndarray.Array {
 	n, ok := ndarray.Bytes(t, shape...)
 	if !ok || len(shape) == 0 || shape[0] < 1 {
 		panic(fmt.Sprintf("an array of %v with %v bands can't be made", t, shape))
@@ -43,7 +43,7 @@ func (w *worker) array(t ndarray.DType, shape ...int) *ndarray.Array {
 }
 
 // giveBack makes the memory free for the next block, and forgets what this one did not use.
-func (w *worker) giveBack() {
+func (w *workplace) giveBack() {
 	kept := w.arrays[:0]
 	for _, l := range w.arrays {
 		if l.taken {
@@ -54,20 +54,39 @@ func (w *worker) giveBack() {
 	w.arrays = kept
 }
 
+func newWorkplace(r *run, lane string) *workplace {
+	return &workplace{run: r, lane: lane, encodings: map[*output]*encoding{}}
+}
+
+// setup makes the state of the job's function.
+func (w *workplace) setup(ctx context.Context, info WorkerInfo) (err error) {
+	if w.run.job.Setup == nil {
+		return nil
+	}
+	if w.state, err = w.run.job.Setup(ctx, info); err != nil {
+		return fmt.Errorf("setting up worker %d: %w", info.Worker+1, err)
+	}
+	return nil
+}
+
+// end ends the state that setup made.
+func (w *workplace) end() error {
+	if w.run.job.Close == nil {
+		return nil
+	}
+	return w.run.job.Close(w.state)
+}
+
 func (r *run) worker(ctx context.Context, number int, ready <-chan *blockData) (err error) {
-	w := &worker{run: r, lane: fmt.Sprintf("worker %d", number+1), encodings: map[*output]*encoding{}}
-	if r.job.Setup != nil {
-		if w.state, err = r.job.Setup(ctx, WorkerInfo{Worker: number, Workers: r.plan.Workers}); err != nil {
-			return fmt.Errorf("setting up worker %d: %w", number+1, err)
+	w := newWorkplace(r, fmt.Sprintf("worker %d", number+1))
+	if err := w.setup(ctx, WorkerInfo{Worker: number, Workers: r.plan.Workers}); err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := w.end(); cerr != nil {
+			err = errors.Join(err, fmt.Errorf("closing worker %d: %w", number+1, cerr))
 		}
-	}
-	if r.job.Close != nil {
-		defer func() {
-			if cerr := r.job.Close(w.state); cerr != nil {
-				err = errors.Join(err, fmt.Errorf("closing worker %d: %w", number+1, cerr))
-			}
-		}()
-	}
+	}()
 	for {
 		waiting := r.timings.Start("waiting for input", w.lane, timing.NoBlock)
 		var d *blockData
@@ -84,18 +103,26 @@ func (r *run) worker(ctx context.Context, number int, ready <-chan *blockData) (
 		if err := ctx.Err(); err != nil { // select picks any of two that are ready
 			return err
 		}
+		at := &r.watched.working[number]
+		at.block.Store(int64(d.block.Number))
+		r.mark(d.block.Number, BlockHeld)
 		if err := w.block(ctx, d); err != nil {
 			return err
 		}
+		at.block.Store(-1)
+		at.done.Add(1)
 	}
 }
 
 // block computes and spools one block.
-func (w *worker) block(ctx context.Context, d *blockData) error {
+func (w *workplace) block(ctx context.Context, d *blockData) error {
 	r := w.run
 	b, err := w.computed(ctx, d)
 	if err != nil {
-		return err
+		if r.exprs != nil {
+			return err // it names the pixel, or is no fault of the block
+		}
+		return fmt.Errorf("block %d (%v): %w", b.Number, b.Window, err)
 	}
 	for i, o := range r.outs {
 		e, rec, err := w.encode(b, i)
@@ -113,7 +140,7 @@ func (w *worker) block(ctx context.Context, d *blockData) error {
 }
 
 // encode makes the record of a computed block for the output that is i-th by name. It is valid until the encoding's next use.
-func (w *worker) encode(b *Block, i int) (*encoding, *record, error) {
+func (w *workplace) encode(b *Block, i int) (*encoding, *record, error) {
 	o := w.run.outs[i]
 	a := b.outs[o.name]
 	if a == nil {
@@ -132,24 +159,18 @@ func (w *worker) encode(b *Block, i int) (*encoding, *record, error) {
 }
 
 // computed runs the function on a block whose inputs have been read.
-func (w *worker) computed(ctx context.Context, d *blockData) (*Block, error) {
+func (w *workplace) computed(ctx context.Context, d *blockData) (*Block, error) {
 	r := w.run
 	b := &Block{Block: d.block, run: r, data: d, worker: w, outs: map[string]*ndarray.Array{}, extras: make([]extra, max(1, len(r.outs)))}
-	if err := w.compute(ctx, b); err != nil {
-		if r.exprs != nil {
-			return nil, err // it names the pixel, or is no fault of the block
-		}
-		return nil, fmt.Errorf("block %d (%v): %w", b.Number, b.Window, err)
+	err := w.compute(ctx, b)
+	if err == nil {
+		b.extras[0].values, err = r.job.encodeValues(b.emitted)
 	}
-	var err error
-	if b.extras[0].values, err = r.job.encodeValues(b.emitted); err != nil {
-		return nil, fmt.Errorf("block %d (%v): %w", b.Number, b.Window, err)
-	}
-	return b, nil
+	return b, err
 }
 
 // compute calls the function. A panic in it is an error of the run, with its stack.
-func (w *worker) compute(ctx context.Context, b *Block) (err error) {
+func (w *workplace) compute(ctx context.Context, b *Block) (err error) {
 	defer w.run.timings.Start("computing", w.lane, b.Number).Stop()
 	finished := false
 	defer func() {

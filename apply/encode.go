@@ -33,7 +33,11 @@ type record struct {
 	sections   []section
 	extra      extra
 	histograms []byte // of all bands; empty where there are none; within meta
+	values     extent // of the emitted values and their number; within meta
 }
+
+// extent is a part of something longer, in bytes.
+type extent struct{ at, length int64 }
 
 // pending is an encoded tile in a record's data.
 type pending struct {

@@ -98,6 +98,7 @@ func (x *expressions) keepUsed(in *inputs, used map[operand]bool) {
 	place := map[operand]operand{}
 	for i, f := range in.files {
 		layers, nodata := f.layers, f.nodata
+		f.offered, f.offeredNodata = layers, nodata
 		f.layers, f.nodata = nil, nil
 		for l := range layers {
 			if used[operand{i, l}] {

@@ -26,6 +26,8 @@ type Remote interface {
 	// Pieces returns why the file can't be read piece by piece, Staging why it can't be brought as a whole; nil where it can.
 	Pieces() error
 	Staging() error
+	// Here tells whether the whole is on local disk already.
+	Here() bool
 	// Stage begins to bring the whole, and returns at once; false: it is read in pieces after all. Wait waits until it is done; reads are local from then on.
 	Stage() (bool, error)
 	Wait(ctx context.Context) error
@@ -37,9 +39,10 @@ type Remote interface {
 type Store interface {
 	// Check returns why nothing can be written there, as far as that can be told without writing.
 	Check(ctx context.Context, url string) error
+	// Exists tells whether there is such an object. Where the store does not tell, the error is fs.ErrPermission.
 	Exists(ctx context.Context, url string) (bool, error)
 	// Upload writes size bytes of r as an object: whole, or not at all.
-	Upload(ctx context.Context, url string, r io.ReaderAt, size int64) error
+	Upload(ctx context.Context, url string, r io.ReaderAt, size int64, o objstore.UploadOptions) error
 }
 
 // access is how a run reads a file.
@@ -90,11 +93,16 @@ func (f *inputFile) chooseAccess(ctx context.Context, grid raster.Grid, overlap 
 	f.needs = raster.RangeBytes(ranges)
 	share := sizeText(f.needs) + " of " + sizeText(f.info.FileBytes)
 	noPieces := f.remote.Pieces()
+	v := f.remote.Version()
+	mixed := v.ETag == "" && v.ModTime.IsZero() // pieces may be of several versions, and nobody would see it
 	switch {
 	case f.needs == 0 && len(ranges) == 0:
 		f.access, f.why = accessNone, "nothing of it is needed"
 		return nil
-	case noPieces == nil && f.needs < f.info.FileBytes/2:
+	case noPieces == nil && f.needs < f.info.FileBytes/2 && !mixed && f.remote.Here():
+		f.access, f.why = accessWhole, "the job needs "+share+", and it is on the local disk already"
+		return nil
+	case noPieces == nil && f.needs < f.info.FileBytes/2 && !mixed:
 		f.access, f.why = accessPieces, "the job needs "+share
 		return nil
 	}
@@ -102,14 +110,34 @@ func (f *inputFile) chooseAccess(ctx context.Context, grid raster.Grid, overlap 
 	switch {
 	case noStage == nil && noPieces != nil:
 		f.access, f.why = accessWhole, fmt.Sprintf("the job needs %s, and its server gives no parts", share)
+	case noStage == nil && mixed:
+		f.access, f.why = accessWhole, fmt.Sprintf("the job needs %s, and its server tells no version of it", share)
 	case noStage == nil:
 		f.access, f.why = accessWhole, "the job needs "+share
 	case noPieces == nil:
+		f.mixed = mixed
 		f.access, f.why = accessPieces, fmt.Sprintf("the job needs %s, and it can't be staged: %v", share, noStage)
 	default:
 		return fmt.Errorf("input %s: %w, and it can't be brought to local disk: %w", f.input, noPieces, noStage)
 	}
 	return nil
+}
+
+// notes are what people should know of how files are read.
+func (in *inputs) notes() []string {
+	var mixed []*inputFile
+	for _, f := range in.files {
+		if f.mixed {
+			mixed = append(mixed, f)
+		}
+	}
+	switch len(mixed) {
+	case 0:
+		return nil
+	case 1:
+		return []string{fmt.Sprintf("%s is read in pieces, and its server tells no version of it: if it is replaced meanwhile, that may go unnoticed; a stage would help (--stage-dir)", mixed[0].path)}
+	}
+	return []string{fmt.Sprintf("%d inputs, %s the first of them, are read in pieces, and their servers tell no versions of them: if one is replaced meanwhile, that may go unnoticed; a stage would help (--stage-dir)", len(mixed), mixed[0].path)}
 }
 
 // rangesOf are the pieces of the file that reading window w of the job's grid takes.
@@ -132,7 +160,6 @@ func (f *inputFile) needed(b block.Block, p block.Plan) bool {
 
 // stage begins to bring the files that are read as a whole, in the order in which blocks need them, and counts the blocks that need each remote file.
 func (r *run) stage() error {
-	p := r.plan.Blocks
 	type staging struct {
 		f     *inputFile
 		first int // block that needs it
@@ -142,13 +169,17 @@ func (r *run) stage() error {
 		if f.remote == nil || len(f.layers) == 0 {
 			continue
 		}
-		w := f.extent().Grow(p.Overlap).Intersect(block.Window{Width: p.Width, Height: p.Height})
-		if w.Empty() {
+		first := -1 // that needs it
+		for n := range r.reads(f.extent()) {
+			first = n
+			break
+		}
+		if first < 0 {
 			continue
 		}
-		f.left.Store(int64(p.Touching(f.extent())))
+		f.left.Store(int64(r.touching(f.extent())))
 		if f.access == accessWhole {
-			order = append(order, staging{f, w.Row/p.WindowHeight*p.Across() + w.Col/p.WindowWidth})
+			order = append(order, staging{f, first})
 		}
 	}
 	slices.SortStableFunc(order, func(a, b staging) int { return a.first - b.first })

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"leat/internal/fault"
 	"leat/internal/publish"
 	"leat/raster"
 	"leat/raster/geotiff"
@@ -23,7 +24,7 @@ import (
 
 // finish lays the outputs out, first all of them, and then gives them their names.
 func (r *run) finish(ctx context.Context, start time.Time) (*Result, error) {
-	res := &Result{Plan: r.plan, Blocks: r.done, Pixels: r.pixels}
+	res := &Result{Plan: r.plan, Blocks: r.done, Resumed: r.resumed, Pixels: r.pixels}
 	files := make([]*publish.File, len(r.outs))
 	defer func() {
 		for _, f := range files {
@@ -32,6 +33,7 @@ func (r *run) finish(ctx context.Context, start time.Time) (*Result, error) {
 			}
 		}
 	}()
+	r.at("laying out")
 	for i, o := range r.outs {
 		or, f, err := o.layOut(ctx)
 		files[i] = f
@@ -43,6 +45,7 @@ func (r *run) finish(ctx context.Context, start time.Time) (*Result, error) {
 		}
 		res.Outputs = append(res.Outputs, *or)
 	}
+	fault.Point("apply.laid-out")
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -55,12 +58,7 @@ func (r *run) finish(ctx context.Context, start time.Time) (*Result, error) {
 			continue
 		}
 		if err := o.upload(ctx, files[i], &res.Outputs[i]); err != nil {
-			for k := i + 1; k < len(r.outs) && ctx.Err() == nil; k++ {
-				if r.outs[k].spec.inStore() {
-					err = r.outs[k].keep(files[k], err)
-				}
-			}
-			return nil, err
+			return nil, r.keep(files, res.Outputs, err)
 		}
 	}
 	for i, o := range r.outs {
@@ -68,8 +66,12 @@ func (r *run) finish(ctx context.Context, start time.Time) (*Result, error) {
 			continue
 		}
 		if err := o.publish(files[i], &res.Outputs[i]); err != nil {
-			return nil, err
+			return nil, r.keep(files, res.Outputs, err)
 		}
+	}
+	if c := r.watched.outside.Load(); c != nil {
+		status := c.Status()
+		res.Outside = &status
 	}
 	res.Timings = r.timings.Summary()
 	res.Wall = time.Since(start)
@@ -250,6 +252,9 @@ func histogramItems(items map[string]string, b *BandResult) {
 // publish removes what belonged to the old file and gives the new one its name.
 func (o *output) publish(f *publish.File, res *OutputResult) error {
 	path := absolute(o.spec.Path)
+	if _, err := os.Stat(path); err == nil && o.spec.NoClobber {
+		return o.clobbers()
+	}
 	// Stale side files would be read as this file's statistics, overviews and mask, under either name of a link.
 	for _, name := range []string{path, realPath(path)} {
 		for _, ext := range sideSuffixes {
@@ -263,7 +268,19 @@ func (o *output) publish(f *publish.File, res *OutputResult) error {
 			return fmt.Errorf("output %s: %w", o.name, err)
 		}
 	}
-	return f.Commit()
+	if !o.spec.NoClobber {
+		return f.Commit()
+	}
+	err := f.CommitNew()
+	if errors.Is(err, os.ErrExist) {
+		return o.clobbers()
+	}
+	return err
+}
+
+// clobbers is the error of a file that came while the run went on.
+func (o *output) clobbers() error {
+	return fmt.Errorf("output %s: %s exists by now and is not to be replaced (--no-clobber)", o.name, o.spec.Path)
 }
 
 // The parts of GDAL's .aux.xml that hold histograms.

@@ -21,6 +21,7 @@ type inputFile struct {
 	input  string // name of the input
 	index  int    // place in its list
 	path   string // for messages and files: without the secrets of a URL
+	from   string // for opening, on other machines too
 	src    raster.Source
 	remote Remote // src where it is in a store and Run opened it; else nil
 	owned  bool   // Run opened it and closes it
@@ -28,6 +29,9 @@ type inputFile struct {
 	layers []int             // bands to read, counted from 1
 	nodata []*ndarray.Scalar // per layer, in the type of the pixels; nil: none
 	typ    ndarray.DType     // of all layers
+	// offered are the layers, and their nodata, from which expressions chose those above; nil without expressions.
+	offered       []int
+	offeredNodata []*ndarray.Scalar
 	// dc and dr lead from a pixel of the job's grid to one of the file: file column = column + dc.
 	dc, dr int
 	masked bool // a mask or alpha band decides validity
@@ -37,6 +41,7 @@ type inputFile struct {
 	access access
 	why    string
 	needs  int64
+	mixed  bool // read in pieces of which nobody can tell whether they are of one version
 	left   atomic.Int64
 }
 
@@ -45,6 +50,8 @@ type inputs struct {
 	files  []*inputFile
 	byName map[string][]*inputFile
 	lists  map[string]bool
+	// closeSite ends what opened them in a worker elsewhere; nil otherwise.
+	closeSite func() error
 }
 
 func openInputs(ctx context.Context, job *Job) (*inputs, error) {
@@ -73,6 +80,9 @@ func openInputs(ctx context.Context, job *Job) (*inputs, error) {
 	var far errgroup.Group
 	far.SetLimit(manyAtOnce)
 	for _, o := range all {
+		if o.f.from = o.from; !objstore.IsURL(o.from) {
+			o.f.from = absolute(o.from)
+		}
 		switch {
 		case !o.f.owned:
 		case objstore.IsURL(o.from):
@@ -171,6 +181,10 @@ func (in *inputs) close() error {
 			errs = append(errs, f.src.Close())
 			f.owned = false
 		}
+	}
+	if in.closeSite != nil {
+		errs = append(errs, in.closeSite())
+		in.closeSite = nil
 	}
 	return errors.Join(errs...)
 }

@@ -3,12 +3,14 @@ package apply
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"leat/block"
 	"leat/ndarray"
 	"leat/raster"
 	"leat/raster/overview"
 	"leat/timing"
+	"leat/worker"
 )
 
 // Func computes one block: it reads b's inputs and sets its outputs. It is called by several
@@ -20,9 +22,12 @@ type Job struct {
 	Inputs  map[string]Input  // by the name the function or expression uses
 	Outputs map[string]Output // may be empty: a job that only emits values
 
-	// Func or Expressions (output name to band math), not both.
+	// Func or Expressions (output name to band math), not both. Function names one of Functions instead, which other processes can run too;
+	// its Setup, Close and Emits stand in the table.
 	Func        Func
 	Expressions map[string]string
+	Function    string
+	Functions   Functions
 
 	// Setup makes the state of one worker, before its first block; Block.State gives it to the function. Close
 	// ends it, also after an error. Both may be nil.
@@ -43,22 +48,31 @@ type Job struct {
 	// Progress, if not nil, is called after each block, and now and then while remote inputs are waited for or outputs uploaded, by
 	// one goroutine at a time. It must be quick.
 	Progress func(Progress)
-	Logger   *slog.Logger     // warnings; nil discards them
-	Timings  *timing.Recorder // nil: Run makes one
+	// Watch, if not nil, is given a function that tells what the run is at, before the first block. It may be called at any time then, also after Run has
+	// returned.
+	Watch   func(state func() State)
+	Logger  *slog.Logger     // warnings; nil discards them
+	Timings *timing.Recorder // nil: Run makes one
 	// Open opens inputs; nil is [Open]. Inputs whose path is a URL are opened several at a time. ctx holds for all that is read of
 	// them. A [Remote] is read ahead or staged. Info().Path is what messages and files call the raster.
 	Open func(ctx context.Context, path string) (raster.Source, error)
 	// Store takes outputs whose Path is a URL.
 	Store Store
-	// Version is the caller's word for the version of Func. It goes into the job description of
-	// the spool.
+	// Version is the caller's word for the version of Func, and of all that it depends on besides inputs: what goes on from an unfinished run must have
+	// the same.
 	Version string
+	// Resume goes on from what a run of the same job left when it failed or was killed ([UnfinishedError]): blocks that it did are not done again, and
+	// outputs are the same byte for byte as without an interruption. A job that differs is refused ([ResumeError]). Where nothing was left all blocks are
+	// done. Blocks have the size that they had, unless Controls ask for another, which is refused; Input.Source is taken for what it was.
+	Resume bool
 }
 
 // WorkerInfo tells Setup which worker it is for.
 type WorkerInfo struct {
 	Worker  int // counted from 0
 	Workers int
+	// Slot is the place, counted from 0, of this one among those that work in one process elsewhere; each has a state of its own.
+	Slot int
 }
 
 // Input is one file, or a list of files that arrives as a list of arrays.
@@ -121,7 +135,7 @@ type Output struct {
 	TempDir   string // where the unfinished output is kept; "": beside a local Path
 	// BeforeClose may change names, colours and metadata just before the file is laid out. Grid, types and number of
 	// bands must stay.
-	BeforeClose func(info *raster.Info) error
+	BeforeClose func(info *raster.Info) error `json:"-"`
 }
 
 // Footprint says which pixels a job covers.
@@ -157,15 +171,43 @@ type Controls struct {
 	NodataCollision bool
 }
 
-// Concurrency says how many goroutines work. Zeros are one per core.
+// Concurrency says who works. Zeros are one per core.
 type Concurrency struct {
-	Workers int // compute and encode
-	Readers int // read ahead; 0: as many as workers
+	Workers int // compute and encode: goroutines, or processes of the kind On
+	Readers int // goroutines that read ahead; 0: as many as there are workers on this machine
+
+	// On starts workers in other processes, which must be the same program: see [Main]. nil: goroutines of this one. Workers must be said then, unless
+	// SingleBlockJobs has one started for each block.
+	On              worker.Kind
+	SingleBlockJobs bool
+	// Reading says who reads the inputs for workers in other processes.
+	Reading Reading
+	// Command starts a worker; nil is this program, which calls Main.
+	Command []string
+	// SharedTemp is a folder that all workers can reach, for secrets and logs; "": that of the first output.
+	SharedTemp string
+	// Listen is the address, HOST or HOST:PORT, at which workers on other machines find the run; "": those of this machine's name.
+	Listen string
+	// Barrier waits with the first block until all workers are there, so long at most; 0: no waiting.
+	Barrier time.Duration
+	// Mixed takes workers of other builds and architectures, and gives up that the output is the same byte for byte.
+	Mixed bool
+	// Site is told to workers (WorkOptions.Opener): how the program reaches stores, say. It may hold secrets.
+	Site []byte
 }
+
+// Reading says who reads a job's inputs.
+type Reading uint8
+
+const (
+	ReadByKind    Reading = iota // workers on other machines read, those on this one do not
+	ReadHere                     // this process reads ahead and gives blocks to workers in shared memory
+	ReadByWorkers                // each worker opens the inputs and reads its blocks
+)
 
 // Progress tells how far a run is.
 type Progress struct {
 	Done, Total int    // blocks
 	Pixels      int64  // of the grid, in the blocks done
-	Stage       string // "blocks", "staging", "uploading"
+	Stage       string // "blocks", "staging", "uploading"; "resuming" once, for what an earlier run did
 }

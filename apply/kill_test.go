@@ -17,7 +17,9 @@ func gridOf(w, h int) *raster.Grid { g := mapGrid(w, h, 0, 0); return &g }
 
 // slowOutput is a child that writes args[0] block by block.
 func slowOutput(args []string) error {
-	_, err := Run(context.Background(), slowJob(args[0]))
+	job := slowJob(args[0])
+	job.Resume = args[1] == "true"
+	_, err := Run(context.Background(), job)
 	return err
 }
 
@@ -26,6 +28,7 @@ func slowJob(path string) Job {
 	job.Controls.WindowWidth, job.Controls.WindowHeight = 64, 64
 	work := job.Func
 	job.Func = func(ctx context.Context, b *Block) error {
+		proctest.Point("slow block")
 		time.Sleep(500 * time.Microsecond)
 		return work(ctx, b)
 	}
@@ -38,32 +41,45 @@ func TestAKilledRunLeavesTheOldFileOrTheNewOneAndARerunSucceeds(t *testing.T) {
 	mustRun(t, slowJob(path))
 	whole := fileBytes(t, path)
 	old := fileBytes(t, write(t, filepath.Join(t.TempDir(), "old.tif"), mapGrid(30, 20, 0, 0), terrain[uint8](30, 20, 9), nil))
-	kills, rounds, interrupted := 0, 30, 0
+	rounds, interrupted, resumed := 30, 0, 0
 	if testing.Short() {
 		rounds = 5
 	}
-	for range rounds {
+	for round := range rounds {
 		if err := os.WriteFile(path, old, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		c := proctest.New("slow output", path)
+		resume := "false"
+		if round%3 == 2 { // what the round before has left, if anything
+			resume = "true"
+		}
+		c := proctest.New("slow output", path, resume)
+		if round == 0 { // one that comes before the end on every machine
+			c.KillAt("slow block", 40)
+		}
 		c.Start(t)
-		time.Sleep(time.Duration(rand.IntN(180)) * time.Millisecond)
-		c.Kill()
+		if round > 0 {
+			time.Sleep(time.Duration(rand.IntN(180)) * time.Millisecond)
+			c.Kill()
+		}
 		c.Wait()
-		kills++
 		switch now := fileBytes(t, path); {
 		case bytes.Equal(now, old):
 			interrupted++
 		case !bytes.Equal(now, whole):
 			t.Fatal("the output is neither the old file nor the new one")
 		}
-		mustRun(t, slowJob(path))
+		if round%3 == 1 {
+			continue
+		}
+		job := slowJob(path)
+		job.Resume = round%2 == 0
+		resumed += mustRun(t, job).Resumed
 		sameFileBytes(t, "the rerun", path, whole)
 		noTraces(t, dir)
 	}
-	if interrupted == 0 {
-		t.Errorf("none of %d kills came before the end", kills)
+	if interrupted == 0 || resumed == 0 {
+		t.Errorf("none of %d kills came before the end, or none of their %d blocks was resumed", rounds, resumed)
 	}
-	t.Logf("%d kills, %d before the output was published", kills, interrupted)
+	t.Logf("%d kills, %d before the output was published; %d blocks were resumed", rounds, interrupted, resumed)
 }

@@ -9,10 +9,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	Main(testFunctions)
 	proctest.Main(map[string]proctest.Func{
-		"slow output":   slowOutput,
-		"point outputs": pointOutputs,
-		"large raster":  largeRaster,
+		"slow output":    slowOutput,
+		"resumed output": resumedOutput,
+		"point outputs":  pointOutputs,
+		"large raster":   largeRaster,
 	})
 	goleak.VerifyTestMain(m)
 }

@@ -19,6 +19,8 @@ type merger struct {
 	moved   chan struct{} // closed and replaced when next grows
 	active  bool
 	failed  bool // Merge gave an error: it is not called again
+	// before brings the values of a block that an earlier run did, when its turn has come; false for others. nil: there are none.
+	before func(n int) (values []any, ok bool, err error)
 }
 
 func (m *merger) start() {
@@ -53,8 +55,27 @@ func (m *merger) add(n int, values []any, merge func(int, any) error) error {
 		return nil
 	}
 	m.waiting[n] = values
+	return m.advance(merge)
+}
+
+// begin merges what stands before the first block that is still to be done.
+func (m *merger) begin(merge func(int, any) error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.advance(merge)
+}
+
+// advance merges all values whose turn has come. m.mu is held.
+func (m *merger) advance(merge func(int, any) error) error {
 	for {
 		values, ok := m.waiting[m.next]
+		if !ok && m.before != nil {
+			var err error
+			if values, ok, err = m.before(m.next); err != nil {
+				m.failed = true
+				return err
+			}
+		}
 		if !ok {
 			break
 		}

@@ -1,15 +1,14 @@
 package apply
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
 	"leat/block"
+	"leat/internal/fault"
 	"leat/ndarray"
 	"leat/raster"
 	"leat/raster/geotiff"
@@ -23,8 +22,10 @@ type output struct {
 	spec    Output
 	run     *run
 	factors []int // of the overviews, rising
-	tileW   int
-	tileH   int
+	// elsewhere: this is a worker's; the file and its spool are with the run.
+	elsewhere bool
+	tileW     int
+	tileH     int
 
 	// What the file will have; typ and bands may be unknown until the first block.
 	typ    ndarray.DType
@@ -36,8 +37,10 @@ type output struct {
 	firstBlock int
 
 	spool *spool
-	file  geotiff.FileSpec
-	trial *trial
+	// earlier is the header of what another run left, from which this one goes on; nil where there is none.
+	earlier *header
+	file    geotiff.FileSpec
+	trial   *trial
 	// levels[0] is full resolution, the others follow factors.
 	levels []*level
 	// moments by band and tile of full resolution, and histograms by band. Each moment is written once, by the worker
@@ -290,6 +293,7 @@ func (o *output) open() error {
 		return err
 	}
 	o.trial = newTrial(o.file.Shape(), candidates)
+	o.trial.told = o.elsewhere
 	for i := range len(o.factors) + 1 {
 		l := &level{factor: 1, size: o.file.Size(i)}
 		across, down := o.file.TilesAcross(i)
@@ -313,6 +317,13 @@ func (o *output) open() error {
 		o.moments = append(o.moments, make([]stats.Moments, across*down))
 		o.totals = append(o.totals, stats.NewTotals(o.typ))
 	}
+	if o.elsewhere {
+		return nil
+	}
+	o.trial.decided = o.decided
+	if o.run.continues {
+		return nil // there is a header
+	}
 	return o.startSpool()
 }
 
@@ -323,68 +334,11 @@ func (o *output) tileWindow(level, col, row int) block.Window {
 		Intersect(block.Window{Width: s.Width, Height: s.Height})
 }
 
-// description is what the spool's header says of the run, for whoever finds it.
-type description struct {
-	Output      string             `json:"output"`
-	Path        string             `json:"path"`
-	Width       int                `json:"width"`
-	Height      int                `json:"height"`
-	Bands       int                `json:"bands"`
-	Type        string             `json:"type"`
-	TileWidth   int                `json:"tile_width"`
-	TileHeight  int                `json:"tile_height"`
-	Interleave  string             `json:"interleave"`
-	Candidates  []string           `json:"codings"`
-	Factors     []int              `json:"overviews"`
-	BlockWidth  int                `json:"block_width"`
-	BlockHeight int                `json:"block_height"`
-	Blocks      int                `json:"blocks"`
-	BigEndian   bool               `json:"big_endian"` // overview pixels
-	Expression  string             `json:"expression,omitempty"`
-	Version     string             `json:"version,omitempty"`
-	Inputs      []descriptionInput `json:"inputs"`
-}
-
-type descriptionInput struct {
-	Name  string `json:"name"`
-	Path  string `json:"path"`
-	Bytes int64  `json:"bytes"`
-	MTime string `json:"mtime,omitempty"`
-	ETag  string `json:"etag,omitempty"` // that a store gave it
-}
-
-func (o *output) startSpool() error {
-	p := o.run.plan
-	d := description{Output: o.name, Path: o.spec.label(), Width: p.Grid.Width, Height: p.Grid.Height, Bands: o.bands, Type: o.typ.String(),
-		TileWidth: o.tileW, TileHeight: o.tileH, Interleave: "band", Factors: o.factors,
-		BlockWidth: p.Blocks.WindowWidth, BlockHeight: p.Blocks.WindowHeight, Blocks: p.Blocks.Count(), BigEndian: bigEndian,
-		Expression: o.run.job.Expressions[o.name], Version: o.run.job.Version}
-	if o.file.PixelInterleave {
-		d.Interleave = "pixel"
-	}
-	for _, c := range o.trial.candidates {
-		d.Candidates = append(d.Candidates, c.String())
-	}
-	for _, f := range o.run.in.files {
-		di := descriptionInput{Name: f.input, Path: f.path, Bytes: f.info.FileBytes}
-		const exact = "2006-01-02T15:04:05.000000000Z"
-		if f.remote != nil {
-			v := f.remote.Version()
-			di.ETag = v.ETag
-			if !v.ModTime.IsZero() {
-				di.MTime = v.ModTime.UTC().Format(exact)
-			}
-		} else if st, err := os.Stat(f.path); err == nil {
-			di.MTime = st.ModTime().UTC().Format(exact)
-		}
-		d.Inputs = append(d.Inputs, di)
-	}
-	text, err := json.Marshal(d)
-	if err != nil {
-		return err
-	}
-	if err := o.spool.start(text); err != nil {
+// decided notes in the spool what the trial chose, before anything is encoded with it.
+func (o *output) decided(candidate int) error {
+	if _, err := o.spool.append(recordCoding, uint64(candidate), nil, nil); err != nil {
 		return spoolError(o.spec.label(), o.spool.path, err)
 	}
+	fault.Point("apply.choice")
 	return nil
 }

@@ -13,11 +13,15 @@ import (
 
 // Plan is how a job will be run: what Run decides before it reads the first pixel.
 type Plan struct {
-	Grid    raster.Grid
-	Blocks  block.Plan
-	Workers int
-	Readers int
-	Buffers int // blocks in memory at once, waiting or worked on
+	Grid   raster.Grid
+	Blocks block.Plan
+	// Workers compute: goroutines, or, where Kind names one, processes of that kind, which read their inputs themselves if WorkersRead. In jobs of a
+	// single block there are as many as blocks, one after another.
+	Workers     int
+	Kind        string
+	WorkersRead bool
+	Readers     int
+	Buffers     int // blocks in memory at once, waiting or worked on
 	// CacheBytes are set aside for decoded tiles that several blocks need. MemoryBytes is the estimate of all that the
 	// run takes, BudgetBytes its ceiling.
 	CacheBytes, MemoryBytes, BudgetBytes int64
@@ -78,13 +82,8 @@ const baseBytes = 24 << 20
 // makePlan chooses the window and the number of buffers within the memory budget.
 func makePlan(job *Job, in *inputs, outs []*output, grid raster.Grid) (*Plan, error) {
 	c := &job.Controls
-	p := &Plan{Grid: grid, Workers: job.Concurrency.Workers, Readers: job.Concurrency.Readers, BudgetBytes: c.MemoryBytes}
-	if p.Workers == 0 {
-		p.Workers = runtime.GOMAXPROCS(0)
-	}
-	if p.Readers == 0 {
-		p.Readers = p.Workers
-	}
+	p := &Plan{Grid: grid, BudgetBytes: c.MemoryBytes}
+	p.settleWorkers(&job.Concurrency)
 	if p.BudgetBytes == 0 {
 		p.BudgetBytes = DefaultMemoryBytes()
 	}
@@ -94,7 +93,13 @@ func makePlan(job *Job, in *inputs, outs []*output, grid raster.Grid) (*Plan, er
 		}
 	}
 	alignW, alignH := alignment(outs, grid)
-	z := &sizing{in: in, outs: outs, plan: p, overlap: c.Overlap, grid: grid}
+	z := &sizing{in: in, outs: outs, plan: p, overlap: c.Overlap, grid: grid, here: p.Workers, slots: 1}
+	if on := job.Concurrency.On; on != nil {
+		z.slots = slotsEach(p.Workers)
+		if z.here = min(p.Workers, runtime.GOMAXPROCS(0)); on.Facts().Local {
+			z.here, z.processes = p.Workers*z.slots, p.Workers
+		}
+	}
 	if c.WindowWidth > 0 || c.WindowHeight > 0 {
 		w, h := roundUp(c.WindowWidth, alignW), roundUp(c.WindowHeight, alignH)
 		if w != c.WindowWidth || h != c.WindowHeight {
@@ -105,6 +110,9 @@ func makePlan(job *Job, in *inputs, outs []*output, grid raster.Grid) (*Plan, er
 		}
 	} else if err := z.choose(alignW, alignH); err != nil {
 		return nil, err
+	}
+	if job.Concurrency.SingleBlockJobs {
+		p.Workers = p.Blocks.Count()
 	}
 	z.describe(job)
 	return p, nil
@@ -149,6 +157,9 @@ type sizing struct {
 	plan    *Plan
 	overlap int
 	grid    raster.Grid
+	// here are the blocks that are worked on at once in this machine's memory, by workers of slots each; processes are the workers that are
+	// processes of their own. Of workers elsewhere, the memory of as many is reckoned as this machine could have.
+	here, slots, processes int
 }
 
 // choose takes the first window that fits the budget: about targetPixels at first, then ever smaller ones.
@@ -208,8 +219,12 @@ func (z *sizing) fits(w, h int) bool {
 	p := z.plan
 	p.Blocks = block.Plan{Width: z.grid.Width, Height: z.grid.Height, WindowWidth: w, WindowHeight: h, Overlap: z.overlap}
 	// One block with each worker and each reader, and one between them.
-	for p.Buffers = p.Workers + p.Readers + 1; p.Buffers >= p.Workers+1; p.Buffers-- {
-		p.Buffers = min(p.Buffers, max(p.Workers+1, p.Blocks.Count()))
+	most := z.here + p.Readers + 1
+	if z.processes > 0 {
+		most += z.processes // each has one block more than it works on
+	}
+	for p.Buffers = most; p.Buffers >= z.here+1; p.Buffers-- {
+		p.Buffers = min(p.Buffers, max(z.here+1, p.Blocks.Count()))
 		fixed := z.bytes(w, h)
 		if fixed > p.BudgetBytes {
 			continue
@@ -241,14 +256,14 @@ func (z *sizing) bytes(w, h int) int64 {
 		scratch += int64(ww) * int64(wh) * bytes                       // encoded tiles of a block before they are spooled
 		scratch += 4 * int64(o.tileW) * int64(o.tileH) * max(bytes, 4) // tile, predictor, encoder
 		scratch += int64(max(o.bands, 1)) * (256 << 10)                // histogram
-		scratch += int64(z.grid.Width/o.tileW+1) * int64(z.grid.Height/o.tileH+1) * 96 / int64(p.Workers)
+		scratch += int64(z.grid.Width/o.tileW+1) * int64(z.grid.Height/o.tileH+1) * 96 / int64(z.here)
 	}
 	for _, f := range z.in.files {
 		if f.remote != nil {
 			in += remoteBytes / int64(p.Buffers)
 		}
 	}
-	return baseBytes + p.AheadBytes + int64(p.Buffers)*in + int64(p.Workers)*(out+scratch) + int64(p.Readers)*tile
+	return baseBytes*int64(1+z.processes) + p.AheadBytes + int64(p.Buffers)*in + int64(z.here)*(out+scratch) + int64(p.Readers)*tile
 }
 
 // stored is how a file holds its pixels, or its mask: in pieces that are decoded whole.
@@ -326,7 +341,7 @@ func (z *sizing) tooLittle(w, h int) error {
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
-	z.plan.Buffers = z.plan.Workers + 1
+	z.plan.Buffers = z.here + 1
 	z.plan.Blocks = block.Plan{Width: z.grid.Width, Height: z.grid.Height, WindowWidth: w, WindowHeight: h, Overlap: z.overlap}
 	return fmt.Errorf("windows of %d x %d pixels with %s need about %s, more than the memory allowed (%s): raise the limit (--memory) or take fewer workers (-j)",
 		w, h, count(z.plan.Workers, "worker"), sizeText(z.bytes(w, h)), sizeText(z.plan.BudgetBytes))

@@ -6,6 +6,7 @@ import (
 
 	"leat/block"
 	"leat/ndarray"
+	"leat/shm"
 )
 
 // blockData is the memory of one block's inputs. It is lent to a reader, passed to a worker with the block,
@@ -13,6 +14,9 @@ import (
 type blockData struct {
 	block block.Block
 	files []fileData // as inputs.files
+	// region holds all of it where it lies in shared memory, which others find by memory; else nil.
+	region []byte
+	memory shm.Handle
 }
 
 // fileData is what one file has of a block, margin included.
@@ -24,16 +28,15 @@ type fileData struct {
 }
 
 func newBlockData(in *inputs, p block.Plan) *blockData {
+	places, _ := placesOf(in, p)
 	d := &blockData{files: make([]fileData, len(in.files))}
-	n := min(p.WindowWidth, p.Width) + 2*p.Overlap
-	n *= min(p.WindowHeight, p.Height) + 2*p.Overlap
 	for i, f := range in.files {
 		if len(f.layers) == 0 {
 			continue
 		}
-		d.files[i].store = ndarray.New(f.typ, len(f.layers), n).Raw()
-		if f.masked || f.outside(p) {
-			d.files[i].room = make([]byte, n)
+		d.files[i].store = ndarray.New(f.typ, places[i].pixels/f.typ.Size()).Raw()
+		if places[i].mask > 0 {
+			d.files[i].room = make([]byte, places[i].mask)
 		}
 	}
 	return d

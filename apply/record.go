@@ -71,10 +71,19 @@ func (t *tables) float() float64 { return math.Float64frombits(uint64(t.i64())) 
 // parseRecord reads the payload of a record, whose slices the result shares, and holds it to what block b of the output must have: the tiles that
 // cover it, in their order, and its pixels of the overview levels. Encoded tiles are not decoded.
 func (o *output) parseRecord(b block.Block, payload []byte) (*record, error) {
+	r, err := o.parseTables(b, payload, int64(len(payload)))
+	if err == nil {
+		r.data = payload[len(r.meta):]
+	}
+	return r, err
+}
+
+// parseTables is parseRecord without the data: head is the beginning of a payload of so many bytes, which holds the tables at least.
+func (o *output) parseTables(b block.Block, head []byte, total int64) (*record, error) {
 	bad := func(format string, args ...any) (*record, error) {
 		return nil, fmt.Errorf("%w of block %d, output %s: %w", errRecord, b.Number, o.name, fmt.Errorf(format, args...))
 	}
-	t := tables{b: payload}
+	t := tables{b: head}
 	r := &record{}
 	nTiles, nSections := t.u32(), t.u32()
 	want := o.tilesOf(b)
@@ -121,6 +130,7 @@ func (o *output) parseRecord(b block.Block, payload []byte) (*record, error) {
 	c := &r.extra.counts
 	*c = expr.Counts{Pixels: t.i64(), Invalid: t.i64(), NaN: t.i64(), Inf: t.i64(), Saturated: t.i64(), NodataCollision: t.i64(), FirstCollision: -1}
 	r.extra.col, r.extra.row = int(t.i64()), int(t.i64())
+	r.values.at = int64(len(head) - len(t.b))
 	for range t.u32() {
 		v := t.take(t.u32())
 		if t.torn {
@@ -128,11 +138,13 @@ func (o *output) parseRecord(b block.Block, payload []byte) (*record, error) {
 		}
 		r.extra.values = append(r.extra.values, v)
 	}
-	if t.torn || at > len(t.b) {
+	begin := len(head) - len(t.b)
+	r.values.length = int64(begin) - r.values.at
+	end := total - int64(at)
+	if t.torn || end < int64(begin) || end > int64(len(head)) {
 		return bad("it is too short")
 	}
-	r.histograms, r.data = t.b[:len(t.b)-at], t.b[len(t.b)-at:]
-	r.meta = payload[:len(payload)-at]
+	r.histograms, r.meta = head[begin:end], head[:end]
 	rest := r.histograms
 	if o.histogram() {
 		for range o.bands {
@@ -221,8 +233,13 @@ func (o *output) enter(b block.Block, r *record, at int64) ([]place, error) {
 	return o.contribute(b, r.sections, at), nil
 }
 
-// judge shows the trial the tiles of a record that was made elsewhere, or earlier.
+// judge shows the trial the tiles of a record that was made elsewhere.
 func (o *output) judge(e *encoding, r *record) error {
+	return o.judgeTiles(e, r, func(p pending) ([]byte, error) { return r.data[p.at : p.at+p.length], nil })
+}
+
+// judgeTiles is judge of a record whose encoded tiles are brought by encoded.
+func (o *output) judgeTiles(e *encoding, r *record, encoded func(p pending) ([]byte, error)) error {
 	for _, p := range r.tiles {
 		if _, decided := o.trial.coding(); decided {
 			return nil
@@ -230,8 +247,12 @@ func (o *output) judge(e *encoding, r *record) error {
 		if p.final {
 			continue // it was made after a choice that is yet to be read
 		}
-		if o.trial.wants(p.moments[0]) {
-			if err := geotiff.DecodeTile(o.file.Shape(), o.trial.fallback(), r.data[p.at:p.at+p.length], e.pixels); err != nil {
+		if o.trial.needs(p.index, p.moments[0]) {
+			data, err := encoded(p)
+			if err != nil {
+				return err
+			}
+			if err := geotiff.DecodeTile(o.file.Shape(), o.trial.fallback(), data, e.pixels); err != nil {
 				return fmt.Errorf("%w, output %s: %w", errRecord, o.name, err)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"leat/raster/geotiff"
 	"leat/raster/stats"
 	"leat/timing"
+	"leat/worker"
 )
 
 // Result tells what a run did.
@@ -18,7 +19,11 @@ type Result struct {
 	Timings timing.Summary
 	Wall    time.Duration
 	Blocks  int
+	Resumed int // blocks that an earlier run did
 	Pixels  int64
+	// Outside tells of workers in other processes: which there were, how many were lost, how many blocks were given out again; nil where there
+	// were none.
+	Outside *worker.Status
 }
 
 // OutputResult describes a finished output.

@@ -11,6 +11,7 @@ import (
 
 	"leat/block"
 	"leat/namespace"
+	"leat/raster"
 	"leat/timing"
 )
 
@@ -30,6 +31,14 @@ type run struct {
 	buffers *block.FreeList[*blockData]
 	abort   context.CancelCauseFunc // ends all that goes on, reading by the sources' own context too; the first cause is the run's error
 
+	// continues: outputs have unfinished files of an earlier run to go on from. before tells by block whether that did it, nil for none; resumed is how
+	// many it did.
+	continues bool
+	watched   watched
+
+	before  []bool
+	resumed int
+
 	mu     sync.Mutex // guards what follows
 	done   int
 	pixels int64
@@ -38,11 +47,17 @@ type run struct {
 
 // prepare checks a job and everything it names, and plans it. Nothing is written.
 func prepare(ctx context.Context, job *Job) (*run, error) {
+	if err := bindFunction(job); err != nil {
+		return nil, err
+	}
 	if err := validate(job); err != nil {
 		return nil, err
 	}
 	outs, err := resolveOutputs(job)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkKind(ctx, &job.Concurrency); err != nil {
 		return nil, err
 	}
 	if err := checkStore(ctx, job); err != nil {
@@ -80,12 +95,9 @@ func (r *run) settle(ctx context.Context) error {
 		return err
 	}
 	if job.Expressions != nil {
-		r.exprs, err = compileExpressions(job, r.in, grid, r.outs)
-		if err != nil {
+		if err := r.compile(grid); err != nil {
 			return err
 		}
-		r.exprs.run = r
-		r.function = r.exprs.compute
 	}
 	for _, o := range r.outs {
 		o.run = r
@@ -106,15 +118,38 @@ func (r *run) settle(ctx context.Context) error {
 	if err := r.in.chooseAccess(ctx, grid, job.Controls.Overlap); err != nil {
 		return err
 	}
+	note, err := r.findEarlier()
+	if err != nil {
+		return err
+	}
+	if note != "" {
+		notes = append(notes, note)
+	}
+	r.takeWindow()
 	if r.plan, err = makePlan(job, r.in, r.outs, grid); err != nil {
 		return err
 	}
-	r.plan.Notes = append(notes, r.plan.Notes...)
+	r.plan.Notes = append(append(notes, r.in.notes()...), r.plan.Notes...)
+	r.indexFiles()
+	return r.checkEarlier()
+}
+
+// compile compiles the job's expressions.
+func (r *run) compile(grid raster.Grid) (err error) {
+	if r.exprs, err = compileExpressions(r.job, r.in, grid, r.outs); err != nil {
+		return err
+	}
+	r.exprs.run = r
+	r.function = r.exprs.compute
+	return nil
+}
+
+// indexFiles notes which files each input has.
+func (r *run) indexFiles() {
 	r.fileIndex = map[string][]int{}
 	for i, f := range r.in.files {
 		r.fileIndex[f.input] = append(r.fileIndex[f.input], i)
 	}
-	return nil
 }
 
 // Run runs a job: every block once through the function, every output whole under its name, or an
@@ -140,7 +175,7 @@ func Run(ctx context.Context, job Job) (*Result, error) {
 	return res, nil
 }
 
-func (r *run) run(ctx context.Context, start time.Time) (*Result, error) {
+func (r *run) run(ctx context.Context, start time.Time) (res *Result, err error) {
 	r.timings.Declare("reading", "computing", "encoding", "overviews", "statistics", "spooling", "laying out", "waiting to read", "waiting for input")
 	ns, err := r.claim(ctx)
 	if err != nil {
@@ -154,20 +189,31 @@ func (r *run) run(ctx context.Context, start time.Time) (*Result, error) {
 			}
 		}()
 	}
-	for _, o := range r.outs {
-		if err = o.createSpool(); err != nil {
-			r.removeSpools()
+	defer func() { err = r.endSpools(err) }()
+	if err := r.openSpools(); err != nil {
+		return nil, err
+	}
+	if err := r.resume(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.startMerge(); err != nil {
+		return nil, err
+	}
+	r.watch()
+	if !r.plan.WorkersRead {
+		r.shareTiles()
+		if err := r.stage(); err != nil {
 			return nil, err
 		}
 	}
-	defer r.removeSpools()
-	r.shareTiles()
-	if err := r.stage(); err != nil {
-		return nil, err
+	compute := r.blocks
+	if r.job.Concurrency.On != nil {
+		compute = r.blocksOutside
 	}
-	r.buffers = block.NewFreeList(r.plan.Buffers, func() *blockData { return newBlockData(r.in, r.plan.Blocks) })
-	if err := r.blocks(ctx); err != nil {
-		return nil, err
+	if r.done < r.plan.Blocks.Count() {
+		if err := compute(ctx); err != nil {
+			return nil, err
+		}
 	}
 	return r.finish(ctx, start)
 }
@@ -179,23 +225,9 @@ func absolute(path string) string {
 	return path
 }
 
-// removeSpools removes what is left of unfinished outputs.
-func (r *run) removeSpools() {
-	for _, o := range r.outs {
-		if o.spool != nil {
-			if err := o.spool.remove(); err != nil {
-				r.log.Warn("removing an unfinished output", "error", err)
-			}
-			o.spool = nil
-		}
-	}
-}
-
 // blocks reads, computes and spools all blocks.
 func (r *run) blocks(ctx context.Context) error {
-	if r.job.Merge != nil {
-		r.merge.start()
-	}
+	r.buffers = block.NewFreeList(r.plan.Buffers, func() *blockData { return newBlockData(r.in, r.plan.Blocks) })
 	var g sync.WaitGroup
 	begin := func(f func() error) {
 		g.Go(func() {
@@ -204,12 +236,31 @@ func (r *run) blocks(ctx context.Context) error {
 			}
 		})
 	}
-	total := r.plan.Blocks.Count()
+	ready := r.feed(ctx, begin)
+	for i := range r.plan.Workers {
+		begin(func() error { return r.worker(ctx, i, ready) })
+	}
+	g.Wait()
+	r.timings.Gauge("blocks read ahead", 0)
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if total := r.plan.Blocks.Count(); r.done != total {
+		return fmt.Errorf("%d of %d blocks were lost", total-r.done, total)
+	}
+	return nil
+}
+
+// feed reads all blocks, in goroutines that begin starts, into a queue that it closes behind the last one.
+func (r *run) feed(ctx context.Context, begin func(func() error)) <-chan *blockData {
 	ahead := newAhead(r)
 	tasks := ahead.tasks()
 	begin(func() error {
 		defer close(tasks)
-		for n := range total {
+		for n := range r.plan.Blocks.Count() {
+			if r.isDone(n) {
+				continue
+			}
 			if err := r.merge.waitFor(ctx, n); err != nil {
 				return err
 			}
@@ -241,19 +292,11 @@ func (r *run) blocks(ctx context.Context) error {
 		close(ready)
 		return nil
 	})
-	for i := range r.plan.Workers {
-		begin(func() error { return r.worker(ctx, i, ready) })
-	}
-	g.Wait()
-	r.timings.Gauge("blocks read ahead", 0)
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	if r.done != total {
-		return fmt.Errorf("%d of %d blocks were lost", total-r.done, total)
-	}
-	return nil
+	return ready
 }
+
+// isDone reports whether an earlier run did a block.
+func (r *run) isDone(n int) bool { return r.before != nil && r.before[n] }
 
 func (r *run) reader(ctx context.Context, lane string, tasks <-chan task, ready chan<- *blockData) error {
 	for {
@@ -286,6 +329,7 @@ func (r *run) reader(ctx context.Context, lane string, tasks <-chan task, ready 
 // read reads a block, and waits before for what it needs and is being staged.
 func (r *run) read(ctx context.Context, lane string, d *blockData, t task) error {
 	b := r.plan.Blocks.At(t.number)
+	r.mark(t.number, BlockRead)
 	if r.in.waits() {
 		staging := r.timings.Start("waiting for staging", lane, t.number)
 		stop := func() {}
@@ -347,6 +391,7 @@ func (r *run) tell(stage string) (stop func()) {
 func (r *run) blockDone(b block.Block, extras []extra, emitted []any) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.mark(b.Number, BlockDone)
 	r.done++
 	r.pixels += b.Window.Pixels()
 	if r.exprs != nil {

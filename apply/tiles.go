@@ -16,6 +16,6 @@ func (r *run) shareTiles() {
 		if !ok {
 			continue
 		}
-		t.SetCache(cache, func(w block.Window) int { return r.plan.Blocks.Touching(w.Shift(-f.dc, -f.dr)) })
+		t.SetCache(cache, func(w block.Window) int { return r.touching(w.Shift(-f.dc, -f.dr)) })
 	}
 }

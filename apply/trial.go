@@ -64,7 +64,17 @@ func (t *trial) fallback() geotiff.Coding { return t.candidates[len(t.candidates
 // wants reports whether a tile may be a sample.
 func (t *trial) wants(m stats.Moments) bool { return m.Valid*10 >= m.Total && m.Min != m.Max }
 
-// offer shows the trial a finished tile, of which each index is offered once. It copies what it needs; a tile that it does not want may
+// needs reports whether the pixels of a tile can still matter: they need not be decoded otherwise.
+func (t *trial) needs(index int, m stats.Moments) bool {
+	if !t.wants(m) {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.samples) < trialTiles || index < t.samples[trialTiles-1].index
+}
+
+// offer shows the trial a finished tile, of which each index is offered once. It copies what it needs; a tile that it does not need may
 // be anything.
 func (t *trial) offer(index int, tile []byte, m stats.Moments) error {
 	if t.told || t.chosen.Load() != nil {

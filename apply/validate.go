@@ -54,6 +54,13 @@ func validate(job *Job) error {
 			bad("expressions need an output each")
 		}
 	}
+	switch {
+	case !job.Resume:
+	case len(job.Outputs) == 0:
+		bad("the job has no outputs, so an earlier run left nothing to resume from: run it anew")
+	case !job.resumable():
+		bad("a job with Merge can only be resumed when it says how values are kept (Job.Emits): run it anew")
+	}
 	c := &job.Controls
 	if c.Overlap < 0 {
 		bad("overlap %d: use 0 or more pixels", c.Overlap)
@@ -67,9 +74,7 @@ func validate(job *Job) error {
 	if c.Footprint == Reference && c.Reference == "" && c.Grid == nil {
 		bad("the footprint of the reference needs one: name an input")
 	}
-	if job.Concurrency.Workers < 0 || job.Concurrency.Readers < 0 {
-		bad("%d workers and %d readers: use 1 or more, or 0 for one per core", job.Concurrency.Workers, job.Concurrency.Readers)
-	}
+	errs = append(errs, validateConcurrency(job)...)
 	return errors.Join(mistakes(errs...), errors.Join(validatePaths(job)...))
 }
 

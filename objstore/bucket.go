@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"net/http"
 	"net/url"
@@ -29,6 +30,7 @@ type Opener func(ctx context.Context, bucketURL *url.URL, o *Options) (Source, e
 type Bucket struct {
 	src    Source
 	prefix string
+	retry  Retry
 }
 
 // Open opens a bucket by its URL: http://HOST, https://HOST, file:///FOLDER, and what Options.Drivers has, such as s3://BUCKET. A path behind the bucket is put before all
@@ -80,7 +82,7 @@ func Open(ctx context.Context, bucketURL string, o *Options) (*Bucket, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.prefix = folder(prefix)
+	b.prefix, b.retry = folder(prefix), o.Retry
 	return b, nil
 }
 
@@ -133,14 +135,25 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 	}
 }
 
-// Upload is Uploader.Upload; a store that takes no objects is errors.ErrUnsupported.
-func (b *Bucket) Upload(ctx context.Context, name string, r io.ReaderAt, size int64) error {
+// Upload is Uploader.Upload; a store that takes no objects is errors.ErrUnsupported. With IfAbsent a store that does not tell what it has is an error too.
+func (b *Bucket) Upload(ctx context.Context, name string, r io.ReaderAt, size int64, o UploadOptions) error {
 	u, ok := b.src.(Uploader)
 	if !ok {
 		return &Error{Op: "writing", URL: b.ID(name), Err: fmt.Errorf("nothing can be written there: give a bucket or a file (%w)", errors.ErrUnsupported)}
 	}
-	return u.Upload(ctx, b.prefix+name, r, size)
+	if o.IfAbsent { // not all servers obey the condition, and of a large object it is told at the end only
+		switch _, err := b.retry.Stat(ctx, b, name); {
+		case err == nil:
+			return Exists(Redact(b.ID(name)))
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+	}
+	return u.Upload(ctx, b.prefix+name, r, size, o)
 }
+
+// Exists is the error of a driver whose object is not written since there is one of its name.
+func Exists(url string) error { return &Error{Op: "writing", URL: url, Err: fs.ErrExist} }
 
 // CanUpload tells whether objects can be written to the bucket, as far as its kind goes.
 func (b *Bucket) CanUpload() bool {

@@ -82,6 +82,8 @@ func (e *Error) check() string {
 	switch {
 	case errors.Is(e.Err, ErrChanged), e.Status == http.StatusPreconditionFailed:
 		return "run it again to read the new version"
+	case errors.Is(e.Err, fs.ErrExist):
+		return "give another name, or remove it first"
 	case e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden:
 		return "check the credentials, whether a signed URL has expired, and what the store's policy allows; public data may need --anonymous"
 	case e.Status == http.StatusNotFound && e.Code == "NoSuchBucket":
@@ -143,7 +145,7 @@ func temporary(err error) bool {
 	case errors.As(err, &op) && op.Timeout():
 		return true // of connecting; it also says that it is context.DeadlineExceeded, which it is not
 	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrChanged),
-		errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+		errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrPermission):
 		return false
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, ErrStalled), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
 		errors.Is(err, syscall.ECONNABORTED), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH),

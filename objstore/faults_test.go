@@ -159,23 +159,6 @@ func TestAnErrorHasNoSignsThatATerminalObeys(t *testing.T) {
 	}
 }
 
-func TestALocalFileStaysOneThroughRetries(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "x"), []byte("0123456789"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, body, err := objstore.Retry{}.Read(t.Context(), open(t, dir, nil), "x", 2, 5, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer body.Close()
-	f, offset, length := body.(objstore.Filer).File()
-	got := make([]byte, length)
-	if _, err := f.ReadAt(got, offset); string(got) != "23456" || err != nil {
-		t.Errorf("%q %v", got, err)
-	}
-}
-
 func TestAFileThatChangesWhileItIsReadIsErrChanged(t *testing.T) {
 	for name, change := range map[string]func(path string) error{
 		"cut off":      func(p string) error { return os.Truncate(p, 100_000) },

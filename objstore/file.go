@@ -104,13 +104,6 @@ func (f *files) Read(ctx context.Context, name string, offset, length int64, mat
 	return info, &fileBody{f: file, at: offset, left: n, files: f, info: info}, nil
 }
 
-// Filer is the body of an object that is a local file, which the kernel can copy by itself.
-type Filer interface {
-	// File is the open file, and where in it the object's piece lies. It is not to be used after the body's Close, nor after a Read. Whether the file has
-	// changed meanwhile is the caller's to see.
-	File() (f *os.File, offset, length int64)
-}
-
 // fileBody is a piece of an open file.
 type fileBody struct {
 	f        *os.File
@@ -118,8 +111,6 @@ type fileBody struct {
 	files    *files
 	info     Info
 }
-
-func (b *fileBody) File() (f *os.File, offset, length int64) { return b.f, b.at, b.left }
 
 func (b *fileBody) Read(p []byte) (int, error) {
 	if b.left == 0 {
@@ -192,7 +183,7 @@ func (f *files) List(ctx context.Context, prefix string) iter.Seq2[Info, error] 
 	}
 }
 
-func (f *files) Upload(ctx context.Context, name string, r io.ReaderAt, size int64) error {
+func (f *files) Upload(ctx context.Context, name string, r io.ReaderAt, size int64, o UploadOptions) error {
 	p, err := f.path(name)
 	if err != nil {
 		return err
@@ -209,7 +200,13 @@ func (f *files) Upload(ctx context.Context, name string, r io.ReaderAt, size int
 	if err == nil && n != size {
 		err = io.ErrUnexpectedEOF
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case o.IfAbsent:
+		if err = file.CommitNew(); errors.Is(err, fs.ErrExist) {
+			return Exists(f.ID(name))
+		}
+	default:
 		err = file.Commit()
 	}
 	if err != nil {

@@ -40,5 +40,11 @@ type Lister interface {
 // Uploader is a Source that takes objects.
 type Uploader interface {
 	// Upload writes size bytes of r as an object; under its name it is whole or not there. Large objects go in parts, read by r in parallel.
-	Upload(ctx context.Context, name string, r io.ReaderAt, size int64) error
+	Upload(ctx context.Context, name string, r io.ReaderAt, size int64, o UploadOptions) error
+}
+
+// UploadOptions say how an object is written.
+type UploadOptions struct {
+	// IfAbsent: what has the name already stays as it is, and is fs.ErrExist. A store that knows no such condition leaves it out: a Bucket has looked just before.
+	IfAbsent bool
 }

@@ -147,15 +147,50 @@ func secret(name string) bool {
 }
 
 var (
-	urlInText   = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>]+`)
+	urlInText   = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://\S+`) // and what may follow it, see urlEnd
+	afterQuote  = regexp.MustCompile("^([,:;)\\]}>\"'`\\\\]|[.!?]*$)")
 	paramInText = regexp.MustCompile(`([A-Za-z0-9_.%-]+)=[^\s&;"'<>]+`)
 )
 
+// RedactURLs is a text for printing in which URLs may stand: without their secrets.
+func RedactURLs(text string) string {
+	if !strings.Contains(text, "://") {
+		return text
+	}
+	var b strings.Builder
+	done := 0
+	for {
+		at := urlInText.FindStringIndex(text[done:])
+		if at == nil {
+			return b.String() + text[done:]
+		}
+		from, to := done+at[0], done+at[1]
+		var before byte
+		if from > 0 {
+			before = text[from-1]
+		}
+		to = from + urlEnd(before, text[from:to])
+		b.WriteString(text[done:from] + Redact(text[from:to]))
+		done = to
+	}
+}
+
+// urlEnd is where a URL ends that begins a run of text without spaces, behind a sign. Quotes may stand in a URL that people have typed: one ends it where
+// it was opened before it, and what follows looks as after a quotation; others do at the end of the run.
+func urlEnd(before byte, run string) int {
+	if end, ok := map[byte]byte{'"': '"', '\'': '\'', '`': '`', '<': '>', '(': ')'}[before]; ok {
+		for i := range len(run) {
+			if run[i] == end && afterQuote.MatchString(run[i+1:]) {
+				return i
+			}
+		}
+	}
+	return len(strings.TrimRight(run, "\"'`<>,;:.!)]}"))
+}
+
 // RedactText is a text for printing in which URLs and parameters may stand, such as an error of a library's: without their secrets.
 func RedactText(text string) string {
-	if strings.Contains(text, "://") {
-		text = urlInText.ReplaceAllStringFunc(text, Redact)
-	}
+	text = RedactURLs(text)
 	if strings.Contains(text, "=") {
 		text = paramInText.ReplaceAllStringFunc(text, func(p string) string {
 			name, _, _ := strings.Cut(p, "=")

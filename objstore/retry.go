@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
-	"os"
 	"time"
 )
 
@@ -95,16 +94,13 @@ func (r Retry) Stat(ctx context.Context, src Source, name string) (info Info, er
 
 // Read is Source.Read with repeated attempts. It returns when the first answer has come; the body goes on by itself where a connection broke off or
 // stalled, with the same version of the object, or fails with ErrChanged. Progress starts the count of attempts anew. Close the body; ctx ends it. A body
-// that is a local file is a Filer, one that is in memory an io.WriterTo.
+// that is in memory is an io.WriterTo.
 func (r Retry) Read(ctx context.Context, src Source, name string, offset, length int64, match *Info) (Info, io.ReadCloser, error) {
 	b := &body{r: r.withDefaults(), ctx: ctx, src: src, name: name, at: offset, left: length, want: match}
 	if err := b.open(); err != nil {
 		return b.info, nil, err
 	}
-	switch b.now.(type) {
-	case Filer:
-		return b.info, &filedBody{b}, nil
-	case io.WriterTo:
+	if _, ok := b.now.(io.WriterTo); ok {
 		return b.info, &memoryBody{b}, nil
 	}
 	return b.info, b, nil
@@ -279,11 +275,6 @@ func (b *body) Close() error {
 	b.err = fs.ErrClosed
 	return nil
 }
-
-// filedBody is a body whose bytes are in a local file.
-type filedBody struct{ *body }
-
-func (b *filedBody) File() (f *os.File, offset, length int64) { return b.now.(Filer).File() }
 
 // memoryBody is a body whose bytes are in memory already, and need not be copied on their way.
 type memoryBody struct{ *body }

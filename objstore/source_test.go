@@ -63,7 +63,7 @@ func TestNamesDoNotLeadOutOfTheFolder(t *testing.T) {
 		if _, err := b.Stat(t.Context(), name); err == nil {
 			t.Errorf("%q can be read", name)
 		}
-		if err := b.Upload(t.Context(), name, strings.NewReader(""), 0); err == nil {
+		if err := b.Upload(t.Context(), name, strings.NewReader(""), 0, objstore.UploadOptions{}); err == nil {
 			t.Errorf("%q can be written", name)
 		}
 	}
@@ -265,7 +265,7 @@ func TestWhatCannotBeListedOrWrittenSaysSo(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := b.Upload(t.Context(), "x", strings.NewReader(""), 0); !errors.Is(err, errors.ErrUnsupported) || b.CanUpload() {
+	if err := b.Upload(t.Context(), "x", strings.NewReader(""), 0, objstore.UploadOptions{}); !errors.Is(err, errors.ErrUnsupported) || b.CanUpload() {
 		t.Error(err)
 	}
 }

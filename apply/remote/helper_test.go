@@ -36,6 +36,8 @@ type shop struct {
 	status   map[string]int   // answers to give instead
 	asked    []string
 	noRanges bool
+	plain    bool                     // no versions are told
+	hang     func(*http.Request) bool // what gets no answer, as long as it is asked
 }
 
 func newShop(t testing.TB) *shop {
@@ -51,6 +53,10 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	delay, status, noRanges := s.delay, s.status[r.URL.Path], s.noRanges
 	s.mu.Unlock()
 	time.Sleep(delay)
+	if s.hang != nil && s.hang(r) {
+		<-r.Context().Done()
+		return
+	}
 	if status != 0 {
 		http.Error(w, "no", status)
 		return
@@ -69,8 +75,13 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if noRanges {
 		r.Header.Del("Range")
 	}
-	w.Header().Set("ETag", fmt.Sprintf(`"%x-%x"`, st.Size(), st.ModTime().UnixNano()))
-	http.ServeContent(&counting{w, s, r.URL.Path}, r, r.URL.Path, st.ModTime(), f)
+	at := st.ModTime()
+	if s.plain {
+		at = time.Time{}
+	} else {
+		w.Header().Set("ETag", fmt.Sprintf(`"%x-%x"`, st.Size(), st.ModTime().UnixNano()))
+	}
+	http.ServeContent(&counting{w, s, r.URL.Path}, r, r.URL.Path, at, f)
 }
 
 type counting struct {
@@ -99,6 +110,18 @@ func (s *shop) sent(name string) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.bodies["/"+name]
+}
+
+// gets is how often bytes of a file were asked for.
+func (s *shop) gets(name string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.asked {
+		if a == "GET /"+name {
+			n++
+		}
+	}
+	return n
 }
 
 func (s *shop) path(name string) string { return filepath.Join(s.dir, name) }

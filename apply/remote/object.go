@@ -72,10 +72,22 @@ func (o *object) Staging() error {
 	return nil
 }
 
+// Here tells whether the whole object is on local disk already. A stage that is not there yet is not made for the question.
+func (o *object) Here() bool {
+	if o.Staging() != nil || !stage.Exists(o.s.o.StageDir) {
+		return false
+	}
+	pool, err := o.s.stage()
+	return err == nil && pool.Has(o.bucket, o.name)
+}
+
 // Stage begins to bring the whole object to local disk, and returns at once; false: it is to be read in pieces after all.
 func (o *object) Stage() (bool, error) {
 	pool, err := o.s.staged(o)
 	if pool == nil {
+		if err == nil && !versioned(o.Version()) {
+			o.s.warnUnversioned(o)
+		}
 		return false, err
 	}
 	o.mu.Lock()
@@ -110,8 +122,21 @@ func (o *object) Wait(ctx context.Context) error {
 	case !r.Staged() && o.Pieces() == nil:
 		// Its bytes would be in memory, all of them.
 		o.giveBack()
+		if !versioned(o.Version()) {
+			o.s.warnUnversioned(o)
+		}
 		return r.Close()
-	case !o.near.CompareAndSwap(nil, r):
+	}
+	if !versioned(o.Version()) { // the header came from the store
+		same, err := sameHead(r, o.far, o.far.Size())
+		if err == nil && !same {
+			err = &objstore.Error{Op: "staging", URL: o.label, Err: objstore.ErrChanged}
+		}
+		if err != nil {
+			return errors.Join(err, r.Close())
+		}
+	}
+	if !o.near.CompareAndSwap(nil, r) {
 		return r.Close()
 	}
 	return nil

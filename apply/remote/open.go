@@ -142,6 +142,7 @@ func (s *sidecars) start(suffix string, instead bool) *sidecar {
 			c.r, c.err = nil, errors.Join(fs.ErrNotExist, c.r.Close())
 		}
 		if errors.Is(c.err, fs.ErrPermission) { // so say stores about what is not there to those who may not list
+			s.o.s.warnRefused(c.err)
 			c.err = fs.ErrNotExist
 		}
 	}()
@@ -171,6 +172,10 @@ func (s *sidecars) open(suffix string, instead bool) (io.ReaderAt, int64, string
 	}
 	c.used = true
 	s.o.beside = append(s.o.beside, suffix)
+	if i := c.r.Info(); i.Size > headBytes && (i.Whole || !versioned(i)) {
+		w := &whole{s: s.o.s, ctx: s.ctx, bucket: s.o.bucket, name: siblingOf(s.o.name, suffix, instead), label: name, far: c.r}
+		return w, i.Size, name, nil
+	}
 	return c.r, c.r.Size(), name, nil
 }
 

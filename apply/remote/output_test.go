@@ -6,12 +6,15 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"leat/apply"
 	"leat/objstore"
@@ -22,6 +25,7 @@ type vault struct {
 	mu      sync.Mutex
 	objects map[string][]byte
 	refuse  map[string]error // by name: what Upload answers
+	hidden  map[string]bool  // by name: what Stat does not tell of
 	during  func()           // called by Upload
 }
 
@@ -31,7 +35,10 @@ func (v *vault) Stat(_ context.Context, name string) (objstore.Info, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	b, ok := v.objects[name]
-	if !ok {
+	switch {
+	case v.hidden[name]:
+		return objstore.Info{}, &objstore.Error{Op: "looking up", URL: v.ID(name), Status: 403}
+	case !ok:
 		return objstore.Info{}, &objstore.Error{Op: "looking up", URL: v.ID(name), Status: 404}
 	}
 	return objstore.Info{Name: name, Size: int64(len(b))}, nil
@@ -49,7 +56,7 @@ func (v *vault) Read(ctx context.Context, name string, offset, length int64, _ *
 	return i, io.NopCloser(bytes.NewReader(v.objects[name][min(offset, end):end])), nil
 }
 
-func (v *vault) Upload(ctx context.Context, name string, r io.ReaderAt, size int64) error {
+func (v *vault) Upload(ctx context.Context, name string, r io.ReaderAt, size int64, o objstore.UploadOptions) error {
 	if v.during != nil {
 		v.during()
 	}
@@ -64,6 +71,9 @@ func (v *vault) Upload(ctx context.Context, name string, r io.ReaderAt, size int
 	defer v.mu.Unlock()
 	if err := v.refuse[name]; err != nil {
 		return &objstore.Error{Op: "writing", URL: v.ID(name), Status: 403, Err: err}
+	}
+	if _, there := v.objects[name]; there && o.IfAbsent {
+		return objstore.Exists(v.ID(name))
 	}
 	v.objects[name] = b
 	return nil
@@ -129,44 +139,129 @@ func TestAnOutputInAStoreIsTheLocalOneByteForByte(t *testing.T) {
 	src.Close()
 }
 
-func TestAnOutputThatItsStoreRefusesIsKeptHere(t *testing.T) {
+func TestFinishedOutputsAreKeptWhereAStoreRefusesOne(t *testing.T) {
 	v, stores := newVault(t)
 	tmp, dir := t.TempDir(), t.TempDir()
 	v.refuse["b.tif"] = fs.ErrPermission
-	old := filepath.Join(dir, "near.tif")
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"old.tif", "stale.tif.ovr"} {
+		if err := os.WriteFile(at(name), []byte("old"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	job := outputs(t, stores, tmp, map[string]string{"a": "vault://box/a.tif", "b": "vault://box/b.tif", "c": "vault://box/c.tif", "old": at("old.tif"), "new": at("new.tif"), "stale": at("stale.tif")})
+	for round := range 2 {
+		_, err := apply.Run(t.Context(), job)
+		var kept *apply.KeptError
+		if !errors.As(err, &kept) || !errors.Is(err, fs.ErrPermission) {
+			t.Fatalf("the error is %v", err)
+		}
+		number := []string{"", "-2"}[round] // what the first run has kept stays
+		want := map[string]string{"old": at("old-" + []string{"2", "3"}[round] + ".tif"), "stale": at("stale-" + []string{"2", "3"}[round] + ".tif"), "new": at("new" + number + ".tif")}
+		for _, name := range []string{"b", "c"} {
+			path := kept.Files[name]
+			if base := filepath.Base(path); filepath.Dir(path) != tmp || !strings.HasPrefix(base, name+"-") || strings.HasSuffix(base, "-2.tif") != (round == 1) {
+				t.Errorf("%s is kept as %s", name, path)
+			}
+			want[name] = path
+		}
+		if diff := cmp.Diff(want, kept.Files); diff != "" {
+			t.Error(diff)
+		}
+		wantError(t, err, "output b: writing vault://box/b.tif", "403")
+		for name, path := range want {
+			wantError(t, err, "the finished file of output "+name+" is kept as "+path)
+			got, err := os.ReadFile(path)
+			if err != nil || !bytes.Equal(got, v.objects["a.tif"]) { // all are the same
+				t.Errorf("%s is not the output: %v", path, err)
+			}
+			if _, err := os.Stat(path + ".aux.xml"); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, name := range []string{"old.tif", "stale.tif.ovr"} {
+			if b, _ := os.ReadFile(at(name)); string(b) != "old" {
+				t.Errorf("%s was replaced", name)
+			}
+		}
+	}
+	if got := len(names(t, tmp)); got != 2*2*2 { // b and c, their histograms, two runs
+		t.Errorf("there is %q", names(t, tmp))
+	}
+}
+
+func TestFinishedOutputsAreKeptAfterAnInterruptionDuringTheUpload(t *testing.T) {
+	v, stores := newVault(t)
+	tmp, dir := t.TempDir(), t.TempDir()
+	old := filepath.Join(dir, "old.tif")
 	if err := os.WriteFile(old, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := apply.Run(t.Context(), outputs(t, stores, tmp, map[string]string{"a": "vault://box/a.tif", "b": "vault://box/b.tif", "c": "vault://box/c.tif", "near": old}))
-	wantError(t, err, "output b: writing vault://box/b.tif", "403", "the finished file is kept as "+filepath.Join(tmp, "b-"), "the finished file is kept as "+filepath.Join(tmp, "c-"))
-	if !errors.Is(err, fs.ErrPermission) {
-		t.Errorf("the error is %v", err)
+	ctx, cancel := context.WithCancel(t.Context())
+	v.during = cancel
+	_, err := apply.Run(ctx, outputs(t, stores, tmp, map[string]string{"a": "vault://box/a.tif", "b": "vault://box/b.tif", "old": old}))
+	var kept *apply.KeptError
+	if !errors.Is(err, context.Canceled) || !errors.As(err, &kept) || len(kept.Files) != 3 || len(v.objects) > 0 {
+		t.Fatalf("the error is %v; %d objects", err, len(v.objects))
+	}
+	for name, path := range kept.Files {
+		src, err := apply.Open(path)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		src.Close()
 	}
 	if b, _ := os.ReadFile(old); string(b) != "old" {
 		t.Error("the local output was replaced")
 	}
-	kept := names(t, tmp)
-	if len(kept) != 2 {
-		t.Fatalf("there is %q", kept)
+}
+
+func TestWhatComesDuringARunIsNotReplacedWithNoClobber(t *testing.T) {
+	v, stores := newVault(t)
+	tmp, dir := t.TempDir(), t.TempDir()
+	near := filepath.Join(dir, "near.tif")
+	job := outputs(t, stores, tmp, map[string]string{"far": "vault://box/far.tif", "near": near})
+	for name, o := range job.Outputs {
+		o.NoClobber = true
+		job.Outputs[name] = o
 	}
-	got, err := os.ReadFile(filepath.Join(tmp, kept[0]))
-	if err != nil || !bytes.Equal(got, v.objects["a.tif"]) { // all three are the same
-		t.Errorf("%s is not the output: %v", kept[0], err)
+	v.during = sync.OnceFunc(func() { v.objects["far.tif"] = []byte("other") })
+	_, err := apply.Run(t.Context(), job)
+	wantError(t, err, "output far: writing vault://box/far.tif", "give another name", "kept as "+tmp, "kept as "+near)
+	if !errors.Is(err, fs.ErrExist) || string(v.objects["far.tif"]) != "other" {
+		t.Errorf("the error is %v", err)
+	}
+	if err := os.RemoveAll(near); err != nil {
+		t.Fatal(err)
+	}
+	delete(v.objects, "far.tif")
+	v.during = sync.OnceFunc(func() {
+		if err := os.WriteFile(near, []byte("other"), 0o600); err != nil {
+			t.Error(err)
+		}
+	})
+	_, err = apply.Run(t.Context(), job)
+	wantError(t, err, "output near: "+near+" exists by now", "kept as "+filepath.Join(dir, "near-"))
+	if b, _ := os.ReadFile(near); string(b) != "other" {
+		t.Error("the local output was replaced")
 	}
 }
 
-func TestAnInterruptionDuringTheUploadLeavesNothing(t *testing.T) {
+func TestAStoreThatDoesNotTellIsAnErrorWithNoClobberOnly(t *testing.T) {
 	v, stores := newVault(t)
-	tmp := t.TempDir()
-	ctx, cancel := context.WithCancel(t.Context())
-	v.during = cancel
-	_, err := apply.Run(ctx, outputs(t, stores, tmp, map[string]string{"a": "vault://box/a.tif", "b": "vault://box/b.tif"}))
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("the error is %v", err)
+	v.hidden = map[string]bool{"a.tif": true, "a.tif.ovr": true, "a.tif.msk": true, "a.tif.msk.ovr": true}
+	job := outputs(t, stores, t.TempDir(), map[string]string{"a": "vault://box/a.tif"})
+	var told bytes.Buffer
+	job.Logger = slog.New(slog.NewTextHandler(&told, nil))
+	mustRun(t, job)
+	if text := told.String(); !strings.Contains(text, "vault://box/a.tif") || !strings.Contains(text, ".ovr .msk .msk.ovr") {
+		t.Errorf("told: %s", text)
 	}
-	if left := names(t, tmp); len(left) > 0 || len(v.objects) > 0 {
-		t.Errorf("there is %q, and %d objects", left, len(v.objects))
-	}
+	o := job.Outputs["a"]
+	o.NoClobber = true
+	job.Outputs["a"] = o
+	_, err := apply.Run(t.Context(), job)
+	wantError(t, err, "output a: whether vault://box/a.tif exists can't be told", "--no-clobber", "allow looking it up", "403")
 }
 
 func TestOutputsInStoresThatCantBeAreRefusedBeforeAnythingIsRead(t *testing.T) {

@@ -29,7 +29,8 @@ type Options struct {
 	NoStage  bool
 	StageDir string
 	Stage    stage.Options
-	// Warn is told what people should know and is no error: that there can be no stage where none was asked for. Default: nothing.
+	// Warn is told what people should know and is no error, each once: that there can be no stage where none was asked for, that a store does not tell what lies beside
+	// a raster, that it tells no versions. It may be called by several goroutines. Default: nothing.
 	Warn func(error)
 }
 
@@ -43,7 +44,7 @@ type Stores struct {
 	pool     *stage.Pool
 	poolErr  error
 	poolOnce sync.Once
-	warnOnce sync.Once
+	warnings [3]sync.Once
 }
 
 // New returns Stores. Nothing is asked of any store, and no folder is made, before a raster needs it.
@@ -116,12 +117,27 @@ func (s *Stores) staged(o *object) (*stage.Pool, error) {
 	if err == nil || s.o.StageDir != "" || o.Pieces() != nil {
 		return pool, err
 	}
-	s.warnOnce.Do(func() {
+	s.warn(0, fmt.Errorf("remote inputs are read in pieces, since they can't be staged: %w", err))
+	return nil, nil
+}
+
+// warn tells of one kind of thing once.
+func (s *Stores) warn(kind int, err error) {
+	s.warnings[kind].Do(func() {
 		if s.o.Warn != nil {
-			s.o.Warn(fmt.Errorf("remote inputs are read in pieces, since they can't be staged: %w", err))
+			s.o.Warn(err)
 		}
 	})
-	return nil, nil
+}
+
+// warnRefused tells of a file beside a raster that may not be looked at.
+func (s *Stores) warnRefused(err error) {
+	s.warn(1, fmt.Errorf("%w; some stores answer so about what is not there: this file, and others beside inputs that are refused so, are taken for not there", err))
+}
+
+// warnUnversioned tells that an object is read in pieces that may be of several versions.
+func (s *Stores) warnUnversioned(o *object) {
+	s.warn(2, fmt.Errorf("%s is read in pieces, and its server tells no version of it: if it is replaced meanwhile, that may go unnoticed", o.label))
 }
 
 // maxStageBytes is the most that the stage may hold.
@@ -134,10 +150,10 @@ func (s *Stores) maxStageBytes() int64 {
 
 func (s *Stores) ranges() *ranged.Options {
 	// Little is kept beyond what is held: a job may have thousands of inputs, and keeps the tiles that it needs again itself.
-	return &ranged.Options{Retry: s.o.Store.Retry, Limiter: s.limiter, CacheBytes: 256 << 10}
+	return &ranged.Options{Retry: s.o.Store.Retry, Limiter: s.limiter, HeadBytes: headBytes, CacheBytes: 256 << 10}
 }
 
-// Exists tells whether a store has an object. One that may be written and not be looked at is taken for not there.
+// Exists tells whether a store has an object. Where it does not tell, as S3 does for what is not there to those who may not list, the error is fs.ErrPermission.
 func (s *Stores) Exists(ctx context.Context, url string) (bool, error) {
 	b, name, err := s.bucket(ctx, url)
 	if err != nil {
@@ -147,7 +163,7 @@ func (s *Stores) Exists(ctx context.Context, url string) (bool, error) {
 	switch {
 	case err == nil:
 		return true, nil
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
 	}
 	return false, err
@@ -168,10 +184,10 @@ func (s *Stores) Check(ctx context.Context, url string) error {
 }
 
 // Upload writes size bytes of r as an object: whole, or not at all.
-func (s *Stores) Upload(ctx context.Context, url string, r io.ReaderAt, size int64) error {
+func (s *Stores) Upload(ctx context.Context, url string, r io.ReaderAt, size int64, o objstore.UploadOptions) error {
 	b, name, err := s.bucket(ctx, url)
 	if err != nil {
 		return err
 	}
-	return b.Upload(ctx, name, r, size)
+	return b.Upload(ctx, name, r, size, o)
 }

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -304,12 +305,24 @@ func TestWhatLiesBesideARemoteFileCounts(t *testing.T) {
 		sameFile(t, job.Outputs["out"].Path, local.Outputs["out"].Path)
 	})
 	t.Run("nor what may not be looked at", func(t *testing.T) {
-		s.status["/b.tif.msk"] = 403
-		src, err := newStores(t, "").Open(t.Context(), s.url("b.tif"))
-		if err != nil {
-			t.Fatal(err)
+		for _, suffix := range []string{".msk", ".ovr"} {
+			s.status["/b.tif"+suffix] = 403
+			defer delete(s.status, "/b.tif"+suffix)
 		}
-		src.Close()
+		stores := newStores(t, "")
+		var told []error
+		stores.o.Warn = func(err error) { told = append(told, err) }
+		for range 2 {
+			src, err := stores.Open(t.Context(), s.url("b.tif"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			src.Close()
+		}
+		if len(told) != 1 {
+			t.Fatalf("told: %v", told)
+		}
+		wantError(t, told[0], s.url("b.tif."), "403", "taken for not there")
 	})
 	t.Run("a server that fails is an error", func(t *testing.T) {
 		s.status["/b.tif.msk"] = 500
@@ -486,5 +499,38 @@ func TestLocalFilesAreOpenedAsEver(t *testing.T) {
 	defer src.Close()
 	if _, ok := src.(apply.Remote); ok {
 		t.Error("it is remote")
+	}
+}
+
+func TestAWindowOfAStagedFileIsReadFromTheDisk(t *testing.T) {
+	s := newShop(t)
+	scene(t, s.path("a.tif"), testGrid, 1, 1, nil)
+	scene(t, s.path("b.tif"), testGrid, 1, 2, nil)
+	dir := t.TempDir()
+	run := func(name string, window *block.Window) *apply.Result {
+		s.reset()
+		job := ratio(s.url("a.tif"), s.url("b.tif"), filepath.Join(dir, name))
+		job.Open = newStores(t, filepath.Join(dir, "stage")).Open
+		job.Controls.Window = window
+		return mustRun(t, job)
+	}
+	w := &block.Window{Col: 5, Row: 7, Width: 40, Height: 30}
+	access := func(res *apply.Result) string { return res.Plan.Inputs[0].Access }
+	if a := access(run("before.tif", w)); a != "in pieces" {
+		t.Errorf("before it is staged a window is read %s", a)
+	}
+	want, err := os.ReadFile(filepath.Join(dir, "before.tif"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run("whole.tif", nil)
+	if a := access(run("after.tif", w)); a != "staged" {
+		t.Errorf("afterwards it is read %s", a)
+	}
+	if got := s.sent("a.tif"); got != 32<<10 {
+		t.Errorf("%d bytes came, more than the header", got)
+	}
+	if got, err := os.ReadFile(filepath.Join(dir, "after.tif")); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("other bytes than in pieces (%v)", err)
 	}
 }

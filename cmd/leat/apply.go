@@ -36,9 +36,12 @@ type applyFlags struct {
 	workers, readers       int
 	plan, json             bool
 	preview, report, trace string
+	serveAt                string
 	quiet, verbose         bool
+	resume, discard        bool
 
-	stores storeFlags
+	stores  storeFlags
+	outside workerFlags
 }
 
 func applyCommand() *cobra.Command {
@@ -59,7 +62,8 @@ less than half is needed is read in pieces; others are brought to a folder on th
 
 Inputs must lie on one grid (same CRS, same pixel size, pixels on pixels). Outputs are GeoTIFFs, tiled,
 in the order of a cloud-optimised one, with statistics, histogram and overviews inside; they appear
-under their name only when they are whole.
+under their name only when they are whole. A run that fails or is interrupted keeps what it has done in hidden
+files .NAME.leat-part: --resume goes on from there, --discard removes them.
 
 Values marked [NAME=] hold for all outputs, or for the one that is named; such options can be
 repeated. Exit codes: 0 done, 1 failed, 2 a mistake in the command line.`,
@@ -124,12 +128,17 @@ repeated. Exit codes: 0 done, 1 failed, 2 a mistake in the command line.`,
 	fl.StringVar(&f.window, "window", "", "`N`: size of blocks in pixels, or WIDTHxHEIGHT, rounded up to whole output tiles (default: planned from the memory)")
 	fl.IntVar(&f.overlap, "overlap", 0, "`N`: margin in pixels around blocks; expressions do not look at neighbours, so it changes nothing for them")
 	fl.StringVar(&f.margin, "margin", "nodata", "`WHAT`: what stands in a margin beyond the data: nodata (default), reflect or nearest")
+	fl.BoolVar(&f.resume, "resume", false, "go on from what the same command left when it failed, was interrupted or killed: blocks that it has done are not done again")
+	fl.BoolVar(&f.discard, "discard", false, "remove what was left of the outputs (-o) by a run that failed, and do nothing else")
+
+	f.outside.add(fl)
 
 	fl.BoolVar(&f.plan, "plan", false, "say what would be done, and do nothing")
 	group(fl, "plan", "Seeing it")
 	fl.StringVar(&f.preview, "preview", "", "`FILE.png`: write a quicklook of the output that is first by name")
 	fl.StringVar(&f.report, "report", "", "`FILE.html`: write a page about the run")
 	fl.StringVar(&f.trace, "trace", "", "`FILE.json`: write a timeline for Perfetto or chrome://tracing")
+	fl.StringVar(&f.serveAt, "serve", "", "`PORT`: show the run while it goes, as a page for a browser and as metrics for Prometheus, on this machine alone (127.0.0.1), or at HOST:PORT; 0: a free port")
 	fl.BoolVar(&f.json, "json", false, "events and results as JSON lines on standard output")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing but warnings and errors")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "count and quartiles of every stage at the end")
@@ -147,7 +156,17 @@ func runApply(cmd *cobra.Command, f *applyFlags) error {
 }
 
 func (f *applyFlags) run(cmd *cobra.Command, in *remote.Stores) error {
+	if f.discard {
+		return f.discardOutputs(cmd)
+	}
 	job, err := f.job(cmd.Context(), in)
+	if c, cerr := f.concurrency(cmd.Flags()); err == nil {
+		if err = cerr; err == nil {
+			job.Concurrency = c
+		}
+	} else {
+		err = errors.Join(err, cerr)
+	}
 	if err == nil && cmd.Flags().Changed("jobs") && f.workers == 0 {
 		err = errors.New("-j 0: use 1 or more, or leave it out for one per core")
 	}
@@ -157,6 +176,7 @@ func (f *applyFlags) run(cmd *cobra.Command, in *remote.Stores) error {
 	if err != nil {
 		return usageError{err}
 	}
+	job.Version, job.Resume = version, f.resume
 	if err := f.checkSideFiles(job); err != nil {
 		return err
 	}

@@ -382,7 +382,6 @@ func (f *applyFlags) setControls(ctx context.Context, job *apply.Job) error {
 	if f.workers < 0 || f.readers < 0 {
 		bad("-j and --readers: use 1 or more, or leave them out for one per core")
 	}
-	job.Concurrency = apply.Concurrency{Workers: f.workers, Readers: f.readers}
 	return errors.Join(errs...)
 }
 

@@ -16,6 +16,9 @@ import (
 func writeReport(ctx context.Context, in *remote.Stores, path string, job *apply.Job, res *apply.Result, rec *timing.Recorder) error {
 	r := &runReport{Command: commandLine(os.Args), Version: version, Started: time.Now().Add(-res.Wall),
 		Pixels: res.Pixels, Plan: planFacts(res.Plan), Notes: res.Plan.Notes}
+	if res.Plan.Kind != "" {
+		r.Outside = advice(res.Timings, res.Plan)
+	}
 	for _, name := range sortedNames(job.Inputs) {
 		files := job.Inputs[name].Files
 		for i, path := range files {
@@ -51,13 +54,23 @@ func writeReport(ctx context.Context, in *remote.Stores, path string, job *apply
 // maxReportFiles bounds the files of one input that the page lists.
 const maxReportFiles = 24
 
+func workersText(p *apply.Plan) string {
+	switch {
+	case p.WorkersRead:
+		return fmt.Sprintf("%d of %s, which read their inputs", p.Workers, p.Kind)
+	case p.Kind != "":
+		return fmt.Sprintf("%d of %s, and %d reading ahead", p.Workers, p.Kind, p.Readers)
+	}
+	return fmt.Sprintf("%d, and %d reading ahead", p.Workers, p.Readers)
+}
+
 func planFacts(p *apply.Plan) []fact {
 	b := p.Blocks
 	facts := []fact{
 		{"grid", fmt.Sprintf("%d x %d pixels", p.Grid.Width, p.Grid.Height)},
 		{"CRS", p.Grid.CRS.String()},
 		{"blocks", fmt.Sprintf("%d of %d x %d pixels", b.Count(), b.WindowWidth, b.WindowHeight)},
-		{"workers", fmt.Sprintf("%d, and %d reading ahead", p.Workers, p.Readers)},
+		{"workers", workersText(p)},
 		{"memory", fmt.Sprintf("about %s of %s allowed", byteText(p.MemoryBytes), byteText(p.BudgetBytes))},
 	}
 	if b.Overlap > 0 {

@@ -26,7 +26,7 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *remote.Stores, job *apply.J
 	signal.Ignore(unix.SIGPIPE)
 	ctx, people := cmd.Context(), cmd.ErrOrStderr()
 	rec := timing.New()
-	job.Timings, job.Version = rec, version
+	job.Timings = rec
 	job.Logger = slog.New(slog.NewTextHandler(people, &slog.HandlerOptions{Level: slog.LevelWarn}))
 
 	w, mode := people, chooseProgress(os.Stderr)
@@ -43,13 +43,27 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *remote.Stores, job *apply.J
 		if now := time.Now(); now.Sub(asked) > 500*time.Millisecond {
 			asked, stage = now, bottleneck(rec.Summary())
 		}
+		if p.Stage == "resuming" {
+			bar.from(p.Done, p.Total, p.Pixels)
+			return
+		}
 		if p.Stage != "blocks" {
 			stage = p.Stage
 		}
 		rec.Gauge(pixelsDone, p.Pixels)
 		bar.update(p.Done, p.Total, p.Pixels, stage)
 	}
+	var shown *shownRun
+	if f.serveAt != "" {
+		var err error
+		if shown, err = f.serve(people, job, rec); err != nil {
+			return err
+		}
+	}
 	res, err := apply.Run(ctx, *job)
+	if shown != nil {
+		shown.end(err)
+	}
 	bar.finish(err)
 	if err == nil {
 		if err = f.sideFiles(ctx, in, job, res, rec); err != nil {
@@ -59,7 +73,11 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *remote.Stores, job *apply.J
 	if err != nil {
 		if f.json {
 			// The error itself goes to people whether or not this can be written.
-			writeJSON(cmd.OutOrStdout(), map[string]any{"event": "error", "error": message(err)})
+			event := map[string]any{"event": "error", "error": message(withoutLeftover(err))}
+			if left := new(apply.UnfinishedError); errors.As(err, &left) {
+				event["kept"], event["kept_bytes"], event["kept_blocks"] = left.Paths, left.Bytes, left.Done
+			}
+			writeJSON(cmd.OutOrStdout(), event)
 		}
 		return err
 	}
@@ -146,9 +164,29 @@ func (f *applyFlags) summarise(w io.Writer, res *apply.Result) {
 			}
 		}
 	}
+	if o := res.Outside; o != nil && o.LostWorkers > 0 {
+		fmt.Fprintf(w, "%d of the workers were lost; blocks were given out again %d times\n", o.LostWorkers, o.Reissued)
+	}
 	fmt.Fprintln(w)
 	res.Timings.Text(w, f.verbose)
-	fmt.Fprintln(w, res.Timings.Advice(res.Plan.Workers))
+	fmt.Fprintln(w, advice(res.Timings, res.Plan))
+}
+
+// advice is one sentence on what limited the run. Of workers in other processes only the stages are known, not the time of their processors.
+func advice(s timing.Summary, p *apply.Plan) string {
+	if p.Kind == "" {
+		return s.Advice(p.Workers)
+	}
+	var all, most time.Duration
+	for _, st := range s.Stages {
+		if !strings.HasPrefix(st.Stage, "waiting") {
+			all, most = all+st.Total, max(most, st.Total)
+		}
+	}
+	if all == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Most of the work, %d %% of it, was %s.", 100*most/all, bottleneck(s))
 }
 
 // resultEvent is the last line of --json.
@@ -171,8 +209,12 @@ func resultEvent(res *apply.Result) map[string]any {
 			"coding": o.Coding.String(), "bands": bands, "saturated": o.Counts.Saturated, "nodata_collisions": o.Counts.NodataCollision,
 			"inf": o.Counts.Inf, "warnings": orEmpty(o.Warnings)})
 	}
-	return map[string]any{"event": "done", "wall_seconds": res.Wall.Seconds(), "blocks": res.Blocks, "pixels": res.Pixels,
-		"outputs": outputs, "notes": orEmpty(res.Plan.Notes), "timings": res.Timings}
+	event := map[string]any{"event": "done", "wall_seconds": res.Wall.Seconds(), "blocks": res.Blocks, "pixels": res.Pixels,
+		"resumed": res.Resumed, "outputs": outputs, "notes": orEmpty(res.Plan.Notes), "timings": res.Timings}
+	if o := res.Outside; o != nil {
+		event["workers"], event["lost_workers"], event["reissued_blocks"], event["copied_blocks"] = len(o.Workers), o.LostWorkers, o.Reissued, o.Copies
+	}
+	return event
 }
 
 // orEmpty is the list, never null.

@@ -93,7 +93,7 @@ workers, and writes GeoTIFFs that are the same byte for byte for any number of w
 		SilenceUsage:  true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("there is no command %q; there are apply, info, demo, cache, stage and ns", args[0])
+				return usagef("there is no command %q; there are apply, info, demo, worker, cache, stage and ns", args[0])
 			}
 			return nil
 		},
@@ -101,7 +101,7 @@ workers, and writes GeoTIFFs that are the same byte for byte for any number of w
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{flagError(err)} })
-	root.AddCommand(applyCommand(), infoCommand(), demoCommand(), cacheCommand(), stageCommand(), nsCommand())
+	root.AddCommand(applyCommand(), infoCommand(), demoCommand(), workerCommand(), cacheCommand(), stageCommand(), nsCommand())
 	dress(root)
 	return root
 }

@@ -4,16 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"leat/apply"
 	"leat/raster"
 )
 
 // messages are the sentences that an error holds, one for each thing that is wrong.
 func messages(err error) []string {
 	switch e := err.(type) {
+	case *apply.UnfinishedError:
+		return append(messages(e.Err), leftover(e, os.Args))
 	case interface{ Unwrap() []error }:
 		var list, texts []string
 		for _, one := range e.Unwrap() {
@@ -32,7 +37,7 @@ func messages(err error) []string {
 	for _, sentinel := range []error{raster.ErrFormat, raster.ErrUnsupported} {
 		text = strings.ReplaceAll(text, " ("+sentinel.Error()+")", "")
 	}
-	for _, name := range []string{"objstore: ", "stage: "} {
+	for _, name := range []string{"objstore: ", "stage: ", "worker: ", "subprocess: ", "slurm: ", "pbs: ", "awsbatch: "} {
 		text = strings.ReplaceAll(strings.TrimPrefix(text, name), ": "+name, ": ")
 	}
 	return []string{redact(text)}
@@ -51,6 +56,18 @@ func (e afterOutputs) Unwrap() error { return e.err }
 func interrupted(err error) string {
 	if errors.As(err, new(afterOutputs)) {
 		return "interrupted: the outputs are whole, but the preview, trace or report is missing"
+	}
+	var kept *apply.KeptError
+	if errors.As(err, &kept) {
+		var files []string
+		for name, path := range kept.Files {
+			files = append(files, "output "+name+" as "+path)
+		}
+		slices.Sort(files)
+		return "interrupted while outputs were written: what was finished is kept, " + strings.Join(files, ", ") + "; files that were there are as they were"
+	}
+	if left := new(apply.UnfinishedError); errors.As(err, &left) {
+		return "interrupted: no output was finished, and files that were there are as they were\nleat: " + leftover(left, os.Args)
 	}
 	return "interrupted: nothing was written, and files that were there are as they were"
 }

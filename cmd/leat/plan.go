@@ -32,7 +32,11 @@ func showPlan(ctx context.Context, w io.Writer, job apply.Job, asJSON bool) erro
 	if b.Overlap > 0 {
 		fmt.Fprintf(t, ", overlap %d", b.Overlap)
 	}
-	fmt.Fprintf(t, "\nworkers\t%d, and %d reading ahead; %d blocks in memory at most\n", p.Workers, p.Readers, p.Buffers)
+	fmt.Fprintf(t, "\nworkers\t%s", workersText(p))
+	if !p.WorkersRead {
+		fmt.Fprintf(t, "; %d blocks in memory at most", p.Buffers)
+	}
+	fmt.Fprintln(t)
 	fmt.Fprintf(t, "memory\tabout %s of %s allowed", byteText(p.MemoryBytes), byteText(p.BudgetBytes))
 	if p.CacheBytes > 0 {
 		fmt.Fprintf(t, ", %s of it for decoded tiles that several blocks need", byteText(p.CacheBytes))
@@ -85,6 +89,8 @@ type planDoc struct {
 	BlockHeight int            `json:"block_height"`
 	Overlap     int            `json:"overlap"`
 	Workers     int            `json:"workers"`
+	Kind        string         `json:"kind,omitempty"` // of workers in other processes
+	WorkersRead bool           `json:"workers_read,omitempty"`
 	Readers     int            `json:"readers"`
 	InMemory    int            `json:"blocks_in_memory"`
 	Memory      int64          `json:"memory_bytes"`
@@ -124,7 +130,7 @@ type planFileDoc struct {
 func newPlanDoc(p *apply.Plan) *planDoc {
 	b := p.Blocks
 	d := &planDoc{Width: p.Grid.Width, Height: p.Grid.Height, CRS: p.Grid.CRS.String(), Blocks: b.Count(), BlockWidth: b.WindowWidth,
-		BlockHeight: b.WindowHeight, Overlap: b.Overlap, Workers: p.Workers, Readers: p.Readers, InMemory: p.Buffers,
+		BlockHeight: b.WindowHeight, Overlap: b.Overlap, Workers: p.Workers, Kind: p.Kind, WorkersRead: p.WorkersRead, Readers: p.Readers, InMemory: p.Buffers,
 		Memory: p.MemoryBytes, Budget: p.BudgetBytes, Cache: p.CacheBytes, Ahead: p.AheadBytes, Inputs: []planInputDoc{}, Outputs: []planFileDoc{}, Notes: orEmpty(p.Notes)}
 	if p.Grid.HasTransform {
 		t := [6]float64(p.Grid.Transform)

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,7 +72,7 @@ func longRun(t *testing.T) (dir string, args []string) {
 	for i := range 60 {
 		term = "sin(n + " + strconv.Itoa(i) + " * " + term + ")"
 	}
-	return dir, []string{"apply", "-q", "-i", "r=B04.tif", "-i", "n=B08.tif", "-o", "o=o.tif", "-e", term, "--nodata", "nan"}
+	return dir, []string{"apply", "-q", "-i", "r=B04.tif", "-i", "n=B08.tif", "-o", "o=o.tif", "-e", term, "--nodata", "nan", "--window", "512"}
 }
 
 // underWay starts a run and returns when blocks of it lie in the unfinished output.
@@ -91,15 +92,43 @@ func underWay(t *testing.T, dir string, args []string) (*exec.Cmd, *bytes.Buffer
 	return nil, nil
 }
 
-func TestAnInterruptedRunEndsSoonAndLeavesNothing(t *testing.T) {
+func TestAnInterruptedRunEndsSoonAndTheCommandThatItPrintsGoesOn(t *testing.T) {
 	t.Parallel()
 	dir, args := longRun(t)
+	leat(t, exitDone, dir, args...)
+	want, err := os.ReadFile(filepath.Join(dir, "o.tif"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The shell finds leat as a user's does.
+	bin := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, filepath.Join(bin, "leat")); err != nil {
+		t.Fatal(err)
+	}
+	shell := func(command string) string {
+		t.Helper()
+		c := exec.CommandContext(t.Context(), "/bin/sh", "-c", command)
+		c.Dir, c.Env = dir, append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", command, err, out)
+		}
+		return string(out)
+	}
 	old := []byte("the old output")
 	if err := os.WriteFile(filepath.Join(dir, "o.tif"), old, 0o666); err != nil {
 		t.Fatal(err)
 	}
 	before := names(t, dir)
-	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+	said := regexp.MustCompile(`^leat: interrupted: no output was finished, and files that were there are as they were
+leat: (\d+) of 16 blocks are kept in (\S+/\.o\.tif\.leat-part) \(.*B\): this does the rest, and with --discard instead of --resume removes that:
+  (leat apply --resume -q -i r=B04.tif .*)
+$`)
+	for i, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(sig.String(), func(t *testing.T) {
 			if signal.Ignored(sig) {
 				t.Skip("this signal is ignored here, as under nohup, and so by leat")
@@ -117,14 +146,36 @@ func TestAnInterruptedRunEndsSoonAndLeavesNothing(t *testing.T) {
 			if c.ProcessState.ExitCode() != exitFailed {
 				t.Errorf("exit code %d", c.ProcessState.ExitCode())
 			}
-			if want := "leat: interrupted: nothing was written, and files that were there are as they were\n"; out.String() != want {
-				t.Errorf("%q", out)
-			}
-			if d := cmp.Diff(before, names(t, dir)); d != "" {
-				t.Error(d)
+			m := said.FindStringSubmatch(out.String())
+			if m == nil {
+				t.Fatalf("%q", out)
 			}
 			if got, err := os.ReadFile(filepath.Join(dir, "o.tif")); err != nil || !bytes.Equal(got, old) {
 				t.Errorf("the old output is another: %v", err)
+			}
+			if _, err := os.Stat(m[2]); err != nil {
+				t.Error(err)
+			}
+			switch i {
+			case 0:
+				if text := shell(strings.Replace(m[3], "apply --resume -q", "apply --resume --json", 1)); !strings.Contains(text, `"resumed":`+m[1]+",") {
+					t.Errorf("not %s blocks were resumed: %s", m[1], text)
+				}
+				if got, err := os.ReadFile(filepath.Join(dir, "o.tif")); err != nil || !bytes.Equal(got, want) {
+					t.Errorf("the output is another than without an interruption: %v", err)
+				}
+				if err := os.WriteFile(filepath.Join(dir, "o.tif"), old, 0o666); err != nil {
+					t.Fatal(err)
+				}
+			case 1:
+				if text := shell(strings.Replace(m[3], "apply --resume -q", "apply --discard", 1)); !strings.HasPrefix(text, "output o: removed "+m[2]+" (") {
+					t.Errorf("%q", text)
+				}
+			default:
+				leat(t, exitDone, dir, "apply", "--discard", "-o", "o=o.tif")
+			}
+			if d := cmp.Diff(before, names(t, dir)); d != "" {
+				t.Error(d)
 			}
 		})
 	}

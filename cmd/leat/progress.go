@@ -55,6 +55,7 @@ type progress struct {
 	last     progressState
 	lastDone int // as shown last, -1 if never
 	history  []progressState
+	before   progressState // what an earlier run did
 	finished bool
 }
 
@@ -83,6 +84,15 @@ func newProgress(w io.Writer, mode progressMode) *progress {
 func (p *progress) begin() {
 	p.start = p.now()
 	p.history = []progressState{{at: p.start}}
+}
+
+// from says that an earlier run did so much, which counts for no rate.
+func (p *progress) from(done, total int, pixels int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = progressState{p.now(), done, total, pixels, ""}
+	p.before = p.last
+	p.history = []progressState{p.last}
 }
 
 // update says that done of total blocks with so many output pixels are finished, and which stage is the bottleneck now
@@ -212,7 +222,7 @@ func (p *progress) finish(err error) {
 		fmt.Fprint(p.w, "\r\x1b[K")
 	case p.mode == progressLines && !p.shown.IsZero() && err == nil:
 		d := p.now().Sub(p.start)
-		fmt.Fprintf(p.w, "%d of %d blocks in %s, %.1f Mpixel/s\n", p.last.done, p.last.total, timing.FormatDuration(d), float64(p.last.pixels)/1e6/max(1e-9, d.Seconds()))
+		fmt.Fprintf(p.w, "%d of %d blocks in %s, %.1f Mpixel/s\n", p.last.done, p.last.total, timing.FormatDuration(d), float64(p.last.pixels-p.before.pixels)/1e6/max(1e-9, d.Seconds()))
 	case p.mode == progressJSON && !p.last.at.IsZero() && p.lastDone != p.last.done:
 		p.show()
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
 
 	"github.com/spf13/pflag"
 
@@ -19,6 +18,7 @@ type storeFlags struct {
 	endpoint, region     string
 	anonymous            bool
 	stageDir, stageBytes string
+	stageFree            string
 }
 
 func (f *storeFlags) add(fl *pflag.FlagSet) {
@@ -31,6 +31,7 @@ func (f *storeFlags) add(fl *pflag.FlagSet) {
 func (f *storeFlags) addStage(fl *pflag.FlagSet) {
 	fl.StringVar(&f.stageDir, "stage-dir", "", "`DIR`: where remote inputs are brought of which more than half is needed, for all runs of this machine: a folder on a local disk; none: they are read in pieces (default: $LEAT_CACHE_DIR, else leat below the user's cache directory)")
 	fl.StringVar(&f.stageBytes, "stage-bytes", "1T", "`SIZE`: most room that all of them take there, such as 200G")
+	fl.StringVar(&f.stageFree, "stage-min-free", "5%", "`PART`: part of that disk that is left free for others, such as 10% or 0%")
 }
 
 // noStage is the --stage-dir of those who want none.
@@ -50,6 +51,11 @@ func (f *storeFlags) check() error {
 			errs = append(errs, fmt.Errorf("--stage-bytes %s: %w", f.stageBytes, err))
 		}
 	}
+	if f.stageFree != "" {
+		if _, err := parsePart(f.stageFree); err != nil {
+			errs = append(errs, fmt.Errorf("--stage-min-free %s: %w", f.stageFree, err))
+		}
+	}
 	return errors.Join(errs...)
 }
 
@@ -61,6 +67,9 @@ func (f *storeFlags) stores(warn func(error)) *remote.Stores {
 	}
 	if f.stageBytes != "" {
 		o.Stage.MaxBytes, _ = parseSize(f.stageBytes) // see check
+	}
+	if f.stageFree != "" {
+		o.Stage.MinFree, _ = parsePart(f.stageFree) // see check
 	}
 	return remote.New(o)
 }
@@ -77,13 +86,8 @@ func localName(path string) (string, error) {
 	return local, nil
 }
 
-// urlInText is a URL in a longer text: as far as nothing follows that no URL has.
-var urlInText = regexp.MustCompile("[A-Za-z][A-Za-z0-9+.-]*://[^\\s'\"`<>]+")
-
 // redact hides secrets of URLs in a text for people.
-func redact(text string) string {
-	return urlInText.ReplaceAllStringFunc(text, objstore.Redact)
-}
+func redact(text string) string { return objstore.RedactURLs(text) }
 
 // remoteFile is what an open raster in a store has besides.
 type remoteFile interface {

@@ -26,6 +26,8 @@ type runReport struct {
 	Cores   int    // of the machine; 0: asked of the runtime
 	Err     string // why the run failed; empty when it did not
 	Pixels  int64  // of the grid
+	// Outside tells what limited a run of workers in other processes, whose processors' time is not known; "": there were none.
+	Outside string
 	Plan    []fact // grid, blocks, workers, memory
 	Notes   []string
 	Inputs  []reportRaster
@@ -177,7 +179,7 @@ func (r *runReport) view() *reportView {
 		if r.Pixels > 0 {
 			v.Tiles = append(v.Tiles, fact{"throughput", fmt.Sprintf("%.3g Mpixel/s", float64(r.Pixels)/1e6/sec)})
 		}
-		if s.CPU > 0 {
+		if s.CPU > 0 && r.Outside == "" {
 			v.Tiles = append(v.Tiles, fact{"cores busy", fmt.Sprintf("%.1f of %d", s.CPU.Seconds()/sec, cores)})
 		}
 	}
@@ -185,7 +187,9 @@ func (r *runReport) view() *reportView {
 		v.Tiles = append(v.Tiles, fact{"pixels", fmt.Sprintf("%.4g million", float64(r.Pixels)/1e6)})
 	}
 	if len(s.Stages) > 0 {
-		v.Advice = s.Advice(cores)
+		if v.Advice = r.Outside; v.Advice == "" {
+			v.Advice = s.Advice(cores)
+		}
 	}
 	colors := stageColors(s)
 	busy := 0.0

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -22,7 +23,7 @@ import (
 
 // stageFlags are what the commands of leat stage take; each has some of them.
 type stageFlags struct {
-	dir, maxBytes, maxAge             string
+	dir, maxBytes, minFree, maxAge    string
 	workers                           int
 	endpoint, region, metrics         string
 	anonymous, json, recursive, force bool
@@ -86,6 +87,7 @@ func (f *stageFlags) addJSON(c *cobra.Command, usage string) {
 func (f *stageFlags) addSource(c *cobra.Command) {
 	f.addDir(c)
 	c.Flags().StringVar(&f.maxBytes, "max-bytes", "1T", "`SIZE`: most room that all objects of the directory take, whichever process uses them, such as 200G")
+	c.Flags().StringVar(&f.minFree, "min-free", "5%", "`PART`: part of the disk that is left free for others, such as 10% or 0%")
 	c.Flags().IntVar(&f.workers, "workers", 8, "`N`: objects that are copied at the same time, 1 to 512")
 	c.Flags().StringVar(&f.maxAge, "max-age", "0", "`TIME`: take what was compared with its source so long ago, such as 30m, 12h or 7d, without asking again; never: what is there is not compared")
 	c.Flags().StringVar(&f.endpoint, "endpoint", "", "`URL`: a server that speaks a provider's protocol, such as http://127.0.0.1:9000")
@@ -103,6 +105,9 @@ func (f *stageFlags) options() (*stage.Options, error) {
 	var err error
 	if o.MaxBytes, err = parseSize(f.maxBytes); err != nil {
 		errs = append(errs, usagef("--max-bytes %s: %w", f.maxBytes, err))
+	}
+	if o.MinFree, err = parsePart(f.minFree); err != nil {
+		errs = append(errs, usagef("--min-free %s: %w", f.minFree, err))
 	}
 	if f.workers < 1 || f.workers > 512 {
 		errs = append(errs, usagef("--workers %d: give 1 to 512", f.workers))
@@ -124,6 +129,19 @@ func (f *stageFlags) options() (*stage.Options, error) {
 		}
 	}
 	return o, errors.Join(errs...)
+}
+
+// parsePart reads a part of the disk such as 5%, as stage.Options.MinFree has it, where nothing is a negative number.
+func parsePart(s string) (float64, error) {
+	digits, percent := strings.CutSuffix(s, "%")
+	part, err := strconv.ParseFloat(digits, 64)
+	if !percent || err != nil || !(part >= 0 && part <= 100) {
+		return 0, errors.New("write a part such as 5%, from 0% to 100%")
+	}
+	if part == 0 {
+		return -1, nil
+	}
+	return part / 100, nil
 }
 
 // parseAge reads a time such as 90s, 12h or 7d.
@@ -234,6 +252,7 @@ var stageProgramWords = strings.NewReplacer(
 	"set a higher limit, or release others first", "give a higher --max-bytes",
 	"set a lower limit", "give a lower --max-bytes",
 	"MaxBytes", "--max-bytes",
+	"MinFree", "--min-free",
 )
 
 // stageWords words an error of the packages, or each of several, for people.

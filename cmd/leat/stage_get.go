@@ -186,7 +186,11 @@ func (g *getting) all(ctx context.Context, urls []string) error {
 			}
 			if q.err = err; err == nil {
 				q.url = w.src.ID(name)
-				q.l = g.s.pool.Prefetch(counted{w.src, &g.progress.bytes}, w.name)
+				prefetch := g.s.pool.Prefetch
+				if g.outputs[next] == "" && !g.toStdout { // its path is what is wanted
+					prefetch = g.s.pool.PrefetchFile
+				}
+				q.l = prefetch(counted{w.src, &g.progress.bytes}, w.name)
 			} else {
 				q.url = objstore.Redact(q.url)
 			}

@@ -22,7 +22,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	"github.com/spf13/cobra"
 
+	"leat/objstore"
 	"leat/stage"
 )
 
@@ -104,6 +106,49 @@ func TestWhatAKilledWarmLeftIsGivenBackByGC(t *testing.T) {
 	leat(t, exitDone, dir, "stage", "gc", "--all", "--dir", dir)
 	if files := staged(t, dir); len(files) > 0 {
 		t.Errorf("left: %q", files)
+	}
+}
+
+func TestAStoppedProcessIsNamedToWhoWaitsForItsCopies(t *testing.T) {
+	t.Parallel()
+	store, dir := newWebStore(t), t.TempDir()
+	c, _ := process(t, dir, "stage", "warm", urlList(t, store, 2), "--dir", dir, "--workers", "2")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	awaitReads(t, store, 2)
+	if err := c.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		c.Process.Kill()
+		c.Wait()
+	}()
+	var said bytes.Buffer
+	cmd := &cobra.Command{}
+	cmd.SetErr(&said)
+	cmd.SetContext(t.Context())
+	s, err := (&stageFlags{dir: dir}).open(cmd, &stage.Options{Retry: objstore.Retry{Stall: 100 * time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill := &filling{s: s, progress: newStageProgress(s.people, "staging")}
+	urls := []string{store.URL + "/slow/0.bin", store.URL + "/slow/1.bin", store.URL + "/a/other"}
+	if err := fill.fill(t.Context(), urls, false, mostHeld, 1); err != nil {
+		t.Error(err)
+	}
+	if d := fill.doc(); d.Failed != 2 || d.Copied != 1 {
+		t.Errorf("%+v", d)
+	}
+	fill.release()
+	if err := s.end(); err != nil {
+		t.Error(err)
+	}
+	for _, url := range urls[:2] {
+		want := fmt.Sprintf("leat: waiting for a stopped process: process %d is copying %s: have it go on (kill -CONT %[1]d), or end it\n", c.Process.Pid, url)
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("%q, want %q", &said, want)
+		}
 	}
 }
 

@@ -28,7 +28,8 @@ func stageWarmCommand() *cobra.Command {
 		`Warm stages the objects of a list, one URL a line (a line that begins with # is passed over), of a list on standard
 input (-), and URLs. A URL that ends in a slash, and with --recursive each, stands for all objects below that folder
 (a web server can't list any). What is there and still has the version of its source is not copied again. All of it
-is kept in use until warm ends: what then finds no room has failed. The code is 1 when any failed; the others are
+is kept in use until warm ends: what then finds no room has failed, and so has what a process is copying that is
+stopped and does not go on within 30 s; that process is named. The code is 1 when any failed; the others are
 staged nevertheless.`,
 		example, listOrURLs("warm", example),
 		func(cmd *cobra.Command, args []string) error { return warm(cmd, args, f) })

@@ -302,31 +302,47 @@ func (b *bucket) List(ctx context.Context, prefix string) iter.Seq2[objstore.Inf
 // parts that an object may have, at most 10000 at S3: how large each must be at least.
 func partSize(size int64) int { return int(max(8<<20, size/9000)) }
 
-func (b *bucket) Upload(ctx context.Context, name string, r io.ReaderAt, size int64) error {
+func (b *bucket) Upload(ctx context.Context, name string, r io.ReaderAt, size int64, o objstore.UploadOptions) error {
 	if err := b.check("writing", name); err != nil {
 		return err
 	}
-	return b.fail("writing", name, b.do(func(c clients) error { return upload(ctx, c.write, name, r, size) }))
+	err := b.do(func(c clients) error { return upload(ctx, c.write, name, r, size, o) })
+	if o.IfAbsent && gcerrors.Code(err) == gcerrors.FailedPrecondition {
+		return objstore.Exists(objstore.Redact(b.name + "/" + name))
+	}
+	return b.fail("writing", name, err)
 }
 
-func upload(ctx context.Context, to *blob.Bucket, name string, r io.ReaderAt, size int64) error {
-	// Without an end of ctx a Writer that is closed early would publish half an object.
+func upload(ctx context.Context, to *blob.Bucket, name string, r io.ReaderAt, size int64, o objstore.UploadOptions) error {
+	// Without an end of ctx gocloud would publish as much as could be read.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w, err := to.NewWriter(ctx, name, &blob.WriterOptions{BufferSize: partSize(size), ContentType: "application/octet-stream"})
-	if err != nil {
-		return err
+	all := &exactly{r: io.NewSectionReader(r, 0, size), left: size, fail: cancel}
+	err := to.Upload(ctx, name, all, &blob.WriterOptions{BufferSize: partSize(size), ContentType: "application/octet-stream", IfNotExist: o.IfAbsent})
+	if all.err != nil {
+		return all.err
 	}
-	n, err := io.Copy(w, io.NewSectionReader(r, 0, size))
-	if err == nil && n != size {
-		err = fmt.Errorf("%d bytes of %d could be read (%w)", n, size, io.ErrUnexpectedEOF)
+	return err
+}
+
+// exactly reads so many bytes; where there are fewer it ends what they are read for.
+type exactly struct {
+	r    io.Reader
+	left int64
+	fail func()
+	err  error
+}
+
+func (e *exactly) Read(p []byte) (int, error) {
+	n, err := e.r.Read(p)
+	if e.left -= int64(n); err == io.EOF && e.left > 0 {
+		err = fmt.Errorf("%d bytes less could be read than there should be (%w)", e.left, io.ErrUnexpectedEOF)
 	}
-	if err != nil {
-		cancel()
-		_ = w.Close()
-		return err
+	if err != nil && err != io.EOF {
+		e.err = err
+		e.fail()
 	}
-	return w.Close()
+	return n, err
 }
 
 func (b *bucket) Close() error {

@@ -69,7 +69,7 @@ func TestMem(t *testing.T) {
 		b := open(t, fmt.Sprintf("mem://test-%d", n.Add(1)), &objstore.Options{})
 		return objstoretest.Store{Source: b, Put: func(t *testing.T, name string, data []byte) {
 			t.Helper()
-			if err := b.Upload(t.Context(), name, strings.NewReader(string(data)), int64(len(data))); err != nil {
+			if err := b.Upload(t.Context(), name, strings.NewReader(string(data)), int64(len(data)), objstore.UploadOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}}

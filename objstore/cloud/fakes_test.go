@@ -109,6 +109,10 @@ func serveAzure(f *fake, w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return // cancelled
 		}
+		if _, there := f.objects[name]; there && r.Header.Get("If-None-Match") == "*" {
+			refuse(http.StatusConflict, "BlobAlreadyExists")
+			return
+		}
 		switch q.Get("comp") {
 		case "block":
 			f.pending[q.Get("blockid")] = body
@@ -194,6 +198,10 @@ func serveGS(f *fake, w http.ResponseWriter, r *http.Request) {
 		data, err := io.ReadAll(part)
 		if err != nil {
 			return // cancelled
+		}
+		if _, there := f.objects[name.Name]; there && q.Get("ifGenerationMatch") == "0" {
+			w.WriteHeader(http.StatusPreconditionFailed)
+			return
 		}
 		f.set(name.Name, data)
 		answer(describe(name.Name, f.objects[name.Name]))

@@ -186,7 +186,7 @@ func TestAnUploadAsksAgain(t *testing.T) {
 	})
 	b := open(t, "s3://bucket", &objstore.Options{Endpoint: endpoint, Anonymous: true, Retry: objstore.Retry{Attempts: 8, Max: 10 * time.Millisecond}})
 	data := bytes.Repeat([]byte("0123456789abcdef"), 1<<20)
-	if err := b.Upload(t.Context(), "big", bytes.NewReader(data), int64(len(data))); err != nil {
+	if err := b.Upload(t.Context(), "big", bytes.NewReader(data), int64(len(data)), objstore.UploadOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	_, body, err := b.Read(t.Context(), "big", 0, -1, nil)
@@ -255,5 +255,24 @@ func TestErrorsOfAzureAndGSHaveNoSecrets(t *testing.T) {
 	t.Setenv("AZURE_STORAGE_KEY", "geheim!")
 	if _, err := objstore.Open(t.Context(), "azblob://box", &objstore.Options{Drivers: Drivers()}); err == nil || strings.Contains(err.Error(), "geheim") {
 		t.Error(err)
+	}
+}
+
+func TestAnUploadThatIsRefusedSaysWhy(t *testing.T) {
+	for name, make := range map[string]func(*testing.T) (*fake, *objstore.Bucket){"azure": azure, "gs": gs} {
+		f, b := make(t)
+		f.before = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodGet || r.Method == http.MethodHead {
+				return false
+			}
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.WriteHeader(http.StatusForbidden)
+			return true
+		}
+		err := b.Upload(t.Context(), "x", strings.NewReader("abc"), 3, objstore.UploadOptions{})
+		var e *objstore.Error
+		if !errors.As(err, &e) || e.Status != http.StatusForbidden || !strings.Contains(err.Error(), "check the credentials") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

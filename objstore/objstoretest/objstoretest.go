@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -197,7 +198,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		}
 		big := bytes.Repeat(data, 180) // 18 MB: several parts
 		for name, b := range map[string][]byte{"up/empty": nil, "up/small": data, "up/big": big} {
-			if err := u.Upload(t.Context(), name, bytes.NewReader(b), int64(len(b))); err != nil {
+			if err := u.Upload(t.Context(), name, bytes.NewReader(b), int64(len(b)), objstore.UploadOptions{}); err != nil {
 				t.Fatal(name, err)
 			}
 			_, body, err := s.Source.Read(t.Context(), name, 0, -1, nil)
@@ -210,17 +211,47 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 				t.Errorf("%s: %d bytes, %v", name, len(got), err)
 			}
 		}
-		if err := u.Upload(t.Context(), "up/short", bytes.NewReader(data), int64(len(data))+1); err == nil {
+		if err := u.Upload(t.Context(), "up/short", bytes.NewReader(data), int64(len(data))+1, objstore.UploadOptions{}); err == nil {
 			t.Error("an upload of bytes that are not there succeeded")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := u.Upload(ctx, "up/cancelled", bytes.NewReader(big), int64(len(big))); err == nil {
+		if err := u.Upload(ctx, "up/cancelled", bytes.NewReader(big), int64(len(big)), objstore.UploadOptions{}); err == nil {
 			t.Error("a cancelled upload succeeded")
 		}
 		for _, name := range []string{"up/short", "up/cancelled"} {
 			if _, err := s.Source.Stat(t.Context(), name); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+	t.Run("an upload that is to replace nothing leaves what is there, also what comes meanwhile", func(t *testing.T) {
+		s := open(t)
+		u, ok := s.Source.(objstore.Uploader)
+		if !ok {
+			t.Skip("it takes no objects")
+		}
+		absent := objstore.UploadOptions{IfAbsent: true}
+		if err := u.Upload(t.Context(), "new", bytes.NewReader(data), int64(len(data)), absent); err != nil {
+			t.Fatal(err)
+		}
+		s.Put(t, "old", []byte("old"))
+		if err := u.Upload(t.Context(), "old", bytes.NewReader(data), int64(len(data)), absent); !errors.Is(err, fs.ErrExist) || objstore.Temporary(err) || !strings.Contains(err.Error(), "/old") {
+			t.Errorf("the error is %v", err)
+		}
+		race := &racing{Reader: bytes.NewReader(data), first: sync.OnceFunc(func() { s.Put(t, "race", []byte("old")) })}
+		if err := u.Upload(t.Context(), "race", race, int64(len(data)), absent); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("the error is %v", err)
+		}
+		for name, want := range map[string]string{"new": string(data), "old": "old", "race": "old"} {
+			_, body, err := s.Source.Read(t.Context(), name, 0, -1, nil)
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			got, err := io.ReadAll(body)
+			body.Close()
+			if string(got) != want || err != nil {
+				t.Errorf("%s: %d bytes, %v", name, len(got), err)
 			}
 		}
 	})
@@ -233,4 +264,15 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 			t.Error(err)
 		}
 	})
+}
+
+// racing does something when it is first read.
+type racing struct {
+	*bytes.Reader
+	first func()
+}
+
+func (r *racing) ReadAt(b []byte, at int64) (int, error) {
+	r.first()
+	return r.Reader.ReadAt(b, at)
 }

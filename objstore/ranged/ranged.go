@@ -103,6 +103,8 @@ type Reader struct {
 	closed bool
 	store  pieces
 	count  Counters
+	queue  []*piece // to be asked for
+	askers int      // goroutines that do so
 }
 
 // Open asks for the beginning of an object, and so for the version that it has now. ctx ends all requests of the Reader, later ones too. The caller
@@ -237,16 +239,44 @@ func (r *Reader) take(spans []span, widen bool) ([]*piece, error) {
 	} else {
 		missing = r.store.join(missing)
 	}
+	var wanted []*piece
 	for _, s := range missing {
 		for at := s.at; at < s.at+s.bytes; at += maxRequest {
 			p := &piece{at: at, bytes: min(maxRequest, s.at+s.bytes-at), ready: make(chan struct{})}
 			r.store.put(p)
 			p.refs++ // the request's
 			r.count.Requests++
-			r.wg.Go(func() { r.bring(p) })
+			wanted = append(wanted, p)
 		}
 	}
+	if widen { // somebody waits for them
+		r.queue = append(wanted, r.queue...)
+	} else {
+		r.queue = append(r.queue, wanted...)
+	}
+	// There may be very many pieces, and no more of them are asked for at once than the Limiter lets.
+	for range min(len(wanted), cap(r.o.Limiter.places)-r.askers) {
+		r.askers++
+		r.wg.Go(r.ask)
+	}
 	return r.store.hold(spans), nil
+}
+
+// ask asks for pieces until there is none to be asked for.
+func (r *Reader) ask() {
+	for {
+		r.mu.Lock()
+		if len(r.queue) == 0 {
+			r.askers--
+			r.mu.Unlock()
+			return
+		}
+		p := r.queue[0]
+		r.queue[0] = nil
+		r.queue = r.queue[1:]
+		r.mu.Unlock()
+		r.bring(p)
+	}
 }
 
 // give ends the use of pieces.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -259,6 +260,31 @@ func TestManyPiecesComeInTheTimeOfAFew(t *testing.T) {
 	}
 	if got := len(m.asked); got != 33 {
 		t.Errorf("%d requests", got)
+	}
+}
+
+func TestManyPiecesTakeFewGoroutines(t *testing.T) {
+	m := &memory{data: noise(32 << 20), etag: "1"}
+	r := openMemory(t, m, &Options{Limiter: NewLimiter(4)})
+	m.delay = time.Millisecond
+	var ranges []raster.Range
+	for at := int64(64 << 10); at < int64(len(m.data)); at += 64 << 10 { // further from one another than what is joined
+		ranges = append(ranges, raster.Range{Offset: at, Bytes: 100})
+	}
+	before := runtime.NumGoroutine()
+	release := r.Fetch(ranges)
+	defer release()
+	if n := runtime.NumGoroutine() - before; n > 4*4 { // of each request some of its own
+		t.Errorf("%d goroutines for %d pieces", n, len(ranges))
+	}
+	b := make([]byte, 100)
+	for _, w := range ranges {
+		if _, err := r.ReadAt(b, w.Offset); err != nil || !bytes.Equal(b, m.data[w.Offset:w.Offset+100]) {
+			t.Fatalf("%v: %v", w, err)
+		}
+	}
+	if m.most > 4 || len(m.since(1)) != len(ranges) {
+		t.Errorf("%d requests at once, %d in all", m.most, len(m.since(1)))
 	}
 }
 

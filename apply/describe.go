@@ -1,0 +1,182 @@
+package apply
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"syscall"
+
+	"leat/ndarray"
+	"leat/worker"
+)
+
+// description is what the spool's header says of the run: all that its records depend on. What only matters when the file is laid out, such as
+// names, colours and metadata, is not in it.
+type description struct {
+	Build       string            `json:"build"` // of the program
+	Version     string            `json:"version,omitempty"`
+	Function    string            `json:"function,omitempty"`
+	Params      string            `json:"params,omitempty"` // SHA-256 of what Function's codec makes of Job.Params
+	Outputs     []string          `json:"outputs"`          // names of all outputs of the run
+	Expressions map[string]string `json:"expressions,omitempty"`
+
+	Output      string    `json:"output"` // that the file is of
+	Path        string    `json:"path"`
+	Width       int       `json:"width"`
+	Height      int       `json:"height"`
+	Transform   []float64 `json:"transform,omitempty"` // as GDAL has it
+	CRS         string    `json:"crs"`
+	Bands       int       `json:"bands"`
+	Type        string    `json:"type"`
+	Nodata      string    `json:"nodata"` // "none" or a number
+	Scale       float64   `json:"scale,omitempty"`
+	Offset      float64   `json:"offset,omitempty"`
+	TileWidth   int       `json:"tile_width"`
+	TileHeight  int       `json:"tile_height"`
+	Interleave  string    `json:"interleave"`
+	Candidates  []string  `json:"codings"`
+	Factors     []int     `json:"overviews"`
+	Method      string    `json:"overview_method"`
+	Statistics  bool      `json:"statistics"`
+	Histogram   bool      `json:"histogram"`
+	BlockWidth  int       `json:"block_width"`
+	BlockHeight int       `json:"block_height"`
+	Blocks      int       `json:"blocks"`
+	Overlap     int       `json:"overlap"`
+	Margin      string    `json:"margin"`
+	NoMask      bool      `json:"no_mask"`
+	Unscale     bool      `json:"unscale"`
+	Collision   bool      `json:"nodata_collision"` // is an error
+	BigEndian   bool      `json:"big_endian"`       // overview pixels
+
+	Inputs []descriptionInput `json:"inputs"`
+}
+
+// descriptionInput is one file of an input.
+type descriptionInput struct {
+	Name string `json:"name"`
+	List bool   `json:"list,omitempty"`
+	Path string `json:"path"`
+	fileState
+	// Layers are those that are read, Nodata their values, and Col and Row lead from a pixel of the run's grid to one of the file.
+	Layers []int    `json:"layers"`
+	Nodata []string `json:"nodata"`
+	Col    int      `json:"col"`
+	Row    int      `json:"row"`
+	// Beside are the files beside a local one that change what its pixels mean, by what stands behind its name.
+	Beside map[string]fileState `json:"beside,omitempty"`
+}
+
+// fileState tells one state of a file from others.
+type fileState struct {
+	Bytes int64  `json:"bytes"`
+	MTime string `json:"mtime,omitempty"`
+	Inode uint64 `json:"inode,omitempty"`
+	ETag  string `json:"etag,omitempty"` // that a store gave it
+}
+
+// describe is the description of the run for an output of this type and so many bands.
+func (o *output) describe(t ndarray.DType, bands int, nodata *ndarray.Scalar) (*description, error) {
+	job, p := o.run.job, o.run.plan
+	c := &job.Controls
+	build, err := worker.BuildID()
+	if err != nil {
+		return nil, err
+	}
+	d := &description{Build: build, Version: job.Version, Expressions: job.Expressions, Outputs: sortedKeys(job.Outputs),
+		Output: o.name, Path: o.spec.identity(), Width: p.Grid.Width, Height: p.Grid.Height, CRS: p.Grid.CRS.String(),
+		Bands: bands, Type: t.String(), Nodata: nodataText(nodata), Scale: o.spec.Scale, Offset: o.spec.Offset,
+		TileWidth: o.tileW, TileHeight: o.tileH, Interleave: "band", Factors: o.factors, Method: o.spec.OverviewMethod.String(),
+		Statistics: !o.spec.NoStatistics, Histogram: !o.spec.NoHistogram,
+		BlockWidth: p.Blocks.WindowWidth, BlockHeight: p.Blocks.WindowHeight, Blocks: p.Blocks.Count(),
+		Overlap: p.Blocks.Overlap, Margin: c.Margin.String(), NoMask: c.NoMask, Unscale: c.Unscale, Collision: c.NodataCollision,
+		BigEndian: bigEndian}
+	if job.Function != "" {
+		d.Function = job.Function
+		if codec := job.Functions[job.Function].Params; codec != nil {
+			text, err := codec.Encode(job.Params)
+			if err != nil {
+				return nil, &JobError{fmt.Errorf("Job.Params can't be kept for a run that goes on from this one: %w", err)}
+			}
+			d.Params = fmt.Sprintf("%x", sha256.Sum256(text))
+		}
+	}
+	if p.Grid.HasTransform {
+		d.Transform = p.Grid.Transform[:]
+	}
+	if o.spec.PixelInterleave && bands > 1 {
+		d.Interleave = "pixel"
+	}
+	candidates, err := o.candidates(t)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range candidates {
+		d.Candidates = append(d.Candidates, c.String())
+	}
+	for _, f := range o.run.in.files {
+		d.Inputs = append(d.Inputs, o.run.describeInput(f))
+	}
+	return d, nil
+}
+
+func nodataText(v *ndarray.Scalar) string {
+	if v == nil {
+		return "none"
+	}
+	return v.String()
+}
+
+func (r *run) describeInput(f *inputFile) descriptionInput {
+	d := descriptionInput{Name: f.input, List: r.in.lists[f.input], Path: f.path, Layers: f.layers, Col: f.dc, Row: f.dr}
+	for _, v := range f.nodata {
+		d.Nodata = append(d.Nodata, nodataText(v))
+	}
+	d.Bytes = f.info.FileBytes
+	if f.remote != nil {
+		d.MTime, d.ETag = f.version()
+		return d
+	}
+	d.Path = absolute(f.path)
+	if s, ok := stateOf(d.Path); ok {
+		d.MTime, d.Inode = s.MTime, s.Inode
+	}
+	for _, suffix := range []string{".msk", ".aux.xml"} {
+		if s, ok := stateOf(d.Path + suffix); ok {
+			if d.Beside == nil {
+				d.Beside = map[string]fileState{}
+			}
+			d.Beside[suffix] = s
+		}
+	}
+	return d
+}
+
+func stateOf(path string) (fileState, bool) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return fileState{}, false
+	}
+	s := fileState{Bytes: st.Size(), MTime: st.ModTime().UTC().Format(exactTime)}
+	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
+		s.Inode = sys.Ino
+	}
+	return s, true
+}
+
+// startSpool writes the header of the output's spool.
+func (o *output) startSpool() error {
+	d, err := o.describe(o.typ, o.bands, o.nodata)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	if err := o.spool.start(text); err != nil {
+		return spoolError(o.spec.label(), o.spool.path, err)
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package apply
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"leat/worker"
+)
+
+// word tells this run from others in names of jobs.
+func (r *run) word() string {
+	host, _ := os.Hostname()
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", host, os.Getpid(), r.sharedBase()))
+	return hex.EncodeToString(sum[:4])
+}
+
+// sharedBase is where the folder is made that workers elsewhere share with the run.
+func (r *run) sharedBase() string {
+	if dir := r.job.Concurrency.SharedTemp; dir != "" {
+		return absolute(dir)
+	}
+	for _, o := range r.outs {
+		if !o.spec.inStore() {
+			return filepath.Dir(realPath(o.spec.Path))
+		}
+	}
+	if dir, err := os.Getwd(); err == nil {
+		return dir
+	}
+	return os.TempDir()
+}
+
+// sharedFolder is a folder of a run that its workers can reach. A lock in it, which ends with the process, tells others that it is in use.
+type sharedFolder struct {
+	path string
+	lock *os.File
+}
+
+const (
+	sharedPrefix = ".leat-run-"
+	sharedLock   = "lock"
+)
+
+// makeSharedFolder makes a folder of mode 0700, and removes those that killed runs left beside it.
+func makeSharedFolder(base string) (*sharedFolder, error) {
+	sweepSharedFolders(base)
+	path, err := os.MkdirTemp(base, sharedPrefix+"*")
+	if err != nil {
+		return nil, fmt.Errorf("the folder that workers share can't be made in %s: %w; name another that all workers can reach (--shared-temp)", base, plainPath(err))
+	}
+	f, err := os.OpenFile(filepath.Join(path, sharedLock), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("the folder %s that workers share can't be locked: %w", path, plainPath(err)), os.RemoveAll(path))
+	}
+	return &sharedFolder{path, f}, nil
+}
+
+func plainPath(err error) error {
+	var pe *os.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}
+
+func (s *sharedFolder) remove() error {
+	return errors.Join(os.RemoveAll(s.path), s.lock.Close())
+}
+
+// sweepSharedFolders removes folders whose run is no more. One that is just being made has no lock yet, and is left alone.
+func sweepSharedFolders(base string) {
+	list, err := filepath.Glob(filepath.Join(globQuote(base), sharedPrefix+"*"))
+	if err != nil {
+		return
+	}
+	for _, path := range list {
+		f, err := os.OpenFile(filepath.Join(path, sharedLock), os.O_RDWR|unix.O_NOFOLLOW, 0)
+		if err != nil {
+			continue
+		}
+		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			_ = os.RemoveAll(path) // whose else it is can't be removed
+		}
+		f.Close()
+	}
+}
+
+// globQuote has a path stand for itself in a pattern.
+func globQuote(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// listen opens the channel to workers on other machines.
+func (o *outside) listen() (worker.Invitation, error) {
+	address := o.run.job.Concurrency.Listen
+	if address != "" {
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			address = net.JoinHostPort(strings.Trim(address, "[]"), "0")
+		}
+		return o.channel.Listen(address)
+	}
+	hosts := ownAddresses()
+	var all worker.Invitation
+	var errs []error
+	for _, h := range hosts {
+		inv, err := o.channel.Listen(net.JoinHostPort(h, "0"))
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		inv.Addresses = append(all.Addresses, inv.Addresses...)
+		all = inv
+	}
+	if len(all.Addresses) == 0 {
+		return all, fmt.Errorf("no address of this machine can be listened at for workers (%w): name one (--listen)", errors.Join(errs...))
+	}
+	return all, nil
+}
+
+// ownAddresses are those by which other machines find this one: of its name, else of its network cards, else the loopback's.
+func ownAddresses() []string {
+	var named, cards []string
+	usable := func(a netip.Addr) bool {
+		return a.IsValid() && !a.IsLoopback() && !a.IsLinkLocalUnicast() && !a.IsMulticast() && !a.IsUnspecified()
+	}
+	mine := map[netip.Addr]bool{}
+	if list, err := net.InterfaceAddrs(); err == nil {
+		for _, a := range list {
+			if p, err := netip.ParsePrefix(a.String()); err == nil {
+				mine[p.Addr().Unmap()] = true
+				if usable(p.Addr()) {
+					cards = append(cards, p.Addr().Unmap().String())
+				}
+			}
+		}
+	}
+	if name, err := os.Hostname(); err == nil {
+		list, _ := net.LookupHost(name)
+		for _, h := range list {
+			if a, err := netip.ParseAddr(h); err == nil && usable(a) && mine[a.Unmap()] {
+				named = append(named, a.Unmap().String())
+			}
+		}
+	}
+	switch {
+	case len(named) > 0:
+		return named
+	case len(cards) > 0:
+		return cards
+	}
+	return []string{"127.0.0.1"}
+}

@@ -1,0 +1,121 @@
+package apply
+
+import (
+	"sync/atomic"
+
+	"leat/worker"
+)
+
+// State is what a run is at, for those who watch it.
+type State struct {
+	Plan   *Plan
+	Stage  string // "blocks", "laying out", "uploading"
+	Done   int    // blocks, those of an earlier run too
+	Pixels int64  // of the grid, in these blocks
+	Blocks []BlockState
+	// ReadAhead blocks are read, or were and wait for a worker.
+	ReadAhead int
+	Outputs   []OutputState // in the order of their names
+	// Working are the workers of this process; Outside those of others, nil where there are none.
+	Working []WorkingState
+	Outside *worker.Status
+}
+
+// BlockState is where a block is.
+type BlockState uint8
+
+const (
+	BlockWaiting BlockState = iota
+	BlockRead               // it is read, or was and waits for a worker
+	BlockHeld               // a worker has it; of workers in other processes State.Outside tells more
+	BlockDone
+)
+
+// OutputState tells of an output that is not finished.
+type OutputState struct {
+	Name, Path string
+	Bytes      int64 // spooled
+}
+
+// WorkingState tells of a worker of this process.
+type WorkingState struct {
+	Block int // that it works on; -1: none
+	Done  int // blocks
+}
+
+// watched is what State is made of. It costs the run an atomic store at each step of a block.
+type watched struct {
+	stage   atomic.Pointer[string]
+	blocks  []atomic.Uint32
+	working []working
+	outside atomic.Pointer[worker.Channel]
+	spools  []*spool
+}
+
+type working struct{ block, done atomic.Int64 }
+
+// watch prepares for being watched, and tells the job's watcher.
+func (r *run) watch() {
+	w := &r.watched
+	w.blocks = make([]atomic.Uint32, r.plan.Blocks.Count())
+	for n := range w.blocks {
+		if r.isDone(n) {
+			w.blocks[n].Store(uint32(BlockDone))
+		}
+	}
+	if r.job.Concurrency.On == nil {
+		w.working = make([]working, r.plan.Workers)
+		for i := range w.working {
+			w.working[i].block.Store(-1)
+		}
+	}
+	for _, o := range r.outs {
+		w.spools = append(w.spools, o.spool)
+	}
+	r.at("blocks")
+	if r.job.Watch != nil {
+		r.job.Watch(r.state)
+	}
+}
+
+// at tells what the run is at.
+func (r *run) at(stage string) { r.watched.stage.Store(&stage) }
+
+// mark tells where a block is.
+func (r *run) mark(n int, s BlockState) { r.watched.blocks[n].Store(uint32(s)) }
+
+// state is the run's at this moment. It waits for nothing but short locks.
+func (r *run) state() State {
+	w := &r.watched
+	s := State{Plan: r.plan, Stage: *w.stage.Load(), Blocks: make([]BlockState, len(w.blocks))}
+	for n := range s.Blocks {
+		s.Blocks[n] = BlockState(w.blocks[n].Load())
+	}
+	r.mu.Lock()
+	s.Done, s.Pixels = r.done, r.pixels
+	r.mu.Unlock()
+	for i := range w.working {
+		s.Working = append(s.Working, WorkingState{int(w.working[i].block.Load()), int(w.working[i].done.Load())})
+	}
+	if c := w.outside.Load(); c != nil {
+		status := c.Status()
+		s.Outside = &status
+		for _, one := range status.Workers {
+			for _, n := range one.Held {
+				if s.Blocks[n] != BlockDone {
+					s.Blocks[n] = BlockHeld
+				}
+			}
+		}
+	}
+	for _, b := range s.Blocks {
+		if b == BlockRead {
+			s.ReadAhead++
+		}
+	}
+	for i, o := range r.outs {
+		os := OutputState{Name: o.name, Path: o.spec.label(), Bytes: w.spools[i].size()}
+		s.Outputs = append(s.Outputs, os)
+	}
+	return s
+}

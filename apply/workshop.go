@@ -1,0 +1,231 @@
+package apply
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"leat/block"
+	"leat/shm"
+	"leat/timing"
+	"leat/worker"
+)
+
+// workshop is a worker process's part of a run.
+type workshop struct {
+	run     *run
+	number  int
+	workers int
+	slots   []*slot
+	buffers *block.FreeList[*blockData] // where it reads
+	memory  *shm.Sharer                 // where the run reads
+
+	mu       sync.Mutex
+	attached map[shm.Handle]*shm.Array
+	note     workerNote
+	stages   map[int][]stageInterval // of blocks that are worked on
+}
+
+// slot is where a workshop works on one block at a time.
+type slot struct {
+	*workplace
+	ready bool // Setup was called, and well
+	head  []byte
+}
+
+type stageInterval struct {
+	stage, lane string
+	start       time.Time
+	length      time.Duration
+}
+
+func newWorkshop(ctx context.Context, o *WorkOptions, j worker.Joined) (worker.Computer, error) {
+	e := &errand{}
+	if err := json.Unmarshal(j.Job, e); err != nil {
+		return nil, fmt.Errorf("the run's description can't be read: %w", err)
+	}
+	r, err := e.restore(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	w := &workshop{run: r, number: j.Number, workers: max(j.Workers, 1), attached: map[shm.Handle]*shm.Array{}, stages: map[int][]stageInterval{}}
+	r.timings = timing.Forward(w.record)
+	for range max(1, j.Slots) {
+		lane := ""
+		if j.Slots > 1 {
+			lane = fmt.Sprintf(" slot %d", len(w.slots)+1)
+		}
+		w.slots = append(w.slots, &slot{workplace: newWorkplace(r, lane)})
+	}
+	if e.Reads {
+		w.buffers = block.NewFreeList(2*len(w.slots)+1, func() *blockData { return newBlockData(r.in, r.plan.Blocks) })
+		return w, nil
+	}
+	if w.memory, err = shm.Open(nil); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// record keeps an interval of a block for the block's answer.
+func (w *workshop) record(stage, lane string, block int, start time.Time, length time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stages[block] = append(w.stages[block], stageInterval{stage, lane, start, length})
+}
+
+// Read has the arrays of a block: from its files, or from the memory that the run shares.
+func (w *workshop) Read(ctx context.Context, l worker.Lease) (any, error) {
+	r := w.run
+	if l.Block < 0 || l.Block >= r.plan.Blocks.Count() {
+		return nil, fmt.Errorf("block %d of %d", l.Block, r.plan.Blocks.Count())
+	}
+	if w.buffers == nil {
+		return w.attach(l)
+	}
+	d, err := w.buffers.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b := r.plan.Blocks.At(l.Block)
+	reading := r.timings.Start("reading", "", l.Block)
+	if err = r.in.wait(ctx, b, r.plan.Blocks); err == nil {
+		err = r.in.read(ctx, d, b, r.plan.Blocks, r.job.Controls.Margin)
+	}
+	reading.Stop()
+	if err != nil {
+		w.buffers.Put(d)
+		return nil, err
+	}
+	return d, nil
+}
+
+// attach finds a block's arrays in shared memory.
+func (w *workshop) attach(l worker.Lease) (*blockData, error) {
+	var s sharedBlock
+	if err := json.Unmarshal(l.Payload, &s); err != nil {
+		return nil, fmt.Errorf("where the arrays of block %d lie can't be read: %w", l.Block, err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := w.attached[s.Memory]
+	if a == nil {
+		var err error
+		// The function may write to its inputs: what it writes is this process's own, so that another worker can do the block again.
+		if a, err = w.memory.Attach(s.Memory, shm.CopyOnWrite, nil); err != nil {
+			return nil, fmt.Errorf("the arrays of block %d: %w", l.Block, err)
+		}
+		w.attached[s.Memory] = a
+	}
+	raw, err := shm.Slice[uint8](a)
+	if err != nil {
+		return nil, err
+	}
+	if !dropsWritten {
+		raw = slices.Clone(raw)
+	}
+	return s.open(w.run, w.run.plan.Blocks.At(l.Block), raw)
+}
+
+// Compute runs the function on a block and encodes what it gives.
+func (w *workshop) Compute(ctx context.Context, place int, read any) (_ [][]byte, err error) {
+	d, s := read.(*blockData), w.slots[place]
+	n := d.block.Number
+	defer func() {
+		s.giveBack()
+		if w.buffers != nil {
+			w.buffers.Put(d)
+		} else if w.run.exprs == nil { // expressions do not write to their inputs
+			err = errors.Join(err, dropWritten(d.region))
+		}
+		w.mu.Lock()
+		delete(w.stages, n)
+		w.mu.Unlock()
+	}()
+	if !s.ready {
+		if err := s.setup(ctx, WorkerInfo{Worker: w.number, Workers: w.workers, Slot: place}); err != nil {
+			return nil, err
+		}
+		s.ready = true
+	}
+	b, err := s.computed(ctx, d)
+	if err != nil {
+		var p *PanicError
+		if errors.As(err, &p) {
+			err = &worker.StackError{Err: err, Trace: p.Stack}
+		}
+		return nil, err
+	}
+	parts, a := [][]byte{nil}, answer{}
+	for i, o := range w.run.outs {
+		_, rec, err := s.encode(b, i)
+		if err != nil {
+			return nil, err
+		}
+		w.heed(o)
+		parts = append(parts, rec.meta, rec.data)
+		a.Outputs = append(a.Outputs, answerOutput{o.typ, o.bands, len(rec.meta) + len(rec.data)})
+	}
+	if len(w.run.outs) == 0 {
+		a.Values = b.extras[0].values
+	}
+	now := time.Now()
+	w.mu.Lock()
+	for _, i := range w.stages[n] {
+		a.Intervals = append(a.Intervals, answerInterval{i.stage, i.lane, now.Sub(i.start), i.length})
+	}
+	w.mu.Unlock()
+	text, err := json.Marshal(&a)
+	if err != nil {
+		return nil, err
+	}
+	s.head = append(binary.LittleEndian.AppendUint32(s.head[:0], uint32(len(text))), text...)
+	parts[0] = s.head
+	return parts, nil
+}
+
+// Noted takes what the run has settled meanwhile.
+func (w *workshop) Noted(note json.RawMessage) {
+	var n workerNote
+	if json.Unmarshal(note, &n) != nil {
+		return // what is not told costs time, no more
+	}
+	w.mu.Lock()
+	w.note = n
+	w.mu.Unlock()
+	for _, o := range w.run.outs {
+		w.heed(o)
+	}
+}
+
+// heed has an output use the coding that was chosen, once it has begun.
+func (w *workshop) heed(o *output) {
+	w.mu.Lock()
+	i, ok := w.note.Codings[o.name]
+	w.mu.Unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if ok && o.started && i >= 0 && i < len(o.trial.candidates) && o.trial.chosen.Load() == nil {
+		o.trial.choose(i)
+	}
+}
+
+// Close ends the states of the function and closes what is open.
+func (w *workshop) Close() error {
+	var errs []error
+	for _, s := range w.slots {
+		if s.ready {
+			errs = append(errs, s.end())
+		}
+	}
+	errs = append(errs, w.run.in.close())
+	if w.memory != nil {
+		errs = append(errs, w.memory.Close())
+	}
+	return errors.Join(errs...)
+}

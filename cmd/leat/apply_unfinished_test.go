@@ -1,0 +1,54 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"leat/apply"
+)
+
+func TestWhatARunHasLeftIsSaidWithTheCommandThatGoesOn(t *testing.T) {
+	left := &apply.UnfinishedError{Err: errors.New("a reason"), Paths: []string{"/d/.a.tif.leat-part", "/d/.b.tif.leat-part"}, Bytes: 3 << 20, Done: 5, Total: 9}
+	const what = "5 of 9 blocks are kept in /d/.a.tif.leat-part, /d/.b.tif.leat-part (3.0 MiB): "
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"a command":       {[]string{"leat", "apply", "-o", "a=a b.tif", "-e", "x*2"}, "this does the rest, and with --discard instead of --resume removes that:\n  leat apply --resume -o 'a=a b.tif' -e 'x*2'"},
+		"one resumed":     {[]string{"./leat", "apply", "-q", "--resume"}, "this does the rest, and with --discard instead of --resume removes that:\n  ./leat apply -q --resume"},
+		"one with secret": {[]string{"leat", "apply", "-i", "a=https://u:hunter2@h/a.tif"}, "the same command with --resume does the rest, and with --discard removes that"},
+		"another program": {[]string{"other"}, "the same command with --resume does the rest, and with --discard removes that"},
+	} {
+		if got := leftover(left, c.args); got != what+c.want {
+			t.Errorf("%s: %s\nwant %s", name, got, what+c.want)
+		}
+	}
+	if got := messages(left); len(got) != 2 || got[0] != "a reason" || !strings.HasPrefix(got[1], what) {
+		t.Errorf("%q", got)
+	}
+	if got := message(withoutLeftover(left)); got != "a reason" {
+		t.Error(got)
+	}
+	left.Done, left.Err = -1, context.Canceled
+	if got := interrupted(left); !strings.Contains(got, "\nleat: what an earlier run did is still in /d/.a.tif.leat-part, ") {
+		t.Error(got)
+	}
+}
+
+func TestBlocksOfAnEarlierRunDoNotCountForTheRate(t *testing.T) {
+	var out bytes.Buffer
+	p := newProgress(&out, progressJSON)
+	now := time.Now()
+	p.now = func() time.Time { return now }
+	p.begin()
+	p.from(90, 100, 90e6)
+	now = now.Add(10 * time.Second)
+	p.update(95, 100, 95e6, "")
+	if got := out.String(); !strings.Contains(got, `"blocks":95,`) || !strings.Contains(got, `"pixels_per_s":500000,"eta_s":10}`) {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"leat/apply"
+	"leat/live"
+	"leat/timing"
+)
+
+// shownRun is a run that shows itself while it goes (--serve).
+type shownRun struct {
+	page    *live.Page
+	rec     *timing.Recorder
+	started time.Time
+
+	mu       sync.Mutex
+	state    func() apply.State
+	phase    live.Phase // of the end; "" before
+	err      string
+	messages []live.Message
+	// What was done at the looks of the last seconds, for the throughput.
+	looks []look
+}
+
+// look is what was done at a moment.
+type look struct {
+	at     time.Time
+	pixels int64
+	blocks int
+}
+
+// looksKept are one second apart.
+const looksKept = 5
+
+// serve shows the job's run at an address, of which people are told. The caller ends it by end.
+func (f *applyFlags) serve(people io.Writer, job *apply.Job, rec *timing.Recorder) (*shownRun, error) {
+	s := &shownRun{rec: rec, started: time.Now()}
+	s.page = live.New(live.Options{Title: strings.Join(sortedNames(job.Outputs), ", "), Status: s.status})
+	url, err := s.page.Listen(f.serveAt)
+	if err != nil {
+		return nil, fmt.Errorf("--serve %s: %w", f.serveAt, err)
+	}
+	fmt.Fprintf(people, "leat: this run shows itself at %s\n", url)
+	job.Watch = func(state func() apply.State) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.state = state
+	}
+	job.Logger = slog.New(&tellingHandler{Handler: job.Logger.Handler(), tell: s.warn})
+	return s, nil
+}
+
+// end shows how the run ended, for as long as those who look at it take to hear of it.
+func (s *shownRun) end(err error) {
+	s.mu.Lock()
+	s.phase = live.Done
+	if err != nil {
+		s.phase, s.err = live.Failed, message(withoutLeftover(err))
+		s.messages = append(s.messages, live.Message{Time: time.Now(), Text: s.err})
+	}
+	s.mu.Unlock()
+	ctx, stop := context.WithTimeout(context.Background(), time.Second)
+	defer stop()
+	_ = s.page.Close(ctx) // nobody is left to tell
+}
+
+// warn keeps a warning for the page.
+func (s *shownRun) warn(at time.Time, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.messages = append(s.messages, live.Message{Time: at, Warning: true, Text: text})
+}
+
+func (s *shownRun) status() live.Status {
+	s.mu.Lock()
+	st := live.Status{Command: commandLine(os.Args), Version: version, Started: s.started, Phase: live.Staging, Err: s.err, Messages: append([]live.Message{}, s.messages...)}
+	state, phase := s.state, s.phase
+	s.mu.Unlock()
+	st.Timings = s.rec.Summary()
+	if state != nil {
+		showState(&st, state())
+	}
+	if phase != "" {
+		st.Phase = phase
+	}
+	s.reckon(&st)
+	return st
+}
+
+// reckon fills in how fast it goes, and how long it will take. It is called by one goroutine.
+func (s *shownRun) reckon(st *live.Status) {
+	now := look{time.Now(), st.Pixels, st.Blocks.Done}
+	if seconds := now.at.Sub(s.started).Seconds(); seconds > 0 {
+		st.MeanRate = float64(st.Pixels) / seconds
+	}
+	if st.Phase != live.Computing {
+		return
+	}
+	s.looks = append(s.looks, now)
+	s.looks = s.looks[max(0, len(s.looks)-looksKept-1):]
+	first := s.looks[0]
+	seconds := now.at.Sub(first.at).Seconds()
+	if seconds <= 0 || now.blocks == first.blocks {
+		return
+	}
+	st.Rate = float64(now.pixels-first.pixels) / seconds
+	st.Left = time.Duration(float64(st.Blocks.Total-now.blocks) * seconds / float64(now.blocks-first.blocks) * float64(time.Second))
+}
+
+// phases are apply's stages as the page calls them.
+var phases = map[string]live.Phase{"blocks": live.Computing, "laying out": live.LayingOut, "uploading": live.Uploading}
+
+// showState puts what a run is at in the page's words.
+func showState(st *live.Status, s apply.State) {
+	st.Phase = phases[s.Stage]
+	st.Blocks = live.Blocks{Total: len(s.Blocks), Done: s.Done}
+	st.Pixels = s.Pixels
+	st.Grid = &live.Grid{Columns: s.Plan.Blocks.Across(), States: make([]live.BlockState, len(s.Blocks))}
+	for n, b := range s.Blocks {
+		st.Grid.States[n] = [...]live.BlockState{live.BlockWaiting, live.BlockRead, live.BlockHeld, live.BlockDone}[b]
+	}
+	if !s.Plan.WorkersRead {
+		st.Queues = append(st.Queues, live.Queue{Name: "blocks read ahead", Depth: int64(s.ReadAhead), Limit: int64(s.Plan.Buffers)})
+	}
+	for i, w := range s.Working {
+		one := live.Worker{Name: fmt.Sprintf("worker %d", i+1), Kind: "in-process", State: "working", Slots: 1, Done: w.Done}
+		if w.Block >= 0 {
+			one.Held = []int{w.Block}
+		}
+		st.Workers = append(st.Workers, one)
+	}
+	for _, o := range s.Outputs {
+		st.Outputs = append(st.Outputs, live.Output{Name: o.Name, Path: o.Path, Bytes: o.Bytes})
+	}
+	st.Bottleneck = advice(st.Timings, s.Plan)
+	if s.Outside == nil {
+		return
+	}
+	o := s.Outside
+	st.Blocks.Lost, st.Blocks.Reissued, st.Blocks.Copies = int(o.Reissued), int(o.Reissued), int(o.Copies)
+	st.Queues = append(st.Queues, live.Queue{Name: "blocks to be given out", Depth: int64(o.Waiting)},
+		live.Queue{Name: "workers that wait for blocks", Depth: int64(o.Polls)}, live.Queue{Name: "bytes of results in memory", Depth: o.BodyBytes})
+	holders := make([]uint8, len(s.Blocks))
+	now := time.Now()
+	for _, w := range o.Workers {
+		one := live.Worker{Name: w.Name, Kind: w.Kind, Host: w.Host, PID: w.PID, Cores: w.Cores, Slots: w.Slots, State: string(w.State), Done: w.Done, Held: w.Held}
+		if !w.Heard.IsZero() {
+			one.Quiet = now.Sub(w.Heard)
+		}
+		st.Workers = append(st.Workers, one)
+		for _, n := range w.Held {
+			if holders[n]++; holders[n] > 1 && s.Blocks[n] != apply.BlockDone {
+				st.Grid.States[n] = live.BlockCopied
+			}
+		}
+	}
+}
+
+// tellingHandler passes records on, and tells of each.
+type tellingHandler struct {
+	slog.Handler
+	tell func(time.Time, string)
+}
+
+func (h *tellingHandler) Handle(ctx context.Context, r slog.Record) error {
+	var text strings.Builder
+	text.WriteString(r.Message)
+	r.Attrs(func(a slog.Attr) bool {
+		fmt.Fprintf(&text, ", %s: %v", a.Key, a.Value)
+		return true
+	})
+	h.tell(r.Time, redact(text.String()))
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h *tellingHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &tellingHandler{h.Handler.WithAttrs(attrs), h.tell}
+}
+
+func (h *tellingHandler) WithGroup(name string) slog.Handler {
+	return &tellingHandler{h.Handler.WithGroup(name), h.tell}
+}

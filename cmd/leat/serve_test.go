@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"leat/apply"
+	"leat/ndarray"
+	"leat/raster"
+)
+
+// A run shows what it is at: the page's numbers are those of the run, and its end is told.
+func TestARunShowsItself(t *testing.T) {
+	dir := t.TempDir()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	leat := filepath.Join(dir, "leat")
+	// A name of its own, not a symbolic link: its workers run the file, and are told by its name what they are.
+	if err := os.Link(exe, leat); err != nil {
+		t.Skipf("the test binary can't be linked: %v", err)
+	}
+	grid := raster.Grid{Width: 2000, Height: 2000, HasTransform: true, CRS: raster.CRS{Code: "EPSG:32631"}, Transform: raster.Transform{500000, 10, 0, 5000000, 0, -10}}
+	if _, err := apply.Run(t.Context(), apply.Job{Controls: apply.Controls{Grid: &grid},
+		Outputs: map[string]apply.Output{"out": {Path: filepath.Join(dir, "a.tif"), NoOverviews: true, NoStatistics: true}},
+		Func: func(_ context.Context, b *apply.Block) error {
+			a := b.NewOut(ndarray.Uint16, 1)
+			hills[uint16](a, b, 0, 0)
+			b.SetOut("out", a)
+			return nil
+		}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, on := range [][]string{{"-j", "2"}, {"--on", "subprocess", "--workers", "2"}} {
+		heavy := "a" // enough work that the run is seen at it
+		for i := range 30 {
+			heavy += fmt.Sprintf(" + sin(a + %d)", i)
+		}
+		args := append([]string{"apply", "-q", "-i", "a=a.tif", "-o", "x=x.tif", "-e", heavy, "--window", "256", "--serve", "0"}, on...)
+		c := exec.Command(leat, args...)
+		c.Dir = dir
+		stderr, err := c.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(stderr).ReadString('\n')
+		url := regexp.MustCompile(`http://127\.0\.0\.1:\d+/\?token=[0-9a-f]{32}`).FindString(line)
+		if url == "" {
+			t.Fatalf("%q has no URL (%v)", line, err)
+		}
+		var seen struct {
+			Phase   string
+			Blocks  struct{ Total, Done int }
+			Grid    struct{ Cells string }
+			Workers []struct {
+				Kind, State string
+				PID         int
+			}
+			Outputs []struct{ Bytes int64 }
+		}
+		working := false
+		for range 200 {
+			resp, err := http.Get(strings.Replace(url, "/?", "/status.json?", 1))
+			if err != nil {
+				break // the run is over
+			}
+			text, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if err != nil || json.Unmarshal(text, &seen) != nil {
+				break
+			}
+			if seen.Phase == "blocks" && seen.Blocks.Done > 0 {
+				working = true
+				if seen.Blocks.Total != 16 || len(seen.Grid.Cells) != 16 || strings.Count(seen.Grid.Cells, "d") > seen.Blocks.Done+2 {
+					t.Errorf("%d of %d blocks, the grid is %q", seen.Blocks.Done, seen.Blocks.Total, seen.Grid.Cells)
+				}
+				if len(seen.Workers) != 2 || len(seen.Outputs) != 1 || seen.Outputs[0].Bytes == 0 {
+					t.Errorf("workers %+v, outputs %+v", seen.Workers, seen.Outputs)
+				}
+				if on[0] == "--on" && (seen.Workers[0].Kind != "subprocess" || seen.Workers[0].PID == 0) {
+					t.Errorf("workers %+v", seen.Workers)
+				}
+				break
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		http.DefaultClient.CloseIdleConnections()
+		if _, err := io.Copy(io.Discard, stderr); err != nil {
+			t.Error(err)
+		}
+		if err := c.Wait(); err != nil {
+			t.Errorf("%v: %v", on, err)
+		}
+		if !working {
+			t.Errorf("%v: the run was not seen at its work; the last was %+v", on, seen)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"leat/apply"
+	"leat/raster"
+	"leat/worker/awsbatch"
+)
+
+func workerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:                   "worker",
+		DisableFlagsInUseLine: true,
+		Short:                 "Compute blocks for a run in another process or on another machine",
+		Long: `Worker joins a run of leat apply and computes blocks for it until there are none left. Runs start their workers
+themselves (leat apply --on KIND); by hand it serves to lend a run one more machine.
+
+What leads it to the run is a secret and comes by the environment:
+  LEAT_WORKER_FILE    a file of mode 0600 that holds the run's invitation
+  LEAT_WORKER         the invitation itself
+  LEAT_WORKER_SECRET  the name of a secret that holds it: secretsmanager:NAME or ssm:NAME
+  LEAT_WORKER_NAME    what the run calls this worker
+  LEAT_WORKER_SLOTS   blocks to work on at once (default: one for each core it may use)`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("leat worker takes no arguments, not %q", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !apply.IsWorker() {
+				return usageError{errors.New("no run to work for: the environment has none of LEAT_WORKER_FILE, LEAT_WORKER and LEAT_WORKER_SECRET")}
+			}
+			err := apply.Work(cmd.Context(), apply.WorkOptions{Opener: openSite, Secrets: awsbatch.Fetch(),
+				Logger: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))})
+			if err != nil && cmd.Context().Err() != nil {
+				return nil // the run ends its workers so
+			}
+			return err
+		},
+	}
+}
+
+// site tells workers how the run reaches stores.
+type site struct {
+	Endpoint, Region              string
+	Anonymous                     bool
+	StageDir, StageBytes, MinFree string
+}
+
+// site is what workers are told.
+func (f *storeFlags) site() []byte {
+	text, err := json.Marshal(site{f.endpoint, f.region, f.anonymous, f.stageDir, f.stageBytes, f.stageFree})
+	if err != nil {
+		panic(err) // of texts
+	}
+	return text
+}
+
+// openSite makes in a worker what the run has to reach stores.
+func openSite(text []byte) (func(context.Context, string) (raster.Source, error), func() error, error) {
+	var s site
+	if err := json.Unmarshal(text, &s); err != nil {
+		return nil, nil, fmt.Errorf("how the run reaches stores can't be read: %w", err)
+	}
+	f := storeFlags{endpoint: s.Endpoint, region: s.Region, anonymous: s.Anonymous, stageDir: s.StageDir, stageBytes: s.StageBytes, stageFree: s.MinFree}
+	if err := f.check(); err != nil {
+		return nil, nil, err
+	}
+	stores := f.stores(nil)
+	return stores.Open, stores.Close, nil
+}
