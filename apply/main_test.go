@@ -6,9 +6,11 @@ import (
 	"go.uber.org/goleak"
 
 	"leat/internal/proctest"
+	"leat/worker/pbs/pbstest"
 )
 
 func TestMain(m *testing.M) {
+	pbstest.Main()
 	Main(testFunctions)
 	proctest.Main(map[string]proctest.Func{
 		"slow output":    slowOutput,

@@ -1,0 +1,183 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"leat/raster/overview"
+	"leat/worker"
+	"leat/worker/pbs"
+	"leat/worker/pbs/pbstest"
+	"leat/worker/slurm"
+	"leat/worker/slurm/slurmtest"
+)
+
+// clusterJob is one of expressions and one of a function with values, whose outputs lie in a folder that the nodes see.
+func clusterJobs(red, nir string) map[string]func(dir string) Job {
+	return map[string]func(dir string) Job{
+		"expression": func(dir string) Job {
+			return Job{Inputs: map[string]Input{"red": File(red), "nir": File(nir)}, Expressions: map[string]string{"out": "(nir - red) / (nir + red)"},
+				Outputs: map[string]Output{"out": {Path: filepath.Join(dir, "out.tif"), Nodata: "nan", COG: true, OverviewMethod: overview.Average, TileSize: 128}}}
+		},
+		"function": func(dir string) Job {
+			return Job{Inputs: map[string]Input{"red": File(red)}, Functions: testFunctions, Function: "focal", Params: focalParams{1.5},
+				Merge: func(int, any) error { return nil },
+				Outputs: map[string]Output{"mean": {Path: filepath.Join(dir, "mean.tif"), Nodata: "-1", TileSize: 128},
+					"copy": {Path: filepath.Join(dir, "copy.tif"), TileSize: 128}},
+				Controls: Controls{Overlap: 1, WindowWidth: 256, WindowHeight: 256}}
+		},
+	}
+}
+
+// onCluster runs jobs with 1 to 8 workers of a kind and with one for each block, and holds the outputs to those that this process makes.
+func onCluster(t *testing.T, kind func() worker.Kind) {
+	red, nir := scene(t)
+	for name, make := range clusterJobs(red, nir) {
+		here := make(t.TempDir())
+		mustRun(t, here)
+		want := map[string][]byte{}
+		for n, o := range here.Outputs {
+			want[n] = fileBytes(t, o.Path)
+		}
+		counts := []int{1, 2, 8, 0}
+		if testing.Short() {
+			counts = []int{2, 0}
+		}
+		for _, n := range counts {
+			t.Run(fmt.Sprintf("%s, %d workers", name, n), func(t *testing.T) {
+				dir := t.TempDir()
+				job := make(dir)
+				job.Concurrency = Concurrency{On: kind(), Workers: n, SingleBlockJobs: n == 0, Listen: "127.0.0.1"}
+				if n == 0 { // a job for each of not too many blocks
+					job.Controls.WindowWidth, job.Controls.WindowHeight = 1024, 512
+				}
+				if _, err := Run(t.Context(), job); err != nil {
+					t.Fatal(err)
+				}
+				for out, o := range job.Outputs {
+					sameFileBytes(t, out, o.Path, want[out])
+				}
+				noTraces(t, dir)
+				noSharedFolder(t, dir)
+			})
+		}
+	}
+}
+
+func noSharedFolder(t testing.TB, dir string) {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(dir, sharedPrefix+"*"))
+	if err != nil || len(list) > 0 {
+		t.Errorf("the folders %v are left (%v)", list, err)
+	}
+}
+
+func TestPBSWorkersGiveTheSameBytes(t *testing.T) {
+	s := pbstest.New(t, pbstest.Settings{})
+	onCluster(t, func() worker.Kind { return pbs.New(nil) })
+	if left := s.Left(); len(left) > 0 {
+		t.Errorf("the jobs %v are left", left)
+	}
+}
+
+func TestSlurmWorkersGiveTheSameBytes(t *testing.T) {
+	c := slurmtest.Start(t)
+	c.Setenv(t)
+	onCluster(t, func() worker.Kind { return slurm.New(nil) })
+	t.Run("a function that fails ends the run and its jobs", func(t *testing.T) {
+		red, _ := scene(t)
+		dir := t.TempDir()
+		job := Job{Inputs: map[string]Input{"red": File(red)}, Functions: testFunctions, Function: "fails", Params: 3,
+			Outputs:     map[string]Output{"out": {Path: filepath.Join(dir, "out.tif"), TileSize: 128}},
+			Controls:    Controls{WindowWidth: 256, WindowHeight: 256},
+			Concurrency: Concurrency{On: slurm.New(nil), Workers: 2, Listen: "127.0.0.1"}}
+		failRun(t, job, "slurm-", "block 3", errMarsh.Error())
+		noSharedFolder(t, dir)
+	})
+	t.Run("a file that the node does not have", func(t *testing.T) {
+		red, _ := scene(t)
+		dir := t.TempDir()
+		job := slowOutside(red, filepath.Join(dir, "out.tif"), 2, 0)
+		job.Concurrency = Concurrency{On: &removing{slurm.New(nil), red}, Workers: 2, Listen: "127.0.0.1"}
+		failRun(t, job, "slurm-", filepath.Base(red), "must find them under the same names")
+		noSharedFolder(t, dir)
+	})
+	if left := c.Jobs(t); len(left) > 0 {
+		t.Errorf("the jobs %v are left", left)
+	}
+}
+
+// removing removes a file when workers are started.
+type removing struct {
+	*slurm.Kind
+	path string
+}
+
+func (r *removing) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, error) {
+	if err := os.Remove(r.path); err != nil {
+		return nil, err
+	}
+	return r.Kind.Start(ctx, o)
+}
+
+func TestAFolderOfAKilledRunIsRemovedByTheNext(t *testing.T) {
+	base := t.TempDir()
+	mine, err := makeSharedFolder(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed, err := makeSharedFolder(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(killed.path, "log"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	killed.lock.Close() // as the kernel does
+	next, err := makeSharedFolder(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	noFile(t, killed.path)
+	for _, f := range []*sharedFolder{mine, next} {
+		st, err := os.Stat(f.path)
+		if err != nil || st.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v, %v", f.path, st, err)
+		}
+		if err := f.remove(); err != nil {
+			t.Error(err)
+		}
+	}
+	noSharedFolder(t, base)
+}
+
+func TestAnAnswerThatIsNoneIsAnError(t *testing.T) {
+	for name, body := range map[string]string{
+		"nothing":                  "",
+		"a head that is cut off":   "\xff\x00\x00\x00{}",
+		"a head that is no JSON":   "\x02\x00\x00\x00{]",
+		"no outputs":               "\x02\x00\x00\x00{}",
+		"a type that there is not": "\x34\x00\x00\x00" + `{"outputs":[{"type":77,"bands":1,"bytes":0}]}` + strings.Repeat(" ", 7),
+		"too few bytes":            "\x34\x00\x00\x00" + `{"outputs":[{"type":1,"bands":1,"bytes":9}]}` + strings.Repeat(" ", 8),
+		"a negative length":        "\x34\x00\x00\x00" + `{"outputs":[{"type":1,"bands":1,"bytes":-9}]}` + strings.Repeat(" ", 7),
+	} {
+		if _, _, err := parseAnswer([]byte(body), 1); err == nil {
+			t.Errorf("%s is taken for an answer", name)
+		}
+	}
+}
+
+// FuzzAnswer holds what a worker may send to never more than an error.
+func FuzzAnswer(f *testing.F) {
+	f.Add([]byte("\x34\x00\x00\x00" + `{"outputs":[{"type":1,"bands":1,"bytes":9}]}        ` + "123456789"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		a, parts, err := parseAnswer(body, 1)
+		if err == nil && (len(a.Outputs) != 1 || len(parts) != 1 || len(parts[0]) != a.Outputs[0].Bytes) {
+			t.Errorf("%d outputs, %d parts", len(a.Outputs), len(parts))
+		}
+	})
+}
