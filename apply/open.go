@@ -5,29 +5,76 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"leat/raster"
+	"leat/raster/gdal"
 	"leat/raster/geotiff"
 	"leat/raster/npy"
 )
 
-// Open opens a raster by its content: GeoTIFF or .npy.
+// Open opens a raster by its content: GeoTIFF and .npy by leat's own drivers; all else, and TIFFs in codings that these do not read, by GDAL where there
+// is one. What is no file may be a name that GDAL understands, such as NETCDF:"file.nc":var or /vsizip/a.zip/b.img.
 func Open(path string) (raster.Source, error) {
+	src, ours, err := openNative(path)
+	if err == nil {
+		r, ok := src.(raster.Readable)
+		if !ok || !errors.Is(r.Readable(), raster.ErrUnsupported) {
+			return src, nil
+		}
+		// Without GDAL the facts of the file are there at least.
+		if g, gerr := gdal.Open(path, nil); gerr == nil {
+			return g, src.Close()
+		}
+		return src, nil
+	}
+	if ours && !errors.Is(err, raster.ErrUnsupported) || !ours && !errors.Is(err, raster.ErrFormat) && !errors.Is(err, errFolder) && !gdalName(path, err) {
+		return nil, err
+	}
+	g, gerr := gdal.Open(path, nil)
+	switch {
+	case gerr == nil:
+		return g, nil
+	case ours, errors.Is(err, errFolder):
+		return nil, err // it is known better here, or no raster
+	case errors.Is(gerr, gdal.ErrAbsent):
+		return nil, fmt.Errorf("%w; other formats need GDAL: %w", err, gdal.Available())
+	case strings.Contains(gerr.Error(), "not recognized as"): // else it is a damaged file of a format that GDAL knows
+		return nil, fmt.Errorf("%w; GDAL does not know it either", err)
+	}
+	return nil, gerr
+}
+
+// gdalName reports whether a path that is no file may be one of GDAL's names.
+func gdalName(path string, err error) bool {
+	return errors.Is(err, os.ErrNotExist) && (strings.HasPrefix(path, "/vsi") || strings.Contains(path, ":"))
+}
+
+// openNative opens what leat reads itself. ours tells that the file is of such a format, or empty.
+func openNative(path string) (src raster.Source, ours bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, openError(path, err)
+		return nil, false, openError(path, err)
 	}
 	var head [6]byte
 	n, err := io.ReadFull(f, head[:])
 	f.Close()
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
-		return nil, openError(path, err)
+		return nil, false, openError(path, err)
 	}
 	if string(head[:n]) == "\x93NUMPY" {
-		return npy.Open(path)
+		src, err = npy.Open(path)
+		return src, true, err
 	}
-	return geotiff.Open(path)
+	switch string(head[:min(n, 4)]) {
+	case "", "II*\x00", "MM\x00*", "II+\x00", "MM\x00+":
+		ours = true
+	}
+	src, err = geotiff.Open(path)
+	return src, ours, err
 }
+
+var errFolder = errors.New("a folder")
 
 // openError words the usual mistakes for people.
 func openError(path string, err error) error {
@@ -36,7 +83,13 @@ func openError(path string, err error) error {
 		err = pe.Err
 	}
 	if st, e := os.Stat(path); e == nil && st.IsDir() {
-		return fmt.Errorf("%s is a directory, not a raster", path)
+		return folderError{path}
 	}
 	return fmt.Errorf("%s: %w", path, err)
 }
+
+// folderError tells that a folder was given, which some of GDAL's formats are.
+type folderError struct{ path string }
+
+func (e folderError) Error() string        { return e.path + " is a directory, not a raster" }
+func (e folderError) Is(target error) bool { return target == errFolder }

@@ -53,19 +53,19 @@ func TestNDVIOfRealBandsIsNumPysOnEveryPixelHoweverTheyAreStored(t *testing.T) {
 		inputs := map[string]Input{}
 		for band, from := range map[string]string{"red": red, "nir": nir} {
 			copied := filepath.Join(dir, name+"-"+band+"-in.tif")
-			gdal(t, "gdal_translate", append(append([]string{"-q"}, options...), from, copied)...)
+			gdalProgram(t, "gdal_translate", append(append([]string{"-q"}, options...), from, copied)...)
 			inputs[band] = File(copied)
 		}
 		ndvi(name, inputs, math, Controls{})
 	}
 	vrt, pixel := filepath.Join(dir, "both.vrt"), filepath.Join(dir, "pixel-in.tif")
-	gdal(t, "gdalbuildvrt", "-q", "-separate", vrt, red, nir)
-	gdal(t, "gdal_translate", "-q", "-co", "INTERLEAVE=PIXEL", "-co", "COMPRESS=DEFLATE", "-mo", "AREA_OR_POINT=Point", vrt, pixel)
+	gdalProgram(t, "gdalbuildvrt", "-q", "-separate", vrt, red, nir)
+	gdalProgram(t, "gdal_translate", "-q", "-co", "INTERLEAVE=PIXEL", "-co", "COMPRESS=DEFLATE", "-mo", "AREA_OR_POINT=Point", vrt, pixel)
 	ndvi("pixel", map[string]Input{"s": File(pixel)}, "(s[2] - s[1]) / (s[2] + s[1])", Controls{})
 	pytest.Run(t, []string{"numpy", "osgeo.gdal"}, ndviScript, []any{red, nir, outs}, nil)
 }
 
-func gdal(t *testing.T, program string, args ...string) {
+func gdalProgram(t *testing.T, program string, args ...string) {
 	t.Helper()
 	path, err := exec.LookPath(program)
 	if err != nil {

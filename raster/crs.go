@@ -79,7 +79,11 @@ type geoKey struct {
 // that does not hold what it announces gives the keys before the fault.
 func (k *GeoKeys) meaning() []geoKey {
 	var keys []geoKey
-	for i := 4; i+4 <= len(k.Directory); i += 4 {
+	end := len(k.Directory)
+	if end >= 4 { // what lies behind the announced keys means nothing
+		end = min(end, 4+4*int(k.Directory[3]))
+	}
+	for i := 4; i+4 <= end; i += 4 {
 		id, tag, count, value := k.Directory[i], k.Directory[i+1], int(k.Directory[i+2]), k.Directory[i+3]
 		switch id {
 		case keyRasterType, keyCitation, keyGeogCitation, keyProjCitation, keyVertCitation:

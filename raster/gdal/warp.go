@@ -1,0 +1,336 @@
+package gdal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"leat/ndarray"
+	"leat/raster"
+)
+
+// WarpOptions say onto what and how an input is warped.
+type WarpOptions struct {
+	// Grid is the reference. Its transform and CRS make the lattice that the result lies on, which goes on beyond it; its width and height only tell where
+	// the scales are taken.
+	Grid raster.Grid
+	// Method of resampling: near (the default), bilinear, cubic, cubicspline, lanczos, average, mode, min, max, median (med), rms, q1, q3, sum.
+	Method string
+	// Nodata replaces the file's nodata values: one for all bands or one for each; "none" for no nodata, "" for the file's own.
+	Nodata []string
+	// Overviews allows that a reduced copy in the file is read instead of its full pixels, as gdalwarp -ovr AUTO does.
+	Overviews bool
+	// OpenOptions and Drivers are those of [Options].
+	OpenOptions []string
+	Drivers     []string
+	// Handles as in [Options].
+	Handles int
+	// MaxBytes bounds the memory of each read that goes on, besides the array to fill, where one pixel does not need more by itself; default 64 MiB.
+	MaxBytes int64
+}
+
+// method is a way of resampling.
+type method struct {
+	number int32 // GDALResampleAlg
+	radius int   // of its filter, in pixels of the input where nothing is reduced
+	area   bool  // it takes all pixels that a pixel's corners span
+	since  int   // version of GDAL
+}
+
+var methods = map[string]method{
+	"near": {0, 0, false, 0}, "nearest": {0, 0, false, 0}, "bilinear": {1, 1, false, 0}, "cubic": {2, 2, false, 0}, "cubicspline": {3, 2, false, 0},
+	"lanczos": {4, 3, false, 0}, "average": {5, 0, true, 0}, "mode": {6, 0, true, 0}, "max": {8, 0, true, 0}, "min": {9, 0, true, 0},
+	"med": {10, 0, true, 0}, "median": {10, 0, true, 0}, "q1": {11, 0, true, 0}, "q3": {12, 0, true, 0}, "sum": {13, 0, true, 0},
+	"rms": {14, 0, true, 3_03_00_00},
+}
+
+// Methods lists the names of the methods of resampling.
+func Methods() []string {
+	return []string{"near", "bilinear", "cubic", "cubicspline", "lanczos", "average", "rms", "mode", "min", "max", "median", "q1", "q3", "sum"}
+}
+
+// CheckMethod returns an error that lists the methods where name is none of them, or one that the loaded GDAL lacks. "" is near.
+func CheckMethod(name string) error {
+	m, ok := methods[strings.ToLower(name)]
+	if !ok && name != "" {
+		return fmt.Errorf("the resampling method %q is not known; there are %s", name, strings.Join(Methods(), ", "))
+	}
+	if err := load(); err != nil {
+		return err
+	}
+	if version < m.since {
+		return fmt.Errorf("the resampling method %s needs GDAL %d.%d or later, and this is %s; use another one, such as average", name, m.since/1_000_000, m.since/10_000%100, c.GDALVersionInfo("RELEASE_NAME"))
+	}
+	return nil
+}
+
+const defaultWarpBytes = 64 << 20
+
+// Warped is a raster seen on the lattice of another grid: a raster.Source whose pixels are computed when they are read, and a raster.Masker where
+// Info().Mask is raster.MaskDataset. Info().Grid is the least window of the lattice with all pixels that the input gives.
+//
+// Pixels are exactly those that gdalwarp -et 0 gives for all of the raster at once, with XSCALE and YSCALE as [Warped.Scales] has them,
+// whatever windows are read. The reference's own transform is used, so that no rounding tells its pixels from these.
+// The transformation and the filter look at all of the input, so that pixels on the edge of a window are those of its middle.
+//
+// What makes a pixel invalid: nodata where the input has it, which no valid pixel equals (GDAL moves a valid pixel that comes out as
+// nodata by the least step); alpha where the input has an alpha band as its last; else a mask, of what the input covers and, if it has a mask, what
+// that leaves. Where a file has both nodata and a mask, both hold.
+type Warped struct {
+	info    raster.Info
+	src     *File
+	check   *File // info alone, for the checks of arguments
+	method  method
+	grid    raster.Grid // the reference
+	origin  [2]int      // column and row of the lattice where Info().Grid begins
+	shift   [2]int      // added to columns and rows of the lattice to make those of GDAL's
+	crs     string      // of the reference, as GDAL understands it; "" where neither raster names one
+	xs, ys  float64
+	nodata  []*ndarray.Scalar // of the input's bands
+	alpha   int               // the input's last band where that is one of alpha; else 0
+	masked  bool              // the input has a mask for all bands
+	size    raster.Size       // of the input
+	memory  int64
+	address uintptr // of GDALGenImgProjTransform
+
+	mu     sync.Mutex
+	lenses map[hDataset]*lens
+}
+
+var (
+	_ raster.Source = (*Warped)(nil)
+	_ raster.Masker = (*Warped)(nil)
+)
+
+// Warp opens the raster at path and puts it on the lattice of o.Grid. Errors are those of [Open], and those of an input that the
+// reference's system can't hold.
+func Warp(path string, o *WarpOptions) (*Warped, error) {
+	if err := o.validate(path); err != nil {
+		return nil, err
+	}
+	open := &Options{OpenOptions: o.OpenOptions, Drivers: o.Drivers, Handles: o.Handles}
+	src, err := Open(path, open)
+	if err != nil {
+		return nil, err
+	}
+	w, err := newWarped(src, o)
+	if err == nil && o.Overviews {
+		var level int
+		if level, err = w.level(); err == nil && level >= 0 {
+			err = w.Close()
+			open.OpenOptions = append(slices.Clone(o.OpenOptions), "OVERVIEW_LEVEL="+strconv.Itoa(level))
+			if err == nil {
+				src, err = Open(path, open)
+			}
+			if err == nil {
+				w, err = newWarped(src, o)
+			}
+		}
+	}
+	return w, err
+}
+
+func (o *WarpOptions) validate(path string) error {
+	if o == nil {
+		return fmt.Errorf("%s: nothing says onto which grid it is to be warped", path)
+	}
+	var errs []error
+	if err := CheckMethod(o.Method); err != nil {
+		errs = append(errs, err)
+	}
+	if !o.Grid.HasTransform {
+		errs = append(errs, errors.New("the reference grid is not georeferenced, so that nothing can be warped onto it; give another one"))
+	} else if t := o.Grid.Transform; t[1]*t[5]-t[2]*t[4] == 0 || slices.ContainsFunc(t[:], func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
+		errs = append(errs, fmt.Errorf("the reference grid's transform %v can't be inverted", t))
+	}
+	if o.MaxBytes < 0 || o.Handles < 0 {
+		errs = append(errs, fmt.Errorf("%d bytes and %d handles: give numbers above 0, or 0 for the defaults", o.MaxBytes, o.Handles))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("warping %s: %w", path, err)
+	}
+	return nil
+}
+
+// newWarped takes over src, also when it fails.
+func newWarped(src *File, o *WarpOptions) (*Warped, error) {
+	w := &Warped{src: src, grid: o.Grid, method: methods[strings.ToLower(o.Method)], lenses: map[hDataset]*lens{}, memory: o.MaxBytes}
+	if w.memory == 0 {
+		w.memory = defaultWarpBytes
+	}
+	w.size = raster.Size{Width: src.info.Grid.Width, Height: src.info.Grid.Height}
+	err := w.settle(o)
+	if err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return w, nil
+}
+
+// settle works out all that does not change any more.
+func (w *Warped) settle(o *WarpOptions) error {
+	in := &w.src.info
+	if err := w.references(); err != nil {
+		return fmt.Errorf("%s: %w", in.Path, err)
+	}
+	if err := w.validity(o.Nodata); err != nil {
+		return fmt.Errorf("%s: %w", in.Path, err)
+	}
+	for i, b := range in.Bands {
+		if gdalType(b.Type) == 0 || b.Type == ndarray.Int8 && version < since37 && w.method.number != 0 {
+			return fmt.Errorf("%s: GDAL %s can't resample the %v pixels of band %d; use a later one, or the method near (%w)", in.Path, c.GDALVersionInfo("RELEASE_NAME"), b.Type, i+1, raster.ErrUnsupported)
+		}
+	}
+	h, err := w.src.acquire(context.Background())
+	if err != nil {
+		return err
+	}
+	defer w.src.release(h)
+	l, err := w.lens(h)
+	if err != nil {
+		return err
+	}
+	at, err := footprint(l, w.size, w.method.area)
+	if errors.Is(err, errNoImage) {
+		return fmt.Errorf("%s: it can't be brought onto the reference grid (%v): %w", in.Path, o.Grid.CRS, err)
+	}
+	if err != nil {
+		return err
+	}
+	// Where the two meet: far from there a transformation may bend.
+	common := at.Intersect(o.Grid.Window())
+	if common.Empty() {
+		common = at
+	}
+	if w.xs, w.ys, err = scales(l, common, w.size); err != nil {
+		return err
+	}
+	w.describe(at)
+	return nil
+}
+
+// references checks what the two grids say of their systems, and finds GDAL's name of the reference's.
+func (w *Warped) references() error {
+	var err error
+	if w.address, err = transformerAddress(); err != nil {
+		return err
+	}
+	in := w.src.info.Grid
+	if in.HasTransform && in.CRS.IsZero() != w.grid.CRS.IsZero() {
+		if in.CRS.IsZero() {
+			return fmt.Errorf("it names no coordinate reference system and the reference grid does (%v), so that it can't be warped onto it; write one into it, with: gdal_edit.py -a_srs EPSG:... %s", w.grid.CRS, w.src.info.Path)
+		}
+		return fmt.Errorf("the reference grid names no coordinate reference system and it does (%v), so that it can't be warped onto it; take another reference, or write one into its file (gdal_edit.py -a_srs EPSG:...)", in.CRS)
+	}
+	if !w.grid.CRS.IsZero() {
+		w.crs, err = referenceText(w.grid.CRS)
+	}
+	return err
+}
+
+// validity settles nodata, alpha and mask.
+func (w *Warped) validity(override []string) error {
+	in := &w.src.info
+	if n := len(override); n > 1 && n != len(in.Bands) {
+		return fmt.Errorf("%d nodata values for %d bands: give one, or one for each", n, len(in.Bands))
+	}
+	for i, b := range in.Bands {
+		nodata := b.Nodata
+		if len(override) > 0 {
+			switch text := override[min(i, len(override)-1)]; text {
+			case "":
+			case "none":
+				nodata = nil
+			default:
+				v, err := ndarray.ParseScalar(text, b.Type)
+				if err != nil {
+					return fmt.Errorf("nodata %s is not a value of its type, %v; use another, or none", text, b.Type)
+				}
+				nodata = &v
+			}
+		}
+		w.nodata = append(w.nodata, nodata)
+	}
+	switch last := len(in.Bands); {
+	case last > 1 && in.Bands[last-1].Color == raster.ColorAlpha: // as gdalwarp decides
+		w.alpha = last
+	case in.Mask == raster.MaskDataset:
+		if len(w.src.masks) != 1 {
+			return fmt.Errorf("each of its bands has a mask of its own, which GDAL does not warp; write them as nodata first, or take one band out of it (%w)", raster.ErrUnsupported)
+		}
+		w.masked = true
+	}
+	return nil
+}
+
+// describe fills in info for the window at of the lattice.
+func (w *Warped) describe(at raster.Window) {
+	w.origin = [2]int{at.Col, at.Row}
+	w.info = w.src.info
+	i := &w.info
+	i.Grid = w.grid.Sub(at)
+	i.Overviews, i.Interleave, i.Predictor = nil, "band", 1
+	i.TileWidth, i.TileHeight = min(512, at.Width), min(512, at.Height)
+	i.Mask, i.MaskTile = raster.MaskNone, raster.Size{}
+	i.Bands = slices.Clone(i.Bands)
+	uncovered := false // what a mask leaves out has nodata where a band has that
+	for n := range i.Bands {
+		b := &i.Bands[n]
+		b.Nodata, b.NodataText = w.nodata[n], ""
+		if w.alpha > 0 {
+			b.Nodata = nil
+		}
+		if b.Nodata != nil {
+			b.NodataText = b.Nodata.String()
+		} else {
+			uncovered = true
+		}
+		if b.Color == raster.ColorAlpha && n+1 != w.alpha {
+			b.Color = raster.ColorUndefined // alpha that GDAL does not warp as such
+		}
+		b.Metadata = nil // its statistics are those of other pixels
+	}
+	switch {
+	case w.alpha > 0:
+		i.Mask = raster.MaskAlpha
+		// GDAL has no band of alpha left of its raster, so that one is made for it; what lies there has columns and rows from 0 on.
+		w.shift = [2]int{max(0, -at.Col), max(0, -at.Row)}
+	case uncovered:
+		i.Mask, i.MaskTile = raster.MaskDataset, raster.Size{Width: i.TileWidth, Height: i.TileHeight}
+	}
+	w.check = &File{info: w.info}
+	if w.shift != [2]int{} {
+		w.dropLenses()
+	}
+}
+
+// Info describes the warped raster.
+func (w *Warped) Info() *raster.Info { return &w.info }
+
+// Scales are GDAL's warping options XSCALE and YSCALE: pixels of the lattice for one pixel of the input along its columns and rows.
+func (w *Warped) Scales() (x, y float64) { return w.xs, w.ys }
+
+// Offset is the column and row of the reference grid where Info().Grid begins.
+func (w *Warped) Offset() (col, row int) { return w.origin[0], w.origin[1] }
+
+// level is the overview that -ovr AUTO would take, -1 for none: the smallest that still has the lattice's resolution.
+func (w *Warped) level() (int, error) {
+	target := 1 / math.Max(w.xs, w.ys)
+	best, width := -1, w.size.Width
+	for i, s := range w.src.info.Overviews {
+		if ratio := float64(w.size.Width) / float64(s.Width); ratio < target+0.1 && s.Width < width {
+			best, width = w.src.levels[i], s.Width
+		}
+	}
+	return best, nil
+}
+
+// Close closes the input.
+func (w *Warped) Close() error {
+	w.dropLenses()
+	return w.src.Close()
+}

@@ -1,0 +1,435 @@
+package gdal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"leat/ndarray"
+	"leat/raster"
+)
+
+// Spec says what [Create] makes.
+type Spec struct {
+	Driver  string   // GDAL's short name of the format
+	Options []string // creation options of the format, as KEY=VALUE
+
+	Grid  raster.Grid // size, transform and coordinate reference system
+	Bands int
+	Type  ndarray.DType // of all bands
+	// Nodata is of Type (of complex types: of their parts), or nil.
+	Nodata *ndarray.Scalar
+	// BandInfo holds for each band Name, Color, Colors, Scale, Offset, Unit and Metadata; the rest of it is not looked at. It may be nil.
+	BandInfo []raster.Band
+	// Metadata and Domains become items of the file.
+	Metadata map[string]string
+	Domains  map[string]map[string]string
+}
+
+// Writer writes one raster. Its files lie in a hidden folder beside the output until Close, which puts them under their names; until then, and after Discard, the
+// old output stays as it is. Methods may be called by many goroutines, which take turns.
+//
+// Formats that GDAL can't fill in any order are written to an uncompressed GeoTIFF in that folder first, and copied at the end. The first of Close, BuildOverviews, ComputeStatistics and
+// SetHistogram ends the writing of pixels.
+type Writer struct {
+	path   string
+	spec   Spec
+	driver Driver
+	staged *staging
+
+	mu     sync.Mutex
+	h      hDataset
+	copies bool // h is the file that is copied yet
+	sealed bool // no more pixels
+	err    error
+	done   bool
+}
+
+// Create begins the raster at path, a plain one; its folder must exist. All wrong fields of spec, and creation options that the format does not have, are
+// reported before anything is touched.
+func Create(path string, spec *Spec) (*Writer, error) {
+	if err := load(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	w := &Writer{path: path, spec: *spec}
+	if err := w.check(); err != nil {
+		return nil, err
+	}
+	if err := replaceable(path, w.driver.Name); err != nil {
+		return nil, err
+	}
+	var err error
+	if w.staged, err = newStaging(path); err != nil {
+		return nil, err
+	}
+	if err = w.begin(); err != nil {
+		return nil, errors.Join(err, w.Discard())
+	}
+	return w, nil
+}
+
+// check reports all that can't be written.
+func (w *Writer) check() error {
+	s := &w.spec
+	var errs []error
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: "+format, append([]any{w.path}, args...)...))
+	}
+	if w.path == "" || strings.HasPrefix(w.path, "/vsi") || strings.Contains(w.path, "://") {
+		bad("GDAL's formats are written to plain files; give the path of one")
+	}
+	d, err := DriverByName(s.Driver)
+	switch {
+	case err != nil:
+		bad("%w", err)
+	case !d.Write:
+		bad("GDAL can't write rasters of the format %s (%s)", d.Name, d.LongName)
+	default:
+		if err := d.CheckOptions(s.Options); err != nil {
+			bad("%w", err)
+		}
+		if s.Type.Valid() {
+			if err := d.checkType(s.Type); err != nil {
+				bad("%w", err)
+			}
+		}
+	}
+	w.driver = d
+	if s.Grid.Width <= 0 || s.Grid.Height <= 0 || s.Grid.Width > 1<<31-1 || s.Grid.Height > 1<<31-1 {
+		bad("a raster of %d x %d pixels can't be written", s.Grid.Width, s.Grid.Height)
+	}
+	if s.Bands <= 0 || s.Bands > 1<<16 {
+		bad("%d bands can't be written", s.Bands)
+	}
+	if !s.Type.Valid() {
+		bad("no type of pixels given")
+	}
+	if s.Nodata != nil && s.Nodata.Type != partType(s.Type) {
+		bad("the nodata value %v is of type %v, the pixels of %v", s.Nodata, s.Nodata.Type, s.Type)
+	}
+	if s.BandInfo != nil && len(s.BandInfo) != s.Bands {
+		bad("descriptions of %d bands given for a raster of %d", len(s.BandInfo), s.Bands)
+	}
+	for n, b := range s.BandInfo {
+		if b.Colors != nil && s.Type != ndarray.Uint8 && s.Type != ndarray.Uint16 {
+			bad("the colour table of band %d needs pixels of uint8 or uint16, not %v", n+1, s.Type)
+		}
+		errs = append(errs, checkText(w.path, "text of a band", append(texts(b.Metadata), b.Name, b.Unit)...))
+	}
+	errs = append(errs, checkText(w.path, "name", w.path), checkText(w.path, "creation option", s.Options...), checkText(w.path, "item", texts(s.Metadata)...),
+		checkText(w.path, "coordinate reference system", s.Grid.CRS.WKT, s.Grid.CRS.Code))
+	for name, m := range s.Domains {
+		errs = append(errs, checkText(w.path, "item", append(texts(m), name)...))
+	}
+	return errors.Join(errs...)
+}
+
+func texts(m map[string]string) []string {
+	var list []string
+	for k, v := range m {
+		list = append(list, k, v)
+	}
+	return list
+}
+
+// partType is the type in which pixels of t say that they are invalid.
+func partType(t ndarray.DType) ndarray.DType {
+	switch t {
+	case ndarray.Complex64:
+		return ndarray.Float32
+	case ndarray.Complex128:
+		return ndarray.Float64
+	}
+	return t
+}
+
+// replaceable refuses to put an output in the place of a folder that is not a raster of its format.
+func replaceable(path, driver string) error {
+	st, err := os.Lstat(path)
+	if err != nil || !st.IsDir() {
+		return nil
+	}
+	f, err := Open(path, &Options{Drivers: []string{driver}})
+	if err == nil {
+		return f.Close()
+	}
+	if errors.Is(err, raster.ErrUnsupported) { // several of them
+		return nil
+	}
+	return fmt.Errorf("%s is a folder and no raster of the format %s: it is not replaced; remove it or write elsewhere", path, driver)
+}
+
+// begin makes the dataset that takes the pixels.
+func (w *Writer) begin() error {
+	s := &w.spec
+	driver, path, options := w.driver.Name, w.staged.main(), slices.Clone(s.Options)
+	signed := s.Type == ndarray.Int8 && version < since37
+	if w.copies = !w.driver.Direct; w.copies {
+		driver, path = "GTiff", filepath.Join(w.staged.scratch(), "pixels.tif")
+		options = []string{"TILED=YES", "BLOCKXSIZE=512", "BLOCKYSIZE=512", "BIGTIFF=IF_SAFER", "INTERLEAVE=BAND"}
+	}
+	if signed {
+		options = append(options, "PIXELTYPE=SIGNEDBYTE")
+	}
+	return w.try("create", func() bool {
+		w.h = c.GDALCreate(c.GDALGetDriverByName(driver), path, int32(s.Grid.Width), int32(s.Grid.Height), int32(s.Bands), gdalType(s.Type), cStrings(options))
+		if w.h == 0 {
+			return false
+		}
+		if w.err = w.checkTypes(); w.err == nil {
+			w.err = w.describe()
+		}
+		return true
+	})
+}
+
+// checkTypes makes sure that the dataset holds pixels of the type that was asked for.
+func (w *Writer) checkTypes() error {
+	for n := range w.spec.Bands {
+		if got := c.GDALGetRasterDataType(c.GDALGetRasterBand(w.h, int32(n+1))); got != gdalType(w.spec.Type) {
+			return fmt.Errorf("%s: the format %s makes pixels of %v out of those of %v; write %v, or another format", w.path, w.driver.Name, pixelTypes[got].read, w.spec.Type, pixelTypes[got].read)
+		}
+	}
+	return nil
+}
+
+// try is try for the writer: its own error counts before GDAL's.
+func (w *Writer) try(op string, f func() bool) error {
+	err := try(w.path, op, f)
+	if w.err != nil {
+		return w.err
+	}
+	w.err = err
+	return err
+}
+
+// describe sets all but the pixels. It is called on one thread.
+func (w *Writer) describe() error {
+	s := &w.spec
+	var fault error
+	ok := func(what string, result int32) {
+		if result != 0 && fault == nil {
+			e := lastError(w.path, "write "+what)
+			e.Text += "; leave it out, or take another format than " + w.driver.Name
+			fault = e
+		}
+	}
+	if s.Grid.HasTransform {
+		t := s.Grid.Transform
+		ok("the transform", c.GDALSetGeoTransform(w.h, &t[0]))
+	}
+	srs, err := srsOf(s.Grid.CRS)
+	if err != nil {
+		return fmt.Errorf("%s: %w", w.path, err)
+	}
+	if srs != 0 {
+		ok("the coordinate reference system", c.GDALSetSpatialRef(w.h, srs))
+		c.OSRDestroySpatialReference(srs)
+	}
+	set := func(o hObject, m map[string]string, domain string) {
+		for _, k := range sortedKeys(m) {
+			ok("the item "+k, c.GDALSetMetadataItem(o, k, m[k], domain))
+		}
+	}
+	set(hObject(w.h), s.Metadata, "")
+	if s.Grid.PixelIsPoint {
+		ok("the item AREA_OR_POINT", c.GDALSetMetadataItem(hObject(w.h), "AREA_OR_POINT", "Point", ""))
+	}
+	for _, d := range sortedKeys(s.Domains) {
+		set(hObject(w.h), s.Domains[d], d)
+	}
+	for n := range s.Bands {
+		b := c.GDALGetRasterBand(w.h, int32(n+1))
+		if s.Nodata != nil {
+			ok("the nodata value", setNodata(b, *s.Nodata))
+		}
+		if s.BandInfo == nil {
+			continue
+		}
+		i := &s.BandInfo[n]
+		if i.Name != "" {
+			c.GDALSetDescription(hObject(b), i.Name)
+		}
+		if i.Scale != 0 && i.Scale != 1 || i.Offset != 0 {
+			scale := i.Scale
+			if scale == 0 {
+				scale = 1
+			}
+			ok("the scale", c.GDALSetRasterScale(b, scale))
+			ok("the offset", c.GDALSetRasterOffset(b, i.Offset))
+		}
+		if i.Unit != "" {
+			ok("the unit", c.GDALSetRasterUnitType(b, i.Unit))
+		}
+		if i.Colors != nil {
+			ok("the colour table", setColors(b, i.Colors))
+		} else if k := slices.Index(colors, i.Color); k > 0 && c.GDALGetRasterColorInterpretation(b) != int32(k) {
+			// Of all these only alpha says something about pixels; the others few formats can hold.
+			if r := c.GDALSetRasterColorInterpretation(b, int32(k)); i.Color == raster.ColorAlpha {
+				ok("that a band is alpha", r)
+			}
+		}
+		set(hObject(b), i.Metadata, "")
+	}
+	c.CPLErrorReset() // what was refused without harm
+	return fault
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func setNodata(b hBand, s ndarray.Scalar) int32 {
+	switch s.Type {
+	case ndarray.Int64:
+		return c.GDALSetRasterNoDataValueAsInt64(b, int64(s.Bits))
+	case ndarray.Uint64:
+		return c.GDALSetRasterNoDataValueAsUInt64(b, s.Bits)
+	}
+	return c.GDALSetRasterNoDataValue(b, s.Float64())
+}
+
+func setColors(b hBand, table []raster.RGBA) int32 {
+	t := c.GDALCreateColorTable(1) // of red, green and blue
+	defer c.GDALDestroyColorTable(t)
+	for i, v := range table {
+		c.GDALSetColorEntry(t, int32(i), &colorEntry{int16(v.R), int16(v.G), int16(v.B), int16(v.A)})
+	}
+	return c.GDALSetRasterColorTable(b, t)
+}
+
+// BlockSize returns the size of the blocks in which the format stores pixels. Windows that are unions of whole blocks are written
+// once; with compression, others leave unused bytes in some formats.
+func (w *Writer) BlockSize() (width, height int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var x, y int32
+	if w.h != 0 {
+		c.GDALGetBlockSize(c.GDALGetRasterBand(w.h, 1), &x, &y)
+	}
+	return int(x), int(y)
+}
+
+// WriteBlock writes the pixels of all bands of a window, which lies inside the raster: an array of the spec's type with shape (bands, rows, columns), whose rows are
+// contiguous. It is not kept. Windows may come in any order; pixels that never come are nodata or 0. After an error only Discard makes sense.
+func (w *Writer) WriteBlock(ctx context.Context, win raster.Window, a *ndarray.Array) error {
+	s := &w.spec
+	switch {
+	case a == nil || a.Type != s.Type || len(a.Shape) != 3 || len(a.Strides) != 3 || a.Shape[0] != s.Bands || a.Shape[1] != win.Height || a.Shape[2] != win.Width:
+		return fmt.Errorf("%s: the array to write is no array of %v of shape (%d, %d, %d)", w.path, s.Type, s.Bands, win.Height, win.Width)
+	case win.Width < 0 || win.Height < 0 || !s.Grid.Window().Contains(win):
+		return fmt.Errorf("%s: window %v is not inside the raster of %d x %d pixels", w.path, win, s.Grid.Width, s.Grid.Height)
+	case win.Width > 1 && a.Strides[2] != a.Type.Size() || a.Strides[0] < 0 || a.Strides[1] < 0:
+		return fmt.Errorf("%s: the rows of the array to write have gaps, or lie backwards", w.path)
+	case win.Empty():
+		return ctx.Err()
+	}
+	if err := checkInside(w.path, a); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.usable(ctx); err != nil {
+		return err
+	}
+	if w.sealed {
+		return fmt.Errorf("%s: no more pixels can be written after overviews and statistics", w.path)
+	}
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	pin.Pin(&a.Data[0])
+	return w.try("write", func() bool {
+		return c.GDALDatasetRasterIOEx(w.h, 1, int32(win.Col), int32(win.Row), int32(win.Width), int32(win.Height), unsafe.Pointer(&a.Data[a.Offset]), int32(win.Width), int32(win.Height), gdalType(a.Type),
+			int32(s.Bands), nil, int64(a.Type.Size()), int64(a.Strides[1]), int64(a.Strides[0]), nil) == 0
+	})
+}
+
+func (w *Writer) usable(ctx context.Context) error {
+	switch {
+	case w.done:
+		return fmt.Errorf("%s: %w", w.path, fs.ErrClosed)
+	case w.err != nil:
+		return w.err
+	}
+	return ctx.Err()
+}
+
+// seal ends the writing of pixels: they are in the output's own format afterwards.
+func (w *Writer) seal(ctx context.Context) error {
+	if w.sealed {
+		return nil
+	}
+	w.sealed = true
+	if err := w.try("write", func() bool { c.GDALFlushCache(w.h); return true }); err != nil || !w.copies {
+		return err
+	}
+	p := newProgress(ctx)
+	defer p.end()
+	from := w.h
+	err := w.try("write", func() bool {
+		// Strict: what the format can't hold is an error, not changed.
+		w.h = c.GDALCreateCopy(c.GDALGetDriverByName(w.driver.Name), w.staged.main(), from, 1, cStrings(w.spec.Options), p.function, p.data)
+		if w.h != 0 {
+			w.err = w.checkTypes()
+		}
+		return w.h != 0
+	})
+	if ctx.Err() != nil {
+		w.err, err = ctx.Err(), ctx.Err()
+	}
+	closeDataset(from)
+	w.copies = false
+	return errors.Join(err, os.RemoveAll(w.staged.scratch()), os.Mkdir(w.staged.scratch(), 0o700))
+}
+
+// Close writes what is left, and publishes the output, in place of an older one, with the files that the format has beside it. Files .aux.xml, .ovr and .msk of an older
+// output go. After an error, which may be ctx's, nothing is published and nothing is left.
+func (w *Writer) Close(ctx context.Context) error {
+	w.mu.Lock()
+	err := w.usable(ctx)
+	if w.done {
+		w.mu.Unlock()
+		return err
+	}
+	if err == nil {
+		err = w.seal(ctx)
+	}
+	if err == nil {
+		h := w.h
+		w.h = 0
+		err = w.try("write", func() bool { c.GDALClose(h); return true })
+	}
+	if err == nil {
+		err = w.staged.publish()
+	}
+	w.mu.Unlock()
+	return errors.Join(err, w.Discard())
+}
+
+// Discard gives the output up, unless Close has published it; nothing is left of it.
+func (w *Writer) Discard() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.done {
+		return nil
+	}
+	w.done = true
+	if w.h != 0 {
+		closeDataset(w.h)
+		w.h = 0
+	}
+	return w.staged.remove()
+}
