@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"leat/raster/overview"
@@ -153,6 +154,55 @@ func TestAFolderOfAKilledRunIsRemovedByTheNext(t *testing.T) {
 		}
 	}
 	noSharedFolder(t, base)
+}
+
+func TestRunsThatBeginAtOnceKeepTheirFolders(t *testing.T) {
+	base := t.TempDir()
+	var g sync.WaitGroup
+	for range 8 {
+		g.Go(func() {
+			for range 100 {
+				f, err := makeSharedFolder(base)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := os.Stat(filepath.Join(f.path, sharedLock)); err != nil {
+					t.Errorf("removed while it was in use: %v", err)
+				}
+				if err := f.remove(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	g.Wait()
+	noSharedFolder(t, base)
+}
+
+// A run that goes on starts no more workers than there are blocks left.
+func TestAResumedRunStartsJobsForWhatIsLeft(t *testing.T) {
+	pbstest.New(t, pbstest.Settings{})
+	red, nir := scene(t)
+	job := clusterJobs(red, nir)["expression"](t.TempDir())
+	job.Controls.WindowWidth, job.Controls.WindowHeight = 512, 512
+	ctx, stop := context.WithCancel(t.Context())
+	first := job
+	first.Concurrency.Workers, first.Concurrency.Readers = 1, 1
+	first.Progress = func(p Progress) {
+		if p.Done == 3 {
+			stop()
+		}
+	}
+	if _, err := Run(ctx, first); err == nil {
+		t.Fatal("the first run was not stopped")
+	}
+	job.Resume = true
+	job.Concurrency = Concurrency{On: pbs.New(nil), SingleBlockJobs: true, Listen: "127.0.0.1"}
+	res := mustRun(t, job)
+	if res.Resumed < 3 || len(res.Outside.Workers) != res.Blocks-res.Resumed {
+		t.Errorf("%d workers for %d blocks of which %d were done", len(res.Outside.Workers), res.Blocks, res.Resumed)
+	}
 }
 
 func TestAnAnswerThatIsNoneIsAnError(t *testing.T) {

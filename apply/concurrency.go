@@ -115,5 +115,8 @@ func (p *Plan) settleWorkers(c *Concurrency) {
 	p.WorkersRead = c.workersRead()
 }
 
+// buffersEach is how many blocks a worker that reads has in memory: those it works on, and as many ahead, and one between.
+func buffersEach(slots int) int { return 2*slots + 1 }
+
 // slotsEach is how many blocks a worker of this machine works on at once.
 func slotsEach(workers int) int { return max(1, runtime.GOMAXPROCS(0)/max(1, workers)) }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"leat/block"
@@ -20,6 +21,8 @@ type errand struct {
 	Function    string                  `json:"function,omitempty"`
 	Params      []byte                  `json:"params,omitempty"`
 	Emits       bool                    `json:"emits,omitempty"`
+	Merges      bool                    `json:"merges,omitempty"`     // somebody takes what is emitted
+	BigEndian   bool                    `json:"big_endian,omitempty"` // pixels of overviews in results
 	Inputs      []errandInput           `json:"inputs"`
 	Outputs     map[string]errandOutput `json:"outputs"`
 	Controls    Controls                `json:"controls"`
@@ -63,7 +66,7 @@ type errandOutput struct {
 func (r *run) errand(reads bool) (*errand, error) {
 	job := r.job
 	e := &errand{Expressions: job.Expressions, Function: job.Function, Emits: job.Emits != nil, Outputs: map[string]errandOutput{}, Controls: job.Controls,
-		Grid: r.plan.Grid, Blocks: r.plan.Blocks, Reads: reads, CacheBytes: r.plan.CacheBytes, Workers: r.plan.Workers, Site: job.Concurrency.Site}
+		Grid: r.plan.Grid, Blocks: r.plan.Blocks, Reads: reads, CacheBytes: r.plan.CacheBytes / int64(max(1, r.plan.shares)), BigEndian: bigEndian, Merges: job.Merge != nil, Workers: r.plan.Workers, Site: job.Concurrency.Site}
 	if job.Function != "" {
 		if codec := job.Functions[job.Function].Params; codec != nil {
 			var err error
@@ -75,6 +78,9 @@ func (r *run) errand(reads bool) (*errand, error) {
 	for _, f := range r.in.files {
 		info := *f.info
 		info.Metadata, info.Domains, info.Overviews = nil, nil, nil
+		if err := plainScales(&info, job.Controls.Unscale); err != nil {
+			return nil, fmt.Errorf("input %s: %s %w", f.input, f.path, err)
+		}
 		i := errandInput{Name: f.input, List: r.in.lists[f.input], Index: f.index, Path: f.path, Info: info, Layers: f.layers, Nodata: f.nodata,
 			DC: f.dc, DR: f.dr, Access: f.access, Masked: f.masked, Alpha: f.alpha}
 		if f.offered != nil { // the compiler there makes the same choice among all
@@ -92,6 +98,22 @@ func (r *run) errand(reads bool) (*errand, error) {
 		e.Outputs[o.name] = errandOutput{Spec: spec, Type: o.typ, Bands: o.bands, Nodata: o.nodata}
 	}
 	return e, nil
+}
+
+// plainScales leaves scales and offsets that JSON has no number for out of what workers are told, where nothing depends on them.
+func plainScales(info *raster.Info, used bool) error {
+	info.Bands = slices.Clone(info.Bands)
+	for i := range info.Bands {
+		b := &info.Bands[i]
+		if b.Scale-b.Scale == 0 && b.Offset-b.Offset == 0 {
+			continue
+		}
+		if used {
+			return fmt.Errorf("has a band %d with scale %v and offset %v, by which workers in other processes can't compute (--unscale)", i+1, b.Scale, b.Offset)
+		}
+		b.Scale, b.Offset = 1, 0
+	}
+	return nil
 }
 
 // exactTime is how times of modification are written where they are compared.
@@ -114,6 +136,9 @@ func (f *inputFile) version() (mtime, etag string) {
 
 // restore makes the run that an errand describes, as far as a worker has part in it: it has no spools and no budget.
 func (e *errand) restore(ctx context.Context, o *WorkOptions) (_ *run, err error) {
+	if e.BigEndian != bigEndian {
+		return nil, errors.New("this machine has another byte order than the run's: it can't work for it, mixed or not")
+	}
 	job := &Job{Expressions: e.Expressions, Controls: e.Controls, Inputs: map[string]Input{}, Outputs: map[string]Output{}}
 	if err := e.bind(job, o.Functions); err != nil {
 		return nil, err
@@ -177,7 +202,7 @@ func (e *errand) bind(job *Job, functions Functions) error {
 	if e.Emits != (job.Emits != nil) {
 		return fmt.Errorf("this program is not the one that the run is of: its function %q emits otherwise", e.Function)
 	}
-	if e.Emits {
+	if e.Merges {
 		job.Merge = func(int, any) error { return nil } // the run has the true one
 	}
 	if codec := functions[e.Function].Params; codec != nil {

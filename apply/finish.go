@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -121,7 +122,7 @@ func (o *output) encodeAgain(ctx context.Context, coding geotiff.Coding) error {
 		return nil
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(o.run.plan.Workers)
+	g.SetLimit(min(o.run.plan.Workers, runtime.GOMAXPROCS(0))) // of this process, wherever the workers are
 	pool := sync.Pool{New: func() any { return newEncoding(o, "main") }}
 	for lev, l := range o.levels {
 		for i := range l.tiles {

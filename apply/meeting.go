@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -53,18 +54,32 @@ const (
 // makeSharedFolder makes a folder of mode 0700, and removes those that killed runs left beside it.
 func makeSharedFolder(base string) (*sharedFolder, error) {
 	sweepSharedFolders(base)
-	path, err := os.MkdirTemp(base, sharedPrefix+"*")
-	if err != nil {
-		return nil, fmt.Errorf("the folder that workers share can't be made in %s: %w; name another that all workers can reach (--shared-temp)", base, plainPath(err))
+	for {
+		path, err := os.MkdirTemp(base, sharedPrefix+"*")
+		if err != nil {
+			return nil, fmt.Errorf("the folder that workers share can't be made in %s: %w; name another that all workers can reach (--shared-temp)", base, plainPath(err))
+		}
+		f, err := os.OpenFile(filepath.Join(path, sharedLock), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		if err == nil {
+			err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		}
+		// Another run may have swept it before it was locked.
+		swept := errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, os.ErrNotExist)
+		if err == nil {
+			mine, err1 := f.Stat()
+			there, err2 := os.Lstat(f.Name())
+			swept = err1 != nil || err2 != nil || !os.SameFile(mine, there)
+		}
+		if err == nil && !swept {
+			return &sharedFolder{path, f}, nil
+		}
+		if f != nil {
+			f.Close()
+		}
+		if !swept {
+			return nil, errors.Join(fmt.Errorf("the folder %s that workers share can't be locked: %w", path, plainPath(err)), os.RemoveAll(path))
+		}
 	}
-	f, err := os.OpenFile(filepath.Join(path, sharedLock), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err == nil {
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("the folder %s that workers share can't be locked: %w", path, plainPath(err)), os.RemoveAll(path))
-	}
-	return &sharedFolder{path, f}, nil
 }
 
 func plainPath(err error) error {
@@ -75,11 +90,23 @@ func plainPath(err error) error {
 	return err
 }
 
+// remove removes the folder, its lock last and after it was closed: a network file system keeps what is removed while it is open, and
+// the folder with it.
 func (s *sharedFolder) remove() error {
-	return errors.Join(os.RemoveAll(s.path), s.lock.Close())
+	list, err := os.ReadDir(s.path)
+	errs := []error{err}
+	for _, e := range list {
+		if e.Name() != sharedLock {
+			errs = append(errs, os.RemoveAll(filepath.Join(s.path, e.Name())))
+		}
+	}
+	return errors.Join(append(errs, s.lock.Close(), os.RemoveAll(s.path))...)
 }
 
-// sweepSharedFolders removes folders whose run is no more. One that is just being made has no lock yet, and is left alone.
+// sweepAfter is when a folder without a lock is taken for a leftover: one that is being made has none for an instant.
+const sweepAfter = time.Hour
+
+// sweepSharedFolders removes folders whose run is no more.
 func sweepSharedFolders(base string) {
 	list, err := filepath.Glob(filepath.Join(globQuote(base), sharedPrefix+"*"))
 	if err != nil {
@@ -87,6 +114,12 @@ func sweepSharedFolders(base string) {
 	}
 	for _, path := range list {
 		f, err := os.OpenFile(filepath.Join(path, sharedLock), os.O_RDWR|unix.O_NOFOLLOW, 0)
+		if errors.Is(err, os.ErrNotExist) {
+			if st, err := os.Lstat(path); err == nil && st.IsDir() && time.Since(st.ModTime()) > sweepAfter {
+				_ = os.RemoveAll(path)
+			}
+			continue
+		}
 		if err != nil {
 			continue
 		}

@@ -72,11 +72,12 @@ func (o *outside) open() error {
 		return err
 	}
 	most := r.maxResult()
+	undone := r.plan.Blocks.Count() - r.done
 	o.channel, err = worker.NewChannel(worker.Options{
 		Job: text, Blocks: r.plan.Blocks.Count(), Done: r.isDone, OnDemand: true,
 		MaxResult: most, MaxBytes: max(most, resultBytes(r.plan.BudgetBytes)),
 		Accept: o.accept, Released: o.released, Note: o.note,
-		Build: build, Mixed: c.Mixed, Workers: r.plan.Workers, Barrier: c.Barrier, Single: c.SingleBlockJobs, Logger: r.log,
+		Build: build, Mixed: c.Mixed, Workers: min(r.plan.Workers, undone), Barrier: c.Barrier, Single: c.SingleBlockJobs, Logger: r.log,
 	})
 	if err == nil {
 		r.watched.outside.Store(o.channel)
@@ -89,7 +90,7 @@ func (o *outside) work(ctx context.Context) error {
 	r, c := o.run, &o.run.job.Concurrency
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	options := worker.RunOptions{Workers: r.plan.Workers, Command: c.Command, Run: r.word(), Logger: r.log}
+	options := worker.RunOptions{Workers: min(r.plan.Workers, r.plan.Blocks.Count()-r.done), Command: c.Command, Run: r.word(), Logger: r.log}
 	if len(options.Command) == 0 {
 		program, err := os.Executable()
 		if err != nil {
@@ -243,7 +244,7 @@ func (o *outside) enter(encodings map[*output]*encoding, slot int, res *worker.R
 		}
 		extras[i] = records[i].extra
 	}
-	extras[0].values = append(extras[0].values, a.Values...)
+	extras[0].values = append(extras[0].values, parts[len(r.outs):]...)
 	emitted, err := r.job.decodeValues(extras[0].values)
 	if err != nil {
 		return fmt.Errorf("block %d (%v): %w", b.Number, b.Window, err)
@@ -270,41 +271,36 @@ func (o *outside) enter(encodings map[*output]*encoding, slot int, res *worker.R
 
 // note tells workers which codings have been chosen.
 func (o *outside) note() json.RawMessage {
-	chosen := map[string]int{}
+	chosen := map[string]string{}
 	for _, out := range o.run.outs {
-		if i, ok := out.choice(); ok {
-			chosen[out.name] = i
+		if c, ok := out.choice(); ok {
+			chosen[out.name] = c
 		}
 	}
 	text, err := json.Marshal(workerNote{chosen})
 	if err != nil {
-		panic(err) // a map of numbers
+		panic(err) // a map of texts
 	}
 	return text
 }
 
 // workerNote is what workers are told meanwhile.
 type workerNote struct {
-	Codings map[string]int `json:"codings"` // by output, the place of the chosen coding among its candidates
+	Codings map[string]string `json:"codings"` // by output, the chosen coding as the plan shows it
 }
 
-// choice is the place of the chosen coding among the candidates; false while there is none.
-func (o *output) choice() (int, bool) {
+// choice is the coding that the trial chose; false while it has not.
+func (o *output) choice() (string, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.trial == nil {
-		return 0, false
+		return "", false
 	}
 	c := o.trial.chosen.Load()
 	if c == nil {
-		return 0, false
+		return "", false
 	}
-	for i := range o.trial.candidates {
-		if o.trial.candidates[i] == *c {
-			return i, true
-		}
-	}
-	return 0, false
+	return c.String(), true
 }
 
 // maxResult bounds what a worker may send for a block.
@@ -313,8 +309,8 @@ func (r *run) maxResult() int64 {
 	n := int64(answerHead)
 	for _, o := range r.outs {
 		pixel := int64(o.bands * o.typ.Size())
-		if pixel == 0 {
-			return maxAnswer // not known before the first block
+		if pixel == 0 { // not known before the first block
+			return min(maxAnswer, max(256<<20, r.plan.BudgetBytes/2))
 		}
 		tiles := int64(roundUp(w.Width, o.tileW)) * int64(roundUp(w.Height, o.tileH))
 		n += tiles*pixel*2 + w.Pixels()*pixel // tiles that no coding makes smaller, and overviews
@@ -335,10 +331,11 @@ const (
 // resultBytes is what results that were received and not yet entered may take.
 func resultBytes(budget int64) int64 { return min(256<<20, max(16<<20, budget/8)) }
 
-// answer is the head of what a worker sends for a block: JSON behind its length in 4 bytes, little-endian. The records of the outputs follow it.
+// answer is the head of what a worker sends for a block: JSON behind its length in 4 bytes, little-endian. The records of the outputs follow it, and then, in
+// jobs without outputs, the values that the block emitted.
 type answer struct {
-	Outputs   []answerOutput   `json:"outputs"` // by name
-	Values    [][]byte         `json:"values,omitempty"`
+	Outputs   []answerOutput   `json:"outputs"`          // by name
+	Values    []int            `json:"values,omitempty"` // the bytes of each
 	Intervals []answerInterval `json:"intervals,omitempty"`
 }
 
@@ -356,7 +353,7 @@ type answerInterval struct {
 	Length time.Duration `json:"length"`
 }
 
-// parseAnswer cuts a body into its head and the records of n outputs.
+// parseAnswer cuts a body into its head, the records of n outputs, and values.
 func parseAnswer(body []byte, n int) (*answer, [][]byte, error) {
 	t := tables{b: body}
 	head := t.take(t.u32())
@@ -376,6 +373,9 @@ func parseAnswer(body []byte, n int) (*answer, [][]byte, error) {
 			return nil, nil, fmt.Errorf("it has %d bands of type %d", o.Bands, o.Type)
 		}
 		parts = append(parts, t.take(o.Bytes))
+	}
+	for _, bytes := range a.Values {
+		parts = append(parts, t.take(bytes))
 	}
 	if t.torn || len(t.b) > 0 {
 		return nil, nil, errors.New("it is not as long as its head says")

@@ -1,9 +1,11 @@
 package apply
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -15,6 +17,7 @@ import (
 	"time"
 
 	"leat/ndarray"
+	"leat/raster"
 	"leat/raster/overview"
 	"leat/worker"
 	"leat/worker/subprocess"
@@ -28,6 +31,25 @@ var testFunctions = Functions{
 	"emits":   {Func: emitsNumber, Emits: Gob[int]()},
 	"spoils":  {Func: spoilsInputs},
 	"untyped": {Func: halves},
+	"records": {Func: emitsRecord, Params: Gob[int](), Emits: plainBytes{}},
+}
+
+// plainBytes is a codec that keeps what it is given.
+type plainBytes struct{}
+
+func (plainBytes) Encode(v any) ([]byte, error) { return v.([]byte), nil }
+func (plainBytes) Decode(b []byte) (any, error) { return b, nil }
+
+// emitsRecord emits as many bytes as the parameters say, all of the block's number. Block 0 is the last to be done.
+func emitsRecord(_ context.Context, b *Block) error {
+	if b.Number == 0 {
+		time.Sleep(100 * time.Millisecond)
+	}
+	b.Emit(bytes.Repeat([]byte{byte(b.Number)}, b.Params().(int)))
+	for name := range b.run.job.Outputs {
+		b.SetOut(name, b.In("red"))
+	}
+	return nil
 }
 
 type focalParams struct{ Factor float64 }
@@ -220,6 +242,53 @@ func TestAJobWithoutOutputsEmitsFromOtherProcesses(t *testing.T) {
 	}
 	if len(got) != 2*8*6 {
 		t.Fatalf("merged %d numbers", len(got))
+	}
+}
+
+func TestEmittedValuesAreTheirOwnBlocks(t *testing.T) {
+	red, _ := scene(t)
+	for name, c := range map[string]struct {
+		size    int
+		outputs map[string]Output
+	}{
+		"beside an output":              {1000, map[string]Output{"out": {Path: filepath.Join(t.TempDir(), "out.tif"), TileSize: 128}}},
+		"large ones, without an output": {2 << 20, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			merged := 0
+			mustRun(t, Job{Inputs: map[string]Input{"red": File(red)}, Outputs: c.outputs, Functions: testFunctions, Function: "records", Params: c.size,
+				Merge: func(n int, v any) error {
+					merged++
+					if !bytes.Equal(v.([]byte), bytes.Repeat([]byte{byte(n)}, c.size)) {
+						t.Errorf("block %d has another's value", n)
+					}
+					return nil
+				},
+				Controls:    Controls{WindowWidth: 256, WindowHeight: 256},
+				Concurrency: Concurrency{On: subprocess.New(nil), Workers: 4}})
+			if merged != 8*6 {
+				t.Errorf("%d values were merged", merged)
+			}
+		})
+	}
+}
+
+func TestScalesThatJSONHasNoNumberFor(t *testing.T) {
+	info := raster.Info{Bands: []raster.Band{{Scale: math.NaN(), Offset: 1}, {Scale: 2, Offset: math.Inf(1)}, {Scale: 3, Offset: 4}}}
+	given := slices.Clone(info.Bands)
+	if err := plainScales(&info, true); err == nil {
+		t.Error("a scale of NaN is used, and let through")
+	}
+	if err := plainScales(&info, false); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range [][2]float64{{1, 0}, {1, 0}, {3, 4}} {
+		if b := info.Bands[i]; b.Scale != want[0] || b.Offset != want[1] {
+			t.Errorf("band %d has %v and %v", i+1, b.Scale, b.Offset)
+		}
+	}
+	if given[0].Offset != 1 {
+		t.Error("the given bands were changed")
 	}
 }
 

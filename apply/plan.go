@@ -31,6 +31,8 @@ type Plan struct {
 	Inputs  []PlanInput
 	Outputs []PlanOutput
 	Notes   []string // what was decided otherwise than asked, and why
+
+	shares int // processes of this machine among which CacheBytes is shared out
 }
 
 // PlanInput describes one input file.
@@ -98,6 +100,9 @@ func makePlan(job *Job, in *inputs, outs []*output, grid raster.Grid) (*Plan, er
 		z.slots = slotsEach(p.Workers)
 		if z.here = min(p.Workers, runtime.GOMAXPROCS(0)); on.Facts().Local {
 			z.here, z.processes = p.Workers*z.slots, p.Workers
+		}
+		if p.shares = z.here; z.processes > 0 {
+			p.shares = z.processes
 		}
 	}
 	if c.WindowWidth > 0 || c.WindowHeight > 0 {
@@ -223,7 +228,12 @@ func (z *sizing) fits(w, h int) bool {
 	if z.processes > 0 {
 		most += z.processes // each has one block more than it works on
 	}
-	for p.Buffers = most; p.Buffers >= z.here+1; p.Buffers-- {
+	least := z.here + 1
+	if p.WorkersRead && z.processes > 0 {
+		most = z.processes * buffersEach(z.slots) // in their own memory
+		least = min(most, max(least, p.Blocks.Count()))
+	}
+	for p.Buffers = most; p.Buffers >= least; p.Buffers-- {
 		p.Buffers = min(p.Buffers, max(z.here+1, p.Blocks.Count()))
 		fixed := z.bytes(w, h)
 		if fixed > p.BudgetBytes {
@@ -258,12 +268,16 @@ func (z *sizing) bytes(w, h int) int64 {
 		scratch += int64(max(o.bands, 1)) * (256 << 10)                // histogram
 		scratch += int64(z.grid.Width/o.tileW+1) * int64(z.grid.Height/o.tileH+1) * 96 / int64(z.here)
 	}
+	var results int64
+	if p.Kind != "" {
+		results = resultBytes(p.BudgetBytes)
+	}
 	for _, f := range z.in.files {
 		if f.remote != nil {
 			in += remoteBytes / int64(p.Buffers)
 		}
 	}
-	return baseBytes*int64(1+z.processes) + p.AheadBytes + int64(p.Buffers)*in + int64(z.here)*(out+scratch) + int64(p.Readers)*tile
+	return baseBytes*int64(1+z.processes) + p.AheadBytes + int64(p.Buffers)*in + int64(z.here)*(out+scratch) + int64(max(p.Readers, z.processes))*tile + results
 }
 
 // stored is how a file holds its pixels, or its mask: in pieces that are decoded whole.

@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"encoding/gob"
 	"fmt"
+	"slices"
 )
 
 // Codec turns values into bytes and back. Those that blocks emit pass through it on their way from workers outside the process and into the
-// unfinished output, from which a run can be resumed; so do a function's Params on their way to workers. It may be used by several goroutines
-// at once.
+// unfinished output, from which a run can be resumed; so do a function's Params on their way to workers. What Decode is given is the value's: it
+// may keep it. A Codec may be used by several goroutines at once.
 type Codec interface {
 	Encode(value any) ([]byte, error)
 	Decode(data []byte) (any, error)
@@ -71,7 +72,7 @@ func (j *Job) decodeValues(list [][]byte) ([]any, error) {
 	}
 	var values []any
 	for _, b := range list {
-		v, err := j.Emits.Decode(b)
+		v, err := j.Emits.Decode(slices.Clone(b)) // it may wait for earlier blocks, when the buffer serves others
 		if err != nil {
 			return nil, fmt.Errorf("a value that the block emitted can't be decoded (Job.Emits): %w", err)
 		}

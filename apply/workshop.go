@@ -172,7 +172,10 @@ func (w *workshop) Compute(ctx context.Context, place int, read any) (_ [][]byte
 		a.Outputs = append(a.Outputs, answerOutput{o.typ, o.bands, len(rec.meta) + len(rec.data)})
 	}
 	if len(w.run.outs) == 0 {
-		a.Values = b.extras[0].values
+		for _, v := range b.extras[0].values {
+			a.Values = append(a.Values, len(v))
+		}
+		parts = append(parts, b.extras[0].values...)
 	}
 	now := time.Now()
 	w.mu.Lock()
@@ -206,12 +209,17 @@ func (w *workshop) Noted(note json.RawMessage) {
 // heed has an output use the coding that was chosen, once it has begun.
 func (w *workshop) heed(o *output) {
 	w.mu.Lock()
-	i, ok := w.note.Codings[o.name]
+	chosen, ok := w.note.Codings[o.name]
 	w.mu.Unlock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if ok && o.started && i >= 0 && i < len(o.trial.candidates) && o.trial.chosen.Load() == nil {
-		o.trial.choose(i)
+	if !ok || !o.started || o.trial.chosen.Load() != nil {
+		return
+	}
+	for i, c := range o.trial.candidates {
+		if c.String() == chosen {
+			o.trial.choose(i)
+		}
 	}
 }
 

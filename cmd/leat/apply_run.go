@@ -27,7 +27,7 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *remote.Stores, job *apply.J
 	ctx, people := cmd.Context(), cmd.ErrOrStderr()
 	rec := timing.New()
 	job.Timings = rec
-	job.Logger = slog.New(slog.NewTextHandler(people, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	job.Logger = slog.New(&peopleHandler{w: people})
 
 	w, mode := people, chooseProgress(os.Stderr)
 	switch {

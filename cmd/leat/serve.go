@@ -23,6 +23,7 @@ type shownRun struct {
 
 	mu       sync.Mutex
 	state    func() apply.State
+	before   int64      // pixels that an earlier run did
 	phase    live.Phase // of the end; "" before
 	err      string
 	messages []live.Message
@@ -50,11 +51,12 @@ func (f *applyFlags) serve(people io.Writer, job *apply.Job, rec *timing.Recorde
 	}
 	fmt.Fprintf(people, "leat: this run shows itself at %s\n", url)
 	job.Watch = func(state func() apply.State) {
+		before := state().Pixels
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.state = state
+		s.state, s.before = state, before
 	}
-	job.Logger = slog.New(&tellingHandler{Handler: job.Logger.Handler(), tell: s.warn})
+	job.Logger = slog.New(&peopleHandler{w: people, tell: s.warn})
 	return s, nil
 }
 
@@ -98,8 +100,11 @@ func (s *shownRun) status() live.Status {
 // reckon fills in how fast it goes, and how long it will take. It is called by one goroutine.
 func (s *shownRun) reckon(st *live.Status) {
 	now := look{time.Now(), st.Pixels, st.Blocks.Done}
+	s.mu.Lock()
+	before := s.before
+	s.mu.Unlock()
 	if seconds := now.at.Sub(s.started).Seconds(); seconds > 0 {
-		st.MeanRate = float64(st.Pixels) / seconds
+		st.MeanRate = float64(max(0, st.Pixels-before)) / seconds
 	}
 	if st.Phase != live.Computing {
 		return
@@ -145,6 +150,7 @@ func showState(st *live.Status, s apply.State) {
 		return
 	}
 	o := s.Outside
+	// A lost block is given out again at once, or ends the run.
 	st.Blocks.Lost, st.Blocks.Reissued, st.Blocks.Copies = int(o.Reissued), int(o.Reissued), int(o.Copies)
 	st.Queues = append(st.Queues, live.Queue{Name: "blocks to be given out", Depth: int64(o.Waiting)},
 		live.Queue{Name: "workers that wait for blocks", Depth: int64(o.Polls)}, live.Queue{Name: "bytes of results in memory", Depth: o.BodyBytes})
@@ -162,29 +168,4 @@ func showState(st *live.Status, s apply.State) {
 			}
 		}
 	}
-}
-
-// tellingHandler passes records on, and tells of each.
-type tellingHandler struct {
-	slog.Handler
-	tell func(time.Time, string)
-}
-
-func (h *tellingHandler) Handle(ctx context.Context, r slog.Record) error {
-	var text strings.Builder
-	text.WriteString(r.Message)
-	r.Attrs(func(a slog.Attr) bool {
-		fmt.Fprintf(&text, ", %s: %v", a.Key, a.Value)
-		return true
-	})
-	h.tell(r.Time, redact(text.String()))
-	return h.Handler.Handle(ctx, r)
-}
-
-func (h *tellingHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &tellingHandler{h.Handler.WithAttrs(attrs), h.tell}
-}
-
-func (h *tellingHandler) WithGroup(name string) slog.Handler {
-	return &tellingHandler{h.Handler.WithGroup(name), h.tell}
 }

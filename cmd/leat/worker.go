@@ -39,7 +39,7 @@ What leads it to the run is a secret and comes by the environment:
 				return usageError{errors.New("no run to work for: the environment has none of LEAT_WORKER_FILE, LEAT_WORKER and LEAT_WORKER_SECRET")}
 			}
 			err := apply.Work(cmd.Context(), apply.WorkOptions{Opener: openSite, Secrets: awsbatch.Fetch(),
-				Logger: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))})
+				Logger: slog.New(&peopleHandler{w: cmd.ErrOrStderr()})})
 			if err != nil && cmd.Context().Err() != nil {
 				return nil // the run ends its workers so
 			}

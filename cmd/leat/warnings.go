@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+)
+
+// peopleHandler writes what libraries warn of as lines for people, without secrets. tell, if not nil, is told too.
+type peopleHandler struct {
+	mu    sync.Mutex
+	w     io.Writer
+	tell  func(time.Time, string)
+	attrs []slog.Attr
+}
+
+// Enabled is slog.Handler's: warnings and errors are for people.
+func (h *peopleHandler) Enabled(_ context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn
+}
+
+// Handle is slog.Handler's.
+func (h *peopleHandler) Handle(_ context.Context, r slog.Record) error {
+	var text strings.Builder
+	text.WriteString(r.Message)
+	add := func(a slog.Attr) bool {
+		if a.Key == "error" || a.Key == "err" {
+			fmt.Fprintf(&text, ": %v", a.Value)
+		} else {
+			fmt.Fprintf(&text, ", %s %v", a.Key, a.Value)
+		}
+		return true
+	}
+	for _, a := range h.attrs {
+		add(a)
+	}
+	r.Attrs(add)
+	line := redact(text.String())
+	if h.tell != nil {
+		h.tell(r.Time, line)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, err := fmt.Fprintf(h.w, "leat: %s\n", line)
+	return err
+}
+
+// WithAttrs is slog.Handler's.
+func (h *peopleHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &peopleHandler{w: h.w, tell: h.tell, attrs: append(append([]slog.Attr{}, h.attrs...), attrs...)}
+}
+
+// WithGroup is slog.Handler's; groups are not shown.
+func (h *peopleHandler) WithGroup(string) slog.Handler { return h }
