@@ -23,7 +23,7 @@ var layers = [][]string{
 	{"leat/raster/geotiff", "leat/raster/npy", "leat/raster/gdal", "leat/raster/rastertest"},
 	{"leat/apply", "leat/stage/metrics", "leat/live"},
 	{"leat/apply/remote"},
-	{"leat/cmd/leat", "leat/bench", "leat/bench/cache", "leat/bench/namespace", "leat/bench/shm", "leat/bench/stage", "leat/bench/workers", "leat/examples/cache", "leat/examples/sharing", "leat/examples/stage"},
+	{"leat/cmd/leat", "leat/bench", "leat/bench/cache", "leat/bench/namespace", "leat/bench/shm", "leat/bench/stage", "leat/bench/workers", "leat/examples/cache", "leat/examples/sharing", "leat/examples/stage", "leat/examples/workers"},
 }
 
 func TestImportsGoDownOnly(t *testing.T) {
