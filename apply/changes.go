@@ -56,7 +56,7 @@ func (c *changes) compare(was, now *description) {
 	}
 	c.text("the version", was.Version, now.Version)
 	c.text("the function", was.Function, now.Function)
-	if was.Params != now.Params && was.Function == now.Function {
+	if was.Function == now.Function && !now.sameParams(&was.descriptionParams) {
 		c.say("the parameters of the function are others")
 	}
 	c.value("the list of outputs", strings.Join(was.Outputs, ", "), strings.Join(now.Outputs, ", "))
@@ -145,8 +145,13 @@ func (c *changes) input(was, now *descriptionInput) {
 		c.say("%sthe file was %s and is %s", of, was.Path, now.Path)
 		return
 	}
-	if objstore.IsURL(now.Path) && now.ETag == "" && now.MTime == "" {
-		c.say("%sthe server of %s tells neither tag nor time of the file, so nobody knows whether it is the same still", of, now.Path)
+	switch {
+	case now.known():
+	case objstore.IsURL(now.Path):
+		c.say("%sthe server of %s tells neither tag nor time of the file, or of one beside it, so nobody knows whether it is the same still", of, now.Path)
+		return
+	default:
+		c.say("%s%s is no plain file, or consists of others that are none, so nobody knows whether it is the same still", of, now.Path)
 		return
 	}
 	if text := was.fileState.change(now.fileState); text != "" {
@@ -155,18 +160,21 @@ func (c *changes) input(was, now *descriptionInput) {
 	}
 	for _, suffix := range slices.Sorted(maps.Keys(now.Beside)) {
 		if old, ok := was.Beside[suffix]; !ok {
-			c.say("%s%s was not there before", of, now.Path+suffix)
+			c.say("%s%s was not there before", of, besideName(now.Path, suffix))
 		} else if text := old.change(now.Beside[suffix]); text != "" {
-			c.say("%s%s %s", of, now.Path+suffix, text)
+			c.say("%s%s %s", of, besideName(now.Path, suffix), text)
 		}
 	}
 	for _, suffix := range slices.Sorted(maps.Keys(was.Beside)) {
 		if _, ok := now.Beside[suffix]; !ok {
-			c.say("%s%s is gone", of, now.Path+suffix)
+			c.say("%s%s is gone", of, besideName(now.Path, suffix))
 		}
 	}
 	c.value(of+"the list of layers that are read", levelsText(was.Layers), levelsText(now.Layers))
+	c.value(of+"the type", was.Type, now.Type)
 	c.value(of+"nodata", strings.Join(was.Nodata, ","), strings.Join(now.Nodata, ","))
+	c.value(of+"the scale", strings.Join(was.Scales, ","), strings.Join(now.Scales, ","))
+	c.value(of+"the offset", strings.Join(was.Offsets, ","), strings.Join(now.Offsets, ","))
 	c.value(of+"its place in the grid", []int{was.Col, was.Row}, []int{now.Col, now.Row})
 }
 

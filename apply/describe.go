@@ -1,11 +1,9 @@
 package apply
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"os"
-	"syscall"
+	"strconv"
 
 	"leat/ndarray"
 	"leat/worker"
@@ -14,11 +12,11 @@ import (
 // description is what the spool's header says of the run: all that its records depend on. What only matters when the file is laid out, such as
 // names, colours and metadata, is not in it.
 type description struct {
-	Build       string            `json:"build"` // of the program
-	Version     string            `json:"version,omitempty"`
-	Function    string            `json:"function,omitempty"`
-	Params      string            `json:"params,omitempty"` // SHA-256 of what Function's codec makes of Job.Params
-	Outputs     []string          `json:"outputs"`          // names of all outputs of the run
+	Build    string `json:"build"` // of the program
+	Version  string `json:"version,omitempty"`
+	Function string `json:"function,omitempty"`
+	descriptionParams
+	Outputs     []string          `json:"outputs"` // names of all outputs of the run
 	Expressions map[string]string `json:"expressions,omitempty"`
 
 	Output      string    `json:"output"` // that the file is of
@@ -58,22 +56,15 @@ type descriptionInput struct {
 	Name string `json:"name"`
 	List bool   `json:"list,omitempty"`
 	Path string `json:"path"`
-	fileState
-	// Layers are those that are read, Nodata their values, and Col and Row lead from a pixel of the run's grid to one of the file.
-	Layers []int    `json:"layers"`
-	Nodata []string `json:"nodata"`
-	Col    int      `json:"col"`
-	Row    int      `json:"row"`
-	// Beside are the files beside a local one that change what its pixels mean, by what stands behind its name.
-	Beside map[string]fileState `json:"beside,omitempty"`
-}
-
-// fileState tells one state of a file from others.
-type fileState struct {
-	Bytes int64  `json:"bytes"`
-	MTime string `json:"mtime,omitempty"`
-	Inode uint64 `json:"inode,omitempty"`
-	ETag  string `json:"etag,omitempty"` // that a store gave it
+	fileVersion
+	// Layers are those that are read, of Type all, Nodata, Scales and Offsets their values, and Col and Row lead from a pixel of the run's grid to one of the file.
+	Layers  []int    `json:"layers"`
+	Type    string   `json:"type"`
+	Nodata  []string `json:"nodata"`
+	Scales  []string `json:"scales"`
+	Offsets []string `json:"offsets"`
+	Col     int      `json:"col"`
+	Row     int      `json:"row"`
 }
 
 // describe is the description of the run for an output of this type and so many bands.
@@ -95,11 +86,9 @@ func (o *output) describe(t ndarray.DType, bands int, nodata *ndarray.Scalar) (*
 	if job.Function != "" {
 		d.Function = job.Function
 		if codec := job.Functions[job.Function].Params; codec != nil {
-			text, err := codec.Encode(job.Params)
-			if err != nil {
+			if d.descriptionParams, err = describeParams(codec, job.Params); err != nil {
 				return nil, &JobError{fmt.Errorf("Job.Params can't be kept for a run that goes on from this one: %w", err)}
 			}
-			d.Params = fmt.Sprintf("%x", sha256.Sum256(text))
 		}
 	}
 	if p.Grid.HasTransform {
@@ -129,40 +118,18 @@ func nodataText(v *ndarray.Scalar) string {
 }
 
 func (r *run) describeInput(f *inputFile) descriptionInput {
-	d := descriptionInput{Name: f.input, List: r.in.lists[f.input], Path: f.path, Layers: f.layers, Col: f.dc, Row: f.dr}
-	for _, v := range f.nodata {
-		d.Nodata = append(d.Nodata, nodataText(v))
+	d := descriptionInput{Name: f.input, List: r.in.lists[f.input], Path: f.path, fileVersion: f.version, Layers: f.layers, Type: f.typ.String(), Col: f.dc, Row: f.dr}
+	if local := localFile(f.from); local != "" {
+		d.Path = local
 	}
 	d.Bytes = f.info.FileBytes
-	if f.remote != nil {
-		d.MTime, d.ETag = f.version()
-		return d
-	}
-	d.Path = absolute(f.path)
-	if s, ok := stateOf(d.Path); ok {
-		d.MTime, d.Inode = s.MTime, s.Inode
-	}
-	for _, suffix := range []string{".msk", ".aux.xml"} {
-		if s, ok := stateOf(d.Path + suffix); ok {
-			if d.Beside == nil {
-				d.Beside = map[string]fileState{}
-			}
-			d.Beside[suffix] = s
-		}
+	for i, l := range f.layers {
+		b := f.info.Bands[l-1]
+		d.Nodata = append(d.Nodata, nodataText(f.nodata[i]))
+		d.Scales = append(d.Scales, strconv.FormatFloat(b.Scale, 'g', -1, 64))
+		d.Offsets = append(d.Offsets, strconv.FormatFloat(b.Offset, 'g', -1, 64))
 	}
 	return d
-}
-
-func stateOf(path string) (fileState, bool) {
-	st, err := os.Stat(path)
-	if err != nil {
-		return fileState{}, false
-	}
-	s := fileState{Bytes: st.Size(), MTime: st.ModTime().UTC().Format(exactTime)}
-	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
-		s.Inode = sys.Ino
-	}
-	return s, true
 }
 
 // startSpool writes the header of the output's spool.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -34,36 +35,68 @@ func (e *ResumeError) Error() string {
 
 func (e *ResumeError) Unwrap() error { return e.Err }
 
-// findEarlier reads the headers of what an earlier run left of the outputs. All of them are needed: if one is missing there is nothing to go on from.
-// Nothing is locked yet: see openSpools.
+// findEarlier reads the headers of what an earlier run left of the outputs. All of them are needed: if one is missing there is nothing to go on from. Nothing is locked
+// yet: see openSpools.
 func (r *run) findEarlier() (note string, err error) {
 	if !r.job.Resume {
 		return "", nil
 	}
+	var have, lack []*output
 	for _, o := range r.outs {
 		path := spoolPath(o.spec.identity(), o.spec.tempDir())
-		h, err := readEarlier(path)
-		if err != nil {
+		if o.earlier, err = readEarlier(path); err != nil {
 			return "", &ResumeError{Path: path, Err: err}
 		}
-		if h == nil {
-			note = fmt.Sprintf("nothing to resume: there is no %s, so all blocks are computed", path)
-			if beside := spoolPath(o.spec.identity(), ""); path != beside {
-				if st, err := os.Stat(beside); err == nil && st.Size() > 0 && !o.spec.inStore() {
-					return "", &ResumeError{Path: beside, Err: fmt.Errorf("it lies beside the output, and unfinished outputs are looked for elsewhere (--tmpdir): leave that out")}
-				}
+		if o.earlier != nil {
+			have = append(have, o)
+			continue
+		}
+		lack = append(lack, o)
+		note = fmt.Sprintf("nothing to resume: there is no %s, so all blocks are computed", path)
+		if beside := spoolPath(o.spec.identity(), ""); path != beside {
+			if st, err := os.Stat(beside); err == nil && st.Size() > 0 && !o.spec.inStore() {
+				return "", &ResumeError{Path: beside, Err: fmt.Errorf("it lies beside the output, and unfinished outputs are looked for elsewhere (--tmpdir): leave that out")}
 			}
 		}
-		o.earlier = h
 	}
-	if note != "" {
-		for _, o := range r.outs {
-			o.earlier = nil
+	if len(lack) == 0 {
+		r.continues = len(have) > 0
+		return "", nil
+	}
+	if err := r.checkLack(have, lack); err != nil {
+		return "", err
+	}
+	for _, o := range r.outs {
+		o.earlier = nil
+	}
+	return note, nil
+}
+
+// checkLack reports why a run can't start anew where some outputs have something to go on from, and others do not: that would be lost to an output that
+// was added, or whose name is not what it was.
+func (r *run) checkLack(have, lack []*output) error {
+	e := &ResumeError{}
+	for _, o := range have {
+		if o.earlier.size == int64(len(o.earlier.bytes)) { // no block
+			continue
 		}
-		return note, nil
+		var all changes
+		all.value("the list of outputs", strings.Join(o.earlier.Outputs, ", "), strings.Join(sortedKeys(r.job.Outputs), ", "))
+		for _, l := range lack {
+			path := spoolPath(l.spec.identity(), l.spec.tempDir())
+			// A run that was killed before its first block was whole leaves empty files.
+			if st, err := os.Lstat(path); err != nil || len(all) > 0 || !st.Mode().IsRegular() {
+				all.say("of output %s there is nothing to go on from (%s)", l.name, path)
+			}
+		}
+		if len(all) > 0 && e.Path == "" {
+			e.Path, e.Changes = spoolPath(o.spec.identity(), o.spec.tempDir()), all
+		}
 	}
-	r.continues = len(r.outs) > 0
-	return "", nil
+	if e.Path == "" {
+		return nil
+	}
+	return e
 }
 
 // readEarlier reads the header of the unfinished output at path; nil where there is none.

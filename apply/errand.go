@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"time"
 
 	"leat/block"
 	"leat/ndarray"
@@ -50,8 +48,8 @@ type errandInput struct {
 	Access access            `json:"access,omitempty"` // how it is read where it is in a store
 	Masked bool              `json:"masked,omitempty"`
 	Alpha  int               `json:"alpha,omitempty"`
-	MTime  string            `json:"mtime,omitempty"`
-	ETag   string            `json:"etag,omitempty"`
+	// Version is the one that the run has seen; only where workers read.
+	Version *fileVersion `json:"version,omitempty"`
 }
 
 // errandOutput is an output without its file.
@@ -88,7 +86,7 @@ func (r *run) errand(reads bool) (*errand, error) {
 		}
 		if reads {
 			i.From = f.from
-			i.MTime, i.ETag = f.version()
+			i.Version = &f.version
 		}
 		e.Inputs = append(e.Inputs, i)
 	}
@@ -114,24 +112,6 @@ func plainScales(info *raster.Info, used bool) error {
 		b.Scale, b.Offset = 1, 0
 	}
 	return nil
-}
-
-// exactTime is how times of modification are written where they are compared.
-const exactTime = "2006-01-02T15:04:05.000000000Z"
-
-// version tells one state of the file from others: its time of modification, and the tag that a store gave it.
-func (f *inputFile) version() (mtime, etag string) {
-	if f.remote != nil {
-		v := f.remote.Version()
-		if !v.ModTime.IsZero() {
-			mtime = v.ModTime.UTC().Format(exactTime)
-		}
-		return mtime, v.ETag
-	}
-	if st, err := os.Stat(f.path); err == nil {
-		mtime = st.ModTime().UTC().Format(exactTime)
-	}
-	return mtime, ""
 }
 
 // restore makes the run that an errand describes, as far as a worker has part in it: it has no spools and no budget.
@@ -225,13 +205,10 @@ func (e *errand) open(ctx context.Context, r *run) error {
 		if len(f.layers) == 0 || f.access == accessNone {
 			continue
 		}
-		src, err := open(ctx, f.from)
-		if err != nil {
+		if err := f.open(ctx, open); err != nil {
 			errs = append(errs, fmt.Errorf("input %s: %w: workers read their inputs themselves and must find them under the same names", f.input, err))
 			continue
 		}
-		f.src, f.owned = src, true
-		f.remote, _ = src.(Remote)
 		if f.remote != nil && f.access == accessWhole {
 			staged, err := f.remote.Stage()
 			if err != nil {
@@ -241,7 +218,7 @@ func (e *errand) open(ctx context.Context, r *run) error {
 			}
 		}
 		if err := e.Inputs[i].same(f); err != nil {
-			errs = append(errs, fmt.Errorf("input %s: %s %w", f.input, f.path, err))
+			errs = append(errs, fmt.Errorf("input %s: %w", f.input, err))
 		}
 	}
 	return errors.Join(errs...)
@@ -249,25 +226,26 @@ func (e *errand) open(ctx context.Context, r *run) error {
 
 // same reports how the file that a worker opened differs from the one that the run has seen.
 func (d *errandInput) same(f *inputFile) error {
-	now := f.src.Info()
-	mtime, etag := f.version()
-	switch {
-	case now.FileBytes != d.Info.FileBytes:
-		return fmt.Errorf("has %d bytes here, and %d for the run: it is another file, or was changed", now.FileBytes, d.Info.FileBytes)
-	case etag != d.ETag:
-		return fmt.Errorf("has the tag %s here, and %s for the run: it is another object, or was changed", etag, d.ETag)
-	case mtime != "" && d.MTime != "" && !sameSecond(mtime, d.MTime): // network file systems cut times differently
-		return fmt.Errorf("was changed at %s here, and at %s for the run: it is another file, or was changed", mtime, d.MTime)
-	case now.Grid.Width != d.Info.Grid.Width || now.Grid.Height != d.Info.Grid.Height || now.Grid.Transform != d.Info.Grid.Transform || len(now.Bands) != len(d.Info.Bands):
-		return errors.New("has another grid, or other bands, than for the run: it is another file")
+	now := *f.src.Info()
+	if d.Version == nil {
+		return fmt.Errorf("%s: the run does not say which version of it is to be read", f.path)
+	}
+	if text := d.Version.differs(&f.version, f.path); text != "" {
+		return errors.New(text)
+	}
+	if err := plainScales(&now, false); err != nil {
+		return err
+	}
+	if now.Grid.Width != d.Info.Grid.Width || now.Grid.Height != d.Info.Grid.Height || now.Grid.Transform != d.Info.Grid.Transform || now.FileBytes != d.Info.FileBytes ||
+		now.Mask != d.Info.Mask || !slices.EqualFunc(now.Bands, d.Info.Bands, sameBand) {
+		return fmt.Errorf("%s has another grid, other bands, or another mask than for the run: it is another file, or its metadata were changed", f.path)
 	}
 	return nil
 }
 
-func sameSecond(a, b string) bool {
-	x, err1 := time.Parse(exactTime, a)
-	y, err2 := time.Parse(exactTime, b)
-	return err1 == nil && err2 == nil && x.Sub(y).Abs() <= time.Second
+// sameBand reports whether the pixels of two bands mean the same.
+func sameBand(a, b raster.Band) bool {
+	return a.Type == b.Type && nodataText(a.Nodata) == nodataText(b.Nodata) && a.Scale == b.Scale && a.Offset == b.Offset
 }
 
 // marshal is the errand as text.

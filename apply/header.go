@@ -12,6 +12,7 @@ import (
 // header is the beginning of an unfinished output.
 type header struct {
 	bytes []byte
+	size  int64 // of the file
 	nonce nonce
 	description
 }
@@ -42,7 +43,7 @@ func readHeader(f io.ReaderAt, size int64) (*header, error) {
 	if size < spoolHead+n+4 {
 		return nil, errTornSpool
 	}
-	h := &header{bytes: make([]byte, spoolHead+n+4)}
+	h := &header{bytes: make([]byte, spoolHead+n+4), size: size}
 	copy(h.nonce[:], head[16:])
 	if _, err := f.ReadAt(h.bytes, 0); err != nil {
 		return nil, err

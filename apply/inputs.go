@@ -25,10 +25,12 @@ type inputFile struct {
 	src    raster.Source
 	remote Remote // src where it is in a store and Run opened it; else nil
 	owned  bool   // Run opened it and closes it
-	info   *raster.Info
-	layers []int             // bands to read, counted from 1
-	nodata []*ndarray.Scalar // per layer, in the type of the pixels; nil: none
-	typ    ndarray.DType     // of all layers
+	// version is the one that is read.
+	version fileVersion
+	info    *raster.Info
+	layers  []int             // bands to read, counted from 1
+	nodata  []*ndarray.Scalar // per layer, in the type of the pixels; nil: none
+	typ     ndarray.DType     // of all layers
 	// offered are the layers, and their nodata, from which expressions chose those above; nil without expressions.
 	offered       []int
 	offeredNodata []*ndarray.Scalar
@@ -70,9 +72,9 @@ func openInputs(ctx context.Context, job *Job) (*inputs, error) {
 		spec := job.Inputs[name]
 		in.lists[name] = spec.List
 		for i, path := range spec.Files {
-			o := &opening{f: &inputFile{input: name, index: i, path: objstore.Redact(path), owned: true}, from: path}
+			o := &opening{f: &inputFile{input: name, index: i, path: objstore.Redact(path)}, from: path}
 			if i == 0 && spec.Source != nil {
-				o.f.src, o.f.owned = spec.Source, false
+				o.f.src = spec.Source
 			}
 			all = append(all, o)
 		}
@@ -84,15 +86,16 @@ func openInputs(ctx context.Context, job *Job) (*inputs, error) {
 			o.f.from = absolute(o.from)
 		}
 		switch {
-		case !o.f.owned:
+		case o.f.src != nil:
+			o.f.version = versionOf(o.f.src, o.f.from)
+			o.f.version.given = true
 		case objstore.IsURL(o.from):
 			far.Go(func() error {
-				o.f.src, o.err = open(ctx, o.from)
-				o.f.remote, _ = o.f.src.(Remote)
+				o.err = o.f.open(ctx, open)
 				return nil
 			})
 		default:
-			o.f.src, o.err = open(ctx, o.from)
+			o.err = o.f.open(ctx, open)
 		}
 	}
 	_ = far.Wait()

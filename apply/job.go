@@ -69,7 +69,7 @@ type Job struct {
 
 // WorkerInfo tells Setup which worker it is for.
 type WorkerInfo struct {
-	Worker  int // counted from 0
+	Worker  int // counted from 0; in other processes those that take the place of lost ones go on counting, so that it may be Workers or more
 	Workers int
 	// Slot is the place, counted from 0, of this one among those that work in one process elsewhere; each has a state of its own.
 	Slot int

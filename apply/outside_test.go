@@ -456,7 +456,7 @@ func TestCombinationsOfWorkersThatCantBe(t *testing.T) {
 	t.Run("a function that is not in the table", func(t *testing.T) {
 		job := Job{Inputs: map[string]Input{"red": File(red)}, Functions: testFunctions, Function: "gone",
 			Outputs: map[string]Output{"out": {Path: filepath.Join(t.TempDir(), "out.tif")}}}
-		failRun(t, job, `no function "gone"`, "focal, slow")
+		failRun(t, job, `no function "gone"`, "focal, records, slow")
 	})
 }
 
@@ -465,24 +465,4 @@ func noFile(t testing.TB, path string) {
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%s is there (%v)", path, err)
 	}
-}
-
-func TestAWorkerHoldsAnInputToWhatTheRunHasSeen(t *testing.T) {
-	red, nir := scene(t)
-	f := &inputFile{input: "red", path: red, src: open(t, red)}
-	f.info = f.src.Info()
-	mtime, _ := f.version()
-	d := errandInput{Info: *f.info, MTime: mtime}
-	if err := d.same(f); err != nil {
-		t.Fatal(err)
-	}
-	other := &inputFile{input: "red", path: nir, src: open(t, nir)}
-	if d.same(other) == nil {
-		t.Error("another file is taken for the same")
-	}
-	past := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(red, past, past); err != nil {
-		t.Fatal(err)
-	}
-	wantError(t, d.same(f), "was changed")
 }

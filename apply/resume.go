@@ -30,12 +30,13 @@ func (r *run) resume(ctx context.Context) error {
 			return o.readingBack(err)
 		}
 	}
-	// A block is done when every output has it.
-	r.before = make([]bool, r.plan.Blocks.Count())
+	// A block is done when every output has it. The run has none of them before all are restored: should that fail, the spools hold what they held, and
+	// nobody knows how much that is.
+	before, done, pixels := make([]bool, r.plan.Blocks.Count()), 0, int64(0)
 	extras := make([]extra, len(r.outs))
-	for n := range r.before {
-		r.before[n] = !slices.ContainsFunc(left, func(l *leftover) bool { return l.blocks[n] == 0 })
-		if !r.before[n] {
+	for n := range before {
+		before[n] = !slices.ContainsFunc(left, func(l *leftover) bool { return l.blocks[n] == 0 })
+		if !before[n] {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
@@ -52,15 +53,15 @@ func (r *run) resume(ctx context.Context) error {
 		if r.exprs != nil {
 			r.exprs.add(extras)
 		}
-		r.done++
-		r.pixels += b.Window.Pixels()
+		done++
+		pixels += b.Window.Pixels()
 	}
-	r.resumed = r.done
 	for _, l := range left {
 		if err := l.restoreTiles(); err != nil {
 			return l.o.readingBack(err)
 		}
 	}
+	r.before, r.done, r.resumed, r.pixels = before, done, done, pixels
 	if r.job.Merge != nil && len(left) > 0 {
 		r.merge.before = left[0].values
 	}

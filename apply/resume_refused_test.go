@@ -217,18 +217,50 @@ func TestWithNothingLeftAResumedRunStartsAnewAndSaysSo(t *testing.T) {
 	noTraces(t, dir)
 }
 
-func TestWhereTheFileOfOneOutputIsMissingAllBlocksAreDoneAnew(t *testing.T) {
+func TestWhereTheFileOfOneOutputIsMissingTheOthersAreNotLost(t *testing.T) {
 	inputs, dir := resumeInputs(t), t.TempDir()
-	want := runTruth(t, "three expressions", inputs)
-	job, _, _ := resumeJob("three expressions", inputs, dir, 1)
+	const name = "three expressions"
+	want := runTruth(t, name, inputs)
+	job, _, _ := resumeJob(name, inputs, dir, 1)
 	left := interrupt(t, job)
 	if len(left.Paths) != 3 {
 		t.Fatalf("%q", left.Paths)
 	}
+	parts := map[string][]byte{}
+	for _, path := range left.Paths {
+		parts[path] = fileBytes(t, path)
+	}
+	refused := func(what string, change func(*Job), words ...string) {
+		t.Helper()
+		again, _, _ := resumeJob(name, inputs, dir, 1)
+		again.Resume = true
+		change(&again)
+		err := failRun(t, again, append(words, "can't be continued (--resume): ")...)
+		if !errors.As(err, new(*ResumeError)) || errors.As(err, new(*UnfinishedError)) {
+			t.Errorf("%s: %T", what, err)
+		}
+		for path, b := range parts {
+			if !bytes.Equal(fileBytes(t, path), b) {
+				t.Errorf("%s: %s was changed", what, path)
+			}
+		}
+	}
+	at := func(path string) string { return filepath.Join(dir, path) }
+	refused("one more", func(j *Job) {
+		j.Expressions["more"], j.Outputs["more"] = "red", Output{Path: at("more.tif"), TileSize: 64}
+	}, ".both.tif.leat-part", "the list of outputs was both, low, ndvi and is both, low, more, ndvi; of output more there is nothing to go on from ("+at(".more.tif.leat-part")+")")
+	misspelt := func(j *Job) { o := j.Outputs["both"]; o.Path = at("boht.tif"); j.Outputs["both"] = o }
+	refused("misspelt", misspelt, ".low.tif.leat-part", "of output both there is nothing to go on from ("+at(".boht.tif.leat-part")+")")
+	delete(parts, left.Paths[1])
 	if err := os.Remove(left.Paths[1]); err != nil {
 		t.Fatal(err)
 	}
-	if res := want.check(t, "one is missing", "three expressions", inputs, dir, 2); res.Resumed != 0 {
+	refused("removed", func(*Job) {}, "of output low there is nothing to go on from ("+left.Paths[1]+")")
+	// So is what a run leaves that is killed before its first block is whole.
+	if err := os.WriteFile(left.Paths[1], nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if res := want.check(t, "one is empty", name, inputs, dir, 2); res.Resumed != 0 {
 		t.Errorf("%d blocks were resumed", res.Resumed)
 	}
 }

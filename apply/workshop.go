@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ import (
 // workshop is a worker process's part of a run.
 type workshop struct {
 	run     *run
+	life    context.Context // ends after Close, or when the worker has to end early
 	number  int
 	workers int
 	slots   []*slot
@@ -29,13 +31,16 @@ type workshop struct {
 	attached map[shm.Handle]*shm.Array
 	note     workerNote
 	stages   map[int][]stageInterval // of blocks that are worked on
+	closing  error                   // of states that were closed before the end
 }
 
 // slot is where a workshop works on one block at a time.
 type slot struct {
 	*workplace
-	ready bool // Setup was called, and well
-	head  []byte
+	number int
+	ready  bool   // Setup was called, and well
+	stop   func() // ends the context that Setup got
+	head   []byte
 }
 
 type stageInterval struct {
@@ -53,14 +58,14 @@ func newWorkshop(ctx context.Context, o *WorkOptions, j worker.Joined) (worker.C
 	if err != nil {
 		return nil, err
 	}
-	w := &workshop{run: r, number: j.Number, workers: max(j.Workers, 1), attached: map[shm.Handle]*shm.Array{}, stages: map[int][]stageInterval{}}
+	w := &workshop{run: r, life: ctx, number: j.Number, workers: max(j.Workers, 1), attached: map[shm.Handle]*shm.Array{}, stages: map[int][]stageInterval{}}
 	r.timings = timing.Forward(w.record)
 	for range max(1, j.Slots) {
 		lane := ""
 		if j.Slots > 1 {
 			lane = fmt.Sprintf(" slot %d", len(w.slots)+1)
 		}
-		w.slots = append(w.slots, &slot{workplace: newWorkplace(r, lane)})
+		w.slots = append(w.slots, &slot{workplace: newWorkplace(r, lane), number: len(w.slots)})
 	}
 	if e.Reads {
 		w.buffers = block.NewFreeList(2*len(w.slots)+1, func() *blockData { return newBlockData(r.in, r.plan.Blocks) })
@@ -99,10 +104,26 @@ func (w *workshop) Read(ctx context.Context, l worker.Lease) (any, error) {
 	}
 	reading.Stop()
 	if err != nil {
-		w.buffers.Put(d)
+		w.letGo(l.Block, d)
 		return nil, err
 	}
 	return d, nil
+}
+
+// Drop takes back the arrays of a block that is not computed.
+func (w *workshop) Drop(read any) {
+	d := read.(*blockData)
+	w.letGo(d.block.Number, d)
+}
+
+// letGo ends the work on a block.
+func (w *workshop) letGo(n int, d *blockData) {
+	w.mu.Lock()
+	delete(w.stages, n)
+	w.mu.Unlock()
+	if w.buffers != nil {
+		w.buffers.Put(d)
+	}
 }
 
 // attach finds a block's arrays in shared memory.
@@ -138,20 +159,13 @@ func (w *workshop) Compute(ctx context.Context, place int, read any) (_ [][]byte
 	n := d.block.Number
 	defer func() {
 		s.giveBack()
-		if w.buffers != nil {
-			w.buffers.Put(d)
-		} else if w.run.exprs == nil { // expressions do not write to their inputs
+		if w.buffers == nil && w.run.exprs == nil { // expressions do not write to their inputs
 			err = errors.Join(err, dropWritten(d.region))
 		}
-		w.mu.Lock()
-		delete(w.stages, n)
-		w.mu.Unlock()
+		w.letGo(n, d)
 	}()
-	if !s.ready {
-		if err := s.setup(ctx, WorkerInfo{Worker: w.number, Workers: w.workers, Slot: place}); err != nil {
-			return nil, err
-		}
-		s.ready = true
+	if err := w.open(ctx, s); err != nil {
+		return nil, err
 	}
 	b, err := s.computed(ctx, d)
 	if err != nil {
@@ -192,6 +206,49 @@ func (w *workshop) Compute(ctx context.Context, place int, read any) (_ [][]byte
 	return parts, nil
 }
 
+// open makes the state of a slot, for its first block. The state's context is the worker's, not the block's.
+func (w *workshop) open(ctx context.Context, s *slot) error {
+	if s.ready {
+		return nil
+	}
+	life, end := context.WithCancel(w.life)
+	inTime := context.AfterFunc(ctx, end) // nobody waits for Setup when the block is wanted no more
+	err := s.setup(life, WorkerInfo{Worker: w.number, Workers: w.workers, Slot: s.number})
+	if err != nil {
+		end()
+		return err
+	}
+	s.ready, s.stop = true, end
+	if inTime() {
+		return nil
+	}
+	// The state's context has ended: the next block gets another. Nobody is told of errors of this one any more.
+	err = w.close(s)
+	w.mu.Lock()
+	w.closing = errors.Join(w.closing, err)
+	w.mu.Unlock()
+	return context.Cause(ctx)
+}
+
+// close ends the state of a slot. A panic there is an error, with its stack.
+func (w *workshop) close(s *slot) (err error) {
+	if !s.ready {
+		return nil
+	}
+	s.ready = false
+	defer s.stop()
+	defer func() {
+		if p := recover(); p != nil {
+			trace := debug.Stack()
+			err = &worker.StackError{Err: &PanicError{Value: p, Stack: trace}, Trace: trace}
+		}
+		if err != nil {
+			err = fmt.Errorf("closing worker %d: %w", w.number+1, err)
+		}
+	}()
+	return s.end()
+}
+
 // Noted takes what the run has settled meanwhile.
 func (w *workshop) Noted(note json.RawMessage) {
 	var n workerNote
@@ -225,11 +282,9 @@ func (w *workshop) heed(o *output) {
 
 // Close ends the states of the function and closes what is open.
 func (w *workshop) Close() error {
-	var errs []error
+	errs := []error{w.closing}
 	for _, s := range w.slots {
-		if s.ready {
-			errs = append(errs, s.end())
-		}
+		errs = append(errs, w.close(s))
 	}
 	errs = append(errs, w.run.in.close())
 	if w.memory != nil {

@@ -42,5 +42,6 @@ type trivial [][]byte
 
 func (t trivial) Read(context.Context, Lease) (any, error)                   { return nil, nil }
 func (t trivial) Compute(context.Context, int, any) (body [][]byte, _ error) { return t, nil }
+func (t trivial) Drop(any)                                                   {}
 func (t trivial) Noted(json.RawMessage)                                      {}
 func (t trivial) Close() error                                               { return nil }

@@ -50,7 +50,8 @@ type Options struct {
 	Single bool
 	// NoCopies has no block given to a second worker as long as the first has it.
 	NoCopies bool
-	// Reissues is how often a block whose worker was lost is given out again; 0: 3 times; less: never.
+	// Reissues is how often a block whose worker was lost is given out again; 0: 3 times; less: never. The last time its worker has no other block, so that
+	// the one that LostError names is the one that can't be done, and none that lay beside it. (Where a copy of it was lost too, it may be given out once more.)
 	Reissues int
 	// Strangers is how many connections may be there that have shown no token; 0: 64.
 	Strangers int

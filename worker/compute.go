@@ -28,16 +28,21 @@ func (w *work) reads() {
 
 func (w *work) readOne(i *item) (goOn bool) {
 	var err error
-	if i.ctx.Err() == nil {
+	read := i.ctx.Err() == nil
+	if read {
 		func() {
 			defer rescue(&err)
 			i.read, err = w.computer.Read(i.ctx, i.lease)
 		}()
 	}
 	switch {
-	case w.ctx.Err() != nil:
-		return false
 	case i.ctx.Err() != nil: // nobody wants it: what Read says of that is no error
+		if read && err == nil {
+			w.drop(i)
+		}
+		if w.ctx.Err() != nil {
+			return false
+		}
 		w.discharge(i, false)
 		return true
 	case err != nil:
@@ -45,6 +50,25 @@ func (w *work) readOne(i *item) (goOn bool) {
 	}
 	w.ready <- i // has room for all that are held
 	return true
+}
+
+// drop gives the computer back what it has read of a block.
+func (w *work) drop(i *item) {
+	var err error
+	func() {
+		defer rescue(&err)
+		w.computer.Drop(i.read)
+	}()
+	i.read = nil
+	switch {
+	case err == nil:
+	case w.ctx.Err() == nil:
+		w.report(err, 0, -1)
+	default: // told with the farewell
+		w.mu.Lock()
+		w.dropErr = errors.Join(w.dropErr, err)
+		w.mu.Unlock()
+	}
 }
 
 func (w *work) computes(slot int) {
@@ -63,7 +87,9 @@ func (w *work) computes(slot int) {
 func (w *work) computeOne(slot int, i *item) (goOn bool) {
 	var body [][]byte
 	var err error
-	if i.ctx.Err() == nil {
+	if i.ctx.Err() != nil {
+		w.drop(i)
+	} else {
 		func() {
 			defer rescue(&err)
 			body, err = w.computer.Compute(i.ctx, slot, i.read)
@@ -146,22 +172,8 @@ func (w *work) send(i *item, body [][]byte) error {
 
 // report tells the run of an error, and ends the work with it; goOn: the run does not mind.
 func (w *work) report(err error, id uint64, block int) (goOn bool) {
-	m := errorMessage{Worker: w.number, Lease: id, Block: block, Message: cut(shown(err.Error()), maxText)}
-	if m.Message == "" {
-		m.Message = "an error without words"
-	}
-	var stack interface{ Stack() []byte }
-	if errors.As(err, &stack) {
-		m.Stack = cut(shown(string(stack.Stack())), maxStack)
-	}
-	var code Coder
-	if errors.As(err, &code) {
-		m.Code = cut(shown(code.Code()), maxCode)
-	}
-	// A text may grow sixfold by being written in JSON.
-	for b, e := json.Marshal(m); e == nil && len(b) > maxMessage; b, e = json.Marshal(m) {
-		m.Message, m.Stack = cut(m.Message, max(len(m.Message)/2, 64)), cut(m.Stack, len(m.Stack)/2)
-	}
+	m := errorMessage{Worker: w.number, Lease: id, Block: block}
+	m.Message, m.Stack, m.Code = wordsOf(err)
 	ctx, cancel := context.WithTimeout(w.links, w.times.Silence)
 	defer cancel()
 	told := w.withResults(ctx, func(l *link) error {
@@ -185,6 +197,26 @@ func (w *work) report(err error, id uint64, block int) (goOn bool) {
 	w.mu.Unlock()
 	w.stop(err)
 	return false
+}
+
+// wordsOf is what the run is told of an error; a message has room for it.
+func wordsOf(err error) (message, stack, code string) {
+	if message = cut(shown(err.Error()), maxText); message == "" {
+		message = "an error without words"
+	}
+	var s interface{ Stack() []byte }
+	if errors.As(err, &s) {
+		stack = cut(shown(string(s.Stack())), maxStack)
+	}
+	var c Coder
+	if errors.As(err, &c) {
+		code = cut(shown(c.Code()), maxCode)
+	}
+	// A text may grow sixfold by being written in JSON. The rest of a message is short.
+	for b, e := json.Marshal([]string{message, stack}); e == nil && len(b) > maxMessage-2<<10; b, e = json.Marshal([]string{message, stack}) {
+		message, stack = cut(message, max(len(message)/2, 64)), cut(stack, len(stack)/2)
+	}
+	return message, stack, code
 }
 
 // rescue makes an error of a panic.

@@ -22,7 +22,7 @@ var calm = Times{
 	Heartbeat: patience,
 	Silence:   3 * patience,
 	Rejoin:    patience,
-	Poll:      patience,
+	Poll:      3 * patience,
 	Word:      250 * time.Millisecond,
 	Stranger:  50 * time.Millisecond,
 	Farewell:  5 * time.Second,
@@ -31,8 +31,8 @@ var calm = Times{
 // quick are those of tests in which silence has to be noticed.
 var quick = Times{
 	Heartbeat: 50 * time.Millisecond,
-	Silence:   500 * time.Millisecond,
-	Rejoin:    100 * time.Millisecond,
+	Silence:   time.Second,
+	Rejoin:    300 * time.Millisecond,
 	Poll:      500 * time.Millisecond,
 	Word:      250 * time.Millisecond,
 	Stranger:  50 * time.Millisecond,
@@ -155,7 +155,9 @@ type plain struct {
 	onNote    func(note string)
 	joined    Joined
 	closed    bool
-	slots     []int // blocks under way in each slot
+	onClose   func() error
+	drops     map[int]int // by block
+	slots     []int       // blocks under way in each slot
 	mu        sync.Mutex
 }
 
@@ -192,6 +194,15 @@ func (p *plain) Compute(ctx context.Context, slot int, read any) ([][]byte, erro
 	return [][]byte{[]byte(s[:3]), nil, []byte(s[3:])}, nil
 }
 
+func (p *plain) Drop(read any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.drops == nil {
+		p.drops = map[int]int{}
+	}
+	p.drops[read.(int)]++
+}
+
 func (p *plain) Noted(note json.RawMessage) {
 	if p.onNote != nil {
 		p.onNote(string(note))
@@ -200,6 +211,9 @@ func (p *plain) Noted(note json.RawMessage) {
 
 func (p *plain) Close() error {
 	p.closed = true
+	if p.onClose != nil {
+		return p.onClose()
+	}
 	return nil
 }
 

@@ -104,9 +104,53 @@ func TestTheLastOfferLetsAllThatWaitHaveCopies(t *testing.T) {
 	}
 	until(t, "two requests that wait", func() bool { return c.Status().Polls == 2 })
 	c.Offer(0, nil)
-	<-taken
-	<-taken
+	until(t, "two workers with the block", func() bool { return len(taken) == 2 })
 	c.end(nil)
+}
+
+func TestABlockThatIsGivenBackGoesToAWorkerThatWaits(t *testing.T) {
+	o := testOptions(1, newTaken())
+	o.Workers, o.NoCopies = 2, true
+	c := newTestChannel(t, o)
+	r := newRaw(t, c)
+	r.join("raw-0")
+	if n := len(r.lease(1)); n != 1 {
+		t.Fatalf("%d leases", n)
+	}
+	startWorker(t, environmentOf(t, c, "sockets", "test-0"), &plain{})
+	until(t, "a request that waits", func() bool { return c.Status().Polls == 1 })
+	r.post(pathLease, `{"worker":0,"want":0,"held":[],"wait_ms":0,"noted":0}`)
+	if err := waitRun(t, c); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A request is woken for a block when its worker has just asked anew over another connection: the block goes to who waits next.
+func TestATurnThatIsNotTakenIsPassedOn(t *testing.T) {
+	k := newTaken()
+	o := testOptions(1, k)
+	o.Workers, o.OnDemand = 2, true
+	c := newTestChannel(t, o)
+	r := newRaw(t, c)
+	r.join("raw-0")
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		_, _ = r.try(t.Context(), pathLease, strings.NewReader(`{"worker":0,"want":1,"held":[],"wait_ms":60000,"noted":0}`))
+	})
+	until(t, "a request that waits", func() bool { return c.Status().Polls == 1 })
+	startWorker(t, environmentOf(t, c, "sockets", "test-0"), &plain{})
+	until(t, "two requests that wait", func() bool { return c.Status().Polls == 2 })
+	c.mu.Lock()
+	c.schedule.offer(0)
+	c.polls.wake(1)
+	close(c.members[0].poll)
+	c.members[0].poll = nil
+	c.mu.Unlock()
+	if err := waitRun(t, c); err != nil {
+		t.Fatal(err)
+	}
+	k.check(t, 1)
+	asking.Wait()
 }
 
 func TestASecondResultOfABlockIsSupersededAndReleasesIt(t *testing.T) {

@@ -16,6 +16,7 @@ func TestASilentWorkerIsLostAndItsBlocksAreGivenToOthers(t *testing.T) {
 	k := newTaken()
 	o := testOptions(4, k)
 	o.Workers, o.NoCopies, o.Times = 2, true, quick
+	o.Times.Silence, o.Times.Rejoin = 3*time.Second, patience
 	c := newTestChannel(t, o)
 	r := newRaw(t, c)
 	r.join("raw-0")
@@ -340,7 +341,7 @@ func TestABlockMayTakeLongerThanEveryTimeOfTheChannel(t *testing.T) {
 		o.Times.Poll = 100 * time.Millisecond
 		c := newTestChannel(t, o)
 		w := startWorker(t, environmentOf(t, c, transport, "test-0"), &plain{onCompute: func(context.Context, int) error {
-			time.Sleep(3 * quick.Silence) // longer than poll, silence and rejoin
+			time.Sleep(2 * quick.Silence) // longer than poll, silence and rejoin
 			return nil
 		}})
 		if err := waitRun(t, c); err != nil {

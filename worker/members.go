@@ -165,8 +165,11 @@ func (c *Channel) lose(m *member, why string, now time.Time) loss {
 		b := l.tooOften[0]
 		losers := c.schedule.losers[b]
 		reason := fmt.Sprintf("block %d: its worker %s was lost (%s)", b, m.name, why)
-		if len(losers) > 1 {
-			reason = fmt.Sprintf("block %d was given out %d times, and each time its worker was lost; the last time worker %s on %s (%s)", b, len(losers), m.name, m.host, why)
+		switch {
+		case len(losers) > 1:
+			reason = fmt.Sprintf("block %d was given out %d times, and each time its worker was lost; the last time worker %s on %s, which had no other block (%s)", b, len(losers), m.name, m.host, why)
+		case len(l.tooOften) > 1:
+			reason += fmt.Sprintf("; it had other blocks too, which may be the cause: %v", l.tooOften[1:])
 		}
 		c.failing = &failing{err: &LostError{Block: b, Reason: reason}, workers: losers, by: now.Add(c.times.Word)}
 	}
@@ -184,8 +187,16 @@ func (c *Channel) depart(m *member, lost bool) loss {
 	}
 	l := c.schedule.leave(m.number, lost)
 	// One that waits for each block that may be given out now, or be copied.
-	c.polls.wake(m.slots + 1)
+	c.wake(m.slots + 1)
 	return l
+}
+
+// wake lets n requests for blocks look again, or all when a block waits for a worker that has no other.
+func (c *Channel) wake(n int) {
+	if c.schedule.lastTry.len() > 0 {
+		n = math.MaxInt
+	}
+	c.polls.wake(n)
 }
 
 // settle ends the run if its workers are all gone, or if there can't be enough.
@@ -369,10 +380,13 @@ type polls struct {
 }
 
 func (p *polls) add() chan struct{} {
-	ch := make(chan struct{}, 1)
+	ch := p.aside()
 	p.waiting = append(p.waiting, ch)
 	return ch
 }
+
+// aside is for a request that can't be given what others wait for: only wakeThis wakes it.
+func (p *polls) aside() chan struct{} { return make(chan struct{}, 1) }
 
 // wake lets the n that have waited longest look again.
 func (p *polls) wake(n int) {
@@ -385,8 +399,10 @@ func (p *polls) wake(n int) {
 
 // wakeThis wakes one, wherever it stands.
 func (p *polls) wakeThis(ch chan struct{}) {
-	if ch != nil && p.remove(ch) {
-		ch <- struct{}{}
+	p.remove(ch)
+	select {
+	case ch <- struct{}{}:
+	default: // it was woken, or there is none
 	}
 }
 

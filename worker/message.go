@@ -238,12 +238,22 @@ func (m *errorMessage) check() error {
 
 type leaveMessage struct {
 	Worker int `json:"worker"`
+	// What went wrong when the worker closed what it had; "": nothing.
+	Message string `json:"message,omitempty"`
+	Stack   string `json:"stack,omitempty"`
+	Code    string `json:"code,omitempty"`
 }
 
 func (m *leaveMessage) check() error {
-	if m.Worker < 0 {
+	switch {
+	case m.Worker < 0:
 		return errors.New("worker is less than 0")
+	case m.Message == "" && (m.Stack != "" || m.Code != ""):
+		return errors.New("message is empty, and stack or code is not")
+	case len(m.Code) > maxCode || !printable(m.Code):
+		return errors.New("code is too long, or can't be shown")
 	}
+	m.Message, m.Stack = shown(m.Message), shown(m.Stack)
 	return nil
 }
 

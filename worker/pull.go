@@ -98,6 +98,9 @@ func (w *work) note(note json.RawMessage, version uint64) {
 	}
 	w.noteMu.Lock()
 	defer w.noteMu.Unlock()
+	if w.deaf {
+		return
+	}
 	w.mu.Lock()
 	news := version > w.noted
 	if news {
@@ -125,10 +128,14 @@ func (w *work) discharge(i *item, told bool) {
 	}
 }
 
-// loop does something over and over until the work ends, or it has an error that can't be mended. When it is vital, it can't go wrong for longer than Times.Silence.
+// loop does something over and over until the work ends, or it has an error that can't be mended. When it is vital, it goes on until the worker has left, and can't go
+// wrong for longer than Times.Silence.
 func (w *work) loop(once func(context.Context) error, vital bool) {
-	heard := time.Now()
-	for pause := firstPause; w.ctx.Err() == nil; {
+	heard, ctx := time.Now(), w.ctx
+	if vital {
+		ctx = w.links
+	}
+	for pause := firstPause; ctx.Err() == nil; {
 		err := once(w.links)
 		switch {
 		case err == nil:
@@ -141,7 +148,7 @@ func (w *work) loop(once func(context.Context) error, vital bool) {
 			w.stop(fmt.Errorf("%w: no word came from it for %v: %w", errLink, w.times.Silence, err))
 			return
 		}
-		rest(w.ctx, &pause)
+		rest(ctx, &pause)
 	}
 }
 

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Failure is what a worker reported: its function failed at a block, or the worker itself could not go on. It ends the run at once.
+// Failure is what a worker reported: its function failed at a block, or the worker itself could not go on, or not close. It ends the run at once.
 type Failure struct {
 	Kind, Worker, Host string
-	// Block is the number of the block; -1: of none, the worker could not begin.
+	// Block is the number of the block; -1: of none, the worker could not begin, or not close.
 	Block   int
 	Message string
 	// Stack is where it happened, in the words of the language of the function; "" when that is not known. Error leaves it out.

@@ -155,6 +155,7 @@ func (c *Channel) claimBlock(k *connection, h resultHeader, n int64) (m *member,
 	case tookIt:
 		return nil, nil, nil
 	case superseded:
+		c.polls.wakeThis(m.turn)
 		return nil, released, refuse(http.StatusConflict, "superseded", "another worker's result of block %d came first", h.block)
 	case noBlock:
 		c.refused.Block++
@@ -170,6 +171,6 @@ func (c *Channel) claimBlock(k *connection, h resultHeader, n int64) (m *member,
 			c.members[l.worker].nudge()
 		}
 	}
-	c.polls.wakeThis(m.turn) // it has a slot for a copy
+	c.polls.wakeThis(m.turn) // it has a slot for a copy, or has none left and may get a block for the last time
 	return m, nil, nil
 }

@@ -25,7 +25,9 @@ type RunOptions struct {
 
 const defaultStopWithin = 5 * time.Second
 
-// Run starts workers of a kind, waits for the channel's end, and stops the workers, however it ends: when ctx ends too. It returns what Channel.Wait does; errors of
+// Run starts workers of a kind, waits for the channel's end, and stops the workers, however it ends: when ctx ends too. After the last block it waits for the
+// workers to close and leave, for Times.Farewell and half of StopWithin at most. It returns what Channel.Wait does, or the Failure of a worker that could not close in that
+// time; errors of
 // starting and stopping are told with it, in the order in which they came. The channel is the caller's to close. In Single mode it starts another worker for
 // each block whose worker was lost.
 func Run(ctx context.Context, c *Channel, kind Kind, o RunOptions) error {
@@ -59,10 +61,8 @@ func Run(ctx context.Context, c *Channel, kind Kind, o RunOptions) error {
 	more.Wait()
 	if err == nil {
 		c.farewell(min(c.times.Farewell, o.StopWithin/2))
-	} else {
-		err = c.result() // with what came since
 	}
-	return r.stop(err)
+	return r.stop(c.result()) // with what came since
 }
 
 func (o *RunOptions) check(c *Channel, kind Kind) error {
@@ -156,7 +156,7 @@ func (r *run) stop(err error) error {
 	return afterwards(err, errs...)
 }
 
-// farewell waits a moment for workers to leave by themselves after the last block, so that their jobs end well.
+// farewell waits a moment for workers to leave by themselves after the last block, so that their jobs end well, and errors of their closing are known.
 func (c *Channel) farewell(longest time.Duration) {
 	end := time.Now().Add(longest)
 	for time.Now().Before(end) {

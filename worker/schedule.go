@@ -1,7 +1,9 @@
 package worker
 
 import (
+	"cmp"
 	"container/heap"
+	"slices"
 	"time"
 )
 
@@ -10,13 +12,17 @@ import (
 //
 // A block waits (OnDemand: until it is offered), is ready, is held under one lease or two, is claimed by the first of them whose result is there, and is done once
 // that was taken. Leases that lost stay until their worker gives them back, since it may still be reading the block's arrays.
+//
+// A worker is lost with all its blocks, one of which may be the cause. So the last time that a block is given out it is its worker's only one, whose loss then is no
+// other block's doing. As long as one waits for that, workers get no others, and the first that has none left gets it.
 type schedule struct {
 	blocks   []blockState
 	losers   map[int][]int // workers that were lost with a block
 	holders  map[int]*holder
 	leases   map[uint64]*lease
 	next     int    // first block that was never given out, when blocks need not be offered
-	again    queue  // blocks of lost workers: given out first
+	lastTry  queue  // blocks of lost workers that are given out for the last time: to a worker that has no other
+	again    queue  // other blocks of lost workers: given out before those that were never given out
 	offered  queue  // blocks that were offered
 	alone    alone  // leases whose block nobody else holds
 	lastID   uint64 // of leases
@@ -55,6 +61,7 @@ type holder struct {
 	leases []*lease
 	// single holders get one block, and never another.
 	single, served bool
+	alone          bool // its one lease is its block's last
 }
 
 type lease struct {
@@ -62,8 +69,9 @@ type lease struct {
 	block   int
 	worker  int
 	granted time.Time
-	place   int // among its worker's
-	alone   int // among those that may be copied; -1: not there
+	place   int  // among its worker's
+	alone   int  // among those that may be copied; -1: not there
+	last    bool // of its block: it is its worker's only one, and nobody else's
 	kept    bool
 	listed  bool // by lostTo
 }
@@ -106,7 +114,7 @@ func (s *schedule) join(worker, slots int, single bool) {
 	s.holders[worker] = &holder{slots: slots, single: single}
 }
 
-// pop takes the block that is to be given out next.
+// pop takes the block that is to be given out next, of those that can be given to a worker with others.
 func (s *schedule) pop() (int, bool) {
 	if b, ok := s.again.pop(); ok {
 		return b, true
@@ -127,8 +135,18 @@ func (s *schedule) pop() (int, bool) {
 // take gives a worker up to want blocks: slots + 1 in all, and copies of what others hold only for slots that would be idle.
 func (s *schedule) take(worker, want int, now time.Time) []*lease {
 	h := s.holders[worker]
-	if h == nil || h.single && (h.served || len(h.leases) > 0) {
+	if h == nil || want < 1 || h.alone || h.single && (h.served || len(h.leases) > 0) {
 		return nil
+	}
+	if s.lastTry.len() > 0 {
+		if len(h.leases) > 0 {
+			return nil
+		}
+		b, _ := s.lastTry.pop()
+		h.alone = true
+		s.ready--
+		s.held++
+		return []*lease{s.grant(worker, h, b, now)}
 	}
 	limit := h.slots + 1
 	if h.single {
@@ -159,19 +177,27 @@ func (s *schedule) take(worker, want int, now time.Time) []*lease {
 
 func (s *schedule) grant(worker int, h *holder, block int, now time.Time) *lease {
 	s.lastID++
-	l := &lease{id: s.lastID, block: block, worker: worker, granted: now, place: len(h.leases), alone: -1}
+	l := &lease{id: s.lastID, block: block, worker: worker, granted: now, place: len(h.leases), alone: -1, last: h.alone}
 	h.leases = append(h.leases, l)
 	s.leases[l.id] = l
 	b := &s.blocks[block]
 	b.phase = held
-	if b.holders[0] == nil {
-		b.holders[0] = l
-		heap.Push(&s.alone, l)
-	} else {
+	if b.holders[0] != nil {
 		b.holders[1] = l
 		s.notAlone(b.holders[0])
+		return l
+	}
+	b.holders[0] = l
+	if !s.suspect(block) {
+		heap.Push(&s.alone, l)
 	}
 	return l
+}
+
+// isAlone tells whether a worker's lease is its block's last: it gets no other beside it.
+func (s *schedule) isAlone(worker int) bool {
+	h := s.holders[worker]
+	return h != nil && h.alone
 }
 
 // longestHeld finds the block that one other worker alone has held for the longest time.
@@ -204,6 +230,7 @@ func (s *schedule) end(l *lease) (other *lease) {
 	h.leases[l.place], last.place = last, l.place
 	h.leases[len(h.leases)-1] = nil
 	h.leases = h.leases[:len(h.leases)-1]
+	h.alone = false // with it, it was the only one
 	b := &s.blocks[l.block]
 	if b.holders[0] == l {
 		b.holders[0] = b.holders[1]
@@ -282,10 +309,16 @@ func (s *schedule) giveBack(l *lease) (released bool) {
 	switch {
 	case b.phase == held && other == nil:
 		s.putBack(l.block)
-	case b.phase == held && other.alone < 0:
+	case b.phase == held && other.alone < 0 && !s.suspect(l.block):
 		heap.Push(&s.alone, other)
 	}
 	return b.phase == done && other == nil
+}
+
+// suspect blocks were lost so often that they are given out once more at most, and never copied.
+func (s *schedule) suspect(block int) bool {
+	n := len(s.losers[block])
+	return n > 0 && n >= s.reissues
 }
 
 // putBack makes a block ready that is held no more.
@@ -293,7 +326,11 @@ func (s *schedule) putBack(block int) {
 	s.blocks[block].phase = ready
 	s.held--
 	s.ready++
-	s.again.push(block)
+	if s.suspect(block) {
+		s.lastTry.push(block)
+	} else {
+		s.again.push(block)
+	}
 }
 
 // keep ends all leases of a worker that are not among ids: those it does not know, and those it has dropped. It returns the blocks that were released, and how many leases
@@ -340,17 +377,17 @@ func (s *schedule) drop(worker int, ids []uint64) (released []int, ended int) {
 type loss struct {
 	released []int
 	again    []int // blocks that are to be given out again
-	tooOften []int // blocks that were lost too often for that
+	tooOften []int // blocks that were lost too often for that, by their leases' age; more than one only if no block is given out again
 }
 
-// leave ends a worker. When it was lost its blocks count that: those that were lost more than reissues times are never given out again.
+// leave ends a worker. When it was lost its blocks count that: one whose last lease it had, or any if there are no reissues, is never given out again.
 func (s *schedule) leave(worker int, lost bool) (r loss) {
 	h := s.holders[worker]
 	if h == nil {
 		return r
 	}
-	for len(h.leases) > 0 {
-		l := h.leases[0]
+	leases := slices.SortedFunc(slices.Values(h.leases), func(a, b *lease) int { return cmp.Compare(a.id, b.id) })
+	for _, l := range leases {
 		b := &s.blocks[l.block]
 		switch {
 		case !lost || b.phase != held:
@@ -359,7 +396,7 @@ func (s *schedule) leave(worker int, lost bool) (r loss) {
 			}
 		default:
 			s.losers[l.block] = append(s.losers[l.block], worker)
-			if b.holders[1] == nil && len(s.losers[l.block]) > s.reissues {
+			if b.holders[1] == nil && (l.last || s.reissues == 0) {
 				s.end(l)
 				b.phase = waiting
 				s.held--
@@ -446,6 +483,8 @@ func (q *queue) push(b int) {
 	}
 	q.blocks = append(q.blocks, b)
 }
+
+func (q *queue) len() int { return len(q.blocks) - q.head }
 
 func (q *queue) pop() (int, bool) {
 	if q.head == len(q.blocks) {

@@ -16,6 +16,7 @@ type model struct {
 	blocks   []modelBlock
 	workers  map[int]*modelWorker
 	queue    []int // blocks of lost workers
+	lastTry  []int // those of them that are given out for the last time
 	offers   []int
 	onDemand bool
 	copies   bool
@@ -34,12 +35,14 @@ type modelBlock struct {
 
 type modelLease struct {
 	worker int
+	last   bool
 }
 
 type modelWorker struct {
 	slots  int
 	single bool
 	served bool
+	alone  bool // with a block for the last time
 }
 
 func (m *model) holds(worker int) (ids []uint64) {
@@ -69,8 +72,11 @@ func (m *model) next(worker int) (block int, isCopy, ok bool) {
 			return
 		}
 	}
-	if n >= limit {
+	if n >= limit || w.alone {
 		return
+	}
+	if len(m.lastTry) > 0 {
+		return m.lastTry[0], false, n == 0
 	}
 	for _, b := range m.queue {
 		return b, false, true
@@ -100,7 +106,7 @@ func (m *model) next(worker int) (block int, isCopy, ok bool) {
 			continue
 		}
 		for id, l := range s.held {
-			if l.worker != worker && (oldest < 0 || id < best) {
+			if (s.lost == 0 || s.lost < m.reissues) && l.worker != worker && (oldest < 0 || id < best) {
 				oldest, best = b, id // the numbers of leases rise with time
 			}
 		}
@@ -111,19 +117,33 @@ func (m *model) next(worker int) (block int, isCopy, ok bool) {
 func (m *model) give(block, worker int, id uint64) {
 	b := &m.blocks[block]
 	b.phase, b.given = held, true
-	b.held[id] = modelLease{worker: worker}
+	last := slices.Contains(m.lastTry, block)
+	b.held[id] = modelLease{worker: worker, last: last}
+	m.workers[worker].alone = last
+	m.lastTry = slices.DeleteFunc(m.lastTry, func(x int) bool { return x == block })
 	m.queue = slices.DeleteFunc(m.queue, func(x int) bool { return x == block })
 	m.offers = slices.DeleteFunc(m.offers, func(x int) bool { return x == block })
+}
+
+func (m *model) leaseEnds(b *modelBlock, id uint64) {
+	if w := m.workers[b.held[id].worker]; w != nil {
+		w.alone = false
+	}
+	delete(b.held, id)
 }
 
 // end ends a lease; it returns whether the block was released by that.
 func (m *model) end(id uint64) (released bool) {
 	n := m.blockOf(id)
 	b := &m.blocks[n]
-	delete(b.held, id)
+	m.leaseEnds(b, id)
 	if b.phase == held && len(b.held) == 0 {
 		b.phase = ready
-		m.queue = append(m.queue, n)
+		if b.lost > 0 && b.lost >= m.reissues {
+			m.lastTry = append(m.lastTry, n)
+		} else {
+			m.queue = append(m.queue, n)
+		}
 	}
 	return b.phase == done && len(b.held) == 0
 }
@@ -244,7 +264,7 @@ func TestScheduleDoesWhatASimpleModelDoes(t *testing.T) {
 				case takeIt:
 					b := &m.blocks[block]
 					b.phase, b.winner = claimed, id
-					delete(b.held, id)
+					m.leaseEnds(b, id)
 					m.workers[w].served = true
 				case superseded:
 					wantReleased = m.end(id)
@@ -290,6 +310,7 @@ func TestScheduleDoesWhatASimpleModelDoes(t *testing.T) {
 					t.Fatalf("%d leases ended, want %d", n, ended)
 				}
 				m.queue = slices.Clone(s.again.blocks[s.again.head:])
+				m.lastTry = slices.Clone(s.lastTry.blocks[s.lastTry.head:])
 			},
 			"drop": func(t *rapid.T) {
 				w := worker()
@@ -313,8 +334,11 @@ func TestScheduleDoesWhatASimpleModelDoes(t *testing.T) {
 					wasHeld := b.phase == held
 					if wasHeld && lost {
 						b.lost++
-						if len(b.held) == 1 && b.lost > m.reissues {
-							delete(b.held, id)
+						if len(b.held) == 1 && (b.held[id].last || m.reissues == 0) {
+							if m.reissues > 0 && len(m.holds(w)) != 1 {
+								t.Fatalf("block %d is blamed, and its worker had blocks %v", n, s.heldBy(w))
+							}
+							m.leaseEnds(b, id)
 							b.phase, b.gone = waiting, true
 							want.tooOften = append(want.tooOften, n)
 							continue
@@ -333,6 +357,7 @@ func TestScheduleDoesWhatASimpleModelDoes(t *testing.T) {
 				same(t, "again", got.again, want.again)
 				same(t, "too often", got.tooOften, want.tooOften)
 				m.queue = slices.Clone(s.again.blocks[s.again.head:])
+				m.lastTry = slices.Clone(s.lastTry.blocks[s.lastTry.head:])
 			},
 			"": func(t *rapid.T) { m.compare(t, s) },
 		})
@@ -352,7 +377,10 @@ func same(t *rapid.T, what string, got, want []int) {
 // compare looks at all that can be seen of a schedule.
 func (m *model) compare(t *rapid.T, s *schedule) {
 	var w, r, h, c, u, leases int
-	queued := slices.Clone(s.again.blocks[s.again.head:])
+	queued := append(slices.Clone(s.again.blocks[s.again.head:]), s.lastTry.blocks[s.lastTry.head:]...)
+	if len(m.lastTry) != s.lastTry.len() {
+		t.Fatalf("blocks %v wait for their last time, want %v", s.lastTry.blocks[s.lastTry.head:], m.lastTry)
+	}
 	for b, x := range m.blocks {
 		got := s.blocks[b]
 		if got.phase != x.phase || got.winner != x.winner {
@@ -400,4 +428,47 @@ func (m *model) compare(t *rapid.T, s *schedule) {
 		}
 		same(t, "blocks of a worker", s.heldBy(worker), blocks)
 	}
+}
+
+// One block or several kill whoever begins them, which others lie beside, or are being read beside. Only they may be named.
+func TestOnlyADeadlyBlockIsBlamed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		blocks := rapid.IntRange(1, 20).Draw(t, "blocks")
+		deadly := rapid.SliceOfNDistinct(rapid.IntRange(0, blocks-1), 1, 4, rapid.ID[int]).Draw(t, "deadly")
+		slots, reissues := rapid.IntRange(1, 3).Draw(t, "slots"), rapid.IntRange(1, 3).Draw(t, "reissues")
+		s := newSchedule(blocks, nil, false, rapid.Bool().Draw(t, "copies"), reissues)
+		workers := []int{}
+		for joined, step := 0, 0; ; step++ {
+			for len(workers) < 3 {
+				s.join(joined, slots, false)
+				workers = append(workers, joined)
+				joined++
+			}
+			i := rapid.IntRange(0, len(workers)-1).Draw(t, "worker")
+			w := workers[i]
+			s.take(w, rapid.IntRange(1, slots+1).Draw(t, "want"), time.Unix(int64(step), 0))
+			h := s.holders[w]
+			if len(h.leases) == 0 {
+				continue
+			}
+			// It begins any of its blocks.
+			l := rapid.SampledFrom(h.leases).Draw(t, "begins")
+			if !slices.Contains(deadly, l.block) {
+				if v, _ := s.claim(w, l.id, l.block); v == takeIt {
+					s.accepted(l.block)
+				}
+				continue
+			}
+			workers = slices.Delete(workers, i, i+1)
+			if blamed := s.leave(w, true).tooOften; len(blamed) > 0 {
+				if len(blamed) > 1 || !slices.Contains(deadly, blamed[0]) {
+					t.Fatalf("%v are blamed; %v are deadly", blamed, deadly)
+				}
+				return
+			}
+			if joined > 3+len(deadly)*(reissues+2)*2+blocks {
+				t.Fatalf("%d workers were lost, and nobody is blamed", joined)
+			}
+		}
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"runtime/debug"
@@ -207,7 +208,7 @@ func (c *Channel) leased(w http.ResponseWriter, r *http.Request, k *connection) 
 		return nil, no
 	}
 	released, returned := c.schedule.keep(m.number, q.Held)
-	c.polls.wake(returned)
+	c.wake(returned)
 	if m.poll != nil {
 		close(m.poll)
 	}
@@ -221,7 +222,12 @@ func (c *Channel) leased(w http.ResponseWriter, r *http.Request, k *connection) 
 		if !waiting || len(answer.Leases) > 0 || c.ended || m.poll != replaced {
 			break
 		}
-		turn := c.polls.add()
+		var turn chan struct{}
+		if c.schedule.isAlone(m.number) {
+			turn = c.polls.aside()
+		} else {
+			turn = c.polls.add()
+		}
 		m.turn = turn
 		c.mu.Unlock()
 		c.release(released)
@@ -265,9 +271,13 @@ func (c *Channel) leased(w http.ResponseWriter, r *http.Request, k *connection) 
 
 // grants takes blocks for a worker.
 func (c *Channel) grants(m *member, want int, now time.Time) (grants []leaseGrant) {
+	last := c.schedule.lastTry.len()
 	for _, l := range c.schedule.take(m.number, want, now) {
 		m.had = true
 		grants = append(grants, leaseGrant{Lease: l.id, Block: l.block, Payload: c.payloads[l.block]})
+	}
+	if last == 1 && c.schedule.lastTry.len() == 0 {
+		c.polls.wake(math.MaxInt) // others were kept waiting for it
 	}
 	return grants
 }
@@ -327,7 +337,7 @@ func (c *Channel) dropped(k *connection, q heartbeatMessage) *refused {
 		return no
 	}
 	released, ended := c.schedule.drop(m.number, q.Dropped)
-	c.polls.wake(ended)
+	c.wake(ended)
 	c.polls.wakeThis(m.turn)
 	c.mu.Unlock()
 	c.release(released)
@@ -373,6 +383,9 @@ func (c *Channel) left(w http.ResponseWriter, r *http.Request, k *connection) (a
 		c.mu.Unlock()
 		return nil, no
 	}
+	if q.Message != "" {
+		c.closedBadly(&Failure{Kind: m.kind, Worker: m.name, Host: m.host, Block: -1, Message: q.Message, Stack: q.Stack, Code: q.Code})
+	}
 	m.state = StateLeft
 	m.nudge()
 	l := c.depart(m, false)
@@ -383,6 +396,15 @@ func (c *Channel) left(w http.ResponseWriter, r *http.Request, k *connection) (a
 	c.mu.Unlock()
 	c.release(l.released)
 	return struct{}{}, nil
+}
+
+// closedBadly ends the run, or makes its good end a bad one.
+func (c *Channel) closedBadly(f *Failure) {
+	if c.ended && c.cause == nil {
+		c.cause = f
+		return
+	}
+	c.endLocked(f)
 }
 
 // accept hands a result to its taker. A panic there must end the run, not the connection.

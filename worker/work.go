@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"sync"
@@ -34,9 +35,13 @@ type Computer interface {
 	// Compute is given what Read returned, and returns the result's body. In one slot (0 to Slots-1) one block is computed at a time; the body, and what it
 	// refers to, is the channel's until the slot's next Compute, which is called when the run has taken it. ctx ends as that of Read does.
 	Compute(ctx context.Context, slot int, read any) (body [][]byte, err error)
+	// Drop takes back what Read returned without an error when Compute is not going to be called with it: nobody wants the block any more. It may be called beside all
+	// other methods but Close.
+	Drop(read any)
 	// Noted is told when Options.Note has changed, before the blocks that are given out after the change are read. One call at a time.
 	Noted(note json.RawMessage)
-	// Close is called when no other method is running, nor will be.
+	// Close is called when no other method is running, nor will be. Its error, or panic, fails the run when that is still there to be told: after the last block it
+	// waits for its workers for Times.Farewell.
 	Close() error
 }
 
@@ -47,7 +52,8 @@ type WorkOptions struct {
 	Build string
 	// Slots are computed at once; 0: as Environment says. Readers read at once; 0: one.
 	Slots, Readers int
-	// Open makes the computer, once. Its error ends the run.
+	// Open makes the computer, once. Its error ends the run. ctx is the worker's: it ends at once when the worker must end early, or is still in Open,
+	// and after Close when all blocks are done.
 	Open   func(ctx context.Context, j Joined) (Computer, error)
 	Logger *slog.Logger // nil: nothing is logged
 	// Leased is told of each answer to a request for blocks: how long it took, and how many blocks came. nil: nobody is told.
@@ -68,7 +74,8 @@ var ErrLost = errors.New("worker: the run took this worker for lost")
 
 // Work joins a run, and computes blocks until the run has ended (nil), ctx ends (its cause), or something is wrong: an error of Open, Read or
 // Compute, which the run is told of and ends with; the run can't be reached, or was not for Times.Silence, or with inherited connections one of them has ended; ErrLost. An error of Read
-// or Compute is told with its stack where it has one (a method Stack() []byte, as StackError's) and with its Code; a panic is told as an error. When
+// or Compute is told with its stack where it has one (a method Stack() []byte, as StackError's) and with its Code; a panic is told as an error. So is one of Close, which
+// is called before the run is told that the worker leaves. When
 // nobody wants a block any more the contexts of its Read and Compute end. A function that goes on nevertheless is left running when Work returns, and
 // the computer is not closed then: the process should end.
 func Work(ctx context.Context, o WorkOptions) (err error) {
@@ -98,13 +105,25 @@ func Work(ctx context.Context, o WorkOptions) (err error) {
 	defer cancelLinks()
 	// The links live on when ctx ends: the worker says farewell by them.
 	defer context.AfterFunc(ctx, func() { w.stop(context.Cause(ctx)) })()
+	var endLife context.CancelCauseFunc
+	w.life, endLife = context.WithCancelCause(context.WithoutCancel(ctx))
+	defer endLife(nil)
+	defer context.AfterFunc(w.ctx, func() {
+		cause := context.Cause(w.ctx)
+		w.mu.Lock()
+		inTime := w.opened && (errors.Is(cause, errDone) || errors.Is(cause, errServed))
+		w.mu.Unlock()
+		if !inTime {
+			endLife(cause)
+		}
+	})()
 
 	if err := w.join(w.ctx); err != nil {
 		return w.closing(err)
 	}
 	w.running.Go(func() { w.loop(w.beat, true) })
 	opened := make(chan struct{})
-	w.running.Go(func() {
+	w.functions.Go(func() {
 		defer close(opened)
 		w.open()
 	})
@@ -117,25 +136,7 @@ func Work(ctx context.Context, o WorkOptions) (err error) {
 	}
 	<-w.ctx.Done()
 	cause := context.Cause(w.ctx)
-	if !errors.Is(cause, errLink) && !errors.Is(cause, ErrLost) {
-		w.leave()
-	}
-	cancelLinks()
-	ended := make(chan struct{})
-	go func() {
-		w.running.Wait()
-		close(ended)
-	}()
-	t := time.NewTimer(w.times.Farewell)
-	defer t.Stop()
-	select {
-	case <-ended:
-		if w.computer != nil {
-			err = w.computer.Close()
-		}
-	case <-t.C:
-		w.log.Warn("a function does not end", "worker", e.Name)
-	}
+	err = w.end(cause, cancelLinks)
 	w.mu.Lock()
 	if errors.Is(cause, errEnded) && w.failure != nil {
 		cause = w.failure // the run has ended with it, and said so at once
@@ -144,14 +145,77 @@ func Work(ctx context.Context, o WorkOptions) (err error) {
 	return afterwards(w.closing(cause), err)
 }
 
+// end ends the functions, closes the computer, and takes leave of the run, if that is there.
+func (w *work) end(cause error, cancelLinks func()) (err error) {
+	ended := make(chan struct{})
+	go func() {
+		w.functions.Wait()
+		w.noteMu.Lock() // Noted is a function too
+		w.deaf = true
+		w.noteMu.Unlock()
+		close(ended)
+	}()
+	within := func(d time.Duration) bool {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		select {
+		case <-ended:
+			return true
+		case <-t.C:
+			return false
+		}
+	}
+	patience, closed := w.times.Farewell, false
+	if !errors.Is(cause, errLink) && !errors.Is(cause, ErrLost) {
+		// The heart beats on, however long Close takes. A function that does not end holds up a run that waits for farewells for half its time.
+		patience /= 2
+		if closed = within(patience); closed {
+			if !errors.Is(cause, errDone) && !errors.Is(cause, errEnded) {
+				w.giveBack()
+			}
+			err = w.close()
+		}
+		w.leave(err)
+	}
+	cancelLinks()
+	if !closed {
+		if closed = within(patience); closed {
+			err = w.close()
+		}
+	}
+	if !closed {
+		w.log.Warn("a function does not end", "worker", w.o.Environment.Name)
+		return nil
+	}
+	w.running.Wait()
+	return err
+}
+
+// close drops what was read, and closes the computer. The functions have ended.
+func (w *work) close() (err error) {
+	if w.computer == nil {
+		return nil
+	}
+	for len(w.ready) > 0 {
+		w.drop(<-w.ready)
+	}
+	func() {
+		defer rescue(&err)
+		err = w.computer.Close()
+	}()
+	return errors.Join(w.dropErr, err)
+}
+
 type work struct {
-	o       WorkOptions
-	log     *slog.Logger
-	times   Times
-	links   context.Context // of messages
-	ctx     context.Context // of the work; ends before links
-	stop    context.CancelCauseFunc
-	running sync.WaitGroup
+	o     WorkOptions
+	log   *slog.Logger
+	times Times
+	links context.Context // of messages
+	ctx   context.Context // of the work; ends before links
+	life  context.Context // of the computer
+	stop  context.CancelCauseFunc
+	// functions call the computer; running are the others, that exchange messages. Both call Noted.
+	functions, running sync.WaitGroup
 
 	beats, leases *link
 	results       chan *link // that are free
@@ -170,6 +234,7 @@ type work struct {
 
 	noteMu sync.Mutex
 	noted  uint64
+	deaf   bool // no notes are given to the computer any more
 
 	mu      sync.Mutex
 	held    map[uint64]*item
@@ -177,6 +242,7 @@ type work struct {
 	took    bool
 	opened  bool
 	failure error // that the run was told of
+	dropErr error // of Drop, when the work was ending
 }
 
 // item is a block on its way through the worker.
@@ -295,7 +361,7 @@ func (w *work) open() {
 	var err error
 	func() {
 		defer rescue(&err)
-		w.computer, err = w.o.Open(w.ctx, w.joined)
+		w.computer, err = w.o.Open(w.life, w.joined)
 	}()
 	if err != nil && w.ctx.Err() == nil {
 		w.report(err, 0, -1)
@@ -309,24 +375,45 @@ func (w *work) begin() {
 	w.mu.Unlock()
 	w.running.Go(func() { w.loop(w.lease, false) })
 	for range min(max(w.o.Readers, 1), w.limit) {
-		w.running.Go(w.reads)
+		w.functions.Go(w.reads)
 	}
 	for slot := range w.slots {
-		w.running.Go(func() { w.computes(slot) })
+		w.functions.Go(func() { w.computes(slot) })
 	}
 }
 
-// leave says farewell.
-func (w *work) leave() {
-	ctx, cancel := context.WithTimeout(w.links, w.times.Farewell)
-	defer cancel()
-	err := w.withResults(ctx, func(l *link) error {
-		_, err := tell[empty](ctx, l, pathLeave, leaveMessage{Worker: w.number}, w.times.Farewell, maxMessage)
-		return err
-	})
-	if err != nil { // the run may be gone
+// leave says farewell, and what went wrong before.
+func (w *work) leave(err error) {
+	m := leaveMessage{Worker: w.number}
+	if err != nil {
+		m.Message, m.Stack, m.Code = wordsOf(err)
+	}
+	if err := tellBriefly[empty](w, pathLeave, m); err != nil { // the run may be gone
 		w.log.Debug("no farewell", "error", err)
 	}
+}
+
+// giveBack gives back all leases, which others need not wait for until this worker has closed.
+func (w *work) giveBack() {
+	w.mu.Lock()
+	n := len(w.held)
+	w.mu.Unlock()
+	if n == 0 {
+		return
+	}
+	if err := tellBriefly[leaseAnswer](w, pathLease, leaseMessage{Worker: w.number, Noted: math.MaxUint64, Held: []uint64{}}); err != nil {
+		w.log.Debug("no leases could be given back", "error", err)
+	}
+}
+
+// tellBriefly sends a message without which the worker ends too.
+func tellBriefly[A any, P checker[A]](w *work, path string, message any) error {
+	ctx, cancel := context.WithTimeout(w.links, w.times.Farewell)
+	defer cancel()
+	return w.withResults(ctx, func(l *link) error {
+		_, err := tell[A, P](ctx, l, path, message, w.times.Farewell, maxMessage)
+		return err
+	})
 }
 
 func (w *work) withResults(ctx context.Context, f func(*link) error) error {

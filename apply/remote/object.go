@@ -22,7 +22,8 @@ type object struct {
 	far    *ranged.Reader
 	near   atomic.Pointer[stage.Reader]
 
-	beside []string // suffixes of the files beside it that count
+	beside   []string                 // suffixes of the files beside it that count
+	versions map[string]objstore.Info // of those of them that change what pixels mean
 
 	mu   sync.Mutex
 	lazy *stage.Lazy
@@ -30,6 +31,9 @@ type object struct {
 
 // Beside are the suffixes of the files beside the raster that belong to it.
 func (o *object) Beside() []string { return o.beside }
+
+// BesideVersions implements apply.Accompanied.
+func (o *object) BesideVersions() map[string]objstore.Info { return o.versions }
 
 // ReadAt is io.ReaderAt's.
 func (o *object) ReadAt(b []byte, at int64) (int, error) {

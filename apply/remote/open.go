@@ -38,6 +38,8 @@ var (
 	_ apply.Remote = tiff{}
 	_ apply.Remote = array{}
 	_ apply.Store  = (*Stores)(nil)
+
+	_ apply.Accompanied = tiff{}
 )
 
 // LocalPath is the path of a local file: of a file: URL, or what is no URL. It is "" for what lies in a store.
@@ -72,7 +74,7 @@ func (s *Stores) Open(ctx context.Context, url string) (raster.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &object{s: s, bucket: b, name: name, label: objstore.Redact(url)}
+	o := &object{s: s, bucket: b, name: name, label: objstore.Redact(url), versions: map[string]objstore.Info{}}
 	if strings.Contains(name, "?") || strings.HasSuffix(strings.ToLower(name), ".npy") {
 		return s.open(ctx, o, nil)
 	}
@@ -172,6 +174,9 @@ func (s *sidecars) open(suffix string, instead bool) (io.ReaderAt, int64, string
 	}
 	c.used = true
 	s.o.beside = append(s.o.beside, suffix)
+	if suffix == ".msk" || suffix == ".aux.xml" {
+		s.o.versions[suffix] = c.r.Info()
+	}
 	if i := c.r.Info(); i.Size > headBytes && (i.Whole || !versioned(i)) {
 		w := &whole{s: s.o.s, ctx: s.ctx, bucket: s.o.bucket, name: siblingOf(s.o.name, suffix, instead), label: name, far: c.r}
 		return w, i.Size, name, nil

@@ -141,3 +141,57 @@ func TestAnOutputInAStoreIsResumedAndDiscardedFromTheFolderForTemporaryFiles(t *
 		t.Errorf("there is still %q", l)
 	}
 }
+
+func TestWhatLiesBesideARemoteFileMustBeTheSameWhenARunIsResumed(t *testing.T) {
+	aux := func(scale string) []byte {
+		return []byte("<PAMDataset><PAMRasterBand band=\"1\"><Offset>0</Offset><Scale>" + scale + "</Scale></PAMRasterBand></PAMDataset>")
+	}
+	put := func(name string, b []byte) {
+		t.Helper()
+		past := time.Now().Add(-time.Hour)
+		if err := errors.Join(os.WriteFile(name, b, 0o600), os.Chtimes(name, past, past)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(s *shop)
+		want   string
+	}{
+		"nothing":          {func(*shop) {}, ""},
+		"the mask":         {func(s *shop) { b, _ := os.ReadFile(s.path("a.tif.msk")); put(s.path("a.tif.msk"), b) }, ".msk was changed at "},
+		"no mask any more": {func(s *shop) { os.Remove(s.path("a.tif.msk")) }, ".msk is gone"},
+		"the scale":        {func(s *shop) { put(s.path("a.tif.aux.xml"), aux("3")) }, ".aux.xml was changed at "},
+		"no versions":      {func(s *shop) { s.bare = ".msk" }, "tells neither tag nor time of the file, or of one beside it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShop(t)
+			masked(t, s, testGrid)
+			if err := os.WriteFile(s.path("a.tif.aux.xml"), aux("2"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			out, stop := filepath.Join(t.TempDir(), "o.tif"), errors.New("enough")
+			run := func(at int) (*apply.Result, error) {
+				job := apply.Job{Inputs: map[string]apply.Input{"a": apply.File(s.url("a.tif"))}, Outputs: map[string]apply.Output{"out": {Path: out, TileSize: 64}}, Version: "1",
+					Controls: apply.Controls{WindowWidth: 64, WindowHeight: 64, Unscale: true}, Open: newStores(t, "").Open, Concurrency: apply.Concurrency{Workers: 1}, Resume: at < 0,
+					Func: func(_ context.Context, b *apply.Block) error {
+						if b.Number == at {
+							return stop
+						}
+						b.SetOut("out", b.In("a"))
+						return nil
+					}}
+				return apply.Run(t.Context(), job)
+			}
+			if _, err := run(20); !errors.Is(err, stop) {
+				t.Fatal(err)
+			}
+			c.change(s)
+			res, err := run(-1)
+			if c.want != "" {
+				wantError(t, err, "can't be continued (--resume): input a: ", s.url("a.tif"), c.want)
+			} else if err != nil || res.Resumed != 20 {
+				t.Errorf("%v: %+v", err, res)
+			}
+		})
+	}
+}

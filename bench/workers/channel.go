@@ -50,6 +50,7 @@ type idle [][]byte
 
 func (i idle) Read(context.Context, worker.Lease) (any, error)              { return nil, nil }
 func (i idle) Compute(context.Context, int, any) (body [][]byte, err error) { return i, nil }
+func (i idle) Drop(any)                                                     {}
 func (i idle) Noted(json.RawMessage)                                        {}
 func (i idle) Close() error                                                 { return nil }
 

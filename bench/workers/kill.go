@@ -24,20 +24,21 @@ func (b *bench) kill() error {
 		return err
 	}
 	with := func(more ...string) []string {
-		args := append(slices.Clone(in), "-e", ndviText, "--on", "subprocess")
+		args := append(slices.Clone(in), "-e", ndviText)
 		if b.quick { // several blocks
 			args = append(args, "--window", "128", "--co", "BLOCKSIZE=128")
 		}
 		return append(append(args, bare...), more...)
 	}
-	two, reads := with("--workers", "2"), with("--workers", "2", "--workers-read")
+	two, reads := with("--on", "subprocess", "--workers", "2"), with("--on", "subprocess", "--workers", "2", "--workers-read")
 	variants := []variant{
 		{name: "2 workers, undisturbed", args: two},
-		{name: "1 worker, undisturbed", args: with("--workers", "1")},
+		{name: "1 worker, undisturbed", args: with("--on", "subprocess", "--workers", "1")},
 		{name: "2 workers, one killed at half", args: two, losing: 0.5},
 		{name: "2 workers, one killed near the end (at 95 %)", args: two, losing: 0.95},
 		{name: "2 workers, which read, undisturbed", args: reads},
 		{name: "2 workers, which read, one killed at half", args: reads, losing: 0.5},
+		{name: "in one process", args: with()},
 	}
 	results, err := b.compare(variants)
 	if err != nil {
@@ -71,7 +72,7 @@ var lostWorker = regexp.MustCompile(`a worker is lost.* blocks="?\[([0-9 ]*)\]`)
 
 // losing runs a variant and kills one of its workers. A run that was over too soon does not count.
 func (b *bench) losing(v variant, first *digest) (s sample, again []int, err error) {
-	for range 30 {
+	for range 5 {
 		s, err = b.apply(v.args, func(ctx context.Context, pid int, out string) error {
 			return killOne(ctx, pid, spoolOf(out), int64(v.losing*float64(first.bytes)))
 		})

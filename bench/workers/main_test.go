@@ -101,7 +101,7 @@ func TestWhatLeatSaysOfALostWorkerIsUnderstood(t *testing.T) {
 }
 
 func TestOptionsThatCannotBeAreRefused(t *testing.T) {
-	for _, args := range [][]string{{"-runs", "0"}, {"-only", "("}, {"more"}, {"-x"}} {
+	for _, args := range [][]string{{"-runs", "0"}, {"-only", "("}, {"more"}} {
 		if err := run(t.Context(), args, &bytes.Buffer{}); err == nil {
 			t.Errorf("%q were taken", args)
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,22 +43,26 @@ func (b *bench) simulation() error {
 		}
 		crowds = append(crowds, n)
 	}
-	greedy := [][]string{{"workers", "results of", "", "blocks a second", "MiB a second", "lease: median", "p99", "longest", "workers lost"}}
+	var failures []string
+	greedy := [][]string{{"workers", "results of", "", "blocks a second", "MiB a second", "lease: median", "p99", "longest", "all have joined after", "workers lost"}}
 	for _, n := range crowds {
 		for _, bytes := range []int{0, 100 << 10, 1 << 20} {
 			for _, written := range []bool{false, true} {
 				if written && bytes == 0 {
 					continue
 				}
-				f, err := b.simulate(crowd{workers: n, bytes: bytes, written: written})
-				if err != nil {
-					return err
-				}
 				what := "dropped"
 				if written {
 					what = "written by one writer"
 				}
-				greedy = append(greedy, append([]string{fmt.Sprint(n), size(bytes), what, perSecond(f), fmt.Sprintf("%.0f", median(f, func(f workersim.Figures) float64 { return f.PerSecond * float64(bytes) / (1 << 20) }))}, leases(f)...))
+				cells, err := b.simulate(crowd{workers: n, bytes: bytes, written: written}, &failures, func(all figures) []string {
+					mib := all.times(func(f workersim.Figures) float64 { return f.PerSecond * float64(bytes) / (1 << 20) }).Median().Seconds()
+					return append([]string{all.perSecond(), fmt.Sprintf("%.0f", mib)}, all.leases(true)...)
+				})
+				if err != nil {
+					return err
+				}
+				greedy = append(greedy, append([]string{fmt.Sprint(n), size(bytes), what}, cells...))
 			}
 		}
 	}
@@ -73,42 +79,64 @@ func (b *bench) simulation() error {
 			if b.quick {
 				compute /= 50
 			}
-			f, err := b.simulate(crowd{workers: n, bytes: 100 << 10, written: true, compute: compute})
+			cells, err := b.simulate(crowd{workers: n, bytes: 100 << 10, written: true, compute: compute}, &failures, func(all figures) []string {
+				share := all.times(func(f workersim.Figures) float64 { return f.PerSecond * compute.Seconds() / float64(n) }).Median().Seconds()
+				return append([]string{all.perSecond(), fmt.Sprintf("%.0f %%", 100*share)}, all.leases(false)...)
+			})
 			if err != nil {
 				return err
 			}
-			share := median(f, func(f workersim.Figures) float64 { return f.PerSecond * compute.Seconds() / float64(n) })
-			paced = append(paced, append([]string{fmt.Sprint(n), compute.String(), perSecond(f), fmt.Sprintf("%.0f %%", 100*share)}, leases(f)...))
+			paced = append(paced, append([]string{fmt.Sprint(n), compute.String()}, cells...))
 		}
 	}
 	fmt.Fprintf(b.out, "The same with workers that sleep on each block, results of 100 KiB written by one writer. \"Of the possible\" compares with workers that never wait; start and end, when not all have a block, are in it.\n\n")
 	measured.Table(b.out, paced)
+	for _, f := range failures {
+		fmt.Fprintf(b.out, "%s\n\n", f)
+	}
 	return nil
 }
 
-// simulate runs one, as often as it may, and some blocks first.
-func (b *bench) simulate(c crowd) (all []workersim.Figures, err error) {
+// simulate runs one, as often as it should, and makes cells of a table of what it found. Runs that fail are counted there and told.
+func (b *bench) simulate(c crowd, failures *[]string, row func(figures) []string) (cells []string, err error) {
 	o := workersim.Options{Workers: c.workers, BodyBytes: c.bytes, Compute: c.compute, TLS: true}
 	switch {
 	case c.compute > 0: // 3 s, and a few blocks for each
 		o.Blocks = c.workers * int(max(4, min(40, 3*time.Second/c.compute)))
 	case b.quick:
 		o.Blocks = 20 * c.workers
-	default: // about a second and a half, and at most 1.5 GiB
-		o.Blocks = max(3000, 10*c.workers)
-		if c.bytes > 0 {
-			o.Blocks = max(2*c.workers, min(o.Blocks, 1536<<20/c.bytes))
+	default: // so many that the connections that each makes with its first result matter little, and that a run takes seconds
+		least, each := 20000, 40
+		switch {
+		case c.bytes >= 1<<20:
+			least, each = 1500, 4
+		case c.bytes > 0:
+			least, each = 8000, 30
 		}
+		o.Blocks = max(least, each*c.workers)
 	}
+	var all figures
+	failed := 0
 	for range min(b.runs, 3) {
 		f, err := b.simulateOnce(c, o)
+		if b.ctx.Err() != nil {
+			return nil, b.ctx.Err()
+		}
 		if err != nil {
-			return nil, fmt.Errorf("%d workers: %w", c.workers, err)
+			failed++
+			text, _, _ := strings.Cut(err.Error(), "\n")
+			*failures = append(*failures, fmt.Sprintf("A run of %d workers, results of %s, failed: %s", c.workers, size(c.bytes), text))
+			b.say("  %s", (*failures)[len(*failures)-1])
+			continue
 		}
 		b.say("  %d KiB, written %v, %v: %v", c.bytes>>10, c.written, c.compute, f)
 		all = append(all, f)
 	}
-	return all, nil
+	cells = row(all)
+	if failed > 0 {
+		cells[len(cells)-1] += fmt.Sprintf("; %d of %d runs failed", failed, failed+len(all))
+	}
+	return cells, nil
 }
 
 func (b *bench) simulateOnce(c crowd, o workersim.Options) (f workersim.Figures, err error) {
@@ -130,35 +158,39 @@ func (b *bench) simulateOnce(c crowd, o workersim.Options) (f workersim.Figures,
 	return workersim.Run(b.ctx, o)
 }
 
-func median(all []workersim.Figures, value func(workersim.Figures) float64) float64 {
-	var t measured.Times
+// figures are those of several runs.
+type figures []workersim.Figures
+
+// times are values of the runs, in seconds.
+func (all figures) times(value func(workersim.Figures) float64) (t measured.Times) {
 	for _, f := range all {
-		t = append(t, time.Duration(value(f)*1e6))
+		t = append(t, time.Duration(value(f)*1e9))
 	}
-	return float64(t.Median()) / 1e6
+	return t
 }
 
 // perSecond are blocks a second, with the lowest and the highest.
-func perSecond(all []workersim.Figures) string {
-	low, high := all[0].PerSecond, all[0].PerSecond
-	for _, f := range all {
-		low, high = min(low, f.PerSecond), max(high, f.PerSecond)
+func (all figures) perSecond() string {
+	t := all.times(func(f workersim.Figures) float64 { return f.PerSecond })
+	if len(t) == 0 {
+		return ""
 	}
-	return fmt.Sprintf("%.0f (%.0f-%.0f)", median(all, func(f workersim.Figures) float64 { return f.PerSecond }), low, high)
+	return fmt.Sprintf("%.0f (%.0f-%.0f)", t.Median().Seconds(), slices.Min(t).Seconds(), slices.Max(t).Seconds())
 }
 
 // leases are the cells of how long workers waited, and how many were lost.
-func leases(all []workersim.Figures) (cells []string) {
-	for _, value := range []func(workersim.Figures) time.Duration{
+func (all figures) leases(joining bool) []string {
+	values := []func(workersim.Figures) time.Duration{
 		func(f workersim.Figures) time.Duration { return f.LeaseMedian },
 		func(f workersim.Figures) time.Duration { return f.LeaseP99 },
 		func(f workersim.Figures) time.Duration { return f.LeaseMax },
-	} {
-		var t measured.Times
-		for _, f := range all {
-			t = append(t, value(f))
-		}
-		cells = append(cells, t.String())
+	}
+	if joining {
+		values = append(values, func(f workersim.Figures) time.Duration { return f.Joining })
+	}
+	var cells []string
+	for _, value := range values {
+		cells = append(cells, all.times(func(f workersim.Figures) float64 { return value(f).Seconds() }).String())
 	}
 	var lost int64
 	for _, f := range all {

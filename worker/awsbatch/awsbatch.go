@@ -103,11 +103,13 @@ func (o *Options) validate() error {
 // times are shorter in tests.
 type times struct {
 	first, longest time.Duration // between looks
-	grace          time.Duration // for a call that must be made though its time is over
+	answer         time.Duration // that a call under way, which makes something, is given to answer when the start is called off
+	grace          time.Duration // in which a start that is called off returns; for a Stop whose time is over before it begins
+	clean          time.Duration // for ending what a start has submitted that failed by itself
 	backoff        time.Duration // at most, before a call is made again
 }
 
-var usual = times{first: 500 * time.Millisecond, longest: 10 * time.Second, grace: 4 * time.Second, backoff: 10 * time.Second}
+var usual = times{first: 500 * time.Millisecond, longest: 10 * time.Second, answer: 2 * time.Second, grace: 4 * time.Second, clean: time.Minute, backoff: 10 * time.Second}
 
 // Kind starts workers by AWS Batch.
 type Kind struct {

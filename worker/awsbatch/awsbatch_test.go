@@ -136,7 +136,7 @@ func TestTheEndOfAWorkerIsToldWithAllThatBatchSays(t *testing.T) {
 			r := newRun(t, batchtest.Settings{}, n, "echo went wrong >&2; exit 3")
 			r.start()
 			for name, e := range r.ends(n) {
-				wantError(t, e.Err, "ended with status 3", "Essential container in task exited", "leat-test-1-0/default/0", "/aws/batch/job")
+				wantError(t, e.Err, "ended with status 3", "Essential container in task exited", "leat-test-1-0-", "/default/0", "/aws/batch/job")
 				if e.Log != "went wrong" {
 					t.Errorf("%s: log %q", name, e.Log)
 				}

@@ -108,15 +108,16 @@ func (f *fleet) look(ctx context.Context) (ended []worker.Exit, left int, err er
 		}
 	}()
 	type part struct {
-		s *submitted
-		i int
+		s      *submitted
+		i      int
+		parent *types.JobDetail
 	}
 	var ids []string
 	of := map[string]part{}
 	for _, s := range f.jobs {
 		if s.left > 0 {
 			ids = append(ids, s.id)
-			of[s.id] = part{s, 0}
+			of[s.id] = part{s: s}
 		}
 	}
 	jobs, err := f.describe(ctx, ids)
@@ -135,7 +136,7 @@ func (f *fleet) look(ctx context.Context) (ended []worker.Exit, left int, err er
 				if !gone {
 					id := s.id + ":" + strconv.Itoa(i)
 					ids = append(ids, id)
-					of[id] = part{s, i}
+					of[id] = part{s, i, &j}
 				}
 			}
 		}
@@ -144,9 +145,19 @@ func (f *fleet) look(ctx context.Context) (ended []worker.Exit, left int, err er
 	for _, j := range children {
 		if p := of[aws.ToString(j.JobId)]; p.s != nil {
 			ended = append(ended, f.settle(ctx, p.s, p.i, &j)...)
+			delete(of, aws.ToString(j.JobId))
 		}
 	}
-	return ended, 0, err
+	if err != nil {
+		return ended, 0, err
+	}
+	// An array that is over has no child that is not: those that Batch does not tell of were never made, or are forgotten.
+	for _, id := range ids {
+		if p, ok := of[id]; ok && over(p.parent.Status) {
+			ended = append(ended, f.settle(ctx, p.s, p.i, &types.JobDetail{JobId: &id, Status: p.parent.Status, StatusReason: p.parent.StatusReason})...)
+		}
+	}
+	return ended, 0, nil
 }
 
 // ends counts the children of an array that have ended.
@@ -190,37 +201,47 @@ func (f *fleet) settle(ctx context.Context, s *submitted, i int, j *types.JobDet
 	return []worker.Exit{e}
 }
 
-// Stop terminates the jobs, waits until Batch has ended them, and deregisters the job definition of the run. AWS may take longer than ctx: then Stop
-// is content if AWS has accepted to end all that is left.
+// Stop terminates the jobs, deregisters the job definition of the run, which no job that was submitted needs any more, and waits until Batch has ended the jobs. AWS may take longer
+// than ctx: then Stop is content if AWS has accepted to end all that is left. When ctx is over already, all is tried once, for some seconds at most.
 func (f *fleet) Stop(ctx context.Context) error {
 	f.cancel()
 	<-f.ended
 	defer f.c.idle()
-	err := f.terminate(ctx)
+	calm := ctx
+	if ctx.Err() != nil {
+		var stop context.CancelFunc
+		calm, stop = context.WithTimeout(context.WithoutCancel(ctx), f.k.times.grace)
+		defer stop()
+	}
+	accepted, definition := f.terminate(calm), f.deregister(calm)
 	for wait := f.k.times.first / 2; ; wait = min(wait*3/2, f.k.times.longest) {
-		_, left, _ := f.look(ctx) // what can't be asked is left
+		_, left, _ := f.look(calm) // what can't be asked is left
 		if left == 0 {
-			err = nil
-			break
+			accepted = nil
+		}
+		if left == 0 && definition == nil {
+			return nil
 		}
 		t := time.NewTimer(wait)
 		select {
 		case <-t.C:
-			if err != nil {
-				err = f.terminate(ctx)
+			if accepted != nil {
+				accepted = f.terminate(calm)
+			}
+			if definition != nil {
+				definition = f.deregister(calm)
 			}
 			continue
 		case <-ctx.Done():
 			t.Stop()
 		}
-		if err != nil {
-			err = errors.Join(f.maybeLeft(ctx), err)
-		} else {
+		if accepted != nil {
+			accepted = errors.Join(f.maybeLeft(ctx), accepted)
+		} else if left > 0 {
 			f.o.Logger.Info("AWS Batch is still ending the last jobs, as it was told", "jobs", strings.Join(f.left(), " "))
 		}
-		break
+		return errors.Join(accepted, definition)
 	}
-	return errors.Join(err, f.deregister(ctx))
 }
 
 func (f *fleet) maybeLeft(ctx context.Context) error {
@@ -231,21 +252,11 @@ func (f *fleet) maybeLeft(ctx context.Context) error {
 	return fmt.Errorf("awsbatch: not all jobs have ended yet (%w): see to it by %s", context.Cause(ctx), strings.Join(by, ", "))
 }
 
-// calm is ctx, or when that is over, one that leaves time for a last call.
-func (f *fleet) calm(ctx context.Context) (context.Context, context.CancelFunc) {
-	if ctx.Err() == nil {
-		return ctx, func() {}
-	}
-	return context.WithTimeout(context.WithoutCancel(ctx), f.k.times.grace)
-}
-
-// terminate ends the jobs that are left; the parent of an array ends its children. It is tried also when ctx is over.
+// terminate ends the jobs that are left; the parent of an array ends its children.
 func (f *fleet) terminate(ctx context.Context) error {
-	calm, stop := f.calm(ctx)
-	defer stop()
 	var errs []error
 	for _, id := range f.left() {
-		_, err := f.c.terminateJob(calm, &batch.TerminateJobInput{JobId: &id, Reason: aws.String("the run of leat has ended")})
+		_, err := f.c.terminateJob(ctx, &batch.TerminateJobInput{JobId: &id, Reason: aws.String("the run of leat has ended")})
 		if err != nil {
 			errs = append(errs, failed(err, "terminating job %s", id))
 		}
@@ -259,10 +270,8 @@ func (f *fleet) deregister(ctx context.Context) error {
 	if f.definition == "" {
 		return nil
 	}
-	ctx, stop := f.calm(ctx)
-	defer stop()
 	if _, err := f.c.deregisterJobDefinition(ctx, &batch.DeregisterJobDefinitionInput{JobDefinition: &f.definition}); err != nil {
-		return failed(err, "deregistering the job definition %s, which the run has made", f.definition)
+		return failed(err, "the job definition of the run may be left (see to it by `aws batch deregister-job-definition --region %s --job-definition %s`): deregistering it", f.c.region, f.definition)
 	}
 	f.definition = ""
 	return nil

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 // patience is far more than anything here takes; only a failing test waits for its end.
 const patience = 30 * time.Second
 
-var quick = times{first: 5 * time.Millisecond, longest: 40 * time.Millisecond, grace: patience, backoff: 10 * time.Millisecond}
+var quick = times{first: 5 * time.Millisecond, longest: 40 * time.Millisecond, answer: patience, grace: patience, clean: patience, backoff: 10 * time.Millisecond}
 
 var invitation = worker.Invitation{
 	Addresses: []string{"127.0.0.1:4711"},

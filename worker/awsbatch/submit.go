@@ -2,12 +2,14 @@ package awsbatch
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/batch"
@@ -19,7 +21,26 @@ import (
 // indexVariable is how AWS Batch tells a child of an array its number; plain jobs have none.
 const indexVariable = "AWS_BATCH_JOB_ARRAY_INDEX"
 
-// Start puts the invitation into the secret and submits the workers. On an error it ends what was submitted.
+// patient returns a context that ends a while after ctx: what is under way may answer.
+func patient(ctx context.Context, while time.Duration) (context.Context, context.CancelFunc) {
+	calm, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	unhook := context.AfterFunc(ctx, func() {
+		t := time.NewTimer(while)
+		defer t.Stop()
+		select {
+		case <-t.C:
+			end(context.Cause(ctx))
+		case <-calm.Done():
+		}
+	})
+	return calm, func() {
+		unhook()
+		end(nil)
+	}
+}
+
+// Start puts the invitation into the secret and submits the workers. On an error it ends what was submitted. When ctx ends it returns within 4 s, of which
+// a submission under way may take half to be answered; what could not be ended in that time is named by the error.
 func (k *Kind) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, error) {
 	if err := errors.Join(k.o.validate(), validateStart(&o)); err != nil {
 		return nil, err
@@ -39,12 +60,14 @@ func (k *Kind) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, 
 		return nil, err
 	}
 	f := newFleet(k, c, o)
-	if err := f.submitAll(ctx, string(text)); err != nil {
+	calm, done := patient(ctx, k.times.grace)
+	defer done()
+	if err := f.submitAll(ctx, calm, string(text)); err != nil {
 		if why := context.Cause(ctx); why != nil && !errors.Is(err, why) {
 			err = fmt.Errorf("awsbatch: the workers were not all submitted: %w (%w)", why, err) // the clients tell of any end of ctx alike
 		}
 		// The run may be ending: what has been submitted must go all the same.
-		end, stop := context.WithTimeout(context.WithoutCancel(ctx), 6*k.times.longest)
+		end, stop := context.WithTimeout(calm, k.times.clean)
 		defer stop()
 		return nil, errors.Join(err, f.Stop(end))
 	}
@@ -57,6 +80,9 @@ func validateStart(o *worker.StartOptions) error {
 	if o.Workers < 1 {
 		errs = append(errs, fmt.Errorf("awsbatch: Workers is %d: it must be 1 or more", o.Workers))
 	}
+	if o.Run == "" {
+		errs = append(errs, errors.New("awsbatch: Run is empty: it must be a word that tells the run's jobs from others"))
+	}
 	if len(o.Command) == 0 || !filepath.IsAbs(o.Command[0]) {
 		errs = append(errs, fmt.Errorf("awsbatch: Command is %q: it must begin with the absolute path of a program", o.Command))
 	}
@@ -66,7 +92,8 @@ func validateStart(o *worker.StartOptions) error {
 	return errors.Join(errs...)
 }
 
-func (f *fleet) submitAll(ctx context.Context, invitation string) error {
+// submitAll submits the workers. In calm, which ends a while after ctx, a submission without an answer is looked for.
+func (f *fleet) submitAll(ctx, calm context.Context, invitation string) error {
 	p, err := f.k.plan(ctx, f.c)
 	if err != nil {
 		return err
@@ -86,10 +113,13 @@ func (f *fleet) submitAll(ctx context.Context, invitation string) error {
 	}
 	for n := 0; n < f.o.Workers; {
 		take := min(f.o.Workers-n, f.k.maxArray)
-		if err := f.submit(ctx, p, definition, secret, n, take); err != nil {
+		if err := f.submit(ctx, calm, p, definition, secret, n, take); err != nil {
 			return err
 		}
 		n += take
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 	}
 	return nil
 }
@@ -119,6 +149,9 @@ func (f *fleet) register(ctx context.Context, p *plan) (string, error) {
 	}
 	// The command is said with each job; Batch does not take a definition without one for Fargate.
 	c.Command = f.command()
+	// Without the answer nobody could deregister it.
+	ctx, stop := patient(ctx, f.k.times.answer)
+	defer stop()
 	out, err := f.c.registerJobDefinition(ctx, &batch.RegisterJobDefinitionInput{
 		JobDefinitionName: aws.String(f.jobName()), Type: types.JobDefinitionTypeContainer, ContainerProperties: c, PlatformCapabilities: []types.PlatformCapability{platform},
 	})
@@ -149,19 +182,14 @@ func (f *fleet) command() []string {
 	return c
 }
 
-func (f *fleet) jobName() string {
-	if f.o.Run == "" {
-		return "leat"
-	}
-	return "leat-" + f.o.Run
-}
+func (f *fleet) jobName() string { return "leat-" + f.o.Run }
 
 // submit submits n workers, the first of which has number first of the fleet.
-func (f *fleet) submit(ctx context.Context, p *plan, definition, secret string, first, n int) error {
+func (f *fleet) submit(ctx, calm context.Context, p *plan, definition, secret string, first, n int) error {
 	o := &f.k.o
 	number := f.o.First + first
-	// Each job has a name of its own, by which it is found when the answer to its submission is lost.
-	name := f.jobName() + "-" + strconv.Itoa(number)
+	// Each job has a name of its own, also among runs, by which it is found when the answer to its submission is lost.
+	name := f.jobName() + "-" + strconv.Itoa(number) + "-" + strings.ToLower(rand.Text()[:8])
 	in := &batch.SubmitJobInput{
 		JobName: &name, JobQueue: &o.Queue, JobDefinition: &definition,
 		ContainerOverrides: &types.ContainerOverrides{Command: f.command(), Environment: f.environment(p, secret, number, n)},
@@ -174,12 +202,14 @@ func (f *fleet) submit(ctx context.Context, p *plan, definition, secret string, 
 	if n > 1 {
 		in.ArrayProperties = &types.ArrayProperties{Size: aws.Int32(int32(n))}
 	}
-	out, err := f.c.submitJob(ctx, in, func(b *batch.Options) { b.Retryer = f.c.submitting })
+	answer, stop := patient(ctx, f.k.times.answer)
+	defer stop()
+	out, err := f.c.submitJob(answer, in, func(b *batch.Options) { b.Retryer = f.c.submitting })
 	if err == nil {
 		f.add(aws.ToString(out.JobId), first, n)
 		return nil
 	}
-	return errors.Join(failed(err, "submitting %d workers to queue %s", n, o.Queue), f.findLost(ctx, err, name, first, n))
+	return errors.Join(failed(err, "submitting %d workers to queue %s", n, o.Queue), f.findLost(calm, err, name, first, n))
 }
 
 // findLost looks for a job whose submission failed without an answer of the service: it may be there.
@@ -187,14 +217,18 @@ func (f *fleet) findLost(ctx context.Context, why error, name string, first, n i
 	if hasCode(why, "ClientException", "AccessDeniedException", "UnrecognizedClientException", "InvalidSignatureException", "TooManyRequestsException") {
 		return nil
 	}
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), f.k.times.grace)
+	byHand := "see by `aws batch list-jobs --region " + f.c.region + " --job-queue " + f.k.o.Queue + " --filters name=JOB_NAME,values=" + name + "`, and end it by `aws batch terminate-job`"
+	ctx, stop := context.WithTimeout(ctx, f.k.times.grace)
 	defer stop()
 	out, err := f.c.listJobs(ctx, &batch.ListJobsInput{JobQueue: &f.k.o.Queue, Filters: []types.KeyValuesPair{{Name: aws.String("JOB_NAME"), Values: []string{name}}}})
 	if err != nil {
-		return failed(err, "looking whether job %s was submitted all the same (end it by hand, if so)", name)
+		return failed(err, "job %s may be left, submitted all the same (%s): looking for it", name, byHand)
 	}
 	for _, j := range out.JobSummaryList {
 		f.add(aws.ToString(j.JobId), first, n)
+	}
+	if len(out.JobSummaryList) == 0 {
+		return fmt.Errorf("awsbatch: job %s is not there; should it come all the same, %s", name, byHand)
 	}
 	return nil
 }

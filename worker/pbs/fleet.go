@@ -26,6 +26,8 @@ type submitted struct {
 	ends  []bool
 	left  int
 	held  bool // said so
+
+	missed bool // the last listing did not have it
 }
 
 type fleet struct {
@@ -33,6 +35,11 @@ type fleet struct {
 	o      worker.StartOptions
 	cancel context.CancelFunc
 	ended  chan struct{} // closed when nothing watches any more
+
+	stopping sync.Mutex // one Stop at a time; guards what follows
+	deleted  bool       // qdel was told once of all jobs
+	unsure   bool       // there may be a job of which only the name is known
+	lost     int        // how many workers that has
 
 	mu        sync.Mutex // one look at a time; guards what follows
 	jobs      []*submitted
@@ -53,14 +60,22 @@ func (f *fleet) add(name string, first, n int) {
 
 // Jobs names the jobs: "job 17.server", "jobs 17[].server 18[].server".
 func (f *fleet) Jobs() string {
+	names := f.names()
+	switch len(names) {
+	case 0:
+		return "jobs named " + jobName(&f.o)
+	case 1:
+		return "job " + names[0]
+	}
+	return "jobs " + strings.Join(names, " ")
+}
+
+func (f *fleet) names() []string {
 	var names []string
 	for _, j := range f.jobs {
 		names = append(names, j.name)
 	}
-	if len(names) == 1 {
-		return "job " + names[0]
-	}
-	return "jobs " + strings.Join(names, " ")
+	return names
 }
 
 // watch looks at the jobs until all are gone or the fleet is stopped.
@@ -100,7 +115,8 @@ func (f *fleet) watch() {
 	}()
 }
 
-// look asks for all jobs that are left, and returns the workers that have ended since the last look, and how many are left.
+// look asks for all jobs that are left, and returns the workers that have ended since the last look, and how many are left. A job that is not in the list
+// has ended when the next look does not find it either.
 func (f *fleet) look(ctx context.Context) (ended []worker.Exit, left int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -122,8 +138,13 @@ func (f *fleet) look(ctx context.Context) (ended []worker.Exit, left int, err er
 		}
 		switch {
 		case there || hasSubjobs(all, s):
+			s.missed = false
 		case rr.isGone(s) || rr.err == nil:
-			// Not in the list, and no error: it is no more.
+			if !s.missed {
+				s.missed = true
+				left += s.left
+				continue
+			}
 			j = job{State: "F"}
 		default:
 			err = errors.Join(err, rr.err)
@@ -164,6 +185,12 @@ func (f *fleet) ask(ctx context.Context, jobs []*submitted) (*listing, result) {
 		if !f.noHistory && l.moved() {
 			f.noHistory = true // which has qstat look for the job where it is now
 			continue
+		}
+		if !l.whole {
+			l.jobs = nil
+			if r.err == nil {
+				r.err = unreadable("qstat", r.stdout)
+			}
 		}
 		return l, r
 	}
@@ -298,85 +325,4 @@ func end(path string) string {
 		}
 	}
 	return strings.TrimRight(s, "\r\n \t")
-}
-
-// Stop deletes the jobs, and asks for them until the server has none. Epilogues and the copying of what jobs wrote may take longer than ctx: then
-// it is enough that all workers have ended.
-func (f *fleet) Stop(ctx context.Context) error {
-	f.cancel()
-	<-f.ended
-	wait := f.k.times.first / 2
-	var last error
-	exiting := false // all that is left
-	for {
-		left := f.left()
-		if len(left) == 0 {
-			break
-		}
-		// Each time anew: a server that is busy refuses it.
-		r := f.delete(ctx, left)
-		_, n, err := f.look(ctx)
-		if n == 0 {
-			break
-		}
-		if ctx.Err() == nil {
-			f.mu.Lock()
-			exiting = err == nil && f.exiting == n
-			f.mu.Unlock()
-			last = err
-			if r.err != nil {
-				last = r.err
-			}
-		}
-		t := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			t.Stop()
-			if exiting {
-				f.o.Logger.Info("PBS is still cleaning up after the workers", "jobs", f.Jobs())
-				return f.removeSecret()
-			}
-			left = f.left()
-			err := fmt.Errorf("pbs: %s may still be there (%w): end what is left by `qdel %s`, or `qdel -W force` when a node is lost",
-				f.Jobs(), context.Cause(ctx), "'"+strings.Join(left, "' '")+"'")
-			return errors.Join(err, last)
-		case <-t.C:
-		}
-		wait = min(wait*3/2, f.k.times.longest)
-	}
-	return f.removeSecret()
-}
-
-func (f *fleet) removeSecret() error {
-	if f.o.Folder == "" {
-		return nil
-	}
-	if err := remove(secretFile(&f.o)); err != nil {
-		return fmt.Errorf("pbs: the secret of the run: %w", err)
-	}
-	return nil
-}
-
-// delete tells the server to end the jobs. It is tried also when ctx is over.
-func (f *fleet) delete(ctx context.Context, names []string) result {
-	calm, stop := context.WithTimeout(context.WithoutCancel(ctx), f.k.times.command)
-	defer stop()
-	if ctx.Err() != nil {
-		calm, stop = context.WithTimeout(calm, f.k.times.grace)
-		defer stop()
-	}
-	return f.k.run(calm, "", nil, append([]string{"qdel"}, names...)...)
-}
-
-// left names the jobs that have not ended as far as is known.
-func (f *fleet) left() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var names []string
-	for _, s := range f.jobs {
-		if s.left > 0 {
-			names = append(names, s.name)
-		}
-	}
-	return names
 }

@@ -1,4 +1,4 @@
-// Package pbs starts workers as job arrays of OpenPBS or PBS Professional, by qsub, qstat and qdel.
+// Package pbs starts workers as job arrays of OpenPBS or PBS Professional, by qsub, qstat and qdel (and qselect, when the answer of qsub was lost).
 //
 // n workers are a job array of n subjobs (one worker is a plain job; more
 // than the server allows in one array are several arrays), named leat-RUN. Each subjob runs a small shell script, which goes to qsub's standard input: it writes what the worker
@@ -6,7 +6,7 @@
 // that folder, which all nodes must see; see [Options].InsecureSecret for sites that have no such folder.
 //
 // The states of the jobs are asked of qstat, at first every 0.2 s, then ever more seldom up to every 5 s. A job's end is known by its state where the server keeps a history of
-// jobs, and by its absence elsewhere; then its exit status is the one that the script has left in the folder.
+// jobs, and by its absence from two complete listings elsewhere; then its exit status is the one that the script has left in the folder.
 //
 // What it does not promise: a subjob that the server runs again after a node was lost may join once more under the same name. A job that cannot be deleted
 // because its node is lost stays until an operator uses qdel -W force; the error says so. Torque and Grid Engine have programs of the same names and are refused.
@@ -16,7 +16,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -60,8 +62,8 @@ type Kind struct {
 // times are shorter in tests.
 type times struct {
 	first, longest time.Duration // between looks
-	command        time.Duration // one run of qsub, qstat or qdel
-	grace          time.Duration // that a qsub under way is given to answer when the run ends
+	command        time.Duration // one run of a program
+	grace          time.Duration // from the end of a context: for what is under way, and for the deleting of what was submitted
 }
 
 var usual = times{
@@ -106,12 +108,22 @@ func (k *Kind) Check(ctx context.Context) error {
 	return err
 }
 
-// program is what qsub, qstat or qdel is called here.
+// program is what a program of PBS is called here. Where qsub was named by its path, qselect is looked for beside it first.
 func (o *Options) program(p string) string {
 	if named := map[string]string{"qsub": o.Qsub, "qstat": o.Qstat, "qdel": o.Qdel}[p]; named != "" {
 		return named
 	}
+	if p == "qselect" && strings.ContainsRune(o.Qsub, filepath.Separator) {
+		if beside := filepath.Join(filepath.Dir(o.Qsub), p); isFile(beside) {
+			return beside
+		}
+	}
 	return p
+}
+
+func isFile(path string) bool {
+	i, err := os.Stat(path)
+	return err == nil && i.Mode().IsRegular()
 }
 
 func (o *Options) validate() error {

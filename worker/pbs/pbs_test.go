@@ -462,7 +462,7 @@ func TestAStartThatFailsLeavesNothing(t *testing.T) {
 		})
 		r := newRun(t, nil, 1, "exit 0")
 		_, err := r.kind.Start(t.Context(), r.o)
-		wantError(t, err, "no identifier", "thank you", "qselect -N leat-test-1")
+		wantError(t, err, "has not told the job's identifier", "thank you")
 	})
 }
 

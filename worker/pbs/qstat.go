@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -64,6 +65,7 @@ func parseID(s string) (id, bool) {
 // listing is an answer of qstat -f -F json.
 type listing struct {
 	jobs     map[id]job
+	whole    bool // it is a listing, from its beginning to its end
 	isServer bool
 	maxArray int // of the server; 0: it does not say
 }
@@ -83,7 +85,8 @@ func (l *listing) moved() bool {
 func parse(text []byte) *listing {
 	l := &listing{jobs: map[id]job{}}
 	var a struct {
-		Jobs   map[string]job
+		Jobs    map[string]job
+		Version *json.RawMessage `json:"pbs_version"` // which stands there also when there are no jobs
 		Server map[string]struct {
 			MaxArray scalar `json:"max_array_size"`
 		}
@@ -92,6 +95,7 @@ func parse(text []byte) *listing {
 		l.lines(text)
 		return l
 	}
+	l.whole = a.Jobs != nil || a.Version != nil
 	for k, j := range a.Jobs {
 		if i, ok := parseID(k); ok {
 			l.jobs[i] = j
@@ -105,6 +109,7 @@ func parse(text []byte) *listing {
 }
 
 var (
+	known   = regexp.MustCompile(`^\s+"(Jobs|pbs_version)":`)
 	heading = regexp.MustCompile(`^(\s*)"([^"]*)":\s*\{$`)
 	member  = regexp.MustCompile(`^(\s*)"(job_state|Exit_status|comment|max_array_size)":\s*(.*?),?$`)
 )
@@ -115,11 +120,15 @@ func (l *listing) lines(text []byte) {
 		now    id
 		inside bool   // a job
 		indent string // of its members; "" before the first
+		begun  bool
 	)
 	sc := bufio.NewScanner(bytes.NewReader(text))
 	sc.Buffer(nil, 64<<20)
 	for sc.Scan() {
 		s := strings.TrimRight(sc.Text(), " \r")
+		begun = begun || known.MatchString(s)
+		// What is within the outermost object is indented.
+		l.whole = begun && (l.whole || s == "}")
 		if h := heading.FindStringSubmatch(s); h != nil {
 			if i, ok := parseID(h[2]); ok {
 				now, inside, indent = i, true, ""
@@ -156,4 +165,13 @@ func (l *listing) lines(text []byte) {
 		}
 		l.jobs[now] = j
 	}
+}
+
+// unreadable is the error of an answer that is no listing, though qstat returned 0.
+func unreadable(program string, text []byte) error {
+	const most = 200
+	if len(text) > most {
+		text = append(text[:most:most], "..."...)
+	}
+	return fmt.Errorf("%s answered %q, which is no complete listing of jobs", program, text)
 }

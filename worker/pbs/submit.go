@@ -9,9 +9,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"leat/worker"
 )
@@ -41,11 +41,13 @@ func (k *Kind) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, 
 		return nil, err
 	}
 	f := newFleet(k, o)
+	// The run may be ending: what has been submitted must go all the same.
+	calm, stop := patient(ctx, k.times.grace)
+	defer stop()
 	if err := f.submitAll(ctx, env); err != nil {
-		// The run may be ending: what has been submitted must go all the same.
-		end, stop := context.WithTimeout(context.WithoutCancel(ctx), k.times.command)
+		end, stop := context.WithTimeout(calm, k.times.command)
 		defer stop()
-		return nil, errors.Join(err, f.Stop(end))
+		return nil, errors.Join(err, f.end(end, end), f.removeSecret())
 	}
 	f.watch()
 	return f, nil
@@ -138,51 +140,54 @@ func (f *fleet) submitAll(ctx context.Context, env []string) error {
 			size = (take + 1) / 2 // a limit of the queue, which the server's attributes don't tell
 			continue
 		}
+		if name != "" {
+			f.add(name, n, take)
+		} else if errors.Is(err, errLost) {
+			f.unsure, f.lost = true, take
+		}
 		if err != nil {
 			return err
 		}
-		f.add(name, n, take)
 		n += take
 	}
 	return nil
 }
 
-var errTooLarge = errors.New("pbs: the array is larger than the queue allows")
+var (
+	errTooLarge = errors.New("pbs: the array is larger than the queue allows")
+	errLost     = errors.New("pbs: qsub has not told the job's identifier")
+)
 
-// submit submits one array of n workers, the first of which has number first, and returns the job's identifier as qsub printed it. A qsub under
-// way when ctx ends is given some time to tell the identifier, without which nobody could delete the job.
+// submit submits one array of n workers, the first of which has number first, and returns the job's identifier as qsub printed it, which may be there
+// beside an error. A qsub under way when ctx ends is given some time to tell the identifier; the other half of that time is for deleting.
 func (k *Kind) submit(ctx context.Context, o *worker.StartOptions, first, n int, env []string) (string, error) {
-	calm, stop := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer stop(nil)
-	defer context.AfterFunc(ctx, func() {
-		t := time.NewTimer(k.times.grace)
-		defer t.Stop()
-		select {
-		case <-t.C:
-			stop(context.Cause(ctx))
-		case <-calm.Done():
-		}
-	})()
-	args := k.qsub(o, n)
-	r := k.run(calm, k.script(o, first), env, args...)
-	if r.err != nil {
-		if strings.Contains(r.stderr, "size limit") {
-			return "", fmt.Errorf("%w: %w", errTooLarge, r.err)
-		}
-		if calm.Err() != nil {
-			return "", fmt.Errorf("pbs: qsub was ended before it had answered (%w): should the job be there all the same, `qselect -N %s` finds it", r.err, jobName(o))
-		}
-		return "", fmt.Errorf("pbs: a job of %d workers was not taken: %w", n, r.err)
+	calm, stop := patient(ctx, k.times.grace/2)
+	defer stop()
+	r := k.run(calm, k.script(o, first), env, k.qsub(o, n)...)
+	name := lastID(r.stdout)
+	switch {
+	case r.err == nil && name == "":
+		return "", fmt.Errorf("%w, but printed %q", errLost, string(r.stdout))
+	case r.err == nil:
+		return name, nil
+	case strings.Contains(r.stderr, "size limit"):
+		return name, fmt.Errorf("%w: %w", errTooLarge, r.err)
+	case r.lost:
+		return name, fmt.Errorf("%w before it was ended: %w", errLost, r.err)
 	}
-	// Sites make qsub print more than the identifier.
-	lines := strings.Split(strings.TrimSpace(string(r.stdout)), "\n")
+	return name, fmt.Errorf("pbs: a job of %d workers was not taken: %w", n, r.err)
+}
+
+// lastID returns the last line that is a job's identifier, since sites make qsub print more; "": there is none.
+func lastID(out []byte) string {
+	lines := strings.Split(string(out), "\n")
 	for i := len(lines) - 1; i >= 0; i-- {
 		s := strings.TrimSpace(lines[i])
 		if _, ok := parseID(s); ok {
-			return s, nil
+			return s
 		}
 	}
-	return "", fmt.Errorf("pbs: qsub printed no identifier of a job but %q: `qselect -N %s` finds the job, if there is one", string(r.stdout), jobName(o))
+	return ""
 }
 
 // qsub is the command that submits n workers. -f has qsub leave no process behind, which would keep the environment;
@@ -209,9 +214,14 @@ func (k *Kind) qsub(o *worker.StartOptions, n int) []string {
 	return append(args, "-o", os.DevNull, "-v", secretVariable)
 }
 
+// jobName tells the jobs of this start from others.
 func jobName(o *worker.StartOptions) string {
-	if o.Run == "" {
-		return "leat"
+	name := "leat"
+	if o.Run != "" {
+		name += "-" + o.Run
 	}
-	return "leat-" + o.Run
+	if o.First > 0 {
+		name += "-" + strconv.Itoa(o.First)
+	}
+	return name
 }

@@ -79,11 +79,11 @@ func environment() []string {
 	return env
 }
 
-// patient returns a context that ends some time after ctx: what is under way may answer.
-func (k *Kind) patient(ctx context.Context) (context.Context, context.CancelFunc) {
+// patient returns a context that ends a while after ctx: what is under way may answer.
+func patient(ctx context.Context, while time.Duration) (context.Context, context.CancelFunc) {
 	calm, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(ctx, func() {
-		t := time.NewTimer(k.times.grace)
+		t := time.NewTimer(while)
 		defer t.Stop()
 		select {
 		case <-t.C:

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ type fleet struct {
 	k *Kind
 	o worker.StartOptions
 
+	word      string // random: this start's own
 	folder    string // of logs and of the secret; "": there is none
 	ownFolder string // as folder, when Stop removes it
 	secret    string // file
@@ -42,7 +44,7 @@ type fleet struct {
 }
 
 func newFleet(k *Kind, o worker.StartOptions) *fleet {
-	return &fleet{k: k, o: o, live: map[task]int{}, missed: map[task]bool{}, told: map[string]bool{}}
+	return &fleet{k: k, o: o, word: strings.ToLower(rand.Text()[:8]), live: map[task]int{}, missed: map[task]bool{}, told: map[string]bool{}}
 }
 
 // Jobs names the arrays: "job 17", "jobs 17, 18".
@@ -178,7 +180,7 @@ func (f *fleet) tellPending(rows map[task]row) {
 	}
 }
 
-// Stop cancels the jobs, and looks at the queue until none is left.
+// Stop cancels the jobs, and looks at the queue until none is left or ctx ends. When ctx is over already, all is tried once, for some seconds at most.
 func (f *fleet) Stop(ctx context.Context) error {
 	f.stopping.Lock()
 	defer f.stopping.Unlock()
@@ -192,12 +194,11 @@ func (f *fleet) Stop(ctx context.Context) error {
 
 // end cancels the jobs and waits until they are no more.
 func (f *fleet) end(ctx context.Context) error {
-	// A scancel under way when ctx ends may end. When ctx is over already, all is tried once.
-	calm, stop := f.k.patient(ctx)
-	defer stop()
-	look := ctx
+	calm := ctx
 	if ctx.Err() != nil {
-		look = calm
+		var stop context.CancelFunc
+		calm, stop = context.WithTimeout(context.WithoutCancel(ctx), f.k.times.grace)
+		defer stop()
 	}
 	var last error
 	cancel := true
@@ -207,9 +208,9 @@ func (f *fleet) end(ctx context.Context) error {
 			last = f.scancel(calm)
 		}
 		var err error
-		cancel, err = f.remaining(look)
+		cancel, err = f.remaining(calm)
 		if err != nil {
-			if look.Err() == nil {
+			if calm.Err() == nil {
 				last = err
 			}
 		} else if f.unsure && len(f.live) == 0 && !cancel {

@@ -39,7 +39,12 @@ func (f *fleet) queue(ctx context.Context, jobs ...string) (map[task]row, error)
 		}
 		return nil, err
 	}
-	return parseQueue(string(out))
+	rows, foreign, err := parseQueue(string(out))
+	if err == nil && len(rows) == 0 && foreign != "" {
+		// Workers must not be given up for what may be an error that a wrapper prints.
+		return nil, fmt.Errorf("squeue answered %q, and nothing of the jobs", tail(foreign, 200))
+	}
+	return rows, err
 }
 
 // named asks for the jobs of the fleet's name.
@@ -48,7 +53,8 @@ func (f *fleet) named(ctx context.Context) (map[task]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parseQueue(string(out))
+	rows, _, err := parseQueue(string(out))
+	return rows, err
 }
 
 func (f *fleet) of(which ...string) []string {
@@ -63,24 +69,28 @@ func (f *fleet) inCluster(args ...string) []string {
 	return args
 }
 
-// parseQueue reads lines of queueFormat.
-func parseQueue(out string) (map[task]row, error) {
-	rows := map[task]row{}
+// parseQueue reads lines of queueFormat. Sites make squeue print more lines, of which it returns the last.
+func parseQueue(out string) (rows map[task]row, foreign string, err error) {
+	rows = map[task]row{}
 	for line := range strings.Lines(out) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "CLUSTER:") {
 			continue
 		}
-		id, rest, _ := strings.Cut(line, "|")
+		id, rest, ok := strings.Cut(line, "|")
+		if !ok {
+			foreign = line
+			continue
+		}
 		state, reason, ok := strings.Cut(rest, "|")
 		job, index, inArray := strings.Cut(id, "_")
 		n, err := strconv.ParseUint(index, 10, 31)
 		if !ok || !inArray || err != nil || state == "" {
-			return nil, fmt.Errorf("squeue answered %q, which is not JOB_TASK|STATE|REASON", tail(line, 200))
+			return nil, "", fmt.Errorf("squeue answered %q, which is not JOB_TASK|STATE|REASON", tail(line, 200))
 		}
 		rows[task{job, int(n)}] = row{strings.Fields(state + " ?")[0], strings.TrimSpace(reason)}
 	}
-	return rows, nil
+	return rows, foreign, nil
 }
 
 // exitCodes asks how the tasks of a job have ended: "3:0" is status 3, "0:9" signal 9.

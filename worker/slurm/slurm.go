@@ -1,6 +1,6 @@
 // Package slurm starts workers as job arrays of Slurm, by sbatch, squeue, scancel and scontrol: a [worker.Kind] for clusters.
 //
-// n workers are the tasks 0 to n-1 of a job array named leat-RUN (more than the system allows in one array are several arrays). Each runs a small
+// n workers are the tasks 0 to n-1 of a job array named leat-RUN-WORD, the word being that start's own (more than the system allows in one array are several arrays). Each runs a small
 // script, which goes to sbatch's standard input: it works out the worker's name from SLURM_ARRAY_TASK_ID, runs the user's initial commands, and then
 // the worker with as many slots as the job was given CPUs. What a worker writes is kept in the run's folder, and its end goes into the error.
 //
@@ -72,7 +72,8 @@ type times struct {
 	first, longest time.Duration // between looks at the queue
 	command        time.Duration // one run of a program
 	check          time.Duration // the controller's answer
-	grace          time.Duration // that an sbatch under way is given to answer when the start is called off
+	answer         time.Duration // that an sbatch under way is given to answer when the start is called off
+	grace          time.Duration // in which a start that is called off returns; for a Stop whose time is over before it begins
 	pending        time.Duration // after which it is told why workers don't start
 }
 
@@ -81,7 +82,8 @@ var usual = times{
 	// Slurm's programs try again by themselves when the controller is busy, for tens of seconds.
 	command: time.Minute,
 	check:   15 * time.Second,
-	grace:   3 * time.Second,
+	answer:  2 * time.Second,
+	grace:   4 * time.Second,
 	pending: 10 * time.Second,
 }
 

@@ -125,7 +125,7 @@ func TestWhatSbatchSaysIsInTheError(t *testing.T) {
 				t.Error("the secret is in the error")
 			}
 			// Whatever it was that was submitted must go.
-			cancelled := "--name=leat-test --user=" + userID()
+			cancelled := "--name=leat-test-"
 			if name == "a number, failed" {
 				cancelled = "17"
 			}
@@ -308,7 +308,7 @@ func TestAStartThatIsCalledOffReturnsThoughSbatchHangs(t *testing.T) {
 	pid := filepath.Join(t.TempDir(), "pid")
 	notes := standIns(t, map[string]string{"sbatch": "sleep 600 & echo $! >" + pid + "; wait"})
 	k := quick(nil)
-	k.times.grace = 50 * time.Millisecond
+	k.times.answer = 50 * time.Millisecond
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("enough")
 	time.AfterFunc(50*time.Millisecond, func() { cancel(why) })
@@ -316,7 +316,7 @@ func TestAStartThatIsCalledOffReturnsThoughSbatchHangs(t *testing.T) {
 	if f, err := k.Start(ctx, s.o); f != nil || !errors.Is(err, why) || strings.Contains(err.Error(), "may be left") {
 		t.Errorf("Start: %v, %v", f, err)
 	}
-	if got := noted(t, notes, "scancel"); !strings.Contains(got, "--name=leat-test") {
+	if got := noted(t, notes, "scancel"); !strings.Contains(got, "--name=leat-test-") {
 		t.Errorf("scancel was called with %q", got)
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(await(t, pid)))
@@ -360,6 +360,8 @@ func TestAThrottleThatCannotBeHeldIsRefused(t *testing.T) {
 func TestStartRefusesWhatCannotBe(t *testing.T) {
 	standIns(t, nil)
 	for want, change := range map[string]func(*worker.StartOptions){
+		`Run is ""`:     func(o *worker.StartOptions) { o.Run = "" },
+		`Run is "a,b"`:  func(o *worker.StartOptions) { o.Run = "a,b" },
 		"Workers is 0":  func(o *worker.StartOptions) { o.Workers = 0 },
 		"First is -1":   func(o *worker.StartOptions) { o.First = -1 },
 		"absolute path": func(o *worker.StartOptions) { o.Command = []string{"leat"} },

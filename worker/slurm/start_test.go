@@ -139,7 +139,7 @@ func list(t *testing.T, folder, pattern string) []string {
 func quick(o *Options) *Kind {
 	k := New(o)
 	k.times = times{
-		first: 20 * time.Millisecond, longest: 200 * time.Millisecond, command: 20 * time.Second, check: 20 * time.Second, grace: time.Second,
+		first: 20 * time.Millisecond, longest: 200 * time.Millisecond, command: 20 * time.Second, check: 20 * time.Second, answer: time.Second, grace: 20 * time.Second,
 	}
 	return k
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"leat/worker"
 )
@@ -21,7 +22,8 @@ type array struct {
 	tasks int
 }
 
-// Start submits the workers. On an error it cancels what was submitted.
+// Start submits the workers. On an error it cancels what was submitted. When ctx ends it returns within 4 s, of which an sbatch under way may take
+// half to answer; what could not be cancelled in that time is named by the error.
 func (k *Kind) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, error) {
 	if err := errors.Join(k.validate(), validateStart(&o)); err != nil {
 		return nil, err
@@ -53,7 +55,9 @@ func (k *Kind) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, 
 		}
 		if err := f.submit(ctx, o.First+first, n, throttle); err != nil {
 			// The run may be ending: what has been submitted must go all the same.
-			end, stop := context.WithTimeout(context.WithoutCancel(ctx), k.times.command)
+			calm, done := patient(ctx, k.times.grace)
+			defer done()
+			end, stop := context.WithTimeout(calm, k.times.command)
 			defer stop()
 			return nil, errors.Join(err, f.Stop(end))
 		}
@@ -70,6 +74,9 @@ func validateStart(o *worker.StartOptions) error {
 	}
 	if o.First < 0 {
 		errs = append(errs, fmt.Errorf("slurm: First is %d: it must be 0 or more", o.First))
+	}
+	if o.Run == "" || strings.ContainsFunc(o.Run, func(r rune) bool { return r > 'z' || r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		errs = append(errs, fmt.Errorf("slurm: Run is %q: it must be a word of letters, digits and dashes that tells the run's jobs from others", o.Run))
 	}
 	if len(o.Command) == 0 || !filepath.IsAbs(o.Command[0]) {
 		errs = append(errs, fmt.Errorf("slurm: Command is %q: it must begin with the absolute path of a program", o.Command))
@@ -147,7 +154,7 @@ func (f *fleet) submit(ctx context.Context, first, n, throttle int) error {
 		return fmt.Errorf("slurm: not all workers were submitted: %w", context.Cause(ctx))
 	}
 	// Without the job's number nobody could cancel the job.
-	calm, stop := f.k.patient(ctx)
+	calm, stop := patient(ctx, f.k.times.answer)
 	defer stop()
 	out, said, err := f.k.run(calm, f.k.times.command, command{
 		program: f.k.o.Sbatch, args: f.arguments(n, throttle), stdin: f.script(first), env: f.env,
@@ -191,17 +198,8 @@ func jobNumber(out string) (id, cluster string, ok bool) {
 	return id, cluster, err == nil
 }
 
-// jobName tells the jobs of this start from others.
-func (f *fleet) jobName() string {
-	name := "leat"
-	if f.o.Run != "" {
-		name += "-" + f.o.Run
-	}
-	if f.o.First > 0 {
-		name += "-" + strconv.Itoa(f.o.First)
-	}
-	return name
-}
+// jobName tells the jobs of this start from all others, also of the same run: jobs whose number is not known are cancelled by it.
+func (f *fleet) jobName() string { return "leat-" + f.o.Run + "-" + f.word }
 
 // arguments are those of sbatch; the user's come first, since the last ones count.
 func (f *fleet) arguments(n, throttle int) []string {

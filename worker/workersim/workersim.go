@@ -196,5 +196,6 @@ func (e empty) Compute(ctx context.Context, _ int, _ any) ([][]byte, error) {
 	return e.body, nil
 }
 
+func (e empty) Drop(any)              {}
 func (e empty) Noted(json.RawMessage) {}
 func (e empty) Close() error          { return nil }

@@ -90,7 +90,8 @@ func anyNumber(t *testing.T, s Setup) {
 }
 
 func lateJoiner(t *testing.T, s Setup) {
-	tr := s.trial(t, plan{blocks: 200, workers: s.workers(2), job: job{Gate: "yes", GateFrom: 1}})
+	// The second has blocks in its hands when the gate opens, and nobody gets a copy of those: it can't come too late to do something.
+	tr := s.trial(t, plan{blocks: 200, workers: s.workers(2), job: job{Gate: "yes", GateFrom: 1}, channel: func(o *worker.Options) { o.NoCopies = true }})
 	start := func(i int) worker.Fleet {
 		f, err := tr.kind.Start(t.Context(), worker.StartOptions{
 			Workers: 1, First: i, Command: s.Command, Run: "workertest", Invitation: tr.o.Invitation, Folder: tr.o.Folder,
@@ -112,7 +113,10 @@ func lateJoiner(t *testing.T, s Setup) {
 	}()
 	tr.until("a first block is done", end, func(st worker.Status) bool { return st.Done >= 1 })
 	second := start(1)
-	tr.until("both have joined", end, func(st worker.Status) bool { return len(joined(st)) == 2 })
+	tr.until("both have joined, and have blocks", end, func(st worker.Status) bool {
+		list := joined(st)
+		return len(list) == 2 && len(list[0].Held) > 0 && len(list[1].Held) > 0
+	})
 	tr.secret()
 	tr.openGate()
 	tr.try(tr.await(end))

@@ -155,6 +155,8 @@ func (c *computer) Compute(ctx context.Context, _ int, read any) ([][]byte, erro
 	return [][]byte{content(block, c.job.Size), c.end}, nil
 }
 
+func (c *computer) Drop(any) {}
+
 func (c *computer) Noted(json.RawMessage) {}
 
 func (c *computer) Close() error { return nil }

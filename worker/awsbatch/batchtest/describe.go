@@ -28,7 +28,7 @@ func (s *Server) describeJobs(in map[string]any) (any, *Error) {
 				d["arrayProperties"] = map[string]any{"size": len(j.children), "statusSummary": summary}
 			case !isChild:
 				s.childDetail(d, j.children[0])
-			case err == nil && j.array && i >= 0 && i < len(j.children):
+			case err == nil && j.array && !s.set.Forgetful && i >= 0 && i < len(j.children):
 				d["arrayProperties"] = map[string]any{"index": i}
 				s.childDetail(d, j.children[i])
 			default:

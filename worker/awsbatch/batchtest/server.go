@@ -45,6 +45,8 @@ type Settings struct {
 	Running int
 	// StopTimeout is from SIGTERM to SIGKILL in milliseconds; 0: 300.
 	StopTimeout int
+	// Forgetful has arrays whose children are not told of.
+	Forgetful bool
 	// Deaf has accepted terminations without any effect.
 	Deaf bool
 	// Before is asked before each call, by the operation's name ("SubmitJob"); an error that is not nil is answered instead. It may block, and is called by several goroutines.

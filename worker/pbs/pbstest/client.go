@@ -7,10 +7,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // socketVariable leads the stand-ins to their server.
 const socketVariable = "PBSTEST_SOCKET"
+
+var programs = []string{"qsub", "qstat", "qdel", "qselect"}
 
 type request struct {
 	Program string
@@ -25,12 +28,12 @@ type answer struct {
 	Code           int
 }
 
-// Main runs qsub, qstat or qdel and ends the process if it was started under one of these names by a test with a [Server]. A test binary
+// Main runs qsub, qstat, qdel or qselect and ends the process if it was started under one of these names by a test with a [Server]. A test binary
 // calls it first thing in TestMain.
 func Main() {
 	program := filepath.Base(os.Args[0])
 	socket := os.Getenv(socketVariable)
-	if socket == "" || program != "qsub" && program != "qstat" && program != "qdel" {
+	if socket == "" || !slices.Contains(programs, program) {
 		return
 	}
 	code, err := client(program, socket)

@@ -2,6 +2,7 @@ package pbstest
 
 import (
 	"fmt"
+	"os/user"
 	"strconv"
 	"strings"
 )
@@ -65,6 +66,27 @@ loop:
 	}
 	if len(jobs) > 0 {
 		a.Stdout = s.print(append(head, attribute{name: "Jobs", members: jobs}))
+	}
+	return a
+}
+
+// qselect prints the jobs and arrays of a name that have not finished. All belong to the user of the test.
+func (s *Server) qselect(q *request) answer {
+	o, operands, err := getopt(q.Args, "aAchHlNpPqrstuU")
+	if err != nil || len(operands) > 0 {
+		return answer{Stderr: "usage: qselect [-N name] [-u user_name]\n", Code: 2}
+	}
+	u, err := user.Current()
+	if err != nil {
+		return answer{Stderr: "qselect: " + err.Error() + "\n", Code: 1}
+	}
+	var a answer
+	for _, j := range s.jobs {
+		name, byName := o['N']
+		owner, byUser := o['u']
+		if j.state() != "F" && (!byName || name == j.title) && (!byUser || owner == u.Username) {
+			a.Stdout += j.name(-1) + "\n"
+		}
 	}
 	return a
 }

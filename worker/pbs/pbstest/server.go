@@ -1,4 +1,4 @@
-// Package pbstest stands in for OpenPBS in tests: programs qsub, qstat and qdel on a PATH of the test's own, and a server
+// Package pbstest stands in for OpenPBS in tests: programs qsub, qstat, qdel and qselect on a PATH of the test's own, and a server
 // within the test that really runs the scripts as child processes.
 //
 //	func TestMain(m *testing.M) {
@@ -48,6 +48,8 @@ type Settings struct {
 	// Before is asked before each command; an answer that is not nil is given instead of the server's. It may block, and is called by
 	// several goroutines.
 	Before func(program string, args []string) *Answer
+	// After is given the server's answer to each command, and may return another: the server has done what was asked.
+	After func(program string, a Answer) Answer
 	// ExitStatusLost leaves Exit_status away, as old versions do for subjobs.
 	ExitStatusLost bool
 	// Exiting keeps jobs that have run in state E, as an epilogue does that does not end.
@@ -95,7 +97,7 @@ func New(t testing.TB, s Settings) *Server {
 			t.Fatal(err)
 		}
 	}
-	for _, p := range []string{"qsub", "qstat", "qdel"} {
+	for _, p := range programs {
 		if err := os.Symlink(self, filepath.Join(dir, "bin", p)); err != nil {
 			t.Fatal(err)
 		}
@@ -205,13 +207,21 @@ var errUsage = errors.New("usage")
 
 func (s *Server) answer(q *request) answer {
 	s.mu.Lock()
-	before := s.set.Before
+	before, after := s.set.Before, s.set.After
 	s.mu.Unlock()
 	if before != nil {
 		if a := before(q.Program, q.Args); a != nil {
 			return answer(*a)
 		}
 	}
+	a := s.do(q)
+	if after != nil {
+		return answer(after(q.Program, Answer(a)))
+	}
+	return a
+}
+
+func (s *Server) do(q *request) answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch q.Program {
@@ -219,6 +229,8 @@ func (s *Server) answer(q *request) answer {
 		return s.qsub(q)
 	case "qstat":
 		return s.qstat(q)
+	case "qselect":
+		return s.qselect(q)
 	}
 	return s.qdel(q)
 }

@@ -1,0 +1,380 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"leat/internal/fault"
+	"leat/raster"
+)
+
+// oneInput is a job that copies the file at path into dir, in 100 blocks of which number stop fails; none below 0.
+func oneInput(path, dir string, stop int) Job {
+	return Job{Inputs: map[string]Input{"a": File(path)}, Version: "1", Concurrency: Concurrency{Workers: 1},
+		Outputs:  map[string]Output{"out": {Path: filepath.Join(dir, "out.tif"), TileSize: 64}},
+		Controls: Controls{WindowWidth: 64, WindowHeight: 64},
+		Func: func(_ context.Context, b *Block) error {
+			if b.Number == stop {
+				return errStopped
+			}
+			b.SetOut("out", b.In("a"))
+			return nil
+		}}
+}
+
+var errStopped = errors.New("enough")
+
+// stopped runs a job that fails with errStopped and leaves something.
+func stopped(t *testing.T, job Job) *UnfinishedError {
+	t.Helper()
+	_, err := Run(t.Context(), job)
+	var left *UnfinishedError
+	if !errors.Is(err, errStopped) || !errors.As(err, &left) {
+		t.Fatalf("%T: %v", err, err)
+	}
+	return left
+}
+
+// replace puts a copy of the file under its name, of another time.
+func replace(t *testing.T, path string) {
+	t.Helper()
+	past := time.Now().Add(-time.Hour)
+	if err := errors.Join(os.WriteFile(path+".new", fileBytes(t, path), 0o600), os.Chtimes(path+".new", past, past), os.Rename(path+".new", path)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// inputWithMask is a file of noise with a mask and metadata beside it.
+func inputWithMask(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "in.tif")
+	write(t, path, mapGrid(resumeSide, resumeSide, 0, 0), terrain[uint16](resumeSide, resumeSide, 1), nil)
+	mask := noisy(resumeSide, resumeSide, 2)
+	for i := range mask {
+		mask[i] = 255 * (mask[i] & 1)
+	}
+	write(t, path+".tif", mapGrid(resumeSide, resumeSide, 0, 0), mask, nil)
+	if err := errors.Join(os.Rename(path+".tif", path+".msk"), os.WriteFile(path+".aux.xml", []byte(auxOfScale(2)), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if src := open(t, path); src.Info().Mask != raster.MaskDataset || src.Info().Bands[0].Scale != 2 {
+		t.Fatalf("%+v", src.Info()) // or the tests would be none
+	}
+	return path
+}
+
+func auxOfScale(scale int) string {
+	return fmt.Sprintf(`<PAMDataset><PAMRasterBand band="1"><Offset>0</Offset><Scale>%d</Scale></PAMRasterBand></PAMDataset>`, scale)
+}
+
+func TestAnInputThatIsReplacedWhileItIsReadIsNotGoneOnWith(t *testing.T) {
+	for _, suffix := range []string{"", ".msk", ".aux.xml"} {
+		path, dir := inputWithMask(t), t.TempDir()
+		job := oneInput(path, dir, 40)
+		work, once := job.Func, sync.Once{}
+		job.Func = func(ctx context.Context, b *Block) error {
+			once.Do(func() { replace(t, path+suffix) }) // before there is a header
+			return work(ctx, b)
+		}
+		stopped(t, job)
+		again := oneInput(path, dir, -1)
+		again.Resume = true
+		failRun(t, again, "can't be continued (--resume): input a: "+path+suffix+" was changed at ")
+	}
+}
+
+func TestAFileThatIsReplacedWhileItIsOpenedIsOpenedAgain(t *testing.T) {
+	path, dir := inputWithMask(t), t.TempDir()
+	for _, suffix := range []string{"", ".msk"} {
+		for times, ok := range map[int]bool{1: true, 1000: false} {
+			job, opened := oneInput(path, dir, -1), 0
+			job.Open = func(ctx context.Context, path string) (raster.Source, error) {
+				src, err := Open(path)
+				if opened++; opened <= times {
+					replace(t, path+suffix)
+				}
+				return src, err
+			}
+			r, err := prepare(t.Context(), &job)
+			if !ok {
+				wantError(t, err, path, "is being written: wait until it is whole")
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if now := localVersion(path); opened != 2 || !reflect.DeepEqual(r.in.files[0].version, now) {
+				t.Errorf("opened %d times, %+v is not %+v", opened, r.in.files[0].version, now)
+			}
+			if err := r.in.close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func TestAScaleThatChangesWithoutATraceIsSeen(t *testing.T) {
+	path, dir := inputWithMask(t), t.TempDir()
+	job := oneInput(path, dir, 40)
+	job.Controls.Unscale = false
+	stopped(t, job)
+	st, err := os.Stat(path + ".aux.xml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.WriteFile(path+".aux.xml", []byte(auxOfScale(3)), 0o600), os.Chtimes(path+".aux.xml", st.ModTime(), st.ModTime())); err != nil {
+		t.Fatal(err)
+	}
+	again := oneInput(path, dir, -1)
+	again.Resume = true
+	failRun(t, again, "input a: the scale was 2 and is 3")
+}
+
+func TestAFileURLIsHeldToItsFile(t *testing.T) {
+	path, dir := inputWithMask(t), t.TempDir()
+	fromURL := func(stop int) Job {
+		job := oneInput("file://"+path, dir, stop)
+		job.Open = func(_ context.Context, url string) (raster.Source, error) {
+			return Open(strings.TrimPrefix(url, "file://"))
+		}
+		return job
+	}
+	left := stopped(t, fromURL(40))
+	again := oneInput(path, dir, -1) // the same file
+	again.Resume = true
+	whole := fileBytes(t, left.Paths[0])
+	if res := mustRun(t, again); res.Resumed != left.Done {
+		t.Errorf("%d blocks were resumed, not %d", res.Resumed, left.Done)
+	}
+	if err := os.WriteFile(left.Paths[0], whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	replace(t, path)
+	again = fromURL(-1)
+	again.Resume = true
+	failRun(t, again, "input a: "+path+" was changed at ")
+}
+
+func TestAnInputOfWhichNoVersionIsKnownIsNotGoneOnWith(t *testing.T) {
+	path, dir := inputWithMask(t), t.TempDir()
+	opener := func(context.Context, string) (raster.Source, error) { return Open(path) }
+	for name, want := range map[string]string{"/vsimem/of-gdal": "is no plain file, or consists of others that are none", "http://a.example/in.tif": "tells neither tag nor time"} {
+		job := oneInput(name, dir, 40)
+		job.Open = opener
+		stopped(t, job)
+		job = oneInput(name, dir, -1)
+		job.Open, job.Resume = opener, true
+		failRun(t, job, name, want, "nobody knows whether it is the same still")
+	}
+	// The caller answers for what he opened himself.
+	dir = t.TempDir()
+	src := open(t, path)
+	for _, stop := range []int{40, -1} {
+		job := oneInput("/vsimem/given", dir, stop)
+		job.Inputs["a"] = Input{Files: []string{"/vsimem/given"}, Source: src}
+		if job.Resume = stop < 0; !job.Resume {
+			stopped(t, job)
+		} else if res := mustRun(t, job); res.Resumed != 40 {
+			t.Errorf("%d blocks were resumed", res.Resumed)
+		}
+	}
+}
+
+// parts is a raster of many files, as GDAL has them.
+type parts struct {
+	raster.Source
+	names []string
+}
+
+func (p parts) FileNames() ([]string, error) { return p.names, nil }
+
+func TestAllFilesThatARasterConsistsOfCount(t *testing.T) {
+	path, dir := inputWithMask(t), t.TempDir()
+	other := write(t, filepath.Join(dir, "part.tif"), mapGrid(8, 8, 0, 0), terrain[uint8](8, 8, 1), nil)
+	opener := func(_ context.Context, path string) (raster.Source, error) {
+		src, err := Open(path)
+		return parts{src, []string{path, path + ".aux.xml", path + ".ovr", other}}, err
+	}
+	job := oneInput(path, dir, 40)
+	job.Open = opener
+	stopped(t, job)
+	replace(t, other)
+	job = oneInput(path, dir, -1)
+	job.Open, job.Resume = opener, true
+	err := failRun(t, job, "input a: "+other+" was changed at ")
+	if strings.Count(err.Error(), "changed") != 1 {
+		t.Error(err)
+	}
+}
+
+func TestAWorkerHoldsAnInputToWhatTheRunHasSeen(t *testing.T) {
+	path := inputWithMask(t)
+	restore := func(change func()) error {
+		t.Helper()
+		job := oneInput(path, t.TempDir(), -1)
+		job.Func, job.Function, job.Functions = nil, "copies", Functions{"copies": {Func: job.Func}}
+		r, err := prepare(t.Context(), &job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.in.close()
+		change() // before workers are told
+		e, err := r.errand(true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := e.marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		there := &errand{}
+		if err := json.Unmarshal(text, there); err != nil {
+			t.Fatal(err)
+		}
+		w, err := there.restore(t.Context(), &WorkOptions{Functions: job.Functions})
+		if err == nil {
+			err = w.in.close()
+		}
+		return err
+	}
+	write := func(name, text string) func() {
+		return func() {
+			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := restore(func() {}); err != nil {
+		t.Error(err)
+	}
+	// Programs that show a raster note statistics beside it.
+	statistics := strings.Replace(auxOfScale(2), "<Offset>", `<Metadata><MDI key="STATISTICS_MEAN">3</MDI></Metadata><Offset>`, 1)
+	if err := restore(write(path+".aux.xml", statistics)); err != nil {
+		t.Error(err)
+	}
+	wantError(t, restore(write(path+".aux.xml", auxOfScale(3))), "input a: "+path+" has ", "metadata were changed")
+	wantError(t, restore(func() { replace(t, path) }), "input a: "+path+" was changed at ")
+	wantError(t, restore(func() { replace(t, path+".msk") }), "input a: "+path+".msk was changed at ")
+	wantError(t, restore(func() {
+		if err := os.Rename(path+".msk", path+".kept"); err != nil {
+			t.Fatal(err)
+		}
+	}), "input a: "+path+".msk is not here, and was there for the run")
+	wantError(t, restore(func() {
+		if err := os.Rename(path+".kept", path+".msk"); err != nil {
+			t.Fatal(err)
+		}
+	}), "input a: "+path+".msk is here, and was not there for the run")
+}
+
+func TestARunThatEndsWhileItResumesLosesNothing(t *testing.T) {
+	dir := t.TempDir()
+	job, spool, whole := unfinishedRun(t, "nearest", dir, 60)
+	job.Resume = true
+	for range 2 {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		fault.Set(func(point string) error {
+			if point == "apply.surveyed" {
+				cancel(errStopped)
+			}
+			return nil
+		})
+		_, err := Run(ctx, job)
+		fault.Set(nil)
+		var left *UnfinishedError
+		if !errors.Is(err, errStopped) || !errors.As(err, &left) || left.Done != -1 || left.Paths[0] != spool {
+			t.Fatalf("%v: %+v", err, left)
+		}
+		if n := len(fileBytes(t, spool)); n != len(whole) {
+			t.Errorf("%d bytes of %d are left", n, len(whole))
+		}
+	}
+	if res := mustRun(t, job); res.Resumed != 60 {
+		t.Errorf("%d blocks were resumed", res.Resumed)
+	}
+	noTraces(t, dir)
+}
+
+type mapParams struct {
+	Weights map[string]float64
+	Fill    float64
+}
+
+func TestParametersWithMapsAreCompared(t *testing.T) {
+	path, dir := inputWithMask(t), t.TempDir()
+	make := func(stop int, p mapParams) Job {
+		job := oneInput(path, dir, stop)
+		job.Functions = Functions{"weighs": {Func: job.Func, Params: Gob[mapParams]()}}
+		job.Func, job.Function, job.Params = nil, "weighs", p
+		return job
+	}
+	params := func(n int) mapParams {
+		p := mapParams{map[string]float64{"none": math.NaN()}, math.NaN()}
+		for i := range n {
+			p.Weights[fmt.Sprint("a long name for weight ", i)] = float64(i)
+		}
+		return p
+	}
+	left := stopped(t, make(40, params(50)))
+	whole := fileBytes(t, left.Paths[0])
+	other := params(50)
+	other.Weights["a long name for weight 7"] = 8
+	for _, p := range []mapParams{other, params(49), {nil, math.NaN()}} {
+		again := make(-1, p)
+		again.Resume = true
+		failRun(t, again, "the parameters of the function are others")
+	}
+	for range 5 { // each time in another order
+		if err := os.WriteFile(left.Paths[0], whole, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		again := make(-1, params(50))
+		again.Resume = true
+		if res := mustRun(t, again); res.Resumed != left.Done {
+			t.Errorf("%d blocks were resumed, not %d", res.Resumed, left.Done)
+		}
+	}
+	large, err := describeParams(Gob[mapParams](), params(50000))
+	if err != nil || large.Encoded != nil {
+		t.Errorf("%v: %d bytes are kept", err, len(large.Encoded))
+	}
+}
+
+func TestWhatIsAlike(t *testing.T) {
+	type node struct {
+		V    any
+		Next *node
+		f    func()
+	}
+	type hidden struct{ m map[int][]float32 }
+	loop := &node{V: 1}
+	loop.Next = loop
+	nan, zero := math.NaN(), 0.0
+	for i, c := range []struct {
+		a, b any
+		want bool
+	}{
+		{nil, nil, true}, {nil, 1, false}, {1, 1, true}, {1, 2, false}, {1, int64(1), false}, {"a", "a", true}, {true, false, false},
+		{nan, nan, true}, {nan, 1.0, false}, {zero, zero, true}, {zero, math.Copysign(0, -1), false}, {complex(nan, 1), complex(nan, 1), true}, {complex(1, 2), complex(1, 3), false},
+		{[]int{1}, []int{1}, true}, {[]int{1}, []int{2}, false}, {[]int{1}, []int{1, 2}, false}, {[]int(nil), []int{}, false}, {[2]float64{nan, 1}, [2]float64{nan, 1}, true},
+		{map[string]any{"a": nan}, map[string]any{"a": nan}, true}, {map[string]any{"a": 1}, map[string]any{"b": 1}, false}, {map[string]any{"a": 1}, map[string]any{"a": 1.0}, false},
+		{map[float64]int{nan: 1}, map[float64]int{nan: 1}, false}, {map[int]int(nil), map[int]int{}, false},
+		{&node{V: 1, Next: &node{V: nan}}, &node{V: 1, Next: &node{V: nan}}, true}, {&node{V: 1, Next: &node{V: 2}}, &node{V: 1}, false},
+		{&node{f: func() {}}, &node{f: func() {}}, false}, {hidden{map[int][]float32{1: {2}}}, hidden{map[int][]float32{1: {2}}}, true}, {hidden{map[int][]float32{1: {2}}}, hidden{map[int][]float32{1: {3}}}, false},
+		{time.Unix(5, 6), time.Unix(5, 6), true}, {time.Unix(5, 6), time.Unix(5, 7), false}, {loop, &node{V: 1, Next: loop}, false},
+	} {
+		if got := alike(reflect.ValueOf(c.a), reflect.ValueOf(c.b), 0); got != c.want {
+			t.Errorf("%d: %v and %v: %v", i, c.a, c.b, got)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package pbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/user"
+	"strings"
+	"time"
+)
+
+// looksByName is how many looks that find no job of the fleet's name end the search: a server that is slow may take a job after its qsub was ended.
+const looksByName = 4
+
+// Stop deletes the jobs, and asks for them until the server has none. Epilogues and the copying of what jobs wrote may take longer than ctx: then
+// it is enough that all workers have ended. When ctx is over already, all is tried once.
+func (f *fleet) Stop(ctx context.Context) error {
+	f.stopping.Lock()
+	defer f.stopping.Unlock()
+	f.cancel()
+	<-f.ended
+	// A qdel under way when ctx is cancelled may end, but never later than the time that ctx allows.
+	calm, stop := patient(ctx, f.k.times.grace)
+	defer stop()
+	if d, ok := ctx.Deadline(); ok && ctx.Err() == nil {
+		calm, stop = context.WithDeadline(calm, d)
+		defer stop()
+	}
+	if err := f.end(ctx, calm); err != nil {
+		return err
+	}
+	return f.removeSecret()
+}
+
+// end deletes the jobs until none is left or ctx is over; programs run in calm.
+func (f *fleet) end(ctx, calm context.Context) error {
+	none := 0 // looks that found no job by its name
+	for wait := f.k.times.first / 2; ; wait = min(wait*3/2, f.k.times.longest) {
+		var last error
+		if f.unsure {
+			found, err := f.find(calm)
+			switch {
+			case err != nil:
+				last = err
+			case found:
+				none = 0
+			default:
+				none++
+				f.unsure = none < looksByName
+			}
+		}
+		// Each time anew: a server that is busy refuses it. And once of all jobs, also of those that are believed to have ended:
+		// it costs little, and what is believed may be wrong.
+		jobs := f.left()
+		if !f.deleted {
+			jobs = f.names()
+		}
+		var deleted result
+		if len(jobs) > 0 {
+			deleted = f.k.run(calm, "", nil, append([]string{"qdel"}, jobs...)...)
+			f.deleted = true
+		}
+		exiting := false // all that is left
+		if len(f.left()) > 0 {
+			_, n, err := f.look(calm)
+			f.mu.Lock()
+			exiting = err == nil && n > 0 && f.exiting == n && !f.unsure
+			f.mu.Unlock()
+			last = errors.Join(last, err)
+		}
+		if len(f.left()) == 0 && !f.unsure {
+			return nil
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			if exiting {
+				f.o.Logger.Info("PBS is still cleaning up after the workers", "jobs", f.Jobs())
+				return nil
+			}
+			err := fmt.Errorf("pbs: %s may still be there (%w): end what is left by `%s`, or `qdel -W force` when a node is lost",
+				f.Jobs(), context.Cause(ctx), f.byHand())
+			return errors.Join(err, deleted.err, last)
+		case <-t.C:
+		}
+	}
+}
+
+// byHand is the command that ends what is left.
+func (f *fleet) byHand() string {
+	if f.unsure {
+		return "qdel $(" + strings.Join(f.byName(), " ") + ")"
+	}
+	return "qdel '" + strings.Join(f.left(), "' '") + "'"
+}
+
+// byName is the command that finds the jobs of the fleet.
+func (f *fleet) byName() []string {
+	args := []string{"qselect", "-N", jobName(&f.o)}
+	if u, err := user.Current(); err == nil {
+		args = append(args, "-u", u.Username)
+	}
+	return args
+}
+
+// find looks for jobs whose identifier qsub has not told, and adds them to the fleet. Without a word of the run the jobs of others that this user has
+// would bear the same name: then it can't.
+func (f *fleet) find(ctx context.Context) (found bool, err error) {
+	if f.o.Run == "" {
+		return false, errors.New("the run has no name by which a job could be found that qsub has not told of")
+	}
+	r := f.k.run(ctx, "", nil, f.byName()...)
+	if r.err != nil {
+		return false, r.err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	have := map[id]bool{}
+	for _, s := range f.jobs {
+		have[s.id] = true
+	}
+	ids := 0
+	for s := range strings.FieldsSeq(string(r.stdout)) {
+		i, ok := parseID(s)
+		if !ok {
+			continue
+		}
+		ids++
+		if !have[i] {
+			f.add(s, 0, f.lost)
+			found = true
+		}
+	}
+	if text := strings.TrimSpace(string(r.stdout)); ids == 0 && text != "" {
+		return false, unreadable("qselect", []byte(text))
+	}
+	return found, nil
+}
+
+func (f *fleet) removeSecret() error {
+	if f.o.Folder == "" {
+		return nil
+	}
+	if err := remove(secretFile(&f.o)); err != nil {
+		return fmt.Errorf("pbs: the secret of the run: %w", err)
+	}
+	return nil
+}
+
+// left names the jobs that have not ended as far as is known.
+func (f *fleet) left() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var names []string
+	for _, s := range f.jobs {
+		if s.left > 0 {
+			names = append(names, s.name)
+		}
+	}
+	return names
+}
