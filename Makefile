@@ -12,14 +12,16 @@ build:
 demo: build
 	bin/leat demo demo
 
+# Four packages at a time: many tests wait for other processes.
 test:
 	scripts/test-deps
-	CGO_ENABLED=0 $(GO) test ./...
+	CGO_ENABLED=0 $(GO) test -p 4 ./...
 
-# The commands only put together what the packages do; their processes start slowly with the race detector in them.
+# The commands only put together what the packages do; their processes start slowly with the race detector in them. What talks to batch systems, to browsers
+# and to GDAL takes minutes in it and has little that is shared.
 race:
 	scripts/test-deps
-	CGO_ENABLED=1 $(GO) test -race -short $$($(GO) list ./... | grep -v -e /cmd/ -e /bench -e /examples/)
+	CGO_ENABLED=1 $(GO) test -p 4 -race -short $$($(GO) list ./... | grep -v -e /cmd/ -e /bench -e /examples/ -e /worker/slurm -e /worker/pbs -e /worker/awsbatch -e /live -e /raster/gdal)
 
 # Each fuzz target for half a minute.
 fuzz:
