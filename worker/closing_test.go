@@ -220,10 +220,9 @@ func TestABlockIsItsWorkersOnlyOneTheLastTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.check(t, 4)
-	close(begun)
 	var order []int
-	for b := range begun {
-		order = append(order, b)
+	for len(begun) > 0 {
+		order = append(order, <-begun)
 	}
 	if fmt.Sprint(order) != "[2 0 1 3]" || most.Load() != 1 {
 		t.Errorf("blocks were begun in the order %v; beside the lost ones the worker had %d others", order, most.Load()-1)

@@ -377,7 +377,7 @@ func TestAStartThatFailsLeavesNothing(t *testing.T) {
 		want string
 	}{
 		{"denied", func() *batchtest.Error { return batchtest.Denied }, "is not authorized to perform"},
-		{"the run ends", func() *batchtest.Error { cancel(errors.New("the user is impatient")); return nil }, "not all submitted: the user is impatient"},
+		{"the run ends", func() *batchtest.Error { cancel(errors.New("the user is impatient")); return nil }, "called off: the user is impatient"},
 	} {
 		n.Store(0)
 		r.s.Set(func(set *batchtest.Settings) {

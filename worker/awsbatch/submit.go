@@ -118,7 +118,7 @@ func (f *fleet) submitAll(ctx, calm context.Context, invitation string) error {
 		}
 		n += take
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return fmt.Errorf("awsbatch: the start was called off: %w", context.Cause(ctx))
 		}
 	}
 	return nil

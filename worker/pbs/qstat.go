@@ -87,7 +87,7 @@ func parse(text []byte) *listing {
 	var a struct {
 		Jobs    map[string]job
 		Version *json.RawMessage `json:"pbs_version"` // which stands there also when there are no jobs
-		Server map[string]struct {
+		Server  map[string]struct {
 			MaxArray scalar `json:"max_array_size"`
 		}
 	}

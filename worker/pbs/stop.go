@@ -34,6 +34,12 @@ func (f *fleet) Stop(ctx context.Context) error {
 
 // end deletes the jobs until none is left or ctx is over; programs run in calm.
 func (f *fleet) end(ctx, calm context.Context) error {
+	if f.unsure && f.o.Run == "" {
+		// Other jobs of the user may bear the same name.
+		f.unsure = false
+		return errors.Join(f.end(ctx, calm), fmt.Errorf("pbs: a job may be left of which qsub has not told: `%s` lists those of its name, end it by qdel",
+			strings.Join(f.byName(), " ")))
+	}
 	none := 0 // looks that found no job by its name
 	for wait := f.k.times.first / 2; ; wait = min(wait*3/2, f.k.times.longest) {
 		var last error
@@ -104,12 +110,8 @@ func (f *fleet) byName() []string {
 	return args
 }
 
-// find looks for jobs whose identifier qsub has not told, and adds them to the fleet. Without a word of the run the jobs of others that this user has
-// would bear the same name: then it can't.
+// find looks for jobs whose identifier qsub has not told, and adds them to the fleet.
 func (f *fleet) find(ctx context.Context) (found bool, err error) {
-	if f.o.Run == "" {
-		return false, errors.New("the run has no name by which a job could be found that qsub has not told of")
-	}
 	r := f.k.run(ctx, "", nil, f.byName()...)
 	if r.err != nil {
 		return false, r.err
