@@ -71,7 +71,10 @@ func (c *TileCache) Get(ctx context.Context, key TileKey, size, uses int, decode
 		c.tiles[key] = e
 		c.count++
 		c.mu.Unlock()
-		e.err = decode(buf)
+		err := decode(buf)
+		c.mu.Lock() // one who waited and gave up looks at it
+		e.err = err
+		c.mu.Unlock()
 		close(e.ready)
 	} else {
 		e.refs++

@@ -101,8 +101,9 @@ type Channel struct {
 	mu        sync.Mutex
 	schedule  *schedule
 	payloads  map[int]json.RawMessage
-	members   []*member            // by number
-	expected  map[string]*expected // by name
+	accepting map[int]chan struct{} // of claimed blocks; closed when they are done
+	members   []*member             // by number
+	expected  map[string]*expected  // by name
 	order     []*expected
 	announced bool // Run has told which workers there will be
 	polls     polls
@@ -144,7 +145,7 @@ func NewChannel(o Options) (*Channel, error) {
 		room:     semaphore.NewWeighted(o.MaxBytes),
 		over:     make(chan struct{}),
 		schedule: newSchedule(o.Blocks, o.Done, o.OnDemand, !o.NoCopies, o.Reissues),
-		payloads: map[int]json.RawMessage{},
+		payloads: map[int]json.RawMessage{}, accepting: map[int]chan struct{}{},
 		expected: map[string]*expected{},
 		open:     o.Barrier == 0,
 		more:     make(chan struct{}, 1),
@@ -190,7 +191,7 @@ func (o *Options) check() error {
 }
 
 // Offer has a block given out. With OnDemand each block that is not done is offered once; its payload goes to its worker, and is kept
-// until the block is done.
+// until the block is done. One of more than 8 MiB ends the run.
 func (c *Channel) Offer(block int, payload json.RawMessage) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -198,6 +199,10 @@ func (c *Channel) Offer(block int, payload json.RawMessage) {
 		panic(fmt.Sprintf("worker: block %d was offered to a channel of %d blocks, OnDemand: %v", block, c.o.Blocks, c.o.OnDemand))
 	}
 	if c.ended || c.schedule.blocks[block].phase == done {
+		return
+	}
+	if len(payload) > maxPayload {
+		c.endLocked(fmt.Errorf("worker: block %d: its payload has %d bytes; workers take %d at most", block, len(payload), maxPayload))
 		return
 	}
 	if !c.schedule.offer(block) {

@@ -10,7 +10,8 @@ import (
 	"strconv"
 )
 
-// sendTries bounds how often one result is sent: more than once when its connection broke or its bytes were changed on the way.
+// sendTries bounds how often one result is sent whose bytes came changed, or too slowly. How long a broken connection is made again is the heartbeats' matter, which
+// end the work.
 const sendTries = 4
 
 func (w *work) reads() {
@@ -103,16 +104,15 @@ func (w *work) computeOne(slot int, i *item) (goOn bool) {
 		w.discharge(i, false)
 		return true
 	case err == nil:
-		err = w.send(i, body)
+		err = w.fits(body)
 	}
-	var no *refusedError
+	if err != nil {
+		return w.reportOf(err, i)
+	}
+	err = w.send(i, body)
 	switch {
 	case err == nil:
 		w.discharge(i, true)
-		if w.single {
-			w.stop(errServed)
-			return false
-		}
 		return true
 	case w.ctx.Err() != nil:
 		return false
@@ -120,11 +120,8 @@ func (w *work) computeOne(slot int, i *item) (goOn bool) {
 		w.log.Info("another worker's result was first", "block", i.lease.Block)
 		w.discharge(i, true)
 		return true
-	case errors.Is(err, errLink), errors.As(err, &no):
-		w.stop(verdictOf(err))
-	default:
-		return w.reportOf(err, i)
 	}
+	w.stop(verdictOf(err))
 	return false
 }
 
@@ -137,16 +134,22 @@ func (w *work) reportOf(err error, i *item) (goOn bool) {
 	return goOn
 }
 
-// send brings a result to the run; it returns when the run has taken it, or does not want it.
-func (w *work) send(i *item, body [][]byte) error {
+func (w *work) fits(body [][]byte) error {
 	var n int64
-	var sum uint32
 	for _, b := range body {
 		n += int64(len(b))
-		sum = crc32.Update(sum, castagnoli, b)
 	}
 	if n > w.maxResult {
 		return fmt.Errorf("the result has %d bytes; results of this run have %d at most", n, w.maxResult)
+	}
+	return nil
+}
+
+// send brings a result to the run; it returns when the run has taken it, or does not want it, or the work ends. Its errors are never the function's.
+func (w *work) send(i *item, body [][]byte) error {
+	var sum uint32
+	for _, b := range body {
+		sum = crc32.Update(sum, castagnoli, b)
 	}
 	fields := []field{
 		{"Content-Type", "application/octet-stream"},
@@ -157,12 +160,16 @@ func (w *work) send(i *item, body [][]byte) error {
 	}
 	return w.withResults(w.ctx, func(l *link) error {
 		pause := firstPause
-		for try := 1; ; try++ {
+		for tries := 1; ; {
 			_, err := l.call(w.links, pathResult, fields, body, 0, maxMessage)
-			if err == nil || try == sendTries || w.ctx.Err() != nil {
+			switch {
+			case err == nil, w.ctx.Err() != nil:
 				return err
-			}
-			if final(err) && !refusedWith(err, "checksum") && !refusedWith(err, "slow") {
+			case refusedWith(err, "checksum"), refusedWith(err, "slow"):
+				if tries++; tries > sendTries {
+					return err
+				}
+			case final(err):
 				return err
 			}
 			rest(w.ctx, &pause)

@@ -97,11 +97,14 @@ func (g *gate) enter(k *connection) bool {
 			return true
 		}
 		oldest := g.list.Front().Value.(*connection)
-		g.mu.Unlock()
 		wait := g.patience - time.Since(oldest.since)
+		if wait <= 0 { // it goes before it can show its token
+			g.list.Remove(oldest.place)
+			oldest.place = nil
+		}
+		g.mu.Unlock()
 		if wait <= 0 {
 			g.crowded.Add(1)
-			g.forget(oldest)
 			// Closing a TLS connection may wait for its peer.
 			_ = oldest.Conn.Close()
 			continue

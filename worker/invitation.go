@@ -7,13 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"strconv"
 	"strings"
 )
 
 // Invitation leads a worker to a channel: where it listens, the key by which the worker knows it, and the token by which
-// it knows the worker. Its text (MarshalText) is a secret; String and Format show none of it.
+// it knows the worker. Its text (MarshalText) is a secret; String, Format and LogValue show none of it.
 type Invitation struct {
 	// Addresses of the channel, HOST:PORT, tried in this order.
 	Addresses []string `json:"addresses"`
@@ -43,6 +44,9 @@ func (i Invitation) String() string {
 
 // Format writes what String returns, whatever the verb: %#v would show the token otherwise.
 func (i Invitation) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, i.String()) }
+
+// LogValue is what String returns: slog would write the text otherwise.
+func (i Invitation) LogValue() slog.Value { return slog.StringValue(i.String()) }
 
 // plainInvitation is an Invitation without its methods.
 type plainInvitation Invitation

@@ -29,6 +29,9 @@ type link struct {
 // errLink is about a connection that is broken, and can't be made again.
 var errLink = errors.New("the connection to the run has ended")
 
+// errAnswer is about what the run says, which would be the same when it is asked again.
+var errAnswer = errors.New("the run's answer can't be read")
+
 // refusedError is an answer by which the channel refused a message.
 type refusedError struct {
 	status     int
@@ -65,30 +68,72 @@ type dialer struct {
 	good int // the address that was reached last
 }
 
-// dial tries all addresses, first the one that was reached before. Nothing but the handshake has been sent when it returns.
+// stagger is the pause after which the next address is tried beside those that have not answered.
+const stagger = 250 * time.Millisecond
+
+// dial tries all addresses, first the one that was reached before, and takes the first that answers. Those that are silent hold it up for stagger each. Nothing but the
+// handshake has been sent when it returns.
 func (d *dialer) dial(ctx context.Context) (net.Conn, error) {
 	d.mu.Lock()
 	first := d.good
 	d.mu.Unlock()
+	type answer struct {
+		address int
+		conn    net.Conn
+		err     error
+	}
 	n := len(d.invitation.Addresses)
+	answers := make(chan answer, n)
+	dialing, cancel := context.WithCancel(ctx)
+	defer cancel()
+	pause := min(stagger, max(d.patience/time.Duration(n), time.Millisecond)) // many addresses have their turn in time too
+	next := time.NewTicker(pause)
+	defer next.Stop()
+	tried, open := 0, 0
+	try := func() {
+		i := (first + tried) % n
+		tried++
+		open++
+		go func() {
+			conn, err := d.dialOne(dialing, d.invitation.Addresses[i])
+			answers <- answer{i, conn, err}
+		}()
+	}
+	try()
+	var conn net.Conn
 	var errs []error
 	pins := 0
-	for i := range n {
-		i := (first + i) % n
-		conn, err := d.dialOne(ctx, d.invitation.Addresses[i])
-		if err == nil {
-			d.mu.Lock()
-			d.good = i
-			d.mu.Unlock()
-			return conn, nil
+	for open > 0 {
+		select {
+		case a := <-answers:
+			open--
+			switch {
+			case a.err == nil && conn != nil:
+				_ = a.conn.Close()
+			case a.err == nil:
+				conn = a.conn
+				d.mu.Lock()
+				d.good = a.address
+				d.mu.Unlock()
+				cancel()
+			default:
+				if errors.Is(a.err, errPin) {
+					pins++
+				}
+				errs = append(errs, fmt.Errorf("%s: %w", d.invitation.Addresses[a.address], a.err))
+				if tried < n && dialing.Err() == nil {
+					try()
+					next.Reset(pause)
+				}
+			}
+		case <-next.C:
+			if tried < n && dialing.Err() == nil {
+				try()
+			}
 		}
-		if errors.Is(err, errPin) {
-			pins++
-		}
-		errs = append(errs, fmt.Errorf("%s: %w", d.invitation.Addresses[i], err))
-		if ctx.Err() != nil {
-			break
-		}
+	}
+	if conn != nil {
+		return conn, nil
 	}
 	if pins == n {
 		errs = append(errs, errPins)
@@ -138,7 +183,7 @@ func rest(ctx context.Context, pause *time.Duration) {
 // final tells that trying again won't help.
 func final(err error) bool {
 	var no *refusedError
-	return errors.As(err, &no) || errors.Is(err, errLink) || errors.Is(err, errPins)
+	return errors.As(err, &no) || errors.Is(err, errLink) || errors.Is(err, errPins) || errors.Is(err, errAnswer)
 }
 
 // retry calls f until it succeeds, has an error that is final, or ctx ends.
@@ -169,7 +214,12 @@ func (l *link) call(ctx context.Context, path string, fields []field, body [][]b
 		if l.dialer == nil {
 			return nil, errLink
 		}
-		conn, err := l.dialer.dial(ctx)
+		dialing, cancel := ctx, context.CancelFunc(func() {})
+		if wait > 0 {
+			dialing, cancel = context.WithTimeout(ctx, wait)
+		}
+		conn, err := l.dialer.dial(dialing)
+		cancel()
 		if err != nil {
 			return nil, err
 		}
@@ -207,7 +257,7 @@ func (l *link) call(ctx context.Context, path string, fields []field, body [][]b
 	}
 	no, err := decode[refusal](answer)
 	if err != nil {
-		return nil, fmt.Errorf("the run answered with status %d, and not in words of its protocol", status)
+		return nil, fmt.Errorf("%w: status %d, and not in words of the protocol", errAnswer, status)
 	}
 	return nil, &refusedError{status, no.Code, no.Error}
 }
@@ -254,7 +304,7 @@ func (l *link) exchange(path string, fields []field, body [][]byte, limit int64)
 	}
 	defer r.Body.Close()
 	if r.ContentLength < 0 || r.ContentLength > limit {
-		return nil, 0, fmt.Errorf("the run's answer has %d bytes; at most %d are taken", r.ContentLength, limit)
+		return nil, 0, fmt.Errorf("%w: it has %d bytes, where at most %d are taken", errAnswer, r.ContentLength, limit)
 	}
 	answer = make([]byte, r.ContentLength)
 	if _, err := io.ReadFull(r.Body, answer); err != nil {
@@ -284,7 +334,7 @@ func tell[A any, P checker[A]](ctx context.Context, l *link, path string, messag
 		return a, err
 	}
 	if a, err = decode[A, P](answer); err != nil {
-		return a, fmt.Errorf("the run's answer can't be read: %w", err)
+		return a, fmt.Errorf("%w: %w", errAnswer, err)
 	}
 	return a, nil
 }

@@ -51,7 +51,7 @@ func TestALostWorkersLateMessagesAreRefused(t *testing.T) {
 	l := r.lease(1)[0]
 	until(t, "the loss", hasState(c, StateLost))
 	for path, body := range map[string]string{
-		pathLease: `{"worker":0,"want":1}`, pathHeartbeat: `{"worker":0}`, pathLeave: `{"worker":0}`, pathError: `{"worker":0,"lease":1,"block":0,"message":"m"}`,
+		pathLease: `{"worker":0,"want":1,"held":[]}`, pathHeartbeat: `{"worker":0}`, pathLeave: `{"worker":0}`, pathError: `{"worker":0,"lease":1,"block":0,"message":"m"}`,
 	} {
 		if a := r.post(path, body); a.status != 410 || a.code() != "lost" {
 			t.Errorf("%s: %+v", path, a)

@@ -3,6 +3,7 @@ package worker
 import (
 	"fmt"
 	"math"
+	"runtime/debug"
 	"slices"
 	"time"
 )
@@ -209,6 +210,7 @@ func (c *Channel) settle(now time.Time) {
 		var reason string
 		replaced := c.o.Single && c.starting
 		switch {
+		case c.schedule.undone == c.schedule.claims: // all results are there, and need nobody any more
 		case !c.open && alive+pending < c.o.Workers:
 			reason = fmt.Sprintf("%d workers were to join before the first block is given out, and only %d can", c.o.Workers, alive+pending)
 		case replaced && c.barren > c.o.Reissues+c.o.Workers/16:
@@ -314,6 +316,11 @@ func (c *Channel) release(blocks []int) {
 	if c.o.Released == nil {
 		return
 	}
+	defer func() {
+		if p := recover(); p != nil { // net/http would go on, and the run wait for ever
+			c.end(fmt.Errorf("worker: Released: panic: %v\n%s", p, debug.Stack()))
+		}
+	}()
 	for _, b := range blocks {
 		c.o.Released(b)
 	}

@@ -42,11 +42,28 @@ const (
 	maxCode     = 64
 	maxCores    = 1 << 16
 	maxJobBytes = 256 << 20 // that a worker takes for its job description
-	maxAnswer   = 64 << 20  // that a worker takes for leases with their payloads
+	maxAnswer   = 64 << 20  // that a worker takes for leases with their payloads, and a note
+	maxPayload  = 8 << 20   // of a block. As JSON in JSON it may grow sixfold
 	maxLeases   = maxSlots + 1
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// otherProtocol is about a worker of another version.
+type otherProtocol struct{ version int }
+
+func (e *otherProtocol) Error() string { return e.refused().text }
+
+func (e *otherProtocol) refused() *refused {
+	return refuse(http.StatusForbidden, "build", "the worker speaks version %d of the protocol, the run version %d", e.version, protocol)
+}
+
+// Numbers that must be told are preset to what none can be.
+func (m *joinAnswer) preset()       { m.Worker = -1 }
+func (m *leaseMessage) preset()     { m.Worker = -1 }
+func (m *heartbeatMessage) preset() { m.Worker = -1 }
+func (m *errorMessage) preset()     { m.Worker, m.Block = -1, -2 }
+func (m *leaveMessage) preset()     { m.Worker = -1 }
 
 type joinMessage struct {
 	Protocol int    `json:"protocol"`
@@ -105,7 +122,7 @@ func (m *joinAnswer) check() error {
 	}
 	switch {
 	case m.Worker < 0:
-		return errors.New("worker is less than 0")
+		return errors.New("worker is missing, or less than 0")
 	case m.Workers < 0:
 		return errors.New("workers are less than 0")
 	case m.Slots < 1 || m.Slots > maxSlots:
@@ -127,9 +144,11 @@ type leaseMessage struct {
 func (m *leaseMessage) check() error {
 	switch {
 	case m.Worker < 0:
-		return errors.New("worker is less than 0")
+		return errors.New("worker is missing, or less than 0")
 	case m.Want < 0 || m.Want > maxLeases:
 		return fmt.Errorf("want is not 0 to %d", maxLeases)
+	case m.Held == nil:
+		return errors.New("held is missing: without any lease it is []")
 	case len(m.Held) > maxLeases:
 		return fmt.Errorf("held are more than %d", maxLeases)
 	case m.Wait < 0:
@@ -189,7 +208,7 @@ func (m *heartbeatMessage) check() error {
 	case len(m.Dropped) > maxLeases:
 		return fmt.Errorf("dropped are more than %d", maxLeases)
 	case m.Worker < 0:
-		return errors.New("worker is less than 0")
+		return errors.New("worker is missing, or less than 0")
 	case m.Wait < 0:
 		return errors.New("wait_ms is less than 0")
 	}
@@ -222,11 +241,11 @@ type errorMessage struct {
 func (m *errorMessage) check() error {
 	switch {
 	case m.Worker < 0:
-		return errors.New("worker is less than 0")
+		return errors.New("worker is missing, or less than 0")
 	case (m.Lease == 0) != (m.Block == -1):
 		return errors.New("lease is 0, or block is -1, but not both")
 	case m.Block < -1:
-		return errors.New("block is less than -1")
+		return errors.New("block is missing, or less than -1")
 	case m.Message == "":
 		return errors.New("message is empty")
 	case len(m.Code) > maxCode || !printable(m.Code):
@@ -247,7 +266,7 @@ type leaveMessage struct {
 func (m *leaveMessage) check() error {
 	switch {
 	case m.Worker < 0:
-		return errors.New("worker is less than 0")
+		return errors.New("worker is missing, or less than 0")
 	case m.Message == "" && (m.Stack != "" || m.Code != ""):
 		return errors.New("message is empty, and stack or code is not")
 	case len(m.Code) > maxCode || !printable(m.Code):
@@ -275,6 +294,24 @@ type checker[T any] interface {
 
 // decode reads one message: an object with no other fields than the message has, and nothing after it.
 func decode[T any, P checker[T]](data []byte) (m T, err error) {
+	if !bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) {
+		return m, errors.New("it is not a JSON object")
+	}
+	switch m := any(&m).(type) {
+	case interface{ preset() }:
+		m.preset()
+	case *joinMessage:
+		// Another version may have other fields.
+		var v struct {
+			Protocol int `json:"protocol"`
+		}
+		if json.Unmarshal(data, &v) == nil && v.Protocol > 0 && v.Protocol != protocol {
+			err = &otherProtocol{v.Protocol}
+		}
+	}
+	if err != nil {
+		return m, err
+	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&m); err != nil {

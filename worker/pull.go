@@ -122,6 +122,9 @@ func (w *work) discharge(i *item, told bool) {
 		w.dropped = append(w.dropped, i.id)
 	}
 	w.mu.Unlock()
+	if w.single { // it gets no other, however this one has ended
+		w.stop(errServed)
+	}
 	select {
 	case w.freed <- struct{}{}:
 	default:
@@ -136,8 +139,11 @@ func (w *work) loop(once func(context.Context) error, vital bool) {
 		ctx = w.links
 	}
 	for pause := firstPause; ctx.Err() == nil; {
-		err := once(w.links)
+		err := w.once(once, vital, heard)
 		switch {
+		case errors.Is(err, errAnswer): // that which asks next would get no other
+			w.report(err, 0, -1)
+			return
 		case err == nil:
 			heard, pause = time.Now(), firstPause
 			continue
@@ -150,6 +156,16 @@ func (w *work) loop(once func(context.Context) error, vital bool) {
 		}
 		rest(ctx, &pause)
 	}
+}
+
+func (w *work) once(once func(context.Context) error, vital bool, heard time.Time) error {
+	ctx := w.links
+	if vital {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, heard.Add(w.times.Silence))
+		defer cancel()
+	}
+	return once(ctx)
 }
 
 // verdictOf is what the end of the work is called when the run refuses a message.

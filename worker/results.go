@@ -35,7 +35,7 @@ func (c *Channel) resulted(w http.ResponseWriter, r *http.Request, k *connection
 		if err := c.take(w, r, nil, n, nil); err != nil {
 			return nil, c.broken(err)
 		}
-		return c.claim(k, h, n, nil)
+		return c.claim(r.Context(), k, h, n, nil)
 	}
 	if !c.room.TryAcquire(n) {
 		ctx, cancel := context.WithCancel(r.Context())
@@ -58,7 +58,7 @@ func (c *Channel) resulted(w http.ResponseWriter, r *http.Request, k *connection
 		c.count(func(f *Refused) { f.Checksum++ })
 		return nil, refuse(http.StatusUnprocessableEntity, "checksum", "the body's checksum is %08x, not %08x as was told", sum, h.checksum)
 	}
-	return c.claim(k, h, n, body)
+	return c.claim(r.Context(), k, h, n, body)
 }
 
 func (c *Channel) hangUp() *refused {
@@ -110,9 +110,29 @@ func (c *Channel) wanted(k *connection, h resultHeader) bool {
 	return v == takeIt || v == tookIt
 }
 
+// accepted waits until the block of a result that came before is done.
+func (c *Channel) accepted(ctx context.Context, block int) *refused {
+	c.mu.Lock()
+	done := c.accepting[block]
+	c.mu.Unlock()
+	if done == nil {
+		return nil
+	}
+	select {
+	case <-done:
+		return nil
+	case <-c.over:
+	case <-ctx.Done():
+	}
+	return c.hangUp()
+}
+
 // claim takes a result whose body has come, if it is still wanted.
-func (c *Channel) claim(k *connection, h resultHeader, n int64, body []byte) (any, *refused) {
+func (c *Channel) claim(ctx context.Context, k *connection, h resultHeader, n int64, body []byte) (any, *refused) {
 	m, released, no := c.claimBlock(k, h, n)
+	if no == nil && m == nil { // it is there already; its lease ends, and its worker may use the body's memory again, when it was accepted
+		no = c.accepted(ctx, h.block)
+	}
 	if no != nil || m == nil {
 		c.release(released)
 		return struct{}{}, no
@@ -123,11 +143,7 @@ func (c *Channel) claim(k *connection, h resultHeader, n int64, body []byte) (an
 		defer c.mu.Unlock()
 		return nil, c.isOver()
 	}
-	c.mu.Lock()
-	free := c.schedule.accepted(h.block)
-	delete(c.payloads, h.block)
-	last := c.schedule.undone == 0
-	c.mu.Unlock()
+	free, last := c.isDone(h.block)
 	if free {
 		c.release([]int{h.block})
 	}
@@ -135,6 +151,17 @@ func (c *Channel) claim(k *connection, h resultHeader, n int64, body []byte) (an
 		c.end(nil)
 	}
 	return struct{}{}, nil
+}
+
+// isDone notes that a block is. free: nobody holds it; last: there is no other.
+func (c *Channel) isDone(block int) (free, last bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	free = c.schedule.accepted(block)
+	delete(c.payloads, block)
+	close(c.accepting[block])
+	delete(c.accepting, block)
+	return free, c.schedule.undone == 0
 }
 
 // claimBlock gives a block to a result; no member: the result is there already.
@@ -164,6 +191,7 @@ func (c *Channel) claimBlock(k *connection, h resultHeader, n int64) (m *member,
 		c.refused.Lease++
 		return nil, nil, refuse(http.StatusConflict, "lease", "worker %s has no lease %d of block %d", m.name, h.lease, h.block)
 	}
+	c.accepting[h.block] = make(chan struct{})
 	m.done++
 	m.bytes += n
 	for _, l := range c.schedule.blocks[h.block].holders {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
@@ -72,6 +73,8 @@ func (o *RunOptions) check(c *Channel, kind Kind) error {
 		return errors.New("worker: Workers are less than 1")
 	case len(o.Command) == 0:
 		return errors.New("worker: Command is empty")
+	case o.Run == "":
+		return errors.New("worker: Run is empty: jobs of this run could not be told from those of others")
 	case !f.Local && o.Invitation.IsZero():
 		return fmt.Errorf("worker: workers of kind %s need an Invitation: the channel has to Listen", kind.Name())
 	case c.o.Single && !f.Single:
@@ -91,6 +94,7 @@ type run struct {
 	cancel context.CancelCauseFunc
 	fleets []Fleet
 	next   int
+	late   error // of a start that the end of the run came before
 }
 
 func (r *run) start(ctx context.Context, n int) error {
@@ -128,12 +132,28 @@ func (r *run) startMore(ctx context.Context, done <-chan struct{}) {
 			continue
 		}
 		if err := r.start(ctx, n); err != nil {
-			if ctx.Err() == nil {
+			switch {
+			case ctx.Err() == nil:
 				r.c.end(err)
+			case !saysOnly(err, context.Cause(ctx)):
+				r.late = err
 			}
 			return
 		}
 	}
+}
+
+// saysOnly tells that err has no other root than the end of a context.
+func saysOnly(err, cause error) bool {
+	switch u := err.(type) {
+	case interface{ Unwrap() error }:
+		if e := u.Unwrap(); e != nil {
+			return saysOnly(e, cause)
+		}
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(u.Unwrap(), func(e error) bool { return !saysOnly(e, cause) })
+	}
+	return err == cause || err == context.Canceled
 }
 
 // stop stops all workers; what goes wrong comes after err.
@@ -150,6 +170,7 @@ func (r *run) stop(err error) error {
 		})
 	}
 	all.Wait()
+	errs = append([]error{r.late}, errs...)
 	if with, ok := err.(*RunError); ok {
 		return afterwards(with.Cause, append(with.After, errs...)...)
 	}

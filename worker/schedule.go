@@ -54,6 +54,7 @@ type blockState struct {
 	phase   phase
 	holders [2]*lease
 	winner  uint64 // the lease whose result was taken
+	by      int    // its worker
 }
 
 type holder struct {
@@ -135,7 +136,7 @@ func (s *schedule) pop() (int, bool) {
 // take gives a worker up to want blocks: slots + 1 in all, and copies of what others hold only for slots that would be idle.
 func (s *schedule) take(worker, want int, now time.Time) []*lease {
 	h := s.holders[worker]
-	if h == nil || want < 1 || h.alone || h.single && (h.served || len(h.leases) > 0) {
+	if s.full(worker, want) {
 		return nil
 	}
 	if s.lastTry.len() > 0 {
@@ -194,10 +195,10 @@ func (s *schedule) grant(worker int, h *holder, block int, now time.Time) *lease
 	return l
 }
 
-// isAlone tells whether a worker's lease is its block's last: it gets no other beside it.
-func (s *schedule) isAlone(worker int) bool {
+// full tells that a worker can be given none of want blocks, whatever becomes ready, until one of its leases ends.
+func (s *schedule) full(worker, want int) bool {
 	h := s.holders[worker]
-	return h != nil && h.alone
+	return h == nil || want < 1 || h.alone || h.single && (h.served || len(h.leases) > 0) || len(h.leases) > h.slots
 }
 
 // longestHeld finds the block that one other worker alone has held for the longest time.
@@ -256,8 +257,8 @@ func (s *schedule) judge(worker int, id uint64, block int) verdict {
 		return noBlock
 	}
 	b := &s.blocks[block]
-	if b.winner == id && id != 0 {
-		return tookIt // the number of a lease is told to its worker alone
+	if b.winner == id && b.by == worker && id != 0 {
+		return tookIt
 	}
 	l := s.leases[id]
 	switch {
@@ -276,7 +277,7 @@ func (s *schedule) claim(worker int, id uint64, block int) (v verdict, released 
 	switch v {
 	case takeIt:
 		b := &s.blocks[block]
-		b.phase, b.winner = claimed, id
+		b.phase, b.winner, b.by = claimed, id, worker
 		s.claims++
 		s.holders[worker].served = true
 		if other := s.end(s.leases[id]); other != nil {

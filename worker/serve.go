@@ -116,6 +116,11 @@ func read[T any, P checker[T]](c *Channel, w http.ResponseWriter, r *http.Reques
 		return none, c.broken(err)
 	}
 	m, err := decode[T, P](data)
+	var other *otherProtocol
+	if errors.As(err, &other) {
+		c.count(func(f *Refused) { f.Build++ })
+		return none, other.refused()
+	}
 	if err != nil {
 		c.count(func(f *Refused) { f.Malformed++ })
 		return none, refuse(http.StatusBadRequest, "malformed", "the message can't be read: %v", err)
@@ -178,8 +183,6 @@ func (c *Channel) joined(w http.ResponseWriter, r *http.Request, k *connection) 
 // unfit tells why a worker's results would not be those of the others.
 func (c *Channel) unfit(j joinMessage) *refused {
 	switch {
-	case j.Protocol != protocol:
-		return refuse(http.StatusForbidden, "build", "the worker speaks version %d of the protocol, the run version %d", j.Protocol, protocol)
 	case c.o.Mixed:
 	case j.Build != c.o.Build:
 		return refuse(http.StatusForbidden, "build", "the worker is of build %q, the run of %q: their results may differ; use the same program everywhere, or allow mixed workers", j.Build, c.o.Build)
@@ -193,6 +196,18 @@ func (c *Channel) isOver() *refused {
 	return refuse(http.StatusGone, "ended", "the run has ended: %s", c.endWord())
 }
 
+// poll is a request for blocks under way.
+type poll struct {
+	k        *connection
+	q        leaseMessage
+	m        *member
+	waiting  bool          // its answer may wait
+	replaced chan struct{} // closed when another takes its place
+	turn     chan struct{} // where it waits
+	released []int         // to be told once the lock is given up
+	answer   leaseAnswer
+}
+
 func (c *Channel) leased(w http.ResponseWriter, r *http.Request, k *connection) (any, *refused) {
 	q, no := read[leaseMessage](c, w, r)
 	if no != nil {
@@ -200,81 +215,101 @@ func (c *Channel) leased(w http.ResponseWriter, r *http.Request, k *connection) 
 	}
 	timer := time.NewTimer(milliseconds(q.Wait, c.times.Poll))
 	defer timer.Stop()
-
-	c.mu.Lock()
-	m, no := c.member(k, q.Worker)
-	if no != nil {
-		c.mu.Unlock()
-		return nil, no
-	}
-	released, returned := c.schedule.keep(m.number, q.Held)
-	c.wake(returned)
-	if m.poll != nil {
-		close(m.poll)
-	}
-	replaced := make(chan struct{})
-	m.poll = replaced
-	var answer leaseAnswer
-	for waiting := q.Wait > 0; ; {
-		if c.open && !c.ended && m.poll == replaced {
-			answer.Leases = c.grants(m, q.Want, time.Now())
-		}
-		if !waiting || len(answer.Leases) > 0 || c.ended || m.poll != replaced {
-			break
-		}
-		var turn chan struct{}
-		if c.schedule.isAlone(m.number) {
-			turn = c.polls.aside()
-		} else {
-			turn = c.polls.add()
-		}
-		m.turn = turn
-		c.mu.Unlock()
-		c.release(released)
-		released = nil
+	p := &poll{k: k, q: q, waiting: q.Wait > 0, replaced: make(chan struct{})}
+	again, no := c.begin(p)
+	for again {
+		c.release(p.released)
 		select {
-		case <-turn:
+		case <-p.turn:
 		case <-timer.C:
-			waiting = false
-		case <-replaced:
+			p.waiting = false
+		case <-p.replaced:
 		case <-c.over:
 		case <-r.Context().Done():
 		}
-		c.mu.Lock()
-		if m.turn == turn {
-			m.turn = nil
-		}
-		if r.Context().Err() != nil && m.poll == replaced { // nobody would get the blocks
-			close(replaced)
-			m.poll = nil
-		}
-		if !c.polls.remove(turn) && m.poll != replaced {
-			c.polls.wake(1) // it was our turn, and we don't take it
-		}
+		again, no = c.goOn(p, r.Context().Err() != nil)
 	}
-	if m.poll == replaced {
-		m.poll = nil
-	}
-	if c.ended {
-		answer.End = c.endWord()
-	} else if m.state == StateLost {
-		_, no = c.member(k, q.Worker)
-	}
-	c.mu.Unlock()
-	c.release(released)
+	c.release(p.released)
 	if no != nil {
 		return nil, no
 	}
-	answer.Note, answer.Noted = c.noteFor(q.Noted)
-	return answer, nil
+	p.answer.Note, p.answer.Noted = c.noteFor(q.Noted)
+	return p.answer, nil
 }
 
-// grants takes blocks for a worker.
+// begin has a poll take the place of the last of its worker. again: it waits.
+func (c *Channel) begin(p *poll) (again bool, no *refused) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p.m, no = c.member(p.k, p.q.Worker); no != nil {
+		return false, no
+	}
+	var returned int
+	p.released, returned = c.schedule.keep(p.m.number, p.q.Held)
+	c.wake(returned)
+	if p.m.poll != nil {
+		close(p.m.poll)
+	}
+	p.m.poll = p.replaced
+	return c.fill(p)
+}
+
+// goOn looks again for blocks for a poll that has waited.
+func (c *Channel) goOn(p *poll, gone bool) (again bool, no *refused) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p.released = nil
+	if p.m.turn == p.turn {
+		p.m.turn = nil
+	}
+	if gone && p.m.poll == p.replaced { // nobody would get the blocks
+		close(p.replaced)
+		p.m.poll = nil
+	}
+	if !c.polls.remove(p.turn) && (p.m.poll != p.replaced || c.schedule.full(p.m.number, p.q.Want)) {
+		c.polls.wake(1) // it was our turn, and we don't take it
+	}
+	return c.fill(p)
+}
+
+// fill gives a poll what there is. again: there is nothing, and it waits.
+func (c *Channel) fill(p *poll) (again bool, no *refused) {
+	m := p.m
+	if c.open && !c.ended && m.poll == p.replaced {
+		p.answer.Leases = c.grants(m, p.q.Want, time.Now())
+	}
+	if p.waiting && len(p.answer.Leases) == 0 && !c.ended && m.poll == p.replaced {
+		if c.schedule.full(m.number, p.q.Want) {
+			p.turn = c.polls.aside()
+		} else {
+			p.turn = c.polls.add()
+		}
+		m.turn = p.turn
+		return true, nil
+	}
+	if m.poll == p.replaced {
+		m.poll = nil
+	}
+	if c.ended {
+		p.answer.End = c.endWord()
+	} else if m.state == StateLost {
+		_, no = c.member(p.k, p.q.Worker)
+	}
+	return false, no
+}
+
+// grants takes blocks for a worker: one at a time, until their payloads are enough for an answer.
 func (c *Channel) grants(m *member, want int, now time.Time) (grants []leaseGrant) {
 	last := c.schedule.lastTry.len()
-	for _, l := range c.schedule.take(m.number, want, now) {
+	for bytes := 0; len(grants) < want && bytes < maxPayload; {
+		taken := c.schedule.take(m.number, 1, now)
+		if len(taken) == 0 {
+			break
+		}
+		l := taken[0]
 		m.had = true
 		grants = append(grants, leaseGrant{Lease: l.id, Block: l.block, Payload: c.payloads[l.block]})
+		bytes += len(c.payloads[l.block])
 	}
 	if last == 1 && c.schedule.lastTry.len() == 0 {
 		c.polls.wake(math.MaxInt) // others were kept waiting for it
@@ -287,29 +322,19 @@ func (c *Channel) beat(w http.ResponseWriter, r *http.Request, k *connection) (a
 	if no != nil {
 		return nil, no
 	}
-	timer := time.NewTimer(milliseconds(q.Wait, c.times.Poll))
+	// Not longer than a heartbeat: a worker that waits for its answer is silent.
+	timer := time.NewTimer(milliseconds(q.Wait, c.times.Heartbeat))
 	defer timer.Stop()
 	if no := c.dropped(k, q); no != nil {
 		return nil, no
 	}
 	var answer heartbeatAnswer
 	for waiting, first := q.Wait > 0, true; ; first = false {
-		c.mu.Lock()
-		m, no := c.member(k, q.Worker)
+		m, news, no := c.news(k, q.Worker, first, &answer)
 		if no != nil {
-			if !first && no.code == "lost" {
-				c.refused.Lost-- // no message was refused: it is told the news
-			}
-			c.mu.Unlock()
 			return nil, no
 		}
-		var news bool
-		answer.Superseded, news = c.schedule.lostTo(m.number)
-		if c.ended {
-			answer.End = c.endWord()
-		}
-		c.mu.Unlock()
-		if !waiting || news || answer.End != "" {
+		if !waiting || news {
 			break
 		}
 		select {
@@ -325,23 +350,44 @@ func (c *Channel) beat(w http.ResponseWriter, r *http.Request, k *connection) (a
 	return answer, nil
 }
 
+// news is what a heartbeat's answer tells a worker. first: its message has just come.
+func (c *Channel) news(k *connection, worker int, first bool, answer *heartbeatAnswer) (m *member, news bool, no *refused) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m, no = c.member(k, worker)
+	if no != nil {
+		if !first && no.code == "lost" {
+			c.refused.Lost-- // no message was refused: it is told the news
+		}
+		return nil, false, no
+	}
+	answer.Superseded, news = c.schedule.lostTo(m.number)
+	if c.ended {
+		answer.End = c.endWord()
+	}
+	return m, news || c.ended, nil
+}
+
 // dropped ends leases that a worker has no use for.
-func (c *Channel) dropped(k *connection, q heartbeatMessage) *refused {
+func (c *Channel) dropped(k *connection, q heartbeatMessage) (no *refused) {
 	if len(q.Dropped) == 0 {
 		return nil
 	}
-	c.mu.Lock()
-	m, no := c.member(k, q.Worker)
-	if no != nil {
-		c.mu.Unlock()
-		return no
-	}
-	released, ended := c.schedule.drop(m.number, q.Dropped)
-	c.wake(ended)
-	c.polls.wakeThis(m.turn)
-	c.mu.Unlock()
+	var released []int
+	func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		var m *member
+		if m, no = c.member(k, q.Worker); no != nil {
+			return
+		}
+		var ended int
+		released, ended = c.schedule.drop(m.number, q.Dropped)
+		c.wake(ended)
+		c.polls.wakeThis(m.turn)
+	}()
 	c.release(released)
-	return nil
+	return no
 }
 
 func (c *Channel) failed(w http.ResponseWriter, r *http.Request, k *connection) (any, *refused) {
@@ -377,10 +423,16 @@ func (c *Channel) left(w http.ResponseWriter, r *http.Request, k *connection) (a
 	if no != nil {
 		return nil, no
 	}
+	released, no := c.takeLeave(k, q)
+	c.release(released)
+	return struct{}{}, no
+}
+
+func (c *Channel) takeLeave(k *connection, q leaveMessage) (released []int, no *refused) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	m, no := c.member(k, q.Worker)
 	if no != nil {
-		c.mu.Unlock()
 		return nil, no
 	}
 	if q.Message != "" {
@@ -393,9 +445,7 @@ func (c *Channel) left(w http.ResponseWriter, r *http.Request, k *connection) (a
 		c.log.Info("a worker has left", "worker", m.name, "host", m.host, "blocks", m.done)
 	}
 	c.settle(time.Now())
-	c.mu.Unlock()
-	c.release(l.released)
-	return struct{}{}, nil
+	return l.released, nil
 }
 
 // closedBadly ends the run, or makes its good end a bad one.

@@ -68,10 +68,11 @@ func (b *bench) kill() error {
 var errMissed = errors.New("the run was over before a worker could be killed")
 
 // lostWorker is what leat says then.
-var lostWorker = regexp.MustCompile(`a worker is lost.* blocks="?\[([0-9 ]*)\]`)
+var lostWorker = regexp.MustCompile(`a worker is lost.* blocks[= ]"?\[([0-9 ]*)\]`)
 
-// losing runs a variant and kills one of its workers. A run that was over too soon does not count.
+// losing runs a variant and kills one of its workers. A run that was over too soon does not count, nor one whose worker had nothing to do any more.
 func (b *bench) losing(v variant, first *digest) (s sample, again []int, err error) {
+	unsaid := 0
 	for range 5 {
 		s, err = b.apply(v.args, func(ctx context.Context, pid int, out string) error {
 			return killOne(ctx, pid, spoolOf(out), int64(v.losing*float64(first.bytes)))
@@ -83,7 +84,8 @@ func (b *bench) losing(v variant, first *digest) (s sample, again []int, err err
 			return s, nil, err
 		}
 		switch m := lostWorker.FindAllStringSubmatch(s.stderr, -1); len(m) {
-		case 0: // the last result came just before
+		case 0:
+			unsaid++
 		case 1:
 			if n := len(strings.Fields(m[0][1])); n > 0 {
 				return s, []int{n}, nil
@@ -91,6 +93,9 @@ func (b *bench) losing(v variant, first *digest) (s sample, again []int, err err
 		default:
 			return s, nil, fmt.Errorf("one worker was killed, and leat says %q", s.stderr)
 		}
+	}
+	if unsaid > 0 && v.losing < 0.9 { // later than that the last result may have come just before
+		return s, nil, fmt.Errorf("a worker was killed, and leat does not say that it lost one: %q", s.stderr)
 	}
 	return s, nil, errMissed
 }

@@ -88,6 +88,7 @@ func TestWhatLeatSaysOfALostWorkerIsUnderstood(t *testing.T) {
 	for text, want := range map[string]string{
 		`level=WARN msg="a worker is lost" worker=subprocess-0 host=vm why="its connection ended" blocks=[102]`: "102",
 		`level=WARN msg="a worker is lost" worker=subprocess-1 host=vm why=x blocks="[101 102]"`:                "101 102",
+		`leat: a worker is lost, worker subprocess-0, host vm, why its connection ended, blocks [61 63]`:        "61 63",
 		`level=WARN msg="a worker is lost" worker=subprocess-1 host=vm why=x blocks=[]`:                         "",
 	} {
 		m := lostWorker.FindStringSubmatch(text)
