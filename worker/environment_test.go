@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -57,6 +58,14 @@ func TestAnInvitationShowsNoSecret(t *testing.T) {
 			if s := fmt.Sprintf(verb, v); strings.Contains(s, i.Token) || strings.Contains(s, i.Pin) || strings.Contains(s, fmt.Sprintf("%x", i.Token)) {
 				t.Errorf("%s of %T: %s", verb, v, s)
 			}
+		}
+	}
+	for _, v := range []any{i, &i, e, o} {
+		var b strings.Builder
+		slog.New(slog.NewTextHandler(&b, nil)).Info("m", "v", v)
+		slog.New(slog.NewJSONHandler(&b, nil)).Info("m", "v", v)
+		if strings.Contains(b.String(), i.Token) {
+			t.Errorf("slog of %T: %s", v, b.String())
 		}
 	}
 	if b, err := json.Marshal(o.Invitation); err == nil {

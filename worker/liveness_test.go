@@ -126,6 +126,7 @@ func TestAChildWhoseConnectionEndsIsLostAtOnce(t *testing.T) {
 
 // proxy stands between workers and a channel, and can cut them off.
 type proxy struct {
+	refused atomic.Int64
 	net.Listener
 	to    string
 	mu    sync.Mutex
@@ -160,6 +161,7 @@ func (p *proxy) serve() {
 		p.mu.Unlock()
 		to, err := net.Dial("tcp", p.to)
 		if err != nil || deaf {
+			p.refused.Add(1)
 			_ = from.Close()
 			if to != nil {
 				_ = to.Close()

@@ -125,8 +125,12 @@ func TestAnotherBuildArchitectureOrVersionIsRefusedUnlessMixed(t *testing.T) {
 			}
 		}
 	}
-	// The worker says why.
 	c := newTestChannel(t, testOptions(1, newTaken()))
+	if a := newRaw(t, c).post(pathJoin, `{"protocol":2,"name":"raw-0","gpu":1}`); a.status != 403 || a.code() != "build" {
+		t.Errorf("another version with other fields: %+v", a)
+	}
+	// The worker says why.
+	c = newTestChannel(t, testOptions(1, newTaken()))
 	o := workOptions(environmentOf(t, c, "sockets", "test-0"), &plain{})
 	o.Build = "go:other"
 	if err := Work(t.Context(), o); err == nil || !strings.Contains(err.Error(), "use the same program everywhere") {

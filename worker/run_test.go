@@ -395,6 +395,7 @@ func TestRunRefusesWhatCannotBe(t *testing.T) {
 	c := newTestChannel(t, testOptions(1, newTaken()))
 	for name, f := range map[string]func(*doubles, *RunOptions){
 		"no workers":    func(_ *doubles, o *RunOptions) { o.Workers = 0 },
+		"no word":       func(_ *doubles, o *RunOptions) { o.Run = "" },
 		"no command":    func(_ *doubles, o *RunOptions) { o.Command = nil },
 		"no invitation": func(d *doubles, _ *RunOptions) { d.facts.Local = false },
 		"no folder":     func(d *doubles, _ *RunOptions) { d.facts.SharedFolder = true },

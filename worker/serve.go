@@ -119,6 +119,7 @@ func read[T any, P checker[T]](c *Channel, w http.ResponseWriter, r *http.Reques
 	var other *otherProtocol
 	if errors.As(err, &other) {
 		c.count(func(f *Refused) { f.Build++ })
+		c.log.Warn("a worker was refused", "why", other)
 		return none, other.refused()
 	}
 	if err != nil {
