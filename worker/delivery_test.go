@@ -1,0 +1,239 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestANetworkThatIsGoneForAMomentFailsNothing(t *testing.T) {
+	k := newTaken()
+	c := newTestChannel(t, testOptions(8, k))
+	e := environmentOf(t, c, "tls", "test-0")
+	p := newProxy(t, e.Invitation.Addresses[0])
+	e.Invitation.Addresses = []string{p.Addr().String()}
+	cut := make(chan struct{})
+	w := startWorker(t, e, &plain{onCompute: func(_ context.Context, b int) error {
+		if b == 3 {
+			p.cut(true)
+			close(cut)
+		}
+		return nil
+	}})
+	<-cut
+	until(t, "more tries than any bound that is not a time", func() bool { return p.refused.Load() >= 18 })
+	p.mu.Lock()
+	p.deaf = false
+	p.mu.Unlock()
+	if err := waitRun(t, c); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.wait(); err != nil {
+		t.Error(err)
+	}
+	k.check(t, 8)
+}
+
+func TestTheEndOfTheLastWorkerIsNoLossWhenItsResultsAreThere(t *testing.T) {
+	k := newTaken()
+	o := testOptions(1, k)
+	in, goOn := make(chan struct{}), make(chan struct{})
+	o.Accept = func(ctx context.Context, r *Result) error {
+		close(in)
+		<-goOn
+		return k.accept(ctx, r)
+	}
+	c := newTestChannel(t, o)
+	c.expect("test", 0, 1)
+	e := environmentOf(t, c, "sockets", "test-0")
+	w := startWorker(t, e, &plain{})
+	<-in
+	for _, conn := range e.Connections {
+		_ = conn.Close()
+	}
+	until(t, "the loss", hasState(c, StateLost))
+	c.Gone(Exit{Name: "test-0", Err: errors.New("killed")})
+	c.look(time.Now().Add(time.Hour), 0)
+	close(goOn)
+	if err := waitRun(t, c); err != nil {
+		t.Error(err)
+	}
+	_ = w.wait()
+	k.check(t, 1)
+}
+
+func TestARequestThatCanTakeNothingWakesForNobody(t *testing.T) {
+	k := newTaken()
+	o := testOptions(2, k)
+	o.OnDemand = true
+	c := newTestChannel(t, o)
+	r := newRaw(t, c)
+	r.join("raw-0")
+	ctx, cancel := context.WithCancel(t.Context())
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		_, _ = r.try(ctx, pathLease, strings.NewReader(`{"worker":0,"want":0,"held":[],"wait_ms":60000,"noted":0}`))
+	})
+	defer asking.Wait()
+	defer cancel()
+	until(t, "a request for nothing that waits", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.members[0].turn != nil
+	})
+	startWorker(t, environmentOf(t, c, "sockets", "test-0"), &plain{})
+	until(t, "a request that waits", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return len(c.members) == 2 && c.members[1].turn != nil
+	})
+	c.Offer(0, nil)
+	until(t, "the block", func() bool { return c.Status().Done == 1 })
+	c.Offer(1, nil)
+	if err := waitRun(t, c); err != nil {
+		t.Fatal(err)
+	}
+	k.check(t, 2)
+}
+
+func TestTheSameResultAgainIsAnsweredWhenItIsAccepted(t *testing.T) {
+	k := newTaken()
+	o := testOptions(2, k)
+	in, goOn := make(chan struct{}, 2), make(chan struct{})
+	o.Accept = func(ctx context.Context, r *Result) error {
+		in <- struct{}{}
+		<-goOn
+		return k.accept(ctx, r)
+	}
+	c := newTestChannel(t, o)
+	r, other := newRaw(t, c), newRaw(t, c)
+	r.join("raw-0")
+	other.join("raw-1")
+	l := r.lease(1)[0]
+	body := resultOf(l.Block)
+	var sending sync.WaitGroup
+	defer sending.Wait()
+	sending.Go(func() {
+		_, _ = r.try(t.Context(), pathResult, strings.NewReader(body), r.resultHeaderOf(l.Lease, l.Block, body)...)
+	})
+	<-in
+	if a := other.result(l.Lease, l.Block, "x"); a.status != 409 || a.code() != "lease" && a.code() != "superseded" {
+		t.Errorf("another worker's, under that lease: %+v", a)
+	}
+	sending.Go(func() {
+		a, err := r.try(t.Context(), pathResult, strings.NewReader(body), r.resultHeaderOf(l.Lease, l.Block, body)...)
+		if err != nil || a.status != 200 || c.Status().Done != 1 {
+			t.Errorf("again: %+v, %v, with %d blocks done", a, err, c.Status().Done)
+		}
+	})
+	until(t, "two bodies", func() bool { return c.Status().BodyBytes == int64(2*len(body)) })
+	close(goOn)
+	sending.Wait()
+	if len(in) != 0 {
+		t.Error("it was accepted twice")
+	}
+}
+
+func TestPayloadsAreBoundedAsAnswersAre(t *testing.T) {
+	k := newTaken()
+	o := testOptions(2, k)
+	o.OnDemand = true
+	c := newTestChannel(t, o)
+	payload := json.RawMessage(`"` + strings.Repeat("<", maxPayload-2) + `"`) // each becomes six characters
+	c.Offer(0, payload)
+	c.Offer(1, payload)
+	startWorker(t, environmentOf(t, c, "sockets", "test-0"), &plain{})
+	if err := waitRun(t, c); err != nil {
+		t.Fatal(err)
+	}
+	k.check(t, 2)
+
+	c = newTestChannel(t, o)
+	c.Offer(0, append(payload, ' '))
+	if err := waitRun(t, c); err == nil || !strings.Contains(err.Error(), "block 0: its payload has 8388609 bytes") {
+		t.Errorf("%v", err)
+	}
+
+	l := newLink(nil, &scripted{r: strings.NewReader("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n")})
+	if _, err := l.call(t.Context(), pathLease, nil, nil, 0, 10); !errors.Is(err, errAnswer) || !final(err) {
+		t.Errorf("an answer that is too long: %v", err)
+	}
+}
+
+func TestAPanicEndsTheRunWhereverItIs(t *testing.T) {
+	o := testOptions(1, newTaken())
+	o.Released = func(int) { panic("no") }
+	c := newTestChannel(t, o)
+	c.release([]int{0})
+	if err := waitRun(t, c); err == nil || !strings.Contains(err.Error(), "Released: panic: no") {
+		t.Errorf("Released: %v", err)
+	}
+	c = newTestChannel(t, testOptions(1, newTaken()))
+	r := newRaw(t, c)
+	r.join("raw-0")
+	c.mu.Lock()
+	c.schedule.holders[0].leases = []*lease{nil}
+	c.mu.Unlock()
+	_, _ = r.try(t.Context(), pathLease, strings.NewReader(`{"worker":0,"want":1,"held":[]}`))
+	if err := waitRun(t, c); err == nil || !strings.Contains(err.Error(), "the channel broke") {
+		t.Errorf("with the lock held: %v", err)
+	}
+}
+
+func TestSilentAddressesDoNotKeepAWorkerFromTheGoodOne(t *testing.T) {
+	k := newTaken()
+	c := newTestChannel(t, testOptions(1, k))
+	e := environmentOf(t, c, "tls", "test-0")
+	var silent []string
+	for range 5 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		silent = append(silent, l.Addr().String())
+	}
+	e.Invitation.Addresses = append(silent, e.Invitation.Addresses...)
+	w := startWorker(t, e, &plain{})
+	if err := waitRun(t, c); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.wait(); err != nil {
+		t.Error(err)
+	}
+	k.check(t, 1)
+}
+
+func TestAHeartbeatIsNotKeptUntilItsWorkerIsSilent(t *testing.T) {
+	o := testOptions(1, newTaken())
+	o.Times = quick
+	o.Times.Poll = patience
+	c := newTestChannel(t, o)
+	r := newRaw(t, c)
+	r.join("raw-0")
+	if a := r.post(pathHeartbeat, `{"worker":0,"wait_ms":60000}`); a.status != 200 {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestMessagesWithoutWhatTheyNeedAreRefused(t *testing.T) {
+	c := newTestChannel(t, testOptions(1, newTaken()))
+	r := newRaw(t, c)
+	r.join("raw-0")
+	for _, x := range [][2]string{
+		{pathLeave, `null`}, {pathLeave, ` {}`}, {pathLeave, `[]`}, {pathLeave, `{"worker":null}`}, {pathHeartbeat, `{}`}, {pathLease, `{"want":1,"held":[]}`},
+		{pathLease, `{"worker":0,"want":1}`}, {pathError, `{"lease":0,"block":-1,"message":"m"}`}, {pathError, `{"worker":0,"lease":1,"message":"m"}`},
+	} {
+		if a := r.post(x[0], x[1]); a.status != 400 || a.code() != "malformed" {
+			t.Errorf("%s %s: %+v", x[0], x[1], a)
+		}
+	}
+	if s := statesOf(c); s[0] != StateJoined || c.Status().Ended != "" {
+		t.Errorf("%v", s)
+	}
+}
