@@ -22,7 +22,7 @@ test:
 race:
 	scripts/test-deps
 	CGO_ENABLED=1 $(GO) test -p 4 -race -short $$($(GO) list ./... | grep -v -e /cmd/ -e /bench -e /examples/ -e '/apply$$' -e /worker/slurm -e /worker/pbs -e /worker/awsbatch -e /live -e /raster/gdal -e /expr -e /internal/inflate)
-	CGO_ENABLED=1 $(GO) test -race -short -run 'Process|Workers|Lost|Merge|Emit|Panic|Cancel|Fail|State|Folders|Trial' ./apply
+	CGO_ENABLED=1 $(GO) test -race -short -run 'InOtherProcesses|AllWorkersAreGone|BeginAtOnce|Panic|Merge' ./apply
 
 # Each fuzz target for half a minute.
 fuzz:

@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -235,5 +236,39 @@ func TestMessagesWithoutWhatTheyNeedAreRefused(t *testing.T) {
 	}
 	if s := statesOf(c); s[0] != StateJoined || c.Status().Ended != "" {
 		t.Errorf("%v", s)
+	}
+}
+
+func TestAConnectionThatHasShownItsTokenIsNotClosedForAnother(t *testing.T) {
+	c := newTestChannel(t, testOptions(1, newTaken()))
+	for try := range 3000 {
+		g := newGate(1, 0)
+		a, theirs := net.Pipe()
+		old, next := &connection{Conn: a, c: c}, &connection{Conn: a, c: c}
+		g.enter(old)
+		var entering sync.WaitGroup
+		var begun atomic.Bool
+		entering.Go(func() {
+			begun.Store(true)
+			g.enter(next)
+		})
+		for n := try % 50; n >= 0; { // another moment each time
+			if begun.Load() {
+				n--
+			}
+		}
+		g.mu.Lock()
+		shown := old.place != nil
+		if shown {
+			g.list.Remove(old.place)
+			old.place = nil
+		}
+		g.mu.Unlock()
+		entering.Wait()
+		err := a.SetDeadline(time.Time{})
+		_, _ = a.Close(), theirs.Close()
+		if shown && err != nil {
+			t.Fatal("it was closed")
+		}
 	}
 }

@@ -122,6 +122,11 @@ func (c *Channel) accepted(ctx context.Context, block int) *refused {
 	case <-done:
 		return nil
 	case <-c.over:
+		select {
+		case <-done: // with it the run has ended
+			return nil
+		default:
+		}
 	case <-ctx.Done():
 	}
 	return c.hangUp()
