@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 )
 
@@ -173,6 +174,8 @@ func verdictOf(err error) error {
 	switch {
 	case refusedWith(err, "lost"):
 		return ErrLost
+	case refusedWith(err, "ended") && strings.Contains(err.Error(), "the run has ended: "+endDone):
+		return errDone // a copy's result came after the last block of all
 	case refusedWith(err, "ended"):
 		return errEnded
 	}
