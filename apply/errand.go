@@ -205,7 +205,7 @@ func (e *errand) open(ctx context.Context, r *run) error {
 		if len(f.layers) == 0 || f.access == accessNone {
 			continue
 		}
-		if err := f.open(ctx, open); err != nil {
+		if err := f.open(ctx, open, f.from); err != nil {
 			errs = append(errs, fmt.Errorf("input %s: %w: workers read their inputs themselves and must find them under the same names", f.input, err))
 			continue
 		}

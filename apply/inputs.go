@@ -82,7 +82,7 @@ func openInputs(ctx context.Context, job *Job) (*inputs, error) {
 	var far errgroup.Group
 	far.SetLimit(manyAtOnce)
 	for _, o := range all {
-		if o.f.from = o.from; !objstore.IsURL(o.from) {
+		if o.f.from = o.from; !objstore.IsURL(o.from) && !gdalName(o.from) {
 			o.f.from = absolute(o.from)
 		}
 		switch {
@@ -91,11 +91,11 @@ func openInputs(ctx context.Context, job *Job) (*inputs, error) {
 			o.f.version.given = true
 		case objstore.IsURL(o.from):
 			far.Go(func() error {
-				o.err = o.f.open(ctx, open)
+				o.err = o.f.open(ctx, open, o.from)
 				return nil
 			})
 		default:
-			o.err = o.f.open(ctx, open)
+			o.err = o.f.open(ctx, open, o.from)
 		}
 	}
 	_ = far.Wait()

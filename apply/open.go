@@ -28,7 +28,7 @@ func Open(path string) (raster.Source, error) {
 		}
 		return src, nil
 	}
-	if ours && !errors.Is(err, raster.ErrUnsupported) || !ours && !errors.Is(err, raster.ErrFormat) && !errors.Is(err, errFolder) && !gdalName(path, err) {
+	if ours && !errors.Is(err, raster.ErrUnsupported) || !ours && !errors.Is(err, raster.ErrFormat) && !errors.Is(err, errFolder) && !gdalName(path) {
 		return nil, err
 	}
 	g, gerr := gdal.Open(path, nil)
@@ -45,9 +45,13 @@ func Open(path string) (raster.Source, error) {
 	return nil, gerr
 }
 
-// gdalName reports whether a path that is no file may be one of GDAL's names.
-func gdalName(path string, err error) bool {
-	return errors.Is(err, os.ErrNotExist) && (strings.HasPrefix(path, "/vsi") || strings.Contains(path, ":"))
+// gdalName reports whether a path is no file, but may be one of GDAL's names.
+func gdalName(path string) bool {
+	if !strings.HasPrefix(path, "/vsi") && !strings.Contains(path, ":") {
+		return false
+	}
+	_, err := os.Lstat(path)
+	return errors.Is(err, os.ErrNotExist)
 }
 
 // openNative opens what leat reads itself. ours tells that the file is of such a format, or empty.

@@ -65,12 +65,13 @@ func besideName(file, key string) string {
 // openings is how often a file that is being replaced is opened.
 const openings = 5
 
-// open opens the file, and notes in what state: were that of a later one noted, blocks of two could be mixed by a run that goes on from this one.
-func (f *inputFile) open(ctx context.Context, open func(ctx context.Context, path string) (raster.Source, error)) error {
+// open opens the file by the name that the job has for it, and notes in what state: were that of a later one noted, blocks of two could be mixed by a run
+// that goes on from this one.
+func (f *inputFile) open(ctx context.Context, open func(ctx context.Context, path string) (raster.Source, error), name string) error {
 	local := localFile(f.from)
 	for range openings {
 		before := localVersion(local)
-		src, err := open(ctx, f.from)
+		src, err := open(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -118,9 +119,10 @@ func versionOf(src raster.Source, from string) fileVersion {
 	if l, ok := src.(interface{ FileNames() ([]string, error) }); ok {
 		names, _ := l.FileNames()
 		for _, name := range names {
-			key, isBeside := strings.CutPrefix(name, local)
-			if !isBeside || local == "" {
-				key = absolute(name)
+			name = absolute(name)
+			key := name
+			if local != "" {
+				key = strings.TrimPrefix(name, local)
 			}
 			if _, there := v.Beside[key]; !there && key != "" && !strings.HasSuffix(key, ".ovr") { // overviews of inputs are not read
 				s, _ := stateOf(name)

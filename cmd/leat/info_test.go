@@ -75,19 +75,6 @@ func TestAFileThatCannotBeReadDoesNotHideTheOthers(t *testing.T) {
 	}
 }
 
-func TestAnUnknownCodecIsDescribedAndTheRemedyNamed(t *testing.T) {
-	d, err := infoOf(t.Context(), (&storeFlags{}).stores(nil), sharedData(t, "rasterio/cogeo.tif"), false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d.Readable || !strings.Contains(d.Unreadable, "jpeg") || !strings.Contains(strings.Join(d.Warnings, " "), "gdal_translate") || !d.COG {
-		t.Errorf("%+v", d)
-	}
-	if _, err := infoOf(t.Context(), (&storeFlags{}).stores(nil), sharedData(t, "rasterio/cogeo.tif"), true); err == nil {
-		t.Error("statistics of pixels that can't be read")
-	}
-}
-
 func TestComputedStatisticsEqualGDALs(t *testing.T) {
 	// gdalinfo -stats of GDAL 3.6.2 on copies.
 	for _, c := range []struct {
