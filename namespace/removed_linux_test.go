@@ -156,9 +156,11 @@ func TestAJobWhoseDirectoryAnotherTookAfterTheRemovalIsTold(t *testing.T) {
 		if got.Claimed == nil || got.Claimed.Holder.PID != other.pid || !strings.Contains(got.Err, "claims of job job were lost") {
 			t.Errorf("rank %d: %+v", i, got)
 		}
-		if list := a.must(order{Op: "warnings"}).List; len(list) != 2 || !strings.Contains(list[1], "were lost") {
-			t.Errorf("rank %d is warned: %q", i, list)
-		}
+		// The warning comes after Lost has told it.
+		eventually(t, fmt.Sprintf("rank %d to be warned", i), func() bool {
+			list := a.must(order{Op: "warnings"}).List
+			return len(list) == 2 && strings.Contains(list[1], "were lost")
+		})
 	}
 	// The end of the leader is still noticed, and leaving in order works.
 	job[0].must(order{Op: "close"})
