@@ -63,9 +63,13 @@ func eventually(t testing.TB, what string, is func() bool) {
 
 func TestALiveProcessIsKnownByItsStartAndCommand(t *testing.T) {
 	cmd := started(t, "sleep", "100")
-	eventually(t, "exec", func() bool { return procState(cmd.Process.Pid).Command == "sleep 100" })
+	// It runs, or waits for its file to be read, before it sleeps.
+	eventually(t, "exec", func() bool {
+		p := procState(cmd.Process.Pid)
+		return p.Command == "sleep 100" && p.State == 'S'
+	})
 	p := procState(cmd.Process.Pid)
-	if p.PID != cmd.Process.Pid || !p.Exists || p.Exiting || p.Start == 0 || strings.IndexByte("SR", p.State) < 0 {
+	if p.PID != cmd.Process.Pid || !p.Exists || p.Exiting || p.Start == 0 {
 		t.Errorf("%+v", p)
 	}
 	if startTime(p.PID) != p.Start || startTime(os.Getpid()) > p.Start {
