@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"leat/worker"
+	"leat/worker/internal/batchsys"
 )
 
 // Name is the kind's name.
@@ -108,6 +109,8 @@ type times struct {
 	clean          time.Duration // for ending what a start has submitted that failed by itself
 	backoff        time.Duration // at most, before a call is made again
 }
+
+func (t times) pace() batchsys.Pace { return batchsys.Pace{First: t.first, Longest: t.longest} }
 
 var usual = times{first: 500 * time.Millisecond, longest: 10 * time.Second, answer: 2 * time.Second, grace: 4 * time.Second, clean: time.Minute, backoff: 10 * time.Second}
 

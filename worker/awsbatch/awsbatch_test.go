@@ -15,6 +15,7 @@ import (
 
 	"leat/worker"
 	"leat/worker/awsbatch/batchtest"
+	"leat/worker/internal/batchsys"
 )
 
 func arrays(s *batchtest.Server) (sizes []int) {
@@ -199,7 +200,7 @@ func TestLongLogsAndManyOfThem(t *testing.T) {
 			continue
 		}
 		read++
-		if len(e.Log) > endOfLog || !strings.HasSuffix(e.Log, "299") || !strings.HasPrefix(e.Log, "000") {
+		if len(e.Log) > batchsys.EndOfLog || !strings.HasSuffix(e.Log, "299") || !strings.HasPrefix(e.Log, "000") {
 			t.Fatalf("%d bytes: %.30q", len(e.Log), e.Log)
 		}
 	}

@@ -10,11 +10,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/batch/types"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+
+	"leat/worker/internal/batchsys"
 )
 
-// How much of a log goes into the word of a worker's death.
+// How much of CloudWatch goes into the words of workers' deaths.
 const (
-	endOfLog  = 4 << 10
 	endEvents = 50 // an event is a line, mostly
 	// maxLogs are fetched: a mistake in the image ends all workers at once, in the same way.
 	maxLogs = 20
@@ -103,12 +104,5 @@ func (f *fleet) log(ctx context.Context, j *types.JobDetail) string {
 	for _, e := range out.Events {
 		lines = append(lines, strings.TrimRight(aws.ToString(e.Message), "\r\n"))
 	}
-	s := strings.TrimRight(strings.Join(lines, "\n"), "\n \t")
-	if len(s) > endOfLog {
-		s = strings.ToValidUTF8(s[len(s)-endOfLog:], "")
-		if _, rest, ok := strings.Cut(s, "\n"); ok {
-			s = rest
-		}
-	}
-	return s
+	return batchsys.Tail(strings.Join(lines, "\n"), batchsys.EndOfLog)
 }

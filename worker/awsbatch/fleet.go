@@ -65,34 +65,9 @@ func (f *fleet) watch() {
 	f.cancel, f.ended = cancel, make(chan struct{})
 	go func() {
 		defer close(f.ended)
-		wait, said := f.k.times.first, false
-		for {
-			t := time.NewTimer(wait)
-			select {
-			case <-ctx.Done():
-				t.Stop()
-				return
-			case <-t.C:
-			}
-			ended, left, err := f.look(ctx)
-			if ctx.Err() != nil {
-				return
-			}
-			if err != nil && !said {
-				f.o.Logger.Warn("AWS Batch does not tell of the workers' jobs; it is asked on", "jobs", f.Jobs(), "error", err)
-			}
-			said = err != nil
-			for _, e := range ended {
-				f.o.Gone(e)
-			}
-			if left == 0 {
-				return
-			}
-			if len(ended) > 0 {
-				wait = f.k.times.first
-			}
-			wait = min(wait*3/2, f.k.times.longest)
-		}
+		f.k.times.pace().Watch(ctx, f.look, f.o.Gone, func(err error) {
+			f.o.Logger.Warn("AWS Batch does not tell of the workers' jobs; it is asked on", "jobs", f.Jobs(), "error", err)
+		})
 	}()
 }
 
@@ -214,7 +189,7 @@ func (f *fleet) Stop(ctx context.Context) error {
 		defer stop()
 	}
 	accepted, definition := f.terminate(calm), f.deregister(calm)
-	for wait := f.k.times.first / 2; ; wait = min(wait*3/2, f.k.times.longest) {
+	for wait := f.k.times.first / 2; ; wait = f.k.times.pace().Next(wait) {
 		_, left, _ := f.look(calm) // what can't be asked is left
 		if left == 0 {
 			accepted = nil

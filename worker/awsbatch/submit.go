@@ -9,35 +9,17 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/batch"
 	"github.com/aws/aws-sdk-go-v2/service/batch/types"
 
 	"leat/worker"
+	"leat/worker/internal/batchsys"
 )
 
 // indexVariable is how AWS Batch tells a child of an array its number; plain jobs have none.
 const indexVariable = "AWS_BATCH_JOB_ARRAY_INDEX"
-
-// patient returns a context that ends a while after ctx: what is under way may answer.
-func patient(ctx context.Context, while time.Duration) (context.Context, context.CancelFunc) {
-	calm, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	unhook := context.AfterFunc(ctx, func() {
-		t := time.NewTimer(while)
-		defer t.Stop()
-		select {
-		case <-t.C:
-			end(context.Cause(ctx))
-		case <-calm.Done():
-		}
-	})
-	return calm, func() {
-		unhook()
-		end(nil)
-	}
-}
 
 // Start puts the invitation into the secret and submits the workers. On an error it ends what was submitted. When ctx ends it returns within 4 s, of which
 // a submission under way may take half to be answered; what could not be ended in that time is named by the error.
@@ -60,7 +42,7 @@ func (k *Kind) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, 
 		return nil, err
 	}
 	f := newFleet(k, c, o)
-	calm, done := patient(ctx, k.times.grace)
+	calm, done := batchsys.Patient(ctx, k.times.grace)
 	defer done()
 	if err := f.submitAll(ctx, calm, string(text)); err != nil {
 		if why := context.Cause(ctx); why != nil && !errors.Is(err, why) {
@@ -150,7 +132,7 @@ func (f *fleet) register(ctx context.Context, p *plan) (string, error) {
 	// The command is said with each job; Batch does not take a definition without one for Fargate.
 	c.Command = f.command()
 	// Without the answer nobody could deregister it.
-	ctx, stop := patient(ctx, f.k.times.answer)
+	ctx, stop := batchsys.Patient(ctx, f.k.times.answer)
 	defer stop()
 	out, err := f.c.registerJobDefinition(ctx, &batch.RegisterJobDefinitionInput{
 		JobDefinitionName: aws.String(f.jobName()), Type: types.JobDefinitionTypeContainer, ContainerProperties: c, PlatformCapabilities: []types.PlatformCapability{platform},
@@ -202,7 +184,7 @@ func (f *fleet) submit(ctx, calm context.Context, p *plan, definition, secret st
 	if n > 1 {
 		in.ArrayProperties = &types.ArrayProperties{Size: aws.Int32(int32(n))}
 	}
-	answer, stop := patient(ctx, f.k.times.answer)
+	answer, stop := batchsys.Patient(ctx, f.k.times.answer)
 	defer stop()
 	out, err := f.c.submitJob(answer, in, func(b *batch.Options) { b.Retryer = f.c.submitting })
 	if err == nil {

@@ -36,7 +36,7 @@ func TestCheck(t *testing.T) {
 		answer pbstest.Answer
 		want   string
 	}{
-		{"a server that is down", pbstest.Answer{Stderr: "Connection refused\nqstat: cannot connect to server pbs (errno=15010)\n", Code: 1}, "the server does not answer: Connection refused"},
+		{"a server that is down", pbstest.Answer{Stderr: "Connection refused\nqstat: cannot connect to server pbs (errno=15010)\n", Code: 1}, "the server does not answer: qstat: Connection refused"},
 		{"Torque", pbstest.Answer{Stderr: "qstat: invalid option -- 'F'\nusage: \nqstat [-f [-1]]\n", Code: 2}, "Torque and Grid Engine are others"},
 		{"Grid Engine", pbstest.Answer{Stdout: "queuename                      qtype resv/used/tot.\n"}, "OpenPBS or PBS Professional 14 or newer is needed"},
 	} {

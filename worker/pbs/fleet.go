@@ -4,19 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"leat/worker"
+	"leat/worker/internal/batchsys"
 )
-
-// endOfLog is how much of a log goes into the word of a worker's death.
-const endOfLog = 4 << 10
 
 // submitted is one job of the fleet.
 type submitted struct {
@@ -84,34 +80,9 @@ func (f *fleet) watch() {
 	f.cancel, f.ended = cancel, make(chan struct{})
 	go func() {
 		defer close(f.ended)
-		wait, said := f.k.times.first, false
-		for {
-			t := time.NewTimer(wait)
-			select {
-			case <-ctx.Done():
-				t.Stop()
-				return
-			case <-t.C:
-			}
-			ended, left, err := f.look(ctx)
-			if ctx.Err() != nil {
-				return
-			}
-			if err != nil && !said {
-				f.o.Logger.Warn("qstat does not tell of the workers' jobs; it is asked on", "jobs", f.Jobs(), "error", err)
-			}
-			said = err != nil
-			for _, e := range ended {
-				f.o.Gone(e)
-			}
-			if left == 0 {
-				return
-			}
-			if len(ended) > 0 {
-				wait = f.k.times.first
-			}
-			wait = min(wait*3/2, f.k.times.longest)
-		}
+		f.k.times.pace().Watch(ctx, f.look, f.o.Gone, func(err error) {
+			f.o.Logger.Warn("qstat does not tell of the workers' jobs; it is asked on", "jobs", f.Jobs(), "error", err)
+		})
 	}()
 }
 
@@ -131,7 +102,7 @@ func (f *fleet) look(ctx context.Context) (ended []worker.Exit, left int, err er
 	for _, s := range asked {
 		all, rr := l, r
 		j, there := all.jobs[s.id]
-		if !there && !r.isGone(s) && len(asked) > 1 {
+		if !there && !isGone(&r, s) && len(asked) > 1 {
 			// Some versions print but the first of several jobs in JSON.
 			all, rr = f.ask(ctx, []*submitted{s})
 			j, there = all.jobs[s.id]
@@ -139,7 +110,7 @@ func (f *fleet) look(ctx context.Context) (ended []worker.Exit, left int, err er
 		switch {
 		case there || hasSubjobs(all, s):
 			s.missed = false
-		case rr.isGone(s) || rr.err == nil:
+		case isGone(&rr, s) || rr.Err == nil:
 			if !s.missed {
 				s.missed = true
 				left += s.left
@@ -147,7 +118,7 @@ func (f *fleet) look(ctx context.Context) (ended []worker.Exit, left int, err er
 			}
 			j = job{State: "F"}
 		default:
-			err = errors.Join(err, rr.err)
+			err = errors.Join(err, rr.Err)
 			left += s.left
 			continue
 		}
@@ -167,29 +138,29 @@ func hasSubjobs(l *listing, s *submitted) bool {
 }
 
 // ask runs qstat for the jobs and their subjobs.
-func (f *fleet) ask(ctx context.Context, jobs []*submitted) (*listing, result) {
+func (f *fleet) ask(ctx context.Context, jobs []*submitted) (*listing, batchsys.Answer) {
 	for {
-		args := []string{"qstat", "-t", "-f", "-F", "json"}
+		args := []string{"-t", "-f", "-F", "json"}
 		if !f.noHistory {
 			args = append(args, "-x")
 		}
 		for _, s := range jobs {
 			args = append(args, s.name)
 		}
-		r := f.k.run(ctx, "", nil, args...)
-		if !f.noHistory && r.err != nil && strings.Contains(r.stderr, "job history") {
+		r := f.k.run(ctx, "qstat", args...)
+		if !f.noHistory && r.Err != nil && strings.Contains(r.Stderr, "job history") {
 			f.noHistory = true
 			continue
 		}
-		l := parse(r.stdout)
+		l := parse(r.Stdout)
 		if !f.noHistory && l.moved() {
 			f.noHistory = true // which has qstat look for the job where it is now
 			continue
 		}
 		if !l.whole {
 			l.jobs = nil
-			if r.err == nil {
-				r.err = unreadable("qstat", r.stdout)
+			if r.Err == nil {
+				r.Err = unreadable("qstat", r.Stdout)
 			}
 		}
 		return l, r
@@ -197,8 +168,8 @@ func (f *fleet) ask(ctx context.Context, jobs []*submitted) (*listing, result) {
 }
 
 // isGone tells whether qstat said that the server has the job no more. With -x it says so of jobs that its history has forgotten.
-func (r *result) isGone(s *submitted) bool {
-	for line := range strings.SplitSeq(r.stderr, "\n") {
+func isGone(r *batchsys.Answer, s *submitted) bool {
+	for line := range strings.SplitSeq(r.Stderr, "\n") {
 		if !strings.Contains(line, "Unknown Job Id") && !strings.Contains(line, "has finished") {
 			continue
 		}
@@ -295,34 +266,9 @@ func exitError(status, comment string) error {
 func (f *fleet) log(name, subjob string) string {
 	var parts []string
 	for _, p := range []string{name + ".log", subjob + ".OU"} {
-		if s := end(filepath.Join(f.o.Folder, p)); s != "" {
+		if s := batchsys.End(filepath.Join(f.o.Folder, p)); s != "" {
 			parts = append(parts, s)
 		}
 	}
 	return strings.Join(parts, "\n")
-}
-
-// end returns the last lines of a file; "" when there are none or it can't be read.
-func end(path string) string {
-	f, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	i, err := f.Stat()
-	if err != nil || !i.Mode().IsRegular() {
-		return ""
-	}
-	from := max(0, i.Size()-endOfLog)
-	b, err := io.ReadAll(io.NewSectionReader(f, from, endOfLog))
-	if err != nil {
-		return ""
-	}
-	s := strings.ToValidUTF8(string(b), "?")
-	if from > 0 {
-		if _, rest, ok := strings.Cut(s, "\n"); ok {
-			s = rest
-		}
-	}
-	return strings.TrimRight(s, "\r\n \t")
 }

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"leat/worker"
+	"leat/worker/internal/batchsys"
 )
 
 // Name is the kind's name.
@@ -65,6 +66,8 @@ type times struct {
 	command        time.Duration // one run of a program
 	grace          time.Duration // from the end of a context: for what is under way, and for the deleting of what was submitted
 }
+
+func (t times) pace() batchsys.Pace { return batchsys.Pace{First: t.first, Longest: t.longest} }
 
 var usual = times{
 	first: 200 * time.Millisecond, longest: 5 * time.Second,
@@ -146,15 +149,15 @@ func (o *Options) validate() error {
 
 // server asks for the server's attributes.
 func (k *Kind) server(ctx context.Context) (*listing, error) {
-	r := k.run(ctx, "", nil, "qstat", "-B", "-f", "-F", "json")
-	if l := parse(r.stdout); l.isServer {
+	r := k.run(ctx, "qstat", "-B", "-f", "-F", "json")
+	if l := parse(r.Stdout); l.isServer {
 		return l, nil
 	}
-	if r.err != nil && ctx.Err() == nil && (strings.Contains(r.stderr, "usage") || strings.Contains(r.stderr, "invalid option")) {
-		return nil, fmt.Errorf("pbs: this qstat does not know -F json: OpenPBS or PBS Professional 14 or newer is needed, Torque and Grid Engine are others (%w)", r.err)
+	if r.Err != nil && ctx.Err() == nil && (strings.Contains(r.Stderr, "usage") || strings.Contains(r.Stderr, "invalid option")) {
+		return nil, fmt.Errorf("pbs: this qstat does not know -F json: OpenPBS or PBS Professional 14 or newer is needed, Torque and Grid Engine are others (%w)", r.Err)
 	}
-	if r.err != nil {
-		return nil, fmt.Errorf("pbs: the server does not answer: %w", r.err)
+	if r.Err != nil {
+		return nil, fmt.Errorf("pbs: the server does not answer: %w", r.Err)
 	}
 	return nil, errors.New("pbs: qstat -B -f -F json told nothing of a server: OpenPBS or PBS Professional 14 or newer is needed")
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"leat/worker"
+	"leat/worker/internal/batchsys"
 	"leat/worker/pbs/pbstest"
 )
 
@@ -197,7 +198,7 @@ func TestALongLogIsToldByItsLastLines(t *testing.T) {
 	r := newRun(t, nil, 1, `i=0; while [ $i -lt 3000 ]; do echo "line $i"; i=$((i+1)); done; exit 1`)
 	r.start()
 	log := r.ends(1)["pbs-0"].Log
-	if len(log) > endOfLog || !strings.HasPrefix(log, "line ") || !strings.HasSuffix(log, "\nline 2999") {
+	if len(log) > batchsys.EndOfLog || !strings.HasPrefix(log, "line ") || !strings.HasSuffix(log, "\nline 2999") {
 		t.Errorf("%d bytes: %.40q ... ", len(log), log)
 	}
 }
@@ -541,8 +542,8 @@ func TestAJobThatSomebodyDeletesIsTold(t *testing.T) {
 			pbstest.New(t, set)
 			r := newRun(t, nil, 2, "exec sleep 600")
 			f := r.start()
-			if res := r.kind.run(t.Context(), "", nil, "qdel", strings.TrimPrefix(f.Jobs(), "job ")); res.err != nil {
-				t.Fatal(res.err)
+			if res := r.kind.run(t.Context(), "qdel", strings.TrimPrefix(f.Jobs(), "job ")); res.Err != nil {
+				t.Fatal(res.Err)
 			}
 			for name, e := range r.ends(2) {
 				if e.Err == nil {

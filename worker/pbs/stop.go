@@ -7,6 +7,8 @@ import (
 	"os/user"
 	"strings"
 	"time"
+
+	"leat/worker/internal/batchsys"
 )
 
 // looksByName is how many looks that find no job of the fleet's name end the search: a server that is slow may take a job after its qsub was ended.
@@ -20,7 +22,7 @@ func (f *fleet) Stop(ctx context.Context) error {
 	f.cancel()
 	<-f.ended
 	// A qdel under way when ctx is cancelled may end, but never later than the time that ctx allows.
-	calm, stop := patient(ctx, f.k.times.grace)
+	calm, stop := batchsys.Patient(ctx, f.k.times.grace)
 	defer stop()
 	if d, ok := ctx.Deadline(); ok && ctx.Err() == nil {
 		calm, stop = context.WithDeadline(calm, d)
@@ -41,7 +43,7 @@ func (f *fleet) end(ctx, calm context.Context) error {
 			strings.Join(f.byName(), " ")))
 	}
 	none := 0 // looks that found no job by its name
-	for wait := f.k.times.first / 2; ; wait = min(wait*3/2, f.k.times.longest) {
+	for wait := f.k.times.first / 2; ; wait = f.k.times.pace().Next(wait) {
 		var last error
 		if f.unsure {
 			found, err := f.find(calm)
@@ -61,9 +63,9 @@ func (f *fleet) end(ctx, calm context.Context) error {
 		if !f.deleted {
 			jobs = f.names()
 		}
-		var deleted result
+		var deleted batchsys.Answer
 		if len(jobs) > 0 {
-			deleted = f.k.run(calm, "", nil, append([]string{"qdel"}, jobs...)...)
+			deleted = f.k.run(calm, "qdel", jobs...)
 			f.deleted = true
 		}
 		exiting := false // all that is left
@@ -87,7 +89,7 @@ func (f *fleet) end(ctx, calm context.Context) error {
 			}
 			err := fmt.Errorf("pbs: %s may still be there (%w): end what is left by `%s`, or `qdel -W force` when a node is lost",
 				f.Jobs(), context.Cause(ctx), f.byHand())
-			return errors.Join(err, deleted.err, last)
+			return errors.Join(err, deleted.Err, last)
 		case <-t.C:
 		}
 	}
@@ -112,9 +114,10 @@ func (f *fleet) byName() []string {
 
 // find looks for jobs whose identifier qsub has not told, and adds them to the fleet.
 func (f *fleet) find(ctx context.Context) (found bool, err error) {
-	r := f.k.run(ctx, "", nil, f.byName()...)
-	if r.err != nil {
-		return false, r.err
+	by := f.byName()
+	r := f.k.run(ctx, by[0], by[1:]...)
+	if r.Err != nil {
+		return false, r.Err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -123,7 +126,7 @@ func (f *fleet) find(ctx context.Context) (found bool, err error) {
 		have[s.id] = true
 	}
 	ids := 0
-	for s := range strings.FieldsSeq(string(r.stdout)) {
+	for s := range strings.FieldsSeq(string(r.Stdout)) {
 		i, ok := parseID(s)
 		if !ok {
 			continue
@@ -134,7 +137,7 @@ func (f *fleet) find(ctx context.Context) (found bool, err error) {
 			found = true
 		}
 	}
-	if text := strings.TrimSpace(string(r.stdout)); ids == 0 && text != "" {
+	if text := strings.TrimSpace(string(r.Stdout)); ids == 0 && text != "" {
 		return false, unreadable("qselect", []byte(text))
 	}
 	return found, nil

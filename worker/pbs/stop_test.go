@@ -256,7 +256,7 @@ func TestAProgramThatWrapsOneOfPBSIsEndedWithThat(t *testing.T) {
 	}()
 	k := New(o)
 	k.times = quick
-	if r := k.run(ctx, "", nil, "qdel", "17.s"); !errors.Is(r.err, context.Canceled) || !r.lost {
+	if r := k.run(ctx, "qdel", "17.s"); !errors.Is(r.Err, context.Canceled) || !r.Lost {
 		t.Errorf("%+v", r)
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(read(t, pid)))

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"leat/worker"
+	"leat/worker/internal/batchsys"
 )
 
 // defaultMaxArray is what a server allows that does not say.
@@ -42,7 +43,7 @@ func (k *Kind) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, 
 	}
 	f := newFleet(k, o)
 	// The run may be ending: what has been submitted must go all the same.
-	calm, stop := patient(ctx, k.times.grace)
+	calm, stop := batchsys.Patient(ctx, k.times.grace)
 	defer stop()
 	if err := f.submitAll(ctx, env); err != nil {
 		end, stop := context.WithTimeout(calm, k.times.command)
@@ -161,21 +162,21 @@ var (
 // submit submits one array of n workers, the first of which has number first, and returns the job's identifier as qsub printed it, which may be there
 // beside an error. A qsub under way when ctx ends is given some time to tell the identifier; the other half of that time is for deleting.
 func (k *Kind) submit(ctx context.Context, o *worker.StartOptions, first, n int, env []string) (string, error) {
-	calm, stop := patient(ctx, k.times.grace/2)
+	calm, stop := batchsys.Patient(ctx, k.times.grace/2)
 	defer stop()
-	r := k.run(calm, k.script(o, first), env, k.qsub(o, n)...)
-	name := lastID(r.stdout)
+	r := batchsys.Program{Path: k.o.program("qsub"), Args: k.qsub(o, n), Stdin: k.script(o, first), Env: env}.Run(calm, k.times.command)
+	name := lastID(r.Stdout)
 	switch {
-	case r.err == nil && name == "":
-		return "", fmt.Errorf("%w, but printed %q", errLost, string(r.stdout))
-	case r.err == nil:
+	case r.Err == nil && name == "":
+		return "", fmt.Errorf("%w, but printed %q", errLost, string(r.Stdout))
+	case r.Err == nil:
 		return name, nil
-	case strings.Contains(r.stderr, "size limit"):
-		return name, fmt.Errorf("%w: %w", errTooLarge, r.err)
-	case r.lost:
-		return name, fmt.Errorf("%w before it was ended: %w", errLost, r.err)
+	case strings.Contains(r.Stderr, "size limit"):
+		return name, fmt.Errorf("%w: %w", errTooLarge, r.Err)
+	case r.Lost:
+		return name, fmt.Errorf("%w before it was ended: %w", errLost, r.Err)
 	}
-	return name, fmt.Errorf("pbs: a job of %d workers was not taken: %w", n, r.err)
+	return name, fmt.Errorf("pbs: a job of %d workers was not taken: %w", n, r.Err)
 }
 
 // lastID returns the last line that is a job's identifier, since sites make qsub print more; "": there is none.
@@ -193,7 +194,7 @@ func lastID(out []byte) string {
 // qsub is the command that submits n workers. -f has qsub leave no process behind, which would keep the environment;
 // -k n says that a default of the site does not keep what jobs write on their nodes.
 func (k *Kind) qsub(o *worker.StartOptions, n int) []string {
-	args := append([]string{"qsub", "-f", "-N", jobName(o), "-S", "/bin/sh", "-j", "oe", "-k", "n"}, k.o.Extra...)
+	args := append([]string{"-f", "-N", jobName(o), "-S", "/bin/sh", "-j", "oe", "-k", "n"}, k.o.Extra...)
 	if k.o.CPUs > 0 {
 		args = append(args, "-l", fmt.Sprintf("select=1:ncpus=%d", k.o.CPUs))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"leat/worker"
+	"leat/worker/internal/batchsys"
 	"leat/worker/slurm/slurmtest"
 )
 
@@ -116,7 +117,7 @@ func endings(t *testing.T, c *slurmtest.Cluster) {
 			t.Errorf("%s ended with %q and %q, not with %q and %q", e.Name, text, e.Log, want.err, want.log)
 		}
 	}
-	if n := len(exits[4].Log); n < endOfLog/2 || n > endOfLog {
+	if n := len(exits[4].Log); n < batchsys.EndOfLog/2 || n > batchsys.EndOfLog {
 		t.Errorf("the end of a long log has %d bytes", n)
 	}
 	s.stop()

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -14,10 +13,8 @@ import (
 	"time"
 
 	"leat/worker"
+	"leat/worker/internal/batchsys"
 )
-
-// endOfLog is how much of a log, or of what a program says, is shown.
-const endOfLog = 4 << 10
 
 // fleet are the job arrays of one start.
 type fleet struct {
@@ -94,7 +91,7 @@ func (f *fleet) begin() {
 func (f *fleet) watch(ctx context.Context) {
 	begun, failures := time.Now(), 0
 	for wait := f.k.times.first; len(f.live) > 0; wait = min(wait*3/2, f.k.times.longest) {
-		if !sleep(ctx, wait) {
+		if !batchsys.Sleep(ctx, wait) {
 			return
 		}
 		rows, err := f.queue(ctx, f.left()...)
@@ -115,18 +112,6 @@ func (f *fleet) watch(ctx context.Context) {
 		if time.Since(begun) >= f.k.times.pending {
 			f.tellPending(rows)
 		}
-	}
-}
-
-// sleep returns false when ctx has ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
 	}
 }
 
@@ -155,7 +140,7 @@ func (f *fleet) settle(ctx context.Context, rows map[task]row) []worker.Exit {
 	for _, t := range over {
 		e := worker.Exit{Name: worker.WorkerName(Name, f.live[t]), Job: "job " + t.String(), Err: f.ending(rows[t], codes[t.job][t])}
 		if f.folder != "" {
-			e.Log = endOf(logFile(f.folder, t.job, strconv.Itoa(t.index)))
+			e.Log = batchsys.End(logFile(f.folder, t.job, strconv.Itoa(t.index)))
 		}
 		exits = append(exits, e)
 		delete(f.live, t)
@@ -222,7 +207,7 @@ func (f *fleet) end(ctx context.Context) error {
 		if len(f.live) == 0 && !f.unsure {
 			break
 		}
-		if ctx.Err() != nil || !sleep(ctx, wait) {
+		if ctx.Err() != nil || !batchsys.Sleep(ctx, wait) {
 			return errors.Join(fmt.Errorf("slurm: %s may be left (%w): end what is left by `%s`", f.Jobs(), context.Cause(ctx), f.byHand()), last)
 		}
 	}
@@ -260,15 +245,14 @@ func (f *fleet) remaining(ctx context.Context) (again bool, err error) {
 
 // scancel cancels all that is left. What it says is of interest only when jobs stay: a job that has just ended is an error to it.
 func (f *fleet) scancel(ctx context.Context) error {
-	var err error
+	var errs []error
 	if jobs := f.left(); len(jobs) > 0 {
-		_, _, err = f.k.run(ctx, f.k.times.command, command{program: f.k.o.Scancel, args: f.inCluster(jobs...)})
+		errs = append(errs, f.k.run(ctx, f.k.times.command, f.k.o.Scancel, f.inCluster(jobs...)...).Err)
 	}
 	if f.unsure {
-		_, _, e := f.k.run(ctx, f.k.times.command, command{program: f.k.o.Scancel, args: f.inCluster("--name="+f.jobName(), "--user="+userID())})
-		err = errors.Join(err, e)
+		errs = append(errs, f.k.run(ctx, f.k.times.command, f.k.o.Scancel, f.inCluster("--name="+f.jobName(), "--user="+userID())...).Err)
 	}
-	return err
+	return errors.Join(errs...)
 }
 
 // byHand is the command that ends what is left.
@@ -280,32 +264,3 @@ func (f *fleet) byHand() string {
 }
 
 func userID() string { return strconv.Itoa(os.Getuid()) }
-
-// endOf returns the last lines of a file; "" when there are none or it can't be read.
-func endOf(path string) string {
-	f, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	i, err := f.Stat()
-	if err != nil || !i.Mode().IsRegular() {
-		return ""
-	}
-	b, err := io.ReadAll(io.NewSectionReader(f, max(0, i.Size()-endOfLog-1), endOfLog+1))
-	if err != nil {
-		return ""
-	}
-	return tail(string(b), endOfLog)
-}
-
-// tail cuts a text to its last n bytes, whole lines if it has several, without line breaks at its end.
-func tail(s string, n int) string {
-	if len(s) > n {
-		s = s[len(s)-n:]
-		if _, rest, ok := strings.Cut(s, "\n"); ok {
-			s = rest
-		}
-	}
-	return strings.TrimRight(strings.ToValidUTF8(s, "?"), "\r\n \t")
-}

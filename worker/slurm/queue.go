@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"leat/worker/internal/batchsys"
 )
 
 // task is one worker's job: a task of a job array.
@@ -32,28 +34,28 @@ const queueFormat = "%i|%T|%r"
 
 // queue asks for the tasks of jobs, ended ones too. Jobs that Slurm has forgotten are left out.
 func (f *fleet) queue(ctx context.Context, jobs ...string) (map[task]row, error) {
-	out, said, err := f.k.run(ctx, f.k.times.command, command{program: f.k.o.Squeue, args: f.of("--jobs=" + strings.Join(jobs, ","))})
-	if err != nil {
-		if strings.Contains(said, "Invalid job id") {
+	a := f.k.run(ctx, f.k.times.command, f.k.o.Squeue, f.of("--jobs="+strings.Join(jobs, ","))...)
+	if a.Err != nil {
+		if strings.Contains(a.Stderr, "Invalid job id") {
 			return nil, nil // none of them is known
 		}
-		return nil, err
+		return nil, a.Err
 	}
-	rows, foreign, err := parseQueue(string(out))
+	rows, foreign, err := parseQueue(string(a.Stdout))
 	if err == nil && len(rows) == 0 && foreign != "" {
 		// Workers must not be given up for what may be an error that a wrapper prints.
-		return nil, fmt.Errorf("squeue answered %q, and nothing of the jobs", tail(foreign, 200))
+		return nil, fmt.Errorf("squeue answered %q, and nothing of the jobs", batchsys.Tail(foreign, 200))
 	}
 	return rows, err
 }
 
 // named asks for the jobs of the fleet's name.
 func (f *fleet) named(ctx context.Context) (map[task]row, error) {
-	out, _, err := f.k.run(ctx, f.k.times.command, command{program: f.k.o.Squeue, args: f.of("--name="+f.jobName(), "--user="+userID())})
-	if err != nil {
-		return nil, err
+	a := f.k.run(ctx, f.k.times.command, f.k.o.Squeue, f.of("--name="+f.jobName(), "--user="+userID())...)
+	if a.Err != nil {
+		return nil, a.Err
 	}
-	rows, _, err := parseQueue(string(out))
+	rows, _, err := parseQueue(string(a.Stdout))
 	return rows, err
 }
 
@@ -86,7 +88,7 @@ func parseQueue(out string) (rows map[task]row, foreign string, err error) {
 		job, index, inArray := strings.Cut(id, "_")
 		n, err := strconv.ParseUint(index, 10, 31)
 		if !ok || !inArray || err != nil || state == "" {
-			return nil, "", fmt.Errorf("squeue answered %q, which is not JOB_TASK|STATE|REASON", tail(line, 200))
+			return nil, "", fmt.Errorf("squeue answered %q, which is not JOB_TASK|STATE|REASON", batchsys.Tail(line, 200))
 		}
 		rows[task{job, int(n)}] = row{strings.Fields(state + " ?")[0], strings.TrimSpace(reason)}
 	}
@@ -96,11 +98,11 @@ func parseQueue(out string) (rows map[task]row, foreign string, err error) {
 // exitCodes asks how the tasks of a job have ended: "3:0" is status 3, "0:9" signal 9.
 func (f *fleet) exitCodes(ctx context.Context, job string) map[task]string {
 	codes := map[task]string{}
-	out, _, err := f.k.run(ctx, f.k.times.command, command{program: f.k.o.Scontrol, args: f.inCluster("--oneliner", "show", "job", job)})
-	if err != nil {
+	a := f.k.run(ctx, f.k.times.command, f.k.o.Scontrol, f.inCluster("--oneliner", "show", "job", job)...)
+	if a.Err != nil {
 		return codes // Slurm has forgotten them: the state must do
 	}
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(string(a.Stdout)) {
 		index, code := -1, ""
 		for field := range strings.FieldsSeq(line) {
 			k, v, _ := strings.Cut(field, "=")

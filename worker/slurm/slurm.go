@@ -130,13 +130,15 @@ func (k *Kind) arrayLimit(ctx context.Context) (int, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.maxArray == 0 {
-		out, _, err := k.run(ctx, k.times.check, command{program: k.o.Scontrol, args: []string{"show", "config"}})
-		if err != nil {
-			return 0, fmt.Errorf("slurm: the controller does not answer: %w: is slurmctld running, and does SLURM_CONF name its configuration?", err)
+		a := k.run(ctx, k.times.check, k.o.Scontrol, "show", "config")
+		if a.Err != nil {
+			return 0, fmt.Errorf("slurm: the controller does not answer: %w: is slurmctld running, and does SLURM_CONF name its configuration?", a.Err)
 		}
-		if k.maxArray, err = maxArraySize(string(out)); err != nil {
+		limit, err := maxArraySize(string(a.Stdout))
+		if err != nil {
 			return 0, err
 		}
+		k.maxArray = limit
 	}
 	if k.o.MaxArray > 0 {
 		return min(k.o.MaxArray, k.maxArray), nil

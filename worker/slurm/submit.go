@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"leat/worker"
+	"leat/worker/internal/batchsys"
 )
 
 // array is one job array of a fleet.
@@ -55,7 +56,7 @@ func (k *Kind) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, 
 		}
 		if err := f.submit(ctx, o.First+first, n, throttle); err != nil {
 			// The run may be ending: what has been submitted must go all the same.
-			calm, done := patient(ctx, k.times.grace)
+			calm, done := batchsys.Patient(ctx, k.times.grace)
 			defer done()
 			end, stop := context.WithTimeout(calm, k.times.command)
 			defer stop()
@@ -154,12 +155,10 @@ func (f *fleet) submit(ctx context.Context, first, n, throttle int) error {
 		return fmt.Errorf("slurm: not all workers were submitted: %w", context.Cause(ctx))
 	}
 	// Without the job's number nobody could cancel the job.
-	calm, stop := patient(ctx, f.k.times.answer)
+	calm, stop := batchsys.Patient(ctx, f.k.times.answer)
 	defer stop()
-	out, said, err := f.k.run(calm, f.k.times.command, command{
-		program: f.k.o.Sbatch, args: f.arguments(n, throttle), stdin: f.script(first), env: f.env,
-	})
-	id, cluster, ok := jobNumber(string(out))
+	a := batchsys.Program{Path: f.k.o.Sbatch, Args: f.arguments(n, throttle), Stdin: f.script(first), Env: f.env}.Run(calm, f.k.times.command)
+	id, cluster, ok := jobNumber(string(a.Stdout))
 	if ok {
 		f.arrays = append(f.arrays, array{id, first, n})
 		for i := range n {
@@ -173,12 +172,12 @@ func (f *fleet) submit(ctx context.Context, first, n, throttle int) error {
 		f.unsure = true
 	}
 	switch {
-	case err != nil:
-		return fmt.Errorf("slurm: a job of %d workers was not taken: %w", n, err)
+	case a.Err != nil:
+		return fmt.Errorf("slurm: a job of %d workers was not taken: %w", n, a.Err)
 	case !ok:
-		return fmt.Errorf("slurm: sbatch answered %q where the job's number was expected%s", tail(string(out), 200), when(said != "", ", and said: "+tail(said, endOfLog)))
-	case said != "":
-		f.o.Logger.Info("slurm: sbatch says", "job", id, "text", said)
+		return fmt.Errorf("slurm: sbatch answered %q where the job's number was expected%s", batchsys.Tail(string(a.Stdout), 200), when(a.Stderr != "", ", and said: "+batchsys.Tail(a.Stderr, batchsys.EndOfLog)))
+	case a.Stderr != "":
+		f.o.Logger.Info("slurm: sbatch says", "job", id, "text", a.Stderr)
 	}
 	return nil
 }
