@@ -4,7 +4,7 @@
 GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
-.PHONY: build demo test race fuzz bench-apply bench-cache bench-shm bench-namespace bench-stage bench-workers clean
+.PHONY: build demo test race fuzz bench-apply bench-cache bench-shm bench-namespace bench-stage bench-workers bench-gdal clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/leat ./cmd/leat
@@ -48,6 +48,10 @@ bench-stage:
 
 bench-workers:
 	$(GO) run ./bench/workers
+
+bench-gdal:
+	scripts/test-deps
+	$(GO) run ./bench/gdal
 
 clean:
 	rm -rf bin demo bench/data

@@ -126,7 +126,7 @@ func (b *bench) joining() (took time.Duration, err error) {
 	defer func() { err = errors.Join(err, c.Close()) }()
 	begin := time.Now()
 	f, err := subprocess.New(&subprocess.Options{Output: io.Discard}).Start(b.ctx, worker.StartOptions{
-		Workers: 1, Command: []string{b.leat, "worker"}, Run: "bench", Connect: c.Connect, Gone: c.Gone})
+		Workers: 1, Command: []string{b.leat.Program, "worker"}, Run: "bench", Connect: c.Connect, Gone: c.Gone})
 	if err != nil {
 		return 0, err
 	}

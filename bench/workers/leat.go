@@ -10,58 +10,20 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
 	"leat/bench/measured"
+	"leat/bench/scene"
 )
 
 // ndviText is the main job's expression.
 const ndviText = "(nir - red) / (nir + red)"
 
-// bands are the red and near infrared band of leat demo's scene, side x side pixels of uint16 without nodata, deflate, predictor 2, in tiles
-// of 512 or what tile says. They are made when they are not there.
-func (b *bench) bands(side int, more ...string) (inputs []string, err error) {
-	suffix := strings.NewReplacer("--", "-", ",", "-", "=", "").Replace(strings.Join(more, ""))
-	file := func(band string) string {
-		return filepath.Join(b.data, fmt.Sprintf("plain-%s-%d%s.tif", band, side, suffix))
-	}
-	inputs = []string{"-i", "red=" + file("red"), "-i", "nir=" + file("nir")}
-	missing := false
-	for _, band := range []string{"red", "nir"} {
-		if _, err := os.Stat(file(band)); err != nil {
-			missing = true
-		}
-	}
-	if !missing {
-		return inputs, nil
-	}
-	b.say("making a scene of %d x %d pixels", side, side)
-	scene, err := os.MkdirTemp(b.dir, "scene-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(scene)
-	if err := b.command("demo", "--size", strconv.Itoa(side), scene); err != nil {
-		return nil, err
-	}
-	for band, from := range map[string]string{"red": "B04.tif", "nir": "B08.tif"} {
-		args := []string{"apply", "-q", "-i", "a=" + filepath.Join(scene, from), "-e", "a", "-o", "out=" + file(band), "--no-mask", "--nodata", "none",
-			"--overviews", "none", "--no-stats"}
-		if err := b.command(append(args, more...)...); err != nil {
-			return nil, err
-		}
-	}
-	return inputs, nil
-}
-
-// command runs leat where only errors are of interest.
-func (b *bench) command(args ...string) error {
-	if out, err := exec.CommandContext(b.ctx, b.leat, args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("leat %s: %w\n%s", strings.Join(args, " "), err, tail(out))
-	}
-	return nil
+// bands are the inputs of ndviText as options of leat apply.
+func (b *bench) bands(side int, more ...string) ([]string, error) {
+	red, nir, err := b.leat.Bands(b.ctx, side, more...)
+	return []string{"-i", "red=" + red, "-i", "nir=" + nir}, err
 }
 
 // bare are the options of a run that writes pixels only.
@@ -103,7 +65,7 @@ func (b *bench) apply(args []string, meanwhile func(ctx context.Context, pid int
 	out := filepath.Join(b.dir, "out.tif")
 	ctx, cancel := context.WithTimeoutCause(b.ctx, patience, fmt.Errorf("no end after %v", patience))
 	defer cancel()
-	cmd := exec.CommandContext(ctx, b.leat, append([]string{"apply", "-q", "-o", "out=" + out}, args...)...)
+	cmd := exec.CommandContext(ctx, b.leat.Program, append([]string{"apply", "-q", "-o", "out=" + out}, args...)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	begin := time.Now()
@@ -129,7 +91,7 @@ func (b *bench) apply(args []string, meanwhile func(ctx context.Context, pid int
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		return s, fmt.Errorf("leat apply %s: %w\n%s", strings.Join(args, " "), err, tail(stderr.Bytes()))
+		return s, fmt.Errorf("leat apply %s: %w\n%s", strings.Join(args, " "), err, scene.Tail(stderr.Bytes()))
 	}
 	if werr != nil {
 		return s, errors.Join(werr, os.Remove(out))
@@ -139,14 +101,6 @@ func (b *bench) apply(args []string, meanwhile func(ctx context.Context, pid int
 		return s, err
 	}
 	return s, os.Remove(out)
-}
-
-// tail is the end of a long text.
-func tail(text []byte) string {
-	if n := len(text) - 2000; n > 0 {
-		text = append([]byte("..."), text[n:]...)
-	}
-	return strings.TrimSpace(string(text))
 }
 
 // variant is one way of running leat on the same job.

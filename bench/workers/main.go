@@ -15,15 +15,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"regexp"
 	"runtime/pprof"
 	"strings"
 	"syscall"
 
 	"leat/bench/measured"
+	"leat/bench/scene"
 )
 
 func main() {
@@ -64,9 +63,8 @@ type bench struct {
 	options
 	ctx     context.Context
 	out     io.Writer
-	leat    string // the program
+	leat    *scene.Leat
 	self    string // this program
-	data    string // folder of inputs, kept
 	dir     string // folder of all else, removed at the end
 	build   string // of this program
 	targets [][]string
@@ -123,7 +121,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	fmt.Fprintf(out, "%s\n\n%s\n\n", measured.Machine(command, b.version()), notes)
+	fmt.Fprintf(out, "%s\n\n%s\n\n", measured.Machine(command, scene.Version(ctx)), notes)
 	if o.quick {
 		fmt.Fprint(out, "**Quick: little of everything, once. These numbers tell that the benchmark works and nothing else.**\n\n")
 	}
@@ -171,43 +169,8 @@ func (b *bench) prepare(data, leat string) (err error) {
 	if b.build, err = buildID(); err != nil {
 		return err
 	}
-	root := ""
-	if data == "" || leat == "" {
-		out, err := exec.CommandContext(b.ctx, "go", "list", "-m", "-f", "{{.Dir}}", "leat").Output()
-		if err != nil {
-			return fmt.Errorf("finding the sources (run it from within the repository): %w", err)
-		}
-		root = strings.TrimSpace(string(out))
-	}
-	if data == "" {
-		data = filepath.Join(root, "bench", "data")
-	}
-	if b.data, err = filepath.Abs(data); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(b.data, 0o777); err != nil {
-		return err
-	}
-	if leat != "" {
-		b.leat, err = filepath.Abs(leat)
-		return err
-	}
-	b.leat = filepath.Join(b.dir, "leat")
-	build := exec.CommandContext(b.ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.leat, "./cmd/leat")
-	build.Dir, build.Stderr, build.Env = root, os.Stderr, append(os.Environ(), "CGO_ENABLED=0")
-	if err := build.Run(); err != nil {
-		return fmt.Errorf("building leat: %w", err)
-	}
-	return nil
-}
-
-// version tells which sources leat is of.
-func (b *bench) version() string {
-	out, err := exec.CommandContext(b.ctx, "git", "describe", "--always", "--dirty").Output()
-	if err != nil {
-		return ""
-	}
-	return "leat at " + strings.TrimSpace(string(out))
+	b.leat, err = scene.Find(b.ctx, leat, data, b.dir, b.say)
+	return err
 }
 
 // say tells people how far things are.

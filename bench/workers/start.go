@@ -16,7 +16,7 @@ func (b *bench) start() error {
 	var program, joined, started, first, ended measured.Times
 	for i := range b.starts + 1 {
 		begin := time.Now()
-		if err := exec.CommandContext(b.ctx, b.leat, "--version").Run(); err != nil {
+		if err := exec.CommandContext(b.ctx, b.leat.Program, "--version").Run(); err != nil {
 			return err
 		}
 		whole := time.Since(begin)

@@ -1,6 +1,5 @@
 // Reads all blocks of a raster some times, with a number of threads that each have the file open, as fast as C can:
-// baseline LIBRARY FILE BLOCK THREADS ROUNDS prints seconds and
-// those of processors. Built by the benchmark: cc -O2 -o baseline baseline.c -ldl -lpthread
+// baseline LIBRARY FILE BLOCK THREADS ROUNDS prints seconds and those of processors.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"bytes"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"leat/raster/gdal"
+)
+
+// TestTheBenchmarkRuns runs all of it, small. That it works is looked at, not how quick it was.
+func TestTheBenchmarkRuns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds leat and takes seconds")
+	}
+	if err := gdal.Available(); err != nil {
+		t.Skip(err)
+	}
+	for _, program := range []string{"cc"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(err)
+		}
+	}
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"-quick", "-data", filepath.Join(temp, "data")}, &out); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	for _, line := range []string{"| HFA, compressed, blocks of 512, 2 readers |"} {
+		if !strings.Contains(out.String(), line) {
+			t.Errorf("%q is missing in\n%s", line, out.String())
+		}
+	}
+}
+
+func TestTheMappedLibraryIsFound(t *testing.T) {
+	maps := "7f1 r--p 0 fe:01 12   /usr/lib/libc.so.6\n7f2 r-xp 0 fe:01 13   /opt/a b/libgdal.so.32.3.6\n"
+	if got, err := mapped(strings.NewReader(maps), "/libgdal"); err != nil || got != "/opt/a b/libgdal.so.32.3.6" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := mapped(strings.NewReader(""), "/libgdal"); err == nil {
+		t.Errorf("%q was found in nothing", got)
+	}
+}
+
+func TestOptionsThatCannotBeAreRefused(t *testing.T) {
+	for _, args := range [][]string{{"-runs", "0"}, {"-only", "("}, {"more"}} {
+		if err := run(t.Context(), args, &bytes.Buffer{}); err == nil {
+			t.Errorf("%q were taken", args)
+		}
+	}
+}
