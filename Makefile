@@ -6,8 +6,9 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .PHONY: build demo test race fuzz bench-apply bench-cache bench-shm bench-namespace bench-stage bench-workers bench-gdal clean
 
+# Without the gRPC half of Google's client, which leat does not use: 13 MB, and a third of what a start takes.
 build:
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/leat ./cmd/leat
+	CGO_ENABLED=0 $(GO) build -tags disable_grpc_modules -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/leat ./cmd/leat
 
 demo: build
 	bin/leat demo demo

@@ -128,7 +128,7 @@ func (o *options) folders(ctx context.Context, data string) error {
 		return err
 	}
 	o.leat = filepath.Join(o.out, "leat")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", o.leat, "./cmd/leat")
+	build := exec.CommandContext(ctx, "go", "build", "-tags", "disable_grpc_modules", "-trimpath", "-ldflags", "-s -w", "-o", o.leat, "./cmd/leat")
 	build.Dir, build.Stderr, build.Env = root, os.Stderr, append(os.Environ(), "CGO_ENABLED=0")
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("building leat: %w", err)

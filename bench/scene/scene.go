@@ -47,7 +47,7 @@ func Find(ctx context.Context, program, data, temp string, say func(format strin
 		return l, err
 	}
 	l.Program = filepath.Join(temp, "leat")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", l.Program, "./cmd/leat")
+	build := exec.CommandContext(ctx, "go", "build", "-tags", "disable_grpc_modules", "-trimpath", "-ldflags", "-s -w", "-o", l.Program, "./cmd/leat")
 	build.Dir, build.Stderr, build.Env = root, os.Stderr, append(os.Environ(), "CGO_ENABLED=0")
 	if err := build.Run(); err != nil {
 		return nil, fmt.Errorf("building leat: %w", err)
