@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -108,7 +107,7 @@ func bindFunction(job *Job) error {
 // discard is log, or a logger that drops everything.
 func discard(log *slog.Logger) *slog.Logger {
 	if log == nil {
-		return slog.New(slog.NewTextHandler(io.Discard, nil))
+		return slog.New(slog.DiscardHandler)
 	}
 	return log
 }

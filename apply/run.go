@@ -67,12 +67,9 @@ func prepare(ctx context.Context, job *Job) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{job: job, in: in, outs: outs, timings: job.Timings, log: job.Logger, function: job.Func}
+	r := &run{job: job, in: in, outs: outs, timings: job.Timings, log: discard(job.Logger), function: job.Func}
 	if r.timings == nil {
 		r.timings = timing.New()
-	}
-	if r.log == nil {
-		r.log = slog.New(slog.DiscardHandler)
 	}
 	if err := r.settle(ctx); err != nil {
 		return nil, errors.Join(err, in.close())

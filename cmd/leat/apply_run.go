@@ -27,8 +27,6 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *remote.Stores, job *apply.J
 	ctx, people := cmd.Context(), cmd.ErrOrStderr()
 	rec := timing.New()
 	job.Timings = rec
-	job.Logger = slog.New(&peopleHandler{w: people})
-
 	w, mode := people, chooseProgress(os.Stderr)
 	switch {
 	case f.json:
@@ -37,6 +35,8 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *remote.Stores, job *apply.J
 		mode = progressNone
 	}
 	bar := newProgress(w, mode)
+	above := bar.above(people)
+	job.Logger = slog.New(&peopleHandler{w: above})
 	var asked time.Time
 	stage := ""
 	job.Progress = func(p apply.Progress) {
@@ -56,7 +56,7 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *remote.Stores, job *apply.J
 	var shown *shownRun
 	if f.serveAt != "" {
 		var err error
-		if shown, err = f.serve(people, job, rec); err != nil {
+		if shown, err = f.serve(above, job, rec); err != nil {
 			return err
 		}
 	}

@@ -228,6 +228,29 @@ func (p *progress) finish(err error) {
 	}
 }
 
+// above returns a writer of whole lines to the terminal that the live line stands on: the line makes way for them and stands below then.
+func (p *progress) above(w io.Writer) io.Writer { return aboveLine{p, w} }
+
+type aboveLine struct {
+	p *progress
+	w io.Writer
+}
+
+func (a aboveLine) Write(lines []byte) (int, error) {
+	p := a.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	live := p.mode == progressLine && !p.shown.IsZero() && !p.finished
+	if live {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+	n, err := a.w.Write(lines)
+	if live {
+		p.show()
+	}
+	return n, err
+}
+
 // roughly gives a duration as people say it: "8 s", "3 min", "2 h 10 min".
 func roughly(d time.Duration) string {
 	switch {

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -66,6 +67,28 @@ func TestTheLiveLineIsRewrittenAndGoesAway(t *testing.T) {
 		"\x1b[K"}
 	if d := cmp.Diff(want, strings.Split(out.String(), "\r")); d != "" {
 		t.Error(d)
+	}
+}
+
+func TestLinesForPeopleStandAboveTheLiveLine(t *testing.T) {
+	p, out, wait := fakeProgress(progressLine)
+	above := p.above(out)
+	io.WriteString(above, "leat: before\n")
+	wait(time.Second)
+	p.update(1, 4, 1e6, "reading")
+	shown := out.String()
+	line := shown[strings.LastIndexByte(shown, '\r'):]
+	io.WriteString(above, "leat: a worker is lost\n")
+	p.finish(nil)
+	io.WriteString(above, "leat: after\n")
+	want := "leat: before\n" + line + "\r\x1b[Kleat: a worker is lost\n" + line + "\r\x1b[Kleat: after\n"
+	if d := cmp.Diff(want, out.String()); d != "" {
+		t.Error(d)
+	}
+	p, out, _ = fakeProgress(progressLines)
+	p.update(1, 4, 1e6, "reading")
+	if io.WriteString(p.above(out), "leat: plain\n"); out.String() != "leat: plain\n" {
+		t.Errorf("%q", out)
 	}
 }
 
