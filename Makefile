@@ -23,7 +23,7 @@ test:
 race:
 	scripts/test-deps
 	CGO_ENABLED=1 $(GO) test -p 4 -race -short $$($(GO) list ./... | grep -v -e /cmd/ -e /bench -e /examples/ -e '/apply$$' -e /apply/remote -e /raster/geotiff -e /worker/slurm -e /worker/pbs -e /worker/awsbatch -e /live -e /raster/gdal -e /expr -e /internal/inflate)
-	CGO_ENABLED=1 $(GO) test -race -short -run 'InOtherProcesses|AllWorkersAreGone|BeginAtOnce|Panic|Merge|ContractIsKept|IsDecodedOnce|StagedOnce|ComeOnce|AtOnce|TwoRuns|ThoseOfLocal' ./apply ./apply/remote ./raster/geotiff
+	CGO_ENABLED=1 $(GO) test -race -short -run 'InOtherProcesses|AllWorkersAreGone|BeginAtOnce|Panic|Merge|ContractIsKept$$|IsDecodedOnce|StagedOnce|ComeOnce|AtOnce|TwoRuns|ThoseOfLocal' ./apply ./apply/remote ./raster/geotiff
 
 # Each fuzz target for half a minute.
 fuzz:

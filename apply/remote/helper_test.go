@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -39,6 +40,7 @@ type shop struct {
 	plain    bool                     // no versions are told
 	bare     string                   // nor of what has this suffix
 	hang     func(*http.Request) bool // what gets no answer, as long as it is asked
+	before   func(*http.Request)      // answers wait for it
 }
 
 func newShop(t testing.TB) *shop {
@@ -54,6 +56,9 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	delay, status, noRanges := s.delay, s.status[r.URL.Path], s.noRanges
 	s.mu.Unlock()
 	time.Sleep(delay)
+	if s.before != nil && path.Ext(r.URL.Path) == ".tif" {
+		s.before(r)
+	}
 	if s.hang != nil && s.hang(r) {
 		<-r.Context().Done()
 		return
