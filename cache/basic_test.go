@@ -286,7 +286,7 @@ func TestALargeIndexCostsNeitherTimeNorRoom(t *testing.T) {
 			if rep := check(t, c); rep.Filled != 3 || rep.Empty != n-3 {
 				t.Errorf("%+v", rep)
 			}
-			if took := time.Since(begun); took > time.Second {
+			if took := time.Since(begun); took > 20*time.Second {
 				t.Errorf("Check of %d slots takes %v", n, took)
 			}
 		}

@@ -77,7 +77,7 @@ func TestWaitingForAnotherProcessEndsWithTheContext(t *testing.T) {
 			begun := time.Now()
 			_, err := c.GetOrFill(ctx, 42, func(context.Context) ([]byte, error) { t.Error("filled"); return nil, nil })
 			wantErr(t, err, context.DeadlineExceeded)
-			if took := time.Since(begun); took > 5*time.Second {
+			if took := time.Since(begun); took > 20*time.Second {
 				t.Errorf("took %v", took)
 			}
 		})

@@ -245,7 +245,7 @@ func TestGrantedIsWhatBruteForceSays(t *testing.T) {
 			}
 			if err == nil {
 				granted, spaces = append(granted, places), append(spaces, n)
-			} else if took := time.Since(begin); took > time.Second {
+			} else if took := time.Since(begin); took > 20*time.Second {
 				t.Errorf("the refusal took %v", took)
 			}
 			if len(spaces) > 0 && i%4 == 3 { // one leaves

@@ -79,7 +79,7 @@ func TestEnergonADirectReadKeepsNoOtherKeyWaiting(t *testing.T) {
 		l.Release()
 	}
 	wantBytes(t, p.Prefetch(s, "a"), s, 0)
-	if d := time.Since(begin); d > 5*time.Second {
+	if d := time.Since(begin); d > 20*time.Second {
 		t.Errorf("other keys took %v", d)
 	}
 	close(gate)

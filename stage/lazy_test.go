@@ -249,7 +249,7 @@ func TestPrefetchNeitherWaitsNorFails(t *testing.T) {
 	for i := range 10000 {
 		all = append(all, p.Prefetch(s, fmt.Sprint(i)))
 	}
-	if d := time.Since(begin); d > 5*time.Second {
+	if d := time.Since(begin); d > 20*time.Second {
 		t.Errorf("10000 calls took %v", d)
 	}
 	if n := p.Counters().NotQueued; n < 9890 || n > 9900 {

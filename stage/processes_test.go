@@ -175,7 +175,7 @@ func TestAProcessThatIsStoppedWhileItCopiesKeepsNobodyWaiting(t *testing.T) {
 		become(t, l, away)
 		begin := time.Now()
 		wantBytes(t, l, s, 0)
-		if d := time.Since(begin); d > 5*time.Second {
+		if d := time.Since(begin); d > 20*time.Second {
 			t.Errorf("it took %v", d)
 		}
 		other := p.Prefetch(s, "b")

@@ -106,7 +106,7 @@ func TestPlantedThingsAreNeitherFollowedNorTouchedNorWaitedFor(t *testing.T) {
 		if removed, err := d.SweepSome(100); removed != 0 || err != nil {
 			t.Errorf("SweepSome: %d, %v", removed, err)
 		}
-		if took := time.Since(start); took > 2*time.Second {
+		if took := time.Since(start); took > 20*time.Second {
 			t.Errorf("it took %v", took)
 		}
 		if after := openFiles(t); after != files {

@@ -240,22 +240,18 @@ func TestPiecesThatLieCloseTogetherComeTogether(t *testing.T) {
 	}
 }
 
-func TestManyPiecesComeInTheTimeOfAFew(t *testing.T) {
+func TestManyPiecesAreAskedForAtOnce(t *testing.T) {
 	m := &memory{data: noise(8 << 20), delay: 20 * time.Millisecond}
 	r := openMemory(t, m, &Options{Limiter: NewLimiter(16)})
 	var ranges []raster.Range
 	for i := range int64(32) {
 		ranges = append(ranges, raster.Range{Offset: i * (200 << 10), Bytes: 50 << 10})
 	}
-	start := time.Now()
 	defer r.Fetch(ranges)()
 	for _, w := range ranges {
 		check(t, r, m, w.Offset, int(w.Bytes))
 	}
-	if took := time.Since(start); took > 300*time.Millisecond { // 32 one after the other take 640 ms
-		t.Errorf("it took %v", took)
-	}
-	if m.most > 16 {
+	if m.most < 2 || m.most > 16 {
 		t.Errorf("%d requests at once", m.most)
 	}
 	if got := len(m.asked); got != 33 {
