@@ -92,7 +92,8 @@ func withRasterType(k *raster.GeoKeys, point bool) (*raster.GeoKeys, error) {
 	if point {
 		value = geoRasterPixelIsPt
 	}
-	dir := slices.Clone(k.Directory)
+	// Some programs leave room behind the keys that they announce: counted as keys it would spoil all of them.
+	dir := slices.Clone(k.Directory[:min(len(k.Directory), 4+4*int(k.Directory[3]))])
 	at := 4
 	for at < len(dir) && dir[at] < geoKeyRasterType {
 		at += 4
@@ -118,7 +119,7 @@ func codeKeys(code string, point bool) (*raster.GeoKeys, error) {
 	if isGeographic(int(n)) {
 		model, key = geoModelGeographic, geoKeyGeodeticCRS
 	}
-	return withRasterType(&raster.GeoKeys{Directory: []uint16{1, 1, 0, 0,
+	return withRasterType(&raster.GeoKeys{Directory: []uint16{1, 1, 0, 2,
 		geoKeyModelType, 0, 1, model,
 		key, 0, 1, uint16(n)}}, point)
 }
