@@ -32,6 +32,9 @@ type WarpOptions struct {
 	Handles int
 	// MaxBytes bounds the memory of each read that goes on, besides the array to fill, where one pixel does not need more by itself; default 64 MiB.
 	MaxBytes int64
+	// NoMask: the file's nodata, mask and alpha are not looked at. Every pixel counts, an alpha band is one like all others, and the mask that is left
+	// says what the input covers. Drivers does not hold then.
+	NoMask bool
 }
 
 // method is a way of resampling.
@@ -114,7 +117,7 @@ func Warp(path string, o *WarpOptions) (*Warped, error) {
 		return nil, err
 	}
 	open := &Options{OpenOptions: o.OpenOptions, Drivers: o.Drivers, Handles: o.Handles}
-	src, err := Open(path, open)
+	src, err := openInput(path, open, o)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +128,7 @@ func Warp(path string, o *WarpOptions) (*Warped, error) {
 			err = w.Close()
 			open.OpenOptions = append(slices.Clone(o.OpenOptions), "OVERVIEW_LEVEL="+strconv.Itoa(level))
 			if err == nil {
-				src, err = Open(path, open)
+				src, err = openInput(path, open, o)
 			}
 			if err == nil {
 				w, err = newWarped(src, o)
@@ -133,6 +136,19 @@ func Warp(path string, o *WarpOptions) (*Warped, error) {
 		}
 	}
 	return w, err
+}
+
+// openInput opens what is warped.
+func openInput(path string, open *Options, o *WarpOptions) (*File, error) {
+	src, err := Open(path, open)
+	if err != nil || !o.NoMask || src.info.Mask == raster.MaskNone && src.info.AlphaBand() == 0 {
+		return src, err
+	}
+	bare, err := src.bare()
+	if err != nil {
+		return nil, errors.Join(err, src.Close())
+	}
+	return bare, nil
 }
 
 func (o *WarpOptions) validate(path string) error {
@@ -177,7 +193,7 @@ func (w *Warped) settle(o *WarpOptions) error {
 	if err := w.references(); err != nil {
 		return fmt.Errorf("%s: %w", in.Path, err)
 	}
-	if err := w.validity(o.Nodata); err != nil {
+	if err := w.validity(o); err != nil {
 		return fmt.Errorf("%s: %w", in.Path, err)
 	}
 	for i, b := range in.Bands {
@@ -233,8 +249,12 @@ func (w *Warped) references() error {
 }
 
 // validity settles nodata, alpha and mask.
-func (w *Warped) validity(override []string) error {
-	in := &w.src.info
+func (w *Warped) validity(o *WarpOptions) error {
+	in, override := &w.src.info, o.Nodata
+	if o.NoMask {
+		w.nodata = make([]*ndarray.Scalar, len(in.Bands))
+		return nil
+	}
 	if n := len(override); n > 1 && n != len(in.Bands) {
 		return fmt.Errorf("%d nodata values for %d bands: give one, or one for each", n, len(in.Bands))
 	}
@@ -307,6 +327,9 @@ func (w *Warped) describe(at raster.Window) {
 		w.dropLenses()
 	}
 }
+
+// FileNames returns the files that the input consists of, as [File.FileNames] does.
+func (w *Warped) FileNames() ([]string, error) { return w.src.FileNames() }
 
 // Info describes the warped raster.
 func (w *Warped) Info() *raster.Info { return &w.info }

@@ -1,0 +1,189 @@
+package gdal
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"leat/ndarray"
+	"leat/raster"
+)
+
+// virtual describes a raster as a VRT in GDAL's XML: on a grid, with bands of some types, whose pixels are those of source, opened with options. Without a source
+// it has none, and is good for asking where it lies. It has neither nodata nor mask nor alpha.
+func virtual(g raster.Grid, bands []raster.Band, source string, options []string) (string, error) {
+	var b strings.Builder
+	escaped := func(text string) {
+		_ = xml.EscapeText(&b, []byte(text)) // a strings.Builder takes all
+	}
+	fmt.Fprintf(&b, `<VRTDataset rasterXSize="%d" rasterYSize="%d">`, g.Width, g.Height)
+	if !g.CRS.IsZero() {
+		wkt, err := referenceText(g.CRS)
+		if err != nil {
+			return "", err
+		}
+		b.WriteString("<SRS>") // x before y, as nothing else is said
+		escaped(wkt)
+		b.WriteString("</SRS>")
+	}
+	if g.HasTransform {
+		var six []string
+		for _, v := range g.Transform {
+			six = append(six, strconv.FormatFloat(v, 'g', -1, 64))
+		}
+		fmt.Fprintf(&b, "<GeoTransform>%s</GeoTransform>", strings.Join(six, ","))
+	}
+	for i, band := range bands {
+		fmt.Fprintf(&b, `<VRTRasterBand dataType="%s" band="%d">`, typeNames[gdalType(band.Type)], i+1)
+		if source != "" {
+			// Not shared: each handle is read by one goroutine.
+			b.WriteString(`<SimpleSource><SourceFilename relativeToVRT="0" shared="0">`)
+			escaped(source)
+			b.WriteString("</SourceFilename><OpenOptions>")
+			for _, o := range options {
+				key, value, _ := strings.Cut(o, "=")
+				b.WriteString(`<OOI key="`)
+				escaped(key)
+				b.WriteString(`">`)
+				escaped(value)
+				b.WriteString("</OOI>")
+			}
+			fmt.Fprintf(&b, "</OpenOptions><SourceBand>%d</SourceBand></SimpleSource>", i+1)
+		}
+		b.WriteString("</VRTRasterBand>")
+	}
+	b.WriteString("</VRTDataset>")
+	return b.String(), nil
+}
+
+// typeNames are GDAL's names of its types.
+var typeNames = map[int32]string{gdtByte: "Byte", gdtUInt16: "UInt16", gdtInt16: "Int16", gdtUInt32: "UInt32", gdtInt32: "Int32", gdtFloat32: "Float32", gdtFloat64: "Float64",
+	gdtCFloat32: "CFloat32", gdtCFloat64: "CFloat64", gdtUInt64: "UInt64", gdtInt64: "Int64", gdtInt8: "Int8"}
+
+// openVirtual opens what a VRT says in the place of a raster: info stays what that one says. plain is its file, where it has one.
+func openVirtual(text string, info *raster.Info, plain os.FileInfo, limit int) (*File, error) {
+	f := &File{name: text, drivers: []string{"VRT"}}
+	f.info.Path = info.Path
+	if err := f.start(limit); err != nil {
+		return nil, err
+	}
+	f.info, f.plain, f.masks, f.levels = *info, plain, nil, nil
+	return f, nil
+}
+
+// bare opens the file once more without its mask and its alpha, which GDAL would not leave alone, and closes it.
+func (f *File) bare() (*File, error) {
+	text, err := virtual(f.info.Grid, f.info.Bands, f.name, f.options)
+	if err != nil {
+		return nil, err
+	}
+	info := f.info
+	info.Mask, info.MaskTile = raster.MaskNone, raster.Size{}
+	b, err := openVirtual(text, &info, f.plain, f.limit)
+	if err != nil {
+		return nil, err
+	}
+	b.levels = f.levels
+	if err := f.Close(); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+// Foresee is what [Warp] gives for the raster that info describes, which need not be there: Info, Offset and Scales hold, and nothing must be read.
+func Foresee(info *raster.Info, o *WarpOptions) (*Warped, error) {
+	if err := o.validate(info.Path); err != nil {
+		return nil, err
+	}
+	text, err := virtual(info.Grid, info.Bands, "", nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", info.Path, err)
+	}
+	src, err := openVirtual(text, info, nil, 1)
+	if err != nil {
+		return nil, err
+	}
+	if info.Mask == raster.MaskDataset {
+		src.masks = []int32{1}
+	}
+	if o.NoMask {
+		src.info.Mask, src.info.MaskTile = raster.MaskNone, raster.Size{}
+	}
+	return newWarped(src, o)
+}
+
+// Extent is the box (min x, min y, max x, max y) around all of a grid in another system: of points along its edges and inside it, as straight edges
+// become bent ones.
+func Extent(g raster.Grid, to raster.CRS) (box [4]float64, err error) {
+	if err := load(); err != nil {
+		return box, err
+	}
+	fault := func(err error) error {
+		return fmt.Errorf("an extent in %v can't be brought into %v: %w", g.CRS, to, err)
+	}
+	text, err := virtual(g, []raster.Band{{Type: ndarray.Uint8}}, "", nil)
+	if err != nil {
+		return box, fault(err)
+	}
+	src, err := openVirtual(text, &raster.Info{Path: "the extent", Grid: g, Bands: []raster.Band{{Type: ndarray.Uint8}}}, nil, 1)
+	if err != nil {
+		return box, fault(err)
+	}
+	defer src.Close()
+	w := &Warped{src: src, grid: raster.Grid{Transform: raster.Identity, HasTransform: true, CRS: to}, lenses: map[hDataset]*lens{}}
+	defer w.dropLenses()
+	if w.crs, err = referenceText(to); err != nil {
+		return box, fault(err)
+	}
+	h, err := src.acquire(context.Background())
+	if err != nil {
+		return box, fault(err)
+	}
+	defer src.release(h)
+	l, err := w.lens(h)
+	if err != nil {
+		return box, fault(err)
+	}
+	// On the lattice of the identity columns and rows are coordinates.
+	x, y := inputPoints(raster.Size{Width: g.Width, Height: g.Height})
+	ok := make([]bool, len(x))
+	if err := l.toLattice(x, y, ok); err != nil {
+		return box, fault(err)
+	}
+	if box[0], box[1], box[2], box[3] = bounds(x, y, ok); box[0] > box[2] {
+		return box, fault(errNoImage)
+	}
+	return box, nil
+}
+
+// ParseCRS finds a system by AUTHORITY:NUMBER, such as EPSG:32631, or by WKT. It has geo keys where GeoTIFF can express it.
+func ParseCRS(text string) (raster.CRS, error) {
+	if err := load(); err != nil {
+		return raster.CRS{}, err
+	}
+	if err := checkText(text, "coordinate reference system", text); err != nil {
+		return raster.CRS{}, err
+	}
+	named := raster.CRS{WKT: text}
+	if codePattern.MatchString(text) {
+		named = raster.CRS{Code: strings.ToUpper(text)}
+	}
+	var r raster.CRS
+	var err error
+	onThread(func() {
+		c.CPLErrorReset()
+		var s hSRS
+		if s, err = srsOf(named); err == nil && s != 0 {
+			r = crsOf(s)
+			c.OSRDestroySpatialReference(s)
+		}
+	})
+	if err == nil && r.IsZero() {
+		err = fmt.Errorf("%q is no coordinate reference system: give one such as EPSG:32631, or WKT", text)
+	}
+	return r, err
+}
