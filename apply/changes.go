@@ -175,6 +175,7 @@ func (c *changes) input(was, now *descriptionInput) {
 	c.value(of+"nodata", strings.Join(was.Nodata, ","), strings.Join(now.Nodata, ","))
 	c.value(of+"the scale", strings.Join(was.Scales, ","), strings.Join(now.Scales, ","))
 	c.value(of+"the offset", strings.Join(was.Offsets, ","), strings.Join(now.Offsets, ","))
+	c.warp(of, was.Warp, now.Warp)
 	c.value(of+"its place in the grid", []int{was.Col, was.Row}, []int{now.Col, now.Row})
 }
 

@@ -65,6 +65,8 @@ type descriptionInput struct {
 	Offsets []string `json:"offsets"`
 	Col     int      `json:"col"`
 	Row     int      `json:"row"`
+	// Warp is how it is brought onto the grid; nothing where it lies there.
+	Warp *descriptionWarp `json:"warp,omitempty"`
 }
 
 // describe is the description of the run for an output of this type and so many bands.
@@ -118,7 +120,7 @@ func nodataText(v *ndarray.Scalar) string {
 }
 
 func (r *run) describeInput(f *inputFile) descriptionInput {
-	d := descriptionInput{Name: f.input, List: r.in.lists[f.input], Path: f.path, fileVersion: f.version, Layers: f.layers, Type: f.typ.String(), Col: f.dc, Row: f.dr}
+	d := descriptionInput{Name: f.input, List: r.in.lists[f.input], Path: f.path, fileVersion: f.version, Layers: f.layers, Type: f.typ.String(), Col: f.dc, Row: f.dr, Warp: f.warp.describe()}
 	if local := localFile(f.from); local != "" {
 		d.Path = local
 	}

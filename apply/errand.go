@@ -29,6 +29,7 @@ type errand struct {
 	// Reads: workers open the inputs and read them themselves; else blocks come with their arrays in shared memory.
 	Reads      bool   `json:"reads"`
 	CacheBytes int64  `json:"cache_bytes,omitempty"`
+	GDALBytes  int64  `json:"gdal_bytes,omitempty"` // that GDAL may keep of what it reads
 	Workers    int    `json:"workers"`
 	Site       []byte `json:"site,omitempty"`
 }
@@ -50,6 +51,8 @@ type errandInput struct {
 	Alpha  int               `json:"alpha,omitempty"`
 	// Version is the one that the run has seen; only where workers read.
 	Version *fileVersion `json:"version,omitempty"`
+	// Warp is how it is brought onto the grid; only where workers read.
+	Warp *warping `json:"warp,omitempty"`
 }
 
 // errandOutput is an output without its file.
@@ -64,7 +67,7 @@ type errandOutput struct {
 func (r *run) errand(reads bool) (*errand, error) {
 	job := r.job
 	e := &errand{Expressions: job.Expressions, Function: job.Function, Emits: job.Emits != nil, Outputs: map[string]errandOutput{}, Controls: job.Controls,
-		Grid: r.plan.Grid, Blocks: r.plan.Blocks, Reads: reads, CacheBytes: r.plan.CacheBytes / int64(max(1, r.plan.shares)), BigEndian: bigEndian, Merges: job.Merge != nil, Workers: r.plan.Workers, Site: job.Concurrency.Site}
+		Grid: r.plan.Grid, Blocks: r.plan.Blocks, Reads: reads, CacheBytes: r.plan.CacheBytes / int64(max(1, r.plan.shares)), GDALBytes: r.plan.gdalBytes, BigEndian: bigEndian, Merges: job.Merge != nil, Workers: r.plan.Workers, Site: job.Concurrency.Site}
 	if job.Function != "" {
 		if codec := job.Functions[job.Function].Params; codec != nil {
 			var err error
@@ -86,7 +89,7 @@ func (r *run) errand(reads bool) (*errand, error) {
 		}
 		if reads {
 			i.From = f.from
-			i.Version = &f.version
+			i.Version, i.Warp = &f.version, f.warp
 		}
 		e.Inputs = append(e.Inputs, i)
 	}
@@ -163,7 +166,7 @@ func (e *errand) restore(ctx context.Context, o *WorkOptions) (_ *run, err error
 			return nil, err
 		}
 	}
-	if err := e.open(ctx, r); err != nil {
+	if err := errors.Join(boundGDAL(e.GDALBytes), e.open(ctx, r)); err != nil {
 		return nil, errors.Join(err, in.close())
 	}
 	r.shareTiles()
@@ -205,7 +208,7 @@ func (e *errand) open(ctx context.Context, r *run) error {
 		if len(f.layers) == 0 || f.access == accessNone {
 			continue
 		}
-		if err := f.open(ctx, open, f.from); err != nil {
+		if err := f.reopen(ctx, open, e.Inputs[i].Warp); err != nil {
 			errs = append(errs, fmt.Errorf("input %s: %w: workers read their inputs themselves and must find them under the same names", f.input, err))
 			continue
 		}

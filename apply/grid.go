@@ -9,6 +9,7 @@ import (
 
 	"leat/block"
 	"leat/raster"
+	"leat/raster/gdal"
 )
 
 // alignTolerance is how far, in pixels, two grids may lie apart and still count as one: a thousandth of
@@ -34,17 +35,23 @@ func resolveGrid(job *Job, in *inputs) (raster.Grid, error) {
 		return ref, fmt.Errorf("%s is rotated (its rows do not run along x): bring it to a north-up grid first, with: gdalwarp %s out.tif", refName, raster.GDALName(refPath))
 	}
 	var errs []error
+	var off []*inputFile
 	for _, f := range in.files {
-		if d := offGrid(f.info.Grid, ref); d != "" {
-			errs = append(errs, fmt.Errorf("inputs are not on one grid: %s (%s) against %s: %s; bring it onto that grid first, with: gdalwarp %s %s out.tif",
-				f.input, f.path, refName, d, warpOptions(f.info.Grid, ref, refPath), raster.GDALName(f.path)))
-			continue
+		switch d := offGrid(f.info.Grid, ref); {
+		case d == "":
+			f.place(ref)
+		case c.Grid != nil || c.Reference != "":
+			off = append(off, f)
+		default:
+			errs = append(errs, fmt.Errorf("inputs are not on one grid: %s (%s) against %s: %s; say onto whose grid others are to be warped (--reference %s, or --grid), or bring it onto that grid first, with: gdalwarp %s %s out.tif",
+				f.input, f.path, refName, d, in.files[0].input, warpOptions(f.info.Grid, ref, refPath), raster.GDALName(f.path)))
 		}
-		col, row, _ := ref.Transform.Invert(f.info.Grid.Transform[0], f.info.Grid.Transform[3])
-		f.dc, f.dr = -int(math.Round(col)), -int(math.Round(row))
 	}
 	if len(errs) > 0 {
 		return ref, errors.Join(errs...)
+	}
+	if err := warpAll(job, off, ref, refName); err != nil {
+		return ref, err
 	}
 	w := ref.Window()
 	switch {
@@ -63,13 +70,20 @@ func resolveGrid(job *Job, in *inputs) (raster.Grid, error) {
 	if w.Empty() {
 		return ref, fmt.Errorf("the inputs have no pixel in common:%s\nuse another footprint (union or reference) if that is meant", extents(in))
 	}
-	if c.BBox != nil {
-		box, err := bboxWindow(ref, *c.BBox)
+	if limits := c.BBox; limits != nil || len(c.Extents) > 0 {
+		if limits == nil {
+			around, err := extentsBox(job, ref)
+			if err != nil {
+				return ref, err
+			}
+			limits = &around
+		}
+		box, err := bboxWindow(ref, *limits)
 		if err != nil {
 			return ref, err
 		}
 		if box = box.Intersect(w); box.Empty() {
-			return ref, &JobError{fmt.Errorf("the bounding box %s (--bbox or --extent) has no pixel of the inputs:%s", boxText(*c.BBox), extents(in))}
+			return ref, &JobError{fmt.Errorf("the bounding box %s (--bbox or --extent) has no pixel of the inputs:%s", boxText(*limits), extents(in))}
 		}
 		w = box
 	}
@@ -107,6 +121,8 @@ func referenceGrid(job *Job, in *inputs) (grid raster.Grid, name, path string, e
 	return f.info.Grid, f.input + " (" + f.path + ")", f.path, nil
 }
 
+func round(v float64) int { return int(math.Round(v)) }
+
 // offGrid says in words how g differs from the grid ref, "" when a whole number of pixels apart.
 func offGrid(g, ref raster.Grid) string {
 	var d []string
@@ -131,7 +147,7 @@ func offGrid(g, ref raster.Grid) string {
 			d = append(d, "it lies more than 2^31 pixels away")
 		}
 	}
-	if !g.CRS.Equal(ref.CRS) {
+	if !gdal.SameCRS(g.CRS, ref.CRS) {
 		d = append(d, fmt.Sprintf("CRS %v, not %v", g.CRS, ref.CRS))
 	}
 	return strings.Join(d, "; ")

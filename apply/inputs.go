@@ -45,6 +45,8 @@ type inputFile struct {
 	needs  int64
 	mixed  bool // read in pieces of which nobody can tell whether they are of one version
 	left   atomic.Int64
+
+	warp *warping // how it is brought onto the grid; nil where it lies there
 }
 
 // inputs are the open files of a job, ordered by name and then place in the list.
@@ -165,7 +167,7 @@ func (f *inputFile) resolve(spec Input, noMask bool) error {
 		}
 		f.nodata = append(f.nodata, nodata)
 	}
-	if !noMask {
+	if !noMask || f.warp != nil { // a warped one's mask is then of what it covers
 		switch f.info.Mask {
 		case raster.MaskDataset:
 			_, f.masked = f.src.(raster.Masker)

@@ -86,6 +86,10 @@ type Input struct {
 	// Source is an open raster to use instead of opening Files[0], whose name is then only used in
 	// messages. The caller closes it.
 	Source raster.Source
+	// Resample is the method by which files off the grid of Controls.Reference or Controls.Grid are warped onto it: one of gdal.Methods; "" is near.
+	// Overviews allows that reduced copies in the files are read for it, as gdalwarp -ovr AUTO does. Files on the grid are read as they are.
+	Resample  string
+	Overviews bool
 }
 
 // File is an Input of one file.
@@ -152,8 +156,10 @@ func (f Footprint) String() string { return [...]string{"intersection", "union",
 // Controls say how the grid is cut and what counts as a pixel. The zero value is the default.
 type Controls struct {
 	Footprint Footprint
-	Reference string       // name of the input whose grid is the job's; "": the first by name
-	Grid      *raster.Grid // a grid given by itself; needed when there are no inputs
+	// Reference is the name of the input whose grid (of a list, its first file's) is the job's, Grid one given by itself, which is needed when there are no
+	// inputs. Files off that grid are warped onto it as they are read, through GDAL. With neither, the grid is that of the first input by name, and all others must lie on it.
+	Reference string
+	Grid      *raster.Grid
 	// BBox restricts the job to the pixels whose centres lie in (min x, min y, max x, max y), Window to a window of the footprint's
 	// pixels.
 	BBox   *[4]float64
@@ -169,6 +175,9 @@ type Controls struct {
 	Unscale bool // expressions see pixel*scale+offset
 	// NodataCollision makes a valid result that equals nodata an error instead of a warning.
 	NodataCollision bool
+	// Extents restrict the job to the box around these grids, in the job's system, as BBox does. Those of another system are brought into it with their
+	// edges, not their corners alone.
+	Extents []raster.Grid
 }
 
 // Concurrency says who works. Zeros are one per core.

@@ -32,7 +32,8 @@ type Plan struct {
 	Outputs []PlanOutput
 	Notes   []string // what was decided otherwise than asked, and why
 
-	shares int // processes of this machine among which CacheBytes is shared out
+	shares    int   // processes of this machine among which CacheBytes is shared out
+	gdalBytes int64 // that GDAL may keep, in each process that reads, of the rasters that it reads
 }
 
 // PlanInput describes one input file.
@@ -45,6 +46,8 @@ type PlanInput struct {
 	// FileBytes are needed; 0 for local files, of which that is not worked out.
 	Access, Why          string
 	NeedBytes, FileBytes int64
+	// Warped says how a file off the grid is brought onto it, "" where it is read as it is.
+	Warped string
 }
 
 // PlanOutput describes one output.
@@ -104,6 +107,11 @@ func makePlan(job *Job, in *inputs, outs []*output, grid raster.Grid) (*Plan, er
 		if p.shares = z.here; z.processes > 0 {
 			p.shares = z.processes
 		}
+	}
+	if p.WorkersRead {
+		p.gdalBytes = in.gdalCacheBytes(p.BudgetBytes/int64(max(1, p.shares)), z.slots)
+	} else {
+		p.gdalBytes = in.gdalCacheBytes(p.BudgetBytes, p.Readers)
 	}
 	if c.WindowWidth > 0 || c.WindowHeight > 0 {
 		w, h := roundUp(c.WindowWidth, alignW), roundUp(c.WindowHeight, alignH)
@@ -171,7 +179,13 @@ type sizing struct {
 func (z *sizing) choose(alignW, alignH int) error {
 	// Whole input tiles are decoded once without being kept.
 	tileW, tileH := alignW, alignH
+	// What is warped is read in boxes around the blocks: long ones would take far more than they need where the rows of file and grid are not parallel.
+	square := z.overlap > 0
 	for _, f := range z.in.files {
+		if f.warp != nil {
+			square = square || len(f.layers) > 0
+			continue
+		}
 		if f.info.TileWidth < f.info.Grid.Width && mod(f.dc, f.info.TileWidth) == 0 {
 			if l := lcm(tileW, f.info.TileWidth); l <= 2048 {
 				tileW = l
@@ -186,13 +200,13 @@ func (z *sizing) choose(alignW, alignH int) error {
 	for _, cell := range [][2]int{{tileW, tileH}, {alignW, alignH}} {
 		for target := targetPixels; target > targetPixels/64; target /= 2 {
 			w, h := cell[0], cell[1]
-			// Blocks grow along rows, as files are stored; with a margin they grow square.
+			// Blocks grow along rows, as files are stored; with a margin, or a warped input, they grow square.
 			for {
 				grown := false
-				if fits := 2 * w * h; fits <= target && w < z.grid.Width && (z.overlap == 0 || w <= h) {
+				if fits := 2 * w * h; fits <= target && w < z.grid.Width && (!square || w <= h) {
 					w *= 2
 					grown = true
-				} else if fits <= target && h < z.grid.Height && (z.overlap > 0 || w >= z.grid.Width) {
+				} else if fits <= target && h < z.grid.Height && (square || w >= z.grid.Width) {
 					h *= 2
 					grown = true
 				}
@@ -259,6 +273,16 @@ func (z *sizing) bytes(w, h int) int64 {
 		}
 		tile = max(tile, 2*z.tileBytes(f))
 	}
+	var warp int64 // of each reader
+	for _, f := range z.in.files {
+		if f.warp != nil && len(f.layers) > 0 {
+			warp = f.warp.MaxBytes
+		}
+	}
+	cache := p.gdalBytes
+	if p.WorkersRead {
+		cache *= int64(max(1, z.processes))
+	}
 	var out, scratch int64
 	for _, o := range z.outs {
 		bytes := int64(max(o.bands, 1) * max(o.typ.Size(), 4))
@@ -277,7 +301,7 @@ func (z *sizing) bytes(w, h int) int64 {
 			in += remoteBytes / int64(p.Buffers)
 		}
 	}
-	return baseBytes*int64(1+z.processes) + p.AheadBytes + int64(p.Buffers)*in + int64(z.here)*(out+scratch) + int64(max(p.Readers, z.processes))*tile + results
+	return baseBytes*int64(1+z.processes) + p.AheadBytes + int64(p.Buffers)*in + int64(z.here)*(out+scratch) + int64(max(p.Readers, z.processes))*(tile+warp) + cache + results
 }
 
 // stored is how a file holds its pixels, or its mask: in pieces that are decoded whole.
@@ -295,11 +319,11 @@ func pieces(f *inputFile) []stored {
 		s.bytes *= int64(len(i.Bands))
 		s.planes = 1
 	}
-	if i.Compression == "none" || len(f.layers) == 0 {
+	if i.Compression == "none" || len(f.layers) == 0 || f.warp != nil {
 		s.bytes = 0
 	}
 	list := []stored{s}
-	if f.masked && f.alpha == 0 && i.MaskTile.Width > 0 {
+	if f.masked && f.warp == nil && f.alpha == 0 && i.MaskTile.Width > 0 {
 		list = append(list, stored{i.MaskTile.Width, i.MaskTile.Height, int64(i.MaskTile.Width) * int64(i.MaskTile.Height), 1})
 	}
 	return list
@@ -393,14 +417,17 @@ func storedText(i *raster.Info) string {
 func (z *sizing) describe(job *Job) {
 	p := z.plan
 	for _, f := range z.in.files {
-		i := f.info
+		i, warped := f.info, ""
+		if f.warp != nil {
+			i, warped = &f.warp.was, f.warp.text()
+		}
 		d := fmt.Sprintf("%d x %d pixels, %s of %v, %s", i.Grid.Width, i.Grid.Height, count(len(f.layers), "layer"), f.typ, storedText(i))
 		decodes := 1.0
 		if z.tileBytes(f) > 0 && p.CacheBytes < z.cacheNeed() {
 			decodes = z.decodes(f)
 		}
 		p.Inputs = append(p.Inputs, PlanInput{Name: f.input, Path: f.path, Description: d, Decodes: decodes,
-			Access: f.access.String(), Why: f.why, NeedBytes: f.needs, FileBytes: i.FileBytes})
+			Access: f.access.String(), Why: f.why, NeedBytes: f.needs, FileBytes: i.FileBytes, Warped: warped})
 	}
 	for _, o := range z.outs {
 		po := PlanOutput{Name: o.name, Path: o.spec.label(), Expression: job.Expressions[o.name], Type: "from the first block", Bands: o.bands,

@@ -198,6 +198,9 @@ func (r *run) run(ctx context.Context, start time.Time) (res *Result, err error)
 	}
 	r.watch()
 	if !r.plan.WorkersRead {
+		if err := boundGDAL(r.plan.gdalBytes); err != nil {
+			return nil, err
+		}
 		r.shareTiles()
 		if err := r.stage(); err != nil {
 			return nil, err

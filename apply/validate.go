@@ -75,7 +75,7 @@ func validate(job *Job) error {
 		bad("the footprint of the reference needs one: name an input")
 	}
 	errs = append(errs, validateConcurrency(job)...)
-	return errors.Join(mistakes(errs...), errors.Join(validatePaths(job)...))
+	return errors.Join(mistakes(errs...), errors.Join(validateWarps(job)...), errors.Join(validatePaths(job)...))
 }
 
 // validatePaths finds outputs that can't be written, are named twice, or are inputs.

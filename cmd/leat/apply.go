@@ -39,6 +39,8 @@ type applyFlags struct {
 	serveAt                string
 	quiet, verbose         bool
 	resume, discard        bool
+	grid                   string
+	resample, useOverviews []string
 
 	stores  storeFlags
 	outside workerFlags
@@ -60,16 +62,19 @@ unless the expression says otherwise; the guide (docs/guide/expressions.md) has 
 Inputs and outputs may be URLs: s3://BUCKET/NAME, gs://, azblob://, and https:// for inputs. An input of which
 less than half is needed is read in pieces; others are brought to a folder on the local disk that all runs share.
 
-Inputs must lie on one grid (same CRS, same pixel size, pixels on pixels). Outputs are GeoTIFFs, tiled,
-in the order of a cloud-optimised one, with statistics, histogram and overviews inside; they appear
-under their name only when they are whole. A run that fails or is interrupted keeps what it has done in hidden
-files .NAME.leat-part: --resume goes on from there, --discard removes them.
+Inputs must lie on one grid (same CRS, same pixel size, pixels on pixels), unless --reference or --grid says
+onto which others are warped, as they are read: to the pixel what gdalwarp -et 0 gives. That needs GDAL.
+
+Outputs are GeoTIFFs, tiled, in the order of a cloud-optimised one, with statistics, histogram and overviews
+inside; they appear under their name only when they are whole. A run that fails or is interrupted keeps what
+it has done in hidden files .NAME.leat-part: --resume goes on from there, --discard removes them.
 
 Values marked [NAME=] hold for all outputs, or for the one that is named; such options can be
 repeated. Exit codes: 0 done, 1 failed, 2 a mistake in the command line.`,
 		Example: `  leat apply -i red=B4.tif -i nir=B5.tif -o ndvi=ndvi.tif -e '(nir - red) / (nir + red)' --nodata nan
   leat apply -i t='2020*.tif' -o med=median.tif -e 'median(t)'
   leat apply -i s=scene.tif -o m=mean.tif -e '(s[1] + s[2]) / 2' --type uint16 --cog
+  leat apply -i red=B4.tif -i pan=B8.tif -o x=x.tif -e 'pan / red' --reference red --resample pan=average
   leat apply -i a=dem.tif -o out=high.tif -e 'a > 1500 ? a : nodata' --preview high.png`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -111,11 +116,14 @@ repeated. Exit codes: 0 done, 1 failed, 2 a mistake in the command line.`,
 	fl.BoolVar(&f.noClobber, "no-clobber", false, "an output that exists is an error")
 	fl.StringVar(&f.tempDir, "tmpdir", "", "`FOLDER`: where unfinished outputs are kept (default: beside each output; of URLs: the system's folder for temporary files)")
 
-	fl.StringVar(&f.footprint, "footprint", "intersection", "`WHICH`: the pixels to cover: intersection (default), union or reference")
+	fl.StringVar(&f.footprint, "footprint", "", "`WHICH`: the pixels to cover: intersection of the inputs (default; with --grid: reference), union, or reference: those of the grid")
 	group(fl, "footprint", "Grid")
-	fl.StringVar(&f.reference, "reference", "", "`NAME`: the input whose grid is meant (default: the first by name)")
+	fl.StringVar(&f.reference, "reference", "", "`NAME`: the input whose grid is meant (default: the first by name); inputs on other grids are warped onto it by GDAL")
+	fl.StringVar(&f.grid, "grid", "", "`GRID`: the grid onto which inputs on others are warped: a raster that has it, or CRS,MINX,MINY,MAXX,MAXY,SIZE[,SIZEY] such as EPSG:32631,500000,5190000,509990,5200000,10; CRS may also be a raster, a file .prj or .wkt, or none")
+	fl.StringArrayVar(&f.resample, "resample", nil, "`[NAME=]METHOD`: how an input is warped: near (default), bilinear, cubic, cubicspline, lanczos, average, rms, mode, min, max, median, q1, q3 or sum")
+	fl.StringArrayVar(&f.useOverviews, "use-overviews", nil, "`NAME`: an input may be warped from its overviews where they have the resolution that is needed (default: from its pixels)")
 	fl.StringVar(&f.bbox, "bbox", "", "`X,Y,X,Y`: cover only pixels whose centres lie in a box: smallest x and y, largest x and y, in the grid's coordinates")
-	fl.StringArrayVar(&f.extents, "extent", nil, "`FILE`: cover only what it covers; again for the box around several")
+	fl.StringArrayVar(&f.extents, "extent", nil, "`FILE`: cover only what it covers, in whatever CRS; again for the box around several")
 	fl.StringVar(&f.srcwin, "srcwin", "", "`COL,ROW,W,H`: cover only a window of the footprint's pixels")
 
 	f.stores.add(fl)

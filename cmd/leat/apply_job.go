@@ -17,7 +17,6 @@ import (
 	"leat/block"
 	"leat/ndarray"
 	"leat/objstore"
-	"leat/raster"
 	"leat/raster/overview"
 )
 
@@ -37,7 +36,7 @@ func (f *applyFlags) job(ctx context.Context, in *remote.Stores) (*apply.Job, er
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	for _, set := range []func(*apply.Job) error{f.setTyped, f.setCreation, f.setLook, f.setInputs, func(job *apply.Job) error { return f.setControls(ctx, job) }} {
+	for _, set := range []func(*apply.Job) error{f.setTyped, f.setCreation, f.setLook, f.setInputs, f.setWarps, f.setControls, func(job *apply.Job) error { return f.setGrid(ctx, job) }} {
 		add(set(job))
 	}
 	return job, errors.Join(errs...)
@@ -299,11 +298,15 @@ func (f *applyFlags) setInputs(job *apply.Job) error {
 	return errors.Join(errs...)
 }
 
-func (f *applyFlags) setControls(ctx context.Context, job *apply.Job) error {
+func (f *applyFlags) setControls(job *apply.Job) error {
 	c := &job.Controls
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	switch f.footprint {
+	case "":
+		if f.grid != "" {
+			c.Footprint = apply.Reference
+		}
 	case "intersection":
 	case "union":
 		c.Footprint = apply.Union
@@ -332,7 +335,7 @@ func (f *applyFlags) setControls(ctx context.Context, job *apply.Job) error {
 		bad("--overlap %d: use 0 or more pixels", f.overlap)
 	}
 	c.Reference, c.Overlap, c.NoMask, c.Unscale = f.reference, f.overlap, f.noMask, f.unscale
-	if c.Footprint == apply.Reference && c.Reference == "" {
+	if c.Footprint == apply.Reference && c.Reference == "" && f.grid == "" {
 		c.Reference = sortedNames(job.Inputs)[0]
 	}
 	if f.bbox != "" {
@@ -341,15 +344,6 @@ func (f *applyFlags) setControls(ctx context.Context, job *apply.Job) error {
 			bad("--bbox %s: write it as MINX,MINY,MAXX,MAXY", f.bbox)
 		} else {
 			c.BBox = &[4]float64{v[0], v[1], v[2], v[3]}
-		}
-	}
-	if len(f.extents) > 0 {
-		if c.BBox != nil {
-			bad("--bbox and --extent: give one of them")
-		} else if box, err := extentOf(ctx, job.Open, f.extents); err != nil {
-			errs = append(errs, err)
-		} else {
-			c.BBox = &box
 		}
 	}
 	if f.srcwin != "" {
@@ -383,27 +377,6 @@ func (f *applyFlags) setControls(ctx context.Context, job *apply.Job) error {
 		bad("-j and --readers: use 1 or more, or leave them out for one per core")
 	}
 	return errors.Join(errs...)
-}
-
-// extentOf is the box around several rasters.
-func extentOf(ctx context.Context, open func(context.Context, string) (raster.Source, error), paths []string) (box [4]float64, err error) {
-	box = [4]float64{math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)}
-	for _, path := range paths {
-		path, err := localName(path)
-		if err != nil {
-			return box, fileError{fmt.Errorf("--extent %w", err)}
-		}
-		src, err := open(ctx, path)
-		if err != nil {
-			return box, fileError{fmt.Errorf("--extent %w", err)}
-		}
-		x0, y0, x1, y1 := src.Info().Grid.Bounds()
-		box = [4]float64{min(box[0], x0), min(box[1], y0), max(box[2], x1), max(box[3], y1)}
-		if err := src.Close(); err != nil {
-			return box, err
-		}
-	}
-	return box, nil
 }
 
 func integers(s string) ([]int, error) {

@@ -44,6 +44,9 @@ func showPlan(ctx context.Context, w io.Writer, job apply.Job, asJSON bool) erro
 	fmt.Fprintln(t)
 	for _, in := range p.Inputs {
 		fmt.Fprintf(t, "input\t%s = %s\n\t%s\n", in.Name, in.Path, in.Description)
+		if in.Warped != "" {
+			fmt.Fprintf(t, "\t%s\n", in.Warped)
+		}
 		if in.Why != "" {
 			fmt.Fprintf(t, "\t%s: %s\n", in.Access, in.Why)
 		}
@@ -111,6 +114,7 @@ type planInputDoc struct {
 	Why         string  `json:"why,omitempty"`
 	NeedBytes   int64   `json:"need_bytes,omitempty"` // of a remote file
 	FileBytes   int64   `json:"file_bytes"`
+	Warped      string  `json:"warped,omitempty"`
 }
 
 type planFileDoc struct {

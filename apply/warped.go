@@ -1,0 +1,344 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"leat/objstore"
+	"leat/raster"
+	"leat/raster/gdal"
+)
+
+// warping says how a file that lies off the grid is brought onto it when it is read: all that another process needs to do the same.
+type warping struct {
+	Grid      exactGrid `json:"grid"` // the reference
+	Method    string    `json:"method"`
+	Nodata    []string  `json:"nodata"` // for each band of the file
+	Overviews bool      `json:"overviews,omitempty"`
+	NoMask    bool      `json:"no_mask,omitempty"`
+	MaxBytes  int64     `json:"max_bytes"`
+
+	was raster.Info // what the file says of itself
+}
+
+// exactGrid is a grid that JSON keeps whole: texts of systems need not be UTF-8.
+type exactGrid struct{ raster.Grid }
+
+type exactGridDoc struct {
+	Grid            raster.Grid `json:"grid"`
+	Name, WKT, Keys []byte
+}
+
+func (g exactGrid) MarshalJSON() ([]byte, error) {
+	d := exactGridDoc{Grid: g.Grid, Name: []byte(g.CRS.Name), WKT: []byte(g.CRS.WKT)}
+	if k := g.CRS.Keys; k != nil {
+		d.Keys = []byte(k.ASCII)
+	}
+	return json.Marshal(d)
+}
+
+func (g *exactGrid) UnmarshalJSON(text []byte) error {
+	var d exactGridDoc
+	if err := json.Unmarshal(text, &d); err != nil {
+		return err
+	}
+	g.Grid = d.Grid
+	g.CRS.Name, g.CRS.WKT = string(d.Name), string(d.WKT)
+	if g.CRS.Keys != nil {
+		g.CRS.Keys.ASCII = string(d.Keys)
+	}
+	return nil
+}
+
+// What a read of a warped file may take, besides its block: more spares reading parts of the file twice.
+const (
+	leastWarpBytes = 1 << 20
+	mostWarpBytes  = 64 << 20
+)
+
+// warpBytes is what each read of a warped file may take.
+func warpBytes(job *Job) int64 {
+	budget := job.Controls.MemoryBytes
+	if budget == 0 {
+		budget = DefaultMemoryBytes()
+	}
+	var p Plan
+	p.settleWorkers(&job.Concurrency)
+	return min(max(budget/8/int64(max(p.Readers, p.Workers)), leastWarpBytes), mostWarpBytes)
+}
+
+// gdalCacheBytes is what GDAL may keep, in a process of so many readers, of the rasters that it reads: each reader has handles of its own.
+func (in *inputs) gdalCacheBytes(budget int64, readers int) int64 {
+	var all int64
+	for _, f := range in.files {
+		if f.byGDAL() && len(f.layers) > 0 {
+			i := f.info
+			if f.warp != nil {
+				i = &f.warp.was
+			}
+			for _, b := range i.Bands {
+				all += int64(i.Grid.Width) * int64(i.Grid.Height) * int64(b.Type.Size())
+			}
+		}
+	}
+	return min(all*int64(max(1, readers)), max(budget/8, 8<<20), 256<<20)
+}
+
+// byGDAL reports whether GDAL reads the file.
+func (f *inputFile) byGDAL() bool {
+	_, ok := f.src.(*gdal.File)
+	return ok || f.warp != nil
+}
+
+// boundGDAL keeps GDAL's cache within the bytes that are planned for it, unless the user says what it may take.
+func boundGDAL(bytes int64) error {
+	if bytes <= 0 || os.Getenv("GDAL_CACHEMAX") != "" {
+		return nil
+	}
+	return gdal.SetCacheBytes(bytes)
+}
+
+// validateWarps finds what is wrong with how inputs are to be warped, which may be none.
+func validateWarps(job *Job) []error {
+	var errs []error
+	for _, name := range sortedKeys(job.Inputs) {
+		if method := job.Inputs[name].Resample; method != "" {
+			if err := gdal.CheckMethod(method); errors.Is(err, gdal.ErrAbsent) {
+				errs = append(errs, fmt.Errorf("input %s is to be resampled by %s (--resample), which needs GDAL: %w", name, method, err))
+			} else if err != nil {
+				errs = append(errs, &JobError{fmt.Errorf("input %s: %w", name, err)})
+			}
+		}
+	}
+	if c := &job.Controls; c.BBox != nil && len(c.Extents) > 0 {
+		errs = append(errs, &JobError{errors.New("a bounding box and extents of rasters restrict the job: give one of them")})
+	}
+	return errs
+}
+
+// place sets the file's offset from the grid ref, on whose lattice it lies.
+func (f *inputFile) place(ref raster.Grid) {
+	if w, ok := f.src.(interface{ Offset() (col, row int) }); ok && f.warp != nil {
+		col, row := w.Offset()
+		f.dc, f.dr = -col, -row
+		return
+	}
+	col, row, _ := ref.Transform.Invert(f.info.Grid.Transform[0], f.info.Grid.Transform[3])
+	f.dc, f.dr = -round(col), -round(row)
+}
+
+// warpAll puts files that are off the grid onto it.
+func warpAll(job *Job, files []*inputFile, ref raster.Grid, refName string) error {
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	errs := make([]error, len(files))
+	most := warpBytes(job)
+	for i, f := range files {
+		g.Go(func() error {
+			if err := f.warpOnto(job, ref, most); err != nil {
+				errs[i] = fmt.Errorf("input %s: %s is not on the grid of %s: %s; it can't be brought there: %w", f.input, f.path, refName, offGrid(f.info.Grid, ref), err)
+			}
+			return nil
+		})
+	}
+	_ = g.Wait()
+	return errors.Join(errs...)
+}
+
+// warpOnto opens the file once more, as it is on the lattice of ref.
+func (f *inputFile) warpOnto(job *Job, ref raster.Grid, most int64) error {
+	spec := job.Inputs[f.input]
+	g := f.info.Grid
+	switch {
+	case f.version.given:
+		return errors.New("it is an open raster (Input.Source), and GDAL, which warps, opens files by their names: give the file")
+	case !g.HasTransform:
+		return errors.New("it says nothing of where it lies: write that into it first, with: gdal_edit.py -a_ullr ... -a_srs ... FILE")
+	case !ref.HasTransform:
+		return errors.New("the reference says nothing of where it lies: take another one")
+	case g.CRS.IsZero() && !ref.CRS.IsZero():
+		return fmt.Errorf("it names no coordinate reference system: write one into it first, with: gdal_edit.py -a_srs EPSG:... %s", raster.GDALName(f.path))
+	case ref.CRS.IsZero() && !g.CRS.IsZero():
+		return errors.New("the reference names no coordinate reference system: take another one, or write one into it first, with: gdal_edit.py -a_srs EPSG:... FILE")
+	}
+	if err := gdal.Available(); err != nil {
+		return fmt.Errorf("that needs GDAL: %w", err)
+	}
+	texts, err := f.nodataTexts(spec)
+	if err != nil {
+		return err
+	}
+	f.warp = &warping{Grid: exactGrid{ref}, Method: cmp.Or(strings.ToLower(spec.Resample), "near"), Nodata: texts, Overviews: spec.Overviews,
+		NoMask: job.Controls.NoMask, MaxBytes: most, was: *f.info}
+	seen := f.version
+	if err := f.openWarp(); err != nil {
+		f.warp = nil
+		return err
+	}
+	if f.version.fileState != seen.fileState {
+		return fmt.Errorf("%s was replaced or changed while the job was prepared: run again", f.path)
+	}
+	spec.Nodata = nil // what is said of nodata is in the warped raster
+	f.layers, f.nodata = nil, nil
+	if err := f.resolve(spec, job.Controls.NoMask); err != nil {
+		return err
+	}
+	f.place(ref)
+	return nil
+}
+
+// nodataTexts says for each band of the file what counts as nodata, "" for what the file says.
+func (f *inputFile) nodataTexts(spec Input) ([]string, error) {
+	texts := make([]string, len(f.info.Bands))
+	if len(spec.Nodata) == 0 {
+		return texts, nil
+	}
+	for i, l := range f.layers {
+		text := spec.Nodata[min(i, len(spec.Nodata)-1)]
+		if at := slices.Index(f.layers, l); at < i && texts[l-1] != text {
+			return nil, fmt.Errorf("its band %d is read twice, with other nodata each time, which can't be warped at once: make two inputs of it", l)
+		}
+		texts[l-1] = text
+	}
+	return texts, nil
+}
+
+func (w *warping) options() *gdal.WarpOptions {
+	return &gdal.WarpOptions{Grid: w.Grid.Grid, Method: w.Method, Nodata: w.Nodata, Overviews: w.Overviews, MaxBytes: w.MaxBytes, NoMask: w.NoMask}
+}
+
+// openWarp opens the file through GDAL by the name that the job has for it, in place of what is open, and notes its version.
+func (f *inputFile) openWarp() error {
+	local := localFile(f.from)
+	name := f.from
+	if objstore.IsURL(name) {
+		name = local
+	}
+	for range openings {
+		before := localVersion(local)
+		src, err := gdal.Warp(name, f.warp.options())
+		if err != nil {
+			return err
+		}
+		version := versionOf(src, f.from)
+		if f.warp.Overviews && local != "" {
+			if s, ok := stateOf(local + ".ovr"); ok {
+				version.add(".ovr", s)
+			}
+		}
+		if version.since(before) {
+			return f.take(src, version)
+		}
+		if err := src.Close(); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%s, or a file beside it, is being written: wait until it is whole", f.path)
+}
+
+// take puts another source in place of what is open.
+func (f *inputFile) take(src raster.Source, version fileVersion) error {
+	old := f.src
+	if !f.owned {
+		old = nil
+	}
+	f.src, f.owned, f.version = src, true, version
+	if old != nil {
+		return old.Close()
+	}
+	return nil
+}
+
+// text says for people how the file is warped.
+func (w *warping) text() string {
+	text := "by " + w.Method
+	if w.Overviews {
+		text += ", with its overviews"
+	}
+	if from := w.was.Grid.CRS; !from.IsZero() && !from.Equal(w.Grid.CRS) {
+		return "warped from " + from.String() + " " + text
+	}
+	return fmt.Sprintf("warped from pixels of %s %s", pixelSize(w.was.Grid), text)
+}
+
+// descriptionWarp is a warp as a run that goes on from another one is held to it.
+type descriptionWarp struct {
+	Method    string `json:"method"`
+	Nodata    string `json:"nodata"`
+	Overviews bool   `json:"overviews"`
+	Grid      string `json:"grid"` // fingerprint
+	GDAL      string `json:"gdal"` // version
+}
+
+func (w *warping) describe() *descriptionWarp {
+	if w == nil {
+		return nil
+	}
+	text, _ := json.Marshal(w.Grid) // numbers of a grid that GDAL took are finite
+	version, _ := gdal.Version()
+	return &descriptionWarp{w.Method, strings.Join(w.Nodata, ","), w.Overviews, fmt.Sprintf("%x", sha256.Sum256(text))[:32], version}
+}
+
+// warp compares how an input was and is warped.
+func (c *changes) warp(of string, was, now *descriptionWarp) {
+	switch {
+	case was == nil && now == nil:
+	case was == nil:
+		c.say("%sit was read as it is, and is warped onto the grid (--reference, --grid)", of)
+	case now == nil:
+		c.say("%sit was warped onto the grid, and is read as it is (--reference, --grid)", of)
+	default:
+		c.value(of+"the method of resampling (--resample)", was.Method, now.Method)
+		c.value(of+"nodata (--input-nodata)", was.Nodata, now.Nodata)
+		c.flag(was.Overviews, now.Overviews, of+"its overviews were not used and are (--use-overviews)", of+"its overviews were used and are not (--use-overviews)")
+		if was.Grid != now.Grid {
+			c.say("%sthe grid that it is warped onto (--reference, --grid) is another", of)
+		}
+		c.value(of+"the version of GDAL, which warps it,", was.GDAL, now.GDAL)
+	}
+}
+
+// extentsBox is the box around the job's extents in the system of ref.
+func extentsBox(job *Job, ref raster.Grid) (box [4]float64, err error) {
+	for i, g := range job.Controls.Extents {
+		var b [4]float64
+		switch {
+		case g.HasTransform != ref.HasTransform:
+			return box, &JobError{errors.New("an extent (--extent) can't be related to the grid: one is georeferenced and the other is not")}
+		case g.CRS.IsZero() || ref.CRS.IsZero() || gdal.SameCRS(g.CRS, ref.CRS):
+			b[0], b[1], b[2], b[3] = g.Bounds()
+		default:
+			if err := gdal.Available(); err != nil {
+				return box, fmt.Errorf("an extent (--extent) has another CRS (%v) than the grid (%v), and to relate them leat needs GDAL: %w", g.CRS, ref.CRS, err)
+			}
+			if b, err = gdal.Extent(g, ref.CRS); err != nil {
+				return box, &JobError{fmt.Errorf("--extent: %w", err)}
+			}
+		}
+		if i == 0 {
+			box = b
+			continue
+		}
+		box = [4]float64{min(box[0], b[0]), min(box[1], b[1]), max(box[2], b[2]), max(box[3], b[3])}
+	}
+	return box, nil
+}
+
+// reopen opens the file in a worker as the run has opened it.
+func (f *inputFile) reopen(ctx context.Context, open func(ctx context.Context, path string) (raster.Source, error), w *warping) error {
+	if w == nil {
+		return f.open(ctx, open, f.from)
+	}
+	f.warp = w
+	return f.openWarp()
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"leat/apply"
+	"leat/objstore"
+	"leat/raster"
+	"leat/raster/gdal"
+)
+
+// setWarps sets how inputs off the grid are warped onto it.
+func (f *applyFlags) setWarps(job *apply.Job) error {
+	var errs []error
+	names := sortedNames(job.Inputs)
+	unknown := func(flag, text, name string) {
+		errs = append(errs, fmt.Errorf("%s %s: there is no input %q; there is %s", flag, text, name, strings.Join(names, ", ")))
+	}
+	given := map[string]bool{}
+	for _, s := range f.resample {
+		name, method, named := strings.Cut(s, "=")
+		if !named {
+			name, method = "", s
+		}
+		if _, ok := job.Inputs[name]; named && !ok {
+			unknown("--resample", s, name)
+			continue
+		}
+		if given[name] {
+			errs = append(errs, fmt.Errorf("--resample %s: a method was given for that already", s))
+		}
+		given[name] = true
+		if !slices.Contains(gdal.Methods(), strings.ToLower(method)) {
+			errs = append(errs, fmt.Errorf("--resample %s: use one of %s", s, strings.Join(gdal.Methods(), " ")))
+			continue
+		}
+		for _, n := range names {
+			// What is said of one input goes before what is said of all.
+			if in := job.Inputs[n]; n == name || !named && !given[n] {
+				in.Resample = method
+				job.Inputs[n] = in
+			}
+		}
+	}
+	for _, name := range f.useOverviews {
+		in, ok := job.Inputs[name]
+		if !ok {
+			unknown("--use-overviews", name, name)
+			continue
+		}
+		in.Overviews = true
+		job.Inputs[name] = in
+	}
+	if (len(f.resample) > 0 || len(f.useOverviews) > 0) && f.grid == "" && f.reference == "" && f.footprint != "reference" {
+		errs = append(errs, errors.New("--resample and --use-overviews are for inputs that are warped: say onto which grid, with --reference or --grid"))
+	}
+	return errors.Join(errs...)
+}
+
+// setGrid sets the grid that --grid gives, and the extents.
+func (f *applyFlags) setGrid(ctx context.Context, job *apply.Job) error {
+	c := &job.Controls
+	var errs []error
+	if f.grid != "" {
+		if f.reference != "" {
+			errs = append(errs, errors.New("--grid and --reference: give one of them"))
+		} else if g, err := f.gridOf(ctx, job, f.grid); err != nil {
+			errs = append(errs, err)
+		} else {
+			c.Grid = &g
+		}
+	}
+	if len(f.extents) > 0 && f.bbox != "" {
+		errs = append(errs, errors.New("--bbox and --extent: give one of them"))
+	} else {
+		for _, path := range f.extents {
+			g, err := gridOfFile(ctx, job, "--extent", path)
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			c.Extents = append(c.Extents, g)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// gridOf is the grid of a raster, or one by numbers: CRS,MINX,MINY,MAXX,MAXY,SIZE[,SIZEY].
+func (f *applyFlags) gridOf(ctx context.Context, job *apply.Job, text string) (g raster.Grid, err error) {
+	fields := strings.Split(text, ",")
+	var v []float64 // from the last one on
+	for i := len(fields) - 1; i > 0 && len(v) < 6; i-- {
+		x, err := strconv.ParseFloat(strings.TrimSpace(fields[i]), 64)
+		if err != nil {
+			break
+		}
+		v = append(v, x)
+	}
+	if _, err := os.Stat(text); err == nil || len(fields) == 1 || objstore.IsURL(text) {
+		return gridOfFile(ctx, job, "--grid", text)
+	}
+	bad := func(format string, args ...any) (raster.Grid, error) {
+		return g, fmt.Errorf("--grid %s: "+format, append([]any{text}, args...)...)
+	}
+	if len(v) < 5 {
+		return bad("there is no such file; give a raster that has the grid, or CRS,MINX,MINY,MAXX,MAXY,SIZE such as EPSG:32631,500000,5190000,509990,5200000,10")
+	}
+	slices.Reverse(v)
+	x, y := v[4], v[len(v)-1]
+	box := v[:4]
+	for _, n := range v {
+		if math.IsNaN(n) || math.IsInf(n, 0) {
+			return bad("%v is no number that a grid can have", n)
+		}
+	}
+	switch {
+	case !(box[0] < box[2]) || !(box[1] < box[3]):
+		return bad("the box is empty: give min x, min y, max x, max y, and then the size of pixels")
+	case x <= 0 || y <= 0:
+		return bad("the size of pixels is to be above 0")
+	}
+	width, height := (box[2]-box[0])/x, (box[3]-box[1])/y
+	// As far as decimals can be off: a thousandth of a pixel.
+	if math.Abs(width-math.Round(width)) > 1e-3 || math.Abs(height-math.Round(height)) > 1e-3 || width < 0.5 || height < 0.5 {
+		return bad("the box is %.7g pixels wide and %.7g high: give one of whole pixels", width, height)
+	}
+	if width > math.MaxInt32 || height > math.MaxInt32 {
+		return bad("the grid would have %.0f x %.0f pixels, more than any raster", width, height)
+	}
+	g = raster.Grid{Width: int(math.Round(width)), Height: int(math.Round(height)), HasTransform: true, Transform: raster.Transform{box[0], x, 0, box[3], 0, -y}}
+	name := strings.Join(fields[:len(fields)-len(v)], ",")
+	g.CRS, err = f.systemOf(ctx, job, name)
+	return g, err
+}
+
+// systemOf is the CRS of a grid by numbers: AUTHORITY:NUMBER, none, a raster that has it, or a text file of WKT such as a .prj.
+func (f *applyFlags) systemOf(ctx context.Context, job *apply.Job, name string) (raster.CRS, error) {
+	if name == "none" {
+		return raster.CRS{}, nil
+	}
+	text := name
+	if st, err := os.Stat(name); err == nil {
+		const most = 64 << 10 // of a description; rasters are mostly larger, and tell by how they begin
+		ext := strings.ToLower(filepath.Ext(name))
+		if st.Size() > most || ext != ".prj" && ext != ".wkt" && ext != ".txt" {
+			g, err := gridOfFile(ctx, job, "--grid", name)
+			if err == nil && g.CRS.IsZero() {
+				err = fileError{fmt.Errorf("--grid: %s names no CRS: give another file, a CRS such as EPSG:32631, or none", name)}
+			}
+			return g.CRS, err
+		}
+		b, err := os.ReadFile(name)
+		if err != nil {
+			return raster.CRS{}, fileError{fmt.Errorf("--grid: %s: %w", name, cause(err))}
+		}
+		text = strings.TrimSpace(string(b))
+	}
+	crs, err := gdal.ParseCRS(text)
+	switch {
+	case errors.Is(err, gdal.ErrAbsent):
+		return crs, fileError{fmt.Errorf("--grid: a grid by numbers needs GDAL, which knows what %s is; without it, give a raster that has the grid: %w", shorten(name), err)}
+	case err != nil:
+		return crs, fmt.Errorf("--grid: %s is neither a CRS that GDAL knows, such as EPSG:32631, nor a raster or a file .prj or .wkt that has one: %w", shorten(name), err)
+	}
+	return crs, nil
+}
+
+// gridOfFile is the grid of a raster that an option names.
+func gridOfFile(ctx context.Context, job *apply.Job, flag, path string) (raster.Grid, error) {
+	path, err := localName(path)
+	if err != nil {
+		return raster.Grid{}, fileError{fmt.Errorf("%s %w", flag, err)}
+	}
+	src, err := job.Open(ctx, path)
+	if err != nil {
+		return raster.Grid{}, fileError{fmt.Errorf("%s %w", flag, err)}
+	}
+	g := src.Info().Grid
+	return g, src.Close()
+}
