@@ -113,7 +113,7 @@ func (o *Options) handles() int {
 func (f *File) start(limit int) error {
 	h, err := f.openHandle()
 	if err != nil {
-		if _, e := os.Stat(f.info.Path); errors.Is(e, fs.ErrNotExist) && !strings.ContainsAny(f.info.Path, ":") && !strings.HasPrefix(f.info.Path, "/vsi") {
+		if absent(f.info.Path) {
 			return fmt.Errorf("%s: %w", f.info.Path, fs.ErrNotExist)
 		}
 		return err
@@ -126,6 +126,12 @@ func (f *File) start(limit int) error {
 	f.opened, f.limit = 1, limit
 	f.idle <- h
 	return nil
+}
+
+// absent reports whether a path can only be that of a file, and there is none.
+func absent(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist) && !strings.Contains(path, ":") && !strings.HasPrefix(path, "/vsi")
 }
 
 // openHandle opens the file as gdalinfo does: a failure that GDAL notes and gets over, of a file beside it, say, does not count. In reads it does.

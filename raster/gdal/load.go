@@ -189,3 +189,11 @@ func SetCacheBytes(n int64) error {
 	c.GDALSetCacheMax64(n)
 	return nil
 }
+
+// CacheBytes is what GDAL's cache of decoded blocks is bounded to.
+func CacheBytes() (int64, error) {
+	if err := load(); err != nil {
+		return 0, err
+	}
+	return c.GDALGetCacheMax64(), nil
+}

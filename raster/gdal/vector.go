@@ -8,10 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
-	"slices"
 	"strconv"
-	"strings"
 
 	"leat/ndarray"
 	"leat/raster"
@@ -36,6 +35,8 @@ type VectorRequest struct {
 	Type ndarray.DType
 	// AllTouched burns all pixels that a line or polygon touches, not only those whose centre it covers or that lie on the line.
 	AllTouched bool
+	// Exact makes a value of the attribute that Type can't hold an error. gdal_rasterize cuts it, and rounds integers beyond 2^53.
+	Exact bool
 
 	OpenOptions []string
 	Drivers     []string
@@ -55,7 +56,7 @@ func VectorKey(r VectorRequest) string {
 	if r.Null == nil {
 		r.Null = new(float64)
 	}
-	text := []any{r.Path, r.Layer, r.SQL, r.Where, r.Attribute, number(r.Burn), number(r.Null), r.NoNodata, r.Type, r.AllTouched, r.OpenOptions, r.Drivers}
+	text := []any{r.Path, r.Layer, r.SQL, r.Where, r.Attribute, number(r.Burn), number(r.Null), r.NoNodata, r.Type, r.AllTouched, r.Exact, r.OpenOptions, r.Drivers}
 	b, _ := json.Marshal(text) // texts, numbers and lists of texts can't fail
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:16])
@@ -88,40 +89,58 @@ func Rasterize(ctx context.Context, r VectorRequest, g raster.Grid, path string)
 		r.Type = ndarray.Uint8
 	}
 	if gdalType(r.Type) == 0 {
-		return fmt.Errorf("%s: GDAL %s has no pixels of type %v to burn into; use another type", r.Path, c.GDALVersionInfo("RELEASE_NAME"), r.Type)
+		return r.noType()
 	}
-	var from hDataset
-	err := try(r.Path, "open the vectors of", func() bool {
-		from = c.GDALOpenEx(raster.GDALName(r.Path), openVector|openVerbose, cStrings(r.Drivers), cStrings(r.OpenOptions), nil)
-		return from != 0
-	})
+	from, err := r.open()
 	if err != nil {
-		if from != 0 {
-			closeDataset(from)
-		}
 		return err
 	}
 	defer closeDataset(from)
-	args, err := r.args(from)
+	layer, err := r.find(from)
 	if err != nil {
 		return err
+	}
+	if r.Exact && r.Attribute != "" {
+		if err := r.checkValues(ctx, from, layer); err != nil {
+			return err
+		}
 	}
 	to, err := r.create(g, path)
 	if err != nil {
 		return err
 	}
-	err = r.burn(from, to, args)
+	err = r.burn(ctx, from, to, r.args(layer))
 	// Its pixels are written when it is closed.
 	err = errors.Join(err, try(path, "write", func() bool { c.GDALClose(to); return true }))
+	if ctx.Err() != nil {
+		err = ctx.Err() // whatever GDAL made of its being ended
+	}
 	if err != nil {
 		err = errors.Join(err, os.Remove(path))
 	}
 	return err
 }
 
+// open opens the source.
+func (r *VectorRequest) open() (from hDataset, err error) {
+	if err := load(); err != nil {
+		return 0, fmt.Errorf("%s: %w", r.Path, err)
+	}
+	err = try(r.Path, "open the vectors of", func() bool {
+		from = c.GDALOpenEx(raster.GDALName(r.Path), openVector|openVerbose, cStrings(r.Drivers), cStrings(r.OpenOptions), nil)
+		return from != 0
+	})
+	if err != nil && from != 0 {
+		closeDataset(from)
+	}
+	if err != nil && absent(r.Path) {
+		return 0, fmt.Errorf("%s: %w", r.Path, fs.ErrNotExist)
+	}
+	return from, err
+}
+
 func (r *VectorRequest) validate(g raster.Grid) error {
-	errs := []error{checkText(r.Path, "name", r.Path), checkText(r.Path, "layer", r.Layer), checkText(r.Path, "statement", r.SQL), checkText(r.Path, "condition", r.Where),
-		checkText(r.Path, "attribute", r.Attribute), checkText(r.Path, "open option", r.OpenOptions...), checkText(r.Path, "driver", r.Drivers...)}
+	errs := []error{r.checkTexts()}
 	bad := func(text string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s: "+text, append([]any{r.Path}, args...)...))
 	}
@@ -150,90 +169,11 @@ func (r *VectorRequest) validate(g raster.Grid) error {
 	return errors.Join(errs...)
 }
 
-// layers lists the names of the layers.
-func layers(from hDataset) (names []string) {
-	onThread(func() {
-		for i := range c.GDALDatasetGetLayerCount(from) {
-			names = append(names, c.OGR_L_GetName(c.GDALDatasetGetLayer(from, i)))
-		}
-	})
-	return names
-}
-
-// attributes lists the names of a layer's attributes.
-func attributes(l hLayer) (names []string) {
-	d := c.OGR_L_GetLayerDefn(l)
-	for i := range c.OGR_FD_GetFieldCount(d) {
-		names = append(names, c.OGR_Fld_GetNameRef(c.OGR_FD_GetFieldDefn(d, i)))
-	}
-	return names
-}
-
-// layer finds the name of the layer that is meant.
-func (r *VectorRequest) layer(from hDataset) (string, error) {
-	names := layers(from)
-	switch {
-	case len(names) == 0:
-		return "", fmt.Errorf("%s: it has no layer of vectors; if it is a raster, make it an input of its own (%w)", r.Path, raster.ErrFormat)
-	case r.Layer == "" && len(names) == 1:
-		return names[0], nil
-	case r.Layer == "":
-		return "", fmt.Errorf("%s: it has %d layers; name one of them: %s", r.Path, len(names), list(names))
-	case slices.Contains(names, r.Layer):
-		return r.Layer, nil
-	}
-	if n, err := strconv.Atoi(r.Layer); err == nil && n >= 0 && n < len(names) {
-		return names[n], nil
-	}
-	return "", fmt.Errorf("%s: there is no layer %s; it has %s", r.Path, r.Layer, list(names))
-}
-
-// list joins names for an error, the first of many.
-func list(names []string) string {
-	const most = 30
-	if len(names) == 0 {
-		return "none"
-	}
-	if len(names) > most {
-		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
-	}
-	return strings.Join(names, ", ")
-}
-
 // args are the arguments of gdal_rasterize that say the same.
-func (r *VectorRequest) args(from hDataset) ([]string, error) {
-	var args []string
-	var names []string
+func (r *VectorRequest) args(layer *VectorLayer) []string {
+	args := []string{"-l", layer.Name}
 	if r.SQL != "" {
-		err := try(r.Path, "run the statement "+strconv.Quote(r.SQL)+" on", func() bool {
-			l := c.GDALDatasetExecuteSQL(from, r.SQL, nil, nil)
-			if l == 0 {
-				return false
-			}
-			names = attributes(l)
-			c.GDALDatasetReleaseResultSet(from, l)
-			return true
-		})
-		if err != nil {
-			return nil, err
-		}
-		args = append(args, "-sql", r.SQL)
-	} else {
-		name, err := r.layer(from)
-		if err != nil {
-			return nil, err
-		}
-		err = try(r.Path, "open the layer "+name+" of", func() bool {
-			l := c.GDALDatasetGetLayerByName(from, name)
-			if l != 0 {
-				names = attributes(l)
-			}
-			return l != 0
-		})
-		if err != nil {
-			return nil, err
-		}
-		args = append(args, "-l", name)
+		args = []string{"-sql", r.SQL}
 	}
 	if r.Where != "" {
 		args = append(args, "-where", r.Where)
@@ -241,17 +181,14 @@ func (r *VectorRequest) args(from hDataset) ([]string, error) {
 	if r.AllTouched {
 		args = append(args, "-at")
 	}
-	if r.Attribute == "" {
-		burn := 1.0
-		if r.Burn != nil {
-			burn = *r.Burn
-		}
-		return append(args, "-burn", number(&burn)), nil
+	if r.Attribute != "" {
+		return append(args, "-a", r.Attribute)
 	}
-	if !slices.ContainsFunc(names, func(s string) bool { return strings.EqualFold(s, r.Attribute) }) {
-		return nil, fmt.Errorf("%s: there is no attribute %s; there are %s", r.Path, r.Attribute, list(names))
+	burn := 1.0
+	if r.Burn != nil {
+		burn = *r.Burn
 	}
-	return append(args, "-a", r.Attribute), nil
+	return append(args, "-burn", number(&burn))
 }
 
 // create makes the raster to burn into, filled with Null.
@@ -294,7 +231,7 @@ func (r *VectorRequest) create(g raster.Grid, path string) (to hDataset, err err
 	return to, err
 }
 
-func (r *VectorRequest) burn(from, to hDataset, args []string) error {
+func (r *VectorRequest) burn(ctx context.Context, from, to hDataset, args []string) error {
 	var options hBurning
 	err := try(r.Path, "burn", func() bool {
 		options = c.GDALRasterizeOptionsNew(cStrings(args), nil)
@@ -304,6 +241,9 @@ func (r *VectorRequest) burn(from, to hDataset, args []string) error {
 		return err
 	}
 	defer onThread(func() { c.GDALRasterizeOptionsFree(options) })
+	p := newProgress(ctx)
+	defer p.end()
+	onThread(func() { c.GDALRasterizeOptionsSetProgress(options, p.function, p.data) })
 	var fault int32
 	return tryWarp(r.Path, "burn", func() bool { return c.GDALRasterize(nil, to, from, options, &fault) == to })
 }

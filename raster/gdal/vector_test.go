@@ -227,6 +227,7 @@ func TestVectorsThatCannotBeBurnedAreNamed(t *testing.T) {
 		"no such number":           {VectorRequest{Path: gpkg, Layer: "3"}, []string{"no layer 3"}},
 		"no such attribute":        {VectorRequest{Path: geojson, Attribute: "clss"}, []string{"no attribute clss", "class, height, big, name"}},
 		"no such attribute of SQL": {VectorRequest{Path: gpkg, SQL: "SELECT geom, class FROM fields", Attribute: "height"}, []string{"no attribute height", "there are class"}},
+		"an attribute of text":     {VectorRequest{Path: geojson, Attribute: "name"}, []string{"name is no number (String)"}},
 		"a statement that is none": {VectorRequest{Path: gpkg, SQL: "SELEKT"}, []string{"SELEKT"}},
 		"a condition that is none": {VectorRequest{Path: geojson, Where: "class >"}, []string{geojson}},
 		"a statement and a layer":  {VectorRequest{Path: gpkg, SQL: "SELECT * FROM fields", Layer: "fields"}, []string{"leave the layer"}},
@@ -262,7 +263,7 @@ func TestRequestsThatBurnTheSameHaveTheSameKey(t *testing.T) {
 		"path": func(r *VectorRequest) { r.Path = "b.gpkg" }, "layer": func(r *VectorRequest) { r.Layer = "y" }, "statement": func(r *VectorRequest) { r.Layer, r.SQL = "", "x" },
 		"condition": func(r *VectorRequest) { r.Where = "x" }, "attribute": func(r *VectorRequest) { r.Attribute = "x" }, "value": func(r *VectorRequest) { r.Burn = &zero },
 		"null": func(r *VectorRequest) { r.Null = &one }, "no nodata": func(r *VectorRequest) { r.NoNodata = true }, "type": func(r *VectorRequest) { r.Type = ndarray.Int16 },
-		"touched": func(r *VectorRequest) { r.AllTouched = true }, "option": func(r *VectorRequest) { r.OpenOptions = []string{"A=B"} }, "driver": func(r *VectorRequest) { r.Drivers = []string{"A=B"} },
+		"touched": func(r *VectorRequest) { r.AllTouched = true }, "exact": func(r *VectorRequest) { r.Exact = true }, "option": func(r *VectorRequest) { r.OpenOptions = []string{"A=B"} }, "driver": func(r *VectorRequest) { r.Drivers = []string{"A=B"} },
 	} {
 		r := a
 		change(&r)
