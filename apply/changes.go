@@ -31,7 +31,7 @@ func (c *changes) text(what, was, now string) {
 	switch {
 	case was == now:
 	case was == "":
-		c.say("there was no %s, and there is '%s'", what, now)
+		c.say("there was no %s, and there is '%s'", strings.TrimPrefix(what, "the "), now)
 	case now == "":
 		c.say("%s was '%s', and there is none", what, was)
 	default:
@@ -170,6 +170,7 @@ func (c *changes) input(was, now *descriptionInput) {
 			c.say("%s%s is gone", of, besideName(now.Path, suffix))
 		}
 	}
+	c.vector(of, was.Vector, now.Vector)
 	c.value(of+"the list of layers that are read", levelsText(was.Layers), levelsText(now.Layers))
 	c.value(of+"the type", was.Type, now.Type)
 	c.value(of+"nodata", strings.Join(was.Nodata, ","), strings.Join(now.Nodata, ","))

@@ -67,6 +67,8 @@ type descriptionInput struct {
 	Row     int      `json:"row"`
 	// Warp is how it is brought onto the grid; nothing where it lies there.
 	Warp *descriptionWarp `json:"warp,omitempty"`
+	// Vector is how it is burned, nil for a raster.
+	Vector *descriptionVector `json:"vector,omitempty"`
 }
 
 // describe is the description of the run for an output of this type and so many bands.
@@ -130,6 +132,9 @@ func (r *run) describeInput(f *inputFile) descriptionInput {
 		d.Nodata = append(d.Nodata, nodataText(f.nodata[i]))
 		d.Scales = append(d.Scales, strconv.FormatFloat(b.Scale, 'g', -1, 64))
 		d.Offsets = append(d.Offsets, strconv.FormatFloat(b.Offset, 'g', -1, 64))
+	}
+	if f.vector != nil {
+		f.vector.describe(f, r.job.Vectors[f.input], &d)
 	}
 	return d
 }

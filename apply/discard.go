@@ -1,12 +1,14 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -69,6 +71,11 @@ func Discard(ctx context.Context, outputs map[string]Output) ([]Discarded, error
 			}
 		}
 		f.Close()
+	}
+	if err == nil {
+		for _, o := range r.outs { // folders in which killed runs rasterised
+			sweepSharedFolders(cmp.Or(o.spec.tempDir(), filepath.Dir(o.spec.identity())))
+		}
 	}
 	if ns != nil {
 		err = errors.Join(err, ns.Close())

@@ -47,6 +47,7 @@ type inputFile struct {
 	left   atomic.Int64
 
 	warp *warping // how it is brought onto the grid; nil where it lies there
+	vector *vectorInput // what is rasterised to make it; nil for a raster
 }
 
 // inputs are the open files of a job, ordered by name and then place in the list.

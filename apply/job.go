@@ -65,6 +65,9 @@ type Job struct {
 	// outputs are the same byte for byte as without an interruption. A job that differs is refused ([ResumeError]). Where nothing was left all blocks are
 	// done. Blocks have the size that they had, unless Controls ask for another, which is refused; Input.Source is taken for what it was.
 	Resume bool
+
+	// Vectors are inputs that are rasterised onto the job's grid, by names that no input of Inputs has. They do not count for the footprint.
+	Vectors map[string]Vector
 }
 
 // WorkerInfo tells Setup which worker it is for.
@@ -218,5 +221,5 @@ const (
 type Progress struct {
 	Done, Total int    // blocks
 	Pixels      int64  // of the grid, in the blocks done
-	Stage       string // "blocks", "staging", "uploading"; "resuming" once, for what an earlier run did
+	Stage       string // "blocks", "rasterising", "staging", "uploading"; "resuming" once, for what an earlier run did
 }

@@ -17,6 +17,7 @@ func TestMain(m *testing.M) {
 		"resumed output": resumedOutput,
 		"point outputs":  pointOutputs,
 		"large raster":   largeRaster,
+		"vector output":  vectorOutput,
 	})
 	goleak.VerifyTestMain(m)
 }

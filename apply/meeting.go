@@ -40,7 +40,7 @@ func (r *run) sharedBase() string {
 	return os.TempDir()
 }
 
-// sharedFolder is a folder of a run that its workers can reach. A lock in it, which ends with the process, tells others that it is in use.
+// sharedFolder is a folder of a run, which its workers can reach where they need it. A lock in it, which ends with the process, tells others that it is in use.
 type sharedFolder struct {
 	path string
 	lock *os.File
@@ -51,13 +51,22 @@ const (
 	sharedLock   = "lock"
 )
 
-// makeSharedFolder makes a folder of mode 0700, and removes those that killed runs left beside it.
+// makeSharedFolder is makeRunFolder for what workers share.
 func makeSharedFolder(base string) (*sharedFolder, error) {
+	folder, err := makeRunFolder(base)
+	if err != nil {
+		return nil, fmt.Errorf("the folder that workers share can't be made in %s: %w; name another that all workers can reach (--shared-temp)", base, plainPath(err))
+	}
+	return folder, nil
+}
+
+// makeRunFolder makes a folder of mode 0700, and removes those that killed runs left beside it.
+func makeRunFolder(base string) (*sharedFolder, error) {
 	sweepSharedFolders(base)
 	for {
 		path, err := os.MkdirTemp(base, sharedPrefix+"*")
 		if err != nil {
-			return nil, fmt.Errorf("the folder that workers share can't be made in %s: %w; name another that all workers can reach (--shared-temp)", base, plainPath(err))
+			return nil, err
 		}
 		f, err := os.OpenFile(filepath.Join(path, sharedLock), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 		if err == nil {
@@ -77,7 +86,7 @@ func makeSharedFolder(base string) (*sharedFolder, error) {
 			f.Close()
 		}
 		if !swept {
-			return nil, errors.Join(fmt.Errorf("the folder %s that workers share can't be locked: %w", path, plainPath(err)), os.RemoveAll(path))
+			return nil, errors.Join(fmt.Errorf("%s can't be locked: %w", path, plainPath(err)), os.RemoveAll(path))
 		}
 	}
 }

@@ -31,6 +31,7 @@ var testFunctions = Functions{
 	"emits":   {Func: emitsNumber, Emits: Gob[int]()},
 	"spoils":  {Func: spoilsInputs},
 	"untyped": {Func: halves},
+	"spread":  {Func: spread},
 	"records": {Func: emitsRecord, Params: Gob[int](), Emits: plainBytes{}},
 }
 

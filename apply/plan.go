@@ -301,7 +301,7 @@ func (z *sizing) bytes(w, h int) int64 {
 			in += remoteBytes / int64(p.Buffers)
 		}
 	}
-	return baseBytes*int64(1+z.processes) + p.AheadBytes + int64(p.Buffers)*in + int64(z.here)*(out+scratch) + int64(max(p.Readers, z.processes))*(tile+warp) + cache + results
+	return baseBytes*int64(1+z.processes) + p.AheadBytes + int64(p.Buffers)*in + int64(z.here)*(out+scratch) + int64(max(p.Readers, z.processes))*(tile+warp) + cache + z.in.libraryBytes() + results
 }
 
 // stored is how a file holds its pixels, or its mask: in pieces that are decoded whole.

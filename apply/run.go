@@ -38,6 +38,7 @@ type run struct {
 
 	before  []bool
 	resumed int
+	rasters rasters
 
 	mu     sync.Mutex // guards what follows
 	done   int
@@ -91,6 +92,9 @@ func (r *run) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := r.addVectors(ctx, grid); err != nil {
+		return err
+	}
 	if job.Expressions != nil {
 		if err := r.compile(grid); err != nil {
 			return err
@@ -124,6 +128,9 @@ func (r *run) settle(ctx context.Context) error {
 	}
 	r.takeWindow()
 	if r.plan, err = makePlan(job, r.in, r.outs, grid); err != nil {
+		return err
+	}
+	if err := r.planVectors(); err != nil {
 		return err
 	}
 	r.plan.Notes = append(append(notes, r.in.notes()...), r.plan.Notes...)
@@ -197,6 +204,12 @@ func (r *run) run(ctx context.Context, start time.Time) (res *Result, err error)
 		return nil, err
 	}
 	r.watch()
+	if r.done < r.plan.Blocks.Count() {
+		defer r.dropRasters()
+		if err := r.rasterise(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if !r.plan.WorkersRead {
 		if err := boundGDAL(r.plan.gdalBytes); err != nil {
 			return nil, err
@@ -214,6 +227,7 @@ func (r *run) run(ctx context.Context, start time.Time) (res *Result, err error)
 		if err := compute(ctx); err != nil {
 			return nil, err
 		}
+		r.dropRasters()
 	}
 	return r.finish(ctx, start)
 }

@@ -9,7 +9,7 @@ import (
 // State is what a run is at, for those who watch it.
 type State struct {
 	Plan   *Plan
-	Stage  string // "blocks", "laying out", "uploading"
+	Stage  string // "rasterising", "blocks", "laying out", "uploading"
 	Done   int    // blocks, those of an earlier run too
 	Pixels int64  // of the grid, in these blocks
 	Blocks []BlockState

@@ -75,7 +75,9 @@ func validate(job *Job) error {
 		bad("the footprint of the reference needs one: name an input")
 	}
 	errs = append(errs, validateConcurrency(job)...)
-	return errors.Join(mistakes(errs...), errors.Join(validateWarps(job)...), errors.Join(validatePaths(job)...))
+	vectors, lacking := validateVectors(job)
+	errs = append(errs, vectors...)
+	return errors.Join(mistakes(errs...), errors.Join(validateWarps(job)...), errors.Join(validatePaths(job)...), lacking)
 }
 
 // validatePaths finds outputs that can't be written, are named twice, or are inputs.
@@ -133,6 +135,14 @@ func validatePaths(job *Job) []error {
 				if strings.TrimSuffix(path, filepath.Ext(path)) == out {
 					mistake("output %s (%s) would remove %s, which input %s reads: write to another file", owner[out], out, objstore.Redact(in), name)
 				}
+			}
+		}
+	}
+	for _, name := range sortedKeys(job.Vectors) {
+		v := job.Vectors[name]
+		for _, out := range seen {
+			if file := v.file(); file != "" && (out == realPath(file) || sameFile(out, file)) {
+				mistake("output %s is also the vector %s (%s): write to another file", owner[out], name, v.label())
 			}
 		}
 	}
