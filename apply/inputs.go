@@ -46,7 +46,7 @@ type inputFile struct {
 	mixed  bool // read in pieces of which nobody can tell whether they are of one version
 	left   atomic.Int64
 
-	warp *warping // how it is brought onto the grid; nil where it lies there
+	warp   *warping     // how it is brought onto the grid; nil where it lies there
 	vector *vectorInput // what is rasterised to make it; nil for a raster
 }
 

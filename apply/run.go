@@ -180,6 +180,9 @@ func Run(ctx context.Context, job Job) (*Result, error) {
 }
 
 func (r *run) run(ctx context.Context, start time.Time) (res *Result, err error) {
+	if len(r.job.Vectors) > 0 {
+		r.timings.Declare("rasterising")
+	}
 	r.timings.Declare("reading", "computing", "encoding", "overviews", "statistics", "spooling", "laying out", "waiting to read", "waiting for input")
 	ns, err := r.claim(ctx)
 	if err != nil {

@@ -44,6 +44,7 @@ type applyFlags struct {
 
 	stores  storeFlags
 	outside workerFlags
+	vectors vectorFlags
 }
 
 func applyCommand() *cobra.Command {
@@ -62,6 +63,9 @@ unless the expression says otherwise; the guide (docs/guide/expressions.md) has 
 Inputs and outputs may be URLs: s3://BUCKET/NAME, gs://, azblob://, and https:// for inputs. An input of which
 less than half is needed is read in pieces; others are brought to a folder on the local disk that all runs share.
 
+Vectors given with -v are inputs of one band to expressions: they are burned once, onto the grid of the rasters (or
+what else the grid is), in whatever coordinate reference system they are.
+
 Inputs must lie on one grid (same CRS, same pixel size, pixels on pixels), unless --reference or --grid says
 onto which others are warped, as they are read: to the pixel what gdalwarp -et 0 gives. That needs GDAL.
 
@@ -75,6 +79,7 @@ repeated. Exit codes: 0 done, 1 failed, 2 a mistake in the command line.`,
   leat apply -i t='2020*.tif' -o med=median.tif -e 'median(t)'
   leat apply -i s=scene.tif -o m=mean.tif -e '(s[1] + s[2]) / 2' --type uint16 --cog
   leat apply -i red=B4.tif -i pan=B8.tif -o x=x.tif -e 'pan / red' --reference red --resample pan=average
+  leat apply -i t=temp.tif -v towns=towns.gpkg --burn towns=class -o out=t.tif -e 'towns > 2 ? t : nodata'
   leat apply -i a=dem.tif -o out=high.tif -e 'a > 1500 ? a : nodata' --preview high.png`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -92,6 +97,8 @@ repeated. Exit codes: 0 done, 1 failed, 2 a mistake in the command line.`,
 	fl.StringArrayVar(&f.inputNodata, "input-nodata", nil, "`NAME=V,V...`: nodata of an input instead of what its files say; one value for all bands, or one for each; none for none")
 	fl.BoolVar(&f.noMask, "no-mask", false, "nodata, masks and alpha do not count: every pixel is valid")
 	fl.BoolVar(&f.unscale, "unscale", false, "expressions see pixel*scale + offset of inputs that have them")
+
+	f.vectors.add(fl)
 
 	fl.StringArrayVarP(&f.outputs, "output", "o", nil, "`NAME=FILE.tif`: an output, or the URL of an object to write")
 	group(fl, "output", "Outputs")
@@ -149,7 +156,7 @@ repeated. Exit codes: 0 done, 1 failed, 2 a mistake in the command line.`,
 	fl.StringVar(&f.serveAt, "serve", "", "`PORT`: show the run while it goes, as a page for a browser and as metrics for Prometheus, on this machine alone (127.0.0.1), or at HOST:PORT; 0: a free port")
 	fl.BoolVar(&f.json, "json", false, "events and results as JSON lines on standard output")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing but warnings and errors")
-	fl.BoolVarP(&f.verbose, "verbose", "v", false, "count and quartiles of every stage at the end")
+	fl.BoolVar(&f.verbose, "verbose", false, "count and quartiles of every stage at the end")
 	return c
 }
 

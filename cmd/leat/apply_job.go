@@ -31,6 +31,7 @@ func (f *applyFlags) job(ctx context.Context, in *remote.Stores) (*apply.Job, er
 	}
 	add(f.stores.check())
 	add(f.addInputs(job))
+	add(f.vectors.addTo(job))
 	add(f.addOutputs(job))
 	add(f.addExpressions(job))
 	if len(errs) > 0 {
@@ -43,7 +44,7 @@ func (f *applyFlags) job(ctx context.Context, in *remote.Stores) (*apply.Job, er
 }
 
 func (f *applyFlags) addInputs(job *apply.Job) error {
-	if len(f.inputs) == 0 {
+	if len(f.inputs) == 0 && len(f.vectors.vectors) == 0 {
 		return errors.New("no input: give at least one -i NAME=FILE")
 	}
 	for _, s := range f.inputs {
@@ -285,7 +286,9 @@ func (f *applyFlags) setInputs(job *apply.Job) error {
 			}
 		}
 	}
-	each("--input-nodata", f.inputNodata, func(in *apply.Input, v string) error {
+	nodata, err := f.vectors.nodata(job, f.inputNodata)
+	errs = append(errs, err, f.vectors.noBands(job, f.layers))
+	each("--input-nodata", nodata, func(in *apply.Input, v string) error {
 		in.Nodata = strings.Split(v, ",")
 		return nil
 	})
@@ -335,7 +338,7 @@ func (f *applyFlags) setControls(job *apply.Job) error {
 		bad("--overlap %d: use 0 or more pixels", f.overlap)
 	}
 	c.Reference, c.Overlap, c.NoMask, c.Unscale = f.reference, f.overlap, f.noMask, f.unscale
-	if c.Footprint == apply.Reference && c.Reference == "" && f.grid == "" {
+	if c.Footprint == apply.Reference && c.Reference == "" && f.grid == "" && len(job.Inputs) > 0 {
 		c.Reference = sortedNames(job.Inputs)[0]
 	}
 	if f.bbox != "" {

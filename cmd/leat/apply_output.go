@@ -146,6 +146,9 @@ func (f *applyFlags) checkSideFiles(job *apply.Job) error {
 			taken[absolute(path)] = "the input " + name
 		}
 	}
+	for _, name := range sortedNames(job.Vectors) {
+		taken[absolute(job.Vectors[name].Path)] = "the vector " + name
+	}
 	for _, name := range sortedNames(job.Outputs) {
 		taken[absolute(job.Outputs[name].Path)] = "the output " + name
 	}

@@ -27,6 +27,8 @@ func infoCommand() *cobra.Command {
 		Long: `Info describes rasters: size, type, grid, how the pixels are stored, overviews, nodata and masks, names,
 colour tables, the statistics that the file holds, and what stands in the way of working with it.
 
+Of files of vectors, which are burned onto grids (leat apply -v), it lists layers and attributes.
+
 Only headers are read, unless --stats asks for every pixel. Rasters in buckets and on web servers are given
 as s3://BUCKET/NAME, gs://, azblob:// or https://.`,
 		Example: `  leat info scene.tif
@@ -56,7 +58,14 @@ func runInfo(ctx context.Context, w io.Writer, in *remote.Stores, paths []string
 	defer func() { err = errors.Join(err, in.Close()) }()
 	var errs []error
 	for i, path := range paths {
-		d, err := infoOf(ctx, in, path, computed)
+		var d infoText
+		raster, err := infoOf(ctx, in, path, computed)
+		d = raster
+		if err != nil {
+			if v := vectorsOf(path); v != nil {
+				d, err = v, nil
+			}
+		}
 		if err != nil {
 			errs = append(errs, err)
 			if asJSON {
@@ -80,6 +89,9 @@ func runInfo(ctx context.Context, w io.Writer, in *remote.Stores, paths []string
 	}
 	return errors.Join(errs...)
 }
+
+// infoText is what info tells of a file.
+type infoText interface{ text(w io.Writer) error }
 
 type infoFailure struct {
 	Path  string `json:"path"`

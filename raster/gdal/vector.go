@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
+	"strings"
 
 	"leat/ndarray"
 	"leat/raster"
@@ -135,6 +136,9 @@ func (r *VectorRequest) open() (from hDataset, err error) {
 	}
 	if err != nil && absent(r.Path) {
 		return 0, fmt.Errorf("%s: %w", r.Path, fs.ErrNotExist)
+	}
+	if err != nil && strings.Contains(err.Error(), "not recognized as") {
+		return 0, fmt.Errorf("%w; if it is a raster, make it an input of its own", err)
 	}
 	return from, err
 }

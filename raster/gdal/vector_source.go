@@ -96,13 +96,13 @@ func CheckVector(ctx context.Context, r VectorRequest, g raster.Grid) (*VectorIn
 	if gdalType(r.Type) == 0 {
 		return nil, r.noType()
 	}
-	what := "the layer " + layer.Name
+	what, remedy := "the layer "+layer.Name, "make a copy that does, with: ogr2ogr -a_srs EPSG:CODE copy.gpkg "+raster.GDALName(r.Path)
 	if r.SQL != "" {
-		what = "what the statement gives"
+		what, remedy = "what the statement gives", "have it tell, by SetSRID in the dialects that know it, or burn a layer that does"
 	}
 	switch {
 	case layer.CRS.IsZero() && !g.CRS.IsZero():
-		return nil, fmt.Errorf("%s: %s names no coordinate reference system, so nobody knows where on the grid (%v) it lies: make a copy that does, with: ogr2ogr -a_srs EPSG:CODE copy.gpkg %s", r.Path, what, g.CRS, raster.GDALName(r.Path))
+		return nil, fmt.Errorf("%s: %s names no coordinate reference system, so nobody knows where on the grid (%v) it lies: %s", r.Path, what, g.CRS, remedy)
 	case !layer.CRS.IsZero() && g.CRS.IsZero():
 		return nil, fmt.Errorf("%s: %s is in %v, and the grid names no coordinate reference system, so nobody knows where on it that lies: name the grid's, with: gdal_edit.py -a_srs EPSG:CODE file.tif", r.Path, what, layer.CRS)
 	}

@@ -221,7 +221,7 @@ func TestVectorsThatCannotBeBurnedAreNamed(t *testing.T) {
 		want []string
 	}{
 		"no such file":             {VectorRequest{Path: "/nowhere.gpkg"}, []string{"/nowhere.gpkg"}},
-		"a raster":                 {VectorRequest{Path: "testdata"}, []string{"testdata"}},
+		"a raster":                 {VectorRequest{Path: "testdata"}, []string{"testdata", "if it is a raster, make it an input of its own"}},
 		"several layers":           {VectorRequest{Path: gpkg}, []string{"3 layers", "fields, roads, wells"}},
 		"no such layer":            {VectorRequest{Path: gpkg, Layer: "rivers"}, []string{"no layer rivers", "fields, roads, wells"}},
 		"no such number":           {VectorRequest{Path: gpkg, Layer: "3"}, []string{"no layer 3"}},

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"leat/ndarray"
+	"leat/objstore"
+	"leat/raster/gdal"
+)
+
+// vectorDoc is what leat info tells of a file of vectors, and how --json shows it.
+type vectorDoc struct {
+	Path   string           `json:"path"`
+	Layers []vectorLayerDoc `json:"layers"`
+}
+
+type vectorLayerDoc struct {
+	Name       string               `json:"name"`
+	Geometry   string               `json:"geometry"`
+	CRS        string               `json:"crs"`
+	Features   *int64               `json:"features"` // null where that is not known without reading all
+	Extent     *[4]float64          `json:"extent"`   // smallest x and y, largest x and y
+	Attributes []vectorAttributeDoc `json:"attributes"`
+	Command    string               `json:"command"` // that burns the layer
+}
+
+type vectorAttributeDoc struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+	Burn bool   `json:"number"` // it can be burned
+}
+
+// vectorsOf describes a file that is no raster; nil where it is none of vectors either.
+func vectorsOf(path string) *vectorDoc {
+	if objstore.IsURL(path) {
+		return nil
+	}
+	layers, err := gdal.VectorLayers(path, nil)
+	if err != nil {
+		return nil
+	}
+	d := &vectorDoc{Path: path}
+	for _, l := range layers {
+		doc := vectorLayerDoc{Name: l.Name, Geometry: l.Geometry, CRS: l.CRS.String(), Extent: l.Extent, Attributes: []vectorAttributeDoc{}}
+		if l.Features >= 0 {
+			doc.Features = &l.Features
+		}
+		command := []string{"leat apply -i a=RASTER.tif -v v=" + quoted(path)}
+		if len(layers) > 1 {
+			command = append(command, "--layer v="+quoted(l.Name))
+		}
+		burn := ""
+		for _, a := range l.Attributes {
+			number := a.Pixels != ndarray.NoType
+			doc.Attributes = append(doc.Attributes, vectorAttributeDoc{a.Name, a.Type, number})
+			if number && burn == "" {
+				burn = "--burn v=" + quoted(a.Name)
+			}
+		}
+		if burn != "" {
+			command = append(command, burn)
+		}
+		doc.Command = strings.Join(append(command, "-o out.tif -e v"), " ")
+		d.Layers = append(d.Layers, doc)
+	}
+	return d
+}
+
+// quoted is a word as a shell takes it.
+func quoted(s string) string {
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return strings.ContainsRune(" \t\n'\"\\$&|;<>()*?[]#~!`{}", r) }) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+func (d *vectorDoc) text(w io.Writer) error {
+	fmt.Fprintf(w, "%s: vectors\n", d.Path)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, l := range d.Layers {
+		features := "features"
+		if l.Features != nil {
+			features = fmt.Sprintf("%d features", *l.Features)
+		}
+		fmt.Fprintf(t, "layer\t%s\t%s (%s) in %s\n", l.Name, features, l.Geometry, l.CRS)
+		if e := l.Extent; e != nil {
+			fmt.Fprintf(t, "\textent\tx %s to %s, y %s to %s\n", coordinate(e[0]), coordinate(e[2]), coordinate(e[1]), coordinate(e[3]))
+		}
+		for _, a := range l.Attributes {
+			fmt.Fprintf(t, "\t%s\t%s\n", a.Name, a.Type)
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(w, "to burn a layer onto the grid of a raster:")
+	for _, l := range d.Layers {
+		if _, err := fmt.Fprintf(w, "  %s\n", l.Command); err != nil {
+			return err
+		}
+	}
+	return nil
+}
