@@ -12,6 +12,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"leat/raster/gdal"
 )
 
 // Discarded is an unfinished output that was removed.
@@ -61,6 +63,17 @@ func Discard(ctx context.Context, outputs map[string]Output) ([]Discarded, error
 			list = append(list, d)
 		}
 	}
+	// Of one in a format of GDAL's a run that was killed leaves what it was laying out.
+	var halves []Discarded
+	for _, o := range r.outs {
+		if err != nil || o.spec.inStore() {
+			break
+		}
+		d := Discarded{Output: o.name}
+		if d.Path, d.Bytes, err = gdal.RemoveLeft(o.spec.identity()); d.Path != "" {
+			halves = append(halves, d)
+		}
+	}
 	removed := 0
 	for i, f := range locked {
 		if err == nil {
@@ -80,7 +93,7 @@ func Discard(ctx context.Context, outputs map[string]Output) ([]Discarded, error
 	if ns != nil {
 		err = errors.Join(err, ns.Close())
 	}
-	return list[:removed], err
+	return append(halves, list[:removed]...), err
 }
 
 // lockLeft opens and locks what was left of an output; nil where there is nothing.

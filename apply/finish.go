@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,12 +34,25 @@ func (r *run) finish(ctx context.Context, start time.Time) (*Result, error) {
 				f.Abort() // nothing to do after Commit
 			}
 		}
+		for _, o := range r.outs {
+			o.discardForeign()
+		}
 	}()
 	r.at("laying out")
+	stop := func() {}
+	if slices.ContainsFunc(r.outs, func(o *output) bool { return o.spec.foreign() }) {
+		r.buffers = nil // nobody needs their memory any more
+		stop = r.tell("laying out")
+	}
 	for i, o := range r.outs {
-		or, f, err := o.layOut(ctx)
+		layOut := o.layOut
+		if o.spec.foreign() {
+			layOut = o.layOutForeign
+		}
+		or, f, err := layOut(ctx)
 		files[i] = f
 		if err != nil {
+			stop()
 			return nil, err
 		}
 		if r.exprs != nil {
@@ -46,6 +60,7 @@ func (r *run) finish(ctx context.Context, start time.Time) (*Result, error) {
 		}
 		res.Outputs = append(res.Outputs, *or)
 	}
+	stop()
 	fault.Point("apply.laid-out")
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
@@ -66,7 +81,11 @@ func (r *run) finish(ctx context.Context, start time.Time) (*Result, error) {
 		if o.spec.inStore() {
 			continue
 		}
-		if err := o.publish(files[i], &res.Outputs[i]); err != nil {
+		publish := o.publish
+		if o.spec.foreign() {
+			publish = o.publishForeign
+		}
+		if err := publish(files[i], &res.Outputs[i]); err != nil {
 			return nil, r.keep(files, res.Outputs, err)
 		}
 	}
@@ -94,7 +113,7 @@ func (o *output) layOut(ctx context.Context) (*OutputResult, *publish.File, erro
 		return nil, nil, err
 	}
 	o.file.Coding = coding
-	res := &OutputResult{Name: o.name, Path: o.spec.label(), Type: o.typ, Nodata: o.nodata, Coding: coding, Overviews: o.file.Levels}
+	res := &OutputResult{Name: o.name, Path: o.spec.label(), Type: o.typ, Nodata: o.nodata, Coding: coding, Overviews: o.file.Levels, Format: nativeFormat}
 	if err := o.describeBands(res); err != nil {
 		return nil, nil, err
 	}
@@ -168,25 +187,12 @@ func (e *encoding) tileAgain(lev, i int, before, coding geotiff.Coding) error {
 
 // describeBands fills in what the file says of its bands: names, colours, statistics, and whatever the caller's hook adds.
 func (o *output) describeBands(res *OutputResult) error {
-	info := &raster.Info{Path: o.spec.label(), Driver: "GTiff", Grid: o.file.Grid, Metadata: maps.Clone(o.spec.Metadata)}
+	info := &raster.Info{Path: o.spec.label(), Driver: o.spec.formatName(), Grid: o.file.Grid, Metadata: maps.Clone(o.spec.Metadata)}
 	if info.Metadata == nil {
 		info.Metadata = map[string]string{}
 	}
 	for i := range o.bands {
-		b := raster.Band{Type: o.typ, Nodata: o.nodata, Scale: 1, Unit: o.spec.Unit, Metadata: map[string]string{}}
-		if i < len(o.spec.LayerNames) {
-			b.Name = o.spec.LayerNames[i]
-		}
-		if o.spec.Scale != 0 {
-			b.Scale = o.spec.Scale
-		}
-		b.Offset = o.spec.Offset
-		if o.spec.Colors != nil {
-			b.Color, b.Colors = raster.ColorPalette, o.spec.Colors
-		}
-		if o.spec.Thematic {
-			b.Metadata["LAYER_TYPE"] = "thematic"
-		}
+		b := o.bandInfo(i)
 		br := BandResult{Name: b.Name}
 		if !o.spec.NoStatistics && !o.typ.IsComplex() {
 			for _, m := range o.moments[i] {
@@ -212,6 +218,25 @@ func (o *output) describeBands(res *OutputResult) error {
 	}
 	o.file.BandInfo, o.file.Metadata, o.file.Domains = info.Bands, info.Metadata, info.Domains
 	return nil
+}
+
+// bandInfo is what the options say of a band, counted from 0.
+func (o *output) bandInfo(i int) raster.Band {
+	b := raster.Band{Type: o.typ, Nodata: o.nodata, Scale: 1, Unit: o.spec.Unit, Metadata: map[string]string{}}
+	if i < len(o.spec.LayerNames) {
+		b.Name = o.spec.LayerNames[i]
+	}
+	if o.spec.Scale != 0 {
+		b.Scale = o.spec.Scale
+	}
+	b.Offset = o.spec.Offset
+	if o.spec.Colors != nil {
+		b.Color, b.Colors = raster.ColorPalette, o.spec.Colors
+	}
+	if o.spec.Thematic {
+		b.Metadata["LAYER_TYPE"] = "thematic"
+	}
+	return b
 }
 
 // number writes a float with as many digits as it takes to read it back.

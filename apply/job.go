@@ -45,7 +45,7 @@ type Job struct {
 	Controls    Controls
 	Concurrency Concurrency
 
-	// Progress, if not nil, is called after each block, and now and then while remote inputs are waited for or outputs uploaded, by
+	// Progress, if not nil, is called after each block, and now and then while remote inputs are waited for, or outputs laid out or uploaded, by
 	// one goroutine at a time. It must be quick.
 	Progress func(Progress)
 	// Watch, if not nil, is given a function that tells what the run is at, before the first block. It may be called at any time then, also after Run has
@@ -101,7 +101,7 @@ func File(path string) Input { return Input{Files: []string{path}} }
 // Files is an Input of a list of files.
 func Files(paths ...string) Input { return Input{Files: paths, List: true} }
 
-// Output is a file to write, always a GeoTIFF. The zero value of each field is the default said there.
+// Output is a file to write. The zero value of each field is the default said there.
 type Output struct {
 	// Path is a local file, or the URL of an object that Job.Store writes: it is made in TempDir, or else the system's folder for temporary
 	// files, and stays there if it can't be written to the store.
@@ -143,6 +143,11 @@ type Output struct {
 	// BeforeClose may change names, colours and metadata just before the file is laid out. Grid, types and number of
 	// bands must stay.
 	BeforeClose func(info *raster.Info) error `json:"-"`
+
+	// Format is "" or "GTiff" for leat's own GeoTIFF, else GDAL's short name of another format, in any case, which is written through GDAL. Options are that
+	// format's creation options, as KEY=VALUE. COG, HistAux and the fields from Compression to BigTIFF are for GeoTIFF alone.
+	Format  string
+	Options []string
 }
 
 // Footprint says which pixels a job covers.
@@ -221,5 +226,5 @@ const (
 type Progress struct {
 	Done, Total int    // blocks
 	Pixels      int64  // of the grid, in the blocks done
-	Stage       string // "blocks", "rasterising", "staging", "uploading"; "resuming" once, for what an earlier run did
+	Stage       string // "blocks", "rasterising", "staging", "laying out", "uploading"; "resuming" once, for what an earlier run did
 }

@@ -1,8 +1,8 @@
 package apply
 
 import (
+	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -47,6 +47,8 @@ type output struct {
 	// that made the tile.
 	moments [][]stats.Moments
 	totals  []*stats.Totals
+
+	foreign foreign // of outputs in other formats
 }
 
 // level is full resolution or one overview.
@@ -89,18 +91,14 @@ func (o *output) check(job *Job) []error {
 	bad := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("output %s: %w", o.name, fmt.Errorf(format, args...)))
 	}
-	if s.Path == "" {
-		bad("no file is given")
-	} else if ext := strings.ToLower(filepath.Ext(s.Path)); ext != ".tif" && ext != ".tiff" {
-		bad("%s: leat writes GeoTIFF: give a name that ends in .tif", s.label())
-	}
+	errs = append(errs, o.checkFormatFields()...)
 	if s.TileSize < 0 || s.TileSize%16 != 0 || s.TileSize > 4096 {
 		bad("tile size %d: use a multiple of 16 up to 4096", s.TileSize)
 	}
-	if s.Compression == "" {
+	if s.Compression == "" && !s.foreign() {
 		s.Compression = geotiff.Deflate.String()
 	}
-	if _, err := geotiff.ParseCompression(s.Compression); err != nil {
+	if _, err := geotiff.ParseCompression(s.Compression); err != nil && !s.foreign() {
 		bad("compression %q: use one of deflate zstd lzw packbits none", s.Compression)
 	}
 	if s.Bands < 0 {
@@ -115,7 +113,7 @@ func (o *output) check(job *Job) []error {
 			break
 		}
 	}
-	if n := len(s.Overviews); n > 0 && s.Overviews[n-1] > maxFusedFactor && !slices.Contains(s.Overviews, maxFusedFactor) {
+	if n := len(s.Overviews); n > 0 && !s.foreign() && s.Overviews[n-1] > maxFusedFactor && !slices.Contains(s.Overviews, maxFusedFactor) {
 		bad("overview levels %s: levels above %d are made from level %d: name it too", listText(s.Overviews), maxFusedFactor, maxFusedFactor)
 	}
 	if job.Expressions == nil && (s.Scale != 0 || s.Offset != 0) && s.Scale == 0 {
@@ -157,10 +155,19 @@ func (o *output) size(grid raster.Grid) {
 	default:
 		o.factors = overview.DefaultLevels(grid.Width, grid.Height)
 	}
+	if o.spec.foreign() { // GDAL makes them in the end
+		o.foreign.factors, o.factors = o.factors, nil
+		if o.spec.Overviews == nil && o.spec.reducesItself() {
+			o.foreign.factors = nil
+		}
+	}
 }
 
 // candidates are the codings that the options leave open.
 func (o *output) candidates(t ndarray.DType) ([]geotiff.Coding, error) {
+	if o.spec.foreign() {
+		return foreignCoding(t)
+	}
 	c, err := geotiff.ParseCompression(o.spec.Compression)
 	if err != nil {
 		return nil, err
@@ -187,6 +194,9 @@ func (o *output) candidates(t ndarray.DType) ([]geotiff.Coding, error) {
 
 // codingText tells for the plan what is known of the coding.
 func (o *output) codingText() string {
+	if o.spec.foreign() {
+		return o.foreignText()
+	}
 	if !o.typ.Valid() {
 		return o.spec.Compression
 	}
@@ -253,6 +263,9 @@ func (o *output) begin(number int, t ndarray.DType, bands int) error {
 	}
 	if err := o.checkTyped(); err != nil {
 		return fmt.Errorf("output %s: %w", o.name, err)
+	}
+	if err := o.tryFormat(context.Background(), o.run.plan); err != nil {
+		return err
 	}
 	if err := o.open(); err != nil {
 		return err

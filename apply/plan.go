@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"leat/block"
 	"leat/raster"
@@ -61,7 +62,10 @@ type PlanOutput struct {
 	TileWidth  int
 	TileHeight int
 	Overviews  []raster.Size
-	RawBytes   int64 // pixels before compression, overviews included; 0 when not known
+	RawBytes   int64    // pixels before compression, overviews included; 0 when not known
+	Format     string   // "GTiff", or GDAL's short name of another
+	Options    []string // its creation options
+	Notes      []string // what the format does not keep
 }
 
 // MakePlan opens the inputs of a job, checks everything that can be checked, and says how it would be
@@ -431,7 +435,7 @@ func (z *sizing) describe(job *Job) {
 	}
 	for _, o := range z.outs {
 		po := PlanOutput{Name: o.name, Path: o.spec.label(), Expression: job.Expressions[o.name], Type: "from the first block", Bands: o.bands,
-			Nodata: "none", Coding: o.codingText(), TileWidth: o.tileW, TileHeight: o.tileH}
+			Nodata: "none", Coding: o.codingText(), TileWidth: o.tileW, TileHeight: o.tileH, Format: o.spec.formatName(), Options: o.spec.Options}
 		if o.typ.Valid() {
 			po.Type = o.typ.String()
 			if o.nodata != nil {
@@ -440,7 +444,7 @@ func (z *sizing) describe(job *Job) {
 			po.RawBytes = int64(z.grid.Width) * int64(z.grid.Height) * int64(o.typ.Size()*max(o.bands, 1))
 		}
 		full := po.RawBytes
-		for _, f := range o.factors {
+		for _, f := range append(slices.Clone(o.factors), o.foreign.factors...) {
 			s := raster.Size{Width: overview.Reduced(z.grid.Width, f), Height: overview.Reduced(z.grid.Height, f)}
 			po.Overviews = append(po.Overviews, s)
 			po.RawBytes += full / int64(f*f)

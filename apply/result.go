@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"strings"
 	"time"
 
 	"leat/expr"
@@ -32,14 +33,27 @@ type OutputResult struct {
 	Type       ndarray.DType
 	Bands      []BandResult
 	Nodata     *ndarray.Scalar
-	Bytes      int64 // of the file
-	Coding     geotiff.Coding
+	Bytes      int64          // of the file, or of all Files
+	Coding     geotiff.Coding // of GeoTIFF
 	Tiles      int
 	Overviews  []raster.Size
 	// Counts are those of an expression; all 0 for a Func.
 	Counts expr.Counts
 	// Warnings are sentences for people.
 	Warnings []string
+	// Format is "GTiff" or GDAL's short name of another, and Options its creation options. Files are the names that the output consists of, in its folder; those
+	// of GeoTIFF are not listed.
+	Format  string
+	Options []string
+	Files   []string
+}
+
+// CodingText says how the output's pixels are stored, as far as leat knows.
+func (o *OutputResult) CodingText() string {
+	if o.Format != "GTiff" {
+		return strings.Join(append([]string{o.Format}, o.Options...), " ")
+	}
+	return o.Coding.String()
 }
 
 // BandResult holds the statistics of one band; Moments.Total is 0 when none were wanted.

@@ -58,6 +58,9 @@ func prepare(ctx context.Context, job *Job) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkFormats(outs); err != nil {
+		return nil, err
+	}
 	if err := checkKind(ctx, &job.Concurrency); err != nil {
 		return nil, err
 	}
@@ -134,6 +137,9 @@ func (r *run) settle(ctx context.Context) error {
 		return err
 	}
 	r.plan.Notes = append(append(notes, r.in.notes()...), r.plan.Notes...)
+	if err := r.tryFormats(ctx); err != nil {
+		return err
+	}
 	r.indexFiles()
 	return r.checkEarlier()
 }

@@ -180,6 +180,9 @@ func (e *KeptError) Unwrap() error { return e.Err }
 
 // keep gives finished files names here after an error, so that no work is lost. Nothing is replaced.
 func (r *run) keep(files []*publish.File, results []OutputResult, err error) error {
+	if slices.ContainsFunc(r.outs, func(o *output) bool { return o.spec.foreign() }) {
+		return err // their files name each other and can't get other names: the unfinished outputs are kept instead
+	}
 	kept := &KeptError{Err: err, Files: map[string]string{}}
 	for i, f := range files {
 		path, kerr := r.outs[i].keep(f, &results[i])

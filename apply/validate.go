@@ -112,7 +112,7 @@ func validatePaths(job *Job) []error {
 		}
 		if st, err := os.Stat(path); err == nil {
 			switch {
-			case st.IsDir():
+			case st.IsDir() && !o.foreign(): // some formats are folders
 				bad("output %s: %s is a folder: give the name of a file in it", name, o.Path)
 			case o.NoClobber:
 				bad("output %s: %s exists and is not to be replaced (--no-clobber): give another name, or remove it first", name, o.Path)

@@ -15,7 +15,7 @@ type applyFlags struct {
 
 	types, nodata, scales, offsets []string
 	inputNodata, layers            []string
-	creation                       []string
+	creation, formats              []string
 
 	cog                    bool
 	overviews, ovMethod    string
@@ -70,8 +70,9 @@ Inputs must lie on one grid (same CRS, same pixel size, pixels on pixels), unles
 onto which others are warped, as they are read: to the pixel what gdalwarp -et 0 gives. That needs GDAL.
 
 Outputs are GeoTIFFs, tiled, in the order of a cloud-optimised one, with statistics, histogram and overviews
-inside; they appear under their name only when they are whole. A run that fails or is interrupted keeps what
-it has done in hidden files .NAME.leat-part: --resume goes on from there, --discard removes them.
+inside, or files of another --format, written by GDAL. They appear under their name only when they are whole. A
+run that fails or is interrupted keeps what it has done in hidden files .NAME.leat-part: --resume goes on from
+there, --discard removes them.
 
 Values marked [NAME=] hold for all outputs, or for the one that is named; such options can be
 repeated. Exit codes: 0 done, 1 failed, 2 a mistake in the command line.`,
@@ -108,7 +109,8 @@ repeated. Exit codes: 0 done, 1 failed, 2 a mistake in the command line.`,
 	fl.StringArrayVar(&f.scales, "scale", nil, "`[NAME=]NUMBER`: store (value - offset) / scale, and say so in the file")
 	fl.StringArrayVar(&f.offsets, "offset", nil, "`[NAME=]NUMBER`: see --scale")
 	fl.StringVar(&f.collision, "nodata-collision", "warn", "`WHAT`: warn (default) or error, where a valid result equals nodata")
-	fl.StringArrayVar(&f.creation, "co", nil, "`KEY=VALUE`: creation option in GDAL's names: COMPRESS (DEFLATE, ZSTD, LZW, PACKBITS, NONE), PREDICTOR (1, 2, 3), LEVEL, BLOCKSIZE, INTERLEAVE (BAND, PIXEL), BIGTIFF (YES, IF_NEEDED)")
+	fl.StringArrayVar(&f.formats, "format", nil, "`[NAME=]FORMAT`: GDAL's name of the format to write, such as HFA, through GDAL (default: GTiff, leat's own GeoTIFF; leat info --formats lists others)")
+	fl.StringArrayVar(&f.creation, "co", nil, "`[NAME=]KEY=VALUE`: creation option in GDAL's names: COMPRESS (DEFLATE, ZSTD, LZW, PACKBITS, NONE), PREDICTOR (1, 2, 3), LEVEL, BLOCKSIZE, INTERLEAVE (BAND, PIXEL), BIGTIFF (YES, IF_NEEDED); of another format (--format) those that leat info --formats FORMAT lists")
 	fl.StringVar(&f.overviews, "overviews", "", "`N,N...`: overview levels, powers of two, or none (default: 4,8,16... while the smaller side stays above 128)")
 	fl.BoolVar(&f.cog, "cog", false, "overviews as a cloud-optimised GeoTIFF has them: 2,4,8... down to 512 pixels")
 	fl.StringVar(&f.ovMethod, "overview-method", "nearest", "`METHOD`: how overviews are made: nearest (default), average or mode")

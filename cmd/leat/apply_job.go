@@ -37,7 +37,7 @@ func (f *applyFlags) job(ctx context.Context, in *remote.Stores) (*apply.Job, er
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	for _, set := range []func(*apply.Job) error{f.setTyped, f.setCreation, f.setLook, f.setInputs, f.setWarps, f.setControls, func(job *apply.Job) error { return f.setGrid(ctx, job) }} {
+	for _, set := range []func(*apply.Job) error{f.setTyped, f.setFormats, f.setCreation, f.setLook, f.setInputs, f.setWarps, f.setControls, func(job *apply.Job) error { return f.setGrid(ctx, job) }} {
 		add(set(job))
 	}
 	return job, errors.Join(errs...)

@@ -15,29 +15,58 @@ import (
 	"leat/raster"
 )
 
-// setCreation reads creation options in GDAL's names.
+// setFormats sets the formats of outputs.
+func (f *applyFlags) setFormats(job *apply.Job) error {
+	return eachOutput(job, "--format", f.formats, func(o *apply.Output, v string) error {
+		if v == "" {
+			return errors.New("give the name of a format, such as HFA (leat info --formats lists them)")
+		}
+		o.Format = v
+		return nil
+	})
+}
+
+// setCreation reads creation options in GDAL's names. Formats are set.
 func (f *applyFlags) setCreation(job *apply.Job) error {
 	var errs []error
 	for _, s := range f.creation {
-		key, value, ok := strings.Cut(s, "=")
+		names, option := sortedNames(job.Outputs), s
+		if name, rest, ok := strings.Cut(s, "="); ok && strings.Contains(rest, "=") {
+			if _, known := job.Outputs[name]; known {
+				names, option = []string{name}, rest
+			}
+		}
+		key, value, ok := strings.Cut(option, "=")
 		if !ok {
 			errs = append(errs, fmt.Errorf("--co %s: write it as KEY=VALUE", s))
 			continue
 		}
-		if err := setOption(job, strings.ToUpper(key), strings.ToUpper(value)); err != nil {
-			errs = append(errs, fmt.Errorf("--co %s: %w", s, err))
+		for _, name := range names {
+			o := job.Outputs[name]
+			var err error
+			if o.Format != "" && !strings.EqualFold(o.Format, "GTiff") {
+				o.Options = append(o.Options, option) // GDAL says what is wrong with it
+			} else {
+				err = setOption(&o, strings.ToUpper(key), strings.ToUpper(value))
+			}
+			job.Outputs[name] = o
+			if err != nil {
+				errs = append(errs, fmt.Errorf("--co %s: %w", s, err))
+				break
+			}
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func setOption(job *apply.Job, key, value string) error {
-	whole := func(what string, set func(o *apply.Output, n int)) error {
+// setOption sets an option of leat's own GeoTIFF.
+func setOption(o *apply.Output, key, value string) error {
+	whole := func(what string, to *int) error {
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 1 {
 			return fmt.Errorf("%s is a whole number above 0", what)
 		}
-		allOutputs(job, func(o *apply.Output) { set(o, n) })
+		*to = n
 		return nil
 	}
 	switch key {
@@ -47,7 +76,7 @@ func setOption(job *apply.Job, key, value string) error {
 		default:
 			return errors.New("use DEFLATE, ZSTD, LZW, PACKBITS or NONE")
 		}
-		allOutputs(job, func(o *apply.Output) { o.Compression = strings.ToLower(value) })
+		o.Compression = strings.ToLower(value)
 	case "PREDICTOR":
 		switch value {
 		case "NO":
@@ -60,19 +89,17 @@ func setOption(job *apply.Job, key, value string) error {
 		if value != "1" && value != "2" && value != "3" {
 			return errors.New("use 1, 2 or 3")
 		}
-		return whole("a predictor", func(o *apply.Output, n int) { o.Predictor = n })
+		return whole("a predictor", &o.Predictor)
 	case "LEVEL", "ZLEVEL", "ZSTD_LEVEL":
 		if value == "0" {
 			return errors.New("use a level of 1 or more, or COMPRESS=NONE")
 		}
-		return whole("a level", func(o *apply.Output, n int) { o.Level = n })
+		return whole("a level", &o.Level)
 	case "BLOCKSIZE", "BLOCKXSIZE", "BLOCKYSIZE":
-		for _, name := range sortedNames(job.Outputs) {
-			if size := job.Outputs[name].TileSize; size != 0 && strconv.Itoa(size) != value {
-				return fmt.Errorf("tiles of %d were asked for as well: leat's tiles are square", size)
-			}
+		if size := o.TileSize; size != 0 && strconv.Itoa(size) != value {
+			return fmt.Errorf("tiles of %d were asked for as well: leat's tiles are square", size)
 		}
-		return whole("a tile size", func(o *apply.Output, n int) { o.TileSize = n })
+		return whole("a tile size", &o.TileSize)
 	case "TILED":
 		if value != "YES" {
 			return errors.New("leat always writes tiles")
@@ -81,12 +108,12 @@ func setOption(job *apply.Job, key, value string) error {
 		if value != "BAND" && value != "PIXEL" {
 			return errors.New("use BAND or PIXEL")
 		}
-		allOutputs(job, func(o *apply.Output) { o.PixelInterleave = value == "PIXEL" })
+		o.PixelInterleave = value == "PIXEL"
 	case "BIGTIFF":
 		if value != "YES" && value != "IF_NEEDED" && value != "IF_SAFER" {
 			return errors.New("use YES or IF_NEEDED")
 		}
-		allOutputs(job, func(o *apply.Output) { o.BigTIFF = value == "YES" })
+		o.BigTIFF = value == "YES"
 	case "NUM_THREADS":
 		return errors.New("use -j: leat encodes with all workers")
 	default:

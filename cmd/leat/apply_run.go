@@ -151,7 +151,7 @@ func (f *applyFlags) summarise(w io.Writer, res *apply.Result) {
 		fmt.Fprintln(w, note)
 	}
 	for _, o := range res.Outputs {
-		fmt.Fprintf(w, "%s: %d x %d, %d x %v, %s (%v)", o.Path, res.Plan.Grid.Width, res.Plan.Grid.Height, len(o.Bands), o.Type, byteText(o.Bytes), o.Coding)
+		fmt.Fprintf(w, "%s: %d x %d, %d x %v, %s (%v)", o.Path, res.Plan.Grid.Width, res.Plan.Grid.Height, len(o.Bands), o.Type, byteText(o.Bytes), o.CodingText())
 		if o.Nodata != nil {
 			fmt.Fprintf(w, ", nodata %v", o.Nodata)
 		}
@@ -206,7 +206,7 @@ func resultEvent(res *apply.Result) map[string]any {
 			nodata = o.Nodata.String()
 		}
 		outputs = append(outputs, map[string]any{"name": o.Name, "path": o.Path, "type": o.Type.String(), "nodata": nodata, "bytes": o.Bytes,
-			"coding": o.Coding.String(), "bands": bands, "saturated": o.Counts.Saturated, "nodata_collisions": o.Counts.NodataCollision,
+			"coding": o.CodingText(), "format": o.Format, "files": orEmpty(o.Files), "bands": bands, "saturated": o.Counts.Saturated, "nodata_collisions": o.Counts.NodataCollision,
 			"inf": o.Counts.Inf, "warnings": orEmpty(o.Warnings)})
 	}
 	event := map[string]any{"event": "done", "wall_seconds": res.Wall.Seconds(), "blocks": res.Blocks, "pixels": res.Pixels,

@@ -59,7 +59,11 @@ func showPlan(ctx context.Context, w io.Writer, job apply.Job, asJSON bool) erro
 		if o.Expression != "" {
 			fmt.Fprintf(t, "\t%s\n", shorten(o.Expression))
 		}
-		fmt.Fprintf(t, "\t%d x %s, nodata %s, tiles of %d x %d, %s\n", max(o.Bands, 1), o.Type, o.Nodata, o.TileWidth, o.TileHeight, o.Coding)
+		fmt.Fprintf(t, "\t%d x %s, nodata %s, ", max(o.Bands, 1), o.Type, o.Nodata)
+		if o.Format == "GTiff" {
+			fmt.Fprintf(t, "tiles of %d x %d, ", o.TileWidth, o.TileHeight)
+		}
+		fmt.Fprintf(t, "%s\n", o.Coding)
 		fmt.Fprint(t, "\toverviews:")
 		for _, s := range o.Overviews {
 			fmt.Fprintf(t, " %dx%d", s.Width, s.Height)
@@ -68,6 +72,9 @@ func showPlan(ctx context.Context, w io.Writer, job apply.Job, asJSON bool) erro
 			fmt.Fprint(t, " none")
 		}
 		fmt.Fprintf(t, "; %s before compression\n", byteText(o.RawBytes))
+		for _, note := range o.Notes {
+			fmt.Fprintf(t, "\t%s\n", note)
+		}
 	}
 	err = t.Flush()
 	for _, note := range p.Notes {
@@ -129,6 +136,9 @@ type planFileDoc struct {
 	TileHeight int      `json:"tile_height"`
 	Overviews  [][2]int `json:"overviews"` // width, height
 	RawBytes   int64    `json:"raw_bytes"` // before compression
+	Format     string   `json:"format"`    // GDAL's name of it
+	Options    []string `json:"options"`   // of a format other than GTiff
+	Lost       []string `json:"lost"`      // sentences on what that does not keep
 }
 
 func newPlanDoc(p *apply.Plan) *planDoc {
@@ -144,7 +154,8 @@ func newPlanDoc(p *apply.Plan) *planDoc {
 		d.Inputs = append(d.Inputs, planInputDoc(in))
 	}
 	for _, o := range p.Outputs {
-		f := planFileDoc{o.Name, o.Path, o.Expression, o.Type, max(o.Bands, 1), o.Nodata, o.Coding, o.TileWidth, o.TileHeight, [][2]int{}, o.RawBytes}
+		f := planFileDoc{o.Name, o.Path, o.Expression, o.Type, max(o.Bands, 1), o.Nodata, o.Coding, o.TileWidth, o.TileHeight, [][2]int{}, o.RawBytes,
+			o.Format, orEmpty(o.Options), orEmpty(o.Notes)}
 		for _, s := range o.Overviews {
 			f.Overviews = append(f.Overviews, [2]int{s.Width, s.Height})
 		}

@@ -88,6 +88,9 @@ func (r *runReport) addOutput(ctx context.Context, in *remote.Stores, name, expr
 	out.Facts = d.facts()
 	for _, b := range d.Bands {
 		rb := reportBand{b.Band, b.Name, b.Statistics, storedHistogram(b.Metadata)}
+		if rb.Histogram == nil {
+			rb.Histogram = histogramOf(src, b.Band)
+		}
 		if rb.Statistics != nil || rb.Histogram != nil {
 			out.Bands = append(out.Bands, rb)
 		}

@@ -4,6 +4,9 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"leat/raster"
+	"leat/raster/gdal"
 )
 
 // histogram counts pixels in equal parts of Lo to Hi.
@@ -31,6 +34,23 @@ func storedHistogram(m map[string]string) *histogram {
 			return nil
 		}
 		h.Counts = append(h.Counts, v)
+	}
+	return h
+}
+
+// histogramOf is the histogram that a raster of GDAL's holds for a band, counted from 1; nil where there is none.
+func histogramOf(src raster.Source, band int) *histogram {
+	g, ok := src.(*gdal.File)
+	if !ok {
+		return nil
+	}
+	stored, err := g.Histogram(band)
+	if err != nil || stored == nil || len(stored.Counts) > maxHistogramBins {
+		return nil
+	}
+	h := &histogram{Lo: stored.Lowest, Hi: stored.Highest}
+	for _, n := range stored.Counts {
+		h.Counts = append(h.Counts, float64(n))
 	}
 	return h
 }

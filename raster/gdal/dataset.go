@@ -34,6 +34,7 @@ type File struct {
 	options []string
 	plain   os.FileInfo // where the name is that of a plain file
 	masks   []int32     // bands whose masks ReadMask takes together
+	sub     []Subdataset
 
 	idle   chan hDataset
 	closed chan struct{}

@@ -23,24 +23,27 @@ func (w *Writer) BuildOverviews(ctx context.Context, method string, factors []in
 	if len(list) == 0 {
 		return nil
 	}
-	return w.derive(ctx, "make the overviews of", func(p *progress) bool {
+	return w.derive(ctx, "make the overviews of", w.try, func(p *progress) bool {
 		return c.GDALBuildOverviews(w.h, method, int32(len(list)), &list[0], 0, nil, p.function, p.data) == 0
 	})
 }
 
-// derive runs f on the finished raster.
-func (w *Writer) derive(ctx context.Context, op string, f func(p *progress) bool) error {
+// derive runs f on the finished raster by try or attempt.
+func (w *Writer) derive(ctx context.Context, op string, run func(op string, f func() bool) error, f func(p *progress) bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.usable(ctx); err != nil {
 		return err
+	}
+	if w.whole {
+		return fmt.Errorf("%s: nothing can be added after Finish", w.path)
 	}
 	if err := w.seal(ctx); err != nil {
 		return err
 	}
 	p := newProgress(ctx)
 	defer p.end()
-	err := w.try(op, func() bool { return f(p) })
+	err := run(op, func() bool { return f(p) })
 	if ctx.Err() != nil {
 		w.err, err = ctx.Err(), ctx.Err()
 	}
@@ -57,7 +60,7 @@ func (w *Writer) ComputeStatistics(ctx context.Context, band int) (s Statistics,
 		return s, false, err
 	}
 	valid = true
-	err = w.derive(ctx, "compute the statistics of", func(p *progress) bool {
+	err = w.derive(ctx, "compute the statistics of", w.try, func(p *progress) bool {
 		b := c.GDALGetRasterBand(w.h, int32(band))
 		if c.GDALComputeRasterStatistics(b, 0, &s.Lowest, &s.Highest, &s.Mean, &s.Deviation, p.function, p.data) == 0 {
 			return true
@@ -72,17 +75,17 @@ func (w *Writer) ComputeStatistics(ctx context.Context, band int) (s Statistics,
 	return s, valid && err == nil, err
 }
 
-// SetStatistics stores statistics of a band, counted from 1.
+// SetStatistics stores statistics of a band, counted from 1. The writer can be used after an error, which wraps raster.ErrUnsupported where the format has no room for them.
 func (w *Writer) SetStatistics(ctx context.Context, band int, s Statistics) error {
 	if err := w.checkBand(band); err != nil {
 		return err
 	}
-	return w.derive(ctx, "store the statistics of", func(*progress) bool {
+	return w.derive(ctx, "store the statistics of", w.attempt, func(*progress) bool {
 		return c.GDALSetRasterStatistics(c.GDALGetRasterBand(w.h, int32(band)), s.Lowest, s.Highest, s.Mean, s.Deviation) == 0
 	})
 }
 
-// SetHistogram stores the histogram of a band, counted from 1.
+// SetHistogram stores the histogram of a band, counted from 1. For errors see SetStatistics.
 func (w *Writer) SetHistogram(ctx context.Context, band int, h Histogram) error {
 	if err := w.checkBand(band); err != nil {
 		return err
@@ -90,7 +93,7 @@ func (w *Writer) SetHistogram(ctx context.Context, band int, h Histogram) error 
 	if len(h.Counts) == 0 || len(h.Counts) > 1<<30 {
 		return fmt.Errorf("%s: a histogram of %d buckets", w.path, len(h.Counts))
 	}
-	return w.derive(ctx, "store the histogram of", func(*progress) bool {
+	return w.derive(ctx, "store the histogram of", w.attempt, func(*progress) bool {
 		return c.GDALSetDefaultHistogramEx(c.GDALGetRasterBand(w.h, int32(band)), h.Lowest, h.Highest, int32(len(h.Counts)), &h.Counts[0]) == 0
 	})
 }

@@ -44,29 +44,18 @@ func (f *File) describeHere(h hDataset) error {
 	}
 	f.mask(h)
 	f.overviews(h)
+	f.sub = subdatasets(h)
 	i.FileBytes = f.size(h)
 	return nil
 }
 
 // noBands explains a dataset without pixels of its own.
 func (f *File) noBands(h hDataset) error {
-	var list []string
-	sub := items(goStrings(c.GDALGetMetadata(hObject(h), "SUBDATASETS")))
-	for n := 1; ; n++ {
-		name, ok := sub[fmt.Sprintf("SUBDATASET_%d_NAME", n)]
-		if !ok {
-			break
-		}
-		if n <= 20 {
-			list = append(list, fmt.Sprintf("%s (%s)", name, sub[fmt.Sprintf("SUBDATASET_%d_DESC", n)]))
-		} else if n == 21 {
-			list = append(list, fmt.Sprintf("and %d more", len(sub)/2-20))
-		}
-	}
+	list := subdatasets(h)
 	if list == nil {
 		return fmt.Errorf("%s: it holds no raster (GDAL reads it as %s); if it holds vectors, burn them onto a grid first (%w)", f.info.Path, f.info.Driver, raster.ErrFormat)
 	}
-	return fmt.Errorf("%s: it holds several rasters; name one of them instead: %s (%w)", f.info.Path, strings.Join(list, ", "), raster.ErrUnsupported)
+	return &SubdatasetsError{Path: f.info.Path, Driver: f.info.Driver, Subdatasets: list, Metadata: items(goStrings(c.GDALGetMetadata(hObject(h), "")))}
 }
 
 // metadata takes the items of all domains but those that describe storage or hold documents.

@@ -19,9 +19,45 @@ type staging struct {
 	lock  *os.File
 }
 
+func stagingFolder(path string) string {
+	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".leat-gdal")
+}
+
+// RemoveLeft removes what a Writer of path left that was killed, and returns what it was, "" where there is nothing. It is an error where a Writer is at work.
+func RemoveLeft(path string) (folder string, bytes int64, err error) {
+	st, err := os.Lstat(stagingFolder(path))
+	if err != nil || !st.IsDir() {
+		return "", 0, nil
+	}
+	bytes, err = sizeOf(stagingFolder(path))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", 0, err
+	}
+	s, err := newStaging(path)
+	if err != nil {
+		return "", 0, err
+	}
+	return s.dir, bytes, s.remove()
+}
+
+// sizeOf counts the bytes of a file, or of all files in a folder.
+func sizeOf(path string) (n int64, err error) {
+	err = filepath.WalkDir(path, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		st, err := d.Info()
+		if err == nil {
+			n += st.Size()
+		}
+		return err
+	})
+	return n, err
+}
+
 // newStaging takes the folder for the output at path.
 func newStaging(path string) (*staging, error) {
-	s := &staging{final: path, dir: filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".leat-gdal")}
+	s := &staging{final: path, dir: stagingFolder(path)}
 	for {
 		if err := os.Mkdir(s.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, s.explain(err)
@@ -82,25 +118,41 @@ func (s *staging) remove() error {
 // stale are files beside an old output that GDAL would take for the new one's.
 var stale = []string{".aux.xml", ".ovr", ".msk", ".ovr.aux.xml", ".msk.ovr"}
 
-// publish moves the files to their names, the output itself last, in place of what is there.
-func (s *staging) publish() error {
+// files lists what lies there to be published, the output itself first.
+func (s *staging) files() (names []string, bytes int64, err error) {
 	entries, err := os.ReadDir(s.outputs())
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
-	base, folder := filepath.Base(s.final), filepath.Dir(s.final)
-	var names []string
-	found := false
+	base := filepath.Base(s.final)
 	for _, e := range entries {
+		n, err := sizeOf(filepath.Join(s.outputs(), e.Name()))
+		if err != nil {
+			return nil, 0, err
+		}
+		bytes += n
 		if e.Name() == base {
-			found = true
+			names = slices.Insert(names, 0, base)
 		} else {
 			names = append(names, e.Name())
 		}
 	}
-	if !found {
-		return fmt.Errorf("%s: GDAL wrote no file of that name, but %s; name the output as the format wants it", s.final, strings.Join(names, ", "))
+	if len(names) == 0 || names[0] != base {
+		return nil, 0, fmt.Errorf("%s: GDAL wrote no file of that name, but %s; name the output as the format wants it", s.final, strings.Join(names, ", "))
 	}
+	return names, bytes, nil
+}
+
+// publish moves the files to their names, the output itself last, in place of what is there; unless noClobber says that there must be nothing.
+func (s *staging) publish(noClobber bool) error {
+	names, _, err := s.files()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(s.final); err == nil && noClobber {
+		return fmt.Errorf("%s: %w", s.final, fs.ErrExist)
+	}
+	base, folder := names[0], filepath.Dir(s.final)
 	for _, suffix := range stale {
 		if name := base + suffix; !slices.Contains(names, name) {
 			if err := os.Remove(filepath.Join(folder, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -108,15 +160,25 @@ func (s *staging) publish() error {
 			}
 		}
 	}
-	for i, name := range append(names, base) {
-		to := filepath.Join(folder, name)
-		if st, err := os.Lstat(to); err == nil && st.IsDir() {
+	for i, name := range append(names[1:], base) {
+		from, to := filepath.Join(s.outputs(), name), filepath.Join(folder, name)
+		st, err := os.Lstat(to)
+		if err == nil && st.IsDir() {
+			if noClobber && name == base {
+				return fmt.Errorf("%s: %w", to, fs.ErrExist)
+			}
 			// A folder can't be replaced in one step, and not at all by a file.
 			if err := os.Rename(to, filepath.Join(s.scratch(), fmt.Sprintf("old-%d", i))); err != nil {
 				return err
 			}
 		}
-		if err := os.Rename(filepath.Join(s.outputs(), name), to); err != nil {
+		if noClobber && name == base {
+			// A link replaces nothing. There are file systems without links, and none of folders.
+			if err := os.Link(from, to); err == nil || errors.Is(err, fs.ErrExist) {
+				return err
+			}
+		}
+		if err := os.Rename(from, to); err != nil {
 			return err
 		}
 	}

@@ -32,13 +32,15 @@ type Spec struct {
 	// Metadata and Domains become items of the file.
 	Metadata map[string]string
 	Domains  map[string]map[string]string
+	// NoClobber makes an output that is there when it is to be published an error that wraps fs.ErrExist.
+	NoClobber bool
 }
 
 // Writer writes one raster. Its files lie in a hidden folder beside the output until Close, which puts them under their names; until then, and after Discard, the
 // old output stays as it is. Methods may be called by many goroutines, which take turns.
 //
-// Formats that GDAL can't fill in any order are written to an uncompressed GeoTIFF in that folder first, and copied at the end. The first of Close, BuildOverviews, ComputeStatistics and
-// SetHistogram ends the writing of pixels.
+// Formats that GDAL can't fill in any order are written to an uncompressed GeoTIFF in that folder first, and copied at the end. The first of Finish, Close, BuildOverviews and what
+// concerns statistics and histograms ends the writing of pixels.
 type Writer struct {
 	path   string
 	spec   Spec
@@ -49,6 +51,7 @@ type Writer struct {
 	h      hDataset
 	copies bool // h is the file that is copied yet
 	sealed bool // no more pixels
+	whole  bool // Finish has closed the files
 	err    error
 	done   bool
 }
@@ -60,13 +63,10 @@ func Create(path string, spec *Spec) (*Writer, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	w := &Writer{path: path, spec: *spec}
-	if err := w.check(); err != nil {
+	err := w.check()
+	if err != nil {
 		return nil, err
 	}
-	if err := replaceable(path, w.driver.Name); err != nil {
-		return nil, err
-	}
-	var err error
 	if w.staged, err = newStaging(path); err != nil {
 		return nil, err
 	}
@@ -76,8 +76,23 @@ func Create(path string, spec *Spec) (*Writer, error) {
 	return w, nil
 }
 
+// Check reports what [Create] of path would refuse before it touches anything.
+func (s *Spec) Check(path string) error {
+	if err := load(); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return (&Writer{path: path, spec: *s}).check()
+}
+
 // check reports all that can't be written.
 func (w *Writer) check() error {
+	if err := w.checkSpec(); err != nil {
+		return err
+	}
+	return replaceable(w.path, w.driver.Name)
+}
+
+func (w *Writer) checkSpec() error {
 	s := &w.spec
 	var errs []error
 	bad := func(format string, args ...any) {
@@ -203,11 +218,21 @@ func (w *Writer) checkTypes() error {
 
 // try is try for the writer: its own error counts before GDAL's.
 func (w *Writer) try(op string, f func() bool) error {
-	err := try(w.path, op, f)
+	err := w.attempt(op, f)
 	if w.err != nil {
 		return w.err
 	}
 	w.err = err
+	return err
+}
+
+// attempt is try for what may fail without harm to the raster.
+func (w *Writer) attempt(op string, f func() bool) error {
+	err := try(w.path, op, f)
+	var e *Error
+	if errors.As(err, &e) {
+		e.Text = strings.TrimPrefix(strings.ReplaceAll(e.Text, w.staged.main(), w.path), w.path+": ")
+	}
 	return err
 }
 
@@ -236,7 +261,11 @@ func (w *Writer) describe() error {
 	}
 	set := func(o hObject, m map[string]string, domain string) {
 		for _, k := range sortedKeys(m) {
-			ok("the item "+k, c.GDALSetMetadataItem(o, k, m[k], domain))
+			c.CPLErrorReset()
+			// Of netCDF a failure without a reason is none.
+			if result := c.GDALSetMetadataItem(o, k, m[k], domain); c.CPLGetLastErrorType() >= classFailure {
+				ok("the item "+k, result)
+			}
 		}
 	}
 	set(hObject(w.h), s.Metadata, "")
@@ -345,7 +374,7 @@ func (w *Writer) WriteBlock(ctx context.Context, win raster.Window, a *ndarray.A
 	if err := w.usable(ctx); err != nil {
 		return err
 	}
-	if w.sealed {
+	if w.sealed || w.whole {
 		return fmt.Errorf("%s: no more pixels can be written after overviews and statistics", w.path)
 	}
 	var pin runtime.Pinner
@@ -395,7 +424,34 @@ func (w *Writer) seal(ctx context.Context) error {
 	return errors.Join(err, os.RemoveAll(w.staged.scratch()), os.Mkdir(w.staged.scratch(), 0o700))
 }
 
-// Close writes what is left, and publishes the output, in place of an older one, with the files that the format has beside it. Files .aux.xml, .ovr and .msk of an older
+// Finish writes what is left and closes the files, which stay where they are, hidden, until Close. Nothing can be added any more. After an error, which may be
+// ctx's, only Discard makes sense.
+func (w *Writer) Finish(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.usable(ctx); err != nil {
+		return err
+	}
+	return w.finish(ctx)
+}
+
+func (w *Writer) finish(ctx context.Context) error {
+	if w.whole {
+		return nil
+	}
+	if err := w.seal(ctx); err != nil {
+		return err
+	}
+	h := w.h
+	w.h = 0
+	if err := w.try("write", func() bool { c.GDALClose(h); return true }); err != nil {
+		return err
+	}
+	w.whole = true
+	return nil
+}
+
+// Close finishes the output and publishes it, in place of an older one, with the files that the format has beside it. Files .aux.xml, .ovr and .msk of an older
 // output go. After an error, which may be ctx's, nothing is published and nothing is left.
 func (w *Writer) Close(ctx context.Context) error {
 	w.mu.Lock()
@@ -405,18 +461,31 @@ func (w *Writer) Close(ctx context.Context) error {
 		return err
 	}
 	if err == nil {
-		err = w.seal(ctx)
+		err = w.finish(ctx)
 	}
 	if err == nil {
-		h := w.h
-		w.h = 0
-		err = w.try("write", func() bool { c.GDALClose(h); return true })
-	}
-	if err == nil {
-		err = w.staged.publish()
+		err = w.staged.publish(w.spec.NoClobber)
 	}
 	w.mu.Unlock()
 	return errors.Join(err, w.Discard())
+}
+
+// Hidden is where the output lies until Close: what Finish has made can be opened there.
+func (w *Writer) Hidden() string { return w.staged.main() }
+
+// FileNames returns the files and folders that Close puts beside each other, the output itself first, and how many bytes they take together.
+func (w *Writer) FileNames() (names []string, bytes int64, err error) { return w.staged.files() }
+
+// Items returns what metadata a band, counted from 1, has in the output's own format. It ends the writing of pixels.
+func (w *Writer) Items(ctx context.Context, band int) (m map[string]string, err error) {
+	if err := w.checkBand(band); err != nil {
+		return nil, err
+	}
+	err = w.derive(ctx, "read the items of", w.attempt, func(*progress) bool {
+		m = items(goStrings(c.GDALGetMetadata(hObject(c.GDALGetRasterBand(w.h, int32(band))), "")))
+		return true
+	})
+	return m, err
 }
 
 // Discard gives the output up, unless Close has published it; nothing is left of it.

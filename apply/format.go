@@ -1,0 +1,300 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"leat/ndarray"
+	"leat/raster"
+	"leat/raster/gdal"
+	"leat/raster/geotiff"
+	"leat/raster/overview"
+)
+
+// foreign is what a run knows of an output in a format that GDAL writes. Its spool is like any other's: only laying out differs.
+type foreign struct {
+	driver  *gdal.Driver // nil for GeoTIFF, and with workers in other processes
+	factors []int        // of the overviews that GDAL makes, rising
+	tried   bool
+	lost    []string // what it does not keep
+	says    []string // other sentences on it
+	files   []string // that the output consists of, found by trying
+	writer  *gdal.Writer
+}
+
+const nativeFormat = "GTiff"
+
+// foreign reports whether the output is written through GDAL.
+func (s *Output) foreign() bool { return s.Format != "" && !strings.EqualFold(s.Format, nativeFormat) }
+
+// formatName is GDAL's name of the output's format.
+func (s *Output) formatName() string {
+	if s.foreign() {
+		return s.Format
+	}
+	return nativeFormat
+}
+
+// reducesItself reports whether files of the format have reduced copies by themselves.
+func (s *Output) reducesItself() bool {
+	name := strings.ToUpper(s.Format)
+	return name == "COG" || strings.HasPrefix(name, "JP2")
+}
+
+// endings tell whose a file is by its name: GDAL's names of formats.
+var endings = map[string]string{
+	".asc": "AAIGrid", ".bil": "EHdr", ".bmp": "BMP", ".bt": "BT", ".envi": "ENVI", ".ers": "ERS", ".gif": "GIF", ".gpkg": "GPKG", ".grib": "GRIB", ".grb2": "GRIB", ".h5": "BAG",
+	".hdf": "HDF4Image", ".img": "HFA", ".j2k": "JP2OpenJPEG", ".jp2": "JP2OpenJPEG", ".jpeg": "JPEG", ".jpg": "JPEG", ".kea": "KEA", ".kro": "KRO", ".mbtiles": "MBTiles", ".mrf": "MRF",
+	".nc": "netCDF", ".ntf": "NITF", ".pix": "PCIDSK", ".png": "PNG", ".rst": "RST", ".sdat": "SAGA", ".vrt": "VRT", ".webp": "WEBP", ".xyz": "XYZ", ".zarr": "Zarr",
+}
+
+// checkFormatFields reports what of the fields that concern formats can't be, as far as that can be told without GDAL.
+func (o *output) checkFormatFields() []error {
+	s := &o.spec
+	var errs []error
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("output %s: %w", o.name, fmt.Errorf(format, args...)))
+	}
+	ext := strings.ToLower(filepath.Ext(s.Path))
+	tiff := ext == ".tif" || ext == ".tiff"
+	if !s.foreign() {
+		switch format := endings[ext]; {
+		case s.Path == "":
+			bad("no file is given")
+		case tiff:
+		case format == "VRT":
+			bad("%s: a VRT holds no pixels: end the name in .tif", s.label())
+		case format != "" && !s.inStore():
+			bad("%s: its ending is that of %s: say --format %s, or end the name in .tif", s.label(), format, format)
+		default:
+			bad("%s: leat writes GeoTIFF: give a name that ends in .tif", s.label())
+		}
+		if len(s.Options) > 0 {
+			bad("creation options of GeoTIFF are fields of the output (Compression, Predictor and so on), not its Options")
+		}
+		return errs
+	}
+	switch {
+	case s.Path == "":
+		bad("no file is given")
+	case s.inStore():
+		bad("%s: other formats than GeoTIFF may consist of several files and are written to the local disk alone: write it there and copy it, or write a GeoTIFF (without --format)", s.label())
+	}
+	if s.COG {
+		bad("--cog is for leat's own GeoTIFF, not for --format %s: leave out one of them", s.Format)
+	}
+	if strings.EqualFold(s.Format, "COG") && len(s.Overviews) > 0 {
+		bad("overview levels can't be given to --format COG, which makes its own: leave out --overviews %s, or take leat's own GeoTIFF (without --format)", listText(s.Overviews))
+	}
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{{"compression", s.Compression != ""}, {"predictor", s.Predictor != 0}, {"level", s.Level != 0}, {"tile size", s.TileSize != 0}, {"interleave", s.PixelInterleave}, {"BigTIFF", s.BigTIFF}} {
+		if f.set {
+			bad("the %s is for leat's own GeoTIFF: give creation options of %s instead (--co KEY=VALUE; leat info --formats %s lists them)", f.name, s.Format, s.Format)
+		}
+	}
+	if s.HistAux {
+		bad("--hist-aux is for GeoTIFF: in other formats the histogram lies where GDAL looks for it")
+	}
+	return errs
+}
+
+// checkFormats asks GDAL about the formats of outputs.
+func checkFormats(outs []*output) error {
+	var wrong, absent []error
+	for _, o := range outs {
+		if !o.spec.foreign() {
+			continue
+		}
+		if err := gdal.Available(); err != nil {
+			absent = append(absent, fmt.Errorf("output %s: the format %s is written by GDAL: %w", o.name, o.spec.Format, err))
+			continue
+		}
+		d, err := writableFormat(o.spec.Format)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("output %s: %w", o.name, err))
+			continue
+		}
+		o.foreign.driver, o.spec.Format = &d, d.Name
+		ext := strings.ToLower(filepath.Ext(o.spec.Path))
+		if (ext == ".tif" || ext == ".tiff") && !slices.Contains(d.Extensions, ext[1:]) {
+			end := ""
+			if len(d.Extensions) > 0 {
+				end = ", or end the name in ." + d.Extensions[0]
+			}
+			wrong = append(wrong, fmt.Errorf("output %s: %s: its ending is that of GeoTIFF: leave out --format %s%s", o.name, o.spec.label(), d.Name, end))
+		}
+		// What is not known yet is filled in with something that does.
+		spec := gdal.Spec{Driver: d.Name, Options: o.spec.Options, Grid: raster.Grid{Width: 1, Height: 1}, Bands: 1, Type: o.typ}
+		if !spec.Type.Valid() {
+			if spec.Type = ndarray.Uint8; len(d.Types) > 0 {
+				spec.Type = d.Types[0]
+			}
+		}
+		if err := spec.Check(o.spec.identity()); err != nil {
+			wrong = append(wrong, fmt.Errorf("output %s: %w", o.name, inPlaceOf(err, o.spec.identity(), o.spec.label())))
+		}
+	}
+	return errors.Join(errors.Join(absent...), mistakes(wrong...))
+}
+
+// writableFormat is a format by its name, of rasters that can be written.
+func writableFormat(name string) (gdal.Driver, error) {
+	all, err := gdal.Drivers()
+	if err != nil {
+		return gdal.Driver{}, err
+	}
+	i := slices.IndexFunc(all, func(d gdal.Driver) bool { return strings.EqualFold(d.Name, name) })
+	if i < 0 {
+		release, _ := gdal.Version()
+		text := fmt.Sprintf("GDAL %s has no format %s", release, name)
+		if near := nearFormats(all, name); near != nil {
+			text += ": is it " + strings.Join(near, " or ") + "?"
+		}
+		return gdal.Driver{}, errors.New(text + " (leat info --formats lists those that it has)")
+	}
+	d := all[i]
+	switch {
+	case d.Name == "VRT":
+		return d, errors.New("a VRT holds no pixels: take another format (leat info --formats lists them)")
+	case !d.Write:
+		return d, fmt.Errorf("GDAL can't write rasters of the format %s (%s): take another one (leat info --formats lists those that it can)", d.Name, d.LongName)
+	}
+	return d, nil
+}
+
+// nearFormats are formats that somebody may have meant.
+func nearFormats(all []gdal.Driver, name string) (near []string) {
+	simple := func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+				return r
+			}
+			return -1
+		}, strings.ToLower(s))
+	}
+	want := simple(name)
+	if want == "" {
+		return nil
+	}
+	for _, close := range []func(d *gdal.Driver) bool{
+		func(d *gdal.Driver) bool { return slices.Contains(d.Extensions, want) },
+		func(d *gdal.Driver) bool { return distance(simple(d.Name), want) <= 1+len(want)/5 },
+		func(d *gdal.Driver) bool { return len(want) > 2 && strings.Contains(simple(d.LongName), want) },
+	} {
+		for _, d := range all {
+			if d.Write && len(near) < 3 && !slices.Contains(near, d.Name) && close(&d) {
+				near = append(near, d.Name)
+			}
+		}
+	}
+	return near
+}
+
+// distance is how many letters have to be put in, left out or changed to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := before
+			if a[i] != b[j] {
+				change++
+			}
+			before = row[j+1]
+			row[j+1] = min(change, row[j]+1, before+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// foreignCoding is how tiles are kept in the spool of an output that is decoded again in the end: what is quick.
+func foreignCoding(t ndarray.DType) ([]geotiff.Coding, error) {
+	list := geotiff.Candidates(t, geotiff.Zstd)
+	c := list[len(list)-1]
+	c.Level = 1
+	return []geotiff.Coding{c}, c.Check(t)
+}
+
+// foreignText tells for the plan how the output is stored.
+func (o *output) foreignText() string {
+	text := strings.Join(append([]string{o.spec.Format}, o.spec.Options...), " ") + " through GDAL"
+	if !o.typ.Valid() {
+		return text
+	}
+	list, err := foreignCoding(o.typ)
+	if err != nil {
+		return text
+	}
+	return text + ", until then " + list[0].String()
+}
+
+// gdalMethods are GDAL's names of the ways to make overviews.
+var gdalMethods = map[overview.Method]string{overview.Nearest: "NEAREST", overview.Average: "AVERAGE", overview.Mode: "MODE"}
+
+// formatOptions are the creation options, with those that the format has for what leat's own options say.
+func (o *output) formatOptions() []string {
+	options := slices.Clone(o.spec.Options)
+	given := func(keys ...string) bool {
+		return slices.ContainsFunc(options, func(s string) bool {
+			key, _, _ := strings.Cut(s, "=")
+			return slices.ContainsFunc(keys, func(k string) bool { return strings.EqualFold(k, key) })
+		})
+	}
+	if o.spec.Format == "COG" {
+		if o.spec.NoOverviews && !given("OVERVIEWS") {
+			options = append(options, "OVERVIEWS=NONE")
+		}
+		if !given("RESAMPLING", "OVERVIEW_RESAMPLING") {
+			options = append(options, "OVERVIEW_RESAMPLING="+gdalMethods[o.spec.OverviewMethod])
+		}
+	}
+	return options
+}
+
+// maxSides are limits that a format has and a small trial does not meet.
+var maxSides = map[string]int{"GIF": 1<<16 - 1, "JPEG": 65500, "WEBP": 16383}
+
+// tryFormats tries what is known of outputs in other formats, and finds names that two of them need.
+func (r *run) tryFormats(ctx context.Context) error {
+	type file struct{ path, what string }
+	var files []file
+	for _, o := range r.outs {
+		if !o.spec.foreign() {
+			files = append(files, file{o.spec.identity(), "output " + o.name})
+		}
+	}
+	for _, f := range r.in.files {
+		if path := localFile(f.from); path != "" {
+			files = append(files, file{realPath(path), "input " + f.input})
+		}
+	}
+	for i, o := range r.outs {
+		if !o.spec.foreign() || !o.typ.Valid() || o.bands == 0 {
+			continue
+		}
+		if err := o.tryFormat(ctx, r.plan); err != nil {
+			return err
+		}
+		r.plan.Outputs[i].Notes = o.foreignNotes()
+		for _, name := range o.foreign.files {
+			path := filepath.Join(filepath.Dir(o.spec.identity()), name)
+			for _, f := range files {
+				if f.path == path {
+					return mistakes(fmt.Errorf("output %s: %s has a file %s beside it, which is that of %s: write to another folder, or under another name", o.name, o.spec.label(), path, f.what))
+				}
+			}
+			files = append(files, file{path, "output " + o.name})
+		}
+	}
+	return nil
+}

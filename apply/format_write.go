@@ -1,0 +1,298 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"leat/block"
+	"leat/internal/fault"
+	"leat/internal/publish"
+	"leat/ndarray"
+	"leat/raster"
+	"leat/raster/gdal"
+	"leat/raster/geotiff"
+)
+
+// sheet is what a file in one of GDAL's formats gets besides pixels.
+type sheet struct {
+	spec    gdal.Spec
+	bands   []BandResult // with the statistics and histograms to store
+	method  string
+	factors []int
+	made    []raster.Size // overviews that compare found
+}
+
+// overviewsError tells that only the overviews could not be made.
+type overviewsError struct{ err error }
+
+func (e *overviewsError) Error() string { return e.err.Error() }
+func (e *overviewsError) Unwrap() error { return e.err }
+
+// write makes the file, whole but for its name. feed writes the pixels.
+func (s *sheet) write(ctx context.Context, path string, feed func(w *gdal.Writer) error) (_ *gdal.Writer, err error) {
+	w, err := gdal.Create(path, &s.spec)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.Discard())
+		}
+	}()
+	if err := feed(w); err != nil {
+		return nil, err
+	}
+	if len(s.factors) > 0 {
+		if err := w.BuildOverviews(ctx, s.method, s.factors); err != nil {
+			return nil, &overviewsError{err}
+		}
+	}
+	for i := range s.bands {
+		if err := s.describe(ctx, w, i); err != nil {
+			return nil, err
+		}
+	}
+	fault.Point("apply.format")
+	return w, w.Finish(ctx)
+}
+
+// describe stores the statistics and the histogram of a band, counted from 0.
+func (s *sheet) describe(ctx context.Context, w *gdal.Writer, i int) error {
+	b := &s.bands[i]
+	if b.Moments.Valid == 0 {
+		return nil
+	}
+	// Items of metadata have all digits. GDAL's own call keeps 14 of them, and is for formats that drop such items.
+	items, err := w.Items(ctx, i+1)
+	if err != nil {
+		return err
+	}
+	if items["STATISTICS_MINIMUM"] == "" {
+		m := &b.Moments
+		// What the format has no room for compare finds.
+		err := w.SetStatistics(ctx, i+1, gdal.Statistics{Lowest: m.Min, Highest: m.Max, Mean: m.Mean, Deviation: m.StdDev()})
+		if err != nil && !errors.Is(err, raster.ErrUnsupported) {
+			return err
+		}
+	}
+	if h := gdalHistogram(b); h != nil {
+		if err := w.SetHistogram(ctx, i+1, *h); err != nil && !errors.Is(err, raster.ErrUnsupported) {
+			return err
+		}
+	}
+	return nil
+}
+
+// gdalHistogram is a band's histogram as GDAL has it: between the edges of the first and the last bin.
+func gdalHistogram(b *BandResult) *gdal.Histogram {
+	if b.Bins.Counts == nil {
+		return nil
+	}
+	h := &gdal.Histogram{Lowest: b.Bins.Min, Highest: b.Bins.Max, Counts: b.Bins.Counts}
+	if b.Bins.Direct {
+		h.Lowest, h.Highest = h.Lowest-0.5, h.Highest+0.5
+	}
+	return h
+}
+
+// layOutForeign writes the finished output, without its name yet.
+func (o *output) layOutForeign(ctx context.Context) (*OutputResult, *publish.File, error) {
+	defer o.run.timings.Start("laying out", "main", -1).Stop()
+	if _, err := o.trial.finish(); err != nil {
+		return nil, nil, fmt.Errorf("output %s: %w", o.name, err)
+	}
+	res := &OutputResult{Name: o.name, Path: o.spec.label(), Type: o.typ, Nodata: o.nodata, Format: o.spec.Format, Options: o.spec.Options}
+	if err := o.describeBands(res); err != nil {
+		return nil, nil, err
+	}
+	if os.Getenv("GDAL_CACHEMAX") == "" {
+		if err := gdal.SetCacheBytes(formatCache(o.run.plan.BudgetBytes)); err != nil {
+			return nil, nil, err
+		}
+	}
+	s := &sheet{spec: o.formatSpec(), bands: res.Bands, method: gdalMethods[o.spec.OverviewMethod], factors: o.foreign.factors}
+	s.spec.BandInfo, s.spec.Metadata, s.spec.Domains = o.file.BandInfo, o.file.Metadata, o.file.Domains
+	w, err := s.write(ctx, o.spec.identity(), func(w *gdal.Writer) error { return o.feed(ctx, w) })
+	if errors.As(err, new(*overviewsError)) && ctx.Err() == nil && o.spec.Overviews == nil {
+		o.foreign.say(fmt.Sprintf("it has no overviews: %v", err))
+		s.factors = nil
+		w, err = s.write(ctx, o.spec.identity(), func(w *gdal.Writer) error { return o.feed(ctx, w) })
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, nil, context.Cause(ctx)
+		}
+		return nil, nil, fmt.Errorf("output %s: %w", o.name, err)
+	}
+	o.foreign.writer = w
+	if err := s.compare(&o.foreign, w.Hidden(), true); err != nil {
+		return nil, nil, fmt.Errorf("output %s: %w", o.name, inPlaceOf(err, w.Hidden(), o.spec.label()))
+	}
+	res.Warnings = append(res.Warnings, o.foreignNotes()...)
+	if res.Files, res.Bytes, err = w.FileNames(); err != nil {
+		return nil, nil, fmt.Errorf("output %s: %w", o.name, err)
+	}
+	res.Tiles = len(o.levels[0].tiles)
+	res.Overviews = s.made
+	return res, nil, nil
+}
+
+// discardForeign gives up what has not got its name.
+func (o *output) discardForeign() {
+	if w := o.foreign.writer; w != nil {
+		o.foreign.writer = nil
+		if err := w.Discard(); err != nil {
+			o.run.log.Warn("removing what was laid out", "output", o.name, "error", err)
+		}
+	}
+}
+
+// publishForeign gives the finished output its name.
+func (o *output) publishForeign(*publish.File, *OutputResult) error {
+	path, real := absolute(o.spec.Path), o.spec.identity()
+	if path != real { // beside the file itself the writer does that
+		for _, ext := range sideSuffixes {
+			if err := os.Remove(path + ext); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("output %s: %s belongs to the old file and can't be removed: %w", o.name, path+ext, err)
+			}
+		}
+	}
+	err := o.foreign.writer.Close(context.Background())
+	if errors.Is(err, fs.ErrExist) && o.spec.NoClobber {
+		return o.clobbers()
+	}
+	if err != nil {
+		return fmt.Errorf("output %s: %w", o.name, err)
+	}
+	return nil
+}
+
+// formatSpec is what GDAL is told of the output, but for what is said about bands.
+func (o *output) formatSpec() gdal.Spec {
+	return gdal.Spec{Driver: o.spec.Format, Options: o.formatOptions(), Grid: o.run.plan.Grid, Bands: o.bands, Type: o.typ, Nodata: o.nodata, NoClobber: o.spec.NoClobber}
+}
+
+// formatCache is what GDAL may keep of decoded blocks while an output is laid out, and formatWindow what leat decodes at once then. Both are parts of the budget
+// that blocks have no use for any more.
+func formatCache(budget int64) int64 { return min(256<<20, max(16<<20, budget/4)) }
+
+func formatWindow(budget int64) int64 { return min(128<<20, max(4<<20, budget/8)) }
+
+// feed writes the spooled pixels.
+func (o *output) feed(ctx context.Context, w *gdal.Writer) error {
+	g := o.run.plan.Grid
+	bw, bh := w.BlockSize()
+	ww, wh := layWindow(g.Width, g.Height, o.tileH, bw, bh, int64(o.bands*o.typ.Size()), formatWindow(o.run.plan.BudgetBytes))
+	store := ndarray.New(o.typ, o.bands, min(wh, g.Height), min(ww, g.Width)).Raw()
+	d := &tileReader{o: o, pool: sync.Pool{New: func() any { return new(tileBuffer) }}}
+	for row := 0; row < g.Height; row += wh {
+		for col := 0; col < g.Width; col += ww {
+			at := block.Window{Col: col, Row: row, Width: min(ww, g.Width-col), Height: min(wh, g.Height-row)}
+			a := ndarray.Over(o.typ, store, o.bands, at.Height, at.Width)
+			if err := d.read(ctx, at, a); err != nil {
+				return err
+			}
+			if err := w.WriteBlock(ctx, at, a); err != nil {
+				return err
+			}
+			fault.Point("apply.laying")
+		}
+	}
+	return nil
+}
+
+// layWindow is the size of the windows in which a raster of so many bytes a pixel is written, in blocks of bw x bh pixels from tiles of tileH rows: unions of whole blocks, in which tiles are decoded
+// once where most bytes allow that.
+func layWindow(width, height, tileH, bw, bh int, pixelBytes, most int64) (w, h int) {
+	bw, bh = max(1, min(bw, width)), max(1, min(bh, height))
+	if bh > 4*tileH { // one block for all, say: GDAL has to keep it
+		bh = 1
+	}
+	if h = lcm(bh, tileH); h > 4*tileH {
+		h = roundUp(tileH, bh)
+	}
+	w = width
+	for int64(w)*int64(h)*pixelBytes > most {
+		switch {
+		case bw < width && w > max(bw, tileH):
+			w = max(bw, roundUp((w+1)/2, bw))
+		case h > bh:
+			h = max(bh, h/2/bh*bh)
+		default:
+			return w, h
+		}
+	}
+	return w, h
+}
+
+// tileReader reads windows of full resolution from the tiles in the spool.
+type tileReader struct {
+	o    *output
+	pool sync.Pool
+}
+
+type tileBuffer struct{ stored, pixels []byte }
+
+// read fills a with the pixels of a window.
+func (d *tileReader) read(ctx context.Context, w block.Window, a *ndarray.Array) error {
+	o := d.o
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for plane := range o.file.Planes() {
+		for row := w.Row / o.tileH; row*o.tileH < w.Row+w.Height; row++ {
+			for col := w.Col / o.tileW; col*o.tileW < w.Col+w.Width; col++ {
+				g.Go(func() error {
+					if err := ctx.Err(); err != nil {
+						return err
+					}
+					b := d.pool.Get().(*tileBuffer)
+					defer d.pool.Put(b)
+					return d.tile(b, plane, col, row, w, a)
+				})
+			}
+		}
+	}
+	return g.Wait()
+}
+
+// tile copies what a tile of one band has of the window.
+func (d *tileReader) tile(b *tileBuffer, plane, col, row int, w block.Window, a *ndarray.Array) error {
+	o := d.o
+	ref := o.levels[0].tiles[o.file.TileIndex(0, plane, col, row)].ref
+	if b.pixels == nil {
+		b.pixels = ndarray.New(ndarray.Uint8, o.file.Shape().Bytes()).Raw()
+	}
+	if int64(cap(b.stored)) < ref.Bytes {
+		b.stored = make([]byte, ref.Bytes)
+	}
+	stored := b.stored[:ref.Bytes]
+	if _, err := o.spool.f.ReadAt(stored, ref.Offset); err != nil {
+		return fmt.Errorf("%s: reading a tile back: %w", o.spool.path, err)
+	}
+	coding, _ := o.trial.coding()
+	if err := geotiff.DecodeTile(o.file.Shape(), coding, stored, b.pixels); err != nil {
+		return fmt.Errorf("%s: %w", o.spool.path, err)
+	}
+	size := o.typ.Size()
+	part := o.tileWindow(0, col, row).Intersect(w)
+	dst := a.At(plane)
+	for y := range part.Height {
+		from := ((part.Row+y-row*o.tileH)*o.tileW + part.Col - col*o.tileW) * size
+		to := dst.Offset + (part.Row+y-w.Row)*dst.Strides[0] + (part.Col-w.Col)*size
+		copy(dst.Data[to:to+part.Width*size], b.pixels[from:])
+	}
+	return nil
+}
+
+// inPlaceOf words an error, in which a file stands by another name, for people.
+func inPlaceOf(err error, other, path string) error {
+	return plainError{strings.ReplaceAll(err.Error(), other, path), err}
+}
