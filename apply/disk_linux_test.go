@@ -20,3 +20,8 @@ func smallDisk(t *testing.T, size string) string {
 	})
 	return dir
 }
+
+// remountSize gives a disk of smallDisk another size.
+func remountSize(dir, size string) error {
+	return os.NewSyscallError("remount", syscall.Mount("none", dir, "tmpfs", syscall.MS_REMOUNT, "size="+size))
+}

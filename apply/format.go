@@ -187,13 +187,18 @@ func nearFormats(all []gdal.Driver, name string) (near []string) {
 		func(d *gdal.Driver) bool { return distance(simple(d.Name), want) <= 1+len(want)/5 },
 		func(d *gdal.Driver) bool { return len(want) > 2 && strings.Contains(simple(d.LongName), want) },
 	} {
-		for _, d := range all {
+		for _, d := range byDistance(all, func(d *gdal.Driver) int { return distance(simple(d.Name), want) }) {
 			if d.Write && len(near) < 3 && !slices.Contains(near, d.Name) && close(&d) {
 				near = append(near, d.Name)
 			}
 		}
 	}
 	return near
+}
+
+// byDistance are the formats, the nearest first.
+func byDistance(all []gdal.Driver, far func(d *gdal.Driver) int) []gdal.Driver {
+	return slices.SortedStableFunc(slices.Values(all), func(a, b gdal.Driver) int { return far(&a) - far(&b) })
 }
 
 // distance is how many letters have to be put in, left out or changed to make b of a.

@@ -60,7 +60,6 @@ func (s *sheet) write(ctx context.Context, path string, feed func(w *gdal.Writer
 			return nil, err
 		}
 	}
-	fault.Point("apply.format")
 	return w, w.Finish(ctx)
 }
 
@@ -206,6 +205,7 @@ func (o *output) feed(ctx context.Context, w *gdal.Writer) error {
 			fault.Point("apply.laying")
 		}
 	}
+	fault.Point("apply.laid")
 	return nil
 }
 

@@ -18,6 +18,7 @@ func TestMain(m *testing.M) {
 		"point outputs":  pointOutputs,
 		"large raster":   largeRaster,
 		"vector output":  vectorOutput,
+		"format output":  formatOutput,
 	})
 	goleak.VerifyTestMain(m)
 }

@@ -49,12 +49,19 @@ const (
 func try(path, op string, f func() bool) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	if quietHDF5 != 0 && op != "read" {
+		call(quietHDF5, 0, 0, 0)
+	}
 	c.CPLErrorReset()
 	if ok := f(); ok && c.CPLGetLastErrorType() < classFailure {
 		return nil
 	}
 	return lastError(path, op)
 }
+
+// quietHDF5 is HDF5's H5Eset_auto2, 0 where GDAL is not linked to it. HDF5 prints all that it looks for in vain, on each thread that has not told it to be silent;
+// netCDF does that on one.
+var quietHDF5 uintptr
 
 // onThread runs f, whose calls may fail without that meaning anything.
 func onThread(f func()) {

@@ -40,6 +40,9 @@ var load = sync.OnceValue(func() error {
 	if quiet, err := dlsym(library, "CPLQuietErrorHandler"); err == nil {
 		c.CPLSetErrorHandler(quiet)
 	}
+	if f, err := dlsym(library, "H5Eset_auto2"); err == nil {
+		quietHDF5 = f
+	}
 	c.GDALAllRegister()
 	configure()
 	return nil

@@ -1,6 +1,7 @@
 package gdal
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -117,6 +118,38 @@ func (s *staging) remove() error {
 
 // stale are files beside an old output that GDAL would take for the new one's.
 var stale = []string{".aux.xml", ".ovr", ".msk", ".ovr.aux.xml", ".msk.ovr"}
+
+// maxText bounds the texts that rename looks at.
+const maxText = 1 << 16
+
+// rename puts the output's own name into texts beside it that name it where it still lies, such as ENVI's.
+func (s *staging) rename() error {
+	entries, err := os.ReadDir(s.outputs())
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		st, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if e.Name() == filepath.Base(s.final) || !st.Mode().IsRegular() || st.Size() > maxText {
+			continue
+		}
+		path := filepath.Join(s.outputs(), e.Name())
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if !bytes.Contains(text, []byte(s.main())) || bytes.IndexByte(text, 0) >= 0 {
+			continue
+		}
+		if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte(s.main()), []byte(s.final)), 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // files lists what lies there to be published, the output itself first.
 func (s *staging) files() (names []string, bytes int64, err error) {

@@ -448,7 +448,7 @@ func (w *Writer) finish(ctx context.Context) error {
 		return err
 	}
 	w.whole = true
-	return nil
+	return w.staged.rename()
 }
 
 // Close finishes the output and publishes it, in place of an older one, with the files that the format has beside it. Files .aux.xml, .ovr and .msk of an older

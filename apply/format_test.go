@@ -1,0 +1,559 @@
+package apply
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"leat/internal/proctest"
+	"leat/ndarray"
+	"leat/raster"
+	"leat/raster/gdal"
+	"leat/raster/overview"
+	"leat/worker/subprocess"
+)
+
+// needFormat skips a test where GDAL, or one of its formats or programs, is absent.
+func needFormat(t testing.TB, formats ...string) {
+	t.Helper()
+	if err := gdal.Available(); err != nil {
+		t.Skip(err)
+	}
+	if _, err := exec.LookPath("gdalinfo"); err != nil {
+		t.Skip("gdalinfo is missing: apt-get install gdal-bin")
+	}
+	for _, f := range formats {
+		if d, err := gdal.DriverByName(f); err != nil || !d.Write {
+			t.Skipf("this GDAL does not write %s", f)
+		}
+	}
+}
+
+// gdalinfo is what gdalinfo -json says of a file; so much of it as the tests look at.
+type gdalinfo struct {
+	Size         [2]int
+	Driver       string `json:"driverShortName"`
+	GeoTransform []float64
+	CRS          struct{ Wkt string } `json:"coordinateSystem"`
+	Metadata     map[string]any
+	Bands        []struct {
+		Checksum    int
+		Type        string
+		Description string
+		NoDataValue any
+		Unit        string
+		Metadata    map[string]map[string]string
+		Overviews   []struct {
+			Size     [2]int
+			Checksum int
+		}
+		ColorTable *struct{ Entries [][]int }
+		Histogram  *struct {
+			Count    int
+			Min, Max float64
+			Buckets  []uint64
+		}
+	}
+}
+
+func infoBy(t testing.TB, path string, options ...string) *gdalinfo {
+	t.Helper()
+	var stderr bytes.Buffer
+	c := exec.Command("gdalinfo", append(append([]string{"-json", "-checksum"}, options...), path)...)
+	c.Stderr = &stderr
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("gdalinfo %s: %v\n%s", path, err, stderr.Bytes())
+	}
+	// Some numbers are written as C has them.
+	text := strings.NewReplacer(`"noDataValue":"NaN"`, `"noDataValue":"NaN"`, `"noDataValue":nan`, `"noDataValue":"NaN"`).Replace(string(out))
+	var i gdalinfo
+	if err := json.Unmarshal([]byte(text), &i); err != nil {
+		t.Fatalf("gdalinfo %s: %v\n%s", path, err, text)
+	}
+	return &i
+}
+
+// formatCase is an output in another format, and what it loses.
+type formatCase struct {
+	format, ext string
+	options     []string
+	expr        string
+	change      func(o *Output)
+	lost        string // in a warning; "": none
+	// overviewsElsewhere: the format makes its own.
+	overviewsElsewhere bool
+}
+
+func palette() (list []raster.RGBA) {
+	for i := range 200 {
+		list = append(list, raster.RGBA{R: uint8(i), G: uint8(255 - i), B: uint8(i / 2), A: 255})
+	}
+	return list
+}
+
+var formatCases = map[string]formatCase{
+	"HFA, compressed, two bands": {format: "HFA", ext: "img", options: []string{"COMPRESSED=YES"}, expr: "[red, nir]", change: func(o *Output) {
+		o.LayerNames, o.Metadata, o.OverviewMethod = []string{"first", "second"}, map[string]string{"MADE_OF": "a scene"}, overview.Average
+	}},
+	"hfa, classes": {format: "hfa", ext: "img", expr: "red > 100 ? 3 : 7", change: func(o *Output) {
+		o.Type, o.Thematic, o.OverviewMethod, o.Colors = ndarray.Uint8, true, overview.Mode, palette()
+	}},
+	"PNG, colours": {format: "PNG", ext: "png", expr: "red", change: func(o *Output) {
+		o.Type, o.Colors, o.LayerNames = ndarray.Uint8, palette(), []string{"class"}
+	}},
+	"PNG, uint16": {format: "PNG", ext: "png", options: []string{"ZLEVEL=1"}, expr: "red + nir", change: func(o *Output) { o.Type = ndarray.Uint16 }},
+	"JP2OpenJPEG, lossless": {format: "JP2OpenJPEG", ext: "jp2", options: []string{"QUALITY=100", "REVERSIBLE=YES"}, expr: "red", overviewsElsewhere: true,
+		change: func(o *Output) { o.Unit = "" }},
+	"netCDF": {format: "netCDF", ext: "nc", options: []string{"COMPRESS=DEFLATE"}, expr: "(nir - red) / (nir + red)", lost: "overviews",
+		change: func(o *Output) { o.Nodata = "-9999" }},
+	"ENVI, two bands": {format: "ENVI", ext: "dat", expr: "[(nir - red) / (nir + red), red / 3]", change: func(o *Output) { o.Nodata = "nan" }},
+	"AAIGrid":         {format: "AAIGrid", ext: "asc", expr: "nir - red", change: func(o *Output) { o.Nodata, o.Type, o.Overviews = "-9999", ndarray.Int32, []int{2, 4} }},
+	"COG": {format: "COG", ext: "tif", options: []string{"COMPRESS=DEFLATE", "BLOCKSIZE=256"}, expr: "nir / red", overviewsElsewhere: true,
+		change: func(o *Output) { o.LayerNames = []string{"ratio"} }},
+	"KEA": {format: "KEA", ext: "kea", expr: "red"},
+	"RST": {format: "RST", ext: "rst", expr: "nir / 7"},
+}
+
+// formatOutput is the output of a case, which lies in dir.
+func (c *formatCase) output(dir string) Output {
+	o := Output{Path: filepath.Join(dir, "out."+c.ext), Format: c.format, Options: c.options}
+	if c.change != nil {
+		c.change(&o)
+	}
+	return o
+}
+
+func formatJob(red, nir, expr string, o Output) Job {
+	return Job{Inputs: map[string]Input{"red": File(red), "nir": File(nir)}, Expressions: map[string]string{"out": expr}, Outputs: map[string]Output{"out": o}}
+}
+
+func TestAFormatHoldsWhatTheGeoTIFFHolds(t *testing.T) {
+	needFormat(t)
+	red, nir := scene(t)
+	for name, c := range formatCases {
+		t.Run(name, func(t *testing.T) {
+			needFormat(t, c.format)
+			dir := t.TempDir()
+			o := c.output(dir)
+			res := mustRun(t, formatJob(red, nir, c.expr, o))
+			noFormatTraces(t, dir)
+			for _, f := range res.Outputs[0].Files {
+				if c.format != "netCDF" && bytes.Contains(fileBytes(t, filepath.Join(dir, f)), []byte("leat-gdal")) {
+					t.Errorf("%s names the hidden folder in which it was made", f)
+				}
+			}
+			native := o
+			native.Path, native.Format, native.Options = filepath.Join(dir, "native.tif"), "", nil
+			if native.COG = c.overviewsElsewhere; native.COG {
+				native.Overviews = nil
+			}
+			want := mustRun(t, formatJob(red, nir, c.expr, native))
+			r, w := &res.Outputs[0], &want.Outputs[0]
+			if !slices.EqualFunc(r.Bands, w.Bands, func(a, b BandResult) bool {
+				return a.Moments == b.Moments && slices.Equal(a.Bins.Counts, b.Bins.Counts)
+			}) {
+				t.Errorf("the result has other statistics: %+v, not %+v", r.Bands, w.Bands)
+			}
+			if warned := strings.Join(r.Warnings, "; "); warned != "" && (c.lost == "" || !strings.Contains(warned, c.lost)) || warned == "" && c.lost != "" {
+				t.Errorf("the warnings are %q", warned)
+			}
+			sameByGDAL(t, &c, o.Path, native.Path, w)
+			// leat reads it too.
+			src, err := Open(o.Path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer src.Close()
+			if i := src.Info(); len(i.Bands) != len(w.Bands) || i.Bands[0].Type != w.Type || i.Grid.Width != bigWidth || strings.EqualFold(i.Driver, "GTiff") != (c.format == "COG") {
+				t.Errorf("leat reads %+v", i)
+			}
+			var bytes int64
+			for _, f := range r.Files {
+				st, err := os.Stat(filepath.Join(dir, f))
+				if err != nil {
+					t.Fatal(err)
+				}
+				bytes += st.Size()
+			}
+			if r.Bytes != bytes || !slices.Contains(r.Files, filepath.Base(o.Path)) || !strings.EqualFold(r.Format, c.format) {
+				t.Errorf("%d bytes in %q of format %s", r.Bytes, r.Files, r.Format)
+			}
+		})
+	}
+}
+
+// sameByGDAL compares two files as gdalinfo sees them.
+func sameByGDAL(t *testing.T, c *formatCase, path, native string, want *OutputResult) {
+	t.Helper()
+	f, n := infoBy(t, path, "-hist"), infoBy(t, native)
+	if f.Size != n.Size || !slices.EqualFunc(f.GeoTransform, n.GeoTransform, near) || len(f.Bands) != len(n.Bands) || f.CRS.Wkt == "" {
+		t.Fatalf("it has the size %v, the transform %v, %d bands and the CRS %q", f.Size, f.GeoTransform, len(f.Bands), f.CRS.Wkt)
+	}
+	items, _ := n.Metadata[""].(map[string]any)
+	have, _ := f.Metadata[""].(map[string]any)
+	for k, v := range items {
+		if k != "AREA_OR_POINT" && have[k] != v {
+			t.Errorf("the item %s is %v, not %v", k, have[k], v)
+		}
+	}
+	for i := range f.Bands {
+		b, w, m := &f.Bands[i], &n.Bands[i], &want.Bands[i].Moments
+		if b.Checksum != w.Checksum || b.Type != w.Type || fmt.Sprint(b.NoDataValue) != fmt.Sprint(w.NoDataValue) || c.format != "RST" && b.Unit != w.Unit || w.Description != "" && b.Description != w.Description {
+			t.Errorf("band %d is %+v, not %+v", i+1, b, w)
+		}
+		for item, v := range map[string]float64{"MINIMUM": m.Min, "MAXIMUM": m.Max, "MEAN": m.Mean, "STDDEV": m.StdDev()} {
+			if got, err := strconv.ParseFloat(b.Metadata[""]["STATISTICS_"+item], 64); err != nil || !near(got, v) {
+				t.Errorf("band %d: %s is %v, not %v", i+1, item, got, v)
+			}
+		}
+		if b.Histogram == nil || !slices.Equal(b.Histogram.Buckets, want.Bands[i].Bins.Counts) {
+			t.Errorf("band %d: the histogram is %+v, not %v", i+1, b.Histogram, want.Bands[i].Bins)
+		}
+		if got, v := b.Metadata[""]["LAYER_TYPE"], w.Metadata[""]["LAYER_TYPE"]; v != "" && got != v {
+			t.Errorf("band %d: LAYER_TYPE %q, not %q", i+1, got, v)
+		}
+		// GDAL shows the colour of nodata as transparent in some formats.
+		sameColor := func(a, b []int) bool { return slices.Equal(a[:3], b[:3]) }
+		if w.ColorTable != nil && (b.ColorTable == nil || len(b.ColorTable.Entries) < 200 || !slices.EqualFunc(b.ColorTable.Entries[:200], w.ColorTable.Entries[:200], sameColor)) {
+			t.Errorf("band %d has another colour table", i+1)
+		}
+		if c.lost == "overviews" || c.overviewsElsewhere {
+			continue
+		}
+		if len(b.Overviews) != len(w.Overviews) {
+			t.Fatalf("band %d has the overviews %v, not %v", i+1, b.Overviews, w.Overviews)
+		}
+		for k := range b.Overviews {
+			if b.Overviews[k].Size != w.Overviews[k].Size {
+				t.Errorf("band %d: the overview %d has the size %v, not %v", i+1, k, b.Overviews[k].Size, w.Overviews[k].Size)
+			}
+		}
+	}
+}
+
+// formatBytes is the content of a file, without the folder that some name in it.
+func formatBytes(t testing.TB, dir, name string) []byte {
+	t.Helper()
+	return bytes.ReplaceAll(fileBytes(t, filepath.Join(dir, name)), []byte(dir), nil)
+}
+
+// noFormatTraces is noTraces for what GDAL writes too.
+func noFormatTraces(t testing.TB, dir string) {
+	t.Helper()
+	noTraces(t, dir)
+	if left, _ := filepath.Glob(filepath.Join(dir, ".*.leat-gdal")); left != nil {
+		t.Errorf("%q were left", left)
+	}
+}
+
+func TestAFormatIsTheSameForAnyWorkers(t *testing.T) {
+	needFormat(t, "HFA", "PNG", "ENVI")
+	red, nir := scene(t)
+	for _, name := range []string{"HFA, compressed, two bands", "PNG, uint16", "ENVI, two bands"} {
+		t.Run(name, func(t *testing.T) {
+			c := formatCases[name]
+			var want map[string][]byte
+			for i, way := range []func(j *Job){
+				func(j *Job) { j.Concurrency.Workers = 1 },
+				func(j *Job) { j.Concurrency.Workers, j.Controls.MemoryBytes = 2, 96<<20 },
+				func(j *Job) { j.Controls.WindowWidth, j.Controls.WindowHeight = 1024, 512 },
+				func(j *Job) { j.Concurrency.Workers, j.Concurrency.On = 2, &subprocess.Kind{} },
+			} {
+				dir := t.TempDir()
+				job := formatJob(red, nir, c.expr, c.output(dir))
+				way(&job)
+				res := mustRun(t, job)
+				have := map[string][]byte{}
+				for _, f := range res.Outputs[0].Files {
+					have[f] = formatBytes(t, dir, f)
+				}
+				if want == nil {
+					want = have
+				}
+				for f, b := range want {
+					// HFA has the time in it.
+					if !bytes.Equal(have[f], b) && c.format != "HFA" || len(have[f]) != len(b) {
+						t.Errorf("way %d: %s has other bytes", i, f)
+					}
+				}
+				if len(have) != len(want) {
+					t.Errorf("way %d: %d files, not %d", i, len(have), len(want))
+				}
+				noFormatTraces(t, dir)
+			}
+		})
+	}
+}
+
+// formatOutput is a child that writes args[0] and may resume.
+func formatOutput(args []string) error {
+	job := formatSlices(args[0])
+	job.Resume = args[1] == "true"
+	_, err := Run(context.Background(), job)
+	return err
+}
+
+// formatSlices writes two outputs in two formats, in many blocks.
+func formatSlices(dir string) Job {
+	px := terrain[uint16](1100, 1100, 3)
+	return Job{Controls: Controls{Grid: gridOf(1100, 1100), WindowWidth: 512, WindowHeight: 512},
+		Outputs: map[string]Output{
+			"a": {Path: filepath.Join(dir, "a.png"), Format: "PNG", Overviews: []int{2, 4}},
+			"b": {Path: filepath.Join(dir, "b.tif"), Overviews: []int{2, 4}},
+			"c": {Path: filepath.Join(dir, "c.dat"), Format: "ENVI"},
+		},
+		Func: func(_ context.Context, b *Block) error {
+			proctest.Point("block")
+			for _, name := range []string{"a", "b", "c"} {
+				b.SetOut(name, cut(px, 1100, 1100, b.Window))
+			}
+			return nil
+		}}
+}
+
+func TestARunKilledWhileItLaysOutAFormatIsResumed(t *testing.T) {
+	needFormat(t, "PNG", "ENVI")
+	fresh := t.TempDir()
+	names := []string{"b.tif"}
+	for _, o := range mustRun(t, formatSlices(fresh)).Outputs {
+		names = append(names, o.Files...)
+	}
+	for _, at := range []struct {
+		point string
+		pass  int
+		all   bool // blocks were done
+	}{{"block", 7, false}, {"apply.laying", 1, true}, {"apply.laying", 2, true}, {"apply.laid", 1, true}, {"apply.laid", 2, true}, {"apply.laid-out", 1, true}} {
+		t.Run(fmt.Sprint(at.point, at.pass), func(t *testing.T) {
+			dir := t.TempDir()
+			old := filepath.Join(dir, "a.png")
+			if err := os.WriteFile(old, []byte("old"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if killed, output, err := proctest.New("format output", dir, "false").KillAt(at.point, at.pass).Start(t).Wait(); !killed {
+				t.Fatalf("the child was not killed: %v\n%s", err, output)
+			}
+			if string(fileBytes(t, old)) != "old" {
+				t.Error("the old file was touched")
+			}
+			job := formatSlices(dir)
+			job.Resume = true
+			res := mustRun(t, job)
+			if at.all != (res.Resumed == res.Plan.Blocks.Count()) {
+				t.Errorf("%d of %d blocks were resumed", res.Resumed, res.Plan.Blocks.Count())
+			}
+			for _, n := range names {
+				if !bytes.Equal(formatBytes(t, dir, n), formatBytes(t, fresh, n)) {
+					t.Errorf("%s has other bytes", n)
+				}
+			}
+			noFormatTraces(t, dir)
+		})
+	}
+}
+
+func TestDiscardRemovesWhatWasBeingLaidOut(t *testing.T) {
+	needFormat(t, "PNG", "ENVI")
+	dir := t.TempDir()
+	if killed, output, err := proctest.New("format output", dir, "false").KillAt("apply.laid", 1).Start(t).Wait(); !killed {
+		t.Fatalf("the child was not killed: %v\n%s", err, output)
+	}
+	list, err := Discard(t.Context(), formatSlices(dir).Outputs)
+	if err != nil || !slices.ContainsFunc(list, func(d Discarded) bool { return strings.HasSuffix(d.Path, ".a.png.leat-gdal") }) {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%v was left, %v", left, err)
+	}
+}
+
+func TestAFullDiskWhileAFormatIsLaidOutKeepsTheWork(t *testing.T) {
+	needFormat(t, "ENVI")
+	const side = 700
+	px := make([]uint8, side*side)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range px {
+		px[i] = uint8(r.Uint32())
+	}
+	for _, format := range []string{"ENVI", "HFA", "PNG"} {
+		t.Run(format, func(t *testing.T) {
+			needFormat(t, format)
+			dir := smallDisk(t, "800k") // room for the spool, and not for the output as well
+			o := Output{Path: filepath.Join(dir, "out.dat"), Format: format, NoOverviews: true}
+			job := sliceJob(mapGrid(side, side, 0, 0), px, o)
+			err := failRun(t, job, "out.dat")
+			left := new(UnfinishedError)
+			if !errors.As(err, &left) || left.Done != left.Total {
+				t.Fatalf("the work is not kept: %v", err)
+			}
+			if _, err := os.Stat(o.Path); err == nil {
+				t.Error("there is half an output")
+			}
+			// More room, and it goes on.
+			if err := remountSize(dir, "8m"); err != nil {
+				t.Fatal(err)
+			}
+			job.Resume = true
+			job.Func = nothing
+			mustRun(t, job)
+			if b := infoBy(t, o.Path).Bands[0]; b.Checksum == 0 {
+				t.Error("nothing was written")
+			}
+			noFormatTraces(t, dir)
+		})
+	}
+}
+
+func TestFormatsRefuseBeforeAnyWork(t *testing.T) {
+	needFormat(t, "HFA", "PNG", "JPEG", "XYZ", "AAIGrid")
+	dir := t.TempDir()
+	u8, f32 := ndarray.Uint8, ndarray.Float32
+	for name, c := range map[string]struct {
+		o     Output
+		bands int
+		want  []string
+	}{
+		"unknown":                 {Output{Path: "o.img", Format: "ERDAS", Type: u8}, 1, []string{"output out", "no format ERDAS", "HFA"}},
+		"misspelt":                {Output{Path: "o.nc", Format: "netcf", Type: u8}, 1, []string{"is it netCDF"}},
+		"VRT":                     {Output{Path: "o.vrt", Format: "vrt", Type: u8}, 1, []string{"holds no pixels"}},
+		"read alone":              {Output{Path: "o.x", Format: "ESAT", Type: u8}, 1, []string{"can't write", "ESAT"}},
+		"an ending of another":    {Output{Path: "o.img", Type: u8}, 1, []string{"--format HFA", "end the name in .tif"}},
+		"a VRT's ending":          {Output{Path: "o.vrt", Type: u8}, 1, []string{"holds no pixels"}},
+		"GeoTIFF's ending":        {Output{Path: "o.tif", Format: "HFA", Type: u8}, 1, []string{"leave out --format HFA", "end the name in .img"}},
+		"creation option":         {Output{Path: "o.img", Format: "HFA", Options: []string{"COMPRESED=YES"}, Type: u8}, 1, []string{"no creation option COMPRESED", "COMPRESSED"}},
+		"value of an option":      {Output{Path: "o.png", Format: "PNG", Options: []string{"ZLEVEL=lots"}, Type: u8, Bands: 1}, 1, []string{"ZLEVEL"}},
+		"type":                    {Output{Path: "o.png", Format: "PNG", Type: f32}, 1, []string{"can't hold pixels of type float32", "uint16"}},
+		"type of the first block": {Output{Path: "o.png", Format: "PNG", Nodata: "1"}, 1, []string{"can't hold pixels of type float32"}},
+		"bands":                   {Output{Path: "o.png", Format: "PNG", Type: u8, Bands: 5}, 5, []string{"5 bands"}},
+		"bands of JPEG":           {Output{Path: "o.jpg", Format: "JPEG", Type: u8, Bands: 2}, 2, []string{"2 bands"}},
+		"--cog":                   {Output{Path: "o.img", Format: "HFA", Type: u8, COG: true}, 1, []string{"--cog"}},
+		"compression":             {Output{Path: "o.img", Format: "HFA", Type: u8, Compression: "zstd", Predictor: 2, Level: 3}, 1, []string{"compression", "predictor", "level", "leat info --formats HFA"}},
+		"tiles":                   {Output{Path: "o.img", Format: "HFA", Type: u8, TileSize: 64, BigTIFF: true, PixelInterleave: true}, 1, []string{"tile size", "BigTIFF", "interleave"}},
+		"--hist-aux":              {Output{Path: "o.img", Format: "HFA", Type: u8, HistAux: true}, 1, []string{"--hist-aux"}},
+		"URL":                     {Output{Path: "s3://bucket/o.img", Format: "HFA", Type: u8}, 1, []string{"local disk", "copy it"}},
+		"nodata":                  {Output{Path: "o.xyz", Format: "XYZ", Type: ndarray.Int32, Bands: 1, Nodata: "3"}, 1, []string{"nodata value 3", "--nodata none"}},
+		"overviews":               {Output{Path: "o.nc", Format: "netCDF", Type: f32, Bands: 1, Overviews: []int{2}}, 1, []string{"overviews", "--overviews none"}},
+		"levels of COG":           {Output{Path: "o.tif", Format: "COG", Type: f32, Bands: 1, Overviews: []int{2}}, 1, []string{"its own"}},
+		"colours":                 {Output{Path: "o.asc", Format: "AAIGrid", Type: u8, Bands: 1, Colors: palette()}, 1, []string{"AAIGrid"}},
+		"no name":                 {Output{Format: "HFA", Type: u8}, 1, []string{"no file is given"}},
+		"options of GeoTIFF":      {Output{Path: "o.tif", Options: []string{"COMPRESS=LZW"}, Type: u8}, 1, []string{"Compression"}},
+		"a NUL":                   {Output{Path: "o.img", Format: "HFA", Type: u8, Bands: 1, LayerNames: []string{"a\x00b"}}, 1, []string{"NUL"}},
+		"a folder":                {Output{Path: "folder.img", Format: "HFA", Type: u8, Bands: 1}, 1, []string{"folder"}},
+		"too wide":                {Output{Path: "o.jpg", Format: "JPEG", Type: u8, Bands: 1}, -1, []string{"65500"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := c.o
+			if o.Path != "" && !strings.Contains(o.Path, "://") {
+				o.Path = filepath.Join(dir, o.Path)
+			}
+			if name == "a folder" {
+				if err := os.MkdirAll(filepath.Join(o.Path, "precious"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				defer os.RemoveAll(o.Path)
+			}
+			grid := mapGrid(600, 600, 0, 0)
+			if c.bands < 0 {
+				grid.Width, c.bands = 70000, 1
+			}
+			calls := 0
+			job := Job{Controls: Controls{Grid: &grid}, Outputs: map[string]Output{"out": o}, Func: func(_ context.Context, b *Block) error {
+				calls++
+				b.SetOut("out", b.NewOut(f32, c.bands))
+				return nil
+			}}
+			job.Concurrency.Workers = 1
+			failRun(t, job, c.want...)
+			if known := o.Type.Valid(); known && calls > 0 || calls > 1 {
+				t.Errorf("%d blocks were computed", calls)
+			}
+			if name == "a folder" {
+				return
+			}
+			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+				t.Errorf("%v was left, %v", left, err)
+			}
+		})
+	}
+}
+
+func TestOutputsWhoseFilesWouldBeTheSameAreRefused(t *testing.T) {
+	needFormat(t, "ENVI")
+	dir := t.TempDir()
+	px := terrain[uint8](64, 64, 1)
+	job := Job{Controls: Controls{Grid: gridOf(64, 64)}, Outputs: map[string]Output{
+		"a": {Path: filepath.Join(dir, "x.dat"), Format: "ENVI", Type: ndarray.Uint8, Bands: 1},
+		"b": {Path: filepath.Join(dir, "x.bin"), Format: "ENVI", Type: ndarray.Uint8, Bands: 1},
+	}, Func: func(_ context.Context, b *Block) error {
+		b.SetOut("a", cut(px, 64, 64, b.Window))
+		b.SetOut("b", cut(px, 64, 64, b.Window))
+		return nil
+	}}
+	failRun(t, job, "output b", "x.hdr", "output a")
+}
+
+func TestAFormatDoesNotReplaceWithNoClobber(t *testing.T) {
+	needFormat(t, "ENVI")
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x.dat")
+	job := sliceJob(mapGrid(64, 64, 0, 0), terrain[uint8](64, 64, 1), Output{Path: path, Format: "ENVI", NoClobber: true})
+	work := job.Func
+	job.Func = func(ctx context.Context, b *Block) error { // somebody else is quicker
+		return errors.Join(os.WriteFile(path, []byte("theirs"), 0o600), work(ctx, b))
+	}
+	failRun(t, job, "exists by now")
+	if string(fileBytes(t, path)) != "theirs" {
+		t.Error("it was replaced")
+	}
+	failRun(t, job, "--no-clobber")
+	if _, err := os.Stat(filepath.Join(dir, "x.hdr")); err == nil {
+		t.Error("a part of the output was published")
+	}
+	if _, err := Discard(t.Context(), job.Outputs); err != nil {
+		t.Fatal(err)
+	}
+	noFormatTraces(t, dir)
+}
+
+func TestAFormatThatChangesPixelsIsNoted(t *testing.T) {
+	needFormat(t, "JPEG")
+	o := Output{Path: filepath.Join(t.TempDir(), "x.jpg"), Format: "JPEG", Type: ndarray.Uint8, Bands: 1}
+	job := sliceJob(mapGrid(600, 600, 0, 0), terrain[uint8](600, 600, 1), o)
+	p, err := MakePlan(t.Context(), job)
+	if err != nil || len(p.Outputs[0].Notes) != 1 || !strings.Contains(p.Outputs[0].Notes[0], "changes pixels") || p.Outputs[0].Format != "JPEG" {
+		t.Errorf("the plan says %+v, %v", p.Outputs, err)
+	}
+	if w := mustRun(t, job).Outputs[0].Warnings; len(w) != 1 || !strings.Contains(w[0], "changes pixels") {
+		t.Errorf("the result says %q", w)
+	}
+}
+
+func TestWindowsOfALayoutAreUnionsOfBlocksWithinTheMemory(t *testing.T) {
+	for _, c := range []struct{ width, height, bw, bh, pixel, most, w, h int }{
+		{10000, 10000, 64, 64, 4, 128 << 20, 10000, 512},
+		{10000, 10000, 10000, 1, 4, 128 << 20, 10000, 512},
+		{100000, 10000, 100000, 1, 4, 64 << 20, 100000, 128},
+		{100000, 10000, 256, 256, 4, 64 << 20, 25088, 512},
+		{100000, 10000, 1000, 1000, 1, 256 << 20, 100000, 1000},
+		{100, 100, 128, 128, 4, 1 << 20, 100, 600},
+		{5000, 5000, 5000, 5000, 8, 4 << 20, 5000, 64},
+	} {
+		w, h := layWindow(c.width, c.height, 512, c.bw, c.bh, int64(c.pixel), int64(c.most))
+		if w*h*c.pixel > c.most && h > c.bh && c.height > h {
+			t.Errorf("%+v: windows of %d x %d are too large", c, w, h)
+		}
+		if w < c.width && w%c.bw != 0 || h < c.height && c.bh <= 2048 && h%c.bh != 0 {
+			t.Errorf("%+v: windows of %d x %d are no unions of blocks", c, w, h)
+		}
+	}
+}
