@@ -1,4 +1,5 @@
-// Command gdal measures blocks read through leat's binding to libgdal beside a program in C that reads the same blocks with the same library. It prints tables in Markdown.
+// Command gdal measures what goes through libgdal: blocks read through leat's binding beside a program in C that reads the same blocks with the same library, and
+// leat apply with an input that is warped on read beside gdalwarp and leat apply after it. It prints tables in Markdown.
 package main
 
 import (
@@ -35,6 +36,7 @@ func main() {
 type options struct {
 	runs    int
 	blocks  int // side of the rasters that are read block by block
+	side    int // of the bands of the whole run
 	quick   bool
 	verbose bool
 }
@@ -52,14 +54,14 @@ type bench struct {
 var parts = []struct {
 	name string
 	run  func(*bench) error
-}{{"reads", (*bench).reads}}
+}{{"reads", (*bench).reads}, {"warp", (*bench).warp}}
 
 func run(ctx context.Context, args []string, out io.Writer) (err error) {
-	o := options{blocks: 4096}
+	o := options{blocks: 4096, side: 5490}
 	fs := flag.NewFlagSet("gdal", flag.ContinueOnError)
 	only, data, leat := "", "", ""
 	fs.IntVar(&o.runs, "runs", 5, "measured runs of each line, after one that warms up")
-	fs.StringVar(&only, "only", "", "only parts whose name matches this `regexp` (reads)")
+	fs.StringVar(&only, "only", "", "only parts whose name matches this `regexp` (reads, warp)")
 	fs.StringVar(&data, "data", "", "`folder` of inputs, made when missing (default: bench/data of the sources)")
 	fs.StringVar(&leat, "leat", "", "measure this `program` instead of building one")
 	fs.BoolVar(&o.quick, "quick", false, "little of everything, once: tells that the benchmark works, no more")
@@ -83,7 +85,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	}
 	command := strings.TrimSpace("go run ./bench/gdal " + strings.Join(args, " "))
 	if o.quick {
-		o.runs, o.blocks = 1, 1024
+		o.runs, o.blocks, o.side = 1, 1024, 600
 	}
 	b := &bench{options: o, ctx: ctx, out: out}
 	if b.dir, err = os.MkdirTemp("", "leat-bench-"); err != nil {

@@ -18,7 +18,7 @@ func TestTheBenchmarkRuns(t *testing.T) {
 	if err := gdal.Available(); err != nil {
 		t.Skip(err)
 	}
-	for _, program := range []string{"cc"} {
+	for _, program := range []string{"cc", "gdalwarp"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skip(err)
 		}
@@ -29,10 +29,13 @@ func TestTheBenchmarkRuns(t *testing.T) {
 	if err := run(t.Context(), []string{"-quick", "-data", filepath.Join(temp, "data")}, &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	for _, line := range []string{"| HFA, compressed, blocks of 512, 2 readers |"} {
+	for _, line := range []string{"| HFA, compressed, blocks of 512, 2 readers |", "| near: leat, which warps on read |", "| cubic: gdalwarp -et 0, then leat |"} {
 		if !strings.Contains(out.String(), line) {
 			t.Errorf("%q is missing in\n%s", line, out.String())
 		}
+	}
+	if strings.Contains(out.String(), "near: leat, which warps on read (another output)") {
+		t.Errorf("nearest neighbours differ from gdalwarp's\n%s", out.String())
 	}
 }
 
