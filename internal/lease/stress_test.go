@@ -234,7 +234,7 @@ func (s *stress) check(id ID, name, wrote string, created bool, b []byte) error 
 }
 
 func TestManyProcessesCreateShareAndSweepWhileSomeAreKilled(t *testing.T) {
-	goals := map[string]int64{"unnamed": 700_000, "hidden": 300_000}
+	goals := map[string]int64{"unnamed": 350_000, "hidden": 150_000}
 	if testing.Short() {
 		goals = map[string]int64{"unnamed": 20_000, "hidden": 20_000}
 	}
