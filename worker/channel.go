@@ -37,7 +37,7 @@ type Options struct {
 	// Released is told, once, that a block is done and that no worker has it any more: its payload's arrays may be used again. It may call Offer. nil: nobody is told.
 	Released func(block int)
 	// Note returns what has been settled meanwhile; nil: nothing. Workers are told with answers to leases, before these leases, and to heartbeats. It is called often, by
-	// several goroutines.
+	// several goroutines. One of more than 1 MiB ends the run.
 	Note func() json.RawMessage
 	// Build is the build that workers must be of, and this program's GOOS/GOARCH their architecture, unless Mixed.
 	Build string
@@ -381,7 +381,12 @@ func (c *Channel) noteFor(noted uint64) (json.RawMessage, uint64) {
 	}
 	c.noteMu.Lock()
 	defer c.noteMu.Unlock()
-	if n := c.o.Note(); n != nil && !bytes.Equal(n, c.note) {
+	n := c.o.Note()
+	switch {
+	case len(n) > maxNote:
+		c.end(fmt.Errorf("worker: the note has %d bytes; workers take %d at most", len(n), maxNote))
+		return nil, 0
+	case n != nil && !bytes.Equal(n, c.note):
 		c.note = slices.Clone(n)
 		c.noted++
 	}
@@ -391,10 +396,16 @@ func (c *Channel) noteFor(noted uint64) (json.RawMessage, uint64) {
 	return c.note, c.noted
 }
 
-// buffer for a body of n bytes; the function gives it back.
+// buffer for a body of n bytes; the function gives it back. It is not much larger than the body, whose length is what counts of MaxBytes.
 func (c *Channel) buffer(n int64) ([]byte, func()) {
+	if n <= stride {
+		return make([]byte, n), func() {}
+	}
 	p, _ := c.pool.Get().(*[]byte)
-	if p == nil || int64(cap(*p)) < n {
+	if p == nil || int64(cap(*p)) < n || int64(cap(*p)) > 2*n {
+		if p != nil && int64(cap(*p)) > 2*n {
+			c.pool.Put(p)
+		}
 		b := make([]byte, n)
 		p = &b
 	}

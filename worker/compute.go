@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -183,7 +182,7 @@ func (w *work) report(err error, id uint64, block int) (goOn bool) {
 	m.Message, m.Stack, m.Code = wordsOf(err)
 	ctx, cancel := context.WithTimeout(w.links, w.times.Silence)
 	defer cancel()
-	told := w.withResults(ctx, func(l *link) error {
+	told := w.withAny(func(l *link) error {
 		return l.retry(ctx, func(ctx context.Context) error {
 			_, err := tell[empty](ctx, l, pathError, m, w.times.Silence, maxMessage)
 			return err
@@ -193,7 +192,7 @@ func (w *work) report(err error, id uint64, block int) (goOn bool) {
 	case told == nil:
 	case refusedWith(told, "superseded"), refusedWith(told, "lease"):
 		return true
-	case refusedWith(told, "ended"), refusedWith(told, "lost"):
+	case refusedWith(told, "ended"), refusedWith(told, "done"), refusedWith(told, "lost"):
 	default:
 		err = afterwards(err, fmt.Errorf("the run could not be told: %w", told))
 	}
@@ -219,8 +218,8 @@ func wordsOf(err error) (message, stack, code string) {
 	if errors.As(err, &c) {
 		code = cut(shown(c.Code()), maxCode)
 	}
-	// A text may grow sixfold by being written in JSON. The rest of a message is short.
-	for b, e := json.Marshal([]string{message, stack}); e == nil && len(b) > maxMessage-2<<10; b, e = json.Marshal([]string{message, stack}) {
+	// A text may grow by being written in JSON. The rest of a message is short.
+	for b, e := encode([]string{message, stack}); e == nil && len(b) > maxMessage-2<<10; b, e = encode([]string{message, stack}) {
 		message, stack = cut(message, max(len(message)/2, 64)), cut(stack, len(stack)/2)
 	}
 	return message, stack, code

@@ -50,21 +50,23 @@ func (c *Channel) bind(k *connection, m *member) {
 }
 
 // apart notes that a connection has ended.
-func (c *Channel) apart(k *connection) {
-	var l loss
-	now := time.Now()
+func (c *Channel) apart(k *connection) { c.release(c.unbind(k, time.Now())) }
+
+func (c *Channel) unbind(k *connection, now time.Time) (released []int) {
 	c.mu.Lock()
-	if m := k.m; m != nil {
-		k.m = nil
-		m.conns--
-		m.apart = now
-		if m.local && m.state == StateJoined && !c.ended {
-			l = c.lose(m, "its connection ended", now)
-			c.settle(now)
-		}
+	defer c.mu.Unlock()
+	m := k.m
+	if m == nil {
+		return nil
 	}
-	c.mu.Unlock()
-	c.release(l.released)
+	k.m = nil
+	m.conns--
+	m.apart = now
+	if m.local && m.state == StateJoined && !c.ended {
+		released = c.lose(m, "its connection ended", now).released
+		c.settle(now)
+	}
+	return released
 }
 
 // gate bounds the connections that have shown no token. When it is full further ones wait in the listener's queue, until one of those inside shows its token or

@@ -145,7 +145,7 @@ func TestPayloadsAreBoundedAsAnswersAre(t *testing.T) {
 	o := testOptions(2, k)
 	o.OnDemand = true
 	c := newTestChannel(t, o)
-	payload := json.RawMessage(`"` + strings.Repeat("<", maxPayload-2) + `"`) // each becomes six characters
+	payload := json.RawMessage(`"` + strings.Repeat("<", maxPayload-2) + `"`) // which stay as they are
 	c.Offer(0, payload)
 	c.Offer(1, payload)
 	startWorker(t, environmentOf(t, c, "sockets", "test-0"), &plain{})
@@ -163,6 +163,77 @@ func TestPayloadsAreBoundedAsAnswersAre(t *testing.T) {
 	l := newLink(nil, &scripted{r: strings.NewReader("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n")})
 	if _, err := l.call(t.Context(), pathLease, nil, nil, 0, 10); !errors.Is(err, errAnswer) || !final(err) {
 		t.Errorf("an answer that is too long: %v", err)
+	}
+}
+
+// The only connection for results is taken by one that the run does not accept yet.
+func TestAnErrorNeedNotWaitForResults(t *testing.T) {
+	for _, transport := range transports {
+		o := testOptions(3, newTaken())
+		o.Times.Heartbeat = 20 * time.Millisecond
+		in := make(chan struct{})
+		o.Accept = func(ctx context.Context, _ *Result) error {
+			close(in)
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		c := newTestChannel(t, o)
+		e := environmentOf(t, c, transport, "test-0")
+		startWorker(t, e, &plain{onRead: func(_ context.Context, l Lease) error {
+			if l.Block == 0 {
+				return nil
+			}
+			<-in
+			return coded{}
+		}})
+		err := waitRun(t, c)
+		var f *Failure
+		if !errors.As(err, &f) || f.Block != 1 || f.Code != "zero" {
+			t.Errorf("%s: %v", transport, err)
+		}
+	}
+}
+
+func TestAPanicOfNotedIsReported(t *testing.T) {
+	for _, transport := range transports {
+		o := testOptions(3, newTaken())
+		o.Note = func() json.RawMessage { return []byte("1") }
+		c := newTestChannel(t, o)
+		startWorker(t, environmentOf(t, c, transport, "test-0"), &plain{onNote: func(string) { panic("a note like this") }})
+		err := waitRun(t, c)
+		var f *Failure
+		if !errors.As(err, &f) || f.Block != -1 || f.Message != "panic: a note like this" || !strings.Contains(f.Stack, "delivery_test.go") {
+			t.Errorf("%s: %v", transport, err)
+		}
+	}
+}
+
+func TestAPanicLeavesNoLockTaken(t *testing.T) {
+	for what, lose := range map[string]func(c *Channel){
+		"Gone": func(c *Channel) { c.Gone(Exit{Name: "raw-0"}) },
+		"look": func(c *Channel) { c.look(time.Now().Add(time.Hour), 0) },
+		"apart": func(c *Channel) {
+			c.apart(&connection{m: &member{local: true, state: StateJoined, push: make(chan struct{}, 1)}})
+		},
+	} {
+		c := newTestChannel(t, testOptions(1, newTaken()))
+		r := newRaw(t, c)
+		r.join("raw-0")
+		c.mu.Lock()
+		c.schedule.holders[0].leases = []*lease{nil}
+		c.mu.Unlock()
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", what)
+				}
+			}()
+			lose(c)
+		}()
+		if !c.mu.TryLock() {
+			t.Errorf("%s: the lock is taken", what)
+		}
+		c.mu.Unlock()
 	}
 }
 

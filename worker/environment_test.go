@@ -220,6 +220,22 @@ func TestEnvironments(t *testing.T) {
 	}
 }
 
+func TestASecretOfAnotherUserIsRefused(t *testing.T) {
+	path := "/etc/passwd" // of root
+	if os.Geteuid() == 0 {
+		path = filepath.Join(t.TempDir(), "secret")
+		if err := os.WriteFile(path, []byte(textOf(t, someInvitation())), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(path, 12345, -1); err != nil {
+			t.Skip(err)
+		}
+	}
+	if _, err := readSecret(path); err == nil || !strings.Contains(err.Error(), "belongs to another user") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestInheritedConnectionsAreTakenAndNotInheritedOn(t *testing.T) {
 	var theirs []net.Conn
 	var list []string

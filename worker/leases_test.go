@@ -196,6 +196,54 @@ func TestASecondResultOfABlockIsSupersededAndReleasesIt(t *testing.T) {
 	}
 }
 
+// Two workers came by one name, as when a job is started anew before its end was noticed.
+func TestWhatAllWorkersOfANameHeldIsReleased(t *testing.T) {
+	k := newTaken()
+	o := testOptions(3, k)
+	o.Workers = 3
+	c := newTestChannel(t, o)
+	var same []*raw
+	for range 2 {
+		r := newRaw(t, c)
+		r.join("raw-0")
+		r.lease(1)
+		same = append(same, r)
+	}
+	other := newRaw(t, c)
+	other.join("raw-1")
+	for b := range same {
+		c.mu.Lock()
+		l := c.schedule.grant(other.worker, c.schedule.holders[other.worker], b, time.Now())
+		c.mu.Unlock()
+		if a := other.result(l.id, b, resultOf(b)); a.status != 200 {
+			t.Fatalf("%+v", a)
+		}
+	}
+	c.Gone(Exit{Name: "raw-0"})
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if fmt.Sprint(k.released) != "map[0:1 1:1]" {
+		t.Errorf("released: %v", k.released)
+	}
+}
+
+// As long as a block waits for a worker without others, those that have some are woken when there may be news, not by each request.
+func TestNobodyIsWokenForNothing(t *testing.T) {
+	c := newTestChannel(t, testOptions(1, newTaken()))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.schedule.lastTry.push(0)
+	c.polls.add()
+	c.wake(0)
+	if n := len(c.polls.waiting); n != 1 {
+		t.Errorf("%d wait", n)
+	}
+	c.wake(1)
+	if n := len(c.polls.waiting); n != 0 {
+		t.Errorf("%d wait", n)
+	}
+}
+
 func TestABlockThatKillsItsWorkersFailsTheRunByName(t *testing.T) {
 	k := newTaken()
 	o := testOptions(4, k)

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -325,7 +324,7 @@ var postRequest = &http.Request{Method: http.MethodPost}
 
 // tell sends a message of JSON, and reads its answer.
 func tell[A any, P checker[A]](ctx context.Context, l *link, path string, message any, wait time.Duration, limit int64) (a A, err error) {
-	b, err := json.Marshal(message)
+	b, err := encode(message)
 	if err != nil {
 		return a, err
 	}

@@ -37,8 +37,18 @@ func (c *Channel) Listen(address string) (Invitation, error) {
 		return Invitation{}, fmt.Errorf("worker: the addresses of this machine: %w", err)
 	}
 	c.listen = append(c.listen, l)
-	c.work.Go(func() { _ = c.https.Serve(tls.NewListener(gatedListener{l, c}, c.id.serverConfig())) })
+	config := c.id.serverConfig()
+	c.work.Go(func() { c.listened(l, c.https.Serve(tls.NewListener(gatedListener{l, c}, config))) })
 	return Invitation{Addresses: addresses, Pin: c.id.pin, Token: c.token}, nil
+}
+
+// listened tells of a listener that lets nobody in any more, though the channel is open.
+func (c *Channel) listened(l net.Listener, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.log.Error("no more workers can join, nor come back", "address", l.Addr(), "error", err)
+	}
 }
 
 // reachable lists the addresses by which others may reach a listener.

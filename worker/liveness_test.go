@@ -156,11 +156,14 @@ func (p *proxy) serve() {
 		if err != nil {
 			return
 		}
-		p.mu.Lock()
-		deaf := p.deaf
-		p.mu.Unlock()
 		to, err := net.Dial("tcp", p.to)
-		if err != nil || deaf {
+		p.mu.Lock()
+		refuse := err != nil || p.deaf
+		if !refuse {
+			p.conns = append(p.conns, from, to)
+		}
+		p.mu.Unlock()
+		if refuse {
 			p.refused.Add(1)
 			_ = from.Close()
 			if to != nil {
@@ -168,9 +171,6 @@ func (p *proxy) serve() {
 			}
 			continue
 		}
-		p.mu.Lock()
-		p.conns = append(p.conns, from, to)
-		p.mu.Unlock()
 		for _, d := range [][2]net.Conn{{from, to}, {to, from}} {
 			p.wg.Go(func() {
 				b := make([]byte, 4096)
@@ -284,6 +284,41 @@ func TestAWorkerEndsThoughItsFunctionDoesNot(t *testing.T) {
 		t.Error("the computer was closed under a function that runs")
 	}
 	close(finish)
+}
+
+func TestAWorkerThatJoinsAgainSinceItHadNoAnswerIsTheSame(t *testing.T) {
+	o := testOptions(4, newTaken())
+	o.Workers, o.Barrier = 2, time.Hour
+	c := newTestChannel(t, o)
+	first, again := newRaw(t, c), newRaw(t, c)
+	first.join("raw-0")
+	again.join("raw-0")
+	if n := len(again.lease(1)); again.worker != first.worker || n != 0 || len(c.Status().Workers) != 1 {
+		t.Errorf("worker %d is %d too; %d blocks before the barrier; %+v", first.worker, again.worker, n, statesOf(c))
+	}
+	again.join("raw-1")
+	if n := len(again.lease(1)); n != 1 {
+		t.Errorf("%d blocks at the barrier", n)
+	}
+	// One that has a block is another: its job was started anew.
+	first.join("raw-1")
+	if first.worker != 2 {
+		t.Errorf("worker %d", first.worker)
+	}
+}
+
+func TestAListenerThatEndsIsToldOf(t *testing.T) {
+	o := testOptions(1, newTaken())
+	log := &lines{}
+	o.Logger = log.logger()
+	c := newTestChannel(t, o)
+	listen(t, c)
+	_ = c.listen[0].Close()
+	until(t, "a word of it", func() bool { return log.warnings() == 1 })
+	_ = listen(t, c)
+	if err := c.Close(); err != nil || log.warnings() != 1 {
+		t.Errorf("%v; %q", err, log.all)
+	}
 }
 
 func TestAWorkerThatNeverReachesItsChannelEnds(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 // member is a worker that has joined. The channel's lock guards it.
 type member struct {
+	said                   joinMessage
 	number                 int
 	name, kind, host, arch string
 	pid, cores, slots      int
@@ -38,6 +39,7 @@ func (m *member) nudge() {
 type expected struct {
 	name, kind string
 	joined     bool
+	latest     *member // who has joined by this name
 	exit       *Exit
 }
 
@@ -69,9 +71,11 @@ func (c *Channel) expectLocked(name, kind string) *expected {
 }
 
 // Gone tells the channel that a worker is no more: what it holds is given out again.
-func (c *Channel) Gone(x Exit) {
-	var l loss
+func (c *Channel) Gone(x Exit) { c.release(c.gone(x)) }
+
+func (c *Channel) gone(x Exit) (released []int) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	e := c.expectLocked(x.Name, "")
 	if e.exit == nil {
 		e.exit = &x
@@ -86,14 +90,14 @@ func (c *Channel) Gone(x Exit) {
 		}
 		switch m.state {
 		case StateJoined:
-			l = c.lose(m, "its "+kindWord(m.kind)+" is no more: "+exitWord(x), time.Now())
+			released = append(released, c.lose(m, "its "+kindWord(m.kind)+" is no more: "+exitWord(x), time.Now()).released...)
 		case StateLeft:
 			m.state = StateGone
+			x.Log = "" // which nobody asks for: it has said all
 		}
 	}
 	c.settle(time.Now())
-	c.mu.Unlock()
-	c.release(l.released)
+	return released
 }
 
 func kindWord(kind string) string {
@@ -110,18 +114,23 @@ func exitWord(x Exit) string {
 	return "ended"
 }
 
-// join makes a member of a worker.
+// join makes a member of a worker, or finds the one that it is already: then the answer to its first message was lost.
 func (c *Channel) join(j joinMessage, local bool, now time.Time) *member {
 	e := c.expectLocked(j.Name, j.Kind)
+	if m := e.latest; m != nil && m.state == StateJoined && !m.had && m.said == j {
+		m.heard = now
+		return m
+	}
 	e.joined, e.exit = true, nil // a job that its system has started anew
 	m := &member{
-		number: len(c.members), name: j.Name, kind: j.Kind, host: j.Host, arch: j.Arch, pid: j.PID, cores: j.Cores, slots: j.Slots,
+		said: j, number: len(c.members), name: j.Name, kind: j.Kind, host: j.Host, arch: j.Arch, pid: j.PID, cores: j.Cores, slots: j.Slots,
 		local: local, state: StateJoined, joined: now, heard: now, apart: now, push: make(chan struct{}, 1),
 	}
 	if c.o.Single {
 		m.slots = 1
 	}
 	c.members = append(c.members, m)
+	e.latest = m
 	c.schedule.join(m.number, m.slots, c.o.Single)
 	if !c.open && c.alive() >= c.o.Workers {
 		c.open = true
@@ -194,7 +203,7 @@ func (c *Channel) depart(m *member, lost bool) loss {
 
 // wake lets n requests for blocks look again, or all when a block waits for a worker that has no other.
 func (c *Channel) wake(n int) {
-	if c.schedule.lastTry.len() > 0 {
+	if n > 0 && c.schedule.lastTry.len() > 0 {
 		n = math.MaxInt
 	}
 	c.polls.wake(n)
@@ -349,9 +358,12 @@ func (c *Channel) watch() {
 	}
 }
 
-func (c *Channel) look(now time.Time, excused time.Duration) {
-	var released []int
+func (c *Channel) look(now time.Time, excused time.Duration) { c.release(c.missed(now, excused)) }
+
+// missed gives up the workers that are silent, or have no connection; excused is how long nobody could be heard.
+func (c *Channel) missed(now time.Time, excused time.Duration) (released []int) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, m := range c.members {
 		if m.state != StateJoined {
 			continue
@@ -370,8 +382,7 @@ func (c *Channel) look(now time.Time, excused time.Duration) {
 		c.endLocked(&LostError{Block: -1, Reason: fmt.Sprintf("%d of %d workers had joined after %v, when all were to be there", c.alive(), c.o.Workers, c.o.Barrier)})
 	}
 	c.settle(now)
-	c.mu.Unlock()
-	c.release(released)
+	return released
 }
 
 func earlier(a, b time.Time) time.Time {

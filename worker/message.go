@@ -41,9 +41,10 @@ const (
 	maxStack    = 24 << 10 // of an error
 	maxCode     = 64
 	maxCores    = 1 << 16
-	maxJobBytes = 256 << 20 // that a worker takes for its job description
-	maxAnswer   = 64 << 20  // that a worker takes for leases with their payloads, and a note
-	maxPayload  = 8 << 20   // of a block. As JSON in JSON it may grow sixfold
+	maxJobBytes = 256 << 20 // of the job description
+	maxAnswer   = 32 << 20  // that a worker takes for leases, whose payloads are less than two of the largest, and a note
+	maxPayload  = 8 << 20   // of a block
+	maxNote     = 1 << 20
 	maxLeases   = maxSlots + 1
 )
 
@@ -285,6 +286,17 @@ type refusal struct {
 func (m *refusal) check() error {
 	m.Error, m.Code = cut(shown(m.Error), maxText), cut(shown(m.Code), maxCode)
 	return nil
+}
+
+// encode writes a message. What stands in JSON within it, as the job does, is no larger there than by itself: its "<" and the like are not escaped.
+func encode(m any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(m); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 type checker[T any] interface {

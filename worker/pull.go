@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 )
 
@@ -27,14 +26,21 @@ func (w *work) beat(ctx context.Context) error {
 		return err
 	}
 	w.note(a.Note, a.Noted)
+	w.giveUp(a.Superseded)
+	return ended(a.End)
+}
+
+// giveUp stops the work on blocks that others have finished. A lease that is not known may be one whose answer is still on its way.
+func (w *work) giveUp(leases []uint64) {
 	w.mu.Lock()
-	for _, id := range a.Superseded {
+	defer w.mu.Unlock()
+	for _, id := range leases {
 		if i := w.held[id]; i != nil {
 			i.cancel()
+		} else {
+			w.tooLate[id] = true
 		}
 	}
-	w.mu.Unlock()
-	return ended(a.End)
 }
 
 func ended(end string) error {
@@ -81,15 +87,30 @@ func (w *work) lease(ctx context.Context) error {
 		return err
 	}
 	for _, g := range a.Leases {
-		i := &item{id: g.Lease, lease: Lease{Block: g.Block, Payload: g.Payload}}
-		i.ctx, i.cancel = context.WithCancel(w.ctx)
-		w.mu.Lock()
-		w.held[i.id] = i
-		w.took = true
-		w.mu.Unlock()
-		w.todo <- i // has room for all that are held
+		w.hold(g)
 	}
+	w.mu.Lock()
+	clear(w.tooLate) // there is no other answer on its way
+	w.mu.Unlock()
 	return ended(a.End)
+}
+
+// hold takes up a lease. One that comes when the work has ended, and the others were given back, is dropped.
+func (w *work) hold(g leaseGrant) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ctx.Err() != nil {
+		w.dropped = append(w.dropped, g.Lease)
+		return
+	}
+	i := &item{id: g.Lease, lease: Lease{Block: g.Block, Payload: g.Payload}}
+	i.ctx, i.cancel = context.WithCancel(w.ctx)
+	if w.tooLate[i.id] {
+		i.cancel()
+	}
+	w.held[i.id] = i
+	w.took = true
+	w.todo <- i // has room for all that are held
 }
 
 // note tells the computer of a note that is newer than the last.
@@ -97,10 +118,16 @@ func (w *work) note(note json.RawMessage, version uint64) {
 	if version == 0 {
 		return
 	}
+	if err := w.pass(note, version); err != nil {
+		w.report(err, 0, -1)
+	}
+}
+
+func (w *work) pass(note json.RawMessage, version uint64) (err error) {
 	w.noteMu.Lock()
 	defer w.noteMu.Unlock()
 	if w.deaf {
-		return
+		return nil
 	}
 	w.mu.Lock()
 	news := version > w.noted
@@ -108,10 +135,11 @@ func (w *work) note(note json.RawMessage, version uint64) {
 		w.noted = version
 	}
 	w.mu.Unlock()
-	if !news {
-		return
+	if news {
+		defer rescue(&err)
+		w.computer.Noted(note)
 	}
-	w.computer.Noted(note)
+	return nil
 }
 
 // discharge ends a lease. told: the run knows.
@@ -174,7 +202,7 @@ func verdictOf(err error) error {
 	switch {
 	case refusedWith(err, "lost"):
 		return ErrLost
-	case refusedWith(err, "ended") && strings.Contains(err.Error(), "the run has ended: "+endDone):
+	case refusedWith(err, "done"):
 		return errDone // a copy's result came after the last block of all
 	case refusedWith(err, "ended"):
 		return errEnded

@@ -48,7 +48,7 @@ func TestAWorkerSendsNothingToAChannelWithAnotherKey(t *testing.T) {
 	e := environmentOf(t, c, "tls", "test-0")
 	other := sha256.Sum256([]byte("another key"))
 	e.Invitation.Pin = pinPrefix + base64.StdEncoding.EncodeToString(other[:])
-	err := startWorker(t, e, &plain{}).wait()
+	err := startHasty(t, e, &plain{}).wait()
 	if !errors.Is(err, errPin) || strings.Contains(err.Error(), e.Invitation.Token) {
 		t.Errorf("the worker's error: %v", err)
 	}
@@ -70,12 +70,13 @@ func TestAWorkerSendsNothingToAChannelWithAnotherKey(t *testing.T) {
 			return
 		}
 		defer conn.Close()
-		b, _ := io.ReadAll(conn)
-		got <- string(b)
+		b := make([]byte, 100)
+		n, _ := conn.Read(b) // and is gone: who has sent something waits for nothing
+		got <- string(b[:n])
 	}()
 	e.Invitation = listen(t, c)
 	e.Invitation.Addresses = []string{l.Addr().String()}
-	if err := startWorker(t, e, &plain{}).wait(); !errors.Is(err, errPin) {
+	if err := startHasty(t, e, &plain{}).wait(); !errors.Is(err, errPin) {
 		t.Errorf("the worker's error: %v", err)
 	}
 	if s := <-got; s != "" {
@@ -249,6 +250,59 @@ func TestOldTLSIsRefused(t *testing.T) {
 	_, err := tls.Dial("tcp", listen(t, c).Addresses[0], &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12})
 	if err == nil {
 		t.Error("TLS 1.2 was spoken")
+	}
+}
+
+func TestSessionsAreNotResumed(t *testing.T) {
+	c := newTestChannel(t, testOptions(1, newTaken()))
+	at := listen(t, c)
+	config := &tls.Config{InsecureSkipVerify: true, ClientSessionCache: tls.NewLRUClientSessionCache(0)}
+	for range 2 {
+		conn, err := tls.Dial("tcp", at.Addresses[0], config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: leat\r\n\r\n")
+		if _, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil { // tickets would come before it
+			t.Error(err)
+		}
+		if conn.ConnectionState().DidResume {
+			t.Error("a session was resumed")
+		}
+		_ = conn.Close()
+	}
+}
+
+func TestTheEndIsToldByItsCode(t *testing.T) {
+	for _, want := range []string{"done", "ended"} {
+		k := newTaken()
+		o := testOptions(1, k)
+		o.Workers = 2
+		c := newTestChannel(t, o)
+		first, late := newRaw(t, c), newRaw(t, c)
+		first.join("raw-0")
+		late.join("raw-1")
+		l, copied := first.lease(1)[0], late.lease(1)[0]
+		if want == "ended" {
+			first.post(pathError, fmt.Sprintf(`{"worker":0,"lease":%d,"block":0,"message":"the run has ended: done"}`, l.Lease))
+		} else {
+			first.result(l.Lease, 0, resultOf(0))
+		}
+		_ = waitRun(t, c)
+		if a := late.result(copied.Lease, 0, resultOf(0)); a.status != 410 || a.code() != want {
+			t.Errorf("a late result: %+v, want %s", a, want)
+		}
+		if a := late.post(pathJoin, fmt.Sprintf(`{"protocol":1,"name":"raw-2","kind":"raw","build":%q,"arch":%q,"host":"h","pid":1,"cores":1,"slots":1}`, testBuild, thisArch())); a.status != 410 || a.code() != want {
+			t.Errorf("a late worker: %+v, want %s", a, want)
+		}
+		if err := startWorker(t, environmentOf(t, c, "tls", "test-0"), &plain{}).wait(); err != nil {
+			t.Errorf("%s: a late worker: %v", want, err)
+		}
+	}
+	for code, want := range map[string]error{"done": errDone, "ended": errEnded, "lost": ErrLost} {
+		if got := verdictOf(&refusedError{status: 410, code: code, text: "the run has ended: done"}); got != want {
+			t.Errorf("%s: %v", code, got)
+		}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -46,7 +45,7 @@ func (c *Channel) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		c.log.Debug("a message was refused", "path", cut(shown(r.URL.Path), 64), "status", no.status, "why", no.text, "from", k.RemoteAddr())
 	}
-	b, err := json.Marshal(answer)
+	b, err := encode(answer)
 	if err != nil {
 		panic(err)
 	}
@@ -193,8 +192,12 @@ func (c *Channel) unfit(j joinMessage) *refused {
 	return nil
 }
 
+// isOver is the answer to a message that comes after the end, which may be a good one: then it is no news of its sender's work.
 func (c *Channel) isOver() *refused {
-	return refuse(http.StatusGone, "ended", "the run has ended: %s", c.endWord())
+	if c.endWord() == endDone {
+		return refuse(http.StatusGone, "done", "the run has ended: all blocks are done")
+	}
+	return refuse(http.StatusGone, "ended", "the run has ended: it failed")
 }
 
 // poll is a request for blocks under way.

@@ -79,7 +79,7 @@ var ErrLost = errors.New("worker: the run took this worker for lost")
 // nobody wants a block any more the contexts of its Read and Compute end. A function that goes on nevertheless is left running when Work returns, and
 // the computer is not closed then: the process should end.
 func Work(ctx context.Context, o WorkOptions) (err error) {
-	w := &work{o: o, log: o.Logger, times: o.Times.orDefaults(), held: map[uint64]*item{}, freed: make(chan struct{}, 1)}
+	w := &work{o: o, log: o.Logger, times: o.Times.orDefaults(), held: map[uint64]*item{}, tooLate: map[uint64]bool{}, freed: make(chan struct{}, 1)}
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)
 	}
@@ -238,7 +238,8 @@ type work struct {
 
 	mu      sync.Mutex
 	held    map[uint64]*item
-	dropped []uint64 // leases that the run has not been told of
+	tooLate map[uint64]bool // leases that were superseded before they were known
+	dropped []uint64        // leases that the run has not been told of
 	took    bool
 	opened  bool
 	failure error // that the run was told of
@@ -337,8 +338,8 @@ func (w *work) join(ctx context.Context) error {
 		return err
 	})
 	switch {
-	case refusedWith(err, "ended"):
-		return errEnded
+	case refusedWith(err, "ended"), refusedWith(err, "done"):
+		return verdictOf(err)
 	case err != nil && ctx.Err() == nil && within.Err() != nil:
 		return fmt.Errorf("worker: %s: the run could not be reached for %v: %w", e.Name, w.times.Silence, errors.Join(errLink, last))
 	case err != nil:
@@ -414,6 +415,18 @@ func tellBriefly[A any, P checker[A]](w *work, path string, message any) error {
 		_, err := tell[A, P](ctx, l, path, message, w.times.Farewell, maxMessage)
 		return err
 	})
+}
+
+// withAny calls f with a connection for results that is free, or with that for heartbeats, which soon is: those for results may all wait for memory of the run, or for its
+// Accept.
+func (w *work) withAny(f func(*link) error) error {
+	select {
+	case l := <-w.results:
+		defer func() { w.results <- l }()
+		return f(l)
+	default:
+		return f(w.beats)
+	}
 }
 
 func (w *work) withResults(ctx context.Context, f func(*link) error) error {
