@@ -242,14 +242,7 @@ func (l *lens) pieces(ctx context.Context, at raster.Window, size int, f func(p 
 	if cost := p.from.Pixels()*int64(size) + at.Pixels()*int64(size); cost <= w.memory || at.Pixels() == 1 {
 		return f(p)
 	}
-	a, b := at, at
-	if at.Width > at.Height {
-		a.Width /= 2
-		b.Col, b.Width = b.Col+a.Width, b.Width-a.Width
-	} else {
-		a.Height /= 2
-		b.Row, b.Height = b.Row+a.Height, b.Height-a.Height
-	}
+	a, b := halves(at)
 	if err := l.pieces(ctx, a, size, f); err != nil {
 		return err
 	}
@@ -436,7 +429,7 @@ func (w *Warped) ReadMask(ctx context.Context, at raster.Window, dst []byte) err
 	k := work{bands: []int{1}}
 	_, size := w.typ(k)
 	lattice := at.Shift(w.origin[0]+w.shift[0], w.origin[1]+w.shift[1])
-	return l.pieces(ctx, lattice, size, func(p piece) error {
+	return l.parts(ctx, lattice, size, func(p piece) error {
 		valid, err := l.written(k, p)
 		if err != nil {
 			return err
@@ -451,6 +444,46 @@ func (w *Warped) ReadMask(ctx context.Context, at raster.Window, dst []byte) err
 		}
 		return nil
 	})
+}
+
+// edgePixels is about how many pixels a part has of which GDAL is asked whether it gives them: that takes two warps, and elsewhere none.
+const edgePixels = 64 * 64
+
+// parts is pieces for a mask: parts that lie inside the input, and smaller ones of those on its edge.
+func (l *lens) parts(ctx context.Context, at raster.Window, size int, f func(p piece) error) error {
+	if l.w.masked || at.Pixels() <= edgePixels {
+		return l.pieces(ctx, at, size, f)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	r, err := reachOf(l, at)
+	switch {
+	case err != nil:
+		return err
+	case r.none:
+		return nil
+	case r.inside(l.w.size):
+		return f(piece{at: at, reach: r})
+	}
+	a, b := halves(at)
+	if err := l.parts(ctx, a, size, f); err != nil {
+		return err
+	}
+	return l.parts(ctx, b, size, f)
+}
+
+// halves cuts a window across its longer side.
+func halves(w raster.Window) (a, b raster.Window) {
+	a, b = w, w
+	if w.Width > w.Height {
+		a.Width /= 2
+		b.Col, b.Width = b.Col+a.Width, b.Width-a.Width
+	} else {
+		a.Height /= 2
+		b.Row, b.Height = b.Row+a.Height, b.Height-a.Height
+	}
+	return a, b
 }
 
 // written tells which pixels of p GDAL gives, nil for all. GDAL does not say, so that it is asked twice, over two different fillings, where it
