@@ -35,6 +35,13 @@ type Remote interface {
 	Done() error
 }
 
+// Filed is a [Remote] that can be had as a local file: GDAL, which warps rasters that lie on another grid, opens files.
+type Filed interface {
+	// StageFile is Stage for a file whose LocalPath is wanted, which is good from when Wait has returned until Done.
+	StageFile() (bool, error)
+	LocalPath() (string, error)
+}
+
 // Store takes outputs whose Path is a URL. Errors name the URL without secrets.
 type Store interface {
 	// Check returns why nothing can be written there, as far as that can be told without writing.
@@ -108,6 +115,8 @@ func (f *inputFile) chooseAccess(ctx context.Context, grid raster.Grid, overlap 
 	}
 	noStage := f.remote.Staging()
 	switch {
+	case noStage == nil && f.warp != nil:
+		f.access, f.why = accessWhole, "it is warped from the local disk"
 	case noStage == nil && noPieces != nil:
 		f.access, f.why = accessWhole, fmt.Sprintf("the job needs %s, and its server gives no parts", share)
 	case noStage == nil && mixed:

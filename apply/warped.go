@@ -181,7 +181,11 @@ func (f *inputFile) warpOnto(job *Job, ref raster.Grid, most int64) error {
 	f.warp = &warping{Grid: exactGrid{ref}, Method: cmp.Or(strings.ToLower(spec.Resample), "near"), Nodata: texts, Overviews: spec.Overviews,
 		NoMask: job.Controls.NoMask, MaxBytes: most, was: *f.info}
 	seen := f.version
-	if err := f.openWarp(); err != nil {
+	open := f.openWarp
+	if f.remote != nil {
+		open = f.openFar
+	}
+	if err := open(); err != nil {
 		f.warp = nil
 		return err
 	}
@@ -339,6 +343,14 @@ func (f *inputFile) reopen(ctx context.Context, open func(ctx context.Context, p
 	if w == nil {
 		return f.open(ctx, open, f.from)
 	}
+	if !objstore.IsURL(f.from) || localFile(f.from) != "" {
+		f.warp = w
+		return f.openWarp()
+	}
+	if err := f.open(ctx, open, f.from); err != nil {
+		return err
+	}
 	f.warp = w
-	return f.openWarp()
+	f.warp.was = *f.src.Info()
+	return f.openFar()
 }

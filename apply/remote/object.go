@@ -86,7 +86,21 @@ func (o *object) Here() bool {
 }
 
 // Stage begins to bring the whole object to local disk, and returns at once; false: it is to be read in pieces after all.
-func (o *object) Stage() (bool, error) {
+func (o *object) Stage() (bool, error) { return o.begin((*stage.Pool).Prefetch) }
+
+// StageFile is Stage where [object.LocalPath] is wanted.
+func (o *object) StageFile() (bool, error) { return o.begin((*stage.Pool).PrefetchFile) }
+
+// LocalPath is the name of a local file that holds exactly the object, once Wait has returned and until Done.
+func (o *object) LocalPath() (string, error) {
+	r := o.near.Load()
+	if r == nil {
+		return "", fmt.Errorf("%s: there is no room for it on the local disk: make some (leat stage gc), or copy it first, with: leat stage get", o.label)
+	}
+	return r.Path()
+}
+
+func (o *object) begin(prefetch func(p *stage.Pool, src stage.Source, name string) *stage.Lazy) (bool, error) {
 	pool, err := o.s.staged(o)
 	if pool == nil {
 		if err == nil && !versioned(o.Version()) {
@@ -97,7 +111,7 @@ func (o *object) Stage() (bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.lazy == nil {
-		o.lazy = pool.Prefetch(o.bucket, o.name)
+		o.lazy = prefetch(pool, o.bucket, o.name)
 	}
 	return true, nil
 }

