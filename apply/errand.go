@@ -30,6 +30,7 @@ type errand struct {
 	Reads      bool   `json:"reads"`
 	CacheBytes int64  `json:"cache_bytes,omitempty"`
 	GDALBytes  int64  `json:"gdal_bytes,omitempty"` // that GDAL may keep of what it reads
+	Mixed      bool   `json:"mixed,omitempty"`      // workers need not give the same bytes
 	Workers    int    `json:"workers"`
 	Site       []byte `json:"site,omitempty"`
 }
@@ -67,7 +68,7 @@ type errandOutput struct {
 func (r *run) errand(reads bool) (*errand, error) {
 	job := r.job
 	e := &errand{Expressions: job.Expressions, Function: job.Function, Emits: job.Emits != nil, Outputs: map[string]errandOutput{}, Controls: job.Controls,
-		Grid: r.plan.Grid, Blocks: r.plan.Blocks, Reads: reads, CacheBytes: r.plan.CacheBytes / int64(max(1, r.plan.shares)), GDALBytes: r.plan.gdalBytes, BigEndian: bigEndian, Merges: job.Merge != nil, Workers: r.plan.Workers, Site: job.Concurrency.Site}
+		Grid: r.plan.Grid, Blocks: r.plan.Blocks, Reads: reads, CacheBytes: r.plan.CacheBytes / int64(max(1, r.plan.shares)), GDALBytes: r.plan.gdalBytes, Mixed: job.Concurrency.Mixed, BigEndian: bigEndian, Merges: job.Merge != nil, Workers: r.plan.Workers, Site: job.Concurrency.Site}
 	if job.Function != "" {
 		if codec := job.Functions[job.Function].Params; codec != nil {
 			var err error
@@ -208,7 +209,7 @@ func (e *errand) open(ctx context.Context, r *run) error {
 		if len(f.layers) == 0 || f.access == accessNone {
 			continue
 		}
-		if err := f.reopen(ctx, open, e.Inputs[i].Warp); err != nil {
+		if err := f.reopen(ctx, open, e.Inputs[i].Warp, e.Mixed); err != nil {
 			errs = append(errs, fmt.Errorf("input %s: %w: workers read their inputs themselves and must find them under the same names", f.input, err))
 			continue
 		}

@@ -27,6 +27,7 @@ type warping struct {
 	Overviews bool      `json:"overviews,omitempty"`
 	NoMask    bool      `json:"no_mask,omitempty"`
 	MaxBytes  int64     `json:"max_bytes"`
+	GDAL      string    `json:"gdal"` // its version: others may resample otherwise
 
 	was raster.Info // what the file says of itself
 }
@@ -171,7 +172,8 @@ func (f *inputFile) warpOnto(job *Job, ref raster.Grid, most int64) error {
 	case ref.CRS.IsZero() && !g.CRS.IsZero():
 		return errors.New("the reference names no coordinate reference system: take another one, or write one into it first, with: gdal_edit.py -a_srs EPSG:... FILE")
 	}
-	if err := gdal.Available(); err != nil {
+	version, err := gdal.Version()
+	if err != nil {
 		return fmt.Errorf("that needs GDAL: %w", err)
 	}
 	texts, err := f.nodataTexts(spec)
@@ -179,7 +181,7 @@ func (f *inputFile) warpOnto(job *Job, ref raster.Grid, most int64) error {
 		return err
 	}
 	f.warp = &warping{Grid: exactGrid{ref}, Method: cmp.Or(strings.ToLower(spec.Resample), "near"), Nodata: texts, Overviews: spec.Overviews,
-		NoMask: job.Controls.NoMask, MaxBytes: most, was: *f.info}
+		NoMask: job.Controls.NoMask, MaxBytes: most, GDAL: version, was: *f.info}
 	seen := f.version
 	open := f.openWarp
 	if f.remote != nil {
@@ -289,8 +291,7 @@ func (w *warping) describe() *descriptionWarp {
 		return nil
 	}
 	text, _ := json.Marshal(w.Grid) // numbers of a grid that GDAL took are finite
-	version, _ := gdal.Version()
-	return &descriptionWarp{w.Method, strings.Join(w.Nodata, ","), w.Overviews, fmt.Sprintf("%x", sha256.Sum256(text))[:32], version}
+	return &descriptionWarp{w.Method, strings.Join(w.Nodata, ","), w.Overviews, fmt.Sprintf("%x", sha256.Sum256(text))[:32], w.GDAL}
 }
 
 // warp compares how an input was and is warped.
@@ -338,10 +339,15 @@ func extentsBox(job *Job, ref raster.Grid) (box [4]float64, err error) {
 	return box, nil
 }
 
-// reopen opens the file in a worker as the run has opened it.
-func (f *inputFile) reopen(ctx context.Context, open func(ctx context.Context, path string) (raster.Source, error), w *warping) error {
+// reopen opens the file in a worker as the run has opened it. mixed: another version of GDAL does too.
+func (f *inputFile) reopen(ctx context.Context, open func(ctx context.Context, path string) (raster.Source, error), w *warping, mixed bool) error {
 	if w == nil {
 		return f.open(ctx, open, f.from)
+	}
+	if version, err := gdal.Version(); err != nil {
+		return fmt.Errorf("%s is warped, which needs GDAL, and here: %w", f.path, err)
+	} else if version != w.GDAL && !mixed {
+		return fmt.Errorf("%s is warped by GDAL, whose version is %s here and %s where the run is, so that pixels may differ: install the same one, or allow that (--mixed)", f.path, version, w.GDAL)
 	}
 	if !objstore.IsURL(f.from) || localFile(f.from) != "" {
 		f.warp = w

@@ -36,6 +36,7 @@ type warpCase struct {
 	XScale    string   `json:"xscale"`
 	YScale    string   `json:"yscale"`
 	More      []string `json:"more"`
+	overviews bool
 }
 
 // gdalwarpTruth gives the pixels of the command gdalwarp.
@@ -63,16 +64,14 @@ func gdalwarped(t testing.TB, list []warpCase) [][]byte {
 	t.Helper()
 	for i := range list {
 		k := &list[i]
-		w, err := gdal.Warp(k.Path, &gdal.WarpOptions{Grid: gridAt(t, k.Reference), Method: k.Method})
+		w, err := gdal.Warp(k.Path, &gdal.WarpOptions{Grid: gridAt(t, k.Reference), Method: k.Method, Overviews: k.overviews})
 		if err != nil {
 			t.Fatal(err)
 		}
 		x, y := w.Scales()
 		w.Close()
 		k.XScale, k.YScale = strconv.FormatFloat(x, 'g', -1, 64), strconv.FormatFloat(y, 'g', -1, 64)
-		if len(k.More) == 0 {
-			k.More = []string{"-ovr", "NONE"}
-		}
+		k.More = []string{"-ovr", map[bool]string{true: "AUTO", false: "NONE"}[k.overviews]}
 	}
 	var texts []string
 	pytest.Run(t, []string{"osgeo.gdal", "numpy"}, gdalwarpTruth, list, &texts)
@@ -158,11 +157,24 @@ func TestRealRastersWarpedInARunAreThoseOfGdalwarp(t *testing.T) {
 			Transform: raster.Transform{boundsOf(g)[0], (boundsOf(g)[2] - boundsOf(g)[0]) / 90, 0, boundsOf(g)[3], 0, -(boundsOf(g)[3] - boundsOf(g)[1]) / 80}}, make([]uint8, 90*80), nil)
 		list = append(list, warpCase{Path: rotated, Reference: north, Method: "bilinear"})
 	}
-	for i, want := range gdalwarped(t, list) {
+	// A coarse grid, for which a reduced copy would do.
+	coarse := gridAt(t, b4)
+	coarse.Width, coarse.Height = coarse.Width/5, coarse.Height/5
+	coarse.Transform[1], coarse.Transform[5] = 150, -150
+	rough := write(t, filepath.Join(t.TempDir(), "coarse.tif"), coarse, make([]uint8, coarse.Width*coarse.Height), nil)
+	reduced := filepath.Join(t.TempDir(), "reduced.tif")
+	mustRun(t, Job{Inputs: map[string]Input{"b": File(b8)}, Outputs: map[string]Output{"out": {Path: reduced, Overviews: []int{2, 4, 8}}}, Expressions: map[string]string{"out": "b"}})
+	list = append(list, warpCase{Path: reduced, Reference: rough, Method: "bilinear"}, warpCase{Path: reduced, Reference: rough, Method: "bilinear", overviews: true})
+	all := gdalwarped(t, list)
+	if bytes.Equal(all[len(all)-1], all[len(all)-2]) {
+		t.Error("overviews make no difference")
+	}
+	for i, want := range all {
 		k := list[i]
 		name := filepath.Base(k.Path) + " onto " + filepath.Base(k.Reference) + " by " + k.Method
 		out := filepath.Join(t.TempDir(), "out.tif")
 		job := onto(k.Path, k.Reference, k.Method, out)
+		job.Inputs["b"] = Input{Files: []string{k.Path}, Resample: k.Method, Overviews: k.overviews}
 		job.Controls.WindowWidth, job.Controls.WindowHeight = 192, 128
 		job.Concurrency.Workers = 2
 		res := mustRun(t, job)
@@ -662,5 +674,39 @@ func TestGridsOfWarpsComeWholeThroughJSON(t *testing.T) {
 	}
 	if c := back.Grid.CRS; c.Name != g.CRS.Name || c.WKT != g.CRS.WKT || c.Keys.ASCII != g.CRS.Keys.ASCII || c.Keys.Doubles[0] != 1./3 || back.Grid.Transform != g.Transform || back.MaxBytes != w.MaxBytes || back.Grid.Width != 3 {
 		t.Errorf("%+v", back)
+	}
+}
+
+func TestAWorkerWarpsWithTheVersionOfGDALThatTheRunHas(t *testing.T) {
+	needGDAL(t)
+	dir := t.TempDir()
+	off := mapGrid(40, 30, 0, 0)
+	off.Transform[1] = 20
+	b := write(t, filepath.Join(dir, "b.tif"), off, terrain[uint8](40, 30, 1), nil)
+	version, err := gdal.Version()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		version string
+		mixed   bool
+		want    string
+	}{{version, false, ""}, {"1.2.3", true, ""}, {"1.2.3", false, "whose version is " + version + " here and 1.2.3 where the run is"}} {
+		f := &inputFile{path: b, from: b}
+		w := &warping{Grid: exactGrid{mapGrid(40, 30, 0, 0)}, Method: "near", Nodata: []string{""}, GDAL: c.version}
+		err := f.reopen(t.Context(), openLocal, w, c.mixed)
+		if c.want != "" {
+			wantError(t, err, c.want, "--mixed")
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g := f.src.Info().Grid; g.Width != 80 || g.Height != 30 {
+			t.Errorf("%+v", g)
+		}
+		if err := f.src.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -16,7 +16,10 @@ type mapper interface {
 	toInput(x, y []float64, ok []bool) error
 }
 
-var errNoImage = errors.New("no point of it has a place in that system")
+var (
+	errNoImage = errors.New("no point of it has a place in that system")
+	errFar     = errors.New("it lies more than 500 million pixels away")
+)
 
 const (
 	// maxLattice bounds the lattice on all sides: far beyond any raster, and small enough that no sum overflows an int32, GDAL's type.
@@ -41,6 +44,9 @@ func footprint(m mapper, size raster.Size, area bool) (raster.Window, error) {
 	minX, minY, maxX, maxY := bounds(x, y, ok)
 	if minX > maxX {
 		return raster.Window{}, errNoImage
+	}
+	if minX > maxLattice || maxX < -maxLattice || minY > maxLattice || maxY < -maxLattice {
+		return raster.Window{}, errFar
 	}
 	clamp := func(v float64) int { return int(math.Min(math.Max(v, -maxLattice), maxLattice)) }
 	w := raster.Window{Col: clamp(math.Floor(minX)), Row: clamp(math.Floor(minY))}

@@ -211,7 +211,7 @@ func (w *Warped) settle(o *WarpOptions) error {
 		return err
 	}
 	at, err := footprint(l, w.size, w.method.area)
-	if errors.Is(err, errNoImage) {
+	if errors.Is(err, errNoImage) || errors.Is(err, errFar) {
 		return fmt.Errorf("%s: it can't be brought onto the reference grid (%v): %w", in.Path, o.Grid.CRS, err)
 	}
 	if err != nil {

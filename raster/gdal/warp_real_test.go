@@ -171,6 +171,8 @@ print("{}")`, dir, nil)
 	none := grid
 	none.CRS = raster.CRS{}
 	plain := raster.Grid{Width: 10, Height: 10, Transform: raster.Identity}
+	far := grid
+	far.Transform[1], far.Transform[5], far.Transform[0] = 1e-7, -1e-7, 100
 	for name, k := range map[string]struct {
 		path string
 		o    *WarpOptions
@@ -180,6 +182,7 @@ print("{}")`, dir, nil)
 		"no CRS of the grid":     {"good.tif", &WarpOptions{Grid: none}, "the reference grid names no"},
 		"no place":               {"nowhere.tif", &WarpOptions{Grid: grid}, "affine transformation"},
 		"no place of the grid":   {"good.tif", &WarpOptions{Grid: plain}, "not georeferenced"},
+		"another end":            {"good.tif", &WarpOptions{Grid: far}, "more than 500 million pixels away"},
 		"a method":               {"good.tif", &WarpOptions{Grid: grid, Method: "best"}, "best"},
 		"nodata of another type": {"good.tif", &WarpOptions{Grid: grid, Nodata: []string{"-5"}}, "-5"},
 		"three nodata values":    {"good.tif", &WarpOptions{Grid: grid, Nodata: []string{"1", "2", "3"}}, "3 nodata values for 2 bands"},
