@@ -220,16 +220,21 @@ func (f *inputFile) alphaMask(ctx context.Context, w block.Window, dst []byte) e
 	if err := f.src.Read(ctx, []int{f.alpha}, w, a); err != nil {
 		return err
 	}
-	raw, size := a.Raw(), t.Size()
-	for i := range w.Width * w.Height {
+	maskOf(dst, a.Raw())
+	return nil
+}
+
+// maskOf sets dst to 255 where a pixel of an alpha band is not 0, else to 0.
+func maskOf(dst, alpha []byte) {
+	size := len(alpha) / len(dst)
+	for i := range dst {
 		dst[i] = 0
-		for _, b := range raw[i*size : (i+1)*size] {
+		for _, b := range alpha[i*size : (i+1)*size] {
 			if b != 0 {
 				dst[i] = 255
 			}
 		}
 	}
-	return nil
 }
 
 func count(n int, what string) string {

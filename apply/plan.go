@@ -280,12 +280,16 @@ func (z *sizing) bytes(w, h int) int64 {
 	var warp int64 // of each reader
 	for _, f := range z.in.files {
 		if f.warp != nil && len(f.layers) > 0 {
-			warp = f.warp.MaxBytes
+			bytes := f.warp.MaxBytes
+			if f.alpha > 0 { // is read with the layers, beside the block
+				bytes += margin * int64((len(f.layers)+1)*f.typ.Size()+1)
+			}
+			warp = max(warp, bytes)
 		}
 	}
 	cache := p.gdalBytes
-	if p.WorkersRead {
-		cache *= int64(max(1, z.processes))
+	if p.WorkersRead && cache > 0 {
+		cache = (cache + gdalBytes) * int64(max(1, z.processes))
 	}
 	var out, scratch int64
 	for _, o := range z.outs {

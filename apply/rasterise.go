@@ -32,7 +32,7 @@ const gdalBytes = 32 << 20
 // libraryBytes is the memory of libraries that the run loads for its inputs.
 func (in *inputs) libraryBytes() int64 {
 	for _, f := range in.files {
-		if f.vector != nil {
+		if f.vector != nil || f.byGDAL() {
 			return gdalBytes
 		}
 	}

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"leat/block"
 	"leat/ndarray"
@@ -79,10 +80,11 @@ func (f *inputFile) read(ctx context.Context, fd *fileData, w block.Window, p bl
 	view := &ndarray.Array{Type: f.typ, Data: fd.array.Data, Strides: fd.array.Strides,
 		Shape:  []int{len(f.layers), have.Height, have.Width},
 		Offset: ((have.Row-w.Row)*w.Width + have.Col - w.Col) * size}
-	if err := f.src.Read(ctx, f.layers, have.Shift(f.dc, f.dr), view); err != nil {
+	alpha, err := f.readPixels(ctx, view, have)
+	if err != nil {
 		return err
 	}
-	if err := f.readMask(ctx, fd, w, have); err != nil {
+	if err := f.readMask(ctx, fd, w, have, alpha); err != nil {
 		return err
 	}
 	if !whole && margin != block.MarginNodata {
@@ -91,18 +93,42 @@ func (f *inputFile) read(ctx context.Context, fd *fileData, w block.Window, p bl
 	return nil
 }
 
-// readMask sets the mask of the pixels that the file has.
-func (f *inputFile) readMask(ctx context.Context, fd *fileData, w, have block.Window) error {
+// readPixels fills view with a window of the job's grid that the file has. alpha is the mask that its alpha band makes where that came with them, else nil.
+func (f *inputFile) readPixels(ctx context.Context, view *ndarray.Array, have block.Window) (alpha []byte, err error) {
+	at := have.Shift(f.dc, f.dr)
+	if f.warp == nil || f.alpha == 0 || f.info.Bands[f.alpha-1].Type != f.typ {
+		return nil, f.src.Read(ctx, f.layers, at, view)
+	}
+	// Warped apart they would take twice the time.
+	n := len(f.layers)
+	all := ndarray.New(f.typ, n+1, have.Height, have.Width)
+	if err := f.src.Read(ctx, append(slices.Clone(f.layers), f.alpha), at, all); err != nil {
+		return nil, err
+	}
+	row := have.Width * f.typ.Size()
+	for l := range n {
+		from := all.At(l).Raw()
+		for y := range have.Height {
+			copy(view.Data[view.Offset+l*view.Strides[0]+y*view.Strides[1]:][:row], from[y*row:])
+		}
+	}
+	alpha = make([]byte, have.Width*have.Height)
+	maskOf(alpha, all.At(n).Raw())
+	return alpha, nil
+}
+
+// readMask sets the mask of the pixels that the file has; alpha is its own where that is known already.
+func (f *inputFile) readMask(ctx context.Context, fd *fileData, w, have block.Window, alpha []byte) error {
 	if !f.masked && fd.mask == nil {
 		return nil
 	}
 	if f.masked && have == w {
 		fd.mask = fd.room[:w.Width*w.Height]
-		return f.ownMask(ctx, have, fd.mask)
+		return f.ownMask(ctx, have, fd.mask, alpha)
 	}
 	rows := make([]byte, have.Width*have.Height)
 	if f.masked {
-		if err := f.ownMask(ctx, have, rows); err != nil {
+		if err := f.ownMask(ctx, have, rows, alpha); err != nil {
 			return err
 		}
 	} else {
@@ -117,7 +143,11 @@ func (f *inputFile) readMask(ctx context.Context, fd *fileData, w, have block.Wi
 }
 
 // ownMask reads what the file itself says of its pixels.
-func (f *inputFile) ownMask(ctx context.Context, w block.Window, dst []byte) error {
+func (f *inputFile) ownMask(ctx context.Context, w block.Window, dst, alpha []byte) error {
+	if alpha != nil {
+		copy(dst, alpha)
+		return nil
+	}
 	w = w.Shift(f.dc, f.dr)
 	if f.alpha > 0 {
 		return f.alphaMask(ctx, w, dst)
