@@ -164,7 +164,7 @@ func (f *inputFile) warpOnto(job *Job, ref raster.Grid, most int64) error {
 	case f.version.given:
 		return errors.New("it is an open raster (Input.Source), and GDAL, which warps, opens files by their names: give the file")
 	case !g.HasTransform:
-		return errors.New("it says nothing of where it lies: write that into it first, with: gdal_edit.py -a_ullr ... -a_srs ... FILE")
+		return fmt.Errorf("it says nothing of where it lies: write that into it first, with: gdal_edit.py -a_ullr ... -a_srs ... %[1]s; or, if it has control points, warp it by them, with: gdalwarp %[1]s out.tif", raster.GDALName(f.path))
 	case !ref.HasTransform:
 		return errors.New("the reference says nothing of where it lies: take another one")
 	case g.CRS.IsZero() && !ref.CRS.IsZero():
