@@ -54,7 +54,7 @@ type Job struct {
 	Logger  *slog.Logger     // warnings; nil discards them
 	Timings *timing.Recorder // nil: Run makes one
 	// Open opens inputs; nil is [Open]. Inputs whose path is a URL are opened several at a time. ctx holds for all that is read of
-	// them. A [Remote] is read ahead or staged. Info().Path is what messages and files call the raster.
+	// them. A [Remote] is read ahead or staged. Info().Path is what messages and files call the raster. Of files that are warped only Info is asked: GDAL opens them by their names.
 	Open func(ctx context.Context, path string) (raster.Source, error)
 	// Store takes outputs whose Path is a URL.
 	Store Store
