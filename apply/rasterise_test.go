@@ -16,8 +16,11 @@ import (
 	"leat/internal/proctest"
 	"leat/ndarray"
 	"leat/raster"
+	"leat/raster/gdal"
 	"leat/worker"
 	"leat/worker/awsbatch"
+	"leat/worker/pbs"
+	"leat/worker/pbs/pbstest"
 )
 
 func TestThePlanSaysWhatIsRasterisedAndWhere(t *testing.T) {
@@ -370,6 +373,70 @@ func TestPasswordsOfDatabasesAreNotShown(t *testing.T) {
 	} {
 		if got := (&Vector{Path: path}).label(); got != want {
 			t.Errorf("%s, not %s", got, want)
+		}
+	}
+}
+
+func TestWorkersOfABatchSystemReadTheRastersOfVectors(t *testing.T) {
+	vectors := vectorFiles(t)
+	here := t.TempDir()
+	mustRun(t, burnJob(vectors, here))
+	pbstest.New(t, pbstest.Settings{})
+	for _, single := range []bool{false, true} {
+		out, shared := t.TempDir(), t.TempDir()
+		job := burnJob(vectors, out)
+		job.Concurrency = Concurrency{On: pbs.New(nil), Workers: 2, Listen: "127.0.0.1", SharedTemp: shared}
+		if single {
+			job.Concurrency.Workers, job.Concurrency.SingleBlockJobs = 0, true
+			job.Controls.WindowWidth, job.Controls.WindowHeight = 256, 128
+			mustRun(t, func() Job { j := burnJob(vectors, here); j.Controls = job.Controls; return j }())
+		}
+		mustRun(t, job)
+		for name, o := range job.Outputs {
+			sameFileBytes(t, fmt.Sprint("single blocks: ", single), o.Path, fileBytes(t, filepath.Join(here, name+".tif")))
+		}
+		for _, dir := range []string{out, shared} {
+			noFolders(t, dir)
+		}
+	}
+}
+
+func TestRasterisingStaysWithinTheMemory(t *testing.T) {
+	dir := vectorFiles(t)
+	before, err := gdal.CacheBytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	grid := mapGrid(3000, 2500, 0, 0)
+	job := vectorJob(t.TempDir(), grid, map[string]Vector{"v": {Path: filepath.Join(dir, "fields.shp"), Attribute: "height"}, "w": {Path: filepath.Join(dir, "fields.shp"), Attribute: "class"}})
+	job.Expressions = map[string]string{"v": "v + w"}
+	delete(job.Outputs, "w")
+	job.Concurrency.Workers = 2
+	for budget, parallel := range map[int64]int{0: 2, 100 << 20: 1} {
+		job.Controls.MemoryBytes = budget
+		r, err := prepare(t.Context(), &job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.plan.MemoryBytes > r.plan.BudgetBytes || r.rasters.parallel > parallel || (r.rasters.cache > 0) != (budget > 0) {
+			t.Errorf("of %d bytes: %d, %+v", budget, r.plan.MemoryBytes, r.rasters)
+		}
+		during := int64(0)
+		atPoints(t, func(point string) error {
+			if point == "apply.rasterise" {
+				during, _ = gdal.CacheBytes()
+			}
+			return nil
+		})
+		if err := r.rasterise(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if r.rasters.cache > 0 && during != r.rasters.cache {
+			t.Errorf("GDAL's cache may take %d bytes, not %d", during, r.rasters.cache)
+		}
+		r.dropRasters()
+		if now, _ := gdal.CacheBytes(); now != before {
+			t.Errorf("GDAL's cache may take %d bytes now, and %d before", now, before)
 		}
 	}
 }

@@ -153,6 +153,19 @@ func TestVectorsAreBurnedAsGdalRasterizeDoesInAllOptions(t *testing.T) {
 				t.Error("gdal_rasterize burned nothing")
 			}
 			differ(t, k.Name, got, want, nil, nil)
+			// In strips of a few rows, as where a raster has no room in GDAL's cache.
+			before, err := CacheBytes()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := SetCacheBytes(8 << 10); err != nil {
+				t.Fatal(err)
+			}
+			got = burnt(t, k.r, grids[i])
+			if err := SetCacheBytes(before); err != nil {
+				t.Fatal(err)
+			}
+			differ(t, k.Name+", in strips", got, want, nil, nil)
 			key := VectorKey(k.r)
 			if other, ok := keys[key]; ok {
 				t.Errorf("the same key as %q", other)
