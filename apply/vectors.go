@@ -120,7 +120,7 @@ func validateVectors(job *Job) (wrong []error, lacking error) {
 		bad("the reference %s (--reference) is a vector, which has no pixels to make a grid: name an input", c.Reference)
 	}
 	if len(job.Inputs) == 0 && c.Grid == nil {
-		bad("vectors make no grid by themselves: give an input whose grid is meant, or a grid (Controls.Grid)")
+		bad("vectors make no grid by themselves: give an input whose grid is meant, or a grid of its own (--grid)")
 	}
 	if on := job.Concurrency.On; on != nil && !on.Facts().Local && job.Concurrency.SharedTemp == "" {
 		const remedy = "name a folder that all of them can reach (--shared-temp), or burn the vectors first, with gdal_rasterize"
