@@ -59,6 +59,9 @@ func (r *run) planVectors() error {
 		if f.vector == nil {
 			continue
 		}
+		if text := f.vector.outside(); text != "" {
+			p.Notes = append(p.Notes, fmt.Sprintf("no feature of %s (%s) lies on the grid: they lie in %s", f.input, f.path, text))
+		}
 		d := &p.Inputs[i]
 		d.Description, d.Decodes = f.vector.text(), 1
 		switch {

@@ -51,6 +51,17 @@ func TestThePlanSaysWhatIsRasterisedAndWhere(t *testing.T) {
 		t.Error("the plan rasterised")
 	}
 	noFolders(t, out)
+	if len(p.Notes) > 0 {
+		t.Errorf("%q", p.Notes)
+	}
+	far := vectorGrid()
+	far.Transform = far.Transform.Shift(1000, 0)
+	if p, err = MakePlan(t.Context(), vectorJob(t.TempDir(), far, map[string]Vector{"a": {Path: filepath.Join(dir, "degrees.geojson")}})); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Notes) != 1 || !strings.HasPrefix(p.Notes[0], "no feature of a ("+filepath.Join(dir, "degrees.geojson")+") lies on the grid: they lie in x 4995") {
+		t.Errorf("%q", p.Notes)
+	}
 	// Its figure of the memory holds the rasters as they are planned and as they are then.
 	r, err := prepare(t.Context(), &job)
 	if err != nil {

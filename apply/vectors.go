@@ -52,6 +52,7 @@ type vectorInput struct {
 	key     string // of the request: what has the same is one raster
 	first   string // the name of the first input with the same key
 	layer   gdal.VectorLayer
+	onto    *[4]float64 // its extent in the grid's system; nil where that is not known
 	state   fileVersion // of the source
 	grid    raster.Grid // to burn onto: the job's with its margin
 }
@@ -179,7 +180,7 @@ func (v *Vector) input(ctx context.Context, name string, grid raster.Grid) (*inp
 		request.Layer = info.Name // a layer by its number and by its name are one
 	}
 	f := &inputFile{input: name, path: v.label(), from: v.Path, access: accessLocal,
-		vector: &vectorInput{request: request, key: gdal.VectorKey(request), layer: info.VectorLayer, state: v.state(info.Files), grid: grid}}
+		vector: &vectorInput{request: request, key: gdal.VectorKey(request), layer: info.VectorLayer, onto: info.Onto, state: v.state(info.Files), grid: grid}}
 	f.src = &unburned{raster.Info{Path: v.label(), Driver: "GTiff", Grid: grid, Bands: []raster.Band{{Type: info.Type, Color: raster.ColorGray, Scale: 1}},
 		TileWidth: burntTile, TileHeight: burntTile, Interleave: "band", Compression: "deflate", Predictor: 1}}
 	return f, nil
@@ -257,6 +258,19 @@ func (v *vectorInput) text() string {
 		text += fmt.Sprintf(", x %s to %s, y %s to %s", plainNumber(e[0]), plainNumber(e[2]), plainNumber(e[1]), plainNumber(e[3]))
 	}
 	return text + "; " + v.burnText()
+}
+
+// outside says where the vectors lie, if that is nowhere on the grid; else "".
+func (v *vectorInput) outside() string {
+	e := v.onto
+	if e == nil {
+		return ""
+	}
+	minX, minY, maxX, maxY := v.grid.Bounds()
+	if e[0] <= maxX && e[2] >= minX && e[1] <= maxY && e[3] >= minY {
+		return ""
+	}
+	return fmt.Sprintf("x %.9g to %.9g, y %.9g to %.9g, not in x %.9g to %.9g, y %.9g to %.9g", e[0], e[2], e[1], e[3], minX, maxX, minY, maxY)
 }
 
 // numberText is a number that may be left out and is 0 then.

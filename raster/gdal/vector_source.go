@@ -19,7 +19,7 @@ type VectorLayer struct {
 	Geometry   string // "Point", "3D Line String", "Unknown (any)", ...
 	CRS        raster.CRS
 	Features   int64       // -1 where the source can't tell without reading all of them
-	Extent     *[4]float64 // smallest x and y, largest x and y in the layer's system; nil where the source can't tell cheaply, or there are no features
+	Extent     *[4]float64 // smallest x and y, largest x and y in the layer's system; nil where the source can't tell without reading many, or there are none
 	Attributes []VectorAttribute
 }
 
@@ -37,6 +37,8 @@ type VectorInfo struct {
 	// attribute int32 or int64 where it is an integer, else float64.
 	Type  ndarray.DType
 	Files []string // of which the source consists; none for a database or a service
+	// Onto is Extent in the grid's system, with all that bends between; nil where it is not known, or has no place there.
+	Onto *[4]float64
 }
 
 // VectorLayers describes the layers of a source. Errors are those of Open.
@@ -66,7 +68,7 @@ func VectorLayers(path string, o *Options) ([]VectorLayer, error) {
 }
 
 // CheckVector reports what Rasterize would find wrong with r before it burns anything, in the same words, and what r means. Where one of source and grid names a
-// system and the other none, that is an error too. A statement is run, but no feature of its result read.
+// system and the other none, that is an error too. A statement is run.
 func CheckVector(ctx context.Context, r VectorRequest, g raster.Grid) (*VectorInfo, error) {
 	typed := r.Type != ndarray.NoType
 	if !typed {
@@ -107,12 +109,38 @@ func CheckVector(ctx context.Context, r VectorRequest, g raster.Grid) (*VectorIn
 		return nil, fmt.Errorf("%s: %s is in %v, and the grid names no coordinate reference system, so nobody knows where on it that lies: name the grid's, with: gdal_edit.py -a_srs EPSG:CODE file.tif", r.Path, what, layer.CRS)
 	}
 	info := &VectorInfo{VectorLayer: *layer, Type: r.Type}
+	if info.Onto, err = layer.onto(g.CRS); err != nil {
+		return nil, fmt.Errorf("%s: %w", r.Path, err)
+	}
 	onThread(func() {
 		list := c.GDALGetFileList(from)
 		info.Files = goStrings(list)
 		c.CSLDestroy(list)
 	})
 	return info, nil
+}
+
+// onto brings the layer's extent to another system.
+func (l *VectorLayer) onto(to raster.CRS) (*[4]float64, error) {
+	e := l.Extent
+	if e == nil || !(e[2]-e[0] <= math.MaxFloat64 && e[3]-e[1] <= math.MaxFloat64) {
+		return nil, nil
+	}
+	if SameCRS(l.CRS, to) {
+		return e, nil
+	}
+	const n = 64
+	g := raster.Grid{Width: n, Height: n, HasTransform: true, CRS: l.CRS}
+	least := 1e-9 * max(math.Abs(e[0]), math.Abs(e[3]), 1) // the sides of one point's
+	g.Transform = raster.Transform{e[0], max(e[2]-e[0], least) / n, 0, e[3], 0, -max(e[3]-e[1], least) / n}
+	box, err := Extent(g, to)
+	switch {
+	case errors.Is(err, errNoImage):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return &box, nil
 }
 
 // burnType is the least type of a few that holds the values that are burned.
@@ -158,11 +186,18 @@ const (
 	ofInteger64 = 12
 )
 
+// fewFeatures are read for the extent of a layer that does not know it, in a tenth of a second or so.
+const fewFeatures = 100_000
+
 // describeLayer is called on one thread.
 func describeLayer(l hLayer) VectorLayer {
 	d := VectorLayer{Name: c.OGR_L_GetName(l), Geometry: c.OGRGeometryTypeToName(c.OGR_L_GetGeomType(l)), CRS: crsOf(c.OGR_L_GetSpatialRef(l)), Features: c.OGR_L_GetFeatureCount(l, 0)}
 	var e [4]float64 // OGREnvelope: MinX, MaxX, MinY, MaxY
-	if c.OGR_L_GetExtent(l, &e[0], 0) == 0 && d.Features != 0 {
+	read := int32(0) // all features, for the extent
+	if d.Features > 0 && d.Features <= fewFeatures {
+		read = 1
+	}
+	if c.OGR_L_GetExtent(l, &e[0], read) == 0 && d.Features != 0 {
 		d.Extent = &[4]float64{e[0], e[2], e[1], e[3]}
 	}
 	def := c.OGR_L_GetLayerDefn(l)

@@ -92,6 +92,24 @@ func TestARequestIsCheckedInTheWordsOfBurning(t *testing.T) {
 	if _, err := CheckVector(t.Context(), VectorRequest{Path: bare}, plain); err != nil {
 		t.Error(err)
 	}
+	// The extent on the grid, and a system that has none on Earth.
+	info, err := CheckVector(t.Context(), VectorRequest{Path: geojson}, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	direct, err := CheckVector(t.Context(), VectorRequest{Path: gpkg, Layer: "fields"}, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range direct.Onto {
+		if d := info.Onto[i] - want; max(d, -d) > 1 || want != direct.Extent[i] {
+			t.Errorf("%v, not %v", info.Onto, direct.Onto)
+		}
+	}
+	nowhere := g
+	nowhere.CRS = raster.CRS{WKT: `LOCAL_CS["a workshop",UNIT["metre",1]]`}
+	_, err = CheckVector(t.Context(), VectorRequest{Path: geojson}, nowhere)
+	holds(t, err, geojson, "EPSG:4326", "can't be brought into")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := CheckVector(ctx, VectorRequest{Path: geojson}, g); !errors.Is(err, context.Canceled) {
