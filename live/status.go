@@ -42,6 +42,7 @@ type Phase string
 // The phases. After Done or Failed comes nothing more.
 const (
 	Staging   Phase = "staging"
+	Burning   Phase = "rasterising" // vectors
 	Computing Phase = "blocks"
 	LayingOut Phase = "laying out"
 	Uploading Phase = "uploading"
@@ -49,7 +50,7 @@ const (
 	Failed    Phase = "failed"
 )
 
-var phases = []Phase{Staging, Computing, LayingOut, Uploading, Done, Failed}
+var phases = []Phase{Staging, Burning, Computing, LayingOut, Uploading, Done, Failed}
 
 // Blocks counts blocks. Lost, Reissued and Copies only grow.
 type Blocks struct {

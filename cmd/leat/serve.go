@@ -121,7 +121,7 @@ func (s *shownRun) reckon(st *live.Status) {
 }
 
 // phases are apply's stages as the page calls them.
-var phases = map[string]live.Phase{"blocks": live.Computing, "laying out": live.LayingOut, "uploading": live.Uploading}
+var phases = map[string]live.Phase{"rasterising": live.Burning, "blocks": live.Computing, "laying out": live.LayingOut, "uploading": live.Uploading}
 
 // showState puts what a run is at in the page's words.
 func showState(st *live.Status, s apply.State) {
