@@ -22,7 +22,8 @@ import (
 )
 
 // Vector is an input made of vectors: the run burns them onto its grid, as gdal_rasterize does, once and before the first block. To a function or an expression it is an
-// input of one file with one band. Its pixels are real in margins too, also beyond the grid, and all of them are valid unless Nodata says otherwise.
+// input of one file with one band. Its pixels are real in margins too, also beyond the grid, and all of them are valid unless Nodata says otherwise. The raster lies, until the
+// last block is done, where the first output is made (Output.TempDir), or, where workers on other machines read it, in Concurrency.SharedTemp.
 type Vector struct {
 	Path string // as OGR calls the source: a file, a folder, a database; a name below /vsizip/ and the like
 	// Layer is one by its name, or, where no layer is called so, by its number from 0. "" is the only layer of the source.
@@ -30,7 +31,7 @@ type Vector struct {
 	SQL   string // a statement whose result is burned, instead of a layer
 	Where string // only features for which this condition holds; not with SQL, which has its own
 
-	// Attribute whose number each feature is burned with, 0 where the feature has none; "" burns Burn, 1 if nil.
+	// Attribute whose number each feature is burned with; GDAL takes 0 for a feature that has none. "" burns Burn, 1 if nil.
 	Attribute string
 	Burn      *float64
 	// Null is the pixel where no feature lies; 0 if nil.

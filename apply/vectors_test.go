@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -17,6 +18,7 @@ import (
 	"leat/ndarray"
 	"leat/raster"
 	"leat/raster/gdal"
+	"leat/timing"
 	"leat/worker/subprocess"
 )
 
@@ -268,7 +270,10 @@ func TestEachRequestIsRasterisedOnceForAllReadersAndWorkers(t *testing.T) {
 				return nil
 			})
 			defer os.Rename(gpkg+".away", gpkg)
-			mustRun(t, job)
+			res := mustRun(t, job)
+			if !slices.ContainsFunc(res.Timings.Stages, func(s timing.StageSummary) bool { return s.Stage == "rasterising" && s.N == 2 }) {
+				t.Errorf("the timings are %+v", res.Timings.Stages)
+			}
 			if n.Load() != 2 {
 				t.Errorf("%d rasters were made of 2 requests", n.Load())
 			}

@@ -123,7 +123,7 @@ repeated. Exit codes: 0 done, 1 failed, 2 a mistake in the command line.`,
 	fl.StringVar(&f.unit, "unit", "", "`TEXT`: unit of the values")
 	fl.StringArrayVar(&f.tags, "tag", nil, "`KEY=VALUE`: metadata item")
 	fl.BoolVar(&f.noClobber, "no-clobber", false, "an output that exists is an error")
-	fl.StringVar(&f.tempDir, "tmpdir", "", "`FOLDER`: where unfinished outputs are kept (default: beside each output; of URLs: the system's folder for temporary files)")
+	fl.StringVar(&f.tempDir, "tmpdir", "", "`FOLDER`: where unfinished outputs are kept, and vectors rasterised (default: beside each output; of URLs: the system's folder for temporary files)")
 
 	fl.StringVar(&f.footprint, "footprint", "", "`WHICH`: the pixels to cover: intersection of the inputs (default; with --grid: reference), union, or reference: those of the grid")
 	group(fl, "footprint", "Grid")
