@@ -107,6 +107,17 @@ func TestSlurmWorkersGiveTheSameBytes(t *testing.T) {
 		failRun(t, job, "slurm-", filepath.Base(red), "must find them under the same names")
 		noSharedFolder(t, dir)
 	})
+	t.Run("rasters of vectors", func(t *testing.T) {
+		vectors, here, out := vectorFiles(t), t.TempDir(), t.TempDir()
+		mustRun(t, burnJob(vectors, here))
+		job := burnJob(vectors, out)
+		job.Concurrency = Concurrency{On: slurm.New(nil), Workers: 2, Listen: "127.0.0.1"}
+		mustRun(t, job)
+		for name, o := range job.Outputs {
+			sameFileBytes(t, name, o.Path, fileBytes(t, filepath.Join(here, name+".tif")))
+		}
+		noSharedFolder(t, out)
+	})
 	if left := c.Jobs(t); len(left) > 0 {
 		t.Errorf("the jobs %v are left", left)
 	}

@@ -245,13 +245,17 @@ func TestAKilledRunLeavesNoRasterForLongAndIsResumed(t *testing.T) {
 	for _, at := range []struct {
 		point string
 		pass  int
-	}{{"apply.rasterise", 1}, {"apply.rasterised", 1}, {"apply.rasterised", 2}, {"apply.record", 9}} {
+	}{{"apply.rasterise", 1}, {"apply.rasterised", 1}, {"apply.rasterised", 2}, {"apply.record", 9}, {"apply.laid-out", 1}} {
 		for _, after := range []string{"rerun", "resumed", "discarded"} {
 			dir := t.TempDir()
 			if killed, output, err := proctest.New("vector output", vectors, dir, "false").KillAt(at.point, at.pass).Start(t).Wait(); !killed {
 				t.Fatalf("%v: the child was not killed: %v\n%s", at, err, output)
 			}
-			if list, _ := filepath.Glob(filepath.Join(dir, sharedPrefix+"*")); len(list) != 1 {
+			left := 1
+			if at.point == "apply.laid-out" { // all blocks are done
+				left = 0
+			}
+			if list, _ := filepath.Glob(filepath.Join(dir, sharedPrefix+"*")); len(list) != left {
 				t.Errorf("%v: %q were left", at, list)
 			}
 			job := burnJob(vectors, dir)
@@ -265,7 +269,11 @@ func TestAKilledRunLeavesNoRasterForLongAndIsResumed(t *testing.T) {
 				continue
 			}
 			job.Resume = after == "resumed"
+			n := countBurning(t)
 			res := mustRun(t, job)
+			if want := int64(2); job.Resume && left == 0 && n.Load() != 0 || !(job.Resume && left == 0) && n.Load() != want {
+				t.Errorf("%v, %s: %d rasters were made", at, after, n.Load())
+			}
 			if at.point == "apply.record" && job.Resume && res.Resumed == 0 {
 				t.Error("no block was resumed")
 			}
@@ -354,7 +362,7 @@ func TestAJobWhoseVectorsDifferIsNotResumed(t *testing.T) {
 
 func TestVectorsAreRasterisedWhereWorkersElsewhereReachThem(t *testing.T) {
 	shared, out, temp := t.TempDir(), t.TempDir(), t.TempDir()
-	far := worker.Facts{SharedFolder: true}
+	far := worker.Facts{}
 	for want, c := range map[string]struct {
 		facts  worker.Facts
 		shared string

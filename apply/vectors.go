@@ -126,7 +126,7 @@ func validateVectors(job *Job) (wrong []error, lacking error) {
 	}
 	if on := job.Concurrency.On; on != nil && !on.Facts().Local && job.Concurrency.SharedTemp == "" {
 		const remedy = "name a folder that all of them can reach (--shared-temp), or burn the vectors first, with gdal_rasterize"
-		if !on.Facts().SharedFolder {
+		if on.Facts().Apart {
 			bad("vectors are rasterised to a file, and workers of %s share no folder with this machine in which they could read it: %s", on.Name(), remedy)
 		} else if !slices.ContainsFunc(slices.Collect(maps.Values(job.Outputs)), func(o Output) bool { return !o.inStore() }) {
 			bad("vectors are rasterised to a file beside the first output, and no output is a file that workers of %s could reach too: %s", on.Name(), remedy)

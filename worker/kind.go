@@ -30,6 +30,8 @@ type Facts struct {
 	Single bool
 	// SharedFolder tells that workers can only be started with StartOptions.Folder.
 	SharedFolder bool
+	// Apart tells that no folder of this machine is theirs too unless somebody has seen to it: they live in containers, say.
+	Apart bool
 }
 
 // StartOptions say what to start.

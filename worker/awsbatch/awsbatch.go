@@ -136,7 +136,7 @@ func New(o *Options) *Kind {
 func (k *Kind) Name() string { return Name }
 
 // Facts tells that workers are on other machines, need no shared folder, and are not started for one block each.
-func (k *Kind) Facts() worker.Facts { return worker.Facts{} }
+func (k *Kind) Facts() worker.Facts { return worker.Facts{Apart: true} }
 
 // Check checks the options, that the queue takes jobs and could run a worker, that the job definition is one for containers, and that the secret is there.
 func (k *Kind) Check(ctx context.Context) error {
