@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"archive/zip"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -457,5 +459,38 @@ func TestRasterisingStaysWithinTheMemory(t *testing.T) {
 		if now, _ := gdal.CacheBytes(); now != before {
 			t.Errorf("GDAL's cache may take %d bytes now, and %d before", now, before)
 		}
+	}
+}
+
+func TestVectorsInAnArchiveAreBurnedAndTheirRunIsNotResumed(t *testing.T) {
+	vectors := vectorFiles(t)
+	archive := filepath.Join(t.TempDir(), "fields.zip")
+	f, err := os.Create(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := zip.NewWriter(f)
+	for _, name := range []string{"fields.shp", "fields.shx", "fields.dbf", "fields.prj"} {
+		w, err := z.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(fileBytes(t, filepath.Join(vectors, name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(z.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	path := "/vsizip/" + archive + "/fields.shp"
+	job := vectorJob(t.TempDir(), vectorGrid(), map[string]Vector{"v": {Path: path, Attribute: "class"}})
+	job.Controls.WindowWidth, job.Controls.WindowHeight = 64, 64
+	interrupt(t, job)
+	job.Resume = true
+	failRun(t, job, "input v: "+path+" is no plain file", "so nobody knows whether it is the same still")
+	job.Resume = false
+	mustRun(t, job)
+	if want := rasterized(t, filepath.Join(vectors, "fields.shp"), vectorGrid(), "Int32", 0, "-a", "class"); !bytes.Equal(raw(t, job.Outputs["v"].Path), want) {
+		t.Error("the pixels are not gdal_rasterize's")
 	}
 }
