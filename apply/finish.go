@@ -201,6 +201,9 @@ func (o *output) describeBands(res *OutputResult) error {
 			statisticsItems(b.Metadata, &br.Moments)
 			if !o.spec.NoHistogram && br.Moments.Valid > 0 {
 				br.Bins = o.totals[i].Bins(br.Moments)
+				if o.spec.foreign() {
+					br.Bins = o.fromZero(br.Bins)
+				}
 				br.Median, br.Mode = o.totals[i].Quantile(0.5, br.Moments), o.totals[i].Mode(br.Moments)
 				histogramItems(b.Metadata, &br)
 			}

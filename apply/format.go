@@ -151,12 +151,7 @@ func writableFormat(name string) (gdal.Driver, error) {
 	}
 	i := slices.IndexFunc(all, func(d gdal.Driver) bool { return strings.EqualFold(d.Name, name) })
 	if i < 0 {
-		release, _ := gdal.Version()
-		text := fmt.Sprintf("GDAL %s has no format %s", release, name)
-		if near := nearFormats(all, name); near != nil {
-			text += ": is it " + strings.Join(near, " or ") + "?"
-		}
-		return gdal.Driver{}, errors.New(text + " (leat info --formats lists those that it has)")
+		return gdal.Driver{}, noFormat(all, name)
 	}
 	d := all[i]
 	switch {
@@ -166,6 +161,24 @@ func writableFormat(name string) (gdal.Driver, error) {
 		return d, fmt.Errorf("GDAL can't write rasters of the format %s (%s): take another one (leat info --formats lists those that it can)", d.Name, d.LongName)
 	}
 	return d, nil
+}
+
+// NoFormat is the error of a format that GDAL does not have, with those that may be meant.
+func NoFormat(name string) error {
+	all, err := gdal.Drivers()
+	if err != nil {
+		return err
+	}
+	return noFormat(all, name)
+}
+
+func noFormat(all []gdal.Driver, name string) error {
+	release, _ := gdal.Version()
+	text := fmt.Sprintf("GDAL %s has no format %s", release, name)
+	if near := nearFormats(all, name); near != nil {
+		text += ": is it " + strings.Join(near, " or ") + "?"
+	}
+	return errors.New(text + " (leat info --formats lists those that it has)")
 }
 
 // nearFormats are formats that somebody may have meant.
@@ -184,7 +197,7 @@ func nearFormats(all []gdal.Driver, name string) (near []string) {
 	}
 	for _, close := range []func(d *gdal.Driver) bool{
 		func(d *gdal.Driver) bool { return slices.Contains(d.Extensions, want) },
-		func(d *gdal.Driver) bool { return distance(simple(d.Name), want) <= 1+len(want)/5 },
+		func(d *gdal.Driver) bool { return distance(simple(d.Name), want) <= 1+len(want)/8 },
 		func(d *gdal.Driver) bool { return len(want) > 2 && strings.Contains(simple(d.LongName), want) },
 	} {
 		for _, d := range byDistance(all, func(d *gdal.Driver) int { return distance(simple(d.Name), want) }) {

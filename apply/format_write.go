@@ -19,6 +19,7 @@ import (
 	"leat/raster"
 	"leat/raster/gdal"
 	"leat/raster/geotiff"
+	"leat/raster/stats"
 )
 
 // sheet is what a file in one of GDAL's formats gets besides pixels.
@@ -100,6 +101,20 @@ func gdalHistogram(b *BandResult) *gdal.Histogram {
 		h.Lowest, h.Highest = h.Lowest-0.5, h.Highest+0.5
 	}
 	return h
+}
+
+// fromZero makes the bins of bytes and classes begin with the value 0: ERDAS Imagine keeps histogram and colours in one table, whose rows are values.
+func (o *output) fromZero(b stats.Bins) stats.Bins {
+	if !b.Direct || b.Min < 0 || o.typ != ndarray.Uint8 && !o.spec.Thematic {
+		return b
+	}
+	whole := stats.Bins{Max: b.Max, Direct: true}
+	if o.typ == ndarray.Uint8 {
+		whole.Max = 255
+	}
+	whole.Counts = make([]uint64, int(whole.Max)+1)
+	copy(whole.Counts[int(b.Min):], b.Counts)
+	return whole
 }
 
 // layOutForeign writes the finished output, without its name yet.

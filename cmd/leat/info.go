@@ -13,19 +13,21 @@ import (
 	"leat/ndarray"
 	"leat/objstore"
 	"leat/raster"
+	"leat/raster/gdal"
 	"leat/raster/stats"
 )
 
 // infoCommand is leat info.
 func infoCommand() *cobra.Command {
-	var asJSON, computed bool
+	var asJSON, computed, formats bool
 	f := &storeFlags{stageDir: noStage}
 	c := &cobra.Command{
 		Use:                   "info FILE|URL... [options]",
 		DisableFlagsInUseLine: true,
 		Short:                 "Say what is in a raster",
 		Long: `Info describes rasters: size, type, grid, how the pixels are stored, overviews, nodata and masks, names,
-colour tables, the statistics that the file holds, and what stands in the way of working with it.
+colour tables, the statistics that the file holds, and what stands in the way of working with it. Of formats that
+GDAL reads it also shows attribute tables, names of values, and how to open each of several rasters in one file.
 
 Of files of vectors, which are burned onto grids (leat apply -v), it lists layers and attributes.
 
@@ -33,9 +35,10 @@ Only headers are read, unless --stats asks for every pixel. Rasters in buckets a
 as s3://BUCKET/NAME, gs://, azblob:// or https://.`,
 		Example: `  leat info scene.tif
   leat info --json *.tif | jq -r 'select(.cog | not) | .path'
-  leat info --stats ndvi.tif`,
+  leat info --stats ndvi.tif
+  leat info --formats HFA`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			if len(args) == 0 && !formats {
 				return usagef("no file: give at least one, such as: leat info scene.tif")
 			}
 			return nil
@@ -44,11 +47,15 @@ as s3://BUCKET/NAME, gs://, azblob:// or https://.`,
 			if err := f.check(); err != nil {
 				return usageError{err}
 			}
+			if formats {
+				return showFormats(cmd.OutOrStdout(), paths, asJSON)
+			}
 			return runInfo(cmd.Context(), cmd.OutOrStdout(), f.stores(nil), paths, asJSON, computed)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object a file and line")
 	c.Flags().BoolVar(&computed, "stats", false, "compute minimum, maximum, mean, standard deviation and valid share from all pixels")
+	c.Flags().BoolVar(&formats, "formats", false, "list the formats that GDAL reads and writes here, or show what can be said of those that are named instead of files, such as their creation options")
 	f.add(c.Flags())
 	return c
 }
@@ -61,7 +68,9 @@ func runInfo(ctx context.Context, w io.Writer, in *remote.Stores, paths []string
 		var d infoText
 		raster, err := infoOf(ctx, in, path, computed)
 		d = raster
-		if err != nil {
+		if several := new(gdal.SubdatasetsError); errors.As(err, &several) {
+			d, err = newInfoContainer(several), nil
+		} else if err != nil {
 			if v := vectorsOf(path); v != nil {
 				d, err = v, nil
 			}
@@ -117,6 +126,7 @@ func infoOf(ctx context.Context, in *remote.Stores, path string, computed bool) 
 	}
 	defer src.Close()
 	d := newInfoDoc(src)
+	d.tables(src)
 	if computed {
 		if !d.Readable {
 			return nil, fmt.Errorf("%s: no statistics: %s", d.Path, d.Unreadable)

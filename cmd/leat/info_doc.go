@@ -33,6 +33,8 @@ type infoDoc struct {
 	Metadata     map[string]string            `json:"metadata,omitempty"`
 	Domains      map[string]map[string]string `json:"domains,omitempty"`
 	Warnings     []string                     `json:"warnings"`
+	Files        []string                     `json:"files,omitempty"` // that a raster consists of which GDAL reads
+	Subdatasets  []infoSubdataset             `json:"subdatasets,omitempty"`
 }
 
 type infoCRS struct {
@@ -80,6 +82,9 @@ type infoBand struct {
 	Colors     int               `json:"color_table_entries,omitempty"`
 	Statistics *infoStats        `json:"statistics"` // null: the file holds none
 	Metadata   map[string]string `json:"metadata,omitempty"`
+	Histogram  *infoHistogram    `json:"histogram,omitempty"`
+	Table      *infoTable        `json:"attribute_table,omitempty"`
+	Categories []string          `json:"categories,omitempty"` // names of the values 0, 1, 2 and so on
 }
 
 // infoStats are null where the file does not say, or where a value is not finite.

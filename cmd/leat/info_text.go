@@ -81,8 +81,10 @@ func (d *infoDoc) storedText() string {
 	l := d.Layout
 	var s string
 	switch {
-	case d.Driver != "GTiff":
+	case d.Driver == "npy":
 		s = "one array"
+	case d.Driver != "GTiff" && l.TileWidth >= d.Width && l.TileHeight == 1:
+		s = "rows"
 	case l.Tiled:
 		s = fmt.Sprintf("tiles of %d x %d", l.TileWidth, l.TileHeight)
 	case l.TileHeight >= d.Height:
@@ -176,7 +178,18 @@ func (d *infoDoc) text(w io.Writer) error {
 		if s := d.Bands[i].line(); s != "" {
 			line(fmt.Sprintf("band %d", i+1), s)
 		}
+		for k, s := range d.Bands[i].extras() {
+			label := ""
+			if k == 0 && d.Bands[i].line() == "" {
+				label = fmt.Sprintf("band %d", i+1)
+			}
+			line(label, s)
+		}
 	}
+	if len(d.Files) > 1 {
+		line("files", filesText(d))
+	}
+	subdatasetLines(line, d.Subdatasets)
 	for _, k := range sortedNames(d.Metadata) {
 		if k != "AREA_OR_POINT" { // said with the bounds
 			line(k, oneLine(d.Metadata[k]))

@@ -64,7 +64,7 @@ func DriverByName(name string) (Driver, error) {
 	})
 	if d.Name == "" {
 		release, _ := Version()
-		return d, fmt.Errorf("GDAL %s has no format %q; gdalinfo --formats lists those that it has", release, name)
+		return d, fmt.Errorf("GDAL %s has no format %q; leat info --formats lists those that it has", release, name)
 	}
 	return d, nil
 }
@@ -135,6 +135,11 @@ func creationOptions(text string) []CreationOption {
 		list = append(list, p)
 	}
 	return list
+}
+
+// RasterOptions are the creation options of rasters.
+func (d *Driver) RasterOptions() []CreationOption {
+	return slices.DeleteFunc(slices.Clone(d.Options), func(o CreationOption) bool { return o.vector })
 }
 
 // option returns the creation option of that name, nil for none.
