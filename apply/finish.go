@@ -41,7 +41,7 @@ func (r *run) finish(ctx context.Context, start time.Time) (*Result, error) {
 	r.at("laying out")
 	stop := func() {}
 	if slices.ContainsFunc(r.outs, func(o *output) bool { return o.spec.foreign() }) {
-		r.buffers = nil // nobody needs their memory any more
+		r.freeBlocks()
 		stop = r.tell("laying out")
 	}
 	for i, o := range r.outs {

@@ -559,6 +559,86 @@ func TestAFormatThatChangesPixelsIsNoted(t *testing.T) {
 	}
 }
 
+func TestALayoutEndsWithItsContext(t *testing.T) {
+	needFormat(t, "PNG", "ENVI")
+	why := errors.New("it is late")
+	for _, format := range []string{"PNG", "ENVI"} {
+		dir := t.TempDir()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		job := sliceJob(mapGrid(600, 600, 0, 0), terrain[uint8](600, 600, 1), Output{Path: filepath.Join(dir, "x.bin"), Format: format})
+		resumed := job
+		job.Outputs = map[string]Output{"out": job.Outputs["out"]}
+		o := job.Outputs["out"]
+		o.BeforeClose = func(*raster.Info) error { cancel(why); return nil }
+		job.Outputs["out"] = o
+		_, err := Run(ctx, job)
+		if left := new(UnfinishedError); !errors.Is(err, why) || !errors.As(err, &left) || left.Done != left.Total {
+			t.Errorf("%s: %v", format, err)
+		}
+		resumed.Resume, resumed.Func = true, nothing
+		mustRun(t, resumed)
+		noFormatTraces(t, dir)
+	}
+}
+
+func TestAFormatHoldsComplexAndSignedPixels(t *testing.T) {
+	needFormat(t, "HFA", "ENVI")
+	const w, h = 130, 90
+	cplx := make([]complex64, w*h)
+	signed := make([]int8, w*h)
+	for i := range cplx {
+		cplx[i], signed[i] = complex(float32(i), -float32(i)/3), int8(i)
+	}
+	for _, format := range []string{"HFA", "ENVI"} {
+		path := filepath.Join(t.TempDir(), "c.img")
+		res := mustRun(t, sliceJob(mapGrid(w, h, 0, 0), cplx, Output{Path: path, Format: format, NoOverviews: true}))
+		f, err := gdal.Open(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := allOf[complex64](t, f); !slices.Equal(got, cplx) || len(res.Outputs[0].Warnings) > 0 {
+			t.Errorf("%s: other pixels, or %q", format, res.Outputs[0].Warnings)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "s.img")
+	mustRun(t, sliceJob(mapGrid(w, h, 0, 0), signed, Output{Path: path, Format: "HFA", Nodata: "-5"}))
+	f, err := gdal.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if got := allOf[int8](t, f); !slices.Equal(got, signed) || f.Info().Bands[0].Nodata == nil || f.Info().Bands[0].Nodata.String() != "-5" {
+		t.Errorf("signed bytes: %v, nodata %v", got[:20], f.Info().Bands[0].Nodata)
+	}
+}
+
+func TestAFormatReplacesTheTargetOfALink(t *testing.T) {
+	needFormat(t, "HFA")
+	dir, elsewhere := t.TempDir(), t.TempDir()
+	link, target := filepath.Join(dir, "l.img"), filepath.Join(elsewhere, "t.img")
+	if err := os.Symlink(target, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(link+".aux.xml", []byte("<PAMDataset/>"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, sliceJob(mapGrid(64, 64, 0, 0), terrain[uint8](64, 64, 1), Output{Path: link, Format: "HFA"}))
+	if to, err := os.Readlink(link); err != nil || to != target {
+		t.Errorf("the link leads to %s, %v", to, err)
+	}
+	if _, err := os.Stat(link + ".aux.xml"); err == nil {
+		t.Error("a file that belonged to the old output is left")
+	}
+	if b := infoBy(t, link).Bands[0]; b.Checksum == 0 {
+		t.Error("there is nothing in it")
+	}
+	noFormatTraces(t, dir)
+	noFormatTraces(t, elsewhere)
+}
+
 func TestWindowsOfALayoutAreUnionsOfBlocksWithinTheMemory(t *testing.T) {
 	for _, c := range []struct{ width, height, bw, bh, pixel, most, w, h int }{
 		{10000, 10000, 64, 64, 4, 128 << 20, 10000, 512},

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 
@@ -194,11 +196,47 @@ func (o *output) formatSpec() gdal.Spec {
 	return gdal.Spec{Driver: o.spec.Format, Options: o.formatOptions(), Grid: o.run.plan.Grid, Bands: o.bands, Type: o.typ, Nodata: o.nodata, NoClobber: o.spec.NoClobber}
 }
 
-// formatCache is what GDAL may keep of decoded blocks while an output is laid out, and formatWindow what leat decodes at once then. Both are parts of the budget
-// that blocks have no use for any more.
-func formatCache(budget int64) int64 { return min(256<<20, max(16<<20, budget/4)) }
+// freeBlocks gives the memory of blocks back: nobody needs it any more, and GDAL, which Go's runtime does not know of, takes its own.
+func (r *run) freeBlocks() {
+	r.buffers = nil
+	debug.FreeOSMemory()
+}
 
-func formatWindow(budget int64) int64 { return min(128<<20, max(4<<20, budget/8)) }
+// libraryBytes is what GDAL itself takes of the memory: the library and the tables of its formats.
+const libraryBytes = 80 << 20
+
+// formatCache is what GDAL may keep of decoded blocks while an output is laid out, and formatWindow what leat decodes at once then: parts of the budget that blocks have
+// no use for any more.
+func formatCache(budget int64) int64 {
+	return min(256<<20, max(8<<20, (budget-baseBytes-libraryBytes)/3))
+}
+
+func formatWindow(budget int64) int64 {
+	return min(128<<20, max(2<<20, (budget-baseBytes-libraryBytes)/8))
+}
+
+// reckonLayout adds to the plan what laying outputs out in other formats takes.
+func (p *Plan) reckonLayout(outs []*output) {
+	if !slices.ContainsFunc(outs, func(o *output) bool { return o.spec.foreign() }) {
+		return
+	}
+	need := baseBytes + libraryBytes + formatCache(p.BudgetBytes) + 2*formatWindow(p.BudgetBytes)
+	if need > p.BudgetBytes {
+		p.Notes = append(p.Notes, fmt.Sprintf("GDAL, which writes the outputs, takes about %s with leat, more than the memory allowed (%s)", sizeText(need), sizeText(p.BudgetBytes)))
+	}
+	p.MemoryBytes = max(p.MemoryBytes, min(need, p.layoutMost(outs)))
+}
+
+// layoutMost is what laying out takes of small outputs.
+func (p *Plan) layoutMost(outs []*output) int64 {
+	var most int64
+	for _, o := range outs {
+		if o.spec.foreign() {
+			most = max(most, int64(p.Grid.Width)*int64(p.Grid.Height)*int64(max(o.bands, 1)*max(o.typ.Size(), 4)))
+		}
+	}
+	return baseBytes + libraryBytes + 3*most
+}
 
 // feed writes the spooled pixels.
 func (o *output) feed(ctx context.Context, w *gdal.Writer) error {

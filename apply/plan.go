@@ -131,6 +131,7 @@ func makePlan(job *Job, in *inputs, outs []*output, grid raster.Grid) (*Plan, er
 	if job.Concurrency.SingleBlockJobs {
 		p.Workers = p.Blocks.Count()
 	}
+	p.reckonLayout(outs)
 	z.describe(job)
 	return p, nil
 }
