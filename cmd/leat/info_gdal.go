@@ -39,8 +39,20 @@ type infoSubdataset struct {
 
 // tables adds what only GDAL's formats have, and what GDAL keeps beside GeoTIFFs.
 func (d *infoDoc) tables(src raster.Source) {
+	note := func(err error) {
+		if err != nil {
+			d.Warnings = append(d.Warnings, strings.TrimPrefix(message(err), d.Path+": "))
+		}
+	}
+	var err error
 	f, ok := src.(*gdal.File)
-	if !ok {
+	if ok {
+		d.Files, err = f.FileNames()
+		note(err)
+		for _, s := range f.Subdatasets() {
+			d.Subdatasets = append(d.Subdatasets, infoSubdataset{s.Name, s.Description})
+		}
+	} else {
 		for i := range d.Bands {
 			if h := storedHistogram(d.Bands[i].Metadata); h != nil {
 				d.Bands[i].Histogram = &infoHistogram{h.Lo, h.Hi, h.Counts}
@@ -49,7 +61,6 @@ func (d *infoDoc) tables(src raster.Source) {
 		if _, err := os.Stat(d.Path + ".aux.xml"); err != nil || gdal.Available() != nil {
 			return
 		}
-		var err error
 		if f, err = gdal.Open(d.Path, nil); err != nil {
 			return
 		}
@@ -57,17 +68,6 @@ func (d *infoDoc) tables(src raster.Source) {
 		if len(f.Info().Bands) != len(d.Bands) {
 			return
 		}
-	}
-	note := func(err error) {
-		if err != nil {
-			d.Warnings = append(d.Warnings, strings.TrimPrefix(message(err), d.Path+": "))
-		}
-	}
-	var err error
-	d.Files, err = f.FileNames()
-	note(err)
-	for _, s := range f.Subdatasets() {
-		d.Subdatasets = append(d.Subdatasets, infoSubdataset{s.Name, s.Description})
 	}
 	for i := range d.Bands {
 		b := &d.Bands[i]
