@@ -546,6 +546,30 @@ func TestAFormatDoesNotReplaceWithNoClobber(t *testing.T) {
 	noFormatTraces(t, dir)
 }
 
+func TestWhatAFormatDoesNotKeepIsNoted(t *testing.T) {
+	needFormat(t, "PCIDSK", "Zarr")
+	px := terrain[uint8](64, 64, 1)
+	for format, want := range map[string]string{
+		"PCIDSK": "the format PCIDSK does not keep the coordinate reference system as it was",
+		"Zarr":   "the format Zarr does not keep overviews, metadata items, names of bands, ",
+	} {
+		grid := mapGrid(64, 64, 0, 0)
+		o := Output{Path: filepath.Join(t.TempDir(), "x.bin"), Format: format}
+		if format == "PCIDSK" {
+			grid.CRS = raster.CRS{Code: "EPSG:3857"}
+		} else {
+			o.LayerNames, o.Unit, o.Metadata = []string{"a"}, "m", map[string]string{"A": "1"}
+			grid = mapGrid(640, 640, 0, 0)
+			px = terrain[uint8](640, 640, 1)
+		}
+		job := sliceJob(grid, px[:grid.Width*grid.Height], o)
+		if got := strings.Join(mustRun(t, job).Outputs[0].Warnings, "; "); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: the warnings are %q, not %q", format, got, want)
+		}
+		px = terrain[uint8](64, 64, 1)
+	}
+}
+
 func TestAFormatThatChangesPixelsIsNoted(t *testing.T) {
 	needFormat(t, "JPEG")
 	o := Output{Path: filepath.Join(t.TempDir(), "x.jpg"), Format: "JPEG", Type: ndarray.Uint8, Bands: 1}

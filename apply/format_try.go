@@ -242,8 +242,12 @@ func (s *sheet) compare(notes *foreign, path string, exact bool) error {
 	if g.HasTransform && (!i.Grid.HasTransform || !sameTransform(g.Transform, i.Grid.Transform, g)) {
 		notes.lose("the coordinates")
 	}
-	if !g.CRS.IsZero() && i.Grid.CRS.IsZero() {
+	switch {
+	case g.CRS.IsZero():
+	case i.Grid.CRS.IsZero():
 		notes.lose("the coordinate reference system")
+	case !gdal.SameCRS(g.CRS, i.Grid.CRS):
+		notes.lose("the coordinate reference system as it was")
 	}
 	for k, v := range s.spec.Metadata {
 		if !holds(i.Metadata, k, v) {
