@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -304,6 +305,9 @@ func (r *run) tryFormats(ctx context.Context) error {
 			return err
 		}
 		r.plan.Outputs[i].Notes = o.foreignNotes()
+		if err := o.checkBeside(o.foreign.files); err != nil {
+			return err
+		}
 		for _, name := range o.foreign.files {
 			path := filepath.Join(filepath.Dir(o.spec.identity()), name)
 			for _, f := range files {
@@ -312,6 +316,25 @@ func (r *run) tryFormats(ctx context.Context) error {
 				}
 			}
 			files = append(files, file{path, "output " + o.name})
+		}
+	}
+	return nil
+}
+
+// checkBeside reports files that the output would replace and that are not an older output's: those beside one that is not there. What bears its whole name is no one
+// else's.
+func (o *output) checkBeside(names []string) error {
+	path := o.spec.identity()
+	if _, err := os.Lstat(path); err == nil {
+		return nil
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, filepath.Base(path)) {
+			continue
+		}
+		beside := filepath.Join(filepath.Dir(path), name)
+		if _, err := os.Lstat(beside); err == nil {
+			return fmt.Errorf("output %s: %s comes with a file %s, and there is one that belongs to something else: remove it, or give another name", o.name, o.spec.label(), beside)
 		}
 	}
 	return nil

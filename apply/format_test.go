@@ -285,6 +285,7 @@ func TestAFormatIsTheSameForAnyWorkers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := formatCases[name]
 			var want map[string][]byte
+			said := "" // by gdalinfo
 			for i, way := range []func(j *Job){
 				func(j *Job) { j.Concurrency.Workers = 1 },
 				func(j *Job) { j.Concurrency.Workers, j.Controls.MemoryBytes = 2, 96<<20 },
@@ -310,6 +311,15 @@ func TestAFormatIsTheSameForAnyWorkers(t *testing.T) {
 				}
 				if len(have) != len(want) {
 					t.Errorf("way %d: %d files, not %d", i, len(have), len(want))
+				}
+				out, err := exec.Command("gdalinfo", "-json", "-checksum", "-hist", job.Outputs["out"].Path).Output()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if text := strings.ReplaceAll(string(out), dir, ""); said == "" {
+					said = text
+				} else if text != said {
+					t.Errorf("way %d: gdalinfo says\n%s\nnot\n%s", i, text, said)
 				}
 				noFormatTraces(t, dir)
 			}
@@ -521,6 +531,28 @@ func TestOutputsWhoseFilesWouldBeTheSameAreRefused(t *testing.T) {
 		return nil
 	}}
 	failRun(t, job, "output b", "x.hdr", "output a")
+}
+
+func TestAFormatReplacesNoFilesOfOtherRasters(t *testing.T) {
+	needFormat(t, "ENVI")
+	dir := t.TempDir()
+	other := filepath.Join(dir, "x.hdr")
+	if err := os.WriteFile(other, []byte("of x.bil"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, typ := range []ndarray.DType{ndarray.Uint8, ndarray.NoType} {
+		o := Output{Path: filepath.Join(dir, "x.dat"), Format: "ENVI", Type: typ}
+		if typ.Valid() {
+			o.Bands = 1
+		}
+		failRun(t, sliceJob(mapGrid(64, 64, 0, 0), terrain[uint8](64, 64, 1), o), "x.hdr", "belongs to something else")
+		if string(fileBytes(t, other)) != "of x.bil" {
+			t.Error("it was replaced")
+		}
+		if _, err := os.Stat(o.Path); err == nil {
+			t.Error("there is an output")
+		}
+	}
 }
 
 func TestAFormatDoesNotReplaceWithNoClobber(t *testing.T) {

@@ -121,7 +121,7 @@ func (o *output) fromZero(b stats.Bins) stats.Bins {
 
 // layOutForeign writes the finished output, without its name yet.
 func (o *output) layOutForeign(ctx context.Context) (*OutputResult, *publish.File, error) {
-	defer o.run.timings.Start("laying out", "main", -1).Stop()
+	defer o.run.timings.Start("writing by GDAL", "main", -1).Stop()
 	if _, err := o.trial.finish(); err != nil {
 		return nil, nil, fmt.Errorf("output %s: %w", o.name, err)
 	}
@@ -172,7 +172,10 @@ func (o *output) discardForeign() {
 }
 
 // publishForeign gives the finished output its name.
-func (o *output) publishForeign(*publish.File, *OutputResult) error {
+func (o *output) publishForeign(_ *publish.File, res *OutputResult) error {
+	if err := o.checkBeside(res.Files); err != nil {
+		return err
+	}
 	path, real := absolute(o.spec.Path), o.spec.identity()
 	if path != real { // beside the file itself the writer does that
 		for _, ext := range sideSuffixes {

@@ -35,6 +35,7 @@ func Remedies() []Remedy {
 		{"overviews", Work, "leave them out and add them later where this file is only an intermediate one"},
 		{"spooling", Work, "the disk takes encoded blocks more slowly than the cores make them, so give --tmpdir on a faster one"},
 		{"laying out", Serial, "the last step copies the file on disk, which a faster disk or a smaller file (stronger compression) would shorten"},
+		{"writing by GDAL", Serial, "GDAL makes files of this format at the end, on one core: options of the format (--co), such as less compression, or a GeoTIFF would shorten that"},
 		{"waiting to read", Wait, ""},
 		{"waiting for input", Wait, "the blocks did not come in fast enough, so use more readers (--readers) or bring the inputs to a faster disk"},
 	}
