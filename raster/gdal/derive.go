@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+
+	"leat/raster"
 )
 
 // BuildOverviews adds reduced copies, one for each factor (2 halves the sides), made from all pixels by one of GDAL's methods: "NEAREST",
@@ -22,6 +24,9 @@ func (w *Writer) BuildOverviews(ctx context.Context, method string, factors []in
 	}
 	if len(list) == 0 {
 		return nil
+	}
+	if w.driver.Name == "MRF" { // GDAL crashes
+		return fmt.Errorf("%s: overviews can't be made of an MRF that is being written; gdaladdo adds them afterwards (%w)", w.path, raster.ErrUnsupported)
 	}
 	return w.derive(ctx, "make the overviews of", w.try, func(p *progress) bool {
 		return c.GDALBuildOverviews(w.h, method, int32(len(list)), &list[0], 0, nil, p.function, p.data) == 0

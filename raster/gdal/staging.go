@@ -108,6 +108,9 @@ func (s *staging) explain(err error) error {
 func (s *staging) outputs() string { return filepath.Join(s.dir, "out") }
 func (s *staging) scratch() string { return filepath.Join(s.dir, "scratch") }
 
+// pixels is the file that is copied in the end.
+func (s *staging) pixels() string { return filepath.Join(s.scratch(), "pixels.tif") }
+
 // main is the output's name until it is published.
 func (s *staging) main() string { return filepath.Join(s.outputs(), filepath.Base(s.final)) }
 
@@ -171,7 +174,7 @@ func (s *staging) files() (names []string, bytes int64, err error) {
 		}
 	}
 	if len(names) == 0 || names[0] != base {
-		return nil, 0, fmt.Errorf("%s: GDAL wrote no file of that name, but %s; name the output as the format wants it", s.final, strings.Join(names, ", "))
+		return nil, 0, fmt.Errorf("%s: GDAL wrote no file of that name, but %s; name the output as the format wants it, by the ending that is usual for it", s.final, strings.Join(names, ", "))
 	}
 	return names, bytes, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -188,7 +187,7 @@ func (w *Writer) begin() error {
 	driver, path, options := w.driver.Name, w.staged.main(), slices.Clone(s.Options)
 	signed := s.Type == ndarray.Int8 && version < since37
 	if w.copies = !w.driver.Direct; w.copies {
-		driver, path = "GTiff", filepath.Join(w.staged.scratch(), "pixels.tif")
+		driver, path = "GTiff", w.staged.pixels()
 		options = []string{"TILED=YES", "BLOCKXSIZE=512", "BLOCKYSIZE=512", "BIGTIFF=IF_SAFER", "INTERLEAVE=BAND"}
 	}
 	if signed {
@@ -231,7 +230,10 @@ func (w *Writer) attempt(op string, f func() bool) error {
 	err := try(w.path, op, f)
 	var e *Error
 	if errors.As(err, &e) {
-		e.Text = strings.TrimPrefix(strings.ReplaceAll(e.Text, w.staged.main(), w.path), w.path+": ")
+		for _, hidden := range []string{w.staged.main(), w.staged.pixels()} {
+			e.Text = strings.ReplaceAll(e.Text, hidden, w.path)
+		}
+		e.Text = strings.TrimPrefix(e.Text, w.path+": ")
 	}
 	return err
 }

@@ -1,0 +1,146 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"leat/ndarray"
+)
+
+func TestFormatsRefuseBeforeAnyWork(t *testing.T) {
+	needFormat(t, "HFA", "PNG", "JPEG", "XYZ", "AAIGrid", "MRF")
+	dir := t.TempDir()
+	u8, f32 := ndarray.Uint8, ndarray.Float32
+	for name, c := range map[string]struct {
+		o     Output
+		bands int
+		want  []string
+	}{
+		"unknown":                 {Output{Path: "o.img", Format: "ERDAS", Type: u8}, 1, []string{"output out", "no format ERDAS", "HFA"}},
+		"misspelt":                {Output{Path: "o.nc", Format: "netcf", Type: u8}, 1, []string{"is it netCDF"}},
+		"VRT":                     {Output{Path: "o.vrt", Format: "vrt", Type: u8}, 1, []string{"holds no pixels"}},
+		"read alone":              {Output{Path: "o.x", Format: "ESAT", Type: u8}, 1, []string{"can't write", "ESAT"}},
+		"an ending of another":    {Output{Path: "o.img", Type: u8}, 1, []string{"--format HFA", "end the name in .tif"}},
+		"a VRT's ending":          {Output{Path: "o.vrt", Type: u8}, 1, []string{"holds no pixels"}},
+		"GeoTIFF's ending":        {Output{Path: "o.tif", Format: "HFA", Type: u8}, 1, []string{"leave out --format HFA", "end the name in .img"}},
+		"creation option":         {Output{Path: "o.img", Format: "HFA", Options: []string{"COMPRESED=YES"}, Type: u8}, 1, []string{"no creation option COMPRESED", "COMPRESSED"}},
+		"value of an option":      {Output{Path: "o.png", Format: "PNG", Options: []string{"ZLEVEL=lots"}, Type: u8, Bands: 1}, 1, []string{"ZLEVEL"}},
+		"type":                    {Output{Path: "o.png", Format: "PNG", Type: f32}, 1, []string{"can't hold pixels of type float32", "uint16"}},
+		"type of the first block": {Output{Path: "o.png", Format: "PNG", Nodata: "1"}, 1, []string{"can't hold pixels of type float32"}},
+		"bands":                   {Output{Path: "o.png", Format: "PNG", Type: u8, Bands: 5}, 5, []string{"5 bands"}},
+		"bands of JPEG":           {Output{Path: "o.jpg", Format: "JPEG", Type: u8, Bands: 2}, 2, []string{"2 bands"}},
+		"--cog":                   {Output{Path: "o.img", Format: "HFA", Type: u8, COG: true}, 1, []string{"--cog"}},
+		"compression":             {Output{Path: "o.img", Format: "HFA", Type: u8, Compression: "zstd", Predictor: 2, Level: 3}, 1, []string{"compression", "predictor", "level", "leat info --formats HFA"}},
+		"tiles":                   {Output{Path: "o.img", Format: "HFA", Type: u8, TileSize: 64, BigTIFF: true, PixelInterleave: true}, 1, []string{"tile size", "BigTIFF", "interleave"}},
+		"--hist-aux":              {Output{Path: "o.img", Format: "HFA", Type: u8, HistAux: true}, 1, []string{"--hist-aux"}},
+		"URL":                     {Output{Path: "s3://bucket/o.img", Format: "HFA", Type: u8}, 1, []string{"local disk", "copy it"}},
+		"nodata":                  {Output{Path: "o.xyz", Format: "XYZ", Type: ndarray.Int32, Bands: 1, Nodata: "3"}, 1, []string{"nodata value 3", "--nodata none"}},
+		"overviews":               {Output{Path: "o.nc", Format: "netCDF", Type: f32, Bands: 1, Overviews: []int{2}}, 1, []string{"overviews", "--overviews none"}},
+		"overviews of MRF":        {Output{Path: "o.mrf", Format: "MRF", Type: u8, Bands: 1, Overviews: []int{2}}, 1, []string{"overviews", "gdaladdo"}},
+		"levels of COG":           {Output{Path: "o.tif", Format: "COG", Type: f32, Bands: 1, Overviews: []int{2}}, 1, []string{"its own"}},
+		"colours":                 {Output{Path: "o.asc", Format: "AAIGrid", Type: u8, Bands: 1, Colors: palette()}, 1, []string{"AAIGrid"}},
+		"no name":                 {Output{Format: "HFA", Type: u8}, 1, []string{"no file is given"}},
+		"options of GeoTIFF":      {Output{Path: "o.tif", Options: []string{"COMPRESS=LZW"}, Type: u8}, 1, []string{"Compression"}},
+		"a NUL":                   {Output{Path: "o.img", Format: "HFA", Type: u8, Bands: 1, LayerNames: []string{"a\x00b"}}, 1, []string{"NUL"}},
+		"a folder":                {Output{Path: "folder.img", Format: "HFA", Type: u8, Bands: 1}, 1, []string{"folder"}},
+		"too wide":                {Output{Path: "o.jpg", Format: "JPEG", Type: u8, Bands: 1}, -1, []string{"65500"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := c.o
+			if o.Path != "" && !strings.Contains(o.Path, "://") {
+				o.Path = filepath.Join(dir, o.Path)
+			}
+			if name == "a folder" {
+				if err := os.MkdirAll(filepath.Join(o.Path, "precious"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				defer os.RemoveAll(o.Path)
+			}
+			grid := mapGrid(600, 600, 0, 0)
+			if c.bands < 0 {
+				grid.Width, c.bands = 70000, 1
+			}
+			calls := 0
+			job := Job{Controls: Controls{Grid: &grid}, Outputs: map[string]Output{"out": o}, Func: func(_ context.Context, b *Block) error {
+				calls++
+				b.SetOut("out", b.NewOut(f32, c.bands))
+				return nil
+			}}
+			job.Concurrency.Workers = 1
+			failRun(t, job, c.want...)
+			if known := o.Type.Valid(); known && calls > 0 || calls > 1 {
+				t.Errorf("%d blocks were computed", calls)
+			}
+			if name == "a folder" {
+				return
+			}
+			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+				t.Errorf("%v was left, %v", left, err)
+			}
+		})
+	}
+}
+
+func TestOutputsWhoseFilesWouldBeTheSameAreRefused(t *testing.T) {
+	needFormat(t, "ENVI")
+	dir := t.TempDir()
+	px := terrain[uint8](64, 64, 1)
+	job := Job{Controls: Controls{Grid: gridOf(64, 64)}, Outputs: map[string]Output{
+		"a": {Path: filepath.Join(dir, "x.dat"), Format: "ENVI", Type: ndarray.Uint8, Bands: 1},
+		"b": {Path: filepath.Join(dir, "x.bin"), Format: "ENVI", Type: ndarray.Uint8, Bands: 1},
+	}, Func: func(_ context.Context, b *Block) error {
+		b.SetOut("a", cut(px, 64, 64, b.Window))
+		b.SetOut("b", cut(px, 64, 64, b.Window))
+		return nil
+	}}
+	failRun(t, job, "output b", "x.hdr", "output a")
+}
+
+func TestAFormatReplacesNoFilesOfOtherRasters(t *testing.T) {
+	needFormat(t, "ENVI")
+	dir := t.TempDir()
+	other := filepath.Join(dir, "x.hdr")
+	if err := os.WriteFile(other, []byte("of x.bil"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, typ := range []ndarray.DType{ndarray.Uint8, ndarray.NoType} {
+		o := Output{Path: filepath.Join(dir, "x.dat"), Format: "ENVI", Type: typ}
+		if typ.Valid() {
+			o.Bands = 1
+		}
+		failRun(t, sliceJob(mapGrid(64, 64, 0, 0), terrain[uint8](64, 64, 1), o), "x.hdr", "belongs to something else")
+		if string(fileBytes(t, other)) != "of x.bil" {
+			t.Error("it was replaced")
+		}
+		if _, err := os.Stat(o.Path); err == nil {
+			t.Error("there is an output")
+		}
+	}
+}
+
+func TestAFormatDoesNotReplaceWithNoClobber(t *testing.T) {
+	needFormat(t, "ENVI")
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x.dat")
+	job := sliceJob(mapGrid(64, 64, 0, 0), terrain[uint8](64, 64, 1), Output{Path: path, Format: "ENVI", NoClobber: true})
+	work := job.Func
+	job.Func = func(ctx context.Context, b *Block) error { // somebody else is quicker
+		return errors.Join(os.WriteFile(path, []byte("theirs"), 0o600), work(ctx, b))
+	}
+	failRun(t, job, "exists by now")
+	if string(fileBytes(t, path)) != "theirs" {
+		t.Error("it was replaced")
+	}
+	failRun(t, job, "--no-clobber")
+	if _, err := os.Stat(filepath.Join(dir, "x.hdr")); err == nil {
+		t.Error("a part of the output was published")
+	}
+	if _, err := Discard(t.Context(), job.Outputs); err != nil {
+		t.Fatal(err)
+	}
+	noFormatTraces(t, dir)
+}
