@@ -422,7 +422,7 @@ func TestAFullDiskWhileAFormatIsLaidOutKeepsTheWork(t *testing.T) {
 			dir := smallDisk(t, "800k") // room for the spool, and not for the output as well
 			o := Output{Path: filepath.Join(dir, "out.dat"), Format: format, NoOverviews: true}
 			job := sliceJob(mapGrid(side, side, 0, 0), px, o)
-			err := failRun(t, job, "out.dat")
+			err := failRun(t, job, "out.dat", "is full: free some space")
 			left := new(UnfinishedError)
 			if !errors.As(err, &left) || left.Done != left.Total {
 				t.Fatalf("the work is not kept: %v", err)
@@ -466,6 +466,15 @@ func TestWhatAFormatDoesNotKeepIsNoted(t *testing.T) {
 			t.Errorf("%s: the warnings are %q, not %q", format, got, want)
 		}
 		px = terrain[uint8](64, 64, 1)
+	}
+}
+
+func TestABandThatBecomesAlphaIsNoted(t *testing.T) {
+	needFormat(t, "PNG")
+	o := Output{Path: filepath.Join(t.TempDir(), "x.png"), Format: "PNG"}
+	px := append(terrain[uint8](64, 64, 1), terrain[uint8](64, 64, 2)...)
+	if w := mustRun(t, sliceJob(mapGrid(64, 64, 0, 0), px, o)).Outputs[0].Warnings; len(w) != 1 || !strings.Contains(w[0], "takes band 2 for opacity") {
+		t.Errorf("the result says %q", w)
 	}
 }
 

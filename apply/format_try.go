@@ -271,6 +271,9 @@ func (s *sheet) compare(notes *foreign, path string, exact bool) error {
 		if scale := want.Scale; scale != 0 && !near(scale, b.Scale) || !near(want.Offset, b.Offset) {
 			return remedy("scale and offset", "leave them out (--scale, --offset)")
 		}
+		if b.Color == raster.ColorAlpha && want.Color != raster.ColorAlpha {
+			notes.say(fmt.Sprintf("the format %s takes band %d for opacity (alpha): pixels are invalid where it is 0", name, n+1))
+		}
 		if want.Name != "" && b.Name != want.Name {
 			notes.lose("names of bands")
 		}

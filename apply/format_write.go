@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"leat/block"
 	"leat/internal/fault"
@@ -47,7 +49,7 @@ func (s *sheet) write(ctx context.Context, path string, feed func(w *gdal.Writer
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, w.Discard())
+			err = errors.Join(noRoom(filepath.Dir(path), err), w.Discard())
 		}
 	}()
 	if err := feed(w); err != nil {
@@ -64,6 +66,16 @@ func (s *sheet) write(ctx context.Context, path string, feed func(w *gdal.Writer
 		}
 	}
 	return w, w.Finish(ctx)
+}
+
+// noRoom says that a disk is full, of which GDAL's errors often say nothing, where it is now.
+func noRoom(dir string, err error) error {
+	const little = 1 << 20
+	var st unix.Statfs_t
+	if e := unix.Statfs(dir, &st); e != nil || uint64(st.Bavail)*uint64(st.Bsize) > little {
+		return err
+	}
+	return fmt.Errorf("%w: the disk of %s is full: free some space", err, dir)
 }
 
 // describe stores the statistics and the histogram of a band, counted from 0.
