@@ -26,6 +26,8 @@ type Plan struct {
 	// CacheBytes are set aside for decoded tiles that several blocks need. MemoryBytes is the estimate of all that the
 	// run takes, BudgetBytes its ceiling.
 	CacheBytes, MemoryBytes, BudgetBytes int64
+	// ForeignBytes are those of MemoryBytes that are not on the heap of this process: GDAL's, and other processes'.
+	ForeignBytes int64
 	// AheadBytes is what pieces of remote files may take that are fetched before they are read; 0 where there are none.
 	AheadBytes int64
 
@@ -310,7 +312,9 @@ func (z *sizing) bytes(w, h int) int64 {
 			in += remoteBytes / int64(p.Buffers)
 		}
 	}
-	return baseBytes*int64(1+z.processes) + p.AheadBytes + int64(p.Buffers)*in + int64(z.here)*(out+scratch) + int64(max(p.Readers, z.processes))*(tile+warp) + cache + z.in.libraryBytes() + results
+	readers := int64(max(p.Readers, z.processes))
+	p.ForeignBytes = baseBytes*int64(z.processes) + readers*warp + cache + z.in.libraryBytes()
+	return baseBytes + p.ForeignBytes + p.AheadBytes + int64(p.Buffers)*in + int64(z.here)*(out+scratch) + readers*tile + results
 }
 
 // stored is how a file holds its pixels, or its mask: in pieces that are decoded whole.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -60,6 +61,13 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *remote.Stores, job *apply.J
 			return err
 		}
 	}
+	watch := job.Watch
+	job.Watch = func(state func() apply.State) {
+		keepWithin(state().Plan)
+		if watch != nil {
+			watch(state)
+		}
+	}
 	res, err := apply.Run(ctx, *job)
 	if shown != nil {
 		shown.end(err)
@@ -95,6 +103,20 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *remote.Stores, job *apply.J
 		f.summarise(people, res)
 	}
 	return nil
+}
+
+// codeBytes is what the program has in memory besides its heap: its code and constants, and stacks.
+const codeBytes = 28 << 20
+
+// keepWithin has the collector keep the heap within the budget, of which garbage would take a part else. With the usual budget that changes nothing.
+func keepWithin(p *apply.Plan) {
+	if p.Kind != "" {
+		return // the heaps of several processes share it
+	}
+	limit := max(p.BudgetBytes-p.ForeignBytes-codeBytes, 16<<20)
+	if limit < debug.SetMemoryLimit(-1) { // GOMEMLIMIT may ask for less
+		debug.SetMemoryLimit(limit)
+	}
 }
 
 // bottleneck is the stage with most of the working time so far.
