@@ -1,0 +1,30 @@
+package main
+
+import (
+	"math"
+	"runtime/debug"
+	"testing"
+
+	"leat/apply"
+)
+
+func TestTheHeapIsKeptWithinTheBudget(t *testing.T) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
+	const mib = 1 << 20
+	for _, c := range []struct {
+		plan          apply.Plan
+		before, limit int64
+	}{
+		{apply.Plan{BudgetBytes: 100 * mib, MemoryBytes: 60 * mib}, math.MaxInt64, 72 * mib},
+		{apply.Plan{BudgetBytes: 200 * mib, MemoryBytes: 150 * mib, ForeignBytes: 90 * mib}, math.MaxInt64, 82 * mib},
+		{apply.Plan{BudgetBytes: 30 * mib, MemoryBytes: 30 * mib}, math.MaxInt64, 16 * mib},
+		{apply.Plan{BudgetBytes: 100 * mib, MemoryBytes: 60 * mib}, 50 * mib, 50 * mib},                               // less is asked for
+		{apply.Plan{BudgetBytes: 100 * mib, MemoryBytes: 60 * mib, Kind: "subprocess"}, math.MaxInt64, math.MaxInt64}, // others have a part of it
+	} {
+		debug.SetMemoryLimit(c.before)
+		keepWithin(&c.plan)
+		if got := debug.SetMemoryLimit(-1); got != c.limit {
+			t.Errorf("%+v: the limit is %d MiB", c, got/mib)
+		}
+	}
+}
