@@ -110,12 +110,16 @@ func (b *bench) measure(ctx context.Context, variants []variant, runs int) ([]*r
 		r := &result{variant: v}
 		results[i] = r
 		b.say("  warming up: %s", v.name)
-		if _, r.err = b.execute(ctx, &v); r.err != nil {
+		var s sample
+		if s, r.err = b.execute(ctx, &v); r.err != nil {
 			if ctx.Err() != nil || !v.peer {
 				return nil, r.err
 			}
 			b.say("  left out: %v", r.err)
 			continue
+		}
+		if b.quick { // this run will do
+			r.samples = append(r.samples, s)
 		}
 		switch {
 		case v.out == "" || b.python == "":
@@ -133,6 +137,9 @@ func (b *bench) measure(ctx context.Context, variants []variant, runs int) ([]*r
 		if err := removeOutput(&v); err != nil {
 			return nil, err
 		}
+	}
+	if b.quick {
+		return results, nil
 	}
 	for round := range runs {
 		for i := range results {
