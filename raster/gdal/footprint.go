@@ -35,13 +35,30 @@ const (
 
 // footprint is the least window of the lattice with all pixels that the input, of the given size, gives. Average and its kin
 // (area) give a pixel when its corners reach into the input, the others when its centre does.
-func footprint(m mapper, size raster.Size, area bool) (raster.Window, error) {
+//
+// Where x comes round again after so many columns (one of turns), as longitudes do, an input has places without end. Its place is that in the turn around the
+// middle of ref, the reference's window, however far east or west the system's own numbers begin; no footprint is wider than a turn, but where ref is.
+func footprint(m mapper, size raster.Size, area bool, ref raster.Window, turns []float64) (raster.Window, error) {
 	x, y := inputPoints(size)
 	ok := make([]bool, len(x))
 	if err := m.toLattice(x, y, ok); err != nil {
 		return raster.Window{}, err
 	}
+	turn, err := turnOf(m, x, y, ok, turns)
+	if err != nil {
+		return raster.Window{}, err
+	}
+	rounding := 0.0
 	minX, minY, maxX, maxY := bounds(x, y, ok)
+	if turn > 0 {
+		rounding = 1e-3
+		before, after := minX, maxX
+		unroll(x, ok, float64(ref.Col)+float64(ref.Width)/2, turn)
+		minX, _, maxX, _ = bounds(x, y, ok)
+		if maxX-minX > turn-2 && before-1 <= float64(ref.Col) && float64(ref.Col+ref.Width) <= after+1 {
+			minX, maxX = before, after // all around the earth, and as it is called
+		}
+	}
 	if minX > maxX {
 		return raster.Window{}, errNoImage
 	}
@@ -49,9 +66,69 @@ func footprint(m mapper, size raster.Size, area bool) (raster.Window, error) {
 		return raster.Window{}, errFar
 	}
 	clamp := func(v float64) int { return int(math.Min(math.Max(v, -maxLattice), maxLattice)) }
-	w := raster.Window{Col: clamp(math.Floor(minX)), Row: clamp(math.Floor(minY))}
-	w.Width, w.Height = max(1, clamp(math.Ceil(maxX))-w.Col), max(1, clamp(math.Ceil(maxY))-w.Row)
-	return settle(m, w, size, area)
+	w := raster.Window{Col: clamp(math.Floor(minX + rounding)), Row: clamp(math.Floor(minY))}
+	w.Width, w.Height = max(1, clamp(math.Ceil(maxX-rounding))-w.Col), max(1, clamp(math.Ceil(maxY))-w.Row)
+	widest := 2 * maxLattice
+	if turn > 0 {
+		widest = int(math.Ceil(turn - rounding))
+		w.Width = min(w.Width, widest)
+	}
+	w, err = settle(m, w, size, area, widest)
+	if w.Width == widest { // all of a turn, wherever it begins: where it holds most of the reference
+		w.Col = min(max(w.Col, ref.Col+ref.Width-widest), ref.Col)
+	}
+	if own := w; ref.Width > widest { // it has room for another turn
+		for _, turns := range []int{-1, 1} {
+			again := raster.Window{Col: own.Col + turns*widest - 1, Row: own.Row, Width: own.Width + 2, Height: own.Height}
+			w = w.Union(again.Intersect(raster.Window{Col: ref.Col, Row: own.Row, Width: ref.Width, Height: own.Height}))
+		}
+	}
+	return w, err
+}
+
+// turnOf is the one of turns, in columns, after which the lattice leads to the same pixels of the input again; 0 where none does. The points are those of the lattice
+// that are ok. Most of them must agree: some lie where a transformation breaks.
+func turnOf(m mapper, x, y []float64, ok []bool, turns []float64) (float64, error) {
+	const most = 256
+	var px, py []float64 // each point, the one a column to the right, and the one a turn to the right
+	step := 1 + len(x)/most
+	for _, turn := range turns {
+		px, py = px[:0], py[:0]
+		for i := 0; i < len(x); i += step {
+			if ok[i] {
+				px, py = append(px, x[i], x[i]+1, x[i]+turn), append(py, y[i], y[i], y[i])
+			}
+		}
+		found := make([]bool, len(px))
+		if err := m.toInput(px, py, found); err != nil {
+			return 0, err
+		}
+		agree, all := 0, 0
+		for i := 0; i < len(px); i += 3 {
+			if !found[i] || !found[i+1] {
+				continue
+			}
+			all++
+			column := math.Hypot(px[i+1]-px[i], py[i+1]-py[i])
+			if found[i+2] && math.Hypot(px[i+2]-px[i], py[i+2]-py[i]) < column*turn*1e-3 {
+				agree++
+			}
+		}
+		if 2*agree > all {
+			return turn, nil
+		}
+	}
+	return 0, nil
+}
+
+// unroll moves columns by whole turns to where they lie around the middle.
+func unroll(x []float64, ok []bool, middle, turn float64) {
+	for i := range x {
+		// What lies on the seam, but for rounding, stays on its side.
+		if off := x[i] - middle; ok[i] && math.Abs(off) > turn/2+1e-3 {
+			x[i] -= math.Round(off/turn) * turn
+		}
+	}
 }
 
 // inputPoints are points along the edges of an input and inside it, in its pixels.
@@ -90,8 +167,8 @@ func bounds(x, y []float64, ok []bool) (minX, minY, maxX, maxY float64) {
 }
 
 // settle moves the four sides of w until each touches a pixel that the input gives and has none beyond it. Outward it goes no further than a
-// quarter of the window: sources around a pole repeat for ever in longitude.
-func settle(m mapper, w raster.Window, size raster.Size, area bool) (raster.Window, error) {
+// quarter of the window, and to no more columns than the widest.
+func settle(m mapper, w raster.Window, size raster.Size, area bool, widest int) (raster.Window, error) {
 	p := &prober{m: m, size: size, area: area}
 	roomX, roomY := 16+w.Width/4, 16+w.Height/4
 	left, top, right, bottom := w.Col, w.Row, w.Col+w.Width, w.Row+w.Height
@@ -101,12 +178,12 @@ func settle(m mapper, w raster.Window, size raster.Size, area bool) (raster.Wind
 	const gap = 4
 	for moved := true; moved && p.err == nil; {
 		moved = false
-		for n := 1; n <= gap && left-n >= max(first[0]-roomX, -maxLattice); n++ {
+		for n := 1; n <= gap && left-n >= max(first[0]-roomX, right-widest, -maxLattice); n++ {
 			if p.column(left-n, top-gap, bottom+gap) {
 				left, moved, n = left-n, true, 0
 			}
 		}
-		for n := 0; n < gap && right+n < min(first[2]+roomX, maxLattice); n++ {
+		for n := 0; n < gap && right+n < min(first[2]+roomX, left+widest, maxLattice); n++ {
 			if p.column(right+n, top-gap, bottom+gap) {
 				right, moved, n = right+n+1, true, -1
 			}

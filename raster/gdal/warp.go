@@ -210,7 +210,7 @@ func (w *Warped) settle(o *WarpOptions) error {
 	if err != nil {
 		return err
 	}
-	at, err := footprint(l, w.size, w.method.area)
+	at, err := footprint(l, w.size, w.method.area, o.Grid.Window(), turns(o.Grid.Transform))
 	if errors.Is(err, errNoImage) || errors.Is(err, errFar) {
 		return fmt.Errorf("%s: it can't be brought onto the reference grid (%v): %w", in.Path, o.Grid.CRS, err)
 	}
@@ -227,6 +227,15 @@ func (w *Warped) settle(o *WarpOptions) error {
 	}
 	w.describe(at)
 	return nil
+}
+
+// turns are what the columns of a grid may come round after: of longitudes 360 degrees, and in projections on a cylinder, such as Mercator's, the equator of WGS 84.
+func turns(t raster.Transform) []float64 {
+	if t.Rotated() {
+		return nil
+	}
+	const equator = 2 * math.Pi * 6378137
+	return []float64{360 / math.Abs(t[1]), equator / math.Abs(t[1])}
 }
 
 // references checks what the two grids say of their systems, and finds GDAL's name of the reference's.
