@@ -195,7 +195,7 @@ func (f *inputFile) warpOnto(job *Job, ref raster.Grid, most int64) error {
 		return fmt.Errorf("%s was replaced or changed while the job was prepared: run again", f.path)
 	}
 	spec.Nodata = nil // what is said of nodata is in the warped raster
-	f.layers, f.nodata = nil, nil
+	f.layers, f.nodata, f.masked, f.alpha = nil, nil, false, 0
 	if err := f.resolve(spec, job.Controls.NoMask); err != nil {
 		return err
 	}
