@@ -38,6 +38,10 @@ func (f *applyFlags) setWarps(job *apply.Job) error {
 			errs = append(errs, fmt.Errorf("--resample %s: a method was given for that already", s))
 		}
 		given[name] = true
+		if strings.EqualFold(method, "sum") {
+			errs = append(errs, fmt.Errorf("--resample %s: %w", s, gdal.CheckMethod(method)))
+			continue
+		}
 		if !slices.Contains(gdal.Methods(), strings.ToLower(method)) {
 			errs = append(errs, fmt.Errorf("--resample %s: use one of %s", s, strings.Join(gdal.Methods(), " ")))
 			continue

@@ -19,7 +19,8 @@ type WarpOptions struct {
 	// Grid is the reference. Its transform and CRS make the lattice that the result lies on, which goes on beyond it; its width and height only tell where
 	// the scales are taken.
 	Grid raster.Grid
-	// Method of resampling: near (the default), bilinear, cubic, cubicspline, lanczos, average, mode, min, max, median (med), rms, q1, q3, sum.
+	// Method of resampling: near (the default), bilinear, cubic, cubicspline, lanczos, average, mode, min, max, median (med), rms, q1, q3. GDAL's sum is none of them: at the
+	// edges of the pieces that GDAL works in it gives other sums.
 	Method string
 	// Nodata replaces the file's nodata values: one for all bands or one for each; "none" for no nodata, "" for the file's own.
 	Nodata []string
@@ -48,18 +49,21 @@ type method struct {
 var methods = map[string]method{
 	"near": {0, 0, false, 0}, "nearest": {0, 0, false, 0}, "bilinear": {1, 1, false, 0}, "cubic": {2, 2, false, 0}, "cubicspline": {3, 2, false, 0},
 	"lanczos": {4, 3, false, 0}, "average": {5, 0, true, 0}, "mode": {6, 0, true, 0}, "max": {8, 0, true, 0}, "min": {9, 0, true, 0},
-	"med": {10, 0, true, 0}, "median": {10, 0, true, 0}, "q1": {11, 0, true, 0}, "q3": {12, 0, true, 0}, "sum": {13, 0, true, 0},
+	"med": {10, 0, true, 0}, "median": {10, 0, true, 0}, "q1": {11, 0, true, 0}, "q3": {12, 0, true, 0},
 	"rms": {14, 0, true, 3_03_00_00},
 }
 
 // Methods lists the names of the methods of resampling.
 func Methods() []string {
-	return []string{"near", "bilinear", "cubic", "cubicspline", "lanczos", "average", "rms", "mode", "min", "max", "median", "q1", "q3", "sum"}
+	return []string{"near", "bilinear", "cubic", "cubicspline", "lanczos", "average", "rms", "mode", "min", "max", "median", "q1", "q3"}
 }
 
 // CheckMethod returns an error that lists the methods where name is none of them, or one that the loaded GDAL lacks. "" is near.
 func CheckMethod(name string) error {
 	m, ok := methods[strings.ToLower(name)]
+	if strings.EqualFold(name, "sum") {
+		return errors.New("the resampling method sum is not offered: GDAL's sums depend on the pieces that it works in; take average, and multiply it by the pixels of the input that one of the grid covers")
+	}
 	if !ok && name != "" {
 		return fmt.Errorf("the resampling method %q is not known; there are %s", name, strings.Join(Methods(), ", "))
 	}

@@ -196,7 +196,7 @@ func randomPairs(t *testing.T, seed uint64, cases int) ([]warpCase, []*Warped) {
 	needGDAL(t)
 	var list []warpCase
 	pytest.Run(t, []string{"osgeo.gdal", "numpy"}, makeWarpCases, map[string]any{"seed": seed, "cases": cases, "dir": t.TempDir(),
-		"methods": []string{"near", "bilinear", "cubic", "cubicspline", "lanczos", "average", "mode", "min", "max", "med"}}, &list)
+		"methods": []string{"near", "bilinear", "cubic", "cubicspline", "lanczos", "average", "mode", "min", "max", "med", "rms", "q1", "q3"}}, &list)
 	var warped []*Warped
 	for i := range list {
 		k := &list[i]
