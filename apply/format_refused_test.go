@@ -12,7 +12,7 @@ import (
 )
 
 func TestFormatsRefuseBeforeAnyWork(t *testing.T) {
-	needFormat(t, "HFA", "PNG", "JPEG", "XYZ", "AAIGrid", "MRF")
+	needFormat(t, "HFA", "PNG", "JPEG", "XYZ", "AAIGrid", "FIT", "MRF")
 	dir := t.TempDir()
 	u8, f32 := ndarray.Uint8, ndarray.Float32
 	for name, c := range map[string]struct {
@@ -47,6 +47,7 @@ func TestFormatsRefuseBeforeAnyWork(t *testing.T) {
 		"options of GeoTIFF":      {Output{Path: "o.tif", Options: []string{"COMPRESS=LZW"}, Type: u8}, 1, []string{"Compression"}},
 		"a NUL":                   {Output{Path: "o.img", Format: "HFA", Type: u8, Bands: 1, LayerNames: []string{"a\x00b"}}, 1, []string{"NUL"}},
 		"a folder":                {Output{Path: "folder.img", Format: "HFA", Type: u8, Bands: 1}, 1, []string{"folder"}},
+		"bytes swapped by GDAL":   {Output{Path: "o.fit", Format: "FIT", Type: ndarray.Int16, Bands: 2}, 2, []string{"wrong pixels", "several bands of int16"}},
 		"too wide":                {Output{Path: "o.jpg", Format: "JPEG", Type: u8, Bands: 1}, -1, []string{"65500"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,6 +83,16 @@ func TestFormatsRefuseBeforeAnyWork(t *testing.T) {
 				t.Errorf("%v was left, %v", left, err)
 			}
 		})
+	}
+}
+
+func TestErrorsOfTryingAFormatNameTheOutput(t *testing.T) {
+	needFormat(t, "BYN")
+	path := filepath.Join(t.TempDir(), "o.byn")
+	o := Output{Path: path, Format: "BYN", Type: ndarray.Int16, Bands: 1, NoOverviews: true}
+	_, err := MakePlan(t.Context(), sliceJob(mapGrid(600, 600, 0, 0), terrain[int16](600, 600, 1), o))
+	if err == nil || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "leat-") {
+		t.Errorf("the error is %v", err)
 	}
 }
 

@@ -446,17 +446,21 @@ func TestAFullDiskWhileAFormatIsLaidOutKeepsTheWork(t *testing.T) {
 }
 
 func TestWhatAFormatDoesNotKeepIsNoted(t *testing.T) {
-	needFormat(t, "PCIDSK", "Zarr")
+	needFormat(t, "PCIDSK", "RRASTER", "Zarr")
 	px := terrain[uint8](64, 64, 1)
 	for format, want := range map[string]string{
-		"PCIDSK": "the format PCIDSK does not keep the coordinate reference system as it was",
-		"Zarr":   "the format Zarr does not keep overviews, metadata items, names of bands, ",
+		"PCIDSK":  "the format PCIDSK does not keep the coordinate reference system as it was",
+		"Zarr":    "the format Zarr does not keep overviews, metadata items, names of bands, ",
+		"RRASTER": "the format RRASTER does not keep statistics, the share of valid pixels and histograms",
 	} {
 		grid := mapGrid(64, 64, 0, 0)
 		o := Output{Path: filepath.Join(t.TempDir(), "x.bin"), Format: format}
-		if format == "PCIDSK" {
+		switch format {
+		case "PCIDSK":
 			grid.CRS = raster.CRS{Code: "EPSG:3857"}
-		} else {
+		case "RRASTER":
+			o.Path = strings.TrimSuffix(o.Path, ".bin") + ".grd"
+		case "Zarr":
 			o.LayerNames, o.Unit, o.Metadata = []string{"a"}, "m", map[string]string{"A": "1"}
 			grid = mapGrid(640, 640, 0, 0)
 			px = terrain[uint8](640, 640, 1)

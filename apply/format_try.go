@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -27,36 +28,32 @@ func (o *output) tryFormat(ctx context.Context, p *Plan) error {
 	if most := maxSides[o.foreign.driver.Name]; most > 0 && max(p.Grid.Width, p.Grid.Height) > most {
 		return mistakes(fmt.Errorf("output %s: the format %s holds at most %d x %d pixels, not %d x %d: take another one", o.name, o.spec.Format, most, most, p.Grid.Width, p.Grid.Height))
 	}
+	if o.foreign.driver.Name == "FIT" && o.bands > 1 && o.typ.Size() > 1 { // GDAL swaps the bytes of the first only
+		return mistakes(fmt.Errorf("output %s: GDAL writes wrong pixels into files of the format FIT that have several bands of %v: write bands of uint8 or one band, or take another format", o.name, o.typ))
+	}
 	dir, err := os.MkdirTemp("", "leat-format-")
 	if err != nil {
 		return fmt.Errorf("output %s: trying the format %s: %w", o.name, o.spec.Format, err)
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, filepath.Base(o.spec.identity()))
-	s, px := o.sample(p)
-	feed := func(w *gdal.Writer) error { return w.WriteBlock(ctx, s.spec.Grid.Window(), px) }
+	hidden := path
 	wrong := func(err error) error {
-		err = inPlaceOf(err, path, o.spec.label())
+		err = inPlaceOf(inPlaceOf(err, hidden, o.spec.label()), path, o.spec.label())
 		return mistakes(fmt.Errorf("output %s: %w", o.name, err))
 	}
-	w, err := s.write(ctx, path, feed)
-	if errors.As(err, new(*overviewsError)) {
-		// Those of a larger raster can perhaps be made.
-		small := strings.Contains(err.Error(), "too small")
-		if !small && o.spec.Overviews != nil {
-			return wrong(fmt.Errorf("overviews were asked for, and the format %s has none (%w): leave them out (--overviews none), or take another format", o.spec.Format, err))
-		}
-		if !small {
-			o.foreign.lose("overviews")
-			o.foreign.factors = nil
-		}
-		s.factors = nil
-		w, err = s.write(ctx, path, feed)
+	s, px := o.sample(p, trySide)
+	w, err := o.writeSample(ctx, path, s, px)
+	if whole := max(p.Grid.Width, p.Grid.Height); err != nil && ctx.Err() == nil && whole > trySide && int64(p.Grid.Width)*int64(p.Grid.Height)*int64(o.bands*o.typ.Size()) <= tryMost {
+		// Some formats have tiles of one size only.
+		s, px = o.sample(p, whole)
+		w, err = o.writeSample(ctx, path, s, px)
 	}
 	if err != nil {
 		return wrong(err)
 	}
 	defer w.Discard()
+	hidden = w.Hidden()
 	o.foreign.files, _, err = w.FileNames()
 	if err != nil {
 		return wrong(err)
@@ -72,6 +69,24 @@ func (o *output) tryFormat(ctx context.Context, p *Plan) error {
 		o.foreign.say(fmt.Sprintf("the format %s, with these options, changes pixels: statistics and histogram are those of the pixels before", o.spec.Format))
 	}
 	return nil
+}
+
+// writeSample writes the sample, without overviews where the format has none and none were asked for.
+func (o *output) writeSample(ctx context.Context, path string, s *sheet, px *ndarray.Array) (*gdal.Writer, error) {
+	feed := func(w *gdal.Writer) error { return w.WriteBlock(ctx, s.spec.Grid.Window(), px) }
+	w, err := s.write(ctx, path, feed)
+	if !errors.As(err, new(*overviewsError)) {
+		return w, err
+	}
+	// Those of a larger raster can perhaps be made.
+	if small := strings.Contains(err.Error(), "too small"); !small && o.spec.Overviews != nil {
+		return nil, fmt.Errorf("overviews were asked for, and the format %s has none (%w): leave them out (--overviews none), or take another format", o.spec.Format, err)
+	} else if !small {
+		o.foreign.lose("overviews")
+		o.foreign.factors = nil
+	}
+	s.factors = nil
+	return s.write(ctx, path, feed)
 }
 
 // lose notes what the format does not keep.
@@ -101,15 +116,18 @@ func (o *output) foreignNotes() []string {
 	return notes
 }
 
-// trySide is the side of the raster that formats are tried with.
-const trySide = 64
+// trySide is the side of the raster that formats are tried with, and tryMost how many bytes one of the output's own size may have.
+const (
+	trySide = 64
+	tryMost = 32 << 20
+)
 
-// sample is a small raster that has all that the output will have.
-func (o *output) sample(p *Plan) (*sheet, *ndarray.Array) {
+// sample is a raster of at most side pixels a side that has all that the output will have.
+func (o *output) sample(p *Plan, side int) (*sheet, *ndarray.Array) {
 	s := &sheet{spec: gdal.Spec{Driver: o.spec.Format, Options: o.formatOptions(), Grid: p.Grid, Bands: o.bands, Type: o.typ, Nodata: o.nodata, Metadata: o.spec.Metadata},
 		method: gdalMethods[o.spec.OverviewMethod]}
 	g := &s.spec.Grid
-	g.Width, g.Height = min(g.Width, trySide), min(g.Height, trySide)
+	g.Width, g.Height = min(g.Width, side), min(g.Height, side)
 	if len(o.foreign.factors) > 0 {
 		s.factors = []int{2}
 	}
@@ -179,7 +197,7 @@ func nearest(v float64, t ndarray.DType) float64 {
 
 // differs reports whether the pixels of a file are others than those that were written to it.
 func differs(ctx context.Context, path, driver string, want *ndarray.Array) (bool, error) {
-	f, err := gdal.Open(path, &gdal.Options{Drivers: []string{driverThatReads(driver)}})
+	f, err := gdal.Open(path, &gdal.Options{Drivers: []string{gdal.ReadAs(driver)}})
 	if errors.As(err, new(*gdal.SubdatasetsError)) {
 		return false, nil
 	}
@@ -217,10 +235,10 @@ func sameValues[T ndarray.Real](a, b []T) bool {
 // rest. With exact statistics must be those of the sheet: some formats compute their own.
 func (s *sheet) compare(notes *foreign, path string, exact bool) error {
 	name := s.spec.Driver
-	f, err := gdal.Open(path, &gdal.Options{Drivers: []string{driverThatReads(name)}})
+	f, err := gdal.Open(path, &gdal.Options{Drivers: []string{gdal.ReadAs(name)}})
 	var sub *gdal.SubdatasetsError
 	if errors.As(err, &sub) {
-		notes.say(fmt.Sprintf("the format %s makes a raster of its own of each band, %d in all: leat info lists them", name, len(sub.Subdatasets)))
+		notes.say(fmt.Sprintf("the format %s makes a raster of its own of each band: leat info lists them", name))
 		return nil
 	}
 	if err != nil {
@@ -255,7 +273,11 @@ func (s *sheet) compare(notes *foreign, path string, exact bool) error {
 		}
 	}
 	for n, b := range i.Bands {
-		if b.Type != s.spec.Type {
+		switch {
+		case b.Type == s.spec.Type:
+		case exact: // of the sample it was the same
+			notes.say(fmt.Sprintf("the format %s has no type of pixels: these are read as %v", name, b.Type))
+		default:
 			return fmt.Errorf("the format %s makes pixels of %v of those of %v: ask for %v (--type), or take another format", name, b.Type, s.spec.Type, b.Type)
 		}
 		if s.spec.Nodata != nil && (b.Nodata == nil || b.Nodata.String() != s.spec.Nodata.String()) {
@@ -280,7 +302,8 @@ func (s *sheet) compare(notes *foreign, path string, exact bool) error {
 		if want.Unit != "" && b.Unit != want.Unit {
 			notes.lose("the unit")
 		}
-		for k, v := range want.Metadata {
+		for _, k := range slices.Sorted(maps.Keys(want.Metadata)) {
+			v := want.Metadata[k]
 			switch {
 			case holds(b.Metadata, k, v):
 			case k == "LAYER_TYPE":
@@ -309,17 +332,6 @@ func (s *sheet) compare(notes *foreign, path string, exact bool) error {
 		notes.lose("overviews")
 	}
 	return nil
-}
-
-// driverThatReads is GDAL's name of the format as which a file is read that was written as another.
-func driverThatReads(name string) string {
-	switch name {
-	case "COG":
-		return nativeFormat
-	case "HDF4Image":
-		return "HDF4"
-	}
-	return name
 }
 
 func near(a, b float64) bool { return a == b || math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b)) }

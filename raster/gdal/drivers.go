@@ -79,7 +79,12 @@ func describeDriver(h hDriver) Driver {
 	case "VRT", "MEM", "DERIVED": // they hold no pixels, or no file
 		d.Direct = false
 	default:
-		d.Write = d.Raster && (d.Direct || yes("DCAP_CREATECOPY"))
+		copies := yes("DCAP_CREATECOPY")
+		d.Write = d.Raster && (d.Direct || copies)
+		switch d.Name {
+		case "MRF", "NITF", "PCRaster", "PDF": // only a copy gets a coordinate reference system, its kind of coordinates or values from what is there, or pixels at all
+			d.Direct = d.Direct && !copies
+		}
 	}
 	d.Direct = d.Direct && d.Write
 	d.Extensions = strings.Fields(item("DMD_EXTENSIONS"))
@@ -96,6 +101,17 @@ func describeDriver(h hDriver) Driver {
 		d.Types = append(d.Types, ndarray.Int8) // as GDAL before 3.7 has it
 	}
 	return d
+}
+
+// ReadAs returns the name of the format as which files are read that are written as the one of this name: the same for most.
+func ReadAs(name string) string {
+	switch name {
+	case "COG":
+		return "GTiff"
+	case "HDF4Image":
+		return "HDF4"
+	}
+	return name
 }
 
 func creationOptions(text string) []CreationOption {

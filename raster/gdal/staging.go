@@ -179,8 +179,36 @@ func (s *staging) files() (names []string, bytes int64, err error) {
 	return names, bytes, nil
 }
 
-// publish moves the files to their names, the output itself last, in place of what is there; unless noClobber says that there must be nothing.
-func (s *staging) publish(noClobber bool) error {
+// belongings lists the files beside an old output that GDAL takes for parts of it, such as a colour table or coordinates, which it would take for the new one's. Only those of the output's own
+// name, whatever their endings, count.
+func (s *staging) belongings(driver string) (paths []string) {
+	if st, err := os.Lstat(s.final); err != nil || !st.Mode().IsRegular() {
+		return nil
+	}
+	f, err := Open(s.final, &Options{Drivers: []string{driver}})
+	if err != nil {
+		return nil // it is no raster of that format
+	}
+	defer f.Close()
+	list, err := f.FileNames()
+	if err != nil {
+		return nil
+	}
+	base := filepath.Base(s.final)
+	stem := strings.TrimSuffix(base, filepath.Ext(base))
+	for _, path := range list {
+		name := filepath.Base(path)
+		if name == base || filepath.Dir(path) != filepath.Dir(s.final) || name != stem && !strings.HasPrefix(name, base+".") && strings.TrimSuffix(name, filepath.Ext(name)) != stem {
+			continue
+		}
+		paths = append(paths, path)
+	}
+	return paths
+}
+
+// publish moves the files to their names, the output itself last, in place of what is there; unless noClobber says that there must be nothing. What belonged to the old
+// output goes.
+func (s *staging) publish(noClobber bool, belongings []string) error {
 	names, _, err := s.files()
 	if err != nil {
 		return err
@@ -190,10 +218,14 @@ func (s *staging) publish(noClobber bool) error {
 	}
 	base, folder := names[0], filepath.Dir(s.final)
 	for _, suffix := range stale {
-		if name := base + suffix; !slices.Contains(names, name) {
-			if err := os.Remove(filepath.Join(folder, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
+		belongings = append(belongings, filepath.Join(folder, base+suffix))
+	}
+	for _, path := range belongings {
+		if slices.Contains(names, filepath.Base(path)) {
+			continue // it is replaced
+		}
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 	}
 	for i, name := range append(names[1:], base) {

@@ -1,6 +1,7 @@
 package gdal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,7 +89,7 @@ func (w *Writer) check() error {
 	if err := w.checkSpec(); err != nil {
 		return err
 	}
-	return replaceable(w.path, w.driver.Name)
+	return replaceable(w.path, ReadAs(w.driver.Name))
 }
 
 func (w *Writer) checkSpec() error {
@@ -205,12 +206,21 @@ func (w *Writer) begin() error {
 	})
 }
 
-// checkTypes makes sure that the dataset holds pixels of the type that was asked for.
+// checkTypes makes sure that the dataset has all bands that were asked for, with pixels of their type.
 func (w *Writer) checkTypes() error {
+	if n := int(c.GDALGetRasterCount(w.h)); n < w.spec.Bands {
+		return fmt.Errorf("%s: the format %s makes %d bands of %d; take another one", w.path, w.driver.Name, n, w.spec.Bands)
+	}
 	for n := range w.spec.Bands {
-		if got := c.GDALGetRasterDataType(c.GDALGetRasterBand(w.h, int32(n+1))); got != gdalType(w.spec.Type) {
-			return fmt.Errorf("%s: the format %s makes pixels of %v out of those of %v; write %v, or another format", w.path, w.driver.Name, pixelTypes[got].read, w.spec.Type, pixelTypes[got].read)
+		got := c.GDALGetRasterDataType(c.GDALGetRasterBand(w.h, int32(n+1)))
+		if got == gdalType(w.spec.Type) {
+			continue
 		}
+		made, remedy := pixelTypes[got].read, "take another one"
+		if made.Valid() && w.driver.checkType(made) == nil {
+			remedy = fmt.Sprintf("write %v, or another format", made)
+		}
+		return fmt.Errorf("%s: the format %s makes pixels of %v out of those of %v; %s", w.path, w.driver.Name, made, w.spec.Type, remedy)
 	}
 	return nil
 }
@@ -245,7 +255,7 @@ func (w *Writer) describe() error {
 	ok := func(what string, result int32) {
 		if result != 0 && fault == nil {
 			e := lastError(w.path, "write "+what)
-			e.Text += "; leave it out, or take another format than " + w.driver.Name
+			e.Text = cmp.Or(e.Text, "no reason given") + "; leave it out, or take another format than " + w.driver.Name
 			fault = e
 		}
 	}
@@ -454,7 +464,7 @@ func (w *Writer) finish(ctx context.Context) error {
 }
 
 // Close finishes the output and publishes it, in place of an older one, with the files that the format has beside it. Files .aux.xml, .ovr and .msk of an older
-// output go. After an error, which may be ctx's, nothing is published and nothing is left.
+// output go, and what else GDAL takes for parts of it. After an error, which may be ctx's, nothing is published and nothing is left.
 func (w *Writer) Close(ctx context.Context) error {
 	w.mu.Lock()
 	err := w.usable(ctx)
@@ -466,7 +476,7 @@ func (w *Writer) Close(ctx context.Context) error {
 		err = w.finish(ctx)
 	}
 	if err == nil {
-		err = w.staged.publish(w.spec.NoClobber)
+		err = w.staged.publish(w.spec.NoClobber, w.staged.belongings(ReadAs(w.driver.Name)))
 	}
 	w.mu.Unlock()
 	return errors.Join(err, w.Discard())

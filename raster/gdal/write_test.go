@@ -98,6 +98,9 @@ func TestEveryFormatIsWrittenAsGDALReadsIt(t *testing.T) {
 		{"a.gpkg", "GPKG", []string{"TILE_FORMAT=PNG"}, ndarray.Uint8, 4, "", false, true},
 		{"a.sdat", "SAGA", nil, ndarray.Float32, 1, "-9999", false, true},
 		{"a.bil", "EHdr", nil, ndarray.Uint8, 1, "", false, true},
+		{"a.mrf", "MRF", nil, ndarray.Uint8, 3, "", false, true},
+		{"a.map", "PCRaster", nil, ndarray.Float32, 1, "-3.4028235e+38", false, true},
+		{"a.pdf", "PDF", nil, ndarray.Uint8, 3, "", true, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			need(t, c.driver)
@@ -315,6 +318,18 @@ func TestWhatAFormatCanNotHoldIsRefusedBeforeAnythingIsTouched(t *testing.T) {
 	}
 	err = w.Close(t.Context())
 	holds(t, err, "a.asc", "GDAL can't write", "band")
+	for format, word := range map[string]string{"GSBG": "of 3; take another one", "R": "float64 out of those of float32; take another one"} {
+		s = good
+		s.Driver, s.Type, s.Bands = format, ndarray.Float32, 1
+		if format == "GSBG" {
+			s.Bands = 3
+		}
+		w, err := Create(filepath.Join(dir, "a.rda"), &s)
+		if err == nil {
+			err = w.Close(t.Context())
+		}
+		holds(t, err, "a.rda", word)
+	}
 	s = good
 	s.Grid.CRS = raster.CRS{WKT: "no text of a system"}
 	_, err = Create(filepath.Join(dir, "a.img"), &s)
@@ -401,6 +416,40 @@ func TestAnOutputAppearsOnlyWhenWhole(t *testing.T) {
 	look(map[string]string{"a.img": "EHFA_HEADER_TAG\x00\x14\x00\x00\x00"})
 	if err := w.Close(t.Context()); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("closing twice: %v", err)
+	}
+}
+
+func TestNothingOfAnOldOutputIsTakenForPartOfTheNewOne(t *testing.T) {
+	need(t, "PNG", "EHdr")
+	for name, spec := range map[string]*Spec{
+		"a.png": {Driver: "PNG", Options: []string{"WORLDFILE=YES"}, Grid: utm(20, 20), Bands: 1, Type: ndarray.Uint8},
+		"a.bil": {Driver: "EHdr", Grid: utm(20, 20), Bands: 1, Type: ndarray.Uint8, BandInfo: []raster.Band{{Colors: []raster.RGBA{{R: 255, A: 255}}}}},
+	} {
+		path := write(t, name, spec, noise(ndarray.Uint8, 1, 20, 20))
+		beside := filepath.Join(filepath.Dir(path), "ab.wld")
+		if err := os.WriteFile(beside, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if f := open(t, path).Info(); !f.Grid.HasTransform || spec.BandInfo != nil && f.Bands[0].Colors == nil {
+			t.Fatalf("%s: %+v", name, f)
+		}
+		plain := &Spec{Driver: spec.Driver, Grid: raster.Grid{Width: 20, Height: 20, Transform: raster.Identity}, Bands: 1, Type: ndarray.Uint8}
+		w, err := Create(path, plain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := writeAll(t, w, noise(ndarray.Uint8, 1, 20, 20)); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if f := open(t, path).Info(); f.Grid.HasTransform || !f.Grid.CRS.IsZero() || f.Bands[0].Colors != nil {
+			t.Errorf("%s has something of the old one: %+v", name, f)
+		}
+		if _, err := os.Stat(beside); err != nil {
+			t.Errorf("what belongs to something else is gone: %v", err)
+		}
 	}
 }
 
