@@ -332,7 +332,7 @@ func pieces(f *inputFile) []stored {
 		s.bytes *= int64(len(i.Bands))
 		s.planes = 1
 	}
-	if i.Compression == "none" || len(f.layers) == 0 || f.warp != nil {
+	if i.Compression == "none" || i.Compression == "" || len(f.layers) == 0 || f.warp != nil {
 		s.bytes = 0
 	}
 	list := []stored{s}
@@ -413,17 +413,20 @@ func sizeText(n int64) string {
 
 // storedText says how a file keeps its pixels.
 func storedText(i *raster.Info) string {
-	coding := i.Compression
-	if coding == "none" || coding == "" {
-		coding = "not compressed"
+	coding := i.Compression + ", "
+	switch i.Compression {
+	case "none":
+		coding = "not compressed, "
+	case "":
+		coding = ""
 	}
 	switch {
 	case i.TileHeight >= i.Grid.Height && i.TileWidth >= i.Grid.Width:
-		return coding + ", in one piece"
+		return coding + "in one piece"
 	case i.TileWidth >= i.Grid.Width:
-		return fmt.Sprintf("%s, in strips of %s", coding, count(i.TileHeight, "row"))
+		return fmt.Sprintf("%sin strips of %s", coding, count(i.TileHeight, "row"))
 	}
-	return fmt.Sprintf("%s, in tiles of %d x %d", coding, i.TileWidth, i.TileHeight)
+	return fmt.Sprintf("%sin tiles of %d x %d", coding, i.TileWidth, i.TileHeight)
 }
 
 // describe fills in what a person wants to know of inputs and outputs.

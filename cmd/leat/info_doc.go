@@ -56,7 +56,7 @@ type infoLayout struct {
 	TileHeight  int     `json:"tile_height"`
 	Tiled       bool    `json:"tiled"` // false: strips
 	Interleave  string  `json:"interleave"`
-	Compression string  `json:"compression"`
+	Compression string  `json:"compression"` // "": GDAL does not say
 	Predictor   int     `json:"predictor"`
 	ByteOrder   string  `json:"byte_order"`
 	BigTIFF     bool    `json:"bigtiff"`
@@ -184,7 +184,7 @@ func (d *infoDoc) warn(info *raster.Info) {
 		add("a coordinate reference system, but no coordinates")
 	}
 	if info.Grid.Transform.Rotated() {
-		add("the grid is rotated: leat apply needs it warped to a north-up grid first, with gdalwarp")
+		add("the grid is rotated: leat apply has to warp it onto another one (--grid)")
 	}
 	const large = 2048
 	if info.Driver == "GTiff" && max(d.Width, d.Height) > large {

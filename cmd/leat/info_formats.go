@@ -39,11 +39,14 @@ func showFormats(w io.Writer, names []string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	list := slices.DeleteFunc(all, func(d gdal.Driver) bool { return !d.Raster })
+	list := slices.DeleteFunc(slices.Clone(all), func(d gdal.Driver) bool { return !d.Raster })
 	if len(names) > 0 {
 		var named []gdal.Driver
 		for _, name := range names {
 			i := slices.IndexFunc(list, func(d gdal.Driver) bool { return strings.EqualFold(d.Name, name) })
+			if i < 0 && slices.ContainsFunc(all, func(d gdal.Driver) bool { return strings.EqualFold(d.Name, name) }) {
+				return fmt.Errorf("the format %s is one of vectors alone, which leat apply -v burns onto a grid", name)
+			}
 			if i < 0 {
 				return apply.NoFormat(name)
 			}

@@ -94,9 +94,11 @@ func (d *infoDoc) storedText() string {
 	default:
 		s = fmt.Sprintf("strips of %d rows", l.TileHeight)
 	}
-	if l.Compression == "none" || l.Compression == "" {
+	switch l.Compression {
+	case "":
+	case "none":
 		s += ", not compressed"
-	} else {
+	default:
 		s += ", " + l.Compression
 		if l.Predictor > 1 {
 			s += fmt.Sprintf(" with predictor %d", l.Predictor)

@@ -89,7 +89,7 @@ func (f *File) structure(h hDataset) {
 	if s["INTERLEAVE"] == "PIXEL" {
 		i.Interleave = "pixel"
 	}
-	i.Compression = "none"
+	// Without that item pixels may be compressed or not: in PNG they always are.
 	if v := s["COMPRESSION"]; v != "" {
 		i.Compression = strings.ToLower(v)
 	} else if v := c.GDALGetMetadataItem(hObject(b), "COMPRESSION", "IMAGE_STRUCTURE"); v != "" {
