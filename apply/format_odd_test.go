@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,5 +53,35 @@ func TestAFormatWithoutTypesIsWritten(t *testing.T) {
 		if int32(v) != px[i] {
 			t.Fatalf("pixel %d is %d, not %d", i, v, px[i])
 		}
+	}
+}
+
+func TestAFullDiskIsNotTakenForWhatAFormatLacks(t *testing.T) {
+	needFormat(t, "ERS")
+	const side = 700
+	px := make([]uint8, side*side)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range px {
+		px[i] = uint8(r.Uint32())
+	}
+	var full, whole int
+	for size := 990; size <= 1080; size += 10 { // from where pixels have room, and not all that is beside them
+		dir := smallDisk(t, fmt.Sprintf("%dk", size))
+		o := Output{Path: filepath.Join(dir, "out.ers"), Format: "ERS"}
+		res, err := Run(t.Context(), sliceJob(mapGrid(side, side, 0, 0), px, o))
+		if err != nil {
+			full++
+			if !strings.Contains(err.Error(), "is full: free some space") {
+				t.Errorf("%dk: %v", size, err)
+			}
+			continue
+		}
+		whole++
+		if w := strings.Join(res.Outputs[0].Warnings, "; "); strings.Contains(w, "overviews") || strings.Contains(w, "statistics") {
+			t.Errorf("%dk: %s", size, w)
+		}
+	}
+	if full == 0 || whole == 0 {
+		t.Errorf("%d runs failed, and %d did not", full, whole)
 	}
 }

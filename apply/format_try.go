@@ -33,14 +33,18 @@ func (o *output) tryFormat(ctx context.Context, p *Plan) error {
 	}
 	dir, err := os.MkdirTemp("", "leat-format-")
 	if err != nil {
-		return fmt.Errorf("output %s: trying the format %s: %w", o.name, o.spec.Format, err)
+		return fmt.Errorf("output %s: trying the format %s: no temporary folder can be made, set TMPDIR to a folder that can be written to: %w", o.name, o.spec.Format, err)
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, filepath.Base(o.spec.identity()))
 	hidden := path
 	wrong := func(err error) error {
 		err = inPlaceOf(inPlaceOf(err, hidden, o.spec.label()), path, o.spec.label())
-		return mistakes(fmt.Errorf("output %s: %w", o.name, err))
+		err = fmt.Errorf("output %s: %w", o.name, err)
+		if errors.As(err, new(*noRoomError)) {
+			return err
+		}
+		return mistakes(err)
 	}
 	s, px := o.sample(p, trySide)
 	w, err := o.writeSample(ctx, path, s, px)
@@ -58,7 +62,7 @@ func (o *output) tryFormat(ctx context.Context, p *Plan) error {
 	if err != nil {
 		return wrong(err)
 	}
-	if err := s.compare(&o.foreign, w.Hidden(), false); err != nil {
+	if err := s.checkRoom(&o.foreign, w, dir, false); err != nil {
 		return wrong(fmt.Errorf("%s: %w", o.spec.label(), err))
 	}
 	inexact, err := differs(ctx, w.Hidden(), o.spec.Format, px)
@@ -75,7 +79,7 @@ func (o *output) tryFormat(ctx context.Context, p *Plan) error {
 func (o *output) writeSample(ctx context.Context, path string, s *sheet, px *ndarray.Array) (*gdal.Writer, error) {
 	feed := func(w *gdal.Writer) error { return w.WriteBlock(ctx, s.spec.Grid.Window(), px) }
 	w, err := s.write(ctx, path, feed)
-	if !errors.As(err, new(*overviewsError)) {
+	if !errors.As(err, new(*overviewsError)) || errors.As(err, new(*noRoomError)) {
 		return w, err
 	}
 	// Those of a larger raster can perhaps be made.

@@ -45,7 +45,7 @@ func (e *overviewsError) Unwrap() error { return e.err }
 func (s *sheet) write(ctx context.Context, path string, feed func(w *gdal.Writer) error) (_ *gdal.Writer, err error) {
 	w, err := gdal.Create(path, &s.spec)
 	if err != nil {
-		return nil, err
+		return nil, noRoom(filepath.Dir(path), err)
 	}
 	defer func() {
 		if err != nil {
@@ -68,14 +68,42 @@ func (s *sheet) write(ctx context.Context, path string, feed func(w *gdal.Writer
 	return w, w.Finish(ctx)
 }
 
+// noRoomError tells that a disk is full.
+type noRoomError struct {
+	err error
+	dir string
+}
+
+func (e *noRoomError) Error() string {
+	return fmt.Sprintf("%v: the disk of %s is full: free some space", e.err, e.dir)
+}
+func (e *noRoomError) Unwrap() error { return e.err }
+
 // noRoom says that a disk is full, of which GDAL's errors often say nothing, where it is now.
 func noRoom(dir string, err error) error {
-	const little = 1 << 20
+	if less(dir, 1<<20) {
+		return &noRoomError{err, dir}
+	}
+	return err
+}
+
+// less reports whether less than so many bytes are free on the disk of a folder.
+func less(dir string, n uint64) bool {
 	var st unix.Statfs_t
-	if e := unix.Statfs(dir, &st); e != nil || uint64(st.Bavail)*uint64(st.Bsize) > little {
+	return unix.Statfs(dir, &st) == nil && uint64(st.Bavail)*uint64(st.Bsize) < n
+}
+
+// checkRoom is compare, but where something is missing and the disk is full the format is not to blame: GDAL does not always say that it could not write a file beside
+// the output.
+func (s *sheet) checkRoom(notes *foreign, w *gdal.Writer, dir string, exact bool) error {
+	known := len(notes.lost)
+	if err := s.compare(notes, w.Hidden(), exact); err != nil || len(notes.lost) == known {
 		return err
 	}
-	return fmt.Errorf("%w: the disk of %s is full: free some space", err, dir)
+	if less(dir, 64<<10) {
+		return &noRoomError{errors.New("GDAL could not write all that belongs to it"), dir}
+	}
+	return nil
 }
 
 // describe stores the statistics and the histogram of a band, counted from 0.
@@ -149,7 +177,7 @@ func (o *output) layOutForeign(ctx context.Context) (*OutputResult, *publish.Fil
 	s := &sheet{spec: o.formatSpec(), bands: res.Bands, method: gdalMethods[o.spec.OverviewMethod], factors: o.foreign.factors}
 	s.spec.BandInfo, s.spec.Metadata, s.spec.Domains = o.file.BandInfo, o.file.Metadata, o.file.Domains
 	w, err := s.write(ctx, o.spec.identity(), func(w *gdal.Writer) error { return o.feed(ctx, w) })
-	if errors.As(err, new(*overviewsError)) && ctx.Err() == nil && o.spec.Overviews == nil {
+	if errors.As(err, new(*overviewsError)) && !errors.As(err, new(*noRoomError)) && ctx.Err() == nil && o.spec.Overviews == nil {
 		o.foreign.say(fmt.Sprintf("it has no overviews: %v", err))
 		s.factors = nil
 		w, err = s.write(ctx, o.spec.identity(), func(w *gdal.Writer) error { return o.feed(ctx, w) })
@@ -161,7 +189,7 @@ func (o *output) layOutForeign(ctx context.Context) (*OutputResult, *publish.Fil
 		return nil, nil, fmt.Errorf("output %s: %w", o.name, err)
 	}
 	o.foreign.writer = w
-	if err := s.compare(&o.foreign, w.Hidden(), true); err != nil {
+	if err := s.checkRoom(&o.foreign, w, filepath.Dir(o.spec.identity()), true); err != nil {
 		return nil, nil, fmt.Errorf("output %s: %w", o.name, inPlaceOf(err, w.Hidden(), o.spec.label()))
 	}
 	res.Warnings = append(res.Warnings, o.foreignNotes()...)
