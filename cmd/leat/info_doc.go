@@ -14,7 +14,7 @@ import (
 type infoDoc struct {
 	Path         string                       `json:"path"`
 	Driver       string                       `json:"driver"`
-	Bytes        int64                        `json:"bytes"`
+	Bytes        int64                        `json:"bytes"` // 0: not known
 	Width        int                          `json:"width"`
 	Height       int                          `json:"height"`
 	CRS          *infoCRS                     `json:"crs"`       // null: none

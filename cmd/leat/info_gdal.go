@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -195,7 +196,7 @@ func (d *infoContainer) text(w io.Writer) error {
 	var b strings.Builder
 	line := func(label, value string) { fmt.Fprintf(&b, "  %-11s %s\n", label, value) }
 	fmt.Fprintln(&b, d.Path)
-	line("file", fmt.Sprintf("%s, %s", d.Driver, byteText(d.Bytes)))
+	line("file", fileText(d.Driver, d.Bytes))
 	subdatasetLines(line, d.Subdatasets)
 	for _, k := range sortedNames(d.Metadata) {
 		line(k, oneLine(d.Metadata[k]))
@@ -222,11 +223,12 @@ func subdatasetLines(line func(label, value string), list []infoSubdataset) {
 	}
 }
 
-// filesText names the files of a raster that has several, without its folder.
+// filesText names the files of a raster that has several; without its folder, if it is a file itself.
 func filesText(d *infoDoc) string {
 	var names []string
+	itself := slices.Contains(d.Files, d.Path)
 	for _, f := range d.Files {
-		if name, err := filepath.Rel(filepath.Dir(d.Path), f); err == nil {
+		if name, err := filepath.Rel(filepath.Dir(d.Path), f); itself && err == nil {
 			f = name
 		}
 		names = append(names, f)

@@ -21,7 +21,7 @@ func (d *infoDoc) facts() []fact {
 	if format == "GTiff" {
 		format = "GeoTIFF"
 	}
-	add("file", "%s, %s", format, byteText(d.Bytes))
+	add("file", "%s", fileText(format, d.Bytes))
 	if d.Transform != nil {
 		add("pixel size", "%.10g x %.10g", d.PixelSize[0], d.PixelSize[1])
 	}
@@ -59,6 +59,14 @@ func (d *infoDoc) facts() []fact {
 		}
 	}
 	return f
+}
+
+// fileText tells a format and how large the file is, where that is known: not in archives.
+func fileText(format string, bytes int64) string {
+	if bytes == 0 {
+		return format
+	}
+	return format + ", " + byteText(bytes)
 }
 
 func (d *infoDoc) bandsText() string {
