@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -41,6 +42,9 @@ func (r *run) claim(ctx context.Context) (*namespace.Namespace, error) {
 		path := held.Path
 		if strings.HasPrefix(path, "/leat-output-") {
 			path = labels[path]
+		}
+		if folder, ok := strings.CutSuffix(filepath.Base(path), folderClaim); ok {
+			path = filepath.Join(filepath.Dir(path), folder[1:])
 		}
 		return nil, fmt.Errorf("%s is being written by another run of leat (%s): wait for it or end it", path, held.Holder)
 	case errors.As(err, &held):

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -83,5 +84,36 @@ func TestAFullDiskIsNotTakenForWhatAFormatLacks(t *testing.T) {
 	}
 	if full == 0 || whole == 0 {
 		t.Errorf("%d runs failed, and %d did not", full, whole)
+	}
+}
+
+func TestAFolderIsReplacedByAFolder(t *testing.T) {
+	needFormat(t, "Zarr")
+	o := Output{Path: filepath.Join(t.TempDir(), "x.zarr"), Format: "Zarr", NoOverviews: true}
+	for n := range 2 {
+		px := terrain[uint8](64, 64, uint64(n))
+		mustRun(t, sliceJob(mapGrid(64, 64, 0, 0), px, o))
+		f, err := gdal.Open(o.Path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(allOf[uint8](t, f), px) {
+			t.Errorf("run %d: other pixels", n)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	// Of two runs at once the second is refused, as with files.
+	var second error
+	job := sliceJob(mapGrid(64, 64, 0, 0), terrain[uint8](64, 64, 3), o)
+	work := job.Func
+	job.Func = func(ctx context.Context, b *Block) error {
+		_, second = Run(ctx, sliceJob(mapGrid(64, 64, 0, 0), terrain[uint8](64, 64, 4), o))
+		return work(ctx, b)
+	}
+	mustRun(t, job)
+	if second == nil || !strings.Contains(second.Error(), "x.zarr is being written by") {
+		t.Errorf("the second run said %v", second)
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func TestFormatsRefuseBeforeAnyWork(t *testing.T) {
-	needFormat(t, "HFA", "PNG", "JPEG", "XYZ", "AAIGrid", "FIT", "MRF")
+	needFormat(t, "HFA", "PNG", "JPEG", "XYZ", "AAIGrid", "FIT", "MRF", "PCRaster", "SGI")
 	dir := t.TempDir()
 	u8, f32 := ndarray.Uint8, ndarray.Float32
 	for name, c := range map[string]struct {
@@ -48,6 +48,8 @@ func TestFormatsRefuseBeforeAnyWork(t *testing.T) {
 		"a NUL":                   {Output{Path: "o.img", Format: "HFA", Type: u8, Bands: 1, LayerNames: []string{"a\x00b"}}, 1, []string{"NUL"}},
 		"a folder":                {Output{Path: "folder.img", Format: "HFA", Type: u8, Bands: 1}, 1, []string{"folder"}},
 		"bytes swapped by GDAL":   {Output{Path: "o.fit", Format: "FIT", Type: ndarray.Int16, Bands: 2}, 2, []string{"wrong pixels", "several bands of int16"}},
+		"bytes for PCRaster":      {Output{Path: "o.map", Format: "PCRaster", Type: u8, Bands: 1}, 1, []string{"0 and 1", "int32"}},
+		"too wide for SGI":        {Output{Path: "o.rgb", Format: "SGI", Type: u8, Bands: 1}, -1, []string{"65535"}},
 		"too wide":                {Output{Path: "o.jpg", Format: "JPEG", Type: u8, Bands: 1}, -1, []string{"65500"}},
 	} {
 		t.Run(name, func(t *testing.T) {

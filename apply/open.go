@@ -35,7 +35,7 @@ func Open(path string) (raster.Source, error) {
 	switch {
 	case gerr == nil:
 		return g, nil
-	case ours, errors.Is(err, errFolder):
+	case ours, errors.Is(err, errFolder) && !errors.As(gerr, new(*gdal.SubdatasetsError)):
 		return nil, err // it is known better here, or no raster
 	case errors.Is(gerr, gdal.ErrAbsent):
 		return nil, fmt.Errorf("%w; other formats need GDAL: %w", err, gdal.Available())

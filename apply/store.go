@@ -35,14 +35,20 @@ func (s *Output) identity() string {
 }
 
 // claimPath is the file that is claimed for the output. One in a store has no place here; it is claimed by the sum of its
-// URL, as a file that nobody makes.
+// URL, as a file that nobody makes. So is one that is a folder, as those of some formats are.
 func (s *Output) claimPath() string {
+	path := s.identity()
 	if s.inStore() {
-		sum := sha256.Sum256([]byte(s.identity()))
+		sum := sha256.Sum256([]byte(path))
 		return fmt.Sprintf("/leat-output-%x", sum[:16])
 	}
-	return s.identity()
+	if st, err := os.Stat(path); err == nil && st.IsDir() {
+		return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+folderClaim)
+	}
+	return path
 }
+
+const folderClaim = ".leat-folder"
 
 // tempDir is where the unfinished output is kept; "": beside it.
 func (s *Output) tempDir() string {
