@@ -133,7 +133,7 @@ func bottleneck(s timing.Summary) string {
 // sideFiles writes preview, trace and report.
 func (f *applyFlags) sideFiles(ctx context.Context, in *remote.Stores, job *apply.Job, res *apply.Result, rec *timing.Recorder) error {
 	if f.preview != "" {
-		src, err := in.Open(ctx, job.Outputs[res.Outputs[0].Name].Path)
+		src, err := openOutput(ctx, in, job.Outputs[res.Outputs[0].Name].Path)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"leat/apply/remote"
 	"leat/raster"
 	"leat/raster/gdal"
 )
@@ -203,6 +206,22 @@ func (d *infoContainer) text(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// openOutput opens an output to show it: of formats that make a raster of its own of each band that of the first.
+func openOutput(ctx context.Context, in *remote.Stores, path string) (raster.Source, error) {
+	src, err := in.Open(ctx, path)
+	several := new(gdal.SubdatasetsError)
+	if !errors.As(err, &several) || len(several.Subdatasets) == 0 {
+		return src, err
+	}
+	name := several.Subdatasets[0].Name
+	for _, s := range several.Subdatasets { // Zarr has the coordinates before it
+		if strings.HasSuffix(s.Name, "Band1") {
+			name = s.Name
+		}
+	}
+	return in.Open(ctx, name)
 }
 
 // subdatasetLines tell how to open each.

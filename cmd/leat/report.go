@@ -78,7 +78,7 @@ func (r *runReport) addInput(name string, src raster.Source) {
 func (r *runReport) addOutput(ctx context.Context, in *remote.Stores, name, expression, path string) {
 	out := reportRaster{Name: name, Path: objstore.Redact(path), Expression: expression}
 	defer func() { r.Outputs = append(r.Outputs, out) }()
-	src, err := in.Open(ctx, path)
+	src, err := openOutput(ctx, in, path)
 	if err != nil {
 		r.Notes = append(r.Notes, fmt.Sprintf("output %s can't be shown: %v", name, err))
 		return
