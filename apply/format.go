@@ -281,7 +281,7 @@ func (o *output) formatOptions() []string {
 }
 
 // maxSides are limits that a format has and a small trial does not meet.
-var maxSides = map[string]int{"GIF": 1<<16 - 1, "JPEG": 65500, "SGI": 1<<16 - 1, "WEBP": 16383}
+var maxSides = map[string]int{"GIF": 1<<16 - 1, "GSBG": 1<<15 - 1, "JPEG": 65500, "SGI": 1<<16 - 1, "WEBP": 16383}
 
 // tryFormats tries what is known of outputs in other formats, and finds names that two of them need.
 func (r *run) tryFormats(ctx context.Context) error {

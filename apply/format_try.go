@@ -28,11 +28,7 @@ func (o *output) tryFormat(ctx context.Context, p *Plan) error {
 	if most := maxSides[o.foreign.driver.Name]; most > 0 && max(p.Grid.Width, p.Grid.Height) > most {
 		return mistakes(fmt.Errorf("output %s: the format %s holds at most %d x %d pixels, not %d x %d: take another one", o.name, o.spec.Format, most, most, p.Grid.Width, p.Grid.Height))
 	}
-	// Where pixels are not just less exact than before.
-	switch name := o.foreign.driver.Name; {
-	case name == "FIT" && o.bands > 1 && o.typ.Size() > 1: // it swaps the bytes of the first alone
-		return mistakes(fmt.Errorf("output %s: GDAL writes wrong pixels into files of the format FIT that have several bands of %v: write bands of uint8 or one band, or take another format", o.name, o.typ))
-	case name == "PCRaster" && o.typ == ndarray.Uint8: // it takes bytes for Boolean
+	if o.foreign.driver.Name == "PCRaster" && o.typ == ndarray.Uint8 { // it takes bytes for Boolean
 		return mistakes(fmt.Errorf("output %s: GDAL makes 0 and 1 of pixels of uint8 in files of the format PCRaster: ask for int32 (--type)", o.name))
 	}
 	dir, err := os.MkdirTemp("", "leat-format-")
