@@ -332,7 +332,7 @@ func pieces(f *inputFile) []stored {
 		s.bytes *= int64(len(i.Bands))
 		s.planes = 1
 	}
-	if i.Compression == "none" || i.Compression == "" || len(f.layers) == 0 || f.warp != nil {
+	if i.Compression == "none" || i.Compression == "unknown" || len(f.layers) == 0 || f.warp != nil {
 		s.bytes = 0
 	}
 	list := []stored{s}
@@ -417,7 +417,7 @@ func storedText(i *raster.Info) string {
 	switch i.Compression {
 	case "none":
 		coding = "not compressed, "
-	case "":
+	case "unknown":
 		coding = ""
 	}
 	switch {

@@ -80,7 +80,7 @@ type Info struct {
 	// MaskTile is the size of the stored blocks of the mask where Mask is MaskDataset.
 	MaskTile    Size
 	Interleave  string // "band" or "pixel"
-	Compression string // "none", "deflate", "lzw", "zstd", "packbits", ...; "" where that is not known
+	Compression string // "none", "deflate", "lzw", "zstd", "packbits", ...; "unknown" where a driver does not tell
 	Predictor   int    // 1 none, 2 horizontal difference, 3 floating point
 	ByteOrder   string // "little" or "big"
 	BigTIFF     bool

@@ -56,7 +56,7 @@ type infoLayout struct {
 	TileHeight  int     `json:"tile_height"`
 	Tiled       bool    `json:"tiled"` // false: strips
 	Interleave  string  `json:"interleave"`
-	Compression string  `json:"compression"` // "": GDAL does not say
+	Compression string  `json:"compression"` // "unknown": GDAL does not tell
 	Predictor   int     `json:"predictor"`
 	ByteOrder   string  `json:"byte_order"`
 	BigTIFF     bool    `json:"bigtiff"`

@@ -103,7 +103,7 @@ func (d *infoDoc) storedText() string {
 		s = fmt.Sprintf("strips of %d rows", l.TileHeight)
 	}
 	switch l.Compression {
-	case "":
+	case "", "unknown":
 	case "none":
 		s += ", not compressed"
 	default:

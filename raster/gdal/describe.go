@@ -89,7 +89,7 @@ func (f *File) structure(h hDataset) {
 	if s["INTERLEAVE"] == "PIXEL" {
 		i.Interleave = "pixel"
 	}
-	// Without that item pixels may be compressed or not: in PNG they always are.
+	i.Compression = "unknown" // without that item: in PNG pixels are always compressed
 	if v := s["COMPRESSION"]; v != "" {
 		i.Compression = strings.ToLower(v)
 	} else if v := c.GDALGetMetadataItem(hObject(b), "COMPRESSION", "IMAGE_STRUCTURE"); v != "" {
