@@ -218,7 +218,7 @@ func TestWarpingGivesTheSameBytesForAnyWorkersWindowsAndOverlaps(t *testing.T) {
 		out := t.TempDir()
 		j := job(method, out, rapid.IntRange(1, 9).Draw(rt, "overlap"))
 		if rapid.Bool().Draw(rt, "planned") {
-			j.Controls.MemoryBytes = int64(rapid.IntRange(300, 900).Draw(rt, "MiB")) << 20
+			j.Controls.MemoryBytes = int64(rapid.IntRange(400, 900).Draw(rt, "MiB")) << 20
 		} else {
 			j.Controls.WindowWidth, j.Controls.WindowHeight = rapid.IntRange(1, 260).Draw(rt, "width"), rapid.IntRange(1, 200).Draw(rt, "height")
 		}
