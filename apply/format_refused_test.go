@@ -48,6 +48,7 @@ func TestFormatsRefuseBeforeAnyWork(t *testing.T) {
 		"a NUL":                   {Output{Path: "o.img", Format: "HFA", Type: u8, Bands: 1, LayerNames: []string{"a\x00b"}}, 1, []string{"NUL"}},
 		"a folder":                {Output{Path: "folder.img", Format: "HFA", Type: u8, Bands: 1}, 1, []string{"folder"}},
 		"written wrongly by GDAL": {Output{Path: "o.fit", Format: "FIT", Type: ndarray.Int16, Bands: 2}, 2, []string{"can't write", "FIT"}},
+		"GDAL's crash":            {Output{Path: "o.kml", Format: "KMLSUPEROVERLAY", Type: u8, Bands: 4}, 4, []string{"can't write", "KMLSUPEROVERLAY"}},
 		"bytes for PCRaster":      {Output{Path: "o.map", Format: "PCRaster", Type: u8, Bands: 1}, 1, []string{"0 and 1", "int32"}},
 		"too wide for SGI":        {Output{Path: "o.rgb", Format: "SGI", Type: u8, Bands: 1}, -1, []string{"65535"}},
 		"too wide":                {Output{Path: "o.jpg", Format: "JPEG", Type: u8, Bands: 1}, -1, []string{"65500"}},

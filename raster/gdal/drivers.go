@@ -76,7 +76,9 @@ func describeDriver(h hDriver) Driver {
 	d := Driver{Name: c.GDALGetDescription(o), LongName: item("DMD_LONGNAME"), Raster: yes("DCAP_RASTER"), Vector: yes("DCAP_VECTOR"), Direct: yes("DCAP_CREATE")}
 	d.Read = d.Raster && yes("DCAP_OPEN")
 	switch d.Name {
-	case "VRT", "MEM", "DERIVED", "FIT": // they hold no pixels, or no file; or GDAL writes other pixels than it is given (several bands, tall rasters)
+	case "VRT", "MEM", "DERIVED": // they hold no pixels, or no file
+		d.Direct = false
+	case "FIT", "KMLSUPEROVERLAY": // GDAL writes other pixels than it is given, and divides by zero where rasters are much wider than high
 		d.Direct = false
 	default:
 		copies := yes("DCAP_CREATECOPY")

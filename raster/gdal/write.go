@@ -189,7 +189,8 @@ func (w *Writer) begin() error {
 	signed := s.Type == ndarray.Int8 && version < since37
 	if w.copies = !w.driver.Direct; w.copies {
 		driver, path = "GTiff", w.staged.pixels()
-		options = []string{"TILED=YES", "BLOCKXSIZE=512", "BLOCKYSIZE=512", "BIGTIFF=IF_SAFER", "INTERLEAVE=BAND"}
+		side := func(n int) int { return min(512, (n+15)/16*16) }
+		options = []string{"TILED=YES", fmt.Sprintf("BLOCKXSIZE=%d", side(s.Grid.Width)), fmt.Sprintf("BLOCKYSIZE=%d", side(s.Grid.Height)), "BIGTIFF=IF_SAFER", "INTERLEAVE=BAND"}
 	}
 	if signed {
 		options = append(options, "PIXELTYPE=SIGNEDBYTE")
