@@ -2,6 +2,7 @@ package gdal
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 
@@ -300,6 +301,21 @@ func spans(a, b, n float64) bool {
 	lo := math.Min(math.Max(math.Floor(math.Min(a, b)+tiny), 0), n)
 	hi := math.Min(math.Ceil(math.Max(a, b)-tiny), n)
 	return lo < hi || lo == hi && hi < n
+}
+
+// areaScale is the XSCALE for average and its kin. Their pixels don't depend on it, but GDAL judges by it whether a pixel is one that wraps around the earth, from the last columns of
+// an input to the first: one that, by this scale, ends nearer than th pixels to both sides. In an input of few pixels of the lattice that would be most of them, unless the scale is
+// larger than it is; yet with one of more than twice the true one GDAL leaves out pixels on the edges.
+func areaScale(xs float64, columns int) (float64, error) {
+	const slack = 1.2 // pixels differ in size
+	th, n, span := math.Floor(math.Min(2, float64(columns)/10)), float64(columns), slack/xs
+	if n >= span*(1+2*th) {
+		return xs, nil
+	}
+	if n < span*(1+th) {
+		return 0, fmt.Errorf("it is only %.2g pixels of that grid wide, and of inputs of less than %.2g GDAL makes wrong pixels by average, mode, min and the like: take smaller pixels first, or another method (bilinear, say)", n*xs, slack*(1+th))
+	}
+	return 2 * th / (n - span), nil
 }
 
 // scales are GDAL's XSCALE and YSCALE, lattice pixels per input pixel along the input's columns and rows, for all of an input. GDAL

@@ -84,9 +84,6 @@ func TestWithoutMasksAllPixelsOfTheInputCountAndAlphaIsABandLikeOthers(t *testin
 	pytest.Run(t, []string{"osgeo.gdal", "numpy"}, stripTruth, list, &truth)
 	kinds := map[string]int{}
 	for i, k := range list {
-		if w := bare[i]; w.method.area && w.xs*float64(w.size.Width) < 5 {
-			continue // as in TestPixelsAreThoseOfGdalwarpForRandomPairsOfGrids
-		}
 		got, valid := onReference(t, bare[i], k.grid())
 		for p := range valid { // where the mask says so
 			if at := bare[i]; valid[p] == 0 {

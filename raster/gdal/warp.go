@@ -229,6 +229,11 @@ func (w *Warped) settle(o *WarpOptions) error {
 	if w.xs, w.ys, err = scales(l, common, w.size); err != nil {
 		return err
 	}
+	if w.method.area {
+		if w.xs, err = areaScale(w.xs, w.size.Width); err != nil {
+			return fmt.Errorf("%s: %w", in.Path, err)
+		}
+	}
 	w.describe(at)
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -198,9 +199,13 @@ func randomPairs(t *testing.T, seed uint64, cases int) ([]warpCase, []*Warped) {
 	pytest.Run(t, []string{"osgeo.gdal", "numpy"}, makeWarpCases, map[string]any{"seed": seed, "cases": cases, "dir": t.TempDir(),
 		"methods": []string{"near", "bilinear", "cubic", "cubicspline", "lanczos", "average", "mode", "min", "max", "med", "rms", "q1", "q3"}}, &list)
 	var warped []*Warped
+	var kept []warpCase
 	for i := range list {
 		k := &list[i]
 		w, err := Warp(k.Path, &WarpOptions{Grid: k.grid(), Method: k.Method})
+		if err != nil && strings.Contains(err.Error(), "pixels of that grid wide") {
+			continue
+		}
 		if err != nil {
 			t.Fatalf("%v: %v", k, err)
 		}
@@ -216,9 +221,9 @@ func randomPairs(t *testing.T, seed uint64, cases int) ([]warpCase, []*Warped) {
 		}
 		x, y := w.Scales()
 		k.XScale, k.YScale = strconv.FormatFloat(x, 'g', -1, 64), strconv.FormatFloat(y, 'g', -1, 64)
-		warped = append(warped, w)
+		warped, kept = append(warped, w), append(kept, *k)
 	}
-	return list, warped
+	return kept, warped
 }
 
 // onReference is what a warped raster has of its reference's own pixels: all bands and validity.
@@ -276,10 +281,6 @@ func TestPixelsAreThoseOfGdalwarpForRandomPairsOfGrids(t *testing.T) {
 	pytest.Run(t, []string{"osgeo.gdal", "numpy"}, warpTruth, list, &truth)
 	filled := 0
 	for i, k := range list {
-		if w := warped[i]; w.method.area && w.xs*float64(w.size.Width) < 5 {
-			// GDAL takes each pixel of a raster this narrow for one that wraps around the earth.
-			continue
-		}
 		got, valid := onReference(t, warped[i], k.grid())
 		want, _ := base64.StdEncoding.DecodeString(truth[i].Pixels)
 		wantValid, _ := base64.StdEncoding.DecodeString(truth[i].Valid)
@@ -400,7 +401,7 @@ func TestAFootprintEndsWhereThePixelsDo(t *testing.T) {
 	for i, k := range list {
 		w := warped[i]
 		g := w.Info().Grid
-		if k.Valid != "none" || w.method.area && w.xs*float64(w.size.Width) < 5 || g.Width*g.Height > 1<<20 {
+		if k.Valid != "none" || g.Width*g.Height > 1<<20 {
 			continue
 		}
 		mask := make([]byte, g.Width*g.Height)
