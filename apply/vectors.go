@@ -202,8 +202,8 @@ func (v *Vector) state(files []string) fileVersion {
 			continue
 		}
 		key := name
-		if local != "" {
-			key = strings.TrimPrefix(name, local)
+		if suffix := strings.TrimPrefix(name, local); local != "" && !filepath.IsAbs(suffix) { // one within a folder keeps its whole name
+			key = suffix
 		}
 		if state, ok := stateOf(name); ok {
 			s.add(key, state)
