@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -24,7 +25,7 @@ type vectorLayerDoc struct {
 	Features   *int64               `json:"features"` // null where that is not known without reading all
 	Extent     *[4]float64          `json:"extent"`   // smallest x and y, largest x and y
 	Attributes []vectorAttributeDoc `json:"attributes"`
-	Command    string               `json:"command"` // that burns the layer
+	Command    string               `json:"command"` // that burns the layer; "" of one without geometries
 }
 
 type vectorAttributeDoc struct {
@@ -63,7 +64,9 @@ func vectorsOf(path string) *vectorDoc {
 		if burn != "" {
 			command = append(command, burn)
 		}
-		doc.Command = strings.Join(append(command, "-o out.tif -e v"), " ")
+		if l.Geometry != "None" { // a table of attributes alone
+			doc.Command = strings.Join(append(command, "-o out.tif -e v"), " ")
+		}
 		d.Layers = append(d.Layers, doc)
 	}
 	return d
@@ -96,8 +99,11 @@ func (d *vectorDoc) text(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(w, "to burn a layer onto the grid of a raster:")
-	for _, l := range d.Layers {
+	burnable := slices.DeleteFunc(slices.Clone(d.Layers), func(l vectorLayerDoc) bool { return l.Command == "" })
+	if len(burnable) > 0 {
+		fmt.Fprintln(w, "to burn a layer onto the grid of a raster:")
+	}
+	for _, l := range burnable {
 		if _, err := fmt.Fprintf(w, "  %s\n", l.Command); err != nil {
 			return err
 		}

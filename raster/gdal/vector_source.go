@@ -103,6 +103,8 @@ func CheckVector(ctx context.Context, r VectorRequest, g raster.Grid) (*VectorIn
 		what, remedy = "what the statement gives", "have it tell, by SetSRID in the dialects that know it, or burn a layer that does"
 	}
 	switch {
+	case layer.Geometry == noGeometry:
+		return nil, fmt.Errorf("%s: %s has no geometries, so there is nothing to burn: where the coordinates are columns, say so to the format's driver by its open options (of CSV: X_POSSIBLE_NAMES=, Y_POSSIBLE_NAMES=), or choose a layer or columns that have them", r.Path, what)
 	case layer.CRS.IsZero() && !g.CRS.IsZero():
 		return nil, fmt.Errorf("%s: %s names no coordinate reference system, so nobody knows where on the grid (%v) it lies: %s", r.Path, what, g.CRS, remedy)
 	case !layer.CRS.IsZero() && g.CRS.IsZero():
@@ -178,6 +180,9 @@ func (r *VectorRequest) noType() error {
 func (r *VectorRequest) noLayer() error {
 	return fmt.Errorf("%s: it has no layer of vectors; if it is a raster, make it an input of its own (%w)", r.Path, raster.ErrFormat)
 }
+
+// noGeometry is OGR's name of the geometry of a table of attributes alone.
+const noGeometry = "None"
 
 // OGR's types of attributes that are numbers.
 const (
