@@ -131,6 +131,8 @@ func offGrid(g, ref raster.Grid) string {
 		d = append(d, "one is georeferenced and the other is not")
 	case g.Transform.Rotated():
 		d = append(d, "it is rotated")
+	case g.Transform[5]*ref.Transform[5] < 0:
+		d = append(d, map[bool]string{true: "its rows run from south to north", false: "its rows run from north to south"}[g.Transform[5] > 0]+", and not those of the other")
 	case !g.HasTransform && (g.Width != ref.Width || g.Height != ref.Height):
 		d = append(d, fmt.Sprintf("%d x %d pixels, not %d x %d, and neither says where they lie", g.Width, g.Height, ref.Width, ref.Height))
 	default:

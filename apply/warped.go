@@ -144,10 +144,14 @@ func warpAll(job *Job, files []*inputFile, ref raster.Grid, refName string) erro
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	errs := make([]error, len(files))
 	most := warpBytes(job)
+	where := refName
+	if job.Controls.Grid == nil {
+		where = "the grid of " + refName
+	}
 	for i, f := range files {
 		g.Go(func() error {
 			if err := f.warpOnto(job, ref, most); err != nil {
-				errs[i] = fmt.Errorf("input %s: %s is not on the grid of %s: %s; it can't be brought there: %w", f.input, f.path, refName, offGrid(f.info.Grid, ref), err)
+				errs[i] = fmt.Errorf("input %s: %s is not on %s: %s; it can't be brought there: %w", f.input, f.path, where, offGrid(f.info.Grid, ref), err)
 			}
 			return nil
 		})
