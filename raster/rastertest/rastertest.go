@@ -67,7 +67,7 @@ func checkInfo(t *testing.T, s raster.Source, want *ndarray.Array) {
 			t.Errorf("band %d has scale 0", n+1)
 		}
 	}
-	if i.TileWidth < 1 || i.TileHeight < 1 || i.Driver == "" || i.FileBytes <= 0 || i.Interleave != "band" && i.Interleave != "pixel" || i.Compression == "" || i.Predictor == 0 || i.ByteOrder != "little" && i.ByteOrder != "big" {
+	if i.TileWidth < 1 || i.TileHeight < 1 || i.Driver == "" || i.FileBytes <= 0 || i.Interleave != "band" && i.Interleave != "pixel" || i.Predictor == 0 || i.ByteOrder != "little" && i.ByteOrder != "big" {
 		t.Errorf("incomplete: %+v", i)
 	}
 	if !i.Grid.HasTransform && i.Grid.Transform != raster.Identity {
