@@ -295,12 +295,12 @@ func (p *prober) given() bool {
 // tiny is what GDAL allows for rounding, in pixels.
 const tiny = 1e-10
 
-// spans reports whether GDAL takes anything of n columns for a pixel from a to b. One that ends less than a column before
-// the first counts: it gets that column.
+// spans reports whether a pixel from a to b lies on any of n columns. GDAL also gives the first column to a pixel that ends less than a column before it: a rim that
+// would make tiles side by side overlap.
 func spans(a, b, n float64) bool {
 	lo := math.Min(math.Max(math.Floor(math.Min(a, b)+tiny), 0), n)
 	hi := math.Min(math.Ceil(math.Max(a, b)-tiny), n)
-	return lo < hi || lo == hi && hi < n
+	return lo < hi
 }
 
 // areaScale is the XSCALE for average and its kin. Their pixels don't depend on it, but GDAL judges by it whether a pixel is one that wraps around the earth, from the last columns of

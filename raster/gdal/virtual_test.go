@@ -102,6 +102,7 @@ func TestWithoutMasksAllPixelsOfTheInputCountAndAlphaIsABandLikeOthers(t *testin
 		want, _ := base64.StdEncoding.DecodeString(truth[i].Pixels)
 		wantValid, _ := base64.StdEncoding.DecodeString(truth[i].Valid)
 		kinds[k.Valid] += bytes.Count(wantValid, []byte{1})
+		withoutRim(t, k.String(), bare[i], got, want, valid, wantValid)
 		differ(t, k.String(), got, want, valid, wantValid)
 	}
 	for _, kind := range []string{"none", "nodata", "mask", "alpha", "both"} {
