@@ -1,0 +1,170 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"testing"
+
+	"leat/raster"
+	"leat/raster/gdal"
+	"math/rand/v2"
+)
+
+func TestWhatCannotBeWarpedIsRefusedWithTheReason(t *testing.T) {
+	needGDAL(t)
+	dir := t.TempDir()
+	px := terrain[uint8](40, 30, 1)
+	grid := mapGrid(40, 30, 0, 0)
+	a := write(t, filepath.Join(dir, "a.tif"), grid, px, nil)
+	off := grid
+	off.Transform[1] = 20
+	b := write(t, filepath.Join(dir, "b.tif"), off, px, nil)
+	bare := off
+	bare.CRS = raster.CRS{}
+	noCRS := write(t, filepath.Join(dir, "nocrs.tif"), bare, px, nil)
+	nowhere := write(t, filepath.Join(dir, "nowhere.tif"), raster.Grid{Width: 40, Height: 30, Transform: raster.Identity}, px, nil)
+	turned := grid
+	turned.Transform[2], turned.Transform[4] = 2, 2
+	rotated := write(t, filepath.Join(dir, "rotated.tif"), turned, px, nil)
+	if err := planError(Job{Inputs: map[string]Input{"a": File(a), "r": File(rotated)}, Controls: Controls{Reference: "a"}, Func: nothing}); err != nil {
+		t.Error("a rotated input:", err)
+	}
+	for name, c := range map[string]struct {
+		inputs   map[string]Input
+		controls Controls
+		want     []string
+	}{
+		"without a reference":       {map[string]Input{"a": File(a), "b": File(b)}, Controls{}, []string{"--reference a, or --grid", "pixel size 20 x 10"}},
+		"an open raster":            {map[string]Input{"a": File(a), "b": {Files: []string{b}, Source: open(t, b)}}, Controls{Reference: "a"}, []string{"Input.Source", b, "pixel size 20"}},
+		"no CRS":                    {map[string]Input{"a": File(a), "b": File(noCRS)}, Controls{Reference: "a"}, []string{noCRS, "names no coordinate reference system", "-a_srs"}},
+		"no CRS of the reference":   {map[string]Input{"a": File(a), "b": File(noCRS)}, Controls{Reference: "b"}, []string{a, "the reference names no coordinate"}},
+		"no transform":              {map[string]Input{"a": File(a), "b": File(nowhere)}, Controls{Reference: "a"}, []string{nowhere, "where it lies"}},
+		"no transform of the grid":  {map[string]Input{"a": File(a), "b": File(nowhere)}, Controls{Reference: "b"}, []string{a, "the reference says nothing"}},
+		"a rotated reference":       {map[string]Input{"a": File(a), "r": File(rotated)}, Controls{Reference: "r"}, []string{rotated, "is rotated"}},
+		"a method":                  {map[string]Input{"a": File(a), "b": {Files: []string{b}, Resample: "best"}}, Controls{Reference: "a"}, []string{"input b", `"best"`, "cubicspline"}},
+		"a method that is not used": {map[string]Input{"a": {Files: []string{a}, Resample: "best"}}, Controls{}, []string{"input a", `"best"`}},
+		"a band with two kinds of nodata": {map[string]Input{"a": File(a), "b": {Files: []string{b}, Layers: []int{1, 1}, Nodata: []string{"1", "2"}}}, Controls{Reference: "a"},
+			[]string{b, "band 1 is read twice"}},
+		"extents and a box":           {map[string]Input{"a": File(a)}, Controls{BBox: &[4]float64{0, 0, 1, 1}, Extents: []raster.Grid{grid}}, []string{"give one of them"}},
+		"an extent that lies nowhere": {map[string]Input{"a": File(a)}, Controls{Extents: []raster.Grid{{Width: 3, Height: 3, Transform: raster.Identity}}}, []string{"--extent", "georeferenced"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Log(failRun(t, Job{Inputs: c.inputs, Controls: c.controls, Func: nothing}, c.want...))
+		})
+	}
+}
+
+// planError is the error of planning a job.
+func planError(job Job) error {
+	_, err := MakePlan(context.Background(), job)
+	return err
+}
+
+func TestAnExtentOfAnotherSystemIsRelatedByItsEdges(t *testing.T) {
+	needGDAL(t)
+	a := write(t, filepath.Join(t.TempDir(), "a.tif"), mapGrid(400, 300, 0, 0), terrain[uint8](400, 300, 1), nil)
+	e := raster.Grid{Width: 10, Height: 10, HasTransform: true, CRS: raster.CRS{Code: "EPSG:4326"}, Transform: raster.Transform{3.005, 0.001, 0, 45.149, 0, -0.001}}
+	p, err := MakePlan(t.Context(), Job{Inputs: map[string]Input{"a": File(a)}, Controls: Controls{Extents: []raster.Grid{e}}, Func: nothing})
+	if err != nil {
+		t.Fatal(err)
+	}
+	box, err := gdal.Extent(e, mapGrid(1, 1, 0, 0).CRS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	minX, minY, maxX, maxY := p.Grid.Bounds()
+	for i, d := range []float64{minX - box[0], minY - box[1], maxX - box[2], maxY - box[3]} {
+		if d > 5 || d < -5 {
+			t.Errorf("side %d is %v m off: %v, not %v", i, d, boundsOf(p.Grid), box)
+		}
+	}
+}
+
+func TestAWarpThatDiffersIsNotResumed(t *testing.T) {
+	needGDAL(t)
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	const w, h = 200, 150
+	a := write(t, at("a.tif"), mapGrid(w, h, 0, 0), terrain[uint16](w, h, 1), nil)
+	off := mapGrid(w, h, 0, 0)
+	off.Transform[1] = 11
+	b := write(t, at("b.tif"), off, terrain[uint16](w, h, 2), func(o *Output) { o.NoOverviews, o.Overviews = false, []int{2} })
+	make := func(out string) Job {
+		return Job{Inputs: map[string]Input{"a": File(a), "b": {Files: []string{b}, Resample: "bilinear"}}, Expressions: map[string]string{"x": "a + b"},
+			Outputs: map[string]Output{"x": {Path: at(out), TileSize: 64}}, Controls: Controls{Reference: "a", WindowWidth: 64, WindowHeight: 64}}
+	}
+	mustRun(t, make("want.tif"))
+	interrupt(t, make("x.tif"))
+	for name, c := range map[string]struct {
+		change func(*Job)
+		want   string
+	}{
+		"method":    {func(j *Job) { j.Inputs["b"] = Input{Files: []string{b}, Resample: "cubic"} }, "input b: the method of resampling (--resample) was bilinear and is cubic"},
+		"overviews": {func(j *Job) { j.Inputs["b"] = Input{Files: []string{b}, Resample: "bilinear", Overviews: true} }, "input b: its overviews were not used and are (--use-overviews)"},
+		"grid":      {func(j *Job) { g := mapGrid(w, h+2, 0, 0); j.Controls.Reference, j.Controls.Grid = "", &g }, "input b: the grid that it is warped onto (--reference, --grid) is another"},
+	} {
+		job := make("x.tif")
+		c.change(&job)
+		job.Resume = true
+		t.Log(name, failRun(t, job, c.want))
+	}
+	job := make("x.tif")
+	job.Resume, job.Concurrency = true, Concurrency{Workers: 2, Readers: 2}
+	if res := mustRun(t, job); res.Resumed == 0 {
+		t.Error("no block was resumed")
+	}
+	sameFileBytes(t, "resumed", at("x.tif"), fileBytes(t, at("want.tif")))
+}
+
+func TestGridsOfWarpsComeWholeThroughJSON(t *testing.T) {
+	g := mapGrid(3, 4, 1, 1)
+	g.Transform[0] = 0.1 + 0.2
+	g.CRS = raster.CRS{Code: "", Name: "Stra\xdfe", WKT: "a\xff", Keys: &raster.GeoKeys{Directory: []uint16{1, 1, 0, 0}, Doubles: []float64{1. / 3}, ASCII: "M\xfcnchen|"}}
+	w := warping{Grid: exactGrid{g}, Method: "near", MaxBytes: rand.Int64()}
+	text, err := json.Marshal(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back warping
+	if err := json.Unmarshal(text, &back); err != nil {
+		t.Fatal(err)
+	}
+	if c := back.Grid.CRS; c.Name != g.CRS.Name || c.WKT != g.CRS.WKT || c.Keys.ASCII != g.CRS.Keys.ASCII || c.Keys.Doubles[0] != 1./3 || back.Grid.Transform != g.Transform || back.MaxBytes != w.MaxBytes || back.Grid.Width != 3 {
+		t.Errorf("%+v", back)
+	}
+}
+
+func TestAWorkerWarpsWithTheVersionOfGDALThatTheRunHas(t *testing.T) {
+	needGDAL(t)
+	dir := t.TempDir()
+	off := mapGrid(40, 30, 0, 0)
+	off.Transform[1] = 20
+	b := write(t, filepath.Join(dir, "b.tif"), off, terrain[uint8](40, 30, 1), nil)
+	version, err := gdal.Version()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		version string
+		mixed   bool
+		want    string
+	}{{version, false, ""}, {"1.2.3", true, ""}, {"1.2.3", false, "whose version is " + version + " here and 1.2.3 where the run is"}} {
+		f := &inputFile{path: b, from: b}
+		w := &warping{Grid: exactGrid{mapGrid(40, 30, 0, 0)}, Method: "near", Nodata: []string{""}, GDAL: c.version}
+		err := f.reopen(t.Context(), openLocal, w, c.mixed)
+		if c.want != "" {
+			wantError(t, err, c.want, "--mixed")
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g := f.src.Info().Grid; g.Width != 80 || g.Height != 30 {
+			t.Errorf("%+v", g)
+		}
+		if err := f.src.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
