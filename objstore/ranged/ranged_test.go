@@ -157,6 +157,7 @@ func TestAnyReadGivesTheBytesOfTheObject(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	r.wg.Wait() // for requests whose askers have gone
 	for i := 1; i < len(r.store.list); i++ {
 		if r.store.list[i].at < r.store.list[i-1].end() {
 			t.Fatal("pieces overlap")
