@@ -83,6 +83,8 @@ const defaultWarpBytes = 64 << 20
 //
 // Pixels are exactly those that gdalwarp -et 0 gives for all of the raster at once, with XSCALE and YSCALE as [Warped.Scales] has them,
 // whatever windows are read. The reference's own transform is used, so that no rounding tells its pixels from these.
+// But of the rim that average, mode, min and their kin give to pixels beside the input, Info().Grid leaves out whole columns and rows, so that tiles whose edges are those
+// of pixels do not overlap.
 // The transformation and the filter look at all of the input, so that pixels on the edge of a window are those of its middle.
 //
 // What makes a pixel invalid: nodata where the input has it, which no valid pixel equals (GDAL moves a valid pixel that comes out as

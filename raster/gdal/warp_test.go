@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -307,6 +308,15 @@ func withoutRim(t testing.TB, name string, w *Warped, got *ndarray.Array, want, 
 	within := raster.Window{Col: col, Row: row, Width: g.Width, Height: g.Height}
 	rim := within.Grow(int(math.Ceil(2*max(xs, ys))) + 4) // at corners that stand on their tips more than a pixel
 	height, width, size := got.Shape[1], got.Shape[2], got.Type.Size()
+	h, err := w.src.acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.src.release(h)
+	l, err := w.lens(h)
+	if err != nil {
+		t.Fatal(err)
+	}
 	taken := 0
 	for i := range wantValid {
 		at := raster.Window{Col: i % width, Row: i / width % height, Width: 1, Height: 1}
@@ -315,6 +325,15 @@ func withoutRim(t testing.TB, name string, w *Warped, got *ndarray.Array, want, 
 		}
 		if taken++; !rim.Contains(at) {
 			t.Errorf("%s: gdalwarp gives column %d, row %d, far from %v", name, at.Col, at.Row, within)
+			return
+		}
+		x, y, ok := []float64{float64(at.Col), float64(at.Col + 1)}, []float64{float64(at.Row), float64(at.Row + 1)}, make([]bool, 2)
+		if err := l.toInput(x, y, ok); err != nil {
+			t.Fatal(err)
+		}
+		const rounding = 1e-6
+		if overlap(x, w.size.Width) > rounding && overlap(y, w.size.Height) > rounding {
+			t.Errorf("%s: column %d, row %d lies on the input and is left out", name, at.Col, at.Row)
 			return
 		}
 		wantValid[i] = 0
@@ -326,6 +345,11 @@ func withoutRim(t testing.TB, name string, w *Warped, got *ndarray.Array, want, 
 	if given := bytes.Count(wantValid, []byte{1}); taken > 0 && given == 0 && len(wantValid) > 100*taken {
 		t.Errorf("%s: all %d pixels that gdalwarp gives were taken for a rim", name, taken)
 	}
+}
+
+// overlap is how much of n pixels lies between two coordinates.
+func overlap(between []float64, n int) float64 {
+	return min(slices.Max(between), float64(n)) - max(slices.Min(between), 0)
 }
 
 // differ compares pixels and validity and reports the first difference of each.
