@@ -16,20 +16,18 @@ var pictures = flag.String("pictures", "", "write pictures of the page to this `
 
 func TestABrowserShowsARunThatGoesOn(t *testing.T) {
 	b := browser(t)
-	run := &fakeRun{workers: 7, blocks: 2000, step: 3, columns: 50}
+	run := &fakeRun{workers: 7, blocks: 2000, step: 30, columns: 50, last: 10}
 	p := New(Options{Title: hostile, Status: run.status})
 	w := b.open(listen(t, p), 1100, 900, false)
-	w.until(`document.getElementById("percent")?.textContent > "" && parseInt(document.getElementById("count").textContent) > 0`)
-	before := w.eval(`parseInt(document.getElementById("count").textContent.replace(/\D.*/, ""))`).(float64)
-	w.until(fmt.Sprintf(`parseInt(document.getElementById("count").textContent.replace(/\D.*/, "")) > %v + 30`, before))
-
-	// Stand still, so that all numbers are of one moment.
-	run.mu.Lock()
-	run.hold = true
-	s := run.looks
-	run.mu.Unlock()
+	shows := func(looks int) {
+		w.until(fmt.Sprintf(`document.getElementById("count")?.textContent.replace(/\s/g, "") === "%dof2000blocks"`, looks*run.step))
+	}
+	shows(10)
+	// Then it stands still, so that all numbers are of one moment, and large ones are among them.
+	const s = 41
+	run.goTo(s)
+	shows(s)
 	done := s * run.step
-	w.until(fmt.Sprintf(`document.getElementById("count").textContent.replace(/\s/g, "") === "%dof2000blocks"`, done))
 	texts := func(selector string) string {
 		return fmt.Sprint(w.eval(fmt.Sprintf(`[...document.querySelectorAll(%q)].map((e) => e.textContent.replace(/\s+/g, " ")).join("|")`, selector)))
 	}

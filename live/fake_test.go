@@ -31,14 +31,14 @@ type fakeRun struct {
 
 	mu    sync.Mutex
 	looks int
+	last  int   // the look after which it stands still, unless 0
 	phase Phase // set from outside
-	hold  bool  // stands still
 }
 
 func (f *fakeRun) status() Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.hold {
+	if f.last == 0 || f.looks < f.last {
 		f.looks++
 	}
 	ms := time.Millisecond
@@ -111,6 +111,13 @@ func (f *fakeRun) set(p Phase) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.phase = p
+}
+
+// goTo lets it go on until a look.
+func (f *fakeRun) goTo(last int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.last = last
 }
 
 // seconds is a moment for what has to happen, long enough for a slow machine.
