@@ -3,11 +3,11 @@ package live
 import (
 	"flag"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -18,6 +18,7 @@ func TestABrowserShowsARunThatGoesOn(t *testing.T) {
 	b := browser(t)
 	run := &fakeRun{workers: 7, blocks: 2000, step: 30, columns: 50, last: 10}
 	p := New(Options{Title: hostile, Status: run.status})
+	p.patience = time.Hour // no notice that it can't be reached
 	w := b.open(listen(t, p), 1100, 900, false)
 	shows := func(looks int) {
 		w.until(fmt.Sprintf(`document.getElementById("count")?.textContent.replace(/\s/g, "") === "%dof2000blocks"`, looks*run.step))
@@ -167,23 +168,24 @@ func TestABrowserFindsARunAgainAfterItCouldNotBeReached(t *testing.T) {
 	p := New(Options{Title: "ndvi", Status: run.status})
 	address := listen(t, p)
 	base, _ := parts(t, address)
-	// A tunnel to the run, that breaks and is made again.
-	tunnel := func(at string) (*http.Server, string) {
-		l, err := net.Listen("tcp", at)
-		if err != nil {
-			t.Fatal(err)
+	// A tunnel to the run, that breaks and is made again. It keeps its port, which another process might take.
+	var broken atomic.Bool
+	tunnel := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !broken.Load() {
+			p.server.Handler.ServeHTTP(w, r)
 		}
-		s := &http.Server{Handler: p.server.Handler}
-		go s.Serve(l)
-		return s, l.Addr().String()
-	}
-	first, at := tunnel("127.0.0.1:0")
-	w := b.open(strings.Replace(address, base, "http://"+at, 1), 1100, 900, false)
+		if broken.Load() {
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	defer tunnel.Close()
+	defer tunnel.CloseClientConnections()
+	w := b.open(strings.Replace(address, base, tunnel.URL, 1), 1100, 900, false)
 	w.until(`document.getElementById("percent")?.textContent > ""`)
-	first.Close()
+	broken.Store(true)
+	tunnel.CloseClientConnections()
 	w.until(`!document.getElementById("notice").hidden`)
-	second, _ := tunnel(at)
-	defer second.Close()
+	broken.Store(false)
 	w.until(`document.getElementById("notice").hidden && !document.getElementById("workers").hidden`)
 }
 

@@ -120,8 +120,8 @@ func (f *fakeRun) goTo(last int) {
 	f.last = last
 }
 
-// seconds is a moment for what has to happen, long enough for a slow machine.
-const seconds = 30 * time.Second
+// seconds is a moment for what has to happen, long enough for a slow machine that does much else.
+const seconds = 2 * time.Minute
 
 // listen serves a page, which looks often, at a free port of the loopback until the end of the test.
 func listen(t *testing.T, p *Page) string {
@@ -190,6 +190,15 @@ func bearer(token string) func(*http.Request) {
 // follow opens the events of a page; each call of next gives the next one, and false at the end.
 func follow(t *testing.T, base, token string) (next func() (string, bool)) {
 	t.Helper()
+	next, err := tryToFollow(t, base, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return next
+}
+
+func tryToFollow(t *testing.T, base, token string) (next func() (string, bool), err error) {
+	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", base+"/events", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +206,7 @@ func follow(t *testing.T, base, token string) (next func() (string, bool)) {
 	bearer(token)(r)
 	resp, err := client(t).Do(r)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	t.Cleanup(func() { resp.Body.Close() })
 	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" {
@@ -212,5 +221,5 @@ func follow(t *testing.T, base, token string) (next func() (string, bool)) {
 			}
 		}
 		return "", false
-	}
+	}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,6 +33,9 @@ type Page struct {
 	every    time.Duration // between two looks at the status
 	patience time.Duration // for a client to send a request, and to take an answer or an event
 
+	lastWait  time.Duration // of Close, for the last event to go out
+	following atomic.Int64  // clients that events are sent to
+
 	mu      sync.Mutex
 	server  *http.Server // nil before Listen
 	ended   chan error   // of the server
@@ -54,7 +58,7 @@ func New(o Options) *Page {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Page{o: o, every: time.Second, patience: 5 * time.Second, ended: make(chan error, 1), closing: make(chan struct{}), stopped: make(chan struct{}),
+	return &Page{o: o, every: time.Second, patience: 5 * time.Second, lastWait: 2 * time.Second, ended: make(chan error, 1), closing: make(chan struct{}), stopped: make(chan struct{}),
 		now: &look{next: make(chan struct{})}}
 }
 
@@ -133,6 +137,22 @@ func (p *Page) latest(ctx context.Context) (*look, error) {
 	}
 }
 
+// lastEvents waits until the last event has gone out to all who follow. What is not large the kernel takes at once, but on a machine that does much
+// else it takes a while until it is given it.
+func (p *Page) lastEvents(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, p.lastWait)
+	defer cancel()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for p.following.Load() > 0 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // closeWait is how long Close waits for connections after the last event was sent. A connection that a browser opened in reserve and has not used
 // counts as busy for seconds.
 const closeWait = 250 * time.Millisecond
@@ -153,6 +173,7 @@ func (p *Page) Close(ctx context.Context) error {
 	var err error
 	select {
 	case <-p.stopped:
+		p.lastEvents(ctx)
 	case <-ctx.Done():
 		err = errors.New("live: the status of the run was not to be had in time")
 	}

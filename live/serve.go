@@ -66,6 +66,8 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
+	p.following.Add(1)
+	defer p.following.Add(-1)
 	c := http.NewResponseController(w)
 	for {
 		l, err := p.latest(r.Context())
