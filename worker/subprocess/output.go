@@ -2,10 +2,13 @@ package subprocess
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -26,6 +29,8 @@ type output struct {
 	pass   func(line string) // nil: nobody is told
 	begun  []byte            // a line without its end yet; only of the goroutine that reads
 	passed chan struct{}     // closed when there is nothing more to come
+	lines  int64             // that were passed on or are; only of the goroutine that reads
+	line   atomic.Int64      // the number of the one that is just passed on, from 1; 0: none is
 
 	mu   sync.Mutex // not held while lines are passed on, which may take long
 	tail []byte     // at most 2*tailBytes, of which the last tailBytes count
@@ -37,7 +42,9 @@ func newOutput(from *os.File, pass func(line string)) *output {
 	o := &output{from: from, pass: pass, passed: make(chan struct{})}
 	go func() {
 		defer close(o.passed)
-		_, _ = io.Copy(o, o.from) // the end, or the deadline of await
+		if _, err := io.Copy(o, o.from); errors.Is(err, os.ErrDeadlineExceeded) {
+			o.rest()
+		}
 		if len(o.begun) > 0 {
 			o.passBegun()
 		}
@@ -50,11 +57,42 @@ func newOutput(from *os.File, pass func(line string)) *output {
 // whoever the lines are passed on to does not return. In that case the goroutine ends when they do.
 func (o *output) await() {
 	_ = o.from.SetReadDeadline(time.Now().Add(outputWait))
-	end := time.NewTimer(2 * outputWait)
-	defer end.Stop()
-	select {
-	case <-o.passed:
-	case <-end.C:
+	// It does not return when it is at the same line in three looks: a machine that stands still for a moment makes one of them worth nothing.
+	for same, line := 0, int64(0); same < 3; {
+		t := time.NewTimer(outputWait)
+		select {
+		case <-o.passed:
+			t.Stop()
+			return
+		case <-t.C:
+		}
+		if now := o.line.Load(); now == 0 || now != line {
+			same, line = 1, now
+		} else {
+			same++
+		}
+	}
+}
+
+// pipeBytes are the most that a pipe holds on Linux, unless root has allowed more.
+const pipeBytes = 1 << 20
+
+// rest takes what lies in the pipe when the deadline of await has come: on a machine that stood still until then, all of it may.
+func (o *output) rest() {
+	_ = o.from.SetReadDeadline(time.Time{})
+	c, err := o.from.SyscallConn()
+	if err != nil {
+		return
+	}
+	b := make([]byte, 32<<10)
+	for n, all := 1, 0; n > 0 && all < pipeBytes; all += n { // whoever holds it may write for ever
+		_ = c.Read(func(fd uintptr) bool {
+			n, _ = syscall.Read(int(fd), b) // which does not wait
+			return true
+		})
+		if n > 0 {
+			_, _ = o.Write(b[:n])
+		}
 	}
 }
 
@@ -78,6 +116,9 @@ func (o *output) Write(p []byte) (int, error) {
 }
 
 func (o *output) passBegun() {
+	o.lines++
+	o.line.Store(o.lines)
+	defer o.line.Store(0)
 	o.pass(strings.ToValidUTF8(strings.TrimSuffix(string(o.begun), "\r"), "\uFFFD"))
 	o.begun = o.begun[:0]
 }

@@ -3,7 +3,9 @@ package subprocess
 import (
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -36,6 +38,50 @@ func TestLinesAreCutWhereTheyEnd(t *testing.T) {
 				t.Error(d)
 			}
 		})
+	}
+}
+
+// What a worker wrote last is not lost on a machine that stands still until the deadline.
+func TestWhatLiesInThePipeAtTheDeadlineIsPassedOn(t *testing.T) {
+	r, w, err := os.Pipe()
+	try(t, err)
+	defer w.Close() // somebody holds it open
+	var got []string
+	held, goOn := make(chan struct{}), make(chan struct{})
+	o := newOutput(r, func(l string) {
+		if got = append(got, l); len(got) == 1 {
+			close(held)
+			<-goOn
+		}
+	})
+	_, err = w.WriteString("first\n")
+	try(t, err)
+	<-held
+	last := strings.Repeat("l", 100)
+	_, err = w.WriteString(strings.Repeat(last+"\n", 600)) // more than is read at once
+	try(t, err)
+	try(t, r.SetReadDeadline(time.Unix(1, 0)))
+	close(goOn)
+	<-o.passed
+	if len(got) != 601 || got[600] != last || o.end() == "" {
+		t.Errorf("%d lines", len(got))
+	}
+}
+
+func TestLinesThatArePassedOnSlowlyAreWaitedFor(t *testing.T) {
+	r, w, err := os.Pipe()
+	try(t, err)
+	var n atomic.Int64
+	o := newOutput(r, func(string) {
+		time.Sleep(outputWait / 2)
+		n.Add(1)
+	})
+	_, err = w.WriteString(strings.Repeat("l\n", 10))
+	try(t, err)
+	try(t, w.Close())
+	o.await()
+	if n.Load() != 10 {
+		t.Errorf("%d lines of 10", n.Load())
 	}
 }
 
