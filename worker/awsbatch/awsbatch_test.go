@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -454,13 +453,21 @@ func TestStopWhenItsTimeIsOver(t *testing.T) {
 	t.Run("AWS has accepted, and does nothing", func(t *testing.T) {
 		r := newRun(t, batchtest.Settings{}, 2, "exec sleep 600")
 		f := r.start()
-		r.s.Set(func(set *batchtest.Settings) { set.Deaf = true })
-		ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
+		r.s.Set(func(set *batchtest.Settings) {
+			set.Deaf = true
+			set.Before = func(operation string) *batchtest.Error {
+				if operation == "DescribeJobs" {
+					stop()
+				}
+				return nil
+			}
+		})
 		if err := f.Stop(ctx); err != nil {
 			t.Error(err)
 		}
-		r.s.Set(func(set *batchtest.Settings) { set.Deaf = false })
+		r.s.Set(func(set *batchtest.Settings) { set.Deaf, set.Before = false, nil })
 	})
 }
 

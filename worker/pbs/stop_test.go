@@ -128,11 +128,14 @@ func TestStopKeepsItsTimeThoughQdelHangs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
-	defer stop()
-	wantError(t, comesBack(t, func() error { return f.Stop(ctx) }), "17[].s may still be there", "deadline", "qdel '17[].s'")
-	if !exists(pid) {
-		t.Error("qdel was not run")
+	// Its time has to be enough to begin a qdel: the next has longer.
+	for d := 250 * time.Millisecond; !exists(pid); d *= 2 {
+		if d > patience {
+			t.Fatal("qdel was not run")
+		}
+		ctx, stop := context.WithTimeout(t.Context(), d)
+		wantError(t, comesBack(t, func() error { return f.Stop(ctx) }), "17[].s may still be there", "deadline", "qdel '17[].s'")
+		stop()
 	}
 }
 
@@ -186,7 +189,7 @@ func TestAJobOfWhichQsubDoesNotTellIsFoundAndDeleted(t *testing.T) {
 			other.o.First = 4
 			kept := other.start()
 			r := newRun(t, nil, 3, "exec sleep 600")
-			r.kind.times.command = 2 * time.Second
+			r.kind.times.command = 8 * time.Second // of all programs, though but one of them hangs
 			_, err := r.kind.Start(t.Context(), r.o)
 			close(release)
 			wantError(t, err, "qsub has not told the job's identifier")
@@ -205,12 +208,12 @@ func TestAJobOfWhichQsubDoesNotTellIsFoundAndDeleted(t *testing.T) {
 
 func TestAQsubThatIsEndedBySomebodyIsNoRefusal(t *testing.T) {
 	dir, o := scripts(t, map[string]string{
-		"qsub": "cat >/dev/null; echo '17[].s' >\"$0.taken\"; kill -INT $$", "qselect": "cat \"$(dirname \"$0\")/qsub.taken\"",
+		"qsub": "cat >/dev/null; echo '17[].s' >\"$0.taken\"; kill -KILL $$", "qselect": "cat \"$(dirname \"$0\")/qsub.taken\"",
 		"qstat": "echo '{\"Jobs\":{\"17[].s\":{\"job_state\":\"F\"}}}'",
 	})
 	r := newRun(t, o, 2, "exit 0")
 	_, err := r.kind.Start(t.Context(), r.o)
-	wantError(t, err, "before it was ended", "interrupt")
+	wantError(t, err, "before it was ended", "killed")
 	if got := calls(t, dir, "qdel"); got != "17[].s\n" {
 		t.Errorf("qdel was called with %q", got)
 	}

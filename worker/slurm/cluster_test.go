@@ -353,7 +353,7 @@ func neverStart(t *testing.T, c *slurmtest.Cluster) {
 		{"--hold", "JobHeldUser", "scontrol release"},
 	} {
 		s := begin(t, quick(&Options{Extra: strings.Fields(x.extra)}), 3, "exit 0")
-		for range 100 {
+		for range 600 {
 			if strings.Contains(s.log.String(), x.reason) {
 				break
 			}

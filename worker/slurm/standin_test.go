@@ -166,8 +166,9 @@ func TestAnotherClusterIsNamedToAllPrograms(t *testing.T) {
 	}
 	s.fleet = f
 	s.gone(1)
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	onceThere(t, filepath.Join(notes, "scancel"), cancel)
 	if err := f.Stop(ctx); err == nil || !strings.Contains(err.Error(), "`scancel --clusters=green 17`") {
 		t.Errorf("Stop: %v", err)
 	}
@@ -311,7 +312,7 @@ func TestAStartThatIsCalledOffReturnsThoughSbatchHangs(t *testing.T) {
 	k.times.answer = 50 * time.Millisecond
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("enough")
-	time.AfterFunc(50*time.Millisecond, func() { cancel(why) })
+	onceThere(t, pid, func() { cancel(why) })
 	s := prepare(t, 1, "exit 0")
 	if f, err := k.Start(ctx, s.o); f != nil || !errors.Is(err, why) || strings.Contains(err.Error(), "may be left") {
 		t.Errorf("Start: %v, %v", f, err)
@@ -323,7 +324,7 @@ func TestAStartThatIsCalledOffReturnsThoughSbatchHangs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 100 {
+	for range 600 {
 		if !workertest.Alive(n) {
 			return
 		}

@@ -125,6 +125,19 @@ func await(t *testing.T, path string) string {
 	return ""
 }
 
+// onceThere calls a function as soon as a file has a line.
+func onceThere(t *testing.T, path string, do func()) {
+	go func() {
+		for t.Context().Err() == nil {
+			if b, err := os.ReadFile(path); err == nil && bytes.HasSuffix(b, []byte("\n")) {
+				do()
+				return
+			}
+			time.Sleep(2 * time.Millisecond)
+		}
+	}()
+}
+
 // list are the names in a folder.
 func list(t *testing.T, folder, pattern string) []string {
 	t.Helper()

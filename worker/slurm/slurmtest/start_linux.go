@@ -16,7 +16,7 @@ import (
 )
 
 // patience is how long the daemons have to come up on a machine with other things to do.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // Start runs a cluster until the test ends, or skips the test with the reason why there can't be one here.
 func Start(t testing.TB) *Cluster {
@@ -125,7 +125,7 @@ setpriv --pdeathsig KILL "$2" --foreground --force --num-threads=2 --key-file="$
 	--pid-file="$1/munge/pid" --log-file="$1/munge/log" --seed-file="$1/munge/seed" &
 munged=$!
 i=0
-while [ ! -S munge/socket ] && [ $i -lt 500 ]; do sleep 0.02; i=$((i+1)); done
+while [ ! -S munge/socket ] && [ $i -lt 3000 ]; do sleep 0.02; i=$((i+1)); done
 setpriv --pdeathsig KILL env SLURM_CONF="$1/slurm.conf" "$3" -D -c &
 slurmctld=$!
 setpriv --pdeathsig KILL env SLURM_CONF="$1/slurm.conf" "$4" -D -N node1 &
@@ -137,7 +137,7 @@ while [ $i -lt 20 ] && [ -n "$(SLURM_CONF="$1/slurm.conf" timeout 5 squeue --noh
 kill -KILL $munged $slurmctld $slurmd
 wait
 i=0
-while [ $i -lt 20 ]; do
+while [ $i -lt 200 ]; do
 	found=$(grep -lzxF "SLURM_CONF=$1/slurm.conf" /proc/[0-9]*/environ 2>/dev/null)
 	[ -n "$found" ] || break
 	for p in $found; do
