@@ -63,10 +63,12 @@ func TestS3(t *testing.T) {
 	})
 }
 
+// memories counts the buckets in memory of this process, each of which lasts as long as it does: a test that is run again must not find what it left.
+var memories atomic.Int64
+
 func TestMem(t *testing.T) {
-	var n atomic.Int64
 	objstoretest.Run(t, func(t *testing.T) objstoretest.Store {
-		b := open(t, fmt.Sprintf("mem://test-%d", n.Add(1)), &objstore.Options{})
+		b := open(t, fmt.Sprintf("mem://test-%d", memories.Add(1)), &objstore.Options{})
 		return objstoretest.Store{Source: b, Put: func(t *testing.T, name string, data []byte) {
 			t.Helper()
 			if err := b.Upload(t.Context(), name, strings.NewReader(string(data)), int64(len(data)), objstore.UploadOptions{}); err != nil {
