@@ -238,7 +238,8 @@ func TestTwoHundredKillsAtRandomAmongProcessesThatDoEverything(t *testing.T) {
 		rounds, kills = 1, 20
 	}
 	a := newArena(t)
-	var all, looks, timed int64
+	var all, timed int64
+	var looks atomic.Int64
 	for range rounds {
 		a.again()
 		var count, byTime atomic.Int64
@@ -264,14 +265,14 @@ func TestTwoHundredKillsAtRandomAmongProcessesThatDoEverything(t *testing.T) {
 				a.stop() // those whose point does not come end well
 			})
 		}
-		monitor.Go(func() { looks += int64(a.monitor(done)) })
+		monitor.Go(func() { a.monitor(done, &looks) })
 		wg.Wait()
 		close(done)
 		monitor.Wait()
 		if t.Failed() {
 			return
 		}
-		if looks == 0 {
+		if looks.Load() == 0 {
 			t.Error("nobody looked")
 		}
 		// Nobody is left: sometimes one more dies while it checks.
@@ -287,5 +288,5 @@ func TestTwoHundredKillsAtRandomAmongProcessesThatDoEverything(t *testing.T) {
 	step(t, a, g)
 	must(t, g.leave())
 	a.wantExact()
-	t.Logf("%d kills, at most %d of them by time; %d looks", all, timed, looks)
+	t.Logf("%d kills, at most %d of them by time; %d looks", all, timed, looks.Load())
 }

@@ -224,7 +224,7 @@ func (e *Entry) Drop() (gone bool, err error) {
 	e.Unpin()
 	err = e.l.guard(func() error {
 		r := e.l.record(e.rec)
-		begin := time.Now()
+		waited := time.Duration(0)
 		for pause := 20 * time.Microsecond; ; pause = min(2*pause, 5*time.Millisecond) {
 			seq := r.seq.Load()
 			if seq>>stateBits != e.seq>>stateBits {
@@ -241,11 +241,12 @@ func (e *Entry) Drop() (gone bool, err error) {
 			}
 			// Who has it marked may have seen the pin that ended just now, and leave it: only a look after that one tells whether it is still in use. The lock
 			// of one that was replaced is held by who copies the new version, which may take long; it is among the first that go.
-			if byte(seq) == stateStale || time.Since(begin) > lockPatience {
+			if byte(seq) == stateStale || waited > lockPatience {
 				return nil
 			}
 			fault.Point("ledger.drop waits")
 			time.Sleep(pause)
+			waited += pause
 		}
 	})
 	return gone, err

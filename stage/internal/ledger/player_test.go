@@ -118,7 +118,7 @@ const gameKeys = 100
 var (
 	gameLimits = Limits{Bytes: 120 * unit, Files: 60}
 	// slowest is how long one step may take, however the others end. The monitor's stops are within it.
-	slowest = 15 * time.Second
+	slowest = time.Minute
 )
 
 // game is one process's part in a directory.
