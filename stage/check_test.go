@@ -88,9 +88,9 @@ func TestSizesThatLieAreErrors(t *testing.T) {
 				var err error
 				var b []byte
 				if how == "Get" {
-					b, _, err = p.Get(within(t, 20*time.Second), s, "a")
+					b, _, err = p.Get(within(t, time.Minute), s, "a")
 				} else {
-					b, err = p.Prefetch(s, "a").Bytes(within(t, 20*time.Second))
+					b, err = p.Prefetch(s, "a").Bytes(within(t, time.Minute))
 				}
 				// A request for a range gets no more than the range: what is behind the announced end can't be seen.
 				if err == nil && !(lie < 0 && size+lie > 0 && how == "staged" && bytes.Equal(b, content("a", 0, size+lie))) {
@@ -127,9 +127,9 @@ func TestChecksumsThatTheStoreAnnouncesAreChecked(t *testing.T) {
 					var err error
 					var b []byte
 					if how == "Get" {
-						b, _, err = p.Get(within(t, 20*time.Second), s, "a")
+						b, _, err = p.Get(within(t, time.Minute), s, "a")
 					} else {
-						b, err = p.Prefetch(s, "a").Bytes(within(t, 20*time.Second))
+						b, err = p.Prefetch(s, "a").Bytes(within(t, time.Minute))
 					}
 					switch {
 					case c.good && (err != nil || !bytes.Equal(b, content("a", 0, size))):

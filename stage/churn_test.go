@@ -61,16 +61,16 @@ func churn(ctx context.Context, p *Pool, s *source, r *rand.Rand, names, ops int
 			l.Release()
 		}
 	}()
-	// At its end, who waits has what it wants.
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
-	defer cancel()
 	for i := 0; (i < ops || ops == 0) && ctx.Err() == nil; i++ {
 		switch k := r.IntN(10); {
 		case k < 5 && len(held) < 20 || len(held) == 0:
 			held = append(held, p.Prefetch(s, fmt.Sprint(r.IntN(names))))
 		case k < 8:
 			l := held[r.IntN(len(held))]
+			// At the end of ctx, who waits has what it wants.
+			patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 			rd, err := l.Open(patience)
+			cancel()
 			if err != nil {
 				return err
 			}

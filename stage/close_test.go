@@ -46,7 +46,7 @@ func TestDropCancelsACopyThatNobodyWantsAnyMore(t *testing.T) {
 	l := p.Prefetch(s, "a")
 	soon(t, "half of it being read", func() bool { _, _, n := s.count("a"); return n == 500 })
 	l.Release()
-	must(t, p.Wait(within(t, 10*time.Second))) // though its source gives nothing more
+	must(t, p.Wait(within(t, time.Minute))) // though its source gives nothing more
 	if u := wantDisk(t, p); u.Bytes != 0 {
 		t.Errorf("%d bytes are taken", u.Bytes)
 	}
@@ -134,7 +134,7 @@ func TestALazyOrReaderInUseIsNotTakenForForgotten(t *testing.T) {
 func TestAfterCloseEverythingAnswersErrClosed(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []Keep{LRU, Drop} {
-		watchdog(t, time.Minute)
+		watchdog(t, 5*time.Minute)
 		s := small("closed", 64*kib)
 		s.put("never", object{size: 1000, gate: make(chan struct{})})
 		p := ok(Open(t.TempDir(), quick(Options{Workers: 1, Keep: keep, MaxBytes: 128 * kib})))(t)

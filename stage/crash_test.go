@@ -91,7 +91,7 @@ func swept(t testing.TB, dir string) {
 }
 
 func TestAKillAtAnyPointLeavesNothingTornAndNothingBehind(t *testing.T) {
-	watchdog(t, 3*time.Minute)
+	watchdog(t, 5*time.Minute)
 	dir := inMemory(t)
 	r := rand.New(rand.NewPCG(uint64(os.Getpid()), 3))
 	// A directory in which one was killed, so that the points of putting right are passed too.

@@ -79,7 +79,7 @@ func TestAFullDiskIsNoErrorButReadThrough(t *testing.T) {
 				}
 				wantDisk(t, p)
 				// Objects that nobody waits for do not have the source asked again and again.
-				must(t, p.Wait(within(t, 20*time.Second)))
+				must(t, p.Wait(within(t, time.Minute)))
 				before, _, _ := s.all()
 				time.Sleep(100 * time.Millisecond)
 				if after, _, _ := s.all(); after > before {
@@ -116,7 +116,7 @@ func TestAFullDiskDoesNotHaveTheSourceAskedAgainAndAgain(t *testing.T) {
 	if reads, _, _ := s.all(); reads > 10 {
 		t.Errorf("the source was asked %d times for 5 objects that nobody waits for", reads)
 	}
-	must(t, p.Wait(within(t, 20*time.Second)))
+	must(t, p.Wait(within(t, time.Minute)))
 	must(t, os.Remove(path))
 	for _, l := range all {
 		wantBytes(t, l, s, 0)
@@ -157,7 +157,7 @@ func TestADiskThatOthersFillMeanwhile(t *testing.T) {
 		t.Errorf("counters: %+v", c)
 	}
 	t.Logf("%d copies were given up, %d read through, %d evicted", c.DiskFull, c.ReadThrough, c.Evicted)
-	must(t, p.Wait(within(t, 20*time.Second)))
+	must(t, p.Wait(within(t, time.Minute)))
 	wantDisk(t, p)
 }
 

@@ -27,7 +27,7 @@ func small(id string, size int64) *source {
 
 func TestEnergonAReaderOfAnObjectThatIsBeingReadIntoAFullPoolDoesNotHang(t *testing.T) {
 	t.Parallel()
-	watchdog(t, time.Minute)
+	watchdog(t, 5*time.Minute)
 	for _, unknown := range []bool{false, true} {
 		s := small("full", 64*kib)
 		p := pool(t, t.TempDir(), Options{MaxBytes: 3 * 64 * kib, Workers: 1})
@@ -57,7 +57,7 @@ func TestEnergonAReaderOfAnObjectThatIsBeingReadIntoAFullPoolDoesNotHang(t *test
 
 func TestEnergonADirectReadKeepsNoOtherKeyWaiting(t *testing.T) {
 	t.Parallel()
-	watchdog(t, time.Minute)
+	watchdog(t, 5*time.Minute)
 	s := small("direct", 64*kib)
 	p := pool(t, t.TempDir(), Options{MaxBytes: 2 * 64 * kib})
 	a := p.Prefetch(s, "a")
@@ -103,7 +103,7 @@ func TestEnergonReferencesDroppedWhileReadingGiveTheirRoomBack(t *testing.T) {
 				l.Release()
 			}
 			close(middle)
-			must(t, p.Wait(within(t, 20*time.Second)))
+			must(t, p.Wait(within(t, time.Minute)))
 		}
 		soon(t, "the last copies ending", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.items) == 0 })
 		u := wantDisk(t, p)
@@ -129,7 +129,7 @@ func TestEnergonAnOversizedObjectIsReadOnceAndBlocksNoWorker(t *testing.T) {
 		s.put("big", object{size: 3 * mib, unknown: unknown})
 		p := pool(t, t.TempDir(), Options{MaxBytes: mib, Workers: 1})
 		big, a := p.Prefetch(s, "big"), p.Prefetch(s, "a")
-		must(t, p.Wait(within(t, 20*time.Second)))
+		must(t, p.Wait(within(t, time.Minute)))
 		if stateOf(a) != staged {
 			t.Fatal("the object behind the large one is not staged")
 		}

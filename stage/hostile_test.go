@@ -38,8 +38,8 @@ func TestABodyThatBreaksOffIsNeverTakenForAWholeObjectOfUnknownSize(t *testing.T
 	p := pool(t, inMemory(t), Options{})
 	l := p.Prefetch(b, "x")
 	defer l.Release()
-	err := l.Await(within(t, 20*time.Second))
-	got, err2 := l.Bytes(within(t, 20*time.Second))
+	err := l.Await(within(t, time.Minute))
+	got, err2 := l.Bytes(within(t, time.Minute))
 	if err == nil || err2 == nil {
 		t.Errorf("%d of %d bytes are served, %v, %v", len(got), len(whole), err, err2)
 	}
@@ -62,7 +62,7 @@ func TestAnIndexThatIsCutOffInTheMiddleOfACopyHangsNobody(t *testing.T) {
 	go func() { done <- p.Close() }()
 	select {
 	case <-done: // with the index's error
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("Close hangs\n%s", goroutines())
 	}
 }
@@ -163,7 +163,7 @@ func TestADiskThatCannotBeWrittenToKeepsNobodyFromReading(t *testing.T) {
 			return nil
 		})
 		l := p.Prefetch(s, "a")
-		_, err := l.Bytes(within(t, 10*time.Second))
+		_, err := l.Bytes(within(t, time.Minute))
 		fault.Set(nil)
 		if err != nil {
 			t.Errorf("%v: %v", e, err)
@@ -200,7 +200,7 @@ func TestTheSourceThatWasGivenLastIsAsked(t *testing.T) {
 	good := newSource("j").put("a", object{size: 1000})
 	m := p.Prefetch(good, "a")
 	defer m.Release()
-	_, err := m.Bytes(within(t, 5*time.Second))
+	_, err := m.Bytes(within(t, time.Minute))
 	if err != nil {
 		t.Error(err)
 	}
@@ -227,7 +227,7 @@ func TestAnObjectOfUnknownSizeTakesNoMoreMemoryThanOthers(t *testing.T) {
 	p := pool(t, inMemory(t), Options{MaxBytes: mib})
 	l := p.Prefetch(s, "a")
 	defer l.Release()
-	r := ok(l.Open(within(t, 30*time.Second)))(t)
+	r := ok(l.Open(within(t, time.Minute)))(t)
 	defer r.Close()
 	if len(r.direct.bytes) > directMemory {
 		t.Error("an object of unknown size is read into memory without bound")
@@ -263,7 +263,7 @@ func TestASourceMayReadByThePoolWhileItIsClosed(t *testing.T) {
 	select {
 	case err := <-done:
 		must(t, err)
-	case <-time.After(4 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("Close and Get hang")
 	}
 }
@@ -284,7 +284,7 @@ func TestOnRetryMayAskForCountersWhileThePoolIsClosed(t *testing.T) {
 	select {
 	case err := <-done:
 		must(t, err)
-	case <-time.After(4 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("Close hangs")
 	}
 }

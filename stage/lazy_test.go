@@ -41,7 +41,7 @@ func TestAQueuedObjectIsPromotedAndItsDownloadShared(t *testing.T) {
 		t.Errorf("the third is %s, the second %s", stateNames[stateOf(third)], stateNames[stateOf(second)])
 	}
 	close(gate)
-	must(t, p.Wait(within(t, 10*time.Second)))
+	must(t, p.Wait(within(t, time.Minute)))
 	for _, name := range []string{"first", "second", "third"} {
 		if reads, _, given := s.count(name); reads != 1 || given != 1000 {
 			t.Errorf("%s was read by %d requests of %d bytes", name, reads, given)
@@ -172,13 +172,19 @@ func waitingCosts(t *testing.T, n int) {
 	}
 	soon(t, "all being parked", func() bool { return p.Counters().Waits == int64(n) })
 	time.Sleep(20 * time.Millisecond)
-	var before, after int64
-	before = cpuTime(t)
-	time.Sleep(300 * time.Millisecond)
-	after = cpuTime(t)
-	t.Logf("%d objects waiting for room cost %d %% of a core", len(all), (after-before)/int64(3*time.Millisecond))
-	if after-before > int64(60*time.Millisecond) {
-		t.Errorf("%d objects that wait for room cost %v in 300 ms", n, time.Duration(after-before))
+	// What else this process does in a moment, such as collecting garbage, and what a busy machine makes of it, is not in the least of several.
+	least := 100.
+	for range 10 {
+		begun, before := time.Now(), cpuTime(t)
+		time.Sleep(100 * time.Millisecond)
+		least = min(least, 100*float64(cpuTime(t)-before)/float64(time.Since(begun)))
+		if least < 5 {
+			break
+		}
+	}
+	t.Logf("%d objects waiting for room cost %.1f %% of a core", len(all), least)
+	if least > 20 {
+		t.Errorf("%d objects that wait for room cost %.1f %% of a core", n, least)
 	}
 	a.Release()
 	for _, l := range all {
@@ -231,7 +237,7 @@ func TestAStalledRequestIsAbandonedAndMadeAgain(t *testing.T) {
 	s.put("a", object{size: 1000, middle: make(chan struct{})})
 	p := pool(t, t.TempDir(), Options{Retry: objstore.Retry{Stall: 50 * time.Millisecond}})
 	l := p.Prefetch(s, "a")
-	soon(t, "half of it being read", func() bool { _, _, n := s.count("a"); return n == 500 })
+	soon(t, "half of it being read", func() bool { _, _, n := s.count("a"); return n >= 500 }) // the next may have come
 	s.edit("a", func(o *object) { o.middle = nil })
 	wantBytes(t, l, s, 0)
 	if p.Counters().Retries == 0 {

@@ -195,7 +195,7 @@ func TestAwaitWaitsForTheDiskAndNeverReadsInAnotherWay(t *testing.T) {
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, stage.ErrNoRoom) || i > 5000 {
+		if !errors.Is(err, stage.ErrNoRoom) || i > 60_000 {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Millisecond)

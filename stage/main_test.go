@@ -57,10 +57,10 @@ func pool(t testing.TB, dir string, o Options) *Pool {
 // soon waits until something is so. It fails the test when it has taken far too long.
 func soon(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for pause := 50 * time.Microsecond; !is(); pause = min(2*pause, 5*time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not after 20 s\n%s", what, goroutines())
+			t.Fatalf("%s: not after a minute\n%s", what, goroutines())
 		}
 		time.Sleep(pause)
 	}
@@ -97,7 +97,7 @@ var stateNames = map[state]string{idle: "idle", queued: "queued", running: "runn
 // wantBytes compares what a Lazy gives with the content of a version.
 func wantBytes(t testing.TB, l *Lazy, s *source, version int) {
 	t.Helper()
-	b, err := l.Bytes(within(t, 20*time.Second))
+	b, err := l.Bytes(within(t, time.Minute))
 	if err != nil {
 		t.Fatalf("%s: %v", l.h.it.name, err)
 	}
@@ -112,7 +112,7 @@ func got(t testing.TB, p *Pool, s Source, name string) []byte {
 	t.Helper()
 	l := p.Prefetch(s, name)
 	defer l.Release()
-	b, err := l.Bytes(within(t, 20*time.Second))
+	b, err := l.Bytes(within(t, time.Minute))
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}

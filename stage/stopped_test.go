@@ -22,7 +22,7 @@ func TestWhoWaitsForAStoppedProcessIsToldWhich(t *testing.T) {
 	must(t, waitForFile(filepath.Join(dir, "copying")))
 	pid := ok(strconv.Atoi(string(ok(os.ReadFile(filepath.Join(dir, "copying")))(t))))(t)
 	o := Options{}
-	o.Retry.Stall = 10 * time.Millisecond
+	o.Retry.Stall = 50 * time.Millisecond
 	p := pool(t, dir, o)
 	s := newSource("stuck").put("a", object{size: mib})
 	l := p.Prefetch(s, "a")
@@ -31,13 +31,13 @@ func TestWhoWaitsForAStoppedProcessIsToldWhich(t *testing.T) {
 	// A process that runs is waited for, however long it takes.
 	wantErr(t, l.Await(within(t, 200*time.Millisecond)), within(t, 0).Err())
 	must(t, unix.Kill(pid, unix.SIGSTOP))
-	err := l.Await(within(t, 20*time.Second))
+	err := l.Await(within(t, time.Minute))
 	wantErr(t, err, ErrStopped)
 	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("process %d is copying %s", pid, s.ID("a"))) {
 		t.Errorf("%v", err)
 	}
 	// Its end is what lets others take over.
 	c.Kill()
-	must(t, l.Await(within(t, 20*time.Second)))
+	must(t, l.Await(within(t, time.Minute)))
 	wantBytes(t, l, s, 0)
 }

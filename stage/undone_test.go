@@ -22,7 +22,7 @@ func TestBytesThatCouldNotBeFreedStayCountedUntilTheBooksAreChecked(t *testing.T
 	})
 	defer fault.Set(nil)
 	l := p.Prefetch(s, "a")
-	if err := l.Await(within(t, 20*time.Second)); err == nil {
+	if err := l.Await(within(t, time.Minute)); err == nil {
 		t.Fatal("staged in spite of a wrong checksum")
 	}
 	l.Release()

@@ -14,7 +14,7 @@ import (
 // pathOf opens an object and has its file compared with its bytes.
 func pathOf(t testing.TB, l *Lazy, want []byte) string {
 	t.Helper()
-	r := ok(l.Open(within(t, 20*time.Second)))(t)
+	r := ok(l.Open(within(t, time.Minute)))(t)
 	defer r.Close()
 	path := ok(r.Path())(t)
 	if b := ok(os.ReadFile(path))(t); !bytes.Equal(b, want) {
@@ -111,7 +111,7 @@ func TestDamagedBytesAreNotMoved(t *testing.T) {
 	l.Release()
 	l = p.PrefetchFile(s, "a")
 	defer l.Release()
-	must(t, l.Await(within(t, 20*time.Second)))
+	must(t, l.Await(within(t, time.Minute)))
 	p.mu.Lock()
 	packed := l.h.it.entry.Place.Packed()
 	p.mu.Unlock()

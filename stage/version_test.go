@@ -143,7 +143,7 @@ func TestAnObjectThatNeverStopsChangingIsAnError(t *testing.T) {
 	}
 	p := pool(t, t.TempDir(), Options{RangeBytes: mib})
 	l := p.Prefetch(s, "a")
-	_, err := l.Open(within(t, 20*time.Second))
+	_, err := l.Open(within(t, time.Minute))
 	wantErr(t, err, objstore.ErrChanged)
 	l.Release()
 	if u := wantDisk(t, p); u.Bytes != 0 {
