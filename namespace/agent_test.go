@@ -347,7 +347,7 @@ func newRendezvous(t testing.TB) rendezvous {
 // meet waits for a process that was started for the rendezvous.
 func (r rendezvous) meet(t testing.TB) *agent {
 	t.Helper()
-	if err := r.Listener.(*net.UnixListener).SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+	if err := r.Listener.(*net.UnixListener).SetDeadline(time.Now().Add(100 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	conn, err := r.Accept()
@@ -400,7 +400,7 @@ func (a *agent) receive() answer {
 }
 
 func (a *agent) tryReceive() (answer, error) {
-	if err := a.conn.SetReadDeadline(time.Now().Add(100 * time.Second)); err != nil {
+	if err := a.conn.SetReadDeadline(time.Now().Add(5 * time.Minute)); err != nil {
 		return answer{}, err
 	}
 	var got answer

@@ -162,11 +162,20 @@ func TestADirectoryThatIsMadeAnewIsNotTheOneThatIsClaimed(t *testing.T) {
 // Several processes claim at random in a small tree and write down what they were granted and when. At no time two hold what excludes each other.
 func TestWhatIsHeldAtTheSameTimeIsAlwaysCompatible(t *testing.T) {
 	ownRoot(t)
-	base := t.TempDir()
 	long := 10 * time.Second
 	if testing.Short() {
 		long = time.Second
 	}
+	// What they get done in that time may tell nothing on a machine that does much else: then they go on for longer.
+	for ; !claimAtRandom(t, long); long *= 4 {
+		if long > time.Minute {
+			t.Fatal("too few to tell anything")
+		}
+	}
+}
+
+func claimAtRandom(t *testing.T, long time.Duration) (enough bool) {
+	base := t.TempDir()
 	until := fmt.Sprint(time.Now().Add(long).UnixNano())
 	var list []*proctest.Command
 	var logs []string
@@ -209,9 +218,7 @@ func TestWhatIsHeldAtTheSameTimeIsAlwaysCompatible(t *testing.T) {
 		}
 	}
 	t.Logf("%d sets of claims granted, %d refused, %d pairs of processes held theirs at the same time, %d killed", len(held), refused, together, killed)
-	if len(held) < 20 || refused < 20 || together < 20 {
-		t.Error("too few to tell anything")
-	}
+	return len(held) >= 20 && refused >= 20 && together >= 20
 }
 
 // A single process that asks while nobody changes anything gets exactly what brute force says.

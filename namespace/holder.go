@@ -143,6 +143,23 @@ func eachJob(jobs *lease.Dir) (list []*found, problems []error) {
 // longestUnknown is how long a collision with someone who has no record is tried again: such a one is registering, or gone.
 const longestUnknown = 2 * time.Second
 
+// seen is how long something was seen to be so. The time between two looks counts for no more than mostBetween: a machine that stood still has let nobody go on.
+type seen struct {
+	last time.Time
+	sum  time.Duration
+}
+
+const mostBetween = 20 * time.Millisecond
+
+// at is a look.
+func (s *seen) at(now time.Time) time.Duration {
+	if !s.last.IsZero() {
+		s.sum += min(now.Sub(s.last), mostBetween)
+	}
+	s.last = now
+	return s.sum
+}
+
 // explainCollision finds who stands in the way of a claim. Only this path reads the records of all jobs.
 func (r *registration) explainCollision(at *wanted, spec *Spec, mayFollow bool) error {
 	list, problems := eachJob(r.jobs)
@@ -171,11 +188,8 @@ func (r *registration) explainCollision(at *wanted, spec *Spec, mayFollow bool) 
 			}
 		}
 	}
-	if r.unknownSince.IsZero() {
-		r.unknownSince = time.Now()
-	}
 	err := fmt.Errorf("%s is in use by a process that is not registered below %s", at.Path, r.root.Path())
-	if time.Since(r.unknownSince) > longestUnknown {
+	if r.unknown.at(time.Now()) > longestUnknown {
 		return err
 	}
 	return retryError{err}
@@ -223,15 +237,15 @@ func (r *registration) explainExisting(name string, mayFollow bool) error {
 }
 
 // surelyAlive is for how long a process must be seen to live to be believed: between the arrival of a SIGKILL and the first sign of exiting the
-// kernel shows neither for an instant, in which the process may lose its processor.
-const surelyAlive = 5 * time.Millisecond
+// kernel shows neither for an instant, in which the process may lose its processor, and then waits for a slice, of 3 ms or more, of each of the others.
+const surelyAlive = 50 * time.Millisecond
 
 // refuse is the final word that a live process m stands in the way, when it was seen to live for long enough.
 func (r *registration) refuse(m Member, err error) error {
 	if r.refuser.PID != m.PID || r.refuser.start != m.start {
-		r.refuser, r.refusedSince = m, time.Now()
+		r.refuser, r.refused = m, seen{}
 	}
-	if time.Since(r.refusedSince) < surelyAlive {
+	if r.refused.at(time.Now()) < surelyAlive {
 		return retryError{err}
 	}
 	return err

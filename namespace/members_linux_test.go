@@ -29,7 +29,7 @@ func TestClaimsOutliveTheLeaderUntilTheLastFollowerDies(t *testing.T) {
 		if got.Claimed.Holder.PID != a.pid {
 			t.Errorf("the holder is said to be process %d, rank %d is %d", got.Claimed.Holder.PID, i, a.pid)
 		}
-		if got.Took > time.Second {
+		if got.Took > 20*time.Second { // less than a follower waits
 			t.Errorf("a live holder was waited for: %v", got.Took)
 		}
 		a.killWait()
@@ -49,7 +49,7 @@ func TestFollowersLearnOfTheLeadersEndWhicheverItIs(t *testing.T) {
 				if got := a.try(order{Op: "leader gone", Timeout: 100 * time.Millisecond}); !got.is("deadline") {
 					t.Fatalf("while it lives: %+v", got)
 				}
-				a.send(order{Op: "leader gone", Timeout: 5 * time.Second})
+				a.send(order{Op: "leader gone", Timeout: time.Minute})
 			}
 			switch how {
 			case "kill -9":
@@ -163,14 +163,14 @@ func TestAFollowerWhoseLeaderNeverComesIsToldSo(t *testing.T) {
 	ownRoot(t)
 	a := newAgent(t, nil)
 	got := a.tryJoin(orderSpec{Key: "job", World: rank(1, 2), Wait: 300 * time.Millisecond})
-	if !got.is("no leader") || got.Took < 300*time.Millisecond || got.Took > 5*time.Second {
+	if !got.is("no leader") || got.Took < 300*time.Millisecond || got.Took > 20*time.Second {
 		t.Errorf("%+v", got)
 	}
 	if !strings.Contains(got.Err, "local rank 0") || !strings.Contains(got.Err, "300ms") {
 		t.Error(got.Err)
 	}
 	got = a.try(order{Op: "join", Timeout: 200 * time.Millisecond, Spec: orderSpec{Key: "job", World: rank(1, 2)}})
-	if !got.is("deadline") || got.Took > 5*time.Second {
+	if !got.is("deadline") || got.Took > 20*time.Second {
 		t.Errorf("with a context that ends: %+v", got)
 	}
 }

@@ -246,7 +246,7 @@ func TestStreamingRanksStartInAnyOrderWithoutABarrierLibrary(t *testing.T) {
 			}
 			// They share the same memory, and their barrier needs no library either.
 			for i, got := range all(list, func(int) order {
-				return order{Op: "check rounds", Name: "b", N: ranks, Value: 20, Timeout: 20 * time.Second}
+				return order{Op: "check rounds", Name: "b", N: ranks, Value: 20, Timeout: time.Minute}
 			}) {
 				if got.Err != "" {
 					t.Errorf("rank %d: %s", i, got.Err)
@@ -390,7 +390,7 @@ func TestStreamingTornRecordsStopNobody(t *testing.T) {
 			put(jobFile("d", ""), b)
 			done := make(chan error)
 			go func() {
-				f, err := Join(t.Context(), Spec{Key: "d", World: rank(1, 2), Wait: 10 * time.Second})
+				f, err := Join(t.Context(), Spec{Key: "d", World: rank(1, 2), Wait: 2 * time.Minute})
 				if err == nil {
 					err = f.Close()
 				}
@@ -407,7 +407,7 @@ func TestStreamingTornRecordsStopNobody(t *testing.T) {
 			if err := d.Close(); err != nil {
 				t.Error(err)
 			}
-			if took := time.Since(begin); took > 9*time.Second {
+			if took := time.Since(begin); took > time.Minute {
 				t.Errorf("it took %v", took)
 			}
 		})

@@ -54,7 +54,7 @@ func started(t testing.TB, name string, args ...string) *exec.Cmd {
 // eventually waits for what other processes do.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%s: not within 20 s", what)
 		}

@@ -39,10 +39,10 @@ type registration struct {
 
 	renewing bool // in a runtime folder made anew: record is the job's from before
 
-	unknownSince time.Time       // of the first collision with someone who has no record
-	warned       map[string]bool // what was told already: a wait looks many times
-	refuser      Member          // who stands in the way
-	refusedSince time.Time
+	unknown seen            // the collision with someone who has no record
+	warned  map[string]bool // what was told already: a wait looks many times
+	refuser Member          // who stands in the way
+	refused seen
 }
 
 // jobFile is the name of a job's file. Keys are hashed: they may be long, and hold any character.

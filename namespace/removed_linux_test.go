@@ -44,7 +44,7 @@ func TestClaimsHoldAgainSoonAfterTheRuntimeFolderWasRemoved(t *testing.T) {
 		a.join(spec(i))
 		a.must(order{Op: "add", Name: "c", N: 1})
 	}
-	wait := order{Op: "wait", Name: "b", N: 3, Value: 5, Timeout: 20 * time.Second}
+	wait := order{Op: "wait", Name: "b", N: 3, Value: 5, Timeout: time.Minute}
 	for _, got := range all(job, func(int) order { return wait }) {
 		if got.Err != "" {
 			t.Fatal(got.Err)
@@ -53,7 +53,7 @@ func TestClaimsHoldAgainSoonAfterTheRuntimeFolderWasRemoved(t *testing.T) {
 	begin := time.Now()
 	removeRoot(t, root)
 	holdsAgain(t, dir)
-	if took := time.Since(begin); took > 20*time.Second {
+	if took := time.Since(begin); took > time.Minute {
 		t.Errorf("it took %v", took)
 	}
 	// Every member renews its own.
@@ -91,7 +91,7 @@ func TestClaimsHoldAgainSoonAfterTheRuntimeFolderWasRemoved(t *testing.T) {
 	}
 	// Deaths are seen as before, and the claims hold until the last one's.
 	job[0].killWait()
-	if got := job[1].try(order{Op: "leader gone", Timeout: 5 * time.Second}); got.Err != "" {
+	if got := job[1].try(order{Op: "leader gone", Timeout: time.Minute}); got.Err != "" {
 		t.Errorf("the leader's end: %+v", got)
 	}
 	job[1].killWait()
@@ -152,7 +152,7 @@ func TestAJobWhoseDirectoryAnotherTookAfterTheRemovalIsTold(t *testing.T) {
 	removeRoot(t, root)
 	other.join(orderSpec{Key: "other", Dirs: write(dir)})
 	for i, a := range job {
-		got := a.try(order{Op: "lost", Timeout: 20 * time.Second})
+		got := a.try(order{Op: "lost", Timeout: time.Minute})
 		if got.Claimed == nil || got.Claimed.Holder.PID != other.pid || !strings.Contains(got.Err, "claims of job job were lost") {
 			t.Errorf("rank %d: %+v", i, got)
 		}
@@ -164,7 +164,7 @@ func TestAJobWhoseDirectoryAnotherTookAfterTheRemovalIsTold(t *testing.T) {
 	}
 	// The end of the leader is still noticed, and leaving in order works.
 	job[0].must(order{Op: "close"})
-	if got := job[1].try(order{Op: "leader gone", Timeout: 5 * time.Second}); got.Err != "" {
+	if got := job[1].try(order{Op: "leader gone", Timeout: time.Minute}); got.Err != "" {
 		t.Errorf("%+v", got)
 	}
 	job[1].must(order{Op: "close"})
@@ -231,7 +231,7 @@ func TestAPartOfTheRuntimeFolderThatIsMissingIsNotTakenForAll(t *testing.T) {
 	}
 	select {
 	case <-n.Lost():
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("nobody is told")
 	}
 	if err := n.Err(); err == nil || !strings.Contains(err.Error(), "a part of "+root) {

@@ -197,7 +197,11 @@ func walkClaims(ctx context.Context, until time.Time, args []string) error {
 			return err
 		}
 		from := time.Now().UnixNano()
-		time.Sleep(time.Duration(random.IntN(2000)) * time.Microsecond)
+		long := 2 * time.Millisecond
+		if random.IntN(8) == 0 { // others are refused, rather than wait for it
+			long = 4 * surelyAlive
+		}
+		time.Sleep(time.Duration(random.Int64N(int64(long))))
 		if random.IntN(2) == 0 {
 			second, err := Join(ctx, spec)
 			if err != nil {

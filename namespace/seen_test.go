@@ -1,0 +1,20 @@
+//go:build unix
+
+package namespace
+
+import (
+	"testing"
+	"time"
+)
+
+func TestATimeInWhichAMachineStoodStillIsNotSeen(t *testing.T) {
+	var s seen
+	now := time.Now()
+	for range 11 {
+		s.at(now)
+		now = now.Add(time.Millisecond)
+	}
+	if got := s.at(now.Add(time.Hour)); got != 10*time.Millisecond+mostBetween {
+		t.Errorf("seen for %v", got)
+	}
+}
