@@ -147,9 +147,9 @@ func isContent(i int64, b []byte) error {
 // await polls for something that another process or goroutine does.
 func await(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !f(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !f(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("in 20 s, never: %s", what)
+			t.Fatalf("in a minute, never: %s", what)
 		}
 	}
 }

@@ -793,13 +793,13 @@ func (p *modelProcess) kill() {
 }
 
 func (p *modelProcess) ask(t fataler, o modelCall) (a modelReply) {
-	late := time.AfterFunc(20*time.Second, func() { _ = p.cmd.Process.Kill() })
+	late := time.AfterFunc(2*time.Minute, func() { _ = p.cmd.Process.Kill() })
 	err := p.out.Encode(o)
 	if err == nil {
 		err = p.in.Decode(&a)
 	}
 	if !late.Stop() {
-		err = errors.New("no answer in 20 s")
+		err = errors.New("no answer in two minutes")
 	}
 	if err != nil {
 		p.kill()

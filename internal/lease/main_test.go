@@ -143,9 +143,9 @@ func sweep(t testing.TB, d *Dir, name string) bool {
 // await polls for something that another process does.
 func await(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !f(); runtime.Gosched() {
+	for end := time.Now().Add(time.Minute); !f(); runtime.Gosched() {
 		if time.Now().After(end) {
-			t.Fatalf("in 20 s, never: %s", what)
+			t.Fatalf("in a minute, never: %s", what)
 		}
 	}
 }
