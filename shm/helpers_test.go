@@ -172,7 +172,7 @@ func childWait(args []string) error {
 
 // waitFor waits for a file to appear.
 func waitFor(name string) bool {
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if _, err := os.Stat(name); err == nil {
 			return true
 		}

@@ -18,11 +18,11 @@ func flock(fd, how int) error {
 	}
 }
 
-// patiently repeats what says EWOULDBLOCK, for about 50 ms in all: the length of many starts of processes.
+// patiently repeats what says EWOULDBLOCK, for about 0.4 s in all: the length of many starts of processes, also where many wait for a processor.
 func patiently(f func() error) error {
 	for wait := 50 * time.Microsecond; ; wait *= 2 {
 		err := f()
-		if !errors.Is(err, unix.EWOULDBLOCK) || wait > 26*time.Millisecond {
+		if !errors.Is(err, unix.EWOULDBLOCK) || wait > 210*time.Millisecond {
 			return err
 		}
 		time.Sleep(wait)
