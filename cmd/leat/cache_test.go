@@ -40,7 +40,7 @@ func TestAPutThatWaitsForInputEndsWhenItIsInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Wait()
-	if d := time.Since(start); d > 10*time.Second {
+	if d := time.Since(start); d > time.Minute {
 		t.Errorf("it took %v", d)
 	}
 	if want := "leat: interrupted: nothing was written, and files that were there are as they were\n"; c.ProcessState.ExitCode() != exitFailed || out.String() != want {

@@ -246,7 +246,7 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: await FILE")
 	}
-	for range 3000 {
+	for range 12_000 {
 		if st, err := os.Stat(ts.MkAbs(args[0])); err == nil && st.Size() > 0 {
 			return
 		}

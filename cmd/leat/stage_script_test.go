@@ -16,11 +16,29 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// webStore is a server of made-up objects: below /a/ small ones that tell their names, /big has 8 MiB, /missing and /forbidden are refused, and what lies below /slow/ has 1 MiB that comes bit by bit, in half a second.
+// webStore is a server of made-up objects: below /a/ small ones that tell their names, /big has 8 MiB, /missing and /forbidden are refused, and what lies below /slow/ has 1 MiB that comes bit by bit, in half a second;
+// but after hold only the half of it, until let.
 type webStore struct {
 	*httptest.Server
 	mu     sync.Mutex
 	served map[string]int // GETs, by path
+	slow   int            // of them are below /slow/
+	whole  int            // so many of these come whole
+	free   chan struct{}  // closed when the others may go on
+}
+
+// hold has but n more of the slow objects come whole.
+func (s *webStore) hold(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.whole, s.free = s.slow+n, make(chan struct{})
+}
+
+func (s *webStore) let() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.free)
+	s.free = nil
 }
 
 func newWebStore(t testing.TB) *webStore {
@@ -52,8 +70,21 @@ func (s *webStore) serve(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodHead {
 			return
 		}
+		var held chan struct{}
+		s.mu.Lock()
+		if s.slow++; s.slow > s.whole {
+			held = s.free
+		}
+		s.mu.Unlock()
 		bit := []byte(strings.Repeat("s", slowBit))
 		for n := 0; n < slowSize; n += slowBit {
+			if n == slowSize/2 && held != nil {
+				select {
+				case <-held:
+				case <-r.Context().Done():
+					return
+				}
+			}
 			if _, err := w.Write(bit); err != nil {
 				return
 			}

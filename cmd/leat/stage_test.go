@@ -64,7 +64,7 @@ func urlList(t *testing.T, store *webStore, n int) string {
 // awaitReads waits until the store was asked for so many slow objects.
 func awaitReads(t *testing.T, store *webStore, n int) {
 	t.Helper()
-	for range 2000 {
+	for range 20_000 {
 		if store.objects("/slow/") >= n {
 			time.Sleep(50 * time.Millisecond) // some bytes of the last
 			return
@@ -78,15 +78,17 @@ func TestWhatAKilledWarmLeftIsGivenBackByGC(t *testing.T) {
 	t.Parallel()
 	store, dir := newWebStore(t), t.TempDir()
 	list := urlList(t, store, 8)
+	store.hold(2)
 	c, out := process(t, dir, "stage", "warm", list, "--dir", dir, "--workers", "3")
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	awaitReads(t, store, 5) // two are there or more, and some under way
+	awaitReads(t, store, 5) // two are there, and three under way
 	if err := c.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	c.Wait()
+	store.let()
 	said := leat(t, exitDone, dir, "stage", "gc", "--dir", dir)
 	if want := "leat: what 1 dead process left was given back\n"; said != want {
 		t.Errorf("%q, want %q; warm said %q", said, want, out)
@@ -95,7 +97,7 @@ func TestWhatAKilledWarmLeftIsGivenBackByGC(t *testing.T) {
 	if err := json.Unmarshal([]byte(leat(t, exitDone, dir, "stage", "stat", "--json", "--dir", dir)), &u); err != nil {
 		t.Fatal(err)
 	}
-	if files := staged(t, dir); u.Bytes != u.Objects*slowSize || int64(len(files)) != u.Objects || u.Objects == 0 || u.Objects == 8 {
+	if files := staged(t, dir); u.Bytes != u.Objects*slowSize || int64(len(files)) != u.Objects || u.Objects != 2 {
 		t.Errorf("%d bytes in %d objects are counted, the files are %q", u.Bytes, u.Objects, files)
 	}
 	before := u.Objects
@@ -112,6 +114,7 @@ func TestWhatAKilledWarmLeftIsGivenBackByGC(t *testing.T) {
 func TestAStoppedProcessIsNamedToWhoWaitsForItsCopies(t *testing.T) {
 	t.Parallel()
 	store, dir := newWebStore(t), t.TempDir()
+	store.hold(0)
 	c, _ := process(t, dir, "stage", "warm", urlList(t, store, 2), "--dir", dir, "--workers", "2")
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -203,6 +206,7 @@ func TestAnInterruptedStageCommandEndsSoonAndLeavesNothingHalf(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			store, dir, home := newWebStore(t), t.TempDir(), t.TempDir()
+			store.hold(0)
 			args := append([]string{"stage"}, c.args...)
 			args = append(args, store.URL+"/slow/x.bin", "--dir", home)
 			if c.name == "pin" {
@@ -218,7 +222,7 @@ func TestAnInterruptedStageCommandEndsSoonAndLeavesNothingHalf(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.Wait()
-			if d := time.Since(start); d > 20*time.Second {
+			if d := time.Since(start); d > time.Minute {
 				t.Errorf("it took %v", d)
 			}
 			if p.ProcessState.ExitCode() != exitFailed || out.String() != c.want {
@@ -321,7 +325,7 @@ func TestAProgramThatPinRunsIsAskedToEndAndItsCodeCounts(t *testing.T) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for range 2000 {
+	for range 20_000 {
 		if _, err := os.Stat(filepath.Join(dir, "ready")); err == nil {
 			break
 		}
