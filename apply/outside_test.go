@@ -374,10 +374,10 @@ func TestWhenAllWorkersAreGoneTheRunSaysSoAtOnce(t *testing.T) {
 	job := slowOutside(red, filepath.Join(t.TempDir(), "out.tif"), 2, 20*time.Millisecond)
 	job.Watch = func(f func() State) {
 		go func() {
-			for killed := 0; killed < 2; {
+			for killed := map[int]bool{}; len(killed) < 2; { // one that is dead may be told to have joined for a while
 				for _, w := range outsideOf(f).Workers {
 					if w.State == worker.StateJoined && w.PID > 0 && syscall.Kill(w.PID, syscall.SIGKILL) == nil {
-						killed++
+						killed[w.PID] = true
 					}
 				}
 				time.Sleep(10 * time.Millisecond)
