@@ -180,7 +180,7 @@ func (w *work) send(i *item, body [][]byte) error {
 func (w *work) report(err error, id uint64, block int) (goOn bool) {
 	m := errorMessage{Worker: w.number, Lease: id, Block: block}
 	m.Message, m.Stack, m.Code = wordsOf(err)
-	ctx, cancel := context.WithTimeout(w.links, w.times.Silence)
+	ctx, cancel := within(w.links, w.times.Silence)
 	defer cancel()
 	told := w.withAny(func(l *link) error {
 		return l.retry(ctx, func(ctx context.Context) error {

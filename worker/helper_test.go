@@ -268,7 +268,7 @@ func (w *working) wait() error {
 }
 
 // patience of a test that waits for what must happen.
-const patience = 20 * time.Second
+const patience = 40 * time.Second
 
 func waitRun(t testing.TB, c *Channel) error {
 	t.Helper()

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -230,15 +231,19 @@ func (l *link) call(ctx context.Context, path string, fields []field, body [][]b
 		l.conn = conn
 	}
 	conn := l.conn
+	_ = conn.SetDeadline(time.Time{})
+	over := func() { _ = conn.SetDeadline(time.Unix(1, 0)) }
+	stop := context.AfterFunc(ctx, over)
+	inTime := func() bool { return true }
 	if wait > 0 {
-		_ = conn.SetDeadline(time.Now().Add(wait))
-	} else {
-		_ = conn.SetDeadline(time.Time{})
+		inTime = newLapse(wait, over).stop
 	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	answer, status, err := l.exchange(path, fields, body, limit)
+	if !inTime() && err == nil {
+		err = os.ErrDeadlineExceeded // which may be set at any moment
+	}
 	if !stop() && err == nil {
-		err = context.Cause(ctx) // the deadline may be set at any moment
+		err = context.Cause(ctx)
 	}
 	if err != nil {
 		_ = conn.Close()

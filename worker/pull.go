@@ -163,23 +163,27 @@ func (w *work) discharge(i *item, told bool) {
 // loop does something over and over until the work ends, or it has an error that can't be mended. When it is vital, it goes on until the worker has left, and can't go
 // wrong for longer than Times.Silence.
 func (w *work) loop(once func(context.Context) error, vital bool) {
-	heard, ctx := time.Now(), w.ctx
+	ctx := w.ctx
 	if vital {
 		ctx = w.links
 	}
+	patient, end := w.patient(vital)
+	defer func() { end() }()
 	for pause := firstPause; ctx.Err() == nil; {
-		err := w.once(once, vital, heard)
+		err := once(patient)
 		switch {
 		case errors.Is(err, errAnswer): // that which asks next would get no other
 			w.report(err, 0, -1)
 			return
 		case err == nil:
-			heard, pause = time.Now(), firstPause
+			end()
+			patient, end = w.patient(vital)
+			pause = firstPause
 			continue
 		case final(err), errors.Is(err, errDone), errors.Is(err, errEnded):
 			w.stop(verdictOf(err))
 			return
-		case vital && time.Since(heard) >= w.times.Silence:
+		case vital && patient.Err() != nil && w.links.Err() == nil:
 			w.stop(fmt.Errorf("%w: no word came from it for %v: %w", errLink, w.times.Silence, err))
 			return
 		}
@@ -187,14 +191,12 @@ func (w *work) loop(once func(context.Context) error, vital bool) {
 	}
 }
 
-func (w *work) once(once func(context.Context) error, vital bool, heard time.Time) error {
-	ctx := w.links
-	if vital {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, heard.Add(w.times.Silence))
-		defer cancel()
+// patient is the context of what goes on until the worker has left, and ends when the run was silent for too long meanwhile if that is vital.
+func (w *work) patient(vital bool) (context.Context, context.CancelFunc) {
+	if !vital {
+		return w.links, func() {}
 	}
-	return once(ctx)
+	return within(w.links, w.times.Silence)
 }
 
 // verdictOf is what the end of the work is called when the run refuses a message.

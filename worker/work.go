@@ -325,12 +325,11 @@ func (w *work) join(ctx context.Context) error {
 	if err := m.check(); err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	until := time.Now().Add(w.times.Silence)
-	within, cancel := context.WithDeadline(ctx, until)
+	patient, cancel := within(ctx, w.times.Silence)
 	defer cancel()
 	var a joinAnswer
 	var last error
-	err := w.leases.retry(within, func(ctx context.Context) (err error) {
+	err := w.leases.retry(patient, func(ctx context.Context) (err error) {
 		a, err = tell[joinAnswer](ctx, w.leases, pathJoin, m, w.times.Silence, maxJobBytes+maxMessage)
 		if err != nil && ctx.Err() == nil {
 			last = err
@@ -340,7 +339,7 @@ func (w *work) join(ctx context.Context) error {
 	switch {
 	case refusedWith(err, "ended"), refusedWith(err, "done"):
 		return verdictOf(err)
-	case err != nil && ctx.Err() == nil && within.Err() != nil:
+	case err != nil && ctx.Err() == nil && patient.Err() != nil:
 		return fmt.Errorf("worker: %s: the run could not be reached for %v: %w", e.Name, w.times.Silence, errors.Join(errLink, last))
 	case err != nil:
 		return fmt.Errorf("worker: %s could not join the run: %w", e.Name, err)
