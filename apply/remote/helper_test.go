@@ -24,7 +24,21 @@ import (
 	"leat/stage"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain has a runtime folder of its own: outputs in a store are claimed by their URLs, which are those of all who run these tests on the machine.
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "leat-remote-test-")
+	if err == nil {
+		err = os.Setenv("LEAT_RUNTIME_DIR", filepath.Join(dir, "run"))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(dir)
+		os.Exit(code)
+	}))
+}
 
 // shop is an HTTP server of the files of a folder that counts and takes its time.
 type shop struct {

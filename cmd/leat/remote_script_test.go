@@ -82,7 +82,10 @@ func TestRemoteScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
-			m := newMirror(e.T().(testing.TB), e.WorkDir)
+			t := e.T().(testing.TB)
+			m := newMirror(t, e.WorkDir)
+			// Outputs in a bucket are claimed by their URLs, which are those of all who run this test on the machine.
+			e.Setenv("LEAT_RUNTIME_DIR", filepath.Join(t.TempDir(), "run"))
 			e.Values["mirror"] = m
 			e.Setenv("WEB", m.files.URL)
 			e.Setenv("HOST", strings.TrimPrefix(m.files.URL, "http://"))
