@@ -358,9 +358,13 @@ func TestStrangersThatSayNothingKeepNoWorkerOut(t *testing.T) {
 	o.Workers = 2
 	c := newTestChannel(t, o)
 	at := listen(t, c)
-	early := startWorker(t, environmentOf(t, c, "tls", "test-0"), &plain{onCompute: func(context.Context, int) error {
-		time.Sleep(time.Millisecond)
-		return nil
+	crowd := make(chan struct{})
+	early := startWorker(t, environmentOf(t, c, "tls", "test-0"), &plain{onCompute: func(ctx context.Context, _ int) error {
+		select {
+		case <-crowd:
+		case <-ctx.Done():
+		}
+		return ctx.Err()
 	}})
 	until(t, "a worker", hasState(c, StateJoined))
 	for i := range 100 {
@@ -374,6 +378,7 @@ func TestStrangersThatSayNothingKeepNoWorkerOut(t *testing.T) {
 		}
 	}
 	until(t, "a crowd", func() bool { return c.Status().Strangers > 50 })
+	close(crowd)
 	e := environmentOf(t, c, "sockets", "test-1")
 	e.Connections, e.Invitation = nil, at
 	late := startWorker(t, e, &plain{})
