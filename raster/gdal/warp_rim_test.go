@@ -1,8 +1,11 @@
 package gdal
 
 import (
+	"bytes"
+	"encoding/base64"
 	"testing"
 
+	"leat/internal/pytest"
 	"leat/ndarray"
 	"leat/raster"
 )
@@ -41,4 +44,32 @@ func TestWhatIsAveragedEndsWhereTheInputDoes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// gdalwarp gives a pixel beside the input only where its raster also has one that lies on it: how far a reference goes must not count.
+func TestAReferenceThatEndsBesideARotatedInputHasThePixelsOfALargerOne(t *testing.T) {
+	need(t, "GTiff")
+	in := raster.Grid{Width: 10, Height: 124, HasTransform: true, CRS: raster.CRS{Code: "EPSG:4326"},
+		Transform: raster.Transform{167.3434824839437, 0.00017582161020282633, 5.27464830608479e-05, 31.710910440329794, -2.8131457632452216e-05, -0.00014065728816226107}}
+	pixels := ndarray.New(ndarray.Uint16, 1, in.Height, in.Width)
+	for i := range ndarray.Slice[uint16](pixels) {
+		ndarray.Slice[uint16](pixels)[i] = uint16(100 + i)
+	}
+	path := write(t, "turned.tif", &Spec{Driver: "GTiff", Grid: in, Bands: 1, Type: ndarray.Uint16}, pixels)
+	k := warpCase{Path: path, CRS: "EPSG:3857", Six: [6]float64{1.8627091803340454e+07, 19.516198732513722, 0, 3.724458143128361e+06, 0, -19.516198732513722},
+		Width: 92, Height: 56, Method: "average", Valid: "none", XScale: "1", YScale: "1", Area: true}
+	w, err := Warp(path, &WarpOptions{Grid: k.grid(), Method: k.Method})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	got, valid := onReference(t, w, k.grid())
+	if n := bytes.Count(valid, []byte{1}); n != 1 || valid[91] != 1 {
+		t.Errorf("%d pixels are valid, not the last of the first row alone", n)
+	}
+	var truth []struct{ Pixels, Valid string }
+	pytest.Run(t, []string{"osgeo.gdal", "numpy"}, warpTruth, []warpCase{k}, &truth)
+	want, _ := base64.StdEncoding.DecodeString(truth[0].Pixels)
+	wantValid, _ := base64.StdEncoding.DecodeString(truth[0].Valid)
+	differ(t, k.String(), got, want, valid, wantValid)
 }

@@ -38,6 +38,7 @@ type warpCase struct {
 	Where  string     `json:"where"`
 	XScale string     `json:"xscale"`
 	YScale string     `json:"yscale"`
+	Area   bool       `json:"area"` // average and its kin
 }
 
 const makeWarpCases = `
@@ -133,8 +134,9 @@ for c in json.load(sys.stdin):
     src = gdal.Open(c["path"])
     s = osr.SpatialReference(); s.SetFromUserInput(c["crs"]); s.SetAxisMappingStrategy(osr.OAMS_TRADITIONAL_GIS_ORDER)
     def target(bands, typ):
-        d = gdal.GetDriverByName("MEM").Create("", c["width"], c["height"], bands, typ)
-        d.SetGeoTransform(c["six"]); d.SetSpatialRef(s)
+        d = gdal.GetDriverByName("MEM").Create("", before + c["width"] + after, before + c["height"] + after, bands, typ)
+        x, px, _, y, _, py = c["six"]
+        d.SetGeoTransform([x - before * px, px, 0, y - before * py, 0, py]); d.SetSpatialRef(s)
         return d
     alpha = c["valid"] == "alpha"
     n, typ = src.RasterCount, src.GetRasterBand(1).DataType
@@ -148,24 +150,29 @@ for c in json.load(sys.stdin):
         wo.append("UNIFIED_SRC_NODATA=NO")
         if n == 1:
             src = gdal.Translate("", src, format="VRT", bandList=[1, 1], noData=nodata, maskBand="mask")
-    d = target(src.RasterCount, typ)
-    if alpha:
-        d.GetRasterBand(n).SetColorInterpretation(gdal.GCI_AlphaBand)
-    elif nodata is not None:
-        for k in range(d.RasterCount):
-            d.GetRasterBand(k + 1).SetNoDataValue(nodata); d.GetRasterBand(k + 1).Fill(nodata)
-    gdal.Warp(d, src, **kw)
-    pixels = d.ReadAsArray(band_list=list(range(1, n + 1))) if n > 1 else d.GetRasterBand(1).ReadAsArray()[None]
-    if c["valid"] in ("none", "mask"):
-        m = target(n + 1, typ); m.GetRasterBand(n + 1).SetColorInterpretation(gdal.GCI_AlphaBand)
-        kw["dstAlpha"] = True
-        gdal.Warp(m, src, **kw)
-        valid = m.GetRasterBand(n + 1).ReadAsArray() > 0
-    elif alpha:
-        valid = pixels[-1] > 0
-    else:
-        valid = (pixels != nodata).any(axis=0)
-    out.append(dict(pixels=base64.b64encode(np.ascontiguousarray(pixels).tobytes()).decode(), valid=base64.b64encode(valid.astype(np.uint8).tobytes()).decode()))
+    # Pixels beside the source, which average and its kin give too, are left out of a chunk with no others: then the target is made larger, on
+    # the sides first that leave coordinates as they are.
+    for before, after in [(0, 0), (0, 8), (8, 8)] if c["area"] else [(0, 0)]:
+        d = target(src.RasterCount, typ)
+        if alpha:
+            d.GetRasterBand(n).SetColorInterpretation(gdal.GCI_AlphaBand)
+        elif nodata is not None:
+            for k in range(d.RasterCount):
+                d.GetRasterBand(k + 1).SetNoDataValue(nodata); d.GetRasterBand(k + 1).Fill(nodata)
+        gdal.Warp(d, src, **kw)
+        pixels = d.ReadAsArray(band_list=list(range(1, n + 1))) if n > 1 else d.GetRasterBand(1).ReadAsArray()[None]
+        if c["valid"] in ("none", "mask"):
+            m = target(n + 1, typ); m.GetRasterBand(n + 1).SetColorInterpretation(gdal.GCI_AlphaBand)
+            gdal.Warp(m, src, dstAlpha=True, **kw)
+            valid = m.GetRasterBand(n + 1).ReadAsArray() > 0
+        elif alpha:
+            valid = pixels[-1] > 0
+        else:
+            valid = (pixels != nodata).any(axis=0)
+        own = np.s_[..., before:before + c["height"], before:before + c["width"]]
+        pixels, valid = pixels[own], valid[own]
+        if valid.any(): break
+    out.append(dict(pixels=base64.b64encode(np.ascontiguousarray(pixels).tobytes()).decode(), valid=base64.b64encode(np.ascontiguousarray(valid).astype(np.uint8).tobytes()).decode()))
 json.dump(out, sys.stdout)
 `
 
@@ -223,6 +230,7 @@ func randomPairs(t *testing.T, seed uint64, cases int) ([]warpCase, []*Warped) {
 		}
 		x, y := w.Scales()
 		k.XScale, k.YScale = strconv.FormatFloat(x, 'g', -1, 64), strconv.FormatFloat(y, 'g', -1, 64)
+		k.Area = w.method.area
 		warped, kept = append(warped, w), append(kept, *k)
 	}
 	return kept, warped
