@@ -85,6 +85,7 @@ const defaultWarpBytes = 64 << 20
 // whatever windows are read. The reference's own transform is used, so that no rounding tells its pixels from these.
 // But of the rim that average, mode, min and their kin give to pixels beside the input, Info().Grid leaves out whole columns and rows, so that tiles whose edges are those
 // of pixels do not overlap.
+// Pixels that GDAL would change without a word, such as 64-bit integers beyond 2^53, are an error of the read that meets them near its window.
 // The transformation and the filter look at all of the input, so that pixels on the edge of a window are those of its middle.
 //
 // What makes a pixel invalid: nodata where the input has it, which no valid pixel equals (GDAL moves a valid pixel that comes out as
@@ -101,6 +102,7 @@ type Warped struct {
 	crs     string      // of the reference, as GDAL understands it; "" where neither raster names one
 	xs, ys  float64
 	nodata  []*ndarray.Scalar // of the input's bands
+	losses  []loss            // likewise
 	alpha   int               // the input's last band where that is one of alpha; else 0
 	masked  bool              // the input has a mask for all bands
 	size    raster.Size       // of the input
@@ -206,6 +208,7 @@ func (w *Warped) settle(o *WarpOptions) error {
 		if gdalType(b.Type) == 0 || b.Type == ndarray.Int8 && version < since37 && w.method.number != 0 {
 			return fmt.Errorf("%s: GDAL %s can't resample the %v pixels of band %d; use a later one, or the method near (%w)", in.Path, c.GDALVersionInfo("RELEASE_NAME"), b.Type, i+1, raster.ErrUnsupported)
 		}
+		w.losses = append(w.losses, lossOf(w.method, b.Type))
 	}
 	h, err := w.src.acquire(context.Background())
 	if err != nil {

@@ -339,6 +339,9 @@ func (w *Warped) Read(ctx context.Context, bands []int, at raster.Window, dst *n
 	lattice := at.Shift(w.origin[0]+w.shift[0], w.origin[1]+w.shift[1])
 	straight := dst.Contiguous() && !k.alpha && slices.Equal(bands, k.bands)
 	return l.pieces(ctx, lattice, size*len(k.bands), func(p piece) error {
+		if err := l.check(ctx, bands, p.from, false); err != nil {
+			return err
+		}
 		if straight && p.at == lattice {
 			return l.run(k, p, dst.Raw(), nil)
 		}
@@ -430,6 +433,9 @@ func (w *Warped) ReadMask(ctx context.Context, at raster.Window, dst []byte) err
 	_, size := w.typ(k)
 	lattice := at.Shift(w.origin[0]+w.shift[0], w.origin[1]+w.shift[1])
 	return l.parts(ctx, lattice, size, func(p piece) error {
+		if err := l.check(ctx, k.bands, p.from, true); err != nil {
+			return err
+		}
 		valid, err := l.written(k, p)
 		if err != nil {
 			return err

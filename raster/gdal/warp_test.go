@@ -119,7 +119,14 @@ for n in range(p["cases"]):
     if a == b and r.random() < 0.5:
         k = r.choice([1, 2, 3, 0.5]); qx, qy = px * k, py * k
         rx, ry = x + px * r.randint(-30, 30), y + py * r.randint(-30, 30)
-    out.append(dict(path=path, crs="EPSG:%d" % b, six=[rx - rw * qx / 2, qx, 0, ry + rh * qy / 2, 0, -qy], width=rw, height=rh, method=r.choice(methods), valid=valid,
+    method = r.choice(methods)
+    if method == "mode" and typ in (gdal.GDT_Float64, gdal.GDT_Int16): # no values that GDAL changes
+        d = gdal.Open(path, gdal.GA_Update)
+        for k in range(bands):
+            v = d.GetRasterBand(k + 1).ReadAsArray().astype(np.float32); v[v == -1] = 2
+            d.GetRasterBand(k + 1).WriteArray(v)
+        d = None
+    out.append(dict(path=path, crs="EPSG:%d" % b, six=[rx - rw * qx / 2, qx, 0, ry + rh * qy / 2, 0, -qy], width=rw, height=rh, method=method, valid=valid,
         where="EPSG:%d %dx%d at %.3f,%.3f, %s, %d bands of %s, %s" % (a, w, h, lon, lat, six, bands, gdal.GetDataTypeName(typ), style)))
 json.dump(out, sys.stdout)
 `
