@@ -72,7 +72,7 @@ func resolveGrid(job *Job, in *inputs) (raster.Grid, error) {
 	}
 	if limits := c.BBox; limits != nil || len(c.Extents) > 0 {
 		if limits == nil {
-			around, err := extentsBox(job, ref)
+			around, err := extentsBox(job, ref.Sub(w))
 			if err != nil {
 				return ref, err
 			}

@@ -317,7 +317,7 @@ func (c *changes) warp(of string, was, now *descriptionWarp) {
 	}
 }
 
-// extentsBox is the box around the job's extents in the system of ref.
+// extentsBox is the box around the job's extents in the system of ref, the grid that they cut a part out of.
 func extentsBox(job *Job, ref raster.Grid) (box [4]float64, err error) {
 	for i, g := range job.Controls.Extents {
 		var b [4]float64
@@ -330,7 +330,7 @@ func extentsBox(job *Job, ref raster.Grid) (box [4]float64, err error) {
 			if err := gdal.Available(); err != nil {
 				return box, fmt.Errorf("an extent (--extent) has another CRS (%v) than the grid (%v), and to relate them leat needs GDAL: %w", g.CRS, ref.CRS, err)
 			}
-			if b, err = gdal.Extent(g, ref.CRS); err != nil {
+			if b, err = gdal.ExtentOn(g, ref); err != nil {
 				return box, &JobError{fmt.Errorf("--extent: %w", err)}
 			}
 		}

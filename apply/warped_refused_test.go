@@ -81,6 +81,24 @@ func TestAnExtentOfAnotherSystemIsRelatedByItsEdges(t *testing.T) {
 	}
 }
 
+func TestAnExtentIsFoundOnAGridFrom0To360Degrees(t *testing.T) {
+	needGDAL(t)
+	degrees := raster.Grid{Width: 360, Height: 180, HasTransform: true, CRS: raster.CRS{Code: "EPSG:4326"}, Transform: raster.Transform{0, 1, 0, 90, 0, -1}}
+	a := write(t, filepath.Join(t.TempDir(), "a.tif"), degrees, terrain[uint8](360, 180, 1), nil)
+	job := func(code string, x, y float64) Job {
+		e := raster.Grid{Width: 60, Height: 60, HasTransform: true, CRS: raster.CRS{Code: code}, Transform: raster.Transform{x - 150000, 5000, 0, y + 150000, 0, -5000}}
+		return Job{Inputs: map[string]Input{"a": File(a)}, Controls: Controls{Extents: []raster.Grid{e}}, Func: nothing}
+	}
+	p, err := MakePlan(t.Context(), job("EPSG:32614", 414600, 4428200)) // 100 degrees west
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := p.Grid; g.Transform[0] != 258 || g.Width != 4 || g.Transform[3] != 41 || g.Height != 2 {
+		t.Errorf("the grid is %v", boundsOf(g))
+	}
+	failRun(t, job("EPSG:32631", 166000, 4987300), "--extent", "both ends of the grid", "--bbox")
+}
+
 func TestAWarpThatDiffersIsNotResumed(t *testing.T) {
 	needGDAL(t)
 	dir := t.TempDir()

@@ -1,7 +1,6 @@
 package gdal
 
 import (
-	"context"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"leat/ndarray"
 	"leat/raster"
 )
 
@@ -114,50 +112,6 @@ func Foresee(info *raster.Info, o *WarpOptions) (*Warped, error) {
 		src.info.Mask, src.info.MaskTile = raster.MaskNone, raster.Size{}
 	}
 	return newWarped(src, o)
-}
-
-// Extent is the box (min x, min y, max x, max y) around all of a grid in another system: of points along its edges and inside it, as straight edges
-// become bent ones.
-func Extent(g raster.Grid, to raster.CRS) (box [4]float64, err error) {
-	if err := load(); err != nil {
-		return box, err
-	}
-	fault := func(err error) error {
-		return fmt.Errorf("an extent in %v can't be brought into %v: %w", g.CRS, to, err)
-	}
-	text, err := virtual(g, []raster.Band{{Type: ndarray.Uint8}}, "", nil)
-	if err != nil {
-		return box, fault(err)
-	}
-	src, err := openVirtual(text, &raster.Info{Path: "the extent", Grid: g, Bands: []raster.Band{{Type: ndarray.Uint8}}}, nil, 1)
-	if err != nil {
-		return box, fault(err)
-	}
-	defer src.Close()
-	w := &Warped{src: src, grid: raster.Grid{Transform: raster.Identity, HasTransform: true, CRS: to}, lenses: map[hDataset]*lens{}}
-	defer w.dropLenses()
-	if w.crs, err = referenceText(to); err != nil {
-		return box, fault(err)
-	}
-	h, err := src.acquire(context.Background())
-	if err != nil {
-		return box, fault(err)
-	}
-	defer src.release(h)
-	l, err := w.lens(h)
-	if err != nil {
-		return box, fault(err)
-	}
-	// On the lattice of the identity columns and rows are coordinates.
-	x, y := inputPoints(raster.Size{Width: g.Width, Height: g.Height})
-	ok := make([]bool, len(x))
-	if err := l.toLattice(x, y, ok); err != nil {
-		return box, fault(err)
-	}
-	if box[0], box[1], box[2], box[3] = bounds(x, y, ok); box[0] > box[2] {
-		return box, fault(errNoImage)
-	}
-	return box, nil
 }
 
 // ParseCRS finds a system by AUTHORITY:NUMBER, such as EPSG:32631, or by WKT. It has geo keys where GeoTIFF can express it.
