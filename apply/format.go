@@ -122,13 +122,15 @@ func checkFormats(outs []*output) error {
 			continue
 		}
 		o.foreign.driver, o.spec.Format = &d, d.Name
-		ext := strings.ToLower(filepath.Ext(o.spec.Path))
-		if (ext == ".tif" || ext == ".tiff") && !slices.Contains(d.Extensions, ext[1:]) {
-			end := ""
-			if len(d.Extensions) > 0 {
-				end = ", or end the name in ." + d.Extensions[0]
+		if other := otherEnding(&d, o.spec.Path); other != "" {
+			instead := "say --format " + other
+			if other == geoTIFF {
+				instead = "leave out --format " + d.Name
 			}
-			wrong = append(wrong, fmt.Errorf("output %s: %s: its ending is that of GeoTIFF: leave out --format %s%s", o.name, o.spec.label(), d.Name, end))
+			if usual := usualEnding(&d); usual != "" {
+				instead += ", or end the name in " + usual
+			}
+			wrong = append(wrong, fmt.Errorf("output %s: %s: its ending is that of %s, and the format is to be %s: %s", o.name, o.spec.label(), other, d.Name, instead))
 		}
 		// What is not known yet is filled in with something that does.
 		spec := gdal.Spec{Driver: d.Name, Options: o.spec.Options, Grid: raster.Grid{Width: 1, Height: 1}, Bands: 1, Type: o.typ}
@@ -142,6 +144,44 @@ func checkFormats(outs []*output) error {
 		}
 	}
 	return errors.Join(errors.Join(absent...), mistakes(wrong...))
+}
+
+const geoTIFF = "GeoTIFF"
+
+// pictures are formats that everybody knows by their endings, so that no other one has them, not even one without an ending of its own.
+var pictures = []string{"GIF", "GPKG", "JP2OpenJPEG", "JPEG", "netCDF", "PNG", "WEBP"}
+
+// otherEnding is the format whose ending a name has where that is not the format d, "" where it may be its. Only endings that are one format's tell, and beside formats without any only
+// those of pictures: ENVI's files often end in .img.
+func otherEnding(d *gdal.Driver, path string) string {
+	ext := strings.ToLower(filepath.Ext(path))
+	owner := endings[ext]
+	switch {
+	case len(ext) < 2 || owner == d.Name || hasEnding(d, ext):
+		return ""
+	case ext == ".tif" || ext == ".tiff":
+		return geoTIFF
+	case len(d.Extensions) == 0 && !slices.Contains(pictures, owner):
+		return ""
+	}
+	return owner
+}
+
+func hasEnding(d *gdal.Driver, ext string) bool {
+	return slices.ContainsFunc(d.Extensions, func(e string) bool { return strings.EqualFold(e, ext[1:]) })
+}
+
+// usualEnding is that of a format, "" where it has none.
+func usualEnding(d *gdal.Driver) string {
+	if len(d.Extensions) > 0 {
+		return "." + d.Extensions[0]
+	}
+	for _, ext := range sortedKeys(endings) {
+		if endings[ext] == d.Name {
+			return ext
+		}
+	}
+	return ""
 }
 
 // writableFormat is a format by its name, of rasters that can be written.

@@ -27,6 +27,8 @@ func TestFormatsRefuseBeforeAnyWork(t *testing.T) {
 		"an ending of another":    {Output{Path: "o.img", Type: u8}, 1, []string{"--format HFA", "end the name in .tif"}},
 		"a VRT's ending":          {Output{Path: "o.vrt", Type: u8}, 1, []string{"holds no pixels"}},
 		"GeoTIFF's ending":        {Output{Path: "o.tif", Format: "HFA", Type: u8}, 1, []string{"leave out --format HFA", "end the name in .img"}},
+		"an ending of a third":    {Output{Path: "o.png", Format: "HFA", Type: u8}, 1, []string{"that of PNG, and the format is to be HFA", "say --format PNG", "end the name in .img"}},
+		"of a format without":     {Output{Path: "o.jpeg", Format: "ENVI", Type: u8}, 1, []string{"that of JPEG", "ENVI", "end the name in .envi"}},
 		"creation option":         {Output{Path: "o.img", Format: "HFA", Options: []string{"COMPRESED=YES"}, Type: u8}, 1, []string{"no creation option COMPRESED", "COMPRESSED"}},
 		"value of an option":      {Output{Path: "o.png", Format: "PNG", Options: []string{"ZLEVEL=lots"}, Type: u8, Bands: 1}, 1, []string{"ZLEVEL"}},
 		"type":                    {Output{Path: "o.png", Format: "PNG", Type: f32}, 1, []string{"can't hold pixels of type float32", "uint16"}},
@@ -86,6 +88,22 @@ func TestFormatsRefuseBeforeAnyWork(t *testing.T) {
 				t.Errorf("%v was left, %v", left, err)
 			}
 		})
+	}
+}
+
+// Endings that may be the format's, or are nobody's, are left alone.
+func TestAnEndingThatMayBeTheFormatsIsTaken(t *testing.T) {
+	needFormat(t, "HFA", "PNG", "JPEG", "ENVI", "EHdr", "GSAG", "AAIGrid", "netCDF", "GRIB", "Zarr", "LAN", "COG", "PNM")
+	for _, c := range []struct{ path, format string }{{"o", "HFA"}, {"o.", "HFA"}, {".png", "PNG"}, {"o.IMG", "HFA"}, {"o.dat", "HFA"}, {"o.2", "PNG"}, {"o.img", "ENVI"}, {"o.bil", "ENVI"}, {"o.envi", "ENVI"},
+		{"o.flt", "EHdr"}, {"o.bil", "EHdr"}, {"o.grd", "GSAG"}, {"o.grd", "AAIGrid"}, {"o.hdr", "AAIGrid"}, {"o.nc4", "netCDF"}, {"o.grib", "GRIB"}, {"o.grb2", "GRIB"}, {"o.zarr", "Zarr"}, {"o.img", "LAN"}, {"o.tiff", "COG"},
+		{"o.jpe", "JPEG"}, {"o.PPM", "PNM"}} {
+		d, err := writableFormat(c.format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other := otherEnding(&d, filepath.Join("a.png", c.path)); other != "" {
+			t.Errorf("%s of %s is taken for %s", c.path, c.format, other)
+		}
 	}
 }
 
