@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"leat/internal/proctest"
 	"leat/ndarray"
 	"leat/raster"
 	"leat/raster/gdal"
@@ -116,4 +118,48 @@ func TestAFolderIsReplacedByAFolder(t *testing.T) {
 	if second == nil || !strings.Contains(second.Error(), "x.zarr is being written by") {
 		t.Errorf("the second run said %v", second)
 	}
+}
+
+func TestWhatAKilledTrialOfAFormatLeftIsSwept(t *testing.T) {
+	needFormat(t, "PNG", "ENVI")
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	left := func() (names []string) {
+		list, err := os.ReadDir(temporary)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range list {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	for range 2 {
+		if killed, output, err := proctest.New("format output", t.TempDir(), "false").KillAt("apply.tried", 1).Start(t).Wait(); !killed {
+			t.Fatalf("the child was not killed: %v\n%s", err, output)
+		}
+		if list := left(); len(list) != 1 {
+			t.Errorf("%q is left of one trial", list)
+		}
+	}
+	// A plan tries too. What somebody else does there goes on.
+	other, err := makeRunFolder(temporary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := MakePlan(t.Context(), formatPlanJob(t.TempDir())); err != nil {
+		t.Fatal(err)
+	}
+	if list := left(); !slices.Equal(list, []string{filepath.Base(other.path)}) {
+		t.Errorf("%q is left", list)
+	}
+	if err := other.remove(); err != nil {
+		t.Error(err)
+	}
+}
+
+// formatPlanJob is one whose format is tried by its plan.
+func formatPlanJob(dir string) Job {
+	o := Output{Path: filepath.Join(dir, "x.png"), Format: "PNG", Type: ndarray.Uint8, Bands: 1}
+	return Job{Controls: Controls{Grid: gridOf(64, 64)}, Outputs: map[string]Output{"out": o}, Func: nothing}
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"leat/internal/fault"
 	"leat/ndarray"
 	"leat/raster"
 	"leat/raster/gdal"
@@ -31,11 +32,15 @@ func (o *output) tryFormat(ctx context.Context, p *Plan) error {
 	if o.foreign.driver.Name == "PCRaster" && o.typ == ndarray.Uint8 { // it takes bytes for Boolean
 		return mistakes(fmt.Errorf("output %s: GDAL makes 0 and 1 of pixels of uint8 in files of the format PCRaster: ask for int32 (--type)", o.name))
 	}
-	dir, err := os.MkdirTemp("", "leat-format-")
+	folder, err := makeRunFolder(os.TempDir())
 	if err != nil {
 		return fmt.Errorf("output %s: trying the format %s: no temporary folder can be made, set TMPDIR to a folder that can be written to: %w", o.name, o.spec.Format, err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = folder.remove() }() // what stays is swept by the next one
+	dir := filepath.Join(folder.path, "trial")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return fmt.Errorf("output %s: trying the format %s: %w", o.name, o.spec.Format, err)
+	}
 	path := filepath.Join(dir, filepath.Base(o.spec.identity()))
 	hidden := path
 	wrong := func(err error) error {
@@ -57,6 +62,7 @@ func (o *output) tryFormat(ctx context.Context, p *Plan) error {
 		return wrong(err)
 	}
 	defer w.Discard()
+	fault.Point("apply.tried")
 	hidden = w.Hidden()
 	o.foreign.files, _, err = w.FileNames()
 	if err != nil {
