@@ -143,11 +143,14 @@ func TestVectorsThatCannotBeAreRefusedBeforeAnyWork(t *testing.T) {
 	}
 }
 
-func TestAnAttributeThatDoesNotFitFailsTheRunAndLeavesNothing(t *testing.T) {
+func TestAnAttributeThatDoesNotFitFailsThePlanAndLeavesNothing(t *testing.T) {
 	dir := vectorFiles(t)
 	out := t.TempDir()
 	job := vectorJob(out, vectorGrid(), map[string]Vector{"v": {Path: filepath.Join(dir, "fields.shp"), Attribute: "height", Type: ndarray.Int16}})
-	failRun(t, job, "vector v", "the attribute height of feature", "int16", out)
+	if err := planError(job); err == nil || !strings.Contains(err.Error(), "the attribute height of feature") {
+		t.Errorf("the plan says %v", err)
+	}
+	failRun(t, job, "vector v", "the attribute height of feature", "int16")
 	if list, _ := os.ReadDir(out); len(list) > 0 {
 		t.Errorf("%v was left", list)
 	}

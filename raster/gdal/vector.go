@@ -102,7 +102,7 @@ func Rasterize(ctx context.Context, r VectorRequest, g raster.Grid, path string)
 		return err
 	}
 	if r.Exact && r.Attribute != "" {
-		if err := r.checkValues(ctx, from, layer); err != nil {
+		if err := r.checkValues(ctx, from, layer, 0); err != nil {
 			return err
 		}
 	}

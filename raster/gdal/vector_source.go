@@ -67,7 +67,8 @@ func VectorLayers(path string, o *Options) ([]VectorLayer, error) {
 	return list, nil
 }
 
-// CheckVector reports what Rasterize would find wrong with r before it burns anything, in the same words, and what r means. Where one of source and grid names a
+// CheckVector reports what Rasterize would find wrong with r before it burns anything, in the same words, and what r means. Of an attribute's values it looks at those of the first
+// 100,000 features. Where one of source and grid names a
 // system and the other none, that is an error too. A statement is run.
 func CheckVector(ctx context.Context, r VectorRequest, g raster.Grid) (*VectorInfo, error) {
 	typed := r.Type != ndarray.NoType
@@ -109,6 +110,11 @@ func CheckVector(ctx context.Context, r VectorRequest, g raster.Grid) (*VectorIn
 		return nil, fmt.Errorf("%s: %s names no coordinate reference system, so nobody knows where on the grid (%v) it lies: %s", r.Path, what, g.CRS, remedy)
 	case !layer.CRS.IsZero() && g.CRS.IsZero():
 		return nil, fmt.Errorf("%s: %s is in %v, and the grid names no coordinate reference system, so nobody knows where on it that lies: name the grid's, with: gdal_edit.py -a_srs EPSG:CODE file.tif", r.Path, what, layer.CRS)
+	}
+	if r.Exact && r.Attribute != "" {
+		if err := r.checkValues(ctx, from, layer, fewFeatures); err != nil {
+			return nil, err
+		}
 	}
 	info := &VectorInfo{VectorLayer: *layer, Type: r.Type}
 	if info.Onto, err = layer.onto(g.CRS); err != nil {
@@ -191,7 +197,7 @@ const (
 	ofInteger64 = 12
 )
 
-// fewFeatures are read for the extent of a layer that does not know it, in a tenth of a second or so.
+// fewFeatures are read for the extent of a layer that does not know it, and for the values of an attribute, in a tenth of a second or so.
 const fewFeatures = 100_000
 
 // describeLayer is called on one thread.
@@ -349,14 +355,14 @@ func (r *VectorRequest) with(from hDataset, f func(l hLayer) error) error {
 	return f(l)
 }
 
-// checkValues looks for a feature whose attribute is no value of the type of the pixels.
-func (r *VectorRequest) checkValues(ctx context.Context, from hDataset, layer *VectorLayer) error {
+// checkValues looks for a feature whose attribute is no value of the type of the pixels, among the first so many; 0: all.
+func (r *VectorRequest) checkValues(ctx context.Context, from hDataset, layer *VectorLayer, most int) error {
 	a, at := layer.attribute(r.Attribute)
 	if a.Type != "Integer64" && (r.Type == ndarray.Float64 || r.Type == a.Pixels) {
 		return nil // all of its values are
 	}
 	return r.with(from, func(l hLayer) error {
-		for {
+		for n := 0; most == 0 || n < most; n += someFeatures {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -368,17 +374,20 @@ func (r *VectorRequest) checkValues(ctx context.Context, from hDataset, layer *V
 				return fmt.Errorf("%s: the attribute %s of %s, which pixels of %v can't hold; choose another type, or features (a condition), or have a statement change it (SQL)", r.Path, a.Name, unfit, r.Type)
 			}
 			if !more {
-				return nil
+				break
 			}
 		}
+		return nil
 	})
 }
 
+// someFeatures are read between looks at the context.
+const someFeatures = 1000
+
 // checkSome looks at the next features.
 func (r *VectorRequest) checkSome(l hLayer, at int32, integer bool) (unfit string, more bool, err error) {
-	const some = 1000
 	err = try(r.Path, "read the features of", func() bool {
-		for range some {
+		for range someFeatures {
 			f := c.OGR_L_GetNextFeature(l)
 			if f == 0 {
 				more = false

@@ -3,6 +3,7 @@ package gdal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -190,6 +191,11 @@ func TestAValueThatTheTypeCannotHoldIsAnErrorWhereThatIsAsked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k.r.Path, k.r.Exact = path, true
+			if _, err := CheckVector(t.Context(), k.r, g); k.want == nil && err != nil {
+				t.Error("before it is burned:", err)
+			} else if k.want != nil {
+				holds(t, err, append(k.want, path)...)
+			}
 			out := filepath.Join(t.TempDir(), "out.tif")
 			err := Rasterize(t.Context(), k.r, g, out)
 			if k.want == nil {
@@ -208,6 +214,26 @@ func TestAValueThatTheTypeCannotHoldIsAnErrorWhereThatIsAsked(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAValueFarDownAFileIsFoundWhenItIsBurned(t *testing.T) {
+	needGDAL(t)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "values.csv")
+	var b strings.Builder
+	b.WriteString("WKT,n\n")
+	for i := range fewFeatures + 1 {
+		fmt.Fprintf(&b, "\"POINT (500100 5000100)\",%d\n", i/fewFeatures*1000)
+	}
+	writeFile(t, path, b.String())
+	writeFile(t, filepath.Join(dir, "values.csvt"), "WKT,Integer\n")
+	g := vectorGrid()
+	g.CRS = raster.CRS{}
+	r := VectorRequest{Path: path, Attribute: "n", Type: ndarray.Uint8, Exact: true}
+	if _, err := CheckVector(t.Context(), r, g); err != nil {
+		t.Error(err)
+	}
+	holds(t, Rasterize(t.Context(), r, g, filepath.Join(dir, "out.tif")), "is 1000")
 }
 
 func TestBurningEndsWithItsContext(t *testing.T) {
