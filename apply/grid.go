@@ -29,10 +29,7 @@ func resolveGrid(job *Job, in *inputs) (raster.Grid, error) {
 		return ref, fmt.Errorf("%s has %d x %d pixels: give one with pixels", refName, ref.Width, ref.Height)
 	}
 	if ref.Transform.Rotated() {
-		if refPath == "" {
-			return ref, fmt.Errorf("%s is rotated (its rows do not run along x): give a north-up one", refName)
-		}
-		return ref, fmt.Errorf("%s is rotated (its rows do not run along x): bring it to a north-up grid first, with: gdalwarp %s out.tif", refName, raster.GDALName(refPath))
+		return ref, rotatedError(ref, refName, refPath, in)
 	}
 	var errs []error
 	var off []*inputFile
@@ -171,6 +168,46 @@ func warpOptions(g, ref raster.Grid, path string) string {
 		crs = "-t_srs \"$(gdalsrsinfo -o wkt " + raster.GDALName(path) + ")\" "
 	}
 	return fmt.Sprintf("%s-te %s %s %s %s -ts %d %d", crs, plainNumber(minX), plainNumber(minY), plainNumber(maxX), plainNumber(maxY), ref.Width, ref.Height)
+}
+
+// rotatedError says onto which grid a job over a rotated reference can be run.
+func rotatedError(ref raster.Grid, name, path string, in *inputs) error {
+	what := ""
+	for _, f := range in.files {
+		if g := f.info.Grid; f.path != path && g.HasTransform && !g.Transform.Rotated() {
+			what = fmt.Sprintf(", or onto the grid of %s (--reference %s)", f.path, f.input)
+			break
+		}
+	}
+	rotated := "it"
+	if path == "" {
+		rotated = "all inputs"
+	}
+	return fmt.Errorf("%s is rotated (its rows do not run along x): leat warps %s onto a north-up grid, such as one that covers it (--grid %s)%s", name, rotated, northUp(ref, path), what)
+}
+
+// northUp is the --grid around a rotated one, of pixels as large as its own. path is a file that has its system.
+func northUp(g raster.Grid, path string) string {
+	t := g.Transform
+	text := strconv.FormatFloat(math.Sqrt(math.Abs(t[1]*t[5]-t[2]*t[4])), 'g', 4, 64)
+	size, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(size > 0) {
+		return "CRS,MINX,MINY,MAXX,MAXY,SIZE"
+	}
+	text = plainNumber(size)
+	_, decimals, _ := strings.Cut(text, ".")
+	edge := func(v float64) string { return strconv.FormatFloat(v*size, 'f', len(decimals), 64) }
+	minX, minY, maxX, maxY := g.Bounds()
+	system := "none"
+	switch {
+	case g.CRS.Code != "":
+		system = g.CRS.Code
+	case !g.CRS.IsZero() && path != "":
+		system = path
+	case !g.CRS.IsZero():
+		system = "CRS"
+	}
+	return strings.Join([]string{system, edge(math.Floor(minX / size)), edge(math.Floor(minY / size)), edge(math.Ceil(maxX / size)), edge(math.Ceil(maxY / size)), text}, ",")
 }
 
 // plainNumber writes a coordinate without an exponent.

@@ -3,12 +3,15 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"math"
+	"math/rand/v2"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"leat/raster"
 	"leat/raster/gdal"
-	"math/rand/v2"
 )
 
 func TestWhatCannotBeWarpedIsRefusedWithTheReason(t *testing.T) {
@@ -41,7 +44,7 @@ func TestWhatCannotBeWarpedIsRefusedWithTheReason(t *testing.T) {
 		"no CRS of the reference":   {map[string]Input{"a": File(a), "b": File(noCRS)}, Controls{Reference: "b"}, []string{a, "the reference names no coordinate"}},
 		"no transform":              {map[string]Input{"a": File(a), "b": File(nowhere)}, Controls{Reference: "a"}, []string{nowhere, "where it lies"}},
 		"no transform of the grid":  {map[string]Input{"a": File(a), "b": File(nowhere)}, Controls{Reference: "b"}, []string{a, "the reference says nothing"}},
-		"a rotated reference":       {map[string]Input{"a": File(a), "r": File(rotated)}, Controls{Reference: "r"}, []string{rotated, "is rotated"}},
+		"a rotated reference":       {map[string]Input{"a": File(a), "r": File(rotated)}, Controls{Reference: "r"}, []string{rotated, "is rotated", "(--grid EPSG:32631,", "or onto the grid of " + a + " (--reference a)"}},
 		"a method":                  {map[string]Input{"a": File(a), "b": {Files: []string{b}, Resample: "best"}}, Controls{Reference: "a"}, []string{"input b", `"best"`, "cubicspline"}},
 		"a method that is not used": {map[string]Input{"a": {Files: []string{a}, Resample: "best"}}, Controls{}, []string{"input a", `"best"`}},
 		"a band with two kinds of nodata": {map[string]Input{"a": File(a), "b": {Files: []string{b}, Layers: []int{1, 1}, Nodata: []string{"1", "2"}}}, Controls{Reference: "a"},
@@ -183,6 +186,45 @@ func TestAWorkerWarpsWithTheVersionOfGDALThatTheRunHas(t *testing.T) {
 		}
 		if err := f.src.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+func TestTheGridThatIsProposedForARotatedOneCoversItWithWholePixels(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 4))
+	for range 1000 {
+		px, turn := math.Pow(10, r.Float64()*7-4), r.Float64()*2*math.Pi
+		g := raster.Grid{Width: 1 + r.IntN(5000), Height: 1 + r.IntN(5000), HasTransform: true, CRS: raster.CRS{Code: "EPSG:32631"}}
+		g.Transform = raster.Transform{(r.Float64() - 0.5) * 1e6 * px, px * math.Cos(turn), px * math.Sin(turn), (r.Float64() - 0.5) * 1e6 * px, px * math.Sin(turn), -px * math.Cos(turn)}
+		fields := strings.Split(northUp(g, ""), ",")
+		var v []float64
+		for _, s := range fields[1:] {
+			n, err := strconv.ParseFloat(s, 64)
+			if err != nil {
+				t.Fatal(fields, err)
+			}
+			v = append(v, n)
+		}
+		minX, minY, maxX, maxY := g.Bounds()
+		size := v[4]
+		for i, d := range []float64{minX - v[0], minY - v[1], v[2] - maxX, v[3] - maxY} {
+			if d < -1e-3*size || d > 1.001*size {
+				t.Errorf("%v: side %d of %v is off by %v pixels", g.Transform, i, fields, d/size)
+			}
+		}
+		for _, n := range []float64{(v[2] - v[0]) / size, (v[3] - v[1]) / size} {
+			if math.Abs(n-math.Round(n)) > 1e-3 || n < 1 {
+				t.Errorf("%v: %v pixels", fields, n)
+			}
+		}
+		if math.Abs(size/px-1) > 1e-3 {
+			t.Errorf("%v: pixels of %v, not %v", fields, size, px)
+		}
+	}
+	for want, g := range map[string]raster.Grid{"none,": {}, "x.tif,": {CRS: raster.CRS{WKT: "LOCAL_CS[]"}}} {
+		g.Width, g.Height, g.Transform = 2, 2, raster.Transform{0, 1, 0.1, 0, 0.1, -1}
+		if text := northUp(g, "x.tif"); !strings.HasPrefix(text, want) {
+			t.Errorf("%q does not begin with %q", text, want)
 		}
 	}
 }
