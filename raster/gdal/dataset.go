@@ -35,6 +35,7 @@ type File struct {
 	plain   os.FileInfo // where the name is that of a plain file
 	masks   []int32     // bands whose masks ReadMask takes together
 	sub     []Subdataset
+	files   []string // where GDAL would not name all of them
 
 	idle   chan hDataset
 	closed chan struct{}
@@ -278,14 +279,22 @@ func (f *File) Overview(i int) (raster.Source, error) {
 	return o, nil
 }
 
-// FileNames returns the files that the raster consists of, as GDAL knows them; none for those that are no files.
+// FileNames returns the files that the raster consists of, as GDAL knows them, and those that a VRT's sources consist of; none for those that are no files. A source
+// that is no file, such as one in a store, stands there by its name.
 func (f *File) FileNames() ([]string, error) {
+	if f.files != nil {
+		return slices.Clone(f.files), nil
+	}
 	h, err := f.acquire(context.Background())
 	if err != nil {
 		return nil, err
 	}
 	defer f.release(h)
-	return fileNames(h), nil
+	names := fileNames(h)
+	if f.info.Driver == "VRT" {
+		names = sources(names)
+	}
+	return names, nil
 }
 
 func fileNames(h hDataset) (names []string) {

@@ -86,7 +86,8 @@ func (f *File) bare() (*File, error) {
 		return nil, err
 	}
 	b.levels = f.levels
-	if err := f.Close(); err != nil {
+	b.files, err = f.FileNames()
+	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
 	return b, nil
