@@ -59,8 +59,8 @@ func (r *run) planVectors() error {
 		if f.vector == nil {
 			continue
 		}
-		if text := f.vector.outside(); text != "" {
-			p.Notes = append(p.Notes, fmt.Sprintf("no feature of %s (%s) lies on the grid: they lie in %s", f.input, f.path, text))
+		if text := f.vector.nowhere(); text != "" {
+			p.Notes = append(p.Notes, fmt.Sprintf("no feature of %s (%s) %s", f.input, f.path, text))
 		}
 		d := &p.Inputs[i]
 		d.Description, d.Decodes = f.vector.text(), 1
@@ -141,6 +141,11 @@ func (r *run) rasterise(ctx context.Context) (err error) {
 		}
 		return err
 	}
+	for _, f := range list {
+		if text := f.vector.told(f.input + " (" + f.path + ")"); text != "" {
+			r.plan.Notes = append(r.plan.Notes, text)
+		}
+	}
 	for _, f := range r.in.files {
 		if f.vector == nil || len(f.layers) == 0 {
 			continue
@@ -183,7 +188,7 @@ func (r *run) burn(ctx context.Context, f *inputFile) error {
 	path := r.burntPath(f)
 	err := fault.Error("apply.rasterise")
 	if err == nil {
-		err = gdal.Rasterize(ctx, f.vector.request, f.vector.grid, path)
+		f.vector.burned, err = gdal.Rasterize(ctx, f.vector.request, f.vector.grid, path)
 	}
 	if err != nil {
 		if ctx.Err() == nil && r.full() {

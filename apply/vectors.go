@@ -56,6 +56,7 @@ type vectorInput struct {
 	onto    *[4]float64 // its extent in the grid's system; nil where that is not known
 	state   fileVersion // of the source
 	grid    raster.Grid // to burn onto: the job's with its margin
+	burned  gdal.Burned
 }
 
 // unburned stands for a raster that is not made yet.
@@ -261,8 +262,11 @@ func (v *vectorInput) text() string {
 	return text + "; " + v.burnText()
 }
 
-// outside says where the vectors lie, if that is nowhere on the grid; else "".
-func (v *vectorInput) outside() string {
+// nowhere says why no feature lies on the grid, where that is known; else "".
+func (v *vectorInput) nowhere() string {
+	if v.layer.Features == 0 {
+		return v.none()
+	}
 	e := v.onto
 	if e == nil {
 		return ""
@@ -271,7 +275,30 @@ func (v *vectorInput) outside() string {
 	if e[0] <= maxX && e[2] >= minX && e[1] <= maxY && e[3] >= minY {
 		return ""
 	}
-	return fmt.Sprintf("x %.9g to %.9g, y %.9g to %.9g, not in x %.9g to %.9g, y %.9g to %.9g", e[0], e[2], e[1], e[3], minX, maxX, minY, maxY)
+	return fmt.Sprintf("lies on the grid: they lie in x %.9g to %.9g, y %.9g to %.9g, not in x %.9g to %.9g, y %.9g to %.9g", e[0], e[2], e[1], e[3], minX, maxX, minY, maxY)
+}
+
+// none says why nothing is burned where no feature has a geometry.
+func (v *vectorInput) none() string {
+	switch {
+	case v.request.SQL != "":
+		return "is burned: the statement gives none with a geometry"
+	case v.request.Where != "":
+		return "is burned: there is none with a geometry and " + v.request.Where
+	}
+	return "is burned: there is none with a geometry in the layer " + v.layer.Name
+}
+
+// told says what of the vectors was not burned, now that they have been read; "" where that is nothing, or known before.
+func (v *vectorInput) told(name string) string {
+	switch n := &v.burned; {
+	case n.Features == 0 && v.layer.Features != 0:
+		return fmt.Sprintf("no feature of %s %s", name, v.none())
+	case n.Unplaced > 0:
+		return fmt.Sprintf("%s %s, with points that have no place in %v: feature %d is the first; if that matters here, cut it to the ground of the grid before, with: ogr2ogr -clipsrc",
+			many(n.Unplaced, "feature was left out of", "features were left out of"), name, v.grid.CRS, n.First)
+	}
+	return ""
 }
 
 // numberText is a number that may be left out and is 0 then.

@@ -20,7 +20,7 @@ var goTypes = map[string][]string{
 	"GDALMajorObjectH": {"gdal.hObject"}, "GDALDriverH": {"gdal.hDriver"}, "GDALDatasetH": {"gdal.hDataset"}, "GDALRasterBandH": {"gdal.hBand"}, "OGRSpatialReferenceH": {"gdal.hSRS"},
 	"GDALColorTableH": {"gdal.hColors"}, "GDALRasterAttributeTableH": {"gdal.hRAT"}, "VSILFILE *": {"gdal.hFile"}, "GDALWarpOperationH": {"gdal.hOperation"},
 	"OGRLayerH": {"gdal.hLayer"}, "OGRFeatureDefnH": {"gdal.hDefinition"}, "OGRFieldDefnH": {"gdal.hField"}, "OGRFeatureH": {"gdal.hFeature"}, "OGRGeometryH": {"gdal.hGeometry", "unsafe.Pointer"},
-	"GDALRasterizeOptions *": {"gdal.hBurning"}, "GDALRasterizeOptionsForBinary *": {"unsafe.Pointer"}, "GDALWarpOptions *": {"*gdal.warpOptions"},
+	"OGRCoordinateTransformationH": {"gdal.hTransformation"}, "GDALRasterizeOptions *": {"gdal.hBurning"}, "GDALRasterizeOptionsForBinary *": {"unsafe.Pointer"}, "GDALWarpOptions *": {"*gdal.warpOptions"},
 	"CPLErrorHandler": {"uintptr"}, "GDALProgressFunc": {"uintptr"}, "GDALColorEntry *": {"*gdal.colorEntry"}, "GDALRasterIOExtraArg *": {"unsafe.Pointer"}, "GByte *": {"unsafe.Pointer"},
 	"char *": {"string", "unsafe.Pointer", "*uint8"}, "char **": {"unsafe.Pointer", "*unsafe.Pointer"}, "CSLConstList": {"unsafe.Pointer"}, "GUIntBig **": {"*unsafe.Pointer"},
 	"int *": {"*int32"}, "double *": {"*float64"}, "vsi_l_offset *": {"*uint64"}, "GUIntBig *": {"*uint64"}, "GIntBig *": {"*int64"}, "OGREnvelope *": {"*float64"},

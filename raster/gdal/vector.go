@@ -75,46 +75,50 @@ func number(v *float64) string {
 const openVector = 0x04
 
 // Rasterize burns r onto g and writes the result to path, a tiled GeoTIFF that must not exist. It gives what gdal_rasterize
-// gives; geometries of another system are brought to g's. Errors name layers and attributes that there are.
-func Rasterize(ctx context.Context, r VectorRequest, g raster.Grid, path string) error {
+// gives; geometries of another system are brought to g's, and those that have no place there are told. A curve or a surface, which GDAL does not burn, is an error. Errors name
+// layers and attributes that there are.
+func Rasterize(ctx context.Context, r VectorRequest, g raster.Grid, path string) (n Burned, err error) {
 	if err := r.validate(g); err != nil {
-		return err
+		return n, err
 	}
 	if err := load(); err != nil {
-		return fmt.Errorf("%s: %w", r.Path, err)
+		return n, fmt.Errorf("%s: %w", r.Path, err)
 	}
 	if err := ctx.Err(); err != nil {
-		return err
+		return n, err
 	}
 	if r.Type == ndarray.NoType {
 		r.Type = ndarray.Uint8
 	}
 	if gdalType(r.Type) == 0 {
-		return r.noType()
+		return n, r.noType()
 	}
 	from, err := r.open()
 	if err != nil {
-		return err
+		return n, err
 	}
 	defer closeDataset(from)
 	layer, err := r.find(from)
 	if err != nil {
-		return err
+		return n, err
 	}
 	if r.Exact && r.Attribute != "" {
 		if err := r.checkValues(ctx, from, layer, 0); err != nil {
-			return err
+			return n, err
 		}
+	}
+	if n, err = r.look(ctx, from, layer, g); err != nil {
+		return n, err
 	}
 	to, err := r.create(g, path)
 	if err != nil {
-		return err
+		return n, err
 	}
 	args := r.args(layer)
 	if int64(g.Width)*int64(g.Height)*int64(r.Type.Size()) > c.GDALGetCacheMax64()/smallShare {
 		args = append(args, "-optim", "RASTER")
 	}
-	err = r.burn(ctx, from, to, args)
+	err = r.burn(ctx, from, to, args, n)
 	// Its pixels are written when it is closed.
 	err = errors.Join(err, try(path, "write", func() bool { c.GDALClose(to); return true }))
 	if ctx.Err() != nil {
@@ -123,7 +127,7 @@ func Rasterize(ctx context.Context, r VectorRequest, g raster.Grid, path string)
 	if err != nil {
 		err = errors.Join(err, os.Remove(path))
 	}
-	return err
+	return n, err
 }
 
 // smallShare is the part of its cache, one in so many, up to which a raster is left to GDAL's own choice: it burns feature by feature then, which touches few blocks. Where not all of
@@ -244,7 +248,7 @@ func (r *VectorRequest) create(g raster.Grid, path string) (to hDataset, err err
 	return to, err
 }
 
-func (r *VectorRequest) burn(ctx context.Context, from, to hDataset, args []string) error {
+func (r *VectorRequest) burn(ctx context.Context, from, to hDataset, args []string, n Burned) error {
 	var options hBurning
 	err := try(r.Path, "burn", func() bool {
 		options = c.GDALRasterizeOptionsNew(cStrings(args), nil)
@@ -258,5 +262,11 @@ func (r *VectorRequest) burn(ctx context.Context, from, to hDataset, args []stri
 	defer p.end()
 	onThread(func() { c.GDALRasterizeOptionsSetProgress(options, p.function, p.data) })
 	var fault int32
-	return tryWarp(r.Path, "burn", func() bool { return c.GDALRasterize(nil, to, from, options, &fault) == to })
+	return tryWarp(r.Path, "burn", func() bool {
+		burned := c.GDALRasterize(nil, to, from, options, &fault) == to
+		if burned && n.Unplaced > 0 && c.CPLGetLastErrorNo() == errorAppDefined {
+			c.CPLErrorReset() // what it says of these
+		}
+		return burned
+	})
 }

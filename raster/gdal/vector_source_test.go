@@ -75,7 +75,7 @@ func TestARequestIsCheckedInTheWordsOfBurning(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "out.tif")
-			burning := Rasterize(t.Context(), r, g, path)
+			_, burning := Rasterize(t.Context(), r, g, path)
 			_, checking := CheckVector(t.Context(), r, g)
 			if burning == nil || checking == nil || burning.Error() != checking.Error() {
 				t.Errorf("burning: %v\nchecking: %v", burning, checking)
@@ -197,7 +197,7 @@ func TestAValueThatTheTypeCannotHoldIsAnErrorWhereThatIsAsked(t *testing.T) {
 				holds(t, err, append(k.want, path)...)
 			}
 			out := filepath.Join(t.TempDir(), "out.tif")
-			err := Rasterize(t.Context(), k.r, g, out)
+			_, err := Rasterize(t.Context(), k.r, g, out)
 			if k.want == nil {
 				if err != nil {
 					t.Error(err)
@@ -209,7 +209,7 @@ func TestAValueThatTheTypeCannotHoldIsAnErrorWhereThatIsAsked(t *testing.T) {
 				t.Error("a file is left")
 			}
 			k.r.Exact = false
-			if err := Rasterize(t.Context(), k.r, g, out); err != nil {
+			if _, err := Rasterize(t.Context(), k.r, g, out); err != nil {
 				t.Errorf("where it is not asked: %v", err)
 			}
 		})
@@ -241,7 +241,7 @@ func TestBurningEndsWithItsContext(t *testing.T) {
 	// The second look at the context is that of GDAL's first question whether to go on.
 	ctx := &endsAfter{Context: t.Context(), looks: 1}
 	path := filepath.Join(t.TempDir(), "out.tif")
-	if err := Rasterize(ctx, VectorRequest{Path: gpkg, Layer: "fields"}, vectorGrid(), path); !errors.Is(err, context.Canceled) {
+	if _, err := Rasterize(ctx, VectorRequest{Path: gpkg, Layer: "fields"}, vectorGrid(), path); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	if exists(path) {

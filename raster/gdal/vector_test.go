@@ -190,7 +190,7 @@ func boxGrid(t *testing.T) raster.Grid {
 func burnt(t *testing.T, r VectorRequest, g raster.Grid) *ndarray.Array {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "burned.tif")
-	if err := Rasterize(t.Context(), r, g, path); err != nil {
+	if _, err := Rasterize(t.Context(), r, g, path); err != nil {
 		t.Fatal(err)
 	}
 	f, err := Open(path, nil)
@@ -249,7 +249,7 @@ func TestVectorsThatCannotBeBurnedAreNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "out.tif")
-			err := Rasterize(t.Context(), k.r, g, path)
+			_, err := Rasterize(t.Context(), k.r, g, path)
 			if err == nil {
 				t.Fatal("no error")
 			}
