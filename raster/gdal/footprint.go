@@ -201,23 +201,25 @@ func settle(m mapper, w raster.Window, size raster.Size, area bool, widest int) 
 		}
 	}
 	// Inward: points of an input's outer edge give no pixel by themselves. More than a few lines are not tried:
-	// where the samples say that the input is, it is.
+	// where the samples say that the input is, it is. Nor are lines of which only some pixels would be looked at.
 	const inward = 8
+	empty := func(given bool) bool { return !given && p.err == nil && p.asked < mostPoints }
 	for range inward {
-		if p.asked >= mostPoints {
-			break
+		if bottom-top <= walkPoints {
+			if right-left > 1 && empty(p.column(left, top, bottom)) {
+				left++
+			}
+			if right-left > 1 && empty(p.column(right-1, top, bottom)) {
+				right--
+			}
 		}
-		if right-left > 1 && p.err == nil && !p.column(left, top, bottom) {
-			left++
-		}
-		if right-left > 1 && p.err == nil && !p.column(right-1, top, bottom) {
-			right--
-		}
-		if bottom-top > 1 && p.err == nil && !p.row(top, left, right) {
-			top++
-		}
-		if bottom-top > 1 && p.err == nil && !p.row(bottom-1, left, right) {
-			bottom--
+		if right-left <= walkPoints {
+			if bottom-top > 1 && empty(p.row(top, left, right)) {
+				top++
+			}
+			if bottom-top > 1 && empty(p.row(bottom-1, left, right)) {
+				bottom--
+			}
 		}
 	}
 	return raster.Window{Col: left, Row: top, Width: right - left, Height: bottom - top}, p.err

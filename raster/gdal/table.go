@@ -150,20 +150,21 @@ type colorEntry struct{ c1, c2, c3, c4 int16 }
 
 // https://gdal.org/en/stable/api/ogr_srs_api.html
 type referenceAPI struct {
-	OSRNewSpatialReference     func(wkt string) hSRS                                                                          `c:"OGRSpatialReferenceH (const char *)"`
-	OSRDestroySpatialReference func(s hSRS)                                                                                   `c:"void (OGRSpatialReferenceH)"`
-	OSRClone                   func(s hSRS) hSRS                                                                              `c:"OGRSpatialReferenceH (OGRSpatialReferenceH)"`
-	OSRGetName                 func(s hSRS) string                                                                            `c:"const char *(OGRSpatialReferenceH)"`
-	OSRGetAuthorityName        func(s hSRS, node unsafe.Pointer) string                                                       `c:"const char *(OGRSpatialReferenceH, const char *)"`
-	OSRGetAuthorityCode        func(s hSRS, node unsafe.Pointer) string                                                       `c:"const char *(OGRSpatialReferenceH, const char *)"`
-	OSRExportToWktEx           func(s hSRS, text *unsafe.Pointer, options unsafe.Pointer) int32                               `c:"OGRErr (OGRSpatialReferenceH, char **, const char *const *)"`
-	OSRIsCompound              func(s hSRS) int32                                                                             `c:"int (OGRSpatialReferenceH)"`
-	OSRIsProjected             func(s hSRS) int32                                                                             `c:"int (OGRSpatialReferenceH)"`
-	OSRFindMatches             func(s hSRS, options unsafe.Pointer, count *int32, confidences *unsafe.Pointer) unsafe.Pointer `c:"OGRSpatialReferenceH *(OGRSpatialReferenceH, char **, int *, int **)"`
-	OSRFreeSRSArray            func(list unsafe.Pointer)                                                                      `c:"void (OGRSpatialReferenceH *)"`
-	OSRSetFromUserInput        func(s hSRS, text string) int32                                                                `c:"OGRErr (OGRSpatialReferenceH, const char *)"`
-	OSRIsSameEx                func(a, b hSRS, options unsafe.Pointer) int32                                                  `c:"int (OGRSpatialReferenceH, OGRSpatialReferenceH, const char *const *)"`
-	OSRSetAxisMappingStrategy  func(s hSRS, strategy int32)                                                                   `c:"void (OGRSpatialReferenceH, OSRAxisMappingStrategy)"`
+	OSRNewSpatialReference         func(wkt string) hSRS                                                                          `c:"OGRSpatialReferenceH (const char *)"`
+	OSRDestroySpatialReference     func(s hSRS)                                                                                   `c:"void (OGRSpatialReferenceH)"`
+	OSRClone                       func(s hSRS) hSRS                                                                              `c:"OGRSpatialReferenceH (OGRSpatialReferenceH)"`
+	OSRGetName                     func(s hSRS) string                                                                            `c:"const char *(OGRSpatialReferenceH)"`
+	OSRGetAuthorityName            func(s hSRS, node unsafe.Pointer) string                                                       `c:"const char *(OGRSpatialReferenceH, const char *)"`
+	OSRGetAuthorityCode            func(s hSRS, node unsafe.Pointer) string                                                       `c:"const char *(OGRSpatialReferenceH, const char *)"`
+	OSRExportToWktEx               func(s hSRS, text *unsafe.Pointer, options unsafe.Pointer) int32                               `c:"OGRErr (OGRSpatialReferenceH, char **, const char *const *)"`
+	OSRIsCompound                  func(s hSRS) int32                                                                             `c:"int (OGRSpatialReferenceH)"`
+	OSRIsProjected                 func(s hSRS) int32                                                                             `c:"int (OGRSpatialReferenceH)"`
+	OSRFindMatches                 func(s hSRS, options unsafe.Pointer, count *int32, confidences *unsafe.Pointer) unsafe.Pointer `c:"OGRSpatialReferenceH *(OGRSpatialReferenceH, char **, int *, int **)"`
+	OSRFreeSRSArray                func(list unsafe.Pointer)                                                                      `c:"void (OGRSpatialReferenceH *)"`
+	OSRSetFromUserInput            func(s hSRS, text string) int32                                                                `c:"OGRErr (OGRSpatialReferenceH, const char *)"`
+	OSRIsSameEx                    func(a, b hSRS, options unsafe.Pointer) int32                                                  `c:"int (OGRSpatialReferenceH, OGRSpatialReferenceH, const char *const *)"`
+	OSRGetDataAxisToSRSAxisMapping func(s hSRS, count *int32) unsafe.Pointer                                                      `c:"const int *(OGRSpatialReferenceH, int *)"`
+	OSRSetAxisMappingStrategy      func(s hSRS, strategy int32)                                                                   `c:"void (OGRSpatialReferenceH, OSRAxisMappingStrategy)"`
 }
 
 // function is an entry of the table.

@@ -23,7 +23,7 @@ var goTypes = map[string][]string{
 	"OGRCoordinateTransformationH": {"gdal.hTransformation"}, "GDALRasterizeOptions *": {"gdal.hBurning"}, "GDALRasterizeOptionsForBinary *": {"unsafe.Pointer"}, "GDALWarpOptions *": {"*gdal.warpOptions"},
 	"CPLErrorHandler": {"uintptr"}, "GDALProgressFunc": {"uintptr"}, "GDALColorEntry *": {"*gdal.colorEntry"}, "GDALRasterIOExtraArg *": {"unsafe.Pointer"}, "GByte *": {"unsafe.Pointer"},
 	"char *": {"string", "unsafe.Pointer", "*uint8"}, "char **": {"unsafe.Pointer", "*unsafe.Pointer"}, "CSLConstList": {"unsafe.Pointer"}, "GUIntBig **": {"*unsafe.Pointer"},
-	"int *": {"*int32"}, "double *": {"*float64"}, "vsi_l_offset *": {"*uint64"}, "GUIntBig *": {"*uint64"}, "GIntBig *": {"*int64"}, "OGREnvelope *": {"*float64"},
+	"int *": {"*int32", "unsafe.Pointer"}, "double *": {"*float64"}, "vsi_l_offset *": {"*uint64"}, "GUIntBig *": {"*uint64"}, "GIntBig *": {"*int64"}, "OGREnvelope *": {"*float64"},
 	"OGRSpatialReferenceH *": {"unsafe.Pointer"}, "int **": {"*unsafe.Pointer"},
 	"void *": {"unsafe.Pointer", "uintptr", "*uint8", "gdal.hTransformer"},
 }

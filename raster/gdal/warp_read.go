@@ -52,6 +52,11 @@ func (w *Warped) lens(h hDataset) (*lens, error) {
 	six := w.grid.Transform
 	six[0] -= float64(w.shift[0])*six[1] + float64(w.shift[1])*six[2]
 	six[3] -= float64(w.shift[0])*six[4] + float64(w.shift[1])*six[5]
+	onThread(func() {
+		if text := straightText(c.GDALGetSpatialRef(h)); text != "" {
+			options = append(options, "SRC_SRS="+text)
+		}
+	})
 	err := tryWarp(w.src.info.Path, "relate to the reference grid", func() bool {
 		if l.t = c.GDALCreateGenImgProjTransformer2(h, 0, cStrings(options)); l.t != nil {
 			c.GDALSetGenImgProjTransformerDstGeoTransform(l.t, &six[0])
