@@ -40,6 +40,9 @@ func Open(path string) (raster.Source, error) {
 	case errors.Is(gerr, gdal.ErrAbsent):
 		return nil, fmt.Errorf("%w; other formats need GDAL: %w", err, gdal.Available())
 	case strings.Contains(gerr.Error(), "not recognized as"): // else it is a damaged file of a format that GDAL knows
+		if gdal.HoldsVectors(path) {
+			return nil, fmt.Errorf("%s: it holds vectors, not pixels: a job takes it with -v, and leat info tells its extent (%w)", path, raster.ErrFormat)
+		}
 		return nil, fmt.Errorf("%w; GDAL does not know it either", err)
 	}
 	return nil, gerr

@@ -278,7 +278,7 @@ func (w *warping) text() string {
 	if from := w.was.Grid.CRS; !from.IsZero() && !from.Equal(w.Grid.CRS) {
 		return "warped from " + from.String() + " " + text
 	}
-	return fmt.Sprintf("warped from pixels of %s %s", pixelSize(w.was.Grid), text)
+	return "warped " + text + ": " + offGrid(w.was.Grid, w.Grid.Grid)
 }
 
 // descriptionWarp is a warp as a run that goes on from another one is held to it.

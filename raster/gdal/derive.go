@@ -28,7 +28,7 @@ func (w *Writer) BuildOverviews(ctx context.Context, method string, factors []in
 	if w.driver.Name == "MRF" { // GDAL crashes
 		return fmt.Errorf("%s: overviews can't be made of an MRF that is being written; gdaladdo adds them afterwards (%w)", w.path, raster.ErrUnsupported)
 	}
-	return w.derive(ctx, "make the overviews of", w.try, func(p *progress) bool {
+	return w.derive(ctx, "make its overviews", w.try, func(p *progress) bool {
 		return c.GDALBuildOverviews(w.h, method, int32(len(list)), &list[0], 0, nil, p.function, p.data) == 0
 	})
 }
@@ -65,7 +65,7 @@ func (w *Writer) ComputeStatistics(ctx context.Context, band int) (s Statistics,
 		return s, false, err
 	}
 	valid = true
-	err = w.derive(ctx, "compute the statistics of", w.try, func(p *progress) bool {
+	err = w.derive(ctx, "compute its statistics", w.try, func(p *progress) bool {
 		b := c.GDALGetRasterBand(w.h, int32(band))
 		if c.GDALComputeRasterStatistics(b, 0, &s.Lowest, &s.Highest, &s.Mean, &s.Deviation, p.function, p.data) == 0 {
 			return true
@@ -85,7 +85,7 @@ func (w *Writer) SetStatistics(ctx context.Context, band int, s Statistics) erro
 	if err := w.checkBand(band); err != nil {
 		return err
 	}
-	return w.derive(ctx, "store the statistics of", w.attempt, func(*progress) bool {
+	return w.derive(ctx, "store its statistics", w.attempt, func(*progress) bool {
 		return c.GDALSetRasterStatistics(c.GDALGetRasterBand(w.h, int32(band)), s.Lowest, s.Highest, s.Mean, s.Deviation) == 0
 	})
 }
@@ -98,7 +98,7 @@ func (w *Writer) SetHistogram(ctx context.Context, band int, h Histogram) error 
 	if len(h.Counts) == 0 || len(h.Counts) > 1<<30 {
 		return fmt.Errorf("%s: a histogram of %d buckets", w.path, len(h.Counts))
 	}
-	return w.derive(ctx, "store the histogram of", w.attempt, func(*progress) bool {
+	return w.derive(ctx, "store its histogram", w.attempt, func(*progress) bool {
 		return c.GDALSetDefaultHistogramEx(c.GDALGetRasterBand(w.h, int32(band)), h.Lowest, h.Highest, int32(len(h.Counts)), &h.Counts[0]) == 0
 	})
 }

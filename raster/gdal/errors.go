@@ -76,6 +76,9 @@ func lastError(path, op string) *Error {
 	e := &Error{Path: path, Op: op, Number: int(c.CPLGetLastErrorNo()), Text: strings.Join(strings.Fields(c.CPLGetLastErrorMsg()), " ")}
 	// The path stands before the message already.
 	e.Text = strings.TrimPrefix(e.Text, path+": ")
+	if !strings.HasSuffix(e.Text, "..") {
+		e.Text = strings.TrimSuffix(e.Text, ".") // more follows
+	}
 	switch {
 	case e.Number == errorNotSupported:
 		e.kind = raster.ErrUnsupported

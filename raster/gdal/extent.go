@@ -37,7 +37,7 @@ func ExtentOn(g, on raster.Grid) (box [4]float64, err error) {
 		if err != nil {
 			return err
 		}
-		box[0], box[2], err = turned(from, to, turn, on)
+		box[0], box[2], err = onto(from, to, turn, on)
 		return err
 	})
 	return box, err
@@ -143,8 +143,8 @@ func arc(l *lens, g raster.Grid, box [4]float64, x []float64, turn float64) (fro
 	return from, to, nil
 }
 
-// turned moves a stretch of x by whole turns to where it meets a grid.
-func turned(from, to, turn float64, on raster.Grid) (minX, maxX float64, err error) {
+// onto moves a stretch of x by whole turns to where it meets a grid.
+func onto(from, to, turn float64, on raster.Grid) (minX, maxX float64, err error) {
 	left, _, right, _ := on.Bounds()
 	rounding := 1e-3 * math.Abs(on.Transform[1])
 	type part struct{ from, to float64 }

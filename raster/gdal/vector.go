@@ -140,7 +140,7 @@ func (r *VectorRequest) open() (from hDataset, err error) {
 	if err := load(); err != nil {
 		return 0, fmt.Errorf("%s: %w", r.Path, err)
 	}
-	err = try(r.Path, "open the vectors of", func() bool {
+	err = try(r.Path, "open its vectors", func() bool {
 		from = c.GDALOpenEx(raster.GDALName(r.Path), openVector|openVerbose, cStrings(r.Drivers), cStrings(r.OpenOptions), nil)
 		return from != 0
 	})
@@ -168,7 +168,7 @@ func (r *VectorRequest) validate(g raster.Grid) error {
 		bad("both an attribute (%s) and a value to burn; give one of them", r.Attribute)
 	}
 	if g.Width < 1 || g.Height < 1 || !g.HasTransform {
-		bad("a grid of %d x %d pixels that must be georeferenced is no place to burn vectors", g.Width, g.Height)
+		bad("the grid (%d x %d pixels) says nothing of where it lies, so that vectors can't be burned onto it: give one that does, or write that into its file first, with: gdal_edit.py -a_ullr ... -a_srs ...", g.Width, g.Height)
 	}
 	typ := cmp.Or(r.Type, ndarray.Uint8)
 	if typ.IsComplex() || typ == ndarray.Float16 {

@@ -94,9 +94,8 @@ func (r *VectorRequest) transformation(l hLayer, layer *VectorLayer, g raster.Gr
 
 // lookAtSome looks at the next features, and says what of them is not burned.
 func (r *VectorRequest) lookAtSome(l hLayer, t hTransformation, n *Burned) (what string, more bool, err error) {
-	const some = 1000
-	err = try(r.Path, "read the features of", func() bool {
-		for range some {
+	err = try(r.Path, "read its features", func() bool {
+		for range someFeatures {
 			f := c.OGR_L_GetNextFeature(l)
 			if more = f != 0; !more || c.CPLGetLastErrorType() >= classFailure {
 				return true

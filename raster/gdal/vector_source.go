@@ -67,6 +67,26 @@ func VectorLayers(path string, o *Options) ([]VectorLayer, error) {
 	return list, nil
 }
 
+// HoldsVectors reports whether GDAL knows path as a source of geometries.
+func HoldsVectors(path string) bool {
+	r := VectorRequest{Path: path}
+	if r.checkTexts() != nil {
+		return false
+	}
+	from, err := r.open()
+	if err != nil {
+		return false
+	}
+	defer closeDataset(from)
+	found := false
+	onThread(func() {
+		for i := range c.GDALDatasetGetLayerCount(from) {
+			found = found || c.OGRGeometryTypeToName(c.OGR_L_GetGeomType(c.GDALDatasetGetLayer(from, i))) != noGeometry
+		}
+	})
+	return found
+}
+
 // CheckVector reports what Rasterize would find wrong with r before it burns anything, in the same words, and what r means. Of an attribute's values it looks at those of the first
 // 100,000 features. Where one of source and grid names a
 // system and the other none, that is an error too. A statement is run.
@@ -318,7 +338,7 @@ func (r *VectorRequest) find(from hDataset) (*VectorLayer, error) {
 func (r *VectorRequest) with(from hDataset, f func(l hLayer) error) error {
 	var l hLayer
 	if r.SQL != "" {
-		err := try(r.Path, "run the statement "+strconv.Quote(r.SQL)+" on", func() bool {
+		err := try(r.Path, "run the statement "+strconv.Quote(r.SQL), func() bool {
 			l = c.GDALDatasetExecuteSQL(from, r.SQL, nil, nil)
 			return l != 0
 		})
@@ -334,11 +354,11 @@ func (r *VectorRequest) with(from hDataset, f func(l hLayer) error) error {
 	if err != nil {
 		return err
 	}
-	if err := try(r.Path, "open the layer "+name+" of", func() bool { l = c.GDALDatasetGetLayerByName(from, name); return l != 0 }); err != nil {
+	if err := try(r.Path, "open the layer "+name, func() bool { l = c.GDALDatasetGetLayerByName(from, name); return l != 0 }); err != nil {
 		return err
 	}
 	if r.Where != "" {
-		if err := try(r.Path, "take the condition "+strconv.Quote(r.Where)+" for features of", func() bool {
+		if err := try(r.Path, "take the condition "+strconv.Quote(r.Where), func() bool {
 			if c.OGR_L_SetAttributeFilter(l, r.Where) != 0 {
 				return false
 			}
@@ -386,7 +406,7 @@ const someFeatures = 1000
 
 // checkSome looks at the next features.
 func (r *VectorRequest) checkSome(l hLayer, at int32, integer bool) (unfit string, more bool, err error) {
-	err = try(r.Path, "read the features of", func() bool {
+	err = try(r.Path, "read its features", func() bool {
 		for range someFeatures {
 			f := c.OGR_L_GetNextFeature(l)
 			if f == 0 {

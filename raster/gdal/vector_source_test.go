@@ -233,7 +233,8 @@ func TestAValueFarDownAFileIsFoundWhenItIsBurned(t *testing.T) {
 	if _, err := CheckVector(t.Context(), r, g); err != nil {
 		t.Error(err)
 	}
-	holds(t, Rasterize(t.Context(), r, g, filepath.Join(dir, "out.tif")), "is 1000")
+	_, err := Rasterize(t.Context(), r, g, filepath.Join(dir, "out.tif"))
+	holds(t, err, "is 1000")
 }
 
 func TestBurningEndsWithItsContext(t *testing.T) {

@@ -494,7 +494,7 @@ func (w *Writer) Items(ctx context.Context, band int) (m map[string]string, err 
 	if err := w.checkBand(band); err != nil {
 		return nil, err
 	}
-	err = w.derive(ctx, "read the items of", w.attempt, func(*progress) bool {
+	err = w.derive(ctx, "read its items", w.attempt, func(*progress) bool {
 		m = items(goStrings(c.GDALGetMetadata(hObject(c.GDALGetRasterBand(w.h, int32(band))), "")))
 		return true
 	})
