@@ -144,6 +144,9 @@ func (r *VectorRequest) open() (from hDataset, err error) {
 		from = c.GDALOpenEx(raster.GDALName(r.Path), openVector|openVerbose, cStrings(r.Drivers), cStrings(r.OpenOptions), nil)
 		return from != 0
 	})
+	if err == nil {
+		err = r.checkOpenOptions(from)
+	}
 	if err != nil && from != 0 {
 		closeDataset(from)
 	}
