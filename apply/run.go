@@ -136,7 +136,7 @@ func (r *run) settle(ctx context.Context) error {
 	if err := r.planVectors(); err != nil {
 		return err
 	}
-	r.plan.Notes = append(append(notes, r.in.notes()...), r.plan.Notes...)
+	r.plan.Notes = append(append(append(notes, r.in.notes()...), r.in.paletteNotes()...), r.plan.Notes...)
 	if err := r.tryFormats(ctx); err != nil {
 		return err
 	}
