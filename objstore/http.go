@@ -55,11 +55,23 @@ func (w *web) follow(req *http.Request, via []*http.Request) error {
 // obeys HTTP_PROXY, and unpacks nothing.
 func NewClient() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
+	OwnConnections(t)
 	t.DialContext = (&net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 256, 128
 	t.ResponseHeaderTimeout = 0 // Retry watches
 	t.DisableCompression = true
 	return &http.Client{Transport: t}
+}
+
+// OwnConnections has each request of a transport use a connection of its own, by HTTP/1.1. HTTP/2 would send all of them through one: parallel ranges then have the pace of
+// one connection, and where the network has forgotten it, each new attempt is made on it again.
+func OwnConnections(t *http.Transport) {
+	t.Protocols = new(http.Protocols)
+	t.Protocols.SetHTTP1(true)
+	if t.TLSClientConfig != nil { // a transport that was cloned offers what the one before it did
+		t.TLSClientConfig = t.TLSClientConfig.Clone()
+		t.TLSClientConfig.NextProtos = nil
+	}
 }
 
 func (w *web) Close() error {

@@ -1,0 +1,33 @@
+package cloud
+
+import (
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"leat/objstore"
+)
+
+func TestRequestsOfS3HaveConnectionsOfTheirOwn(t *testing.T) {
+	var major atomic.Int64
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		major.Store(int64(r.ProtoMajor))
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	srv.EnableHTTP2 = true // as MinIO offers it
+	srv.StartTLS()
+	defer srv.Close()
+	bundle := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(bundle, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("AWS_CA_BUNDLE", bundle)
+	b := open(t, "s3://box", &objstore.Options{Endpoint: srv.URL, Anonymous: true})
+	if _, err := b.Stat(t.Context(), "x"); major.Load() != 1 {
+		t.Errorf("asked by HTTP/%d, %v", major.Load(), err)
+	}
+}

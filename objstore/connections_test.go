@@ -1,0 +1,187 @@
+package objstore_test
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"leat/objstore"
+)
+
+// forgetful passes connections on to a server, until it forgets those that it has: they stay open, and give nothing any more, as behind a router that was restarted.
+type forgetful struct {
+	listener net.Listener
+	server   string
+	made     atomic.Int64
+	wg       sync.WaitGroup
+
+	mu    sync.Mutex
+	alive []*atomic.Bool
+	conns []net.Conn
+}
+
+func newForgetful(t *testing.T, server string) *forgetful {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &forgetful{listener: l, server: server}
+	f.wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			f.pass(c)
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		f.mu.Lock()
+		for _, c := range f.conns {
+			c.Close()
+		}
+		f.mu.Unlock()
+		f.wg.Wait()
+	})
+	return f
+}
+
+func (f *forgetful) pass(c net.Conn) {
+	f.made.Add(1)
+	s, err := net.Dial("tcp", f.server)
+	if err != nil {
+		c.Close()
+		return
+	}
+	alive := new(atomic.Bool)
+	alive.Store(true)
+	f.mu.Lock()
+	f.alive, f.conns = append(f.alive, alive), append(f.conns, c, s)
+	f.mu.Unlock()
+	one := func(from, to net.Conn) {
+		buf := make([]byte, 32<<10)
+		for {
+			n, err := from.Read(buf)
+			if !alive.Load() {
+				n = 0
+			}
+			if _, werr := to.Write(buf[:n]); err != nil || werr != nil {
+				if alive.Load() || errors.Is(err, net.ErrClosed) {
+					to.Close()
+				}
+				return
+			}
+		}
+	}
+	f.wg.Go(func() { one(c, s) })
+	f.wg.Go(func() { one(s, c) })
+}
+
+func (f *forgetful) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, a := range f.alive {
+		a.Store(false)
+	}
+}
+
+// trusting is a client as NewClient makes it, which takes the server's certificate.
+func trusting() *http.Client {
+	c := objstore.NewClient()
+	t := c.Transport.(*http.Transport)
+	if t.TLSClientConfig == nil {
+		t.TLSClientConfig = &tls.Config{}
+	}
+	t.TLSClientConfig.InsecureSkipVerify = true
+	return c
+}
+
+func TestAnAttemptAfterAConnectionWasForgottenGoesByAnother(t *testing.T) {
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"1"`)
+		_, _ = io.WriteString(w, "hello")
+	}))
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	defer srv.Close()
+	f := newForgetful(t, srv.Listener.Addr().String())
+	client := trusting()
+	defer client.CloseIdleConnections()
+	b, err := objstore.Open(t.Context(), "https://"+f.listener.Addr().String(), &objstore.Options{Client: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	for _, forgotten := range []bool{false, true} {
+		if forgotten {
+			f.forget()
+		}
+		_, body, err := objstore.Retry{Stall: 2 * time.Second, Base: time.Millisecond}.Read(t.Context(), b, "x", 0, -1, nil)
+		if err != nil {
+			t.Fatalf("forgotten %v, %d connections made: %v", forgotten, f.made.Load(), err)
+		}
+		text, err := io.ReadAll(body)
+		body.Close()
+		if err != nil || string(text) != "hello" {
+			t.Errorf("forgotten %v: got %q, %v", forgotten, text, err)
+		}
+	}
+}
+
+func TestParallelRangesHaveConnectionsOfTheirOwn(t *testing.T) {
+	const ranges = 4
+	all := make(chan struct{})
+	var waiting atomic.Int64 // -1: the first comes alone, so that there is a connection
+	waiting.Store(-1)
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch waiting.Add(1) {
+		case 0:
+			_, _ = io.WriteString(w, "hello")
+			return
+		case ranges: // all are under way at once
+			close(all)
+		}
+		select {
+		case <-all:
+		case <-r.Context().Done():
+		}
+		_, _ = io.WriteString(w, "hello")
+	}))
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	defer srv.Close()
+	f := newForgetful(t, srv.Listener.Addr().String())
+	client := trusting()
+	defer client.CloseIdleConnections()
+	b, err := objstore.Open(t.Context(), "https://"+f.listener.Addr().String(), &objstore.Options{Client: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if _, err := b.Stat(t.Context(), "x"); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range ranges {
+		wg.Go(func() {
+			_, body, err := objstore.Retry{}.Read(t.Context(), b, "x", 1, 2, nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			body.Close()
+		})
+	}
+	wg.Wait()
+	if n := f.made.Load(); n < ranges {
+		t.Errorf("%d requests went by %d connections", ranges, n)
+	}
+}
