@@ -136,6 +136,47 @@ func TestAnAttemptAfterAConnectionWasForgottenGoesByAnother(t *testing.T) {
 	}
 }
 
+func TestConnectionsThatWaitAreNotTriedOneByOneAfterAStall(t *testing.T) {
+	const idle = 8 // more than attempts
+	var together sync.WaitGroup
+	together.Add(idle)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/together" {
+			together.Done()
+			together.Wait()
+		}
+		_, _ = io.WriteString(w, "hello")
+	}))
+	defer srv.Close()
+	f := newForgetful(t, srv.Listener.Addr().String())
+	b, err := objstore.Open(t.Context(), "http://"+f.listener.Addr().String(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	read := func(name string, stall time.Duration) error {
+		_, body, err := objstore.Retry{Stall: stall, Base: time.Millisecond}.Read(t.Context(), b, name, 0, -1, nil)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(io.Discard, body)
+		return errors.Join(err, body.Close())
+	}
+	var wg sync.WaitGroup
+	for range idle {
+		wg.Go(func() {
+			if err := read("together", time.Minute); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	f.forget()
+	if err := read("x", time.Second); err != nil {
+		t.Errorf("%d connections made: %v", f.made.Load(), err)
+	}
+}
+
 func TestParallelRangesHaveConnectionsOfTheirOwn(t *testing.T) {
 	const ranges = 4
 	all := make(chan struct{})

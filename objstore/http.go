@@ -104,6 +104,9 @@ func (w *web) do(ctx context.Context, op, method, name string, header map[string
 	}
 	resp, err := w.client.Do(req)
 	if err != nil {
+		if w.own && Stalled(ctx) {
+			w.client.CloseIdleConnections()
+		}
 		var ue *url.Error
 		if errors.As(err, &ue) { // it quotes the URL
 			err = ue.Err

@@ -319,6 +319,10 @@ func ctxFirst(ctx context.Context, err error) error {
 	return err
 }
 
+// Stalled tells whether Retry has given up the attempt with this context since the store gave nothing. Where the network has forgotten the connection, so may it have
+// those that wait for their next request: a driver closes them, rather than have each attempt find another such one.
+func Stalled(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrStalled) }
+
 // watch ends a context when nothing moves for too long.
 type watch struct {
 	ctx    context.Context

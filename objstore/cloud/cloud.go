@@ -106,7 +106,7 @@ func (b *bucket) clients() clients {
 }
 
 // do makes one attempt; a second one where a store says that the bucket is in another region.
-func (b *bucket) do(attempt func(c clients) error) (err error) {
+func (b *bucket) do(ctx context.Context, attempt func(c clients) error) (err error) {
 	defer func() {
 		// The libraries take for given that answers have what they must have.
 		if r := recover(); r != nil {
@@ -118,6 +118,9 @@ func (b *bucket) do(attempt func(c clients) error) (err error) {
 	}()
 	c := b.clients()
 	err = attempt(c)
+	if err != nil && b.idle != nil && objstore.Stalled(ctx) {
+		b.idle()
+	}
 	if err == nil || b.reopen == nil {
 		return err
 	}
@@ -189,7 +192,7 @@ func (b *bucket) Stat(ctx context.Context, name string) (objstore.Info, error) {
 		return objstore.Info{}, err
 	}
 	i := objstore.Info{Name: name}
-	err := b.do(func(c clients) error {
+	err := b.do(ctx, func(c clients) error {
 		a, err := c.read.Attributes(ctx, name)
 		if err == nil {
 			i.Size, i.ModTime = a.Size, b.seconds(a.ModTime)
@@ -212,7 +215,7 @@ func (b *bucket) Read(ctx context.Context, name string, offset, length int64, ma
 	}
 	i := objstore.Info{Name: name}
 	var r *blob.Reader
-	err := b.do(func(c clients) (err error) {
+	err := b.do(ctx, func(c clients) (err error) {
 		if r, err = c.read.NewRangeReader(ctx, name, offset, length, &blob.ReaderOptions{BeforeRead: func(as func(any) bool) error {
 			b.provider.before(match, as)
 			return nil
@@ -275,7 +278,7 @@ func (b *bucket) List(ctx context.Context, prefix string) iter.Seq2[objstore.Inf
 			var page []*blob.ListObject
 			var next []byte
 			err := b.retry.Do(ctx, func(ctx context.Context) error {
-				return b.fail("listing", prefix, b.do(func(c clients) (err error) {
+				return b.fail("listing", prefix, b.do(ctx, func(c clients) (err error) {
 					page, next, err = c.read.ListPage(ctx, token, 1000, &blob.ListOptions{Prefix: prefix})
 					return err
 				}))
@@ -306,7 +309,7 @@ func (b *bucket) Upload(ctx context.Context, name string, r io.ReaderAt, size in
 	if err := b.check("writing", name); err != nil {
 		return err
 	}
-	err := b.do(func(c clients) error { return upload(ctx, c.write, name, r, size, o) })
+	err := b.do(ctx, func(c clients) error { return upload(ctx, c.write, name, r, size, o) })
 	if o.IfAbsent && gcerrors.Code(err) == gcerrors.FailedPrecondition {
 		return objstore.Exists(objstore.Redact(b.name + "/" + name))
 	}

@@ -2,12 +2,15 @@ package cloud
 
 import (
 	"encoding/pem"
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"leat/objstore"
 )
@@ -29,5 +32,22 @@ func TestRequestsOfS3HaveConnectionsOfTheirOwn(t *testing.T) {
 	b := open(t, "s3://box", &objstore.Options{Endpoint: srv.URL, Anonymous: true})
 	if _, err := b.Stat(t.Context(), "x"); major.Load() != 1 {
 		t.Errorf("asked by HTTP/%d, %v", major.Load(), err)
+	}
+}
+
+func TestAStallOfS3ClosesConnectionsThatWait(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer srv.Close()
+	src, err := openS3(t.Context(), &url.URL{Scheme: "s3", Host: "box"}, &objstore.Options{Endpoint: srv.URL, Anonymous: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := src.(*bucket)
+	defer b.Close()
+	closed, idle := 0, b.idle
+	b.idle = func() { closed++; idle() }
+	_, err = objstore.Retry{Attempts: 1, Stall: 10 * time.Millisecond}.Stat(t.Context(), b, "x")
+	if !errors.Is(err, objstore.ErrStalled) || closed != 1 {
+		t.Errorf("closed %d times, %v", closed, err)
 	}
 }
