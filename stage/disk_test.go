@@ -4,9 +4,11 @@ package stage
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -187,6 +189,41 @@ func TestOpenOnAFullDiskSaysSo(t *testing.T) {
 		t.Error("the index lies on a full disk")
 	} else if !bytes.Contains([]byte(err.Error()), []byte("no space left")) {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestOpenOnAFullDiskEvictsWhatNobodyUses(t *testing.T) {
+	for _, size := range []int64{100 * kib, 3 * mib} {
+		t.Run(fmt.Sprintf("%d KiB", size/kib), func(t *testing.T) {
+			dir := smallDisk(t, 32*mib)
+			s := small("open", size)
+			p := pool(t, dir, Options{})
+			used := p.Prefetch(s, "used")
+			wantBytes(t, used, s, 0)
+			path := fillDisk(t, dir, 0)
+			if q, err := Open(dir, quick(Options{})); err == nil {
+				must(t, q.Close())
+				t.Error("opened where all is in use")
+			} else if !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "free some") {
+				t.Errorf("the error is %v", err)
+			}
+			must(t, os.Remove(path))
+			for i := range 12 * mib / size {
+				got(t, p, s, fmt.Sprint(i))
+			}
+			before := ok(p.Usage())(t)
+			fillDisk(t, dir, 0)
+			q := pool(t, dir, Options{})
+			after := wantDisk(t, q)
+			if after.Bytes >= before.Bytes || after.Bytes < before.Bytes-max(2*mib, size) {
+				t.Errorf("%d KiB of %d KiB are left", after.Bytes/kib, before.Bytes/kib)
+			}
+			if !q.Has(s, "used") {
+				t.Error("what is in use was evicted")
+			}
+			wantBytes(t, used, s, 0)
+			got(t, q, s, "more")
+		})
 	}
 }
 

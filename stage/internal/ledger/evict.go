@@ -67,6 +67,24 @@ func (l *Ledger) Evict(enough func() bool) (n int, err error) {
 	return n, err
 }
 
+// joinRoom is what is evicted at least for a process that finds no place on the disk for its own file: some times as much as that takes.
+const joinRoom = 1 << 20
+
+// makeRoom evicts objects for a process that finds no place on the disk to join. Without it nobody could remove anything just when it is most needed. It reports
+// whether any went.
+func (l *Ledger) makeRoom() bool {
+	// Should this process die meanwhile, there is no file of it by which the next one would know.
+	if l.guard(func() error { l.h.unclean.Store(1); return nil }) != nil {
+		return false
+	}
+	before, _ := l.Taken()
+	n, err := l.Evict(func() bool {
+		now, _ := l.Taken()
+		return before-now >= joinRoom
+	})
+	return n > 0 && err == nil
+}
+
 // oldest returns objects that nobody seems to use, those first that were not used for longest.
 func (l *Ledger) oldest() ([]candidate, error) {
 	n := l.h.next.Load()

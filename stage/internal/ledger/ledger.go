@@ -17,6 +17,7 @@ import (
 	"leat/internal/fault"
 	"leat/internal/lease"
 	"leat/internal/procfile"
+	"leat/stage/internal/shelf"
 )
 
 var (
@@ -106,7 +107,10 @@ func Open(d *lease.Dir, free Freer, keep func(Object) bool, tidy func([]Object) 
 			return nil, err
 		}
 	}
-	if l.own, err = l.join(); err != nil {
+	if l.own, err = l.join(); shelf.Full(err) && l.makeRoom() {
+		l.own, err = l.join()
+	}
+	if err != nil {
 		return nil, err
 	}
 	if alone {

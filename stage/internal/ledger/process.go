@@ -18,6 +18,7 @@ import (
 
 	"leat/internal/fault"
 	"leat/internal/lease"
+	"leat/stage/internal/shelf"
 )
 
 // process is this process's own file, which it holds while it uses the directory.
@@ -44,6 +45,9 @@ func (l *Ledger) join() (*process, error) {
 		return allocate(fd, 0, pinsAt+pinsStep)
 	})
 	if err != nil {
+		if shelf.Full(err) {
+			return nil, fmt.Errorf("stage: joining %s: no space is left on its disk: free some, or name another directory: %w", l.dir.Path(), err)
+		}
 		return nil, fmt.Errorf("stage: joining %s: %w", l.dir.Path(), err)
 	}
 	p.hold, p.fd = h, h.Fd()
@@ -314,7 +318,9 @@ func (l *Ledger) pinnedBy(records map[uint32]bool) error {
 	if err := l.refresh(); err != nil {
 		return err
 	}
-	mark(records, l.own.data)
+	if l.own != nil {
+		mark(records, l.own.data)
+	}
 	for _, p := range l.peers {
 		mark(records, p.data)
 	}
@@ -337,7 +343,9 @@ func (l *Ledger) inUse(n uint32) (bits, error) {
 			}
 		}
 	}
-	add(l.own.data)
+	if l.own != nil {
+		add(l.own.data)
+	}
 	for _, p := range l.peers {
 		add(p.data)
 	}
