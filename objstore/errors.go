@@ -50,6 +50,10 @@ func (e *Error) Error() string {
 		if e.Err != nil && !e.isStatus() {
 			b.WriteString(", " + RedactText(e.Err.Error()))
 		}
+	case e.Err == io.EOF:
+		b.WriteString("the connection was closed without an answer")
+	case e.Err == io.ErrUnexpectedEOF:
+		b.WriteString("the connection broke off before all had come")
 	case e.Err != nil:
 		b.WriteString(RedactText(e.Err.Error()))
 	default:
@@ -79,7 +83,13 @@ func (e *Error) check() string {
 	var dns *net.DNSError
 	var cert *tls.CertificateVerificationError
 	var unknown x509.UnknownAuthorityError
+	var proxy *proxyError
+	var op *net.OpError
 	switch {
+	case e.Status == http.StatusProxyAuthRequired, errors.As(e.Err, &proxy), errors.As(e.Err, &op) && op.Op == "proxyconnect":
+		return adviceOnProxies
+	case e.Err == io.EOF:
+		return "check the host, the port, and whether it is http or https"
 	case errors.Is(e.Err, ErrChanged), e.Status == http.StatusPreconditionFailed:
 		return "run it again to read the new version"
 	case errors.Is(e.Err, fs.ErrExist):
@@ -90,6 +100,8 @@ func (e *Error) check() string {
 		return "check the bucket's name, the region and the endpoint"
 	case e.Status == http.StatusNotFound:
 		return "check the name, upper and lower case too, and the bucket"
+	case strings.HasPrefix(e.URL, "http") && e.Status >= 300 && e.Status < 400:
+		return "it does not say where to"
 	case e.Status == http.StatusMovedPermanently || e.Status == http.StatusTemporaryRedirect:
 		return "the bucket may be in another region: check --region"
 	case e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable:
@@ -131,6 +143,12 @@ func (e *Error) Temporary() bool {
 	case s >= 300:
 		return false
 	}
+	var t interface{ Temporary() bool }
+	if errors.As(e.Err, &t) {
+		if _, network := t.(net.Error); !network { // a source says so of itself
+			return t.Temporary()
+		}
+	}
 	return temporary(e.Err)
 }
 
@@ -139,7 +157,10 @@ func temporary(err error) bool {
 	var dns *net.DNSError
 	var op *net.OpError
 	var ne net.Error
+	var proxy *proxyError
 	switch {
+	case errors.As(err, &proxy):
+		return (&Error{Status: proxy.status}).Temporary()
 	case errors.As(err, &dns):
 		return dns.IsTemporary || dns.IsTimeout
 	case errors.As(err, &op) && op.Timeout():

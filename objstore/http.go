@@ -27,7 +27,7 @@ func openHTTP(u *url.URL, o *Options) (*web, error) {
 	if u.Host == "" {
 		return nil, fmt.Errorf("objstore: %s names no host", Redact(u.String()))
 	}
-	w := &web{scheme: u.Scheme, host: u.Host, user: u.User}
+	w := &web{scheme: u.Scheme, host: strings.ReplaceAll(u.Host, "%", "%25"), user: u.User} // as it stands in a URL: an IPv6 address may have a zone
 	client := o.Client
 	if client == nil {
 		client, w.own = NewClient(), true
@@ -48,30 +48,31 @@ func (w *web) follow(req *http.Request, via []*http.Request) error {
 		return errors.New("the server leads from https to http, where the password would be told to everybody")
 	}
 	req.Header.Del("Referer") // it would tell another host the signature
+	if !sameServer(via[0].URL, req.URL) {
+		req.Header.Del("Authorization") // net/http leaves it to other ports of a host, and to hosts below it
+	}
 	return nil
+}
+
+// sameServer tells whether a redirect leads to the server that was asked: to its https too, where it was asked by http, at the usual ports.
+func sameServer(from, to *url.URL) bool {
+	usual := func(u *url.URL) bool {
+		p := u.Port()
+		return p == "" || p == map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return strings.EqualFold(from.Hostname(), to.Hostname()) && (usual(from) && usual(to) || from.Port() == to.Port() && from.Scheme == to.Scheme)
 }
 
 // NewClient makes the client that is used where Options have none. Its connecting is bounded in time; its reading is not, for objects may be of any size. It
 // obeys HTTP_PROXY, and unpacks nothing.
 func NewClient() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
-	OwnConnections(t)
+	SetUp(t)
 	t.DialContext = (&net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 256, 128
 	t.ResponseHeaderTimeout = 0 // Retry watches
 	t.DisableCompression = true
 	return &http.Client{Transport: t}
-}
-
-// OwnConnections has each request of a transport use a connection of its own, by HTTP/1.1. HTTP/2 would send all of them through one: parallel ranges then have the pace of
-// one connection, and where the network has forgotten it, each new attempt is made on it again.
-func OwnConnections(t *http.Transport) {
-	t.Protocols = new(http.Protocols)
-	t.Protocols.SetHTTP1(true)
-	if t.TLSClientConfig != nil { // a transport that was cloned offers what the one before it did
-		t.TLSClientConfig = t.TLSClientConfig.Clone()
-		t.TLSClientConfig.NextProtos = nil
-	}
 }
 
 func (w *web) Close() error {
@@ -110,6 +111,9 @@ func (w *web) do(ctx context.Context, op, method, name string, header map[string
 		var ue *url.Error
 		if errors.As(err, &ue) { // it quotes the URL
 			err = ue.Err
+			if to, perr := url.Parse(ue.URL); perr == nil && to.Host != "" && !strings.EqualFold(to.Host, u.Host) {
+				err = fmt.Errorf("it leads to %s://%s: %w", to.Scheme, to.Host, err)
+			}
 		}
 		if strings.Contains(err.Error(), "Location header") { // another URL, which is not even one
 			err = errors.New("the server leads to something that is no URL")

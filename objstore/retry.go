@@ -213,7 +213,7 @@ func (b *body) Read(p []byte) (int, error) {
 		case err == io.EOF:
 			err = &Error{Op: "reading", URL: b.src.ID(b.name), Err: io.ErrUnexpectedEOF}
 		}
-		err = b.cause(b.watch.ctx, err)
+		err = b.named(b.cause(b.watch.ctx, err))
 		b.stop()
 		if b.began && b.want.ETag == "" && b.want.ModTime.IsZero() { // what comes next might be of another version
 			b.err = ctxFirst(b.ctx, err)
@@ -245,7 +245,16 @@ func (b *body) end() error {
 	case err == nil, err == io.EOF, Temporary(b.cause(b.watch.ctx, err)): // all is there
 		return io.EOF
 	}
-	return ctxFirst(b.ctx, err)
+	return ctxFirst(b.ctx, b.named(err))
+}
+
+// named is an error of a body that names the object.
+func (b *body) named(err error) error {
+	var e *Error
+	if errors.As(err, &e) {
+		return err
+	}
+	return &Error{Op: "reading", URL: b.src.ID(b.name), Err: err}
 }
 
 // took counts bytes that have come.

@@ -258,6 +258,46 @@ func TestARedirectToAnotherHostKeepsItsSecretsToItself(t *testing.T) {
 	}
 }
 
+func TestThePasswordGoesToTheServerAloneThatItIsFor(t *testing.T) {
+	var got []string
+	c := objstore.NewClient()
+	to := ""
+	c.Transport = answers(func(r *http.Request) *http.Response {
+		resp := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody, Request: r}
+		if r.URL.Path == "/first" {
+			resp.StatusCode = http.StatusFound
+			resp.Header.Set("Location", to)
+		} else {
+			_, password, _ := r.BasicAuth()
+			got = append(got, password)
+		}
+		return resp
+	})
+	for _, from := range []string{"http://host", "https://host", "http://host:8000"} {
+		for place, keeps := range map[string]bool{
+			"/x": true, "http://host/x": from == "http://host", "https://host/x": from != "http://host:8000", "http://host:80/x": from == "http://host", "https://host:443/x": from != "http://host:8000",
+			"http://host:8000/x": from == "http://host:8000", "http://host:9000/x": false, "https://host:8000/x": false, "https://sub.host/x": false, "https://other/x": false,
+		} {
+			if strings.HasPrefix(from, "https") && strings.HasPrefix(place, "http:") {
+				continue // refused, see TestAPasswordIsNotToldInTheClear
+			}
+			got, to = nil, place
+			b := open(t, strings.Replace(from, "://", "://user:geheim@", 1), &objstore.Options{Client: c})
+			if _, err := b.Stat(t.Context(), "first"); err != nil {
+				t.Fatal(err)
+			}
+			if len(got) == 0 || (got[0] == "geheim") != keeps {
+				t.Errorf("from %s to %s: %q", from, place, got)
+			}
+		}
+	}
+}
+
+// answers is a server without a network.
+type answers func(*http.Request) *http.Response
+
+func (a answers) RoundTrip(r *http.Request) (*http.Response, error) { return a(r), nil }
+
 func TestWhatCannotBeListedOrWrittenSaysSo(t *testing.T) {
 	b := open(t, serve(t).URL, nil)
 	for _, err := range b.List(t.Context(), "") {

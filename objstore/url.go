@@ -97,7 +97,7 @@ func parse(raw string) (*url.URL, error) {
 		if strings.ContainsAny(raw, "?@") { // it quotes a piece that may be secret
 			text = "check its escapes, host and port"
 		}
-		return nil, fmt.Errorf("objstore: %s is not a URL: %s", Redact(raw), text)
+		return nil, fmt.Errorf("objstore: %s is not a URL: %s", printable(Redact(raw)), text)
 	}
 	return u, nil
 }

@@ -93,7 +93,7 @@ func s3Client(configured aws.HTTPClient, o *objstore.Options) (aws.HTTPClient, f
 		return c, idle
 	}
 	t := built.GetTransport()
-	objstore.OwnConnections(t)
+	objstore.SetUp(t)
 	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.ResponseHeaderTimeout = 256, 128, answerWithin
 	c := &http.Client{Transport: t, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		if s := req.Response.StatusCode; len(via) >= 10 || s != http.StatusTemporaryRedirect && s != http.StatusPermanentRedirect {
