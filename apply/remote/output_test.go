@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"iter"
 	"log/slog"
 	"net/url"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -300,6 +302,40 @@ func TestOutputsInStoresThatCantBeAreRefusedBeforeAnythingIsRead(t *testing.T) {
 				t.Error("something was written")
 			}
 		})
+	}
+}
+
+// listed is a store that tells what it holds.
+type listed struct {
+	*vault
+	err error
+}
+
+func (l listed) List(context.Context, string) iter.Seq2[objstore.Info, error] {
+	return func(yield func(objstore.Info, error) bool) { yield(objstore.Info{}, l.err) }
+}
+
+func TestABucketThatIsNotThereIsToldBeforeAnythingIsRead(t *testing.T) {
+	for status, refused := range map[int]bool{404: true, 403: false, 501: false} {
+		v := &vault{objects: map[string][]byte{}}
+		stores := New(&Options{NoStage: true, Store: objstore.Options{Retry: objstore.Retry{Base: time.Millisecond}, Drivers: map[string]objstore.Opener{
+			"vault": func(context.Context, *url.URL, *objstore.Options) (objstore.Source, error) {
+				return listed{v, &objstore.Error{Op: "listing", URL: "vault://box", Status: status, Code: "NoSuchBucket"}}, nil
+			},
+		}}})
+		job := outputs(t, stores, t.TempDir(), map[string]string{"out": "vault://box/out.tif"})
+		_, err := apply.Run(t.Context(), job)
+		if refused {
+			wantError(t, err, "output out", "NoSuchBucket", "the bucket's name")
+		} else if err != nil {
+			t.Error(status, err)
+		}
+		if (len(v.objects) == 0) != refused {
+			t.Errorf("%d: %d objects were written", status, len(v.objects))
+		}
+		if err := stores.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -171,7 +171,7 @@ func (s *Stores) Exists(ctx context.Context, url string) (bool, error) {
 
 // Check tells at once whether a URL names an object that could be written, as far as can be told without writing.
 func (s *Stores) Check(ctx context.Context, url string) error {
-	b, _, err := s.bucket(ctx, url)
+	b, name, err := s.bucket(ctx, url)
 	switch {
 	case err != nil:
 		return err
@@ -179,6 +179,13 @@ func (s *Stores) Check(ctx context.Context, url string) error {
 		return fmt.Errorf("%s: a query can't be part of the name of an output: give a bucket and a name, such as s3://bucket/out.tif", objstore.Redact(url))
 	case !b.CanUpload():
 		return fmt.Errorf("%s: nothing can be written to such a server: give a bucket (s3://, gs://, azblob://) or a local file", objstore.Redact(url))
+	}
+	// A bucket that is not there would be noticed when all is computed. Of an object alone no store tells which of the two is missing.
+	for _, err := range b.List(ctx, name) {
+		if errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		break
 	}
 	return nil
 }
