@@ -177,6 +177,27 @@ func TestConnectionsThatWaitAreNotTriedOneByOneAfterAStall(t *testing.T) {
 	}
 }
 
+func TestAConnectionIsUsedAgainAfterABodyWasRead(t *testing.T) {
+	s := serve(t)
+	s.put("o", make([]byte, 100_000))
+	f := newForgetful(t, s.Listener.Addr().String())
+	b, err := objstore.Open(t.Context(), "http://"+f.listener.Addr().String(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	for i := range 10 {
+		for _, length := range []int64{-1, 5, 50_000, 100_000, 200_000} {
+			if _, err := readAll(t.Context(), objstore.Retry{}, b, "o", int64(i), length); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if n := f.made.Load(); n != 1 {
+		t.Errorf("%d connections were made for requests one after the other", n)
+	}
+}
+
 func TestParallelRangesHaveConnectionsOfTheirOwn(t *testing.T) {
 	const ranges = 4
 	all := make(chan struct{})

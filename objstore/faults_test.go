@@ -328,3 +328,32 @@ func TestURLsOfBucketsThatWouldLoseSomethingAreErrors(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAPieceFromAServerWithoutRangesIsClosedWhateverItSendsThen(t *testing.T) {
+	s := serve(t)
+	done := make(chan struct{})
+	defer close(done)
+	s.before = func(w http.ResponseWriter, r *http.Request) bool {
+		w.Header().Set("Content-Length", "1000")
+		_, _ = w.Write(make([]byte, 10))
+		w.(http.Flusher).Flush()
+		<-done // and nothing more comes
+		return true
+	}
+	closed := make(chan error, 1)
+	go func() {
+		got, err := readAll(context.Background(), objstore.Retry{}, open(t, s.URL, nil), "o", 2, 8)
+		if len(got) != 8 {
+			err = fmt.Errorf("%d bytes, %w", len(got), err)
+		}
+		closed <- err
+	}()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it waits for bytes that nobody wants")
+	}
+}
