@@ -465,3 +465,16 @@ func TestOfManyFailuresTheFirstAreTold(t *testing.T) {
 		t.Errorf("%d failures are counted", n)
 	}
 }
+
+func TestAnErrorNamesItsObjectOnce(t *testing.T) {
+	t.Parallel()
+	for _, c := range [][3]string{
+		{"s3://b/x?endpoint=http://h", "reading s3://b/x: no", "reading s3://b/x: no"},
+		{"s3://b/x", "no", "s3://b/x: no"},
+		{"s3://b/a\x1b[31mb?endpoint=http://h", `reading s3://b/a\x1b[31mb: no`, `reading s3://b/a\x1b[31mb: no`},
+	} {
+		if got := about(c[0], c[1]); got != c[2] {
+			t.Errorf("%q: %q", c[0], got)
+		}
+	}
+}

@@ -43,7 +43,7 @@ func printable(text string) string {
 // about puts the object before what went wrong with it, where that does not name it.
 func about(url, text string) string {
 	url = printable(url)
-	if name, _, _ := strings.Cut(url, "?"); strings.Contains(text, name) {
+	if name, _, _ := strings.Cut(strings.TrimPrefix(url, `"`), "?"); strings.Contains(text, name) {
 		return text
 	}
 	return url + ": " + text
