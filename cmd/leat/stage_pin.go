@@ -43,6 +43,7 @@ However pin ends, a kill included, nothing stays pinned.`,
 	c.Args = cobra.ArbitraryArgs
 	c.Flags().BoolVar(&f.recursive, "recursive", false, "take every URL as that of a folder")
 	f.addSource(c)
+	f.addJSON(c, "one JSON object a line before COMMAND begins: of each object that failed, then the counts")
 	return c
 }
 
@@ -73,6 +74,9 @@ func pin(cmd *cobra.Command, args, command []string, f *stageFlags) (err error) 
 	defer func() { err = errors.Join(err, s.end()) }()
 	ctx := cmd.Context()
 	fill := &filling{s: s, progress: newStageProgress(s.people, "staging")}
+	if f.json {
+		fill.data = cmd.OutOrStdout()
+	}
 	err = fill.progress.run(func() error { return fill.fill(ctx, urls, f.recursive, 1<<30, f.workers) })
 	d := fill.doc()
 	switch {
@@ -80,12 +84,21 @@ func pin(cmd *cobra.Command, args, command []string, f *stageFlags) (err error) 
 		return fmt.Errorf("interrupted before all was staged: COMMAND was not run")
 	case err != nil:
 		return err
+	}
+	if f.json {
+		if err := writeJSON(cmd.OutOrStdout(), d); err != nil {
+			return stdoutError(err)
+		}
+	}
+	switch {
 	case d.Failed > 0 && program != "":
 		return fmt.Errorf("%w: COMMAND was not run", notStaged(d))
 	case d.Failed > 0:
 		return notStaged(d)
 	}
-	fmt.Fprintln(s.people, d.text()+"; all are pinned")
+	if !f.json {
+		fmt.Fprintln(s.people, d.text()+"; all are pinned")
+	}
 	if program == "" {
 		<-ctx.Done() // the usual end
 		fill.release()
