@@ -82,7 +82,7 @@ func openQuery(query string, sorted, identity bool) string {
 			case q == "":
 			case identity && mayTell(name):
 				kept = append(kept, name+"="+hashed(q))
-			case secret(name) || sharedAccess[name] && names["sig"] || signedPolicy[name] && (names["signature"] || names["key-pair-id"]):
+			case secret(name) || besideSignature(name, names):
 			default:
 				kept = append(kept, q)
 			}
@@ -97,6 +97,12 @@ func openQuery(query string, sorted, identity bool) string {
 	return strings.Join(open, "&")
 }
 
+// besideSignature tells whether a parameter belongs to a signature that is among the names: Tencent's are all that begin with q-.
+func besideSignature(name string, names map[string]bool) bool {
+	return sharedAccess[name] && names["sig"] || signedPolicy[name] && (names["signature"] || names["key-pair-id"]) ||
+		ossSigned[name] && names["x-oss-signature"] || strings.HasPrefix(name, "q-") && names["q-signature"]
+}
+
 // mayTell tells whether a parameter that may be a secret may also tell objects apart, as page_token does: it is part of an identity, as a hash. What belongs to a
 // known scheme of signing does not: it is another one each time.
 func mayTell(name string) bool {
@@ -104,7 +110,8 @@ func mayTell(name string) bool {
 	return secret(name) && !signing
 }
 
-var setOfSigning = setOf("signature awsaccesskeyid googleaccessid key-pair-id sig")
+var setOfSigning = setOf("signature awsaccesskeyid googleaccessid ossaccesskeyid key-pair-id sig security-token x-oss-signature x-oss-security-token " +
+	"q-signature x-cos-security-token hdnts hdnea hdntl")
 
 func paramName(param string) string {
 	name, _, _ := strings.Cut(param, "=")
@@ -116,11 +123,12 @@ func paramName(param string) string {
 
 // secrets are parameters of signed URLs, and names by which programs pass keys.
 var secrets = setOf("signature awsaccesskeyid googleaccessid key-pair-id sig token access_token id_token refresh_token auth authorization key apikey api_key api-key " +
-	"subscription-key client_secret secret password passwd pwd session jwt")
+	"subscription-key client_secret secret password passwd pwd session jwt ossaccesskeyid hdnts hdnea hdntl sign hmac credential bearer")
 
-// sharedAccess are the parameters beside the signature in Azure's shared access signatures; signedPolicy those of S3's older form and of CloudFront. By
+// sharedAccess are the parameters beside the signature in Azure's shared access signatures; signedPolicy those of S3's older form and of CloudFront; ossSigned those of Alibaba's. By
 // themselves they are names like others, which may tell objects apart.
 var (
+	ossSigned    = setOf("x-oss-credential x-oss-date x-oss-expires x-oss-signature-version x-oss-additional-headers")
 	sharedAccess = setOf("se sp sv sr st ss srt spr sip sdd ske skoid sks skt sktid skv saoid suoid scid")
 	signedPolicy = setOf("expires policy")
 )

@@ -9,19 +9,26 @@ import (
 
 func TestRedactKeepsWhatIsNoSecret(t *testing.T) {
 	for raw, want := range map[string]string{
-		"https://h/x?se=3&sp=r":                       "https://h/x?se=3&sp=r", // of no shared access signature
-		"https://h/x?expires=3&policy=a":              "https://h/x?expires=3&policy=a",
-		"https://h/x?Expires=3&Policy=a&Signature=s":  "https://h/x",
-		"https://h/x?Expires=3&Key-Pair-Id=a&b=1":     "https://h/x?b=1",
-		"https://h/x?b=2&a=2&a=1":                     "https://h/x?a=2&a=1&b=2", // the order of equal names may mean something
-		"https://h/x?a=1;2&b":                         "https://h/x?a=1;2&b",
-		"https://user:p/ss@h/x":                       "https://h/x",
-		"https://user:p?ss@h/x?sig=1":                 "https://h/x",
-		"https://user:p#s@s/s@h/x":                    "https://h/x",
-		"https://[::1]:8080/x@y":                      "https://[::1]:8080/x@y",
-		"s3://bucket/user@host/x":                     "s3://bucket/user@host/x",
-		"https://h:80:80/":                            "https://h:80:80/",
-		"http://h:80:80/":                             "http://h/",
+		"https://h/x?se=3&sp=r":                      "https://h/x?se=3&sp=r", // of no shared access signature
+		"https://h/x?expires=3&policy=a":             "https://h/x?expires=3&policy=a",
+		"https://h/x?Expires=3&Policy=a&Signature=s": "https://h/x",
+		"https://h/x?Expires=3&Key-Pair-Id=a&b=1":    "https://h/x?b=1",
+		"https://h/x?b=2&a=2&a=1":                    "https://h/x?a=2&a=1&b=2", // the order of equal names may mean something
+		"https://h/x?a=1;2&b":                        "https://h/x?a=1;2&b",
+		"https://user:p/ss@h/x":                      "https://h/x",
+		"https://user:p?ss@h/x?sig=1":                "https://h/x",
+		"https://user:p#s@s/s@h/x":                   "https://h/x",
+		"https://[::1]:8080/x@y":                     "https://[::1]:8080/x@y",
+		"s3://bucket/user@host/x":                    "s3://bucket/user@host/x",
+		"https://h:80:80/":                           "https://h:80:80/",
+		"http://h:80:80/":                            "http://h/",
+		"https://h/x?OSSAccessKeyId=a&Expires=1&Signature=s&security-token=t&b=1":                            "https://h/x?b=1",
+		"https://h/x?x-oss-signature=s&x-oss-credential=a&x-oss-date=1&x-oss-expires=2&x-oss-process=resize": "https://h/x?x-oss-process=resize",
+		"https://h/x?x-oss-date=1": "https://h/x?x-oss-date=1",
+		"https://h/x?q-sign-algorithm=sha1&q-ak=a&q-sign-time=1%3B2&q-signature=s&v=1": "https://h/x?v=1",
+		"https://h/x?q-ak=a":                          "https://h/x?q-ak=a",
+		"https://h/x?hdnts=exp=1~hmac=s&v=1":          "https://h/x?v=1",
+		"https://h/x?sign=s&v=1":                      "https://h/x?v=1",
 		"https://h/x?response-content-type=a&KEY=abc": "https://h/x?response-content-type=a",
 	} {
 		if got := objstore.Redact(raw); got != want {
@@ -72,7 +79,7 @@ func TestRedactURLsFindsWhereTheyEnd(t *testing.T) {
 func TestObjectsAreNotTakenForOneAnother(t *testing.T) {
 	b := open(t, "https://u:p@H.org:443", nil)
 	seen := map[string]string{}
-	for _, name := range []string{"get?key=a/b.tif", "get?key=a/c.tif", "get", "get?se=1", "get?se=2", "get?a=1;2", "get?a=1&2", "get?a=1&a=2", "get?a=2&a=1", "get/", "get%2F", "get?page_token=1", "get?page_token=2"} {
+	for _, name := range []string{"get?key=a/b.tif", "get?key=a/c.tif", "get", "get?se=1", "get?se=2", "get?a=1;2", "get?a=1&2", "get?a=1&a=2", "get?a=2&a=1", "get/", "get%2F", "get?page_token=1", "get?page_token=2", "get?sign=1", "get?sign=2", "get?x-oss-process=1", "get?q-signature=s&v=1", "get?q-ak=1"} {
 		id := b.ID(name)
 		if other, ok := seen[id]; ok {
 			t.Errorf("%s and %s are both %s", name, other, id)
@@ -82,7 +89,8 @@ func TestObjectsAreNotTakenForOneAnother(t *testing.T) {
 			t.Error(id)
 		}
 	}
-	for _, same := range [][2]string{{"x?X-Amz-Date=1&X-Amz-Signature=2", "x?X-Amz-Date=3&X-Amz-Signature=4"}, {"x?sv=1&sig=2&se=3", "x"}, {"x?b=1&a=2", "x?a=2&b=1"}} {
+	for _, same := range [][2]string{{"x?X-Amz-Date=1&X-Amz-Signature=2", "x?X-Amz-Date=3&X-Amz-Signature=4"}, {"x?sv=1&sig=2&se=3", "x"}, {"x?OSSAccessKeyId=a&Expires=1&Signature=s&security-token=t", "x"}, {"x?q-ak=a&q-sign-time=1%3B2&q-signature=s", "x"},
+		{"x?x-oss-signature=s&x-oss-date=1&x-oss-security-token=t", "x"}, {"x?b=1&a=2", "x?a=2&b=1"}} {
 		if a, b := b.ID(same[0]), b.ID(same[1]); a != b {
 			t.Errorf("%s is %s, %s is %s", same[0], a, same[1], b)
 		}
