@@ -9,7 +9,7 @@ import (
 )
 
 // Await waits until the object is staged, and is never read in another way: for those who want it on the disk rather than its bytes. Unlike Open it leaves the object its place in
-// the queue. The error is ErrNoRoom where there is no room for it now: it waits for room as long as the Lazy is held; and ErrStopped where another process copies it that is stopped and
+// the queue. The error is ErrNoRoom where there is no room for it now: it waits for room as long as the Lazy is held; what failed of the directory, where it can't be staged for that; and ErrStopped where another process copies it that is stopped and
 // has not gone on for as long as for a source that gives nothing is waited for (Options.Retry.Stall). ctx ends the waiting, not the copy.
 func (l *Lazy) Await(ctx context.Context) error {
 	it := l.h.it
@@ -69,6 +69,8 @@ func (p *Pool) stopped(it *item) error {
 // noRoom is the error for an item that is not staged. mu is held.
 func (p *Pool) noRoom(it *item) error {
 	switch need := shelf.Charge(it.size); {
+	case it.err != nil && !shelf.Full(it.err):
+		return fmt.Errorf("stage: %s can't be staged: %w", it.id, it.err)
 	case it.size <= 0:
 		return fmt.Errorf("%w for %s", ErrNoRoom, it.id)
 	case need > p.o.MaxBytes:

@@ -24,6 +24,7 @@ type outcome struct {
 	entry *ledger.Entry // staged, and pinned
 	away  bool          // another process is at it
 	never bool          // it can't be staged now: it is too large, the disk is full, or the directory has failed
+	cause error         // what failed of the directory
 	size  int64         // of the object, once known
 	err   error
 
@@ -95,7 +96,7 @@ func (p *Pool) attempt(ctx context.Context, it *item) outcome {
 // cannot is the outcome where the books can't take an object: it is read without them.
 func (p *Pool) cannot(err error) outcome {
 	p.warnOnce(err)
-	return outcome{never: true}
+	return outcome{never: true, cause: err}
 }
 
 // current tells whether what is staged may be served: whether its bytes are sound and the source still has this version.

@@ -40,7 +40,7 @@ type item struct {
 	cancel   func()        // of the copy that runs
 	direct   *direct       // what was read through last, for those who waited for it
 	throughs int           // how often that was
-	err      error         // of the last attempt
+	err      error         // of the last attempt; idle: what failed of the directory, so that it could not be staged
 	failures int           // so far: those who waited before one get its error
 }
 

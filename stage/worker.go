@@ -79,7 +79,7 @@ func (p *Pool) finish(it *item, o outcome) {
 	case it.wanted > 0:
 		p.readThrough(it)
 	case o.never:
-		p.setState(it, idle, nil)
+		p.setState(it, idle, o.cause)
 	default:
 		if !it.waited {
 			it.waited = true
