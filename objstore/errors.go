@@ -110,6 +110,8 @@ func (e *Error) check() string {
 		return "check the host's name and the network"
 	case errors.As(e.Err, &cert), errors.As(e.Err, &unknown):
 		return "the server's certificate is not trusted here: check the host's name and the machine's certificates"
+	case errors.Is(e.Err, syscall.EMFILE):
+		return "use fewer workers, or allow more open files (ulimit -n)"
 	case errors.Is(e.Err, syscall.ECONNREFUSED):
 		return "nothing listens there: check the host, the port and --endpoint"
 	}

@@ -1,13 +1,16 @@
 package objstore_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -117,4 +120,13 @@ func TestAURLThatIsNoneIsShownWithoutSignsThatATerminalObeys(t *testing.T) {
 	if err == nil || strings.ContainsAny(err.Error(), "\x1b\n") {
 		t.Errorf("%q", err)
 	}
+}
+
+func TestTooManyOpenFilesSayWhatToDo(t *testing.T) {
+	c := objstore.NewClient()
+	c.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", syscall.EMFILE)}
+	}
+	_, err := open(t, "http://h", &objstore.Options{Client: c}).Stat(t.Context(), "x")
+	wantWords(t, err, "too many open files", "fewer workers", "ulimit -n")
 }
