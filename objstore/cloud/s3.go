@@ -108,10 +108,25 @@ func s3Client(configured aws.HTTPClient, o *objstore.Options) (aws.HTTPClient, f
 func onceMore() aws.Retryer {
 	return retry.NewStandard(func(so *retry.StandardOptions) {
 		so.MaxAttempts = 2
-		so.Retryables = []retry.IsErrorRetryable{retry.RetryableErrorCode{Codes: map[string]struct{}{"RequestTimeTooSkewed": {}, "RequestExpired": {}, "RequestInTheFuture": {}}}}
+		so.Retryables = []retry.IsErrorRetryable{
+			retry.RetryableErrorCode{Codes: map[string]struct{}{"RequestTimeTooSkewed": {}, "RequestExpired": {}, "RequestInTheFuture": {}}},
+			retry.IsErrorRetryableFunc(func(err error) aws.Ternary { // the answer to a HEAD has no code
+				r := s3Provider{}.refused(err)
+				return aws.BoolTernary(r.status == http.StatusForbidden && clockOff(r.header) != 0)
+			}),
+		}
 		so.RateLimiter = ratelimit.None
 		so.Backoff = retry.BackoffDelayerFunc(func(int, error) (time.Duration, error) { return 0, nil })
 	})
+}
+
+// clockOff is by how much this machine's clock is behind that of the server that answers; 0 where it is too little for a signature to be refused for it.
+func clockOff(answer http.Header) time.Duration {
+	t, err := http.ParseTime(answer.Get("Date"))
+	if off := time.Until(t); err == nil && off.Abs() > 4*time.Minute {
+		return off.Round(time.Minute)
+	}
+	return 0
 }
 
 func repeatedly(r objstore.Retry) aws.Retryer {
@@ -199,6 +214,14 @@ func (s3Provider) refused(err error) (r refusal) {
 	}
 	if region := r.header.Get("X-Amz-Bucket-Region"); region != "" && r.status == http.StatusMovedPermanently {
 		r.detail = fmt.Sprintf("the bucket is in the region %q", region)
+	}
+	if r.status == http.StatusForbidden {
+		switch off := clockOff(r.header); {
+		case off > 0:
+			r.detail = fmt.Sprintf("and this machine's clock is %v behind the store's", off)
+		case off < 0:
+			r.detail = fmt.Sprintf("and this machine's clock is %v ahead of the store's", -off)
+		}
 	}
 	return r
 }
