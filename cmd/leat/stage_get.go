@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"os"
 	"path"
@@ -282,7 +283,7 @@ func (s stdoutWriter) Write(p []byte) (int, error) {
 
 // writeObject writes an object as a file that appears when it is whole.
 func writeObject(ctx context.Context, name string, r *stage.Reader, overwrite bool) error {
-	if err := free(name, overwrite); err != nil { // somebody may have made it meanwhile
+	if err := free(name, overwrite); err != nil { // it may be there by now
 		return err
 	}
 	out, err := publish.Create(name, 0o666)
@@ -297,7 +298,14 @@ func writeObject(ctx context.Context, name string, r *stage.Reader, overwrite bo
 	if err != nil {
 		return fmt.Errorf("%s is not written: %w", name, err)
 	}
-	return out.Commit()
+	if overwrite {
+		return out.Commit()
+	}
+	err = out.CommitNew()
+	if errors.Is(err, fs.ErrExist) { // somebody has made it meanwhile
+		return fmt.Errorf("%s exists: give another name, or --overwrite", name)
+	}
+	return err
 }
 
 // copyObject copies in pieces, so that it can be interrupted between them.

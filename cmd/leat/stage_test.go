@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -476,5 +477,34 @@ func TestAnErrorNamesItsObjectOnce(t *testing.T) {
 		if got := about(c[0], c[1]); got != c[2] {
 			t.Errorf("%q: %q", c[0], got)
 		}
+	}
+}
+
+func TestGetReplacesNothingThatComesMeanwhile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	out := filepath.Join(dir, "out.bin")
+	const size = 65 << 20 // read piece by piece where there is no room
+	var gets atomic.Int64
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && gets.Add(1) == 3 { // to learn the size, to see that it is too large, to write it
+			if err := os.WriteFile(out, []byte("another's"), 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+		w.Header().Set("ETag", `"1"`)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(make([]byte, size)))
+	}))
+	defer srv.Close()
+	p, said := process(t, dir, "stage", "get", srv.URL+"/x", "-o", out, "--dir", t.TempDir(), "--max-bytes", "1M")
+	_ = p.Run()
+	if !strings.Contains(said.String(), "out.bin exists") || p.ProcessState.ExitCode() != exitFailed {
+		t.Errorf("%d requests, exit code %d, %q", gets.Load(), p.ProcessState.ExitCode(), said)
+	}
+	if b, err := os.ReadFile(out); string(b) != "another's" {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+	if files := names(t, dir); len(files) != 1 {
+		t.Errorf("left: %q", files)
 	}
 }
