@@ -18,6 +18,9 @@ type Info struct {
 	Whole   bool      // the store can't give a part without sending all that lies before it; told by Read
 }
 
+// Versioned tells whether the store tells versions of the object apart, other than by their sizes.
+func (i Info) Versioned() bool { return i.ETag != "" || !i.ModTime.IsZero() }
+
 // Source is what objects are read from. All methods may be called by many goroutines at once. Each makes a single attempt;
 // Retry makes several.
 type Source interface {

@@ -215,7 +215,7 @@ func (b *body) Read(p []byte) (int, error) {
 		}
 		err = b.named(b.cause(b.watch.ctx, err))
 		b.stop()
-		if b.began && b.want.ETag == "" && b.want.ModTime.IsZero() { // what comes next might be of another version
+		if b.began && !b.want.Versioned() { // what comes next might be of another version
 			b.err = ctxFirst(b.ctx, err)
 			return n, b.err
 		}

@@ -127,7 +127,7 @@ func (p *Pool) current(ctx context.Context, it *item, e *ledger.Entry) (bool, er
 		return false, err
 	case err != nil:
 		return false, err
-	case versionOf(info) != e.Version:
+	case !info.Versioned(), versionOf(info) != e.Version: // of equal sizes it may be another one
 		p.count(countChanged, 1)
 		e.Discard()
 		return false, nil
@@ -238,7 +238,7 @@ func (p *Pool) begin(ctx context.Context, it *item) (objstore.Info, io.ReadClose
 		return info, nil, err
 	}
 	// Of one whose versions can't be told apart, parts might be of two. Of one that comes whole only, each part would cost all that lies before it.
-	if (info.Whole || info.ETag == "" && info.ModTime.IsZero()) && (info.Size < 0 || info.Size > p.o.RangeBytes) {
+	if (info.Whole || !info.Versioned()) && (info.Size < 0 || info.Size > p.o.RangeBytes) {
 		body.Close()
 		first := info
 		info, body, err = p.retry().Read(ctx, it.src, it.name, 0, -1, &first)

@@ -14,7 +14,7 @@ type Counters struct {
 	Retries     int64 `json:"retries"`      // requests to sources that were made again
 	Reads       int64 `json:"reads"`        // objects whose bytes a source was asked for
 	Checks      int64 `json:"checks"`       // staged objects that were compared with their source
-	Changed     int64 `json:"changed"`      // of those, ones that had changed
+	Changed     int64 `json:"changed"`      // of those, ones that had changed, or of which the source tells no version
 	Errors      int64 `json:"errors"`       // copies and reads that failed
 	NotQueued   int64 `json:"not_queued"`   // prefetches beyond MaxQueue
 	TooLarge    int64 `json:"too_large"`    // objects larger than MaxBytes

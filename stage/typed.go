@@ -79,6 +79,9 @@ func (d *decoded[T]) Describe(name string) SourceInfo { return describe(d.src, n
 
 // version is that of the object that a value is made of.
 func (d *decoded[T]) version(i objstore.Info) objstore.Info {
+	if !i.Versioned() {
+		return objstore.Info{Name: i.Name, Size: -1}
+	}
 	return objstore.Info{Name: i.Name, Size: -1, ETag: fmt.Sprintf("%x", versionOf(i)), ModTime: i.ModTime}
 }
 

@@ -192,3 +192,38 @@ func TestOpenReportsAllWrongOptions(t *testing.T) {
 		t.Errorf("something was made: %v", names)
 	}
 }
+
+func TestAnObjectOfWhichNoVersionIsToldIsFetchedByEachPool(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := newSource("nameless").put("a", object{size: 1000, nameless: true})
+	p := pool(t, dir, Options{})
+	made := 0
+	codec := Codec[string]{Name: "v1", Decode: func(b []byte) (string, error) { made++; return string(b), nil },
+		Encode: func(v string) ([]byte, error) { return []byte(v), nil }, Load: func(b []byte) (string, error) { return string(b), nil }}
+	value := func(p *Pool) string {
+		l := ok(Typed(p, codec))(t).Prefetch(s, "a")
+		defer l.Release()
+		v, _, err := l.Get(t.Context())
+		must(t, err)
+		return v
+	}
+	for range 3 { // within a pool it is one version
+		if !bytes.Equal(got(t, p, s, "a"), content("a", 0, 1000)) || value(p) != string(content("a", 0, 1000)) {
+			t.Fatal("it is another")
+		}
+	}
+	if reads, _, _ := s.count("a"); reads != 2 || made != 1 {
+		t.Errorf("it was read %d times, and made %d times", reads, made)
+	}
+	s.put("a", object{size: 1000, nameless: true, version: 1})
+	for _, o := range []Options{{MaxAge: time.Hour}, {MaxAge: -1}} {
+		if !bytes.Equal(got(t, pool(t, dir, o), s, "a"), content("a", 0, 1000)) {
+			t.Errorf("what MaxAge %v allows is not served", o.MaxAge)
+		}
+	}
+	q := pool(t, dir, Options{})
+	if !bytes.Equal(got(t, q, s, "a"), content("a", 1, 1000)) || value(q) != string(content("a", 1, 1000)) {
+		t.Error("a new pool gives what was there before")
+	}
+}

@@ -103,7 +103,7 @@ func (o *object) LocalPath() (string, error) {
 func (o *object) begin(prefetch func(p *stage.Pool, src stage.Source, name string) *stage.Lazy) (bool, error) {
 	pool, err := o.s.staged(o)
 	if pool == nil {
-		if err == nil && !versioned(o.Version()) {
+		if err == nil && !o.Version().Versioned() {
 			o.s.warnUnversioned(o)
 		}
 		return false, err
@@ -140,12 +140,12 @@ func (o *object) Wait(ctx context.Context) error {
 	case !r.Staged() && o.Pieces() == nil:
 		// Its bytes would be in memory, all of them.
 		o.giveBack()
-		if !versioned(o.Version()) {
+		if !o.Version().Versioned() {
 			o.s.warnUnversioned(o)
 		}
 		return r.Close()
 	}
-	if !versioned(o.Version()) { // the header came from the store
+	if !o.Version().Versioned() { // the header came from the store
 		same, err := sameHead(r, o.far, o.far.Size())
 		if err == nil && !same {
 			err = &objstore.Error{Op: "staging", URL: o.label, Err: objstore.ErrChanged}

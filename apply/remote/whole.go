@@ -18,9 +18,6 @@ const headBytes = 32 << 10
 // memoryBytes is the size up to which a file that is read as a whole is kept in memory: the budget of a run does not know of it.
 const memoryBytes = 4 << 20
 
-// versioned reports whether a store tells versions of an object apart, other than by their sizes. Pieces of several may be mixed up otherwise.
-func versioned(i objstore.Info) bool { return i.ETag != "" || !i.ModTime.IsZero() }
-
 // sameHead reports whether two readers give one beginning: all that is left to compare where versions are not told.
 func sameHead(a, b io.ReaderAt, size int64) (bool, error) {
 	var heads [2][]byte
@@ -89,7 +86,7 @@ func (w *whole) bring() error {
 		}
 		w.all = w.near
 	}
-	if versioned(version) {
+	if version.Versioned() {
 		return nil
 	}
 	same, err := sameHead(w.all, w.far, version.Size)
