@@ -153,6 +153,58 @@ func TestAWorkerThatClosesSlowlyHoldsUpNobody(t *testing.T) {
 	close(gate)
 }
 
+// The connections for results are all taken then, by results that wait for the run.
+func TestAWorkerThatLeavesWhileItsResultWaitsIsNotLost(t *testing.T) {
+	for _, transport := range transports {
+		for _, at := range []string{"is taken", "waits for memory"} {
+			t.Run(transport+", it "+at, func(t *testing.T) {
+				k := newTaken()
+				o := testOptions(3, k)
+				o.Workers, o.NoCopies, o.Reissues = 2, true, -1
+				o.Times.Heartbeat, o.Times.Farewell = 50*time.Millisecond, 500*time.Millisecond
+				in, gate := make(chan struct{}), make(chan struct{})
+				var first sync.Once
+				o.Accept = func(ctx context.Context, r *Result) error {
+					first.Do(func() { close(in) })
+					<-gate
+					return k.accept(ctx, r)
+				}
+				c := newTestChannel(t, o)
+				goOn := sync.OnceFunc(func() { close(gate) })
+				if at == "waits for memory" {
+					goOn()
+					if !c.room.TryAcquire(o.MaxBytes) {
+						t.Fatal("the memory is taken")
+					}
+					goOn = sync.OnceFunc(func() { c.room.Release(o.MaxBytes) })
+				}
+				t.Cleanup(goOn)
+				p := &plain{}
+				computed := make(chan struct{}, 3)
+				p.onCompute = func(context.Context, int) error { computed <- struct{}{}; return nil }
+				wo := workOptions(environmentOf(t, c, transport, "test-0"), p)
+				wo.Times.Farewell = o.Times.Farewell
+				w := startWork(t, wo, p)
+				if <-computed; at == "is taken" {
+					<-in
+				}
+				w.stop()
+				_ = w.wait()
+				until(t, "its end", func() bool { return statesOf(c)[0] != StateJoined })
+				if s := c.Status(); s.Workers[0].State != StateLeft || s.LostWorkers != 0 {
+					t.Errorf("%+v", s)
+				}
+				goOn()
+				other := startWorker(t, environmentOf(t, c, transport, "test-1"), &plain{})
+				if err := errors.Join(waitRun(t, c), other.wait()); err != nil {
+					t.Error(err)
+				}
+				k.check(t, 3)
+			})
+		}
+	}
+}
+
 func TestALeaseThatWasSupersededBeforeItCameIsGivenUp(t *testing.T) {
 	w := &work{times: quick, links: t.Context(), held: map[uint64]*item{}, tooLate: map[uint64]bool{}, limit: 3, todo: make(chan *item, 3)}
 	w.ctx, w.stop = context.WithCancelCause(t.Context())

@@ -388,7 +388,13 @@ func (w *work) leave(err error) {
 	if err != nil {
 		m.Message, m.Stack, m.Code = wordsOf(err)
 	}
-	if err := tellBriefly[empty](w, pathLeave, m); err != nil { // the run may be gone
+	// A heartbeat under way has its answer within Times.Heartbeat.
+	ctx, cancel := context.WithTimeout(w.links, w.times.Heartbeat+w.times.Farewell)
+	defer cancel()
+	if err := w.withAny(func(l *link) error {
+		_, err := tell[empty](ctx, l, pathLeave, m, w.times.Farewell, maxMessage)
+		return err
+	}); err != nil { // the run may be gone
 		w.log.Debug("no farewell", "error", err)
 	}
 }
@@ -401,19 +407,15 @@ func (w *work) giveBack() {
 	if n == 0 {
 		return
 	}
-	if err := tellBriefly[leaseAnswer](w, pathLease, leaseMessage{Worker: w.number, Noted: math.MaxUint64, Held: []uint64{}}); err != nil {
-		w.log.Debug("no leases could be given back", "error", err)
-	}
-}
-
-// tellBriefly sends a message without which the worker ends too.
-func tellBriefly[A any, P checker[A]](w *work, path string, message any) error {
 	ctx, cancel := context.WithTimeout(w.links, w.times.Farewell)
 	defer cancel()
-	return w.withResults(ctx, func(l *link) error {
-		_, err := tell[A, P](ctx, l, path, message, w.times.Farewell, maxMessage)
+	m := leaseMessage{Worker: w.number, Noted: math.MaxUint64, Held: []uint64{}}
+	if err := w.withResults(ctx, func(l *link) error { // all are free: no function is running
+		_, err := tell[leaseAnswer](ctx, l, pathLease, m, w.times.Farewell, maxMessage)
 		return err
-	})
+	}); err != nil {
+		w.log.Debug("no leases could be given back", "error", err)
+	}
 }
 
 // withAny calls f with a connection for results that is free, or with that for heartbeats, which soon is: those for results may all wait for memory of the run, or for its
