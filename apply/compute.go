@@ -63,7 +63,11 @@ func (w *workplace) setup(ctx context.Context, info WorkerInfo) (err error) {
 	if w.run.job.Setup == nil {
 		return nil
 	}
-	if w.state, err = w.run.job.Setup(ctx, info); err != nil {
+	err = w.run.called("Setup", func() (err error) {
+		w.state, err = w.run.job.Setup(ctx, info)
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("setting up worker %d: %w", info.Worker+1, err)
 	}
 	return nil
@@ -74,7 +78,7 @@ func (w *workplace) end() error {
 	if w.run.job.Close == nil {
 		return nil
 	}
-	return w.run.job.Close(w.state)
+	return w.run.called("Close", func() error { return w.run.job.Close(w.state) })
 }
 
 func (r *run) worker(ctx context.Context, number int, ready <-chan *blockData) (err error) {
@@ -179,7 +183,7 @@ func (w *workplace) compute(ctx context.Context, b *Block) (err error) {
 		}
 		p := recover()
 		if p == nil { // runtime.Goexit, which nothing can stop: the run ends, and says so
-			p = "it ended its goroutine (runtime.Goexit)"
+			p = goexit
 			w.run.abort(fmt.Errorf("block %d (%v): the function panicked: %v", b.Number, b.Window, p))
 		}
 		err = &PanicError{Value: p, Stack: debug.Stack()}
@@ -188,11 +192,3 @@ func (w *workplace) compute(ctx context.Context, b *Block) (err error) {
 	finished = true
 	return err
 }
-
-// PanicError is a panic of the job's function.
-type PanicError struct {
-	Value any
-	Stack []byte // where it happened
-}
-
-func (e *PanicError) Error() string { return fmt.Sprintf("the function panicked: %v", e.Value) }

@@ -163,8 +163,8 @@ func (r *run) indexFiles() {
 }
 
 // Run runs a job: every block once through the function, every output whole under its name, or an
-// error and the old files untouched (several outputs are renamed one by one at the very end). A panic of the function is an error; one
-// of Merge, Setup, Close, Progress or BeforeClose ends the process. It returns when no goroutine of it is left. When ctx ends, Run ends within
+// error and the old files untouched (several outputs are renamed one by one at the very end). A panic of the function, or of
+// Merge, Setup, Close, Progress or BeforeClose, is an error, a [PanicError]. It returns when no goroutine of it is left. When ctx ends, Run ends within
 // about the time of one block and returns ctx's cause.
 func Run(ctx context.Context, job Job) (*Result, error) {
 	start := time.Now()
@@ -175,6 +175,7 @@ func Run(ctx context.Context, job Job) (*Result, error) {
 		return nil, err
 	}
 	r.abort = abort
+	r.tame()
 	res, err := r.run(ctx, start)
 	if cerr := r.in.close(); err == nil && cerr != nil {
 		err = cerr

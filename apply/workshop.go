@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -169,11 +168,7 @@ func (w *workshop) Compute(ctx context.Context, place int, read any) (_ [][]byte
 	}
 	b, err := s.computed(ctx, d)
 	if err != nil {
-		var p *PanicError
-		if errors.As(err, &p) {
-			err = &worker.StackError{Err: err, Trace: p.Stack}
-		}
-		return nil, err
+		return nil, withStack(err)
 	}
 	parts, a := [][]byte{nil}, answer{}
 	for i, o := range w.run.outs {
@@ -216,7 +211,7 @@ func (w *workshop) open(ctx context.Context, s *slot) error {
 	err := s.setup(life, WorkerInfo{Worker: w.number, Workers: w.workers, Slot: s.number})
 	if err != nil {
 		end()
-		return err
+		return withStack(err)
 	}
 	s.ready, s.stop = true, end
 	if inTime() {
@@ -231,22 +226,25 @@ func (w *workshop) open(ctx context.Context, s *slot) error {
 }
 
 // close ends the state of a slot. A panic there is an error, with its stack.
-func (w *workshop) close(s *slot) (err error) {
+func (w *workshop) close(s *slot) error {
 	if !s.ready {
 		return nil
 	}
 	s.ready = false
 	defer s.stop()
-	defer func() {
-		if p := recover(); p != nil {
-			trace := debug.Stack()
-			err = &worker.StackError{Err: &PanicError{Value: p, Stack: trace}, Trace: trace}
-		}
-		if err != nil {
-			err = fmt.Errorf("closing worker %d: %w", w.number+1, err)
-		}
-	}()
-	return s.end()
+	if err := withStack(s.end()); err != nil {
+		return fmt.Errorf("closing worker %d: %w", w.number+1, err)
+	}
+	return nil
+}
+
+// withStack tells the run of a panic where it happened.
+func withStack(err error) error {
+	var p *PanicError
+	if errors.As(err, &p) {
+		return &worker.StackError{Err: err, Trace: p.Stack}
+	}
+	return err
 }
 
 // Noted takes what the run has settled meanwhile.
