@@ -1,101 +1,198 @@
 package apply
 
 import (
+	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
+	"strings"
+	"time"
 )
 
-// descriptionParams are the parameters of a run's function: the SHA-256 of what its codec makes of them and, where that is not too much, that itself. A codec may
-// make other bytes of the same parameters each time, as gob does of maps, so that equal ones can't be told by their bytes alone.
+// descriptionParams are the parameters of a run's function: the SHA-256 of what its codec makes of them, and that of the value which this is read as. A codec may
+// make other bytes of the same parameters each time, as gob does of maps; a value may hold what differs from process to process, such as a seed.
 type descriptionParams struct {
-	Params  string `json:"params,omitempty"`
-	Encoded []byte `json:"params_encoded,omitempty"`
-
-	codec Codec
+	Params string `json:"params,omitempty"`
+	Value  string `json:"params_value,omitempty"` // none where valueSum has none
 }
 
-// mostParams is how many bytes of parameters each unfinished output keeps.
-const mostParams = 1 << 20
-
-func describeParams(codec Codec, params any) (descriptionParams, error) {
+func describeParams(codec Codec, params any) (d descriptionParams, err error) {
 	text, err := codec.Encode(params)
 	if err != nil {
-		return descriptionParams{}, err
+		return d, err
 	}
-	d := descriptionParams{Params: fmt.Sprintf("%x", sha256.Sum256(text)), codec: codec}
-	if len(text) <= mostParams {
-		d.Encoded = text
+	d.Params = fmt.Sprintf("%x", sha256.Sum256(text))
+	if v, err := codec.Decode(text); err == nil { // else the workers will say so
+		d.Value, _ = valueSum(v)
 	}
 	return d, nil
 }
 
 // sameParams reports whether the parameters of an earlier run are those of this one.
 func (d *descriptionParams) sameParams(was *descriptionParams) bool {
-	if was.Params == d.Params {
-		return true
-	}
-	if d.codec == nil || len(was.Encoded) == 0 || len(d.Encoded) == 0 {
-		return false
-	}
-	a, err := d.codec.Decode(was.Encoded)
-	if err != nil {
-		return false
-	}
-	b, err := d.codec.Decode(d.Encoded)
-	return err == nil && alike(reflect.ValueOf(a), reflect.ValueOf(b), 0)
+	return was.Params == d.Params || was.Value == d.Value && d.Value != ""
 }
 
-// deepest is how deep values are compared: what was read from bytes may refer to itself nevertheless.
+// valueSum is the SHA-256 of a value: equal where two are deeply equal, but that NaN equals NaN, 0 does not equal -0, and it does not matter what a time's zone holds
+// of the moment it was read at. There is none of what refers to itself, or has functions or channels.
+func valueSum(v any) (sum string, ok bool) {
+	s := summing{path: map[reference]bool{}}
+	if !s.add(reflect.ValueOf(&v).Elem(), 0) {
+		return "", false
+	}
+	return fmt.Sprintf("%x", s.sum()), true
+}
+
+// summing collects what a sum is made of: of each value first what it is, where its type does not say that.
+type summing struct {
+	b    []byte
+	past [sha256.Size]byte // sum of what was collected before
+	any  bool
+	path map[reference]bool // that lead here
+}
+
+// reference is what a value may come back to.
+type reference struct {
+	to  uintptr
+	typ reflect.Type
+	n   int // elements of a slice
+}
+
+// deepest bounds how deep a value may lie.
 const deepest = 10000
 
-// alike is reflect.DeepEqual, but that NaN equals NaN, 0 does not equal -0, and what refers to itself equals nothing.
-func alike(a, b reflect.Value, depth int) bool {
-	if !a.IsValid() || !b.IsValid() {
-		return a.IsValid() == b.IsValid()
+func (s *summing) sum() [sha256.Size]byte {
+	if s.any {
+		s.b = append(s.b, s.past[:]...)
 	}
-	if a.Type() != b.Type() || depth > deepest {
-		return false
-	}
-	all := func(n int, at func(v reflect.Value, i int) reflect.Value) bool {
-		for i := range n {
-			if !alike(at(a, i), at(b, i), depth+1) {
-				return false
-			}
-		}
-		return true
-	}
-	switch a.Kind() {
-	case reflect.Float32, reflect.Float64:
-		return sameNumber(a.Float(), b.Float())
-	case reflect.Complex64, reflect.Complex128:
-		x, y := a.Complex(), b.Complex()
-		return sameNumber(real(x), real(y)) && sameNumber(imag(x), imag(y))
-	case reflect.Array:
-		return all(a.Len(), reflect.Value.Index)
-	case reflect.Slice:
-		return a.IsNil() == b.IsNil() && a.Len() == b.Len() && all(a.Len(), reflect.Value.Index)
-	case reflect.Struct:
-		return all(a.NumField(), reflect.Value.Field)
-	case reflect.Pointer, reflect.Interface:
-		return alike(a.Elem(), b.Elem(), depth+1)
-	case reflect.Map:
-		if a.IsNil() != b.IsNil() || a.Len() != b.Len() {
-			return false
-		}
-		for _, key := range a.MapKeys() {
-			if v := b.MapIndex(key); !v.IsValid() || !alike(a.MapIndex(key), v, depth+1) {
-				return false
-			}
-		}
-		return true
-	case reflect.Func:
-		return a.IsNil() && b.IsNil()
-	}
-	return a.Equal(b)
+	return sha256.Sum256(s.b)
 }
 
-func sameNumber(a, b float64) bool {
-	return math.Float64bits(a) == math.Float64bits(b) || math.IsNaN(a) && math.IsNaN(b)
+func (s *summing) number(n uint64) {
+	if len(s.b) > 64<<10 {
+		s.past, s.any = s.sum(), true
+		s.b = s.b[:0]
+	}
+	s.b = binary.LittleEndian.AppendUint64(s.b, n)
+}
+
+func (s *summing) text(t string) {
+	s.number(uint64(len(t)))
+	s.b = append(s.b, t...)
+}
+
+func (s *summing) float(f float64) {
+	if math.IsNaN(f) {
+		f = math.NaN()
+	}
+	s.number(math.Float64bits(f))
+}
+
+// there adds whether a value is there; false: it is not.
+func (s *summing) there(v reflect.Value) bool {
+	if v.IsNil() {
+		s.number(0)
+		return false
+	}
+	s.number(1)
+	return true
+}
+
+func (s *summing) add(v reflect.Value, depth int) bool {
+	if depth > deepest {
+		return false
+	}
+	switch v.Kind() {
+	case reflect.Bool:
+		n := uint64(0)
+		if v.Bool() {
+			n = 1
+		}
+		s.number(n)
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		s.number(uint64(v.Int()))
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		s.number(v.Uint())
+	case reflect.Float32, reflect.Float64:
+		s.float(v.Float())
+	case reflect.Complex64, reflect.Complex128:
+		s.float(real(v.Complex()))
+		s.float(imag(v.Complex()))
+	case reflect.String:
+		s.text(v.String())
+	case reflect.Slice:
+		return !s.there(v) || s.follow(v, v.Len(), func() bool {
+			s.number(uint64(v.Len()))
+			return s.all(v, depth)
+		})
+	case reflect.Array:
+		return s.all(v, depth)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type() == zoneType && strings.HasPrefix(v.Type().Field(i).Name, "cache") {
+				continue
+			}
+			if !s.add(v.Field(i), depth+1) {
+				return false
+			}
+		}
+	case reflect.Pointer:
+		return !s.there(v) || s.follow(v, 0, func() bool { return s.add(v.Elem(), depth+1) })
+	case reflect.Interface:
+		if s.there(v) {
+			t := v.Elem().Type()
+			s.text(t.PkgPath())
+			s.text(t.String())
+			return s.add(v.Elem(), depth+1)
+		}
+	case reflect.Map:
+		return !s.there(v) || s.follow(v, 0, func() bool { return s.entries(v, depth) })
+	default: // functions, channels and the like
+		return !s.there(v)
+	}
+	return true
+}
+
+// follow adds what v refers to; false: that is where we come from.
+func (s *summing) follow(v reflect.Value, n int, add func() bool) bool {
+	r := reference{v.Pointer(), v.Type(), n}
+	if s.path[r] {
+		return false
+	}
+	s.path[r] = true
+	defer delete(s.path, r)
+	return add()
+}
+
+var zoneType = reflect.TypeFor[time.Location]()
+
+func (s *summing) all(v reflect.Value, depth int) bool {
+	for i := range v.Len() {
+		if !s.add(v.Index(i), depth+1) {
+			return false
+		}
+	}
+	return true
+}
+
+// entries adds those of a map in an order that does not depend on how they lie.
+func (s *summing) entries(v reflect.Value, depth int) bool {
+	sums := make([][sha256.Size]byte, 0, v.Len())
+	for entries := v.MapRange(); entries.Next(); {
+		e := summing{path: s.path}
+		if !e.add(entries.Key(), depth+1) || !e.add(entries.Value(), depth+1) {
+			return false
+		}
+		sums = append(sums, e.sum())
+	}
+	slices.SortFunc(sums, func(a, b [sha256.Size]byte) int { return bytes.Compare(a[:], b[:]) })
+	s.number(uint64(len(sums)))
+	for _, e := range sums {
+		s.number(uint64(len(e)))
+		s.b = append(s.b, e[:]...)
+	}
+	return true
 }
