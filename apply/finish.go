@@ -26,6 +26,9 @@ import (
 
 // finish lays the outputs out, first all of them, and then gives them their names.
 func (r *run) finish(ctx context.Context, start time.Time) (*Result, error) {
+	if err := r.in.unchanged(); err != nil {
+		return nil, err
+	}
 	res := &Result{Plan: r.plan, Blocks: r.done, Resumed: r.resumed, Pixels: r.pixels}
 	files := make([]*publish.File, len(r.outs))
 	defer func() {

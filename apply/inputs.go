@@ -57,6 +57,7 @@ type inputs struct {
 	lists  map[string]bool
 	// closeSite ends what opened them in a worker elsewhere; nil otherwise.
 	closeSite func() error
+	looked    atomic.Int64 // when it was last seen that none has changed, in Unix nanoseconds
 }
 
 func openInputs(ctx context.Context, job *Job) (*inputs, error) {

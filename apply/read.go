@@ -55,10 +55,13 @@ func (in *inputs) read(ctx context.Context, d *blockData, b block.Block, p block
 		fd.array = ndarray.Over(f.typ, fd.store, len(f.layers), w.Height, w.Width)
 		fd.mask = nil
 		if err := f.read(ctx, fd, w, p, margin); err != nil {
+			if changed := f.unchanged(); changed != nil { // it is the reason
+				err = changed
+			}
 			return fmt.Errorf("reading block %d of %s: %w", b.Number, f.path, err)
 		}
 	}
-	return nil
+	return in.glance()
 }
 
 // read fills fd with the window w of the job's grid, which may reach beyond it.

@@ -41,7 +41,7 @@ func (r *run) endSpools(err error) error {
 		left.Done = -1
 	}
 	// Finished files that could not get their names are kept as they are.
-	keep := err != nil && left.Done != 0 && r.job.resumable() && !errors.As(err, new(*KeptError))
+	keep := err != nil && left.Done != 0 && r.job.resumable() && !errors.As(err, new(*KeptError)) && !isChangedInput(err)
 	for _, o := range r.outs {
 		s := o.spool
 		if s == nil {
