@@ -3,8 +3,10 @@ package apply
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"runtime"
+	"strconv"
 )
 
 // validateConcurrency finds what can't work together.
@@ -56,6 +58,11 @@ func validateConcurrency(job *Job) []error {
 	}
 	if facts.Local && (c.SharedTemp != "" || c.Listen != "") {
 		bad("workers of %s are children of this process: they need no shared folder and no address to listen at", name)
+	}
+	if _, port, err := net.SplitHostPort(c.Listen); err == nil {
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			bad("the port of %s (--listen): use a number from 0 to 65535; 0, or none, is one that is free", c.Listen)
+		}
 	}
 	if c.SharedTemp != "" {
 		if st, err := os.Stat(c.SharedTemp); err != nil || !st.IsDir() {

@@ -151,7 +151,15 @@ func (o *outside) listen() (worker.Invitation, error) {
 		if _, _, err := net.SplitHostPort(address); err != nil {
 			address = net.JoinHostPort(strings.Trim(address, "[]"), "0")
 		}
-		return o.channel.Listen(address)
+		inv, err := o.channel.Listen(address)
+		if err != nil {
+			var op *net.OpError
+			if errors.As(err, &op) {
+				err = op.Err
+			}
+			err = fmt.Errorf("%s can't be listened at for workers (--listen): %w: name an address of this machine, by which others reach it", o.run.job.Concurrency.Listen, err)
+		}
+		return inv, err
 	}
 	hosts := ownAddresses()
 	var all worker.Invitation

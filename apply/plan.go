@@ -394,8 +394,12 @@ func (z *sizing) tooLittle(w, h int) error {
 	}
 	z.plan.Buffers = z.here + 1
 	z.plan.Blocks = block.Plan{Width: z.grid.Width, Height: z.grid.Height, WindowWidth: w, WindowHeight: h, Overlap: z.overlap}
-	return fmt.Errorf("windows of %d x %d pixels with %s need about %s, more than the memory allowed (%s): raise the limit (--memory) or take fewer workers (-j)",
-		w, h, count(z.plan.Workers, "worker"), sizeText(z.bytes(w, h)), sizeText(z.plan.BudgetBytes))
+	fewer := "-j"
+	if z.plan.Kind != "" {
+		fewer = "--workers"
+	}
+	return fmt.Errorf("windows of %d x %d pixels with %s need about %s, more than the memory allowed (%s): raise the limit (--memory) or take fewer workers (%s)",
+		w, h, count(z.plan.Workers, "worker"), sizeText(z.bytes(w, h)), sizeText(z.plan.BudgetBytes), fewer)
 }
 
 // sizeText shows bytes as people read them.

@@ -37,12 +37,15 @@ func resolve(address string) (host, port string, err error) {
 	return host, strconv.FormatUint(n, 10), nil
 }
 
+// ErrAddress is about what can't be an address to listen at.
+var ErrAddress = errors.New("is no address")
+
 // Listen starts serving at a port of the loopback ("8080"; "0" is one that is free), or where an address is spelled out ("0.0.0.0:8080"), until
 // Close. It returns the URL to open, which has the token in it: who knows it can see the page.
 func (p *Page) Listen(address string) (string, error) {
 	host, port, err := resolve(address)
 	if err != nil {
-		return "", fmt.Errorf("live: %q is no address: %w", address, err)
+		return "", fmt.Errorf("live: %q %w: %w", address, ErrAddress, err)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

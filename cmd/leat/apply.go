@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -84,6 +85,9 @@ repeated. Exit codes: 0 done, 1 failed, 2 a mistake in the command line.`,
   leat apply -i a=dem.tif -o out=high.tif -e 'a > 1500 ? a : nodata' --preview high.png`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
+				if _, err := time.ParseDuration(args[0]); err == nil && f.outside.barrier > 0 {
+					return usagef("--barrier %s: write --barrier=%s", args[0], args[0])
+				}
 				return usagef("%q is not an option: put an expression or a pattern that has blanks or * in quotes, as in -e 'a + b'", args[0])
 			}
 			return nil

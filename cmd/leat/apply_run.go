@@ -187,7 +187,7 @@ func (f *applyFlags) summarise(w io.Writer, res *apply.Result) {
 		}
 	}
 	if o := res.Outside; o != nil && o.LostWorkers > 0 {
-		fmt.Fprintf(w, "%d of the workers were lost; blocks were given out again %d times\n", o.LostWorkers, o.Reissued)
+		fmt.Fprintf(w, "workers that were lost: %d; blocks that were given out again: %d\n", o.LostWorkers, o.Reissued)
 	}
 	fmt.Fprintln(w)
 	res.Timings.Text(w, f.verbose)

@@ -37,7 +37,7 @@ func messages(err error) []string {
 	for _, sentinel := range []error{raster.ErrFormat, raster.ErrUnsupported} {
 		text = strings.ReplaceAll(text, " ("+sentinel.Error()+")", "")
 	}
-	for _, name := range []string{"objstore: ", "stage: ", "worker: ", "subprocess: ", "slurm: ", "pbs: ", "awsbatch: "} {
+	for _, name := range []string{"objstore: ", "stage: ", "worker: ", "subprocess: ", "slurm: ", "pbs: ", "awsbatch: ", "live: "} {
 		text = strings.ReplaceAll(strings.TrimPrefix(text, name), ": "+name, ": ")
 	}
 	return []string{redact(text)}

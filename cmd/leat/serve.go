@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -47,7 +48,11 @@ func (f *applyFlags) serve(people io.Writer, job *apply.Job, rec *timing.Recorde
 	s.page = live.New(live.Options{Title: strings.Join(sortedNames(job.Outputs), ", "), Status: s.status})
 	url, err := s.page.Listen(f.serveAt)
 	if err != nil {
-		return nil, fmt.Errorf("--serve %s: %w", f.serveAt, err)
+		err = fmt.Errorf("--serve %s: %w", f.serveAt, err)
+		if errors.Is(err, live.ErrAddress) {
+			err = usageError{err}
+		}
+		return nil, err
 	}
 	fmt.Fprintf(people, "leat: this run shows itself at %s\n", url)
 	job.Watch = func(state func() apply.State) {

@@ -67,7 +67,10 @@ func optionText(b *strings.Builder, f *pflag.Flag) {
 	if f.Shorthand != "" {
 		line = "  -" + f.Shorthand + ", --" + f.Name
 	}
-	if value != "" {
+	switch {
+	case value != "" && f.NoOptDefVal != "":
+		line += "[=" + value + "]"
+	case value != "":
 		line += " " + value
 	}
 	if len(line) > usageIndent-2 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,8 +29,11 @@ func (h *peopleHandler) Handle(_ context.Context, r slog.Record) error {
 	var text strings.Builder
 	text.WriteString(r.Message)
 	add := func(a slog.Attr) bool {
+		value := a.Value.String()
 		if a.Key == "error" || a.Key == "err" {
 			fmt.Fprintf(&text, ": %v", a.Value)
+		} else if noun, _, _ := strings.Cut(value, " "); slices.Contains([]string{"job", "jobs", "process", "processes"}, noun) { // it says what it is
+			fmt.Fprintf(&text, ", %s", value)
 		} else {
 			fmt.Fprintf(&text, ", %s %v", a.Key, a.Value)
 		}

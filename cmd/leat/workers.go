@@ -75,7 +75,7 @@ func (f *workerFlags) add(fl *pflag.FlagSet) {
 var only = map[string][]string{
 	"workers-read": {"subprocess"}, "single-block-jobs": {"slurm", "pbs"}, "shared-temp": {"slurm", "pbs"}, "listen": {"slurm", "pbs", "awsbatch"},
 	"cpus": {"slurm", "pbs"}, "batch-options": {"slurm", "pbs"}, "batch-init": {"slurm", "pbs"}, "batch-prefix": {"slurm", "pbs"}, "batch-suffix": {"slurm", "pbs"},
-	"insecure-secret": {"pbs"},
+	"insecure-secret": {"pbs"}, "mixed": {"slurm", "pbs", "awsbatch"},
 }
 
 // concurrency turns the options into the job's; the error joins all that is wrong with them.
@@ -96,7 +96,7 @@ func (f *applyFlags) concurrency(fl *pflag.FlagSet) (apply.Concurrency, error) {
 		return list
 	}
 	if w.on == "" {
-		names := []string{"workers", "barrier", "mixed"}
+		names := []string{"workers", "barrier"}
 		for n := range only {
 			names = append(names, n)
 		}
