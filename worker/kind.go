@@ -53,7 +53,9 @@ type StartOptions struct {
 	Connect func() (*os.File, error)
 	// Gone is told of each worker that has ended, or will never start, once, as soon as the kind knows: at once for children, at the next
 	// look of a batch system. It is not told of those that Fleet.Stop ends.
-	Gone   func(Exit)
+	Gone func(Exit)
+	// Failed may be told why Start fails before it ends the workers that it has started, so that their end is not taken for a cause. nil: nobody is told.
+	Failed func(error)
 	Logger *slog.Logger
 }
 

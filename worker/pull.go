@@ -169,8 +169,12 @@ func (w *work) loop(once func(context.Context) error, vital bool) {
 	}
 	patient, end := w.patient(vital)
 	defer func() { end() }()
+	var last error // that says more than that the time is over
 	for pause := firstPause; ctx.Err() == nil; {
 		err := once(patient)
+		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+			last = err
+		}
 		switch {
 		case errors.Is(err, errAnswer): // that which asks next would get no other
 			w.report(err, 0, -1)
@@ -184,7 +188,11 @@ func (w *work) loop(once func(context.Context) error, vital bool) {
 			w.stop(verdictOf(err))
 			return
 		case vital && patient.Err() != nil && w.links.Err() == nil:
-			w.stop(fmt.Errorf("%w: no word came from it for %v: %w", errLink, w.times.Silence, err))
+			text := fmt.Errorf("%w: no word came from it for %v", errLink, w.times.Silence)
+			if last != nil {
+				text = fmt.Errorf("%w: %w", text, last)
+			}
+			w.stop(text)
 			return
 		}
 		rest(ctx, &pause)

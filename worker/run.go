@@ -106,11 +106,23 @@ func (r *run) start(ctx context.Context, n int) error {
 	} else {
 		o.Invitation = r.o.Invitation
 	}
+	var failed error
+	fail := func(err error) error {
+		if failed == nil {
+			failed = fmt.Errorf("worker: %d workers of kind %s could not be started: %w", n, r.kind.Name(), err)
+		}
+		return failed
+	}
+	o.Failed = func(err error) {
+		if ctx.Err() == nil {
+			r.c.end(fail(err))
+		}
+	}
 	r.c.expect(r.kind.Name(), r.next, n)
 	r.next += n
 	f, err := r.kind.Start(ctx, o)
 	if err != nil {
-		return fmt.Errorf("worker: %d workers of kind %s could not be started: %w", n, r.kind.Name(), err)
+		return fail(err)
 	}
 	r.fleets = append(r.fleets, f)
 	r.o.Logger.Info("workers were started", "kind", r.kind.Name(), "workers", n, "jobs", f.Jobs())

@@ -543,3 +543,33 @@ func TestANoteComesBeforeTheBlocksThatAreGivenOutAfterIt(t *testing.T) {
 		t.Errorf("notes: %v", notes)
 	}
 }
+
+// halfway has started one worker when it fails, and ends that.
+type halfway struct {
+	*doubles
+	c *Channel
+}
+
+func (h halfway) Start(_ context.Context, o StartOptions) (Fleet, error) {
+	r := newRaw(h.t, h.c)
+	r.join(WorkerName("double", 0))
+	o.Failed(h.startErr)
+	h.c.Gone(Exit{Name: WorkerName("double", 0), Err: errors.New("killed by SIGKILL")})
+	return nil, h.startErr
+}
+
+func TestAStartThatFailsIsNotTakenForTheLossOfItsWorkers(t *testing.T) {
+	log := &lines{}
+	o := testOptions(5, newTaken())
+	o.Workers, o.Logger = 2, log.logger()
+	c := newTestChannel(t, o)
+	h := halfway{newDoubles(t), c}
+	h.startErr = errors.New("too many open files")
+	err := Run(t.Context(), c, h, runOptions(2))
+	if err == nil || err.Error() != "worker: 2 workers of kind double could not be started: too many open files" {
+		t.Errorf("%v", err)
+	}
+	if log.warnings() != 0 {
+		t.Errorf("%q", log.all)
+	}
+}

@@ -50,6 +50,9 @@ func (f *fleet) start(ctx context.Context) error {
 		err := f.startAll(ctx)
 		if err != nil {
 			f.stopping.Store(true)
+			if f.o.Failed != nil {
+				f.o.Failed(err)
+			}
 			f.signal(syscall.SIGKILL)
 		}
 		close(f.settled)
@@ -71,10 +74,21 @@ func (f *fleet) startAll(ctx context.Context) error {
 			return fmt.Errorf("subprocess: %s was not started: %w", name, context.Cause(ctx))
 		}
 		if err := f.startOne(name); err != nil {
-			return fmt.Errorf("subprocess: %s can't be started: %w", name, err)
+			return fmt.Errorf("subprocess: %s can't be started: %w%s", name, err, remedy(err))
 		}
 	}
 	return nil
+}
+
+// remedy is what can be done where more workers were asked for than this process may have.
+func remedy(err error) string {
+	switch {
+	case errors.Is(err, syscall.EMFILE):
+		return ": start fewer, or allow more open files (ulimit -n)"
+	case errors.Is(err, syscall.EAGAIN):
+		return ": start fewer, or allow more processes (ulimit -u)"
+	}
+	return ""
 }
 
 func (f *fleet) startOne(name string) error {

@@ -373,7 +373,17 @@ func TestAStartThatFailsHalfwayLeavesNoWorker(t *testing.T) {
 		}
 		return c.connect()
 	}
+	var told error
+	o.Failed = func(err error) {
+		told = err
+		if n := len(childrenOf(t)); n != 1 {
+			t.Errorf("%d workers are there when it is told why", n)
+		}
+	}
 	_, err := New(&Options{Env: []string{"LEAT_PROCTEST=worker"}}).Start(t.Context(), o)
+	if told != err {
+		t.Errorf("it was told of %v", told)
+	}
 	if !errors.Is(err, sorry) || !strings.Contains(err.Error(), worker.WorkerName(Name, 1)) {
 		t.Fatal(err)
 	}
@@ -390,6 +400,17 @@ func TestAStartThatFailsHalfwayLeavesNoWorker(t *testing.T) {
 	case e := <-c.gone:
 		t.Errorf("Gone was told of %+v", e)
 	default:
+	}
+}
+
+func TestMoreWorkersThanAProcessMayHaveAreToldWithTheRemedy(t *testing.T) {
+	for limit, want := range map[syscall.Errno]string{syscall.EMFILE: "(ulimit -n)", syscall.EAGAIN: "(ulimit -u)"} {
+		c := &connector{}
+		o := c.options(1)
+		o.Connect = func() (*os.File, error) { return nil, os.NewSyscallError("socketpair", limit) }
+		if _, err := New(nil).Start(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v", err)
+		}
 	}
 }
 
