@@ -325,3 +325,27 @@ func TestABarrierThatIsNotReachedFailsTheRun(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestABlockThatWasWithAllWorkersThatAreLostIsNamed(t *testing.T) {
+	for n, want := range map[int]string{1: "; 2 of them had block 0, which may be the cause", 2: "; 2 of them had blocks 0 1, one of which may be the cause", 6: ""} {
+		o := testOptions(8, newTaken())
+		o.Workers = 2
+		c := newTestChannel(t, o)
+		c.expect("raw", 0, 2)
+		for i := range 2 {
+			r := newRaw(t, c)
+			r.join(WorkerName("raw", i))
+			c.mu.Lock()
+			c.schedule.holders[r.worker].slots = 8
+			c.mu.Unlock()
+			if got := len(r.lease(n)); got != n {
+				t.Fatalf("%d leases", got)
+			}
+			c.Gone(Exit{Name: WorkerName("raw", i), Err: errors.New("exit status 7")})
+		}
+		err := waitRun(t, c)
+		if err == nil || !strings.HasPrefix(err.Error(), "all workers are lost, with 8 of 8 blocks undone"+want+"\n") {
+			t.Errorf("%v", err)
+		}
+	}
+}

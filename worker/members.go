@@ -5,6 +5,7 @@ import (
 	"math"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -261,8 +262,22 @@ func (c *Channel) allGone() string {
 	case left == n:
 		return fmt.Sprintf("all %d workers have left, with %d of %d blocks undone", n, c.schedule.undone, c.o.Blocks)
 	default:
-		return fmt.Sprintf("all workers are lost, with %d of %d blocks undone", c.schedule.undone, c.o.Blocks)
+		text := fmt.Sprintf("all workers are lost, with %d of %d blocks undone", c.schedule.undone, c.o.Blocks)
+		if blocks, losers := c.schedule.mostLost(); losers > 1 && len(blocks) <= maxSuspects {
+			text += fmt.Sprintf("; %d of them had %s", losers, blockWords(blocks))
+		}
+		return text
 	}
+}
+
+// maxSuspects bounds the blocks that are named as what may have ended all workers.
+const maxSuspects = 4
+
+func blockWords(blocks []int) string {
+	if len(blocks) == 1 {
+		return fmt.Sprintf("block %d, which may be the cause", blocks[0])
+	}
+	return fmt.Sprintf("blocks %s, one of which may be the cause", strings.Trim(fmt.Sprint(blocks), "[]"))
 }
 
 // told tells whether the kind has said how each worker of f has ended.

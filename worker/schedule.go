@@ -416,6 +416,20 @@ func (s *schedule) leave(worker int, lost bool) (r loss) {
 	return r
 }
 
+// mostLost are the blocks that were lost with most workers.
+func (s *schedule) mostLost() (blocks []int, losers int) {
+	for b, l := range s.losers {
+		if len(l) > losers {
+			blocks, losers = nil, len(l)
+		}
+		if len(l) == losers {
+			blocks = append(blocks, b)
+		}
+	}
+	slices.Sort(blocks)
+	return blocks, losers
+}
+
 // lostTo lists leases of a worker whose blocks others have finished; news: one of them was not listed before.
 func (s *schedule) lostTo(worker int) (ids []uint64, news bool) {
 	if h := s.holders[worker]; h != nil {
