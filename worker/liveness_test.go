@@ -428,14 +428,19 @@ func TestARunWhoseWorkersAreAllGoneFailsWithTheirEnds(t *testing.T) {
 }
 
 func TestARunThatAllWorkersHaveLeftFails(t *testing.T) {
-	c := newTestChannel(t, testOptions(2, newTaken()))
+	o := testOptions(2, newTaken())
+	o.Times.Word = patience
+	c := newTestChannel(t, o)
+	c.expect("raw", 0, 1)
 	r := newRaw(t, c)
 	r.join("raw-0")
 	if a := r.post(pathLeave, `{"worker":0}`); a.status != 200 {
 		t.Fatalf("%+v", a)
 	}
+	// As scancel ends them.
+	c.Gone(Exit{Name: "raw-0", Job: "job 7_0", Err: errors.New("CANCELLED by 0")})
 	var lost *LostError
-	if err := waitRun(t, c); !errors.As(err, &lost) || !strings.Contains(err.Error(), "have left") {
+	if err := waitRun(t, c); !errors.As(err, &lost) || !strings.Contains(err.Error(), "have left") || !strings.Contains(err.Error(), "worker raw-0 (job 7_0): CANCELLED by 0") {
 		t.Errorf("%v", err)
 	}
 }

@@ -232,13 +232,7 @@ func (c *Channel) settle(now time.Time) {
 		case reason == "":
 			c.failing = nil // another worker has come meanwhile
 		case f == nil:
-			var exits []int
-			for _, m := range c.members {
-				if m.state == StateLost {
-					exits = append(exits, m.number)
-				}
-			}
-			c.failing = &failing{err: &LostError{Block: -1, Reason: reason}, workers: exits, by: now.Add(c.times.Word)}
+			c.failing = &failing{err: &LostError{Block: -1, Reason: reason}, workers: c.culprits(), by: now.Add(c.times.Word)}
 		}
 	}
 	if f := c.failing; f != nil && (now.After(f.by) || c.told(f)) {
@@ -247,6 +241,24 @@ func (c *Channel) settle(now time.Time) {
 		return
 	}
 	c.ask()
+}
+
+// culprits are the workers whose ends may be the reason why there are too few: those that were lost, or where there are none those that have left, as workers do that
+// their system ends.
+func (c *Channel) culprits() (lost []int) {
+	var left []int
+	for _, m := range c.members {
+		switch m.state {
+		case StateLost:
+			lost = append(lost, m.number)
+		case StateLeft, StateGone:
+			left = append(left, m.number)
+		}
+	}
+	if len(lost) == 0 && !c.o.Single {
+		return left
+	}
+	return lost
 }
 
 func (c *Channel) allGone() string {
