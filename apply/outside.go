@@ -133,12 +133,31 @@ func (o *outside) work(ctx context.Context) error {
 		ready := r.feed(ctx, begin)
 		begin(func() error { return o.offerRead(ctx, ready) })
 	}
-	err := worker.Run(ctx, o.channel, c.On, options)
-	if cause := context.Cause(ctx); cause != nil {
-		err = cause
-	}
+	err := o.workersLeft(ctx, worker.Run(ctx, o.channel, c.On, options))
 	stop(nil)
 	g.Wait()
+	return err
+}
+
+// workersLeft is the error of a run that had workers. That some may be left is told at once where the error does not: when all blocks are done, to which it is no harm, and when
+// the run was ended from outside, which is its whole error then.
+func (o *outside) workersLeft(ctx context.Context, err error) error {
+	tell := func(s *worker.StopError) { o.run.log.Warn("ending the workers", "error", s) }
+	cause := context.Cause(ctx)
+	switch e := err.(type) {
+	case *worker.StopError:
+		tell(e)
+		err = nil
+	case *worker.RunError:
+		for _, after := range e.After {
+			if s := new(worker.StopError); cause != nil && errors.As(after, &s) {
+				tell(s)
+			}
+		}
+	}
+	if cause != nil {
+		return cause
+	}
 	return err
 }
 

@@ -49,6 +49,12 @@ func (e *StackError) Unwrap() error { return e.Err }
 // Stack returns the stack as text.
 func (e *StackError) Stack() []byte { return e.Trace }
 
+// StopError tells of workers that may be left: of all that went wrong when all blocks are done, and else among what came after the cause.
+type StopError struct{ Err error }
+
+func (e *StopError) Error() string { return e.Err.Error() }
+func (e *StopError) Unwrap() error { return e.Err }
+
 // LostError tells that workers were lost which the run could not do without.
 type LostError struct {
 	// Block is the number of the block that was given out too often; -1: all workers are gone.

@@ -29,7 +29,7 @@ const defaultStopWithin = 5 * time.Second
 // Run starts workers of a kind, waits for the channel's end, and stops the workers, however it ends: when ctx ends too. After the last block it waits for the
 // workers to close and leave, for Times.Farewell and half of StopWithin at most. It returns what Channel.Wait does, or the Failure of a worker that could not close in that
 // time; errors of
-// starting and stopping are told with it, in the order in which they came. The channel is the caller's to close. In Single mode it starts another worker for
+// starting and stopping are told with it, in the order in which they came: as a StopError when all blocks are done. The channel is the caller's to close. In Single mode it starts another worker for
 // each block whose worker was lost.
 func Run(ctx context.Context, c *Channel, kind Kind, o RunOptions) error {
 	if err := o.check(c, kind); err != nil {
@@ -177,7 +177,7 @@ func (r *run) stop(err error) error {
 	for i, f := range r.fleets {
 		all.Go(func() {
 			if e := f.Stop(ctx); e != nil {
-				errs[i] = fmt.Errorf("worker: %s may not have ended: %w", f.Jobs(), e)
+				errs[i] = &StopError{fmt.Errorf("worker: %s may not have ended: %w", f.Jobs(), e)}
 			}
 		})
 	}
@@ -185,6 +185,9 @@ func (r *run) stop(err error) error {
 	errs = append([]error{r.late}, errs...)
 	if with, ok := err.(*RunError); ok {
 		return afterwards(with.Cause, append(with.After, errs...)...)
+	}
+	if all := afterwards(nil, errs...); err == nil && all != nil {
+		return &StopError{all}
 	}
 	return afterwards(err, errs...)
 }
