@@ -3,8 +3,10 @@
 package cache
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +24,17 @@ func freeBytes(t testing.TB, dir string) int64 {
 	var st unix.Statfs_t
 	must(t, unix.Statfs(dir, &st))
 	return int64(st.Bavail) * st.Bsize
+}
+
+// freeMemory is what the machine has for new processes, where it tells.
+func freeMemory() (bytes int64, known bool) {
+	b, _ := os.ReadFile("/proc/meminfo")
+	_, after, known := strings.Cut(string(b), "MemAvailable:")
+	if !known {
+		return 0, false
+	}
+	_, err := fmt.Sscanf(after, "%d kB", &bytes)
+	return bytes << 10, err == nil
 }
 
 // smallFS mounts a file system of a few MiB.
