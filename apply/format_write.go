@@ -170,7 +170,7 @@ func (o *output) layOutForeign(ctx context.Context) (*OutputResult, *publish.Fil
 		return nil, nil, err
 	}
 	if os.Getenv("GDAL_CACHEMAX") == "" {
-		if err := gdal.SetCacheBytes(formatCache(o.run.plan.BudgetBytes)); err != nil {
+		if err := gdal.SetCacheBytes(formatCache(o.layoutBudget())); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -258,16 +258,56 @@ func formatWindow(budget int64) int64 {
 	return min(128<<20, max(2<<20, (budget-baseBytes-libraryBytes)/8))
 }
 
+// copyBytes is what GDAL's COG takes for its overviews besides its cache, and pcidskBytes the zeros that PCIDSK fills each new file with unless it is tiled: nothing bounds either.
+const (
+	copyBytes   = 32 << 20
+	pcidskBytes = 256 << 20
+)
+
+// layoutBudget is the memory that laying the output out is left.
+func (o *output) layoutBudget() int64 {
+	if o.spec.Format == "COG" {
+		return o.run.plan.BudgetBytes - copyBytes
+	}
+	return o.run.plan.BudgetBytes
+}
+
+// zeros is what the format takes whenever a file is made, even the trial's; it is given back before pixels come.
+func (o *output) zeros() int64 {
+	tiled := slices.ContainsFunc(o.spec.Options, func(s string) bool { return strings.EqualFold(s, "INTERLEAVING=TILED") })
+	if o.spec.Format == "PCIDSK" && !tiled {
+		return pcidskBytes
+	}
+	return 0
+}
+
 // reckonLayout adds to the plan what laying outputs out in other formats takes.
 func (p *Plan) reckonLayout(outs []*output) {
-	if !slices.ContainsFunc(outs, func(o *output) bool { return o.spec.foreign() }) {
+	var need, zeros int64
+	for _, o := range outs {
+		if !o.spec.foreign() {
+			continue
+		}
+		own := int64(0)
+		if o.spec.Format == "COG" {
+			own = copyBytes
+		}
+		need = max(need, baseBytes+libraryBytes+own+formatCache(p.BudgetBytes-own)+2*formatWindow(p.BudgetBytes-own))
+		if z := o.zeros(); z > 0 {
+			zeros = baseBytes + libraryBytes + z
+		}
+	}
+	if need == 0 {
 		return
 	}
-	need := baseBytes + libraryBytes + formatCache(p.BudgetBytes) + 2*formatWindow(p.BudgetBytes)
-	if need > p.BudgetBytes {
-		p.Notes = append(p.Notes, fmt.Sprintf("GDAL, which writes the outputs, takes about %s with leat, more than the memory allowed (%s)", sizeText(need), sizeText(p.BudgetBytes)))
+	remedy := ""
+	if zeros > p.BudgetBytes {
+		remedy = fmt.Sprintf(": %s of that are PCIDSK's, which takes less with --co INTERLEAVING=TILED", sizeText(pcidskBytes))
 	}
-	p.MemoryBytes = max(p.MemoryBytes, min(need, p.layoutMost(outs)))
+	if most := max(need, zeros); most > p.BudgetBytes {
+		p.Notes = append(p.Notes, fmt.Sprintf("GDAL, which writes the outputs, takes about %s with leat, more than the memory allowed (%s)%s", sizeText(most), sizeText(p.BudgetBytes), remedy))
+	}
+	p.MemoryBytes = max(p.MemoryBytes, min(need, p.layoutMost(outs)), zeros)
 }
 
 // layoutMost is what laying out takes of small outputs.
@@ -285,13 +325,14 @@ func (p *Plan) layoutMost(outs []*output) int64 {
 func (o *output) feed(ctx context.Context, w *gdal.Writer) error {
 	g := o.run.plan.Grid
 	bw, bh := w.BlockSize()
-	ww, wh := layWindow(g.Width, g.Height, o.tileH, bw, bh, int64(o.bands*o.typ.Size()), formatWindow(o.run.plan.BudgetBytes))
+	ww, wh := layWindow(g.Width, g.Height, o.tileH, bw, bh, int64(o.bands*o.typ.Size()), formatWindow(o.layoutBudget()))
 	store := ndarray.New(o.typ, o.bands, min(wh, g.Height), min(ww, g.Width)).Raw()
+	var a *ndarray.Array
 	d := &tileReader{o: o, pool: sync.Pool{New: func() any { return new(tileBuffer) }}}
 	for row := 0; row < g.Height; row += wh {
 		for col := 0; col < g.Width; col += ww {
 			at := block.Window{Col: col, Row: row, Width: min(ww, g.Width-col), Height: min(wh, g.Height-row)}
-			a := ndarray.Over(o.typ, store, o.bands, at.Height, at.Width)
+			a = ndarray.Over(o.typ, store, o.bands, at.Height, at.Width)
 			if err := d.read(ctx, at, a); err != nil {
 				return err
 			}
@@ -302,6 +343,9 @@ func (o *output) feed(ctx context.Context, w *gdal.Writer) error {
 		}
 	}
 	fault.Point("apply.laid")
+	// What GDAL copies into the format now, or makes overviews of, takes memory of its own.
+	a, store, d = nil, nil, nil
+	debug.FreeOSMemory()
 	return nil
 }
 
