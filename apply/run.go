@@ -237,9 +237,6 @@ func (r *run) run(ctx context.Context, start time.Time) (res *Result, err error)
 		if err := compute(ctx); err != nil {
 			return nil, err
 		}
-		if err := r.in.unchanged(); err != nil {
-			return nil, err
-		}
 		r.dropRasters()
 	}
 	return r.finish(ctx, start)

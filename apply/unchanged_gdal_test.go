@@ -57,7 +57,7 @@ func TestARunReadsOneVersionOfWhatGDALOpens(t *testing.T) {
 				}
 				return copies(ctx, b)
 			}
-			failRun(t, job, "input a: "+deepest+" was changed at ", "while it was read: run again")
+			failRun(t, job, "input a: "+deepest+" was changed at ", "while it was read, so that its pixels")
 			if _, err := os.Stat(job.Outputs["out"].Path); err == nil {
 				t.Error("there is an output")
 			}
