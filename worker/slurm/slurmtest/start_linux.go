@@ -22,10 +22,31 @@ const patience = 2 * time.Minute
 func Start(t testing.TB) *Cluster {
 	t.Helper()
 	skip(t)
+	return startAmong(t, func(*Cluster) {})
+}
+
+// startAmong starts one among others, who do something between the look for ports and the daemons' start.
+func startAmong(t testing.TB, meanwhile func(*Cluster)) *Cluster {
+	t.Helper()
+	for tries := 1; ; tries++ {
+		c, err := start(t, meanwhile)
+		if err == nil {
+			return c
+		}
+		if tries == 3 || !errors.Is(err, errTaken) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// errTaken: somebody has taken a port between the look whether it is free and the daemon's.
+var errTaken = errors.New("a port is taken")
+
+func start(t testing.TB, meanwhile func(*Cluster)) (*Cluster, error) {
 	// Not t.TempDir: the name of a test may be too long for the path of a socket.
 	folder, err := os.MkdirTemp("", "slurmtest-")
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	c := &Cluster{Folder: folder, Env: []string{"SLURM_CONF=" + filepath.Join(folder, "slurm.conf")}}
@@ -36,17 +57,20 @@ func Start(t testing.TB) *Cluster {
 		err = c.configure()
 	}
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
+	meanwhile(c)
 	end, err := c.daemons()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
+	}
+	if err := c.await(); err != nil {
+		err = fmt.Errorf("Slurm does not come up: %w\n%s", err, c.logs())
+		end()
+		return nil, err
 	}
 	t.Cleanup(end)
-	if err := c.await(); err != nil {
-		t.Fatalf("Slurm does not come up: %v\n%s", err, c.logs())
-	}
-	return c
+	return c, nil
 }
 
 // freePort returns a port of loopback that nobody listens on, from below those that connections are given.
@@ -198,6 +222,11 @@ func (c *Cluster) await() error {
 			out, err := c.command("sinfo", "--noheader", "--partition="+Default, "--format=%t").CombinedOutput()
 			if err == nil && strings.TrimSpace(string(out)) == "idle" {
 				return nil
+			}
+		}
+		for _, name := range []string{"slurmctld.log", "slurmd.log"} {
+			if text, _ := os.ReadFile(filepath.Join(c.Folder, name)); strings.Contains(string(text), "Address already in use") {
+				return errTaken
 			}
 		}
 		time.Sleep(50 * time.Millisecond)
