@@ -65,7 +65,7 @@ func start(t testing.TB, meanwhile func(*Cluster)) (*Cluster, error) {
 		return nil, err
 	}
 	if err := c.await(); err != nil {
-		err = fmt.Errorf("Slurm does not come up: %w\n%s", err, c.logs())
+		err = fmt.Errorf("the cluster does not come up: %w\n%s", err, c.logs())
 		end()
 		return nil, err
 	}
