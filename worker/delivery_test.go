@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -326,6 +327,8 @@ func TestAConnectionThatHasShownItsTokenIsNotClosedForAnother(t *testing.T) {
 		for n := try % 50; n >= 0; { // another moment each time
 			if begun.Load() {
 				n--
+			} else {
+				runtime.Gosched() // where there is but one processor
 			}
 		}
 		g.mu.Lock()
