@@ -40,7 +40,7 @@ func TestClaimsAreGrantedExactlyAsDocumented(t *testing.T) {
 						t.Errorf("granted, or another error: %+v", got)
 					case !granted && (got.Claimed.How != place.how || got.Claimed.Path != filepath.Join(base, place.second) || got.Claimed.Theirs != filepath.Join(base, place.first)):
 						t.Errorf("%+v", got.Claimed)
-					case !granted && got.Took > time.Second:
+					case !granted && got.Took > 20*time.Second:
 						t.Errorf("it took %v", got.Took)
 					}
 					if got.Err == "" {
