@@ -22,6 +22,10 @@ func (f *applyFlags) setWarps(job *apply.Job) error {
 	var errs []error
 	names := sortedNames(job.Inputs)
 	unknown := func(flag, text, name string) {
+		if _, ok := job.Vectors[name]; ok {
+			errs = append(errs, fmt.Errorf("%s %s: %s is a vector (-v), which is burned onto the grid and not warped", flag, text, name))
+			return
+		}
 		errs = append(errs, fmt.Errorf("%s %s: there is no input %q; there is %s", flag, text, name, strings.Join(names, ", ")))
 	}
 	given := map[string]bool{}

@@ -273,7 +273,9 @@ func (f *applyFlags) setInputs(job *apply.Job) error {
 		for _, s := range values {
 			name, v, ok := strings.Cut(s, "=")
 			in, known := job.Inputs[name]
+			_, vector := job.Vectors[name]
 			switch {
+			case vector: // told already
 			case !ok:
 				errs = append(errs, fmt.Errorf("%s %s: write it as NAME=VALUE, NAME being an input", flag, s))
 			case !known:
