@@ -67,7 +67,7 @@ func TestARotatedGridAloneIsRefused(t *testing.T) {
 	g := mapGrid(10, 10, 0, 0)
 	g.Transform[2] = 3
 	a := write(t, filepath.Join(t.TempDir(), "a.tif"), g, terrain[uint8](10, 10, 1), nil)
-	failRun(t, Job{Inputs: map[string]Input{"a": File(a)}, Func: nothing}, a, "rotated", "gdalwarp")
+	failRun(t, Job{Inputs: map[string]Input{"a": File(a)}, Func: nothing}, a, "rotated", "--grid EPSG:32631,")
 }
 
 func TestAFootprintWithoutPixelsIsAnErrorThatHelps(t *testing.T) {
