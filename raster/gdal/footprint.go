@@ -315,7 +315,7 @@ func areaScale(xs float64, columns int) (float64, error) {
 		return xs, nil
 	}
 	if n < span*(1+th) {
-		return 0, fmt.Errorf("it is only %.2g pixels of that grid wide, and of inputs of less than %.2g GDAL makes wrong pixels by average, mode, min and the like: take smaller pixels first, or another method (bilinear, say)", n*xs, slack*(1+th))
+		return 0, fmt.Errorf("it is only %.2g times as wide as a pixel of that grid, and of inputs of less than %.2g GDAL makes wrong pixels by average, mode, min and the like: take smaller pixels first, or another method (bilinear, say)", n*xs, slack*(1+th))
 	}
 	return 2 * th / (n - span), nil
 }

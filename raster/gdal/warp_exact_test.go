@@ -103,7 +103,7 @@ func TestPixelsThatGDALWouldChangeAreRefused(t *testing.T) {
 	for _, k := range list {
 		t.Run(strings.Join([]string{k.Type, k.Value, k.Valid, k.method}, " "), func(t *testing.T) {
 			w, err := Warp(k.Path, &WarpOptions{Grid: grid, Method: k.method})
-			if err != nil && strings.Contains(err.Error(), "pixels of that grid wide") {
+			if err != nil && strings.Contains(err.Error(), "times as wide as a pixel of that grid") {
 				t.Fatal("a case of no use:", err)
 			}
 			if err != nil {

@@ -219,7 +219,7 @@ func randomPairs(t *testing.T, seed uint64, cases int) ([]warpCase, []*Warped) {
 	for i := range list {
 		k := &list[i]
 		w, err := Warp(k.Path, &WarpOptions{Grid: k.grid(), Method: k.Method})
-		if err != nil && strings.Contains(err.Error(), "pixels of that grid wide") {
+		if err != nil && strings.Contains(err.Error(), "times as wide as a pixel of that grid") {
 			continue
 		}
 		if err != nil {
