@@ -19,10 +19,10 @@ test:
 	CGO_ENABLED=0 $(GO) test -p 4 -timeout 30m ./...
 
 # The commands only put together what the packages do; their processes start slowly with the race detector in them. What talks to batch systems, to browsers
-# and to GDAL takes minutes in it and has little that is shared, and arithmetic shares nothing; of apply, and of what reads for it, the tests in which goroutines and workers meet are run.
+# and to GDAL takes minutes in it and has little that is shared, and arithmetic and killed processes share nothing; of apply, and of what reads for it, the tests in which goroutines and workers meet are run.
 race:
 	scripts/test-deps
-	CGO_ENABLED=1 $(GO) test -p 4 -timeout 30m -race -short $$($(GO) list ./... | grep -v -e /cmd/ -e /bench -e /examples/ -e '/apply$$' -e /apply/remote -e /raster/geotiff -e /worker/slurm -e /worker/pbs -e /worker/awsbatch -e /live -e /raster/gdal -e /expr -e /internal/inflate)
+	CGO_ENABLED=1 $(GO) test -p 4 -timeout 30m -race -short -skip Kill $$($(GO) list ./... | grep -v -e /cmd/ -e /bench -e /examples/ -e '/apply$$' -e /apply/remote -e /raster/geotiff -e /worker/slurm -e /worker/pbs -e /worker/awsbatch -e /live -e /raster/gdal -e /expr -e /internal/inflate)
 	CGO_ENABLED=1 $(GO) test -timeout 30m -race -short -run 'InOtherProcesses|AllWorkersAreGone|BeginAtOnce|Panic|Merge|ContractIsKept$$|IsDecodedOnce|StagedOnce|ComeOnce|AtOnce|TwoRuns|ThoseOfLocal' ./apply ./apply/remote ./raster/geotiff
 
 # Each fuzz target for half a minute.

@@ -40,6 +40,9 @@ func TestAnInputThatIsWrittenToWhileItIsReadFailsTheRun(t *testing.T) {
 			"by others":               {Workers: 1, On: subprocess.New(nil), Reading: ReadByWorkers},
 			"for others, many blocks": {Workers: 2, On: subprocess.New(nil)},
 		} {
+			if where != "here" && how != "other pixels" && how != "removed" {
+				continue
+			}
 			t.Run(how+", read "+where, func(t *testing.T) {
 				dir, side := t.TempDir(), 512
 				path := filepath.Join(dir, "red.tif")
