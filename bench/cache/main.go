@@ -173,7 +173,7 @@ func (b *bench) one(ctx context.Context, y system, t task) ([]part, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	if err := touchMemory(dir, t.Limit*int64(t.Size)); err != nil {
+	if err := measured.TouchMemory(dir, t.Limit*int64(t.Size)); err != nil {
 		return nil, err
 	}
 	w, err := y.make(dir, t)
@@ -182,21 +182,6 @@ func (b *bench) one(ctx context.Context, y system, t task) ([]part, error) {
 	}
 	parts, err := y.measure(ctx, t, w)
 	return parts, errors.Join(err, w.drop())
-}
-
-// touchMemory has the kernel take as much memory for a file as is going to be put, and free it. A virtual machine gives back to its
-// host what was free for some seconds, and getting it again takes more time than a put: without this the first one to
-// be measured would pay for all.
-func touchMemory(dir string, size int64) error {
-	f, err := os.CreateTemp(dir, "touch-")
-	if err != nil {
-		return err
-	}
-	b := make([]byte, 1<<20)
-	for at := int64(0); at < size && err == nil; at += int64(len(b)) {
-		_, err = f.Write(b)
-	}
-	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }
 
 // place returns entries to read, making them before their first use.

@@ -2,6 +2,7 @@
 package measured
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -113,4 +114,19 @@ func Table(w io.Writer, rows [][]string) {
 		}
 	}
 	fmt.Fprintln(w)
+}
+
+// TouchMemory has the kernel take as much memory as a run is going to need, for a file in dir, and free it. A virtual machine gives back to its
+// host what was free for some seconds, and getting it again may take more time than all that is measured: without this the first one to be measured
+// would pay for all, and whoever needs more memory for memory that was given back.
+func TouchMemory(dir string, size int64) error {
+	f, err := os.CreateTemp(dir, "touch-")
+	if err != nil {
+		return err
+	}
+	b := make([]byte, 1<<20)
+	for at := int64(0); at < size && err == nil; at += int64(len(b)) {
+		_, err = f.Write(b)
+	}
+	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }

@@ -90,7 +90,7 @@ func (b *bench) cogs(runs int) error {
 // ndvi has a process compute an NDVI, and compares it with the first of the same window.
 func (b *bench) ndvi(dir string, t task) (time.Duration, error) {
 	syscall.Sync() // nothing that was before is to be written back meanwhile
-	if err := touchMemory(dir, 8*int64(b.side)*int64(b.side)); err != nil {
+	if err := measured.TouchMemory(dir, 8*int64(b.side)*int64(b.side)); err != nil {
 		return 0, err
 	}
 	t.Op, t.Dir = opNDVI, dir

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"leat/bench/measured"
 )
 
 // What a process does with all objects, in a measurement.
@@ -167,23 +169,8 @@ func (p place) fresh(size int64, f func(dir string) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if err := touchMemory(dir, size); err != nil {
+	if err := measured.TouchMemory(dir, size); err != nil {
 		return err
 	}
 	return f(dir)
-}
-
-// touchMemory has the kernel take as much memory for a file as is going to be written, and free it. A virtual machine gives back to its
-// host what was free for some seconds, and getting it again takes more time than all else: without this the first one to
-// be measured would pay for all.
-func touchMemory(dir string, size int64) error {
-	f, err := os.CreateTemp(dir, "touch-")
-	if err != nil {
-		return err
-	}
-	b := make([]byte, 1<<20)
-	for at := int64(0); at < size && err == nil; at += int64(len(b)) {
-		_, err = f.Write(b)
-	}
-	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }

@@ -134,6 +134,9 @@ func (b *bench) compare(variants []variant) ([]*result, error) {
 					continue
 				}
 			}
+			if err := measured.TouchMemory(b.dir, b.touched); err != nil {
+				return nil, err
+			}
 			s, again, err := b.one(r.variant, first)
 			if errors.Is(err, errMissed) {
 				b.say("  %d  %-60s %v", round, r.name, err)
