@@ -104,22 +104,28 @@ func trusting() *http.Client {
 	return c
 }
 
-func TestAnAttemptAfterAConnectionWasForgottenGoesByAnother(t *testing.T) {
-	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("ETag", `"1"`)
-		_, _ = io.WriteString(w, "hello")
-	}))
+// forgottenBucket is a bucket on a server that offers HTTP/2, behind a network that forgets connections.
+func forgottenBucket(t *testing.T, h http.Handler) (*forgetful, *objstore.Bucket) {
+	srv := httptest.NewUnstartedServer(h)
 	srv.EnableHTTP2 = true
 	srv.StartTLS()
-	defer srv.Close()
+	t.Cleanup(srv.Close)
 	f := newForgetful(t, srv.Listener.Addr().String())
 	client := trusting()
-	defer client.CloseIdleConnections()
+	t.Cleanup(client.CloseIdleConnections)
 	b, err := objstore.Open(t.Context(), "https://"+f.listener.Addr().String(), &objstore.Options{Client: client})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer b.Close()
+	t.Cleanup(func() { b.Close() })
+	return f, b
+}
+
+func TestAnAttemptAfterAConnectionWasForgottenGoesByAnother(t *testing.T) {
+	f, b := forgottenBucket(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"1"`)
+		_, _ = io.WriteString(w, "hello")
+	}))
 	for _, forgotten := range []bool{false, true} {
 		if forgotten {
 			f.forget()
@@ -203,7 +209,7 @@ func TestParallelRangesHaveConnectionsOfTheirOwn(t *testing.T) {
 	all := make(chan struct{})
 	var waiting atomic.Int64 // -1: the first comes alone, so that there is a connection
 	waiting.Store(-1)
-	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	f, b := forgottenBucket(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch waiting.Add(1) {
 		case 0:
 			_, _ = io.WriteString(w, "hello")
@@ -217,17 +223,6 @@ func TestParallelRangesHaveConnectionsOfTheirOwn(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, "hello")
 	}))
-	srv.EnableHTTP2 = true
-	srv.StartTLS()
-	defer srv.Close()
-	f := newForgetful(t, srv.Listener.Addr().String())
-	client := trusting()
-	defer client.CloseIdleConnections()
-	b, err := objstore.Open(t.Context(), "https://"+f.listener.Addr().String(), &objstore.Options{Client: client})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
 	if _, err := b.Stat(t.Context(), "x"); err != nil {
 		t.Fatal(err)
 	}
