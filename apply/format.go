@@ -148,11 +148,11 @@ func checkFormats(outs []*output) error {
 
 const geoTIFF = "GeoTIFF"
 
-// pictures are formats that everybody knows by their endings, so that no other one has them, not even one without an ending of its own.
-var pictures = []string{"GIF", "GPKG", "JP2OpenJPEG", "JPEG", "netCDF", "PNG", "WEBP"}
+// wellKnown are formats that everybody knows by their endings, so that no other one has them, not even one without an ending of its own.
+var wellKnown = []string{"GIF", "GPKG", "JP2OpenJPEG", "JPEG", "netCDF", "PNG", "WEBP"}
 
 // otherEnding is the format whose ending a name has where that is not the format d, "" where it may be its. Only endings that are one format's tell, and beside formats without any only
-// those of pictures: ENVI's files often end in .img.
+// those that are well known: ENVI's files often end in .img.
 func otherEnding(d *gdal.Driver, path string) string {
 	ext := strings.ToLower(filepath.Ext(path))
 	owner := endings[ext]
@@ -161,7 +161,7 @@ func otherEnding(d *gdal.Driver, path string) string {
 		return ""
 	case ext == ".tif" || ext == ".tiff":
 		return geoTIFF
-	case len(d.Extensions) == 0 && !slices.Contains(pictures, owner):
+	case len(d.Extensions) == 0 && !slices.Contains(wellKnown, owner):
 		return ""
 	}
 	return owner

@@ -8,7 +8,8 @@ import (
 )
 
 // gdal_rasterize passes over two kinds of features without a word: those of geometries that it does not know, of which the pixels would be missing, and those that have no
-// place in the grid's system. So all are looked at before they are burned: reading them once more takes little beside burning them.
+// place in the grid's system. So all are looked at before they are burned, which for many small ones
+// in another system takes about as long as burning them.
 
 // Burned counts features that were to be burned.
 type Burned struct {
