@@ -24,8 +24,8 @@ test:
 # and to GDAL takes minutes in it and has little that is shared, clients of stores take minutes to compile for it, and arithmetic and killed processes share nothing; of apply, and of what reads for it, the tests in which goroutines and workers meet are run.
 race:
 	scripts/test-deps
-	CGO_ENABLED=1 $(GO) test -p 4 -timeout 30m -race -short -skip Kill $$($(GO) list ./... | grep -v -e /cmd/ -e /bench -e /examples/ -e '/apply$$' -e /apply/remote -e /raster/geotiff -e /objstore/cloud -e /worker/slurm -e /worker/pbs -e /worker/awsbatch -e /live -e /raster/gdal -e /expr -e /internal/inflate)
-	CGO_ENABLED=1 $(GO) test -timeout 30m -race -short -run 'InOtherProcesses|AllWorkersAreGone|BeginAtOnce|Panic|Merge|ContractIsKept$$|IsDecodedOnce|StagedOnce|ComeOnce|AtOnce|TwoRuns|ThoseOfLocal' ./apply ./apply/remote ./raster/geotiff
+	CGO_ENABLED=1 $(GO) test -p 4 -timeout 30m -race -short -skip Kill $$($(GO) list ./... | grep -v -e /cmd/ -e /bench -e /examples/ -e '/apply$$' -e /stores -e /raster/geotiff -e /objstore/cloud -e /worker/slurm -e /worker/pbs -e /worker/awsbatch -e /live -e /internal/gdal -e /expr -e /internal/inflate)
+	CGO_ENABLED=1 $(GO) test -timeout 30m -race -short -run 'WorkerProcess|InAnyProcess|AllWorkersLost|ConcurrentRun|Panic|Merge|ContractIsKept$$|DecodedOnce|StagedOnce|ComeOnce|AtOnce|TwoRuns|RemoteEqualsLocal' ./apply ./stores ./raster/geotiff
 
 # Each fuzz target for half a minute.
 fuzz:

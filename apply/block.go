@@ -8,61 +8,63 @@ import (
 	"leat/raster"
 )
 
-// Block is what a function sees of one block. It belongs to one call of the function and must not be
-// used after it; so do the arrays that In, InList, Valid and NewOut give, whose memory is used again.
+// Block is a function's view of one block. It is valid during one call of the function only, and so
+// are the arrays from In, InList, Valid, ValidList and NewOut: later blocks reuse their memory.
 //
-// All arrays have the shape (bands, rows, columns), also those of one band, and hold the margin:
-// Rows = window height + 2*Overlap, Columns likewise.
+// All arrays have the shape (bands, rows, columns), even those with one band, and include the
+// margin: Rows = window height + 2*Overlap, and Columns = window width + 2*Overlap.
 type Block struct {
 	block.Block // number, place in the grid of blocks, window without margin
 	run         *run
 	data        *blockData
-	worker      *workplace
+	worker      *computeState
 	outs        map[string]*ndarray.Array
 	emitted     []any
-	extras      []extra          // what the block gives besides pixels, by output
-	valid       []*ndarray.Array // by file, made when asked for
+	extras      []extra          // results of the block other than pixels, by output
+	valid       []*ndarray.Array // by file, computed on demand
 }
 
-// Total is the number of blocks of the run.
+// Total returns the number of blocks of the run.
 func (b *Block) Total() int { return b.run.plan.Blocks.Count() }
 
-// First and Last tell the ends of the run in block order, which is not the order of computing.
+// First reports whether this is block 0. Blocks are computed in any order.
 func (b *Block) First() bool { return b.Number == 0 }
 
 // Last reports whether this is the block with the highest number.
 func (b *Block) Last() bool { return b.Number == b.Total()-1 }
 
-// BlocksAcross and BlocksDown are the size of the grid of blocks.
+// BlocksAcross returns the number of columns of blocks.
 func (b *Block) BlocksAcross() int { return b.run.plan.Blocks.Across() }
 
-// BlocksDown is the number of rows of blocks.
+// BlocksDown returns the number of rows of blocks.
 func (b *Block) BlocksDown() int { return b.run.plan.Blocks.Down() }
 
-// Overlap is the margin in pixels on each side.
+// Overlap returns the width of the margin in pixels, the same on each side.
 func (b *Block) Overlap() int { return b.run.plan.Blocks.Overlap }
 
-// Rows and Columns are the size of the arrays, margin included.
+// Rows returns the height of the arrays, margin included.
 func (b *Block) Rows() int { return b.Window.Height + 2*b.Overlap() }
 
-// Columns is the width of the arrays, margin included.
+// Columns returns the width of the arrays, margin included.
 func (b *Block) Columns() int { return b.Window.Width + 2*b.Overlap() }
 
-// Grid is the grid of the whole run: its size, transform and CRS (Grid().CRS.String() is its text).
+// Grid returns the grid of the whole run: size, transform and CRS.
 func (b *Block) Grid() raster.Grid { return b.run.plan.Grid }
 
-// Transform is that of the block's arrays: pixel (0, 0) is the upper left one of the margin.
+// Transform returns the transform of the block's arrays: pixel (0, 0) is the upper left one of the
+// margin.
 func (b *Block) Transform() raster.Transform {
 	return b.run.plan.Grid.Transform.Shift(b.Window.Col-b.Overlap(), b.Window.Row-b.Overlap())
 }
 
-// PixelSize is the width and height of a pixel in units of the CRS, both positive.
+// PixelSize returns the width and height of a pixel in units of the CRS, both positive.
 func (b *Block) PixelSize() (width, height float64) {
 	t := b.run.plan.Grid.Transform
 	return max(t[1], -t[1]), max(t[5], -t[5])
 }
 
-// Coordinates are the map coordinates of the pixels' centres: x of each column and y of each row, margin included.
+// Coordinates returns the map coordinates of the pixels' centres: x of each column and y of each
+// row, margin included.
 func (b *Block) Coordinates() (x, y []float64) {
 	t := b.Transform()
 	x, y = make([]float64, b.Columns()), make([]float64, b.Rows())
@@ -75,8 +77,8 @@ func (b *Block) Coordinates() (x, y []float64) {
 	return x, y
 }
 
-// Pixel is the column and row, in the block's arrays, of the pixel that holds a map coordinate; they may lie
-// outside the arrays.
+// Pixel returns the column and row, in the block's arrays, of the pixel that contains a map
+// coordinate. They may lie outside the arrays.
 func (b *Block) Pixel(x, y float64) (col, row int) {
 	c, r, _ := b.Transform().Invert(x, y)
 	return floor(c), floor(r)
@@ -90,20 +92,20 @@ func floor(v float64) int {
 	return n
 }
 
-// Params are the job's.
+// Params returns Job.Params.
 func (b *Block) Params() any { return b.run.job.Params }
 
-// State is what Setup made for this worker.
+// State returns what Job.Setup returned for this worker.
 func (b *Block) State() any { return b.worker.state }
 
-// In is the array of an input of one file. It panics when there is no such input, or when it is a
-// list.
+// In returns the array of an input of one file. It panics if there is no such input, or if the
+// input is a list.
 func (b *Block) In(name string) *ndarray.Array {
 	i := b.file(name)
 	return b.data.files[i].array
 }
 
-// InList are the arrays of an input, in the order of its files.
+// InList returns the arrays of an input, in the order of its files.
 func (b *Block) InList(name string) []*ndarray.Array {
 	var list []*ndarray.Array
 	for _, i := range b.fileIndices(name) {
@@ -112,11 +114,12 @@ func (b *Block) InList(name string) []*ndarray.Array {
 	return list
 }
 
-// Valid tells which pixels of an input count: an array of uint8 of the input's shape with 1 where a pixel is
-// neither nodata, NaN, masked nor outside the file, else 0.
+// Valid returns the valid pixels of an input of one file: an array of uint8 of the input's shape
+// with 0 where a pixel is nodata, NaN, masked or outside the file, and 1 elsewhere. It panics like
+// In.
 func (b *Block) Valid(name string) *ndarray.Array { return b.validOf(b.file(name)) }
 
-// ValidList does it for each file of a list.
+// ValidList returns the array of Valid for each file of an input.
 func (b *Block) ValidList(name string) []*ndarray.Array {
 	var list []*ndarray.Array
 	for _, i := range b.fileIndices(name) {
@@ -125,10 +128,10 @@ func (b *Block) ValidList(name string) []*ndarray.Array {
 	return list
 }
 
-// Path is the name of an input's first file, Paths those of all its files.
+// Path returns the name of an input's first file.
 func (b *Block) Path(name string) string { return b.Paths(name)[0] }
 
-// Paths are the names of an input's files.
+// Paths returns the names of an input's files.
 func (b *Block) Paths(name string) []string {
 	var p []string
 	for _, i := range b.fileIndices(name) {
@@ -137,8 +140,8 @@ func (b *Block) Paths(name string) []string {
 	return p
 }
 
-// Nodata is the nodata value of a layer (counted from 0, as in the array) of an input's first file;
-// false when it has none.
+// Nodata returns the nodata value of a layer (counted from 0, as in the array) of an input's first
+// file, and false if the layer has none or a mask replaces it.
 func (b *Block) Nodata(name string, layer int) (ndarray.Scalar, bool) {
 	f := b.run.in.files[b.fileIndices(name)[0]]
 	if layer < 0 || layer >= len(f.nodata) {
@@ -150,15 +153,15 @@ func (b *Block) Nodata(name string, layer int) (ndarray.Scalar, bool) {
 	return ndarray.Scalar{}, false
 }
 
-// NewOut returns an array of bands bands and the size of the block, margin included, for SetOut. Its
-// values are whatever an earlier block left there.
+// NewOut returns an array for SetOut, with this number of bands and the block's size, margin
+// included. Its values are undefined.
 func (b *Block) NewOut(t ndarray.DType, bands int) *ndarray.Array {
 	return b.worker.array(t, bands, b.Rows(), b.Columns())
 }
 
-// SetOut gives an output its pixels and hands the array over. Its shape is (bands, rows, columns) with the
-// margin, which is cut off, or without it. It panics when there is no output of that name or the
-// shape is another.
+// SetOut sets the pixels of an output and takes ownership of the array. Its shape is (bands, rows,
+// columns), with the margin, which is cut off, or without it. It panics if there is no output of
+// that name or the shape differs.
 func (b *Block) SetOut(name string, a *ndarray.Array) {
 	if _, ok := b.run.job.Outputs[name]; !ok {
 		panic(fmt.Sprintf("there is no output %q", name))
@@ -180,9 +183,9 @@ func (b *Block) SetOut(name string, a *ndarray.Array) {
 	b.outs[name] = a
 }
 
-// Emit passes a value of this block to Job.Merge. A block may emit several, or none. Merge sees it after the block's
-// arrays were given to other blocks, so a value must not share memory with them: emit sums and copies. An array is
-// refused by a panic.
+// Emit passes a value of this block to Job.Merge. A block may emit any number of values. Merge sees
+// them after later blocks have reused the block's arrays, so a value must not share memory with
+// them: emit sums and copies. Emit panics if value is an array or Job.Merge is nil.
 func (b *Block) Emit(value any) {
 	if _, shared := value.(*ndarray.Array); shared {
 		panic("an array was emitted: its memory is used again before Merge sees it; emit a copy of its values")
@@ -193,14 +196,14 @@ func (b *Block) Emit(value any) {
 	b.emitted = append(b.emitted, value)
 }
 
-// Band is one band of an input of one file, counted from 0, as a slice of rows*columns values that share
-// the array's memory. It panics when the type is another.
+// Band returns one band of an input of one file, counted from 0, as a slice of rows*columns values
+// that shares the array's memory. It panics if the pixels' type is not T.
 func Band[T ndarray.Element](b *Block, input string, band int) []T {
 	return ndarray.Slice[T](b.In(input).At(band))
 }
 
-// Out makes an array of one band for an output, hands it over, and returns its values to be filled in before the
-// function returns.
+// Out makes an array of one band, passes it to SetOut, and returns its values, which the function
+// fills in before it returns.
 func Out[T ndarray.Element](b *Block, output string) []T {
 	a := b.NewOut(ndarray.TypeOf[T](), 1)
 	b.SetOut(output, a)
@@ -215,7 +218,7 @@ func (b *Block) file(name string) int {
 	return i[0]
 }
 
-// fileIndices are the places of an input's files among those of the run.
+// fileIndices returns the indices of an input's files among those of the run.
 func (b *Block) fileIndices(name string) []int {
 	i, ok := b.run.fileIndex[name]
 	if !ok {
@@ -232,7 +235,7 @@ func (b *Block) validOf(i int) *ndarray.Array {
 		f, fd := b.run.in.files[i], &b.data.files[i]
 		v := ndarray.New(ndarray.Uint8, fd.array.Shape...)
 		for l := range f.layers {
-			validity(v.At(l).Raw(), fd.array.At(l), f.nodata[l], fd.mask)
+			validity(v.At(l).Raw(), fd.array.At(l), f.nodata[l], fd.maskOf(f, l))
 		}
 		b.valid[i] = v
 	}

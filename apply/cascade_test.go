@@ -14,8 +14,8 @@ import (
 	"leat/raster/overview"
 )
 
-// reduceByHand is an overview level of the level before (nearest: of that too, which comes to the same), one cell at a
-// time, written without package overview.
+// reduceByHand computes an overview level from the level before, one cell at a time, without
+// package overview. (For nearest, the level before gives the same as full resolution.)
 func reduceByHand[T int16 | float32](m overview.Method, px []T, w, h, f int, nodata T) (out []T, ow, oh int) {
 	ow, oh = (w+f-1)/f, (h+f-1)/f
 	for y := range oh {
@@ -71,7 +71,7 @@ func cellByHand[T int16 | float32](m overview.Method, px []T, w, h, x0, y0, f in
 	return best
 }
 
-func TestOverviewsEqualAModelCellByCellForAnySizeAndWindow(t *testing.T) {
+func TestOverviewsMatchModel(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		if rapid.Bool().Draw(t, "float") {
@@ -101,7 +101,8 @@ func overviewCase[T int16 | float32](t *rapid.T, dir string) {
 			px[i] = T(nan())
 		}
 	}
-	o := Output{Path: filepath.Join(dir, "o.tif"), TileSize: 16 * rapid.IntRange(1, 3).Draw(t, "tile / 16"), Nodata: "-3", Overviews: factors, NoOverviews: factors == nil,
+	o := Output{Path: filepath.Join(dir, "o.tif"), TileSize: 16 * rapid.IntRange(1, 3).Draw(t, "tile / 16"),
+		Nodata: "-3", Overviews: factors, NoOverviews: factors == nil,
 		OverviewMethod: m, PixelInterleave: rapid.Bool().Draw(t, "pixel interleave"), NoStatistics: true}
 	job := sliceJob(mapGrid(w, h, 0, 0), px, o)
 	job.Controls.WindowWidth, job.Controls.WindowHeight = window, window
@@ -131,7 +132,8 @@ func overviewCase[T int16 | float32](t *rapid.T, dir string) {
 			}
 			for k, v := range ndarray.Slice[T](got) {
 				if v != level[k] && (v == v || level[k] == level[k]) {
-					t.Fatalf("%v, band %d, factor %d, column %d, row %d: %v, not %v", m, b+1, factor, k%lw, k/lw, v, level[k])
+					t.Fatalf("%v, band %d, factor %d, column %d, row %d: %v, not %v", m, b+1, factor, k%lw, k/lw, v,
+						level[k])
 				}
 			}
 		}

@@ -10,54 +10,54 @@ import (
 	"leat/objstore"
 )
 
-// changes gathers clauses that say what differs between a run and one before it.
+// changes lists the differences between a run and an earlier one, each as a clause.
 type changes []string
 
-func (c *changes) say(format string, args ...any) {
+func (c *changes) add(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(*c, text) { // several outputs have the same inputs
 		*c = append(*c, text)
 	}
 }
 
-// value says that something was one value and is another.
+// value adds a clause if a value differs.
 func (c *changes) value(what string, was, now any) {
 	if a, b := fmt.Sprint(was), fmt.Sprint(now); a != b {
-		c.say("%s was %s and is %s", what, a, b)
+		c.add("%s was %s and is %s", what, a, b)
 	}
 }
 
-// text is value for texts, of which there may be none.
+// text adds a clause if a text differs; "" stands for none.
 func (c *changes) text(what, was, now string) {
 	switch {
 	case was == now:
 	case was == "":
-		c.say("there was no %s, and there is '%s'", strings.TrimPrefix(what, "the "), now)
+		c.add("there was no %s, and there is '%s'", strings.TrimPrefix(what, "the "), now)
 	case now == "":
-		c.say("%s was '%s', and there is none", what, was)
+		c.add("%s was '%s', and there is none", what, was)
 	default:
-		c.say("%s was '%s' and is '%s'", what, was, now)
+		c.add("%s was '%s' and is '%s'", what, was, now)
 	}
 }
 
-// flag says that something is so now, or is not.
+// flag adds the clause yes or no if a setting differs.
 func (c *changes) flag(was, now bool, yes, no string) {
 	if was != now {
-		c.say("%s", map[bool]string{true: yes, false: no}[now])
+		c.add("%s", map[bool]string{true: yes, false: no}[now])
 	}
 }
 
-// compare adds how now differs from what was.
+// compare adds the differences between two descriptions.
 func (c *changes) compare(was, now *description) {
 	switch {
 	case was.BigEndian != now.BigEndian:
-		c.say("it was made on a machine with another order of bytes")
+		c.add("it was made on a machine with another byte order")
 	case was.Build != now.Build:
-		c.say("it was made by another build of the program")
+		c.add("it was made by another build of the program")
 	}
 	c.text("the version", was.Version, now.Version)
 	c.text("the function", was.Function, now.Function)
 	if was.Function == now.Function && !now.sameParams(&was.descriptionParams) {
-		c.say("the parameters of the function are others")
+		c.add("the parameters of the function differ")
 	}
 	c.value("the list of outputs", strings.Join(was.Outputs, ", "), strings.Join(now.Outputs, ", "))
 	for _, name := range now.Outputs {
@@ -65,26 +65,30 @@ func (c *changes) compare(was, now *description) {
 	}
 	c.value("the grid's size", sides(was.Width, was.Height), sides(now.Width, now.Height))
 	if !slices.Equal(was.Transform, now.Transform) {
-		c.say("the grid lies elsewhere or has pixels of another size")
+		c.add("the grid has another position or pixel size")
 	}
 	c.value("the CRS", was.CRS, now.CRS)
 	c.value("the overlap", was.Overlap, now.Overlap)
 	if now.Overlap > 0 {
 		c.value("the margin", was.Margin, now.Margin)
 	}
-	c.flag(was.NoMask, now.NoMask, "masks and nodata of inputs counted and do not (--no-mask)", "masks and nodata of inputs did not count and do (--no-mask)")
-	c.flag(was.Unscale, now.Unscale, "inputs were not scaled and are (--unscale)", "inputs were scaled and are not (--unscale)")
-	c.flag(was.Collision, now.Collision, "a result that equals nodata was no error and is one (--nodata-collision)", "a result that equals nodata was an error and is none (--nodata-collision)")
+	c.flag(was.NoMask, now.NoMask, "masks and nodata of inputs were used and are not (--no-mask)",
+		"masks and nodata of inputs were not used and are (--no-mask)")
+	c.flag(was.Unscale, now.Unscale, "inputs were not scaled and are (--unscale)",
+		"inputs were scaled and are not (--unscale)")
+	c.flag(was.Collision, now.Collision, "a result that equals nodata was not an error and is one (--nodata-collision)",
+		"a result that equals nodata was an error and is not (--nodata-collision)")
 	c.inputs(was.Inputs, now.Inputs)
 	c.output(was, now)
 	if was.BlockWidth != now.BlockWidth || was.BlockHeight != now.BlockHeight || was.Blocks != now.Blocks {
-		c.value("the size of blocks (--window)", sides(was.BlockWidth, was.BlockHeight), sides(now.BlockWidth, now.BlockHeight))
+		c.value("the size of blocks (--window)", sides(was.BlockWidth, was.BlockHeight),
+			sides(now.BlockWidth, now.BlockHeight))
 	}
 }
 
 func sides(w, h int) string { return fmt.Sprintf("%d x %d", w, h) }
 
-// output compares what is an output's own.
+// output compares the fields that belong to one output.
 func (c *changes) output(was, now *description) {
 	of := "output " + now.Output + ": "
 	c.text(of+"the file", was.Path, now.Path)
@@ -100,7 +104,8 @@ func (c *changes) output(was, now *description) {
 	if len(now.Factors) > 0 {
 		c.value(of+"the overview method", was.Method, now.Method)
 	}
-	c.flag(was.Statistics, now.Statistics, of+"statistics were not wanted and are", of+"statistics were wanted and are not")
+	c.flag(was.Statistics, now.Statistics, of+"statistics were not wanted and are",
+		of+"statistics were wanted and are not")
 	c.flag(was.Histogram, now.Histogram, of+"a histogram was not wanted and is", of+"a histogram was wanted and is not")
 }
 
@@ -111,14 +116,14 @@ func levelsText(list []int) string {
 	return listText(list)
 }
 
-// inputs compares the files of all inputs, each with the one that stood in its place.
+// inputs compares the files of all inputs by name and index.
 func (c *changes) inputs(was, now []descriptionInput) {
 	a, b := filesOf(was), filesOf(now)
 	for _, name := range slices.Sorted(maps.Keys(b)) {
 		if len(a[name]) == 0 {
-			c.say("there was no input %s", name)
+			c.add("there was no input %s", name)
 		} else if len(a[name]) != len(b[name]) || a[name][0].List != b[name][0].List {
-			c.say("input %s had %s and has %s", name, count(len(a[name]), "file"), count(len(b[name]), "file"))
+			c.add("input %s had %s and has %s", name, count(len(a[name]), "file"), count(len(b[name]), "file"))
 		}
 		for i := range min(len(a[name]), len(b[name])) {
 			c.input(&a[name][i], &b[name][i])
@@ -126,7 +131,7 @@ func (c *changes) inputs(was, now []descriptionInput) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(a)) {
 		if len(b[name]) == 0 {
-			c.say("there was an input %s", name)
+			c.add("there was an input %s", name)
 		}
 	}
 }
@@ -142,32 +147,32 @@ func filesOf(list []descriptionInput) map[string][]descriptionInput {
 func (c *changes) input(was, now *descriptionInput) {
 	of := "input " + now.Name + ": "
 	if was.Path != now.Path {
-		c.say("%sthe file was %s and is %s", of, was.Path, now.Path)
+		c.add("%sthe file was %s and is %s", of, was.Path, now.Path)
 		return
 	}
 	switch {
 	case now.known():
 	case objstore.IsURL(now.Path):
-		c.say("%sthe server of %s tells neither tag nor time of the file, or of one beside it, so nobody knows whether it is the same still", of, now.Path)
+		c.add("%sthe server of %s does not identify the version of the file or of one of its sidecars (neither by a tag nor by a time at least two seconds ago), so a change can't be detected", of, now.Path)
 		return
 	default:
-		c.say("%s%s is no plain file, or consists of others that are none, so nobody knows whether it is the same still", of, now.Path)
+		c.add("%s%s is no regular file, or consists of files that are not, so a change can't be detected", of, now.Path)
 		return
 	}
 	if text := was.fileState.change(now.fileState); text != "" {
-		c.say("%s%s %s", of, now.Path, text)
+		c.add("%s%s %s", of, now.Path, text)
 		return
 	}
-	for _, suffix := range slices.Sorted(maps.Keys(now.Beside)) {
-		if old, ok := was.Beside[suffix]; !ok {
-			c.say("%s%s was not there before", of, besideName(now.Path, suffix))
-		} else if text := old.change(now.Beside[suffix]); text != "" {
-			c.say("%s%s %s", of, besideName(now.Path, suffix), text)
+	for _, suffix := range slices.Sorted(maps.Keys(now.Sidecars)) {
+		if old, ok := was.Sidecars[suffix]; !ok {
+			c.add("%s%s was not there before", of, sidecarName(now.Path, suffix))
+		} else if text := old.change(now.Sidecars[suffix]); text != "" {
+			c.add("%s%s %s", of, sidecarName(now.Path, suffix), text)
 		}
 	}
-	for _, suffix := range slices.Sorted(maps.Keys(was.Beside)) {
-		if _, ok := now.Beside[suffix]; !ok {
-			c.say("%s%s is gone", of, besideName(now.Path, suffix))
+	for _, suffix := range slices.Sorted(maps.Keys(was.Sidecars)) {
+		if _, ok := now.Sidecars[suffix]; !ok {
+			c.add("%s%s is gone", of, sidecarName(now.Path, suffix))
 		}
 	}
 	c.vector(of, was.Vector, now.Vector)
@@ -177,10 +182,10 @@ func (c *changes) input(was, now *descriptionInput) {
 	c.value(of+"the scale", strings.Join(was.Scales, ","), strings.Join(now.Scales, ","))
 	c.value(of+"the offset", strings.Join(was.Offsets, ","), strings.Join(now.Offsets, ","))
 	c.warp(of, was.Warp, now.Warp)
-	c.value(of+"its place in the grid", []int{was.Col, was.Row}, []int{now.Col, now.Row})
+	c.value(of+"its position in the grid", []int{was.Col, was.Row}, []int{now.Col, now.Row})
 }
 
-// change says how a file differs from what it was; "" where it does not.
+// change describes how a file differs from its earlier state; it returns "" if it does not.
 func (was fileState) change(now fileState) string {
 	switch {
 	case was == now:
@@ -191,6 +196,8 @@ func (was fileState) change(now fileState) string {
 		return fmt.Sprintf("had %d bytes and has %d", was.Bytes, now.Bytes)
 	case was.ETag != now.ETag:
 		return fmt.Sprintf("is another version (its tag was %s and is %s)", was.ETag, now.ETag)
+	case was.Weak:
+		return "had just been changed when it was opened, and may have been replaced within the same second"
 	}
 	return "is another file than before, of the same size and time"
 }

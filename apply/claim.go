@@ -14,12 +14,13 @@ import (
 	"leat/namespace"
 )
 
-// claim joins a namespace of the run's own and claims the output files, so that no other run of this user on this machine writes them, whatever
-// links and mounts lead to them. The key is LEAT_JOB's or a random one; the name is made of the outputs, since one job may
-// run several applies. Where the system has no such claims the locks of the spools are all there is.
+// claim joins a namespace that belongs to this run and claims the output files, so that no other
+// run of this user on this machine writes them, whatever links and mounts lead to them. The key is
+// that of LEAT_JOB or random; the name is made from the outputs, since one job may run several
+// applies. On systems without namespaces only the locks of the spools protect the outputs.
 func (r *run) claim(ctx context.Context) (*namespace.Namespace, error) {
 	spec := namespace.Spec{
-		World: &namespace.World{}, Lead: true,
+		Ranks: &namespace.Ranks{}, MustLead: true,
 		Warn: func(err error) { r.log.Warn("the run's namespace", "error", err) },
 	}
 	labels := map[string]string{} // of outputs in stores; others are known by their paths
@@ -30,7 +31,7 @@ func (r *run) claim(ctx context.Context) (*namespace.Namespace, error) {
 	}
 	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(spec.Files)), "\x00")))
 	spec.Name = "apply-" + hex.EncodeToString(sum[:4])
-	if os.Getenv("LEAT_JOB") == "" { // else Join takes it, and refuses it by its name
+	if os.Getenv("LEAT_JOB") == "" { // else Join reads the key, and returns an error if it is invalid
 		spec.Key = namespace.RandomKey()
 	}
 	ns, err := namespace.Join(ctx, spec)
@@ -43,10 +44,11 @@ func (r *run) claim(ctx context.Context) (*namespace.Namespace, error) {
 		if strings.HasPrefix(path, "/leat-output-") {
 			path = labels[path]
 		}
-		if folder, ok := strings.CutSuffix(filepath.Base(path), folderClaim); ok {
+		if folder, ok := strings.CutSuffix(filepath.Base(path), directoryClaim); ok {
 			path = filepath.Join(filepath.Dir(path), folder[1:])
 		}
-		return nil, fmt.Errorf("%s is being written by another run of leat (%s): wait for it or end it", path, held.Holder)
+		return nil, fmt.Errorf("%s is being written by another run of leat (%s): wait for it or end it", path,
+			held.Holder)
 	case errors.As(err, &held):
 		return nil, held
 	case err != nil:

@@ -17,16 +17,20 @@ import (
 	"leat/worker/slurm/slurmtest"
 )
 
-// clusterJob is one of expressions and one of a function with values, whose outputs lie in a folder that the nodes see.
+// clusterJobs returns a job of expressions and one of a function with values, whose outputs are in
+// a directory that the nodes can reach.
 func clusterJobs(red, nir string) map[string]func(dir string) Job {
 	return map[string]func(dir string) Job{
 		"expression": func(dir string) Job {
-			return Job{Inputs: map[string]Input{"red": File(red), "nir": File(nir)}, Expressions: map[string]string{"out": "(nir - red) / (nir + red)"},
-				Outputs: map[string]Output{"out": {Path: filepath.Join(dir, "out.tif"), Nodata: "nan", COG: true, OverviewMethod: overview.Average, TileSize: 128}}}
+			return Job{Inputs: map[string]Input{"red": File(red), "nir": File(nir)},
+				Expressions: map[string]string{"out": "(nir - red) / (nir + red)"},
+				Outputs: map[string]Output{"out": {Path: filepath.Join(dir, "out.tif"), Nodata: "nan", COG: true,
+					OverviewMethod: overview.Average, TileSize: 128}}}
 		},
 		"function": func(dir string) Job {
-			return Job{Inputs: map[string]Input{"red": File(red)}, Functions: testFunctions, Function: "focal", Params: focalParams{1.5},
-				Merge: func(int, any) error { return nil },
+			return Job{Inputs: map[string]Input{"red": File(red)}, Functions: testFunctions, Function: "focal",
+				Params: focalParams{1.5},
+				Merge:  func(int, any) error { return nil },
 				Outputs: map[string]Output{"mean": {Path: filepath.Join(dir, "mean.tif"), Nodata: "-1", TileSize: 128},
 					"copy": {Path: filepath.Join(dir, "copy.tif"), TileSize: 128}},
 				Controls: Controls{Overlap: 1, WindowWidth: 256, WindowHeight: 256}}
@@ -34,8 +38,9 @@ func clusterJobs(red, nir string) map[string]func(dir string) Job {
 	}
 }
 
-// onCluster runs jobs with 1 to 8 workers of a kind and with one for each block, and holds the outputs to those that this process makes.
-func onCluster(t *testing.T, kind func() worker.Kind) {
+// onCluster runs jobs with 1 to 8 workers of a launcher and with one for each block, and compares
+// the outputs with those of this process.
+func onCluster(t *testing.T, kind func() worker.Launcher) {
 	red, nir := scene(t)
 	for name, make := range clusterJobs(red, nir) {
 		here := make(t.TempDir())
@@ -52,8 +57,8 @@ func onCluster(t *testing.T, kind func() worker.Kind) {
 			t.Run(fmt.Sprintf("%s, %d workers", name, n), func(t *testing.T) {
 				dir := t.TempDir()
 				job := make(dir)
-				job.Concurrency = Concurrency{On: kind(), Workers: n, SingleBlockJobs: n == 0, Listen: "127.0.0.1"}
-				if n == 0 { // a job for each of not too many blocks
+				job.Concurrency = Concurrency{On: kind(), Workers: n, OneBlockPerJob: n == 0, Listen: "127.0.0.1"}
+				if n == 0 { // one worker for each of a few blocks
 					job.Controls.WindowWidth, job.Controls.WindowHeight = 1024, 512
 				}
 				if _, err := Run(t.Context(), job); err != nil {
@@ -77,18 +82,18 @@ func noSharedFolder(t testing.TB, dir string) {
 	}
 }
 
-func TestPBSWorkersGiveTheSameBytes(t *testing.T) {
+func TestSameBytesWithPBS(t *testing.T) {
 	s := pbstest.New(t, pbstest.Settings{})
-	onCluster(t, func() worker.Kind { return pbs.New(nil) })
+	onCluster(t, func() worker.Launcher { return pbs.New(nil) })
 	if left := s.Left(); len(left) > 0 {
 		t.Errorf("the jobs %v are left", left)
 	}
 }
 
-func TestSlurmWorkersGiveTheSameBytes(t *testing.T) {
+func TestSameBytesWithSlurm(t *testing.T) {
 	c := slurmtest.Start(t)
 	c.Setenv(t)
-	onCluster(t, func() worker.Kind { return slurm.New(nil) })
+	onCluster(t, func() worker.Launcher { return slurm.New(nil) })
 	t.Run("a function that fails ends the run and its jobs", func(t *testing.T) {
 		red, _ := scene(t)
 		dir := t.TempDir()
@@ -102,7 +107,7 @@ func TestSlurmWorkersGiveTheSameBytes(t *testing.T) {
 	t.Run("a file that the node does not have", func(t *testing.T) {
 		red, _ := scene(t)
 		dir := t.TempDir()
-		job := slowOutside(red, filepath.Join(dir, "out.tif"), 2, 0)
+		job := slowRemote(red, filepath.Join(dir, "out.tif"), 2, 0)
 		job.Concurrency = Concurrency{On: &removing{slurm.New(nil), red}, Workers: 2, Listen: "127.0.0.1"}
 		failRun(t, job, "slurm-", filepath.Base(red), "must find them under the same names")
 		noSharedFolder(t, dir)
@@ -125,7 +130,7 @@ func TestSlurmWorkersGiveTheSameBytes(t *testing.T) {
 
 // removing removes a file when workers are started.
 type removing struct {
-	*slurm.Kind
+	*slurm.Launcher
 	path string
 }
 
@@ -133,16 +138,16 @@ func (r *removing) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 	if err := os.Remove(r.path); err != nil {
 		return nil, err
 	}
-	return r.Kind.Start(ctx, o)
+	return r.Launcher.Start(ctx, o)
 }
 
-func TestAFolderOfAKilledRunIsRemovedByTheNext(t *testing.T) {
+func TestSweepDirectoryOfKilledRun(t *testing.T) {
 	base := t.TempDir()
-	mine, err := makeSharedFolder(base)
+	mine, err := makeSharedDirectory(base)
 	if err != nil {
 		t.Fatal(err)
 	}
-	killed, err := makeSharedFolder(base)
+	killed, err := makeSharedDirectory(base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,12 +155,12 @@ func TestAFolderOfAKilledRunIsRemovedByTheNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	killed.lock.Close() // as the kernel does
-	next, err := makeSharedFolder(base)
+	next, err := makeSharedDirectory(base)
 	if err != nil {
 		t.Fatal(err)
 	}
 	noFile(t, killed.path)
-	for _, f := range []*sharedFolder{mine, next} {
+	for _, f := range []*runDirectory{mine, next} {
 		st, err := os.Stat(f.path)
 		if err != nil || st.Mode().Perm() != 0o700 {
 			t.Errorf("%s: %v, %v", f.path, st, err)
@@ -167,13 +172,13 @@ func TestAFolderOfAKilledRunIsRemovedByTheNext(t *testing.T) {
 	noSharedFolder(t, base)
 }
 
-func TestRunsThatBeginAtOnceKeepTheirFolders(t *testing.T) {
+func TestConcurrentRunDirectories(t *testing.T) {
 	base := t.TempDir()
 	var g sync.WaitGroup
 	for range 8 {
 		g.Go(func() {
 			for range 100 {
-				f, err := makeSharedFolder(base)
+				f, err := makeSharedDirectory(base)
 				if err != nil {
 					t.Error(err)
 					return
@@ -191,8 +196,8 @@ func TestRunsThatBeginAtOnceKeepTheirFolders(t *testing.T) {
 	noSharedFolder(t, base)
 }
 
-// A run that goes on starts no more workers than there are blocks left.
-func TestAResumedRunStartsJobsForWhatIsLeft(t *testing.T) {
+// A resumed run starts no more workers than there are blocks left.
+func TestResumeOneBlockPerJob(t *testing.T) {
 	pbstest.New(t, pbstest.Settings{})
 	red, nir := scene(t)
 	job := clusterJobs(red, nir)["expression"](t.TempDir())
@@ -209,22 +214,25 @@ func TestAResumedRunStartsJobsForWhatIsLeft(t *testing.T) {
 		t.Fatal("the first run was not stopped")
 	}
 	job.Resume = true
-	job.Concurrency = Concurrency{On: pbs.New(nil), SingleBlockJobs: true, Listen: "127.0.0.1"}
+	job.Concurrency = Concurrency{On: pbs.New(nil), OneBlockPerJob: true, Listen: "127.0.0.1"}
 	res := mustRun(t, job)
 	if res.Resumed < 3 || len(res.Outside.Workers) != res.Blocks-res.Resumed {
 		t.Errorf("%d workers for %d blocks of which %d were done", len(res.Outside.Workers), res.Blocks, res.Resumed)
 	}
 }
 
-func TestAnAnswerThatIsNoneIsAnError(t *testing.T) {
+func TestInvalidAnswer(t *testing.T) {
 	for name, body := range map[string]string{
-		"nothing":                  "",
-		"a head that is cut off":   "\xff\x00\x00\x00{}",
-		"a head that is no JSON":   "\x02\x00\x00\x00{]",
-		"no outputs":               "\x02\x00\x00\x00{}",
-		"a type that there is not": "\x34\x00\x00\x00" + `{"outputs":[{"type":77,"bands":1,"bytes":0}]}` + strings.Repeat(" ", 7),
-		"too few bytes":            "\x34\x00\x00\x00" + `{"outputs":[{"type":1,"bands":1,"bytes":9}]}` + strings.Repeat(" ", 8),
-		"a negative length":        "\x34\x00\x00\x00" + `{"outputs":[{"type":1,"bands":1,"bytes":-9}]}` + strings.Repeat(" ", 7),
+		"nothing":                "",
+		"a head that is cut off": "\xff\x00\x00\x00{}",
+		"a head that is no JSON": "\x02\x00\x00\x00{]",
+		"no outputs":             "\x02\x00\x00\x00{}",
+		"a type that there is not": "\x34\x00\x00\x00" + `{"outputs":[{"type":77,"bands":1,"bytes":0}]}` +
+			strings.Repeat(" ", 7),
+		"too few bytes": "\x34\x00\x00\x00" + `{"outputs":[{"type":1,"bands":1,"bytes":9}]}` +
+			strings.Repeat(" ", 8),
+		"a negative length": "\x34\x00\x00\x00" + `{"outputs":[{"type":1,"bands":1,"bytes":-9}]}` +
+			strings.Repeat(" ", 7),
 	} {
 		if _, _, err := parseAnswer([]byte(body), 1); err == nil {
 			t.Errorf("%s is taken for an answer", name)
@@ -232,7 +240,7 @@ func TestAnAnswerThatIsNoneIsAnError(t *testing.T) {
 	}
 }
 
-// FuzzAnswer holds what a worker may send to never more than an error.
+// FuzzAnswer checks that any data from a worker causes at most an error.
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte("\x34\x00\x00\x00" + `{"outputs":[{"type":1,"bands":1,"bytes":9}]}        ` + "123456789"))
 	f.Fuzz(func(t *testing.T, body []byte) {

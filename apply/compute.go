@@ -10,13 +10,13 @@ import (
 	"leat/timing"
 )
 
-// workplace is what one worker keeps from block to block.
-type workplace struct {
+// computeState is what one worker keeps between blocks.
+type computeState struct {
 	run       *run
 	lane      string
 	state     any
 	encodings map[*output]*encoding
-	arrays    []*lent // memory for outputs
+	arrays    []*lent // memory of output arrays
 	exprs     any     // evaluators of expressions
 }
 
@@ -25,8 +25,9 @@ type lent struct {
 	taken bool
 }
 
-// array returns an array for this block's outputs; its memory serves again when the block is done.
-func (w *workplace) array(t ndarray.DType, shape ...int) *ndarray.Array {
+// array returns an array for the outputs of the current block. freeArrays frees its memory for the
+// next one.
+func (w *computeState) array(t ndarray.DType, shape ...int) *ndarray.Array {
 	n, ok := ndarray.Bytes(t, shape...)
 	if !ok || len(shape) == 0 || shape[0] < 1 {
 		panic(fmt.Sprintf("an array of %v with %v bands can't be made", t, shape))
@@ -42,8 +43,8 @@ func (w *workplace) array(t ndarray.DType, shape ...int) *ndarray.Array {
 	return ndarray.Over(t, l.store, shape...)
 }
 
-// giveBack makes the memory free for the next block, and forgets what this one did not use.
-func (w *workplace) giveBack() {
+// freeArrays frees the arrays for the next block and drops those that this one did not use.
+func (w *computeState) freeArrays() {
 	kept := w.arrays[:0]
 	for _, l := range w.arrays {
 		if l.taken {
@@ -54,12 +55,12 @@ func (w *workplace) giveBack() {
 	w.arrays = kept
 }
 
-func newWorkplace(r *run, lane string) *workplace {
-	return &workplace{run: r, lane: lane, encodings: map[*output]*encoding{}}
+func newComputeState(r *run, lane string) *computeState {
+	return &computeState{run: r, lane: lane, encodings: map[*output]*encoding{}}
 }
 
-// setup makes the state of the job's function.
-func (w *workplace) setup(ctx context.Context, info WorkerInfo) (err error) {
+// setup calls the job's Setup.
+func (w *computeState) setup(ctx context.Context, info WorkerInfo) (err error) {
 	if w.run.job.Setup == nil {
 		return nil
 	}
@@ -68,13 +69,13 @@ func (w *workplace) setup(ctx context.Context, info WorkerInfo) (err error) {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("setting up worker %d: %w", info.Worker+1, err)
+		return localError(stageSetup, fmt.Sprintf("worker %d", info.Worker+1), nil, err)
 	}
 	return nil
 }
 
-// end ends the state that setup made.
-func (w *workplace) end() error {
+// end calls the job's Close.
+func (w *computeState) end() error {
 	if w.run.job.Close == nil {
 		return nil
 	}
@@ -82,13 +83,13 @@ func (w *workplace) end() error {
 }
 
 func (r *run) worker(ctx context.Context, number int, ready <-chan *blockData) (err error) {
-	w := newWorkplace(r, fmt.Sprintf("worker %d", number+1))
+	w := newComputeState(r, fmt.Sprintf("worker %d", number+1))
 	if err := w.setup(ctx, WorkerInfo{Worker: number, Workers: r.plan.Workers}); err != nil {
 		return err
 	}
 	defer func() {
 		if cerr := w.end(); cerr != nil {
-			err = errors.Join(err, fmt.Errorf("closing worker %d: %w", number+1, cerr))
+			err = errors.Join(err, localError(stageClosing, w.lane, nil, cerr))
 		}
 	}()
 	for {
@@ -104,7 +105,7 @@ func (r *run) worker(ctx context.Context, number int, ready <-chan *blockData) (
 		if !ok {
 			return nil
 		}
-		if err := ctx.Err(); err != nil { // select picks any of two that are ready
+		if err := ctx.Err(); err != nil { // select picks a random one of two that are ready
 			return err
 		}
 		at := &r.watched.working[number]
@@ -118,37 +119,40 @@ func (r *run) worker(ctx context.Context, number int, ready <-chan *blockData) (
 	}
 }
 
-// block computes and spools one block.
-func (w *workplace) block(ctx context.Context, d *blockData) error {
+// block computes a block and appends its records to the spools.
+func (w *computeState) block(ctx context.Context, d *blockData) error {
 	r := w.run
 	b, err := w.computed(ctx, d)
 	if err != nil {
+		e := localError(stageComputing, w.lane, &b.Block, err)
 		if r.exprs != nil {
-			return err // it names the pixel, or is no fault of the block
+			e.text = err.Error() // the message names the pixel, or the block is not the cause
 		}
-		return fmt.Errorf("block %d (%v): %w", b.Number, b.Window, err)
+		return e
 	}
 	for i, o := range r.outs {
 		e, rec, err := w.encode(b, i)
 		if err != nil {
 			return err
 		}
-		if err := o.accept(e, b.Block, rec); err != nil {
+		if err := o.spoolRecord(e, b.Block, rec); err != nil {
 			return err
 		}
 	}
-	// An output may be an input's array, so the inputs are lent out only now.
-	w.giveBack()
+	// An output may be an input's array, so the inputs are released only now.
+	w.freeArrays()
 	r.buffers.Put(d)
 	return r.blockDone(b.Block, b.extras, b.emitted)
 }
 
-// encode makes the record of a computed block for the output that is i-th by name. It is valid until the encoding's next use.
-func (w *workplace) encode(b *Block, i int) (*encoding, *record, error) {
+// encode makes the record of a computed block for output i in the order of names. The record is
+// valid until the encoding is used again.
+func (w *computeState) encode(b *Block, i int) (*encoding, *record, error) {
 	o := w.run.outs[i]
 	a := b.outs[o.name]
 	if a == nil {
-		return nil, nil, fmt.Errorf("block %d (%v): the function set no output %q", b.Number, b.Window, o.name)
+		return nil, nil, localError(stageComputing, w.lane, &b.Block,
+			fmt.Errorf("the function set no output %q", o.name))
 	}
 	if err := o.begin(b.Number, a.Type, a.Shape[0]); err != nil {
 		return nil, nil, err
@@ -163,9 +167,10 @@ func (w *workplace) encode(b *Block, i int) (*encoding, *record, error) {
 }
 
 // computed runs the function on a block whose inputs have been read.
-func (w *workplace) computed(ctx context.Context, d *blockData) (*Block, error) {
+func (w *computeState) computed(ctx context.Context, d *blockData) (*Block, error) {
 	r := w.run
-	b := &Block{Block: d.block, run: r, data: d, worker: w, outs: map[string]*ndarray.Array{}, extras: make([]extra, max(1, len(r.outs)))}
+	b := &Block{Block: d.block, run: r, data: d, worker: w, outs: map[string]*ndarray.Array{},
+		extras: make([]extra, max(1, len(r.outs)))}
 	err := w.compute(ctx, b)
 	if err == nil {
 		b.extras[0].values, err = r.job.encodeValues(b.emitted)
@@ -173,8 +178,8 @@ func (w *workplace) computed(ctx context.Context, d *blockData) (*Block, error) 
 	return b, err
 }
 
-// compute calls the function. A panic in it is an error of the run, with its stack.
-func (w *workplace) compute(ctx context.Context, b *Block) (err error) {
+// compute calls the function. A panic in it becomes a PanicError with its stack.
+func (w *computeState) compute(ctx context.Context, b *Block) (err error) {
 	defer w.run.timings.Start("computing", w.lane, b.Number).Stop()
 	finished := false
 	defer func() {
@@ -182,9 +187,9 @@ func (w *workplace) compute(ctx context.Context, b *Block) (err error) {
 			return
 		}
 		p := recover()
-		if p == nil { // runtime.Goexit, which nothing can stop: the run ends, and says so
+		if p == nil { // runtime.Goexit can't be stopped: abort the run with an error
 			p = goexit
-			w.run.abort(fmt.Errorf("block %d (%v): the function panicked: %v", b.Number, b.Window, p))
+			w.run.abort(localError(stageComputing, w.lane, &b.Block, &PanicError{Value: p}))
 		}
 		err = &PanicError{Value: p, Stack: debug.Stack()}
 	}()

@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// validateConcurrency finds what can't work together.
+// validateConcurrency returns the errors in the job's Concurrency and in what its workers need.
 func validateConcurrency(job *Job) []error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -17,32 +17,38 @@ func validateConcurrency(job *Job) []error {
 	if c.Workers < 0 || c.Readers < 0 {
 		bad("%d workers and %d readers: use 1 or more, or 0 for one per core", c.Workers, c.Readers)
 	}
+	if c.Workers > maxWorkers || c.Readers > maxWorkers {
+		bad("%d workers and %d readers: use at most %d of each", c.Workers, c.Readers, maxWorkers)
+	}
 	if c.Barrier < 0 {
 		bad("a barrier of %v (--barrier): use a time above 0", c.Barrier)
 	}
 	if c.On == nil {
 		switch {
-		case c.SingleBlockJobs:
+		case c.OneBlockPerJob:
 			bad("jobs of a single block (--single-block-jobs) are for workers in other processes: say of which kind (--on)")
 		case c.Reading == ReadByWorkers:
 			bad("workers that read (--workers-read) are workers in other processes: those in this one share its readers; say of which kind they are to be (--on)")
 		}
-		if c.SharedTemp != "" || c.Listen != "" || c.Barrier > 0 || c.Mixed {
-			bad("a shared folder, an address to listen at, a barrier and mixed builds are for workers in other processes: say of which kind (--on)")
+		if c.SharedTemp != "" || c.Listen != "" || c.Barrier > 0 || c.AllowMixedBuilds || c.ReplaceWorkers != 0 {
+			bad("a shared folder, an address to listen at, a barrier, replaced workers and mixed builds are for workers in other processes: say of which kind (--on)")
 		}
 		return errs
 	}
-	facts, name := c.On.Facts(), c.On.Name()
+	facts, name := c.On.Capabilities(), c.On.Name()
 	reads := c.workersRead()
-	if c.SingleBlockJobs {
-		if !facts.Single {
-			bad("jobs of a single block (--single-block-jobs) can't be had of %s", name)
+	if c.OneBlockPerJob {
+		if !facts.OneBlockPerJob {
+			bad("jobs of a single block (--single-block-jobs) are not supported by %s", name)
 		}
 		if c.Workers > 0 {
 			bad("with jobs of a single block (--single-block-jobs) there is one for each block: leave the number of workers out (--workers %d)", c.Workers)
 		}
 		if c.Readers > 0 {
 			bad("with jobs of a single block (--single-block-jobs) each reads its block: leave readers out (--readers %d)", c.Readers)
+		}
+		if c.ReplaceWorkers != 0 {
+			bad("with jobs of a single block (--single-block-jobs) each lost block gets another worker: leave the number of replacements out (--replace-workers)")
 		}
 		if c.Barrier > 0 {
 			bad("jobs of a single block (--single-block-jobs) do not wait for each other: leave the barrier out")
@@ -53,7 +59,7 @@ func validateConcurrency(job *Job) []error {
 	if !reads && !facts.Local {
 		bad("workers of %s are on other machines and read their inputs themselves", name)
 	}
-	if reads && c.Readers > 0 && !c.SingleBlockJobs {
+	if reads && c.Readers > 0 && !c.OneBlockPerJob {
 		bad("the workers read their inputs themselves: leave readers out (--readers %d)", c.Readers)
 	}
 	if facts.Local && (c.SharedTemp != "" || c.Listen != "") {
@@ -88,19 +94,19 @@ func validateConcurrency(job *Job) []error {
 	return errs
 }
 
-// checkKind asks the kind of workers whether there can be any, before anything is read.
+// checkKind reports whether the launcher can start workers, before anything is read.
 func checkKind(ctx context.Context, c *Concurrency) error {
 	if c.On == nil {
 		return nil
 	}
 	if err := c.On.Check(ctx); err != nil {
-		return fmt.Errorf("workers of %s can't be had: %w", c.On.Name(), err)
+		return fmt.Errorf("workers of %s can't be started: %w", c.On.Name(), err)
 	}
 	return nil
 }
 
-// settleWorkers sets how many work and read, for a plan that does not know yet how many blocks there are.
-func (p *Plan) settleWorkers(c *Concurrency) {
+// setWorkers sets the numbers of workers and readers, before the number of blocks is known.
+func (p *Plan) setWorkers(c *Concurrency) {
 	cores := runtime.GOMAXPROCS(0)
 	p.Workers, p.Readers = c.Workers, c.Readers
 	if p.Workers == 0 {
@@ -122,8 +128,9 @@ func (p *Plan) settleWorkers(c *Concurrency) {
 	p.WorkersRead = c.workersRead()
 }
 
-// buffersEach is how many blocks a worker that reads has in memory: those it works on, and as many ahead, and one between.
+// buffersEach returns how many blocks a worker that reads holds in memory: those it computes, as
+// many read ahead, and one in between.
 func buffersEach(slots int) int { return 2*slots + 1 }
 
-// slotsEach is how many blocks a worker of this machine works on at once.
+// slotsEach returns how many blocks a worker process on this machine computes at once.
 func slotsEach(workers int) int { return max(1, runtime.GOMAXPROCS(0)/max(1, workers)) }

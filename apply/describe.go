@@ -9,8 +9,9 @@ import (
 	"leat/worker"
 )
 
-// description is what the spool's header says of the run: all that its records depend on. What only matters when the file is laid out, such as
-// names, colours and metadata, is not in it.
+// description is the run's description in the spool's header: everything that its records depend
+// on. What matters only when the file is laid out, such as names, colours and metadata, is not part
+// of it.
 type description struct {
 	Build    string `json:"build"` // of the program
 	Version  string `json:"version,omitempty"`
@@ -19,11 +20,11 @@ type description struct {
 	Outputs     []string          `json:"outputs"` // names of all outputs of the run
 	Expressions map[string]string `json:"expressions,omitempty"`
 
-	Output      string    `json:"output"` // that the file is of
+	Output      string    `json:"output"` // name of the output that the spool belongs to
 	Path        string    `json:"path"`
 	Width       int       `json:"width"`
 	Height      int       `json:"height"`
-	Transform   []float64 `json:"transform,omitempty"` // as GDAL has it
+	Transform   []float64 `json:"transform,omitempty"` // in GDAL's order
 	CRS         string    `json:"crs"`
 	Bands       int       `json:"bands"`
 	Type        string    `json:"type"`
@@ -45,8 +46,8 @@ type description struct {
 	Margin      string    `json:"margin"`
 	NoMask      bool      `json:"no_mask"`
 	Unscale     bool      `json:"unscale"`
-	Collision   bool      `json:"nodata_collision"` // is an error
-	BigEndian   bool      `json:"big_endian"`       // overview pixels
+	Collision   bool      `json:"nodata_collision"` // whether it is an error
+	BigEndian   bool      `json:"big_endian"`       // byte order of overview pixels
 
 	Inputs []descriptionInput `json:"inputs"`
 }
@@ -57,7 +58,9 @@ type descriptionInput struct {
 	List bool   `json:"list,omitempty"`
 	Path string `json:"path"`
 	fileVersion
-	// Layers are those that are read, of Type all, Nodata, Scales and Offsets their values, and Col and Row lead from a pixel of the run's grid to one of the file.
+	// Layers are the layers that are read, Type is the type of all of them, and Nodata, Scales and
+	// Offsets have one value for each. Col and Row lead from a pixel of the run's grid to one of
+	// the file.
 	Layers  []int    `json:"layers"`
 	Type    string   `json:"type"`
 	Nodata  []string `json:"nodata"`
@@ -65,13 +68,13 @@ type descriptionInput struct {
 	Offsets []string `json:"offsets"`
 	Col     int      `json:"col"`
 	Row     int      `json:"row"`
-	// Warp is how it is brought onto the grid; nothing where it lies there.
+	// Warp describes how the file is warped onto the grid; nil if it already lies on it.
 	Warp *descriptionWarp `json:"warp,omitempty"`
-	// Vector is how it is burned, nil for a raster.
+	// Vector describes how the file is rasterized; nil for a raster.
 	Vector *descriptionVector `json:"vector,omitempty"`
 }
 
-// describe is the description of the run for an output of this type and so many bands.
+// describe returns the description of the run for an output of this type and number of bands.
 func (o *output) describe(t ndarray.DType, bands int, nodata *ndarray.Scalar) (*description, error) {
 	job, p := o.run.job, o.run.plan
 	c := &job.Controls
@@ -79,19 +82,23 @@ func (o *output) describe(t ndarray.DType, bands int, nodata *ndarray.Scalar) (*
 	if err != nil {
 		return nil, err
 	}
-	d := &description{Build: build, Version: job.Version, Expressions: job.Expressions, Outputs: sortedKeys(job.Outputs),
-		Output: o.name, Path: o.spec.identity(), Width: p.Grid.Width, Height: p.Grid.Height, CRS: p.Grid.CRS.String(),
+	d := &description{Build: build, Version: job.Version, Expressions: job.Expressions,
+		Outputs: sortedKeys(job.Outputs),
+		Output:  o.name, Path: o.spec.identity(), Width: p.Grid.Width, Height: p.Grid.Height, CRS: p.Grid.CRS.String(),
 		Bands: bands, Type: t.String(), Nodata: nodataText(nodata), Scale: o.spec.Scale, Offset: o.spec.Offset,
-		TileWidth: o.tileW, TileHeight: o.tileH, Interleave: "band", Factors: o.factors, Method: o.spec.OverviewMethod.String(),
+		TileWidth: o.tileW, TileHeight: o.tileH, Interleave: "band", Factors: o.factors,
+		Method:     o.spec.OverviewMethod.String(),
 		Statistics: !o.spec.NoStatistics, Histogram: !o.spec.NoHistogram,
 		BlockWidth: p.Blocks.WindowWidth, BlockHeight: p.Blocks.WindowHeight, Blocks: p.Blocks.Count(),
-		Overlap: p.Blocks.Overlap, Margin: c.Margin.String(), NoMask: c.NoMask, Unscale: c.Unscale, Collision: c.NodataCollision,
+		Overlap: p.Blocks.Overlap, Margin: c.Margin.String(), NoMask: c.NoMask, Unscale: c.Unscale,
+		Collision: c.NodataCollision,
 		BigEndian: bigEndian}
 	if job.Function != "" {
 		d.Function = job.Function
 		if codec := job.Functions[job.Function].Params; codec != nil {
 			if d.descriptionParams, err = describeParams(codec, job.Params); err != nil {
-				return nil, &JobError{fmt.Errorf("Job.Params can't be kept for a run that goes on from this one: %w", err)}
+				return nil, &JobError{fmt.Errorf("Job.Params can't be saved for resuming: %w",
+					err)}
 			}
 		}
 	}
@@ -122,7 +129,8 @@ func nodataText(v *ndarray.Scalar) string {
 }
 
 func (r *run) describeInput(f *inputFile) descriptionInput {
-	d := descriptionInput{Name: f.input, List: r.in.lists[f.input], Path: f.path, fileVersion: f.version, Layers: f.layers, Type: f.typ.String(), Col: f.dc, Row: f.dr, Warp: f.warp.describe()}
+	d := descriptionInput{Name: f.input, List: r.in.lists[f.input], Path: f.path, fileVersion: f.version,
+		Layers: f.layers, Type: f.typ.String(), Col: f.colOffset, Row: f.rowOffset, Warp: f.warp.describe()}
 	if local := localFile(f.from); local != "" {
 		d.Path = local
 	}
@@ -141,6 +149,9 @@ func (r *run) describeInput(f *inputFile) descriptionInput {
 
 // startSpool writes the header of the output's spool.
 func (o *output) startSpool() error {
+	if err := o.run.clearSpools(); err != nil {
+		return err
+	}
 	d, err := o.describe(o.typ, o.bands, o.nodata)
 	if err != nil {
 		return err

@@ -13,19 +13,20 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"leat/raster/gdal"
+	"leat/internal/gdal"
 )
 
-// Discarded is an unfinished output that was removed.
+// Discarded is an unfinished output that Discard removed.
 type Discarded struct {
-	Output string // its name
-	Path   string // of what was removed
+	Output string // name of the output; "" if unknown; where a directory was searched, its path or URL
+	Path   string // of the removed file
 	Bytes  int64
 }
 
-// Discard removes what runs that failed left of outputs, of which only Path and TempDir count. It is an error when a run is at work on one of them; nothing is
-// removed then. What was removed is told with an error too. Finished outputs are not touched.
-func Discard(ctx context.Context, outputs map[string]Output) ([]Discarded, error) {
+// Discard removes what failed runs left of outputs, of which it uses only Path and TempDir. If a
+// run is writing one of them, Discard returns an error and removes nothing. With other errors it
+// also returns what it had removed. It does not touch finished outputs.
+func Discard(ctx context.Context, outputs map[string]Output) (list []Discarded, err error) {
 	r := &run{log: slog.New(slog.DiscardHandler)}
 	for _, name := range sortedKeys(outputs) {
 		if outputs[name].Path == "" {
@@ -37,88 +38,115 @@ func Discard(ctx context.Context, outputs map[string]Output) ([]Discarded, error
 	if err != nil {
 		return nil, err
 	}
-	var list []Discarded
-	var locked []*os.File
+	if ns != nil {
+		defer func() { err = errors.Join(err, ns.Close()) }()
+	}
+	var spools discarding
+	defer func() { err = errors.Join(err, spools.close()) }()
 	for _, o := range r.outs {
-		if err != nil {
-			break
-		}
 		paths := []string{spoolPath(o.spec.identity(), o.spec.tempDir())}
-		if !o.spec.inStore() { // the lock of one that is elsewhere
+		if !o.spec.inStore() { // with a TempDir, an empty file next to the output holds the lock
 			paths = append(paths, spoolPath(o.spec.identity(), ""))
 		}
 		for _, path := range slices.Compact(paths) {
-			var f *os.File
-			if f, err = lockLeft(o.spec.label(), path); err != nil {
-				break
+			if err := spools.lock(o.spec.label(), o.name, path); err != nil {
+				return nil, err
 			}
-			if f == nil {
-				continue
-			}
-			locked = append(locked, f)
-			d := Discarded{Output: o.name, Path: path}
-			if st, serr := f.Stat(); serr == nil {
-				d.Bytes = st.Size()
-			}
-			list = append(list, d)
 		}
 	}
-	// Of one in a format of GDAL's a run that was killed leaves what it was laying out.
-	var halves []Discarded
+	// A killed run leaves an incomplete file of a GDAL format in a directory.
 	for _, o := range r.outs {
-		if err != nil || o.spec.inStore() {
-			break
+		if o.spec.inStore() {
+			continue
 		}
 		d := Discarded{Output: o.name}
-		if d.Path, d.Bytes, err = gdal.RemoveLeft(o.spec.identity()); d.Path != "" {
-			halves = append(halves, d)
+		d.Path, d.Bytes, err = gdal.RemoveLeft(o.spec.identity())
+		if d.Path != "" {
+			list = append(list, d)
+		}
+		if err != nil {
+			return list, err
 		}
 	}
-	removed := 0
-	for i, f := range locked {
-		if err == nil {
-			if err = os.Remove(list[i].Path); err != nil {
-				err = fmt.Errorf("%s can't be removed: %w", list[i].Path, bare(err))
-			} else {
-				removed++
-			}
-		}
-		f.Close()
-	}
-	if err == nil {
-		for _, o := range r.outs { // folders in which killed runs rasterised
-			sweepSharedFolders(cmp.Or(o.spec.tempDir(), filepath.Dir(o.spec.identity())))
-		}
-	}
-	if ns != nil {
-		err = errors.Join(err, ns.Close())
-	}
-	return append(halves, list[:removed]...), err
-}
-
-// lockLeft opens and locks what was left of an output; nil where there is nothing.
-func lockLeft(output, path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	removed, err := spools.remove()
+	list = append(list, removed...)
 	if err != nil {
-		return nil, fmt.Errorf("%s can't be removed: %w", path, bare(err))
+		return list, err
 	}
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		return nil, errors.Join(fmt.Errorf("%s can't be removed: it is no file", path), f.Close())
+	for _, o := range r.outs { // directories in which killed runs rasterized
+		sweepRunDirectories(cmp.Or(o.spec.tempDir(), filepath.Dir(o.spec.identity())))
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%s is being written by another run of leat (it holds %s): wait for it or end it", output, path)
-		}
-		return nil, fmt.Errorf("%s can't be removed: %w", path, err)
-	}
-	return f, nil
+	return list, nil
 }
 
-// bare is an error of a file without the operation and the name.
+// discarding holds locked spools that are to be removed.
+type discarding struct {
+	spools []*spool
+	list   []Discarded // of the same spools
+}
+
+// lock locks the spool at path, if there is one.
+func (d *discarding) lock(label, name, path string) error {
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s can't be removed: %w", path, bare(err))
+		}
+		st, err := f.Stat()
+		if err != nil || !st.Mode().IsRegular() {
+			return errors.Join(fmt.Errorf("%s can't be removed: it is not a regular file", path), f.Close())
+		}
+		if locked, err := lockNamed(f, path); locked {
+			if _, err := readHeader(f, st.Size()); st.Size() > 0 && errors.Is(err, errNotSpool) {
+				return errors.Join(fmt.Errorf("%s can't be removed: %w", path, err), f.Close())
+			}
+			d.spools = append(d.spools, &spool{f: f, path: path})
+			d.list = append(d.list, Discarded{Output: name, Path: path, Bytes: st.Size()})
+			return nil
+		} else if err != nil {
+			f.Close()
+			if errors.Is(err, unix.EWOULDBLOCK) {
+				return inUseError(label, path)
+			}
+			return fmt.Errorf("%s can't be removed: %w", path, err)
+		}
+		f.Close()
+	}
+}
+
+// remove removes the spools and returns those that it could remove. It clears them all first, see
+// spool.clear.
+func (d *discarding) remove() (removed []Discarded, err error) {
+	spools := d.spools
+	d.spools = nil
+	for _, s := range spools {
+		if cerr := s.clear(); cerr != nil {
+			err = errors.Join(err, fmt.Errorf("%s can't be emptied: %w", s.path, bare(cerr)))
+		}
+	}
+	for i, s := range spools {
+		if rerr := s.remove(); rerr != nil {
+			err = errors.Join(err, fmt.Errorf("%s can't be removed: %w", s.path, bare(rerr)))
+			continue
+		}
+		removed = append(removed, d.list[i])
+	}
+	return removed, err
+}
+
+// close unlocks the spools that were not removed.
+func (d *discarding) close() error {
+	var errs []error
+	for _, s := range d.spools {
+		errs = append(errs, s.f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// bare returns the error of a file operation without the operation and the name.
 func bare(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {

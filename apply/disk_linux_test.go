@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// smallDisk mounts a tmpfs of a size; the test is skipped where that is not allowed.
+// smallDisk mounts a tmpfs of a size; it skips the test if it may not mount.
 func smallDisk(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -21,7 +21,7 @@ func smallDisk(t *testing.T, size string) string {
 	return dir
 }
 
-// remountSize gives a disk of smallDisk another size.
+// remountSize changes the size of a disk of smallDisk.
 func remountSize(dir, size string) error {
 	return os.NewSyscallError("remount", syscall.Mount("none", dir, "tmpfs", syscall.MS_REMOUNT, "size="+size))
 }

@@ -3,6 +3,7 @@ package apply
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"time"
 
 	"leat/block"
@@ -14,29 +15,31 @@ import (
 
 var bigEndian = binary.NativeEndian.Uint16([]byte{0, 1}) == 1
 
-// encoding is what one worker needs to turn blocks of one output into records of its spool. It needs no spool itself: it may stand in
-// another process.
+// encoding turns blocks of one output into records of its spool, for one worker. It does not use
+// the spool and may run in another process.
 type encoding struct {
 	o          *output
 	lane       string
 	encoders   map[geotiff.Coding]*geotiff.Encoder
 	collectors []*stats.Collector // by band
 	pixels     []byte             // one tile before encoding
-	rec        record             // of the block encoded last
+	mask       []byte             // of the part of the tile inside the raster, if the output has an alpha band
+	rec        record             // of the last encoded block
 }
 
-// record is what a block gives one output: what its record in the spool holds, and what the tables there say.
+// record is the result of a block for one output: the contents of its record in the spool, and the
+// record's tables in decoded form.
 type record struct {
 	data       []byte // encoded tiles, then overview pixels
-	meta       []byte // before data: tables of what data holds
+	meta       []byte // written before data: tables of what data holds
 	tiles      []pending
 	sections   []section
 	extra      extra
-	histograms []byte // of all bands; empty where there are none; within meta
-	values     extent // of the emitted values and their number; within meta
+	histograms []byte // of all bands, empty if there are none; part of meta
+	values     extent // the emitted values and their number; part of meta
 }
 
-// extent is a part of something longer, in bytes.
+// extent is a range of bytes.
 type extent struct{ at, length int64 }
 
 // pending is an encoded tile in a record's data.
@@ -51,9 +54,11 @@ type pending struct {
 type section struct{ level, at, length int }
 
 func newEncoding(o *output, lane string) *encoding {
-	e := &encoding{o: o, lane: lane, encoders: map[geotiff.Coding]*geotiff.Encoder{}, pixels: ndarray.New(ndarray.Uint8, o.file.Shape().Bytes()).Raw()}
+	e := &encoding{o: o, lane: lane, encoders: map[geotiff.Coding]*geotiff.Encoder{},
+		pixels: ndarray.New(ndarray.Uint8, o.file.Shape().Bytes()).Raw()}
 	for range o.bands {
-		e.collectors = append(e.collectors, stats.NewCollector(o.typ, o.nodata, !o.spec.NoHistogram && !o.spec.NoStatistics && !o.typ.IsComplex()))
+		e.collectors = append(e.collectors,
+			stats.NewCollector(o.typ, o.nodata, !o.spec.NoHistogram && !o.spec.NoStatistics && !o.typ.IsComplex()))
 	}
 	return e
 }
@@ -67,7 +72,8 @@ func (e *encoding) encoder(c geotiff.Coding) *geotiff.Encoder {
 	return enc
 }
 
-// block encodes an output array (bands, rows, columns; rows without gaps between pixels). The record is valid until the next call.
+// block encodes an output array of shape (bands, rows, columns), whose rows have no gaps between
+// pixels. The record is valid until the next call.
 func (e *encoding) block(b block.Block, a *ndarray.Array, x extra) (*record, error) {
 	o, rec := e.o, e.o.run.timings
 	r := &e.rec
@@ -81,15 +87,16 @@ func (e *encoding) block(b block.Block, a *ndarray.Array, x extra) (*record, err
 				part := o.tileWindow(0, col, row)
 				e.gather(a, plane, part.Shift(-w.Col, -w.Row))
 				p := pending{index: o.file.TileIndex(0, plane, col, row), at: len(r.data)}
-				coding, final := o.trial.coding()
+				coding, final := o.chooser.coding()
 				if !final || !o.spec.NoStatistics {
 					start := time.Now()
+					e.readAlpha(a, part.Shift(-w.Col, -w.Row))
 					p.moments = e.moments(plane, part.Width, part.Height)
-					if err := o.trial.offer(p.index, e.pixels, p.moments[0]); err != nil {
+					if err := o.chooser.offer(p.index, e.pixels, p.moments[0]); err != nil {
 						return nil, err
 					}
 					inStats += time.Since(start)
-					coding, final = o.trial.coding()
+					coding, final = o.chooser.coding()
 				}
 				var err error
 				if r.data, err = e.encoder(coding).Encode(r.data, e.pixels); err != nil {
@@ -109,8 +116,8 @@ func (e *encoding) block(b block.Block, a *ndarray.Array, x extra) (*record, err
 	return r, nil
 }
 
-// gather copies the part of the array that a tile covers into e.pixels. Beyond the raster's edge the last
-// pixel of each row and the last row are repeated, which costs fewest bytes.
+// gather copies the part of the array that a tile covers into e.pixels. Beyond the raster's edge it
+// repeats the last pixel of each row and the last row, which compresses best.
 func (e *encoding) gather(a *ndarray.Array, plane int, part block.Window) {
 	o := e.o
 	size := o.typ.Size()
@@ -148,22 +155,44 @@ func (e *encoding) gather(a *ndarray.Array, plane int, part block.Window) {
 	}
 }
 
-// interleave writes elements of size bytes to places step bytes apart.
+// interleave writes elements of size bytes at intervals of step bytes.
 func interleave(dst, src []byte, size, step int) {
 	for i, k := 0, 0; i < len(src); i, k = i+size, k+step {
 		copy(dst[k:k+size], src[i:i+size])
 	}
 }
 
-// moments summarises the tile in e.pixels: one result for each of its bands.
+// readAlpha fills e.mask from the output's alpha band, if there is one, in the part of the array
+// that a tile covers.
+func (e *encoding) readAlpha(a *ndarray.Array, part block.Window) {
+	if e.o.alpha == 0 {
+		return
+	}
+	b, size := a.At(e.o.alpha-1), e.o.typ.Size()
+	e.mask = slices.Grow(e.mask[:0], part.Width*part.Height)[:part.Width*part.Height]
+	for y := range part.Height {
+		from := b.Offset + (part.Row+y)*b.Strides[0] + part.Col*size
+		maskOf(e.mask[y*part.Width:(y+1)*part.Width], b.Data[from:from+part.Width*size])
+	}
+}
+
+// maskFor returns the mask of a band, counted from 0; nil for the alpha band itself.
+func (e *encoding) maskFor(band int) []byte {
+	if e.o.alpha == 0 || band == e.o.alpha-1 {
+		return nil
+	}
+	return e.mask
+}
+
+// moments returns the moments of each band of the tile in e.pixels.
 func (e *encoding) moments(plane, width, height int) []stats.Moments {
 	if !e.o.file.PixelInterleave {
-		return []stats.Moments{e.collectors[plane].Tile(e.pixels, width, height, e.o.tileW, 1)}
+		return []stats.Moments{e.collectors[plane].MaskedTile(e.pixels, e.maskFor(plane), width, height, e.o.tileW, 1)}
 	}
 	n := e.o.bands
 	list := make([]stats.Moments, n)
 	for i := range list {
-		list[i] = e.collectors[i].Tile(e.pixels[i*e.o.typ.Size():], width, height, e.o.tileW*n, n)
+		list[i] = e.collectors[i].MaskedTile(e.pixels[i*e.o.typ.Size():], e.maskFor(i), width, height, e.o.tileW*n, n)
 	}
 	return list
 }
@@ -180,7 +209,13 @@ func (e *encoding) reduce(b block.Block, a *ndarray.Array) error {
 		plane  overview.Plane
 	}
 	sections := make([][]byte, len(o.levels))
-	for band := range o.bands {
+	masks := make([][]byte, len(o.levels)) // by level, of the output's alpha band
+	whole := block.Window{Width: b.Window.Width, Height: b.Window.Height}
+	if o.alpha > 0 && o.spec.OverviewMethod != overview.Nearest {
+		e.readAlpha(a, whole)
+		masks[0] = slices.Clone(e.mask)
+	}
+	for _, band := range o.alphaFirst() {
 		p := a.At(band)
 		full := source{1, overview.Plane{Type: o.typ, Width: b.Window.Width, Height: b.Window.Height,
 			Stride: p.Strides[0] / o.typ.Size(), Data: p.Data[p.Offset:]}}
@@ -193,6 +228,9 @@ func (e *encoding) reduce(b block.Block, a *ndarray.Array) error {
 				from = full
 			}
 			f := l.factor / from.factor
+			if from.plane.Mask = masks[i-1]; band == o.alpha-1 {
+				from.plane.Mask = nil
+			}
 			w, h := overview.Reduced(from.plane.Width, f), overview.Reduced(from.plane.Height, f)
 			if sections[i] == nil {
 				sections[i] = ndarray.New(o.typ, o.bands, h, w).Raw()
@@ -203,6 +241,10 @@ func (e *encoding) reduce(b block.Block, a *ndarray.Array) error {
 				return err
 			}
 			from = source{l.factor, overview.Plane{Type: o.typ, Width: w, Height: h, Stride: w, Data: dst}}
+			if band == o.alpha-1 {
+				masks[i] = make([]byte, w*h)
+				maskOf(masks[i], dst)
+			}
 		}
 	}
 	for i, s := range sections {
@@ -214,7 +256,22 @@ func (e *encoding) reduce(b block.Block, a *ndarray.Array) error {
 	return nil
 }
 
-// describe writes the tables of the record: tiles, sections, what the block gave besides pixels, histograms.
+// alphaFirst lists the output's bands, counted from 0, beginning with the alpha band, which masks
+// the others.
+func (o *output) alphaFirst() []int {
+	var list []int
+	if o.alpha > 0 {
+		list = append(list, o.alpha-1)
+	}
+	for band := range o.bands {
+		if band != o.alpha-1 {
+			list = append(list, band)
+		}
+	}
+	return list
+}
+
+// describe writes the tables of the record: tiles, sections, results other than pixels, histograms.
 func (e *encoding) describe(r *record) {
 	le := binary.LittleEndian
 	m := le.AppendUint32(r.meta[:0], uint32(len(r.tiles)))
@@ -226,6 +283,7 @@ func (e *encoding) describe(r *record) {
 			m = le.AppendUint64(m, uint64(s.Total))
 			m = le.AppendUint64(m, uint64(s.Valid))
 			m = le.AppendUint64(m, uint64(s.NaN))
+			m = le.AppendUint64(m, uint64(s.Infinite))
 			for _, v := range [4]float64{s.Min, s.Max, s.Mean, s.M2} {
 				m = le.AppendUint64(m, math.Float64bits(v))
 			}
@@ -245,8 +303,8 @@ func (e *encoding) describe(r *record) {
 	r.meta, r.histograms = m, m[histograms:]
 }
 
-// appendTileEntry writes an entry of a record's tile table: index, bytes, and 1 if the coding is the
-// final one.
+// appendTileEntry writes an entry of a record's tile table: index, length, and 1 if the coding is
+// final.
 func appendTileEntry(m []byte, index, length int, final bool) []byte {
 	m = binary.LittleEndian.AppendUint32(m, uint32(index))
 	m = binary.LittleEndian.AppendUint32(m, uint32(length))

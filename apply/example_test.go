@@ -12,7 +12,7 @@ import (
 	"leat/raster"
 )
 
-// A folder with a raster of 4 x 3 pixels that count up from 1.
+// exampleRaster makes a directory with a raster of 4 x 3 pixels that count up from 1.
 func exampleRaster() (dir, path string) {
 	dir, err := os.MkdirTemp("", "leat-example")
 	if err != nil {
@@ -52,7 +52,8 @@ func print(path string) {
 	}
 }
 
-// A function with a margin of one pixel: the mean of each pixel and its left and right neighbours.
+// ExampleRun runs a function with a margin of one pixel: the mean of each pixel and its left and
+// right neighbours.
 func ExampleRun() {
 	dir, in := exampleRaster()
 	defer os.RemoveAll(dir)
@@ -81,7 +82,7 @@ func ExampleRun() {
 	// [9 10 11 11]
 }
 
-// Band math instead of a function.
+// ExampleRun_expression runs an expression instead of a function.
 func ExampleRun_expression() {
 	dir, in := exampleRaster()
 	defer os.RemoveAll(dir)
@@ -104,7 +105,7 @@ func ExampleRun_expression() {
 	// largest: 11
 }
 
-// Values from every block, folded in block order, and no output.
+// ExampleBlock_Emit merges values from every block in block order, without an output.
 func ExampleBlock_Emit() {
 	dir, in := exampleRaster()
 	defer os.RemoveAll(dir)

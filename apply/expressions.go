@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"leat/block"
 	"leat/expr"
+	"leat/ndarray"
 	"leat/raster"
 )
 
-// expressions is a job's band math, compiled for its inputs.
+// expressions are a job's expressions, compiled for its inputs.
 type expressions struct {
 	run      *run
 	programs []*program // in the order of the outputs
@@ -19,18 +21,19 @@ type expressions struct {
 type program struct {
 	out      *output
 	prog     *expr.Program
-	operands []operand // in the order of prog.Refs
+	operands []operand  // in the order of prog.Refs
+	carried  *inputFile // the file whose alpha band the output copies; this alpha band does not mask pixels here
 	counts   expr.Counts
-	first    *block.Window // pixel of the first nodata collision, of width and height 1
+	first    *block.Window // pixel of the first nodata collision: a window of width and height 1
 }
 
 // operand is a layer of one of the run's files.
 type operand struct{ file, layer int }
 
-// compileExpressions compiles every output's expression, sets the outputs' types, and cuts the inputs'
-// layers down to those that are used.
+// compileExpressions compiles every output's expression, sets the outputs' types, and drops the
+// inputs' layers that no expression uses.
 func compileExpressions(job *Job, in *inputs, grid raster.Grid, outs []*output) (*expressions, error) {
-	described := describeInputs(job, in, grid)
+	described := describeInputs(job, in, grid, nil)
 	x := &expressions{}
 	used := map[operand]bool{}
 	var errs []error
@@ -44,17 +47,32 @@ func compileExpressions(job *Job, in *inputs, grid raster.Grid, outs []*output) 
 			errs = append(errs, fmt.Errorf("output %s: %w", o.name, err))
 			continue
 		}
-		p, err := expr.Compile(e, described, &expr.Options{Type: o.spec.Type, Scale: o.spec.Scale, Offset: o.spec.Offset,
-			Nodata: o.spec.Nodata, NoMask: job.Controls.NoMask})
+		opts := o.exprOptions(job)
+		p, err := expr.Compile(e, described, opts)
+		var carried *inputFile
+		if err == nil {
+			p, carried, err = carryAlpha(e, p, opts, job, in, grid)
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("output %s: %w", o.name, plain(err)))
 			continue
 		}
 		if o.spec.Bands > 0 && o.spec.Bands != p.Bands() {
-			errs = append(errs, fmt.Errorf("output %s: the expression gives %s, not %d", o.name, count(p.Bands(), "band"), o.spec.Bands))
+			errs = append(errs, fmt.Errorf("output %s: the expression gives %s, not %d", o.name,
+				count(p.Bands(), "band"), o.spec.Bands))
 		}
 		o.typ, o.bands, o.nodata = p.Type(), p.Bands(), p.Nodata()
-		pr := &program{out: o, prog: p}
+		pr := &program{out: o, prog: p, carried: carried}
+		o.copied = make([]*raster.Band, p.Bands())
+		for i := range o.copied {
+			if ref, ok := p.Copied(i); ok {
+				f := in.byName[ref.Name][ref.File]
+				o.copied[i] = &f.info.Bands[f.layers[ref.Band-1]-1]
+				if f == carried && f.layers[ref.Band-1] == f.alpha {
+					o.alpha = i + 1
+				}
+			}
+		}
 		for _, ref := range p.Refs() {
 			op := operand{index[ref.Name][ref.File], ref.Band - 1}
 			used[op] = true
@@ -63,23 +81,57 @@ func compileExpressions(job *Job, in *inputs, grid raster.Grid, outs []*output) 
 		x.programs = append(x.programs, pr)
 	}
 	if len(errs) > 0 {
-		return nil, mistakes(errs...)
+		return nil, jobErrors(errs...)
 	}
 	x.keepUsed(in, used)
 	return x, nil
 }
 
-// describeInputs tells the compiler what each name stands for.
-func describeInputs(job *Job, in *inputs, grid raster.Grid) map[string]expr.Input {
+// exprOptions returns the compiler's options for an output.
+func (o *output) exprOptions(job *Job) *expr.Options {
+	return &expr.Options{Type: o.spec.Type, Scale: o.spec.Scale, Offset: o.spec.Offset, Nodata: o.spec.Nodata,
+		NoMask: job.Controls.NoMask}
+}
+
+// carryAlpha compiles an expression again if one of its results is the alpha band of a file. That
+// band then marks the file's valid pixels in the output, so the expression keeps all pixels. It
+// returns the file, or nil if there is none.
+func carryAlpha(e *expr.Expr, p *expr.Program, opts *expr.Options, job *Job, in *inputs,
+	grid raster.Grid) (*expr.Program, *inputFile, error) {
+	for i := range p.Bands() {
+		ref, ok := p.Copied(i)
+		if !ok {
+			continue
+		}
+		f := in.byName[ref.Name][ref.File]
+		if f.alpha == 0 || f.layers[ref.Band-1] != f.alpha || slices.ContainsFunc(f.nodata,
+			func(v *ndarray.Scalar) bool { return v != nil }) {
+			continue
+		}
+		again, err := expr.Compile(e, describeInputs(job, in, grid, f), opts)
+		if err != nil {
+			return nil, nil, err
+		}
+		if again.Nodata() == nil { // readers ignore alpha where they find nodata
+			return again, f, nil
+		}
+	}
+	return p, nil, nil
+}
+
+// describeInputs describes the inputs to the compiler, by name. All pixels of the file carried,
+// which may be nil, count as valid: pixels outside the file are 0, in its alpha band too.
+func describeInputs(job *Job, in *inputs, grid raster.Grid, carried *inputFile) map[string]expr.Input {
 	described := map[string]expr.Input{}
 	whole := grid.Window()
 	for _, name := range sortedKeys(in.byName) {
 		d := expr.Input{List: in.lists[name]}
 		for _, f := range in.byName[name] {
 			var file expr.File
-			masked := f.masked || !f.extent().Contains(whole)
+			outside := !f.extent().Contains(whole)
 			for i, l := range f.layers {
-				b := expr.Band{Type: f.typ, Nodata: f.nodata[i], Masked: masked}
+				b := expr.Band{Type: f.typ, Nodata: f.nodata[i],
+					Masked: f != carried && (outside || f.masks[i].Kind != raster.MaskNone)}
 				if job.Controls.Unscale {
 					b.Scale, b.Offset = f.info.Bands[l-1].Scale, f.info.Bands[l-1].Offset
 				}
@@ -92,20 +144,22 @@ func describeInputs(job *Job, in *inputs, grid raster.Grid) map[string]expr.Inpu
 	return described
 }
 
-// keepUsed drops layers that no expression reads, and files of which none is read: they still count for the
-// footprint, but are not read.
+// keepUsed drops the layers that no expression reads. A file without layers is not read but still
+// counts for the footprint.
 func (x *expressions) keepUsed(in *inputs, used map[operand]bool) {
 	place := map[operand]operand{}
 	for i, f := range in.files {
-		layers, nodata := f.layers, f.nodata
-		f.offered, f.offeredNodata = layers, nodata
-		f.layers, f.nodata = nil, nil
+		layers, nodata, masks := f.layers, f.nodata, f.masks
+		f.offered, f.offeredNodata, f.offeredMasks = layers, nodata, masks
+		f.layers, f.nodata, f.masks = nil, nil, nil
 		for l := range layers {
 			if used[operand{i, l}] {
 				place[operand{i, l}] = operand{i, len(f.layers)}
-				f.layers, f.nodata = append(f.layers, layers[l]), append(f.nodata, nodata[l])
+				f.layers, f.nodata, f.masks = append(f.layers, layers[l]), append(f.nodata, nodata[l]),
+					append(f.masks, masks[l])
 			}
 		}
+		f.indexMasks()
 	}
 	for _, p := range x.programs {
 		for i, op := range p.operands {
@@ -114,14 +168,26 @@ func (x *expressions) keepUsed(in *inputs, used map[operand]bool) {
 	}
 }
 
-// evaluators is the scratch of one worker.
+// unused returns a note for each input that no expression reads, except the reference.
+func (x *expressions) unused(in *inputs, reference string) []string {
+	var list []string
+	for _, name := range sortedKeys(in.byName) {
+		if name != reference && !slices.ContainsFunc(in.byName[name],
+			func(f *inputFile) bool { return len(f.layers) > 0 }) {
+			list = append(list, fmt.Sprintf("input %s is used by no expression: it counts for the grid alone", name))
+		}
+	}
+	return list
+}
+
+// evaluators is the memory that one worker reuses.
 type evaluators struct {
 	evals    []*expr.Evaluator
 	operands []expr.Operand
 	dst      [][]byte
 }
 
-// compute is the Func of a job of expressions.
+// compute is the Func of a job with expressions.
 func (x *expressions) compute(ctx context.Context, b *Block) error {
 	ev, _ := b.worker.exprs.(*evaluators)
 	if ev == nil {
@@ -139,7 +205,11 @@ func (x *expressions) compute(ctx context.Context, b *Block) error {
 		ev.operands = ev.operands[:0]
 		for _, op := range p.operands {
 			fd := &b.data.files[op.file]
-			ev.operands = append(ev.operands, expr.Operand{Data: fd.array.At(op.layer).Raw(), Mask: fd.mask})
+			var mask []byte
+			if f := x.run.in.files[op.file]; f != p.carried {
+				mask = fd.maskOf(f, op.layer)
+			}
+			ev.operands = append(ev.operands, expr.Operand{Data: fd.array.At(op.layer).Raw(), Mask: mask})
 		}
 		out := b.NewOut(p.prog.Type(), p.prog.Bands())
 		ev.dst = ev.dst[:0]
@@ -163,7 +233,7 @@ func (x *expressions) compute(ctx context.Context, b *Block) error {
 	return nil
 }
 
-// locate words an error of one pixel with its place in the grid.
+// locate adds the pixel's position in the grid to an error about one pixel.
 func (x *expressions) locate(b *Block, p *program, err error) error {
 	var pe *expr.PixelError
 	if !errors.As(err, &pe) {
@@ -177,12 +247,13 @@ func (x *expressions) locate(b *Block, p *program, err error) error {
 	return fmt.Errorf("output %s: %s at column %d, row %d of the grid: %s", p.out.name, what, w.Col, w.Row, pe.Msg)
 }
 
-// pixelAt is the pixel of the grid at place i of the block's arrays.
+// pixelAt returns the pixel of the grid at index i of the block's arrays.
 func (b *Block) pixelAt(i int) block.Window {
-	return block.Window{Col: b.Window.Col - b.Overlap() + i%b.Columns(), Row: b.Window.Row - b.Overlap() + i/b.Columns(), Width: 1, Height: 1}
+	return block.Window{Col: b.Window.Col - b.Overlap() + i%b.Columns(),
+		Row: b.Window.Row - b.Overlap() + i/b.Columns(), Width: 1, Height: 1}
 }
 
-// add sums what was counted in a block. The run's mutex is held.
+// add sums the counts of a block. The caller holds the run's mutex.
 func (x *expressions) add(extras []extra) {
 	for i, p := range x.programs {
 		c := &extras[i].counts

@@ -11,33 +11,35 @@ import (
 	"testing"
 )
 
-// oldOutput makes an output that a failing run must leave as it is.
+// oldOutput makes an output that a failing run must not change.
 func oldOutput(t *testing.T, dir string) (path string, content []byte) {
 	t.Helper()
 	path = write(t, filepath.Join(dir, "out.tif"), mapGrid(30, 20, 0, 0), terrain[uint8](30, 20, 9), nil)
 	return path, fileBytes(t, path)
 }
 
-// noTracesBut holds a folder to what a run that failed with err may leave there: what it had done, as the error tells, which is then removed.
+// noTracesBut checks that a run that failed with err left nothing in a directory except the blocks
+// that the error names, and discards these.
 func noTracesBut(t *testing.T, err error, dir string, outputs map[string]Output) {
 	t.Helper()
-	if left := new(UnfinishedError); errors.As(err, &left) {
+	if left := new(IncompleteError); errors.As(err, &left) {
 		var bytes int64
 		removed, err := Discard(t.Context(), outputs)
 		for i, d := range removed {
 			if d.Path != left.Paths[i] {
-				t.Errorf("%s was removed, %q were told", d.Path, left.Paths)
+				t.Errorf("%s was removed, the error names %q", d.Path, left.Paths)
 			}
 			bytes += d.Bytes
 		}
-		if err != nil || len(removed) != len(left.Paths) || bytes != left.Bytes || left.Done < 1 || left.Done > left.Total {
-			t.Errorf("%v: %+v was removed of what was told: %+v", err, removed, left)
+		if err != nil || len(removed) != len(left.Paths) || bytes != left.Bytes || left.Done < 1 ||
+			left.Done > left.Total {
+			t.Errorf("%v: %+v was removed of %+v", err, removed, left)
 		}
 	}
 	noTraces(t, dir)
 }
 
-func TestAFailingRunLeavesTheOldFileAndWhatItHadDone(t *testing.T) {
+func TestFailedRunKeepsOldFileAndSpool(t *testing.T) {
 	stop := errors.New("enough")
 	for name, fail := range map[string]func(cancel func()) error{
 		"error":  func(func()) error { return stop },
@@ -52,7 +54,8 @@ func TestAFailingRunLeavesTheOldFileAndWhatItHadDone(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(context.Background())
 				at := rand.IntN(16)
 				grid := mapGrid(256, 256, 0, 0)
-				job := sliceJob(grid, terrain[uint8](256, 256, 1), Output{Path: path, TileSize: 64, Overviews: []int{2, 4}})
+				job := sliceJob(grid, terrain[uint8](256, 256, 1),
+					Output{Path: path, TileSize: 64, Overviews: []int{2, 4}})
 				work := job.Func
 				job.Func = func(ctx context.Context, b *Block) error {
 					if b.Number == at {
@@ -75,7 +78,7 @@ func TestAFailingRunLeavesTheOldFileAndWhatItHadDone(t *testing.T) {
 				case name == "error" || name == "panic":
 					wantError(t, err, fmt.Sprintf("block %d ", at))
 				}
-				if err == nil { // cancelled when all was done
+				if err == nil { // canceled when all was done
 					path, old = oldOutput(t, dir)
 				}
 				sameFileBytes(t, name, path, old)
@@ -88,10 +91,11 @@ func TestAFailingRunLeavesTheOldFileAndWhatItHadDone(t *testing.T) {
 	}
 }
 
-func TestAFullDiskIsAnErrorThatNamesTheOutput(t *testing.T) {
+func TestOutputDiskFull(t *testing.T) {
 	dir := smallDisk(t, "1m")
 	path, old := oldOutput(t, dir)
-	// Noise does not compress: 600 x 600 bytes are spooled and find no room a second time; 1200 x 1200 do not even go into the spool.
+	// Noise does not compress: 600 x 600 bytes fit on the disk once, but not twice; 1200 x 1200 do
+	// not even fit into the spool.
 	for _, side := range []int{600, 1200} {
 		px := make([]uint8, side*side)
 		r := rand.New(rand.NewPCG(1, 2))
@@ -106,7 +110,7 @@ func TestAFullDiskIsAnErrorThatNamesTheOutput(t *testing.T) {
 	}
 }
 
-func TestASecondRunOnAnOutputIsRefusedWhileTheFirstIsAtWork(t *testing.T) {
+func TestConcurrentRunRejected(t *testing.T) {
 	dir := t.TempDir()
 	out, elsewhere := filepath.Join(dir, "out.tif"), t.TempDir()
 	link := filepath.Join(t.TempDir(), "link.tif")
@@ -138,11 +142,12 @@ func TestASecondRunOnAnOutputIsRefusedWhileTheFirstIsAtWork(t *testing.T) {
 	mustRun(t, job)
 }
 
-func TestTwoOutputsOfOneNameCanShareAFolderForUnfinishedOutputs(t *testing.T) {
+func TestSharedTempDir(t *testing.T) {
 	temp := t.TempDir()
 	a, b := filepath.Join(t.TempDir(), "out.tif"), filepath.Join(t.TempDir(), "out.tif")
 	px := terrain[uint8](64, 64, 1)
-	job := Job{Controls: Controls{Grid: gridOf(64, 64)}, Outputs: map[string]Output{"a": {Path: a, TempDir: temp}, "b": {Path: b, TempDir: temp}},
+	job := Job{Controls: Controls{Grid: gridOf(64, 64)},
+		Outputs: map[string]Output{"a": {Path: a, TempDir: temp}, "b": {Path: b, TempDir: temp}},
 		Func: func(_ context.Context, bl *Block) error {
 			bl.SetOut("a", cut(px, 64, 64, bl.Window))
 			bl.SetOut("b", cut(px, 64, 64, bl.Window))
@@ -154,9 +159,10 @@ func TestTwoOutputsOfOneNameCanShareAFolderForUnfinishedOutputs(t *testing.T) {
 	noTraces(t, filepath.Dir(a))
 }
 
-func TestRunEndsSoonAfterItsContext(t *testing.T) {
+func TestRunCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	job := sliceJob(mapGrid(512, 512, 0, 0), terrain[uint8](512, 512, 1), Output{Path: filepath.Join(t.TempDir(), "o.tif"), TileSize: 64})
+	job := sliceJob(mapGrid(512, 512, 0, 0), terrain[uint8](512, 512, 1),
+		Output{Path: filepath.Join(t.TempDir(), "o.tif"), TileSize: 64})
 	job.Controls.WindowWidth, job.Controls.WindowHeight = 64, 64
 	work := job.Func
 	calls := 0
@@ -164,7 +170,7 @@ func TestRunEndsSoonAfterItsContext(t *testing.T) {
 	job.Func = func(ctx context.Context, b *Block) error {
 		calls++
 		cancel()
-		<-ctx.Done() // a function sees that the run is over
+		<-ctx.Done() // the function's context is canceled
 		return work(ctx, b)
 	}
 	if _, err := Run(ctx, job); !errors.Is(err, context.Canceled) {
@@ -175,7 +181,7 @@ func TestRunEndsSoonAfterItsContext(t *testing.T) {
 	}
 }
 
-func TestARunOutOfTimeGivesTheCauseOfItsContext(t *testing.T) {
+func TestRunReturnsContextCause(t *testing.T) {
 	slow := errors.New("the night is over")
 	dir := t.TempDir()
 	for _, workers := range []int{1, 4} {
@@ -194,9 +200,10 @@ func TestARunOutOfTimeGivesTheCauseOfItsContext(t *testing.T) {
 	failRun(t, job, "block 0", "deadline")
 }
 
-func TestAFunctionThatEndsItsGoroutineEndsTheRun(t *testing.T) {
+func TestFunctionCallsGoexit(t *testing.T) {
 	for _, workers := range []int{1, 3} {
-		job := sliceJob(mapGrid(256, 256, 0, 0), terrain[uint8](256, 256, 1), Output{Path: filepath.Join(t.TempDir(), "o.tif"), TileSize: 64})
+		job := sliceJob(mapGrid(256, 256, 0, 0), terrain[uint8](256, 256, 1),
+			Output{Path: filepath.Join(t.TempDir(), "o.tif"), TileSize: 64})
 		job.Controls.WindowWidth, job.Controls.WindowHeight = 64, 64
 		job.Concurrency.Workers = workers
 		work := job.Func
@@ -210,7 +217,7 @@ func TestAFunctionThatEndsItsGoroutineEndsTheRun(t *testing.T) {
 	}
 }
 
-func TestAnArrayCanNotBeEmitted(t *testing.T) {
+func TestEmitArrayPanics(t *testing.T) {
 	job := Job{Controls: Controls{Grid: gridOf(8, 8)}, Merge: func(int, any) error { return nil },
 		Func: func(_ context.Context, b *Block) error { b.Emit(b.NewOut(1, 1)); return nil }}
 	failRun(t, job, "array", "copy")

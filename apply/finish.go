@@ -16,17 +16,19 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
 	"leat/internal/publish"
+	"leat/ndarray"
 	"leat/raster"
 	"leat/raster/geotiff"
 	"leat/raster/stats"
 )
 
-// finish lays the outputs out, first all of them, and then gives them their names.
+// finish lays out all outputs and then publishes them.
 func (r *run) finish(ctx context.Context, start time.Time) (*Result, error) {
-	if err := r.in.unchanged(); err != nil {
+	if err := r.in.checkUnchanged(); err != nil {
 		return nil, err
 	}
 	res := &Result{Plan: r.plan, Blocks: r.done, Resumed: r.resumed, Pixels: r.pixels}
@@ -38,19 +40,19 @@ func (r *run) finish(ctx context.Context, start time.Time) (*Result, error) {
 			}
 		}
 		for _, o := range r.outs {
-			o.discardForeign()
+			o.discardGDAL()
 		}
 	}()
 	r.at("laying out")
 	stop := func() {}
-	if slices.ContainsFunc(r.outs, func(o *output) bool { return o.spec.foreign() }) {
+	if slices.ContainsFunc(r.outs, func(o *output) bool { return o.spec.usesGDAL() }) {
 		r.freeBlocks()
-		stop = r.tell("laying out")
+		stop = r.reportProgress("laying out")
 	}
 	for i, o := range r.outs {
 		layOut := o.layOut
-		if o.spec.foreign() {
-			layOut = o.layOutForeign
+		if o.spec.usesGDAL() {
+			layOut = o.layOutGDAL
 		}
 		or, f, err := layOut(ctx)
 		files[i] = f
@@ -61,6 +63,7 @@ func (r *run) finish(ctx context.Context, start time.Time) (*Result, error) {
 		if r.exprs != nil {
 			r.exprs.programs[i].report(or)
 		}
+		or.warnOfPixels()
 		res.Outputs = append(res.Outputs, *or)
 	}
 	stop()
@@ -71,7 +74,7 @@ func (r *run) finish(ctx context.Context, start time.Time) (*Result, error) {
 	if r.claims != nil && r.claims.Err() != nil {
 		return nil, fmt.Errorf("another run may be writing the same files: %w", r.claims.Err())
 	}
-	// What may fail comes first, while the old files are as they were.
+	// Do what may fail first, while the old files are unchanged.
 	for i, o := range r.outs {
 		if !o.spec.inStore() {
 			continue
@@ -79,20 +82,22 @@ func (r *run) finish(ctx context.Context, start time.Time) (*Result, error) {
 		if err := o.upload(ctx, files[i], &res.Outputs[i]); err != nil {
 			return nil, r.keep(files, res.Outputs, err)
 		}
+		fault.Point("apply.uploaded")
 	}
 	for i, o := range r.outs {
 		if o.spec.inStore() {
 			continue
 		}
 		publish := o.publish
-		if o.spec.foreign() {
-			publish = o.publishForeign
+		if o.spec.usesGDAL() {
+			publish = o.publishGDAL
 		}
 		if err := publish(files[i], &res.Outputs[i]); err != nil {
 			return nil, r.keep(files, res.Outputs, err)
 		}
+		fault.Point("apply.published")
 	}
-	if c := r.watched.outside.Load(); c != nil {
+	if c := r.watched.remote.Load(); c != nil {
 		status := c.Status()
 		res.Outside = &status
 	}
@@ -104,19 +109,20 @@ func (r *run) finish(ctx context.Context, start time.Time) (*Result, error) {
 // layOut completes the tiles and writes the finished file, without its name yet.
 func (o *output) layOut(ctx context.Context) (*OutputResult, *publish.File, error) {
 	defer o.run.timings.Start("laying out", "main", -1).Stop()
-	coding, err := o.trial.finish()
+	coding, err := o.chooser.finish()
 	if err != nil {
 		return nil, nil, fmt.Errorf("output %s: %w", o.name, err)
 	}
 	e := newEncoding(o, "main")
-	if err := e.derive(); err != nil {
+	if err := e.buildCoarseOverviews(); err != nil {
 		return nil, nil, err
 	}
 	if err := o.encodeAgain(ctx, coding); err != nil {
 		return nil, nil, err
 	}
 	o.file.Coding = coding
-	res := &OutputResult{Name: o.name, Path: o.spec.label(), Type: o.typ, Nodata: o.nodata, Coding: coding, Overviews: o.file.Levels, Format: nativeFormat}
+	res := &OutputResult{Name: o.name, Path: o.spec.label(), Type: o.typ, Nodata: o.nodata, Coding: coding,
+		Overviews: o.file.Levels, Format: nativeFormat}
 	if err := o.describeBands(res); err != nil {
 		return nil, nil, err
 	}
@@ -137,9 +143,10 @@ func (o *output) layOut(ctx context.Context) (*OutputResult, *publish.File, erro
 	return res, f, nil
 }
 
-// encodeAgain replaces the tiles that were encoded with the default before the trial chose something else.
+// encodeAgain replaces the tiles that were encoded with the default coding before another was
+// chosen.
 func (o *output) encodeAgain(ctx context.Context, coding geotiff.Coding) error {
-	before := o.trial.fallback()
+	before := o.chooser.fallback()
 	if before == coding {
 		return nil
 	}
@@ -188,9 +195,11 @@ func (e *encoding) tileAgain(lev, i int, before, coding geotiff.Coding) error {
 	return nil
 }
 
-// describeBands fills in what the file says of its bands: names, colours, statistics, and whatever the caller's hook adds.
+// describeBands sets the names, colours, statistics and metadata of the file's bands and calls
+// BeforeClose.
 func (o *output) describeBands(res *OutputResult) error {
-	info := &raster.Info{Path: o.spec.label(), Driver: o.spec.formatName(), Grid: o.file.Grid, Metadata: maps.Clone(o.spec.Metadata)}
+	info := &raster.Info{Path: o.spec.label(), Driver: o.spec.formatName(), Grid: o.file.Grid,
+		Metadata: maps.Clone(o.spec.Metadata)}
 	if info.Metadata == nil {
 		info.Metadata = map[string]string{}
 	}
@@ -204,7 +213,7 @@ func (o *output) describeBands(res *OutputResult) error {
 			statisticsItems(b.Metadata, &br.Moments)
 			if !o.spec.NoHistogram && br.Moments.Valid > 0 {
 				br.Bins = o.totals[i].Bins(br.Moments)
-				if o.spec.foreign() {
+				if o.spec.usesGDAL() {
 					br.Bins = o.fromZero(br.Bins)
 				}
 				br.Median, br.Mode = o.totals[i].Quantile(0.5, br.Moments), o.totals[i].Mode(br.Moments)
@@ -226,7 +235,7 @@ func (o *output) describeBands(res *OutputResult) error {
 	return nil
 }
 
-// bandInfo is what the options say of a band, counted from 0.
+// bandInfo returns the options of a band, counted from 0.
 func (o *output) bandInfo(i int) raster.Band {
 	b := raster.Band{Type: o.typ, Nodata: o.nodata, Scale: 1, Unit: o.spec.Unit, Metadata: map[string]string{}}
 	if i < len(o.spec.LayerNames) {
@@ -236,6 +245,14 @@ func (o *output) bandInfo(i int) raster.Band {
 		b.Scale = o.spec.Scale
 	}
 	b.Offset = o.spec.Offset
+	if i < len(o.copied) && o.copied[i] != nil {
+		b.Color = o.copied[i].Color
+		if b.Color == raster.ColorPalette { // useless without its table, which few other formats hold
+			if b.Color = ""; o.bands == 1 && !o.spec.usesGDAL() && (o.typ == ndarray.Uint8 || o.typ == ndarray.Uint16) {
+				b.Color, b.Colors = raster.ColorPalette, o.copied[i].Colors
+			}
+		}
+	}
 	if o.spec.Colors != nil {
 		b.Color, b.Colors = raster.ColorPalette, o.spec.Colors
 	}
@@ -245,10 +262,11 @@ func (o *output) bandInfo(i int) raster.Band {
 	return b
 }
 
-// number writes a float with as many digits as it takes to read it back.
+// number formats a float with as many digits as it takes to read it back.
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// statisticsItems are those that GDAL writes. Without a valid pixel there are none but the percentage.
+// statisticsItems adds the items that GDAL writes, for the finite pixels. Without finite pixels it
+// adds the percentage only; it omits a deviation that overflows float64.
 func statisticsItems(items map[string]string, m *stats.Moments) {
 	items["STATISTICS_VALID_PERCENT"] = strconv.FormatFloat(m.ValidPercent(), 'g', 4, 64)
 	if m.Valid == 0 {
@@ -257,10 +275,12 @@ func statisticsItems(items map[string]string, m *stats.Moments) {
 	items["STATISTICS_MINIMUM"] = number(m.Min)
 	items["STATISTICS_MAXIMUM"] = number(m.Max)
 	items["STATISTICS_MEAN"] = number(m.Mean)
-	items["STATISTICS_STDDEV"] = number(m.StdDev())
+	if s := m.StdDev(); s-s == 0 {
+		items["STATISTICS_STDDEV"] = number(s)
+	}
 }
 
-// histogramItems are those that RIOS and ERDAS Imagine use.
+// histogramItems adds the items that RIOS and ERDAS Imagine use.
 func histogramItems(items map[string]string, b *BandResult) {
 	if b.Bins.Counts == nil {
 		return
@@ -281,24 +301,25 @@ func histogramItems(items map[string]string, b *BandResult) {
 	}
 }
 
-// publish removes what belonged to the old file and gives the new one its name.
+// publish removes the sidecars of the old file and publishes the new one.
 func (o *output) publish(f *publish.File, res *OutputResult) error {
 	path := absolute(o.spec.Path)
 	if _, err := os.Stat(path); err == nil && o.spec.NoClobber {
 		return o.clobbers()
 	}
-	// Stale side files would be read as this file's statistics, overviews and mask, under either name of a link.
+	// Stale sidecars would be read as this file's statistics, overviews and mask, under the name of
+	// a link and of its target.
 	for _, name := range []string{path, realPath(path)} {
-		for _, ext := range sideSuffixes {
-			if err := os.Remove(name + ext); err != nil && !errors.Is(err, os.ErrNotExist) {
-				return fmt.Errorf("output %s: %s belongs to the old file and can't be removed: %w", o.name, name+ext, err)
+		for _, ext := range sidecarSuffixes {
+			err := os.Remove(name + ext)
+			if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ENAMETOOLONG) {
+				return fmt.Errorf("output %s: %s belongs to the old file and can't be removed: %w", o.name, name+ext,
+					err)
 			}
 		}
 	}
-	if o.spec.HistAux {
-		if err := writeAux(path+".aux.xml", res); err != nil {
-			return fmt.Errorf("output %s: %w", o.name, err)
-		}
+	if err := o.writeAux(path+".aux.xml", res); err != nil {
+		return fmt.Errorf("output %s: %w", o.name, err)
 	}
 	if !o.spec.NoClobber {
 		return f.Commit()
@@ -310,15 +331,41 @@ func (o *output) publish(f *publish.File, res *OutputResult) error {
 	return err
 }
 
-// clobbers is the error of a file that came while the run went on.
+// clobbers returns the error about a file that appeared during the run.
 func (o *output) clobbers() error {
 	return fmt.Errorf("output %s: %s exists by now and is not to be replaced (--no-clobber)", o.name, o.spec.Path)
 }
 
-// The parts of GDAL's .aux.xml that hold histograms.
+// pamDataset is the part of GDAL's .aux.xml that holds the CRS and histograms.
 type pamDataset struct {
-	XMLName xml.Name  `xml:"PAMDataset"`
-	Bands   []pamBand `xml:"PAMRasterBand"`
+	XMLName xml.Name   `xml:"PAMDataset"`
+	SRS     string     `xml:"SRS,omitempty"` // the axes are x, y whatever the CRS defines
+	Points  *pamPoints `xml:"GCPList"`
+	Bands   []pamBand  `xml:"PAMRasterBand"`
+}
+
+type pamPoints struct {
+	CRS    string     `xml:"Projection,attr"`
+	Points []pamPoint `xml:"GCP"`
+}
+
+type pamPoint struct {
+	ID    string  `xml:"Id,attr"`
+	Info  string  `xml:"Info,attr,omitempty"`
+	Pixel float64 `xml:"Pixel,attr"`
+	Line  float64 `xml:"Line,attr"`
+	X     float64 `xml:"X,attr"`
+	Y     float64 `xml:"Y,attr"`
+	Z     float64 `xml:"Z,attr"`
+}
+
+// newPAMPoints returns the points as .aux.xml has them.
+func newPAMPoints(g *raster.GCPs, wkt string) *pamPoints {
+	l := &pamPoints{CRS: wkt}
+	for _, p := range g.Points {
+		l.Points = append(l.Points, pamPoint(p))
+	}
+	return l
 }
 
 type pamBand struct {
@@ -335,32 +382,38 @@ type pamItem struct {
 	HistogramTxt string `xml:"HistCounts"`
 }
 
-// auxText is an .aux.xml with the histograms; "" where there are none.
-func auxText(res *OutputResult) (string, error) {
-	var d pamDataset
+// auxText returns the text of the output's .aux.xml: a CRS that geo keys can't express, ground
+// control points that the file can't hold, and the histograms if they are requested; "" if there is
+// none of these.
+func (o *output) auxText(res *OutputResult) (string, error) {
+	d := pamDataset{SRS: o.wkt}
+	if g := &o.run.plan.Grid; g.GCPs != nil && !g.HasTransform && o.file.Grid.GCPs == nil {
+		d.SRS, d.Points = "", newPAMPoints(g.GCPs, o.wkt)
+	}
 	for i, b := range res.Bands {
-		if b.Bins.Counts == nil {
+		if b.Bins.Counts == nil || !o.spec.HistAux {
 			continue
 		}
 		counts := make([]string, len(b.Bins.Counts))
 		for k, c := range b.Bins.Counts {
 			counts[k] = strconv.FormatUint(c, 10)
 		}
-		item := pamItem{Min: number(b.Bins.Min), Max: number(b.Bins.Max), Buckets: len(counts), HistogramTxt: strings.Join(counts, "|")}
-		if b.Bins.Direct { // a bin reaches half a value to each side
+		item := pamItem{Min: number(b.Bins.Min), Max: number(b.Bins.Max), Buckets: len(counts),
+			HistogramTxt: strings.Join(counts, "|")}
+		if b.Bins.Direct { // a bin extends half a value to each side
 			item.Min, item.Max = number(b.Bins.Min-0.5), number(b.Bins.Max+0.5)
 		}
 		d.Bands = append(d.Bands, pamBand{i + 1, item})
 	}
-	if len(d.Bands) == 0 {
+	if len(d.Bands) == 0 && d.SRS == "" && d.Points == nil {
 		return "", nil
 	}
 	text, err := xml.MarshalIndent(d, "", "  ")
 	return string(text) + "\n", err
 }
 
-func writeAux(path string, res *OutputResult) error {
-	text, err := auxText(res)
+func (o *output) writeAux(path string, res *OutputResult) error {
+	text, err := o.auxText(res)
 	if err != nil || text == "" {
 		return err
 	}
@@ -375,29 +428,54 @@ func writeAux(path string, res *OutputResult) error {
 	return f.Commit()
 }
 
-func many(n int64, one, more string) string {
+func plural(n int64, one, more string) string {
 	if n == 1 {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, more)
 }
 
-// report adds what an expression counted, and the sentences that people should read.
+// report adds the counts of an expression, and warnings about them.
 func (p *program) report(res *OutputResult) {
 	res.Counts = p.counts
 	c := &p.counts
 	if c.Saturated > 0 {
-		res.Warnings = append(res.Warnings, fmt.Sprintf("%s beyond the range of %v and became its nearest value", many(c.Saturated, "pixel was", "pixels were"), res.Type))
+		res.Warnings = append(res.Warnings,
+			fmt.Sprintf("%s beyond the range of %v and became its nearest value",
+				plural(c.Saturated, "pixel was", "pixels were"), res.Type))
 	}
 	if c.NodataCollision > 0 {
 		another := "another value (--nodata)"
 		if res.Type.IsFloat() {
 			another = "--nodata nan"
 		}
-		res.Warnings = append(res.Warnings, fmt.Sprintf("%s computed as the nodata value %v, the first at column %d, row %d: readers will take that for nodata; choose %s",
-			many(c.NodataCollision, "valid pixel was", "valid pixels were"), res.Nodata, p.first.Col, p.first.Row, another))
+		res.Warnings = append(res.Warnings,
+			fmt.Sprintf("%s computed as the nodata value %v, the first at column %d, row %d: readers will take that for nodata; choose %s",
+				plural(c.NodataCollision, "valid pixel was", "valid pixels were"), res.Nodata, p.first.Col, p.first.Row,
+				another))
 	}
-	if c.Inf > 0 {
-		res.Warnings = append(res.Warnings, fmt.Sprintf("%s infinite", many(c.Inf, "pixel is", "pixels are")))
+}
+
+// warnOfPixels adds warnings about an output whose pixels are probably a mistake.
+func (res *OutputResult) warnOfPixels() {
+	var infinite int64
+	var empty []string
+	for i, b := range res.Bands {
+		infinite += b.Moments.Infinite
+		if b.Moments.Total > 0 && b.Moments.Valid+b.Moments.Infinite == 0 {
+			empty = append(empty, fmt.Sprint(i+1))
+		}
+	}
+	c := &res.Counts
+	if n := max(c.Inf, infinite); n > 0 {
+		res.Warnings = append(res.Warnings, fmt.Sprintf("%s infinite", plural(n, "pixel is", "pixels are")))
+	}
+	switch {
+	case len(empty) > 0 && len(empty) == len(res.Bands), c.Pixels > 0 && c.Invalid == c.Pixels:
+		res.Warnings = append(res.Warnings, "it has no valid pixel")
+	case len(empty) > 0:
+		res.Warnings = append(res.Warnings,
+			fmt.Sprintf("%s no valid pixel: %s", plural(int64(len(empty)), "band has", "bands have"),
+				strings.Join(empty, ", ")))
 	}
 }

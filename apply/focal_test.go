@@ -15,7 +15,7 @@ import (
 	"leat/raster"
 )
 
-// modelFile is a raster in the coordinates of a common origin, as a brute-force model sees it.
+// modelFile is a raster in the coordinates of a common origin, for a brute-force model.
 type modelFile struct {
 	block.Window
 	px        []int16
@@ -23,23 +23,24 @@ type modelFile struct {
 	hasNodata bool
 }
 
-// at is what a function must see of the file at a place of the common coordinates, when the job's grid is grid.
+// at returns the pixel that a function must see at a position in common coordinates, if the job's
+// grid is grid.
 func (f *modelFile) at(x, y int, grid block.Window, margin block.Margin) (v int16, valid bool) {
 	inside := func(w block.Window) bool { return x >= w.Col && x < w.Col+w.Width && y >= w.Row && y < w.Row+w.Height }
 	if margin != block.MarginNodata && !inside(f.Window) {
 		all := f.Union(grid)
-		x = standIn(x, all.Col, all.Col+all.Width, margin)
-		y = standIn(y, all.Row, all.Row+all.Height, margin)
+		x = foldByHand(x, all.Col, all.Col+all.Width, margin)
+		y = foldByHand(y, all.Row, all.Row+all.Height, margin)
 	}
 	if inside(f.Window) {
 		v = f.px[(y-f.Row)*f.Width+x-f.Col]
 		return v, !f.hasNodata || v != f.nodata
 	}
-	return f.nodata, false // which is 0 where there is none
+	return f.nodata, false // 0 if the file has none
 }
 
-// standIn walks to the coordinate that stands in for x, one step at a time.
-func standIn(x, lo, hi int, m block.Margin) int {
+// foldByHand walks to the coordinate that is used instead of x, one step at a time.
+func foldByHand(x, lo, hi int, m block.Margin) int {
 	for x < lo || x >= hi {
 		switch {
 		case m == block.MarginNearest && x < lo:
@@ -68,7 +69,8 @@ func (f *modelFile) write(t *rapid.T, path string) {
 }
 
 func drawFile(t *rapid.T, name string) *modelFile {
-	f := &modelFile{Window: block.Window{Col: rapid.IntRange(-90, 90).Draw(t, name+" col"), Row: rapid.IntRange(-60, 60).Draw(t, name+" row"),
+	f := &modelFile{Window: block.Window{Col: rapid.IntRange(-90, 90).Draw(t, name+" col"),
+		Row:   rapid.IntRange(-60, 60).Draw(t, name+" row"),
 		Width: rapid.IntRange(1, 120).Draw(t, name+" width"), Height: rapid.IntRange(1, 90).Draw(t, name+" height")}}
 	if rapid.Bool().Draw(t, name+" nodata") {
 		f.hasNodata, f.nodata = true, -7
@@ -84,7 +86,7 @@ func drawFile(t *rapid.T, name string) *modelFile {
 	return f
 }
 
-func TestAFocalFunctionEqualsABruteForceModelForAnyInputsMarginFootprintAndWindow(t *testing.T) {
+func TestFocalFunctionMatchesBruteForce(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) { focalCase(t, dir) })
 }
@@ -101,7 +103,8 @@ func focalCase(t *rapid.T, dir string) {
 	c.Footprint = Footprint(rapid.IntRange(0, 2).Draw(t, "footprint"))
 	c.Margin = block.Margin(rapid.IntRange(0, 2).Draw(t, "margin"))
 	c.Overlap = rapid.IntRange(0, 9).Draw(t, "overlap")
-	job.Concurrency = Concurrency{Workers: rapid.IntRange(1, 4).Draw(t, "workers"), Readers: rapid.IntRange(1, 3).Draw(t, "readers")}
+	job.Concurrency = Concurrency{Workers: rapid.IntRange(1, 4).Draw(t, "workers"),
+		Readers: rapid.IntRange(1, 3).Draw(t, "readers")}
 	c.Reference = rapid.SampledFrom([]string{"a", "b"}).Draw(t, "reference")
 	ref := files[c.Reference].Window
 	if rapid.Bool().Draw(t, "given grid") {
@@ -125,7 +128,8 @@ func focalCase(t *rapid.T, dir string) {
 		}
 		return
 	}
-	part := block.Window{Col: rapid.IntRange(0, grid.Width-1).Draw(t, "part col"), Row: rapid.IntRange(0, grid.Height-1).Draw(t, "part row")}
+	part := block.Window{Col: rapid.IntRange(0, grid.Width-1).Draw(t, "part col"),
+		Row: rapid.IntRange(0, grid.Height-1).Draw(t, "part row")}
 	part.Width = rapid.IntRange(1, grid.Width-part.Col).Draw(t, "part width")
 	part.Height = rapid.IntRange(1, grid.Height-part.Row).Draw(t, "part height")
 	switch rapid.SampledFrom([]string{"all", "window", "bbox"}).Draw(t, "part") {
@@ -179,7 +183,7 @@ func model(files map[string]*modelFile, grid block.Window, c *Controls, r int) [
 	return want
 }
 
-// focal is the job's function; it also holds each array, margin and all, against the model.
+// focal is the job's function; it also compares each array, margin included, with the model.
 func focal(b *Block, files map[string]*modelFile, grid block.Window, r int) error {
 	out := b.NewOut(ndarray.Int32, 2)
 	clear(out.Raw())
@@ -217,7 +221,8 @@ func checkFocal(t *rapid.T, path string, grid block.Window, want []int32) {
 	}
 	defer f.Close()
 	g := f.Info().Grid
-	if w := mapGrid(grid.Width, grid.Height, grid.Col, grid.Row); g.Width != w.Width || g.Height != w.Height || g.Transform != w.Transform {
+	if w := mapGrid(grid.Width, grid.Height, grid.Col,
+		grid.Row); g.Width != w.Width || g.Height != w.Height || g.Transform != w.Transform {
 		t.Fatalf("the output's grid is %+v, not %+v", g, w)
 	}
 	a := ndarray.New(ndarray.Int32, 2, g.Height, g.Width)
@@ -231,14 +236,15 @@ func checkFocal(t *rapid.T, path string, grid block.Window, want []int32) {
 	}
 }
 
-func TestRealDataBeyondASubWindowAppearsInTheMargin(t *testing.T) {
+func TestMarginOfSubWindow(t *testing.T) {
 	const w, h = 40, 30
 	px := terrain[uint16](w, h, 1)
 	path := write(t, filepath.Join(t.TempDir(), "a.tif"), mapGrid(w, h, 0, 0), px, nil)
 	window := block.Window{Col: 10, Row: 8, Width: 4, Height: 3}
 	for _, m := range []block.Margin{block.MarginNodata, block.MarginReflect, block.MarginNearest} {
 		calls := 0
-		mustRun(t, Job{Inputs: map[string]Input{"a": File(path)}, Controls: Controls{Window: &window, Overlap: 5, Margin: m},
+		mustRun(t, Job{Inputs: map[string]Input{"a": File(path)},
+			Controls: Controls{Window: &window, Overlap: 5, Margin: m},
 			Func: func(_ context.Context, b *Block) error {
 				calls++
 				got := Band[uint16](b, "a", 0)
@@ -256,8 +262,9 @@ func TestRealDataBeyondASubWindowAppearsInTheMargin(t *testing.T) {
 	}
 }
 
-func TestABlockKnowsItsPlace(t *testing.T) {
-	path := write(t, filepath.Join(t.TempDir(), "a.tif"), mapGrid(70, 50, 3, 4), terrain[uint8](70, 50, 1), func(o *Output) { o.Nodata = "9" })
+func TestBlockPosition(t *testing.T) {
+	path := write(t, filepath.Join(t.TempDir(), "a.tif"), mapGrid(70, 50, 3, 4), terrain[uint8](70, 50, 1),
+		func(o *Output) { o.Nodata = "9" })
 	job := Job{Inputs: map[string]Input{"a": File(path), "l": Files(path, path)}, Params: "given",
 		Setup:       func(_ context.Context, w WorkerInfo) (any, error) { return w.Worker, nil },
 		Outputs:     map[string]Output{"o": {Path: filepath.Join(t.TempDir(), "o.tif"), TileSize: 32}},
@@ -276,13 +283,16 @@ func TestABlockKnowsItsPlace(t *testing.T) {
 			return fmt.Errorf("block %d of %d at %d, %d", b.Number, b.Total(), b.Col, b.Row)
 		case b.First() != (b.Number == 0) || b.Last() != (b.Number == 5):
 			return fmt.Errorf("first or last are wrong in block %d", b.Number)
-		case b.Rows() != b.Window.Height+4 || b.Columns() != b.Window.Width+4 || len(x) != b.Columns() || len(y) != b.Rows():
+		case b.Rows() != b.Window.Height+4 || b.Columns() != b.Window.Width+4 || len(x) != b.Columns() ||
+			len(y) != b.Rows():
 			return fmt.Errorf("%d x %d", b.Columns(), b.Rows())
 		case x[0] != wantX || y[0] != wantY || x[1]-x[0] != 10 || y[1]-y[0] != -10 || col != 5 || row != 7:
 			return fmt.Errorf("coordinates %v, %v: %v %v, pixel %d %d", x[0], y[0], wantX, wantY, col, row)
-		case w != 10 || h != 10 || b.Grid().CRS.Code != "EPSG:32631" || b.Transform() != (raster.Transform{wantX - 5, 10, 0, wantY + 5, 0, -10}):
+		case w != 10 || h != 10 || b.Grid().CRS.Code != "EPSG:32631" || b.Transform() != (raster.Transform{wantX - 5,
+			10, 0, wantY + 5, 0, -10}):
 			return fmt.Errorf("%v %v %v %v", w, h, b.Grid().CRS, b.Transform())
-		case b.Path("a") != path || len(b.Paths("l")) != 2 || !has || n.String() != "9" || b.Params() != "given" || b.State() != 0:
+		case b.Path("a") != path || len(b.Paths("l")) != 2 || !has || n.String() != "9" || b.Params() != "given" ||
+			b.State() != 0:
 			return fmt.Errorf("%v %v %v %v", b.Path("a"), b.Paths("l"), n, b.Params())
 		}
 		return nil

@@ -9,51 +9,56 @@ import (
 	"slices"
 	"strings"
 
+	"leat/internal/gdal"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/gdal"
 	"leat/raster/geotiff"
 	"leat/raster/overview"
 )
 
-// foreign is what a run knows of an output in a format that GDAL writes. Its spool is like any other's: only laying out differs.
-type foreign struct {
-	driver  *gdal.Driver // nil for GeoTIFF, and with workers in other processes
+// gdalOutput is the state of an output in a format that GDAL writes. Its spool is like that of a
+// GeoTIFF; only laying out differs.
+type gdalOutput struct {
+	driver  *gdal.Driver // nil for GeoTIFF, and in worker processes
 	factors []int        // of the overviews that GDAL makes, rising
 	tried   bool
-	lost    []string // what it does not keep
-	says    []string // other sentences on it
-	files   []string // that the output consists of, found by trying
+	dropped []string // what the format does not keep
+	notes   []string // other notes
+	files   []string // names of the output's files, found by writing a sample
 	writer  *gdal.Writer
 }
 
 const nativeFormat = "GTiff"
 
-// foreign reports whether the output is written through GDAL.
-func (s *Output) foreign() bool { return s.Format != "" && !strings.EqualFold(s.Format, nativeFormat) }
+// usesGDAL reports whether the output is written through GDAL.
+func (s *Output) usesGDAL() bool { return s.Format != "" && !strings.EqualFold(s.Format, nativeFormat) }
 
-// formatName is GDAL's name of the output's format.
+// formatName returns GDAL's name of the output's format.
 func (s *Output) formatName() string {
-	if s.foreign() {
+	if s.usesGDAL() {
 		return s.Format
 	}
 	return nativeFormat
 }
 
-// reducesItself reports whether files of the format have reduced copies by themselves.
+// reducesItself reports whether files of the format always hold reduced copies.
 func (s *Output) reducesItself() bool {
 	name := strings.ToUpper(s.Format)
 	return name == "COG" || strings.HasPrefix(name, "JP2")
 }
 
-// endings tell whose a file is by its name: GDAL's names of formats.
+// endings maps file name endings to GDAL's names of formats.
 var endings = map[string]string{
-	".asc": "AAIGrid", ".bil": "EHdr", ".bmp": "BMP", ".bt": "BT", ".envi": "ENVI", ".ers": "ERS", ".gif": "GIF", ".gpkg": "GPKG", ".grib": "GRIB", ".grb2": "GRIB", ".h5": "BAG",
-	".hdf": "HDF4Image", ".img": "HFA", ".j2k": "JP2OpenJPEG", ".jp2": "JP2OpenJPEG", ".jpeg": "JPEG", ".jpg": "JPEG", ".kea": "KEA", ".kro": "KRO", ".mbtiles": "MBTiles", ".mrf": "MRF",
-	".nc": "netCDF", ".ntf": "NITF", ".pix": "PCIDSK", ".png": "PNG", ".rst": "RST", ".sdat": "SAGA", ".vrt": "VRT", ".webp": "WEBP", ".xyz": "XYZ", ".zarr": "Zarr",
+	".asc": "AAIGrid", ".bil": "EHdr", ".bmp": "BMP", ".bt": "BT", ".envi": "ENVI", ".ers": "ERS", ".gif": "GIF",
+	".gpkg": "GPKG", ".grib": "GRIB", ".grb2": "GRIB", ".h5": "BAG",
+	".hdf": "HDF4Image", ".img": "HFA", ".j2k": "JP2OpenJPEG", ".jp2": "JP2OpenJPEG", ".jpeg": "JPEG", ".jpg": "JPEG",
+	".kea": "KEA", ".kro": "KRO", ".mbtiles": "MBTiles", ".mrf": "MRF",
+	".nc": "netCDF", ".ntf": "NITF", ".pix": "PCIDSK", ".png": "PNG", ".rst": "RST", ".sdat": "SAGA", ".vrt": "VRT",
+	".webp": "WEBP", ".xyz": "XYZ", ".zarr": "Zarr",
 }
 
-// checkFormatFields reports what of the fields that concern formats can't be, as far as that can be told without GDAL.
+// checkFormatFields returns the errors in the fields that concern formats, as far as they can be
+// found without GDAL.
 func (o *output) checkFormatFields() []error {
 	s := &o.spec
 	var errs []error
@@ -62,7 +67,7 @@ func (o *output) checkFormatFields() []error {
 	}
 	ext := strings.ToLower(filepath.Ext(s.Path))
 	tiff := ext == ".tif" || ext == ".tiff"
-	if !s.foreign() {
+	if !s.usesGDAL() {
 		switch format := endings[ext]; {
 		case s.Path == "":
 			bad("no file is given")
@@ -94,7 +99,8 @@ func (o *output) checkFormatFields() []error {
 	for _, f := range []struct {
 		name string
 		set  bool
-	}{{"compression", s.Compression != ""}, {"predictor", s.Predictor != 0}, {"level", s.Level != 0}, {"tile size", s.TileSize != 0}, {"interleave", s.PixelInterleave}, {"BigTIFF", s.BigTIFF}} {
+	}{{"compression", s.Compression != ""}, {"predictor", s.Predictor != 0}, {"level", s.Level != 0},
+		{"tile size", s.TileSize != 0}, {"interleave", s.PixelInterleave}, {"BigTIFF", s.BigTIFF}} {
 		if f.set {
 			bad("the %s is for leat's own GeoTIFF: give creation options of %s instead (--co KEY=VALUE; leat info --formats %s lists them)", f.name, s.Format, s.Format)
 		}
@@ -105,15 +111,16 @@ func (o *output) checkFormatFields() []error {
 	return errs
 }
 
-// checkFormats asks GDAL about the formats of outputs.
-func checkFormats(outs []*output) error {
+// resolveFormats looks up the outputs' formats in GDAL and returns the errors in them.
+func resolveFormats(outs []*output) error {
 	var wrong, absent []error
 	for _, o := range outs {
-		if !o.spec.foreign() {
+		if !o.spec.usesGDAL() {
 			continue
 		}
 		if err := gdal.Available(); err != nil {
-			absent = append(absent, fmt.Errorf("output %s: the format %s is written by GDAL: %w", o.name, o.spec.Format, err))
+			absent = append(absent, fmt.Errorf("output %s: the format %s is written by GDAL: %w", o.name, o.spec.Format,
+				err))
 			continue
 		}
 		d, err := writableFormat(o.spec.Format)
@@ -121,7 +128,7 @@ func checkFormats(outs []*output) error {
 			wrong = append(wrong, fmt.Errorf("output %s: %w", o.name, err))
 			continue
 		}
-		o.foreign.driver, o.spec.Format = &d, d.Name
+		o.gdal.driver, o.spec.Format = &d, d.Name
 		if other := otherEnding(&d, o.spec.Path); other != "" {
 			instead := "say --format " + other
 			if other == geoTIFF {
@@ -130,29 +137,34 @@ func checkFormats(outs []*output) error {
 			if usual := usualEnding(&d); usual != "" {
 				instead += ", or end the name in " + usual
 			}
-			wrong = append(wrong, fmt.Errorf("output %s: %s: its ending is that of %s, and the format is to be %s: %s", o.name, o.spec.label(), other, d.Name, instead))
+			wrong = append(wrong, fmt.Errorf("output %s: %s: its ending is that of %s, and the format is to be %s: %s",
+				o.name, o.spec.label(), other, d.Name, instead))
 		}
-		// What is not known yet is filled in with something that does.
-		spec := gdal.Spec{Driver: d.Name, Options: o.spec.Options, Grid: raster.Grid{Width: 1, Height: 1}, Bands: 1, Type: o.typ}
+		// Fill in what is unknown with a valid value.
+		spec := gdal.Spec{Driver: d.Name, Options: o.spec.Options, Grid: raster.Grid{Width: 1, Height: 1}, Bands: 1,
+			Type: o.typ}
 		if !spec.Type.Valid() {
 			if spec.Type = ndarray.Uint8; len(d.Types) > 0 {
 				spec.Type = d.Types[0]
 			}
 		}
 		if err := spec.Check(o.spec.identity()); err != nil {
-			wrong = append(wrong, fmt.Errorf("output %s: %w", o.name, inPlaceOf(err, o.spec.identity(), o.spec.label())))
+			wrong = append(wrong, fmt.Errorf("output %s: %w", o.name,
+				inPlaceOf(err, o.spec.identity(), o.spec.label())))
 		}
 	}
-	return errors.Join(errors.Join(absent...), mistakes(wrong...))
+	return errors.Join(errors.Join(absent...), jobErrors(wrong...))
 }
 
 const geoTIFF = "GeoTIFF"
 
-// wellKnown are formats that everybody knows by their endings, so that no other one has them, not even one without an ending of its own.
+// wellKnown are formats whose endings belong to them alone: no format without an ending of its own
+// may use them.
 var wellKnown = []string{"GIF", "GPKG", "JP2OpenJPEG", "JPEG", "netCDF", "PNG", "WEBP"}
 
-// otherEnding is the format whose ending a name has where that is not the format d, "" where it may be its. Only endings that are one format's tell, and beside formats without any only
-// those that are well known: ENVI's files often end in .img.
+// otherEnding returns the format that a name's ending belongs to if it is not d, and "" if the name
+// may be that of a file of format d. If d has no ending of its own, only the endings of well-known
+// formats count: ENVI's files often end in .img.
 func otherEnding(d *gdal.Driver, path string) string {
 	ext := strings.ToLower(filepath.Ext(path))
 	owner := endings[ext]
@@ -171,7 +183,7 @@ func hasEnding(d *gdal.Driver, ext string) bool {
 	return slices.ContainsFunc(d.Extensions, func(e string) bool { return strings.EqualFold(e, ext[1:]) })
 }
 
-// usualEnding is that of a format, "" where it has none.
+// usualEnding returns the ending of a format, "" if it has none.
 func usualEnding(d *gdal.Driver) string {
 	if len(d.Extensions) > 0 {
 		return "." + d.Extensions[0]
@@ -184,7 +196,7 @@ func usualEnding(d *gdal.Driver) string {
 	return ""
 }
 
-// writableFormat is a format by its name, of rasters that can be written.
+// writableFormat looks up a format of rasters that GDAL can write.
 func writableFormat(name string) (gdal.Driver, error) {
 	all, err := gdal.Drivers()
 	if err != nil {
@@ -204,7 +216,8 @@ func writableFormat(name string) (gdal.Driver, error) {
 	return d, nil
 }
 
-// NoFormat is the error of a format that GDAL does not have, with those that may be meant.
+// NoFormat returns an error about a format that GDAL does not have, with suggestions of similar
+// names.
 func NoFormat(name string) error {
 	all, err := gdal.Drivers()
 	if err != nil {
@@ -216,14 +229,14 @@ func NoFormat(name string) error {
 func noFormat(all []gdal.Driver, name string) error {
 	release, _ := gdal.Version()
 	text := fmt.Sprintf("GDAL %s has no format %s", release, name)
-	if near := nearFormats(all, name); near != nil {
-		text += ": is it " + strings.Join(near, " or ") + "?"
+	if similar := similarFormats(all, name); similar != nil {
+		text += ": is it " + strings.Join(similar, " or ") + "?"
 	}
 	return errors.New(text + " (leat info --formats lists those that it has)")
 }
 
-// nearFormats are formats that somebody may have meant.
-func nearFormats(all []gdal.Driver, name string) (near []string) {
+// similarFormats returns up to three formats that the user may have meant.
+func similarFormats(all []gdal.Driver, name string) (similar []string) {
 	simple := func(s string) string {
 		return strings.Map(func(r rune) rune {
 			if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -236,26 +249,26 @@ func nearFormats(all []gdal.Driver, name string) (near []string) {
 	if want == "" {
 		return nil
 	}
-	for _, close := range []func(d *gdal.Driver) bool{
+	for _, matches := range []func(d *gdal.Driver) bool{
 		func(d *gdal.Driver) bool { return slices.Contains(d.Extensions, want) },
 		func(d *gdal.Driver) bool { return distance(simple(d.Name), want) <= 1+len(want)/8 },
 		func(d *gdal.Driver) bool { return len(want) > 2 && strings.Contains(simple(d.LongName), want) },
 	} {
 		for _, d := range byDistance(all, func(d *gdal.Driver) int { return distance(simple(d.Name), want) }) {
-			if d.Write && len(near) < 3 && !slices.Contains(near, d.Name) && close(&d) {
-				near = append(near, d.Name)
+			if d.Write && len(similar) < 3 && !slices.Contains(similar, d.Name) && matches(&d) {
+				similar = append(similar, d.Name)
 			}
 		}
 	}
-	return near
+	return similar
 }
 
-// byDistance are the formats, the nearest first.
-func byDistance(all []gdal.Driver, far func(d *gdal.Driver) int) []gdal.Driver {
-	return slices.SortedStableFunc(slices.Values(all), func(a, b gdal.Driver) int { return far(&a) - far(&b) })
+// byDistance returns the formats, the nearest first.
+func byDistance(all []gdal.Driver, dist func(d *gdal.Driver) int) []gdal.Driver {
+	return slices.SortedStableFunc(slices.Values(all), func(a, b gdal.Driver) int { return dist(&a) - dist(&b) })
 }
 
-// distance is how many letters have to be put in, left out or changed to make b of a.
+// distance returns how many letters have to be inserted, deleted or replaced to turn a into b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -276,31 +289,34 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// foreignCoding is how tiles are kept in the spool of an output that is decoded again in the end: what is quick.
-func foreignCoding(t ndarray.DType) ([]geotiff.Coding, error) {
+// gdalCoding returns the coding of tiles in the spool of an output that GDAL writes: a fast one,
+// since they are decoded again at the end.
+func gdalCoding(t ndarray.DType) ([]geotiff.Coding, error) {
 	list := geotiff.Candidates(t, geotiff.Zstd)
 	c := list[len(list)-1]
 	c.Level = 1
 	return []geotiff.Coding{c}, c.Check(t)
 }
 
-// foreignText tells for the plan how the output is stored.
-func (o *output) foreignText() string {
+// gdalText describes for the plan how the output is stored.
+func (o *output) gdalText() string {
 	text := strings.Join(append([]string{o.spec.Format}, o.spec.Options...), " ") + " through GDAL"
 	if !o.typ.Valid() {
 		return text
 	}
-	list, err := foreignCoding(o.typ)
+	list, err := gdalCoding(o.typ)
 	if err != nil {
 		return text
 	}
 	return text + ", until then " + list[0].String()
 }
 
-// gdalMethods are GDAL's names of the ways to make overviews.
-var gdalMethods = map[overview.Method]string{overview.Nearest: "NEAREST", overview.Average: "AVERAGE", overview.Mode: "MODE"}
+// gdalMethods are GDAL's names of the overview methods.
+var gdalMethods = map[overview.Method]string{overview.Nearest: "NEAREST", overview.Average: "AVERAGE",
+	overview.Mode: "MODE"}
 
-// formatOptions are the creation options, with those that the format has for what leat's own options say.
+// formatOptions returns the creation options, including those that express leat's own options in
+// this format.
 func (o *output) formatOptions() []string {
 	options := slices.Clone(o.spec.Options)
 	given := func(keys ...string) bool {
@@ -320,15 +336,16 @@ func (o *output) formatOptions() []string {
 	return options
 }
 
-// maxSides are limits that a format has and a small trial does not meet.
+// maxSides are limits of formats that writing a small sample does not reveal.
 var maxSides = map[string]int{"GIF": 1<<16 - 1, "GSBG": 1<<15 - 1, "JPEG": 65500, "SGI": 1<<16 - 1, "WEBP": 16383}
 
-// tryFormats tries what is known of outputs in other formats, and finds names that two of them need.
+// tryFormats writes samples of the outputs that GDAL writes, and finds files that two outputs or
+// inputs share.
 func (r *run) tryFormats(ctx context.Context) error {
 	type file struct{ path, what string }
 	var files []file
 	for _, o := range r.outs {
-		if !o.spec.foreign() {
+		if !o.spec.usesGDAL() {
 			files = append(files, file{o.spec.identity(), "output " + o.name})
 		}
 	}
@@ -338,21 +355,21 @@ func (r *run) tryFormats(ctx context.Context) error {
 		}
 	}
 	for i, o := range r.outs {
-		if !o.spec.foreign() || !o.typ.Valid() || o.bands == 0 {
+		if !o.spec.usesGDAL() || !o.typ.Valid() || o.bands == 0 {
 			continue
 		}
 		if err := o.tryFormat(ctx, r.plan); err != nil {
 			return err
 		}
-		r.plan.Outputs[i].Notes = o.foreignNotes()
-		if err := o.checkBeside(o.foreign.files); err != nil {
+		r.plan.Outputs[i].Notes = o.gdalNotes()
+		if err := o.checkSidecars(o.gdal.files); err != nil {
 			return err
 		}
-		for _, name := range o.foreign.files {
+		for _, name := range o.gdal.files {
 			path := filepath.Join(filepath.Dir(o.spec.identity()), name)
 			for _, f := range files {
 				if f.path == path {
-					return mistakes(fmt.Errorf("output %s: %s has a file %s beside it, which is that of %s: write to another folder, or under another name", o.name, o.spec.label(), path, f.what))
+					return jobErrors(fmt.Errorf("output %s: %s has a sidecar %s, which is that of %s: write to another folder, or under another name", o.name, o.spec.label(), path, f.what))
 				}
 			}
 			files = append(files, file{path, "output " + o.name})
@@ -361,9 +378,10 @@ func (r *run) tryFormats(ctx context.Context) error {
 	return nil
 }
 
-// checkBeside reports files that the output would replace and that are not an older output's: those beside one that is not there. What bears its whole name is no one
-// else's.
-func (o *output) checkBeside(names []string) error {
+// checkSidecars returns an error if the output does not exist yet and one of its sidecars does:
+// that file belongs to something else. Sidecars whose name begins with the output's whole name are
+// exempt.
+func (o *output) checkSidecars(names []string) error {
 	path := o.spec.identity()
 	if _, err := os.Lstat(path); err == nil {
 		return nil
@@ -372,9 +390,9 @@ func (o *output) checkBeside(names []string) error {
 		if strings.HasPrefix(name, filepath.Base(path)) {
 			continue
 		}
-		beside := filepath.Join(filepath.Dir(path), name)
-		if _, err := os.Lstat(beside); err == nil {
-			return fmt.Errorf("output %s: %s comes with a file %s, and there is one that belongs to something else: remove it, or give another name", o.name, o.spec.label(), beside)
+		sidecar := filepath.Join(filepath.Dir(path), name)
+		if _, err := os.Lstat(sidecar); err == nil {
+			return fmt.Errorf("output %s: %s has a sidecar %s, which exists and belongs to another file: remove it, or give another name", o.name, o.spec.label(), sidecar)
 		}
 	}
 	return nil

@@ -8,23 +8,28 @@ import (
 	"leat/ndarray"
 )
 
-// What GDAL takes for a format by itself is in the plan, with what spares it.
-func TestThePlanCountsWhatAFormatTakesByItself(t *testing.T) {
+// The plan includes the memory that GDAL takes for a format by itself, and an option that avoids
+// it.
+func TestPlanFormatMemory(t *testing.T) {
 	needFormat(t, "PCIDSK", "COG", "HFA")
 	const budget = 192 << 20
 	plan := func(path, format string, options ...string) *Plan {
-		o := Output{Path: filepath.Join(t.TempDir(), path), Format: format, Options: options, Type: ndarray.Uint16, Bands: 1}
-		p, err := MakePlan(t.Context(), Job{Controls: Controls{Grid: gridOf(12000, 12000), MemoryBytes: budget}, Outputs: map[string]Output{"out": o}, Func: nothing})
+		o := Output{Path: filepath.Join(t.TempDir(), path), Format: format, Options: options, Type: ndarray.Uint16,
+			Bands: 1}
+		p, err := MakePlan(t.Context(), Job{Controls: Controls{Grid: gridOf(12000, 12000), MemoryBytes: budget},
+			Outputs: map[string]Output{"out": o}, Func: nothing})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return p
 	}
 	const remedy = "--co INTERLEAVING=TILED"
-	if p := plan("x.pix", "PCIDSK"); p.MemoryBytes < pcidskBytes+baseBytes || !strings.Contains(strings.Join(p.Notes, "; "), remedy) {
+	if p := plan("x.pix", "PCIDSK"); p.MemoryBytes < pcidskBytes+baseBytes || !strings.Contains(strings.Join(p.Notes,
+		"; "), remedy) {
 		t.Errorf("PCIDSK takes %s, %q", sizeText(p.MemoryBytes), p.Notes)
 	}
-	for _, p := range []*Plan{plan("x.pix", "PCIDSK", "interleaving=tiled"), plan("x.tif", "COG"), plan("x.img", "HFA")} {
+	for _, p := range []*Plan{plan("x.pix", "PCIDSK", "interleaving=tiled"), plan("x.tif", "COG"),
+		plan("x.img", "HFA")} {
 		if p.MemoryBytes > budget || strings.Contains(strings.Join(p.Notes, "; "), "memory allowed") {
 			t.Errorf("%s takes %s, %q", p.Outputs[0].Path, sizeText(p.MemoryBytes), p.Notes)
 		}

@@ -10,17 +10,19 @@ import (
 	"strings"
 	"testing"
 
+	"leat/internal/gdal"
 	"leat/internal/proctest"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/gdal"
 )
 
-func TestFormatsOfOneSizeAreWritten(t *testing.T) {
+func TestFormatsOfFixedSize(t *testing.T) {
 	needFormat(t, "SRTMHGT")
 	const side, step = 1201, 1.0 / 1200
-	grid := raster.Grid{Width: side, Height: side, CRS: raster.CRS{Code: "EPSG:4326"}, HasTransform: true, Transform: raster.Transform{5 - step/2, step, 0, 48 + step/2, 0, -step}}
-	o := Output{Path: filepath.Join(t.TempDir(), "N47E005.hgt"), Format: "SRTMHGT", Type: ndarray.Int16, Bands: 1, NoOverviews: true}
+	grid := raster.Grid{Width: side, Height: side, CRS: raster.CRS{Code: "EPSG:4326"}, HasTransform: true,
+		Transform: raster.Transform{5 - step/2, step, 0, 48 + step/2, 0, -step}}
+	o := Output{Path: filepath.Join(t.TempDir(), "N47E005.hgt"), Format: "SRTMHGT", Type: ndarray.Int16, Bands: 1,
+		NoOverviews: true}
 	px := terrain[int16](side, side, 1)
 	mustRun(t, sliceJob(grid, px, o))
 	f, err := gdal.Open(o.Path, nil)
@@ -36,9 +38,10 @@ func TestFormatsOfOneSizeAreWritten(t *testing.T) {
 	failRun(t, sliceJob(grid, px, o), "N47E006.hgt", "1201x1201")
 }
 
-func TestAFormatWithoutTypesIsWritten(t *testing.T) {
+func TestFormatWithoutTypes(t *testing.T) {
 	needFormat(t, "XYZ")
-	o := Output{Path: filepath.Join(t.TempDir(), "x.xyz"), Format: "XYZ", Type: ndarray.Int32, Bands: 1, NoOverviews: true}
+	o := Output{Path: filepath.Join(t.TempDir(), "x.xyz"), Format: "XYZ", Type: ndarray.Int32, Bands: 1,
+		NoOverviews: true}
 	px := make([]int32, 64*64)
 	for i := range px {
 		px[i] = int32(i % 200)
@@ -59,7 +62,7 @@ func TestAFormatWithoutTypesIsWritten(t *testing.T) {
 	}
 }
 
-func TestAFullDiskIsNotTakenForWhatAFormatLacks(t *testing.T) {
+func TestFormatDiskFull(t *testing.T) {
 	needFormat(t, "ERS")
 	const side = 700
 	px := make([]uint8, side*side)
@@ -68,7 +71,7 @@ func TestAFullDiskIsNotTakenForWhatAFormatLacks(t *testing.T) {
 		px[i] = uint8(r.Uint32())
 	}
 	var full, whole int
-	for size := 990; size <= 1080; size += 10 { // from where pixels have room, and not all that is beside them
+	for size := 990; size <= 1080; size += 10 { // from sizes that hold the pixels but not all sidecars
 		dir := smallDisk(t, fmt.Sprintf("%dk", size))
 		o := Output{Path: filepath.Join(dir, "out.ers"), Format: "ERS"}
 		res, err := Run(t.Context(), sliceJob(mapGrid(side, side, 0, 0), px, o))
@@ -80,7 +83,8 @@ func TestAFullDiskIsNotTakenForWhatAFormatLacks(t *testing.T) {
 			continue
 		}
 		whole++
-		if w := strings.Join(res.Outputs[0].Warnings, "; "); strings.Contains(w, "overviews") || strings.Contains(w, "statistics") {
+		if w := strings.Join(res.Outputs[0].Warnings, "; "); strings.Contains(w, "overviews") || strings.Contains(w,
+			"statistics") {
 			t.Errorf("%dk: %s", size, w)
 		}
 	}
@@ -89,7 +93,7 @@ func TestAFullDiskIsNotTakenForWhatAFormatLacks(t *testing.T) {
 	}
 }
 
-func TestAFolderIsReplacedByAFolder(t *testing.T) {
+func TestReplaceDirectoryOutput(t *testing.T) {
 	needFormat(t, "Zarr")
 	o := Output{Path: filepath.Join(t.TempDir(), "x.zarr"), Format: "Zarr", NoOverviews: true}
 	for n := range 2 {
@@ -106,7 +110,7 @@ func TestAFolderIsReplacedByAFolder(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// Of two runs at once the second is refused, as with files.
+	// Of two concurrent runs the second is rejected, as with files.
 	var second error
 	job := sliceJob(mapGrid(64, 64, 0, 0), terrain[uint8](64, 64, 3), o)
 	work := job.Func
@@ -120,7 +124,7 @@ func TestAFolderIsReplacedByAFolder(t *testing.T) {
 	}
 }
 
-func TestWhatAKilledTrialOfAFormatLeftIsSwept(t *testing.T) {
+func TestSweepKilledFormatSample(t *testing.T) {
 	needFormat(t, "PNG", "ENVI")
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
@@ -135,15 +139,16 @@ func TestWhatAKilledTrialOfAFormatLeftIsSwept(t *testing.T) {
 		return names
 	}
 	for range 2 {
-		if killed, output, err := proctest.New("format output", t.TempDir(), "false").KillAt("apply.tried", 1).Start(t).Wait(); !killed {
+		if killed, output, err := proctest.New("format output", t.TempDir(), "false").KillAt("apply.tried",
+			1).Start(t).Wait(); !killed {
 			t.Fatalf("the child was not killed: %v\n%s", err, output)
 		}
 		if list := left(); len(list) != 1 {
 			t.Errorf("%q is left of one trial", list)
 		}
 	}
-	// A plan tries too. What somebody else does there goes on.
-	other, err := makeRunFolder(temporary)
+	// A plan writes a sample too. It must not remove the directories of others.
+	other, err := makeRunDirectory(temporary)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +163,7 @@ func TestWhatAKilledTrialOfAFormatLeftIsSwept(t *testing.T) {
 	}
 }
 
-// formatPlanJob is one whose format is tried by its plan.
+// formatPlanJob returns a job whose plan writes a sample.
 func formatPlanJob(dir string) Job {
 	o := Output{Path: filepath.Join(dir, "x.png"), Format: "PNG", Type: ndarray.Uint8, Bands: 1}
 	return Job{Controls: Controls{Grid: gridOf(64, 64)}, Outputs: map[string]Output{"out": o}, Func: nothing}

@@ -11,7 +11,7 @@ import (
 	"leat/ndarray"
 )
 
-func TestFormatsRefuseBeforeAnyWork(t *testing.T) {
+func TestFormatsRejectedBeforeRun(t *testing.T) {
 	needFormat(t, "HFA", "PNG", "JPEG", "XYZ", "AAIGrid", "MRF", "PCRaster", "SGI")
 	dir := t.TempDir()
 	u8, f32 := ndarray.Uint8, ndarray.Float32
@@ -20,40 +20,64 @@ func TestFormatsRefuseBeforeAnyWork(t *testing.T) {
 		bands int
 		want  []string
 	}{
-		"unknown":                 {Output{Path: "o.img", Format: "ERDAS", Type: u8}, 1, []string{"output out", "no format ERDAS", "HFA"}},
-		"misspelt":                {Output{Path: "o.nc", Format: "netcf", Type: u8}, 1, []string{"is it netCDF"}},
-		"VRT":                     {Output{Path: "o.vrt", Format: "vrt", Type: u8}, 1, []string{"holds no pixels"}},
-		"read alone":              {Output{Path: "o.x", Format: "ESAT", Type: u8}, 1, []string{"can't write", "ESAT"}},
-		"an ending of another":    {Output{Path: "o.img", Type: u8}, 1, []string{"--format HFA", "end the name in .tif"}},
-		"a VRT's ending":          {Output{Path: "o.vrt", Type: u8}, 1, []string{"holds no pixels"}},
-		"GeoTIFF's ending":        {Output{Path: "o.tif", Format: "HFA", Type: u8}, 1, []string{"leave out --format HFA", "end the name in .img"}},
-		"an ending of a third":    {Output{Path: "o.png", Format: "HFA", Type: u8}, 1, []string{"that of PNG, and the format is to be HFA", "say --format PNG", "end the name in .img"}},
-		"of a format without":     {Output{Path: "o.jpeg", Format: "ENVI", Type: u8}, 1, []string{"that of JPEG", "ENVI", "end the name in .envi"}},
-		"creation option":         {Output{Path: "o.img", Format: "HFA", Options: []string{"COMPRESED=YES"}, Type: u8}, 1, []string{"no creation option COMPRESED", "COMPRESSED"}},
-		"value of an option":      {Output{Path: "o.png", Format: "PNG", Options: []string{"ZLEVEL=lots"}, Type: u8, Bands: 1}, 1, []string{"ZLEVEL"}},
-		"type":                    {Output{Path: "o.png", Format: "PNG", Type: f32}, 1, []string{"can't hold pixels of type float32", "uint16"}},
-		"type of the first block": {Output{Path: "o.png", Format: "PNG", Nodata: "1"}, 1, []string{"can't hold pixels of type float32"}},
-		"bands":                   {Output{Path: "o.png", Format: "PNG", Type: u8, Bands: 5}, 5, []string{"5 bands"}},
-		"bands of JPEG":           {Output{Path: "o.jpg", Format: "JPEG", Type: u8, Bands: 2}, 2, []string{"2 bands"}},
-		"--cog":                   {Output{Path: "o.img", Format: "HFA", Type: u8, COG: true}, 1, []string{"--cog"}},
-		"compression":             {Output{Path: "o.img", Format: "HFA", Type: u8, Compression: "zstd", Predictor: 2, Level: 3}, 1, []string{"compression", "predictor", "level", "leat info --formats HFA"}},
-		"tiles":                   {Output{Path: "o.img", Format: "HFA", Type: u8, TileSize: 64, BigTIFF: true, PixelInterleave: true}, 1, []string{"tile size", "BigTIFF", "interleave"}},
-		"--hist-aux":              {Output{Path: "o.img", Format: "HFA", Type: u8, HistAux: true}, 1, []string{"--hist-aux"}},
-		"URL":                     {Output{Path: "s3://bucket/o.img", Format: "HFA", Type: u8}, 1, []string{"local disk", "copy it"}},
-		"nodata":                  {Output{Path: "o.xyz", Format: "XYZ", Type: ndarray.Int32, Bands: 1, Nodata: "3"}, 1, []string{"nodata value 3", "--nodata none"}},
-		"overviews":               {Output{Path: "o.nc", Format: "netCDF", Type: f32, Bands: 1, Overviews: []int{2}}, 1, []string{"overviews", "--overviews none"}},
-		"overviews of MRF":        {Output{Path: "o.mrf", Format: "MRF", Type: u8, Bands: 1, Overviews: []int{2}}, 1, []string{"overviews", "gdaladdo"}},
-		"levels of COG":           {Output{Path: "o.tif", Format: "COG", Type: f32, Bands: 1, Overviews: []int{2}}, 1, []string{"its own"}},
-		"colours":                 {Output{Path: "o.asc", Format: "AAIGrid", Type: u8, Bands: 1, Colors: palette()}, 1, []string{"AAIGrid"}},
-		"no name":                 {Output{Format: "HFA", Type: u8}, 1, []string{"no file is given"}},
-		"options of GeoTIFF":      {Output{Path: "o.tif", Options: []string{"COMPRESS=LZW"}, Type: u8}, 1, []string{"Compression"}},
-		"a NUL":                   {Output{Path: "o.img", Format: "HFA", Type: u8, Bands: 1, LayerNames: []string{"a\x00b"}}, 1, []string{"NUL"}},
-		"a folder":                {Output{Path: "folder.img", Format: "HFA", Type: u8, Bands: 1}, 1, []string{"folder"}},
-		"written wrongly by GDAL": {Output{Path: "o.fit", Format: "FIT", Type: ndarray.Int16, Bands: 2}, 2, []string{"can't write", "FIT"}},
-		"GDAL's crash":            {Output{Path: "o.kml", Format: "KMLSUPEROVERLAY", Type: u8, Bands: 4}, 4, []string{"can't write", "KMLSUPEROVERLAY"}},
-		"bytes for PCRaster":      {Output{Path: "o.map", Format: "PCRaster", Type: u8, Bands: 1}, 1, []string{"0 and 1", "int32"}},
-		"too wide for SGI":        {Output{Path: "o.rgb", Format: "SGI", Type: u8, Bands: 1}, -1, []string{"65535"}},
-		"too wide":                {Output{Path: "o.jpg", Format: "JPEG", Type: u8, Bands: 1}, -1, []string{"65500"}},
+		"unknown": {Output{Path: "o.img", Format: "ERDAS", Type: u8}, 1,
+			[]string{"output out", "no format ERDAS", "HFA"}},
+		"misspelt":   {Output{Path: "o.nc", Format: "netcf", Type: u8}, 1, []string{"is it netCDF"}},
+		"VRT":        {Output{Path: "o.vrt", Format: "vrt", Type: u8}, 1, []string{"holds no pixels"}},
+		"read alone": {Output{Path: "o.x", Format: "ESAT", Type: u8}, 1, []string{"can't write", "ESAT"}},
+		"an ending of another": {Output{Path: "o.img", Type: u8}, 1,
+			[]string{"--format HFA", "end the name in .tif"}},
+		"a VRT's ending": {Output{Path: "o.vrt", Type: u8}, 1, []string{"holds no pixels"}},
+		"GeoTIFF's ending": {Output{Path: "o.tif", Format: "HFA", Type: u8}, 1,
+			[]string{"leave out --format HFA", "end the name in .img"}},
+		"an ending of a third": {Output{Path: "o.png", Format: "HFA", Type: u8}, 1,
+			[]string{"that of PNG, and the format is to be HFA", "say --format PNG", "end the name in .img"}},
+		"of a format without": {Output{Path: "o.jpeg", Format: "ENVI", Type: u8}, 1,
+			[]string{"that of JPEG", "ENVI", "end the name in .envi"}},
+		"creation option": {Output{Path: "o.img", Format: "HFA", Options: []string{"COMPRESED=YES"}, Type: u8},
+			1, []string{"no creation option COMPRESED", "COMPRESSED"}},
+		"value of an option": {Output{Path: "o.png", Format: "PNG", Options: []string{"ZLEVEL=lots"}, Type: u8,
+			Bands: 1}, 1, []string{"ZLEVEL"}},
+		"type": {Output{Path: "o.png", Format: "PNG", Type: f32}, 1,
+			[]string{"can't hold pixels of type float32", "uint16"}},
+		"type of the first block": {Output{Path: "o.png", Format: "PNG", Nodata: "1"}, 1,
+			[]string{"can't hold pixels of type float32"}},
+		"bands":         {Output{Path: "o.png", Format: "PNG", Type: u8, Bands: 5}, 5, []string{"5 bands"}},
+		"bands of JPEG": {Output{Path: "o.jpg", Format: "JPEG", Type: u8, Bands: 2}, 2, []string{"2 bands"}},
+		"--cog":         {Output{Path: "o.img", Format: "HFA", Type: u8, COG: true}, 1, []string{"--cog"}},
+		"compression": {Output{Path: "o.img", Format: "HFA", Type: u8, Compression: "zstd", Predictor: 2,
+			Level: 3}, 1, []string{"compression", "predictor", "level", "leat info --formats HFA"}},
+		"tiles": {Output{Path: "o.img", Format: "HFA", Type: u8, TileSize: 64, BigTIFF: true,
+			PixelInterleave: true}, 1, []string{"tile size", "BigTIFF", "interleave"}},
+		"--hist-aux": {Output{Path: "o.img", Format: "HFA", Type: u8, HistAux: true}, 1,
+			[]string{"--hist-aux"}},
+		"URL": {Output{Path: "s3://bucket/o.img", Format: "HFA", Type: u8}, 1,
+			[]string{"local disk", "copy it"}},
+		"nodata": {Output{Path: "o.xyz", Format: "XYZ", Type: ndarray.Int32, Bands: 1, Nodata: "3"}, 1,
+			[]string{"nodata value 3", "--nodata none"}},
+		"overviews": {Output{Path: "o.nc", Format: "netCDF", Type: f32, Bands: 1, Overviews: []int{2}}, 1,
+			[]string{"overviews", "--overviews none"}},
+		"overviews of MRF": {Output{Path: "o.mrf", Format: "MRF", Type: u8, Bands: 1, Overviews: []int{2}}, 1,
+			[]string{"overviews", "gdaladdo"}},
+		"levels of COG": {Output{Path: "o.tif", Format: "COG", Type: f32, Bands: 1, Overviews: []int{2}}, 1,
+			[]string{"its own"}},
+		"colours": {Output{Path: "o.asc", Format: "AAIGrid", Type: u8, Bands: 1, Colors: palette()}, 1,
+			[]string{"AAIGrid"}},
+		"no name": {Output{Format: "HFA", Type: u8}, 1, []string{"no file is given"}},
+		"options of GeoTIFF": {Output{Path: "o.tif", Options: []string{"COMPRESS=LZW"}, Type: u8}, 1,
+			[]string{"Compression"}},
+		"a NUL": {Output{Path: "o.img", Format: "HFA", Type: u8, Bands: 1,
+			LayerNames: []string{"a\x00b"}}, 1, []string{"NUL"}},
+		"a folder": {Output{Path: "folder.img", Format: "HFA", Type: u8, Bands: 1}, 1,
+			[]string{"folder"}},
+		"written wrongly by GDAL": {Output{Path: "o.fit", Format: "FIT", Type: ndarray.Int16, Bands: 2}, 2,
+			[]string{"can't write", "FIT"}},
+		"GDAL's crash": {Output{Path: "o.kml", Format: "KMLSUPEROVERLAY", Type: u8, Bands: 4}, 4,
+			[]string{"can't write", "KMLSUPEROVERLAY"}},
+		"bytes for PCRaster": {Output{Path: "o.map", Format: "PCRaster", Type: u8, Bands: 1}, 1,
+			[]string{"0 and 1", "int32"}},
+		"too wide for SGI": {Output{Path: "o.rgb", Format: "SGI", Type: u8, Bands: 1}, -1, []string{"65535"}},
+		"too wide":         {Output{Path: "o.jpg", Format: "JPEG", Type: u8, Bands: 1}, -1, []string{"65500"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := c.o
@@ -71,11 +95,12 @@ func TestFormatsRefuseBeforeAnyWork(t *testing.T) {
 				grid.Width, c.bands = 70000, 1
 			}
 			calls := 0
-			job := Job{Controls: Controls{Grid: &grid}, Outputs: map[string]Output{"out": o}, Func: func(_ context.Context, b *Block) error {
-				calls++
-				b.SetOut("out", b.NewOut(f32, c.bands))
-				return nil
-			}}
+			job := Job{Controls: Controls{Grid: &grid}, Outputs: map[string]Output{"out": o},
+				Func: func(_ context.Context, b *Block) error {
+					calls++
+					b.SetOut("out", b.NewOut(f32, c.bands))
+					return nil
+				}}
 			job.Concurrency.Workers = 1
 			failRun(t, job, c.want...)
 			if known := o.Type.Valid(); known && calls > 0 || calls > 1 {
@@ -91,11 +116,15 @@ func TestFormatsRefuseBeforeAnyWork(t *testing.T) {
 	}
 }
 
-// Endings that may be the format's, or are nobody's, are left alone.
-func TestAnEndingThatMayBeTheFormatsIsTaken(t *testing.T) {
-	needFormat(t, "HFA", "PNG", "JPEG", "ENVI", "EHdr", "GSAG", "AAIGrid", "netCDF", "GRIB", "Zarr", "LAN", "COG", "PNM")
-	for _, c := range []struct{ path, format string }{{"o", "HFA"}, {"o.", "HFA"}, {".png", "PNG"}, {"o.IMG", "HFA"}, {"o.dat", "HFA"}, {"o.2", "PNG"}, {"o.img", "ENVI"}, {"o.bil", "ENVI"}, {"o.envi", "ENVI"},
-		{"o.flt", "EHdr"}, {"o.bil", "EHdr"}, {"o.grd", "GSAG"}, {"o.grd", "AAIGrid"}, {"o.hdr", "AAIGrid"}, {"o.nc4", "netCDF"}, {"o.grib", "GRIB"}, {"o.grb2", "GRIB"}, {"o.zarr", "Zarr"}, {"o.img", "LAN"}, {"o.tiff", "COG"},
+// Endings that may belong to the format, or to no format, are accepted.
+func TestFormatEndingAccepted(t *testing.T) {
+	needFormat(t, "HFA", "PNG", "JPEG", "ENVI", "EHdr", "GSAG", "AAIGrid", "netCDF", "GRIB", "Zarr", "LAN", "COG",
+		"PNM")
+	for _, c := range []struct{ path, format string }{{"o", "HFA"}, {"o.", "HFA"}, {".png", "PNG"}, {"o.IMG", "HFA"},
+		{"o.dat", "HFA"}, {"o.2", "PNG"}, {"o.img", "ENVI"}, {"o.bil", "ENVI"}, {"o.envi", "ENVI"},
+		{"o.flt", "EHdr"}, {"o.bil", "EHdr"}, {"o.grd", "GSAG"}, {"o.grd", "AAIGrid"}, {"o.hdr", "AAIGrid"},
+		{"o.nc4", "netCDF"}, {"o.grib", "GRIB"}, {"o.grb2", "GRIB"}, {"o.zarr", "Zarr"}, {"o.img", "LAN"},
+		{"o.tiff", "COG"},
 		{"o.jpe", "JPEG"}, {"o.PPM", "PNM"}} {
 		d, err := writableFormat(c.format)
 		if err != nil {
@@ -107,7 +136,7 @@ func TestAnEndingThatMayBeTheFormatsIsTaken(t *testing.T) {
 	}
 }
 
-func TestErrorsOfTryingAFormatNameTheOutput(t *testing.T) {
+func TestFormatSampleErrors(t *testing.T) {
 	needFormat(t, "BYN")
 	path := filepath.Join(t.TempDir(), "o.byn")
 	o := Output{Path: path, Format: "BYN", Type: ndarray.Int16, Bands: 1, NoOverviews: true}
@@ -117,7 +146,7 @@ func TestErrorsOfTryingAFormatNameTheOutput(t *testing.T) {
 	}
 }
 
-func TestOutputsWhoseFilesWouldBeTheSameAreRefused(t *testing.T) {
+func TestOutputsSharingFiles(t *testing.T) {
 	needFormat(t, "ENVI")
 	dir := t.TempDir()
 	px := terrain[uint8](64, 64, 1)
@@ -132,7 +161,7 @@ func TestOutputsWhoseFilesWouldBeTheSameAreRefused(t *testing.T) {
 	failRun(t, job, "output b", "x.hdr", "output a")
 }
 
-func TestAFormatReplacesNoFilesOfOtherRasters(t *testing.T) {
+func TestFormatKeepsForeignSidecars(t *testing.T) {
 	needFormat(t, "ENVI")
 	dir := t.TempDir()
 	other := filepath.Join(dir, "x.hdr")
@@ -144,7 +173,7 @@ func TestAFormatReplacesNoFilesOfOtherRasters(t *testing.T) {
 		if typ.Valid() {
 			o.Bands = 1
 		}
-		failRun(t, sliceJob(mapGrid(64, 64, 0, 0), terrain[uint8](64, 64, 1), o), "x.hdr", "belongs to something else")
+		failRun(t, sliceJob(mapGrid(64, 64, 0, 0), terrain[uint8](64, 64, 1), o), "x.hdr", "belongs to another file")
 		if string(fileBytes(t, other)) != "of x.bil" {
 			t.Error("it was replaced")
 		}
@@ -154,13 +183,14 @@ func TestAFormatReplacesNoFilesOfOtherRasters(t *testing.T) {
 	}
 }
 
-func TestAFormatDoesNotReplaceWithNoClobber(t *testing.T) {
+func TestFormatNoClobber(t *testing.T) {
 	needFormat(t, "ENVI")
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.dat")
-	job := sliceJob(mapGrid(64, 64, 0, 0), terrain[uint8](64, 64, 1), Output{Path: path, Format: "ENVI", NoClobber: true})
+	job := sliceJob(mapGrid(64, 64, 0, 0), terrain[uint8](64, 64, 1),
+		Output{Path: path, Format: "ENVI", NoClobber: true})
 	work := job.Func
-	job.Func = func(ctx context.Context, b *Block) error { // somebody else is quicker
+	job.Func = func(ctx context.Context, b *Block) error { // another process is faster
 		return errors.Join(os.WriteFile(path, []byte("theirs"), 0o600), work(ctx, b))
 	}
 	failRun(t, job, "exists by now")

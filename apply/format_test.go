@@ -15,16 +15,16 @@ import (
 	"strings"
 	"testing"
 
+	"leat/internal/gdal"
 	"leat/internal/proctest"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/gdal"
 	"leat/raster/overview"
 	"leat/raster/stats"
 	"leat/worker/subprocess"
 )
 
-// needFormat skips a test where GDAL, or one of its formats or programs, is absent.
+// needFormat skips a test if GDAL, or one of its formats or programs, is absent.
 func needFormat(t testing.TB, formats ...string) {
 	t.Helper()
 	if err := gdal.Available(); err != nil {
@@ -40,7 +40,7 @@ func needFormat(t testing.TB, formats ...string) {
 	}
 }
 
-// gdalinfo is what gdalinfo -json says of a file; so much of it as the tests look at.
+// gdalinfo holds the parts of gdalinfo -json that the tests use.
 type gdalinfo struct {
 	Size         [2]int
 	Driver       string `json:"driverShortName"`
@@ -76,8 +76,9 @@ func infoBy(t testing.TB, path string, options ...string) *gdalinfo {
 	if err != nil {
 		t.Fatalf("gdalinfo %s: %v\n%s", path, err, stderr.Bytes())
 	}
-	// Some numbers are written as C has them.
-	text := strings.NewReplacer(`"noDataValue":"NaN"`, `"noDataValue":"NaN"`, `"noDataValue":nan`, `"noDataValue":"NaN"`).Replace(string(out))
+	// GDAL writes some numbers as C does.
+	text := strings.NewReplacer(`"noDataValue":"NaN"`, `"noDataValue":"NaN"`, `"noDataValue":nan`,
+		`"noDataValue":"NaN"`).Replace(string(out))
 	var i gdalinfo
 	if err := json.Unmarshal([]byte(text), &i); err != nil {
 		t.Fatalf("gdalinfo %s: %v\n%s", path, err, text)
@@ -85,7 +86,7 @@ func infoBy(t testing.TB, path string, options ...string) *gdalinfo {
 	return &i
 }
 
-// formatCase is an output in another format, and what it loses.
+// formatCase is an output in another format, and what the format drops.
 type formatCase struct {
 	format, ext string
 	options     []string
@@ -104,29 +105,37 @@ func palette() (list []raster.RGBA) {
 }
 
 var formatCases = map[string]formatCase{
-	"HFA, compressed, two bands": {format: "HFA", ext: "img", options: []string{"COMPRESSED=YES"}, expr: "[red, nir]", change: func(o *Output) {
-		o.LayerNames, o.Metadata, o.OverviewMethod = []string{"first", "second"}, map[string]string{"MADE_OF": "a scene"}, overview.Average
-	}},
+	"HFA, compressed, two bands": {format: "HFA", ext: "img", options: []string{"COMPRESSED=YES"}, expr: "[red, nir]",
+		change: func(o *Output) {
+			o.LayerNames, o.Metadata, o.OverviewMethod = []string{"first", "second"},
+				map[string]string{"MADE_OF": "a scene"}, overview.Average
+		}},
 	"hfa, classes": {format: "hfa", ext: "img", expr: "red > 100 ? 3 : 7", change: func(o *Output) {
 		o.Type, o.Thematic, o.OverviewMethod, o.Colors = ndarray.Uint8, true, overview.Mode, palette()
 	}},
 	"PNG, colours": {format: "PNG", ext: "png", expr: "red", change: func(o *Output) {
 		o.Type, o.Colors, o.LayerNames = ndarray.Uint8, palette(), []string{"class"}
 	}},
-	"PNG, uint16": {format: "PNG", ext: "png", options: []string{"ZLEVEL=1"}, expr: "red + nir", change: func(o *Output) { o.Type = ndarray.Uint16 }},
-	"JP2OpenJPEG, lossless": {format: "JP2OpenJPEG", ext: "jp2", options: []string{"QUALITY=100", "REVERSIBLE=YES"}, expr: "red", overviewsElsewhere: true,
+	"PNG, uint16": {format: "PNG", ext: "png", options: []string{"ZLEVEL=1"}, expr: "red + nir",
+		change: func(o *Output) { o.Type = ndarray.Uint16 }},
+	"JP2OpenJPEG, lossless": {format: "JP2OpenJPEG", ext: "jp2", options: []string{"QUALITY=100", "REVERSIBLE=YES"},
+		expr: "red", overviewsElsewhere: true,
 		change: func(o *Output) { o.Unit = "" }},
-	"netCDF": {format: "netCDF", ext: "nc", options: []string{"COMPRESS=DEFLATE"}, expr: "(nir - red) / (nir + red)", lost: "overviews",
+	"netCDF": {format: "netCDF", ext: "nc", options: []string{"COMPRESS=DEFLATE"}, expr: "(nir - red) / (nir + red)",
+		lost:   "overviews",
 		change: func(o *Output) { o.Nodata = "-9999" }},
-	"ENVI, two bands": {format: "ENVI", ext: "dat", expr: "[(nir - red) / (nir + red), red / 3]", change: func(o *Output) { o.Nodata = "nan" }},
-	"AAIGrid":         {format: "AAIGrid", ext: "asc", expr: "nir - red", change: func(o *Output) { o.Nodata, o.Type, o.Overviews = "-9999", ndarray.Int32, []int{2, 4} }},
-	"COG": {format: "COG", ext: "tif", options: []string{"COMPRESS=DEFLATE", "BLOCKSIZE=256"}, expr: "nir / red", overviewsElsewhere: true,
-		change: func(o *Output) { o.LayerNames = []string{"ratio"} }},
+	"ENVI, two bands": {format: "ENVI", ext: "dat", expr: "[(nir - red) / (nir + red), red / 3]",
+		change: func(o *Output) { o.Nodata = "nan" }},
+	"AAIGrid": {format: "AAIGrid", ext: "asc", expr: "nir - red",
+		change: func(o *Output) { o.Nodata, o.Type, o.Overviews = "-9999", ndarray.Int32, []int{2, 4} }},
+	"COG": {format: "COG", ext: "tif", options: []string{"COMPRESS=DEFLATE", "BLOCKSIZE=256"}, expr: "nir / red",
+		overviewsElsewhere: true,
+		change:             func(o *Output) { o.LayerNames = []string{"ratio"} }},
 	"KEA": {format: "KEA", ext: "kea", expr: "red"},
 	"RST": {format: "RST", ext: "rst", expr: "nir / 7"},
 }
 
-// formatOutput is the output of a case, which lies in dir.
+// output returns the output of a case in dir.
 func (c *formatCase) output(dir string) Output {
 	o := Output{Path: filepath.Join(dir, "out."+c.ext), Format: c.format, Options: c.options}
 	if c.change != nil {
@@ -136,10 +145,11 @@ func (c *formatCase) output(dir string) Output {
 }
 
 func formatJob(red, nir, expr string, o Output) Job {
-	return Job{Inputs: map[string]Input{"red": File(red), "nir": File(nir)}, Expressions: map[string]string{"out": expr}, Outputs: map[string]Output{"out": o}}
+	return Job{Inputs: map[string]Input{"red": File(red), "nir": File(nir)},
+		Expressions: map[string]string{"out": expr}, Outputs: map[string]Output{"out": o}}
 }
 
-func TestAFormatHoldsWhatTheGeoTIFFHolds(t *testing.T) {
+func TestFormatMatchesGeoTIFF(t *testing.T) {
 	needFormat(t)
 	red, nir := scene(t)
 	for name, c := range formatCases {
@@ -166,7 +176,9 @@ func TestAFormatHoldsWhatTheGeoTIFFHolds(t *testing.T) {
 			}) {
 				t.Errorf("the result has other statistics: %+v, not %+v", r.Bands, w.Bands)
 			}
-			if warned := strings.Join(r.Warnings, "; "); warned != "" && (c.lost == "" || !strings.Contains(warned, c.lost)) || warned == "" && c.lost != "" {
+			if warned := strings.Join(r.Warnings,
+				"; "); warned != "" && (c.lost == "" || !strings.Contains(warned, c.lost)) || warned == "" &&
+				c.lost != "" {
 				t.Errorf("the warnings are %q", warned)
 			}
 			sameByGDAL(t, &c, o.Path, native.Path, w)
@@ -176,7 +188,8 @@ func TestAFormatHoldsWhatTheGeoTIFFHolds(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer src.Close()
-			if i := src.Info(); len(i.Bands) != len(w.Bands) || i.Bands[0].Type != w.Type || i.Grid.Width != bigWidth || strings.EqualFold(i.Driver, "GTiff") != (c.format == "COG") {
+			if i := src.Info(); len(i.Bands) != len(w.Bands) || i.Bands[0].Type != w.Type || i.Grid.Width != bigWidth ||
+				strings.EqualFold(i.Driver, "GTiff") != (c.format == "COG") {
 				t.Errorf("leat reads %+v", i)
 			}
 			var bytes int64
@@ -187,19 +200,22 @@ func TestAFormatHoldsWhatTheGeoTIFFHolds(t *testing.T) {
 				}
 				bytes += st.Size()
 			}
-			if r.Bytes != bytes || !slices.Contains(r.Files, filepath.Base(o.Path)) || !strings.EqualFold(r.Format, c.format) {
+			if r.Bytes != bytes || !slices.Contains(r.Files, filepath.Base(o.Path)) || !strings.EqualFold(r.Format,
+				c.format) {
 				t.Errorf("%d bytes in %q of format %s", r.Bytes, r.Files, r.Format)
 			}
 		})
 	}
 }
 
-// sameByGDAL compares two files as gdalinfo sees them.
+// sameByGDAL compares two files by gdalinfo.
 func sameByGDAL(t *testing.T, c *formatCase, path, native string, want *OutputResult) {
 	t.Helper()
 	f, n := infoBy(t, path, "-hist"), infoBy(t, native)
-	if f.Size != n.Size || !slices.EqualFunc(f.GeoTransform, n.GeoTransform, near) || len(f.Bands) != len(n.Bands) || f.CRS.Wkt == "" {
-		t.Fatalf("it has the size %v, the transform %v, %d bands and the CRS %q", f.Size, f.GeoTransform, len(f.Bands), f.CRS.Wkt)
+	if f.Size != n.Size || !slices.EqualFunc(f.GeoTransform, n.GeoTransform,
+		near) || len(f.Bands) != len(n.Bands) || f.CRS.Wkt == "" {
+		t.Fatalf("it has the size %v, the transform %v, %d bands and the CRS %q", f.Size, f.GeoTransform, len(f.Bands),
+			f.CRS.Wkt)
 	}
 	items, _ := n.Metadata[""].(map[string]any)
 	have, _ := f.Metadata[""].(map[string]any)
@@ -210,10 +226,12 @@ func sameByGDAL(t *testing.T, c *formatCase, path, native string, want *OutputRe
 	}
 	for i := range f.Bands {
 		b, w, m := &f.Bands[i], &n.Bands[i], &want.Bands[i].Moments
-		if b.Checksum != w.Checksum || b.Type != w.Type || fmt.Sprint(b.NoDataValue) != fmt.Sprint(w.NoDataValue) || c.format != "RST" && b.Unit != w.Unit || w.Description != "" && b.Description != w.Description {
+		if b.Checksum != w.Checksum || b.Type != w.Type || fmt.Sprint(b.NoDataValue) != fmt.Sprint(w.NoDataValue) ||
+			c.format != "RST" && b.Unit != w.Unit || w.Description != "" && b.Description != w.Description {
 			t.Errorf("band %d is %+v, not %+v", i+1, b, w)
 		}
-		for item, v := range map[string]float64{"MINIMUM": m.Min, "MAXIMUM": m.Max, "MEAN": m.Mean, "STDDEV": m.StdDev()} {
+		for item, v := range map[string]float64{"MINIMUM": m.Min, "MAXIMUM": m.Max, "MEAN": m.Mean,
+			"STDDEV": m.StdDev()} {
 			if got, err := strconv.ParseFloat(b.Metadata[""]["STATISTICS_"+item], 64); err != nil || !near(got, v) {
 				t.Errorf("band %d: %s is %v, not %v", i+1, item, got, v)
 			}
@@ -221,21 +239,24 @@ func sameByGDAL(t *testing.T, c *formatCase, path, native string, want *OutputRe
 		if h, bins := b.Histogram, want.Bands[i].Bins; h == nil {
 			t.Errorf("band %d has no histogram", i+1)
 		} else if bins.Direct { // bins are single values, and there may be more of them
-			if (h.Max-h.Min)/float64(h.Count) != 1 || !sameBins(stats.Bins{Min: h.Min + 0.5, Max: h.Max - 0.5, Direct: true, Counts: h.Buckets}, bins) {
+			if (h.Max-h.Min)/float64(h.Count) != 1 || !sameBins(stats.Bins{Min: h.Min + 0.5, Max: h.Max - 0.5,
+				Direct: true, Counts: h.Buckets}, bins) {
 				t.Errorf("band %d: the histogram is %+v, not %v", i+1, h, bins)
 			}
 		} else if !near(h.Min, bins.Min) || !near(h.Max, bins.Max) || !slices.Equal(h.Buckets, bins.Counts) {
-			// HFA means the middles of the first and the last bin.
-			if half := (bins.Max - bins.Min) / float64(len(bins.Counts)-1) / 2; !near(h.Min, bins.Min-half) || !slices.Equal(h.Buckets, bins.Counts) {
+			// In HFA these are the middles of the first and the last bin.
+			if half := (bins.Max - bins.Min) / float64(len(bins.Counts)-1) / 2; !near(h.Min,
+				bins.Min-half) || !slices.Equal(h.Buckets, bins.Counts) {
 				t.Errorf("band %d: the histogram is %+v, not %v", i+1, h, bins)
 			}
 		}
 		if got, v := b.Metadata[""]["LAYER_TYPE"], w.Metadata[""]["LAYER_TYPE"]; v != "" && got != v {
 			t.Errorf("band %d: LAYER_TYPE %q, not %q", i+1, got, v)
 		}
-		// GDAL shows the colour of nodata as transparent in some formats.
+		// GDAL reports the colour of nodata as transparent in some formats.
 		sameColor := func(a, b []int) bool { return slices.Equal(a[:3], b[:3]) }
-		if w.ColorTable != nil && (b.ColorTable == nil || len(b.ColorTable.Entries) < 200 || !slices.EqualFunc(b.ColorTable.Entries[:200], w.ColorTable.Entries[:200], sameColor)) {
+		if w.ColorTable != nil && (b.ColorTable == nil || len(b.ColorTable.Entries) < 200 ||
+			!slices.EqualFunc(b.ColorTable.Entries[:200], w.ColorTable.Entries[:200], sameColor)) {
 			t.Errorf("band %d has another colour table", i+1)
 		}
 		if c.lost == "overviews" || c.overviewsElsewhere {
@@ -246,19 +267,20 @@ func sameByGDAL(t *testing.T, c *formatCase, path, native string, want *OutputRe
 		}
 		for k := range b.Overviews {
 			if b.Overviews[k].Size != w.Overviews[k].Size {
-				t.Errorf("band %d: the overview %d has the size %v, not %v", i+1, k, b.Overviews[k].Size, w.Overviews[k].Size)
+				t.Errorf("band %d: the overview %d has the size %v, not %v", i+1, k, b.Overviews[k].Size,
+					w.Overviews[k].Size)
 			}
 		}
 	}
 }
 
-// formatBytes is the content of a file, without the folder that some name in it.
+// formatBytes returns the contents of a file, without the directory that some formats store.
 func formatBytes(t testing.TB, dir, name string) []byte {
 	t.Helper()
 	return bytes.ReplaceAll(fileBytes(t, filepath.Join(dir, name)), []byte(dir), nil)
 }
 
-// sameBins reports whether two histograms count the same; a has a bin for each byte, perhaps.
+// sameBins reports whether two histograms count the same; a may have a bin for each byte.
 func sameBins(a, b stats.Bins) bool {
 	if !b.Direct || a.Min == b.Min {
 		return slices.Equal(a.Counts, b.Counts)
@@ -269,7 +291,7 @@ func sameBins(a, b stats.Bins) bool {
 		!slices.ContainsFunc(a.Counts[:at], none) && !slices.ContainsFunc(a.Counts[at+len(b.Counts):], none)
 }
 
-// noFormatTraces is noTraces for what GDAL writes too.
+// noFormatTraces is noTraces for the files that GDAL writes too.
 func noFormatTraces(t testing.TB, dir string) {
 	t.Helper()
 	noTraces(t, dir)
@@ -278,7 +300,7 @@ func noFormatTraces(t testing.TB, dir string) {
 	}
 }
 
-func TestAFormatIsTheSameForAnyWorkers(t *testing.T) {
+func TestFormatSameBytes(t *testing.T) {
 	needFormat(t, "HFA", "PNG", "ENVI")
 	red, nir := scene(t)
 	for _, name := range []string{"HFA, compressed, two bands", "PNG, uint16", "ENVI, two bands"} {
@@ -290,7 +312,7 @@ func TestAFormatIsTheSameForAnyWorkers(t *testing.T) {
 				func(j *Job) { j.Concurrency.Workers = 1 },
 				func(j *Job) { j.Concurrency.Workers, j.Controls.MemoryBytes = 2, 96<<20 },
 				func(j *Job) { j.Controls.WindowWidth, j.Controls.WindowHeight = 1024, 512 },
-				func(j *Job) { j.Concurrency.Workers, j.Concurrency.On = 2, &subprocess.Kind{} },
+				func(j *Job) { j.Concurrency.Workers, j.Concurrency.On = 2, &subprocess.Launcher{} },
 			} {
 				dir := t.TempDir()
 				job := formatJob(red, nir, c.expr, c.output(dir))
@@ -304,7 +326,7 @@ func TestAFormatIsTheSameForAnyWorkers(t *testing.T) {
 					want = have
 				}
 				for f, b := range want {
-					// HFA has the time in it.
+					// HFA contains the time.
 					if !bytes.Equal(have[f], b) && c.format != "HFA" || len(have[f]) != len(b) {
 						t.Errorf("way %d: %s has other bytes", i, f)
 					}
@@ -335,7 +357,7 @@ func formatOutput(args []string) error {
 	return err
 }
 
-// formatSlices writes two outputs in two formats, in many blocks.
+// formatSlices returns a job with two outputs in two formats, in many blocks.
 func formatSlices(dir string) Job {
 	px := terrain[uint16](1100, 1100, 3)
 	return Job{Controls: Controls{Grid: gridOf(1100, 1100), WindowWidth: 512, WindowHeight: 512},
@@ -353,7 +375,7 @@ func formatSlices(dir string) Job {
 		}}
 }
 
-func TestARunKilledWhileItLaysOutAFormatIsResumed(t *testing.T) {
+func TestResumeFormatAfterKill(t *testing.T) {
 	needFormat(t, "PNG", "ENVI")
 	fresh := t.TempDir()
 	names := []string{"b.tif"}
@@ -363,15 +385,17 @@ func TestARunKilledWhileItLaysOutAFormatIsResumed(t *testing.T) {
 	for _, at := range []struct {
 		point string
 		pass  int
-		all   bool // blocks were done
-	}{{"block", 7, false}, {"apply.laying", 1, true}, {"apply.laying", 2, true}, {"apply.laid", 1, true}, {"apply.laid", 2, true}, {"apply.laid-out", 1, true}} {
+		all   bool // whether all blocks were done
+	}{{"block", 7, false}, {"apply.laying", 1, true}, {"apply.laying", 2, true}, {"apply.laid", 1, true},
+		{"apply.laid", 2, true}, {"apply.laid-out", 1, true}} {
 		t.Run(fmt.Sprint(at.point, at.pass), func(t *testing.T) {
 			dir := t.TempDir()
 			old := filepath.Join(dir, "a.png")
 			if err := os.WriteFile(old, []byte("old"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if killed, output, err := proctest.New("format output", dir, "false").KillAt(at.point, at.pass).Start(t).Wait(); !killed {
+			if killed, output, err := proctest.New("format output", dir, "false").KillAt(at.point,
+				at.pass).Start(t).Wait(); !killed {
 				t.Fatalf("the child was not killed: %v\n%s", err, output)
 			}
 			if string(fileBytes(t, old)) != "old" {
@@ -393,14 +417,16 @@ func TestARunKilledWhileItLaysOutAFormatIsResumed(t *testing.T) {
 	}
 }
 
-func TestDiscardRemovesWhatWasBeingLaidOut(t *testing.T) {
+func TestDiscardRemovesIncompleteFormat(t *testing.T) {
 	needFormat(t, "PNG", "ENVI")
 	dir := t.TempDir()
-	if killed, output, err := proctest.New("format output", dir, "false").KillAt("apply.laid", 1).Start(t).Wait(); !killed {
+	if killed, output, err := proctest.New("format output", dir, "false").KillAt("apply.laid",
+		1).Start(t).Wait(); !killed {
 		t.Fatalf("the child was not killed: %v\n%s", err, output)
 	}
 	list, err := Discard(t.Context(), formatSlices(dir).Outputs)
-	if err != nil || !slices.ContainsFunc(list, func(d Discarded) bool { return strings.HasSuffix(d.Path, ".a.png.leat-gdal") }) {
+	if err != nil || !slices.ContainsFunc(list,
+		func(d Discarded) bool { return strings.HasSuffix(d.Path, ".a.png.leat-gdal") }) {
 		t.Errorf("%+v, %v", list, err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
@@ -408,7 +434,7 @@ func TestDiscardRemovesWhatWasBeingLaidOut(t *testing.T) {
 	}
 }
 
-func TestAFullDiskWhileAFormatIsLaidOutKeepsTheWork(t *testing.T) {
+func TestResumeFormatAfterDiskFull(t *testing.T) {
 	needFormat(t, "ENVI")
 	const side = 700
 	px := make([]uint8, side*side)
@@ -419,18 +445,18 @@ func TestAFullDiskWhileAFormatIsLaidOutKeepsTheWork(t *testing.T) {
 	for _, format := range []string{"ENVI", "HFA", "PNG"} {
 		t.Run(format, func(t *testing.T) {
 			needFormat(t, format)
-			dir := smallDisk(t, "800k") // room for the spool, and not for the output as well
+			dir := smallDisk(t, "800k") // space for the spool, but not for the output too
 			o := Output{Path: filepath.Join(dir, "out.dat"), Format: format, NoOverviews: true}
 			job := sliceJob(mapGrid(side, side, 0, 0), px, o)
 			err := failRun(t, job, "out.dat", "is full: free some space")
-			left := new(UnfinishedError)
+			left := new(IncompleteError)
 			if !errors.As(err, &left) || left.Done != left.Total {
 				t.Fatalf("the work is not kept: %v", err)
 			}
 			if _, err := os.Stat(o.Path); err == nil {
 				t.Error("there is half an output")
 			}
-			// More room, and it goes on.
+			// With more space the run can be resumed.
 			if err := remountSize(dir, "8m"); err != nil {
 				t.Fatal(err)
 			}
@@ -445,7 +471,7 @@ func TestAFullDiskWhileAFormatIsLaidOutKeepsTheWork(t *testing.T) {
 	}
 }
 
-func TestWhatAFormatDoesNotKeepIsNoted(t *testing.T) {
+func TestNotesOnFormat(t *testing.T) {
 	needFormat(t, "PCIDSK", "RRASTER", "Zarr")
 	px := terrain[uint8](64, 64, 1)
 	for format, want := range map[string]string{
@@ -473,21 +499,23 @@ func TestWhatAFormatDoesNotKeepIsNoted(t *testing.T) {
 	}
 }
 
-func TestABandThatBecomesAlphaIsNoted(t *testing.T) {
+func TestNoteOnBandReadAsAlpha(t *testing.T) {
 	needFormat(t, "PNG")
 	o := Output{Path: filepath.Join(t.TempDir(), "x.png"), Format: "PNG"}
 	px := append(terrain[uint8](64, 64, 1), terrain[uint8](64, 64, 2)...)
-	if w := mustRun(t, sliceJob(mapGrid(64, 64, 0, 0), px, o)).Outputs[0].Warnings; len(w) != 1 || !strings.Contains(w[0], "takes band 2 for opacity") {
+	if w := mustRun(t, sliceJob(mapGrid(64, 64, 0, 0), px, o)).Outputs[0].Warnings; len(w) != 1 ||
+		!strings.Contains(w[0], "takes band 2 for opacity") {
 		t.Errorf("the result says %q", w)
 	}
 }
 
-func TestAFormatThatChangesPixelsIsNoted(t *testing.T) {
+func TestNoteOnLossyFormat(t *testing.T) {
 	needFormat(t, "JPEG")
 	o := Output{Path: filepath.Join(t.TempDir(), "x.jpg"), Format: "JPEG", Type: ndarray.Uint8, Bands: 1}
 	job := sliceJob(mapGrid(600, 600, 0, 0), terrain[uint8](600, 600, 1), o)
 	p, err := MakePlan(t.Context(), job)
-	if err != nil || len(p.Outputs[0].Notes) != 1 || !strings.Contains(p.Outputs[0].Notes[0], "changes pixels") || p.Outputs[0].Format != "JPEG" {
+	if err != nil || len(p.Outputs[0].Notes) != 1 || !strings.Contains(p.Outputs[0].Notes[0],
+		"changes pixels") || p.Outputs[0].Format != "JPEG" {
 		t.Errorf("the plan says %+v, %v", p.Outputs, err)
 	}
 	if w := mustRun(t, job).Outputs[0].Warnings; len(w) != 1 || !strings.Contains(w[0], "changes pixels") {
@@ -495,20 +523,21 @@ func TestAFormatThatChangesPixelsIsNoted(t *testing.T) {
 	}
 }
 
-func TestALayoutEndsWithItsContext(t *testing.T) {
+func TestLayoutCanceled(t *testing.T) {
 	needFormat(t, "PNG", "ENVI")
 	why := errors.New("it is late")
 	for _, format := range []string{"PNG", "ENVI"} {
 		dir := t.TempDir()
 		ctx, cancel := context.WithCancelCause(t.Context())
-		job := sliceJob(mapGrid(600, 600, 0, 0), terrain[uint8](600, 600, 1), Output{Path: filepath.Join(dir, "x.bin"), Format: format})
+		job := sliceJob(mapGrid(600, 600, 0, 0), terrain[uint8](600, 600, 1),
+			Output{Path: filepath.Join(dir, "x.bin"), Format: format})
 		resumed := job
 		job.Outputs = map[string]Output{"out": job.Outputs["out"]}
 		o := job.Outputs["out"]
 		o.BeforeClose = func(*raster.Info) error { cancel(why); return nil }
 		job.Outputs["out"] = o
 		_, err := Run(ctx, job)
-		if left := new(UnfinishedError); !errors.Is(err, why) || !errors.As(err, &left) || left.Done != left.Total {
+		if left := new(IncompleteError); !errors.Is(err, why) || !errors.As(err, &left) || left.Done != left.Total {
 			t.Errorf("%s: %v", format, err)
 		}
 		resumed.Resume, resumed.Func = true, nothing
@@ -517,7 +546,7 @@ func TestALayoutEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestAFormatHoldsComplexAndSignedPixels(t *testing.T) {
+func TestFormatPixelTypes(t *testing.T) {
 	needFormat(t, "HFA", "ENVI")
 	const w, h = 130, 90
 	cplx := make([]complex64, w*h)
@@ -546,12 +575,13 @@ func TestAFormatHoldsComplexAndSignedPixels(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if got := allOf[int8](t, f); !slices.Equal(got, signed) || f.Info().Bands[0].Nodata == nil || f.Info().Bands[0].Nodata.String() != "-5" {
+	if got := allOf[int8](t, f); !slices.Equal(got,
+		signed) || f.Info().Bands[0].Nodata == nil || f.Info().Bands[0].Nodata.String() != "-5" {
 		t.Errorf("signed bytes: %v, nodata %v", got[:20], f.Info().Bands[0].Nodata)
 	}
 }
 
-func TestAFormatReplacesTheTargetOfALink(t *testing.T) {
+func TestFormatReplacesLinkTarget(t *testing.T) {
 	needFormat(t, "HFA")
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	link, target := filepath.Join(dir, "l.img"), filepath.Join(elsewhere, "t.img")
@@ -575,7 +605,7 @@ func TestAFormatReplacesTheTargetOfALink(t *testing.T) {
 	noFormatTraces(t, elsewhere)
 }
 
-func TestWindowsOfALayoutAreUnionsOfBlocksWithinTheMemory(t *testing.T) {
+func TestLayWindow(t *testing.T) {
 	for _, c := range []struct{ width, height, bw, bh, pixel, most, w, h int }{
 		{10000, 10000, 64, 64, 4, 128 << 20, 10000, 512},
 		{10000, 10000, 10000, 1, 4, 128 << 20, 10000, 512},

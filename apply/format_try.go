@@ -13,30 +13,32 @@ import (
 	"strings"
 
 	"leat/internal/fault"
+	"leat/internal/gdal"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/gdal"
 	"leat/raster/stats"
 )
 
-// tryFormat writes a small raster of the output's kind in a temporary folder, since only that tells what a format refuses, and what it drops in silence: the number of bands,
-// nodata, names, coordinates. What would be read as something else than what was asked for is an error, and all else a note. It does nothing for GeoTIFF, and the second time.
+// tryFormat writes a small raster like the output in a temporary directory, since only that shows
+// what a format rejects and what it drops without an error: bands, nodata, names, coordinates. A
+// loss that changes how pixels are read is an error, any other loss a note. It does nothing for
+// GeoTIFF and on later calls.
 func (o *output) tryFormat(ctx context.Context, p *Plan) error {
-	if o.foreign.driver == nil || o.foreign.tried {
+	if o.gdal.driver == nil || o.gdal.tried {
 		return nil
 	}
-	o.foreign.tried = true
-	if most := maxSides[o.foreign.driver.Name]; most > 0 && max(p.Grid.Width, p.Grid.Height) > most {
-		return mistakes(fmt.Errorf("output %s: the format %s holds at most %d x %d pixels, not %d x %d: take another one", o.name, o.spec.Format, most, most, p.Grid.Width, p.Grid.Height))
+	o.gdal.tried = true
+	if most := maxSides[o.gdal.driver.Name]; most > 0 && max(p.Grid.Width, p.Grid.Height) > most {
+		return jobErrors(fmt.Errorf("output %s: the format %s holds at most %d x %d pixels, not %d x %d: take another one", o.name, o.spec.Format, most, most, p.Grid.Width, p.Grid.Height))
 	}
-	if o.foreign.driver.Name == "PCRaster" && o.typ == ndarray.Uint8 { // it takes bytes for Boolean
-		return mistakes(fmt.Errorf("output %s: GDAL makes 0 and 1 of pixels of uint8 in files of the format PCRaster: ask for int32 (--type)", o.name))
+	if o.gdal.driver.Name == "PCRaster" && o.typ == ndarray.Uint8 { // PCRaster reads bytes as Boolean
+		return jobErrors(fmt.Errorf("output %s: GDAL converts uint8 pixels to 0 and 1 in the format PCRaster: ask for int32 (--type)", o.name))
 	}
-	folder, err := makeRunFolder(os.TempDir())
+	folder, err := makeRunDirectory(os.TempDir())
 	if err != nil {
 		return fmt.Errorf("output %s: trying the format %s: no temporary folder can be made, set TMPDIR to a folder that can be written to: %w", o.name, o.spec.Format, err)
 	}
-	defer func() { _ = folder.remove() }() // what stays is swept by the next one
+	defer func() { _ = folder.remove() }() // the next run sweeps what stays
 	dir := filepath.Join(folder.path, "trial")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return fmt.Errorf("output %s: trying the format %s: %w", o.name, o.spec.Format, err)
@@ -46,14 +48,15 @@ func (o *output) tryFormat(ctx context.Context, p *Plan) error {
 	wrong := func(err error) error {
 		err = inPlaceOf(inPlaceOf(err, hidden, o.spec.label()), path, o.spec.label())
 		err = fmt.Errorf("output %s: %w", o.name, err)
-		if errors.As(err, new(*noRoomError)) {
+		if errors.As(err, new(*diskFullError)) {
 			return err
 		}
-		return mistakes(err)
+		return jobErrors(err)
 	}
 	s, px := o.sample(p, trySide)
 	w, err := o.writeSample(ctx, path, s, px)
-	if whole := max(p.Grid.Width, p.Grid.Height); err != nil && ctx.Err() == nil && whole > trySide && int64(p.Grid.Width)*int64(p.Grid.Height)*int64(o.bands*o.typ.Size()) <= tryMost {
+	if whole := max(p.Grid.Width, p.Grid.Height); err != nil && ctx.Err() == nil && whole > trySide &&
+		int64(p.Grid.Width)*int64(p.Grid.Height)*int64(o.bands*o.typ.Size()) <= tryMost {
 		// Some formats have tiles of one size only.
 		s, px = o.sample(p, whole)
 		w, err = o.writeSample(ctx, path, s, px)
@@ -64,11 +67,11 @@ func (o *output) tryFormat(ctx context.Context, p *Plan) error {
 	defer w.Discard()
 	fault.Point("apply.tried")
 	hidden = w.Hidden()
-	o.foreign.files, _, err = w.FileNames()
+	o.gdal.files, _, err = w.FileNames()
 	if err != nil {
 		return wrong(err)
 	}
-	if err := s.checkRoom(&o.foreign, w, dir, false); err != nil {
+	if err := s.compareOnDisk(&o.gdal, w, dir, false); err != nil {
 		return wrong(fmt.Errorf("%s: %w", o.spec.label(), err))
 	}
 	inexact, err := differs(ctx, w.Hidden(), o.spec.Format, px)
@@ -76,69 +79,73 @@ func (o *output) tryFormat(ctx context.Context, p *Plan) error {
 		return wrong(err)
 	}
 	if inexact {
-		o.foreign.say(fmt.Sprintf("the format %s, with these options, changes pixels: statistics and histogram are those of the pixels before", o.spec.Format))
+		o.gdal.note(fmt.Sprintf("the format %s, with these options, changes pixels: statistics and histogram are those of the pixels before", o.spec.Format))
 	}
 	return nil
 }
 
-// writeSample writes the sample, without overviews where the format has none and none were asked for.
-func (o *output) writeSample(ctx context.Context, path string, s *sheet, px *ndarray.Array) (*gdal.Writer, error) {
+// writeSample writes the sample, without overviews if the format has none and the job asks for
+// none.
+func (o *output) writeSample(ctx context.Context, path string, s *gdalFile, px *ndarray.Array) (*gdal.Writer, error) {
 	feed := func(w *gdal.Writer) error { return w.WriteBlock(ctx, s.spec.Grid.Window(), px) }
 	w, err := s.write(ctx, path, feed)
-	if !errors.As(err, new(*overviewsError)) || errors.As(err, new(*noRoomError)) {
+	if !errors.As(err, new(*overviewsError)) || errors.As(err, new(*diskFullError)) {
 		return w, err
 	}
-	// Those of a larger raster can perhaps be made.
+	// If the sample is too small for overviews, a larger raster may still have them.
 	if small := strings.Contains(err.Error(), "too small"); !small && o.spec.Overviews != nil {
 		return nil, fmt.Errorf("overviews were asked for, and the format %s has none (%w): leave them out (--overviews none), or take another format", o.spec.Format, err)
 	} else if !small {
-		o.foreign.lose("overviews")
-		o.foreign.factors = nil
+		o.gdal.unsupported("overviews")
+		o.gdal.factors = nil
 	}
 	s.factors = nil
 	return s.write(ctx, path, feed)
 }
 
-// lose notes what the format does not keep.
-func (f *foreign) lose(what string) {
-	if !slices.Contains(f.lost, what) {
-		f.lost = append(f.lost, what)
+// unsupported notes that the format does not keep something.
+func (f *gdalOutput) unsupported(what string) {
+	if !slices.Contains(f.dropped, what) {
+		f.dropped = append(f.dropped, what)
 	}
 }
 
-func (f *foreign) say(text string) {
-	if !slices.Contains(f.says, text) {
-		f.says = append(f.says, text)
+func (f *gdalOutput) note(text string) {
+	if !slices.Contains(f.notes, text) {
+		f.notes = append(f.notes, text)
 	}
 }
 
-// foreignNotes are sentences on what the output does not have because of its format.
-func (o *output) foreignNotes() []string {
-	f := &o.foreign
-	notes := slices.Clone(f.says)
-	if n := len(f.lost); n > 0 {
-		text := f.lost[n-1]
+// gdalNotes returns the notes on what the output lacks because of its format.
+func (o *output) gdalNotes() []string {
+	f := &o.gdal
+	notes := slices.Clone(f.notes)
+	if n := len(f.dropped); n > 0 {
+		text := f.dropped[n-1]
 		if n > 1 {
-			text = strings.Join(f.lost[:n-1], ", ") + " and " + text
+			text = strings.Join(f.dropped[:n-1], ", ") + " and " + text
 		}
 		notes = append(notes, fmt.Sprintf("the format %s does not keep %s", o.spec.Format, text))
 	}
 	return notes
 }
 
-// trySide is the side of the raster that formats are tried with, and tryMost how many bytes one of the output's own size may have.
+// trySide is the side of the sample in pixels. tryMost is the maximum size in bytes of a sample as
+// large as the output itself.
 const (
 	trySide = 64
 	tryMost = 32 << 20
 )
 
-// sample is a raster of at most side pixels a side that has all that the output will have.
-func (o *output) sample(p *Plan, side int) (*sheet, *ndarray.Array) {
-	s := &sheet{spec: gdal.Spec{Driver: o.spec.Format, Options: o.formatOptions(), Grid: p.Grid, Bands: o.bands, Type: o.typ, Nodata: o.nodata, Metadata: o.spec.Metadata},
+// sample returns a raster of at most side pixels a side with all features that the output will
+// have.
+func (o *output) sample(p *Plan, side int) (*gdalFile, *ndarray.Array) {
+	s := &gdalFile{spec: gdal.Spec{Driver: o.spec.Format, Options: o.formatOptions(), Grid: p.Grid, Bands: o.bands,
+		Type: o.typ, Nodata: o.nodata, Metadata: o.spec.Metadata},
 		method: gdalMethods[o.spec.OverviewMethod]}
 	g := &s.spec.Grid
 	g.Width, g.Height = min(g.Width, side), min(g.Height, side)
-	if len(o.foreign.factors) > 0 {
+	if len(o.gdal.factors) > 0 {
 		s.factors = []int{2}
 	}
 	for i := range o.bands {
@@ -158,7 +165,7 @@ func (o *output) sample(p *Plan, side int) (*sheet, *ndarray.Array) {
 	return s, o.noise(g.Width, g.Height)
 }
 
-// noise are pixels of all kinds, which a format that does not keep all of them can't give back.
+// noise returns pixels of all kinds, so that a format which does not keep some of them shows it.
 func (o *output) noise(width, height int) *ndarray.Array {
 	a := ndarray.New(o.typ, o.bands, height, width)
 	raw, r := a.Raw(), rand.New(rand.NewPCG(1, 2))
@@ -194,7 +201,7 @@ func (o *output) noise(width, height int) *ndarray.Array {
 	return a
 }
 
-// nearest is v as a value of a type.
+// nearest returns v rounded to a value of the type.
 func nearest(v float64, t ndarray.DType) float64 {
 	switch {
 	case t.IsInteger():
@@ -205,7 +212,7 @@ func nearest(v float64, t ndarray.DType) float64 {
 	return v
 }
 
-// differs reports whether the pixels of a file are others than those that were written to it.
+// differs reports whether the pixels of a file differ from those that were written to it.
 func differs(ctx context.Context, path, driver string, want *ndarray.Array) (bool, error) {
 	f, err := gdal.Open(path, &gdal.Options{Drivers: []string{gdal.ReadAs(driver)}})
 	if errors.As(err, new(*gdal.SubdatasetsError)) {
@@ -236,23 +243,24 @@ func differs(ctx context.Context, path, driver string, want *ndarray.Array) (boo
 	return !slices.Equal(got.Raw(), want.Raw()), nil
 }
 
-// sameValues takes all NaN for one value.
+// sameValues reports whether two slices are equal, where all NaN count as equal.
 func sameValues[T ndarray.Real](a, b []T) bool {
 	return slices.EqualFunc(a, b, func(x, y T) bool { return x == y || x != x && y != y })
 }
 
-// compare opens a file that was written and says what of the sheet it does not hold: by an error what its pixels would be misread without, to notes the
-// rest. With exact statistics must be those of the sheet: some formats compute their own.
-func (s *sheet) compare(notes *foreign, path string, exact bool) error {
+// compare opens a file that was written and compares it with s. A difference that changes how
+// pixels are read is an error, any other becomes a note. If exact is true, the statistics must be
+// equal: some formats compute their own.
+func (s *gdalFile) compare(notes *gdalOutput, path string, exact bool) error {
 	name := s.spec.Driver
 	f, err := gdal.Open(path, &gdal.Options{Drivers: []string{gdal.ReadAs(name)}})
 	var sub *gdal.SubdatasetsError
 	if errors.As(err, &sub) {
-		notes.say(fmt.Sprintf("the format %s makes a raster of its own of each band: leat info lists them", name))
+		notes.note(fmt.Sprintf("the format %s makes a raster of its own of each band: leat info lists them", name))
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("what GDAL has written can't be opened: %w", err)
+		return fmt.Errorf("the file that GDAL wrote can't be opened: %w", err)
 	}
 	defer f.Close()
 	i := f.Info()
@@ -263,32 +271,45 @@ func (s *sheet) compare(notes *foreign, path string, exact bool) error {
 	g := s.spec.Grid
 	switch {
 	case len(i.Bands) != s.spec.Bands:
-		return fmt.Errorf("the format %s makes %s of %d: take another one", name, count(len(i.Bands), "band"), s.spec.Bands)
+		return fmt.Errorf("the format %s stores %s instead of %d: take another one", name, count(len(i.Bands), "band"),
+			s.spec.Bands)
 	case i.Grid.Width != g.Width || i.Grid.Height != g.Height:
-		return fmt.Errorf("the format %s makes %d x %d pixels of %d x %d: take another one", name, i.Grid.Width, i.Grid.Height, g.Width, g.Height)
+		return fmt.Errorf("the format %s stores %d x %d pixels instead of %d x %d: take another one", name, i.Grid.Width,
+			i.Grid.Height, g.Width, g.Height)
 	}
 	if g.HasTransform && (!i.Grid.HasTransform || !sameTransform(g.Transform, i.Grid.Transform, g)) {
-		notes.lose("the coordinates")
+		notes.unsupported("the coordinates")
 	}
 	switch {
 	case g.CRS.IsZero():
 	case i.Grid.CRS.IsZero():
-		notes.lose("the coordinate reference system")
+		notes.unsupported("the coordinate reference system")
 	case !gdal.SameCRS(g.CRS, i.Grid.CRS):
-		notes.lose("the coordinate reference system as it was")
+		notes.unsupported("the coordinate reference system as it was")
+	}
+	if !g.HasTransform && g.GCPs != nil {
+		switch got := i.Grid.GCPs; {
+		case !sameControlPoints(g.GCPs, got):
+			notes.unsupported("ground control points")
+		case !sameNames(g.GCPs.Points, got.Points):
+			notes.unsupported("names of ground control points")
+		}
+	}
+	if g.RPC != nil && (i.Grid.RPC == nil || !nearAll(g.RPC.Values(), i.Grid.RPC.Values())) {
+		notes.unsupported("RPCs")
 	}
 	for k, v := range s.spec.Metadata {
 		if !holds(i.Metadata, k, v) {
-			notes.lose("metadata items")
+			notes.unsupported("metadata items")
 		}
 	}
 	for n, b := range i.Bands {
 		switch {
 		case b.Type == s.spec.Type:
-		case exact: // of the sample it was the same
-			notes.say(fmt.Sprintf("the format %s has no type of pixels: these are read as %v", name, b.Type))
+		case exact: // the sample had the type
+			notes.note(fmt.Sprintf("the format %s has no type of pixels: these are read as %v", name, b.Type))
 		default:
-			return fmt.Errorf("the format %s makes pixels of %v of those of %v: ask for %v (--type), or take another format", name, b.Type, s.spec.Type, b.Type)
+			return fmt.Errorf("the format %s stores pixels of %v instead of %v: ask for %v (--type), or take another format", name, b.Type, s.spec.Type, b.Type)
 		}
 		if s.spec.Nodata != nil && (b.Nodata == nil || b.Nodata.String() != s.spec.Nodata.String()) {
 			return remedy("the nodata value "+s.spec.Nodata.String(), "take --nodata none where all pixels are valid")
@@ -304,28 +325,30 @@ func (s *sheet) compare(notes *foreign, path string, exact bool) error {
 			return remedy("scale and offset", "leave them out (--scale, --offset)")
 		}
 		if b.Color == raster.ColorAlpha && want.Color != raster.ColorAlpha {
-			notes.say(fmt.Sprintf("the format %s takes band %d for opacity (alpha): pixels are invalid where it is 0", name, n+1))
+			notes.note(fmt.Sprintf("the format %s takes band %d for opacity (alpha): pixels are invalid where it is 0",
+				name, n+1))
 		}
 		if want.Name != "" && b.Name != want.Name {
-			notes.lose("names of bands")
+			notes.unsupported("names of bands")
 		}
 		if want.Unit != "" && b.Unit != want.Unit {
-			notes.lose("the unit")
+			notes.unsupported("the unit")
 		}
 		for _, k := range slices.Sorted(maps.Keys(want.Metadata)) {
 			v := want.Metadata[k]
 			switch {
 			case holds(b.Metadata, k, v):
 			case k == "LAYER_TYPE":
-				notes.lose("that the pixels are classes")
+				notes.unsupported("that the pixels are classes")
 			case !strings.HasPrefix(k, "STATISTICS_"):
-				notes.lose("metadata items of bands")
-			case k == "STATISTICS_MINIMUM" || k == "STATISTICS_MAXIMUM" || k == "STATISTICS_MEAN" || k == "STATISTICS_STDDEV":
+				notes.unsupported("metadata items of bands")
+			case k == "STATISTICS_MINIMUM" || k == "STATISTICS_MAXIMUM" || k == "STATISTICS_MEAN" ||
+				k == "STATISTICS_STDDEV":
 				if !hasStatistics(b.Metadata[k], v, exact) {
-					notes.lose("statistics")
+					notes.unsupported("statistics")
 				}
 			case k == "STATISTICS_VALID_PERCENT" && b.Metadata[k] == "":
-				notes.lose("the share of valid pixels")
+				notes.unsupported("the share of valid pixels")
 			}
 		}
 		if want := gdalHistogram(&s.bands[n]); want != nil && s.bands[n].Moments.Valid > 0 {
@@ -334,21 +357,41 @@ func (s *sheet) compare(notes *foreign, path string, exact bool) error {
 				return err
 			}
 			if got == nil || exact && !slices.Equal(got.Counts, want.Counts) {
-				notes.lose("histograms")
+				notes.unsupported("histograms")
 			}
 		}
 	}
 	if len(s.factors) > 0 && len(i.Overviews) < len(s.factors) {
-		notes.lose("overviews")
+		notes.unsupported("overviews")
 	}
 	return nil
 }
 
 func near(a, b float64) bool { return a == b || math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b)) }
 
-// sameTransform reports whether no corner lies elsewhere by a thousandth of a pixel.
+func nearAll(a, b []float64) bool { return slices.EqualFunc(a, b, near) }
+
+// sameControlPoints reports whether a file has the points that were written to it. Sidecars keep
+// some ten digits.
+func sameControlPoints(want, got *raster.GCPs) bool {
+	return got != nil && gdal.SameCRS(want.CRS, got.CRS) && slices.EqualFunc(want.Points, got.Points,
+		func(a, b raster.GCP) bool {
+			return math.Abs(a.Pixel-b.Pixel) <= 1e-3 && math.Abs(a.Line-b.Line) <= 1e-3 && near(a.X, b.X) &&
+				near(a.Y, b.Y) && near(a.Z, b.Z)
+		})
+}
+
+// sameNames reports whether points have the names that were given to them.
+func sameNames(want, got []raster.GCP) bool {
+	return slices.EqualFunc(want, got, func(a, b raster.GCP) bool {
+		return (a.ID == "" || a.ID == b.ID) && a.Info == b.Info
+	})
+}
+
+// sameTransform reports whether all corners agree to a thousandth of a pixel.
 func sameTransform(a, b raster.Transform, g raster.Grid) bool {
-	for _, c := range [][2]float64{{0, 0}, {float64(g.Width), 0}, {0, float64(g.Height)}, {float64(g.Width), float64(g.Height)}} {
+	for _, c := range [][2]float64{{0, 0}, {float64(g.Width), 0}, {0, float64(g.Height)},
+		{float64(g.Width), float64(g.Height)}} {
 		for k := 0; k < 6; k += 3 {
 			x := a[k] + c[0]*a[k+1] + c[1]*a[k+2]
 			y := b[k] + c[0]*b[k+1] + c[1]*b[k+2]
@@ -360,7 +403,8 @@ func sameTransform(a, b raster.Transform, g raster.Grid) bool {
 	return true
 }
 
-// sameColors reports whether a table begins with the colours of another. Not all formats have room for transparency.
+// sameColors reports whether got begins with the colours of want. It ignores transparency, which
+// not all formats hold.
 func sameColors(want, got []raster.RGBA) bool {
 	if len(got) < len(want) {
 		return false
@@ -373,7 +417,7 @@ func sameColors(want, got []raster.RGBA) bool {
 	return true
 }
 
-// holds reports whether items have one, perhaps under a name that netCDF makes of it.
+// holds reports whether items contain one, perhaps under the name that netCDF gives it.
 func holds(items map[string]string, key, value string) bool {
 	if v, ok := items[key]; ok {
 		return v == value
@@ -381,7 +425,8 @@ func holds(items map[string]string, key, value string) bool {
 	return items["NC_GLOBAL#"+key] == value || items["NC_GLOBAL#GDAL_"+key] == value
 }
 
-// hasStatistics reports whether an item is there and, where it has to be exact, has the same number in it.
+// hasStatistics reports whether an item is a number and, if exact is true, the number that was
+// written.
 func hasStatistics(got, want string, exact bool) bool {
 	var a, b float64
 	if _, err := fmt.Sscan(got, &a); err != nil {

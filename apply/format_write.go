@@ -18,16 +18,16 @@ import (
 
 	"leat/block"
 	"leat/internal/fault"
+	"leat/internal/gdal"
 	"leat/internal/publish"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/gdal"
 	"leat/raster/geotiff"
 	"leat/raster/stats"
 )
 
-// sheet is what a file in one of GDAL's formats gets besides pixels.
-type sheet struct {
+// gdalFile describes a file in one of GDAL's formats, except for its pixels.
+type gdalFile struct {
 	spec    gdal.Spec
 	bands   []BandResult // with the statistics and histograms to store
 	method  string
@@ -35,21 +35,22 @@ type sheet struct {
 	made    []raster.Size // overviews that compare found
 }
 
-// overviewsError tells that only the overviews could not be made.
+// overviewsError is returned when only the overviews could not be made.
 type overviewsError struct{ err error }
 
 func (e *overviewsError) Error() string { return e.err.Error() }
 func (e *overviewsError) Unwrap() error { return e.err }
 
-// write makes the file, whole but for its name. feed writes the pixels.
-func (s *sheet) write(ctx context.Context, path string, feed func(w *gdal.Writer) error) (_ *gdal.Writer, err error) {
+// write makes the complete file under a temporary name. feed writes the pixels.
+func (s *gdalFile) write(ctx context.Context, path string, feed func(w *gdal.Writer) error) (_ *gdal.Writer,
+	err error) {
 	w, err := gdal.Create(path, &s.spec)
 	if err != nil {
-		return nil, noRoom(filepath.Dir(path), err)
+		return nil, diskFull(filepath.Dir(path), err)
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(noRoom(filepath.Dir(path), err), w.Discard())
+			err = errors.Join(diskFull(filepath.Dir(path), err), w.Discard())
 		}
 	}()
 	if err := feed(w); err != nil {
@@ -68,59 +69,62 @@ func (s *sheet) write(ctx context.Context, path string, feed func(w *gdal.Writer
 	return w, w.Finish(ctx)
 }
 
-// noRoomError tells that a disk is full.
-type noRoomError struct {
+// diskFullError is returned when a disk is full.
+type diskFullError struct {
 	err error
 	dir string
 }
 
-func (e *noRoomError) Error() string {
+func (e *diskFullError) Error() string {
 	return fmt.Sprintf("%v: the disk of %s is full: free some space", e.err, e.dir)
 }
-func (e *noRoomError) Unwrap() error { return e.err }
+func (e *diskFullError) Unwrap() error { return e.err }
 
-// noRoom says that a disk is full, of which GDAL's errors often say nothing, where it is now.
-func noRoom(dir string, err error) error {
-	if less(dir, 1<<20) {
-		return &noRoomError{err, dir}
+// diskFull returns err, as a diskFullError if the disk is full now: GDAL's errors often don't
+// mention it.
+func diskFull(dir string, err error) error {
+	if freeBelow(dir, 1<<20) {
+		return &diskFullError{err, dir}
 	}
 	return err
 }
 
-// less reports whether less than so many bytes are free on the disk of a folder.
-func less(dir string, n uint64) bool {
+// freeBelow reports whether less than n bytes are free on the disk of a directory.
+func freeBelow(dir string, n uint64) bool {
 	var st unix.Statfs_t
 	return unix.Statfs(dir, &st) == nil && uint64(st.Bavail)*uint64(st.Bsize) < n
 }
 
-// checkRoom is compare, but where something is missing and the disk is full the format is not to blame: GDAL does not always say that it could not write a file beside
-// the output.
-func (s *sheet) checkRoom(notes *foreign, w *gdal.Writer, dir string, exact bool) error {
-	known := len(notes.lost)
-	if err := s.compare(notes, w.Hidden(), exact); err != nil || len(notes.lost) == known {
+// compareOnDisk is like compare, but returns an error if something is missing and the disk is full:
+// GDAL does not always report that it could not write a sidecar.
+func (s *gdalFile) compareOnDisk(notes *gdalOutput, w *gdal.Writer, dir string, exact bool) error {
+	known := len(notes.dropped)
+	if err := s.compare(notes, w.Hidden(), exact); err != nil || len(notes.dropped) == known {
 		return err
 	}
-	if less(dir, 64<<10) {
-		return &noRoomError{errors.New("GDAL could not write all that belongs to it"), dir}
+	if freeBelow(dir, 64<<10) {
+		return &diskFullError{errors.New("GDAL could not write all its files"), dir}
 	}
 	return nil
 }
 
 // describe stores the statistics and the histogram of a band, counted from 0.
-func (s *sheet) describe(ctx context.Context, w *gdal.Writer, i int) error {
+func (s *gdalFile) describe(ctx context.Context, w *gdal.Writer, i int) error {
 	b := &s.bands[i]
 	if b.Moments.Valid == 0 {
 		return nil
 	}
-	// Items of metadata have all digits. GDAL's own call keeps 14 of them, and is for formats that drop such items.
+	// Metadata items have all digits. GDAL's own call keeps 14 of them, and is for formats that
+	// drop such items.
 	items, err := w.Items(ctx, i+1)
 	if err != nil {
 		return err
 	}
 	if items["STATISTICS_MINIMUM"] == "" {
 		m := &b.Moments
-		// What the format has no room for compare finds.
-		err := w.SetStatistics(ctx, i+1, gdal.Statistics{Lowest: m.Min, Highest: m.Max, Mean: m.Mean, Deviation: m.StdDev()})
+		// compare finds what the format can't hold.
+		err := w.SetStatistics(ctx, i+1,
+			gdal.Statistics{Lowest: m.Min, Highest: m.Max, Mean: m.Mean, Deviation: m.StdDev()})
 		if err != nil && !errors.Is(err, raster.ErrUnsupported) {
 			return err
 		}
@@ -133,7 +137,8 @@ func (s *sheet) describe(ctx context.Context, w *gdal.Writer, i int) error {
 	return nil
 }
 
-// gdalHistogram is a band's histogram as GDAL has it: between the edges of the first and the last bin.
+// gdalHistogram returns a band's histogram in GDAL's form: between the edges of the first and the
+// last bin.
 func gdalHistogram(b *BandResult) *gdal.Histogram {
 	if b.Bins.Counts == nil {
 		return nil
@@ -145,7 +150,8 @@ func gdalHistogram(b *BandResult) *gdal.Histogram {
 	return h
 }
 
-// fromZero makes the bins of bytes and classes begin with the value 0: ERDAS Imagine keeps histogram and colours in one table, whose rows are values.
+// fromZero makes the bins of bytes and classes begin with the value 0: ERDAS Imagine keeps
+// histogram and colours in one table, whose rows are values.
 func (o *output) fromZero(b stats.Bins) stats.Bins {
 	if !b.Direct || b.Min < 0 || o.typ != ndarray.Uint8 && !o.spec.Thematic {
 		return b
@@ -159,13 +165,14 @@ func (o *output) fromZero(b stats.Bins) stats.Bins {
 	return whole
 }
 
-// layOutForeign writes the finished output, without its name yet.
-func (o *output) layOutForeign(ctx context.Context) (*OutputResult, *publish.File, error) {
+// layOutGDAL writes the finished output, without its name yet.
+func (o *output) layOutGDAL(ctx context.Context) (*OutputResult, *publish.File, error) {
 	defer o.run.timings.Start("writing by GDAL", "main", -1).Stop()
-	if _, err := o.trial.finish(); err != nil {
+	if _, err := o.chooser.finish(); err != nil {
 		return nil, nil, fmt.Errorf("output %s: %w", o.name, err)
 	}
-	res := &OutputResult{Name: o.name, Path: o.spec.label(), Type: o.typ, Nodata: o.nodata, Format: o.spec.Format, Options: o.spec.Options}
+	res := &OutputResult{Name: o.name, Path: o.spec.label(), Type: o.typ, Nodata: o.nodata, Format: o.spec.Format,
+		Options: o.spec.Options}
 	if err := o.describeBands(res); err != nil {
 		return nil, nil, err
 	}
@@ -174,11 +181,13 @@ func (o *output) layOutForeign(ctx context.Context) (*OutputResult, *publish.Fil
 			return nil, nil, err
 		}
 	}
-	s := &sheet{spec: o.formatSpec(), bands: res.Bands, method: gdalMethods[o.spec.OverviewMethod], factors: o.foreign.factors}
+	s := &gdalFile{spec: o.formatSpec(), bands: res.Bands, method: gdalMethods[o.spec.OverviewMethod],
+		factors: o.gdal.factors}
 	s.spec.BandInfo, s.spec.Metadata, s.spec.Domains = o.file.BandInfo, o.file.Metadata, o.file.Domains
 	w, err := s.write(ctx, o.spec.identity(), func(w *gdal.Writer) error { return o.feed(ctx, w) })
-	if errors.As(err, new(*overviewsError)) && !errors.As(err, new(*noRoomError)) && ctx.Err() == nil && o.spec.Overviews == nil {
-		o.foreign.say(fmt.Sprintf("it has no overviews: %v", err))
+	if errors.As(err, new(*overviewsError)) && !errors.As(err,
+		new(*diskFullError)) && ctx.Err() == nil && o.spec.Overviews == nil {
+		o.gdal.note(fmt.Sprintf("it has no overviews: %v", err))
 		s.factors = nil
 		w, err = s.write(ctx, o.spec.identity(), func(w *gdal.Writer) error { return o.feed(ctx, w) })
 	}
@@ -188,11 +197,11 @@ func (o *output) layOutForeign(ctx context.Context) (*OutputResult, *publish.Fil
 		}
 		return nil, nil, fmt.Errorf("output %s: %w", o.name, err)
 	}
-	o.foreign.writer = w
-	if err := s.checkRoom(&o.foreign, w, filepath.Dir(o.spec.identity()), true); err != nil {
+	o.gdal.writer = w
+	if err := s.compareOnDisk(&o.gdal, w, filepath.Dir(o.spec.identity()), true); err != nil {
 		return nil, nil, fmt.Errorf("output %s: %w", o.name, inPlaceOf(err, w.Hidden(), o.spec.label()))
 	}
-	res.Warnings = append(res.Warnings, o.foreignNotes()...)
+	res.Warnings = append(res.Warnings, o.gdalNotes()...)
 	if res.Files, res.Bytes, err = w.FileNames(); err != nil {
 		return nil, nil, fmt.Errorf("output %s: %w", o.name, err)
 	}
@@ -201,30 +210,31 @@ func (o *output) layOutForeign(ctx context.Context) (*OutputResult, *publish.Fil
 	return res, nil, nil
 }
 
-// discardForeign gives up what has not got its name.
-func (o *output) discardForeign() {
-	if w := o.foreign.writer; w != nil {
-		o.foreign.writer = nil
+// discardGDAL removes an output that was laid out and not published.
+func (o *output) discardGDAL() {
+	if w := o.gdal.writer; w != nil {
+		o.gdal.writer = nil
 		if err := w.Discard(); err != nil {
 			o.run.log.Warn("removing what was laid out", "output", o.name, "error", err)
 		}
 	}
 }
 
-// publishForeign gives the finished output its name.
-func (o *output) publishForeign(_ *publish.File, res *OutputResult) error {
-	if err := o.checkBeside(res.Files); err != nil {
+// publishGDAL publishes the finished output.
+func (o *output) publishGDAL(_ *publish.File, res *OutputResult) error {
+	if err := o.checkSidecars(res.Files); err != nil {
 		return err
 	}
 	path, real := absolute(o.spec.Path), o.spec.identity()
-	if path != real { // beside the file itself the writer does that
-		for _, ext := range sideSuffixes {
+	if path != real { // the writer removes the sidecars of the file itself
+		for _, ext := range sidecarSuffixes {
 			if err := os.Remove(path + ext); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("output %s: %s belongs to the old file and can't be removed: %w", o.name, path+ext, err)
+				return fmt.Errorf("output %s: %s belongs to the old file and can't be removed: %w", o.name, path+ext,
+					err)
 			}
 		}
 	}
-	err := o.foreign.writer.Close(context.Background())
+	err := o.gdal.writer.Close(context.Background())
 	if errors.Is(err, fs.ErrExist) && o.spec.NoClobber {
 		return o.clobbers()
 	}
@@ -234,22 +244,24 @@ func (o *output) publishForeign(_ *publish.File, res *OutputResult) error {
 	return nil
 }
 
-// formatSpec is what GDAL is told of the output, but for what is said about bands.
+// formatSpec returns the description of the output for GDAL, without its bands.
 func (o *output) formatSpec() gdal.Spec {
-	return gdal.Spec{Driver: o.spec.Format, Options: o.formatOptions(), Grid: o.run.plan.Grid, Bands: o.bands, Type: o.typ, Nodata: o.nodata, NoClobber: o.spec.NoClobber}
+	return gdal.Spec{Driver: o.spec.Format, Options: o.formatOptions(), Grid: o.run.plan.Grid, Bands: o.bands,
+		Type: o.typ, Nodata: o.nodata, NoClobber: o.spec.NoClobber}
 }
 
-// freeBlocks gives the memory of blocks back: nobody needs it any more, and GDAL, which Go's runtime does not know of, takes its own.
+// freeBlocks frees the memory of blocks, which is not needed any more: GDAL allocates its own,
+// which Go's runtime does not see.
 func (r *run) freeBlocks() {
 	r.buffers = nil
 	debug.FreeOSMemory()
 }
 
-// libraryBytes is what GDAL itself takes of the memory: the library and the tables of its formats.
+// libraryBytes estimates the memory of GDAL itself: the library and the tables of its formats.
 const libraryBytes = 80 << 20
 
-// formatCache is what GDAL may keep of decoded blocks while an output is laid out, and formatWindow what leat decodes at once then: parts of the budget that blocks have
-// no use for any more.
+// formatCache returns GDAL's cache size while an output is laid out, and formatWindow how many
+// bytes leat decodes at once then: parts of the budget that blocks no longer use.
 func formatCache(budget int64) int64 {
 	return min(256<<20, max(8<<20, (budget-baseBytes-libraryBytes)/3))
 }
@@ -258,13 +270,15 @@ func formatWindow(budget int64) int64 {
 	return min(128<<20, max(2<<20, (budget-baseBytes-libraryBytes)/8))
 }
 
-// copyBytes is what GDAL's COG takes for its overviews besides its cache, and pcidskBytes the zeros that PCIDSK fills each new file with unless it is tiled: nothing bounds either.
+// copyBytes is what GDAL's COG driver takes for its overviews in addition to its cache. pcidskBytes
+// is the size of the zeros with which PCIDSK fills each new file unless it is tiled. Nothing bounds
+// either.
 const (
 	copyBytes   = 32 << 20
 	pcidskBytes = 256 << 20
 )
 
-// layoutBudget is the memory that laying the output out is left.
+// layoutBudget returns the memory available to laying the output out.
 func (o *output) layoutBudget() int64 {
 	if o.spec.Format == "COG" {
 		return o.run.plan.BudgetBytes - copyBytes
@@ -272,20 +286,22 @@ func (o *output) layoutBudget() int64 {
 	return o.run.plan.BudgetBytes
 }
 
-// zeros is what the format takes whenever a file is made, even the trial's; it is given back before pixels come.
+// zeros returns the memory that the format takes whenever it creates a file, a sample too; it is
+// freed before pixels are written.
 func (o *output) zeros() int64 {
-	tiled := slices.ContainsFunc(o.spec.Options, func(s string) bool { return strings.EqualFold(s, "INTERLEAVING=TILED") })
+	tiled := slices.ContainsFunc(o.spec.Options,
+		func(s string) bool { return strings.EqualFold(s, "INTERLEAVING=TILED") })
 	if o.spec.Format == "PCIDSK" && !tiled {
 		return pcidskBytes
 	}
 	return 0
 }
 
-// reckonLayout adds to the plan what laying outputs out in other formats takes.
-func (p *Plan) reckonLayout(outs []*output) {
+// addLayoutMemory adds to the plan the memory for laying outputs out through GDAL.
+func (p *Plan) addLayoutMemory(outs []*output) {
 	var need, zeros int64
 	for _, o := range outs {
-		if !o.spec.foreign() {
+		if !o.spec.usesGDAL() {
 			continue
 		}
 		own := int64(0)
@@ -302,7 +318,8 @@ func (p *Plan) reckonLayout(outs []*output) {
 	}
 	remedy := ""
 	if zeros > p.BudgetBytes {
-		remedy = fmt.Sprintf(": %s of that are PCIDSK's, which takes less with --co INTERLEAVING=TILED", sizeText(pcidskBytes))
+		remedy = fmt.Sprintf(": %s of that are PCIDSK's, which takes less with --co INTERLEAVING=TILED",
+			sizeText(pcidskBytes))
 	}
 	if most := max(need, zeros); most > p.BudgetBytes {
 		p.Notes = append(p.Notes, fmt.Sprintf("GDAL, which writes the outputs, takes about %s with leat, more than the memory allowed (%s)%s", sizeText(most), sizeText(p.BudgetBytes), remedy))
@@ -310,18 +327,18 @@ func (p *Plan) reckonLayout(outs []*output) {
 	p.MemoryBytes = max(p.MemoryBytes, min(need, p.layoutMost(outs)), zeros)
 }
 
-// layoutMost is what laying out takes of small outputs.
+// layoutMost returns the most that laying out takes when the outputs are small.
 func (p *Plan) layoutMost(outs []*output) int64 {
 	var most int64
 	for _, o := range outs {
-		if o.spec.foreign() {
+		if o.spec.usesGDAL() {
 			most = max(most, int64(p.Grid.Width)*int64(p.Grid.Height)*int64(max(o.bands, 1)*max(o.typ.Size(), 4)))
 		}
 	}
 	return baseBytes + libraryBytes + 3*most
 }
 
-// feed writes the spooled pixels.
+// feed writes the pixels from the spool.
 func (o *output) feed(ctx context.Context, w *gdal.Writer) error {
 	g := o.run.plan.Grid
 	bw, bh := w.BlockSize()
@@ -343,17 +360,18 @@ func (o *output) feed(ctx context.Context, w *gdal.Writer) error {
 		}
 	}
 	fault.Point("apply.laid")
-	// What GDAL copies into the format now, or makes overviews of, takes memory of its own.
+	// GDAL may now allocate memory to copy into the format or to build overviews.
 	a, store, d = nil, nil, nil
 	debug.FreeOSMemory()
 	return nil
 }
 
-// layWindow is the size of the windows in which a raster of so many bytes a pixel is written, in blocks of bw x bh pixels from tiles of tileH rows: unions of whole blocks, in which tiles are decoded
-// once where most bytes allow that.
+// layWindow returns the size of the windows in which a raster with pixels of pixelBytes is written,
+// in blocks of bw x bh pixels, from tiles of tileH rows. A window is a union of whole blocks of at
+// most `most` bytes, in which each tile is decoded once if possible.
 func layWindow(width, height, tileH, bw, bh int, pixelBytes, most int64) (w, h int) {
 	bw, bh = max(1, min(bw, width)), max(1, min(bh, height))
-	if bh > 4*tileH { // one block for all, say: GDAL has to keep it
+	if bh > 4*tileH { // one block for the whole raster, say: GDAL has to keep it
 		bh = 1
 	}
 	if h = lcm(bh, tileH); h > 4*tileH {
@@ -403,7 +421,7 @@ func (d *tileReader) read(ctx context.Context, w block.Window, a *ndarray.Array)
 	return g.Wait()
 }
 
-// tile copies what a tile of one band has of the window.
+// tile copies the pixels of a tile of one band that lie in the window.
 func (d *tileReader) tile(b *tileBuffer, plane, col, row int, w block.Window, a *ndarray.Array) error {
 	o := d.o
 	ref := o.levels[0].tiles[o.file.TileIndex(0, plane, col, row)].ref
@@ -417,7 +435,7 @@ func (d *tileReader) tile(b *tileBuffer, plane, col, row int, w block.Window, a 
 	if _, err := o.spool.f.ReadAt(stored, ref.Offset); err != nil {
 		return fmt.Errorf("%s: reading a tile back: %w", o.spool.path, err)
 	}
-	coding, _ := o.trial.coding()
+	coding, _ := o.chooser.coding()
 	if err := geotiff.DecodeTile(o.file.Shape(), coding, stored, b.pixels); err != nil {
 		return fmt.Errorf("%s: %w", o.spool.path, err)
 	}
@@ -432,7 +450,7 @@ func (d *tileReader) tile(b *tileBuffer, plane, col, row int, w block.Window, a 
 	return nil
 }
 
-// inPlaceOf words an error, in which a file stands by another name, for people.
+// inPlaceOf replaces a file's name in an error's text by the name that the user knows.
 func inPlaceOf(err error, other, path string) error {
 	return plainError{strings.ReplaceAll(err.Error(), other, path), err}
 }

@@ -11,52 +11,75 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/internal/terminal"
 	"leat/raster"
 	"leat/worker"
 )
 
-// Functions are functions by the names under which other processes find them: the same table in the program that runs a job and in those
-// that work for it, which are the same program.
+// Functions maps names to functions, so that other processes find them. The program that runs a job
+// and its workers are the same program and use the same table.
 type Functions map[string]Function
 
-// Function is one of them: what Job.Func, Setup, Close and Emits are for a function that stays in its process.
+// Function is a function that worker processes can run. Its fields stand for Job.Func, Setup, Close
+// and Emits.
 type Function struct {
 	Func  Func
 	Setup func(ctx context.Context, w WorkerInfo) (any, error)
 	Close func(state any) error
-	// Params encodes Job.Params, which a worker's Block.Params gives; nil for a function that takes none. Emits encodes what it emits; nil for one that
-	// emits nothing.
+	// Params encodes Job.Params, which Block.Params returns in a worker; nil for a function without
+	// parameters. Emits encodes the values that it emits; nil for a function that emits none.
 	Params, Emits Codec
+	// Errors are sentinels that errors.Is finds in the errors of Func, Setup and Close even if
+	// another process called them; at most 48.
+	Errors []error
 }
 
-// WorkOptions are what a worker process brings along.
+// Stores opens the inputs of jobs by path or URL. [leat/stores.Stores] implements it.
+type Stores interface {
+	Open(ctx context.Context, path string) (raster.Source, error)
+	Close() error
+}
+
+// WorkOptions are the options of a worker process.
 type WorkOptions struct {
 	Functions Functions
-	// Opener makes what opens inputs, as Job.Open does, where workers read them. site is the run's Concurrency.Site. close is called when
-	// the inputs are closed. nil: local files alone.
-	Opener func(site []byte) (open func(ctx context.Context, path string) (raster.Source, error), close func() error, err error)
+	// Opener returns the function that opens inputs, like Job.Open, where workers read them. site
+	// is the run's Concurrency.WorkerConfig. close is called when the inputs are closed. nil opens
+	// local files only.
+	Opener func(site []byte) (open func(ctx context.Context, path string) (raster.Source, error), close func() error,
+		err error)
 	Logger *slog.Logger
-	// Secrets fetch what a variable of the environment only names, by the kind of name.
+	// Secrets fetches a secret that a variable of the environment only names, by the kind of name.
 	Secrets map[string]func(ctx context.Context, name string) (string, error)
 }
 
-// Main makes of a program one that can work for its own jobs in other processes. It stands at the top of main, before flags are looked
-// at: in a process that was started as a worker it computes blocks and ends the process; in any other it does nothing.
-func Main(functions Functions) {
+// Main makes a program the worker of its own jobs. Call it at the top of main, before flags are
+// parsed. In a process that was started as a worker it computes blocks and then exits; in any other
+// it returns at once. stores opens inputs where workers read them, as Job.Open does in the run; nil
+// opens local files. A program whose stores depend on its flags calls [Work] with
+// WorkOptions.Opener instead.
+func Main(functions Functions, stores Stores) {
 	if !IsWorker() {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
-	err := Work(ctx, WorkOptions{Functions: functions})
+	o := WorkOptions{Functions: functions}
+	if stores != nil {
+		o.Opener = func([]byte) (func(context.Context, string) (raster.Source, error), func() error, error) {
+			return stores.Open, stores.Close, nil
+		}
+	}
+	err := Work(ctx, o)
 	stop()
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "worker: %v\n", err)
+		fmt.Fprintf(os.Stderr, "worker: %s\n", terminal.Text(err.Error()))
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-// IsWorker reports whether this process was started as a worker, which its environment says (LEAT_WORKER and the like).
+// IsWorker reports whether this process was started as a worker, by the environment (LEAT_WORKER
+// and the like).
 func IsWorker() bool {
 	for _, name := range []string{worker.EnvInvitation, worker.EnvFile, worker.EnvSecret} {
 		if os.Getenv(name) != "" {
@@ -66,8 +89,9 @@ func IsWorker() bool {
 	return false
 }
 
-// Work computes blocks for the run that the environment leads to, until there are no more. It returns nil when the run needs this worker no
-// more, and an error when the run can't be reached, or does not want it.
+// Work computes blocks for the run that the environment names, until there are none left. It
+// returns nil when the run no longer needs this worker, and an error when the run can't be reached
+// or rejects the worker.
 func Work(ctx context.Context, o WorkOptions) error {
 	env, err := worker.FromEnvironment(ctx, o.Secrets)
 	if err != nil {
@@ -81,10 +105,12 @@ func Work(ctx context.Context, o WorkOptions) error {
 		return err
 	}
 	return worker.Work(ctx, worker.WorkOptions{Environment: env, Build: build, Logger: o.Logger,
-		Open: func(ctx context.Context, j worker.Joined) (worker.Computer, error) { return newWorkshop(ctx, &o, j) }})
+		Open: func(ctx context.Context, j worker.JoinInfo) (worker.Handler, error) {
+			return newRemoteWorker(ctx, &o, j)
+		}})
 }
 
-// bindFunction puts the function that a job names in its place.
+// bindFunction copies the function that a job names, with its hooks, into the job.
 func bindFunction(job *Job) error {
 	if job.Function == "" {
 		return nil
@@ -92,19 +118,24 @@ func bindFunction(job *Job) error {
 	f, ok := job.Functions[job.Function]
 	switch {
 	case job.Func != nil || job.Setup != nil || job.Close != nil || job.Emits != nil:
-		return &JobError{fmt.Errorf("the job names the function %q, and gives Func, Setup, Close or Emits too: these stand in the table", job.Function)}
+		return &JobError{fmt.Errorf("the job names the function %q, and also sets Func, Setup, Close or Emits, which belong in the table", job.Function)}
 	case !ok && len(job.Functions) == 0:
-		return &JobError{fmt.Errorf("the job names the function %q, and has no table of functions (Job.Functions)", job.Function)}
+		return &JobError{fmt.Errorf("the job names the function %q, and has no table of functions (Job.Functions)",
+			job.Function)}
 	case !ok:
-		return &JobError{fmt.Errorf("there is no function %q; there is %s", job.Function, strings.Join(sortedKeys(job.Functions), ", "))}
+		return &JobError{fmt.Errorf("there is no function %q; there is %s", job.Function,
+			strings.Join(sortedKeys(job.Functions), ", "))}
 	case f.Func == nil:
 		return &JobError{fmt.Errorf("the function %q is nil", job.Function)}
+	case len(f.Errors) > mostErrors:
+		return &JobError{fmt.Errorf("the function %q has %d errors in its table: give at most %d", job.Function,
+			len(f.Errors), mostErrors)}
 	}
 	job.Func, job.Setup, job.Close, job.Emits = f.Func, f.Setup, f.Close, f.Emits
 	return nil
 }
 
-// discard is log, or a logger that drops everything.
+// discard returns log, or a logger that drops everything if log is nil.
 func discard(log *slog.Logger) *slog.Logger {
 	if log == nil {
 		return slog.New(slog.DiscardHandler)

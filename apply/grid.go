@@ -8,25 +8,30 @@ import (
 	"strings"
 
 	"leat/block"
+	"leat/internal/gdal"
 	"leat/raster"
-	"leat/raster/gdal"
 )
 
-// alignTolerance is how far, in pixels, two grids may lie apart and still count as one: a thousandth of
-// a pixel over the whole raster is far above the rounding of georeferencing in text and far below
-// what a resampler could see.
+// alignTolerance is the distance in pixels up to which two grids count as one. A thousandth of a
+// pixel over the whole raster is well above the rounding of georeferencing in text and well below
+// what resampling could show.
 const alignTolerance = 1e-3
 
-// resolveGrid finds the job's grid: that of the reference, cut to the footprint, the box and the
-// window. It sets each file's offset from it.
+// resolveGrid computes the job's grid: that of the reference, cut to the footprint, the box and the
+// window. It sets each file's offset from it. The ground control points and RPCs are left to
+// keepControl.
 func resolveGrid(job *Job, in *inputs) (raster.Grid, error) {
 	c := &job.Controls
 	ref, refName, refPath, err := referenceGrid(job, in)
+	ref.GCPs, ref.RPC = nil, nil
 	if err != nil {
 		return ref, err
 	}
 	if ref.Width <= 0 || ref.Height <= 0 {
 		return ref, fmt.Errorf("%s has %d x %d pixels: give one with pixels", refName, ref.Width, ref.Height)
+	}
+	if ref.Width > maxGridSide || ref.Height > maxGridSide || !ref.Transform.Finite() {
+		return ref, fmt.Errorf("%s has %d x %d pixels and the transform %v: expected at most %d a side and finite numbers", refName, ref.Width, ref.Height, ref.Transform, maxGridSide)
 	}
 	if ref.Transform.Rotated() {
 		return ref, rotatedError(ref, refName, refPath, in)
@@ -41,7 +46,8 @@ func resolveGrid(job *Job, in *inputs) (raster.Grid, error) {
 			off = append(off, f)
 		default:
 			errs = append(errs, fmt.Errorf("inputs are not on one grid: %s (%s) against %s: %s; say onto whose grid others are to be warped (--reference %s, or --grid), or bring it onto that grid first, with: gdalwarp %s %s out.tif",
-				f.input, f.path, refName, d, in.files[0].input, warpOptions(f.info.Grid, ref, refPath), raster.GDALName(f.path)))
+				f.input, f.path, refName, d, in.files[0].input, warpOptions(f.info.Grid, ref, refPath),
+				raster.GDALName(f.path)))
 		}
 	}
 	if len(errs) > 0 {
@@ -80,26 +86,31 @@ func resolveGrid(job *Job, in *inputs) (raster.Grid, error) {
 			return ref, err
 		}
 		if box = box.Intersect(w); box.Empty() {
-			return ref, &JobError{fmt.Errorf("the bounding box %s (--bbox or --extent) has no pixel of the inputs:%s", boxText(*limits), extents(in))}
+			return ref, &JobError{fmt.Errorf("the bounding box %s (--bbox or --extent) has no pixel of the inputs:%s",
+				boxText(*limits), extents(in))}
 		}
 		w = box
 	}
 	if c.Window != nil {
-		sub := c.Window.Shift(w.Col, w.Row)
-		if sub.Empty() || !w.Contains(sub) {
+		if c.Window.Empty() || !(block.Window{Width: w.Width, Height: w.Height}).Contains(*c.Window) {
 			return ref, &JobError{fmt.Errorf("the window of %d x %d pixels from column %d, row %d (--srcwin) does not lie inside the grid of %d x %d pixels",
 				c.Window.Width, c.Window.Height, c.Window.Col, c.Window.Row, w.Width, w.Height)}
 		}
-		w = sub
+		w = c.Window.Shift(w.Col, w.Row)
+	}
+	if w.Width > maxGridSide || w.Height > maxGridSide {
+		return ref, &JobError{fmt.Errorf("the grid would have %d x %d pixels: expected at most %d a side", w.Width,
+			w.Height, maxGridSide)}
 	}
 	for _, f := range in.files {
-		f.dc += w.Col
-		f.dr += w.Row
+		f.colOffset += w.Col
+		f.rowOffset += w.Row
 	}
 	return ref.Sub(w), nil
 }
 
-// referenceGrid is the grid that all else is held against, what to call it, and its file, if it has one.
+// referenceGrid returns the grid that all files are compared with, its name for messages, and the
+// path of its file, if there is one.
 func referenceGrid(job *Job, in *inputs) (grid raster.Grid, name, path string, err error) {
 	c := &job.Controls
 	switch {
@@ -120,7 +131,8 @@ func referenceGrid(job *Job, in *inputs) (grid raster.Grid, name, path string, e
 
 func round(v float64) int { return int(math.Round(v)) }
 
-// offGrid says in words how g differs from the grid ref, "" when a whole number of pixels apart.
+// offGrid describes how g differs from the grid ref; "" if the two are a whole number of pixels
+// apart.
 func offGrid(g, ref raster.Grid) string {
 	var d []string
 	switch {
@@ -129,18 +141,22 @@ func offGrid(g, ref raster.Grid) string {
 	case g.Transform.Rotated():
 		d = append(d, "it is rotated")
 	case g.Transform[5]*ref.Transform[5] < 0:
-		d = append(d, map[bool]string{true: "its rows run from south to north", false: "its rows run from north to south"}[g.Transform[5] > 0]+", and not those of the other")
+		d = append(d, map[bool]string{true: "its rows run from south to north",
+			false: "its rows run from north to south"}[g.Transform[5] > 0]+", and not those of the other")
 	case !g.HasTransform && (g.Width != ref.Width || g.Height != ref.Height):
-		d = append(d, fmt.Sprintf("%d x %d pixels, not %d x %d, and neither says where they lie", g.Width, g.Height, ref.Width, ref.Height))
+		d = append(d, fmt.Sprintf("%d x %d pixels, not %d x %d, and neither says where they lie", g.Width, g.Height,
+			ref.Width, ref.Height))
 	default:
 		// Over the larger of the two rasters the pixels must stay within the tolerance.
 		n := float64(max(g.Width, g.Height, ref.Width, ref.Height))
 		dx, dy := g.Transform[1]-ref.Transform[1], g.Transform[5]-ref.Transform[5]
-		if math.Abs(dx)*n > alignTolerance*math.Abs(ref.Transform[1]) || math.Abs(dy)*n > alignTolerance*math.Abs(ref.Transform[5]) {
+		if math.Abs(dx)*n > alignTolerance*math.Abs(ref.Transform[1]) ||
+			math.Abs(dy)*n > alignTolerance*math.Abs(ref.Transform[5]) {
 			d = append(d, fmt.Sprintf("pixel size %s, not %s", pixelSize(g), pixelSize(ref)))
 		} else if col, row, ok := ref.Transform.Invert(g.Transform[0], g.Transform[3]); !ok {
 			d = append(d, "the reference has pixels of size 0")
-		} else if fc, fr := col-math.Round(col), row-math.Round(row); math.Abs(fc) > alignTolerance || math.Abs(fr) > alignTolerance {
+		} else if fc, fr := col-math.Round(col),
+			row-math.Round(row); math.Abs(fc) > alignTolerance || math.Abs(fr) > alignTolerance {
 			d = append(d, fmt.Sprintf("its pixels lie %.4g pixel to the right and %.4g pixel down from theirs", fc, fr))
 		} else if math.Abs(col) > math.MaxInt32 || math.Abs(row) > math.MaxInt32 {
 			d = append(d, "it lies more than 2^31 pixels away")
@@ -156,7 +172,8 @@ func pixelSize(g raster.Grid) string {
 	return number(math.Abs(g.Transform[1])) + " x " + number(math.Abs(g.Transform[5]))
 }
 
-// warpOptions are what gdalwarp needs to bring raster g onto the grid of ref, which the file at path has.
+// warpOptions returns gdalwarp's options to bring raster g onto the grid of ref, which is that of
+// the file at path.
 func warpOptions(g, ref raster.Grid, path string) string {
 	minX, minY, maxX, maxY := ref.Bounds()
 	crs := ""
@@ -167,10 +184,11 @@ func warpOptions(g, ref raster.Grid, path string) string {
 	case path != "":
 		crs = "-t_srs \"$(gdalsrsinfo -o wkt " + raster.GDALName(path) + ")\" "
 	}
-	return fmt.Sprintf("%s-te %s %s %s %s -ts %d %d", crs, plainNumber(minX), plainNumber(minY), plainNumber(maxX), plainNumber(maxY), ref.Width, ref.Height)
+	return fmt.Sprintf("%s-te %s %s %s %s -ts %d %d", crs, plainNumber(minX), plainNumber(minY), plainNumber(maxX),
+		plainNumber(maxY), ref.Width, ref.Height)
 }
 
-// rotatedError says onto which grid a job over a rotated reference can be run.
+// rotatedError names grids onto which a job with a rotated reference can warp its inputs.
 func rotatedError(ref raster.Grid, name, path string, in *inputs) error {
 	what := ""
 	for _, f := range in.files {
@@ -186,7 +204,8 @@ func rotatedError(ref raster.Grid, name, path string, in *inputs) error {
 	return fmt.Errorf("%s is rotated (its rows do not run along x): leat warps %s onto a north-up grid, such as one that covers it (--grid %s)%s", name, rotated, northUp(ref, path), what)
 }
 
-// northUp is the --grid around a rotated one, of pixels as large as its own. path is a file that has its system.
+// northUp returns the --grid that encloses a rotated one, with pixels of the same size. path is a
+// file that has its CRS.
 func northUp(g raster.Grid, path string) string {
 	t := g.Transform
 	text := strconv.FormatFloat(math.Sqrt(math.Abs(t[1]*t[5]-t[2]*t[4])), 'g', 4, 64)
@@ -207,17 +226,18 @@ func northUp(g raster.Grid, path string) string {
 	case !g.CRS.IsZero():
 		system = "CRS"
 	}
-	return strings.Join([]string{system, edge(math.Floor(minX / size)), edge(math.Floor(minY / size)), edge(math.Ceil(maxX / size)), edge(math.Ceil(maxY / size)), text}, ",")
+	return strings.Join([]string{system, edge(math.Floor(minX / size)), edge(math.Floor(minY / size)),
+		edge(math.Ceil(maxX / size)), edge(math.Ceil(maxY / size)), text}, ",")
 }
 
-// plainNumber writes a coordinate without an exponent.
+// plainNumber formats a coordinate without an exponent.
 func plainNumber(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 func boxText(box [4]float64) string {
 	return plainNumber(box[0]) + "," + plainNumber(box[1]) + "," + plainNumber(box[2]) + "," + plainNumber(box[3])
 }
 
-// bboxWindow gives the pixels whose centres lie in the box (min x, min y, max x, max y).
+// bboxWindow returns the pixels whose centres lie in the box (min x, min y, max x, max y).
 func bboxWindow(g raster.Grid, box [4]float64) (block.Window, error) {
 	if !(box[0] < box[2]) || !(box[1] < box[3]) {
 		return block.Window{}, &JobError{fmt.Errorf("the bounding box %s (--bbox or --extent) is empty: give min x, min y, max x, max y", boxText(box))}
@@ -233,7 +253,8 @@ func bboxWindow(g raster.Grid, box [4]float64) (block.Window, error) {
 	if r0 > r1 {
 		r0, r1 = r1, r0
 	}
-	// A pixel's centre lies inside when its edges, rounded to pixel edges, do. Clamp first: a box may be huge.
+	// A pixel's centre lies inside if its edges, rounded to pixel edges, do. Clamp first: a box may
+	// be huge.
 	edge := func(v float64) int { return int(math.Round(math.Min(math.Max(v, -1<<40), 1<<40))) }
 	w := block.Window{Col: edge(c0), Row: edge(r0)}
 	w.Width, w.Height = edge(c1)-w.Col, edge(r1)-w.Row
@@ -244,7 +265,8 @@ func extents(in *inputs) string {
 	var s strings.Builder
 	for _, f := range in.files {
 		minX, minY, maxX, maxY := f.info.Grid.Bounds()
-		fmt.Fprintf(&s, "\n  %s (%s): x %s to %s, y %s to %s", f.input, f.path, plainNumber(minX), plainNumber(maxX), plainNumber(minY), plainNumber(maxY))
+		fmt.Fprintf(&s, "\n  %s (%s): x %s to %s, y %s to %s", f.input, f.path, plainNumber(minX), plainNumber(maxX),
+			plainNumber(minY), plainNumber(maxY))
 	}
 	return s.String()
 }

@@ -10,7 +10,7 @@ import (
 	"leat/raster"
 )
 
-func TestInputsOffTheGridAreRefusedNamingBothFilesAndTheDifference(t *testing.T) {
+func TestInputsOffGrid(t *testing.T) {
 	dir := t.TempDir()
 	px := terrain[uint8](40, 30, 1)
 	grid := mapGrid(40, 30, 0, 0)
@@ -19,37 +19,45 @@ func TestInputsOffTheGridAreRefusedNamingBothFilesAndTheDifference(t *testing.T)
 		change func(*raster.Grid)
 		want   string
 	}{
-		"pixel size":        {func(g *raster.Grid) { g.Transform[1], g.Transform[5] = 20, -20 }, "pixel size 20 x 20, not 10 x 10"},
+		"pixel size": {func(g *raster.Grid) { g.Transform[1], g.Transform[5] = 20, -20 },
+			"pixel size 20 x 20, not 10 x 10"},
 		"slight pixel size": {func(g *raster.Grid) { g.Transform[1] = 10.001 }, "pixel size 10.001 x 10, not 10 x 10"},
 		"alignment":         {func(g *raster.Grid) { g.Transform[0] += 2.5 }, "0.25 pixel to the right"},
 		"CRS":               {func(g *raster.Grid) { g.CRS.Code = "EPSG:32632" }, "CRS EPSG:32632"},
 		"no CRS":            {func(g *raster.Grid) { g.CRS = raster.CRS{} }, "CRS none, not EPSG:32631"},
 		"rotation":          {func(g *raster.Grid) { g.Transform[2] = 1 }, "rotated"},
-		"no georeference":   {func(g *raster.Grid) { *g = raster.Grid{Width: 40, Height: 30, Transform: raster.Identity} }, "one is georeferenced and the other is not"},
+		"no georeference": {func(g *raster.Grid) {
+			*g = raster.Grid{Width: 40, Height: 30,
+				Transform: raster.Identity}
+		}, "one is georeferenced and the other is not"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := grid
 			c.change(&g)
 			other := write(t, filepath.Join(dir, "other.tif"), g, px, nil)
-			err := failRun(t, Job{Inputs: map[string]Input{"a": File(first), "b": File(other)}, Func: nothing}, first, other, c.want)
+			err := failRun(t, Job{Inputs: map[string]Input{"a": File(first), "b": File(other)}, Func: nothing}, first,
+				other, c.want)
 			t.Log(err)
 		})
 	}
 }
 
-func TestRastersThatAreNoMapsMustHaveOneSize(t *testing.T) {
+func TestInputsWithoutTransform(t *testing.T) {
 	dir := t.TempDir()
 	plain := func(name string, w, h int) string {
-		return write(t, filepath.Join(dir, name), raster.Grid{Width: w, Height: h, Transform: raster.Identity}, make([]uint8, w*h), nil)
+		return write(t, filepath.Join(dir, name), raster.Grid{Width: w, Height: h, Transform: raster.Identity},
+			make([]uint8, w*h), nil)
 	}
 	a, b, c := plain("a.tif", 20, 10), plain("b.tif", 20, 10), plain("c.tif", 20, 11)
-	if _, err := MakePlan(t.Context(), Job{Inputs: map[string]Input{"a": File(a), "b": File(b)}, Func: nothing}); err != nil {
+	if _, err := MakePlan(t.Context(), Job{Inputs: map[string]Input{"a": File(a), "b": File(b)},
+		Func: nothing}); err != nil {
 		t.Error(err)
 	}
-	failRun(t, Job{Inputs: map[string]Input{"a": File(a), "c": File(c)}, Func: nothing}, a, c, "20 x 11 pixels, not 20 x 10")
+	failRun(t, Job{Inputs: map[string]Input{"a": File(a), "c": File(c)}, Func: nothing}, a, c,
+		"20 x 11 pixels, not 20 x 10")
 }
 
-func TestASmallRoundingOfTheGridIsNoDifference(t *testing.T) {
+func TestGridRounding(t *testing.T) {
 	dir := t.TempDir()
 	px := terrain[uint8](40, 30, 1)
 	g := mapGrid(40, 30, 3, 0)
@@ -63,14 +71,14 @@ func TestASmallRoundingOfTheGridIsNoDifference(t *testing.T) {
 	}
 }
 
-func TestARotatedGridAloneIsRefused(t *testing.T) {
+func TestRotatedGridRejected(t *testing.T) {
 	g := mapGrid(10, 10, 0, 0)
 	g.Transform[2] = 3
 	a := write(t, filepath.Join(t.TempDir(), "a.tif"), g, terrain[uint8](10, 10, 1), nil)
 	failRun(t, Job{Inputs: map[string]Input{"a": File(a)}, Func: nothing}, a, "rotated", "--grid EPSG:32631,")
 }
 
-func TestAFootprintWithoutPixelsIsAnErrorThatHelps(t *testing.T) {
+func TestEmptyFootprint(t *testing.T) {
 	dir := t.TempDir()
 	px := terrain[uint8](40, 30, 1)
 	a := write(t, filepath.Join(dir, "a.tif"), mapGrid(40, 30, 0, 0), px, nil)
@@ -82,17 +90,24 @@ func TestAFootprintWithoutPixelsIsAnErrorThatHelps(t *testing.T) {
 		controls Controls
 		want     []string
 	}{
-		"nothing in common":       {two, Controls{}, []string{"no pixel in common", a, b, "x 500000 to 500400", "x 500400 to 500800", "union"}},
-		"box outside":             {one, Controls{BBox: &[4]float64{0, 0, 10, 10}}, []string{"bounding box", a, "x 500000 to 500400"}},
-		"box between two centres": {one, Controls{BBox: &[4]float64{500006, 4999996, 500014, 4999999}}, []string{"bounding box", a}},
-		"box upside down":         {one, Controls{BBox: &[4]float64{500000, 4999900, 500100, 4999800}}, []string{"bounding box", "min x, min y, max x, max y"}},
-		"window outside":          {one, Controls{Window: &block.Window{Col: 30, Width: 11, Height: 1}}, []string{"window", "40 x 30"}},
-		"window of no pixel":      {one, Controls{Window: &block.Window{Col: 3, Width: 0, Height: 1}}, []string{"window"}},
-		"window before the grid":  {one, Controls{Window: &block.Window{Col: -1, Width: 3, Height: 1}}, []string{"window"}},
-		"unknown reference":       {two, Controls{Reference: "c", Footprint: Reference}, []string{`"c"`, "a, b"}},
-		"no reference":            {two, Controls{Footprint: Reference}, []string{"reference", "name an input"}},
-		"grid without size":       {nil, Controls{Grid: &raster.Grid{Transform: raster.Identity}}, []string{"0 x 0"}},
-		"no inputs and no grid":   {nil, Controls{}, []string{"grid"}},
+		"nothing in common": {two, Controls{},
+			[]string{"no pixel in common", a, b, "x 500000 to 500400", "x 500400 to 500800", "union"}},
+		"box outside": {one, Controls{BBox: &[4]float64{0, 0, 10, 10}},
+			[]string{"bounding box", a, "x 500000 to 500400"}},
+		"box between two centres": {one, Controls{BBox: &[4]float64{500006, 4999996, 500014, 4999999}},
+			[]string{"bounding box", a}},
+		"box upside down": {one, Controls{BBox: &[4]float64{500000, 4999900, 500100, 4999800}},
+			[]string{"bounding box", "min x, min y, max x, max y"}},
+		"window outside": {one, Controls{Window: &block.Window{Col: 30, Width: 11, Height: 1}},
+			[]string{"window", "40 x 30"}},
+		"window of no pixel": {one, Controls{Window: &block.Window{Col: 3, Width: 0, Height: 1}},
+			[]string{"window"}},
+		"window before the grid": {one, Controls{Window: &block.Window{Col: -1, Width: 3, Height: 1}},
+			[]string{"window"}},
+		"unknown reference":     {two, Controls{Reference: "c", Footprint: Reference}, []string{`"c"`, "a, b"}},
+		"no reference":          {two, Controls{Footprint: Reference}, []string{"reference", "name an input"}},
+		"grid without size":     {nil, Controls{Grid: &raster.Grid{Transform: raster.Identity}}, []string{"0 x 0"}},
+		"no inputs and no grid": {nil, Controls{}, []string{"grid"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Log(failRun(t, Job{Inputs: c.inputs, Controls: c.controls, Func: nothing}, c.want...))
@@ -100,10 +115,11 @@ func TestAFootprintWithoutPixelsIsAnErrorThatHelps(t *testing.T) {
 	}
 }
 
-func TestABoxTakesThePixelsWhoseCentresLieInIt(t *testing.T) {
+func TestBBoxSelectsPixelCentres(t *testing.T) {
 	a := write(t, filepath.Join(t.TempDir(), "a.tif"), mapGrid(40, 30, 0, 0), terrain[uint8](40, 30, 1), nil)
 	box := [4]float64{500104.9, 4999850.1, 500124.9, 4999895.1} // centres at x 105, 115; y 855, 865, 875, 885, 895
-	p, err := MakePlan(t.Context(), Job{Inputs: map[string]Input{"a": File(a)}, Controls: Controls{BBox: &box}, Func: nothing})
+	p, err := MakePlan(t.Context(), Job{Inputs: map[string]Input{"a": File(a)}, Controls: Controls{BBox: &box},
+		Func: nothing})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +128,7 @@ func TestABoxTakesThePixelsWhoseCentresLieInIt(t *testing.T) {
 	}
 }
 
-func TestTheOutputsLieOnTheGridOfTheReference(t *testing.T) {
+func TestOutputsOnReferenceGrid(t *testing.T) {
 	dir := t.TempDir()
 	px := terrain[uint8](40, 30, 1)
 	for i, col := range []int{0, 7} {
@@ -122,10 +138,12 @@ func TestTheOutputsLieOnTheGridOfTheReference(t *testing.T) {
 		Intersection: mapGrid(33, 23, 7, 0), Union: mapGrid(47, 37, 0, -7), Reference: mapGrid(40, 30, 7, -7),
 	} {
 		out := filepath.Join(dir, "out.tif")
-		mustRun(t, Job{Inputs: map[string]Input{"a": File(filepath.Join(dir, "0.tif")), "b": File(filepath.Join(dir, "1.tif"))},
+		mustRun(t, Job{Inputs: map[string]Input{"a": File(filepath.Join(dir, "0.tif")),
+			"b": File(filepath.Join(dir, "1.tif"))},
 			Outputs: map[string]Output{"o": {Path: out}}, Controls: Controls{Footprint: f, Reference: "b"},
 			Func: func(_ context.Context, b *Block) error { b.SetOut("o", b.In("b")); return nil }})
-		if g := open(t, out).Info().Grid; g.Width != want.Width || g.Height != want.Height || g.Transform != want.Transform || g.CRS.Code != want.CRS.Code {
+		if g := open(t, out).Info().Grid; g.Width != want.Width || g.Height != want.Height ||
+			g.Transform != want.Transform || g.CRS.Code != want.CRS.Code {
 			t.Errorf("%v: %+v", f, g)
 		}
 	}

@@ -18,7 +18,8 @@ import (
 	"leat/raster/geotiff"
 )
 
-// mapGrid is a north-up grid of 10 m pixels whose upper left corner lies col and row pixels from a common origin.
+// mapGrid returns a north-up grid of 10 m pixels whose upper left corner is col and row pixels from
+// a common origin.
 func mapGrid(width, height, col, row int) raster.Grid {
 	return raster.Grid{Width: width, Height: height, HasTransform: true, CRS: raster.CRS{Code: "EPSG:32631"},
 		Transform: raster.Transform{500000, 10, 0, 5000000, 0, -10}.Shift(col, row)}
@@ -37,7 +38,7 @@ func cut[T ndarray.Element](px []T, width, height int, w block.Window) *ndarray.
 	return ndarray.FromSlice(out, bands, w.Height, w.Width)
 }
 
-// sliceJob writes pixels (bands, rows, columns) that Go has already.
+// sliceJob returns a job that writes given pixels (bands, rows, columns).
 func sliceJob[T ndarray.Element](grid raster.Grid, px []T, o Output) Job {
 	return Job{Outputs: map[string]Output{"out": o}, Controls: Controls{Grid: &grid},
 		Func: func(_ context.Context, b *Block) error {
@@ -46,10 +47,11 @@ func sliceJob[T ndarray.Element](grid raster.Grid, px []T, o Output) Job {
 		}}
 }
 
-// write makes a raster of pixels (bands, rows, columns), without overviews and statistics; change may be nil.
+// write makes a raster of pixels (bands, rows, columns), without overviews and statistics; change
+// may be nil.
 func write[T ndarray.Element](t testing.TB, path string, grid raster.Grid, px []T, change func(*Output)) string {
 	t.Helper()
-	if grid.Transform.Rotated() { // which a job refuses
+	if grid.Transform.Rotated() { // a job rejects rotated grids
 		writeRotated(t, path, grid)
 		return path
 	}
@@ -64,7 +66,8 @@ func write[T ndarray.Element](t testing.TB, path string, grid raster.Grid, px []
 // writeRotated makes a raster of zeros, at most 64 pixels a side, on a grid of any kind.
 func writeRotated(t testing.TB, path string, grid raster.Grid) {
 	t.Helper()
-	spec := &geotiff.FileSpec{Path: path, Width: grid.Width, Height: grid.Height, Bands: 1, Type: ndarray.Uint8, TileWidth: 64, TileHeight: 64, Grid: grid}
+	spec := &geotiff.FileSpec{Path: path, Width: grid.Width, Height: grid.Height, Bands: 1, Type: ndarray.Uint8,
+		TileWidth: 64, TileHeight: 64, Grid: grid}
 	tile, err := geotiff.NewEncoder(spec.Shape(), geotiff.Coding{}).Encode(nil, make([]byte, 64*64))
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +102,7 @@ func mustRun(t testing.TB, job Job) *Result {
 	return res
 }
 
-// failRun runs a job that must fail with a text that holds all of want.
+// failRun runs a job that must fail with a text that contains all of want.
 func failRun(t testing.TB, job Job, want ...string) error {
 	t.Helper()
 	_, err := Run(context.Background(), job)
@@ -129,7 +132,7 @@ func open(t testing.TB, path string) *geotiff.File {
 	return f
 }
 
-// pixels reads all bands of a raster.
+// pixels returns all bands of a raster.
 func pixels[T ndarray.Element](t testing.TB, path string) []T {
 	t.Helper()
 	f := open(t, path)
@@ -150,7 +153,7 @@ func allOf[T ndarray.Element](t testing.TB, s raster.Source) []T {
 	return ndarray.Slice[T](a)
 }
 
-// samePixels compares with NaN equal to NaN, and says where the first difference is.
+// samePixels compares pixels, with NaN equal to NaN, and reports the first difference.
 func samePixels[T ndarray.Element](t testing.TB, what string, width int, got, want []T) {
 	t.Helper()
 	if len(got) != len(want) {
@@ -179,11 +182,12 @@ func sameFileBytes(t testing.TB, what, path string, want []byte) {
 		for at < len(got) && at < len(want) && got[at] == want[at] {
 			at++
 		}
-		t.Errorf("%s: %s has other bytes (%d, not %d; the first difference is at %d)", what, filepath.Base(path), len(got), len(want), at)
+		t.Errorf("%s: %s has other bytes (%d, not %d; the first difference is at %d)", what, filepath.Base(path),
+			len(got), len(want), at)
 	}
 }
 
-// noTraces fails when a folder holds what an unfinished run leaves.
+// noTraces fails if a directory contains remains of an unfinished run.
 func noTraces(t testing.TB, dir string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -197,7 +201,7 @@ func noTraces(t testing.TB, dir string) {
 	}
 }
 
-// openFiles is how many file descriptors this process has.
+// openFiles returns the number of file descriptors of this process.
 func openFiles(t testing.TB) int {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -210,7 +214,7 @@ func openFiles(t testing.TB) int {
 	return len(entries)
 }
 
-// terrain is a smooth surface with noise, different for each seed.
+// terrain returns a smooth surface with noise, different for each seed.
 func terrain[T ndarray.Real](width, height int, seed uint64) []T {
 	r := rand.New(rand.NewPCG(seed, 1))
 	px := make([]T, width*height)
@@ -233,7 +237,7 @@ func holes[T ndarray.Real](px []T, width, n int, v T, seed uint64) []T {
 	return px
 }
 
-// repositoryData is the path of a file of real data; the test is skipped where it is absent.
+// repositoryData returns the path of a file of real data; it skips the test if the file is absent.
 func repositoryData(t testing.TB, name string) string {
 	t.Helper()
 	dir, err := os.Getwd()

@@ -7,7 +7,8 @@ import (
 	"leat/raster"
 )
 
-// called calls one of the job's own functions beside the one for blocks, by whose name it is told of: what it panics with is an error.
+// called calls one of the job's functions other than Func. A panic in it becomes a PanicError with
+// this name.
 func (r *run) called(name string, f func() error) (err error) {
 	finished := false
 	defer func() {
@@ -16,7 +17,7 @@ func (r *run) called(name string, f func() error) (err error) {
 		}
 		p := recover()
 		err = &PanicError{Of: name, Value: p, Stack: debug.Stack()}
-		if p == nil && r.abort != nil { // runtime.Goexit, which nothing can stop
+		if p == nil && r.abort != nil { // runtime.Goexit can't be stopped
 			r.abort(&PanicError{Of: name, Value: goexit})
 		}
 	}()
@@ -25,8 +26,9 @@ func (r *run) called(name string, f func() error) (err error) {
 	return err
 }
 
-// tame has panics of what the job calls in the run's own process be errors of the run.
-func (r *run) tame() {
+// recoverCallbacks makes panics in the functions that the run calls in its own process errors of
+// the run.
+func (r *run) recoverCallbacks() {
 	if merge := r.job.Merge; merge != nil {
 		r.job.Merge = func(block int, value any) error {
 			return r.called("Merge", func() error { return merge(block, value) })
@@ -48,14 +50,21 @@ func (r *run) tame() {
 	}
 }
 
-// goexit is what is said of a function that can't be called back.
+// goexit is the value of the PanicError of a function that ended its goroutine.
 const goexit = "it ended its goroutine (runtime.Goexit)"
 
-// PanicError is a panic of the job's function, or of another that the job names.
+// PanicError is returned when the job's function or one of its hooks panicked. errors.Is and
+// errors.As look into a Value that is an error.
 type PanicError struct {
-	Of    string // "Setup", "Close", "Merge", "Progress" or "BeforeClose"; empty: the function of blocks
-	Value any
-	Stack []byte // where it happened
+	Of    string // "Setup", "Close", "Merge", "Progress" or "BeforeClose"; "" for the function of blocks
+	Value any    // a string if another process computed the block
+	Stack []byte // stack of the panic
+}
+
+// Unwrap returns Value if it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
 }
 
 func (e *PanicError) Error() string {

@@ -16,8 +16,10 @@ import (
 var errHeron = errors.New("a heron")
 
 func init() {
-	testFunctions["Setup panics"] = Function{Func: emitsOne, Emits: Gob[int](), Setup: func(context.Context, WorkerInfo) (any, error) { panic(errHeron) }}
-	testFunctions["Close panics"] = Function{Func: emitsOne, Emits: Gob[int](), Close: func(any) error { panic(errHeron) }}
+	testFunctions["Setup panics"] = Function{Func: emitsOne, Emits: Gob[int](),
+		Setup: func(context.Context, WorkerInfo) (any, error) { panic(errHeron) }}
+	testFunctions["Close panics"] = Function{Func: emitsOne, Emits: Gob[int](),
+		Close: func(any) error { panic(errHeron) }}
 	testFunctions["emits one"] = Function{Func: emitsOne, Emits: Gob[int]()}
 }
 
@@ -27,7 +29,7 @@ func emitsOne(_ context.Context, b *Block) error {
 	return nil
 }
 
-// hooked are the functions of a job beside the one for blocks, and what a run says when they fail.
+// hooked are the functions of a job other than Func, and the run's errors when they fail.
 var hooked = map[string]struct {
 	set  func(*Job, func())
 	says string
@@ -35,8 +37,10 @@ var hooked = map[string]struct {
 	"Setup": {func(j *Job, f func()) {
 		j.Setup = func(context.Context, WorkerInfo) (any, error) { f(); return nil, nil }
 	}, "setting up worker 1: Setup panicked: "},
-	"Close":    {func(j *Job, f func()) { j.Close = func(any) error { f(); return nil } }, "closing worker 1: Close panicked: "},
-	"Merge":    {func(j *Job, f func()) { j.Merge = func(int, any) error { f(); return nil } }, "merging block 0: Merge panicked: "},
+	"Close": {func(j *Job, f func()) { j.Close = func(any) error { f(); return nil } },
+		"closing worker 1: Close panicked: "},
+	"Merge": {func(j *Job, f func()) { j.Merge = func(int, any) error { f(); return nil } },
+		"merging block 0: Merge panicked: "},
 	"Progress": {func(j *Job, f func()) { j.Progress = func(Progress) { f() } }, "Progress panicked: "},
 	"BeforeClose": {func(j *Job, f func()) {
 		o := j.Outputs["out"]
@@ -45,11 +49,11 @@ var hooked = map[string]struct {
 	}, "output out: before closing: BeforeClose panicked: "},
 }
 
-func TestAPanicOfWhatAJobCallsIsAnErrorThatNamesIt(t *testing.T) {
+func TestHookPanic(t *testing.T) {
 	for name, hook := range hooked {
 		for how, fail := range map[string]func(){"a heron": func() { panic(errHeron) }, goexit: runtime.Goexit} {
 			t.Run(name+", "+how, func(t *testing.T) {
-				job := workshopJob(t, "")
+				job := remoteJob(t, "")
 				job.Functions, job.Func = nil, emitsOne
 				job.Concurrency.Workers = 1
 				job.Merge = func(int, any) error { return nil }
@@ -57,18 +61,20 @@ func TestAPanicOfWhatAJobCallsIsAnErrorThatNamesIt(t *testing.T) {
 				done := make(chan error, 1)
 				go func() {
 					err := errors.New("Run did not return")
-					defer func() { done <- err }() // where its goroutine was ended, too
+					defer func() { done <- err }() // even if its goroutine was ended
 					_, err = Run(context.Background(), job)
 				}()
 				err := <-done
-				if name == "BeforeClose" && how == goexit { // in the caller's own goroutine, as it wishes
+				if name == "BeforeClose" && how == goexit { // runs in the caller's own goroutine
 					return
 				}
 				p := new(PanicError)
-				if !errors.As(err, &p) || p.Of != name || !strings.Contains(err.Error(), p.Error()) || !strings.Contains(err.Error(), how) {
+				if !errors.As(err, &p) || p.Of != name || !strings.Contains(err.Error(),
+					p.Error()) || !strings.Contains(err.Error(), how) {
 					t.Fatalf("%v", err)
 				}
-				if how != goexit && (!strings.HasPrefix(err.Error(), hook.says+how) || !strings.Contains(string(p.Stack), "hooks_test.go")) {
+				if how != goexit && (!strings.HasPrefix(err.Error(),
+					hook.says+how) || !strings.Contains(string(p.Stack), "hooks_test.go")) {
 					t.Errorf("%v\n%s", err, p.Stack)
 				}
 				noTracesBut(t, err, filepath.Dir(job.Outputs["out"].Path), job.Outputs)
@@ -77,14 +83,14 @@ func TestAPanicOfWhatAJobCallsIsAnErrorThatNamesIt(t *testing.T) {
 	}
 }
 
-func TestAPanicOfWhatAJobCallsIsAnErrorThatNamesItInOtherProcesses(t *testing.T) {
+func TestHookPanicInWorkerProcess(t *testing.T) {
 	for name, hook := range hooked {
 		t.Run(name, func(t *testing.T) {
 			function := name + " panics"
 			if testFunctions[function].Func == nil {
 				function = "emits one"
 			}
-			job := workshopJob(t, function)
+			job := remoteJob(t, function)
 			job.Concurrency = Concurrency{On: subprocess.New(nil), Workers: 1}
 			job.Merge = func(int, any) error { return nil }
 			if function == "emits one" {
@@ -94,7 +100,8 @@ func TestAPanicOfWhatAJobCallsIsAnErrorThatNamesItInOtherProcesses(t *testing.T)
 			if err == nil || !strings.Contains(err.Error(), hook.says+"a heron") {
 				t.Errorf("%v", err)
 			}
-			if f := new(worker.Failure); function != "emits one" && (!errors.As(err, &f) || !strings.Contains(f.Stack, "hooks_test.go")) {
+			if f := new(worker.Failure); function != "emits one" && (!errors.As(err, &f) || !strings.Contains(f.Stack,
+				"hooks_test.go")) {
 				t.Errorf("%+v", f)
 			}
 		})

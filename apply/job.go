@@ -13,115 +13,128 @@ import (
 	"leat/worker"
 )
 
-// Func computes one block: it reads b's inputs and sets its outputs. It is called by several
-// goroutines at once, each with a Block of its own. An error or a panic ends the run.
+// Func computes one block: it reads b's inputs and sets its outputs. Several goroutines call it at
+// once, each with a Block of its own. An error or a panic ends the run.
 type Func func(ctx context.Context, b *Block) error
 
-// Job says what to run over which rasters. Run does not change it.
+// Job describes what to run over which rasters. Run does not change it.
 type Job struct {
-	Inputs  map[string]Input  // by the name the function or expression uses
+	Inputs  map[string]Input  // by the name that the function or expression uses
 	Outputs map[string]Output // may be empty: a job that only emits values
 
-	// Func or Expressions (output name to band math), not both. Function names one of Functions instead, which other processes can run too;
-	// its Setup, Close and Emits stand in the table.
+	// Set Func, Expressions (output name to expression) or Function. Function names one of
+	// Functions, which other processes can run too; its Setup, Close and Emits are in the table.
 	Func        Func
 	Expressions map[string]string
 	Function    string
 	Functions   Functions
 
-	// Setup makes the state of one worker, before its first block; Block.State gives it to the function. Close
-	// ends it, also after an error. Both may be nil.
+	// Setup makes the state of one worker before its first block; Block.State returns it. Close
+	// ends the state, even after an error. Both may be nil.
 	Setup func(ctx context.Context, w WorkerInfo) (any, error)
 	Close func(state any) error
 	// Merge receives the values that blocks emitted, in the order of block numbers and, within a
-	// block, of the calls of Emit. It is called by one goroutine at a time. Required when the function emits.
+	// block, of the calls of Emit. One goroutine at a time calls it. It is required if the function
+	// emits.
 	Merge func(block int, value any) error
-	// Emits encodes the emitted values, where they leave the process or the run can be resumed. nil: they stay, and what is left of a run that
-	// fails can't be resumed.
+	// Emits encodes the emitted values where they leave the process or are kept for resuming. If it
+	// is nil, all blocks are computed in this process and a failed run can't be resumed.
 	Emits Codec
-	// Params is handed to the function by Block.Params. It must not be changed during the run.
+	// Params is returned by Block.Params. It must not be changed during the run.
 	Params any
 
 	Controls    Controls
 	Concurrency Concurrency
 
-	// Progress, if not nil, is called after each block, and now and then while remote inputs are waited for, or outputs laid out or uploaded, by
-	// one goroutine at a time. It must be quick.
+	// Progress, if not nil, is called after each block, and at intervals while the run waits for
+	// remote inputs or lays out or uploads outputs. One goroutine at a time calls it. It must
+	// return quickly.
 	Progress func(Progress)
-	// Watch, if not nil, is given a function that tells what the run is at, before the first block. It may be called at any time then, also after Run has
-	// returned.
+	// Watch, if not nil, is called once before the first block with a function that returns the
+	// state of the run. That function may be called at any time, even after Run has returned.
 	Watch   func(state func() State)
-	Logger  *slog.Logger     // warnings; nil discards them
+	Logger  *slog.Logger     // receives warnings; nil discards them
 	Timings *timing.Recorder // nil: Run makes one
-	// Open opens inputs; nil is [Open]. Inputs whose path is a URL are opened several at a time. ctx holds for all that is read of
-	// them. A [Remote] is read ahead or staged. Info().Path is what messages and files call the raster. Of files that are warped only Info is asked: GDAL opens them by their names.
+	// Open opens inputs; nil means [Open]. Inputs whose path is a URL are opened several at a time.
+	// ctx applies to all reads of them. A [Remote] is read ahead or staged. Messages and files show
+	// Info().Path as the raster's name. Of files that are warped only Info is used: GDAL opens them
+	// by name.
 	Open func(ctx context.Context, path string) (raster.Source, error)
-	// Store takes outputs whose Path is a URL.
+	// Store writes outputs whose Path is a URL.
 	Store Store
-	// Version is the caller's word for the version of Func, and of all that it depends on besides inputs: what goes on from an unfinished run must have
-	// the same.
+	// Version identifies the version of Func and of all that it depends on besides inputs. A
+	// resumed run must have the same one.
 	Version string
-	// Resume goes on from what a run of the same job left when it failed or was killed ([UnfinishedError]): blocks that it did are not done again, and
-	// outputs are the same byte for byte as without an interruption. A job that differs is refused ([ResumeError]). Where nothing was left all blocks are
-	// done. Blocks have the size that they had, unless Controls ask for another, which is refused; Input.Source is taken for what it was.
+	// Resume continues from the blocks that a run of the same job kept when it failed or was killed
+	// ([IncompleteError]). The outputs are the same byte for byte as without the interruption. A
+	// job that differs is rejected ([ResumeError]). If nothing was kept, all blocks are computed.
+	// Blocks keep their size; Controls that ask for another are rejected. Input.Source is assumed
+	// to be unchanged.
 	Resume bool
 
-	// Vectors are inputs that are rasterised onto the job's grid, by names that no input of Inputs has. They do not count for the footprint.
+	// Vectors are inputs that are rasterized onto the job's grid. Their names must differ from
+	// those of Inputs. They do not count for the footprint.
 	Vectors map[string]Vector
 }
 
-// WorkerInfo tells Setup which worker it is for.
+// WorkerInfo identifies a worker to Setup.
 type WorkerInfo struct {
-	Worker  int // counted from 0; in other processes those that take the place of lost ones go on counting, so that it may be Workers or more
+	// Worker is counted from 0. Among processes, replacements of lost workers get new numbers, so
+	// it may be Workers or more.
+	Worker  int
 	Workers int
-	// Slot is the place, counted from 0, of this one among those that work in one process elsewhere; each has a state of its own.
+	// Slot is the index of this worker among those that share one worker process, counted from 0;
+	// each has a state of its own.
 	Slot int
 }
 
-// Input is one file, or a list of files that arrives as a list of arrays.
+// Input is one file, or a list of files that a function sees as a list of arrays.
 type Input struct {
 	Files  []string
-	List   bool  // the function sees a list, also when it has one file
+	List   bool  // the function sees a list even if there is one file
 	Layers []int // bands to read, counted from 1; nil: all
-	// Nodata replaces what the files say: one text for all bands or one per layer; "none" means that
-	// every value counts, "" keeps what the file says.
+	// Nodata replaces the nodata values of the files: one text for all bands or one per layer.
+	// "none" means that every value is valid, "" keeps the file's value.
 	Nodata []string
-	// Source is an open raster to use instead of opening Files[0], whose name is then only used in
-	// messages. The caller closes it.
+	// Source is an open raster to use instead of opening Files[0], whose name then appears in
+	// messages only. The caller closes it.
 	Source raster.Source
-	// Resample is the method by which files off the grid of Controls.Reference or Controls.Grid are warped onto it: one of gdal.Methods; "" is near.
-	// Overviews allows that reduced copies in the files are read for it, as gdalwarp -ovr AUTO does. Files on the grid are read as they are.
+	// Resample is the method by which files off the grid of Controls.Reference or Controls.Grid are
+	// warped onto it: one of gdal.Methods; "" is near. Overviews allows reading reduced copies in
+	// the files for it, as gdalwarp -ovr AUTO does. Files on the grid are read as they are.
 	Resample  string
 	Overviews bool
 }
 
-// File is an Input of one file.
+// File returns an Input of one file.
 func File(path string) Input { return Input{Files: []string{path}} }
 
-// Files is an Input of a list of files.
+// Files returns an Input of a list of files.
 func Files(paths ...string) Input { return Input{Files: paths, List: true} }
 
-// Output is a file to write. The zero value of each field is the default said there.
+// Output is a file to write. The zero value of each field is its default.
 type Output struct {
-	// Path is a local file, or the URL of an object that Job.Store writes: it is made in TempDir, or else the system's folder for temporary
-	// files, and stays there if it can't be written to the store.
+	// Path is a local file, or the URL of an object that Job.Store writes. Such an object is made
+	// in TempDir, by default the system's directory for temporary files, and stays there if it
+	// can't be uploaded.
 	Path string
 
-	// Type, Bands and Nodata are what the file will have. NoType and 0 follow from the expression, or
-	// from the first block, and every other block must agree. Nodata is a number, "nan", "none", or "" for the
-	// rule of expressions; for a Func "" is none.
+	// Type, Bands and Nodata are those of the file. NoType and 0 bands are derived from the
+	// expression, or from the first block, which all other blocks must match. Nodata is a number,
+	// "nan", "none", or "" for the rule of expressions; for a Func "" means none.
 	Type   ndarray.DType
 	Bands  int
 	Nodata string
-	// Scale and Offset, for expressions: the pixel is (value-Offset)/Scale, and the file says so. Scale 0 is 1.
+	// Scale and Offset apply to expressions: the pixel is (value-Offset)/Scale, and the file stores
+	// both. Scale 0 means 1.
 	Scale, Offset float64
 
 	Compression     string // "deflate" (default), "zstd", "lzw", "packbits", "none"
-	Predictor       int    // 0: by trial
-	Level           int    // 0: by trial
-	TileSize        int    // pixels, a multiple of 16; 0: 512, less for rasters smaller than that
-	PixelInterleave bool   // samples of a pixel side by side; default: one plane per band
-	BigTIFF         bool   // also where classic TIFF would do
+	Predictor       int    // 0: chosen by trial
+	Level           int    // 0: chosen by trial
+	TileSize        int    // pixels, a multiple of 16; 0: 512, less for smaller rasters
+	PixelInterleave bool   // samples of a pixel next to each other; default: one plane per band
+	BigTIFF         bool   // even if classic TIFF would do
 
 	Overviews      []int // powers of two; nil: RIOS's default, 4 8 ... while the smaller side stays above 128
 	NoOverviews    bool
@@ -133,98 +146,113 @@ type Output struct {
 	HistAux      bool // also write the histogram to NAME.aux.xml, where GDAL looks for it
 
 	LayerNames []string
-	Thematic   bool // LAYER_TYPE=thematic; overviews of class maps want Nearest or Mode
+	Thematic   bool // LAYER_TYPE=thematic; use Nearest or Mode for overviews of class maps
 	Colors     []raster.RGBA
 	Unit       string
 	Metadata   map[string]string
 
 	NoClobber bool   // an existing file is an error
-	TempDir   string // where the unfinished output is kept; "": beside a local Path
-	// BeforeClose may change names, colours and metadata just before the file is laid out. Grid, types and number of
-	// bands must stay.
+	TempDir   string // directory of the unfinished output; "": that of a local Path
+	// BeforeClose may change names, colours and metadata just before the file is laid out. Grid,
+	// types and number of bands must not change.
 	BeforeClose func(info *raster.Info) error `json:"-"`
 
-	// Format is "" or "GTiff" for leat's own GeoTIFF, else GDAL's short name of another format, in any case, which is written through GDAL. Options are that
-	// format's creation options, as KEY=VALUE. COG, HistAux and the fields from Compression to BigTIFF are for GeoTIFF alone.
+	// Format is "" or "GTiff" for leat's own GeoTIFF, else GDAL's short name of another format in
+	// any case, which is written through GDAL. Options are that format's creation options, as
+	// KEY=VALUE. COG, HistAux and the fields from Compression to BigTIFF apply to GeoTIFF only.
 	Format  string
 	Options []string
 }
 
-// Footprint says which pixels a job covers.
+// Footprint selects the pixels that a job covers.
 type Footprint uint8
 
 const (
-	Intersection Footprint = iota // those that every input has
-	Union                         // those that any input has
-	Reference                     // those of Controls.Reference
+	Intersection Footprint = iota // pixels that every input has
+	Union                         // pixels that any input has
+	Reference                     // pixels of Controls.Reference
 )
 
 func (f Footprint) String() string { return [...]string{"intersection", "union", "reference"}[f] }
 
-// Controls say how the grid is cut and what counts as a pixel. The zero value is the default.
+// Controls define the grid, its blocks and which pixels are valid. The zero value is the default.
 type Controls struct {
 	Footprint Footprint
-	// Reference is the name of the input whose grid (of a list, its first file's) is the job's, Grid one given by itself, which is needed when there are no
-	// inputs. Files off that grid are warped onto it as they are read, through GDAL. With neither, the grid is that of the first input by name, and all others must lie on it.
+	// Reference is the name of the input whose grid (for a list, its first file's) the job uses.
+	// Grid is a grid given explicitly, which is required if there are no inputs. Files off that
+	// grid are warped onto it through GDAL as they are read. With neither, the grid is that of the
+	// first input by name, and all others must lie on it.
 	Reference string
 	Grid      *raster.Grid
-	// BBox restricts the job to the pixels whose centres lie in (min x, min y, max x, max y), Window to a window of the footprint's
-	// pixels.
+	// BBox restricts the job to the pixels whose centres lie in (min x, min y, max x, max y),
+	// Window to a window of the footprint's pixels.
 	BBox   *[4]float64
 	Window *block.Window
 
 	Overlap int // margin in pixels on each side
 	Margin  block.Margin
-	// WindowWidth and WindowHeight of blocks; rounded up to whole output tiles. 0: planned from MemoryBytes.
+	// WindowWidth and WindowHeight are the size of blocks, rounded up to whole output tiles. 0:
+	// planned from MemoryBytes.
 	WindowWidth, WindowHeight int
-	MemoryBytes               int64 // ceiling; 0: a quarter of the machine's, or of its cgroup's
+	MemoryBytes               int64 // limit; 0: a quarter of the machine's memory, or of its cgroup's
 
-	NoMask  bool // masks, alpha and nodata are not looked at: every pixel counts
+	NoMask  bool // ignore masks, alpha and nodata: every pixel is valid
 	Unscale bool // expressions see pixel*scale+offset
 	// NodataCollision makes a valid result that equals nodata an error instead of a warning.
 	NodataCollision bool
-	// Extents restrict the job to the box around these grids, in the job's system, as BBox does. Those of another system are brought into it with their
-	// edges, not their corners alone.
+	// Extents restrict the job to the box around these grids in the job's CRS, as BBox does. Grids
+	// in another CRS are transformed with their edges, not their corners alone.
 	Extents []raster.Grid
 }
 
-// Concurrency says who works. Zeros are one per core.
+// Concurrency sets the workers and readers. A number of 0 means one per core.
 type Concurrency struct {
-	Workers int // compute and encode: goroutines, or processes of the kind On
+	Workers int // goroutines, or processes that On starts; they compute and encode
 	Readers int // goroutines that read ahead; 0: as many as there are workers on this machine
 
-	// On starts workers in other processes, which must be the same program: see [Main]. nil: goroutines of this one. Workers must be said then, unless
-	// SingleBlockJobs has one started for each block.
-	On              worker.Kind
-	SingleBlockJobs bool
-	// Reading says who reads the inputs for workers in other processes.
+	// On starts worker processes, which must be the same program: see [Main]. nil: workers are
+	// goroutines of this process. With On, Workers is required, unless OneBlockPerJob starts one
+	// worker for each block.
+	On             worker.Launcher
+	OneBlockPerJob bool
+	// Reading selects who reads the inputs if On is set.
 	Reading Reading
 	// Command starts a worker; nil is this program, which calls Main.
 	Command []string
-	// SharedTemp is a folder that all workers can reach, for secrets and logs; "": that of the first output.
+	// SharedTemp is a directory that all workers can reach, for secrets and logs; "": that of the
+	// first output.
 	SharedTemp string
-	// Listen is the address, HOST or HOST:PORT, at which workers on other machines find the run; "": those of this machine's name.
+	// Listen is the address, HOST or HOST:PORT, at which workers on other machines reach the run;
+	// "": the addresses of this host's name.
 	Listen string
-	// Barrier waits with the first block until all workers are there, so long at most; 0: no waiting.
+	// ReplaceWorkers is how many workers within an hour are started in place of others that were
+	// lost or exited early; 0: as many as Workers, negative: none. A worker that was the third to
+	// be lost with one block is not replaced.
+	ReplaceWorkers int
+	// Barrier is the maximum time to wait for all workers before the first block; 0: no waiting.
 	Barrier time.Duration
-	// Mixed takes workers of other builds and architectures, and gives up that the output is the same byte for byte.
-	Mixed bool
-	// Site is told to workers (WorkOptions.Opener): how the program reaches stores, say. It may hold secrets.
-	Site []byte
+	// AllowMixedBuilds accepts workers of other builds and architectures. The output may then
+	// differ from that of one build.
+	AllowMixedBuilds bool
+	// WorkerConfig is sent to workers (WorkOptions.Opener), for example how to reach stores. It may
+	// contain secrets.
+	WorkerConfig []byte
 }
 
-// Reading says who reads a job's inputs.
+// Reading selects who reads a job's inputs.
 type Reading uint8
 
 const (
 	ReadByKind    Reading = iota // workers on other machines read, those on this one do not
-	ReadHere                     // this process reads ahead and gives blocks to workers in shared memory
+	ReadHere                     // this process reads ahead and passes blocks to workers in shared memory
 	ReadByWorkers                // each worker opens the inputs and reads its blocks
 )
 
-// Progress tells how far a run is.
+// Progress is the progress of a run.
 type Progress struct {
-	Done, Total int    // blocks
-	Pixels      int64  // of the grid, in the blocks done
-	Stage       string // "blocks", "rasterising", "staging", "laying out", "uploading"; "resuming" once, for what an earlier run did
+	Done, Total int   // blocks
+	Pixels      int64 // of the grid, in the finished blocks
+	// Stage is "blocks", "rasterising", "staging", "laying out" or "uploading"; or "resuming",
+	// once, for the blocks of an earlier run.
+	Stage string
 }

@@ -24,7 +24,8 @@ func slowOutput(args []string) error {
 }
 
 func slowJob(path string) Job {
-	job := sliceJob(mapGrid(640, 640, 0, 0), terrain[uint16](640, 640, 3), Output{Path: path, TileSize: 64, Overviews: []int{2, 4}})
+	job := sliceJob(mapGrid(640, 640, 0, 0), terrain[uint16](640, 640, 3),
+		Output{Path: path, TileSize: 64, Overviews: []int{2, 4}})
 	job.Controls.WindowWidth, job.Controls.WindowHeight = 64, 64
 	work := job.Func
 	job.Func = func(ctx context.Context, b *Block) error {
@@ -35,12 +36,13 @@ func slowJob(path string) Job {
 	return job
 }
 
-func TestAKilledRunLeavesTheOldFileOrTheNewOneAndARerunSucceeds(t *testing.T) {
+func TestKillAtRandom(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out.tif")
 	mustRun(t, slowJob(path))
 	whole := fileBytes(t, path)
-	old := fileBytes(t, write(t, filepath.Join(t.TempDir(), "old.tif"), mapGrid(30, 20, 0, 0), terrain[uint8](30, 20, 9), nil))
+	old := fileBytes(t, write(t, filepath.Join(t.TempDir(), "old.tif"), mapGrid(30, 20, 0, 0),
+		terrain[uint8](30, 20, 9), nil))
 	rounds, interrupted, resumed := 30, 0, 0
 	if testing.Short() {
 		rounds = 5
@@ -50,11 +52,11 @@ func TestAKilledRunLeavesTheOldFileOrTheNewOneAndARerunSucceeds(t *testing.T) {
 			t.Fatal(err)
 		}
 		resume := "false"
-		if round%3 == 2 { // what the round before has left, if anything
+		if round%3 == 2 { // the remains of the round before, if any
 			resume = "true"
 		}
 		c := proctest.New("slow output", path, resume)
-		if round == 0 { // one that comes before the end on every machine
+		if round == 0 { // a point that comes before the end on every machine
 			c.KillAt("slow block", 40)
 		}
 		c.Start(t)

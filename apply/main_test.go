@@ -11,14 +11,15 @@ import (
 
 func TestMain(m *testing.M) {
 	pbstest.Main()
-	Main(testFunctions)
+	Main(testFunctions, nil)
 	proctest.Main(map[string]proctest.Func{
-		"slow output":    slowOutput,
-		"resumed output": resumedOutput,
-		"point outputs":  pointOutputs,
-		"large raster":   largeRaster,
-		"vector output":  vectorOutput,
-		"format output":  formatOutput,
+		"slow output":     slowOutput,
+		"resumed output":  resumedOutput,
+		"resumed outputs": resumedOutputs,
+		"point outputs":   pointOutputs,
+		"large raster":    largeRaster,
+		"vector output":   vectorOutput,
+		"format output":   formatOutput,
 	})
 	goleak.VerifyTestMain(m)
 }

@@ -1,7 +1,7 @@
 package apply
 
-// DefaultMemoryBytes is the ceiling that a run without one gets: a quarter of the machine's memory, or of
-// its control group's where that is less; 1 GiB where neither is known.
+// DefaultMemoryBytes returns the memory limit of a run that sets none: a quarter of the memory of
+// the machine, or of its control group if that is less; 1 GiB if neither is known.
 func DefaultMemoryBytes() int64 {
 	n := systemMemory()
 	if n <= 0 {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// systemMemory is the memory in bytes that this process could have: the machine's, cut by the limits
-// of its control group and that group's ancestors.
+// systemMemory returns the memory in bytes available to this process: the machine's, limited by its
+// control group and that group's ancestors. It returns 0 if that is unknown.
 func systemMemory() int64 {
 	var si unix.Sysinfo_t
 	if unix.Sysinfo(&si) != nil {

@@ -2,5 +2,5 @@
 
 package apply
 
-// systemMemory is not known on this system.
+// systemMemory returns 0: the memory is unknown on this system.
 func systemMemory() int64 { return 0 }

@@ -6,30 +6,33 @@ import (
 	"sync"
 )
 
-// mergeAhead is how many blocks may be given out beyond the first one that is not merged yet: it bounds the
-// emitted values that wait for an earlier block.
+// mergeAhead is how many blocks beyond the first unmerged one may be started. It bounds the emitted
+// values that wait for an earlier block.
 const mergeAhead = 1024
 
-// merger hands emitted values on in block order. The zero value is ready for use; add is called under
-// the run's mutex.
+// merger passes emitted values to Merge in block order. The zero value is for a job without Merge:
+// waitFor returns at once, and the other methods need start. The caller of add holds the run's
+// mutex.
 type merger struct {
 	mu      sync.Mutex
 	next    int
 	waiting map[int][]any
 	moved   chan struct{} // closed and replaced when next grows
 	active  bool
-	failed  bool // Merge gave an error: it is not called again
-	// before brings the values of a block that an earlier run did, when its turn has come; false for others. nil: there are none.
+	failed  bool // Merge returned an error: it is not called again
+	// before returns the values of a block that an earlier run computed, in block order, and false
+	// for other blocks; nil if there are none.
 	before func(n int) (values []any, ok bool, err error)
 }
 
+// start prepares the merger for values.
 func (m *merger) start() {
 	m.active = true
 	m.waiting = map[int][]any{}
 	m.moved = make(chan struct{})
 }
 
-// waitFor returns when block n may be given out.
+// waitFor blocks until block n may be started.
 func (m *merger) waitFor(ctx context.Context, n int) error {
 	for {
 		m.mu.Lock()
@@ -47,7 +50,7 @@ func (m *merger) waitFor(ctx context.Context, n int) error {
 	}
 }
 
-// add takes the values of a finished block and merges all whose turn has come.
+// add takes the values of a finished block and merges all that are next in order.
 func (m *merger) add(n int, values []any, merge func(int, any) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -58,14 +61,14 @@ func (m *merger) add(n int, values []any, merge func(int, any) error) error {
 	return m.advance(merge)
 }
 
-// begin merges what stands before the first block that is still to be done.
+// begin merges the values of an earlier run before the first block that is still to be done.
 func (m *merger) begin(merge func(int, any) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.advance(merge)
 }
 
-// advance merges all values whose turn has come. m.mu is held.
+// advance merges all values that are next in order. The caller holds m.mu.
 func (m *merger) advance(merge func(int, any) error) error {
 	for {
 		values, ok := m.waiting[m.next]

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-func TestEmittedValuesAreMergedInBlockOrderWhateverTheirTimes(t *testing.T) {
+func TestMergeInBlockOrder(t *testing.T) {
 	g := mapGrid(1600, 1600, 0, 0)
 	type value struct{ block, call int }
 	var got []value
 	job := Job{Controls: Controls{Grid: &g, WindowWidth: 256, WindowHeight: 256}, Concurrency: Concurrency{Workers: 8}}
 	var slow atomic.Bool
 	job.Func = func(_ context.Context, b *Block) error {
-		if b.First() { // the first is the last to end
+		if b.First() { // the first ends last
 			for !slow.Load() {
 				runtime.Gosched()
 			}
@@ -52,7 +52,7 @@ func TestEmittedValuesAreMergedInBlockOrderWhateverTheirTimes(t *testing.T) {
 	}
 }
 
-func TestMoreBlocksThanMayWaitForTheirMergeStillEnd(t *testing.T) {
+func TestMergeAheadLimit(t *testing.T) {
 	g := mapGrid(16*70, 16*70, 0, 0)
 	next := 0
 	job := Job{Controls: Controls{Grid: &g, WindowWidth: 16, WindowHeight: 16}, Concurrency: Concurrency{Workers: 8},
@@ -84,7 +84,7 @@ func TestMoreBlocksThanMayWaitForTheirMergeStillEnd(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfMergeEndsTheRun(t *testing.T) {
+func TestMergeError(t *testing.T) {
 	dir := t.TempDir()
 	g := mapGrid(1600, 1600, 0, 0)
 	mine := errors.New("enough")
@@ -110,12 +110,13 @@ func TestAnErrorOfMergeEndsTheRun(t *testing.T) {
 	noTraces(t, dir)
 }
 
-func TestAValueWithoutMergeIsAnErrorThatSaysSo(t *testing.T) {
+func TestEmitWithoutMerge(t *testing.T) {
 	g := mapGrid(10, 10, 0, 0)
-	failRun(t, Job{Controls: Controls{Grid: &g}, Func: func(_ context.Context, b *Block) error { b.Emit(1); return nil }}, "block 0", "Job.Merge is nil")
+	failRun(t, Job{Controls: Controls{Grid: &g},
+		Func: func(_ context.Context, b *Block) error { b.Emit(1); return nil }}, "block 0", "Job.Merge is nil")
 }
 
-func TestAJobWithoutOutputsSumsItsInput(t *testing.T) {
+func TestJobWithoutOutputs(t *testing.T) {
 	const w, h = 700, 500
 	px := terrain[uint16](w, h, 4)
 	path := write(t, filepath.Join(t.TempDir(), "a.tif"), mapGrid(w, h, 0, 0), px, nil)
@@ -138,11 +139,12 @@ func TestAJobWithoutOutputsSumsItsInput(t *testing.T) {
 	}
 }
 
-func TestProgressCountsEveryBlockOnce(t *testing.T) {
+func TestProgress(t *testing.T) {
 	g := mapGrid(1000, 1000, 0, 0)
 	var seen []int
 	var pixels int64
-	mustRun(t, Job{Controls: Controls{Grid: &g, WindowWidth: 256, WindowHeight: 256}, Func: func(context.Context, *Block) error { return nil },
+	mustRun(t, Job{Controls: Controls{Grid: &g, WindowWidth: 256, WindowHeight: 256},
+		Func:        func(context.Context, *Block) error { return nil },
 		Concurrency: Concurrency{Workers: 5},
 		Progress: func(p Progress) {
 			seen = append(seen, p.Done)
@@ -161,7 +163,7 @@ func TestProgressCountsEveryBlockOnce(t *testing.T) {
 	}
 }
 
-func TestEachWorkerIsSetUpAndClosedOnce(t *testing.T) {
+func TestSetupAndCloseOncePerWorker(t *testing.T) {
 	g := mapGrid(1000, 1000, 0, 0)
 	var setups, closes atomic.Int64
 	job := Job{Controls: Controls{Grid: &g, WindowWidth: 256, WindowHeight: 256}, Concurrency: Concurrency{Workers: 3},

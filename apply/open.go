@@ -7,48 +7,51 @@ import (
 	"os"
 	"strings"
 
+	"leat/internal/gdal"
+	"leat/internal/regular"
 	"leat/raster"
-	"leat/raster/gdal"
 	"leat/raster/geotiff"
 	"leat/raster/npy"
 )
 
-// Open opens a raster by its content: GeoTIFF and .npy by leat's own drivers; all else, and TIFFs in codings that these do not read, by GDAL where there
-// is one. What is no file may be a name that GDAL understands, such as NETCDF:"file.nc":var or /vsizip/a.zip/b.img.
+// Open opens a raster by its content: GeoTIFF and .npy by leat's own drivers; other formats, and
+// TIFFs with codings that these do not read, by GDAL if it is installed. A path that is not a file
+// may be a name that GDAL understands, such as NETCDF:"file.nc":var or /vsizip/a.zip/b.img.
 func Open(path string) (raster.Source, error) {
 	src, ours, err := openNative(path)
 	if err == nil {
-		r, ok := src.(raster.Readable)
+		r, ok := src.(raster.Decodable)
 		if !ok || !errors.Is(r.Readable(), raster.ErrUnsupported) {
 			return src, nil
 		}
-		// Without GDAL the facts of the file are there at least.
+		// Without GDAL at least the file's metadata are available.
 		if g, gerr := gdal.Open(path, nil); gerr == nil {
 			return g, src.Close()
 		}
 		return src, nil
 	}
-	if ours && !errors.Is(err, raster.ErrUnsupported) || !ours && !errors.Is(err, raster.ErrFormat) && !errors.Is(err, errFolder) && !gdalName(path) {
+	if ours && !errors.Is(err, raster.ErrUnsupported) || !ours && !errors.Is(err, raster.ErrFormat) && !errors.Is(err,
+		errDirectory) && !gdalName(path) {
 		return nil, err
 	}
 	g, gerr := gdal.Open(path, nil)
 	switch {
 	case gerr == nil:
 		return g, nil
-	case ours, errors.Is(err, errFolder) && !errors.As(gerr, new(*gdal.SubdatasetsError)):
-		return nil, err // it is known better here, or no raster
+	case ours, errors.Is(err, errDirectory) && !errors.As(gerr, new(*gdal.SubdatasetsError)):
+		return nil, err // this error says more, or the directory is no raster
 	case errors.Is(gerr, gdal.ErrAbsent):
 		return nil, fmt.Errorf("%w; other formats need GDAL: %w", err, gdal.Available())
-	case strings.Contains(gerr.Error(), "not recognized as"): // else it is a damaged file of a format that GDAL knows
+	case strings.Contains(gerr.Error(), "not recognized as"): // else the file is damaged and of a format that GDAL knows
 		if gdal.HoldsVectors(path) {
-			return nil, fmt.Errorf("%s: it holds vectors, not pixels: a job takes it with -v, and leat info tells its extent (%w)", path, raster.ErrFormat)
+			return nil, fmt.Errorf("%s: it holds vectors, not pixels: a job takes it with -v, and leat info shows its extent (%w)", path, raster.ErrFormat)
 		}
 		return nil, fmt.Errorf("%w; GDAL does not know it either", err)
 	}
 	return nil, gerr
 }
 
-// gdalName reports whether a path is no file, but may be one of GDAL's names.
+// gdalName reports whether a path is not a file but may be one of GDAL's names.
 func gdalName(path string) bool {
 	if !strings.HasPrefix(path, "/vsi") && !strings.Contains(path, ":") {
 		return false
@@ -57,9 +60,10 @@ func gdalName(path string) bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// openNative opens what leat reads itself. ours tells that the file is of such a format, or empty.
+// openNative opens a format that leat reads itself. ours reports whether the file is of such a
+// format, or empty.
 func openNative(path string) (src raster.Source, ours bool, err error) {
-	f, err := os.Open(path)
+	f, _, err := regular.Open(path)
 	if err != nil {
 		return nil, false, openError(path, err)
 	}
@@ -81,22 +85,22 @@ func openNative(path string) (src raster.Source, ours bool, err error) {
 	return src, ours, err
 }
 
-var errFolder = errors.New("a folder")
+var errDirectory = errors.New("a folder")
 
-// openError words the usual mistakes for people.
+// openError words common errors for users.
 func openError(path string, err error) error {
 	var pe *os.PathError
 	if errors.As(err, &pe) {
 		err = pe.Err
 	}
-	if st, e := os.Stat(path); e == nil && st.IsDir() {
-		return folderError{path}
+	if errors.Is(err, regular.ErrDirectory) {
+		return directoryError{path}
 	}
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// folderError tells that a folder was given, which some of GDAL's formats are.
-type folderError struct{ path string }
+// directoryError is returned for a directory, which some of GDAL's formats are.
+type directoryError struct{ path string }
 
-func (e folderError) Error() string        { return e.path + " is a directory, not a raster" }
-func (e folderError) Is(target error) bool { return target == errFolder }
+func (e directoryError) Error() string        { return e.path + " is a directory, not a raster" }
+func (e directoryError) Is(target error) bool { return target == errDirectory }

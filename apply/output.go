@@ -22,12 +22,17 @@ type output struct {
 	spec    Output
 	run     *run
 	factors []int // of the overviews, rising
-	// elsewhere: this is a worker's; the file and its spool are with the run.
-	elsewhere bool
-	tileW     int
-	tileH     int
+	// remote is set in a worker process: the file and its spool are with the coordinator.
+	remote bool
+	tileW  int
+	tileH  int
 
-	// What the file will have; typ and bands may be unknown until the first block.
+	// copied are the bands of inputs that the output's bands copy unchanged, nil for other bands;
+	// empty without expressions.
+	copied []*raster.Band
+	// alpha is the band, counted from 1, that marks valid pixels of the others; 0 for none.
+	alpha int
+	// Properties of the file; typ and bands may be unknown until the first block.
 	typ    ndarray.DType
 	bands  int
 	nodata *ndarray.Scalar
@@ -37,18 +42,19 @@ type output struct {
 	firstBlock int
 
 	spool *spool
-	// earlier is the header of what another run left, from which this one goes on; nil where there is none.
-	earlier *header
+	// resume is the header of the spool that this run resumes from; nil if there is none.
+	resume  *header
 	file    geotiff.FileSpec
-	trial   *trial
+	wkt     string // of the CRS, for .aux.xml; "" if file.Grid can express it
+	chooser *codecChooser
 	// levels[0] is full resolution, the others follow factors.
 	levels []*level
-	// moments by band and tile of full resolution, and histograms by band. Each moment is written once, by the worker
-	// that made the tile.
+	// moments by band and tile of full resolution, and histograms by band. The worker that made a
+	// tile writes its moments, once.
 	moments [][]stats.Moments
 	totals  []*stats.Totals
 
-	foreign foreign // of outputs in other formats
+	gdal gdalOutput // of outputs in other formats
 }
 
 // level is full resolution or one overview.
@@ -56,36 +62,39 @@ type level struct {
 	factor int
 	size   raster.Size
 	tiles  []tile
-	// For overviews made block by block: where the pixels of each block lie in the spool, and how many blocks each tile
-	// still waits for. blocks cuts the level as the run's plan cuts the grid.
+	// For overviews made block by block: the offset in the spool of each block's pixels, and how
+	// many blocks each tile still waits for. blocks divides the level as the run's plan divides the
+	// grid.
 	blocks   block.Plan
 	sections []int64
-	waiting  []int // under output.mu
+	waiting  []int // guarded by output.mu
 }
 
-// tile is where an encoded tile lies in the spool. final is false when it was encoded before the coding was
-// chosen.
+// tile is the place of an encoded tile in the spool. final is false if it was encoded before the
+// coding was chosen.
 type tile struct {
 	ref   geotiff.TileRef
 	final bool
 }
 
-// resolveOutputs settles what can be settled before the grid is known to be planned.
+// resolveOutputs returns the outputs of a job, and all errors that can be found before the grid is
+// known.
 func resolveOutputs(job *Job) ([]*output, error) {
 	var outs []*output
 	var errs []error
 	for _, name := range sortedKeys(job.Outputs) {
-		o := &output{name: name, spec: job.Outputs[name], typ: job.Outputs[name].Type, bands: job.Outputs[name].Bands, firstBlock: -1}
-		if err := o.check(job); len(err) > 0 {
+		o := &output{name: name, spec: job.Outputs[name], typ: job.Outputs[name].Type, bands: job.Outputs[name].Bands,
+			firstBlock: -1}
+		if err := o.resolve(job); len(err) > 0 {
 			errs = append(errs, err...)
 		}
 		outs = append(outs, o)
 	}
-	return outs, mistakes(errs...)
+	return outs, jobErrors(errs...)
 }
 
-// check reports the options that can't be.
-func (o *output) check(job *Job) []error {
+// resolve fills in defaults and returns the errors in the options.
+func (o *output) resolve(job *Job) []error {
 	s := &o.spec
 	var errs []error
 	bad := func(format string, args ...any) {
@@ -95,10 +104,10 @@ func (o *output) check(job *Job) []error {
 	if s.TileSize < 0 || s.TileSize%16 != 0 || s.TileSize > 4096 {
 		bad("tile size %d: use a multiple of 16 up to 4096", s.TileSize)
 	}
-	if s.Compression == "" && !s.foreign() {
+	if s.Compression == "" && !s.usesGDAL() {
 		s.Compression = geotiff.Deflate.String()
 	}
-	if _, err := geotiff.ParseCompression(s.Compression); err != nil && !s.foreign() {
+	if _, err := geotiff.ParseCompression(s.Compression); err != nil && !s.usesGDAL() {
 		bad("compression %q: use one of deflate zstd lzw packbits none", s.Compression)
 	}
 	if s.Bands < 0 {
@@ -113,8 +122,10 @@ func (o *output) check(job *Job) []error {
 			break
 		}
 	}
-	if n := len(s.Overviews); n > 0 && !s.foreign() && s.Overviews[n-1] > maxFusedFactor && !slices.Contains(s.Overviews, maxFusedFactor) {
-		bad("overview levels %s: levels above %d are made from level %d: name it too", listText(s.Overviews), maxFusedFactor, maxFusedFactor)
+	if n := len(s.Overviews); n > 0 && !s.usesGDAL() && s.Overviews[n-1] > maxFusedFactor &&
+		!slices.Contains(s.Overviews, maxFusedFactor) {
+		bad("overview levels %s: levels above %d are made from level %d: name it too", listText(s.Overviews),
+			maxFusedFactor, maxFusedFactor)
 	}
 	if job.Expressions == nil && (s.Scale != 0 || s.Offset != 0) && s.Scale == 0 {
 		bad("scale 0")
@@ -125,7 +136,7 @@ func (o *output) check(job *Job) []error {
 	return errs
 }
 
-// listText shows numbers as the command line takes them.
+// listText formats numbers as the command line accepts them.
 func listText[T any](list []T) string {
 	text := make([]string, len(list))
 	for i, v := range list {
@@ -134,7 +145,7 @@ func listText[T any](list []T) string {
 	return strings.Join(text, ",")
 }
 
-// size settles tiles and overviews for a grid.
+// size computes tiles and overviews for a grid.
 func (o *output) size(grid raster.Grid) {
 	side := o.spec.TileSize
 	if side == 0 {
@@ -155,18 +166,18 @@ func (o *output) size(grid raster.Grid) {
 	default:
 		o.factors = overview.DefaultLevels(grid.Width, grid.Height)
 	}
-	if o.spec.foreign() { // GDAL makes them in the end
-		o.foreign.factors, o.factors = o.factors, nil
+	if o.spec.usesGDAL() { // GDAL makes them at the end
+		o.gdal.factors, o.factors = o.factors, nil
 		if o.spec.Overviews == nil && o.spec.reducesItself() {
-			o.foreign.factors = nil
+			o.gdal.factors = nil
 		}
 	}
 }
 
-// candidates are the codings that the options leave open.
+// candidates returns the codings that the options allow.
 func (o *output) candidates(t ndarray.DType) ([]geotiff.Coding, error) {
-	if o.spec.foreign() {
-		return foreignCoding(t)
+	if o.spec.usesGDAL() {
+		return gdalCoding(t)
 	}
 	c, err := geotiff.ParseCompression(o.spec.Compression)
 	if err != nil {
@@ -192,10 +203,10 @@ func (o *output) candidates(t ndarray.DType) ([]geotiff.Coding, error) {
 	return list, nil
 }
 
-// codingText tells for the plan what is known of the coding.
+// codingText describes for the plan what is known of the coding.
 func (o *output) codingText() string {
-	if o.spec.foreign() {
-		return o.foreignText()
+	if o.spec.usesGDAL() {
+		return o.gdalText()
 	}
 	if !o.typ.Valid() {
 		return o.spec.Compression
@@ -210,7 +221,7 @@ func (o *output) codingText() string {
 	return "by trial: " + list[len(list)-1].String() + " unless another is smaller"
 }
 
-// checkTyped reports what is wrong once the type is known.
+// checkTyped returns an error if the options don't fit the type.
 func (o *output) checkTyped() error {
 	if o.spec.OverviewMethod != overview.Nearest && o.typ.IsComplex() && len(o.factors) > 0 {
 		return fmt.Errorf("overviews of %v pixels can only be made by nearest", o.typ)
@@ -225,7 +236,8 @@ func (o *output) checkTyped() error {
 		}
 		switch {
 		case o.typ != ndarray.Uint8 && o.typ != ndarray.Uint16:
-			return fmt.Errorf("a colour table needs pixels of uint8 or uint16, not %v: ask for one of them (--type)", o.typ)
+			return fmt.Errorf("a colour table needs pixels of uint8 or uint16, not %v: ask for one of them (--type)",
+				o.typ)
 		case o.bands > 1:
 			return fmt.Errorf("a colour table is for one band, not %d", o.bands)
 		case n > most:
@@ -238,7 +250,8 @@ func (o *output) checkTyped() error {
 	return nil
 }
 
-// begin fixes type and bands with the first block that comes, or holds a later one to them.
+// begin sets type and bands with the first block, and returns an error for a later block that
+// differs.
 func (o *output) begin(number int, t ndarray.DType, bands int) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -289,14 +302,16 @@ func parseNodata(text string, t ndarray.DType) (ndarray.Scalar, error) {
 	return v, nil
 }
 
-// open sets up the tables and writes the spool's header; o.mu is held.
+// open sets up the tables and writes the spool's header. The caller holds o.mu.
 func (o *output) open() error {
 	plan := o.run.plan
-	o.file = geotiff.FileSpec{Path: o.spec.label(), Width: plan.Grid.Width, Height: plan.Grid.Height, Bands: o.bands, Type: o.typ,
+	o.file = geotiff.FileSpec{Path: o.spec.label(), Width: plan.Grid.Width, Height: plan.Grid.Height, Bands: o.bands,
+		Type:      o.typ,
 		TileWidth: o.tileW, TileHeight: o.tileH, PixelInterleave: o.spec.PixelInterleave && o.bands > 1,
-		Grid: plan.Grid, Nodata: o.nodata, BigTIFF: o.spec.BigTIFF}
+		Grid: o.fileGrid(), Nodata: o.nodata, BigTIFF: o.spec.BigTIFF}
 	for _, f := range o.factors {
-		o.file.Levels = append(o.file.Levels, raster.Size{Width: overview.Reduced(plan.Grid.Width, f), Height: overview.Reduced(plan.Grid.Height, f)})
+		o.file.Levels = append(o.file.Levels,
+			raster.Size{Width: overview.Reduced(plan.Grid.Width, f), Height: overview.Reduced(plan.Grid.Height, f)})
 	}
 	if err := o.file.Check(); err != nil {
 		return err
@@ -305,8 +320,8 @@ func (o *output) open() error {
 	if err != nil {
 		return err
 	}
-	o.trial = newTrial(o.file.Shape(), candidates)
-	o.trial.told = o.elsewhere
+	o.chooser = newCodecChooser(o.file.Shape(), candidates)
+	o.chooser.readOnly = o.remote
 	for i := range len(o.factors) + 1 {
 		l := &level{factor: 1, size: o.file.Size(i)}
 		across, down := o.file.TilesAcross(i)
@@ -315,7 +330,8 @@ func (o *output) open() error {
 			l.factor = o.factors[i-1]
 			if l.factor <= maxFusedFactor {
 				l.blocks = block.Plan{Width: l.size.Width, Height: l.size.Height,
-					WindowWidth: overview.Reduced(plan.Blocks.WindowWidth, l.factor), WindowHeight: overview.Reduced(plan.Blocks.WindowHeight, l.factor)}
+					WindowWidth:  overview.Reduced(plan.Blocks.WindowWidth, l.factor),
+					WindowHeight: overview.Reduced(plan.Blocks.WindowHeight, l.factor)}
 				l.sections = make([]int64, plan.Blocks.Count())
 				l.waiting = make([]int, across*down)
 				for t := range l.waiting {
@@ -330,24 +346,24 @@ func (o *output) open() error {
 		o.moments = append(o.moments, make([]stats.Moments, across*down))
 		o.totals = append(o.totals, stats.NewTotals(o.typ))
 	}
-	if o.elsewhere {
+	if o.remote {
 		return nil
 	}
-	o.trial.decided = o.decided
+	o.chooser.decided = o.decided
 	if o.run.continues {
-		return nil // there is a header
+		return nil // the spool has a header
 	}
 	return o.startSpool()
 }
 
-// tileWindow is the part of a level that a tile covers.
+// tileWindow returns the part of a level that a tile covers.
 func (o *output) tileWindow(level, col, row int) block.Window {
 	s := o.file.Size(level)
 	return block.Window{Col: col * o.tileW, Row: row * o.tileH, Width: o.tileW, Height: o.tileH}.
 		Intersect(block.Window{Width: s.Width, Height: s.Height})
 }
 
-// decided notes in the spool what the trial chose, before anything is encoded with it.
+// decided records the chosen coding in the spool, before any tile is encoded with it.
 func (o *output) decided(candidate int) error {
 	if _, err := o.spool.append(recordCoding, uint64(candidate), nil, nil); err != nil {
 		return spoolError(o.spec.label(), o.spool.path, err)

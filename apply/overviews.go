@@ -9,12 +9,12 @@ import (
 	"leat/raster/overview"
 )
 
-// place is where a tile of an overview lies, in tiles.
+// place is the position of an overview tile, in tiles.
 type place struct{ level, col, row int }
 
-// contribute notes where a block's overview pixels lie in the spool, and returns the overview tiles whose last contribution this
-// was. at is where the record's data begins. o.mu is held.
-func (o *output) contribute(b block.Block, sections []section, at int64) (complete []place) {
+// markSections records where a block's overview pixels are in the spool, and returns the overview
+// tiles that they complete. at is the offset of the record's data. The caller holds o.mu.
+func (o *output) markSections(b block.Block, sections []section, at int64) (complete []place) {
 	for _, s := range sections {
 		l := o.levels[s.level]
 		l.sections[b.Number] = at + int64(s.at)
@@ -31,7 +31,8 @@ func (o *output) contribute(b block.Block, sections []section, at int64) (comple
 	return complete
 }
 
-// overviewTile assembles the tile of an overview from the pixels in the spool, for all bands, and encodes it.
+// overviewTile assembles the tile of an overview from the pixels in the spool, for all bands, and
+// encodes it.
 func (e *encoding) overviewTile(lev, col, row int) error {
 	o := e.o
 	w := o.tileWindow(lev, col, row)
@@ -42,7 +43,7 @@ func (e *encoding) overviewTile(lev, col, row int) error {
 	return e.spoolOverview(lev, col, row, a)
 }
 
-// levelPixels reads a window of an overview level, of all bands, from the sections in the spool.
+// levelPixels reads a window of an overview level, with all bands, from the sections in the spool.
 func (o *output) levelPixels(lev int, w block.Window, a *ndarray.Array) error {
 	l, size := o.levels[lev], o.typ.Size()
 	firstCol, firstRow := w.Col/l.blocks.WindowWidth, w.Row/l.blocks.WindowHeight
@@ -53,7 +54,7 @@ func (o *output) levelPixels(lev int, w block.Window, a *ndarray.Array) error {
 			have := l.blocks.At(n).Window
 			part := have.Intersect(w)
 			for band := range o.bands {
-				// The rows needed are read whole: sections are rarely wider than a tile.
+				// Read whole rows: sections are rarely wider than a tile.
 				at := l.sections[n] + int64((band*have.Height+part.Row-have.Row)*have.Width*size)
 				if need := part.Height * have.Width * size; cap(buf) < need {
 					buf = make([]byte, need)
@@ -74,14 +75,14 @@ func (o *output) levelPixels(lev int, w block.Window, a *ndarray.Array) error {
 	return nil
 }
 
-// spoolOverview encodes one tile of an overview level, given its pixels of all bands.
+// spoolOverview encodes and spools one tile of an overview level from its pixels of all bands.
 func (e *encoding) spoolOverview(lev, col, row int, a *ndarray.Array) error {
 	o, r := e.o, &e.rec
 	r.data, r.meta = r.data[:0], r.meta[:0]
 	part := block.Window{Width: a.Shape[2], Height: a.Shape[1]}
 	type done struct{ index, at, length int }
 	var tiles []done
-	coding, final := o.trial.coding()
+	coding, final := o.chooser.coding()
 	for plane := range o.file.Planes() {
 		e.gather(a, plane, part)
 		at := len(r.data)
@@ -104,14 +105,14 @@ func (e *encoding) spoolOverview(lev, col, row int, a *ndarray.Array) error {
 	return nil
 }
 
-// tileNumber is a record's number for a tile.
+// tileNumber returns the number of a tile's record.
 func tileNumber(level, index int) uint64 { return uint64(level)<<48 | uint64(index) }
 
-// derive makes the levels that are too coarse to be made block by block, from the level before. They are at
-// most a few thousand pixels a side.
-func (e *encoding) derive() error {
+// buildCoarseOverviews makes the levels that are too coarse to be made block by block, each from
+// the level before. They are at most a few thousand pixels a side.
+func (e *encoding) buildCoarseOverviews() error {
 	o := e.o
-	var before *ndarray.Array // of the level before, all of it
+	var before *ndarray.Array // the whole level before
 	for i, l := range o.levels {
 		if i == 0 || l.sections != nil {
 			continue
@@ -125,8 +126,10 @@ func (e *encoding) derive() error {
 		}
 		from, factor := before, l.factor/o.levels[i-1].factor
 		all := ndarray.New(o.typ, o.bands, l.size.Height, l.size.Width)
+		e.readAlpha(from, block.Window{Width: from.Shape[2], Height: from.Shape[1]})
 		for band := range o.bands {
-			src := overview.Plane{Type: o.typ, Width: from.Shape[2], Height: from.Shape[1], Stride: from.Shape[2], Data: from.At(band).Raw()}
+			src := overview.Plane{Type: o.typ, Width: from.Shape[2], Height: from.Shape[1], Stride: from.Shape[2],
+				Data: from.At(band).Raw(), Mask: e.maskFor(band)}
 			if err := overview.Reduce(o.spec.OverviewMethod, all.At(band).Raw(), src, factor, o.nodata); err != nil {
 				return err
 			}
@@ -134,7 +137,8 @@ func (e *encoding) derive() error {
 		across, down := o.file.TilesAcross(i)
 		for t := range across * down {
 			w := o.tileWindow(i, t%across, t/across)
-			part := &ndarray.Array{Type: o.typ, Data: all.Data, Strides: all.Strides, Shape: []int{o.bands, w.Height, w.Width},
+			part := &ndarray.Array{Type: o.typ, Data: all.Data, Strides: all.Strides,
+				Shape:  []int{o.bands, w.Height, w.Width},
 				Offset: w.Row*all.Strides[1] + w.Col*all.Strides[2]}
 			if err := e.spoolOverview(i, t%across, t/across, part); err != nil {
 				return err

@@ -2,10 +2,12 @@ package apply
 
 import "fmt"
 
-// averaging are the methods of resampling that make values between those of pixels, which no class has.
-var averaging = map[string]bool{"bilinear": true, "cubic": true, "cubicspline": true, "lanczos": true, "average": true, "rms": true}
+// averaging are the resampling methods that compute values between those of pixels, which are no
+// classes.
+var averaging = map[string]bool{"bilinear": true, "cubic": true, "cubicspline": true, "lanczos": true, "average": true,
+	"rms": true}
 
-// paletteNotes tells of classes that are resampled as if they were quantities.
+// paletteNotes returns notes on classes that are resampled as if they were quantities.
 func (in *inputs) paletteNotes() (notes []string) {
 	for _, f := range in.files {
 		if f.warp == nil || !averaging[f.warp.Method] {

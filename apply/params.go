@@ -12,11 +12,13 @@ import (
 	"time"
 )
 
-// descriptionParams are the parameters of a run's function: the SHA-256 of what its codec makes of them, and that of the value which this is read as. A codec may
-// make other bytes of the same parameters each time, as gob does of maps; a value may hold what differs from process to process, such as a seed.
+// descriptionParams identifies the parameters of a run's function: by the SHA-256 of their
+// encoding, and by that of the value decoded from it. A codec may encode equal parameters
+// differently each time, as gob does with maps; a value may contain what differs from process to
+// process, such as a seed.
 type descriptionParams struct {
 	Params string `json:"params,omitempty"`
-	Value  string `json:"params_value,omitempty"` // none where valueSum has none
+	Value  string `json:"params_value,omitempty"` // "" if valueSum has no result
 }
 
 func describeParams(codec Codec, params any) (d descriptionParams, err error) {
@@ -25,7 +27,7 @@ func describeParams(codec Codec, params any) (d descriptionParams, err error) {
 		return d, err
 	}
 	d.Params = fmt.Sprintf("%x", sha256.Sum256(text))
-	if v, err := codec.Decode(text); err == nil { // else the workers will say so
+	if v, err := codec.Decode(text); err == nil { // else the workers report the error
 		d.Value, _ = valueSum(v)
 	}
 	return d, nil
@@ -36,8 +38,9 @@ func (d *descriptionParams) sameParams(was *descriptionParams) bool {
 	return was.Params == d.Params || was.Value == d.Value && d.Value != ""
 }
 
-// valueSum is the SHA-256 of a value: equal where two are deeply equal, but that NaN equals NaN, 0 does not equal -0, and it does not matter what a time's zone holds
-// of the moment it was read at. There is none of what refers to itself, or has functions or channels.
+// valueSum returns the SHA-256 of a value. Two values have the same sum if they are deeply equal,
+// except that NaN equals NaN, 0 does not equal -0, and the cache in a time.Location does not count.
+// ok is false for values that refer to themselves or contain functions or channels.
 func valueSum(v any) (sum string, ok bool) {
 	s := summing{path: map[reference]bool{}}
 	if !s.add(reflect.ValueOf(&v).Elem(), 0) {
@@ -46,22 +49,23 @@ func valueSum(v any) (sum string, ok bool) {
 	return fmt.Sprintf("%x", s.sum()), true
 }
 
-// summing collects what a sum is made of: of each value first what it is, where its type does not say that.
+// summing collects the bytes to hash. Each value is preceded by its kind where its type does not
+// determine that.
 type summing struct {
 	b    []byte
 	past [sha256.Size]byte // sum of what was collected before
 	any  bool
-	path map[reference]bool // that lead here
+	path map[reference]bool // references that lead to the current value
 }
 
-// reference is what a value may come back to.
+// reference identifies the target of a pointer, slice or map, to detect cycles.
 type reference struct {
 	to  uintptr
 	typ reflect.Type
 	n   int // elements of a slice
 }
 
-// deepest bounds how deep a value may lie.
+// deepest bounds the depth of nesting.
 const deepest = 10000
 
 func (s *summing) sum() [sha256.Size]byte {
@@ -91,7 +95,7 @@ func (s *summing) float(f float64) {
 	s.number(math.Float64bits(f))
 }
 
-// there adds whether a value is there; false: it is not.
+// there records whether a value is non-nil, and reports it.
 func (s *summing) there(v reflect.Value) bool {
 	if v.IsNil() {
 		s.number(0)
@@ -156,7 +160,7 @@ func (s *summing) add(v reflect.Value, depth int) bool {
 	return true
 }
 
-// follow adds what v refers to; false: that is where we come from.
+// follow adds what v refers to; it returns false if v is part of a cycle.
 func (s *summing) follow(v reflect.Value, n int, add func() bool) bool {
 	r := reference{v.Pointer(), v.Type(), n}
 	if s.path[r] {
@@ -178,7 +182,7 @@ func (s *summing) all(v reflect.Value, depth int) bool {
 	return true
 }
 
-// entries adds those of a map in an order that does not depend on how they lie.
+// entries adds the entries of a map, in an order independent of the map's.
 func (s *summing) entries(v reflect.Value, depth int) bool {
 	sums := make([][sha256.Size]byte, 0, v.Len())
 	for entries := v.MapRange(); entries.Next(); {

@@ -10,68 +10,81 @@ import (
 	"leat/block"
 	"leat/raster"
 	"leat/raster/overview"
+	"leat/worker"
 )
 
-// Plan is how a job will be run: what Run decides before it reads the first pixel.
+// Plan describes how a job will be run: the decisions that Run makes before it reads the first
+// pixel.
 type Plan struct {
 	Grid   raster.Grid
 	Blocks block.Plan
-	// Workers compute: goroutines, or, where Kind names one, processes of that kind, which read their inputs themselves if WorkersRead. In jobs of a
-	// single block there are as many as blocks, one after another.
+	// Workers compute. They are goroutines or, if Kind is not empty, processes of that kind, which
+	// read their inputs themselves if WorkersRead is set. With OneBlockPerJob there is one for each
+	// block.
 	Workers     int
 	Kind        string
 	WorkersRead bool
 	Readers     int
-	Buffers     int // blocks in memory at once, waiting or worked on
-	// CacheBytes are set aside for decoded tiles that several blocks need. MemoryBytes is the estimate of all that the
-	// run takes, BudgetBytes its ceiling.
+	Buffers     int // blocks in memory at once, waiting or being computed
+	// CacheBytes is reserved for decoded tiles that several blocks need. MemoryBytes estimates the
+	// run's whole memory, BudgetBytes is its limit.
 	CacheBytes, MemoryBytes, BudgetBytes int64
-	// ForeignBytes are those of MemoryBytes that are not on the heap of this process: GDAL's, and other processes'.
+	// ForeignBytes is the part of MemoryBytes outside this process's heap: memory of GDAL and of
+	// other processes.
 	ForeignBytes int64
-	// AheadBytes is what pieces of remote files may take that are fetched before they are read; 0 where there are none.
+	// AheadBytes is the maximum size of the pieces of remote files that are fetched before they are
+	// read; 0 if there are none.
 	AheadBytes int64
 
 	Inputs  []PlanInput
 	Outputs []PlanOutput
-	Notes   []string // what was decided otherwise than asked, and why
+	Notes   []string // decisions that differ from the request, with reasons
+	// Warnings are sentences about probable errors in the job.
+	Warnings []string
+	// Replaced are blocks of an earlier run that this run replaces; nil if there are none.
+	Replaced *ReplacedBlocks
 
-	shares    int   // processes of this machine among which CacheBytes is shared out
-	gdalBytes int64 // that GDAL may keep, in each process that reads, of the rasters that it reads
+	shares    int   // processes on this machine that share CacheBytes
+	gdalBytes int64 // GDAL's cache of the rasters it reads, in each process that reads
 }
 
 // PlanInput describes one input file.
 type PlanInput struct {
 	Name, Path  string
 	Description string // size, type, layers, tiling, coding
-	// Decodes says how often a stored tile is decoded on average; 1 is best.
+	// Decodes is how often a stored tile is decoded on average; 1 is best.
 	Decodes float64
-	// Access is how the file is read, "local", "not read", "in pieces" or "staged", and Why the reason for a remote one. NeedBytes of its
-	// FileBytes are needed; 0 for local files, of which that is not worked out.
+	// Access is how the file is read: "local", "not read", "in pieces" or "staged". Why is the
+	// reason for a remote file. The job needs NeedBytes of its FileBytes; for local files NeedBytes
+	// is 0, since it is not computed.
 	Access, Why          string
 	NeedBytes, FileBytes int64
-	// Warped says how a file off the grid is brought onto it, "" where it is read as it is.
+	// Warped describes how a file off the grid is warped onto it; "" if it is read as it is.
 	Warped string
+	// XScale and YScale are the warping options XSCALE and YSCALE with which gdalwarp -et 0
+	// computes the same pixels; 0 if the file is read as it is.
+	XScale, YScale float64
 }
 
 // PlanOutput describes one output.
 type PlanOutput struct {
 	Name, Path string
 	Expression string
-	Type       string // "from the first block" where it is not known yet
-	Bands      int    // 0: not known yet
+	Type       string // "from the first block" if unknown
+	Bands      int    // 0 if unknown
 	Nodata     string
 	Coding     string
 	TileWidth  int
 	TileHeight int
 	Overviews  []raster.Size
-	RawBytes   int64    // pixels before compression, overviews included; 0 when not known
+	RawBytes   int64    // pixels before compression, overviews included; 0 if unknown
 	Format     string   // "GTiff", or GDAL's short name of another
 	Options    []string // its creation options
 	Notes      []string // what the format does not keep
 }
 
-// MakePlan opens the inputs of a job, checks everything that can be checked, and says how it would be
-// run. Nothing is written.
+// MakePlan opens the inputs of a job, checks all that can be checked, and returns how Run would run
+// it. It writes nothing.
 func MakePlan(ctx context.Context, job Job) (*Plan, error) {
 	r, err := prepare(ctx, &job)
 	if err != nil {
@@ -80,26 +93,26 @@ func MakePlan(ctx context.Context, job Job) (*Plan, error) {
 	return r.plan, r.in.close()
 }
 
-// targetPixels is how many pixels a block should have: large enough that the cost of a block (tens of
-// microseconds) does not show, small enough that a few blocks per worker stay below 100 MB.
+// targetPixels is the size of a block to aim for: large enough that the overhead of a block (tens
+// of microseconds) is negligible, small enough that a few blocks per worker stay below 100 MB.
 const targetPixels = 1 << 20
 
-// remoteBytes is what an open remote file keeps: its header and the tables that were read last.
+// remoteBytes estimates the memory of an open remote file: its header and the tables read last.
 const remoteBytes = 256 << 10
 
-// baseBytes is what the process takes besides buffers: runtime, code, tables.
+// baseBytes estimates the memory of the process without buffers: runtime, code, tables.
 const baseBytes = 24 << 20
 
-// makePlan chooses the window and the number of buffers within the memory budget.
+// makePlan chooses the block size and the number of buffers within the memory budget.
 func makePlan(job *Job, in *inputs, outs []*output, grid raster.Grid) (*Plan, error) {
 	c := &job.Controls
 	p := &Plan{Grid: grid, BudgetBytes: c.MemoryBytes}
-	p.settleWorkers(&job.Concurrency)
+	p.setWorkers(&job.Concurrency)
 	if p.BudgetBytes == 0 {
 		p.BudgetBytes = DefaultMemoryBytes()
 	}
 	for _, f := range in.files {
-		if f.access == accessPieces {
+		if f.mode == accessPieces {
 			p.AheadBytes = aheadBytes(p.BudgetBytes)
 		}
 	}
@@ -107,7 +120,7 @@ func makePlan(job *Job, in *inputs, outs []*output, grid raster.Grid) (*Plan, er
 	z := &sizing{in: in, outs: outs, plan: p, overlap: c.Overlap, grid: grid, here: p.Workers, slots: 1}
 	if on := job.Concurrency.On; on != nil {
 		z.slots = slotsEach(p.Workers)
-		if z.here = min(p.Workers, runtime.GOMAXPROCS(0)); on.Facts().Local {
+		if z.here = min(p.Workers, runtime.GOMAXPROCS(0)); on.Capabilities().Local {
 			z.here, z.processes = p.Workers*z.slots, p.Workers
 		}
 		if p.shares = z.here; z.processes > 0 {
@@ -122,7 +135,8 @@ func makePlan(job *Job, in *inputs, outs []*output, grid raster.Grid) (*Plan, er
 	if c.WindowWidth > 0 || c.WindowHeight > 0 {
 		w, h := roundUp(c.WindowWidth, alignW), roundUp(c.WindowHeight, alignH)
 		if w != c.WindowWidth || h != c.WindowHeight {
-			p.Notes = append(p.Notes, fmt.Sprintf("window %dx%d rounded up to %dx%d, whole output tiles", c.WindowWidth, c.WindowHeight, w, h))
+			p.Notes = append(p.Notes, fmt.Sprintf("window %dx%d rounded up to %dx%d, whole output tiles", c.WindowWidth,
+				c.WindowHeight, w, h))
 		}
 		if !z.fits(w, h) {
 			return nil, z.tooLittle(w, h)
@@ -130,34 +144,39 @@ func makePlan(job *Job, in *inputs, outs []*output, grid raster.Grid) (*Plan, er
 	} else if err := z.choose(alignW, alignH); err != nil {
 		return nil, err
 	}
-	if job.Concurrency.SingleBlockJobs {
+	if job.Concurrency.OneBlockPerJob {
 		p.Workers = p.Blocks.Count()
+	} else if on := job.Concurrency.On; on != nil {
+		if err := worker.CheckDescriptors(on.Capabilities(), min(p.Workers, p.Blocks.Count())); err != nil {
+			return nil, err
+		}
 	}
-	p.reckonLayout(outs)
+	p.addLayoutMemory(outs)
 	z.describe(job)
 	return p, nil
 }
 
-// alignment is what window sides must be multiples of: whole output tiles, and whole cells of all
-// overview levels that are made block by block.
+// alignment returns the numbers of which block sides must be multiples: whole output tiles, and
+// whole cells of all overview levels that are made block by block.
 func alignment(outs []*output, grid raster.Grid) (w, h int) {
+	if len(outs) == 0 {
+		return 256, 256 // the block size of RIOS
+	}
 	w, h = 1, 1
 	for _, o := range outs {
 		f := 1
 		for _, l := range o.factors {
 			f = max(f, min(l, maxFusedFactor))
 		}
-		w, h = lcm(w, lcm(o.tileW, f)), lcm(h, lcm(o.tileH, f))
+		// A side that covers the grid needs no further alignment.
+		w = min(lcm(w, lcm(o.tileW, f)), roundUp(grid.Width, 16))
+		h = min(lcm(h, lcm(o.tileH, f)), roundUp(grid.Height, 16))
 	}
-	if len(outs) == 0 {
-		return 256, 256 // as RIOS's users know it
-	}
-	// A side that covers the grid needs no more alignment.
-	return min(w, roundUp(grid.Width, 16)), min(h, roundUp(grid.Height, 16))
+	return w, h
 }
 
-// maxFusedFactor is the largest overview factor whose pixels are made from one block. Coarser levels are
-// tiny and made at the end from the level before.
+// maxFusedFactor is the largest overview factor whose pixels are made from one block. Coarser
+// levels are tiny and are made at the end from the level before.
 const maxFusedFactor = 512
 
 func roundUp(n, step int) int { return max(1, (n+step-1)/step) * step }
@@ -170,35 +189,38 @@ func lcm(a, b int) int {
 	return a / x * b
 }
 
-// sizing works out windows and memory.
+// sizing computes block sizes and memory.
 type sizing struct {
 	in      *inputs
 	outs    []*output
 	plan    *Plan
 	overlap int
 	grid    raster.Grid
-	// here are the blocks that are worked on at once in this machine's memory, by workers of slots each; processes are the workers that are
-	// processes of their own. Of workers elsewhere, the memory of as many is reckoned as this machine could have.
+	// here is how many blocks are computed at once in this machine's memory, slots by each worker;
+	// processes is the number of workers that are processes. For workers on other machines, here is
+	// the number that this machine could run.
 	here, slots, processes int
 }
 
-// choose takes the first window that fits the budget: about targetPixels at first, then ever smaller ones.
+// choose takes the first block size that fits the budget: about targetPixels at first, then smaller
+// ones.
 func (z *sizing) choose(alignW, alignH int) error {
-	// Whole input tiles are decoded once without being kept.
+	// Blocks of whole input tiles decode each tile once without a cache.
 	tileW, tileH := alignW, alignH
-	// What is warped is read in boxes around the blocks: long ones would take far more than they need where the rows of file and grid are not parallel.
+	// Warped inputs are read in boxes around the blocks: those of long blocks would be much too
+	// large where the rows of file and grid are not parallel.
 	square := z.overlap > 0
 	for _, f := range z.in.files {
 		if f.warp != nil {
 			square = square || len(f.layers) > 0
 			continue
 		}
-		if f.info.TileWidth < f.info.Grid.Width && mod(f.dc, f.info.TileWidth) == 0 {
+		if f.info.TileWidth < f.info.Grid.Width && mod(f.colOffset, f.info.TileWidth) == 0 {
 			if l := lcm(tileW, f.info.TileWidth); l <= 2048 {
 				tileW = l
 			}
 		}
-		if mod(f.dr, f.info.TileHeight) == 0 {
+		if mod(f.rowOffset, f.info.TileHeight) == 0 {
 			if l := lcm(tileH, f.info.TileHeight); l <= 2048 {
 				tileH = l
 			}
@@ -207,7 +229,8 @@ func (z *sizing) choose(alignW, alignH int) error {
 	for _, cell := range [][2]int{{tileW, tileH}, {alignW, alignH}} {
 		for target := targetPixels; target > targetPixels/64; target /= 2 {
 			w, h := cell[0], cell[1]
-			// Blocks grow along rows, as files are stored; with a margin, or a warped input, they grow square.
+			// Blocks grow along rows, as files are stored; with a margin or a warped input they
+			// stay square.
 			for {
 				grown := false
 				if fits := 2 * w * h; fits <= target && w < z.grid.Width && (!square || w <= h) {
@@ -221,7 +244,7 @@ func (z *sizing) choose(alignW, alignH int) error {
 					break
 				}
 			}
-			// Enough blocks that no core waits long for the last ones.
+			// Make enough blocks that no core waits long for the last ones.
 			for w > cell[0] && z.blocks(w, h) < 4*z.plan.Workers {
 				w = max(cell[0], roundUp(w/2, cell[0]))
 			}
@@ -239,15 +262,16 @@ func (z *sizing) blocks(w, h int) int {
 	return block.Plan{Width: z.grid.Width, Height: z.grid.Height, WindowWidth: w, WindowHeight: h}.Count()
 }
 
-// fits sets the plan to windows of w x h pixels if the budget allows it, with as many buffers and as large a
-// tile cache as there is room for.
+// fits reports whether the budget allows blocks of w x h pixels. If so, it sets them in the plan,
+// with as many buffers and as large a tile cache as possible.
 func (z *sizing) fits(w, h int) bool {
 	p := z.plan
-	p.Blocks = block.Plan{Width: z.grid.Width, Height: z.grid.Height, WindowWidth: w, WindowHeight: h, Overlap: z.overlap}
+	p.Blocks = block.Plan{Width: z.grid.Width, Height: z.grid.Height, WindowWidth: w, WindowHeight: h,
+		Overlap: z.overlap}
 	// One block with each worker and each reader, and one between them.
 	most := z.here + p.Readers + 1
 	if z.processes > 0 {
-		most += z.processes // each has one block more than it works on
+		most += z.processes // each holds one more block than it computes
 	}
 	least := z.here + 1
 	if p.WorkersRead && z.processes > 0 {
@@ -271,21 +295,22 @@ func (z *sizing) fits(w, h int) bool {
 func (z *sizing) bytes(w, h int) int64 {
 	p := z.plan
 	ww, wh := min(w, z.grid.Width), min(h, z.grid.Height)
-	margin := int64(ww+2*z.overlap) * int64(wh+2*z.overlap)
-	var in, tile int64
+	// Floats don't overflow and hold whole numbers of bytes exactly up to 2^53.
+	margin := float64(ww+2*z.overlap) * float64(wh+2*z.overlap)
+	var in, tile float64
 	for _, f := range z.in.files {
-		in += margin * int64(len(f.layers)*f.typ.Size())
-		if f.masked || f.outside(p.Blocks) {
-			in += margin
+		in += margin * float64(len(f.layers)*f.typ.Size())
+		if f.masked() || f.exceeded(p.Blocks) {
+			in += margin * float64(len(f.planes))
 		}
-		tile = max(tile, 2*z.tileBytes(f))
+		tile = max(tile, 2*float64(z.tileBytes(f)))
 	}
-	var warp int64 // of each reader
+	var warp float64 // of each reader
 	for _, f := range z.in.files {
 		if f.warp != nil && len(f.layers) > 0 {
-			bytes := f.warp.MaxBytes
-			if f.alpha > 0 { // is read with the layers, beside the block
-				bytes += margin * int64((len(f.layers)+1)*f.typ.Size()+1)
+			bytes := float64(f.warp.MaxBytes)
+			if f.alpha > 0 { // it is read together with the layers, in addition to the block
+				bytes += margin * float64((len(f.layers)+1)*f.typ.Size()+1)
 			}
 			warp = max(warp, bytes)
 		}
@@ -294,14 +319,15 @@ func (z *sizing) bytes(w, h int) int64 {
 	if p.WorkersRead && cache > 0 {
 		cache = (cache + gdalBytes) * int64(max(1, z.processes))
 	}
-	var out, scratch int64
+	var out, scratch float64
 	for _, o := range z.outs {
-		bytes := int64(max(o.bands, 1) * max(o.typ.Size(), 4))
+		bytes := float64(max(o.bands, 1) * max(o.typ.Size(), 4))
 		out += margin * bytes
-		scratch += int64(ww) * int64(wh) * bytes                       // encoded tiles of a block before they are spooled
-		scratch += 4 * int64(o.tileW) * int64(o.tileH) * max(bytes, 4) // tile, predictor, encoder
-		scratch += int64(max(o.bands, 1)) * (256 << 10)                // histogram
-		scratch += int64(z.grid.Width/o.tileW+1) * int64(z.grid.Height/o.tileH+1) * 96 / int64(z.here)
+		// encoded tiles of a block before they are spooled
+		scratch += float64(ww) * float64(wh) * bytes
+		scratch += 4 * float64(o.tileW) * float64(o.tileH) * max(bytes, 4) // tile, predictor, encoder
+		scratch += float64(max(o.bands, 1)) * (256 << 10)                  // histogram
+		scratch += float64(z.grid.Width/o.tileW+1) * float64(z.grid.Height/o.tileH+1) * 96 / float64(z.here)
 	}
 	var results int64
 	if p.Kind != "" {
@@ -309,25 +335,28 @@ func (z *sizing) bytes(w, h int) int64 {
 	}
 	for _, f := range z.in.files {
 		if f.remote != nil {
-			in += remoteBytes / int64(p.Buffers)
+			in += remoteBytes / float64(p.Buffers)
 		}
 	}
-	readers := int64(max(p.Readers, z.processes))
-	p.ForeignBytes = baseBytes*int64(z.processes) + readers*warp + cache + z.in.libraryBytes()
-	return baseBytes + p.ForeignBytes + p.AheadBytes + int64(p.Buffers)*in + int64(z.here)*(out+scratch) + readers*tile + results
+	readers := float64(max(p.Readers, z.processes))
+	foreign := baseBytes*float64(z.processes) + readers*warp + float64(cache) + float64(z.in.libraryBytes())
+	p.ForeignBytes = bytesOf(foreign)
+	return bytesOf(baseBytes + foreign + float64(p.AheadBytes) + float64(p.Buffers)*in + float64(z.here)*(out+scratch) +
+		readers*tile + float64(results))
 }
 
-// stored is how a file holds its pixels, or its mask: in pieces that are decoded whole.
+// stored describes how a file stores its pixels, or its mask: in pieces that are decoded whole.
 type stored struct {
 	width, height int   // of a piece, in pixels
-	bytes         int64 // that a decoded piece takes; 0 where pixels are read by rows
-	planes        int   // that are read
+	bytes         int64 // size of a decoded piece; 0 if pixels are read by rows
+	planes        int   // number of planes that are read
 }
 
-// pieces are those of the file's pixels and, where it has one, of its mask.
+// pieces returns the pieces of the file's pixels and, if it has one, of its mask.
 func pieces(f *inputFile) []stored {
 	i := f.info
-	s := stored{i.TileWidth, i.TileHeight, int64(i.TileWidth) * int64(i.TileHeight) * int64(f.typ.Size()), len(f.layers)}
+	s := stored{i.TileWidth, i.TileHeight, int64(i.TileWidth) * int64(i.TileHeight) * int64(f.typ.Size()),
+		len(f.layers)}
 	if i.Interleave == "pixel" {
 		s.bytes *= int64(len(i.Bands))
 		s.planes = 1
@@ -336,13 +365,20 @@ func pieces(f *inputFile) []stored {
 		s.bytes = 0
 	}
 	list := []stored{s}
-	if f.masked && f.warp == nil && f.alpha == 0 && i.MaskTile.Width > 0 {
-		list = append(list, stored{i.MaskTile.Width, i.MaskTile.Height, int64(i.MaskTile.Width) * int64(i.MaskTile.Height), 1})
+	switch {
+	case f.warp != nil || !f.readsMask():
+	case i.MaskFromNodata: // computed from the pixels of all bands
+		if i.Interleave != "pixel" {
+			list[0].planes = len(i.Bands)
+		}
+	case i.MaskTile.Width > 0:
+		list = append(list, stored{i.MaskTile.Width, i.MaskTile.Height,
+			int64(i.MaskTile.Width) * int64(i.MaskTile.Height), 1})
 	}
 	return list
 }
 
-// tileBytes is the memory that the largest decoded piece of a file takes.
+// tileBytes returns the size of the largest decoded piece of a file.
 func (z *sizing) tileBytes(f *inputFile) int64 {
 	var most int64
 	for _, s := range pieces(f) {
@@ -351,10 +387,11 @@ func (z *sizing) tileBytes(f *inputFile) int64 {
 	return most
 }
 
-// cacheNeed is what it takes to decode every tile once: where blocks share tiles, the rows of tiles that two rows of
-// blocks touch, since some readers begin a row while others end the one above.
+// cacheNeed returns the cache size that lets every tile be decoded once. Where blocks share tiles,
+// it holds the rows of tiles that two rows of blocks touch, since some readers begin a row while
+// others finish the one above.
 func (z *sizing) cacheNeed() int64 {
-	var need int64
+	var need float64
 	p := z.plan.Blocks
 	for _, f := range z.in.files {
 		for _, s := range pieces(f) {
@@ -364,20 +401,20 @@ func (z *sizing) cacheNeed() int64 {
 			across := (f.info.Grid.Width + s.width - 1) / s.width
 			down := (f.info.Grid.Height + s.height - 1) / s.height
 			rows := (2*min(p.WindowHeight, z.grid.Height)+2*z.overlap+s.height-1)/s.height + 2
-			need += int64(min(rows, down)) * int64(across*s.planes) * s.bytes
+			need += float64(min(rows, down)) * float64(across) * float64(s.planes) * float64(s.bytes)
 		}
 	}
-	return need
+	return bytesOf(need)
 }
 
-// shared reports whether some piece takes part in more than one block.
+// shared reports whether more than one block needs some piece.
 func (z *sizing) shared(f *inputFile, s stored) bool {
 	p := z.plan.Blocks
 	if z.overlap > 0 && p.Count() > 1 {
 		return true
 	}
-	cols := p.Across() > 1 && (mod(p.WindowWidth, s.width) != 0 || mod(f.dc, s.width) != 0)
-	rows := p.Down() > 1 && (mod(p.WindowHeight, s.height) != 0 || mod(f.dr, s.height) != 0)
+	cols := p.Across() > 1 && (mod(p.WindowWidth, s.width) != 0 || mod(f.colOffset, s.width) != 0)
+	rows := p.Down() > 1 && (mod(p.WindowHeight, s.height) != 0 || mod(f.rowOffset, s.height) != 0)
 	return cols || rows
 }
 
@@ -393,7 +430,8 @@ func (z *sizing) tooLittle(w, h int) error {
 		return errors.Join(errs...)
 	}
 	z.plan.Buffers = z.here + 1
-	z.plan.Blocks = block.Plan{Width: z.grid.Width, Height: z.grid.Height, WindowWidth: w, WindowHeight: h, Overlap: z.overlap}
+	z.plan.Blocks = block.Plan{Width: z.grid.Width, Height: z.grid.Height, WindowWidth: w, WindowHeight: h,
+		Overlap: z.overlap}
 	fewer := "-j"
 	if z.plan.Kind != "" {
 		fewer = "--workers"
@@ -402,7 +440,7 @@ func (z *sizing) tooLittle(w, h int) error {
 		w, h, count(z.plan.Workers, "worker"), sizeText(z.bytes(w, h)), sizeText(z.plan.BudgetBytes), fewer)
 }
 
-// sizeText shows bytes as people read them.
+// sizeText formats a number of bytes for users.
 func sizeText(n int64) string {
 	switch {
 	case n >= 10<<30:
@@ -415,7 +453,7 @@ func sizeText(n int64) string {
 	return count(int(n), "byte")
 }
 
-// storedText says how a file keeps its pixels.
+// storedText describes how a file stores its pixels.
 func storedText(i *raster.Info) string {
 	coding := i.Compression + ", "
 	switch i.Compression {
@@ -433,25 +471,29 @@ func storedText(i *raster.Info) string {
 	return fmt.Sprintf("%sin tiles of %d x %d", coding, i.TileWidth, i.TileHeight)
 }
 
-// describe fills in what a person wants to know of inputs and outputs.
+// describe fills in the descriptions of inputs and outputs.
 func (z *sizing) describe(job *Job) {
 	p := z.plan
 	for _, f := range z.in.files {
-		i, warped := f.info, ""
+		i, warped, xs, ys := f.info, "", 0.0, 0.0
 		if f.warp != nil {
-			i, warped = &f.warp.was, f.warp.text()
+			i, warped, xs, ys = &f.warp.was, f.warp.text(), f.warp.xs, f.warp.ys
 		}
-		d := fmt.Sprintf("%d x %d pixels, %s of %v, %s", i.Grid.Width, i.Grid.Height, count(len(f.layers), "layer"), f.typ, storedText(i))
+		d := fmt.Sprintf("%d x %d pixels, %s of %v, %s", i.Grid.Width, i.Grid.Height, count(len(f.layers), "layer"),
+			f.typ, storedText(i))
 		decodes := 1.0
 		if z.tileBytes(f) > 0 && p.CacheBytes < z.cacheNeed() {
 			decodes = z.decodes(f)
 		}
 		p.Inputs = append(p.Inputs, PlanInput{Name: f.input, Path: f.path, Description: d, Decodes: decodes,
-			Access: f.access.String(), Why: f.why, NeedBytes: f.needs, FileBytes: i.FileBytes, Warped: warped})
+			Access: f.mode.String(), Why: f.readReason, NeedBytes: f.bytesNeeded, FileBytes: i.FileBytes,
+			Warped: warped, XScale: xs, YScale: ys})
 	}
 	for _, o := range z.outs {
-		po := PlanOutput{Name: o.name, Path: o.spec.label(), Expression: job.Expressions[o.name], Type: "from the first block", Bands: o.bands,
-			Nodata: "none", Coding: o.codingText(), TileWidth: o.tileW, TileHeight: o.tileH, Format: o.spec.formatName(), Options: o.spec.Options}
+		po := PlanOutput{Name: o.name, Path: o.spec.label(), Expression: job.Expressions[o.name],
+			Type: "from the first block", Bands: o.bands,
+			Nodata: "none", Coding: o.codingText(), TileWidth: o.tileW, TileHeight: o.tileH,
+			Format: o.spec.formatName(), Options: o.spec.Options}
 		if o.typ.Valid() {
 			po.Type = o.typ.String()
 			if o.nodata != nil {
@@ -460,7 +502,7 @@ func (z *sizing) describe(job *Job) {
 			po.RawBytes = int64(z.grid.Width) * int64(z.grid.Height) * int64(o.typ.Size()*max(o.bands, 1))
 		}
 		full := po.RawBytes
-		for _, f := range append(slices.Clone(o.factors), o.foreign.factors...) {
+		for _, f := range append(slices.Clone(o.factors), o.gdal.factors...) {
 			s := raster.Size{Width: overview.Reduced(z.grid.Width, f), Height: overview.Reduced(z.grid.Height, f)}
 			po.Overviews = append(po.Overviews, s)
 			po.RawBytes += full / int64(f*f)
@@ -469,13 +511,13 @@ func (z *sizing) describe(job *Job) {
 	}
 }
 
-// decodes is how often a tile of the file would be decoded if none were kept.
+// decodes returns how often a tile of the file is decoded on average without a cache.
 func (z *sizing) decodes(f *inputFile) float64 {
 	i, n, sum := f.info, 0, 0
 	for y := 0; y < i.Grid.Height; y += i.TileHeight {
 		for x := 0; x < i.Grid.Width; x += i.TileWidth {
 			w := block.Window{Col: x, Row: y, Width: i.TileWidth, Height: i.TileHeight}.Intersect(i.Grid.Window())
-			if k := z.plan.Blocks.Touching(w.Shift(-f.dc, -f.dr)); k > 0 {
+			if k := z.plan.Blocks.Touching(w.Shift(-f.colOffset, -f.rowOffset)); k > 0 {
 				n++
 				sum += k
 			}

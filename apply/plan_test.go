@@ -27,7 +27,7 @@ func (f *fakeSource) Read(context.Context, []int, raster.Window, *ndarray.Array)
 	panic("a plan read pixels")
 }
 
-func TestAPlanStaysWithinItsMemoryOrSaysWhatToDo(t *testing.T) {
+func TestPlanWithinMemory(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		w, h := rapid.IntRange(1, 30000).Draw(t, "width"), rapid.IntRange(1, 30000).Draw(t, "height")
@@ -38,14 +38,16 @@ func TestAPlanStaysWithinItsMemoryOrSaysWhatToDo(t *testing.T) {
 		}
 		bands := rapid.IntRange(1, 4).Draw(t, "bands")
 		typ := rapid.SampledFrom([]ndarray.DType{ndarray.Uint8, ndarray.Uint16, ndarray.Float64}).Draw(t, "type")
-		src := &fakeSource{raster.Info{Grid: mapGrid(w, h, 0, 0), TileWidth: tw, TileHeight: th, Compression: "deflate", Interleave: "band"}}
+		src := &fakeSource{raster.Info{Grid: mapGrid(w, h, 0, 0), TileWidth: tw, TileHeight: th, Compression: "deflate",
+			Interleave: "band"}}
 		for range bands {
 			src.info.Bands = append(src.info.Bands, raster.Band{Type: typ})
 		}
 		tile := 16 * rapid.IntRange(0, 64).Draw(t, "output tile / 16")
 		budget := int64(rapid.IntRange(1, 2000).Draw(t, "MiB")) << 20
 		job := Job{Inputs: map[string]Input{"a": {Files: []string{"a.tif"}, Source: src}}, Func: nothing,
-			Outputs:     map[string]Output{"o": {Path: filepath.Join(dir, "o.tif"), Type: ndarray.Float32, Bands: 1, TileSize: tile, COG: rapid.Bool().Draw(t, "cog")}},
+			Outputs: map[string]Output{"o": {Path: filepath.Join(dir, "o.tif"), Type: ndarray.Float32, Bands: 1,
+				TileSize: tile, COG: rapid.Bool().Draw(t, "cog")}},
 			Controls:    Controls{MemoryBytes: budget, Overlap: rapid.IntRange(0, 40).Draw(t, "overlap")},
 			Concurrency: Concurrency{Workers: rapid.IntRange(1, 16).Draw(t, "workers")}}
 		p, err := MakePlan(t.Context(), job)
@@ -59,8 +61,10 @@ func TestAPlanStaysWithinItsMemoryOrSaysWhatToDo(t *testing.T) {
 			t.Fatalf("%d bytes planned of %d", p.MemoryBytes, budget)
 		}
 		o, b := p.Outputs[0], p.Blocks
-		if b.WindowWidth < w && b.WindowWidth%o.TileWidth != 0 || b.WindowHeight < h && b.WindowHeight%o.TileHeight != 0 {
-			t.Fatalf("windows of %d x %d over tiles of %d x %d", b.WindowWidth, b.WindowHeight, o.TileWidth, o.TileHeight)
+		if b.WindowWidth < w && b.WindowWidth%o.TileWidth != 0 || b.WindowHeight < h &&
+			b.WindowHeight%o.TileHeight != 0 {
+			t.Fatalf("windows of %d x %d over tiles of %d x %d", b.WindowWidth, b.WindowHeight, o.TileWidth,
+				o.TileHeight)
 		}
 		if p.Buffers < 2 {
 			t.Fatalf("%d buffers", p.Buffers)
@@ -68,31 +72,35 @@ func TestAPlanStaysWithinItsMemoryOrSaysWhatToDo(t *testing.T) {
 	})
 }
 
-func TestAStripLargerThanTheMemoryIsRefusedByName(t *testing.T) {
-	src := &fakeSource{raster.Info{Grid: mapGrid(20000, 20000, 0, 0), TileWidth: 20000, TileHeight: 20000, Compression: "deflate", Interleave: "band",
+func TestStripLargerThanMemory(t *testing.T) {
+	src := &fakeSource{raster.Info{Grid: mapGrid(20000, 20000, 0, 0), TileWidth: 20000, TileHeight: 20000,
+		Compression: "deflate", Interleave: "band",
 		Bands: []raster.Band{{Type: ndarray.Uint16}}}}
-	job := Job{Inputs: map[string]Input{"a": {Files: []string{"onestrip.tif"}, Source: src}}, Func: nothing, Controls: Controls{MemoryBytes: 256 << 20}}
+	job := Job{Inputs: map[string]Input{"a": {Files: []string{"onestrip.tif"}, Source: src}}, Func: nothing,
+		Controls: Controls{MemoryBytes: 256 << 20}}
 	_, err := MakePlan(t.Context(), job)
 	wantError(t, err, "onestrip.tif", "20000 x 20000", "--memory", "gdal_translate")
-	src.info.Compression = "none" // is read by rows
+	src.info.Compression = "none" // it is read by rows
 	if _, err := MakePlan(t.Context(), job); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestAWindowIsRoundedUpToWholeTilesAndThePlanSaysSo(t *testing.T) {
-	job := sliceJob(mapGrid(3000, 3000, 0, 0), []uint8{}, Output{Path: filepath.Join(t.TempDir(), "o.tif"), Type: ndarray.Uint8, Bands: 1})
+func TestBlockSizeRoundedUp(t *testing.T) {
+	job := sliceJob(mapGrid(3000, 3000, 0, 0), []uint8{},
+		Output{Path: filepath.Join(t.TempDir(), "o.tif"), Type: ndarray.Uint8, Bands: 1})
 	job.Controls.WindowWidth, job.Controls.WindowHeight = 500, 1025
 	p, err := MakePlan(t.Context(), job)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b := p.Blocks; b.WindowWidth != 512 || b.WindowHeight != 1536 || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "500x1025 rounded up to 512x1536") {
+	if b := p.Blocks; b.WindowWidth != 512 || b.WindowHeight != 1536 || len(p.Notes) != 1 ||
+		!strings.Contains(p.Notes[0], "500x1025 rounded up to 512x1536") {
 		t.Errorf("%+v %q", b, p.Notes)
 	}
 }
 
-// countingSource keeps the cache that a run gives it, which counts.
+// countingSource keeps the cache that a run sets, which counts decoded tiles.
 type countingSource struct {
 	*geotiff.File
 	cache *raster.TileCache
@@ -103,13 +111,14 @@ func (c *countingSource) SetCache(cache *raster.TileCache, uses func(w raster.Wi
 	c.File.SetCache(cache, uses)
 }
 
-func TestStripsAndMarginsAreDecodedOnceWhereMemoryAllows(t *testing.T) {
+func TestTileCache(t *testing.T) {
 	dir := t.TempDir()
 	strips := filepath.Join(dir, "strips.tif")
 	pytest.Run(t, []string{"rasterio", "numpy"}, `
 import json, sys, numpy as np, rasterio
 px = (np.arange(2000 * 1500) % 251).astype('uint8').reshape(1500, 2000)
-with rasterio.open(json.load(sys.stdin), 'w', driver='GTiff', width=2000, height=1500, count=1, dtype='uint8', compress='deflate', blockysize=7) as d:
+with rasterio.open(json.load(sys.stdin), 'w', driver='GTiff', width=2000, height=1500, count=1, dtype='uint8',
+                   compress='deflate', blockysize=7) as d:
     d.write(px, 1)
 print('null')
 `, strips, nil)
@@ -136,19 +145,21 @@ print('null')
 	}
 }
 
-func TestAMaskIsDecodedOnceToo(t *testing.T) {
+func TestMaskDecodedOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "masked.tif")
 	pytest.Run(t, []string{"rasterio", "numpy"}, `
 import json, sys, numpy as np, rasterio
 px = (np.arange(2000 * 1500) % 251).astype('uint8').reshape(1500, 2000)
 with rasterio.Env(GDAL_TIFF_INTERNAL_MASK='YES'):
-    with rasterio.open(json.load(sys.stdin), 'w', driver='GTiff', width=2000, height=1500, count=1, dtype='uint8', compress='deflate', blockysize=7) as d:
+    with rasterio.open(json.load(sys.stdin), 'w', driver='GTiff', width=2000, height=1500, count=1, dtype='uint8',
+                       compress='deflate', blockysize=7) as d:
         d.write(px, 1); d.write_mask(np.where(px % 5 == 0, 0, 255).astype('uint8'))
 print('null')
 `, path, nil)
 	c := &countingSource{File: open(t, path)}
 	invalid := make(chan int, 100)
-	mustRun(t, Job{Inputs: map[string]Input{"a": {Files: []string{path}, Source: c}}, Controls: Controls{WindowWidth: 256, WindowHeight: 256},
+	mustRun(t, Job{Inputs: map[string]Input{"a": {Files: []string{path}, Source: c}},
+		Controls: Controls{WindowWidth: 256, WindowHeight: 256},
 		Func: func(_ context.Context, b *Block) error {
 			n, px := 0, Band[uint8](b, "a", 0)
 			for i, v := range b.Valid("a").Raw() {
@@ -167,8 +178,8 @@ print('null')
 	}
 }
 
-// largeRaster is a child that writes and reads a raster of 6000 x 6000 within 64 MiB; it prints the most
-// memory that it had.
+// largeRaster is a child that writes and reads a raster of 6000 x 6000 within 64 MiB, and prints
+// its peak memory.
 func largeRaster(args []string) error {
 	grid := mapGrid(6000, 6000, 0, 0)
 	made := filepath.Join(args[0], "made.tif")
@@ -184,7 +195,8 @@ func largeRaster(args []string) error {
 		return err
 	}
 	c.Grid = nil
-	_, err = Run(context.Background(), Job{Inputs: map[string]Input{"a": File(made)}, Outputs: map[string]Output{"o": {Path: filepath.Join(args[0], "sum.tif")}},
+	_, err = Run(context.Background(), Job{Inputs: map[string]Input{"a": File(made)},
+		Outputs:  map[string]Output{"o": {Path: filepath.Join(args[0], "sum.tif")}},
 		Controls: c, Expressions: map[string]string{"o": "a * 2 + 1"}})
 	if err != nil {
 		return err
@@ -201,7 +213,7 @@ func largeRaster(args []string) error {
 	return nil
 }
 
-func TestMemoryStaysBoundedHoweverLargeTheRaster(t *testing.T) {
+func TestMemoryBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes and reads 144 MB of pixels")
 	}
@@ -213,7 +225,7 @@ func TestMemoryStaysBoundedHoweverLargeTheRaster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err, output)
 	}
-	// The budget, and what the test binary and the collector take besides.
+	// The budget, and the memory of the test binary and the collector.
 	if kb := parse(t, output); kb > 140<<10 {
 		t.Errorf("%v KiB were resident with a budget of 64 MiB", kb)
 	} else {

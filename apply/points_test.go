@@ -10,7 +10,7 @@ import (
 	"leat/raster"
 )
 
-// pointJob writes two outputs and passes named points in everything that a caller may have called.
+// pointJob writes two outputs and passes named points in every hook.
 func pointJob(dir string) Job {
 	px := terrain[uint16](256, 256, 3)
 	hook := func(name string) func(*raster.Info) error {
@@ -18,7 +18,8 @@ func pointJob(dir string) Job {
 	}
 	return Job{Controls: Controls{Grid: gridOf(256, 256), WindowWidth: 64, WindowHeight: 64},
 		Outputs: map[string]Output{
-			"a": {Path: filepath.Join(dir, "a.tif"), TileSize: 64, Overviews: []int{2, 4}, BeforeClose: hook("a"), HistAux: true},
+			"a": {Path: filepath.Join(dir, "a.tif"), TileSize: 64, Overviews: []int{2, 4}, BeforeClose: hook("a"),
+				HistAux: true},
 			"b": {Path: filepath.Join(dir, "b.tif"), TileSize: 64, Overviews: []int{2, 4}, BeforeClose: hook("b")},
 		},
 		Setup: func(context.Context, WorkerInfo) (any, error) { proctest.Point("setup"); return nil, nil },
@@ -38,7 +39,7 @@ func pointOutputs(args []string) error {
 	return err
 }
 
-func TestARunKilledAtANamedPointLeavesAllOldFilesAndARerunSucceeds(t *testing.T) {
+func TestKillAtPoint(t *testing.T) {
 	fresh := t.TempDir()
 	mustRun(t, pointJob(fresh))
 	whole := fileBytes(t, filepath.Join(fresh, "a.tif"))
@@ -49,9 +50,11 @@ func TestARunKilledAtANamedPointLeavesAllOldFilesAndARerunSucceeds(t *testing.T)
 	for _, at := range []struct {
 		point string
 		pass  int
-	}{{"setup", 1}, {"block", 1}, {"block", 7}, {"block", 16}, {"merge", 1}, {"merge", 16}, {"before close a", 1}, {"before close b", 1}} {
+	}{{"setup", 1}, {"block", 1}, {"block", 7}, {"block", 16}, {"merge", 1}, {"merge", 16}, {"before close a", 1},
+		{"before close b", 1}} {
 		what := fmt.Sprintf("killed at %s, pass %d", at.point, at.pass)
-		if killed, output, err := proctest.New("point outputs", dir).KillAt(at.point, at.pass).Start(t).Wait(); !killed {
+		if killed, output, err := proctest.New("point outputs", dir).KillAt(at.point,
+			at.pass).Start(t).Wait(); !killed {
 			t.Fatalf("%s: the child was not: %v\n%s", what, err, output)
 		}
 		sameFileBytes(t, what, a, oldA)

@@ -7,25 +7,31 @@ import (
 
 	"leat/block"
 	"leat/ndarray"
+	"leat/raster"
 	"leat/shm"
 )
 
-// blockData is the memory of one block's inputs. It is lent to a reader, passed to a worker with the block,
-// and comes back when the function is done.
+// blockData is the memory of one block's inputs. A reader fills it and passes it to a worker with
+// the block; it is reused when the function has returned.
 type blockData struct {
 	block block.Block
-	files []fileData // as inputs.files
-	// region holds all of it where it lies in shared memory, which others find by memory; else nil.
+	files []fileData // same order as inputs.files
+	// region is all of the memory if it is shared, and memory its handle; else nil.
 	region []byte
 	memory shm.Handle
 }
 
-// fileData is what one file has of a block, margin included.
+// fileData is the data of one file in a block, margin included.
 type fileData struct {
-	store []byte         // room for the largest block
-	array *ndarray.Array // (layers, rows, columns) over store
-	room  []byte         // rows*columns bytes when validity needs a mask
-	mask  []byte         // over room: 0 where no pixel of any layer counts; nil: nodata and NaN alone decide
+	// store has the size of the largest block.
+	store []byte
+	// array is (layers, rows, columns) over store.
+	array *ndarray.Array
+	// maskStore has rows*columns bytes for each of the file's mask planes, if there are any.
+	maskStore []byte
+	// mask is part of maskStore, plane after plane: 0 where a pixel is masked. nil: only nodata and
+	// NaN count.
+	mask []byte
 }
 
 func newBlockData(in *inputs, p block.Plan) *blockData {
@@ -37,7 +43,7 @@ func newBlockData(in *inputs, p block.Plan) *blockData {
 		}
 		d.files[i].store = ndarray.New(f.typ, places[i].pixels/f.typ.Size()).Raw()
 		if places[i].mask > 0 {
-			d.files[i].room = make([]byte, places[i].mask)
+			d.files[i].maskStore = make([]byte, places[i].mask)
 		}
 	}
 	return d
@@ -55,22 +61,24 @@ func (in *inputs) read(ctx context.Context, d *blockData, b block.Block, p block
 		fd.array = ndarray.Over(f.typ, fd.store, len(f.layers), w.Height, w.Width)
 		fd.mask = nil
 		if err := f.read(ctx, fd, w, p, margin); err != nil {
-			if changed := f.unchanged(); changed != nil { // it is the reason
+			if changed := f.checkUnchanged(); changed != nil { // this is the cause
 				err = changed
 			}
 			return fmt.Errorf("reading block %d of %s: %w", b.Number, f.path, err)
 		}
 	}
-	return in.glance()
+	return in.checkUnchangedSometimes()
 }
 
-// read fills fd with the window w of the job's grid, which may reach beyond it.
+// read fills fd with the window w of the job's grid, which may extend beyond it.
 func (f *inputFile) read(ctx context.Context, fd *fileData, w block.Window, p block.Plan, margin block.Margin) error {
 	have := w.Intersect(f.extent())
 	whole := have == w
+	if !whole || f.masked() {
+		fd.mask = fd.maskStore[:w.Width*w.Height*len(f.planes)]
+	}
 	if !whole {
 		f.fillAll(fd)
-		fd.mask = fd.room[:w.Width*w.Height]
 		clear(fd.mask)
 		if have.Empty() {
 			if margin != block.MarginNodata {
@@ -96,13 +104,14 @@ func (f *inputFile) read(ctx context.Context, fd *fileData, w block.Window, p bl
 	return nil
 }
 
-// readPixels fills view with a window of the job's grid that the file has. alpha is the mask that its alpha band makes where that came with them, else nil.
+// readPixels fills view with a window of the job's grid that lies inside the file. alpha is the
+// mask from the file's alpha band if it was read with the pixels, else nil.
 func (f *inputFile) readPixels(ctx context.Context, view *ndarray.Array, have block.Window) (alpha []byte, err error) {
-	at := have.Shift(f.dc, f.dr)
+	at := have.Shift(f.colOffset, f.rowOffset)
 	if f.warp == nil || f.alpha == 0 || f.info.Bands[f.alpha-1].Type != f.typ {
 		return nil, f.src.Read(ctx, f.layers, at, view)
 	}
-	// Warped apart they would take twice the time.
+	// Warping them separately would take twice the time.
 	n := len(f.layers)
 	all := ndarray.New(f.typ, n+1, have.Height, have.Width)
 	if err := f.src.Read(ctx, append(slices.Clone(f.layers), f.alpha), at, all); err != nil {
@@ -116,48 +125,8 @@ func (f *inputFile) readPixels(ctx context.Context, view *ndarray.Array, have bl
 		}
 	}
 	alpha = make([]byte, have.Width*have.Height)
-	maskOf(alpha, all.At(n).Raw())
+	raster.AlphaMask(all.At(n).Raw(), f.typ.Size(), alpha)
 	return alpha, nil
-}
-
-// readMask sets the mask of the pixels that the file has; alpha is its own where that is known already.
-func (f *inputFile) readMask(ctx context.Context, fd *fileData, w, have block.Window, alpha []byte) error {
-	if !f.masked && fd.mask == nil {
-		return nil
-	}
-	if f.masked && have == w {
-		fd.mask = fd.room[:w.Width*w.Height]
-		return f.ownMask(ctx, have, fd.mask, alpha)
-	}
-	rows := make([]byte, have.Width*have.Height)
-	if f.masked {
-		if err := f.ownMask(ctx, have, rows, alpha); err != nil {
-			return err
-		}
-	} else {
-		for i := range rows {
-			rows[i] = 255
-		}
-	}
-	for y := range have.Height {
-		copy(fd.mask[(have.Row-w.Row+y)*w.Width+have.Col-w.Col:], rows[y*have.Width:(y+1)*have.Width])
-	}
-	return nil
-}
-
-// ownMask reads what the file itself says of its pixels.
-func (f *inputFile) ownMask(ctx context.Context, w block.Window, dst, alpha []byte) error {
-	if alpha != nil {
-		copy(dst, alpha)
-		return nil
-	}
-	w = w.Shift(f.dc, f.dr)
-	if f.alpha > 0 {
-		return f.alphaMask(ctx, w, dst)
-	}
-	return f.src.(interface {
-		ReadMask(context.Context, block.Window, []byte) error
-	}).ReadMask(ctx, w, dst)
 }
 
 // fillAll sets all pixels to the fill value of their layer.
@@ -178,29 +147,41 @@ func (f *inputFile) fillAll(fd *fileData) {
 	}
 }
 
-// foldMargin gives the pixels of the margin that neither the grid nor the file has their stand-ins:
-// along each axis a coordinate beyond both is folded back at the outer edge of the two, so that the
-// result does not depend on how the grid is cut.
+// foldMargin fills the pixels of the margin that lie outside both the grid and the file. Along each
+// axis it folds their coordinates back at the outer edge of the two, so that the result does not
+// depend on the block size.
 func (f *inputFile) foldMargin(fd *fileData, w block.Window, p block.Plan, margin block.Margin) {
-	all := f.extent().Union(block.Window{Width: p.Width, Height: p.Height})
-	if all.Contains(w) {
+	cols, rows := f.foldSources(w, p, margin)
+	if cols == nil {
 		return
 	}
-	cols, rows := make([]int, w.Width), make([]int, w.Height)
+	for l := range f.layers {
+		fold(fd.array.At(l).Raw(), w.Width, f.typ.Size(), cols, rows)
+	}
+	for n, at := w.Width*w.Height, 0; at < len(fd.mask); at += n {
+		fold(fd.mask[at:at+n], w.Width, 1, cols, rows)
+	}
+}
+
+// foldSources returns for each column and row of w the one to copy from; nil if w lies within grid
+// and file.
+func (f *inputFile) foldSources(w block.Window, p block.Plan, margin block.Margin) (cols, rows []int) {
+	all := f.extent().Union(block.Window{Width: p.Width, Height: p.Height})
+	if all.Contains(w) {
+		return nil, nil
+	}
+	cols, rows = make([]int, w.Width), make([]int, w.Height)
 	for i := range cols {
 		cols[i] = margin.Fold(w.Col+i, all.Col, all.Col+all.Width) - w.Col
 	}
 	for i := range rows {
 		rows[i] = margin.Fold(w.Row+i, all.Row, all.Row+all.Height) - w.Row
 	}
-	for l := range f.layers {
-		fold(fd.array.At(l).Raw(), w.Width, f.typ.Size(), cols, rows)
-	}
-	fold(fd.mask, w.Width, 1, cols, rows)
+	return cols, rows
 }
 
-// fold copies, in rows of width elements of size bytes, to each place the element that stands in for
-// it: first along rows, then whole rows.
+// fold copies elements of size bytes, in rows of width elements, from the columns and rows given:
+// first along rows, then whole rows.
 func fold(data []byte, width, size int, cols, rows []int) {
 	for y, from := range rows {
 		if from != y {

@@ -8,7 +8,8 @@ import (
 	"leat/internal/pytest"
 )
 
-// ndviScript compares outputs with NumPy's float32 NDVI of B4 and B5, and with their georeferencing as GDAL sees it.
+// ndviScript compares outputs with NumPy's float32 NDVI of B4 and B5, and with their georeferencing
+// as GDAL sees it.
 const ndviScript = `
 import json, sys, numpy as np
 from osgeo import gdal
@@ -30,21 +31,24 @@ for path in outs:
 print('null')
 `
 
-func TestNDVIOfRealBandsIsNumPysOnEveryPixelHoweverTheyAreStored(t *testing.T) {
+func TestRealNDVIMatchesNumPy(t *testing.T) {
 	red, nir := repositoryData(t, "landsat8/l8_B4.tif"), repositoryData(t, "landsat8/l8_B5.tif")
 	pytest.Python(t, "numpy", "osgeo.gdal")
 	dir := t.TempDir()
 	var outs []string
 	ndvi := func(name string, inputs map[string]Input, expression string, c Controls) {
 		out := filepath.Join(dir, name+".tif")
-		mustRun(t, Job{Inputs: inputs, Outputs: map[string]Output{"ndvi": {Path: out}}, Expressions: map[string]string{"ndvi": expression}, Controls: c})
+		mustRun(t, Job{Inputs: inputs, Outputs: map[string]Output{"ndvi": {Path: out}},
+			Expressions: map[string]string{"ndvi": expression}, Controls: c})
 		outs = append(outs, out)
 	}
 	const math = "(nir - red) / (nir + red)"
 	ndvi("as-it-comes", map[string]Input{"red": File(red), "nir": File(nir)}, math, Controls{})
-	ndvi("small-blocks", map[string]Input{"red": File(red), "nir": File(nir)}, math, Controls{WindowWidth: 512, WindowHeight: 512})
+	ndvi("small-blocks", map[string]Input{"red": File(red), "nir": File(nir)}, math,
+		Controls{WindowWidth: 512, WindowHeight: 512})
 	for name, options := range map[string][]string{
-		"tiled":   {"-co", "TILED=YES", "-co", "BLOCKXSIZE=256", "-co", "BLOCKYSIZE=128", "-co", "COMPRESS=DEFLATE", "-co", "PREDICTOR=2"},
+		"tiled": {"-co", "TILED=YES", "-co", "BLOCKXSIZE=256", "-co", "BLOCKYSIZE=128", "-co", "COMPRESS=DEFLATE",
+			"-co", "PREDICTOR=2"},
 		"lzw":     {"-co", "COMPRESS=LZW", "-co", "PREDICTOR=2"},
 		"signed":  {"-ot", "Int16"},
 		"float":   {"-ot", "Float32", "-co", "COMPRESS=ZSTD", "-co", "PREDICTOR=3", "-co", "TILED=YES"},
@@ -60,7 +64,8 @@ func TestNDVIOfRealBandsIsNumPysOnEveryPixelHoweverTheyAreStored(t *testing.T) {
 	}
 	vrt, pixel := filepath.Join(dir, "both.vrt"), filepath.Join(dir, "pixel-in.tif")
 	gdalProgram(t, "gdalbuildvrt", "-q", "-separate", vrt, red, nir)
-	gdalProgram(t, "gdal_translate", "-q", "-co", "INTERLEAVE=PIXEL", "-co", "COMPRESS=DEFLATE", "-mo", "AREA_OR_POINT=Point", vrt, pixel)
+	gdalProgram(t, "gdal_translate", "-q", "-co", "INTERLEAVE=PIXEL", "-co", "COMPRESS=DEFLATE", "-mo",
+		"AREA_OR_POINT=Point", vrt, pixel)
 	ndvi("pixel", map[string]Input{"s": File(pixel)}, "(s[2] - s[1]) / (s[2] + s[1])", Controls{})
 	pytest.Run(t, []string{"numpy", "osgeo.gdal"}, ndviScript, []any{red, nir, outs}, nil)
 }

@@ -12,18 +12,21 @@ import (
 	"leat/raster/stats"
 )
 
-// extra is what a block gives an output besides pixels.
+// extra is the result of a block for an output other than pixels.
 type extra struct {
 	counts expr.Counts // of the output's expression
-	// col and row are the pixel of the grid that was the first to collide with nodata, where counts.NodataCollision is not 0.
+	// col and row are the first pixel of the grid that collided with nodata, if
+	// counts.NodataCollision is not 0.
 	col, row int
-	// values were emitted, and are encoded. They stand in the record of the output that is first by name.
+	// values are the emitted values, encoded. They are in the record of the output that is first by
+	// name.
 	values [][]byte
 }
 
 func (x *extra) appendTo(m []byte) []byte {
 	le, c := binary.LittleEndian, &x.counts
-	for _, v := range [8]int64{c.Pixels, c.Invalid, c.NaN, c.Inf, c.Saturated, c.NodataCollision, int64(x.col), int64(x.row)} {
+	for _, v := range [8]int64{c.Pixels, c.Invalid, c.NaN, c.Inf, c.Saturated, c.NodataCollision, int64(x.col),
+		int64(x.row)} {
 		m = le.AppendUint64(m, uint64(v))
 	}
 	m = le.AppendUint32(m, uint32(len(x.values)))
@@ -33,10 +36,10 @@ func (x *extra) appendTo(m []byte) []byte {
 	return m
 }
 
-// errRecord is a record that does not fit its block: torn, or made by something else than leat.
+// errRecord is returned for a record that does not fit its block: torn, or not written by leat.
 var errRecord = errors.New("a damaged record")
 
-// tables reads the numbers of a record. After the first that is missing all are 0.
+// tables reads the numbers of a record. After the first missing one all are 0.
 type tables struct {
 	b    []byte
 	torn bool
@@ -68,8 +71,9 @@ func (t *tables) i64() int64 {
 
 func (t *tables) float() float64 { return math.Float64frombits(uint64(t.i64())) }
 
-// parseRecord reads the payload of a record, whose slices the result shares, and holds it to what block b of the output must have: the tiles that
-// cover it, in their order, and its pixels of the overview levels. Encoded tiles are not decoded.
+// parseRecord reads the payload of a record, whose memory the result shares, and checks it against
+// block b of the output: the tiles that cover the block, in order, and its pixels of the overview
+// levels. It does not decode tiles.
 func (o *output) parseRecord(b block.Block, payload []byte) (*record, error) {
 	r, err := o.parseTables(b, payload, int64(len(payload)))
 	if err == nil {
@@ -78,10 +82,12 @@ func (o *output) parseRecord(b block.Block, payload []byte) (*record, error) {
 	return r, err
 }
 
-// parseTables is parseRecord without the data: head is the beginning of a payload of so many bytes, which holds the tables at least.
+// parseTables is like parseRecord without the data: head is the beginning of a payload of total
+// bytes and contains at least the tables.
 func (o *output) parseTables(b block.Block, head []byte, total int64) (*record, error) {
 	bad := func(format string, args ...any) (*record, error) {
-		return nil, fmt.Errorf("%w of block %d, output %s: %w", errRecord, b.Number, o.name, fmt.Errorf(format, args...))
+		return nil, fmt.Errorf("%w of block %d, output %s: %w", errRecord, b.Number, o.name,
+			fmt.Errorf(format, args...))
 	}
 	t := tables{b: head}
 	r := &record{}
@@ -95,18 +101,22 @@ func (o *output) parseTables(b block.Block, head []byte, total int64) (*record, 
 		p := pending{index: t.u32(), at: at, length: t.u32()}
 		final := t.u32()
 		n := t.u32()
-		if p.index != want[i] || final > 1 || p.length < geotiff.FrameBytes || n != 0 && n != 1 && n != o.bandsPerTile() {
-			return bad("tile %d is not what belongs there", i)
+		if p.index != want[i] || final > 1 || p.length < geotiff.FrameBytes || n != 0 && n != 1 &&
+			n != o.bandsPerTile() {
+			return bad("tile %d does not match the block", i)
 		}
 		p.final = final == 1
 		for range n {
-			m := stats.Moments{Total: t.i64(), Valid: t.i64(), NaN: t.i64(), Min: t.float(), Max: t.float(), Mean: t.float(), M2: t.float()}
-			if w := o.windowOfTile(p.index); m.Total != w.Pixels() || m.Valid < 0 || m.NaN < 0 || m.Valid > m.Total || m.NaN > m.Total {
+			m := stats.Moments{Total: t.i64(), Valid: t.i64(), NaN: t.i64(), Infinite: t.i64(), Min: t.float(),
+				Max: t.float(), Mean: t.float(), M2: t.float()}
+			if w := o.windowOfTile(p.index); m.Total != w.Pixels() || m.Valid < 0 || m.NaN < 0 || m.Infinite < 0 ||
+				m.Valid > m.Total || m.NaN > m.Total || m.Infinite > m.Total {
 				return bad("the statistics of tile %d are not of its %d pixels", i, w.Pixels())
 			}
 			p.moments = append(p.moments, m)
 		}
-		if wanted := o.bandsPerTile(); len(p.moments) != wanted && (len(p.moments) != 0 || !p.final || !o.spec.NoStatistics) {
+		if wanted := o.bandsPerTile(); len(p.moments) != wanted &&
+			(len(p.moments) != 0 || !p.final || !o.spec.NoStatistics) {
 			return bad("tile %d lacks statistics", i)
 		}
 		at += p.length
@@ -119,7 +129,7 @@ func (o *output) parseTables(b block.Block, head []byte, total int64) (*record, 
 		w := l.blocks.At(b.Number).Window
 		s := section{t.u32(), at, t.u32()}
 		if s.level != i || int64(s.length) != w.Pixels()*int64(o.bands*o.typ.Size()) {
-			return bad("its pixels of overview level %d are not what belongs there", i)
+			return bad("its pixels of overview level %d do not match the block", i)
 		}
 		at += s.length
 		r.sections = append(r.sections, s)
@@ -128,7 +138,8 @@ func (o *output) parseTables(b block.Block, head []byte, total int64) (*record, 
 		return bad("it has pixels of %s instead of %d", count(nSections, "overview level"), len(r.sections))
 	}
 	c := &r.extra.counts
-	*c = expr.Counts{Pixels: t.i64(), Invalid: t.i64(), NaN: t.i64(), Inf: t.i64(), Saturated: t.i64(), NodataCollision: t.i64(), FirstCollision: -1}
+	*c = expr.Counts{Pixels: t.i64(), Invalid: t.i64(), NaN: t.i64(), Inf: t.i64(), Saturated: t.i64(),
+		NodataCollision: t.i64(), FirstCollision: -1}
 	r.extra.col, r.extra.row = int(t.i64()), int(t.i64())
 	r.values.at = int64(len(head) - len(t.b))
 	for range t.u32() {
@@ -160,7 +171,8 @@ func (o *output) parseTables(b block.Block, head []byte, total int64) (*record, 
 	return r, nil
 }
 
-// tilesOf are the indices of the tiles of full resolution that a block covers, in the order in which they are encoded.
+// tilesOf returns the indices of the tiles of full resolution that a block covers, in the order in
+// which they are encoded.
 func (o *output) tilesOf(b block.Block) []int {
 	var list []int
 	w := b.Window
@@ -174,14 +186,14 @@ func (o *output) tilesOf(b block.Block) []int {
 	return list
 }
 
-// windowOfTile is the part of full resolution that a tile covers.
+// windowOfTile returns the part of full resolution that a tile covers.
 func (o *output) windowOfTile(index int) block.Window {
 	across, down := o.file.TilesAcross(0)
 	index %= across * down
 	return o.tileWindow(0, index%across, index/across)
 }
 
-// bandsPerTile is how many bands a tile holds.
+// bandsPerTile returns how many bands a tile holds.
 func (o *output) bandsPerTile() int { return o.bands / o.file.Planes() }
 
 // histogram reports whether blocks have histograms.
@@ -189,16 +201,16 @@ func (o *output) histogram() bool {
 	return !o.spec.NoHistogram && !o.spec.NoStatistics && !o.typ.IsComplex()
 }
 
-// accept spools what block b gives the output, enters it in the tables, and encodes the overview tiles that it completes. Several
-// blocks may be accepted at once, each by an encoding of its own.
-func (o *output) accept(e *encoding, b block.Block, r *record) error {
+// spoolRecord spools the result of block b for the output, enters it in the tables, and encodes the
+// overview tiles that it completes. It is safe for concurrent use with one encoding per call.
+func (o *output) spoolRecord(e *encoding, b block.Block, r *record) error {
 	spooling := o.run.timings.Start("spooling", e.lane, b.Number)
 	at, err := o.spool.append(recordBlock, uint64(b.Number), r.meta, r.data)
 	spooling.Stop()
 	if err != nil {
 		return spoolError(o.spec.label(), o.spool.path, err)
 	}
-	complete, err := o.enter(b, r, at)
+	complete, err := o.commitRecord(b, r, at)
 	if err != nil || len(complete) == 0 {
 		return err
 	}
@@ -211,9 +223,9 @@ func (o *output) accept(e *encoding, b block.Block, r *record) error {
 	return nil
 }
 
-// enter puts a record, whose data lies at an offset of the spool, into the tables. It returns the overview tiles that nothing is missing of
-// any more.
-func (o *output) enter(b block.Block, r *record, at int64) ([]place, error) {
+// commitRecord enters a record, whose data is at an offset of the spool, in the tables. It returns
+// the overview tiles that are now complete.
+func (o *output) commitRecord(b block.Block, r *record, at int64) ([]place, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	rest := r.histograms
@@ -230,33 +242,33 @@ func (o *output) enter(b block.Block, r *record, at int64) ([]place, error) {
 			o.moments[p.index/tilesPerPlane+i][p.index%tilesPerPlane] = m
 		}
 	}
-	return o.contribute(b, r.sections, at), nil
+	return o.markSections(b, r.sections, at), nil
 }
 
-// judge shows the trial the tiles of a record that was made elsewhere.
-func (o *output) judge(e *encoding, r *record) error {
-	return o.judgeTiles(e, r, func(p pending) ([]byte, error) { return r.data[p.at : p.at+p.length], nil })
+// sampleTiles offers the tiles of a record from another process to the codec chooser.
+func (o *output) sampleTiles(e *encoding, r *record) error {
+	return o.sampleEncoded(e, r, func(p pending) ([]byte, error) { return r.data[p.at : p.at+p.length], nil })
 }
 
-// judgeTiles is judge of a record whose encoded tiles are brought by encoded.
-func (o *output) judgeTiles(e *encoding, r *record, encoded func(p pending) ([]byte, error)) error {
+// sampleEncoded is like sampleTiles for a record whose encoded tiles the function encoded reads.
+func (o *output) sampleEncoded(e *encoding, r *record, encoded func(p pending) ([]byte, error)) error {
 	for _, p := range r.tiles {
-		if _, decided := o.trial.coding(); decided {
+		if _, decided := o.chooser.coding(); decided {
 			return nil
 		}
 		if p.final {
-			continue // it was made after a choice that is yet to be read
+			continue // it was made after a choice that a later record contains
 		}
-		if o.trial.needs(p.index, p.moments[0]) {
+		if o.chooser.needs(p.index, p.moments[0]) {
 			data, err := encoded(p)
 			if err != nil {
 				return err
 			}
-			if err := geotiff.DecodeTile(o.file.Shape(), o.trial.fallback(), data, e.pixels); err != nil {
+			if err := geotiff.DecodeTile(o.file.Shape(), o.chooser.fallback(), data, e.pixels); err != nil {
 				return fmt.Errorf("%w, output %s: %w", errRecord, o.name, err)
 			}
 		}
-		if err := o.trial.offer(p.index, e.pixels, p.moments[0]); err != nil {
+		if err := o.chooser.offer(p.index, e.pixels, p.moments[0]); err != nil {
 			return err
 		}
 	}

@@ -13,17 +13,17 @@ import (
 	"leat/worker"
 )
 
-// Result tells what a run did.
+// Result describes a finished run.
 type Result struct {
 	Plan    *Plan
 	Outputs []OutputResult // in the order of their names
 	Timings timing.Summary
 	Wall    time.Duration
 	Blocks  int
-	Resumed int // blocks that an earlier run did
+	Resumed int // blocks of an earlier run
 	Pixels  int64
-	// Outside tells of workers in other processes: which there were, how many were lost, how many blocks were given out again; nil where there
-	// were none.
+	// Outside is the status of worker processes: which there were, how many were lost, how many
+	// blocks were retried; nil if there were none.
 	Outside *worker.Status
 }
 
@@ -33,22 +33,23 @@ type OutputResult struct {
 	Type       ndarray.DType
 	Bands      []BandResult
 	Nodata     *ndarray.Scalar
-	Bytes      int64          // of the file, or of all Files
+	Bytes      int64          // size of the file, or of all Files
 	Coding     geotiff.Coding // of GeoTIFF
 	Tiles      int
 	Overviews  []raster.Size
 	// Counts are those of an expression; all 0 for a Func.
 	Counts expr.Counts
-	// Warnings are sentences for people.
+	// Warnings are sentences for users.
 	Warnings []string
-	// Format is "GTiff" or GDAL's short name of another, and Options its creation options. Files are the names that the output consists of, in its folder; those
-	// of GeoTIFF are not listed.
+	// Format is "GTiff" or GDAL's short name of another format, and Options are its creation
+	// options. Files are the names of the output's files in its directory; they are not listed for
+	// GeoTIFF.
 	Format  string
 	Options []string
 	Files   []string
 }
 
-// CodingText says how the output's pixels are stored, as far as leat knows.
+// CodingText describes how the output's pixels are stored, as far as leat knows.
 func (o *OutputResult) CodingText() string {
 	if o.Format != "GTiff" {
 		return strings.Join(append([]string{o.Format}, o.Options...), " ")
@@ -56,7 +57,7 @@ func (o *OutputResult) CodingText() string {
 	return o.Coding.String()
 }
 
-// BandResult holds the statistics of one band; Moments.Total is 0 when none were wanted.
+// BandResult holds the statistics of one band; Moments.Total is 0 if the job asked for none.
 type BandResult struct {
 	Name    string
 	Moments stats.Moments

@@ -13,29 +13,29 @@ import (
 	"leat/raster/geotiff"
 )
 
-// resume restores what an earlier run left in the spools, which are locked: its blocks with all they gave, its choice of a coding, and its
-// overview tiles.
+// resume restores the contents of the locked spools: blocks with all their results, the chosen
+// coding, and overview tiles.
 func (r *run) resume(ctx context.Context) error {
 	if !r.continues {
 		return nil
 	}
 	defer r.timings.Start("resuming", "main", -1).Stop()
-	left := make([]*leftover, len(r.outs))
+	left := make([]*resumeState, len(r.outs))
 	for i, o := range r.outs {
 		if err := o.sameHeader(); err != nil {
 			return err
 		}
 		var err error
-		if left[i], err = o.survey(ctx); err != nil {
+		if left[i], err = o.scanSpool(ctx); err != nil {
 			return o.readingBack(err)
 		}
 	}
-	// A block is done when every output has it. The run has none of them before all are restored: should that fail, the spools hold what they held, and
-	// nobody knows how much that is.
+	// A block is done if every output has it. Set the run's fields only after all blocks are
+	// restored: if that fails, the spools keep their blocks, and their number is unknown.
 	before, done, pixels := make([]bool, r.plan.Blocks.Count()), 0, int64(0)
 	extras := make([]extra, len(r.outs))
 	for n := range before {
-		before[n] = !slices.ContainsFunc(left, func(l *leftover) bool { return l.blocks[n] == 0 })
+		before[n] = !slices.ContainsFunc(left, func(l *resumeState) bool { return l.blocks[n] == 0 })
 		if !before[n] {
 			continue
 		}
@@ -65,14 +65,15 @@ func (r *run) resume(ctx context.Context) error {
 	if r.job.Merge != nil && len(left) > 0 {
 		r.merge.before = left[0].values
 	}
-	r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("%d of %s were taken from the unfinished output", r.resumed, count(len(r.before), "block")))
+	r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("%d of %s were taken from the unfinished output", r.resumed,
+		count(len(r.before), "block")))
 	if r.job.Progress != nil {
 		r.job.Progress(Progress{Done: r.done, Total: len(r.before), Pixels: r.pixels, Stage: "resuming"})
 	}
 	return nil
 }
 
-// readingBack words an error of going on from an unfinished output.
+// readingBack adds the output and the file to an error of restoring.
 func (o *output) readingBack(err error) error {
 	var pe *os.PathError
 	if errors.As(err, &pe) {
@@ -81,16 +82,17 @@ func (o *output) readingBack(err error) error {
 	return fmt.Errorf("output %s: %w", o.name, err)
 }
 
-// earlierType is the type, the number of bands and nodata of an output as far as they are known, and else as its header has them.
+// earlierType returns the type, number of bands and nodata of an output, from its header where they
+// are not known yet.
 func (o *output) earlierType() (t ndarray.DType, bands int, nodata *ndarray.Scalar, err error) {
 	t, bands, nodata = o.typ, o.bands, o.nodata
 	if !t.Valid() {
-		if t, err = ndarray.ParseDType(o.earlier.Type); err != nil {
+		if t, err = ndarray.ParseDType(o.resume.Type); err != nil {
 			return t, 0, nil, errTornSpool
 		}
 	}
 	if bands == 0 {
-		bands = o.earlier.Bands
+		bands = o.resume.Bands
 	}
 	if bands < 1 || bands > 1<<16 {
 		return t, 0, nil, errTornSpool
@@ -105,21 +107,21 @@ func (o *output) earlierType() (t ndarray.DType, bands int, nodata *ndarray.Scal
 	return t, bands, nodata, nil
 }
 
-// leftover is what the spool of an output holds of an earlier run.
-type leftover struct {
-	o       *output
-	e       *encoding
-	blocks  []int64  // by number: where the head of the block's record lies; 0 where there is none
-	spoken  []extent // by number, where values are merged: those that the block emitted, as they lie in the file
-	tiles   []found  // overview tiles, and tiles encoded again
-	whole   []place  // overview tiles that nothing is missing of
-	known   bool     // in what coding final tiles are
-	scan    *scanner
-	scratch []byte
+// resumeState is the contents of an output's spool from an earlier run.
+type resumeState struct {
+	o             *output
+	e             *encoding
+	blocks        []int64  // by number: offset of the head of the block's record; 0 if there is none
+	emitted       []extent // by number, if values are merged: the block's emitted values in the file
+	tiles         []found  // overview tiles, and tiles encoded again
+	completeTiles []place  // overview tiles of which all pixels are known
+	known         bool     // whether the coding of final tiles is known
+	scan          *scanner
+	scratch       []byte
 }
 
-// survey finds the records of the output's spool, and makes it ready for more.
-func (o *output) survey(ctx context.Context) (*leftover, error) {
+// scanSpool finds the records of the output's spool, and prepares the spool for more.
+func (o *output) scanSpool(ctx context.Context) (*resumeState, error) {
 	st, err := o.spool.f.Stat()
 	if err != nil {
 		return nil, err
@@ -128,26 +130,29 @@ func (o *output) survey(ctx context.Context) (*leftover, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.spool.nonce = o.earlier.nonce
+	o.spool.nonce = o.resume.nonce
 	if err := o.begin(0, t, bands); err != nil {
 		return nil, err
 	}
 	plan := o.run.plan.Blocks
-	l := &leftover{o: o, e: newEncoding(o, "main"), blocks: make([]int64, plan.Count()), scan: newScanner(o.spool.f, st.Size(), o.earlier.nonce)}
+	l := &resumeState{o: o, e: newEncoding(o, "main"), blocks: make([]int64, plan.Count()),
+		scan: newScanner(o.spool.f, st.Size(), o.resume.nonce)}
 	if o.run.job.Merge != nil && o == o.run.outs[0] {
-		l.spoken = make([]extent, plan.Count())
+		l.emitted = make([]extent, plan.Count())
 	}
-	chosen := map[int]bool{} // blocks with tiles in the coding that was chosen
+	chosen := map[int]bool{} // blocks with tiles in the chosen coding
 	choice := -1
-	end, err := l.scan.records(ctx, int64(len(o.earlier.bytes)), func(f found, tables []byte) error {
+	end, err := l.scan.records(ctx, int64(len(o.resume.bytes)), func(f found, tables []byte) error {
 		switch f.kind {
 		case recordBlock:
-			// A block that lacked an output was done again: the last record counts. What does not fit was made by something else than leat.
+			// A block that lacked an output was computed again: the last record counts. A record
+			// that does not fit was not written by leat.
 			if f.number >= uint64(len(l.blocks)) {
 				return nil
 			}
 			n := int(f.number)
-			if r, err := o.parseTables(plan.At(n), tables, f.tables+f.data); err == nil && int64(len(r.meta)) == f.tables {
+			if r, err := o.parseTables(plan.At(n), tables,
+				f.tables+f.data); err == nil && int64(len(r.meta)) == f.tables {
 				l.blocks[n] = f.at
 				delete(chosen, n)
 				if slices.ContainsFunc(r.tiles, func(p pending) bool { return p.final }) {
@@ -157,7 +162,7 @@ func (o *output) survey(ctx context.Context) (*leftover, error) {
 		case recordOverview, recordTile:
 			l.tiles = append(l.tiles, f)
 		case recordCoding:
-			if f.number < uint64(len(o.trial.candidates)) {
+			if f.number < uint64(len(o.chooser.candidates)) {
 				choice = int(f.number)
 			}
 		}
@@ -167,30 +172,31 @@ func (o *output) survey(ctx context.Context) (*leftover, error) {
 		return nil, err
 	}
 	if choice >= 0 {
-		o.trial.choose(choice)
+		o.chooser.choose(choice)
 	}
-	if _, l.known = o.trial.coding(); !l.known {
+	if _, l.known = o.chooser.coding(); !l.known {
 		for n := range chosen {
 			l.blocks[n] = 0
 		}
 	}
-	// What follows was torn.
+	// The rest was torn.
 	if err := o.spool.f.Truncate(end); err != nil {
 		return nil, spoolError(o.spec.label(), o.spool.path, err)
 	}
 	o.spool.end = end
-	fault.Point("apply.surveyed")
+	fault.Point("apply.scanned")
 	return l, nil
 }
 
-// restore enters a block's record as if the block had just been computed, and returns what it gave besides pixels.
-func (l *leftover) restore(b block.Block) (extra, error) {
+// restore enters a block's record as if the block had just been computed, and returns its results
+// other than pixels.
+func (l *resumeState) restore(b block.Block) (extra, error) {
 	o := l.o
 	f, r, err := l.record(b)
 	if err != nil {
 		return extra{}, err
 	}
-	if err := o.judgeTiles(l.e, r, func(p pending) ([]byte, error) {
+	if err := o.sampleEncoded(l.e, r, func(p pending) ([]byte, error) {
 		if cap(l.scratch) < p.length {
 			l.scratch = make([]byte, p.length)
 		}
@@ -200,21 +206,21 @@ func (l *leftover) restore(b block.Block) (extra, error) {
 	}); err != nil {
 		return extra{}, err
 	}
-	whole, err := o.enter(b, r, f.dataAt())
+	whole, err := o.commitRecord(b, r, f.dataAt())
 	if err != nil {
 		return extra{}, err
 	}
-	l.whole = append(l.whole, whole...)
-	if l.spoken != nil {
-		l.spoken[b.Number] = extent{f.at + recordHead + r.values.at, r.values.length}
+	l.completeTiles = append(l.completeTiles, whole...)
+	if l.emitted != nil {
+		l.emitted[b.Number] = extent{f.at + recordHead + r.values.at, r.values.length}
 	}
 	x := r.extra
-	x.values = nil // they stand in memory that is used again, and are read when their turn comes
+	x.values = nil // their memory is reused; they are read again when they are merged
 	return x, nil
 }
 
 // record reads the tables of a block's record, which are valid until the next call.
-func (l *leftover) record(b block.Block) (*found, *record, error) {
+func (l *resumeState) record(b block.Block) (*found, *record, error) {
 	f, ok, err := l.scan.head(l.blocks[b.Number])
 	if err == nil && !ok {
 		err = errRecord
@@ -233,14 +239,14 @@ func (l *leftover) record(b block.Block) (*found, *record, error) {
 	return &f, r, err
 }
 
-// values are what a block of an earlier run emitted, for the merger.
-func (l *leftover) values(n int) ([]any, bool, error) {
+// values returns the values that a block of an earlier run emitted, for the merger.
+func (l *resumeState) values(n int) ([]any, bool, error) {
 	r := l.o.run
 	if n >= len(r.before) || !r.before[n] {
 		return nil, false, nil
 	}
-	text := make([]byte, l.spoken[n].length)
-	if _, err := l.o.spool.f.ReadAt(text, l.spoken[n].at); err != nil {
+	text := make([]byte, l.emitted[n].length)
+	if _, err := l.o.spool.f.ReadAt(text, l.emitted[n].at); err != nil {
 		return nil, false, l.o.readingBack(err)
 	}
 	t := tables{b: text}
@@ -259,12 +265,12 @@ func (l *leftover) values(n int) ([]any, bool, error) {
 	return values, true, nil
 }
 
-// restoreTiles enters the overview tiles that an earlier run encoded and the tiles that it encoded again, and encodes the overview tiles of which
-// it had all pixels.
-func (l *leftover) restoreTiles() error {
+// restoreTiles enters the overview tiles of an earlier run and the tiles that it encoded again, and
+// encodes the overview tiles of which it had all pixels.
+func (l *resumeState) restoreTiles() error {
 	o := l.o
 	missing := map[place]bool{}
-	for _, p := range l.whole {
+	for _, p := range l.completeTiles {
 		missing[p] = true
 	}
 	for i := range l.tiles {
@@ -285,7 +291,8 @@ func (l *leftover) restoreTiles() error {
 		p := place{lev, index % across, index / across % down}
 		switch f.kind {
 		case recordOverview:
-			// Tiles of levels that are made of others are made again. One that is older than a block's pixels was made of the pixels before them.
+			// Tiles of levels that are made from other levels are made again. A tile older than one
+			// of its blocks' pixels was made from earlier ones.
 			if _, whole := missing[p]; !whole || index >= across*down || o.newest(p) > f.at {
 				continue
 			}
@@ -296,10 +303,11 @@ func (l *leftover) restoreTiles() error {
 			}
 		}
 		for _, t := range entries {
-			o.levels[lev].tiles[t.index] = tile{geotiff.TileRef{Offset: f.dataAt() + int64(t.at), Bytes: int64(t.length)}, t.final}
+			o.levels[lev].tiles[t.index] = tile{geotiff.TileRef{Offset: f.dataAt() + int64(t.at),
+				Bytes: int64(t.length)}, t.final}
 		}
 	}
-	for _, p := range l.whole {
+	for _, p := range l.completeTiles {
 		if missing[p] {
 			if err := l.e.overviewTile(p.level, p.col, p.row); err != nil {
 				return err
@@ -309,8 +317,9 @@ func (l *leftover) restoreTiles() error {
 	return nil
 }
 
-// entries reads the tables of a record of tiles, one for each plane, of which the first has an index and each other the one before it and step.
-func (l *leftover) entries(f *found, planes, index, step int) ([]pending, bool) {
+// entries reads the tables of a record of tiles, one for each plane. The first must have this
+// index, and each other one that of the tile before plus step.
+func (l *resumeState) entries(f *found, planes, index, step int) ([]pending, bool) {
 	const entryBytes = 12
 	if f.tables != int64(planes*entryBytes) {
 		return nil, false
@@ -333,7 +342,7 @@ func (l *leftover) entries(f *found, planes, index, step int) ([]pending, bool) 
 	return list, int64(at) == f.data
 }
 
-// newest is where the last of the sections lies of which an overview tile is made.
+// newest returns the offset of the last of the sections that an overview tile is made from.
 func (o *output) newest(p place) int64 {
 	l, w := o.levels[p.level], o.tileWindow(p.level, p.col, p.row)
 	at := int64(0)

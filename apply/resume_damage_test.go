@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// unfinishedRun runs a case with one worker until some blocks are done, and returns the job with what its spool holds then.
+// unfinishedRun runs a case with one worker until some blocks are done, and returns the job and the
+// contents of its spool.
 func unfinishedRun(t *testing.T, name, dir string, blocks int) (job Job, spool string, content []byte) {
 	t.Helper()
 	job, _, _ = resumeJob(name, "", dir, 1)
@@ -27,38 +28,39 @@ func unfinishedRun(t *testing.T, name, dir string, blocks int) (job Job, spool s
 		return work(ctx, b)
 	}
 	_, err := Run(t.Context(), whole)
-	var left *UnfinishedError
+	var left *IncompleteError
 	if !errors.As(err, &left) || left.Done != blocks {
 		t.Fatalf("%v: %+v", err, left)
 	}
 	return job, left.Paths[0], fileBytes(t, left.Paths[0])
 }
 
-// recordsOf are the records of a spool.
+// recordsOf returns the records of a spool.
 func recordsOf(t *testing.T, spool []byte) (list []found) {
 	t.Helper()
 	h, err := readHeader(bytes.NewReader(spool), int64(len(spool)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = newScanner(bytes.NewReader(spool), int64(len(spool)), h.nonce).records(t.Context(), int64(len(h.bytes)), func(f found, _ []byte) error {
-		list = append(list, f)
-		return nil
-	})
+	_, err = newScanner(bytes.NewReader(spool), int64(len(spool)), h.nonce).records(t.Context(), int64(len(h.bytes)),
+		func(f found, _ []byte) error {
+			list = append(list, f)
+			return nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return list
 }
 
-func TestNoFlippedByteOfAnUnfinishedOutputGetsIntoTheOutput(t *testing.T) {
+func TestResumeFlippedBytes(t *testing.T) {
 	for _, name := range []string{"late choice", "two bands, average, by pixel, zstd", "emitted values"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			want := runTruth(t, name, "")
 			dir := t.TempDir()
 			job, spool, whole := unfinishedRun(t, name, dir, 85)
-			// Every byte of a header's fixed part and of some heads, and others at random.
+			// Flip every byte of a header's fixed part and of some heads, and others at random.
 			places := map[int]bool{}
 			for i := range spoolHead {
 				places[i] = true
@@ -103,7 +105,8 @@ func TestNoFlippedByteOfAnUnfinishedOutputGetsIntoTheOutput(t *testing.T) {
 					continue
 				}
 				resumed += res.Resumed
-				sameFileBytes(t, fmt.Sprintf("byte %d of %d", at, len(whole)), job.Outputs["out"].Path, want.files["out"])
+				sameFileBytes(t, fmt.Sprintf("byte %d of %d", at, len(whole)), job.Outputs["out"].Path,
+					want.files["out"])
 				if !slices.Equal(*merged, want.merged) {
 					t.Errorf("byte %d: merged %q", at, *merged)
 				}
@@ -115,7 +118,7 @@ func TestNoFlippedByteOfAnUnfinishedOutputGetsIntoTheOutput(t *testing.T) {
 	}
 }
 
-func TestTornRecordsAreDoneAgainAndThoseBehindThemAreNot(t *testing.T) {
+func TestResumeTornRecords(t *testing.T) {
 	const name, done = "nearest", 60
 	want := runTruth(t, name, "")
 	dir := t.TempDir()
@@ -144,11 +147,15 @@ func TestTornRecordsAreDoneAgainAndThoseBehindThemAreNot(t *testing.T) {
 		"a middle one, without a head":   {zero(middle, 0, recordHead), done - 1},
 		"a middle one, without tables":   {zero(middle, recordHead, middle.tables), done - 1},
 		"a middle one, without its data": {zero(middle, recordHead+middle.tables, middle.data), done - 1},
-		"a middle one, half of its data": {zero(middle, recordHead+middle.tables+middle.data/2, middle.data/2), done - 1},
-		"all but the first's head":       {func(b []byte) []byte { return b[:blocks[0].at+recordHead] }, 0},
-		"all of it":                      {func(b []byte) []byte { return b[:0] }, 0},
-		"zeros behind it":                {func(b []byte) []byte { return append(b, make([]byte, 1<<20)...) }, done},
-		"words of it behind it":          {func(b []byte) []byte { return append(b, bytes.Repeat([]byte(recordMagic), 1<<18)...) }, done},
+		"a middle one, half of its data": {zero(middle, recordHead+middle.tables+middle.data/2, middle.data/2),
+			done - 1},
+		"all but the first's head": {func(b []byte) []byte { return b[:blocks[0].at+recordHead] }, 0},
+		"all of it":                {func(b []byte) []byte { return b[:0] }, 0},
+		"zeros behind it":          {func(b []byte) []byte { return append(b, make([]byte, 1<<20)...) }, done},
+		"words of it behind it": {func(b []byte) []byte {
+			return append(b,
+				bytes.Repeat([]byte(recordMagic), 1<<18)...)
+		}, done},
 	} {
 		if err := os.WriteFile(spool, c.tear(slices.Clone(whole)), 0o600); err != nil {
 			t.Fatal(err)
@@ -159,10 +166,10 @@ func TestTornRecordsAreDoneAgainAndThoseBehindThemAreNot(t *testing.T) {
 	}
 }
 
-func TestPixelsThatHoldAnotherSpoolsRecordsAreNone(t *testing.T) {
+func TestPixelsContainingRecords(t *testing.T) {
 	dir := t.TempDir()
 	_, _, other := unfinishedRun(t, "nearest", dir, 20)
-	s, err := openSpool(filepath.Join(t.TempDir(), "a.tif"), "", false)
+	s, err := openSpool(filepath.Join(t.TempDir(), "a.tif"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +188,8 @@ func TestPixelsThatHoldAnotherSpoolsRecordsAreNone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := newScanner(s.f, st.Size(), n).records(t.Context(), begin, func(found, []byte) error { records++; return nil }); err != nil {
+		if _, err := newScanner(s.f, st.Size(), n).records(t.Context(), begin,
+			func(found, []byte) error { records++; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		return records
@@ -189,7 +197,7 @@ func TestPixelsThatHoldAnotherSpoolsRecordsAreNone(t *testing.T) {
 	if n := count(s.nonce); n != 3 {
 		t.Errorf("%d records of 3", n)
 	}
-	if _, err := s.f.WriteAt(make([]byte, 4), begin); err != nil { // the first is torn, so what it holds is searched
+	if _, err := s.f.WriteAt(make([]byte, 4), begin); err != nil { // the first is torn, so its contents are searched
 		t.Fatal(err)
 	}
 	if n := count(s.nonce); n != 2 {
@@ -200,11 +208,12 @@ func TestPixelsThatHoldAnotherSpoolsRecordsAreNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := count(h.nonce); n < 20 {
-		t.Errorf("with the nonce of the other file %d of its records are found in the pixels: this test shows nothing", n)
+		t.Errorf("with the nonce of the other file %d of its records are found in the pixels: this test shows nothing",
+			n)
 	}
 }
 
-func TestAnUnfinishedOutputThatCanNotBeReadIsRefusedAndReplacedByAPlainRun(t *testing.T) {
+func TestResumeUnreadableSpool(t *testing.T) {
 	const name = "nearest"
 	want := runTruth(t, name, "")
 	dir := t.TempDir()
@@ -213,9 +222,11 @@ func TestAnUnfinishedOutputThatCanNotBeReadIsRefusedAndReplacedByAPlainRun(t *te
 		change func([]byte) []byte
 		want   string
 	}{
-		"format 1":         {func(b []byte) []byte { b[8] = 1; return b }, "it was made by another version of leat (its format is 1, that of this one 2)"},
-		"a later format":   {func(b []byte) []byte { b[8] = 3; return b }, "(its format is 3, that of this one 2)"},
-		"another file":     {func(b []byte) []byte { return []byte("a letter to the editor that somebody keeps here") }, "it is no unfinished output"},
+		"format 1": {func(b []byte) []byte { b[8] = 1; return b },
+			"it was made by another version of leat (its format is 1, that of this one 3)"},
+		"a later format": {func(b []byte) []byte { b[8] = 4; return b }, "(its format is 4, that of this one 3)"},
+		"another file": {func(b []byte) []byte { return []byte("a letter to the editor that somebody keeps here") },
+			"it is not an unfinished output"},
 		"a short file":     {func(b []byte) []byte { return b[:10] }, "its beginning is damaged"},
 		"half a header":    {func(b []byte) []byte { return b[:100] }, "its beginning is damaged"},
 		"no JSON":          {func(b []byte) []byte { b[30] ^= 4; return b }, "its beginning is damaged"},
@@ -226,8 +237,9 @@ func TestAnUnfinishedOutputThatCanNotBeReadIsRefusedAndReplacedByAPlainRun(t *te
 		}
 		job, calls, _ := resumeJob(name, "", dir, 2)
 		job.Resume = true
-		err := failRun(t, job, spool+" can't be continued (--resume): ", c.want, "run without --resume to start anew, or remove it (leat apply --discard)")
-		if !errors.As(err, new(*ResumeError)) || errors.As(err, new(*UnfinishedError)) || calls.Load() != 0 {
+		err := failRun(t, job, spool+" can't be continued (--resume): ", c.want,
+			"run without --resume to start over, or remove it")
+		if !errors.As(err, new(*ResumeError)) || errors.As(err, new(*IncompleteError)) || calls.Load() != 0 {
 			t.Errorf("%s: %T after %d blocks", what, err, calls.Load())
 		}
 		job.Resume = false
@@ -245,7 +257,7 @@ func TestAnUnfinishedOutputThatCanNotBeReadIsRefusedAndReplacedByAPlainRun(t *te
 	failRun(t, job, spool)
 }
 
-// link is a file that a link may lead to.
+// link makes a file for a link to point to.
 func (w *truth) link(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "target")
 	if err := os.WriteFile(path, w.files["out"], 0o600); err != nil {
@@ -254,11 +266,12 @@ func (w *truth) link(t *testing.T) string {
 	return path
 }
 
-// FuzzUnfinished holds the reading of unfinished outputs to its promise: whatever a file holds there is no panic, and records lie where they are said to.
-func FuzzUnfinished(f *testing.F) {
+// FuzzSpool checks that reading any file as a spool causes no panic, and that records lie inside
+// the file.
+func FuzzSpool(f *testing.F) {
 	seed := func(records ...[]byte) []byte {
 		path := filepath.Join(f.TempDir(), "a.tif")
-		s, err := openSpool(path, "", false)
+		s, err := openSpool(path, "")
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -285,43 +298,46 @@ func FuzzUnfinished(f *testing.F) {
 	f.Add([]byte(spoolMagic))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		h, err := readHeader(bytes.NewReader(b), int64(len(b)))
+		h, _ := readHeader(bytes.NewReader(b), int64(len(b)))
 		var n nonce
 		from := int64(0)
-		if err == nil {
+		if h != nil {
 			n, from = h.nonce, int64(len(h.bytes))
 		}
 		at := from
-		end, err := newScanner(bytes.NewReader(b), int64(len(b)), n).records(t.Context(), from, func(f found, tables []byte) error {
-			if f.at < at || f.tables != int64(len(tables)) || f.data < 0 || f.dataAt()+f.data > int64(len(b)) {
-				t.Errorf("%+v in %d bytes, after %d", f, len(b), at)
-			}
-			at = f.dataAt() + f.data
-			return nil
-		})
+		end, err := newScanner(bytes.NewReader(b), int64(len(b)), n).records(t.Context(), from,
+			func(f found, tables []byte) error {
+				if f.at < at || f.tables != int64(len(tables)) || f.data < 0 || f.dataAt()+f.data > int64(len(b)) {
+					t.Errorf("%+v in %d bytes, after %d", f, len(b), at)
+				}
+				at = f.dataAt() + f.data
+				return nil
+			})
 		if err != nil || end != at {
 			t.Errorf("%v, end %d, not %d", err, end, at)
 		}
 	})
 }
 
-// FuzzRecord holds the reading of a block's record to its promise: what is taken fits the block, whatever the bytes.
+// FuzzRecord checks that an accepted record fits its block, whatever its bytes.
 func FuzzRecord(f *testing.F) {
-	job := sliceJob(mapGrid(100, 70, 0, 0), terrain[uint8](100, 70, 1), Output{Path: filepath.Join(f.TempDir(), "a.tif"), TileSize: 32, Overviews: []int{2}})
+	job := sliceJob(mapGrid(100, 70, 0, 0), terrain[uint8](100, 70, 1),
+		Output{Path: filepath.Join(f.TempDir(), "a.tif"), TileSize: 32, Overviews: []int{2}})
 	job.Controls.WindowWidth, job.Controls.WindowHeight = 64, 64
 	r, err := prepare(context.Background(), &job)
 	if err != nil {
 		f.Fatal(err)
 	}
 	o := r.outs[0]
-	o.elsewhere = true
+	o.remote = true
 	if err := o.begin(0, 1, 1); err != nil {
 		f.Fatal(err)
 	}
 	e := newEncoding(o, "fuzz")
 	for n := range r.plan.Blocks.Count() {
 		b := r.plan.Blocks.At(n)
-		rec, err := e.block(b, cut(terrain[uint8](100, 70, 1), 100, 70, b.Window), extra{values: [][]byte{[]byte("a value"), nil}})
+		rec, err := e.block(b, cut(terrain[uint8](100, 70, 1), 100, 70, b.Window),
+			extra{values: [][]byte{[]byte("a value"), nil}})
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -356,7 +372,8 @@ func FuzzRecord(f *testing.F) {
 		if v.at < 0 || v.length < 4 || v.at+v.length > int64(len(whole.meta)) {
 			t.Fatalf("values at %+v of %d", v, len(whole.meta))
 		}
-		if part, err := o.parseTables(b, payload[:len(whole.meta)], int64(len(payload))); err != nil || !bytes.Equal(part.meta, whole.meta) {
+		if part, err := o.parseTables(b, payload[:len(whole.meta)],
+			int64(len(payload))); err != nil || !bytes.Equal(part.meta, whole.meta) {
 			t.Fatalf("the tables alone: %v", err)
 		}
 	})

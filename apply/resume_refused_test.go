@@ -18,7 +18,7 @@ import (
 )
 
 // interrupt runs a job of expressions or a function until some blocks are done.
-func interrupt(t *testing.T, job Job) *UnfinishedError {
+func interrupt(t *testing.T, job Job) *IncompleteError {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("enough")
@@ -29,19 +29,21 @@ func interrupt(t *testing.T, job Job) *UnfinishedError {
 	}
 	job.Concurrency.Workers = 1
 	_, err := Run(ctx, job)
-	var left *UnfinishedError
+	var left *IncompleteError
 	if !errors.Is(err, stop) || !errors.As(err, &left) {
 		t.Fatal("the run was not interrupted:", err)
 	}
 	return left
 }
 
-func TestAJobThatDiffersIsNotResumedAndTheErrorSaysInWhat(t *testing.T) {
+func TestResumeRejectsChangedJob(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	const w, h = 200, 150
 	for i, name := range []string{"a.tif", "b.tif", "c.tif"} {
-		write(t, at(name), mapGrid(w, h, 0, 0), append(terrain[uint16](w, h, uint64(i)), terrain[uint16](w, h, uint64(i+7))...), func(o *Output) { o.Nodata = "0" })
+		write(t, at(name), mapGrid(w, h, 0, 0),
+			append(terrain[uint16](w, h, uint64(i)), terrain[uint16](w, h, uint64(i+7))...),
+			func(o *Output) { o.Nodata = "0" })
 	}
 	if err := os.WriteFile(at("a.tif.aux.xml"), []byte("<PAMDataset></PAMDataset>"), 0o600); err != nil {
 		t.Fatal(err)
@@ -50,8 +52,9 @@ func TestAJobThatDiffersIsNotResumedAndTheErrorSaysInWhat(t *testing.T) {
 		return Job{
 			Inputs:      map[string]Input{"a": File(at("a.tif")), "b": File(at("b.tif"))},
 			Expressions: map[string]string{"x": "a[1] + b[2]", "y": "a[2]"},
-			Outputs:     map[string]Output{"x": {Path: at("x.tif"), TileSize: 64, Overviews: []int{2}}, "y": {Path: at("y.tif"), TileSize: 64}},
-			Controls:    Controls{WindowWidth: 64, WindowHeight: 64}, Version: "one",
+			Outputs: map[string]Output{"x": {Path: at("x.tif"), TileSize: 64, Overviews: []int{2}},
+				"y": {Path: at("y.tif"), TileSize: 64}},
+			Controls: Controls{WindowWidth: 64, WindowHeight: 64}, Version: "one",
 		}
 	}
 	fresh := make()
@@ -73,36 +76,60 @@ func TestAJobThatDiffersIsNotResumedAndTheErrorSaysInWhat(t *testing.T) {
 		change func(*Job)
 		want   string
 	}{
-		"expression":         {func(j *Job) { j.Expressions["x"] = "a[1] - b[2]" }, "the expression of x was 'a[1] + b[2]' and is 'a[1] - b[2]'"},
-		"other expression":   {func(j *Job) { j.Expressions["y"] = "a[2] + 0" }, "the expression of y was 'a[2]' and is 'a[2] + 0'"},
-		"version":            {func(j *Job) { j.Version = "two" }, "the version was 'one' and is 'two'"},
-		"no version":         {func(j *Job) { j.Version = "" }, "the version was 'one', and there is none"},
-		"fewer outputs":      {func(j *Job) { delete(j.Outputs, "y"); delete(j.Expressions, "y") }, "the list of outputs was x, y and is x"},
-		"type":               {output("x", func(o *Output) { o.Type = ndarray.Float64 }), "output x: the type was "},
-		"nodata":             {output("x", func(o *Output) { o.Nodata = "7" }), "output x: nodata was 0 and is 7"},
-		"scale":              {output("y", func(o *Output) { o.Scale = 2 }), "output y: the scale was 0 and is 2"},
-		"offset":             {output("y", func(o *Output) { o.Scale, o.Offset = 1, 3 }), "output y: the offset was 0 and is 3"},
-		"compression":        {output("y", func(o *Output) { o.Compression = "zstd" }), "output y: the coding was deflate"},
-		"predictor":          {output("y", func(o *Output) { o.Predictor = 1 }), "output y: the coding was deflate"},
-		"tiles":              {output("y", func(o *Output) { o.TileSize = 32 }), "output y: the tile size was 64 x 64 and is 32 x 32"},
-		"overviews":          {output("x", func(o *Output) { o.Overviews = []int{2, 4} }), "output x: the list of overview levels was 2 and is 2,4"},
-		"no overviews":       {output("x", func(o *Output) { o.Overviews, o.NoOverviews = nil, true }), "output x: the list of overview levels was 2 and is none"},
-		"overview method":    {output("x", func(o *Output) { o.OverviewMethod = overview.Mode }), "output x: the overview method was nearest and is mode"},
-		"statistics":         {output("x", func(o *Output) { o.NoStatistics = true }), "output x: statistics were wanted and are not"},
-		"histogram":          {output("x", func(o *Output) { o.NoHistogram = true }), "output x: a histogram was wanted and is not"},
-		"blocks":             {func(j *Job) { j.Controls.WindowWidth = 128 }, "the size of blocks (--window) was 64 x 64 and is 128 x 64"},
-		"box":                {func(j *Job) { j.Controls.Window = &block.Window{Width: 100, Height: 100} }, "the grid's size was 200 x 150 and is 100 x 100"},
-		"box elsewhere":      {func(j *Job) { j.Controls.Window = &block.Window{Col: 20, Width: 180, Height: 150} }, "the grid lies elsewhere or has pixels of another size"},
-		"masks":              {func(j *Job) { j.Controls.NoMask = true }, "masks and nodata of inputs counted and do not (--no-mask)"},
-		"unscale":            {func(j *Job) { j.Controls.Unscale = true }, "inputs were not scaled and are (--unscale)"},
-		"collisions":         {func(j *Job) { j.Controls.NodataCollision = true }, "a result that equals nodata was no error and is one"},
-		"input nodata":       {input(func(in *Input) { in.Nodata = []string{"3"} }), "input a: nodata was 0,0 and is 3,3"},
-		"layers":             {input(func(in *Input) { in.Layers = []int{2, 1} }), "input a: the list of layers that are read was 1,2 and is 2,1"},
-		"a list":             {input(func(in *Input) { *in = Files(at("a.tif"), at("c.tif")) }), "input a had 1 file and has 2 files"},
-		"another input":      {input(func(in *Input) { *in = File(at("c.tif")) }), "input a: the file was " + at("a.tif") + " and is " + at("c.tif")},
-		"one input more":     {func(j *Job) { j.Inputs["c"] = File(at("c.tif")) }, "there was no input c"},
-		"one input less":     {func(j *Job) { delete(j.Inputs, "b"); j.Expressions["x"] = "a[1]" }, "there was an input b"},
-		"a file beside gone": {func(*Job) { os.Remove(at("a.tif.aux.xml")) }, "input a: " + at("a.tif.aux.xml") + " is gone"},
+		"expression": {func(j *Job) { j.Expressions["x"] = "a[1] - b[2]" },
+			"the expression of x was 'a[1] + b[2]' and is 'a[1] - b[2]'"},
+		"other expression": {func(j *Job) { j.Expressions["y"] = "a[2] + 0" },
+			"the expression of y was 'a[2]' and is 'a[2] + 0'"},
+		"version":    {func(j *Job) { j.Version = "two" }, "the version was 'one' and is 'two'"},
+		"no version": {func(j *Job) { j.Version = "" }, "the version was 'one', and there is none"},
+		"fewer outputs": {func(j *Job) { delete(j.Outputs, "y"); delete(j.Expressions, "y") },
+			"the list of outputs was x, y and is x"},
+		"type": {output("x", func(o *Output) { o.Type = ndarray.Float64 }), "output x: the type was "},
+		"nodata": {output("x", func(o *Output) { o.Nodata = "7" }),
+			"output x: nodata was -2147483648 and is 7"},
+		"scale": {output("y", func(o *Output) { o.Scale = 2 }), "output y: the scale was 0 and is 2"},
+		"offset": {output("y", func(o *Output) { o.Scale, o.Offset = 1, 3 }),
+			"output y: the offset was 0 and is 3"},
+		"compression": {output("y", func(o *Output) { o.Compression = "zstd" }),
+			"output y: the coding was deflate"},
+		"predictor": {output("y", func(o *Output) { o.Predictor = 1 }), "output y: the coding was deflate"},
+		"tiles": {output("y", func(o *Output) { o.TileSize = 32 }),
+			"output y: the tile size was 64 x 64 and is 32 x 32"},
+		"overviews": {output("x", func(o *Output) { o.Overviews = []int{2, 4} }),
+			"output x: the list of overview levels was 2 and is 2,4"},
+		"no overviews": {output("x", func(o *Output) { o.Overviews, o.NoOverviews = nil, true }),
+			"output x: the list of overview levels was 2 and is none"},
+		"overview method": {output("x", func(o *Output) { o.OverviewMethod = overview.Mode }),
+			"output x: the overview method was nearest and is mode"},
+		"statistics": {output("x", func(o *Output) { o.NoStatistics = true }),
+			"output x: statistics were wanted and are not"},
+		"histogram": {output("x", func(o *Output) { o.NoHistogram = true }),
+			"output x: a histogram was wanted and is not"},
+		"blocks": {func(j *Job) { j.Controls.WindowWidth = 128 },
+			"the size of blocks (--window) was 64 x 64 and is 128 x 64"},
+		"box": {func(j *Job) { j.Controls.Window = &block.Window{Width: 100, Height: 100} },
+			"the grid's size was 200 x 150 and is 100 x 100"},
+		"box elsewhere": {func(j *Job) { j.Controls.Window = &block.Window{Col: 20, Width: 180, Height: 150} },
+			"the grid has another position or pixel size"},
+		"masks": {func(j *Job) { j.Controls.NoMask = true },
+			"masks and nodata of inputs were used and are not (--no-mask)"},
+		"unscale": {func(j *Job) { j.Controls.Unscale = true },
+			"inputs were not scaled and are (--unscale)"},
+		"collisions": {func(j *Job) { j.Controls.NodataCollision = true },
+			"a result that equals nodata was not an error and is one"},
+		"input nodata": {input(func(in *Input) { in.Nodata = []string{"3"} }),
+			"input a: nodata was 0,0 and is 3,3"},
+		"layers": {input(func(in *Input) { in.Layers = []int{2, 1} }),
+			"input a: the list of layers that are read was 1,2 and is 2,1"},
+		"a list": {input(func(in *Input) { *in = Files(at("a.tif"), at("c.tif")) }),
+			"input a had 1 file and has 2 files"},
+		"another input": {input(func(in *Input) { *in = File(at("c.tif")) }),
+			"input a: the file was " + at("a.tif") + " and is " + at("c.tif")},
+		"one input more": {func(j *Job) { j.Inputs["c"] = File(at("c.tif")) }, "there was no input c"},
+		"one input less": {func(j *Job) { delete(j.Inputs, "b"); j.Expressions["x"] = "a[1]" },
+			"there was an input b"},
+		"a sidecar removed": {func(*Job) { os.Remove(at("a.tif.aux.xml")) },
+			"input a: " + at("a.tif.aux.xml") + " is gone"},
 		"a changed file": {func(*Job) {
 			if err := os.Chtimes(at("a.tif"), later, later); err != nil {
 				t.Fatal(err)
@@ -113,7 +140,8 @@ func TestAJobThatDiffersIsNotResumedAndTheErrorSaysInWhat(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := errors.Join(os.WriteFile(at("copy"), fileBytes(t, at("b.tif")), 0o600), os.Chtimes(at("copy"), st.ModTime(), st.ModTime()), os.Rename(at("copy"), at("b.tif"))); err != nil {
+			if err := errors.Join(os.WriteFile(at("copy"), fileBytes(t, at("b.tif")), 0o600),
+				os.Chtimes(at("copy"), st.ModTime(), st.ModTime()), os.Rename(at("copy"), at("b.tif"))); err != nil {
 				t.Fatal(err)
 			}
 		}, "input b: " + at("b.tif") + " is another file than before, of the same size and time"},
@@ -136,7 +164,8 @@ func TestAJobThatDiffersIsNotResumedAndTheErrorSaysInWhat(t *testing.T) {
 				func() error { _, err := MakePlan(t.Context(), job); return err },
 			} {
 				err := run()
-				wantError(t, err, "x.tif.leat-part can't be continued (--resume): ", c.want, "; run without --resume to start anew, or remove it (leat apply --discard)")
+				wantError(t, err, "x.tif.leat-part can't be continued (--resume): ", c.want,
+					"; run without --resume to start over, or remove it (leat apply --discard)")
 				if !errors.As(err, new(*ResumeError)) {
 					t.Errorf("%T", err)
 				}
@@ -150,14 +179,16 @@ func TestAJobThatDiffersIsNotResumedAndTheErrorSaysInWhat(t *testing.T) {
 				}
 			}
 			for n := range before {
-				if err := errors.Join(os.Rename(at(n+".kept"), at(n)), os.Chtimes(at(n), st[n].ModTime(), st[n].ModTime())); err != nil {
+				if err := errors.Join(os.Rename(at(n+".kept"), at(n)),
+					os.Chtimes(at(n), st[n].ModTime(), st[n].ModTime())); err != nil {
 					t.Fatal(err)
 				}
-				os.Remove(at(n + ".kept")) // where both names are of one file, a rename does nothing
+				os.Remove(at(n + ".kept")) // if both names lead to one file, a rename does nothing
 			}
 		})
 	}
-	// What is written when the files are laid out may be another, and so may all that depends on the machine.
+	// Options that only matter for laying out may change, and so may all that depends on the
+	// machine.
 	job := make()
 	job.Resume = true
 	job.Controls.MemoryBytes, job.Concurrency = 300<<20, Concurrency{Workers: 3, Readers: 1}
@@ -170,10 +201,11 @@ func TestAJobThatDiffersIsNotResumedAndTheErrorSaysInWhat(t *testing.T) {
 	}
 }
 
-func TestAResumedRunTakesTheBlocksOfTheRunBefore(t *testing.T) {
+func TestResumeAdoptsBlockSize(t *testing.T) {
 	const w, h = 1200, 900
 	dir := t.TempDir()
-	job := sliceJob(mapGrid(w, h, 0, 0), terrain[uint8](w, h, 1), Output{Path: filepath.Join(dir, "o.tif"), TileSize: 64})
+	job := sliceJob(mapGrid(w, h, 0, 0), terrain[uint8](w, h, 1),
+		Output{Path: filepath.Join(dir, "o.tif"), TileSize: 64})
 	whole := job
 	mustRun(t, whole)
 	want := fileBytes(t, filepath.Join(dir, "o.tif"))
@@ -186,21 +218,23 @@ func TestAResumedRunTakesTheBlocksOfTheRunBefore(t *testing.T) {
 		t.Errorf("%v: planned %+v, %q", err, p.Blocks, p.Notes)
 	}
 	res := mustRun(t, job)
-	if res.Resumed != left.Done || res.Plan.Blocks.WindowWidth != 128 || !slices.ContainsFunc(res.Plan.Notes, func(n string) bool {
-		return n == fmt.Sprintf("%d of 50 blocks were taken from the unfinished output", left.Done)
-	}) {
+	if res.Resumed != left.Done || res.Plan.Blocks.WindowWidth != 128 || !slices.ContainsFunc(res.Plan.Notes,
+		func(n string) bool {
+			return n == fmt.Sprintf("%d of 50 blocks were taken from the unfinished output", left.Done)
+		}) {
 		t.Errorf("%d of %d blocks were resumed; notes %q", res.Resumed, left.Done, res.Plan.Notes)
 	}
 	sameFileBytes(t, "resumed", filepath.Join(dir, "o.tif"), want)
 }
 
-func TestWithNothingLeftAResumedRunStartsAnewAndSaysSo(t *testing.T) {
+func TestResumeWithoutSpool(t *testing.T) {
 	dir := t.TempDir()
 	job, calls, _ := resumeJob("nearest", "", dir, 2)
 	job.Resume = true
 	says := func(notes []string) {
 		t.Helper()
-		if want := "nothing to resume: there is no " + filepath.Join(dir, ".out.tif.leat-part") + ", so all blocks are computed"; !slices.Contains(notes, want) {
+		if want := "nothing to resume: there is no " + filepath.Join(dir,
+			".out.tif.leat-part") + ", so all blocks are computed"; !slices.Contains(notes, want) {
 			t.Errorf("%q", notes)
 		}
 	}
@@ -217,7 +251,7 @@ func TestWithNothingLeftAResumedRunStartsAnewAndSaysSo(t *testing.T) {
 	noTraces(t, dir)
 }
 
-func TestWhereTheFileOfOneOutputIsMissingTheOthersAreNotLost(t *testing.T) {
+func TestResumeMissingSpool(t *testing.T) {
 	inputs, dir := resumeInputs(t), t.TempDir()
 	const name = "three expressions"
 	want := runTruth(t, name, inputs)
@@ -236,7 +270,7 @@ func TestWhereTheFileOfOneOutputIsMissingTheOthersAreNotLost(t *testing.T) {
 		again.Resume = true
 		change(&again)
 		err := failRun(t, again, append(words, "can't be continued (--resume): ")...)
-		if !errors.As(err, new(*ResumeError)) || errors.As(err, new(*UnfinishedError)) {
+		if !errors.As(err, new(*ResumeError)) || errors.As(err, new(*IncompleteError)) {
 			t.Errorf("%s: %T", what, err)
 		}
 		for path, b := range parts {
@@ -248,15 +282,16 @@ func TestWhereTheFileOfOneOutputIsMissingTheOthersAreNotLost(t *testing.T) {
 	at := func(path string) string { return filepath.Join(dir, path) }
 	refused("one more", func(j *Job) {
 		j.Expressions["more"], j.Outputs["more"] = "red", Output{Path: at("more.tif"), TileSize: 64}
-	}, ".both.tif.leat-part", "the list of outputs was both, low, ndvi and is both, low, more, ndvi; of output more there is nothing to go on from ("+at(".more.tif.leat-part")+")")
+	}, ".both.tif.leat-part", "the list of outputs was both, low, ndvi and is both, low, more, ndvi; output more has nothing to resume from ("+at(".more.tif.leat-part")+")")
 	misspelt := func(j *Job) { o := j.Outputs["both"]; o.Path = at("boht.tif"); j.Outputs["both"] = o }
-	refused("misspelt", misspelt, ".low.tif.leat-part", "of output both there is nothing to go on from ("+at(".boht.tif.leat-part")+")")
+	refused("misspelt", misspelt, ".low.tif.leat-part",
+		"output both has nothing to resume from ("+at(".boht.tif.leat-part")+")")
 	delete(parts, left.Paths[1])
 	if err := os.Remove(left.Paths[1]); err != nil {
 		t.Fatal(err)
 	}
-	refused("removed", func(*Job) {}, "of output low there is nothing to go on from ("+left.Paths[1]+")")
-	// So is what a run leaves that is killed before its first block is whole.
+	refused("removed", func(*Job) {}, "output low has nothing to resume from ("+left.Paths[1]+")")
+	// So is the empty file of a run that was killed before its first block was complete.
 	if err := os.WriteFile(left.Paths[1], nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +300,7 @@ func TestWhereTheFileOfOneOutputIsMissingTheOthersAreNotLost(t *testing.T) {
 	}
 }
 
-func TestABlockThatOneOutputLacksIsDoneAgainForAll(t *testing.T) {
+func TestResumeBlockMissingInOneOutput(t *testing.T) {
 	inputs, dir := resumeInputs(t), t.TempDir()
 	const name = "three expressions"
 	want := runTruth(t, name, inputs)
@@ -290,14 +325,16 @@ func TestABlockThatOneOutputLacksIsDoneAgainForAll(t *testing.T) {
 	}
 }
 
-func TestAnOverviewTileThatIsOlderThanItsPixelsIsMadeAgain(t *testing.T) {
-	// A function that gives other pixels each time: the tiles of all levels must be of the same ones.
+func TestResumeStaleOverviewTile(t *testing.T) {
+	// A function that gives different pixels each time: the tiles of all levels must be of the same
+	// ones.
 	const w, h = 256, 256
 	dir := t.TempDir()
 	grid := mapGrid(w, h, 0, 0)
 	value := uint8(1)
 	job := Job{Controls: Controls{Grid: &grid, WindowWidth: 64, WindowHeight: 64}, Concurrency: Concurrency{Workers: 1},
-		Outputs: map[string]Output{"a": {Path: filepath.Join(dir, "a.tif"), TileSize: 64, Overviews: []int{2}}, "b": {Path: filepath.Join(dir, "b.tif"), TileSize: 64}}}
+		Outputs: map[string]Output{"a": {Path: filepath.Join(dir, "a.tif"), TileSize: 64, Overviews: []int{2}},
+			"b": {Path: filepath.Join(dir, "b.tif"), TileSize: 64}}}
 	job.Func = func(_ context.Context, b *Block) error {
 		for _, name := range []string{"a", "b"} {
 			px := Out[uint8](b, name)
@@ -308,7 +345,8 @@ func TestAnOverviewTileThatIsOlderThanItsPixelsIsMadeAgain(t *testing.T) {
 		return nil
 	}
 	left := interrupt(t, job)
-	// Block 0 of b is torn, so block 0 is done again, with other pixels; what a has of it, and the overview tile made of that, stay in the file.
+	// Block 0 of b is torn, so block 0 is done again, with other pixels; its record in a, and the
+	// overview tile made from it, stay in the file.
 	tear := func(number uint64) {
 		t.Helper()
 		path := left.Paths[1]
@@ -338,7 +376,7 @@ func TestAnOverviewTileThatIsOlderThanItsPixelsIsMadeAgain(t *testing.T) {
 	if _, err := Run(t.Context(), again); !errors.Is(err, stop) {
 		t.Fatal(err)
 	}
-	// The tile that was made of the new pixels is torn too: the older one must not stand in for it.
+	// The tile that was made from the new pixels is torn too: the older one must not replace it.
 	path := left.Paths[0]
 	b := fileBytes(t, path)
 	var last *found
@@ -365,12 +403,12 @@ func TestAnOverviewTileThatIsOlderThanItsPixelsIsMadeAgain(t *testing.T) {
 	}
 }
 
-func TestMergeWithoutACodecCanNotBeResumedAndLeavesNothing(t *testing.T) {
+func TestMergeWithoutCodecNotResumable(t *testing.T) {
 	dir := t.TempDir()
 	job, _, _ := resumeJob("emitted values", "", dir, 1)
 	job.Emits = nil
 	job.Resume = true
-	failRun(t, job, "Merge", "Job.Emits", "run it anew")
+	failRun(t, job, "Merge", "Job.Emits", "run it from the start")
 	job.Resume = false
 	stop := errors.New("enough")
 	work := job.Func
@@ -381,25 +419,25 @@ func TestMergeWithoutACodecCanNotBeResumedAndLeavesNothing(t *testing.T) {
 		return work(ctx, b)
 	}
 	_, err := Run(t.Context(), job)
-	if !errors.Is(err, stop) || errors.As(err, new(*UnfinishedError)) {
+	if !errors.Is(err, stop) || errors.As(err, new(*IncompleteError)) {
 		t.Errorf("%T: %v", err, err)
 	}
 	noTraces(t, dir)
 	none := Job{Resume: true, Controls: Controls{Grid: gridOf(8, 8)}, Func: nothing}
-	failRun(t, none, "no outputs", "run it anew")
+	failRun(t, none, "no outputs", "run it from the start")
 }
 
-func TestARunThatFailsBeforeItsFirstBlockLeavesNothing(t *testing.T) {
+func TestFailBeforeFirstBlock(t *testing.T) {
 	dir := t.TempDir()
 	job, _, _ := resumeJob("nearest", "", dir, 4)
 	job.Func = func(context.Context, *Block) error { return errors.New("at once") }
-	if err := failRun(t, job, "at once"); errors.As(err, new(*UnfinishedError)) {
+	if err := failRun(t, job, "at once"); errors.As(err, new(*IncompleteError)) {
 		t.Error("something is said to be left")
 	}
 	noTraces(t, dir)
 }
 
-func TestTheSecondOfTwoResumedRunsIsRefused(t *testing.T) {
+func TestConcurrentResumeRejected(t *testing.T) {
 	dir := t.TempDir()
 	want := runTruth(t, "nearest", "")
 	job, _, _ := unfinishedRun(t, "nearest", dir, 30)
@@ -417,7 +455,7 @@ func TestTheSecondOfTwoResumedRunsIsRefused(t *testing.T) {
 	}()
 	<-started
 	err := failRun(t, job, "out.tif", "another run")
-	if errors.As(err, new(*UnfinishedError)) {
+	if errors.As(err, new(*IncompleteError)) {
 		t.Error("the second is said to have left something")
 	}
 	if _, err := Discard(t.Context(), job.Outputs); err == nil {
@@ -433,7 +471,7 @@ func TestTheSecondOfTwoResumedRunsIsRefused(t *testing.T) {
 	noTraces(t, dir)
 }
 
-func TestAFullDiskLeavesWhatIsDoneAndSpaceLetsItGoOn(t *testing.T) {
+func TestResumeAfterDiskFull(t *testing.T) {
 	const side = 1200
 	dir := smallDisk(t, "5m")
 	fill := filepath.Join(dir, "fill")
@@ -442,10 +480,11 @@ func TestAFullDiskLeavesWhatIsDoneAndSpaceLetsItGoOn(t *testing.T) {
 	}
 	px := make([]uint8, side*side)
 	for i := range px {
-		px[i] = uint8(i*i>>7 ^ i*7>>3 ^ i) // it does not become much smaller
+		px[i] = uint8(i*i>>7 ^ i*7>>3 ^ i) // it does not compress well
 	}
 	make := func(dir string) Job {
-		job := sliceJob(mapGrid(side, side, 0, 0), px, Output{Path: filepath.Join(dir, "o.tif"), TileSize: 64, Compression: "none", NoOverviews: true})
+		job := sliceJob(mapGrid(side, side, 0, 0), px,
+			Output{Path: filepath.Join(dir, "o.tif"), TileSize: 64, Compression: "none", NoOverviews: true})
 		job.Controls.WindowWidth, job.Controls.WindowHeight, job.Concurrency.Workers = 64, 64, 2
 		return job
 	}
@@ -453,12 +492,12 @@ func TestAFullDiskLeavesWhatIsDoneAndSpaceLetsItGoOn(t *testing.T) {
 	mustRun(t, whole)
 	job := make(dir)
 	err := failRun(t, job, "o.tif", "full", "--tmpdir")
-	var left *UnfinishedError
+	var left *IncompleteError
 	if !errors.As(err, &left) || left.Done < 10 || left.Done > 300 {
 		t.Fatalf("%v: %+v", err, left)
 	}
 	job.Resume = true
-	if err := failRun(t, job, "full"); !errors.As(err, &left) { // still
+	if err := failRun(t, job, "full"); !errors.As(err, &left) { // the disk is still full
 		t.Fatal(err)
 	}
 	if err := os.Remove(fill); err != nil {
@@ -472,7 +511,7 @@ func TestAFullDiskLeavesWhatIsDoneAndSpaceLetsItGoOn(t *testing.T) {
 	noTraces(t, dir)
 }
 
-func TestDiscardRemovesWhatIsLeftAndNothingElse(t *testing.T) {
+func TestDiscardRemovesSpoolsOnly(t *testing.T) {
 	dir, temp := t.TempDir(), t.TempDir()
 	job, _, _ := resumeJob("nearest", "", dir, 1)
 	o := job.Outputs["out"]
@@ -503,14 +542,14 @@ func TestDiscardRemovesWhatIsLeftAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestAnUnfinishedOutputBesideItsOutputIsNotLookedForElsewhere(t *testing.T) {
+func TestResumeWithOtherTempDir(t *testing.T) {
 	dir, temp := t.TempDir(), t.TempDir()
 	job, spool, whole := unfinishedRun(t, "nearest", dir, 40)
 	o := job.Outputs["out"]
 	o.TempDir = temp
 	job.Outputs = map[string]Output{"out": o}
 	job.Resume = true
-	failRun(t, job, spool, "beside the output", "--tmpdir")
+	failRun(t, job, spool, "next to the output", "--tmpdir")
 	if !bytes.Equal(fileBytes(t, spool), whole) {
 		t.Error("it was changed")
 	}

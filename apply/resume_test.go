@@ -17,7 +17,8 @@ import (
 	"leat/raster/overview"
 )
 
-// resumeCase is a job whose run is interrupted and continued. inputs has what resumeInputs made.
+// resumeCase is a job whose run is interrupted and resumed. inputs is the directory of
+// resumeInputs.
 type resumeCase func(inputs, dir string) Job
 
 const resumeSide = 640 // 100 blocks of 64 x 64
@@ -28,16 +29,19 @@ var resumeCases = map[string]resumeCase{
 			Output{Path: filepath.Join(dir, "out.tif"), TileSize: 64, Overviews: []int{2, 4}})
 	},
 	"two bands, average, by pixel, zstd": func(_, dir string) Job {
-		px := append(terrain[int16](resumeSide, resumeSide, 1), holes(terrain[int16](resumeSide, resumeSide, 2), resumeSide, 9, -5, 3)...)
-		return sliceJob(mapGrid(resumeSide, resumeSide, 0, 0), px, Output{Path: filepath.Join(dir, "out.tif"), TileSize: 64, Nodata: "-5",
-			PixelInterleave: true, Compression: "zstd", COG: true, OverviewMethod: overview.Average})
+		px := append(terrain[int16](resumeSide, resumeSide, 1),
+			holes(terrain[int16](resumeSide, resumeSide, 2), resumeSide, 9, -5, 3)...)
+		return sliceJob(mapGrid(resumeSide, resumeSide, 0, 0), px,
+			Output{Path: filepath.Join(dir, "out.tif"), TileSize: 64, Nodata: "-5",
+				PixelInterleave: true, Compression: "zstd", COG: true, OverviewMethod: overview.Average})
 	},
 	"two bands, mode, no statistics": func(_, dir string) Job {
 		px := append(noisy(resumeSide, resumeSide, 1), ramp(resumeSide, resumeSide)...)
-		return sliceJob(mapGrid(resumeSide, resumeSide, 0, 0), px, Output{Path: filepath.Join(dir, "out.tif"), TileSize: 64, Overviews: []int{2, 8},
-			OverviewMethod: overview.Mode, NoStatistics: true, TempDir: dir})
+		return sliceJob(mapGrid(resumeSide, resumeSide, 0, 0), px,
+			Output{Path: filepath.Join(dir, "out.tif"), TileSize: 64, Overviews: []int{2, 8},
+				OverviewMethod: overview.Mode, NoStatistics: true, TempDir: dir})
 	},
-	// The trial is open until the last rows, and chooses another coding than tiles were encoded with till then.
+	// The choice is open until the last rows, and differs from the coding used until then.
 	"late choice": func(_, dir string) Job {
 		px := make([]uint8, resumeSide*resumeSide)
 		for i := range px {
@@ -46,21 +50,28 @@ var resumeCases = map[string]resumeCase{
 			}
 		}
 		copy(px[resumeSide*448:], noisy(resumeSide, resumeSide, 3)[resumeSide*448:])
-		return sliceJob(mapGrid(resumeSide, resumeSide, 0, 0), px, Output{Path: filepath.Join(dir, "out.tif"), TileSize: 64, Nodata: "0", Overviews: []int{2, 4}})
+		return sliceJob(mapGrid(resumeSide, resumeSide, 0, 0), px,
+			Output{Path: filepath.Join(dir, "out.tif"), TileSize: 64, Nodata: "0", Overviews: []int{2, 4}})
 	},
 	"three expressions": func(inputs, dir string) Job {
 		return Job{
-			Inputs:      map[string]Input{"red": File(filepath.Join(inputs, "red.tif")), "nir": File(filepath.Join(inputs, "nir.tif"))},
-			Expressions: map[string]string{"ndvi": "(nir - red) / (nir + red)", "both": "[red, nir + 1]", "low": "nir - red"},
+			Inputs: map[string]Input{"red": File(filepath.Join(inputs, "red.tif")),
+				"nir": File(filepath.Join(inputs, "nir.tif"))},
+			Expressions: map[string]string{"ndvi": "(nir - red) / (nir + red)", "both": "[red, nir + 1]",
+				"low": "nir - red"},
 			Outputs: map[string]Output{
-				"ndvi": {Path: filepath.Join(dir, "ndvi.tif"), OverviewMethod: overview.Average, TileSize: 64, Overviews: []int{2, 8}},
-				"both": {Path: filepath.Join(dir, "both.tif"), PixelInterleave: true, TileSize: 64, COG: true, Compression: "zstd"},
-				"low":  {Path: filepath.Join(dir, "low.tif"), Type: ndarray.Uint8, OverviewMethod: overview.Mode, TileSize: 64},
+				"ndvi": {Path: filepath.Join(dir, "ndvi.tif"), OverviewMethod: overview.Average, TileSize: 64,
+					Overviews: []int{2, 8}},
+				"both": {Path: filepath.Join(dir, "both.tif"), PixelInterleave: true, TileSize: 64, COG: true,
+					Compression: "zstd"},
+				"low": {Path: filepath.Join(dir, "low.tif"), Type: ndarray.Uint8, OverviewMethod: overview.Mode,
+					TileSize: 64},
 			},
 		}
 	},
 	"emitted values": func(_, dir string) Job {
-		job := sliceJob(mapGrid(resumeSide, resumeSide, 0, 0), terrain[float32](resumeSide, resumeSide, 3), Output{Path: filepath.Join(dir, "out.tif"), TileSize: 64})
+		job := sliceJob(mapGrid(resumeSide, resumeSide, 0, 0), terrain[float32](resumeSide, resumeSide, 3),
+			Output{Path: filepath.Join(dir, "out.tif"), TileSize: 64})
 		work := job.Func
 		job.Func = func(ctx context.Context, b *Block) error {
 			for i := range b.Number % 3 {
@@ -78,12 +89,14 @@ func resumeInputs(t *testing.T) string {
 	dir := t.TempDir()
 	for i, name := range []string{"red.tif", "nir.tif"} {
 		px := holes(terrain[uint16](resumeSide, resumeSide, uint64(i)), resumeSide, 50, 0, uint64(i))
-		write(t, filepath.Join(dir, name), mapGrid(resumeSide, resumeSide, 0, 0), px, func(o *Output) { o.Nodata = "0" })
+		write(t, filepath.Join(dir, name), mapGrid(resumeSide, resumeSide, 0, 0), px,
+			func(o *Output) { o.Nodata = "0" })
 	}
 	return dir
 }
 
-// resumeJob is a case's job in blocks of 64 x 64 pixels; calls counts the blocks that are computed, merged has what was merged.
+// resumeJob returns a case's job in blocks of 64 x 64 pixels; calls counts the computed blocks,
+// merged lists the merged values.
 func resumeJob(name, inputs, dir string, workers int) (job Job, calls *atomic.Int64, merged *[]string) {
 	job, calls, merged = resumeCases[name](inputs, dir), new(atomic.Int64), new([]string)
 	job.Controls.WindowWidth, job.Controls.WindowHeight, job.Concurrency.Workers = 64, 64, workers
@@ -103,7 +116,8 @@ func resumeJob(name, inputs, dir string, workers int) (job Job, calls *atomic.In
 	return job, calls, merged
 }
 
-// resumedOutput is a child that runs a case: its name, the folders of inputs and outputs, the workers, and whether it resumes.
+// resumedOutput is a child that runs a case: its name, the directories of inputs and outputs, the
+// number of workers, and whether it resumes.
 func resumedOutput(args []string) error {
 	workers, err := strconv.Atoi(args[3])
 	if err != nil {
@@ -115,7 +129,7 @@ func resumedOutput(args []string) error {
 	return err
 }
 
-// truth is what an uninterrupted run of a case gives.
+// truth is the result of an uninterrupted run of a case.
 type truth struct {
 	files  map[string][]byte
 	merged []string
@@ -141,7 +155,7 @@ func countsOf(res *Result) (list []string) {
 	return list
 }
 
-// check resumes the case in dir, and holds all that it gives to the truth.
+// check resumes the case in dir, and compares all results with the truth.
 func (w *truth) check(t *testing.T, what, name, inputs, dir string, workers int) *Result {
 	t.Helper()
 	job, calls, merged := resumeJob(name, inputs, dir, workers)
@@ -151,8 +165,10 @@ func (w *truth) check(t *testing.T, what, name, inputs, dir string, workers int)
 		sameFileBytes(t, what, o.Path, w.files[n])
 	}
 	total := res.Plan.Blocks.Count()
-	if job.Expressions == nil && int(calls.Load()) != total-res.Resumed || res.Blocks != total || res.Pixels != resumeSide*resumeSide {
-		t.Errorf("%s: %d blocks were computed, %d resumed of %d; %d done with %d pixels", what, calls.Load(), res.Resumed, total, res.Blocks, res.Pixels)
+	if job.Expressions == nil && int(calls.Load()) != total-res.Resumed || res.Blocks != total ||
+		res.Pixels != resumeSide*resumeSide {
+		t.Errorf("%s: %d blocks were computed, %d resumed of %d; %d done with %d pixels", what, calls.Load(),
+			res.Resumed, total, res.Blocks, res.Pixels)
 	}
 	if !slices.Equal(*merged, w.merged) {
 		t.Errorf("%s: merged %q\nnot %q", what, *merged, w.merged)
@@ -164,7 +180,7 @@ func (w *truth) check(t *testing.T, what, name, inputs, dir string, workers int)
 	return res
 }
 
-func TestAKilledRunIsResumedToTheSameBytes(t *testing.T) {
+func TestResumeAfterKill(t *testing.T) {
 	inputs := resumeInputs(t)
 	points := []string{"apply.data", "apply.record", "apply.choice", "apply.laid-out"}
 	for name := range resumeCases {
@@ -187,13 +203,15 @@ func TestAKilledRunIsResumedToTheSameBytes(t *testing.T) {
 					pass = 1
 				}
 				what := fmt.Sprintf("killed at pass %d of %q with %d workers", pass, point, workers)
-				c := proctest.New("resumed output", name, inputs, dir, strconv.Itoa(workers), "false").KillAt(point, pass).Start(t)
+				c := proctest.New("resumed output", name, inputs, dir, strconv.Itoa(workers), "false").KillAt(point,
+					pass).Start(t)
 				killed, said, err := c.Wait()
 				if !killed && err != nil {
 					t.Fatalf("%s: %v\n%s", what, err, said)
 				}
-				if round%2 == 1 { // a second time, while it resumes
-					again := proctest.New("resumed output", name, inputs, dir, strconv.Itoa(workers), "true").KillAt([]string{"apply.surveyed", "apply.record"}[round/2%2], 1+rand.IntN(3)).Start(t)
+				if round%2 == 1 { // a second time, during resuming
+					again := proctest.New("resumed output", name, inputs, dir, strconv.Itoa(workers),
+						"true").KillAt([]string{"apply.scanned", "apply.record"}[round/2%2], 1+rand.IntN(3)).Start(t)
 					if killed, said, err := again.Wait(); !killed && err != nil {
 						t.Fatalf("%s: %v\n%s", what, err, said)
 					}
@@ -208,7 +226,7 @@ func TestAKilledRunIsResumedToTheSameBytes(t *testing.T) {
 	}
 }
 
-func TestARunThatFailsIsResumedToTheSameBytes(t *testing.T) {
+func TestResumeAfterFailure(t *testing.T) {
 	stop := errors.New("enough")
 	for name := range resumeCases {
 		if name == "three expressions" {
@@ -229,9 +247,9 @@ func TestARunThatFailsIsResumedToTheSameBytes(t *testing.T) {
 					return work(ctx, b)
 				}
 				_, err := Run(t.Context(), job)
-				var left *UnfinishedError
+				var left *IncompleteError
 				if !errors.Is(err, stop) || !errors.As(err, &left) || left.Err.Error() != err.Error() {
-					t.Fatal("it is no error that tells what is left:", err)
+					t.Fatal("it is no IncompleteError:", err)
 				}
 				if left.Done < 1 || left.Done >= left.Total || left.Total != 100 || len(left.Paths) != 1 {
 					t.Errorf("%+v after %d blocks", left, at-1)

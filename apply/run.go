@@ -15,7 +15,7 @@ import (
 	"leat/timing"
 )
 
-// run is a job under way.
+// run is a job in progress.
 type run struct {
 	job       *Job
 	in        *inputs
@@ -27,120 +27,117 @@ type run struct {
 	function  Func
 	exprs     *expressions // nil for a Func
 
-	claims  *namespace.Namespace // nil where there are none
+	claims  *namespace.Namespace // nil if there are none
 	buffers *block.FreeList[*blockData]
-	abort   context.CancelCauseFunc // ends all that goes on, reading by the sources' own context too; the first cause is the run's error
+	// abort cancels everything, reads with the sources' own context too; the first cause is the
+	// run's error.
+	abort context.CancelCauseFunc
 
-	// continues: outputs have unfinished files of an earlier run to go on from. before tells by block whether that did it, nil for none; resumed is how
-	// many it did.
+	// continues means that the run resumes from an earlier one. before reports for each block
+	// whether the earlier run computed it, and is nil if none was; resumed is their number.
 	continues bool
+	clearOnce sync.Once // see clearSpools
+	cleared   bool
+	clearErr  error
 	watched   watched
 
 	before  []bool
 	resumed int
 	rasters rasters
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	done   int
 	pixels int64
 	merge  merger
 }
 
-// prepare checks a job and everything it names, and plans it. Nothing is written.
+// prepare checks a job and everything it names, and plans it. It writes nothing.
 func prepare(ctx context.Context, job *Job) (*run, error) {
 	if err := bindFunction(job); err != nil {
 		return nil, err
 	}
-	if err := validate(job); err != nil {
-		return nil, err
-	}
-	outs, err := resolveOutputs(job)
+	in, outs, err := openJob(ctx, job, false)
 	if err != nil {
-		return nil, err
-	}
-	if err := checkFormats(outs); err != nil {
-		return nil, err
-	}
-	if err := checkKind(ctx, &job.Concurrency); err != nil {
-		return nil, err
-	}
-	if err := checkStore(ctx, job); err != nil {
-		return nil, err
-	}
-	in, err := openInputs(ctx, job)
-	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, in.close())
 	}
 	r := &run{job: job, in: in, outs: outs, timings: job.Timings, log: discard(job.Logger), function: job.Func}
 	if r.timings == nil {
 		r.timings = timing.New()
 	}
-	if err := r.settle(ctx); err != nil {
+	if err := r.resolve(ctx); err != nil {
 		return nil, errors.Join(err, in.close())
 	}
 	return r, nil
 }
 
-// settle brings inputs, expressions, grid and outputs together.
-func (r *run) settle(ctx context.Context) error {
+// resolve combines inputs, expressions, grid and outputs into a plan.
+func (r *run) resolve(ctx context.Context) error {
 	job := r.job
 	var notes []string
 	if job.Expressions != nil {
 		if job.Controls.Overlap > 0 {
-			notes = append(notes, fmt.Sprintf("overlap %d is not used: expressions do not look at neighbours", job.Controls.Overlap))
+			notes = append(notes, fmt.Sprintf("overlap %d is not used: expressions do not look at neighbours",
+				job.Controls.Overlap))
 			job.Controls.Overlap = 0
 		}
 	}
 	grid, err := resolveGrid(job, r.in)
 	if err != nil {
+		return errors.Join(err, checkExpressions(job, r.in, r.outs, false))
+	}
+	notes = append(notes, keepControl(job, r.in, &grid)...)
+	note, err := r.resolveCRS(&grid)
+	if note != "" {
+		notes = append(notes, note)
+	}
+	if note := r.pointNames(&grid); note != "" {
+		notes = append(notes, note)
+	}
+	errs := []error{err, r.addVectors(ctx, grid)}
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case job.Expressions == nil:
+	case errs[1] != nil:
+		errs = append(errs, checkExpressions(job, r.in, r.outs, false))
+	default:
+		errs = append(errs, r.compile(grid))
+	}
+	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if err := r.addVectors(ctx, grid); err != nil {
+	if err := r.resolveTypes(grid); err != nil {
 		return err
-	}
-	if job.Expressions != nil {
-		if err := r.compile(grid); err != nil {
-			return err
-		}
-	}
-	for _, o := range r.outs {
-		o.run = r
-		o.size(grid)
-		if o.typ.Valid() {
-			if o.nodata == nil && o.spec.Nodata != "" && o.spec.Nodata != "none" && r.exprs == nil {
-				v, err := parseNodata(o.spec.Nodata, o.typ)
-				if err != nil {
-					return mistakes(fmt.Errorf("output %s: %w", o.name, err))
-				}
-				o.nodata = &v
-			}
-			if err := o.checkTyped(); err != nil {
-				return mistakes(fmt.Errorf("output %s: %w", o.name, err))
-			}
-		}
 	}
 	if err := r.in.chooseAccess(ctx, grid, job.Controls.Overlap); err != nil {
 		return err
 	}
-	note, err := r.findEarlier()
+	note, err = r.findEarlier()
 	if err != nil {
 		return err
 	}
 	if note != "" {
 		notes = append(notes, note)
 	}
-	r.takeWindow()
+	r.adoptBlockSize()
 	if r.plan, err = makePlan(job, r.in, r.outs, grid); err != nil {
 		return err
 	}
 	if err := r.planVectors(); err != nil {
 		return err
 	}
+	r.plan.Warnings = r.in.warnings()
+	if r.exprs != nil {
+		r.plan.Warnings = append(r.plan.Warnings, r.exprs.unused(r.in, job.Controls.Reference)...)
+	}
 	r.plan.Notes = append(append(append(notes, r.in.notes()...), r.in.paletteNotes()...), r.plan.Notes...)
 	if err := r.tryFormats(ctx); err != nil {
 		return err
 	}
 	r.indexFiles()
+	if err := r.findReplaced(ctx); err != nil {
+		return err
+	}
 	return r.checkEarlier()
 }
 
@@ -154,7 +151,7 @@ func (r *run) compile(grid raster.Grid) (err error) {
 	return nil
 }
 
-// indexFiles notes which files each input has.
+// indexFiles records which files each input has.
 func (r *run) indexFiles() {
 	r.fileIndex = map[string][]int{}
 	for i, f := range r.in.files {
@@ -162,10 +159,12 @@ func (r *run) indexFiles() {
 	}
 }
 
-// Run runs a job: every block once through the function, every output whole under its name, or an
-// error and the old files untouched (several outputs are renamed one by one at the very end). A panic of the function, or of
-// Merge, Setup, Close, Progress or BeforeClose, is an error, a [PanicError]. It returns when no goroutine of it is left. When ctx ends, Run ends within
-// about the time of one block and returns ctx's cause.
+// Run runs a job: it computes every block once and then publishes all outputs. On an error it
+// leaves old files unchanged, except that several outputs are renamed one by one at the very end.
+// An error or a panic of the function, or of Setup or Close, is a [BlockError]; a panic of Merge,
+// Progress or BeforeClose is a [PanicError]. A job with errors is a [JobError], a run that can be
+// resumed an [IncompleteError]. Run returns when all its goroutines have ended. When ctx is done,
+// it returns ctx's cause within about the time of one block.
 func Run(ctx context.Context, job Job) (*Result, error) {
 	start := time.Now()
 	ctx, abort := context.WithCancelCause(ctx)
@@ -175,7 +174,7 @@ func Run(ctx context.Context, job Job) (*Result, error) {
 		return nil, err
 	}
 	r.abort = abort
-	r.tame()
+	r.recoverCallbacks()
 	res, err := r.run(ctx, start)
 	if cerr := r.in.close(); err == nil && cerr != nil {
 		err = cerr
@@ -190,7 +189,8 @@ func (r *run) run(ctx context.Context, start time.Time) (res *Result, err error)
 	if len(r.job.Vectors) > 0 {
 		r.timings.Declare("rasterising")
 	}
-	r.timings.Declare("reading", "computing", "encoding", "overviews", "statistics", "spooling", "laying out", "waiting to read", "waiting for input")
+	r.timings.Declare("reading", "computing", "encoding", "overviews", "statistics", "spooling", "laying out",
+		"waiting to read", "waiting for input")
 	ns, err := r.claim(ctx)
 	if err != nil {
 		return nil, err
@@ -216,7 +216,7 @@ func (r *run) run(ctx context.Context, start time.Time) (res *Result, err error)
 	r.watch()
 	if r.done < r.plan.Blocks.Count() {
 		defer r.dropRasters()
-		if err := r.rasterise(ctx); err != nil {
+		if err := r.rasterize(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -231,7 +231,7 @@ func (r *run) run(ctx context.Context, start time.Time) (res *Result, err error)
 	}
 	compute := r.blocks
 	if r.job.Concurrency.On != nil {
-		compute = r.blocksOutside
+		compute = r.runRemote
 	}
 	if r.done < r.plan.Blocks.Count() {
 		if err := compute(ctx); err != nil {
@@ -275,9 +275,10 @@ func (r *run) blocks(ctx context.Context) error {
 	return nil
 }
 
-// feed reads all blocks, in goroutines that begin starts, into a queue that it closes behind the last one.
+// feed reads all blocks, in goroutines that begin starts, into a queue that it closes after the
+// last one.
 func (r *run) feed(ctx context.Context, begin func(func() error)) <-chan *blockData {
-	ahead := newAhead(r)
+	ahead := newPrefetcher(r)
 	tasks := ahead.tasks()
 	begin(func() error {
 		defer close(tasks)
@@ -301,7 +302,7 @@ func (r *run) feed(ctx context.Context, begin func(func() error)) <-chan *blockD
 		}
 		return nil
 	})
-	// The queue can hold all buffers, so that a reader never waits here: memory is bounded by the buffers.
+	// The queue can hold all buffers, so a reader never waits here; the buffers bound the memory.
 	ready := make(chan *blockData, r.plan.Buffers)
 	var readers sync.WaitGroup
 	for i := range r.plan.Readers {
@@ -319,7 +320,7 @@ func (r *run) feed(ctx context.Context, begin func(func() error)) <-chan *blockD
 	return ready
 }
 
-// isDone reports whether an earlier run did a block.
+// isDone reports whether an earlier run computed a block.
 func (r *run) isDone(n int) bool { return r.before != nil && r.before[n] }
 
 func (r *run) reader(ctx context.Context, lane string, tasks <-chan task, ready chan<- *blockData) error {
@@ -343,14 +344,20 @@ func (r *run) reader(ctx context.Context, lane string, tasks <-chan task, ready 
 		err = r.read(ctx, lane, d, t)
 		t.release()
 		if err != nil {
-			return err
+			if ctx.Err() != nil {
+				return err
+			}
+			b := r.plan.Blocks.At(t.number)
+			e := localError(stageReading, "", &b, err)
+			e.text = err.Error() // the message names the file
+			return e
 		}
 		ready <- d
 		r.timings.Gauge("blocks read ahead", int64(len(ready)))
 	}
 }
 
-// read reads a block, and waits before for what it needs and is being staged.
+// read reads a block, after waiting for the files it needs to be staged.
 func (r *run) read(ctx context.Context, lane string, d *blockData, t task) error {
 	b := r.plan.Blocks.At(t.number)
 	r.mark(t.number, BlockRead)
@@ -358,7 +365,7 @@ func (r *run) read(ctx context.Context, lane string, d *blockData, t task) error
 		staging := r.timings.Start("waiting for staging", lane, t.number)
 		stop := func() {}
 		if lane == firstReader {
-			stop = r.tell("staging")
+			stop = r.reportProgress("staging")
 		}
 		err := r.in.wait(ctx, b, r.plan.Blocks)
 		stop()
@@ -378,21 +385,22 @@ func (r *run) read(ctx context.Context, lane string, d *blockData, t task) error
 
 func readerName(i int) string { return fmt.Sprintf("reader %d", i+1) }
 
-// firstReader tells of the waiting of all.
+// firstReader reports progress while all readers wait.
 var firstReader = readerName(0)
 
-// tellEvery is how often people are told of what takes long and ends no block.
-const tellEvery = 500 * time.Millisecond
+// progressEvery is how often Progress is called in stages in which no block is finished.
+const progressEvery = 500 * time.Millisecond
 
-// tell calls Progress now and then with a stage in which no block ends, until stop is called.
-func (r *run) tell(stage string) (stop func()) {
+// reportProgress calls Progress at intervals with a stage in which no block is finished, until stop
+// is called.
+func (r *run) reportProgress(stage string) (stop func()) {
 	if r.job.Progress == nil {
 		return func() {}
 	}
 	done, finished := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(finished)
-		tick := time.NewTicker(tellEvery)
+		tick := time.NewTicker(progressEvery)
 		defer tick.Stop()
 		for {
 			select {
@@ -411,7 +419,8 @@ func (r *run) tell(stage string) (stop func()) {
 	}
 }
 
-// blockDone counts the block and what it gave besides pixels (by output), merges what can be merged, and tells of it.
+// blockDone counts the block and its results other than pixels (by output), merges values that are
+// next in order, and reports progress.
 func (r *run) blockDone(b block.Block, extras []extra, emitted []any) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"leat/raster/overview"
 )
 
-// setups are the ways to run a job that must not show in its outputs.
+// setups returns ways to run a job that must not change its outputs.
 func setups() []func(*Job) string {
 	var list []func(*Job) string
 	for _, w := range []int{1, 2, 8} {
@@ -44,7 +44,7 @@ func setups() []func(*Job) string {
 	return list
 }
 
-// sameBytes runs a job, whose outputs lie in a folder that make is given, in all setups.
+// sameBytes runs a job, whose outputs are in the directory that make gets, in all setups.
 func sameBytes(t *testing.T, make func(dir string) Job) {
 	t.Helper()
 	var want map[string][]byte
@@ -88,14 +88,16 @@ func scene(t testing.TB) (red, nir string) {
 	return red, nir
 }
 
-func TestExpressionsGiveTheSameBytesForAnyWorkersAndWindows(t *testing.T) {
+func TestSameBytesOfExpressions(t *testing.T) {
 	red, nir := scene(t)
 	sameBytes(t, func(dir string) Job {
 		return Job{
-			Inputs:      map[string]Input{"red": File(red), "nir": File(nir)},
-			Expressions: map[string]string{"ndvi": "(nir - red) / (nir + red)", "both": "[red, nir + 1]", "high": "nir > red"},
+			Inputs: map[string]Input{"red": File(red), "nir": File(nir)},
+			Expressions: map[string]string{"ndvi": "(nir - red) / (nir + red)", "both": "[red, nir + 1]",
+				"high": "nir > red"},
 			Outputs: map[string]Output{
-				"ndvi": {Path: filepath.Join(dir, "ndvi.tif"), OverviewMethod: overview.Average, Overviews: []int{2, 4, 512, 1024}},
+				"ndvi": {Path: filepath.Join(dir, "ndvi.tif"), OverviewMethod: overview.Average,
+					Overviews: []int{2, 4, 512, 1024}},
 				"both": {Path: filepath.Join(dir, "both.tif"), PixelInterleave: true, COG: true, Compression: "zstd"},
 				"high": {Path: filepath.Join(dir, "high.tif"), OverviewMethod: overview.Mode, TileSize: 256},
 			},
@@ -103,17 +105,19 @@ func TestExpressionsGiveTheSameBytesForAnyWorkersAndWindows(t *testing.T) {
 	})
 }
 
-func TestFunctionsWithOverlapGiveTheSameBytesForAnyWorkersAndWindows(t *testing.T) {
+func TestSameBytesWithOverlap(t *testing.T) {
 	red, nir := scene(t)
 	sameBytes(t, func(dir string) Job {
 		return Job{
-			Inputs:   map[string]Input{"s": Files(red, nir)},
-			Outputs:  map[string]Output{"sum": {Path: filepath.Join(dir, "sum.tif"), Nodata: "-1", OverviewMethod: overview.Average}},
+			Inputs: map[string]Input{"s": Files(red, nir)},
+			Outputs: map[string]Output{"sum": {Path: filepath.Join(dir, "sum.tif"), Nodata: "-1",
+				OverviewMethod: overview.Average}},
 			Controls: Controls{Overlap: 2},
 			Func: func(_ context.Context, b *Block) error {
 				out := b.NewOut(ndarray.Float32, 2)
 				for k, a := range b.InList("s") {
-					boxSum(ndarray.Slice[float32](out.At(k)), ndarray.Slice[uint16](a.At(0)), ndarray.Slice[uint8](b.ValidList("s")[k].At(0)), b.Columns(), 2)
+					boxSum(ndarray.Slice[float32](out.At(k)), ndarray.Slice[uint16](a.At(0)),
+						ndarray.Slice[uint8](b.ValidList("s")[k].At(0)), b.Columns(), 2)
 				}
 				b.SetOut("sum", out)
 				return nil
@@ -122,7 +126,8 @@ func TestFunctionsWithOverlapGiveTheSameBytesForAnyWorkersAndWindows(t *testing.
 	})
 }
 
-// boxSum is the sum of the valid pixels of (2r+1) x (2r+1), -1 where none is valid; the margin of dst is left alone.
+// boxSum computes the sum of the valid pixels of (2r+1) x (2r+1), or -1 if none is valid; it does
+// not change the margin of dst.
 func boxSum[T ndarray.Real](dst []float32, src []T, valid []uint8, width, r int) {
 	height := len(src) / width
 	for y := r; y < height-r; y++ {
@@ -144,7 +149,7 @@ func boxSum[T ndarray.Real](dst []float32, src []T, valid []uint8, width, r int)
 	}
 }
 
-func TestEveryCodingGivesTheSameBytesForAnyWorkersAndWindows(t *testing.T) {
+func TestSameBytesForEveryCoding(t *testing.T) {
 	const w, h = 1100, 700
 	grid := mapGrid(w, h, 0, 0)
 	px := append(terrain[int16](w, h, 1), holes(terrain[int16](w, h, 2), w, 9, -5, 3)...)
@@ -154,9 +159,11 @@ func TestEveryCodingGivesTheSameBytesForAnyWorkersAndWindows(t *testing.T) {
 				t.Parallel()
 				var want []byte
 				for i, setup := range [][3]int{{1, 128, 128}, {8, 256, 384}, {3, 0, 0}} {
-					o := Output{Path: filepath.Join(t.TempDir(), "o.tif"), Compression: c, PixelInterleave: pixel, TileSize: 128, Overviews: []int{2, 8}, Nodata: "-5"}
+					o := Output{Path: filepath.Join(t.TempDir(), "o.tif"), Compression: c, PixelInterleave: pixel,
+						TileSize: 128, Overviews: []int{2, 8}, Nodata: "-5"}
 					job := sliceJob(grid, px, o)
-					job.Concurrency.Workers, job.Controls.WindowWidth, job.Controls.WindowHeight = setup[0], setup[1], setup[2]
+					job.Concurrency.Workers, job.Controls.WindowWidth, job.Controls.WindowHeight = setup[0], setup[1],
+						setup[2]
 					mustRun(t, job)
 					if i == 0 {
 						want = fileBytes(t, o.Path)
@@ -174,9 +181,10 @@ func TestEveryCodingGivesTheSameBytesForAnyWorkersAndWindows(t *testing.T) {
 	}
 }
 
-func TestAWindowThatIsNotWholeTilesIsRoundedUpAndThePlanSaysSo(t *testing.T) {
+func TestBlockSizeRoundedUpToTiles(t *testing.T) {
 	grid := mapGrid(5000, 5000, 0, 0)
-	job := Job{Outputs: map[string]Output{"out": {Path: filepath.Join(t.TempDir(), "o.tif"), Type: ndarray.Uint8}}, Func: nothing,
+	job := Job{Outputs: map[string]Output{"out": {Path: filepath.Join(t.TempDir(), "o.tif"), Type: ndarray.Uint8}},
+		Func:     nothing,
 		Controls: Controls{Grid: &grid, WindowWidth: 500, WindowHeight: 500}}
 	p, err := MakePlan(t.Context(), job)
 	if err != nil {
@@ -185,7 +193,10 @@ func TestAWindowThatIsNotWholeTilesIsRoundedUpAndThePlanSaysSo(t *testing.T) {
 	if p.Blocks.WindowWidth != 512 || p.Blocks.WindowHeight != 512 {
 		t.Errorf("windows of %d x %d", p.Blocks.WindowWidth, p.Blocks.WindowHeight)
 	}
-	if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "500x500") && strings.Contains(n, "512x512") }) {
+	if !slices.ContainsFunc(p.Notes, func(n string) bool {
+		return strings.Contains(n, "500x500") && strings.Contains(n,
+			"512x512")
+	}) {
 		t.Errorf("the notes do not say so: %q", p.Notes)
 	}
 	job.Controls.WindowWidth, job.Controls.WindowHeight = 1024, 512

@@ -9,18 +9,18 @@ import (
 	"io"
 )
 
-// found is a record of an unfinished output whose sums are right.
+// found is a record of a spool with valid checksums.
 type found struct {
 	kind         uint8
 	number       uint64
-	at           int64 // of its head
-	tables, data int64 // bytes of the payload's two parts
+	at           int64 // offset of its head
+	tables, data int64 // lengths of the payload's two parts
 }
 
-// dataAt is where the data begins.
+// dataAt returns the offset of the data.
 func (f *found) dataAt() int64 { return f.at + recordHead + f.tables }
 
-// scanner reads the records of an unfinished output. It keeps the tables of one record, and no data.
+// scanner reads the records of a spool. It keeps the tables of one record, and no data.
 type scanner struct {
 	f     io.ReaderAt
 	size  int64
@@ -36,9 +36,11 @@ func newScanner(f io.ReaderAt, size int64, n nonce) *scanner {
 	return &scanner{f: f, size: size, nonce: n, buf: make([]byte, scanBytes)}
 }
 
-// records calls each for every whole record from an offset on, in the order in which they lie there, with its tables, which are valid during the call.
-// What lies between records was torn and is passed over. It returns where the last record ends.
-func (s *scanner) records(ctx context.Context, from int64, each func(f found, tables []byte) error) (end int64, err error) {
+// records calls each for every complete record from an offset on, in file order, with its tables,
+// which are valid during the call. It skips torn records between complete ones. It returns the
+// offset at which the last record ends.
+func (s *scanner) records(ctx context.Context, from int64, each func(f found, tables []byte) error) (end int64,
+	err error) {
 	end = from
 	for at := from; ; {
 		if err := ctx.Err(); err != nil {
@@ -67,7 +69,7 @@ func (s *scanner) records(ctx context.Context, from int64, each func(f found, ta
 	}
 }
 
-// head reads the head of a record; false where there is none.
+// head reads the head of a record; it returns false if there is none.
 func (s *scanner) head(at int64) (found, bool, error) {
 	var b [recordHead]byte
 	if at+recordHead > s.size {
@@ -86,12 +88,13 @@ func (s *scanner) parse(b []byte, at int64) (found, bool) {
 	if string(b[:4]) != recordMagic || le.Uint32(b[36:]) != s.nonce.sum(b[:36]) {
 		return found{}, false
 	}
-	f := found{kind: b[4], number: le.Uint64(b[8:]), at: at, tables: int64(le.Uint64(b[16:])), data: int64(le.Uint64(b[24:]))}
-	room := s.size - at - recordHead
-	return f, f.tables >= 0 && f.tables <= room && f.data >= 0 && f.data <= room-f.tables
+	f := found{kind: b[4], number: le.Uint64(b[8:]), at: at, tables: int64(le.Uint64(b[16:])),
+		data: int64(le.Uint64(b[24:]))}
+	free := s.size - at - recordHead
+	return f, f.tables >= 0 && f.tables <= free && f.data >= 0 && f.data <= free-f.tables
 }
 
-// payload reads the tables of a record, and holds its payload to its sum.
+// payload reads the tables of a record, and checks the checksum of its payload.
 func (s *scanner) payload(ctx context.Context, f *found) (bool, error) {
 	var want [4]byte
 	if _, err := s.f.ReadAt(want[:], f.at+32); err != nil {
@@ -129,7 +132,7 @@ func (s *scanner) search(ctx context.Context, at int64) (int64, bool, error) {
 		if _, err := s.f.ReadAt(b, at); err != nil {
 			return 0, false, ignoreEOF(err)
 		}
-		last := len(b) - recordHead // a head that begins behind it is looked at with what follows
+		last := len(b) - recordHead // a head that begins after it is found in the next buffer
 		for i := 0; i <= last; i++ {
 			n := bytes.Index(b[i:], []byte(recordMagic))
 			if n < 0 || i+n > last {
@@ -145,7 +148,7 @@ func (s *scanner) search(ctx context.Context, at int64) (int64, bool, error) {
 	return 0, false, nil
 }
 
-// ignoreEOF is nil for the end of a file that became shorter.
+// ignoreEOF returns nil for the error of a file that was truncated, else err.
 func ignoreEOF(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil

@@ -8,13 +8,14 @@ import (
 	"leat/shm"
 )
 
-// span is where a file's part of a block lies in a region of memory, and how many bytes it has.
+// span is the place of a file's pixels and mask in a shared block: offsets and lengths in bytes.
 type span struct{ at, pixels, maskAt, mask int }
 
-// regionAlign is what places begin at multiples of: a cache line, and enough for any type.
+// regionAlign is the alignment of arrays: a cache line, and enough for any type.
 const regionAlign = 64
 
-// placesOf cuts a region into places for the largest block of the plan, and returns its size.
+// placesOf lays out the arrays of the plan's largest block, and returns their places and total
+// size.
 func placesOf(in *inputs, p block.Plan) (places []span, size int) {
 	n := (min(p.WindowWidth, p.Width) + 2*p.Overlap) * (min(p.WindowHeight, p.Height) + 2*p.Overlap)
 	take := func(bytes int) int {
@@ -27,9 +28,9 @@ func placesOf(in *inputs, p block.Plan) (places []span, size int) {
 		if len(f.layers) > 0 {
 			pl.pixels = n * len(f.layers) * f.typ.Size()
 			pl.at = take(pl.pixels)
-			if f.masked || f.outside(p) {
-				pl.mask = n
-				pl.maskAt = take(n)
+			if f.masked() || f.exceeded(p) {
+				pl.mask = n * len(f.planes)
+				pl.maskAt = take(pl.mask)
 			}
 		}
 		places = append(places, pl)
@@ -37,8 +38,8 @@ func placesOf(in *inputs, p block.Plan) (places []span, size int) {
 	return places, max(size, regionAlign)
 }
 
-// newSharedBlock is newBlockData in memory that other processes of this machine can attach.
-func newSharedBlock(s *shm.Sharer, in *inputs, p block.Plan) (*blockData, error) {
+// newSharedBlock is newBlockData in memory that other processes on this machine can attach.
+func newSharedBlock(s *shm.Pool, in *inputs, p block.Plan) (*blockData, error) {
 	places, size := placesOf(in, p)
 	a, err := s.New(ndarray.Uint8, size)
 	if err != nil {
@@ -54,13 +55,13 @@ func newSharedBlock(s *shm.Sharer, in *inputs, p block.Plan) (*blockData, error)
 	for i, pl := range places {
 		d.files[i].store = d.region[pl.at : pl.at+pl.pixels : pl.at+pl.pixels]
 		if pl.mask > 0 {
-			d.files[i].room = d.region[pl.maskAt : pl.maskAt+pl.mask : pl.maskAt+pl.mask]
+			d.files[i].maskStore = d.region[pl.maskAt : pl.maskAt+pl.mask : pl.maskAt+pl.mask]
 		}
 	}
 	return d, nil
 }
 
-// sharedBlock tells a worker where in shared memory the arrays of a block lie.
+// sharedBlock describes to a worker where in shared memory the arrays of a block are.
 type sharedBlock struct {
 	Memory shm.Handle    `json:"memory"` // an array of bytes
 	Arrays []sharedArray `json:"arrays"` // by file, as in the run's description
@@ -69,11 +70,12 @@ type sharedBlock struct {
 type sharedArray struct {
 	Offset int           `json:"offset"`
 	Type   ndarray.DType `json:"type"`
-	Shape  []int         `json:"shape"`          // layers, rows, columns: without gaps; nothing where the file is not read
-	Mask   *int          `json:"mask,omitempty"` // offset of rows * columns bytes: 0 where no pixel of any layer counts
+	// Shape is (layers, rows, columns), without gaps; empty if the file is not read.
+	Shape []int `json:"shape"`
+	Mask  *int  `json:"mask,omitempty"` // offset of rows * columns bytes for each mask plane
 }
 
-// describe tells where the block's arrays lie.
+// describe returns the places of the block's arrays.
 func (d *blockData) describe(places []span) *sharedBlock {
 	s := &sharedBlock{Memory: d.memory}
 	for i := range d.files {
@@ -90,10 +92,12 @@ func (d *blockData) describe(places []span) *sharedBlock {
 	return s
 }
 
-// open finds the arrays of block b in the memory, and holds them to what the run describes.
+// open returns the arrays of block b in the memory, after checking them against the run's
+// description.
 func (s *sharedBlock) open(r *run, b block.Block, memory []byte) (*blockData, error) {
 	if len(s.Arrays) != len(r.in.files) {
-		return nil, fmt.Errorf("block %d comes with %s instead of %d", b.Number, count(len(s.Arrays), "array"), len(r.in.files))
+		return nil, fmt.Errorf("block %d comes with %s instead of %d", b.Number, count(len(s.Arrays), "array"),
+			len(r.in.files))
 	}
 	d := &blockData{block: b, files: make([]fileData, len(r.in.files)), region: memory}
 	w := b.Window.Grow(r.plan.Blocks.Overlap)
@@ -109,7 +113,8 @@ func (s *sharedBlock) open(r *run, b block.Block, memory []byte) (*blockData, er
 			return memory[at : at+n : at+n], nil
 		}
 		n, ok := ndarray.Bytes(f.typ, len(f.layers), w.Height, w.Width)
-		if !ok || a.Type != f.typ || len(a.Shape) != 3 || a.Shape[0] != len(f.layers) || a.Shape[1] != w.Height || a.Shape[2] != w.Width || a.Offset%regionAlign != 0 {
+		if !ok || a.Type != f.typ || len(a.Shape) != 3 || a.Shape[0] != len(f.layers) || a.Shape[1] != w.Height ||
+			a.Shape[2] != w.Width || a.Offset%regionAlign != 0 {
 			return nil, fmt.Errorf("block %d: an array of %v with shape %v for %s", b.Number, a.Type, a.Shape, f.path)
 		}
 		store, err := part(a.Offset, n)
@@ -119,7 +124,7 @@ func (s *sharedBlock) open(r *run, b block.Block, memory []byte) (*blockData, er
 		fd := &d.files[i]
 		fd.store, fd.array = store, ndarray.Over(f.typ, store, len(f.layers), w.Height, w.Width)
 		if a.Mask != nil {
-			if fd.mask, err = part(*a.Mask, w.Width*w.Height); err != nil {
+			if fd.mask, err = part(*a.Mask, w.Width*w.Height*len(f.planes)); err != nil {
 				return nil, err
 			}
 		}

@@ -9,27 +9,31 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
+	"leat/internal/publish"
 )
 
-// spool is the file in which the results of one output gather, in any order, until the output can be
-// laid out: `.NAME.leat-part`. docs/format/spool.md draws it byte by byte. A lock on it, freed by the kernel with
-// its holder, keeps two runs on one machine from writing the same output.
+// spool is the file that collects the results of one output, in any order, until the output can be
+// laid out: `.NAME.leat-part`. docs/format/spool.md describes it byte by byte. A lock on it, which
+// the kernel releases when its holder ends, keeps two runs on one machine from writing the same
+// output.
 type spool struct {
 	f    *os.File
 	path string
-	lock *spool // beside the output, where the spool itself is elsewhere; nil otherwise
-	// nonce tells this file's records from pixels that hold a record of another.
+	// lock is next to the output if the spool itself is elsewhere; nil otherwise.
+	lock *spool
+	// nonce distinguishes this file's records from pixels that contain a record of another.
 	nonce nonce
 
 	mu  sync.Mutex
 	end int64
 }
 
-// size is how many bytes there are, and are being written.
+// size returns the number of bytes that are written or being written.
 func (s *spool) size() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +42,7 @@ func (s *spool) size() int64 {
 
 const (
 	spoolMagic   = "LEATPART"
-	spoolVersion = 2
+	spoolVersion = 3
 	spoolHead    = 24 // before the description
 	nonceBytes   = 8
 	recordMagic  = "LREC"
@@ -50,7 +54,7 @@ const (
 	recordBlock    = 1 // number is the block's
 	recordOverview = 2 // number is the level (upper 16 bits) and the index of the tile of the first plane
 	recordTile     = 3 // number as for recordOverview, level 0 included: one tile, encoded again
-	recordCoding   = 4 // number is the place, among the codings that the trial compares, of the one that was chosen
+	recordCoding   = 4 // number is the index of the chosen coding among the candidates
 )
 
 // nonce is part of the checksum of each record's head.
@@ -62,28 +66,31 @@ func (n nonce) sum(head []byte) uint32 {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// spoolPath is where the spool of an output lies: beside it, or in tempDir under a name that also holds a
-// sum of the output's path, since outputs of several folders may have one name.
+// spoolPath returns the path of an output's spool: next to it, or in tempDir under a name that
+// includes a sum of the output's path, since outputs in several directories may have the same name.
 func spoolPath(output, tempDir string) string {
-	dir, name := filepath.Split(output)
 	if tempDir == "" {
-		return filepath.Join(dir, "."+name+".leat-part")
+		return publish.HiddenName(output, spoolSuffix)
 	}
-	return filepath.Join(tempDir, fmt.Sprintf(".%s.%08x.leat-part", name, crc32.Checksum([]byte(output), castagnoli)))
+	sum := fmt.Sprintf(".%08x", crc32.Checksum([]byte(output), castagnoli))
+	return publish.HiddenName(filepath.Join(tempDir, filepath.Base(output)), sum+spoolSuffix)
 }
 
-// openSpool makes the spool of an output, or takes over what another run left: its content where keep says so. output is an absolute path
-// without links, so that two runs mean the same file by it. With a tempDir an empty file beside the output bears the
-// lock that keeps other runs from it.
-func openSpool(output, tempDir string, keep bool) (*spool, error) {
+const spoolSuffix = ".leat-part"
+
+// openSpool opens and locks the spool of an output, and creates it if there is none. Its contents
+// from an earlier run stay until clear. output is an absolute path without links, so that two runs
+// use the same path for the same file. With a tempDir, an empty file next to the output holds the
+// lock that excludes other runs.
+func openSpool(output, tempDir string) (*spool, error) {
 	if tempDir == "" {
-		return openSpoolIn(output, "", keep)
+		return openSpoolIn(output, "")
 	}
-	lock, err := openSpoolIn(output, "", keep)
+	lock, err := openSpoolIn(output, "")
 	if err != nil {
 		return nil, err
 	}
-	s, err := openSpoolIn(output, tempDir, keep)
+	s, err := openSpoolIn(output, tempDir)
 	if err != nil {
 		return nil, errors.Join(err, lock.leave())
 	}
@@ -91,46 +98,68 @@ func openSpool(output, tempDir string, keep bool) (*spool, error) {
 	return s, nil
 }
 
-// openSpoolIn is openSpool without a file beside the output.
-func openSpoolIn(output, tempDir string, keep bool) (*spool, error) {
+// openSpoolIn is openSpool without the file next to the output.
+func openSpoolIn(output, tempDir string) (*spool, error) {
 	s := &spool{path: spoolPath(output, tempDir)}
 	var err error
 	if s.f, err = openLocked(output, s.path); err != nil {
 		return nil, err
 	}
-	if !keep {
-		if err := s.f.Truncate(0); err != nil {
-			return nil, errors.Join(spoolError(output, s.path, err), s.f.Close())
-		}
-	}
 	return s, nil
 }
 
-// openLocked opens the file at path, which is made if need be, locked by us alone.
+// openLocked opens the file at path, creating it if necessary, and locks it exclusively.
 func openLocked(output, path string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 		if err != nil {
 			return nil, spoolError(output, path, err)
 		}
-		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		if locked, err := lockNamed(f, path); locked {
+			return f, nil
+		} else if err != nil {
 			f.Close()
 			if errors.Is(err, unix.EWOULDBLOCK) {
-				return nil, fmt.Errorf("%s is being written by another run of leat (it holds %s): wait for it or end it", output, path)
+				return nil, inUseError(output, path)
 			}
 			return nil, spoolError(output, path, err)
-		}
-		// The run that held the lock may have removed the name between our open and our lock.
-		mine, err1 := f.Stat()
-		there, err2 := os.Lstat(path)
-		if err1 == nil && err2 == nil && os.SameFile(mine, there) {
-			return f, nil
 		}
 		f.Close()
 	}
 }
 
-// spoolError words what went wrong with the unfinished output.
+// lockNamed locks an open file and reports whether path still leads to it: the run that held the
+// lock may have removed the name between our open and our lock.
+func lockNamed(f *os.File, path string) (bool, error) {
+	var err error
+	for try := 0; ; try++ {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || try == 5 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond) // ListSpools holds a lock for an instant
+	}
+	if err != nil {
+		return false, err
+	}
+	fault.Point("apply.locked")
+	mine, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	named, err := os.Lstat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(mine, named), err
+}
+
+// inUseError returns the error for an output that another run is writing.
+func inUseError(output, path string) error {
+	return fmt.Errorf("%s is being written by another run of leat (it holds %s): wait for it or end it", output, path)
+}
+
+// spoolError words an error of the spool for users.
 func spoolError(output, path string, err error) error {
 	var pe *os.PathError
 	if errors.As(err, &pe) {
@@ -148,7 +177,8 @@ func spoolError(output, path string, err error) error {
 	return fmt.Errorf("%s: writing %s: %w", output, path, err)
 }
 
-// start writes the header: what the run is, as JSON.
+// start writes the header: the description of the run, as JSON. It writes the magic number last: a
+// file that begins with zeros belongs to a run that was killed here.
 func (s *spool) start(description []byte) error {
 	if _, err := rand.Read(s.nonce[:]); err != nil {
 		return err
@@ -159,17 +189,22 @@ func (s *spool) start(description []byte) error {
 	head = append(head, s.nonce[:]...)
 	head = append(head, description...)
 	head = le.AppendUint32(head, crc32.Checksum(head, castagnoli))
-	if _, err := s.f.WriteAt(head, 0); err != nil {
+	if _, err := s.f.WriteAt(head[len(spoolMagic):], int64(len(spoolMagic))); err != nil {
 		return err
 	}
+	fault.Point("apply.described")
+	if _, err := s.f.WriteAt(head[:len(spoolMagic)], 0); err != nil {
+		return err
+	}
+	fault.Point("apply.started")
 	s.mu.Lock()
 	s.end = int64(len(head))
 	s.mu.Unlock()
 	return nil
 }
 
-// append adds a record whose payload is meta and then data, and returns where in the file data
-// begins. Safe for concurrent use.
+// append adds a record whose payload is meta followed by data, and returns the offset of data. It
+// is safe for concurrent use.
 func (s *spool) append(kind uint8, number uint64, meta, data []byte) (int64, error) {
 	var head [recordHead]byte
 	le := binary.LittleEndian
@@ -185,7 +220,7 @@ func (s *spool) append(kind uint8, number uint64, meta, data []byte) (int64, err
 	at := s.end
 	s.end += int64(recordHead + len(meta) + len(data))
 	s.mu.Unlock()
-	// The head goes last: a record without one was torn.
+	// Write the head last: a record without one was torn.
 	if _, err := s.f.WriteAt(data, at+recordHead+int64(len(meta))); err != nil {
 		return 0, err
 	}
@@ -197,16 +232,48 @@ func (s *spool) append(kind uint8, number uint64, meta, data []byte) (int64, err
 	return at + recordHead + int64(len(meta)), nil
 }
 
-// remove ends the spool: its name first, so that nobody takes it over while it is being closed.
+// clear removes all contents. A resumed run treats an empty spool as one that was just created, so
+// all spools are cleared before any is removed: a process killed in between leaves nothing that
+// such a run would reject.
+func (s *spool) clear() error {
+	err := s.f.Truncate(0)
+	fault.Point("apply.cleared")
+	return err
+}
+
+// remove removes and closes the spool: its name first, so that no other run opens it in between.
 func (s *spool) remove() error {
-	err := errors.Join(os.Remove(s.path), s.f.Close())
+	err := os.Remove(s.path)
+	fault.Point("apply.removed")
+	err = errors.Join(err, s.f.Close())
 	if s.lock != nil {
 		err = errors.Join(err, s.lock.remove())
 	}
 	return err
 }
 
-// leave ends the spool and leaves what is in it to a run that goes on from there. A file with nothing in it is removed.
+// removeSpools removes several spools, see clear.
+func removeSpools(list []*spool) error {
+	var errs []error
+	for _, s := range list {
+		errs = append(errs, s.clear())
+	}
+	for _, s := range list {
+		errs = append(errs, s.remove())
+	}
+	return errors.Join(errs...)
+}
+
+// leaveSpools closes several spools and keeps their contents.
+func leaveSpools(list []*spool) error {
+	var errs []error
+	for _, s := range list {
+		errs = append(errs, s.leave())
+	}
+	return errors.Join(errs...)
+}
+
+// leave closes the spool and keeps its contents for a resumed run. It removes an empty file.
 func (s *spool) leave() error {
 	var err error
 	if st, serr := s.f.Stat(); serr == nil && st.Size() == 0 {

@@ -6,55 +6,56 @@ import (
 	"leat/worker"
 )
 
-// State is what a run is at, for those who watch it.
+// State is the state of a run at one moment.
 type State struct {
 	Plan   *Plan
-	Stage  string // "rasterising", "blocks", "laying out", "uploading"
-	Done   int    // blocks, those of an earlier run too
+	Stage  string // "rasterising", "blocks", "laying out" or "uploading"
+	Done   int    // finished blocks, those of an earlier run included
 	Pixels int64  // of the grid, in these blocks
 	Blocks []BlockState
-	// ReadAhead blocks are read, or were and wait for a worker.
+	// ReadAhead blocks are being read, or have been read and wait for a worker.
 	ReadAhead int
 	Outputs   []OutputState // in the order of their names
-	// Working are the workers of this process; Outside those of others, nil where there are none.
+	// Working are the workers of this process. Outside is the status of worker processes, nil if
+	// there are none.
 	Working []WorkingState
 	Outside *worker.Status
 }
 
-// BlockState is where a block is.
+// BlockState is the state of a block.
 type BlockState uint8
 
 const (
 	BlockWaiting BlockState = iota
-	BlockRead               // it is read, or was and waits for a worker
-	BlockHeld               // a worker has it; of workers in other processes State.Outside tells more
+	BlockRead               // it is being read, or was read and waits for a worker
+	BlockHeld               // a worker has it; State.Outside has the details for worker processes
 	BlockDone
 )
 
-// OutputState tells of an output that is not finished.
+// OutputState is the state of an unfinished output.
 type OutputState struct {
 	Name, Path string
 	Bytes      int64 // spooled
 }
 
-// WorkingState tells of a worker of this process.
+// WorkingState is the state of a worker of this process.
 type WorkingState struct {
-	Block int // that it works on; -1: none
-	Done  int // blocks
+	Block int // that it computes; -1 if none
+	Done  int // finished blocks
 }
 
-// watched is what State is made of. It costs the run an atomic store at each step of a block.
+// watched holds the data of State. It costs the run an atomic store at each step of a block.
 type watched struct {
 	stage   atomic.Pointer[string]
 	blocks  []atomic.Uint32
 	working []working
-	outside atomic.Pointer[worker.Channel]
+	remote  atomic.Pointer[worker.Coordinator]
 	spools  []*spool
 }
 
 type working struct{ block, done atomic.Int64 }
 
-// watch prepares for being watched, and tells the job's watcher.
+// watch prepares State, and calls the job's Watch.
 func (r *run) watch() {
 	w := &r.watched
 	w.blocks = make([]atomic.Uint32, r.plan.Blocks.Count())
@@ -78,13 +79,13 @@ func (r *run) watch() {
 	}
 }
 
-// at tells what the run is at.
+// at sets the stage of the run.
 func (r *run) at(stage string) { r.watched.stage.Store(&stage) }
 
-// mark tells where a block is.
+// mark sets the state of a block.
 func (r *run) mark(n int, s BlockState) { r.watched.blocks[n].Store(uint32(s)) }
 
-// state is the run's at this moment. It waits for nothing but short locks.
+// state returns the current state of the run. It takes short locks only.
 func (r *run) state() State {
 	w := &r.watched
 	s := State{Plan: r.plan, Stage: *w.stage.Load(), Blocks: make([]BlockState, len(w.blocks))}
@@ -97,7 +98,7 @@ func (r *run) state() State {
 	for i := range w.working {
 		s.Working = append(s.Working, WorkingState{int(w.working[i].block.Load()), int(w.working[i].done.Load())})
 	}
-	if c := w.outside.Load(); c != nil {
+	if c := w.remote.Load(); c != nil {
 		status := c.Status()
 		s.Outside = &status
 		for _, one := range status.Workers {

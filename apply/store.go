@@ -23,10 +23,10 @@ import (
 // inStore reports whether the output is an object in a store.
 func (s *Output) inStore() bool { return objstore.IsURL(s.Path) }
 
-// label is the output's path for messages and files.
+// label returns the output's path for messages and files.
 func (s *Output) label() string { return objstore.Redact(s.Path) }
 
-// identity tells the output from all others: its real path, or its URL.
+// identity identifies the output: its real path, or its URL.
 func (s *Output) identity() string {
 	if s.inStore() {
 		return s.label()
@@ -34,8 +34,9 @@ func (s *Output) identity() string {
 	return realPath(s.Path)
 }
 
-// claimPath is the file that is claimed for the output. One in a store has no place here; it is claimed by the sum of its
-// URL, as a file that nobody makes. So is one that is a folder, as those of some formats are.
+// claimPath returns the path that is claimed for the output. An object in a store is claimed by the
+// sum of its URL, as a file that is never made. A directory, as in some formats, is claimed by a
+// file next to it that is never made.
 func (s *Output) claimPath() string {
 	path := s.identity()
 	if s.inStore() {
@@ -43,14 +44,14 @@ func (s *Output) claimPath() string {
 		return fmt.Sprintf("/leat-output-%x", sum[:16])
 	}
 	if st, err := os.Stat(path); err == nil && st.IsDir() {
-		return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+folderClaim)
+		return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+directoryClaim)
 	}
 	return path
 }
 
-const folderClaim = ".leat-folder"
+const directoryClaim = ".leat-folder"
 
-// tempDir is where the unfinished output is kept; "": beside it.
+// tempDir returns the directory of the unfinished output; "" for that of the output itself.
 func (s *Output) tempDir() string {
 	if s.TempDir == "" && s.inStore() {
 		return os.TempDir()
@@ -58,20 +59,23 @@ func (s *Output) tempDir() string {
 	return s.TempDir
 }
 
-// localPath is the name that the finished file gets here. An object's file gets it, or one beside it, only if it can't be written to its store.
+// localPath returns the local name of the finished file. The file of an object gets it, or a
+// similar one, only if it can't be uploaded.
 func (s *Output) localPath() string {
 	if !s.inStore() {
 		return absolute(s.Path)
 	}
 	base := path.Base(s.label())
 	ext := path.Ext(base)
-	return absolute(filepath.Join(s.tempDir(), fmt.Sprintf("%s-%08x%s", strings.TrimSuffix(base, ext), crc32.Checksum([]byte(s.identity()), castagnoli), ext)))
+	return absolute(filepath.Join(s.tempDir(),
+		fmt.Sprintf("%s-%08x%s", strings.TrimSuffix(base, ext), crc32.Checksum([]byte(s.identity()), castagnoli), ext)))
 }
 
-// sideSuffixes are what files that belong to a GeoTIFF have behind its name.
-var sideSuffixes = []string{".aux.xml", ".ovr", ".msk", ".msk.ovr"}
+// sidecarSuffixes are the suffixes of the sidecars of a GeoTIFF.
+var sidecarSuffixes = []string{".aux.xml", ".ovr", ".msk", ".msk.ovr"}
 
-// checkStore reports outputs that can't be written to their stores, as far as that can be told before.
+// checkStore returns errors for outputs that can't be written to their stores, as far as that can
+// be found without writing.
 func checkStore(ctx context.Context, job *Job) error {
 	var g errgroup.Group
 	g.SetLimit(manyAtOnce)
@@ -98,7 +102,8 @@ func checkStore(ctx context.Context, job *Job) error {
 
 func (s *Output) checkStore(ctx context.Context, name string, store Store, log *slog.Logger) []error {
 	if store == nil {
-		return []error{fmt.Errorf("output %s: %s: the job has nothing that writes to stores (Job.Store)", name, s.label())}
+		return []error{fmt.Errorf("output %s: %s: the job has no way to write to stores (Job.Store)", name,
+			s.label())}
 	}
 	if err := store.Check(ctx, s.Path); err != nil {
 		return []error{fmt.Errorf("output %s: %w", name, err)}
@@ -110,7 +115,7 @@ func (s *Output) checkStore(ctx context.Context, name string, store Store, log *
 	if s.NoClobber {
 		switch there, err := store.Exists(ctx, s.Path); {
 		case errors.Is(err, fs.ErrPermission):
-			bad("whether %s exists can't be told, and it is not to be replaced (--no-clobber): allow looking it up and listing the bucket, or leave out --no-clobber: %w", s.label(), err)
+			bad("whether %s exists can't be found out, and it is not to be replaced (--no-clobber): allow looking it up and listing the bucket, or leave out --no-clobber: %w", s.label(), err)
 		case err != nil:
 			bad("%w", err)
 		case there:
@@ -118,17 +123,18 @@ func (s *Output) checkStore(ctx context.Context, name string, store Store, log *
 		}
 	}
 	var unseen []string
-	for _, suffix := range sideSuffixes {
+	for _, suffix := range sidecarSuffixes {
 		if suffix == ".aux.xml" && s.HistAux {
 			continue // it is replaced
 		}
 		switch there, err := store.Exists(ctx, s.Path+suffix); {
-		case errors.Is(err, fs.ErrPermission): // so say stores about what is not there to those who may not list
+		case errors.Is(err, fs.ErrPermission): // stores answer so for missing objects if the user may not list them
 			unseen = append(unseen, suffix)
 		case err != nil:
 			bad("%w", err)
 		case there:
-			// It would be read as the new file's statistics, overviews or mask, and stores are not asked to remove anything.
+			// It would be read as the new file's statistics, overviews or mask, and leat removes
+			// nothing from stores.
 			bad("%s belongs to an older file of the same name, and would be taken for a part of the new one: remove it first, or give another name", s.label()+suffix)
 		}
 	}
@@ -138,12 +144,12 @@ func (s *Output) checkStore(ctx context.Context, name string, store Store, log *
 	return errs
 }
 
-// openSpool makes the output's spool, or takes over what another run left: its content where keep says so.
-func (o *output) openSpool(keep bool) (err error) {
+// openSpool opens and locks the output's spool.
+func (o *output) openSpool() (err error) {
 	if o.spec.inStore() {
-		o.spool, err = openSpoolIn(o.spec.identity(), o.spec.tempDir(), keep)
+		o.spool, err = openSpoolIn(o.spec.identity(), o.spec.tempDir())
 	} else {
-		o.spool, err = openSpool(o.spec.identity(), o.spec.TempDir, keep)
+		o.spool, err = openSpool(o.spec.identity(), o.spec.TempDir)
 	}
 	return err
 }
@@ -152,13 +158,14 @@ func (o *output) openSpool(keep bool) (err error) {
 func (o *output) upload(ctx context.Context, f *publish.File, res *OutputResult) error {
 	defer o.run.timings.Start("uploading", "main", -1).Stop()
 	o.run.at("uploading")
-	defer o.run.tell("uploading")()
-	err := o.run.job.Store.Upload(ctx, o.spec.Path, f.File, res.Bytes, objstore.UploadOptions{IfAbsent: o.spec.NoClobber})
-	if err == nil && o.spec.HistAux {
+	defer o.run.reportProgress("uploading")()
+	err := o.run.job.Store.Upload(ctx, o.spec.Path, f.File, res.Bytes,
+		objstore.UploadOptions{IfAbsent: o.spec.NoClobber})
+	if err == nil {
 		err = o.uploadAux(ctx, res)
 	}
 	if err == nil {
-		return f.Abort() // the copy here is not needed any more
+		return f.Abort() // the local copy is not needed any more
 	}
 	if ctx.Err() != nil {
 		err = fmt.Errorf("writing %s was ended: %w", o.spec.label(), context.Cause(ctx))
@@ -166,14 +173,15 @@ func (o *output) upload(ctx context.Context, f *publish.File, res *OutputResult)
 	return fmt.Errorf("output %s: %w", o.name, err)
 }
 
-// KeptError tells that a run failed when its outputs were finished and not all of them had their names. Files is where those are now, by the name of the
-// output: its own name, where nothing had it, or one beside it. Old files are as they were.
-type KeptError struct {
+// UnpublishedError is returned when a run failed after its outputs were finished and before all of
+// them had their names. Files are the current paths of those, by the name of the output: its own
+// path if no file was there, or a similar one next to it. Old files are unchanged.
+type UnpublishedError struct {
 	Err   error
 	Files map[string]string
 }
 
-func (e *KeptError) Error() string {
+func (e *UnpublishedError) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Err.Error())
 	for _, name := range sortedKeys(e.Files) {
@@ -182,20 +190,22 @@ func (e *KeptError) Error() string {
 	return b.String()
 }
 
-func (e *KeptError) Unwrap() error { return e.Err }
+func (e *UnpublishedError) Unwrap() error { return e.Err }
 
-// keep gives finished files names here after an error, so that no work is lost. Nothing is replaced.
+// keep gives finished files local names after an error, so that no work is lost. It replaces
+// nothing.
 func (r *run) keep(files []*publish.File, results []OutputResult, err error) error {
-	if slices.ContainsFunc(r.outs, func(o *output) bool { return o.spec.foreign() }) {
-		return err // their files name each other and can't get other names: the unfinished outputs are kept instead
+	if slices.ContainsFunc(r.outs, func(o *output) bool { return o.spec.usesGDAL() }) {
+		return err // their files refer to each other by name and can't be renamed: the spools are kept instead
 	}
-	kept := &KeptError{Err: err, Files: map[string]string{}}
+	kept := &UnpublishedError{Err: err, Files: map[string]string{}}
 	for i, f := range files {
 		path, kerr := r.outs[i].keep(f, &results[i])
 		switch {
-		case errors.Is(kerr, fs.ErrClosed): // it has its name, or was uploaded
+		case errors.Is(kerr, fs.ErrClosed): // it is published or uploaded
 		case kerr != nil:
-			kept.Err = errors.Join(kept.Err, fmt.Errorf("output %s: the finished file can't be kept: %w", r.outs[i].name, kerr))
+			kept.Err = errors.Join(kept.Err,
+				fmt.Errorf("output %s: the finished file can't be kept: %w", r.outs[i].name, kerr))
 		default:
 			kept.Files[r.outs[i].name] = path
 		}
@@ -206,26 +216,28 @@ func (r *run) keep(files []*publish.File, results []OutputResult, err error) err
 	return kept
 }
 
-// keep gives a finished file the output's name, or one beside it where that or a file that would be taken for a part of it is there.
+// keep gives a finished file the output's name, or a similar one if that name or the name of one of
+// its sidecars is taken.
 func (o *output) keep(f *publish.File, res *OutputResult) (string, error) {
 	path, err := f.CommitBeside(func(path string) bool {
-		return slices.ContainsFunc(sideSuffixes, func(suffix string) bool {
+		return slices.ContainsFunc(sidecarSuffixes, func(suffix string) bool {
 			_, err := os.Lstat(path + suffix)
 			return err == nil
 		})
 	})
-	if err == nil && o.spec.HistAux {
-		if err := writeAux(path+".aux.xml", res); err != nil {
-			o.run.log.Warn("writing the histogram of a file that is kept", "error", err)
+	if err == nil {
+		if err := o.writeAux(path+".aux.xml", res); err != nil {
+			o.run.log.Warn("writing the .aux.xml of a kept file", "error", err)
 		}
 	}
 	return path, err
 }
 
 func (o *output) uploadAux(ctx context.Context, res *OutputResult) error {
-	text, err := auxText(res)
+	text, err := o.auxText(res)
 	if err != nil || text == "" {
 		return err
 	}
-	return o.run.job.Store.Upload(ctx, o.spec.Path+".aux.xml", strings.NewReader(text), int64(len(text)), objstore.UploadOptions{})
+	return o.run.job.Store.Upload(ctx, o.spec.Path+".aux.xml", strings.NewReader(text), int64(len(text)),
+		objstore.UploadOptions{})
 }

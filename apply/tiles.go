@@ -5,7 +5,8 @@ import (
 	"leat/raster"
 )
 
-// shareTiles lets blocks that need the same stored tile decode it once, where memory allows.
+// shareTiles makes blocks that need the same stored tile decode it once, if the plan has memory for
+// a cache.
 func (r *run) shareTiles() {
 	if r.plan.CacheBytes == 0 {
 		return
@@ -16,6 +17,6 @@ func (r *run) shareTiles() {
 		if !ok {
 			continue
 		}
-		t.SetCache(cache, func(w block.Window) int { return r.touching(w.Shift(-f.dc, -f.dr)) })
+		t.SetCache(cache, func(w block.Window) int { return r.countBlocks(w.Shift(-f.colOffset, -f.rowOffset)) })
 	}
 }

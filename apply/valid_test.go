@@ -45,24 +45,29 @@ func wantRows(t *testing.T, got []string, want ...string) {
 	}
 }
 
-func TestNodataAndNaNAreNotValid(t *testing.T) {
+func TestValidNodataAndNaN(t *testing.T) {
 	dir := t.TempDir()
 	nan := float32(math.NaN())
-	f := write(t, filepath.Join(dir, "f.tif"), mapGrid(3, 2, 0, 0), []float32{1, nan, -9, 4, -9, 6}, func(o *Output) { o.Nodata = "-9" })
+	f := write(t, filepath.Join(dir, "f.tif"), mapGrid(3, 2, 0, 0), []float32{1, nan, -9, 4, -9, 6},
+		func(o *Output) { o.Nodata = "-9" })
 	wantRows(t, validPixels(t, File(f), Controls{}), "#..", "#.#")
 	wantRows(t, validPixels(t, Input{Files: []string{f}, Nodata: []string{"6"}}, Controls{}), "#.#", "##.")
 	wantRows(t, validPixels(t, Input{Files: []string{f}, Nodata: []string{"none"}}, Controls{}), "#.#", "###")
 	two := write(t, filepath.Join(dir, "two.tif"), mapGrid(2, 1, 0, 0), []uint8{0, 7, 0, 7}, nil)
 	wantRows(t, validPixels(t, Input{Files: []string{two}, Nodata: []string{"0", "7"}}, Controls{}), ".#", "#.")
-	wantRows(t, validPixels(t, Input{Files: []string{two}, Nodata: []string{"0", "7"}}, Controls{NoMask: true}), "##", "##")
+	wantRows(t, validPixels(t, Input{Files: []string{two}, Nodata: []string{"0", "7"}}, Controls{NoMask: true}), "##",
+		"##")
 	wantRows(t, validPixels(t, Input{Files: []string{two}, Layers: []int{2}, Nodata: []string{"7"}}, Controls{}), "#.")
-	failRun(t, Job{Inputs: map[string]Input{"a": {Files: []string{two}, Nodata: []string{"300"}}}, Func: nothing}, "300", "uint8", two)
-	failRun(t, Job{Inputs: map[string]Input{"a": {Files: []string{two}, Layers: []int{3}}}, Func: nothing}, two, "2 bands", "3")
+	failRun(t, Job{Inputs: map[string]Input{"a": {Files: []string{two}, Nodata: []string{"300"}}}, Func: nothing},
+		"300", "uint8", two)
+	failRun(t, Job{Inputs: map[string]Input{"a": {Files: []string{two}, Layers: []int{3}}}, Func: nothing}, two,
+		"2 bands", "3")
 }
 
-func TestPixelsOutsideAFileAreNotValidAndHoldItsNodata(t *testing.T) {
+func TestPixelsOutsideFile(t *testing.T) {
 	dir := t.TempDir()
-	a := write(t, filepath.Join(dir, "a.tif"), mapGrid(2, 2, 0, 0), []uint8{1, 2, 3, 4}, func(o *Output) { o.Nodata = "9" })
+	a := write(t, filepath.Join(dir, "a.tif"), mapGrid(2, 2, 0, 0), []uint8{1, 2, 3, 4},
+		func(o *Output) { o.Nodata = "9" })
 	b := write(t, filepath.Join(dir, "b.tif"), mapGrid(2, 2, 1, 1), []uint8{5, 6, 7, 8}, nil)
 	var got []uint8
 	job := Job{Inputs: map[string]Input{"a": File(a), "b": File(b)}, Controls: Controls{Footprint: Union},
@@ -79,16 +84,17 @@ func TestPixelsOutsideAFileAreNotValidAndHoldItsNodata(t *testing.T) {
 	samePixels(t, "a and b", 3, got, []uint8{1, 2, 9, 3, 4, 9, 9, 9, 9, 0, 0, 0, 0, 5, 6, 0, 7, 8})
 }
 
-func TestMasksAndAlphaCountUnlessTheyAreNotToBeLookedAt(t *testing.T) {
+func TestMasksAndNoMask(t *testing.T) {
 	dir := t.TempDir()
-	inside, beside, alpha := filepath.Join(dir, "inside.tif"), filepath.Join(dir, "beside.tif"), filepath.Join(dir, "alpha.tif")
+	inside, sidecar, alpha := filepath.Join(dir, "inside.tif"), filepath.Join(dir, "sidecar.tif"),
+		filepath.Join(dir, "alpha.tif")
 	pytest.Run(t, []string{"rasterio", "numpy"}, `
 import json, sys, numpy as np, rasterio
 from rasterio.enums import ColorInterp
-inside, beside, alpha = json.load(sys.stdin)
+inside, sidecar, alpha = json.load(sys.stdin)
 px = np.arange(6, dtype='uint8').reshape(2, 3)
 mask = np.array([[255, 0, 255], [0, 255, 255]], 'u1')
-for path, internal in ((inside, 'YES'), (beside, 'NO')):
+for path, internal in ((inside, 'YES'), (sidecar, 'NO')):
     with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=internal):
         with rasterio.open(path, 'w', driver='GTiff', width=3, height=2, count=1, dtype='uint8') as d:
             d.write(px, 1); d.write_mask(mask)
@@ -96,8 +102,8 @@ with rasterio.open(alpha, 'w', driver='GTiff', width=3, height=2, count=2, dtype
     d.colorinterp = [ColorInterp.gray, ColorInterp.alpha]
     d.write(px, 1); d.write(mask // 5, 2)
 print('null')
-`, []string{inside, beside, alpha}, nil)
-	for _, path := range []string{inside, beside} {
+`, []string{inside, sidecar, alpha}, nil)
+	for _, path := range []string{inside, sidecar} {
 		wantRows(t, validPixels(t, File(path), Controls{}), "#.#", ".##")
 		wantRows(t, validPixels(t, File(path), Controls{NoMask: true}), "###", "###")
 		wantRows(t, validPixels(t, File(path), Controls{Overlap: 1}), ".....", ".#.#.", "..##.", ".....")
@@ -105,9 +111,10 @@ print('null')
 	wantRows(t, validPixels(t, Input{Files: []string{alpha}, Layers: []int{1}}, Controls{}), "#.#", ".##")
 }
 
-func TestABlockAnswersWhatAFunctionAsks(t *testing.T) {
+func TestBlockMethods(t *testing.T) {
 	dir := t.TempDir()
-	a := write(t, filepath.Join(dir, "a.tif"), mapGrid(600, 300, 5, 7), make([]uint8, 600*300), func(o *Output) { o.Nodata = "3" })
+	a := write(t, filepath.Join(dir, "a.tif"), mapGrid(600, 300, 5, 7), make([]uint8, 600*300),
+		func(o *Output) { o.Nodata = "3" })
 	b := write(t, filepath.Join(dir, "b.tif"), mapGrid(600, 300, 5, 7), make([]uint8, 600*300), nil)
 	type params struct{ factor int }
 	blocks := make(chan int, 100)
@@ -120,7 +127,8 @@ func TestABlockAnswersWhatAFunctionAsks(t *testing.T) {
 			if n := bl.State().(int); n != 100 && n != 101 {
 				t.Error("state", n)
 			}
-			if bl.Params().(params).factor != 7 || bl.Total() != 6 || bl.BlocksAcross() != 3 || bl.BlocksDown() != 2 || bl.Overlap() != 2 {
+			if bl.Params().(params).factor != 7 || bl.Total() != 6 || bl.BlocksAcross() != 3 || bl.BlocksDown() != 2 ||
+				bl.Overlap() != 2 {
 				t.Error("params, blocks or overlap")
 			}
 			if bl.First() != (bl.Number == 0) || bl.Last() != (bl.Number == 5) {
@@ -132,11 +140,13 @@ func TestABlockAnswersWhatAFunctionAsks(t *testing.T) {
 			if bl.Path("a") != a || len(bl.Paths("l")) != 2 || bl.Paths("l")[1] != b || len(bl.InList("l")) != 2 {
 				t.Error("paths")
 			}
-			if bl.Rows() != bl.Window.Height+4 || bl.Columns() != bl.Window.Width+4 || bl.In("a").Shape[1] != bl.Rows() || bl.In("a").Shape[2] != bl.Columns() {
+			if bl.Rows() != bl.Window.Height+4 || bl.Columns() != bl.Window.Width+4 ||
+				bl.In("a").Shape[1] != bl.Rows() || bl.In("a").Shape[2] != bl.Columns() {
 				t.Error("size")
 			}
 			x, y := bl.Coordinates()
-			if x[2] != 500000+10*float64(5+bl.Window.Col)+5 || y[2] != 5000000-10*float64(7+bl.Window.Row)-5 || len(x) != bl.Columns() || len(y) != bl.Rows() {
+			if x[2] != 500000+10*float64(5+bl.Window.Col)+5 || y[2] != 5000000-10*float64(7+bl.Window.Row)-5 ||
+				len(x) != bl.Columns() || len(y) != bl.Rows() {
 				t.Error("coordinates", x[2], y[2])
 			}
 			if c, r := bl.Pixel(x[3]+4.9, y[4]-4.9); c != 3 || r != 4 {
@@ -153,24 +163,28 @@ func TestABlockAnswersWhatAFunctionAsks(t *testing.T) {
 	}
 }
 
-func TestAnInputThatNoExpressionUsesCountsForTheFootprintOnly(t *testing.T) {
+func TestUnusedInputFootprint(t *testing.T) {
 	dir := t.TempDir()
 	a := write(t, filepath.Join(dir, "a.tif"), mapGrid(4, 1, 0, 0), []uint8{1, 2, 3, 4}, nil)
-	b := write(t, filepath.Join(dir, "b.tif"), mapGrid(4, 1, 1, 0), []uint8{0, 0, 0, 0}, func(o *Output) { o.Nodata = "0" })
+	b := write(t, filepath.Join(dir, "b.tif"), mapGrid(4, 1, 1, 0), []uint8{0, 0, 0, 0},
+		func(o *Output) { o.Nodata = "0" })
 	out := filepath.Join(dir, "out.tif")
-	mustRun(t, Job{Inputs: map[string]Input{"a": {Files: []string{a}, Layers: []int{}}, "b": File(b)}, Expressions: map[string]string{"o": "a"},
-		Outputs: map[string]Output{"o": {Path: out}}, Controls: Controls{Reference: "b"}})
+	mustRun(t, Job{Inputs: map[string]Input{"a": {Files: []string{a}, Layers: []int{}}, "b": File(b)},
+		Expressions: map[string]string{"o": "a"},
+		Outputs:     map[string]Output{"o": {Path: out}}, Controls: Controls{Reference: "b"}})
 	samePixels(t, "a", 3, pixels[uint8](t, out), []uint8{2, 3, 4})
 }
 
-func TestAnAlphaBandIsNoMaskWhereMasksAreNotLookedAt(t *testing.T) {
+func TestAlphaBandNoMask(t *testing.T) {
 	path := repositoryData(t, "rasterio/RGBA.byte.tif")
 	count := func(c Controls) (n int) {
-		mustRun(t, Job{Inputs: map[string]Input{"a": File(path)}, Controls: c, Merge: func(_ int, v any) error { n += v.(int); return nil },
+		mustRun(t, Job{Inputs: map[string]Input{"a": File(path)}, Controls: c,
+			Merge: func(_ int, v any) error { n += v.(int); return nil },
 			Func: func(_ context.Context, b *Block) error {
 				k := 0
 				for i, v := range ndarray.Slice[uint8](b.Valid("a").At(0)) {
-					if alpha := Band[uint8](b, "a", 3)[i]; v != 1 && (alpha != 0 || c.NoMask) || v == 1 && alpha == 0 && !c.NoMask {
+					if alpha := Band[uint8](b, "a",
+						3)[i]; v != 1 && (alpha != 0 || c.NoMask) || v == 1 && alpha == 0 && !c.NoMask {
 						t.Fatalf("alpha %d, valid %d", alpha, v)
 					}
 					k += int(v)

@@ -10,14 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/expr"
+	"leat/internal/regular"
 	"leat/objstore"
 )
 
-// validate reports all that is wrong with a job and can be told without opening a raster.
-func validate(job *Job) error {
+// validate returns all errors in a job that can be found without opening a raster. For partial see
+// Check.
+func validate(job *Job, partial bool) error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	switch {
+	case partial:
 	case job.Func == nil && job.Expressions == nil:
 		bad("nothing to compute: the job has neither a function nor expressions")
 	case job.Func != nil && job.Expressions != nil:
@@ -38,13 +41,14 @@ func validate(job *Job) error {
 		}
 	}
 	for _, name := range sortedKeys(job.Expressions) {
-		if _, ok := job.Outputs[name]; !ok {
-			bad("there is an expression for %q, but no output of that name: there is %s", name, strings.Join(sortedKeys(job.Outputs), ", "))
+		if _, ok := job.Outputs[name]; !ok && !partial {
+			bad("there is an expression for %q, but no output of that name: there is %s", name,
+				strings.Join(sortedKeys(job.Outputs), ", "))
 		} else if _, err := expr.Parse(job.Expressions[name]); err != nil {
 			bad("output %s: %w", name, err)
 		}
 	}
-	if job.Expressions != nil {
+	if job.Expressions != nil && !partial {
 		for _, name := range sortedKeys(job.Outputs) {
 			if _, ok := job.Expressions[name]; !ok {
 				bad("output %s has no expression", name)
@@ -57,16 +61,19 @@ func validate(job *Job) error {
 	switch {
 	case !job.Resume:
 	case len(job.Outputs) == 0:
-		bad("the job has no outputs, so an earlier run left nothing to resume from: run it anew")
+		bad("the job has no outputs, so an earlier run left nothing to resume from: run it from the start")
 	case !job.resumable():
-		bad("a job with Merge can only be resumed when it says how values are kept (Job.Emits): run it anew")
+		bad("a job with Merge can only be resumed with a codec for the emitted values (Job.Emits): run it from the start")
 	}
 	c := &job.Controls
-	if c.Overlap < 0 {
-		bad("overlap %d: use 0 or more pixels", c.Overlap)
+	if c.Overlap < 0 || c.Overlap > maxBlockSide {
+		bad("overlap %d: use 0 to %d pixels", c.Overlap, maxBlockSide)
 	}
 	if c.WindowWidth < 0 || c.WindowHeight < 0 || (c.WindowWidth == 0) != (c.WindowHeight == 0) {
 		bad("block size %d x %d: give both sides, above 0", c.WindowWidth, c.WindowHeight)
+	}
+	if c.WindowWidth > maxBlockSide || c.WindowHeight > maxBlockSide {
+		bad("block size %d x %d: use at most %d pixels a side", c.WindowWidth, c.WindowHeight, maxBlockSide)
 	}
 	if c.MemoryBytes < 0 {
 		bad("a memory of %d bytes (--memory): use a size above 0", c.MemoryBytes)
@@ -74,13 +81,19 @@ func validate(job *Job) error {
 	if c.Footprint == Reference && c.Reference == "" && c.Grid == nil {
 		bad("the footprint of the reference needs one: name an input")
 	}
+	_, known := job.Inputs[c.Reference]
+	if _, vector := job.Vectors[c.Reference]; c.Reference != "" && !known && !vector && !partial {
+		bad("the reference %q (--reference) is not the name of an input; there is %s", c.Reference,
+			strings.Join(sortedKeys(job.Inputs), ", "))
+	}
 	errs = append(errs, validateConcurrency(job)...)
 	vectors, lacking := validateVectors(job)
 	errs = append(errs, vectors...)
-	return errors.Join(mistakes(errs...), errors.Join(validateWarps(job)...), errors.Join(validatePaths(job)...), lacking)
+	return errors.Join(jobErrors(errs...), errors.Join(validateWarps(job)...), errors.Join(validatePaths(job)...),
+		lacking)
 }
 
-// validatePaths finds outputs that can't be written, are named twice, or are inputs.
+// validatePaths returns errors for outputs that can't be written, are named twice, or are inputs.
 func validatePaths(job *Job) []error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -98,7 +111,7 @@ func validatePaths(job *Job) []error {
 		}
 		owner[path] = name
 		seen = append(seen, path)
-		if o.inStore() { // checkStore asks the store
+		if o.inStore() { // checkStore checks the store
 			errs = append(errs, checkTempDir(name, o.tempDir())...)
 			continue
 		}
@@ -110,10 +123,17 @@ func validatePaths(job *Job) []error {
 		} else if err := unix.Access(dir, unix.W_OK); err != nil {
 			bad("output %s: the folder %s can't be written to: %w", name, dir, err)
 		}
+		if _, err := os.Lstat(path); errors.Is(err, unix.ENAMETOOLONG) {
+			bad("output %s: %s: %w", name, o.Path, unix.ENAMETOOLONG)
+		} else if _, err := os.Lstat(path + ".aux.xml"); o.HistAux && errors.Is(err, unix.ENAMETOOLONG) {
+			bad("output %s: %s.aux.xml, for the histogram (--hist-aux): %w", name, o.Path, unix.ENAMETOOLONG)
+		}
 		if st, err := os.Stat(path); err == nil {
 			switch {
-			case st.IsDir() && !o.foreign(): // some formats are folders
+			case st.IsDir() && !o.usesGDAL(): // some formats are directories
 				bad("output %s: %s is a folder: give the name of a file in it", name, o.Path)
+			case !st.IsDir() && !st.Mode().IsRegular():
+				bad("output %s: %s: %w", name, o.Path, regular.ErrSpecial)
 			case o.NoClobber:
 				bad("output %s: %s exists and is not to be replaced (--no-clobber): give another name, or remove it first", name, o.Path)
 			}
@@ -130,10 +150,12 @@ func validatePaths(job *Job) []error {
 			}
 			for _, out := range seen {
 				if out == path || sameFile(out, path) {
-					mistake("output %s is also the input %s (%s): write to another file", owner[out], name, objstore.Redact(in))
+					mistake("output %s is also the input %s (%s): write to another file", owner[out], name,
+						objstore.Redact(in))
 				}
 				if strings.TrimSuffix(path, filepath.Ext(path)) == out {
-					mistake("output %s (%s) would remove %s, which input %s reads: write to another file", owner[out], out, objstore.Redact(in), name)
+					mistake("output %s (%s) would remove %s, which input %s reads: write to another file", owner[out],
+						out, objstore.Redact(in), name)
 				}
 			}
 		}
@@ -156,7 +178,7 @@ func checkTempDir(name, dir string) []error {
 	return nil
 }
 
-// realPath follows links, also one whose target does not exist yet.
+// realPath follows links, even one whose target does not exist yet.
 func realPath(path string) string {
 	path = absolute(path)
 	for range 40 { // as many as the kernel follows

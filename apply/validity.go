@@ -2,7 +2,7 @@ package apply
 
 import "leat/ndarray"
 
-// validity sets dst to 1 where a pixel of the plane is neither nodata nor NaN nor masked, else 0.
+// validity sets dst to 0 where a pixel of the plane is nodata, NaN or masked, and to 1 elsewhere.
 func validity(dst []byte, plane *ndarray.Array, nodata *ndarray.Scalar, mask []byte) {
 	switch plane.Type {
 	case ndarray.Uint8:

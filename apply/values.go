@@ -7,15 +7,16 @@ import (
 	"slices"
 )
 
-// Codec turns values into bytes and back. Those that blocks emit pass through it on their way from workers outside the process and into the
-// unfinished output, from which a run can be resumed; so do a function's Params on their way to workers. What Decode is given is the value's: it
-// may keep it. A Codec may be used by several goroutines at once.
+// Codec encodes values and decodes them. It encodes the values that blocks emit, on their way from
+// worker processes and into the spool, and a function's Params on their way to workers. Decode may
+// keep the data it gets. Several goroutines may use a Codec at once.
 type Codec interface {
 	Encode(value any) ([]byte, error)
 	Decode(data []byte) (any, error)
 }
 
-// Gob is a Codec for values of one type, by package encoding/gob: of exported fields, NaN and maps included.
+// Gob returns a Codec for values of one type by package encoding/gob: it keeps exported fields
+// only, and supports NaN and maps.
 func Gob[T any]() Codec { return gobCodec[T]{} }
 
 type gobCodec[T any] struct{}
@@ -34,7 +35,7 @@ func (gobCodec[T]) Encode(value any) ([]byte, error) {
 
 func (gobCodec[T]) Decode(data []byte) (_ any, err error) {
 	var v T
-	// What comes from another process may be anything.
+	// Data from another process may be invalid in any way.
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("a value that can't be read: %v", p)
@@ -46,7 +47,8 @@ func (gobCodec[T]) Decode(data []byte) (_ any, err error) {
 	return v, nil
 }
 
-// encodeValues encodes what a block emitted; nil where values do not leave the process.
+// encodeValues encodes the values that a block emitted; it returns nil if values do not leave the
+// process.
 func (j *Job) encodeValues(values []any) ([][]byte, error) {
 	if j.Emits == nil {
 		return nil, nil
@@ -62,7 +64,7 @@ func (j *Job) encodeValues(values []any) ([][]byte, error) {
 	return list, nil
 }
 
-// decodeValues reads what encodeValues made.
+// decodeValues decodes the result of encodeValues.
 func (j *Job) decodeValues(list [][]byte) ([]any, error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -72,7 +74,7 @@ func (j *Job) decodeValues(list [][]byte) ([]any, error) {
 	}
 	var values []any
 	for _, b := range list {
-		v, err := j.Emits.Decode(slices.Clone(b)) // it may wait for earlier blocks, when the buffer serves others
+		v, err := j.Emits.Decode(slices.Clone(b)) // values may wait for earlier blocks after the buffer is reused
 		if err != nil {
 			return nil, fmt.Errorf("a value that the block emitted can't be decoded (Job.Emits): %w", err)
 		}

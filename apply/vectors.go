@@ -15,66 +15,76 @@ import (
 
 	"leat/block"
 	"leat/expr"
+	"leat/internal/gdal"
 	"leat/ndarray"
 	"leat/objstore"
 	"leat/raster"
-	"leat/raster/gdal"
 )
 
-// Vector is an input made of vectors: the run burns them onto its grid, as gdal_rasterize does, once and before the first block. To a function or an expression it is an
-// input of one file with one band. Its pixels are real in margins too, also beyond the grid, and all of them are valid unless Nodata says otherwise. The raster lies, until the
-// last block is done, where the first output is made (Output.TempDir), or, where workers on other machines read it, in Concurrency.SharedTemp.
+// Vector is an input made of vectors. The run rasterizes them onto its grid, as gdal_rasterize
+// does, once and before the first block. A function or expression sees an input of one file with
+// one band. Its pixels are defined in margins too, even outside the grid, and all of them are valid
+// unless Nodata says otherwise. Until the last block is done, the raster is stored in the directory
+// of the first unfinished output (Output.TempDir), or in Concurrency.SharedTemp if workers on other
+// machines read it.
 type Vector struct {
-	Path string // as OGR calls the source: a file, a folder, a database; a name below /vsizip/ and the like
-	// Layer is one by its name, or, where no layer is called so, by its number from 0. "" is the only layer of the source.
+	Path string // OGR's name of the source: a file, a directory, a database, or a name such as one under /vsizip/
+	// Layer is the name of a layer or, if no layer has that name, its number from 0. "" is the only
+	// layer of the source.
 	Layer string
-	SQL   string // a statement whose result is burned, instead of a layer
-	Where string // only features for which this condition holds; not with SQL, which has its own
+	SQL   string // a statement whose result is rasterized instead of a layer
+	Where string // rasterize only features that meet this condition; not with SQL
 
-	// Attribute whose number each feature is burned with; GDAL takes 0 for a feature that has none. "" burns Burn, 1 if nil.
+	// Attribute is the name of the attribute whose value each feature is burned with; GDAL uses 0
+	// for a feature without a value. With "", all features are burned with Burn, or 1 if that is
+	// nil.
 	Attribute string
 	Burn      *float64
-	// Null is the pixel where no feature lies; 0 if nil.
+	// Null is the value of pixels outside all features; 0 if nil.
 	Null *float64
-	// Type of the pixels. Default, for a value to burn, is the first of uint8, int32 and float64 that holds it and Null; for an attribute int32 or int64 where
-	// it is an integer of 32 or 64 bits, else float64. A value that the type can't hold is an error, never cut or rounded (but to the nearest float32).
+	// Type is the type of the pixels. The default for a constant value is the first of uint8, int32
+	// and float64 that can represent it and Null; for an attribute it is int32 or int64 if the
+	// attribute is an integer of 32 or 64 bits, else float64. A value that the type can't represent
+	// is an error; only float32 rounds.
 	Type ndarray.DType
-	// AllTouched burns all pixels that a line or polygon touches, not only those whose centre it covers or that lie on the line.
+	// AllTouched burns all pixels that a line or polygon touches. By default a polygon burns the
+	// pixels whose centre it covers, and a line those on it.
 	AllTouched bool
-	// Nodata is the value of pixels that do not count, such as that of Null. "" or "none": all count.
+	// Nodata is the value of invalid pixels, for example that of Null. "" or "none" makes all
+	// pixels valid.
 	Nodata string
-	// OpenOptions are those of the format's driver in OGR, as KEY=VALUE.
+	// OpenOptions are options of the format's driver in OGR, as KEY=VALUE.
 	OpenOptions []string
 }
 
-// vectorInput is what an inputFile has that is rasterised.
+// vectorInput is the part of an inputFile that describes vectors to rasterize.
 type vectorInput struct {
 	request gdal.VectorRequest
-	key     string // of the request: what has the same is one raster
-	first   string // the name of the first input with the same key
+	key     string // of the request: inputs with the same key share one raster
+	first   string // name of the first input with the same key
 	layer   gdal.VectorLayer
-	onto    *[4]float64 // its extent in the grid's system; nil where that is not known
+	onto    *[4]float64 // its extent in the grid's CRS; nil if unknown
 	state   fileVersion // of the source
-	grid    raster.Grid // to burn onto: the job's with its margin
+	grid    raster.Grid // to rasterize onto: the job's grid with its margin
 	burned  gdal.Burned
 }
 
-// unburned stands for a raster that is not made yet.
-type unburned struct{ info raster.Info }
+// pendingRaster is the placeholder of a raster that is not made yet.
+type pendingRaster struct{ info raster.Info }
 
-func (u *unburned) Info() *raster.Info { return &u.info }
-func (u *unburned) Close() error       { return nil }
-func (u *unburned) Read(context.Context, []int, raster.Window, *ndarray.Array) error {
+func (u *pendingRaster) Info() *raster.Info { return &u.info }
+func (u *pendingRaster) Close() error       { return nil }
+func (u *pendingRaster) Read(context.Context, []int, raster.Window, *ndarray.Array) error {
 	return fmt.Errorf("%s was not rasterised", u.info.Path)
 }
 
-// label is the source's name for messages and files, without passwords.
+// label returns the source's name for messages and files, without passwords.
 func (v *Vector) label() string {
 	words := strings.Fields(v.Path)
 	if len(words) == 1 || !strings.Contains(v.Path, "=") {
 		return objstore.Redact(v.Path)
 	}
-	for i, w := range words { // a database's, such as PG:dbname=a password=b
+	for i, w := range words { // of a database, such as PG:dbname=a password=b
 		if key, _, ok := strings.Cut(w, "="); ok && strings.Contains(strings.ToLower(key), "pass") {
 			words[i] = key + "=..."
 		}
@@ -82,7 +92,7 @@ func (v *Vector) label() string {
 	return strings.Join(words, " ")
 }
 
-// file is the path of the source where it is a file or folder of this machine, else "".
+// file returns the path of the source if it is a file or directory on this machine, else "".
 func (v *Vector) file() string {
 	if _, err := os.Stat(v.Path); err != nil && gdalName(v.Path) {
 		return ""
@@ -91,11 +101,13 @@ func (v *Vector) file() string {
 }
 
 func (v *Vector) request() gdal.VectorRequest {
-	return gdal.VectorRequest{Path: v.Path, Layer: v.Layer, SQL: v.SQL, Where: v.Where, Attribute: v.Attribute, Burn: v.Burn, Null: v.Null, Type: v.Type,
+	return gdal.VectorRequest{Path: v.Path, Layer: v.Layer, SQL: v.SQL, Where: v.Where, Attribute: v.Attribute,
+		Burn: v.Burn, Null: v.Null, Type: v.Type,
 		AllTouched: v.AllTouched, OpenOptions: v.OpenOptions, NoNodata: true, Exact: true}
 }
 
-// validateVectors reports what is wrong with the vectors of a job and can be told without opening them: mistakes in it, and what this machine lacks.
+// validateVectors returns the errors in a job's vectors that can be found without opening them:
+// errors in the job, and an error about what this machine lacks.
 func validateVectors(job *Job) (wrong []error, lacking error) {
 	if len(job.Vectors) == 0 {
 		return nil, nil
@@ -120,17 +132,19 @@ func validateVectors(job *Job) (wrong []error, lacking error) {
 	}
 	c := &job.Controls
 	if _, ok := job.Vectors[c.Reference]; ok {
-		bad("the reference %s (--reference) is a vector, which has no pixels to make a grid: name an input", c.Reference)
+		bad("the reference %s (--reference) is a vector, which has no pixels to make a grid: name an input",
+			c.Reference)
 	}
 	if len(job.Inputs) == 0 && c.Grid == nil {
-		bad("vectors make no grid by themselves: give an input whose grid is meant, or a grid of its own (--grid)")
+		bad("vectors have no grid: give an input that has one, or a grid (--grid)")
 	}
-	if on := job.Concurrency.On; on != nil && !on.Facts().Local && job.Concurrency.SharedTemp == "" {
+	if on := job.Concurrency.On; on != nil && !on.Capabilities().Local && job.Concurrency.SharedTemp == "" {
 		const remedy = "name a folder that all of them can reach (--shared-temp), or burn the vectors first, with gdal_rasterize"
-		if on.Facts().Apart {
+		if on.Capabilities().NoSharedFS {
 			bad("vectors are rasterised to a file, and workers of %s share no folder with this machine in which they could read it: %s", on.Name(), remedy)
-		} else if !slices.ContainsFunc(slices.Collect(maps.Values(job.Outputs)), func(o Output) bool { return !o.inStore() }) {
-			bad("vectors are rasterised to a file beside the first output, and no output is a file that workers of %s could reach too: %s", on.Name(), remedy)
+		} else if !slices.ContainsFunc(slices.Collect(maps.Values(job.Outputs)),
+			func(o Output) bool { return !o.inStore() }) {
+			bad("vectors are rasterised to a file next to the first output, and no output is a file that workers of %s could reach too: %s", on.Name(), remedy)
 		}
 	}
 	if err := gdal.Available(); err != nil {
@@ -139,7 +153,7 @@ func validateVectors(job *Job) (wrong []error, lacking error) {
 	return wrong, lacking
 }
 
-// addVectors opens and checks the vectors, and puts what they will be among the inputs.
+// addVectors opens and checks the vectors, and adds their future rasters to the inputs.
 func (r *run) addVectors(ctx context.Context, grid raster.Grid) error {
 	job, in := r.job, r.in
 	overlap := job.Controls.Overlap
@@ -150,7 +164,7 @@ func (r *run) addVectors(ctx context.Context, grid raster.Grid) error {
 		v := job.Vectors[name]
 		f, err := v.input(ctx, name, grid)
 		if err == nil {
-			f.dc, f.dr = overlap, overlap
+			f.colOffset, f.rowOffset = overlap, overlap
 			err = f.resolve(Input{Nodata: []string{v.Nodata}}, job.Controls.NoMask)
 		}
 		if err != nil {
@@ -170,7 +184,7 @@ func (r *run) addVectors(ctx context.Context, grid raster.Grid) error {
 	return errors.Join(errs...)
 }
 
-// input checks a vector and describes the raster that it will be.
+// input checks a vector and describes its future raster.
 func (v *Vector) input(ctx context.Context, name string, grid raster.Grid) (*inputFile, error) {
 	request := v.request()
 	info, err := gdal.CheckVector(ctx, request, grid)
@@ -179,19 +193,21 @@ func (v *Vector) input(ctx context.Context, name string, grid raster.Grid) (*inp
 	}
 	request.Type = info.Type
 	if request.SQL == "" {
-		request.Layer = info.Name // a layer by its number and by its name are one
+		request.Layer = info.Name // a layer by its number and by its name are the same
 	}
-	f := &inputFile{input: name, path: v.label(), from: v.Path, access: accessLocal,
-		vector: &vectorInput{request: request, key: gdal.VectorKey(request), layer: info.VectorLayer, onto: info.Onto, state: v.state(info.Files), grid: grid}}
-	f.src = &unburned{raster.Info{Path: v.label(), Driver: "GTiff", Grid: grid, Bands: []raster.Band{{Type: info.Type, Color: raster.ColorGray, Scale: 1}},
-		TileWidth: burntTile, TileHeight: burntTile, Interleave: "band", Compression: "deflate", Predictor: 1}}
+	f := &inputFile{input: name, path: v.label(), from: v.Path, mode: accessLocal,
+		vector: &vectorInput{request: request, key: gdal.VectorKey(request), layer: info.VectorLayer, onto: info.Onto,
+			state: v.state(info.Files), grid: grid}}
+	f.src = &pendingRaster{raster.Info{Path: v.label(), Driver: "GTiff", Grid: grid,
+		Bands:     []raster.Band{{Type: info.Type, Color: raster.ColorGray, Scale: 1}},
+		TileWidth: rasterTile, TileHeight: rasterTile, Interleave: "band", Compression: "deflate", Predictor: 1}}
 	return f, nil
 }
 
-// burntTile is the side of the tiles of the rasters that gdal.Rasterize makes.
-const burntTile = 512
+// rasterTile is the side of the tiles of the rasters that gdal.Rasterize makes.
+const rasterTile = 512
 
-// state is the state of all files of the source.
+// state returns the state of all files of the source.
 func (v *Vector) state(files []string) fileVersion {
 	var s fileVersion
 	local := v.file()
@@ -199,11 +215,13 @@ func (v *Vector) state(files []string) fileVersion {
 		s.fileState, _ = stateOf(local)
 	}
 	for _, name := range files {
-		if name = absolute(name); name == local || strings.HasSuffix(name, "-shm") { // SQLite changes this one when a file is read
+		// SQLite changes this file when it reads
+		if name = absolute(name); name == local || strings.HasSuffix(name, "-shm") {
 			continue
 		}
 		key := name
-		if suffix := strings.TrimPrefix(name, local); local != "" && !filepath.IsAbs(suffix) { // one within a folder keeps its whole name
+		// a file in a directory keeps its whole name
+		if suffix := strings.TrimPrefix(name, local); local != "" && !filepath.IsAbs(suffix) {
 			key = suffix
 		}
 		if state, ok := stateOf(name); ok {
@@ -213,20 +231,20 @@ func (v *Vector) state(files []string) fileVersion {
 	return s
 }
 
-// since says how the source differs from what it was when it was checked.
+// since describes how the source differs from its state when it was checked; "" if it does not.
 func (v *vectorInput) since(name string, now fileVersion) string {
 	if text := v.state.fileState.change(now.fileState); text != "" {
 		return name + " " + text
 	}
-	for _, key := range sortedKeys(v.state.Beside) {
-		if text := v.state.Beside[key].change(now.Beside[key]); text != "" {
-			return besideName(name, key) + " " + text
+	for _, key := range sortedKeys(v.state.Sidecars) {
+		if text := v.state.Sidecars[key].change(now.Sidecars[key]); text != "" {
+			return sidecarName(name, key) + " " + text
 		}
 	}
 	return ""
 }
 
-// burnText says what is burned.
+// burnText describes the values that are burned.
 func (v *vectorInput) burnText() string {
 	q := &v.request
 	what := "1"
@@ -242,7 +260,7 @@ func (v *vectorInput) burnText() string {
 	return text
 }
 
-// text says what the vectors are.
+// text describes the vectors for the plan.
 func (v *vectorInput) text() string {
 	l, q := &v.layer, &v.request
 	text := "layer " + l.Name
@@ -257,12 +275,13 @@ func (v *vectorInput) text() string {
 	}
 	text += fmt.Sprintf(" (%s) in %v", l.Geometry, l.CRS)
 	if e := l.Extent; e != nil {
-		text += fmt.Sprintf(", x %s to %s, y %s to %s", plainNumber(e[0]), plainNumber(e[2]), plainNumber(e[1]), plainNumber(e[3]))
+		text += fmt.Sprintf(", x %s to %s, y %s to %s", plainNumber(e[0]), plainNumber(e[2]), plainNumber(e[1]),
+			plainNumber(e[3]))
 	}
 	return text + "; " + v.burnText()
 }
 
-// nowhere says why no feature lies on the grid, where that is known; else "".
+// nowhere explains why no feature lies on the grid, if that is known; else "".
 func (v *vectorInput) nowhere() string {
 	if v.layer.Features == 0 {
 		return v.none()
@@ -278,7 +297,7 @@ func (v *vectorInput) nowhere() string {
 	return fmt.Sprintf("lies on the grid: they lie in x %.9g to %.9g, y %.9g to %.9g, not in x %.9g to %.9g, y %.9g to %.9g", e[0], e[2], e[1], e[3], minX, maxX, minY, maxY)
 }
 
-// none says why nothing is burned where no feature has a geometry.
+// none explains why nothing is burned if no feature has a geometry.
 func (v *vectorInput) none() string {
 	switch {
 	case v.request.SQL != "":
@@ -289,19 +308,20 @@ func (v *vectorInput) none() string {
 	return "is burned: there is none with a geometry in the layer " + v.layer.Name
 }
 
-// told says what of the vectors was not burned, now that they have been read; "" where that is nothing, or known before.
-func (v *vectorInput) told(name string) string {
+// unburnedNote describes the features that were not burned, after reading them; "" if there are
+// none, or if the plan says so.
+func (v *vectorInput) unburnedNote(name string) string {
 	switch n := &v.burned; {
 	case n.Features == 0 && v.layer.Features != 0:
 		return fmt.Sprintf("no feature of %s %s", name, v.none())
 	case n.Unplaced > 0:
 		return fmt.Sprintf("%s %s, with points that have no place in %v: feature %d is the first; if that matters here, cut it to the ground of the grid before, with: ogr2ogr -clipsrc",
-			many(n.Unplaced, "feature was left out of", "features were left out of"), name, v.grid.CRS, n.First)
+			plural(n.Unplaced, "feature was left out of", "features were left out of"), name, v.grid.CRS, n.First)
 	}
 	return ""
 }
 
-// numberText is a number that may be left out and is 0 then.
+// numberText formats a number whose default is 0.
 func numberText(v *float64) string {
 	if v == nil {
 		return "0"
@@ -309,7 +329,8 @@ func numberText(v *float64) string {
 	return number(*v)
 }
 
-// descriptionVector is what a description says of vectors besides their files and the type of the pixels.
+// descriptionVector describes how an input is rasterized, apart from its files and the type of the
+// pixels.
 type descriptionVector struct {
 	Layer       string   `json:"layer,omitempty"`
 	SQL         string   `json:"sql,omitempty"`
@@ -321,12 +342,13 @@ type descriptionVector struct {
 	OpenOptions []string `json:"open_options,omitempty"`
 }
 
-// describe completes the description of an input that is rasterised.
+// describe completes the description of an input that is rasterized.
 func (v *vectorInput) describe(f *inputFile, spec Vector, d *descriptionInput) {
 	q := &v.request
 	d.Path = cmp.Or(spec.file(), f.path)
 	d.fileVersion = v.state
-	d.Vector = &descriptionVector{Layer: q.Layer, SQL: q.SQL, Where: q.Where, Attribute: q.Attribute, Null: numberText(q.Null), AllTouched: q.AllTouched, OpenOptions: q.OpenOptions}
+	d.Vector = &descriptionVector{Layer: q.Layer, SQL: q.SQL, Where: q.Where, Attribute: q.Attribute,
+		Null: numberText(q.Null), AllTouched: q.AllTouched, OpenOptions: q.OpenOptions}
 	if q.Attribute == "" {
 		d.Vector.Burn = "1"
 		if q.Burn != nil {
@@ -335,7 +357,7 @@ func (v *vectorInput) describe(f *inputFile, spec Vector, d *descriptionInput) {
 	}
 }
 
-// vector compares how two inputs are burned.
+// vector compares how an input was and is rasterized.
 func (c *changes) vector(of string, was, now *descriptionVector) {
 	if was == nil || now == nil {
 		c.flag(was != nil, now != nil, of+"it was a raster and is a vector", of+"it was a vector and is a raster")
@@ -345,7 +367,7 @@ func (c *changes) vector(of string, was, now *descriptionVector) {
 		var own changes
 		own.text(what, was, now)
 		for _, t := range own {
-			c.say("%s%s", of, t)
+			c.add("%s%s", of, t)
 		}
 	}
 	text("the layer", was.Layer, now.Layer)
@@ -356,13 +378,15 @@ func (c *changes) vector(of string, was, now *descriptionVector) {
 		c.value(of+"the value to burn", was.Burn, now.Burn)
 	}
 	c.value(of+"the value where no feature lies", was.Null, now.Null)
-	c.flag(was.AllTouched, now.AllTouched, of+"pixels that features only touch were not burned and are", of+"pixels that features only touch were burned and are not")
+	c.flag(was.AllTouched, now.AllTouched, of+"pixels that features only touch were not burned and are",
+		of+"pixels that features only touch were burned and are not")
 	text("the list of open options", strings.Join(was.OpenOptions, " "), strings.Join(now.OpenOptions, " "))
 }
 
-// vectorFolder is where the folder is made in which the run rasterises: where workers elsewhere can reach it, else where unfinished outputs are kept.
-func (r *run) vectorFolder() string {
-	if on := r.job.Concurrency.On; on != nil && !on.Facts().Local {
+// vectorDirectory returns the directory in which the run makes its directory for rasters: one that
+// worker processes on other machines can reach, else that of unfinished outputs.
+func (r *run) vectorDirectory() string {
+	if on := r.job.Concurrency.On; on != nil && !on.Capabilities().Local {
 		return r.sharedBase()
 	}
 	if len(r.outs) == 0 {
@@ -375,16 +399,16 @@ func (r *run) vectorFolder() string {
 	return filepath.Dir(realPath(o.Path))
 }
 
-// pixelBytes is the size of the raster before compression.
+// pixelBytes returns the size of the raster before compression.
 func (v *vectorInput) pixelBytes() int64 {
 	return block.Window{Width: v.grid.Width, Height: v.grid.Height}.Pixels() * int64(v.request.Type.Size())
 }
 
-// stateFiles are the files besides the source's own of which the state is known.
+// stateFiles yields the files other than the source's own whose state is known.
 func (v *vectorInput) stateFiles(local string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for key := range v.state.Beside {
-			if !yield(besideName(local, key)) {
+		for key := range v.state.Sidecars {
+			if !yield(sidecarName(local, key)) {
 				return
 			}
 		}

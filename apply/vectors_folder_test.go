@@ -7,12 +7,14 @@ import (
 	"testing"
 )
 
-// A folder is a source of layers to OGR, of shapefiles for one: its files lie within it, not beside it.
-func TestAFolderOfVectorsIsBurnedAndItsRunGoesOn(t *testing.T) {
+// OGR opens a directory, for example of shapefiles, as a source of layers. The files are inside it,
+// not next to it.
+func TestVectorDirectory(t *testing.T) {
 	vectors := vectorFiles(t)
 	folder := t.TempDir()
 	for _, suffix := range []string{".shp", ".shx", ".dbf", ".prj"} {
-		if err := os.WriteFile(filepath.Join(folder, "fields"+suffix), fileBytes(t, filepath.Join(vectors, "fields"+suffix)), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, "fields"+suffix),
+			fileBytes(t, filepath.Join(vectors, "fields"+suffix)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

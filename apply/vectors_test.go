@@ -14,10 +14,10 @@ import (
 
 	"leat/block"
 	"leat/internal/fault"
+	"leat/internal/gdal"
 	"leat/internal/pytest"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/gdal"
 	"leat/timing"
 	"leat/worker/subprocess"
 )
@@ -70,7 +70,8 @@ for c in json.load(sys.stdin):
 json.dump(out, sys.stdout)
 `
 
-// vectorFiles makes a folder with a.gpkg (layers fields, roads and wells), degrees.geojson and fields.shp, once for all tests.
+// vectorFiles makes a directory with a.gpkg (layers fields, roads and wells), degrees.geojson and
+// fields.shp, once for all tests.
 func vectorFiles(t testing.TB) string {
 	t.Helper()
 	if err := gdal.Available(); err != nil {
@@ -81,10 +82,10 @@ func vectorFiles(t testing.TB) string {
 	return dir
 }
 
-// vectorGrid is the middle of where the vectors lie.
+// vectorGrid returns the middle of the vectors' extent.
 func vectorGrid() raster.Grid { return mapGrid(300, 200, 0, 0) }
 
-// rasterized is what gdal_rasterize makes: raw pixels.
+// rasterized returns the raw pixels of gdal_rasterize.
 func rasterized(t testing.TB, path string, grid raster.Grid, gdalType string, null float64, args ...string) []byte {
 	t.Helper()
 	list := rasterizedAll(t, []burnCase{{Path: path, Type: gdalType, Null: null, Args: args, grid: grid}})
@@ -130,9 +131,10 @@ func rasterizedAll(t testing.TB, cases []burnCase) [][]byte {
 	return list
 }
 
-// vectorJob writes vectors as they are burned, each to an output of its name.
+// vectorJob returns a job that writes rasterized vectors, each to an output of its name.
 func vectorJob(dir string, grid raster.Grid, vectors map[string]Vector) Job {
-	job := Job{Vectors: vectors, Expressions: map[string]string{}, Outputs: map[string]Output{}, Controls: Controls{Grid: &grid}}
+	job := Job{Vectors: vectors, Expressions: map[string]string{}, Outputs: map[string]Output{},
+		Controls: Controls{Grid: &grid}}
 	for name := range vectors {
 		job.Expressions[name] = name
 		job.Outputs[name] = Output{Path: filepath.Join(dir, name+".tif"), TileSize: 64}
@@ -140,7 +142,7 @@ func vectorJob(dir string, grid raster.Grid, vectors map[string]Vector) Job {
 	return job
 }
 
-// raw are the pixels of the first band.
+// raw returns the pixels of the first band.
 func raw(t testing.TB, path string) []byte {
 	t.Helper()
 	f := open(t, path)
@@ -170,7 +172,7 @@ func atPoints(t testing.TB, f func(point string) error) {
 	t.Cleanup(func() { fault.Set(nil) })
 }
 
-// noFolders fails where a run left a folder of its own.
+// noFolders fails if a run left a directory of its own.
 func noFolders(t testing.TB, dir string) {
 	t.Helper()
 	if list, err := filepath.Glob(filepath.Join(dir, sharedPrefix+"*")); err != nil || len(list) > 0 {
@@ -180,31 +182,50 @@ func noFolders(t testing.TB, dir string) {
 
 func ptr(v float64) *float64 { return &v }
 
-func TestVectorsAreBurnedAsGdalRasterizeBurnsThem(t *testing.T) {
+func TestVectorsMatchGdalRasterize(t *testing.T) {
 	dir := vectorFiles(t)
-	gpkg, geojson, shp := filepath.Join(dir, "a.gpkg"), filepath.Join(dir, "degrees.geojson"), filepath.Join(dir, "fields.shp")
+	gpkg, geojson, shp := filepath.Join(dir, "a.gpkg"), filepath.Join(dir, "degrees.geojson"),
+		filepath.Join(dir, "fields.shp")
 	fields := func(v Vector) Vector { v.Path, v.Layer = gpkg, "fields"; return v }
-	degrees := raster.Grid{Width: 190, Height: 210, HasTransform: true, Transform: raster.Transform{2.9995, 0.0002, 0, 45.1536, 0, -0.0001}, CRS: raster.CRS{Code: "EPSG:4326"}}
+	degrees := raster.Grid{Width: 190, Height: 210, HasTransform: true,
+		Transform: raster.Transform{2.9995, 0.0002, 0, 45.1536, 0, -0.0001}, CRS: raster.CRS{Code: "EPSG:4326"}}
 	cases := []burnCase{
 		{Name: "one by default", Type: "Byte", Args: []string{"-l", "fields", "-burn", "1"}, v: fields(Vector{})},
-		{Name: "a value", Type: "Byte", Args: []string{"-l", "fields", "-burn", "200"}, v: fields(Vector{Burn: ptr(200)})},
-		{Name: "a large value", Type: "Int32", Args: []string{"-l", "fields", "-burn", "-70000"}, v: fields(Vector{Burn: ptr(-70000)})},
-		{Name: "a fraction", Type: "Float64", Args: []string{"-l", "fields", "-burn", "0.1"}, v: fields(Vector{Burn: ptr(0.1)})},
-		{Name: "a layer by number", Type: "Byte", Args: []string{"-l", "roads", "-burn", "1"}, v: Vector{Path: gpkg, Layer: "1"}},
-		{Name: "points", Type: "Byte", Args: []string{"-l", "wells", "-burn", "3"}, v: Vector{Path: gpkg, Layer: "wells", Burn: ptr(3)}},
+		{Name: "a value", Type: "Byte", Args: []string{"-l", "fields", "-burn", "200"},
+			v: fields(Vector{Burn: ptr(200)})},
+		{Name: "a large value", Type: "Int32", Args: []string{"-l", "fields", "-burn", "-70000"},
+			v: fields(Vector{Burn: ptr(-70000)})},
+		{Name: "a fraction", Type: "Float64", Args: []string{"-l", "fields", "-burn", "0.1"},
+			v: fields(Vector{Burn: ptr(0.1)})},
+		{Name: "a layer by number", Type: "Byte", Args: []string{"-l", "roads", "-burn", "1"},
+			v: Vector{Path: gpkg, Layer: "1"}},
+		{Name: "points", Type: "Byte", Args: []string{"-l", "wells", "-burn", "3"},
+			v: Vector{Path: gpkg, Layer: "wells", Burn: ptr(3)}},
 		{Name: "the only layer", Path: shp, Type: "Byte", Args: []string{"-burn", "1"}, v: Vector{Path: shp}},
-		{Name: "lines, all touched", Type: "Byte", Args: []string{"-at", "-l", "roads", "-burn", "1"}, v: Vector{Path: gpkg, Layer: "roads", AllTouched: true}},
-		{Name: "polygons, all touched", Type: "Int32", Args: []string{"-at", "-l", "fields", "-a", "class"}, v: fields(Vector{AllTouched: true, Attribute: "class"})},
-		{Name: "an attribute", Type: "Int32", Args: []string{"-l", "fields", "-a", "class"}, v: fields(Vector{Attribute: "class"})},
-		{Name: "an attribute as bytes", Type: "Byte", Null: 99, Args: []string{"-l", "fields", "-a", "class"}, v: fields(Vector{Attribute: "class", Type: ndarray.Uint8, Null: ptr(99)})},
-		{Name: "an attribute of numbers", Type: "Float64", Null: -9999, Args: []string{"-l", "fields", "-a", "height"}, v: fields(Vector{Attribute: "height", Null: ptr(-9999)})},
-		{Name: "as float32", Type: "Float32", Args: []string{"-l", "fields", "-a", "height"}, v: fields(Vector{Attribute: "height", Type: ndarray.Float32})},
-		{Name: "a large integer", Type: "Int64", Args: []string{"-l", "fields", "-a", "big"}, v: fields(Vector{Attribute: "big"})},
-		{Name: "a condition", Type: "Int32", Args: []string{"-l", "fields", "-where", "class > 3", "-a", "class"}, v: fields(Vector{Attribute: "class", Where: "class > 3"})},
-		{Name: "a statement", Type: "Int16", Null: -1, Args: []string{"-sql", "SELECT geom, class * 100 AS c FROM fields WHERE height < 10", "-a", "c"},
-			v: Vector{Path: gpkg, SQL: "SELECT geom, class * 100 AS c FROM fields WHERE height < 10", Attribute: "c", Null: ptr(-1), Type: ndarray.Int16}},
-		{Name: "another system", Path: geojson, Type: "Int32", Args: []string{"-a", "class"}, v: Vector{Path: geojson, Attribute: "class"}},
-		{Name: "onto another system", Type: "Int32", Args: []string{"-at", "-l", "fields", "-a", "class"}, v: fields(Vector{Attribute: "class", AllTouched: true}), grid: degrees},
+		{Name: "lines, all touched", Type: "Byte", Args: []string{"-at", "-l", "roads", "-burn", "1"},
+			v: Vector{Path: gpkg, Layer: "roads", AllTouched: true}},
+		{Name: "polygons, all touched", Type: "Int32", Args: []string{"-at", "-l", "fields", "-a", "class"},
+			v: fields(Vector{AllTouched: true, Attribute: "class"})},
+		{Name: "an attribute", Type: "Int32", Args: []string{"-l", "fields", "-a", "class"},
+			v: fields(Vector{Attribute: "class"})},
+		{Name: "an attribute as bytes", Type: "Byte", Null: 99, Args: []string{"-l", "fields", "-a", "class"},
+			v: fields(Vector{Attribute: "class", Type: ndarray.Uint8, Null: ptr(99)})},
+		{Name: "an attribute of numbers", Type: "Float64", Null: -9999, Args: []string{"-l", "fields", "-a", "height"},
+			v: fields(Vector{Attribute: "height", Null: ptr(-9999)})},
+		{Name: "as float32", Type: "Float32", Args: []string{"-l", "fields", "-a", "height"},
+			v: fields(Vector{Attribute: "height", Type: ndarray.Float32})},
+		{Name: "a large integer", Type: "Int64", Args: []string{"-l", "fields", "-a", "big"},
+			v: fields(Vector{Attribute: "big"})},
+		{Name: "a condition", Type: "Int32", Args: []string{"-l", "fields", "-where", "class > 3", "-a", "class"},
+			v: fields(Vector{Attribute: "class", Where: "class > 3"})},
+		{Name: "a statement", Type: "Int16", Null: -1,
+			Args: []string{"-sql", "SELECT geom, class * 100 AS c FROM fields WHERE height < 10", "-a", "c"},
+			v: Vector{Path: gpkg, SQL: "SELECT geom, class * 100 AS c FROM fields WHERE height < 10", Attribute: "c",
+				Null: ptr(-1), Type: ndarray.Int16}},
+		{Name: "another system", Path: geojson, Type: "Int32", Args: []string{"-a", "class"},
+			v: Vector{Path: geojson, Attribute: "class"}},
+		{Name: "onto another system", Type: "Int32", Args: []string{"-at", "-l", "fields", "-a", "class"},
+			v: fields(Vector{Attribute: "class", AllTouched: true}), grid: degrees},
 	}
 	for i := range cases {
 		c := &cases[i]
@@ -233,30 +254,35 @@ func TestVectorsAreBurnedAsGdalRasterizeBurnsThem(t *testing.T) {
 	}
 }
 
-func TestTheRealBoxIsBurnedOnTheRealScene(t *testing.T) {
+func TestRealVectorOnScene(t *testing.T) {
 	shp, tif := repositoryData(t, "rasterio/box.shp"), repositoryData(t, "rasterio/RGB.byte.tif")
 	if err := gdal.Available(); err != nil {
 		t.Skipf("skipped: %v", err)
 	}
 	out := filepath.Join(t.TempDir(), "o.tif")
-	mustRun(t, Job{Inputs: map[string]Input{"rgb": File(tif)}, Vectors: map[string]Vector{"box": {Path: shp, Burn: ptr(5)}}, Expressions: map[string]string{"o": "rgb[1] * 0 + box"},
-		Outputs: map[string]Output{"o": {Path: out, Type: ndarray.Uint8, Nodata: "255"}}, Controls: Controls{NoMask: true}})
+	mustRun(t, Job{Inputs: map[string]Input{"rgb": File(tif)},
+		Vectors:     map[string]Vector{"box": {Path: shp, Burn: ptr(5)}},
+		Expressions: map[string]string{"o": "rgb[1] * 0 + box"},
+		Outputs:     map[string]Output{"o": {Path: out, Type: ndarray.Uint8, Nodata: "255"}},
+		Controls:    Controls{NoMask: true}})
 	if want := rasterized(t, shp, open(t, tif).Info().Grid, "Byte", 0, "-burn", "5"); !bytes.Equal(raw(t, out), want) {
 		t.Error("the pixels are not gdal_rasterize's")
 	}
 }
 
-func TestEachRequestIsRasterisedOnceForAllReadersAndWorkers(t *testing.T) {
+func TestRasterizeOncePerRequest(t *testing.T) {
 	dir := vectorFiles(t)
 	gpkg := filepath.Join(dir, "a.gpkg")
 	grid := vectorGrid()
 	a := Vector{Path: gpkg, Layer: "fields", Attribute: "class"}
-	byNumber := Vector{Path: gpkg, Layer: "0", Attribute: "class", Type: ndarray.Int32, Null: ptr(0)} // the same in other words
+	// the same layer by number
+	byNumber := Vector{Path: gpkg, Layer: "0", Attribute: "class", Type: ndarray.Int32, Null: ptr(0)}
 	b := Vector{Path: gpkg, Layer: "fields", Attribute: "height"}
 	vectors := map[string]Vector{"a": a, "again": byNumber, "b": b}
 	wantA := rasterized(t, gpkg, grid, "Int32", 0, "-l", "fields", "-a", "class")
 	wantB := rasterized(t, gpkg, grid, "Float64", 0, "-l", "fields", "-a", "height")
-	for _, way := range append(outsideWays(), func(j *Job) string { j.Concurrency.Workers = 3; return "in this process" }) {
+	for _, way := range append(remoteSetups(),
+		func(j *Job) string { j.Concurrency.Workers = 3; return "in this process" }) {
 		out := t.TempDir()
 		job := vectorJob(out, grid, vectors)
 		job.Controls.WindowWidth, job.Controls.WindowHeight = 64, 64
@@ -264,14 +290,15 @@ func TestEachRequestIsRasterisedOnceForAllReadersAndWorkers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var n atomic.Int64
 			atPoints(t, func(point string) error {
-				if point == "apply.rasterised" && n.Add(1) == 2 { // nobody can read it from now on
+				if point == "apply.rasterised" && n.Add(1) == 2 { // it can't be read from now on
 					return os.Rename(gpkg, gpkg+".away")
 				}
 				return nil
 			})
 			defer os.Rename(gpkg+".away", gpkg)
 			res := mustRun(t, job)
-			if !slices.ContainsFunc(res.Timings.Stages, func(s timing.StageSummary) bool { return s.Stage == "rasterising" && s.N == 2 }) {
+			if !slices.ContainsFunc(res.Timings.Stages,
+				func(s timing.StageSummary) bool { return s.Stage == "rasterising" && s.N == 2 }) {
 				t.Errorf("the timings are %+v", res.Timings.Stages)
 			}
 			if n.Load() != 2 {
@@ -287,7 +314,7 @@ func TestEachRequestIsRasterisedOnceForAllReadersAndWorkers(t *testing.T) {
 	}
 }
 
-func TestAVectorThatNoExpressionUsesIsNotRasterised(t *testing.T) {
+func TestUnusedVector(t *testing.T) {
 	dir := vectorFiles(t)
 	n := countBurning(t)
 	job := vectorJob(t.TempDir(), vectorGrid(), map[string]Vector{"a": {Path: filepath.Join(dir, "fields.shp")}})
@@ -308,7 +335,8 @@ func TestAVectorThatNoExpressionUsesIsNotRasterised(t *testing.T) {
 	}
 }
 
-// spread writes the sum over 3 x 3 pixels of a vector, margin included, and how many of them are valid.
+// spread writes the sum over 3 x 3 pixels of a vector, margin included, and how many of them are
+// valid.
 func spread(_ context.Context, b *Block) error {
 	v, valid := Band[int32](b, "v", 0), b.Valid("v").Raw()
 	sum, n := Out[int32](b, "sum"), Out[uint8](b, "valid")
@@ -317,7 +345,8 @@ func spread(_ context.Context, b *Block) error {
 		for x := 1; x < cols-1; x++ {
 			i := y*cols + x
 			sum[i], n[i] = 0, 0
-			for _, j := range []int{i - cols - 1, i - cols, i - cols + 1, i - 1, i, i + 1, i + cols - 1, i + cols, i + cols + 1} {
+			for _, j := range []int{i - cols - 1, i - cols, i - cols + 1, i - 1, i, i + 1, i + cols - 1, i + cols,
+				i + cols + 1} {
 				sum[i] += v[j]
 				n[i] += valid[j]
 			}
@@ -326,7 +355,7 @@ func spread(_ context.Context, b *Block) error {
 	return nil
 }
 
-func TestMarginsOfVectorsAreRealBeyondTheGrid(t *testing.T) {
+func TestVectorMargins(t *testing.T) {
 	dir := vectorFiles(t)
 	gpkg := filepath.Join(dir, "a.gpkg")
 	grid := vectorGrid()
@@ -351,8 +380,10 @@ func TestMarginsOfVectorsAreRealBeyondTheGrid(t *testing.T) {
 	}
 	for _, margin := range []block.Margin{block.MarginNodata, block.MarginReflect, block.MarginNearest} {
 		out := t.TempDir()
-		job := Job{Vectors: map[string]Vector{"v": {Path: gpkg, Layer: "fields", Attribute: "class", AllTouched: true}}, Functions: testFunctions, Function: "spread",
-			Outputs:  map[string]Output{"sum": {Path: filepath.Join(out, "sum.tif"), TileSize: 64}, "valid": {Path: filepath.Join(out, "valid.tif"), TileSize: 64}},
+		job := Job{Vectors: map[string]Vector{"v": {Path: gpkg, Layer: "fields", Attribute: "class", AllTouched: true}},
+			Functions: testFunctions, Function: "spread",
+			Outputs: map[string]Output{"sum": {Path: filepath.Join(out, "sum.tif"), TileSize: 64},
+				"valid": {Path: filepath.Join(out, "valid.tif"), TileSize: 64}},
 			Controls: Controls{Grid: &grid, Overlap: 1, Margin: margin, WindowWidth: 64, WindowHeight: 128}}
 		mustRun(t, job)
 		samePixels(t, margin.String(), grid.Width, pixels[int32](t, job.Outputs["sum"].Path), want)
@@ -364,16 +395,20 @@ func TestMarginsOfVectorsAreRealBeyondTheGrid(t *testing.T) {
 	}
 }
 
-func TestResultsOfVectorsDependNeitherOnWindowsNorOnWorkers(t *testing.T) {
+func TestVectorsSameBytes(t *testing.T) {
 	dir := vectorFiles(t)
 	gpkg := filepath.Join(dir, "a.gpkg")
 	grid := vectorGrid()
-	red := write(t, filepath.Join(t.TempDir(), "red.tif"), mapGrid(280, 190, 15, 5), holes(terrain[uint16](280, 190, 1), 280, 20, 0, 1), func(o *Output) { o.Nodata = "0" })
+	red := write(t, filepath.Join(t.TempDir(), "red.tif"), mapGrid(280, 190, 15, 5),
+		holes(terrain[uint16](280, 190, 1), 280, 20, 0, 1), func(o *Output) { o.Nodata = "0" })
 	run := func(overlap int, change func(*Job)) map[string][]byte {
 		out := t.TempDir()
-		job := Job{Inputs: map[string]Input{"red": File(red)}, Vectors: map[string]Vector{"v": {Path: gpkg, Layer: "fields", Attribute: "class", Nodata: "0"}},
-			Functions: testFunctions, Function: "spread", Controls: Controls{Grid: &grid, Footprint: Union, Overlap: overlap},
-			Outputs: map[string]Output{"sum": {Path: filepath.Join(out, "sum.tif"), TileSize: 16, NoOverviews: true}, "valid": {Path: filepath.Join(out, "valid.tif"), TileSize: 16, NoOverviews: true}}}
+		job := Job{Inputs: map[string]Input{"red": File(red)},
+			Vectors:   map[string]Vector{"v": {Path: gpkg, Layer: "fields", Attribute: "class", Nodata: "0"}},
+			Functions: testFunctions, Function: "spread",
+			Controls: Controls{Grid: &grid, Footprint: Union, Overlap: overlap},
+			Outputs: map[string]Output{"sum": {Path: filepath.Join(out, "sum.tif"), TileSize: 16, NoOverviews: true},
+				"valid": {Path: filepath.Join(out, "valid.tif"), TileSize: 16, NoOverviews: true}}}
 		change(&job)
 		mustRun(t, job)
 		noFolders(t, out)
@@ -396,11 +431,13 @@ func TestResultsOfVectorsDependNeitherOnWindowsNorOnWorkers(t *testing.T) {
 				j.Controls.WindowWidth, j.Controls.WindowHeight = 16*(1+r.IntN(20)), 16*(1+r.IntN(20))
 				j.Concurrency.Workers = 1 + r.IntN(4)
 				if round%3 == 0 {
-					j.Concurrency.On, j.Concurrency.Reading = subprocess.New(nil), []Reading{ReadHere, ReadByWorkers}[round/3%2]
+					j.Concurrency.On, j.Concurrency.Reading = subprocess.New(nil),
+						[]Reading{ReadHere, ReadByWorkers}[round/3%2]
 				} else {
 					j.Concurrency.Readers = 1 + r.IntN(3)
 				}
-				words = fmt.Sprintf("overlap %d, windows of %d x %d, %+v", overlap, j.Controls.WindowWidth, j.Controls.WindowHeight, j.Concurrency)
+				words = fmt.Sprintf("overlap %d, windows of %d x %d, %+v", overlap, j.Controls.WindowWidth,
+					j.Controls.WindowHeight, j.Concurrency)
 			})
 			for name := range want {
 				if !bytes.Equal(got[name], want[name]) {
@@ -411,16 +448,19 @@ func TestResultsOfVectorsDependNeitherOnWindowsNorOnWorkers(t *testing.T) {
 	}
 }
 
-func TestPixelsWithoutAFeatureAreValidUnlessNodataSaysOtherwise(t *testing.T) {
+func TestVectorNodata(t *testing.T) {
 	dir := vectorFiles(t)
 	grid := vectorGrid()
 	shp := filepath.Join(dir, "fields.shp")
-	red := write(t, filepath.Join(t.TempDir(), "red.tif"), grid, terrain[uint8](300, 200, 1), func(o *Output) { o.Nodata = "255" })
+	red := write(t, filepath.Join(t.TempDir(), "red.tif"), grid, terrain[uint8](300, 200, 1),
+		func(o *Output) { o.Nodata = "255" })
 	burned := rasterized(t, shp, grid, "Byte", 0, "-burn", "1")
 	for _, nodata := range []string{"", "none", "0", "7"} {
 		out := filepath.Join(t.TempDir(), "o.tif")
-		res := mustRun(t, Job{Inputs: map[string]Input{"red": File(red)}, Vectors: map[string]Vector{"v": {Path: shp, Nodata: nodata}}, Expressions: map[string]string{"o": "red * v"},
-			Outputs: map[string]Output{"o": {Path: out, Type: ndarray.Uint8, Nodata: "255"}}})
+		res := mustRun(t, Job{Inputs: map[string]Input{"red": File(red)},
+			Vectors:     map[string]Vector{"v": {Path: shp, Nodata: nodata}},
+			Expressions: map[string]string{"o": "red * v"},
+			Outputs:     map[string]Output{"o": {Path: out, Type: ndarray.Uint8, Nodata: "255"}}})
 		want := len(burned)
 		if nodata == "0" {
 			want = bytes.Count(burned, []byte{1})
@@ -429,7 +469,8 @@ func TestPixelsWithoutAFeatureAreValidUnlessNodataSaysOtherwise(t *testing.T) {
 			t.Errorf("nodata %q: %d of %d pixels are valid, not %d", nodata, m.Valid, m.Total, want)
 		}
 	}
-	_, err := Run(t.Context(), Job{Vectors: map[string]Vector{"v": {Path: shp, Nodata: "300"}}, Expressions: map[string]string{"o": "v"}, Controls: Controls{Grid: &grid},
+	_, err := Run(t.Context(), Job{Vectors: map[string]Vector{"v": {Path: shp, Nodata: "300"}},
+		Expressions: map[string]string{"o": "v"}, Controls: Controls{Grid: &grid},
 		Outputs: map[string]Output{"o": {Path: filepath.Join(t.TempDir(), "o.tif")}}})
 	wantError(t, err, "vector v", "nodata 300", "uint8")
 }

@@ -14,60 +14,65 @@ import (
 	"leat/raster"
 )
 
-// Accompanied is a [Remote] with files beside it that change what its pixels mean, such as a mask. Without it nobody sees that one of them is replaced between a run
-// and another that goes on from it, or between workers that read.
+// Accompanied is a [Remote] with sidecars that change the meaning of its pixels, such as a mask.
+// Without it, a run can't detect that one of them was replaced, before it resumes or between the
+// workers that read it.
 type Accompanied interface {
-	// BesideVersions has what the store says of them, by what stands behind the raster's name.
+	// BesideVersions returns the store's description of the sidecars, by the suffix after the
+	// raster's name.
 	BesideVersions() map[string]objstore.Info
 }
 
-// exactTime is how times of modification are written where they are compared.
+// exactTime is the format of modification times that are compared.
 const exactTime = "2006-01-02T15:04:05.000000000Z"
 
-// fileState tells one state of a file from others.
+// fileState identifies one state of a file.
 type fileState struct {
 	Bytes int64  `json:"bytes"`
 	MTime string `json:"mtime,omitempty"`
 	Inode uint64 `json:"inode,omitempty"`
-	ETag  string `json:"etag,omitempty"` // that a store gave it
+	ETag  string `json:"etag,omitempty"` // from a store
+	Weak  bool   `json:"weak,omitempty"` // another version may have the same time and tag, see objstore.Info
 }
 
-// known reports whether a state can be told from others.
-func (s fileState) known() bool { return s.MTime != "" || s.ETag != "" }
+// known reports whether the state identifies a version.
+func (s fileState) known() bool { return !s.Weak && (s.MTime != "" || s.ETag != "") }
 
-// fileVersion is the state in which a file of an input was opened, and that of the files beside it that change what its pixels mean: by what stands
-// behind its name, or by their paths.
+// fileVersion is the state of an input's file when it was opened, and that of the sidecars that
+// change the meaning of its pixels: by suffix, or by path.
 type fileVersion struct {
 	fileState
-	Beside map[string]fileState `json:"beside,omitempty"`
-	remote bool                 // told by a store
-	given  bool                 // the file is a Source of the caller, who answers for it
+	Sidecars map[string]fileState `json:"beside,omitempty"`
+	remote   bool                 // the state is that of an object in a store
+	given    bool                 // the file is a Source of the caller, who is responsible for it
 }
 
-// known reports whether another version of the file would be seen. What is no file, but a name that GDAL has for a part of some, is known by these.
+// known reports whether another version of the file would be detected. A name of GDAL's that is not
+// a file is identified by its files.
 func (v *fileVersion) known() bool {
-	for _, s := range v.Beside {
+	for _, s := range v.Sidecars {
 		if !s.known() {
 			return false
 		}
 	}
-	return v.given || v.fileState.known() || len(v.Beside) > 0
+	return v.given || v.fileState.known() || len(v.Sidecars) > 0
 }
 
-// besideName is what people call a file beside another.
-func besideName(file, key string) string {
+// sidecarName returns the name of a sidecar for messages.
+func sidecarName(file, key string) string {
 	if path.IsAbs(key) {
 		return key
 	}
 	return file + key
 }
 
-// openings is how often a file that is being replaced is opened.
+// openings is how often opening is tried while a file is being replaced.
 const openings = 5
 
-// open opens the file by the name that the job has for it, and notes in what state: were that of a later one noted, blocks of two could be mixed by a run
-// that goes on from this one.
-func (f *inputFile) open(ctx context.Context, open func(ctx context.Context, path string) (raster.Source, error), name string) error {
+// open opens the file by the job's name for it, and records its version. The version is checked
+// before and after: if that of a later file were recorded, a resumed run could mix blocks of two.
+func (f *inputFile) open(ctx context.Context, open func(ctx context.Context, path string) (raster.Source, error),
+	name string) error {
 	local := localFile(f.from)
 	for range openings {
 		before := localVersion(local)
@@ -86,23 +91,23 @@ func (f *inputFile) open(ctx context.Context, open func(ctx context.Context, pat
 			return err
 		}
 	}
-	return fmt.Errorf("%s, or a file beside it, is being written: wait until it is whole", f.path)
+	return fmt.Errorf("%s, or one of its sidecars, is being written: wait until it is complete", f.path)
 }
 
-// since reports whether nothing has changed since a file was looked at.
+// since reports whether the version is the same as before opening.
 func (v *fileVersion) since(before fileVersion) bool {
 	if v.remote {
 		return true
 	}
-	for _, suffix := range besides {
-		if v.Beside[suffix] != before.Beside[suffix] {
+	for _, suffix := range checkedSidecars {
+		if v.Sidecars[suffix] != before.Sidecars[suffix] {
 			return false
 		}
 	}
 	return v.fileState == before.fileState
 }
 
-// versionOf is the version that an open source reads: what it says itself where it is in a store, else what lies under its name.
+// versionOf returns the version that an open source reads: the store's, or that of the local files.
 func versionOf(src raster.Source, from string) fileVersion {
 	if r, ok := src.(Remote); ok {
 		v := fileVersion{fileState: stateInStore(r.Version()), remote: true}
@@ -124,7 +129,8 @@ func versionOf(src raster.Source, from string) fileVersion {
 			if local != "" {
 				key = strings.TrimPrefix(name, local)
 			}
-			if _, there := v.Beside[key]; !there && key != "" && !strings.HasSuffix(key, ".ovr") { // overviews of inputs are not read
+			// overviews of inputs are not read
+			if _, there := v.Sidecars[key]; !there && key != "" && !strings.HasSuffix(key, ".ovr") {
 				s, _ := stateOf(name)
 				v.add(key, s)
 			}
@@ -133,16 +139,16 @@ func versionOf(src raster.Source, from string) fileVersion {
 	return v
 }
 
-// besides are the suffixes of the files that change what the pixels of the one beside them mean.
-var besides = []string{".msk", ".aux.xml"}
+// checkedSidecars are the suffixes of the sidecars that change the meaning of a raster's pixels.
+var checkedSidecars = []string{".msk", ".aux.xml"}
 
-// localVersion is the version of the file at a path; none for "".
+// localVersion returns the version of the file at a path; the zero value for "".
 func localVersion(path string) (v fileVersion) {
 	if path == "" {
 		return v
 	}
 	v.fileState, _ = stateOf(path)
-	for _, suffix := range besides {
+	for _, suffix := range checkedSidecars {
 		if s, ok := stateOf(path + suffix); ok {
 			v.add(suffix, s)
 		}
@@ -151,13 +157,13 @@ func localVersion(path string) (v fileVersion) {
 }
 
 func (v *fileVersion) add(key string, s fileState) {
-	if v.Beside == nil {
-		v.Beside = map[string]fileState{}
+	if v.Sidecars == nil {
+		v.Sidecars = map[string]fileState{}
 	}
-	v.Beside[key] = s
+	v.Sidecars[key] = s
 }
 
-// localFile is the path of an input that is a file of this machine, "" of one in a store.
+// localFile returns the path of an input if it is a local file, and "" if it is in a store.
 func localFile(from string) string {
 	if !objstore.IsURL(from) {
 		return absolute(from)
@@ -176,7 +182,7 @@ func localFile(from string) string {
 	return path.Join(u.Path, name)
 }
 
-// stateOf is the state of a plain file; false where there is none.
+// stateOf returns the state of a regular file, and false if there is none.
 func stateOf(path string) (fileState, bool) {
 	st, err := os.Stat(path)
 	if err != nil || !st.Mode().IsRegular() {
@@ -190,32 +196,32 @@ func stateOf(path string) (fileState, bool) {
 }
 
 func stateInStore(i objstore.Info) fileState {
-	s := fileState{Bytes: i.Size, ETag: i.ETag}
+	s := fileState{Bytes: i.Size, ETag: i.ETag, Weak: i.Weak}
 	if !i.ModTime.IsZero() {
 		s.MTime = i.ModTime.UTC().Format(exactTime)
 	}
 	return s
 }
 
-// differs says how the files that a worker opened differ from those that the run has seen; "" where they do not. Only what pixels and masks are read from counts:
-// the run has told what metadata say.
+// differs describes how the files that a worker opened differ from those of the run; "" if they do
+// not. Only files with pixels and masks count: the metadata are part of the run's description.
 func (v *fileVersion) differs(now *fileVersion, path string) string {
 	if text := v.fileState.differs(now.fileState); text != "" {
 		return path + " " + text
 	}
 	keys := map[string]bool{}
-	for key := range v.Beside {
+	for key := range v.Sidecars {
 		keys[key] = true
 	}
-	for key := range now.Beside {
+	for key := range now.Sidecars {
 		keys[key] = true
 	}
 	for _, key := range sortedKeys(keys) {
-		was, had := v.Beside[key]
-		is, has := now.Beside[key]
-		name := besideName(path, key)
+		was, had := v.Sidecars[key]
+		is, has := now.Sidecars[key]
+		name := sidecarName(path, key)
 		switch {
-		case strings.HasSuffix(key, ".aux.xml"): // programs that show a raster write statistics there
+		case strings.HasSuffix(key, ".aux.xml"): // viewers write statistics there
 		case !had:
 			return name + " is here, and was not there for the run: it is another file, or was changed"
 		case !has:
@@ -232,11 +238,15 @@ func (v *fileVersion) differs(now *fileVersion, path string) string {
 func (s fileState) differs(now fileState) string {
 	switch {
 	case now.Bytes != s.Bytes:
-		return fmt.Sprintf("has %d bytes here, and %d for the run: it is another file, or was changed", now.Bytes, s.Bytes)
+		return fmt.Sprintf("has %d bytes here, and %d for the run: it is another file, or was changed", now.Bytes,
+			s.Bytes)
 	case now.ETag != s.ETag:
-		return fmt.Sprintf("has the tag %s here, and %s for the run: it is another object, or was changed", now.ETag, s.ETag)
-	case now.MTime != "" && s.MTime != "" && !sameSecond(now.MTime, s.MTime): // network file systems cut times differently
-		return fmt.Sprintf("was changed at %s here, and at %s for the run: it is another file, or was changed", now.MTime, s.MTime)
+		return fmt.Sprintf("has the tag %s here, and %s for the run: it is another object, or was changed", now.ETag,
+			s.ETag)
+	case now.MTime != "" && s.MTime != "" && !sameSecond(now.MTime,
+		s.MTime): // network file systems round times differently
+		return fmt.Sprintf("was changed at %s here, and at %s for the run: it is another file, or was changed",
+			now.MTime, s.MTime)
 	}
 	return ""
 }

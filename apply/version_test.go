@@ -19,7 +19,8 @@ import (
 	"leat/raster"
 )
 
-// oneInput is a job that copies the file at path into dir, in 100 blocks of which number stop fails; none below 0.
+// oneInput returns a job that copies the file at path into dir, in 100 blocks of which number stop
+// fails; none if it is negative.
 func oneInput(path, dir string, stop int) Job {
 	return Job{Inputs: map[string]Input{"a": File(path)}, Version: "1", Concurrency: Concurrency{Workers: 1},
 		Outputs:  map[string]Output{"out": {Path: filepath.Join(dir, "out.tif"), TileSize: 64}},
@@ -35,27 +36,31 @@ func oneInput(path, dir string, stop int) Job {
 
 var errStopped = errors.New("enough")
 
-// stopped runs a job that fails with errStopped and leaves something.
-func stopped(t *testing.T, job Job) *UnfinishedError {
+// stopped runs a job that fails with errStopped and leaves a spool.
+func stopped(t *testing.T, job Job) *IncompleteError {
 	t.Helper()
 	_, err := Run(t.Context(), job)
-	var left *UnfinishedError
+	var left *IncompleteError
 	if !errors.Is(err, errStopped) || !errors.As(err, &left) {
 		t.Fatalf("%T: %v", err, err)
 	}
 	return left
 }
 
-// replace puts a copy of the file under its name, of another time.
+// replace replaces the file by a copy with another time.
 func replace(t *testing.T, path string) {
 	t.Helper()
 	past := time.Now().Add(-time.Hour)
-	if err := errors.Join(os.WriteFile(path+".new", fileBytes(t, path), 0o600), os.Chtimes(path+".new", past, past), os.Rename(path+".new", path)); err != nil {
+	if err := errors.Join(os.WriteFile(path+".new", fileBytes(t, path), 0o600), os.Chtimes(path+".new", past, past),
+		os.Rename(path+".new", path)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// inputWithMask is a file of noise with a mask and metadata beside it.
+// asMask makes an output a valid .msk.
+func asMask(o *Output) { o.Metadata = map[string]string{"INTERNAL_MASK_FLAGS_1": "2"} }
+
+// inputWithMask makes a file of noise with a mask and metadata as sidecars.
 func inputWithMask(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "in.tif")
@@ -64,12 +69,13 @@ func inputWithMask(t *testing.T) string {
 	for i := range mask {
 		mask[i] = 255 * (mask[i] & 1)
 	}
-	write(t, path+".tif", mapGrid(resumeSide, resumeSide, 0, 0), mask, nil)
-	if err := errors.Join(os.Rename(path+".tif", path+".msk"), os.WriteFile(path+".aux.xml", []byte(auxOfScale(2)), 0o600)); err != nil {
+	write(t, path+".tif", mapGrid(resumeSide, resumeSide, 0, 0), mask, asMask)
+	if err := errors.Join(os.Rename(path+".tif", path+".msk"),
+		os.WriteFile(path+".aux.xml", []byte(auxOfScale(2)), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if src := open(t, path); src.Info().Mask != raster.MaskDataset || src.Info().Bands[0].Scale != 2 {
-		t.Fatalf("%+v", src.Info()) // or the tests would be none
+		t.Fatalf("%+v", src.Info()) // otherwise the tests would prove nothing
 	}
 	return path
 }
@@ -78,7 +84,7 @@ func auxOfScale(scale int) string {
 	return fmt.Sprintf(`<PAMDataset><PAMRasterBand band="1"><Offset>0</Offset><Scale>%d</Scale></PAMRasterBand></PAMDataset>`, scale)
 }
 
-func TestAnInputThatIsReplacedWhileItIsReadIsNotGoneOnWith(t *testing.T) {
+func TestResumeRejectsReplacedInput(t *testing.T) {
 	for _, suffix := range []string{"", ".msk", ".aux.xml"} {
 		path, dir := inputWithMask(t), t.TempDir()
 		job := oneInput(path, dir, 40)
@@ -94,7 +100,7 @@ func TestAnInputThatIsReplacedWhileItIsReadIsNotGoneOnWith(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsReplacedWhileItIsOpenedIsOpenedAgain(t *testing.T) {
+func TestReopenFileReplacedDuringOpen(t *testing.T) {
 	path, dir := inputWithMask(t), t.TempDir()
 	for _, suffix := range []string{"", ".msk"} {
 		for times, ok := range map[int]bool{1: true, 1000: false} {
@@ -108,7 +114,7 @@ func TestAFileThatIsReplacedWhileItIsOpenedIsOpenedAgain(t *testing.T) {
 			}
 			r, err := prepare(t.Context(), &job)
 			if !ok {
-				wantError(t, err, path, "is being written: wait until it is whole")
+				wantError(t, err, path, "is being written: wait until it is complete")
 				continue
 			}
 			if err != nil {
@@ -124,7 +130,7 @@ func TestAFileThatIsReplacedWhileItIsOpenedIsOpenedAgain(t *testing.T) {
 	}
 }
 
-func TestAScaleThatChangesWithoutATraceIsSeen(t *testing.T) {
+func TestResumeRejectsChangedScale(t *testing.T) {
 	path, dir := inputWithMask(t), t.TempDir()
 	job := oneInput(path, dir, 40)
 	job.Controls.Unscale = false
@@ -133,7 +139,8 @@ func TestAScaleThatChangesWithoutATraceIsSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.WriteFile(path+".aux.xml", []byte(auxOfScale(3)), 0o600), os.Chtimes(path+".aux.xml", st.ModTime(), st.ModTime())); err != nil {
+	if err := errors.Join(os.WriteFile(path+".aux.xml", []byte(auxOfScale(3)), 0o600),
+		os.Chtimes(path+".aux.xml", st.ModTime(), st.ModTime())); err != nil {
 		t.Fatal(err)
 	}
 	again := oneInput(path, dir, -1)
@@ -141,7 +148,7 @@ func TestAScaleThatChangesWithoutATraceIsSeen(t *testing.T) {
 	failRun(t, again, "input a: the scale was 2 and is 3")
 }
 
-func TestAFileURLIsHeldToItsFile(t *testing.T) {
+func TestFileURLVersion(t *testing.T) {
 	path, dir := inputWithMask(t), t.TempDir()
 	fromURL := func(stop int) Job {
 		job := oneInput("file://"+path, dir, stop)
@@ -166,18 +173,18 @@ func TestAFileURLIsHeldToItsFile(t *testing.T) {
 	failRun(t, again, "input a: "+path+" was changed at ")
 }
 
-func TestAnInputOfWhichNoVersionIsKnownIsNotGoneOnWith(t *testing.T) {
+func TestResumeRejectsUnknownVersion(t *testing.T) {
 	path, dir := inputWithMask(t), t.TempDir()
 	opener := func(context.Context, string) (raster.Source, error) { return Open(path) }
-	for name, want := range map[string]string{"/vsimem/of-gdal": "is no plain file, or consists of others that are none", "http://a.example/in.tif": "tells neither tag nor time"} {
+	for name, want := range map[string]string{"/vsimem/of-gdal": "is no regular file, or consists of files that are not", "http://a.example/in.tif": "does not identify the version"} {
 		job := oneInput(name, dir, 40)
 		job.Open = opener
 		stopped(t, job)
 		job = oneInput(name, dir, -1)
 		job.Open, job.Resume = opener, true
-		failRun(t, job, name, want, "nobody knows whether it is the same still")
+		failRun(t, job, name, want, "a change can't be detected")
 	}
-	// The caller answers for what he opened himself.
+	// The caller is responsible for an open source.
 	dir = t.TempDir()
 	src := open(t, path)
 	for _, stop := range []int{40, -1} {
@@ -191,7 +198,7 @@ func TestAnInputOfWhichNoVersionIsKnownIsNotGoneOnWith(t *testing.T) {
 	}
 }
 
-// parts is a raster of many files, as GDAL has them.
+// parts is a raster of many files, like those of GDAL.
 type parts struct {
 	raster.Source
 	names []string
@@ -199,7 +206,7 @@ type parts struct {
 
 func (p parts) FileNames() ([]string, error) { return p.names, nil }
 
-func TestAllFilesThatARasterConsistsOfCount(t *testing.T) {
+func TestVersionOfAllRasterFiles(t *testing.T) {
 	path, dir := inputWithMask(t), t.TempDir()
 	other := write(t, filepath.Join(dir, "part.tif"), mapGrid(8, 8, 0, 0), terrain[uint8](8, 8, 1), nil)
 	opener := func(_ context.Context, path string) (raster.Source, error) {
@@ -218,7 +225,7 @@ func TestAllFilesThatARasterConsistsOfCount(t *testing.T) {
 	}
 }
 
-func TestAWorkerHoldsAnInputToWhatTheRunHasSeen(t *testing.T) {
+func TestWorkerRejectsChangedInput(t *testing.T) {
 	path := inputWithMask(t)
 	restore := func(change func()) error {
 		t.Helper()
@@ -229,8 +236,8 @@ func TestAWorkerHoldsAnInputToWhatTheRunHasSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer r.in.close()
-		change() // before workers are told
-		e, err := r.errand(true)
+		change() // before the job is sent to workers
+		e, err := r.jobSpec(true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -238,7 +245,7 @@ func TestAWorkerHoldsAnInputToWhatTheRunHasSeen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		there := &errand{}
+		there := &jobSpec{}
 		if err := json.Unmarshal(text, there); err != nil {
 			t.Fatal(err)
 		}
@@ -258,8 +265,9 @@ func TestAWorkerHoldsAnInputToWhatTheRunHasSeen(t *testing.T) {
 	if err := restore(func() {}); err != nil {
 		t.Error(err)
 	}
-	// Programs that show a raster note statistics beside it.
-	statistics := strings.Replace(auxOfScale(2), "<Offset>", `<Metadata><MDI key="STATISTICS_MEAN">3</MDI></Metadata><Offset>`, 1)
+	// Viewers write statistics into a sidecar.
+	statistics := strings.Replace(auxOfScale(2), "<Offset>",
+		`<Metadata><MDI key="STATISTICS_MEAN">3</MDI></Metadata><Offset>`, 1)
 	if err := restore(write(path+".aux.xml", statistics)); err != nil {
 		t.Error(err)
 	}
@@ -278,21 +286,21 @@ func TestAWorkerHoldsAnInputToWhatTheRunHasSeen(t *testing.T) {
 	}), "input a: "+path+".msk is here, and was not there for the run")
 }
 
-func TestARunThatEndsWhileItResumesLosesNothing(t *testing.T) {
+func TestCancelDuringResume(t *testing.T) {
 	dir := t.TempDir()
 	job, spool, whole := unfinishedRun(t, "nearest", dir, 60)
 	job.Resume = true
 	for range 2 {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		fault.Set(func(point string) error {
-			if point == "apply.surveyed" {
+			if point == "apply.scanned" {
 				cancel(errStopped)
 			}
 			return nil
 		})
 		_, err := Run(ctx, job)
 		fault.Set(nil)
-		var left *UnfinishedError
+		var left *IncompleteError
 		if !errors.Is(err, errStopped) || !errors.As(err, &left) || left.Done != -1 || left.Paths[0] != spool {
 			t.Fatalf("%v: %+v", err, left)
 		}
@@ -311,7 +319,7 @@ type mapParams struct {
 	Fill    float64
 }
 
-func TestParametersWithMapsAreCompared(t *testing.T) {
+func TestResumeComparesParams(t *testing.T) {
 	path, dir := inputWithMask(t), t.TempDir()
 	make := func(stop int, p mapParams) Job {
 		job := oneInput(path, dir, stop)
@@ -333,9 +341,9 @@ func TestParametersWithMapsAreCompared(t *testing.T) {
 	for _, p := range []mapParams{other, params(49), {nil, math.NaN()}} {
 		again := make(-1, p)
 		again.Resume = true
-		failRun(t, again, "the parameters of the function are others")
+		failRun(t, again, "the parameters of the function differ")
 	}
-	for range 5 { // each time in another order
+	for range 5 { // in random order each time
 		if err := os.WriteFile(left.Paths[0], whole, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -361,7 +369,7 @@ func TestParametersWithMapsAreCompared(t *testing.T) {
 	}
 }
 
-func TestTheSumOfAValue(t *testing.T) {
+func TestValueSum(t *testing.T) {
 	type node struct {
 		V    any
 		Next *node
@@ -379,14 +387,29 @@ func TestTheSumOfAValue(t *testing.T) {
 		a, b any
 		want bool
 	}{
-		{nil, nil, true}, {nil, 1, false}, {1, 1, true}, {1, 2, false}, {1, int64(1), false}, {"a", "a", true}, {true, false, false},
-		{nan, nan, true}, {nan, 1.0, false}, {zero, zero, true}, {zero, math.Copysign(0, -1), false}, {complex(nan, 1), complex(nan, 1), true}, {complex(1, 2), complex(1, 3), false},
-		{[]int{1}, []int{1}, true}, {[]int{1}, []int{2}, false}, {[]int{1}, []int{1, 2}, false}, {[]int(nil), []int{}, false}, {[2]float64{nan, 1}, [2]float64{nan, 1}, true},
-		{map[string]any{"a": nan}, map[string]any{"a": nan}, true}, {map[string]any{"a": 1}, map[string]any{"b": 1}, false}, {map[string]any{"a": 1}, map[string]any{"a": 1.0}, false},
-		{map[float64]int{nan: 1}, map[float64]int{nan: 1}, true}, {map[float64]int{nan: 1}, map[float64]int{nan: 2}, false}, {map[int]string{1: "b", 2: "a"}, map[int]string{1: "a", 2: "b"}, false}, {[]string{"ab", "c"}, []string{"a", "bc"}, false}, {[][]int{{1}, {}}, [][]int{{}, {1}}, false}, {map[int]int(nil), map[int]int{}, false},
-		{&node{V: 1, Next: &node{V: nan}}, &node{V: 1, Next: &node{V: nan}}, true}, {&node{V: 1, Next: &node{V: 2}}, &node{V: 1}, false},
-		{&node{f: func() {}}, &node{f: func() {}}, false}, {hidden{map[int][]float32{1: {2}}}, hidden{map[int][]float32{1: {2}}}, true}, {hidden{map[int][]float32{1: {2}}}, hidden{map[int][]float32{1: {3}}}, false},
-		{time.Unix(5, 6), time.Unix(5, 6), true}, {time.Unix(5, 6), time.Unix(5, 7), false}, {loop, loop, false}, {self, self, false}, {twice, [2]*node{{V: 1}, {V: 1}}, false}, {twice, [2]any{&node{V: 1}, &node{V: 1}}, true}, {[][]int{{}, {}}, [][]int{{}, {}}, true}, {make(chan int), make(chan int), false}, {int8(-1), int8(-1), true}, {slices.Repeat([]float64{1}, 50000), slices.Repeat([]float64{1}, 50001), false},
+		{nil, nil, true}, {nil, 1, false}, {1, 1, true}, {1, 2, false}, {1, int64(1), false}, {"a", "a", true},
+		{true, false, false},
+		{nan, nan, true}, {nan, 1.0, false}, {zero, zero, true}, {zero, math.Copysign(0, -1), false},
+		{complex(nan, 1), complex(nan, 1), true}, {complex(1, 2), complex(1, 3), false},
+		{[]int{1}, []int{1}, true}, {[]int{1}, []int{2}, false}, {[]int{1}, []int{1, 2}, false},
+		{[]int(nil), []int{}, false}, {[2]float64{nan, 1}, [2]float64{nan, 1}, true},
+		{map[string]any{"a": nan}, map[string]any{"a": nan}, true},
+		{map[string]any{"a": 1}, map[string]any{"b": 1}, false},
+		{map[string]any{"a": 1}, map[string]any{"a": 1.0}, false},
+		{map[float64]int{nan: 1}, map[float64]int{nan: 1}, true},
+		{map[float64]int{nan: 1}, map[float64]int{nan: 2}, false},
+		{map[int]string{1: "b", 2: "a"}, map[int]string{1: "a", 2: "b"}, false},
+		{[]string{"ab", "c"}, []string{"a", "bc"}, false}, {[][]int{{1}, {}}, [][]int{{}, {1}}, false},
+		{map[int]int(nil), map[int]int{}, false},
+		{&node{V: 1, Next: &node{V: nan}}, &node{V: 1, Next: &node{V: nan}}, true},
+		{&node{V: 1, Next: &node{V: 2}}, &node{V: 1}, false},
+		{&node{f: func() {}}, &node{f: func() {}}, false},
+		{hidden{map[int][]float32{1: {2}}}, hidden{map[int][]float32{1: {2}}}, true},
+		{hidden{map[int][]float32{1: {2}}}, hidden{map[int][]float32{1: {3}}}, false},
+		{time.Unix(5, 6), time.Unix(5, 6), true}, {time.Unix(5, 6), time.Unix(5, 7), false}, {loop, loop, false},
+		{self, self, false}, {twice, [2]*node{{V: 1}, {V: 1}}, false}, {twice, [2]any{&node{V: 1}, &node{V: 1}}, true},
+		{[][]int{{}, {}}, [][]int{{}, {}}, true}, {make(chan int), make(chan int), false}, {int8(-1), int8(-1), true},
+		{slices.Repeat([]float64{1}, 50000), slices.Repeat([]float64{1}, 50001), false},
 		{append([]uint8{1}, make([]byte, 50000)...), append([]uint8{2}, make([]byte, 50000)...), false},
 	} {
 		a, one := valueSum(c.a)

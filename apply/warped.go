@@ -14,12 +14,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"leat/internal/gdal"
 	"leat/objstore"
 	"leat/raster"
-	"leat/raster/gdal"
 )
 
-// warping says how a file that lies off the grid is brought onto it when it is read: all that another process needs to do the same.
+// warping describes how a file off the grid is warped onto it when it is read. It contains all that
+// another process needs to do the same.
 type warping struct {
 	Grid      exactGrid `json:"grid"` // the reference
 	Method    string    `json:"method"`
@@ -27,12 +28,13 @@ type warping struct {
 	Overviews bool      `json:"overviews,omitempty"`
 	NoMask    bool      `json:"no_mask,omitempty"`
 	MaxBytes  int64     `json:"max_bytes"`
-	GDAL      string    `json:"gdal"` // its version: others may resample otherwise
+	GDAL      string    `json:"gdal"` // GDAL's version: others may resample differently
 
-	was raster.Info // what the file says of itself
+	was    raster.Info // the file's own metadata
+	xs, ys float64     // GDAL's options XSCALE and YSCALE
 }
 
-// exactGrid is a grid that JSON keeps whole: texts of systems need not be UTF-8.
+// exactGrid is a grid that JSON preserves exactly: the texts of a CRS need not be UTF-8.
 type exactGrid struct{ raster.Grid }
 
 type exactGridDoc struct {
@@ -61,24 +63,26 @@ func (g *exactGrid) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// What a read of a warped file may take, besides its block: more spares reading parts of the file twice.
+// Limits of the memory of one read of a warped file, in addition to its block: more memory avoids
+// reading parts of the file twice.
 const (
 	leastWarpBytes = 1 << 20
 	mostWarpBytes  = 64 << 20
 )
 
-// warpBytes is what each read of a warped file may take.
+// warpBytes returns the memory of each read of a warped file.
 func warpBytes(job *Job) int64 {
 	budget := job.Controls.MemoryBytes
 	if budget == 0 {
 		budget = DefaultMemoryBytes()
 	}
 	var p Plan
-	p.settleWorkers(&job.Concurrency)
+	p.setWorkers(&job.Concurrency)
 	return min(max(budget/8/int64(max(p.Readers, p.Workers)), leastWarpBytes), mostWarpBytes)
 }
 
-// gdalCacheBytes is what GDAL may keep, in a process of so many readers, of the rasters that it reads: each reader has handles of its own.
+// gdalCacheBytes returns the size of GDAL's cache in a process with this many readers, each of
+// which has its own handles.
 func (in *inputs) gdalCacheBytes(budget int64, readers int) int64 {
 	var all int64
 	for _, f := range in.files {
@@ -101,7 +105,7 @@ func (f *inputFile) byGDAL() bool {
 	return ok || f.warp != nil
 }
 
-// boundGDAL keeps GDAL's cache within the bytes that are planned for it, unless the user says what it may take.
+// boundGDAL limits GDAL's cache to the planned size, unless the user has set its size.
 func boundGDAL(bytes int64) error {
 	if bytes <= 0 || os.Getenv("GDAL_CACHEMAX") != "" {
 		return nil
@@ -109,13 +113,14 @@ func boundGDAL(bytes int64) error {
 	return gdal.SetCacheBytes(bytes)
 }
 
-// validateWarps finds what is wrong with how inputs are to be warped, which may be none.
+// validateWarps returns the errors in the warping options of a job, which need not warp.
 func validateWarps(job *Job) []error {
 	var errs []error
 	for _, name := range sortedKeys(job.Inputs) {
 		if method := job.Inputs[name].Resample; method != "" {
 			if err := gdal.CheckMethod(method); errors.Is(err, gdal.ErrAbsent) {
-				errs = append(errs, fmt.Errorf("input %s is to be resampled by %s (--resample), which needs GDAL: %w", name, method, err))
+				errs = append(errs, fmt.Errorf("input %s is to be resampled by %s (--resample), which needs GDAL: %w",
+					name, method, err))
 			} else if err != nil {
 				errs = append(errs, &JobError{fmt.Errorf("input %s: %w", name, err)})
 			}
@@ -127,18 +132,25 @@ func validateWarps(job *Job) []error {
 	return errs
 }
 
-// place sets the file's offset from the grid ref, on whose lattice it lies.
+// warpedSource is a raster aligned to another grid.
+type warpedSource interface {
+	Offset() (col, row int) // its offset in that grid
+	Scales() (x, y float64) // GDAL's options XSCALE and YSCALE
+}
+
+// place sets the file's offset from the grid ref, to which it is aligned.
 func (f *inputFile) place(ref raster.Grid) {
-	if w, ok := f.src.(interface{ Offset() (col, row int) }); ok && f.warp != nil {
+	if w, ok := f.src.(warpedSource); ok && f.warp != nil {
 		col, row := w.Offset()
-		f.dc, f.dr = -col, -row
+		f.colOffset, f.rowOffset = -col, -row
+		f.warp.xs, f.warp.ys = w.Scales()
 		return
 	}
 	col, row, _ := ref.Transform.Invert(f.info.Grid.Transform[0], f.info.Grid.Transform[3])
-	f.dc, f.dr = -round(col), -round(row)
+	f.colOffset, f.rowOffset = -round(col), -round(row)
 }
 
-// warpAll puts files that are off the grid onto it.
+// warpAll warps files that are off the grid onto it.
 func warpAll(job *Job, files []*inputFile, ref raster.Grid, refName string) error {
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
@@ -151,7 +163,8 @@ func warpAll(job *Job, files []*inputFile, ref raster.Grid, refName string) erro
 	for i, f := range files {
 		g.Go(func() error {
 			if err := f.warpOnto(job, ref, most); err != nil {
-				errs[i] = fmt.Errorf("input %s: %s is not on %s: %s; it can't be brought there: %w", f.input, f.path, where, offGrid(f.info.Grid, ref), err)
+				errs[i] = fmt.Errorf("input %s: %s is not on %s: %s; it can't be brought there: %w", f.input, f.path,
+					where, offGrid(f.info.Grid, ref), err)
 			}
 			return nil
 		})
@@ -160,7 +173,7 @@ func warpAll(job *Job, files []*inputFile, ref raster.Grid, refName string) erro
 	return errors.Join(errs...)
 }
 
-// warpOnto opens the file once more, as it is on the lattice of ref.
+// warpOnto reopens the file, warped onto ref.
 func (f *inputFile) warpOnto(job *Job, ref raster.Grid, most int64) error {
 	spec := job.Inputs[f.input]
 	g := f.info.Grid
@@ -184,12 +197,13 @@ func (f *inputFile) warpOnto(job *Job, ref raster.Grid, most int64) error {
 	if err != nil {
 		return err
 	}
-	f.warp = &warping{Grid: exactGrid{ref}, Method: cmp.Or(strings.ToLower(spec.Resample), "near"), Nodata: texts, Overviews: spec.Overviews,
-		NoMask: job.Controls.NoMask, MaxBytes: most, GDAL: version, was: *f.info}
+	f.warp = &warping{Grid: exactGrid{ref}, Method: cmp.Or(strings.ToLower(spec.Resample), "near"), Nodata: texts,
+		Overviews: spec.Overviews,
+		NoMask:    job.Controls.NoMask, MaxBytes: most, GDAL: version, was: *f.info}
 	seen := f.version
 	open := f.openWarp
 	if f.remote != nil {
-		open = f.openFar
+		open = f.openStaged
 	}
 	if err := open(); err != nil {
 		f.warp = nil
@@ -198,8 +212,8 @@ func (f *inputFile) warpOnto(job *Job, ref raster.Grid, most int64) error {
 	if f.version.fileState != seen.fileState {
 		return fmt.Errorf("%s was replaced or changed while the job was prepared: run again", f.path)
 	}
-	spec.Nodata = nil // what is said of nodata is in the warped raster
-	f.layers, f.nodata, f.masked, f.alpha = nil, nil, false, 0
+	spec.Nodata = nil // the warped raster includes the job's nodata
+	f.layers, f.nodata, f.masks = nil, nil, nil
 	if err := f.resolve(spec, job.Controls.NoMask); err != nil {
 		return err
 	}
@@ -207,7 +221,7 @@ func (f *inputFile) warpOnto(job *Job, ref raster.Grid, most int64) error {
 	return nil
 }
 
-// nodataTexts says for each band of the file what counts as nodata, "" for what the file says.
+// nodataTexts returns the nodata of each band of the file, "" for the file's own.
 func (f *inputFile) nodataTexts(spec Input) ([]string, error) {
 	texts := make([]string, len(f.info.Bands))
 	if len(spec.Nodata) == 0 {
@@ -216,7 +230,7 @@ func (f *inputFile) nodataTexts(spec Input) ([]string, error) {
 	for i, l := range f.layers {
 		text := spec.Nodata[min(i, len(spec.Nodata)-1)]
 		if at := slices.Index(f.layers, l); at < i && texts[l-1] != text {
-			return nil, fmt.Errorf("its band %d is read twice, with other nodata each time, which can't be warped at once: make two inputs of it", l)
+			return nil, fmt.Errorf("its band %d is read twice with different nodata, which can't be warped at once: make two inputs of it", l)
 		}
 		texts[l-1] = text
 	}
@@ -224,10 +238,12 @@ func (f *inputFile) nodataTexts(spec Input) ([]string, error) {
 }
 
 func (w *warping) options() *gdal.WarpOptions {
-	return &gdal.WarpOptions{Grid: w.Grid.Grid, Method: w.Method, Nodata: w.Nodata, Overviews: w.Overviews, MaxBytes: w.MaxBytes, NoMask: w.NoMask}
+	return &gdal.WarpOptions{Grid: w.Grid.Grid, Method: w.Method, Nodata: w.Nodata, Overviews: w.Overviews,
+		MaxBytes: w.MaxBytes, NoMask: w.NoMask}
 }
 
-// openWarp opens the file through GDAL by the name that the job has for it, in place of what is open, and notes its version.
+// openWarp opens the file through GDAL by the job's name for it, in place of the open source, and
+// records its version.
 func (f *inputFile) openWarp() error {
 	local := localFile(f.from)
 	name := f.from
@@ -247,17 +263,17 @@ func (f *inputFile) openWarp() error {
 			}
 		}
 		if version.since(before) {
-			return f.take(src, version)
+			return f.replaceSource(src, version)
 		}
 		if err := src.Close(); err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("%s, or a file beside it, is being written: wait until it is whole", f.path)
+	return fmt.Errorf("%s, or one of its sidecars, is being written: wait until it is complete", f.path)
 }
 
-// take puts another source in place of what is open.
-func (f *inputFile) take(src raster.Source, version fileVersion) error {
+// replaceSource replaces the open source.
+func (f *inputFile) replaceSource(src raster.Source, version fileVersion) error {
 	old := f.src
 	if !f.owned {
 		old = nil
@@ -269,7 +285,7 @@ func (f *inputFile) take(src raster.Source, version fileVersion) error {
 	return nil
 }
 
-// text says for people how the file is warped.
+// text describes for users how the file is warped.
 func (w *warping) text() string {
 	text := "by " + w.Method
 	if w.Overviews {
@@ -281,7 +297,7 @@ func (w *warping) text() string {
 	return "warped " + text + ": " + offGrid(w.was.Grid, w.Grid.Grid)
 }
 
-// descriptionWarp is a warp as a run that goes on from another one is held to it.
+// descriptionWarp describes a warp in a run's description.
 type descriptionWarp struct {
 	Method    string `json:"method"`
 	Nodata    string `json:"nodata"`
@@ -294,8 +310,9 @@ func (w *warping) describe() *descriptionWarp {
 	if w == nil {
 		return nil
 	}
-	text, _ := json.Marshal(w.Grid) // numbers of a grid that GDAL took are finite
-	return &descriptionWarp{w.Method, strings.Join(w.Nodata, ","), w.Overviews, fmt.Sprintf("%x", sha256.Sum256(text))[:32], w.GDAL}
+	text, _ := json.Marshal(w.Grid) // the numbers of a grid that GDAL accepted are finite
+	return &descriptionWarp{w.Method, strings.Join(w.Nodata, ","), w.Overviews,
+		fmt.Sprintf("%x", sha256.Sum256(text))[:32], w.GDAL}
 }
 
 // warp compares how an input was and is warped.
@@ -303,21 +320,23 @@ func (c *changes) warp(of string, was, now *descriptionWarp) {
 	switch {
 	case was == nil && now == nil:
 	case was == nil:
-		c.say("%sit was read as it is, and is warped onto the grid (--reference, --grid)", of)
+		c.add("%sit was read as it is, and is warped onto the grid (--reference, --grid)", of)
 	case now == nil:
-		c.say("%sit was warped onto the grid, and is read as it is (--reference, --grid)", of)
+		c.add("%sit was warped onto the grid, and is read as it is (--reference, --grid)", of)
 	default:
 		c.value(of+"the method of resampling (--resample)", was.Method, now.Method)
 		c.value(of+"nodata (--input-nodata)", was.Nodata, now.Nodata)
-		c.flag(was.Overviews, now.Overviews, of+"its overviews were not used and are (--use-overviews)", of+"its overviews were used and are not (--use-overviews)")
+		c.flag(was.Overviews, now.Overviews, of+"its overviews were not used and are (--use-overviews)",
+			of+"its overviews were used and are not (--use-overviews)")
 		if was.Grid != now.Grid {
-			c.say("%sthe grid that it is warped onto (--reference, --grid) is another", of)
+			c.add("%sthe grid that it is warped onto (--reference, --grid) is another", of)
 		}
 		c.value(of+"the version of GDAL, which warps it,", was.GDAL, now.GDAL)
 	}
 }
 
-// extentsBox is the box around the job's extents in the system of ref, the grid that they cut a part out of.
+// extentsBox returns the box around the job's extents in the CRS of ref, the grid that they
+// restrict.
 func extentsBox(job *Job, ref raster.Grid) (box [4]float64, err error) {
 	for i, g := range job.Controls.Extents {
 		var b [4]float64
@@ -343,8 +362,9 @@ func extentsBox(job *Job, ref raster.Grid) (box [4]float64, err error) {
 	return box, nil
 }
 
-// reopen opens the file in a worker as the run has opened it. mixed: another version of GDAL does too.
-func (f *inputFile) reopen(ctx context.Context, open func(ctx context.Context, path string) (raster.Source, error), w *warping, mixed bool) error {
+// reopen opens the file in a worker as the run has opened it. mixed allows another version of GDAL.
+func (f *inputFile) reopen(ctx context.Context, open func(ctx context.Context, path string) (raster.Source, error),
+	w *warping, mixed bool) error {
 	if w == nil {
 		return f.open(ctx, open, f.from)
 	}
@@ -362,5 +382,5 @@ func (f *inputFile) reopen(ctx context.Context, open func(ctx context.Context, p
 	}
 	f.warp = w
 	f.warp.was = *f.src.Info()
-	return f.openFar()
+	return f.openStaged()
 }

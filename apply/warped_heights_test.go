@@ -8,7 +8,7 @@ import (
 	"leat/internal/pytest"
 )
 
-func TestHeightsInTheSystemOfAnInputLeaveItsValuesAlone(t *testing.T) {
+func TestWarpKeepsHeights(t *testing.T) {
 	needGDAL(t)
 	dir := t.TempDir()
 	grid := mapGrid(40, 40, 0, 0)

@@ -7,8 +7,8 @@ import (
 	"leat/internal/pytest"
 )
 
-// Once it is warped, nodata in all bands says what a mask beside nodata says of the file.
-func TestAWarpedInputThatHasBothNodataAndAMaskIsRead(t *testing.T) {
+// A pixel that a mask excludes becomes nodata, whether or not its window has nodata of its own.
+func TestWarpNodataAndMask(t *testing.T) {
 	needGDAL(t)
 	dir := t.TempDir()
 	path, reference := filepath.Join(dir, "a.tif"), filepath.Join(dir, "ref.tif")
@@ -30,7 +30,8 @@ d.GetRasterBand(1).WriteArray(v); d.GetRasterBand(1).SetNoDataValue(7)
 d.CreateMaskBand(gdal.GMF_PER_DATASET); d.GetRasterBand(1).GetMaskBand().WriteArray(m); d = None
 d = gdal.GetDriverByName("GTiff").Create(p[1], 20, 20, 1, gdal.GDT_Byte)
 d.SetGeoTransform((500000, 10, 0, 5000000, 0, -10)); d.SetSpatialRef(s); d = None
-json.dump(np.where(m == 0, 7, v).repeat(2, 0).repeat(2, 1).flatten().tolist(), sys.stdout)`, []string{path, reference}, &text)
+json.dump(np.where(m == 0, 7, v).repeat(2, 0).repeat(2, 1).flatten().tolist(), sys.stdout)`, []string{path, reference},
+		&text)
 	for _, v := range text {
 		want = append(want, byte(v))
 	}

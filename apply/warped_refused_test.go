@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"leat/internal/gdal"
 	"leat/raster"
-	"leat/raster/gdal"
 )
 
-func TestWhatCannotBeWarpedIsRefusedWithTheReason(t *testing.T) {
+func TestWarpRejected(t *testing.T) {
 	needGDAL(t)
 	dir := t.TempDir()
 	px := terrain[uint8](40, 30, 1)
@@ -26,11 +26,13 @@ func TestWhatCannotBeWarpedIsRefusedWithTheReason(t *testing.T) {
 	bare := off
 	bare.CRS = raster.CRS{}
 	noCRS := write(t, filepath.Join(dir, "nocrs.tif"), bare, px, nil)
-	nowhere := write(t, filepath.Join(dir, "nowhere.tif"), raster.Grid{Width: 40, Height: 30, Transform: raster.Identity}, px, nil)
+	nowhere := write(t, filepath.Join(dir, "nowhere.tif"),
+		raster.Grid{Width: 40, Height: 30, Transform: raster.Identity}, px, nil)
 	turned := grid
 	turned.Transform[2], turned.Transform[4] = 2, 2
 	rotated := write(t, filepath.Join(dir, "rotated.tif"), turned, px, nil)
-	if err := planError(Job{Inputs: map[string]Input{"a": File(a), "r": File(rotated)}, Controls: Controls{Reference: "a"}, Func: nothing}); err != nil {
+	if err := planError(Job{Inputs: map[string]Input{"a": File(a), "r": File(rotated)},
+		Controls: Controls{Reference: "a"}, Func: nothing}); err != nil {
 		t.Error("a rotated input:", err)
 	}
 	for name, c := range map[string]struct {
@@ -38,19 +40,32 @@ func TestWhatCannotBeWarpedIsRefusedWithTheReason(t *testing.T) {
 		controls Controls
 		want     []string
 	}{
-		"without a reference":       {map[string]Input{"a": File(a), "b": File(b)}, Controls{}, []string{"--reference a, or --grid", "pixel size 20 x 10"}},
-		"an open raster":            {map[string]Input{"a": File(a), "b": {Files: []string{b}, Source: open(t, b)}}, Controls{Reference: "a"}, []string{"Input.Source", b, "pixel size 20"}},
-		"no CRS":                    {map[string]Input{"a": File(a), "b": File(noCRS)}, Controls{Reference: "a"}, []string{noCRS, "names no coordinate reference system", "-a_srs"}},
-		"no CRS of the reference":   {map[string]Input{"a": File(a), "b": File(noCRS)}, Controls{Reference: "b"}, []string{a, "the reference names no coordinate"}},
-		"no transform":              {map[string]Input{"a": File(a), "b": File(nowhere)}, Controls{Reference: "a"}, []string{nowhere, "where it lies"}},
-		"no transform of the grid":  {map[string]Input{"a": File(a), "b": File(nowhere)}, Controls{Reference: "b"}, []string{a, "the reference says nothing"}},
-		"a rotated reference":       {map[string]Input{"a": File(a), "r": File(rotated)}, Controls{Reference: "r"}, []string{rotated, "is rotated", "(--grid EPSG:32631,", "or onto the grid of " + a + " (--reference a)"}},
-		"a method":                  {map[string]Input{"a": File(a), "b": {Files: []string{b}, Resample: "best"}}, Controls{Reference: "a"}, []string{"input b", `"best"`, "cubicspline"}},
-		"a method that is not used": {map[string]Input{"a": {Files: []string{a}, Resample: "best"}}, Controls{}, []string{"input a", `"best"`}},
-		"a band with two kinds of nodata": {map[string]Input{"a": File(a), "b": {Files: []string{b}, Layers: []int{1, 1}, Nodata: []string{"1", "2"}}}, Controls{Reference: "a"},
+		"without a reference": {map[string]Input{"a": File(a), "b": File(b)}, Controls{},
+			[]string{"--reference a, or --grid", "pixel size 20 x 10"}},
+		"an open raster": {map[string]Input{"a": File(a), "b": {Files: []string{b}, Source: open(t, b)}},
+			Controls{Reference: "a"}, []string{"Input.Source", b, "pixel size 20"}},
+		"no CRS": {map[string]Input{"a": File(a), "b": File(noCRS)}, Controls{Reference: "a"},
+			[]string{noCRS, "names no coordinate reference system", "-a_srs"}},
+		"no CRS of the reference": {map[string]Input{"a": File(a), "b": File(noCRS)}, Controls{Reference: "b"},
+			[]string{a, "the reference names no coordinate"}},
+		"no transform": {map[string]Input{"a": File(a), "b": File(nowhere)}, Controls{Reference: "a"},
+			[]string{nowhere, "where it lies"}},
+		"no transform of the grid": {map[string]Input{"a": File(a), "b": File(nowhere)}, Controls{Reference: "b"},
+			[]string{a, "the reference says nothing"}},
+		"a rotated reference": {map[string]Input{"a": File(a), "r": File(rotated)}, Controls{Reference: "r"},
+			[]string{rotated, "is rotated", "(--grid EPSG:32631,", "or onto the grid of " + a + " (--reference a)"}},
+		"a method": {map[string]Input{"a": File(a), "b": {Files: []string{b}, Resample: "best"}},
+			Controls{Reference: "a"}, []string{"input b", `"best"`, "cubicspline"}},
+		"a method that is not used": {map[string]Input{"a": {Files: []string{a}, Resample: "best"}}, Controls{},
+			[]string{"input a", `"best"`}},
+		"a band with two kinds of nodata": {map[string]Input{"a": File(a),
+			"b": {Files: []string{b}, Layers: []int{1, 1}, Nodata: []string{"1", "2"}}}, Controls{Reference: "a"},
 			[]string{b, "band 1 is read twice"}},
-		"extents and a box":           {map[string]Input{"a": File(a)}, Controls{BBox: &[4]float64{0, 0, 1, 1}, Extents: []raster.Grid{grid}}, []string{"give one of them"}},
-		"an extent that lies nowhere": {map[string]Input{"a": File(a)}, Controls{Extents: []raster.Grid{{Width: 3, Height: 3, Transform: raster.Identity}}}, []string{"--extent", "georeferenced"}},
+		"extents and a box": {map[string]Input{"a": File(a)},
+			Controls{BBox: &[4]float64{0, 0, 1, 1}, Extents: []raster.Grid{grid}}, []string{"give one of them"}},
+		"an extent that lies nowhere": {map[string]Input{"a": File(a)},
+			Controls{Extents: []raster.Grid{{Width: 3, Height: 3, Transform: raster.Identity}}},
+			[]string{"--extent", "georeferenced"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Log(failRun(t, Job{Inputs: c.inputs, Controls: c.controls, Func: nothing}, c.want...))
@@ -58,17 +73,19 @@ func TestWhatCannotBeWarpedIsRefusedWithTheReason(t *testing.T) {
 	}
 }
 
-// planError is the error of planning a job.
+// planError returns the error of planning a job.
 func planError(job Job) error {
 	_, err := MakePlan(context.Background(), job)
 	return err
 }
 
-func TestAnExtentOfAnotherSystemIsRelatedByItsEdges(t *testing.T) {
+func TestExtentInOtherCRS(t *testing.T) {
 	needGDAL(t)
 	a := write(t, filepath.Join(t.TempDir(), "a.tif"), mapGrid(400, 300, 0, 0), terrain[uint8](400, 300, 1), nil)
-	e := raster.Grid{Width: 10, Height: 10, HasTransform: true, CRS: raster.CRS{Code: "EPSG:4326"}, Transform: raster.Transform{3.005, 0.001, 0, 45.149, 0, -0.001}}
-	p, err := MakePlan(t.Context(), Job{Inputs: map[string]Input{"a": File(a)}, Controls: Controls{Extents: []raster.Grid{e}}, Func: nothing})
+	e := raster.Grid{Width: 10, Height: 10, HasTransform: true, CRS: raster.CRS{Code: "EPSG:4326"},
+		Transform: raster.Transform{3.005, 0.001, 0, 45.149, 0, -0.001}}
+	p, err := MakePlan(t.Context(), Job{Inputs: map[string]Input{"a": File(a)},
+		Controls: Controls{Extents: []raster.Grid{e}}, Func: nothing})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,12 +101,14 @@ func TestAnExtentOfAnotherSystemIsRelatedByItsEdges(t *testing.T) {
 	}
 }
 
-func TestAnExtentIsFoundOnAGridFrom0To360Degrees(t *testing.T) {
+func TestExtentOnGridTo360Degrees(t *testing.T) {
 	needGDAL(t)
-	degrees := raster.Grid{Width: 360, Height: 180, HasTransform: true, CRS: raster.CRS{Code: "EPSG:4326"}, Transform: raster.Transform{0, 1, 0, 90, 0, -1}}
+	degrees := raster.Grid{Width: 360, Height: 180, HasTransform: true, CRS: raster.CRS{Code: "EPSG:4326"},
+		Transform: raster.Transform{0, 1, 0, 90, 0, -1}}
 	a := write(t, filepath.Join(t.TempDir(), "a.tif"), degrees, terrain[uint8](360, 180, 1), nil)
 	job := func(code string, x, y float64) Job {
-		e := raster.Grid{Width: 60, Height: 60, HasTransform: true, CRS: raster.CRS{Code: code}, Transform: raster.Transform{x - 150000, 5000, 0, y + 150000, 0, -5000}}
+		e := raster.Grid{Width: 60, Height: 60, HasTransform: true, CRS: raster.CRS{Code: code},
+			Transform: raster.Transform{x - 150000, 5000, 0, y + 150000, 0, -5000}}
 		return Job{Inputs: map[string]Input{"a": File(a)}, Controls: Controls{Extents: []raster.Grid{e}}, Func: nothing}
 	}
 	p, err := MakePlan(t.Context(), job("EPSG:32614", 414600, 4428200)) // 100 degrees west
@@ -102,7 +121,7 @@ func TestAnExtentIsFoundOnAGridFrom0To360Degrees(t *testing.T) {
 	failRun(t, job("EPSG:32631", 166000, 4987300), "--extent", "both ends of the grid", "--bbox")
 }
 
-func TestAWarpThatDiffersIsNotResumed(t *testing.T) {
+func TestResumeRejectsChangedWarp(t *testing.T) {
 	needGDAL(t)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -110,10 +129,13 @@ func TestAWarpThatDiffersIsNotResumed(t *testing.T) {
 	a := write(t, at("a.tif"), mapGrid(w, h, 0, 0), terrain[uint16](w, h, 1), nil)
 	off := mapGrid(w, h, 0, 0)
 	off.Transform[1] = 11
-	b := write(t, at("b.tif"), off, terrain[uint16](w, h, 2), func(o *Output) { o.NoOverviews, o.Overviews = false, []int{2} })
+	b := write(t, at("b.tif"), off, terrain[uint16](w, h, 2),
+		func(o *Output) { o.NoOverviews, o.Overviews = false, []int{2} })
 	make := func(out string) Job {
-		return Job{Inputs: map[string]Input{"a": File(a), "b": {Files: []string{b}, Resample: "bilinear"}}, Expressions: map[string]string{"x": "a + b"},
-			Outputs: map[string]Output{"x": {Path: at(out), TileSize: 64}}, Controls: Controls{Reference: "a", WindowWidth: 64, WindowHeight: 64}}
+		return Job{Inputs: map[string]Input{"a": File(a), "b": {Files: []string{b}, Resample: "bilinear"}},
+			Expressions: map[string]string{"x": "a + b"},
+			Outputs:     map[string]Output{"x": {Path: at(out), TileSize: 64}},
+			Controls:    Controls{Reference: "a", WindowWidth: 64, WindowHeight: 64}}
 	}
 	mustRun(t, make("want.tif"))
 	interrupt(t, make("x.tif"))
@@ -121,9 +143,12 @@ func TestAWarpThatDiffersIsNotResumed(t *testing.T) {
 		change func(*Job)
 		want   string
 	}{
-		"method":    {func(j *Job) { j.Inputs["b"] = Input{Files: []string{b}, Resample: "cubic"} }, "input b: the method of resampling (--resample) was bilinear and is cubic"},
-		"overviews": {func(j *Job) { j.Inputs["b"] = Input{Files: []string{b}, Resample: "bilinear", Overviews: true} }, "input b: its overviews were not used and are (--use-overviews)"},
-		"grid":      {func(j *Job) { g := mapGrid(w, h+2, 0, 0); j.Controls.Reference, j.Controls.Grid = "", &g }, "input b: the grid that it is warped onto (--reference, --grid) is another"},
+		"method": {func(j *Job) { j.Inputs["b"] = Input{Files: []string{b}, Resample: "cubic"} },
+			"input b: the method of resampling (--resample) was bilinear and is cubic"},
+		"overviews": {func(j *Job) { j.Inputs["b"] = Input{Files: []string{b}, Resample: "bilinear", Overviews: true} },
+			"input b: its overviews were not used and are (--use-overviews)"},
+		"grid": {func(j *Job) { g := mapGrid(w, h+2, 0, 0); j.Controls.Reference, j.Controls.Grid = "", &g },
+			"input b: the grid that it is warped onto (--reference, --grid) is another"},
 	} {
 		job := make("x.tif")
 		c.change(&job)
@@ -138,10 +163,11 @@ func TestAWarpThatDiffersIsNotResumed(t *testing.T) {
 	sameFileBytes(t, "resumed", at("x.tif"), fileBytes(t, at("want.tif")))
 }
 
-func TestGridsOfWarpsComeWholeThroughJSON(t *testing.T) {
+func TestExactGridJSON(t *testing.T) {
 	g := mapGrid(3, 4, 1, 1)
 	g.Transform[0] = 0.1 + 0.2
-	g.CRS = raster.CRS{Code: "", Name: "Stra\xdfe", WKT: "a\xff", Keys: &raster.GeoKeys{Directory: []uint16{1, 1, 0, 0}, Doubles: []float64{1. / 3}, ASCII: "M\xfcnchen|"}}
+	g.CRS = raster.CRS{Code: "", Name: "Stra\xdfe", WKT: "a\xff",
+		Keys: &raster.GeoKeys{Directory: []uint16{1, 1, 0, 0}, Doubles: []float64{1. / 3}, ASCII: "M\xfcnchen|"}}
 	w := warping{Grid: exactGrid{g}, Method: "near", MaxBytes: rand.Int64()}
 	text, err := json.Marshal(w)
 	if err != nil {
@@ -151,12 +177,14 @@ func TestGridsOfWarpsComeWholeThroughJSON(t *testing.T) {
 	if err := json.Unmarshal(text, &back); err != nil {
 		t.Fatal(err)
 	}
-	if c := back.Grid.CRS; c.Name != g.CRS.Name || c.WKT != g.CRS.WKT || c.Keys.ASCII != g.CRS.Keys.ASCII || c.Keys.Doubles[0] != 1./3 || back.Grid.Transform != g.Transform || back.MaxBytes != w.MaxBytes || back.Grid.Width != 3 {
+	if c := back.Grid.CRS; c.Name != g.CRS.Name || c.WKT != g.CRS.WKT || c.Keys.ASCII != g.CRS.Keys.ASCII ||
+		c.Keys.Doubles[0] != 1./3 || back.Grid.Transform != g.Transform || back.MaxBytes != w.MaxBytes ||
+		back.Grid.Width != 3 {
 		t.Errorf("%+v", back)
 	}
 }
 
-func TestAWorkerWarpsWithTheVersionOfGDALThatTheRunHas(t *testing.T) {
+func TestWorkerGDALVersion(t *testing.T) {
 	needGDAL(t)
 	dir := t.TempDir()
 	off := mapGrid(40, 30, 0, 0)
@@ -170,7 +198,8 @@ func TestAWorkerWarpsWithTheVersionOfGDALThatTheRunHas(t *testing.T) {
 		version string
 		mixed   bool
 		want    string
-	}{{version, false, ""}, {"1.2.3", true, ""}, {"1.2.3", false, "whose version is " + version + " here and 1.2.3 where the run is"}} {
+	}{{version, false, ""}, {"1.2.3", true, ""},
+		{"1.2.3", false, "whose version is " + version + " here and 1.2.3 where the run is"}} {
 		f := &inputFile{path: b, from: b}
 		w := &warping{Grid: exactGrid{mapGrid(40, 30, 0, 0)}, Method: "near", Nodata: []string{""}, GDAL: c.version}
 		err := f.reopen(t.Context(), openLocal, w, c.mixed)
@@ -190,12 +219,14 @@ func TestAWorkerWarpsWithTheVersionOfGDALThatTheRunHas(t *testing.T) {
 	}
 }
 
-func TestTheGridThatIsProposedForARotatedOneCoversItWithWholePixels(t *testing.T) {
+func TestNorthUpGrid(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	for range 1000 {
 		px, turn := math.Pow(10, r.Float64()*7-4), r.Float64()*2*math.Pi
-		g := raster.Grid{Width: 1 + r.IntN(5000), Height: 1 + r.IntN(5000), HasTransform: true, CRS: raster.CRS{Code: "EPSG:32631"}}
-		g.Transform = raster.Transform{(r.Float64() - 0.5) * 1e6 * px, px * math.Cos(turn), px * math.Sin(turn), (r.Float64() - 0.5) * 1e6 * px, px * math.Sin(turn), -px * math.Cos(turn)}
+		g := raster.Grid{Width: 1 + r.IntN(5000), Height: 1 + r.IntN(5000), HasTransform: true,
+			CRS: raster.CRS{Code: "EPSG:32631"}}
+		g.Transform = raster.Transform{(r.Float64() - 0.5) * 1e6 * px, px * math.Cos(turn), px * math.Sin(turn),
+			(r.Float64() - 0.5) * 1e6 * px, px * math.Sin(turn), -px * math.Cos(turn)}
 		fields := strings.Split(northUp(g, ""), ",")
 		var v []float64
 		for _, s := range fields[1:] {

@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"leat/block"
+	"leat/internal/gdal"
 	"leat/internal/pytest"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/gdal"
 	"leat/worker/subprocess"
 
 	"pgregory.net/rapid"
@@ -26,7 +26,7 @@ func needGDAL(t testing.TB) {
 	}
 }
 
-// warpCase is a file to be brought onto the grid of another one by gdalwarp.
+// warpCase is a file to be warped onto the grid of another one by gdalwarp.
 type warpCase struct {
 	Path      string   `json:"path"`
 	Reference string   `json:"reference"`
@@ -37,7 +37,7 @@ type warpCase struct {
 	overviews bool
 }
 
-// gdalwarpTruth gives the pixels of the command gdalwarp.
+// gdalwarpTruth prints the pixels of the command gdalwarp.
 const gdalwarpTruth = `
 import json, sys, base64, subprocess, os, tempfile
 import numpy as np
@@ -57,18 +57,22 @@ for c in json.load(sys.stdin):
 json.dump(out, sys.stdout)
 `
 
-// gdalwarped runs gdalwarp with the scales that leat takes.
+// gdalwarped runs gdalwarp with the scales of a job's plan.
 func gdalwarped(t testing.TB, list []warpCase) [][]byte {
 	t.Helper()
 	for i := range list {
 		k := &list[i]
-		w, err := gdal.Warp(k.Path, &gdal.WarpOptions{Grid: gridAt(t, k.Reference), Method: k.Method, Overviews: k.overviews})
+		job := onto(k.Path, k.Reference, k.Method, filepath.Join(t.TempDir(), "out.tif"))
+		job.Inputs["b"] = Input{Files: []string{k.Path}, Resample: k.Method, Overviews: k.overviews}
+		p, err := MakePlan(t.Context(), job)
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, y := w.Scales()
-		w.Close()
-		k.XScale, k.YScale = strconv.FormatFloat(x, 'g', -1, 64), strconv.FormatFloat(y, 'g', -1, 64)
+		if in := p.Inputs[0]; in.XScale != 0 || in.YScale != 0 {
+			t.Errorf("the reference is warped: %+v", in)
+		}
+		k.XScale, k.YScale = strconv.FormatFloat(p.Inputs[1].XScale, 'g', -1, 64),
+			strconv.FormatFloat(p.Inputs[1].YScale, 'g', -1, 64)
 		k.More = []string{"-ovr", map[bool]string{true: "AUTO", false: "NONE"}[k.overviews]}
 	}
 	var texts []string
@@ -94,7 +98,7 @@ func gridAt(t testing.TB, path string) raster.Grid {
 	return src.Info().Grid
 }
 
-// rawPixels are the bytes of all bands of a raster.
+// rawPixels returns the bytes of all bands of a raster.
 func rawPixels(t testing.TB, path string) []byte {
 	t.Helper()
 	f := open(t, path)
@@ -110,7 +114,7 @@ func rawPixels(t testing.TB, path string) []byte {
 	return a.Raw()
 }
 
-// copyInput writes the pixels of input b as they come.
+// copyInput writes the pixels of input b unchanged.
 func copyInput(_ context.Context, b *Block) error {
 	a := b.NewOut(b.In("b").Type, b.In("b").Shape[0])
 	copy(a.Raw(), b.In("b").Raw())
@@ -118,7 +122,7 @@ func copyInput(_ context.Context, b *Block) error {
 	return nil
 }
 
-// onto is a job that brings a file onto the grid of another one, and writes it.
+// onto returns a job that warps a file onto the grid of another one, and writes it.
 func onto(path, reference, method, out string) Job {
 	return Job{Inputs: map[string]Input{"a": File(reference), "b": {Files: []string{path}, Resample: method}},
 		Outputs:  map[string]Output{"out": {Path: out, NoOverviews: true, NoStatistics: true, TileSize: 64}},
@@ -139,20 +143,25 @@ func sameRaw(t testing.TB, what string, got, want []byte) {
 	t.Errorf("%s: %d of %d bytes differ (%d are wanted)", what, n, len(got), len(want))
 }
 
-func TestRealRastersWarpedInARunAreThoseOfGdalwarp(t *testing.T) {
+func TestRealWarpMatchesGdalwarp(t *testing.T) {
 	needGDAL(t)
 	rgb, nir := repositoryData(t, "rasterio/rgb1.tif"), repositoryData(t, "rasterio/rgb1_fake_nir_epsg3857.tif")
 	b4, b8 := repositoryData(t, "landsat8/l8_B4.tif"), repositoryData(t, "landsat8/l8_B8.tif")
 	rotated := repositoryData(t, "rasterio/rotated.tif")
 	var list []warpCase
-	for _, m := range []string{"near", "bilinear", "cubic", "cubicspline", "lanczos", "average", "mode", "min", "max", "med"} {
+	for _, m := range []string{"near", "bilinear", "cubic", "cubicspline", "lanczos", "average", "mode", "min", "max",
+		"med"} {
 		list = append(list, warpCase{Path: nir, Reference: rgb, Method: m})
 	}
-	list = append(list, warpCase{Path: b8, Reference: b4, Method: "average"}, warpCase{Path: b4, Reference: b8, Method: "cubic"},
+	list = append(list, warpCase{Path: b8, Reference: b4, Method: "average"},
+		warpCase{Path: b4, Reference: b8, Method: "cubic"},
 		warpCase{Path: rgb, Reference: nir, Method: "lanczos"})
 	if g := gridAt(t, rotated); g.HasTransform && g.Transform.Rotated() && !g.CRS.IsZero() {
-		north := write(t, filepath.Join(t.TempDir(), "north.tif"), raster.Grid{Width: 90, Height: 80, HasTransform: true, CRS: g.CRS,
-			Transform: raster.Transform{boundsOf(g)[0], (boundsOf(g)[2] - boundsOf(g)[0]) / 90, 0, boundsOf(g)[3], 0, -(boundsOf(g)[3] - boundsOf(g)[1]) / 80}}, make([]uint8, 90*80), nil)
+		north := write(t, filepath.Join(t.TempDir(), "north.tif"),
+			raster.Grid{Width: 90, Height: 80, HasTransform: true, CRS: g.CRS,
+				Transform: raster.Transform{boundsOf(g)[0], (boundsOf(g)[2] - boundsOf(g)[0]) / 90, 0, boundsOf(g)[3],
+					0,
+					-(boundsOf(g)[3] - boundsOf(g)[1]) / 80}}, make([]uint8, 90*80), nil)
 		list = append(list, warpCase{Path: rotated, Reference: north, Method: "bilinear"})
 	}
 	// A coarse grid, for which a reduced copy would do.
@@ -161,8 +170,11 @@ func TestRealRastersWarpedInARunAreThoseOfGdalwarp(t *testing.T) {
 	coarse.Transform[1], coarse.Transform[5] = 150, -150
 	rough := write(t, filepath.Join(t.TempDir(), "coarse.tif"), coarse, make([]uint8, coarse.Width*coarse.Height), nil)
 	reduced := filepath.Join(t.TempDir(), "reduced.tif")
-	mustRun(t, Job{Inputs: map[string]Input{"b": File(b8)}, Outputs: map[string]Output{"out": {Path: reduced, Overviews: []int{2, 4, 8}}}, Expressions: map[string]string{"out": "b"}})
-	list = append(list, warpCase{Path: reduced, Reference: rough, Method: "bilinear"}, warpCase{Path: reduced, Reference: rough, Method: "bilinear", overviews: true})
+	mustRun(t, Job{Inputs: map[string]Input{"b": File(b8)},
+		Outputs:     map[string]Output{"out": {Path: reduced, Overviews: []int{2, 4, 8}}},
+		Expressions: map[string]string{"out": "b"}})
+	list = append(list, warpCase{Path: reduced, Reference: rough, Method: "bilinear"},
+		warpCase{Path: reduced, Reference: rough, Method: "bilinear", overviews: true})
 	all := gdalwarped(t, list)
 	if bytes.Equal(all[len(all)-1], all[len(all)-2]) {
 		t.Error("overviews make no difference")
@@ -183,7 +195,8 @@ func TestRealRastersWarpedInARunAreThoseOfGdalwarp(t *testing.T) {
 			t.Errorf("%s: nothing is compared", name)
 		}
 		sameRaw(t, name, rawPixels(t, out), want)
-		if got, ref := gridAt(t, out), gridAt(t, k.Reference); got.Transform != ref.Transform || got.Width != ref.Width || !gdal.SameCRS(got.CRS, ref.CRS) {
+		if got, ref := gridAt(t, out), gridAt(t,
+			k.Reference); got.Transform != ref.Transform || got.Width != ref.Width || !gdal.SameCRS(got.CRS, ref.CRS) {
 			t.Errorf("%s: the output lies at %+v", name, got)
 		}
 	}
@@ -194,21 +207,24 @@ func boundsOf(g raster.Grid) [4]float64 {
 	return [4]float64{a, b, c, d}
 }
 
-func TestWarpingGivesTheSameBytesForAnyWorkersWindowsAndOverlaps(t *testing.T) {
+func TestWarpSameBytes(t *testing.T) {
 	needGDAL(t)
 	dir := t.TempDir()
 	const w, h = 210, 170
 	ref := write(t, filepath.Join(dir, "red.tif"), mapGrid(w, h, 0, 0), terrain[uint16](w, h, 1), nil)
 	other := mapGrid(190, 160, 3, 5)
 	other.Transform[1], other.Transform[5] = 13, -11
-	other.CRS.Code = "EPSG:32630" // a zone beside
+	other.CRS.Code = "EPSG:32630" // the next zone
 	other.Transform[0], other.Transform[3] = 971000, 5010600
 	px := holes(terrain[uint16](190, 160, 2), 190, 30, 0, 3)
 	red := write(t, filepath.Join(dir, "other.tif"), other, px, func(o *Output) { o.Nodata = "0" })
 	job := func(method, out string, overlap int) Job {
-		return Job{Inputs: map[string]Input{"a": File(ref), "red": {Files: []string{red}, Resample: method}}, Functions: testFunctions, Function: "focal", Params: focalParams{1.5},
-			Outputs: map[string]Output{"mean": {Path: filepath.Join(out, "mean.tif"), Nodata: "-1", TileSize: 32}, "copy": {Path: filepath.Join(out, "copy.tif"), Nodata: "0", TileSize: 32}},
-			Merge:   func(int, any) error { return nil }, Controls: Controls{Reference: "a", Footprint: Union, Overlap: overlap}}
+		return Job{Inputs: map[string]Input{"a": File(ref), "red": {Files: []string{red}, Resample: method}},
+			Functions: testFunctions, Function: "focal", Params: focalParams{1.5},
+			Outputs: map[string]Output{"mean": {Path: filepath.Join(out, "mean.tif"), Nodata: "-1", TileSize: 32},
+				"copy": {Path: filepath.Join(out, "copy.tif"), Nodata: "0", TileSize: 32}},
+			Merge:    func(int, any) error { return nil },
+			Controls: Controls{Reference: "a", Footprint: Union, Overlap: overlap}}
 	}
 	want := map[string][]byte{}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -218,12 +234,14 @@ func TestWarpingGivesTheSameBytesForAnyWorkersWindowsAndOverlaps(t *testing.T) {
 		if rapid.Bool().Draw(rt, "planned") {
 			j.Controls.MemoryBytes = int64(rapid.IntRange(400, 900).Draw(rt, "MiB")) << 20
 		} else {
-			j.Controls.WindowWidth, j.Controls.WindowHeight = rapid.IntRange(1, 260).Draw(rt, "width"), rapid.IntRange(1, 200).Draw(rt, "height")
+			j.Controls.WindowWidth, j.Controls.WindowHeight = rapid.IntRange(1, 260).Draw(rt, "width"),
+				rapid.IntRange(1, 200).Draw(rt, "height")
 		}
 		workers := rapid.IntRange(1, 4).Draw(rt, "workers")
 		j.Concurrency = Concurrency{Workers: workers, Readers: rapid.IntRange(1, 3).Draw(rt, "readers")}
 		if how := rapid.IntRange(0, 11).Draw(rt, "processes"); how < 2 {
-			j.Concurrency = Concurrency{On: subprocess.New(nil), Workers: min(workers, 2), Reading: []Reading{ReadHere, ReadByWorkers}[how]}
+			j.Concurrency = Concurrency{On: subprocess.New(nil), Workers: min(workers, 2),
+				Reading: []Reading{ReadHere, ReadByWorkers}[how]}
 		}
 		if _, err := Run(t.Context(), j); err != nil {
 			rt.Fatal(err)
@@ -239,7 +257,7 @@ func TestWarpingGivesTheSameBytesForAnyWorkersWindowsAndOverlaps(t *testing.T) {
 	})
 }
 
-// warpedWhole is all that a file gives on the lattice of a grid, and where.
+// warpedWhole returns all pixels of a file on the grid of another, and their place.
 func warpedWhole(t testing.TB, path string, o *gdal.WarpOptions) (px *ndarray.Array, valid []byte, at block.Window) {
 	t.Helper()
 	w, err := gdal.Warp(path, o)
@@ -262,7 +280,7 @@ func warpedWhole(t testing.TB, path string, o *gdal.WarpOptions) (px *ndarray.Ar
 	return px, valid, block.Window{Col: col, Row: row, Width: g.Width, Height: g.Height}
 }
 
-func TestMarginsOfWarpedInputsHaveRealDataBeyondTheGridAndNothingElsewhere(t *testing.T) {
+func TestWarpMargins(t *testing.T) {
 	needGDAL(t)
 	dir := t.TempDir()
 	const w, h = 100, 80
@@ -270,12 +288,15 @@ func TestMarginsOfWarpedInputsHaveRealDataBeyondTheGridAndNothingElsewhere(t *te
 	other := mapGrid(60, 50, -4, 20)
 	other.Transform[1], other.Transform[5] = 12, -12
 	for _, nodata := range []string{"", "77"} {
-		path := write(t, filepath.Join(dir, "b"+nodata+".tif"), other, terrain[uint8](60, 50, 2), func(o *Output) { o.Nodata = nodata })
+		path := write(t, filepath.Join(dir, "b"+nodata+".tif"), other, terrain[uint8](60, 50, 2),
+			func(o *Output) { o.Nodata = nodata })
 		px, mask, at := warpedWhole(t, path, &gdal.WarpOptions{Grid: mapGrid(w, h, 0, 0), Method: "bilinear"})
 		all := px.Raw()
 		beyond, missing := 0, 0
-		job := Job{Inputs: map[string]Input{"a": File(ref), "b": {Files: []string{path}, Resample: "bilinear"}}, Merge: func(int, any) error { return nil },
-			Controls:    Controls{Reference: "a", Footprint: Reference, Overlap: 7, WindowWidth: 32, WindowHeight: 32, Window: &block.Window{Col: 1, Row: 2, Width: w - 1, Height: h - 2}},
+		job := Job{Inputs: map[string]Input{"a": File(ref), "b": {Files: []string{path}, Resample: "bilinear"}},
+			Merge: func(int, any) error { return nil },
+			Controls: Controls{Reference: "a", Footprint: Reference, Overlap: 7, WindowWidth: 32, WindowHeight: 32,
+				Window: &block.Window{Col: 1, Row: 2, Width: w - 1, Height: h - 2}},
 			Concurrency: Concurrency{Workers: 1},
 			Func: func(_ context.Context, b *Block) error {
 				got, valid := b.In("b").Raw(), b.Valid("b").Raw()
@@ -299,7 +320,8 @@ func TestMarginsOfWarpedInputsHaveRealDataBeyondTheGridAndNothingElsewhere(t *te
 							missing++
 						}
 						if got[i] != wantPixel || valid[i] != wantValid {
-							return fmt.Errorf("nodata %q, column %d, row %d: %d (valid %d), not %d (%d)", nodata, col, row, got[i], valid[i], wantPixel, wantValid)
+							return fmt.Errorf("nodata %q, column %d, row %d: %d (valid %d), not %d (%d)", nodata, col,
+								row, got[i], valid[i], wantPixel, wantValid)
 						}
 					}
 				}
@@ -340,7 +362,7 @@ for kind in ("none", "nodata", "mask", "alpha"):
 print("null")
 `
 
-// validTruth warps and tells pixels and which of them are valid.
+// validTruth prints warped pixels and which of them are valid.
 const validTruth = `
 import json, sys, base64
 import numpy as np
@@ -351,7 +373,8 @@ for c in json.load(sys.stdin):
     src = gdal.Open(c["path"])
     if c["nomask"]: # a copy that says nothing
         plain = gdal.GetDriverByName("MEM").Create("", src.RasterXSize, src.RasterYSize, 1, gdal.GDT_Byte)
-        plain.SetGeoTransform(src.GetGeoTransform()); plain.SetSpatialRef(src.GetSpatialRef()); plain.GetRasterBand(1).WriteArray(src.GetRasterBand(1).ReadAsArray()); src = plain
+        plain.SetGeoTransform(src.GetGeoTransform()); plain.SetSpatialRef(src.GetSpatialRef())
+        plain.GetRasterBand(1).WriteArray(src.GetRasterBand(1).ReadAsArray()); src = plain
     kw = dict(errorThreshold=0, resampleAlg=c["method"], warpOptions=["XSCALE=" + c["xscale"], "YSCALE=" + c["yscale"]], format="MEM",
         outputBounds=[500000, 4999200, 501000, 5000000], width=100, height=80, dstAlpha=True)
     if c["srcnodata"]: kw["srcNodata"] = c["srcnodata"]
@@ -365,7 +388,7 @@ for c in json.load(sys.stdin):
 json.dump(out, sys.stdout)
 `
 
-func TestNodataMasksAndAlphaOfWarpedInputsCountUnlessNoMaskIsAsked(t *testing.T) {
+func TestWarpMasksAndNoMask(t *testing.T) {
 	needGDAL(t)
 	dir := t.TempDir()
 	pytest.Run(t, []string{"osgeo.gdal", "numpy"}, warpMakes, dir, nil)
@@ -378,7 +401,7 @@ func TestNodataMasksAndAlphaOfWarpedInputsCountUnlessNoMaskIsAsked(t *testing.T)
 		XScale string `json:"xscale"`
 		YScale string `json:"yscale"`
 
-		at block.Window // that the input gives, by leat
+		at block.Window // window of the input, by leat
 	}
 	var list []validCase
 	for _, method := range []string{"near", "bilinear", "average"} {
@@ -388,7 +411,8 @@ func TestNodataMasksAndAlphaOfWarpedInputsCountUnlessNoMaskIsAsked(t *testing.T)
 			}
 		}
 		list = append(list, validCase{Path: filepath.Join(dir, "nodata.tif"), Method: method, Source: "100"},
-			validCase{Path: filepath.Join(dir, "nodata.tif"), Method: method, Source: "None"}, validCase{Path: filepath.Join(dir, "none.tif"), Method: method, Source: "77"})
+			validCase{Path: filepath.Join(dir, "nodata.tif"), Method: method, Source: "None"},
+			validCase{Path: filepath.Join(dir, "none.tif"), Method: method, Source: "77"})
 	}
 	for i := range list {
 		k := &list[i]
@@ -405,7 +429,8 @@ func TestNodataMasksAndAlphaOfWarpedInputsCountUnlessNoMaskIsAsked(t *testing.T)
 	var truth []string
 	pytest.Run(t, []string{"osgeo.gdal", "numpy"}, validTruth, list, &truth)
 	for i, k := range list {
-		name := fmt.Sprintf("%s by %s, nodata %q, without masks %v", filepath.Base(k.Path), k.Method, k.Source, k.NoMask)
+		name := fmt.Sprintf("%s by %s, nodata %q, without masks %v", filepath.Base(k.Path), k.Method, k.Source,
+			k.NoMask)
 		want, _ := base64.StdEncoding.DecodeString(truth[i])
 		in := Input{Files: []string{k.Path}, Layers: []int{1}, Resample: k.Method}
 		switch k.Source {
@@ -430,7 +455,7 @@ func TestNodataMasksAndAlphaOfWarpedInputsCountUnlessNoMaskIsAsked(t *testing.T)
 				}
 				return nil
 			}})
-		// GDAL's average gives pixels beside the input, too.
+		// GDAL's average sets pixels outside the input too.
 		for i := range 100 * 80 {
 			if k.Method == "average" && !k.at.Contains(block.Window{Col: i % 100, Row: i / 100, Width: 1, Height: 1}) {
 				want[i], want[100*80+i] = 0, 0
@@ -444,14 +469,15 @@ func TestNodataMasksAndAlphaOfWarpedInputsCountUnlessNoMaskIsAsked(t *testing.T)
 	}
 }
 
-func TestAMosaicOfRealRastersIsThatOfGDAL(t *testing.T) {
+func TestRealMosaicMatchesGDAL(t *testing.T) {
 	needGDAL(t)
 	var files []string
 	for n := 1; n <= 4; n++ {
 		files = append(files, repositoryData(t, fmt.Sprintf("rasterio/rgb%d.tif", n)))
 	}
 	dir := t.TempDir()
-	first := func(_ context.Context, b *Block) error { // the first that is valid, as gdal_merge with the last named first
+	// the first valid one, like gdal_merge with the last named first
+	first := func(_ context.Context, b *Block) error {
 		out := b.NewOut(ndarray.Uint8, 3)
 		px := out.Raw()
 		clear(px)
@@ -476,13 +502,15 @@ import json, sys, base64
 from osgeo import gdal
 p = json.load(sys.stdin)
 d = gdal.Open(p["vrt"])
-json.dump(base64.b64encode(d.ReadAsArray(*(p["window"] or [])).tobytes()).decode(), sys.stdout)`, map[string]any{"vrt": vrt, "window": window}, &text)
+json.dump(base64.b64encode(d.ReadAsArray(*(p["window"] or [])).tobytes()).decode(), sys.stdout)`,
+			map[string]any{"vrt": vrt, "window": window}, &text)
 		b, _ := base64.StdEncoding.DecodeString(text)
 		return b
 	}
 	for _, foot := range []Footprint{Union, Intersection} {
 		out := filepath.Join(dir, foot.String()+".tif")
-		mustRun(t, Job{Inputs: map[string]Input{"t": Files(files...)}, Outputs: map[string]Output{"out": {Path: out, Nodata: "0", TileSize: 64}},
+		mustRun(t, Job{Inputs: map[string]Input{"t": Files(files...)},
+			Outputs:  map[string]Output{"out": {Path: out, Nodata: "0", TileSize: 64}},
 			Controls: Controls{Footprint: foot, Reference: "t"}, Func: first})
 		g := gridAt(t, out)
 		if foot == Union {
@@ -497,8 +525,9 @@ json.dump(base64.b64encode(d.ReadAsArray(*(p["window"] or [])).tobytes()).decode
 			sameRaw(t, "intersection", rawPixels(t, out), truth([]int{399, 399, 1, 1}))
 		}
 	}
-	// The same four on a grid of another system: each as gdalwarp gives it, the first on top.
-	grid := raster.Grid{Width: 420, Height: 380, HasTransform: true, Transform: raster.Transform{-8800000, 640, 0, 2930000, 0, -640}}
+	// The same four on a grid in another CRS: each as gdalwarp warps it, the first on top.
+	grid := raster.Grid{Width: 420, Height: 380, HasTransform: true,
+		Transform: raster.Transform{-8800000, 640, 0, 2930000, 0, -640}}
 	var err error
 	if grid.CRS, err = gdal.ParseCRS("EPSG:3857"); err != nil {
 		t.Fatal(err)
@@ -520,7 +549,8 @@ json.dump(base64.b64encode(d.ReadAsArray(*(p["window"] or [])).tobytes()).decode
 	out := filepath.Join(dir, "warped.tif")
 	in := Files(files...)
 	in.Resample = "bilinear"
-	mustRun(t, Job{Inputs: map[string]Input{"t": in}, Outputs: map[string]Output{"out": {Path: out, Nodata: "0", TileSize: 64}},
+	mustRun(t, Job{Inputs: map[string]Input{"t": in},
+		Outputs:  map[string]Output{"out": {Path: out, Nodata: "0", TileSize: 64}},
 		Controls: Controls{Grid: &grid, Footprint: Reference, WindowWidth: 128, WindowHeight: 128}, Func: first})
 	sameRaw(t, "warped", rawPixels(t, out), want)
 	if bytes.Count(want, []byte{0}) > len(want)/2 {
@@ -528,14 +558,14 @@ json.dump(base64.b64encode(d.ReadAsArray(*(p["window"] or [])).tobytes()).decode
 	}
 }
 
-func TestInputsOnTheGridAreNotResampledWhateverTheirSystemIsCalled(t *testing.T) {
+func TestEquivalentCRSNotWarped(t *testing.T) {
 	needGDAL(t)
 	dir := t.TempDir()
 	px := terrain[uint8](40, 30, 1)
 	grid := mapGrid(40, 30, 0, 0)
 	grid.CRS.Code = "EPSG:2154"
 	a := write(t, filepath.Join(dir, "a.tif"), grid, px, nil)
-	// The same system without its code.
+	// The same CRS without its code.
 	user := filepath.Join(dir, "user.tif")
 	pytest.Run(t, []string{"osgeo.gdal"}, `
 import json, sys, re
@@ -550,7 +580,8 @@ print("null")`, user, nil)
 		t.Fatalf("the systems have one name: %+v", g.CRS)
 	}
 	for _, c := range []Controls{{}, {Reference: "a"}} {
-		p, err := MakePlan(t.Context(), Job{Inputs: map[string]Input{"a": File(a), "b": {Files: []string{user}, Resample: "cubic"}}, Controls: c, Func: nothing})
+		p, err := MakePlan(t.Context(), Job{Inputs: map[string]Input{"a": File(a),
+			"b": {Files: []string{user}, Resample: "cubic"}}, Controls: c, Func: nothing})
 		if err != nil {
 			t.Error(err)
 			continue

@@ -7,11 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dropsWritten: what was written to a private mapping can be dropped again.
+// dropsWritten reports whether writes to a private mapping can be undone.
 const dropsWritten = true
 
-// dropWritten drops what this process wrote to its pages of a private mapping, so that they show what is shared again. The pages at both ends may hold
-// other things of the same mapping, which nobody writes to.
+// dropWritten discards what this process wrote to its pages of a private mapping, so that they show
+// the shared data again. The first and last page may hold other data of the same mapping, which is
+// never written.
 func dropWritten(region []byte) error {
 	page := uintptr(os.Getpagesize())
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(region)))

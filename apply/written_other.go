@@ -2,7 +2,8 @@
 
 package apply
 
-// dropsWritten is false where a private mapping keeps what was written to it: a worker copies the block then.
+// dropsWritten is false where a private mapping keeps what was written to it: a worker then copies
+// the block.
 const dropsWritten = false
 
 func dropWritten([]byte) error { return nil }

@@ -50,9 +50,11 @@ func (b *bench) ndvi(ctx context.Context) error {
 	add(b.peer("rasterio as it comes, block by block", "ndvi.py", out, "blocks", "plain", red, nir, out), false)
 	add(b.peer("rasterio tuned: whole arrays", "ndvi.py", out, "whole", "tuned", red, nir, out), true)
 	add(b.peer("rasterio tuned: 512 rows at a time", "ndvi.py", out, "rows", "tuned", red, nir, out), true)
-	add(b.peer("rasterio tuned: 512 rows, two Python threads read ahead", "ndvi.py", out, "ahead", "tuned", red, nir, out), true)
+	add(b.peer("rasterio tuned: 512 rows, two Python threads read ahead", "ndvi.py", out, "ahead", "tuned", red, nir,
+		out), true)
 	add(b.peer("rasterio, zstd, whole arrays", "ndvi.py", out, "whole", "zstd", red, nir, out), false)
-	add(b.peer("rasterio tuned, from strips: 512 rows, read ahead", "ndvi.py", out, "ahead", "tuned", files["redstrips"], files["nirstrips"], out), false)
+	add(b.peer("rasterio tuned, from strips: 512 rows, read ahead", "ndvi.py", out, "ahead", "tuned",
+		files["redstrips"], files["nirstrips"], out), false)
 	if b.gdalCalc != "" {
 		calc := []string{b.gdalCalc, "-A", red, "-B", nir, "--outfile", out, "--type", "Float32", "--quiet", "--calc",
 			"(B.astype(numpy.float32)-A.astype(numpy.float32))/(B.astype(numpy.float32)+A.astype(numpy.float32))",
@@ -60,7 +62,8 @@ func (b *bench) ndvi(ctx context.Context) error {
 		tuned := append(calc[:len(calc):len(calc)], "--co", "PREDICTOR=3", "--co", "ZLEVEL=1", "--co", "NUM_THREADS=2")
 		variants = append(variants,
 			variant{name: "gdal_calc.py as it comes", args: calc, out: out, peer: true},
-			variant{name: "gdal_calc.py with the best coding, two threads", args: tuned, out: out, peer: true, calc: true})
+			variant{name: "gdal_calc.py with the best coding, two threads", args: tuned, out: out, peer: true,
+				calc: true})
 	}
 	if b.python != "" {
 		variants = append(variants, variant{name: "NumPy alone, from memory to memory", peer: true, computeOnly: true,
@@ -76,12 +79,15 @@ func (b *bench) ndvi(ctx context.Context) error {
 	leat := results[0]
 	b.target("NDVI in <= 0.75 s", leat.time().median, 0.75, "%.3f s")
 	b.target("its output <= 83 MiB", leat.megabytes().median, 83, "%.1f MiB")
-	tuned, calc := fastest(results, func(r *result) bool { return r.tuned }), fastest(results, func(r *result) bool { return r.calc })
+	tuned, calc := fastest(results, func(r *result) bool { return r.tuned }),
+		fastest(results, func(r *result) bool { return r.calc })
 	asItComes := fastest(results, func(r *result) bool { return strings.HasPrefix(r.name, "gdal_calc.py as") })
 	b.target("NDVI <= 0.8 of fully tuned rasterio", ratio(leat, tuned, wall), 0.8, "%.2f")
-	b.targets = append(b.targets, fmt.Sprintf("| the same without the start of Python (no target) | %.2f | |", ratio(leat, tuned, inner)))
+	b.targets = append(b.targets, fmt.Sprintf("| the same without the start of Python (no target) | %.2f | |",
+		ratio(leat, tuned, inner)))
 	b.target("NDVI <= 0.35 of gdal_calc.py as it comes", ratio(leat, asItComes, wall), 0.35, "%.2f")
-	b.targets = append(b.targets, fmt.Sprintf("| the same with the best coding (no target) | %.2f | |", ratio(leat, calc, wall)))
+	b.targets = append(b.targets, fmt.Sprintf("| the same with the best coding (no target) | %.2f | |",
+		ratio(leat, calc, wall)))
 	return nil
 }
 
@@ -106,7 +112,8 @@ func (b *bench) memory(ctx context.Context) error {
 	}
 	b.table("Memory at any size", "NDVI as before, with statistics, histogram and overviews.", results)
 	for i, r := range results {
-		b.target(fmt.Sprintf("memory <= 200 MiB at %d x %d", b.sizes()[i], b.sizes()[i]), spreadOf(r.samples, rss).high/(1<<20), 200, "%.0f MiB")
+		b.target(fmt.Sprintf("memory <= 200 MiB at %d x %d", b.sizes()[i], b.sizes()[i]),
+			spreadOf(r.samples, rss).high/(1<<20), 200, "%.0f MiB")
 	}
 	return nil
 }
@@ -128,7 +135,9 @@ func (b *bench) extras(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.table("What statistics and overviews add", fmt.Sprintf("Medians of %d runs; the targets are on medians of what one round's runs add to its first.", 2*b.runs), results)
+	b.table("What statistics and overviews add",
+		fmt.Sprintf("Medians of %d runs; the targets are on medians of what one round's runs add to its first.",
+			2*b.runs), results)
 	for _, e := range []struct {
 		what  string
 		i     int
@@ -141,9 +150,12 @@ func (b *bench) extras(ctx context.Context) error {
 			cpu = append(cpu, 100*(r.samples[i].cpu.Seconds()/results[0].samples[i].cpu.Seconds()-1))
 		}
 		w := spreadOfValues(wall)
-		b.target(e.what, w.median, e.limit, fmt.Sprintf("%%.1f %%%% (%.1f to %.1f), processor time %.1f %%%%", w.low, w.high, spreadOfValues(cpu).median))
+		b.target(e.what, w.median, e.limit,
+			fmt.Sprintf("%%.1f %%%% (%.1f to %.1f), processor time %.1f %%%%", w.low, w.high,
+				spreadOfValues(cpu).median))
 	}
-	b.target("--cog has <= 1.34 of the bytes", results[4].megabytes().median/results[0].megabytes().median, 1.34, "%.2f")
+	b.target("--cog has <= 1.34 of the bytes", results[4].megabytes().median/results[0].megabytes().median, 1.34,
+		"%.2f")
 	return nil
 }
 
@@ -157,9 +169,12 @@ func (b *bench) focal(ctx context.Context) error {
 		return err
 	}
 	mine, out := b.outFile("leat.tif"), b.outFile("peer.tif")
-	variants := []variant{{name: "leat, a Go function, pixels only", args: []string{b.self, "job", "focal", in, mine}, out: mine}}
-	variants = append(variants, b.peer("rasterio and NumPy: cumulative sums, 512 rows at a time", "focal.py", out, "plain", in, out)...)
-	variants = append(variants, tuned(b.peer("the same tuned: sums in the cache, two threads, best coding", "focal.py", out, "tuned", in, out))...)
+	variants := []variant{{name: "leat, a Go function, pixels only", args: []string{b.self, "job", "focal", in, mine},
+		out: mine}}
+	variants = append(variants, b.peer("rasterio and NumPy: cumulative sums, 512 rows at a time", "focal.py", out,
+		"plain", in, out)...)
+	variants = append(variants, tuned(b.peer("the same tuned: sums in the cache, two threads, best coding", "focal.py",
+		out, "tuned", in, out))...)
 	results, err := b.measure(ctx, variants, b.runs)
 	if err != nil {
 		return err
@@ -202,7 +217,8 @@ func (b *bench) median(ctx context.Context) error {
 	}
 	variants = append(variants, script("rasterio and numpy.median, windows of 512", "plain")...)
 	variants = append(variants, script("numpy.partition, two threads, best coding", "tuned")...)
-	variants = append(variants, tuned(script("a sorting network of numpy.minimum and maximum, two threads, best coding", "network"))...)
+	variants = append(variants, tuned(script("a sorting network of numpy.minimum and maximum, two threads, best coding",
+		"network"))...)
 	results, err := b.measure(ctx, variants, b.runs)
 	if err != nil {
 		return err
@@ -213,7 +229,8 @@ func (b *bench) median(ctx context.Context) error {
 	return nil
 }
 
-// chain is a polynomial of 50 terms by Horner's rule, and its coefficients from the highest power down.
+// chain is a polynomial of 50 terms by Horner's rule, and its coefficients from the highest power
+// down.
 func chain() (expression, coefficients string) {
 	var c []string
 	for k := range 50 {
@@ -237,8 +254,10 @@ func (b *bench) polynomial(ctx context.Context) error {
 	text, coefficients := chain()
 	out := b.outFile("peer.tif")
 	variants := []variant{b.apply("leat, pixels only", text, []string{"a=" + in}, bare...)}
-	variants = append(variants, b.peer("rasterio and NumPy: the expression as it stands, block by block", "polynomial.py", out, "plain", text, coefficients, in, out)...)
-	variants = append(variants, tuned(b.peer("in place and in the cache, two threads, best coding", "polynomial.py", out, "tuned", text, coefficients, in, out))...)
+	variants = append(variants, b.peer("rasterio and NumPy: the expression as it stands, block by block",
+		"polynomial.py", out, "plain", text, coefficients, in, out)...)
+	variants = append(variants, tuned(b.peer("in place and in the cache, two threads, best coding", "polynomial.py",
+		out, "tuned", text, coefficients, in, out))...)
 	results, err := b.measure(ctx, variants, b.runs)
 	if err != nil {
 		return err
@@ -257,9 +276,11 @@ func (b *bench) compute(ctx context.Context) error {
 	text, coefficients := chain()
 	var variants []variant
 	for _, n := range []string{"1", "2"} {
-		variants = append(variants, variant{name: "leat's package expr, goroutines: " + n, args: []string{b.self, "job", "compute", n, text, in}, computeOnly: true})
+		variants = append(variants, variant{name: "leat's package expr, goroutines: " + n,
+			args: []string{b.self, "job", "compute", n, text, in}, computeOnly: true})
 	}
-	for _, v := range [][2]string{{"NumPy: the expression as it stands", "memory"}, {"NumPy, in place and in the cache", "memory-tuned"},
+	for _, v := range [][2]string{{"NumPy: the expression as it stands", "memory"},
+		{"NumPy, in place and in the cache", "memory-tuned"},
 		{"NumPy, in place and in the cache, two threads", "memory-threads"}} {
 		variants = append(variants, b.peer(v[0], "polynomial.py", "", v[1], text, coefficients, in)...)
 	}
@@ -311,7 +332,8 @@ func (b *bench) small(ctx context.Context) error {
 		b.apply("leat apply as it comes", ndviText, []string{"red=" + smallRed, "nir=" + smallNIR}),
 		{name: "leat info", args: []string{b.leat, "info", smallRed}},
 	}
-	variants = append(variants, b.peer("rasterio as it comes, block by block", "ndvi.py", out, "blocks", "plain", smallRed, smallNIR, out)...)
+	variants = append(variants, b.peer("rasterio as it comes, block by block", "ndvi.py", out, "blocks", "plain",
+		smallRed, smallNIR, out)...)
 	if b.gdalCalc != "" {
 		variants = append(variants, variant{name: "gdalinfo", peer: true, args: []string{"gdalinfo", smallRed}})
 	}
@@ -319,7 +341,8 @@ func (b *bench) small(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.table("A small file, 627 x 603", fmt.Sprintf("The time of starting and ending. Medians of %d runs.", 3*b.runs), results)
+	b.table("A small file, 627 x 603", fmt.Sprintf("The time of starting and ending. Medians of %d runs.", 3*b.runs),
+		results)
 	b.target("leat apply on a small file in < 50 ms", 1000*results[0].time().median, 50, "%.0f ms")
 	return nil
 }

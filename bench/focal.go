@@ -14,12 +14,14 @@ const focalRadius = 5
 // focalScratch is what one worker keeps.
 type focalScratch struct{ columns []float64 }
 
-// focalMean sets output "mean" to the mean of the 11 x 11 pixels around each pixel of input "in" (float32), of those of them that
-// lie in the raster; every value counts. Sums are float64, the mean is rounded once to float32.
+// focalMean sets output "mean" to the mean of the 11 x 11 pixels around each pixel of input "in"
+// (float32), of those of them that lie in the raster; every value counts. Sums are float64, the
+// mean is rounded once to float32.
 //
-// Each column keeps the sum of 11 rows, and each row runs over the sums of 11 columns, so that a pixel costs two
-// additions and two subtractions whatever the radius. Sums of floats that run on may round otherwise than
-// sums from scratch; those of reflectances with four decimals are exact in float64 and do not.
+// Each column keeps the sum of 11 rows, and each row runs over the sums of 11 columns, so that a
+// pixel costs two additions and two subtractions whatever the radius. Sums of floats that run on
+// may round otherwise than sums from scratch; those of reflectances with four decimals are exact in
+// float64 and do not.
 func focalMean(_ context.Context, b *apply.Block) error {
 	const r = focalRadius
 	if b.Overlap() != r {
@@ -55,8 +57,8 @@ func focalMean(_ context.Context, b *apply.Block) error {
 	return nil
 }
 
-// meanRow divides the sums of 11 columns around each place by the number of pixels there. columns begin one
-// radius before dst.
+// meanRow divides the sums of 11 columns around each place by the number of pixels there. columns
+// begin one radius before dst.
 func meanRow(dst []float32, columns, across []float64, below float64) {
 	const n = 2*focalRadius + 1
 	sum := 0.0

@@ -19,8 +19,8 @@ type inputs struct {
 	say    func(format string, args ...any)
 }
 
-// bands are the red and near infrared band of the scene, size x size pixels of uint16 without nodata, tiled 512, deflate,
-// predictor 2.
+// bands are the red and near infrared band of the scene, size x size pixels of uint16 without
+// nodata, tiled 512, deflate, predictor 2.
 func (in *inputs) bands(ctx context.Context, size int) (red, nir string, err error) {
 	red, nir = in.path("red-%d.tif", size), in.path("nir-%d.tif", size)
 	if exists(red) && exists(nir) {

@@ -33,7 +33,8 @@ func runJob(args []string) error {
 	return fmt.Errorf("no such job: %q", args)
 }
 
-// compute evaluates an expression of a, a float32 band, from memory to memory and prints how long that took.
+// compute evaluates an expression of a, a float32 band, from memory to memory and prints how long
+// that took.
 func compute(ctx context.Context, workers int, text, path string) error {
 	pixels, err := readBand(ctx, path)
 	if err != nil {
@@ -62,7 +63,8 @@ func compute(ctx context.Context, workers int, text, path string) error {
 			ev := p.NewEvaluator()
 			for at := range next {
 				end := min(at+piece, len(pixels))
-				if err := ev.Eval([]expr.Operand{{Data: pixels[at:end]}}, [][]byte{out[at:end]}, (end-at)/4, nil); err != nil {
+				if err := ev.Eval([]expr.Operand{{Data: pixels[at:end]}}, [][]byte{out[at:end]}, (end-at)/4,
+					nil); err != nil {
 					errs[w] = err
 				}
 			}
@@ -113,8 +115,9 @@ func (b *bench) profile(ctx context.Context, path string) error {
 			defer pprof.StopCPUProfile()
 		}
 		res, err := apply.Run(ctx, apply.Job{
-			Inputs:      map[string]apply.Input{"red": apply.File(red), "nir": apply.File(nir)},
-			Outputs:     map[string]apply.Output{"ndvi": {Path: b.outFile("ndvi.tif"), NoOverviews: !b.withExtras, NoStatistics: !b.withExtras}},
+			Inputs: map[string]apply.Input{"red": apply.File(red), "nir": apply.File(nir)},
+			Outputs: map[string]apply.Output{"ndvi": {Path: b.outFile("ndvi.tif"), NoOverviews: !b.withExtras,
+				NoStatistics: !b.withExtras}},
 			Expressions: map[string]string{"ndvi": ndviText},
 		})
 		if err != nil {

@@ -1,9 +1,11 @@
-// Command bench measures leat apply against its peers, end to end, on real processes: wall clock, processor time, peak
-// memory and bytes written, in alternating runs on the same files, and prints a table in Markdown.
+// Command bench measures leat apply against its peers, end to end, on real processes: wall clock,
+// processor time, peak memory and bytes written, in alternating runs on the same files, and prints
+// a table in Markdown.
 //
-// Inputs are made once, from the scene of leat demo, and kept in a folder. The peers are scripts in bench/peers, run by the
-// first Python that has NumPy and rasterio, and gdal_calc.py; those that are not installed are left out, and
-// the output says so. README.md beside this file tells what is measured and how.
+// Inputs are made once, from the scene of leat demo, and kept in a folder. The peers are scripts in
+// bench/peers, run by the first Python that has NumPy and rasterio, and gdal_calc.py; those that
+// are not installed are left out, and the output says so. README.md beside this file tells what is
+// measured and how.
 package main
 
 import (
@@ -65,7 +67,8 @@ func run(ctx context.Context, args []string) error {
 	fs.BoolVar(&o.quick, "quick", false, "small inputs and one run: tells that the benchmark works, no more")
 	fs.BoolVar(&o.verbose, "v", false, "print each run")
 	fs.StringVar(&o.leat, "leat", "", "measure this `program` instead of building one")
-	fs.StringVar(&profile, "cpuprofile", "", "run NDVI, pixels only, in this process and write a profile to `file` for go tool pprof; nothing else")
+	fs.StringVar(&profile, "cpuprofile", "",
+		"run NDVI, pixels only, in this process and write a profile to `file` for go tool pprof; nothing else")
 	fs.BoolVar(&o.withExtras, "extras", false, "with -cpuprofile: with statistics, histogram and overviews")
 	if err := fs.Parse(args); err != nil {
 		return err
@@ -128,7 +131,8 @@ func (o *options) folders(ctx context.Context, data string) error {
 		return err
 	}
 	o.leat = filepath.Join(o.out, "leat")
-	build := exec.CommandContext(ctx, "go", "build", "-tags", "disable_grpc_modules", "-trimpath", "-ldflags", "-s -w", "-o", o.leat, "./cmd/leat")
+	build := exec.CommandContext(ctx, "go", "build", "-tags", "disable_grpc_modules", "-trimpath", "-ldflags", "-s -w",
+		"-o", o.leat, "./cmd/leat")
 	build.Dir, build.Stderr, build.Env = root, os.Stderr, append(os.Environ(), "CGO_ENABLED=0")
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("building leat: %w", err)

@@ -12,7 +12,8 @@ import (
 )
 
 func TestTheMedianOfAnEvenNumberIsTheMeanOfTheMiddleTwo(t *testing.T) {
-	s := spreadOf([]sample{{wall: 4 * time.Second}, {wall: time.Second}, {wall: 3 * time.Second}, {wall: 2 * time.Second}}, wall)
+	s := spreadOf([]sample{{wall: 4 * time.Second}, {wall: time.Second}, {wall: 3 * time.Second},
+		{wall: 2 * time.Second}}, wall)
 	if s != (spread{2.5, 1, 4}) {
 		t.Errorf("%v", s)
 	}
@@ -23,7 +24,8 @@ func TestTheMedianOfAnEvenNumberIsTheMeanOfTheMiddleTwo(t *testing.T) {
 
 func TestRatiosAreToTheQuickestPeerThatRan(t *testing.T) {
 	run := func(s float64, tuned bool) *result {
-		return &result{variant: variant{tuned: tuned}, samples: []sample{{wall: time.Duration(s * float64(time.Second))}}}
+		return &result{variant: variant{tuned: tuned},
+			samples: []sample{{wall: time.Duration(s * float64(time.Second))}}}
 	}
 	leat, slow, quick := run(1, false), run(4, true), run(2, true)
 	missing := &result{variant: variant{tuned: true}}
@@ -52,7 +54,8 @@ func TestThePolynomialHasFiftyTerms(t *testing.T) {
 	}
 }
 
-// TestTheBenchmarkRuns runs all of it with small inputs. Only that it works is looked at, and that outputs are equal.
+// TestTheBenchmarkRuns runs all of it with small inputs. Only that it works is looked at, and that
+// outputs are equal.
 func TestTheBenchmarkRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some 20 s")
@@ -76,13 +79,15 @@ func TestTheBenchmarkRuns(t *testing.T) {
 	if strings.Contains(report, "differ, by") {
 		t.Errorf("outputs are not equal:\n%s", report)
 	}
-	for _, want := range []string{"## NDVI", "## Memory", "## Focal", "## Median", "## Polynomial", "## A small file", "## Targets"} {
+	for _, want := range []string{"## NDVI", "## Memory", "## Focal", "## Median", "## Polynomial", "## A small file",
+		"## Targets"} {
 		if !strings.Contains(report, want) {
 			t.Errorf("no %q in the report", want)
 		}
 	}
 	if strings.Contains(report, dir) {
-		t.Errorf("a path of this machine is in the report:\n%s", regexp.MustCompile(".*"+regexp.QuoteMeta(dir)+".*").FindString(report))
+		t.Errorf("a path of this machine is in the report:\n%s",
+			regexp.MustCompile(".*"+regexp.QuoteMeta(dir)+".*").FindString(report))
 	}
 	for _, pattern := range []string{"out-*", "scene-*", "*.part"} {
 		if left, _ := filepath.Glob(filepath.Join(dir, "data", pattern)); len(left) > 0 {

@@ -20,10 +20,11 @@ import (
 type variant struct {
 	name string
 	args []string
-	// out is the file that it writes, "" for none. It is removed after each run, outside the measured time.
+	// out is the file that it writes, "" for none. It is removed after each run, outside the
+	// measured time.
 	out string
-	// peer says that it is not leat: when it does not run it is left out. tuned and calc mark those that others
-	// are compared with: the best that rasterio and NumPy can do, and gdal_calc.py.
+	// peer says that it is not leat: when it does not run it is left out. tuned and calc mark those
+	// that others are compared with: the best that rasterio and NumPy can do, and gdal_calc.py.
 	peer, tuned, calc bool
 	// computeOnly: only the inner time means something, since the process reads its input first.
 	computeOnly bool
@@ -101,8 +102,9 @@ func tail(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// measure runs the variants in turn: once to warm up, when outputs are compared too, then runs times, each
-// round beginning with another variant, so that what else happens on the machine meets all alike.
+// measure runs the variants in turn: once to warm up, when outputs are compared too, then runs
+// times, each round beginning with another variant, so that what else happens on the machine meets
+// all alike.
 func (b *bench) measure(ctx context.Context, variants []variant, runs int) ([]*result, error) {
 	results := make([]*result, len(variants))
 	reference := ""
@@ -152,7 +154,8 @@ func (b *bench) measure(ctx context.Context, variants []variant, runs int) ([]*r
 				return nil, err
 			}
 			if b.verbose {
-				b.say("  %d  %-50s %.3f s wall  %.3f inner  %.3f cpu", round+1, r.name, s.wall.Seconds(), s.inner.Seconds(), s.cpu.Seconds())
+				b.say("  %d  %-50s %.3f s wall  %.3f inner  %.3f cpu", round+1, r.name, s.wall.Seconds(),
+					s.inner.Seconds(), s.cpu.Seconds())
 			}
 			r.samples = append(r.samples, s)
 			if err := removeOutput(&r.variant); err != nil {

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// time is what a result is judged by: the whole process, or the inner time where only that means something.
+// time is what a result is judged by: the whole process, or the inner time where only that means
+// something.
 func (r *result) time() spread {
 	if r.computeOnly {
 		return spreadOf(r.samples, inner)
@@ -40,7 +41,8 @@ func ratio(r, peer *result, value func(sample) float64) float64 {
 
 // table reports a case.
 func (b *bench) table(title, what string, results []*result) {
-	tuned, calc := fastest(results, func(r *result) bool { return r.tuned }), fastest(results, func(r *result) bool { return r.calc })
+	tuned, calc := fastest(results, func(r *result) bool { return r.tuned }),
+		fastest(results, func(r *result) bool { return r.calc })
 	head := []string{"", "wall s", "without start s", "processor s", "memory MiB", "output MiB", "pixels"}
 	if tuned != nil {
 		head = append(head, "÷ tuned")
@@ -62,7 +64,8 @@ func (b *bench) table(title, what string, results []*result) {
 			b.note("%s was left out: %v", r.name, r.err)
 			continue
 		}
-		row := []string{r.name, seconds(spreadOf(r.samples, wall)), "", fmt.Sprintf("%.2f", spreadOf(r.samples, cpu).median),
+		row := []string{r.name, seconds(spreadOf(r.samples, wall)), "",
+			fmt.Sprintf("%.2f", spreadOf(r.samples, cpu).median),
 			fmt.Sprintf("%.0f", spreadOf(r.samples, rss).median/(1<<20)), "", r.compare}
 		if r.samples[0].inner > 0 {
 			row[2] = seconds(spreadOf(r.samples, inner))

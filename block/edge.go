@@ -1,19 +1,18 @@
 package block
 
-// Margin says what stands in the margin of a block where neither the grid nor the input has
-// a pixel.
+// Margin selects what fills the margin of a block where neither the grid nor the input has a pixel.
 type Margin uint8
 
 const (
 	MarginNodata  Margin = iota // the input's nodata value, invalid
-	MarginReflect               // mirrored about the edge: c b a | a b c
-	MarginNearest               // the edge pixel again: a a a | a b c
+	MarginReflect               // mirrored at the edge: c b a | a b c
+	MarginNearest               // the edge pixel repeated: a a a | a b c
 )
 
 func (m Margin) String() string { return [...]string{"nodata", "reflect", "nearest"}[m] }
 
-// Fold returns for a coordinate beyond [lo, hi) the one inside whose pixel stands in for it, and x
-// itself when it is inside. It must not be called for MarginNodata.
+// Fold returns the coordinate inside [lo, hi) whose pixel replaces the one at x, or x itself when
+// it is inside. m must not be MarginNodata.
 func (m Margin) Fold(x, lo, hi int) int {
 	n := hi - lo
 	x -= lo

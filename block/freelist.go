@@ -5,23 +5,23 @@ import (
 	"sync"
 )
 
-// FreeList lends out at most a fixed number of things, each made when first needed and used
-// again after it was given back. When all are out, Get waits: that is what bounds a pipeline's memory. Safe for
+// FreeList lends a fixed number of items, each created when it is first needed and reused after it
+// is returned. Get waits while all are lent, which bounds the memory of a pipeline. It is safe for
 // concurrent use.
 type FreeList[T any] struct {
-	free chan T
-	make func() T
+	free   chan T
+	create func() T
 
 	mu   sync.Mutex
-	left int // not made yet
+	left int // not created yet
 }
 
-// NewFreeList returns a list of n things that make creates.
-func NewFreeList[T any](n int, make_ func() T) *FreeList[T] {
-	return &FreeList[T]{free: make(chan T, n), make: make_, left: n}
+// NewFreeList returns a list of n items that create makes.
+func NewFreeList[T any](n int, create func() T) *FreeList[T] {
+	return &FreeList[T]{free: make(chan T, n), create: create, left: n}
 }
 
-// Get returns a thing, waiting for one to come back if all are out, or until ctx ends.
+// Get returns an item. While all are lent it waits for one to return, or until ctx ends.
 func (f *FreeList[T]) Get(ctx context.Context) (T, error) {
 	select {
 	case t := <-f.free:
@@ -32,7 +32,7 @@ func (f *FreeList[T]) Get(ctx context.Context) (T, error) {
 	if f.left > 0 {
 		f.left--
 		f.mu.Unlock()
-		return f.make(), nil
+		return f.create(), nil
 	}
 	f.mu.Unlock()
 	select {
@@ -44,16 +44,16 @@ func (f *FreeList[T]) Get(ctx context.Context) (T, error) {
 	}
 }
 
-// Put gives a thing back. Giving back more than were got is the caller's mistake and panics.
+// Put returns an item to the list. It panics when the list already holds all its items.
 func (f *FreeList[T]) Put(t T) {
 	select {
 	case f.free <- t:
 	default:
-		panic("block: Put of a thing that was not got from the list")
+		panic("block: Put into a full list")
 	}
 }
 
-// Free returns how many things a Get would find without waiting.
+// Free returns the number of items that Get would find without waiting.
 func (f *FreeList[T]) Free() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

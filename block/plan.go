@@ -1,7 +1,7 @@
 package block
 
-// Plan cuts a grid of Width x Height pixels into windows of WindowWidth x WindowHeight, numbered row by
-// row from 0; those at the right and lower edge are smaller where the grid ends.
+// Plan divides a grid of Width x Height pixels into windows of WindowWidth x WindowHeight, numbered
+// row by row from 0. Windows at the right and lower edge end with the grid.
 type Plan struct {
 	Width, Height             int
 	WindowWidth, WindowHeight int
@@ -20,7 +20,7 @@ func (p Plan) Count() int { return p.Across() * p.Down() }
 // Block is one window of a plan.
 type Block struct {
 	Number   int
-	Col, Row int    // place in the grid of blocks
+	Col, Row int    // position in the grid of blocks
 	Window   Window // without margin, in pixels of the plan's grid
 }
 
@@ -32,8 +32,8 @@ func (p Plan) At(n int) Block {
 	return b
 }
 
-// Touching returns in how many reads of the plan, margins included, a rectangle of the grid takes part. The
-// rectangle may lie partly or wholly outside the grid.
+// Touching returns the number of windows of the plan, margins included, that a rectangle overlaps.
+// The rectangle may lie partly or wholly outside the grid.
 func (p Plan) Touching(w Window) int {
 	return touching(w.Col, w.Width, p.WindowWidth, p.Across(), p.Width, p.Overlap) *
 		touching(w.Row, w.Height, p.WindowHeight, p.Down(), p.Height, p.Overlap)
@@ -52,7 +52,7 @@ func touching(off, n, step, count, length, overlap int) int {
 	if off >= length+overlap {
 		return 0
 	}
-	// The last window ends at the grid, not at its step: a rectangle beyond still touches it by its margin.
+	// The last window ends with the grid, so a rectangle beyond it can still touch its margin.
 	first = min(first, count-1)
 	return max(0, last-first+1)
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAppendAddsAnEntryToMemoryOfTheCallers(t *testing.T) {
+func TestAppend(t *testing.T) {
 	c, err := Create(3, &Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)

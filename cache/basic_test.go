@@ -23,16 +23,17 @@ var kinds = map[string]struct {
 	refuse  []string // fault points that fail: how the file is mapped, and made
 	disk    bool
 }{
-	"mapped":                {},
-	"on disk":               {disk: true},
-	"windows and pread":     {refuse: []string{"cache.map", "cache.map index"}},
-	"index mapped, pread":   {refuse: []string{"cache.map"}},
-	"windows, mapped data":  {refuse: []string{"cache.map index"}},
-	"with a hidden name":    {refuse: []string{"cache.no O_TMPFILE"}},
-	"verified always":       {options: Options{Verify: VerifyAlways}},
-	"never verified":        {options: Options{Verify: VerifyNever}},
-	"by short writes":       {refuse: []string{"cache.short write"}},
-	"windows, always, disk": {options: Options{Verify: VerifyAlways}, refuse: []string{"cache.map", "cache.map index"}, disk: true},
+	"mapped":               {},
+	"on disk":              {disk: true},
+	"windows and pread":    {refuse: []string{"cache.map", "cache.map index"}},
+	"index mapped, pread":  {refuse: []string{"cache.map"}},
+	"windows, mapped data": {refuse: []string{"cache.map index"}},
+	"with a hidden name":   {refuse: []string{"cache.no O_TMPFILE"}},
+	"verified always":      {options: Options{Verify: VerifyAlways}},
+	"never verified":       {options: Options{Verify: VerifyNever}},
+	"by short writes":      {refuse: []string{"cache.short write"}},
+	"windows, always, disk": {options: Options{Verify: VerifyAlways}, refuse: []string{"cache.map", "cache.map index"},
+		disk: true},
 }
 
 func eachKind(t *testing.T, f func(t *testing.T, o *Options)) {
@@ -55,11 +56,12 @@ func eachKind(t *testing.T, f func(t *testing.T, o *Options)) {
 	}
 }
 
-func TestWhatWasPutIsGotByAllWaysAndByOthers(t *testing.T) {
+func TestPutAndGet(t *testing.T) {
 	eachKind(t, func(t *testing.T, o *Options) {
 		c := create(t, 1000, o)
 		other := attachTo(t, c, &Options{Verify: o.Verify})
-		entries := map[int64]string{0: "first", 1: "", 511: "a", 512: strings.Repeat("page", 1024), 999: strings.Repeat("x", 300_000)}
+		entries := map[int64]string{0: "first", 1: "", 511: "a", 512: strings.Repeat("page", 1024),
+			999: strings.Repeat("x", 300_000)}
 		for i, s := range entries {
 			wantMiss(t, c, i)
 			wantMiss(t, other, i)
@@ -78,11 +80,13 @@ func TestWhatWasPutIsGotByAllWaysAndByOthers(t *testing.T) {
 		wantMiss(t, c, 2)
 		many := ok(other.GetMany([]int64{999, 3, 0, 0, 1}))(t)
 		want := [][]byte{[]byte(entries[999]), nil, []byte("first"), []byte("first"), {}}
-		if !slices.EqualFunc(want, many, func(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }) {
+		if !slices.EqualFunc(want, many,
+			func(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }) {
 			t.Errorf("GetMany gives %d entries, %.20q", len(many), many[2])
 		}
 		rep := check(t, c)
-		if !rep.OK() || rep.Filled != 5 || rep.Empty != 995 || rep.DeadBytes != 0 || rep.Bytes != 5+1+4096+300_000 {
+		if !rep.OK() || rep.FilledSlots != 5 || rep.Empty != 995 || rep.DeadBytes != 0 || rep.Bytes != 5+1+4096+
+			300_000 {
 			t.Errorf("%+v", rep)
 		}
 		s := stats(t, other)
@@ -95,7 +99,7 @@ func TestWhatWasPutIsGotByAllWaysAndByOthers(t *testing.T) {
 	})
 }
 
-func TestACopyIsTheCallersOwn(t *testing.T) {
+func TestGetReturnsCopy(t *testing.T) {
 	c := create(t, 1, nil)
 	data := []byte("entry")
 	must(t, ignore(c.Put(0, data)))
@@ -107,7 +111,7 @@ func TestACopyIsTheCallersOwn(t *testing.T) {
 
 func ignore[T any](_ T, err error) error { return err }
 
-func TestSlotsOutOfRangeAreErrorsThatNameThem(t *testing.T) {
+func TestSlotOutOfRange(t *testing.T) {
 	c := create(t, 10, nil)
 	for _, i := range []int64{-1, 10, 1 << 62, -1 << 63} {
 		_, errPut := c.Put(i, nil)
@@ -124,7 +128,7 @@ func TestSlotsOutOfRangeAreErrorsThatNameThem(t *testing.T) {
 	}
 }
 
-func TestBadOptionsAreAllReportedAtOnce(t *testing.T) {
+func TestBadOptions(t *testing.T) {
 	_, err := Create(0, &Options{MaxBytes: -1, Verify: 7, Durability: 9})
 	for _, want := range []string{"0 slots", "MaxBytes", "Verify", "Durability"} {
 		if !strings.Contains(fmt.Sprint(err), want) {
@@ -132,7 +136,8 @@ func TestBadOptionsAreAllReportedAtOnce(t *testing.T) {
 		}
 	}
 	for _, n := range []int64{0, -1, MaxSlots + 1, -1 << 63} {
-		if _, err := Create(n, nil); err == nil || !strings.Contains(err.Error(), fmt.Sprint(n)) || !strings.Contains(err.Error(), "1099511627776") {
+		if _, err := Create(n, nil); err == nil || !strings.Contains(err.Error(),
+			fmt.Sprint(n)) || !strings.Contains(err.Error(), "1099511627776") {
 			t.Errorf("%d slots: %v", n, err)
 		}
 		if _, err := Open(t.TempDir()+"/c", n, nil); err == nil {
@@ -150,7 +155,7 @@ func TestBadOptionsAreAllReportedAtOnce(t *testing.T) {
 	}
 }
 
-func TestAfterCloseEverythingIsErrClosedAndASecondCloseIsFine(t *testing.T) {
+func TestAfterClose(t *testing.T) {
 	c := ok(Create(4, &Options{Dir: inMemory(t)}))(t)
 	must(t, c.Close())
 	must(t, c.Close())
@@ -164,7 +169,8 @@ func TestAfterCloseEverythingIsErrClosedAndASecondCloseIsFine(t *testing.T) {
 	_, errCheck := c.Check(t.Context())
 	_, errExport := c.ExportPFIO(t.Context(), t.TempDir()+"/x", false)
 	_, errFill := c.GetOrFill(t.Context(), 0, nil)
-	for _, err := range []error{errPut, errGet, errMany, errHas, errHandle, errFile, errStats, errCheck, errExport, errFill,
+	for _, err := range []error{errPut, errGet, errMany, errHas, errHandle, errFile, errStats, errCheck, errExport,
+		errFill,
 		c.View(0, nil), c.Freeze(t.Context()), preserve(c, t.TempDir()+"/x", false), c.Each(t.Context(), nil)} {
 		wantErr(t, err, ErrClosed)
 	}
@@ -194,7 +200,7 @@ func TestCloseWaitsForViews(t *testing.T) {
 	must(t, <-done)
 }
 
-func TestAFunctionThatPanicsInAViewPanicsAndTheCacheGoesOn(t *testing.T) {
+func TestPanicInView(t *testing.T) {
 	c := create(t, 1, nil)
 	put(t, c, 0, "entry")
 	for _, f := range []func(){func() { panic("mine") }, func() { var p *int; *p = 1 }} {
@@ -212,7 +218,7 @@ func TestAFunctionThatPanicsInAViewPanicsAndTheCacheGoesOn(t *testing.T) {
 }
 
 // pfio: with threads 2 to 18 % of the entries are wrong.
-func TestGoroutinesPutAndGetTheSameSlotsAtOnce(t *testing.T) {
+func TestConcurrentPutAndGet(t *testing.T) {
 	eachKind(t, func(t *testing.T, o *Options) {
 		const n, workers = 200, 8
 		c := create(t, n, o)
@@ -245,7 +251,7 @@ func TestGoroutinesPutAndGetTheSameSlotsAtOnce(t *testing.T) {
 		}
 		wg.Wait()
 		rep := check(t, c)
-		if stored.Load() != n || !rep.OK() || rep.Filled != n {
+		if stored.Load() != n || !rep.OK() || rep.FilledSlots != n {
 			t.Errorf("%d stored, %+v", stored.Load(), rep)
 		}
 		s := stats(t, c)
@@ -255,7 +261,7 @@ func TestGoroutinesPutAndGetTheSameSlotsAtOnce(t *testing.T) {
 	})
 }
 
-func TestALargeIndexCostsNeitherTimeNorRoom(t *testing.T) {
+func TestLargeIndexIsCheap(t *testing.T) {
 	for _, dir := range []string{inMemory(t), t.TempDir()} {
 		for _, n := range []int64{10, 1e8, 1 << 30} {
 			begun := time.Now()
@@ -283,7 +289,7 @@ func TestALargeIndexCostsNeitherTimeNorRoom(t *testing.T) {
 			}
 			must(t, f.Close())
 			begun = time.Now()
-			if rep := check(t, c); rep.Filled != 3 || rep.Empty != n-3 {
+			if rep := check(t, c); rep.FilledSlots != 3 || rep.Empty != n-3 {
 				t.Errorf("%+v", rep)
 			}
 			if took := time.Since(begun); took > 20*time.Second {
@@ -293,7 +299,7 @@ func TestALargeIndexCostsNeitherTimeNorRoom(t *testing.T) {
 	}
 }
 
-func TestTheLargestCacheWorksWhereTheFileSystemTakesIt(t *testing.T) {
+func TestMaxSlots(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), inMemory(t)} {
 		c, err := Create(MaxSlots, &Options{Dir: dir})
 		if err != nil {
@@ -304,14 +310,14 @@ func TestTheLargestCacheWorksWhereTheFileSystemTakesIt(t *testing.T) {
 			wantEntry(t, c, i, "entry")
 		}
 		wantMiss(t, c, MaxSlots-2)
-		if rep := check(t, c); rep.Filled != 3 || !rep.OK() {
+		if rep := check(t, c); rep.FilledSlots != 3 || !rep.OK() {
 			t.Errorf("%+v", rep)
 		}
 		must(t, c.Close())
 	}
 }
 
-func TestMoreSlotsThanTheFileSystemHasRoomForAreAnErrorThatNamesBoth(t *testing.T) {
+func TestTooManySlotsForFileSystem(t *testing.T) {
 	dir := smallFS(t, "ext4") // with blocks of 1 KiB a file has at most 4 TiB
 	_, err := Create(MaxSlots, &Options{Dir: dir})
 	if err == nil {
@@ -331,7 +337,7 @@ func TestMoreSlotsThanTheFileSystemHasRoomForAreAnErrorThatNamesBoth(t *testing.
 }
 
 // pfio: entries over 2 GiB poison their slot.
-func TestAnEntryOfTwoGiBAndMoreIsAnEntry(t *testing.T) {
+func TestEntryAboveTwoGiB(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 6 GiB; not with -short")
 	}

@@ -2,7 +2,8 @@ package cache
 
 import "sync/atomic"
 
-// bitset is a set of numbers below 2^40 that takes memory only near its members, and no lock: a tree of three levels.
+// bitset is a lock-free set of numbers below 2^40: a tree of three levels that allocates memory
+// only near its members.
 type bitset struct {
 	top []atomic.Pointer[bitBranch] // by bits 27 and up
 }
@@ -37,7 +38,7 @@ func (s *bitset) remove(i int64) {
 	}
 }
 
-// grow returns what p leads to, which it makes if it has to.
+// grow returns the target of p and allocates it if needed.
 func grow[T any](p *atomic.Pointer[T]) *T {
 	if v := p.Load(); v != nil {
 		return v

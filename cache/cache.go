@@ -18,57 +18,62 @@ import (
 	"leat/internal/procfile"
 )
 
-// Cache is a cache that this process has open. All methods may be called by many goroutines at once, and by many processes, on the same
-// file; Close waits for calls that run. After Close they return ErrClosed.
+// Cache is a cache opened by this process. Its methods may be called concurrently, and by many
+// processes on the same file. Close waits for running calls; later ones return ErrClosed.
 //
-// Order of its locks: putting.mu, then indexMu, then the windows'. flights.mu, batch.mu and spare.mu are taken alone. Of the locks on the file, a
-// filler's comes before a writer's, and that before one on a page of the index.
+// Lock order: putting.mu, then indexMu, then windows.mu. flights.mu, batch.mu and freeExtents.mu
+// are never held together with others. Among the file locks: fill, then write, then index page.
 type Cache struct {
-	h        header
-	fd       int // raw: an os.File would be closed when the collector finds it unused
-	path     string
-	readOnly bool
-	verify   Verify
-	durable  Durability
-	opts     Options
-	limit    int64 // of the file, for this process alone: ulimit -f
-	lazy     bool  // a load of a hole takes room: index pages are looked at by pread first
+	h           header
+	fd          int // raw, since the garbage collector closes an unreachable os.File
+	path        string
+	readOnly    bool
+	verify      Verify
+	durable     Durability
+	opts        Options
+	limit       int64 // largest file that this process may write (ulimit -f)
+	noHoleReads bool  // a load from a hole allocates it, so index pages are first checked with pread
 
-	// The hidden name of a nameless cache, where the file system has no unnamed files; dir is -1 otherwise.
+	// The hidden name of a nameless cache, where the file system has no unnamed files. Otherwise
+	// dir is -1.
 	dir    int
 	hidden string
 
 	m        *mapping
 	tail     *atomic.Uint64
 	counters *[counters]atomic.Uint64
-	size     atomic.Int64 // of the file, when it was asked for last
+	size     atomic.Int64 // last known size of the file
 
-	gate     gate
-	verified bitset // slots
-	present  bitset // pages of the index that have room on the disk
+	drainGate drainGate
+	verified  bitset // slots
+	present   bitset // index pages allocated on the disk
 
 	indexMu      sync.Mutex
 	putting      putting
-	spare        spare
+	freeExtents  freeExtents
 	batch        batch
 	flights      flights
-	noSpaceSince atomic.Int64 // nanoseconds since begun, 0 while there is room
+	noSpaceSince atomic.Int64 // nanoseconds since begun; 0 while there is space
 	begun        time.Time
-	toldNoSpace  sync.Once
-	toldFull     sync.Once
+	warnNoSpace  sync.Once
+	warnFull     sync.Once
 }
 
-// Where locks on the file stand, beyond all records.
+// Offsets of the file locks, beyond all records.
 const (
-	lockIndex = 1 << 60   // + page of the index: who gives it room
-	lockHold  = 1 << 61   // shared by all who have it open
-	lockWrite = 1<<61 + 1 // shared by puts in flight
-	lockFill  = 1 << 62   // + slot: who fills it
+	lockIndex = 1 << 60   // + index page: allocating it
+	lockHold  = 1 << 61   // shared by all that have it open
+	lockWrite = 1<<61 + 1 // shared by running puts
+	lockOpen  = 1<<61 + 2 // exclusive: a process opens the file
+	lockFill  = 1 << 62   // + slot: filling it
 )
 
-// open makes a Cache of an open file, which it takes over and closes on error. The hold lock is taken.
+// open returns a Cache on an open file that it owns and closes on error. The caller has taken the
+// hold lock.
 func open(fd int, path string, o Options, readOnly bool) (c *Cache, err error) {
-	c = &Cache{fd: fd, path: path, readOnly: readOnly, verify: o.Verify, opts: o, dir: -1, limit: fileLimit(), lazy: loadsAllocate(fd), begun: time.Now()}
+	c = &Cache{fd: fd, path: path, readOnly: readOnly, verify: o.Verify, opts: o, dir: -1, limit: fileLimit(),
+		noHoleReads: loadsAllocate(fd), begun: time.Now()}
+	defer func() { _, _ = lock(fd, lockOpen, unlocked) }() // taken by hold
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, unix.Close(fd))
@@ -83,7 +88,7 @@ func open(fd int, path string, o Options, readOnly bool) (c *Cache, err error) {
 		return c, err
 	}
 	_, sealed := parseSeal(page)
-	readOnly = readOnly || sealed // nobody counts in a final file
+	readOnly = readOnly || sealed // a sealed file does not change
 	c.h, c.readOnly = h, readOnly
 	if c.m, err = mapFile(fd, h.n, readOnly); err != nil {
 		return c, err
@@ -101,20 +106,48 @@ func open(fd int, path string, o Options, readOnly bool) (c *Cache, err error) {
 	} else {
 		c.counters = countersOf(c.m.head)
 	}
-	boot, _ := procfile.BootID() // zero where it can't be known
-	// What was not on the disk may be lost since.
+	boot, _ := procfile.BootID() // zero if unknown
+	// Data not flushed before a reboot may be missing.
 	lost := h.flags&flagNameless == 0 && !sealed && (boot != h.boot || boot == [16]byte{})
 	if lost {
 		c.verify = VerifyAlways
 	}
 	if !readOnly {
-		_, err = c.guard(func() error { c.raiseTail(size, lost); return nil })
+		_, err = c.guard(func() error { c.raiseTail(size, lost); return c.lowerTail() })
 	}
 	return c, err
 }
 
-// raiseTail moves the tail behind the end of the file where page 0 is older than the records: in a copy that was made while others put, and, whatever
-// there is to be seen, after a loss of power. What failed puts left behind the tail are holes.
+// lowerTail moves a tail beyond the end of the file back to it: page 0 was damaged, or writers were
+// killed before they wrote. It does nothing while other processes, which may write there, have the
+// cache open.
+func (c *Cache) lowerTail() error {
+	if int64(c.tail.Load()&^frozen) <= roundUp(c.size.Load(), align) {
+		return nil
+	}
+	if alone, err := lock(c.fd, lockHold, exclusive); !alone || err != nil {
+		return nil // without working locks, other processes can't be excluded
+	}
+	var st unix.Stat_t
+	err := unix.Fstat(c.fd, &st)
+	if err == nil {
+		end := roundUp(min(st.Size, maxOffset-align), align)
+		if w := c.tail.Load(); int64(w&^frozen) > end {
+			c.tail.Store(w&frozen | uint64(end))
+		}
+	}
+	if _, err1 := lock(c.fd, lockHold, shared); err1 != nil {
+		err = errors.Join(err, err1)
+	}
+	if err != nil {
+		return fmt.Errorf("cache: comparing the tail with the file: %w", err)
+	}
+	return nil
+}
+
+// raiseTail moves the tail to the end of the file if page 0 is older than the records: in a copy
+// made during puts and, if always is set, after a power loss. Failed puts leave only holes beyond
+// the tail.
 func (c *Cache) raiseTail(size int64, always bool) {
 	end := roundUp(min(size, maxOffset-align), align)
 	for {
@@ -126,7 +159,8 @@ func (c *Cache) raiseTail(size int64, always bool) {
 	}
 }
 
-// hasData tells whether a range of the file, from a tail on, holds anything but holes and zeros up to the next page.
+// hasData reports whether a range of the file from a tail on holds anything but holes, apart from
+// zeros up to the next page.
 func (c *Cache) hasData(from, to int64) bool {
 	b := pages.Get().(*[pageSize]byte)
 	defer pages.Put(b)
@@ -139,17 +173,17 @@ func (c *Cache) hasData(from, to int64) bool {
 	return err != nil || data >= 0 && data < to
 }
 
-// readHeader reads page 0 of an open file and checks that it is a cache.
+// readHeader reads and checks page 0 of an open file.
 func readHeader(fd int) (h header, page []byte, size int64, err error) {
 	if err := checkHost(); err != nil {
 		return header{}, nil, 0, err
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return header{}, nil, 0, fmt.Errorf("cache: looking at the file: %w", err)
+		return header{}, nil, 0, fmt.Errorf("cache: stat: %w", err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return header{}, nil, 0, fmt.Errorf("%w: it is no regular file", ErrFormat)
+		return header{}, nil, 0, fmt.Errorf("%w: it is not a regular file", ErrFormat)
 	}
 	page = make([]byte, pageSize)
 	n, err := preadFull(fd, page, 0)
@@ -178,47 +212,49 @@ func preadFull(fd int, b []byte, at int64) (int, error) {
 	return done, nil
 }
 
-// enter lets a call for slot i in; gate.leave(i) ends it.
+// enter starts a call on slot i, which drainGate.leave(i) ends.
 func (c *Cache) enter(i int64) error {
 	if uint64(i) >= uint64(c.h.n) {
 		return fmt.Errorf("%w: slot %d of a cache with %d slots, numbered from 0", ErrRange, i, c.h.n)
 	}
-	if !c.gate.enter(i) {
+	if !c.drainGate.enter(i) {
 		return ErrClosed
 	}
 	return nil
 }
 
-// count adds to a counter that all processes share.
+// count adds to a counter shared by all processes.
 func (c *Cache) count(which int, n int64) { c.counters[which].Add(uint64(n)) }
 
 // N returns the number of slots.
 func (c *Cache) N() int64 { return c.h.n }
 
-// UUID identifies the file: 32 hexadecimal digits, different for every cache ever made.
+// UUID returns the identity of the file: 32 hexadecimal digits, unique to each cache.
 func (c *Cache) UUID() string { return hex.EncodeToString(c.h.uuid[:]) }
 
-// Path returns the name that Open or Load was given, made absolute, else "".
+// Path returns the absolute path given to Open or Load, or "" for other caches.
 func (c *Cache) Path() string { return c.path }
 
-// Close ends the use of the cache by this process, after the calls that run: within the function of a View, a GetOrFill or an Each it would wait
-// for itself, for ever. Slices that View gave must not be touched any more. A second Close does nothing.
+// Close closes the cache in this process after running calls return; within the function of a View,
+// a GetOrFill or an Each it deadlocks. Slices from View must not be used any more. A second Close
+// does nothing.
 func (c *Cache) Close() error {
-	if !c.gate.close() {
+	if !c.drainGate.close() {
 		return nil
 	}
 	var err error
 	if c.durable == DurabilityBatch && !c.readOnly && c.h.flags&flagNameless == 0 {
 		err = c.flush()
 	}
-	c.giveUpSpare()
+	c.releaseFree()
 	err = errors.Join(err, c.m.close())
 	if c.hidden != "" {
-		// The last one removes the name. Of several that close at the same time each gives its own hold up first, so that one of them is the last.
-		// Who attaches at this moment waits, and has the file all the same.
+		// The last holder removes the name. Each first releases its own lock, so that of several
+		// that close at the same time one is the last. A process that attaches meanwhile waits and
+		// gets the file.
 		_, _ = lock(c.fd, lockHold, unlocked)
 		fault.Point("cache.closing")
-		if last, _ := lock(c.fd, lockHold, exclusive); last && leads(c.dir, c.hidden, c.fd) {
+		if last, _ := lock(c.fd, lockHold, exclusive); last && sameFile(c.dir, c.hidden, c.fd) {
 			err = errors.Join(err, unlink(c.dir, c.hidden))
 		}
 	}
@@ -228,10 +264,10 @@ func (c *Cache) Close() error {
 	return errors.Join(err, closeLocked(c.fd))
 }
 
-// giveUpSpare gives room that failed puts of this process left back to the file, as far as it is the last: who comes and goes while the disk is full must not
-// fill a limit with it.
-func (c *Cache) giveUpSpare() {
-	if c.readOnly || !c.spare.any.Load() {
+// releaseFree returns free extents at the end of the file, left by failed puts. Otherwise processes
+// that start and exit while the disk is full would use up the limit.
+func (c *Cache) releaseFree() {
+	if c.readOnly || !c.freeExtents.any.Load() {
 		return
 	}
 	_, _ = c.guard(func() error {
@@ -239,13 +275,13 @@ func (c *Cache) giveUpSpare() {
 			return err
 		}
 		defer c.putting.end(c)
-		c.spare.giveUp(c.tail)
+		c.freeExtents.trim(c.tail)
 		return nil
 	})
 }
 
-// closeLocked closes a file and ends the locks on it. Closing is not enough: a child that is being started has the
-// descriptor too, until its exec.
+// closeLocked unlocks and closes a file. Closing alone is not enough: until its exec, a child being
+// started has the descriptor too.
 func closeLocked(fd int) error {
 	_, _ = lock(fd, lockHold, unlocked)
 	return unix.Close(fd)

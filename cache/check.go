@@ -10,21 +10,22 @@ import (
 	"slices"
 )
 
-// Entry is what Each tells of a filled slot.
+// Entry describes a filled slot.
 type Entry struct {
 	Slot   int64
-	Offset int64 // of its record in the file
-	Length int64 // of its data, in bytes; 0 if Bad
-	Bad    bool  // the record is damaged: Get says ErrMiss
+	Offset int64 // of the record in the file
+	Length int64 // of the data in bytes; 0 if Bad
+	Bad    bool  // the record is damaged: Get returns ErrMiss
 }
 
-// Each calls f, which must not close the cache, for every filled slot in ascending order, until f fails or ctx ends. Data are not read, and so not verified: only
-// the headers of records are. Its time depends on the room of the index that is in use, not on n.
+// Each calls f for every filled slot in ascending order, until f returns an error or ctx ends. f
+// must not close the cache. Each reads and verifies only the headers of records, not their data.
+// Its time depends on the used part of the index, not on n.
 func (c *Cache) Each(ctx context.Context, f func(Entry) error) error {
-	if !c.gate.enter(0) {
+	if !c.drainGate.enter(0) {
 		return ErrClosed
 	}
-	defer c.gate.leave(0)
+	defer c.drainGate.leave(0)
 	return c.eachFilled(ctx, func(i, offset int64) error {
 		e := Entry{Slot: i, Offset: offset}
 		if faulted, _ := c.guard(func() error {
@@ -47,7 +48,7 @@ func (c *Cache) eachFilled(ctx context.Context, f func(i, offset int64) error) e
 		switch {
 		case errors.Is(err, errors.ErrUnsupported):
 			return err
-		case err != nil: // a file system that can't tell holes
+		case err != nil: // the file system does not report holes
 			from, to = at, end
 		case from < 0:
 			return nil
@@ -62,10 +63,10 @@ func (c *Cache) eachFilled(ctx context.Context, f func(i, offset int64) error) e
 				return fmt.Errorf("cache: reading the index of %s: %w", c.name(), err)
 			}
 			if n &^= 7; n == 0 {
-				return nil // cut off
+				return nil // truncated
 			}
 			for k := 0; k < n; k += 8 {
-				// Where it is set, the word itself is loaded: a read of bytes is not atomic.
+				// Load the word itself: bytes are not read atomically.
 				if le.Uint64(b[k:]) == 0 {
 					continue
 				}
@@ -85,47 +86,50 @@ func (c *Cache) eachFilled(ctx context.Context, f func(i, offset int64) error) e
 	return nil
 }
 
-// Report is what Check found.
+// Report is the result of Check.
 type Report struct {
-	Slots  int64 // n
-	Filled int64 // slots with a sound entry
-	Empty  int64
-	Bad    int64   // slots whose record is damaged, or shares bytes with another one
-	Worst  []int64 // the first 100 of them
-	// LiveBytes is the room of sound records, DeadBytes that of records which no slot leads to: of killed writers, of
-	// those who came second, and of damaged records that were replaced. Puts in flight count as dead.
+	Slots       int64 // n
+	FilledSlots int64 // slots with an intact entry
+	Empty       int64
+	Bad         int64   // slots whose record is damaged or overlaps another one
+	Worst       []int64 // the first 100 bad slots
+	// LiveBytes is the space of intact records. DeadBytes is the space of records that no slot
+	// refers to: those of killed writers, of puts that lost the race for a slot, and of replaced
+	// damaged records. Running puts count as dead.
 	LiveBytes, DeadBytes int64
-	Bytes                int64 // of data in sound records
+	Bytes                int64 // of data in intact records
 	Preserved            bool  // Preserve has sealed the file
-	SealBroken           bool  // and the index is not what was sealed
+	SealBroken           bool  // the index differs from the sealed one
 }
 
-// OK tells whether nothing is damaged.
+// OK reports whether nothing is damaged.
 func (r *Report) OK() bool { return r.Bad == 0 && !r.SealBroken }
 
-// Check reads everything, whatever Options.Verify says, and reports what it finds. The error is for a check that could not be
-// done. Other processes may go on putting.
+// Check reads and verifies everything, whatever Options.Verify is, and reports what it finds. It
+// returns an error only if the check could not be completed. Other processes may put entries
+// meanwhile.
 func (c *Cache) Check(ctx context.Context) (*Report, error) {
-	if !c.gate.enter(0) {
+	if !c.drainGate.enter(0) {
 		return nil, ErrClosed
 	}
-	defer c.gate.leave(0)
+	defer c.drainGate.leave(0)
 	rep, sum, err := c.examine(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
 	if s, ok := c.seal(); ok {
 		rep.Preserved = true
-		rep.SealBroken = sum != s.index || rep.Filled+rep.Bad != s.entries
+		rep.SealBroken = sum != s.index || rep.FilledSlots+rep.Bad != s.entries
 	}
 	return rep, nil
 }
 
-// extent is the room of a record.
+// extent is the space of a record.
 type extent struct{ from, to, slot int64 }
 
-// examine verifies all entries; drop, if not nil, is called with the bad ones, which then don't count in the index's checksum. With drop
-// an error of the disk ends it: what can't be read at this moment may be sound.
+// examine verifies all entries. It calls drop, if not nil, with the bad ones, which the index
+// checksum then excludes; in that case a disk error ends it, since entries that can't be read now
+// may be intact.
 func (c *Cache) examine(ctx context.Context, drop func(i, offset int64) error) (rep *Report, sum uint32, err error) {
 	rep = &Report{Slots: c.h.n}
 	var extents []extent
@@ -143,11 +147,11 @@ func (c *Cache) examine(ctx context.Context, drop func(i, offset int64) error) (
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		r, sound, err := c.soundRecord(ctx, i, offset)
+		r, sound, err := c.verifyRecord(ctx, i, offset)
 		if err != nil && (drop != nil || context.Cause(ctx) != nil) {
 			return err
 		}
-		done += r.room()
+		done += r.space()
 		c.progress(done)
 		if drop == nil {
 			sum = sumSlot(sum, i, offset)
@@ -155,7 +159,7 @@ func (c *Cache) examine(ctx context.Context, drop func(i, offset int64) error) (
 		if !sound {
 			return bad(i, offset)
 		}
-		extents = append(extents, extent{offset, offset + r.room(), i})
+		extents = append(extents, extent{offset, offset + r.space(), i})
 		rep.Bytes += r.length
 		return nil
 	})
@@ -166,14 +170,14 @@ func (c *Cache) examine(ctx context.Context, drop func(i, offset int64) error) (
 	end := c.h.base()
 	kept := extents[:0]
 	for _, e := range extents {
-		if e.from < end { // sound, and overlapping: the file was made so
+		if e.from < end { // intact, but overlapping: the file was forged
 			if err := bad(e.slot, e.from); err != nil {
 				return nil, 0, err
 			}
 			continue
 		}
 		kept = append(kept, e)
-		rep.Filled++
+		rep.FilledSlots++
 		rep.LiveBytes += e.to - e.from
 		end = e.to
 	}
@@ -184,25 +188,25 @@ func (c *Cache) examine(ctx context.Context, drop func(i, offset int64) error) (
 		}
 	}
 	slices.Sort(rep.Worst)
-	rep.Empty = rep.Slots - rep.Filled - rep.Bad
+	rep.Empty = rep.Slots - rep.FilledSlots - rep.Bad
 	tail := end
 	_, _ = c.guard(func() error { tail = int64(c.tail.Load() &^ frozen); return nil })
 	rep.DeadBytes = max(tail, end) - c.h.base() - rep.LiveBytes
 	return rep, sum, nil
 }
 
-// progress tells how far a long operation is.
+// progress reports the progress of a long operation.
 func (c *Cache) progress(bytes int64) {
 	if c.opts.Progress != nil {
 		c.opts.Progress(bytes)
 	}
 }
 
-// soundRecord verifies a record. The error is one of the disk, or of ctx.
-func (c *Cache) soundRecord(ctx context.Context, i, offset int64) (r record, ok bool, err error) {
+// verifyRecord verifies a record. An error is one of the disk or of ctx.
+func (c *Cache) verifyRecord(ctx context.Context, i, offset int64) (r record, ok bool, err error) {
 	faulted, err := c.guard(func() (err error) {
 		if r, err = c.readHead(i, offset); err == nil {
-			err = c.sound(ctx, r)
+			err = c.verifyData(ctx, r)
 		}
 		return err
 	})
@@ -210,8 +214,8 @@ func (c *Cache) soundRecord(ctx context.Context, i, offset int64) (r record, ok 
 		c.forget(i)
 	}
 	if (faulted || err != nil) && context.Cause(ctx) == nil {
-		// Neither tells why: system calls know damage from a disk that fails.
-		r, err = c.readSlowly(ctx, i, offset)
+		// Neither gives the cause: system calls distinguish damage from a failing disk.
+		r, err = c.verifyByReads(ctx, i, offset)
 	}
 	if errors.Is(err, ErrMiss) {
 		return r, false, nil
@@ -222,9 +226,10 @@ func (c *Cache) soundRecord(ctx context.Context, i, offset int64) (r record, ok 
 	return r, true, nil
 }
 
-// readSlowly verifies a record without the mapping. The error is errBad, of the disk or of ctx.
-func (c *Cache) readSlowly(ctx context.Context, i, offset int64) (r record, err error) {
-	if !c.mayBegin(offset) {
+// verifyByReads verifies a record without the mapping. The error is errBad, or one of the disk or
+// of ctx.
+func (c *Cache) verifyByReads(ctx context.Context, i, offset int64) (r record, err error) {
+	if !c.isRecordOffset(offset) {
 		return record{}, errBad
 	}
 	var head [recordHead]byte
@@ -236,7 +241,7 @@ func (c *Cache) readSlowly(ctx context.Context, i, offset int64) (r record, err 
 	if n < recordHead || !ok {
 		return record{}, errBad
 	}
-	sum, err := c.sumByPieces(ctx, r)
+	sum, err := c.sumChunks(ctx, r)
 	if err == nil && sum != r.sum {
 		err = errBad
 	}

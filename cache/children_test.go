@@ -48,7 +48,8 @@ func setFaults(fail ...string) {
 	})
 }
 
-// attachArgs attaches the cache whose handle is the first argument; the second names a fault point that fails.
+// attachArgs attaches the cache whose handle is the first argument; the second names a fault point
+// that fails.
 func attachArgs(args []string) (*Cache, error) {
 	if len(args) > 1 && args[1] != "" {
 		setFaults(args[1])
@@ -82,7 +83,8 @@ func putRandom(args []string) error {
 		if _, err := c.Put(i, content(i)); err != nil {
 			return err
 		}
-		if err := c.View(rand.Int64N(c.N()), func([]byte) error { return nil }); err != nil && !errors.Is(err, ErrMiss) {
+		if err := c.View(rand.Int64N(c.N()), func([]byte) error { return nil }); err != nil && !errors.Is(err,
+			ErrMiss) {
 			return err
 		}
 	}
@@ -108,7 +110,8 @@ func putAll(args []string) error {
 	return c.Close()
 }
 
-// fillOnce fills slot args[2] in args[3] milliseconds, and leaves a mark in the folder args[4] when it fills.
+// fillOnce fills slot args[2] in args[3] milliseconds, and leaves a mark in the folder args[4] when
+// it fills.
 func fillOnce(args []string) error {
 	c, err := attachArgs(args)
 	if err != nil {
@@ -271,13 +274,16 @@ func fileLimited(args []string) error {
 	return errors.Join(err, c.Close(), copyLimited(args[0], args[1]))
 }
 
-// copyLimited makes files of caches that are larger than ulimit -f: by a copy to another file system, and with an index of 16 bytes for each slot.
+// copyLimited makes files of caches that are larger than ulimit -f: by a copy to another file
+// system, and with an index of 16 bytes for each slot.
 func copyLimited(dir, another string) error {
 	c, err := Create(100_000, &Options{Dir: dir})
 	if err != nil {
 		return err
 	}
-	if _, err := c.ExportPFIO(context.Background(), another+"/pfio", false); err == nil || !strings.Contains(err.Error(), "ulimit -f") || strings.Contains(err.Error(), "directory "+another) {
+	if _, err := c.ExportPFIO(context.Background(), another+"/pfio",
+		false); err == nil || !strings.Contains(err.Error(), "ulimit -f") || strings.Contains(err.Error(),
+		"directory "+another) {
 		return fmt.Errorf("an export beyond the limit: %w", err)
 	}
 	if ok, err := c.Put(0, make([]byte, 200<<10)); !ok || err != nil {
@@ -287,10 +293,12 @@ func copyLimited(dir, another string) error {
 		return err
 	}
 	var a, b unix.Stat_t
-	if err := errors.Join(unix.Stat(dir, &a), unix.Stat(another, &b)); err != nil || a.Dev == b.Dev { // no copy is made then
+	// no copy is made then
+	if err := errors.Join(unix.Stat(dir, &a), unix.Stat(another, &b)); err != nil || a.Dev == b.Dev {
 		return errors.Join(err, c.Close())
 	}
-	if err := preserve(c, another+"/kept", false); err == nil || !strings.Contains(err.Error(), "ulimit -f") || strings.Contains(err.Error(), "directory "+another) {
+	if err := preserve(c, another+"/kept", false); err == nil || !strings.Contains(err.Error(),
+		"ulimit -f") || strings.Contains(err.Error(), "directory "+another) {
 		return fmt.Errorf("a copy beyond the limit: %w", err)
 	}
 	return c.Close()

@@ -40,7 +40,7 @@ func awaitEnd(t testing.TB, c *proctest.Command) string {
 }
 
 // pfio: a killed put, and get returns another entry's bytes.
-func TestWritersKilledAtRandomLeaveNoWrongByteNoOverlapAndNoFile(t *testing.T) {
+func TestRandomKills(t *testing.T) {
 	kills := 400
 	if testing.Short() {
 		kills = 30
@@ -95,18 +95,20 @@ func TestWritersKilledAtRandomLeaveNoWrongByteNoOverlapAndNoFile(t *testing.T) {
 						}
 					})
 					time.Sleep(300 * time.Millisecond)
-					for end := time.Now().Add(20 * time.Second); verified.Load() == 0 && time.Now().Before(end) && !t.Failed(); {
+					for end := time.Now().Add(20 * time.Second); verified.Load() == 0 && time.Now().Before(end) &&
+						!t.Failed(); {
 						time.Sleep(10 * time.Millisecond)
 					}
 					stop.Store(true)
 					wg.Wait()
 					for i := range int64(n) {
-						if err := c.View(i, func(b []byte) error { return isContent(i, b) }); err != nil && !errors.Is(err, ErrMiss) {
+						if err := c.View(i,
+							func(b []byte) error { return isContent(i, b) }); err != nil && !errors.Is(err, ErrMiss) {
 							t.Error(err)
 						}
 					}
 					rep := check(t, c)
-					if filled += rep.Filled; rep.Bad != 0 {
+					if filled += rep.FilledSlots; rep.Bad != 0 {
 						t.Errorf("%+v", rep)
 					}
 					if s := stats(t, c); s.Bad != 0 || s.Faults != 0 {
@@ -130,7 +132,7 @@ func TestWritersKilledAtRandomLeaveNoWrongByteNoOverlapAndNoFile(t *testing.T) {
 	}
 }
 
-func TestAWriterKilledAtAnyPointLeavesAMissThatTheNextOneFills(t *testing.T) {
+func TestKillWriterAtEachPoint(t *testing.T) {
 	for point, visible := range map[string]bool{
 		"cache.reserved": false, "cache.wrote": false, "cache.written": false, "cache.published": true,
 		"cache.index": false, "cache.write": false, "cache.publish": false,
@@ -138,7 +140,8 @@ func TestAWriterKilledAtAnyPointLeavesAMissThatTheNextOneFills(t *testing.T) {
 		t.Run(point, func(t *testing.T) {
 			c := create(t, 10, nil)
 			const i = 4
-			awaitKilled(t, proctest.New("put once", handleOf(t, c), "cache.short write", fmt.Sprint(i)).KillAt(point, 1).Start(t))
+			awaitKilled(t, proctest.New("put once", handleOf(t, c), "cache.short write", fmt.Sprint(i)).KillAt(point,
+				1).Start(t))
 			if visible {
 				wantEntry(t, c, i, string(content(i)))
 			} else {
@@ -149,9 +152,9 @@ func TestAWriterKilledAtAnyPointLeavesAMissThatTheNextOneFills(t *testing.T) {
 				wantEntry(t, c, i, string(content(i)))
 			}
 			rep := check(t, c)
-			room := (&record{length: int64(len(content(i)))}).room()
+			room := (&record{length: int64(len(content(i)))}).space()
 			dead := map[bool]int64{true: room}[point != "cache.index" && !visible]
-			if !rep.OK() || rep.Filled != 1 || rep.DeadBytes != dead {
+			if !rep.OK() || rep.FilledSlots != 1 || rep.DeadBytes != dead {
 				t.Errorf("%+v, not %d dead bytes", rep, dead)
 			}
 			must(t, c.Freeze(t.Context()))
@@ -159,10 +162,11 @@ func TestAWriterKilledAtAnyPointLeavesAMissThatTheNextOneFills(t *testing.T) {
 	}
 }
 
-func TestAKilledMakerOfANamedCacheLeavesAllOrNothing(t *testing.T) {
+func TestKillDuringOpen(t *testing.T) {
 	for _, way := range []string{"", "cache.no O_TMPFILE"} {
 		for point, there := range map[string]bool{
-			"cache.created": false, "cache.write": false, "cache.formatted": false, "cache.linked": true, "cache.named": true, "cache.reserved": true, "cache.published": true,
+			"cache.created": false, "cache.write": false, "cache.formatted": false, "cache.linked": true,
+			"cache.named": true, "cache.reserved": true, "cache.published": true,
 		} {
 			if point == "cache.linked" && way == "" {
 				continue // that is where the hidden name is left
@@ -190,11 +194,12 @@ func TestAKilledMakerOfANamedCacheLeavesAllOrNothing(t *testing.T) {
 	}
 }
 
-func TestAKilledPreserveLeavesAllOrNothingAndTheNextOneSucceeds(t *testing.T) {
+func TestKillDuringPreserve(t *testing.T) {
 	for _, way := range []string{"", "cache.no O_TMPFILE"} {
 		for _, how := range []string{"new", "overwrite"} {
 			for point, there := range map[string]bool{
-				"cache.frozen": false, "cache.sealing": false, "cache.sealed": false, "cache.linked": how == "new", "cache.renamed": true,
+				"cache.frozen": false, "cache.sealing": false, "cache.sealed": false, "cache.linked": how == "new",
+				"cache.renamed": true,
 			} {
 				if point == "cache.renamed" && how == "new" {
 					continue
@@ -225,7 +230,7 @@ func TestAKilledPreserveLeavesAllOrNothingAndTheNextOneSucceeds(t *testing.T) {
 						t.Errorf("left: %q", left)
 					}
 					c = ok(Load(path, nil))(t)
-					if rep := check(t, c); !rep.OK() || !rep.Preserved || rep.Filled != 1 {
+					if rep := check(t, c); !rep.OK() || !rep.Preserved || rep.FilledSlots != 1 {
 						t.Errorf("%+v", rep)
 					}
 					must(t, c.Close())
@@ -236,7 +241,7 @@ func TestAKilledPreserveLeavesAllOrNothingAndTheNextOneSucceeds(t *testing.T) {
 }
 
 // pfio: the file stays after SIGKILL and SIGTERM.
-func TestANamelessCacheGoesWithItsLastHolderKilledOrNot(t *testing.T) {
+func TestNamelessCacheEndsWithLastHolder(t *testing.T) {
 	for _, way := range []string{"", "cache.no O_TMPFILE"} {
 		t.Run("fails: "+way, func(t *testing.T) {
 			failAt(t, way, errTest)
@@ -271,20 +276,20 @@ func TestANamelessCacheGoesWithItsLastHolderKilledOrNot(t *testing.T) {
 	}
 }
 
-func TestAStoreIntoAViewIsFatal(t *testing.T) {
+func TestWriteToView(t *testing.T) {
 	c := create(t, 3, nil)
 	put(t, c, 1, "entry")
 	_, out, err := proctest.New("store", handleOf(t, c), "").Start(t).Wait()
-	if err == nil || !strings.Contains(out, "store into the bytes of a View") {
+	if err == nil || !strings.Contains(out, "write to the bytes of a View") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	wantEntry(t, c, 1, "entry")
 }
 
-func TestLittleAddressSpaceIsEnough(t *testing.T) {
+func TestSmallAddressSpace(t *testing.T) {
 	awaitEnd(t, proctest.New("few addresses", inMemory(t)).Start(t))
 }
 
-func TestALimitOnFilesIsNoSignal(t *testing.T) {
+func TestFileLimit(t *testing.T) {
 	awaitEnd(t, proctest.New("file limit", inMemory(t), t.TempDir()).Start(t))
 }

@@ -15,19 +15,20 @@ import (
 	"leat/internal/procfile"
 )
 
-// Create makes a cache of n empty slots without a name, in the directory that Options.Dir tells. Its time and room do not depend on n. The
-// kernel frees it when the last process that has it open closes it or ends, in whatever way; on a file system that knows no files without
-// a name, what a killed process leaves is removed by the next Create there, and by GC.
+// Create creates a nameless cache of n empty slots in Options.Dir. Its time and space do not depend
+// on n. The kernel frees the cache when the last process that has it open closes it or ends in any
+// way. On a file system without unnamed files, the next Create there and GC remove what a killed
+// process leaves.
 func Create(n int64, opts *Options) (*Cache, error) {
 	o := orDefault(opts)
-	if err := o.forCreate(n); err != nil {
+	if err := o.checkCreate(n); err != nil {
 		return nil, err
 	}
 	path, dir, err := openDir(&o)
 	if err != nil {
 		return nil, err
 	}
-	d, err := newDraft(dir, newNamelessName)
+	d, err := newTempFile(dir, newNamelessName)
 	if err != nil {
 		return nil, errors.Join(explainDir(path, err), unix.Close(dir))
 	}
@@ -54,16 +55,17 @@ func Create(n int64, opts *Options) (*Cache, error) {
 	return c, nil
 }
 
-// format makes an empty file a cache. dir is told in errors.
+// format initializes an empty file as a cache. dir is for errors only.
 func format(fd int, dir string, n int64, o *Options, flags uint32) error {
 	if err := checkHost(); err != nil {
 		return err
 	}
 	h := &header{flags: flags, n: n, maxBytes: o.MaxBytes, durability: o.Durability}
 	_, _ = rand.Read(h.uuid[:])                 // never fails
-	h.boot, _ = procfile.BootID()               // zero where it can't be known
-	if limit := fileLimit(); h.base() > limit { // what would exceed it is a signal
-		return fmt.Errorf("cache: %d slots take a file of %d bytes, this process may write %d (ulimit -f): give fewer slots, or raise the limit", n, h.base(), limit)
+	h.boot, _ = procfile.BootID()               // zero if unknown
+	if limit := fileLimit(); h.base() > limit { // writing beyond it raises a signal
+		return fmt.Errorf("cache: %d slots take a file of %d bytes, this process may write %d (ulimit -f): give fewer slots, or raise the limit",
+			n, h.base(), limit)
 	}
 	switch err := unix.Ftruncate(fd, h.base()); {
 	case errors.Is(err, unix.EFBIG), errors.Is(err, unix.EINVAL):
@@ -79,7 +81,7 @@ func format(fd int, dir string, n int64, o *Options, flags uint32) error {
 	return nil
 }
 
-// largestFile finds the largest size, below one that was refused, that an empty file may have.
+// largestFile returns the largest size, below a refused one, that an empty file may have.
 func largestFile(fd int, refused int64) int64 {
 	low := int64(0)
 	for refused-low > 1 {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 )
 
 // pfio: an entry that is wrong stays wrong.
-func TestADamagedRecordIsAMissAndTheNextPutMendsIt(t *testing.T) {
+func TestDamagedRecord(t *testing.T) {
 	eachKind(t, func(t *testing.T, o *Options) {
 		for _, at := range []int64{0, 8, 16, 20, 24, 32, 60, recordHead, recordHead + 4} {
 			if o.Verify == VerifyNever && at >= recordHead {
@@ -31,7 +32,7 @@ func TestADamagedRecordIsAMissAndTheNextPutMendsIt(t *testing.T) {
 			damage(t, c, slotOf(t, c, 1)+at)
 			wantMiss(t, reader, 1)
 			wantEntry(t, reader, 2, "other")
-			if rep := check(t, c); rep.OK() || rep.Bad != 1 || rep.Filled != 1 || rep.Worst[0] != 1 {
+			if rep := check(t, c); rep.OK() || rep.Bad != 1 || rep.FilledSlots != 1 || rep.Worst[0] != 1 {
 				t.Errorf("byte %d: %+v", at, rep)
 			}
 			if !put(t, reader, 1, "mended") || put(t, reader, 1, "again") {
@@ -42,14 +43,14 @@ func TestADamagedRecordIsAMissAndTheNextPutMendsIt(t *testing.T) {
 			if s := stats(t, c); s.Repaired != 1 || s.Bad == 0 {
 				t.Errorf("%+v", s)
 			}
-			if rep := check(t, c); !rep.OK() || rep.Filled != 2 || rep.DeadBytes != 128 {
+			if rep := check(t, c); !rep.OK() || rep.FilledSlots != 2 || rep.DeadBytes != 128 {
 				t.Errorf("byte %d: %+v", at, rep)
 			}
 		}
 	})
 }
 
-func TestWhenAnEntryIsVerifiedIsAnOption(t *testing.T) {
+func TestVerifyOption(t *testing.T) {
 	for verify, sees := range map[Verify]bool{VerifyFirst: false, VerifyAlways: true, VerifyNever: false} {
 		c := create(t, 10, &Options{Verify: verify})
 		put(t, c, 1, "entry")
@@ -66,7 +67,7 @@ func TestWhenAnEntryIsVerifiedIsAnOption(t *testing.T) {
 }
 
 // Someone cuts the file off: every touch beyond its end is a signal.
-func TestAFileThatIsCutOffIsAMissAndNeverASignal(t *testing.T) {
+func TestTruncatedFile(t *testing.T) {
 	eachKind(t, func(t *testing.T, o *Options) {
 		for _, left := range []int64{1 << 20, 4096 + 8*100_000, 4096, 0} {
 			c := ok(Create(100_000, &Options{Dir: inMemory(t), Verify: o.Verify}))(t)
@@ -89,7 +90,7 @@ func TestAFileThatIsCutOffIsAMissAndNeverASignal(t *testing.T) {
 	})
 }
 
-func TestAFaultWithinAViewIsAMiss(t *testing.T) {
+func TestFaultInView(t *testing.T) {
 	c := create(t, 10, nil)
 	put(t, c, 1, string(make([]byte, 1<<20)))
 	begun := false
@@ -118,7 +119,8 @@ func TestAFaultWithinAViewIsAMiss(t *testing.T) {
 	}))
 }
 
-// handMade makes a file that no process of this package would: f writes to a preserved cache of 10 slots, which is loaded then.
+// handMade makes a file that no process of this package would: f writes to a preserved cache of 10
+// slots, which is loaded then.
 func handMade(t *testing.T, f func(file *os.File)) *Cache {
 	t.Helper()
 	c := create(t, 10, nil)
@@ -142,7 +144,7 @@ func pointTo(t *testing.T, f *os.File, r record) {
 	must(t, ignore(f.WriteAt(le.AppendUint64(nil, uint64(r.offset)), slotAt(r.slot))))
 }
 
-func TestARecordThatWouldEndBeyondAllNumbersIsAMiss(t *testing.T) {
+func TestRecordLengthOverflow(t *testing.T) {
 	c := handMade(t, func(f *os.File) {
 		must(t, f.Truncate(maxOffset+4096))
 		pointTo(t, f, record{slot: 1, length: maxOffset, offset: maxOffset})
@@ -153,7 +155,7 @@ func TestARecordThatWouldEndBeyondAllNumbersIsAMiss(t *testing.T) {
 	wantEntry(t, c, 9, "entry")
 }
 
-func TestALengthThatNobodyHasMemoryForTakesNone(t *testing.T) {
+func TestHugeLengthAllocatesNothing(t *testing.T) {
 	const far = mapBytes + 1<<20
 	c := handMade(t, func(f *os.File) {
 		must(t, f.Truncate(4*mapBytes))
@@ -182,7 +184,7 @@ func TestALengthThatNobodyHasMemoryForTakesNone(t *testing.T) {
 	wantErr(t, err, errTest)
 }
 
-func TestACheckThatIsEndedCountsNoDamage(t *testing.T) {
+func TestCancelledCheck(t *testing.T) {
 	const far = mapBytes + 1<<20
 	c := handMade(t, func(f *os.File) {
 		must(t, f.Truncate(2*mapBytes))
@@ -202,7 +204,7 @@ func TestACheckThatIsEndedCountsNoDamage(t *testing.T) {
 	}
 }
 
-func TestMemoryIsWhatMachineLimitsAndGroupsAllow(t *testing.T) {
+func TestMemoryLimits(t *testing.T) {
 	root := t.TempDir()
 	write := func(name, text string) {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700))
@@ -241,14 +243,15 @@ func TestMemoryIsWhatMachineLimitsAndGroupsAllow(t *testing.T) {
 	}
 }
 
-func TestRecordsThatShareBytesAreToldAndPreserveKeepsOne(t *testing.T) {
+func TestOverlappingRecords(t *testing.T) {
 	c := create(t, 10, nil)
-	inner := record{slot: 2, length: 5, offset: FileSize(10) + recordHead, sum: crc32.Checksum([]byte("inner"), castagnoli)}
+	inner := record{slot: 2, length: 5, offset: FileSize(10) + recordHead,
+		sum: crc32.Checksum([]byte("inner"), castagnoli)}
 	var head [recordHead]byte
 	inner.encode(&head)
 	put(t, c, 1, string(head[:])+"inner")
 	must(t, ignore(c.guard(func() error { return ignore(c.swapSlot(2, 0, inner.offset)) })))
-	if rep := check(t, c); rep.OK() || rep.Bad != 1 || rep.Filled != 1 || rep.Worst[0] != 2 {
+	if rep := check(t, c); rep.OK() || rep.Bad != 1 || rep.FilledSlots != 1 || rep.Worst[0] != 2 {
 		t.Errorf("%+v", rep)
 	}
 	path := filepath.Join(t.TempDir(), "kept")
@@ -259,12 +262,12 @@ func TestRecordsThatShareBytesAreToldAndPreserveKeepsOne(t *testing.T) {
 	defer kept.Close()
 	wantMiss(t, kept, 2)
 	wantEntry(t, kept, 1, string(head[:])+"inner")
-	if rep := check(t, kept); !rep.OK() || rep.Filled != 1 {
+	if rep := check(t, kept); !rep.OK() || rep.FilledSlots != 1 {
 		t.Errorf("%+v", rep)
 	}
 }
 
-func TestAnEntryThatWasCutOffIsMendedByTheNextPut(t *testing.T) {
+func TestPutReplacesTruncatedEntry(t *testing.T) {
 	for _, first := range []string{"Get", "Has and Put", "Put"} {
 		c := create(t, 10, nil)
 		put(t, c, 1, string(make([]byte, 100_000)))
@@ -302,7 +305,7 @@ func cutAt(t *testing.T, c *Cache, point string, size int64) {
 	})
 }
 
-func TestAFaultAtPublishingIsCountedOnceAndTheRoomGoesBack(t *testing.T) {
+func TestFaultDuringPublish(t *testing.T) {
 	c := create(t, 100_000, nil)
 	put(t, c, 1, "entry")
 	put(t, c, 99_000, "entry")
@@ -317,7 +320,7 @@ func TestAFaultAtPublishingIsCountedOnceAndTheRoomGoesBack(t *testing.T) {
 	}
 }
 
-func TestAFaultAfterPublishingDoesNotDenyTheEntry(t *testing.T) {
+func TestFaultAfterPublish(t *testing.T) {
 	c := create(t, 10, nil)
 	cutAt(t, c, "cache.published", 0)
 	if stored, err := c.Put(1, []byte("entry")); !stored || err != nil {
@@ -325,7 +328,7 @@ func TestAFaultAfterPublishingDoesNotDenyTheEntry(t *testing.T) {
 	}
 }
 
-func TestAWindowThatGoesWhileItFaultsIsNoCrash(t *testing.T) {
+func TestWindowUnmappedDuringFault(t *testing.T) {
 	var c *Cache
 	gone := 0
 	faults(t, func(point string) error {
@@ -349,7 +352,7 @@ func TestAWindowThatGoesWhileItFaultsIsNoCrash(t *testing.T) {
 	}
 }
 
-func TestADiskThatFailsForAWhileTakesNoEntryFromAPreservedCache(t *testing.T) {
+func TestPreserveWithTemporaryDiskError(t *testing.T) {
 	for fails, kept := range map[int]bool{1: true, 1000: false} {
 		count, dir := 0, t.TempDir()
 		faults(t, func(point string) error {
@@ -375,5 +378,84 @@ func TestADiskThatFailsForAWhileTakesNoEntryFromAPreservedCache(t *testing.T) {
 		count = fails
 		wantEntry(t, c, 1, "entry")
 		must(t, preserve(c, filepath.Join(dir, "kept"), true))
+	}
+}
+
+// setTail writes the tail word of a cache's file.
+func setTail(t testing.TB, path string, tail uint64) {
+	t.Helper()
+	f := ok(os.OpenFile(path, os.O_RDWR, 0))(t)
+	must(t, ignore(f.WriteAt(le.AppendUint64(nil, tail), tailAt)))
+	must(t, f.Close())
+}
+
+func TestLowerTail(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "named")
+	c := ok(Open(path, 10, nil))(t)
+	put(t, c, 1, "first")
+	must(t, c.Close())
+	before := ok(os.Stat(path))(t).Size()
+	for _, tail := range []uint64{1 << 40, 1<<40 | frozen, uint64(roundUp(before, align)) + align} {
+		setTail(t, path, tail)
+		if info := ok(Inspect(path))(t); info.Bytes != roundUp(before, align) {
+			t.Errorf("a tail of %x: Inspect finds %+v", tail, info)
+		}
+		c = ok(Open(path, 10, nil))(t)
+		s := stats(t, c)
+		if s.Bytes != roundUp(before, align) || s.Frozen != (tail&frozen != 0) {
+			t.Errorf("a tail of %x became %+v", tail, s)
+		}
+		must(t, c.Close())
+	}
+	c = ok(Open(path, 10, nil))(t)
+	put(t, c, 2, "second")
+	wantEntry(t, c, 1, "first")
+	wantEntry(t, c, 2, "second")
+	if rep := check(t, c); !rep.OK() || rep.FilledSlots != 2 || rep.DeadBytes != 0 {
+		t.Errorf("%+v", rep)
+	}
+	must(t, c.Close())
+	if after := ok(os.Stat(path))(t).Size(); after > before+1000 {
+		t.Errorf("the file grew from %d to %d bytes", before, after)
+	}
+}
+
+func TestTailIsMovedBackByOneOfSeveralOpeners(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "named")
+	c := ok(Open(path, 10, nil))(t)
+	put(t, c, 1, "first")
+	must(t, c.Close())
+	size := ok(os.Stat(path))(t).Size()
+	for range 100 {
+		setTail(t, path, 1<<40)
+		var g sync.WaitGroup
+		opened := make([]*Cache, 8)
+		for i := range opened {
+			g.Go(func() { opened[i], _ = Open(path, 10, nil) })
+		}
+		g.Wait()
+		for _, c := range opened {
+			if c == nil {
+				t.Fatal("the cache was not opened")
+			}
+			if s := stats(t, c); s.Bytes > roundUp(size, align) {
+				t.Fatalf("the tail is %d, the file has %d bytes", s.Bytes, size)
+			}
+			must(t, c.Close())
+		}
+	}
+}
+
+// Another process may be about to write behind the end of the file.
+func TestLowerTailWhileShared(t *testing.T) {
+	c := create(t, 10, nil)
+	r := record{slot: 1, length: 100_000}
+	if a := c.reserve(&r, true); a != reserved {
+		t.Fatal(a)
+	}
+	other := attachTo(t, c, nil)
+	put(t, other, 2, "entry")
+	if at := slotOf(t, other, 2); at < r.offset+r.space() {
+		t.Errorf("room was given twice: a record at %d, another one at %d to %d", at, r.offset, r.offset+r.space())
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"leat/internal/localdir"
 )
 
-// Dir returns the directory in which Create makes files by default, see Options.Dir, making it where it is missing. A
-// directory that the user named in LEAT_CACHE_DIR must be local; one that follows from the user's home is replaced by the
-// machine's temporary one where it is not.
+// Dir returns the default directory of Create, see Options.Dir, and creates it if it is missing. A
+// directory named by LEAT_CACHE_DIR must be local; one derived from the user's home is replaced by
+// the machine's temporary directory if it is not.
 func Dir() (string, error) {
 	dir, fd, err := openDir(&Options{})
 	if err != nil {
@@ -22,17 +22,17 @@ func Dir() (string, error) {
 	return dir, unix.Close(fd)
 }
 
-// home is the directory that caches are made in where no other is named.
-var home = &localdir.Use{
+// location defines where caches are by default.
+var location = &localdir.Use{
 	Package: "cache", Many: "caches", Shared: "entries", Escape: ", or set AllowRemote",
 	Remote: ErrRemote, Foreign: ErrForeign,
 }
 
 // openDir opens the directory for nameless caches.
-func openDir(o *Options) (dir string, fd int, err error) { return home.Open(o.Dir, o.AllowRemote) }
+func openDir(o *Options) (dir string, fd int, err error) { return location.Open(o.Dir, o.AllowRemote) }
 
-// explainDir says what is wrong with a directory and what to do about it.
-func explainDir(dir string, err error) error { return home.Explain(dir, err) }
+// explainDir adds the directory and the cause to an error.
+func explainDir(dir string, err error) error { return location.Explain(dir, err) }
 
 func openat(dir int, name string, flags int) (int, error) {
 	for {

@@ -4,28 +4,28 @@ import "errors"
 
 // Errors of entries.
 var (
-	// ErrMiss tells that a slot has no entry, or none that can be read.
+	// ErrMiss is returned for a slot without an entry, or whose entry can't be read.
 	ErrMiss = errors.New("cache: no entry")
-	// ErrRange tells that a slot number is below 0 or not below n.
+	// ErrRange is returned for a slot number outside 0 to n-1.
 	ErrRange = errors.New("cache: slot out of range")
-	// ErrClosed tells that the Cache was closed before.
+	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("cache: closed")
-	// ErrReentrant tells that a function which fills an entry called GetOrFill.
+	// ErrReentrant is returned by GetOrFill when a fill function calls it.
 	ErrReentrant = errors.New("cache: GetOrFill called by a fill function")
 )
 
-// Errors of making and opening caches.
+// Errors of creating and opening caches.
 var (
-	// ErrFormat tells that a file is no cache, or a damaged one, or one of another version of leat.
+	// ErrFormat is returned for a file that is not a cache, is damaged, or has another version.
 	ErrFormat = errors.New("cache: not a cache file that can be used")
-	// ErrMismatch tells that an existing cache differs from what was asked for.
+	// ErrMismatch is returned when an existing cache differs from the requested one.
 	ErrMismatch = errors.New("cache: the existing cache differs")
-	// ErrRemote tells that a directory lies on a file system where caches don't work.
+	// ErrRemote is returned for a directory on a file system where caches don't work.
 	ErrRemote = errors.New("cache: not a local file system")
-	// ErrHandle tells that a text is no handle.
+	// ErrHandle is returned for a text that is not a handle.
 	ErrHandle = errors.New("cache: not a handle")
-	// ErrGone tells that the process which issued a handle has ended or closed its cache.
+	// ErrGone is returned when the process that issued a handle has ended or closed its cache.
 	ErrGone = errors.New("cache: the issuer of the handle is gone")
-	// ErrForeign tells that a file or a handle belongs to another user or another machine.
+	// ErrForeign is returned for a file or handle of another user or machine.
 	ErrForeign = errors.New("cache: another user's or machine's")
 )

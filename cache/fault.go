@@ -7,10 +7,10 @@ import (
 	"unsafe"
 )
 
-// A load of the mapping is a fault where the page can't be had: a full tmpfs, an I/O error, a file that someone cut off. Every touch runs under
-// debug.SetPanicOnFault, in the functions of this file or in leave.
+// A load from the mapping faults if the page can't be read: a full tmpfs, an I/O error, a truncated
+// file. Every access runs under debug.SetPanicOnFault, in the functions of this file or in leave.
 
-// guard calls f, which touches the mapping. faulted tells that it was stopped by a fault.
+// guard calls f, which accesses the mapping, and reports whether a fault stopped it.
 func (c *Cache) guard(f func() error) (faulted bool, err error) {
 	old := debug.SetPanicOnFault(true)
 	defer func() {
@@ -26,7 +26,8 @@ func (c *Cache) guard(f func() error) (faulted bool, err error) {
 	return false, f()
 }
 
-// leave is deferred by readers; it turns a fault into a miss. user tells that the caller's own function was running.
+// leave is deferred by readers and turns a fault into a miss. user reports whether the caller's
+// function was running.
 func (c *Cache) leave(i int64, old bool, user *bool, err *error) {
 	debug.SetPanicOnFault(old)
 	r := recover()
@@ -34,24 +35,24 @@ func (c *Cache) leave(i int64, old bool, user *bool, err *error) {
 		addr, ours := c.faultAt(r)
 		switch {
 		case !ours:
-			c.gate.leave(i)
+			c.drainGate.leave(i)
 			panic(r)
-		case *user && loadable(addr):
-			// What can be read was written to. Not an error: the caller's program is wrong.
-			c.gate.leave(i)
-			panic("cache: a store into the bytes of a View, which belong to all processes and can only be read")
+		case *user && isReadable(addr):
+			// The page is readable, so the fault was a store: a bug of the caller.
+			c.drainGate.leave(i)
+			panic("cache: write to the bytes of a View, which are read-only and shared by all processes")
 		}
 		c.countFault()
 		c.forget(i)
 		*err = ErrMiss
 	}
-	c.gate.leave(i)
+	c.drainGate.leave(i)
 }
 
-// windowFault is a fault in a window, which may have been unmapped for another one since.
+// windowFault is a fault in a window that may have been replaced since.
 type windowFault struct{ addr uintptr }
 
-// faultAt returns the address of a fault, and whether it lies in the mapping.
+// faultAt returns the address of a fault, and whether it is in the mapping.
 func (c *Cache) faultAt(r any) (uintptr, bool) {
 	if f, ok := r.(windowFault); ok {
 		return f.addr, true
@@ -63,7 +64,7 @@ func (c *Cache) faultAt(r any) (uintptr, bool) {
 	return e.Addr(), c.m.holds(e.Addr())
 }
 
-// countFault counts a fault, unless page 0 itself is gone.
+// countFault counts a fault, unless page 0 itself can't be accessed.
 func (c *Cache) countFault() {
 	old := debug.SetPanicOnFault(true)
 	defer func() {
@@ -73,8 +74,8 @@ func (c *Cache) countFault() {
 	c.count(countFaults, 1)
 }
 
-// loadable tells whether a byte of a mapping can be read.
-func loadable(addr uintptr) (ok bool) {
+// isReadable reports whether a byte of a mapping can be read.
+func isReadable(addr uintptr) (ok bool) {
 	old := debug.SetPanicOnFault(true)
 	defer func() {
 		debug.SetPanicOnFault(old)

@@ -15,18 +15,20 @@ import (
 	"leat/internal/fault"
 )
 
-// fullFor is how long after a put found no room GetOrFill takes the disk for full.
+// fullFor is how long GetOrFill considers the disk full after a put found no space.
 const fullFor = 100 * time.Millisecond
 
-// GetOrFill returns a copy of entry i; where there is none it calls fill and puts what fill returns. Of all goroutines and
-// processes that miss an entry at the same time one fills it and the others wait, until ctx ends; when the filler fails or is
-// killed the next one fills. Each gets the error of its own fill alone. Where a Put comes before the fill has ended, its entry is returned. In a
-// cache that is frozen or full nobody waits: each fills for itself.
+// GetOrFill returns a copy of entry i. If there is none, it calls fill and puts the result. Of all
+// goroutines and processes that miss an entry at the same time, one fills it and the others wait
+// until ctx ends; if that one fails or is killed, the next fills. Each caller gets only the error
+// of its own fill. If another Put comes first, GetOrFill returns its entry. In a frozen or full
+// cache nobody waits: each caller fills for itself.
 //
-// fill gets a ctx that it must pass on, and gives up what it returns: the caller of GetOrFill owns it then. fill must
-// not call GetOrFill, of any cache: two that wait for each other would wait for ever. That is detected, and ErrReentrant. Nor must it close
-// the cache, which would wait for it.
-func (c *Cache) GetOrFill(ctx context.Context, i int64, fill func(ctx context.Context) ([]byte, error)) ([]byte, error) {
+// fill must pass on its ctx, and the caller of GetOrFill owns the returned slice. fill must not
+// call GetOrFill of any cache, since two could wait for each other for ever; that returns
+// ErrReentrant. It must not close the cache, which would wait for fill.
+func (c *Cache) GetOrFill(ctx context.Context, i int64, fill func(ctx context.Context) ([]byte, error)) ([]byte,
+	error) {
 	data, err := c.Get(i)
 	if !errors.Is(err, ErrMiss) {
 		return data, err
@@ -38,16 +40,16 @@ func (c *Cache) GetOrFill(ctx context.Context, i int64, fill func(ctx context.Co
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
-		if c.refuses() {
+		if c.isRefusing() {
 			data, err := callFill(ctx, fill)
 			if err != nil {
 				return nil, err
 			}
-			return c.keepFilled(i, data)
+			return c.putFilled(i, data)
 		}
 		f, first := c.flights.join(i)
 		if first {
-			data, err := c.lead(ctx, i, fill, f)
+			data, err := c.fillSlot(ctx, i, fill, f)
 			return data, err
 		}
 		select {
@@ -64,11 +66,12 @@ func (c *Cache) GetOrFill(ctx context.Context, i int64, fill func(ctx context.Co
 	}
 }
 
-// keepFilled puts what a fill made and returns the entry: another's, if that came first, so that all callers have the same. An error
-// of putting is told beside the data, unless the cache was closed meanwhile.
-func (c *Cache) keepFilled(i int64, data []byte) ([]byte, error) {
+// putFilled puts the result of a fill and returns the entry, which is another's if that came first,
+// so that all callers get the same. An error of Put is returned together with the data, unless the
+// cache was closed meanwhile.
+func (c *Cache) putFilled(i int64, data []byte) ([]byte, error) {
 	stored, err := c.Put(i, data)
-	if err == nil && !stored { // refusals are counted there
+	if err == nil && !stored { // Put counts refusals
 		if entry, err := c.Get(i); err == nil {
 			return entry, nil
 		}
@@ -79,23 +82,24 @@ func (c *Cache) keepFilled(i int64, data []byte) ([]byte, error) {
 	return data, err
 }
 
-// refuses tells whether a Put would be refused whatever its slot.
-func (c *Cache) refuses() (yes bool) {
-	if c.gate.enter(0) {
-		defer c.gate.leave(0)
+// isRefusing reports whether a Put would be refused whatever its slot.
+func (c *Cache) isRefusing() (yes bool) {
+	if c.drainGate.enter(0) {
+		defer c.drainGate.leave(0)
 		_, _ = c.guard(func() error { yes = c.frozen(); return nil })
 	}
 	since := c.noSpaceSince.Load()
 	return yes || since != 0 && now(c)-time.Duration(since) < fullFor
 }
 
-// lead fills slot i for all who wait in this process, when no other process does.
-func (c *Cache) lead(ctx context.Context, i int64, fill func(context.Context) ([]byte, error), f *flight) (data []byte, err error) {
-	defer c.flights.end(i, f) // whatever happens in fill
-	if !c.gate.enter(i) {
+// fillSlot fills slot i on behalf of all waiters in this process, once no other process does.
+func (c *Cache) fillSlot(ctx context.Context, i int64, fill func(context.Context) ([]byte, error), f *flight) (
+	data []byte, err error) {
+	defer c.flights.end(i, f) // even if fill panics
+	if !c.drainGate.enter(i) {
 		return nil, ErrClosed
 	}
-	defer c.gate.leave(i)
+	defer c.drainGate.leave(i)
 	for wait := 50 * time.Microsecond; ; wait = min(2*wait, 10*time.Millisecond) {
 		ok, err := lock(c.fd, lockFill+i, exclusive)
 		if err != nil {
@@ -110,12 +114,12 @@ func (c *Cache) lead(ctx context.Context, i int64, fill func(context.Context) ([
 		if data, err := c.Get(i); !errors.Is(err, ErrMiss) {
 			return data, err
 		}
-		if c.refuses() {
+		if c.isRefusing() {
 			break
 		}
 	}
 	defer lock(c.fd, lockFill+i, unlocked)
-	// It may have been filled before the lock was got.
+	// It may have been filled before this process got the lock.
 	if data, err := c.Get(i); !errors.Is(err, ErrMiss) {
 		return data, err
 	}
@@ -123,19 +127,19 @@ func (c *Cache) lead(ctx context.Context, i int64, fill func(context.Context) ([
 	if data, err = callFill(ctx, fill); err != nil {
 		return nil, err
 	}
-	if data, err = c.keepFilled(i, data); err == nil {
-		c.flights.land(f, data)
+	if data, err = c.putFilled(i, data); err == nil {
+		c.flights.deliver(f, data)
 	}
 	return data, err
 }
 
-// flights are the slots that goroutines of this process are filling.
+// flights tracks the slots that goroutines of this process are filling.
 type flights struct {
 	mu sync.Mutex
 	m  map[int64]*flight
 }
 
-// flight is one filling; ok and data are set before done is closed.
+// flight is one running fill. ok and data are set before done is closed.
 type flight struct {
 	done    chan struct{}
 	waiting int // under flights.mu
@@ -155,8 +159,9 @@ func (s *flights) join(i int64) (f *flight, first bool) {
 	return f, true
 }
 
-// land hands the data to those who wait. They get a copy: the caller may change its own. Who comes later looks for the entry.
-func (s *flights) land(f *flight, data []byte) {
+// deliver gives waiters a copy of the data, since the caller may change its own. Later callers read
+// the entry.
+func (s *flights) deliver(f *flight, data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f.waiting > 0 {
@@ -171,12 +176,10 @@ func (s *flights) end(i int64, f *flight) {
 	close(f.done)
 }
 
-// filling marks the ctx of a fill.
+// filling is the context key that marks the ctx of a fill.
 type filling struct{}
 
-// callFill calls fill. Its frame on the stack tells insideFill what goes on.
-//
-//go:noinline
+// callFill calls fill. insideFill finds its frame on the stack.
 func callFill(ctx context.Context, fill func(context.Context) ([]byte, error)) ([]byte, error) {
 	data, err := fill(context.WithValue(ctx, filling{}, true))
 	if err == nil && data == nil {
@@ -187,7 +190,8 @@ func callFill(ctx context.Context, fill func(context.Context) ([]byte, error)) (
 
 var fillEntry = reflect.ValueOf(callFill).Pointer()
 
-// insideFill tells whether this goroutine is within a fill that did not pass its ctx on. It is asked after a miss only.
+// insideFill reports whether this goroutine is within a fill, even one that did not pass on its
+// ctx. It is called only after a miss.
 func insideFill() bool {
 	pc := make([]uintptr, 64)
 	for skip := 0; ; skip += len(pc) {

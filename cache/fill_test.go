@@ -16,7 +16,7 @@ import (
 )
 
 // pfio: 8 processes missing one entry fill it 8 times.
-func TestEightProcessesThatMissOneEntryFillItOnce(t *testing.T) {
+func TestProcessesFillOnce(t *testing.T) {
 	c := create(t, 100, nil)
 	marks := t.TempDir()
 	var all []*proctest.Command
@@ -42,12 +42,12 @@ func TestProcessesFillEveryEntryOnce(t *testing.T) {
 	for _, p := range all {
 		fills += strings.Count(awaitEnd(t, p), "\n")
 	}
-	if rep := check(t, c); fills != 300 || rep.Filled != 300 || rep.DeadBytes != 0 || !rep.OK() {
+	if rep := check(t, c); fills != 300 || rep.FilledSlots != 300 || rep.DeadBytes != 0 || !rep.OK() {
 		t.Errorf("%d fills, %+v", fills, rep)
 	}
 }
 
-func TestAKilledFillerIsReplaced(t *testing.T) {
+func TestKilledFiller(t *testing.T) {
 	c := create(t, 100, nil)
 	first, second := t.TempDir(), t.TempDir()
 	hangs := proctest.New("fill", handleOf(t, c), "", "42", "1000000", first).Start(t)
@@ -64,7 +64,7 @@ func TestAKilledFillerIsReplaced(t *testing.T) {
 	wantEntry(t, c, 42, string(content(42)))
 }
 
-func TestWaitingForAnotherProcessEndsWithTheContext(t *testing.T) {
+func TestFillWaitContext(t *testing.T) {
 	c := create(t, 100, nil)
 	marks := t.TempDir()
 	proctest.New("fill", handleOf(t, c), "", "42", "1000000", marks).Start(t)
@@ -85,7 +85,7 @@ func TestWaitingForAnotherProcessEndsWithTheContext(t *testing.T) {
 	wg.Wait()
 }
 
-func TestGoroutinesThatMissOneEntryFillItOnce(t *testing.T) {
+func TestGoroutinesFillOnce(t *testing.T) {
 	c := create(t, 10, nil)
 	other := attachTo(t, c, nil)
 	var fills atomic.Int64
@@ -112,7 +112,7 @@ func TestGoroutinesThatMissOneEntryFillItOnce(t *testing.T) {
 	wantEntry(t, c, 3, "entry")
 }
 
-func TestAFailedOrPanickingFillIsItsCallersAloneAndTheNextFills(t *testing.T) {
+func TestFailedFill(t *testing.T) {
 	c := create(t, 10, nil)
 	inside := make(chan bool)
 	var wg sync.WaitGroup
@@ -141,7 +141,7 @@ func TestAFailedOrPanickingFillIsItsCallersAloneAndTheNextFills(t *testing.T) {
 	wantEntry(t, c, 4, "")
 }
 
-func TestInAFrozenOrFullCacheEachFillsForItself(t *testing.T) {
+func TestFillInFrozenOrFullCache(t *testing.T) {
 	fillAtOnce := func(t *testing.T, c *Cache) {
 		t.Helper()
 		var inside sync.WaitGroup
@@ -177,7 +177,7 @@ func TestInAFrozenOrFullCacheEachFillsForItself(t *testing.T) {
 	})
 }
 
-func TestAFillThatCallsGetOrFillIsDetected(t *testing.T) {
+func TestReentrantFill(t *testing.T) {
 	c, other := create(t, 10, nil), create(t, 10, nil)
 	never := func(context.Context) ([]byte, error) { return nil, errors.New("filled") }
 	for name, f := range map[string]func(ctx context.Context) error{
@@ -207,13 +207,14 @@ func TestAFillThatCallsGetOrFillIsDetected(t *testing.T) {
 	}
 	// What needs no filling may be asked for.
 	put(t, other, 5, "entry")
-	b, err := c.GetOrFill(t.Context(), 1, func(ctx context.Context) ([]byte, error) { return other.GetOrFill(ctx, 5, never) })
+	b, err := c.GetOrFill(t.Context(), 1,
+		func(ctx context.Context) ([]byte, error) { return other.GetOrFill(ctx, 5, never) })
 	if err != nil || string(b) != "entry" {
 		t.Errorf("%q, %v", b, err)
 	}
 }
 
-func TestAContextThatHasEndedFillsNothing(t *testing.T) {
+func TestFillWithEndedContext(t *testing.T) {
 	c := create(t, 10, nil)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errTest)
@@ -223,7 +224,7 @@ func TestAContextThatHasEndedFillsNothing(t *testing.T) {
 	wantErr(t, err, ErrRange)
 }
 
-func TestTypedEntriesGoThroughTheirCodec(t *testing.T) {
+func TestTyped(t *testing.T) {
 	type sample struct {
 		Name   string
 		Values []float64
@@ -260,7 +261,7 @@ func TestTypedEntriesGoThroughTheirCodec(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfAFillIsItsCallersEvenIfItIsThatOfAClosedCache(t *testing.T) {
+func TestFillReturnsErrClosed(t *testing.T) {
 	c := create(t, 10, nil)
 	source := ok(Create(1, &Options{Dir: inMemory(t)}))(t)
 	must(t, source.Close())
@@ -274,7 +275,7 @@ func TestAnErrorOfAFillIsItsCallersEvenIfItIsThatOfAClosedCache(t *testing.T) {
 	}
 }
 
-func TestAFillReturnsTheEntryOfAPutThatCameFirst(t *testing.T) {
+func TestPutDuringFill(t *testing.T) {
 	c := create(t, 10, nil)
 	other := attachTo(t, c, nil)
 	b, err := c.GetOrFill(t.Context(), 1, func(context.Context) ([]byte, error) {

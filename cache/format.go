@@ -7,21 +7,21 @@ import (
 	"hash/crc32"
 )
 
-// A cache is one file. All numbers are little-endian; words that several processes change are changed by atomic
-// instructions on a shared mapping.
+// A cache is one file. All numbers are little-endian; words that several processes change are
+// changed by atomic instructions on a shared mapping.
 //
 //	0                  page 0, see below
 //	4096               n slots of 8 bytes: 0, or the byte offset of the entry's record
 //	4096+8n, up to 64  records, each at a multiple of 64, in order of arrival, some of them dead
 //
-// Page 0. What is not named is zero.
+// Page 0. Bytes not listed are zero.
 //
 //	  0  8  magic "LEATCCH1"             40  4  durability: 0 none, 1 batch, 2 each
 //	  8  4  version, 1                   48 16  uuid
-//	 12  4  flags: 1 made without name   64 16  id of the boot in which it was made
+//	 12  4  flags: 1 created nameless    64 16  id of the boot in which it was created
 //	 16  8  n                           124  4  CRC-32C of bytes 0 to 124
 //	 24  8  offset of the first record
-//	 32  8  most bytes of the file, 0 for no limit
+//	 32  8  limit of the file in bytes, 0 for none
 //	128  8  tail: where the next record begins; bit 63 set: frozen
 //	192 80  counters, 8 bytes each: see the count constants
 //	320 64  the seal of a preserved cache, see [seal]
@@ -32,10 +32,11 @@ import (
 //	 8  8  slot                         32  4  CRC-32C of the data
 //	16  8  length of the data           60  4  CRC-32C of bytes 0 to 60
 //
-// The index may be sparse: a page of slots has room on the disk before its first slot is set. A record is whole before the
-// slot is set, by one compare-and-swap; nothing is ever moved or cut off.
+// The index may be sparse: a page of slots is allocated before its first slot is set. A record is
+// complete before its slot is set, by one compare-and-swap. Nothing is ever moved, and the file
+// never shrinks.
 const (
-	pageSize   = 4096 // of the index, whatever the machine's pages
+	pageSize   = 4096 // of the index, independent of the machine's pages
 	recordHead = 64
 	align      = 64
 
@@ -46,7 +47,7 @@ const (
 
 	flagNameless = 1
 
-	fixedSize   = 124 // bytes of page 0 under its checksum
+	fixedSize   = 124 // bytes of page 0 that its checksum covers
 	tailAt      = 128
 	countersAt  = 192
 	sealAt      = 320
@@ -57,18 +58,18 @@ const (
 	// MaxSlots is the largest n.
 	MaxSlots = 1 << 40
 
-	maxOffset = 1 << 62 // no record ends beyond it: sums of two offsets don't overflow
+	maxOffset = 1 << 62 // no record ends beyond it, so that the sum of two offsets does not overflow
 )
 
-// The counters of page 0, in their order. They count for all processes, from the cache's making.
+// The counters of page 0, in their order. They count for all processes since the cache was created.
 const (
 	countStored      = iota // entries
-	countStoredBytes        // room of their records
+	countStoredBytes        // space of their records
 	countFilled             // puts into a slot that was filled
 	countLost               // puts that lost the race for a slot
 	countFrozen             // puts refused because the cache was frozen
-	countFull               // puts that did not fit below the limit
-	countNoSpace            // puts refused for want of room on the disk
+	countFull               // puts beyond the limit
+	countNoSpace            // puts refused for lack of disk space
 	countBad                // reads of damaged records
 	countRepaired           // damaged records replaced
 	countFaults             // faults of the mapping
@@ -82,11 +83,11 @@ var (
 
 func roundUp(n, step int64) int64 { return (n + step - 1) &^ (step - 1) }
 
-// firstRecord is where the records of a cache with n slots begin.
+// firstRecord returns where the records of a cache with n slots begin.
 func firstRecord(n int64) int64 { return roundUp(pageSize+8*n, align) }
 
-// FileSize returns how many bytes a file with n slots and entries of these lengths, in order of arrival, has: the
-// least Options.MaxBytes that takes them all.
+// FileSize returns the size in bytes of a file with n slots and entries of these lengths, in order
+// of arrival: the smallest Options.MaxBytes that fits them all.
 func FileSize(n int64, lengths ...int64) int64 {
 	size := firstRecord(n)
 	for _, l := range lengths {
@@ -124,7 +125,7 @@ func (h *header) encode() []byte {
 	return b
 }
 
-// parseHeader reads page 0 of a file of size bytes. The error wraps ErrFormat.
+// parseHeader parses page 0 of a file of the given size. The error wraps ErrFormat.
 func parseHeader(b []byte, size int64) (h header, err error) {
 	bad := func(text string, args ...any) (header, error) {
 		return header{}, fmt.Errorf("%w: "+text, append([]any{ErrFormat}, args...)...)
@@ -143,7 +144,7 @@ func parseHeader(b []byte, size int64) (h header, err error) {
 	}
 	n := le.Uint64(b[16:])
 	if n < 1 || n > MaxSlots || int64(le.Uint64(b[24:])) != firstRecord(int64(n)) {
-		return bad("its first page makes no sense (%d slots); remove it", n)
+		return bad("its first page is invalid (%d slots); remove it", n)
 	}
 	h = header{
 		flags: le.Uint32(b[12:]), n: int64(n), maxBytes: int64(le.Uint64(b[32:])),
@@ -154,7 +155,7 @@ func parseHeader(b []byte, size int64) (h header, err error) {
 		return bad("it has %d bytes, its %d slots alone take %d: it is cut off; remove it", size, n, h.base())
 	}
 	if h.maxBytes < 0 || h.durability > DurabilityEach || tail < h.base() || tail%align != 0 || tail > maxOffset {
-		return bad("its first page makes no sense; remove it")
+		return bad("its first page is invalid; remove it")
 	}
 	return h, nil
 }
@@ -167,11 +168,11 @@ type record struct {
 	sum    uint32
 }
 
-// end is the first byte behind the data.
+// end returns the offset behind the data.
 func (r *record) end() int64 { return r.offset + recordHead + r.length }
 
-// room is how much of the file a record takes.
-func (r *record) room() int64 { return roundUp(recordHead+r.length, align) }
+// space returns how much of the file the record takes.
+func (r *record) space() int64 { return roundUp(recordHead+r.length, align) }
 
 func (r *record) encode(b *[recordHead]byte) {
 	copy(b[:], recordMagic)
@@ -182,18 +183,19 @@ func (r *record) encode(b *[recordHead]byte) {
 	le.PutUint32(b[60:], crc32.Checksum(b[:60], castagnoli))
 }
 
-// parseRecord reads a record's header; ok is false where there is none for that slot at that offset, 0 to maxOffset. b may be
-// shared memory.
+// parseRecord parses a record's header. It reports whether it is valid for that slot at that
+// offset, which is 0 to maxOffset. b may be shared memory.
 func parseRecord(b []byte, slot, offset int64) (r record, ok bool) {
 	_ = b[recordHead-1]
 	r = record{slot: slot, length: int64(le.Uint64(b[16:])), offset: offset, sum: le.Uint32(b[32:])}
 	return r, string(b[:8]) == recordMagic && int64(le.Uint64(b[8:])) == slot && int64(le.Uint64(b[24:])) == offset &&
-		r.length >= 0 && r.length <= maxOffset-recordHead-offset && le.Uint32(b[60:]) == crc32.Checksum(b[:60], castagnoli)
+		r.length >= 0 && r.length <= maxOffset-recordHead-offset && le.Uint32(b[60:]) == crc32.Checksum(b[:60],
+		castagnoli)
 }
 
 // seal is what Preserve writes, at 320 of page 0:
 //
-//	0  8  magic "PRESERVE"        24  4  CRC-32C of the filled slots in order, each as slot number and offset, 8 bytes each
+//	0  8  magic "PRESERVE"        24  4  CRC-32C of the filled slots: slot, offset, 8 bytes each
 //	8  8  entries                 60  4  CRC-32C of bytes 0 to 60
 //	16 8  tail
 type seal struct {
@@ -212,10 +214,12 @@ func (s *seal) encode() []byte {
 	return b
 }
 
-// parseSeal reads the seal from page 0; ok is false where there is none, or the cache is not frozen.
+// parseSeal parses the seal in page 0. It reports false if there is none or the cache is not
+// frozen.
 func parseSeal(page []byte) (s seal, ok bool) {
 	b := page[sealAt : sealAt+sealSize]
-	if string(b[:8]) != sealMagic || le.Uint32(b[60:]) != crc32.Checksum(b[:60], castagnoli) || le.Uint64(page[tailAt:])&frozen == 0 {
+	if string(b[:8]) != sealMagic || le.Uint32(b[60:]) != crc32.Checksum(b[:60],
+		castagnoli) || le.Uint64(page[tailAt:])&frozen == 0 {
 		return seal{}, false
 	}
 	return seal{int64(le.Uint64(b[8:])), int64(le.Uint64(b[16:])), le.Uint32(b[24:])}, true
@@ -229,10 +233,10 @@ func sumSlot(sum uint32, slot, offset int64) uint32 {
 	return crc32.Update(sum, castagnoli, b[:])
 }
 
-// checkHost refuses machines whose atomic words would not be little-endian.
+// checkHost returns an error on machines whose atomic words are not little-endian.
 func checkHost() error {
 	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
-		return fmt.Errorf("cache: a big-endian machine: %w", errors.ErrUnsupported)
+		return fmt.Errorf("cache: big-endian machine: %w", errors.ErrUnsupported)
 	}
 	return nil
 }

@@ -9,9 +9,11 @@ import (
 	"testing"
 )
 
-// FuzzOpen opens any bytes in all ways. What is not refused must behave as a cache does, whatever is in it.
+// FuzzOpen opens any bytes in all ways. What is not refused must behave as a cache does, whatever
+// is in it.
 func FuzzOpen(f *testing.F) {
-	for _, name := range []string{"good", "growing", "dead", "newer", "cut_index", "cut_data", "data_bit", "slot_swapped", "slot_negative", "slot_odd"} {
+	for _, name := range []string{"good", "growing", "dead", "newer", "cut_index", "cut_data", "data_bit",
+		"slot_swapped", "slot_negative", "slot_odd"} {
 		f.Add(ok(os.ReadFile("testdata/"+name+".cache"))(f), int64(20))
 	}
 	for _, name := range []string{"good", "killed", "overlap", "huge"} {
@@ -67,7 +69,7 @@ func exercise(t *testing.T, c *Cache) {
 		}
 	}
 	rep, err := c.Check(t.Context())
-	if err != nil || rep.Filled+rep.Empty+rep.Bad != n {
+	if err != nil || rep.FilledSlots+rep.Empty+rep.Bad != n {
 		t.Fatalf("%+v, %v", rep, err)
 	}
 	if _, err := c.Stats(); err != nil {

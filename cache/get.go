@@ -16,11 +16,13 @@ import (
 	"leat/internal/fault"
 )
 
-// errBad is a miss whose slot leads to a damaged record.
+// errBad is the miss of a slot with a damaged record.
 var errBad = fmt.Errorf("%w: its record is damaged", ErrMiss)
 
-// Get returns a copy of entry i. The caller owns it. Where there is no entry, or none that can be read, the error is ErrMiss; one of which no copy
-// fits into the machine's memory is another error. An empty entry is an empty slice that is not nil. It takes no lock and, once the entry was touched, makes no system call.
+// Get returns a copy of entry i, owned by the caller. The error is ErrMiss if there is no entry or
+// it can't be read; an entry too large for the machine's memory is another error. An empty entry is
+// an empty slice that is not nil. Get takes no lock and, once the entry was accessed, makes no
+// system call.
 func (c *Cache) Get(i int64) (data []byte, err error) {
 	if err := c.enter(i); err != nil {
 		return nil, err
@@ -37,18 +39,18 @@ func (c *Cache) Get(i int64) (data []byte, err error) {
 	if err := checkMemory(i, int64(len(b))); err != nil {
 		return nil, err
 	}
-	mine := make([]byte, len(b)) // with copy, the compiler leaves the zeroing out
+	mine := make([]byte, len(b)) // before a copy, the compiler omits the zeroing
 	copy(mine, b)
 	return mine, nil
 }
 
-// Append is Get into memory of the caller's: it appends entry i to dst and returns the longer slice, or dst and the error. Readers that use one
-// buffer again and again spare the collector what Get costs most for large entries.
+// Append appends entry i to dst and returns the extended slice, or dst unchanged with an error like
+// Get. Reusing a buffer avoids garbage, the main cost of Get for large entries.
 func (c *Cache) Append(dst []byte, i int64) (data []byte, err error) {
 	if err := c.enter(i); err != nil {
 		return dst, err
 	}
-	data = dst // also where the machine fails to read the file
+	data = dst // also after a fault
 	old, user := debug.SetPanicOnFault(true), false
 	defer c.leave(i, old, &user, &err)
 	b, _, err := c.lookup(i)
@@ -62,10 +64,10 @@ func (c *Cache) Append(dst []byte, i int64) (data []byte, err error) {
 	return longer, nil
 }
 
-// View calls f with the bytes of entry i, without a copy, and returns what f returns; where there is no entry it returns ErrMiss and does not call
-// f. The bytes are valid until f returns, and shared by all processes: a store into them is fatal. f may use the cache, but
-// not close it. When the machine fails to read the file while f runs, f is abandoned at that point and View returns
-// ErrMiss.
+// View calls f with the bytes of entry i, without a copy, and returns its result; without an entry
+// it returns ErrMiss and does not call f. The bytes are valid until f returns, and shared by all
+// processes: a write to them crashes the program. f may use the cache but not close it. If the file
+// can't be read while f runs, f is aborted at that point and View returns ErrMiss.
 func (c *Cache) View(i int64, f func(data []byte) error) (err error) {
 	if err := c.enter(i); err != nil {
 		return err
@@ -80,16 +82,17 @@ func (c *Cache) View(i int64, f func(data []byte) error) (err error) {
 	return f(b)
 }
 
-// GetMany is Get for many entries in one call: result k is that of slots[k], nil where there is none. Slots out of range are an error
-// before anything is read. With that error or another one of Get's (a closed cache, also one that is closed meanwhile; an entry of which no copy fits into
-// memory) there are no results.
+// GetMany calls Get for many entries: result k is that of slots[k], nil if there is none. It checks
+// the range of all slots before it reads anything. With an error, including ErrClosed when the
+// cache is closed meanwhile, there are no results.
 func (c *Cache) GetMany(slots []int64) ([][]byte, error) {
 	for k, i := range slots {
 		if uint64(i) >= uint64(c.h.n) {
-			return nil, fmt.Errorf("%w: number %d of the list is slot %d of a cache with %d slots, numbered from 0", ErrRange, k, i, c.h.n)
+			return nil, fmt.Errorf("%w: number %d of the list is slot %d of a cache with %d slots, numbered from 0",
+				ErrRange, k, i, c.h.n)
 		}
 	}
-	if c.gate.closed.Load() {
+	if c.drainGate.closed.Load() {
 		return nil, ErrClosed
 	}
 	all := make([][]byte, len(slots))
@@ -105,12 +108,12 @@ func (c *Cache) GetMany(slots []int64) ([][]byte, error) {
 	return all, nil
 }
 
-// Has tells whether slot i has an entry that can be read.
+// Has reports whether slot i has an entry that can be read.
 func (c *Cache) Has(i int64) (ok bool, err error) {
 	if err := c.enter(i); err != nil {
 		return false, err
 	}
-	defer c.gate.leave(i)
+	defer c.drainGate.leave(i)
 	faulted, err := c.guard(func() error {
 		_, ok, _ = c.filled(i)
 		return nil
@@ -121,7 +124,7 @@ func (c *Cache) Has(i int64) (ok bool, err error) {
 	return ok, err
 }
 
-// asMiss is the error of a lookup for callers: a miss does not tell why.
+// asMiss hides the reason of a miss from callers.
 func asMiss(err error) error {
 	if errors.Is(err, ErrMiss) {
 		return ErrMiss
@@ -129,8 +132,8 @@ func asMiss(err error) error {
 	return err
 }
 
-// lookup returns the bytes of entry i, in the mapping or in memory of their own. The error is ErrMiss, errBad, or that of checkMemory. It
-// touches the mapping.
+// lookup returns the bytes of entry i, and whether they are a copy rather than part of the mapping.
+// The error is ErrMiss, errBad, or that of checkMemory. It accesses the mapping.
 func (c *Cache) lookup(i int64) (b []byte, own bool, err error) {
 	offset := c.loadSlot(i)
 	if offset == 0 {
@@ -139,7 +142,7 @@ func (c *Cache) lookup(i int64) (b []byte, own bool, err error) {
 	return c.read(i, offset)
 }
 
-// filled tells whether slot i has a sound entry, and what offset is in it. It touches the mapping.
+// filled returns the offset in slot i, and whether it has an intact entry. It accesses the mapping.
 func (c *Cache) filled(i int64) (offset int64, ok bool, err error) {
 	if offset = c.loadSlot(i); offset == 0 {
 		return 0, false, nil
@@ -151,22 +154,24 @@ func (c *Cache) filled(i int64) (offset int64, ok bool, err error) {
 		return offset, false, err
 	case c.verify == VerifyNever && mapped, c.verify != VerifyAlways && c.verified.has(i):
 		return offset, true, nil
-	case !mapped && checkMemory(i, r.length) != nil: // nobody can get it here, which makes it no worse
+	case !mapped && checkMemory(i, r.length) != nil: // too large for this machine, but not damaged
 		return offset, true, nil
 	}
-	err = c.sound(context.Background(), r)
+	err = c.verifyData(context.Background(), r)
 	return offset, err == nil, err
 }
 
-// forget drops what is believed of the file and of entry i, after a fault: somebody has cut the file off, or its disk fails.
+// forget drops cached facts about the file and entry i after a fault: the file was truncated, or
+// its disk fails.
 func (c *Cache) forget(i int64) {
 	c.size.Store(0)
 	c.verified.remove(i)
 }
 
-// readHead returns the header of the record at an offset that stood in slot i, checked against the file's end.
+// readHead returns the header of the record at the offset of slot i, checked against the end of the
+// file.
 func (c *Cache) readHead(i, offset int64) (r record, err error) {
-	if !c.mayBegin(offset) || !c.inFile(offset+recordHead) {
+	if !c.isRecordOffset(offset) || !c.inFile(offset+recordHead) {
 		c.count(countBad, 1)
 		return record{}, errBad
 	}
@@ -186,12 +191,12 @@ func (c *Cache) readHead(i, offset int64) (r record, err error) {
 	return r, nil
 }
 
-// mayBegin tells whether a record may begin there.
-func (c *Cache) mayBegin(offset int64) bool {
+// isRecordOffset reports whether a record may begin at offset.
+func (c *Cache) isRecordOffset(offset int64) bool {
 	return offset >= c.h.base() && offset%align == 0 && offset <= maxOffset
 }
 
-// read returns the data of a record, verified as the cache is set.
+// read returns the data of a record, verified as Options.Verify requires.
 func (c *Cache) read(i, offset int64) (b []byte, own bool, err error) {
 	r, err := c.readHead(i, offset)
 	if err != nil {
@@ -211,12 +216,13 @@ func (c *Cache) readAs(verify Verify, r record) (b []byte, own bool, err error) 
 		}
 		return b, false, nil
 	}
-	// Never from the page table, and so verified whatever is set. A header says any length: memory for much is taken when the data are known to be right.
+	// Data read without the mapping are always verified. The length may be wrong: verify the data
+	// of a large record before allocating memory.
 	if err := checkMemory(r.slot, r.length); err != nil {
 		return nil, false, err
 	}
 	if r.length > largeRecord {
-		if err := c.sound(context.Background(), r); err != nil {
+		if err := c.verifyData(context.Background(), r); err != nil {
 			return nil, false, errBad
 		}
 	}
@@ -231,18 +237,18 @@ func (c *Cache) readAs(verify Verify, r record) (b []byte, own bool, err error) 
 	return b, true, nil
 }
 
-// largeRecord is what is read twice rather than that memory is taken for damaged data.
+// largeRecord is the size from which data are verified before memory is allocated for them.
 const largeRecord = 64 << 20
 
-// sound verifies the data of a record, whatever is set, and takes no memory for them. The error is errBad, that of ctx where there is no mapping, or one
-// of the disk.
-func (c *Cache) sound(ctx context.Context, r record) error {
+// verifyData verifies the data of a record regardless of the options, without allocating memory.
+// The error is errBad, one of the disk, or, without a mapping, that of ctx.
+func (c *Cache) verifyData(ctx context.Context, r record) error {
 	if b, ok := c.mapped(r); ok {
 		return c.compare(r, crc32.Checksum(b, castagnoli))
 	}
-	sum, err := c.sumByPieces(ctx, r)
+	sum, err := c.sumChunks(ctx, r)
 	if err != nil {
-		if context.Cause(ctx) == nil { // else nothing is known of it
+		if context.Cause(ctx) == nil { // otherwise the data were not fully read
 			c.count(countBad, 1)
 		}
 		return err
@@ -250,7 +256,7 @@ func (c *Cache) sound(ctx context.Context, r record) error {
 	return c.compare(r, sum)
 }
 
-// mapped returns the data of a record in the mapping, if they lie there.
+// mapped returns the data of a record if they are in the mapping.
 func (c *Cache) mapped(r record) (b []byte, ok bool) {
 	if r.end() > int64(len(c.m.data)) {
 		return nil, false
@@ -258,7 +264,7 @@ func (c *Cache) mapped(r record) (b []byte, ok bool) {
 	return c.m.data[r.offset+recordHead : r.end() : r.end()], true
 }
 
-// compare tells whether the checksum of the data that were found is the record's.
+// compare returns errBad unless sum is the record's checksum, and records the result.
 func (c *Cache) compare(r record, sum uint32) error {
 	if sum != r.sum {
 		c.verified.remove(r.slot)
@@ -269,13 +275,14 @@ func (c *Cache) compare(r record, sum uint32) error {
 	return nil
 }
 
-var pieces = sync.Pool{New: func() any { return new([1 << 20]byte) }}
+var chunks = sync.Pool{New: func() any { return new([1 << 20]byte) }}
 
-// sumByPieces reads the data of a record, not by the mapping, and returns their checksum. A file that ends within them is errBad, anything else
-// an error of the disk, or the cause of ctx. It counts neither.
-func (c *Cache) sumByPieces(ctx context.Context, r record) (sum uint32, err error) {
-	b := pieces.Get().(*[1 << 20]byte)
-	defer pieces.Put(b)
+// sumChunks reads the data of a record without the mapping and returns their checksum. The error is
+// errBad if the file ends within them, an error of the disk, or the cause of ctx. It counts
+// nothing.
+func (c *Cache) sumChunks(ctx context.Context, r record) (sum uint32, err error) {
+	b := chunks.Get().(*[1 << 20]byte)
+	defer chunks.Put(b)
 	for at, end := r.offset+recordHead, r.end(); at < end; {
 		if err := context.Cause(ctx); err != nil {
 			return 0, err
@@ -297,7 +304,8 @@ func (c *Cache) sumByPieces(ctx context.Context, r record) (sum uint32, err erro
 	return sum, nil
 }
 
-// inFile tells whether the file reaches to end. The size is asked for only when it was too small before: files don't shrink.
+// inFile reports whether the file reaches to end. It asks for the size only if the last known one
+// is too small, since files don't shrink.
 func (c *Cache) inFile(end int64) bool {
 	if end <= c.size.Load() {
 		return true

@@ -47,14 +47,15 @@ func wantGolden(t testing.TB, c *Cache, lost ...int64) {
 	}
 }
 
-func TestGoldenFilesAreWhatTheScriptMakes(t *testing.T) {
+func TestGoldenFilesAreCurrent(t *testing.T) {
 	dir := t.TempDir()
 	if out, err := exec.Command(pytest.Python(t, "struct"), "testdata/make.py", dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	names := allNames(t, dir)
 	for _, name := range names {
-		if !bytes.Equal(ok(os.ReadFile(filepath.Join(dir, name)))(t), ok(os.ReadFile(filepath.Join("testdata", name)))(t)) {
+		if !bytes.Equal(ok(os.ReadFile(filepath.Join(dir, name)))(t),
+			ok(os.ReadFile(filepath.Join("testdata", name)))(t)) {
 			t.Errorf("%s differs", name)
 		}
 	}
@@ -63,7 +64,7 @@ func TestGoldenFilesAreWhatTheScriptMakes(t *testing.T) {
 	}
 }
 
-func TestGoldenCachesAreReadAndDamageIsAMiss(t *testing.T) {
+func TestGoldenCaches(t *testing.T) {
 	for name, test := range map[string]struct {
 		lost  []int64
 		bad   int64
@@ -87,7 +88,8 @@ func TestGoldenCachesAreReadAndDamageIsAMiss(t *testing.T) {
 				defer c.Close()
 				wantGolden(t, c, test.lost...)
 				rep := check(t, c)
-				if rep.Filled != 4-int64(len(test.lost)) || rep.Bad != test.bad || !rep.Preserved || rep.SealBroken != test.index || rep.OK() != (test.bad == 0 && !test.index) {
+				if rep.FilledSlots != 4-int64(len(test.lost)) || rep.Bad != test.bad || !rep.Preserved ||
+					rep.SealBroken != test.index || rep.OK() != (test.bad == 0 && !test.index) {
 					t.Errorf("%+v", rep)
 				}
 				if test.lost == nil && rep.DeadBytes != test.dead {
@@ -105,15 +107,17 @@ func TestGoldenCachesAreReadAndDamageIsAMiss(t *testing.T) {
 	}
 	c := ok(Load(filepath.Join("testdata", "empty.cache"), nil))(t)
 	defer c.Close()
-	if rep := check(t, c); rep.Filled != 0 || rep.Empty != 20 || !rep.OK() {
+	if rep := check(t, c); rep.FilledSlots != 0 || rep.Empty != 20 || !rep.OK() {
 		t.Errorf("%+v", rep)
 	}
 }
 
-func TestFilesThatAreNoCacheAreErrorsThatSayWhy(t *testing.T) {
+func TestOpenInvalidFiles(t *testing.T) {
 	for name, why := range map[string]string{
-		"newer.cache": "newer leat", "newer_magic.cache": "newer leat", "older.cache": "older leat", "foreign.cache": "does not begin as one does",
-		"cut_page.cache": "cut off", "cut_index.cache": "cut off", "page_bit.cache": "damaged", "growing.cache": "not preserved", "good.pfio": "does not begin",
+		"newer.cache": "newer leat", "newer_magic.cache": "newer leat", "older.cache": "older leat",
+		"foreign.cache":  "does not begin as one does",
+		"cut_page.cache": "cut off", "cut_index.cache": "cut off", "page_bit.cache": "damaged",
+		"growing.cache": "not preserved", "good.pfio": "does not begin",
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := copied(t, name)
@@ -136,7 +140,7 @@ func TestFilesThatAreNoCacheAreErrorsThatSayWhy(t *testing.T) {
 	}
 }
 
-func TestAGoldenCacheGrowsAndIsMended(t *testing.T) {
+func TestGoldenCacheGrows(t *testing.T) {
 	path := copied(t, "growing.cache")
 	c := ok(Open(path, 20, nil))(t)
 	wantGolden(t, c)
@@ -146,13 +150,14 @@ func TestAGoldenCacheGrowsAndIsMended(t *testing.T) {
 	defer c.Close()
 	wantEntry(t, c, 2, "new")
 	wantEntry(t, c, 7, golden[7])
-	if rep := check(t, c); !rep.OK() || rep.Filled != 5 || rep.DeadBytes != 0 {
+	if rep := check(t, c); !rep.OK() || rep.FilledSlots != 5 || rep.DeadBytes != 0 {
 		t.Errorf("%+v", rep)
 	}
 }
 
-// pfio: preload of a file of another length reads data as index; a killed put leaves an entry that gets another one's bytes.
-func TestPFIOFilesAreImportedOrRefusedWhole(t *testing.T) {
+// pfio: preload of a file of another length reads data as index; a killed put leaves an entry that
+// gets another one's bytes.
+func TestImportPFIO(t *testing.T) {
 	c := create(t, 25, nil)
 	if n, err := c.ImportPFIO(t.Context(), "testdata/good.pfio", 20); n != 4 || err != nil {
 		t.Fatalf("%d, %v", n, err)
@@ -165,23 +170,25 @@ func TestPFIOFilesAreImportedOrRefusedWhole(t *testing.T) {
 		t.Errorf("%d, %v", n, err)
 	}
 	for name, tests := range map[string]map[int64]string{
-		"good.pfio":     {1: "it has more slots, at most 100", 8: "it has more slots, at most 20", 19: "it has more slots, at most 20", 21: "", 25: "", 24: ""},
-		"empty.pfio":    {19: "it has no entries", 21: "index of 336 bytes, but it has 320"},
-		"killed.pfio":   {20: "slot 2 would end at byte"},
+		"good.pfio": {1: "it has more slots, at most 100", 8: "it has more slots, at most 20",
+			19: "it has more slots, at most 20", 21: "", 25: "", 24: ""},
+		"empty.pfio":    {19: "it has no entries", 21: "index of 336 bytes, but has 320"},
+		"killed.pfio":   {20: "slot 2 end at byte"},
 		"overlap.pfio":  {20: "share bytes"},
-		"negative.pfio": {20: "slot 2 makes no sense"},
-		"huge.pfio":     {20: "slot 2 would end"},
+		"negative.pfio": {20: "slot 2 is invalid"},
+		"huge.pfio":     {20: "slot 2 end at"},
 		"in_index.pfio": {20: "within the index"},
 		"missing.pfio":  {20: "no such file"},
-		"":              {20: "no regular file"},
+		"":              {20: "not a regular file"},
 	} {
 		for n, why := range tests {
 			empty := create(t, 25, nil)
 			imported, err := empty.ImportPFIO(t.Context(), "testdata/"+name, n)
-			if imported != 0 || err == nil || !strings.Contains(err.Error(), why) || name != "missing.pfio" && !errors.Is(err, ErrFormat) {
+			if imported != 0 || err == nil || !strings.Contains(err.Error(),
+				why) || name != "missing.pfio" && !errors.Is(err, ErrFormat) {
 				t.Errorf("%s with %d slots: %d, %v", name, n, imported, err)
 			}
-			if rep := check(t, empty); rep.Filled != 0 {
+			if rep := check(t, empty); rep.FilledSlots != 0 {
 				t.Errorf("%s with %d slots: %+v", name, n, rep)
 			}
 		}
@@ -192,12 +199,13 @@ func TestPFIOFilesAreImportedOrRefusedWhole(t *testing.T) {
 		}
 	}
 	small := create(t, 20, &Options{MaxBytes: FileSize(20, 1280, 4)})
-	if n, err := small.ImportPFIO(t.Context(), "testdata/good.pfio", 20); n != 2 || err == nil || !strings.Contains(err.Error(), "2 of 4") {
+	if n, err := small.ImportPFIO(t.Context(), "testdata/good.pfio",
+		20); n != 2 || err == nil || !strings.Contains(err.Error(), "2 of 4") {
 		t.Errorf("%d, %v", n, err)
 	}
 }
 
-func TestAnExportedFileIsWhatPFIOWouldHaveWritten(t *testing.T) {
+func TestExportPFIO(t *testing.T) {
 	c := create(t, 20, nil)
 	for _, i := range []int64{7, 0, 1, 19} { // the script's order
 		put(t, c, i, golden[i])
@@ -227,7 +235,7 @@ func TestAnExportedFileIsWhatPFIOWouldHaveWritten(t *testing.T) {
 	}
 }
 
-func TestEachTellsOfFilledSlotsInOrder(t *testing.T) {
+func TestEach(t *testing.T) {
 	c := ok(Load("testdata/record_bit.cache", nil))(t)
 	defer c.Close()
 	found := map[int64]int64{}

@@ -19,17 +19,17 @@ import (
 	"leat/internal/procfile"
 )
 
-// Handle is text by which other processes of this machine and user find a cache:
+// Handle is a text by which other processes of this machine and user find a cache:
 //
 //	leat-cache1:BOOT:PID/FD:UUID
 //
-// It holds no path. It is valid while the process that issued it keeps the cache open. Whoever gets one must take it for
-// hostile until Attach has checked it.
+// It contains no path. It is valid while the process that issued it keeps the cache open. Receivers
+// must not trust it: Attach checks it.
 type Handle string
 
 const handlePrefix = "leat-cache1:"
 
-// handle is a Handle taken apart. Each value has one text and each text one value.
+// handle is a parsed Handle. Values and texts correspond one to one.
 type handle struct {
 	boot, uuid [16]byte
 	pid, fd    int
@@ -57,8 +57,9 @@ func parseHandle(text Handle) (h handle, err error) {
 	h.fd, errs[1] = strconv.Atoi(fd)
 	errs[2] = readID(&h.boot, parts[0])
 	errs[3] = readID(&h.uuid, parts[2])
-	if errors.Join(errs[:]...) != nil || h.pid < 1 || h.pid > math.MaxInt32 || h.fd < 0 || h.fd > math.MaxInt32 || h.text() != text {
-		return bad("its numbers make no sense")
+	if errors.Join(errs[:]...) != nil || h.pid < 1 || h.pid > math.MaxInt32 || h.fd < 0 || h.fd > math.MaxInt32 ||
+		h.text() != text {
+		return bad("invalid number")
 	}
 	return h, nil
 }
@@ -71,13 +72,13 @@ func readID(id *[16]byte, s string) error {
 	return err
 }
 
-// Handle returns text that lets another process Attach the cache, as long as this process keeps it open. Any process
-// that has the cache may issue one.
+// Handle returns a text with which another process can Attach the cache while this process keeps it
+// open. Any process that has the cache open may issue one.
 func (c *Cache) Handle() (Handle, error) {
-	if !c.gate.enter(0) {
+	if !c.drainGate.enter(0) {
 		return "", ErrClosed
 	}
-	defer c.gate.leave(0)
+	defer c.drainGate.leave(0)
 	boot, err := procfile.BootID()
 	if err != nil {
 		return "", fmt.Errorf("cache: handles need /proc: %w", err)
@@ -85,9 +86,10 @@ func (c *Cache) Handle() (Handle, error) {
 	return handle{boot: boot, uuid: c.h.uuid, pid: os.Getpid(), fd: c.fd}.text(), nil
 }
 
-// Attach opens the cache that a handle leads to. Options may set Verify, Durability and Logger. The error wraps ErrHandle where the text is no handle; ErrGone where the
-// issuer has ended or closed the cache, or sees other process numbers than this one (a container: pass the file, see [AttachFile]); ErrForeign where
-// it is another machine's or user's.
+// Attach opens the cache that a handle refers to. Of Options only Verify, Durability, Progress and
+// Logger may be set. The error wraps ErrHandle if the text is not a handle; ErrGone if the issuer
+// has ended, closed the cache, or is in another process namespace (a container: pass the file, see
+// [AttachFile]); and ErrForeign if it is of another machine or user.
 func Attach(text Handle, opts *Options) (*Cache, error) {
 	o, err := forAttach(opts)
 	if err != nil {
@@ -102,7 +104,8 @@ func Attach(text Handle, opts *Options) (*Cache, error) {
 		return nil, fmt.Errorf("cache: handles need /proc: %w", err)
 	}
 	if boot != h.boot {
-		return nil, fmt.Errorf("%w: the handle was issued on another machine, or before this one was started again", ErrForeign)
+		return nil, fmt.Errorf("%w: the handle was issued on another machine, or before a reboot",
+			ErrForeign)
 	}
 	f, err := procfile.OpenFD(h.pid, h.fd)
 	switch {
@@ -124,8 +127,9 @@ func Attach(text Handle, opts *Options) (*Cache, error) {
 	return c, nil
 }
 
-// AttachFile opens the cache behind a file that another process passed (os/exec's ExtraFiles, a unix socket), see [Cache.File]. f stays the caller's. It
-// works between containers too. Where /proc is not mounted the error is errors.ErrUnsupported.
+// AttachFile opens the cache in a file from [Cache.File] that another process passed, with
+// os/exec's ExtraFiles or over a unix socket. f stays the caller's. It also works between
+// containers. Without /proc the error is errors.ErrUnsupported.
 func AttachFile(f *os.File, opts *Options) (*Cache, error) {
 	o, err := forAttach(opts)
 	if err != nil {
@@ -141,7 +145,7 @@ func AttachFile(f *os.File, opts *Options) (*Cache, error) {
 			if err := checkOwn(int(fd)); err != nil {
 				return -1, err
 			}
-			return again(int(fd), flags)
+			return reopenFile(int(fd), flags)
 		}, o, nil)
 	})
 	if control != nil {
@@ -153,7 +157,8 @@ func AttachFile(f *os.File, opts *Options) (*Cache, error) {
 	return c, nil
 }
 
-// attach opens a cache; reopen gives a descriptor of its own. uuid, if not nil, must be the file's.
+// attach opens a cache. reopen returns a new description of the file, and uuid, if not nil, must be
+// that of the file.
 func attach(reopen func(flags int) (int, error), o Options, uuid *[16]byte) (*Cache, error) {
 	fd, err := reopen(unix.O_RDONLY)
 	if err != nil {
@@ -185,7 +190,7 @@ func attach(reopen func(flags int) (int, error), o Options, uuid *[16]byte) (*Ca
 	return c, err
 }
 
-// findHidden finds the name of a nameless cache that has one, so that the last holder removes it, whoever that is.
+// findHidden finds the hidden name of a nameless cache, so that the last holder can remove it.
 func (c *Cache) findHidden() {
 	if c.h.flags&flagNameless == 0 {
 		return
@@ -199,7 +204,7 @@ func (c *Cache) findHidden() {
 		return
 	}
 	c.dir = dir
-	if name := filepath.Base(path); leads(dir, name, c.fd) {
+	if name := filepath.Base(path); sameFile(dir, name, c.fd) {
 		c.hidden = name
 	}
 }
@@ -208,14 +213,14 @@ func forAttach(opts *Options) (Options, error) {
 	o := orDefault(opts)
 	err := o.validate()
 	if o.Dir != "" || o.MaxBytes != 0 {
-		err = errors.Join(err, errors.New("cache: Dir and MaxBytes are set where the cache is made, not by those who attach it"))
+		err = errors.Join(err, errors.New("cache: Attach does not accept Dir or MaxBytes"))
 	}
 	return o, err
 }
 
-// again opens the file behind a descriptor as a description of its own. A duplicate is none: those who share it have each other's locks, and would fill and
-// put at the same time, whatever one of them has locked.
-func again(fd, flags int) (int, error) {
+// reopenFile opens the file of a descriptor as a new description. A duplicate would not do:
+// processes that share a description share its locks, and could fill and put at the same time.
+func reopenFile(fd, flags int) (int, error) {
 	err := fault.Error("cache.no proc")
 	if err == nil {
 		if fd, err = reopen(fd, flags); err == nil {
@@ -223,23 +228,24 @@ func again(fd, flags int) (int, error) {
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return -1, fmt.Errorf("passing the files of caches needs /proc, which is not mounted here: %w", errors.ErrUnsupported)
+		return -1, fmt.Errorf("passing cache files needs /proc, which is not mounted: %w", errors.ErrUnsupported)
 	}
 	return -1, err
 }
 
-// File returns the cache's file, to be passed to another process that calls [AttachFile]: as one of os/exec's ExtraFiles, or over a unix
-// socket. The caller closes it; it does not keep the cache open for this process. Where /proc is not mounted the error is errors.ErrUnsupported.
+// File returns the cache's file, to be passed to another process that calls [AttachFile]. The
+// caller closes it; it does not keep the cache open. Without /proc the error is
+// errors.ErrUnsupported.
 func (c *Cache) File() (*os.File, error) {
-	if !c.gate.enter(0) {
+	if !c.drainGate.enter(0) {
 		return nil, ErrClosed
 	}
-	defer c.gate.leave(0)
+	defer c.drainGate.leave(0)
 	flags := unix.O_RDWR
 	if c.readOnly {
 		flags = unix.O_RDONLY
 	}
-	fd, err := again(c.fd, flags)
+	fd, err := reopenFile(c.fd, flags)
 	if err != nil {
 		return nil, fmt.Errorf("cache: opening the file of %s again: %w", c.name(), err)
 	}

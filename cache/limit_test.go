@@ -24,7 +24,7 @@ import (
 var errNoSpace error = unix.ENOSPC
 
 // pfio: the limit freezes one process only.
-func TestAReachedLimitFreezesTheCacheForAllProcesses(t *testing.T) {
+func TestLimitFreezes(t *testing.T) {
 	size := FileSize(10, 100, 1000)
 	var log bytes.Buffer
 	c := create(t, 10, &Options{MaxBytes: size, Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -49,12 +49,12 @@ func TestAReachedLimitFreezesTheCacheForAllProcesses(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	if n := strings.Count(log.String(), "limit"); n != 1 {
-		t.Errorf("told %d times: %s", n, log.String())
+		t.Errorf("logged %d times: %s", n, log.String())
 	}
 	wantEntry(t, c, 1, strings.Repeat("b", 1000))
 }
 
-func TestOneByteMoreThanTheLimitDoesNotFit(t *testing.T) {
+func TestLimitIsExact(t *testing.T) {
 	c := create(t, 10, &Options{MaxBytes: FileSize(10, 100, 1000) - 1})
 	put(t, c, 0, strings.Repeat("a", 100))
 	if put(t, c, 1, strings.Repeat("b", 1000)) {
@@ -65,7 +65,7 @@ func TestOneByteMoreThanTheLimitDoesNotFit(t *testing.T) {
 	}
 }
 
-func TestTheLimitHoldsWithManyWritersInFlight(t *testing.T) {
+func TestLimitWithManyWriters(t *testing.T) {
 	const limit = 1 << 20
 	c := create(t, 1000, &Options{MaxBytes: limit})
 	var children []*proctest.Command
@@ -80,12 +80,13 @@ func TestTheLimitHoldsWithManyWritersInFlight(t *testing.T) {
 	st := statOf(t, f)
 	must(t, f.Close())
 	s, rep := stats(t, c), check(t, c)
-	if st.Size > limit || !s.Frozen || int64(stored) != s.Stored || rep.Filled != s.Stored || !rep.OK() || stored == 0 {
+	if st.Size > limit || !s.Frozen || int64(stored) != s.Stored || rep.FilledSlots != s.Stored || !rep.OK() ||
+		stored == 0 {
 		t.Errorf("%d bytes, %d stored, %+v, %+v", st.Size, stored, s, rep)
 	}
 }
 
-func TestFreezeEndsPutsOfAllProcessesAndNothingIsInFlightAfterIt(t *testing.T) {
+func TestFreezeAcrossProcesses(t *testing.T) {
 	// Where all have put before it comes, it comes into more.
 	for n := int64(5000); !freezeAmongPuts(t, n) && !t.Failed(); n *= 4 {
 		if n > 5_000_000 {
@@ -119,7 +120,7 @@ func freezeAmongPuts(t *testing.T, n int64) (inTime bool) {
 	}
 	wg.Wait()
 	after := check(t, c)
-	if before.Filled != after.Filled || !after.OK() || before.DeadBytes != after.DeadBytes {
+	if before.FilledSlots != after.FilledSlots || !after.OK() || before.DeadBytes != after.DeadBytes {
 		t.Errorf("%+v, then %+v", before, after)
 	}
 	must(t, c.Freeze(t.Context()))
@@ -129,7 +130,7 @@ func freezeAmongPuts(t *testing.T, n int64) (inTime bool) {
 	return before.Empty > 0
 }
 
-func TestFreezeWaitsForAPutThatIsWriting(t *testing.T) {
+func TestFreezeWaitsForPut(t *testing.T) {
 	c := create(t, 10, nil)
 	other := attachTo(t, c, nil)
 	inside, goOn := make(chan bool), make(chan bool)
@@ -168,8 +169,9 @@ func TestFreezeWaitsForAPutThatIsWriting(t *testing.T) {
 	wantEntry(t, c, 1, "entry")
 }
 
-// pfio: a failed put keeps the lock; a full disk raises AssertionError; a failed put leaves an index entry that leads elsewhere.
-func TestWantOfRoomIsCountedToldOnceAndLeavesNothing(t *testing.T) {
+// pfio: a failed put keeps the lock; a full disk raises AssertionError; a failed put leaves an
+// index entry that leads elsewhere.
+func TestNoSpaceIsCountedAndLoggedOnce(t *testing.T) {
 	for _, point := range []string{"cache.write", "cache.index", "cache.wrote then write"} {
 		t.Run(point, func(t *testing.T) {
 			var log bytes.Buffer
@@ -200,8 +202,8 @@ func TestWantOfRoomIsCountedToldOnceAndLeavesNothing(t *testing.T) {
 			if s.NoSpace != 3 || s.Frozen || s.Bytes != before || s.DeadBytes != 0 {
 				t.Errorf("%+v", s)
 			}
-			if n := strings.Count(log.String(), "no room"); n != 1 {
-				t.Errorf("told %d times: %s", n, log.String())
+			if n := strings.Count(log.String(), "no disk space"); n != 1 {
+				t.Errorf("logged %d times: %s", n, log.String())
 			}
 			faults(t, func(string) error { return nil })
 			for k := range int64(3) { // room again, nothing is poisoned or locked
@@ -217,7 +219,7 @@ func TestWantOfRoomIsCountedToldOnceAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfTheDiskIsAnErrorAndPoisonsNothing(t *testing.T) {
+func TestDiskError(t *testing.T) {
 	for _, point := range []string{"cache.write", "cache.index", "cache.publish"} {
 		c := create(t, 10, nil)
 		failAt(t, point, unix.EIO)
@@ -239,7 +241,7 @@ func TestAnErrorOfTheDiskIsAnErrorAndPoisonsNothing(t *testing.T) {
 }
 
 // A full tmpfs answers a store into a hole, and a load of one, by a signal.
-func TestAFullFileSystemIsAnswerAndNeverASignal(t *testing.T) {
+func TestFullDisk(t *testing.T) {
 	for _, fs := range []string{"tmpfs", "ext4"} {
 		t.Run(fs, func(t *testing.T) {
 			dir := smallFS(t, fs)
@@ -273,7 +275,7 @@ func TestAFullFileSystemIsAnswerAndNeverASignal(t *testing.T) {
 				}
 			}
 			s, rep := stats(t, c), check(t, c)
-			if s.NoSpace != 50 || s.Frozen || !rep.OK() || rep.Filled != int64(len(stored)) || len(stored) == 0 {
+			if s.NoSpace != 50 || s.Frozen || !rep.OK() || rep.FilledSlots != int64(len(stored)) || len(stored) == 0 {
 				t.Errorf("%+v, %+v, %d stored", s, rep, len(stored))
 			}
 			t.Logf("%d stored, %d faults", len(stored), s.Faults)
@@ -282,7 +284,7 @@ func TestAFullFileSystemIsAnswerAndNeverASignal(t *testing.T) {
 	}
 }
 
-func TestACacheCantBeMadeWithoutRoomForItsFirstPage(t *testing.T) {
+func TestCreateOnFullDisk(t *testing.T) {
 	failAt(t, "cache.write", errNoSpace)
 	dir := t.TempDir()
 	_, err := Create(10, &Options{Dir: dir})
@@ -323,8 +325,9 @@ func allAt(t *testing.T, many int, point, then string, err error) {
 	})
 }
 
-// Of puts that fail at the same time only one is the last of the file: the room of the others must not be lost.
-func TestADiskThatIsFullForAWhileNeverFreezesTheCache(t *testing.T) {
+// Of puts that fail at the same time only one is the last of the file: the room of the others must
+// not be lost.
+func TestTemporarilyFullDisk(t *testing.T) {
 	const size, writers, rounds = 10_000, 4, 100
 	c := create(t, 1000, &Options{MaxBytes: FileSize(1000) + 40*size})
 	other := attachTo(t, c, nil)
@@ -354,19 +357,19 @@ func TestADiskThatIsFullForAWhileNeverFreezesTheCache(t *testing.T) {
 	for i := range int64(30) {
 		wantEntry(t, c, i, strings.Repeat("x", size))
 	}
-	if rep := check(t, c); !rep.OK() || rep.Filled != 30 || rep.DeadBytes > 2*(size+recordHead+align) {
+	if rep := check(t, c); !rep.OK() || rep.FilledSlots != 30 || rep.DeadBytes > 2*(size+recordHead+align) {
 		t.Errorf("%+v", rep)
 	}
 }
 
-func TestAFullDiskWithManyWritersIsFullForAWhileOnly(t *testing.T) {
+func TestTemporarilyFullDiskWithManyWriters(t *testing.T) {
 	for _, fs := range []string{"tmpfs", "ext4"} {
 		t.Run(fs, func(t *testing.T) {
 			dir := smallFS(t, fs)
 			const size = 100_000
 			c := create(t, 1000, &Options{Dir: dir, MaxBytes: 100 << 20})
 			other := attachTo(t, c, nil)
-			must(t, os.WriteFile(dir+"/filler", make([]byte, roomLeft(c.fd)-50_000), 0o600))
+			must(t, os.WriteFile(dir+"/filler", make([]byte, freeSpace(c.fd)-50_000), 0o600))
 			end := time.Now().Add(500 * time.Millisecond)
 			var wg sync.WaitGroup
 			for w := range int64(4) {
@@ -391,8 +394,8 @@ func TestAFullDiskWithManyWritersIsFullForAWhileOnly(t *testing.T) {
 	}
 }
 
-func TestSpareRoomIsJoinedTakenAndGivenUp(t *testing.T) {
-	var s spare
+func TestFreeExtents(t *testing.T) {
+	var s freeExtents
 	var tail atomic.Uint64
 	tail.Store(640)
 	for _, e := range []extent{{from: 256, to: 320}, {from: 64, to: 128}, {from: 320, to: 448}, {from: 128, to: 192}} {
@@ -411,33 +414,33 @@ func TestSpareRoomIsJoinedTakenAndGivenUp(t *testing.T) {
 		t.Errorf("%+v, %+v", r, s.list)
 	}
 	s.add(extent{from: 512, to: 640})
-	s.giveUp(&tail)
+	s.trim(&tail)
 	if tail.Load() != 512 || s.any.Load() {
 		t.Errorf("%d, %+v", tail.Load(), s.list)
 	}
 	tail.Store(576 | frozen)
 	s.add(extent{from: 512, to: 576})
-	s.giveUp(&tail)
+	s.trim(&tail)
 	if tail.Load() != 576|frozen { // which is final
 		t.Errorf("%x", tail.Load())
 	}
 }
 
-func TestSpareRoomThatBecameTheLastOfTheFileIsGivenUpBeforeTheNextPut(t *testing.T) {
+func TestFreeExtentAtEndIsTrimmed(t *testing.T) {
 	c := create(t, 10, nil)
 	x := attachTo(t, c, nil)
 	empty := stats(t, c).Bytes
 	var first, second record
 	first.length, second.length = 1000, 2000
-	if a := c.reserve(&first, true); a != isReserved {
+	if a := c.reserve(&first, true); a != reserved {
 		t.Fatal(a)
 	}
-	if a := x.reserve(&second, true); a != isReserved || second.offset <= first.offset {
+	if a := x.reserve(&second, true); a != reserved || second.offset <= first.offset {
 		t.Fatal(a, first, second)
 	}
-	c.giveBack(&first)
-	x.giveBack(&second)
-	if b := stats(t, c).Bytes; b != empty+first.room() {
+	c.releaseRecord(&first)
+	x.releaseRecord(&second)
+	if b := stats(t, c).Bytes; b != empty+first.space() {
 		t.Fatalf("%d bytes, %d when it was empty", b, empty)
 	}
 	put(t, c, 1, string(make([]byte, 5000))) // which does not fit into the spare room
@@ -446,7 +449,7 @@ func TestSpareRoomThatBecameTheLastOfTheFileIsGivenUpBeforeTheNextPut(t *testing
 	}
 }
 
-func TestARecordThatFaultsEachTimeIsReplacedByTheNextPut(t *testing.T) {
+func TestPutReplacesFaultingRecord(t *testing.T) {
 	dir := smallFS(t, "tmpfs")
 	c := create(t, 10, &Options{Dir: dir})
 	put(t, c, 1, string(make([]byte, 100_000)))
@@ -455,7 +458,8 @@ func TestARecordThatFaultsEachTimeIsReplacedByTheNextPut(t *testing.T) {
 	must(t, err)
 	must(t, unix.Fallocate(c.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, offset&^4095+4096, 40960))
 	c.verified.remove(1)
-	_ = os.WriteFile(filepath.Join(dir, "filler"), make([]byte, 64<<20), 0o600) // until it is full: the hole can't be looked at
+	// until it is full: the hole can't be looked at
+	_ = os.WriteFile(filepath.Join(dir, "filler"), make([]byte, 64<<20), 0o600)
 	wantMiss(t, c, 1)
 	b, err := c.GetOrFill(t.Context(), 1, func(context.Context) ([]byte, error) { return []byte("filled"), nil })
 	if string(b) != "filled" || err != nil {
@@ -465,7 +469,9 @@ func TestARecordThatFaultsEachTimeIsReplacedByTheNextPut(t *testing.T) {
 		t.Errorf("%v, %v", stored, err)
 	}
 	must(t, os.Remove(filepath.Join(dir, "filler")))
-	if b := ok(c.GetOrFill(t.Context(), 1, func(context.Context) ([]byte, error) { return []byte("filled"), nil }))(t); string(b) != "filled" && string(b) != "x" {
+	if b := ok(c.GetOrFill(t.Context(), 1,
+		func(context.Context) ([]byte, error) { return []byte("filled"), nil }))(t); string(b) != "filled" &&
+		string(b) != "x" {
 		t.Errorf("%q", b)
 	}
 	if s := stats(t, c); s.Repaired != 1 {
@@ -473,7 +479,7 @@ func TestARecordThatFaultsEachTimeIsReplacedByTheNextPut(t *testing.T) {
 	}
 }
 
-func TestWhoComesAndGoesWhileTheDiskIsFullFillsNoLimit(t *testing.T) {
+func TestReopenOnFullDiskKeepsLimit(t *testing.T) {
 	c := create(t, 1000, &Options{MaxBytes: 1 << 20})
 	for k := range int64(60) {
 		x := ok(Attach(ok(c.Handle())(t), nil))(t)
@@ -515,17 +521,17 @@ func TestWhoComesAndGoesWhileTheDiskIsFullFillsNoLimit(t *testing.T) {
 	put(t, c, 1, "when there is room again")
 }
 
-func TestAnOfferNeverFreezesTheCacheAndSaysWhatBecameOfIt(t *testing.T) {
+func TestTryPut(t *testing.T) {
 	c := create(t, 10, &Options{MaxBytes: FileSize(10, 100, 10)})
-	wants := func(want Outcome, i int64, size int) {
+	wants := func(want PutResult, i int64, size int) {
 		t.Helper()
-		if o, err := c.Offer(i, make([]byte, size)); o != want || err != nil {
+		if o, err := c.TryPut(i, make([]byte, size)); o != want || err != nil {
 			t.Errorf("%d, %v, not %d", o, err, want)
 		}
 	}
 	wants(Full, 0, 300)
 	wants(Stored, 0, 100)
-	wants(Filled, 0, 1)
+	wants(AlreadyFilled, 0, 1)
 	wants(Full, 1, 11)
 	wants(Stored, 1, 10)
 	if s := stats(t, c); s.Frozen || s.Full != 0 || s.Stored != 2 {
@@ -535,15 +541,15 @@ func TestAnOfferNeverFreezesTheCacheAndSaysWhatBecameOfIt(t *testing.T) {
 	wants(Frozen, 2, 1)
 	small := create(t, 10, nil)
 	failAt(t, "cache.write", errNoSpace)
-	if o, err := small.Offer(0, nil); o != NoSpace || err != nil {
+	if o, err := small.TryPut(0, nil); o != NoSpace || err != nil {
 		t.Errorf("%d, %v", o, err)
 	}
-	if o, err := small.Offer(10, nil); o != 0 || !errors.Is(err, ErrRange) {
+	if o, err := small.TryPut(10, nil); o != 0 || !errors.Is(err, ErrRange) {
 		t.Errorf("%d, %v", o, err)
 	}
 }
 
-func TestWaitingForPutsInFlightEndsWithTheContext(t *testing.T) {
+func TestFreezeContext(t *testing.T) {
 	c := create(t, 10, nil)
 	other := attachTo(t, c, nil)
 	inside, goOn := make(chan bool), make(chan bool)

@@ -14,25 +14,26 @@ import (
 	"leat/internal/fault"
 )
 
-// Info is what a cache file tells without being opened as a cache.
+// Info describes a cache file without opening it as a cache.
 type Info struct {
 	Path      string
 	UUID      string
 	Slots     int64
-	Entries   int64 // that were put; of a preserved one, that it has
-	Bytes     int64 // of the file that are given out
-	DiskBytes int64 // that it takes on the disk
+	Entries   int64 // entries put; those contained if Preserved
+	Bytes     int64 // allocated bytes of the file
+	DiskBytes int64 // bytes on the disk
 	MaxBytes  int64
 	Frozen    bool
 	Preserved bool
-	Held      bool // a process has it open; a reader by Load does not show where its file system has no locks
-	Nameless  bool // made by Create; without Preserved it is what a process has open, or left
-	Leftover  bool // a hidden name: GC removes it, unless Held
+	Held      bool // a process has it open; on a file system without locks, readers by Load don't count
+	Nameless  bool // made by Create; unless Preserved, it is open in a process or left over
+	Leftover  bool // has a hidden name: GC removes it, unless Held
 	Modified  time.Time
 	Durable   Durability
 }
 
-// Inspect tells what a cache file is. It takes no lock and stands in nobody's way. What is no cache is ErrFormat. As Load does, it follows symbolic links.
+// Inspect describes a cache file. It takes no lock and follows symbolic links, like Load. The error
+// is ErrFormat if the file is not a cache.
 func Inspect(path string) (Info, error) {
 	_, name, dir, err := splitPath(path)
 	if err != nil {
@@ -55,12 +56,12 @@ func inspect(dir int, name string, follow bool) (info Info, err error) {
 	if follow {
 		at, flags = 0, flags&^unix.O_NOFOLLOW
 	}
-	var named unix.Stat_t // first: to open a device can have effects
+	var named unix.Stat_t // before opening: opening a device can have effects
 	if err := unix.Fstatat(dir, name, &named, at); err != nil {
 		return Info{}, err
 	}
 	if kind := named.Mode & unix.S_IFMT; kind != unix.S_IFREG && kind != unix.S_IFLNK {
-		return Info{}, fmt.Errorf("%w: it is no regular file", ErrFormat)
+		return Info{}, fmt.Errorf("%w: it is not a regular file", ErrFormat)
 	}
 	fd, err := openat(dir, name, flags)
 	if err != nil {
@@ -79,18 +80,23 @@ func inspect(dir int, name string, follow bool) (info Info, err error) {
 	s, sealed := parseSeal(page)
 	info = Info{
 		UUID: fmt.Sprintf("%x", h.uuid), Slots: h.n, Entries: int64(countersOf(page)[countStored].Load()),
-		Bytes: int64(w &^ frozen), DiskBytes: st.Blocks * 512, MaxBytes: h.maxBytes, Frozen: w&frozen != 0, Preserved: sealed,
-		Nameless: h.flags&flagNameless != 0, Leftover: isNamelessName(name) || isDraftName(name), Modified: modified(&st), Durable: h.durability,
+		Bytes: int64(w &^ frozen), DiskBytes: st.Blocks * 512, MaxBytes: h.maxBytes, Frozen: w&frozen != 0,
+		Preserved: sealed,
+		Nameless:  h.flags&flagNameless != 0, Leftover: isNamelessName(name) || isTempName(name),
+		Modified: modified(&st), Durable: h.durability,
 	}
 	if sealed {
 		info.Entries = s.entries
 	}
 	info.Held, _ = locked(fd, lockHold)
+	if !info.Held { // the next process to open it moves the tail back to the end of the file
+		info.Bytes = min(info.Bytes, roundUp(st.Size, align))
+	}
 	return info, nil
 }
 
-// List tells of all cache files in a directory, hidden ones too, by name. Files that are something else, or can't be read, and
-// symbolic links are left out.
+// List describes all cache files in a directory, including hidden ones, sorted by name. It skips
+// symbolic links and files that are not caches or can't be read.
 func List(dir string) ([]Info, error) {
 	fd, err := openat(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
 	if err != nil {
@@ -112,15 +118,15 @@ func List(dir string) ([]Info, error) {
 	return infos, nil
 }
 
-// GC removes from a directory what killed processes left there: files of the user's with hidden names that nobody holds. It returns
-// their paths. Named and preserved caches stay.
+// GC removes what killed processes left in a directory: unlocked files of the user with hidden
+// names. It returns their paths. Named and preserved caches stay.
 func GC(dir string) ([]string, error) {
 	fd, err := openat(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
 	if err != nil {
 		return nil, explainDir(dir, err)
 	}
 	defer unix.Close(fd)
-	removed, err := sweep(fd, func(name string) bool { return isNamelessName(name) || isDraftName(name) })
+	removed, err := sweep(fd, func(name string) bool { return isNamelessName(name) || isTempName(name) })
 	for k, name := range removed {
 		removed[k] = filepath.Join(dir, name)
 	}
@@ -130,8 +136,9 @@ func GC(dir string) ([]string, error) {
 	return removed, nil
 }
 
-// Remove removes a named or preserved cache. It is refused while a process has it open, as far as Info.Held can tell, unless force is true: those go on
-// with a file that nobody else can find (on a network file system, those of other machines may lose it).
+// Remove removes a named or preserved cache. Unless force is true, it refuses to do so while a
+// process has the cache open, as far as Info.Held shows. With force, those processes keep using a
+// file without a name (on a network file system, those of other machines may lose it).
 func Remove(path string, force bool) error {
 	_, name, dir, err := splitPath(path)
 	if err != nil {
@@ -145,7 +152,7 @@ func Remove(path string, force bool) error {
 	}
 	const flags = unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 	fd, err := openat(dir, name, unix.O_RDWR|flags)
-	readOnly := errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) // a preserved one, mostly
+	readOnly := errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) // usually a preserved one
 	if readOnly {
 		fd, err = openat(dir, name, unix.O_RDONLY|flags)
 	}
@@ -153,7 +160,7 @@ func Remove(path string, force bool) error {
 		return explainOpen(path, err)
 	}
 	defer closeLocked(fd)
-	// Who opens it now waits, and finds that the name is gone.
+	// A process that opens it now waits, and then finds the name gone.
 	held := false
 	if readOnly {
 		held, err = locked(fd, lockHold)
@@ -172,8 +179,8 @@ func Remove(path string, force bool) error {
 	if _, _, _, err := readHeader(fd); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if !leads(dir, name, fd) {
-		return fmt.Errorf("cache: %s was replaced at this moment: try again", path)
+	if !sameFile(dir, name, fd) {
+		return fmt.Errorf("cache: %s was replaced meanwhile: try again", path)
 	}
 	if err := unix.Unlinkat(dir, name, 0); err != nil {
 		return explainOpen(path, err)

@@ -81,7 +81,8 @@ func wantMiss(t testing.TB, c *Cache, i int64) {
 	if got, err := c.Get(i); !errors.Is(err, ErrMiss) || got != nil {
 		t.Errorf("slot %d: Get: %.40q, %v; not a miss", i, got, err)
 	}
-	if err := c.View(i, func([]byte) error { t.Error("View called its function"); return nil }); !errors.Is(err, ErrMiss) {
+	if err := c.View(i, func([]byte) error { t.Error("View called its function"); return nil }); !errors.Is(err,
+		ErrMiss) {
 		t.Errorf("slot %d: View: %v; not a miss", i, err)
 	}
 	if got, err := c.GetMany([]int64{i}); err != nil || got[0] != nil {
@@ -127,7 +128,8 @@ func failAt(t testing.TB, point string, err error) {
 
 var errTest = errors.New("failed on purpose")
 
-// content is what slot i holds in tests of many processes: from the slot number alone follows every byte.
+// content is what slot i holds in tests of many processes: from the slot number alone follows every
+// byte.
 func content(i int64) []byte {
 	r := rand.New(rand.NewPCG(uint64(i), 1))
 	b := make([]byte, r.IntN(20000))

@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// mapBytes is the reach of the one mapping of the file, made past its end so that it never has to grow. It takes
-	// address space and no memory: 2 us.
+	// mapBytes is the size of the mapping of the file, beyond its end so that it never has to grow.
+	// It takes address space but no memory: 2 us.
 	mapBytes = 1 << 40
-	// smallIndex is the largest index that is mapped whole where address space is short.
+	// smallIndex is the largest index that is mapped completely if address space is limited.
 	smallIndex = 16 << 20
-	windowSize = 256 << 10 // a multiple of any machine's page
-	maxWindows = 64        // mapped at once, unless more are in use
+	windowSize = 256 << 10 // a multiple of any page size
+	maxWindows = 64        // mapped at the same time, unless more are in use
 )
 
-// mapping is how a process sees the file.
+// mapping is a process's view of the file.
 type mapping struct {
-	data []byte // the file from its begin, read-only; empty where address space is limited
-	head []byte // page 0, and the index where it has room; writable unless the cache is read-only
+	data []byte // the file from its start, read-only; empty if address space is limited
+	head []byte // page 0, and the index if it fits; writable unless the cache is read-only
 	win  windows
 }
 
@@ -70,15 +70,15 @@ func (m *mapping) close() error {
 	return errors.Join(append(errs, m.win.close())...)
 }
 
-// noReadAhead keeps the kernel from reading what lies around a slot that is loaded: in a sparse index it takes up to 10 ms to
-// make megabytes of nothing.
+// noReadAhead disables read-ahead around a loaded slot, which in a sparse index spends up to 10 ms
+// on megabytes of holes.
 func noReadAhead(b []byte) {
 	if len(b) > 0 {
 		_ = unix.Madvise(b, unix.MADV_RANDOM)
 	}
 }
 
-// holds tells whether an address lies in the mapping.
+// holds reports whether an address is in the mapping.
 func (m *mapping) holds(addr uintptr) bool {
 	return within(m.data, addr) || within(m.head, addr) || m.win.holds(addr)
 }
@@ -92,22 +92,23 @@ func wordAt(b []byte, at int64) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(&b[at : at+8][0]))
 }
 
-// windows are small mappings of the index, for what does not fit the big one.
+// windows are small mappings of the parts of the index that mapping.head does not cover.
 type windows struct {
 	fd, prot int
 
 	mu   sync.Mutex
-	open map[int64]*window // by number; windowSize bytes each
+	open map[int64]*window // by number, windowSize bytes each
 	time int64
 }
 
 type window struct {
 	b    []byte
 	refs int
-	used int64 // when it was asked for last
+	used int64 // windows.time of the last use
 }
 
-// word returns the 8 bytes at an offset of the file. The window stays until release.
+// word returns the 8 bytes at an offset of the file, and their window, which stays mapped until
+// release.
 func (w *windows) word(at int64) (*window, *atomic.Uint64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -137,7 +138,7 @@ func (w *windows) release(v *window) {
 	w.mu.Unlock()
 }
 
-// evict unmaps the window that was not used for the longest time.
+// evict unmaps the least recently used window that is not in use.
 func (w *windows) evict() {
 	oldest := int64(-1)
 	for number, v := range w.open {

@@ -11,15 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memory is what this process may have, in bytes: what the machine has, swap included, and what the limits of its control groups and of its
-// addresses allow. It is asked for when an entry is very large, and so each time anew: limits change.
+// memory returns how much memory this process may use, in bytes: that of the machine, with swap,
+// within the limits of its control groups and address space. It is only called for large entries,
+// and not cached, since limits change.
 func memory() int64 {
-	most := groupMemory("/", machineMemory())
+	limit := groupMemory("/", machineMemory())
 	var l unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_AS, &l) == nil && l.Cur <= math.MaxInt64 {
-		most = min(most, int64(l.Cur)/2) // the rest is the program's, and the runtime's own
+		limit = min(limit, int64(l.Cur)/2) // the rest is for the program and the runtime
 	}
-	return most
+	return limit
 }
 
 var machineMemory = sync.OnceValue(func() int64 {
@@ -31,12 +32,13 @@ var machineMemory = sync.OnceValue(func() int64 {
 	return int64(min(total*float64(max(i.Unit, 1)), math.MaxInt64/2))
 })
 
-// groupMemory lowers most to the least limit of this process's control groups and of those above them, of both versions. What can't be read, or is no
-// number ("max"), is no limit. root is where /proc and /sys are.
-func groupMemory(root string, most int64) int64 {
+// groupMemory returns the minimum of limit and the limits of this process's control groups,
+// versions 1 and 2, and their ancestors. Limits that can't be read, or are "max", are ignored. root
+// is the parent of /proc and /sys.
+func groupMemory(root string, limit int64) int64 {
 	groups, err := os.ReadFile(path.Join(root, "proc/self/cgroup"))
 	if err != nil {
-		return most
+		return limit
 	}
 	for line := range strings.Lines(string(groups)) {
 		part := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3) // number, controllers, path
@@ -52,8 +54,8 @@ func groupMemory(root string, most int64) int64 {
 		}
 		for group := path.Clean("/" + part[2]); ; group = path.Dir(group) {
 			if b, err := os.ReadFile(path.Join(root, mount, group, file)); err == nil {
-				if limit, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil && limit >= 0 {
-					most = min(most, limit)
+				if n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil && n >= 0 {
+					limit = min(limit, n)
 				}
 			}
 			if group == "/" {
@@ -61,5 +63,5 @@ func groupMemory(root string, most int64) int64 {
 			}
 		}
 	}
-	return most
+	return limit
 }

@@ -22,9 +22,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAnySequenceOfCallsOfProcessesIsThatOfAMap drives three real processes, one call at a time, against a map: they open the same cache in all
-// ways there are, close it, are killed and started again.
-func TestAnySequenceOfCallsOfProcessesIsThatOfAMap(t *testing.T) {
+// TestProcessesAgainstModel drives three real processes, one call at a time,
+// against a map: they open the same cache in all ways there are, close it, are killed and started
+// again.
+func TestProcessesAgainstModel(t *testing.T) {
 	procs := make([]*modelProcess, 3) // they outlive the caches: to start one takes longer than all of its calls
 	for k := range procs {
 		procs[k] = &modelProcess{number: k}
@@ -35,7 +36,8 @@ func TestAnySequenceOfCallsOfProcessesIsThatOfAMap(t *testing.T) {
 			p.kill()
 		}
 	})
-	roots := []string{inMemory(t), t.TempDir()} // where they are of two file systems, a cache preserved in the other one is copied
+	// where they are of two file systems, a cache preserved in the other one is copied
+	roots := []string{inMemory(t), t.TempDir()}
 	made := 0
 	rapid.Check(t, func(r *rapid.T) {
 		made++
@@ -59,7 +61,8 @@ func TestAnySequenceOfCallsOfProcessesIsThatOfAMap(t *testing.T) {
 		m.begin(r)
 		actions := map[string]func(*rapid.T){
 			// rapid takes the first ones, by name, more often.
-			"a put": m.put, "a get or fill": m.getOrFill, "an open": m.open, "close": m.close, "kill": m.kill, "open otherwise": m.openOtherwise, "old handle": m.oldHandle,
+			"a put": m.put, "a get or fill": m.getOrFill, "an open": m.open, "close": m.close, "kill": m.kill,
+			"open otherwise": m.openOtherwise, "old handle": m.oldHandle,
 			"get": m.get, "view": m.view, "has": m.has, "get many": m.getMany, "freeze": m.freeze, "each": m.each,
 			"preserve": m.preserve, "inspect": m.inspect, "": m.check,
 		}
@@ -71,8 +74,9 @@ func TestAnySequenceOfCallsOfProcessesIsThatOfAMap(t *testing.T) {
 	})
 }
 
-// TestAPreservedCacheLeavesNoHiddenNameWhoeverClosesLast is one sequence of the above that is seldom drawn.
-func TestAPreservedCacheLeavesNoHiddenNameWhoeverClosesLast(t *testing.T) {
+// TestPreserveRemovesHiddenName is one sequence of the above that is
+// seldom drawn.
+func TestPreserveRemovesHiddenName(t *testing.T) {
 	for _, name := range []string{"load", "attach"} {
 		t.Run(name, func(t *testing.T) {
 			failAt(t, "cache.no O_TMPFILE", errTest)
@@ -97,7 +101,8 @@ func TestAPreservedCacheLeavesNoHiddenNameWhoeverClosesLast(t *testing.T) {
 	}
 }
 
-// modelFile is a file that holds the entries: the cache itself, or a copy that Preserve made on another file system.
+// modelFile is a file that holds the entries: the cache itself, or a copy that Preserve made on
+// another file system.
 type modelFile struct {
 	dir, uuid string
 	sealed    bool
@@ -202,7 +207,8 @@ func btoi(b bool) int {
 // slot draws a slot, the same few more often than others, and seldom one that is out of range.
 func (m *model) slot(r *rapid.T) int64 {
 	n := m.n
-	return rapid.OneOf(rapid.SampledFrom([]int64{0, n - 1, min(1, n-1), n / 2, min(511, n-1), min(512, n-1)}), rapid.Int64Range(0, n-1),
+	return rapid.OneOf(rapid.SampledFrom([]int64{0, n - 1, min(1, n-1), n / 2, min(511, n-1), min(512, n-1)}),
+		rapid.Int64Range(0, n-1),
 		rapid.Custom(func(r *rapid.T) int64 {
 			if rapid.IntRange(0, 5).Draw(r, "out of range") == 5 {
 				return rapid.SampledFrom([]int64{-1, n, -1 << 63, 1 << 40}).Draw(r, "beyond")
@@ -212,10 +218,12 @@ func (m *model) slot(r *rapid.T) int64 {
 }
 
 func modelData(r *rapid.T) []byte {
-	return rapid.SliceOfN(rapid.Byte(), 0, rapid.SampledFrom([]int{0, 300, 300, 5000}).Draw(r, "longest")).Draw(r, "data")
+	return rapid.SliceOfN(rapid.Byte(), 0, rapid.SampledFrom([]int{0, 300, 300, 5000}).Draw(r, "longest")).Draw(r,
+		"data")
 }
 
-// ask makes a call of slots and checks the error that follows from them and from what p has open; ok tells that there is none.
+// ask makes a call of slots and checks the error that follows from them and from what p has open;
+// ok tells that there is none.
 func (m *model) ask(r *rapid.T, p *modelProcess, o modelCall, slots ...int64) (a modelReply, ok bool) {
 	a = p.ask(r, o)
 	want := ""
@@ -421,7 +429,8 @@ func (m *model) inspect(r *rapid.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		want := Info{Path: path, UUID: f.uuid, Slots: m.n, Entries: int64(len(m.entries)), Bytes: m.end, MaxBytes: m.max, Frozen: m.frozen, Preserved: f.sealed,
+		want := Info{Path: path, UUID: f.uuid, Slots: m.n, Entries: int64(len(m.entries)), Bytes: m.end,
+			MaxBytes: m.max, Frozen: m.frozen, Preserved: f.sealed,
 			Held: m.holder(f) != nil, Nameless: m.path == ""}
 		got.DiskBytes, got.Modified, got.Durable = 0, time.Time{}, 0
 		if d := cmp.Diff(want, got); d != "" {
@@ -440,7 +449,8 @@ func (m *model) holder(f *modelFile) *modelProcess {
 	return nil
 }
 
-// check holds after every call: the numbers that each process sees, and the whole file as one of them does.
+// check holds after every call: the numbers that each process sees, and the whole file as one of
+// them does.
 func (m *model) check(r *rapid.T) {
 	var open []*modelProcess
 	for _, p := range m.procs {
@@ -464,7 +474,8 @@ func (m *model) check(r *rapid.T) {
 func (m *model) checkBy(r *rapid.T, p *modelProcess) {
 	a := p.ask(r, modelCall{Op: "check"})
 	noError(r, a)
-	want := &Report{Slots: m.n, Filled: int64(len(m.entries)), Empty: m.n - int64(len(m.entries)), LiveBytes: m.end - (4096+8*m.n+63)/64*64,
+	want := &Report{Slots: m.n, FilledSlots: int64(len(m.entries)), Empty: m.n - int64(len(m.entries)),
+		LiveBytes: m.end - (4096+8*m.n+63)/64*64,
 		Preserved: p.file.sealed}
 	for _, e := range m.entries {
 		want.Bytes += int64(len(e.data))
@@ -567,7 +578,8 @@ func (m *model) anyHolder() *modelProcess {
 
 // openAs opens the cache in one way. What a process that can't write reads is counted for it alone.
 func (m *model) openAs(r *rapid.T, p *modelProcess, way string) {
-	o := modelCall{Op: way, N: m.n, Max: m.max, Path: m.path, Dir: m.dirs[0], Hidden: m.hidden, Verify: Verify(rapid.IntRange(0, 2).Draw(r, "verify"))}
+	o := modelCall{Op: way, N: m.n, Max: m.max, Path: m.path, Dir: m.dirs[0], Hidden: m.hidden,
+		Verify: Verify(rapid.IntRange(0, 2).Draw(r, "verify"))}
 	f, readOnly := m.file, false
 	switch way {
 	case "make":
@@ -608,7 +620,8 @@ func (m *model) openAs(r *rapid.T, p *modelProcess, way string) {
 		path = o.Path
 	}
 	if a.UUID != f.uuid || a.N != m.n || a.Path != path {
-		r.Fatalf("%s opened %s with %d slots, path %q; not %s with %d, path %q", way, a.UUID, a.N, a.Path, f.uuid, m.n, path)
+		r.Fatalf("%s opened %s with %d slots, path %q; not %s with %d, path %q", way, a.UUID, a.N, a.Path, f.uuid, m.n,
+			path)
 	}
 	p.file, p.open, p.handle, p.counters = f, true, a.Handle, &f.counters
 	if readOnly {
@@ -617,7 +630,8 @@ func (m *model) openAs(r *rapid.T, p *modelProcess, way string) {
 	m.handles = append(m.handles, a.Handle)
 }
 
-// passFile starts a process with the file of a cache as descriptor 3. This one has it open for a moment.
+// passFile starts a process with the file of a cache as descriptor 3. This one has it open for a
+// moment.
 func (m *model) passFile(r *rapid.T, p *modelProcess, h Handle) {
 	c, err := Attach(h, nil)
 	if err != nil {
@@ -653,7 +667,8 @@ func (m *model) kill(r *rapid.T) {
 	m.killIt(r, rapid.SampledFrom(m.procs).Draw(r, "process"), nil)
 }
 
-// killIt kills a process and starts another one in its place, with a file as descriptor 3 if it is not nil.
+// killIt kills a process and starts another one in its place, with a file as descriptor 3 if it is
+// not nil.
 func (m *model) killIt(r *rapid.T, p *modelProcess, f *os.File) {
 	m.left = m.left || p.open && p.file == m.file
 	p.kill()
@@ -679,8 +694,8 @@ func (m *model) openOtherwise(r *rapid.T) {
 	}
 }
 
-// oldHandle attaches by any handle that there was. It is good as long as its issuer has the cache open, or has it open again under the same
-// number.
+// oldHandle attaches by any handle that there was. It is good as long as its issuer has the cache
+// open, or has it open again under the same number.
 func (m *model) oldHandle(r *rapid.T) {
 	h := rapid.SampledFrom(m.handles).Draw(r, "handle")
 	i := slices.IndexFunc(m.procs, func(p *modelProcess) bool { return p.open && p.handle == h })
@@ -751,7 +766,8 @@ type modelReply struct {
 	Handle     Handle
 }
 
-var modelErrors = map[string]error{"miss": ErrMiss, "range": ErrRange, "closed": ErrClosed, "exist": fs.ErrExist, "test": errTest}
+var modelErrors = map[string]error{"miss": ErrMiss, "range": ErrRange, "closed": ErrClosed, "exist": fs.ErrExist,
+	"test": errTest}
 
 // String is what rapid prints of a drawn one.
 func (p *modelProcess) String() string { return fmt.Sprint("process ", p.number) }
@@ -865,7 +881,8 @@ func (o *modelCall) open() (*Cache, error) {
 	return nil, nil
 }
 
-// do makes the other calls. What the caller owns afterwards is overwritten when it was told: nobody may see that.
+// do makes the other calls. What the caller owns afterwards is overwritten when it was told: nobody
+// may see that.
 func (o *modelCall) do(c *Cache, a *modelReply) (err error) {
 	ctx := context.Background()
 	switch o.Op {

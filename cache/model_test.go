@@ -14,9 +14,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAnySequenceOfCallsIsThatOfAMap drives several holders of one cache, in this process, against a map. Holders in other processes
-// take the same path through the file: Attach shares nothing in memory.
-func TestAnySequenceOfCallsIsThatOfAMap(t *testing.T) {
+// TestCacheAgainstModel drives several holders of one cache, in this process, against
+// a map. Holders in other processes take the same path through the file: Attach shares nothing in
+// memory.
+func TestCacheAgainstModel(t *testing.T) {
 	dir := inMemory(t)
 	kept := 0
 	rapid.Check(t, func(r *rapid.T) {
@@ -170,10 +171,12 @@ func TestAnySequenceOfCallsIsThatOfAMap(t *testing.T) {
 			},
 			"": func(r *rapid.T) {
 				rep, err := holder(r).Check(context.Background())
-				if err != nil || !rep.OK() || rep.Filled != int64(len(model)) || rep.DeadBytes != 0 || rep.Empty != n-rep.Filled {
+				if err != nil || !rep.OK() || rep.FilledSlots != int64(len(model)) || rep.DeadBytes != 0 ||
+					rep.Empty != n-rep.FilledSlots {
 					r.Fatalf("%+v, %v; %d entries", rep, err, len(model))
 				}
-				if s, err := holder(r).Stats(); err != nil || s.Frozen != frozen || s.Bad != 0 || s.Faults != 0 || s.NoSpace != 0 {
+				if s, err := holder(r).Stats(); err != nil || s.Frozen != frozen || s.Bad != 0 || s.Faults != 0 ||
+					s.NoSpace != 0 {
 					r.Fatalf("%+v, %v; frozen %v", s, err, frozen)
 				}
 			},

@@ -14,13 +14,13 @@ import (
 	"leat/internal/fault"
 )
 
-// Open opens the cache with that name, making one of n empty slots where there is none: complete, in one step, so that of processes
-// that do it at the same time all have the same one. It stays when all have closed it. One that is there must have n slots, and the
-// same MaxBytes if one is given (else ErrMismatch); must be the user's own, and no symbolic link. A file that is something else is
-// left as it is: ErrFormat.
+// Open opens the cache at path, or creates one of n empty slots atomically, so that processes that
+// do so at the same time all get the same one. The cache stays after all have closed it. An
+// existing one must have n slots and, if given, the same MaxBytes (otherwise ErrMismatch), belong
+// to the user (ErrForeign), and not be a symbolic link. Another file is left unchanged: ErrFormat.
 func Open(path string, n int64, opts *Options) (*Cache, error) {
 	o := orDefault(opts)
-	if err := o.forOpen(n); err != nil {
+	if err := o.checkOpen(n); err != nil {
 		return nil, err
 	}
 	abs, name, dir, err := splitPath(path)
@@ -28,19 +28,19 @@ func Open(path string, n int64, opts *Options) (*Cache, error) {
 		return nil, err
 	}
 	defer unix.Close(dir)
-	if err := ordinaryName(path, name); err != nil {
+	if err := checkName(path, name); err != nil {
 		return nil, err
 	}
 	if !o.AllowRemote && !isLocal(dir) {
-		return nil, fmt.Errorf("%w: %s is on a network file system or one that leat does not know, where processes may not see each other's entries: "+
+		return nil, fmt.Errorf("%w: %s is on a network or unknown file system, where processes may not see each other's entries: "+
 			"give a path on a local disk, or set AllowRemote", ErrRemote, path)
 	}
 	for range 100 {
 		fd, err := openNamed(dir, name, unix.O_RDWR)
 		if errors.Is(err, fs.ErrNotExist) {
-			fd, err = makeNamed(dir, abs, name, n, &o)
+			fd, err = createNamed(dir, abs, name, n, &o)
 			if errors.Is(err, fs.ErrExist) {
-				continue // another was first
+				continue // another process was faster
 			}
 			if err != nil {
 				return nil, err
@@ -48,7 +48,7 @@ func Open(path string, n int64, opts *Options) (*Cache, error) {
 		} else if err != nil {
 			return nil, explainOpen(path, err)
 		}
-		if !leads(dir, name, fd) { // removed meanwhile
+		if !sameFile(dir, name, fd) { // removed meanwhile
 			if err := closeLocked(fd); err != nil {
 				return nil, err
 			}
@@ -56,18 +56,20 @@ func Open(path string, n int64, opts *Options) (*Cache, error) {
 		}
 		return join(fd, abs, n, o)
 	}
-	return nil, fmt.Errorf("cache: %s: it is made and removed all the time", path)
+	return nil, fmt.Errorf("cache: %s: created and removed by other processes 100 times", path)
 }
 
-// join opens a named cache that must be as it was asked for. It takes fd over.
+// join opens a named cache and checks that it is as requested. It owns fd.
 func join(fd int, path string, n int64, o Options) (*Cache, error) {
 	h, _, _, err := readHeader(fd)
 	if err == nil {
 		switch {
 		case h.n != n:
-			err = fmt.Errorf("%w: it has %d slots, %d were asked for; give %d, or another name", ErrMismatch, h.n, n, h.n)
+			err = fmt.Errorf("%w: it has %d slots, %d were asked for; give %d, or another name", ErrMismatch, h.n, n,
+				h.n)
 		case o.MaxBytes != 0 && o.MaxBytes != h.maxBytes:
-			err = fmt.Errorf("%w: its MaxBytes is %d, %d was asked for; leave it 0, or give another name", ErrMismatch, h.maxBytes, o.MaxBytes)
+			err = fmt.Errorf("%w: its MaxBytes is %d, %d was asked for; leave it 0, or give another name", ErrMismatch,
+				h.maxBytes, o.MaxBytes)
 		}
 	}
 	if err != nil {
@@ -80,9 +82,10 @@ func join(fd int, path string, n int64, o Options) (*Cache, error) {
 	return c, nil
 }
 
-// openNamed opens a file that must be the user's own, and holds it. A file that does not exist is fs.ErrNotExist.
+// openNamed opens a file of the user and takes the hold lock. The error is fs.ErrNotExist if there
+// is no file.
 func openNamed(dir int, name string, flags int) (int, error) {
-	// Not blocking, for what another put there may be a pipe.
+	// Not blocking: the file may be a pipe.
 	fd, err := openat(dir, name, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC)
 	if err != nil {
 		return -1, err
@@ -103,9 +106,10 @@ func openNamed(dir int, name string, flags int) (int, error) {
 	return fd, nil
 }
 
-// makeNamed makes a cache and gives it its name. fs.ErrExist tells that the name was taken meanwhile.
-func makeNamed(dir int, path, name string, n int64, o *Options) (fd int, err error) {
-	d, err := newDraft(dir, func() string { return newDraftName(name) })
+// createNamed creates a cache and links it as name. The error is fs.ErrExist if the name was taken
+// meanwhile.
+func createNamed(dir int, path, name string, n int64, o *Options) (fd int, err error) {
+	d, err := newTempFile(dir, func() string { return newTempName(name) })
 	if err != nil {
 		return -1, explainDir(filepath.Dir(path), err)
 	}
@@ -117,12 +121,12 @@ func makeNamed(dir int, path, name string, n int64, o *Options) (fd int, err err
 	if err := format(d.fd, filepath.Dir(path), n, o, 0); err != nil {
 		return -1, err
 	}
-	// The name is never on the disk without the first page.
+	// The name must not reach the disk before the first page.
 	if err := flush(d.fd); err != nil {
 		return -1, explainDir(filepath.Dir(path), err)
 	}
 	if d.hidden != "" {
-		_, _ = sweep(dir, draftsOf(name)) // what can't be swept does no harm
+		_, _ = sweep(dir, tempsOf(name)) // leftovers do no harm
 	}
 	fault.Point("cache.formatted")
 	if err := d.name(name); err != nil {
@@ -135,13 +139,14 @@ func makeNamed(dir int, path, name string, n int64, o *Options) (fd int, err err
 	return d.fd, nil
 }
 
-// Load opens a file that Preserve made, for reading: it is frozen. It may belong to another user and lie anywhere; on a network file system
-// it must not be changed while it is open. A cache that was not preserved is for Open.
+// Load opens a file that Preserve made, for reading: it is frozen. It may belong to another user
+// and be anywhere; on a network file system it must not change while it is open. The error is
+// ErrFormat if the cache was not preserved.
 func Load(path string, opts *Options) (*Cache, error) {
 	o := orDefault(opts)
 	err := o.validate()
 	if o.Dir != "" || o.MaxBytes != 0 || o.Durability != DurabilityNone {
-		err = errors.Join(err, errors.New("cache: Dir, MaxBytes and Durability mean nothing to Load"))
+		err = errors.Join(err, errors.New("cache: Load does not accept Dir, MaxBytes or Durability"))
 	}
 	if err != nil {
 		return nil, err
@@ -164,7 +169,8 @@ func Load(path string, opts *Options) (*Cache, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), unix.Close(fd))
 	}
-	_, _ = lock(fd, lockHold, shared) // a preserved file is not swept, and network file systems may not lock
+	// without an error: sweeps ignore preserved files, and network file systems may not lock
+	_, _ = lock(fd, lockHold, shared)
 	c, err := open(fd, abs, o, true)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -172,7 +178,7 @@ func Load(path string, opts *Options) (*Cache, error) {
 	return c, nil
 }
 
-// explainOpen says what is wrong with an existing file.
+// explainOpen adds the path and the cause to an error of an existing file.
 func explainOpen(path string, err error) error {
 	switch {
 	case errors.Is(err, unix.ELOOP):
@@ -180,13 +186,15 @@ func explainOpen(path string, err error) error {
 	case errors.Is(err, unix.EISDIR):
 		return fmt.Errorf("%w: %s is a directory: give the name of a file", ErrFormat, path)
 	case errors.Is(err, unix.ENXIO):
-		return fmt.Errorf("%w: %s is no regular file", ErrFormat, path)
+		return fmt.Errorf("%w: %s is not a regular file", ErrFormat, path)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("cache: %s: there is no such file (%w)", path, err)
 	case errors.Is(err, unix.EROFS):
-		return fmt.Errorf("cache: %s is on a read-only file system: give a path that can be written to, or Preserve and Load it (%w)", path, err)
+		return fmt.Errorf("cache: %s is on a read-only file system: give a path that can be written to, or Preserve and Load it (%w)",
+			path, err)
 	case errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("cache: %s can't be opened, it may belong to another user: change its permissions or give another name (%w)", path, err)
+		return fmt.Errorf("cache: %s can't be opened, it may belong to another user: change its permissions or give another name (%w)",
+			path, err)
 	}
 	return fmt.Errorf("cache: %s: %w", path, err)
 }

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestANamedCacheStaysAndGrows(t *testing.T) {
+func TestNamedCache(t *testing.T) {
 	for _, way := range []string{"", "cache.no O_TMPFILE"} {
 		failAt(t, way, errTest)
 		dir := t.TempDir()
@@ -29,7 +29,7 @@ func TestANamedCacheStaysAndGrows(t *testing.T) {
 				wantEntry(t, c, i, string(content(i)))
 			}
 			wantMiss(t, c, run+1)
-			if rep := check(t, c); !rep.OK() || rep.Filled != run+1 || rep.DeadBytes != 0 || c.Path() != path {
+			if rep := check(t, c); !rep.OK() || rep.FilledSlots != run+1 || rep.DeadBytes != 0 || c.Path() != path {
 				t.Errorf("%+v, %s", rep, c.Path())
 			}
 			must(t, c.Close())
@@ -43,7 +43,7 @@ func TestANamedCacheStaysAndGrows(t *testing.T) {
 	}
 }
 
-func TestThoseWhoOpenANameAtTheSameTimeHaveOneCache(t *testing.T) {
+func TestConcurrentOpen(t *testing.T) {
 	for _, way := range []string{"", "cache.no O_TMPFILE"} {
 		failAt(t, way, errTest)
 		for round := range 20 {
@@ -77,7 +77,7 @@ func TestThoseWhoOpenANameAtTheSameTimeHaveOneCache(t *testing.T) {
 	}
 }
 
-func TestASweeperThatComesLateRemovesNoFileInTheMaking(t *testing.T) {
+func TestLateSweepKeepsNewFile(t *testing.T) {
 	dir := t.TempDir()
 	sweeper, found := -1, ""
 	faults(t, func(point string) error {
@@ -106,7 +106,7 @@ func TestASweeperThatComesLateRemovesNoFileInTheMaking(t *testing.T) {
 	}
 }
 
-func TestANamedCacheThatDiffersIsAnErrorThatNamesBoth(t *testing.T) {
+func TestErrMismatch(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "named")
 	must(t, ok(Open(path, 10, &Options{MaxBytes: 10000}))(t).Close())
 	_, err := Open(path, 11, nil)
@@ -128,7 +128,7 @@ func TestANamedCacheThatDiffersIsAnErrorThatNamesBoth(t *testing.T) {
 	must(t, c.Close())
 }
 
-func TestWhatStandsInTheWayOfANamedCacheIsSaidAndStays(t *testing.T) {
+func TestOpenOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	must(t, ok(Open(at("good"), 10, nil))(t).Close())
@@ -142,10 +142,13 @@ func TestWhatStandsInTheWayOfANamedCacheIsSaidAndStays(t *testing.T) {
 		want error
 		text string
 	}{
-		"link": {ErrForeign, "symbolic link"}, "dangling": {ErrForeign, "symbolic link"}, "folder": {ErrFormat, "directory"}, "fifo": {ErrFormat, "regular"},
-		"open to all": {ErrForeign, "chmod 600"}, "missing/named": {fs.ErrNotExist, "create it first"}, "good/named": {unix.ENOTDIR, "no directory"},
-		"folder/": {nil, "names a directory"}, "": {nil, "no file name"}, strings.Repeat("x", 300): {unix.ENAMETOOLONG, "too long"},
-		"/proc/self/named": {ErrRemote, "AllowRemote"},
+		"link": {ErrForeign, "symbolic link"}, "dangling": {ErrForeign, "symbolic link"},
+		"folder": {ErrFormat, "directory"}, "fifo": {ErrFormat, "regular"},
+		"open to all": {ErrForeign, "chmod 600"}, "missing/named": {fs.ErrNotExist, "create it first"},
+		"good/named": {unix.ENOTDIR, "no directory"},
+		"folder/":    {nil, "names a directory"}, "": {nil, "no file name"},
+		strings.Repeat("x", 300): {unix.ENAMETOOLONG, "too long"},
+		"/proc/self/named":       {ErrRemote, "AllowRemote"},
 	}
 	if os.Geteuid() == 0 {
 		must(t, ok(Open(at("another's"), 10, nil))(t).Close())
@@ -164,7 +167,8 @@ func TestWhatStandsInTheWayOfANamedCacheIsSaidAndStays(t *testing.T) {
 			path += "/"
 		}
 		_, err := Open(path, 10, nil)
-		if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.text) || name != "" && !strings.Contains(err.Error(), filepath.Dir(path)) {
+		if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(),
+			test.text) || name != "" && !strings.Contains(err.Error(), filepath.Dir(path)) {
 			t.Errorf("%.20q: %v", name, err)
 		}
 	}
@@ -173,20 +177,36 @@ func TestWhatStandsInTheWayOfANamedCacheIsSaidAndStays(t *testing.T) {
 	}
 }
 
-func TestADirectoryThatCantBeWrittenToIsSaid(t *testing.T) {
+func TestReadOnlyDirectory(t *testing.T) {
 	_, err := Create(10, &Options{Dir: "/proc/self", AllowRemote: true})
 	if err == nil || !strings.Contains(err.Error(), "/proc/self") {
 		t.Errorf("%v", err)
 	}
 	_, err = Create(10, &Options{Dir: "/proc/self"})
 	wantErr(t, err, ErrRemote)
-	_, err = Create(10, &Options{Dir: t.TempDir() + "/missing"})
-	if err == nil || !strings.Contains(err.Error(), "create it first") {
+	_, err = Create(10, &Options{Dir: "/proc/missing"})
+	if err == nil || !strings.Contains(err.Error(), "/proc/missing") {
 		t.Errorf("%v", err)
 	}
 }
 
-func TestTheDirectoryIsTheFirstThatIsSetAndLocal(t *testing.T) {
+// pfio, stage and namespace create theirs too.
+func TestCreateMakesDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", "deep")
+	c := ok(Create(4, &Options{Dir: dir}))(t)
+	put(t, c, 1, "entry")
+	wantEntry(t, c, 1, "entry")
+	must(t, c.Close())
+	if st := ok(os.Stat(dir))(t); st.Mode().Perm() != 0o700 {
+		t.Errorf("its mode is %v", st.Mode())
+	}
+	_, err := Create(0, &Options{Dir: dir + "/wrong"})
+	if _, err1 := os.Stat(dir + "/wrong"); err == nil || !errors.Is(err1, fs.ErrNotExist) {
+		t.Errorf("wrong options made a directory: %v, %v", err, err1)
+	}
+}
+
+func TestDir(t *testing.T) {
 	base := t.TempDir()
 	set := func(t *testing.T, vars map[string]string) {
 		for _, name := range []string{"LEAT_CACHE_DIR", "XDG_CACHE_HOME", "HOME", "SLURM_TMPDIR", "TMPDIR"} {
@@ -198,12 +218,14 @@ func TestTheDirectoryIsTheFirstThatIsSetAndLocal(t *testing.T) {
 		vars map[string]string
 		want string // "" is an error
 	}{
-		"the variable":        {map[string]string{"LEAT_CACHE_DIR": base + "/named/deep", "XDG_CACHE_HOME": base + "/x", "HOME": base}, "named/deep"},
-		"XDG":                 {map[string]string{"XDG_CACHE_HOME": base + "/x", "HOME": base}, "x/leat"},
-		"a relative XDG":      {map[string]string{"XDG_CACHE_HOME": "x", "HOME": base}, ".cache/leat"},
-		"home":                {map[string]string{"HOME": base}, ".cache/leat"},
-		"home not local":      {map[string]string{"HOME": "/proc/self", "TMPDIR": base}, user},
-		"home not local, job": {map[string]string{"XDG_CACHE_HOME": "/sys/kernel", "SLURM_TMPDIR": base + "/job", "TMPDIR": base}, "job"},
+		"the variable": {map[string]string{"LEAT_CACHE_DIR": base + "/named/deep", "XDG_CACHE_HOME": base + "/x",
+			"HOME": base}, "named/deep"},
+		"XDG":            {map[string]string{"XDG_CACHE_HOME": base + "/x", "HOME": base}, "x/leat"},
+		"a relative XDG": {map[string]string{"XDG_CACHE_HOME": "x", "HOME": base}, ".cache/leat"},
+		"home":           {map[string]string{"HOME": base}, ".cache/leat"},
+		"home not local": {map[string]string{"HOME": "/proc/self", "TMPDIR": base}, user},
+		"home not local, job": {map[string]string{"XDG_CACHE_HOME": "/sys/kernel", "SLURM_TMPDIR": base + "/job",
+			"TMPDIR": base}, "job"},
 		"the variable remote": {map[string]string{"LEAT_CACHE_DIR": "/proc/self", "HOME": base}, ""},
 		"nothing local":       {map[string]string{"HOME": "/proc/self", "TMPDIR": "/proc/self"}, ""},
 	} {
@@ -244,7 +266,7 @@ func restamp(t *testing.T, path string) {
 	must(t, ignore(f.WriteAt(h.encode()[:tailAt], 0)))
 }
 
-func TestAfterAnotherBootEverythingIsVerifiedAndNothingIsOverwritten(t *testing.T) {
+func TestReboot(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "named")
 	c := ok(Open(path, 10, nil))(t)
 	for i := range int64(3) {
@@ -266,7 +288,7 @@ func TestAfterAnotherBootEverythingIsVerifiedAndNothingIsOverwritten(t *testing.
 	wantEntry(t, c, 0, strings.Repeat("x", 1000))
 	wantEntry(t, c, 1, "mended")
 	wantEntry(t, c, 2, strings.Repeat("x", 1000))
-	if rep := check(t, c); !rep.OK() || rep.Filled != 4 {
+	if rep := check(t, c); !rep.OK() || rep.FilledSlots != 4 {
 		t.Errorf("%+v", rep)
 	}
 	damage(t, c, slotOf(t, c, 0)+recordHead+7) // after it was touched
@@ -291,7 +313,7 @@ func damage(t testing.TB, c *Cache, at int64) {
 	must(t, ignore(f.WriteAt(b[:], at)))
 }
 
-func TestFlushesAreMadeAndTheirFailureIsTold(t *testing.T) {
+func TestDurability(t *testing.T) {
 	for _, d := range []Durability{DurabilityNone, DurabilityBatch, DurabilityEach} {
 		t.Run(fmt.Sprint(d), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "named")
@@ -324,14 +346,15 @@ func TestFlushesAreMadeAndTheirFailureIsTold(t *testing.T) {
 			failAt(t, "cache.flush", errTest)
 			_, errPut := c.Put(2000, nil)
 			errClose := c.Close()
-			if errors.Is(errPut, errTest) != (d == DurabilityEach) || errors.Is(errClose, errTest) != (d == DurabilityBatch) {
+			if errors.Is(errPut, errTest) != (d == DurabilityEach) || errors.Is(errClose,
+				errTest) != (d == DurabilityBatch) {
 				t.Errorf("%v, %v", errPut, errClose)
 			}
 		})
 	}
 }
 
-func TestHandlesOfOthersAndForgedOnesAreRefused(t *testing.T) {
+func TestBadHandles(t *testing.T) {
 	c := create(t, 10, nil)
 	put(t, c, 1, "entry")
 	text := ok(c.Handle())(t)
@@ -364,9 +387,12 @@ func TestHandlesOfOthersAndForgedOnesAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, s := range []string{"", "x", "leat-cache1:", string(text) + " ", " " + string(text), strings.ToUpper(string(text)), strings.Replace(string(text), "/", "/+", 1),
-		strings.Replace(string(text), "/", "/0", 1), strings.Replace(string(text), "/", "/-", 1), strings.Replace(string(text), "/", "", 1),
-		"leat-cache1:../../x:1/2:y", strings.Repeat("leat-cache1:", 100), strings.Replace(string(text), "cache1", "cache2", 1)} {
+	for _, s := range []string{"", "x", "leat-cache1:", string(text) + " ", " " + string(text),
+		strings.ToUpper(string(text)), strings.Replace(string(text), "/", "/+", 1),
+		strings.Replace(string(text), "/", "/0", 1), strings.Replace(string(text), "/", "/-", 1),
+		strings.Replace(string(text), "/", "", 1),
+		"leat-cache1:../../x:1/2:y", strings.Repeat("leat-cache1:", 100),
+		strings.Replace(string(text), "cache1", "cache2", 1)} {
 		if _, err := Attach(Handle(s), nil); !errors.Is(err, ErrHandle) {
 			t.Errorf("%.60q: %v", s, err)
 		}
@@ -402,7 +428,7 @@ func FuzzHandle(f *testing.F) {
 	})
 }
 
-func TestAPassedFileIsAttachedByAnotherProcess(t *testing.T) {
+func TestAttachFile(t *testing.T) {
 	for _, way := range []string{"", "cache.no O_TMPFILE"} {
 		failAt(t, way, errTest)
 		c := create(t, 10, nil)
@@ -418,7 +444,7 @@ func TestAPassedFileIsAttachedByAnotherProcess(t *testing.T) {
 	}
 }
 
-func TestWithoutProcAFileIsNotSharedWithItsLocks(t *testing.T) {
+func TestFileWithoutProc(t *testing.T) {
 	c := create(t, 10, nil)
 	f := ok(c.File())(t)
 	defer f.Close()
@@ -429,7 +455,7 @@ func TestWithoutProcAFileIsNotSharedWithItsLocks(t *testing.T) {
 	wantErr(t, err, errors.ErrUnsupported)
 }
 
-func TestACopyThatWasMadeWhileOthersPutLosesNoEntry(t *testing.T) {
+func TestCopyDuringPuts(t *testing.T) {
 	dir := t.TempDir()
 	c := ok(Open(filepath.Join(dir, "a"), 64, nil))(t)
 	defer c.Close()
@@ -450,12 +476,12 @@ func TestACopyThatWasMadeWhileOthersPutLosesNoEntry(t *testing.T) {
 		wantEntry(t, d, i, fmt.Sprint("entry ", i))
 		wantEntry(t, d, 10+i, fmt.Sprint("entry ", 10+i))
 	}
-	if rep := check(t, d); !rep.OK() || rep.Filled != 10 {
+	if rep := check(t, d); !rep.OK() || rep.FilledSlots != 10 {
 		t.Errorf("%+v", rep)
 	}
 }
 
-func TestWhatFailedPutsLeftBehindTheTailIsUsedAfterTheNextOpen(t *testing.T) {
+func TestReopenAfterFailedPuts(t *testing.T) {
 	path := filepath.Join(inMemory(t), "named")
 	for run := range int64(3) {
 		c := ok(Open(path, 64, nil))(t)
@@ -482,7 +508,7 @@ func TestWhatFailedPutsLeftBehindTheTailIsUsedAfterTheNextOpen(t *testing.T) {
 	}
 }
 
-func TestAPreservedCacheThatIsOpenedKeepsItsBytes(t *testing.T) {
+func TestOpenPreserved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "named")
 	c := ok(Open(path, 10, nil))(t)
 	put(t, c, 1, "entry")
@@ -504,7 +530,7 @@ func TestAPreservedCacheThatIsOpenedKeepsItsBytes(t *testing.T) {
 	}
 }
 
-func TestOfThoseWhoCloseAtTheSameTimeOneRemovesTheHiddenName(t *testing.T) {
+func TestConcurrentClose(t *testing.T) {
 	const holders, rounds = 3, 30
 	dir := inMemory(t)
 	allAt(t, holders, "cache.closing", "cache.no O_TMPFILE", errTest)
@@ -530,7 +556,7 @@ func TestOfThoseWhoCloseAtTheSameTimeOneRemovesTheHiddenName(t *testing.T) {
 	}
 }
 
-func TestWhoAttachesWhileTheLastOneClosesHasTheCacheAndItsName(t *testing.T) {
+func TestAttachDuringLastClose(t *testing.T) {
 	dir := inMemory(t)
 	var late *Cache
 	var h Handle

@@ -6,52 +6,59 @@ import (
 	"log/slog"
 )
 
-// Verify says when an entry's checksum is compared with its data.
+// Verify is when an entry's checksum is compared with its data.
 type Verify int
 
 const (
-	// VerifyFirst does so at the first touch of an entry by a process: the default. Entries that the process put
-	// itself count as touched.
+	// VerifyFirst verifies an entry when a process first accesses it, unless the process put it
+	// itself. It is the default.
 	VerifyFirst Verify = iota
-	// VerifyAlways does so at every touch.
+	// VerifyAlways verifies an entry at each access.
 	VerifyAlways
-	// VerifyNever leaves it. Record headers are checked still. A cache that was made before the machine started last, and was not
-	// preserved, is verified always, whatever the option says.
+	// VerifyNever verifies record headers only. A named cache from before a reboot that was not
+	// preserved is always verified, whatever the option is.
 	VerifyNever
 )
 
-// Durability says when entries of a named cache are brought to the disk. Without it they survive the death of all processes, but
-// may be missing after a loss of power; wrong they never are.
+// Durability is when entries of a named cache are flushed to the disk. Entries that are not flushed
+// survive the end of all processes, but may be missing after a power loss. They are never wrong.
 type Durability uint32
 
 const (
-	// DurabilityNone leaves it to the kernel: the default.
+	// DurabilityNone leaves flushing to the kernel. It is the default.
 	DurabilityNone Durability = iota
-	// DurabilityBatch flushes after every 64 MiB or 1024 entries that this process puts, and on Close.
+	// DurabilityBatch flushes after every 64 MiB or 1024 entries that this process puts, and on
+	// Close.
 	DurabilityBatch
 	// DurabilityEach flushes every entry before and after it becomes visible.
 	DurabilityEach
 )
 
-// Options of caches. The zero value of every field is its default.
+// Options configures a cache. The zero value of every field is its default.
 type Options struct {
-	// Dir is where Create makes the file. By default the first of $LEAT_CACHE_DIR, $XDG_CACHE_HOME/leat and $HOME/.cache/leat
-	// that is set; where the latter two are not on a local file system, $SLURM_TMPDIR or $TMPDIR/leat-UID.
+	// Dir is the directory in which Create makes the file; it is created if it is missing. The
+	// default is the first of $LEAT_CACHE_DIR, $XDG_CACHE_HOME/leat and $HOME/.cache/leat that is
+	// set; if one of the latter two is not on a local file system, $SLURM_TMPDIR or
+	// $TMPDIR/leat-UID.
 	Dir string
-	// AllowRemote takes a directory on a file system that is not known to be local. On one machine only, and only
-	// where its mappings and locks are those of a local file system.
+	// AllowRemote accepts a directory on a file system that is not known to be local. Then only one
+	// machine may use it, and its mappings and locks must work as on a local file system.
 	AllowRemote bool
-	// MaxBytes bounds the file: header, whole index and records, without rounding. The first entry that does not fit freezes the cache for
-	// all processes. 0 means no limit. It is set when the cache is made; who joins gives the same or 0.
+	// MaxBytes limits the size of the file: header, whole index and records, without rounding. The
+	// first entry that does not fit freezes the cache for all processes. 0 means no limit. It is
+	// set when the cache is created; processes that open it later give the same value or 0.
 	MaxBytes int64
-	// Verify is this process's.
+	// Verify applies to this process.
 	Verify Verify
-	// Durability is for Open. It is set when the cache is made; a process that joins may ask for more.
+	// Durability is for Open. It is set when the cache is created; a process that opens it later
+	// may ask for more.
 	Durability Durability
-	// Progress, if not nil, is told by Check, Preserve and ExportPFIO how many bytes of records the call has gone through so
-	// far, entry by entry. It must be quick.
+	// Progress, if not nil, receives the number of bytes that Check, Preserve or ExportPFIO has
+	// processed: the space of records, with headers and padding, entry by entry, and then the bytes
+	// of the index that ExportPFIO writes, 16 for each slot. It must be fast.
 	Progress func(bytes int64)
-	// Logger is told once when there is no room, and once when the limit freezes the cache. nil: nobody is.
+	// Logger receives one warning when there is no space, and one when the limit freezes the cache.
+	// nil: no logging.
 	Logger *slog.Logger
 }
 
@@ -69,19 +76,19 @@ func (o *Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// forCreate and forOpen know which fields have no meaning there; n is the number of slots.
-func (o *Options) forCreate(n int64) error {
+// checkCreate and checkOpen validate the options of Create and Open for n slots.
+func (o *Options) checkCreate(n int64) error {
 	err := errors.Join(checkSlots(n), o.validate(), o.checkLimit(n))
 	if o.Durability != DurabilityNone {
-		err = errors.Join(err, errors.New("cache: a cache without a name ends with its processes: Durability is for Open"))
+		err = errors.Join(err, errors.New("cache: Create does not accept Durability: a nameless cache ends with its processes"))
 	}
 	return err
 }
 
-func (o *Options) forOpen(n int64) error {
+func (o *Options) checkOpen(n int64) error {
 	err := errors.Join(checkSlots(n), o.validate(), o.checkLimit(n))
 	if o.Dir != "" {
-		err = errors.Join(err, errors.New("cache: Dir is for Create: give Open the whole path"))
+		err = errors.Join(err, errors.New("cache: Open does not accept Dir: its path is complete"))
 	}
 	return err
 }
@@ -95,7 +102,8 @@ func checkSlots(n int64) error {
 
 func (o *Options) checkLimit(n int64) error {
 	if checkSlots(n) == nil && o.MaxBytes > 0 && o.MaxBytes < firstRecord(n) {
-		return fmt.Errorf("cache: MaxBytes is %d, but the first page and the index of %d slots take %d: give more", o.MaxBytes, n, firstRecord(n))
+		return fmt.Errorf("cache: MaxBytes is %d, the first page and the index of %d slots take %d",
+			o.MaxBytes, n, firstRecord(n))
 	}
 	return nil
 }

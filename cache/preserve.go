@@ -16,19 +16,22 @@ import (
 	"leat/internal/procfile"
 )
 
-// Preserve makes the cache final and gives its file a name, from which Load opens it: it freezes it for all processes, waits
-// for puts in flight, verifies all entries (damaged ones become empty; dropped is how many did in this call), flushes everything to the disk, and links the file. Nothing is
-// copied where the name lies on the same file system; no process has to close the cache before or after. A name that is taken is fs.ErrExist, unless
-// overwrite is true: then what had it is replaced in one step.
+// Preserve makes the cache final and links its file as name, from which Load opens it. It freezes
+// the cache for all processes, waits for running puts, verifies all entries and flushes the file to
+// the disk. Damaged entries become empty; dropped is their number in this call. Nothing is copied
+// if name is on the same file system, and no process has to close the cache. An existing name is
+// fs.ErrExist, unless overwrite is true: then it is replaced atomically.
 //
-// What is wrong with the name or its directory is told before the cache is frozen. Later errors, the end of ctx among them, leave it frozen, with all
-// entries that can be read, and Preserve may be called again. An entry that can't be read at all (an error of the disk, not damage) is such an error. Entries that were damaged may have
-// become empty by then, whatever dropped is beside the error; the next call does not tell them again.
+// Errors of the name or its directory are returned before the cache is frozen. Later errors,
+// including the end of ctx, leave it frozen with all readable entries, and Preserve may be called
+// again. An entry that can't be read because of a disk error, not damage, is such an error. Damaged
+// entries may be empty by then even if dropped does not include them; the next call does not count
+// them again.
 func (c *Cache) Preserve(ctx context.Context, name string, overwrite bool) (dropped int64, err error) {
-	if !c.gate.enter(0) {
+	if !c.drainGate.enter(0) {
 		return 0, ErrClosed
 	}
-	defer c.gate.leave(0)
+	defer c.drainGate.leave(0)
 	if err := context.Cause(ctx); err != nil {
 		return 0, err
 	}
@@ -53,8 +56,8 @@ func (c *Cache) Preserve(ctx context.Context, name string, overwrite bool) (drop
 	if err := c.nameFile(ctx, dir, abs, base, overwrite); err != nil {
 		return dropped, err
 	}
-	// Who opens a sealed file can't remove a hidden name when it is the last to close: it must not have one any more.
-	if c.hidden != "" && leads(c.dir, c.hidden, c.fd) {
+	// A process that opens a sealed file can't remove its hidden name on Close, so remove it now.
+	if c.hidden != "" && sameFile(c.dir, c.hidden, c.fd) {
 		if err := unlink(c.dir, c.hidden); err != nil {
 			return dropped, err
 		}
@@ -62,9 +65,10 @@ func (c *Cache) Preserve(ctx context.Context, name string, overwrite bool) (drop
 	return dropped, flushDir(dir, abs)
 }
 
-// checkTarget tells whether a file can be made with a name, by making one without. It leaves nothing.
+// checkTarget returns an error if no file can be created at path, which it tries with a temporary
+// file.
 func checkTarget(dir int, path, name string, overwrite bool) error {
-	if err := ordinaryName(path, name); err != nil {
+	if err := checkName(path, name); err != nil {
 		return err
 	}
 	var st unix.Stat_t
@@ -76,28 +80,30 @@ func checkTarget(dir int, path, name string, overwrite bool) error {
 	case err != nil && !errors.Is(err, unix.ENOENT):
 		return explainOpen(path, err)
 	}
-	d, err := newDraft(dir, func() string { return newDraftName(name) })
+	d, err := newTempFile(dir, func() string { return newTempName(name) })
 	if err != nil {
-		return explainMaking(path, err)
+		return explainCreate(path, err)
 	}
 	return d.drop()
 }
 
-// explainMaking says what is wrong where a file can't be made or written.
-func explainMaking(path string, err error) error {
+// explainCreate adds the path and the cause to an error of creating or writing a file.
+func explainCreate(path string, err error) error {
 	dir := filepath.Dir(path)
 	switch {
-	case errors.Is(err, unix.ENOENT): // the directory is open
+	case errors.Is(err, unix.ENOENT): // the directory was opened before
 		return fmt.Errorf("cache: no file can be made in %s: name another directory (%w)", dir, err)
 	case errors.Is(err, unix.EFBIG):
-		return fmt.Errorf("cache: %s would be larger than this process may write (ulimit -f), or than its file system takes: raise the limit, or name another directory (%w)", path, err)
-	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT), errors.Is(err, unix.EROFS), errors.Is(err, fs.ErrPermission), errors.Is(err, unix.ENOTDIR):
+		return fmt.Errorf("cache: %s would exceed the limit of this process (ulimit -f) or of the file system: raise the limit, or name another directory (%w)",
+			path, err)
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT), errors.Is(err, unix.EROFS),
+		errors.Is(err, fs.ErrPermission), errors.Is(err, unix.ENOTDIR):
 		return explainDir(dir, err)
 	}
 	return fmt.Errorf("cache: %s: %w", path, err)
 }
 
-// flushDir brings the names in an open directory to the disk, that of path among them.
+// flushDir flushes an open directory, with the name of path, to the disk.
 func flushDir(dir int, path string) error {
 	err := fault.Error("cache.flush names")
 	if err == nil {
@@ -113,7 +119,7 @@ func taken(path string) error {
 	return fmt.Errorf("cache: %s exists: give another name, or overwrite it (%w)", path, fs.ErrExist)
 }
 
-// sealFile verifies everything, writes the seal and brings it to the disk. Nobody puts meanwhile.
+// sealFile verifies all entries, writes the seal and flushes it to the disk. No put may run.
 func (c *Cache) sealFile(ctx context.Context) (dropped int64, err error) {
 	if _, ok := c.seal(); !ok {
 		rep, sum, err := c.examine(ctx, func(i, offset int64) error {
@@ -130,7 +136,7 @@ func (c *Cache) sealFile(ctx context.Context) (dropped int64, err error) {
 			return 0, err
 		}
 		dropped = rep.Bad
-		s := seal{entries: rep.Filled, index: sum}
+		s := seal{entries: rep.FilledSlots, index: sum}
 		if faulted, _ := c.guard(func() error { s.tail = int64(c.tail.Load() &^ frozen); return nil }); faulted {
 			return dropped, c.errCut()
 		}
@@ -149,27 +155,28 @@ func (c *Cache) sealFile(ctx context.Context) (dropped int64, err error) {
 	return dropped, nil
 }
 
-// errCut is what a mapping that faults where it never should tells.
+// errCut returns the error for a mapping that faults unexpectedly.
 func (c *Cache) errCut() error {
-	return fmt.Errorf("cache: %s can't be read: it was cut off, or its disk fails", c.name())
+	return fmt.Errorf("cache: %s can't be read: truncated, or the disk failed", c.name())
 }
 
-// nameFile gives the file a name, or a copy of it where it can't have it: on another file system, or when all of its names were
-// removed, after which the kernel gives it none.
+// nameFile links the file as name, or copies it if it can't be linked: on another file system, or
+// when all of its names were removed.
 func (c *Cache) nameFile(ctx context.Context, dir int, path, name string, overwrite bool) error {
-	_, _ = sweep(dir, draftsOf(name)) // what can't be swept does no harm
+	_, _ = sweep(dir, tempsOf(name)) // what can't be swept does no harm
 	temp := name
-	if overwrite { // linkat replaces nothing: another name first
-		temp = draftName(name, c.h.uuid)
+	if overwrite { // linkat does not replace: use a temporary name first
+		temp = tempName(name, c.h.uuid)
 	}
 	err := c.linkTo(dir, temp, overwrite)
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return taken(path)
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.EXDEV), errors.Is(err, unix.EPERM), errors.Is(err, unix.EMLINK), errors.Is(err, unix.EOPNOTSUPP):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.EXDEV), errors.Is(err, unix.EPERM),
+		errors.Is(err, unix.EMLINK), errors.Is(err, unix.EOPNOTSUPP):
 		return publish(dir, path, name, overwrite, func(fd int) error { return c.copyFile(ctx, fd) })
 	case err != nil:
-		return explainMaking(path, err)
+		return explainCreate(path, err)
 	}
 	fault.Point("cache.linked")
 	if overwrite {
@@ -178,30 +185,32 @@ func (c *Cache) nameFile(ctx context.Context, dir int, path, name string, overwr
 	return nil
 }
 
-// linkTo links the file; its own temporary name, left by a killed process, may be there.
+// linkTo links the file as name. If mayBe is set, the name may be left from a killed process.
 func (c *Cache) linkTo(dir int, name string, mayBe bool) error {
 	err := link(c.fd, dir, name)
-	if mayBe && errors.Is(err, fs.ErrExist) && leads(dir, name, c.fd) {
+	if mayBe && errors.Is(err, fs.ErrExist) && sameFile(dir, name, c.fd) {
 		return nil
 	}
 	return err
 }
 
-// replace renames temp to name. A rename onto another name of the same file does nothing, not even that.
+// replace renames temp to name and then removes temp, since a rename between two names of the same
+// file does nothing.
 func replace(dir int, path, temp, name string) error {
 	err := rename(dir, temp, name)
 	if err != nil {
-		return errors.Join(explainMaking(path, err), unlink(dir, temp))
+		return errors.Join(explainCreate(path, err), unlink(dir, temp))
 	}
 	fault.Point("cache.renamed")
 	return unlink(dir, temp)
 }
 
-// publish makes a file that fill writes, brings it to the disk and gives it its name when it is whole. The name is on the disk after flushDir.
+// publish creates a file, calls fill to write it, flushes it, and links it as name. The caller
+// flushes the directory.
 func publish(dir int, path, name string, overwrite bool, fill func(fd int) error) (err error) {
-	d, err := newDraft(dir, func() string { return newDraftName(name) })
+	d, err := newTempFile(dir, func() string { return newTempName(name) })
 	if err != nil {
-		return explainMaking(path, err)
+		return explainCreate(path, err)
 	}
 	defer func() { err = errors.Join(err, d.drop()) }()
 	if err = fill(d.fd); err == nil {
@@ -210,7 +219,7 @@ func publish(dir int, path, name string, overwrite bool, fill func(fd int) error
 		}
 	}
 	if err != nil {
-		return explainMaking(path, err)
+		return explainCreate(path, err)
 	}
 	fault.Point("cache.copied")
 	if !overwrite {
@@ -218,15 +227,15 @@ func publish(dir int, path, name string, overwrite bool, fill func(fd int) error
 		if errors.Is(err, fs.ErrExist) {
 			return taken(path)
 		} else if err != nil {
-			return explainMaking(path, err)
+			return explainCreate(path, err)
 		}
 		return nil
 	}
 	temp := d.hidden
 	if temp == "" {
-		temp = newDraftName(name)
+		temp = newTempName(name)
 		if err := d.name(temp); err != nil {
-			return explainMaking(path, err)
+			return explainCreate(path, err)
 		}
 		fault.Point("cache.linked")
 	}
@@ -234,7 +243,7 @@ func publish(dir int, path, name string, overwrite bool, fill func(fd int) error
 	return replace(dir, path, temp, name)
 }
 
-// copyFile copies the file, its holes as holes, as a cache of its own.
+// copyFile copies the file, keeping holes, as a cache with an identity of its own.
 func (c *Cache) copyFile(ctx context.Context, to int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(c.fd, &st); err != nil {
@@ -264,7 +273,7 @@ func (c *Cache) copyFile(ctx context.Context, to int) error {
 				return err
 			}
 			if n == 0 {
-				return fmt.Errorf("%s was cut off while it was copied", c.name())
+				return fmt.Errorf("%s was truncated during the copy", c.name())
 			}
 			if err := writeFull(to, b[:n], at); err != nil {
 				return err

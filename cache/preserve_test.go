@@ -21,11 +21,12 @@ var preserveKinds = map[string]struct {
 	refuse  string
 	another bool // file system
 }{
-	"linked": {}, "copied": {another: true}, "hidden name": {refuse: "cache.no O_TMPFILE"}, "copied, hidden": {another: true, refuse: "cache.no O_TMPFILE"},
+	"linked": {}, "copied": {another: true}, "hidden name": {refuse: "cache.no O_TMPFILE"},
+	"copied, hidden": {another: true, refuse: "cache.no O_TMPFILE"},
 }
 
 // pfio: preserve does not freeze; deep copy deletes the file.
-func TestAPreservedCacheIsFinalCompleteAndStays(t *testing.T) {
+func TestPreserve(t *testing.T) {
 	for name, kind := range preserveKinds {
 		t.Run(name, func(t *testing.T) {
 			failAt(t, kind.refuse, errTest)
@@ -69,7 +70,7 @@ func TestAPreservedCacheIsFinalCompleteAndStays(t *testing.T) {
 						wantEntry(t, c, i*7, string(content(i)))
 					}
 				}
-				if rep := check(t, c); !rep.OK() || !rep.Preserved || rep.Filled != 49 {
+				if rep := check(t, c); !rep.OK() || !rep.Preserved || rep.FilledSlots != 49 {
 					t.Errorf("%+v", rep)
 				}
 				a := attachTo(t, c, nil) // by the handle of one who loaded it
@@ -84,10 +85,11 @@ func TestAPreservedCacheIsFinalCompleteAndStays(t *testing.T) {
 	}
 }
 
-func TestPreserveSaysWhatIsWrongWithItsName(t *testing.T) {
+func TestPreserveBadName(t *testing.T) {
 	c := create(t, 10, nil)
 	dir := t.TempDir()
-	for name, text := range map[string]string{"": "no file name", dir: "directory", dir + "/": "names a directory", dir + "/missing/x": "create it first", "/proc/self/x": "/proc/self"} {
+	for name, text := range map[string]string{"": "no file name", dir: "directory", dir + "/": "names a directory",
+		dir + "/missing/x": "create it first", "/proc/self/x": "/proc/self"} {
 		if err := preserve(c, name, true); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%q: %v", name, err)
 		}
@@ -96,7 +98,7 @@ func TestPreserveSaysWhatIsWrongWithItsName(t *testing.T) {
 	must(t, preserve(c, dir+"/x", false))
 }
 
-func TestANamedCacheIsPreservedUnderItsOwnAndOtherNames(t *testing.T) {
+func TestPreserveNamedCache(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "named")
 	c := ok(Open(path, 10, nil))(t)
@@ -120,7 +122,7 @@ func TestANamedCacheIsPreservedUnderItsOwnAndOtherNames(t *testing.T) {
 	}
 }
 
-func TestAFileWhoseNamesWereAllRemovedIsPreservedByACopy(t *testing.T) {
+func TestPreserveUnlinkedFile(t *testing.T) {
 	dir := t.TempDir()
 	c := ok(Open(filepath.Join(dir, "named"), 10, nil))(t)
 	put(t, c, 1, "entry")
@@ -132,7 +134,7 @@ func TestAFileWhoseNamesWereAllRemovedIsPreservedByACopy(t *testing.T) {
 	must(t, c.Close())
 }
 
-func TestAFailedPreserveLeavesNoName(t *testing.T) {
+func TestFailedPreserve(t *testing.T) {
 	dir := t.TempDir()
 	c := create(t, 10, nil)
 	put(t, c, 1, "entry")
@@ -152,7 +154,7 @@ func TestAFailedPreserveLeavesNoName(t *testing.T) {
 // leftName is a name as that of a nameless cache.
 func leftName(k int) string { return fmt.Sprintf("%s%032x", namelessPrefix, k) }
 
-func TestListInspectGCAndRemoveTellWhatIsHeld(t *testing.T) {
+func TestListInspectGCRemove(t *testing.T) {
 	dir := t.TempDir()
 	c := ok(Open(filepath.Join(dir, "named"), 10, &Options{MaxBytes: 1 << 20}))(t)
 	put(t, c, 1, "entry")
@@ -169,8 +171,10 @@ func TestListInspectGCAndRemoveTellWhatIsHeld(t *testing.T) {
 		t.Fatalf("%+v", infos)
 	}
 	kept, named, other := infos[0], infos[1], infos[2]
-	if !kept.Preserved || !named.Frozen || kept.Held || !other.Held || other.Frozen || named.Entries != 1 || kept.Slots != 10 || named.MaxBytes != 1<<20 ||
-		other.Slots != 20 || kept.Path != filepath.Join(dir, "kept") || kept.UUID != named.UUID || kept.DiskBytes == 0 || kept.Modified.IsZero() || kept.Leftover {
+	if !kept.Preserved || !named.Frozen || kept.Held || !other.Held || other.Frozen || named.Entries != 1 ||
+		kept.Slots != 10 || named.MaxBytes != 1<<20 ||
+		other.Slots != 20 || kept.Path != filepath.Join(dir,
+		"kept") || kept.UUID != named.UUID || kept.DiskBytes == 0 || kept.Modified.IsZero() || kept.Leftover {
 		t.Errorf("%+v", infos)
 	}
 	if info := ok(Inspect(other.Path))(t); info != other {
@@ -193,7 +197,8 @@ func TestListInspectGCAndRemoveTellWhatIsHeld(t *testing.T) {
 	if len(removed) != 2 {
 		t.Errorf("removed %q", removed)
 	}
-	if diff := cmp.Diff([]string{".kept.0123456789abcdeX.leat-new", leftName(2), "named", "plain"}, allNames(t, dir)); diff != "" {
+	if diff := cmp.Diff([]string{".kept.0123456789abcdeX.leat-new", leftName(2), "named", "plain"},
+		allNames(t, dir)); diff != "" {
 		t.Error(diff)
 	}
 	if _, err := List(filepath.Join(dir, "missing")); err == nil {
@@ -201,16 +206,18 @@ func TestListInspectGCAndRemoveTellWhatIsHeld(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithANameIsToldBeforeTheCacheIsFrozen(t *testing.T) {
+func TestBadNameDoesNotFreeze(t *testing.T) {
 	c := create(t, 10, nil)
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "taken"), nil, 0o600))
 	for name, text := range map[string]string{
-		"/proc/x": "/proc", dir: "directory", filepath.Join(dir, "taken"): "exists", filepath.Join(dir, "missing", "x"): "create it first",
+		"/proc/x": "/proc", dir: "directory", filepath.Join(dir, "taken"): "exists",
+		filepath.Join(dir, "missing", "x"):           "create it first",
 		filepath.Join(dir, strings.Repeat("x", 300)): "too long", filepath.Join(dir, leftName(1)): "another name",
 		filepath.Join(dir, ".x.0123456789abcdef.leat-new"): "another name",
 	} {
-		if err := preserve(c, name, false); err == nil || !strings.Contains(err.Error(), text) || text == "/proc" && strings.Contains(err.Error(), "does not exist") {
+		if err := preserve(c, name, false); err == nil || !strings.Contains(err.Error(),
+			text) || text == "/proc" && strings.Contains(err.Error(), "does not exist") {
 			t.Errorf("%.40s: %v", name, err)
 		}
 		if _, err := c.ExportPFIO(t.Context(), name, false); err == nil || !strings.Contains(err.Error(), text) {
@@ -227,7 +234,7 @@ func TestWhatIsWrongWithANameIsToldBeforeTheCacheIsFrozen(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatKilledProcessesLeftIsRemoved(t *testing.T) {
+func TestGC(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	_, err := Open(at(leftName(1)), 10, nil)
@@ -262,7 +269,7 @@ func TestOnlyWhatKilledProcessesLeftIsRemoved(t *testing.T) {
 	}
 }
 
-func TestAnExportIsOnTheDiskBeforeItHasAName(t *testing.T) {
+func TestExportIsFlushedBeforeLink(t *testing.T) {
 	c := create(t, 10, nil)
 	put(t, c, 1, "entry")
 	dir := t.TempDir()
@@ -276,7 +283,7 @@ func TestAnExportIsOnTheDiskBeforeItHasAName(t *testing.T) {
 	}
 }
 
-func TestANameThatMayNotBeOnTheDiskIsToldAndTheNextCallMendsIt(t *testing.T) {
+func TestDirectoryFlushError(t *testing.T) {
 	c := create(t, 10, nil)
 	put(t, c, 1, "entry")
 	dir := t.TempDir()
@@ -296,7 +303,7 @@ func TestANameThatMayNotBeOnTheDiskIsToldAndTheNextCallMendsIt(t *testing.T) {
 	}
 }
 
-func TestAnExportTakesNoRoomForEntriesThatAreDamaged(t *testing.T) {
+func TestExportOmitsDamagedEntries(t *testing.T) {
 	c := create(t, 10, nil)
 	put(t, c, 1, string(make([]byte, 4<<20)))
 	put(t, c, 2, "entry")
@@ -313,7 +320,7 @@ func TestAnExportTakesNoRoomForEntriesThatAreDamaged(t *testing.T) {
 	}
 }
 
-func TestAnExportThatHasNoRoomIsToldBeforeItIsWritten(t *testing.T) {
+func TestExportWithoutSpace(t *testing.T) {
 	c := create(t, 10, nil)
 	put(t, c, 1, "entry")
 	dir := t.TempDir()
@@ -321,7 +328,7 @@ func TestAnExportThatHasNoRoomIsToldBeforeItIsWritten(t *testing.T) {
 	for _, err := range []error{unix.ENOSPC, errors.ErrUnsupported} {
 		faults(t, func(point string) error {
 			switch point {
-			case "cache.room":
+			case "cache.space":
 				return err
 			case "cache.write":
 				written = true
@@ -330,7 +337,8 @@ func TestAnExportThatHasNoRoomIsToldBeforeItIsWritten(t *testing.T) {
 		})
 		_, got := c.ExportPFIO(t.Context(), filepath.Join(dir, "x"), false)
 		if errors.Is(err, unix.ENOSPC) {
-			if !errors.Is(got, err) || written || !strings.Contains(got.Error(), "165 bytes, 160 of them the index") || !strings.Contains(got.Error(), "no space is left in "+dir) {
+			if !errors.Is(got, err) || written || !strings.Contains(got.Error(),
+				"165 bytes, 160 of them the index") || !strings.Contains(got.Error(), "no space is left in "+dir) {
 				t.Errorf("%v, written %v", got, written)
 			}
 		} else if got != nil || !written {
@@ -339,11 +347,12 @@ func TestAnExportThatHasNoRoomIsToldBeforeItIsWritten(t *testing.T) {
 	}
 }
 
-func TestACacheIsNotExportedOntoItself(t *testing.T) {
+func TestExportOntoItself(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "named")
 	c := ok(Open(path, 10, nil))(t)
 	put(t, c, 1, "entry")
-	if _, err := c.ExportPFIO(t.Context(), path, true); err == nil || !strings.Contains(err.Error(), "the cache itself") {
+	if _, err := c.ExportPFIO(t.Context(), path, true); err == nil || !strings.Contains(err.Error(),
+		"the cache itself") {
 		t.Errorf("%v", err)
 	}
 	must(t, c.Close())
@@ -352,7 +361,7 @@ func TestACacheIsNotExportedOntoItself(t *testing.T) {
 	must(t, c.Close())
 }
 
-func TestANameThatWasGivenToAnotherFileIsNotRemoved(t *testing.T) {
+func TestRemoveReplacedFile(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 	must(t, ok(Open(a, 10, nil))(t).Close())
@@ -394,7 +403,7 @@ func TestANameThatWasGivenToAnotherFileIsNotRemoved(t *testing.T) {
 	}
 }
 
-func TestASymbolicLinkToAPreservedCacheIsInspectedAndLoaded(t *testing.T) {
+func TestLoadSymbolicLink(t *testing.T) {
 	dir := t.TempDir()
 	c := create(t, 10, nil)
 	must(t, preserve(c, filepath.Join(dir, "v1"), false))

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestLongOperationsTellHowFarTheyAre(t *testing.T) {
+func TestProgress(t *testing.T) {
 	var told []int64
 	c, err := Create(100, &Options{Dir: t.TempDir(), Progress: func(n int64) { told = append(told, n) }})
 	if err != nil {
@@ -22,8 +22,8 @@ func TestLongOperationsTellHowFarTheyAre(t *testing.T) {
 	}
 	rising := func(what string, last int64) {
 		t.Helper()
-		if len(told) != 10 || !slices.IsSorted(told) || told[9] != last {
-			t.Errorf("%s told %v, the last should be %d", what, told, last)
+		if len(told) < 10 || !slices.IsSorted(told) || told[len(told)-1] != last {
+			t.Errorf("%s reported %v, the last should be %d", what, told, last)
 		}
 		told = nil
 	}
@@ -35,7 +35,7 @@ func TestLongOperationsTellHowFarTheyAre(t *testing.T) {
 	if _, err := c.ExportPFIO(t.Context(), filepath.Join(t.TempDir(), "x.pfio"), false); err != nil {
 		t.Fatal(err)
 	}
-	rising("ExportPFIO", 10*1000)
+	rising("ExportPFIO", r.LiveBytes+16*100) // the index is most of the work where most slots are empty
 	if _, err := c.Preserve(t.Context(), filepath.Join(t.TempDir(), "x"), false); err != nil {
 		t.Fatal(err)
 	}

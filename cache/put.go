@@ -15,39 +15,64 @@ import (
 	"leat/internal/fault"
 )
 
-// Outcome is what became of an entry that was put.
-type Outcome int
+// PutResult is the outcome of a put.
+type PutResult int
 
-// The outcomes. Zero stands beside an error alone.
+// The outcomes. Zero is only returned with an error.
 const (
-	Stored  Outcome = iota + 1
-	Filled          // refused: the slot has an entry, of another who came first maybe
-	Frozen          // refused: the cache takes no more entries
-	Full            // refused: it does not fit below Options.MaxBytes
-	NoSpace         // refused: no room on the disk, or below the largest file that this process may write
+	Stored        PutResult = iota + 1
+	AlreadyFilled           // refused: the slot has an entry, perhaps of a concurrent put
+	Frozen                  // refused: the cache is frozen
+	Full                    // refused: beyond Options.MaxBytes
+	NoSpace                 // refused: no disk space, or beyond the largest file that this process may write
 )
 
-// Put stores a copy of data in slot i, and reports whether it did. The first writer wins: a filled slot, a frozen cache, a reached
-// limit and a file system without room answer false without an error, and Stats tells which. The first entry beyond the limit freezes the cache. An entry
-// that is damaged is replaced. Other processes see the entry, whole, when Put returns, and never a part of it. The error is ErrRange, ErrClosed, or one of
-// the file system that is not for want of room.
+// Put stores a copy of data in slot i and reports whether it did. The first writer wins. A filled
+// slot, a frozen cache, a reached limit and a full disk return false without an error; Stats counts
+// each. The first entry beyond the limit freezes the cache. A damaged entry is replaced. When Put
+// returns, other processes see the whole entry, and never a part of it. The error is ErrRange,
+// ErrClosed, or an error of the file system other than lack of space.
 func (c *Cache) Put(i int64, data []byte) (stored bool, err error) {
-	o, err := c.enterPut(i, data, true)
+	o, err := c.enterPut(i, payload{data: data, length: int64(len(data))}, true)
 	return o == Stored, err
 }
 
-// Offer is Put for those whose entry must not end the putting of others: one that does not fit below the limit is refused, and the cache is not frozen by
-// it, nor is it counted. It tells what became of the entry.
-func (c *Cache) Offer(i int64, data []byte) (Outcome, error) { return c.enterPut(i, data, false) }
+// TryPut is Put, except that an entry beyond the limit is refused without freezing the cache and
+// without being counted. It returns the outcome.
+func (c *Cache) TryPut(i int64, data []byte) (PutResult, error) {
+	return c.enterPut(i, payload{data: data, length: int64(len(data))}, false)
+}
 
-func (c *Cache) enterPut(i int64, data []byte, freezes bool) (o Outcome, err error) {
+// OfferFrom is TryPut of the first length bytes of r, of which it holds 1 MiB at a time in memory.
+// The error wraps that of r, or is io.ErrUnexpectedEOF if r has fewer bytes; nothing is stored
+// then. Freeze and Preserve wait for it.
+func (c *Cache) OfferFrom(i int64, r io.ReaderAt, length int64) (PutResult, error) {
+	if length < 0 {
+		return 0, fmt.Errorf("cache: invalid length %d of an entry", length)
+	}
+	return c.enterPut(i, payload{from: r, length: length}, false)
+}
+
+// payload is the data of an entry: in memory, or from a reader.
+type payload struct {
+	data   []byte
+	from   io.ReaderAt // nil: use data
+	length int64
+}
+
+// readError is an error of the caller's reader, as opposed to one of the cache's disk.
+type readError struct{ err error }
+
+func (e readError) Error() string { return e.err.Error() }
+
+func (c *Cache) enterPut(i int64, p payload, freezes bool) (o PutResult, err error) {
 	if err := c.enter(i); err != nil {
 		return 0, err
 	}
-	defer c.gate.leave(i)
-	// A fault of page 0 or of the index changes what is believed of the file: the second time that is right.
+	defer c.drainGate.leave(i)
+	// A fault in page 0 or the index drops cached facts about the file, so try again once.
 	for range 2 {
-		faulted, err := c.guard(func() error { return c.put(i, data, freezes, &o) })
+		faulted, err := c.guard(func() error { return c.put(i, p, freezes, &o) })
 		if !faulted || o != 0 {
 			return o, err
 		}
@@ -56,9 +81,9 @@ func (c *Cache) enterPut(i int64, data []byte, freezes bool) (o Outcome, err err
 	return 0, c.errCut()
 }
 
-// put sets o as soon as it is certain: a fault may come later, where it is counted.
-func (c *Cache) put(i int64, data []byte, freezes bool, o *Outcome) error {
-	refuse := func(why Outcome, counter int) error {
+// put stores an entry. It sets o as soon as the outcome is certain, since a fault may follow.
+func (c *Cache) put(i int64, p payload, freezes bool, o *PutResult) error {
+	refuse := func(why PutResult, counter int) error {
 		*o = why
 		c.count(counter, 1)
 		return nil
@@ -66,46 +91,54 @@ func (c *Cache) put(i int64, data []byte, freezes bool, o *Outcome) error {
 	old, ok := c.found(i)
 	switch {
 	case ok:
-		return refuse(Filled, countFilled)
+		return refuse(AlreadyFilled, countFilled)
 	case c.frozen():
 		return refuse(Frozen, countFrozen)
 	}
-	r := record{slot: i, length: int64(len(data)), sum: crc32.Checksum(data, castagnoli)}
+	r := record{slot: i, length: p.length, sum: crc32.Checksum(p.data, castagnoli)}
 	if ok, err := c.putting.begin(c); err != nil {
 		return err
 	} else if !ok {
 		return refuse(Frozen, countFrozen)
 	}
 	defer c.putting.end(c)
-	if ok, err := c.givePage(i / slotsOnPage); err != nil {
-		return fmt.Errorf("cache: room for the index: %w", err)
+	if ok, err := c.allocatePage(i / slotsOnPage); err != nil {
+		return fmt.Errorf("cache: allocating the index: %w", err)
 	} else if !ok {
 		return c.noSpace(o, unix.ENOSPC)
 	}
 	switch c.reserve(&r, freezes) {
-	case isFrozen:
+	case reserveFrozen:
 		return refuse(Frozen, countFrozen)
-	case isFull:
+	case reserveFull:
 		if freezes {
 			return refuse(Full, countFull)
 		}
 		*o = Full
 		return nil
-	case isTooLong:
+	case reserveTooLong:
 		return c.noSpace(o, unix.EFBIG)
 	}
 	fault.Point("cache.reserved")
 	published := false
 	defer func() {
 		if !published {
-			c.giveBack(&r)
+			c.releaseRecord(&r)
 		}
 	}()
-	err := c.write(&r, data)
+	var err error
+	if p.from != nil {
+		err = c.writeFrom(&r, p.from)
+	} else {
+		err = c.write(&r, p.data)
+	}
 	if err == nil && c.durable == DurabilityEach {
 		err = flush(c.fd)
 	}
+	var failed readError
 	switch {
+	case errors.As(err, &failed):
+		return fmt.Errorf("cache: reading the data of entry %d: %w", i, failed.err)
 	case noSpace(err):
 		return c.noSpace(o, err)
 	case err != nil:
@@ -117,27 +150,27 @@ func (c *Cache) put(i int64, data []byte, freezes bool, o *Outcome) error {
 	switch {
 	case err != nil:
 		return err
-	case faulted: // a file system that gave no room after all
+	case faulted: // the file system had no space after all
 		return c.noSpace(o, unix.ENOSPC)
 	}
-	published = true // or another's is, and the room is dead
+	published = true // or it lost the race, and its space is dead
 	if !ok {
-		return refuse(Filled, countLost)
+		return refuse(AlreadyFilled, countLost)
 	}
 	*o = Stored
 	fault.Point("cache.published")
 	c.verified.add(i)
-	err = c.keep(r.room())
+	err = c.flushIfDue(r.space())
 	c.count(countStored, 1)
-	c.count(countStoredBytes, r.room())
+	c.count(countStoredBytes, r.space())
 	if old != 0 {
 		c.count(countRepaired, 1)
 	}
 	return err
 }
 
-// found tells what is in slot i, and whether it is a sound entry: one that can't be read, now and with nothing believed of the file, is none,
-// so that this put takes its place.
+// found returns the offset in slot i, and whether it has an intact entry. An unreadable entry
+// counts as none, so that this put replaces it.
 func (c *Cache) found(i int64) (old int64, ok bool) {
 	old = c.loadSlot(i)
 	for range 2 {
@@ -150,7 +183,8 @@ func (c *Cache) found(i int64) (old int64, ok bool) {
 	return old, false
 }
 
-// publish makes a record visible, if its slot is still as it was found. It did not where it faulted, or fails.
+// publish sets the slot of a record if it is unchanged since found. After a fault or error it did
+// not.
 func (c *Cache) publish(r *record, old int64) (faulted, ok bool, err error) {
 	faulted, err = c.guard(func() error {
 		if err := fault.Error("cache.publish"); err != nil {
@@ -162,7 +196,7 @@ func (c *Cache) publish(r *record, old int64) (faulted, ok bool, err error) {
 	return faulted, ok, err
 }
 
-// write writes a record where it was given room.
+// write writes a record at its reserved offset.
 func (c *Cache) write(r *record, data []byte) error {
 	var head [recordHead]byte
 	r.encode(&head)
@@ -171,7 +205,7 @@ func (c *Cache) write(r *record, data []byte) error {
 		if err := fault.Error("cache.write"); err != nil {
 			return err
 		}
-		piece := b[:min(len(b), math.MaxInt32&^(pageSize-1)-recordHead)] // the kernel takes no more at once
+		piece := b[:min(len(b), math.MaxInt32&^(pageSize-1)-recordHead)] // the kernel writes no more at once
 		if fault.Error("cache.short write") != nil {
 			piece = b[:(len(b)+1)/2]
 		}
@@ -192,20 +226,46 @@ func (c *Cache) write(r *record, data []byte) error {
 	return nil
 }
 
-// noSpace counts an entry that found no room on the disk, and tells it once.
-func (c *Cache) noSpace(o *Outcome, err error) error {
+// writeFrom writes a record at its reserved offset, data first: only then their checksum, which the
+// header contains, is known.
+func (c *Cache) writeFrom(r *record, from io.ReaderAt) error {
+	b := chunks.Get().(*[1 << 20]byte)
+	defer chunks.Put(b)
+	r.sum = 0
+	for at := int64(0); at < r.length; {
+		part := b[:min(int64(len(b)), r.length-at)]
+		if n, err := from.ReadAt(part, at); n < len(part) {
+			if err == nil || errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return readError{err}
+		}
+		if err := writeFull(c.fd, part, r.offset+recordHead+at); err != nil {
+			return err
+		}
+		fault.Point("cache.wrote")
+		r.sum = crc32.Update(r.sum, castagnoli, part)
+		at += int64(len(part))
+	}
+	var head [recordHead]byte
+	r.encode(&head)
+	return writeFull(c.fd, head[:], r.offset)
+}
+
+// noSpace counts an entry that found no disk space, and warns once.
+func (c *Cache) noSpace(o *PutResult, err error) error {
 	*o = NoSpace
 	c.noSpaceSince.Store(int64(now(c)))
-	c.toldNoSpace.Do(func() {
+	c.warnNoSpace.Do(func() {
 		if l := c.opts.Logger; l != nil {
-			l.Warn("cache: no room for more entries; going on without", "file", c.name(), "cause", err)
+			l.Warn("cache full: no disk space", "file", c.name(), "cause", err)
 		}
 	})
 	c.count(countNoSpace, 1)
 	return nil
 }
 
-// name is what people are told the cache is.
+// name returns the cache's path or UUID for messages.
 func (c *Cache) name() string {
 	if c.path != "" {
 		return c.path
@@ -213,7 +273,7 @@ func (c *Cache) name() string {
 	return "nameless cache " + c.UUID()
 }
 
-// batch is what was put since the last flush.
+// batch counts what was put since the last flush.
 type batch struct {
 	mu      sync.Mutex
 	entries int
@@ -225,15 +285,15 @@ const (
 	batchBytes   = 64 << 20
 )
 
-// keep flushes what was put, as often as the cache is set.
-func (c *Cache) keep(room int64) error {
+// flushIfDue flushes as often as the durability requires.
+func (c *Cache) flushIfDue(bytes int64) error {
 	switch c.durable {
 	case DurabilityEach:
 		return c.flush()
 	case DurabilityBatch:
 		c.batch.mu.Lock()
 		c.batch.entries++
-		c.batch.bytes += room
+		c.batch.bytes += bytes
 		due := c.batch.entries >= batchEntries || c.batch.bytes >= batchBytes
 		if due {
 			c.batch.entries, c.batch.bytes = 0, 0

@@ -11,20 +11,21 @@ import (
 	"leat/internal/fault"
 )
 
-// What reserve answers.
-type answer int
+// reserveResult is the result of reserve.
+type reserveResult int
 
 const (
-	isReserved answer = iota
-	isFrozen
-	isFull    // beyond Options.MaxBytes: the cache is frozen by it
-	isTooLong // beyond what this process may write
+	reserved reserveResult = iota
+	reserveFrozen
+	reserveFull    // beyond Options.MaxBytes
+	reserveTooLong // beyond the largest file of this process
 )
 
-// reserve gives a record room, at the tail mostly: its offset is set. Tail and frozen bit are one word, so that a frozen cache
-// gives no room, and so that the limit holds with all that is in flight. A record beyond the limit freezes the cache, if it may.
-func (c *Cache) reserve(r *record, freezes bool) answer {
-	c.spare.giveUp(c.tail)
+// reserve allocates file space for a record, usually at the tail, and sets its offset. Tail and
+// frozen bit are one word, so that a frozen cache allocates nothing and the limit holds for all
+// concurrent puts. A record beyond the limit freezes the cache if freezes is set.
+func (c *Cache) reserve(r *record, freezes bool) reserveResult {
+	c.freeExtents.trim(c.tail)
 	limit := int64(maxOffset)
 	if c.h.maxBytes > 0 {
 		limit = c.h.maxBytes
@@ -32,57 +33,58 @@ func (c *Cache) reserve(r *record, freezes bool) answer {
 	for {
 		w := c.tail.Load()
 		if w&frozen != 0 {
-			return isFrozen
+			return reserveFrozen
 		}
-		if c.spare.take(r, min(limit, c.limit)) {
-			return isReserved
+		if c.freeExtents.take(r, min(limit, c.limit)) {
+			return reserved
 		}
 		r.offset = int64(w)
 		switch {
 		case r.length > maxOffset-recordHead-align-r.offset || r.end() > c.limit:
-			return isTooLong
+			return reserveTooLong
 		case r.end() > limit:
 			if freezes && !c.tail.CompareAndSwap(w, w|frozen) {
 				continue
 			}
 			if freezes {
-				c.toldFull.Do(func() {
+				c.warnFull.Do(func() {
 					if l := c.opts.Logger; l != nil {
-						l.Warn("cache: the limit is reached, the cache is frozen for all processes", "file", c.name(), "max bytes", c.h.maxBytes)
+						l.Warn("cache frozen: limit reached", "file", c.name(),
+							"max bytes", c.h.maxBytes)
 					}
 				})
 			}
-			return isFull
-		case c.tail.CompareAndSwap(w, w+uint64(r.room())):
-			return isReserved
+			return reserveFull
+		case c.tail.CompareAndSwap(w, w+uint64(r.space())):
+			return reserved
 		}
 	}
 }
 
-// giveBack frees the room of a record that was not published, on the disk; and in the file too, if it is still the last, else for the next
-// record of this process.
-func (c *Cache) giveBack(r *record) {
-	punch(c.fd, r.offset, r.room())
-	c.spare.add(extent{from: r.offset, to: r.offset + r.room()})
-	c.spare.giveUp(c.tail)
+// releaseRecord frees the space of an unpublished record: on the disk, and in the file for later
+// records.
+func (c *Cache) releaseRecord(r *record) {
+	punch(c.fd, r.offset, r.space())
+	c.freeExtents.add(extent{from: r.offset, to: r.offset + r.space()})
+	c.freeExtents.trim(c.tail)
 }
 
 func (c *Cache) frozen() bool { return c.readOnly || c.tail.Load()&frozen != 0 }
 
-// putting counts the puts of this process. All of its goroutines share one lock on the file: the first takes it, the last gives
-// it back.
+// putting counts the running puts of this process. Its goroutines share one lock on the file: the
+// first takes it, the last releases it.
 type putting struct {
 	mu    sync.Mutex
 	n     int
-	alone bool // one goroutine has the lock for itself: see exclude
+	alone bool // a goroutine holds it exclusively: see exclude
 }
 
-// begin reports false where the cache was frozen.
+// begin starts a put. It reports false if the cache is frozen.
 func (p *putting) begin(c *Cache) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.alone {
-		return false, nil // it was frozen before
+		return false, nil // frozen already
 	}
 	for wait := 20 * time.Microsecond; p.n == 0; wait = min(2*wait, 5*time.Millisecond) {
 		ok, err := lock(c.fd, lockWrite, shared)
@@ -92,7 +94,7 @@ func (p *putting) begin(c *Cache) (bool, error) {
 		if ok {
 			break
 		}
-		// Whoever has it alone has frozen the cache before.
+		// An exclusive holder has frozen the cache before.
 		if c.frozen() {
 			return false, nil
 		}
@@ -110,8 +112,8 @@ func (p *putting) end(c *Cache) {
 	}
 }
 
-// exclude waits for the puts in flight, of all processes, until ctx ends. The cache was frozen before: there will be no new ones. Until release nobody
-// else may exclude.
+// exclude waits until ctx ends for the running puts of all processes. The cache must be frozen, so
+// that there are no new ones. Until release nobody else can exclude.
 func (p *putting) exclude(ctx context.Context, c *Cache) (release func(), err error) {
 	for wait := 50 * time.Microsecond; ; wait = min(2*wait, 10*time.Millisecond) {
 		ok, err := p.tryExclude(c)
@@ -145,7 +147,7 @@ func (p *putting) tryExclude(c *Cache) (ok bool, err error) {
 	return ok, nil
 }
 
-// sleep waits, and returns the cause if ctx ends before.
+// sleep waits for d, or returns the cause of ctx if that ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -157,14 +159,15 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Freeze ends the putting of entries, for all processes and for good. When it returns nil no Put is in flight any more: the
-// entries are what they will ever be. It waits for processes that are within Put, also for one that was stopped there, until ctx ends: the error is
-// the cause then, and the cache is frozen all the same. A ctx that has ended before freezes nothing.
+// Freeze makes the cache refuse all further entries, for all processes and for good. When it
+// returns nil no Put is running any more, and the entries are final. Until ctx ends it waits for
+// running puts, even of a stopped process; the error is then the cause of ctx, and the cache is
+// frozen all the same. If ctx has ended before the call, nothing is frozen.
 func (c *Cache) Freeze(ctx context.Context) error {
-	if !c.gate.enter(0) {
+	if !c.drainGate.enter(0) {
 		return ErrClosed
 	}
-	defer c.gate.leave(0)
+	defer c.drainGate.leave(0)
 	if err := context.Cause(ctx); err != nil || c.readOnly {
 		return err
 	}
@@ -175,7 +178,7 @@ func (c *Cache) Freeze(ctx context.Context) error {
 	return err
 }
 
-// freeze freezes the cache and keeps writers out until release.
+// freeze freezes the cache and excludes writers until release.
 func (c *Cache) freeze(ctx context.Context) (release func(), err error) {
 	faulted, _ := c.guard(func() error { c.tail.Or(frozen); return nil })
 	if faulted {

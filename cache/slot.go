@@ -15,9 +15,9 @@ import (
 
 func slotAt(i int64) int64 { return pageSize + 8*i }
 
-// loadSlot returns the offset in slot i, 0 for none. It touches the mapping.
+// loadSlot returns the offset in slot i, 0 for none. It accesses the mapping.
 func (c *Cache) loadSlot(i int64) int64 {
-	if c.lazy && !c.present.has(i/slotsOnPage) && !c.findPage(i/slotsOnPage) {
+	if c.noHoleReads && !c.present.has(i/slotsOnPage) && !c.findPage(i/slotsOnPage) {
 		return 0
 	}
 	at := slotAt(i)
@@ -25,7 +25,7 @@ func (c *Cache) loadSlot(i int64) int64 {
 		return int64(wordAt(c.m.head, at).Load())
 	}
 	w, word, err := c.m.win.word(at)
-	if err != nil { // no address space at all
+	if err != nil { // out of address space
 		var b [8]byte
 		if n, err := preadFull(c.fd, b[:], at); n < 8 || err != nil {
 			return 0
@@ -36,8 +36,8 @@ func (c *Cache) loadSlot(i int64) int64 {
 	return int64(word.Load())
 }
 
-// swapSlot sets slot i from one offset to another, and reports whether it did. It touches the mapping. The slot's page has
-// room, see givePage.
+// swapSlot changes slot i from one offset to another and reports whether it did. It accesses the
+// mapping. The slot's page must be allocated, see allocatePage.
 func (c *Cache) swapSlot(i, from, to int64) (bool, error) {
 	at := slotAt(i)
 	if at+8 <= int64(len(c.m.head)) {
@@ -51,7 +51,8 @@ func (c *Cache) swapSlot(i, from, to int64) (bool, error) {
 	return word.CompareAndSwap(uint64(from), uint64(to)), nil
 }
 
-// releaseWindow is deferred. Whether a fault lies in the window must be found out before that may go, and its addresses be others'.
+// releaseWindow is deferred. It must identify a fault in the window before the window may be
+// unmapped and its addresses reused.
 func (c *Cache) releaseWindow(w *window) {
 	r := recover()
 	e, ok := r.(interface{ Addr() uintptr })
@@ -68,7 +69,8 @@ func (c *Cache) releaseWindow(w *window) {
 
 var pages = sync.Pool{New: func() any { return new([pageSize]byte) }}
 
-// findPage tells whether a page of the index has any entry, without taking room for it as a load of a hole does on tmpfs.
+// findPage reports whether a page of the index has any entry. Unlike a load from a hole on tmpfs,
+// it does not allocate the page.
 func (c *Cache) findPage(page int64) bool {
 	b := pages.Get().(*[pageSize]byte)
 	defer pages.Put(b)
@@ -83,9 +85,9 @@ func (c *Cache) findPage(page int64) bool {
 
 var zeroPage [pageSize]byte
 
-// givePage takes room for a page of the index, before the first store into it by this process: a store into a hole of
-// a full file system is a signal. false tells that there is no room.
-func (c *Cache) givePage(page int64) (bool, error) {
+// allocatePage allocates a page of the index before the first store into it by this process: a
+// store into a hole of a full file system raises a signal. It reports false if there is no space.
+func (c *Cache) allocatePage(page int64) (bool, error) {
 	if c.present.has(page) {
 		return true, nil
 	}
@@ -94,7 +96,7 @@ func (c *Cache) givePage(page int64) (bool, error) {
 	if c.present.has(page) || c.findPage(page) {
 		return true, nil
 	}
-	// One process after the other, so that nobody takes back what another just got.
+	// One process at a time, so that none frees what another has just allocated.
 	for wait := 20 * time.Microsecond; ; wait = min(2*wait, 5*time.Millisecond) {
 		ok, err := lock(c.fd, lockIndex+page, exclusive)
 		if err != nil {
@@ -114,14 +116,14 @@ func (c *Cache) givePage(page int64) (bool, error) {
 	}
 	switch {
 	case noSpace(err):
-		// Blocks smaller than the page may have been had in part, which would keep the disk full. A block of a page or
-		// more was not; and where others store already it is not taken back.
+		// Blocks smaller than the page may be partly allocated, which would keep the disk full.
+		// Free them unless others store there already.
 		if blockSize(c.fd) < pageSize && !c.findPage(page) {
 			punch(c.fd, at, length)
 		}
 		return false, nil
 	case errors.Is(err, errors.ErrUnsupported):
-		// The store takes the room, and a fault is an answer too.
+		// The store allocates it; a fault is handled too.
 	case err != nil:
 		return false, err
 	}
@@ -129,7 +131,7 @@ func (c *Cache) givePage(page int64) (bool, error) {
 	return true, nil
 }
 
-// noSpace tells of errors that mean: not now, but nothing is broken.
+// noSpace reports whether an error only means that there is no space now.
 func noSpace(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG)
 }

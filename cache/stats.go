@@ -2,36 +2,36 @@
 
 package cache
 
-// Stats is what a cache tells of itself. Counters are of all processes since the cache was made, unless it was preserved when it was opened: then they are of
-// this Cache alone.
+// Stats describes a cache. Its counters are those of all processes since the cache was created,
+// except for a cache that was preserved before it was opened: then they are of this Cache alone.
 type Stats struct {
 	Slots     int64 // n
-	Bytes     int64 // of the file that are given out: page 0, index, records
+	Bytes     int64 // allocated bytes of the file: page 0, index, records
 	MaxBytes  int64 // the limit, 0 for none
 	Frozen    bool
 	Preserved bool
 
 	Stored   int64 // entries put
 	Filled   int64 // puts refused: the slot was filled
-	Lost     int64 // puts refused: another came first while the data were written
+	Lost     int64 // puts refused: another came first during the write
 	Refused  int64 // puts refused: the cache was frozen
 	Full     int64 // puts refused: beyond MaxBytes
-	NoSpace  int64 // puts refused: no room on the disk, or beyond what the process may write
+	NoSpace  int64 // puts refused: no disk space, or beyond the largest file of the process
 	Bad      int64 // reads of damaged records
 	Repaired int64 // damaged records replaced by a Put
-	Faults   int64 // faults of the mapping, answered as misses
+	Faults   int64 // faults of the mapping, returned as misses
 
-	// DeadBytes is room of records that no slot leads to, of puts in flight too. After repairs it is a lower bound; Check
-	// counts.
+	// DeadBytes is the space of records that no slot refers to, including running puts. After
+	// repairs it is a lower bound; Check counts exactly.
 	DeadBytes int64
 }
 
-// Stats returns the counters. They are read one after the other while others count.
+// Stats returns the counters. They are not one atomic snapshot.
 func (c *Cache) Stats() (Stats, error) {
-	if !c.gate.enter(0) {
+	if !c.drainGate.enter(0) {
 		return Stats{}, ErrClosed
 	}
-	defer c.gate.leave(0)
+	defer c.drainGate.leave(0)
 	s := Stats{Slots: c.h.n, MaxBytes: c.h.maxBytes}
 	_, err := c.guard(func() error {
 		at := func(which int) int64 { return int64(c.counters[which].Load()) }
@@ -39,7 +39,8 @@ func (c *Cache) Stats() (Stats, error) {
 		w := c.tail.Load()
 		s.Bytes, s.Frozen = int64(w&^frozen), w&frozen != 0
 		s.Stored, s.Filled, s.Lost, s.Refused = at(countStored), at(countFilled), at(countLost), at(countFrozen)
-		s.Full, s.NoSpace, s.Bad, s.Repaired, s.Faults = at(countFull), at(countNoSpace), at(countBad), at(countRepaired), at(countFaults)
+		s.Full, s.NoSpace, s.Bad, s.Repaired, s.Faults = at(countFull), at(countNoSpace), at(countBad),
+			at(countRepaired), at(countFaults)
 		if !c.readOnly {
 			s.DeadBytes = max(s.Bytes-c.h.base()-live, 0)
 		}

@@ -12,16 +12,17 @@ import (
 	"leat/internal/procfile"
 )
 
-// isLocal tells whether the mappings and locks of an open directory or file are known to be those of one machine.
+// isLocal reports whether the file system of an open directory or file is known to be local.
 func isLocal(fd int) bool { return localdir.Of(fd).Kind == localdir.Local }
 
-// loadsAllocate tells whether a load of a hole takes room on the file's file system. An overlay may have tmpfs below it.
+// loadsAllocate reports whether a load from a hole allocates it. An overlay may have tmpfs below
+// it.
 func loadsAllocate(fd int) bool {
 	name := localdir.Of(fd).Name
 	return name == "tmpfs" || name == "overlay"
 }
 
-// blockSize is what the file system allocates at once.
+// blockSize returns the allocation unit of the file system.
 func blockSize(fd int) int64 {
 	var st unix.Statfs_t
 	if unix.Fstatfs(fd, &st) != nil {
@@ -30,8 +31,8 @@ func blockSize(fd int) int64 {
 	return int64(st.Bsize)
 }
 
-// unnamed makes a file without a name in an open directory; errors.ErrUnsupported where there is no such thing. It is not
-// O_EXCL, so that it can be linked.
+// unnamed creates an unnamed file in an open directory, without O_EXCL, so that it can be linked.
+// The error is errors.ErrUnsupported if the file system can't.
 func unnamed(dir int) (int, error) {
 	if fault.Error("cache.no O_TMPFILE") != nil {
 		return -1, errors.ErrUnsupported
@@ -43,11 +44,11 @@ func unnamed(dir int) (int, error) {
 	return fd, err
 }
 
-// link gives an open file a name in an open directory. It never replaces one. A file that has lost all of its names can't be
-// given one: fs.ErrNotExist.
+// link links an open file as name, which must not exist. The error is fs.ErrNotExist if the file
+// has lost all of its names.
 func link(fd, dir int, name string) error {
 	err := unix.Linkat(unix.AT_FDCWD, procFD(fd), dir, name, unix.AT_SYMLINK_FOLLOW)
-	if errors.Is(err, unix.ENOENT) { // no /proc; this way takes a privilege on kernels before 6.10
+	if errors.Is(err, unix.ENOENT) { // no /proc; this needs a privilege on kernels before 6.10
 		err = unix.Linkat(fd, "", dir, name, unix.AT_EMPTY_PATH)
 	}
 	return err
@@ -56,14 +57,14 @@ func link(fd, dir int, name string) error {
 // reopen opens a file again, with locks of its own.
 func reopen(fd, flags int) (int, error) { return procfile.Reopen(fd, flags) }
 
-// How bytes of a file are locked. The locks belong to the open file and end with it.
+// Kinds of locks. They belong to the open file description and end with it.
 const (
 	unlocked  = unix.F_UNLCK
 	shared    = unix.F_RDLCK
 	exclusive = unix.F_WRLCK
 )
 
-// lock sets a lock on one byte without waiting; false tells that another's stands in the way.
+// lock sets a lock on one byte without waiting. It reports false if another lock conflicts.
 func lock(fd int, at int64, kind int16) (bool, error) {
 	lk := unix.Flock_t{Type: kind, Start: at, Len: 1}
 	for {
@@ -78,14 +79,15 @@ func lock(fd int, at int64, kind int16) (bool, error) {
 	}
 }
 
-// locked tells whether another open file holds a lock on a byte, without taking one.
+// locked reports whether another open file description holds a lock on a byte.
 func locked(fd int, at int64) (bool, error) {
 	lk := unix.Flock_t{Type: unix.F_WRLCK, Start: at, Len: 1}
 	err := unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &lk)
 	return err == nil && lk.Type != unix.F_UNLCK, err
 }
 
-// allocate takes room for a range of a file, whose size stays. errors.ErrUnsupported where the file system can't.
+// allocate allocates a range of a file without changing its size. The error is
+// errors.ErrUnsupported if the file system can't.
 func allocate(fd int, at, length int64) error {
 	for {
 		err := unix.Fallocate(fd, unix.FALLOC_FL_KEEP_SIZE, at, length)
@@ -99,12 +101,13 @@ func allocate(fd int, at, length int64) error {
 	}
 }
 
-// punch gives the room of a range back. Where the file system can't, it is lost.
+// punch frees the space of a range, if the file system can.
 func punch(fd int, at, length int64) {
 	_ = unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, at, length)
 }
 
-// dataRange returns the first range of a file from at that is no hole; from is -1 where there is none.
+// dataRange returns the first range of a file from at on that is not a hole; from is -1 if there is
+// none.
 func dataRange(fd int, at int64) (from, to int64, err error) {
 	from, err = unix.Seek(fd, at, unix.SEEK_DATA)
 	if errors.Is(err, unix.ENXIO) {
@@ -117,10 +120,11 @@ func dataRange(fd int, at int64) (from, to int64, err error) {
 	return from, to, err
 }
 
-// flush brings a file's data to the disk, those of mappings too.
+// flush flushes a file's data, including those of mappings, to the disk.
 func flush(fd int) error { return unix.Fdatasync(fd) }
 
-// fileLimit is how long a file of this process may become (ulimit -f): a write beyond it is a signal that ends the process.
+// fileLimit returns the largest size of a file that this process may write (ulimit -f). A write
+// beyond it raises a signal that ends the process.
 func fileLimit() int64 {
 	var lim unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_FSIZE, &lim) != nil || lim.Cur > math.MaxInt64 {
@@ -129,7 +133,7 @@ func fileLimit() int64 {
 	return int64(lim.Cur)
 }
 
-// pwritev writes two pieces, one behind the other.
+// pwritev writes two slices, one behind the other.
 func pwritev(fd int, a, b []byte, at int64) (int, error) {
 	if len(b) == 0 {
 		return unix.Pwrite(fd, a, at)

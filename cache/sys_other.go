@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Locks that belong to open files, files without names and holes that can be asked for are Linux's: elsewhere no cache
-// can be made or opened.
+// Locks of open file descriptions, unnamed files and queries of holes exist on Linux only:
+// elsewhere no cache can be created or opened.
 
 const (
 	unlocked  = unix.F_UNLCK

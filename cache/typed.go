@@ -10,20 +10,21 @@ import (
 	"fmt"
 )
 
-// Codec turns values into bytes and back. Decode must not keep b, which is the cache's own memory and can't be written to. Both are
-// called by many goroutines at once.
+// Codec encodes and decodes values. Decode must neither modify nor keep b, which is the cache's own
+// memory. Both methods are called concurrently.
 type Codec[T any] interface {
 	Encode(v T) ([]byte, error)
 	Decode(b []byte) (T, error)
 }
 
-// Typed is a cache of values of one type. Make it with NewTyped; it is as safe as its Cache, which stays the caller's to close.
+// Typed is a cache of values of one type, safe for concurrent use. The caller still closes the
+// Cache.
 type Typed[T any] struct {
 	c     *Cache
 	codec Codec[T]
 }
 
-// NewTyped puts a codec in front of a cache; nil means [Gob]. All processes must use the same.
+// NewTyped returns a Typed on c; a nil codec means [Gob]. All processes must use the same codec.
 func NewTyped[T any](c *Cache, codec Codec[T]) *Typed[T] {
 	if codec == nil {
 		codec = Gob[T]{}
@@ -31,10 +32,10 @@ func NewTyped[T any](c *Cache, codec Codec[T]) *Typed[T] {
 	return &Typed[T]{c, codec}
 }
 
-// Cache returns what the values are kept in.
+// Cache returns the underlying cache.
 func (t *Typed[T]) Cache() *Cache { return t.c }
 
-// Put is Cache.Put.
+// Put encodes v and calls Cache.Put.
 func (t *Typed[T]) Put(i int64, v T) (stored bool, err error) {
 	b, err := t.codec.Encode(v)
 	if err != nil {
@@ -43,7 +44,7 @@ func (t *Typed[T]) Put(i int64, v T) (stored bool, err error) {
 	return t.c.Put(i, b)
 }
 
-// Get is Cache.Get. An entry that the codec can't read is an error, and no miss.
+// Get decodes an entry. The error is ErrMiss as in Cache.Get; a decoding error is not a miss.
 func (t *Typed[T]) Get(i int64) (v T, err error) {
 	err = t.c.View(i, func(b []byte) (err error) {
 		if v, err = t.codec.Decode(b); err != nil {
@@ -58,7 +59,8 @@ func (t *Typed[T]) Get(i int64) (v T, err error) {
 	return v, nil
 }
 
-// GetOrFill is Cache.GetOrFill. What fill returns is encoded and decoded again, so that every caller has a value of its own.
+// GetOrFill is Cache.GetOrFill for a value. The result of fill is encoded and decoded again, so
+// that every caller gets its own value.
 func (t *Typed[T]) GetOrFill(ctx context.Context, i int64, fill func(ctx context.Context) (T, error)) (v T, err error) {
 	b, err := t.c.GetOrFill(ctx, i, func(ctx context.Context) ([]byte, error) {
 		v, err := fill(ctx)
@@ -80,7 +82,7 @@ func (t *Typed[T]) GetOrFill(ctx context.Context, i int64, fill func(ctx context
 	return v, nil
 }
 
-// Gob is encoding/gob. Every entry carries its type's description.
+// Gob is the codec of encoding/gob. Every entry contains a description of its type.
 type Gob[T any] struct{}
 
 // Encode implements Codec.
@@ -96,7 +98,8 @@ func (Gob[T]) Decode(b []byte) (v T, err error) {
 	return v, err
 }
 
-// Binary is the codec of a type T whose pointer P is an encoding.BinaryMarshaler and BinaryUnmarshaler: Binary[time.Time, *time.Time].
+// Binary is the codec of a type T whose pointer P is an encoding.BinaryMarshaler and
+// BinaryUnmarshaler: Binary[time.Time, *time.Time].
 type Binary[T any, P interface {
 	*T
 	encoding.BinaryMarshaler

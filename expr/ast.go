@@ -39,17 +39,18 @@ type Expr struct {
 	names []string
 }
 
-// String returns the text as it was parsed.
+// String returns the text that was parsed.
 func (e *Expr) String() string { return e.text }
 
 // Names returns the names of the inputs that the expression uses, in order of first appearance.
 func (e *Expr) Names() []string { return append([]string(nil), e.names...) }
 
-// CheckName says why an input cannot have this name in expressions, or nil.
+// CheckName returns an error if an input cannot have this name in expressions.
 func CheckName(name string) error {
 	for i, r := range name {
 		if !isNameRune(r) || i == 0 && unicode.IsDigit(r) {
-			return fmt.Errorf("expr: %q cannot be the name of an input: use letters, digits and _, a letter first", name)
+			return fmt.Errorf("expr: %q cannot be the name of an input: use letters, digits and _, a letter first",
+				name)
 		}
 	}
 	if name == "" || !utf8.ValidString(name) {
@@ -61,13 +62,13 @@ func CheckName(name string) error {
 	return nil
 }
 
-// reserved says what a name that no input can have stands for, or "".
+// reserved says what a reserved name stands for, and returns "" for others.
 func reserved(name string) string {
 	switch name {
 	case "and", "or", "not":
 		return "an operator"
 	case "x", "y":
-		return "kept for the coordinates of the pixel"
+		return "reserved for the coordinates of the pixel"
 	case "nodata", "nan", "inf", "pi":
 		return "a constant"
 	}

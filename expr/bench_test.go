@@ -9,7 +9,7 @@ import (
 	"leat/ndarray"
 )
 
-// horner is a polynomial of n terms in a, nested; powers is the same as a sum.
+// horner returns a polynomial of n terms in a in Horner's form; powers returns it as a sum.
 func horner(n int) string {
 	s := "0.5"
 	for i := 1; i < n; i++ {
@@ -26,8 +26,8 @@ func powers(n int) string {
 	return strings.Join(terms, " + ")
 }
 
-// benchmarkExpr evaluates text over a window of 512 x 512 pixels on one core. A share of the pixels equals
-// the inputs' nodata.
+// benchmarkExpr evaluates text over a window of 512 x 512 pixels on one core. The share invalid of
+// the pixels equals the inputs' nodata.
 func benchmarkExpr(b *testing.B, text string, inputs map[string]Input, invalid float64) {
 	e, err := Parse(text)
 	if err != nil {
@@ -93,8 +93,14 @@ func BenchmarkNDVI(b *testing.B) {
 	const text = "(nir - red) / (nir + red)"
 	plain, nodata := oneBand(ndarray.Uint16, false), oneBand(ndarray.Uint16, true)
 	b.Run("uint16", func(b *testing.B) { benchmarkExpr(b, text, map[string]Input{"nir": plain, "red": plain}, 0) })
-	b.Run("uint16/nodata=0%", func(b *testing.B) { benchmarkExpr(b, text, map[string]Input{"nir": nodata, "red": nodata}, 0) })
-	b.Run("uint16/nodata=10%", func(b *testing.B) { benchmarkExpr(b, text, map[string]Input{"nir": nodata, "red": nodata}, 0.1) })
+	b.Run("uint16/nodata=0%", func(b *testing.B) {
+		benchmarkExpr(b, text,
+			map[string]Input{"nir": nodata, "red": nodata}, 0)
+	})
+	b.Run("uint16/nodata=10%", func(b *testing.B) {
+		benchmarkExpr(b, text,
+			map[string]Input{"nir": nodata, "red": nodata}, 0.1)
+	})
 	f := oneBand(ndarray.Float32, false)
 	b.Run("float32", func(b *testing.B) { benchmarkExpr(b, text, map[string]Input{"nir": f, "red": f}, 0) })
 }
@@ -124,7 +130,8 @@ func BenchmarkMedian(b *testing.B) {
 func BenchmarkOthers(b *testing.B) {
 	u, f := oneBand(ndarray.Uint16, true), oneBand(ndarray.Float32, false)
 	in := map[string]Input{"a": u, "b": u, "f": f, "t": dates(12, ndarray.Uint16, true)}
-	for _, text := range []string{"a", "f", "a > b", "a + b", "a > 100 ? a : nodata", "a > 0 ? log(a) : nodata", "mean(t)", "std(t)", "max(t)",
+	for _, text := range []string{"a", "f", "a > b", "a + b", "a > 100 ? a : nodata", "a > 0 ? log(a) : nodata",
+		"mean(t)", "std(t)", "max(t)",
 		"sqrt(f)", "exp(f)", "f ** 2.5", "a % b", "fill(a, 1)", "clip(a, 0, 100)", "float64(a) * 2"} {
 		b.Run(strings.ReplaceAll(text, " ", ""), func(b *testing.B) { benchmarkExpr(b, text, in, 0.05) })
 	}

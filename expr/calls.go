@@ -1,6 +1,6 @@
 package expr
 
-// call compiles a function call. Names and numbers of arguments have been checked by the parser.
+// call compiles a function call. The parser has checked the name and the number of arguments.
 func (c *compiler) call(n *ast) (value, error) {
 	f := functions[n.text]
 	args := make([]value, len(n.args))
@@ -34,18 +34,21 @@ func (c *compiler) call(n *ast) (value, error) {
 			for _, w := range vs[1:] {
 				v = c.extreme(f.op == opRedMin, v, w)
 			}
+			v.chosen = selectionOf(vs...)
 			return c.number(v), nil
 		}
 		switch n.text {
 		case "clip":
-			return c.extreme(true, c.extreme(false, vs[0], vs[1]), vs[2]), nil
+			v := c.extreme(true, c.extreme(false, vs[0], vs[1]), vs[2])
+			v.chosen = selectionOf(vs...)
+			return v, nil
 		case "float32":
 			return c.cast(vs[0], c32), nil
 		case "float64":
 			return c.cast(vs[0], c64), nil
 		case "isnodata":
 			v := val{t: typ{kind: kindBool}, node: c.constant(0, regBool)}
-			if m := c.full(vs[0]); m != 0 {
+			if m := c.validMask(vs[0]); m != 0 {
 				v.node = c.add(node{op: opInvalid, reg: regBool, args: []int{m}})
 			}
 			return v, nil
@@ -79,7 +82,7 @@ func (c *compiler) rounding(o op, v val) val {
 	return c.result(node{op: o, reg: cls.reg(), args: []int{c.vec(v, cls)}}, t, v.mask, v.nan)
 }
 
-// extreme compiles the smaller or larger of two values; NaN wins.
+// extreme compiles the smaller or the larger of two values. NaN takes precedence.
 func (c *compiler) extreme(smaller bool, a, b val) val {
 	a, b = c.number(a), c.number(b)
 	o := opMax
@@ -109,7 +112,7 @@ func (c *compiler) extreme(smaller bool, a, b val) val {
 func (c *compiler) cast(v val, to class) val {
 	v = c.number(v)
 	v.t = floatType(to)
-	v.weak = false
+	v.weak, v.chosen = false, nil
 	if !v.konst {
 		v.node = c.vec(v, to)
 	} else if to == c32 {
@@ -126,8 +129,8 @@ func (c *compiler) fill(n *ast, a, number val) (val, error) {
 	if err != nil {
 		return val{}, err
 	}
-	m := c.full(a)
-	v := val{t: t, node: c.as(a, t)}
+	m := c.validMask(a)
+	v := val{t: t, node: c.as(a, t), chosen: selectionOf(a, number)}
 	if m != 0 {
 		v.node = c.add(node{op: opPick, reg: c.nodes[v.node].reg, args: []int{m, v.node, c.as(number, t)}})
 	}
@@ -139,22 +142,25 @@ func (c *compiler) coalesce(pos int, vs []val) (val, error) {
 	if err != nil {
 		return val{}, err
 	}
+	for i, v := range vs {
+		if c.validMask(v) == 0 { // items after the first that is always valid are never used
+			vs = vs[:i+1]
+			break
+		}
+	}
 	last := vs[len(vs)-1]
 	out := val{t: t, node: c.as(last, t), mask: last.mask, nan: last.nan}
 	for i := len(vs) - 2; i >= 0; i-- {
-		m := c.full(vs[i])
+		m := c.validMask(vs[i])
 		n := c.as(vs[i], t)
-		if m == 0 {
-			out = val{t: t, node: n}
-			continue
-		}
 		out.node = c.add(node{op: opPick, reg: c.nodes[n].reg, args: []int{m, n, out.node}})
 		out.mask = c.either(m, out.mask)
 	}
+	out.chosen = selectionOf(vs...)
 	return out, nil
 }
 
-// reduce compiles a function over the files of a list, band by band, or over the bands of one thing.
+// reduce compiles a function over the files of a list, band by band, or over the bands of one file.
 func (c *compiler) reduce(n *ast, o op, v value) (value, error) {
 	if !v.list {
 		r, err := c.reduction(n.pos, o, v.bands())
@@ -163,7 +169,8 @@ func (c *compiler) reduce(n *ast, o op, v value) (value, error) {
 	bands := len(v.bands())
 	for i, item := range v.items {
 		if len(item) != bands {
-			return value{}, c.fail(n.pos, "the files of the list differ: file 1 has %d bands, file %d has %d", bands, i+1, len(item))
+			return value{}, c.fail(n.pos, "the files of the list differ: file 1 has %d bands, file %d has %d", bands,
+				i+1, len(item))
 		}
 	}
 	var row []val
@@ -188,7 +195,7 @@ func (c *compiler) reduction(pos int, o op, vs []val) (val, error) {
 	masks := make([]int, len(vs))
 	for i := range vs {
 		vs[i] = c.number(vs[i])
-		masks[i] = c.full(vs[i])
+		masks[i] = c.validMask(vs[i])
 	}
 	if o == opRedCount {
 		t := intType(0, int64(len(vs)))
@@ -204,8 +211,11 @@ func (c *compiler) reduction(pos int, o op, vs []val) (val, error) {
 		n.args = append(n.args, c.vec(v, cls))
 	}
 	n.args = append(n.args, masks...)
-	if o != opRedMin && o != opRedMax {
+	var chosen *selection
+	if o == opRedMin || o == opRedMax {
+		chosen = selectionOf(vs...)
+	} else {
 		t = floatType(cls)
 	}
-	return val{t: t, node: c.add(n), mask: c.either(masks...), nan: t.kind == kindFloat}, nil
+	return val{t: t, node: c.add(n), mask: c.either(masks...), nan: t.kind == kindFloat, chosen: chosen}, nil
 }

@@ -9,47 +9,47 @@ import (
 	"leat/ndarray"
 )
 
-// maxNodes bounds the vector operations of a program: lists and bands multiply what the text says. Each is a
-// pass over a chunk; more than this is a mistake in the inputs, not an expression.
+// maxNodes bounds the vector operations of a program, since lists and bands multiply those of the
+// text. Each is a pass over a chunk: a program that needs more has wrong inputs.
 const maxNodes = 1 << 18
 
 // Band describes one band of an input.
 type Band struct {
 	Type   ndarray.DType
-	Nodata *ndarray.Scalar // of Type; nil for none
-	// Masked: a mask, alpha or the outside of the input's extent may make pixels invalid.
+	Nodata *ndarray.Scalar // of type Type; nil if there is none
+	// Masked reports whether a mask, an alpha band or the input's extent can make pixels invalid.
 	Masked bool
-	// Scale and Offset, both 0 or 1 and 0 for raw pixels: the value is pixel*Scale + Offset, a float32 for
-	// 8 and 16-bit and float32 types, else a float64.
+	// The value is pixel*Scale + Offset, as a float32 for 8- and 16-bit types and float32, else as
+	// a float64. If both are 0, or they are 1 and 0, the value is the pixel.
 	Scale, Offset float64
 }
 
 func (b *Band) raw() bool { return b.Offset == 0 && (b.Scale == 0 || b.Scale == 1) }
 
-// File is the bands of one file.
+// File holds the bands of one file.
 type File struct{ Bands []Band }
 
-// Input is what a name stands for.
+// Input is the data behind a name.
 type Input struct {
 	Files []File
-	List  bool // name[i] picks a file; otherwise there is one file and name[i] picks a band
+	List  bool // name[i] selects a file; otherwise there is one file and name[i] selects a band
 }
 
-// Options say what the output should be; nil is the zero value.
+// Options describe the output. nil is the zero value.
 type Options struct {
-	Type ndarray.DType // of the output; NoType: as the expression's type demands
-	// The pixel stored is (value-Offset)/Scale, so that a reader's pixel*Scale + Offset gives the
-	// value back. A Scale of 0 is 1.
+	Type ndarray.DType // of the output; NoType selects it by the expression
+	// The stored pixel is (value-Offset)/Scale, so that pixel*Scale + Offset is the value. A Scale
+	// of 0 means 1.
 	Scale, Offset float64
-	Nodata        string // a number or "nan"; "none" for none; "" for the automatic one
-	NoMask        bool   // the inputs' nodata, masks and extents do not count: all pixels are valid
+	Nodata        string // a number or "nan"; "none" for none; "" for the default
+	NoMask        bool   // ignore nodata, masks and extents of the inputs: all pixels but NaN are valid
 }
 
-// Ref names a band that a program reads.
+// Ref identifies a band that a program reads.
 type Ref struct {
 	Name string
-	File int // counted from 0
-	Band int // counted from 1
+	File int // counts from 0
+	Band int // counts from 1
 }
 
 type compiler struct {
@@ -62,9 +62,9 @@ type compiler struct {
 	bandOf []Band
 }
 
-// Compile checks e against its inputs and returns the program that computes it. Names in inputs that the
-// expression does not use are ignored. The error is a *TypeError for what is wrong in the expression, and
-// a plain one for wrong options.
+// Compile checks e against its inputs and returns the program that computes it. Inputs that the
+// expression does not use are ignored. It returns a *TypeError for errors in the expression and a
+// plain error for wrong options.
 func Compile(e *Expr, inputs map[string]Input, opts *Options) (*Program, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -155,7 +155,7 @@ func (c *compiler) name(n *ast) (value, error) {
 		return value{}, c.fail(n.pos, "input %s has no files", n.text)
 	}
 	if !in.List && len(in.Files) > 1 {
-		return value{}, fmt.Errorf("expr: input %s has %d files but is no list", n.text, len(in.Files))
+		return value{}, fmt.Errorf("expr: input %s has %d files but is not a list", n.text, len(in.Files))
 	}
 	out := value{list: in.List}
 	for f := range in.Files {
@@ -178,11 +178,11 @@ func (c *compiler) name(n *ast) (value, error) {
 	return out, nil
 }
 
-// load returns the value of a band. Bands that the result does not depend on are dropped later.
+// load returns the value of a band. A later step drops the bands that no result depends on.
 func (c *compiler) load(pos int, r Ref, b *Band) (val, error) {
 	t, ok := bandType(b.Type)
 	if !ok {
-		what := "only real numbers are computed with"
+		what := "expressions compute with real numbers only"
 		if b.Type == ndarray.Float16 {
 			what = "widen it to float32 first"
 		}
@@ -208,13 +208,16 @@ func (c *compiler) load(pos int, r Ref, b *Band) (val, error) {
 	if !c.noMask && (b.Nodata != nil || b.Masked || b.Type.IsFloat()) {
 		v.mask = c.add(node{op: opLoadMask, reg: regMask, ref: i})
 	}
-	// A scale of 0 makes NaN of an infinite pixel.
+	// A scale of 0 turns an infinite pixel into NaN.
 	v.nan = b.Type.IsFloat() && (c.noMask || !b.raw())
 	var args []int
 	if b.Type.IsInteger() && b.Type.Size() == 8 {
 		args = []int{v.mask}
 	}
 	v.node = c.add(node{op: opLoad, reg: t.class().reg(), args: args, ref: i})
+	if b.raw() {
+		v.chosen = &selection{refs: []int{i}}
+	}
 	return v, nil
 }
 
@@ -232,7 +235,7 @@ func (c *compiler) pick(n *ast) (value, error) {
 	}
 	k := iv.bands()[0]
 	if iv.list || len(iv.bands()) != 1 || !k.konst || k.t.kind != kindInt {
-		return value{}, c.fail(n.args[1].pos, "an index must be a whole number written out")
+		return value{}, c.fail(n.args[1].pos, "an index must be a literal integer")
 	}
 	what, have := "band", len(v.bands())
 	if v.list {
@@ -244,7 +247,7 @@ func (c *compiler) pick(n *ast) (value, error) {
 	}
 	i := int64(k.c)
 	if i < 1 {
-		return value{}, c.fail(n.args[1].pos, "no %s %d: %ss are counted from 1", what, i, what)
+		return value{}, c.fail(n.args[1].pos, "no %s %d: %ss count from 1", what, i, what)
 	}
 	if i > int64(have) {
 		if have != 1 {
@@ -258,7 +261,7 @@ func (c *compiler) pick(n *ast) (value, error) {
 	return single(v.bands()[i-1]), nil
 }
 
-// stack compiles [a, b]: all bands of its items, one after the other.
+// stack compiles [a, b]: all bands of the items, in order.
 func (c *compiler) stack(n *ast) (value, error) {
 	var row []val
 	for _, a := range n.args {
@@ -268,7 +271,8 @@ func (c *compiler) stack(n *ast) (value, error) {
 		}
 		for _, item := range v.items {
 			if v.list && len(item) != 1 {
-				return value{}, c.fail(a.pos, "a list of files with %d bands cannot stand in []: pick files or bands with name[i]", len(item))
+				return value{}, c.fail(a.pos,
+					"a list of files with %d bands cannot be in []: pick files or bands with name[i]", len(item))
 			}
 			row = append(row, item...)
 		}
@@ -278,7 +282,7 @@ func (c *compiler) stack(n *ast) (value, error) {
 	}
 	for _, v := range row {
 		if v.t.kind == kindNodata {
-			return value{}, c.fail(n.pos, "nodata stands only for a branch of ?: or where")
+			return value{}, c.fail(n.pos, "nodata can only be a branch of ?: or where")
 		}
 	}
 	return value{items: [][]val{row}}, nil

@@ -12,7 +12,7 @@ import (
 	"leat/ndarray"
 )
 
-// scene has an input of every type, named after it, some with several bands, and lists.
+// scene has inputs of every type, named after it, some with several bands, and lists.
 func scene() map[string]Input {
 	m := map[string]Input{}
 	for d := ndarray.Uint8; d <= ndarray.Complex128; d++ {
@@ -26,15 +26,17 @@ func scene() map[string]Input {
 		m[name] = oneBand(d, false)
 	}
 	m["a"], m["b"] = oneBand(ndarray.Uint16, false), oneBand(ndarray.Uint16, false)
-	m["rgb"] = Input{Files: []File{{Bands: []Band{{Type: ndarray.Uint8}, {Type: ndarray.Uint8}, {Type: ndarray.Uint8}}}}}
+	m["rgb"] = Input{Files: []File{{Bands: []Band{{Type: ndarray.Uint8}, {Type: ndarray.Uint8},
+		{Type: ndarray.Uint8}}}}}
 	m["two"] = Input{Files: []File{{Bands: []Band{{Type: ndarray.Uint8}, {Type: ndarray.Int16}}}}}
 	m["t"] = dates(3, ndarray.Uint16, false)
 	m["u"] = dates(2, ndarray.Uint16, false)
-	m["mixed"] = Input{List: true, Files: []File{{Bands: []Band{{Type: ndarray.Uint8}}}, {Bands: []Band{{Type: ndarray.Uint8}, {Type: ndarray.Uint8}}}}}
+	m["mixed"] = Input{List: true, Files: []File{{Bands: []Band{{Type: ndarray.Uint8}}},
+		{Bands: []Band{{Type: ndarray.Uint8}, {Type: ndarray.Uint8}}}}}
 	return m
 }
 
-func TestTheTypeOfAResultFollowsTheTable(t *testing.T) {
+func TestResultTypes(t *testing.T) {
 	for text, want := range map[string]string{
 		"a":                    "uint16",
 		"uint8 + uint8":        "int16",
@@ -117,7 +119,7 @@ func TestTheTypeOfAResultFollowsTheTable(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeComputedIsRefusedWithPositionAndRemedy(t *testing.T) {
+func TestCompileErrors(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		pos  int
@@ -126,18 +128,18 @@ func TestWhatCannotBeComputedIsRefusedWithPositionAndRemedy(t *testing.T) {
 		{"a + green", 4, "no input is named green; the inputs are a, b, "},
 		{"rgb[4]", 4, "rgb has 3 bands"},
 		{"a[2]", 2, "a has 1 band"},
-		{"rgb[0]", 4, "counted from 1"},
-		{"rgb[-1]", 4, "counted from 1"},
+		{"rgb[0]", 4, "count from 1"},
+		{"rgb[-1]", 4, "count from 1"},
 		{"t[4]", 2, "t has 3 files"},
 		{"t[1][2]", 5, "1 band"},
-		{"rgb[a]", 4, "written out"},
-		{"rgb[1.0]", 4, "written out"},
+		{"rgb[a]", 4, "literal integer"},
+		{"rgb[1.0]", 4, "literal integer"},
 		{"rgb + two", 4, "3 bands with 2 bands"},
-		{"t + u", 2, "a list of 3 with a list of 2"},
+		{"t + u", 2, "a list of 3 files with a list of 2"},
 		{"t", 0, "list of 3 files"},
 		{"t * 2", 2, "list of 3 files"},
 		{"median(mixed)", 0, "file 1 has 1 bands, file 2 has 2"},
-		{"[a, mixed]", 4, "cannot stand in []"},
+		{"[a, mixed]", 4, "cannot be in []"},
 		{"uint32 * uint32", 7, "float64(a)"},
 		{"a ** 4", 2, "float64(a)"},
 		{"int64 + 1", 6, "float64(a)"},
@@ -167,7 +169,7 @@ func TestWhatCannotBeComputedIsRefusedWithPositionAndRemedy(t *testing.T) {
 	}
 }
 
-func TestImpossibleOptionsAreRefused(t *testing.T) {
+func TestCompileOptionErrors(t *testing.T) {
 	for _, o := range []Options{
 		{Type: ndarray.Complex64},
 		{Type: 200},
@@ -184,19 +186,20 @@ func TestImpossibleOptionsAreRefused(t *testing.T) {
 	}
 }
 
-// A list of many files must not make a program without bounds.
-func TestTooManyBandsAreRefused(t *testing.T) {
+// The size of a program is bounded even for a list of many files.
+func TestCompileTooManyBands(t *testing.T) {
 	wide := Input{Files: []File{{Bands: make([]Band, 20000)}}}
 	for i := range wide.Files[0].Bands {
 		wide.Files[0].Bands[i].Type = ndarray.Uint8
 	}
 	text := "a" + strings.Repeat("*1.5+a", 30)
-	if _, err := compileText(text, map[string]Input{"a": wide}, nil); err == nil || !strings.Contains(err.Error(), "too many bands") {
+	if _, err := compileText(text, map[string]Input{"a": wide}, nil); err == nil || !strings.Contains(err.Error(),
+		"too many bands") {
 		t.Errorf("%v", err)
 	}
 }
 
-func TestTheOutputsNodataFollowsTheTable(t *testing.T) {
+func TestOutputNodata(t *testing.T) {
 	band := func(d ndarray.DType, nodata string) Input {
 		b := Band{Type: d}
 		if nodata == "masked" {
@@ -211,10 +214,14 @@ func TestTheOutputsNodataFollowsTheTable(t *testing.T) {
 		return Input{Files: []File{{Bands: []Band{b}}}}
 	}
 	in := map[string]Input{
-		"plain": band(ndarray.Uint8, ""), "zero": band(ndarray.Uint8, "0"), "full": band(ndarray.Uint16, "255"), "full8": band(ndarray.Uint8, "255"),
-		"masked": band(ndarray.Int16, "masked"), "minus": band(ndarray.Int16, "-9999"), "f": band(ndarray.Float32, "-9999"), "tenth": band(ndarray.Float32, "0.1"),
+		"plain": band(ndarray.Uint8, ""), "zero": band(ndarray.Uint8, "0"), "full": band(ndarray.Uint16, "255"),
+		"full8":  band(ndarray.Uint8, "255"),
+		"masked": band(ndarray.Int16, "masked"), "minus": band(ndarray.Int16, "-9999"),
+		"f": band(ndarray.Float32, "-9999"), "tenth": band(ndarray.Float32, "0.1"),
 		"fnan": band(ndarray.Float32, "nan"), "lowest": band(ndarray.Int64, "-9223372036854775808"),
+		"zero2": band(ndarray.Uint8, "0"), "masked8": band(ndarray.Uint8, "masked"), "scaled": band(ndarray.Uint8, "0"),
 	}
+	in["scaled"].Files[0].Bands[0].Scale = 0.1
 	for _, c := range []struct {
 		text string
 		opts Options
@@ -222,11 +229,37 @@ func TestTheOutputsNodataFollowsTheTable(t *testing.T) {
 	}{
 		{"plain", Options{}, "none"},
 		{"zero", Options{}, "0"},
-		{"full + full8", Options{}, "255"},
+		{"full + full8", Options{}, "-2147483648"}, // computed
 		{"zero + full8", Options{}, "-32768"},
 		{"zero + full8 + 0.5", Options{}, "nan"},
 		{"minus", Options{}, "-9999"},
-		{"minus + f", Options{}, "-9999"},
+		{"minus + f", Options{}, "nan"},
+		{"zero - zero", Options{}, "-32768"},
+		{"max(zero, zero2)", Options{}, "0"},
+		{"min([zero, zero2])", Options{}, "0"},
+		{"zero > 3 ? zero : nodata", Options{}, "0"},
+		{"where(plain > 3, zero, zero2)", Options{}, "0"},
+		{"coalesce(zero, zero2)", Options{}, "0"},
+		{"coalesce(zero, zero2 + 0)", Options{}, "-32768"},
+		{"[zero, zero2]", Options{}, "0"},
+		{"[zero, zero * 1]", Options{}, "-32768"},
+		{"clip(zero, 2, 9)", Options{}, "0"},
+		{"clip(zero, 0, 9)", Options{}, "255"}, // some 0 are numbers of the expression
+		{"zero > 3 ? zero : 0", Options{}, "255"},
+		{"tenth > 3 ? tenth : 0.1", Options{}, "nan"},
+		{"round(zero)", Options{}, "0"}, // leaves integers alone
+		{"-zero", Options{}, "-32768"},
+		{"abs(minus)", Options{}, "65535"},
+		{"float64(f)", Options{}, "nan"},
+		{"zero", Options{Scale: 0.5}, "nan"},
+		{"scaled", Options{}, "nan"},
+		{"clip(masked8, 1, 255)", Options{}, "0"},
+		{"masked8", Options{}, "255"},
+		{"zero > 3 ? 255 : nodata", Options{}, "0"},
+		{"zero % 256", Options{}, "-32768"},
+		{"zero % 256", Options{Type: ndarray.Uint8}, "255"},
+		{"plain + 1", Options{Type: ndarray.Float32}, "none"},
+		{"plain > 3 ? 0.5 : 1.5", Options{}, "none"},
 		{"abs(minus)", Options{Type: ndarray.Uint16}, "65535"},
 		{"masked", Options{}, "-32768"},
 		{"zero > 1", Options{}, "255"}, // 0 would be every false one
@@ -241,7 +274,6 @@ func TestTheOutputsNodataFollowsTheTable(t *testing.T) {
 		{"plain % plain", Options{}, "255"},
 		{"plain % 3", Options{}, "none"},
 		{"tenth", Options{}, "0.1"},
-		{"float64(tenth)", Options{}, "0.10000000149011612"},
 		{"round(tenth)", Options{Type: ndarray.Int16}, "-32768"},
 		{"fnan * 1", Options{}, "nan"},
 		{"lowest % 7", Options{Type: ndarray.Int16}, "-32768"},
@@ -267,7 +299,50 @@ func TestTheOutputsNodataFollowsTheTable(t *testing.T) {
 	}
 }
 
-func TestOnlyBandsThatMatterAreRead(t *testing.T) {
+// A computed integer gets a type with a nodata value that no valid pixel has.
+func TestComputedIntegersDifferFromNodata(t *testing.T) {
+	for _, text := range []string{"a % 256", "b % 256", "c % 65536", "-a", "-c", "a + b", "a - b", "a * a", "abs(c)",
+		"(a > 3) * 255",
+		"a > 3 ? 255 : (a > 2 ? 0 : nodata)", "a * 257", "c * 65537", "(a > 3) - 2 * (a > 7)"} {
+		types := map[string]ndarray.DType{"a": ndarray.Uint8, "b": ndarray.Uint8, "c": ndarray.Int16}
+		in := map[string]Input{}
+		for name, d := range types {
+			in[name] = Input{Files: []File{{Bands: []Band{{Type: d, Masked: true}}}}}
+		}
+		p, err := compileText(text, in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const n = 256 * 4
+		px := map[string]*ndarray.Array{}
+		for name, d := range types {
+			px[name] = ndarray.New(d, n)
+		}
+		for i := range n {
+			ndarray.Slice[uint8](px["a"])[i] = uint8(i)
+			ndarray.Slice[uint8](px["b"])[i] = []uint8{0, 255, 1, uint8(i)}[i/256]
+			ndarray.Slice[int16](px["c"])[i] = []int16{math.MinInt16, math.MaxInt16, -1, int16(i)}[i/256]
+		}
+		mask := make([]byte, n)
+		for i := range mask {
+			mask[i] = byte(i % 3)
+		}
+		var src []Operand
+		for _, r := range p.Refs() {
+			src = append(src, Operand{Data: px[r.Name].Data, Mask: mask})
+		}
+		counts := Counts{}
+		if err := p.NewEvaluator().Eval(src, [][]byte{ndarray.New(p.Type(), n).Data}, n, &counts); err != nil {
+			t.Fatal(err)
+		}
+		if counts.Invalid == 0 || counts.NodataCollision != 0 {
+			t.Errorf("%s: %d invalid pixels, %d valid ones equal nodata %v of %v", text, counts.Invalid,
+				counts.NodataCollision, p.Nodata(), p.Type())
+		}
+	}
+}
+
+func TestRefsOmitUnusedBands(t *testing.T) {
 	for text, want := range map[string][]Ref{
 		"a + b + a":            {{"a", 0, 1}, {"b", 0, 1}},
 		"rgb[3] - rgb[1]":      {{"rgb", 0, 1}, {"rgb", 0, 3}},
@@ -287,7 +362,7 @@ func TestOnlyBandsThatMatterAreRead(t *testing.T) {
 	}
 }
 
-func TestAProgramDescribesItself(t *testing.T) {
+func TestProgramString(t *testing.T) {
 	p, err := compileText("t[2] - rgb[3] / 2", scene(), &Options{Type: ndarray.Int16, Scale: 0.5, Nodata: "-1"})
 	if err != nil {
 		t.Fatal(err)

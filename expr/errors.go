@@ -6,17 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// SyntaxError says where and why a text is no expression.
+// SyntaxError is returned when a text is not an expression.
 type SyntaxError struct {
-	Pos  int    // byte of the text
-	Msg  string // what is wrong and what to write
+	Pos  int    // byte offset in Text
+	Msg  string // what is wrong and what to write instead
 	Text string // the expression
 }
 
 func (e *SyntaxError) Error() string { return render(e.Text, e.Pos, e.Msg) }
 
-// TypeError says where and why an expression cannot be computed from the given inputs: an unknown
-// name, a band that is not there, an integer that could grow beyond what is exact.
+// TypeError is returned when an expression cannot be computed from the given inputs: a name is
+// unknown, a band does not exist, or an integer could exceed the exact range.
 type TypeError struct {
 	Pos  int
 	Msg  string
@@ -25,11 +25,11 @@ type TypeError struct {
 
 func (e *TypeError) Error() string { return render(e.Text, e.Pos, e.Msg) }
 
-// PixelError says which pixel could not be computed or written.
+// PixelError is returned when a pixel cannot be computed or written.
 type PixelError struct {
 	Index int    // of the pixel within the call of Eval
-	Band  int    // output band, counted from 1; 0 when an input's pixel is at fault
-	Input string // the band read, as "name[1]", when an input's pixel is at fault
+	Band  int    // output band, counted from 1; 0 when a pixel of Input is the cause
+	Input string // the band read, as "name[1]", when its pixel is the cause
 	Msg   string
 }
 
@@ -40,10 +40,10 @@ func (e *PixelError) Error() string {
 	return fmt.Sprintf("expression: %s, pixel %d: %s", e.Input, e.Index, e.Msg)
 }
 
-// excerpt is how many characters around the position an error shows of a long expression.
+// excerpt is the number of characters that an error shows on each side of the position.
 const excerpt = 36
 
-// render shows the message with its column and the line of the expression with a caret below it.
+// render returns the message with its column, the line of the expression, and a caret below it.
 func render(text string, pos int, msg string) string {
 	if pos > len(text) {
 		pos = len(text)

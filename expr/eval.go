@@ -6,44 +6,44 @@ import (
 	"leat/ndarray"
 )
 
-// chunk is the number of pixels that the instructions go over at a time: a float32 vector of it is 2
-// KiB, so that ten and more of them stay in the first-level cache, and an instruction's cost of
-// some nanoseconds is shared by many pixels.
+// chunk is the number of pixels that an instruction processes at a time. A float32 vector is 2 KiB,
+// so that more than ten fit into the L1 cache, and the few nanoseconds that an instruction costs
+// are spread over many pixels.
 const chunk = 512
 
-// Operand is the pixels of one band.
+// Operand holds the pixels of one band.
 type Operand struct {
-	// Data holds the pixels in the band's type and the machine's byte order, aligned for it.
+	// Data holds the pixels in the band's type and the machine's byte order, aligned for the type.
 	Data []byte
-	// Mask has a byte per pixel, 0 for invalid ones; nil when all count. What equals the band's nodata, and NaN,
-	// is invalid in any case.
+	// Mask has one byte per pixel, 0 for invalid ones; nil means that all are valid. Pixels that
+	// are NaN or equal the band's nodata are invalid in any case.
 	Mask []byte
 }
 
-// Counts sums up what Eval wrote. Its numbers are of output pixels, each band by itself.
+// Counts sums up the output pixels that Eval wrote, each band separately.
 type Counts struct {
 	Pixels  int64 // all
-	Invalid int64 // of them invalid, those counted by NaN included
-	NaN     int64 // made invalid by the computation: 0/0, log(-1), a % 0
-	Inf     int64 // infinite, in float outputs
-	// Saturated pixels were beyond the range of the output type and became its nearest value
+	Invalid int64 // invalid pixels, including those counted by NaN
+	NaN     int64 // pixels that the computation made invalid: 0/0, log(-1), a % 0
+	Inf     int64 // infinite pixels of float outputs
+	// Saturated counts pixels beyond the range of the output type, which became its nearest value
 	// (in float outputs, infinity).
 	Saturated int64
-	// NodataCollision counts valid results that equal the output's nodata value, so that readers take
-	// them for invalid.
+	// NodataCollision counts valid results that equal the output's nodata value: readers will treat
+	// them as invalid.
 	NodataCollision int64
-	// FirstCollision is the index, within its call of Eval, of the first of these, or -1.
+	// FirstCollision is the index of the first of them within its call of Eval, or -1.
 	FirstCollision int
 }
 
-// Evaluator computes pixels of a program. It belongs to one goroutine at a time and holds a few
-// vectors of scratch memory, no more with more pixels.
+// Evaluator computes pixels of a program. Only one goroutine may use it at a time. Its scratch
+// memory is a few vectors, whatever the number of pixels.
 type Evaluator struct {
 	p       *Program
 	r32     [][]float32
 	r64     [][]float64
 	rb      [][]byte
-	masks   [][]byte // by mask register: nil while all is valid
+	masks   [][]byte // by mask register; nil if all pixels are valid
 	maskMem [][]byte
 	sums    []float64 // scratch of reductions
 	more    []float64
@@ -55,16 +55,16 @@ type Evaluator struct {
 	cells   [][]int32
 	left    []int32
 
-	src    []Operand // of the chunk
+	src    []Operand // of the current chunk
 	dst    [][]byte
 	base   int // index of the chunk's first pixel
 	counts *Counts
-	// uncounted is for callers that want no counts.
+	// uncounted replaces the Counts of callers that pass none.
 	uncounted Counts
-	err       *PixelError // the first of the chunk
+	err       *PixelError // the first of the current chunk
 }
 
-// NewEvaluator returns an evaluator with its scratch memory.
+// NewEvaluator returns an evaluator of p with its own scratch memory.
 func (p *Program) NewEvaluator() *Evaluator {
 	ev := &Evaluator{
 		p:       p,
@@ -100,11 +100,12 @@ func (p *Program) NewEvaluator() *Evaluator {
 	return ev
 }
 
-// Eval computes n pixels. src has an operand for each of the program's Refs with at least n elements, dst
-// a slice for each output band with room for n elements of the program's Type, aligned for it; they must
-// not overlap. Neither is kept. Counts, unless nil, are added to. The error is a *PixelError for the first
-// pixel that cannot be computed, a 64-bit integer beyond 2^53, or written, an invalid one where the output
-// has no nodata; what dst holds then is not defined.
+// Eval computes n pixels. src has an operand for each of the program's Refs, of at least n
+// elements. dst has a slice for each output band, of at least n elements of the program's Type and
+// aligned for it. They must not overlap, and Eval keeps neither. If c is not nil, Eval adds to it.
+// It returns a *PixelError for the first pixel that cannot be computed (a 64-bit integer beyond
+// 2^53) or written (an invalid one in an output without nodata); the contents of dst are then
+// undefined.
 func (ev *Evaluator) Eval(src []Operand, dst [][]byte, n int, c *Counts) error {
 	p := ev.p
 	if err := p.check(src, dst, n); err != nil {
@@ -132,7 +133,7 @@ func (ev *Evaluator) Eval(src []Operand, dst [][]byte, n int, c *Counts) error {
 		}
 		ev.base = off
 		if err := ev.run(m); err != nil {
-			// An earlier pixel may fail in a later instruction.
+			// A later instruction may fail at an earlier pixel.
 			if first := err.Index - off; first > 0 {
 				if earlier := ev.run(first); earlier != nil {
 					err = earlier
@@ -162,8 +163,8 @@ func (ev *Evaluator) run(n int) *PixelError {
 	return ev.err
 }
 
-// failed keeps the error of the earliest pixel.
-func (ev *Evaluator) failed(e PixelError) {
+// recordError records e if no earlier pixel has an error.
+func (ev *Evaluator) recordError(e PixelError) {
 	e.Index += ev.base
 	if ev.err == nil || e.Index < ev.err.Index {
 		ev.err = &e
@@ -172,7 +173,8 @@ func (ev *Evaluator) failed(e PixelError) {
 
 func (p *Program) check(src []Operand, dst [][]byte, n int) error {
 	if len(src) != len(p.refs) || len(dst) != p.bands {
-		return fmt.Errorf("expr: Eval with %d operands and %d outputs, the program has %d and %d", len(src), len(dst), len(p.refs), p.bands)
+		return fmt.Errorf("expr: Eval with %d operands and %d outputs, the program has %d and %d", len(src), len(dst),
+			len(p.refs), p.bands)
 	}
 	for i, s := range src {
 		if len(s.Data) < n*p.bandOf[i].Type.Size() || s.Mask != nil && len(s.Mask) < n {

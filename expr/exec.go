@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// select2 sets the kernel of an operation with two operands, with a constant on the right (side 1),
-// the left (-1) or not at all. It reports whether the constant went into the kernel.
+// select2 sets the kernel of an operation with two operands. side is 1 for a constant on the right,
+// -1 for one on the left, else 0. It reports whether the kernel takes the constant.
 func (in *instr) select2(reg, src regKind, side int) bool {
 	switch {
 	case in.op == opAnd:
@@ -28,7 +28,8 @@ func (in *instr) select2(reg, src regKind, side int) bool {
 
 type runner = func(ev *Evaluator, in *instr, n int)
 
-func arith2[T real](in *instr, k *kernel[T], side int, fastVV func(op) func(d, a, b []T), fastVK func(op, int) func(d, a []T, k T), vectors, constant runner) bool {
+func arith2[T real](in *instr, k *kernel[T], side int, fastVV func(op) func(d, a, b []T),
+	fastVK func(op, int) func(d, a []T, k T), vectors, constant runner) bool {
 	if side != 0 {
 		if k.vk = fastVK(in.op, side); k.vk == nil {
 			k.vk = kernelVK[T](in.op, side)
@@ -60,7 +61,7 @@ func compare2[T real](in *instr, k *kernel[T], side int, vectors, constant runne
 	return false
 }
 
-// select1 sets the kernel of all other operations but loads and reductions.
+// select1 sets the kernel of all operations but those of select2, loads and reductions.
 func (in *instr) select1(reg, src regKind) {
 	switch in.op {
 	case opTo32:
@@ -272,8 +273,8 @@ func runInvalid(ev *Evaluator, in *instr, n int) {
 	}
 }
 
-// maskBuffer returns memory for the mask that the instruction gives. It is the mask's own, since
-// other masks may be bound to it.
+// maskBuffer returns memory for the mask that the instruction computes. It belongs to that mask
+// alone, since other masks may share memory that is bound to them.
 func (ev *Evaluator) maskBuffer(in *instr, n int) []byte {
 	if ev.maskMem[in.dst] == nil {
 		ev.maskMem[in.dst] = make([]byte, chunk)
@@ -320,7 +321,7 @@ func maskOr(ev *Evaluator, in *instr, n int) {
 	}
 }
 
-// andBytes is d = a and b, eight bytes at a time.
+// andBytes computes d = a and b, eight bytes at a time.
 func andBytes(d, a, b []byte) {
 	i := 0
 	for ; i+8 <= len(d); i += 8 {
@@ -345,7 +346,7 @@ func maskNaN[T real](ev *Evaluator, in *instr, a []T) {
 	}
 }
 
-// allValid stands for a mask that is nil.
+// allValid replaces a nil mask.
 var allValid = bytes.Repeat([]byte{1}, chunk)
 
 func maskWhere(ev *Evaluator, in *instr, n int) {

@@ -5,13 +5,13 @@ import "sort"
 // Function describes a function of the language.
 type Function struct {
 	Name     string
-	Min, Max int    // number of arguments; Max is -1 where any number goes
+	Min, Max int    // number of arguments; Max is -1 if there is no limit
 	Kind     string // "float", "number", "choice", "nodata", "list"
 	Usage    string
 	Help     string // one line
 }
 
-// Functions returns all functions, by name.
+// Functions returns all functions, ordered by name.
 func Functions() []Function {
 	var fs []Function
 	for _, f := range functions {
@@ -21,10 +21,10 @@ func Functions() []Function {
 	return fs
 }
 
-// function adds to its description how a call is compiled.
+// function is a Function with the way to compile its calls.
 type function struct {
 	Function
-	op op // of float and number functions with one vector operation, of list functions
+	op op // of float and number functions that are one vector operation, and of list functions
 }
 
 var functions = table([]function{
@@ -51,25 +51,31 @@ var functions = table([]function{
 	{Function{Usage: "floor(a)", Kind: "number", Help: "largest whole number not above a"}, opFloor},
 	{Function{Usage: "ceil(a)", Kind: "number", Help: "smallest whole number not below a"}, opCeil},
 	{Function{Usage: "round(a)", Kind: "number", Help: "nearest whole number, halves to even"}, opRound},
-	{Function{Usage: "clip(a, low, high)", Kind: "number", Help: "a held between low and high: min(max(a, low), high)"}, opNone},
+	{Function{Usage: "clip(a, low, high)", Kind: "number", Help: "a limited to low..high: min(max(a, low), high)"},
+		opNone},
 	{Function{Usage: "float32(a)", Kind: "number", Help: "a rounded to float32"}, opNone},
 	{Function{Usage: "float64(a)", Kind: "number", Help: "a as float64"}, opNone},
 
 	{Function{Usage: "where(c, a, b)", Kind: "choice", Help: "c ? a : b"}, opNone},
 	{Function{Usage: "isnodata(a)", Kind: "nodata", Help: "true where a is invalid; always valid"}, opNone},
-	{Function{Usage: "fill(a, number)", Kind: "nodata", Help: "a, or the number where a is invalid; always valid"}, opNone},
+	{Function{Usage: "fill(a, number)", Kind: "nodata", Help: "a, or the number where a is invalid; always valid"},
+		opNone},
 	{Function{Usage: "coalesce(a, b, ...)", Kind: "nodata", Help: "the first of them that is valid"}, opNone},
 
-	{Function{Usage: "min(a, b, ...) or min(list)", Kind: "list", Help: "smallest; of a list: of its valid items"}, opRedMin},
-	{Function{Usage: "max(a, b, ...) or max(list)", Kind: "list", Help: "largest; of a list: of its valid items"}, opRedMax},
+	{Function{Usage: "min(a, b, ...) or min(list)", Kind: "list", Help: "smallest; of a list: of its valid items"},
+		opRedMin},
+	{Function{Usage: "max(a, b, ...) or max(list)", Kind: "list", Help: "largest; of a list: of its valid items"},
+		opRedMax},
 	{Function{Usage: "mean(list)", Kind: "list", Help: "mean of the valid items"}, opRedMean},
-	{Function{Usage: "median(list)", Kind: "list", Help: "median of the valid items; of an even number the mean of the middle two"}, opRedMedian},
-	{Function{Usage: "std(list)", Kind: "list", Help: "standard deviation of the valid items, divided by their number"}, opRedStd},
+	{Function{Usage: "median(list)", Kind: "list",
+		Help: "median of the valid items; of an even number the mean of the middle two"}, opRedMedian},
+	{Function{Usage: "std(list)", Kind: "list", Help: "standard deviation of the valid items, divided by their number"},
+		opRedStd},
 	{Function{Usage: "sum(list)", Kind: "list", Help: "sum of the valid items"}, opRedSum},
 	{Function{Usage: "count(list)", Kind: "list", Help: "number of valid items; always valid"}, opRedCount},
 })
 
-// table derives names and arities from the usages.
+// table derives names and numbers of arguments from the usages.
 func table(fs []function) map[string]function {
 	m := make(map[string]function, len(fs))
 	for _, f := range fs {

@@ -8,23 +8,29 @@ import (
 	"leat/ndarray"
 )
 
-// Whatever the text, Parse, Compile and Eval end with a result or an error that says where.
+// For any text, Parse, Compile and Eval return a result or an error with a position.
 func FuzzExpression(f *testing.F) {
 	for _, s := range []string{
-		"(nir - red) / (nir + red)", "a > 0 ? log(a) : nodata", "median(t)", "[m[1], m[2]] ** 2", "not a < b <= 3 and isnodata(t[1])",
-		"clip(m, 0x1f, .5e1) % -7", "coalesce(a, fill(t[2], -1))", "where(q, nodata, -a**2**3)", "count([t, a]) == 2", "std(t * 2)[1]",
-		"a ^ b", "a && b", "((((", "1e999", "é + \xff", "[[[a]]]", "2 ** 53 + 1", "m + t", "hypot(a, b) // 2", "float32(z) / i", "min(a, b, t)",
+		"(nir - red) / (nir + red)", "a > 0 ? log(a) : nodata", "median(t)", "[m[1], m[2]] ** 2",
+		"not a < b <= 3 and isnodata(t[1])",
+		"clip(m, 0x1f, .5e1) % -7", "coalesce(a, fill(t[2], -1))", "where(q, nodata, -a**2**3)", "count([t, a]) == 2",
+		"std(t * 2)[1]",
+		"a ^ b", "a && b", "((((", "1e999", "é + \xff", "[[[a]]]", "2 ** 53 + 1", "m + t", "hypot(a, b) // 2",
+		"float32(z) / i", "min(a, b, t)",
 	} {
 		f.Add(s)
 	}
 	m := Input{Files: []File{{Bands: []Band{{Type: ndarray.Uint8}, {Type: ndarray.Int16, Scale: 0.1, Offset: -1}}}}}
-	inputs := map[string]Input{"a": oneBand(ndarray.Uint8, true), "b": oneBand(ndarray.Float32, true), "m": m, "t": dates(3, ndarray.Uint16, true),
-		"z": oneBand(ndarray.Uint64, false), "i": oneBand(ndarray.Int32, false), "nir": oneBand(ndarray.Uint16, false), "red": oneBand(ndarray.Uint16, false), "q": oneBand(ndarray.Float64, true)}
+	inputs := map[string]Input{"a": oneBand(ndarray.Uint8, true), "b": oneBand(ndarray.Float32, true), "m": m,
+		"t": dates(3, ndarray.Uint16, true),
+		"z": oneBand(ndarray.Uint64, false), "i": oneBand(ndarray.Int32, false), "nir": oneBand(ndarray.Uint16, false),
+		"red": oneBand(ndarray.Uint16, false), "q": oneBand(ndarray.Float64, true)}
 	f.Fuzz(func(t *testing.T, text string) {
 		e, err := Parse(text)
 		var syntax *SyntaxError
 		if err != nil {
-			if !errors.As(err, &syntax) || syntax.Pos < 0 || syntax.Pos > len(text) || !strings.Contains(err.Error(), "column") {
+			if !errors.As(err, &syntax) || syntax.Pos < 0 || syntax.Pos > len(text) || !strings.Contains(err.Error(),
+				"column") {
 				t.Fatalf("%v", err)
 			}
 			return

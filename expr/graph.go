@@ -5,18 +5,18 @@ import (
 	"math"
 )
 
-// op is a vector operation. Its operands' registers say in which class it works.
+// op is a vector operation. The registers of its operands determine the class in which it computes.
 type op uint8
 
 const (
 	opNone op = iota
 	opConst
-	opLoad     // pixels of a band; 64-bit integers take their mask along
+	opLoad     // pixels of a band; checks 64-bit integers with their mask
 	opLoadMask // validity of a band's pixels
 	opTo32
 	opTo64
 	opNumber // bool to 0 and 1
-	opTruth  // not equal 0
+	opTruth  // not equal to 0
 
 	opAdd
 	opSub
@@ -64,8 +64,8 @@ const (
 	opNot
 
 	opWhere   // condition, a, b
-	opPick    // mask, a, b: a where valid
-	opInvalid // bool of a mask
+	opPick    // mask, a, b: a where the mask is valid, else b
+	opInvalid // bool: where a mask is invalid
 
 	opRedMin // values, then masks
 	opRedMax
@@ -82,14 +82,14 @@ const (
 	opMaskNone  // all invalid
 )
 
-// regKind is the kind of vector that a node gives.
+// regKind is the kind of vector that a node computes.
 type regKind uint8
 
 const (
 	reg32 regKind = iota
 	reg64
 	regBool
-	regMask // 1 valid, 0 invalid, or nil while all is valid
+	regMask // 1 valid, 0 invalid; or nil if all are valid
 )
 
 func (c class) reg() regKind {
@@ -99,7 +99,7 @@ func (c class) reg() regKind {
 	return reg64
 }
 
-// node is one vector operation of the graph. Node 0 is the mask that is always valid.
+// node is one vector operation of the graph. Node 0 is the mask of a value that is always valid.
 type node struct {
 	op   op
 	reg  regKind
@@ -108,11 +108,11 @@ type node struct {
 	ref  int     // of loads
 }
 
-// graph builds nodes, each distinct operation once.
+// graph builds nodes. Equal operations share one node.
 type graph struct {
 	nodes []node
 	index map[nodeKey]int
-	sets  map[int][]int // the parts of a conjunction of masks
+	sets  map[int][]int // the operands of a conjunction of masks
 }
 
 type nodeKey struct {
@@ -145,8 +145,8 @@ func (g *graph) add(n node) int {
 	return id
 }
 
-// both returns the mask that is valid where all of the given ones are. Conjunctions are kept flat
-// and sorted, so that a mask that many operands share is combined once.
+// both returns the mask that is valid where all the given ones are. Conjunctions are flat and
+// sorted, so that a mask shared by many operands is combined once.
 func (g *graph) both(masks ...int) int {
 	var parts []int
 	for _, m := range masks {

@@ -13,9 +13,9 @@ import (
 // The examples of the guide are blocks of lines:
 //
 //	name: [list of] type [nodata v] = pixels [| pixels of the next band or file]
-//	expression  gives type: pixels [| pixels of the next band], - for an invalid one
+//	expression  gives type [nodata v]: pixels [| pixels of the next band], - for an invalid one
 //	expression  is refused: part of the message
-func TestTheGuidesExamplesGiveWhatItSays(t *testing.T) {
+func TestGuideExamples(t *testing.T) {
 	data, err := os.ReadFile("../docs/guide/expressions.md")
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +32,8 @@ func TestTheGuidesExamplesGiveWhatItSays(t *testing.T) {
 				}
 			} else if text, want, ok := strings.Cut(line, " is refused: "); ok {
 				examples++
-				if _, err := compileText(strings.TrimSpace(text), inputs, nil); err == nil || !strings.Contains(err.Error(), want) {
+				if _, err := compileText(strings.TrimSpace(text), inputs,
+					nil); err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("%s: %v", line, err)
 				}
 			} else if err := input(line, inputs, pixels); err != nil {
@@ -115,8 +116,13 @@ func example(text, want string, inputs map[string]Input, pixels map[Ref]*ndarray
 		return err
 	}
 	kind, values, _ := strings.Cut(want, ": ")
+	kind, nodata, declared := strings.Cut(kind, " nodata ")
 	if p.Type().String() != kind {
 		return fmt.Errorf("the type is %v", p.Type())
+	}
+	if has := p.Nodata(); declared && (has == nil) != (nodata == "none") || declared && has != nil &&
+		has.String() != nodata {
+		return fmt.Errorf("nodata is %v", has)
 	}
 	var src []Operand
 	n := 0
@@ -169,7 +175,7 @@ func example(text, want string, inputs map[string]Input, pixels map[Ref]*ndarray
 	return nil
 }
 
-func TestTheGuideListsAllFunctionsAsTheyAre(t *testing.T) {
+func TestGuideFunctions(t *testing.T) {
 	data, err := os.ReadFile("../docs/guide/expressions.md")
 	if err != nil {
 		t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 
 type real interface{ float32 | float64 }
 
-// The kernels go over plain slices of one length, d the result, which may be one of the operands. Each
-// does one rounding per element: nothing here can be fused to a multiply-add.
+// The kernels process slices of one length. The result d may be one of the operands. Each kernel
+// rounds once per element, so the compiler has nothing to fuse into a multiply-add.
 
 func add[T real](d, a, b []T) {
 	a, b = a[:len(d)], b[:len(d)]
@@ -109,7 +109,7 @@ func maxK[T real](d, a []T, k T) {
 	}
 }
 
-// mod is the remainder with the divisor's sign, NaN for a divisor of 0.
+// mod computes the remainder with the sign of the divisor, NaN for a divisor of 0.
 func mod[T real](d, a, b []T) {
 	a, b = a[:len(d)], b[:len(d)]
 	for i := range d {
@@ -125,12 +125,12 @@ func mod[T real](d, a, b []T) {
 	}
 }
 
-// modInt is mod for whole numbers within 2^53. Invalid pixels may hold anything, which does no harm.
+// modInt is mod for whole numbers within 2^53. The values of invalid pixels are arbitrary.
 func modInt[T real](d, a, b []T) {
 	a, b = a[:len(d)], b[:len(d)]
 	for i := range d {
 		x, y := int64(a[i]), int64(b[i])
-		if nan := a[i] + b[i]; y == 0 || nan != nan { // an operand is NaN where it is a remainder by 0
+		if nan := a[i] + b[i]; y == 0 || nan != nan { // a NaN operand gives NaN, as does a divisor of 0
 			d[i] = T(math.NaN())
 			continue
 		}
@@ -142,8 +142,8 @@ func modInt[T real](d, a, b []T) {
 	}
 }
 
-// each2 makes a kernel of a function of two numbers, computed in float64: fast where the result is
-// rounded to float32, which hides small errors, and exact in float64.
+// each2 returns the kernel of a function of two numbers, computed in float64: fast for float32
+// results, whose rounding hides small errors, and exact for float64 results.
 func each2[T real](fast, exact func(a, b float64) float64) func(d, a, b []T) {
 	f := exact
 	if isFloat32[T]() {
@@ -157,7 +157,7 @@ func each2[T real](fast, exact func(a, b float64) float64) func(d, a, b []T) {
 	}
 }
 
-// each makes a kernel of a function of one number, as each2 does.
+// each returns the kernel of a function of one number, as each2 does.
 func each[T real](fast, exact func(a float64) float64) func(d, a []T) {
 	f := exact
 	if isFloat32[T]() {
@@ -218,7 +218,7 @@ func round[T real](d, a []T) {
 	}
 }
 
-// one is 1 for true. The compiler makes it one instruction.
+// one returns 1 for true. It compiles to a single instruction.
 func one(b bool) byte {
 	if b {
 		return 1
@@ -312,7 +312,8 @@ func notEqualK[T real](d []byte, a []T, k T) {
 	}
 }
 
-// where is d = c ? a : b. On integers the compiler makes it a move without a branch, so floats are moved as bits.
+// where computes d = c ? a : b. For integers the compiler emits a conditional move instead of a
+// branch, so floats are passed as bits.
 func where[T uint32 | uint64 | byte](d []T, c []byte, a, b []T) {
 	c, a, b = c[:len(d)], a[:len(d)], b[:len(d)]
 	for i := range d {
@@ -336,7 +337,7 @@ func whereFloat[T real](d []T, c []byte, a, b []T) {
 func bitsOf32[T real](s []T) []uint32 { return ndarray.OfBytes[uint32](ndarray.AsBytes(s)) }
 func bitsOf64[T real](s []T) []uint64 { return ndarray.OfBytes[uint64](ndarray.AsBytes(s)) }
 
-// patch is d = v where c is 0.
+// patch sets d to v where c is 0.
 func patch[T uint32 | uint64](d []T, c []byte, v T) {
 	c = c[:len(d)]
 	for i := range d {

@@ -10,13 +10,15 @@ import (
 	"leat/ndarray"
 )
 
-// awkward returns n values with zeros of both signs, infinities, subnormals and NaN among them.
+// awkward returns n values that include zeros of both signs, infinities, subnormals and, with nan,
+// NaN.
 func awkward[T real](r *rand.Rand, n int, nan bool) []T {
 	s := make([]T, n)
 	for i := range s {
 		switch r.IntN(9) {
 		case 0:
-			s[i] = []T{0, T(math.Copysign(0, -1)), T(math.Inf(1)), T(math.Inf(-1)), 1e-40, T(math.MaxFloat32), -1e-45, 1}[r.IntN(8)]
+			s[i] = []T{0, T(math.Copysign(0, -1)), T(math.Inf(1)), T(math.Inf(-1)), 1e-40, T(math.MaxFloat32), -1e-45,
+				1}[r.IntN(8)]
 		case 1:
 			s[i] = T(float64(r.IntN(5)))
 		default:
@@ -29,7 +31,7 @@ func awkward[T real](r *rand.Rand, n int, nan bool) []T {
 	return s
 }
 
-// equalFloats compares bit by bit but for the bits of NaN.
+// equalFloats compares bits, but treats all NaN as equal.
 func equalFloats[T real](a, b []T) bool {
 	return slices.EqualFunc(a, b, func(x, y T) bool {
 		return x != x && y != y || math.Float64bits(float64(x)) == math.Float64bits(float64(y))
@@ -38,7 +40,7 @@ func equalFloats[T real](a, b []T) bool {
 
 var lengths = []int{0, 1, 7, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 500, 511, 512}
 
-func TestVectorRoutinesGiveWhatTheGoLoopsGive(t *testing.T) {
+func TestVectorArithmeticEqualsGo(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	for _, n := range lengths {
 		vectorRoutines(t, r, n, fastVV32, fastVK32)
@@ -46,7 +48,8 @@ func TestVectorRoutinesGiveWhatTheGoLoopsGive(t *testing.T) {
 	}
 }
 
-func vectorRoutines[T real](t *testing.T, r *rand.Rand, n int, vv func(op) func(d, a, b []T), vk func(op, int) func(d, a []T, k T)) {
+func vectorRoutines[T real](t *testing.T, r *rand.Rand, n int, vv func(op) func(d, a, b []T),
+	vk func(op, int) func(d, a []T, k T)) {
 	a, b, k := awkward[T](r, n, true), awkward[T](r, n, true), awkward[T](r, 1, false)[0]
 	got, want := make([]T, n), make([]T, n)
 	for _, o := range []op{opAdd, opSub, opMul, opDiv} {
@@ -73,7 +76,7 @@ func vectorRoutines[T real](t *testing.T, r *rand.Rand, n int, vv func(op) func(
 	}
 }
 
-func TestConversionsAndSearchesGiveWhatTheGoLoopsGive(t *testing.T) {
+func TestVectorConversionsEqualGo(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	for _, n := range lengths {
 		bits := make([]byte, 8*n+8)
@@ -129,7 +132,7 @@ func converts[T integer](t *testing.T, s []T) {
 	}
 }
 
-func TestNetworksSortWhatIsNeeded(t *testing.T) {
+func TestSortingNetworks(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
 	for n := 1; n <= 70; n++ {
 		for _, span := range [][2]int{{0, n - 1}, {(n - 1) / 2, n / 2}, {0, n / 2}} {
@@ -137,7 +140,7 @@ func TestNetworksSortWhatIsNeeded(t *testing.T) {
 			for range 30 {
 				v := make([]int32, n)
 				for i := range v {
-					v[i] = int32(r.IntN(3)) // by the 0-1 principle few values say all
+					v[i] = int32(r.IntN(3)) // few values suffice by the 0-1 principle
 				}
 				want := slices.Sorted(slices.Values(v))
 				for _, c := range net {
@@ -151,7 +154,7 @@ func TestNetworksSortWhatIsNeeded(t *testing.T) {
 	}
 }
 
-func TestMediansByNetworkAreThoseBySorting(t *testing.T) {
+func TestNetworkMedianEqualsSorting(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
 	for _, items := range []int{1, 2, 3, 4, 5, 12, 13, 64, 200, maxNetwork, maxNetwork + 1} {
 		const n = 190
@@ -163,7 +166,7 @@ func TestMediansByNetworkAreThoseBySorting(t *testing.T) {
 				ev.masks[j] = make([]byte, n)
 				for i := range n {
 					if ev.masks[j][i] = byte(r.IntN(2)); ev.masks[j][i] == 0 {
-						ev.r32[j][i] = float32(math.NaN()) // what is invalid may be anything
+						ev.r32[j][i] = float32(math.NaN()) // invalid items have arbitrary values
 					}
 				}
 			}
@@ -182,7 +185,7 @@ func TestMediansByNetworkAreThoseBySorting(t *testing.T) {
 	}
 }
 
-func TestPowersMultiplyOutExactly(t *testing.T) {
+func TestIntegerPowers(t *testing.T) {
 	for k := range 40 {
 		for _, a := range []float64{2, -3, 1.5, 7} {
 			if want := math.Pow(a, float64(k)); math.Abs(want) <= maxExact && powInt(a, k) != want {

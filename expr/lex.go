@@ -25,7 +25,7 @@ type token struct {
 	num  float64
 }
 
-// instead says what to write for spellings of other languages, longest first.
+// instead lists spellings of other languages, longest first, with what to write instead.
 var instead = []struct{ wrong, hint string }{
 	{"&&", "write 'and'"},
 	{"||", "write 'or'"},
@@ -34,21 +34,22 @@ var instead = []struct{ wrong, hint string }{
 	{"=>", "write >="},
 	{"=<", "write <="},
 	{"===", "write =="},
-	{"<<", "shifts are not offered; multiply by a power of two"},
-	{">>", "shifts are not offered; write floor(a / 2**n)"},
+	{"<<", "shifts are not supported: multiply by a power of two"},
+	{">>", "shifts are not supported: write floor(a / 2**n)"},
 	{"^", "write ** for a power"},
-	{"&", "write 'and' (bits are not offered)"},
-	{"|", "write 'or' (bits are not offered)"},
+	{"&", "write 'and' (bitwise operators are not supported)"},
+	{"|", "write 'or' (bitwise operators are not supported)"},
 	{"~", "write 'not'"},
 	{"!", "write 'not'"},
 	{"=", "write == to compare"},
 	{"{", "write [a, b] for bands"},
-	{";", "give one expression; several outputs take several -e options"},
-	{"\"", "text is not offered"},
-	{"'", "text is not offered"},
+	{";", "write one expression for each output"},
+	{"\"", "strings are not supported"},
+	{"'", "strings are not supported"},
 }
 
-var operators = []string{"**", "<=", ">=", "==", "!=", "+", "-", "*", "/", "%", "<", ">", "(", ")", "[", "]", ",", "?", ":"}
+var operators = []string{"**", "<=", ">=", "==", "!=", "+", "-", "*", "/", "%", "<", ">", "(", ")", "[", "]", ",", "?",
+	":"}
 
 type lexer struct {
 	text string
@@ -96,14 +97,14 @@ func (l *lexer) next() (token, error) {
 			return t, nil
 		}
 	}
-	for _, w := range instead { // ! and =, which begin operators
+	for _, w := range instead { // ! and =, which are also prefixes of operators
 		if strings.HasPrefix(rest, w.wrong) {
 			return token{}, l.fail(l.pos, "%s is not an operator: %s", w.wrong, w.hint)
 		}
 	}
 	r, size := utf8.DecodeRuneInString(rest)
 	if r == utf8.RuneError && size <= 1 {
-		return token{}, l.fail(l.pos, "a byte that is not text (0x%02x)", c)
+		return token{}, l.fail(l.pos, "invalid byte 0x%02x", c)
 	}
 	return token{}, l.fail(l.pos, "unexpected character %q", r)
 }

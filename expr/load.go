@@ -12,7 +12,7 @@ type integer interface {
 	uint8 | int8 | uint16 | int16 | uint32 | int32 | uint64 | int64
 }
 
-// alias32 lets a register be the input's memory.
+// alias32 makes a register point to the input's memory.
 func alias32(ev *Evaluator, in *instr, n int) {
 	ev.r32[in.dst] = ndarray.OfBytes[float32](ev.src[in.ref].Data)
 }
@@ -100,20 +100,21 @@ func convertScaled[D real, T integer | real](d []D, s []T, scale, offset float64
 	}
 }
 
-// checkExact finds the first valid pixel that float64 does not hold.
+// checkExact records the first valid pixel that float64 cannot represent.
 func checkExact[T integer | real](ev *Evaluator, in *instr, s []T) {
 	mask := ev.masks[in.args[0]]
 	for i, v := range s {
 		if f := float64(v); f <= maxExact && f >= -maxExact && T(f) == v || mask != nil && mask[i] == 0 {
 			continue
 		}
-		ev.failed(PixelError{Index: i, Input: ev.p.refNames[in.ref],
+		ev.recordError(PixelError{Index: i, Input: ev.p.refNames[in.ref],
 			Msg: fmt.Sprintf("the value %v is beyond 2^53, where float64 is no longer exact", v)})
 		return
 	}
 }
 
-// maskKernel returns the instruction that finds a band's invalid pixels: masked, equal to nodata, or NaN.
+// maskKernel returns the instruction that finds a band's invalid pixels: masked, NaN, or equal to
+// nodata.
 func maskKernel(b *Band) runner {
 	switch b.Type {
 	case ndarray.Uint8:
@@ -209,12 +210,12 @@ func contains[T integer | real](s []T, v T) bool {
 	return false
 }
 
-// hasNot reports whether any value is not equal to itself.
+// hasNot reports whether any value is NaN.
 func hasNot[T integer | real](s []T) bool {
 	if t, ok := any(s).([]float32); ok {
 		n, found := special32Fast(t, float32(math.NaN()))
 		if !found {
-			s = s[n:] // infinities too were looked for
+			s = s[n:] // else an infinity may be the cause: search all
 		}
 	}
 	for _, x := range s {

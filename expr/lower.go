@@ -7,25 +7,25 @@ type instr struct {
 	run  func(ev *Evaluator, in *instr, n int)
 	op   op
 	dst  int
-	args []int // registers of the operands; which kind says run
+	args []int // registers of the operands; run knows their kinds
 	k    float64
 	k32  float32
 	ref  int
 	f32  kernel[float32]
 	f64  kernel[float64]
 	root *root
-	// items of a reduction: its values are args[:items], their masks args[items:]
+	// items of a reduction: args[:items] are its values, args[items:] their masks.
 	items int
 }
 
-// kernel is one of the shapes of a vector operation.
+// kernel holds the function of a vector operation, in one of these forms.
 type kernel[T real] struct {
 	vv   func(d, a, b []T)        // d = a op b
 	vk   func(d, a []T, k T)      // d = a op k, and k op a
 	v    func(d, a []T)           // d = op a
 	c    func(d []byte, a, b []T) // d = a op b, a comparison
 	ck   func(d []byte, a []T, k T)
-	swap bool // c wants its operands exchanged
+	swap bool // c takes its operands exchanged
 }
 
 // root is an output band of the graph.
@@ -41,15 +41,15 @@ type root struct {
 // builder turns the graph into instructions.
 type builder struct {
 	*graph
-	roots  []root
-	p      *Program
-	order  []int  // nodes in the order of computation, and -1-i for the store of root i
-	last   []int  // position in order of the last use of a node
-	place  []int  // register of a node, -1 before and after it has one
-	fixed  []bool // the register is no scratch: a constant, an input's or the output's memory
-	free   [4][]int
-	refOf  []int       // position of a band among the program's refs
-	direct map[int]int // nodes computed in the output's memory, with their bands
+	roots    []root
+	p        *Program
+	order    []int  // nodes in the order of computation; -1-i is the store of root i
+	last     []int  // position in order of the last use of a node
+	register []int  // register of a node; -1 while it has none
+	fixed    []bool // the register is a constant, or memory of an input or output: never reused
+	free     [4][]int
+	refOf    []int       // index of a band among the program's refs
+	direct   map[int]int // output band of nodes that are computed in the output's memory
 }
 
 // usedRefs returns the bands that the roots depend on, in order of first appearance.
@@ -72,7 +72,8 @@ func (b *builder) usedRefs(n int) []int {
 	return out
 }
 
-// schedule orders the nodes that the roots need: operands first, each band's right before its store.
+// schedule orders the nodes that the roots need: operands first, and each band's nodes just before
+// its store.
 func (b *builder) schedule() {
 	seen := make([]bool, len(b.nodes))
 	seen[0] = true
@@ -104,17 +105,17 @@ func (b *builder) schedule() {
 	}
 }
 
-// lower emits the instructions and gives each node a register, reusing those of values no longer needed.
-// Masks keep theirs, since a mask may be another one's memory.
+// lower emits the instructions. It gives each node a register and reuses those of values no longer
+// needed, except the registers of masks, whose memory other masks may share.
 func (b *builder) lower(p *Program) {
 	b.p = p
-	b.place = make([]int, len(b.nodes))
+	b.register = make([]int, len(b.nodes))
 	b.fixed = make([]bool, len(b.nodes))
-	for i := range b.place {
-		b.place[i] = -1
+	for i := range b.register {
+		b.register[i] = -1
 	}
 	p.regs[regMask] = 1
-	b.place[0] = 0 // never bound: always valid
+	b.register[0] = 0 // never bound: always valid
 	b.findDirect()
 	for at, id := range b.order {
 		if id < 0 {
@@ -122,13 +123,13 @@ func (b *builder) lower(p *Program) {
 			b.release(at, b.roots[-1-id].value)
 			continue
 		}
-		if b.nodes[id].op != opConst { // placed where an instruction needs it as a vector
+		if b.nodes[id].op != opConst { // operand places a constant where an instruction needs it as a vector
 			b.emit(at, id)
 		}
 	}
 }
 
-// findDirect picks the roots that can be computed in the output's own memory.
+// findDirect selects the roots that can be computed in the output's own memory.
 func (b *builder) findDirect() {
 	b.direct = map[int]int{}
 	for i := range b.roots {
@@ -144,7 +145,7 @@ func (b *builder) findDirect() {
 	}
 }
 
-// isAlias reports whether a node is a band's pixels just as they are in memory.
+// isAlias reports whether a node's value is a band's memory.
 func (b *builder) isAlias(id int) bool {
 	n := &b.nodes[id]
 	if n.op != opLoad {
@@ -154,15 +155,15 @@ func (b *builder) isAlias(id int) bool {
 	return band.raw() && band.Type.IsFloat()
 }
 
-// operand returns the register of a node, filling one in advance for a constant.
+// operand returns the register of a node. It fills one in advance for a constant.
 func (b *builder) operand(id int) int {
 	n := &b.nodes[id]
-	if n.op == opConst && b.place[id] < 0 {
-		b.place[id] = b.fresh(n.reg)
+	if n.op == opConst && b.register[id] < 0 {
+		b.register[id] = b.fresh(n.reg)
 		b.fixed[id] = true
-		b.p.constants = append(b.p.constants, constant{n.reg, b.place[id], n.k})
+		b.p.constants = append(b.p.constants, constant{n.reg, b.register[id], n.k})
 	}
-	return b.place[id]
+	return b.register[id]
 }
 
 func (b *builder) fresh(r regKind) int {
@@ -174,28 +175,28 @@ func (b *builder) fresh(r regKind) int {
 func (b *builder) allocate(id int) int {
 	r := b.nodes[id].reg
 	if band, ok := b.direct[id]; ok {
-		b.place[id], b.fixed[id] = b.fresh(r), true
-		b.p.outputs = append(b.p.outputs, binding{r, b.place[id], band})
-		return b.place[id]
+		b.register[id], b.fixed[id] = b.fresh(r), true
+		b.p.outputs = append(b.p.outputs, binding{r, b.register[id], band})
+		return b.register[id]
 	}
 	if free := b.free[r]; len(free) > 0 && r != regMask {
 		b.free[r] = free[:len(free)-1]
-		b.place[id] = free[len(free)-1]
+		b.register[id] = free[len(free)-1]
 	} else {
-		b.place[id] = b.fresh(r)
+		b.register[id] = b.fresh(r)
 	}
-	return b.place[id]
+	return b.register[id]
 }
 
-// release takes back the registers of nodes that are not used after position at.
+// release frees the registers of nodes that are not used after position at.
 func (b *builder) release(at int, ids ...int) {
 	for _, id := range ids {
 		r := b.nodes[id].reg
-		if r == regMask || b.fixed[id] || b.last[id] != at || b.place[id] < 0 {
+		if r == regMask || b.fixed[id] || b.last[id] != at || b.register[id] < 0 {
 			continue
 		}
-		b.free[r] = append(b.free[r], b.place[id])
-		b.place[id] = -1
+		b.free[r] = append(b.free[r], b.register[id])
+		b.register[id] = -1
 	}
 }
 
@@ -222,13 +223,14 @@ func (b *builder) emit(at, id int) {
 	switch {
 	case n.op == opLoad && b.isAlias(id):
 		in.dst = b.fresh(n.reg)
-		b.place[id], b.fixed[id] = in.dst, true
+		b.register[id], b.fixed[id] = in.dst, true
 		in.run = alias32
 		if n.reg == reg64 {
 			in.run = alias64
 		}
 	case n.op >= opRedMin && n.op <= opRedCount:
-		// Reductions go over their operands several times, so none may be overwritten.
+		// Reductions read their operands several times, so the result must not overwrite any of
+		// them.
 		in.dst = b.allocate(id)
 		b.release(at, n.args...)
 	default:
@@ -254,7 +256,8 @@ func (b *builder) emit(at, id int) {
 	b.p.code = append(b.p.code, in)
 }
 
-// choose selects the kernel of an operation with two operands and returns the operands that are vectors.
+// choose selects the kernel of an operation with two operands and returns the operands that it
+// takes as vectors.
 func (b *builder) choose(in *instr, n *node, src regKind) []int {
 	x, y := &b.nodes[n.args[0]], &b.nodes[n.args[1]]
 	k, side := 0.0, 0
@@ -275,7 +278,7 @@ func (b *builder) choose(in *instr, n *node, src regKind) []int {
 }
 
 func (b *builder) emitStore(r *root) {
-	in := instr{op: opNone, root: r, args: []int{b.operand(r.value), b.place[r.mask]}}
+	in := instr{op: opNone, root: r, args: []int{b.operand(r.value), b.register[r.mask]}}
 	in.run = storeKernel(&b.p.out, r)
 	b.p.code = append(b.p.code, in)
 }

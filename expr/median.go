@@ -8,20 +8,20 @@ import (
 	"leat/ndarray"
 )
 
-// Medians of float32 sort the pixels of a chunk side by side: row i of a sorting network holds the i-th item of
-// every pixel, and one comparator orders two rows. Float32 are compared as integers of the same order, keys,
-// in which an invalid item is larger than all others and so ends last. Of the network only the comparators
-// that the middle rows depend on are kept.
+// Medians of float32 sort the items of all pixels of a chunk at once: row i of a sorting network
+// holds the i-th item of each pixel, and a comparator orders two rows. The items are compared as
+// integers of the same order, called keys. The key of an invalid item is the largest, so these
+// items end last. Only the comparators on which the middle rows depend are kept.
 
-// maxNetwork is the largest number of items sorted by a network: its comparators grow with n (log n)**2, and
-// beyond this sorting pixel by pixel is no slower.
+// maxNetwork is the largest number of items that a network sorts. The number of its comparators
+// grows with n (log n)**2; beyond this limit, sorting pixel by pixel is as fast.
 const maxNetwork = 1024
 
 // comparator orders two rows of a network.
 type comparator struct{ lo, hi int32 }
 
-// network returns Batcher's odd-even merge sort of n rows without what the rows from first to last do
-// not depend on.
+// network returns the comparators of Batcher's odd-even merge sort of n rows on which the rows
+// first to last depend.
 func network(n, first, last int) []comparator {
 	var all []comparator
 	size := 1 << bits.Len(uint(n-1))
@@ -59,7 +59,7 @@ func medianKernel(items int) runner {
 	low, high := (items-1)/2, items/2
 	whole := network(items, low, high)
 	some := network(items, 0, high)
-	// All rows should stay in the first-level cache.
+	// All rows should fit into the L1 cache.
 	width := min(chunk, max(64, 6144/items&^31))
 	return func(ev *Evaluator, in *instr, n int) {
 		for off := 0; off < n; off += width {
@@ -70,8 +70,8 @@ func medianKernel(items int) runner {
 
 const invalidKey = math.MaxInt32
 
-// keys32 makes integers of float32 bits in the floats' order, and floats of these again. The NaN that
-// would be above invalidKey's float are masked out.
+// keys32 converts float32 bits to integers in the order of the floats, and such integers back to
+// bits. A NaN whose key exceeds invalidKey is always masked.
 func keys32(d, s []int32) {
 	for i := keys32Fast(d, s); i < len(s); i++ {
 		d[i] = key32(s[i])
@@ -82,7 +82,7 @@ func key32(b int32) int32 { return b ^ int32(uint32(b>>31)>>1) }
 
 func float32OfKey(k int32) float64 { return float64(math.Float32frombits(uint32(key32(k)))) }
 
-// order puts the smaller of each pair into a and the larger into b.
+// order moves the smaller of each pair to a and the larger to b.
 func order(a, b []int32) {
 	b = b[:len(a)]
 	for i := order32Fast(a, b); i < len(a); i++ {
@@ -97,7 +97,8 @@ func medianByRow(ev *Evaluator, in *instr, off, n, low, high int, whole, some []
 		ev.cells = make([][]int32, in.items)
 	}
 	rows := ev.cells[:in.items]
-	// A pixel's number of valid items tells where its middle is; while all are valid it is the same for all.
+	// The middle of a pixel's items depends on how many are valid; if all are, it is the same
+	// everywhere.
 	if ev.left == nil {
 		ev.left = make([]int32, chunk)
 	}
@@ -148,11 +149,11 @@ func medianByRow(ev *Evaluator, in *instr, off, n, low, high int, whole, some []
 	}
 }
 
-// middle32 is the mean of the middle two, or of twice the middle one; 0 for a negative zero, as NumPy has it.
-// The sum of two float32 is no problem in float64.
+// middle32 returns the mean of the middle two items, which may be the same one. A negative zero
+// becomes 0, as in NumPy. The float64 sum of two float32 cannot overflow.
 func middle32(a, b float64) float32 { return float32((a+b)/2 + 0) }
 
-// medianByColumn sorts the items of each pixel.
+// medianByColumn sorts the items of each pixel separately.
 func medianByColumn[T real](ev *Evaluator, in *instr, r [][]T, n int) {
 	d := r[in.dst][:n]
 	if cap(ev.column) < in.items {
@@ -171,7 +172,7 @@ func medianByColumn[T real](ev *Evaluator, in *instr, r [][]T, n int) {
 		}
 		slices.Sort(col)
 		if h := len(col) / 2; len(col)%2 == 1 {
-			d[i] = T(col[h] + 0) // not half of a sum, which could overflow
+			d[i] = T(col[h] + 0) // halving a sum could overflow
 		} else {
 			d[i] = T((col[h-1]+col[h])/2 + 0)
 		}

@@ -16,14 +16,14 @@ import (
 	"leat/ndarray"
 )
 
-// A case of the property test, as reference.py reads it.
+// numpyCase is a case of the property test, as reference.py reads it.
 type numpyCase struct {
 	N      int                   `json:"n"`
 	Text   string                `json:"text"`
 	Inputs map[string]numpyInput `json:"inputs"`
 	NoMask bool                  `json:"nomask"`
 	Opts   numpyOpts             `json:"opts"`
-	near   bool                  // a transcendental function at the root: 2 units in the last place
+	near   bool                  // the root is a transcendental function: allow 2 units in the last place
 }
 
 type numpyInput struct {
@@ -71,7 +71,7 @@ func python(t *testing.T) string {
 	return ""
 }
 
-func TestRandomExpressionsGiveWhatNumPyGives(t *testing.T) {
+func TestRandomExpressionsEqualNumPy(t *testing.T) {
 	py := python(t)
 	rounds, seed := 3000, uint64(2026)
 	if testing.Short() {
@@ -95,7 +95,8 @@ func TestRandomExpressionsGiveWhatNumPyGives(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(py, "-B", "testdata/reference.py", in, out)
-	// NumPy's AVX-512 routines for float64 are off by more than a unit in the last place; the C library's are not.
+	// NumPy's AVX-512 routines for float64 have errors above one unit in the last place; those of
+	// the C library have not.
 	cmd.Env = append(os.Environ(), "NPY_DISABLE_CPU_FEATURES=AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL")
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
@@ -139,7 +140,8 @@ func describe(c numpyCase) string {
 				if band.Nodata != nil {
 					nd = *band.Nodata
 				}
-				fmt.Fprintf(&b, "  %s file %d band %d: %s nodata %s masked %v scale %v %v\n", name, f, i+1, band.Type, nd, band.Masked, band.Scale, band.Offset)
+				fmt.Fprintf(&b, "  %s file %d band %d: %s nodata %s masked %v scale %v %v\n", name, f, i+1, band.Type,
+					nd, band.Masked, band.Scale, band.Offset)
 			}
 		}
 	}
@@ -229,12 +231,14 @@ func (c *numpyCase) check(want numpyResult) error {
 		for i := range c.N {
 			g, w := dst[b][i*size:(i+1)*size], aligned(ref)[i*size:(i+1)*size]
 			if !same(p.Type(), g, w, c.near) {
-				return fmt.Errorf("band %d pixel %d: %s, reference %s\n%v", b+1, i, show(p.Type(), g), show(p.Type(), w), p)
+				return fmt.Errorf("band %d pixel %d: %s, reference %s\n%v", b+1, i, show(p.Type(), g),
+					show(p.Type(), w), p)
 			}
 		}
 	}
 	got := want.Count
-	got.Invalid, got.Saturated, got.Collision, got.Inf = counts.Invalid, counts.Saturated, counts.NodataCollision, counts.Inf
+	got.Invalid, got.Saturated, got.Collision, got.Inf = counts.Invalid, counts.Saturated, counts.NodataCollision,
+		counts.Inf
 	if got != want.Count && !c.near {
 		return fmt.Errorf("counts %+v, reference %+v", got, want.Count)
 	}
@@ -263,8 +267,8 @@ func bitsOf(d ndarray.DType, b []byte) uint64 {
 	return u
 }
 
-// same compares two pixels: bit by bit but for the sign of zero and the bits of NaN, or within 2
-// units in the last place.
+// same compares two pixels: bit by bit except the sign of zero and the bits of NaN, or with near
+// within 2 units in the last place.
 func same(d ndarray.DType, a, b []byte, near bool) bool {
 	x, y := bitsOf(d, a), bitsOf(d, b)
 	if !d.IsFloat() {
@@ -280,19 +284,20 @@ func same(d ndarray.DType, a, b []byte, near bool) bool {
 	return near && math.Signbit(p.Float64()) == math.Signbit(q.Float64()) && math.Abs(float64(int64(x-y))) <= 2
 }
 
-// generator makes random expressions with their inputs.
+// generator generates random expressions with their inputs.
 type generator struct {
 	*rand.Rand
 	inputs map[string]numpyInput
-	wide   bool // 64-bit values beyond 2^53 were made
+	wide   bool // 64-bit values beyond 2^53 occur
 }
 
 func (g *generator) oneCase() numpyCase {
 	c := numpyCase{N: 1 + g.IntN(60)}
 	if g.IntN(20) == 0 {
-		c.N = 600 // more than a chunk
+		c.N = 600 // more than one chunk
 	}
-	types := []string{"uint8", "int8", "uint16", "int16", "uint32", "int32", "float32", "float64", "uint16", "float32", "uint8"}
+	types := []string{"uint8", "int8", "uint16", "int16", "uint32", "int32", "float32", "float64", "uint16", "float32",
+		"uint8"}
 	g.inputs, g.wide = map[string]numpyInput{}, false
 	common := g.IntN(3) == 0
 	if g.IntN(8) == 0 {
@@ -324,7 +329,8 @@ func (g *generator) oneCase() numpyCase {
 	}
 	c.NoMask = g.IntN(12) == 0
 	if g.IntN(4) == 0 {
-		c.Opts.Type = []string{"uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "float32", "float64"}[g.IntN(11)]
+		c.Opts.Type = []string{"uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16",
+			"float32", "float64"}[g.IntN(11)]
 		if c.near {
 			c.Opts.Type = "" // units in the last place are those of the result's own type
 		}
@@ -338,7 +344,7 @@ func (g *generator) oneCase() numpyCase {
 	return c
 }
 
-// band makes n pixels with limits, nodata, NaN and infinities among them.
+// band generates n pixels that include limits, nodata, NaN and infinities.
 func (g *generator) band(types []string, n int, common bool) numpyBand {
 	b := numpyBand{Type: types[g.IntN(len(types))]}
 	d, _ := ndarray.ParseDType(b.Type)
@@ -421,11 +427,13 @@ func (g *generator) band(types []string, n int, common bool) numpyBand {
 	return b
 }
 
-// root makes an expression; a transcendental function, which is compared less strictly, stands only at its root.
+// root generates an expression. Transcendental functions, compared less strictly, occur only at its
+// root.
 func (g *generator) root() (text string, near bool) {
 	switch g.IntN(12) {
 	case 0, 1:
-		f := []string{"exp", "expm1", "log", "log10", "log2", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"}
+		f := []string{"exp", "expm1", "log", "log10", "log2", "log1p", "sin", "cos", "tan", "asin", "acos", "atan",
+			"sinh", "cosh", "tanh"}
 		return fmt.Sprintf("%s(%s)", f[g.IntN(len(f))], g.number(2, 0)), true
 	case 2:
 		return fmt.Sprintf("%s(%s, %s)", []string{"atan2", "hypot"}[g.IntN(2)], g.number(2, 0), g.number(2, 0)), true
@@ -441,7 +449,8 @@ func (g *generator) root() (text string, near bool) {
 	return g.number(4, 0), false
 }
 
-// wrap sets parentheses where prec, the expression's own binding, is weaker than needed, and sometimes anyway.
+// wrap adds parentheses where prec, the precedence of the expression, is below need, and sometimes
+// elsewhere.
 func (g *generator) wrap(text string, prec, need int) string {
 	if prec < need || g.IntN(10) == 0 {
 		return "(" + text + ")"
@@ -449,7 +458,7 @@ func (g *generator) wrap(text string, prec, need int) string {
 	return text
 }
 
-// number makes an expression with a number as its value. Precedences: 1 ?:, 2 or, 3 and, 4 not, 5
+// number generates an expression whose value is a number. Precedences: 1 ?:, 2 or, 3 and, 4 not, 5
 // comparison, 6 sum, 7 product, 8 sign, 9 power, 10 call and name.
 func (g *generator) number(depth, need int) string {
 	if depth == 0 || g.IntN(6) == 0 {
@@ -474,13 +483,15 @@ func (g *generator) number(depth, need int) string {
 	case 13:
 		return fmt.Sprintf("clip(%s, %s, %s)", n(0), g.literal(), g.leaf(0))
 	case 14:
-		return fmt.Sprintf("%s(%s)", []string{"abs", "floor", "ceil", "round", "sqrt", "float32", "float64"}[g.IntN(7)], n(0))
+		return fmt.Sprintf("%s(%s)", []string{"abs", "floor", "ceil", "round", "sqrt", "float32", "float64"}[g.IntN(7)],
+			n(0))
 	case 15:
 		return fmt.Sprintf("fill(%s, %s)", n(0), g.literal())
 	case 16:
 		return fmt.Sprintf("coalesce(%s, %s)", n(0), n(0))
 	case 17, 18:
-		list := []string{"s", "m", "[a, b]", fmt.Sprintf("[%s, %s, %s]", n(0), n(0), n(0)), "s", "s * 2", "[s[1], a]"}[g.IntN(7)]
+		list := []string{"s", "m", "[a, b]", fmt.Sprintf("[%s, %s, %s]", n(0), n(0), n(0)), "s", "s * 2",
+			"[s[1], a]"}[g.IntN(7)]
 		return g.reducer() + "(" + list + ")" + g.first(list)
 	case 19:
 		return g.wrap(g.boolean(depth-1, 6)+" + "+n(7), 6, need)
@@ -492,7 +503,7 @@ func (g *generator) number(depth, need int) string {
 	return g.leaf(need)
 }
 
-// first picks a band where a reduction over files gives several.
+// first selects a band if a reduction over files returns several.
 func (g *generator) first(list string) string {
 	if strings.HasPrefix(list, "s") {
 		return "[1]"
@@ -524,10 +535,11 @@ func (g *generator) leaf(need int) string {
 }
 
 func (g *generator) literal() string {
-	return []string{"0", "1", "2", "3", "10", "255", "0.5", "2.5", "-1", "1e-3", "0x1f", "70000", ".25", "pi", "-2.75", "100", "16777217", "nan", "inf", "0.1", "2.0"}[g.IntN(21)]
+	return []string{"0", "1", "2", "3", "10", "255", "0.5", "2.5", "-1", "1e-3", "0x1f", "70000", ".25", "pi", "-2.75",
+		"100", "16777217", "nan", "inf", "0.1", "2.0"}[g.IntN(21)]
 }
 
-// boolean makes a condition.
+// boolean generates a condition.
 func (g *generator) boolean(depth, need int) string {
 	if depth == 0 {
 		return g.wrap(g.leaf(6)+" > "+g.leaf(6), 5, need)

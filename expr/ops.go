@@ -5,17 +5,17 @@ import (
 	"math/bits"
 )
 
-// noNodata refuses the word nodata where it would need a type of its own.
+// noNodata returns an error if one of vs is the word nodata, which has no type by itself.
 func (c *compiler) noNodata(pos int, vs ...val) error {
 	for _, v := range vs {
 		if v.t.kind == kindNodata {
-			return c.fail(pos, "nodata stands only for a branch of ?: or where; to test for it write isnodata(a)")
+			return c.fail(pos, "nodata can only be a branch of ?: or where; to test for it write isnodata(a)")
 		}
 	}
 	return nil
 }
 
-// vec returns the node of v as a vector of a class.
+// vec returns the node of v as a vector of class to.
 func (c *compiler) vec(v val, to class) int {
 	if v.konst {
 		return c.constant(v.c, to.reg())
@@ -53,8 +53,9 @@ func (c *compiler) truth(v val) int {
 	return c.add(node{op: opTruth, reg: regBool, args: []int{v.node}})
 }
 
-// full returns the mask of the pixels where v is valid and not NaN, for operations that would hide a NaN.
-func (c *compiler) full(v val) int {
+// validMask returns the mask of the pixels where v is valid and not NaN, for operations that would
+// hide a NaN.
+func (c *compiler) validMask(v val) int {
 	if !v.nan {
 		return v.mask
 	}
@@ -64,8 +65,8 @@ func (c *compiler) full(v val) int {
 	return c.both(v.mask, c.add(node{op: opMaskNaN, reg: regMask, args: []int{v.node}}))
 }
 
-// common returns the class in which values meet: the widest of those that have one, float64 where
-// there are only literals. An integer literal beyond float32's exact range has a class.
+// common returns the class in which values are computed together: the widest of their classes, or
+// float64 for literals alone. A literal integer beyond the exact range of float32 has a class.
 func common(vs ...val) class {
 	strong, out := false, c32
 	for _, v := range vs {
@@ -84,7 +85,7 @@ func common(vs ...val) class {
 	return out
 }
 
-// fold computes an operation of constants with the kernel that vectors use.
+// fold computes an operation on constants with the same kernel as on vectors.
 func (c *compiler) fold(o op, vs ...val) val {
 	weak := true
 	for _, v := range vs {
@@ -113,7 +114,7 @@ func constants(vs ...val) bool {
 	return true
 }
 
-// number returns a bool as the integers 0 and 1 and everything else as it is.
+// number returns a bool as the integers 0 and 1, and any other value unchanged.
 func (c *compiler) number(v val) val {
 	if v.t.kind != kindBool {
 		return v
@@ -125,7 +126,7 @@ func (c *compiler) number(v val) val {
 	return v
 }
 
-// result makes the value of a node computed in one class whose type is carried in another.
+// result returns the value of a node, converted to the class that carries t.
 func (c *compiler) result(n node, t typ, mask int, nan bool) val {
 	v := val{t: t, node: c.add(n), mask: mask, nan: nan}
 	v.node = c.vec(v, t.class())
@@ -169,7 +170,7 @@ func (c *compiler) arith(pos int, text string, a, b val) (val, error) {
 	cls := max(a.t.class(), b.t.class(), t.class())
 	n := node{op: o, reg: cls.reg(), args: []int{c.vec(a, cls), c.vec(b, cls)}}
 	if o == opMul && (a.t.lo < 0 && holds0(b.t) || b.t.lo < 0 && holds0(a.t)) {
-		// Integers have no negative zero, which a division would tell from 0.
+		// Integers have no negative zero: a division would distinguish it from 0.
 		n = node{op: opAdd, reg: cls.reg(), args: []int{c.add(n), c.constant(0, cls.reg())}}
 	}
 	return c.result(n, t, c.both(a.mask, b.mask), zero || a.nan || b.nan), nil
@@ -189,8 +190,8 @@ func (c *compiler) float(o op, vs ...val) val {
 	return val{t: floatType(cls), node: c.add(n), mask: mask, nan: true}
 }
 
-// maxPower is the largest exponent that is multiplied out. In float64 with two words the error of so many
-// products stays far below a unit in the last place.
+// maxPower is the largest exponent that is computed by multiplications. With float64 of two words,
+// the error of so many products is much smaller than a unit in the last place.
 const maxPower = 64
 
 // power compiles a ** b.
@@ -223,13 +224,14 @@ func (c *compiler) power(pos int, a, b val) (val, error) {
 	return c.float(opPow, a, b), nil
 }
 
-// multiplied compiles the power of a float. A float32 is multiplied out in float64, whose errors do not
-// show in the float32 they are rounded to; factors that several powers share are computed once.
+// multiplied compiles a power of a float by multiplications. A float32 is computed in float64,
+// whose errors disappear when the result is rounded. Powers share common factors.
 func (c *compiler) multiplied(a val, k int, cls class) val {
 	v := val{t: floatType(cls), mask: a.mask, nan: true}
 	switch {
 	case cls == c32 && k > 2:
-		wide := val{t: floatType(c64), node: c.product(c.vec(val{t: floatType(c32), node: c.vec(a, c32)}, c64), reg64, k)}
+		wide := val{t: floatType(c64), node: c.product(c.vec(val{t: floatType(c32), node: c.vec(a, c32)}, c64), reg64,
+			k)}
 		v.node = c.vec(wide, c32)
 	case k == 1 || k == 2:
 		v.node = c.product(c.vec(a, cls), cls.reg(), k)
@@ -239,7 +241,7 @@ func (c *compiler) multiplied(a val, k int, cls class) val {
 	return v
 }
 
-// product returns the node of n ** k, k > 0 unless there is a kernel for it, by multiplications.
+// product returns the node of n ** k for k >= 0, computed by multiplications.
 func (c *compiler) product(n int, r regKind, k int) int {
 	if k == 0 {
 		return c.add(node{op: opPowInt, reg: r, args: []int{n}})
@@ -265,7 +267,7 @@ func (c *compiler) unary(pos int, text string, a val) (val, error) {
 			return boolean(a.c == 0), nil
 		}
 		n := c.add(node{op: opNot, reg: regBool, args: []int{c.truth(a)}})
-		return val{t: typ{kind: kindBool}, node: n, mask: c.full(a)}, nil
+		return val{t: typ{kind: kindBool}, node: n, mask: c.validMask(a)}, nil
 	}
 	a = c.number(a)
 	if text == "+" {
@@ -299,7 +301,7 @@ func boolean(b bool) val {
 
 var compareOps = map[string]op{"<": opLt, "<=": opLe, ">": opGt, ">=": opGe, "==": opEq, "!=": opNe}
 
-// mirrored is the operator with its operands exchanged.
+// mirrored maps a comparison to the one with exchanged operands.
 var mirrored = map[op]op{opLt: opGt, opLe: opGe, opGt: opLt, opGe: opLe, opEq: opEq, opNe: opNe}
 
 // chain compiles a < b < c as (a < b) and (b < c).
@@ -332,7 +334,7 @@ func (c *compiler) compare(pos int, o op, a, b val) (val, error) {
 		}
 		return boolean(compare(o, a.c, b.c)), nil
 	}
-	mask := c.both(c.full(a), c.full(b))
+	mask := c.both(c.validMask(a), c.validMask(b))
 	if a.konst {
 		a, b, o = b, a, mirrored[o]
 	}
@@ -344,10 +346,10 @@ func (c *compiler) compare(pos int, o op, a, b val) (val, error) {
 	return val{t: typ{kind: kindBool}, node: n, mask: mask}, nil
 }
 
-// exactBound replaces a decimal that integers within 2^24 are compared with by one that float32
-// holds and that divides them alike, since 2.9999999999 would round to 3.
+// exactBound replaces a decimal that is compared with integers within 2^24 by an equivalent bound
+// that float32 represents exactly: 2.9999999999 would round to 3.
 func exactBound(o op, v float64) (op, float64) {
-	const far = 2 * maxExact32
+	const outside = 2 * maxExact32
 	switch o {
 	case opLt, opGe:
 		v = math.Ceil(v)
@@ -355,14 +357,14 @@ func exactBound(o op, v float64) (op, float64) {
 		v = math.Floor(v)
 	case opEq:
 		if v != math.Trunc(v) {
-			return opLt, -far
+			return opLt, -outside
 		}
 	case opNe:
 		if v != math.Trunc(v) {
-			return opGt, -far
+			return opGt, -outside
 		}
 	}
-	return o, math.Max(-far, math.Min(far, v))
+	return o, math.Max(-outside, math.Min(outside, v))
 }
 
 // logic compiles and, or.
@@ -381,10 +383,10 @@ func (c *compiler) logic(pos int, text string, a, b val) (val, error) {
 		return boolean(a.c != 0 || b.c != 0), nil
 	}
 	n := c.add(node{op: o, reg: regBool, args: []int{c.truth(a), c.truth(b)}})
-	return val{t: typ{kind: kindBool}, node: n, mask: c.both(c.full(a), c.full(b))}, nil
+	return val{t: typ{kind: kindBool}, node: n, mask: c.both(c.validMask(a), c.validMask(b))}, nil
 }
 
-// unify returns the type that can stand for any of the values.
+// unify returns the type that can hold any of the values.
 func (c *compiler) unify(pos int, vs ...val) (typ, error) {
 	t := typ{kind: kindNodata}
 	float := false
@@ -438,12 +440,12 @@ func (c *compiler) choose(pos int, cond, a, b val) (val, error) {
 		}
 		return v.mask
 	}
-	test, mc, ma, mb := c.truth(cond), c.full(cond), none(a), none(b)
+	test, mc, ma, mb := c.truth(cond), c.validMask(cond), none(a), none(b)
 	reg := t.class().reg()
 	if t.kind == kindBool {
 		reg = regBool
 	}
-	v := val{t: t, nan: a.nan || b.nan}
+	v := val{t: t, nan: a.nan || b.nan, chosen: selectionOf(a, b)}
 	v.node = c.add(node{op: opWhere, reg: reg, args: []int{test, c.as(a, t), c.as(b, t)}})
 	if ma == mb {
 		v.mask = c.both(mc, ma)

@@ -8,7 +8,7 @@ import (
 	"leat/ndarray"
 )
 
-// output says how results become pixels.
+// output describes how results become pixels.
 type output struct {
 	typ           ndarray.DType
 	nodata        *ndarray.Scalar
@@ -16,11 +16,11 @@ type output struct {
 	scale, offset float64
 }
 
-// finish decides type and nodata of the output and makes the program.
+// finish chooses type and nodata of the output and builds the program.
 func (c *compiler) finish(e *Expr, vs []val, opts *Options) (*Program, error) {
 	t, err := c.unify(e.root.pos, vs...)
 	if err != nil {
-		return nil, c.fail(e.root.pos, "the expression is nothing but nodata")
+		return nil, c.fail(e.root.pos, "the expression is only nodata")
 	}
 	out := output{scale: opts.Scale, offset: opts.Offset}
 	if out.scale == 0 {
@@ -30,15 +30,8 @@ func (c *compiler) finish(e *Expr, vs []val, opts *Options) (*Program, error) {
 		return nil, fmt.Errorf("expr: output scale %v and offset %v: both must be finite", opts.Scale, opts.Offset)
 	}
 	out.scaled = out.scale != 1 || out.offset != 0
-	switch {
-	case opts.Type.IsComplex() || opts.Type != ndarray.NoType && !opts.Type.Valid():
-		return nil, fmt.Errorf("expr: output type %v: expressions give real numbers", opts.Type)
-	case opts.Type != ndarray.NoType:
-		out.typ = opts.Type
-	case out.scaled:
-		out.typ = floatType(t.class()).output()
-	default:
-		out.typ = t.output()
+	if opts.Type.IsComplex() || opts.Type != ndarray.NoType && !opts.Type.Valid() {
+		return nil, fmt.Errorf("expr: output type %v: the result of an expression is real", opts.Type)
 	}
 	invalid := false
 	for _, v := range vs {
@@ -48,7 +41,7 @@ func (c *compiler) finish(e *Expr, vs []val, opts *Options) (*Program, error) {
 	for i, v := range vs {
 		mask := v.mask
 		if v.konst && v.nan {
-			mask = c.full(v)
+			mask = c.validMask(v)
 		}
 		b.roots = append(b.roots, root{value: c.as(v, t), mask: mask, band: i, nan: v.nan, typ: t})
 	}
@@ -56,10 +49,13 @@ func (c *compiler) finish(e *Expr, vs []val, opts *Options) (*Program, error) {
 		return nil, err
 	}
 	refs := b.usedRefs(len(c.refs))
-	if out.nodata, err = c.nodata(t, out.typ, opts.Nodata, invalid, refs); err != nil {
+	if err := c.chooseOutput(&out, t, opts, selectionOf(vs...), invalid); err != nil {
 		return nil, err
 	}
-	p := &Program{text: e.text, out: out, bands: len(vs), invalid: invalid}
+	p := &Program{text: e.text, out: out, bands: len(vs), invalid: invalid, copied: make([]*Ref, len(vs))}
+	for i, v := range vs {
+		p.copied[i] = c.copied(v, &out)
+	}
 	for _, r := range refs {
 		p.refs = append(p.refs, c.refs[r])
 		p.bandOf = append(p.bandOf, c.bandOf[r])
@@ -69,7 +65,22 @@ func (c *compiler) finish(e *Expr, vs []val, opts *Options) (*Program, error) {
 	return p, nil
 }
 
-// refName is how the band is written in an expression.
+// copied returns the band whose pixels the result holds unchanged, or nil.
+func (c *compiler) copied(v val, out *output) *Ref {
+	n := &c.nodes[v.node]
+	if v.chosen == nil || len(v.chosen.refs) != 1 || n.op != opLoad {
+		return nil
+	}
+	if m := &c.nodes[v.mask]; v.mask != 0 && (m.op != opLoadMask || m.ref != n.ref) {
+		return nil // the expression makes more of its pixels invalid
+	}
+	if c.bandOf[n.ref].Type != out.typ || out.scaled {
+		return nil
+	}
+	return &c.refs[n.ref]
+}
+
+// refName returns the band as an expression names it.
 func (c *compiler) refName(r Ref) string {
 	if c.inputs[r.Name].List {
 		return fmt.Sprintf("%s[%d][%d]", r.Name, r.File+1, r.Band)
@@ -77,56 +88,65 @@ func (c *compiler) refName(r Ref) string {
 	return r.String()
 }
 
-// nodata returns the value of invalid output pixels: as declared, else the one that all inputs with nodata
-// share, else NaN or an end of the integer type, and none where no integer pixel can be invalid.
-func (c *compiler) nodata(t typ, d ndarray.DType, text string, invalid bool, refs []int) (*ndarray.Scalar, error) {
-	switch text = strings.TrimSpace(text); strings.ToLower(text) {
+// chooseOutput chooses the type of the pixels and their nodata value by the rules of the guide's
+// section "The output's type and nodata". chosen is nil for computed results.
+func (c *compiler) chooseOutput(out *output, t typ, opts *Options, chosen *selection, invalid bool) error {
+	switch {
+	case opts.Type != ndarray.NoType:
+		out.typ = opts.Type
+	case out.scaled:
+		out.typ = floatType(t.class()).output()
+	default:
+		out.typ = t.output()
+	}
+	values := t // of the stored values
+	if out.scaled {
+		values, chosen = floatType(c64), nil
+	}
+	switch text := strings.TrimSpace(opts.Nodata); strings.ToLower(text) {
 	case "none":
-		return nil, nil
+		return nil
 	case "":
 	default:
-		s, err := ndarray.ParseScalar(text, d)
+		s, err := ndarray.ParseScalar(text, out.typ)
 		if err != nil {
-			return nil, fmt.Errorf("expr: nodata %s is no value of the output's type %v: choose another, or \"none\"", text, d)
+			return fmt.Errorf("expr: nodata %s is not a value of the output type %v: choose another, or \"none\"", text,
+				out.typ)
 		}
-		return &s, nil
+		out.nodata = &s
+		return nil
 	}
-	if !invalid && d.IsInteger() {
-		return nil, nil
+	if !invalid {
+		return nil
 	}
-	if v, ok := c.commonNodata(refs); ok && invalid && !(t.kind == kindBool && (v == 0 || v == 1)) {
-		if s, err := ndarray.ScalarFromFloat(v, d); err == nil && (s.Float64() == v || s.IsNaN()) {
-			return &s, nil
+	if v, ok := c.commonNodata(chosen); ok && !chosen.holds(v, t.class()) {
+		if s, err := ndarray.ScalarFromFloat(v, out.typ); err == nil && (s.Float64() == v || s.IsNaN()) {
+			out.nodata = &s
+			return nil
 		}
 	}
-	var s ndarray.Scalar
-	var err error
-	switch {
-	case d.IsFloat():
-		s, err = ndarray.ScalarFromFloat(math.NaN(), d)
-	case d.IsSigned():
-		s.Type = d
-		s.Bits = uint64(int64(math.MinInt64) >> (64 - 8*d.Size()))
-	default:
-		s.Type = d
-		s.Bits = math.MaxUint64 >> (64 - 8*d.Size())
+	if opts.Type == ndarray.NoType && out.typ.IsInteger() && (chosen == nil || len(chosen.refs) == 0) {
+		out.typ = values.outputWithNodata()
 	}
-	return &s, err
+	s, _ := values.freeEnd(out.typ)
+	out.nodata = &s
+	return nil
 }
 
-// commonNodata returns the nodata value on which all bands that have one agree.
-func (c *compiler) commonNodata(refs []int) (v float64, ok bool) {
-	if c.noMask {
+// commonNodata returns the nodata value of the bands of a selection that have one, if it is the
+// same.
+func (c *compiler) commonNodata(chosen *selection) (v float64, ok bool) {
+	if c.noMask || chosen == nil {
 		return 0, false
 	}
-	for _, r := range refs {
+	for _, r := range chosen.refs {
 		s := c.bandOf[r].Nodata
 		if s == nil {
 			continue
 		}
 		f := s.Float64()
 		if s.Type.Size() == 8 && s.Type.IsInteger() && math.Abs(f) > maxExact {
-			return 0, false // not the same number in another type
+			return 0, false // the number differs in the other type
 		}
 		if ok && f != v && !(math.IsNaN(f) && math.IsNaN(v)) {
 			return 0, false

@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	// maxLength bounds the text. Fifty terms with coefficients in full precision take 2 KB; a
-	// machine-made expression has room, and what is parsed and compiled by recursion stays shallow.
+	// maxLength bounds the text: fifty terms with coefficients in full precision take 2 KB,
+	// generated expressions more. It also bounds the recursion of parser and compiler.
 	maxLength = 64 << 10
-	// maxDepth bounds nesting: each level takes some ten frames of the parser, so that the deepest text uses a few
-	// hundred kilobytes of stack. People write fewer than ten levels.
+	// maxDepth bounds nesting. Each level takes about ten frames of the parser, so that the deepest
+	// text uses a few hundred kilobytes of stack. People write fewer than ten levels.
 	maxDepth = 500
 )
 
@@ -43,12 +43,13 @@ type parser struct {
 	seen  map[string]bool
 }
 
-// Parse reads an expression. The error is a *SyntaxError.
+// Parse parses an expression. Its error is a *SyntaxError.
 func Parse(text string) (*Expr, error) {
 	p := &parser{lexer: lexer{text: text}, seen: map[string]bool{}}
 	if len(text) > maxLength {
 		p.text = text[:maxLength]
-		return nil, p.fail(maxLength, "the expression is too long: %d bytes, and %d are the limit", len(text), maxLength)
+		return nil, p.fail(maxLength, "the expression is too long: %d bytes, the limit is %d", len(text),
+			maxLength)
 	}
 	if err := p.advance(); err != nil {
 		return nil, err
@@ -73,7 +74,7 @@ func (p *parser) advance() (err error) {
 
 func (p *parser) is(op string) bool { return p.tok.kind == tokOp && p.tok.text == op }
 
-// expect takes the operator op or fails with what was being read.
+// expect consumes the operator op, or fails with what was being parsed.
 func (p *parser) expect(op, what string) error {
 	if !p.is(op) {
 		if p.tok.kind == tokEnd {
@@ -94,19 +95,19 @@ func (p *parser) unexpected() error {
 	case t.kind == tokName || t.kind == tokInt || t.kind == tokDecimal:
 		return p.fail(t.pos, "unexpected %s: an operator is missing before it", short(t.text))
 	case t.text == ")" || t.text == "]":
-		return p.fail(t.pos, "%s without its opening bracket", t.text)
+		return p.fail(t.pos, "%s without an opening bracket", t.text)
 	case t.text == ",":
 		return p.fail(t.pos, "unexpected comma: write [a, b] for several bands")
 	}
 	return p.fail(t.pos, "unexpected %s", short(t.text))
 }
 
-// expr parses what binds at least as tightly as bp.
+// expr parses operators that bind at least as tightly as bp, and their operands.
 func (p *parser) expr(bp int) (*ast, error) {
 	p.depth++
 	defer func() { p.depth-- }()
 	if p.depth > maxDepth {
-		return nil, p.fail(p.tok.pos, "nested too deeply: %d levels are the limit", maxDepth)
+		return nil, p.fail(p.tok.pos, "nested too deeply: the limit is %d levels", maxDepth)
 	}
 	left, err := p.prefix(bp)
 	if err != nil {
@@ -129,7 +130,7 @@ func (p *parser) expr(bp int) (*ast, error) {
 			}
 			var right *ast
 			if power == bpPower {
-				right, err = p.expr(bpUnary) // right-associative, and 2**-1 is allowed
+				right, err = p.expr(bpUnary) // right-associative; allows 2**-1
 			} else {
 				right, err = p.expr(power + 1)
 			}
@@ -189,7 +190,7 @@ func (p *parser) prefix(bp int) (*ast, error) {
 		case "not":
 			inner = bpNot
 			if bp > bpNot {
-				return nil, p.fail(t.pos, "not binds more weakly than the operator before it: write (not ...)")
+				return nil, p.fail(t.pos, "not binds less tightly than the operator before it: write (not ...)")
 			}
 		}
 		if inner > 0 {
@@ -302,7 +303,7 @@ func (p *parser) name(t token) (*ast, error) {
 	return &ast{kind: astName, pos: t.pos, text: t.text}, nil
 }
 
-// list parses comma-separated expressions from the opening bracket to the closing one.
+// list parses comma-separated expressions, brackets included.
 func (p *parser) list(closing, what string) ([]*ast, error) {
 	if err := p.advance(); err != nil {
 		return nil, err
@@ -330,7 +331,7 @@ func (p *parser) list(closing, what string) ([]*ast, error) {
 	return args, p.advance()
 }
 
-// unknownFunction suggests what a function of another language is called here.
+// unknownFunction returns the message for an unknown function, which suggests the name used here.
 func unknownFunction(name string) string {
 	switch name {
 	case "isnan":

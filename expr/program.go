@@ -7,7 +7,7 @@ import (
 	"leat/ndarray"
 )
 
-// Program is a compiled expression. It is immutable and may be used by many goroutines.
+// Program is a compiled expression. It is immutable and safe for concurrent use.
 type Program struct {
 	text     string
 	refs     []Ref
@@ -16,10 +16,11 @@ type Program struct {
 	out      output
 	bands    int
 	invalid  bool
+	copied   []*Ref // by output band
 
 	code []instr
-	regs [4]int // registers of each kind
-	// constants are filled once, in every evaluator.
+	regs [4]int // number of registers of each kind
+	// constants are filled once per evaluator.
 	constants []constant
 	outputs   []binding
 }
@@ -30,15 +31,15 @@ type constant struct {
 	k    float64
 }
 
-// binding says that a register is the memory of an output band.
+// binding makes a register the memory of an output band.
 type binding struct {
 	kind regKind
 	reg  int
 	band int
 }
 
-// Refs returns the bands that the program reads, each once; the operands of Eval come in this order. It may be
-// empty.
+// Refs returns the bands that the program reads, each once, in the order of Eval's operands. It may
+// be empty.
 func (p *Program) Refs() []Ref { return append([]Ref(nil), p.refs...) }
 
 // Bands returns the number of output bands.
@@ -47,7 +48,7 @@ func (p *Program) Bands() int { return p.bands }
 // Type returns the type of all output bands.
 func (p *Program) Type() ndarray.DType { return p.out.typ }
 
-// Nodata returns the value written to invalid pixels, of Type, or nil.
+// Nodata returns the value of invalid pixels, of type Type, or nil if there is none.
 func (p *Program) Nodata() *ndarray.Scalar {
 	if p.out.nodata == nil {
 		return nil
@@ -56,10 +57,19 @@ func (p *Program) Nodata() *ndarray.Scalar {
 	return &s
 }
 
-// CanBeInvalid reports whether any output pixel can be invalid.
+// Copied returns the input band whose pixels output band i, counted from 0, holds unchanged and in
+// the same type, and false if there is none.
+func (p *Program) Copied(i int) (Ref, bool) {
+	if p.copied[i] == nil {
+		return Ref{}, false
+	}
+	return *p.copied[i], true
+}
+
+// CanBeInvalid reports whether output pixels can be invalid.
 func (p *Program) CanBeInvalid() bool { return p.invalid }
 
-// String describes the program for people: what is read and what comes out.
+// String returns a description of the program for people: what it reads and what it computes.
 func (p *Program) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s -> %d x %v, nodata ", p.text, p.bands, p.out.typ)

@@ -44,7 +44,7 @@ func countValid[T real](ev *Evaluator, in *instr, d []T) {
 	}
 }
 
-// extremes gives the smallest or largest valid item.
+// extremes computes the smallest or largest valid item.
 func extremes[T real](ev *Evaluator, in *instr, r [][]T, n int) {
 	d := r[in.dst][:n]
 	worst := T(math.Inf(1))
@@ -77,8 +77,8 @@ func extremes[T real](ev *Evaluator, in *instr, r [][]T, n int) {
 	}
 }
 
-// moments gives sum, mean or standard deviation of the valid items, with float64 accumulators that
-// take the items in their order.
+// moments computes the sum, mean or standard deviation of the valid items in float64, adding the
+// items in their order.
 func moments[T real](ev *Evaluator, in *instr, r [][]T, n int) {
 	if ev.sums == nil {
 		ev.sums, ev.more, ev.number = make([]float64, chunk), make([]float64, chunk), make([]float64, chunk)
@@ -133,7 +133,8 @@ func moments[T real](ev *Evaluator, in *instr, r [][]T, n int) {
 	}
 }
 
-// kept is v where ok is 1 and 0 where it is 0, whatever v is. Adding that 0 changes no sum that began with 0.
+// kept returns v if ok is 1, and 0 if it is 0, whatever v is. Adding this 0 does not change a sum
+// that started at 0.
 func kept(v float64, ok byte) float64 {
 	return math.Float64frombits(math.Float64bits(v) & -uint64(ok))
 }

@@ -31,7 +31,8 @@ func kernelVV[T real](o op) func(d, a, b []T) {
 	return nil
 }
 
-// kernelVK returns the kernel of an operation with a constant on the right (side 1) or left (-1), or nil.
+// kernelVK returns the kernel of an operation with a constant on the right (side 1) or left (side
+// -1), or nil.
 func kernelVK[T real](o op, side int) func(d, a []T, k T) {
 	switch o {
 	case opAdd:
@@ -105,7 +106,8 @@ func kernelV[T real](o op) func(d, a []T) {
 	return nil
 }
 
-// comparison returns the kernel of a comparison of two vectors, and whether it wants them exchanged.
+// comparison returns the kernel of a comparison of two vectors, and whether it takes them
+// exchanged.
 func comparison[T real](o op) (f func(d []byte, a, b []T), swap bool) {
 	switch o {
 	case opLt:

@@ -2,7 +2,7 @@ package expr
 
 import "golang.org/x/sys/cpu"
 
-// hasAVX2 says whether the kernels of simd_amd64.s may run.
+// hasAVX2 reports whether the processor can run the kernels of simd_amd64.s.
 var hasAVX2 = cpu.X86.HasAVX2
 
 //go:noescape
@@ -92,7 +92,7 @@ func keysAVX32(d, a *int32, n int)
 //go:noescape
 func orderAVX32(d, a *int32, n int)
 
-// wide makes a kernel of a vector routine for whole steps and a Go loop for the rest.
+// wide returns a kernel that uses a vector routine for whole steps and a Go loop for the rest.
 func wide[T real](step int, f func(d, a, b *T, n int), rest func(d, a, b []T)) func(d, a, b []T) {
 	return func(d, a, b []T) {
 		n := len(d) &^ (step - 1)
@@ -106,7 +106,7 @@ func wide[T real](step int, f func(d, a, b *T, n int), rest func(d, a, b []T)) f
 	}
 }
 
-// wideK is wide with a constant.
+// wideK is wide for operations with a constant.
 func wideK[T real](step int, f func(d, a *T, n int, k T), rest func(d, a []T, k T)) func(d, a []T, k T) {
 	return func(d, a []T, k T) {
 		n := len(d) &^ (step - 1)
@@ -121,11 +121,11 @@ func wideK[T real](step int, f func(d, a *T, n int, k T), rest func(d, a []T, k 
 }
 
 const (
-	step32 = 32 // elements of one step of the routines
+	step32 = 32 // elements per step of the routines
 	step64 = 16
 )
 
-// fastVV32 returns the vector kernel of an operation, or nil.
+// fastVV32 returns the vector kernel of an operation, or nil if there is none.
 func fastVV32(o op) func(d, a, b []float32) {
 	if !hasAVX2 {
 		return nil
@@ -203,7 +203,7 @@ func fastVK64(o op, side int) func(d, a []float64, k float64) {
 	return nil
 }
 
-// The functions below do whole steps of a chunk and return how many elements they did.
+// The functions below process whole steps of a chunk and return the number of elements processed.
 
 func widenU8(d []float32, s []uint8) int {
 	n := len(s) &^ (step32 - 1)
@@ -255,7 +255,7 @@ func to32Fast(d []float32, s []float64) int {
 	return n
 }
 
-// special32Fast reports whether any of the elements it did is infinite, NaN or k.
+// special32Fast also reports whether any of these elements is infinite, NaN or k.
 func special32Fast(s []float32, k float32) (int, bool) {
 	n := len(s) &^ (step32 - 1)
 	if !hasAVX2 || n == 0 {

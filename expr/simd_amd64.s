@@ -1,8 +1,8 @@
 #include "textflag.h"
 
-// Kernels over float32 and float64 with AVX2. Each goes over n elements, a multiple of 32 float32 or 16
+// Kernels over float32 and float64 with AVX2. Each processes n elements, a multiple of 32 float32 or 16
 // float64, in steps of four registers. Operations, order and rounding are those of the Go loops in
-// kernels.go; a test holds them against each other.
+// kernels.go; TestVectorArithmeticEqualsGo and TestVectorConversionsEqualGo compare them.
 
 #define ARGS3 \
 	MOVQ d+0(FP), DI \
@@ -208,7 +208,7 @@ TEXT ·widenI16AVX(SB), NOSPLIT, $0-24
 	ARGS2
 	WIDEN(VPMOVSXWD, 16)
 
-// float32 to float64 and back, 16 elements a step.
+// float32 to float64 and back, 16 elements per step.
 TEXT ·to64AVX(SB), NOSPLIT, $0-24
 	ARGS2
 	SHRQ $4, CX
@@ -247,7 +247,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func specialAVX32(a *float32, n int, k float32) bool: is any of a infinite, NaN or equal to k?
+// func specialAVX32(a *float32, n int, k float32) bool: whether any of a is infinite, NaN or equal to k
 TEXT ·specialAVX32(SB), NOSPLIT, $0-25
 	MOVQ a+0(FP), SI
 	MOVQ n+8(FP), CX
@@ -264,7 +264,7 @@ loop:
 	VCMPPS $0, Y4, Y1, Y8
 	VCMPPS $0, Y4, Y2, Y9
 	VCMPPS $0, Y4, Y3, Y10
-	VSUBPS Y0, Y0, Y0 // NaN for what is not finite
+	VSUBPS Y0, Y0, Y0 // NaN for infinities and NaN
 	VSUBPS Y1, Y1, Y1
 	VSUBPS Y2, Y2, Y2
 	VSUBPS Y3, Y3, Y3
@@ -312,7 +312,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func keysAVX32(d, a *int32, n int): the order of float32 bits as integers, see keys32
+// func keysAVX32(d, a *int32, n int): integers in the order of float32 bits, see keys32
 TEXT ·keysAVX32(SB), NOSPLIT, $0-24
 	ARGS2
 	SHRQ $5, CX

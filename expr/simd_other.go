@@ -2,7 +2,7 @@
 
 package expr
 
-// Other processors use the Go loops alone.
+// Other processors use the Go loops only.
 
 func fastVV32(op) func(d, a, b []float32)              { return nil }
 func fastVV64(op) func(d, a, b []float64)              { return nil }

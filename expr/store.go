@@ -39,14 +39,14 @@ func storeKernel(o *output, r *root) runner {
 	return storeFloat[float64](o)
 }
 
-// noNodata records that the pixel is invalid and nothing can say so.
+// noNodata records the error of an invalid pixel in an output without nodata.
 func (ev *Evaluator) noNodata(in *instr, i int) {
-	ev.failed(PixelError{Index: i, Band: in.root.band + 1,
+	ev.recordError(PixelError{Index: i, Band: in.root.band + 1,
 		Msg: "the result is invalid and the output has no nodata value: declare one, or give a value with fill(a, number)"})
 }
 
-// spoiled records the first pixel of the mask that is invalid, or else the first NaN.
-func spoiled[T real](ev *Evaluator, in *instr, v []T, mask []byte) {
+// recordInvalid records the first masked pixel, or else the first NaN.
+func recordInvalid[T real](ev *Evaluator, in *instr, v []T, mask []byte) {
 	for i, x := range v {
 		if mask != nil && mask[i] == 0 || x != x {
 			ev.noNodata(in, i)
@@ -62,7 +62,7 @@ func (ev *Evaluator) collision(i int) {
 	ev.counts.NodataCollision++
 }
 
-// storeSame stores floats as they are.
+// storeSame stores floats unchanged.
 func storeSame[T real](o *output, r *root, regs func(ev *Evaluator) [][]T) runner {
 	has := o.nodata != nil
 	nodata := T(math.NaN()) // equals nothing
@@ -77,12 +77,12 @@ func storeSame[T real](o *output, r *root, regs func(ev *Evaluator) [][]T) runne
 		}
 		c.Pixels += int64(n)
 		if !has && (mask != nil || hasNot(d)) {
-			spoiled(ev, in, d, mask)
+			recordInvalid(ev, in, d, mask)
 		}
 		if mask == nil && !special(d, nodata) {
 			return
 		}
-		// Counting has no branches, since pixels without data may be anywhere.
+		// The count has no branches, since invalid pixels may be anywhere.
 		ok := ev.valid()[:n]
 		var invalid, nans, infinite, equal int
 		for i, v := range d {
@@ -128,7 +128,7 @@ func special[T real](s []T, k T) bool {
 	return bad != 0
 }
 
-// wideSource returns a root's results as float64.
+// wideSource returns the results of a root as float64.
 func wideSource(ev *Evaluator, in *instr, n int) []float64 {
 	switch in.root.reg {
 	case reg64:
@@ -157,15 +157,16 @@ func (ev *Evaluator) valid() []byte {
 	return ev.ok
 }
 
-// writer stores pixels of any type with all that may happen to them.
+// writer stores pixels of any type: it scales, converts, replaces invalid pixels and counts.
 type writer[T ndarray.Real] struct {
 	has    bool
 	nodata T
-	zero   bool // nodata is a zero of a type whose zeros have a sign that == does not see through
+	zero   bool // nodata is a float16 zero, whose sign == of the bits would distinguish
 	float  bool
 }
 
-// store converts each of the results; convert makes a pixel of a value and says whether it was beyond the type.
+// store writes the results to d. convert returns the pixel of a value, and whether the value
+// exceeds the type.
 func (w *writer[T]) store(ev *Evaluator, in *instr, d []T, convert func(v float64) (T, bool)) {
 	o, v, mask, c := &ev.p.out, wideSource(ev, in, len(d)), ev.masks[in.args[1]], ev.counts
 	if o.scaled {
@@ -223,7 +224,7 @@ func storeInt[T integer](o *output, r *root) runner {
 	}
 }
 
-// storeExact stores whole numbers that are known to fit.
+// storeExact stores whole numbers that are known to fit the type.
 func storeExact[T integer, S real | byte](w *writer[T], ev *Evaluator, in *instr, v []S) {
 	d, mask, c := ndarray.OfBytes[T](ev.dst[in.root.band])[:len(v)], ev.masks[in.args[1]], ev.counts
 	c.Pixels += int64(len(v))
@@ -259,7 +260,7 @@ func storeExact[T integer, S real | byte](w *writer[T], ev *Evaluator, in *instr
 	}
 }
 
-// saturate rounds half to even and holds the value within the type.
+// saturate returns a function that rounds half to even and clamps to the range of the type.
 func saturate[T integer](t ndarray.DType) func(v float64) (T, bool) {
 	lo, hi := t.Limits()
 	least := T(0)
@@ -272,7 +273,7 @@ func saturate[T integer](t ndarray.DType) func(v float64) (T, bool) {
 		switch {
 		case v < lo:
 			return least, true
-		case v > hi || v == hi && t.Size() == 8: // the 64-bit limit is rounded up
+		case v > hi || v == hi && t.Size() == 8: // the limit of a 64-bit type is rounded up
 			return most, true
 		}
 		return T(v), false
@@ -304,7 +305,7 @@ func storeFloat16(o *output) runner {
 	}
 }
 
-// toFloat16 rounds once: the float32 between keeps, in its last bit, that something was cut off.
+// toFloat16 rounds once: the last bit of the intermediate float32 records that bits were lost.
 func toFloat16(v float64) (uint16, bool) {
 	f := float32(v)
 	if exact := float64(f); exact != v && !math.IsInf(exact, 0) {

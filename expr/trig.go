@@ -20,10 +20,11 @@ var (
 	coshSeries = factorials(4, 2, 1, 8)
 )
 
-// bigPi is pi with enough bits to take any float64 modulo pi/2 and keep 100 of the rest.
+// bigPi returns pi with enough bits to reduce any float64 modulo pi/2 and keep 100 bits of the
+// rest.
 var bigPi = sync.OnceValue(func() *big.Float {
 	const bits = 1400
-	// Machin: pi/4 = 4 atan(1/5) - atan(1/239)
+	// Machin's formula: pi/4 = 4 atan(1/5) - atan(1/239)
 	one := new(big.Int).Lsh(big.NewInt(1), bits+64)
 	atan := func(n int64) *big.Int {
 		sum, term := new(big.Int), new(big.Int).Div(one, big.NewInt(n))
@@ -119,8 +120,8 @@ func tan(x float64) float64 {
 	return h
 }
 
-// angle returns the angle of the point (x, y), neither coordinate 0 and both of moderate size: a first guess
-// and what it misses, measured with its sine and cosine.
+// angle returns the angle of the point (x, y), whose coordinates are not 0 and of moderate size. It
+// corrects a first estimate by its error, which it computes with sine and cosine of the estimate.
 func angle(yh, yl, xh, xl float64) float64 {
 	a := math.Atan2(yh, xh)
 	sh, sl, ch, cl := sinCos(a)
@@ -148,7 +149,7 @@ func atan2(y, x float64) float64 {
 
 func atan(x float64) float64 { return atan2(x, 1) }
 
-// sideOf is sqrt(1 - x**2).
+// sideOf returns sqrt(1 - x**2).
 func sideOf(x float64) (hi, lo float64) {
 	ph, pl := twoProd(x, x)
 	h, l := twoSum(1, -ph)
@@ -174,7 +175,7 @@ func acos(x float64) float64 {
 	return angle(h, l, x, 0)
 }
 
-// hyperbolic returns sinh(x) and cosh(x) in two words, over 2**k, for 0 < x < 712.
+// hyperbolic returns sinh(x)/2**k and cosh(x)/2**k in two words each, for 0 < x < 712.
 func hyperbolic(x float64) (sh, sl, ch, cl float64, k int) {
 	if x < 0.25 {
 		z := x * x
@@ -249,7 +250,7 @@ func hypot(a, b float64) float64 {
 	return math.Ldexp(h, k)
 }
 
-// hypot32 is hypot where a float32 is wanted: float64 squares neither overflow nor vanish.
+// hypot32 is hypot for float32 results, whose squares neither overflow nor underflow in float64.
 func hypot32(a, b float64) float64 {
 	if math.IsInf(a, 0) || math.IsInf(b, 0) {
 		return hypot(a, b)

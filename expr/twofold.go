@@ -2,10 +2,10 @@ package expr
 
 import "math"
 
-// Functions of float64 are computed with numbers of two words, hi + lo, where lo is what rounding cut
-// off hi. The standard library's own are wrong by up to thousands of units in the last place (asin near
-// 1, sin near multiples of pi, log2 near 1) and sinh overflows early; for float32 results they do.
-// Products are exact through math.FMA, which gives the same everywhere.
+// Functions of float64 compute with numbers of two words, hi + lo, where lo is the rounding error
+// of hi. Those of the standard library have errors of up to thousands of units in the last place
+// (asin near 1, sin near multiples of pi, log2 near 1), and its sinh overflows early; they suffice
+// for float32 results. Products are exact by math.FMA, which is the same on all processors.
 
 func twoSum(a, b float64) (hi, lo float64) {
 	hi = a + b
@@ -46,7 +46,7 @@ func sqrt2(h, l float64) (hi, lo float64) {
 	return fastSum(r, (math.FMA(-r, r, h)+l)/(2*r))
 }
 
-// poly is c[0] + c[1]x + c[2]x**2 + ...
+// poly returns c[0] + c[1]x + c[2]x**2 + ...
 func poly(x float64, c []float64) float64 {
 	r := c[len(c)-1]
 	for i := len(c) - 2; i >= 0; i-- {
@@ -64,11 +64,12 @@ const (
 	log10L = 0x1.95355baaafad3p-57
 )
 
-// atanhSeries holds 1/5, 1/7, ...: of atanh(s)/s - 1 - s**2/3 over s**4, in powers of s**2.
-var atanhSeries = []float64{1. / 5, 1. / 7, 1. / 9, 1. / 11, 1. / 13, 1. / 15, 1. / 17, 1. / 19, 1. / 21, 1. / 23, 1. / 25, 1. / 27}
+// atanhSeries holds 1/5, 1/7, ...: (atanh(s)/s - 1 - s**2/3) / s**4 in powers of s**2.
+var atanhSeries = []float64{1. / 5, 1. / 7, 1. / 9, 1. / 11, 1. / 13, 1. / 15, 1. / 17, 1. / 19, 1. / 21, 1. / 23,
+	1. / 25, 1. / 27}
 
-// logParts returns ln(m) and k for x = m * 2**k, sqrt(1/2) <= m < sqrt(2); x is positive and finite. The
-// relative error of ln(m) is below 2**-63.
+// logParts returns ln(m) and k for x = m * 2**k with sqrt(1/2) <= m < sqrt(2). x is positive and
+// finite. The relative error of ln(m) is below 2**-63.
 func logParts(x float64) (hi, lo float64, k int) {
 	m, k := math.Frexp(x)
 	if m < math.Sqrt2/2 {
@@ -87,7 +88,7 @@ func logParts(x float64) (hi, lo float64, k int) {
 	return 2 * hi, 2 * lo, k
 }
 
-// logTwo is ln(x) in two words.
+// logTwo returns ln(x) in two words.
 func logTwo(x float64) (hi, lo float64) {
 	h, l, k := logParts(x)
 	if k == 0 {
@@ -101,7 +102,7 @@ func logTwo(x float64) (hi, lo float64) {
 
 func log(x float64) float64 {
 	if x > 0 && x < 0x1p-1022 {
-		h, _ := logTwo(x) // math.Log takes subnormal numbers for larger ones on amd64
+		h, _ := logTwo(x) // math.Log returns wrong values for subnormal numbers on amd64
 		return h
 	}
 	return math.Log(x)
@@ -134,7 +135,7 @@ func factorials(start, step, sign, n int) []float64 {
 	c := make([]float64, n)
 	s := 1.0
 	for i := range c {
-		f := 1.0 // exact up to 22!, and rounded once or twice beyond, where terms no longer matter
+		f := 1.0 // exact up to 22!; rounding errors beyond are in negligible terms
 		for j := 2; j <= start+i*step; j++ {
 			f *= float64(j)
 		}
@@ -144,7 +145,7 @@ func factorials(start, step, sign, n int) []float64 {
 	return c
 }
 
-// expParts returns m and k with exp(h + l) = m * 2**k, for |h| below 800.
+// expParts returns m, in two words, and k with exp(h + l) = m * 2**k, for |h| below 800.
 func expParts(h, l float64) (hi, lo float64, k int) {
 	n := math.RoundToEven(h * log2eH)
 	ph, pl := twoProd(n, ln2Hi)
@@ -157,7 +158,7 @@ func expParts(h, l float64) (hi, lo float64, k int) {
 	return hi, lo, int(n)
 }
 
-// scale2 is h * 2**k.
+// scale2 returns h * 2**k.
 func scale2(h float64, k int) float64 {
 	if k > -1000 && k < 1000 {
 		return h * math.Float64frombits(uint64(k+1023)<<52)
@@ -183,8 +184,8 @@ func exp(x float64) float64 {
 	return exp2words(x, 0)
 }
 
-// pow is a ** b in float64. Unlike the C function it keeps a NaN, which would otherwise turn an
-// invalid value into a valid one.
+// pow returns a ** b in float64. Unlike the C function it returns NaN for any NaN operand:
+// otherwise an invalid value could become valid.
 func pow(a, b float64) float64 {
 	if a != a || b != b {
 		return math.NaN()
@@ -205,7 +206,7 @@ func pow(a, b float64) float64 {
 	return r
 }
 
-// pow32 is pow where a float32 is wanted: one rounding of float64 more does not show.
+// pow32 is pow for float32 results, in which an additional rounding of float64 does not show.
 func pow32(a, b float64) float64 {
 	if a > 0 && a <= math.MaxFloat32 && math.Abs(b) <= math.MaxFloat32 {
 		return math.Exp(b * math.Log(a))
@@ -213,7 +214,7 @@ func pow32(a, b float64) float64 {
 	return pow(a, b)
 }
 
-// powInt multiplies out a ** n, exactly where the result is an integer within 2**53.
+// powInt computes a ** n by multiplications, exactly if the result is an integer within 2**53.
 func powInt(a float64, n int) float64 {
 	switch {
 	case a != a || n == 1:
@@ -234,12 +235,12 @@ func powInt(a float64, n int) float64 {
 		ah, al = mul2(ah, al, ah, al)
 	}
 	if rh != rh || math.IsInf(rh, 0) || math.Abs(rh) < 0x1p-960 {
-		return pow(a, float64(n)) // the second word left the range of exponents
+		return pow(a, float64(n)) // the second word underflowed or overflowed
 	}
 	return rh
 }
 
-// powInt32 is powInt where a float32 is wanted.
+// powInt32 is powInt for float32 results.
 func powInt32(a float64, n int) float64 {
 	if a != a {
 		return a

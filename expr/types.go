@@ -18,11 +18,11 @@ const (
 	kindBool   kind = iota // 0 and 1 in bytes
 	kindInt                // exact, in the range lo..hi
 	kindFloat              // of a class
-	kindNodata             // the word nodata: takes the type of what it stands beside
+	kindNodata             // the word nodata, which takes the type of the other branch
 )
 
-// class is the floating-point type that carries a value: integers are carried in the narrower
-// one in which their whole range is exact.
+// class is the floating-point type that carries a value. An integer is carried in the narrower one
+// in which its whole range is exact.
 type class uint8
 
 const (
@@ -42,7 +42,7 @@ type typ struct {
 	kind   kind
 	float  class           // of kindFloat
 	lo, hi int64           // of kindInt
-	from   []ndarray.DType // of kindInt: the widest integer types of inputs that flow into it, in order of appearance
+	from   []ndarray.DType // of kindInt: the widest integer types of its inputs, in order of appearance
 }
 
 func intType(lo, hi int64, from ...[]ndarray.DType) typ {
@@ -55,7 +55,7 @@ func intType(lo, hi int64, from ...[]ndarray.DType) typ {
 
 func floatType(c class) typ { return typ{kind: kindFloat, float: c} }
 
-// class returns the class that carries t; a bool counts as the integers 0 and 1.
+// class returns the class that carries t. A bool counts as the integers 0 and 1.
 func (t typ) class() class {
 	switch t.kind {
 	case kindFloat:
@@ -73,7 +73,7 @@ func (t typ) exact() bool { return t.lo >= -maxExact && t.hi <= maxExact }
 // isInt reports whether t takes part in integer arithmetic.
 func (t typ) isInt() bool { return t.kind == kindInt || t.kind == kindBool }
 
-// asInt returns bool as the integers 0 and 1.
+// asInt returns a bool as an integer type from 0 to 1.
 func (t typ) asInt() typ {
 	if t.kind == kindBool {
 		return intType(0, 1)
@@ -81,7 +81,7 @@ func (t typ) asInt() typ {
 	return t
 }
 
-// widest joins two lists of integer types and keeps those with the most bytes.
+// widest merges two lists of integer types and keeps those with the most bytes.
 func widest(a, b []ndarray.DType) []ndarray.DType {
 	size := 0
 	for _, t := range a {
@@ -105,31 +105,65 @@ func widest(a, b []ndarray.DType) []ndarray.DType {
 	return out
 }
 
-// output returns the type of file that holds t without loss.
-func (t typ) output() ndarray.DType {
-	switch t.kind {
-	case kindBool:
-		return ndarray.Uint8
-	case kindFloat:
-		if t.float == c32 {
-			return ndarray.Float32
-		}
+// output returns the pixel type that holds t without loss.
+func (t typ) output() ndarray.DType { return t.smallest(t.fits) }
+
+// outputWithNodata returns the pixel type that holds t and, if t is an integer, a value that t
+// never has.
+func (t typ) outputWithNodata() ndarray.DType {
+	return t.smallest(func(d ndarray.DType) bool {
+		_, free := t.freeEnd(d)
+		return free && t.fits(d)
+	})
+}
+
+// smallest returns the first pixel type that suits accepts.
+func (t typ) smallest(suits func(ndarray.DType) bool) ndarray.DType {
+	switch t = t.asInt(); {
+	case t.kind == kindFloat && t.float == c32:
+		return ndarray.Float32
+	case t.kind == kindFloat:
 		return ndarray.Float64
 	}
 	for _, d := range t.from {
-		if t.fits(d) {
+		if suits(d) {
 			return d
 		}
 	}
 	for _, d := range [...]ndarray.DType{ndarray.Uint8, ndarray.Int16, ndarray.Uint16, ndarray.Int32, ndarray.Uint32} {
-		if t.fits(d) {
+		if suits(d) {
 			return d
 		}
 	}
 	return ndarray.Float64
 }
 
-// fits reports whether every value of t, an integer or bool, is one of d.
+// freeEnd returns the value of d that marks invalid pixels: NaN of floats, the largest of unsigned
+// and the smallest of signed integers, or the other end if t is known to have the first but not the
+// other. free reports whether t is known never to have this value.
+func (t typ) freeEnd(d ndarray.DType) (s ndarray.Scalar, free bool) {
+	if d.IsFloat() {
+		nan, err := ndarray.ScalarFromFloat(math.NaN(), d)
+		return nan, err == nil
+	}
+	lowest, highest := ndarray.Scalar{Type: d}, ndarray.Scalar{Type: d, Bits: math.MaxUint64 >> (64 - 8*d.Size())}
+	if d.IsSigned() {
+		lowest.Bits = uint64(int64(math.MinInt64) >> (64 - 8*d.Size()))
+		highest.Bits >>= 1
+	}
+	t = t.asInt()
+	lo, hi := d.Limits()
+	lowestFree, highestFree := t.kind == kindInt && float64(t.lo) > lo, t.kind == kindInt && float64(t.hi) < hi
+	switch {
+	case d.IsSigned() && (lowestFree || !highestFree):
+		return lowest, lowestFree
+	case highestFree || !lowestFree:
+		return highest, highestFree
+	}
+	return lowest, true
+}
+
+// fits reports whether d holds every value of t, an integer or bool.
 func (t typ) fits(d ndarray.DType) bool {
 	t = t.asInt()
 	if t.kind != kindInt || !d.IsInteger() {
@@ -139,7 +173,8 @@ func (t typ) fits(d ndarray.DType) bool {
 	return float64(t.lo) >= lo && float64(t.hi) <= hi
 }
 
-// bandType is the type of the pixels of a band, and whether it is refused.
+// bandType returns the type of the pixels of a band, and false if the package cannot compute with
+// it.
 func bandType(d ndarray.DType) (typ, bool) {
 	switch {
 	case d == ndarray.Uint64:
@@ -157,7 +192,7 @@ func bandType(d ndarray.DType) (typ, bool) {
 	return typ{}, false
 }
 
-// beyond stands for a bound that left the exact integers.
+// beyond replaces a bound that exceeds the exact integers.
 const beyond = math.MaxInt64
 
 func mulExact(a, b int64) int64 {
@@ -172,8 +207,8 @@ func mulExact(a, b int64) int64 {
 	return a * b
 }
 
-// arithRange returns the range of a op b for exact integer operations; zero says that the result may be
-// NaN, from a remainder by 0.
+// arithRange returns the range of a op b for exact integer operations. zero reports whether the
+// result may be NaN, because of a remainder by 0.
 func arithRange(op string, a, b typ) (lo, hi int64, zero bool) {
 	switch op {
 	case "+":
@@ -184,7 +219,7 @@ func arithRange(op string, a, b typ) (lo, hi int64, zero bool) {
 		p := [4]int64{mulExact(a.lo, b.lo), mulExact(a.lo, b.hi), mulExact(a.hi, b.lo), mulExact(a.hi, b.hi)}
 		return min(p[0], p[1], p[2], p[3]), max(p[0], p[1], p[2], p[3]), false
 	}
-	// The remainder has the divisor's sign and is nearer to 0 than it.
+	// The remainder has the sign of the divisor and a smaller absolute value.
 	lo, hi = min(0, b.lo+1), max(0, b.hi-1)
 	if a.lo >= 0 && b.lo >= 0 {
 		hi = min(hi, a.hi)
@@ -202,7 +237,7 @@ func powRange(a typ, n int64) (lo, hi int64) {
 		for i := int64(0); i < n; i++ {
 			r = mulExact(r, v)
 			if r == beyond || r == -beyond {
-				// The sign of the bound is that of the whole power.
+				// The bound has the sign of the power.
 				if v < 0 && n%2 == 1 {
 					return -beyond
 				}

@@ -4,15 +4,18 @@ package expr
 type val struct {
 	t    typ
 	node int  // of a vector
-	mask int  // the node of its validity; 0 is always valid
-	nan  bool // may be NaN where the mask says valid
+	mask int  // node of its validity; 0 is always valid
+	nan  bool // may be NaN where the mask is valid
 
 	konst bool
 	c     float64 // of a constant
-	weak  bool    // a constant that takes the class of its company: all but float32(…) and float64(…)
+	weak  bool    // a constant that takes the class of the other operand: all but float32(…) and float64(…)
+
+	// chosen is the selection that the value is; nil for a computed one.
+	chosen *selection
 }
 
-// value is what an expression stands for: the bands of one thing, or a list of such.
+// value is the value of an expression: the bands of one file, or a list of files.
 type value struct {
 	list  bool
 	items [][]val // one item unless list
@@ -22,8 +25,8 @@ func single(v val) value { return value{items: [][]val{{v}}} }
 
 func (v value) bands() []val { return v.items[0] }
 
-// zip applies f band by band, and item by item where lists are among the values. One band, and what is no list, is
-// used for all.
+// zip applies f band by band and, if there are lists among the values, item by item. A value with
+// one band, or that is not a list, is used for all.
 func (c *compiler) zip(pos int, f func([]val) (val, error), vs ...value) (value, error) {
 	items, list := 1, false
 	for _, v := range vs {
@@ -31,7 +34,7 @@ func (c *compiler) zip(pos int, f func([]val) (val, error), vs ...value) (value,
 			continue
 		}
 		if list && len(v.items) != items {
-			return value{}, c.fail(pos, "a list of %d with a list of %d files", items, len(v.items))
+			return value{}, c.fail(pos, "a list of %d files with a list of %d files", items, len(v.items))
 		}
 		list, items = true, len(v.items)
 	}

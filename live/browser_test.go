@@ -21,7 +21,8 @@ func TestABrowserShowsARunThatGoesOn(t *testing.T) {
 	p.patience = time.Hour // no notice that it can't be reached
 	w := b.open(listen(t, p), 1100, 900, false)
 	shows := func(looks int) {
-		w.until(fmt.Sprintf(`document.getElementById("count")?.textContent.replace(/\s/g, "") === "%dof2000blocks"`, looks*run.step))
+		w.until(fmt.Sprintf(`document.getElementById("count")?.textContent.replace(/\s/g, "") === "%dof2000blocks"`,
+			looks*run.step))
 	}
 	shows(10)
 	// Then it stands still, so that all numbers are of one moment, and large ones are among them.
@@ -42,19 +43,24 @@ func TestABrowserShowsARunThatGoesOn(t *testing.T) {
 		"#sentence":  run.status().Bottleneck,
 		"#depths dt": "blocks read ahead|results to spool|prefetches",
 		"#depths dd:last-child, #depths dd:nth-of-type(2)": fmt.Sprintf("%d of 8|40", 2+s%5),
-		"#stage-rows tr:first-child > *":                   fmt.Sprintf("reading|3.00 s|%s|2.00 ms|3.00 ms|4.00 ms", grouped(done)),
-		"#stage-rows tr:nth-child(2) > *":                  fmt.Sprintf("computing|8.00 s|%s|12.0 ms|1.23 ms|24.0 ms", grouped(done)),
-		"#workers-count":                                   "7 workers: 5 joined, 1 lost, 1 starting. Blocks: 2 lost with a worker, 2 given out again, 1 given to a second worker.",
-		"#worker-rows tr:first-child > *":                  fmt.Sprintf("subprocess-2|lost|%d|–|11.0 s ago|subprocess|node1.cluster.example|4712|2|2", done/7),
-		"#worker-rows tr:nth-child(2) > *":                 fmt.Sprintf("subprocess-1|joined|%d|%d, %d|100 ms ago|subprocess|node1.cluster.example|4711|2|2", done/7, done, done+1),
-		"#worker-rows tr:nth-child(4) > *":                 fmt.Sprintf("%s|joined|%d|1, 2, 3, 4 and 3 more|400 ms ago|subprocess|node1.cluster.example|4714|2|2", hostile, done/7),
-		"#output-rows tr:first-child > *":                  "ndvi|" + mebibytes(done*300_000) + "|/data/" + hostile + ".tif",
-		"#messages-count":                                  "1 error, 1 warning, the latest first",
-		"#message-list li > *:not(details)":                "10:22:00|error|worker subprocess-2 was lost: process 4712: signal: killed; its blocks 17, 18 are given out again|10:21:00|warning|input nir has no nodata value; all of its pixels count as valid",
-		"#message-list pre":                                "Traceback (most recent call last): File \"" + hostile + "\", line 3, in f ZeroDivisionError: division by zero",
-		"#key > span":                                      fmt.Sprintf("done %s|with a worker 7|with two workers 1|read ahead 6|waiting %s|lost 1", grouped(done), grouped(2000-done-15)),
-		".tile":                                            tiles(w, s, done),
-		"#notice":                                          "",
+		"#stage-rows tr:first-child > *": fmt.Sprintf("reading|3.00 s|%s|2.00 ms|3.00 ms|4.00 ms",
+			grouped(done)),
+		"#stage-rows tr:nth-child(2) > *": fmt.Sprintf("computing|8.00 s|%s|12.0 ms|1.23 ms|24.0 ms",
+			grouped(done)),
+		"#workers-count":                   "7 workers: 5 joined, 1 lost, 1 starting. Blocks: 2 lost with a worker, 2 given out again, 1 given to a second worker.",
+		"#worker-rows tr:first-child > *":  fmt.Sprintf("subprocess-2|lost|%d|–|11.0 s ago|subprocess|node1.cluster.example|4712|2|2", done/7),
+		"#worker-rows tr:nth-child(2) > *": fmt.Sprintf("subprocess-1|joined|%d|%d, %d|100 ms ago|subprocess|node1.cluster.example|4711|2|2", done/7, done, done+1),
+		"#worker-rows tr:nth-child(4) > *": fmt.Sprintf("%s|joined|%d|1, 2, 3, 4 and 3 more|400 ms ago|subprocess|node1.cluster.example|4714|2|2", hostile, done/7),
+		"#output-rows tr:first-child > *": "ndvi|" + mebibytes(done*300_000) + "|/data/" + hostile +
+			".tif",
+		"#messages-count":                   "1 error, 1 warning, the latest first",
+		"#message-list li > *:not(details)": "10:22:00|error|worker subprocess-2 was lost: process 4712: signal: killed; its blocks 17, 18 are given out again|10:21:00|warning|input nir has no nodata value; all of its pixels count as valid",
+		"#message-list pre": "Traceback (most recent call last): File \"" + hostile +
+			"\", line 3, in f ZeroDivisionError: division by zero",
+		"#key > span": fmt.Sprintf("done %s|with a worker 7|with two workers 1|read ahead 6|waiting %s|lost 1",
+			grouped(done), grouped(2000-done-15)),
+		".tile":   tiles(w, s, done),
+		"#notice": "",
 	} {
 		if got := texts(selector); got != want {
 			t.Errorf("%s: %q, want %q", selector, got, want)
@@ -69,7 +75,8 @@ func TestABrowserShowsARunThatGoesOn(t *testing.T) {
 	if got := w.eval(colors); got != "47,158,104,255 223,229,226,255" {
 		t.Errorf("colors %v", got)
 	}
-	if path := fmt.Sprint(w.eval(`document.querySelector("#rate path").getAttribute("d")`)); strings.Count(path, "L") < 5 || strings.Contains(path, "NaN") {
+	if path := fmt.Sprint(w.eval(`document.querySelector("#rate path").getAttribute("d")`)); strings.Count(path,
+		"L") < 5 || strings.Contains(path, "NaN") {
 		t.Errorf("throughput %s", path)
 	}
 	// For those who hear the page.
@@ -128,7 +135,8 @@ func mebibytes(n int) string {
 func tiles(w *tab, looks, done int) string {
 	elapsed := w.eval(fmt.Sprintf(`clock(%d)`, time.Duration(looks)*700*time.Millisecond))
 	pixels := w.eval(fmt.Sprintf(`pixelText(%d)`, done*512*512))
-	return fmt.Sprintf("%velapsed|%.2f Mpixel/sthroughput now|3.40 Mpixel/smean throughput|%vpixels done", elapsed, 3.5+float64(looks%7)*.2, pixels)
+	return fmt.Sprintf("%velapsed|%.2f Mpixel/sthroughput now|3.40 Mpixel/smean throughput|%vpixels done", elapsed,
+		3.5+float64(looks%7)*.2, pixels)
 }
 
 func TestNumbersAreShownAsTheReportShowsThem(t *testing.T) {
@@ -137,11 +145,16 @@ func TestNumbersAreShownAsTheReportShowsThem(t *testing.T) {
 	w := b.open(listen(t, New(Options{Status: run.status})), 800, 600, false)
 	w.until(`typeof digits === "function"`)
 	for expression, want := range map[string]any{
-		`duration(0)`: "0 s", `duration(999)`: "1.00 µs", `duration(12345678)`: "12.3 ms", `duration(999499999)`: "999 ms", `duration(4.56e9)`: "4.56 s", `duration(200e9)`: "3 min 20 s", `duration(7260e9)`: "2 h 01 min", `duration(99.5e9)`: "1 min 40 s",
-		`clock(4.56e9)`: "5 s", `bytes(0)`: "0 B", `bytes(1023)`: "1023 B", `bytes(1024)`: "1.00 KiB", `bytes(5e12)`: "4.55 TiB", `grouped(1234567)`: "1\u202f234\u202f567", `grouped(999)`: "999",
+		`duration(0)`: "0 s", `duration(999)`: "1.00 µs", `duration(12345678)`: "12.3 ms",
+		`duration(999499999)`: "999 ms", `duration(4.56e9)`: "4.56 s", `duration(200e9)`: "3 min 20 s",
+		`duration(7260e9)`: "2 h 01 min", `duration(99.5e9)`: "1 min 40 s",
+		`clock(4.56e9)`: "5 s", `bytes(0)`: "0 B", `bytes(1023)`: "1023 B", `bytes(1024)`: "1.00 KiB",
+		`bytes(5e12)`: "4.55 TiB", `grouped(1234567)`: "1\u202f234\u202f567", `grouped(999)`: "999",
 		`pixelText(999999)`: "999\u202f999", `pixelText(1e6)`: "1.00 million", `pixelText(1.28e11)`: "128 billion",
 		`blockText(null)`: "–", `blockText([3])`: "3", `rateText(0)`: "–", `rateText(123456789)`: "123 Mpixel/s",
-		`rates([[0, 0, 0], [1e9, 2e6, 1], [2e9, 8e6, 2]]).values.join()`: "2,6", `rates([[0, 0, 0], [2e9, 0, 4]]).unit`: "blocks/s", `rates([[0, 0, 0], [0, 0, 0], [0, 5e6, 0]]).values.every(Number.isFinite)`: true,
+		`rates([[0, 0, 0], [1e9, 2e6, 1], [2e9, 8e6, 2]]).values.join()`:           "2,6",
+		`rates([[0, 0, 0], [2e9, 0, 4]]).unit`:                                     "blocks/s",
+		`rates([[0, 0, 0], [0, 0, 0], [0, 5e6, 0]]).values.every(Number.isFinite)`: true,
 	} {
 		if got := w.eval(expression); got != want {
 			t.Errorf("%s: %v, want %v", expression, got, want)
@@ -157,7 +170,8 @@ func TestABrowserSaysWhenTheRunIsGone(t *testing.T) {
 	w.until(`document.getElementById("percent")?.textContent > ""`)
 	p.server.Close() // as when its process is killed
 	w.until(`document.getElementById("notice").textContent.startsWith("The run has ended, or it can't be reached.")`)
-	if got := w.eval(`document.getElementById("workers-count").textContent`); !strings.HasPrefix(got.(string), "3 workers: 1 joined, 1 lost, 1 starting.") {
+	if got := w.eval(`document.getElementById("workers-count").textContent`); !strings.HasPrefix(got.(string),
+		"3 workers: 1 joined, 1 lost, 1 starting.") {
 		t.Errorf("the last numbers are gone: %v", got)
 	}
 }
@@ -168,7 +182,8 @@ func TestABrowserFindsARunAgainAfterItCouldNotBeReached(t *testing.T) {
 	p := New(Options{Title: "ndvi", Status: run.status})
 	address := listen(t, p)
 	base, _ := parts(t, address)
-	// A tunnel to the run, that breaks and is made again. It keeps its port, which another process might take.
+	// A tunnel to the run, that breaks and is made again. It keeps its port, which another process
+	// might take.
 	var broken atomic.Bool
 	tunnel := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !broken.Load() {
@@ -209,13 +224,15 @@ func TestABrowserRunsNothingButThePagesScript(t *testing.T) {
 	run := &fakeRun{workers: 3, blocks: 2000, step: 3, columns: 50}
 	w := b.open(listen(t, New(Options{Title: "ndvi", Status: run.status})), 800, 600, false)
 	w.until(`document.getElementById("percent")?.textContent > ""`)
-	if _, err := w.try(`document.body.innerHTML = "<b>x</b>"`); err == nil || !strings.Contains(err.Error(), "TrustedHTML") {
+	if _, err := w.try(`document.body.innerHTML = "<b>x</b>"`); err == nil || !strings.Contains(err.Error(),
+		"TrustedHTML") {
 		t.Errorf("text is taken for HTML: %v", err)
 	}
 	if _, err := w.try(`(() => { const i = new Image(); return new Promise((done, failed) => { i.onload = done; i.onerror = () => failed(new Error("refused")); i.src = "/picture.png" }) })()`); err == nil {
 		t.Error("pictures are loaded")
 	}
-	if _, err := w.try(`fetch("http://localhost:1/")`); err == nil || !strings.Contains(strings.Join(w.complaints(), " "), "connect-src") {
+	if _, err := w.try(`fetch("http://localhost:1/")`); err == nil || !strings.Contains(strings.Join(w.complaints(),
+		" "), "connect-src") {
 		t.Errorf("other servers are asked: %v", err)
 	}
 }
@@ -234,8 +251,10 @@ func TestThePageFitsItsWindow(t *testing.T) {
 		{"3-workers-light-wide", &fakeRun{workers: 3, blocks: 4000, step: 40, columns: 80}, "", 1200, 900, false},
 		{"3-workers-dark-wide", &fakeRun{workers: 3, blocks: 4000, step: 40, columns: 80}, "", 1200, 900, true},
 		{"3-workers-light-narrow", &fakeRun{workers: 3, blocks: 4000, step: 40, columns: 1}, "", 360, 740, false},
-		{"300-workers-dark-wide", &fakeRun{workers: 300, blocks: 1_000_000, step: 7000, columns: 1000}, "", 1200, 900, true},
-		{"300-workers-light-narrow", &fakeRun{workers: 300, blocks: 1_000_000, step: 7000, columns: 1000}, "", 360, 740, false},
+		{"300-workers-dark-wide", &fakeRun{workers: 300, blocks: 1_000_000, step: 7000, columns: 1000}, "", 1200, 900,
+			true},
+		{"300-workers-light-narrow", &fakeRun{workers: 300, blocks: 1_000_000, step: 7000, columns: 1000}, "", 360, 740,
+			false},
 		{"failed-light-wide", &fakeRun{workers: 3, blocks: 100, step: 1, columns: 10}, Failed, 1200, 900, false},
 		{"failed-dark-narrow", &fakeRun{workers: 3, blocks: 100, step: 1, columns: 10}, Failed, 360, 740, true},
 		{"done-dark-wide", &fakeRun{workers: 3, blocks: 100, step: 1, columns: 10}, Done, 1200, 900, true},

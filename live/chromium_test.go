@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// chromium is a browser that is driven through a pair of pipes (--remote-debugging-pipe): messages of JSON that end in a zero byte.
+// chromium is a browser that is driven through a pair of pipes (--remote-debugging-pipe): messages
+// of JSON that end in a zero byte.
 type chromium struct {
 	t    *testing.T
 	to   *os.File
@@ -64,9 +65,12 @@ func browser(t *testing.T) *chromium {
 		t.Fatal(err)
 	}
 	var log strings.Builder
-	cmd := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions", "--disable-background-networking",
-		"--disable-component-update", "--disable-breakpad", "--no-proxy-server", "--user-data-dir="+filepath.Join(home, "profile"), "--remote-debugging-pipe", "about:blank")
-	cmd.Env = append(os.Environ(), "HOME="+home, "TMPDIR="+home, "XDG_CONFIG_HOME="+home, "XDG_CACHE_HOME="+home, "XDG_RUNTIME_DIR="+home, "TZ=UTC", "LANG=C.UTF-8")
+	cmd := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+		"--no-first-run", "--disable-extensions", "--disable-background-networking",
+		"--disable-component-update", "--disable-breakpad", "--no-proxy-server",
+		"--user-data-dir="+filepath.Join(home, "profile"), "--remote-debugging-pipe", "about:blank")
+	cmd.Env = append(os.Environ(), "HOME="+home, "TMPDIR="+home, "XDG_CONFIG_HOME="+home, "XDG_CACHE_HOME="+home,
+		"XDG_RUNTIME_DIR="+home, "TZ=UTC", "LANG=C.UTF-8")
 	cmd.ExtraFiles = []*os.File{inR, outW}
 	cmd.Stdout, cmd.Stderr = &log, &log
 	cmd.WaitDelay = time.Second // a child of it may have its output open
@@ -76,7 +80,8 @@ func browser(t *testing.T) *chromium {
 	}
 	inR.Close()
 	outW.Close()
-	b := &chromium{t: t, to: inW, done: make(chan struct{}), answers: map[int]chan reply{}, events: map[string][]event{}}
+	b := &chromium{t: t, to: inW, done: make(chan struct{}), answers: map[int]chan reply{},
+		events: map[string][]event{}}
 	go b.read(outR)
 	t.Cleanup(func() {
 		b.call("", "Browser.close", nil, nil)
@@ -196,7 +201,8 @@ func (b *chromium) open(address string, width, height int, dark bool) *tab {
 	if dark {
 		scheme = "dark"
 	}
-	w.call("Emulation.setEmulatedMedia", object{"features": []object{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
+	w.call("Emulation.setEmulatedMedia",
+		object{"features": []object{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 	w.resize(width, height)
 	w.call("Page.navigate", object{"url": address}, nil) // not by the command line, which others can read
 	return w
@@ -204,7 +210,8 @@ func (b *chromium) open(address string, width, height int, dark bool) *tab {
 
 func (w *tab) resize(width, height int) {
 	w.t.Helper()
-	w.call("Emulation.setDeviceMetricsOverride", object{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}, nil)
+	w.call("Emulation.setDeviceMetricsOverride",
+		object{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}, nil)
 }
 
 func (w *tab) call(method string, params, result any) {
@@ -248,7 +255,8 @@ func (w *tab) until(expression string) {
 			return
 		}
 		if time.Now().After(end) {
-			w.t.Fatalf("never so: %s (%v, %v); the page says:\n%v", expression, v, err, w.eval("document.body.innerText"))
+			w.t.Fatalf("never so: %s (%v, %v); the page says:\n%v", expression, v, err,
+				w.eval("document.body.innerText"))
 		}
 	}
 }

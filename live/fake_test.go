@@ -44,23 +44,30 @@ func (f *fakeRun) status() Status {
 	ms := time.Millisecond
 	done := min(f.blocks, f.looks*f.step)
 	s := Status{
-		Command: "leat apply -i red=B4.tif -i nir=B5.tif -o ndvi=ndvi.tif -e '(nir - red) / (nir + red)' --nodata nan --on subprocess --workers 3 --serve 8080",
+		Command: "leat apply -i red=B4.tif -i nir=B5.tif -o ndvi=ndvi.tif -e '(nir - red) / (nir + red)' --on subprocess --workers 3 --serve 8080",
 		Version: "v0.5.0",
 		Started: time.Date(2026, 3, 1, 10, 20, 30, 0, time.UTC), Elapsed: time.Duration(f.looks) * 700 * ms,
 		Phase:  Computing,
 		Blocks: Blocks{Total: f.blocks, Done: done, Lost: 2, Reissued: 2, Copies: 1},
 		Pixels: int64(done) * 512 * 512, Rate: 3.5e6 + float64(f.looks%7)*2e5, MeanRate: 3.4e6, Left: 125 * time.Second,
-		Queues: []Queue{{"blocks read ahead", int64(2 + f.looks%5), 8}, {"results to spool", int64(f.looks % 3), 16}, {"prefetches", 40, 0}},
+		Queues: []Queue{{"blocks read ahead", int64(2 + f.looks%5), 8}, {"results to spool", int64(f.looks % 3), 16},
+			{"prefetches", 40, 0}},
 		Timings: timing.Summary{Wall: 10 * time.Second, Stages: []timing.StageSummary{
-			{Stage: "reading", N: int64(done), Total: 3 * time.Second, Min: ms, Lower: 2 * ms, Median: 3 * ms, Upper: 4 * ms, Max: 9 * ms},
-			{Stage: "computing", N: int64(done), Total: 8 * time.Second, Min: ms, Lower: 12 * ms, Median: 1234 * time.Microsecond, Upper: 24 * ms, Max: 90 * ms},
-			{Stage: "encoding", N: int64(done), Total: 95 * time.Second, Min: ms, Lower: 62 * ms, Median: 73 * ms, Upper: 94 * ms, Max: 99 * ms},
+			{Stage: "reading", N: int64(done), Total: 3 * time.Second, Min: ms, Lower: 2 * ms, Median: 3 * ms,
+				Upper: 4 * ms, Max: 9 * ms},
+			{Stage: "computing", N: int64(done), Total: 8 * time.Second, Min: ms, Lower: 12 * ms,
+				Median: 1234 * time.Microsecond, Upper: 24 * ms, Max: 90 * ms},
+			{Stage: "encoding", N: int64(done), Total: 95 * time.Second, Min: ms, Lower: 62 * ms, Median: 73 * ms,
+				Upper: 94 * ms, Max: 99 * ms},
 		}},
 		Bottleneck: "Encoding took 61 % of the cores' time: --co COMPRESS=ZSTD writes faster at about the same size, --co COMPRESS=NONE fastest of all.",
-		Outputs:    []Output{{"ndvi", "/data/" + hostile + ".tif", int64(done) * 300_000}, {"mask", "s3://bucket/a/rather/long/path/of/an/output/that/goes/on/for/some/time/mask.tif", 0}},
+		Outputs: []Output{{"ndvi", "/data/" + hostile + ".tif", int64(done) * 300_000},
+			{"mask", "s3://bucket/a/rather/long/path/of/an/output/that/goes/on/for/some/time/mask.tif", 0}},
 		Messages: []Message{
-			{Time: time.Date(2026, 3, 1, 10, 21, 0, 0, time.UTC), Warning: true, Text: "input nir has no nodata value; all of its pixels count as valid"},
-			{Time: time.Date(2026, 3, 1, 10, 22, 0, 0, time.UTC), Text: "worker subprocess-2 was lost: process 4712: signal: killed; its blocks 17, 18 are given out again\nTraceback (most recent call last):\n  File \"" + hostile + "\", line 3, in f\nZeroDivisionError: division by zero"},
+			{Time: time.Date(2026, 3, 1, 10, 21, 0, 0, time.UTC), Warning: true,
+				Text: "input nir has no nodata value; all of its pixels count as valid"},
+			{Time: time.Date(2026, 3, 1, 10, 22, 0, 0, time.UTC),
+				Text: "worker subprocess-2 was lost: process 4712: signal: killed; its blocks 17, 18 are given out again\nTraceback (most recent call last):\n  File \"" + hostile + "\", line 3, in f\nZeroDivisionError: division by zero"},
 		},
 	}
 	if f.phase != "" {
@@ -92,8 +99,10 @@ func (f *fakeRun) status() Status {
 		}
 	}
 	for w := range f.workers {
-		worker := Worker{Name: fmt.Sprintf("subprocess-%d", w+1), Kind: "subprocess", Host: fmt.Sprintf("node%d.cluster.example", w/4+1), PID: 4711 + w, Cores: 2, Slots: 2,
-			State: "joined", Done: done / f.workers, Held: []int{done + 2*w, done + 2*w + 1}, Quiet: time.Duration(w%20+1) * 100 * ms}
+		worker := Worker{Name: fmt.Sprintf("subprocess-%d", w+1), Kind: "subprocess",
+			Host: fmt.Sprintf("node%d.cluster.example", w/4+1), PID: 4711 + w, Cores: 2, Slots: 2,
+			State: "joined", Done: done / f.workers, Held: []int{done + 2*w, done + 2*w + 1},
+			Quiet: time.Duration(w%20+1) * 100 * ms}
 		switch w % 50 {
 		case 1:
 			worker.State, worker.Held, worker.Quiet = "lost", nil, 11*time.Second
@@ -123,7 +132,8 @@ func (f *fakeRun) goTo(last int) {
 // seconds is a moment for what has to happen, long enough for a slow machine that does much else.
 const seconds = 2 * time.Minute
 
-// listen serves a page, which looks often, at a free port of the loopback until the end of the test.
+// listen serves a page, which looks often, at a free port of the loopback until the end of the
+// test.
 func listen(t *testing.T, p *Page) string {
 	t.Helper()
 	p.every = 20 * time.Millisecond
@@ -156,7 +166,8 @@ func parts(t *testing.T, address string) (base, token string) {
 
 // client follows no redirects and keeps no connection.
 func client(t *testing.T) *http.Client {
-	c := &http.Client{Timeout: seconds, Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	c := &http.Client{Timeout: seconds, Transport: &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	t.Cleanup(c.CloseIdleConnections)
 	return c
 }

@@ -22,10 +22,11 @@ func newGuard(spelled string, at netip.Addr) *guard {
 func (g *guard) protect(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for k, v := range map[string]string{
-			"Cache-Control":                "no-store",
-			"Content-Security-Policy":      "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
-			"Cross-Origin-Opener-Policy":   "same-origin",
-			"Cross-Origin-Resource-Policy": "same-origin", // other ports of this host are the same site, and get the cookie sent along
+			"Cache-Control":              "no-store",
+			"Content-Security-Policy":    "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+			"Cross-Origin-Opener-Policy": "same-origin",
+			// other ports of this host are the same site, and get the cookie sent along
+			"Cross-Origin-Resource-Policy": "same-origin",
 			"Referrer-Policy":              "no-referrer",
 			"X-Content-Type-Options":       "nosniff",
 			"X-Frame-Options":              "DENY",
@@ -34,12 +35,14 @@ func (g *guard) protect(h http.Handler) http.Handler {
 		}
 		switch {
 		case !g.hosts.allow(r.Host):
-			refuse(w, http.StatusMisdirectedRequest, "This page is not served under that name: open it by the address that was printed, or name the host in --serve HOST:PORT.")
+			refuse(w, http.StatusMisdirectedRequest,
+				"This page is not served under that name: open it by the address that was printed, or name the host in --serve HOST:PORT.")
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD")
 			refuse(w, http.StatusMethodNotAllowed, "This page can only be read.")
 		case g.is(r.URL.Query().Get("token")):
-			http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: g.token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+			http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: g.token, Path: "/", HttpOnly: true,
+				SameSite: http.SameSiteStrictMode})
 			if r.URL.Path == "/" { // a token that stays in the address bar gets into histories and screenshots
 				w.Header().Set("Location", "/")
 				w.WriteHeader(http.StatusSeeOther)
@@ -48,16 +51,19 @@ func (g *guard) protect(h http.Handler) http.Handler {
 			h.ServeHTTP(w, r)
 		case g.known(r):
 			h.ServeHTTP(w, r)
-		case r.URL.Path == "/" && r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") == "navigate":
-			// Who follows a link on another site, such as a terminal in a browser, has got the cookie, but Strict ones are not sent on the way from there. They
-			// are when our own page asks again, and that is not cross-site any more, so that this is done once.
+		case r.URL.Path == "/" && r.Header.Get("Sec-Fetch-Site") == "cross-site" &&
+			r.Header.Get("Sec-Fetch-Mode") == "navigate":
+			// Who follows a link on another site, such as a terminal in a browser, has got the
+			// cookie, but Strict ones are not sent on the way from there. They are when our own
+			// page asks again, and that is not cross-site any more, so that this is done once.
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
 			w.Header().Set("Connection", "close")
 			w.WriteHeader(http.StatusUnauthorized)
 			w.Write([]byte(`<!DOCTYPE html><html lang="en"><title>leat</title><meta http-equiv="refresh" content="0;url=/">`))
 		default:
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			refuse(w, http.StatusUnauthorized, "Open the URL that was printed when the run started: it has the token in it. Scripts send it as ?token=TOKEN, or as \"Authorization: Bearer TOKEN\".")
+			refuse(w, http.StatusUnauthorized,
+				"Open the URL that was printed when the run started: it has the token in it. Scripts send it as ?token=TOKEN, or as \"Authorization: Bearer TOKEN\".")
 		}
 	})
 }
@@ -70,7 +76,8 @@ func refuse(w http.ResponseWriter, status int, text string) {
 
 // known tells whether a request brings the token in its headers.
 func (g *guard) known(r *http.Request) bool {
-	if kind, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(kind, "Bearer") && g.is(strings.TrimSpace(token)) {
+	if kind, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(kind,
+		"Bearer") && g.is(strings.TrimSpace(token)) {
 		return true
 	}
 	for _, c := range r.CookiesNamed(g.cookie) {

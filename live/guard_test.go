@@ -36,14 +36,21 @@ func TestWithoutTheTokenEveryPathIsRefused(t *testing.T) {
 		"basic authorization":       func(r *http.Request) { r.SetBasicAuth("leat", token) },
 		"basic without encoding":    func(r *http.Request) { r.Header.Set("Authorization", "Basic "+token) },
 		"a cookie of another name":  func(r *http.Request) { r.AddCookie(&http.Cookie{Name: "leat", Value: token}) },
-		"a wrong cookie":            func(r *http.Request) { r.AddCookie(&http.Cookie{Name: cookieName(t, base, token), Value: newToken()}) },
-		"a body":                    func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader("token=" + token)) },
+		"a wrong cookie": func(r *http.Request) {
+			r.AddCookie(&http.Cookie{Name: cookieName(t, base, token),
+				Value: newToken()})
+		},
+		"a body": func(r *http.Request) {
+			r.Body = io.NopCloser(strings.NewReader("token=" +
+				token))
+		},
 	}
 	for name, change := range ways {
 		for _, path := range everyPath {
 			for _, method := range []string{"GET", "HEAD"} {
 				resp, body := ask(t, method, base+path, change)
-				if resp.StatusCode != http.StatusUnauthorized || strings.Contains(body, "secret") || len(resp.Cookies()) > 0 || !resp.Close {
+				if resp.StatusCode != http.StatusUnauthorized || strings.Contains(body,
+					"secret") || len(resp.Cookies()) > 0 || !resp.Close {
 					t.Errorf("%s, %s %s: %s, cookies %v, %q", name, method, path, resp.Status, resp.Cookies(), body)
 				}
 			}
@@ -70,10 +77,12 @@ func TestTheURLBecomesACookieAndACleanAddress(t *testing.T) {
 		t.Fatalf("%s to %q, %q", resp.Status, resp.Header.Get("Location"), body)
 	}
 	c := resp.Cookies()[0]
-	if c.Value != token || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" || !c.Expires.IsZero() || c.MaxAge != 0 {
+	if c.Value != token || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" ||
+		!c.Expires.IsZero() || c.MaxAge != 0 {
 		t.Errorf("cookie %+v", c)
 	}
-	for path, kind := range map[string]string{"/": "text/html; charset=utf-8", "/status.json": "application/json", "/metrics": "text/plain; version=0.0.4; "} {
+	for path, kind := range map[string]string{"/": "text/html; charset=utf-8", "/status.json": "application/json",
+		"/metrics": "text/plain; version=0.0.4; "} {
 		for name, change := range map[string]func(*http.Request){
 			"cookie":                  func(r *http.Request) { r.AddCookie(c) },
 			"wrong and right cookies": func(r *http.Request) { r.Header.Set("Cookie", c.Name+"=x; "+c.Name+"="+token) },
@@ -89,8 +98,10 @@ func TestTheURLBecomesACookieAndACleanAddress(t *testing.T) {
 		} {
 			for _, method := range []string{"GET", "HEAD"} {
 				resp, body := ask(t, method, base+path, change)
-				if resp.StatusCode != 200 || !strings.HasPrefix(resp.Header.Get("Content-Type"), kind) || (body == "") != (method == "HEAD") {
-					t.Errorf("%s %s by %s: %s, %s, %d bytes", method, path, name, resp.Status, resp.Header.Get("Content-Type"), len(body))
+				if resp.StatusCode != 200 || !strings.HasPrefix(resp.Header.Get("Content-Type"),
+					kind) || (body == "") != (method == "HEAD") {
+					t.Errorf("%s %s by %s: %s, %s, %d bytes", method, path, name, resp.Status,
+						resp.Header.Get("Content-Type"), len(body))
 				}
 			}
 		}
@@ -126,8 +137,10 @@ func TestWhatIsNotReadingIsRefused(t *testing.T) {
 		}
 	}
 	host := strings.TrimPrefix(base, "http://")
-	for _, line := range []string{"OPTIONS * HTTP/1.1", "CONNECT " + host + " HTTP/1.1", "POST http://" + host + "/ HTTP/1.1"} {
-		if answer := raw(t, host, line+"\r\nHost: "+host+"\r\nConnection: close\r\n\r\n"); !strings.HasPrefix(answer, "HTTP/1.1 405 ") {
+	for _, line := range []string{"OPTIONS * HTTP/1.1", "CONNECT " + host + " HTTP/1.1",
+		"POST http://" + host + "/ HTTP/1.1"} {
+		if answer := raw(t, host, line+"\r\nHost: "+host+"\r\nConnection: close\r\n\r\n"); !strings.HasPrefix(answer,
+			"HTTP/1.1 405 ") {
 			t.Errorf("%s: %s", line, answer)
 		}
 	}
@@ -155,10 +168,12 @@ func TestAnotherHostsNameIsRefused(t *testing.T) {
 	base, token := parts(t, listen(t, New(Options{Title: "secret title", Status: run.status})))
 	_, port, _ := net.SplitHostPort(strings.TrimPrefix(base, "http://"))
 	for host, want := range map[string]int{
-		"127.0.0.1:" + port: 200, "127.0.0.1": 200, "localhost:" + port: 200, "LOCALHOST:" + port: 200, "localhost.:" + port: 200, "[::1]:" + port: 200,
+		"127.0.0.1:" + port: 200, "127.0.0.1": 200, "localhost:" + port: 200, "LOCALHOST:" + port: 200,
+		"localhost.:" + port: 200, "[::1]:" + port: 200,
 		"localhost:9999":       200, // a tunnel by ssh
 		"evil.example":         421,
-		"evil.example:" + port: 421, "127.0.0.1.evil.example:" + port: 421, "localhost.evil.example": 421, "10.1.2.3:" + port: 421, "0.0.0.0:" + port: 421, "127.0.0.2:" + port: 421,
+		"evil.example:" + port: 421, "127.0.0.1.evil.example:" + port: 421, "localhost.evil.example": 421,
+		"10.1.2.3:" + port: 421, "0.0.0.0:" + port: 421, "127.0.0.2:" + port: 421,
 	} {
 		resp, body := ask(t, "GET", base+"/status.json", func(r *http.Request) { bearer(token)(r); r.Host = host })
 		if resp.StatusCode != want || (want != 200 && strings.Contains(body, "secret")) {
@@ -167,11 +182,13 @@ func TestAnotherHostsNameIsRefused(t *testing.T) {
 	}
 	// A full URL in the first line counts, whatever Host says.
 	host := strings.TrimPrefix(base, "http://")
-	if answer := raw(t, host, "GET http://evil.example/status.json?token="+token+" HTTP/1.1\r\nHost: "+host+"\r\nConnection: close\r\n\r\n"); !strings.HasPrefix(answer, "HTTP/1.1 421 ") {
+	if answer := raw(t, host, "GET http://evil.example/status.json?token="+token+" HTTP/1.1\r\nHost: "+host+
+		"\r\nConnection: close\r\n\r\n"); !strings.HasPrefix(answer, "HTTP/1.1 421 ") {
 		t.Error(answer)
 	}
 	// No Host at all: HTTP/1.0.
-	if answer := raw(t, host, "GET /status.json?token="+token+" HTTP/1.0\r\n\r\n"); !strings.HasPrefix(answer, "HTTP/1.0 421 ") {
+	if answer := raw(t, host, "GET /status.json?token="+token+" HTTP/1.0\r\n\r\n"); !strings.HasPrefix(answer,
+		"HTTP/1.0 421 ") {
 		t.Error(answer)
 	}
 }
@@ -185,11 +202,16 @@ func TestTheHostsOfAnAddress(t *testing.T) {
 		spelled, at    string
 		allow, against []string
 	}{
-		{"127.0.0.1", "127.0.0.1", []string{"127.0.0.1:1", "localhost"}, []string{"", name + ".evil.example", "192.0.2.1:1"}},
+		{"127.0.0.1", "127.0.0.1", []string{"127.0.0.1:1", "localhost"},
+			[]string{"", name + ".evil.example", "192.0.2.1:1"}},
 		{"::1", "::1", []string{"[::1]:1", "[::1]", "localhost:1", "127.0.0.1"}, []string{"[2001:db8::1]:1"}},
-		{"node1.example", "192.0.2.7", []string{"node1.example:1", "NODE1.example.", "192.0.2.7:1"}, []string{"localhost", "127.0.0.1", "node2.example", "192.0.2.8"}},
-		{"0.0.0.0", "0.0.0.0", []string{"192.0.2.7:1", "[2001:db8::1]:1", "localhost", name, strings.ToUpper(name) + ":1"}, []string{"evil.example", "192.0.2.7.evil.example", name + ".evil.example", ""}},
-		{"::", "::", []string{"192.0.2.7:1", "[2001:db8::1]:1", "localhost:1", name + ":1"}, []string{"evil.example:1"}},
+		{"node1.example", "192.0.2.7", []string{"node1.example:1", "NODE1.example.", "192.0.2.7:1"},
+			[]string{"localhost", "127.0.0.1", "node2.example", "192.0.2.8"}},
+		{"0.0.0.0", "0.0.0.0", []string{"192.0.2.7:1", "[2001:db8::1]:1", "localhost", name,
+			strings.ToUpper(name) + ":1"},
+			[]string{"evil.example", "192.0.2.7.evil.example", name + ".evil.example", ""}},
+		{"::", "::", []string{"192.0.2.7:1", "[2001:db8::1]:1", "localhost:1", name + ":1"},
+			[]string{"evil.example:1"}},
 		{"fe80::1%eth0", "fe80::1%eth0", []string{"[fe80::1]:1"}, []string{"[fe80::2]:1"}},
 	} {
 		h := newHosts(c.spelled, netip.MustParseAddr(c.at))
@@ -207,13 +229,16 @@ func TestTheHostsOfAnAddress(t *testing.T) {
 }
 
 func TestAPortAloneIsOneOfTheLoopback(t *testing.T) {
-	for address, want := range map[string]string{"8080": "127.0.0.1:8080", ":8080": "127.0.0.1:8080", "0": "127.0.0.1:0", "0.0.0.0:80": "0.0.0.0:80", "[::1]:91": "[::1]:91", "host.example:1": "host.example:1", "08": "127.0.0.1:8"} {
+	for address, want := range map[string]string{"8080": "127.0.0.1:8080", ":8080": "127.0.0.1:8080",
+		"0": "127.0.0.1:0", "0.0.0.0:80": "0.0.0.0:80", "[::1]:91": "[::1]:91", "host.example:1": "host.example:1",
+		"08": "127.0.0.1:8"} {
 		if host, port, err := resolve(address); err != nil || net.JoinHostPort(host, port) != want {
 			t.Errorf("%q: %s %s, %v", address, host, port, err)
 		}
 	}
 	for _, address := range []string{"", ":", "x", "h:x", "1:2:3", "65536", ":-1", "http://h:1", "::1", "1.2.3.4"} {
-		if _, err := New(Options{Status: func() Status { return Status{} }}).Listen(address); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q", address)) {
+		if _, err := New(Options{Status: func() Status { return Status{} }}).Listen(address); err == nil ||
+			!strings.Contains(err.Error(), fmt.Sprintf("%q", address)) {
 			t.Errorf("%q: %v", address, err)
 		}
 	}
@@ -259,12 +284,15 @@ func TestEveryAnswerForbidsBrowsersWhatThePageDoesNotNeed(t *testing.T) {
 	run := &fakeRun{blocks: 10, step: 1}
 	base, token := parts(t, listen(t, New(Options{Status: run.status})))
 	for _, path := range []string{"/", "/status.json", "/metrics", "/nothing", "/?token=" + token} {
-		for _, change := range []func(*http.Request){nil, bearer(token), func(r *http.Request) { r.Host = "evil.example" }} {
+		for _, change := range []func(*http.Request){nil, bearer(token),
+			func(r *http.Request) { r.Host = "evil.example" }} {
 			resp, _ := ask(t, "GET", base+path, change)
 			h := resp.Header
 			policy := h.Get("Content-Security-Policy")
-			if !strings.HasPrefix(policy, "default-src 'none'; ") || !strings.Contains(policy, "frame-ancestors 'none'") || strings.Contains(policy, "unsafe") ||
-				h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Referrer-Policy") != "no-referrer" || h.Get("Cross-Origin-Resource-Policy") != "same-origin" || h.Get("Cache-Control") != "no-store" ||
+			if !strings.HasPrefix(policy, "default-src 'none'; ") || !strings.Contains(policy,
+				"frame-ancestors 'none'") || strings.Contains(policy, "unsafe") ||
+				h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Referrer-Policy") != "no-referrer" ||
+				h.Get("Cross-Origin-Resource-Policy") != "same-origin" || h.Get("Cache-Control") != "no-store" ||
 				h.Get("Access-Control-Allow-Origin") != "" {
 				t.Errorf("%s, %s: %v", path, resp.Status, h)
 			}
@@ -296,7 +324,8 @@ func TestALinkFromAnotherSiteIsAskedForAgainByThePageOnce(t *testing.T) {
 	for _, c := range []struct {
 		path, site, mode string
 		again            bool
-	}{{"/", "cross-site", "navigate", true}, {"/", "same-origin", "navigate", false}, {"/", "none", "navigate", false}, {"/", "cross-site", "no-cors", false}, {"/status.json", "cross-site", "navigate", false}} {
+	}{{"/", "cross-site", "navigate", true}, {"/", "same-origin", "navigate", false}, {"/", "none", "navigate", false},
+		{"/", "cross-site", "no-cors", false}, {"/status.json", "cross-site", "navigate", false}} {
 		resp, body := ask(t, "GET", base+c.path, from(c.site, c.mode))
 		if resp.StatusCode != 401 || strings.Contains(body, "refresh") != c.again || strings.Contains(body, "secret") {
 			t.Errorf("%v: %s, %s", c, resp.Status, body)

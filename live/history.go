@@ -3,10 +3,12 @@ package live
 // point is what a run had done at a time since its start. In JSON it is an array.
 type point [3]int64 // ns, pixels, blocks
 
-// maxPoints is how many points are kept: 512 are more than the page has columns to draw, and 10 KB of JSON.
+// maxPoints is how many points are kept: 512 are more than the page has columns to draw, and 10 KB
+// of JSON.
 const maxPoints = 512
 
-// history keeps points over the whole of a run: when it is full every second one goes, and from then on half as many are kept.
+// history keeps points over the whole of a run: when it is full every second one goes, and from
+// then on half as many are kept.
 type history struct {
 	points []point
 	n      int // points given

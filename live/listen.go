@@ -40,8 +40,9 @@ func resolve(address string) (host, port string, err error) {
 // ErrAddress is about what can't be an address to listen at.
 var ErrAddress = errors.New("is no address")
 
-// Listen starts serving at a port of the loopback ("8080"; "0" is one that is free), or where an address is spelled out ("0.0.0.0:8080"), until
-// Close. It returns the URL to open, which has the token in it: who knows it can see the page.
+// Listen starts serving at a port of the loopback ("8080"; "0" is one that is free), or where an
+// address is spelled out ("0.0.0.0:8080"), until Close. It returns the URL to open, which has the
+// token in it: who knows it can see the page.
 func (p *Page) Listen(address string) (string, error) {
 	host, port, err := resolve(address)
 	if err != nil {
@@ -82,7 +83,8 @@ func (p *Page) Listen(address string) (string, error) {
 	}
 	go func() { p.ended <- p.server.Serve(newBounded(l, maxConnections)) }()
 	go p.watch()
-	u := url.URL{Scheme: "http", Host: net.JoinHostPort(shown, strconv.Itoa(at.Port)), Path: "/", RawQuery: "token=" + g.token}
+	u := url.URL{Scheme: "http", Host: net.JoinHostPort(shown, strconv.Itoa(at.Port)), Path: "/",
+		RawQuery: "token=" + g.token}
 	return u.String(), nil
 }
 
@@ -93,8 +95,8 @@ func newToken() string {
 	return hex.EncodeToString(b[:])
 }
 
-// maxConnections is how many connections are served at once: a page has two or three. Those beyond wait in the kernel's queue; who shows no token is
-// cut off after one answer or some seconds.
+// maxConnections is how many connections are served at once: a page has two or three. Those beyond
+// wait in the kernel's queue; who shows no token is cut off after one answer or some seconds.
 const maxConnections = 64
 
 // bounded is a listener that accepts no more than some connections at once.
@@ -140,8 +142,9 @@ func (c *boundedConn) Close() error {
 	return err
 }
 
-// hosts are the names under which a page may be asked for. A name that somebody else has made to lead to this address (DNS rebinding) is not among
-// them. Ports don't matter for that, and differ where one is tunnelled by ssh.
+// hosts are the names under which a page may be asked for. A name that somebody else has made to
+// lead to this address (DNS rebinding) is not among them. Ports don't matter for that, and differ
+// where one is tunnelled by ssh.
 type hosts struct {
 	names   map[string]bool
 	anyAddr bool // a listener on all addresses takes each of them: addresses can't be rebound
@@ -149,7 +152,8 @@ type hosts struct {
 
 func newHosts(spelled string, at netip.Addr) hosts {
 	at = at.Unmap()
-	h := hosts{names: map[string]bool{canonical(spelled): true, canonical(at.String()): true}, anyAddr: at.IsUnspecified()}
+	h := hosts{names: map[string]bool{canonical(spelled): true, canonical(at.String()): true},
+		anyAddr: at.IsUnspecified()}
 	if at.IsLoopback() || at.IsUnspecified() {
 		for _, n := range []string{"localhost", "127.0.0.1", "::1"} {
 			h.names[n] = true

@@ -47,7 +47,8 @@ var (
 type collector struct{ p *Page }
 
 func (c collector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descPhase, descElapsed, descLeft, descBlocks, descDone, descLost, descReissued, descCopies, descPixels, descDepth, descLimit,
+	for _, d := range []*prometheus.Desc{descPhase, descElapsed, descLeft, descBlocks, descDone, descLost, descReissued,
+		descCopies, descPixels, descDepth, descLimit,
 		descTime, descTimes, descWorkers, descSpooled, descMessages} {
 		to <- d
 	}
@@ -83,7 +84,8 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	give(descCopies, counter, float64(s.Blocks.Copies))
 	give(descPixels, counter, float64(s.Pixels))
 
-	// A scrape fails as a whole where two series have the same labels, so what has the same name is added up.
+	// A scrape fails as a whole where two series have the same labels, so what has the same name is
+	// added up.
 	depths, limits, spooled, seconds, intervals := sums{}, sums{}, sums{}, sums{}, sums{}
 	for _, q := range s.Queues {
 		depths.add(float64(q.Depth), q.Name)
@@ -116,7 +118,9 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 		d    *prometheus.Desc
 		kind prometheus.ValueType
 		sums sums
-	}{{descDepth, gauge, depths}, {descLimit, gauge, limits}, {descTime, counter, seconds}, {descTimes, counter, intervals}, {descWorkers, gauge, workers}, {descSpooled, gauge, spooled}, {descMessages, counter, messages}} {
+	}{{descDepth, gauge, depths}, {descLimit, gauge, limits}, {descTime, counter, seconds},
+		{descTimes, counter, intervals}, {descWorkers, gauge, workers}, {descSpooled, gauge, spooled},
+		{descMessages, counter, messages}} {
 		for labels, v := range f.sums {
 			give(f.d, f.kind, v, labels.values()...)
 		}

@@ -17,11 +17,15 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("%d before the first look", n)
 	}
 	p.show(Status{
-		Phase: Computing, Elapsed: 90 * time.Second, Blocks: Blocks{Total: 10, Done: 4, Lost: 3, Reissued: 2, Copies: 1}, Pixels: 400, Left: 30 * time.Second,
-		Queues:  []Queue{{"read ahead", 3, 8}, {"prefetches", 5, 0}, {"read ahead", 1, 8}},
-		Timings: timing.Summary{Stages: []timing.StageSummary{{Stage: "reading", N: 4, Total: 1500 * time.Millisecond}}},
-		Workers: []Worker{{Kind: "slurm", State: "joined"}, {Kind: "slurm", State: "lost"}, {Kind: "slurm", State: "joined"}},
-		Outputs: []Output{{"a\"b\\c\nd", "x", 5}, {"bad \xff", "y", 6}}, Messages: []Message{{Text: "x"}, {Warning: true}, {Warning: true}},
+		Phase: Computing, Elapsed: 90 * time.Second,
+		Blocks: Blocks{Total: 10, Done: 4, Lost: 3, Reissued: 2, Copies: 1}, Pixels: 400, Left: 30 * time.Second,
+		Queues: []Queue{{"read ahead", 3, 8}, {"prefetches", 5, 0}, {"read ahead", 1, 8}},
+		Timings: timing.Summary{Stages: []timing.StageSummary{{Stage: "reading", N: 4,
+			Total: 1500 * time.Millisecond}}},
+		Workers: []Worker{{Kind: "slurm", State: "joined"}, {Kind: "slurm", State: "lost"},
+			{Kind: "slurm", State: "joined"}},
+		Outputs:  []Output{{"a\"b\\c\nd", "x", 5}, {"bad \xff", "y", 6}},
+		Messages: []Message{{Text: "x"}, {Warning: true}, {Warning: true}},
 	}, nil, false)
 	if problems, err := testutil.CollectAndLint(collector{p}); err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
@@ -98,10 +102,12 @@ func TestMetricsAreServedWithThoseOfOthers(t *testing.T) {
 	run := &fakeRun{blocks: 10, step: 1, workers: 3}
 	base, token := parts(t, listen(t, New(Options{Status: run.status, Collectors: []prometheus.Collector{other}})))
 	resp, body := ask(t, "GET", base+"/metrics", bearer(token))
-	if resp.StatusCode != 200 || !strings.Contains(body, "\nother_total 0\n") || !strings.Contains(body, "\nleat_run_blocks 10\n") {
+	if resp.StatusCode != 200 || !strings.Contains(body, "\nother_total 0\n") || !strings.Contains(body,
+		"\nleat_run_blocks 10\n") {
 		t.Errorf("%s\n%s", resp.Status, body)
 	}
-	if _, err := New(Options{Status: run.status, Collectors: []prometheus.Collector{other, other}}).Listen("0"); err == nil {
+	if _, err := New(Options{Status: run.status,
+		Collectors: []prometheus.Collector{other, other}}).Listen("0"); err == nil {
 		t.Error("the same metrics twice are no error")
 	}
 }

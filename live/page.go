@@ -18,8 +18,8 @@ import (
 type Options struct {
 	// Title names the run, such as its outputs.
 	Title string
-	// Status tells what the run is doing. It is called by one goroutine, once a second from Listen on, and a last time by Close. It must
-	// not wait for the run.
+	// Status tells what the run is doing. It is called by one goroutine, once a second from Listen
+	// on, and a last time by Close. It must not wait for the run.
 	Status func() Status
 	// Collectors are served besides the run's own metrics.
 	Collectors []prometheus.Collector
@@ -58,7 +58,8 @@ func New(o Options) *Page {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Page{o: o, every: time.Second, patience: 5 * time.Second, lastWait: 2 * time.Second, ended: make(chan error, 1), closing: make(chan struct{}), stopped: make(chan struct{}),
+	return &Page{o: o, every: time.Second, patience: 5 * time.Second, lastWait: 2 * time.Second,
+		ended: make(chan error, 1), closing: make(chan struct{}), stopped: make(chan struct{}),
 		now: &look{next: make(chan struct{})}}
 }
 
@@ -112,7 +113,8 @@ func (p *Page) show(s Status, history []point, last bool) {
 	}{shown, history, last})
 	if err != nil { // what JSON has not, such as the year 10000
 		p.o.Logger.Warn("the live page can't show the status of the run", "error", err)
-		text, _ = json.Marshal(map[string]any{"title": s.Title, "phase": s.Phase, "error": "the status can't be shown: " + err.Error(), "last": last})
+		text, _ = json.Marshal(map[string]any{"title": s.Title, "phase": s.Phase,
+			"error": "the status can't be shown: " + err.Error(), "last": last})
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,8 +139,8 @@ func (p *Page) latest(ctx context.Context) (*look, error) {
 	}
 }
 
-// lastEvents waits until the last event has gone out to all who follow. What is not large the kernel takes at once, but on a machine that does much
-// else it takes a while until it is given it.
+// lastEvents waits until the last event has gone out to all who follow. What is not large the
+// kernel takes at once, but on a machine that does much else it takes a while until it is given it.
 func (p *Page) lastEvents(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, p.lastWait)
 	defer cancel()
@@ -153,12 +155,13 @@ func (p *Page) lastEvents(ctx context.Context) {
 	}
 }
 
-// closeWait is how long Close waits for connections after the last event was sent. A connection that a browser opened in reserve and has not used
-// counts as busy for seconds.
+// closeWait is how long Close waits for connections after the last event was sent. A connection
+// that a browser opened in reserve and has not used counts as busy for seconds.
 const closeWait = 250 * time.Millisecond
 
-// Close looks at the status a last time, shows it to the pages that are open, and ends the serving. ctx bounds the wait for a Status that does not
-// return, and for slow clients, who are cut off. Nothing is left running after it returned nil; a second call does nothing.
+// Close looks at the status a last time, shows it to the pages that are open, and ends the serving.
+// ctx bounds the wait for a Status that does not return, and for slow clients, who are cut off.
+// Nothing is left running after it returned nil; a second call does nothing.
 func (p *Page) Close(ctx context.Context) error {
 	p.mu.Lock()
 	if p.closed || p.server == nil {

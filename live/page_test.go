@@ -23,11 +23,15 @@ import (
 
 func TestTheStatusIsServedAsJSON(t *testing.T) {
 	s := Status{
-		Command: "leat apply", Version: "v1", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Elapsed: 2 * time.Second, Phase: LayingOut,
-		Blocks: Blocks{Total: 6, Done: 3, Lost: 1, Reissued: 1, Copies: 2}, Grid: &Grid{3, []BlockState{BlockDone, BlockDone, BlockDone, BlockHeld, BlockRead}},
+		Command: "leat apply", Version: "v1", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Elapsed: 2 * time.Second, Phase: LayingOut,
+		Blocks: Blocks{Total: 6, Done: 3, Lost: 1, Reissued: 1, Copies: 2},
+		Grid:   &Grid{3, []BlockState{BlockDone, BlockDone, BlockDone, BlockHeld, BlockRead}},
 		Pixels: 99, Rate: 1.5, MeanRate: math.NaN(), Left: time.Second,
-		Queues: []Queue{{"spool", 1, 2}}, Bottleneck: "Reading.", Timings: timing.Summary{Wall: time.Second, Stages: []timing.StageSummary{{Stage: "reading", N: 1, Total: 7}}},
-		Workers:  []Worker{{Name: "w1", Kind: "slurm", Host: "n1", PID: 7, Cores: 4, Slots: 4, State: "joined", Done: 3, Held: []int{4}, Quiet: time.Second}},
+		Queues: []Queue{{"spool", 1, 2}}, Bottleneck: "Reading.",
+		Timings: timing.Summary{Wall: time.Second, Stages: []timing.StageSummary{{Stage: "reading", N: 1, Total: 7}}},
+		Workers: []Worker{{Name: "w1", Kind: "slurm", Host: "n1", PID: 7, Cores: 4, Slots: 4, State: "joined", Done: 3,
+			Held: []int{4}, Quiet: time.Second}},
 		Outputs:  []Output{{"o", "o.tif", 5}},
 		Messages: []Message{{time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC), true, "<b>"}},
 	}
@@ -59,7 +63,8 @@ func TestTheStatusIsServedAsJSON(t *testing.T) {
 }
 
 func TestAStatusThatJSONHasNotIsSaidToBeSo(t *testing.T) {
-	base, token := parts(t, listen(t, New(Options{Title: "the title", Status: func() Status { return Status{Phase: Done, Started: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)} }})))
+	base, token := parts(t, listen(t, New(Options{Title: "the title",
+		Status: func() Status { return Status{Phase: Done, Started: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)} }})))
 	_, body := ask(t, "GET", base+"/status.json", bearer(token))
 	if !strings.Contains(body, "can't be shown: ") || !strings.Contains(body, `"title":"the title"`) {
 		t.Error(body)
@@ -77,7 +82,8 @@ func TestOnlyTheLastMessagesAreServed(t *testing.T) {
 	if err := json.Unmarshal([]byte(strings.Replace(body, `"grid":null,`, "", 1)), &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Messages) != MaxMessages || got.Messages[0].Text != "message 7" || got.Messages[MaxMessages-1].Text != fmt.Sprint("message ", MaxMessages+6) {
+	if len(got.Messages) != MaxMessages || got.Messages[0].Text != "message 7" ||
+		got.Messages[MaxMessages-1].Text != fmt.Sprint("message ", MaxMessages+6) {
 		t.Errorf("%d, %v", len(got.Messages), got.Messages[0])
 	}
 	_, body = ask(t, "GET", base+"/metrics", bearer(token))
@@ -107,7 +113,8 @@ func TestAGridIsAsFineAsItCanBe(t *testing.T) {
 			t.Errorf("%s: %s, %v", c.name, got, err)
 		}
 	}
-	for cell, want := range map[string]byte{"....": '.', "dddd": 'd', "d...": '2', "dd..": '5', "ddd.": '7', "dddr": 'r', "ddrh": 'h', "dhrc": 'c', "lchr": 'l', "dlfd": 'f'} {
+	for cell, want := range map[string]byte{"....": '.', "dddd": 'd', "d...": '2', "dd..": '5', "ddd.": '7',
+		"dddr": 'r', "ddrh": 'h', "dhrc": 'c', "lchr": 'l', "dlfd": 'f'} {
 		if got := (&Grid{2, states(cell)}).cell(0, 0, 2); got != want {
 			t.Errorf("%s: %c, want %c", cell, got, want)
 		}
@@ -128,7 +135,8 @@ func TestAGridIsAsFineAsItCanBe(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := len(got.Cells)
-		if n != got.Rows*got.Columns || n > MaxCells || (rows*columns <= MaxCells) != (got.Side == 1) || got.Cells != strings.Repeat("d", n-1)+"l" {
+		if n != got.Rows*got.Columns || n > MaxCells || (rows*columns <= MaxCells) != (got.Side == 1) ||
+			got.Cells != strings.Repeat("d", n-1)+"l" {
 			t.Errorf("%v: %d × %d cells of %d, %d", size, got.Rows, got.Columns, got.Side, n)
 		}
 	}
@@ -188,7 +196,8 @@ func TestEventsComeUntilTheLastThatCloseMakes(t *testing.T) {
 
 func TestEventsGoOnForLongerThanARequestMayTake(t *testing.T) {
 	run := &fakeRun{blocks: 100_000, step: 1}
-	// What has to come in, and to go out, in this time fails on a machine that stands still for so long: another is tried then, which has longer.
+	// What has to come in, and to go out, in this time fails on a machine that stands still for so
+	// long: another is tried then, which has longer.
 	for patience := 100 * time.Millisecond; patience < seconds; patience *= 4 {
 		p := New(Options{Status: run.status})
 		p.patience = patience
@@ -213,7 +222,8 @@ func TestCloseWaitsForTheLastEventToGoOut(t *testing.T) {
 	p := New(Options{Status: run.status})
 	listen(t, p)
 	p.lastWait = seconds
-	w := &heldAnswer{ResponseRecorder: httptest.NewRecorder(), first: make(chan struct{}), last: make(chan struct{}), goOn: make(chan struct{})}
+	w := &heldAnswer{ResponseRecorder: httptest.NewRecorder(), first: make(chan struct{}), last: make(chan struct{}),
+		goOn: make(chan struct{})}
 	followed := make(chan struct{})
 	go func() {
 		defer close(followed)
@@ -347,17 +357,20 @@ func TestSlowAndLargeRequestsAreCutOff(t *testing.T) {
 	base, token := parts(t, listen(t, p))
 	host := strings.TrimPrefix(base, "http://")
 	head := "GET /status.json HTTP/1.1\r\nHost: " + host + "\r\n"
-	for name, text := range map[string]string{"nothing": "", "half a line": "GET /", "headers without end": head + "X: y\r\n"} {
+	for name, text := range map[string]string{"nothing": "", "half a line": "GET /",
+		"headers without end": head + "X: y\r\n"} {
 		if answer := raw(t, host, text); strings.Contains(answer, " 200 ") {
 			t.Errorf("%s: %s", name, answer)
 		}
 	}
-	if answer := raw(t, host, head+"Authorization: Bearer "+token+"\r\nContent-Length: 1000\r\n\r\nx"); strings.Count(answer, "HTTP/1.1") > 1 {
+	if answer := raw(t, host, head+"Authorization: Bearer "+token+
+		"\r\nContent-Length: 1000\r\n\r\nx"); strings.Count(answer, "HTTP/1.1") > 1 {
 		t.Errorf("a body that does not come: %s", answer)
 	}
 	base, _ = parts(t, listen(t, patient)) // which has the time to take it all
 	host = strings.TrimPrefix(base, "http://")
-	if answer := raw(t, host, "GET /status.json HTTP/1.1\r\nHost: "+host+"\r\nX: "+strings.Repeat("y", 40<<10)+"\r\n\r\n"); !strings.HasPrefix(answer, "HTTP/1.1 431 ") {
+	if answer := raw(t, host, "GET /status.json HTTP/1.1\r\nHost: "+host+"\r\nX: "+strings.Repeat("y",
+		40<<10)+"\r\n\r\n"); !strings.HasPrefix(answer, "HTTP/1.1 431 ") {
 		t.Errorf("%.100s", answer)
 	}
 }

@@ -18,9 +18,11 @@ var pageCSS string
 //go:embed page.js
 var pageJS string
 
-// document puts the page together, and gives the policy that lets run what is in it, and nothing else.
+// document puts the page together, and gives the policy that lets run what is in it, and nothing
+// else.
 func document() (page, policy string) {
-	// The markers stand alone between tags, so that a tag's content is the file's, which is what is hashed.
+	// The markers stand alone between tags, so that a tag's content is the file's, which is what is
+	// hashed.
 	page = strings.NewReplacer("{{style}}", pageCSS, "{{script}}", pageJS).Replace(pageHTML)
 	hash := func(s string) string {
 		sum := sha256.Sum256([]byte(s))

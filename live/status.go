@@ -7,7 +7,8 @@ import (
 	"leat/timing"
 )
 
-// Status is what a run is doing. Fields that are left out are not shown. In JSON all durations are integers of nanoseconds.
+// Status is what a run is doing. Fields that are left out are not shown. In JSON all durations are
+// integers of nanoseconds.
 type Status struct {
 	Title   string        `json:"title"`   // by default that of Options
 	Command string        `json:"command"` // as typed, without secrets
@@ -77,8 +78,10 @@ const (
 
 // Grid tells of each block.
 //
-// In JSON it is an object with rows and columns of cells, the side of a cell in blocks, and a string with a letter for each cell, row by row. A cell of several
-// blocks has the letter of the first of f, l, c, h, r that any of them has; else . or d where that is all of them; else a digit, the tenths that are done.
+// In JSON it is an object with rows and columns of cells, the side of a cell in blocks, and a
+// string with a letter for each cell, row by row. A cell of several blocks has the letter of the
+// first of f, l, c, h, r that any of them has; else . or d where that is all of them; else a digit,
+// the tenths that are done.
 type Grid struct {
 	Columns int          // blocks in a row
 	States  []BlockState // row by row
@@ -154,7 +157,8 @@ type Queue struct {
 	Limit int64  `json:"limit"` // 0: none
 }
 
-// Worker is a worker, of this process or another. State is a word: "lost" and "failed", "starting", "left" and "gone" have colours of their own.
+// Worker is a worker, of this process or another. State is a word: "lost" and "failed", "starting",
+// "left" and "gone" have colours of their own.
 type Worker struct {
 	Name  string        `json:"name"`
 	Kind  string        `json:"kind"`

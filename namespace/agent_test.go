@@ -23,8 +23,8 @@ import (
 	"leat/internal/proctest"
 )
 
-// An agent is a real process that does what the test tells it over a socket, one order after the other, and can be killed at any time. It may
-// be a member of several namespaces, by handle.
+// An agent is a real process that does what the test tells it over a socket, one order after the
+// other, and can be killed at any time. It may be a member of several namespaces, by handle.
 
 type order struct {
 	Op      string
@@ -41,9 +41,9 @@ type order struct {
 // orderSpec is Spec without its function.
 type orderSpec struct {
 	Key, Name string
-	Dirs      []Local
+	Dirs      []Dir
 	Files     []string
-	World     *World
+	World     *Ranks
 	Wait      time.Duration
 	Command   string
 }
@@ -57,7 +57,7 @@ type answer struct {
 	PID     int
 	Number  int
 	Leader  bool
-	World   World
+	World   Ranks
 	Key     string
 	Value   int64
 	Text    string
@@ -66,7 +66,8 @@ type answer struct {
 }
 
 var errorNames = map[string]error{
-	"mismatch": ErrMismatch, "in use": ErrInUse, "no leader": ErrNoLeader, "member died": ErrMemberDied, "closed": ErrClosed, "broken": ErrBroken,
+	"mismatch": ErrMismatch, "in use": ErrInUse, "no leader": ErrNoLeader, "member died": ErrMemberDied,
+	"closed": ErrClosed, "broken": ErrBroken,
 	"no space": syscall.ENOSPC, "canceled": context.Canceled, "deadline": context.DeadlineExceeded,
 }
 
@@ -103,7 +104,8 @@ type agentState struct {
 	kids   []*exec.Cmd
 }
 
-// agentMain is the process: SOCKET. It ends, without leaving its namespaces, when the test hangs up.
+// agentMain is the process: SOCKET. It ends, without leaving its namespaces, when the test hangs
+// up.
 func agentMain(args []string) error {
 	conn, err := net.Dial("unix", args[0])
 	if err != nil {
@@ -156,16 +158,17 @@ func (s *agentState) do(ctx context.Context, o *order, a *answer) error {
 			os.Setenv(name, value)
 		}
 		p := o.Spec
-		n, err := Join(ctx, Spec{Key: p.Key, Name: p.Name, Dirs: p.Dirs, Files: p.Files, World: p.World, Wait: p.Wait, Command: p.Command, Warn: func(err error) {
-			s.mu.Lock()
-			s.warned = append(s.warned, err.Error())
-			s.mu.Unlock()
-		}})
+		n, err := Join(ctx, Spec{Key: p.Key, Name: p.Name, Dirs: p.Dirs, Files: p.Files, Ranks: p.World, Wait: p.Wait,
+			Command: p.Command, Warn: func(err error) {
+				s.mu.Lock()
+				s.warned = append(s.warned, err.Error())
+				s.mu.Unlock()
+			}})
 		if err != nil {
 			return err
 		}
 		s.spaces[o.Handle] = n
-		a.Number, a.Leader, a.World, a.Key = n.Number(), n.Leader(), n.World(), n.Key()
+		a.Number, a.Leader, a.World, a.Key = n.Number(), n.Leader(), n.Ranks(), n.Key()
 		return nil
 	}
 	switch o.Op {
@@ -453,7 +456,7 @@ func (a *agent) killWait() {
 }
 
 // rank is the world of a rank of a job on this machine.
-func rank(i, n int) *World { return &World{Rank: i, Ranks: n, LocalRank: i, LocalRanks: n} }
+func rank(i, n int) *Ranks { return &Ranks{Rank: i, Ranks: n, LocalRank: i, LocalRanks: n} }
 
 // both sends one order to several and returns their answers.
 func all(list []*agent, o func(i int) order) []answer {

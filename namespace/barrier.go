@@ -18,7 +18,8 @@ var ErrBroken = errors.New("namespace: the barrier is broken")
 type Barrier struct {
 	n     int
 	space *Namespace
-	word  *atomic.Uint64 // rounds done << 32 | broken << 31 | arrived: one word, so that a kill leaves nothing half done
+	// rounds done << 32 | broken << 31 | arrived: one word, so that a kill leaves nothing half done
+	word *atomic.Uint64
 }
 
 const barrierBroken = 1 << 31
@@ -56,15 +57,17 @@ func (n *Namespace) Barrier(name string, parties int) (*Barrier, error) {
 	return &Barrier{n: parties, space: n, word: (*atomic.Uint64)(unsafe.Pointer(&data[0]))}, nil
 }
 
-// How long a wait looks at memory before it begins to sleep, and how it sleeps. What it waits for is mostly microseconds away, or seconds.
+// How long a wait looks at memory before it begins to sleep, and how it sleeps. What it waits for
+// is mostly microseconds away, or seconds.
 const (
 	waitFirst = 20 * time.Microsecond
 	waitMost  = time.Millisecond
 )
 
-// Wait waits until n have come. It fails with ctx, with a *DiedError when a process of the job died (which may be one that should have
-// come), and with ErrBroken when another failed so: after an error the barrier stays broken, since it is not known who will come.
-// A process that left the job in good order is not missed: give such waits a deadline.
+// Wait waits until n have come. It fails with ctx, with a *DiedError when a process of the job died
+// (which may be one that should have come), and with ErrBroken when another failed so: after an
+// error the barrier stays broken, since it is not known who will come. A process that left the job
+// in good order is not missed: give such waits a deadline.
 func (b *Barrier) Wait(ctx context.Context) error {
 	var round uint64
 	for {

@@ -14,7 +14,8 @@ func BenchmarkJoin(b *testing.B) {
 			ownRoot(b)
 			base := b.TempDir()
 			for i := range live {
-				n, err := Join(b.Context(), Spec{Key: fmt.Sprint("live", i), Dirs: []Local{{fmt.Sprint(base, "/live", i), "s3://bucket"}}})
+				n, err := Join(b.Context(),
+					Spec{Key: fmt.Sprint("live", i), Dirs: []Dir{{fmt.Sprint(base, "/live", i), "s3://bucket"}}})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -22,7 +23,7 @@ func BenchmarkJoin(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				n, err := Join(b.Context(), Spec{Key: "job", Dirs: []Local{{base + "/job", "s3://bucket"}}})
+				n, err := Join(b.Context(), Spec{Key: "job", Dirs: []Dir{{base + "/job", "s3://bucket"}}})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -63,7 +64,7 @@ func BenchmarkDied(b *testing.B) {
 	ownRoot(b)
 	var first *Namespace
 	for i := range 8 {
-		n, err := Join(b.Context(), Spec{Key: "job", World: rank(i, 8)})
+		n, err := Join(b.Context(), Spec{Key: "job", Ranks: rank(i, 8)})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -10,13 +10,16 @@ import (
 	"leat/internal/lease"
 )
 
-// Claims are locks on numbers made of a directory's device and inode. Each directory has four, one for each way of using it:
-// someone reads it (shared), someone writes it (exclusive), someone writes, or reads, something inside it. Whoever claims first takes the lock for its own
-// way and then looks at those that exclude it, so of two that come at the same time at least one sees the other. Looking
-// takes nothing. The lock for an exclusive claim is a write lock until all claims of the job are granted, and a read lock from
-// then on, which the other members add theirs to; so claims end with the last member and not with the first.
+// Claims are locks on numbers made of a directory's device and inode. Each directory has four, one
+// for each way of using it: someone reads it (shared), someone writes it (exclusive), someone
+// writes, or reads, something inside it. Whoever claims first takes the lock for its own way and
+// then looks at those that exclude it, so of two that come at the same time at least one sees the
+// other. Looking takes nothing. The lock for an exclusive claim is a write lock until all claims of
+// the job are granted, and a read lock from then on, which the other members add theirs to; so
+// claims end with the last member and not with the first.
 //
-// The numbers are spread over 64 files, since the kernel looks through all locks of a file whenever one is taken.
+// The numbers are spread over 64 files, since the kernel looks through all locks of a file whenever
+// one is taken.
 const (
 	claimShared    = 0 // read locks of those who read the directory
 	claimExclusive = 1 // write lock while it is being claimed, then read locks of the members of one job
@@ -69,7 +72,8 @@ func (c *claims) at(id dirID) (*lease.Ranges, int64, error) {
 // errCollision tells that someone else's lock stands in the way of a claim.
 var errCollision = errors.New("claimed by another")
 
-// take claims all of the places, or fails with errCollision and the one that collides. The caller closes c then.
+// take claims all of the places, or fails with errCollision and the one that collides. The caller
+// closes c then.
 func (c *claims) take(places []wanted) (*wanted, error) {
 	for i := range places {
 		w := &places[i]
@@ -142,7 +146,8 @@ func (c *claims) settle(places []wanted) error {
 	return nil
 }
 
-// add adds this process's locks to those of its job. They count only if some member that was there before still is, afterwards.
+// add adds this process's locks to those of its job. They count only if some member that was there
+// before still is, afterwards.
 func (c *claims) add(places []wanted) error {
 	for _, w := range places {
 		own, inside := claimShared, claimInsideR

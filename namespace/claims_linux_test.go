@@ -11,7 +11,7 @@ import (
 	"leat/internal/proctest"
 )
 
-func read(dir string) []Local { return []Local{{dir, ""}} }
+func read(dir string) []Dir { return []Dir{{dir, ""}} }
 
 // What one process has, and what another may have beside it, in every combination.
 func TestClaimsAreGrantedExactlyAsDocumented(t *testing.T) {
@@ -20,7 +20,7 @@ func TestClaimsAreGrantedExactlyAsDocumented(t *testing.T) {
 	mkdirs(t, base, "a", "b")
 	mkdirs(t, base, "c")
 	holder, other := newAgent(t, nil), newAgent(t, nil)
-	ways := map[string]func(string) []Local{"exclusive": write, "shared": read}
+	ways := map[string]func(string) []Dir{"exclusive": write, "shared": read}
 	for _, place := range []struct{ name, first, second, how string }{
 		{"the same", "a", "a", "is"},
 		{"what contains it", "a/b", "a", "contains"},
@@ -38,7 +38,8 @@ func TestClaimsAreGrantedExactlyAsDocumented(t *testing.T) {
 						t.Errorf("refused: %s", got.Err)
 					case !granted && got.Claimed == nil:
 						t.Errorf("granted, or another error: %+v", got)
-					case !granted && (got.Claimed.How != place.how || got.Claimed.Path != filepath.Join(base, place.second) || got.Claimed.Theirs != filepath.Join(base, place.first)):
+					case !granted && (got.Claimed.How != place.how || got.Claimed.Path != filepath.Join(base,
+						place.second) || got.Claimed.Theirs != filepath.Join(base, place.first)):
 						t.Errorf("%+v", got.Claimed)
 					case !granted && got.Took > 20*time.Second:
 						t.Errorf("it took %v", got.Took)
@@ -69,7 +70,8 @@ func TestOutputFilesAreClaimedByPlaceAndName(t *testing.T) {
 		t.Fatal(err)
 	}
 	holder, other := newAgent(t, nil), newAgent(t, nil)
-	holder.join(orderSpec{Key: "holder", Files: []string{dir + "/a.tif", dir + "/dangling.tif"}, Dirs: write(mkdirs(t, base, "work"))})
+	holder.join(orderSpec{Key: "holder", Files: []string{dir + "/a.tif", dir + "/dangling.tif"},
+		Dirs: write(mkdirs(t, base, "work"))})
 	for name, c := range map[string]struct {
 		spec orderSpec
 		how  string // "": granted
@@ -110,14 +112,14 @@ func TestOneSpecMayNotAskForAPlaceTwice(t *testing.T) {
 		spec Spec
 		ok   bool
 	}{
-		"the same":                {Spec{Dirs: []Local{{a, "s3://x"}, {a, "s3://y"}}}, false},
-		"the same, to be read":    {Spec{Dirs: []Local{{a, ""}, {a + "/", ""}}}, false},
-		"the same by a link":      {Spec{Dirs: []Local{{a, "s3://x"}, {base + "/link", "s3://x"}}}, false},
-		"inside":                  {Spec{Dirs: []Local{{a, "s3://x"}, {a + "/b", ""}}}, false},
-		"outside":                 {Spec{Dirs: []Local{{a + "/b", "s3://x"}, {a, ""}}}, false},
-		"inside, both to be read": {Spec{Dirs: []Local{{a, ""}, {a + "/b", ""}}}, true},
+		"the same":                {Spec{Dirs: []Dir{{a, "s3://x"}, {a, "s3://y"}}}, false},
+		"the same, to be read":    {Spec{Dirs: []Dir{{a, ""}, {a + "/", ""}}}, false},
+		"the same by a link":      {Spec{Dirs: []Dir{{a, "s3://x"}, {base + "/link", "s3://x"}}}, false},
+		"inside":                  {Spec{Dirs: []Dir{{a, "s3://x"}, {a + "/b", ""}}}, false},
+		"outside":                 {Spec{Dirs: []Dir{{a + "/b", "s3://x"}, {a, ""}}}, false},
+		"inside, both to be read": {Spec{Dirs: []Dir{{a, ""}, {a + "/b", ""}}}, true},
 		"a file twice":            {Spec{Files: []string{a + "/f", base + "/link/f"}}, false},
-		"a file inside":           {Spec{Dirs: []Local{{a, "s3://x"}}, Files: []string{a + "/f"}}, false},
+		"a file inside":           {Spec{Dirs: []Dir{{a, "s3://x"}}, Files: []string{a + "/f"}}, false},
 		"two files of a folder":   {Spec{Files: []string{a + "/f", a + "/g"}}, true},
 	} {
 		c.spec.Key = "job"
@@ -159,14 +161,16 @@ func TestADirectoryThatIsMadeAnewIsNotTheOneThatIsClaimed(t *testing.T) {
 	}
 }
 
-// Several processes claim at random in a small tree and write down what they were granted and when. At no time two hold what excludes each other.
+// Several processes claim at random in a small tree and write down what they were granted and when.
+// At no time two hold what excludes each other.
 func TestWhatIsHeldAtTheSameTimeIsAlwaysCompatible(t *testing.T) {
 	ownRoot(t)
 	long := 10 * time.Second
 	if testing.Short() {
 		long = time.Second
 	}
-	// What they get done in that time may tell nothing on a machine that does much else: then they go on for longer.
+	// What they get done in that time may tell nothing on a machine that does much else: then they
+	// go on for longer.
 	for ; !claimAtRandom(t, long); long *= 4 {
 		if long > time.Minute {
 			t.Fatal("too few to tell anything")
@@ -186,7 +190,8 @@ func claimAtRandom(t *testing.T, long time.Duration) (enough bool) {
 	// One of them is killed now and then.
 	killed := 0
 	for end := time.Now().Add(long); time.Now().Before(end); killed++ {
-		w := proctest.New("walker", "claims", until, base, fmt.Sprint(100+killed), filepath.Join(t.TempDir(), "log")).Start(t)
+		w := proctest.New("walker", "claims", until, base, fmt.Sprint(100+killed),
+			filepath.Join(t.TempDir(), "log")).Start(t)
 		time.Sleep(50 * time.Millisecond)
 		w.Kill()
 		w.Wait()
@@ -217,7 +222,8 @@ func claimAtRandom(t *testing.T, long time.Duration) (enough bool) {
 			}
 		}
 	}
-	t.Logf("%d sets of claims granted, %d refused, %d pairs of processes held theirs at the same time, %d killed", len(held), refused, together, killed)
+	t.Logf("%d sets of claims granted, %d refused, %d pairs of processes held theirs at the same time, %d killed",
+		len(held), refused, together, killed)
 	return len(held) >= 20 && refused >= 20 && together >= 20
 }
 

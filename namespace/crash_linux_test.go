@@ -12,7 +12,8 @@ import (
 	"leat/internal/proctest"
 )
 
-// wayIn is one process's way into a job of two ranks, to a counter, and out again, while the other rank does what it must. It returns the process.
+// wayIn is one process's way into a job of two ranks, to a counter, and out again, while the other
+// rank does what it must. It returns the process.
 func wayIn(t *testing.T, who, base string, prepare func(*proctest.Command)) (victim, companion *agent) {
 	t.Helper()
 	spec := func(i int) order { return order{Op: "join", Spec: crashSpec(base, i)} }
@@ -64,7 +65,8 @@ func TestAKillAtAnyPointLeavesNothingInTheNextJobsWay(t *testing.T) {
 		}
 		for point, n := range passes {
 			for pass := range n {
-				t.Run(fmt.Sprintf("%s at %s, pass %d", who, point, pass+1), func(t *testing.T) { killAt(t, who, point, pass+1) })
+				t.Run(fmt.Sprintf("%s at %s, pass %d", who, point, pass+1),
+					func(t *testing.T) { killAt(t, who, point, pass+1) })
 			}
 		}
 	}
@@ -93,7 +95,7 @@ func killAt(t *testing.T, who, point string, pass int) {
 	next := newAgents(t, 2)
 	begin := time.Now()
 	for i, a := range next {
-		if got := a.join(crashSpec(base, i)); got.Number > 3 {
+		if got := a.join(crashSpec(base, i)); got.Number > firstNumber+3 {
 			t.Errorf("number %d", got.Number)
 		}
 		if v := a.must(order{Op: "add", Name: "c", N: 1}).Value; v != int64(i+1) {
@@ -109,7 +111,8 @@ func killAt(t *testing.T, who, point string, pass int) {
 	mustBeEmptyAfterGC(t, root)
 }
 
-// Killed at random moments rather than named ones, in a job of four ranks of which one is killed while all join, share and leave.
+// Killed at random moments rather than named ones, in a job of four ranks of which one is killed
+// while all join, share and leave.
 func TestKillsAtRandomMomentsLeaveNothingBehind(t *testing.T) {
 	root := ownRoot(t)
 	base := t.TempDir()
@@ -122,7 +125,8 @@ func TestKillsAtRandomMomentsLeaveNothingBehind(t *testing.T) {
 	for round := range rounds {
 		victim := rand.IntN(ranks)
 		for i, a := range list {
-			a.send(order{Op: "join", Spec: orderSpec{Key: "job", World: rank(i, ranks), Dirs: write(base + "/a"), Wait: 100 * time.Millisecond}})
+			a.send(order{Op: "join", Spec: orderSpec{Key: "job", World: rank(i, ranks), Dirs: write(base + "/a"),
+				Wait: 100 * time.Millisecond}})
 		}
 		time.Sleep(rand.N(3 * time.Millisecond))
 		list[victim].killWait()

@@ -43,7 +43,8 @@ func (h Holder) String() string {
 	return text + ": " + string(command)
 }
 
-// ClaimedError tells that a directory or file of this job is, contains or lies inside one that another job uses.
+// ClaimedError tells that a directory or file of this job is, contains or lies inside one that
+// another job uses.
 type ClaimedError struct {
 	Path   string // of this job
 	File   bool   // Path is a file
@@ -71,8 +72,8 @@ type found struct {
 	members []Member // those that have not left
 }
 
-// alive returns a member that lives and is not about to end. One that can't be found, in another container's numbers of processes, lives if its
-// lock does.
+// alive returns a member that lives and is not about to end. One that can't be found, in another
+// container's numbers of processes, lives if its lock does.
 func (f *found) alive() (Member, bool) {
 	for _, m := range f.members {
 		if m.Alive && !m.ending() {
@@ -93,7 +94,8 @@ func (f *found) led() bool {
 }
 
 func (f *found) holder(m Member) Holder {
-	return Holder{PID: m.PID, Host: f.record.Host, Since: f.record.Since, Command: f.record.Command, Key: f.record.Key, Name: f.record.Name}
+	return Holder{PID: m.PID, Host: f.record.Host, Since: f.record.Since, Command: f.record.Command, Key: f.record.Key,
+		Name: f.record.Name}
 }
 
 // lookUp reads a job's file without holding it: sweeps and last members are not disturbed.
@@ -140,10 +142,12 @@ func eachJob(jobs *lease.Dir) (list []*found, problems []error) {
 	return list, problems
 }
 
-// longestUnknown is how long a collision with someone who has no record is tried again: such a one is registering, or gone.
+// longestUnknown is how long a collision with someone who has no record is tried again: such a one
+// is registering, or gone.
 const longestUnknown = 2 * time.Second
 
-// seen is how long something was seen to be so. The time between two looks counts for no more than mostBetween: a machine that stood still has let nobody go on.
+// seen is how long something was seen to be so. The time between two looks counts for no more than
+// mostBetween: a machine that stood still has let nobody go on.
 type seen struct {
 	last time.Time
 	sum  time.Duration
@@ -160,7 +164,8 @@ func (s *seen) at(now time.Time) time.Duration {
 	return s.sum
 }
 
-// explainCollision finds who stands in the way of a claim. Only this path reads the records of all jobs.
+// explainCollision finds who stands in the way of a claim. Only this path reads the records of all
+// jobs.
 func (r *registration) explainCollision(at *wanted, spec *Spec, mayFollow bool) error {
 	list, problems := eachJob(r.jobs)
 	for _, err := range problems {
@@ -195,7 +200,8 @@ func (r *registration) explainCollision(at *wanted, spec *Spec, mayFollow bool) 
 	return retryError{err}
 }
 
-// collision tells how a claim of ours and a recorded one collide. What theirs lies in is found by its path, if that still leads to it.
+// collision tells how a claim of ours and a recorded one collide. What theirs lies in is found by
+// its path, if that still leads to it.
 func (r *registration) collision(mine *wanted, theirs claim) string {
 	if !mine.Exclusive && !theirs.Exclusive {
 		return ""
@@ -236,11 +242,14 @@ func (r *registration) explainExisting(name string, mayFollow bool) error {
 	return r.refuse(m, err)
 }
 
-// surelyAlive is for how long a process must be seen to live to be believed: between the arrival of a SIGKILL and the first sign of exiting the
-// kernel shows neither for an instant, in which the process may lose its processor, and then waits for a slice, of 3 ms or more, of each of the others.
+// surelyAlive is for how long a process must be seen to live to be believed: between the arrival of
+// a SIGKILL and the first sign of exiting the kernel shows neither for an instant, in which the
+// process may lose its processor, and then waits for a slice, of 3 ms or more, of each of the
+// others.
 const surelyAlive = 50 * time.Millisecond
 
-// refuse is the final word that a live process m stands in the way, when it was seen to live for long enough.
+// refuse is the final word that a live process m stands in the way, when it was seen to live for
+// long enough.
 func (r *registration) refuse(m Member, err error) error {
 	if r.refuser.PID != m.PID || r.refuser.start != m.start {
 		r.refuser, r.refused = m, seen{}
@@ -252,10 +261,10 @@ func (r *registration) refuse(m Member, err error) error {
 }
 
 // tidyNumber picks a number whose leftovers to look for: among as many as are likely to be in use.
-func tidyNumber(mine int) int { return rand.IntN(2*mine + 16) }
+func tidyNumber(mine int) int { return firstNumber + rand.IntN(2*max(mine-firstNumber, 0)+16) }
 
-// avoidStreaming looks whether a job of MosaicML streaming uses one of our directories. Its records are no locks: one that no
-// process maps is left from a run that was killed, and only worth a warning.
+// avoidStreaming refuses a directory of ours that a live job of MosaicML streaming uses. Its
+// records are no locks: where no process that maps one can be seen, that is worth a warning only.
 func (r *registration) avoidStreaming(spec *Spec) error {
 	var exclusive bool
 	for _, p := range r.places {
@@ -269,26 +278,50 @@ func (r *registration) avoidStreaming(spec *Spec) error {
 		r.warn(spec, err)
 	}
 	for _, job := range jobs {
-		// Looking through all processes takes milliseconds: only once something collides, or can't be compared without.
-		users := sync.OnceValue(func() []int { pids, _ := job.mappedBy("/proc"); return pids })
-		for _, dir := range job.Dirs {
-			mine, how := r.collideStreaming(dir, users)
-			if mine == nil {
-				continue
-			}
-			pids := users()
-			if len(pids) == 0 {
-				r.warn(spec, fmt.Errorf("%s %s %s, which %s says a job of MosaicML streaming uses; no process that this user can see does", mine.Path, how, dir, job.Path))
-				continue
-			}
-			return &ClaimedError{Path: mine.Path, How: how, Theirs: dir, Holder: Holder{PID: pids[0], Host: "this machine", Command: procState(pids[0]).Command, Key: job.Path}}
+		if err := r.avoidStreamingJob(spec, job); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// collideStreaming finds the directory of ours that collides with one that a streaming job wrote down. A relative one is relative
-// to where that job's processes are.
+func (r *registration) avoidStreamingJob(spec *Spec, job streamingJob) error {
+	var ended bool // for certain
+	// Looking through all processes takes milliseconds: only once something collides, or can't be
+	// compared without.
+	users := sync.OnceValue(func() (pids []int) {
+		pids, complete := job.mappedBy("/proc")
+		ended = len(pids) == 0 && complete && seesAllProcesses("/proc")
+		return pids
+	})
+	for _, dir := range job.Dirs {
+		mine, how := r.collideStreaming(dir, users)
+		text := ""
+		switch {
+		case mine != nil && len(users()) > 0:
+			pid := users()[0]
+			return &ClaimedError{Path: mine.Path, How: how, Theirs: dir,
+				Holder: Holder{PID: pid, Host: "this machine", Command: procState(pid).Command, Key: job.Path}}
+		case mine != nil:
+			text = fmt.Sprintf("%s %s %s, which a job of MosaicML streaming uses according to %s", mine.Path, how, dir,
+				job.Path)
+		case !filepath.IsAbs(dir) && len(users()) == 0 && !ended:
+			text = fmt.Sprintf("a job of MosaicML streaming uses %s below its working directory according to %s, which may be a directory of this job", dir, job.Path)
+		default:
+			continue
+		}
+		if ended {
+			text += "; that job was killed: remove the file"
+		} else {
+			text += "; whether that job lives can't be checked, since it may run in another PID namespace (a container) or as another user: remove the file if it has ended"
+		}
+		r.warn(spec, errors.New(text))
+	}
+	return nil
+}
+
+// collideStreaming finds the directory of ours that collides with one that a streaming job wrote
+// down. A relative one is relative to where that job's processes are.
 func (r *registration) collideStreaming(dir string, users func() []int) (mine *wanted, how string) {
 	paths := []string{dir}
 	if !filepath.IsAbs(dir) {

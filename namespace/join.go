@@ -16,15 +16,17 @@ import (
 // Namespace is this process's membership in a job. Its methods may be used by several goroutines.
 type Namespace struct {
 	spec  Spec
-	world World
+	world Ranks
 
-	mu     sync.Mutex    // over all below; held while regions and mutexes are made, never while waiting
-	reg    *registration // members, mutexes
-	held   *registration // claims, number and the folder of shared things: reg, but after the runtime folder was removed and made anew
-	things map[string]*thing
-	locks  map[string]chan struct{}
-	err    error // why the job's claims no longer hold
-	closed bool
+	mu  sync.Mutex    // over all below; held while regions and mutexes are made, never while waiting
+	reg *registration // members, mutexes
+	// claims, number and the folder of shared things: reg, but after the runtime folder was removed
+	// and made anew
+	borrowed *registration
+	shared   map[string]*thing
+	locks    map[string]chan struct{}
+	err      error // why the job's claims no longer hold
+	closed   bool
 
 	stop       context.CancelFunc
 	watched    chan struct{} // closed when the watcher has ended
@@ -32,19 +34,21 @@ type Namespace struct {
 	lost       chan struct{}
 }
 
-// Join makes this process a member of the job that spec names, and returns when it is registered with the same directories as the one that leads. It
-// waits for that one, or for a killed holder of a claim to be gone, until ctx ends or spec.Wait is over.
+// Join makes this process a member of the job that spec names, and returns when it is registered
+// with the same directories as the one that leads. It waits for that one, or for a killed holder of
+// a claim to be gone, until ctx ends or spec.Wait is over.
 //
-// Errors: *ClaimedError where another job uses one of the directories; ErrMismatch where this process and its leader name different
-// ones; ErrInUse where another run leads the same job; ErrNoLeader where nobody registered it in time. Close ends the membership; so does any end of
-// the process. The caller must not change its slices in spec afterwards.
+// Errors: *ClaimedError where another job uses one of the directories; ErrMismatch where this
+// process and its leader name different ones; ErrInUse where another run leads the same job;
+// ErrNoLeader where nobody registered it in time. Close ends the membership; so does any end of the
+// process. The caller must not change its slices in spec afterwards.
 func Join(ctx context.Context, spec Spec) (*Namespace, error) {
 	if err := spec.validate(); err != nil {
 		return nil, fmt.Errorf("namespace: %w", err)
 	}
-	var world World
-	if spec.World != nil {
-		world = spec.World.filled()
+	var world Ranks
+	if spec.Ranks != nil {
+		world = spec.Ranks.filled()
 		if err := world.validate(); err != nil {
 			return nil, err
 		}
@@ -67,7 +71,8 @@ func Join(ctx context.Context, spec Spec) (*Namespace, error) {
 	if spec.Wait == 0 {
 		spec.Wait = defaultWait
 	}
-	n := &Namespace{spec: spec, world: world, things: map[string]*thing{}, locks: map[string]chan struct{}{}, leaderGone: make(chan struct{}), lost: make(chan struct{}), watched: make(chan struct{})}
+	n := &Namespace{spec: spec, world: world, shared: map[string]*thing{}, locks: map[string]chan struct{}{},
+		leaderGone: make(chan struct{}), lost: make(chan struct{}), watched: make(chan struct{})}
 	reg, err := openRegistration(&n.spec, nil)
 	if err != nil {
 		return nil, fmt.Errorf("namespace: %w", err)
@@ -75,12 +80,12 @@ func Join(ctx context.Context, spec Spec) (*Namespace, error) {
 	many := world.LocalRanks > 1 || world.Workers > 1
 	leads := world.LocalRank == 0 && world.Worker == 0
 	within, cancel := context.WithTimeoutCause(ctx, spec.Wait, fmt.Errorf("waited %v", spec.Wait))
-	err = reg.register(within, &n.spec, world, spec.Lead || leads || !many, !spec.Lead && (!leads || !many))
+	err = reg.register(within, &n.spec, world, spec.MustLead || leads || !many, !spec.MustLead && (!leads || !many))
 	cancel()
 	if err != nil {
 		return nil, named(errors.Join(nobody(err), reg.close(false)))
 	}
-	n.reg, n.held = reg, reg
+	n.reg, n.borrowed = reg, reg
 	watch, stop := context.WithCancel(context.Background())
 	n.stop = stop
 	go n.watch(watch)
@@ -93,8 +98,8 @@ func RandomKey() string { return rand.Text() }
 // Key is the job's.
 func (n *Namespace) Key() string { return n.spec.Key }
 
-// World says which process of the job this is.
-func (n *Namespace) World() World { return n.world }
+// Ranks says which process of the job this is.
+func (n *Namespace) Ranks() Ranks { return n.world }
 
 // Leader reports whether this process registered the job.
 func (n *Namespace) Leader() bool {
@@ -103,23 +108,25 @@ func (n *Namespace) Leader() bool {
 	return !n.closed && n.reg.leader
 }
 
-// Number is unique among the jobs of this user that live on this machine. It is small, and comes back when the job has ended.
+// Number returns the job's number, from 500000 to 999999. No other job of this user that lives on
+// this machine has it; later ones may.
 func (n *Namespace) Number() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.reg.record.Number
 }
 
-// Prefix is the number as six digits.
+// Prefix returns the number as six digits.
 func (n *Namespace) Prefix() string { return prefixOf(n.Number()) }
 
-// Name makes a name of the job's own for something outside the namespace: "000012_what". At most 23 letters, digits, '.', '_' and '-' are taken, since some
-// systems take no more.
+// Name returns a name for something outside the namespace that no other job of any user on this
+// machine has: the job's number, the user's id and what, as in "500012_1000_cache". what has 1 to
+// 23 letters, digits, '.', '_' and '-', so the name has at most 41 bytes.
 func (n *Namespace) Name(what string) (string, error) {
 	if err := checkWhat(what); err != nil {
 		return "", err
 	}
-	return n.Prefix() + "_" + what, nil
+	return fmt.Sprintf("%s_%d_%s", n.Prefix(), os.Geteuid(), what), nil
 }
 
 // Environ is what to add to a child's environment so that it joins the same job.
@@ -135,11 +142,13 @@ func (n *Namespace) Members() ([]Member, error) {
 	return n.reg.table.members(n.reg.slot)
 }
 
-// LeaderGone is closed when the process that leads ends, in whichever way. In that process itself it never is.
+// LeaderGone is closed when the process that leads ends, in whichever way. In that process itself
+// it never is.
 func (n *Namespace) LeaderGone() <-chan struct{} { return n.leaderGone }
 
-// Lost is closed when the job's claims no longer hold, which is when someone removed the runtime folder and another job took them
-// before this one could register anew. Err then says more. Nothing may be written to the job's directories any longer.
+// Lost is closed when the job's claims no longer hold, which is when someone removed the runtime
+// folder and another job took them before this one could register anew. Err then says more. Nothing
+// may be written to the job's directories any longer.
 func (n *Namespace) Lost() <-chan struct{} { return n.lost }
 
 // Err tells why the claims were lost.
@@ -149,8 +158,8 @@ func (n *Namespace) Err() error {
 	return n.err
 }
 
-// Close leaves the job: this process's claims, names and regions end. The last one out removes what the members
-// shared. Memory of regions must not be touched any more. A second Close does nothing.
+// Close leaves the job: this process's claims, names and regions end. The last one out removes what
+// the members shared. Memory of regions must not be touched any more. A second Close does nothing.
 func (n *Namespace) Close() error {
 	n.mu.Lock()
 	if n.closed {
@@ -164,18 +173,18 @@ func (n *Namespace) Close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var err error
-	for _, t := range n.things {
+	for _, t := range n.shared {
 		err = errors.Join(err, t.close())
 	}
-	n.things = nil
-	if n.held != n.reg {
-		err = errors.Join(err, n.held.close(true))
+	n.shared = nil
+	if n.borrowed != n.reg {
+		err = errors.Join(err, n.borrowed.close(true))
 	}
 	return errors.Join(err, n.reg.close(true))
 }
 
-// How often the watcher looks: a dead leader is noticed within leaderLook, a removed runtime folder within rootLook. A look is one or a few
-// system calls of a microsecond.
+// How often the watcher looks: a dead leader is noticed within leaderLook, a removed runtime folder
+// within rootLook. A look is one or a few system calls of a microsecond.
 const (
 	leaderLook = 20 * time.Millisecond
 	rootLook   = time.Second
@@ -236,22 +245,24 @@ func (n *Namespace) lose(err error) {
 	n.spec.warn(err)
 }
 
-// renew registers the job again in a new runtime folder if someone removed the old one. The members keep to their old table and what they
-// have mapped, which stays shared among them; no process can join them any more. After an error, again tells
-// whether it may help to try once more in a moment.
+// renew registers the job again in a new runtime folder if someone removed the old one. The members
+// keep to their old table and what they have mapped, which stays shared among them; no process can
+// join them any more. After an error, again tells whether it may help to try once more in a moment.
 func (n *Namespace) renew(ctx context.Context) (again bool, err error) {
 	n.mu.Lock()
-	some, whole := n.held.gone()
-	old := n.held
+	some, whole := n.borrowed.gone()
+	old := n.borrowed
 	n.mu.Unlock()
 	if !some {
 		return false, nil
 	}
 	if !whole {
-		// The removal may be going on. What is left of it is this job's own, and would stand in its way.
+		// The removal may be going on. What is left of it is this job's own, and would stand in its
+		// way.
 		return true, fmt.Errorf("a part of %s was removed while the job was running", old.root.Path())
 	}
-	n.spec.warn(fmt.Errorf("namespace: %s was removed while job %s was running: registering its claims anew", old.root.Path(), n.spec.Key))
+	n.spec.warn(fmt.Errorf("namespace: %s was removed while job %s was running: registering its claims anew",
+		old.root.Path(), n.spec.Key))
 	// The directories are those that are open: their paths may lead elsewhere by now.
 	reg, err := openRegistration(&n.spec, old.places)
 	if err != nil {
@@ -269,7 +280,7 @@ func (n *Namespace) renew(ctx context.Context) (again bool, err error) {
 		return false, errors.Join(ctx.Err(), reg.close(true))
 	}
 	n.mu.Lock()
-	n.held = reg
+	n.borrowed = reg
 	n.mu.Unlock()
 	if old != n.reg {
 		if err := old.close(false); err != nil {

@@ -10,21 +10,23 @@ import (
 
 const maxKeyBytes = 256
 
-// KeyFromEnv finds the text by which the processes of one job on this machine know each other, and says which variables it
-// comes from. Both are "" when nothing tells: then the process is a job of its own. getenv is [os.Getenv] if nil; an empty variable
-// counts as one that is not set.
+// KeyFromEnv finds the text by which the processes of one job on this machine know each other, and
+// says which variables it comes from. Both are "" when nothing tells: then the process is a job of
+// its own. getenv is [os.Getenv] if nil; an empty variable counts as one that is not set.
 //
-// LEAT_JOB comes first, as it is. Then, as for the World, the launcher that started this very process, since two of them may run side
-// by side in one batch job and are two jobs:
+// LEAT_JOB comes first, as it is. Then, as for the Ranks, the launcher that started this very
+// process, since two of them may run side by side in one batch job and are two jobs:
 //
-//   - torchrun: TORCHELASTIC_RUN_ID with MASTER_ADDR and MASTER_PORT. The id alone is not enough: it is `none` unless the user gives
-//     one, and then often the same for all of their jobs (a tutorial's 100). All ranks of one torchrun have the same three.
+//   - torchrun: TORCHELASTIC_RUN_ID with MASTER_ADDR and MASTER_PORT. The id alone is not enough:
+//     it is `none` unless the user gives one, and then often the same for all of their jobs (a
+//     tutorial's 100). All ranks of one torchrun have the same three.
 //   - mpirun: PMIX_NAMESPACE, or Open MPI's own job number, together with the batch job's id.
 //   - srun: SLURM_JOB_ID and SLURM_STEP_ID.
 //
-// Then PBS_JOBID, AWS_BATCH_JOB_ID and SLURM_JOB_ID, and at last MASTER_ADDR with MASTER_PORT; these only where a launcher has
-// given this process a rank. A batch script's plain processes have none: two commands that it runs at the same time are two
-// jobs, although they share the id of the batch job.
+// Then PBS_JOBID, AWS_BATCH_JOB_ID and SLURM_JOB_ID, and at last MASTER_ADDR with MASTER_PORT;
+// these only where a launcher has given this process a rank. A batch script's plain processes have
+// none: two commands that it runs at the same time are two jobs, although they share the id of the
+// batch job.
 //
 // The text may be anything that the environment holds; joining checks it.
 func KeyFromEnv(getenv func(string) string) (key, source string) {
@@ -75,8 +77,9 @@ func KeyFromEnv(getenv func(string) string) (key, source string) {
 	return "", ""
 }
 
-// batchJob returns the id of the batch job around this process. Each child of an array job has an id of its own in all of them: Slurm gives
-// it a number, PBS writes 12[3], AWS Batch adds :3 (AWS_BATCH_JOB_ARRAY_INDEX says it once more).
+// batchJob returns the id of the batch job around this process. Each child of an array job has an
+// id of its own in all of them: Slurm gives it a number, PBS writes 12[3], AWS Batch adds :3
+// (AWS_BATCH_JOB_ARRAY_INDEX says it once more).
 func batchJob(getenv func(string) string) (id, source string) {
 	if job, name := slurmJob(getenv); job != "" {
 		return "slurm:" + job, name
@@ -109,12 +112,13 @@ func ranked(getenv func(string) string) bool {
 	return slurmStep(getenv) != ""
 }
 
-// validateKey reports what makes a key unfit: it is shown to people and stored in records of limited length. source says
-// where it comes from.
+// validateKey reports what makes a key unfit: it is shown to people and stored in records of
+// limited length. source says where it comes from.
 func validateKey(key, source string) error {
 	switch {
 	case strings.TrimSpace(key) == "":
-		return fmt.Errorf("namespace: the job key of %s is empty or blank: give some text, such as a name and a number", source)
+		return fmt.Errorf("namespace: the job key of %s is empty or blank: give some text, such as a name and a number",
+			source)
 	case len(key) > maxKeyBytes:
 		return fmt.Errorf("namespace: the job key of %s has %d bytes: give %d at most", source, len(key), maxKeyBytes)
 	case !utf8.ValidString(key):
@@ -122,7 +126,8 @@ func validateKey(key, source string) error {
 	}
 	for _, r := range key {
 		if !unicode.IsPrint(r) {
-			return fmt.Errorf("namespace: the job key of %s, %q, has the unprintable character %U: leave it out", source, key, r)
+			return fmt.Errorf("namespace: the job key of %s, %q, has the unprintable character %U: leave it out",
+				source, key, r)
 		}
 	}
 	return nil

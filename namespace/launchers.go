@@ -8,36 +8,39 @@ import (
 
 var (
 	torchVars = four{"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"}
-	openMPI   = four{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"}
-	// hydra starts the ranks of MPICH and Intel MPI. srun sets the first two as well, but not the local ones.
+	openMPI   = four{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+		"OMPI_COMM_WORLD_LOCAL_SIZE"}
+	// hydra starts the ranks of MPICH and Intel MPI. srun sets the first two as well, but not the
+	// local ones.
 	hydra = four{"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}
 )
 
-// launched returns the world that a launcher other than torchrun made, and its name, "" if there is none.
-func (v *vars) launched() (World, string) {
+// launched returns the world that a launcher other than torchrun made, and its name, "" if there is
+// none.
+func (v *vars) launched() (Ranks, string) {
 	if n, set := v.read(openMPI); set > 0 {
 		if !v.all(openMPI, n) {
-			return World{}, "Open MPI"
+			return Ranks{}, "Open MPI"
 		}
 		return v.world(openMPI, n), "Open MPI"
 	}
 	if v.getenv(hydra.localRank) != "" {
 		n, _ := v.read(hydra)
 		if !v.all(hydra, n) {
-			return World{}, "MPI"
+			return Ranks{}, "MPI"
 		}
 		return v.world(hydra, n), "MPI"
 	}
 	if step := slurmStep(v.getenv); step != "" {
 		return v.slurm(), "Slurm"
 	}
-	return World{}, ""
+	return Ranks{}, ""
 }
 
-// torch returns the world of torchrun's variables, and whether they told all of it. Job scripts set some of them by hand
-// (WORLD_SIZE for all tasks, RANK by each task from SLURM_PROCID): then the world is the one that the launcher below made, if it says the
-// same of those that are set.
-func (v *vars) torch(below World, launcher string) (w World, whole bool) {
+// torch returns the world of torchrun's variables, and whether they told all of it. Job scripts set
+// some of them by hand (WORLD_SIZE for all tasks, RANK by each task from SLURM_PROCID): then the
+// world is the one that the launcher below made, if it says the same of those that are set.
+func (v *vars) torch(below Ranks, launcher string) (w Ranks, whole bool) {
 	n, set := v.read(torchVars)
 	if len(v.errs) > 0 || set == 0 {
 		return below, false
@@ -53,7 +56,8 @@ func (v *vars) torch(below World, launcher string) (w World, whole bool) {
 	switch {
 	case len(v.errs) > 0:
 	case nodes >= 0 && (nodes == 1) != (localRanks == ranks), nodes > 1 && localRanks > ranks-(nodes-1):
-		v.failf("%s=%d contradicts %s=%d and %s=%d", nodesName, nodes, torchVars.ranks, ranks, torchVars.localRanks, localRanks)
+		v.failf("%s=%d contradicts %s=%d and %s=%d", nodesName, nodes, torchVars.ranks, ranks, torchVars.localRanks,
+			localRanks)
 	case nodes < 0 && ranks%localRanks == 0: // launchers without it start equally many ranks on each node
 		nodes, nodesName = ranks/localRanks, "WORLD_SIZE/LOCAL_WORLD_SIZE"
 	}
@@ -64,8 +68,9 @@ func (v *vars) torch(below World, launcher string) (w World, whole bool) {
 	return w, true
 }
 
-// agree checks the part of torchrun's variables that is set against the world that the launcher below made.
-func (v *vars) agree(below World, launcher string, n [4]int) {
+// agree checks the part of torchrun's variables that is set against the world that the launcher
+// below made.
+func (v *vars) agree(below Ranks, launcher string, n [4]int) {
 	for i, want := range [4]int{below.Rank, below.Ranks, below.LocalRank, below.LocalRanks} {
 		names := torchVars.names()
 		switch {
@@ -74,14 +79,15 @@ func (v *vars) agree(below World, launcher string, n [4]int) {
 			v.all(torchVars, n)
 			return
 		default:
-			v.failf("%s=%d, but %s's variables say %d: unset it, or set all of %s", names[i], n[i], launcher, want, strings.Join(names[:], ", "))
+			v.failf("%s=%d, but %s's variables say %d: unset it, or set all of %s", names[i], n[i], launcher, want,
+				strings.Join(names[:], ", "))
 		}
 	}
 }
 
-// slurm returns the world of a task that srun started. The variables of the step come before those of
-// the allocation, which may be larger and which srun leaves as they were in an interactive step.
-func (v *vars) slurm() World {
+// slurm returns the world of a task that srun started. The variables of the step come before those
+// of the allocation, which may be larger and which srun leaves as they were in an interactive step.
+func (v *vars) slurm() Ranks {
 	const local, id, list = "SLURM_LOCALID", "SLURM_PROCID", "SLURM_STEP_TASKS_PER_NODE"
 	rank, _ := v.number(id)
 	localRank, _ := v.number(local)
@@ -98,14 +104,14 @@ func (v *vars) slurm() World {
 		}
 	}
 	if len(v.errs) > 0 {
-		return World{}
+		return Ranks{}
 	}
 	localRanks := -1
 	if text := v.getenv(list); text != "" {
 		here, sum, length, err := tasksPerNode(text, max(node, 0))
 		if err != nil {
 			v.failf("%s=%q: %w", list, text, err)
-			return World{}
+			return Ranks{}
 		}
 		if nodesName == "SLURM_STEP_NUM_NODES" && nodes != length {
 			v.failf("%s=%d, but %s=%q lists %d nodes", nodesName, nodes, list, text, length)
@@ -116,18 +122,20 @@ func (v *vars) slurm() World {
 		nodes, nodesName, localRanks = length, list, here
 	}
 	if nodes < 0 {
-		v.failf("SLURM_STEP_ID=%s is set, but neither SLURM_STEP_NUM_NODES nor SLURM_NNODES: srun sets them", slurmStep(v.getenv))
-		return World{}
+		v.failf("SLURM_STEP_ID=%s is set, but neither SLURM_STEP_NUM_NODES nor SLURM_NNODES: srun sets them",
+			slurmStep(v.getenv))
+		return Ranks{}
 	}
 	switch {
 	case node < 0 && nodes == 1:
 		node = 0
 	case node < 0:
 		v.failf("%s=%s, but SLURM_NODEID is not set: srun sets both", nodesName, v.getenv(nodesName))
-		return World{}
+		return Ranks{}
 	case node >= nodes:
-		v.failf("SLURM_NODEID=%d is not below the number of nodes, %d, of %s=%s", node, nodes, nodesName, v.getenv(nodesName))
-		return World{}
+		v.failf("SLURM_NODEID=%d is not below the number of nodes, %d, of %s=%s", node, nodes, nodesName,
+			v.getenv(nodesName))
+		return Ranks{}
 	}
 	if localRanks < 0 {
 		switch { // SLURM_NTASKS_PER_NODE is what was asked for at most, so it counts only when it adds up
@@ -140,18 +148,19 @@ func (v *vars) slurm() World {
 		default:
 			v.failf("%s=%d tasks on %s=%d nodes, but %s is not set and SLURM_NTASKS_PER_NODE=%s does not tell how many are on this one",
 				ranksName, ranks, nodesName, nodes, list, v.getenv("SLURM_NTASKS_PER_NODE"))
-			return World{}
+			return Ranks{}
 		}
 	}
 	v.below(id, rank, ranksName, ranks)
 	if localRank >= localRanks {
 		v.failf("%s=%d, but there are %d tasks on node %d", local, localRank, localRanks, node)
 	}
-	return World{Nodes: nodes, Node: node, Ranks: ranks, Rank: rank, LocalRanks: localRanks, LocalRank: localRank}
+	return Ranks{Nodes: nodes, Node: node, Ranks: ranks, Rank: rank, LocalRanks: localRanks, LocalRank: localRank}
 }
 
-// slurmStep returns the step that srun started this process in, "" if it did not. Numbers from 0xfffffff0 are Slurm's
-// own: the batch script, the shell of an salloc, and others that run no tasks side by side.
+// slurmStep returns the step that srun started this process in, "" if it did not. Numbers from
+// 0xfffffff0 are Slurm's own: the batch script, the shell of an salloc, and others that run no
+// tasks side by side.
 func slurmStep(getenv func(string) string) string {
 	for _, name := range []string{"SLURM_STEP_ID", "SLURM_STEPID"} {
 		text := getenv(name)
@@ -166,8 +175,8 @@ func slurmStep(getenv func(string) string) string {
 	return ""
 }
 
-// tasksPerNode reads Slurm's list of tasks on each node, such as "4(x2),3" for 4, 4, 3. It returns the entry of a
-// node (0 if the list is shorter), the sum and the length.
+// tasksPerNode reads Slurm's list of tasks on each node, such as "4(x2),3" for 4, 4, 3. It returns
+// the entry of a node (0 if the list is shorter), the sum and the length.
 func tasksPerNode(text string, node int) (here, sum, length int, err error) {
 	for entry := range strings.SplitSeq(text, ",") {
 		times := 1

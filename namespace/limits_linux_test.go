@@ -22,7 +22,8 @@ func TestDescriptorsDoNotDependOnTheNumberOfLiveJobs(t *testing.T) {
 		leader, follower := newAgent(t, nil), newAgent(t, nil)
 		for i, a := range []*agent{leader, follower} {
 			before := a.must(order{Op: "descriptors"}).Value
-			a.join(orderSpec{Key: "job", World: rank(i, 2), Dirs: append(write(base+"/job"), Local{base + "/common", ""})})
+			a.join(orderSpec{Key: "job", World: rank(i, 2),
+				Dirs: append(write(base+"/job"), Dir{base + "/common", ""})})
 			a.must(order{Op: "add", Name: "c", N: 1})
 			counts = append(counts, int(a.must(order{Op: "descriptors"}).Value-before))
 		}
@@ -35,7 +36,9 @@ func TestDescriptorsDoNotDependOnTheNumberOfLiveJobs(t *testing.T) {
 	none := job()
 	holder := newAgent(t, nil) // one process holds all of them
 	for i := range live {
-		got := holder.try(order{Op: "join", Handle: i, Spec: orderSpec{Key: fmt.Sprint("live", i), Dirs: []Local{{fmt.Sprintf("%s/%d", base, i), "s3://bucket"}, {base + "/common", ""}}}})
+		got := holder.try(order{Op: "join", Handle: i,
+			Spec: orderSpec{Key: fmt.Sprint("live", i),
+				Dirs: []Dir{{fmt.Sprintf("%s/%d", base, i), "s3://bucket"}, {base + "/common", ""}}}})
 		if got.Err != "" {
 			t.Fatalf("job %d: %s", i, got.Err)
 		}
@@ -53,7 +56,8 @@ func TestNothingStaysOpenAfterClose(t *testing.T) {
 	ownRoot(t)
 	base := t.TempDir()
 	once := func(i int) {
-		spec := Spec{Key: fmt.Sprint("job", i), Dirs: []Local{{fmt.Sprintf("%s/%d/a", base, i), "s3://bucket"}, {base, ""}}}
+		spec := Spec{Key: fmt.Sprint("job", i),
+			Dirs: []Dir{{fmt.Sprintf("%s/%d/a", base, i), "s3://bucket"}, {base, ""}}}
 		spec.Dirs = spec.Dirs[:1]
 		n, err := Join(t.Context(), spec)
 		if err != nil {
@@ -86,10 +90,10 @@ func TestNothingStaysOpenAfterClose(t *testing.T) {
 		for _, bad := range []Spec{
 			{Key: "other", Dirs: spec.Dirs},
 			{Key: spec.Key},
-			{Key: "other", Dirs: []Local{{base + "/x", ""}, {"/proc/self/nothing/here", ""}}},
+			{Key: "other", Dirs: []Dir{{base + "/x", ""}, {"/proc/self/nothing/here", ""}}},
 			{Key: "other", Files: []string{base + "/nothing/here.tif"}},
 			{Key: "other", Name: "bad name"},
-			{Key: spec.Key, World: rank(0, 2), Dirs: spec.Dirs},
+			{Key: spec.Key, Ranks: rank(0, 2), Dirs: spec.Dirs},
 		} {
 			if m, err := Join(t.Context(), bad); err == nil {
 				t.Errorf("%+v is possible", bad)
@@ -137,7 +141,8 @@ func TestTwoNamespacesOfOneJobAreApart(t *testing.T) {
 	numbers := map[string]int{}
 	for i, a := range list { // each process in both
 		for handle, name := range []string{"train", "validation"} {
-			got := a.must(order{Op: "join", Handle: handle, Spec: orderSpec{Key: "job", Name: name, World: rank(i, 2), Dirs: write(base + "/" + name)}})
+			got := a.must(order{Op: "join", Handle: handle,
+				Spec: orderSpec{Key: "job", Name: name, World: rank(i, 2), Dirs: write(base + "/" + name)}})
 			if i == 0 {
 				numbers[name] = got.Number
 			} else if got.Number != numbers[name] {
@@ -157,7 +162,8 @@ func TestTwoNamespacesOfOneJobAreApart(t *testing.T) {
 	list[0].must(order{Op: "close", Handle: 0})
 	list[0].must(order{Op: "load", Handle: 1, Name: "c"})
 	// A claim of the one is refused to the other.
-	if got := list[0].tryJoin(orderSpec{Key: "job", Name: "test", World: rank(0, 2), Dirs: write(base + "/train")}); got.Claimed == nil || got.Claimed.Holder.Name != "train" {
+	if got := list[0].tryJoin(orderSpec{Key: "job", Name: "test", World: rank(0, 2),
+		Dirs: write(base + "/train")}); got.Claimed == nil || got.Claimed.Holder.Name != "train" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -171,7 +177,7 @@ func TestOneProcessMayBeSeveralMembers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n.Leader() != (i == 0) || n.Number() != 0 {
+		if n.Leader() != (i == 0) || n.Number() != firstNumber {
 			t.Errorf("member %d: leader %v, number %d", i, n.Leader(), n.Number())
 		}
 		list = append(list, n)
@@ -194,10 +200,13 @@ func TestTheEnvironmentTellsTheKeyAndTheWorld(t *testing.T) {
 		size int
 	}{
 		"torchrun": {func(i int) []string {
-			return []string{"TORCHELASTIC_RUN_ID=none", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29500", fmt.Sprint("RANK=", i), "WORLD_SIZE=3", fmt.Sprint("LOCAL_RANK=", i), "LOCAL_WORLD_SIZE=3"}
+			return []string{"TORCHELASTIC_RUN_ID=none", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29500",
+				fmt.Sprint("RANK=", i), "WORLD_SIZE=3", fmt.Sprint("LOCAL_RANK=", i), "LOCAL_WORLD_SIZE=3"}
 		}, "torchrun:127.0.0.1:29500", 3},
 		"srun": {func(i int) []string {
-			return []string{"SLURM_JOB_ID=77", "SLURM_STEP_ID=2", fmt.Sprint("SLURM_PROCID=", i), fmt.Sprint("SLURM_LOCALID=", i), "SLURM_NTASKS=3", "SLURM_NNODES=1", "SLURM_NODEID=0", "SLURM_STEP_TASKS_PER_NODE=3"}
+			return []string{"SLURM_JOB_ID=77", "SLURM_STEP_ID=2", fmt.Sprint("SLURM_PROCID=", i),
+				fmt.Sprint("SLURM_LOCALID=", i), "SLURM_NTASKS=3", "SLURM_NNODES=1", "SLURM_NODEID=0",
+				"SLURM_STEP_TASKS_PER_NODE=3"}
 		}, "slurm:77.2", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -213,7 +222,8 @@ func TestTheEnvironmentTellsTheKeyAndTheWorld(t *testing.T) {
 				if got.Err != "" {
 					t.Fatalf("rank %d: %s", i, got.Err)
 				}
-				if got.Key != c.key || got.Leader != (i == 0) || got.World.Rank != i || got.World.LocalRanks != c.size || got.Number != 0 {
+				if got.Key != c.key || got.Leader != (i == 0) || got.World.Rank != i ||
+					got.World.LocalRanks != c.size || got.Number != firstNumber {
 					t.Errorf("rank %d: %+v", i, got)
 				}
 			}
@@ -225,7 +235,8 @@ func TestTheEnvironmentTellsTheKeyAndTheWorld(t *testing.T) {
 func clearLaunchers(t *testing.T) {
 	for _, e := range os.Environ() {
 		name, _, _ := strings.Cut(e, "=")
-		for _, prefix := range []string{"SLURM_", "OMPI_", "PMI", "MPI_", "TORCHELASTIC_", "MASTER_", "PBS_", "AWS_BATCH_", "LEAT_JOB", "RANK", "LOCAL_", "WORLD_", "GROUP_", "NODE_RANK"} {
+		for _, prefix := range []string{"SLURM_", "OMPI_", "PMI", "MPI_", "TORCHELASTIC_", "MASTER_", "PBS_",
+			"AWS_BATCH_", "LEAT_JOB", "RANK", "LOCAL_", "WORLD_", "GROUP_", "NODE_RANK"} {
 			if strings.HasPrefix(name, prefix) {
 				t.Setenv(name, "")
 			}
@@ -254,7 +265,7 @@ func TestAChildWithTheEnvironmentOfARandomKeyJoinsItsParentsJob(t *testing.T) {
 
 func TestASpecThatCannotBeIsRefusedWithAllThatIsWrong(t *testing.T) {
 	root := ownRoot(t)
-	_, err := Join(t.Context(), Spec{Name: "a b", Dirs: []Local{{}}, Files: []string{"x", ""}, Wait: -1})
+	_, err := Join(t.Context(), Spec{Name: "a b", Dirs: []Dir{{}}, Files: []string{"x", ""}, Wait: -1})
 	if err == nil {
 		t.Fatal("no error")
 	}
@@ -263,8 +274,8 @@ func TestASpecThatCannotBeIsRefusedWithAllThatIsWrong(t *testing.T) {
 			t.Errorf("%q lacks %q", err, want)
 		}
 	}
-	for _, w := range []World{{LocalRank: 2, LocalRanks: 2}, {Rank: -1}, {Workers: -3}} {
-		if _, err := Join(t.Context(), Spec{Key: "job", World: &w}); err == nil {
+	for _, w := range []Ranks{{LocalRank: 2, LocalRanks: 2}, {Rank: -1}, {Workers: -3}} {
+		if _, err := Join(t.Context(), Spec{Key: "job", Ranks: &w}); err == nil {
 			t.Errorf("%+v is possible", w)
 		}
 	}

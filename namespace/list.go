@@ -45,9 +45,9 @@ type Shared struct {
 	Bytes int64  `json:"bytes"` // of a directory 0
 }
 
-// List tells of this user's namespaces on this machine, by number. Job files that are torn or foreign, and MosaicML
-// streaming's, are problems: told, and skipped. It holds nothing and stands in nobody's way. Where there is no runtime folder there are
-// no namespaces.
+// List tells of this user's namespaces on this machine, by number. Job files that are torn or
+// foreign, and MosaicML streaming's, are problems: told, and skipped. It holds nothing and stands
+// in nobody's way. Where there is no runtime folder there are no namespaces.
 func List() (jobs []Job, problems []error) {
 	root, dir, err := openJobs()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -60,7 +60,8 @@ func List() (jobs []Job, problems []error) {
 	defer dir.Close()
 	list, problems := eachJob(dir)
 	for _, f := range list {
-		j := Job{Key: f.record.Key, Name: f.record.Name, Number: f.record.Number, Host: f.record.Host, PID: f.record.PID, Since: f.record.Since, Command: f.record.Command, Members: f.members}
+		j := Job{Key: f.record.Key, Name: f.record.Name, Number: f.record.Number, Host: f.record.Host,
+			PID: f.record.PID, Since: f.record.Since, Command: f.record.Command, Members: f.members}
 		for _, m := range f.members {
 			j.Live = j.Live || m.Alive
 		}
@@ -116,7 +117,8 @@ func sharedThings(root *lease.Dir, number int) []Shared {
 	return list
 }
 
-// Usable reports what stands in the way of using the runtime folder. One that does not exist yet is usable.
+// Usable reports what stands in the way of using the runtime folder. One that does not exist yet is
+// usable.
 func Usable() error {
 	root, jobs, err := openJobs()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -128,7 +130,8 @@ func Usable() error {
 	return errors.Join(jobs.Close(), root.Close())
 }
 
-// GC removes what killed jobs left in the runtime folder, all at once, and tells what. What a live process holds stays.
+// GC removes what killed jobs left in the runtime folder, all at once, and tells what. What a live
+// process holds stays.
 func GC() (removed []string, err error) {
 	root, jobs, err := openJobs()
 	if errors.Is(err, fs.ErrNotExist) {

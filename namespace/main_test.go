@@ -3,6 +3,7 @@
 package namespace
 
 import (
+	"context"
 	"os"
 	"testing"
 
@@ -12,11 +13,22 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	proctest.Main(map[string]proctest.Func{"agent": agentMain, "walker": walkerMain, "gc": gcMain})
+	proctest.Main(map[string]proctest.Func{"agent": agentMain, "walker": walkerMain, "gc": gcMain,
+		"unwarned": childUnwarned})
 	goleak.VerifyTestMain(m)
 }
 
-// ownRoot gives the test a runtime folder of its own, in memory where the machine has such a file system.
+// childUnwarned claims a directory, and leaves warnings to the default.
+func childUnwarned(args []string) error {
+	n, err := Join(context.Background(), Spec{Key: "unwarned", Dirs: []Dir{{Dir: args[0], Remote: "s3://bucket"}}})
+	if err != nil {
+		return err
+	}
+	return n.Close()
+}
+
+// ownRoot gives the test a runtime folder of its own, in memory where the machine has such a file
+// system.
 func ownRoot(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "leat-test-")

@@ -16,8 +16,9 @@ import (
 	"leat/internal/lease"
 )
 
-// The table of members is shared memory in the job's file. A member takes a slot by a write lock on the slot's number, which the kernel frees
-// with the member; then it writes the slot, the state last. So a slot that says "joined" and is not locked belonged to one that died.
+// The table of members is shared memory in the job's file. A member takes a slot by a write lock on
+// the slot's number, which the kernel frees with the member; then it writes the slot, the state
+// last. So a slot that says "joined" and is not locked belonged to one that died.
 const (
 	slotFree   = 0
 	slotJoined = 1
@@ -26,7 +27,8 @@ const (
 	leaderSlot = 0
 )
 
-// Offsets in a slot. All are little-endian words of the machine (leat runs on little-endian ones alone) written by its holder.
+// Offsets in a slot. All are little-endian words of the machine (leat runs on little-endian ones
+// alone) written by its holder.
 const (
 	slotState  = 0  // uint32, atomic
 	slotPID    = 4  // uint32
@@ -87,9 +89,11 @@ func (t *table) member(slot int) (m Member, ok bool, err error) {
 	}
 	b := t.data[slot*slotSize:]
 	m = Member{
-		PID: int(binary.LittleEndian.Uint32(b[slotPID:])), start: binary.LittleEndian.Uint64(b[slotStart:]), Rank: int(int32(binary.LittleEndian.Uint32(b[slotRank:]))),
-		LocalRank: int(int32(binary.LittleEndian.Uint32(b[slotLocal:]))), Worker: int(int32(binary.LittleEndian.Uint32(b[slotWorker:]))),
-		Leader: slot == leaderSlot, Alive: held != lease.Free, slot: slot,
+		PID: int(binary.LittleEndian.Uint32(b[slotPID:])), start: binary.LittleEndian.Uint64(b[slotStart:]),
+		Rank:      int(int32(binary.LittleEndian.Uint32(b[slotRank:]))),
+		LocalRank: int(int32(binary.LittleEndian.Uint32(b[slotLocal:]))),
+		Worker:    int(int32(binary.LittleEndian.Uint32(b[slotWorker:]))),
+		Leader:    slot == leaderSlot, Alive: held != lease.Free, slot: slot,
 	}
 	// It may have left between the two looks.
 	return m, t.word(slot, slotState).Load() == slotJoined, nil
@@ -123,8 +127,9 @@ func (t *table) leaderAlive() (bool, error) {
 	return held != lease.Free, err
 }
 
-// leaderEnding reports whether the process that leads was killed or exits, although its locks are still there. One that can't be
-// found (in another container's numbers of processes) is taken for alive.
+// leaderEnding reports whether the process that leads was killed or exits, although its locks are
+// still there. One that can't be found (in another container's numbers of processes) is taken for
+// alive.
 func (t *table) leaderEnding() bool {
 	m, ok, err := t.member(leaderSlot)
 	return err == nil && ok && m.ending()
@@ -136,15 +141,18 @@ func (m Member) ending() bool {
 	return p.Exists && p.Start == m.start && p.Exiting
 }
 
-// enter takes a slot: the leader's, or for others that of a dead process of the same rank, else a free one.
-func (t *table) enter(w World, leader bool) (int, error) {
+// enter takes a slot: the leader's, or for others that of a dead process of the same rank, else a
+// free one.
+func (t *table) enter(w Ranks, leader bool) (int, error) {
 	if leader {
 		return leaderSlot, t.occupy(leaderSlot, w)
 	}
 	first := 1
 	for slot := 1; slot < t.slots; slot++ {
 		b := t.data[slot*slotSize:]
-		if t.word(slot, slotState).Load() == slotJoined && binary.LittleEndian.Uint32(b[slotLocal:]) == uint32(w.LocalRank) && binary.LittleEndian.Uint32(b[slotWorker:]) == uint32(w.Worker) {
+		if t.word(slot, slotState).Load() == slotJoined &&
+			binary.LittleEndian.Uint32(b[slotLocal:]) == uint32(w.LocalRank) &&
+			binary.LittleEndian.Uint32(b[slotWorker:]) == uint32(w.Worker) {
 			first = slot // its own earlier life, if the lock is to be had
 			break
 		}
@@ -162,7 +170,7 @@ func (t *table) enter(w World, leader bool) (int, error) {
 	return 0, fmt.Errorf("the namespace has %d members, there is no room for more", t.slots)
 }
 
-func (t *table) occupy(slot int, w World) error {
+func (t *table) occupy(slot int, w Ranks) error {
 	if got, err := t.locks.Try(lease.Write, int64(slot), 1); err != nil {
 		return err
 	} else if !got {
@@ -173,13 +181,13 @@ func (t *table) occupy(slot int, w World) error {
 	return nil
 }
 
-func (t *table) fill(slot int, w World) {
+func (t *table) fill(slot int, w Ranks) {
 	t.word(slot, slotState).Store(slotFree)
 	putSlot(t.data[slot*slotSize:], w)
 	t.word(slot, slotState).Store(slotJoined)
 }
 
-func putSlot(b []byte, w World) {
+func putSlot(b []byte, w Ranks) {
 	pid := os.Getpid()
 	binary.LittleEndian.PutUint32(b[slotPID:], uint32(pid))
 	binary.LittleEndian.PutUint64(b[slotStart:], startTime(pid))

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func write(dir string) []Local { return []Local{{dir, "s3://bucket/data"}} }
+func write(dir string) []Dir { return []Dir{{dir, "s3://bucket/data"}} }
 
 func TestClaimsOutliveTheLeaderUntilTheLastFollowerDies(t *testing.T) {
 	ownRoot(t)
@@ -16,7 +16,7 @@ func TestClaimsOutliveTheLeaderUntilTheLastFollowerDies(t *testing.T) {
 	spec := func(i int) orderSpec { return orderSpec{Key: "job", World: rank(i, 3), Dirs: write(dir)} }
 	job, stranger := newAgents(t, 3), newAgent(t, nil)
 	for i, a := range job {
-		if got := a.join(spec(i)); got.Leader != (i == 0) || got.Number != 0 {
+		if got := a.join(spec(i)); got.Leader != (i == 0) || got.Number != firstNumber {
 			t.Fatalf("rank %d: %+v", i, got)
 		}
 	}
@@ -129,9 +129,9 @@ func TestAFollowerWithOtherDirectoriesIsToldBothLists(t *testing.T) {
 	base := t.TempDir()
 	a, b := mkdirs(t, base, "a"), mkdirs(t, base, "b")
 	leader := newAgent(t, nil)
-	leader.join(orderSpec{Key: "job", World: rank(0, 2), Dirs: []Local{{a, "s3://x"}, {b, ""}}})
+	leader.join(orderSpec{Key: "job", World: rank(0, 2), Dirs: []Dir{{a, "s3://x"}, {b, ""}}})
 	follower := newAgent(t, nil)
-	for name, dirs := range map[string][]Local{
+	for name, dirs := range map[string][]Dir{
 		"none":            nil,
 		"fewer":           {{a, "s3://x"}},
 		"another order":   {{b, ""}, {a, "s3://x"}},
@@ -156,7 +156,7 @@ func TestAFollowerWithOtherDirectoriesIsToldBothLists(t *testing.T) {
 		}
 	}
 	// The same directories by other paths are the same.
-	follower.join(orderSpec{Key: "job", World: rank(1, 2), Dirs: []Local{{a + "/../a/", "s3://x"}, {b + "//", ""}}})
+	follower.join(orderSpec{Key: "job", World: rank(1, 2), Dirs: []Dir{{a + "/../a/", "s3://x"}, {b + "//", ""}}})
 }
 
 func TestAFollowerWhoseLeaderNeverComesIsToldSo(t *testing.T) {
@@ -230,7 +230,7 @@ func TestAJobMayHaveMoreMembersThanTheTableBeginsWith(t *testing.T) {
 	dir := t.TempDir()
 	const ranks = 300
 	for i := range ranks {
-		n, err := Join(t.Context(), Spec{Key: "job", World: rank(i, ranks), Dirs: write(dir)})
+		n, err := Join(t.Context(), Spec{Key: "job", Ranks: rank(i, ranks), Dirs: write(dir)})
 		if err != nil {
 			t.Fatalf("rank %d: %v", i, err)
 		}
@@ -322,11 +322,13 @@ func TestTheHolderIsNamedWithProcessTimeAndCommand(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	h := got.Claimed.Holder
-	if got.Claimed.How != "contains" || got.Claimed.Path != base+"/a" || got.Claimed.Theirs != dir || h.PID != holder.pid || h.Key != "job" || h.Name != "train" ||
+	if got.Claimed.How != "contains" || got.Claimed.Path != base+"/a" || got.Claimed.Theirs != dir ||
+		h.PID != holder.pid || h.Key != "job" || h.Name != "train" ||
 		h.Command != "leat apply --fast" || h.Host == "" || h.Since.Before(before) || h.Since.After(time.Now()) {
 		t.Errorf("%+v", got.Claimed)
 	}
-	for _, want := range []string{base + "/a contains " + dir, fmt.Sprintf("process %d on ", holder.pid), "leat apply --fast", "use another directory"} {
+	for _, want := range []string{base + "/a contains " + dir, fmt.Sprintf("process %d on ", holder.pid),
+		"leat apply --fast", "use another directory"} {
 		if !strings.Contains(got.Err, want) {
 			t.Errorf("%q lacks %q", got.Err, want)
 		}

@@ -13,8 +13,8 @@ type mountLine struct {
 	point string // where
 }
 
-// parseMountinfo reads the lines of a mountinfo file. Those that are none are skipped: mounts that are no directories, and
-// whatever later kernels may say.
+// parseMountinfo reads the lines of a mountinfo file. Those that are none are skipped: mounts that
+// are no directories, and whatever later kernels may say.
 func parseMountinfo(text string) []mountLine {
 	var mounts []mountLine
 	for line := range strings.SplitSeq(text, "\n") {
@@ -31,7 +31,8 @@ func parseMountinfo(text string) []mountLine {
 	return mounts
 }
 
-// unescapeOctal replaces \040 and the like, by which the kernel writes white space and backslashes in names.
+// unescapeOctal replaces \040 and the like, by which the kernel writes white space and backslashes
+// in names.
 func unescapeOctal(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
@@ -50,7 +51,8 @@ func unescapeOctal(s string) string {
 	return b.String()
 }
 
-// below returns what leads from the directory dir to path in the same file system, if path lies inside it.
+// below returns what leads from the directory dir to path in the same file system, if path lies
+// inside it.
 func below(dir, path string) (rest string, ok bool) {
 	if dir == "/" {
 		return path[1:], path != "/"

@@ -14,8 +14,8 @@ import (
 // mutexNumbers is where the locks of mutexes lie, beyond those of the members' slots.
 const mutexNumbers = 1 << 61
 
-// Mutex is a lock among the processes of a job, and among the goroutines of each. The kernel unlocks it when its holder dies: what
-// it guards may then be half done.
+// Mutex is a lock among the processes of a job, and among the goroutines of each. The kernel
+// unlocks it when its holder dies: what it guards may then be half done.
 type Mutex struct {
 	space  *Namespace
 	number int64
@@ -41,8 +41,8 @@ func (n *Namespace) Mutex(name string) (*Mutex, error) {
 	return &Mutex{space: n, number: mutexNumbers + int64(binary.LittleEndian.Uint64(sum[:])>>4), mine: mine}, nil
 }
 
-// Lock waits for the mutex until ctx ends, and returns what unlocks it, to be called once. Waiting is by polling (at most a millisecond
-// late) and not fair.
+// Lock waits for the mutex until ctx ends, and returns what unlocks it, to be called once. Waiting
+// is by polling (at most a millisecond late) and not fair.
 func (m *Mutex) Lock(ctx context.Context) (unlock func() error, err error) {
 	select {
 	case m.mine <- struct{}{}:

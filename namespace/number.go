@@ -10,15 +10,20 @@ import (
 	"leat/internal/lease"
 )
 
-// maxNumber keeps prefixes at six digits.
-const maxNumber = 999_999
+// MosaicML streaming counts its jobs from 0 and knows nothing of ours, so ours begin where it
+// hardly comes. They have six digits.
+const (
+	firstNumber = 500_000
+	maxNumber   = 999_999
+)
 
 // shmDir is where other programs have their names of shared memory.
 const shmDir = "/dev/shm"
 
 func prefixOf(number int) string { return fmt.Sprintf("%06d", number) }
 
-// numberFiles is over how many files the locks on numbers are spread: the kernel looks through all locks of a file.
+// numberFiles is over how many files the locks on numbers are spread: the kernel looks through all
+// locks of a file.
 const numberFiles = 16
 
 // tryNumber locks a number alone, or returns nil where another job has it.
@@ -49,18 +54,18 @@ func shareNumber(claimsDir *lease.Dir, n int) (*lease.Ranges, error) {
 	return r, nil
 }
 
-// takeNumber finds a number that no live job has and locks it: 0 first, then at random among the first 4, 16, 64, …, so that numbers stay
-// small, freed ones come back, and the price grows with the logarithm of the live jobs. want, if not negative, is
-// the only one to try.
+// takeNumber finds a number that no live job has and locks it: firstNumber first, then at random
+// among the first 4, 16, 64, …, so that numbers come back and the price grows with the logarithm of
+// the live jobs. want, if not negative, is the only one to try.
 func takeNumber(root, claimsDir *lease.Dir, want int) (int, *lease.Ranges, error) {
 	var stuck error
 	for among := 1; among <= 1<<20; among *= 4 {
 		for range 2 {
-			n := rand.IntN(among)
+			n := firstNumber + rand.IntN(min(among, maxNumber-firstNumber+1))
 			if want >= 0 {
 				n = want
 			}
-			if n > maxNumber || streamingNumberTaken(shmDir, n) {
+			if streamingNumberTaken(shmDir, n) {
 				continue
 			}
 			r, err := tryNumber(claimsDir, n)
@@ -92,7 +97,8 @@ func removeThings(root *lease.Dir, number int) error {
 	return root.RemoveAll(prefixOf(number))
 }
 
-// reclaim removes what the job of a number left, if no live one has the number; it reports whether it did.
+// reclaim removes what the job of a number left, if no live one has the number; it reports whether
+// it did.
 func reclaim(root, claimsDir *lease.Dir, number int) (bool, error) {
 	if !root.Has(prefixOf(number)) {
 		return false, nil

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// pause is the time between two looks at something that no channel tells of: short at first, then up to a limit. Its random part
-// keeps processes that started together from meeting again and again.
+// pause is the time between two looks at something that no channel tells of: short at first, then
+// up to a limit. Its random part keeps processes that started together from meeting again and
+// again.
 type pause struct{ next, most time.Duration }
 
 func newPause(first, most time.Duration) *pause { return &pause{first, most} }

@@ -14,7 +14,8 @@ import (
 	"leat/internal/proctest"
 )
 
-// Each of these is a failure of MosaicML streaming's get_shm_prefix, reproduced there (design: peers.md).
+// Each of these is a failure of MosaicML streaming's get_shm_prefix, reproduced there (design:
+// peers.md).
 
 // Streaming: "Reused local directory", after 0.73 s.
 func TestStreamingAfterKillOfAllRanksTheNextRunWorksAtOnce(t *testing.T) {
@@ -104,7 +105,8 @@ func TestStreamingASecondNameOfADirectoryIsCaught(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 			continue
 		}
-		if got.Claimed.How != c.how || got.Claimed.Theirs != dir || got.Claimed.Holder.PID != holder.pid || got.Took > 20*time.Second {
+		if got.Claimed.How != c.how || got.Claimed.Theirs != dir || got.Claimed.Holder.PID != holder.pid ||
+			got.Took > 20*time.Second {
 			t.Errorf("%s: %+v after %v", name, got.Claimed, got.Took)
 		}
 	}
@@ -120,14 +122,17 @@ func TestStreamingABindMountIsCaught(t *testing.T) {
 	holder, other := newAgent(t, nil), newAgent(t, nil)
 	holder.join(orderSpec{Key: "job", Dirs: write(dir)})
 	for path, how := range map[string]string{at: "is", at + "/new": "lies inside"} {
-		if got := other.tryJoin(orderSpec{Key: "other", Dirs: write(path)}); got.Claimed == nil || got.Claimed.How != how {
+		if got := other.tryJoin(orderSpec{Key: "other", Dirs: write(path)}); got.Claimed == nil ||
+			got.Claimed.How != how {
 			t.Errorf("%s: %+v", path, got)
 		}
 	}
 	holder.must(order{Op: "close"})
-	// The other way round: what lies above the mount's source contains what is claimed by way of the mount.
+	// The other way round: what lies above the mount's source contains what is claimed by way of
+	// the mount.
 	holder.join(orderSpec{Key: "job", Dirs: write(at)})
-	if got := other.tryJoin(orderSpec{Key: "other", Dirs: write(base + "/data")}); got.Claimed == nil || got.Claimed.How != "contains" {
+	if got := other.tryJoin(orderSpec{Key: "other", Dirs: write(base + "/data")}); got.Claimed == nil ||
+		got.Claimed.How != "contains" {
 		t.Errorf("above the source: %+v", got)
 	}
 	holder.must(order{Op: "close"})
@@ -146,18 +151,19 @@ func TestStreamingAHoleInTheNumbersGivesNobodysDirectoryAway(t *testing.T) {
 		}
 		numbers[n] = true
 	}
-	list[0].must(order{Op: "close"}) // number 0 is a hole now
+	list[0].must(order{Op: "close"}) // the first number is a hole now
 	for i := 1; i < 3; i++ {
 		if got := list[3].tryJoin(orderSpec{Key: "late", Dirs: write(fmt.Sprint(base, "/", i))}); got.Claimed == nil {
 			t.Errorf("directory %d: %+v", i, got)
 		}
 	}
-	if got := list[3].join(orderSpec{Key: "late", Dirs: write(base + "/0")}); got.Number != 0 {
-		t.Errorf("the number is %d: the freed one, 0, is tried first", got.Number)
+	if got := list[3].join(orderSpec{Key: "late", Dirs: write(base + "/0")}); got.Number != firstNumber {
+		t.Errorf("the number is %d: the freed one, %d, is tried first", got.Number, firstNumber)
 	}
 }
 
-// Streaming: 8 to 37 % of the jobs die. Here four processes that run already are released by the clock, and join and leave round after round.
+// Streaming: 8 to 37 % of the jobs die. Here four processes that run already are released by the
+// clock, and join and leave round after round.
 func TestStreamingStrangersThatStartTogetherAllStart(t *testing.T) {
 	root := ownRoot(t)
 	base := t.TempDir()
@@ -171,7 +177,9 @@ func TestStreamingStrangersThatStartTogetherAllStart(t *testing.T) {
 		at := time.Now().Add(500 * time.Microsecond).UnixNano()
 		numbers := map[int]bool{}
 		for i, got := range all(list, func(i int) order {
-			return order{Op: "join", At: at, Spec: orderSpec{Key: fmt.Sprintf("job-%d-%d", round, i), Dirs: []Local{{fmt.Sprint(base, "/", i), "s3://bucket"}, {base + "/common", ""}}}}
+			return order{Op: "join", At: at,
+				Spec: orderSpec{Key: fmt.Sprintf("job-%d-%d", round, i),
+					Dirs: []Dir{{fmt.Sprint(base, "/", i), "s3://bucket"}, {base + "/common", ""}}}}
 		}) {
 			if got.Err != "" {
 				failed++
@@ -207,7 +215,8 @@ func TestStreamingStrangersWhoseProcessesStartTogetherAllStart(t *testing.T) {
 	for round := range rounds {
 		var list [4]*proctest.Command
 		for i := range list {
-			list[i] = proctest.New("walker", "once", fmt.Sprintf("job-%d-%d", round, i), fmt.Sprint(base, "/", i)).Start(t)
+			list[i] = proctest.New("walker", "once", fmt.Sprintf("job-%d-%d", round, i),
+				fmt.Sprint(base, "/", i)).Start(t)
 		}
 		for i, c := range list {
 			if _, output, err := c.Wait(); err != nil {
@@ -240,7 +249,7 @@ func TestStreamingRanksStartInAnyOrderWithoutABarrierLibrary(t *testing.T) {
 			}
 			for i, a := range list {
 				got := a.receive()
-				if got.Err != "" || got.Leader != (i == 0) || got.Number != 0 {
+				if got.Err != "" || got.Leader != (i == 0) || got.Number != firstNumber {
 					t.Fatalf("rank %d: %+v", i, got)
 				}
 			}
@@ -275,7 +284,8 @@ func TestStreamingCleaningUpNeverTakesFromTheLiving(t *testing.T) {
 		workers = append(workers, proctest.New("gc", until).Start(t))
 	}
 	for i := range 4 {
-		workers = append(workers, proctest.New("walker", "shared things", until, fmt.Sprint(base, "/", i), fmt.Sprint("job", i)).Start(t))
+		workers = append(workers, proctest.New("walker", "shared things", until, fmt.Sprint(base, "/", i),
+			fmt.Sprint("job", i)).Start(t))
 	}
 	// And jobs that are killed, so that there is something to clean.
 	killed := 0
@@ -300,7 +310,8 @@ func TestStreamingCleaningUpNeverTakesFromTheLiving(t *testing.T) {
 func TestStreamingTornRecordsStopNobody(t *testing.T) {
 	root := ownRoot(t)
 	base := t.TempDir()
-	good, err := encodeRecord(record{ID: strings.Repeat("0", 32), Key: "torn", Number: 3, Claims: []claim{{Path: base, Exclusive: true}}}, minSlots)
+	good, err := encodeRecord(record{ID: strings.Repeat("0", 32), Key: "torn", Number: 3,
+		Claims: []claim{{Path: base, Exclusive: true}}}, minSlots)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -377,7 +388,8 @@ func TestStreamingTornRecordsStopNobody(t *testing.T) {
 			if err := a.Close(); err != nil {
 				t.Error(err)
 			}
-			// Under the job's own name: for one who follows or leads, and for a pair of leader and follower.
+			// Under the job's own name: for one who follows or leads, and for a pair of leader and
+			// follower.
 			put(jobFile("c", ""), b)
 			begin := time.Now()
 			c, err := Join(t.Context(), Spec{Key: "c", Dirs: write(base + "/x")})
@@ -390,14 +402,14 @@ func TestStreamingTornRecordsStopNobody(t *testing.T) {
 			put(jobFile("d", ""), b)
 			done := make(chan error)
 			go func() {
-				f, err := Join(t.Context(), Spec{Key: "d", World: rank(1, 2), Wait: 2 * time.Minute})
+				f, err := Join(t.Context(), Spec{Key: "d", Ranks: rank(1, 2), Wait: 2 * time.Minute})
 				if err == nil {
 					err = f.Close()
 				}
 				done <- err
 			}()
 			time.Sleep(time.Millisecond)
-			d, err := Join(t.Context(), Spec{Key: "d", World: rank(0, 2)})
+			d, err := Join(t.Context(), Spec{Key: "d", Ranks: rank(0, 2)})
 			if err := <-done; err != nil {
 				t.Errorf("the follower: %v", err)
 			}
@@ -462,7 +474,7 @@ func TestStreamingAnotherUsersFilesAreSkipped(t *testing.T) {
 	if err := os.Rename(foreign, mine); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Join(t.Context(), Spec{Key: "job", World: rank(0, 2), Dirs: write(dir), Wait: 300 * time.Millisecond})
+	_, err = Join(t.Context(), Spec{Key: "job", Ranks: rank(0, 2), Dirs: write(dir), Wait: 300 * time.Millisecond})
 	if err == nil || !strings.Contains(err.Error(), mine) {
 		t.Errorf("%v", err)
 	}
@@ -480,7 +492,8 @@ func TestStreamingAnotherUsersRuntimeFolderIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Join(t.Context(), Spec{Key: "job"})
-	if err == nil || !strings.Contains(err.Error(), root+" belongs to user 4711") || !strings.Contains(err.Error(), "LEAT_RUNTIME_DIR") {
+	if err == nil || !strings.Contains(err.Error(), root+" belongs to user 4711") || !strings.Contains(err.Error(),
+		"LEAT_RUNTIME_DIR") {
 		t.Error(err)
 	}
 	if _, problems := List(); len(problems) != 1 {
@@ -495,7 +508,8 @@ func TestStreamingAnotherUsersRuntimeFolderIsRefused(t *testing.T) {
 	}
 }
 
-// mustBeEmptyAfterGC runs GC and checks that nothing but empty files of locks is left in the runtime folder.
+// mustBeEmptyAfterGC runs GC and checks that nothing but empty files of locks is left in the
+// runtime folder.
 func mustBeEmptyAfterGC(t testing.TB, root string) {
 	t.Helper()
 	if _, err := GC(); err != nil {

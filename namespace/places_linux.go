@@ -15,11 +15,11 @@ import (
 
 const dirFlags = unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC
 
-// openPlace makes a directory, with its missing parents, permissions 0777 less the umask, and finds what it lies in. It
-// opens no file and changes nothing else. The caller closes the place.
+// openPlace makes a directory, with its missing parents, permissions 0777 less the umask, and finds
+// what it lies in. It opens no file and changes nothing else. The caller closes the place.
 //
-// Directories that this process may not enter, and mounts of other mount namespaces, are not seen: a bind mount of /a/b is then not known to
-// lie in /a.
+// Directories that this process may not enter, and mounts of other mount namespaces, are not seen:
+// a bind mount of /a/b is then not known to lie in /a.
 func openPlace(path string) (*place, error) {
 	abs, err := absolute(path)
 	if err != nil {
@@ -43,8 +43,9 @@ func openPlace(path string) (*place, error) {
 	return p, nil
 }
 
-// openFilePlace finds the place of a file that is to be written, whether or not it exists: a symbolic link at the end of the path is
-// followed, as when the file is replaced. Its directory must exist.
+// openFilePlace finds the place of a file that is to be written, whether or not it exists: a
+// symbolic link at the end of the path is followed, as when the file is replaced. Its directory
+// must exist.
 func openFilePlace(path string) (*place, error) {
 	abs, err := absolute(path)
 	if err != nil {
@@ -68,10 +69,12 @@ func openFilePlace(path string) (*place, error) {
 	p := &place{Path: dir, fd: fd}
 	var st unix.Stat_t
 	if err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		return nil, errors.Join(fmt.Errorf("%s is a directory, not a file: give the name of a file in it", path), p.Close())
+		return nil, errors.Join(fmt.Errorf("%s is a directory, not a file: give the name of a file in it", path),
+			p.Close())
 	}
 	if err := p.climb(); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: can't reach the file's directory: %w", path, explainPlace(dir, err)), p.Close())
+		return nil, errors.Join(fmt.Errorf("%s: can't reach the file's directory: %w", path, explainPlace(dir, err)),
+			p.Close())
 	}
 	p.Path = filepath.Join(shorter(dir, p.ID), name)
 	p.Ancestors = append([]dirID{p.ID}, p.Ancestors...)
@@ -121,9 +124,9 @@ type mountRoot struct {
 	mnt uint64
 }
 
-// climb finds the place's ID and Ancestors. First it goes the way to "/", across mounts. Then, for each mount that it came through
-// and that does not show its file system from its root up (a bind mount), it goes on inside of the file system, as far as
-// another mount shows it.
+// climb finds the place's ID and Ancestors. First it goes the way to "/", across mounts. Then, for
+// each mount that it came through and that does not show its file system from its root up (a bind
+// mount), it goes on inside of the file system, as far as another mount shows it.
 func (p *place) climb() error {
 	id, mnt, err := identify(p.fd)
 	if err != nil {
@@ -156,7 +159,8 @@ func (c *climber) left(fd int, id dirID, mnt uint64) {
 	}
 }
 
-// up adds the directories above fd, which stays open: to "/" if across, else to the root of its mount.
+// up adds the directories above fd, which stays open: to "/" if across, else to the root of its
+// mount.
 func (c *climber) up(fd int, id dirID, mnt uint64, across bool) error {
 	at := fd
 	defer func() {
@@ -187,8 +191,9 @@ func (c *climber) up(fd int, id dirID, mnt uint64, across bool) error {
 	return errors.New("more than 65536 directories lie above each other")
 }
 
-// behind adds the directories above the root of a mount in its own file system, up to the root of another mount that
-// shows them. It may find none: containers often see only a part of a file system.
+// behind adds the directories above the root of a mount in its own file system, up to the root of
+// another mount that shows them. It may find none: containers often see only a part of a file
+// system.
 func (c *climber) behind(root mountRoot) error {
 	if c.mounts == nil {
 		text, err := os.ReadFile("/proc/self/mountinfo")
@@ -223,9 +228,10 @@ func (c *climber) behind(root mountRoot) error {
 	return nil
 }
 
-// open opens the directory rest of a mount, if it is the one that id says, or, where another mount covers it, the
-// nearest directory above that can be seen. The descriptor is -1 if there is none: the mount point is covered by
-// another mount or can't be entered, or a directory was renamed in the meantime.
+// open opens the directory rest of a mount, if it is the one that id says, or, where another mount
+// covers it, the nearest directory above that can be seen. The descriptor is -1 if there is none:
+// the mount point is covered by another mount or can't be entered, or a directory was renamed in
+// the meantime.
 func (m mountLine) open(rest string, id dirID) (int, dirID) {
 	point, err := openDir(unix.AT_FDCWD, m.point)
 	if err != nil {
@@ -273,7 +279,8 @@ func openDir(at int, path string) (int, error) {
 	}
 }
 
-// identify returns the directory's ID and the number of the mount that it was reached by, 0 if the kernel does not tell.
+// identify returns the directory's ID and the number of the mount that it was reached by, 0 if the
+// kernel does not tell.
 func identify(fd int) (dirID, uint64, error) {
 	var sx unix.Statx_t
 	// DONT_SYNC: a network file system need not be asked, since neither changes.

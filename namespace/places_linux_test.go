@@ -239,7 +239,8 @@ func TestAFileSystemThatIsMountedInsideADirectoryLiesInIt(t *testing.T) {
 	related(t, other, filepath.Join(at, "x"), true)
 	related(t, filepath.Join(other, "z"), at, true)
 	related(t, other, filepath.Join(at, "w"), false)
-	// Through a mount point that is covered the file system is not to be seen; then as much is found as another one shows.
+	// Through a mount point that is covered the file system is not to be seen; then as much is
+	// found as another one shows.
 	second := mkdirs(t, base, "second")
 	bind(t, filepath.Join(at, "x"), second)
 	mount(t, "none", at, "tmpfs", 0)
@@ -262,7 +263,8 @@ func TestAFilesPlaceIsItsDirectoryAndName(t *testing.T) {
 	if err := os.WriteFile("out/deep/real.tif", nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"out/deep/real.tif", "link.tif", "dir/deep/../deep/real.tif", base + "//dir/deep/real.tif", "dir/../out/deep/real.tif"} {
+	for _, path := range []string{"out/deep/real.tif", "link.tif", "dir/deep/../deep/real.tif",
+		base + "//dir/deep/real.tif", "dir/../out/deep/real.tif"} {
 		p := mustPlace(t, openFilePlace, path)
 		if p.ID != want.ID || !slices.Equal(p.Ancestors, want.Ancestors) {
 			t.Errorf("%s: %+v, not %+v", path, p, want)
@@ -348,7 +350,8 @@ func TestADeletedWorkingDirectoryIsNamedAsTheCause(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, open := range []func(string) (*place, error){openPlace, openFilePlace} {
-		if p, err := open("sub"); err == nil || !strings.Contains(err.Error(), "the working directory does not exist any more") {
+		if p, err := open("sub"); err == nil || !strings.Contains(err.Error(),
+			"the working directory does not exist any more") {
 			t.Errorf("%+v %v", p, err)
 		}
 	}

@@ -19,15 +19,16 @@ type procInfo struct {
 	Command string // its command line, at most 200 bytes, fit for a terminal
 }
 
-// dying reports whether the process that had this number and start time is gone or will be in a moment. One of which nothing
-// can be read is taken for alive.
+// dying reports whether the process that had this number and start time is gone or will be in a
+// moment. One of which nothing can be read is taken for alive.
 func dying(pid int, start uint64) bool {
 	p := procState(pid)
 	return !p.Exists || p.Exiting || p.Start != 0 && p.Start != start
 }
 
-// startTime returns when a process started, in clock ticks since the machine's start: with its number it tells the process from a later
-// one of the same number. It is 0 if there is no such process.
+// startTime returns when a process started, in clock ticks since the machine's start: with its
+// number it tells the process from a later one of the same number. It is 0 if there is no such
+// process.
 func startTime(pid int) uint64 { return procState(pid).Start }
 
 // statLine is what /proc/PID/stat says, as far as it matters here.
@@ -39,8 +40,8 @@ type statLine struct {
 	start   uint64
 }
 
-// parseStat reads the line of /proc/PID/stat. The command stands in parentheses and is whatever the process likes, parentheses and
-// line ends included, so the rest begins after the last one.
+// parseStat reads the line of /proc/PID/stat. The command stands in parentheses and is whatever the
+// process likes, parentheses and line ends included, so the rest begins after the last one.
 func parseStat(text string) (statLine, error) {
 	first, last := strings.IndexByte(text, '('), strings.LastIndexByte(text, ')')
 	if first < 0 || last < first {
@@ -65,7 +66,8 @@ func parseStat(text string) (statLine, error) {
 	return s, nil
 }
 
-// ending reports whether a task that has this stat line and status file is a zombie, exits, or has a SIGKILL to come.
+// ending reports whether a task that has this stat line and status file is a zombie, exits, or has
+// a SIGKILL to come.
 func ending(s statLine, status string) bool {
 	const exiting = 0x4 // PF_EXITING
 	const sigkill = 1 << (9 - 1)
@@ -84,11 +86,13 @@ func ending(s statLine, status string) bool {
 	return false
 }
 
-// commandBytes is how much is read of a command line: more than is shown, for what is taken out of it.
+// commandBytes is how much is read of a command line: more than is shown, for what is taken out of
+// it.
 const commandBytes = 4096
 
-// commandText makes the content of /proc/PID/cmdline, or its first commandBytes, fit to be shown: arguments with spaces between them and without the secrets of URLs, at
-// most 200 bytes, '?' for what can't be printed.
+// commandText makes the content of /proc/PID/cmdline, or its first commandBytes, fit to be shown:
+// arguments with spaces between them and without the secrets of URLs, at most 200 bytes, '?' for
+// what can't be printed.
 func commandText(raw string) string {
 	const most = 200
 	args := strings.Split(strings.TrimRight(raw, "\x00"), "\x00")

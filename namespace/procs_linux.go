@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// procState asks the kernel about a process of this PID namespace. Other users' processes may be hidden: of them it
-// tells only that they exist.
+// procState asks the kernel about a process of this PID namespace. Other users' processes may be
+// hidden: of them it tells only that they exist.
 func procState(pid int) procInfo {
 	p := procInfo{PID: pid}
 	if pid <= 0 {
@@ -36,7 +36,8 @@ func procState(pid int) procInfo {
 	return p
 }
 
-// allEnding reports whether all threads of a process end. The first may be a zombie while the others go on.
+// allEnding reports whether all threads of a process end. The first may be a zombie while the
+// others go on.
 func allEnding(dir string) bool {
 	tasks, err := os.ReadDir(filepath.Join(dir, "task"))
 	if err != nil {
@@ -55,7 +56,8 @@ func allEnding(dir string) bool {
 }
 
 func readTask(dir string) (s statLine, status string, err error) {
-	// The signal that is to come first, the flag of exiting then: a thread drops the one before it takes on the other.
+	// The signal that is to come first, the flag of exiting then: a thread drops the one before it
+	// takes on the other.
 	if status, err = readSome(filepath.Join(dir, "status"), 64<<10); err != nil {
 		return s, "", err
 	}
@@ -70,7 +72,8 @@ func readTask(dir string) (s statLine, status string, err error) {
 // gone reports whether a file of /proc could not be read since its process has ended.
 func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) }
 
-// readSome reads the beginning of a file of /proc. An os.File would ask the kernel three times as much.
+// readSome reads the beginning of a file of /proc. An os.File would ask the kernel three times as
+// much.
 func readSome(path string, most int) (string, error) {
 	fd, err := openFile(path)
 	if err != nil {

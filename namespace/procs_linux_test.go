@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asNobody runs f on a thread that has another user's rights on files and processes, or skips the test.
+// asNobody runs f on a thread that has another user's rights on files and processes, or skips the
+// test.
 func asNobody(t *testing.T, f func()) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -170,7 +171,8 @@ time.sleep(100)`
 		s, _, err := readTask(fmt.Sprint("/proc/", pid))
 		return err == nil && s.comm == ") Z 1 (\n) 0"
 	})
-	if p := procState(pid); p.Exiting || p.Start != start || !strings.Contains(p.Command, "?import ctypes, time?") || len(p.Command) > 200 {
+	if p := procState(pid); p.Exiting || p.Start != start || !strings.Contains(p.Command,
+		"?import ctypes, time?") || len(p.Command) > 200 {
 		t.Errorf("%+v", p)
 	}
 	cmd.Process.Kill()

@@ -15,7 +15,8 @@ func TestTheStatLineIsReadAfterItsLastParenthesis(t *testing.T) {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
 	for _, bad := range []string{"", "1 sleep S", ")(", "1 (a) S 1 2", strings.Replace(statText, "12345", "-1", 1),
-		strings.Replace(statText, " S ", " SS ", 1), strings.Replace(statText, "4194560", "x", 1), strings.Replace(statText, " 0 12345", " 12345", 1)[:40]} {
+		strings.Replace(statText, " S ", " SS ", 1), strings.Replace(statText, "4194560", "x", 1),
+		strings.Replace(statText, " 0 12345", " 12345", 1)[:40]} {
 		if s, err := parseStat(bad); err == nil {
 			t.Errorf("%q: %+v", bad, s)
 		}
@@ -40,7 +41,8 @@ func TestATaskEndsWhenItIsAZombieExitsOrHasAKillToCome(t *testing.T) {
 		{"exiting", statLine{state: 'D', flags: 4}, none, true},
 		{"killed in its own queue", statLine{state: 'D'}, kill("SigPnd"), true},
 		{"killed in the shared queue", statLine{state: 'D'}, kill("ShdPnd"), true},
-		{"terminated, which it may ignore", statLine{state: 'S'}, strings.Replace(none, "SigPnd:\t0000000000000000", "SigPnd:\t0000000000004000", 1), false},
+		{"terminated, which it may ignore", statLine{state: 'S'},
+			strings.Replace(none, "SigPnd:\t0000000000000000", "SigPnd:\t0000000000004000", 1), false},
 		{"status of no sense", statLine{state: 'S'}, "SigPnd\nShdPnd:\tx\n:", false},
 	} {
 		if got := ending(c.s, c.status); got != c.want {
@@ -82,7 +84,8 @@ func TestCommandsAreShownWithoutTheSecretsOfURLs(t *testing.T) {
 		("x\x00https://h/?" + long)[:commandBytes]:                               "x https://h/?...",
 		("https://h/?" + long[:3000] + "\x00http://user" + long)[:commandBytes]:  "https://h/?... http://...",
 		("https://h/?" + long[:3000] + "\x00http://user:" + long)[:commandBytes]: "https://h/?... http://...",
-		("https://h/?" + long[:3000] + "\x00http://us@h/" + long)[:commandBytes]: "https://h/?... http://h/" + long[:200-len("https://h/?... http://h/")],
+		("https://h/?" + long[:3000] + "\x00http://us@h/" + long)[:commandBytes]: "https://h/?... http://h/" +
+			long[:200-len("https://h/?... http://h/")],
 	} {
 		if got := commandText(raw); got != want {
 			t.Errorf("%.100q: %q, not %q", raw, got, want)
@@ -101,7 +104,8 @@ func FuzzStat(f *testing.F) {
 			}
 		}
 		shown := commandText(command)
-		if len(shown) > 200 || !utf8.ValidString(shown) || strings.ContainsFunc(shown, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		if len(shown) > 200 || !utf8.ValidString(shown) || strings.ContainsFunc(shown,
+			func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Fatalf("%q is shown as %q", command, shown)
 		}
 	})

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// A job's file holds a record, written once before the file has a name, and after it the table of its members, which
-// changes. docs/format/namespace.md draws it byte by byte.
+// A job's file holds a record, written once before the file has a name, and after it the table of
+// its members, which changes. docs/format/namespace.md draws it byte by byte.
 const (
 	recordMagic   = "LEATNSP1"
 	recordHead    = 24 // magic, length of the JSON, offset of the table, slots, crc32c of all before and of the JSON
@@ -73,7 +73,8 @@ func encodeRecord(r record, slots int) ([]byte, error) {
 	return append(b, make([]byte, table-len(b))...), nil
 }
 
-// decodeRecord reads what a job file begins with, and where its table of members is. What is torn or foreign is an error.
+// decodeRecord reads what a job file begins with, and where its table of members is. What is torn
+// or foreign is an error.
 func decodeRecord(b []byte) (r record, table, slots int, err error) {
 	bad := func(why string) (record, int, int, error) {
 		return record{}, 0, 0, fmt.Errorf("%w: %s", errRecord, why)
@@ -81,7 +82,8 @@ func decodeRecord(b []byte) (r record, table, slots int, err error) {
 	if len(b) < recordHead || string(b[:8]) != recordMagic {
 		return bad("it does not begin with " + recordMagic)
 	}
-	length, table, slots := int64(binary.LittleEndian.Uint32(b[8:])), int(binary.LittleEndian.Uint32(b[12:])), int(binary.LittleEndian.Uint32(b[16:]))
+	length, table, slots := int64(binary.LittleEndian.Uint32(b[8:])), int(binary.LittleEndian.Uint32(b[12:])),
+		int(binary.LittleEndian.Uint32(b[16:]))
 	if length > maxRecord-recordHead || recordHead+length > int64(len(b)) {
 		return bad("it is shorter than it says")
 	}

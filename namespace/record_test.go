@@ -14,8 +14,10 @@ import (
 
 func exampleRecord() record {
 	return record{
-		ID: strings.Repeat("0a", 16), Key: "slurm:77.2", Name: "train", Number: 12, Host: "node1", PID: 4711, Start: 99, Since: time.Unix(1700000000, 0).UTC(), Command: "leat apply",
-		Claims: []claim{{Path: "/data/a", Remote: "s3://bucket/a", Exclusive: true, Dev: 1 << 40, Ino: 1<<63 + 1}, {Path: "/data/b\nc", File: true}},
+		ID: strings.Repeat("0a", 16), Key: "slurm:77.2", Name: "train", Number: 12, Host: "node1", PID: 4711, Start: 99,
+		Since: time.Unix(1700000000, 0).UTC(), Command: "leat apply",
+		Claims: []claim{{Path: "/data/a", Remote: "s3://bucket/a", Exclusive: true, Dev: 1 << 40, Ino: 1<<63 + 1},
+			{Path: "/data/b\nc", File: true}},
 	}
 }
 
@@ -79,7 +81,8 @@ func TestARecordWithMoreDirectoriesThanFitIsRefused(t *testing.T) {
 	}
 }
 
-// Whatever bytes there are: no panic, and what is accepted is within bounds and says the same when it is written again.
+// Whatever bytes there are: no panic, and what is accepted is within bounds and says the same when
+// it is written again.
 func FuzzDecodeRecord(f *testing.F) {
 	b, err := encodeRecord(exampleRecord(), minSlots)
 	if err != nil {
@@ -89,7 +92,8 @@ func FuzzDecodeRecord(f *testing.F) {
 	f.Add(b[:recordHead], true)
 	f.Add([]byte(recordMagic), false)
 	f.Add([]byte{}, true)
-	for _, text := range []string{"", "{}", "null", "[]", `{"number":-1}`, `{"number":1000000}`, `{"claims":[{"dev":-1}]}`, `{"since":"never"}`, strings.Repeat("[", 10000)} {
+	for _, text := range []string{"", "{}", "null", "[]", `{"number":-1}`, `{"number":1000000}`,
+		`{"claims":[{"dev":-1}]}`, `{"since":"never"}`, strings.Repeat("[", 10000)} {
 		c := make([]byte, recordHead, recordHead+len(text))
 		copy(c, recordMagic)
 		binary.LittleEndian.PutUint32(c[8:], uint32(len(text)))
@@ -111,7 +115,8 @@ func FuzzDecodeRecord(f *testing.F) {
 			}
 			return
 		}
-		if slots < 1 || slots > maxSlots || table < recordHead || table > 2*maxRecord || table%tableAlign != 0 || r.Number < 0 || r.Number > maxNumber {
+		if slots < 1 || slots > maxSlots || table < recordHead || table > 2*maxRecord || table%tableAlign != 0 ||
+			r.Number < 0 || r.Number > maxNumber {
 			t.Fatalf("table of %d at %d, %+v", slots, table, r)
 		}
 		again, err := encodeRecord(r, slots)

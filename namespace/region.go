@@ -27,9 +27,10 @@ type Region struct {
 	data []byte
 }
 
-// Region returns the memory of that name, size bytes that are zero at first, made by whoever asks first. All must ask for one size. The
-// memory is reserved at once: where there is no room the error is ENOSPC's, never a signal later. It is valid until Close; nothing
-// but atomic operations orders what members write and read.
+// Region returns the memory of that name, size bytes that are zero at first, made by whoever asks
+// first. All must ask for one size. The memory is reserved at once: where there is no room the
+// error is ENOSPC's, never a signal later. It is valid until Close; nothing but atomic operations
+// orders what members write and read.
 func (n *Namespace) Region(name string, size int) (*Region, error) {
 	data, err := n.memory("region-", name, size)
 	if err != nil {
@@ -60,16 +61,16 @@ func (n *Namespace) memory(kind, name string, size int) ([]byte, error) {
 	other := func(has int) error {
 		return fmt.Errorf("namespace: %s has %d bytes, not %d: all processes must ask for one size", name, has, size)
 	}
-	if t := n.things[kind+name]; t != nil {
+	if t := n.shared[kind+name]; t != nil {
 		if t.size != size {
 			return nil, other(t.size)
 		}
 		return t.mapping.Data, nil
 	}
-	if n.held != n.reg {
+	if n.borrowed != n.reg {
 		return nil, fmt.Errorf("namespace: %s can't be shared: the runtime folder was removed while the job was running, and what others have of that name with it: start the job again", name)
 	}
-	dir, err := n.held.root.Sub(prefixOf(n.held.record.Number))
+	dir, err := n.borrowed.root.Sub(prefixOf(n.borrowed.record.Number))
 	if err != nil {
 		return nil, fmt.Errorf("namespace: %w", err)
 	}
@@ -77,7 +78,7 @@ func (n *Namespace) memory(kind, name string, size int) ([]byte, error) {
 	hold, _, err := dir.Join(kind+name, 0o600, func(fd int) error { return reserve(fd, size) })
 	if err != nil {
 		if errors.Is(err, unix.ENOSPC) {
-			err = fmt.Errorf("%s has no room for %d bytes: %w", n.held.root.Path(), size, err)
+			err = fmt.Errorf("%s has no room for %d bytes: %w", n.borrowed.root.Path(), size, err)
 		}
 		return nil, fmt.Errorf("namespace: %w", err)
 	}
@@ -92,11 +93,12 @@ func (n *Namespace) memory(kind, name string, size int) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("namespace: %w", err)
 	}
-	n.things[kind+name] = &thing{mapping: m, size: size}
+	n.shared[kind+name] = &thing{mapping: m, size: size}
 	return m.Data, nil
 }
 
-// Counter is a 64-bit integer that the members of a job share. Its methods are atomic across processes.
+// Counter is a 64-bit integer that the members of a job share. Its methods are atomic across
+// processes.
 type Counter struct{ v *atomic.Int64 }
 
 // Counter returns the counter of that name, 0 at first. It is valid until Close.
@@ -120,8 +122,9 @@ func (c *Counter) Store(v int64) { c.v.Store(v) }
 // CompareAndSwap sets the value to to if it is from, and reports whether it was.
 func (c *Counter) CompareAndSwap(from, to int64) bool { return c.v.CompareAndSwap(from, to) }
 
-// Dir returns the path of a directory that the members share, making it if it is missing. It lies in the runtime folder, which is memory where that is
-// in /dev/shm, and is removed with all that it holds when the last member leaves or, after a kill, by one of the next jobs.
+// Dir returns the path of a directory that the members share, making it if it is missing. It lies
+// in the runtime folder, which is memory where that is in /dev/shm, and is removed with all that it
+// holds when the last member leaves or, after a kill, by one of the next jobs.
 func (n *Namespace) Dir(name string) (string, error) {
 	if err := checkWhat(name); err != nil {
 		return "", fmt.Errorf("namespace: %w", err)
@@ -131,7 +134,7 @@ func (n *Namespace) Dir(name string) (string, error) {
 	if n.closed {
 		return "", ErrClosed
 	}
-	dir, err := n.held.root.Sub(prefixOf(n.held.record.Number))
+	dir, err := n.borrowed.root.Sub(prefixOf(n.borrowed.record.Number))
 	if err != nil {
 		return "", fmt.Errorf("namespace: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	mathrand "math/rand/v2"
 	"os"
 	"time"
@@ -21,7 +22,8 @@ import (
 	"leat/internal/lease"
 )
 
-// registration is all that a process holds of its job in one runtime folder. Its parts end together.
+// registration is all that a process holds of its job in one runtime folder. Its parts end
+// together.
 type registration struct {
 	root, claimsDir, jobs *lease.Dir
 
@@ -78,7 +80,8 @@ func openRegistration(spec *Spec, places []wanted) (_ *registration, err error) 
 	return r, nil
 }
 
-// openPlaces opens the directories and files of a spec, and refuses those that stand in each other's way.
+// openPlaces opens the directories and files of a spec, and refuses those that stand in each
+// other's way.
 func openPlaces(spec *Spec) (list []wanted, err error) {
 	defer func() {
 		if err != nil {
@@ -95,9 +98,11 @@ func openPlaces(spec *Spec) (list []wanted, err error) {
 		if err != nil {
 			return err
 		}
-		w := wanted{claim: claim{Path: p.Path, Remote: remote, File: file, Exclusive: exclusive, Dev: p.ID.Dev, Ino: p.ID.Ino}, place: p}
+		w := wanted{claim: claim{Path: p.Path, Remote: remote, File: file, Exclusive: exclusive, Dev: p.ID.Dev,
+			Ino: p.ID.Ino}, place: p}
 		for _, o := range list {
-			if how := collide(p, o.place.ID, o.place.Ancestors); how == "is" || how != "" && (exclusive || o.Exclusive) {
+			if how := collide(p, o.place.ID,
+				o.place.Ancestors); how == "is" || how != "" && (exclusive || o.Exclusive) {
 				list = append(list, w)
 				return fmt.Errorf("%s %s %s: a job can't use both, give each a directory of its own", path, how, o.Path)
 			}
@@ -124,9 +129,10 @@ func closePlaces(list []wanted) {
 	}
 }
 
-// register makes r a member: as the one that leads, or as one that follows, whichever mayLead and the others allow. It waits
-// until the deadline of ctx for a leader, for dying holders of a claim, and for an earlier run of the job that is dying.
-func (r *registration) register(ctx context.Context, spec *Spec, w World, mayLead, mayFollow bool) error {
+// register makes r a member: as the one that leads, or as one that follows, whichever mayLead and
+// the others allow. It waits until the deadline of ctx for a leader, for dying holders of a claim,
+// and for an earlier run of the job that is dying.
+func (r *registration) register(ctx context.Context, spec *Spec, w Ranks, mayLead, mayFollow bool) error {
 	// A follower that looks less often is late by as much; looking costs it a hundredth of a core.
 	pause := newPause(50*time.Microsecond, 500*time.Microsecond)
 	var last error
@@ -167,7 +173,7 @@ func noRetry(err error) error {
 }
 
 // lead registers the job: claims, number, then the file by which the others find it.
-func (r *registration) lead(spec *Spec, w World, mayFollow bool) (err error) {
+func (r *registration) lead(spec *Spec, w Ranks, mayFollow bool) (err error) {
 	defer func() {
 		if err != nil {
 			err = joinKeeping(err, r.unregister())
@@ -207,7 +213,8 @@ func (r *registration) lead(spec *Spec, w World, mayFollow bool) (err error) {
 		return err
 	}
 	name := jobFile(r.record.Key, r.record.Name)
-	// What a killed run of this job has left; and a few of what others have, so that leftovers never pile up.
+	// What a killed run of this job has left; and a few of what others have, so that leftovers
+	// never pile up.
 	if _, err := r.jobs.Sweep(name); err != nil {
 		return err
 	}
@@ -279,15 +286,17 @@ func newRecord(spec *Spec, number int) record {
 	if len(command) > maxCommand {
 		command = command[:maxCommand]
 	}
-	return record{ID: hex.EncodeToString(id[:]), Key: spec.Key, Name: spec.Name, Number: number, Host: host, PID: self.PID, Start: self.Start, Since: time.Now().Round(0), Command: command}
+	return record{ID: hex.EncodeToString(id[:]), Key: spec.Key, Name: spec.Name, Number: number, Host: host,
+		PID: self.PID, Start: self.Start, Since: time.Now().Round(0), Command: command}
 }
 
 // tidy reclaims a bounded number of things that killed jobs have left.
 func (r *registration) tidy() error {
 	const few = 4 // each registration leaves at most one, so the leftovers shrink
 	_, err := r.jobs.SweepSome(few)
-	// The folder's first names, which some file systems list in an order of their own, may be those of jobs that live. So now and then a
-	// registration looks at names from all over it. So leftovers grow to about as many as there are live jobs, and no further.
+	// The folder's first names, which some file systems list in an order of their own, may be those
+	// of jobs that live. So now and then a registration looks at names from all over it. So
+	// leftovers grow to about as many as there are live jobs, and no further.
 	const seldom = 8
 	if mathrand.IntN(seldom) == 0 {
 		names, err1 := r.jobs.Names()
@@ -305,9 +314,10 @@ func (r *registration) tidy() error {
 }
 
 // follow joins a job that another process has registered.
-func (r *registration) follow(spec *Spec, w World) (err error) {
+func (r *registration) follow(spec *Spec, w Ranks) (err error) {
 	name := jobFile(spec.Key, spec.Name)
-	// First without a hold: many who hold a dead job's file, each for a moment, would keep its next life from sweeping it.
+	// First without a hold: many who hold a dead job's file, each for a moment, would keep its next
+	// life from sweeping it.
 	if held, err := r.jobs.Probe(name, leaderSlot, 1); err == nil && held == lease.Free && !r.renewing {
 		if f, err := lookUp(r.jobs, name); err == nil && !f.led() {
 			return retryError{fmt.Errorf("%w: process %d, which led it, ended", ErrNoLeader, f.record.PID)}
@@ -347,8 +357,9 @@ func (r *registration) follow(spec *Spec, w World) (err error) {
 	if alive, err := r.table.leaderAlive(); err != nil {
 		return err
 	} else if !r.renewing && (!alive || r.table.leaderEnding()) {
-		// Its next life will register the job anew, once the last of the old members is gone. One that was killed holds its locks for
-		// a while: to follow it would make the claims outlive it and stand in that next life's way.
+		// Its next life will register the job anew, once the last of the old members is gone. One
+		// that was killed holds its locks for a while: to follow it would make the claims outlive
+		// it and stand in that next life's way.
 		return retryError{fmt.Errorf("%w: process %d, which led it, ended", ErrNoLeader, rec.PID)}
 	}
 	if err := r.compare(rec); err != nil {
@@ -388,7 +399,8 @@ func (r *registration) compare(rec record) error {
 	same := len(rec.Claims) == len(r.places)
 	for i := 0; same && i < len(rec.Claims); i++ {
 		a, b := rec.Claims[i], r.places[i].claim
-		same = a.Dev == b.Dev && a.Ino == b.Ino && a.Exclusive == b.Exclusive && a.File == b.File && a.Remote == b.Remote
+		same = a.Dev == b.Dev && a.Ino == b.Ino && a.Exclusive == b.Exclusive && a.File == b.File &&
+			a.Remote == b.Remote
 	}
 	if same {
 		return nil
@@ -397,7 +409,8 @@ func (r *registration) compare(rec record) error {
 	for i, p := range r.places {
 		mine[i] = p.claim
 	}
-	return fmt.Errorf("%w: this process has the directories %s, process %d, which leads the job %s, has %s", ErrMismatch, listClaims(mine), rec.PID, rec.Key, listClaims(rec.Claims))
+	return fmt.Errorf("%w: this process has the directories %s, process %d, which leads the job %s, has %s",
+		ErrMismatch, listClaims(mine), rec.PID, rec.Key, listClaims(rec.Claims))
 }
 
 func listClaims(list []claim) string {
@@ -426,7 +439,8 @@ func readRecord(fd int) (rec record, offset, slots int, err error) {
 			return rec, 0, 0, err
 		}
 		if n == len(b) && len(b) < maxRecord {
-			if need := recordHead + int(binary.LittleEndian.Uint32(b[8:])); string(b[:8]) == recordMagic && need > len(b) && need <= maxRecord {
+			if need := recordHead + int(binary.LittleEndian.Uint32(b[8:])); string(b[:8]) == recordMagic &&
+				need > len(b) && need <= maxRecord {
 				b = make([]byte, need)
 				continue
 			}
@@ -461,7 +475,8 @@ func (r *registration) unregister() error {
 	return errors.Join(errs...)
 }
 
-// leave ends the membership for good; the last one out removes the job's file and all that its members shared by name.
+// leave ends the membership for good; the last one out removes the job's file and all that its
+// members shared by name.
 func (r *registration) leave() error {
 	r.table.leave(r.slot)
 	err := r.table.close()
@@ -493,11 +508,12 @@ func (r *registration) close(leave bool) error {
 	return err
 }
 
-// gone reports whether some of the runtime folder was removed, so that others don't see all that is held in it; and whether all of it was that would be in the
-// way of registering anew.
+// gone reports whether some of the runtime folder was removed, so that others don't see all that is
+// held in it; and whether all of it was that would be in the way of registering anew.
 func (r *registration) gone() (some, whole bool) {
 	whole = r.claimsDir.Gone() && r.jobs.Gone()
-	return whole || r.root.Gone() || r.claimsDir.Gone() || r.jobs.Gone() || r.number.Gone() || r.locks.Gone() || r.claims.gone(), whole
+	return whole || r.root.Gone() || r.claimsDir.Gone() || r.jobs.Gone() || r.number.Gone() || r.locks.Gone() ||
+		r.claims.gone(), whole
 }
 
 // warn tells what is odd once.
@@ -514,5 +530,7 @@ func (r *registration) warn(spec *Spec, err error) {
 func (s *Spec) warn(err error) {
 	if s.Warn != nil {
 		s.Warn(err)
+		return
 	}
+	slog.Default().Warn("namespace warning", "error", err)
 }

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// removeRoot does what rm -rf does: it may come back with an error where something is made while it works.
+// removeRoot does what rm -rf does: it may come back with an error where something is made while it
+// works.
 func removeRoot(t testing.TB, root string) {
 	t.Helper()
 	for range 100 {
@@ -86,7 +87,8 @@ func TestClaimsHoldAgainSoonAfterTheRuntimeFolderWasRemoved(t *testing.T) {
 	// Nobody can join the job any more, and is told why.
 	late := newAgent(t, nil)
 	got := late.tryJoin(spec(3))
-	if !got.is("in use") || !strings.Contains(got.Err, "was removed while it was running") || !strings.Contains(got.Err, "start the job again") {
+	if !got.is("in use") || !strings.Contains(got.Err, "was removed while it was running") || !strings.Contains(got.Err,
+		"start the job again") {
 		t.Errorf("a newcomer: %+v", got)
 	}
 	// Deaths are seen as before, and the claims hold until the last one's.
@@ -128,11 +130,12 @@ func TestARuntimeFolderThatIsRemovedAgainAndAgainIsRenewedEachTime(t *testing.T)
 		t.Fatal(n.Err())
 	default:
 	}
-	// The second and third life take the place of each other, not of the first, whose table the members use.
+	// The second and third life take the place of each other, not of the first, whose table the
+	// members use.
 	if after, _ := descriptors(); after > 2*before {
 		t.Errorf("%d descriptors, %d before", after, before)
 	}
-	if n.Number() != 0 {
+	if n.Number() != firstNumber {
 		t.Errorf("the number is %d now", n.Number())
 	}
 	if err := n.Close(); err != nil {
@@ -153,7 +156,8 @@ func TestAJobWhoseDirectoryAnotherTookAfterTheRemovalIsTold(t *testing.T) {
 	other.join(orderSpec{Key: "other", Dirs: write(dir)})
 	for i, a := range job {
 		got := a.try(order{Op: "lost", Timeout: time.Minute})
-		if got.Claimed == nil || got.Claimed.Holder.PID != other.pid || !strings.Contains(got.Err, "claims of job job were lost") {
+		if got.Claimed == nil || got.Claimed.Holder.PID != other.pid || !strings.Contains(got.Err,
+			"claims of job job were lost") {
 			t.Errorf("rank %d: %+v", i, got)
 		}
 		// The warning comes after Lost has told it.
@@ -242,7 +246,8 @@ func TestAPartOfTheRuntimeFolderThatIsMissingIsNotTakenForAll(t *testing.T) {
 	}
 }
 
-// The working directory may change, and directories be renamed, without the claims becoming those of other ones.
+// The working directory may change, and directories be renamed, without the claims becoming those
+// of other ones.
 func TestRenewedClaimsAreThoseOfTheDirectoriesThatWereOpened(t *testing.T) {
 	root := ownRoot(t)
 	base := t.TempDir()

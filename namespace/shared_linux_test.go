@@ -93,7 +93,8 @@ func TestNamesOfSharedThingsAreShortAndPlain(t *testing.T) {
 	n := alone(t)
 	for name, ok := range map[string]bool{
 		"a": true, "A1._-": true, strings.Repeat("x", 23): true,
-		"": false, strings.Repeat("x", 24): false, ".": false, "..": false, ".a": false, "-a": false, "_a": false, "a/b": false, "/a": false, "a b": false, "ä": false,
+		"": false, strings.Repeat("x", 24): false, ".": false, "..": false, ".a": false, "-a": false, "_a": false,
+		"a/b": false, "/a": false, "a b": false, "ä": false,
 		"a\x00b": false, "a\nb": false,
 	} {
 		_, e1 := n.Region(name, 8)
@@ -107,11 +108,12 @@ func TestNamesOfSharedThingsAreShortAndPlain(t *testing.T) {
 				t.Errorf("%q, thing %d: %v", name, i, err)
 			}
 		}
-		if ok && (full != "000000_"+name || len(full) > 30) {
+		if ok && full != fmt.Sprintf("500000_%d_%s", os.Geteuid(), name) {
 			t.Error(full)
 		}
 	}
-	for name, ok := range map[string]bool{"train": true, strings.Repeat("x", 256): true, strings.Repeat("x", 257): false, "a/b": false, "..": false, "a b": false} {
+	for name, ok := range map[string]bool{"train": true, strings.Repeat("x", 256): true,
+		strings.Repeat("x", 257): false, "a/b": false, "..": false, "a b": false} {
 		m, err := Join(t.Context(), Spec{Key: "job", Name: name})
 		if (err == nil) != ok {
 			t.Errorf("a namespace named %q: %v", name, err)
@@ -137,7 +139,8 @@ func TestAFullRuntimeFolderIsAnErrorAndNotASignal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.Region("big", 2<<20); !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), root+" has no room for 2097152 bytes") {
+	if _, err := n.Region("big", 2<<20); !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(),
+		root+" has no room for 2097152 bytes") {
 		t.Errorf("%v", err)
 	}
 	small, err := n.Region("small", 500<<10)
@@ -147,7 +150,8 @@ func TestAFullRuntimeFolderIsAnErrorAndNotASignal(t *testing.T) {
 	if _, err := n.Region("second", 600<<10); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("%v", err)
 	}
-	// What failed has left nothing: there is room for what fits, and all of the memory that was granted can be written.
+	// What failed has left nothing: there is room for what fits, and all of the memory that was
+	// granted can be written.
 	third, err := n.Region("third", 300<<10)
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +165,8 @@ func TestAFullRuntimeFolderIsAnErrorAndNotASignal(t *testing.T) {
 	if err := fill(filepath.Join(root, "filler")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Join(t.Context(), Spec{Key: "other", Wait: time.Second}); !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), root) {
+	if _, err := Join(t.Context(), Spec{Key: "other", Wait: time.Second}); !errors.Is(err,
+		unix.ENOSPC) || !strings.Contains(err.Error(), root) {
 		t.Errorf("%v", err)
 	}
 	if err := n.Close(); err != nil {
@@ -205,7 +210,7 @@ func TestACounterCountsEveryProcess(t *testing.T) {
 			t.Errorf("rank %d: %d", i, v)
 		}
 	}
-	n, err := Join(t.Context(), Spec{Key: "job", World: rank(1, 8)})
+	n, err := Join(t.Context(), Spec{Key: "job", Ranks: rank(1, 8)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +300,8 @@ func TestTheDeathOfAPartyFailsTheOthersByName(t *testing.T) {
 				switch { // the first to notice breaks the barrier
 				case got.Died != nil:
 					told++
-					if got.Died.Member.PID != job[2].pid || got.Died.Member.Rank != 2 || got.Died.Member.Leader || !got.is("member died") ||
+					if got.Died.Member.PID != job[2].pid || got.Died.Member.Rank != 2 || got.Died.Member.Leader ||
+						!got.is("member died") ||
 						!strings.Contains(got.Err, fmt.Sprintf("process %d, rank 2", job[2].pid)) {
 						t.Errorf("rank %d: %+v", i, got)
 					}
@@ -332,7 +338,7 @@ func TestAMutexExcludesProcessesAndGoroutines(t *testing.T) {
 	}
 	locks := processes * goroutines * times
 	t.Logf("%d locks, %v each", locks, time.Since(begin)/time.Duration(locks))
-	n, err := Join(t.Context(), Spec{Key: "job", World: rank(1, processes)})
+	n, err := Join(t.Context(), Spec{Key: "job", Ranks: rank(1, processes)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +366,8 @@ func TestAMutexIsFreeWhenItsHolderDies(t *testing.T) {
 	if got := job[1].must(order{Op: "try lock", Name: "other"}); got.Value != 1 {
 		t.Fatal("another mutex is taken too")
 	}
-	if got := job[1].try(order{Op: "lock", Name: "m", Timeout: 100 * time.Millisecond}); !got.is("deadline") || got.Took > 20*time.Second {
+	if got := job[1].try(order{Op: "lock", Name: "m", Timeout: 100 * time.Millisecond}); !got.is("deadline") ||
+		got.Took > 20*time.Second {
 		t.Errorf("%+v", got)
 	}
 	job[1].send(order{Op: "lock", Name: "m", Timeout: time.Minute})
@@ -422,7 +429,7 @@ func TestASharedDirectoryGoesWithTheLastMember(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "deep", "file"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if st, err := os.Stat(dir); err != nil || st.Mode().Perm() != 0o700 || !strings.HasPrefix(dir, root+"/000000/") {
+	if st, err := os.Stat(dir); err != nil || st.Mode().Perm() != 0o700 || !strings.HasPrefix(dir, root+"/500000/") {
 		t.Error(dir, st, err)
 	}
 	job[0].must(order{Op: "close"})
@@ -453,8 +460,8 @@ func TestALeftoverThatCannotBeRemovedStopsNobody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n.Number() == 0 {
-			t.Error("number 0 still has something of another job")
+		if n.Number() == firstNumber {
+			t.Error("the first number still has something of another job")
 		}
 		defer n.Close()
 	}
@@ -532,7 +539,7 @@ func TestAfterCloseOperationsTellThatItIsClosed(t *testing.T) {
 			t.Errorf("operation %d: %v", i+1, err)
 		}
 	}
-	if n.Leader() || n.Number() != 0 || n.Prefix() != "000000" || n.Key() != "job" {
+	if n.Leader() || n.Number() != firstNumber || n.Prefix() != "500000" || n.Key() != "job" {
 		t.Errorf("%v %d %s %s", n.Leader(), n.Number(), n.Prefix(), n.Key())
 	}
 	// The mutex that was held went with the namespace.

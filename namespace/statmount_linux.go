@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// showsAll reports whether the mount that fd was reached by surely shows its file system from the root up. Kernels from 6.8 on tell,
-// in 2 us; the list of all mounts takes 44 us where there are 20, and grows with them. false may mean that the
-// kernel does not tell.
+// showsAll reports whether the mount that fd was reached by surely shows its file system from the
+// root up. Kernels from 6.8 on tell, in 2 us; the list of all mounts takes 44 us where there are
+// 20, and grows with them. false may mean that the kernel does not tell.
 func showsAll(fd int) bool {
 	const wantRoot = 0x8 // STATMOUNT_MNT_ROOT
 	var sx unix.Statx_t
@@ -28,7 +28,8 @@ func showsAll(fd int) bool {
 		_     [404]byte
 		texts [8]byte
 	}
-	_, _, errno := unix.Syscall6(unix.SYS_STATMOUNT, uintptr(unsafe.Pointer(&request)), uintptr(unsafe.Pointer(&reply)), unsafe.Sizeof(reply), 0, 0, 0)
+	_, _, errno := unix.Syscall6(unix.SYS_STATMOUNT, uintptr(unsafe.Pointer(&request)), uintptr(unsafe.Pointer(&reply)),
+		unsafe.Sizeof(reply), 0, 0, 0)
 	if errno != 0 || reply.mask&wantRoot == 0 { // EOVERFLOW: a root that does not fit, and is longer than "/"
 		return false
 	}

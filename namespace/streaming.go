@@ -9,8 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// MosaicML streaming keeps a file of shared memory for each of its jobs, NNNNNN_locals: the job's prefix number, and in it the
-// job's directories. leat reads them to keep clear of the numbers and the directories, and never writes or removes one.
+// MosaicML streaming keeps a file of shared memory for each of its jobs, NNNNNN_locals: the job's
+// prefix number, and in it the job's directories. leat reads them to keep clear of the numbers and
+// the directories, and never writes or removes one.
 
 // streamingJob is what such a file says.
 type streamingJob struct {
@@ -44,7 +45,8 @@ func parseStreamingName(name string) (int, bool) {
 //	int32, little-endian   size of all of this, itself included; 0 when the job has released the file
 //	UTF-8                  directory NUL directory NUL … number, in decimal
 //
-// What follows is padding. data may be the file's beginning; length is the file's. The error is errReleased if the size is 0.
+// What follows is padding. data may be the file's beginning; length is the file's. The error is
+// errReleased if the size is 0.
 func unpackLocals(data []byte, length int64) (number int, dirs []string, err error) {
 	if len(data) < 4 {
 		return 0, nil, fmt.Errorf("it has %d bytes, less than its own size takes", len(data))
@@ -71,8 +73,8 @@ func unpackLocals(data []byte, length int64) (number int, dirs []string, err err
 	return number, parts[:len(parts)-1], nil
 }
 
-// mapsFile reports whether a line of /proc/PID/maps shows a file: by its inode, and its device or, on file systems that
-// give files another device than this one shows, its path.
+// mapsFile reports whether a line of /proc/PID/maps shows a file: by its inode, and its device or,
+// on file systems that give files another device than this one shows, its path.
 func mapsFile(line string, id dirID, device, path string) bool {
 	// address permissions offset device inode path
 	var fields [5]string

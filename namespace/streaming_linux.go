@@ -14,8 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// streamingJobs reads the files of MosaicML streaming's jobs in shmDir, ordered by number. Files that can't be read or make no sense
-// are skipped, each with a warning; those of jobs that have released theirs are skipped in silence. A missing shmDir has none.
+// streamingJobs reads the files of MosaicML streaming's jobs in shmDir, ordered by number. Files
+// that can't be read or make no sense are skipped, each with a warning; those of jobs that have
+// released theirs are skipped in silence. A missing shmDir has none.
 func streamingJobs(shmDir string) (jobs []streamingJob, warnings []error) {
 	// Not os.ReadDir, which sorts all of the names, of which there may be many others.
 	dir, err := os.Open(shmDir)
@@ -50,7 +51,8 @@ func streamingJobs(shmDir string) (jobs []streamingJob, warnings []error) {
 	return jobs, warnings
 }
 
-// readStreaming reads one file. It follows no link and waits for no pipe: everyone may make names in /dev/shm.
+// readStreaming reads one file. It follows no link and waits for no pipe: everyone may make names
+// in /dev/shm.
 func readStreaming(path string, n int) (streamingJob, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
 	switch {
@@ -84,15 +86,17 @@ func readStreaming(path string, n int) (streamingJob, error) {
 	return streamingJob{Number: n, Dirs: dirs, Path: path, UID: st.Uid, id: dirID{uint64(st.Dev), st.Ino}}, nil
 }
 
-// streamingNumberTaken reports whether a file of this number exists, whatever it holds. One that can't be looked at counts.
+// streamingNumberTaken reports whether a file of this number exists, whatever it holds. One that
+// can't be looked at counts.
 func streamingNumberTaken(shmDir string, n int) bool {
 	var st unix.Stat_t
 	err := unix.Lstat(filepath.Join(shmDir, streamingName(n)), &st)
 	return err != unix.ENOENT && err != unix.ENOTDIR
 }
 
-// mappedBy returns the processes that have the job's file mapped, as all processes of a live job do. complete is false if some
-// process could not be read (another user's, or all of them are hidden), so that the job may live although no process is found. Processes of other PID namespaces
+// mappedBy returns the processes that have the job's file mapped, as all processes of a live job
+// do. complete is false if some process could not be read (another user's, or all of them are
+// hidden), so that the job may live although no process is found. Processes of other PID namespaces
 // are not seen. procDir is /proc.
 func (j streamingJob) mappedBy(procDir string) (pids []int, complete bool) {
 	entries, err := os.ReadDir(procDir)
@@ -122,6 +126,17 @@ func (j streamingJob) mappedBy(procDir string) (pids []int, complete bool) {
 	slices.Sort(pids)
 	// Where /proc hides the processes of others it hides the first one too, which always exists.
 	return pids, complete && first
+}
+
+// initialPIDNamespace is the inode of the machine's first PID namespace (PROC_PID_INIT_INO of the
+// kernel).
+const initialPIDNamespace = 0xeffffffc
+
+// seesAllProcesses reports whether procDir shows the processes of all PID namespaces, as that of
+// the first one does.
+func seesAllProcesses(procDir string) bool {
+	var st unix.Stat_t
+	return unix.Stat(filepath.Join(procDir, "self/ns/pid"), &st) == nil && st.Ino == initialPIDNamespace
 }
 
 // mapsHave looks for a file in one maps file.

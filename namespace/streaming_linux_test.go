@@ -2,6 +2,8 @@ package namespace
 
 import (
 	"bufio"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,14 +56,16 @@ func TestStreamingsJobsAreReadAndWhatIsNoneIsSkippedWithAReason(t *testing.T) {
 	mkdirs(t, at(7))
 	jobs, warnings := streamingJobs(dir)
 	want := []streamingJob{
-		{Number: 0, Dirs: []string{"/data/train", "rel/größe"}, Path: at(0), UID: uint32(os.Getuid()), id: mustStat(t, at(0))},
+		{Number: 0, Dirs: []string{"/data/train", "rel/größe"}, Path: at(0), UID: uint32(os.Getuid()),
+			id: mustStat(t, at(0))},
 		{Number: 12, Dirs: []string{"/data/b c"}, Path: at(12), UID: uint32(os.Getuid()), id: mustStat(t, at(12))},
 		{Number: 1234567, Dirs: []string{}, Path: at(1234567), UID: uint32(os.Getuid()), id: mustStat(t, at(1234567))},
 	}
 	if diff := cmp.Diff(want, jobs, cmp.AllowUnexported(streamingJob{}), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	reasons := map[int]string{2: "it has 0 bytes", 3: "says that it has 255 bytes", 4: "not UTF-8", 5: "symbolic link", 6: "not a regular file", 7: "not a regular file", 13: "its number is 14"}
+	reasons := map[int]string{2: "it has 0 bytes", 3: "says that it has 255 bytes", 4: "not UTF-8", 5: "symbolic link",
+		6: "not a regular file", 7: "not a regular file", 13: "its number is 14"}
 	if len(warnings) != len(reasons) {
 		t.Errorf("%d warnings: %v", len(warnings), warnings)
 	}
@@ -149,6 +153,11 @@ func TestAStreamingJobIsAliveWhileAProcessMapsItsFile(t *testing.T) {
 			t.Fatalf("%v %v", jobs, warnings)
 		}
 		job := jobs[0]
+		open, err := os.Open(path) // keeps the inode from being another file's
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer open.Close()
 		if pids, _ := job.mappedBy("/proc"); len(pids) > 0 {
 			t.Errorf("%s: mapped by %v before anyone did", name, pids)
 		}
@@ -189,7 +198,8 @@ func TestProcessesThatCannotBeReadLeaveTheAnswerOpen(t *testing.T) {
 	}
 	hidden := t.TempDir() // a /proc that shows one's own processes only
 	mkdirs(t, hidden, "4711")
-	if err := os.WriteFile(filepath.Join(hidden, "4711", "maps"), []byte("7f00-7f10 rw-s 0 00:01 1 /x\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(hidden, "4711", "maps"), []byte("7f00-7f10 rw-s 0 00:01 1 /x\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	if pids, complete := job.mappedBy(hidden); complete || !slices.Equal(pids, []int{4711}) {
@@ -204,4 +214,69 @@ func TestProcessesThatCannotBeReadLeaveTheAnswerOpen(t *testing.T) {
 			t.Error("complete for a user who may not read the others' processes")
 		}
 	})
+}
+
+// MosaicML streaming counts its jobs from 0, and two users count alike.
+func TestNamesAreNoOtherUsersAndNotThoseOfStreaming(t *testing.T) {
+	ownRoot(t)
+	n := alone(t)
+	mine, err := n.Name("locals")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, taken := parseStreamingName(mine); taken || n.Number() < 500_000 || len(n.Prefix()) != 6 {
+		t.Errorf("number %d, prefix %s, name %s", n.Number(), n.Prefix(), mine)
+	}
+	asNobody(t, func() {
+		if theirs, err := n.Name("locals"); err != nil || theirs == mine {
+			t.Errorf("another user's name is %s, %v", theirs, err)
+		}
+	})
+}
+
+func TestAStreamingJobThatCannotBeSeenIsAWarningByDefault(t *testing.T) {
+	ownRoot(t)
+	base := t.TempDir()
+	t.Chdir(base)
+	dir := mkdirs(t, base, "train")
+	number := 100_000_000 + rand.IntN(800_000_000)
+	path := filepath.Join(shmDir, streamingName(number))
+	pytest.Run(t, []string{"struct"}, writeLocals, [][]any{{path, []string{dir, "train"}, number, true}}, nil)
+	t.Cleanup(func() { os.Remove(path) })
+	join := func(wrap ...string) string {
+		t.Helper()
+		cmd := exec.Command(os.Args[0])
+		if len(wrap) > 0 {
+			cmd = exec.Command(wrap[0], append(wrap[1:], os.Args[0])...)
+		}
+		cmd.Env = append(os.Environ(), "LEAT_PROCTEST=unwarned", "LEAT_PROCTEST_ARGS="+dir)
+		out, _ := cmd.CombinedOutput()
+		return string(out)
+	}
+	streaming := mapper(t, path)
+	if out := join(); !strings.Contains(out, "is in use") || !strings.Contains(out,
+		fmt.Sprint("process ", streaming.Process.Pid)) {
+		t.Errorf("a live job: %q", out)
+	}
+	container := []string{"unshare", "-pf", "--mount-proc"}
+	if err := exec.Command(container[0], append(container[1:], "true")...).Run(); err != nil {
+		t.Skipf("no PID namespace can be made: %v", err)
+	}
+	out := join(container...)
+	for _, part := range []string{path, dir, "can't be checked", "another PID namespace",
+		"below its working directory"} {
+		if !strings.Contains(out, part) {
+			t.Errorf("from another PID namespace: %q has no %q", out, part)
+		}
+	}
+	streaming.Process.Kill()
+	streaming.Wait()
+	if _, complete := (streamingJob{Path: path, id: dirID{1, 1}}).mappedBy("/proc"); !complete ||
+		!seesAllProcesses("/proc") {
+		t.Skip("not all processes can be seen from here")
+	}
+	if out := join(); !strings.Contains(out, "that job was killed: remove the file") || strings.Contains(out,
+		"working directory") {
+		t.Errorf("a killed job: %q", out)
+	}
 }

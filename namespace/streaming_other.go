@@ -8,3 +8,5 @@ func streamingJobs(string) ([]streamingJob, []error) { return nil, nil }
 func streamingNumberTaken(string, int) bool { return false }
 
 func (j streamingJob) mappedBy(string) (pids []int, complete bool) { return nil, true }
+
+func seesAllProcesses(string) bool { return false }

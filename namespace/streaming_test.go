@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// packLocals is the layout once more, for the table and the fuzzer; the truth for it is written by Python in another test.
+// packLocals is the layout once more, for the table and the fuzzer; the truth for it is written by
+// Python in another test.
 func packLocals(text string, padding int) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, uint32(4+len(text)))
 	return append(append(b, text...), make([]byte, padding)...)
@@ -63,7 +64,8 @@ func TestOnlyNamesOfTheExactPatternAreStreamings(t *testing.T) {
 			t.Errorf("%s: %d %v", name, n, ok)
 		}
 	}
-	for _, name := range []string{"", "_locals", "00012_locals", "0000123_locals", "+00123_locals", "-00123_locals", "000123_barrier", "000123_locals.lock", "00012x_locals", "1234567890123_locals"} {
+	for _, name := range []string{"", "_locals", "00012_locals", "0000123_locals", "+00123_locals", "-00123_locals",
+		"000123_barrier", "000123_locals.lock", "00012x_locals", "1234567890123_locals"} {
 		if n, ok := parseStreamingName(name); ok {
 			t.Errorf("%s: %d", name, n)
 		}

@@ -23,7 +23,7 @@ import (
 func walkerMain(args []string) error {
 	ctx := context.Background()
 	if args[0] == "once" {
-		n, err := Join(ctx, Spec{Key: args[1], Dirs: []Local{{args[2], "s3://bucket"}}})
+		n, err := Join(ctx, Spec{Key: args[1], Dirs: []Dir{{args[2], "s3://bucket"}}})
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func walkerMain(args []string) error {
 
 // shareThings is one job of two members.
 func shareThings(ctx context.Context, dir, key string, round int) (err error) {
-	spec := Spec{Key: key, Dirs: []Local{{dir, "s3://bucket"}}}
+	spec := Spec{Key: key, Dirs: []Dir{{dir, "s3://bucket"}}}
 	a, err := Join(ctx, spec)
 	if err != nil {
 		return err
@@ -113,13 +113,15 @@ func gcMain(args []string) error {
 	return nil
 }
 
-// A claim of the random tests is written as a letter, x for exclusive or s for shared, and a path: "x /base/0/1". It covers what lies inside.
+// A claim of the random tests is written as a letter, x for exclusive or s for shared, and a path:
+// "x /base/0/1". It covers what lies inside.
 
 type claimsRandom struct{ *rand.Rand }
 
 func newClaimsRandom(seed uint64) claimsRandom { return claimsRandom{rand.New(rand.NewPCG(seed, 1))} }
 
-// places are one to three claims of one job that don't exclude each other, in a tree of three directories in each of three, three levels deep.
+// places are one to three claims of one job that don't exclude each other, in a tree of three
+// directories in each of three, three levels deep.
 func (r claimsRandom) places(base string) []string {
 	var list []string
 next:
@@ -144,7 +146,7 @@ next:
 
 func claimsSpec(places []string) (s Spec) {
 	for _, p := range places {
-		l := Local{Dir: p[2:]}
+		l := Dir{Dir: p[2:]}
 		if p[0] == 'x' {
 			l.Remote = "s3://bucket"
 		}
@@ -169,8 +171,8 @@ type heldClaim struct {
 	places      []string
 }
 
-// walkClaims joins with random claims, holds them for a moment and writes down from when to when. Half of the jobs have a second
-// member, which outlives the first.
+// walkClaims joins with random claims, holds them for a moment and writes down from when to when.
+// Half of the jobs have a second member, which outlives the first.
 func walkClaims(ctx context.Context, until time.Time, args []string) error {
 	base, seedText, log := args[0], args[1], args[2]
 	seed, err := strconv.ParseUint(seedText, 10, 64)

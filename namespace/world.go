@@ -8,34 +8,40 @@ import (
 	"strings"
 )
 
-// World says which process of a job this is. Counts are how many there are, indices run from 0. A count of 0
-// stands for 1, so the zero World is a job of one process.
-type World struct {
-	// Nodes is the number of machines, Node the index of this one. Both are -1 where the launcher does not
-	// tell, as Open MPI does not when there are several: nothing that happens on one machine needs them.
+// Ranks says which process of a job this is. Counts are how many there are, indices run from 0. A
+// count of 0 stands for 1, so the zero Ranks is a job of one process.
+type Ranks struct {
+	// Nodes is the number of machines, Node the index of this one. Both are -1 where the launcher
+	// does not tell, as Open MPI does not when there are several: nothing that happens on one
+	// machine needs them.
 	Nodes, Node int
-	// Ranks is the number of processes that the launcher started on all machines, Rank the index of this one.
+	// Ranks is the number of processes that the launcher started on all machines, Rank the index of
+	// this one.
 	Ranks, Rank int
-	// LocalRanks is the number of ranks on this machine, LocalRank the index of this one among them. LocalRank 0 is
-	// the leader of the machine.
+	// LocalRanks is the number of ranks on this machine, LocalRank the index of this one among
+	// them. LocalRank 0 is the leader of the machine.
 	LocalRanks, LocalRank int
-	// Workers is the number of processes that each rank starts by itself (a data loader's), Worker the
-	// index of this one among those of its rank. No launcher knows them: they are the program's to set.
+	// Workers is the number of processes that each rank starts by itself (a data loader's), Worker
+	// the index of this one among those of its rank. No launcher knows them: they are the program's
+	// to set.
 	Workers, Worker int
 }
 
-// WorldFromEnv finds the world of this process in the variables that launchers set: torchrun (and what follows its
-// names), Open MPI, MPICH and Intel MPI, Slurm's srun, in this order: the launcher that started this process itself comes before
-// the one in whose job it runs, and torchrun and mpirun are run inside of Slurm jobs, not the other way round. getenv is
-// [os.Getenv] if nil; an empty variable counts as one that is not set.
+// WorldFromEnv finds the world of this process in the variables that launchers set: torchrun (and
+// what follows its names), Open MPI, MPICH and Intel MPI, Slurm's srun, in this order: the launcher
+// that started this process itself comes before the one in whose job it runs, and torchrun and
+// mpirun are run inside of Slurm jobs, not the other way round. getenv is [os.Getenv] if nil; an
+// empty variable counts as one that is not set.
 //
-// Without a launcher the world is the zero World. So it is for a process that a Slurm batch script or an salloc shell starts without
-// srun: it sees the number of tasks of the allocation, but no other task was started beside it.
+// Without a launcher the world is the zero Ranks. So it is for a process that a Slurm batch script
+// or an salloc shell starts without srun: it sees the number of tasks of the allocation, but no
+// other task was started beside it.
 //
 // Workers and Worker are 0.
 //
-// Settings that are incomplete, no numbers, or contradict each other are an error that names the variable and its value.
-func WorldFromEnv(getenv func(string) string) (World, error) {
+// Settings that are incomplete, no numbers, or contradict each other are an error that names the
+// variable and its value.
+func WorldFromEnv(getenv func(string) string) (Ranks, error) {
 	v, outer := newVars(getenv), newVars(getenv)
 	below, launcher := outer.launched()
 	w, whole := v.torch(below, launcher)
@@ -43,13 +49,13 @@ func WorldFromEnv(getenv func(string) string) (World, error) {
 		v.errs = append(outer.errs, v.errs...)
 	}
 	if err := errors.Join(v.errs...); err != nil {
-		return World{}, fmt.Errorf("namespace: the environment does not tell this process's place in its job: %w", err)
+		return Ranks{}, fmt.Errorf("namespace: the environment does not tell this process's place in its job: %w", err)
 	}
 	return w, w.validate()
 }
 
 // filled returns the world with its counts of 0 replaced by 1.
-func (w World) filled() World {
+func (w Ranks) filled() Ranks {
 	for _, n := range []*int{&w.Nodes, &w.Ranks, &w.LocalRanks, &w.Workers} {
 		if *n == 0 {
 			*n = 1
@@ -59,7 +65,7 @@ func (w World) filled() World {
 }
 
 // validate reports everything that can't be so.
-func (w World) validate() error {
+func (w Ranks) validate() error {
 	var errs []error
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf("namespace: World: "+format, a...)) }
 	f := w.filled()
@@ -123,7 +129,8 @@ func (v *vars) number(names ...string) (int, string) {
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 || n > maxCount {
-			v.failf("%s=%q is not a number from 0 to %d: unset it, or set it as the launcher does", name, text, maxCount)
+			v.failf("%s=%q is not a number from 0 to %d: unset it, or set it as the launcher does", name, text,
+				maxCount)
 			return -1, name
 		}
 		return n, name
@@ -150,13 +157,13 @@ func (v *vars) read(f four) (n [4]int, set int) {
 }
 
 // world makes a world of four numbers that are all set. Its nodes are known if there is one.
-func (v *vars) world(f four, n [4]int) World {
+func (v *vars) world(f four, n [4]int) Ranks {
 	v.below(f.rank, n[0], f.ranks, n[1])
 	v.below(f.localRank, n[2], f.localRanks, n[3])
 	if n[3] > n[1] {
 		v.failf("%s=%d is more than %s=%d", f.localRanks, n[3], f.ranks, n[1])
 	}
-	w := World{Nodes: -1, Node: -1, Rank: n[0], Ranks: n[1], LocalRank: n[2], LocalRanks: n[3]}
+	w := Ranks{Nodes: -1, Node: -1, Rank: n[0], Ranks: n[1], LocalRank: n[2], LocalRanks: n[3]}
 	if n[3] == n[1] {
 		w.Nodes, w.Node = 1, 0
 	}

@@ -30,39 +30,49 @@ const (
 )
 
 func TestTheWorldIsWhatTheLauncherOfThisProcessSays(t *testing.T) {
-	slurmWorld := World{Nodes: 3, Node: 2, Ranks: 11, Rank: 9, LocalRanks: 3, LocalRank: 1}
-	torchWorld := World{Nodes: 2, Node: 1, Ranks: 8, Rank: 5, LocalRanks: 4, LocalRank: 1}
+	slurmWorld := Ranks{Nodes: 3, Node: 2, Ranks: 11, Rank: 9, LocalRanks: 3, LocalRank: 1}
+	torchWorld := Ranks{Nodes: 2, Node: 1, Ranks: 8, Rank: 5, LocalRanks: 4, LocalRank: 1}
 	for name, c := range map[string]struct {
 		env  string
-		want World
+		want Ranks
 	}{
-		"no launcher":                           {"", World{}},
-		"torchrun":                              {torchEnv, torchWorld},
-		"torchrun of unequal nodes":             {"RANK=6 WORLD_SIZE=7 LOCAL_RANK=2 LOCAL_WORLD_SIZE=3 GROUP_RANK=1 GROUP_WORLD_SIZE=2", World{Nodes: 2, Node: 1, Ranks: 7, Rank: 6, LocalRanks: 3, LocalRank: 2}},
-		"a launcher with NODE_RANK":             {"RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 NODE_RANK=1", torchWorld},
-		"no index of the node":                  {"RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4", World{Nodes: -1, Node: -1, Ranks: 8, Rank: 5, LocalRanks: 4, LocalRank: 1}},
-		"torchrun on one node":                  {"RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2", World{Nodes: 1, Ranks: 2, Rank: 1, LocalRanks: 2, LocalRank: 1}},
-		"torchrun inside a Slurm step":          {torchEnv + " " + slurmEnv, torchWorld},
-		"torchrun inside a broken Slurm step":   {torchEnv + " SLURM_STEP_ID=0 SLURM_PROCID=x", torchWorld},
-		"torchrun inside of mpirun":             {torchEnv + " " + openMPIEnv, torchWorld},
-		"Open MPI on one node":                  {openMPIEnv, World{Nodes: 1, Ranks: 4, Rank: 3, LocalRanks: 4, LocalRank: 3}},
-		"Open MPI on several nodes":             {"OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=6 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2", World{Nodes: -1, Node: -1, Ranks: 6, Rank: 3, LocalRanks: 2, LocalRank: 1}},
-		"Open MPI started through srun":         {openMPIEnv + " " + slurmEnv, World{Nodes: 1, Ranks: 4, Rank: 3, LocalRanks: 4, LocalRank: 3}},
-		"MPICH started through srun":            {hydraEnv + " " + slurmEnv, World{Nodes: -1, Node: -1, Ranks: 4, Rank: 2, LocalRanks: 2, LocalRank: 0}},
-		"srun":                                  {slurmEnv, slurmWorld},
-		"srun with PMI":                         {slurmEnv + " PMI_RANK=9 PMI_SIZE=11", slurmWorld},
-		"srun on the first node":                {slurmEnv + " SLURM_NODEID=0 SLURM_PROCID=3 SLURM_LOCALID=3", World{Nodes: 3, Node: 0, Ranks: 11, Rank: 3, LocalRanks: 4, LocalRank: 3}},
-		"a step smaller than its job":           {slurmEnv + " SLURM_NTASKS=40 SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=1 SLURM_STEP_NUM_NODES=1 SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2", World{Nodes: 1, Ranks: 2, Rank: 1, LocalRanks: 2, LocalRank: 1}},
-		"srun, by tasks per node asked for":     {"SLURM_STEP_ID=3 SLURM_PROCID=3 SLURM_NTASKS=4 SLURM_LOCALID=1 SLURM_NTASKS_PER_NODE=2 SLURM_NNODES=2 SLURM_NODEID=1", World{Nodes: 2, Node: 1, Ranks: 4, Rank: 3, LocalRanks: 2, LocalRank: 1}},
-		"srun with one task on each node":       {"SLURM_STEP_ID=3 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_LOCALID=0 SLURM_NNODES=2 SLURM_NODEID=1", World{Nodes: 2, Node: 1, Ranks: 2, Rank: 1, LocalRanks: 1}},
-		"srun on a single node":                 {"SLURM_STEP_ID=3 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_LOCALID=1 SLURM_NNODES=1", World{Nodes: 1, Ranks: 2, Rank: 1, LocalRanks: 2, LocalRank: 1}},
-		"a Slurm batch script":                  {batchScript, World{}},
-		"the step of a batch script":            {batchScript + " SLURM_STEP_ID=4294967291", World{}},
-		"the shell of an salloc":                {batchScript + " SLURM_STEP_ID=4294967290", World{}},
-		"tasks that take their rank from Slurm": {slurmEnv + " RANK=9 WORLD_SIZE=11 LOCAL_RANK=1 MASTER_ADDR=a MASTER_PORT=1", slurmWorld},
-		"a script that sets WORLD_SIZE only":    {slurmEnv + " WORLD_SIZE=11", slurmWorld},
-		"one rank set by hand":                  {"RANK=0 WORLD_SIZE=1", World{}},
-		"mpirun in a PBS job":                   {openMPIEnv + " PBS_JOBID=1.pbs", World{Nodes: 1, Ranks: 4, Rank: 3, LocalRanks: 4, LocalRank: 3}},
+		"no launcher":               {"", Ranks{}},
+		"torchrun":                  {torchEnv, torchWorld},
+		"torchrun of unequal nodes": {"RANK=6 WORLD_SIZE=7 LOCAL_RANK=2 LOCAL_WORLD_SIZE=3 GROUP_RANK=1 GROUP_WORLD_SIZE=2", Ranks{Nodes: 2, Node: 1, Ranks: 7, Rank: 6, LocalRanks: 3, LocalRank: 2}},
+		"a launcher with NODE_RANK": {"RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 NODE_RANK=1",
+			torchWorld},
+		"no index of the node": {"RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4",
+			Ranks{Nodes: -1, Node: -1, Ranks: 8, Rank: 5, LocalRanks: 4, LocalRank: 1}},
+		"torchrun on one node": {"RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2",
+			Ranks{Nodes: 1, Ranks: 2, Rank: 1, LocalRanks: 2, LocalRank: 1}},
+		"torchrun inside a Slurm step":        {torchEnv + " " + slurmEnv, torchWorld},
+		"torchrun inside a broken Slurm step": {torchEnv + " SLURM_STEP_ID=0 SLURM_PROCID=x", torchWorld},
+		"torchrun inside of mpirun":           {torchEnv + " " + openMPIEnv, torchWorld},
+		"Open MPI on one node": {openMPIEnv,
+			Ranks{Nodes: 1, Ranks: 4, Rank: 3, LocalRanks: 4, LocalRank: 3}},
+		"Open MPI on several nodes": {"OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=6 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2", Ranks{Nodes: -1, Node: -1, Ranks: 6, Rank: 3, LocalRanks: 2, LocalRank: 1}},
+		"Open MPI started through srun": {openMPIEnv + " " + slurmEnv,
+			Ranks{Nodes: 1, Ranks: 4, Rank: 3, LocalRanks: 4, LocalRank: 3}},
+		"MPICH started through srun": {hydraEnv + " " + slurmEnv,
+			Ranks{Nodes: -1, Node: -1, Ranks: 4, Rank: 2, LocalRanks: 2, LocalRank: 0}},
+		"srun":          {slurmEnv, slurmWorld},
+		"srun with PMI": {slurmEnv + " PMI_RANK=9 PMI_SIZE=11", slurmWorld},
+		"srun on the first node": {slurmEnv + " SLURM_NODEID=0 SLURM_PROCID=3 SLURM_LOCALID=3",
+			Ranks{Nodes: 3, Node: 0, Ranks: 11, Rank: 3, LocalRanks: 4, LocalRank: 3}},
+		"a step smaller than its job": {slurmEnv +
+			" SLURM_NTASKS=40 SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=1 SLURM_STEP_NUM_NODES=1 SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2", Ranks{Nodes: 1, Ranks: 2, Rank: 1, LocalRanks: 2, LocalRank: 1}},
+		"srun, by tasks per node asked for": {"SLURM_STEP_ID=3 SLURM_PROCID=3 SLURM_NTASKS=4 SLURM_LOCALID=1 SLURM_NTASKS_PER_NODE=2 SLURM_NNODES=2 SLURM_NODEID=1", Ranks{Nodes: 2, Node: 1, Ranks: 4, Rank: 3, LocalRanks: 2, LocalRank: 1}},
+		"srun with one task on each node":   {"SLURM_STEP_ID=3 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_LOCALID=0 SLURM_NNODES=2 SLURM_NODEID=1", Ranks{Nodes: 2, Node: 1, Ranks: 2, Rank: 1, LocalRanks: 1}},
+		"srun on a single node":             {"SLURM_STEP_ID=3 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_LOCALID=1 SLURM_NNODES=1", Ranks{Nodes: 1, Ranks: 2, Rank: 1, LocalRanks: 2, LocalRank: 1}},
+		"a Slurm batch script":              {batchScript, Ranks{}},
+		"the step of a batch script":        {batchScript + " SLURM_STEP_ID=4294967291", Ranks{}},
+		"the shell of an salloc":            {batchScript + " SLURM_STEP_ID=4294967290", Ranks{}},
+		"tasks that take their rank from Slurm": {slurmEnv +
+			" RANK=9 WORLD_SIZE=11 LOCAL_RANK=1 MASTER_ADDR=a MASTER_PORT=1", slurmWorld},
+		"a script that sets WORLD_SIZE only": {slurmEnv + " WORLD_SIZE=11", slurmWorld},
+		"one rank set by hand":               {"RANK=0 WORLD_SIZE=1", Ranks{}},
+		"mpirun in a PBS job": {openMPIEnv + " PBS_JOBID=1.pbs",
+			Ranks{Nodes: 1, Ranks: 4, Rank: 3, LocalRanks: 4, LocalRank: 3}},
 	} {
 		got, err := WorldFromEnv(environ(c.env))
 		if err != nil {
@@ -116,7 +126,7 @@ func TestAWorldThatContradictsItselfIsRefusedByTheVariablesName(t *testing.T) {
 }
 
 func TestAWorldGivenByTheCallerIsCheckedAsAWhole(t *testing.T) {
-	good := []World{
+	good := []Ranks{
 		{}, {Ranks: 4, Rank: 3, LocalRanks: 4, LocalRank: 3}, {Nodes: 2, Node: 1, Ranks: 3, Rank: 2, LocalRanks: 1},
 		{Workers: 4, Worker: 3}, {Nodes: -1, Node: -1, Ranks: 3, LocalRanks: 1},
 	}
@@ -126,15 +136,15 @@ func TestAWorldGivenByTheCallerIsCheckedAsAWhole(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		w    World
+		w    Ranks
 		want []string
 	}{
-		{World{Rank: 1, Worker: -1}, []string{"Rank is 1 with Ranks 1", "Worker is -1"}},
-		{World{Nodes: -2, Ranks: 1 << 30}, []string{"Nodes is -2", "Ranks is 1073741824"}},
-		{World{Nodes: -1, Node: 0}, []string{"Nodes is -1"}},
-		{World{Ranks: 8, LocalRanks: 4}, []string{"LocalRanks is 4 and Ranks 8 on a single node"}},
-		{World{Nodes: 4, Ranks: 5, LocalRanks: 3}, []string{"each node has a rank"}},
-		{World{Nodes: 2, Ranks: 2, LocalRanks: 3}, []string{"more than Ranks"}},
+		{Ranks{Rank: 1, Worker: -1}, []string{"Rank is 1 with Ranks 1", "Worker is -1"}},
+		{Ranks{Nodes: -2, Ranks: 1 << 30}, []string{"Nodes is -2", "Ranks is 1073741824"}},
+		{Ranks{Nodes: -1, Node: 0}, []string{"Nodes is -1"}},
+		{Ranks{Ranks: 8, LocalRanks: 4}, []string{"LocalRanks is 4 and Ranks 8 on a single node"}},
+		{Ranks{Nodes: 4, Ranks: 5, LocalRanks: 3}, []string{"each node has a rank"}},
+		{Ranks{Nodes: 2, Ranks: 2, LocalRanks: 3}, []string{"more than Ranks"}},
 	} {
 		err := c.w.validate()
 		for _, want := range c.want {

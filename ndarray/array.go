@@ -6,18 +6,17 @@ import (
 	"unsafe"
 )
 
-// Array is a view of typed elements in bytes.
+// Array is a view of typed elements in bytes. Copying the struct copies the view, not the elements.
 type Array struct {
 	Type    DType
 	Shape   []int  // elements along each dimension, outermost first
 	Strides []int  // bytes from one element to the next along each dimension; may be negative or 0
 	Offset  int    // byte of Data at which the element with all indices 0 begins
-	Data    []byte // who made the array says who owns it
+	Data    []byte // owned by whoever made the array
 }
 
-// New returns a zeroed array in C order. Its bytes are aligned to 8. It panics when the type is
-// unknown or the size in bytes does not fit an int: callers check sizes that come from outside
-// with [Bytes].
+// New returns a zeroed array in C order, its data aligned to 8 bytes. It panics when the type is
+// unknown or the size in bytes overflows int: check sizes from outside the program with [Bytes].
 func New(t DType, shape ...int) *Array {
 	n, ok := Bytes(t, shape...)
 	if !ok {
@@ -31,8 +30,8 @@ func New(t DType, shape ...int) *Array {
 	return Over(t, data, shape...)
 }
 
-// Over returns an array in C order over data, which it does not copy. It panics when data is
-// shorter than the array.
+// Over returns an array in C order over data, without copying it. It panics when data is shorter
+// than the array.
 func Over(t DType, data []byte, shape ...int) *Array {
 	n, ok := Bytes(t, shape...)
 	if !ok || len(data) < n {
@@ -48,13 +47,14 @@ func Over(t DType, data []byte, shape ...int) *Array {
 	return a
 }
 
-// FromSlice returns an array over s, which it does not copy.
+// FromSlice returns an array in C order over s, without copying it. It panics when s is shorter
+// than the array.
 func FromSlice[T Element](s []T, shape ...int) *Array {
 	return Over(TypeOf[T](), AsBytes(s), shape...)
 }
 
-// Bytes returns the size of an array in bytes, and false where the type is unknown, a dimension is
-// negative or the size does not fit.
+// Bytes returns the size of an array in bytes. It returns false when the type is unknown, a
+// dimension is negative, or the size overflows int.
 func Bytes(t DType, shape ...int) (int, bool) {
 	if !t.Valid() {
 		return 0, false
@@ -78,7 +78,7 @@ func (a *Array) Len() int {
 	return n
 }
 
-// Contiguous reports whether the elements lie without gaps in C order.
+// Contiguous reports whether the elements are in C order without gaps.
 func (a *Array) Contiguous() bool {
 	step := a.Type.Size()
 	for i := len(a.Shape) - 1; i >= 0; i-- {
@@ -90,16 +90,17 @@ func (a *Array) Contiguous() bool {
 	return true
 }
 
-// At returns the view with the first index fixed: for an array of bands, rows and columns, one
-// band. It panics when i is out of range.
+// At returns the view with the first index fixed: one band of an array of bands, rows and columns.
+// It panics when i is out of range.
 func (a *Array) At(i int) *Array {
 	if i < 0 || i >= a.Shape[0] {
 		panic(fmt.Sprintf("ndarray: index %d of %d", i, a.Shape[0]))
 	}
-	return &Array{Type: a.Type, Shape: a.Shape[1:], Strides: a.Strides[1:], Offset: a.Offset + i*a.Strides[0], Data: a.Data}
+	return &Array{Type: a.Type, Shape: a.Shape[1:], Strides: a.Strides[1:], Offset: a.Offset + i*a.Strides[0],
+		Data: a.Data}
 }
 
-// Raw returns the bytes of a contiguous array, first element first. It panics when the array is not
+// Raw returns the bytes of a contiguous array without copying them. It panics when the array is not
 // contiguous.
 func (a *Array) Raw() []byte {
 	if !a.Contiguous() {
@@ -110,8 +111,8 @@ func (a *Array) Raw() []byte {
 }
 
 // Slice returns the elements of a contiguous array as a Go slice that shares its memory. It panics
-// when T is not the array's type, or the array is not contiguous. Float16 arrays are read as
-// uint16.
+// when T is not the array's element type or the array is not contiguous. Float16 arrays are
+// returned as uint16.
 func Slice[T Element](a *Array) []T {
 	want := a.Type
 	if want == Float16 {
@@ -123,7 +124,7 @@ func Slice[T Element](a *Array) []T {
 	return OfBytes[T](a.Raw())
 }
 
-// OfBytes returns b as a slice of T without copying. The length is rounded down to whole elements.
+// OfBytes returns b as a slice of T without copying it, its length rounded down to whole elements.
 // It panics when b is not aligned for T.
 func OfBytes[T Element](b []byte) []T {
 	var z T
@@ -138,7 +139,7 @@ func OfBytes[T Element](b []byte) []T {
 	return unsafe.Slice((*T)(p), n)
 }
 
-// AsBytes returns the memory of s as bytes without copying.
+// AsBytes returns the memory of s as bytes without copying it.
 func AsBytes[T Element](s []T) []byte {
 	if len(s) == 0 {
 		return nil

@@ -5,8 +5,8 @@ import "fmt"
 // DType is the type of an array's elements.
 type DType uint8
 
-// The element types. Float16 has no Go type: its elements are held as uint16 bits, see
-// [Float16ToFloat32]. The zero DType is no type.
+// The element types. Go has no float16: Float16 elements are uint16 bit patterns, see
+// [Float16ToFloat32]. The zero DType is not an element type.
 const (
 	NoType DType = iota
 	Uint8
@@ -54,7 +54,7 @@ func (t DType) String() string {
 	return dtypes[t].name
 }
 
-// Size returns the bytes of one element, 0 for an unknown type.
+// Size returns the size of one element in bytes, 0 for an unknown type.
 func (t DType) Size() int {
 	if t >= numTypes {
 		return 0
@@ -77,8 +77,8 @@ func (t DType) IsFloat() bool { return t >= Float16 && t <= Float64 }
 // IsComplex reports whether t is a complex type.
 func (t DType) IsComplex() bool { return t == Complex64 || t == Complex128 }
 
-// ParseDType returns the type with NumPy's name s ("uint8", "float32"). GDAL's names
-// ("Byte", "UInt16", "CFloat32") are understood too.
+// ParseDType returns the type that has NumPy's name s ("uint8", "float32") or GDAL's ("Byte",
+// "UInt16", "CFloat32").
 func ParseDType(s string) (DType, error) {
 	for t := Uint8; t < numTypes; t++ {
 		if dtypes[t].name == s {

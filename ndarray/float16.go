@@ -2,7 +2,7 @@ package ndarray
 
 import "math"
 
-// Float16ToFloat32 widens IEEE half-precision bits; every value is exact.
+// Float16ToFloat32 converts half-precision bits to float32, exactly.
 func Float16ToFloat32(h uint16) float32 {
 	sign := uint32(h&0x8000) << 16
 	exp := uint32(h>>10) & 0x1f
@@ -17,8 +17,8 @@ func Float16ToFloat32(h uint16) float32 {
 	return math.Float32frombits(sign | (exp+112)<<23 | frac<<13)
 }
 
-// Float32ToFloat16 rounds to the nearest half-precision value, ties to even; beyond the range it
-// gives infinity, as NumPy does.
+// Float32ToFloat16 rounds f to the nearest half-precision value, ties to even. Values beyond the
+// range become infinite, as in NumPy.
 func Float32ToFloat16(f float32) uint16 {
 	b := math.Float32bits(f)
 	sign := uint16(b>>16) & 0x8000
@@ -48,7 +48,7 @@ func Float32ToFloat16(f float32) uint16 {
 	return sign
 }
 
-// roundUp is 1 when the cut-off rest calls for the next value: above half, or half with h odd.
+// roundUp returns 1 when the discarded bits round the value up: above half, or half with h odd.
 func roundUp(rest, half, h uint32) uint32 {
 	if rest > half || rest == half && h&1 == 1 {
 		return 1

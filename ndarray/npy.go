@@ -8,16 +8,17 @@ import (
 	"strings"
 )
 
-// NPYHeader describes the array of a .npy file. Its elements begin at byte DataOffset, without gaps.
+// NPYHeader describes the array of a .npy file, whose elements follow each other from byte
+// DataOffset on.
 type NPYHeader struct {
 	Type       DType
-	Shape      []int // outermost first as in NumPy, in Fortran order too
+	Shape      []int // outermost first, in Fortran order too, as in NumPy
 	Fortran    bool  // the first index changes fastest
 	BigEndian  bool  // byte order of the file; false for types of one byte
 	DataOffset int
 }
 
-// Errors of the .npy codec.
+// Errors that the .npy functions wrap.
 var (
 	ErrNPYFormat      = errors.New("ndarray: not a .npy header")
 	ErrNPYUnsupported = errors.New("ndarray: .npy element type not supported")
@@ -27,35 +28,35 @@ const (
 	npyMagic = "\x93NUMPY"
 	// NPYPrefix is the number of bytes that NPYHeaderSize needs.
 	NPYPrefix = 12
-	// maxNPYHeader is far above any header of a plain array; NumPy itself stops at 10000 characters.
+	// maxNPYHeader exceeds the header of any plain array: NumPy itself stops at 10000 characters.
 	maxNPYHeader = 64 << 10
 	npyAlign     = 64 // elements begin at a multiple of this, so that they can be mapped
 )
 
-// NPYHeaderSize returns how many bytes at the beginning of a .npy file ParseNPYHeader needs,
-// given the first NPYPrefix of them. The error wraps ErrNPYFormat.
+// NPYHeaderSize returns the number of bytes at the start of a .npy file that ParseNPYHeader needs,
+// given the first NPYPrefix of them. Its error wraps ErrNPYFormat.
 func NPYHeaderSize(prefix []byte) (int, error) {
 	if len(prefix) < 10 || string(prefix[:6]) != npyMagic {
-		return 0, fmt.Errorf("%w: it does not begin with \\x93NUMPY", ErrNPYFormat)
+		return 0, fmt.Errorf("%w: file does not begin with \\x93NUMPY", ErrNPYFormat)
 	}
 	switch prefix[6] {
 	case 1:
 		return 10 + int(binary.LittleEndian.Uint16(prefix[8:])), nil
 	case 2, 3:
 		if len(prefix) < NPYPrefix {
-			return 0, fmt.Errorf("%w: it ends within its first %d bytes", ErrNPYFormat, NPYPrefix)
+			return 0, fmt.Errorf("%w: file ends within its first %d bytes", ErrNPYFormat, NPYPrefix)
 		}
 		n := binary.LittleEndian.Uint32(prefix[8:])
 		if n > maxNPYHeader {
-			return 0, fmt.Errorf("%w: it claims a header of %d bytes", ErrNPYFormat, n)
+			return 0, fmt.Errorf("%w: header of %d bytes is too long", ErrNPYFormat, n)
 		}
 		return NPYPrefix + int(n), nil
 	}
-	return 0, fmt.Errorf("%w: version %d.%d, versions 1 to 3 are known", ErrNPYFormat, prefix[6], prefix[7])
+	return 0, fmt.Errorf("%w: version %d.%d, want 1 to 3", ErrNPYFormat, prefix[6], prefix[7])
 }
 
-// ParseNPYHeader reads the header, versions 1 to 3, that b begins with. The error wraps ErrNPYFormat, or
-// ErrNPYUnsupported where the elements are not plain numbers.
+// ParseNPYHeader parses the header of version 1, 2 or 3 at the start of b. Its error wraps
+// ErrNPYFormat, or ErrNPYUnsupported when the elements are not plain numbers.
 func ParseNPYHeader(b []byte) (NPYHeader, error) {
 	var h NPYHeader
 	size, err := NPYHeaderSize(b[:min(len(b), NPYPrefix)])
@@ -63,7 +64,7 @@ func ParseNPYHeader(b []byte) (NPYHeader, error) {
 		return h, err
 	}
 	if size > len(b) {
-		return h, fmt.Errorf("%w: it ends within its header of %d bytes", ErrNPYFormat, size)
+		return h, fmt.Errorf("%w: file ends within its header of %d bytes", ErrNPYFormat, size)
 	}
 	start := 10
 	if b[6] > 1 {
@@ -75,13 +76,13 @@ func ParseNPYHeader(b []byte) (NPYHeader, error) {
 		return NPYHeader{}, err
 	}
 	if _, ok := Bytes(h.Type, h.Shape...); !ok {
-		return NPYHeader{}, fmt.Errorf("%w: its shape %v is larger than any memory", ErrNPYFormat, h.Shape)
+		return NPYHeader{}, fmt.Errorf("%w: shape %v is too large", ErrNPYFormat, h.Shape)
 	}
 	return h, nil
 }
 
-// AppendNPYHeader appends the version 1 header of a little-endian array in C order to dst. It panics when the
-// type is unknown, and beyond 64 dimensions, NumPy's limit.
+// AppendNPYHeader appends the version 1 header of a little-endian array in C order to dst. It
+// panics when the type is unknown or the shape has more than 64 dimensions, NumPy's limit.
 func AppendNPYHeader(dst []byte, t DType, shape ...int) []byte {
 	if !t.Valid() || len(shape) > 64 {
 		panic(fmt.Sprintf("ndarray: .npy header of type %v and shape %v", t, shape))
@@ -100,7 +101,8 @@ func AppendNPYHeader(dst []byte, t DType, shape ...int) []byte {
 			dims.WriteByte(',')
 		}
 	}
-	text := fmt.Sprintf("{'descr': '%s%s', 'fortran_order': False, 'shape': (%s), }", order, dtypes[t].npy, dims.String())
+	text := fmt.Sprintf("{'descr': '%s%s', 'fortran_order': False, 'shape': (%s), }", order, dtypes[t].npy,
+		dims.String())
 	pad := npyAlign - (10+len(text)+1)%npyAlign
 	n := len(text) + pad%npyAlign + 1
 	dst = append(dst, npyMagic...)
@@ -112,18 +114,18 @@ func AppendNPYHeader(dst []byte, t DType, shape ...int) []byte {
 	return append(dst, '\n')
 }
 
-// npyParser reads the Python dictionary of a header. It knows just what NumPy writes there: texts, True
-// and False, tuples of numbers.
+// npyParser parses the Python dictionary of a header: the strings, booleans and tuples of integers
+// that NumPy writes there.
 type npyParser struct {
 	s string
 	i int
 }
 
 func (p *npyParser) fail(what string) error {
-	return fmt.Errorf("%w: %s at character %d of its dictionary", ErrNPYFormat, what, p.i)
+	return fmt.Errorf("%w: %s at character %d of the dictionary", ErrNPYFormat, what, p.i)
 }
 
-// next passes over blanks and returns the character there, 0 at the end.
+// next skips whitespace and returns the next character, 0 at the end.
 func (p *npyParser) next() byte {
 	for p.i < len(p.s) && strings.IndexByte(" \t\r\n", p.s[p.i]) >= 0 {
 		p.i++
@@ -136,7 +138,7 @@ func (p *npyParser) next() byte {
 
 func (p *npyParser) expect(c byte) error {
 	if p.next() != c {
-		return p.fail(fmt.Sprintf("no %q", c))
+		return p.fail(fmt.Sprintf("want %q", c))
 	}
 	p.i++
 	return nil
@@ -153,7 +155,7 @@ func (p *npyParser) header(h *NPYHeader) error {
 			return err
 		}
 		if seen[key] {
-			return p.fail(fmt.Sprintf("key %q twice", key))
+			return p.fail(fmt.Sprintf("duplicate key %q", key))
 		}
 		seen[key] = true
 		if err := p.expect(':'); err != nil {
@@ -175,15 +177,15 @@ func (p *npyParser) header(h *NPYHeader) error {
 		if p.next() == ',' {
 			p.i++
 		} else if p.next() != '}' {
-			return p.fail("no ',' or '}'")
+			return p.fail("want ',' or '}'")
 		}
 	}
 	p.i++
 	if p.next() != 0 {
-		return p.fail("more than the dictionary")
+		return p.fail("text after the dictionary")
 	}
 	if len(seen) != 3 {
-		return p.fail("one of descr, fortran_order, shape is missing")
+		return p.fail("descr, fortran_order or shape is missing")
 	}
 	return nil
 }
@@ -191,12 +193,12 @@ func (p *npyParser) header(h *NPYHeader) error {
 func (p *npyParser) text() (string, error) {
 	quote := p.next()
 	if quote != '\'' && quote != '"' {
-		return "", p.fail("no text")
+		return "", p.fail("want a string")
 	}
 	rest := p.s[p.i+1:]
 	n := strings.IndexByte(rest, quote)
 	if n < 0 || strings.IndexByte(rest[:n], '\\') >= 0 {
-		return "", p.fail("a text without end")
+		return "", p.fail("unterminated string")
 	}
 	p.i += n + 2
 	return rest[:n], nil
@@ -210,7 +212,7 @@ func (p *npyParser) boolean() (bool, error) {
 			return v == "True", nil
 		}
 	}
-	return false, p.fail("neither True nor False")
+	return false, p.fail("want True or False")
 }
 
 func (p *npyParser) shape() ([]int, error) {
@@ -225,9 +227,9 @@ func (p *npyParser) shape() ([]int, error) {
 		}
 		n, err := strconv.Atoi(p.s[from:p.i])
 		if err != nil {
-			return nil, p.fail("no dimension")
+			return nil, p.fail("want a dimension")
 		}
-		if p.i < len(p.s) && p.s[p.i] == 'L' { // as Python 2 wrote them
+		if p.i < len(p.s) && p.s[p.i] == 'L' { // written by Python 2
 			p.i++
 		}
 		if shape = append(shape, n); len(shape) > 64 {
@@ -236,7 +238,7 @@ func (p *npyParser) shape() ([]int, error) {
 		if p.next() == ',' {
 			p.i++
 		} else if p.next() != ')' {
-			return nil, p.fail("no ',' or ')'")
+			return nil, p.fail("want ',' or ')'")
 		}
 	}
 	p.i++
@@ -245,7 +247,7 @@ func (p *npyParser) shape() ([]int, error) {
 
 func (p *npyParser) descr(h *NPYHeader) error {
 	if p.next() == '[' {
-		return fmt.Errorf("%w: its elements are records of several fields; save one field by itself", ErrNPYUnsupported)
+		return fmt.Errorf("%w: elements are records: save each field as an array", ErrNPYUnsupported)
 	}
 	d, err := p.text()
 	if err != nil {
@@ -261,12 +263,13 @@ func (p *npyParser) descr(h *NPYHeader) error {
 		if d[0] == '|' && t.Size() > 1 {
 			return p.fail(fmt.Sprintf("element type %q without byte order", d))
 		}
-		// '=' is the machine's own order, which NumPy never writes.
-		h.Type, h.BigEndian = t, t.Size() > 1 && (d[0] == '>' || d[0] == '=' && binary.NativeEndian.Uint16([]byte{0, 1}) == 1)
+		// '=' is the machine's byte order, which NumPy never writes.
+		h.Type, h.BigEndian = t, t.Size() > 1 &&
+			(d[0] == '>' || d[0] == '=' && binary.NativeEndian.Uint16([]byte{0, 1}) == 1)
 		return nil
 	}
 	if d[1] == 'O' {
-		return fmt.Errorf("%w: its elements are Python objects", ErrNPYUnsupported)
+		return fmt.Errorf("%w: elements are Python objects", ErrNPYUnsupported)
 	}
-	return fmt.Errorf("%w: %q; save it as numbers, as with a.astype('u1')", ErrNPYUnsupported, d)
+	return fmt.Errorf("%w: element type %q: save numbers, as with a.astype('u1')", ErrNPYUnsupported, d)
 }

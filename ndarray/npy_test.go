@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// header makes a header of the given version around a dictionary.
+// header returns a header of the given version around a dictionary.
 func header(version byte, dict string) []byte {
 	b := append([]byte(npyMagic), version, 0)
 	if version == 1 {
@@ -24,18 +24,23 @@ func header(version byte, dict string) []byte {
 	return append(b, dict...)
 }
 
-func TestHeadersOfEveryVersionAreRead(t *testing.T) {
+func TestParseNPYHeaderVersions(t *testing.T) {
 	for _, c := range []struct {
 		version byte
 		dict    string
 		want    NPYHeader
 	}{
-		{1, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }\n", NPYHeader{Float32, []int{3, 4}, false, false, 0}},
-		{1, "{'descr': '|u1', 'fortran_order': False, 'shape': (5,), }  \n", NPYHeader{Uint8, []int{5}, false, false, 0}},
-		{2, "{'shape': (2, 3, 4), 'fortran_order': True, 'descr': '>i2'}\n", NPYHeader{Int16, []int{2, 3, 4}, true, true, 0}},
+		{1, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }\n",
+			NPYHeader{Float32, []int{3, 4}, false, false, 0}},
+		{1, "{'descr': '|u1', 'fortran_order': False, 'shape': (5,), }  \n",
+			NPYHeader{Uint8, []int{5}, false, false, 0}},
+		{2, "{'shape': (2, 3, 4), 'fortran_order': True, 'descr': '>i2'}\n",
+			NPYHeader{Int16, []int{2, 3, 4}, true, true, 0}},
 		{3, `{"descr": "<c16", "fortran_order": False, "shape": ()}`, NPYHeader{Complex128, []int{}, false, false, 0}},
-		{1, "{'descr': '<u8', 'fortran_order': False, 'shape': (3L, 0L), }", NPYHeader{Uint64, []int{3, 0}, false, false, 0}},
-		{1, "{'descr': '>f2', 'fortran_order': False, 'shape': (1, 1)}", NPYHeader{Float16, []int{1, 1}, false, true, 0}},
+		{1, "{'descr': '<u8', 'fortran_order': False, 'shape': (3L, 0L), }",
+			NPYHeader{Uint64, []int{3, 0}, false, false, 0}},
+		{1, "{'descr': '>f2', 'fortran_order': False, 'shape': (1, 1)}",
+			NPYHeader{Float16, []int{1, 1}, false, true, 0}},
 	} {
 		b := header(c.version, c.dict)
 		c.want.DataOffset = len(b)
@@ -50,7 +55,7 @@ func TestHeadersOfEveryVersionAreRead(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPlainArrayIsRefused(t *testing.T) {
+func TestParseNPYHeaderErrors(t *testing.T) {
 	dict := func(descr, shape string) string {
 		return "{'descr': " + descr + ", 'fortran_order': False, 'shape': " + shape + ", }"
 	}
@@ -86,7 +91,7 @@ func TestWhatIsNoPlainArrayIsRefused(t *testing.T) {
 	}
 }
 
-func TestWrittenHeadersAreReadBackAndAligned(t *testing.T) {
+func TestNPYHeaderRoundTrip(t *testing.T) {
 	for ty := Uint8; ty < numTypes; ty++ {
 		for _, shape := range [][]int{{}, {0}, {7}, {3, 4}, {1, 2, 3}, {1 << 40, 2, 1}} {
 			b := AppendNPYHeader([]byte("xyz"), ty, shape...)[3:]
@@ -104,7 +109,7 @@ func TestWrittenHeadersAreReadBackAndAligned(t *testing.T) {
 	}
 }
 
-func TestNumPyReadsWrittenHeaders(t *testing.T) {
+func TestNumPyReadsHeaders(t *testing.T) {
 	python := ""
 	for _, p := range []string{"python3", "/usr/bin/python3"} {
 		if exec.Command(p, "-c", "import numpy").Run() == nil {
@@ -125,7 +130,8 @@ func TestNumPyReadsWrittenHeaders(t *testing.T) {
 		if err := os.WriteFile(path, b, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&script, "a = np.load(%q); assert a.dtype == np.dtype(%q) and a.shape == (2, 3) and not a.any()\n", path, ty.String())
+		fmt.Fprintf(&script, "a = np.load(%q); assert a.dtype == np.dtype(%q) and a.shape == (2, 3) and not a.any()\n",
+			path, ty.String())
 	}
 	if out, err := exec.Command(python, "-c", script.String()).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

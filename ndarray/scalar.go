@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Scalar is one value of an element type, kept exactly: 64-bit integers lose nothing, and a
-// float32 is the value that a float32 file can hold. The zero Scalar has no type.
+// Scalar is one value of an element type, kept exactly: 64-bit integers are not rounded, and a
+// float32 is a value that a float32 file can hold. The zero Scalar has no type.
 type Scalar struct {
 	Type DType
 	Bits uint64 // integers: two's complement in 64 bits; floats: IEEE bits of their own width
@@ -29,7 +29,8 @@ func ScalarOf[T Real](v T) Scalar {
 	return Scalar{t, uint64(int64(v))}
 }
 
-// Value returns the scalar as T; it panics when T is not its type (uint16 for Float16: the bits).
+// Value returns the scalar as T, which must be the scalar's own type, and uint16 for the bits of a
+// Float16.
 func Value[T Real](s Scalar) T {
 	switch s.Type {
 	case Float32:
@@ -42,7 +43,7 @@ func Value[T Real](s Scalar) T {
 	return T(int64(s.Bits))
 }
 
-// Float64 returns the value as a float64; integers beyond 2^53 are rounded.
+// Float64 returns the value as a float64. Integers beyond 2^53 are rounded.
 func (s Scalar) Float64() float64 {
 	switch s.Type {
 	case Float16:
@@ -57,10 +58,11 @@ func (s Scalar) Float64() float64 {
 	return float64(int64(s.Bits))
 }
 
-// IsNaN reports whether the value is a float that is not a number.
+// IsNaN reports whether the value is a NaN.
 func (s Scalar) IsNaN() bool { return s.Type.IsFloat() && math.IsNaN(s.Float64()) }
 
-// String returns the shortest text that ParseScalar reads back as the same value: "nan", "-9999", "0.1".
+// String returns the shortest text that ParseScalar parses as the same value: "nan", "-9999",
+// "0.1".
 func (s Scalar) String() string {
 	switch s.Type {
 	case NoType:
@@ -86,10 +88,10 @@ func (s Scalar) String() string {
 	return strconv.FormatInt(int64(s.Bits), 10)
 }
 
-// ParseScalar reads text as a value of type t: for floats the nearest value of that type (a finite
-// text beyond float32's range is an error, but for the few decimals that GDAL writes for the type's own
-// limit), for integers exactly ("5", "5.0" and "5e2" are integers). The error says why a value does
-// not fit. Complex types hold the real part.
+// ParseScalar parses text as a value of type t. Integers must be exact ("5", "5.0" and "5e2" are
+// integers); floats are rounded to the nearest value of t. A finite text beyond float32's range is
+// an error, except for the rounded decimals that GDAL writes for the limits of float32. For complex
+// types the result holds the real part.
 func ParseScalar(text string, t DType) (Scalar, error) {
 	text = strings.TrimSpace(strings.TrimRight(text, "\x00"))
 	switch t {
@@ -109,8 +111,8 @@ func ParseScalar(text string, t DType) (Scalar, error) {
 	return ScalarFromFloat(v, t)
 }
 
-// ScalarFromFloat returns v as a value of type t: rounded to the nearest for floats; for integers it
-// must be one that t can hold.
+// ScalarFromFloat returns v as a value of type t. Floats are rounded to the nearest; an integer
+// type must hold v exactly.
 func ScalarFromFloat(v float64, t DType) (Scalar, error) {
 	switch t {
 	case Float16:
@@ -118,7 +120,7 @@ func ScalarFromFloat(v float64, t DType) (Scalar, error) {
 	case Float32, Complex64:
 		f := float32(v)
 		if math.IsInf(float64(f), 0) && !math.IsInf(v, 0) {
-			// GDAL prints FLT_MAX with few digits, which rounds to just above it.
+			// GDAL writes FLT_MAX with few digits, which can round to slightly more than FLT_MAX.
 			if math.Abs(v) > math.MaxFloat32*(1+1e-6) {
 				return Scalar{}, fmt.Errorf("ndarray: %v does not fit %v", v, t)
 			}
@@ -129,10 +131,10 @@ func ScalarFromFloat(v float64, t DType) (Scalar, error) {
 		return Scalar{Float64, math.Float64bits(v)}, nil
 	}
 	if !t.IsInteger() {
-		return Scalar{}, fmt.Errorf("ndarray: no value of type %v", t)
+		return Scalar{}, fmt.Errorf("ndarray: %v has no scalar values", t)
 	}
 	lo, hi := t.Limits()
-	// Beyond 2^53 the limits round up, so the upper one is excluded there.
+	// The limits of 64-bit types round up, so the upper one is excluded.
 	if v != math.Trunc(v) || v < lo || v > hi || (t.Size() == 8 && v >= hi) {
 		return Scalar{}, fmt.Errorf("ndarray: %v is not a value of %v", v, t)
 	}
@@ -142,8 +144,8 @@ func ScalarFromFloat(v float64, t DType) (Scalar, error) {
 	return Scalar{t, uint64(int64(v))}, nil
 }
 
-// Limits returns the smallest and the largest finite value of a real type as float64; for 64-bit
-// integers the upper one is rounded up to a power of two.
+// Limits returns the smallest and the largest finite value of a real type. The upper limit of
+// 64-bit integers is rounded up to a power of two.
 func (t DType) Limits() (lo, hi float64) {
 	switch t {
 	case Uint8, Uint16, Uint32, Uint64:
@@ -159,7 +161,7 @@ func (t DType) Limits() (lo, hi float64) {
 	return -math.MaxFloat64, math.MaxFloat64
 }
 
-// Put writes the value to the first Type.Size() bytes of b, in the machine's order.
+// Put writes the value to the first Type.Size() bytes of b, in the machine's byte order.
 func (s Scalar) Put(b []byte) {
 	switch s.Type.Size() {
 	case 1:

@@ -15,7 +15,8 @@ import (
 	"leat/objstore"
 )
 
-// forgetful passes connections on to a server, until it forgets those that it has: they stay open, and give nothing any more, as behind a router that was restarted.
+// forgetful forwards connections to a server until it drops those that it has: they stay open but
+// carry nothing more, as behind a router that was restarted.
 type forgetful struct {
 	listener net.Listener
 	server   string
@@ -93,7 +94,7 @@ func (f *forgetful) forget() {
 	}
 }
 
-// trusting is a client as NewClient makes it, which takes the server's certificate.
+// trusting returns a client as NewClient does, which accepts the server's certificate.
 func trusting() *http.Client {
 	c := objstore.NewClient()
 	t := c.Transport.(*http.Transport)
@@ -104,7 +105,8 @@ func trusting() *http.Client {
 	return c
 }
 
-// forgottenBucket is a bucket on a server that offers HTTP/2, behind a network that forgets connections.
+// forgottenBucket returns a bucket on a server that offers HTTP/2, behind a network that drops
+// connections.
 func forgottenBucket(t *testing.T, h http.Handler) (*forgetful, *objstore.Bucket) {
 	srv := httptest.NewUnstartedServer(h)
 	srv.EnableHTTP2 = true
@@ -121,7 +123,7 @@ func forgottenBucket(t *testing.T, h http.Handler) (*forgetful, *objstore.Bucket
 	return f, b
 }
 
-func TestAnAttemptAfterAConnectionWasForgottenGoesByAnother(t *testing.T) {
+func TestRetryUsesNewConnection(t *testing.T) {
 	f, b := forgottenBucket(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", `"1"`)
 		_, _ = io.WriteString(w, "hello")
@@ -130,7 +132,8 @@ func TestAnAttemptAfterAConnectionWasForgottenGoesByAnother(t *testing.T) {
 		if forgotten {
 			f.forget()
 		}
-		_, body, err := objstore.Retry{Stall: 2 * time.Second, Base: time.Millisecond}.Read(t.Context(), b, "x", 0, -1, nil)
+		_, body, err := objstore.Retry{Stall: 2 * time.Second, Base: time.Millisecond}.Read(t.Context(), b, "x", 0, -1,
+			nil)
 		if err != nil {
 			t.Fatalf("forgotten %v, %d connections made: %v", forgotten, f.made.Load(), err)
 		}
@@ -142,8 +145,8 @@ func TestAnAttemptAfterAConnectionWasForgottenGoesByAnother(t *testing.T) {
 	}
 }
 
-func TestConnectionsThatWaitAreNotTriedOneByOneAfterAStall(t *testing.T) {
-	const idle = 8 // more than attempts
+func TestStallClosesIdleConnections(t *testing.T) {
+	const idle = 8 // more than the attempts
 	var together sync.WaitGroup
 	together.Add(idle)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -183,7 +186,7 @@ func TestConnectionsThatWaitAreNotTriedOneByOneAfterAStall(t *testing.T) {
 	}
 }
 
-func TestAConnectionIsUsedAgainAfterABodyWasRead(t *testing.T) {
+func TestConnectionReuse(t *testing.T) {
 	s := serve(t)
 	s.put("o", make([]byte, 100_000))
 	f := newForgetful(t, s.Listener.Addr().String())
@@ -204,17 +207,17 @@ func TestAConnectionIsUsedAgainAfterABodyWasRead(t *testing.T) {
 	}
 }
 
-func TestParallelRangesHaveConnectionsOfTheirOwn(t *testing.T) {
+func TestParallelRangesUseOwnConnections(t *testing.T) {
 	const ranges = 4
 	all := make(chan struct{})
-	var waiting atomic.Int64 // -1: the first comes alone, so that there is a connection
+	var waiting atomic.Int64 // -1: the first request is alone, to open a connection
 	waiting.Store(-1)
 	f, b := forgottenBucket(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch waiting.Add(1) {
 		case 0:
 			_, _ = io.WriteString(w, "hello")
 			return
-		case ranges: // all are under way at once
+		case ranges: // all are in progress at once
 			close(all)
 		}
 		select {

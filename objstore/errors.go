@@ -18,23 +18,26 @@ import (
 )
 
 var (
-	// ErrChanged tells that the object was replaced by another version while it was read.
+	// ErrChanged is returned when the object was replaced by another version while it was read.
 	ErrChanged = errors.New("the object changed while it was read")
-	// ErrStalled tells that a store gave nothing for too long.
-	ErrStalled = errors.New("the store gave nothing for too long")
+	// ErrNotResumed is returned when a body broke off and the object's version is not identified:
+	// the rest might belong to another version.
+	ErrNotResumed = errors.New("the body broke off and can't be resumed")
+	// ErrStalled is returned when a store sent nothing for too long.
+	ErrStalled = errors.New("the store sent nothing for too long")
 )
 
-// Error is what went wrong with an object or a bucket.
+// Error describes a failed operation on an object or a bucket.
 type Error struct {
-	Op         string        // what was done: "reading", "looking up", "listing", "writing", "opening"
+	Op         string        // the operation: "reading", "looking up", "listing", "writing", "opening"
 	URL        string        // without secrets
-	Status     int           // of HTTP; 0: there was no answer
-	Code       string        // the store's own word for it, such as "NoSuchBucket"
-	RetryAfter time.Duration // that the store asks for
+	Status     int           // HTTP status; 0 if there was no answer
+	Code       string        // the store's own error code, such as "NoSuchBucket"
+	RetryAfter time.Duration // the pause the store asks for
 	Err        error
 }
 
-// Error says what was done to which object, what came of it, and what to check.
+// Error returns the operation, the object, the cause and what to check.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s: ", e.Op, printable(e.URL))
@@ -53,11 +56,14 @@ func (e *Error) Error() string {
 	case e.Err == io.EOF:
 		b.WriteString("the connection was closed without an answer")
 	case e.Err == io.ErrUnexpectedEOF:
-		b.WriteString("the connection broke off before all had come")
+		b.WriteString("the connection closed before all bytes had arrived")
 	case e.Err != nil:
 		b.WriteString(RedactText(e.Err.Error()))
 	default:
 		b.WriteString("failed")
+	}
+	if e.RetryAfter > 0 {
+		fmt.Fprintf(&b, ", and asks to wait %v", e.RetryAfter.Round(time.Second))
 	}
 	if c := e.check(); c != "" {
 		b.WriteString(": " + c)
@@ -65,7 +71,28 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// printable is a name without signs that a terminal would obey.
+// Reason returns the cause of a failed request in a few words and without the object's name, for a
+// progress line.
+func Reason(err error) string {
+	var e *Error
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &e) && e.Status != 0:
+		return strings.TrimSpace(fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status)))
+	case errors.Is(err, ErrStalled):
+		return "no answer"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET),
+		errors.Is(err, syscall.EPIPE):
+		return "connection broken"
+	case errors.As(err, &dns):
+		return "host not found"
+	}
+	return "network failure"
+}
+
+// printable returns name with control characters escaped.
 func printable(name string) string {
 	if strings.ContainsFunc(name, unicode.IsControl) {
 		name = strings.Trim(strconv.Quote(name), `"`)
@@ -73,12 +100,12 @@ func printable(name string) string {
 	return name
 }
 
-// isStatus tells whether Err says no more than the status does.
+// isStatus reports whether Err repeats what Status says.
 func (e *Error) isStatus() bool {
 	return e.Err == fs.ErrNotExist || e.Err == fs.ErrPermission || e.Err == ErrChanged
 }
 
-// check is what the user can do about it.
+// check returns what the user can check or change.
 func (e *Error) check() string {
 	var dns *net.DNSError
 	var cert *tls.CertificateVerificationError
@@ -86,7 +113,8 @@ func (e *Error) check() string {
 	var proxy *proxyError
 	var op *net.OpError
 	switch {
-	case e.Status == http.StatusProxyAuthRequired, errors.As(e.Err, &proxy), errors.As(e.Err, &op) && op.Op == "proxyconnect":
+	case e.Status == http.StatusProxyAuthRequired, errors.As(e.Err, &proxy),
+		errors.As(e.Err, &op) && op.Op == "proxyconnect":
 		return adviceOnProxies
 	case e.Err == io.EOF:
 		return "check the host, the port, and whether it is http or https"
@@ -101,7 +129,7 @@ func (e *Error) check() string {
 	case e.Status == http.StatusNotFound:
 		return "check the name, upper and lower case too, and the bucket"
 	case strings.HasPrefix(e.URL, "http") && e.Status >= 300 && e.Status < 400:
-		return "it does not say where to"
+		return "the redirect has no usable target"
 	case e.Status == http.StatusMovedPermanently || e.Status == http.StatusTemporaryRedirect:
 		return "the bucket may be in another region: check --region"
 	case e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable:
@@ -118,7 +146,8 @@ func (e *Error) check() string {
 	return ""
 }
 
-// Unwrap gives the cause: fs.ErrNotExist for an object that is not there, fs.ErrPermission for one that may not be read, ErrChanged.
+// Unwrap returns the causes: fs.ErrNotExist for a missing object, fs.ErrPermission for one that may
+// not be read, ErrChanged.
 func (e *Error) Unwrap() []error {
 	var errs []error
 	if e.Err != nil {
@@ -135,7 +164,7 @@ func (e *Error) Unwrap() []error {
 	return errs
 }
 
-// Temporary tells whether another attempt may succeed.
+// Temporary reports whether another attempt may succeed.
 func (e *Error) Temporary() bool {
 	switch s := e.Status; {
 	case s == http.StatusRequestTimeout, s == http.StatusTooEarly, s == http.StatusTooManyRequests:
@@ -147,14 +176,14 @@ func (e *Error) Temporary() bool {
 	}
 	var t interface{ Temporary() bool }
 	if errors.As(e.Err, &t) {
-		if _, network := t.(net.Error); !network { // a source says so of itself
+		if _, network := t.(net.Error); !network { // the source classifies its own errors
 			return t.Temporary()
 		}
 	}
 	return temporary(e.Err)
 }
 
-// temporary tells whether another attempt may succeed after an error that is no answer of a store.
+// temporary reports whether another attempt may succeed after an error without a store's answer.
 func temporary(err error) bool {
 	var dns *net.DNSError
 	var op *net.OpError
@@ -166,31 +195,35 @@ func temporary(err error) bool {
 	case errors.As(err, &dns):
 		return dns.IsTemporary || dns.IsTimeout
 	case errors.As(err, &op) && op.Timeout():
-		return true // of connecting; it also says that it is context.DeadlineExceeded, which it is not
-	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrChanged),
+		return true // a connect timeout also claims to be context.DeadlineExceeded
+	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, ErrChanged),
 		errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrPermission):
 		return false
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, ErrStalled), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
-		errors.Is(err, syscall.ECONNABORTED), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH),
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, ErrStalled), errors.Is(err, syscall.ECONNRESET),
+		errors.Is(err, syscall.EPIPE),
+		errors.Is(err, syscall.ECONNABORTED), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENETUNREACH),
+		errors.Is(err, syscall.EHOSTUNREACH),
 		errors.Is(err, syscall.ETIMEDOUT), errors.Is(err, net.ErrClosed):
 		return true
 	case errors.As(err, &ne):
 		return ne.Timeout()
 	}
-	// net/http has no name for some ends of a connection.
+	// net/http has no error values for some ways in which a connection ends.
 	text := err.Error()
-	return strings.Contains(text, "server closed idle connection") || strings.HasSuffix(text, "EOF") || strings.Contains(text, "connection reset") ||
+	return strings.Contains(text, "server closed idle connection") || strings.HasSuffix(text,
+		"EOF") || strings.Contains(text, "connection reset") ||
 		strings.Contains(text, "http2: ")
 }
 
-// Temporary tells whether what failed may succeed when it is tried again.
+// Temporary reports whether another attempt may succeed after err.
 func Temporary(err error) bool {
 	var e *Error
 	if errors.As(err, &e) {
 		return e.Temporary()
 	}
 	var t interface{ Temporary() bool }
-	if !errors.Is(err, context.DeadlineExceeded) && errors.As(err, &t) { // which says of itself that it is
+	if !errors.Is(err, context.DeadlineExceeded) && errors.As(err, &t) { // a deadline claims to be temporary
 		return t.Temporary()
 	}
 	return temporary(err)

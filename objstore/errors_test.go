@@ -17,7 +17,7 @@ import (
 	"leat/objstore"
 )
 
-// wantWords checks that an error has all of the words.
+// wantWords checks that err's text has all of the words.
 func wantWords(t *testing.T, err error, words ...string) {
 	t.Helper()
 	for _, w := range words {
@@ -27,20 +27,20 @@ func wantWords(t *testing.T, err error, words ...string) {
 	}
 }
 
-func TestABodyThatBreaksOffForGoodSaysOfWhichObject(t *testing.T) {
+func TestBrokenBodyErrorNamesObject(t *testing.T) {
 	s := serve(t)
 	s.before = func(w http.ResponseWriter, r *http.Request) bool {
 		cut(w, r, time.Time{}, make([]byte, 10_000), 500)
 		return true
 	}
 	_, err := readAll(t.Context(), objstore.Retry{}, open(t, s.URL, nil), "o", 0, -1)
-	wantWords(t, err, s.URL+"/o", "broke off")
+	wantWords(t, err, s.URL+"/o", "before all bytes")
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Error(err)
 	}
 }
 
-func TestAServerThatOnlyHangsUpIsAnErrorThatSaysSo(t *testing.T) {
+func TestConnectionClosedWithoutAnswer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -63,9 +63,13 @@ func TestAServerThatOnlyHangsUpIsAnErrorThatSaysSo(t *testing.T) {
 	}
 }
 
-func TestAProxyThatRefusesIsNamed(t *testing.T) {
-	for status, again := range map[int]bool{http.StatusProxyAuthRequired: false, http.StatusForbidden: false, http.StatusBadGateway: true} {
-		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(status) }))
+func TestProxyRefusalError(t *testing.T) {
+	for status, again := range map[int]bool{http.StatusProxyAuthRequired: false, http.StatusForbidden: false,
+		http.StatusBadGateway: true} {
+		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
+			w.WriteHeader(status)
+		}))
 		to, err := url.Parse(strings.Replace(proxy.URL, "://", "://me:geheim@", 1))
 		if err != nil {
 			t.Fatal(err)
@@ -74,7 +78,8 @@ func TestAProxyThatRefusesIsNamed(t *testing.T) {
 		c.Transport.(*http.Transport).Proxy = http.ProxyURL(to)
 		_, err = open(t, "https://h", &objstore.Options{Client: c}).Stat(t.Context(), "x")
 		wantWords(t, err, "https://h/x", "the proxy "+to.Host, http.StatusText(status), "HTTPS_PROXY")
-		if strings.Contains(err.Error(), "geheim") || objstore.Temporary(err) != again || errors.Is(err, errors.ErrUnsupported) {
+		if strings.Contains(err.Error(), "geheim") || objstore.Temporary(err) != again || errors.Is(err,
+			errors.ErrUnsupported) {
 			t.Errorf("%v, again %v", err, objstore.Temporary(err))
 		}
 		proxy.Close()
@@ -83,7 +88,7 @@ func TestAProxyThatRefusesIsNamed(t *testing.T) {
 	}
 }
 
-func TestARedirectThatFailsSaysWhereItLed(t *testing.T) {
+func TestFailedRedirectNamesTarget(t *testing.T) {
 	s := serve(t)
 	to := ""
 	s.before = func(w http.ResponseWriter, r *http.Request) bool {
@@ -93,16 +98,16 @@ func TestARedirectThatFailsSaysWhereItLed(t *testing.T) {
 	}
 	b := open(t, s.URL, nil)
 	_, err := b.Stat(t.Context(), "x")
-	wantWords(t, err, "301", "where to")
+	wantWords(t, err, "301", "redirect")
 	to = "ftp://me:geheim@elsewhere/x?sig=geheim"
 	_, err = b.Stat(t.Context(), "x")
-	wantWords(t, err, s.URL+"/x", "it leads to ftp://elsewhere")
+	wantWords(t, err, s.URL+"/x", "redirected to ftp://elsewhere")
 	if strings.Contains(err.Error(), "geheim") {
 		t.Error(err)
 	}
 }
 
-func TestAnIPv6AddressMayHaveAZone(t *testing.T) {
+func TestIPv6Zone(t *testing.T) {
 	var host string
 	c := objstore.NewClient()
 	c.Transport = answers(func(r *http.Request) *http.Response {
@@ -110,19 +115,20 @@ func TestAnIPv6AddressMayHaveAZone(t *testing.T) {
 		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: r}
 	})
 	b := open(t, "http://[fe80::1%25eth0]:8000", &objstore.Options{Client: c})
-	if _, err := b.Stat(t.Context(), "x"); err != nil || host != "[fe80::1%eth0]:8000" || b.ID("x") != "http://[fe80::1%25eth0]:8000/x" {
+	if _, err := b.Stat(t.Context(), "x"); err != nil || host != "[fe80::1%eth0]:8000" ||
+		b.ID("x") != "http://[fe80::1%25eth0]:8000/x" {
 		t.Errorf("asked %q for %q, %v", host, b.ID("x"), err)
 	}
 }
 
-func TestAURLThatIsNoneIsShownWithoutSignsThatATerminalObeys(t *testing.T) {
+func TestInvalidURLErrorHasNoControls(t *testing.T) {
 	_, err := open(t, "http://h", nil).Stat(t.Context(), "a\x1b[2Jb\nc")
 	if err == nil || strings.ContainsAny(err.Error(), "\x1b\n") {
 		t.Errorf("%q", err)
 	}
 }
 
-func TestTooManyOpenFilesSayWhatToDo(t *testing.T) {
+func TestTooManyOpenFiles(t *testing.T) {
 	c := objstore.NewClient()
 	c.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", syscall.EMFILE)}

@@ -22,7 +22,7 @@ import (
 	"leat/objstore"
 )
 
-func TestAServerThatSendsLessThanTheRangeIsAskedForTheRest(t *testing.T) {
+func TestShortRangeIsResumed(t *testing.T) {
 	s := serve(t)
 	data := bytes.Repeat([]byte("0123456789"), 100)
 	var n atomic.Int64
@@ -46,7 +46,7 @@ func TestAServerThatSendsLessThanTheRangeIsAskedForTheRest(t *testing.T) {
 	}
 }
 
-func TestASizeThatIsAnotherOneEachTimeIsErrChanged(t *testing.T) {
+func TestChangingSizeIsErrChanged(t *testing.T) {
 	s := serve(t)
 	size := 100
 	s.before = func(w http.ResponseWriter, r *http.Request) bool {
@@ -68,7 +68,7 @@ func TestASizeThatIsAnotherOneEachTimeIsErrChanged(t *testing.T) {
 	}
 }
 
-func TestARangeBehindTheEndIsEmptyWhateverTheServerTells(t *testing.T) {
+func TestRangePastEndIsEmpty(t *testing.T) {
 	s := serve(t)
 	s.before = func(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("Content-Length", "100")
@@ -97,7 +97,7 @@ func TestARangeBehindTheEndIsEmptyWhateverTheServerTells(t *testing.T) {
 	}
 }
 
-func TestRedirectsTellNoSecrets(t *testing.T) {
+func TestRedirectsKeepSecrets(t *testing.T) {
 	other := serve(t)
 	other.put("x", nil)
 	s := serve(t)
@@ -115,14 +115,15 @@ func TestRedirectsTellNoSecrets(t *testing.T) {
 			t.Error("the signature went to another host: ", r.Header["Referer"])
 		}
 	}
-	for _, to = range []string{"http://h/%zz?sig=geheim", "/%zz?X-Amz-Signature=geheim", "http://me:geheim@" + closedPort(t) + "/", s.URL + "/again?sig=geheim"} {
+	for _, to = range []string{"http://h/%zz?sig=geheim", "/%zz?X-Amz-Signature=geheim",
+		"http://me:geheim@" + closedPort(t) + "/", s.URL + "/again?sig=geheim"} {
 		if _, err := b.Stat(t.Context(), "y"); err == nil || strings.Contains(err.Error(), "geheim") {
 			t.Errorf("%s: %v", to, err)
 		}
 	}
 }
 
-func TestAPasswordIsNotToldInTheClear(t *testing.T) {
+func TestPasswordIsNotSentUnencrypted(t *testing.T) {
 	plain := serve(t)
 	plain.put("x", nil)
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -130,7 +131,8 @@ func TestAPasswordIsNotToldInTheClear(t *testing.T) {
 	}))
 	defer s.Close()
 	host := strings.TrimPrefix(s.URL, "https://")
-	if _, err := open(t, "https://u:geheim@"+host, &objstore.Options{Client: s.Client()}).Stat(t.Context(), "y"); err == nil || !strings.Contains(err.Error(), "from https to http") || len(plain.requests) > 0 {
+	if _, err := open(t, "https://u:geheim@"+host, &objstore.Options{Client: s.Client()}).Stat(t.Context(),
+		"y"); err == nil || !strings.Contains(err.Error(), "from https to http") || len(plain.requests) > 0 {
 		t.Error(err)
 	}
 	if _, err := open(t, s.URL, &objstore.Options{Client: s.Client()}).Stat(t.Context(), "y"); err != nil {
@@ -142,24 +144,25 @@ func TestAPasswordIsNotToldInTheClear(t *testing.T) {
 	}
 }
 
-func TestTheErrorOfAProxyHasNoPassword(t *testing.T) {
+func TestProxyErrorHasNoPassword(t *testing.T) {
 	c := objstore.NewClient()
 	c.Transport.(*http.Transport).Proxy = func(*http.Request) (*url.URL, error) {
 		return nil, errors.New(`invalid proxy address "http://me:geheim@proxy"`)
 	}
-	if _, err := open(t, "http://h", &objstore.Options{Client: c}).Stat(t.Context(), "x"); err == nil || strings.Contains(err.Error(), "geheim") || !strings.Contains(err.Error(), "proxy") {
+	if _, err := open(t, "http://h", &objstore.Options{Client: c}).Stat(t.Context(),
+		"x"); err == nil || strings.Contains(err.Error(), "geheim") || !strings.Contains(err.Error(), "proxy") {
 		t.Error(err)
 	}
 }
 
-func TestAnErrorHasNoSignsThatATerminalObeys(t *testing.T) {
+func TestErrorHasNoControlCharacters(t *testing.T) {
 	_, err := open(t, t.TempDir(), nil).Stat(t.Context(), "a\x1b[2Jb")
 	if err == nil || strings.Contains(err.Error(), "\x1b") {
 		t.Errorf("%q", err)
 	}
 }
 
-func TestAFileThatChangesWhileItIsReadIsErrChanged(t *testing.T) {
+func TestFileChangedDuringRead(t *testing.T) {
 	for name, change := range map[string]func(path string) error{
 		"cut off":      func(p string) error { return os.Truncate(p, 100_000) },
 		"longer":       func(p string) error { return os.Truncate(p, 300_000) },
@@ -201,30 +204,31 @@ func TestAFileThatChangesWhileItIsReadIsErrChanged(t *testing.T) {
 	}
 }
 
-// memory is a Source of one object that tells one thing and gives another.
+// memory is a Source of one object that announces one size and sends other bytes.
 type memory struct {
-	told  int64
+	size  int64
 	gives func(offset, length int64) io.ReadCloser
 	calls int
 }
 
 func (*memory) ID(name string) string { return "memory:" + name }
 func (m *memory) Stat(context.Context, string) (objstore.Info, error) {
-	return objstore.Info{Size: m.told}, nil
+	return objstore.Info{Size: m.size}, nil
 }
-func (m *memory) Read(_ context.Context, _ string, offset, length int64, _ *objstore.Info) (objstore.Info, io.ReadCloser, error) {
+func (m *memory) Read(_ context.Context, _ string, offset, length int64, _ *objstore.Info) (objstore.Info,
+	io.ReadCloser, error) {
 	m.calls++
-	return objstore.Info{Size: m.told, ETag: "v"}, m.gives(offset, length), nil
+	return objstore.Info{Size: m.size, ETag: "v"}, m.gives(offset, length), nil
 }
 
-func TestASourceThatEndsTooEarlyIsReadOn(t *testing.T) {
+func TestShortSourceIsResumed(t *testing.T) {
 	data := []byte("0123456789")
 	for name, wrap := range map[string]func(r io.Reader) io.ReadCloser{
 		"a reader":   func(r io.Reader) io.ReadCloser { return io.NopCloser(struct{ io.Reader }{r}) },
 		"a WriterTo": io.NopCloser,
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &memory{told: 10, gives: func(offset, length int64) io.ReadCloser {
+			m := &memory{size: 10, gives: func(offset, length int64) io.ReadCloser {
 				return wrap(bytes.NewReader(data[offset:min(10, offset+4)]))
 			}}
 			_, body, err := objstore.Retry{Base: 1}.Read(t.Context(), m, "x", 0, -1, nil)
@@ -246,13 +250,16 @@ func TestASourceThatEndsTooEarlyIsReadOn(t *testing.T) {
 	}
 }
 
-func TestAnObjectOfUnknownSizeEndsWhereItEnds(t *testing.T) {
+func TestUnknownSize(t *testing.T) {
 	for name, wrap := range map[string]func(r io.Reader) io.ReadCloser{
 		"a reader":   func(r io.Reader) io.ReadCloser { return io.NopCloser(struct{ io.Reader }{r}) },
 		"a WriterTo": io.NopCloser,
 	} {
 		for _, length := range []int64{-1, 4, 5, 1000} {
-			m := &memory{told: -1, gives: func(int64, int64) io.ReadCloser { return wrap(strings.NewReader("12345"[:min(5, uint64(length))])) }}
+			m := &memory{size: -1, gives: func(int64,
+				int64) io.ReadCloser {
+				return wrap(strings.NewReader("12345"[:min(5, uint64(length))]))
+			}}
 			got, err := readAll(t.Context(), objstore.Retry{}, m, "x", 0, length)
 			var n int64
 			_, body, err2 := objstore.Retry{}.Read(t.Context(), m, "x", 0, length, nil)
@@ -260,20 +267,24 @@ func TestAnObjectOfUnknownSizeEndsWhereItEnds(t *testing.T) {
 				n, err2 = io.Copy(io.Discard, body)
 				body.Close()
 			}
-			if want := min(5, uint64(length)); uint64(len(got)) != want || err != nil || uint64(n) != want || err2 != nil || m.calls != 2 {
+			if want := min(5, uint64(length)); uint64(len(got)) != want || err != nil || uint64(n) != want ||
+				err2 != nil || m.calls != 2 {
 				t.Errorf("%s, %d: %q %v, %d %v", name, length, got, err, n, err2)
 			}
 		}
 	}
 }
 
-func TestASourceThatGivesTooMuchIsAnError(t *testing.T) {
+func TestTooManyBytesIsAnError(t *testing.T) {
 	for name, wrap := range map[string]func(r io.Reader) io.ReadCloser{
 		"a reader":   func(r io.Reader) io.ReadCloser { return io.NopCloser(struct{ io.Reader }{r}) },
 		"a WriterTo": io.NopCloser,
 	} {
 		for _, length := range []int64{-1, 5} {
-			m := &memory{told: 10, gives: func(int64, int64) io.ReadCloser { return wrap(bytes.NewReader(make([]byte, 11))) }}
+			m := &memory{size: 10, gives: func(int64,
+				int64) io.ReadCloser {
+				return wrap(bytes.NewReader(make([]byte, 11)))
+			}}
 			_, body, err := objstore.Retry{}.Read(t.Context(), m, "x", 0, length, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -286,7 +297,7 @@ func TestASourceThatGivesTooMuchIsAnError(t *testing.T) {
 	}
 }
 
-func TestATimeoutOfConnectingIsTriedAgain(t *testing.T) {
+func TestConnectTimeoutIsRetried(t *testing.T) {
 	_, err := (&net.Dialer{Deadline: time.Now().Add(-time.Second)}).Dial("tcp", "127.0.0.1:1")
 	if err == nil || !errors.Is(err, context.DeadlineExceeded) {
 		t.Skip("this is not how a dialer's end looks: ", err)
@@ -299,12 +310,15 @@ func TestATimeoutOfConnectingIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestURLsOfBucketsThatWouldLoseSomethingAreErrors(t *testing.T) {
-	for _, u := range []string{"https://h/dir?token=geheim", "https://h?sig=geheim", "http://", "s3://k:geheim@b", "s3://b?region=x", "file://host/x", "file:///a?b", "file:///a#b", ""} {
-		o := &objstore.Options{Drivers: map[string]objstore.Opener{"s3": func(context.Context, *url.URL, *objstore.Options) (objstore.Source, error) {
+func TestBucketURLErrors(t *testing.T) {
+	for _, u := range []string{"https://h/dir?token=geheim", "https://h?sig=geheim", "http://", "s3://k:geheim@b",
+		"s3://b?region=x", "file://host/x", "file:///a?b", "file:///a#b", ""} {
+		o := &objstore.Options{Drivers: map[string]objstore.Opener{"s3": func(context.Context, *url.URL,
+			*objstore.Options) (objstore.Source, error) {
 			return &memory{}, nil
 		}}}
-		if b, err := objstore.Open(t.Context(), u, o); err == nil || b != nil || strings.Contains(err.Error(), "geheim") {
+		if b, err := objstore.Open(t.Context(), u, o); err == nil || b != nil || strings.Contains(err.Error(),
+			"geheim") {
 			t.Errorf("%s: %v %v", u, b, err)
 		}
 	}
@@ -329,7 +343,7 @@ func TestURLsOfBucketsThatWouldLoseSomethingAreErrors(t *testing.T) {
 	}
 }
 
-func TestAPieceFromAServerWithoutRangesIsClosedWhateverItSendsThen(t *testing.T) {
+func TestCloseDoesNotDrain(t *testing.T) {
 	s := serve(t)
 	done := make(chan struct{})
 	defer close(done)
@@ -337,7 +351,7 @@ func TestAPieceFromAServerWithoutRangesIsClosedWhateverItSendsThen(t *testing.T)
 		w.Header().Set("Content-Length", "1000")
 		_, _ = w.Write(make([]byte, 10))
 		w.(http.Flusher).Flush()
-		<-done // and nothing more comes
+		<-done // and send nothing more
 		return true
 	}
 	closed := make(chan error, 1)

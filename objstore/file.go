@@ -11,16 +11,18 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"leat/internal/publish"
 )
 
-// files is a folder. gocloud's driver for folders is not used: it escapes names and keeps files of its own beside them.
+// files is a directory. gocloud's driver for directories escapes names and adds files of its own,
+// so it is not used.
 type files struct{ root string }
 
 func openFiles(folder string) (*files, error) {
 	if folder == "" {
-		return nil, errors.New("objstore: no folder is given")
+		return nil, errors.New("objstore: the path of the directory is empty")
 	}
 	root, err := filepath.Abs(filepath.FromSlash(folder))
 	return &files{root: root}, err
@@ -28,10 +30,10 @@ func openFiles(folder string) (*files, error) {
 
 func (f *files) path(name string) (string, error) {
 	if name == "" {
-		return "", fmt.Errorf("objstore: no name of a file in %s is given", f.root)
+		return "", fmt.Errorf("objstore: the name of a file in %s is empty", f.root)
 	}
 	if !filepath.IsLocal(filepath.FromSlash(name)) {
-		return "", fmt.Errorf("objstore: %q leads out of the folder %s", name, f.root)
+		return "", fmt.Errorf("objstore: %q is outside the directory %s", name, f.root)
 	}
 	return filepath.Join(f.root, filepath.FromSlash(name)), nil
 }
@@ -47,8 +49,14 @@ func (f *files) fail(op, name string, err error) error {
 	return &Error{Op: op, URL: f.ID(name), Err: err}
 }
 
+// infoOf identifies a file's version by inode and change time (ctime): size and modification time
+// can be copied to another file (rsync -t, cp -p).
 func infoOf(name string, fi fs.FileInfo) Info {
-	return Info{Name: name, Size: fi.Size(), ModTime: fi.ModTime()}
+	i := Info{Name: name, Size: fi.Size(), ModTime: fi.ModTime()}
+	var changed time.Time
+	i.ETag, changed = fileTag(fi)
+	i.Weak = recent(changed, time.Now())
+	return i
 }
 
 func (f *files) Stat(ctx context.Context, name string) (Info, error) {
@@ -58,7 +66,7 @@ func (f *files) Stat(ctx context.Context, name string) (Info, error) {
 	}
 	fi, err := os.Stat(p)
 	if err == nil && !fi.Mode().IsRegular() {
-		err = fmt.Errorf("it is no regular file but %s", kind(fi.Mode()))
+		err = fmt.Errorf("it is %s, expected a regular file", kind(fi.Mode()))
 	}
 	if err != nil {
 		return Info{}, f.fail("looking up", name, err)
@@ -68,7 +76,7 @@ func (f *files) Stat(ctx context.Context, name string) (Info, error) {
 
 func kind(m fs.FileMode) string {
 	if m.IsDir() {
-		return "a folder"
+		return "a directory"
 	}
 	return "a device, pipe or socket"
 }
@@ -77,7 +85,7 @@ func (f *files) Read(ctx context.Context, name string, offset, length int64, mat
 	if offset < 0 {
 		return Info{}, nil, fmt.Errorf("objstore: reading %s from byte %d", f.ID(name), offset)
 	}
-	info, err := f.Stat(ctx, name) // before it is opened: a pipe would wait
+	info, err := f.Stat(ctx, name) // before the open, which would block on a pipe
 	if err != nil {
 		return info, nil, err
 	}
@@ -104,7 +112,7 @@ func (f *files) Read(ctx context.Context, name string, offset, length int64, mat
 	return info, &fileBody{f: file, at: offset, left: n, files: f, info: info}, nil
 }
 
-// fileBody is a piece of an open file.
+// fileBody reads a range of an open file.
 type fileBody struct {
 	f        *os.File
 	at, left int64
@@ -114,12 +122,12 @@ type fileBody struct {
 
 func (b *fileBody) Read(p []byte) (int, error) {
 	if b.left == 0 {
-		// What was written into meanwhile may be half old, half new.
+		// A file that was written to meanwhile may be half old, half new.
 		fi, err := b.f.Stat()
 		switch {
 		case err != nil:
 			return 0, b.files.fail("reading", b.info.Name, err)
-		case !Same(b.info, infoOf(b.info.Name, fi)):
+		case !SameVersion(b.info, infoOf(b.info.Name, fi)):
 			return 0, b.files.fail("reading", b.info.Name, ErrChanged)
 		}
 		return 0, io.EOF
@@ -129,7 +137,7 @@ func (b *fileBody) Read(p []byte) (int, error) {
 	b.left -= int64(n)
 	if err == io.EOF {
 		if err = nil; b.left > 0 {
-			err = ErrChanged // it was cut off
+			err = ErrChanged // truncated
 		}
 	}
 	if err != nil {
@@ -142,16 +150,16 @@ func (b *fileBody) Close() error { return b.f.Close() }
 
 func (f *files) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
-		// Only the folder in which names with the prefix can lie is looked at.
+		// Only the directory that can hold names with the prefix is walked.
 		dir, _ := filepath.Split(filepath.FromSlash(prefix))
 		if dir != "" && !filepath.IsLocal(filepath.Clean(dir)) {
-			yield(Info{}, fmt.Errorf("objstore: %q leads out of the folder %s", prefix, f.root))
+			yield(Info{}, fmt.Errorf("objstore: %q is outside the directory %s", prefix, f.root))
 			return
 		}
 		var all []Info
 		err := filepath.WalkDir(filepath.Join(f.root, dir), func(p string, d fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrNotExist) && p != f.root {
-				return nil // removed meanwhile; or no name begins so
+				return nil // removed meanwhile, or no name has the prefix
 			}
 			if err != nil {
 				return err
@@ -204,7 +212,7 @@ func (f *files) Upload(ctx context.Context, name string, r io.ReaderAt, size int
 	case err != nil:
 	case o.IfAbsent:
 		if err = file.CommitNew(); errors.Is(err, fs.ErrExist) {
-			return Exists(f.ID(name))
+			return ErrNotFoundFor(f.ID(name))
 		}
 	default:
 		err = file.Commit()
@@ -215,7 +223,7 @@ func (f *files) Upload(ctx context.Context, name string, r io.ReaderAt, size int
 	return nil
 }
 
-// ctxReader ends with its context.
+// ctxReader fails once its context is done.
 type ctxReader struct {
 	ctx context.Context
 	r   io.Reader

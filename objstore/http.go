@@ -15,19 +15,20 @@ import (
 	"time"
 )
 
-// web is a host that is read by http or https.
+// web is a host that is read over http or https.
 type web struct {
 	scheme, host string
 	user         *url.Userinfo
 	client       http.Client
-	own          bool // the client's connections are to be closed
+	own          bool // Close closes the client's idle connections
 }
 
 func openHTTP(u *url.URL, o *Options) (*web, error) {
 	if u.Host == "" {
 		return nil, fmt.Errorf("objstore: %s names no host", Redact(u.String()))
 	}
-	w := &web{scheme: u.Scheme, host: strings.ReplaceAll(u.Host, "%", "%25"), user: u.User} // as it stands in a URL: an IPv6 address may have a zone
+	// A URL writes the % of an IPv6 zone as %25.
+	w := &web{scheme: u.Scheme, host: strings.ReplaceAll(u.Host, "%", "%25"), user: u.User}
 	client := o.Client
 	if client == nil {
 		client, w.own = NewClient(), true
@@ -39,38 +40,40 @@ func openHTTP(u *url.URL, o *Options) (*web, error) {
 	return w, nil
 }
 
-// follow lets a redirect happen.
+// follow decides whether to follow a redirect, and removes secrets from the request.
 func (w *web) follow(req *http.Request, via []*http.Request) error {
 	switch {
 	case len(via) >= 10:
-		return errors.New("the server leads on and on to other URLs")
+		return errors.New("the server redirected more than 9 times")
 	case w.user != nil && via[0].URL.Scheme == "https" && req.URL.Scheme != "https":
-		return errors.New("the server leads from https to http, where the password would be told to everybody")
+		return errors.New("the server redirects from https to http, which would send the password unencrypted")
 	}
-	req.Header.Del("Referer") // it would tell another host the signature
+	req.Header.Del("Referer") // it may contain a signature
 	if !sameServer(via[0].URL, req.URL) {
-		req.Header.Del("Authorization") // net/http leaves it to other ports of a host, and to hosts below it
+		req.Header.Del("Authorization") // net/http keeps it for other ports of a host and for its subdomains
 	}
 	return nil
 }
 
-// sameServer tells whether a redirect leads to the server that was asked: to its https too, where it was asked by http, at the usual ports.
+// sameServer reports whether a redirect stays on the same server. A change from http to https at
+// the default ports does.
 func sameServer(from, to *url.URL) bool {
 	usual := func(u *url.URL) bool {
 		p := u.Port()
 		return p == "" || p == map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
-	return strings.EqualFold(from.Hostname(), to.Hostname()) && (usual(from) && usual(to) || from.Port() == to.Port() && from.Scheme == to.Scheme)
+	return strings.EqualFold(from.Hostname(),
+		to.Hostname()) && (usual(from) && usual(to) || from.Port() == to.Port() && from.Scheme == to.Scheme)
 }
 
-// NewClient makes the client that is used where Options have none. Its connecting is bounded in time; its reading is not, for objects may be of any size. It
-// obeys HTTP_PROXY, and unpacks nothing.
+// NewClient returns the client that Open uses where Options have none. Connecting has a timeout;
+// reading has none, since objects may be of any size. It obeys HTTP_PROXY and does not decompress.
 func NewClient() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
-	SetUp(t)
+	ConfigureTransport(t)
 	t.DialContext = (&net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 256, 128
-	t.ResponseHeaderTimeout = 0 // Retry watches
+	t.ResponseHeaderTimeout = 0 // Retry detects stalls
 	t.DisableCompression = true
 	return &http.Client{Transport: t}
 }
@@ -84,16 +87,17 @@ func (w *web) Close() error {
 
 func (w *web) ID(name string) string { return redact(w.scheme+"://"+w.host+"/"+name, true) }
 
-// show is the object's URL in errors.
+// show returns the object's URL for errors.
 func (w *web) show(name string) string { return Redact(w.scheme + "://" + w.host + "/" + name) }
 
-// do makes a request. The answer's body is the caller's to close where there is no error.
+// do sends a request. Without an error, the caller closes the response's body.
 func (w *web) do(ctx context.Context, op, method, name string, header map[string]string) (*http.Response, error) {
 	u, err := parse(w.scheme + "://" + w.host + "/" + name)
 	if err != nil {
 		return nil, err
 	}
-	req := (&http.Request{Method: method, URL: u, Host: w.host, Header: http.Header{}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
+	req := (&http.Request{Method: method, URL: u, Host: w.host, Header: http.Header{}, Proto: "HTTP/1.1", ProtoMajor: 1,
+		ProtoMinor: 1}).WithContext(ctx)
 	req.Header.Set("Accept-Encoding", "identity")
 	req.Header.Set("User-Agent", "leat")
 	for k, v := range header {
@@ -112,25 +116,26 @@ func (w *web) do(ctx context.Context, op, method, name string, header map[string
 		if errors.As(err, &ue) { // it quotes the URL
 			err = ue.Err
 			if to, perr := url.Parse(ue.URL); perr == nil && to.Host != "" && !strings.EqualFold(to.Host, u.Host) {
-				err = fmt.Errorf("it leads to %s://%s: %w", to.Scheme, to.Host, err)
+				err = fmt.Errorf("redirected to %s://%s: %w", to.Scheme, to.Host, err)
 			}
 		}
-		if strings.Contains(err.Error(), "Location header") { // another URL, which is not even one
-			err = errors.New("the server leads to something that is no URL")
+		if strings.Contains(err.Error(), "Location header") { // the error quotes the other URL
+			err = errors.New("the server redirects to an invalid URL")
 		}
 		return nil, &Error{Op: op, URL: w.show(name), Err: err}
 	}
 	return resp, nil
 }
 
-// refuse is the error of an answer, whose body it closes.
-func (w *web) refuse(op, name string, resp *http.Response) error {
-	_, _ = io.CopyN(io.Discard, resp.Body, 4096) // so that the connection can be used again
+// statusError returns the error for an unwanted response, whose body it closes.
+func (w *web) statusError(op, name string, resp *http.Response) error {
+	_, _ = io.CopyN(io.Discard, resp.Body, 4096) // lets the connection be used again
 	resp.Body.Close()
-	return &Error{Op: op, URL: w.show(name), Status: resp.StatusCode, RetryAfter: ParseRetryAfter(resp.Header.Get("Retry-After"))}
+	return &Error{Op: op, URL: w.show(name), Status: resp.StatusCode,
+		RetryAfter: ParseRetryAfter(resp.Header.Get("Retry-After"))}
 }
 
-// ParseRetryAfter reads the header Retry-After: seconds or a date. 0: there is none.
+// ParseRetryAfter parses the header Retry-After, seconds or a date. It returns 0 for none.
 func ParseRetryAfter(s string) time.Duration {
 	if n, err := strconv.Atoi(strings.TrimSpace(s)); err == nil && n > 0 {
 		return time.Duration(min(n, 1<<30)) * time.Second
@@ -152,7 +157,8 @@ func (w *web) info(name string, h http.Header) Info {
 			kind, value, _ := strings.Cut(strings.TrimSpace(f), "=")
 			sum, err := base64.StdEncoding.DecodeString(value)
 			switch {
-			case err != nil || h.Get("X-Goog-Stored-Content-Encoding") == "gzip" && h.Get("Content-Encoding") == "": // it is of other bytes then
+			case err != nil || h.Get("X-Goog-Stored-Content-Encoding") == "gzip" &&
+				h.Get("Content-Encoding") == "": // the sum is that of the compressed bytes
 			case kind == "crc32c" && len(sum) == 4:
 				i.CRC32C = sum
 			case kind == "md5" && len(sum) == 16:
@@ -163,6 +169,23 @@ func (w *web) info(name string, h http.Header) Info {
 	return i
 }
 
+// weak reports whether another version may have the same tag and time: both depend on the server's
+// clock, and by the Date header the object had just changed. Without a Date it returns true.
+func weak(i Info, h http.Header) bool {
+	if i.ModTime.IsZero() || i.ETag != "" && !clockTag(i) {
+		return false
+	}
+	date, err := http.ParseTime(h.Get("Date"))
+	return err != nil || recent(i.ModTime, date)
+}
+
+// clockTag reports whether the entity tag consists of the modification time in seconds and the
+// size, as nginx (ngx_http_set_etag) and older Caddy (calculateEtag) make it.
+func clockTag(i Info) bool {
+	t := i.ModTime.Unix()
+	return i.ETag == fmt.Sprintf("%x-%x", t, i.Size) || i.ETag == strconv.FormatInt(t, 36)+strconv.FormatInt(i.Size, 36)
+}
+
 func (w *web) Stat(ctx context.Context, name string) (Info, error) {
 	resp, err := w.do(ctx, "looking up", http.MethodHead, name, nil)
 	if err != nil {
@@ -171,15 +194,17 @@ func (w *web) Stat(ctx context.Context, name string) (Info, error) {
 	resp.Body.Close()
 	i := w.info(name, resp.Header)
 	i.Size = resp.ContentLength
+	i.Weak = weak(i, resp.Header)
 	switch resp.StatusCode {
 	case http.StatusOK:
 		if i.Size >= 0 {
 			return i, nil
 		}
-	case http.StatusMethodNotAllowed, http.StatusNotImplemented, http.StatusForbidden, http.StatusBadRequest:
-		// A URL that is signed for GET, or a server that knows no other method.
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone,
+		http.StatusNotImplemented:
+		// The URL may be signed for GET, or the server may not support HEAD: request one byte.
 	default:
-		return Info{}, w.refuse("looking up", name, resp)
+		return Info{}, w.statusError("looking up", name, resp)
 	}
 	i, body, err := w.read(ctx, "looking up", name, 0, 1, nil)
 	if err != nil {
@@ -192,7 +217,8 @@ func (w *web) Read(ctx context.Context, name string, offset, length int64, match
 	return w.read(ctx, "reading", name, offset, length, match)
 }
 
-func (w *web) read(ctx context.Context, op, name string, offset, length int64, match *Info) (Info, io.ReadCloser, error) {
+func (w *web) read(ctx context.Context, op, name string, offset, length int64, match *Info) (Info, io.ReadCloser,
+	error) {
 	if offset < 0 {
 		return Info{}, nil, fmt.Errorf("objstore: reading %s from byte %d", w.show(name), offset)
 	}
@@ -235,10 +261,11 @@ func (w *web) read(ctx context.Context, op, name string, offset, length int64, m
 	case resp.StatusCode == http.StatusOK:
 		b, err = w.whole(&i, resp, offset, length)
 	case resp.StatusCode == http.StatusRequestedRangeNotSatisfiable:
-		return w.behind(ctx, op, name, resp, i, offset, match)
+		return w.pastEnd(ctx, op, name, resp, i, offset, match)
 	default:
-		return Info{}, nil, w.refuse(op, name, resp)
+		return Info{}, nil, w.statusError(op, name, resp)
 	}
+	i.Weak = weak(i, resp.Header)
 	if err == nil && changed(match, i) {
 		err = ErrChanged
 	}
@@ -249,7 +276,8 @@ func (w *web) read(ctx context.Context, op, name string, offset, length int64, m
 	return i, b, nil
 }
 
-// partial is the body of an answer that has the range that was asked for. A server may send less of it: the body then ends too early, and is resumed.
+// partial returns the body of a response with the requested range. A server may send less of it:
+// the body then ends too early, and Retry resumes it.
 func (w *web) partial(i *Info, resp *http.Response, offset, length int64) (io.ReadCloser, error) {
 	first, last, total, err := parseContentRange(resp.Header.Get("Content-Range"))
 	if err != nil {
@@ -262,10 +290,11 @@ func (w *web) partial(i *Info, resp *http.Response, offset, length int64) (io.Re
 	}
 	n := last - first + 1
 	if want < 0 {
-		want = n // the end is told by nothing else
+		want = n // nothing else says where the object ends
 	}
 	if first != offset || n > want || resp.ContentLength >= 0 && resp.ContentLength != n {
-		return nil, fmt.Errorf("the server answered with bytes %d to %d of %d where %s were asked for", first, last, total, describeRange(offset, length))
+		return nil, fmt.Errorf("the server sent bytes %d to %d of %d, expected %s", first, last,
+			total, describeRange(offset, length))
 	}
 	return &exactly{r: io.LimitReader(resp.Body, n), c: resp.Body, left: want}, nil
 }
@@ -277,7 +306,7 @@ func describeRange(offset, length int64) string {
 	return fmt.Sprintf("%d from byte %d", length, offset)
 }
 
-// whole is the body of an answer that has all, from a server that does without ranges.
+// whole returns the body of a response with the whole object, from a server without ranges.
 func (w *web) whole(i *Info, resp *http.Response, offset, length int64) (io.ReadCloser, error) {
 	i.Size, i.Whole = resp.ContentLength, offset > 0 || length >= 0
 	left := int64(-1)
@@ -293,32 +322,36 @@ func (w *web) whole(i *Info, resp *http.Response, offset, length int64) (io.Read
 	return &exactly{r: resp.Body, c: resp.Body, skip: offset, left: left}, nil
 }
 
-// behind is the answer to a range that begins at the object's end or behind it: no bytes.
-func (w *web) behind(ctx context.Context, op, name string, resp *http.Response, i Info, offset int64, match *Info) (Info, io.ReadCloser, error) {
-	total, ok := strings.CutPrefix(resp.Header.Get("Content-Range"), "bytes */")
+// pastEnd handles the refusal of a range that begins at or past the object's end: no bytes.
+func (w *web) pastEnd(ctx context.Context, op, name string, resp *http.Response, i Info, offset int64,
+	match *Info) (Info, io.ReadCloser, error) {
+	header := resp.Header
+	total, ok := strings.CutPrefix(header.Get("Content-Range"), "bytes */")
 	size, err := strconv.ParseInt(total, 10, 64)
 	if !ok || err != nil || size < 0 {
-		size = -1 // some servers don't tell
+		size = -1 // some servers don't send the size
 		if h, err := w.do(ctx, op, http.MethodHead, name, nil); err == nil {
 			h.Body.Close()
 			if h.StatusCode == http.StatusOK {
-				i, size = w.info(name, h.Header), h.ContentLength
+				i, size, header = w.info(name, h.Header), h.ContentLength, h.Header
 			}
 		}
 	}
-	refused := w.refuse(op, name, resp)
+	refused := w.statusError(op, name, resp)
 	if size < 0 || offset < size {
 		return i, nil, refused
 	}
-	if i.Size = size; changed(match, i) {
+	i.Size = size
+	i.Weak = weak(i, header)
+	if changed(match, i) {
 		return i, nil, &Error{Op: op, URL: w.show(name), Err: ErrChanged}
 	}
 	return i, io.NopCloser(strings.NewReader("")), nil
 }
 
-// parseContentRange reads "bytes FIRST-LAST/TOTAL"; a total that is not told is -1.
+// parseContentRange parses "bytes FIRST-LAST/TOTAL"; an unknown total is -1.
 func parseContentRange(s string) (first, last, total int64, err error) {
-	bad := fmt.Errorf("the server's Content-Range %q can't be understood", s)
+	bad := fmt.Errorf("the server sent an invalid Content-Range %q", s)
 	rest, ok := strings.CutPrefix(s, "bytes ")
 	span, of, ok2 := strings.Cut(rest, "/")
 	a, b, ok3 := strings.Cut(span, "-")
@@ -341,11 +374,12 @@ func parseContentRange(s string) (first, last, total int64, err error) {
 	return int64(f), int64(l), total, nil
 }
 
-// exactly is a body of so many bytes: fewer are io.ErrUnexpectedEOF, unless open; left -1: as many as come.
+// exactly is a body of left bytes: fewer are io.ErrUnexpectedEOF, unless open; left -1 means all
+// that arrive.
 type exactly struct {
 	r    io.Reader
 	c    io.Closer
-	skip int64 // bytes before them
+	skip int64 // bytes to discard first
 	left int64
 	open bool
 }
@@ -354,7 +388,7 @@ func (e *exactly) Read(p []byte) (int, error) {
 	if e.left == 0 {
 		return 0, io.EOF
 	}
-	if e.skip > 0 { // some at a time: who watches sees that something comes
+	if e.skip > 0 { // in steps, so that the stall timer sees progress
 		n, err := io.CopyN(io.Discard, e.r, min(e.skip, 256<<10))
 		if e.skip -= n; err == io.EOF {
 			err = io.ErrUnexpectedEOF
@@ -374,5 +408,6 @@ func (e *exactly) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close reads no more: of a body that was read to its announced end net/http uses the connection again, and one that goes on may take for ever.
+// Close does not drain the body, which may be endless. net/http reuses the connection of a body
+// that was read to its announced end.
 func (e *exactly) Close() error { return e.c.Close() }

@@ -7,47 +7,69 @@ import (
 	"time"
 )
 
-// Info is what a store says of one version of an object.
+// Info describes one version of an object.
 type Info struct {
-	Name    string    // in its bucket, without a leading slash; http: with the query, as it is asked for
-	Size    int64     // bytes; -1 where the store does not say
-	ETag    string    // the store's name of this version, weak ones left out; "" where there is none. It is no checksum.
-	ModTime time.Time // zero where the store does not say
-	MD5     []byte    // of the whole object, where the store says that it is one; else nil
-	CRC32C  []byte    // likewise, 4 bytes, big-endian
-	Whole   bool      // the store can't give a part without sending all that lies before it; told by Read
+	Name string // within its bucket, without a leading slash; for http with the query, as requested
+	Size int64  // bytes; -1 where the store does not report it
+	// ETag is the store's name of this version without quotes; "" where there is none or it is
+	// weak. It is not a checksum.
+	// It is no checksum.
+	ETag    string
+	ModTime time.Time // zero where the store does not report it
+	// Weak says that two versions may share ETag and ModTime: both depend on a clock, and the
+	// object had just changed.
+	Weak   bool
+	MD5    []byte // of the whole object, where the store reports it; else nil
+	CRC32C []byte // likewise, 4 bytes, big-endian
+	Whole  bool   // the store can't send a part without all bytes before it; set by Read
 }
 
-// Versioned tells whether the store tells versions of the object apart, other than by their sizes.
-func (i Info) Versioned() bool { return i.ETag != "" || !i.ModTime.IsZero() }
+// Versioned reports whether ETag or ModTime identifies this version among all others. If it does
+// not, two requests may return different versions undetected.
+func (i Info) Versioned() bool { return !i.Weak && (i.ETag != "" || !i.ModTime.IsZero()) }
 
-// Source is what objects are read from. All methods may be called by many goroutines at once. Each makes a single attempt;
-// Retry makes several.
+// strongAfter is the age from which a modification time identifies a version. Servers and coarse
+// file systems (FAT) count in steps of one or two seconds, within which an object may be replaced
+// by another of the same time (RFC 9110, section 8.8.2.2).
+const strongAfter = 2 * time.Second
+
+// recent reports whether an object that changed at the time changed may change again without a
+// later time; now comes from the clock that stamps the objects.
+func recent(changed, now time.Time) bool { return now.Sub(changed) < strongAfter }
+
+// Source reads objects. All methods may be called concurrently. Each makes a single attempt; Retry
+// makes several.
 type Source interface {
-	// ID names an object for every process and for good, as a URL without userinfo and signatures: it may be printed and stored.
+	// ID returns a permanent name of an object, the same in every process: a URL without userinfo
+	// and signatures, which may be printed and stored.
 	ID(name string) string
-	// Stat asks for the version that the store has now. An object that is not there is fs.ErrNotExist.
+	// Stat returns the current version. A missing object is fs.ErrNotExist.
 	Stat(ctx context.Context, name string) (Info, error)
-	// Read opens length bytes from offset, fewer where the object ends before; -1 is all the rest. The Info is the whole object's.
-	// An offset at the object's end gives no bytes and no error. With match, another version is ErrChanged.
-	// The body ends with io.ErrUnexpectedEOF where the store sends less than it has announced. The caller closes it; ctx ends it.
+	// Read opens length bytes from offset, fewer where the object ends earlier; length -1 means all
+	// the rest. Info describes the whole object. An offset at or past the object's end gives no
+	// bytes and no error. With match, another version is ErrChanged. The body ends with
+	// io.ErrUnexpectedEOF where the store sends less than it announced. The caller closes the body;
+	// cancelling ctx ends it.
 	Read(ctx context.Context, name string, offset, length int64, match *Info) (Info, io.ReadCloser, error)
 }
 
-// Lister is a Source that can tell what it holds.
+// Lister is a Source that lists its objects.
 type Lister interface {
-	// List yields all objects whose names begin with prefix, in the order of their names, of as many pages as there are.
+	// List yields all objects whose names begin with prefix, in the order of their names, over all
+	// pages.
 	List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 }
 
-// Uploader is a Source that takes objects.
+// Uploader is a Source that writes objects.
 type Uploader interface {
-	// Upload writes size bytes of r as an object; under its name it is whole or not there. Large objects go in parts, read by r in parallel.
+	// Upload writes size bytes of r as an object, which appears under its name complete or not at
+	// all. Large objects are sent in parts, which are read from r in parallel.
 	Upload(ctx context.Context, name string, r io.ReaderAt, size int64, o UploadOptions) error
 }
 
-// UploadOptions say how an object is written.
+// UploadOptions configure Upload.
 type UploadOptions struct {
-	// IfAbsent: what has the name already stays as it is, and is fs.ErrExist. A store that knows no such condition leaves it out: a Bucket has looked just before.
+	// IfAbsent keeps an existing object and returns fs.ErrExist. A store without such a condition
+	// ignores it; Bucket.Upload also checks before it uploads.
 	IfAbsent bool
 }

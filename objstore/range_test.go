@@ -3,7 +3,8 @@ package objstore
 import "testing"
 
 func FuzzContentRange(f *testing.F) {
-	for _, s := range []string{"bytes 0-9/10", "bytes 0-9/*", "bytes */10", "bytes 9223372036854775807-9223372036854775807/*", "bytes 5-4/10", "bytes 0-0/0", "bytes +1-+2/+3"} {
+	for _, s := range []string{"bytes 0-9/10", "bytes 0-9/*", "bytes */10",
+		"bytes 9223372036854775807-9223372036854775807/*", "bytes 5-4/10", "bytes 0-0/0", "bytes +1-+2/+3"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -7,11 +7,13 @@ import (
 	"strings"
 )
 
-// Redact is a URL for printing and storing: without userinfo, signatures and other secrets, and without a fragment. Other texts stay as they are.
+// Redact returns a URL for printing and storing: without userinfo, signatures, other secrets and
+// the fragment. It returns other texts unchanged.
 func Redact(raw string) string { return redact(raw, false) }
 
-// redact makes the form that is printed, or the one that is an object's identity. They differ by the parameter "key": services pass keys by it, and others
-// names of objects. Its value is not told; but two objects must not get one identity.
+// redact returns the form to print, or the one that identifies the object. The printed form leaves
+// out every parameter that may be secret; since such a parameter ("key", "sig") may also name the
+// object, the identity has a hash of it, unless it is part of a whole signature, which changes.
 func redact(raw string, identity bool) string {
 	if !IsURL(raw) {
 		return raw
@@ -29,16 +31,17 @@ func redact(raw string, identity bool) string {
 	if web || scheme == "file" {
 		tail, _, _ = strings.Cut(tail, "#")
 	}
-	// Whatever follows a question mark is taken for a query, also where a name may have one: a signature was put there.
+	// Any question mark starts a query here, also in schemes whose names may contain one: users
+	// paste signatures there.
 	name, query, _ := strings.Cut(tail, "?")
 	s := scheme + "://" + host + name
-	if query = openQuery(query, web, identity); query != "" {
+	if query = printableQuery(query, web, identity); query != "" {
 		s += "?" + query
 	}
 	return s
 }
 
-// authority parts what follows "://" into the host, without userinfo, and the rest.
+// authority splits what follows "://" into the host, without userinfo, and the rest.
 func authority(rest string, fragment bool) (host, tail string) {
 	ends := "/?"
 	if fragment {
@@ -52,7 +55,8 @@ func authority(rest string, fragment bool) (host, tail string) {
 		if i := strings.LastIndex(host, "@"); i >= 0 {
 			host = host[i+1:]
 		}
-		// A port that is no number may be the beginning of a password with a slash, which no parser of URLs takes.
+		// A port that is not a number may be the start of a password with a slash, which URL
+		// parsers reject.
 		_, port, ok := strings.Cut(host[strings.LastIndex(host, "]")+1:], ":")
 		at := strings.LastIndex(tail, "@")
 		if !ok || strings.Trim(port, "0123456789") == "" || at < 0 {
@@ -62,8 +66,9 @@ func authority(rest string, fragment bool) (host, tail string) {
 	}
 }
 
-// openQuery is what of a query may be told, in a fixed order where the order of different parameters means nothing.
-func openQuery(query string, sorted, identity bool) string {
+// printableQuery returns the printable part of a query. With sorted, it orders parameters by name
+// and keeps the order of equal names, which may matter.
+func printableQuery(query string, sorted, identity bool) string {
 	if query == "" {
 		return ""
 	}
@@ -74,15 +79,17 @@ func openQuery(query string, sorted, identity bool) string {
 			names[paramName(q)] = true
 		}
 	}
+	signed := signaturesIn(names)
 	var open []string
 	for _, p := range params {
 		var kept []string
-		for _, q := range strings.Split(p, ";") { // which some take for another ampersand
+		for _, q := range strings.Split(p, ";") { // some servers accept it as a separator
 			switch name := paramName(q); {
 			case q == "":
-			case identity && mayTell(name):
+			case identity && (signed.has(name) || edgeToken(q)):
+			case identity && secret(name):
 				kept = append(kept, name+"="+hashed(q))
-			case secret(name) || besideSignature(name, names):
+			case !identity && (secret(name) || partOfSignature(name, names)):
 			default:
 				kept = append(kept, q)
 			}
@@ -97,21 +104,75 @@ func openQuery(query string, sorted, identity bool) string {
 	return strings.Join(open, "&")
 }
 
-// besideSignature tells whether a parameter belongs to a signature that is among the names: Tencent's are all that begin with q-.
-func besideSignature(name string, names map[string]bool) bool {
+// partOfSignature reports whether a parameter may belong to a signature whose main parameter is
+// among the names. Tencent's parameters all begin with q-.
+func partOfSignature(name string, names map[string]bool) bool {
 	return sharedAccess[name] && names["sig"] || signedPolicy[name] && (names["signature"] || names["key-pair-id"]) ||
 		ossSigned[name] && names["x-oss-signature"] || strings.HasPrefix(name, "q-") && names["q-signature"]
 }
 
-// mayTell tells whether a parameter that may be a secret may also tell objects apart, as page_token does: it is part of an identity, as a hash. What belongs to a
-// known scheme of signing does not: it is another one each time.
-func mayTell(name string) bool {
-	signing := strings.HasPrefix(name, "x-amz-") || strings.HasPrefix(name, "x-goog-") || strings.HasPrefix(name, "x-ms-") || setOfSigning[name]
-	return secret(name) && !signing
+// signature is a scheme of signed URLs, with parameter names in lower case.
+type signature struct {
+	all      []string // every signed URL has these
+	any      []string // and at least one of these, if there are any
+	optional []string // and may have these
+	prefix   string   // and any name with this prefix
 }
 
-var setOfSigning = setOf("signature awsaccesskeyid googleaccessid ossaccesskeyid key-pair-id sig security-token x-oss-signature x-oss-security-token " +
-	"q-signature x-cos-security-token hdnts hdnea hdntl")
+// signatures lists the schemes whose parameters are not part of an object's identity.
+var signatures = []signature{
+	// Azure, shared access signatures of a service or an account.
+	{all: words("sig sv"), any: words("se si"), optional: words(sharedAccessNames)},
+	// Amazon S3 version 4 and 2, and Google's of the same form.
+	{all: words("x-amz-algorithm x-amz-credential x-amz-date x-amz-expires x-amz-signedheaders x-amz-signature"),
+		prefix: "x-amz-"},
+	{all: words("awsaccesskeyid expires signature"), optional: words("x-amz-security-token")},
+	{all: words("x-goog-algorithm x-goog-credential x-goog-date x-goog-expires x-goog-signedheaders x-goog-signature"),
+		prefix: "x-goog-"},
+	{all: words("googleaccessid expires signature")},
+	// Amazon CloudFront, with a canned or a custom policy.
+	{all: words("key-pair-id signature"), any: words("expires policy"), optional: words("hash-algorithm")},
+	// Alibaba OSS version 4 and 1.
+	{all: words("x-oss-signature-version x-oss-credential x-oss-date x-oss-expires x-oss-signature"),
+		optional: words("x-oss-security-token x-oss-additional-headers")},
+	{all: words("ossaccesskeyid expires signature"), optional: words("security-token")},
+	// Tencent COS.
+	{all: words("q-sign-algorithm q-ak q-sign-time q-key-time q-signature"), optional: words("x-cos-security-token"),
+		prefix: "q-"},
+}
+
+// signaturesIn returns the schemes whose required parameters are among the names.
+func signaturesIn(names map[string]bool) (found wholeSignatures) {
+	is := func(name string) bool { return names[name] }
+	for _, s := range signatures {
+		if !slices.ContainsFunc(s.all, func(name string) bool { return !names[name] }) &&
+			(s.any == nil || slices.ContainsFunc(s.any, is)) {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+type wholeSignatures []signature
+
+// has reports whether a parameter belongs to one of the signatures.
+func (w wholeSignatures) has(name string) bool {
+	for _, s := range w {
+		if slices.Contains(s.all, name) || slices.Contains(s.any, name) || slices.Contains(s.optional,
+			name) || s.prefix != "" && strings.HasPrefix(name, s.prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// edgeToken reports whether a parameter is an Akamai token, which is a complete signature in one
+// parameter: hdnts=exp=…~acl=…~hmac=….
+func edgeToken(param string) bool {
+	name := paramName(param)
+	return (name == "hdnts" || name == "hdnea" || name == "hdntl") && strings.Contains(param,
+		"=exp=") && strings.Contains(param, "~hmac=")
+}
 
 func paramName(param string) string {
 	name, _, _ := strings.Cut(param, "=")
@@ -121,17 +182,22 @@ func paramName(param string) string {
 	return strings.ToLower(strings.TrimSpace(name))
 }
 
-// secrets are parameters of signed URLs, and names by which programs pass keys.
+// secrets holds the parameters of signed URLs and common names of keys and passwords.
 var secrets = setOf("signature awsaccesskeyid googleaccessid key-pair-id sig token access_token id_token refresh_token auth authorization key apikey api_key api-key " +
 	"subscription-key client_secret secret password passwd pwd session jwt ossaccesskeyid hdnts hdnea hdntl sign hmac credential bearer")
 
-// sharedAccess are the parameters beside the signature in Azure's shared access signatures; signedPolicy those of S3's older form and of CloudFront; ossSigned those of Alibaba's. By
-// themselves they are names like others, which may tell objects apart.
+// sharedAccess holds the parameters of Azure's shared access signatures other than the signature,
+// signedPolicy those of S3's older form and of CloudFront, ossSigned those of Alibaba's. Without a
+// signature they are ordinary parameters, which may distinguish objects.
 var (
 	ossSigned    = setOf("x-oss-credential x-oss-date x-oss-expires x-oss-signature-version x-oss-additional-headers")
-	sharedAccess = setOf("se sp sv sr st ss srt spr sip sdd ske skoid sks skt sktid skv saoid suoid scid")
+	sharedAccess = setOf(sharedAccessNames)
 	signedPolicy = setOf("expires policy")
 )
+
+const sharedAccessNames = "se sp sv sr st ss srt spr sip sdd ske skoid sks skt sktid skv saoid suoid scid"
+
+func words(list string) []string { return strings.Fields(list) }
 
 func setOf(words string) map[string]bool {
 	set := map[string]bool{}
@@ -141,9 +207,10 @@ func setOf(words string) map[string]bool {
 	return set
 }
 
-// secret tells whether a parameter, by its name in lower case, is one.
+// secret reports whether a parameter is secret by its name in lower case.
 func secret(name string) bool {
-	if secrets[name] || strings.HasPrefix(name, "x-amz-") || strings.HasPrefix(name, "x-goog-") || strings.HasPrefix(name, "x-ms-") {
+	if secrets[name] || strings.HasPrefix(name, "x-amz-") || strings.HasPrefix(name,
+		"x-goog-") || strings.HasPrefix(name, "x-ms-") {
 		return true
 	}
 	for _, part := range []string{"token", "secret", "signature", "password"} {
@@ -155,12 +222,12 @@ func secret(name string) bool {
 }
 
 var (
-	urlInText   = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://\S+`) // and what may follow it, see urlEnd
+	urlInText   = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://\S+`) // may end too late, see urlEnd
 	afterQuote  = regexp.MustCompile("^([,:;)\\]}>\"'`\\\\]|[.!?]*$)")
 	paramInText = regexp.MustCompile(`([A-Za-z0-9_.%-]+)=[^\s&;"'<>]+`)
 )
 
-// RedactURLs is a text for printing in which URLs may stand: without their secrets.
+// RedactURLs returns a text for printing, with the URLs in it redacted.
 func RedactURLs(text string) string {
 	if !strings.Contains(text, "://") {
 		return text
@@ -183,8 +250,8 @@ func RedactURLs(text string) string {
 	}
 }
 
-// urlEnd is where a URL ends that begins a run of text without spaces, behind a sign. Quotes may stand in a URL that people have typed: one ends it where
-// it was opened before it, and what follows looks as after a quotation; others do at the end of the run.
+// urlEnd returns where a URL ends that starts a run of text without spaces after the character
+// before. URLs may contain quotes: one ends the URL if it closes a quotation, else only at the end.
 func urlEnd(before byte, run string) int {
 	if end, ok := map[byte]byte{'"': '"', '\'': '\'', '`': '`', '<': '>', '(': ')'}[before]; ok {
 		for i := range len(run) {
@@ -196,7 +263,8 @@ func urlEnd(before byte, run string) int {
 	return len(strings.TrimRight(run, "\"'`<>,;:.!)]}"))
 }
 
-// RedactText is a text for printing in which URLs and parameters may stand, such as an error of a library's: without their secrets.
+// RedactText returns a text for printing, such as a library's error, with the URLs and parameters
+// in it redacted.
 func RedactText(text string) string {
 	text = RedactURLs(text)
 	if strings.Contains(text, "=") {

@@ -10,62 +10,131 @@ import (
 	"time"
 )
 
-// Retry says how often a request is made, and reads by several. The zero value has the defaults. It may be copied and used by many goroutines.
+// Retry repeats requests that failed for a reason that may pass. The zero value has the defaults.
+// It may be copied and is safe for concurrent use.
+//
+// Requests of one Bucket share a rate of starts. When more than half of them end with a 429, a 503,
+// or a refused connection from a server that answered before, all of them start more slowly; answers
+// raise the rate again.
 type Retry struct {
-	Attempts int           // of one request, or in a row without a byte; default 5
-	Base     time.Duration // the first pause is a random one up to this, each next one up to twice as long; default 100 ms
-	Max      time.Duration // longest pause, also of those that a store asks for; default 30 s
-	Stall    time.Duration // a request that gives no byte for so long is abandoned, and counts as failed; default 30 s
-	OnRetry  func(err error)
+	For      time.Duration // longest time that a request or a body may go without progress; default 1 minute
+	Attempts int           // maximum number of attempts without progress; default: as many as For allows
+	// Base bounds the first pause, which is random; the bound doubles with each further pause.
+	// Default 100 ms.
+	Base time.Duration
+	Max  time.Duration // longest pause, except one that the store asks for and that ends within For; default 5 s
+	// Stall is the time without a byte after which an attempt has failed. Default 30 s; at most For,
+	// where that is set.
+	Stall   time.Duration
+	OnRetry func(err error)
 }
 
+// firstAttempts bounds the attempts to reach a server that never answered: its name or port may be
+// wrong.
+const firstAttempts = 5
+
 func (r Retry) withDefaults() Retry {
-	if r.Attempts <= 0 {
-		r.Attempts = 5
+	if r.Stall <= 0 {
+		r.Stall = 30 * time.Second
+	}
+	if r.For > 0 {
+		r.Stall = min(r.Stall, r.For)
+	} else {
+		r.For = time.Minute
 	}
 	if r.Base <= 0 {
 		r.Base = 100 * time.Millisecond
 	}
 	if r.Max <= 0 {
-		r.Max = 30 * time.Second
-	}
-	if r.Stall <= 0 {
-		r.Stall = 30 * time.Second
+		r.Max = 5 * time.Second
 	}
 	return r
 }
 
-// pause waits before attempt n, counted from 1, is followed by another; false: there is to be none, for err is final or ctx has ended.
-func (r Retry) pause(ctx context.Context, n int, err error) bool {
-	if n >= r.Attempts || ctx.Err() != nil || !Temporary(err) {
+// tries counts the attempts at a request, or at the rest of a body, since it last made progress.
+type tries struct {
+	r       Retry
+	pace    *pace
+	failed  int
+	since   time.Time // start of the first attempt without progress
+	started time.Time // start of the last attempt
+}
+
+// begin waits until an attempt may start.
+func (t *tries) begin(ctx context.Context) error {
+	now := time.Now()
+	if t.failed == 0 {
+		t.since = now
+	}
+	progress, err := t.pace.enter(ctx, t.r.For)
+	t.started = time.Now()
+	if progress { // the wait does not count: the server answered other requests meanwhile
+		t.since = t.since.Add(t.started.Sub(now))
+	}
+	return err
+}
+
+// progress resets the count of failures.
+func (t *tries) progress() { t.failed = 0 }
+
+// again waits before another attempt after err. It returns false if there must be none: err is
+// final, the attempts or the time are used up, or ctx is done.
+func (t *tries) again(ctx context.Context, err error) bool {
+	t.failed++
+	if ctx.Err() != nil || !Temporary(err) || t.r.Attempts > 0 && t.failed >= t.r.Attempts {
 		return false
 	}
-	if r.OnRetry != nil {
-		r.OnRetry(err)
+	if t.failed >= firstAttempts && isUnreached(err) && !t.pace.isReached() {
+		return false
 	}
-	top := min(r.Base, r.Max)
-	for i := 1; i < n && top < r.Max; i++ {
-		top = min(2*top, r.Max)
-	}
-	wait := time.Duration(rand.Int64N(int64(top) + 1))
 	var e *Error
-	if errors.As(err, &e) && e.RetryAfter > 0 {
-		wait = min(max(wait, e.RetryAfter), r.Max)
+	var asked time.Duration
+	if errors.As(err, &e) {
+		asked = e.RetryAfter
 	}
-	t := time.NewTimer(wait)
+	left := t.r.For - time.Since(t.since)
+	if left <= 0 || asked > left {
+		return false
+	}
+	if isOverload(err) && t.pace.isReached() {
+		t.pace.slow(t.started, asked, err, t.failed)
+	}
+	if t.r.OnRetry != nil {
+		t.r.OnRetry(err)
+	}
+	top := min(t.r.Base, t.r.Max)
+	for i := 1; i < t.failed && top < t.r.Max; i++ {
+		top = min(2*top, t.r.Max)
+	}
+	// The last attempt starts when the time is up.
+	return sleep(ctx, min(max(asked, rand.N(top+1)), left)) == nil
+}
+
+// sleep waits for d; if ctx ends first, it returns the cause.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
-		return true
+		return nil
 	case <-ctx.Done():
-		return false
+		return context.Cause(ctx)
 	}
 }
 
-// Do makes attempts at an operation, each of which is given the time Stall, as long as what they fail with may go away.
+// Do calls attempt until it succeeds or its error is not temporary, within the limits of r. Each
+// call gets a ctx that ends after Stall.
 func (r Retry) Do(ctx context.Context, attempt func(ctx context.Context) error) error {
+	return r.do(ctx, newPace(), attempt)
+}
+
+func (r Retry) do(ctx context.Context, p *pace, attempt func(ctx context.Context) error) error {
 	r = r.withDefaults()
-	for n := 1; ; n++ {
+	t := tries{r: r, pace: p}
+	for {
+		if err := t.begin(ctx); err != nil {
+			return err
+		}
 		one, cancel := context.WithTimeoutCause(ctx, r.Stall, ErrStalled)
 		err := attempt(one)
 		if err != nil && ctx.Err() == nil && errors.Is(context.Cause(one), ErrStalled) {
@@ -77,26 +146,31 @@ func (r Retry) Do(ctx context.Context, attempt func(ctx context.Context) error) 
 			err = stalled
 		}
 		cancel()
-		if err == nil || !r.pause(ctx, n, err) {
+		p.note(err)
+		if err == nil || !t.again(ctx, err) {
 			return ctxFirst(ctx, err)
 		}
 	}
 }
 
-// Stat is Source.Stat with repeated attempts.
+// Stat calls src.Stat, with retries.
 func (r Retry) Stat(ctx context.Context, src Source, name string) (info Info, err error) {
-	err = r.Do(ctx, func(ctx context.Context) error {
+	err = r.do(ctx, paceOf(src), func(ctx context.Context) error {
 		info, err = src.Stat(ctx, name)
 		return err
 	})
 	return info, err
 }
 
-// Read is Source.Read with repeated attempts. It returns when the first answer has come; the body goes on by itself where a connection broke off or
-// stalled, with the same version of the object, or fails with ErrChanged. Progress starts the count of attempts anew. Close the body; ctx ends it. A body
-// that is in memory is an io.WriterTo.
-func (r Retry) Read(ctx context.Context, src Source, name string, offset, length int64, match *Info) (Info, io.ReadCloser, error) {
-	b := &body{r: r.withDefaults(), ctx: ctx, src: src, name: name, at: offset, left: length, want: match}
+// Read calls src.Read, with retries. It returns after the first response; the body resumes by
+// itself after a broken or stalled connection, with the same version of the object, or fails with
+// ErrChanged, or with ErrNotResumed where the version is not identified. The caller closes the
+// body; cancelling ctx ends it. A body that is in memory is an io.WriterTo.
+func (r Retry) Read(ctx context.Context, src Source, name string, offset, length int64, match *Info) (Info,
+	io.ReadCloser, error) {
+	r = r.withDefaults()
+	b := &body{r: r, tries: tries{r: r, pace: paceOf(src)}, ctx: ctx, src: src, name: name, at: offset, left: length,
+		want: match}
 	if err := b.open(); err != nil {
 		return b.info, nil, err
 	}
@@ -106,27 +180,37 @@ func (r Retry) Read(ctx context.Context, src Source, name string, offset, length
 	return b.info, b, nil
 }
 
-// body reads on over several requests.
+// notResumed is the error of a body that broke off and can only be read again from its beginning.
+type notResumed struct{ err error }
+
+func (e *notResumed) Error() string        { return e.err.Error() }
+func (e *notResumed) Unwrap() error        { return e.err }
+func (e *notResumed) Is(target error) bool { return target == ErrNotResumed }
+
+// body reads an object over several requests.
 type body struct {
 	r        Retry
 	ctx      context.Context
 	src      Source
 	name     string
-	at, left int64 // what is still to come; left -1: as much as there is
-	want     *Info // the version; nil: the first answer decides
+	at, left int64 // offset and length of what remains; left -1: up to the object's end
+	want     *Info // the version; nil: that of the first answer
 	info     Info  // of the first answer
 	answered bool
-	began    bool  // bytes were given
-	sized    bool  // left is what there is, and not only as much as was asked for
-	err      error // what every further Read gives
-	failed   int   // attempts in a row without a byte
+	began    bool  // some bytes were returned
+	sized    bool  // the object's size is known, and left is bounded by it
+	err      error // returned by every later Read
+	tries    tries
 	now      io.ReadCloser
 	watch    *watch
 }
 
-// open makes requests until one is answered.
+// open sends requests until one succeeds.
 func (b *body) open() error {
 	for {
+		if err := b.tries.begin(b.ctx); err != nil {
+			return err
+		}
 		ctx, w := newWatch(b.ctx, b.r.Stall)
 		info, now, err := b.src.Read(ctx, b.name, b.at, b.left, b.want)
 		if err == nil && changed(b.want, info) {
@@ -134,15 +218,16 @@ func (b *body) open() error {
 			err = &Error{Op: "reading", URL: b.src.ID(b.name), Err: ErrChanged}
 		}
 		if err == nil {
-			w.pause() // the time until it is read is not the store's
+			w.pause() // the time until the caller reads is not the store's
+			b.tries.pace.note(nil)
 			b.now, b.watch = now, w
 			b.first(info)
 			return nil
 		}
 		err = b.cause(ctx, err)
 		w.end()
-		b.failed++
-		if !b.r.pause(b.ctx, b.failed, err) {
+		b.tries.pace.note(err)
+		if !b.tries.again(b.ctx, err) {
 			if !b.answered {
 				b.info = info
 			}
@@ -151,14 +236,14 @@ func (b *body) open() error {
 	}
 }
 
-// first takes the version from the first answer, for all that follow.
+// first takes the version from the first answer; all later answers must have it.
 func (b *body) first(info Info) {
 	if b.answered {
 		return
 	}
 	b.answered, b.info = true, info
 	want := info
-	if m := b.want; m != nil { // what the answer leaves out
+	if m := b.want; m != nil { // fill in what the answer lacks
 		if want.ETag == "" {
 			want.ETag = m.ETag
 		}
@@ -177,7 +262,7 @@ func (b *body) first(info Info) {
 	}
 }
 
-// Read reads on.
+// Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
 	for {
 		switch {
@@ -194,16 +279,20 @@ func (b *body) Read(p []byte) (int, error) {
 			}
 		}
 		b.watch.resume()
+		if b.tries.failed == 0 {
+			b.tries.since = time.Now()
+		}
 		n, err := b.now.Read(p)
 		b.watch.pause()
 		if n > 0 {
-			b.failed, b.began = 0, true
-			if b.err = b.took(int64(n)); b.err != nil {
+			b.tries.progress()
+			b.began = true
+			if b.err = b.addReceived(int64(n)); b.err != nil {
 				continue
 			}
 		}
 		switch {
-		case err == nil && n == 0: // it only skips what was read already
+		case err == nil && n == 0: // a source that skips bytes reports progress so
 			continue
 		case err == nil:
 			return n, nil
@@ -213,24 +302,24 @@ func (b *body) Read(p []byte) (int, error) {
 		case err == io.EOF:
 			err = &Error{Op: "reading", URL: b.src.ID(b.name), Err: io.ErrUnexpectedEOF}
 		}
-		err = b.named(b.cause(b.watch.ctx, err))
+		err = b.wrapError(b.cause(b.watch.ctx, err))
 		b.stop()
-		if b.began && !b.want.Versioned() { // what comes next might be of another version
-			b.err = ctxFirst(b.ctx, err)
+		if b.began && !b.want.Versioned() { // the rest might be of another version
+			b.err = ctxFirst(b.ctx, &notResumed{err})
 			return n, b.err
 		}
 		if n > 0 && Temporary(err) {
-			return n, nil // the next Read goes on with another request
+			return n, nil // the next Read sends another request
 		}
-		b.failed++
-		if !b.r.pause(b.ctx, b.failed, err) {
+		if !b.tries.again(b.ctx, err) {
 			b.err = ctxFirst(b.ctx, err)
 			return n, b.err
 		}
 	}
 }
 
-// end is what the source says at the end: nothing more, or that what came is not what was asked for.
+// end checks that the source ends where it should: it returns io.EOF, or an error if there are more
+// bytes or the source found the object changed.
 func (b *body) end() error {
 	if b.now == nil {
 		return io.EOF
@@ -241,15 +330,15 @@ func (b *body) end() error {
 	b.watch.pause()
 	switch {
 	case n > 0:
-		return b.took(int64(n))
-	case err == nil, err == io.EOF, Temporary(b.cause(b.watch.ctx, err)): // all is there
+		return b.addReceived(int64(n))
+	case err == nil, err == io.EOF, Temporary(b.cause(b.watch.ctx, err)): // all bytes have arrived
 		return io.EOF
 	}
-	return ctxFirst(b.ctx, b.named(err))
+	return ctxFirst(b.ctx, b.wrapError(err))
 }
 
-// named is an error of a body that names the object.
-func (b *body) named(err error) error {
+// wrapError wraps an error of a body with the object's name.
+func (b *body) wrapError(err error) error {
 	var e *Error
 	if errors.As(err, &e) {
 		return err
@@ -257,15 +346,15 @@ func (b *body) named(err error) error {
 	return &Error{Op: "reading", URL: b.src.ID(b.name), Err: err}
 }
 
-// took counts bytes that have come.
-func (b *body) took(n int64) error {
+// addReceived counts n bytes as received.
+func (b *body) addReceived(n int64) error {
 	b.at += n
 	if b.left < 0 {
 		return nil
 	}
 	if b.left -= n; b.left < 0 {
 		b.left = 0
-		return fmt.Errorf("objstore: %s gave more bytes than it was asked for", b.src.ID(b.name))
+		return fmt.Errorf("objstore: %s sent more bytes than were requested", b.src.ID(b.name))
 	}
 	return nil
 }
@@ -278,14 +367,14 @@ func (b *body) stop() {
 	}
 }
 
-// Close ends the reading.
+// Close implements io.Closer.
 func (b *body) Close() error {
 	b.stop()
 	b.err = fs.ErrClosed
 	return nil
 }
 
-// memoryBody is a body whose bytes are in memory already, and need not be copied on their way.
+// memoryBody is a body whose bytes are already in memory and can be written without a copy.
 type memoryBody struct{ *body }
 
 func (b *memoryBody) WriteTo(w io.Writer) (int64, error) {
@@ -293,7 +382,7 @@ func (b *memoryBody) WriteTo(w io.Writer) (int64, error) {
 	if wt, ok := b.now.(io.WriterTo); ok && b.left != 0 && b.err == nil {
 		var err error
 		if n, err = wt.WriteTo(w); err == nil {
-			err = b.took(n)
+			err = b.addReceived(n)
 		}
 		if err != nil {
 			return n, err
@@ -302,17 +391,17 @@ func (b *memoryBody) WriteTo(w io.Writer) (int64, error) {
 	if !b.sized {
 		b.left = 0
 	}
-	if b.left == 0 && b.err == nil { // the usual end, without the memory that io.Copy takes to see it
+	if b.left == 0 && b.err == nil { // the usual case; io.Copy would allocate a buffer to find the end
 		if b.err = b.end(); b.err != io.EOF {
 			return n, b.err
 		}
 		return n, nil
 	}
-	rest, err := io.Copy(w, struct{ io.Reader }{b.body}) // where less came than was announced
+	rest, err := io.Copy(w, struct{ io.Reader }{b.body}) // the source ended early: resume
 	return n + rest, err
 }
 
-// cause is what ended an attempt: that the store stalled, where that is why its context ended.
+// cause returns ErrStalled, with the object's name, where a stall ended the attempt's context.
 func (b *body) cause(one context.Context, err error) error {
 	if b.ctx.Err() == nil && errors.Is(context.Cause(one), ErrStalled) {
 		return &Error{Op: "reading", URL: b.src.ID(b.name), Err: ErrStalled}
@@ -320,7 +409,7 @@ func (b *body) cause(one context.Context, err error) error {
 	return err
 }
 
-// ctxFirst is the end of ctx where that is why an attempt failed.
+// ctxFirst returns the cause of ctx's end, if it has ended, instead of the attempt's error.
 func ctxFirst(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -328,11 +417,12 @@ func ctxFirst(ctx context.Context, err error) error {
 	return err
 }
 
-// Stalled tells whether Retry has given up the attempt with this context since the store gave nothing. Where the network has forgotten the connection, so may it have
-// those that wait for their next request: a driver closes them, rather than have each attempt find another such one.
+// Stalled reports whether Retry gave up the attempt with this context because the store sent
+// nothing. The network may then have lost the idle connections too, so a driver closes them instead
+// of trying one after the other.
 func Stalled(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrStalled) }
 
-// watch ends a context when nothing moves for too long.
+// watch cancels a context after a time without progress.
 type watch struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc

@@ -16,12 +16,13 @@ import (
 	"leat/objstore"
 )
 
-// quick is a Retry that loses no time.
+// quick returns a Retry with short pauses, which counts its retries.
 func quick(retries *atomic.Int64) objstore.Retry {
 	return objstore.Retry{Base: time.Millisecond, Stall: time.Minute, OnRetry: func(error) { retries.Add(1) }}
 }
 
-func readAll(ctx context.Context, r objstore.Retry, src objstore.Source, name string, offset, length int64) ([]byte, error) {
+func readAll(ctx context.Context, r objstore.Retry, src objstore.Source, name string, offset, length int64) ([]byte,
+	error) {
 	_, body, err := r.Read(ctx, src, name, offset, length, nil)
 	if err != nil {
 		return nil, err
@@ -30,14 +31,14 @@ func readAll(ctx context.Context, r objstore.Retry, src objstore.Source, name st
 	return io.ReadAll(body)
 }
 
-func TestABodyThatBreaksOffGoesOnWhereItBroke(t *testing.T) {
+func TestBrokenBodyIsResumed(t *testing.T) {
 	s := serve(t)
 	data := bytes.Repeat([]byte("0123456789abcdef"), 10_000)
 	s.put("o", data)
 	var n atomic.Int64
 	s.before = func(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("ETag", `"v"`)
-		if n.Add(1)%2 == 1 { // every second request is cut
+		if n.Add(1)%2 == 1 { // cut every second response short
 			cut(w, r, time.Time{}, data, 40_000)
 		}
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
@@ -64,14 +65,14 @@ func TestABodyThatBreaksOffGoesOnWhereItBroke(t *testing.T) {
 	}
 }
 
-// cut sends the beginning of an answer, and breaks the connection.
+// cut sends the beginning of a response and closes the connection.
 func cut(w http.ResponseWriter, r *http.Request, at time.Time, data []byte, n int) {
 	http.ServeContent(&cutting{w, n}, r, "", at, bytes.NewReader(data))
 	w.(http.Flusher).Flush()
 	panic(http.ErrAbortHandler)
 }
 
-// cutting is an answer that ends after some bytes.
+// cutting is a response that ends after some bytes.
 type cutting struct {
 	http.ResponseWriter
 	left int
@@ -86,7 +87,7 @@ func (c *cutting) Write(b []byte) (int, error) {
 	return n, err
 }
 
-func TestAnObjectReplacedWhileItIsReadIsErrChanged(t *testing.T) {
+func TestReplacedDuringReadIsErrChanged(t *testing.T) {
 	s := serve(t)
 	for name, tags := range map[string]bool{"with entity tags": true, "with times alone": false} {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +109,8 @@ func TestAnObjectReplacedWhileItIsReadIsErrChanged(t *testing.T) {
 	}
 }
 
-// patiently tries something with a stall that is longer each time, until it is right: on a machine that stands still for as long, a store stalls that does not.
+// patiently repeats try with growing stall times until it succeeds: on a machine that pauses for as
+// long as the stall time, a store that works seems to stall.
 func patiently(t *testing.T, stall time.Duration, try func(stall time.Duration) error) {
 	t.Helper()
 	err := try(stall)
@@ -120,17 +122,17 @@ func patiently(t *testing.T, stall time.Duration, try func(stall time.Duration) 
 	}
 }
 
-func TestAStoreThatStallsIsAskedAgain(t *testing.T) {
+func TestStallIsRetried(t *testing.T) {
 	s := serve(t)
 	data := bytes.Repeat([]byte("x"), 100_000)
 	var n atomic.Int64
 	s.before = func(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("ETag", `"v"`)
 		switch n.Add(1) {
-		case 1: // gives no answer
+		case 1: // no response
 			<-r.Context().Done()
 			return true
-		case 2: // gives a part of the body, and then nothing
+		case 2: // a part of the body, then nothing
 			w.Header().Set("Content-Length", "100000")
 			w.WriteHeader(200)
 			_, _ = w.Write(data[:5000])
@@ -143,7 +145,8 @@ func TestAStoreThatStallsIsAskedAgain(t *testing.T) {
 	}
 	patiently(t, 100*time.Millisecond, func(stall time.Duration) error {
 		n.Store(0)
-		got, err := readAll(t.Context(), objstore.Retry{Base: time.Millisecond, Stall: stall}, open(t, s.URL, nil), "o", 0, -1)
+		got, err := readAll(t.Context(), objstore.Retry{Base: time.Millisecond, Stall: stall}, open(t, s.URL, nil), "o",
+			0, -1)
 		if !bytes.Equal(got, data) || err != nil || n.Load() != 3 {
 			return fmt.Errorf("%d bytes, %v, %d requests", len(got), err, n.Load())
 		}
@@ -151,7 +154,7 @@ func TestAStoreThatStallsIsAskedAgain(t *testing.T) {
 	})
 }
 
-func TestAServerWithoutRangesIsNotSilentWhileItSendsWhatIsThereAlready(t *testing.T) {
+func TestSkippedBytesAreProgress(t *testing.T) {
 	s := serve(t)
 	data := bytes.Repeat([]byte("0123456789abcdef"), 64<<10)
 	var n, pause atomic.Int64
@@ -173,8 +176,9 @@ func TestAServerWithoutRangesIsNotSilentWhileItSendsWhatIsThereAlready(t *testin
 	}
 	patiently(t, 300*time.Millisecond, func(stall time.Duration) error {
 		n.Store(0)
-		pause.Store(int64(stall / 10)) // 16 times
-		got, err := readAll(t.Context(), objstore.Retry{Base: time.Millisecond, Stall: stall}, open(t, s.URL, nil), "o", 0, -1)
+		pause.Store(int64(stall / 10)) // for 16 times
+		got, err := readAll(t.Context(), objstore.Retry{Base: time.Millisecond, Stall: stall}, open(t, s.URL, nil), "o",
+			0, -1)
 		if !bytes.Equal(got, data) || err != nil || n.Load() != 2 {
 			return fmt.Errorf("%d bytes, %v, %d requests", len(got), err, n.Load())
 		}
@@ -182,7 +186,7 @@ func TestAServerWithoutRangesIsNotSilentWhileItSendsWhatIsThereAlready(t *testin
 	})
 }
 
-func TestASlowStoreIsNotASilentOne(t *testing.T) {
+func TestSlowStoreIsNotAStall(t *testing.T) {
 	s := serve(t)
 	var pause atomic.Int64
 	s.before = func(w http.ResponseWriter, r *http.Request) bool {
@@ -196,14 +200,15 @@ func TestASlowStoreIsNotASilentOne(t *testing.T) {
 	}
 	patiently(t, 200*time.Millisecond, func(stall time.Duration) error {
 		pause.Store(int64(stall / 10))
-		if got, err := readAll(t.Context(), objstore.Retry{Attempts: 1, Stall: stall}, open(t, s.URL, nil), "o", 0, -1); len(got) != 20 || err != nil {
+		if got, err := readAll(t.Context(), objstore.Retry{Attempts: 1, Stall: stall}, open(t, s.URL, nil), "o", 0,
+			-1); len(got) != 20 || err != nil {
 			return fmt.Errorf("%d bytes, %w", len(got), err)
 		}
 		return nil
 	})
 }
 
-func TestAReaderThatTakesItsTimeIsNotAStall(t *testing.T) {
+func TestSlowReaderIsNotAStall(t *testing.T) {
 	s := serve(t)
 	s.put("o", make([]byte, 1<<20))
 	patiently(t, 50*time.Millisecond, func(stall time.Duration) error {
@@ -221,10 +226,11 @@ func TestAReaderThatTakesItsTimeIsNotAStall(t *testing.T) {
 	})
 }
 
-func TestWhichErrorsAreTriedAgain(t *testing.T) {
+func TestTemporaryErrors(t *testing.T) {
 	s := serve(t)
 	b := open(t, s.URL, nil)
-	for status, again := range map[int]bool{408: true, 425: true, 429: true, 500: true, 502: true, 503: true, 504: true, 400: false, 401: false, 403: false, 404: false, 410: false, 412: false, 501: false} {
+	for status, again := range map[int]bool{408: true, 425: true, 429: true, 500: true, 502: true, 503: true, 504: true,
+		400: false, 401: false, 403: false, 404: false, 410: false, 412: false, 501: false} {
 		var n, retries atomic.Int64
 		s.before = func(w http.ResponseWriter, r *http.Request) bool {
 			n.Add(1)
@@ -234,19 +240,20 @@ func TestWhichErrorsAreTriedAgain(t *testing.T) {
 		r := quick(&retries)
 		r.Attempts = 3
 		_, err := readAll(t.Context(), r, b, "o", 0, -1)
-		if want := int64(map[bool]int{true: 3, false: 1}[again]); err == nil || n.Load() != want || retries.Load() != want-1 {
+		if want := int64(map[bool]int{true: 3, false: 1}[again]); err == nil || n.Load() != want ||
+			retries.Load() != want-1 {
 			t.Errorf("%d: %d requests, %v", status, n.Load(), err)
 		}
 	}
 }
 
-func TestRetryAfterIsObeyed(t *testing.T) {
+func TestRetryAfter(t *testing.T) {
 	s := serve(t)
 	b := open(t, s.URL, nil)
 	for _, date := range []bool{false, true} {
 		start := time.Now()
 		header := "1"
-		if date { // to the second
+		if date { // in whole seconds
 			header = time.Now().Add(2 * time.Second).UTC().Format(http.TimeFormat)
 		}
 		var n atomic.Int64
@@ -266,7 +273,7 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 	}
 }
 
-func TestTheEndOfAContextEndsAPause(t *testing.T) {
+func TestContextEndsPause(t *testing.T) {
 	s := serve(t)
 	s.before = func(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("Retry-After", "3600")
@@ -276,12 +283,13 @@ func TestTheEndOfAContextEndsAPause(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	start := time.Now()
-	if _, err := readAll(ctx, objstore.Retry{}, open(t, s.URL, nil), "o", 0, -1); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > time.Minute {
+	if _, err := readAll(ctx, objstore.Retry{For: 2 * time.Hour}, open(t, s.URL, nil), "o", 0, -1); !errors.Is(err,
+		context.DeadlineExceeded) || time.Since(start) > time.Minute {
 		t.Error(err, time.Since(start))
 	}
 }
 
-func TestProgressStartsTheCountOfAttemptsAnew(t *testing.T) {
+func TestProgressResetsAttempts(t *testing.T) {
 	s := serve(t)
 	data := bytes.Repeat([]byte("0123456789"), 1000)
 	s.before = func(w http.ResponseWriter, r *http.Request) bool {
@@ -298,7 +306,7 @@ func TestProgressStartsTheCountOfAttemptsAnew(t *testing.T) {
 	}
 }
 
-// closedPort is where nobody listens.
+// closedPort returns the address of a port that nobody listens on.
 func closedPort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -309,7 +317,7 @@ func closedPort(t *testing.T) string {
 	return l.Addr().String()
 }
 
-func TestABodyOfWhichVersionNobodyKnowsIsNotResumed(t *testing.T) {
+func TestUnversionedBodyIsNotResumed(t *testing.T) {
 	s := serve(t)
 	data := bytes.Repeat([]byte("0123456789"), 1000)
 	var n atomic.Int64
@@ -324,13 +332,14 @@ func TestABodyOfWhichVersionNobodyKnowsIsNotResumed(t *testing.T) {
 	}
 }
 
-func TestARefusedConnectionSaysWhatToCheck(t *testing.T) {
+func TestConnectionRefusedError(t *testing.T) {
 	var retries atomic.Int64
 	_, err := readAll(t.Context(), quick(&retries), open(t, "http://"+closedPort(t), nil), "o", 0, -1)
 	if err == nil || !strings.Contains(err.Error(), "--endpoint") || retries.Load() != 4 {
 		t.Error(err, retries.Load())
 	}
-	if _, err := readAll(t.Context(), quick(&retries), open(t, "http://no.such.host.invalid", nil), "o", 0, -1); err == nil || !strings.Contains(err.Error(), "host's name") {
+	if _, err := readAll(t.Context(), quick(&retries), open(t, "http://no.such.host.invalid", nil), "o", 0,
+		-1); err == nil || !strings.Contains(err.Error(), "host's name") {
 		t.Error(err)
 	}
 }

@@ -37,20 +37,25 @@ func open(t *testing.T, url string, o *objstore.Options) *objstore.Bucket {
 func TestFiles(t *testing.T) {
 	objstoretest.Run(t, func(t *testing.T) objstoretest.Store {
 		dir := t.TempDir()
-		return objstoretest.Store{Source: open(t, dir, nil), Put: func(t *testing.T, name string, data []byte) {
-			t.Helper()
-			p := filepath.Join(dir, filepath.FromSlash(name))
-			if err := os.MkdirAll(filepath.Dir(p), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(p, data, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}}
+		return objstoretest.Store{Source: open(t, dir, nil), Versions: true,
+			Put: func(t *testing.T, name string, data []byte) {
+				t.Helper()
+				p := filepath.Join(dir, filepath.FromSlash(name))
+				if err := os.MkdirAll(filepath.Dir(p), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				next := filepath.Join(t.TempDir(), "next")
+				if err := os.WriteFile(next, data, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Rename(next, p); err != nil {
+					t.Fatal(err)
+				}
+			}}
 	})
 }
 
-func TestNamesDoNotLeadOutOfTheFolder(t *testing.T) {
+func TestNamesStayInDirectory(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "secret"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -67,23 +72,23 @@ func TestNamesDoNotLeadOutOfTheFolder(t *testing.T) {
 			t.Errorf("%q can be written", name)
 		}
 	}
-	if _, err := b.Stat(t.Context(), "."); err == nil || !strings.Contains(err.Error(), "a folder") {
+	if _, err := b.Stat(t.Context(), "."); err == nil || !strings.Contains(err.Error(), "a directory") {
 		t.Error(err)
 	}
 	for _, err := range b.List(t.Context(), "../") {
 		if err == nil {
-			t.Error("a list leads out of the folder")
+			t.Error("a list leaves the directory")
 		}
 	}
 }
 
-// server has objects by path, and does with them what its mode says.
+// server serves objects by path, as its fields say.
 type server struct {
 	*httptest.Server
 	mu       sync.Mutex
 	objects  map[string][]byte
 	requests []*http.Request
-	before   func(w http.ResponseWriter, r *http.Request) bool // true: it has answered
+	before   func(w http.ResponseWriter, r *http.Request) bool // true: it has responded
 }
 
 func serve(t *testing.T) *server {
@@ -118,18 +123,19 @@ func TestHTTP(t *testing.T) {
 	objstoretest.Run(t, func(t *testing.T) objstoretest.Store {
 		s := serve(t)
 		b := open(t, s.URL, nil)
-		return objstoretest.Store{Source: escaped{b}, Versions: true, Put: func(t *testing.T, name string, data []byte) { s.put(name, data) }}
+		return objstoretest.Store{Source: escaped{b}, Versions: true,
+			Put: func(t *testing.T, name string, data []byte) { s.put(name, data) }}
 	})
 }
 
-// escaped asks for names as they must be written in URLs.
+// escaped is a Bucket that escapes names as URLs require.
 type escaped struct{ *objstore.Bucket }
 
 func (e escaped) url(name string) string {
 	return strings.NewReplacer("%", "%25", " ", "%20", "?", "%3F", "#", "%23").Replace(name)
 }
 
-func TestAServerWithoutRangesIsReadAllTheSame(t *testing.T) {
+func TestServerWithoutRanges(t *testing.T) {
 	s := serve(t)
 	data := bytes.Repeat([]byte("0123456789"), 1000)
 	s.before = func(w http.ResponseWriter, r *http.Request) bool {
@@ -168,7 +174,7 @@ func TestAServerWithoutRangesIsReadAllTheSame(t *testing.T) {
 	}
 }
 
-func TestAnswersThatLieAreErrors(t *testing.T) {
+func TestInvalidResponsesAreErrors(t *testing.T) {
 	s := serve(t)
 	b := open(t, s.URL, nil)
 	for name, header := range map[string]string{
@@ -199,7 +205,7 @@ func TestAnswersThatLieAreErrors(t *testing.T) {
 	}
 }
 
-func TestSecretsOfAURLAreInNoError(t *testing.T) {
+func TestErrorsHaveNoSecrets(t *testing.T) {
 	s := serve(t)
 	host := strings.TrimPrefix(s.URL, "http://")
 	b := open(t, "http://user:geheim@"+host, nil)
@@ -215,7 +221,8 @@ func TestSecretsOfAURLAreInNoError(t *testing.T) {
 		_, err := b.Stat(t.Context(), name)
 		_, _, err2 := b.Read(t.Context(), name, 0, -1, nil)
 		for _, err := range []error{err, err2} {
-			if err == nil || strings.Contains(err.Error(), "geheim") || !strings.Contains(err.Error(), host+"/a/b.tif?year=2020") || !strings.Contains(err.Error(), fmt.Sprint(status)) {
+			if err == nil || strings.Contains(err.Error(), "geheim") || !strings.Contains(err.Error(),
+				host+"/a/b.tif?year=2020") || !strings.Contains(err.Error(), fmt.Sprint(status)) {
 				t.Errorf("%d: %v", status, err)
 			}
 		}
@@ -233,7 +240,7 @@ func TestSecretsOfAURLAreInNoError(t *testing.T) {
 	}
 }
 
-func TestARedirectToAnotherHostKeepsItsSecretsToItself(t *testing.T) {
+func TestErrorsHaveNoRedirectSecrets(t *testing.T) {
 	other := serve(t)
 	other.put("x", []byte("moved"))
 	s := serve(t)
@@ -258,7 +265,7 @@ func TestARedirectToAnotherHostKeepsItsSecretsToItself(t *testing.T) {
 	}
 }
 
-func TestThePasswordGoesToTheServerAloneThatItIsFor(t *testing.T) {
+func TestPasswordStaysOnServer(t *testing.T) {
 	var got []string
 	c := objstore.NewClient()
 	to := ""
@@ -275,11 +282,13 @@ func TestThePasswordGoesToTheServerAloneThatItIsFor(t *testing.T) {
 	})
 	for _, from := range []string{"http://host", "https://host", "http://host:8000"} {
 		for place, keeps := range map[string]bool{
-			"/x": true, "http://host/x": from == "http://host", "https://host/x": from != "http://host:8000", "http://host:80/x": from == "http://host", "https://host:443/x": from != "http://host:8000",
-			"http://host:8000/x": from == "http://host:8000", "http://host:9000/x": false, "https://host:8000/x": false, "https://sub.host/x": false, "https://other/x": false,
+			"/x": true, "http://host/x": from == "http://host", "https://host/x": from != "http://host:8000",
+			"http://host:80/x": from == "http://host", "https://host:443/x": from != "http://host:8000",
+			"http://host:8000/x": from == "http://host:8000", "http://host:9000/x": false, "https://host:8000/x": false,
+			"https://sub.host/x": false, "https://other/x": false,
 		} {
 			if strings.HasPrefix(from, "https") && strings.HasPrefix(place, "http:") {
-				continue // refused, see TestAPasswordIsNotToldInTheClear
+				continue // refused, see TestPasswordIsNotSentUnencrypted
 			}
 			got, to = nil, place
 			b := open(t, strings.Replace(from, "://", "://user:geheim@", 1), &objstore.Options{Client: c})
@@ -293,19 +302,20 @@ func TestThePasswordGoesToTheServerAloneThatItIsFor(t *testing.T) {
 	}
 }
 
-// answers is a server without a network.
+// answers is an http.RoundTripper without a network.
 type answers func(*http.Request) *http.Response
 
 func (a answers) RoundTrip(r *http.Request) (*http.Response, error) { return a(r), nil }
 
-func TestWhatCannotBeListedOrWrittenSaysSo(t *testing.T) {
+func TestUnsupportedListAndUpload(t *testing.T) {
 	b := open(t, serve(t).URL, nil)
 	for _, err := range b.List(t.Context(), "") {
 		if !errors.Is(err, errors.ErrUnsupported) {
 			t.Error(err)
 		}
 	}
-	if err := b.Upload(t.Context(), "x", strings.NewReader(""), 0, objstore.UploadOptions{}); !errors.Is(err, errors.ErrUnsupported) || b.CanUpload() {
+	if err := b.Upload(t.Context(), "x", strings.NewReader(""), 0, objstore.UploadOptions{}); !errors.Is(err,
+		errors.ErrUnsupported) || b.CanUpload() {
 		t.Error(err)
 	}
 }
@@ -316,13 +326,14 @@ func (e escaped) Stat(ctx context.Context, name string) (objstore.Info, error) {
 	return i, err
 }
 
-func (e escaped) Read(ctx context.Context, name string, offset, length int64, match *objstore.Info) (objstore.Info, io.ReadCloser, error) {
+func (e escaped) Read(ctx context.Context, name string, offset, length int64, match *objstore.Info) (objstore.Info,
+	io.ReadCloser, error) {
 	i, body, err := e.Bucket.Read(ctx, e.url(name), offset, length, match)
 	i.Name = name
 	return i, body, err
 }
 
-// List is not there over http.
+// List hides the method of Bucket: HTTP has no lists.
 func (e escaped) List() {}
 
 func (e escaped) Upload() {}

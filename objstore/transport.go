@@ -7,13 +7,14 @@ import (
 	"net/url"
 )
 
-// SetUp has a transport serve the reading of objects. Each request uses a connection of its own, by HTTP/1.1: HTTP/2 would send all of them through one, so that
-// parallel ranges have the pace of one connection, and where the network has forgotten it, each new attempt is made on it again. A proxy that
-// refuses to connect is named.
-func SetUp(t *http.Transport) {
+// ConfigureTransport prepares a transport for reading objects. Each request uses its own HTTP/1.1
+// connection: HTTP/2 would send all of them over one, which limits parallel ranges to the speed of
+// one connection and repeats attempts on a connection that the network has lost. Errors name a
+// proxy that refuses to connect.
+func ConfigureTransport(t *http.Transport) {
 	t.Protocols = new(http.Protocols)
 	t.Protocols.SetHTTP1(true)
-	if t.TLSClientConfig != nil { // a transport that was cloned offers what the one before it did
+	if t.TLSClientConfig != nil { // a clone of a used transport offers HTTP/2 here
 		t.TLSClientConfig = t.TLSClientConfig.Clone()
 		t.TLSClientConfig.NextProtos = nil
 	}
@@ -25,7 +26,7 @@ func SetUp(t *http.Transport) {
 	}
 }
 
-// proxyError tells that a proxy did not connect to the store.
+// proxyError is returned when a proxy did not connect to the store.
 type proxyError struct {
 	host   string
 	status int
@@ -35,5 +36,5 @@ func (e *proxyError) Error() string {
 	return fmt.Sprintf("the proxy %s answered %d %s", e.host, e.status, http.StatusText(e.status))
 }
 
-// adviceOnProxies is what to check where a proxy is in the way.
+// adviceOnProxies is what the user can check if a proxy refuses.
 const adviceOnProxies = "check HTTP_PROXY, HTTPS_PROXY and NO_PROXY"

@@ -9,26 +9,28 @@ import (
 	"strings"
 )
 
-// IsURL tells whether a text is a URL of a store, and no name of a local file.
+// IsURL reports whether s is a URL of a store rather than the path of a local file.
 func IsURL(s string) bool {
 	scheme, _, ok := strings.Cut(s, "://")
 	if !ok || scheme == "" {
 		return false
 	}
 	for i, c := range scheme {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || (c < '0' || c > '9') && c != '+' && c != '-' && c != '.') {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') &&
+			(i == 0 || (c < '0' || c > '9') && c != '+' && c != '-' && c != '.') {
 			return false
 		}
 	}
 	return true
 }
 
-// Split parts the URL of an object, or the name of a file, into what Open takes and the object's name there. Names in s3, gs, azblob and mem are taken as they
-// are written, nothing in them is escaped; those of http(s) and file URLs are as URLs are.
+// Split splits the URL of an object, or the path of a file, into what Open takes and the object's
+// name there. Names in s3, gs, azblob and mem are used as they are written, without unescaping;
+// those of http(s) and file URLs follow the URL syntax.
 func Split(objectURL string) (bucketURL, name string, err error) {
 	if !IsURL(objectURL) {
 		if objectURL == "" || strings.HasSuffix(objectURL, "/") {
-			return "", "", fmt.Errorf("objstore: %q names no file", objectURL)
+			return "", "", fmt.Errorf("objstore: %q does not name a file", objectURL)
 		}
 		file, err := filepath.Abs(objectURL)
 		if err != nil {
@@ -45,7 +47,7 @@ func Split(objectURL string) (bucketURL, name string, err error) {
 			return "", "", err
 		}
 		if p == "" || strings.HasSuffix(p, "/") {
-			return "", "", fmt.Errorf("objstore: %s names no file", Redact(objectURL))
+			return "", "", fmt.Errorf("objstore: %s does not name a file", Redact(objectURL))
 		}
 		return fileURL(path.Dir(p)), path.Base(p), nil
 	case "http", "https":
@@ -72,21 +74,23 @@ func Split(objectURL string) (bucketURL, name string, err error) {
 
 func fileURL(dir string) string { return (&url.URL{Scheme: "file", Path: dir}).String() }
 
-// filePath is the file or folder that a file URL names.
+// filePath returns the path of the file or directory that a file URL names.
 func filePath(fileURL string) (string, error) {
 	u, err := parse(fileURL)
 	switch {
 	case err != nil:
 		return "", err
 	case u.Host != "" && u.Host != "localhost":
-		return "", fmt.Errorf("objstore: %s names the host %q: a file has three slashes, as in file:///data/a.tif", Redact(fileURL), u.Host)
+		return "", fmt.Errorf("objstore: %s names the host %q: a file has three slashes, as in file:///data/a.tif",
+			Redact(fileURL), u.Host)
 	case strings.ContainsAny(fileURL, "?#"):
-		return "", fmt.Errorf("objstore: %s: the signs ? and # in a file's name are %%3F and %%23 in a URL", Redact(fileURL))
+		return "", fmt.Errorf("objstore: %s: in a URL, a file's name writes ? as %%3F and # as %%23",
+			Redact(fileURL))
 	}
 	return u.Path, nil
 }
 
-// parse is url.Parse with an error that says no secrets.
+// parse is url.Parse with errors that contain no secrets.
 func parse(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -94,7 +98,7 @@ func parse(raw string) (*url.URL, error) {
 			err = e.Err
 		}
 		text := RedactText(err.Error())
-		if strings.ContainsAny(raw, "?@") { // it quotes a piece that may be secret
+		if strings.ContainsAny(raw, "?@") { // the error quotes a part that may be secret
 			text = "check its escapes, host and port"
 		}
 		return nil, fmt.Errorf("objstore: %s is not a URL: %s", printable(Redact(raw)), text)
@@ -102,5 +106,5 @@ func parse(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// hashed is the short name of a text that is not to be told.
+// hashed returns a short name of a secret text.
 func hashed(s string) string { return fmt.Sprintf("~%.8x", sha256.Sum256([]byte(s))) }

@@ -24,18 +24,21 @@ func TestSplit(t *testing.T) {
 			t.Errorf("%s: %q %q %v", c.url, bucket, name, err)
 		}
 	}
-	if bucket, name, err := objstore.Split("rel/a.tif"); err != nil || name != "a.tif" || !strings.HasSuffix(bucket, "/rel") {
+	if bucket, name, err := objstore.Split("rel/a.tif"); err != nil || name != "a.tif" || !strings.HasSuffix(bucket,
+		"/rel") {
 		t.Error(bucket, name, err)
 	}
-	for _, bad := range []string{"s3://b", "s3://", "s3:///x", "https://h", "https://h/", "file:///", "file://host/x", "", "/d/", "http://%zz/x"} {
+	for _, bad := range []string{"s3://b", "s3://", "s3:///x", "https://h", "https://h/", "file:///", "file://host/x",
+		"", "/d/", "http://%zz/x"} {
 		if b, n, err := objstore.Split(bad); err == nil {
 			t.Errorf("%q is %q and %q", bad, b, n)
 		}
 	}
 }
 
-func TestWhatIsAURL(t *testing.T) {
-	for s, want := range map[string]bool{"s3://b/x": true, "HTTP://h": true, "a+b.c-1://x": true, `C:\x`: false, "a:b": false, "/x://y": false, "": false, "://x": false, "1a://x": false, "dir/s3://x": false} {
+func TestIsURL(t *testing.T) {
+	for s, want := range map[string]bool{"s3://b/x": true, "HTTP://h": true, "a+b.c-1://x": true, `C:\x`: false,
+		"a:b": false, "/x://y": false, "": false, "://x": false, "1a://x": false, "dir/s3://x": false} {
 		if objstore.IsURL(s) != want {
 			t.Errorf("%q: %v", s, !want)
 		}
@@ -58,20 +61,23 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-func FuzzNoSecretSurvives(f *testing.F) {
-	for _, s := range []string{"https://u:SECRET@h/p?sig=SECRET", "s3://SECRET:SECRET@b/x?X-Amz-Signature=SECRET", "http://h?%73ig=SECRET&a=b", "file:///x", "http://a@SECRET@h/", "https://h/?x-goog-signature=SECRET;sig=SECRET"} {
+func FuzzRedactSecrets(f *testing.F) {
+	for _, s := range []string{"https://u:SECRET@h/p?sig=SECRET", "s3://SECRET:SECRET@b/x?X-Amz-Signature=SECRET",
+		"http://h?%73ig=SECRET&a=b", "file:///x", "http://a@SECRET@h/",
+		"https://h/?x-goog-signature=SECRET;sig=SECRET"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
 		red := objstore.Redact(raw)
 		if objstore.IsURL(raw) && !strings.ContainsAny(raw, "\n\r\t ") {
-			// A parser of others must find no user and no signature in what is left.
+			// Other parsers must find no user and no signature in the result.
 			if u, err := url.Parse(red); err == nil {
 				if u.User != nil {
 					t.Fatalf("%q keeps a user: %q", raw, red)
 				}
 				for k := range u.Query() {
-					if l := strings.ToLower(strings.TrimSpace(k)); l == "sig" || strings.HasPrefix(l, "x-amz-") || strings.Contains(l, "token") {
+					if l := strings.ToLower(strings.TrimSpace(k)); l == "sig" || strings.HasPrefix(l,
+						"x-amz-") || strings.Contains(l, "token") {
 						t.Fatalf("%q keeps %q: %q", raw, k, red)
 					}
 				}

@@ -2,8 +2,8 @@ package raster
 
 import "slices"
 
-// CRS is a coordinate reference system as its file states it. leat does no geodesy with it: it is
-// compared, shown, and written out again unchanged. The zero CRS means that the file names none.
+// CRS is a coordinate reference system as its file states it. leat compares it, shows it and writes
+// it out unchanged, but does no geodesy with it. The zero CRS means that the file names none.
 type CRS struct {
 	Code string   // "EPSG:32631" where the file gives a code, else empty
 	Name string   // for people: "WGS 84 / UTM zone 31N"; may be empty
@@ -18,7 +18,7 @@ type GeoKeys struct {
 	ASCII     string    // tag 34737
 }
 
-// The geo keys that say nothing about the system itself.
+// Geo keys and tags that do not define the system itself.
 const (
 	keyRasterType      = 1025
 	keyCitation        = 1026
@@ -29,13 +29,13 @@ const (
 	tagGeoASCIIParams  = 34737
 )
 
-// IsZero reports whether no system is named.
+// IsZero reports whether no system is given.
 func (c CRS) IsZero() bool {
-	return c.Code == "" && c.WKT == "" && (c.Keys == nil || len(c.Keys.meaning()) == 0)
+	return c.Code == "" && c.WKT == "" && (c.Keys == nil || len(c.Keys.defining()) == 0)
 }
 
-// Equal reports whether two systems are known to be the same: by code where both have one, else by
-// the geo keys without their citations, else by WKT.
+// Equal reports whether two systems are known to be the same: by code if both have one, else by
+// their geo keys without citations, else by WKT.
 func (c CRS) Equal(o CRS) bool {
 	if c.IsZero() || o.IsZero() {
 		return c.IsZero() && o.IsZero()
@@ -44,7 +44,7 @@ func (c CRS) Equal(o CRS) bool {
 		return c.Code == o.Code
 	}
 	if c.Keys != nil && o.Keys != nil {
-		a, b := c.Keys.meaning(), o.Keys.meaning()
+		a, b := c.Keys.defining(), o.Keys.defining()
 		return slices.EqualFunc(a, b, func(x, y geoKey) bool {
 			return x.id == y.id && x.value == y.value && x.text == y.text && slices.Equal(x.doubles, y.doubles)
 		})
@@ -52,7 +52,7 @@ func (c CRS) Equal(o CRS) bool {
 	return c.WKT != "" && c.WKT == o.WKT
 }
 
-// String names the system for people.
+// String returns a name of the system for people.
 func (c CRS) String() string {
 	switch {
 	case c.Code != "" && c.Name != "":
@@ -75,12 +75,12 @@ type geoKey struct {
 	text      string
 }
 
-// meaning lists the keys that define the system, citations and the raster type left out. A directory
-// that does not hold what it announces gives the keys before the fault.
-func (k *GeoKeys) meaning() []geoKey {
+// defining returns the keys that define the system, without citations and the raster type. Where
+// the directory is damaged, it returns the keys before the damage.
+func (k *GeoKeys) defining() []geoKey {
 	var keys []geoKey
 	end := len(k.Directory)
-	if end >= 4 { // what lies behind the announced keys means nothing
+	if end >= 4 { // entries after the announced ones do not count
 		end = min(end, 4+4*int(k.Directory[3]))
 	}
 	for i := 4; i+4 <= end; i += 4 {

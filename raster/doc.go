@@ -1,7 +1,7 @@
-// Package raster says what a raster is: the grid its pixels lie on, what its bands mean, and how
-// windows of pixels are read. The drivers live in the packages below it; each is opened by its own
-// Open function and handed on as a [Source].
+// Package raster describes rasters: the grid of their pixels, the meaning of their bands, and the
+// interfaces through which windows of pixels are read. Each driver is a package below this one
+// whose Open function returns a [Source].
 //
-// Arrays of pixels are always (bands, rows, columns), windows are given as column and row of the
-// upper left pixel and then width and height, bands are counted from 1.
+// Arrays of pixels are (bands, rows, columns). A window is the column and row of its upper left
+// pixel, then width and height. Bands count from 1.
 package raster

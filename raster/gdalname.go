@@ -2,7 +2,8 @@ package raster
 
 import "strings"
 
-// GDALName is how GDAL's programs call a file: the path, or for a URL its name in GDAL's virtual file systems.
+// GDALName returns the name by which GDAL's programs open a file: the path, or for a URL its name
+// in GDAL's virtual file systems.
 func GDALName(path string) string {
 	scheme, rest, ok := strings.Cut(path, "://")
 	if !ok {

@@ -10,7 +10,8 @@ import (
 type Window = block.Window
 
 // Transform maps pixel coordinates (column, row; 0,0 is the outer corner of the upper left pixel)
-// to map coordinates, in GDAL's order: x = t[0] + col*t[1] + row*t[2], y = t[3] + col*t[4] + row*t[5].
+// to map coordinates, in GDAL's order: x = t[0] + col*t[1] + row*t[2], y = t[3] + col*t[4] +
+// row*t[5].
 type Transform [6]float64
 
 // Identity is the transform of a raster that is not a map: x is the column and y the row.
@@ -21,8 +22,15 @@ func (t Transform) Apply(col, row float64) (x, y float64) {
 	return t[0] + col*t[1] + row*t[2], t[3] + col*t[4] + row*t[5]
 }
 
-// Invert returns the pixel coordinate of map coordinates; false when the transform is degenerate.
+// Invert returns the pixel coordinate of map coordinates, and false when the transform is
+// degenerate. x and y may be infinite unless the transform is rotated.
 func (t Transform) Invert(x, y float64) (col, row float64, ok bool) {
+	if !t.Rotated() { // the formula below would overflow, underflow, or multiply infinity by 0
+		if t[1] == 0 || t[5] == 0 || math.IsNaN(t[1]) || math.IsNaN(t[5]) {
+			return 0, 0, false
+		}
+		return (x - t[0]) / t[1], (y - t[3]) / t[5], true
+	}
 	det := t[1]*t[5] - t[2]*t[4]
 	if det == 0 || math.IsNaN(det) {
 		return 0, 0, false
@@ -31,8 +39,18 @@ func (t Transform) Invert(x, y float64) (col, row float64, ok bool) {
 	return (x*t[5] - y*t[2]) / det, (y*t[1] - x*t[4]) / det, true
 }
 
-// Rotated reports whether rows do not run along x, or columns along y.
+// Rotated reports whether the grid is rotated or sheared against the axes of the map.
 func (t Transform) Rotated() bool { return t[2] != 0 || t[4] != 0 }
+
+// Finite reports whether all numbers of the transform are finite.
+func (t Transform) Finite() bool {
+	for _, v := range t {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return false
+		}
+	}
+	return true
+}
 
 // Shift returns the transform of a window whose upper left pixel is (col, row) of this one.
 func (t Transform) Shift(col, row int) Transform {
@@ -41,22 +59,28 @@ func (t Transform) Shift(col, row int) Transform {
 	return t
 }
 
-// Grid is where pixels lie: their number, the transform and the coordinate reference system.
+// Grid is the number of pixels, their transform and their coordinate reference system. GCPs and RPC
+// say less exactly where they lie; no two grids are compared by them.
 type Grid struct {
 	Width, Height int
 	Transform     Transform
 	HasTransform  bool // false: the file is not georeferenced, Transform is Identity
 	CRS           CRS
-	// PixelIsPoint: the file says that coordinates name the centres of pixels (GeoTIFF's
-	// GTRasterTypeGeoKey). Transform is always that of pixel corners.
+	// PixelIsPoint reports whether the file's coordinates are those of pixel centres (GeoTIFF's
+	// GTRasterTypeGeoKey). Transform always refers to pixel corners.
 	PixelIsPoint bool
+
+	// GCPs and RPC are nil where the file has none. Without a transform the CRS of a raster with
+	// GCPs is theirs, and CRS is zero. JSON leaves both out: what is computed does not depend on
+	// them.
+	GCPs *GCPs `json:"-"`
+	RPC  *RPC  `json:"-"`
 }
 
-// Window returns all of the grid.
+// Window returns the window of the whole grid.
 func (g Grid) Window() Window { return Window{Width: g.Width, Height: g.Height} }
 
-// Bounds returns the outer edges in map coordinates. For rotated grids they are those of the box
-// around it.
+// Bounds returns the bounding box of the grid in map coordinates.
 func (g Grid) Bounds() (minX, minY, maxX, maxY float64) {
 	minX, minY = math.Inf(1), math.Inf(1)
 	maxX, maxY = math.Inf(-1), math.Inf(-1)
@@ -71,6 +95,7 @@ func (g Grid) Bounds() (minX, minY, maxX, maxY float64) {
 // Sub returns the grid of a window of g.
 func (g Grid) Sub(w Window) Grid {
 	g.Transform = g.Transform.Shift(w.Col, w.Row)
+	g.GCPs, g.RPC = g.GCPs.Shift(w.Col, w.Row), g.RPC.Shift(w.Col, w.Row)
 	g.Width, g.Height = w.Width, w.Height
 	return g
 }

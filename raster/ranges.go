@@ -7,28 +7,31 @@ import (
 	"slices"
 )
 
-// Range is a piece of a file: Bytes bytes from byte Offset on.
+// Range is a part of a file: Bytes bytes from byte Offset on.
 type Range struct{ Offset, Bytes int64 }
 
-// Ranged is a Source that can tell which bytes of its file a read takes, so that they can be brought
-// together from where each request takes long.
-type Ranged interface {
-	// Ranges returns the pieces of the file that Read takes for the bands (counted from 1, in any order) of window w, which lies inside the
-	// raster, and, with mask, those that ReadMask takes where the mask is in the same file. They are ordered, overlap nowhere, and lie inside
-	// the file; the file's header is not among them. The tables that tell where pixels lie are read for it.
+// RangeLister is a Source that lists the bytes of its file that a read takes, so that a remote
+// store can fetch them together.
+type RangeLister interface {
+	// Ranges returns the ranges of the file that Read takes for the bands (counted from 1, in any
+	// order) of window w, which lies inside the raster, and, with mask, those that ReadMask takes
+	// when the mask is in the same file. They are ordered, do not overlap, and lie inside the file.
+	// The header is not among them. Ranges may read the tables of tile offsets.
 	Ranges(ctx context.Context, bands []int, w Window, mask bool) ([]Range, error)
 }
 
-// Fetcher is an io.ReaderAt over bytes that are far away and are better asked for together. A driver that reads from one tells it before each read
-// what the read will take.
-type Fetcher interface {
+// Prefetcher is an io.ReaderAt over remote bytes, which are better requested together. A driver
+// that reads from one calls Fetch before each read.
+type Prefetcher interface {
 	io.ReaderAt
-	// Fetch begins to bring the pieces and returns at once. Until release is called, reading them asks for nothing more; it waits for what is
-	// under way, and has its errors. release may be called by any goroutine, once.
+	// Fetch starts to fetch the ranges and returns at once. Until release is called, ReadAt of
+	// these bytes sends no further request: it waits for the fetch and returns its error. release
+	// is called once, by any goroutine.
 	Fetch(ranges []Range) (release func())
 }
 
-// SortRanges orders ranges by offset and joins those that overlap, in place; those that only touch stay apart. Empty ones are dropped.
+// SortRanges sorts ranges by offset in place, merges those that overlap, but not adjacent ones, and
+// drops empty ones.
 func SortRanges(ranges []Range) []Range {
 	slices.SortFunc(ranges, func(a, b Range) int { return cmp.Compare(a.Offset, b.Offset) })
 	out := ranges[:0]
@@ -45,7 +48,7 @@ func SortRanges(ranges []Range) []Range {
 	return out
 }
 
-// RangeBytes is the sum of the sizes.
+// RangeBytes returns the sum of the sizes.
 func RangeBytes(ranges []Range) int64 {
 	var n int64
 	for _, r := range ranges {

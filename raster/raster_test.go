@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// get reads a tile whose bytes all are its column.
+// get reads a tile whose bytes all equal its column.
 func get(t *testing.T, c *TileCache, col, size, uses int, decoded *atomic.Int64) {
 	t.Helper()
 	err := c.Get(t.Context(), TileKey{Source: c, Col: col}, size, uses, func(dst []byte) error {
@@ -35,7 +35,7 @@ func get(t *testing.T, c *TileCache, col, size, uses int, decoded *atomic.Int64)
 	}
 }
 
-func TestATileIsDecodedOnceForAllItsUsesAndThenDropped(t *testing.T) {
+func TestTileDecodedOnceThenDropped(t *testing.T) {
 	c := NewTileCache(1000)
 	var decoded atomic.Int64
 	var wg sync.WaitGroup
@@ -53,7 +53,7 @@ func TestATileIsDecodedOnceForAllItsUsesAndThenDropped(t *testing.T) {
 	}
 }
 
-func TestTheTileCacheStaysWithinItsLimitAndRightWhenTilesDoNotFit(t *testing.T) {
+func TestTileCacheLimit(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		limit := rapid.IntRange(0, 500).Draw(rt, "limit")
 		c := NewTileCache(int64(limit))
@@ -74,7 +74,7 @@ func TestTheTileCacheStaysWithinItsLimitAndRightWhenTilesDoNotFit(t *testing.T) 
 	})
 }
 
-func TestATileThatCanNotBeDecodedIsAnErrorForAllWhoWait(t *testing.T) {
+func TestDecodeErrorReachesAllWaiters(t *testing.T) {
 	c := NewTileCache(1000)
 	broken := errors.New("broken")
 	release := make(chan struct{})
@@ -82,7 +82,8 @@ func TestATileThatCanNotBeDecodedIsAnErrorForAllWhoWait(t *testing.T) {
 	key := TileKey{Source: c}
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		err := c.Get(t.Context(), key, 10, 2, func([]byte) error { close(started); <-release; return broken }, func([]byte) { t.Error("used") })
+		err := c.Get(t.Context(), key, 10, 2, func([]byte) error { close(started); <-release; return broken },
+			func([]byte) { t.Error("used") })
 		if !errors.Is(err, broken) {
 			t.Error(err)
 		}
@@ -102,9 +103,10 @@ func TestATileThatCanNotBeDecodedIsAnErrorForAllWhoWait(t *testing.T) {
 	}
 }
 
-func TestSystemsAreTheSameWhateverTheirCitationSays(t *testing.T) {
+func TestCRSEqualIgnoresCitations(t *testing.T) {
 	keys := func(code uint16, citation string) *GeoKeys {
-		return &GeoKeys{Directory: []uint16{1, 1, 0, 3, 1024, 0, 1, 1, 1026, 34737, uint16(len(citation)), 0, 3072, 0, 1, code}, ASCII: citation}
+		return &GeoKeys{Directory: []uint16{1, 1, 0, 3, 1024, 0, 1, 1, 1026, 34737, uint16(len(citation)), 0, 3072, 0,
+			1, code}, ASCII: citation}
 	}
 	a, b := CRS{Keys: keys(32631, "UTM 31N|")}, CRS{Keys: keys(32631, "zone 31|")}
 	if !a.Equal(b) {
@@ -125,9 +127,10 @@ func TestSystemsAreTheSameWhateverTheirCitationSays(t *testing.T) {
 	}
 }
 
-func TestTransformsInvert(t *testing.T) {
+func TestTransformInvert(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		tr := Transform{rapid.Float64Range(-1e6, 1e6).Draw(t, "x"), 30, 0.5, rapid.Float64Range(-1e6, 1e6).Draw(t, "y"), 0.25, -30}
+		tr := Transform{rapid.Float64Range(-1e6, 1e6).Draw(t, "x"), 30, 0.5, rapid.Float64Range(-1e6, 1e6).Draw(t, "y"),
+			0.25, -30}
 		c, r := rapid.Float64Range(-1e4, 1e4).Draw(t, "col"), rapid.Float64Range(-1e4, 1e4).Draw(t, "row")
 		x, y := tr.Apply(c, r)
 		c2, r2, ok := tr.Invert(x, y)
@@ -140,16 +143,16 @@ func TestTransformsInvert(t *testing.T) {
 	}
 }
 
-func TestUsesThatFoundNoRoomCountAndTheTileIsNotKeptForThem(t *testing.T) {
+func TestTileCacheCountsUsesWithoutMemory(t *testing.T) {
 	c := NewTileCache(100)
 	var decoded atomic.Int64
-	get(t, c, 1, 100, 2, &decoded) // takes all the room until its second use
+	get(t, c, 1, 100, 2, &decoded) // takes all the memory until its second use
 	for range 2 {
 		get(t, c, 2, 100, 3, &decoded)
 	}
 	get(t, c, 1, 100, 2, &decoded)
 	get(t, c, 2, 100, 3, &decoded) // the last of three
-	if decoded.Load() != 4 || c.Decoded() != 4 || len(c.tiles) != 0 || len(c.spent) != 0 {
-		t.Errorf("%d decodes, %d tiles are kept, %d counted", decoded.Load(), len(c.tiles), len(c.spent))
+	if decoded.Load() != 4 || c.Decoded() != 4 || len(c.tiles) != 0 || len(c.usedUp) != 0 {
+		t.Errorf("%d decodes, %d tiles are kept, %d counted", decoded.Load(), len(c.tiles), len(c.usedUp))
 	}
 }

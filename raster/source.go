@@ -9,65 +9,67 @@ import (
 
 // Errors that drivers wrap. A message names the file, what is wrong and what to do.
 var (
-	// ErrFormat: the file is not one that the driver knows, or it is damaged.
+	// ErrFormat is returned when the driver does not know the format of a file, or the file is
+	// damaged.
 	ErrFormat = errors.New("raster: not a readable raster")
-	// ErrUnsupported: the file is sound but needs a codec or feature that the driver lacks.
+	// ErrUnsupported is returned when a sound file needs a codec or feature that the driver lacks.
 	ErrUnsupported = errors.New("raster: not supported")
 )
 
-// Source is an open raster. Methods may be called from many goroutines at once, but for Close, which
-// is called once, after the last Read has returned.
+// Source is an open raster. Its methods may be called concurrently, except Close, which is called
+// once, after the last Read has returned.
 type Source interface {
-	// Info describes the raster. It is computed at opening; the caller must not change it.
+	// Info returns the description of the raster, made when it was opened. It must not be changed.
 	Info() *Info
 	// Read fills dst with the pixels of window w of the given bands (counted from 1), in their
-	// order. dst is an array of Info().Bands[b-1].Type with shape (len(bands), w.Height, w.Width)
-	// whose rows are contiguous (the last stride is the element size; band and row strides
-	// are free). The window must lie inside the raster. After an error dst holds no particular values.
+	// order. dst has type Info().Bands[b-1].Type, shape (len(bands), w.Height, w.Width) and
+	// contiguous rows: the last stride is the element size, band and row strides are free. The
+	// window must lie inside the raster. After an error the contents of dst are undefined.
 	Read(ctx context.Context, bands []int, w Window, dst *ndarray.Array) error
 	Close() error
 }
 
-// Masker is a Source with a mask of its own (a TIFF mask directory, a .msk file): Info().Mask is MaskDataset.
+// Masker is a Source with one mask for all its bands (a TIFF mask directory, a .msk file,
+// NODATA_VALUES), if Info().Mask is MaskDataset.
 type Masker interface {
-	// ReadMask fills dst, w.Height rows of w.Width bytes, with 0 where the pixel is
-	// masked out and 255 where it counts.
+	// ReadMask fills dst, w.Height rows of w.Width bytes, with 0 for invalid pixels and 255 for
+	// valid ones.
 	ReadMask(ctx context.Context, w Window, dst []byte) error
 }
 
-// Tiled is a Source whose pixels lie in tiles or strips that are decoded whole. A [TileCache]
-// given to it keeps decoded tiles that a later window needs again.
+// Tiled is a Source whose tiles or strips are decoded as a whole. A [TileCache] keeps decoded tiles
+// that a later window needs again.
 type Tiled interface {
-	// SetCache makes Read and ReadMask keep and look for decoded tiles in c. uses says in how many reads of a
-	// whole job a window of the raster, which a tile covers, will take part; tiles used once are not
-	// kept. It is called before the first Read.
+	// SetCache makes Read and ReadMask keep decoded tiles in c and look for them there. uses
+	// returns how many reads of the whole job overlap a window of the raster, such as that of a
+	// tile; tiles used once are not kept. SetCache is called before the first Read.
 	SetCache(c *TileCache, uses func(w Window) int)
 }
 
-// Leveled is a Source with overviews.
-type Leveled interface {
+// OverviewSource is a Source with overviews.
+type OverviewSource interface {
 	// Overviews returns the sizes of the reduced copies, largest first.
 	Overviews() []Size
-	// Overview opens the i-th of them. It shares the file of its parent and is valid until that is
-	// closed; closing it does nothing.
+	// Overview opens the i-th overview. It shares the file of its parent and is valid until the
+	// parent is closed; closing the overview has no effect.
 	Overview(i int) (Source, error)
 }
 
 // Size is a width and height in pixels.
 type Size struct{ Width, Height int }
 
-// MaskKind says what tells valid pixels from invalid ones, besides nodata.
+// MaskKind says what marks pixels as invalid besides nodata.
 type MaskKind uint8
 
 const (
 	MaskNone    MaskKind = iota
-	MaskAlpha            // a band of Info().Bands has Color Alpha; 0 there is invalid
+	MaskAlpha            // where the band with Color Alpha is 0, the other bands are invalid
 	MaskDataset          // the Source is a Masker
 )
 
 func (k MaskKind) String() string { return [...]string{"none", "alpha", "mask"}[k] }
 
-// Info describes a raster. Slices and maps belong to the Source.
+// Info describes a raster. Its slices and maps belong to the Source.
 type Info struct {
 	Path   string // as given to the driver's Open
 	Driver string // "GTiff", "npy"
@@ -75,24 +77,30 @@ type Info struct {
 	Bands  []Band
 	Mask   MaskKind
 
-	// TileWidth and TileHeight are those of the stored blocks: a strip is as wide as the raster.
+	// TileWidth and TileHeight are the size of the stored tiles. A strip is as wide as the raster.
 	TileWidth, TileHeight int
-	// MaskTile is the size of the stored blocks of the mask where Mask is MaskDataset.
+	// MaskFromNodata reports whether the mask comes from the metadata item NODATA_VALUES, which has
+	// one value for each band: a pixel is invalid where all bands have theirs.
+	MaskFromNodata bool
+	// MaskTile is the size of the stored tiles of the mask when Mask is MaskDataset.
 	MaskTile    Size
 	Interleave  string // "band" or "pixel"
-	Compression string // "none", "deflate", "lzw", "zstd", "packbits", ...; "unknown" where a driver does not tell
+	Compression string // "none", "deflate", "lzw", "zstd", "packbits", ...; or "unknown"
 	Predictor   int    // 1 none, 2 horizontal difference, 3 floating point
 	ByteOrder   string // "little" or "big"
 	BigTIFF     bool
 	Overviews   []Size // largest first
 	FileBytes   int64
 
-	// Metadata holds the file's own items (GDAL's default domain), Domains those of other domains.
+	// Warnings list what the driver ignores or reads differently in the file and its sidecars.
+	Warnings []string
+
+	// Metadata holds the file's items of GDAL's default domain, Domains those of the others.
 	Metadata map[string]string
 	Domains  map[string]map[string]string
 }
 
-// Color says what a band is when the raster is shown.
+// Color is the meaning of a band when the raster is displayed.
 type Color string
 
 const (
@@ -105,31 +113,46 @@ const (
 	ColorAlpha     Color = "alpha"
 )
 
-// RGBA is an entry of a colour table.
+// RGBA is one entry of a colour table.
 type RGBA struct{ R, G, B, A uint8 }
 
 // Band describes one band.
 type Band struct {
-	Type ndarray.DType // of the pixels that Read gives
-	// Stored names the type in the file where Read widens it: "float16" (read as float32), "int16
-	// complex" and the like, "uint1" to "uint4" and "uint12" for packed bits. Empty otherwise.
+	Type ndarray.DType // of the pixels that Read returns
+	// Stored names the type in the file when Read converts it: "float16" (read as float32), "int16
+	// complex" and the like, "uint1" to "uint4" and "uint12" for packed bits. Otherwise it is
+	// empty.
 	Stored string
-	// Nodata is the value of invalid pixels in the band's own type; nil when there is none or when no
-	// pixel of the type can have it. NodataText is what the file says, also in that last case.
+	// Nodata is the value of invalid pixels in the band's type. It is nil when the file gives none,
+	// or one that no pixel of the type can have. NodataText is the file's text in both cases.
 	Nodata     *ndarray.Scalar
 	NodataText string
-	// NaN is no nodata value by itself, but pixels that are NaN are never valid.
+	// NaN pixels are always invalid, whatever Nodata is.
 
-	Name     string // layer name (GDAL: description)
+	Name     string // layer name (in GDAL: description)
 	Color    Color
 	Colors   []RGBA  // colour table, nil if none
-	Scale    float64 // value = pixel*Scale + Offset; 1 and 0 when the file says nothing
+	Scale    float64 // value = pixel*Scale + Offset; 1 and 0 when the file gives none
 	Offset   float64
 	Unit     string
-	Metadata map[string]string // STATISTICS_* among them
+	Metadata map[string]string // includes STATISTICS_*
 }
 
-// AlphaBand returns the number of the alpha band, counted from 1, or 0.
+// Validity returns what decides, besides NaN, which pixels of a band (counted from 1) are valid. As
+// in GDAL only one thing does: the dataset's mask, else the band's nodata, else alpha, which does
+// not mask itself.
+func (i *Info) Validity(band int) (nodata *ndarray.Scalar, mask MaskKind) {
+	nodata = i.Bands[band-1].Nodata
+	switch {
+	case i.Mask == MaskDataset:
+		return nil, MaskDataset
+	case nodata == nil && i.Mask == MaskAlpha && band != i.AlphaBand():
+		return nil, MaskAlpha
+	}
+	return nodata, MaskNone
+}
+
+// AlphaBand returns the number of the alpha band, counted from 1, or 0 when there is none.
 func (i *Info) AlphaBand() int {
 	for n, b := range i.Bands {
 		if b.Color == ColorAlpha {
@@ -139,9 +162,16 @@ func (i *Info) AlphaBand() int {
 	return 0
 }
 
-// Readable is a Source that knows before reading whether its pixels can be read: a TIFF with a codec
-// that the driver lacks can be described, not read. The error wraps ErrUnsupported or ErrFormat and
-// names file, codec and remedy.
-type Readable interface {
+// AlphaMasks reports whether an alpha band marks invalid pixels of the other bands. As in GDAL, an
+// alpha band of a type other than uint8 and uint16 does not.
+func (i *Info) AlphaMasks() bool {
+	n := i.AlphaBand()
+	return n > 0 && (i.Bands[n-1].Type == ndarray.Uint8 || i.Bands[n-1].Type == ndarray.Uint16)
+}
+
+// Decodable is a Source that knows before a read whether it can decode its pixels.
+type Decodable interface {
+	// Readable returns nil if the pixels can be read. Its error wraps ErrUnsupported or ErrFormat
+	// and names the file, the codec and the remedy.
 	Readable() error
 }

@@ -5,17 +5,18 @@ package shm
 import "errors"
 
 const (
-	// arenaMax is the size up to which arrays share a memfd. A file of its own costs two pages, a descriptor, a mapping and about ten
-	// system calls (30 us); copying 64 KiB takes less.
+	// arenaMax is the size up to which arrays share a memfd. A file of its own costs two pages, a
+	// descriptor, a mapping and about ten system calls (30 us); copying 64 KiB takes less.
 	arenaMax = 64 << 10
-	// arenaSize is the size of an arena without its tag: a class of the pool. 60 of the largest fit in.
+	// arenaSize is the size of an arena without its tag: a class of the pool. 60 of the largest fit
+	// in.
 	arenaSize = 4 << 20
 	// entryAlign is what entries and their data begin at multiples of, as in .npy files.
 	entryAlign = 64
 )
 
 // putSmall makes an array in the arena.
-func (s *Sharer) putSmall(p *plan) (*object, error) {
+func (s *Pool) putSmall(p *allocation) (*object, error) {
 	var err error
 	if p.header, err = npyHeader(p.elem, p.shape, p.fortran, entryAlign); err != nil {
 		return nil, err
@@ -32,7 +33,7 @@ func (s *Sharer) putSmall(p *plan) (*object, error) {
 	seg, base := s.arena, s.arenaAt
 	// Memory is taken page by page, and what the segment had before it was used again is there.
 	if need := roundUp(base+size, pageSize) - roundUp(seg.filled, pageSize); need > 0 {
-		if err := s.memory(need); err != nil {
+		if err := s.reserveMemory(need); err != nil {
 			return nil, err
 		}
 	}
@@ -62,7 +63,7 @@ func (s *Sharer) putSmall(p *plan) (*object, error) {
 }
 
 // newArena begins an arena. The one before it goes when its last entry is freed.
-func (s *Sharer) newArena() error {
+func (s *Pool) newArena() error {
 	const size = arenaSize + pageSize
 	seg, lock, err := s.pool.take(size, false)
 	if err != nil {
@@ -70,7 +71,7 @@ func (s *Sharer) newArena() error {
 	}
 	if seg == nil {
 		// The tag's page. Its entries take the rest as they fill it.
-		if err := s.memory(pageSize); err != nil {
+		if err := s.reserveMemory(pageSize); err != nil {
 			return err
 		}
 		if seg, err = createMemfd(size, descriptorLimit()); err != nil {

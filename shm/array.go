@@ -15,10 +15,11 @@ import (
 	"leat/ndarray"
 )
 
-// Array is an array in shared memory: made by Put or New, or attached. Its memory is valid until Close, or until its Scope or
-// Sharer is closed; nothing watches over slices that outlive it. The elements are not synchronised; all else may be used by several goroutines.
+// Array is an array in shared memory: made by Put or New, or attached. Its memory is valid until
+// Close, or until its Scope or Pool is closed; nothing watches over slices that outlive it. The
+// elements are not synchronised; all else may be used by several goroutines.
 type Array struct {
-	sharer *Sharer
+	sharer *Pool
 	scope  *Scope
 	obj    *object
 	view   view
@@ -34,16 +35,18 @@ func (a *Array) Elem() Elem { return a.view.elem }
 // Shape returns the elements along each dimension, outermost first. The caller must not change it.
 func (a *Array) Shape() []int { return a.view.shape }
 
-// Strides returns the bytes from one element to the next along each dimension, negative or 0 too. The caller must not change it.
+// Strides returns the bytes from one element to the next along each dimension, negative or 0 too.
+// The caller must not change it.
 func (a *Array) Strides() []int { return a.view.strides }
 
-// Mode tells how the array may be used: ReadWrite if others see what is written, CopyOnWrite if writing is this Array's own,
-// ReadOnly if there must be no writing: for attached arrays it would end the process. Arrays that were Put are
-// ReadOnly though their maker's memory is not protected: others rely on them not to change.
+// Mode tells how the array may be used: ReadWrite if others see what is written, CopyOnWrite if
+// writing is this Array's own, ReadOnly if there must be no writing: for attached arrays it would
+// end the process. Arrays that were Put are ReadOnly though their maker's memory is not protected:
+// others rely on them not to change.
 func (a *Array) Mode() Mode { return a.mode }
 
-// View returns the array as a view of its shared memory, of Type [ndarray.NoType] for truth values and records. It is valid as long as a
-// is open. Its Shape and Strides are a's.
+// View returns the array as a view of its shared memory, of Type [ndarray.NoType] for truth values
+// and records. It is valid as long as a is open. Its Shape and Strides are a's.
 func (a *Array) View() *ndarray.Array {
 	v := &ndarray.Array{Type: a.view.elem.DType(), Shape: a.view.shape, Strides: a.view.strides}
 	if a.bad() {
@@ -66,9 +69,9 @@ func (a *Array) bad() bool {
 	return a.closed.Load()
 }
 
-// Slice returns the elements of an array in C order as a Go slice of the same shared memory, valid as long as a is open. T must be the type of
-// the elements: the Go type of a number, a struct with the same fields at the same places, or an array of
-// either for the last dimensions.
+// Slice returns the elements of an array in C order as a Go slice of the same shared memory, valid
+// as long as a is open. T must be the type of the elements: the Go type of a number, a struct with
+// the same fields at the same places, or an array of either for the last dimensions.
 func Slice[T any](a *Array) ([]T, error) {
 	t := reflect.TypeFor[T]()
 	elem, inner, err := elemAndShape(t)
@@ -87,7 +90,8 @@ func Slice[T any](a *Array) ([]T, error) {
 		return nil, fmt.Errorf("shm: an array of shape %v has no elements of %v", shape, t)
 	}
 	if !a.view.contiguousC() {
-		return nil, fmt.Errorf("shm: the array of shape %v and strides %v is not in C order: copy it, or use View", shape, a.view.strides)
+		return nil, fmt.Errorf("shm: the array of shape %v and strides %v is not in C order: copy it, or use View",
+			shape, a.view.strides)
 	}
 	n := product(shape[:outer])
 	if n == 0 || a.view.empty() {
@@ -112,9 +116,10 @@ func sameInts(a, b []int) bool {
 	return true
 }
 
-// Handle returns the text by which other processes of this machine and user attach the array. It leads there as long as the
-// array is open in the process that made it. An array of this process alone, attached from its handle or for CopyOnWrite, has none:
-// the error wraps ErrNotShared.
+// Handle returns the text by which other processes of this machine and user attach the array. It
+// leads there as long as the array is open in the process that made or received it. An array of
+// this process alone, attached from its handle or for CopyOnWrite, has none: the error wraps
+// ErrNotShared.
 func (a *Array) Handle() (Handle, error) {
 	if h := a.text.Load(); h != nil && !a.bad() {
 		return *h, nil
@@ -130,10 +135,11 @@ func (a *Array) Handle() (Handle, error) {
 	return h, nil
 }
 
-// File returns a path at which other programs find the memory, and the byte in the file of the element with all indices 0. Arrays that have a file of
-// their own, all larger than 64 KiB, are whole .npy files, which np.load(path, mmap_mode="r") opens; for others and for views there is
-// np.ndarray(shape, dtype, np.memmap(path, "u1", "r"), offset, strides). Who opens it so holds nothing: the array must stay open
-// until they are done.
+// File returns a path at which other programs find the memory, and the byte in the file of the
+// element with all indices 0. Arrays that have a file of their own, all larger than 64 KiB, are
+// whole .npy files, which np.load(path, mmap_mode="r") opens; for others and for views there is
+// np.ndarray(shape, dtype, np.memmap(path, "u1", "r"), offset, strides). Who opens it so holds
+// nothing: the array must stay open until they are done.
 func (a *Array) File() (path string, offset int64, err error) {
 	if a.bad() {
 		return "", 0, fmt.Errorf("%w: the array", ErrClosed)
@@ -155,8 +161,8 @@ func (a *Array) File() (path string, offset int64, err error) {
 	return "", 0, fmt.Errorf("%w: the array is this process's own", ErrNotShared)
 }
 
-// Field returns one field of the records of an array, in the same memory. It is valid as long as a is, and needs no Close. The
-// dimensions of a field that is an array come last.
+// Field returns one field of the records of an array, in the same memory. It is valid as long as a
+// is, and needs no Close. The dimensions of a field that is an array come last.
 func (a *Array) Field(name string) (*Array, error) {
 	v, ok := a.view.field(name)
 	if !ok {
@@ -165,8 +171,9 @@ func (a *Array) Field(name string) (*Array, error) {
 	return a.viewed(v)
 }
 
-// Sub returns another view of the elements of a, in the same memory: offset counts bytes from a's element with all indices 0, and like
-// strides may be negative. It must stay within the array that was put. It is valid as long as a is, and needs no Close.
+// Sub returns another view of the elements of a, in the same memory: offset counts bytes from a's
+// element with all indices 0, and like strides may be negative. It must stay within the array that
+// was put. It is valid as long as a is, and needs no Close.
 func (a *Array) Sub(offset int, shape, strides []int) (*Array, error) {
 	return a.viewed(view{a.view.elem, a.view.offset + int64(offset), clone(shape), clone(strides)})
 }
@@ -180,7 +187,8 @@ func (a *Array) viewed(v view) (*Array, error) {
 		return nil, err
 	}
 	if lo < a.obj.data || hi > a.obj.data+a.obj.length {
-		return nil, fmt.Errorf("shm: a view of bytes %d to %d of an array of %d", lo-a.obj.data, hi-a.obj.data, a.obj.length)
+		return nil, fmt.Errorf("shm: a view of bytes %d to %d of an array of %d", lo-a.obj.data, hi-a.obj.data,
+			a.obj.length)
 	}
 	part := a
 	if a.part != nil {
@@ -189,9 +197,11 @@ func (a *Array) viewed(v view) (*Array, error) {
 	return &Array{sharer: a.sharer, obj: a.obj, view: v, mode: a.mode, part: part}, nil
 }
 
-// Seal ends the writing of others to an array made by New or PutWritable, for ever: they can still attach it for reading. Where a process
-// has it attached for writing, for longer than a moment, the error wraps ErrWriters, and nothing has changed. What the same Sharer attached for ReadWrite is not
-// looked for, since it is one with a: it goes on writing, as a does. Only who made the array can seal it.
+// Seal ends the writing of others to an array made by New or PutWritable, for ever: they can still
+// attach it for reading. Where a process has it attached for writing, for longer than a moment, the
+// error wraps ErrWriters, and nothing has changed. What the same Pool attached for ReadWrite is not
+// looked for, since it is one with a: it goes on writing, as a does. Only who made the array can
+// seal it.
 func (a *Array) Seal() error {
 	if a.bad() {
 		return fmt.Errorf("%w: the array", ErrClosed)
@@ -200,7 +210,7 @@ func (a *Array) Seal() error {
 		return errors.New("shm: an array is sealed by the process that made it, not by others")
 	}
 	o := a.obj
-	if o.state.Load() == stateSealed {
+	if sealedState(o.state.Load()) {
 		return nil
 	}
 	if o.addr.kind == kindFile {
@@ -211,7 +221,8 @@ func (a *Array) Seal() error {
 
 // sealWith seals while no writer can come.
 func (o *object) sealWith(fd int, seal func() error) error {
-	// A writer that has closed it may have its lock for a moment longer, by a child that is being started.
+	// A writer that has closed it may have its lock for a moment longer, by a child that is being
+	// started.
 	err := patiently(func() error {
 		ok, err := lockSealer(fd)
 		if err == nil && !ok {
@@ -245,9 +256,9 @@ func (a *Array) sealNamed() error {
 	return errors.Join(err, hold.Release())
 }
 
-// Close ends the use of the array. For arrays of this process's making the last Close frees them: handles lead nowhere then, and
-// other processes keep what they have attached until they close it. A worker that returns an array may close it only after the
-// receiver told that it has attached it. Further calls do nothing.
+// Close ends the use of the array. For arrays of this process's making the last Close frees them:
+// handles lead nowhere then, and other processes keep what they have attached until they close it.
+// An array that was handed over by Send stays its receiver's. Further calls do nothing.
 func (a *Array) Close() error {
 	if a.part != nil || a.closed.Swap(true) {
 		return nil

@@ -14,12 +14,13 @@ import (
 
 // AttachOptions say more about how an array is attached.
 type AttachOptions struct {
-	// Populate reads the pages of the array into this process's page table at once, so that no later access waits for it.
+	// Populate reads the pages of the array into this process's page table at once, so that no
+	// later access waits for it.
 	Populate bool
 }
 
 // attach finds or maps what a handle leads to. The object has a reference for the caller.
-func (s *Sharer) attach(h Handle, mode Mode, o *AttachOptions) (*object, view, error) {
+func (s *Pool) attach(h Handle, mode Mode, o *AttachOptions) (*object, view, error) {
 	obj, v, err := s.attachMode(h, mode)
 	if err == nil && o != nil && o.Populate {
 		if lo, hi, err := v.bounds(); err == nil && hi > lo {
@@ -31,7 +32,7 @@ func (s *Sharer) attach(h Handle, mode Mode, o *AttachOptions) (*object, view, e
 	return obj, v, err
 }
 
-func (s *Sharer) attachMode(text Handle, mode Mode) (*object, view, error) {
+func (s *Pool) attachMode(text Handle, mode Mode) (*object, view, error) {
 	if isInline(text) {
 		return attachInline(text, mode)
 	}
@@ -46,13 +47,15 @@ func (s *Sharer) attachMode(text Handle, mode Mode) (*object, view, error) {
 		return nil, view{}, err
 	}
 	if h.boot != s.boot {
-		return nil, view{}, fmt.Errorf("%w: it was made on another machine, or before the last boot: %.80q", ErrForeign, string(text))
+		return nil, view{}, fmt.Errorf("%w: it was made on another machine, or before the last boot: %.80q", ErrForeign,
+			string(text))
 	}
 	o, err := s.attachParsed(&h, mode)
 	if err != nil {
 		return nil, view{}, err
 	}
-	// The registry's address of the object must be what the handle says, all of it; its view must lie in the data.
+	// The registry's address of the object must be what the handle says, all of it; its view must
+	// lie in the data.
 	if err := o.check(&h); err != nil {
 		if o.private() {
 			return nil, view{}, errors.Join(err, o.seg.close())
@@ -68,7 +71,7 @@ func (s *Sharer) attachMode(text Handle, mode Mode) (*object, view, error) {
 }
 
 // known attaches by the text alone.
-func (s *Sharer) known(key cacheKey) (*object, view, error) {
+func (s *Pool) known(key cacheKey) (*object, view, error) {
 	s.reg.mu.Lock()
 	defer s.reg.mu.Unlock()
 	if s.reg.closed {
@@ -85,6 +88,9 @@ func (s *Sharer) known(key cacheKey) (*object, view, error) {
 	if err := c.obj.usable(key.write); err != nil {
 		return nil, view{}, err
 	}
+	if c.obj.leftBehind() {
+		return nil, view{}, errFreed
+	}
 	s.reg.retain(c.obj)
 	return c.obj, c.view, nil
 }
@@ -95,21 +101,34 @@ func (o *object) usable(write bool) error {
 		return nil
 	}
 	switch state := o.state.Load(); {
-	case state != stateOpen && state != stateSealed:
-		return fmt.Errorf("%w: it was freed", ErrStale)
-	case write && state == stateSealed:
+	case state != stateOpen && !sealedState(state):
+		return errFreed
+	case write && sealedState(state):
 		return errSealed
 	}
 	return nil
+}
+
+var errFreed = fmt.Errorf("%w: it was freed", ErrStale)
+
+// sealedState reports whether nobody but its creator may write to an array.
+func sealedState(state uint32) bool { return state == stateSealed || state == stateHanded }
+
+// leftBehind reports whether an object that was handed over is still mapped here, while its handle
+// no longer leads to it.
+func (o *object) leftBehind() bool {
+	return o.state != nil && o.state.Load() == stateHanded && o.seg.lost != nil && o.seg.lost()
 }
 
 // check compares a handle with the object that it led to.
 func (o *object) check(h *handle) error {
 	a := o.addr
 	a.view = h.view
-	if a.kind != h.kind || a.id != h.id || a.size != h.size || a.pid != h.pid || a.fd != h.fd || a.base != h.base || a.root != h.root ||
+	if a.kind != h.kind || a.id != h.id || a.size != h.size || a.pid != h.pid || a.fd != h.fd || a.base != h.base ||
+		a.root != h.root ||
 		a.path != h.path || a.dev != h.dev || a.ino != h.ino || a.mtime != h.mtime {
-		return fmt.Errorf("%w: its array is another one, or of another size, than it says: %.80q", ErrHandle, string(h.text()))
+		return fmt.Errorf("%w: its array is another one, or of another size, than it says: %.80q", ErrHandle,
+			string(h.text()))
 	}
 	lo, hi, err := h.view.bounds()
 	if err == nil && (lo < o.data || hi > o.data+o.length) {
@@ -121,7 +140,7 @@ func (o *object) check(h *handle) error {
 	return nil
 }
 
-func (s *Sharer) attachParsed(h *handle, mode Mode) (*object, error) {
+func (s *Pool) attachParsed(h *handle, mode Mode) (*object, error) {
 	write := mode == ReadWrite
 	if mode != CopyOnWrite {
 		s.reg.mu.Lock()
@@ -129,10 +148,14 @@ func (s *Sharer) attachParsed(h *handle, mode Mode) (*object, error) {
 			s.reg.mu.Unlock()
 			return nil, ErrClosed
 		}
-		if o := s.reg.objects[objectKey{h.id, write}]; o != nil {
+		// What was handed over has other handles at its sender and its receiver: each is looked at.
+		if o := s.reg.objects[objectKey{h.id, write}]; o != nil && o.addr.pid == h.pid && o.addr.fd == h.fd {
 			defer s.reg.mu.Unlock()
 			if err := o.usable(write); err != nil {
 				return nil, err
+			}
+			if o.leftBehind() {
+				return nil, errFreed
 			}
 			if write && !o.write {
 				return nil, errSealed
@@ -169,15 +192,16 @@ func (s *Sharer) attachParsed(h *handle, mode Mode) (*object, error) {
 	return s.enter(o)
 }
 
-// enter makes an object of a segment that was just mapped known. Another goroutine may have been quicker: then its mapping is
-// the one.
-func (s *Sharer) enter(o *object) (*object, error) {
+// enter makes an object of a segment that was just mapped known. Another goroutine may have been
+// quicker: then its mapping is the one.
+func (s *Pool) enter(o *object) (*object, error) {
 	s.reg.mu.Lock()
 	if s.reg.closed {
 		s.reg.mu.Unlock()
 		return nil, errors.Join(ErrClosed, o.seg.close())
 	}
-	if first := s.reg.objects[objectKey{o.addr.id, o.write}]; first != nil {
+	if first := s.reg.objects[objectKey{o.addr.id, o.write}]; first != nil && first.addr.pid == o.addr.pid &&
+		first.addr.fd == o.addr.fd {
 		s.reg.retain(first)
 		s.reg.mu.Unlock()
 		return first, o.seg.close()
@@ -199,9 +223,9 @@ func (s *Sharer) enter(o *object) (*object, error) {
 	return o, nil
 }
 
-// knownEntry finds an entry in an arena that is mapped already. What its process and descriptor lead to may be another
-// arena by now: the entry's id tells. The caller holds the registry's mutex.
-func (s *Sharer) knownEntry(h *handle) *object {
+// knownEntry finds an entry in an arena that is mapped already. What its process and descriptor
+// lead to may be another arena by now: the entry's id tells. The caller holds the registry's mutex.
+func (s *Pool) knownEntry(h *handle) *object {
 	seg := s.reg.arenas[arenaKey{h.pid, h.fd}]
 	if seg == nil {
 		return nil
@@ -225,7 +249,8 @@ func objectIn(seg *segment, h *handle) (*object, error) {
 	at, kind := int64(len(seg.mem))-pageSize, uint16(kindWhole)
 	if seg.arena {
 		at, kind = h.base, kindEntry
-		if h.base%entryAlign != 0 || h.base > int64(len(seg.mem))-pageSize-tagSize || h.size > int64(len(seg.mem))-pageSize-h.base {
+		if h.base%entryAlign != 0 || h.base > int64(len(seg.mem))-pageSize-tagSize ||
+			h.size > int64(len(seg.mem))-pageSize-h.base {
 			return nil, fmt.Errorf("%w: no array begins at byte %d of its memory", ErrHandle, h.base)
 		}
 		o.base = h.base
@@ -247,7 +272,7 @@ func objectIn(seg *segment, h *handle) (*object, error) {
 }
 
 // mapSegment maps the file that a handle names, holding a lock on it.
-func (s *Sharer) mapSegment(h *handle, mode Mode) (*segment, error) {
+func (s *Pool) mapSegment(h *handle, mode Mode) (*segment, error) {
 	switch h.kind {
 	case kindMemfd:
 		return mapMemfd(h, mode)
@@ -287,6 +312,12 @@ func mapMemfd(h *handle, mode Mode) (*segment, error) {
 		return nil, err
 	}
 	seg.arena, seg.pid = arena, h.pid
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, errors.Join(fmt.Errorf("shm: attaching: %w", err), seg.close())
+	}
+	pid, from := h.pid, h.fd
+	seg.lost = func() bool { return !leadsTo(pid, from, uint64(st.Dev), st.Ino) }
 	seg.state = stateOf(seg.mem[size-pageSize:])
 	return seg, nil
 }
@@ -310,8 +341,8 @@ func readTag(fd int, size int64, kind uint16, h *handle) (tag, error) {
 		return tag{}, fmt.Errorf("%w: what it leads to has %d bytes instead of %d", ErrHandle, size, t.size)
 	case kind == kindWhole && t.id != h.id:
 		return tag{}, fmt.Errorf("%w: its memory has been used again", ErrStale)
-	case kind == kindWhole && t.state != stateOpen && t.state != stateSealed:
-		return tag{}, fmt.Errorf("%w: it was freed", ErrStale)
+	case kind == kindWhole && t.state != stateOpen && !sealedState(t.state):
+		return tag{}, errFreed
 	}
 	return t, nil
 }
@@ -330,7 +361,7 @@ func mapFD(fd int, size int64, mode Mode) (*segment, error) {
 }
 
 // mapNamed maps a named array, found by its id below our own root.
-func (s *Sharer) mapNamed(h *handle, mode Mode) (*segment, error) {
+func (s *Pool) mapNamed(h *handle, mode Mode) (*segment, error) {
 	d, err := s.dir(h.root)
 	if err != nil {
 		return nil, err
@@ -360,7 +391,9 @@ func (s *Sharer) mapNamed(h *handle, mode Mode) (*segment, error) {
 	}
 	seg := &segment{mem: m.Data, fd: -1, write: mode != ReadOnly}
 	seg.state = stateOf(seg.mem[t.size-pageSize:])
-	seg.close = func() error { seg.mem = nil; return m.Close() }
+	seg.close = closeNamed(seg, d, fileName(h.id), m)
+	name := fileName(h.id)
+	seg.lost = func() bool { return !d.Has(name) }
 	return seg, nil
 }
 
@@ -377,14 +410,14 @@ func checkNamed(hold *lease.Hold, h *handle, write bool) (tag, error) {
 		return tag{}, fmt.Errorf("shm: attaching: %w", err)
 	}
 	t, err := readTag(hold.Fd(), st.Size, kindWhole, h)
-	if err == nil && write && t.state == stateSealed {
+	if err == nil && write && sealedState(t.state) {
 		err = errSealed
 	}
 	return t, err
 }
 
-// attachInline takes the array out of its handle. It is this process's own; as with larger arrays, which are shared, nobody
-// may write to what was put.
+// attachInline takes the array out of its handle. It is this process's own; as with larger arrays,
+// which are shared, nobody may write to what was put.
 func attachInline(text Handle, mode Mode) (*object, view, error) {
 	if mode == ReadWrite {
 		return nil, view{}, errSealed
@@ -403,6 +436,7 @@ func attachInline(text Handle, mode Mode) (*object, view, error) {
 	// Base64 was decoded to memory that Go aligns for large blocks only.
 	mem := alignedCopy(npy)
 	seg := &segment{mem: mem, fd: -1, write: true, close: func() error { return nil }}
-	o := &object{seg: seg, addr: handle{size: int64(len(mem))}, data: int64(offset), length: int64(len(mem) - offset), refs: 1}
+	o := &object{seg: seg, addr: handle{size: int64(len(mem))}, data: int64(offset), length: int64(len(mem) - offset),
+		refs: 1}
 	return o, contiguousView(e, int64(offset), shape, fortran), nil
 }

@@ -9,7 +9,7 @@ import (
 	"leat/ndarray"
 )
 
-func newSharer(t testing.TB, o *Options) *Sharer {
+func newSharer(t testing.TB, o *Options) *Pool {
 	t.Helper()
 	s, err := Open(o)
 	if err != nil {

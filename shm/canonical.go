@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// The parts of handles. What is written here is the only text that is read back: no leading zeros, no plus, no capital
-// digits, nothing escaped without need.
+// The parts of handles. What is written here is the only text that is read back: no leading zeros,
+// no plus, no capital digits, nothing escaped without need.
 
 func readUint(s string) (uint64, bool) {
 	if s == "" || len(s) > 20 || s[0] == '0' && len(s) > 1 {

@@ -7,14 +7,17 @@ import (
 
 // cgroupMount tells where a cgroup is seen.
 type cgroupMount struct {
-	root  string // the cgroup that the mount point shows, as this process's namespace calls it: "/", "/docker/1f", "/../x"
+	// the cgroup that the mount point shows, as this process's namespace calls it: "/",
+	// "/docker/1f", "/../x"
+	root  string
 	point string // where
 	rel   string // the way from root to the cgroup that was looked for, "/" for none
 }
 
-// findMount finds, in the text of mountinfo, the mount of a hierarchy that shows the cgroup named p with the most of
-// its ancestors. Where none shows it, as for a process that was moved out of its namespace's cgroup after
-// the mount, the mount's root stands in: the nearest that can be seen, a guess on the careful side.
+// findMount finds, in the text of mountinfo, the mount of a hierarchy that shows the cgroup named p
+// with the most of its ancestors. Where none shows it, as for a process that was moved out of its
+// namespace's cgroup after the mount, the mount's root stands in: the nearest that can be seen, a
+// guess on the careful side.
 func findMount(mountinfo []byte, fsType, option, p string) (cgroupMount, bool) {
 	var best cgroupMount
 	found, shown := false, false

@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// copyChunk is what one goroutine copies at a time. Between 256 KiB and 4 MiB the speed is the same.
+	// copyChunk is what one goroutine copies at a time. Between 256 KiB and 4 MiB the speed is the
+	// same.
 	copyChunk = 1 << 20
 	// parallelFrom is the size from which two copy faster than one.
 	parallelFrom = 4 << 20
@@ -52,7 +53,8 @@ func newChunks(n int64, elem int, room func(int64) error) *chunks {
 	return &chunks{hi: n, step: step, room: room}
 }
 
-// next returns the next piece from the front, or from the back; ok is false when all are given, or after an error.
+// next returns the next piece from the front, or from the back; ok is false when all are given, or
+// after an error.
 func (c *chunks) next(back bool) (from, n int64, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,7 +91,8 @@ func (c *chunks) fail(err error) {
 	}
 }
 
-// each runs f for every piece in p goroutines; front tells the first of them, which takes pieces from the front.
+// each runs f for every piece in p goroutines; front tells the first of them, which takes pieces
+// from the front.
 func (c *chunks) each(p int, f func(front bool, from, n int64) error) error {
 	var wg sync.WaitGroup
 	work := func(front bool) {
@@ -111,25 +114,28 @@ func (c *chunks) each(p int, f func(front bool, from, n int64) error) error {
 	return c.err
 }
 
-// fillFresh fills a new memfd from byte at on, through the descriptor and, where that is quicker, the mapping. Writes
-// of one file wait for each other in the kernel and are the quickest way to new pages; while one goroutine writes
-// from the front, others store from the back.
-func fillFresh(fd int, mem []byte, at int64, src *source, room func(int64) error) error {
-	return newChunks(src.length, src.view.elem.Size(), room).each(copiers(src.length), func(front bool, from, n int64) error {
-		fault.Point("shm.filling")
-		if !front {
-			return store(mem, at, src, from, n, true)
-		}
-		return writeSource(fd, at, src, from, n)
-	})
+// fillFresh fills a new memfd from byte at on, through the descriptor and, where that is quicker,
+// the mapping. Writes of one file wait for each other in the kernel and are the quickest way to new
+// pages; while one goroutine writes from the front, others store from the back.
+func fillFresh(fd int, mem []byte, at int64, src *input, room func(int64) error) error {
+	return newChunks(src.length, src.view.elem.Size(), room).each(copiers(src.length),
+		func(front bool, from, n int64) error {
+			fault.Point("shm.filling")
+			if !front {
+				return store(mem, at, src, from, n, true)
+			}
+			return writeSource(fd, at, src, from, n)
+		})
 }
 
-// fillMapped fills memory through the mapping alone. touched tells that its pages are in the page table.
-func fillMapped(mem []byte, at int64, src *source, touched int64, room func(int64) error) error {
-	return newChunks(src.length, src.view.elem.Size(), room).each(copiers(src.length), func(_ bool, from, n int64) error {
-		fault.Point("shm.filling")
-		return store(mem, at, src, from, n, at+from+n > touched)
-	})
+// fillMapped fills memory through the mapping alone. touched tells that its pages are in the page
+// table.
+func fillMapped(mem []byte, at int64, src *input, touched int64, room func(int64) error) error {
+	return newChunks(src.length, src.view.elem.Size(), room).each(copiers(src.length),
+		func(_ bool, from, n int64) error {
+			fault.Point("shm.filling")
+			return store(mem, at, src, from, n, at+from+n > touched)
+		})
 }
 
 // zeroMapped is fillMapped with zeros.
@@ -148,7 +154,7 @@ func zeroMapped(mem []byte, at, n, touched int64, fresh bool, room func(int64) e
 	})
 }
 
-func store(mem []byte, at int64, src *source, from, n int64, touch bool) error {
+func store(mem []byte, at int64, src *input, from, n int64, touch bool) error {
 	if touch {
 		// One call for all pages of the piece costs a third of a page fault for each.
 		if err := populate(mem, at+from, n); err != nil {
@@ -159,7 +165,8 @@ func store(mem []byte, at int64, src *source, from, n int64, touch bool) error {
 	return nil
 }
 
-// populate has the pages of some bytes made, or reports that there is no memory: a store would be a signal.
+// populate has the pages of some bytes made, or reports that there is no memory: a store would be a
+// signal.
 func populate(mem []byte, from, n int64) error {
 	lo := from &^ (pageSize - 1)
 	if err := populateWrite(mem[lo:min(roundUp(from+n, pageSize), int64(len(mem)))]); err != nil {
@@ -169,7 +176,7 @@ func populate(mem []byte, from, n int64) error {
 }
 
 // writeSource writes a piece of src to a file in which the array begins at byte at.
-func writeSource(fd int, at int64, src *source, from, n int64) error {
+func writeSource(fd int, at int64, src *input, from, n int64) error {
 	if src.flat != nil {
 		return pwriteAll(fd, src.flat[from:from+n], at+from)
 	}
@@ -178,8 +185,9 @@ func writeSource(fd int, at int64, src *source, from, n int64) error {
 	return pwriteAll(fd, b, at+from)
 }
 
-// fillFile writes the array to a file on any file system: what doesn't fit is an error here, never a signal later.
-func fillFile(fd int, at int64, src *source) error {
+// fillFile writes the array to a file on any file system: what doesn't fit is an error here, never
+// a signal later.
+func fillFile(fd int, at int64, src *input) error {
 	return newChunks(src.length, src.view.elem.Size(), nil).each(1, func(_ bool, from, n int64) error {
 		fault.Point("shm.filling")
 		return writeSource(fd, at, src, from, n)
@@ -205,7 +213,8 @@ func pwriteAll(fd int, b []byte, at int64) error {
 	return nil
 }
 
-// noRoomIf marks the system's errors for full file systems, quotas and memory, and errHuge, as ErrNoRoom.
+// noRoomIf marks the system's errors for full file systems, quotas and memory, and errHuge, as
+// ErrNoRoom.
 func noRoomIf(err error) error {
 	if errors.Is(err, ErrNoRoom) {
 		return err

@@ -7,20 +7,22 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"leat/internal/lease"
 )
 
-// plan is an array that is to be made.
-type plan struct {
+// allocation is an array that is to be made.
+type allocation struct {
 	elem    Elem
 	shape   []int
 	fortran bool
 	length  int64
-	src     *source // nil for zeros
-	open    bool    // others may write
+	src     *input // nil for zeros
+	open    bool   // others may write
 	header  []byte
 }
 
-func (p *plan) state() uint32 {
+func (p *allocation) state() uint32 {
 	if p.open {
 		return stateOpen
 	}
@@ -28,28 +30,31 @@ func (p *plan) state() uint32 {
 }
 
 // data is where the elements begin.
-func (p *plan) data() int64 { return int64(len(p.header)) }
+func (p *allocation) data() int64 { return int64(len(p.header)) }
 
 // used is the size without the tag.
-func (p *plan) used() int64 { return roundUp(p.data()+p.length, pageSize) }
+func (p *allocation) used() int64 { return roundUp(p.data()+p.length, pageSize) }
 
 // view of the whole array.
-func (p *plan) view(data int64) view { return contiguousView(p.elem, data, p.shape, p.fortran) }
+func (p *allocation) view(data int64) view { return contiguousView(p.elem, data, p.shape, p.fortran) }
 
-// maxLength is more than any machine has, and so little that the header, the size class and the tag stay below maxMapping.
+// maxLength is more than any machine has, and so little that the header, the size class and the tag
+// stay below maxMapping.
 const maxLength = maxMapping / 2
 
-// possible refuses arrays that no place can have room for. A view with a stride of 0 may have any length.
-func possible(length int64) error {
+// checkSize refuses arrays that no place can have room for. A view with a stride of 0 may have any
+// length.
+func checkSize(length int64) error {
 	if length > maxLength {
 		return fmt.Errorf("%w: %s needed, an array has at most %s", ErrNoRoom, sizeText(length), sizeText(maxLength))
 	}
 	return nil
 }
 
-// create makes an array of its own file in the first place that has room. The object has one reference.
-func (s *Sharer) create(p *plan) (*object, error) {
-	if err := possible(p.length); err != nil {
+// create makes an array of its own file in the first place that has room. The object has one
+// reference.
+func (s *Pool) create(p *allocation) (*object, error) {
+	if err := checkSize(p.length); err != nil {
 		return nil, err
 	}
 	var err error
@@ -78,7 +83,7 @@ func (s *Sharer) create(p *plan) (*object, error) {
 	return nil, failed
 }
 
-func (s *Sharer) places() []Place {
+func (s *Pool) places() []Place {
 	if s.opts.Place != Auto {
 		return []Place{s.opts.Place}
 	}
@@ -86,7 +91,7 @@ func (s *Sharer) places() []Place {
 }
 
 // createMemfd makes an array in a memfd: one that was used before, or a new one.
-func (s *Sharer) createMemfd(p *plan) (*object, error) {
+func (s *Pool) createMemfd(p *allocation) (*object, error) {
 	size := capacity(p.used()) + pageSize
 	need := p.used() + pageSize
 	seg, lock, err := s.pool.take(size, p.open)
@@ -94,14 +99,14 @@ func (s *Sharer) createMemfd(p *plan) (*object, error) {
 		return nil, err
 	}
 	if seg == nil {
-		if err := s.memory(need); err != nil {
+		if err := s.reserveMemory(need); err != nil {
 			return nil, err
 		}
 		if seg, err = createMemfd(size, descriptorLimit()); err != nil {
 			return nil, err
 		}
 	} else if need > seg.filled {
-		if err := s.memory(need - seg.filled); err != nil {
+		if err := s.reserveMemory(need - seg.filled); err != nil {
 			return nil, errors.Join(err, unlock(lock), seg.close())
 		}
 	}
@@ -120,14 +125,15 @@ func (s *Sharer) createMemfd(p *plan) (*object, error) {
 	return o, nil
 }
 
-// fillMemfd writes an array into a memfd that nobody else can see: a new one, or one that is held alone.
-func (s *Sharer) fillMemfd(seg *segment, used bool, p *plan) (*object, error) {
+// fillMemfd writes an array into a memfd that nobody else can see: a new one, or one that is held
+// alone.
+func (s *Pool) fillMemfd(seg *segment, used bool, p *allocation) (*object, error) {
 	size := int64(len(seg.mem))
 	id := newIdent()
 	t := tag{kind: kindWhole, id: id, size: size, data: p.data(), length: p.length}
 	at := size - pageSize
 	seg.state = stateOf(seg.mem[at:])
-	room := s.memory
+	room := s.reserveMemory
 	var err error
 	if used {
 		// The old id goes first: whatever happens from here on, no old handle leads here.
@@ -172,21 +178,22 @@ func (s *Sharer) fillMemfd(seg *segment, used bool, p *plan) (*object, error) {
 }
 
 // createNamed makes an array in a file with a name, below one of our roots.
-func (s *Sharer) createNamed(p *plan, root string) (*object, error) {
+func (s *Pool) createNamed(p *allocation, root string) (*object, error) {
 	d, err := s.dir(root)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoPlace, err)
 	}
 	size := p.used() + pageSize
-	if err := disk(d.Path(), size); err != nil {
+	if err := checkDiskSpace(d.Path(), size); err != nil {
 		return nil, err
 	}
 	if inMemory(d.Path()) {
-		if err := s.memory(size); err != nil {
+		if err := s.reserveMemory(size); err != nil {
 			return nil, err
 		}
 	}
-	// What killed processes left goes bit by bit. Whatever stands in its way stands in nobody else's.
+	// What killed processes left goes bit by bit. Whatever stands in its way stands in nobody
+	// else's.
 	_, _ = d.SweepSome(sweepNames)
 	id := newIdent()
 	t := tag{kind: kindWhole, id: id, size: size, data: p.data(), length: p.length, state: p.state()}
@@ -223,14 +230,7 @@ func (s *Sharer) createNamed(p *plan, root string) (*object, error) {
 	}
 	seg := &segment{mem: mapping.Data, fd: -1, sealed: !p.open, write: true, own: true}
 	seg.state = stateOf(seg.mem[size-pageSize:])
-	seg.close = func() error {
-		seg.mem = nil
-		err := d.Remove(name)
-		if errors.Is(err, os.ErrNotExist) {
-			err = nil // someone cleaned up by hand
-		}
-		return errors.Join(err, mapping.Close())
-	}
+	seg.close = closeNamed(seg, d, name, mapping)
 	o := &object{
 		addr: handle{kind: kindFile, boot: s.boot, id: id, size: size, root: root},
 		seg:  seg, data: p.data(), length: p.length, state: seg.state, own: true, write: true,
@@ -241,20 +241,38 @@ func (s *Sharer) createNamed(p *plan, root string) (*object, error) {
 	return o, nil
 }
 
-// createTemp is createNamed in the temp folder, for what memory has no room for: it must be a disk of this machine.
-func (s *Sharer) createTemp(p *plan, failed error) (*object, error) {
+// closeNamed returns what closes a segment of a named file. Its owner removes the name, unless it
+// handed the array over.
+func closeNamed(seg *segment, d *lease.Dir, name string, m *lease.Mapping) func() error {
+	return func() error {
+		seg.mem = nil
+		var err error
+		if seg.own && !seg.handed {
+			err = d.Remove(name)
+		}
+		if errors.Is(err, os.ErrNotExist) {
+			err = nil // someone cleaned up by hand
+		}
+		return errors.Join(err, m.Close())
+	}
+}
+
+// createTemp is createNamed in the temp folder, for what memory has no room for: it must be a disk
+// of this machine.
+func (s *Pool) createTemp(p *allocation, failed error) (*object, error) {
 	d, err := s.dir(rootTemp)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoPlace, err)
 	}
 	if errors.Is(failed, ErrNoRoom) && inMemory(d.Path()) {
-		return nil, fmt.Errorf("%w: the temp folder %s is in memory too: name one on a disk in %s", errNoPlace, d.Path(), tempVariable)
+		return nil, fmt.Errorf("%w: the temp folder %s is in memory too: name one on a disk in %s", errNoPlace,
+			d.Path(), tempVariable)
 	}
 	return s.createNamed(p, rootTemp)
 }
 
 // register makes an object of a new segment known, with one reference.
-func (s *Sharer) register(o *object) error {
+func (s *Pool) register(o *object) error {
 	s.reg.mu.Lock()
 	defer s.reg.mu.Unlock()
 	if s.reg.closed {

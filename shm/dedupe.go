@@ -16,13 +16,14 @@ type dedupeKey struct {
 	fortran bool
 }
 
-// hasher hashes content with a seed of its own, so that nobody can prepare arrays that fall together.
+// hasher hashes content with a seed of its own, so that nobody can prepare arrays that fall
+// together.
 type hasher struct{ seed maphash.Seed }
 
 func (h *hasher) init() { h.seed = maphash.MakeSeed() }
 
 // pieces calls f for the bytes of a source one piece after the other, until it returns false.
-func (src *source) pieces(f func(at int64, b []byte) bool) {
+func (src *input) pieces(f func(at int64, b []byte) bool) {
 	if src.flat != nil {
 		f(0, src.flat)
 		return
@@ -39,7 +40,7 @@ func (src *source) pieces(f func(at int64, b []byte) bool) {
 	}
 }
 
-func (h *hasher) key(src *source) dedupeKey {
+func (h *hasher) key(src *input) dedupeKey {
 	var m maphash.Hash
 	m.SetSeed(h.seed)
 	src.pieces(func(_ int64, b []byte) bool { _, _ = m.Write(b); return true })
@@ -47,7 +48,7 @@ func (h *hasher) key(src *source) dedupeKey {
 }
 
 // putOnce shares a source, or finds that it is shared.
-func (s *Sharer) putOnce(src *source) (*object, view, error) {
+func (s *Pool) putOnce(src *input) (*object, view, error) {
 	key := s.hash.key(src)
 	s.reg.mu.Lock()
 	o := s.reg.contents[key]

@@ -10,12 +10,13 @@ import (
 	"leat/ndarray"
 )
 
-// ErrElem is wrapped by the errors of [ElemOf] and [ParseElem]: elements of this type are not shared.
+// ErrElem is wrapped by the errors of [ElemOf] and [ParseElem]: elements of this type are not
+// shared.
 var ErrElem = errors.New("shm: not an element type that can be shared")
 
-// Elem is the type of an array's elements: a number, a truth value, or a record of named fields at fixed offsets (a
-// structured type of NumPy, a struct of Go). It is a value that never changes; compare by Equal, not by ==.
-// The zero Elem is no type.
+// Elem is the type of an array's elements: a number, a truth value, or a record of named fields at
+// fixed offsets (a structured type of NumPy, a struct of Go). It is a value that never changes;
+// compare by Equal, not by ==. The zero Elem is no type.
 type Elem struct {
 	kind uint8 // index into plains; 0 for records
 	rec  *record
@@ -87,8 +88,8 @@ func (e Elem) Size() int {
 // DType returns the type of plain numbers, ndarray.NoType for truth values and records.
 func (e Elem) DType() ndarray.DType { return plains[e.kind].typ }
 
-// Descr returns NumPy's description as the Python literal that stands in the header of a .npy file, with its quotes or brackets.
-// Fields without a name are padding:
+// Descr returns NumPy's description as the Python literal that stands in the header of a .npy file,
+// with its quotes or brackets. Fields without a name are padding:
 //
 //	'<f4'
 //	[('x', '<f4'), ('', '|V4'), ('y', '<f8', (3,))]
@@ -124,8 +125,9 @@ func (e Elem) Fields() []string {
 	return names
 }
 
-// Field finds a field of a record: its type, its offset in bytes within the element and, for fields that are
-// arrays, their shape (C order, outermost first; the caller must not change it). ok is false where there is no such field.
+// Field finds a field of a record: its type, its offset in bytes within the element and, for fields
+// that are arrays, their shape (C order, outermost first; the caller must not change it). ok is
+// false where there is no such field.
 func (e Elem) Field(name string) (elem Elem, offset int, shape []int, ok bool) {
 	if e.rec != nil {
 		for _, f := range e.rec.fields {
@@ -290,7 +292,8 @@ func plainOf(code string) (Elem, error) {
 	}
 	switch {
 	case strings.HasPrefix(code, ">"):
-		return Elem{}, unsupported("%q is big-endian; convert the array, as with a.astype(a.dtype.newbyteorder('<'))", code)
+		return Elem{}, unsupported("%q is big-endian; convert the array, as with a.astype(a.dtype.newbyteorder('<'))",
+			code)
 	case kind == 'O':
 		return Elem{}, unsupported("%q are Python objects, which have no fixed bytes", code)
 	case kind == 'M' || kind == 'm':

@@ -120,7 +120,8 @@ func TestArraysAsElementsAreTrailingDimensions(t *testing.T) {
 	if _, err := ElemOf(reflect.TypeFor[[3]float32]()); !errors.Is(err, ErrElem) {
 		t.Errorf("ElemOf: %v", err)
 	}
-	if e, shape, err := elemAndShape(reflect.TypeFor[float32]()); err != nil || shape != nil || e.DType() != ndarray.Float32 {
+	if e, shape, err := elemAndShape(reflect.TypeFor[float32]()); err != nil || shape != nil ||
+		e.DType() != ndarray.Float32 {
 		t.Errorf("float32 is %v, %v, %v", e, shape, err)
 	}
 }
@@ -419,7 +420,8 @@ func TestNumPyAgreesAboutSizesNamesAndOffsets(t *testing.T) {
 	var want, got []layout
 	for _, e := range list {
 		descrs = append(descrs, e.Descr())
-		l := layout{Size: e.Size(), Names: []string{}, Offsets: []int{}, Shapes: [][]int{}, Fields: []string{}, Descr: e.Descr()}
+		l := layout{Size: e.Size(), Names: []string{}, Offsets: []int{}, Shapes: [][]int{}, Fields: []string{},
+			Descr: e.Descr()}
 		for _, name := range e.Fields() {
 			f, offset, shape, _ := e.Field(name)
 			l.Names, l.Offsets = append(l.Names, name), append(l.Offsets, offset)

@@ -4,7 +4,8 @@ import "errors"
 
 // Errors of making arrays.
 var (
-	// ErrNoRoom tells that no place has room for an array; the text names what is needed, what is free, and where.
+	// ErrNoRoom tells that no place has room for an array; the text names what is needed, what is
+	// free, and where.
 	ErrNoRoom = errors.New("shm: no room")
 	// ErrNotShared tells that a view does not lie in memory that is shared.
 	ErrNotShared = errors.New("shm: not shared memory")
@@ -14,15 +15,17 @@ var (
 var (
 	// ErrStale tells that an array is no more: it was freed, or its process is gone.
 	ErrStale = errors.New("shm: the array is gone")
-	// ErrForeign tells that a handle comes from another host or boot, or leads to what is not this user's.
+	// ErrForeign tells that a handle comes from another host or boot, or leads to what is not this
+	// user's.
 	ErrForeign = errors.New("shm: a handle of another host or user")
 	// ErrSealed tells that an array can only be read, and was to be attached for writing.
 	ErrSealed = errors.New("shm: sealed")
-	// ErrWriters tells that an array can't be sealed while other processes have it attached for writing.
+	// ErrWriters tells that an array can't be sealed while other processes have it attached for
+	// writing.
 	ErrWriters = errors.New("shm: attached for writing")
 	// ErrRoot tells that a user's file lies below none of the folders in [Options].Roots.
 	ErrRoot = errors.New("shm: a file outside the allowed folders")
 )
 
-// ErrClosed tells that the Sharer, Scope or Array was closed before.
+// ErrClosed tells that the Pool, Scope or Array was closed before.
 var ErrClosed = errors.New("shm: closed")

@@ -8,14 +8,15 @@ import (
 	"leat/ndarray"
 )
 
-// ElemOf returns the element type of Go values of type t: booleans, integers (int and uint by their size on this
-// machine), floats, complex numbers, and structs of those and of arrays of them. Fields have the name of the tag
-// `numpy:"name"`, else their Go name; embedded structs are fields with the name of their type. Fields that are
-// unexported, blank or tagged `numpy:"-"` are padding, as are the gaps that Go leaves for alignment.
+// ElemOf returns the element type of Go values of type t: booleans, integers (int and uint by their
+// size on this machine), floats, complex numbers, and structs of those and of arrays of them.
+// Fields have the name of the tag `numpy:"name"`, else their Go name; embedded structs are fields
+// with the name of their type. Fields that are unexported, blank or tagged `numpy:"-"` are padding,
+// as are the gaps that Go leaves for alignment.
 //
-// The error wraps ErrElem and names the field. Whatever holds a Go pointer, unexported fields included, is refused: the
-// address means nothing in another process, and the garbage collector would not see it. So are
-// arrays as whole elements: they are dimensions of the array.
+// The error wraps ErrElem and names the field. Whatever holds a Go pointer, unexported fields
+// included, is refused: the address means nothing in another process, and the garbage collector
+// would not see it. So are arrays as whole elements: they are dimensions of the array.
 func ElemOf(t reflect.Type) (Elem, error) {
 	e, shape, err := elemAndShape(t)
 	if err == nil && shape != nil {
@@ -178,7 +179,8 @@ func pointerError(t reflect.Type, path string) error {
 	case reflect.UnsafePointer:
 		what = "an unsafe.Pointer"
 	case reflect.Uintptr:
-		return fmt.Errorf("%s is a uintptr, an address that means nothing in other processes; use uint64 for a number", path)
+		return fmt.Errorf("%s is a uintptr, an address that means nothing in other processes; use uint64 for a number",
+			path)
 	}
 	return fmt.Errorf("%s is %s, which holds a Go pointer: %s", path, what, mend)
 }

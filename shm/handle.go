@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Handle is text that tells another process of this machine and user where an array is, or, for small ones, holds the
-// array itself. It has no meaning beyond the life of the array. Whoever gets a handle must take it for
-// hostile until Attach has checked it.
+// Handle is text that tells another process of this machine and user where an array is, or, for
+// small ones, holds the array itself. It has no meaning beyond the life of the array. Whoever gets
+// a handle must take it for hostile until Attach has checked it.
 type Handle string
 
 // ErrHandle is wrapped by the errors about text that is no handle.
@@ -35,8 +35,8 @@ const (
 //
 //	leat-shm1:KIND:BOOT:WHERE:ID:SIZE:OFFSET:SHAPE:STRIDES:DESCR
 //
-// WHERE is PID/FD/BASE of a memfd; run or tmp for a file; PATH@DEV/INO/MTIME of a user's file. Each value has
-// one text and each text one value.
+// WHERE is PID/FD/BASE of a memfd; run or tmp for a file; PATH@DEV/INO/MTIME of a user's file. Each
+// value has one text and each text one value.
 type handle struct {
 	kind string
 	boot [16]byte // the boot id of the machine that made it
@@ -69,7 +69,8 @@ func (h handle) check() error {
 			return errors.New("its place is neither run nor tmp")
 		}
 	case kindUser:
-		if !path.IsAbs(h.path) || path.Clean(h.path) != h.path || len(h.path) > maxPath || strings.IndexByte(h.path, 0) >= 0 {
+		if !path.IsAbs(h.path) || path.Clean(h.path) != h.path || len(h.path) > maxPath || strings.IndexByte(h.path,
+			0) >= 0 {
 			return errors.New("its path is not absolute and clean")
 		}
 	default:
@@ -122,8 +123,9 @@ func (h handle) text() Handle {
 	return Handle(b)
 }
 
-// parseHandle takes a handle apart, strictly: whatever it accepts is what text writes, and the view lies within the
-// object. Nothing outside of the text is looked at. Inline handles are parseInline's. The error wraps ErrHandle.
+// parseHandle takes a handle apart, strictly: whatever it accepts is what text writes, and the view
+// lies within the object. Nothing outside of the text is looked at. Inline handles are
+// parseInline's. The error wraps ErrHandle.
 func parseHandle(text Handle) (handle, error) {
 	h, err := readHandle(string(text))
 	if err != nil {

@@ -29,25 +29,29 @@ func handles() *rapid.Generator[handle] {
 		copy(h.id[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id"))
 		switch h.kind = rapid.SampledFrom([]string{kindMemfd, kindFile, kindUser}).Draw(t, "kind"); h.kind {
 		case kindMemfd:
-			h.pid, h.fd = rapid.IntRange(1, math.MaxInt32).Draw(t, "pid"), rapid.IntRange(0, math.MaxInt32).Draw(t, "fd")
+			h.pid, h.fd = rapid.IntRange(1, math.MaxInt32).Draw(t, "pid"),
+				rapid.IntRange(0, math.MaxInt32).Draw(t, "fd")
 			h.base = rapid.Int64Range(0, math.MaxInt64-h.size).Draw(t, "base")
 		case kindFile:
 			h.root = rapid.SampledFrom([]string{"run", "tmp"}).Draw(t, "root")
 		case kindUser:
 			h.path = rapid.Custom(func(t *rapid.T) string {
 				part := rapid.Custom(func(t *rapid.T) string {
-					return rapid.OneOf(rapid.StringMatching(`[^/\x00]{1,5}`), rapid.StringMatching(`[a-z%@:. ]{0,5}x`)).Draw(t, "text")
+					return rapid.OneOf(rapid.StringMatching(`[^/\x00]{1,5}`),
+						rapid.StringMatching(`[a-z%@:. ]{0,5}x`)).Draw(t, "text")
 				}).Filter(func(s string) bool { return s != "." && s != ".." })
 				return "/" + strings.Join(rapid.SliceOfN(part, 0, 4).Draw(t, "parts"), "/")
 			}).Draw(t, "path")
-			h.dev, h.ino, h.mtime = rapid.Uint64().Draw(t, "dev"), rapid.Uint64().Draw(t, "ino"), rapid.Int64().Draw(t, "mtime")
+			h.dev, h.ino, h.mtime = rapid.Uint64().Draw(t, "dev"), rapid.Uint64().Draw(t, "ino"),
+				rapid.Int64().Draw(t, "mtime")
 		}
 		return h
 	})
 }
 
 func sameHandle(a, b handle) bool {
-	if !sameElem(a.view.elem, b.view.elem) || fmt.Sprint(a.view.shape, a.view.strides) != fmt.Sprint(b.view.shape, b.view.strides) {
+	if !sameElem(a.view.elem, b.view.elem) || fmt.Sprint(a.view.shape, a.view.strides) != fmt.Sprint(b.view.shape,
+		b.view.strides) {
 		return false
 	}
 	a.view = view{offset: a.view.offset}
@@ -89,8 +93,10 @@ func TestTheTextOfAHandleIsWhatTheFormatSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := handle{kind: kindMemfd, id: [16]byte{0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff},
-		size: 1000, pid: 12, fd: 3, base: 4096, view: view{ElemOfDType(ndarray.Float32), 100, []int{2, 3}, []int{-12, 4}}}
+	want := handle{kind: kindMemfd, id: [16]byte{0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb,
+		0xcc, 0xdd, 0xee, 0xff},
+		size: 1000, pid: 12, fd: 3, base: 4096,
+		view: view{ElemOfDType(ndarray.Float32), 100, []int{2, 3}, []int{-12, 4}}}
 	if !sameHandle(want, h) {
 		t.Errorf("%q is %+v", someMemfd, h)
 	}
@@ -157,7 +163,8 @@ func TestTextThatIsNoHandleIsRefused(t *testing.T) {
 		{"an empty list", memfd("-12,4", ""), "strides"},
 		{"a comma too many", memfd("-12,4", "-12,4,"), "strides"},
 		{"a negative dimension", memfd(":2,3:", ":-2,3:"), "negative"},
-		{"33 dimensions", memfd(":2,3:-12,4:", ":"+strings.Repeat("1,", 32)+"1:"+strings.Repeat("4,", 32)+"4:"), "shape"},
+		{"33 dimensions", memfd(":2,3:-12,4:", ":"+strings.Repeat("1,", 32)+"1:"+strings.Repeat("4,", 32)+"4:"),
+			"shape"},
 		{"strides beyond numbers", memfd("-12,4", "9223372036854775807,4"), "beyond any memory"},
 		{"more elements than memory", memfd(":2,3:-12,4:", ":4294967296,4294967296:0,0:"), "larger than any memory"},
 		{"double quotes", memfd("'<f4'", `"<f4"`), "not written as NumPy does"},
@@ -194,7 +201,8 @@ func TestTextThatIsNoHandleIsRefused(t *testing.T) {
 }
 
 func TestTheLongestPathHasAHandle(t *testing.T) {
-	h := handle{kind: kindUser, path: "/" + strings.Repeat("é", 2047), dev: math.MaxUint64, ino: math.MaxUint64, mtime: math.MinInt64, size: math.MaxInt64}
+	h := handle{kind: kindUser, path: "/" + strings.Repeat("é", 2047), dev: math.MaxUint64, ino: math.MaxUint64,
+		mtime: math.MinInt64, size: math.MaxInt64}
 	h.view = contiguousView(wideRecord(t, 37), math.MaxInt32, ones(maxDims), false)
 	for i := range h.view.strides {
 		h.view.strides[i] = math.MinInt64
@@ -248,7 +256,8 @@ func TestInlineTextThatIsNoArrayIsRefused(t *testing.T) {
 		{"too many elements", encode(string(header) + "1234567"), "holds 7 bytes"},
 		{"objects", encode(string(npy(1, "{'descr': '|O', 'fortran_order': False, 'shape': (), }"))), "Python objects"},
 	} {
-		if _, err := parseInline(Handle(c.text)); !errors.Is(err, ErrHandle) || !strings.Contains(fmt.Sprint(err), c.want) {
+		if _, err := parseInline(Handle(c.text)); !errors.Is(err, ErrHandle) || !strings.Contains(fmt.Sprint(err),
+			c.want) {
 			t.Errorf("%s: error %v, want %q", c.name, err, c.want)
 		}
 	}

@@ -11,8 +11,9 @@ import (
 // maxNPYDict is the longest dictionary that NumPy reads without being told to trust the file.
 const maxNPYDict = 10000
 
-// npyHeader returns a whole .npy header, version 1, whose length is a multiple of align: 4096 for objects that are
-// mapped by themselves, 64 within an arena. The error says what about the array can't be written.
+// npyHeader returns a whole .npy header, version 1, whose length is a multiple of align: 4096 for
+// objects that are mapped by themselves, 64 within an arena. The error says what about the array
+// can't be written.
 func npyHeader(e Elem, shape []int, fortran bool, align int) ([]byte, error) {
 	if align < 1 {
 		panic(fmt.Sprintf("shm: header aligned to %d", align))
@@ -45,7 +46,8 @@ func npyHeader(e Elem, shape []int, fortran bool, align int) ([]byte, error) {
 	return b, nil
 }
 
-// dataSize returns the bytes of an array without gaps. As in NumPy, arrays that are empty count without their dimensions of 0.
+// dataSize returns the bytes of an array without gaps. As in NumPy, arrays that are empty count
+// without their dimensions of 0.
 func dataSize(e Elem, shape []int) (int64, error) {
 	if e.Size() == 0 {
 		return 0, fmt.Errorf("%w: there is no type", ErrElem)
@@ -72,19 +74,22 @@ func dataSize(e Elem, shape []int) (int64, error) {
 	return n, nil
 }
 
-// errHuge tells of bytes that no number counts. Who makes an array says ErrNoRoom, who reads one that it is none.
+// errHuge tells of bytes that no number counts. Who makes an array says ErrNoRoom, who reads one
+// that it is none.
 var errHuge = errors.New("larger than any memory")
 
-// parseNPYHeader reads the header, versions 1 to 3, that b begins with; the elements begin at byte offset, without gaps.
-// Unlike [ndarray.ParseNPYHeader] it knows truth values and records, but no big-endian numbers. The error wraps ndarray.ErrNPYFormat, or
-// ndarray.ErrNPYUnsupported where just the element type is not shared.
+// parseNPYHeader reads the header, versions 1 to 3, that b begins with; the elements begin at byte
+// offset, without gaps. Unlike [ndarray.ParseNPYHeader] it knows truth values and records, but no
+// big-endian numbers. The error wraps ndarray.ErrNPYFormat, or ndarray.ErrNPYUnsupported where just
+// the element type is not shared.
 func parseNPYHeader(b []byte) (e Elem, shape []int, fortran bool, offset int, err error) {
 	offset, err = ndarray.NPYHeaderSize(b[:min(len(b), ndarray.NPYPrefix)])
 	if err != nil {
 		return Elem{}, nil, false, 0, err
 	}
 	if offset > len(b) {
-		return Elem{}, nil, false, 0, fmt.Errorf("%w: it ends within its header of %d bytes", ndarray.ErrNPYFormat, offset)
+		return Elem{}, nil, false, 0, fmt.Errorf("%w: it ends within its header of %d bytes", ndarray.ErrNPYFormat,
+			offset)
 	}
 	start := 10
 	if b[6] > 1 {

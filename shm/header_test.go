@@ -37,8 +37,10 @@ func TestAHeaderEndsAtTheAlignmentAndIsReadBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !sameElem(e, gotElem) || fmt.Sprint(shape) != fmt.Sprint(gotShape) || fortran != gotFortran || offset != len(b) {
-			t.Fatalf("%v %v %v %d came back as %v %v %v %d", e, shape, fortran, len(b), gotElem, gotShape, gotFortran, offset)
+		if !sameElem(e, gotElem) || fmt.Sprint(shape) != fmt.Sprint(gotShape) || fortran != gotFortran ||
+			offset != len(b) {
+			t.Fatalf("%v %v %v %d came back as %v %v %v %d", e, shape, fortran, len(b), gotElem, gotShape, gotFortran,
+				offset)
 		}
 	})
 }
@@ -83,7 +85,8 @@ func TestArraysWithoutAHeaderAreRefused(t *testing.T) {
 		{"a negative dimension", f4, []int{3, -1}, "negative"},
 		{"a shape beyond memory", f4, []int{math.MaxInt32, math.MaxInt32, 8}, "larger than any memory"},
 		{"an empty shape beyond memory", f4, []int{math.MaxInt32, math.MaxInt32, 8, 0}, "larger than any memory"},
-		{"an empty shape beyond memory, the other way round", f4, []int{0, 8, math.MaxInt32, math.MaxInt32}, "larger than any memory"},
+		{"an empty shape beyond memory, the other way round", f4, []int{0, 8, math.MaxInt32, math.MaxInt32},
+			"larger than any memory"},
 		{"33 dimensions", f4, make([]int, 33), "33 dimensions"},
 		{"a header that NumPy refuses", wideRecord(t, 38), []int{1}, "NumPy reads at most"},
 	} {
@@ -117,7 +120,8 @@ func TestHeadersOfOthersAreRead(t *testing.T) {
 	} {
 		b := npy(c.version, c.dict)
 		e, shape, fortran, offset, err := parseNPYHeader(append(b, 1, 2, 3))
-		if err != nil || e.Descr() != c.descr || !cmp.Equal(shape, c.shape) || fortran != c.fortran || offset != len(b) {
+		if err != nil || e.Descr() != c.descr || !cmp.Equal(shape,
+			c.shape) || fortran != c.fortran || offset != len(b) {
 			t.Errorf("%q: %v %v %v %d, %v", c.dict, e, shape, fortran, offset, err)
 		}
 	}
@@ -148,9 +152,11 @@ func TestWhatIsNoHeaderOfASharedArrayIsRefused(t *testing.T) {
 		{"33 dimensions", dict("'<f4'", "("+strings.Repeat("1, ", 33)+")"), ndarray.ErrNPYFormat},
 		{"no dictionary", npy(1, ""), ndarray.ErrNPYFormat},
 		{"an open dictionary", npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)"), ndarray.ErrNPYFormat},
-		{"more than a dictionary", append(npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}}"), "data"...), ndarray.ErrNPYFormat},
+		{"more than a dictionary", append(npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}}"),
+			"data"...), ndarray.ErrNPYFormat},
 		{"a missing key", npy(1, "{'descr': '<f4', 'shape': (1,)}"), ndarray.ErrNPYFormat},
-		{"a key twice", npy(1, "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (1,)}"), ndarray.ErrNPYFormat},
+		{"a key twice", npy(1, "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (1,)}"),
+			ndarray.ErrNPYFormat},
 		{"an unknown key", npy(1, "{'descr': '<f4', 'order': False, 'shape': (1,)}"), ndarray.ErrNPYFormat},
 		{"a number for an order", npy(1, "{'descr': '<f4', 'fortran_order': 0, 'shape': (1,)}"), ndarray.ErrNPYFormat},
 	} {
@@ -260,7 +266,8 @@ func TestNumPyReadsEveryHeader(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list = append(list, header{base64.StdEncoding.EncodeToString(b), e.Descr(), append([]int{}, shape...), fortran, len(b)})
+		list = append(list, header{base64.StdEncoding.EncodeToString(b), e.Descr(), append([]int{}, shape...), fortran,
+			len(b)})
 	}
 	shapes := [][]int{nil, {5}, {2, 3}, {4, 0, 2}, {1, 2, 3, 4, 5}, ones(32)}
 	for i := range 60 {
@@ -312,7 +319,8 @@ func FuzzParseNPYHeader(f *testing.F) {
 			return
 		}
 		if e.DType().Valid() {
-			if other != nil || h.Type != e.DType() || h.Fortran != fortran || h.DataOffset != offset || fmt.Sprint(h.Shape) != fmt.Sprint(shape) {
+			if other != nil || h.Type != e.DType() || h.Fortran != fortran || h.DataOffset != offset ||
+				fmt.Sprint(h.Shape) != fmt.Sprint(shape) {
 				t.Fatalf("%v %v %v %d, ndarray says %v, %v", e, shape, fortran, offset, h, other)
 			}
 		}

@@ -24,7 +24,8 @@ func isolate(t testing.TB) (run, temp string) {
 	t.Helper()
 	run, temp = filepath.Join(t.TempDir(), "run"), t.TempDir()
 	setenv(t, "LEAT_RUNTIME_DIR", run)
-	setenv(t, "LEAT_TEMP_FOLDER", temp)
+	setenv(t, "TMPDIR", temp)
+	setenv(t, "LEAT_TEMP_FOLDER", "")
 	return run, temp
 }
 
@@ -99,7 +100,8 @@ func init() {
 	children["wait"] = childWait
 }
 
-// childDigests attaches the handles that stand in a file, a line each, and writes their digests to another.
+// childDigests attaches the handles that stand in a file, a line each, and writes their digests to
+// another.
 func childDigests(args []string) error {
 	text, err := os.ReadFile(args[0])
 	if err != nil {
@@ -222,7 +224,8 @@ func userFiles(t testing.TB, dir string) (name, link string) {
 	for i := range data {
 		data[i] = float32(i)
 	}
-	check(t, os.WriteFile(name, append(ndarray.AppendNPYHeader(nil, ndarray.Float32, 6, 1000), ndarray.AsBytes(data)...), 0o600))
+	check(t, os.WriteFile(name, append(ndarray.AppendNPYHeader(nil, ndarray.Float32, 6, 1000),
+		ndarray.AsBytes(data)...), 0o600))
 	check(t, os.Symlink(name, link))
 	return name, link
 }

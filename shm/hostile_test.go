@@ -101,7 +101,7 @@ func TestHandlesThatAreForgedStaleOrForeignAreRefused(t *testing.T) {
 	maps := mappings(t)
 	for name, c := range cases {
 		fresh := must(Open(nil))(t)
-		for i, from := range []*Sharer{s, other, fresh} {
+		for i, from := range []*Pool{s, other, fresh} {
 			for _, mode := range []Mode{ReadOnly, ReadWrite, CopyOnWrite} {
 				_, err := from.Attach(c.h, mode, nil)
 				known := mode == ReadOnly && i < 2 && errors.Is(err, ErrHandle) // it is compared with what is mapped
@@ -141,7 +141,8 @@ func mappings(t testing.TB) int {
 	return len(m)
 }
 
-// A maker may write to the tags in its arena after another process has mapped it, and give out handles to match.
+// A maker may write to the tags in its arena after another process has mapped it, and give out
+// handles to match.
 func TestATagThatItsMakerChangedLeadsNowhere(t *testing.T) {
 	isolate(t)
 	s := newSharer(t, &Options{Place: Memfd})
@@ -165,7 +166,8 @@ func TestATagThatItsMakerChangedLeadsNowhere(t *testing.T) {
 		g.encode(a.obj.bytes())
 		h := a.obj.addr
 		h.view, h.size = a.view, g.size
-		for from, other := range map[string]*Sharer{"one that knows the arena": known, "one that does not": newSharer(t, nil)} {
+		for from, other := range map[string]*Pool{"one that knows the arena": known,
+			"one that does not": newSharer(t, nil)} {
 			for _, mode := range []Mode{ReadOnly, CopyOnWrite} {
 				b, err := other.Attach(h.text(), mode, nil)
 				if name == "nothing" {
@@ -180,9 +182,11 @@ func TestATagThatItsMakerChangedLeadsNowhere(t *testing.T) {
 	}
 	// The size of a whole file, changed between the look at the file and the mapping.
 	mem := alignedCopy(make([]byte, 3*pageSize))
-	g := tag{kind: kindWhole, id: newIdent(), size: int64(len(mem)) + pageSize, data: pageSize, length: 2*pageSize + 1, state: stateSealed}
+	g := tag{kind: kindWhole, id: newIdent(), size: int64(len(mem)) + pageSize, data: pageSize, length: 2*pageSize + 1,
+		state: stateSealed}
 	copy(mem[2*pageSize:], g.bytes())
-	if o, err := objectIn(&segment{mem: mem}, &handle{kind: kindFile, id: g.id, size: g.size}); !errors.Is(err, ErrHandle) {
+	if o, err := objectIn(&segment{mem: mem}, &handle{kind: kindFile, id: g.id, size: g.size}); !errors.Is(err,
+		ErrHandle) {
 		t.Errorf("%v, %v", o, err)
 	}
 }
@@ -284,7 +288,8 @@ func TestAnotherUsersFilesAreNeitherFollowedNorTouched(t *testing.T) {
 		check(t, os.Mkdir(dir, 0o700))
 		check(t, spoil(dir))
 		setenv(t, "LEAT_RUNTIME_DIR", dir)
-		if _, err := newSharer(t, &Options{Place: Named}).Put([]byte{1}); err == nil || !strings.Contains(err.Error(), dir) {
+		if _, err := newSharer(t, &Options{Place: Named}).Put([]byte{1}); err == nil || !strings.Contains(err.Error(),
+			dir) {
 			t.Errorf("made an array in %s: %v", dir, err)
 		}
 		if list := must(os.ReadDir(dir))(t); len(list) != 0 {
@@ -305,7 +310,8 @@ func TestModesOfFilesKeepOthersOut(t *testing.T) {
 			}
 		}
 	}
-	for _, dir := range []string{run, filepath.Join(run, folder), filepath.Join(temp, fmt.Sprintf("leat-%d", os.Geteuid()))} {
+	for _, dir := range []string{run, filepath.Join(run, folder),
+		filepath.Join(temp, fmt.Sprintf("leat-%d", os.Geteuid()))} {
 		if m := must(os.Stat(dir))(t).Mode().Perm(); m != 0o700 {
 			t.Errorf("%s: mode %o", dir, m)
 		}

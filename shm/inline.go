@@ -22,8 +22,9 @@ func inlineText(npy []byte) Handle {
 // isInline reports whether a handle claims to hold its array.
 func isInline(h Handle) bool { return strings.HasPrefix(string(h), inlinePrefix) }
 
-// parseInline returns the .npy of an inline handle, checked: the header is one that parseNPYHeader reads and the elements that
-// it tells of follow, and nothing else. The caller owns the bytes. The error wraps ErrHandle.
+// parseInline returns the .npy of an inline handle, checked: the header is one that parseNPYHeader
+// reads and the elements that it tells of follow, and nothing else. The caller owns the bytes. The
+// error wraps ErrHandle.
 func parseInline(h Handle) ([]byte, error) {
 	npy, err := readInline(string(h))
 	if err != nil {
@@ -53,7 +54,8 @@ func readInline(s string) ([]byte, error) {
 		return nil, err
 	}
 	if size != int64(len(npy)-offset) {
-		return nil, fmt.Errorf("it holds %d bytes of elements, its shape %v of %v takes %d", len(npy)-offset, shape, e, size)
+		return nil, fmt.Errorf("it holds %d bytes of elements, its shape %v of %v takes %d", len(npy)-offset, shape, e,
+			size)
 	}
 	return npy, nil
 }

@@ -11,8 +11,8 @@ import (
 	"leat/ndarray"
 )
 
-// What joblib's memory mapping does wrong, each by its name. A full /dev/shm is in limits_test.go, what killed processes leave in
-// kill_test.go, folders that others can read in hostile_test.go.
+// What joblib's memory mapping does wrong, each by its name. A full /dev/shm is in limits_test.go,
+// what killed processes leave in kill_test.go, folders that others can read in hostile_test.go.
 
 func sums(arrays ...*ndarray.Array) (list []string) {
 	for _, a := range arrays {
@@ -22,7 +22,7 @@ func sums(arrays ...*ndarray.Array) (list []string) {
 }
 
 // image returns an array of 400 rows and 300 columns in the place that s has for it.
-func image(t *testing.T, s *Sharer) (*Array, *ndarray.Array) {
+func image(t *testing.T, s *Pool) (*Array, *ndarray.Array) {
 	t.Helper()
 	data := make([]float32, 400*300)
 	for i := range data {
@@ -33,9 +33,10 @@ func image(t *testing.T, s *Sharer) (*Array, *ndarray.Array) {
 }
 
 func TestATransposedSharedArrayIsNotScrambled(t *testing.T) {
-	inMemoryAndNamed(t, func(t *testing.T, s *Sharer) {
+	inMemoryAndNamed(t, func(t *testing.T, s *Pool) {
 		_, v := image(t, s)
-		transposed := &ndarray.Array{Type: v.Type, Shape: []int{300, 400}, Strides: []int{v.Strides[1], v.Strides[0]}, Offset: v.Offset, Data: v.Data}
+		transposed := &ndarray.Array{Type: v.Type, Shape: []int{300, 400}, Strides: []int{v.Strides[1], v.Strides[0]},
+			Offset: v.Offset, Data: v.Data}
 		h := must(s.Pack(transposed))(t)
 		if diff := cmp.Diff(sums(transposed), elsewhere(t, ReadOnly, h)); diff != "" {
 			t.Error(diff)
@@ -44,10 +45,12 @@ func TestATransposedSharedArrayIsNotScrambled(t *testing.T) {
 }
 
 func TestNegativeStridesReadTheirOwnMemory(t *testing.T) {
-	inMemoryAndNamed(t, func(t *testing.T, s *Sharer) {
+	inMemoryAndNamed(t, func(t *testing.T, s *Pool) {
 		_, v := image(t, s)
-		flipped := &ndarray.Array{Type: v.Type, Shape: v.Shape, Strides: []int{-v.Strides[0], -v.Strides[1]}, Offset: len(v.Data) - 4, Data: v.Data}
-		column := &ndarray.Array{Type: v.Type, Shape: []int{200}, Strides: []int{-2 * v.Strides[0]}, Offset: 399*v.Strides[0] + 40, Data: v.Data}
+		flipped := &ndarray.Array{Type: v.Type, Shape: v.Shape, Strides: []int{-v.Strides[0], -v.Strides[1]},
+			Offset: len(v.Data) - 4, Data: v.Data}
+		column := &ndarray.Array{Type: v.Type, Shape: []int{200}, Strides: []int{-2 * v.Strides[0]},
+			Offset: 399*v.Strides[0] + 40, Data: v.Data}
 		zero := &ndarray.Array{Type: v.Type, Shape: []int{5, 300}, Strides: []int{0, 4}, Offset: 1200, Data: v.Data}
 		var handles []Handle
 		for _, a := range []*ndarray.Array{flipped, column, zero} {
@@ -76,7 +79,7 @@ func TestAnArrayChangedInPlaceArrivesChanged(t *testing.T) {
 func TestArraysAreFreedWithinALongerScope(t *testing.T) {
 	isolate(t)
 	s := newSharer(t, &Options{RecycleBytes: -1})
-	whole := must(s.Scope.Scope())(t)
+	whole := must(s.Scope())(t)
 	before := memfds(t)
 	for range 20 {
 		call := must(whole.Scope())(t)
@@ -90,7 +93,7 @@ func TestArraysAreFreedWithinALongerScope(t *testing.T) {
 
 func TestSeparateCallsShareOneCopyOfAnArray(t *testing.T) {
 	s := newSharer(t, nil)
-	whole := must(s.Scope.Scope())(t)
+	whole := must(s.Scope())(t)
 	a := must(whole.Put(numbers(2<<20, 1)))(t)
 	first := must(a.Handle())(t)
 	for range 3 {
@@ -122,7 +125,7 @@ func TestTheModeDoesNotDependOnTheSize(t *testing.T) {
 }
 
 func TestEmptyAndDimensionlessArraysArrive(t *testing.T) {
-	inMemoryAndNamed(t, func(t *testing.T, s *Sharer) {
+	inMemoryAndNamed(t, func(t *testing.T, s *Pool) {
 		list := []*ndarray.Array{
 			{Type: ndarray.Float32, Data: numbers(4, 1)},
 			{Type: ndarray.Int16, Shape: []int{0}, Strides: []int{2}},

@@ -21,7 +21,8 @@ func init() {
 	children["pair"] = childPair
 }
 
-// childBusy makes, attaches, seals and frees arrays of every place until it is killed, or some hundred times.
+// childBusy makes, attaches, seals and frees arrays of every place until it is killed, or some
+// hundred times.
 func childBusy([]string) error {
 	for range 3 {
 		for _, place := range []Place{Memfd, Named, Temp} {
@@ -91,13 +92,15 @@ func leftovers(t testing.TB, run, temp string) []string {
 	return list
 }
 
-// memfds is the number of objects without a name that processes of this test have; other programs may share arrays at the same time.
+// memfds is the number of objects without a name that processes of this test have; other programs
+// may share arrays at the same time.
 func memfds(t testing.TB) int {
 	t.Helper()
 	self := must(os.Readlink("/proc/self/exe"))(t)
 	n := 0
 	for _, info := range must(List(nil))(t) {
-		if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", info.Maker)); info.Maker != 0 && err == nil && exe == self {
+		if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", info.Maker)); info.Maker != 0 && err == nil &&
+			exe == self {
 			n++
 		}
 	}
@@ -117,7 +120,8 @@ func TestAKillAtAnyPointLeavesNothingAfterOneSweep(t *testing.T) {
 		passes = []int{1, 2, 3, 5, 8, 13, 21, 34}
 	}
 	points := []string{"shm.filling", "shm.opened", "shm.recycling", "shm.pwrite", "shm.populate", "shm.memfd",
-		"lease.created", "lease.locked", "lease.filled", "lease.linked", "lease.opened", "lease.sweeping", "lease.swept"}
+		"lease.created", "lease.locked", "lease.filled", "lease.linked", "lease.opened", "lease.sweeping",
+		"lease.swept"}
 	swept := 0
 	for _, point := range points {
 		kills := 0
@@ -146,7 +150,8 @@ func TestAKillAtAnyPointLeavesNothingAfterOneSweep(t *testing.T) {
 	}
 }
 
-// childPair is a parent with two workers of its own kind: it makes arrays for them and they make some for it.
+// childPair is a parent with two workers of its own kind: it makes arrays for them and they make
+// some for it.
 func childPair(args []string) error {
 	s, err := Open(nil)
 	if err != nil {
@@ -217,7 +222,8 @@ func TestKillingAnySubsetOfParentAndWorkersLeavesNothingAfterOneSweep(t *testing
 			}
 		}
 		must(GC(nil))(t)
-		// What the living have stays: 3 named arrays of their own, and the parent's while a worker has it.
+		// What the living have stays: 3 named arrays of their own, and the parent's while a worker
+		// has it.
 		left := leftovers(t, run, temp)
 		living := 0
 		for i := range all {
@@ -284,7 +290,8 @@ func TestListTellsWhatThereIsAndWhoHasIt(t *testing.T) {
 		check(t, err)
 		p := hold(t, must(a.Handle())(t), ReadOnly)
 		got := find(path)
-		if len(got) != 1 || !got[0].Held || got[0].Kind != "whole" || got[0].Size < 1<<20 || got[0].Bytes < 1<<20 || len(got[0].PIDs) != 2 {
+		if len(got) != 1 || !got[0].Held || got[0].Kind != "whole" || got[0].Size < 1<<20 || got[0].Bytes < 1<<20 ||
+			len(got[0].PIDs) != 2 {
 			t.Errorf("%v: %+v", place, got)
 		}
 		p.leave(t)

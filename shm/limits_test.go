@@ -133,14 +133,16 @@ func TestWithoutRoomInMemoryTheDiskIsUsed(t *testing.T) {
 	for _, place := range []Place{Memfd, Named} {
 		forced := newSharer(t, &Options{Place: place})
 		for _, n := range []int{1, 1 << 20} {
-			if _, err := forced.Put(numbers(n, 1)); !errors.Is(err, ErrNoRoom) || !strings.Contains(err.Error(), "needed") {
+			if _, err := forced.Put(numbers(n, 1)); !errors.Is(err, ErrNoRoom) || !strings.Contains(err.Error(),
+				"needed") {
 				t.Errorf("%v: %v", place, err)
 			}
 		}
 	}
 	// No disk either.
-	setenv(t, "LEAT_TEMP_FOLDER", shm)
-	if _, err := newSharer(t, nil).Put(numbers(1<<20, 1)); !errors.Is(err, ErrNoRoom) || !strings.Contains(err.Error(), "LEAT_TEMP_FOLDER") {
+	setenv(t, "TMPDIR", shm)
+	if _, err := newSharer(t, nil).Put(numbers(1<<20, 1)); !errors.Is(err, ErrNoRoom) || !strings.Contains(err.Error(),
+		"LEAT_TEMP_FOLDER") {
 		t.Error(err)
 	}
 }
@@ -254,7 +256,7 @@ func TestRoomThatIsKeptForRecyclingIsGivenUpFirst(t *testing.T) {
 	if _, err := s.Put(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.memory(1 << 50); !errors.Is(err, ErrNoRoom) {
+	if err := s.reserveMemory(1 << 50); !errors.Is(err, ErrNoRoom) {
 		t.Error(err)
 	}
 	if len(s.pool.free) != 0 {
@@ -351,5 +353,30 @@ func TestARelativeFolderInTheEnvironmentIsRefused(t *testing.T) {
 	named("GC", err, "LEAT_RUNTIME_DIR")
 	if _, err := os.Lstat("here"); err == nil {
 		t.Error("a folder was made")
+	}
+}
+
+// joblib keeps arrays in its temp folder where one is named.
+func TestANamedTempFolderIsUsedWhileMemoryHasSpace(t *testing.T) {
+	isolate(t)
+	folder := t.TempDir()
+	byOption := newSharer(t, &Options{TempFolder: folder})
+	setenv(t, "LEAT_TEMP_FOLDER", folder)
+	byVariable, memory := newSharer(t, nil), newSharer(t, &Options{Place: Memfd})
+	for _, n := range []int{10, 1 << 20} {
+		for s, want := range map[*Pool]string{byOption: folder, byVariable: folder, memory: "/proc/"} {
+			a := must(s.Put(numbers(n, 1)))(t)
+			if path, _, err := a.File(); err != nil || !strings.HasPrefix(path, want) {
+				t.Errorf("%d bytes lie in %s, not in %s, %v", n, path, want, err)
+			}
+			if got := elsewhere(t, ReadOnly, must(a.Handle())(t)); got[0] != fmt.Sprintf("%x", a.digest()) {
+				t.Error(got)
+			}
+		}
+	}
+	missing := filepath.Join(folder, "no", "such")
+	if _, err := newSharer(t, &Options{TempFolder: missing}).Put(numbers(10, 1)); err == nil ||
+		!strings.Contains(err.Error(), missing) {
+		t.Errorf("a folder that is not there: %v", err)
 	}
 }

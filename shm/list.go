@@ -22,7 +22,8 @@ type Info struct {
 	Kind  string // whole, arena, or empty for what is not known
 	Size  int64  // bytes, as the file says
 	Bytes int64  // bytes of memory or disk that it takes
-	// Held tells whether a process has it. Named files that nobody holds are left over from killed processes.
+	// Held tells whether a process has it. Named files that nobody holds are left over from killed
+	// processes.
 	Held bool
 	// Maker is the process that made a memfd, 0 for named arrays.
 	Maker int
@@ -32,8 +33,9 @@ type Info struct {
 	dev, ino uint64
 }
 
-// List returns what arrays there are on this machine, of all processes of this user: named files and memory
-// without a name. Freed memory that is kept to be used again is listed too. It looks at all processes, and takes as long.
+// List returns what arrays there are on this machine, of all processes of this user: named files
+// and memory without a name. Freed memory that is kept to be used again is listed too. It looks at
+// all processes, and takes as long.
 func List(o *Options) ([]Info, error) {
 	opts, err := o.validate()
 	if err != nil {
@@ -80,7 +82,8 @@ func inFolder(root, temp string, f func(d *lease.Dir) error) error {
 	return errors.Join(f(d), d.Close(), top.Close())
 }
 
-// lookAt describes a named file; ok is false for what went in the meantime, and for what is no array.
+// lookAt describes a named file; ok is false for what went in the meantime, and for what is no
+// array.
 func lookAt(d *lease.Dir, name string) (Info, bool) {
 	fd, err := unix.Openat(d.Fd(), name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -120,8 +123,9 @@ type Removed struct {
 	Size int64  // bytes
 }
 
-// GC removes the named arrays of this user that no process holds, in memory and in the temp folder, and returns them. Arrays
-// without a name need none: the kernel freed them with their processes. What can't be removed is told in the error; the rest is removed.
+// GC removes the named arrays of this user that no process holds, in memory and in the temp folder,
+// and returns them. Arrays without a name need none: the kernel freed them with their processes.
+// What can't be removed is told in the error; the rest is removed.
 func GC(o *Options) ([]Removed, error) {
 	opts, err := o.validate()
 	if err != nil {

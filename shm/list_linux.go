@@ -15,8 +15,9 @@ import (
 	"leat/internal/procfile"
 )
 
-// listProcesses adds to the list the memfds of this user's processes, and to each entry who has it mapped. What
-// ends or changes meanwhile is passed over, and so are processes that may not be looked at.
+// listProcesses adds to the list the memfds of this user's processes, and to each entry who has it
+// mapped. What ends or changes meanwhile is passed over, and so are processes that may not be
+// looked at.
 func listProcesses(list []Info) ([]Info, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -111,8 +112,8 @@ func mappedFiles(pid int) ([]fileID, error) {
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<16)
 	for lines.Scan() {
-		// begin-end rights offset major:minor inode path. The path says nothing: a file that got its name after it was
-		// mapped stands there as deleted.
+		// begin-end rights offset major:minor inode path. The path says nothing: a file that got
+		// its name after it was mapped stands there as deleted.
 		fields := strings.Fields(lines.Text())
 		if len(fields) < 6 || fields[4] == "0" {
 			continue

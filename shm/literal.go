@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// ParseElem reads what [Elem.Descr] writes: the element type of a .npy header as a Python literal, with its
-// quotes or brackets. Blanks, double quotes and commas at the end of a list are understood as Python does. Only little-endian
-// types are. The error wraps ErrElem.
+// ParseElem reads what [Elem.Descr] writes: the element type of a .npy header as a Python literal,
+// with its quotes or brackets. Blanks, double quotes and commas at the end of a list are understood
+// as Python does. Only little-endian types are. The error wraps ErrElem.
 func ParseElem(descr string) (Elem, error) {
 	if len(descr) > maxDescr {
 		return Elem{}, fmt.Errorf("%w: its description has %d characters, more than %d", ErrElem, len(descr), maxDescr)
@@ -35,7 +35,8 @@ func (p *literal) fail(what string) error {
 	return fmt.Errorf("%s at character %d", what, p.i)
 }
 
-// next passes over blanks and returns the character there, 0 at the end. A NUL in the text is an error to all who ask.
+// next passes over blanks and returns the character there, 0 at the end. A NUL in the text is an
+// error to all who ask.
 func (p *literal) next() byte {
 	for p.i < len(p.s) && strings.IndexByte(" \t\r\n", p.s[p.i]) >= 0 {
 		p.i++
@@ -54,8 +55,8 @@ func (p *literal) expect(c byte) error {
 	return nil
 }
 
-// more reads the comma between two parts, or finds the end of the list, which it leaves there. It is
-// called before each part; first says that none was read yet.
+// more reads the comma between two parts, or finds the end of the list, which it leaves there. It
+// is called before each part; first says that none was read yet.
 func (p *literal) more(end byte, first bool) (bool, error) {
 	if p.next() == end {
 		return false, nil

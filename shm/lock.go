@@ -18,7 +18,8 @@ func flock(fd, how int) error {
 	}
 }
 
-// patiently repeats what says EWOULDBLOCK, for about 0.4 s in all: the length of many starts of processes, also where many wait for a processor.
+// patiently repeats what says EWOULDBLOCK, for about 0.4 s in all: the length of many starts of
+// processes, also where many wait for a processor.
 func patiently(f func() error) error {
 	for wait := 50 * time.Microsecond; ; wait *= 2 {
 		err := f()
@@ -29,7 +30,8 @@ func patiently(f func() error) error {
 	}
 }
 
-// zeroFile takes the room of a file by writing to all of it, where the file system knows no better way.
+// zeroFile takes the room of a file by writing to all of it, where the file system knows no better
+// way.
 func zeroFile(fd int, size int64) error {
 	b := make([]byte, min(size, copyChunk))
 	for at := int64(0); at < size; at += int64(len(b)) {
@@ -57,12 +59,14 @@ func preadFull(fd int, b []byte, at int64) error {
 	return nil
 }
 
-// errNoMemfd tells that this system has no memfd, or this process no descriptor to spare: another place must do.
+// errNoMemfd tells that this system has no memfd, or this process no descriptor to spare: another
+// place must do.
 var errNoMemfd = errors.New("shm: no memfd")
 
 var errSealed = fmt.Errorf("%w: the array can be read (mode r) or copied (mode c) only", ErrSealed)
 
-// mem takes the memory from a segment, so that a use after its end is a panic and not a wrong number.
+// mem takes the memory from a segment, so that a use after its end is a panic and not a wrong
+// number.
 func mem(seg *segment) []byte {
 	m := seg.mem
 	seg.mem = nil

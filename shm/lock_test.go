@@ -72,7 +72,7 @@ func TestAnAttachWaitsAMomentForMemoryThatIsHeld(t *testing.T) {
 }
 
 func TestASealWaitsAMomentForAWriterThatLeaves(t *testing.T) {
-	inMemoryAndNamed(t, func(t *testing.T, s *Sharer) {
+	inMemoryAndNamed(t, func(t *testing.T, s *Pool) {
 		a := must(s.New(ndarray.Uint8, 100_000))(t)
 		path, _, err := a.File()
 		check(t, err)

@@ -13,26 +13,31 @@ import (
 
 const (
 	memfdName = "leat-shm"
-	// What every memfd has from its begin: its size never changes, so that no reader ever meets a signal.
+	// What every memfd has from its begin: its size never changes, so that no reader ever meets a
+	// signal.
 	sealsOpen = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
-	// What one has that only its creator may write. The creator's mapping, made before, goes on writing.
+	// What one has that only its creator may write. The creator's mapping, made before, goes on
+	// writing.
 	sealsClosed = sealsOpen | unix.F_SEAL_FUTURE_WRITE | unix.F_SEAL_SEAL
 )
 
-// createMemfd makes an empty memfd of that size, mapped for writing. limit is the first descriptor that is too many.
+// createMemfd makes an empty memfd of that size, mapped for writing. limit is the first descriptor
+// that is too many.
 func createMemfd(size int64, limit int) (*segment, error) {
 	if err := fault.Error("shm.memfd"); err != nil {
 		return nil, err
 	}
 	fd, err := unix.MemfdCreate(memfdName, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	switch {
-	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.EPERM):
+	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE),
+		errors.Is(err, unix.EPERM):
 		return nil, fmt.Errorf("%w: %w", errNoMemfd, err)
 	case err != nil:
 		return nil, fmt.Errorf("shm: memfd_create: %w", noRoomIf(err))
 	}
 	seg, err := func() (*segment, error) {
-		// The kernel gives the lowest descriptor that is free, so its number tells how many are open.
+		// The kernel gives the lowest descriptor that is free, so its number tells how many are
+		// open.
 		if fd >= limit {
 			return nil, fmt.Errorf("%w: %d descriptors are open, half of what the process may have", errNoMemfd, fd)
 		}
@@ -77,8 +82,25 @@ func (seg *segment) seal() error {
 	return nil
 }
 
-// exclude takes a segment of this process from all readers, or reports that there are some. While the returned
-// descriptor is open nobody gets in.
+// sealedMemfd reports whether a descriptor is of memory that nobody can write to or cut off from
+// now on.
+func sealedMemfd(fd int) bool {
+	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	return err == nil && seals&sealsClosed == sealsClosed
+}
+
+// leadsTo reports whether a descriptor of a process leads to a file.
+func leadsTo(pid, fd int, dev, ino uint64) bool {
+	f, err := procfile.OpenFD(pid, fd)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return uint64(f.Stat.Dev) == dev && f.Stat.Ino == ino
+}
+
+// exclude takes a segment of this process from all readers, or reports that there are some. While
+// the returned descriptor is open nobody gets in.
 func (seg *segment) exclude() (fd int, ok bool, err error) {
 	fd, err = procfile.Reopen(seg.fd, unix.O_RDONLY)
 	if err != nil {
@@ -94,8 +116,9 @@ func (seg *segment) exclude() (fd int, ok bool, err error) {
 	return fd, true, nil
 }
 
-// openMemfd opens another process's memfd, holding a shared lock on it, after it made sure that it is one of leat's, of this
-// user's, and can't change its size; for a writer, that it is not sealed. The error wraps ErrStale, ErrForeign or ErrSealed. size is that of the file.
+// openMemfd opens another process's memfd, holding a shared lock on it, after it made sure that it
+// is one of leat's, of this user's, and can't change its size; for a writer, that it is not sealed.
+// The error wraps ErrStale, ErrForeign or ErrSealed. size is that of the file.
 func openMemfd(pid, fd int, write bool) (got int, size int64, err error) {
 	path := fmt.Sprintf("descriptor %d of process %d", fd, pid)
 	f, err := procfile.OpenFD(pid, fd)
@@ -127,8 +150,10 @@ func openMemfd(pid, fd int, write bool) (got int, size int64, err error) {
 		}
 	}()
 	fault.Point("shm.opened")
-	// Its maker has it alone while it looks whether the memory is free to be used again; a child that is being started may keep that up.
-	if err := patiently(func() error { return flock(got, unix.LOCK_SH|unix.LOCK_NB) }); errors.Is(err, unix.EWOULDBLOCK) {
+	// Its maker has it alone while it looks whether the memory is free to be used again; a child
+	// that is being started may keep that up.
+	if err := patiently(func() error { return flock(got, unix.LOCK_SH|unix.LOCK_NB) }); errors.Is(err,
+		unix.EWOULDBLOCK) {
 		return -1, 0, fmt.Errorf("%w: its memory is being used again", ErrStale)
 	} else if err != nil {
 		return -1, 0, fmt.Errorf("shm: locking %s: %w", path, err)
@@ -163,7 +188,8 @@ func unlockSealer(fd int) error {
 	return err
 }
 
-// lockByte sets a lock on the first byte, which belongs to the open file and goes with it: with its last mapping too.
+// lockByte sets a lock on the first byte, which belongs to the open file and goes with it: with its
+// last mapping too.
 func lockByte(fd int, kind int16) (bool, error) {
 	lk := unix.Flock_t{Type: kind, Len: 1}
 	for {
@@ -180,8 +206,8 @@ func lockByte(fd int, kind int16) (bool, error) {
 	}
 }
 
-// populateWrite takes memory for a range of a mapping and puts it into the page table. Kernels before 5.14 don't know it: there a
-// store does it.
+// populateWrite takes memory for a range of a mapping and puts it into the page table. Kernels
+// before 5.14 don't know it: there a store does it.
 func populateWrite(b []byte) error {
 	if err := fault.Error("shm.populate"); err != nil {
 		return err
@@ -201,7 +227,8 @@ func populateWrite(b []byte) error {
 	return nil
 }
 
-// populateRead puts the pages of a mapping into the page table. What is not known or fails is left to the first load.
+// populateRead puts the pages of a mapping into the page table. What is not known or fails is left
+// to the first load.
 func populateRead(b []byte) {
 	if len(b) > 0 {
 		_ = unix.Madvise(b, unix.MADV_POPULATE_READ)

@@ -5,6 +5,8 @@ package shm
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -14,7 +16,7 @@ import (
 )
 
 // inMemoryAndNamed runs a test for arrays of both kinds.
-func inMemoryAndNamed(t *testing.T, f func(t *testing.T, s *Sharer)) {
+func inMemoryAndNamed(t *testing.T, f func(t *testing.T, s *Pool)) {
 	for _, place := range []Place{Memfd, Named} {
 		t.Run(place.String(), func(t *testing.T) {
 			isolate(t)
@@ -24,7 +26,7 @@ func inMemoryAndNamed(t *testing.T, f func(t *testing.T, s *Sharer)) {
 }
 
 func TestWhatAnotherProcessWritesToANewArrayIsSeenHere(t *testing.T) {
-	inMemoryAndNamed(t, func(t *testing.T, s *Sharer) {
+	inMemoryAndNamed(t, func(t *testing.T, s *Pool) {
 		a := must(s.New(ndarray.Uint8, 300, 1000))(t)
 		v := must(Slice[uint8](a))(t)
 		for i, x := range v {
@@ -43,7 +45,7 @@ func TestWhatAnotherProcessWritesToANewArrayIsSeenHere(t *testing.T) {
 }
 
 func TestSealingWaitsForNobodyAndRefusesWritersAfterwards(t *testing.T) {
-	inMemoryAndNamed(t, func(t *testing.T, s *Sharer) {
+	inMemoryAndNamed(t, func(t *testing.T, s *Pool) {
 		a := must(s.PutWritable(numbers(100_000, 1)))(t)
 		h := must(a.Handle())(t)
 		p := hold(t, h, ReadWrite)
@@ -73,7 +75,7 @@ func TestSealingWaitsForNobodyAndRefusesWritersAfterwards(t *testing.T) {
 }
 
 func TestAWriterThatClosedStandsInNoSealsWay(t *testing.T) {
-	inMemoryAndNamed(t, func(t *testing.T, s *Sharer) {
+	inMemoryAndNamed(t, func(t *testing.T, s *Pool) {
 		other := newSharer(t, nil)
 		a := must(s.New(ndarray.Int16, 100, 1000))(t)
 		h := must(a.Handle())(t)
@@ -89,11 +91,11 @@ func TestAWriterThatClosedStandsInNoSealsWay(t *testing.T) {
 }
 
 func TestACopyOnWriteIsOnesOwn(t *testing.T) {
-	inMemoryAndNamed(t, func(t *testing.T, s *Sharer) {
+	inMemoryAndNamed(t, func(t *testing.T, s *Pool) {
 		src := numbers(200_000, 2)
 		a := must(s.Put(src))(t)
 		h := must(a.Handle())(t)
-		for _, from := range []*Sharer{s, newSharer(t, nil)} {
+		for _, from := range []*Pool{s, newSharer(t, nil)} {
 			c := must(from.Attach(h, CopyOnWrite, nil))(t)
 			v := must(Slice[byte](c))(t)
 			v[0]++
@@ -161,7 +163,7 @@ func TestAnArrayIsMappedOnceAndKeptForAWhile(t *testing.T) {
 }
 
 func TestAFreedArrayIsStaleForAllAndItsMappingGoes(t *testing.T) {
-	inMemoryAndNamed(t, func(t *testing.T, s *Sharer) {
+	inMemoryAndNamed(t, func(t *testing.T, s *Pool) {
 		other := newSharer(t, nil)
 		for _, n := range []int{10, 1 << 20} {
 			a := must(s.Put(numbers(n, 4)))(t)
@@ -176,7 +178,7 @@ func TestAFreedArrayIsStaleForAllAndItsMappingGoes(t *testing.T) {
 			if b.digest() != sum {
 				t.Error("it changed under its reader")
 			}
-			for _, from := range []*Sharer{s, other, newSharer(t, nil)} {
+			for _, from := range []*Pool{s, other, newSharer(t, nil)} {
 				for _, h := range []Handle{h, hi} {
 					if _, err := from.Attach(h, ReadOnly, nil); !errors.Is(err, ErrStale) {
 						t.Errorf("a freed array of %d bytes: %v", n, err)
@@ -253,5 +255,21 @@ func TestAUsersFileIsAttachedBelowAllowedFoldersOnly(t *testing.T) {
 	check(t, touch(name))
 	if _, err := newSharer(t, &Options{Roots: []string{dir}}).Attach(h, ReadOnly, nil); !errors.Is(err, ErrStale) {
 		t.Errorf("a changed file: %v", err)
+	}
+}
+
+func TestAMissingFileIsMissingAndOneThatWentIsGone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	name, _ := userFiles(t, dir)
+	s := newSharer(t, nil)
+	for _, path := range []string{filepath.Join(dir, "none.npy"), filepath.Join(dir, "none", "a.npy")} {
+		if _, err := s.OpenFile(path); !errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrStale) {
+			t.Errorf("%s never existed: %v", path, err)
+		}
+	}
+	h := must(must(s.OpenFile(name))(t).Handle())(t)
+	check(t, os.Remove(name))
+	if _, err := newSharer(t, &Options{Roots: []string{dir}}).Attach(h, ReadOnly, nil); !errors.Is(err, ErrStale) {
+		t.Errorf("a file that was removed: %v", err)
 	}
 }

@@ -56,8 +56,8 @@ func rootPath(root, temp string) string {
 	return filepath.Join(temp, "leat-"+strconv.Itoa(os.Geteuid()))
 }
 
-// openFolder opens the folder of arrays below a root, and the root, whose lock keeps the cleaners of /tmp away. Only with create
-// are they made.
+// openFolder opens the folder of arrays below a root, and the root, whose lock keeps the cleaners
+// of /tmp away. Only with create are they made.
 func openFolder(root, temp string, create bool) (top, d *lease.Dir, err error) {
 	path := rootPath(root, temp)
 	if !create && filepath.IsAbs(path) { // a relative one is OpenRoot's to refuse
@@ -84,8 +84,8 @@ func openFolder(root, temp string, create bool) (top, d *lease.Dir, err error) {
 	return top, d, nil
 }
 
-// dir returns the folder of a root, which the Sharer keeps open.
-func (s *Sharer) dir(root string) (*lease.Dir, error) {
+// dir returns the folder of a root, which the Pool keeps open.
+func (s *Pool) dir(root string) (*lease.Dir, error) {
 	s.dirMu.Lock()
 	defer s.dirMu.Unlock()
 	if s.dirClosed {
@@ -106,7 +106,7 @@ func (s *Sharer) dir(root string) (*lease.Dir, error) {
 	return d, nil
 }
 
-func (s *Sharer) closeDirs() error {
+func (s *Pool) closeDirs() error {
 	s.dirMu.Lock()
 	defer s.dirMu.Unlock()
 	s.dirClosed = true

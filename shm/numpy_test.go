@@ -33,7 +33,8 @@ func TestNumPyLoadsWholeArraysByTheirPath(t *testing.T) {
 		}
 		c := must(s.Put(values, 300, 200))(t)
 		src := ndarray.FromSlice(values, 300, 200)
-		f := must(s.Put(&ndarray.Array{Type: src.Type, Shape: []int{200, 300}, Strides: []int{8, 1600}, Data: src.Data}))(t)
+		f := must(s.Put(&ndarray.Array{Type: src.Type, Shape: []int{200, 300}, Strides: []int{8, 1600},
+			Data: src.Data}))(t)
 		z := must(s.New(ndarray.Float64, 1000, 100))(t)
 		check(t, must(s.Put(numbers(480_000, 1)))(t).Close()) // is used again
 		again := must(s.Put(values, 100, 3, 200))(t)
@@ -92,7 +93,8 @@ func TestNumPyReadsEveryKindOfViewWhereItLies(t *testing.T) {
 		a := must(m.sharer.Attach(h, ReadOnly, nil))(t)
 		path, offset, err := a.File()
 		check(t, err)
-		jobs = append(jobs, job{path, strings.Trim(a.Elem().Descr(), "'"), offset, a.Shape(), a.Strides(), fmt.Sprintf("%x", digestOf(v))})
+		jobs = append(jobs, job{path, strings.Trim(a.Elem().Descr(), "'"), offset, a.Shape(), a.Strides(),
+			fmt.Sprintf("%x", digestOf(v))})
 		check(t, a.Close())
 	}
 	var got []string

@@ -10,13 +10,14 @@ import (
 	"unsafe"
 )
 
-// An object is one array in one file: a .npy whose data begin at a multiple of a page, and a tag that says what it is.
+// An object is one array in one file: a .npy whose data begin at a multiple of a page, and a tag
+// that says what it is.
 //
 //	whole file:   [.npy header, padded to pages][data, padded to pages][tag, a page]
 //	arena entry:  [tag, 64 bytes][.npy header, padded to 64][data, padded to 64]
 //
-// The tag of a whole file stands in the last page of the file, so that it is found from the file's size alone. NumPy
-// ignores what follows the data. The file's size never changes.
+// The tag of a whole file stands in the last page of the file, so that it is found from the file's
+// size alone. NumPy ignores what follows the data. The file's size never changes.
 const (
 	pageSize = 4096
 	tagSize  = 64
@@ -38,6 +39,9 @@ const (
 	stateOpen                 // others may write
 	stateSealed               // nobody but the creator may write
 	stateFreed                // the creator gave it up: no new reader is let in
+	// Sealed and handed over, or about to be. The receiver can't write the state, so it no longer
+	// says whether the array lives: that its handle leads to it does.
+	stateHanded
 )
 
 // ident is what tells an object from all others, ever.
@@ -93,8 +97,8 @@ func (t *tag) bytes() []byte {
 	return b
 }
 
-// parseTag reads a tag. b may be shared with a process that writes what it likes: every byte is read once. The error
-// wraps [ErrHandle].
+// parseTag reads a tag. b may be shared with a process that writes what it likes: every byte is
+// read once. The error wraps [ErrHandle].
 func parseTag(b []byte) (tag, error) {
 	if len(b) < tagSize {
 		return tag{}, fmt.Errorf("%w: no room for a tag", ErrHandle)
@@ -105,7 +109,8 @@ func parseTag(b []byte) (tag, error) {
 		return tag{}, fmt.Errorf("%w: what it leads to is no array of leat", ErrHandle)
 	}
 	if v := binary.LittleEndian.Uint16(c[8:]); v != tagVersion {
-		return tag{}, fmt.Errorf("%w: its array has layout %d, this leat knows %d: use the same leat on both sides", ErrHandle, v, tagVersion)
+		return tag{}, fmt.Errorf("%w: its array has layout %d, this leat knows %d: use the same leat on both sides",
+			ErrHandle, v, tagVersion)
 	}
 	if binary.LittleEndian.Uint32(c[12:]) != tagSum(c[:]) {
 		return tag{}, fmt.Errorf("%w: what it leads to is damaged", ErrHandle)
@@ -132,8 +137,8 @@ func stateOf(tag []byte) *atomic.Uint32 {
 // roundUp returns n rounded up to a multiple of step, a power of two.
 func roundUp(n, step int64) int64 { return (n + step - 1) &^ (step - 1) }
 
-// object is an array's memory as this process has it: made here or attached. What changes is guarded by the
-// registry's mutex.
+// object is an array's memory as this process has it: made here or attached. What changes is
+// guarded by the registry's mutex.
 type object struct {
 	addr   handle // what every handle of it says; without a view
 	seg    *segment
@@ -164,6 +169,8 @@ type segment struct {
 	pid    int            // of the process that made it, 0 for own ones and files
 	state  *atomic.Uint32 // of the whole file
 	close  func() error   // undoes the mapping and whatever goes with it
+	handed bool           // to another process, which frees it
+	lost   func() bool    // of another process: reports whether its handle no longer leads to it
 
 	filled  int64 // bytes from the begin that have memory, for a memfd made here
 	touched int64 // bytes from the begin that are in the page table, for a memfd made here

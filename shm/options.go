@@ -12,10 +12,10 @@ type Place int
 
 // The places, in the order in which Auto tries them.
 const (
-	Auto  Place = iota
-	Memfd       // memory without a name, which the kernel frees with its last user
-	Named       // a file in /dev/shm/leat-UID/shm, or below $LEAT_RUNTIME_DIR
-	Temp        // a file in the temp folder, on a disk
+	Auto  Place = iota // Temp where a temp folder is named, else what has room
+	Memfd              // memory without a name, which the kernel frees with its last user
+	Named              // a file in /dev/shm/leat-UID/shm, or below $LEAT_RUNTIME_DIR
+	Temp               // a file in the temp folder, on a disk
 )
 
 var placeNames = [...]string{"auto", "memfd", "named", "temp"}
@@ -48,7 +48,8 @@ const (
 	CopyOnWrite Mode = "c" // writable, what is written is this attachment's own
 )
 
-// ParseMode returns the mode that NumPy and joblib write as r, r+, w+ or c. The empty text is ReadOnly.
+// ParseMode returns the mode that NumPy and joblib write as r, r+, w+ or c. The empty text is
+// ReadOnly.
 func ParseMode(s string) (Mode, error) {
 	switch s {
 	case "", "r":
@@ -67,21 +68,24 @@ const DefaultMaxBytes = 1 << 20
 // tempVariable is the one of the environment that names the temp folder.
 const tempVariable = "LEAT_TEMP_FOLDER"
 
-// Options say how a Sharer shares. The zero value of a field is its default.
+// Options say how a Pool shares. The zero value of a field is its default.
 type Options struct {
-	// MaxBytes is the size up to which Pack puts arrays into the handle; larger ones are shared. 0 is
-	// DefaultMaxBytes; with a negative one nothing is shared but what is already. See [ParseSize].
+	// MaxBytes is the size up to which Pack puts arrays into the handle; larger ones are shared. 0
+	// is DefaultMaxBytes; with a negative one nothing is shared but what is already. See
+	// [ParseSize].
 	MaxBytes int64
-	// Dedupe has Put compare what it is given with what is shared already, by a hash and then byte by byte, and share equal arrays
-	// once. It costs a pass over the data.
+	// Dedupe has Put compare what it is given with what is shared already, by a hash and then byte
+	// by byte, and share equal arrays once. It costs a pass over the data.
 	Dedupe bool
-	// Place is where arrays are kept. With Auto, the default, it is chosen for each by what has room.
+	// Place is where arrays are kept. With Auto, the default, it is Temp where a temp folder is
+	// named, by TempFolder or $LEAT_TEMP_FOLDER; else it is chosen for each array by what has room.
 	Place Place
-	// TempFolder is the folder for Temp, by default $LEAT_TEMP_FOLDER, else the system's. Processes that share arrays there must agree
-	// on it. It must lie on a file system of this machine.
+	// TempFolder is the folder for Temp, by default $LEAT_TEMP_FOLDER, else the system's. Processes
+	// that share arrays there must agree on it. It must lie on a file system of this machine.
 	TempFolder string
-	// RecycleBytes bounds the memory of freed arrays that is kept to be used again, and that of mappings kept for the
-	// next attach. The default is an eighth of the memory that is free; a negative one keeps nothing.
+	// RecycleBytes bounds the memory of freed arrays that is kept to be used again, and that of
+	// mappings kept for the next attach. The default is an eighth of the memory that is free; a
+	// negative one keeps nothing.
 	RecycleBytes int64
 	// Reserve are bytes of memory to leave free, beyond those that leat always leaves.
 	Reserve int64
@@ -111,6 +115,9 @@ func (o *Options) validate() (Options, error) {
 	}
 	if env := os.Getenv(tempVariable); v.TempFolder == "" && env != "" && !filepath.IsAbs(env) {
 		fail("%s is %q: give an absolute path, for all processes must find it", tempVariable, env)
+	}
+	if v.Place == Auto && (v.TempFolder != "" || os.Getenv(tempVariable) != "") {
+		v.Place = Temp
 	}
 	for _, r := range v.Roots {
 		if !filepath.IsAbs(r) {

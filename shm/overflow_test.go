@@ -35,7 +35,8 @@ func TestArraysBeyondAllMemoryAreErrorsInEveryPlace(t *testing.T) {
 		if a, err := s.NewOf(ElemOfDType(ndarray.Float64), math.MaxInt64, 2); !errors.Is(err, ErrNoRoom) {
 			t.Errorf("%v, NewOf: %v, %v", place, a, err)
 		}
-		v := &ndarray.Array{Type: ndarray.Float64, Shape: []int{math.MaxInt64}, Strides: []int{0}, Data: make([]byte, 8)}
+		v := &ndarray.Array{Type: ndarray.Float64, Shape: []int{math.MaxInt64}, Strides: []int{0},
+			Data: make([]byte, 8)}
 		if a, err := s.PutWritable(v); !errors.Is(err, ErrNoRoom) {
 			t.Errorf("%v, PutWritable of floats: %v, %v", place, a, err)
 		}

@@ -12,16 +12,17 @@ import (
 	"leat/internal/fault"
 )
 
-// capacity rounds the bytes before the tag up to a size class: quarter steps between powers of two. What is not
-// written takes no memory.
+// capacity rounds the bytes before the tag up to a size class: quarter steps between powers of two.
+// What is not written takes no memory.
 func capacity(used int64) int64 {
 	used = roundUp(max(used, pageSize), pageSize)
 	step := int64(1) << max(bits.Len64(uint64(used-1))-3, 12)
 	return roundUp(used, step)
 }
 
-// pool keeps memfds whose arrays were freed. Their pages are there already, so that filling one again takes a fraction of the
-// time. A segment may still be read by others: it is used again only when the exclusive lock is got, while which nobody gets in.
+// pool keeps memfds whose arrays were freed. Their pages are there already, so that filling one
+// again takes a fraction of the time. A segment may still be read by others: it is used again only
+// when the exclusive lock is got, while which nobody gets in.
 type pool struct {
 	mu    sync.Mutex
 	limit int64 // bytes
@@ -29,14 +30,17 @@ type pool struct {
 	free  []*segment // the latest is last
 }
 
-// tries is how many segments of a class are asked for before a new one is made: each costs three system calls.
+// tries is how many segments of a class are asked for before a new one is made: each costs three
+// system calls.
 const tries = 4
 
-// take returns a segment of exactly that size, held alone by the descriptor lock, or nil. open tells that others will write to it.
+// take returns a segment of exactly that size, held alone by the descriptor lock, or nil. open
+// tells that others will write to it.
 func (p *pool) take(size int64, open bool) (seg *segment, lock int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// Sealed ones first: the others can be used for everything. The oldest first: its readers are the likeliest to be gone.
+	// Sealed ones first: the others can be used for everything. The oldest first: its readers are
+	// the likeliest to be gone.
 	tried := 0
 	for _, sealed := range []bool{true, false} {
 		for i := 0; i < len(p.free) && tried < tries && !(open && sealed); i++ {
@@ -96,14 +100,15 @@ func (p *pool) close() []*segment {
 	return p.drain()
 }
 
-// unlock lets readers in again. Closing is not enough: a child that is being started has the descriptor too, until its exec.
+// unlock lets readers in again. Closing is not enough: a child that is being started has the
+// descriptor too, until its exec.
 func unlock(lock int) error { return errors.Join(flock(lock, unix.LOCK_UN), unix.Close(lock)) }
 
 // giveBack recycles or closes segments that left the registry.
-func (s *Sharer) giveBack(segs []*segment) error {
+func (s *Pool) giveBack(segs []*segment) error {
 	var err error
 	for _, seg := range segs {
-		if !seg.own || seg.fd < 0 {
+		if !seg.own || seg.fd < 0 || seg.handed || !seg.write {
 			err = errors.Join(err, seg.close())
 			continue
 		}

@@ -76,14 +76,15 @@ func TestNothingIsKeptBeyondTheLimit(t *testing.T) {
 		check(t, a.Close())
 	}
 	if s.pool.bytes > 3<<20 || len(s.pool.free) != descriptors(t)-before {
-		t.Errorf("%d bytes in %d segments and %d descriptors are kept", s.pool.bytes, len(s.pool.free), descriptors(t)-before)
+		t.Errorf("%d bytes in %d segments and %d descriptors are kept", s.pool.bytes, len(s.pool.free),
+			descriptors(t)-before)
 	}
 }
 
 func init() { children["hammered"] = childHammered }
 
-// childHammered reads handles, a line each with the byte that all elements should be, and checks them as long as it
-// has them; it keeps each for a few rounds, and answers each line.
+// childHammered reads handles, a line each with the byte that all elements should be, and checks
+// them as long as it has them; it keeps each for a few rounds, and answers each line.
 func childHammered(args []string) error {
 	in, err := os.Open(args[0])
 	if err != nil {

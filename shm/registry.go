@@ -17,8 +17,9 @@ const (
 	maxCached = 4096
 )
 
-// registry knows all shared memory of a Sharer. Lock order: Scope.mu, Sharer.arenaMu, registry.mu, pool.mu. No system call that may take
-// long is made under mu: segments that are to be closed are returned to the caller.
+// registry knows all shared memory of a Pool. Lock order: Scope.mu, Pool.arenaMu, registry.mu,
+// pool.mu. No system call that may take long is made under mu: segments that are to be closed are
+// returned to the caller.
 type registry struct {
 	mu       sync.Mutex
 	closed   bool
@@ -64,12 +65,14 @@ func address(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(
 
 // addSegment makes a segment known.
 func (r *registry) addSegment(seg *segment) {
-	i, _ := slices.BinarySearchFunc(r.segments, address(seg.mem), func(s *segment, a uintptr) int { return cmp.Compare(address(s.mem), a) })
+	i, _ := slices.BinarySearchFunc(r.segments, address(seg.mem),
+		func(s *segment, a uintptr) int { return cmp.Compare(address(s.mem), a) })
 	r.segments = slices.Insert(r.segments, i, seg)
 }
 
 func (r *registry) removeSegment(seg *segment) {
-	i, ok := slices.BinarySearchFunc(r.segments, address(seg.mem), func(s *segment, a uintptr) int { return cmp.Compare(address(s.mem), a) })
+	i, ok := slices.BinarySearchFunc(r.segments, address(seg.mem),
+		func(s *segment, a uintptr) int { return cmp.Compare(address(s.mem), a) })
 	if ok {
 		r.segments = slices.Delete(r.segments, i, i+1)
 	}
@@ -123,8 +126,8 @@ func (r *registry) retain(o *object) {
 	o.refs++
 }
 
-// release gives a reference back. The segments it returns are out of the registry: those of others are to be closed, own ones
-// to be recycled or closed.
+// release gives a reference back. The segments it returns are out of the registry: those of others
+// are to be closed, own ones to be recycled or closed.
 func (r *registry) release(o *object) []*segment {
 	o.refs--
 	if o.refs > 0 {
@@ -133,9 +136,7 @@ func (r *registry) release(o *object) []*segment {
 	seg := o.seg
 	seg.live--
 	if o.own {
-		if o.state != nil {
-			o.state.Store(stateFreed)
-		}
+		o.free()
 		r.removeObject(o)
 		if seg.live > 0 || seg.arena && !seg.full {
 			return nil
@@ -152,7 +153,8 @@ func (r *registry) release(o *object) []*segment {
 	seg.idleAt = r.clock
 	r.idle++
 	r.idleBytes += int64(len(seg.mem))
-	// A mapping for writing is not kept: it would stand in the way of Seal.
+	// A mapping for writing is not kept: it would stand in the way of Seal. Of an array that was
+	// handed over nobody here learns when it is freed.
 	if seg.freed() || o.write {
 		return []*segment{r.drop(seg)}
 	}
@@ -163,14 +165,25 @@ func (r *registry) release(o *object) []*segment {
 	return out
 }
 
-// freed reports whether its maker has given up a segment of another process.
+// free marks an own object as freed, for those who have it attached.
+func (o *object) free() {
+	if o.state != nil && o.seg.write && !o.seg.handed {
+		o.state.Store(stateFreed)
+	}
+}
+
+// freed reports whether its maker has given up a segment of another process, or handed it over.
 func (seg *segment) freed() bool {
-	return seg.state != nil && seg.state.Load() == stateFreed
+	if seg.state == nil {
+		return false
+	}
+	state := seg.state.Load()
+	return state == stateFreed || state == stateHanded
 }
 
 // retire takes an own segment without live objects out.
 func (r *registry) retire(seg *segment) *segment {
-	if seg.state != nil {
+	if seg.state != nil && seg.write && !seg.handed {
 		seg.state.Store(stateFreed)
 	}
 	r.removeSegment(seg)
@@ -207,8 +220,8 @@ func (r *registry) oldestIdle() *segment {
 	return oldest
 }
 
-// sweepIdle takes out the idle segments that their makers gave up, or did not survive: they keep memory for nobody, and a
-// maker from using it again.
+// sweepIdle takes out the idle segments that their makers gave up, or did not survive: they keep
+// memory for nobody, and a maker from using it again.
 func (r *registry) sweepIdle() []*segment {
 	if r.idle == 0 {
 		return nil
@@ -227,7 +240,8 @@ func (r *registry) sweepIdle() []*segment {
 
 // find returns the object in whose data the bytes of a slice from lo to before hi lie.
 func (r *registry) find(lo, hi uintptr) *object {
-	i, ok := slices.BinarySearchFunc(r.segments, lo, func(s *segment, a uintptr) int { return cmp.Compare(address(s.mem), a) })
+	i, ok := slices.BinarySearchFunc(r.segments, lo,
+		func(s *segment, a uintptr) int { return cmp.Compare(address(s.mem), a) })
 	if !ok {
 		i--
 	}

@@ -17,21 +17,24 @@ type room struct {
 	Limit string // the tightest limit: "MemAvailable of the machine", "memory.max of cgroup /a/b"
 }
 
-// maxReserve is kept free below each limit, or a sixteenth of a small one: for page tables, for what other processes take between the
-// check and the store, and because a cgroup at its limit only swaps and reclaims.
+// maxReserve is kept free below each limit, or a sixteenth of a small one: for page tables, for
+// what other processes take between the check and the store, and because a cgroup at its limit only
+// swaps and reclaims.
 const maxReserve = 128 << 20
 
 func reserve(limit int64) int64 { return min(maxReserve, limit/16) }
 
-// noLimit is where version 1 counts begin that mean none; it writes the highest multiple of a page below 2^63.
+// noLimit is where version 1 counts begin that mean none; it writes the highest multiple of a page
+// below 2^63.
 const noLimit = 1 << 62
 
-// readRoom returns the least of what the machine has available and what the cgroups of this process and all their
-// ancestors leave. root is put before the paths of /proc and /sys, for tests. Pages of files that a cgroup can drop
-// are counted as free only where there would be less than need without them, since the kernel takes long to tell.
+// readRoom returns the least of what the machine has available and what the cgroups of this process
+// and all their ancestors leave. root is put before the paths of /proc and /sys, for tests. Pages
+// of files that a cgroup can drop are counted as free only where there would be less than need
+// without them, since the kernel takes long to tell.
 //
-// What is not there or may not be read is no limit. The error says that nothing was found at all, or what was not
-// understood.
+// What is not there or may not be read is no limit. The error says that nothing was found at all,
+// or what was not understood.
 func readRoom(root string, need int64) (room, error) {
 	r := roomReader{root: root, need: need, room: room{Free: math.MaxInt64}}
 	if err := r.machine(); err != nil {
@@ -52,8 +55,8 @@ type roomReader struct {
 	room room
 }
 
-// read returns a file, nil for one that is not there or not for us. Cgroups vanish at any time, which some
-// files tell by ENODEV.
+// read returns a file, nil for one that is not there or not for us. Cgroups vanish at any time,
+// which some files tell by ENODEV.
 func (r *roomReader) read(name string) ([]byte, error) {
 	b, err := readSmallFile(r.root + name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, errNoDevice) {
@@ -85,7 +88,8 @@ func (r *roomReader) machine() error {
 	return nil
 }
 
-// cgroups looks at the hierarchies that can count memory: version 2 and the memory controller of version 1. Both may be there.
+// cgroups looks at the hierarchies that can count memory: version 2 and the memory controller of
+// version 1. Both may be there.
 func (r *roomReader) cgroups() error {
 	own, err := r.read("/proc/self/cgroup")
 	if own == nil || err != nil {
@@ -168,7 +172,8 @@ func (r *roomReader) cgroup(dir, name string, files cgroupFiles) error {
 	return nil
 }
 
-// number reads a file of one number; ok is false where there is none, or it says that there is no limit.
+// number reads a file of one number; ok is false where there is none, or it says that there is no
+// limit.
 func (r *roomReader) number(name string) (n int64, ok bool, err error) {
 	b, err := r.read(name)
 	if b == nil || err != nil {
@@ -180,7 +185,8 @@ func (r *roomReader) number(name string) (n int64, ok bool, err error) {
 	}
 	u, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, false, fmt.Errorf("shm: how much memory is free: %s%s holds %.40q, which is no number of bytes", r.root, name, text)
+		return 0, false, fmt.Errorf("shm: how much memory is free: %s%s holds %.40q, which is no number of bytes",
+			r.root, name, text)
 	}
 	return int64(min(u, math.MaxInt64)), u < noLimit, nil
 }
@@ -207,7 +213,8 @@ type cgroupPath struct {
 	found bool
 }
 
-// cgroupPaths finds the cgroup of the process in the unified hierarchy and in the one of the memory controller.
+// cgroupPaths finds the cgroup of the process in the unified hierarchy and in the one of the memory
+// controller.
 func cgroupPaths(b []byte) (v2, v1 cgroupPath) {
 	for line := range strings.Lines(string(b)) {
 		id, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")

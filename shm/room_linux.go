@@ -8,14 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// available returns how much memory this process may still take, and by which limit. need is what the caller is about to
-// take: if there is clearly room for it, the answer may be too low by the pages that a cgroup could drop.
-// The room is only what is free now: nothing is set aside.
+// available returns how much memory this process may still take, and by which limit. need is what
+// the caller is about to take: if there is clearly room for it, the answer may be too low by the
+// pages that a cgroup could drop. The room is only what is free now: nothing is set aside.
 func available(need int64) (room, error) { return readRoom("", need) }
 
 const errNoDevice = unix.ENODEV
 
-// readSmallFile is os.ReadFile without the poller, which files of /proc are of no use to: a third of the time.
+// readSmallFile is os.ReadFile without the poller, which files of /proc are of no use to: a third
+// of the time.
 func readSmallFile(name string) ([]byte, error) {
 	fd, err := retry(func() (int, error) { return unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
 	if err != nil {
@@ -54,8 +55,8 @@ func statfs(dir string) (unix.Statfs_t, error) {
 	return st, nil
 }
 
-// freeOn returns the bytes that this user may still write on the file system of dir; quotas are not known. A file system that
-// tells no size, such as a tmpfs without limit, has math.MaxInt64.
+// freeOn returns the bytes that this user may still write on the file system of dir; quotas are not
+// known. A file system that tells no size, such as a tmpfs without limit, has math.MaxInt64.
 func freeOn(dir string) (int64, error) {
 	st, err := statfs(dir)
 	if err != nil {

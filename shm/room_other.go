@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// Elsewhere it is not known how much room there is: the error is errors.ErrUnsupported, and callers go ahead until
-// the system refuses.
+// Elsewhere it is not known how much room there is: the error is errors.ErrUnsupported, and callers
+// go ahead until the system refuses.
 func available(int64) (room, error) { return room{}, errors.ErrUnsupported }
 
 func freeOn(string) (int64, error) { return 0, errors.ErrUnsupported }

@@ -92,7 +92,8 @@ func TestWhatHoldsAPointerIsRefused(t *testing.T) {
 		N    int
 		Name string
 	}
-	for _, v := range []any{[]string{"a"}, []*int{nil}, []bad{{}}, []any{1}, map[int]int{}, 3, nil, []uintptr{1}, (*ndarray.Array)(nil)} {
+	for _, v := range []any{[]string{"a"}, []*int{nil}, []bad{{}}, []any{1}, map[int]int{}, 3, nil, []uintptr{1},
+		(*ndarray.Array)(nil)} {
 		if a, err := s.Put(v); err == nil {
 			t.Errorf("%T was shared as %v", v, a.Elem())
 		}
@@ -145,7 +146,8 @@ func randomView(r *rand.Rand, elem ndarray.DType, n int) *ndarray.Array {
 	}
 }
 
-var viewTypes = []ndarray.DType{ndarray.Uint8, ndarray.Int16, ndarray.Float32, ndarray.Float64, ndarray.Complex128, ndarray.Float16, ndarray.Uint64}
+var viewTypes = []ndarray.DType{ndarray.Uint8, ndarray.Int16, ndarray.Float32, ndarray.Float64, ndarray.Complex128,
+	ndarray.Float16, ndarray.Uint64}
 
 func TestRandomViewsArriveAsViewsInAnotherProcess(t *testing.T) {
 	isolate(t)
@@ -205,9 +207,10 @@ func TestAPutViewOfOtherMemoryIsGatheredInOrder(t *testing.T) {
 	for i := range ndarray.Slice[float32](big) {
 		ndarray.Slice[float32](big)[i] = float32(i)
 	}
-	v := &ndarray.Array{Type: big.Type, Shape: []int{1023, 3, 700}, Strides: []int{-4096, 4 << 20, 4}, Offset: 1022*4096 + 4, Data: big.Data}
+	v := &ndarray.Array{Type: big.Type, Shape: []int{1023, 3, 700}, Strides: []int{-4096, 4 << 20, 4},
+		Offset: 1022*4096 + 4, Data: big.Data}
 	for _, open := range []bool{false, true} {
-		a, err := s.Scope.put(v, nil, open)
+		a, err := s.outermost.put(v, nil, open)
 		if err != nil {
 			t.Fatal(err)
 		}

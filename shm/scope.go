@@ -10,10 +10,10 @@ import (
 	"leat/ndarray"
 )
 
-// Scope is a set of arrays that are closed together: those of one parallel call, or of several that reuse them. It may be
-// used by several goroutines.
+// Scope is a set of arrays that are closed together: those of one parallel call, or of several that
+// reuse them. It may be used by several goroutines.
 type Scope struct {
-	sharer *Sharer
+	sharer *Pool
 	parent *Scope
 
 	mu     sync.Mutex
@@ -22,7 +22,7 @@ type Scope struct {
 	inner  map[*Scope]struct{}
 }
 
-func (c *Scope) init(s *Sharer, parent *Scope) {
+func (c *Scope) init(s *Pool, parent *Scope) {
 	c.sharer, c.parent = s, parent
 	c.arrays, c.inner = map[*Array]struct{}{}, map[*Scope]struct{}{}
 }
@@ -77,8 +77,8 @@ func (c *Scope) forget(a *Array) {
 	c.mu.Unlock()
 }
 
-// open reports that the scope is closed.
-func (c *Scope) open() error {
+// checkOpen reports that the scope is closed.
+func (c *Scope) checkOpen() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -100,17 +100,19 @@ func (c *Scope) array(o *object, v view, mode Mode) (*Array, error) {
 	return a, nil
 }
 
-// Put copies v, which is an [*ndarray.Array], an *Array or a slice, into shared memory that nobody else can write to, in C or Fortran order
-// as v is, else in C order. shape is that of a slice, by default its length; arrays as elements, as in [][3]float32,
-// are further dimensions. What lies in shared memory already, found by its address, is not copied: the Array returned is another reference to
-// it. The error wraps ErrElem for elements that can't be shared, ErrNoRoom where no place has room.
+// Put copies v, which is an [*ndarray.Array], an *Array or a slice, into shared memory that nobody
+// else can write to, in C or Fortran order as v is, else in C order. shape is that of a slice, by
+// default its length; arrays as elements, as in [][3]float32, are further dimensions. What lies in
+// shared memory already, found by its address, is not copied: the Array returned is another
+// reference to it. The error wraps ErrElem for elements that can't be shared, ErrNoRoom where no
+// place has room.
 func (c *Scope) Put(v any, shape ...int) (*Array, error) { return c.put(v, shape, false) }
 
 // PutWritable is Put of an array that others may attach for ReadWrite until Seal. It always copies.
 func (c *Scope) PutWritable(v any, shape ...int) (*Array, error) { return c.put(v, shape, true) }
 
 func (c *Scope) put(v any, shape []int, open bool) (*Array, error) {
-	if err := c.open(); err != nil {
+	if err := c.checkOpen(); err != nil {
 		return nil, err
 	}
 	o, vw, err := c.sharer.put(v, shape, open)
@@ -124,15 +126,15 @@ func (c *Scope) put(v any, shape []int, open bool) (*Array, error) {
 	return c.array(o, vw, mode)
 }
 
-// New returns an array of zeros, in C order, that other processes may attach for ReadWrite until Seal. Its memory is taken at once: no later
-// store fails for want of it.
+// New returns an array of zeros, in C order, that other processes may attach for ReadWrite until
+// Seal. Its memory is taken at once: no later store fails for want of it.
 func (c *Scope) New(t ndarray.DType, shape ...int) (*Array, error) {
 	return c.NewOf(ElemOfDType(t), shape...)
 }
 
 // NewOf is New for elements of any type.
 func (c *Scope) NewOf(e Elem, shape ...int) (*Array, error) {
-	if err := c.open(); err != nil {
+	if err := c.checkOpen(); err != nil {
 		return nil, err
 	}
 	o, v, err := c.sharer.make(e, clone(shape))
@@ -142,15 +144,16 @@ func (c *Scope) NewOf(e Elem, shape ...int) (*Array, error) {
 	return c.array(o, v, ReadWrite)
 }
 
-// Attach finds the array of a handle that another process of this machine and user made, or this one. An object is mapped once however often it is
-// attached, and for a while longer. What comes with the handle is checked; the errors are ErrHandle, ErrForeign, ErrStale, ErrSealed
-// for ReadWrite of what is not to be written, and ErrRoot.
+// Attach finds the array of a handle that another process of this machine and user made, or this
+// one. An object is mapped once however often it is attached, and for a while longer. What comes
+// with the handle is checked; the errors are ErrHandle, ErrForeign, ErrStale, ErrSealed for
+// ReadWrite of what is not to be written, and ErrRoot.
 func (c *Scope) Attach(h Handle, mode Mode, o *AttachOptions) (*Array, error) {
 	m, err := ParseMode(string(mode))
 	if err != nil {
 		return nil, err
 	}
-	if err := c.open(); err != nil {
+	if err := c.checkOpen(); err != nil {
 		return nil, err
 	}
 	obj, v, err := c.sharer.attach(h, m, o)
@@ -160,19 +163,21 @@ func (c *Scope) Attach(h Handle, mode Mode, o *AttachOptions) (*Array, error) {
 	return c.array(obj, v, m)
 }
 
-// HandleOf returns the handle of any view of memory that is shared: a slice, with steps, negative or zero strides, transposed. Nothing is
-// copied; the handle is good as long as the memory is. For views of other memory the error wraps ErrNotShared.
+// HandleOf returns the handle of any view of memory that is shared: a slice, with steps, negative
+// or zero strides, transposed. Nothing is copied; the handle is good as long as the memory is. For
+// views of other memory the error wraps ErrNotShared.
 func (c *Scope) HandleOf(a *ndarray.Array) (Handle, error) {
-	if err := c.open(); err != nil {
+	if err := c.checkOpen(); err != nil {
 		return "", err
 	}
 	return c.sharer.handleOf(a)
 }
 
-// Pack returns a handle of v as for Put: one that holds the array where it has no more than Options.MaxBytes and is not shared
-// yet, else one of shared memory that lives as long as the scope.
+// Pack returns a handle of v as for Put: one that holds the array where it has no more than
+// Options.MaxBytes and is not shared yet, else one of shared memory that lives as long as the
+// scope.
 func (c *Scope) Pack(v any, shape ...int) (Handle, error) {
-	if err := c.open(); err != nil {
+	if err := c.checkOpen(); err != nil {
 		return "", err
 	}
 	src, err := sourceOf(v, shape)
@@ -183,11 +188,12 @@ func (c *Scope) Pack(v any, shape ...int) (Handle, error) {
 		if limit := c.sharer.opts.MaxBytes; limit < 0 || src.length <= limit {
 			o, vw, ok := c.sharer.shared(src)
 			if !ok {
-				defer src.keep()
-				if err := possible(src.length); err != nil {
+				defer src.keepAlive()
+				if err := checkSize(src.length); err != nil {
 					return "", err
 				}
-				if err := c.sharer.memory(4 * src.length); err != nil { // the .npy, its text, and as much again while they grow
+				// the .npy, its text, and as much again while they grow
+				if err := c.sharer.reserveMemory(4 * src.length); err != nil {
 					return "", err
 				}
 				return packInline(src)
@@ -204,7 +210,7 @@ func (c *Scope) Pack(v any, shape ...int) (Handle, error) {
 }
 
 // packInline writes a whole .npy into a handle.
-func packInline(src *source) (Handle, error) {
+func packInline(src *input) (Handle, error) {
 	header, err := npyHeader(src.view.elem, src.view.shape, src.order, entryAlign)
 	if err != nil {
 		return "", err

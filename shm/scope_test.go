@@ -12,12 +12,13 @@ import (
 
 func TestAScopeFreesWhatWasMadeUnderIt(t *testing.T) {
 	s, other := newSharer(t, nil), newSharer(t, nil)
-	outer := must(s.Scope.Scope())(t)
+	outer := must(s.Scope())(t)
 	inner := must(outer.Scope())(t)
 	var handles []Handle
 	kept := must(s.Put(numbers(1<<20, 0)))(t)
 	for _, c := range []*Scope{outer, inner} {
-		handles = append(handles, must(must(c.Put(numbers(1<<20, 1)))(t).Handle())(t), must(must(c.Put([]byte{1}))(t).Handle())(t),
+		handles = append(handles, must(must(c.Put(numbers(1<<20, 1)))(t).Handle())(t),
+			must(must(c.Put([]byte{1}))(t).Handle())(t),
 			must(must(c.New(ndarray.Int8, 5))(t).Handle())(t), must(c.Pack(numbers(2<<20, 1)))(t))
 	}
 	gone := func(list []Handle, want bool) {
@@ -43,7 +44,7 @@ func TestAScopeFreesWhatWasMadeUnderIt(t *testing.T) {
 	if err := inner.Close(); !errors.Is(err, ErrClosed) {
 		t.Error(err)
 	}
-	if n := len(s.Scope.inner) + len(s.Scope.arrays); n != 1 {
+	if n := len(s.outermost.inner) + len(s.outermost.arrays); n != 1 {
 		t.Errorf("%d things are left in the outermost scope", n)
 	}
 	kept.digest()
@@ -51,7 +52,7 @@ func TestAScopeFreesWhatWasMadeUnderIt(t *testing.T) {
 
 func TestAnArrayOfTwoScopesLivesAsLongAsTheLonger(t *testing.T) {
 	s, other := newSharer(t, nil), newSharer(t, nil)
-	short, long := must(s.Scope.Scope())(t), must(s.Scope.Scope())(t)
+	short, long := must(s.Scope())(t), must(s.Scope())(t)
 	a := must(short.Put(numbers(1<<20, 1)))(t)
 	b := must(long.Put(a))(t)
 	h := must(b.Handle())(t)
@@ -144,11 +145,12 @@ func TestEqualArraysAreSharedOnceWhenAskedFor(t *testing.T) {
 
 func TestManyGoroutinesShareOneSharer(t *testing.T) {
 	isolate(t)
-	s, other := newSharer(t, &Options{Dedupe: true, RecycleBytes: 8 << 20}), newSharer(t, &Options{RecycleBytes: 4 << 20})
+	s, other := newSharer(t, &Options{Dedupe: true, RecycleBytes: 8 << 20}),
+		newSharer(t, &Options{RecycleBytes: 4 << 20})
 	var all sync.WaitGroup
 	for g := range 8 {
 		all.Go(func() {
-			scope, err := s.Scope.Scope()
+			scope, err := s.Scope()
 			if err != nil {
 				t.Error(err)
 				return

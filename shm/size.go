@@ -7,12 +7,13 @@ import (
 	"strings"
 )
 
-// ParseSize reads a number of bytes as people write it: 0, 4096, 10K, 1M, 1.5GiB, 2 GB. All units are binary, as joblib's are,
-// from K to P, in small letters too; parts of a byte are dropped. Negative numbers, and sizes
-// beyond int64, are errors.
+// ParseSize reads a number of bytes as people write it: 0, 4096, 10K, 1M, 1.5GiB, 2 GB. All units
+// are binary, as joblib's are, from K to P, in small letters too; parts of a byte are dropped.
+// Negative numbers, and sizes beyond int64, are errors.
 func ParseSize(s string) (int64, error) {
 	fail := func(what string) (int64, error) {
-		return 0, fmt.Errorf("size %.40q %s: write bytes, or a number with K, M, G or T, such as 500M or 1.5GiB", s, what)
+		return 0, fmt.Errorf("size %.40q %s: write bytes, or a number with K, M, G or T, such as 500M or 1.5GiB", s,
+			what)
 	}
 	text := strings.ToUpper(strings.TrimSpace(s))
 	n := 0

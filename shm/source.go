@@ -10,8 +10,9 @@ import (
 	"leat/ndarray"
 )
 
-// source is what is to be put: elements somewhere in memory, and how the array that comes of them is laid out.
-type source struct {
+// input is what is to be put: elements somewhere in memory, and how the array that comes of them is
+// laid out.
+type input struct {
 	view   view
 	mem    []byte // what the view's bytes are counted in
 	owner  any    // keeps mem
@@ -20,10 +21,10 @@ type source struct {
 	flat   []byte // the elements themselves where they lie without gaps
 }
 
-// sourceOf understands what users put: an *ndarray.Array, an *Array of this package, or a slice of any type that has an
-// element type. shape is for slices: by default their length.
-func sourceOf(v any, shape []int) (*source, error) {
-	s := &source{owner: v}
+// sourceOf understands what users put: an *ndarray.Array, an *Array of this package, or a slice of
+// any type that has an element type. shape is for slices: by default their length.
+func sourceOf(v any, shape []int) (*input, error) {
+	s := &input{owner: v}
 	switch a := v.(type) {
 	case nil:
 		return nil, errors.New("shm: nil is no array")
@@ -77,7 +78,7 @@ func sourceOf(v any, shape []int) (*source, error) {
 	return s, nil
 }
 
-func (s *source) slice(v any, shape []int) error {
+func (s *input) slice(v any, shape []int) error {
 	r := reflect.ValueOf(v)
 	if r.Kind() != reflect.Slice {
 		return fmt.Errorf("shm: a %T can't be shared: give a slice or an *ndarray.Array", v)
@@ -108,12 +109,12 @@ func (s *source) slice(v any, shape []int) error {
 	return nil
 }
 
-// keep says that the memory is used up to here.
-func (s *source) keep() { runtime.KeepAlive(s.owner) }
+// keepAlive says that the memory is used up to here.
+func (s *input) keepAlive() { runtime.KeepAlive(s.owner) }
 
-// read fills dst with the bytes of the array, as it will be laid out, from byte off. Both are at multiples of the size of
-// an element.
-func (s *source) read(dst []byte, off int64) {
+// read fills dst with the bytes of the array, as it will be laid out, from byte off. Both are at
+// multiples of the size of an element.
+func (s *input) read(dst []byte, off int64) {
 	switch {
 	case len(dst) == 0:
 		return
@@ -124,7 +125,8 @@ func (s *source) read(dst []byte, off int64) {
 	gather(dst, s.mem, s.view, off)
 }
 
-// gather copies elements of a view in C order, beginning with the one that stands off bytes into the result.
+// gather copies elements of a view in C order, beginning with the one that stands off bytes into
+// the result.
 func gather(dst, mem []byte, v view, off int64) {
 	size := int64(v.elem.Size())
 	last := len(v.shape) - 1
@@ -157,7 +159,8 @@ func gather(dst, mem []byte, v view, off int64) {
 	}
 }
 
-// row copies elements that are step bytes apart. The sizes that most arrays have are copied as numbers.
+// row copies elements that are step bytes apart. The sizes that most arrays have are copied as
+// numbers.
 func row(dst, mem []byte, at, step int64, size int) {
 	switch {
 	case step == int64(size):

@@ -3,6 +3,7 @@ package shm
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -24,12 +25,13 @@ func inMemory(dir string) bool {
 // processGone reports that there is no process of that id. One that there is may be another.
 func processGone(pid int) bool { return errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
 
-// openFile opens a regular file for reading, if it lies below one of roots; nil roots allow all. path is where it is, without
-// symbolic links: the kernel's own word about the open file, which no exchange of names can make wrong.
+// openFile opens a regular file for reading, if it lies below one of roots; nil roots allow all.
+// path is where it is, without symbolic links: the kernel's own word about the open file, which no
+// exchange of names can make wrong.
 func openFile(path string, roots []string) (fd int, truePath string, err error) {
 	at, err := retry(func() (int, error) { return unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0) })
 	if err != nil {
-		return -1, "", fmt.Errorf("%w: opening %q: %w", ErrStale, path, err)
+		return -1, "", &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	defer unix.Close(at)
 	truePath, err = pathOf(at)
@@ -42,7 +44,8 @@ func openFile(path string, roots []string) (fd int, truePath string, err error) 
 			return -1, "", err
 		}
 		if !ok {
-			return -1, "", fmt.Errorf("%w: %q: name its folder in Options.Roots of the process that attaches it", ErrRoot, truePath)
+			return -1, "", fmt.Errorf("%w: %q: name its folder in Options.Roots of the process that attaches it",
+				ErrRoot, truePath)
 		}
 	}
 	var st unix.Stat_t

@@ -7,30 +7,37 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"golang.org/x/sys/unix"
 )
 
-// A user's own .npy file is shared by its path and by what the file system says about it: a file that was changed or
-// replaced since is refused. Its memory is the page cache.
+// A user's own .npy file is shared by its path and by what the file system says about it: a file
+// that was changed or replaced since is refused. Its memory is the page cache.
 
 // maxHeader is more than any .npy header takes that is understood here.
 const maxHeader = 72 << 10
 
-// OpenFile maps a .npy file of the user's own, for reading. Its handle leads to the same file in processes that allow the
-// folder in their Options.Roots. The file must not become shorter while it is mapped: reading what is gone ends the process by SIGBUS.
+// OpenFile maps a .npy file of the user's own, for reading. Where there is no such file the error
+// is fs.ErrNotExist. Its handle leads to the same file in processes that allow the folder in their
+// Options.Roots. The file must not become shorter while it is mapped: reading what is gone ends the
+// process by SIGBUS.
 func (c *Scope) OpenFile(path string) (*Array, error) {
-	if err := c.open(); err != nil {
+	if err := c.checkOpen(); err != nil {
 		return nil, err
 	}
 	o, v, err := c.sharer.openUser(path)
+	var missing *fs.PathError
+	if errors.As(err, &missing) {
+		return nil, fmt.Errorf("shm: %w", err) // it holds the path
+	}
 	if err != nil {
 		return nil, fmt.Errorf("shm: %s: %w", path, err)
 	}
 	return c.array(o, v, ReadOnly)
 }
 
-func (s *Sharer) openUser(path string) (*object, view, error) {
+func (s *Pool) openUser(path string) (*object, view, error) {
 	fd, path, err := openFile(path, nil)
 	if err != nil {
 		return nil, view{}, err
@@ -72,14 +79,21 @@ func (s *Sharer) openUser(path string) (*object, view, error) {
 }
 
 // mapUser maps a file that another process named.
-func (s *Sharer) mapUser(h *handle, mode Mode) (*segment, error) {
+func (s *Pool) mapUser(h *handle, mode Mode) (*segment, error) {
 	if mode == ReadWrite {
 		return nil, fmt.Errorf("%w: a user's file is mapped for reading (mode r) or copying (mode c) only", ErrSealed)
 	}
 	if len(s.opts.Roots) == 0 {
-		return nil, fmt.Errorf("%w: %q: name the folder in Options.Roots of the process that attaches it", ErrRoot, h.path)
+		return nil, fmt.Errorf("%w: %q: name the folder in Options.Roots of the process that attaches it", ErrRoot,
+			h.path)
 	}
 	fd, path, err := openFile(h.path, s.opts.Roots)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return nil, fmt.Errorf("%w: %w", ErrStale, err)
+	}
+	if errors.As(err, new(*fs.PathError)) {
+		return nil, fmt.Errorf("shm: attaching: %w", err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,8 @@ type view struct {
 	strides []int // bytes from one element to the next; may be negative or 0
 }
 
-// contiguousView is the view of an array without gaps. Where there are no elements the strides mean nothing, and versions of NumPy differ.
+// contiguousView is the view of an array without gaps. Where there are no elements the strides mean
+// nothing, and versions of NumPy differ.
 func contiguousView(e Elem, offset int64, shape []int, fortran bool) view {
 	v := view{elem: e, offset: offset, shape: shape}
 	if len(shape) == 0 {
@@ -52,9 +53,10 @@ func (v view) empty() bool {
 	return false
 }
 
-// bounds returns the lowest byte that an element of the view covers and the one past the highest, counted like offset. Both
-// are offset for a view without elements. lo may be negative: whether the bytes are there is the caller's to check.
-// The error says that the view makes no sense or leaves the numbers.
+// bounds returns the lowest byte that an element of the view covers and the one past the highest,
+// counted like offset. Both are offset for a view without elements. lo may be negative: whether the
+// bytes are there is the caller's to check. The error says that the view makes no sense or leaves
+// the numbers.
 func (v view) bounds() (lo, hi int64, err error) {
 	if err := v.check(); err != nil {
 		return 0, 0, err
@@ -95,8 +97,8 @@ func (v view) within(size int64) error {
 	return nil
 }
 
-// contiguousC reports whether the elements lie without gaps, the last index changing fastest. Like in NumPy, empty
-// arrays do, and dimensions of 1 don't matter.
+// contiguousC reports whether the elements lie without gaps, the last index changing fastest. Like
+// in NumPy, empty arrays do, and dimensions of 1 don't matter.
 func (v view) contiguousC() bool {
 	if v.empty() {
 		return true
@@ -126,8 +128,8 @@ func (v view) contiguousF() bool {
 	return true
 }
 
-// field returns the view of one field of all records; the dimensions of a field that is an array come last. ok
-// is false where there is no such field.
+// field returns the view of one field of all records; the dimensions of a field that is an array
+// come last. ok is false where there is no such field.
 func (v view) field(name string) (f view, ok bool) {
 	e, offset, shape, ok := v.elem.Field(name)
 	if !ok {

@@ -25,7 +25,8 @@ func views(maxDim int) *rapid.Generator[view] {
 		}
 		for range rapid.IntRange(0, 4).Draw(t, "dimensions") {
 			v.shape = append(v.shape, rapid.IntRange(0, maxDim).Draw(t, "dimension"))
-			v.strides = append(v.strides, rapid.OneOf(rapid.IntRange(-300, 300), rapid.Just(v.elem.Size())).Draw(t, "stride"))
+			v.strides = append(v.strides,
+				rapid.OneOf(rapid.IntRange(-300, 300), rapid.Just(v.elem.Size())).Draw(t, "stride"))
 		}
 		return v
 	})
@@ -123,7 +124,8 @@ func TestNumPyAgreesAboutBoundsAndContiguity(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list = append(list, facts{v.elem.Size(), int(v.offset), append([]int{}, v.shape...), append([]int{}, v.strides...), lo, hi, v.contiguousC(), v.contiguousF()})
+		list = append(list, facts{v.elem.Size(), int(v.offset), append([]int{}, v.shape...),
+			append([]int{}, v.strides...), lo, hi, v.contiguousC(), v.contiguousF()})
 	}
 	pytest.Run(t, []string{"numpy"}, `
 import json, sys
@@ -156,8 +158,10 @@ func TestViewsBeyondAllNumbersAreErrorsNotOverflows(t *testing.T) {
 		{"a shape missing", view{f4, 0, nil, []int{4}}, "0 dimensions with 1 strides"},
 		{"a negative dimension", view{f4, 0, []int{-1}, []int{4}}, "negative"},
 		{"33 dimensions", view{f4, 0, make([]int, 33), make([]int, 33)}, "33 dimensions"},
-		{"more elements than memory, all the same", view{f4, 0, []int{1 << 40, 1 << 40}, []int{0, 0}}, "larger than any memory"},
-		{"no elements of more than memory", view{f4, 0, []int{1 << 40, 1 << 40, 0}, []int{0, 0, 0}}, "larger than any memory"},
+		{"more elements than memory, all the same", view{f4, 0, []int{1 << 40, 1 << 40}, []int{0, 0}},
+			"larger than any memory"},
+		{"no elements of more than memory", view{f4, 0, []int{1 << 40, 1 << 40, 0}, []int{0, 0, 0}},
+			"larger than any memory"},
 		{"a stride up", view{f4, 0, []int{3}, []int{math.MaxInt}}, "beyond any memory"},
 		{"a stride down", view{f4, 0, []int{3}, []int{math.MinInt}}, "beyond any memory"},
 		{"two strides up", view{f4, 0, []int{2, 2}, []int{math.MaxInt, 1}}, "beyond any memory"},
@@ -186,12 +190,14 @@ func TestViewsBeyondAllNumbersAreErrorsNotOverflows(t *testing.T) {
 }
 
 func TestSumsAndProductsBeyond64BitsAreTold(t *testing.T) {
-	numbers := []int64{0, 1, -1, 2, -2, 1 << 31, -1 << 31, 3037000499, 3037000500, -3037000500, math.MaxInt64, math.MaxInt64 - 1, math.MinInt64, math.MinInt64 + 1}
+	numbers := []int64{0, 1, -1, 2, -2, 1 << 31, -1 << 31, 3037000499, 3037000500, -3037000500, math.MaxInt64,
+		math.MaxInt64 - 1, math.MinInt64, math.MinInt64 + 1}
 	for _, a := range numbers {
 		for _, b := range numbers {
 			sum, okSum := addInt64(a, b)
 			product, okProduct := mulInt64(a, b)
-			wantSum, wantProduct := new(big.Int).Add(big.NewInt(a), big.NewInt(b)), new(big.Int).Mul(big.NewInt(a), big.NewInt(b))
+			wantSum, wantProduct := new(big.Int).Add(big.NewInt(a), big.NewInt(b)),
+				new(big.Int).Mul(big.NewInt(a), big.NewInt(b))
 			if okSum != wantSum.IsInt64() || okSum && sum != wantSum.Int64() {
 				t.Errorf("%d + %d is %d, %v", a, b, sum, okSum)
 			}

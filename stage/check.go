@@ -3,34 +3,32 @@
 package stage
 
 import (
-	"golang.org/x/sys/unix"
-
-	"leat/stage/internal/ledger"
-	"leat/stage/internal/shelf"
+	"leat/stage/internal/index"
+	"leat/stage/internal/store"
 )
 
-// whole tells whether the bytes of an object that the books know are there.
-func (p *Pool) whole(o ledger.Object) bool {
-	if o.Size < 0 || o.Charge != shelf.Charge(o.Size) {
+// isComplete reports whether the file that an index entry names can hold the object. It compares
+// sizes only, so that a damaged size neither allocates memory nor reads data.
+func (p *Pool) isComplete(o index.Object) bool {
+	if o.Size < 0 || o.Charge != store.Charge(o.Size) {
 		return false
 	}
 	packed := o.Place.Packed()
-	if packed && (o.Place.Offset < 0 || o.Place.Offset%shelf.Block != 0 || o.Place.Offset > shelf.SegmentSize-o.Charge) {
+	if packed && (o.Place.Offset < 0 || o.Place.Offset%store.Block != 0 ||
+		o.Place.Offset > store.SegmentSize-o.Charge) {
 		return false
 	}
 	if packed && o.Size == 0 {
-		return true // it has no block, and its segment may be gone
+		return true // an empty object has no block, and its segment may have been removed
 	}
-	var st unix.Stat_t
-	if unix.Stat(p.shelf.Path(o.Place), &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return false
-	}
-	return packed && o.Place.Offset+o.Size <= st.Size || !packed && o.Size == st.Size
+	size, err := p.store.Size(o.Place)
+	return err == nil && (packed && o.Place.Offset+o.Size <= size || !packed && o.Size == size)
 }
 
-// tidy frees all that the books do not know, while no other process uses the directory.
-func (p *Pool) tidy(all []ledger.Object) error {
-	_, err := p.shelf.Tidy(func(yield func(shelf.Place, int64) bool) {
+// tidy removes files and regions that the index does not reference. No other process may use the
+// directory meanwhile.
+func (p *Pool) tidy(all []index.Object) error {
+	_, err := p.store.Tidy(func(yield func(store.Place, int64) bool) {
 		for _, o := range all {
 			if !yield(o.Place, o.Charge) {
 				return

@@ -13,7 +13,7 @@ import (
 	"leat/objstore"
 )
 
-func TestSizesAroundRangesAndBuffersGiveEqualBytes(t *testing.T) {
+func TestSizesAroundRanges(t *testing.T) {
 	t.Parallel()
 	s := newSource("sizes")
 	var names []string
@@ -50,7 +50,7 @@ func TestSizesAroundRangesAndBuffersGiveEqualBytes(t *testing.T) {
 	}
 }
 
-func TestLargeObjectsAreReadBySeveralRequestsAtOnce(t *testing.T) {
+func TestParallelRequests(t *testing.T) {
 	t.Parallel()
 	s := newSource("parallel").put("a", object{size: 20*mib + 1})
 	s.delay = 10 * time.Millisecond
@@ -66,7 +66,7 @@ func TestLargeObjectsAreReadBySeveralRequestsAtOnce(t *testing.T) {
 	l.Release()
 }
 
-func TestSizesThatLieAreErrors(t *testing.T) {
+func TestWrongSize(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int64{1000, bufferSize, 2*mib + 5} {
 		for _, lie := range []int64{-size, -size / 2, -1, 1, 100, mib, math.MaxInt64 - size} {
@@ -92,9 +92,12 @@ func TestSizesThatLieAreErrors(t *testing.T) {
 				} else {
 					b, err = p.Prefetch(s, "a").Bytes(within(t, time.Minute))
 				}
-				// A request for a range gets no more than the range: what is behind the announced end can't be seen.
-				if err == nil && !(lie < 0 && size+lie > 0 && how == "staged" && bytes.Equal(b, content("a", 0, size+lie))) {
-					t.Errorf("%s: %d bytes of %d that are announced as %d, without an error", how, len(b), size, size+lie)
+				// A request for a range gets no more than the range: what is behind the announced
+				// end can't be seen.
+				if err == nil && !(lie < 0 && size+lie > 0 && how == "staged" && bytes.Equal(b,
+					content("a", 0, size+lie))) {
+					t.Errorf("%s: %d bytes of %d that are announced as %d, without an error", how, len(b), size,
+						size+lie)
 				}
 				filler.Release()
 				if how == "staged" && err != nil {
@@ -106,16 +109,18 @@ func TestSizesThatLieAreErrors(t *testing.T) {
 	}
 }
 
-func TestChecksumsThatTheStoreAnnouncesAreChecked(t *testing.T) {
+func TestStoreChecksum(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int64{0, 1000, mib + 5} {
 		for _, c := range []struct {
 			md5, crc sum
 			good     bool
-		}{{right, none, true}, {none, right, true}, {right, right, true}, {wrong, none, false}, {none, wrong, false}, {right, wrong, false}} {
+		}{{right, none, true}, {none, right, true}, {right, right, true}, {wrong, none, false}, {none, wrong, false},
+			{right, wrong, false}} {
 			for _, unknown := range []bool{false, true} {
 				for _, how := range []string{"staged", "read through", "Get"} {
-					what := fmt.Sprintf("%s: MD5 %d, CRC %d, %d bytes, unknown size %v", how, c.md5, c.crc, size, unknown)
+					what := fmt.Sprintf("%s: MD5 %d, CRC %d, %d bytes, unknown size %v", how, c.md5, c.crc, size,
+						unknown)
 					s := newSource("sums").put("a", object{size: size, md5: c.md5, crc: c.crc, unknown: unknown})
 					o := Options{RangeBytes: mib}
 					if how == "read through" {
@@ -134,7 +139,8 @@ func TestChecksumsThatTheStoreAnnouncesAreChecked(t *testing.T) {
 					switch {
 					case c.good && (err != nil || !bytes.Equal(b, content("a", 0, size))):
 						t.Errorf("%s: %d bytes, %v", what, len(b), err)
-					case !c.good && (err == nil || !strings.Contains(err.Error(), "checksum") || !strings.Contains(err.Error(), "test://sums/a")):
+					case !c.good && (err == nil || !strings.Contains(err.Error(),
+						"checksum") || !strings.Contains(err.Error(), "test://sums/a")):
 						t.Errorf("%s: %d bytes, the error is %v", what, len(b), err)
 					}
 					filler.Release()
@@ -144,7 +150,7 @@ func TestChecksumsThatTheStoreAnnouncesAreChecked(t *testing.T) {
 	}
 }
 
-func TestBytesOfAnotherBootAreVerifiedBeforeTheyAreServed(t *testing.T) {
+func TestVerifyAfterReboot(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int64{1000, 2 * mib} {
 		dir := t.TempDir()
@@ -157,7 +163,7 @@ func TestBytesOfAnotherBootAreVerifiedBeforeTheyAreServed(t *testing.T) {
 		must(t, p.Close())
 
 		anotherBoot(t, dir)
-		damage(t, p.shelf.Path(place), max(0, place.Offset)+size/2)
+		damage(t, p.store.Path(place), max(0, place.Offset)+size/2)
 		q := pool(t, dir, Options{MaxAge: -1})
 		for range 2 {
 			for _, name := range []string{"a", "b"} {
@@ -175,7 +181,7 @@ func TestBytesOfAnotherBootAreVerifiedBeforeTheyAreServed(t *testing.T) {
 	}
 }
 
-func TestNoSecretIsInAnErrorOrAName(t *testing.T) {
+func TestNoSecretInErrors(t *testing.T) {
 	t.Parallel()
 	s := newSource("secret").put("a", object{size: 10, lie: 5})
 	p := pool(t, t.TempDir(), Options{})

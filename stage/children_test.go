@@ -26,7 +26,8 @@ var children = map[string]proctest.Func{
 	"points":     pointsChild,
 }
 
-// together starts n children that begin at the same moment, see ready, and returns what each printed. args come first in each one's arguments.
+// together starts n children that begin at the same moment, see ready, and returns what each
+// printed. args come first in each one's arguments.
 func together(t testing.TB, dir string, n int, name string, args ...string) (outputs []string) {
 	t.Helper()
 	var all []*proctest.Command
@@ -48,7 +49,8 @@ func together(t testing.TB, dir string, n int, name string, args ...string) (out
 	return outputs
 }
 
-// ready tells that a child of together is, and waits until all are. Its folder and number are the last arguments.
+// ready tells that a child of together is, and waits until all are. Its folder and number are the
+// last arguments.
 func ready(args []string) error {
 	dir, number := args[len(args)-2], args[len(args)-1]
 	if err := os.WriteFile(filepath.Join(dir, "ready-"+number), nil, 0o600); err != nil {

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"leat/stage/internal/ledger"
+	"leat/stage/internal/index"
 )
 
 // mixed has objects of all sizes up to most under names that are numbers, in one version.
@@ -48,14 +48,16 @@ func verify(r *Reader, s *source) error {
 	want := content(name, version, s.get(name).size)
 	b, err := io.ReadAll(r)
 	if err != nil || !bytes.Equal(b, want) {
-		return fmt.Errorf("%s, version %d: %d bytes that are not the %d they should be, %w", name, version, len(b), len(want), err)
+		return fmt.Errorf("%s, version %d: %d bytes that are not the %d they should be, %w", name, version, len(b),
+			len(want), err)
 	}
 	return nil
 }
 
-// churn does so many things at random with a pool: prefetches, reads and compares, releases. Without ops it does so until ctx ends.
+// churn does so many things at random with a pool: prefetches, reads and compares, releases.
+// Without ops it does so until ctx ends.
 func churn(ctx context.Context, p *Pool, s *source, r *rand.Rand, names, ops int) error {
-	var held []*Lazy
+	var held []*Ref
 	defer func() {
 		for _, l := range held {
 			l.Release()
@@ -92,7 +94,7 @@ func churn(ctx context.Context, p *Pool, s *source, r *rand.Rand, names, ops int
 
 func verifyPath(rd *Reader, s *source) error {
 	path, err := rd.Path()
-	if errors.Is(err, ErrNoRoom) {
+	if errors.Is(err, ErrNoSpace) {
 		return nil
 	} else if err != nil {
 		return err
@@ -108,8 +110,8 @@ func verifyPath(rd *Reader, s *source) error {
 
 // verifyAll compares everything that the books of a pool know with what it should be.
 func verifyAll(p *Pool, s *source) (n int, err error) {
-	var all []ledger.Object
-	if err := p.books.Each(func(o ledger.Object) bool { all = append(all, o); return true }); err != nil {
+	var all []index.Object
+	if err := p.index.Each(func(o index.Object) bool { all = append(all, o); return true }); err != nil {
 		return 0, err
 	}
 	for _, o := range all {
@@ -121,7 +123,7 @@ func verifyAll(p *Pool, s *source) (n int, err error) {
 		if _, err := fmt.Sscanf(o.ETag, `"v%d"`, &version); err != nil {
 			return n, fmt.Errorf("%s has the version %q: %w", o.Name, o.ETag, err)
 		}
-		e, err := p.books.Find(o.Key)
+		e, err := p.index.Find(o.Key)
 		if err != nil || e == nil {
 			return n, fmt.Errorf("%s is known and not found: %w", o.Name, err)
 		}
@@ -136,7 +138,8 @@ func verifyAll(p *Pool, s *source) (n int, err error) {
 		}
 		e.Unpin()
 		if err != nil && err != io.EOF || k != len(b) || !bytes.Equal(b, content(name, version, s.get(name).size)) {
-			return n, fmt.Errorf("%s, version %d: %d bytes that are not the %d they should be, %w", o.Name, version, len(b), s.get(name).size, err)
+			return n, fmt.Errorf("%s, version %d: %d bytes that are not the %d they should be, %w", o.Name, version,
+				len(b), s.get(name).size, err)
 		}
 		n++
 	}

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-func TestReleasedWhileQueuedIsNeverRead(t *testing.T) {
+func TestReleaseWhileQueued(t *testing.T) {
 	t.Parallel()
 	s := small("never", 1000)
 	gate := make(chan struct{})
@@ -38,7 +38,7 @@ func TestReleasedWhileQueuedIsNeverRead(t *testing.T) {
 	p.mu.Unlock()
 }
 
-func TestDropCancelsACopyThatNobodyWantsAnyMore(t *testing.T) {
+func TestDropCancelsCopy(t *testing.T) {
 	t.Parallel()
 	s := small("cancel", 1000)
 	s.put("a", object{size: 1000, middle: make(chan struct{})})
@@ -63,7 +63,7 @@ func TestDropCancelsACopyThatNobodyWantsAnyMore(t *testing.T) {
 	}
 }
 
-func TestWantedAgainWhileAReadThroughEnds(t *testing.T) {
+func TestOpenDuringDirectRead(t *testing.T) {
 	t.Parallel()
 	s := small("again", 64*kib)
 	p := pool(t, t.TempDir(), Options{MaxBytes: 64 * kib})
@@ -76,7 +76,7 @@ func TestWantedAgainWhileAReadThroughEnds(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { _, err := b.Open(ctx); done <- err }()
-		become(t, b, through)
+		become(t, b, directRead)
 		cancel()
 		wantErr(t, <-done, context.Canceled)
 		s.edit("b", func(o *object) { o.middle = nil })
@@ -87,7 +87,7 @@ func TestWantedAgainWhileAReadThroughEnds(t *testing.T) {
 	}
 }
 
-func TestAForgottenLazyIsReleased(t *testing.T) {
+func TestLostRefIsReleased(t *testing.T) {
 	t.Parallel()
 	s := small("forgotten", 64*kib)
 	s.put("b", object{size: 192 * kib})
@@ -105,7 +105,7 @@ func TestAForgottenLazyIsReleased(t *testing.T) {
 	soon(t, "the forgotten ones giving their room back", func() bool { runtime.GC(); return stateOf(b) == staged })
 }
 
-func TestALazyOrReaderInUseIsNotTakenForForgotten(t *testing.T) {
+func TestRefInUseIsKept(t *testing.T) {
 	t.Parallel()
 	s := small("in use", 64*kib)
 	p := pool(t, t.TempDir(), Options{MaxBytes: 64 * kib})
@@ -116,7 +116,7 @@ func TestALazyOrReaderInUseIsNotTakenForForgotten(t *testing.T) {
 		p.Prefetch(s, "b").Release()
 		if i == 1 {
 			_, err := r.Path() // no room for another copy
-			wantErr(t, err, ErrNoRoom)
+			wantErr(t, err, ErrNoSpace)
 		}
 	}
 	_ = path
@@ -131,7 +131,7 @@ func TestALazyOrReaderInUseIsNotTakenForForgotten(t *testing.T) {
 	must(t, r.Close())
 }
 
-func TestAfterCloseEverythingAnswersErrClosed(t *testing.T) {
+func TestErrClosedAfterClose(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []Keep{LRU, Drop} {
 		watchdog(t, 5*time.Minute)
@@ -146,7 +146,7 @@ func TestAfterCloseEverythingAnswersErrClosed(t *testing.T) {
 		never := p.Prefetch(s, "never")
 		waits := p.Prefetch(s, "waits")
 		errs := make(chan error)
-		for _, l := range []*Lazy{never, waits} {
+		for _, l := range []*Ref{never, waits} {
 			go func() { _, err := l.Open(context.Background()); errs <- err }()
 		}
 		go func() { _, _, err := p.Get(context.Background(), s, "never"); errs <- err }()
@@ -162,7 +162,7 @@ func TestAfterCloseEverythingAnswersErrClosed(t *testing.T) {
 			}
 		}
 		must(t, p.Close())
-		for _, l := range []*Lazy{a, never, waits, p.Prefetch(s, "new"), p.Put([]byte("x"), "x")} {
+		for _, l := range []*Ref{a, never, waits, p.Prefetch(s, "new"), p.Put([]byte("x"), "x")} {
 			_, err := l.Open(t.Context())
 			wantErr(t, err, ErrClosed)
 			_, err = l.Bytes(t.Context())
@@ -184,7 +184,7 @@ func TestAfterCloseEverythingAnswersErrClosed(t *testing.T) {
 		must(t, r.Close())
 		must(t, ra.Close())
 		must(t, r.Close())
-		for _, l := range []*Lazy{a, a, f, never, waits} {
+		for _, l := range []*Ref{a, a, f, never, waits} {
 			l.Release()
 		}
 		_, err = a.Open(t.Context())
@@ -192,7 +192,7 @@ func TestAfterCloseEverythingAnswersErrClosed(t *testing.T) {
 	}
 }
 
-func TestAReleasedLazyAnswersErrClosedAndItsReadersGoOn(t *testing.T) {
+func TestReleasedRef(t *testing.T) {
 	t.Parallel()
 	s := small("released", 64*kib)
 	p := pool(t, t.TempDir(), Options{MaxBytes: 64 * kib, Keep: Drop})
@@ -212,13 +212,13 @@ func TestAReleasedLazyAnswersErrClosedAndItsReadersGoOn(t *testing.T) {
 	soon(t, "its room being free", func() bool { return ok(p.Usage())(t).Bytes == 0 })
 }
 
-func TestCloseWhileLaziesAreReleased(t *testing.T) {
+func TestCloseDuringRelease(t *testing.T) {
 	t.Parallel()
 	for range 20 {
 		s := small("races", 4*kib)
 		dir := t.TempDir()
 		p := ok(Open(dir, quick(Options{Keep: Drop})))(t)
-		var all []*Lazy
+		var all []*Ref
 		for i := range 200 {
 			all = append(all, p.Prefetch(s, fmt.Sprint(i)))
 		}

@@ -8,50 +8,50 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
 	"leat/objstore"
-	"leat/stage/internal/ledger"
-	"leat/stage/internal/shelf"
+	"leat/stage/internal/index"
+	"leat/stage/internal/store"
 )
 
-// outcome is what an attempt came to. None of entry, away and err: there is no room.
+// outcome is the result of an attempt to stage an item. If entry, busy, unstageable and err are all
+// unset, there was no space.
 type outcome struct {
-	entry *ledger.Entry // staged, and pinned
-	away  bool          // another process is at it
-	never bool          // it can't be staged now: it is too large, the disk is full, or the directory has failed
-	cause error         // what failed of the directory
-	size  int64         // of the object, once known
-	err   error
+	entry       *index.Entry // staged and pinned
+	busy        bool         // another process copies or evicts the object
+	unstageable bool         // it can't be staged now: too large, disk full, or the directory failed
+	cause       error        // the failure of the directory
+	size        int64        // of the object; 0: unknown
+	err         error
 
-	cancelled bool // the attempt was
+	cancelled bool // the attempt was cancelled
 }
 
-// attempt finds an item in the directory, or copies it there.
+// attempt finds an item in the directory or copies it there.
 func (p *Pool) attempt(ctx context.Context, it *item) outcome {
 	for tries := 0; ; tries++ {
-		e, err := p.books.Find(it.key)
+		e, err := p.index.Find(it.key)
 		if err != nil {
-			return p.cannot(err)
+			return p.unstageable(err)
 		}
 		if e == nil {
-			unlock, ok, err := p.books.LockKey(it.key)
+			unlock, ok, err := p.index.LockKey(it.key)
 			if err != nil {
-				return p.cannot(err)
+				return p.unstageable(err)
 			}
 			if !ok {
-				return outcome{away: true}
+				return outcome{busy: true}
 			}
-			if e, err = p.books.FindLocked(it.key); e == nil && err == nil {
+			if e, err = p.index.FindLocked(it.key); e == nil && err == nil {
 				o := p.copy(ctx, it)
 				unlock()
-				if tries < 2 && (errors.Is(o.err, objstore.ErrChanged) || errors.Is(o.err, errChecksum)) {
+				if tries < restarts && canRestart(o.err) {
 					p.count(countRetries, 1)
-					continue // replaced while it was read: the new version then
+					continue
 				}
 				if o.err != nil && ctx.Err() == nil {
 					p.count(countErrors, 1)
@@ -60,15 +60,15 @@ func (p *Pool) attempt(ctx context.Context, it *item) outcome {
 			}
 			unlock()
 			if err != nil {
-				return p.cannot(err)
+				return p.unstageable(err)
 			}
 		}
-		switch ok, err := p.current(ctx, it, e); {
+		switch ok, err := p.revalidate(ctx, it, e); {
 		case err != nil:
 			e.Unpin()
 			var disk *diskError
 			if errors.As(err, &disk) {
-				return p.cannot(err)
+				return p.unstageable(err)
 			}
 			p.count(countErrors, 1)
 			return outcome{err: err}
@@ -89,25 +89,42 @@ func (p *Pool) attempt(ctx context.Context, it *item) outcome {
 			}
 			return outcome{entry: e}
 		}
-		p.giveUp(e, true) // it is found no more: its room is free as soon as nobody uses it
+		p.unuse(e, true) // revalidate has discarded it; its space is freed once nobody uses it
 	}
 }
 
-// cannot is the outcome where the books can't take an object: it is read without them.
-func (p *Pool) cannot(err error) outcome {
-	p.warnOnce(err)
-	return outcome{never: true, cause: err}
+// restarts is how often an object is read again from its beginning.
+const restarts = 2
+
+// canRestart reports whether a read that failed with err may succeed from the object's beginning:
+// it was replaced meanwhile, or its connection broke and its version is not identified.
+func canRestart(err error) bool {
+	return errors.Is(err, objstore.ErrChanged) || errors.Is(err, errChecksum) || errors.Is(err, objstore.ErrNotResumed)
 }
 
-// current tells whether what is staged may be served: whether its bytes are sound and the source still has this version.
-func (p *Pool) current(ctx context.Context, it *item, e *ledger.Entry) (bool, error) {
+// unstageable returns the outcome for an object that the directory can't take after err. Callers
+// read it from its source instead.
+func (p *Pool) unstageable(err error) outcome {
+	p.warnOnce(err)
+	return outcome{unstageable: true, cause: err}
+}
+
+// revalidate reports whether a staged object may be served: its bytes are intact and the source
+// still has this version. Otherwise it discards the entry.
+func (p *Pool) revalidate(ctx context.Context, it *item, e *index.Entry) (bool, error) {
+	if !p.isComplete(e.Object) {
+		p.count(countDamaged, 1)
+		e.Discard()
+		return false, nil
+	}
 	if !e.Sound {
 		if crc, err := p.checksum(ctx, e); err != nil || crc != e.CRC {
 			switch {
 			case ctx.Err() != nil:
 				return false, ctx.Err()
-			case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.EINTR):
-				return false, &diskError{err} // which says nothing of the bytes
+			case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ENOMEM),
+				errors.Is(err, unix.EINTR):
+				return false, &diskError{err} // an error of this process, not of the bytes
 			}
 			p.count(countDamaged, 1)
 			e.Discard()
@@ -115,19 +132,16 @@ func (p *Pool) current(ctx context.Context, it *item, e *ledger.Entry) (bool, er
 		}
 		e.SetSound()
 	}
-	if p.fresh(e.Checked) {
+	if p.isFresh(e.Checked) {
 		return true, nil
 	}
 	now := time.Now()
 	p.count(countChecks, 1)
 	info, err := p.retry().Stat(ctx, it.src, it.name)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		e.Discard()
+	case err != nil: // even ErrNotExist: a server may answer so for a while
 		return false, err
-	case err != nil:
-		return false, err
-	case !info.Versioned(), versionOf(info) != e.Version: // of equal sizes it may be another one
+	case !info.Versioned(), versionOf(info) != e.Version: // without a version, an equal size proves nothing
 		p.count(countChanged, 1)
 		e.Discard()
 		return false, nil
@@ -136,24 +150,24 @@ func (p *Pool) current(ctx context.Context, it *item, e *ledger.Entry) (bool, er
 	return true, nil
 }
 
-// copy copies an item whose key is locked.
+// copy copies an item into the directory. The caller holds the lock of its key.
 func (p *Pool) copy(ctx context.Context, it *item) outcome {
 	checked := time.Now()
-	if it.size > p.o.MaxBytes || shelf.Charge(it.size) > p.o.MaxBytes {
+	if it.size > p.o.MaxBytes || store.Charge(it.size) > p.o.MaxBytes {
 		return p.tooLarge(it.size)
 	}
-	room, o := p.roomFor(ctx, it)
-	if room == nil {
+	res, o := p.reserveFor(ctx, it)
+	if res == nil {
 		return o
 	}
-	freed := true // whatever the copy wrote
+	freed := true // what the copy wrote, if it failed
 	defer func() {
 		switch {
-		case room == nil:
+		case res == nil:
 		case freed:
-			room.Release()
+			res.Release()
 		default:
-			room.Abandon()
+			res.Abandon()
 		}
 	}()
 	if it.staged == nil {
@@ -164,59 +178,60 @@ func (p *Pool) copy(ctx context.Context, it *item) outcome {
 		return outcome{err: err}
 	}
 	defer body.Close()
-	switch need := shelf.Charge(info.Size); {
+	switch need := store.Charge(info.Size); {
 	case info.Size < 0:
-		// Room is taken as the bytes come.
+		// Space is reserved as the bytes arrive.
 	case info.Size > p.o.MaxBytes, need > p.o.MaxBytes:
 		return p.tooLarge(info.Size)
-	case need > room.Charge() && !p.grow(room, need-room.Charge()):
+	case need > res.Charge() && !p.grow(res, need-res.Charge()):
 		return outcome{size: info.Size}
-	case need < room.Charge():
-		room.Shrink(room.Charge() - need)
+	case need < res.Charge():
+		res.Shrink(res.Charge() - need)
 	}
-	ext := shelf.Ext(it.name)
-	create := p.shelf.Create
+	ext := store.Ext(it.name)
+	create := p.store.Create
 	if it.file {
-		create = p.shelf.CreateFile
+		create = p.store.CreateFile
 	}
-	draft, err := create(info.Size, ext)
-	if shelf.Full(err) && p.freeDisk(room.Charge()) {
-		draft, err = create(info.Size, ext)
+	out, err := create(info.Size, ext)
+	if store.Full(err) && p.freeDisk(res.Charge()) {
+		out, err = create(info.Size, ext)
 	}
 	if err != nil {
-		return p.notWritten(&diskError{err}, info.Size)
+		return p.writeFailed(&diskError{err}, info.Size)
 	}
 	defer func() {
-		if err := draft.Close(); err != nil {
+		if err := out.Close(); err != nil {
 			freed = false
 			p.o.Warn(err)
 		}
 	}()
-	room.Writes(draft.Place())
+	res.Writes(out.Place())
 	fault.Point("stage.copying")
-	w := &writing{p: p, ctx: ctx, it: it, info: info, draft: draft, room: room}
+	w := &download{p: p, ctx: ctx, it: it, info: info, out: out, res: res}
 	size, crc, err := w.all(body)
 	if err != nil {
-		return p.notWritten(err, w.size())
+		return p.writeFailed(err, w.size())
 	}
-	if err := draft.Commit(size); err != nil {
-		return p.notWritten(&diskError{err}, size)
+	if err := out.Commit(size); err != nil {
+		return p.writeFailed(&diskError{err}, size)
 	}
 	fault.Point("stage.copied")
-	object := ledger.Object{Key: it.key, Version: versionOf(info), Size: size, Charge: shelf.Charge(size), Place: draft.Place(),
-		CRC: crc, Name: it.id, ETag: info.ETag, Modified: info.ModTime, Checked: checked}
+	object := index.Object{Key: it.key, Version: versionOf(info), Size: size, Charge: store.Charge(size),
+		Place: out.Place(),
+		CRC:   crc, Name: it.id, ETag: info.ETag, Modified: info.ModTime, Checked: checked}
 	if it.staged != nil {
 		object.Version, object.Checked = it.staged.Version, it.staged.Checked
 	}
-	e, err := p.books.Publish(room, object)
+	e, err := p.index.Publish(res, object)
 	if err != nil {
-		if err := p.shelf.Free(draft.Place(), room.Charge()); err != nil {
+		if err := p.store.Free(out.Place(), res.Charge()); err != nil {
 			freed = false
 			p.o.Warn(err)
 		}
-		return p.cannot(err)
+		return p.unstageable(err)
 	}
-	room = nil
+	res = nil
 	if it.staged != nil {
 		return outcome{entry: e, size: size}
 	}
@@ -226,7 +241,7 @@ func (p *Pool) copy(ctx context.Context, it *item) outcome {
 	return outcome{entry: e, size: size}
 }
 
-// begin makes the first request for an object. Where the answer has all of it, Info.Whole is true.
+// begin makes the first request for an object. Info.Whole is true if the body is the whole object.
 func (p *Pool) begin(ctx context.Context, it *item) (objstore.Info, io.ReadCloser, error) {
 	if m, ok := it.src.(maker); ok {
 		info, b, err := m.make(ctx, it.name)
@@ -237,7 +252,8 @@ func (p *Pool) begin(ctx context.Context, it *item) (objstore.Info, io.ReadClose
 	if err != nil {
 		return info, nil, err
 	}
-	// Of one whose versions can't be told apart, parts might be of two. Of one that comes whole only, each part would cost all that lies before it.
+	// Parts of an unversioned object could belong to two versions. A source that only sends whole
+	// objects would resend all preceding bytes for each part.
 	if (info.Whole || !info.Versioned()) && (info.Size < 0 || info.Size > p.o.RangeBytes) {
 		body.Close()
 		first := info
@@ -247,22 +263,24 @@ func (p *Pool) begin(ctx context.Context, it *item) (objstore.Info, io.ReadClose
 	return info, body, err
 }
 
-// roomFor takes the room of an item before it is asked for. Where the size is not known it is as much as the last one took, or a first request gives; where that is
-// not to be had the size is asked for first, rather than have the source send what there is no place for. Without room the outcome says why.
-func (p *Pool) roomFor(ctx context.Context, it *item) (*ledger.Room, outcome) {
-	room, err := p.reserve(shelf.Charge(it.size))
+// reserveFor reserves space for an item before requesting it. If the size is unknown, it reserves
+// as much as the last object took, or one range; if there is less, it asks for the size first.
+// Without a reservation the outcome gives the reason.
+func (p *Pool) reserveFor(ctx context.Context, it *item) (*index.Reservation, outcome) {
+	res, err := p.reserve(store.Charge(it.size))
 	if err != nil {
-		return nil, p.cannot(err)
+		return nil, p.unstageable(err)
 	}
 	p.mu.Lock()
 	wanted := it.wanted > 0
 	p.mu.Unlock()
-	if room == nil || it.size > 0 || wanted { // who waits needs no further answer first
-		return room, outcome{size: it.size}
+	if res == nil || it.size > 0 || wanted { // a waiting caller needs no Stat first
+		return res, outcome{size: it.size}
 	}
-	if seen := p.seen.Load(); seen > 0 && p.grow(room, shelf.Charge(min(seen, p.o.RangeBytes))-room.Charge()) ||
-		seen == 0 && room.Grow(shelf.Charge(p.o.RangeBytes)-room.Charge(), p.limits()) { // nothing is evicted for a mere guess
-		return room, outcome{}
+	if seen := p.seen.Load(); seen > 0 && p.grow(res, store.Charge(min(seen, p.o.RangeBytes))-res.Charge()) ||
+		// evict nothing for a guess
+		seen == 0 && res.Grow(store.Charge(p.o.RangeBytes)-res.Charge(), p.limits()) {
+		return res, outcome{}
 	}
 	info, err := p.retry().Stat(ctx, it.src, it.name)
 	size := max(info.Size, 0)
@@ -270,73 +288,73 @@ func (p *Pool) roomFor(ctx context.Context, it *item) (*ledger.Room, outcome) {
 	switch {
 	case err != nil:
 		o = outcome{err: err}
-	case size > p.o.MaxBytes, shelf.Charge(size) > p.o.MaxBytes:
+	case size > p.o.MaxBytes, store.Charge(size) > p.o.MaxBytes:
 		o = p.tooLarge(size)
-	case shelf.Charge(size) <= room.Charge(), p.grow(room, shelf.Charge(size)-room.Charge()):
-		return room, o
+	case store.Charge(size) <= res.Charge(), p.grow(res, store.Charge(size)-res.Charge()):
+		return res, o
 	}
-	room.Release()
+	res.Release()
 	return nil, o
 }
 
 func (p *Pool) tooLarge(size int64) outcome {
 	p.count(countTooLarge, 1)
-	return outcome{never: true, size: size}
+	return outcome{unstageable: true, size: size}
 }
 
-// notWritten is the outcome of an error on the way: one of the disk's room is no error, the object is read without being staged, when it is asked for. Only
-// trying would tell when the disk has room again, and each attempt is a request to the source.
-func (p *Pool) notWritten(err error, size int64) outcome {
+// writeFailed returns the outcome of a failed copy. A full disk is not an error: the object is read
+// directly when it is asked for, without retries, since each would cost a request to the source.
+func (p *Pool) writeFailed(err error, size int64) outcome {
 	switch {
-	case shelf.Full(err):
+	case store.Full(err):
 		p.count(countDiskFull, 1)
 		p.warnFull(err)
-		return outcome{never: true, size: size}
-	case errors.Is(err, errNoRoom):
+		return outcome{unstageable: true, size: size}
+	case errors.Is(err, errLimitReached):
 		return outcome{size: size}
 	}
 	var disk *diskError
 	if errors.As(err, &disk) {
-		o := p.cannot(err)
+		o := p.unstageable(err)
 		o.size = size
 		return o
 	}
 	return outcome{err: err}
 }
 
-// diskError is an error of the stage's disk. The source is none the worse for it: the object is read without being staged.
+// diskError is an error of the stage's disk, as opposed to one of the source.
 type diskError struct{ err error }
 
 func (e *diskError) Error() string { return e.err.Error() }
 func (e *diskError) Unwrap() error { return e.err }
 
 var (
-	errNoRoom   = errors.New("stage: no room")
-	errChecksum = errors.New("stage: the bytes do not have the checksum that the store announces")
+	errLimitReached = errors.New("stage: no space")
+	errChecksum     = errors.New("stage: checksum mismatch between received bytes and store")
 )
 
-// writing is a copy on its way into a draft.
-type writing struct {
-	p     *Pool
-	ctx   context.Context
-	it    *item
-	info  objstore.Info
-	draft *shelf.Draft
-	room  *ledger.Room
-	done  int64 // bytes of an object of unknown size
+// download is a copy from a source to a store.Writer.
+type download struct {
+	p    *Pool
+	ctx  context.Context
+	it   *item
+	info objstore.Info
+	out  *store.Writer
+	res  *index.Reservation
+	done int64 // bytes written so far of an object of unknown size
 }
 
-// size is what is known of the object's. Where it is not announced it is more than what came, by so much that the next attempt is not made for nothing, and
-// no more than may be staged.
-func (w *writing) size() int64 {
+// size returns the announced size of the object. Without one it returns an estimate above the bytes
+// received, large enough to make a retry worthwhile, but at most MaxBytes.
+func (w *download) size() int64 {
 	if w.info.Size >= 0 {
 		return w.info.Size
 	}
-	return max(w.done+1, min(w.done+bufferSize, w.p.o.MaxBytes&^(shelf.Block-1)))
+	return max(w.done+1, min(w.done+bufferSize, w.p.o.MaxBytes&^(store.Block-1)))
 }
 
 // all writes the whole object, whose first part is body, and returns its size and checksum.
-func (w *writing) all(body io.Reader) (size int64, crc uint32, err error) {
+func (w *download) all(body io.Reader) (size int64, crc uint32, err error) {
 	first := part{w: w, limit: -1}
 	if w.info.Size >= 0 {
 		first.limit = w.info.Size
@@ -349,14 +367,15 @@ func (w *writing) all(body io.Reader) (size int64, crc uint32, err error) {
 	}
 	if first.limit >= 0 && w.info.Size > first.limit {
 		size = w.info.Size
-		crc, err = w.parts(&first, body)
+		crc, err = w.readParts(&first, body)
 	} else {
-		err = first.from(body)
+		err = first.copyFrom(body)
 		size, crc = first.n, first.crc
 		if err == nil && w.info.Size < 0 && size == w.p.o.RangeBytes && !w.info.Whole {
-			// A source that does not tell sizes gives no more than it was asked for: ask until there is no more.
-			size, crc, err = w.more(size, crc)
-			first.md5 = nil // it has only the first part
+			// A source without sizes returns at most the requested range: ask until it is
+			// exhausted.
+			size, crc, err = w.readRest(size, crc)
+			first.md5 = nil // it covers the first part only
 		}
 	}
 	if err != nil {
@@ -372,15 +391,19 @@ func (w *writing) all(body io.Reader) (size int64, crc uint32, err error) {
 	return size, crc, nil
 }
 
-// checkMD5 compares the whole with the store's MD5; what came in several parts is read again.
-func (w *writing) checkMD5(first part, size int64) error {
+// checkMD5 compares the object with the store's MD5. It reads an object again that came in several
+// parts.
+func (w *download) checkMD5(first part, size int64) error {
 	h := first.md5
 	if h == nil {
 		h = md5.New()
 		buf := getBuffer()
 		defer putBuffer(buf)
 		for at := int64(0); at < size; {
-			n, err := w.draft.ReadAt((*buf)[:min(size-at, bufferSize)], at)
+			if err := w.ctx.Err(); err != nil {
+				return err
+			}
+			n, err := w.out.ReadAt((*buf)[:min(size-at, bufferSize)], at)
 			if err != nil && !(errors.Is(err, io.EOF) && n > 0) {
 				return err
 			}
@@ -394,14 +417,14 @@ func (w *writing) checkMD5(first part, size int64) error {
 	return nil
 }
 
-// checksum reads a staged object.
-func (p *Pool) checksum(ctx context.Context, e *ledger.Entry) (uint32, error) {
+// checksum returns the CRC-32C of a staged object's bytes.
+func (p *Pool) checksum(ctx context.Context, e *index.Entry) (uint32, error) {
 	f, err := p.openEntry(e)
 	if err != nil {
 		return 0, err
 	}
 	defer f.Close()
-	var sum summing
+	var sum crcSum
 	buf := getBuffer()
 	defer putBuffer(buf)
 	for at := int64(0); at < e.Size; {

@@ -29,7 +29,8 @@ func crashOptions(seed uint64) *Options {
 	return quick(o)
 }
 
-// crashChild churns in a directory until it is killed, or has done enough. Its version of all objects is another one than that of the seed before.
+// crashChild churns in a directory until it is killed, or has done enough. Its version of all
+// objects is another one than that of the seed before.
 func crashChild(args []string) error {
 	seed, err := strconv.ParseUint(args[1], 10, 64)
 	if err != nil {
@@ -39,7 +40,8 @@ func crashChild(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := churn(context.Background(), p, mixed("crash", int(seed%4), 3*mib/2), rand.New(rand.NewPCG(seed, 5)), crashNames, 150); err != nil {
+	if err := churn(context.Background(), p, mixed("crash", int(seed%4), 3*mib/2), rand.New(rand.NewPCG(seed, 5)),
+		crashNames, 150); err != nil {
 		return err
 	}
 	return p.Close()
@@ -76,7 +78,8 @@ func swept(t testing.TB, dir string) {
 		t.Errorf("%d objects are counted, %d found", u.Objects, n)
 	}
 	for folder, want := range map[string]int{"procs": 1} {
-		names := slices.DeleteFunc(ok(os.ReadDir(filepath.Join(dir, "stage", folder)))(t), func(e os.DirEntry) bool { return e.Name() == ".leat" })
+		names := slices.DeleteFunc(ok(os.ReadDir(filepath.Join(dir, "stage", folder)))(t),
+			func(e os.DirEntry) bool { return e.Name() == ".leat" })
 		if len(names) != want {
 			t.Errorf("%d files are in %s", len(names), folder)
 		}
@@ -90,7 +93,7 @@ func swept(t testing.TB, dir string) {
 	must(t, p.Close())
 }
 
-func TestAKillAtAnyPointLeavesNothingTornAndNothingBehind(t *testing.T) {
+func TestKillAtEachPoint(t *testing.T) {
 	watchdog(t, 5*time.Minute)
 	dir := inMemory(t)
 	r := rand.New(rand.NewPCG(uint64(os.Getpid()), 3))
@@ -116,8 +119,9 @@ func TestAKillAtAnyPointLeavesNothingTornAndNothingBehind(t *testing.T) {
 		point, n, _ := strings.Cut(line, "\t")
 		points[point] = ok(strconv.Atoi(n))(t)
 	}
-	for _, must := range []string{"stage.copying", "stage.copied", "stage.linked", "stage.punched", "stage.unlinked", "ledger.reserved", "ledger.publishing", "ledger.published", "ledger.marked", "ledger.freed",
-		"ledger.unlinked", "ledger.swept", "ledger.rebuilt"} {
+	for _, must := range []string{"stage.copying", "stage.copied", "stage.linked", "stage.punched", "stage.unlinked",
+		"index.reserved", "index.publishing", "index.published", "index.marked", "index.freed",
+		"index.unlinked", "index.swept", "index.rebuilt"} {
 		if points[must] == 0 {
 			t.Errorf("%s is not passed, of %d points", must, len(points))
 		}
@@ -191,7 +195,8 @@ func TestAKillAtAnyPointLeavesNothingTornAndNothingBehind(t *testing.T) {
 	}
 }
 
-// killBeside has a pool of this process churn in the directory while a child is killed there, and a little longer.
+// killBeside has a pool of this process churn in the directory while a child is killed there, and a
+// little longer.
 func killBeside(t testing.TB, dir string, seed uint64, kill func() bool) bool {
 	t.Helper()
 	p := ok(Open(dir, crashOptions(seed)))(t)

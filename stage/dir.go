@@ -13,30 +13,31 @@ import (
 )
 
 var (
-	// ErrRemote tells that a directory lies on a file system that machines share, or on one that leat does not know.
+	// ErrRemote is returned for a directory on a network file system, or on one of an unknown type.
 	ErrRemote = errors.New("stage: not on a local file system")
-	// ErrForeign tells that a directory belongs to someone else.
+	// ErrForeign is returned for a directory that belongs to another user.
 	ErrForeign = errors.New("stage: not this user's own")
 )
 
-// home is the rule of where stages lie.
-var home = &localdir.Use{Package: "stage", Many: "stages", Shared: "objects", Make: true, Remote: ErrRemote, Foreign: ErrForeign}
+// location defines where stages are.
+var location = &localdir.Use{Package: "stage", Many: "stages", Shared: "objects", Remote: ErrRemote,
+	Foreign: ErrForeign}
 
-// Dir is the directory in which Open("") has its stage, which is made where it is missing.
+// Dir returns the directory of the stage that Open("") opens, and creates it if it is missing.
 func Dir() (string, error) {
-	dir, fd, err := home.Open("", false)
+	dir, fd, err := location.Open("", false)
 	if err != nil {
 		return "", err
 	}
 	return dir, unix.Close(fd)
 }
 
-// Exists tells whether there may be a stage that Open(named) would open. It makes nothing.
+// Exists reports whether there may be a stage that Open(named) would open. It creates nothing.
 func Exists(named string) bool { return localdir.Has(named, filepath.Join("stage", "index")) }
 
-// openDir opens the folder of a stage.
+// openDir opens the directory of a stage.
 func openDir(named string) (*lease.Dir, error) {
-	dir, fd, err := home.Open(named, false)
+	dir, fd, err := location.Open(named, false)
 	if err != nil {
 		return nil, err
 	}

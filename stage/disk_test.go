@@ -36,6 +36,130 @@ func smallDisk(t *testing.T, size int64) string {
 	return dir
 }
 
+// fewInodes mounts a tmpfs with that many inodes, or skips the test.
+func fewInodes(t *testing.T, inodes int) string {
+	t.Helper()
+	dir := smallDisk(t, 64*mib)
+	if err := unix.Mount("leat-test", dir, "tmpfs", unix.MS_REMOUNT,
+		fmt.Sprintf("size=%d,mode=0700,nr_inodes=%d", 64*mib, inodes)); err != nil {
+		t.Skipf("a tmpfs with few inodes: %v", err)
+	}
+	return dir
+}
+
+// fillInodes makes empty files until there is no inode left, and returns how many.
+func fillInodes(t *testing.T, dir string) (n int) {
+	t.Helper()
+	for ; ; n++ {
+		f, err := os.Create(filepath.Join(dir, fmt.Sprint("filler-", n)))
+		if errors.Is(err, unix.ENOSPC) {
+			return n
+		}
+		must(t, err)
+		must(t, f.Close())
+	}
+}
+
+func TestNoInodes(t *testing.T) {
+	for _, size := range []int64{100 * kib, 3 * mib} {
+		t.Run(fmt.Sprintf("%d KiB", size/kib), func(t *testing.T) {
+			dir := fewInodes(t, 400)
+			s := small("inodes", size)
+			const n = 8
+			p := ok(Open(dir, quick(Options{})))(t)
+			for i := range n {
+				got(t, p, s, fmt.Sprint(i))
+			}
+			must(t, p.Close())
+			fillInodes(t, dir)
+			// As often as one likes, and several at the same time.
+			for range 10 {
+				var open []*Pool
+				for range 4 {
+					open = append(open, ok(Open(dir, quick(Options{})))(t))
+				}
+				for _, p := range open {
+					for i := range n {
+						wantBytes(t, p.Prefetch(s, fmt.Sprint(i)), s, 0)
+					}
+				}
+				for _, p := range open {
+					must(t, p.Close())
+				}
+				fillInodes(t, dir)
+			}
+			if reads, _, _ := s.all(); reads != n {
+				t.Errorf("the source was asked %d times for %d objects", reads, n)
+			}
+			// More than there are spare inodes for, while all is in use: an error that says what is
+			// missing.
+			var open []*Pool
+			var used []*Ref
+			for len(open) < 20 {
+				p, err := Open(dir, quick(Options{}))
+				if err != nil {
+					if !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "no inode is left") {
+						t.Error(err)
+					}
+					break
+				}
+				open = append(open, p)
+				for i := range n {
+					l := p.Prefetch(s, fmt.Sprint(i))
+					wantBytes(t, l, s, 0)
+					used = append(used, l)
+				}
+			}
+			if len(open) != 4 {
+				t.Errorf("%d processes could join, want 4", len(open))
+			}
+			// What can't be staged is read from its source.
+			l := open[0].PrefetchFile(s, "new")
+			wantBytes(t, l, s, 0)
+			for _, l := range used {
+				l.Release()
+			}
+			for _, p := range open[1:] {
+				must(t, p.Close())
+			}
+			if _, err := open[0].Trim(t.Context(), 0); err != nil {
+				t.Error(err)
+			}
+			must(t, open[0].Close())
+			p = pool(t, dir, Options{})
+			if _, err := p.Trim(t.Context(), 0); err != nil {
+				t.Error(err)
+			}
+			if u := wantDisk(t, p); u.Objects != 0 {
+				t.Errorf("%d objects are left", u.Objects)
+			}
+		})
+	}
+}
+
+func TestNoInodesNoSpares(t *testing.T) {
+	for _, size := range []int64{100 * kib, 3 * mib} {
+		t.Run(fmt.Sprintf("%d KiB", size/kib), func(t *testing.T) {
+			dir := fewInodes(t, 400)
+			s := small("inodes", size)
+			p := ok(Open(dir, quick(Options{})))(t)
+			for i := range 8 {
+				got(t, p, s, fmt.Sprint(i))
+			}
+			must(t, p.Close())
+			for _, path := range ok(filepath.Glob(filepath.Join(dir, "stage", "spare-*")))(t) {
+				must(t, os.Remove(path))
+			}
+			fillInodes(t, dir)
+			q := pool(t, dir, Options{})
+			if u := wantDisk(t, q); size == 3*mib && u.Objects != 7 {
+				t.Errorf("%d of 8 objects are left, want 7", u.Objects)
+			}
+			got(t, q, s, "7")
+		})
+	}
+}
+
 func freeOf(t testing.TB, dir string) int64 {
 	t.Helper()
 	var st unix.Statfs_t
@@ -58,7 +182,7 @@ func fillDisk(t testing.TB, dir string, left int64) string {
 	return path
 }
 
-func TestAFullDiskIsNoErrorButReadThrough(t *testing.T) {
+func TestFullDiskReadsDirectly(t *testing.T) {
 	for _, size := range []int64{100 * kib, 3 * mib} {
 		for _, unknown := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d KiB unknown %v", size/kib, unknown), func(t *testing.T) {
@@ -67,7 +191,7 @@ func TestAFullDiskIsNoErrorButReadThrough(t *testing.T) {
 				s := newSource("full")
 				s.missing = func(string) *object { return &object{size: size, unknown: unknown} }
 				p := pool(t, dir, Options{RangeBytes: mib, Warn: func(error) { warned.Add(1) }})
-				var all []*Lazy
+				var all []*Ref
 				n := int(40 * mib / size) // more than there is room for, all in use
 				for i := range n {
 					all = append(all, p.Prefetch(s, fmt.Sprint(i)))
@@ -105,12 +229,12 @@ func TestAFullDiskIsNoErrorButReadThrough(t *testing.T) {
 	}
 }
 
-func TestAFullDiskDoesNotHaveTheSourceAskedAgainAndAgain(t *testing.T) {
+func TestFullDiskDoesNotRepeatRequests(t *testing.T) {
 	dir := smallDisk(t, 16*mib)
 	s := small("asked", mib)
 	p := pool(t, dir, Options{})
 	path := fillDisk(t, dir, 0)
-	var all []*Lazy
+	var all []*Ref
 	for i := range 5 {
 		all = append(all, p.Prefetch(s, fmt.Sprint(i)))
 	}
@@ -128,7 +252,7 @@ func TestAFullDiskDoesNotHaveTheSourceAskedAgainAndAgain(t *testing.T) {
 	}
 }
 
-func TestADiskThatOthersFillMeanwhile(t *testing.T) {
+func TestDiskFilledByOthers(t *testing.T) {
 	dir := smallDisk(t, 64*mib)
 	s := small("others", 3*mib)
 	p := pool(t, dir, Options{RangeBytes: mib, Workers: 4})
@@ -163,7 +287,7 @@ func TestADiskThatOthersFillMeanwhile(t *testing.T) {
 	wantDisk(t, p)
 }
 
-func TestAnIndexThatCannotGrowIsNoError(t *testing.T) {
+func TestIndexCannotGrow(t *testing.T) {
 	dir := smallDisk(t, 64*mib)
 	s := small("index", 100)
 	p := pool(t, dir, Options{})
@@ -180,7 +304,7 @@ func TestAnIndexThatCannotGrowIsNoError(t *testing.T) {
 	}
 }
 
-func TestOpenOnAFullDiskSaysSo(t *testing.T) {
+func TestOpenOnFullDisk(t *testing.T) {
 	dir := smallDisk(t, 16*mib)
 	fillDisk(t, dir, 0)
 	p, err := Open(filepath.Join(dir, "new"), quick(Options{}))
@@ -192,7 +316,7 @@ func TestOpenOnAFullDiskSaysSo(t *testing.T) {
 	}
 }
 
-func TestOpenOnAFullDiskEvictsWhatNobodyUses(t *testing.T) {
+func TestOpenOnFullDiskEvicts(t *testing.T) {
 	for _, size := range []int64{100 * kib, 3 * mib} {
 		t.Run(fmt.Sprintf("%d KiB", size/kib), func(t *testing.T) {
 			dir := smallDisk(t, 32*mib)
@@ -204,7 +328,7 @@ func TestOpenOnAFullDiskEvictsWhatNobodyUses(t *testing.T) {
 			if q, err := Open(dir, quick(Options{})); err == nil {
 				must(t, q.Close())
 				t.Error("opened where all is in use")
-			} else if !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "free some") {
+			} else if !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "no space is left") {
 				t.Errorf("the error is %v", err)
 			}
 			must(t, os.Remove(path))
@@ -227,7 +351,7 @@ func TestOpenOnAFullDiskEvictsWhatNobodyUses(t *testing.T) {
 	}
 }
 
-func TestMinFreeOfTheDiskIsLeft(t *testing.T) {
+func TestMinFree(t *testing.T) {
 	for _, size := range []int64{100 * kib, 3 * mib, 7 * mib} {
 		for _, unknown := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d KiB unknown %v", size/kib, unknown), func(t *testing.T) {
@@ -235,7 +359,7 @@ func TestMinFreeOfTheDiskIsLeft(t *testing.T) {
 				s := newSource("minfree")
 				s.missing = func(string) *object { return &object{size: size, unknown: unknown} }
 				p := pool(t, dir, Options{MinFree: 0.25, Workers: 1})
-				var all []*Lazy
+				var all []*Ref
 				least := freeOf(t, dir)
 				for i := range int(50 * mib / size) {
 					l := p.Prefetch(s, fmt.Sprint(i))
@@ -243,7 +367,8 @@ func TestMinFreeOfTheDiskIsLeft(t *testing.T) {
 					wantBytes(t, l, s, 0)
 					least = min(least, freeOf(t, dir))
 				}
-				// What is taken for names of files and the like, and a buffer of an object of unknown size.
+				// What is taken for names of files and the like, and a buffer of an object of
+				// unknown size.
 				if least < 8*mib-mib {
 					t.Errorf("only %d KiB of the %d were left free", least/kib, 8*mib/kib)
 				}

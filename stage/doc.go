@@ -1,16 +1,20 @@
-// Package stage brings objects to local disk before they are asked for, once per machine.
+// Package stage copies objects to a local disk before they are needed, once per machine.
 //
-// A [Pool] has workers that copy objects of any [objstore.Source] into a directory on a local disk. [Pool.Prefetch] asks for one and never waits; it gives a
-// [Lazy], which waits for the copy when it is opened, or reads the object directly where that is quicker. All pools of all processes that name the same directory
-// share what is in it: an object is copied once however many ask, the room that they take together stays within limits, and what nobody uses
-// stays until room is needed.
+// The workers of a [Pool] copy objects of any [objstore.Source] into a directory on a local disk.
+// [Pool.Prefetch] requests an object and never waits. It returns a [Ref], whose Open waits for the
+// copy, or reads the object directly where that is faster. All pools of all processes that open the
+// same directory share its objects: each object is copied once, all of them together stay within
+// the limits, and unused objects stay until the space is needed.
 //
-// What a pool serves is never older than the pool itself: what was staged earlier is compared with its source once, see [Options.MaxAge].
+// A pool never serves a version that was replaced before the pool was opened: it compares objects
+// that were staged earlier with their source once. [Options.MaxAge] relaxes this.
 //
-// A process may be killed at any moment. Its copies under way vanish, its room and its pins are given back by whoever comes next, and no torn object
-// is ever served. What was staged before the machine was restarted is verified by its checksum before it is served again.
+// A process may be killed at any time. Its copies in progress vanish, the next process releases its
+// space and pins, and no incomplete object is ever served. After a reboot an object's checksum is
+// verified before the object is served again.
 //
-// It does not work over network file systems, needs Linux, and flushes nothing: it is a cache, and the source has the truth.
+// The package needs Linux, does not work on network file systems, and does not flush: the directory
+// is a cache, and the source is the truth.
 //
-// It takes after the FileStoreCachePool of Megatron-Energon.
+// The idea comes from the FileStoreCachePool of Megatron-Energon.
 package stage

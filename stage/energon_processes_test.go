@@ -17,7 +17,7 @@ import (
 	"leat/internal/proctest"
 )
 
-func TestEnergonMemoryStaysSmallUnderASmallLimit(t *testing.T) {
+func TestEnergonMemoryUnderSmallLimit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads 1.5 GiB of made-up objects")
 	}
@@ -35,7 +35,8 @@ func TestEnergonMemoryStaysSmallUnderASmallLimit(t *testing.T) {
 	}
 }
 
-// memoryChild stages objects of 8 MiB with 32 workers under a limit of 16 MiB, and prints by how many KiB its resident memory grew.
+// memoryChild stages objects of 8 MiB with 32 workers under a limit of 16 MiB, and prints by how
+// many KiB its resident memory grew.
 func memoryChild(args []string) error {
 	start, err := residentMost()
 	if err != nil {
@@ -47,7 +48,7 @@ func memoryChild(args []string) error {
 		return err
 	}
 	const n = 200
-	all := make([]*Lazy, n)
+	all := make([]*Ref, n)
 	for i := range all {
 		all[i] = p.Prefetch(s, fmt.Sprint(i))
 	}
@@ -85,7 +86,7 @@ func residentMost() (int64, error) {
 	return strconv.ParseInt(strings.Fields(after)[0], 10, 64)
 }
 
-func TestEnergonFourProcessesReadTheSame300FilesOnce(t *testing.T) {
+func TestEnergonProcessesShareCopies(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	results := together(t, dir, 4, "same files", dir)
@@ -111,7 +112,7 @@ func sameFilesChild(args []string) error {
 	if err := ready(args); err != nil {
 		return err
 	}
-	var all []*Lazy
+	var all []*Ref
 	for i := range 300 {
 		all = append(all, p.Prefetch(s, fmt.Sprint(i)))
 	}
@@ -130,12 +131,12 @@ func sameFilesChild(args []string) error {
 	return p.Close()
 }
 
-func TestEnergonNothingStaysAfterCloseAndNothingUnknownAfterAKill(t *testing.T) {
+func TestEnergonCloseAndKillLeaveNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := small("left", 100*kib)
 	p := ok(Open(dir, quick(Options{Keep: Drop})))(t)
-	var all []*Lazy
+	var all []*Ref
 	for i := range 20 {
 		all = append(all, p.Prefetch(s, fmt.Sprint(i)))
 	}

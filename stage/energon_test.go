@@ -25,7 +25,7 @@ func small(id string, size int64) *source {
 	return s
 }
 
-func TestEnergonAReaderOfAnObjectThatIsBeingReadIntoAFullPoolDoesNotHang(t *testing.T) {
+func TestEnergonOpenInFullPool(t *testing.T) {
 	t.Parallel()
 	watchdog(t, 5*time.Minute)
 	for _, unknown := range []bool{false, true} {
@@ -41,10 +41,15 @@ func TestEnergonAReaderOfAnObjectThatIsBeingReadIntoAFullPoolDoesNotHang(t *test
 		c, d := p.Prefetch(s, "c"), p.Prefetch(s, "d")
 		become(t, c, running) // with the room that is left; d has none
 		var wg sync.WaitGroup
-		for _, l := range []*Lazy{c, c, d, d} {
+		for _, l := range []*Ref{c, c, d, d} {
 			wg.Go(func() { wantBytes(t, l, s, 0) })
 		}
-		soon(t, "waiting", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return c.h.it.wanted == 2 && d.h.it.wanted == 2 })
+		soon(t, "waiting", func() bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return c.h.it.wanted == 2 &&
+				d.h.it.wanted == 2
+		})
 		close(s.get("c").middle)
 		wg.Wait()
 		if n := p.Counters(); n.Errors != 0 {
@@ -55,7 +60,7 @@ func TestEnergonAReaderOfAnObjectThatIsBeingReadIntoAFullPoolDoesNotHang(t *test
 	}
 }
 
-func TestEnergonADirectReadKeepsNoOtherKeyWaiting(t *testing.T) {
+func TestEnergonDirectReadBlocksNoOtherKey(t *testing.T) {
 	t.Parallel()
 	watchdog(t, 5*time.Minute)
 	s := small("direct", 64*kib)
@@ -75,7 +80,7 @@ func TestEnergonADirectReadKeepsNoOtherKeyWaiting(t *testing.T) {
 	wantBytes(t, b, s, 0)
 	c := p.Prefetch(s, "c") // there is no room for it now
 	wantBytes(t, c, s, 0)
-	for _, l := range []*Lazy{a, b, c} {
+	for _, l := range []*Ref{a, b, c} {
 		l.Release()
 	}
 	wantBytes(t, p.Prefetch(s, "a"), s, 0)
@@ -86,7 +91,7 @@ func TestEnergonADirectReadKeepsNoOtherKeyWaiting(t *testing.T) {
 	must(t, <-done)
 }
 
-func TestEnergonReferencesDroppedWhileReadingGiveTheirRoomBack(t *testing.T) {
+func TestEnergonReleaseWhileReadingFreesSpace(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []Keep{LRU, Drop} {
 		s := small("dropped", 64*kib)
@@ -122,7 +127,7 @@ func TestEnergonReferencesDroppedWhileReadingGiveTheirRoomBack(t *testing.T) {
 	}
 }
 
-func TestEnergonAnOversizedObjectIsReadOnceAndBlocksNoWorker(t *testing.T) {
+func TestEnergonOversizedObject(t *testing.T) {
 	t.Parallel()
 	for _, unknown := range []bool{false, true} {
 		s := small("oversized", 64*kib)
@@ -151,7 +156,7 @@ func TestEnergonAnOversizedObjectIsReadOnceAndBlocksNoWorker(t *testing.T) {
 	}
 }
 
-func TestEnergonAnErrorIsForThoseWhoWaitedAlone(t *testing.T) {
+func TestEnergonErrorGoesToWaitersOnly(t *testing.T) {
 	t.Parallel()
 	s := small("error", 100)
 	gate := make(chan struct{})
@@ -181,7 +186,7 @@ func TestEnergonAnErrorIsForThoseWhoWaitedAlone(t *testing.T) {
 	}
 }
 
-func TestEnergonADiskErrorDoesNotReachTheConsumer(t *testing.T) {
+func TestEnergonDiskError(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int64{100 * kib, 2 * mib} {
 		for _, damage := range []string{"cut off", "removed", "cut in the middle"} {
@@ -194,7 +199,7 @@ func TestEnergonADiskErrorDoesNotReachTheConsumer(t *testing.T) {
 				defer b.Release()
 				wantBytes(t, b, s, 0)
 				r := ok(a.Open(t.Context()))(t) // has its file open, or not yet
-				path := p.shelf.Path(r.e.Place)
+				path := p.store.Path(r.e.Place)
 				switch damage {
 				case "removed":
 					must(t, os.Remove(path))
@@ -222,7 +227,7 @@ func TestEnergonADiskErrorDoesNotReachTheConsumer(t *testing.T) {
 				again := p.Prefetch(s, "a")
 				defer again.Release()
 				wantBytes(t, again, s, 0)
-				if r := ok(again.Open(t.Context()))(t); p.shelf.Path(r.e.Place) == path && !r.e.Place.Packed() {
+				if r := ok(again.Open(t.Context()))(t); p.store.Path(r.e.Place) == path && !r.e.Place.Packed() {
 					t.Error("the damaged file is served again")
 				} else {
 					must(t, r.Close())
@@ -237,7 +242,7 @@ func TestEnergonADiskErrorDoesNotReachTheConsumer(t *testing.T) {
 	}
 }
 
-func TestEnergonASecondGetGivesTheSame(t *testing.T) {
+func TestEnergonSecondGet(t *testing.T) {
 	t.Parallel()
 	s := small("twice", 1000)
 	p := pool(t, t.TempDir(), Options{})
@@ -262,7 +267,7 @@ func TestEnergonASecondGetGivesTheSame(t *testing.T) {
 	}
 }
 
-func TestEnergonWhatWasReleasedIsThereInTheNextEpoch(t *testing.T) {
+func TestEnergonReleasedObjectStays(t *testing.T) {
 	t.Parallel()
 	s := small("epochs", 10*kib)
 	dir := t.TempDir()

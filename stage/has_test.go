@@ -24,7 +24,7 @@ func usedOf(t testing.TB, p *Pool, id string) time.Time {
 	return time.Time{}
 }
 
-func TestHasTellsWhatIsStagedAndAsksNothing(t *testing.T) {
+func TestHas(t *testing.T) {
 	dir := t.TempDir()
 	s := small("has", 2*mib)
 	s.put("slow", object{size: 2 * mib, middle: make(chan struct{})})
@@ -58,7 +58,7 @@ func TestHasTellsWhatIsStagedAndAsksNothing(t *testing.T) {
 	}
 }
 
-func TestWhatRemoveUnusedSkipsKeepsItsPlace(t *testing.T) {
+func TestRemoveUnusedKeepsOrder(t *testing.T) {
 	dir := t.TempDir()
 	s := small("skipped", 4*kib)
 	p, other := pool(t, dir, Options{}), pool(t, dir, Options{})
@@ -75,7 +75,7 @@ func TestWhatRemoveUnusedSkipsKeepsItsPlace(t *testing.T) {
 	}
 }
 
-func TestAskingWhetherThereIsAStageMakesNone(t *testing.T) {
+func TestExistsCreatesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	t.Setenv(localdir.Variable, dir)
 	for _, named := range []string{"", dir} {

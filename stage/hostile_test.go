@@ -21,7 +21,7 @@ import (
 	"leat/objstore"
 )
 
-func TestABodyThatBreaksOffIsNeverTakenForAWholeObjectOfUnknownSize(t *testing.T) {
+func TestTruncatedBodyOfUnknownSize(t *testing.T) {
 	whole := content("x", 0, 300000)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == "HEAD" {
@@ -38,14 +38,14 @@ func TestABodyThatBreaksOffIsNeverTakenForAWholeObjectOfUnknownSize(t *testing.T
 	p := pool(t, inMemory(t), Options{})
 	l := p.Prefetch(b, "x")
 	defer l.Release()
-	err := l.Await(within(t, time.Minute))
+	err := l.WaitStaged(within(t, time.Minute))
 	got, err2 := l.Bytes(within(t, time.Minute))
 	if err == nil || err2 == nil {
 		t.Errorf("%d of %d bytes are served, %v, %v", len(got), len(whole), err, err2)
 	}
 }
 
-func TestAnIndexThatIsCutOffInTheMiddleOfACopyHangsNobody(t *testing.T) {
+func TestIndexTruncatedDuringCopy(t *testing.T) {
 	dir := inMemory(t)
 	s := newSource("b")
 	middle := make(chan struct{})
@@ -73,12 +73,13 @@ type cancelled struct {
 	n atomic.Int64
 }
 
-func (c *cancelled) Read(ctx context.Context, name string, offset, length int64, match *objstore.Info) (objstore.Info, io.ReadCloser, error) {
+func (c *cancelled) Read(ctx context.Context, name string, offset, length int64, match *objstore.Info) (objstore.Info,
+	io.ReadCloser, error) {
 	c.n.Add(1)
 	return objstore.Info{}, nil, fmt.Errorf("the job is over: %w", context.Canceled)
 }
 
-func TestASourceThatSaysCanceledIsNotAskedForEver(t *testing.T) {
+func TestSourceReturnsCanceled(t *testing.T) {
 	p := pool(t, inMemory(t), Options{})
 	s := &cancelled{source: small("c", 1000)}
 	l := p.Prefetch(s, "a")
@@ -94,7 +95,7 @@ func TestASourceThatSaysCanceledIsNotAskedForEver(t *testing.T) {
 	}
 }
 
-func TestALargeEncodedValueIsMadeOnce(t *testing.T) {
+func TestLargeEncodedValue(t *testing.T) {
 	p := pool(t, inMemory(t), Options{RangeBytes: mib})
 	s := small("d", 1000)
 	var decodes atomic.Int64
@@ -118,7 +119,7 @@ func TestALargeEncodedValueIsMadeOnce(t *testing.T) {
 	}
 }
 
-func TestTwoLossesOfPowerLeaveNothingThatIsTakenForSound(t *testing.T) {
+func TestTwoPowerLosses(t *testing.T) {
 	dir := inMemory(t)
 	s := small("e", 10*kib)
 	index := filepath.Join(dir, "stage", "index")
@@ -130,7 +131,8 @@ func TestTwoLossesOfPowerLeaveNothingThatIsTakenForSound(t *testing.T) {
 	p = ok(Open(dir, quick(Options{MaxAge: -1})))(t) // boot 2: epoch 2
 	got(t, p, s, "a")
 	must(t, p.Close())
-	// power goes: header is that of boot 1 (except that it knows of places and records, which are as they were a moment later)
+	// power goes: header is that of boot 1 (except that it knows of places and records, which are
+	// as they were a moment later)
 	now := ok(os.ReadFile(index))(t)[:4096]
 	copy(now[24:44], page[24:44])
 	f := ok(os.OpenFile(index, os.O_RDWR, 0))(t)
@@ -152,7 +154,7 @@ func TestTwoLossesOfPowerLeaveNothingThatIsTakenForSound(t *testing.T) {
 	}
 }
 
-func TestADiskThatCannotBeWrittenToKeepsNobodyFromReading(t *testing.T) {
+func TestReadOnlyDisk(t *testing.T) {
 	for _, e := range []error{unix.EIO, unix.EFBIG, unix.EROFS, unix.EMFILE} {
 		p := pool(t, inMemory(t), Options{})
 		s := small("h", 1000)
@@ -172,7 +174,7 @@ func TestADiskThatCannotBeWrittenToKeepsNobodyFromReading(t *testing.T) {
 	}
 }
 
-func TestAnObjectOfWhichVersionNobodyKnowsIsNotMixedOfTwo(t *testing.T) {
+func TestUnversionedObjectIsNotMixed(t *testing.T) {
 	var n atomic.Int64
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := byte(1)
@@ -191,7 +193,7 @@ func TestAnObjectOfWhichVersionNobodyKnowsIsNotMixedOfTwo(t *testing.T) {
 	}
 }
 
-func TestTheSourceThatWasGivenLastIsAsked(t *testing.T) {
+func TestLatestSourceIsUsed(t *testing.T) {
 	p := pool(t, inMemory(t), Options{})
 	bad := newSource("j").put("a", object{size: 1000, fails: -1, err: errFinal})
 	l := p.Prefetch(bad, "a")
@@ -206,7 +208,7 @@ func TestTheSourceThatWasGivenLastIsAsked(t *testing.T) {
 	}
 }
 
-func TestAComparisonOfTheFutureIsNoComparison(t *testing.T) {
+func TestCheckedInFuture(t *testing.T) {
 	dir := inMemory(t)
 	s := newSource("n").put("a", object{size: 1000})
 	p := ok(Open(dir, quick(Options{})))(t)
@@ -222,7 +224,7 @@ func TestAComparisonOfTheFutureIsNoComparison(t *testing.T) {
 	}
 }
 
-func TestAnObjectOfUnknownSizeTakesNoMoreMemoryThanOthers(t *testing.T) {
+func TestMemoryOfUnknownSize(t *testing.T) {
 	s := newSource("p").put("a", object{size: 70 * mib, unknown: true})
 	p := pool(t, inMemory(t), Options{MaxBytes: mib})
 	l := p.Prefetch(s, "a")
@@ -242,7 +244,8 @@ type nested struct {
 	started chan struct{}
 }
 
-func (n *nested) Read(ctx context.Context, name string, offset, length int64, match *objstore.Info) (objstore.Info, io.ReadCloser, error) {
+func (n *nested) Read(ctx context.Context, name string, offset, length int64, match *objstore.Info) (objstore.Info,
+	io.ReadCloser, error) {
 	close(n.started)
 	time.Sleep(300 * time.Millisecond) // Close comes meanwhile
 	b := make([]byte, 10)
@@ -250,7 +253,7 @@ func (n *nested) Read(ctx context.Context, name string, offset, length int64, ma
 	return objstore.Info{Size: 10}, io.NopCloser(bytes.NewReader(b)), err
 }
 
-func TestASourceMayReadByThePoolWhileItIsClosed(t *testing.T) {
+func TestSourceUsesPoolDuringClose(t *testing.T) {
 	s := small("o", 1000)
 	p := ok(Open(inMemory(t), quick(Options{})))(t)
 	l := p.Prefetch(s, "inner")
@@ -268,7 +271,7 @@ func TestASourceMayReadByThePoolWhileItIsClosed(t *testing.T) {
 	}
 }
 
-func TestOnRetryMayAskForCountersWhileThePoolIsClosed(t *testing.T) {
+func TestOnRetryUsesPoolDuringClose(t *testing.T) {
 	s := newSource("r").put("a", object{size: 1000, fails: -1})
 	var p *Pool
 	started := make(chan struct{}, 100)

@@ -2,51 +2,52 @@ package stage
 
 import (
 	"leat/objstore"
-	"leat/stage/internal/ledger"
+	"leat/stage/internal/index"
 )
 
 // state is where an item is on its way.
 type state int
 
 const (
-	idle    state = iota // nothing was tried, or not queued: it is read when it is asked for
-	queued               // waits for a worker
-	running              // being looked up or copied by this process
-	parked               // waits for room
-	away                 // being copied by another process
-	staged               // its entry is pinned
-	through              // being read directly, for those who wait
-	failed               // err says why; the next request tries again
+	idle            state = iota // not queued, or can't be staged: it is read on request
+	queued                       // waits for a worker
+	running                      // being found or copied by this process
+	waitingForSpace              // waits for space
+	copiedElsewhere              // being copied by another process
+	staged                       // its entry is pinned
+	directRead                   // being read without being staged
+	failed                       // err is the reason; the next request tries again
 )
 
-// item is an object that this pool has to do with, as long as a Lazy or Reader refers to it or something is under way. The pool's mu guards it.
+// item is an object that this pool uses: it exists while a Ref or Reader refers to it or while work
+// on it is in progress. The pool's mu guards it.
 type item struct {
-	p        *Pool
-	src      Source
-	name, id string
-	key      ledger.Key
-	file     bool          // it is to be a file of its own
-	staged   *ledger.Entry // its bytes are this one's, which lies with others in a file; nil: they are the source's
-	drop     bool          // it is removed at its last release, whatever the pool's Keep
-	refs     int
-	wanted   int // callers that wait for it
-	state    state
-	ticket   uint64        // of its place in the queue
-	change   chan struct{} // closed when the state changes; nil if nobody waits
-	entry    *ledger.Entry // when staged
-	shared   bool          // it was copied by another process while this one waited
-	waited   bool          // it had to wait for room
-	size     int64         // as far as known from an attempt before; 0: not
-	cancel   func()        // of the copy that runs
-	direct   *direct       // what was read through last, for those who waited for it
-	throughs int           // how often that was
-	err      error         // of the last attempt; idle: what failed of the directory, so that it could not be staged
-	failures int           // so far: those who waited before one get its error
+	p           *Pool
+	src         Source
+	name, id    string
+	key         index.Key
+	file        bool         // store it as a file of its own
+	staged      *index.Entry // copy the bytes from this packed entry; nil: from the source
+	drop        bool         // remove it at its last release, whatever Options.Keep is
+	refs        int
+	wanted      int // callers that wait for it now
+	state       state
+	ticket      uint64        // of its position in the queue
+	change      chan struct{} // closed when the state changes; nil if nobody waits
+	entry       *index.Entry  // when staged
+	shared      bool          // another process copied it while this one waited
+	waited      bool          // it has waited for space
+	size        int64         // as known from an earlier attempt; 0: unknown
+	cancel      func()        // cancels the copy or the direct read in progress
+	direct      *direct       // result of the last direct read, for its waiters
+	directReads int           // completed direct reads
+	err         error         // of the last attempt; if idle: the failure of the directory that prevents staging
+	failures    int           // failed attempts; callers that waited before one get its error
 }
 
-// setState moves an item on and wakes who waits for it.
+// setState changes the state of an item and wakes its waiters. mu is held.
 func (p *Pool) setState(it *item, s state, err error) {
-	was := it.state.underWay()
+	was := it.state.inProgress()
 	if it.state == queued {
 		p.queue.length--
 	}
@@ -57,7 +58,7 @@ func (p *Pool) setState(it *item, s state, err error) {
 	if s == failed {
 		it.failures++
 	}
-	switch now := s.underWay(); {
+	switch now := s.inProgress(); {
 	case now && !was:
 		p.busy++
 	case was && !now:
@@ -70,16 +71,16 @@ func (p *Pool) setState(it *item, s state, err error) {
 		close(it.change)
 		it.change = nil
 	}
-	if it.refs == 0 && !s.underWay() {
+	if it.refs == 0 && !s.inProgress() {
 		p.forget(it)
 	}
 }
 
-func (s state) underWay() bool {
-	return s == queued || s == running || s == parked || s == away || s == through
+func (s state) inProgress() bool {
+	return s == queued || s == running || s == waitingForSpace || s == copiedElsewhere || s == directRead
 }
 
-// changed is closed when the item's state changes.
+// changed returns a channel that is closed when the item's state changes.
 func (it *item) changed() <-chan struct{} {
 	if it.change == nil {
 		it.change = make(chan struct{})
@@ -95,19 +96,19 @@ func (p *Pool) release(it *item) {
 	defer p.leave()
 	p.mu.Lock()
 	it.refs--
-	if it.refs > 0 || p.stopping { // Close gives back all that there is
+	if it.refs > 0 || p.stopping { // Close releases everything
 		p.mu.Unlock()
 		return
 	}
 	switch it.state {
-	case queued, parked, away:
-		delete(p.away, it)
-		p.setState(it, idle, nil) // the queue and the parked pass over what is not theirs any more
+	case queued, waitingForSpace, copiedElsewhere:
+		delete(p.elsewhere, it)
+		p.setState(it, idle, nil) // the queue and the waiting list skip items in another state
 	case running:
 		if it.cancel != nil && (p.o.Keep == Drop || it.drop) {
 			it.cancel()
 		}
-	case through:
+	case directRead:
 		it.cancel()
 	default:
 		p.forget(it)
@@ -116,20 +117,20 @@ func (p *Pool) release(it *item) {
 	it.entry = nil
 	p.mu.Unlock()
 	if e != nil {
-		p.giveUp(e, drop)
-		p.wakeHelper()
+		p.unuse(e, drop)
+		p.wakeJanitor()
 	}
 }
 
-// forget removes an item that nobody refers to and nothing is under way for.
+// forget removes an item without references or work in progress.
 func (p *Pool) forget(it *item) {
 	if p.items[it.key] == it {
 		delete(p.items, it.key)
 	}
 }
 
-// giveUp ends the use of a staged object. The caller keeps the pool from being closed.
-func (p *Pool) giveUp(e *ledger.Entry, drop bool) {
+// unuse unpins a staged object and removes it if drop is set. The caller has entered the pool.
+func (p *Pool) unuse(e *index.Entry, drop bool) {
 	if !drop {
 		e.Unpin()
 		return
@@ -141,7 +142,9 @@ func (p *Pool) giveUp(e *ledger.Entry, drop bool) {
 	}
 }
 
-// match is the version of a staged object, for reading more of it from its source.
-func match(e *ledger.Entry) *objstore.Info {
-	return &objstore.Info{Size: e.Size, ETag: e.ETag, ModTime: e.Modified}
+// infoOf returns the version of a staged object, to read more of it from its source.
+func infoOf(e *index.Entry) *objstore.Info {
+	m := &objstore.Info{Size: e.Size, ETag: e.ETag, ModTime: e.Modified}
+	m.Weak = versionOf(*m) != e.Version
+	return m
 }

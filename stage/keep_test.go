@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestKeepDropRemovesAtTheLastReleaseUnlessAnotherUsesIt(t *testing.T) {
+func TestKeepDrop(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := small("drop", 100*kib)
@@ -37,7 +37,7 @@ func TestKeepDropRemovesAtTheLastReleaseUnlessAnotherUsesIt(t *testing.T) {
 	}
 }
 
-func TestTheObjectsThatWereNotUsedForLongestGoFirst(t *testing.T) {
+func TestKeepLRU(t *testing.T) {
 	t.Parallel()
 	s := small("lru", 4*kib)
 	p := pool(t, t.TempDir(), Options{MaxFiles: 10})

@@ -5,23 +5,26 @@ import (
 	"iter"
 	"time"
 
-	"leat/stage/internal/ledger"
+	"leat/stage/internal/index"
 )
 
-// Object is what a directory has of an object.
+// Object describes a staged object.
 type Object struct {
-	Source    string    `json:"source"`     // the object, as a URL without secrets; "#file" behind it: a copy that is a file of its own, see Reader.Path
+	// URL of the object without secrets; with the suffix "#file" for a copy in a file of its own,
+	// see Reader.Path
+	Source    string    `json:"source"`
 	Size      int64     `json:"size"`       // bytes
-	DiskBytes int64     `json:"disk_bytes"` // that it takes, in whole blocks
-	Packed    bool      `json:"packed"`     // it lies in a file together with others
-	ETag      string    `json:"etag"`       // the store's name of this version; "" where there is none
-	Modified  time.Time `json:"modified"`   // at its source; zero: not known
-	Used      time.Time `json:"used"`       // by any process; of one in use, when that began
-	Checked   time.Time `json:"checked"`    // when its source was last seen to have this version
+	DiskBytes int64     `json:"disk_bytes"` // space on the disk, in whole blocks
+	Packed    bool      `json:"packed"`     // stored in a segment with other objects
+	ETag      string    `json:"etag"`       // the store's entity tag; "": none
+	Modified  time.Time `json:"modified"`   // at the source; zero: unknown
+	Used      time.Time `json:"used"`       // last use by any process; for an object in use, when that use began
+	Checked   time.Time `json:"checked"`    // when the source was last seen to have this version
 }
 
-// Objects yields what the directory has, in no order. What is copied or removed meanwhile may be among it or not. The loop must not use the pool. After an error there is
-// nothing more.
+// Objects yields the objects in the directory, in no particular order. Objects that are copied or
+// removed meanwhile may or may not be included. The loop must not use the pool. An error ends the
+// sequence.
 func (p *Pool) Objects() iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		if !p.enter() {
@@ -30,9 +33,10 @@ func (p *Pool) Objects() iter.Seq2[Object, error] {
 		}
 		defer p.leave()
 		on := true
-		err := p.books.Each(func(o ledger.Object) bool {
-			on = yield(Object{Source: o.Name, Size: o.Size, DiskBytes: o.Charge, Packed: o.Place.Packed(), ETag: o.ETag, Modified: o.Modified,
-				Used: o.Used, Checked: o.Checked}, nil)
+		err := p.index.Each(func(o index.Object) bool {
+			on = yield(Object{Source: o.Name, Size: o.Size, DiskBytes: o.Charge, Packed: o.Place.Packed(), ETag: o.ETag,
+				Modified: o.Modified,
+				Used:     o.Used, Checked: o.Checked}, nil)
 			return on
 		})
 		if err != nil && on {
@@ -41,18 +45,20 @@ func (p *Pool) Objects() iter.Seq2[Object, error] {
 	}
 }
 
-// Has tells whether an object is staged whole, in whichever version: then a Lazy gives it from the local disk, unless its source has another version by now. It asks
-// nothing of the source, copies nothing, and keeps nothing: the object may be removed the moment after. After Close it is false.
+// Has reports whether an object is completely staged, in any version. A Ref then reads it from the
+// local disk unless its source has a newer version. Has sends no request, copies nothing and pins
+// nothing: the object may be evicted right afterwards. After Close it returns false.
 func (p *Pool) Has(src Source, name string) bool {
 	if !p.enter() {
 		return false
 	}
 	defer p.leave()
-	return p.books.Has(keyOf(src.ID(name)))
+	return p.index.Has(keyOf(src.ID(name)))
 }
 
-// Trim removes objects that nobody uses, about in the order in which they were last used, until all that is left takes no more than so many bytes of the disk. It returns how many it
-// removed; what is in use may still take more. ctx ends it between two objects.
+// Trim removes unused objects, approximately the least recently used first, until the rest takes at
+// most the given number of bytes on the disk. Objects in use may exceed it. Trim returns the number
+// of removed objects. It stops between two objects when ctx ends.
 func (p *Pool) Trim(ctx context.Context, bytes int64) (removed int, err error) {
 	if !p.enter() {
 		return 0, ErrClosed
@@ -60,24 +66,25 @@ func (p *Pool) Trim(ctx context.Context, bytes int64) (removed int, err error) {
 	defer p.leave()
 	defer func() { p.count(countEvicted, int64(removed)) }()
 	enough := func() bool {
-		taken, _ := p.books.Taken()
+		taken, _ := p.index.Taken()
 		return taken <= bytes || ctx.Err() != nil
 	}
-	if removed, err = p.books.Evict(enough); err != nil {
+	if removed, err = p.index.Evict(enough); err != nil {
 		return removed, err
 	}
 	return removed, ctx.Err()
 }
 
-// RemoveUnused removes objects that nobody uses, and that nobody has used since a time. It returns how many. ctx ends it between two objects.
+// RemoveUnused removes objects that are not in use and were last used before since. It returns the
+// number of removed objects. It stops between two objects when ctx ends.
 func (p *Pool) RemoveUnused(ctx context.Context, since time.Time) (removed int, err error) {
 	if !p.enter() {
 		return 0, ErrClosed
 	}
 	defer p.leave()
 	defer func() { p.count(countEvicted, int64(removed)) }()
-	var old []ledger.Key
-	if err := p.books.Each(func(o ledger.Object) bool {
+	var old []index.Key
+	if err := p.index.Each(func(o index.Object) bool {
 		if o.Used.Before(since) {
 			old = append(old, o.Key)
 		}
@@ -89,22 +96,22 @@ func (p *Pool) RemoveUnused(ctx context.Context, since time.Time) (removed int, 
 		if ctx.Err() != nil {
 			break
 		}
-		e, err := p.books.Peek(key)
+		e, err := p.index.Peek(key)
 		if err != nil {
 			return removed, err
 		}
 		if e == nil {
 			continue
 		}
-		if !e.Used.Before(since) { // somebody has used it by now
+		if !e.Used.Before(since) { // it was used meanwhile
 			e.Unpin()
 			continue
 		}
-		gone, err := e.Drop()
+		dropped, err := e.Drop()
 		if err != nil {
 			return removed, err
 		}
-		if gone {
+		if dropped {
 			removed++
 		}
 	}

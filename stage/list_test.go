@@ -49,11 +49,11 @@ func poolIn(t *testing.T, dir string, o *stage.Options) *stage.Pool {
 }
 
 // stageSome stages objects and keeps them.
-func stageSome(t *testing.T, p *stage.Pool, src *objstore.Bucket, names ...string) (held []*stage.Lazy) {
+func stageSome(t *testing.T, p *stage.Pool, src *objstore.Bucket, names ...string) (held []*stage.Ref) {
 	t.Helper()
 	for _, name := range names {
 		l := p.Prefetch(src, name)
-		if err := l.Await(t.Context()); err != nil {
+		if err := l.WaitStaged(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		held = append(held, l)
@@ -69,14 +69,15 @@ func sources(t *testing.T, p *stage.Pool) map[string]int64 {
 			t.Fatal(err)
 		}
 		all[o.Source[strings.LastIndexByte(o.Source, '/')+1:]] = o.DiskBytes
-		if o.Size != 1024 || time.Since(o.Used) > time.Hour || time.Since(o.Checked) > time.Hour || o.Modified.IsZero() || !strings.HasPrefix(o.Source, "file:///") {
+		if o.Size != 1024 || time.Since(o.Used) > time.Hour || time.Since(o.Checked) > time.Hour ||
+			o.Modified.IsZero() || !strings.HasPrefix(o.Source, "file:///") {
 			t.Errorf("%+v", o)
 		}
 	}
 	return all
 }
 
-func TestObjectsAreWhatTheDirectoryHas(t *testing.T) {
+func TestObjects(t *testing.T) {
 	src, _ := shelfOf(t, 3)
 	p := poolIn(t, t.TempDir(), nil)
 	if d := cmp.Diff(map[string]int64{}, sources(t, p)); d != "" {
@@ -108,7 +109,7 @@ func TestObjectsAreWhatTheDirectoryHas(t *testing.T) {
 	}
 }
 
-func TestTrimRemovesWhatNobodyUsesDownToASize(t *testing.T) {
+func TestTrim(t *testing.T) {
 	src, _ := shelfOf(t, 10)
 	p := poolIn(t, t.TempDir(), nil)
 	held := stageSome(t, p, src, "0", "1", "2", "3", "4", "5", "6", "7", "8", "9")
@@ -140,7 +141,7 @@ func TestTrimRemovesWhatNobodyUsesDownToASize(t *testing.T) {
 	}
 }
 
-func TestWhatWasNotUsedForLongIsRemoved(t *testing.T) {
+func TestRemoveUnused(t *testing.T) {
 	src, _ := shelfOf(t, 4)
 	p := poolIn(t, t.TempDir(), nil)
 	old := stageSome(t, p, src, "0", "1", "2")
@@ -163,7 +164,7 @@ func TestWhatWasNotUsedForLongIsRemoved(t *testing.T) {
 	}
 }
 
-func TestAwaitWaitsForTheDiskAndNeverReadsInAnotherWay(t *testing.T) {
+func TestWaitStaged(t *testing.T) {
 	src, folder := shelfOf(t, 3)
 	if err := os.WriteFile(filepath.Join(folder, "large"), make([]byte, 9000), 0o666); err != nil {
 		t.Fatal(err)
@@ -172,18 +173,18 @@ func TestAwaitWaitsForTheDiskAndNeverReadsInAnotherWay(t *testing.T) {
 	refused := func(name string, want error, text string) {
 		t.Helper()
 		l := p.Prefetch(src, name)
-		if err := l.Await(t.Context()); !errors.Is(err, want) || !strings.Contains(err.Error(), text) {
+		if err := l.WaitStaged(t.Context()); !errors.Is(err, want) || !strings.Contains(err.Error(), text) {
 			t.Errorf("%s: %v", name, err)
 		}
 		l.Release()
-		if err := l.Await(t.Context()); !errors.Is(err, stage.ErrClosed) {
+		if err := l.WaitStaged(t.Context()); !errors.Is(err, stage.ErrClosed) {
 			t.Errorf("%s, released: %v", name, err)
 		}
 	}
 	refused("nosuch", fs.ErrNotExist, "nosuch")
-	refused("large", stage.ErrNoRoom, "it takes 12288 bytes, and the limit of all objects together is 8192")
+	refused("large", stage.ErrNoSpace, "it takes 12288 bytes, the limit of all objects is 8192")
 	held := stageSome(t, p, src, "0", "1")
-	refused("2", stage.ErrNoRoom, "no room for file:///")
+	refused("2", stage.ErrNoSpace, "no space for file:///")
 	if n := p.Counters().ReadThrough; n != 0 {
 		t.Errorf("%d were read", n)
 	}
@@ -191,11 +192,11 @@ func TestAwaitWaitsForTheDiskAndNeverReadsInAnotherWay(t *testing.T) {
 	l := p.Prefetch(src, "2")
 	held[0].Release()
 	for i := 0; ; i++ {
-		err := l.Await(t.Context())
+		err := l.WaitStaged(t.Context())
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, stage.ErrNoRoom) || i > 60_000 {
+		if !errors.Is(err, stage.ErrNoSpace) || i > 60_000 {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Millisecond)
@@ -204,7 +205,7 @@ func TestAwaitWaitsForTheDiskAndNeverReadsInAnotherWay(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := held[1].Await(t.Context()); !errors.Is(err, stage.ErrClosed) {
+	if err := held[1].WaitStaged(t.Context()); !errors.Is(err, stage.ErrClosed) {
 		t.Errorf("%v", err)
 	}
 }

@@ -35,10 +35,14 @@ var must, wantErr, inMemory = proctest.Must, proctest.WantErr, proctest.MemoryDi
 
 func ok[T any](v T, err error) func(t testing.TB) T { return proctest.OK(v, err) }
 
-// quick are options for tests: pauses between attempts are short, and how full the machine's disk is plays no part.
+// quick are options for tests: pauses between attempts are short, and how full the machine's disk
+// is plays no part.
 func quick(o Options) *Options {
 	if o.MinFree == 0 {
 		o.MinFree = -1
+	}
+	if o.Retry.Attempts == 0 && o.Retry.For == 0 {
+		o.Retry.Attempts = 5
 	}
 	if o.Retry.Base == 0 {
 		o.Retry.Base = time.Millisecond
@@ -79,23 +83,24 @@ func within(t testing.TB, d time.Duration) context.Context {
 	return ctx
 }
 
-// stateOf is where a Lazy's object is on its way.
-func stateOf(l *Lazy) state {
+// stateOf is where a Ref's object is on its way.
+func stateOf(l *Ref) state {
 	p := l.h.it.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return l.h.it.state
 }
 
-func become(t testing.TB, l *Lazy, s state) {
+func become(t testing.TB, l *Ref, s state) {
 	t.Helper()
 	soon(t, fmt.Sprintf("%s becoming %s", l.h.it.name, stateNames[s]), func() bool { return stateOf(l) == s })
 }
 
-var stateNames = map[state]string{idle: "idle", queued: "queued", running: "running", parked: "parked", away: "away", staged: "staged", through: "read through", failed: "failed"}
+var stateNames = map[state]string{idle: "idle", queued: "queued", running: "running", waitingForSpace: "parked",
+	copiedElsewhere: "away", staged: "staged", directRead: "read through", failed: "failed"}
 
-// wantBytes compares what a Lazy gives with the content of a version.
-func wantBytes(t testing.TB, l *Lazy, s *source, version int) {
+// wantBytes compares what a Ref gives with the content of a version.
+func wantBytes(t testing.TB, l *Ref, s *source, version int) {
 	t.Helper()
 	b, err := l.Bytes(within(t, time.Minute))
 	if err != nil {
@@ -107,7 +112,7 @@ func wantBytes(t testing.TB, l *Lazy, s *source, version int) {
 	}
 }
 
-// got is the bytes of a new Lazy that is released at once.
+// got is the bytes of a new Ref that is released at once.
 func got(t testing.TB, p *Pool, s Source, name string) []byte {
 	t.Helper()
 	l := p.Prefetch(s, name)
@@ -154,7 +159,8 @@ func wantDisk(t testing.TB, p *Pool) Usage {
 	n, files, err := onDisk(filepath.Dir(u.Dir))
 	must(t, err)
 	if n != u.Bytes {
-		t.Errorf("%d bytes in %d files are on the disk, the books have %d bytes of %d objects", n, files, u.Bytes, u.Objects)
+		t.Errorf("%d bytes in %d files are on the disk, the books have %d bytes of %d objects", n, files, u.Bytes,
+			u.Objects)
 	}
 	return u
 }
@@ -190,7 +196,8 @@ func cpuTime(t testing.TB) int64 {
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
-// anotherBoot has a directory look as if it was left by the machine before it was started anew. Nobody has it open.
+// anotherBoot has a directory look as if it was left by the machine before it was started anew.
+// Nobody has it open.
 func anotherBoot(t testing.TB, dir string) {
 	t.Helper()
 	path := filepath.Join(dir, "stage", "index")

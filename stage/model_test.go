@@ -25,15 +25,17 @@ var modelNames = map[string]object{
 	"vast":  {size: 300 * kib, unknown: true},
 }
 
-// TestAPoolAgainstAModel does things at random with a pool, and knows of each answer which ones are right: the bytes are of one version, which the source has now or had
-// after the pool was opened; whoever holds an object sees one version; what was put stays what it was.
-func TestAPoolAgainstAModel(t *testing.T) {
+// TestPoolAgainstModel does things at random with a pool, and knows of each answer which ones are
+// right: the bytes are of one version, which the source has now or had after the pool was opened;
+// whoever holds an object sees one version; what was put stays what it was.
+func TestPoolAgainstModel(t *testing.T) {
 	t.Parallel()
 	base := inMemory(t)
 	runs := 0
 	rapid.Check(t, func(t *rapid.T) {
 		runs++
-		m := &model{dir: fmt.Sprint(base, "/", runs), keep: Keep(rapid.IntRange(0, 1).Draw(t, "keep")), s: newSource("model"), since: map[string]int{}}
+		m := &model{dir: fmt.Sprint(base, "/", runs), keep: Keep(rapid.IntRange(0, 1).Draw(t, "keep")),
+			s: newSource("model"), since: map[string]int{}}
 		for name, o := range modelNames {
 			m.s.put(name, o)
 		}
@@ -64,9 +66,9 @@ type model struct {
 	held  []*modelLazy
 }
 
-// modelLazy is a Lazy, and the version that it is known to have.
+// modelLazy is a Ref, and the version that it is known to have.
 type modelLazy struct {
-	l      *Lazy
+	l      *Ref
 	name   string
 	put    []byte
 	staged bool // it was seen on the disk, in this version
@@ -167,7 +169,8 @@ func (m *model) compare(t *rapid.T, l *modelLazy, r *Reader, b []byte) {
 		t.Fatalf("%s: the bytes are not those of version %d", l.name, version)
 	}
 	if version < m.since[l.name] || version > o.version {
-		t.Fatalf("%s: version %d is served by a pool that was opened at %d; the source has %d", l.name, version, m.since[l.name], o.version)
+		t.Fatalf("%s: version %d is served by a pool that was opened at %d; the source has %d", l.name, version,
+			m.since[l.name], o.version)
 	}
 	if l.staged && version != l.seen {
 		t.Fatalf("%s: version %d after %d", l.name, version, l.seen)
@@ -193,7 +196,7 @@ func (m *model) release(t *rapid.T) {
 	m.held = append(m.held[:i], m.held[i+1:]...)
 }
 
-// forget loses a Lazy without releasing it.
+// forget loses a Ref without releasing it.
 func (m *model) forget(t *rapid.T) {
 	i, _ := m.pick(t)
 	m.held = append(m.held[:i], m.held[i+1:]...)

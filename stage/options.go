@@ -9,42 +9,53 @@ import (
 	"leat/objstore"
 )
 
-// Keep says what becomes of an object that nobody uses any more.
+// Keep is the policy for objects that nobody uses any more.
 type Keep int
 
 const (
-	// LRU keeps it until its room is needed; those go first that were not used for longest.
+	// LRU keeps objects until their space is needed, and evicts the least recently used first.
 	LRU Keep = iota
-	// Drop removes it when this pool releases it, unless another process uses it.
+	// Drop removes an object when this pool releases it, unless another process uses it.
 	Drop
+	// Epochs keeps objects until their space is needed. It suits sets of objects that are used
+	// again and again, as in the epochs of a training, and do not fit: with space for n of N
+	// objects, about n/N of the requests are hits, where LRU has none if the order is the same each
+	// time. It evicts the most recently used objects first, except for objects that were unused for
+	// longer than the usual time between two uses.
+	Epochs
 )
 
-// Options of a pool. nil, and the zero value of each field, mean the default.
+// Options configures a Pool. nil, and the zero value of each field, mean the default.
 type Options struct {
-	// Workers is how many objects are copied at the same time, at most 512; default 8. Objects that somebody waits for are copied at once, beside them.
+	// Workers is the number of objects copied at the same time, at most 512; default 8. Objects
+	// that a caller waits for are copied at once, in addition.
 	Workers int
-	// MaxBytes is how much of the disk all objects in the directory may take together, whichever processes use it, copies under way included, counted in
-	// blocks of 4096 bytes; default 1 TiB. The index of the directory comes on top: a few MiB, and 256 bytes an object.
+	// MaxBytes limits the disk space of all objects in the directory, of all processes, including
+	// copies in progress, counted in blocks of 4096 bytes; default 1 TiB. The index takes a few MiB
+	// and 256 bytes per object on top.
 	MaxBytes int64
-	// MaxFiles is how many objects there may be; default 10 million.
+	// MaxFiles limits the number of objects; default 10 million.
 	MaxFiles int64
-	// MinFree is the part of the disk that is left free, from 0 to 1; default 0.05. Negative: nothing.
+	// MinFree is the fraction of the disk to leave free, from 0 to 1; default 0.05. Negative: none.
 	MinFree float64
-	// MaxQueue is how many prefetched objects may wait for a worker; default 1 million. Those beyond it are read when they are asked for.
+	// MaxQueue limits the number of prefetched objects that wait for a worker; default 1 million.
+	// Further objects are read on request.
 	MaxQueue int
-	// Keep says what becomes of objects that nobody uses; default LRU.
+	// Keep is the policy for objects that nobody uses; default LRU.
 	Keep Keep
-	// MaxAge allows objects to be served that were last compared with their source up to so long before the pool was opened. Default 0: a version that
-	// was replaced before the pool was opened is never served, which takes one request without a body for an object that is staged already. Negative: they are
-	// never compared, for sources whose objects never change.
+	// MaxAge allows a pool to serve objects that were last compared with their source at most this
+	// long before the pool was opened. With 0, the default, a version that was replaced before the
+	// pool was opened is never served, which takes one request without a body for each object
+	// staged earlier. Negative: never compare, for sources whose objects never change.
 	MaxAge time.Duration
-	// Ranges is how many requests one large object is read by at the same time; default 8, at most 64.
+	// Ranges is the number of concurrent requests for one large object; default 8, at most 64.
 	Ranges int
-	// RangeBytes is the size of each; default 8 MiB, at least 1 MiB.
+	// RangeBytes is the size of each request; default 8 MiB, at least 1 MiB.
 	RangeBytes int64
-	// Retry says how often requests are repeated, and when one that gives no bytes is abandoned.
+	// Retry sets how often requests are repeated, and when a stalled one is abandoned.
 	Retry objstore.Retry
-	// Warn is called with what users should know and what is no error, such as a full disk. It must not block. Default: nothing.
+	// Warn receives conditions that are not errors but that users should know, such as a full disk.
+	// It may be called concurrently and must not block. Default: ignore them.
 	Warn func(error)
 }
 
@@ -82,8 +93,8 @@ func (o *Options) withDefaults() (Options, error) {
 	} else if c.MaxQueue < 0 {
 		bad("MaxQueue is %d: give a number of objects", c.MaxQueue)
 	}
-	if c.Keep != LRU && c.Keep != Drop {
-		bad("Keep is %d: give LRU or Drop", c.Keep)
+	if c.Keep != LRU && c.Keep != Drop && c.Keep != Epochs {
+		bad("Keep is %d: give LRU, Drop or Epochs", c.Keep)
 	}
 	if c.Ranges == 0 {
 		c.Ranges = 8

@@ -9,10 +9,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"leat/stage/internal/shelf"
+	"leat/stage/internal/store"
 )
 
-// bufferSize is what a copy reads before it writes: a read of a connection gives 16 to 32 KiB, and each write to the disk has its price.
+// bufferSize is how much a copy reads before it writes. A connection returns 16 to 32 KiB per read,
+// and each write has a fixed cost.
 const bufferSize = 128 << 10
 
 var buffers = sync.Pool{New: func() any { b := make([]byte, bufferSize); return &b }}
@@ -22,27 +23,27 @@ func putBuffer(b *[]byte) { buffers.Put(b) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-type summing struct{ crc uint32 }
+type crcSum struct{ crc uint32 }
 
-func (s *summing) add(b []byte) { s.crc = crc32.Update(s.crc, castagnoli, b) }
+func (s *crcSum) add(b []byte) { s.crc = crc32.Update(s.crc, castagnoli, b) }
 
-// part is a piece of an object on its way to the disk.
+// part writes a range of an object to the disk and computes its checksum.
 type part struct {
-	summing
-	w     *writing
-	at    int64 // where it begins
+	crcSum
+	w     *download
+	at    int64 // offset in the object
 	n     int64 // bytes written
-	limit int64 // that there must be; -1: not known
+	limit int64 // expected length; -1: unknown
 	md5   hash.Hash
 }
 
-// from writes all that body gives.
-func (t *part) from(body io.Reader) error {
-	if wt, ok := body.(io.WriterTo); ok { // bytes in memory are not copied once more
+// copyFrom writes all bytes of body.
+func (t *part) copyFrom(body io.Reader) error {
+	if wt, ok := body.(io.WriterTo); ok { // without a copy of bytes in memory
 		if _, err := wt.WriteTo(t); err != nil {
 			return err
 		}
-		return t.ended()
+		return t.checkSize()
 	}
 	buf := getBuffer()
 	defer putBuffer(buf)
@@ -55,14 +56,15 @@ func (t *part) from(body io.Reader) error {
 		}
 		switch {
 		case err == io.EOF:
-			return t.ended()
+			return t.checkSize()
 		case err != nil:
 			return err
 		}
 	}
 }
 
-// fillBuffer reads until b is full or there is an error. io.ReadFull's own for a short end could not be told from that of a body that broke off.
+// fillBuffer reads until b is full or an error occurs. io.ReadFull would hide whether a short body
+// ended or broke off.
 func fillBuffer(r io.Reader, b []byte) (n int, err error) {
 	for n < len(b) && err == nil {
 		var k int
@@ -72,15 +74,15 @@ func fillBuffer(r io.Reader, b []byte) (n int, err error) {
 	return n, err
 }
 
-// ended checks that a part is whole.
-func (t *part) ended() error {
+// checkSize returns an error if fewer bytes were written than expected.
+func (t *part) checkSize() error {
 	if t.limit >= 0 {
 		return wrongSize(t.w.it.id, t.at+t.n, t.at+t.limit)
 	}
 	return nil
 }
 
-// Write writes the next bytes.
+// Write writes the next bytes of the part.
 func (t *part) Write(b []byte) (int, error) {
 	if t.limit >= 0 && int64(len(b)) > t.limit-t.n {
 		return 0, wrongSize(t.w.it.id, t.at+t.n+int64(len(b)), t.at+t.limit)
@@ -89,9 +91,9 @@ func (t *part) Write(b []byte) (int, error) {
 		return 0, err
 	}
 	if t.limit < 0 {
-		// Room first, then the bytes.
-		if need := shelf.Charge(t.at+t.n+int64(len(b))) - t.w.room.Charge(); need > 0 && !t.w.p.grow(t.w.room, need) {
-			return 0, errNoRoom
+		// Reserve before writing.
+		if need := store.Charge(t.at+t.n+int64(len(b))) - t.w.res.Charge(); need > 0 && !t.w.p.grow(t.w.res, need) {
+			return 0, errLimitReached
 		}
 	}
 	t.add(b)
@@ -99,10 +101,10 @@ func (t *part) Write(b []byte) (int, error) {
 		t.md5.Write(b)
 	}
 	for done, tries := 0, 0; done < len(b); {
-		n, err := t.w.draft.WriteAt(b[done:], t.at+t.n)
+		n, err := t.w.out.WriteAt(b[done:], t.at+t.n)
 		done, t.n = done+n, t.n+int64(n)
 		if err != nil {
-			if tries++; shelf.Full(err) && tries < 4 && t.w.p.freeDisk(int64(len(b))) {
+			if tries++; store.Full(err) && tries < 4 && t.w.p.freeDisk(int64(len(b))) {
 				continue
 			}
 			return done, &diskError{err}
@@ -114,30 +116,31 @@ func (t *part) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// parts reads an object by several requests at the same time, all of the version that the first, whose body is given, was of. It returns
-// the checksum of the whole.
-func (w *writing) parts(first *part, body io.Reader) (uint32, error) {
-	step := w.p.o.RangeBytes
-	n := int((w.info.Size + step - 1) / step)
-	sums := make([]uint32, n)
-	lengths := make([]int64, n)
+// readParts reads an object by concurrent requests for the version of the first, whose body is
+// given. It returns the checksum of the whole object.
+func (w *download) readParts(first *part, body io.Reader) (uint32, error) {
+	rangeBytes := w.p.o.RangeBytes
+	// The list grows with the requests: an announced size must not decide how much memory is used.
+	firstSum := &partSum{}
+	sums := []*partSum{firstSum}
 	g, ctx := errgroup.WithContext(w.ctx)
 	g.SetLimit(w.p.o.Ranges)
 	g.Go(func() error {
-		err := first.from(body)
-		sums[0], lengths[0] = first.crc, first.n
+		err := first.copyFrom(body)
+		firstSum.crc = first.crc
 		return err
 	})
-	for i := 1; i < n; i++ {
+	for left := w.info.Size - rangeBytes; left > 0; left -= rangeBytes {
+		at := w.info.Size - left
+		sum := &partSum{length: min(rangeBytes, left)}
 		select {
-		case w.p.ranges <- struct{}{}: // all copies share the places for further requests
+		case w.p.ranges <- struct{}{}: // all copies share these slots
 			g.Go(func() (err error) {
 				defer func() { <-w.p.ranges }()
-				at := int64(i) * step
-				lengths[i] = min(step, w.info.Size-at)
-				sums[i], err = w.part(ctx, at, lengths[i])
+				sum.crc, err = w.readPart(ctx, at, sum.length)
 				return err
 			})
+			sums = append(sums, sum)
 			continue
 		case <-ctx.Done():
 		}
@@ -149,39 +152,45 @@ func (w *writing) parts(first *part, body io.Reader) (uint32, error) {
 	if err := w.ctx.Err(); err != nil {
 		return 0, err
 	}
-	crc := sums[0]
-	for i := 1; i < n; i++ {
-		crc = shelf.CombineCRC32C(crc, sums[i], lengths[i])
+	crc := firstSum.crc
+	for _, sum := range sums[1:] {
+		crc = store.CombineCRC32C(crc, sum.crc, sum.length)
 	}
 	return crc, nil
 }
 
-// part reads one part.
-func (w *writing) part(ctx context.Context, at, length int64) (uint32, error) {
+// partSum is the checksum of a part of an object.
+type partSum struct {
+	crc    uint32
+	length int64
+}
+
+// readPart requests one part and writes it.
+func (w *download) readPart(ctx context.Context, at, length int64) (uint32, error) {
 	_, body, err := w.p.retry().Read(ctx, w.it.src, w.it.name, at, length, &w.info)
 	if err != nil {
 		return 0, err
 	}
 	defer body.Close()
 	t := part{w: w, at: at, limit: length}
-	err = t.from(body)
+	err = t.copyFrom(body)
 	return t.crc, err
 }
 
-// more reads an object of unknown size to its end.
-func (w *writing) more(size int64, crc uint32) (int64, uint32, error) {
+// readRest reads the rest of an object of unknown size.
+func (w *download) readRest(size int64, crc uint32) (int64, uint32, error) {
 	for {
 		_, body, err := w.p.retry().Read(w.ctx, w.it.src, w.it.name, size, w.p.o.RangeBytes, &w.info)
 		if err != nil {
 			return 0, 0, err
 		}
 		t := part{w: w, at: size, limit: -1}
-		err = t.from(body)
+		err = t.copyFrom(body)
 		body.Close()
 		if err != nil {
 			return 0, 0, err
 		}
-		crc = shelf.CombineCRC32C(crc, t.crc, t.n)
+		crc = store.CombineCRC32C(crc, t.crc, t.n)
 		size += t.n
 		if t.n < w.p.o.RangeBytes {
 			return size, crc, nil

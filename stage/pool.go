@@ -9,93 +9,120 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"leat/internal/lease"
 	"leat/objstore"
-	"leat/stage/internal/ledger"
-	"leat/stage/internal/shelf"
+	"leat/stage/internal/index"
+	"leat/stage/internal/store"
 )
 
 var (
-	// ErrClosed tells that the pool, the Lazy or the Reader was closed or released.
+	// ErrClosed is returned when the Pool, the Ref or the Reader was closed or released.
 	ErrClosed = errors.New("stage: closed")
-	// ErrStopped tells that an object is being copied by another process, which is stopped.
-	ErrStopped = errors.New("stage: waiting for a stopped process")
-	// ErrNoRoom tells that a file was asked for that there is no room for.
-	ErrNoRoom = errors.New("stage: no room")
+	// ErrStopped is returned when a stopped process copies the object or holds a lock of the
+	// directory.
+	ErrStopped = index.ErrStopped
+	// ErrNoSpace is returned when there is no space or inode for a file that was asked for, or for
+	// the stage itself.
+	ErrNoSpace = errors.New("stage: no space")
 )
 
-// Pool copies objects into a directory and lends them out. It may be used by many goroutines.
+// Pool copies objects into a directory and opens them for its callers. It may be used by many
+// goroutines.
 type Pool struct {
 	o      Options
 	dir    *lease.Dir
-	books  *ledger.Ledger
-	shelf  *shelf.Shelf
-	opened time.Time // what was checked later is new enough
+	index  *index.Index
+	store  *store.Store
+	opened time.Time // objects checked later are fresh
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // all goroutines
-	ranges chan struct{}  // places for further requests of large objects
+	ranges chan struct{}  // slots for the further requests of large objects
 
-	gate   sync.RWMutex // held for reading while the books or the shelf are used
+	gate   sync.RWMutex // held for reading while index or store is in use
 	closed bool         // under gate
 
-	mu       sync.Mutex // guards what follows and all of item's; never held while anything is read or written
-	items    map[ledger.Key]*item
-	queue    queue
-	workers  int // that run
-	parked   []*item
-	away     map[*item]struct{} // copied by other processes
-	helper   bool               // the goroutine that looks after parked and away runs
-	poke     chan struct{}      // wakes it
-	pause    time.Duration      // with which it begins
-	idle     chan struct{}      // closed when nothing is under way; nil if nobody waits for that
-	busy     int                // items that are queued, running, parked or away
-	stopping bool
-	diskFull atomic.Int64             // when that was last warned of
-	last     atomic.Pointer[Counters] // when it was closed; nil before
-	warned   atomic.Bool
-	seen     atomic.Int64 // bytes of the object that was copied last
+	mu        sync.Mutex // guards the following fields and all items; never held during I/O
+	items     map[index.Key]*item
+	queue     queue
+	workers   int // running workers
+	waiting   []*item
+	elsewhere map[*item]struct{} // copied by other processes
+	janitor   bool               // the janitor goroutine runs
+	wake      chan struct{}      // wakes it
+	pause     time.Duration      // its initial pause
+	idle      chan struct{}      // closed when nothing is under way; nil if nobody waits for that
+	busy      int                // items in progress
+	stopping  bool
+	diskFull  atomic.Int64             // when a full disk was last warned of
+	last      atomic.Pointer[Counters] // counters at Close; nil before
+	warned    atomic.Bool
+	seen      atomic.Int64 // size of the object copied last
 }
 
-// Open opens the stage in a directory on a local disk, which is made where it is missing; what it holds lies in its folder called "stage". With "" it is that of LEAT_CACHE_DIR, else one in
-// the user's cache directory; see the guide. Every process that opens the same directory shares what is in it. What dead processes left is removed.
-func Open(dir string, o *Options) (*Pool, error) {
+// Open opens the stage in a directory on a local disk and creates it if it is missing; its data is
+// in the subdirectory "stage". An empty dir means that of LEAT_CACHE_DIR, or else one in the user's
+// cache directory; see the guide. All processes that open the same directory share its objects.
+// Open removes what dead processes left.
+func Open(dir string, o *Options) (*Pool, error) { return OpenContext(context.Background(), dir, o) }
+
+// OpenContext is Open with a context, which ends the wait for other processes that open the
+// directory and the check of the directory after one of them died. The next process then makes that
+// check. After OpenContext has returned, ctx has no effect. The error is ErrStopped if a stopped
+// process holds a lock of the directory.
+func OpenContext(ctx context.Context, dir string, o *Options) (*Pool, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	root, err := openDir(dir)
 	if err != nil {
-		return nil, err
+		return nil, explainFull(dir, err)
 	}
-	p := &Pool{o: opts, dir: root, opened: time.Now(), items: map[ledger.Key]*item{}, away: map[*item]struct{}{}, poke: make(chan struct{}, 1),
+	p := &Pool{o: opts, dir: root, opened: time.Now(), items: map[index.Key]*item{}, elsewhere: map[*item]struct{}{},
+		wake:   make(chan struct{}, 1),
 		ranges: make(chan struct{}, max(16, opts.Ranges))}
-	if err := p.openBooks(); err != nil {
-		return nil, errors.Join(fmt.Errorf("stage: opening %s: %w", root.Path(), err), root.Close())
+	if err := p.openStorage(ctx); err != nil {
+		return nil, errors.Join(explainFull(root.Path(), fmt.Errorf("stage: opening %s: %w", root.Path(), err)),
+			root.Close())
 	}
-	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	return p, nil
 }
 
-// openBooks opens the shelf and the ledger, which need each other.
-func (p *Pool) openBooks() (err error) {
-	p.shelf, err = shelf.Open(p.dir, func() (uint64, error) { return p.books.NextPlace() })
+// explainFull adds what the disk lacks, and ErrNoSpace, to an error of a full disk.
+func explainFull(dir string, err error) error {
+	if !store.Full(err) {
+		return err
+	}
+	var no unix.Errno
+	errors.As(err, &no)
+	return fmt.Errorf("%w: %s is left on the disk for a stage in %s: free some, or name another directory: %w", ErrNoSpace,
+		store.LackingAt(dir, err), dir, no)
+}
+
+// openStorage opens the store and the index, which call each other.
+func (p *Pool) openStorage(ctx context.Context) (err error) {
+	p.store, err = store.Open(p.dir, func() (uint64, error) { return p.index.NextPlace() })
 	if err != nil {
 		return err
 	}
-	p.books, err = ledger.Open(p.dir, p.shelf.Free, p.whole, p.tidy)
+	p.index, err = index.Open(ctx, p.dir, p.store.Free, p.isComplete, p.tidy)
 	if err != nil {
-		return errors.Join(err, p.shelf.Close())
+		return errors.Join(err, p.store.Close())
 	}
 	return nil
 }
 
-// Dir is where the pool's objects are.
+// Dir returns the directory of the pool's objects.
 func (p *Pool) Dir() string { return p.dir.Path() }
 
-// enter keeps the pool from being closed; without it there is no leave.
+// enter reports whether the pool is open and prevents Close from completing until leave.
 func (p *Pool) enter() bool {
-	// Close alone takes it for writing. Foreign code that runs under it, as a source or Warn, may use the pool: it must not wait for Close, which waits for it.
+	// Only Close locks the gate for writing. Callbacks that run inside it, such as a Source or
+	// Warn, may use the pool: they must not wait for Close, which waits for them.
 	if !p.gate.TryRLock() {
 		return false
 	}
@@ -108,20 +135,23 @@ func (p *Pool) enter() bool {
 
 func (p *Pool) leave() { p.gate.RUnlock() }
 
-// Prefetch has an object copied soon, if it is not there, and keeps it there until the Lazy is released. It neither waits nor fails: what goes wrong is told by the
-// Lazy when it is opened, after another attempt. After Close the Lazy answers ErrClosed.
-func (p *Pool) Prefetch(src Source, name string) *Lazy { return p.prefetch(src, name, false) }
+// Prefetch queues an object to be staged unless it is there already, and keeps it staged until the
+// Ref is released. It never waits or fails: after a failed copy Ref.Open tries again and returns
+// the error. After Close the Ref returns ErrClosed.
+func (p *Pool) Prefetch(src Source, name string) *Ref { return p.prefetch(src, name, false) }
 
-// PrefetchFile is Prefetch for an object whose [Reader.Path] is wanted: a small one is made a file of its own at once, rather than lie with others in one and be copied out of
-// it, which takes its room twice. One that lies with others already is moved, if there is room for both meanwhile, and this pool does not use it.
-func (p *Pool) PrefetchFile(src Source, name string) *Lazy { return p.prefetch(src, name, true) }
+// PrefetchFile is Prefetch for an object whose [Reader.Path] is needed. It stages a small object as
+// a file of its own at once, instead of packing it with others and copying it out later. An object
+// that is packed already is moved, if there is space for both meanwhile and this pool does not use
+// it.
+func (p *Pool) PrefetchFile(src Source, name string) *Ref { return p.prefetch(src, name, true) }
 
-func (p *Pool) prefetch(src Source, name string, file bool) *Lazy {
+func (p *Pool) prefetch(src Source, name string, file bool) *Ref {
 	id := src.ID(name)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stopping {
-		return newLazy(&item{p: p, src: src, name: name, id: id, state: idle}, false)
+		return newRef(&item{p: p, src: src, name: name, id: id, state: idle}, false)
 	}
 	key := keyOf(id)
 	it := p.items[key]
@@ -134,19 +164,20 @@ func (p *Pool) prefetch(src Source, name string, file bool) *Lazy {
 		it.file = it.file || file
 	}
 	if it.state == idle || it.state == failed {
-		it.src = src // the last one failed, or was never asked
+		it.src = src // the previous source failed or was never used
 		p.enqueue(it)
 	}
-	return newLazy(it, true)
+	return newRef(it, true)
 }
 
-// Get reads an object from its source, without the stage.
+// Get reads an object from its source without staging it. The caller owns the bytes. After Close
+// the error is ErrClosed.
 func (p *Pool) Get(ctx context.Context, src Source, name string) ([]byte, SourceInfo, error) {
 	if !p.enter() {
 		return nil, SourceInfo{}, ErrClosed
 	}
 	defer p.leave()
-	p.count(countThrough, 1)
+	p.count(countReadThrough, 1)
 	p.count(countReads, 1)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -162,7 +193,8 @@ func (p *Pool) Get(ctx context.Context, src Source, name string) ([]byte, Source
 	return b, describe(src, name), nil
 }
 
-// Wait waits until nothing that was prefetched is under way any more: all is there, has failed, or is left to be read when it is asked for.
+// Wait waits until no prefetch is in progress any more: each object is staged, has failed, or is
+// left to be read on request. ctx ends the wait.
 func (p *Pool) Wait(ctx context.Context) error {
 	p.mu.Lock()
 	if p.busy == 0 {
@@ -182,7 +214,8 @@ func (p *Pool) Wait(ctx context.Context) error {
 	}
 }
 
-// Close cancels what is under way, and ends the use of the directory. Readers and Lazies answer ErrClosed after it. Nothing is left running.
+// Close cancels work in progress, waits for all goroutines, and ends the use of the directory.
+// Afterwards Readers and Refs return ErrClosed. It may be called again.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	if p.stopping {
@@ -193,30 +226,30 @@ func (p *Pool) Close() error {
 	p.stopping = true
 	for _, it := range p.items {
 		switch it.state {
-		case queued, parked, away:
+		case queued, waitingForSpace, copiedElsewhere:
 			p.setState(it, failed, ErrClosed)
 		}
 	}
-	p.queue, p.parked = queue{}, nil
-	clear(p.away)
+	p.queue, p.waiting = queue{}, nil
+	clear(p.elsewhere)
 	p.mu.Unlock()
 	p.cancel()
 	p.wg.Wait()
 	p.gate.Lock()
 	defer p.gate.Unlock()
 	p.closed = true
-	last := countersOf(p.books.Own())
+	last := countersOf(p.index.Own())
 	p.last.Store(&last)
 	var errs []error
 	errs = append(errs, p.dropAll())
-	return errors.Join(append(errs, p.books.Close(), p.shelf.Close(), p.dir.Close())...)
+	return errors.Join(append(errs, p.index.Close(), p.store.Close(), p.dir.Close())...)
 }
 
-// dropAll removes of what this pool still has staged all that is not to be kept.
+// dropAll removes this pool's staged objects that are not to be kept.
 func (p *Pool) dropAll() error {
-	var drop []*ledger.Entry
+	var drop []*index.Entry
 	p.mu.Lock()
-	for _, it := range p.items { // no more are released: see release
+	for _, it := range p.items { // release does nothing any more
 		if it.entry != nil && (it.drop || p.o.Keep == Drop) {
 			drop = append(drop, it.entry)
 		}
@@ -230,28 +263,28 @@ func (p *Pool) dropAll() error {
 	return errors.Join(errs...)
 }
 
-func (p *Pool) count(counter int, n int64) { p.books.Count(counter, n) }
+func (p *Pool) count(counter int, n int64) { p.index.Count(counter, n) }
 
-func (p *Pool) limits() ledger.Limits {
-	return ledger.Limits{Bytes: p.o.MaxBytes, Files: p.o.MaxFiles}
+func (p *Pool) limits() index.Limits {
+	return index.Limits{Bytes: p.o.MaxBytes, Files: p.o.MaxFiles}
 }
 
-// fresh tells whether an object needs not be compared with its source.
-func (p *Pool) fresh(checked time.Time) bool {
+// isFresh reports whether an object last checked at that time needs no comparison with its source.
+func (p *Pool) isFresh(checked time.Time) bool {
 	if p.o.MaxAge >= 0 && checked.After(time.Now().Add(time.Minute)) {
-		return false // the clock was ahead once
+		return false // the clock was ahead
 	}
 	return p.o.MaxAge < 0 || !checked.Before(p.opened.Add(-p.o.MaxAge))
 }
 
-// retry is how the pool's requests are made; they are counted.
+// retry returns the policy for the pool's requests, which also counts the retries.
 func (p *Pool) retry() objstore.Retry {
 	r := p.o.Retry
-	told := r.OnRetry
+	onRetry := r.OnRetry
 	r.OnRetry = func(err error) {
 		p.count(countRetries, 1)
-		if told != nil {
-			told(err)
+		if onRetry != nil {
+			onRetry(err)
 		}
 	}
 	return r

@@ -21,8 +21,9 @@ import (
 
 const limitOfEight = 16 * mib
 
-// Eight processes use one directory as they like. They are stopped now and then, all together, and what they take is added up: files with names and without.
-func TestEightProcessesNeverPassTheLimitByAByte(t *testing.T) {
+// Eight processes use one directory as they like. They are stopped now and then, all together, and
+// what they take is added up: files with names and without.
+func TestProcessesStayWithinLimit(t *testing.T) {
 	dir := inMemory(t)
 	seconds := 3
 	if testing.Short() {
@@ -69,7 +70,8 @@ func TestEightProcessesNeverPassTheLimitByAByte(t *testing.T) {
 	}
 	wantDisk(t, p)
 	u := ok(p.Usage())(t)
-	t.Logf("%d samples, at most %d KiB on the disk and %d counted, of %d; %+v", samples, most/kib, counted/kib, limitOfEight/kib, u.Since)
+	t.Logf("%d samples, at most %d KiB on the disk and %d counted, of %d; %+v", samples, most/kib, counted/kib,
+		limitOfEight/kib, u.Since)
 	if most < limitOfEight/2 {
 		t.Errorf("no more than %d KiB were on the disk: the limit was not tried", most/kib)
 	}
@@ -160,7 +162,8 @@ func diskOfAll(t testing.TB, dir string, pids []int) int64 {
 				continue
 			}
 			var st unix.Stat_t
-			if unix.Stat(fd, &st) == nil && st.Nlink == 0 && st.Mode&unix.S_IFMT == unix.S_IFREG && !strings.Contains(to, "/procs/") && !seen[st.Ino] {
+			if unix.Stat(fd, &st) == nil && st.Nlink == 0 && st.Mode&unix.S_IFMT == unix.S_IFREG &&
+				!strings.Contains(to, "/procs/") && !seen[st.Ino] {
 				seen[st.Ino] = true
 				n += st.Blocks * 512
 			}
@@ -170,7 +173,7 @@ func diskOfAll(t testing.TB, dir string, pids []int) int64 {
 }
 
 // Another process is at the object and gives nothing, for it is stopped, or its source is.
-func TestAProcessThatIsStoppedWhileItCopiesKeepsNobodyWaiting(t *testing.T) {
+func TestStoppedCopier(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int64{1000, 3 * mib} {
 		dir := t.TempDir()
@@ -182,7 +185,7 @@ func TestAProcessThatIsStoppedWhileItCopiesKeepsNobodyWaiting(t *testing.T) {
 		p := pool(t, dir, Options{Retry: objstore.Retry{Stall: 200 * time.Millisecond}})
 		l := p.Prefetch(s, "a")
 		defer l.Release()
-		become(t, l, away)
+		become(t, l, copiedElsewhere)
 		begin := time.Now()
 		wantBytes(t, l, s, 0)
 		if d := time.Since(begin); d > 20*time.Second {
@@ -197,7 +200,7 @@ func TestAProcessThatIsStoppedWhileItCopiesKeepsNobodyWaiting(t *testing.T) {
 		// When it is killed, who has waited takes over, though nobody asks any more.
 		again := p.Prefetch(s, "a")
 		defer again.Release()
-		become(t, again, away)
+		become(t, again, copiedElsewhere)
 		child.Kill()
 		_ = unix.Kill(pid, unix.SIGCONT)
 		child.Wait()
@@ -234,19 +237,19 @@ func stuckChild(args []string) error {
 	return err
 }
 
-func TestTwoProcessesWaitForOneCopy(t *testing.T) {
+func TestProcessesShareCopy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := small("shared", 1000)
 	middle := make(chan struct{})
 	s.put("a", object{size: 1000, middle: middle})
 	p, q := pool(t, dir, Options{}), pool(t, dir, Options{}) // two pools are to each other what two processes are
-	first, second := p.Prefetch(s, "a"), (*Lazy)(nil)
+	first, second := p.Prefetch(s, "a"), (*Ref)(nil)
 	soon(t, "half of it being read", func() bool { _, _, n := s.count("a"); return n == 500 })
 	second = q.Prefetch(s, "a")
 	done := make(chan error)
 	go func() { _, err := second.Bytes(t.Context()); done <- err }()
-	become(t, second, away)
+	become(t, second, copiedElsewhere)
 	close(middle)
 	must(t, <-done)
 	wantBytes(t, first, s, 0)

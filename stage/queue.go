@@ -1,11 +1,12 @@
 package stage
 
-// queue holds items in the order in which they are to be copied. One that left it otherwise is passed over: its ticket is another one by then.
+// queue holds items in the order in which they are to be copied. An item that left it early stays
+// in the slice but has another ticket by then, and is skipped.
 type queue struct {
 	items   []queuedItem
 	first   int
 	tickets uint64
-	length  int // without those that left
+	length  int // of items still queued
 }
 
 type queuedItem struct {
@@ -13,7 +14,7 @@ type queuedItem struct {
 	ticket uint64
 }
 
-// enqueue queues an item, or leaves it to be read when it is asked for.
+// enqueue queues an item, or leaves it to be read on request if the queue is full. mu is held.
 func (p *Pool) enqueue(it *item) {
 	if p.queue.length >= p.o.MaxQueue {
 		p.setState(it, idle, nil)
@@ -27,7 +28,7 @@ func (p *Pool) enqueue(it *item) {
 	p.startWorker()
 }
 
-// enqueueFirst puts an item before all others.
+// enqueueFirst queues an item before all others. mu is held.
 func (p *Pool) enqueueFirst(it *item) {
 	q := &p.queue
 	q.tickets++
@@ -42,7 +43,7 @@ func (p *Pool) enqueueFirst(it *item) {
 	p.startWorker()
 }
 
-// dequeue returns the next item, which runs now; nil: there is none.
+// dequeue returns the next item, whose state becomes running, or nil. mu is held.
 func (p *Pool) dequeue() *item {
 	q := &p.queue
 	for q.first < len(q.items) {

@@ -11,27 +11,31 @@ import (
 	"slices"
 	"sync"
 
+	"leat/internal/fault"
 	"leat/objstore"
-	"leat/stage/internal/ledger"
+	"leat/stage/internal/index"
 )
 
-// Reader reads one version of an object. ReadAt may be called by many goroutines at once; Read, Seek and Close by one.
+// Reader reads one version of an object. ReadAt may be called concurrently; Read, Seek and Close by
+// one goroutine at a time.
 type Reader struct {
 	h      *handle
-	e      *ledger.Entry // nil: it is read directly
+	e      *index.Entry // nil: not staged
 	direct *direct
 	size   int64
-	at     int64 // of Read
+	at     int64 // offset of the next Read
 
 	mu   sync.Mutex
-	f    *os.File // of an object that is a file
-	path *Reader  // a copy of it that is a file, see Path
+	f    *os.File // of an object with a file of its own
+	path *Reader  // a copy with a file of its own, see Path
 	body io.ReadCloser
-	next int64 // what body gives next
+	next int64 // offset of body
+
+	streamed bool // body has returned bytes
 }
 
-// newReader makes a Reader of an item; the caller's reference becomes its own. mu is held.
-func newReader(it *item, e *ledger.Entry, d *direct) *Reader {
+// newReader returns a Reader of an item and takes over the caller's reference. mu is held.
+func newReader(it *item, e *index.Entry, d *direct) *Reader {
 	r := &Reader{h: &handle{it: it}, e: e, direct: d}
 	if e != nil {
 		r.size = e.Size
@@ -42,27 +46,33 @@ func newReader(it *item, e *ledger.Entry, d *direct) *Reader {
 	return r
 }
 
-// Size is the object's, in bytes.
+// Size returns the size of the object in bytes.
 func (r *Reader) Size() int64 { return r.size }
 
-// Info tells where the object comes from.
+// Info returns the origin of the object.
 func (r *Reader) Info() SourceInfo { return describe(r.h.it.src, r.h.it.name) }
 
-// Staged tells whether the bytes are on the local disk. Otherwise there was no room for them: they are in memory, or come from the source piece by piece if the object is large.
+// Staged reports whether the bytes are on the local disk. Otherwise there was no space for them:
+// they are in memory, or, for large objects, read from the source as needed.
 func (r *Reader) Staged() bool { return r.e != nil }
 
-// Version is what tells this version of the object from others.
+// Version returns what identifies this version of the object.
 func (r *Reader) Version() objstore.Info {
 	if r.e != nil {
-		m := match(r.e)
+		m := infoOf(r.e)
 		m.Name = r.h.it.name
 		return *m
 	}
 	return r.direct.info
 }
 
-// ReadAt reads from the byte at on, as io.ReaderAt says. Bytes that the disk does not give any more are read from the source.
+// ReadAt implements io.ReaderAt. Bytes that the disk fails to return are read from the source.
 func (r *Reader) ReadAt(b []byte, at int64) (int, error) {
+	return r.readAtContext(r.h.it.p.ctx, b, at)
+}
+
+// readAtContext is ReadAt with a context that ends the requests to the source.
+func (r *Reader) readAtContext(ctx context.Context, b []byte, at int64) (int, error) {
 	p := r.h.it.p
 	if !p.enter() {
 		return 0, ErrClosed
@@ -83,7 +93,7 @@ func (r *Reader) ReadAt(b []byte, at int64) (int, error) {
 	}
 	n, err := 0, error(nil)
 	if len(want) > 0 {
-		n, err = r.readAt(want, at)
+		n, err = r.readAt(ctx, want, at)
 	}
 	if n < len(b) && err == nil {
 		err = io.EOF
@@ -91,13 +101,13 @@ func (r *Reader) ReadAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// readAt reads bytes that the object has.
-func (r *Reader) readAt(b []byte, at int64) (int, error) {
+// readAt reads a range that lies within the object.
+func (r *Reader) readAt(ctx context.Context, b []byte, at int64) (int, error) {
 	switch {
 	case r.e == nil && r.direct.bytes != nil:
 		return copy(b, r.direct.bytes[at:]), nil
 	case r.e == nil:
-		return r.fromSource(b, at, &r.direct.info)
+		return r.fromSource(ctx, b, at, &r.direct.info)
 	}
 	n, err := r.fromDisk(b, at)
 	if n == len(b) {
@@ -105,20 +115,25 @@ func (r *Reader) readAt(b []byte, at int64) (int, error) {
 	}
 	p := r.h.it.p
 	p.count(countDamaged, 1)
-	p.o.Warn(fmt.Errorf("stage: reading %s again from its source: %w", r.h.it.id, err))
+	p.o.Warn(fmt.Errorf("stage: reading the staged copy of %s: %w", r.h.it.id, err))
 	r.e.Discard()
-	m, err := r.fromSource(b[n:], at+int64(n), match(r.e))
+	version := infoOf(r.e)
+	if !version.Versioned() {
+		return n, fmt.Errorf("stage: reading %s: %w", r.h.it.id, err)
+	}
+	m, err := r.fromSource(ctx, b[n:], at+int64(n), version)
 	return n + m, err
 }
 
 func (r *Reader) fromDisk(b []byte, at int64) (int, error) {
+	fault.Point("stage.reading")
 	p := r.h.it.p
 	if r.e.Place.Packed() {
-		return p.shelf.ReadAt(r.e.Place, b, at)
+		return p.store.ReadAt(r.e.Place, b, at)
 	}
 	r.mu.Lock()
 	if r.f == nil {
-		f, err := p.shelf.OpenFile(r.e.Place)
+		f, err := p.store.OpenFile(r.e.Place)
 		if err != nil {
 			r.mu.Unlock()
 			return 0, err
@@ -130,10 +145,16 @@ func (r *Reader) fromDisk(b []byte, at int64) (int, error) {
 	return f.ReadAt(b, at)
 }
 
-// fromSource reads bytes of the same version from the source.
-func (r *Reader) fromSource(b []byte, at int64, version *objstore.Info) (int, error) {
+// errUnversioned is returned instead of a second request to a source without versions.
+var errUnversioned = errors.New("its source has no versions, so that it can only be read in order, by one request: free space to stage it")
+
+// fromSource reads bytes of the given version from the source.
+func (r *Reader) fromSource(ctx context.Context, b []byte, at int64, version *objstore.Info) (int, error) {
 	it := r.h.it
-	_, body, err := it.p.retry().Read(it.p.ctx, it.src, it.name, at, int64(len(b)), version)
+	if !version.Versioned() {
+		return 0, fmt.Errorf("stage: reading %s from byte %d: %w", it.id, at, errUnversioned)
+	}
+	_, body, err := it.p.retry().Read(ctx, it.src, it.name, at, int64(len(b)), version)
 	if err != nil {
 		return 0, err
 	}
@@ -145,10 +166,10 @@ func (r *Reader) fromSource(b []byte, at int64, version *objstore.Info) (int, er
 	return n, err
 }
 
-// Read reads the next bytes.
+// Read implements io.Reader.
 func (r *Reader) Read(b []byte) (int, error) {
 	if r.e == nil && r.direct.bytes == nil {
-		return r.stream(b)
+		return r.stream(r.h.it.p.ctx, b)
 	}
 	n, err := r.ReadAt(b, r.at)
 	r.at += int64(n)
@@ -158,8 +179,9 @@ func (r *Reader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// stream reads the next bytes of a large object that is not staged, by one request for all that is left.
-func (r *Reader) stream(b []byte) (int, error) {
+// stream reads the next bytes of a large object that is not staged, by one request for the whole
+// rest. ctx ends the request, which later calls share.
+func (r *Reader) stream(ctx context.Context, b []byte) (int, error) {
 	it := r.h.it
 	if !it.p.enter() {
 		return 0, ErrClosed
@@ -176,26 +198,30 @@ func (r *Reader) stream(b []byte) (int, error) {
 		r.body = nil
 	}
 	if r.body == nil {
-		_, body, err := it.p.retry().Read(it.p.ctx, it.src, it.name, r.at, -1, &r.direct.info)
+		if r.streamed && !r.direct.info.Versioned() {
+			return 0, fmt.Errorf("stage: reading %s from byte %d: %w", it.id, r.at, errUnversioned)
+		}
+		_, body, err := it.p.retry().Read(ctx, it.src, it.name, r.at, -1, &r.direct.info)
 		if err != nil {
 			return 0, err
 		}
 		r.body, r.next = body, r.at
 	}
 	n, err := r.body.Read(b[:min(int64(len(b)), r.size-r.at)])
+	r.streamed = r.streamed || n > 0
 	r.at += int64(n)
 	r.next = r.at
 	if err == io.EOF && r.at < r.size {
 		err = wrongSize(it.id, r.at, r.size)
 	}
-	if err != nil && err != io.EOF { // the next Read asks again
+	if err != nil && err != io.EOF { // the next Read makes a new request
 		r.body.Close()
 		r.body = nil
 	}
 	return n, err
 }
 
-// Seek sets where Read reads next, as io.Seeker says.
+// Seek implements io.Seeker.
 func (r *Reader) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekStart:
@@ -213,37 +239,77 @@ func (r *Reader) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// bytes returns the whole, in memory that is the caller's.
+// bytes returns the whole object in memory owned by the caller.
 func (r *Reader) bytes(ctx context.Context) ([]byte, error) {
-	switch {
-	case r.e == nil && r.direct.bytes != nil && r.direct.sole:
-		return slices.Clip(r.direct.bytes), nil
-	case r.e == nil && r.direct.bytes == nil: // of a size that was announced, and may be wrong: memory as the bytes come
-		return io.ReadAll(r)
+	if d := r.direct; r.e == nil && d.bytes != nil && d.sole {
+		return slices.Clip(d.bytes), nil
 	}
-	return r.append(ctx, make([]byte, 0, r.size))
+	return r.append(ctx, nil)
 }
 
-// append appends the whole.
+// readStep is how many bytes are read from the local disk between two checks of the context.
+const readStep = 1 << 20
+
+// append appends the whole object to b. After an error it returns b unchanged.
 func (r *Reader) append(ctx context.Context, b []byte) ([]byte, error) {
-	switch {
-	case r.e == nil && r.direct.bytes != nil:
+	if r.e == nil && r.direct.bytes != nil {
 		return append(b, r.direct.bytes...), nil
-	case r.e == nil:
+	}
+	p := r.h.it.p
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.ctx, cancel)()
+	all, err := r.appendContext(ctx, b)
+	switch {
+	case err == nil:
+		return all, nil
+	case p.ctx.Err() != nil:
+		err = ErrClosed
+	}
+	return b, err
+}
+
+func (r *Reader) appendContext(ctx context.Context, b []byte) ([]byte, error) {
+	if r.e == nil { // the announced size may be wrong: memory grows with the bytes
 		more := bytes.NewBuffer(b)
-		_, err := more.ReadFrom(r)
+		_, err := more.ReadFrom(streamReader{ctx, r})
 		return more.Bytes(), err
 	}
-	n := len(b)
-	b = slices.Grow(b, int(r.size))[:n+int(r.size)]
-	if _, err := r.ReadAt(b[n:], 0); err != nil && !errors.Is(err, io.EOF) {
-		return b[:n], err
+	b = slices.Grow(b, int(r.size))
+	for at := int64(0); at < r.size; {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		n, err := r.readAtContext(ctx, b[len(b):len(b)+int(min(readStep, r.size-at))], at)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		if n == 0 {
+			return nil, io.ErrUnexpectedEOF
+		}
+		b, at = b[:len(b)+n], at+int64(n)
 	}
-	return b, ctx.Err()
+	return b, nil
 }
 
-// Path is the name of a local file that holds exactly the object, for programs that want one. It must not be written to, and is valid until Close. Its
-// extension is that of the object's name. A small object is copied to a file of its own for it. Where there is no room the error is ErrNoRoom.
+// streamReader is an io.Reader of a large object that is not staged. ctx ends it.
+type streamReader struct {
+	ctx context.Context
+	r   *Reader
+}
+
+func (s streamReader) Read(b []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.r.stream(s.ctx, b)
+}
+
+// Path returns the path of a local file with exactly the object's bytes, for programs that need
+// one. Nobody may write to it. The path is valid until Close, or until the stage's directory is
+// renamed; the next call then returns the new one. Its extension is that of the object's name. A
+// small object is copied to a file of its own. The error is ErrNoSpace if there is no space for
+// that.
 func (r *Reader) Path() (string, error) {
 	if r.h.released.Load() {
 		return "", ErrClosed
@@ -266,7 +332,7 @@ func (r *Reader) Path() (string, error) {
 		return "", ErrClosed
 	}
 	defer p.leave()
-	return p.shelf.Path(e.Place), nil
+	return p.store.CheckPath(e.Place)
 }
 
 // Close ends the use of the object by this Reader. It may be called again.
@@ -296,15 +362,15 @@ func (r *Reader) Close() error {
 // entryReader reads a staged object that has no Reader.
 type entryReader struct {
 	p *Pool
-	e *ledger.Entry
+	e *index.Entry
 	f *os.File
 }
 
-func (p *Pool) openEntry(e *ledger.Entry) (*entryReader, error) {
+func (p *Pool) openEntry(e *index.Entry) (*entryReader, error) {
 	if e.Place.Packed() {
 		return &entryReader{p: p, e: e}, nil
 	}
-	f, err := p.shelf.OpenFile(e.Place)
+	f, err := p.store.OpenFile(e.Place)
 	return &entryReader{p: p, e: e, f: f}, err
 }
 
@@ -312,7 +378,7 @@ func (r *entryReader) ReadAt(b []byte, at int64) (int, error) {
 	if r.f != nil {
 		return r.f.ReadAt(b, at)
 	}
-	return r.p.shelf.ReadAt(r.e.Place, b, at)
+	return r.p.store.ReadAt(r.e.Place, b, at)
 }
 
 func (r *entryReader) Close() error {

@@ -16,7 +16,7 @@ import (
 	"leat/objstore"
 )
 
-func TestReaderReadsLikeAFile(t *testing.T) {
+func TestReader(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int64{0, 1, 100 * kib, 3 * mib} {
 		for _, how := range []string{"staged", "read through"} {
@@ -43,12 +43,15 @@ func TestReaderReadsLikeAFile(t *testing.T) {
 			if n, err := r.Read(make([]byte, 1)); n != 0 || err != io.EOF {
 				t.Errorf("%s: Read at the end: %d, %v", how, n, err)
 			}
-			for _, c := range []struct{ at, n int64 }{{0, size}, {size / 2, size}, {size, 1}, {size + 10, 1}, {size / 3, size / 3}, {0, 0}} {
+			for _, c := range []struct{ at, n int64 }{{0, size}, {size / 2, size}, {size, 1}, {size + 10, 1},
+				{size / 3, size / 3}, {0, 0}} {
 				b := make([]byte, c.n)
 				n, err := r.ReadAt(b, c.at)
 				wantN, wantErr := bytes.NewReader(want).ReadAt(make([]byte, c.n), c.at)
-				if n != wantN || !errors.Is(err, wantErr) && c.n > 0 || !bytes.Equal(b[:n], want[min(c.at, size):min(c.at, size)+int64(n)]) {
-					t.Errorf("%s: ReadAt %d bytes at %d of %d: %d, %v, not %d, %v", how, c.n, c.at, size, n, err, wantN, wantErr)
+				if n != wantN || !errors.Is(err, wantErr) && c.n > 0 || !bytes.Equal(b[:n],
+					want[min(c.at, size):min(c.at, size)+int64(n)]) {
+					t.Errorf("%s: ReadAt %d bytes at %d of %d: %d, %v, not %d, %v", how, c.n, c.at, size, n, err, wantN,
+						wantErr)
 				}
 			}
 			for _, c := range []struct {
@@ -75,7 +78,7 @@ func TestReaderReadsLikeAFile(t *testing.T) {
 	}
 }
 
-func TestALargeObjectThatIsNotStagedIsReadPieceByPiece(t *testing.T) {
+func TestLargeDirectRead(t *testing.T) {
 	t.Parallel()
 	const size = directMemory + 5*mib + 7
 	s := small("large", 100)
@@ -110,13 +113,13 @@ func TestALargeObjectThatIsNotStagedIsReadPieceByPiece(t *testing.T) {
 	must(t, r.Close())
 }
 
-func TestPathIsAFileOfExactlyTheObject(t *testing.T) {
+func TestPath(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int64{0, 10, 100 * kib, 2 * mib} {
 		for _, how := range []string{"staged", "read through"} {
 			s := small("path", size)
 			p := pool(t, t.TempDir(), Options{MaxFiles: 3})
-			var fillers []*Lazy
+			var fillers []*Ref
 			if how == "read through" {
 				for i := range 3 {
 					fillers = append(fillers, p.Prefetch(s, fmt.Sprint(i)))
@@ -159,7 +162,7 @@ func TestPathIsAFileOfExactlyTheObject(t *testing.T) {
 	}
 }
 
-func TestSourceInfoTellsWhereAValueComesFrom(t *testing.T) {
+func TestSourceInfo(t *testing.T) {
 	t.Parallel()
 	s := small("info", 10)
 	p := pool(t, t.TempDir(), Options{})

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// A training loop draws from a buffer of 1000 samples at random, and the disk has room for 500 of them. In each run some are opened by several at
-// once, some never, and all are released.
-func TestAShuffleBufferOf1000WithRoomFor500NeverHangs(t *testing.T) {
+// A training loop draws from a buffer of 1000 samples at random, and the disk has room for 500 of
+// them. In each run some are opened by several at once, some never, and all are released.
+func TestShuffleBufferLargerThanLimit(t *testing.T) {
 	runs := 1000
 	if testing.Short() {
 		runs = 50
@@ -23,7 +23,7 @@ func TestAShuffleBufferOf1000WithRoomFor500NeverHangs(t *testing.T) {
 	s := small("shuffle", 200)
 	p := pool(t, inMemory(t), Options{MaxFiles: 500, Workers: 8})
 	r := rand.New(rand.NewPCG(1, 2))
-	all := make([]*Lazy, 1000)
+	all := make([]*Ref, 1000)
 	begun, done := time.Now(), 0
 	for run := range runs {
 		if done = run; run >= 50 && time.Since(begun) > 30*time.Second { // enough for a slow machine
@@ -69,13 +69,14 @@ func TestAShuffleBufferOf1000WithRoomFor500NeverHangs(t *testing.T) {
 	}
 }
 
-// The whole buffer is held until the end: half of it can't be staged, and is read when it is asked for.
-func TestAShuffleBufferThatIsHeldUntilItsEndDoesNotHang(t *testing.T) {
+// The whole buffer is held until the end: half of it can't be staged, and is read when it is asked
+// for.
+func TestShuffleBufferHeldToEnd(t *testing.T) {
 	watchdog(t, 5*time.Minute)
 	s := small("held", 200)
 	p := pool(t, inMemory(t), Options{MaxFiles: 500})
 	for range 5 {
-		var all []*Lazy
+		var all []*Ref
 		for i := range 1000 {
 			all = append(all, p.Prefetch(s, fmt.Sprint(i)))
 		}

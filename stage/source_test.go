@@ -17,8 +17,8 @@ import (
 	"leat/objstore"
 )
 
-// source is a store in this process, whose objects do what a test wants of them. Their bytes follow from name and version, in
-// whichever process.
+// source is a store in this process, whose objects do what a test wants of them. Their bytes follow
+// from name and version, in whichever process.
 type source struct {
 	id    string
 	delay time.Duration // of each request
@@ -59,7 +59,8 @@ type object struct {
 }
 
 func newSource(id string) *source {
-	return &source{id: id, objects: map[string]*object{}, reads: map[string]int{}, stats: map[string]int{}, given: map[string]int64{}}
+	return &source{id: id, objects: map[string]*object{}, reads: map[string]int{}, stats: map[string]int{},
+		given: map[string]int64{}}
 }
 
 // put puts an object in.
@@ -92,7 +93,8 @@ func (s *source) get(name string) object {
 	return *s.find(name)
 }
 
-// count is how many requests there were for an object's bytes, how many without, and how many bytes were given.
+// count is how many requests there were for an object's bytes, how many without, and how many bytes
+// were given.
 func (s *source) count(name string) (reads, stats int, given int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,7 +197,8 @@ func (s *source) Stat(ctx context.Context, name string) (objstore.Info, error) {
 	return o.info(name), nil
 }
 
-func (s *source) Read(ctx context.Context, name string, offset, length int64, match *objstore.Info) (objstore.Info, io.ReadCloser, error) {
+func (s *source) Read(ctx context.Context, name string, offset, length int64, match *objstore.Info) (objstore.Info,
+	io.ReadCloser, error) {
 	if s.onRead != nil {
 		s.onRead(name, offset)
 	}
@@ -219,7 +222,8 @@ func (s *source) Read(ctx context.Context, name string, offset, length int64, ma
 	if length >= 0 {
 		end = min(end, offset+length)
 	}
-	b := &sourceBody{s: s, ctx: ctx, name: name, seed: seedOf(name, o.version), at: min(offset, end), end: end, middle: o.middle, half: (offset + end) / 2, done: done}
+	b := &sourceBody{s: s, ctx: ctx, name: name, seed: seedOf(name, o.version), at: min(offset, end), end: end,
+		middle: o.middle, half: (offset + end) / 2, done: done}
 	if o.cut > 0 {
 		s.edit(name, func(o *object) { o.cut = 0 })
 		b.cut = o.cut
@@ -306,7 +310,8 @@ func sumsOf(name string, version int, size int64) (m [md5.Size]byte, c []byte) {
 	return v.(pair).md5, binary.BigEndian.AppendUint32(nil, v.(pair).crc)
 }
 
-// fill writes the bytes of a content from one on. The race detector would take most of a test's time for it.
+// fill writes the bytes of a content from one on. The race detector would take most of a test's
+// time for it.
 //
 //go:norace
 func fill(b []byte, seed uint64, at int64) {

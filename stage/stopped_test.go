@@ -16,7 +16,7 @@ import (
 	"leat/internal/proctest"
 )
 
-func TestWhoWaitsForAStoppedProcessIsToldWhich(t *testing.T) {
+func TestErrStoppedNamesProcess(t *testing.T) {
 	dir := t.TempDir()
 	c := proctest.New("stuck", dir, strconv.Itoa(mib)).Start(t)
 	must(t, waitForFile(filepath.Join(dir, "copying")))
@@ -27,17 +27,17 @@ func TestWhoWaitsForAStoppedProcessIsToldWhich(t *testing.T) {
 	s := newSource("stuck").put("a", object{size: mib})
 	l := p.Prefetch(s, "a")
 	defer l.Release()
-	become(t, l, away)
+	become(t, l, copiedElsewhere)
 	// A process that runs is waited for, however long it takes.
-	wantErr(t, l.Await(within(t, 200*time.Millisecond)), within(t, 0).Err())
+	wantErr(t, l.WaitStaged(within(t, 200*time.Millisecond)), within(t, 0).Err())
 	must(t, unix.Kill(pid, unix.SIGSTOP))
-	err := l.Await(within(t, time.Minute))
+	err := l.WaitStaged(within(t, time.Minute))
 	wantErr(t, err, ErrStopped)
 	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("process %d is copying %s", pid, s.ID("a"))) {
 		t.Errorf("%v", err)
 	}
 	// Its end is what lets others take over.
 	c.Kill()
-	must(t, l.Await(within(t, time.Minute)))
+	must(t, l.WaitStaged(within(t, time.Minute)))
 	wantBytes(t, l, s, 0)
 }

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -11,27 +12,29 @@ import (
 
 // Codec turns bytes into values.
 type Codec[T any] struct {
-	// Decode makes a value of an object's bytes, which are its own to keep.
+	// Decode makes a value from an object's bytes, which it may keep.
 	Decode func(object []byte) (T, error)
 
-	// With Encode, Load and Name set, Decode is expensive, and done once a machine: what is staged is Encode's result, and Load makes
-	// a value of it. Name stands for the three and for what they are set to do, such as "jpeg-224px-v2": values that were staged under another name are not found.
+	// If Encode, Load and Name are set too, Decode is expensive and runs once per machine: the
+	// result of Encode is staged, and Load makes a value from it. Name identifies the three
+	// functions and their settings, for example "jpeg-224px-v2": values staged under another name
+	// are not found.
 	Name   string
 	Encode func(T) ([]byte, error)
 	Load   func(encoded []byte) (T, error)
 }
 
-// TypedPool prefetches values of one type.
+// TypedPool prefetches values of one type. It may be used by many goroutines.
 type TypedPool[T any] struct {
 	p *Pool
 	c Codec[T]
 }
 
-// Typed makes a pool one of values. Either Decode alone is set, or all of the codec.
+// Typed returns a TypedPool on p. The codec must have either Decode alone or all of its fields.
 func Typed[T any](p *Pool, c Codec[T]) (*TypedPool[T], error) {
 	expensive := c.Encode != nil || c.Load != nil || c.Name != ""
 	if c.Decode == nil || expensive && (c.Encode == nil || c.Load == nil || c.Name == "") {
-		return nil, fmt.Errorf("stage: a codec has Decode alone, or Decode, Encode, Load and Name")
+		return nil, errors.New("stage: a codec needs Decode alone, or Decode, Encode, Load and Name")
 	}
 	return &TypedPool[T]{p, c}, nil
 }
@@ -44,13 +47,14 @@ func (t *TypedPool[T]) Prefetch(src Source, name string) *TypedLazy[T] {
 	return &TypedLazy[T]{t.p.Prefetch(&decoded[T]{src, t.p, t.c}, name), t.c.Load}
 }
 
-// TypedLazy is a value that was asked for.
+// TypedLazy is a reference to a requested value. It may be used by many goroutines.
 type TypedLazy[T any] struct {
-	l      *Lazy
+	l      *Ref
 	decode func([]byte) (T, error)
 }
 
-// Get waits for the value as Lazy.Open does, and makes it: each call its own. It tells where the value comes from.
+// Get waits for the value as Ref.Open does, and decodes it anew in each call. It also returns the
+// origin of the value.
 func (l *TypedLazy[T]) Get(ctx context.Context) (v T, info SourceInfo, err error) {
 	b, err := l.l.Bytes(ctx)
 	if err != nil {
@@ -63,10 +67,10 @@ func (l *TypedLazy[T]) Get(ctx context.Context) (v T, info SourceInfo, err error
 	return v, info, nil
 }
 
-// Release is Lazy.Release.
+// Release is Ref.Release.
 func (l *TypedLazy[T]) Release() { l.l.Release() }
 
-// decoded is a source of what a codec makes of another's objects.
+// decoded is a source of the values that a codec makes from the objects of another source.
 type decoded[T any] struct {
 	src Source
 	p   *Pool
@@ -77,7 +81,7 @@ func (d *decoded[T]) ID(name string) string { return d.src.ID(name) + "#" + d.c.
 
 func (d *decoded[T]) Describe(name string) SourceInfo { return describe(d.src, name) }
 
-// version is that of the object that a value is made of.
+// version returns the version of a value: that of its object.
 func (d *decoded[T]) version(i objstore.Info) objstore.Info {
 	if !i.Versioned() {
 		return objstore.Info{Name: i.Name, Size: -1}
@@ -90,7 +94,8 @@ func (d *decoded[T]) Stat(ctx context.Context, name string) (objstore.Info, erro
 	return d.version(i), err
 }
 
-func (d *decoded[T]) Read(ctx context.Context, name string, offset, length int64, match *objstore.Info) (objstore.Info, io.ReadCloser, error) {
+func (d *decoded[T]) Read(ctx context.Context, name string, offset, length int64, match *objstore.Info) (objstore.Info,
+	io.ReadCloser, error) {
 	info, b, err := d.make(ctx, name)
 	if err == nil && match != nil && match.ETag != info.ETag {
 		err = fmt.Errorf("%w: %s", objstore.ErrChanged, d.ID(name))
@@ -101,7 +106,8 @@ func (d *decoded[T]) Read(ctx context.Context, name string, offset, length int64
 	return info, memory(b, offset, length), nil
 }
 
-// maker is a Source that makes whole objects, each time anew and perhaps not twice the same, and watches its own requests.
+// maker is a Source that makes whole objects anew each time, perhaps with different bytes, and
+// handles retries itself.
 type maker interface {
 	make(ctx context.Context, name string) (objstore.Info, []byte, error)
 }

@@ -40,7 +40,7 @@ func sumOf(b []byte) (n int) {
 	return n
 }
 
-func TestAnExpensiveDecoderRunsOnceAMachine(t *testing.T) {
+func TestExpensiveDecoderRunsOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := small("expensive", 10*kib)
@@ -56,7 +56,8 @@ func TestAnExpensiveDecoderRunsOnceAMachine(t *testing.T) {
 				if err != nil || n != sumOf(content(name, 0, 10*kib)) {
 					t.Errorf("%s: %d, %v", name, n, err)
 				}
-				if d := cmp.Diff(SourceInfo{Source: "test://expensive/" + name, Index: -1, Files: []string{name}}, info); d != "" {
+				if d := cmp.Diff(SourceInfo{Source: "test://expensive/" + name, Index: -1, Files: []string{name}},
+					info); d != "" {
 					t.Error(d)
 				}
 			}
@@ -71,7 +72,7 @@ func TestAnExpensiveDecoderRunsOnceAMachine(t *testing.T) {
 	}
 }
 
-func TestADecodedValueFollowsItsObjectAndItsCodec(t *testing.T) {
+func TestDecodedValueVersion(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := newSource("follows").put("a", object{size: 1000})
@@ -97,7 +98,7 @@ func TestADecodedValueFollowsItsObjectAndItsCodec(t *testing.T) {
 	}
 }
 
-func TestErrorsOfACodecNameTheObject(t *testing.T) {
+func TestCodecErrors(t *testing.T) {
 	t.Parallel()
 	s := small("codec", 100)
 	bad := errors.New("no image")
@@ -114,14 +115,15 @@ func TestErrorsOfACodecNameTheObject(t *testing.T) {
 	c.Decode = fails
 	_, _, err = ok(Typed(p, c))(t).Prefetch(s, "a").Get(t.Context())
 	wantErr(t, err, bad)
-	for _, c := range []Codec[int]{{}, {Decode: fails, Name: "x"}, {Decode: fails, Load: fails}, {Name: "x", Load: fails}} {
+	for _, c := range []Codec[int]{{}, {Decode: fails, Name: "x"}, {Decode: fails, Load: fails},
+		{Name: "x", Load: fails}} {
 		if _, err := Typed(p, c); err == nil {
 			t.Errorf("%+v is accepted", c)
 		}
 	}
 }
 
-func TestWhatWasPutIsCountedServedAndGoneAfterRelease(t *testing.T) {
+func TestPut(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int64{1, 10 * kib, 2 * mib} {
 		p := pool(t, t.TempDir(), Options{MaxBytes: 4 * mib})
@@ -153,22 +155,23 @@ func TestWhatWasPutIsCountedServedAndGoneAfterRelease(t *testing.T) {
 	}
 }
 
-func TestWhatWasPutStaysInMemoryWhereThereIsNoRoom(t *testing.T) {
+func TestPutWithoutSpace(t *testing.T) {
 	t.Parallel()
 	p := pool(t, t.TempDir(), Options{MaxBytes: 64 * kib})
 	a, b := p.Put(content("a", 0, 64*kib), "a"), p.Put(content("b", 0, 64*kib), "b")
 	big := p.Put(content("big", 0, mib), "big")
 	soon(t, "both being settled", func() bool {
-		return stateOf(a) == staged && stateOf(b) == parked || stateOf(a) == parked && stateOf(b) == staged
+		return stateOf(a) == staged && stateOf(b) == waitingForSpace || stateOf(a) == waitingForSpace &&
+			stateOf(b) == staged
 	})
-	for name, l := range map[string]*Lazy{"a": a, "b": b, "big": big} {
+	for name, l := range map[string]*Ref{"a": a, "b": b, "big": big} {
 		for range 2 {
 			if got := ok(l.Bytes(t.Context()))(t); !bytes.Equal(got, content(name, 0, int64(len(got)))) {
 				t.Errorf("%s is another", name)
 			}
 		}
 	}
-	for _, l := range []*Lazy{a, b, big} {
+	for _, l := range []*Ref{a, b, big} {
 		l.Release()
 	}
 	if u := wantDisk(t, p); u.Bytes != 0 {
@@ -176,7 +179,7 @@ func TestWhatWasPutStaysInMemoryWhereThereIsNoRoom(t *testing.T) {
 	}
 }
 
-func TestWhatWasPutIsGoneAfterClose(t *testing.T) {
+func TestPutThenClose(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := ok(Open(dir, quick(Options{})))(t)
@@ -188,13 +191,13 @@ func TestWhatWasPutIsGoneAfterClose(t *testing.T) {
 	}
 }
 
-func TestWhatWasPutAndCannotBeReadAnyMoreIsAnError(t *testing.T) {
+func TestPutDamaged(t *testing.T) {
 	t.Parallel()
 	p := pool(t, t.TempDir(), Options{})
 	l := p.Put(content("a", 0, 2*mib), "a")
 	must(t, p.Wait(t.Context()))
 	r := ok(l.Open(t.Context()))(t)
-	must(t, os.Truncate(p.shelf.Path(r.e.Place), 0))
+	must(t, os.Truncate(p.store.Path(r.e.Place), 0))
 	if _, err := r.ReadAt(make([]byte, 10), 0); !errors.Is(err, errForgotten) {
 		t.Errorf("the error is %v", err)
 	}

@@ -10,7 +10,7 @@ import (
 	"leat/internal/fault"
 )
 
-func TestBytesThatCouldNotBeFreedStayCountedUntilTheBooksAreChecked(t *testing.T) {
+func TestUnfreedBytesStayCounted(t *testing.T) {
 	dir := t.TempDir()
 	s := newSource("undone").put("a", object{size: 100 * kib, md5: wrong})
 	p := ok(Open(dir, quick(Options{})))(t)
@@ -22,7 +22,7 @@ func TestBytesThatCouldNotBeFreedStayCountedUntilTheBooksAreChecked(t *testing.T
 	})
 	defer fault.Set(nil)
 	l := p.Prefetch(s, "a")
-	if err := l.Await(within(t, time.Minute)); err == nil {
+	if err := l.WaitStaged(within(t, time.Minute)); err == nil {
 		t.Fatal("staged in spite of a wrong checksum")
 	}
 	l.Release()

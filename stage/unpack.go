@@ -9,29 +9,30 @@ import (
 	"io"
 
 	"leat/objstore"
-	"leat/stage/internal/ledger"
+	"leat/stage/internal/index"
 )
 
-// unpack makes a staged object that lies with others in a file one of its own, under the same key, and frees what it was as soon as nobody uses that. The outcome has the entry to
-// use, pinned: the old one where there is no room for both meanwhile. again: the object is another one by now.
-func (p *Pool) unpack(ctx context.Context, it *item, e *ledger.Entry) (o outcome, again bool) {
-	unlock, ok, err := p.books.LockKey(it.key)
+// unpack moves a packed object to a file of its own under the same key; the old copy is freed once
+// nobody uses it. The outcome has the pinned entry to use: the old one if there is no space for
+// both. again reports that the object was replaced meanwhile.
+func (p *Pool) unpack(ctx context.Context, it *item, e *index.Entry) (o outcome, again bool) {
+	unlock, ok, err := p.index.LockKey(it.key)
 	if err != nil || !ok {
 		e.Unpin()
 		if err != nil {
-			return p.cannot(err), false
+			return p.unstageable(err), false
 		}
-		return outcome{away: true}, false
+		return outcome{busy: true}, false
 	}
-	now, err := p.books.FindLocked(it.key)
+	now, err := p.index.FindLocked(it.key)
 	if now != nil {
-		now.Unpin() // e is pinned
+		now.Unpin() // e stays pinned
 	}
 	if err != nil || now == nil || now.Place != e.Place {
 		unlock()
 		e.Unpin()
 		if err != nil {
-			return p.cannot(err), false
+			return p.unstageable(err), false
 		}
 		return outcome{}, true
 	}
@@ -40,7 +41,8 @@ func (p *Pool) unpack(ctx context.Context, it *item, e *ledger.Entry) (o outcome
 		unlock()
 		return outcome{entry: e}, false
 	}
-	o = p.copy(ctx, &item{p: p, src: &moved{e, f}, name: it.name, id: it.id, key: it.key, file: true, staged: e, size: e.Size, wanted: 1})
+	o = p.copy(ctx, &item{p: p, src: &entrySource{e, f}, name: it.name, id: it.id, key: it.key, file: true, staged: e,
+		size: e.Size, wanted: 1})
 	unlock()
 	if err := f.Close(); err != nil {
 		p.o.Warn(err)
@@ -48,29 +50,30 @@ func (p *Pool) unpack(ctx context.Context, it *item, e *ledger.Entry) (o outcome
 	if o.entry == nil {
 		return outcome{entry: e}, false
 	}
-	if _, err := e.Drop(); err != nil { // without a count: the object is still there
+	if _, err := e.Drop(); err != nil { // not counted as evicted: the object is still there
 		p.o.Warn(err)
 	}
 	return o, false
 }
 
-// moved is the source of an object that is staged already.
-type moved struct {
-	e *ledger.Entry
+// entrySource is the source of an object that is staged already.
+type entrySource struct {
+	e *index.Entry
 	f io.ReaderAt
 }
 
-var errMoved = errors.New("stage: a staged object has no other bytes")
+var errPartialRead = errors.New("stage: a staged object is read only as a whole")
 
-func (m *moved) ID(string) string { return m.e.Name }
+func (m *entrySource) ID(string) string { return m.e.Name }
 
-func (m *moved) Stat(context.Context, string) (objstore.Info, error) { return *match(m.e), nil }
+func (m *entrySource) Stat(context.Context, string) (objstore.Info, error) { return *infoOf(m.e), nil }
 
-func (m *moved) Read(_ context.Context, _ string, offset, length int64, _ *objstore.Info) (objstore.Info, io.ReadCloser, error) {
-	if offset != 0 || length >= 0 && length < m.e.Size { // packed ones are smaller than any range
-		return objstore.Info{}, nil, errMoved
+func (m *entrySource) Read(_ context.Context, _ string, offset, length int64, _ *objstore.Info) (objstore.Info,
+	io.ReadCloser, error) {
+	if offset != 0 || length >= 0 && length < m.e.Size { // packed objects are smaller than any range
+		return objstore.Info{}, nil, errPartialRead
 	}
-	info := *match(m.e)
+	info := *infoOf(m.e)
 	info.Whole = true
 	info.CRC32C = binary.BigEndian.AppendUint32(nil, m.e.CRC)
 	return info, io.NopCloser(io.NewSectionReader(m.f, 0, m.e.Size)), nil

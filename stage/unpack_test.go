@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"leat/stage/internal/shelf"
+	"leat/stage/internal/store"
 )
 
 // pathOf opens an object and has its file compared with its bytes.
-func pathOf(t testing.TB, l *Lazy, want []byte) string {
+func pathOf(t testing.TB, l *Ref, want []byte) string {
 	t.Helper()
 	r := ok(l.Open(within(t, time.Minute)))(t)
 	defer r.Close()
@@ -23,7 +23,7 @@ func pathOf(t testing.TB, l *Lazy, want []byte) string {
 	return path
 }
 
-func TestASmallObjectWhosePathIsWantedTakesItsRoomOnce(t *testing.T) {
+func TestPrefetchFile(t *testing.T) {
 	for _, size := range []int64{1, 5000, 3 * mib} {
 		for _, there := range []bool{false, true} {
 			dir := t.TempDir()
@@ -39,7 +39,7 @@ func TestASmallObjectWhosePathIsWantedTakesItsRoomOnce(t *testing.T) {
 			pathOf(t, l, content("a.txt", 0, size))
 			l.Release()
 			u := wantDisk(t, p)
-			if charge := shelf.Charge(size); u.Objects != 1 || u.Bytes > charge {
+			if charge := store.Charge(size); u.Objects != 1 || u.Bytes > charge {
 				t.Errorf("%d bytes, there before: %v: %d objects take %d", size, there, u.Objects, u.Bytes)
 			}
 			if now, _, _ := s.all(); there && now != reads {
@@ -57,7 +57,7 @@ func TestASmallObjectWhosePathIsWantedTakesItsRoomOnce(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatIsMovedStaysReadableToWhoUsesIt(t *testing.T) {
+func TestUnpackDuringUse(t *testing.T) {
 	dir := t.TempDir()
 	s := small("moved", 5000)
 	other := pool(t, dir, Options{})
@@ -79,7 +79,7 @@ func TestAnObjectThatIsMovedStaysReadableToWhoUsesIt(t *testing.T) {
 	wantDisk(t, p)
 }
 
-func TestAnObjectThatThereIsNoRoomToMoveIsReadWhereItIs(t *testing.T) {
+func TestUnpackWithoutSpace(t *testing.T) {
 	dir := t.TempDir()
 	s := small("narrow", 5000)
 	p := pool(t, dir, Options{MaxBytes: 3 * 4 * kib})
@@ -98,7 +98,7 @@ func TestAnObjectThatThereIsNoRoomToMoveIsReadWhereItIs(t *testing.T) {
 	}
 }
 
-func TestDamagedBytesAreNotMoved(t *testing.T) {
+func TestUnpackDamaged(t *testing.T) {
 	dir := t.TempDir()
 	s := small("damaged", 5000)
 	p := pool(t, dir, Options{})
@@ -107,11 +107,11 @@ func TestDamagedBytesAreNotMoved(t *testing.T) {
 	p.mu.Lock()
 	place := l.h.it.entry.Place
 	p.mu.Unlock()
-	damage(t, p.shelf.Path(place), place.Offset+17)
+	damage(t, p.store.Path(place), place.Offset+17)
 	l.Release()
 	l = p.PrefetchFile(s, "a")
 	defer l.Release()
-	must(t, l.Await(within(t, time.Minute)))
+	must(t, l.WaitStaged(within(t, time.Minute)))
 	p.mu.Lock()
 	packed := l.h.it.entry.Place.Packed()
 	p.mu.Unlock()

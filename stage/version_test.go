@@ -13,11 +13,12 @@ import (
 	"leat/objstore"
 )
 
-func TestAChangedObjectIsNoticedByANewPool(t *testing.T) {
+func TestChangedObject(t *testing.T) {
 	t.Parallel()
 	for _, noETag := range []bool{false, true} {
 		dir := t.TempDir()
-		s := newSource("changed").put("a", object{size: 1000, noETag: noETag}).put("same", object{size: 1000, noETag: noETag})
+		s := newSource("changed").put("a", object{size: 1000, noETag: noETag}).put("same",
+			object{size: 1000, noETag: noETag})
 		p := pool(t, dir, Options{})
 		got(t, p, s, "a")
 		got(t, p, s, "same")
@@ -44,7 +45,7 @@ func TestAChangedObjectIsNoticedByANewPool(t *testing.T) {
 	}
 }
 
-func TestMaxAgeSaysWhenSomethingIsComparedAgain(t *testing.T) {
+func TestMaxAge(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		maxAge time.Duration
@@ -67,7 +68,7 @@ func TestMaxAgeSaysWhenSomethingIsComparedAgain(t *testing.T) {
 	}
 }
 
-func TestACheckIsRememberedForOthers(t *testing.T) {
+func TestCheckIsShared(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := newSource("remembered").put("a", object{size: 1000})
@@ -82,7 +83,7 @@ func TestACheckIsRememberedForOthers(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatIsGoneIsAnErrorAndFreesItsRoom(t *testing.T) {
+func TestMissingObject(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := newSource("gone").put("a", object{size: 1000})
@@ -93,13 +94,21 @@ func TestAnObjectThatIsGoneIsAnErrorAndFreesItsRoom(t *testing.T) {
 	_, err := l.Open(t.Context())
 	wantErr(t, err, os.ErrNotExist)
 	l.Release()
+	s.put("a", object{size: 1000}) // the server answers again
+	if !bytes.Equal(got(t, p, s, "a"), content("a", 0, 1000)) {
+		t.Error("another version")
+	}
+	if reads, _, _ := s.count("a"); reads != 1 {
+		t.Errorf("%d copies", reads)
+	}
 	s.put("a", object{size: 1000, version: 2})
+	p = pool(t, dir, Options{})
 	if !bytes.Equal(got(t, p, s, "a"), content("a", 2, 1000)) {
 		t.Error("another version")
 	}
 }
 
-func TestASourceThatCannotBeAskedIsAnErrorUnlessItNeedNotBe(t *testing.T) {
+func TestUnreachableSource(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := newSource("down").put("a", object{size: 1000})
@@ -113,7 +122,7 @@ func TestASourceThatCannotBeAskedIsAnErrorUnlessItNeedNotBe(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatChangesBetweenItsRangesIsReadAgainAndNeverMixed(t *testing.T) {
+func TestChangeBetweenRanges(t *testing.T) {
 	t.Parallel()
 	for _, noETag := range []bool{false, true} {
 		s := newSource("between").put("a", object{size: 5*mib + 3, noETag: noETag})
@@ -133,7 +142,7 @@ func TestAnObjectThatChangesBetweenItsRangesIsReadAgainAndNeverMixed(t *testing.
 	}
 }
 
-func TestAnObjectThatNeverStopsChangingIsAnError(t *testing.T) {
+func TestConstantlyChangingObject(t *testing.T) {
 	t.Parallel()
 	s := newSource("restless").put("a", object{size: 5 * mib})
 	s.onRead = func(name string, offset int64) {
@@ -151,20 +160,22 @@ func TestAnObjectThatNeverStopsChangingIsAnError(t *testing.T) {
 	}
 }
 
-func TestTwoSourcesWithObjectsOfOneNameAreTwo(t *testing.T) {
+func TestSameNameInTwoSources(t *testing.T) {
 	t.Parallel()
 	one, two := newSource("one").put("a", object{size: 1000}), newSource("two").put("a", object{size: 1000, version: 5})
 	p := pool(t, t.TempDir(), Options{})
-	if !bytes.Equal(got(t, p, one, "a"), content("a", 0, 1000)) || !bytes.Equal(got(t, p, two, "a"), content("a", 5, 1000)) {
+	if !bytes.Equal(got(t, p, one, "a"), content("a", 0, 1000)) || !bytes.Equal(got(t, p, two, "a"),
+		content("a", 5, 1000)) {
 		t.Error("one is taken for the other")
 	}
 }
 
-func TestAllPartsOfTheIdentityCount(t *testing.T) {
+func TestVersionOf(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	all := []objstore.Info{
-		{Size: 1}, {Size: 2}, {Size: -1}, {Size: 1, ModTime: now}, {Size: 1, ModTime: now.Add(1)}, {Size: 1, ETag: "a"}, {Size: 1, ETag: "b"},
+		{Size: 1}, {Size: 2}, {Size: -1}, {Size: 1, ModTime: now}, {Size: 1, ModTime: now.Add(1)}, {Size: 1, ETag: "a"},
+		{Size: 1, ETag: "b"},
 	}
 	seen := map[string]bool{}
 	for _, i := range all {
@@ -179,10 +190,11 @@ func TestAllPartsOfTheIdentityCount(t *testing.T) {
 	}
 }
 
-func TestOpenReportsAllWrongOptions(t *testing.T) {
+func TestOpenBadOptions(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	_, err := Open(dir, &Options{Workers: 1000, MaxBytes: -1, MaxFiles: -1, MinFree: 2, MaxQueue: -1, Keep: 7, Ranges: 65, RangeBytes: 1000,
+	_, err := Open(dir, &Options{Workers: 1000, MaxBytes: -1, MaxFiles: -1, MinFree: 2, MaxQueue: -1, Keep: 7,
+		Ranges: 65, RangeBytes: 1000,
 		Retry: objstore.Retry{Stall: -1}})
 	var joined interface{ Unwrap() []error }
 	if !errors.As(err, &joined) || len(joined.Unwrap()) != 9 {
@@ -193,14 +205,15 @@ func TestOpenReportsAllWrongOptions(t *testing.T) {
 	}
 }
 
-func TestAnObjectOfWhichNoVersionIsToldIsFetchedByEachPool(t *testing.T) {
+func TestUnversionedObjectIsFetchedByEachPool(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := newSource("nameless").put("a", object{size: 1000, nameless: true})
 	p := pool(t, dir, Options{})
 	made := 0
 	codec := Codec[string]{Name: "v1", Decode: func(b []byte) (string, error) { made++; return string(b), nil },
-		Encode: func(v string) ([]byte, error) { return []byte(v), nil }, Load: func(b []byte) (string, error) { return string(b), nil }}
+		Encode: func(v string) ([]byte, error) { return []byte(v), nil },
+		Load:   func(b []byte) (string, error) { return string(b), nil }}
 	value := func(p *Pool) string {
 		l := ok(Typed(p, codec))(t).Prefetch(s, "a")
 		defer l.Release()

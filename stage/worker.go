@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// startWorker starts a worker if there is something to do for one more.
+// startWorker starts another worker unless there are enough. mu is held.
 func (p *Pool) startWorker() {
 	if p.workers >= p.o.Workers || p.stopping {
 		return
@@ -29,13 +29,13 @@ func (p *Pool) startWorker() {
 	})
 }
 
-// runNow has an item copied at once, beside what the workers do: somebody waits for it.
+// runNow copies an item at once, in addition to the workers: a caller waits for it. mu is held.
 func (p *Pool) runNow(it *item) {
 	p.setState(it, running, nil)
 	p.wg.Go(func() { p.run(it) })
 }
 
-// run makes one attempt to have an item staged. Its state is running.
+// run makes one attempt to stage an item, whose state is running.
 func (p *Pool) run(it *item) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	defer cancel()
@@ -43,11 +43,11 @@ func (p *Pool) run(it *item) {
 	it.cancel = cancel
 	p.mu.Unlock()
 	o := p.attempt(ctx, it)
-	o.cancelled = ctx.Err() != nil // an error of the source's may look the same
+	o.cancelled = ctx.Err() != nil // an error of the source may look the same
 	p.finish(it, o)
 }
 
-// finish moves an item on after an attempt.
+// finish sets the state of an item after an attempt.
 func (p *Pool) finish(it *item, o outcome) {
 	p.mu.Lock()
 	it.cancel = nil
@@ -57,109 +57,110 @@ func (p *Pool) finish(it *item, o outcome) {
 	switch {
 	case o.entry != nil && it.refs > 0 && !p.stopping:
 		it.entry, o.entry = o.entry, nil
-		if given, ok := it.src.(*given); ok {
-			given.forget()
+		if src, ok := it.src.(*memSource); ok {
+			src.forget()
 		}
 		p.setState(it, staged, nil)
-		p.wakeHelperLocked()
+		p.wakeJanitorLocked()
 	case p.stopping:
 		p.setState(it, failed, ErrClosed)
 	case it.refs == 0:
 		p.setState(it, idle, nil)
 	case o.err != nil && o.cancelled:
-		p.enqueueFirst(it) // it was released, and is wanted again
+		p.enqueueFirst(it) // released, and wanted again
 	case o.err != nil:
 		p.setState(it, failed, o.err)
-	case o.away:
+	case o.busy:
 		it.shared = true
-		p.setState(it, away, nil)
-		p.away[it] = struct{}{}
-		p.startHelper()
-		p.wakeHelperLocked() // it may be nothing but an eviction, which is over soon
+		p.setState(it, copiedElsewhere, nil)
+		p.elsewhere[it] = struct{}{}
+		p.startJanitor()
+		p.wakeJanitorLocked() // the other process may only evict it, which ends soon
 	case it.wanted > 0:
 		p.readThrough(it)
-	case o.never:
+	case o.unstageable:
 		p.setState(it, idle, o.cause)
 	default:
 		if !it.waited {
 			it.waited = true
 			p.count(countWaits, 1)
-			p.parked = append(p.parked, it)
+			p.waiting = append(p.waiting, it)
 		} else {
-			p.parked = append([]*item{it}, p.parked...)
+			p.waiting = append([]*item{it}, p.waiting...)
 		}
-		p.setState(it, parked, nil)
-		p.startHelper()
+		p.setState(it, waitingForSpace, nil)
+		p.startJanitor()
 	}
 	drop := it.drop || p.o.Keep == Drop
 	p.mu.Unlock()
 	if o.entry != nil {
-		p.giveUp(o.entry, drop)
+		p.unuse(o.entry, drop)
 	}
 }
 
-// startHelper starts the goroutine that looks after what waits for room or for other processes.
-func (p *Pool) startHelper() {
-	if p.helper || p.stopping {
+// startJanitor starts the goroutine that retries items which wait for space or for other processes.
+// mu is held.
+func (p *Pool) startJanitor() {
+	if p.janitor || p.stopping {
 		return
 	}
-	p.helper = true
+	p.janitor = true
 	pause := max(p.pause, shortestPause)
-	p.wg.Go(func() { p.help(pause) })
+	p.wg.Go(func() { p.runJanitor(pause) })
 }
 
-// wakeHelperLocked has the helper look again at once: room may have become free. mu is held.
-func (p *Pool) wakeHelperLocked() {
-	if p.helper {
+// wakeJanitorLocked makes the janitor retry at once, since there may be space now. mu is held.
+func (p *Pool) wakeJanitorLocked() {
+	if p.janitor {
 		select {
-		case p.poke <- struct{}{}:
+		case p.wake <- struct{}{}:
 		default:
 		}
 	}
 	p.pause = 0
 }
 
-func (p *Pool) wakeHelper() {
+func (p *Pool) wakeJanitor() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.wakeHelperLocked()
+	p.wakeJanitorLocked()
 }
 
 const (
 	shortestPause = 100 * time.Microsecond
-	longestPause  = 10 * time.Millisecond // for which a change in another process may stay unseen
+	longestPause  = 10 * time.Millisecond // the longest delay until a change by another process is noticed
 )
 
-func (p *Pool) help(pause time.Duration) {
+func (p *Pool) runJanitor(pause time.Duration) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
 		select {
 		case <-p.ctx.Done():
-		case <-p.poke:
+		case <-p.wake:
 			pause = time.Millisecond
 		case <-timer.C:
 			pause = min(2*pause, longestPause)
 		}
 		p.mu.Lock()
-		if p.retryParked(); len(p.parked) == 0 && len(p.away) == 0 || p.stopping {
-			// What was parked last is tried now, and may be back at once: then the pauses go on becoming longer.
-			p.helper, p.pause = false, pause
+		if p.retryWaiting(); len(p.waiting) == 0 && len(p.elsewhere) == 0 || p.stopping {
+			// The item retried last may wait again at once: the pauses then continue to grow.
+			p.janitor, p.pause = false, pause
 			p.mu.Unlock()
 			return
 		}
-		look := make([]*item, 0, len(p.away))
-		for it := range p.away {
-			look = append(look, it)
+		busy := make([]*item, 0, len(p.elsewhere))
+		for it := range p.elsewhere {
+			busy = append(busy, it)
 		}
 		p.mu.Unlock()
-		for _, it := range look {
-			if p.books.Busy(it.key) {
+		for _, it := range busy {
+			if p.index.Busy(it.key) {
 				continue
 			}
 			p.mu.Lock()
-			if it.state == away {
-				delete(p.away, it)
+			if it.state == copiedElsewhere {
+				delete(p.elsewhere, it)
 				if it.wanted > 0 {
 					p.runNow(it)
 				} else {
@@ -173,13 +174,14 @@ func (p *Pool) help(pause time.Duration) {
 	}
 }
 
-// retryParked has the one tried again that has waited for room longest. When it gets its room the next one's turn comes at once, see finish.
-func (p *Pool) retryParked() {
-	for len(p.parked) > 0 {
-		it := p.parked[0]
-		p.parked[0] = nil
-		p.parked = p.parked[1:]
-		if it.state == parked {
+// retryWaiting retries the item that has waited for space longest. If it gets its space, finish
+// wakes the janitor for the next one.
+func (p *Pool) retryWaiting() {
+	for len(p.waiting) > 0 {
+		it := p.waiting[0]
+		p.waiting[0] = nil
+		p.waiting = p.waiting[1:]
+		if it.state == waitingForSpace {
 			p.enqueueFirst(it)
 			return
 		}

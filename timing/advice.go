@@ -19,30 +19,38 @@ const (
 type Remedy struct {
 	Stage string
 	Role  Role
-	// Do follows a colon: "Encoding took 61 % of the cores' time: " and then this, without full stop.
-	// For a stage of Role Wait it is the remedy for too much of that waiting.
+	// Do follows a colon: "Encoding took 61 % of the cores' time: " and then this, without full
+	// stop. For a stage of Role Wait it is the remedy for too much of that waiting.
 	Do string
+	// PerBlock says that the stage has one interval for each block.
+	PerBlock bool
 }
 
-// Remedies returns what leat knows of its own stages. Programs with other stages give [Summary.AdviceFrom] a table
-// of their own.
+// Remedies returns what leat knows of its own stages. Programs with other stages give
+// [Summary.AdviceFrom] a table of their own.
 func Remedies() []Remedy {
 	return []Remedy{
-		{"reading", Work, "inputs in zstd, or not compressed, decode faster than deflate or LZW"},
-		{"computing", Work, "the cores do your function's work, which is as it should be; more cores (-j) or a cheaper function are what would help"},
-		{"encoding", Work, "--co COMPRESS=ZSTD writes faster at about the same size, --co COMPRESS=NONE fastest of all"},
-		{"statistics", Work, "leave them out where nobody needs them"},
-		{"overviews", Work, "leave them out and add them later where this file is only an intermediate one"},
-		{"spooling", Work, "the disk takes encoded blocks more slowly than the cores make them, so give --tmpdir on a faster one"},
-		{"laying out", Serial, "the last step copies the file on disk, which a faster disk or a smaller file (stronger compression) would shorten"},
-		{"writing by GDAL", Serial, "GDAL makes files of this format at the end, on one core: options of the format (--co), such as less compression, or a GeoTIFF would shorten that"},
-		{"waiting to read", Wait, ""},
-		{"waiting for input", Wait, "the blocks did not come in fast enough, so use more readers (--readers) or bring the inputs to a faster disk"},
+		{Stage: "reading", Role: Work, Do: "inputs in zstd, or not compressed, decode faster than deflate or LZW"},
+		{Stage: "computing", Role: Work,
+			Do: "the cores do your function's work, which is as it should be; more cores (-j) or a cheaper function are what would help", PerBlock: true},
+		{Stage: "encoding", Role: Work, Do: "--co COMPRESS=ZSTD writes faster at about the same size, --co COMPRESS=NONE fastest of all"},
+		{Stage: "statistics", Role: Work, Do: "leave them out where nobody needs them"},
+		{Stage: "overviews", Role: Work,
+			Do: "leave them out and add them later where this file is only an intermediate one"},
+		{Stage: "spooling", Role: Work, Do: "the disk takes encoded blocks more slowly than the cores make them, so give --tmpdir on a faster one"},
+		{Stage: "laying out", Role: Serial,
+			Do: "the last step copies the file on disk, which a faster disk or a smaller file (stronger compression) would shorten"},
+		{Stage: "writing by GDAL", Role: Serial,
+			Do: "GDAL makes files of this format at the end, on one core: options of the format (--co), such as less compression, or a GeoTIFF would shorten that"},
+		{Stage: "waiting to read", Role: Wait},
+		{Stage: "waiting for input", Role: Wait,
+			Do: "the blocks did not come in fast enough, so use more readers (--readers) or bring the inputs to a faster disk"},
 	}
 }
 
-// Advice returns one sentence that names what limited the run and says what to do about it, from leat's
-// own stages. cores is how many the run could use, by default all of the machine.
+// Advice returns one sentence that names what limited the run and says what to do about it, from
+// leat's own stages, or "" for a run below two seconds. cores is how many the run could use, by
+// default all of the machine.
 func (s Summary) Advice(cores ...int) string {
 	n := runtime.NumCPU()
 	if len(cores) > 0 && cores[0] > 0 {
@@ -53,65 +61,78 @@ func (s Summary) Advice(cores ...int) string {
 
 // Thresholds below which no advice is worth a person's time.
 const (
-	adviceMinWall   = 50 * time.Millisecond
+	adviceMinWall   = 2 * time.Second
 	adviceSerial    = 0.25 // of the wall clock
 	adviceIdle      = 0.35 // of cores x wall clock
 	adviceIdleShare = 0.5  // of the idle time that one kind of waiting must explain
+	adviceBlocks    = 4    // blocks for each core, from which on they are not too few
 )
 
 // AdviceFrom is Advice for stages of any program. A stage that is not in the table counts as Work.
+//
+// Intervals tell for how much of the time there was something to do, processor time how much of it
+// was done: an interval goes on while another process has the core, or while it waits for a disk.
 func (s Summary) AdviceFrom(table []Remedy, cores int) string {
 	wall := s.Wall.Seconds()
 	if s.Wall < adviceMinWall {
-		return fmt.Sprintf("It took %s, too short to say what limits it.", FormatDuration(s.Wall))
+		return ""
 	}
 	known := map[string]Remedy{}
 	for _, r := range table {
 		known[r.Stage] = r
 	}
-	var busy float64
+	var lanes float64 // time in intervals of work
+	var blocks int64
 	var work, serial, wait StageSummary // the largest of each role
 	for _, st := range s.Stages {
 		largest := &work
 		switch known[st.Stage].Role {
 		case Wait:
 			largest = &wait
-			// Waiting that has no remedy is that of a stage which is faster than the next one: no news.
+			// Waiting that has no remedy is that of a stage which is faster than the next one: no
+			// news.
 			if known[st.Stage].Do == "" {
 				continue
 			}
 		case Serial:
 			largest = &serial
-			busy += st.Total.Seconds()
+			lanes += st.Total.Seconds()
 		case Work:
-			busy += st.Total.Seconds()
+			lanes += st.Total.Seconds()
 		}
 		if st.Total > largest.Total {
 			*largest = st
 		}
+		if known[st.Stage].PerBlock {
+			blocks = st.N
+		}
 	}
-	if busy == 0 {
+	if lanes == 0 {
 		return "No stage was timed, so nothing can be said about what limits the run."
 	}
-	all := wall * float64(max(1, cores))
-	// Intervals also run while another goroutine has the core: processor time is the better measure
-	// where the kernel gives it.
-	used := busy
-	if s.CPU > 0 {
-		used = min(busy, s.CPU.Seconds())
-	}
-	idle := max(0, 1-used/all)
-
+	cores = max(1, cores)
+	all := wall * float64(cores)
 	if share := serial.Total.Seconds() / wall; share >= adviceSerial {
 		return sentence(serial.Stage, "took", share, "of the wall clock", known[serial.Stage].Do)
 	}
-	if idle >= adviceIdle {
+	if idle := 1 - lanes/all; idle >= adviceIdle {
 		if w := wait.Total.Seconds() / all; w >= idle*adviceIdleShare {
 			return sentence(wait.Stage, "took", w, "of the cores' time", known[wait.Stage].Do)
 		}
-		return fmt.Sprintf("%.0f %% of the cores' time went unused: there were too few blocks for %d cores, or one stage held the others up; try a smaller --window, or look at the lanes in --report.", 100*idle, cores)
+		text := fmt.Sprintf("For %.0f %% of the cores' time there was nothing to do: ", 100*idle)
+		if blocks > 0 && blocks < adviceBlocks*int64(cores) {
+			return text + fmt.Sprintf("%d blocks are too few for %d cores, so try a smaller --window.", blocks, cores)
+		}
+		return text + "one stage held the others up, which the lanes in --report show."
 	}
-	return sentence(work.Stage, "took", work.Total.Seconds()/busy, "of the cores' time", known[work.Stage].Do)
+	if unused := 1 - s.CPU.Seconds()/all; s.CPU > 0 && unused >= adviceIdle {
+		if w := wait.Total.Seconds() / all; w >= unused*adviceIdleShare {
+			return sentence(wait.Stage, "took", w, "of the cores' time",
+				known[wait.Stage].Do+", unless other processes had the cores")
+		}
+		return fmt.Sprintf("There was always something to do, but the run got only %.0f %% of the cores' time: other processes had the rest, or %s, its longest stage, waited for a disk or the network.", 100*(1-unused), work.Stage)
+	}
+	return sentence(work.Stage, "took", work.Total.Seconds()/lanes, "of the time of all work", known[work.Stage].Do)
 }
 
 func sentence(stage, verb string, share float64, of, do string) string {

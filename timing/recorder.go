@@ -62,8 +62,9 @@ func New() *Recorder {
 	}
 }
 
-// Forward returns a Recorder that keeps nothing and passes each interval on as it ends: for a process whose intervals another one
-// records. f is called by the goroutines that end them, several at a time. Gauges are dropped.
+// Forward returns a Recorder that keeps nothing and passes each interval on as it ends: for a
+// process whose intervals another one records. f is called by the goroutines that end them, several
+// at a time. Gauges are dropped.
 func Forward(f func(stage, lane string, block int, start time.Time, length time.Duration)) *Recorder {
 	r := New()
 	r.forward = f
@@ -83,7 +84,8 @@ func (r *Recorder) Declare(stages ...string) {
 	}
 }
 
-// Interval is a running interval; [Interval.Stop] ends it. It is a plain value without memory of its own.
+// Interval is a running interval; [Interval.Stop] ends it. It is a plain value without memory of
+// its own.
 type Interval struct {
 	r           *Recorder
 	stage, lane string
@@ -91,8 +93,9 @@ type Interval struct {
 	start       time.Duration
 }
 
-// Start begins an interval of a stage ("reading") in a lane (what does one thing at a time: "worker 1")
-// for a block (NoBlock where it belongs to none). It is recorded when Stop is called, which works as
+// Start begins an interval of a stage ("reading") in a lane (what does one thing at a time: "worker
+// 1") for a block (NoBlock where it belongs to none). It is recorded when Stop is called, which
+// works as
 //
 //	defer rec.Start("reading", "reader 1", n).Stop()
 //
@@ -150,8 +153,8 @@ func (r *Recorder) record(name, lane string, block int, start, length time.Durat
 	r.intervals = append(r.intervals, interval{int64(start), int64(length), int64(block), key, s.index, r.lane(lane)})
 }
 
-// thinOut drops every second of the blocks kept so far; false when nothing is left to drop, which is so only
-// where all intervals name the same few blocks.
+// thinOut drops every second of the blocks kept so far; false when nothing is left to drop, which
+// is so only where all intervals name the same few blocks.
 func (r *Recorder) thinOut() bool {
 	for r.thin>>62 == 0 {
 		r.thin = r.thin<<1 | 1

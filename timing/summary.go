@@ -56,7 +56,8 @@ func (r *Recorder) Summary() Summary {
 		if st.n == 0 {
 			continue
 		}
-		s.Stages = append(s.Stages, StageSummary{Stage: st.name, N: st.n, Total: time.Duration(st.total), Min: time.Duration(st.min), Max: time.Duration(st.max)})
+		s.Stages = append(s.Stages, StageSummary{Stage: st.name, N: st.n, Total: time.Duration(st.total),
+			Min: time.Duration(st.min), Max: time.Duration(st.max)})
 		samples = append(samples, slices.Clone(st.sample))
 	}
 	for _, g := range r.gauges {
@@ -99,7 +100,8 @@ func (s Summary) Text(w io.Writer, verbose bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "wall clock %s", FormatDuration(s.Wall))
 	if s.CPU > 0 && s.Wall > 0 {
-		fmt.Fprintf(&b, ", processor time %s (%.1f cores busy)", FormatDuration(s.CPU), s.CPU.Seconds()/s.Wall.Seconds())
+		fmt.Fprintf(&b, ", processor time %s (%.1f cores busy)", FormatDuration(s.CPU),
+			s.CPU.Seconds()/s.Wall.Seconds())
 	}
 	b.WriteByte('\n')
 	var table strings.Builder
@@ -114,10 +116,12 @@ func (s Summary) Text(w io.Writer, verbose bool) error {
 	for _, st := range s.Stages {
 		f := FormatDuration
 		if verbose {
-			fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t\n", s.pad(st.Stage), st.N, f(st.Total), f(st.Min), f(st.Lower), f(st.Median), f(st.Upper), f(st.Max))
+			fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t\n", s.pad(st.Stage), st.N, f(st.Total), f(st.Min),
+				f(st.Lower), f(st.Median), f(st.Upper), f(st.Max))
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t\n", s.pad(st.Stage), st.N, f(st.Total), f(st.Total/time.Duration(max(1, st.N))))
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t\n", s.pad(st.Stage), st.N, f(st.Total),
+			f(st.Total/time.Duration(max(1, st.N))))
 	}
 	if verbose && len(s.Gauges) > 0 {
 		fmt.Fprintf(t, "%s\tN\tmin\tmean\tmax\t\n", s.pad("gauge"))

@@ -319,18 +319,36 @@ func TestDurationsHaveThreeDigitsAndAUnit(t *testing.T) {
 func TestAdviceNamesWhatLimits(t *testing.T) {
 	sec := func(f float64) time.Duration { return time.Duration(f * 1e9) }
 	st := func(name string, f float64) StageSummary { return StageSummary{Stage: name, N: 1, Total: sec(f)} }
+	blocks := func(n int64, f float64) StageSummary { return StageSummary{Stage: "computing", N: n, Total: sec(f)} }
 	for _, c := range []struct {
 		name string
 		s    Summary
 		want string
 	}{
-		{"a very short run", Summary{Wall: sec(.02), Stages: []StageSummary{st("reading", .01)}}, "It took 20.0 ms, too short to say what limits it."},
-		{"nothing timed", Summary{Wall: sec(1)}, "No stage was timed"},
-		{"encoding", Summary{Wall: sec(1), CPU: sec(1.9), Stages: []StageSummary{st("reading", .4), st("computing", .4), st("encoding", 1.2), st("waiting to read", .9)}}, "Encoding took 60 % of the cores' time: --co COMPRESS=ZSTD"},
-		{"reading is slow", Summary{Wall: sec(2), CPU: sec(.8), Stages: []StageSummary{st("reading", 1.9), st("computing", .4), st("waiting for input", 3)}}, "Waiting for input took 75 % of the cores' time: the blocks did not come in fast enough"},
-		{"the last copy", Summary{Wall: sec(2), CPU: sec(2.4), Stages: []StageSummary{st("encoding", 2), st("laying out", .8)}}, "Laying out took 40 % of the wall clock: "},
-		{"too few blocks", Summary{Wall: sec(2), CPU: sec(2), Stages: []StageSummary{st("computing", 2)}}, "50 % of the cores' time went unused: there were too few blocks for 2 cores"},
-		{"an unknown stage", Summary{Wall: sec(1), Stages: []StageSummary{st("dreaming", 2)}}, "Dreaming took 100 % of the cores' time."},
+		{"nothing timed", Summary{Wall: sec(2)}, "No stage was timed"},
+		{"encoding", Summary{Wall: sec(3), CPU: sec(5.7),
+			Stages: []StageSummary{st("reading", 1.2), st("computing", 1.2), st("encoding", 3.6),
+				st("waiting to read", 2.7)}}, "Encoding took 60 % of the time of all work: --co COMPRESS=ZSTD"},
+		{"reading is slow", Summary{Wall: sec(2), CPU: sec(.8),
+			Stages: []StageSummary{st("reading", 1.9), st("computing", .4), st("waiting for input", 3)}},
+			"Waiting for input took 75 % of the cores' time: the blocks did not come in fast enough"},
+		{"the last copy", Summary{Wall: sec(2), CPU: sec(2.4),
+			Stages: []StageSummary{st("encoding", 2), st("laying out", .8)}},
+			"Laying out took 40 % of the wall clock: "},
+		{"a slow disk", Summary{Wall: sec(10), CPU: sec(4),
+			Stages: []StageSummary{st("reading", 19), st("computing", 2), st("waiting for input", 16)}},
+			"Waiting for input took 80 % of the cores' time: the blocks did not come in fast enough, so use more readers (--readers) or bring the inputs to a faster disk, unless"},
+		{"too few blocks", Summary{Wall: sec(2), CPU: sec(2), Stages: []StageSummary{blocks(7, 2)}},
+			"For 50 % of the cores' time there was nothing to do: 7 blocks are too few for 2 cores"},
+		{"many blocks and idle lanes", Summary{Wall: sec(10), CPU: sec(9), Stages: []StageSummary{blocks(576, 9.5)}},
+			"For 52 % of the cores' time there was nothing to do: one stage held the others up"},
+		{"a busy machine", Summary{Wall: sec(10), CPU: sec(6),
+			Stages: []StageSummary{st("reading", 5), blocks(576, 6), st("encoding", 8), st("waiting for input", 2)}},
+			"There was always something to do, but the run got only 30 % of the cores' time: other processes had the rest, or encoding, its longest stage, waited"},
+		{"no processor time known", Summary{Wall: sec(10), Stages: []StageSummary{blocks(576, 16), st("encoding", 8)}},
+			"Computing took 67 % of the time of all work"},
+		{"an unknown stage", Summary{Wall: sec(2), Stages: []StageSummary{st("dreaming", 4)}},
+			"Dreaming took 100 % of the time of all work."},
 	} {
 		got := c.s.Advice(2)
 		if !strings.HasPrefix(got, c.want) {
@@ -339,6 +357,18 @@ func TestAdviceNamesWhatLimits(t *testing.T) {
 		if strings.Count(got, ". ") != 0 || !strings.HasSuffix(got, ".") {
 			t.Errorf("%s: %q is not one sentence", c.name, got)
 		}
+	}
+}
+
+func TestThereIsNoAdviceBelowTwoSeconds(t *testing.T) {
+	stages := []StageSummary{{Stage: "encoding", N: 9, Total: time.Second}}
+	for _, wall := range []time.Duration{0, 50 * time.Millisecond, 1999 * time.Millisecond} {
+		if got := (Summary{Wall: wall, CPU: wall, Stages: stages}).Advice(1); got != "" {
+			t.Errorf("%v: %q", wall, got)
+		}
+	}
+	if (Summary{Wall: 2 * time.Second, CPU: time.Second, Stages: stages}).Advice(1) == "" {
+		t.Error("none after two seconds either")
 	}
 }
 

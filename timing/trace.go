@@ -30,8 +30,8 @@ type Point struct {
 	Value int64
 }
 
-// Spans returns copies of the intervals kept for the trace, in order of their start; every says that they are those
-// of every so many blocks (1: all of them).
+// Spans returns copies of the intervals kept for the trace, in order of their start; every says
+// that they are those of every so many blocks (1: all of them).
 func (r *Recorder) Spans() (spans []Span, every int) {
 	if r == nil {
 		return nil, 1
@@ -40,7 +40,8 @@ func (r *Recorder) Spans() (spans []Span, every int) {
 	defer r.mu.Unlock()
 	spans = make([]Span, len(r.intervals))
 	for i, v := range r.intervals {
-		spans[i] = Span{r.stages[v.stage].name, r.lanes[v.lane], int(v.block), time.Duration(v.start), time.Duration(v.length)}
+		spans[i] = Span{r.stages[v.stage].name, r.lanes[v.lane], int(v.block), time.Duration(v.start),
+			time.Duration(v.length)}
 	}
 	// Of two that start together the longer one is the outer one.
 	slices.SortStableFunc(spans, func(a, b Span) int {
@@ -69,8 +70,8 @@ func (r *Recorder) Series() []Series {
 	return all
 }
 
-// Trace writes the kept intervals and gauges in Chrome's trace event format, which chrome://tracing and
-// ui.perfetto.dev show: a row per lane with an event per interval, and a counter per gauge.
+// Trace writes the kept intervals and gauges in Chrome's trace event format, which chrome://tracing
+// and ui.perfetto.dev show: a row per lane with an event per interval, and a counter per gauge.
 // Recording may go on meanwhile; w is written outside the Recorder's lock.
 func (r *Recorder) Trace(w io.Writer) error {
 	spans, every := r.Spans()
@@ -94,9 +95,11 @@ func (r *Recorder) Trace(w io.Writer) error {
 		if !ok {
 			id = len(lanes) + 1
 			lanes[s.Lane] = id
-			fmt.Fprintf(b, ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":%s}}", id, quote(s.Lane))
+			fmt.Fprintf(b, ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":%s}}", id,
+				quote(s.Lane))
 		}
-		fmt.Fprintf(b, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"name\":%s,\"cat\":\"leat\",\"ts\":%s,\"dur\":%s", id, quote(s.Stage), micros(s.Start), micros(s.Length))
+		fmt.Fprintf(b, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"name\":%s,\"cat\":\"leat\",\"ts\":%s,\"dur\":%s", id,
+			quote(s.Stage), micros(s.Start), micros(s.Length))
 		if s.Block >= 0 {
 			fmt.Fprintf(b, ",\"args\":{\"block\":%d}", s.Block)
 		}
@@ -104,7 +107,8 @@ func (r *Recorder) Trace(w io.Writer) error {
 	}
 	for _, g := range series {
 		for _, p := range g.Points {
-			fmt.Fprintf(b, ",\n{\"ph\":\"C\",\"pid\":1,\"name\":%s,\"ts\":%s,\"args\":{\"value\":%d}}", quote(g.Gauge), micros(p.At), p.Value)
+			fmt.Fprintf(b, ",\n{\"ph\":\"C\",\"pid\":1,\"name\":%s,\"ts\":%s,\"args\":{\"value\":%d}}", quote(g.Gauge),
+				micros(p.At), p.Value)
 		}
 	}
 	fmt.Fprint(b, "\n]}\n")

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// BenchmarkTrivialBlocks is one block of no work on its way from the channel to a worker and back: what a block costs beyond its computing.
+// BenchmarkTrivialBlocks is one block of no work on its way from the channel to a worker and back:
+// what a block costs beyond its computing.
 func BenchmarkTrivialBlocks(b *testing.B) {
 	for _, transport := range transports {
 		for _, size := range []int{100, 1 << 20} {
@@ -15,11 +16,12 @@ func BenchmarkTrivialBlocks(b *testing.B) {
 				body := [][]byte{make([]byte, size)}
 				// A run has b.N blocks, so that joining costs next to nothing of it.
 				o := Options{
-					Blocks: b.N, MaxResult: 4 << 20, MaxBytes: 64 << 20, Accept: func(context.Context, *Result) error { return nil }, Build: testBuild, Workers: 1,
+					Blocks: b.N, MaxResult: 4 << 20, MaxBytes: 64 << 20,
+					Accept: func(context.Context, *Result) error { return nil }, Build: testBuild, Workers: 1,
 				}
 				c := newTestChannel(b, o)
 				w := workOptions(environmentOf(b, c, transport, "test-0"), nil)
-				w.Open = func(context.Context, Joined) (Computer, error) { return trivial(body), nil }
+				w.Open = func(context.Context, JoinInfo) (Handler, error) { return trivial(body), nil }
 				b.SetBytes(int64(size))
 				b.ReportAllocs()
 				b.ResetTimer()
@@ -37,11 +39,11 @@ func BenchmarkTrivialBlocks(b *testing.B) {
 	}
 }
 
-// trivial is a Computer whose results are all the same.
+// trivial is a Handler whose results are all the same.
 type trivial [][]byte
 
 func (t trivial) Read(context.Context, Lease) (any, error)                   { return nil, nil }
 func (t trivial) Compute(context.Context, int, any) (body [][]byte, _ error) { return t, nil }
-func (t trivial) Drop(any)                                                   {}
-func (t trivial) Noted(json.RawMessage)                                      {}
+func (t trivial) Discard(any)                                                {}
+func (t trivial) Notify(json.RawMessage)                                     {}
 func (t trivial) Close() error                                               { return nil }

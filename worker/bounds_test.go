@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// The bodies that wait for memory are not read, and go on as soon as there is some, or the run has ended.
+// The bodies that wait for memory are not read, and go on as soon as there is some, or the run has
+// ended.
 func TestResultsWaitForMemory(t *testing.T) {
 	const workers, size = 3, 1000
 	for _, how := range []string{"the run goes on", "the run ends"} {
@@ -49,7 +50,8 @@ func TestResultsWaitForMemory(t *testing.T) {
 				body := strings.Repeat("x", size)
 				begun = time.Now()
 				sending.Go(func() {
-					a, err := r.try(t.Context(), pathResult, strings.NewReader(body), r.resultHeaderOf(l.Lease, l.Block, body)...)
+					a, err := r.try(t.Context(), pathResult, strings.NewReader(body),
+						r.resultHeaderOf(l.Lease, l.Block, body)...)
 					if err != nil {
 						t.Error(err)
 					}
@@ -95,9 +97,9 @@ func TestResultsWaitForMemory(t *testing.T) {
 	}
 }
 
-func TestABufferIsNotMuchLargerThanItsBody(t *testing.T) {
+func TestBufferSize(t *testing.T) {
 	c := newTestChannel(t, testOptions(1, newTaken()))
-	for _, n := range []int64{0, 1, stride, stride + 1, 1 << 20} {
+	for _, n := range []int64{0, 1, bodyStep, bodyStep + 1, 1 << 20} {
 		for range 10 { // a pool may lose what it is given
 			large := make([]byte, 8<<20)
 			c.pool.Put(&large)
@@ -110,7 +112,7 @@ func TestABufferIsNotMuchLargerThanItsBody(t *testing.T) {
 	}
 }
 
-func TestANoteThatIsTooLargeEndsTheRun(t *testing.T) {
+func TestLargeNoteEndsRun(t *testing.T) {
 	k := newTaken()
 	o := testOptions(2, k)
 	note := json.RawMessage(`"` + strings.Repeat("<", maxNote-2) + `"`)
@@ -127,13 +129,13 @@ func TestANoteThatIsTooLargeEndsTheRun(t *testing.T) {
 	for _, transport := range transports {
 		c := newTestChannel(t, o)
 		startWorker(t, environmentOf(t, c, transport, "test-0"), &plain{})
-		if err := waitRun(t, c); err == nil || !strings.Contains(err.Error(), "the note has 1048577 bytes") {
+		if err := waitRun(t, c); err == nil || !strings.Contains(err.Error(), "note has 1048577 bytes") {
 			t.Errorf("%v", err)
 		}
 	}
 }
 
-func TestWhatIsWithinAMessageIsNoLargerThere(t *testing.T) {
+func TestNestedJSONKeepsItsSize(t *testing.T) {
 	const job = `{"a":"<<<&>>>\u2028"}`
 	o := testOptions(1, newTaken())
 	o.Job, o.OnDemand = []byte(job), true
@@ -152,7 +154,7 @@ func TestWhatIsWithinAMessageIsNoLargerThere(t *testing.T) {
 }
 
 // A thousand workers for one block each leave a thousand logs, which nobody will read.
-func TestTheLogOfAWorkerThatHasLeftIsNotKept(t *testing.T) {
+func TestLogOfLeftWorkerIsDropped(t *testing.T) {
 	o := testOptions(2, newTaken())
 	o.Workers = 3
 	c := newTestChannel(t, o)

@@ -10,22 +10,23 @@ import (
 	"os"
 )
 
-// BuildID names the build of this executable: two programs with the same one compute the same bytes on the same architecture. It is Go's build id where the
-// executable has one, else the SHA-256 of the whole file.
+// BuildID returns an identifier of this executable's build: programs with equal identifiers compute
+// equal bytes on the same architecture. It is Go's build ID if the executable has one, otherwise
+// the SHA-256 of the whole file. Errors are those of opening and reading the executable.
 func BuildID() (string, error) {
 	f, err := openSelf()
 	if err != nil {
-		return "", fmt.Errorf("worker: the program's own file: %w", err)
+		return "", fmt.Errorf("worker: read own executable: %w", err)
 	}
 	defer f.Close()
 	id, err := buildID(f)
 	if err != nil {
-		return "", fmt.Errorf("worker: the program's own file: %w", err)
+		return "", fmt.Errorf("worker: read own executable: %w", err)
 	}
 	return id, nil
 }
 
-// openSelf opens the file that runs, even when another lies under its name by now.
+// openSelf opens the running executable, even if its path now names another file.
 func openSelf() (*os.File, error) {
 	if f, err := os.Open("/proc/self/exe"); err == nil {
 		return f, nil
@@ -51,7 +52,7 @@ func buildID(f *os.File) (string, error) {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// elfBuildID finds the note that Go's linker writes; "" when there is none.
+// elfBuildID returns the build ID from the note that Go's linker writes, or "" without one.
 func elfBuildID(f io.ReaderAt) string {
 	e, err := elf.NewFile(f)
 	if err != nil {
@@ -82,7 +83,8 @@ func elfBuildID(f io.ReaderAt) string {
 	return ""
 }
 
-// textBuildID finds the id at the beginning of the code, where Go's linker puts it in files that have no notes.
+// textBuildID returns the build ID at the start of the text segment, where Go's linker puts it in
+// formats without notes.
 func textBuildID(f io.ReaderAt) string {
 	b := make([]byte, 32<<10)
 	n, err := f.ReadAt(b, 0)
@@ -100,9 +102,9 @@ func textBuildID(f io.ReaderAt) string {
 	return plainID(id)
 }
 
-// plainID returns id when it can stand in a message.
+// plainID returns id as a string, or "" if it is too long or not printable.
 func plainID(id []byte) string {
-	if len(id) > maxBuild-len("go:") || !printable(string(id)) {
+	if len(id) > maxBuild-len("go:") || !isPrintable(string(id)) {
 		return ""
 	}
 	return string(id)

@@ -11,7 +11,7 @@ import (
 )
 
 // The truth is what the go command says.
-func TestTheBuildIDIsThatOfTheGoCommand(t *testing.T) {
+func TestBuildIDMatchesGoCommand(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a program")
 	}
@@ -46,7 +46,7 @@ func TestTheBuildIDIsThatOfTheGoCommand(t *testing.T) {
 	}
 }
 
-func TestAProgramWithoutABuildIDIsKnownByItsBytes(t *testing.T) {
+func TestBuildIDFallsBackToHash(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "program")
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestAProgramWithoutABuildIDIsKnownByItsBytes(t *testing.T) {
 	}
 }
 
-func TestThisProgramHasABuildID(t *testing.T) {
+func TestOwnBuildID(t *testing.T) {
 	a, err := BuildID()
 	if err != nil || a == "" || len(a) > maxBuild {
 		t.Fatalf("%q, %v", a, err)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestWhatWasReadIsDroppedWhenItIsNotComputed(t *testing.T) {
+func TestDiscardWithoutCompute(t *testing.T) {
 	k := newTaken()
 	o := testOptions(2, k)
 	o.Workers, o.Times.Heartbeat = 2, 20*time.Millisecond
@@ -30,7 +30,8 @@ func TestWhatWasReadIsDroppedWhenItIsNotComputed(t *testing.T) {
 		onCompute: func(context.Context, int) error { seen.Add(1); <-gate; return nil },
 	}
 	w := startWorker(t, environmentOf(t, c, "sockets", "test-0"), p)
-	until(t, "a block that is computed, and one that waits behind it", func() bool { return reads.Load() == 2 && seen.Load() == 1 })
+	until(t, "a block that is computed, and one that waits behind it",
+		func() bool { return reads.Load() == 2 && seen.Load() == 1 })
 	r := newRaw(t, c)
 	r.join("raw-0")
 	c.mu.Lock()
@@ -50,7 +51,7 @@ func TestWhatWasReadIsDroppedWhenItIsNotComputed(t *testing.T) {
 	}
 }
 
-func TestWhatWasReadIsDroppedAtTheEnd(t *testing.T) {
+func TestDiscardAtEnd(t *testing.T) {
 	c := newTestChannel(t, testOptions(2, newTaken()))
 	var reads, computes atomic.Int64
 	p := &plain{
@@ -60,7 +61,8 @@ func TestWhatWasReadIsDroppedAtTheEnd(t *testing.T) {
 	var atClose map[int]int
 	p.onClose = func() error { atClose = p.drops; return nil }
 	w := startWorker(t, environmentOf(t, c, "sockets", "test-0"), p)
-	until(t, "a block that is computed, and one that was read", func() bool { return reads.Load() == 2 && computes.Load() == 1 })
+	until(t, "a block that is computed, and one that was read",
+		func() bool { return reads.Load() == 2 && computes.Load() == 1 })
 	w.stop()
 	_ = w.wait()
 	if len(atClose) != 1 || atClose[1] != 1 {
@@ -70,7 +72,7 @@ func TestWhatWasReadIsDroppedAtTheEnd(t *testing.T) {
 
 var errClosing = errors.New("the model could not be closed")
 
-func TestAnErrorOfCloseFailsTheRun(t *testing.T) {
+func TestCloseErrorFailsRun(t *testing.T) {
 	for _, how := range []string{"an error", "a panic"} {
 		for _, local := range []bool{true, false} {
 			k := newTaken()
@@ -92,12 +94,13 @@ func TestAnErrorOfCloseFailsTheRun(t *testing.T) {
 			}
 			r := runOptions(2)
 			if !local {
-				r.Invitation = listen(t, c)
+				r.Endpoint = listen(t, c)
 			}
 			r.StopWithin = 2 * patience
 			err := Run(t.Context(), c, d, r)
 			var f *Failure
-			if !errors.As(err, &f) || f.Block != -1 || f.Worker != "double-1" || f.Stack == "" || !strings.Contains(f.Message, errClosing.Error()) {
+			if !errors.As(err, &f) || f.Block != -1 || f.Worker != "double-1" || f.Stack == "" ||
+				!strings.Contains(f.Message, errClosing.Error()) {
 				t.Errorf("%s: %v, %+v", how, err, f)
 			}
 			k.check(t, 20) // all blocks were taken nevertheless
@@ -105,8 +108,9 @@ func TestAnErrorOfCloseFailsTheRun(t *testing.T) {
 	}
 }
 
-// A worker that leaves early gives its blocks to others before it closes, which may take as long as it likes.
-func TestAWorkerThatClosesSlowlyHoldsUpNobody(t *testing.T) {
+// A worker that leaves early gives its blocks to others before it closes, which may take as long as
+// it likes.
+func TestSlowClose(t *testing.T) {
 	k := newTaken()
 	o := testOptions(4, k)
 	o.Workers, o.Times, o.NoCopies = 2, quick, true
@@ -127,17 +131,18 @@ func TestAWorkerThatClosesSlowlyHoldsUpNobody(t *testing.T) {
 	first.stop()
 	until(t, "blocks that were given back", func() bool { return len(c.Status().Workers[0].Held) == 0 })
 	gate := make(chan struct{})
-	startWorker(t, environmentOf(t, c, "sockets", "test-1"), &plain{onCompute: func(ctx context.Context, block int) error {
-		if block == 3 {
-			select {
-			case <-gate:
-			case <-ctx.Done():
+	startWorker(t, environmentOf(t, c, "sockets", "test-1"),
+		&plain{onCompute: func(ctx context.Context, block int) error {
+			if block == 3 {
+				select {
+				case <-gate:
+				case <-ctx.Done():
+				}
 			}
-		}
-		return ctx.Err()
-	}})
+			return ctx.Err()
+		}})
 	until(t, "the blocks of the first", func() bool { return c.Status().Done == 3 })
-	time.Sleep(2 * quick.Silence) // its heart beats on meanwhile
+	time.Sleep(2 * quick.HeartbeatTimeout) // its heart beats on meanwhile
 	if s := c.Status(); s.Workers[0].State != StateJoined || s.LostWorkers != 0 {
 		t.Fatalf("%+v", s)
 	}
@@ -154,14 +159,14 @@ func TestAWorkerThatClosesSlowlyHoldsUpNobody(t *testing.T) {
 }
 
 // The connections for results are all taken then, by results that wait for the run.
-func TestAWorkerThatLeavesWhileItsResultWaitsIsNotLost(t *testing.T) {
+func TestLeaveWithWaitingResult(t *testing.T) {
 	for _, transport := range transports {
 		for _, at := range []string{"is taken", "waits for memory"} {
 			t.Run(transport+", it "+at, func(t *testing.T) {
 				k := newTaken()
 				o := testOptions(3, k)
 				o.Workers, o.NoCopies, o.Reissues = 2, true, -1
-				o.Times.Heartbeat, o.Times.Farewell = 50*time.Millisecond, 500*time.Millisecond
+				o.Times.Heartbeat, o.Times.ShutdownGrace = 50*time.Millisecond, 500*time.Millisecond
 				in, gate := make(chan struct{}), make(chan struct{})
 				var first sync.Once
 				o.Accept = func(ctx context.Context, r *Result) error {
@@ -173,17 +178,17 @@ func TestAWorkerThatLeavesWhileItsResultWaitsIsNotLost(t *testing.T) {
 				goOn := sync.OnceFunc(func() { close(gate) })
 				if at == "waits for memory" {
 					goOn()
-					if !c.room.TryAcquire(o.MaxBytes) {
+					if !c.memory.TryAcquire(o.MaxBytes) {
 						t.Fatal("the memory is taken")
 					}
-					goOn = sync.OnceFunc(func() { c.room.Release(o.MaxBytes) })
+					goOn = sync.OnceFunc(func() { c.memory.Release(o.MaxBytes) })
 				}
 				t.Cleanup(goOn)
 				p := &plain{}
 				computed := make(chan struct{}, 3)
 				p.onCompute = func(context.Context, int) error { computed <- struct{}{}; return nil }
 				wo := workOptions(environmentOf(t, c, transport, "test-0"), p)
-				wo.Times.Farewell = o.Times.Farewell
+				wo.Times.ShutdownGrace = o.Times.ShutdownGrace
 				w := startWork(t, wo, p)
 				if <-computed; at == "is taken" {
 					<-in
@@ -205,43 +210,47 @@ func TestAWorkerThatLeavesWhileItsResultWaitsIsNotLost(t *testing.T) {
 	}
 }
 
-func TestALeaseThatWasSupersededBeforeItCameIsGivenUp(t *testing.T) {
-	w := &work{times: quick, links: t.Context(), held: map[uint64]*item{}, tooLate: map[uint64]bool{}, limit: 3, todo: make(chan *item, 3)}
+func TestLeaseSupersededBeforeArrival(t *testing.T) {
+	w := &work{times: quick, connCtx: t.Context(), held: map[uint64]*item{}, supersededEarly: map[uint64]bool{},
+		limit: 3,
+		todo:  make(chan *item, 3)}
 	w.ctx, w.stop = context.WithCancelCause(t.Context())
 	defer w.stop(nil)
-	says := func(answer string) *link {
-		return newLink(nil, &scripted{r: strings.NewReader(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(answer), answer))})
+	says := func(answer string) *conn {
+		return newConn(nil, &scripted{r: strings.NewReader(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(answer), answer))})
 	}
 	w.beats, w.leases = says(`{"superseded":[7]}`), says(`{"leases":[{"lease":7,"block":1},{"lease":8,"block":2}]}`)
-	if err := errors.Join(w.beat(w.links), w.lease(w.links)); err != nil {
+	if err := errors.Join(w.beat(w.connCtx), w.lease(w.connCtx)); err != nil {
 		t.Fatal(err)
 	}
-	if a, b := <-w.todo, <-w.todo; a.ctx.Err() == nil || b.ctx.Err() != nil || len(w.tooLate) != 0 {
-		t.Errorf("lease 7: %v, lease 8: %v, %v", a.ctx.Err(), b.ctx.Err(), w.tooLate)
+	if a, b := <-w.todo, <-w.todo; a.ctx.Err() == nil || b.ctx.Err() != nil || len(w.supersededEarly) != 0 {
+		t.Errorf("lease 7: %v, lease 8: %v, %v", a.ctx.Err(), b.ctx.Err(), w.supersededEarly)
 	}
 }
 
-// A request for blocks that is on its way when the worker gives back what it has may be answered afterwards.
-func TestALeaseThatComesWhenTheWorkHasEndedIsDropped(t *testing.T) {
+// A request for blocks that is on its way when the worker gives back what it has may be answered
+// afterwards.
+func TestLeaseAfterEndIsDropped(t *testing.T) {
 	for _, over := range []bool{false, true} {
 		const answer = `{"leases":[{"lease":7,"block":1}]}`
-		w := &work{times: quick, links: t.Context(), held: map[uint64]*item{}, limit: 2, todo: make(chan *item, 2)}
+		w := &work{times: quick, connCtx: t.Context(), held: map[uint64]*item{}, limit: 2, todo: make(chan *item, 2)}
 		w.ctx, w.stop = context.WithCancelCause(t.Context())
-		w.leases = newLink(nil, &scripted{r: strings.NewReader(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(answer), answer))})
+		w.leases = newConn(nil, &scripted{r: strings.NewReader(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(answer), answer))})
 		if over {
 			w.stop(errClosing)
 		}
-		if err := w.lease(w.links); err != nil {
+		if err := w.lease(w.connCtx); err != nil {
 			t.Fatal(err)
 		}
 		w.stop(nil)
-		if n := len(w.todo); over != (n == 0) || over != (fmt.Sprint(w.dropped) == "[7]") || over != (len(w.held) == 0) {
+		if n := len(w.todo); over != (n == 0) || over != (fmt.Sprint(w.dropped) == "[7]") ||
+			over != (len(w.held) == 0) {
 			t.Errorf("over: %v; %d to do, %v dropped, %v held", over, n, w.dropped, w.held)
 		}
 	}
 }
 
-func TestTheContextOfOpenEndsAfterCloseUnlessTheWorkerEndsEarly(t *testing.T) {
+func TestOpenContextEnd(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		c := newTestChannel(t, testOptions(2, newTaken()))
 		p := &plain{}
@@ -251,7 +260,7 @@ func TestTheContextOfOpenEndsAfterCloseUnlessTheWorkerEndsEarly(t *testing.T) {
 		var life context.Context
 		var atClose error
 		o := workOptions(environmentOf(t, c, "sockets", "test-0"), p)
-		o.Open = func(ctx context.Context, j Joined) (Computer, error) {
+		o.Open = func(ctx context.Context, j JoinInfo) (Handler, error) {
 			life, p.joined = ctx, j
 			return p, nil
 		}
@@ -269,8 +278,9 @@ func TestTheContextOfOpenEndsAfterCloseUnlessTheWorkerEndsEarly(t *testing.T) {
 	}
 }
 
-// What waits for its last time is given to a worker as soon as that has no other block, and then the others go on.
-func TestABlockIsItsWorkersOnlyOneTheLastTime(t *testing.T) {
+// What waits for its last time is given to a worker as soon as that has no other block, and then
+// the others go on.
+func TestLastTryHasWorkerAlone(t *testing.T) {
 	k := newTaken()
 	o := testOptions(4, k)
 	o.Workers, o.OnDemand, o.NoCopies, o.Reissues = 2, true, true, 1
@@ -297,7 +307,8 @@ func TestABlockIsItsWorkersOnlyOneTheLastTime(t *testing.T) {
 		return nil
 	}})
 	c.Offer(2, nil)
-	until(t, "the worker at block 2, and a request of its that waits", func() bool { return len(begun) == 1 && c.Status().Polls == 1 })
+	until(t, "the worker at block 2, and a request of its that waits",
+		func() bool { return len(begun) == 1 && c.Status().Polls == 1 })
 	c.Gone(Exit{Name: "raw-0", Err: errors.New("signal: killed")})
 	c.Offer(3, nil)
 	if s := c.Status(); len(s.Workers[1].Held) != 1 || s.Waiting != 3 {
@@ -313,15 +324,17 @@ func TestABlockIsItsWorkersOnlyOneTheLastTime(t *testing.T) {
 		order = append(order, <-begun)
 	}
 	if fmt.Sprint(order) != "[2 0 1 3]" || most.Load() != 1 {
-		t.Errorf("blocks were begun in the order %v; beside the lost ones the worker had %d others", order, most.Load()-1)
+		t.Errorf("blocks were begun in the order %v; beside the lost ones the worker had %d others", order,
+			most.Load()-1)
 	}
 }
 
-func TestABlockThatLiesBesideADeadlyOneIsNotBlamed(t *testing.T) {
+func TestInnocentBlockIsNotBlamed(t *testing.T) {
 	o := testOptions(2, newTaken())
 	o.Workers, o.NoCopies, o.Reissues = 8, true, 2
 	c := newTestChannel(t, o)
-	// The second of two blocks is deadly already when it is read. The first is in the hands of the same worker each time, and takes longer.
+	// The second of two blocks is deadly already when it is read. The first is in the hands of the
+	// same worker each time, and takes longer.
 	for i := 0; c.Status().Ended == "" && i < 5; i++ {
 		e := environmentOf(t, c, "sockets", WorkerName("test", i))
 		died := make(chan struct{})

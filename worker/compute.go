@@ -9,11 +9,11 @@ import (
 	"strconv"
 )
 
-// sendTries bounds how often one result is sent whose bytes came changed, or too slowly. How long a broken connection is made again is the heartbeats' matter, which
-// end the work.
+// sendTries bounds how often a result is sent again after a wrong checksum or a stalled body.
+// Broken connections are retried until a heartbeat timeout ends the work.
 const sendTries = 4
 
-func (w *work) reads() {
+func (w *work) readLoop() {
 	for {
 		select {
 		case i := <-w.todo:
@@ -31,47 +31,47 @@ func (w *work) readOne(i *item) (goOn bool) {
 	read := i.ctx.Err() == nil
 	if read {
 		func() {
-			defer rescue(&err)
-			i.read, err = w.computer.Read(i.ctx, i.lease)
+			defer recoverError(&err)
+			i.read, err = w.handler.Read(i.ctx, i.lease)
 		}()
 	}
 	switch {
-	case i.ctx.Err() != nil: // nobody wants it: what Read says of that is no error
+	case i.ctx.Err() != nil: // canceled: an error of Read is expected
 		if read && err == nil {
-			w.drop(i)
+			w.discard(i)
 		}
 		if w.ctx.Err() != nil {
 			return false
 		}
-		w.discharge(i, false)
+		w.endLease(i, false)
 		return true
 	case err != nil:
 		return w.reportOf(err, i)
 	}
-	w.ready <- i // has room for all that are held
+	w.ready <- i // never blocks: it has space for all held leases
 	return true
 }
 
-// drop gives the computer back what it has read of a block.
-func (w *work) drop(i *item) {
+// discard passes an unused read value back to the handler.
+func (w *work) discard(i *item) {
 	var err error
 	func() {
-		defer rescue(&err)
-		w.computer.Drop(i.read)
+		defer recoverError(&err)
+		w.handler.Discard(i.read)
 	}()
 	i.read = nil
 	switch {
 	case err == nil:
 	case w.ctx.Err() == nil:
 		w.report(err, 0, -1)
-	default: // told with the farewell
+	default: // reported when the worker leaves
 		w.mu.Lock()
-		w.dropErr = errors.Join(w.dropErr, err)
+		w.discardErr = errors.Join(w.discardErr, err)
 		w.mu.Unlock()
 	}
 }
 
-func (w *work) computes(slot int) {
+func (w *work) computeLoop(slot int) {
 	for {
 		select {
 		case i := <-w.ready:
@@ -88,11 +88,11 @@ func (w *work) computeOne(slot int, i *item) (goOn bool) {
 	var body [][]byte
 	var err error
 	if i.ctx.Err() != nil {
-		w.drop(i)
+		w.discard(i)
 	} else {
 		func() {
-			defer rescue(&err)
-			body, err = w.computer.Compute(i.ctx, slot, i.read)
+			defer recoverError(&err)
+			body, err = w.handler.Compute(i.ctx, slot, i.read)
 		}()
 	}
 	i.read = nil
@@ -100,10 +100,10 @@ func (w *work) computeOne(slot int, i *item) (goOn bool) {
 	case w.ctx.Err() != nil:
 		return false
 	case i.ctx.Err() != nil:
-		w.discharge(i, false)
+		w.endLease(i, false)
 		return true
 	case err == nil:
-		err = w.fits(body)
+		err = w.checkSize(body)
 	}
 	if err != nil {
 		return w.reportOf(err, i)
@@ -111,40 +111,42 @@ func (w *work) computeOne(slot int, i *item) (goOn bool) {
 	err = w.send(i, body)
 	switch {
 	case err == nil:
-		w.discharge(i, true)
+		w.endLease(i, true)
 		return true
 	case w.ctx.Err() != nil:
 		return false
 	case refusedWith(err, "superseded"), refusedWith(err, "lease"):
-		w.log.Info("another worker's result was first", "block", i.lease.Block)
-		w.discharge(i, true)
+		w.log.Info("result superseded", "block", i.lease.Block)
+		w.endLease(i, true)
 		return true
 	}
-	w.stop(verdictOf(err))
+	w.stop(endCause(err))
 	return false
 }
 
-// reportOf reports an error of a block, unless another worker has finished that.
+// reportOf reports an error of a block and reports whether to continue: another worker may have
+// finished the block.
 func (w *work) reportOf(err error, i *item) (goOn bool) {
 	if goOn = w.report(err, i.id, i.lease.Block); goOn {
-		w.log.Info("an error of a block that another worker has finished", "block", i.lease.Block, "error", err)
-		w.discharge(i, false)
+		w.log.Info("error of superseded block ignored", "block", i.lease.Block, "error", err)
+		w.endLease(i, false)
 	}
 	return goOn
 }
 
-func (w *work) fits(body [][]byte) error {
+func (w *work) checkSize(body [][]byte) error {
 	var n int64
 	for _, b := range body {
 		n += int64(len(b))
 	}
 	if n > w.maxResult {
-		return fmt.Errorf("the result has %d bytes; results of this run have %d at most", n, w.maxResult)
+		return fmt.Errorf("result has %d bytes, at most %d are allowed", n, w.maxResult)
 	}
 	return nil
 }
 
-// send brings a result to the run; it returns when the run has taken it, or does not want it, or the work ends. Its errors are never the function's.
+// send sends a result and returns once the coordinator has accepted or refused it, or the work
+// ends. Its errors never come from the handler.
 func (w *work) send(i *item, body [][]byte) error {
 	var sum uint32
 	for _, b := range body {
@@ -157,10 +159,10 @@ func (w *work) send(i *item, body [][]byte) error {
 		{headerBlock, strconv.Itoa(i.lease.Block)},
 		{headerChecksum, fmt.Sprintf("%08x", sum)},
 	}
-	return w.withResults(w.ctx, func(l *link) error {
+	return w.withResults(w.ctx, func(l *conn) error {
 		pause := firstPause
 		for tries := 1; ; {
-			_, err := l.call(w.links, pathResult, fields, body, 0, maxMessage)
+			_, err := l.call(w.connCtx, pathResult, fields, body, 0, maxMessage)
 			switch {
 			case err == nil, w.ctx.Err() != nil:
 				return err
@@ -168,33 +170,34 @@ func (w *work) send(i *item, body [][]byte) error {
 				if tries++; tries > sendTries {
 					return err
 				}
-			case final(err):
+			case isFinal(err):
 				return err
 			}
-			rest(w.ctx, &pause)
+			backOff(w.ctx, &pause, lastPause)
 		}
 	})
 }
 
-// report tells the run of an error, and ends the work with it; goOn: the run does not mind.
+// report sends an error to the coordinator and ends the work. It returns true if the coordinator
+// ignores the error because the block is done.
 func (w *work) report(err error, id uint64, block int) (goOn bool) {
 	m := errorMessage{Worker: w.number, Lease: id, Block: block}
-	m.Message, m.Stack, m.Code = wordsOf(err)
-	ctx, cancel := within(w.links, w.times.Silence)
+	m.Message, m.Stack, m.Code = errorTexts(err)
+	ctx, cancel := within(w.connCtx, w.times.HeartbeatTimeout)
 	defer cancel()
-	told := w.withAny(func(l *link) error {
+	sendErr := w.withAny(func(l *conn) error {
 		return l.retry(ctx, func(ctx context.Context) error {
-			_, err := tell[empty](ctx, l, pathError, m, w.times.Silence, maxMessage)
+			_, err := post[empty](ctx, l, pathError, m, w.times.HeartbeatTimeout, maxMessage)
 			return err
 		})
 	})
 	switch {
-	case told == nil:
-	case refusedWith(told, "superseded"), refusedWith(told, "lease"):
+	case sendErr == nil:
+	case refusedWith(sendErr, "superseded"), refusedWith(sendErr, "lease"):
 		return true
-	case refusedWith(told, "ended"), refusedWith(told, "done"), refusedWith(told, "lost"):
+	case refusedWith(sendErr, "ended"), refusedWith(sendErr, "done"), refusedWith(sendErr, "lost"):
 	default:
-		err = afterwards(err, fmt.Errorf("the run could not be told: %w", told))
+		err = withLater(err, fmt.Errorf("report error to the coordinator: %w", sendErr))
 	}
 	w.mu.Lock()
 	if w.failure == nil {
@@ -205,28 +208,29 @@ func (w *work) report(err error, id uint64, block int) (goOn bool) {
 	return false
 }
 
-// wordsOf is what the run is told of an error; a message has room for it.
-func wordsOf(err error) (message, stack, code string) {
-	if message = cut(shown(err.Error()), maxText); message == "" {
-		message = "an error without words"
+// errorTexts returns message, stack and code of an error, shortened to fit a message.
+func errorTexts(err error) (message, stack, code string) {
+	if message = truncate(sanitize(err.Error()), maxText); message == "" {
+		message = "error without text"
 	}
 	var s interface{ Stack() []byte }
 	if errors.As(err, &s) {
-		stack = cut(shown(string(s.Stack())), maxStack)
+		stack = truncate(sanitize(string(s.Stack())), maxStack)
 	}
 	var c Coder
 	if errors.As(err, &c) {
-		code = cut(shown(c.Code()), maxCode)
+		code = truncate(sanitize(c.Code()), maxCode)
 	}
-	// A text may grow by being written in JSON. The rest of a message is short.
-	for b, e := encode([]string{message, stack}); e == nil && len(b) > maxMessage-2<<10; b, e = encode([]string{message, stack}) {
-		message, stack = cut(message, max(len(message)/2, 64)), cut(stack, len(stack)/2)
+	// JSON escapes may lengthen a text. The other fields of a message are short.
+	for b, e := encode([]string{message, stack}); e == nil && len(b) > maxMessage-2<<10; b,
+		e = encode([]string{message, stack}) {
+		message, stack = truncate(message, max(len(message)/2, 64)), truncate(stack, len(stack)/2)
 	}
 	return message, stack, code
 }
 
-// rescue makes an error of a panic.
-func rescue(err *error) {
+// recoverError turns a panic into an error.
+func recoverError(err *error) {
 	if p := recover(); p != nil {
 		e, ok := p.(error)
 		if ok {

@@ -1,13 +1,13 @@
 package worker
 
 import (
-	"container/list"
 	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -16,29 +16,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// connection is one that a channel serves.
+// connection is a client connection of a coordinator.
 type connection struct {
 	net.Conn
-	trusted bool // over an inherited socket: its holder is a child of this process
-	c       *Channel
-	m       *member       // whose messages came by it; the channel's lock guards it
-	place   *list.Element // among the gate's strangers, whose lock guards it
-	since   time.Time
-	closed  atomic.Bool
+	trusted bool // inherited by a child process; needs no token
+	c       *Coordinator
+	m       *member // the member that uses it; guarded by Coordinator.mu
+	// unauthenticated is true until the client sends the token; guarded by gate.mu.
+	unauthenticated bool
+	inHandshake     atomic.Bool // holds a slot of gate.handshakes
+	closed          atomic.Bool
 }
 
-// Close is called by net/http when the connection has ended, and by the gate.
+// Close closes the connection and releases what it holds. net/http calls it when the connection has
+// ended.
 func (k *connection) Close() error {
 	err := k.Conn.Close()
 	if k.closed.CompareAndSwap(false, true) {
+		k.endHandshake()
 		k.c.gate.forget(k)
-		k.c.apart(k)
+		k.c.disconnected(k)
 	}
 	return err
 }
 
-// bind notes that a member speaks by the connection.
-func (c *Channel) bind(k *connection, m *member) {
+// bind assigns the connection to a member. The caller holds mu.
+func (c *Coordinator) bind(k *connection, m *member) {
 	if k.m == m || k.closed.Load() {
 		return
 	}
@@ -49,10 +52,10 @@ func (c *Channel) bind(k *connection, m *member) {
 	m.conns++
 }
 
-// apart notes that a connection has ended.
-func (c *Channel) apart(k *connection) { c.release(c.unbind(k, time.Now())) }
+// disconnected updates the member of a closed connection.
+func (c *Coordinator) disconnected(k *connection) { c.release(c.unbind(k, time.Now())) }
 
-func (c *Channel) unbind(k *connection, now time.Time) (released []int) {
+func (c *Coordinator) unbind(k *connection, now time.Time) (released []int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := k.m
@@ -61,94 +64,107 @@ func (c *Channel) unbind(k *connection, now time.Time) (released []int) {
 	}
 	k.m = nil
 	m.conns--
-	m.apart = now
+	m.disconnectedAt = now
 	if m.local && m.state == StateJoined && !c.ended {
-		released = c.lose(m, "its connection ended", now).released
-		c.settle(now)
+		released = c.markLost(m, "its connection ended", now).released
+		c.checkQuorum(now)
 	}
 	return released
 }
 
-// gate bounds the connections that have shown no token. When it is full further ones wait in the listener's queue, until one of those inside shows its token or
-// ends, or until the oldest was silent for longer than patience and is closed: so neither a thousand workers that come at once nor strangers
-// that say nothing keep a worker out.
+// gate bounds the connections that have not sent the token. At the limit, further connections wait
+// in the listener's queue instead of being closed, because a new handshake costs more than a
+// waiting one. Each has Times.TokenTimeout to send the token.
 type gate struct {
-	limit    int
-	patience time.Duration
-	room     chan struct{} // a stranger has gone
-	shut     chan struct{}
-	once     sync.Once
-	crowded  atomic.Int64
+	limit int
+	space chan struct{} // signaled when the count falls
+	shut  chan struct{}
+	once  sync.Once
+	// handshakes limits concurrent TLS handshakes, so that heartbeats get processor time too.
+	handshakes chan struct{}
 
-	mu   sync.Mutex
-	list *list.List // of *connection, the oldest first
+	mu    sync.Mutex
+	count int
 }
 
-func newGate(limit int, patience time.Duration) *gate {
-	return &gate{limit: limit, patience: patience, room: make(chan struct{}, 1), shut: make(chan struct{}), list: list.New()}
+func newGate(limit int) *gate {
+	return &gate{limit: limit, space: make(chan struct{}, 1), shut: make(chan struct{}),
+		handshakes: make(chan struct{}, runtime.GOMAXPROCS(0))}
 }
 
-// enter lets a connection in, when there is room; false: the gate was closed.
+// enter waits until the count is below the limit and reports false if the gate was closed.
 func (g *gate) enter(k *connection) bool {
 	for {
 		g.mu.Lock()
-		if g.list.Len() < g.limit {
-			k.since = time.Now()
-			k.place = g.list.PushBack(k)
+		if g.count < g.limit {
+			g.count++
+			k.unauthenticated = true
 			g.mu.Unlock()
 			return true
 		}
-		oldest := g.list.Front().Value.(*connection)
-		wait := g.patience - time.Since(oldest.since)
-		if wait <= 0 { // it goes before it can show its token
-			g.list.Remove(oldest.place)
-			oldest.place = nil
-		}
 		g.mu.Unlock()
-		if wait <= 0 {
-			g.crowded.Add(1)
-			// Closing a TLS connection may wait for its peer.
-			_ = oldest.Conn.Close()
-			continue
-		}
-		t := time.NewTimer(wait)
 		select {
-		case <-g.room:
-		case <-t.C:
+		case <-g.space:
 		case <-g.shut:
-			t.Stop()
 			return false
 		}
-		t.Stop()
 	}
 }
 
-// forget takes a connection from the strangers: it has shown its token, or has ended.
+// forget removes a connection from the count, after it has sent the token or was closed.
 func (g *gate) forget(k *connection) {
 	g.mu.Lock()
-	if k.place != nil {
-		g.list.Remove(k.place)
-		k.place = nil
-		select {
-		case g.room <- struct{}{}:
-		default:
-		}
+	defer g.mu.Unlock()
+	if !k.unauthenticated {
+		return
 	}
-	g.mu.Unlock()
+	k.unauthenticated = false
+	g.count--
+	select {
+	case g.space <- struct{}{}:
+	default:
+	}
 }
 
-func (g *gate) strangers() int {
+func (g *gate) unauthenticated() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.list.Len()
+	return g.count
 }
+
+// isFull reports whether new connections have to wait.
+func (g *gate) isFull() bool { return g.unauthenticated() >= g.limit }
 
 func (g *gate) close() { g.once.Do(func() { close(g.shut) }) }
 
-// gatedListener is a listener for strangers.
+// beginHandshake waits for a handshake slot after the client's hello has arrived. The first write
+// to the client, or closing the connection, releases the slot.
+func (k *connection) beginHandshake() {
+	select {
+	case k.c.gate.handshakes <- struct{}{}:
+		k.inHandshake.Store(true)
+		if k.closed.Load() {
+			k.endHandshake()
+		}
+	case <-k.c.gate.shut:
+	}
+}
+
+func (k *connection) endHandshake() {
+	if k.inHandshake.Load() && k.inHandshake.CompareAndSwap(true, false) {
+		<-k.c.gate.handshakes
+	}
+}
+
+func (k *connection) Write(b []byte) (int, error) {
+	k.endHandshake()
+	return k.Conn.Write(b)
+}
+
+// gatedListener accepts connections through the gate.
 type gatedListener struct {
 	net.Listener
-	c *Channel
+	c *Coordinator
 }
 
 func (l gatedListener) Accept() (net.Conn, error) {
@@ -164,7 +180,7 @@ func (l gatedListener) Accept() (net.Conn, error) {
 	return k, nil
 }
 
-// pairListener hands connections that this process has made itself to a server.
+// pairListener accepts connections that this process has created itself.
 type pairListener struct {
 	conns chan net.Conn
 	shut  chan struct{}
@@ -191,10 +207,11 @@ func (l *pairListener) Close() error {
 
 func (l *pairListener) Addr() net.Addr { return &net.UnixAddr{Name: "socketpair", Net: "unix"} }
 
-// Connect makes a connection for a child of this process: the file is the child's end, which the caller closes once the child has it. Whoever holds it is trusted, and shows no
-// token. A worker needs three.
-func (c *Channel) Connect() (*os.File, error) {
-	syscall.ForkLock.RLock() // no child that is started meanwhile may inherit them
+// Connect creates a connection for a child process and returns the child's end, which the caller
+// closes after starting the child. The connection is trusted without a token. A worker needs three.
+// It fails once the coordinator is closed.
+func (c *Coordinator) Connect() (*os.File, error) {
+	syscall.ForkLock.RLock() // keep children started concurrently from inheriting the descriptors
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err == nil {
 		unix.CloseOnExec(fds[0])
@@ -202,9 +219,9 @@ func (c *Channel) Connect() (*os.File, error) {
 	}
 	syscall.ForkLock.RUnlock()
 	if err != nil {
-		return nil, fmt.Errorf("worker: a pair of sockets: %w", err)
+		return nil, fmt.Errorf("worker: create socket pair: %w", err)
 	}
-	ours, theirs := os.NewFile(uintptr(fds[0]), "channel"), os.NewFile(uintptr(fds[1]), "worker")
+	ours, theirs := os.NewFile(uintptr(fds[0]), "coordinator"), os.NewFile(uintptr(fds[1]), "worker")
 	conn, err := net.FileConn(ours)
 	_ = ours.Close()
 	if err != nil {
@@ -223,8 +240,8 @@ func (c *Channel) Connect() (*os.File, error) {
 
 type connectionKey struct{}
 
-// newServer makes a server of the channel's messages.
-func (c *Channel) newServer() *http.Server {
+// newServer returns an HTTP server for the messages of workers.
+func (c *Coordinator) newServer() *http.Server {
 	p := new(http.Protocols)
 	p.SetHTTP1(true)
 	return &http.Server{
@@ -240,7 +257,7 @@ func (c *Channel) newServer() *http.Server {
 				c.conns++
 			case http.StateClosed:
 				if c.conns--; c.conns == 0 {
-					c.deserted.Broadcast()
+					c.noConns.Broadcast()
 				}
 			}
 		},

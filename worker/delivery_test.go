@@ -5,20 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
-	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
 
-func TestANetworkThatIsGoneForAMomentFailsNothing(t *testing.T) {
+func TestShortNetworkFailure(t *testing.T) {
 	k := newTaken()
 	c := newTestChannel(t, testOptions(8, k))
 	e := environmentOf(t, c, "tls", "test-0")
-	p := newProxy(t, e.Invitation.Addresses[0])
-	e.Invitation.Addresses = []string{p.Addr().String()}
+	p := newProxy(t, e.Endpoint.Addresses[0])
+	e.Endpoint.Addresses = []string{p.Addr().String()}
 	cut := make(chan struct{})
 	w := startWorker(t, e, &plain{onCompute: func(_ context.Context, b int) error {
 		if b == 3 {
@@ -41,7 +39,7 @@ func TestANetworkThatIsGoneForAMomentFailsNothing(t *testing.T) {
 	k.check(t, 8)
 }
 
-func TestTheEndOfTheLastWorkerIsNoLossWhenItsResultsAreThere(t *testing.T) {
+func TestLastWorkerExitAfterLastResult(t *testing.T) {
 	k := newTaken()
 	o := testOptions(1, k)
 	in, goOn := make(chan struct{}), make(chan struct{})
@@ -60,7 +58,7 @@ func TestTheEndOfTheLastWorkerIsNoLossWhenItsResultsAreThere(t *testing.T) {
 	}
 	until(t, "the loss", hasState(c, StateLost))
 	c.Gone(Exit{Name: "test-0", Err: errors.New("killed")})
-	c.look(time.Now().Add(time.Hour), 0)
+	c.expireMembers(time.Now().Add(time.Hour), 0)
 	close(goOn)
 	if err := waitRun(t, c); err != nil {
 		t.Error(err)
@@ -69,7 +67,7 @@ func TestTheEndOfTheLastWorkerIsNoLossWhenItsResultsAreThere(t *testing.T) {
 	k.check(t, 1)
 }
 
-func TestARequestThatCanTakeNothingWakesForNobody(t *testing.T) {
+func TestFullWorkerIsNotWoken(t *testing.T) {
 	k := newTaken()
 	o := testOptions(2, k)
 	o.OnDemand = true
@@ -103,7 +101,7 @@ func TestARequestThatCanTakeNothingWakesForNobody(t *testing.T) {
 	k.check(t, 2)
 }
 
-func TestTheSameResultAgainIsAnsweredWhenItIsAccepted(t *testing.T) {
+func TestDuplicateResultWaitsForAccept(t *testing.T) {
 	k := newTaken()
 	o := testOptions(2, k)
 	in, goOn := make(chan struct{}, 2), make(chan struct{})
@@ -141,7 +139,7 @@ func TestTheSameResultAgainIsAnsweredWhenItIsAccepted(t *testing.T) {
 	}
 }
 
-func TestPayloadsAreBoundedAsAnswersAre(t *testing.T) {
+func TestPayloadSizeLimit(t *testing.T) {
 	k := newTaken()
 	o := testOptions(2, k)
 	o.OnDemand = true
@@ -157,18 +155,18 @@ func TestPayloadsAreBoundedAsAnswersAre(t *testing.T) {
 
 	c = newTestChannel(t, o)
 	c.Offer(0, append(payload, ' '))
-	if err := waitRun(t, c); err == nil || !strings.Contains(err.Error(), "block 0: its payload has 8388609 bytes") {
+	if err := waitRun(t, c); err == nil || !strings.Contains(err.Error(), "block 0: payload has 8388609 bytes") {
 		t.Errorf("%v", err)
 	}
 
-	l := newLink(nil, &scripted{r: strings.NewReader("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n")})
-	if _, err := l.call(t.Context(), pathLease, nil, nil, 0, 10); !errors.Is(err, errAnswer) || !final(err) {
+	l := newConn(nil, &scripted{r: strings.NewReader("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n")})
+	if _, err := l.call(t.Context(), pathLease, nil, nil, 0, 10); !errors.Is(err, errAnswer) || !isFinal(err) {
 		t.Errorf("an answer that is too long: %v", err)
 	}
 }
 
 // The only connection for results is taken by one that the run does not accept yet.
-func TestAnErrorNeedNotWaitForResults(t *testing.T) {
+func TestErrorDoesNotWaitForResults(t *testing.T) {
 	for _, transport := range transports {
 		o := testOptions(3, newTaken())
 		o.Times.Heartbeat = 20 * time.Millisecond
@@ -195,26 +193,28 @@ func TestAnErrorNeedNotWaitForResults(t *testing.T) {
 	}
 }
 
-func TestAPanicOfNotedIsReported(t *testing.T) {
+func TestPanicInNotify(t *testing.T) {
 	for _, transport := range transports {
 		o := testOptions(3, newTaken())
 		o.Note = func() json.RawMessage { return []byte("1") }
 		c := newTestChannel(t, o)
-		startWorker(t, environmentOf(t, c, transport, "test-0"), &plain{onNote: func(string) { panic("a note like this") }})
+		startWorker(t, environmentOf(t, c, transport, "test-0"),
+			&plain{onNote: func(string) { panic("a note like this") }})
 		err := waitRun(t, c)
 		var f *Failure
-		if !errors.As(err, &f) || f.Block != -1 || f.Message != "panic: a note like this" || !strings.Contains(f.Stack, "delivery_test.go") {
+		if !errors.As(err, &f) || f.Block != -1 || f.Message != "panic: a note like this" || !strings.Contains(f.Stack,
+			"delivery_test.go") {
 			t.Errorf("%s: %v", transport, err)
 		}
 	}
 }
 
-func TestAPanicLeavesNoLockTaken(t *testing.T) {
-	for what, lose := range map[string]func(c *Channel){
-		"Gone": func(c *Channel) { c.Gone(Exit{Name: "raw-0"}) },
-		"look": func(c *Channel) { c.look(time.Now().Add(time.Hour), 0) },
-		"apart": func(c *Channel) {
-			c.apart(&connection{m: &member{local: true, state: StateJoined, push: make(chan struct{}, 1)}})
+func TestPanicUnlocks(t *testing.T) {
+	for what, lose := range map[string]func(c *Coordinator){
+		"Gone": func(c *Coordinator) { c.Gone(Exit{Name: "raw-0"}) },
+		"look": func(c *Coordinator) { c.expireMembers(time.Now().Add(time.Hour), 0) },
+		"apart": func(c *Coordinator) {
+			c.disconnected(&connection{m: &member{local: true, state: StateJoined, push: make(chan struct{}, 1)}})
 		},
 	} {
 		c := newTestChannel(t, testOptions(1, newTaken()))
@@ -238,7 +238,7 @@ func TestAPanicLeavesNoLockTaken(t *testing.T) {
 	}
 }
 
-func TestAPanicEndsTheRunWhereverItIs(t *testing.T) {
+func TestPanicEndsRun(t *testing.T) {
 	o := testOptions(1, newTaken())
 	o.Released = func(int) { panic("no") }
 	c := newTestChannel(t, o)
@@ -253,12 +253,12 @@ func TestAPanicEndsTheRunWhereverItIs(t *testing.T) {
 	c.schedule.holders[0].leases = []*lease{nil}
 	c.mu.Unlock()
 	_, _ = r.try(t.Context(), pathLease, strings.NewReader(`{"worker":0,"want":1,"held":[]}`))
-	if err := waitRun(t, c); err == nil || !strings.Contains(err.Error(), "the channel broke") {
+	if err := waitRun(t, c); err == nil || !strings.Contains(err.Error(), "panic in the coordinator") {
 		t.Errorf("with the lock held: %v", err)
 	}
 }
 
-func TestSilentAddressesDoNotKeepAWorkerFromTheGoodOne(t *testing.T) {
+func TestDialPastSilentAddresses(t *testing.T) {
 	k := newTaken()
 	c := newTestChannel(t, testOptions(1, k))
 	e := environmentOf(t, c, "tls", "test-0")
@@ -271,7 +271,7 @@ func TestSilentAddressesDoNotKeepAWorkerFromTheGoodOne(t *testing.T) {
 		defer l.Close()
 		silent = append(silent, l.Addr().String())
 	}
-	e.Invitation.Addresses = append(silent, e.Invitation.Addresses...)
+	e.Endpoint.Addresses = append(silent, e.Endpoint.Addresses...)
 	w := startWorker(t, e, &plain{})
 	if err := waitRun(t, c); err != nil {
 		t.Fatal(err)
@@ -282,7 +282,7 @@ func TestSilentAddressesDoNotKeepAWorkerFromTheGoodOne(t *testing.T) {
 	k.check(t, 1)
 }
 
-func TestAHeartbeatIsNotKeptUntilItsWorkerIsSilent(t *testing.T) {
+func TestHeartbeatAnsweredBeforeTimeout(t *testing.T) {
 	o := testOptions(1, newTaken())
 	o.Times = quick
 	o.Times.Poll = patience
@@ -294,13 +294,15 @@ func TestAHeartbeatIsNotKeptUntilItsWorkerIsSilent(t *testing.T) {
 	}
 }
 
-func TestMessagesWithoutWhatTheyNeedAreRefused(t *testing.T) {
+func TestMissingFieldsAreRefused(t *testing.T) {
 	c := newTestChannel(t, testOptions(1, newTaken()))
 	r := newRaw(t, c)
 	r.join("raw-0")
 	for _, x := range [][2]string{
-		{pathLeave, `null`}, {pathLeave, ` {}`}, {pathLeave, `[]`}, {pathLeave, `{"worker":null}`}, {pathHeartbeat, `{}`}, {pathLease, `{"want":1,"held":[]}`},
-		{pathLease, `{"worker":0,"want":1}`}, {pathError, `{"lease":0,"block":-1,"message":"m"}`}, {pathError, `{"worker":0,"lease":1,"message":"m"}`},
+		{pathLeave, `null`}, {pathLeave, ` {}`}, {pathLeave, `[]`}, {pathLeave, `{"worker":null}`},
+		{pathHeartbeat, `{}`}, {pathLease, `{"want":1,"held":[]}`},
+		{pathLease, `{"worker":0,"want":1}`}, {pathError, `{"lease":0,"block":-1,"message":"m"}`},
+		{pathError, `{"worker":0,"lease":1,"message":"m"}`},
 	} {
 		if a := r.post(x[0], x[1]); a.status != 400 || a.code() != "malformed" {
 			t.Errorf("%s %s: %+v", x[0], x[1], a)
@@ -308,41 +310,5 @@ func TestMessagesWithoutWhatTheyNeedAreRefused(t *testing.T) {
 	}
 	if s := statesOf(c); s[0] != StateJoined || c.Status().Ended != "" {
 		t.Errorf("%v", s)
-	}
-}
-
-func TestAConnectionThatHasShownItsTokenIsNotClosedForAnother(t *testing.T) {
-	c := newTestChannel(t, testOptions(1, newTaken()))
-	for try := range 3000 {
-		g := newGate(1, 0)
-		a, theirs := net.Pipe()
-		old, next := &connection{Conn: a, c: c}, &connection{Conn: a, c: c}
-		g.enter(old)
-		var entering sync.WaitGroup
-		var begun atomic.Bool
-		entering.Go(func() {
-			begun.Store(true)
-			g.enter(next)
-		})
-		for n := try % 50; n >= 0; { // another moment each time
-			if begun.Load() {
-				n--
-			} else {
-				runtime.Gosched() // where there is but one processor
-			}
-		}
-		g.mu.Lock()
-		shown := old.place != nil
-		if shown {
-			g.list.Remove(old.place)
-			old.place = nil
-		}
-		g.mu.Unlock()
-		entering.Wait()
-		err := a.SetDeadline(time.Time{})
-		_, _ = a.Close(), theirs.Close()
-		if shown && err != nil {
-			t.Fatal("it was closed")
-		}
 	}
 }

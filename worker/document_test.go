@@ -30,7 +30,7 @@ func blocksOf(t testing.TB, language string) (blocks []string) {
 	return blocks
 }
 
-func TestTheDocumentsPythonKnowsTheRunByItsPin(t *testing.T) {
+func TestPythonClientOfDocument(t *testing.T) {
 	blocks := blocksOf(t, "python")
 	if len(blocks) != 1 {
 		t.Fatalf("%d blocks of Python", len(blocks))
@@ -54,13 +54,14 @@ print(json.dumps({"status": status, "error": error}))
 		Status int
 		Error  string
 	}
-	pytest.Run(t, []string{"cryptography"}, script, map[string]string{"address": at.Addresses[0], "pin": at.Pin, "token": at.Token, "other": other.Pin}, &got)
+	pytest.Run(t, []string{"cryptography"}, script,
+		map[string]string{"address": at.Addresses[0], "pin": at.Pin, "token": at.Token, "other": other.Pin}, &got)
 	if got.Status != 404 || !strings.Contains(got.Error, "not the run") {
 		t.Errorf("%+v", got)
 	}
 }
 
-func TestTheDocumentsSessionIsTrue(t *testing.T) {
+func TestCurlSessionOfDocument(t *testing.T) {
 	for _, program := range []string{"bash", "curl", "jq"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skip(err)

@@ -12,59 +12,68 @@ import (
 	"strings"
 )
 
-// Variables by which a kind tells a worker process what it is. Exactly one of the first three leads it to its channel.
+// Environment variables of a worker process. Exactly one of the first three is set and holds or
+// locates the endpoint.
 const (
-	// EnvInvitation holds the text of an Invitation, or "fds:3,4,5": the numbers of connections that the process has inherited.
+	// EnvInvitation holds the text of an Endpoint, or "fds:3,4,5": the descriptors of inherited
+	// connections.
 	EnvInvitation = "LEAT_WORKER"
-	// EnvFile is the path of a file that holds the text of an Invitation: a regular file of this user, of a mode without bits for group and others.
+	// EnvFile is the path of a file with the text of an Endpoint: a regular file owned by this
+	// user, without permissions for group and others.
 	EnvFile = "LEAT_WORKER_FILE"
-	// EnvSecret names a store and a secret in it that holds the text of an Invitation: "secretsmanager:NAME", "ssm:NAME".
+	// EnvSecret names a secret store and a secret with the text of an Endpoint:
+	// "secretsmanager:NAME", "ssm:NAME".
 	EnvSecret = "LEAT_WORKER_SECRET"
 	// EnvName is the worker's name.
 	EnvName = "LEAT_WORKER_NAME"
-	// EnvKind and EnvIndexFrom make the name where all workers of a job array share one environment: EnvIndexFrom names the variable
-	// that holds the worker's index in the array, and EnvFirst is added to that (0 when it is not set).
+	// EnvKind and EnvIndexFrom make the name when all workers of a job array share one environment:
+	// EnvIndexFrom names the variable with the worker's array index, to which EnvFirst is added (0
+	// if not set).
 	EnvKind      = "LEAT_WORKER_KIND"
 	EnvIndexFrom = "LEAT_WORKER_INDEX_FROM"
 	EnvFirst     = "LEAT_WORKER_FIRST"
-	// EnvSlots is how many blocks the worker computes at once; when it is not set, as many as it may use cores.
+	// EnvSlots is the number of blocks that the worker computes at once; if not set, the number of
+	// usable cores.
 	EnvSlots = "LEAT_WORKER_SLOTS"
 )
 
-// isOurs tells whether a variable is one of a worker's.
-func isOurs(name string) bool {
+// isWorkerVariable reports whether name is a variable of worker processes.
+func isWorkerVariable(name string) bool {
 	return name == EnvInvitation || strings.HasPrefix(name, EnvInvitation+"_")
 }
 
-// Bounds of a worker's description.
+// Bounds of a worker's environment.
 const (
 	maxSlots       = 2048
 	maxConnections = 64 // inherited
 	maxName        = 64
 )
 
-// Environment is what a worker process was told by those who started it.
+// Environment is the configuration of a worker process, set by its launcher.
 type Environment struct {
-	// Name and Kind are the worker's: "slurm-3" and "slurm".
+	// Name and Kind are the worker's and its launcher's: "slurm-3" and "slurm".
 	Name, Kind string
-	// Slots are the blocks that it computes at once; 0: as many as it may use cores.
+	// Slots is the number of blocks computed at once; 0: the number of usable cores.
 	Slots int
-	// Invitation leads to the channel, unless there are Connections.
-	Invitation Invitation
-	// Connections are inherited: for heartbeats, for leases, and one or more for results. Work closes them.
+	// Endpoint locates the coordinator, unless Connections is set.
+	Endpoint Endpoint
+	// Connections are inherited: for heartbeats, for leases, and one or more for results. Work
+	// closes them.
 	Connections []net.Conn
 }
 
 // String names the worker and nothing secret.
 func (e *Environment) String() string { return "worker " + e.Name }
 
-// FromEnvironment reads the variables above, and unsets every LEAT_WORKER and LEAT_WORKER_*, so that no child of this process inherits a secret. It returns nil, nil when there
-// are none: the process is no worker. fetch has a function for each store that EnvSecret may name, which returns the text of a secret; ctx
-// bounds that.
-func FromEnvironment(ctx context.Context, fetch map[string]func(ctx context.Context, name string) (string, error)) (*Environment, error) {
+// FromEnvironment reads the variables above and unsets all variables LEAT_WORKER and LEAT_WORKER_*,
+// so that no child process inherits a secret. It returns nil, nil if none is set: the process is no
+// worker. fetch maps each store that EnvSecret may name to a function that returns the text of a
+// secret, with ctx as its context.
+func FromEnvironment(ctx context.Context,
+	fetch map[string]func(ctx context.Context, name string) (string, error)) (*Environment, error) {
 	set := map[string]string{}
 	for _, kv := range os.Environ() {
-		if name, value, _ := strings.Cut(kv, "="); isOurs(name) {
+		if name, value, _ := strings.Cut(kv, "="); isWorkerVariable(name) {
 			set[name] = value
 			if err := os.Unsetenv(name); err != nil {
 				return nil, fmt.Errorf("worker: %w", err)
@@ -74,18 +83,20 @@ func FromEnvironment(ctx context.Context, fetch map[string]func(ctx context.Cont
 	return readEnvironment(ctx, set, os.Getenv, fetch)
 }
 
-// readEnvironment does the work of FromEnvironment on the variables of workers; getenv finds others.
-func readEnvironment(ctx context.Context, set map[string]string, getenv func(string) string, fetch map[string]func(context.Context, string) (string, error)) (*Environment, error) {
+// readEnvironment builds an Environment from worker variables; getenv looks up other variables.
+func readEnvironment(ctx context.Context, set map[string]string, getenv func(string) string,
+	fetch map[string]func(context.Context, string) (string, error)) (*Environment, error) {
 	if len(set) == 0 {
 		return nil, nil
 	}
 	for name := range set {
-		if !slices.Contains([]string{EnvInvitation, EnvFile, EnvSecret, EnvName, EnvKind, EnvIndexFrom, EnvFirst, EnvSlots}, name) {
-			return nil, fmt.Errorf("worker: there is no variable %.64q: the run and its workers are of different versions", name)
+		if !slices.Contains([]string{EnvInvitation, EnvFile, EnvSecret, EnvName, EnvKind, EnvIndexFrom, EnvFirst,
+			EnvSlots}, name) {
+			return nil, fmt.Errorf("worker: unknown variable %.64q: coordinator and worker may have different versions", name)
 		}
 	}
 	e := &Environment{}
-	if err := e.nameFrom(set, getenv); err != nil {
+	if err := e.setName(set, getenv); err != nil {
 		return nil, err
 	}
 	if s := set[EnvSlots]; s != "" {
@@ -95,22 +106,22 @@ func readEnvironment(ctx context.Context, set map[string]string, getenv func(str
 		}
 		e.Slots = n
 	}
-	if err := e.channelFrom(ctx, set, fetch); err != nil {
+	if err := e.setEndpoint(ctx, set, fetch); err != nil {
 		return nil, err
 	}
 	return e, nil
 }
 
-func (e *Environment) nameFrom(set map[string]string, getenv func(string) string) error {
+func (e *Environment) setName(set map[string]string, getenv func(string) string) error {
 	e.Kind = set[EnvKind]
 	if e.Name = set[EnvName]; e.Name == "" {
 		from := set[EnvIndexFrom]
 		if e.Kind == "" || from == "" {
-			return fmt.Errorf("worker: neither %s is set, nor %s and %s", EnvName, EnvKind, EnvIndexFrom)
+			return fmt.Errorf("worker: neither %s nor both %s and %s are set", EnvName, EnvKind, EnvIndexFrom)
 		}
 		i, err := strconv.ParseUint(getenv(from), 10, 31)
 		if err != nil {
-			return fmt.Errorf("worker: %s names the variable %.64q, which holds no index", EnvIndexFrom, from)
+			return fmt.Errorf("worker: %s: variable %.64q holds no index", EnvIndexFrom, from)
 		}
 		var first uint64
 		if s := set[EnvFirst]; s != "" {
@@ -128,13 +139,15 @@ func (e *Environment) nameFrom(set map[string]string, getenv func(string) string
 	}
 	for _, s := range []string{e.Name, e.Kind} {
 		if !isName(s) {
-			return fmt.Errorf("worker: %.80q can't be a worker's name: letters, digits, '-', '_' and '.', at most %d", s, maxName)
+			return fmt.Errorf("worker: %.80q is no valid worker name: expected letters, digits, '-', '_' and '.', at most %d",
+				s, maxName)
 		}
 	}
 	return nil
 }
 
-func (e *Environment) channelFrom(ctx context.Context, set map[string]string, fetch map[string]func(context.Context, string) (string, error)) error {
+func (e *Environment) setEndpoint(ctx context.Context, set map[string]string,
+	fetch map[string]func(context.Context, string) (string, error)) error {
 	n := 0
 	for _, name := range []string{EnvInvitation, EnvFile, EnvSecret} {
 		if set[name] != "" {
@@ -142,7 +155,8 @@ func (e *Environment) channelFrom(ctx context.Context, set map[string]string, fe
 		}
 	}
 	if n != 1 {
-		return fmt.Errorf("worker: of %s, %s and %s, %d are set; exactly one leads a worker to its channel", EnvInvitation, EnvFile, EnvSecret, n)
+		return fmt.Errorf("worker: of %s, %s and %s, %d are set, expected exactly one",
+			EnvInvitation, EnvFile, EnvSecret, n)
 	}
 	text, from := set[EnvInvitation], EnvInvitation
 	if list, ok := strings.CutPrefix(text, "fds:"); ok {
@@ -155,43 +169,46 @@ func (e *Environment) channelFrom(ctx context.Context, set map[string]string, fe
 		if err != nil {
 			return err
 		}
-		text, from = string(b), "the file of "+EnvFile
+		text, from = string(b), "file of "+EnvFile
 	}
 	if s := set[EnvSecret]; s != "" {
 		store, name, ok := strings.Cut(s, ":")
 		f := fetch[store]
 		if !ok || f == nil || name == "" {
-			return fmt.Errorf("worker: %s=%.128q names no store of secrets that this program knows, and a secret in it", EnvSecret, s)
+			return fmt.Errorf("worker: %s=%.128q is not a known secret store and a name in it",
+				EnvSecret, s)
 		}
 		var err error
 		if text, err = f(ctx, name); err != nil {
 			return fmt.Errorf("worker: %s: %w", EnvSecret, err)
 		}
-		from = "the secret of " + EnvSecret
+		from = "secret of " + EnvSecret
 	}
-	if err := e.Invitation.UnmarshalText([]byte(text)); err != nil {
+	if err := e.Endpoint.UnmarshalText([]byte(text)); err != nil {
 		return fmt.Errorf("%w (in %s)", err, from)
 	}
 	return nil
 }
 
-// parseDescriptors reads "3,4,5".
+// parseDescriptors parses "3,4,5".
 func parseDescriptors(list string) ([]int, error) {
 	var fds []int
 	for s := range strings.SplitSeq(list, ",") {
 		n, err := strconv.ParseUint(s, 10, 20)
 		if err != nil || n < 3 || slices.Contains(fds, int(n)) {
-			return nil, fmt.Errorf("worker: %s=fds:%.64q: not numbers of descriptors from 3 on, each once", EnvInvitation, list)
+			return nil, fmt.Errorf("worker: %s=fds:%.64q: expected distinct descriptors of 3 or more",
+				EnvInvitation, list)
 		}
 		fds = append(fds, int(n))
 	}
 	if len(fds) < 3 || len(fds) > maxConnections {
-		return nil, fmt.Errorf("worker: %s has %d connections; there are 3 to %d", EnvInvitation, len(fds), maxConnections)
+		return nil, fmt.Errorf("worker: %s has %d connections, expected 3 to %d", EnvInvitation, len(fds),
+			maxConnections)
 	}
 	return fds, nil
 }
 
-// inherit makes connections of inherited descriptors, which no child of this process inherits any more.
+// inherit turns inherited descriptors into connections that child processes don't inherit.
 func inherit(list string) (conns []net.Conn, err error) {
 	fds, err := parseDescriptors(list)
 	if err != nil {
@@ -210,7 +227,7 @@ func inherit(list string) (conns []net.Conn, err error) {
 		if f == nil {
 			return conns, fmt.Errorf("worker: descriptor %d of %s is not open", fd, EnvInvitation)
 		}
-		c, err := net.FileConn(f) // a duplicate, closed by exec
+		c, err := net.FileConn(f) // a duplicate with close-on-exec
 		if err != nil {
 			return conns, fmt.Errorf("worker: descriptor %d of %s is not a connection: %w", fd, EnvInvitation, err)
 		}
@@ -222,5 +239,5 @@ func inherit(list string) (conns []net.Conn, err error) {
 	return conns, nil
 }
 
-// cores are those this process may use: of its affinity and its control group.
+// cores returns the number of cores that this process may use, by affinity and control group.
 func cores() int { return runtime.GOMAXPROCS(0) }

@@ -17,15 +17,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func someInvitation() Invitation {
-	return Invitation{
+func someInvitation() Endpoint {
+	return Endpoint{
 		Addresses: []string{"10.0.0.1:4711", "[fd00::1]:4711", "node1:4711"},
 		Pin:       pinPrefix + "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",
 		Token:     "a-secret-of-43-characters-or-at-least-sixteen",
 	}
 }
 
-func textOf(t testing.TB, i Invitation) string {
+func textOf(t testing.TB, i Endpoint) string {
 	t.Helper()
 	b, err := i.MarshalText()
 	if err != nil {
@@ -34,13 +34,13 @@ func textOf(t testing.TB, i Invitation) string {
 	return string(b)
 }
 
-func TestAnInvitationComesBackFromItsText(t *testing.T) {
+func TestEndpointTextRoundTrip(t *testing.T) {
 	i := someInvitation()
 	text := textOf(t, i)
 	if strings.Contains(text, "\n") {
 		t.Errorf("more than a line: %q", text)
 	}
-	var got Invitation
+	var got Endpoint
 	if err := got.UnmarshalText([]byte(" " + text + "\n")); err != nil {
 		t.Fatal(err)
 	}
@@ -49,13 +49,14 @@ func TestAnInvitationComesBackFromItsText(t *testing.T) {
 	}
 }
 
-func TestAnInvitationShowsNoSecret(t *testing.T) {
+func TestEndpointHidesSecrets(t *testing.T) {
 	i := someInvitation()
-	e := &Environment{Name: "slurm-1", Kind: "slurm", Invitation: i}
-	o := StartOptions{Invitation: i}
+	e := &Environment{Name: "slurm-1", Kind: "slurm", Endpoint: i}
+	o := StartOptions{Endpoint: i}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
-		for _, v := range []any{i, &i, e, *e, o, []Invitation{i}, struct{ I any }{i}} {
-			if s := fmt.Sprintf(verb, v); strings.Contains(s, i.Token) || strings.Contains(s, i.Pin) || strings.Contains(s, fmt.Sprintf("%x", i.Token)) {
+		for _, v := range []any{i, &i, e, *e, o, []Endpoint{i}, struct{ I any }{i}} {
+			if s := fmt.Sprintf(verb, v); strings.Contains(s, i.Token) || strings.Contains(s,
+				i.Pin) || strings.Contains(s, fmt.Sprintf("%x", i.Token)) {
 				t.Errorf("%s of %T: %s", verb, v, s)
 			}
 		}
@@ -68,14 +69,14 @@ func TestAnInvitationShowsNoSecret(t *testing.T) {
 			t.Errorf("slog of %T: %s", v, b.String())
 		}
 	}
-	if b, err := json.Marshal(o.Invitation); err == nil {
+	if b, err := json.Marshal(o.Endpoint); err == nil {
 		t.Errorf("an invitation was written into JSON: %s", b)
 	}
 }
 
-func TestInvitationsThatCannotBeAreRefusedWithoutShowingThem(t *testing.T) {
+func TestInvalidEndpointsAreNotShown(t *testing.T) {
 	good := textOf(t, someInvitation())
-	edit := func(f func(*Invitation)) string {
+	edit := func(f func(*Endpoint)) string {
 		i := someInvitation()
 		f(&i)
 		return textOf(t, i)
@@ -85,21 +86,21 @@ func TestInvitationsThatCannotBeAreRefusedWithoutShowingThem(t *testing.T) {
 		"no JSON":           "a-secret-of-43",
 		"two":               good + good,
 		"other fields":      strings.Replace(good, `"pin"`, `"pins"`, 1),
-		"no address":        edit(func(i *Invitation) { i.Addresses = nil }),
-		"many addresses":    edit(func(i *Invitation) { i.Addresses = make([]string, 65) }),
-		"no port":           edit(func(i *Invitation) { i.Addresses = []string{"node1"} }),
-		"port 0":            edit(func(i *Invitation) { i.Addresses = []string{"node1:0"} }),
-		"port by name":      edit(func(i *Invitation) { i.Addresses = []string{"node1:http"} }),
-		"no host":           edit(func(i *Invitation) { i.Addresses = []string{":80"} }),
-		"control":           edit(func(i *Invitation) { i.Addresses = []string{"a\x1b:80"} }),
-		"another hash":      edit(func(i *Invitation) { i.Pin = "sha1//AAAA" }),
-		"a short pin":       edit(func(i *Invitation) { i.Pin = pinPrefix + "AAAA" }),
-		"a short token":     edit(func(i *Invitation) { i.Token = "a-secret" }),
-		"a token in lines":  edit(func(i *Invitation) { i.Token += "\r\nX: a-secret" }),
-		"a long token":      edit(func(i *Invitation) { i.Token = strings.Repeat("a-secret", 100) }),
-		"more than its due": strings.Repeat(" ", maxInvitation) + good,
+		"no address":        edit(func(i *Endpoint) { i.Addresses = nil }),
+		"many addresses":    edit(func(i *Endpoint) { i.Addresses = make([]string, 65) }),
+		"no port":           edit(func(i *Endpoint) { i.Addresses = []string{"node1"} }),
+		"port 0":            edit(func(i *Endpoint) { i.Addresses = []string{"node1:0"} }),
+		"port by name":      edit(func(i *Endpoint) { i.Addresses = []string{"node1:http"} }),
+		"no host":           edit(func(i *Endpoint) { i.Addresses = []string{":80"} }),
+		"control":           edit(func(i *Endpoint) { i.Addresses = []string{"a\x1b:80"} }),
+		"another hash":      edit(func(i *Endpoint) { i.Pin = "sha1//AAAA" }),
+		"a short pin":       edit(func(i *Endpoint) { i.Pin = pinPrefix + "AAAA" }),
+		"a short token":     edit(func(i *Endpoint) { i.Token = "a-secret" }),
+		"a token in lines":  edit(func(i *Endpoint) { i.Token += "\r\nX: a-secret" }),
+		"a long token":      edit(func(i *Endpoint) { i.Token = strings.Repeat("a-secret", 100) }),
+		"more than its due": strings.Repeat(" ", maxEndpoint) + good,
 	} {
-		got := Invitation{Token: "as before"}
+		got := Endpoint{Token: "as before"}
 		err := got.UnmarshalText([]byte(text))
 		if err == nil || strings.Contains(err.Error(), "a-secret") {
 			t.Errorf("%s: %v", name, err)
@@ -110,9 +111,9 @@ func TestInvitationsThatCannotBeAreRefusedWithoutShowingThem(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentOfAWorkerIsReadAndTakenAway(t *testing.T) {
+func TestFromEnvironmentUnsetsVariables(t *testing.T) {
 	for _, kv := range os.Environ() {
-		if name, _, _ := strings.Cut(kv, "="); isOurs(name) {
+		if name, _, _ := strings.Cut(kv, "="); isWorkerVariable(name) {
 			t.Skipf("%s is set", name)
 		}
 	}
@@ -127,7 +128,7 @@ func TestTheEnvironmentOfAWorkerIsReadAndTakenAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &Environment{Name: "slurm-17", Kind: "slurm", Slots: 3, Invitation: someInvitation()}
+	want := &Environment{Name: "slurm-17", Kind: "slurm", Slots: 3, Endpoint: someInvitation()}
 	if d := cmp.Diff(want, e); d != "" {
 		t.Error(d)
 	}
@@ -179,48 +180,62 @@ func TestEnvironments(t *testing.T) {
 		err  string
 	}{
 		{"a file", map[string]string{EnvFile: secret, EnvName: "pbs-1"}, "pbs-1", ""},
-		{"a name by index", map[string]string{EnvFile: secret, EnvKind: "awsbatch", EnvIndexFrom: "INDEX"}, "awsbatch-5", ""},
-		{"a name by index, from a first", map[string]string{EnvFile: secret, EnvKind: "awsbatch", EnvIndexFrom: "INDEX", EnvFirst: "100"}, "awsbatch-105", ""},
+		{"a name by index", map[string]string{EnvFile: secret, EnvKind: "awsbatch", EnvIndexFrom: "INDEX"},
+			"awsbatch-5", ""},
+		{"a name by index, from a first",
+			map[string]string{EnvFile: secret, EnvKind: "awsbatch", EnvIndexFrom: "INDEX", EnvFirst: "100"},
+			"awsbatch-105", ""},
 		{"a secret in a store", map[string]string{EnvSecret: "ssm:/leat/run", EnvName: "a"}, "a", ""},
-		{"a secret that is not there", map[string]string{EnvSecret: "ssm:/other", EnvName: "a"}, "", "no such parameter"},
-		{"a store that there is not", map[string]string{EnvSecret: "vault:x", EnvName: "a"}, "", "names no store"},
+		{"a secret that is not there", map[string]string{EnvSecret: "ssm:/other", EnvName: "a"}, "",
+			"no such parameter"},
+		{"a store that there is not", map[string]string{EnvSecret: "vault:x", EnvName: "a"}, "", "not a known secret store"},
 		{"no channel", map[string]string{EnvName: "a"}, "", "0 are set"},
 		{"two channels", map[string]string{EnvName: "a", EnvInvitation: text, EnvFile: secret}, "", "2 are set"},
 		{"no name", map[string]string{EnvInvitation: text}, "", "neither"},
-		{"no index", map[string]string{EnvInvitation: text, EnvKind: "a", EnvIndexFrom: "NOWHERE"}, "", "holds no index"},
-		{"a bad index", map[string]string{EnvInvitation: text, EnvKind: "a", EnvIndexFrom: "BAD"}, "", "holds no index"},
-		{"a bad first", map[string]string{EnvInvitation: text, EnvKind: "a", EnvIndexFrom: "INDEX", EnvFirst: "-1"}, "", EnvFirst},
-		{"a path as a name", map[string]string{EnvInvitation: text, EnvName: "../a"}, "", "can't be a worker's name"},
+		{"no index", map[string]string{EnvInvitation: text, EnvKind: "a", EnvIndexFrom: "NOWHERE"}, "",
+			"holds no index"},
+		{"a bad index", map[string]string{EnvInvitation: text, EnvKind: "a", EnvIndexFrom: "BAD"}, "",
+			"holds no index"},
+		{"a bad first", map[string]string{EnvInvitation: text, EnvKind: "a", EnvIndexFrom: "INDEX", EnvFirst: "-1"}, "",
+			EnvFirst},
+		{"a path as a name", map[string]string{EnvInvitation: text, EnvName: "../a"}, "", "no valid worker name"},
 		{"bad slots", map[string]string{EnvInvitation: text, EnvName: "a", EnvSlots: "0"}, "", EnvSlots},
-		{"another version's variable", map[string]string{EnvInvitation: text, EnvName: "a", "LEAT_WORKER_X": "1"}, "", "LEAT_WORKER_X"},
-		{"a file that others may read", map[string]string{EnvFile: file("open", 0o640, text), EnvName: "a"}, "", "0640"},
-		{"a file that is not there", map[string]string{EnvFile: filepath.Join(folder, "none"), EnvName: "a"}, "", "no such file"},
+		{"another version's variable", map[string]string{EnvInvitation: text, EnvName: "a", "LEAT_WORKER_X": "1"}, "",
+			"LEAT_WORKER_X"},
+		{"a file that others may read", map[string]string{EnvFile: file("open", 0o640, text), EnvName: "a"}, "",
+			"0640"},
+		{"a file that is not there", map[string]string{EnvFile: filepath.Join(folder, "none"), EnvName: "a"}, "",
+			"no such file"},
 		{"a symbolic link", map[string]string{EnvFile: link, EnvName: "a"}, "", "symbolic links"},
 		{"a folder", map[string]string{EnvFile: folder, EnvName: "a"}, "", "not a regular file"},
 		{"a pipe", map[string]string{EnvFile: pipe, EnvName: "a"}, "", "not a regular file"},
-		{"a file of something else", map[string]string{EnvFile: file("else", 0o600, "hello"), EnvName: "a"}, "", "not the JSON"},
-		{"a large file", map[string]string{EnvFile: file("large", 0o600, strings.Repeat(" ", 1<<20)), EnvName: "a"}, "", "longer than"},
+		{"a file of something else", map[string]string{EnvFile: file("else", 0o600, "hello"), EnvName: "a"}, "",
+			"not an object"},
+		{"a large file", map[string]string{EnvFile: file("large", 0o600, strings.Repeat(" ", 1<<20)), EnvName: "a"}, "",
+			"longer than"},
 		{"two descriptors", map[string]string{EnvInvitation: "fds:3,4", EnvName: "a"}, "", "3 to 64"},
-		{"standard descriptors", map[string]string{EnvInvitation: "fds:0,1,2", EnvName: "a"}, "", "from 3 on"},
-		{"one descriptor thrice", map[string]string{EnvInvitation: "fds:3,3,3", EnvName: "a"}, "", "each once"},
-		{"no numbers", map[string]string{EnvInvitation: "fds:a,b,c", EnvName: "a"}, "", "not numbers"},
-		{"descriptors that are not open", map[string]string{EnvInvitation: "fds:70001,70002,70003", EnvName: "a"}, "", "70001"},
+		{"standard descriptors", map[string]string{EnvInvitation: "fds:0,1,2", EnvName: "a"}, "", "of 3 or more"},
+		{"one descriptor thrice", map[string]string{EnvInvitation: "fds:3,3,3", EnvName: "a"}, "", "distinct"},
+		{"no numbers", map[string]string{EnvInvitation: "fds:a,b,c", EnvName: "a"}, "", "expected distinct descriptors"},
+		{"descriptors that are not open", map[string]string{EnvInvitation: "fds:70001,70002,70003", EnvName: "a"}, "",
+			"70001"},
 	} {
 		e, err := readEnvironment(t.Context(), x.set, getenv, fetch)
 		switch {
 		case x.err != "":
-			if err == nil || !strings.Contains(err.Error(), x.err) || strings.Contains(err.Error(), someInvitation().Token) {
+			if err == nil || !strings.Contains(err.Error(), x.err) || strings.Contains(err.Error(),
+				someInvitation().Token) {
 				t.Errorf("%s: %v", x.what, err)
 			}
 		case err != nil:
 			t.Errorf("%s: %v", x.what, err)
-		case e.Name != x.name || cmp.Diff(e.Invitation, someInvitation()) != "":
+		case e.Name != x.name || cmp.Diff(e.Endpoint, someInvitation()) != "":
 			t.Errorf("%s: %+v", x.what, e.Name)
 		}
 	}
 }
 
-func TestASecretOfAnotherUserIsRefused(t *testing.T) {
+func TestSecretFileOwnerAndMode(t *testing.T) {
 	path := "/etc/passwd" // of root
 	if os.Geteuid() == 0 {
 		path = filepath.Join(t.TempDir(), "secret")
@@ -236,7 +251,7 @@ func TestASecretOfAnotherUserIsRefused(t *testing.T) {
 	}
 }
 
-func TestInheritedConnectionsAreTakenAndNotInheritedOn(t *testing.T) {
+func TestInheritedConnections(t *testing.T) {
 	var theirs []net.Conn
 	var list []string
 	for range 3 {
@@ -254,7 +269,8 @@ func TestInheritedConnectionsAreTakenAndNotInheritedOn(t *testing.T) {
 		theirs = append(theirs, c)
 		list = append(list, fmt.Sprint(fds[1]))
 	}
-	e, err := readEnvironment(t.Context(), map[string]string{EnvInvitation: "fds:" + strings.Join(list, ","), EnvName: "subprocess-0"}, os.Getenv, nil)
+	e, err := readEnvironment(t.Context(),
+		map[string]string{EnvInvitation: "fds:" + strings.Join(list, ","), EnvName: "subprocess-0"}, os.Getenv, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +304,8 @@ func TestInheritedConnectionsAreTakenAndNotInheritedOn(t *testing.T) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := inherit(fmt.Sprintf("%d,70001,70002", fd)); err == nil || !strings.Contains(err.Error(), "not a connection") {
+	if _, err := inherit(fmt.Sprintf("%d,70001,70002", fd)); err == nil || !strings.Contains(err.Error(),
+		"not a connection") {
 		t.Errorf("%v", err)
 	}
 }

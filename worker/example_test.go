@@ -20,9 +20,9 @@ func (squares) Compute(_ context.Context, slot int, read any) ([][]byte, error) 
 	return [][]byte{fmt.Append(nil, n*n)}, nil
 }
 
-func (squares) Drop(any)              {} // what Read returned needs no care
-func (squares) Noted(json.RawMessage) {}
-func (squares) Close() error          { return nil }
+func (squares) Discard(any)            {} // what Read returned needs no care
+func (squares) Notify(json.RawMessage) {}
+func (squares) Close() error           { return nil }
 
 func Example() {
 	var sum atomic.Int64
@@ -49,8 +49,8 @@ func Example() {
 	go func() {
 		defer close(done)
 		err := worker.Work(context.Background(), worker.WorkOptions{
-			Environment: &worker.Environment{Name: "example-0", Invitation: invitation},
-			Open:        func(context.Context, worker.Joined) (worker.Computer, error) { return squares{}, nil },
+			Environment: &worker.Environment{Name: "example-0", Endpoint: invitation},
+			Open:        func(context.Context, worker.JoinInfo) (worker.Handler, error) { return squares{}, nil },
 		})
 		if err != nil {
 			log.Print(err)

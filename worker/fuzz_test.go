@@ -60,7 +60,7 @@ func FuzzMessages(f *testing.F) {
 			}
 			switch m := m.(type) {
 			case joinMessage:
-				if !isName(m.Name) || !printable(m.Host) || m.Slots < 1 || m.Slots > maxSlots {
+				if !isName(m.Name) || !isPrintable(m.Host) || m.Slots < 1 || m.Slots > maxSlots {
 					t.Fatalf("%+v", m)
 				}
 			case errorMessage:
@@ -76,12 +76,12 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-func FuzzInvitation(f *testing.F) {
+func FuzzEndpoint(f *testing.F) {
 	f.Add(textOf(f, someInvitation()))
 	f.Add(`{"addresses":["a:1"],"pin":"sha256//","token":""}`)
 	f.Add("fds:3,4,5")
 	f.Fuzz(func(t *testing.T, s string) {
-		var i Invitation
+		var i Endpoint
 		if err := i.UnmarshalText([]byte(s)); err != nil {
 			if !i.IsZero() {
 				t.Fatal("changed by a text that was refused")
@@ -92,7 +92,7 @@ func FuzzInvitation(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var j Invitation
+		var j Endpoint
 		if err := j.UnmarshalText(b); err != nil || !reflect.DeepEqual(i, j) {
 			t.Fatalf("%s: %v", b, err)
 		}
@@ -114,7 +114,8 @@ func FuzzEnvironment(f *testing.F) {
 		for _, kv := range [][2]string{{a, av}, {b, bv}, {c, cv}} {
 			if kv[0] == EnvFile || kv[0] == EnvInvitation && strings.HasPrefix(kv[1], "fds:") {
 				// No files of the machine are opened, and no descriptors of this process taken.
-				if fds, err := parseDescriptors(strings.TrimPrefix(kv[1], "fds:")); err == nil && (len(fds) < 3 || fds[0] < 3) {
+				if fds, err := parseDescriptors(strings.TrimPrefix(kv[1], "fds:")); err == nil &&
+					(len(fds) < 3 || fds[0] < 3) {
 					t.Fatalf("%v", fds)
 				}
 				return
@@ -125,7 +126,7 @@ func FuzzEnvironment(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !isName(e.Name) || !isName(e.Kind) || e.Slots < 0 || e.Slots > maxSlots || e.Invitation.check() != nil {
+		if !isName(e.Name) || !isName(e.Kind) || e.Slots < 0 || e.Slots > maxSlots || e.Endpoint.check() != nil {
 			t.Fatalf("%+v", e)
 		}
 	})
@@ -135,7 +136,8 @@ func FuzzResultHeader(f *testing.F) {
 	f.Add("Leat-Worker: 1\r\nLeat-Lease: 2\r\nLeat-Block: 3\r\nLeat-Crc32c: 00ff00ff\r\n")
 	f.Add("Leat-Worker: 1\r\nLeat-Worker: 1\r\nLeat-Lease: +2\r\nLeat-Block: -3\r\nLeat-Crc32c: 0x1\r\n")
 	f.Fuzz(func(t *testing.T, s string) {
-		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader("POST /v1/result HTTP/1.1\r\nHost: leat\r\n" + s + "\r\n")))
+		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader("POST /v1/result HTTP/1.1\r\nHost: leat\r\n" + s +
+			"\r\n")))
 		if err != nil {
 			return
 		}
@@ -153,7 +155,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add([]byte("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"))
 	f.Add([]byte("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, answer []byte) {
-		l := newLink(nil, &scripted{r: bytes.NewReader(answer)})
+		l := newConn(nil, &scripted{r: bytes.NewReader(answer)})
 		b, err := l.call(t.Context(), pathLease, nil, [][]byte{[]byte("{}")}, 0, 1000)
 		if err == nil && len(b) > 1000 {
 			t.Fatalf("%d bytes", len(b))

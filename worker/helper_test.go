@@ -16,27 +16,27 @@ import (
 	"time"
 )
 
-// calm are the times of tests in which nobody is lost for being silent: a machine under load must not be taken for that. Waits are so
-// long that a test fails when what should end them does not.
+// calm are the times of tests in which nobody is lost for being silent: a machine under load must
+// not be taken for that. Waits are so long that a test fails when what should end them does not.
 var calm = Times{
-	Heartbeat: patience,
-	Silence:   3 * patience,
-	Rejoin:    patience,
-	Poll:      3 * patience,
-	Word:      250 * time.Millisecond,
-	Stranger:  50 * time.Millisecond,
-	Farewell:  5 * time.Second,
+	Heartbeat:        patience,
+	HeartbeatTimeout: 3 * patience,
+	Rejoin:           patience,
+	Poll:             3 * patience,
+	ExitReportWait:   250 * time.Millisecond,
+	TokenTimeout:     patience,
+	ShutdownGrace:    5 * time.Second,
 }
 
 // quick are those of tests in which silence has to be noticed.
 var quick = Times{
-	Heartbeat: 50 * time.Millisecond,
-	Silence:   time.Second,
-	Rejoin:    300 * time.Millisecond,
-	Poll:      500 * time.Millisecond,
-	Word:      250 * time.Millisecond,
-	Stranger:  50 * time.Millisecond,
-	Farewell:  500 * time.Millisecond,
+	Heartbeat:        50 * time.Millisecond,
+	HeartbeatTimeout: time.Second,
+	Rejoin:           300 * time.Millisecond,
+	Poll:             500 * time.Millisecond,
+	ExitReportWait:   250 * time.Millisecond,
+	TokenTimeout:     patience,
+	ShutdownGrace:    500 * time.Millisecond,
 }
 
 const testBuild = "go:test"
@@ -70,7 +70,8 @@ func (k *taken) release(b int) {
 	k.released[b]++
 }
 
-// check fails the test unless all blocks from 0 to n were taken once, with the results of a plain worker.
+// check fails the test unless all blocks from 0 to n were taken once, with the results of a plain
+// worker.
 func (k *taken) check(t *testing.T, n int) {
 	t.Helper()
 	k.mu.Lock()
@@ -90,11 +91,12 @@ func resultOf(block int) string { return fmt.Sprintf("result of block %d", block
 // testOptions are those of a channel with one worker, whose results k takes.
 func testOptions(blocks int, k *taken) Options {
 	return Options{
-		Blocks: blocks, MaxResult: 1 << 20, MaxBytes: 4 << 20, Accept: k.accept, Released: k.release, Build: testBuild, Workers: 1, Times: calm,
+		Blocks: blocks, MaxResult: 1 << 20, MaxBytes: 4 << 20, Accept: k.accept, Released: k.release, Build: testBuild,
+		Workers: 1, Times: calm,
 	}
 }
 
-func newTestChannel(t testing.TB, o Options) *Channel {
+func newTestChannel(t testing.TB, o Options) *Coordinator {
 	t.Helper()
 	c, err := NewChannel(o)
 	if err != nil {
@@ -112,11 +114,11 @@ func newTestChannel(t testing.TB, o Options) *Channel {
 var transports = []string{"sockets", "tls"}
 
 // environmentOf makes what a worker process would have been told.
-func environmentOf(t testing.TB, c *Channel, transport, name string) *Environment {
+func environmentOf(t testing.TB, c *Coordinator, transport, name string) *Environment {
 	t.Helper()
 	e := &Environment{Name: name, Kind: "test", Slots: 1}
 	if transport == "tls" {
-		e.Invitation = listen(t, c)
+		e.Endpoint = listen(t, c)
 		return e
 	}
 	for range 3 {
@@ -125,7 +127,7 @@ func environmentOf(t testing.TB, c *Channel, transport, name string) *Environmen
 	return e
 }
 
-func pairConn(t testing.TB, c *Channel) net.Conn {
+func pairConn(t testing.TB, c *Coordinator) net.Conn {
 	t.Helper()
 	f, err := c.Connect()
 	if err != nil {
@@ -139,7 +141,7 @@ func pairConn(t testing.TB, c *Channel) net.Conn {
 	return conn
 }
 
-func listen(t testing.TB, c *Channel) Invitation {
+func listen(t testing.TB, c *Coordinator) Endpoint {
 	t.Helper()
 	i, err := c.Listen("127.0.0.1:0")
 	if err != nil {
@@ -148,12 +150,12 @@ func listen(t testing.TB, c *Channel) Invitation {
 	return i
 }
 
-// plain is a Computer for tests; its hooks may be nil.
+// plain is a Handler for tests; its hooks may be nil.
 type plain struct {
 	onRead    func(ctx context.Context, l Lease) error
 	onCompute func(ctx context.Context, block int) error
 	onNote    func(note string)
-	joined    Joined
+	joined    JoinInfo
 	closed    bool
 	onClose   func() error
 	drops     map[int]int // by block
@@ -194,7 +196,7 @@ func (p *plain) Compute(ctx context.Context, slot int, read any) ([][]byte, erro
 	return [][]byte{[]byte(s[:3]), nil, []byte(s[3:])}, nil
 }
 
-func (p *plain) Drop(read any) {
+func (p *plain) Discard(read any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.drops == nil {
@@ -203,7 +205,7 @@ func (p *plain) Drop(read any) {
 	p.drops[read.(int)]++
 }
 
-func (p *plain) Noted(note json.RawMessage) {
+func (p *plain) Notify(note json.RawMessage) {
 	if p.onNote != nil {
 		p.onNote(string(note))
 	}
@@ -221,7 +223,7 @@ func (p *plain) Close() error {
 func workOptions(e *Environment, p *plain) WorkOptions {
 	return WorkOptions{
 		Environment: e, Build: testBuild, Times: calm,
-		Open: func(_ context.Context, j Joined) (Computer, error) {
+		Open: func(_ context.Context, j JoinInfo) (Handler, error) {
 			p.joined = j
 			return p, nil
 		},
@@ -267,10 +269,10 @@ func (w *working) wait() error {
 	return w.err
 }
 
-// patience of a test that waits for what must happen.
+// timeout of a test that waits for what must happen.
 const patience = 40 * time.Second
 
-func waitRun(t testing.TB, c *Channel) error {
+func waitRun(t testing.TB, c *Coordinator) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, errors.New("the test lost patience"))
 	defer cancel()
@@ -287,14 +289,14 @@ func until(t testing.TB, what string, f func() bool) {
 	}
 }
 
-func statesOf(c *Channel) (states []State) {
+func statesOf(c *Coordinator) (states []State) {
 	for _, w := range c.Status().Workers {
 		states = append(states, w.State)
 	}
 	return states
 }
 
-func hasState(c *Channel, s State) func() bool {
+func hasState(c *Coordinator, s State) func() bool {
 	return func() bool { return slices.Contains(statesOf(c), s) }
 }
 

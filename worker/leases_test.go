@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestIdleWorkersGetCopiesAndTheLoserIsSuperseded(t *testing.T) {
+func TestCopiesForIdleWorkers(t *testing.T) {
 	for _, transport := range transports {
 		for _, where := range []string{"Read", "Compute"} {
 			t.Run(transport+"/"+where, func(t *testing.T) {
@@ -61,26 +61,29 @@ func TestIdleWorkersGetCopiesAndTheLoserIsSuperseded(t *testing.T) {
 	}
 }
 
-// A worker that asks for more than its slots while all blocks are held gets copies as soon as a slot is free, though its request is old.
-func TestAWorkerThatWaitsGetsACopyWhenItsSlotIsFree(t *testing.T) {
+// A worker that asks for more than its slots while all blocks are held gets copies as soon as a
+// slot is free, though its request is old.
+func TestCopyWhenSlotIsFree(t *testing.T) {
 	k := newTaken()
 	o := testOptions(3, k)
 	o.Workers = 2
 	c := newTestChannel(t, o)
 	stuck, waits := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	startWorker(t, environmentOf(t, c, "sockets", "test-0"), &plain{onCompute: func(ctx context.Context, block int) error {
-		once.Do(func() { close(stuck) })
-		<-ctx.Done()
-		return ctx.Err()
-	}})
+	startWorker(t, environmentOf(t, c, "sockets", "test-0"),
+		&plain{onCompute: func(ctx context.Context, block int) error {
+			once.Do(func() { close(stuck) })
+			<-ctx.Done()
+			return ctx.Err()
+		}})
 	<-stuck
-	startWorker(t, environmentOf(t, c, "sockets", "test-1"), &plain{onCompute: func(ctx context.Context, block int) error {
-		if block == 2 {
-			<-waits // with the spare lease it asks for in the meantime
-		}
-		return nil
-	}})
+	startWorker(t, environmentOf(t, c, "sockets", "test-1"),
+		&plain{onCompute: func(ctx context.Context, block int) error {
+			if block == 2 {
+				<-waits // with the spare lease it asks for in the meantime
+			}
+			return nil
+		}})
 	until(t, "a request that waits", func() bool { return c.Status().Polls == 1 })
 	close(waits)
 	if err := waitRun(t, c); err != nil {
@@ -89,18 +92,19 @@ func TestAWorkerThatWaitsGetsACopyWhenItsSlotIsFree(t *testing.T) {
 	k.check(t, 3)
 }
 
-func TestTheLastOfferLetsAllThatWaitHaveCopies(t *testing.T) {
+func TestLastOfferWakesPollsForCopies(t *testing.T) {
 	k := newTaken()
 	o := testOptions(1, k)
 	o.Workers, o.OnDemand = 2, true
 	c := newTestChannel(t, o)
 	taken := make(chan struct{}, 2)
 	for i := range 2 {
-		startWorker(t, environmentOf(t, c, "sockets", WorkerName("test", i)), &plain{onCompute: func(ctx context.Context, block int) error {
-			taken <- struct{}{}
-			<-ctx.Done()
-			return nil
-		}})
+		startWorker(t, environmentOf(t, c, "sockets", WorkerName("test", i)),
+			&plain{onCompute: func(ctx context.Context, block int) error {
+				taken <- struct{}{}
+				<-ctx.Done()
+				return nil
+			}})
 	}
 	until(t, "two requests that wait", func() bool { return c.Status().Polls == 2 })
 	c.Offer(0, nil)
@@ -108,7 +112,7 @@ func TestTheLastOfferLetsAllThatWaitHaveCopies(t *testing.T) {
 	c.end(nil)
 }
 
-func TestABlockThatIsGivenBackGoesToAWorkerThatWaits(t *testing.T) {
+func TestReturnedBlockGoesToWaitingWorker(t *testing.T) {
 	o := testOptions(1, newTaken())
 	o.Workers, o.NoCopies = 2, true
 	c := newTestChannel(t, o)
@@ -125,8 +129,9 @@ func TestABlockThatIsGivenBackGoesToAWorkerThatWaits(t *testing.T) {
 	}
 }
 
-// A request is woken for a block when its worker has just asked anew over another connection: the block goes to who waits next.
-func TestATurnThatIsNotTakenIsPassedOn(t *testing.T) {
+// A request is woken for a block when its worker has just asked anew over another connection: the
+// block goes to who waits next.
+func TestUnusedTurnIsPassedOn(t *testing.T) {
 	k := newTaken()
 	o := testOptions(1, k)
 	o.Workers, o.OnDemand = 2, true
@@ -135,7 +140,8 @@ func TestATurnThatIsNotTakenIsPassedOn(t *testing.T) {
 	r.join("raw-0")
 	var asking sync.WaitGroup
 	asking.Go(func() {
-		_, _ = r.try(t.Context(), pathLease, strings.NewReader(`{"worker":0,"want":1,"held":[],"wait_ms":60000,"noted":0}`))
+		_, _ = r.try(t.Context(), pathLease,
+			strings.NewReader(`{"worker":0,"want":1,"held":[],"wait_ms":60000,"noted":0}`))
 	})
 	until(t, "a request that waits", func() bool { return c.Status().Polls == 1 })
 	startWorker(t, environmentOf(t, c, "sockets", "test-0"), &plain{})
@@ -153,7 +159,7 @@ func TestATurnThatIsNotTakenIsPassedOn(t *testing.T) {
 	asking.Wait()
 }
 
-func TestASecondResultOfABlockIsSupersededAndReleasesIt(t *testing.T) {
+func TestSupersededResultReleasesBlock(t *testing.T) {
 	k := newTaken()
 	o := testOptions(1, k)
 	o.Workers = 2
@@ -188,7 +194,8 @@ func TestASecondResultOfABlockIsSupersededAndReleasesIt(t *testing.T) {
 	if released() != 1 {
 		t.Error("the block was not released with its last lease")
 	}
-	if x := a.post(pathError, fmt.Sprintf(`{"worker":0,"lease":%d,"block":0,"message":"late"}`, la[0].Lease)); x.status != 409 {
+	if x := a.post(pathError, fmt.Sprintf(`{"worker":0,"lease":%d,"block":0,"message":"late"}`,
+		la[0].Lease)); x.status != 409 {
 		t.Errorf("an error of a block that is done: %+v", x)
 	}
 	if s := c.Status(); s.Superseded != 1 || s.Ended != "" {
@@ -197,7 +204,7 @@ func TestASecondResultOfABlockIsSupersededAndReleasesIt(t *testing.T) {
 }
 
 // Two workers came by one name, as when a job is started anew before its end was noticed.
-func TestWhatAllWorkersOfANameHeldIsReleased(t *testing.T) {
+func TestExitReleasesBlocksOfAllWithName(t *testing.T) {
 	k := newTaken()
 	o := testOptions(3, k)
 	o.Workers = 3
@@ -227,8 +234,9 @@ func TestWhatAllWorkersOfANameHeldIsReleased(t *testing.T) {
 	}
 }
 
-// As long as a block waits for a worker without others, those that have some are woken when there may be news, not by each request.
-func TestNobodyIsWokenForNothing(t *testing.T) {
+// As long as a block waits for a worker without others, those that have some are woken when there
+// may be news, not by each request.
+func TestNoUnneededWakeups(t *testing.T) {
 	c := newTestChannel(t, testOptions(1, newTaken()))
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -244,11 +252,11 @@ func TestNobodyIsWokenForNothing(t *testing.T) {
 	}
 }
 
-func TestABlockThatKillsItsWorkersFailsTheRunByName(t *testing.T) {
+func TestBlockThatKillsWorkersIsNamed(t *testing.T) {
 	k := newTaken()
 	o := testOptions(4, k)
 	o.Workers, o.Reissues, o.NoCopies = 8, 2, true
-	o.Times.Word = 10 * time.Second // the test gives the word
+	o.Times.ExitReportWait = 10 * time.Second // the test gives the word
 	c := newTestChannel(t, o)
 	for i := range 3 {
 		e := environmentOf(t, c, "sockets", WorkerName("test", i))
@@ -266,14 +274,16 @@ func TestABlockThatKillsItsWorkersFailsTheRunByName(t *testing.T) {
 		}
 		_ = w.wait()
 		until(t, "the loss", func() bool { return c.Status().Workers[i].State == StateLost })
-		c.Gone(Exit{Name: e.Name, Job: fmt.Sprintf("process %d", 100+i), Err: errors.New("signal: killed"), Log: "out of\nmemory"})
+		c.Gone(Exit{Name: e.Name, Job: fmt.Sprintf("process %d", 100+i), Err: errors.New("signal: killed"),
+			Log: "out of\nmemory"})
 	}
 	err := waitRun(t, c)
 	var lost *LostError
 	if !errors.As(err, &lost) || lost.Block != 2 || len(lost.Exits) != 3 {
 		t.Fatalf("%v", err)
 	}
-	for _, s := range []string{"block 2", "3 times", "worker test-2 (process 102): signal: killed", "  memory", "test-0"} {
+	for _, s := range []string{"block 2", "3 times", "worker test-2 (process 102): signal: killed", "  memory",
+		"test-0"} {
 		if !strings.Contains(err.Error(), s) {
 			t.Errorf("%q is not in: %v", s, err)
 		}
@@ -283,7 +293,7 @@ func TestABlockThatKillsItsWorkersFailsTheRunByName(t *testing.T) {
 	}
 }
 
-func TestNoBlockIsGivenOutBeforeTheBarrierIsReached(t *testing.T) {
+func TestNoBlocksBeforeBarrier(t *testing.T) {
 	k := newTaken()
 	o := testOptions(4, k)
 	o.Workers, o.Barrier = 2, time.Hour
@@ -303,14 +313,14 @@ func TestNoBlockIsGivenOutBeforeTheBarrierIsReached(t *testing.T) {
 	k.check(t, 4)
 }
 
-func TestABarrierThatIsNotReachedFailsTheRun(t *testing.T) {
+func TestBarrierTimeout(t *testing.T) {
 	o := testOptions(4, newTaken())
 	o.Workers, o.Barrier = 3, 50*time.Millisecond
 	c := newTestChannel(t, o)
 	w := startWorker(t, environmentOf(t, c, "sockets", "test-0"), &plain{})
 	err := waitRun(t, c)
 	var lost *LostError
-	if !errors.As(err, &lost) || !strings.Contains(err.Error(), "of 3 workers had joined after 50ms") {
+	if !errors.As(err, &lost) || !strings.Contains(err.Error(), "of 3 workers joined within 50ms") {
 		t.Errorf("%v", err)
 	}
 	if err := w.wait(); err != nil {
@@ -326,8 +336,9 @@ func TestABarrierThatIsNotReachedFailsTheRun(t *testing.T) {
 	}
 }
 
-func TestABlockThatWasWithAllWorkersThatAreLostIsNamed(t *testing.T) {
-	for n, want := range map[int]string{1: "; 2 of them had block 0, which may be the cause", 2: "; 2 of them had blocks 0 1, one of which may be the cause", 6: ""} {
+func TestBlockCommonToLostWorkersIsNamed(t *testing.T) {
+	for n, want := range map[int]string{1: "; 2 of them held block 0, which may be the cause",
+		2: "; 2 of them held blocks 0 1, one of which may be the cause", 6: ""} {
 		o := testOptions(8, newTaken())
 		o.Workers = 2
 		c := newTestChannel(t, o)

@@ -12,46 +12,48 @@ import (
 	"time"
 )
 
-// Listen serves workers of other machines at an address, HOST:PORT, by TLS, and returns what leads them there. Port 0 takes a free one. When the host is left out, or a
-// wildcard, the invitation has all addresses of this machine that others may reach. It may be called several times.
-func (c *Channel) Listen(address string) (Invitation, error) {
+// Listen accepts workers from other machines over TLS at an address, HOST:PORT, and returns the
+// endpoint for them. Port 0 selects a free port. With an empty or wildcard host the endpoint has
+// all of this machine's addresses that others may reach. It may be called several times, and fails
+// once the coordinator is closed.
+func (c *Coordinator) Listen(address string) (Endpoint, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return Invitation{}, errClosed
+		return Endpoint{}, errClosed
 	}
 	if c.id == nil {
 		id, err := newIdentity(time.Now())
 		if err != nil {
-			return Invitation{}, fmt.Errorf("worker: a key for the run: %w", err)
+			return Endpoint{}, fmt.Errorf("worker: create key: %w", err)
 		}
 		c.id = id
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return Invitation{}, fmt.Errorf("worker: listening for workers: %w", err)
+		return Endpoint{}, fmt.Errorf("worker: listen for workers: %w", err)
 	}
 	addresses, err := reachable(l.Addr())
 	if err != nil {
 		_ = l.Close()
-		return Invitation{}, fmt.Errorf("worker: the addresses of this machine: %w", err)
+		return Endpoint{}, fmt.Errorf("worker: list addresses of this machine: %w", err)
 	}
 	c.listen = append(c.listen, l)
 	config := c.id.serverConfig()
-	c.work.Go(func() { c.listened(l, c.https.Serve(tls.NewListener(gatedListener{l, c}, config))) })
-	return Invitation{Addresses: addresses, Pin: c.id.pin, Token: c.token}, nil
+	c.work.Go(func() { c.listenerEnded(l, c.https.Serve(tls.NewListener(gatedListener{l, c}, config))) })
+	return Endpoint{Addresses: addresses, Pin: c.id.pin, Token: c.token}, nil
 }
 
-// listened tells of a listener that lets nobody in any more, though the channel is open.
-func (c *Channel) listened(l net.Listener, err error) {
+// listenerEnded logs a listener that stopped before the coordinator was closed.
+func (c *Coordinator) listenerEnded(l net.Listener, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closed {
-		c.log.Error("no more workers can join, nor come back", "address", l.Addr(), "error", err)
+		c.log.Error("listener for workers failed", "address", l.Addr(), "error", err)
 	}
 }
 
-// reachable lists the addresses by which others may reach a listener.
+// reachable returns the addresses by which others may reach a listener.
 func reachable(a net.Addr) ([]string, error) {
 	host, port, err := net.SplitHostPort(a.String())
 	if err != nil {
@@ -60,7 +62,7 @@ func reachable(a net.Addr) ([]string, error) {
 	if ip := net.ParseIP(host); ip == nil || !ip.IsUnspecified() {
 		return []string{a.String()}, nil
 	}
-	var near, far []string
+	var loopback, external []string
 	all, err := net.InterfaceAddrs()
 	if err != nil {
 		return nil, err
@@ -70,29 +72,30 @@ func reachable(a net.Addr) ([]string, error) {
 		switch {
 		case !ok || n.IP.IsLinkLocalUnicast() || n.IP.IsMulticast():
 		case n.IP.IsLoopback():
-			near = append(near, net.JoinHostPort(n.IP.String(), port))
+			loopback = append(loopback, net.JoinHostPort(n.IP.String(), port))
 		default:
-			far = append(far, net.JoinHostPort(n.IP.String(), port))
+			external = append(external, net.JoinHostPort(n.IP.String(), port))
 		}
 	}
-	if len(far) == 0 {
-		return near, nil
+	if len(external) == 0 {
+		return loopback, nil
 	}
-	// The name last: it may mean another address where workers are.
-	if name, err := os.Hostname(); err == nil && name != "" && printable(name) {
-		far = append(far, net.JoinHostPort(name, port))
+	// The host name comes last: it may resolve differently on workers.
+	if name, err := os.Hostname(); err == nil && name != "" && isPrintable(name) {
+		external = append(external, net.JoinHostPort(name, port))
 	}
-	return slices.Compact(far[:min(len(far), maxAddresses)]), nil
+	return slices.Compact(external[:min(len(external), maxAddresses)]), nil
 }
 
-// serverLog is where net/http tells of connections that went wrong: strangers can make it tell much.
-func (c *Channel) serverLog() *log.Logger {
+// serverLog returns the logger for connection errors of net/http. Its level is Debug, since clients
+// without a token can cause many.
+func (c *Coordinator) serverLog() *log.Logger {
 	return log.New(logWriter{c.log}, "", 0)
 }
 
 type logWriter struct{ log *slog.Logger }
 
 func (w logWriter) Write(p []byte) (int, error) {
-	w.log.Debug("a connection went wrong", "error", cut(shown(strings.TrimSpace(string(p))), 256))
+	w.log.Debug("worker connection failed", "error", truncate(sanitize(strings.TrimSpace(string(p))), 256))
 	return len(p), nil
 }

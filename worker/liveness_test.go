@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-func TestASilentWorkerIsLostAndItsBlocksAreGivenToOthers(t *testing.T) {
+func TestHeartbeatTimeoutReissuesBlocks(t *testing.T) {
 	k := newTaken()
 	o := testOptions(4, k)
 	o.Workers, o.NoCopies, o.Times = 2, true, quick
-	o.Times.Silence, o.Times.Rejoin = 3*time.Second, patience
+	o.Times.HeartbeatTimeout, o.Times.Rejoin = 3*time.Second, patience
 	c := newTestChannel(t, o)
 	r := newRaw(t, c)
 	r.join("raw-0")
@@ -41,7 +41,7 @@ func TestASilentWorkerIsLostAndItsBlocksAreGivenToOthers(t *testing.T) {
 	}
 }
 
-func TestALostWorkersLateMessagesAreRefused(t *testing.T) {
+func TestLateMessagesOfLostWorker(t *testing.T) {
 	k := newTaken()
 	o := testOptions(2, k)
 	o.Workers, o.Times = 2, quick
@@ -51,7 +51,8 @@ func TestALostWorkersLateMessagesAreRefused(t *testing.T) {
 	l := r.lease(1)[0]
 	until(t, "the loss", hasState(c, StateLost))
 	for path, body := range map[string]string{
-		pathLease: `{"worker":0,"want":1,"held":[]}`, pathHeartbeat: `{"worker":0}`, pathLeave: `{"worker":0}`, pathError: `{"worker":0,"lease":1,"block":0,"message":"m"}`,
+		pathLease: `{"worker":0,"want":1,"held":[]}`, pathHeartbeat: `{"worker":0}`, pathLeave: `{"worker":0}`,
+		pathError: `{"worker":0,"lease":1,"block":0,"message":"m"}`,
 	} {
 		if a := r.post(path, body); a.status != 410 || a.code() != "lost" {
 			t.Errorf("%s: %+v", path, a)
@@ -64,21 +65,22 @@ func TestALostWorkersLateMessagesAreRefused(t *testing.T) {
 }
 
 // A worker whose machine sleeps finds on waking that it was given up, and ends.
-func TestAWorkerThatWasGivenUpEnds(t *testing.T) {
+func TestLostWorkerEnds(t *testing.T) {
 	for _, transport := range transports {
 		k := newTaken()
 		o := testOptions(1, k)
 		o.Workers = 2
 		c := newTestChannel(t, o)
 		begun := make(chan struct{})
-		w := startWorker(t, environmentOf(t, c, transport, "test-0"), &plain{onCompute: func(ctx context.Context, _ int) error {
-			close(begun)
-			<-ctx.Done()
-			return ctx.Err()
-		}})
+		w := startWorker(t, environmentOf(t, c, transport, "test-0"),
+			&plain{onCompute: func(ctx context.Context, _ int) error {
+				close(begun)
+				<-ctx.Done()
+				return ctx.Err()
+			}})
 		<-begun
 		c.mu.Lock()
-		c.lose(c.members[0], "a test says so", time.Now())
+		c.markLost(c.members[0], "a test says so", time.Now())
 		c.mu.Unlock()
 		if err := w.wait(); !errors.Is(err, ErrLost) {
 			t.Errorf("%s: %v", transport, err)
@@ -86,7 +88,7 @@ func TestAWorkerThatWasGivenUpEnds(t *testing.T) {
 	}
 }
 
-func TestAWorkerWhoseConnectionsEndIsLostBeforeItIsSilent(t *testing.T) {
+func TestLostAfterRejoinTimeout(t *testing.T) {
 	k := newTaken()
 	o := testOptions(2, k)
 	o.Workers = 2
@@ -104,7 +106,7 @@ func TestAWorkerWhoseConnectionsEndIsLostBeforeItIsSilent(t *testing.T) {
 	}
 }
 
-func TestAChildWhoseConnectionEndsIsLostAtOnce(t *testing.T) {
+func TestLocalWorkerLostOnDisconnect(t *testing.T) {
 	o := testOptions(2, newTaken())
 	o.Workers = 2
 	c := newTestChannel(t, o)
@@ -132,7 +134,15 @@ type proxy struct {
 	mu    sync.Mutex
 	conns []net.Conn
 	deaf  bool
+	left  int // connections that it forwards before it holds further ones; 0: all
 	wg    sync.WaitGroup
+}
+
+// limit has the proxy forward n connections, and hold all others.
+func (p *proxy) limit(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.left = n + 1
 }
 
 func newProxy(t testing.TB, to string) *proxy {
@@ -156,6 +166,14 @@ func (p *proxy) serve() {
 		if err != nil {
 			return
 		}
+		p.mu.Lock()
+		if p.left == 1 {
+			p.conns = append(p.conns, from)
+			p.mu.Unlock()
+			continue
+		}
+		p.left = max(p.left-1, 0)
+		p.mu.Unlock()
 		to, err := net.Dial("tcp", p.to)
 		p.mu.Lock()
 		refuse := err != nil || p.deaf
@@ -201,13 +219,13 @@ func (p *proxy) cut(forGood bool) {
 	p.conns = nil
 }
 
-func TestAConnectionThatIsCutIsMadeAgain(t *testing.T) {
+func TestReconnect(t *testing.T) {
 	k := newTaken()
 	o := testOptions(300, k)
 	c := newTestChannel(t, o)
 	e := environmentOf(t, c, "tls", "test-0")
-	p := newProxy(t, e.Invitation.Addresses[0])
-	e.Invitation.Addresses = []string{p.Addr().String()}
+	p := newProxy(t, e.Endpoint.Addresses[0])
+	e.Endpoint.Addresses = []string{p.Addr().String()}
 	e.Slots = 2
 	var n atomic.Int64
 	w := startWorker(t, e, &plain{onCompute: func(context.Context, int) error {
@@ -228,7 +246,7 @@ func TestAConnectionThatIsCutIsMadeAgain(t *testing.T) {
 	}
 }
 
-func TestAWorkerWhoseChannelVanishesEnds(t *testing.T) {
+func TestWorkerEndsWithoutCoordinator(t *testing.T) {
 	for _, transport := range transports {
 		t.Run(transport, func(t *testing.T) {
 			o := testOptions(1, newTaken())
@@ -237,8 +255,8 @@ func TestAWorkerWhoseChannelVanishesEnds(t *testing.T) {
 			e := environmentOf(t, c, transport, "test-0")
 			var p *proxy
 			if transport == "tls" {
-				p = newProxy(t, e.Invitation.Addresses[0])
-				e.Invitation.Addresses = []string{p.Addr().String()}
+				p = newProxy(t, e.Endpoint.Addresses[0])
+				e.Endpoint.Addresses = []string{p.Addr().String()}
 			}
 			begun := make(chan struct{})
 			f := &plain{onCompute: func(ctx context.Context, _ int) error {
@@ -255,9 +273,11 @@ func TestAWorkerWhoseChannelVanishesEnds(t *testing.T) {
 				// The run was killed: its ends of the sockets are closed.
 				_ = c.local.Close()
 			}
-			// Where one connection of several still stands, it may bring the word that the others' end was noticed.
+			// Where one connection of several still stands, it may bring the word that the others'
+			// end was noticed.
 			err := w.wait()
-			if !errors.Is(err, errLink) && !errors.Is(err, ErrLost) || p != nil && !strings.Contains(err.Error(), "connection refused") || strings.Contains(err.Error(), "deadline") {
+			if !errors.Is(err, errLink) && !errors.Is(err, ErrLost) || p != nil && !strings.Contains(err.Error(),
+				"connection refused") || strings.Contains(err.Error(), "deadline") {
 				t.Errorf("%v", err)
 			}
 			if !f.closed {
@@ -268,7 +288,7 @@ func TestAWorkerWhoseChannelVanishesEnds(t *testing.T) {
 }
 
 // stubborn is a function that does not look at its context.
-func TestAWorkerEndsThoughItsFunctionDoesNot(t *testing.T) {
+func TestWorkerEndsWithHangingFunction(t *testing.T) {
 	c := newTestChannel(t, testOptions(1, newTaken()))
 	begun, finish := make(chan struct{}), make(chan struct{})
 	f := &plain{onCompute: func(context.Context, int) error {
@@ -288,7 +308,7 @@ func TestAWorkerEndsThoughItsFunctionDoesNot(t *testing.T) {
 	close(finish)
 }
 
-func TestAWorkerThatJoinsAgainSinceItHadNoAnswerIsTheSame(t *testing.T) {
+func TestRepeatedJoinIsSameWorker(t *testing.T) {
 	o := testOptions(4, newTaken())
 	o.Workers, o.Barrier = 2, time.Hour
 	c := newTestChannel(t, o)
@@ -309,7 +329,7 @@ func TestAWorkerThatJoinsAgainSinceItHadNoAnswerIsTheSame(t *testing.T) {
 	}
 }
 
-func TestAListenerThatEndsIsToldOf(t *testing.T) {
+func TestFailedListenerIsLogged(t *testing.T) {
 	o := testOptions(1, newTaken())
 	log := &lines{}
 	o.Logger = log.logger()
@@ -323,17 +343,53 @@ func TestAListenerThatEndsIsToldOf(t *testing.T) {
 	}
 }
 
-func TestAWorkerThatNeverReachesItsChannelEnds(t *testing.T) {
+func TestJoinTimeout(t *testing.T) {
 	c := newTestChannel(t, testOptions(1, newTaken()))
 	e := environmentOf(t, c, "tls", "test-0")
-	e.Invitation.Addresses = []string{"127.0.0.1:1"}
+	e.Endpoint.Addresses = []string{"127.0.0.1:1"}
 	err := startHasty(t, e, &plain{}).wait()
-	if !errors.Is(err, errLink) || !strings.Contains(err.Error(), "could not be reached") {
+	if !errors.Is(err, errLink) || !strings.Contains(err.Error(), "no address accepted") || !strings.Contains(err.Error(),
+		"connection refused") {
 		t.Errorf("%v", err)
 	}
 }
 
-func TestWorkersMayComeLateAndLeaveEarly(t *testing.T) {
+// What accepts connections and says nothing may be a run that is busy.
+func TestJoinRetriesWhileListenerExists(t *testing.T) {
+	k := newTaken()
+	c := newTestChannel(t, testOptions(1, k))
+	e := environmentOf(t, c, "tls", "test-0")
+	p := newProxy(t, e.Endpoint.Addresses[0])
+	p.cut(true)
+	e.Endpoint.Addresses = []string{p.Addr().String()}
+	o := workOptions(e, &plain{})
+	o.Times = quick
+	o.Times.HeartbeatTimeout = 50 * time.Millisecond
+	w := startWork(t, o, &plain{})
+	until(t, "tries", func() bool { return p.refused.Load() > 3 })
+	time.Sleep(5 * o.Times.HeartbeatTimeout)
+	p.cut(false)
+	if err := waitRun(t, c); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.wait(); err != nil {
+		t.Error(err)
+	}
+	k.check(t, 1)
+}
+
+func TestJoinDelay(t *testing.T) {
+	for name, want := range map[string]time.Duration{
+		"slurm-0": 0, "slurm-1": 5 * time.Millisecond, "pbs-999": 4995 * time.Millisecond, "pbs-1000": 0, "laptop": 0,
+		"a-b-40": 200 * time.Millisecond, "x-": 0,
+	} {
+		if d := joinDelay(name); d != want {
+			t.Errorf("%s waits for %v, want %v", name, d, want)
+		}
+	}
+}
+
+func TestLateJoinAndEarlyLeave(t *testing.T) {
 	for _, transport := range transports {
 		t.Run(transport, func(t *testing.T) {
 			k := newTaken()
@@ -342,15 +398,16 @@ func TestWorkersMayComeLateAndLeaveEarly(t *testing.T) {
 			c := newTestChannel(t, o)
 			enough := make(chan struct{})
 			var n atomic.Int64
-			early := startWorker(t, environmentOf(t, c, transport, "test-0"), &plain{onCompute: func(ctx context.Context, _ int) error {
-				if n.Add(1) == 10 {
-					close(enough)
-				}
-				if n.Load() >= 10 {
-					<-ctx.Done() // in the midst of a block
-				}
-				return ctx.Err()
-			}})
+			early := startWorker(t, environmentOf(t, c, transport, "test-0"),
+				&plain{onCompute: func(ctx context.Context, _ int) error {
+					if n.Add(1) == 10 {
+						close(enough)
+					}
+					if n.Load() >= 10 {
+						<-ctx.Done() // in the midst of a block
+					}
+					return ctx.Err()
+				}})
 			<-enough
 			early.stop()
 			if err := early.wait(); !errors.Is(err, context.Canceled) {
@@ -372,17 +429,18 @@ func TestWorkersMayComeLateAndLeaveEarly(t *testing.T) {
 	}
 }
 
-func TestABlockMayTakeLongerThanEveryTimeOfTheChannel(t *testing.T) {
+func TestNoTimeoutForSlowBlocks(t *testing.T) {
 	for _, transport := range transports {
 		k := newTaken()
 		o := testOptions(1, k)
 		o.Times = quick
 		o.Times.Poll = 100 * time.Millisecond
 		c := newTestChannel(t, o)
-		w := startWorker(t, environmentOf(t, c, transport, "test-0"), &plain{onCompute: func(context.Context, int) error {
-			time.Sleep(2 * quick.Silence) // longer than poll, silence and rejoin
-			return nil
-		}})
+		w := startWorker(t, environmentOf(t, c, transport, "test-0"),
+			&plain{onCompute: func(context.Context, int) error {
+				time.Sleep(2 * quick.HeartbeatTimeout) // longer than poll, silence and rejoin
+				return nil
+			}})
 		if err := waitRun(t, c); err != nil {
 			t.Fatalf("%s: %v", transport, err)
 		}
@@ -396,7 +454,7 @@ func TestABlockMayTakeLongerThanEveryTimeOfTheChannel(t *testing.T) {
 	}
 }
 
-func TestARunWhoseWorkersAreAllGoneFailsWithTheirEnds(t *testing.T) {
+func TestAllWorkersLostReportsExits(t *testing.T) {
 	o := testOptions(2, newTaken())
 	o.Workers = 3
 	c := newTestChannel(t, o)
@@ -420,16 +478,17 @@ func TestARunWhoseWorkersAreAllGoneFailsWithTheirEnds(t *testing.T) {
 	if !errors.As(err, &lost) || lost.Block != -1 || len(lost.Exits) != 3 {
 		t.Fatalf("%v", err)
 	}
-	for _, s := range []string{"all workers are lost", "2 of 2 blocks", "job 1", "no such file", "job 0", "exit status 1", "boo", "job 2", "ended by itself"} {
+	for _, s := range []string{"all workers are lost", "2 of 2 blocks", "job 1", "no such file", "job 0",
+		"exit status 1", "boo", "job 2", "ended without error"} {
 		if !strings.Contains(err.Error(), s) {
 			t.Errorf("%q is not in: %v", s, err)
 		}
 	}
 }
 
-func TestARunThatAllWorkersHaveLeftFails(t *testing.T) {
+func TestAllWorkersLeft(t *testing.T) {
 	o := testOptions(2, newTaken())
-	o.Times.Word = patience
+	o.Times.ExitReportWait = patience
 	c := newTestChannel(t, o)
 	c.expect("raw", 0, 1)
 	r := newRaw(t, c)
@@ -440,15 +499,16 @@ func TestARunThatAllWorkersHaveLeftFails(t *testing.T) {
 	// As scancel ends them.
 	c.Gone(Exit{Name: "raw-0", Job: "job 7_0", Err: errors.New("CANCELLED by 0")})
 	var lost *LostError
-	if err := waitRun(t, c); !errors.As(err, &lost) || !strings.Contains(err.Error(), "have left") || !strings.Contains(err.Error(), "worker raw-0 (job 7_0): CANCELLED by 0") {
+	if err := waitRun(t, c); !errors.As(err, &lost) || !strings.Contains(err.Error(),
+		"have left") || !strings.Contains(err.Error(), "worker raw-0 (job 7_0): CANCELLED by 0") {
 		t.Errorf("%v", err)
 	}
 }
 
-func TestALateWorkerSavesARunThatWaitsForWordOfTheLast(t *testing.T) {
+func TestLateWorkerSavesFailingRun(t *testing.T) {
 	k := newTaken()
 	o := testOptions(2, k)
-	o.Times.Word = patience
+	o.Times.ExitReportWait = patience
 	c := newTestChannel(t, o)
 	e := environmentOf(t, c, "sockets", "test-0")
 	begun := make(chan struct{})
@@ -470,20 +530,21 @@ func TestALateWorkerSavesARunThatWaitsForWordOfTheLast(t *testing.T) {
 	k.check(t, 2)
 }
 
-// A run that was stopped, or whose machine slept, does not take its own silence for that of its workers.
-func TestThePausesOfTheRunItselfAreNoSilenceOfWorkers(t *testing.T) {
+// A run that was stopped, or whose machine slept, does not take its own silence for that of its
+// workers.
+func TestCoordinatorPauseLosesNoWorker(t *testing.T) {
 	o := testOptions(1, newTaken())
-	o.Times.Silence = time.Hour
+	o.Times.HeartbeatTimeout = time.Hour
 	o.Times.Rejoin = time.Hour
 	c := newTestChannel(t, o)
 	r := newRaw(t, c)
 	r.join("raw-0")
 	later := time.Now().Add(2 * time.Hour)
-	c.look(later, 2*time.Hour)
+	c.expireMembers(later, 2*time.Hour)
 	if s := statesOf(c); s[0] != StateJoined {
 		t.Fatalf("%v", s)
 	}
-	c.look(later.Add(2*time.Hour), 0)
+	c.expireMembers(later.Add(2*time.Hour), 0)
 	if s := statesOf(c); s[0] != StateLost {
 		t.Fatalf("%v", s)
 	}

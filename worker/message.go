@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// The protocol: docs/format/worker.md.
+// protocol is the version that docs/format/worker.md describes.
 const protocol = 1
 
 const (
@@ -24,7 +24,7 @@ const (
 	pathLeave     = "/v1/leave"
 )
 
-// Headers of a result.
+// Header fields of a result.
 const (
 	headerWorker   = "Leat-Worker"
 	headerLease    = "Leat-Lease"
@@ -32,9 +32,9 @@ const (
 	headerChecksum = "Leat-Crc32c"
 )
 
-// Bounds of messages.
+// Size limits of messages, in bytes except for counts.
 const (
-	maxMessage  = 64 << 10 // JSON that a worker sends
+	maxMessage  = 64 << 10 // JSON sent by a worker
 	maxHeader   = 8 << 10
 	maxBuild    = 256
 	maxText     = 4 << 10  // of an error
@@ -42,24 +42,26 @@ const (
 	maxCode     = 64
 	maxCores    = 1 << 16
 	maxJobBytes = 256 << 20 // of the job description
-	maxAnswer   = 32 << 20  // that a worker takes for leases, whose payloads are less than two of the largest, and a note
-	maxPayload  = 8 << 20   // of a block
-	maxNote     = 1 << 20
-	maxLeases   = maxSlots + 1
+	// answers to lease: payloads below two of the largest, and a note
+	maxAnswer  = 32 << 20
+	maxPayload = 8 << 20 // of a block
+	maxNote    = 1 << 20
+	maxLeases  = maxSlots + 1
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// otherProtocol is about a worker of another version.
+// otherProtocol is the error for a worker with another protocol version.
 type otherProtocol struct{ version int }
 
 func (e *otherProtocol) Error() string { return e.refused().text }
 
 func (e *otherProtocol) refused() *refused {
-	return refuse(http.StatusForbidden, "build", "the worker speaks version %d of the protocol, the run version %d", e.version, protocol)
+	return refuse(http.StatusForbidden, "build", "protocol version is %d, expected %d",
+		e.version, protocol)
 }
 
-// Numbers that must be told are preset to what none can be.
+// preset sets required numbers to an invalid value, so that check notices missing fields.
 func (m *joinAnswer) preset()       { m.Worker = -1 }
 func (m *leaseMessage) preset()     { m.Worker = -1 }
 func (m *heartbeatMessage) preset() { m.Worker = -1 }
@@ -83,21 +85,21 @@ func (m *joinMessage) check() error {
 	case m.Protocol < 1:
 		return errors.New("protocol is less than 1")
 	case !isName(m.Name):
-		return errors.New("name is not a worker's name")
+		return errors.New("name is no valid worker name")
 	case !isName(m.Kind):
-		return errors.New("kind is not the name of a kind")
-	case len(m.Build) > maxBuild || !printable(m.Build):
-		return errors.New("build is too long, or can't be shown")
-	case len(m.Arch) > maxName || !printable(m.Arch):
-		return errors.New("arch is too long, or can't be shown")
-	case len(m.Host) > 255 || !printable(m.Host):
-		return errors.New("host is too long, or can't be shown")
+		return errors.New("kind is no valid launcher name")
+	case len(m.Build) > maxBuild || !isPrintable(m.Build):
+		return errors.New("build is too long or not printable")
+	case len(m.Arch) > maxName || !isPrintable(m.Arch):
+		return errors.New("arch is too long or not printable")
+	case len(m.Host) > 255 || !isPrintable(m.Host):
+		return errors.New("host is too long or not printable")
 	case m.PID < 0:
-		return errors.New("pid is less than 0")
+		return errors.New("pid is negative")
 	case m.Cores < 1 || m.Cores > maxCores:
-		return fmt.Errorf("cores are not 1 to %d", maxCores)
+		return fmt.Errorf("cores is not within 1 to %d", maxCores)
 	case m.Slots < 1 || m.Slots > maxSlots:
-		return fmt.Errorf("slots are not 1 to %d", maxSlots)
+		return fmt.Errorf("slots is not within 1 to %d", maxSlots)
 	}
 	return nil
 }
@@ -118,18 +120,18 @@ func (m *joinAnswer) check() error {
 	const day = 24 * 3600 * 1000
 	for _, ms := range []int64{m.Heartbeat, m.Silence, m.Poll} {
 		if ms < 1 || ms > day {
-			return errors.New("a time is not 1 ms to a day")
+			return errors.New("a time is not within 1 ms to 1 day")
 		}
 	}
 	switch {
 	case m.Worker < 0:
-		return errors.New("worker is missing, or less than 0")
+		return errors.New("worker is missing or negative")
 	case m.Workers < 0:
-		return errors.New("workers are less than 0")
+		return errors.New("workers is negative")
 	case m.Slots < 1 || m.Slots > maxSlots:
-		return fmt.Errorf("slots are not 1 to %d", maxSlots)
+		return fmt.Errorf("slots is not within 1 to %d", maxSlots)
 	case m.MaxResult < 0:
-		return errors.New("max_result is less than 0")
+		return errors.New("max_result is negative")
 	}
 	return nil
 }
@@ -145,15 +147,15 @@ type leaseMessage struct {
 func (m *leaseMessage) check() error {
 	switch {
 	case m.Worker < 0:
-		return errors.New("worker is missing, or less than 0")
+		return errors.New("worker is missing or negative")
 	case m.Want < 0 || m.Want > maxLeases:
-		return fmt.Errorf("want is not 0 to %d", maxLeases)
+		return fmt.Errorf("want is not within 0 to %d", maxLeases)
 	case m.Held == nil:
-		return errors.New("held is missing: without any lease it is []")
+		return errors.New("held is missing, expected a list")
 	case len(m.Held) > maxLeases:
-		return fmt.Errorf("held are more than %d", maxLeases)
+		return fmt.Errorf("held has more than %d items", maxLeases)
 	case m.Wait < 0:
-		return errors.New("wait_ms is less than 0")
+		return errors.New("wait_ms is negative")
 	}
 	return nil
 }
@@ -173,17 +175,17 @@ type leaseGrant struct {
 
 func (m *leaseAnswer) check() error {
 	if len(m.Leases) > maxLeases {
-		return fmt.Errorf("leases are more than %d", maxLeases)
+		return fmt.Errorf("leases has more than %d items", maxLeases)
 	}
 	for _, l := range m.Leases {
 		if l.Lease == 0 || l.Block < 0 {
-			return errors.New("a lease has the number 0, or its block is less than 0")
+			return errors.New("a lease has the number 0, or its block is negative")
 		}
 	}
 	return checkEnd(m.End)
 }
 
-// How a run has ended, as workers are told.
+// How a run has ended.
 const (
 	endDone   = "done"
 	endFailed = "failed"
@@ -207,11 +209,11 @@ type heartbeatMessage struct {
 func (m *heartbeatMessage) check() error {
 	switch {
 	case len(m.Dropped) > maxLeases:
-		return fmt.Errorf("dropped are more than %d", maxLeases)
+		return fmt.Errorf("dropped has more than %d items", maxLeases)
 	case m.Worker < 0:
-		return errors.New("worker is missing, or less than 0")
+		return errors.New("worker is missing or negative")
 	case m.Wait < 0:
-		return errors.New("wait_ms is less than 0")
+		return errors.New("wait_ms is negative")
 	}
 	return nil
 }
@@ -225,15 +227,15 @@ type heartbeatAnswer struct {
 
 func (m *heartbeatAnswer) check() error {
 	if len(m.Superseded) > maxLeases {
-		return fmt.Errorf("superseded are more than %d", maxLeases)
+		return fmt.Errorf("superseded has more than %d items", maxLeases)
 	}
 	return checkEnd(m.End)
 }
 
 type errorMessage struct {
 	Worker  int    `json:"worker"`
-	Lease   uint64 `json:"lease"` // 0: the worker itself can't go on
-	Block   int    `json:"block"` // -1 then
+	Lease   uint64 `json:"lease"` // 0: the worker itself can't continue
+	Block   int    `json:"block"` // -1 if Lease is 0
 	Message string `json:"message"`
 	Stack   string `json:"stack,omitempty"`
 	Code    string `json:"code,omitempty"`
@@ -242,23 +244,23 @@ type errorMessage struct {
 func (m *errorMessage) check() error {
 	switch {
 	case m.Worker < 0:
-		return errors.New("worker is missing, or less than 0")
+		return errors.New("worker is missing or negative")
 	case (m.Lease == 0) != (m.Block == -1):
-		return errors.New("lease is 0, or block is -1, but not both")
+		return errors.New("exactly one of lease 0 and block -1 is given")
 	case m.Block < -1:
-		return errors.New("block is missing, or less than -1")
+		return errors.New("block is missing or less than -1")
 	case m.Message == "":
 		return errors.New("message is empty")
-	case len(m.Code) > maxCode || !printable(m.Code):
-		return errors.New("code is too long, or can't be shown")
+	case len(m.Code) > maxCode || !isPrintable(m.Code):
+		return errors.New("code is too long or not printable")
 	}
-	m.Message, m.Stack = shown(m.Message), shown(m.Stack)
+	m.Message, m.Stack = sanitize(m.Message), sanitize(m.Stack)
 	return nil
 }
 
 type leaveMessage struct {
 	Worker int `json:"worker"`
-	// What went wrong when the worker closed what it had; "": nothing.
+	// Error of closing the handler; "": none.
 	Message string `json:"message,omitempty"`
 	Stack   string `json:"stack,omitempty"`
 	Code    string `json:"code,omitempty"`
@@ -267,28 +269,29 @@ type leaveMessage struct {
 func (m *leaveMessage) check() error {
 	switch {
 	case m.Worker < 0:
-		return errors.New("worker is missing, or less than 0")
+		return errors.New("worker is missing or negative")
 	case m.Message == "" && (m.Stack != "" || m.Code != ""):
-		return errors.New("message is empty, and stack or code is not")
-	case len(m.Code) > maxCode || !printable(m.Code):
-		return errors.New("code is too long, or can't be shown")
+		return errors.New("message is empty, but stack or code is not")
+	case len(m.Code) > maxCode || !isPrintable(m.Code):
+		return errors.New("code is too long or not printable")
 	}
-	m.Message, m.Stack = shown(m.Message), shown(m.Stack)
+	m.Message, m.Stack = sanitize(m.Message), sanitize(m.Stack)
 	return nil
 }
 
-// refusal is the answer to a message that was refused.
+// refusal is the answer to a refused message.
 type refusal struct {
 	Error string `json:"error"`
 	Code  string `json:"code"`
 }
 
 func (m *refusal) check() error {
-	m.Error, m.Code = cut(shown(m.Error), maxText), cut(shown(m.Code), maxCode)
+	m.Error, m.Code = truncate(sanitize(m.Error), maxText), truncate(sanitize(m.Code), maxCode)
 	return nil
 }
 
-// encode writes a message. What stands in JSON within it, as the job does, is no larger there than by itself: its "<" and the like are not escaped.
+// encode encodes a message. Embedded JSON such as the job does not grow: "<" and the like are not
+// escaped.
 func encode(m any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -304,10 +307,10 @@ type checker[T any] interface {
 	check() error
 }
 
-// decode reads one message: an object with no other fields than the message has, and nothing after it.
+// decode decodes one message: an object without unknown fields, and nothing after it.
 func decode[T any, P checker[T]](data []byte) (m T, err error) {
 	if !bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) {
-		return m, errors.New("it is not a JSON object")
+		return m, errors.New("not a JSON object")
 	}
 	switch m := any(&m).(type) {
 	case interface{ preset() }:
@@ -330,12 +333,12 @@ func decode[T any, P checker[T]](data []byte) (m T, err error) {
 		return m, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return m, errors.New("the message goes on after its end")
+		return m, errors.New("data after the end of the message")
 	}
 	return m, P(&m).check()
 }
 
-// resultHeader says what the body of a result is.
+// resultHeader describes the body of a result.
 type resultHeader struct {
 	worker   int
 	lease    uint64
@@ -350,11 +353,11 @@ func parseResultHeader(h http.Header) (r resultHeader, err error) {
 			return 0
 		}
 		if len(v) != 1 {
-			err = fmt.Errorf("the header %s is not there once", name)
+			err = fmt.Errorf("header %s is missing or repeated", name)
 			return 0
 		}
 		if n, err = strconv.ParseUint(v[0], base, bits); err != nil {
-			err = fmt.Errorf("the header %s is not a number as it should be", name)
+			err = fmt.Errorf("header %s is not a valid number", name)
 		}
 		return n
 	}
@@ -362,13 +365,13 @@ func parseResultHeader(h http.Header) (r resultHeader, err error) {
 	r.lease = number(headerLease, 10, 64)
 	r.block = int(number(headerBlock, 10, 31))
 	if v := h[headerChecksum]; err == nil && len(v) == 1 && len(v[0]) != 8 {
-		return r, fmt.Errorf("the header %s does not have 8 hexadecimal digits", headerChecksum)
+		return r, fmt.Errorf("header %s does not have 8 hexadecimal digits", headerChecksum)
 	}
 	r.checksum = uint32(number(headerChecksum, 16, 32))
 	return r, err
 }
 
-// milliseconds of a wait that a worker asks for, at most longest.
+// milliseconds converts a requested wait, limited to longest.
 func milliseconds(ms int64, longest time.Duration) time.Duration {
 	return time.Duration(min(ms, int64(longest/time.Millisecond))) * time.Millisecond
 }

@@ -15,13 +15,13 @@ import (
 // raw is a worker that somebody else has written: it speaks to a channel message by message.
 type raw struct {
 	t      testing.TB
-	at     Invitation
+	at     Endpoint
 	client *http.Client
 	worker int
 }
 
 // newRaw makes one that has not joined.
-func newRaw(t testing.TB, c *Channel) *raw {
+func newRaw(t testing.TB, c *Coordinator) *raw {
 	tr := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	t.Cleanup(tr.CloseIdleConnections)
 	return &raw{t: t, at: listen(t, c), client: &http.Client{Transport: tr}}
@@ -117,7 +117,8 @@ func (r *raw) beating() func() {
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			_, _ = r.try(ctx, pathHeartbeat, bytes.NewReader(fmt.Appendf(nil, `{"worker":%d,"wait_ms":20,"noted":0}`, r.worker)))
+			_, _ = r.try(ctx, pathHeartbeat,
+				bytes.NewReader(fmt.Appendf(nil, `{"worker":%d,"wait_ms":20,"noted":0}`, r.worker)))
 		}
 	}()
 	stop := func() {

@@ -16,15 +16,18 @@ import (
 	"time"
 )
 
-func TestAWrongTokenIsRefusedCountedAndToldToTheWorker(t *testing.T) {
+func TestWrongToken(t *testing.T) {
 	c := newTestChannel(t, testOptions(1, newTaken()))
 	r := newRaw(t, c)
 	right := r.at.Token
 	n := int64(0)
-	for _, wrong := range []string{"Bearer " + strings.Repeat("x", len(right)), "Bearer " + right + "x", "Bearer " + right[1:], "Bearer", "", right, "Basic " + right} {
-		for _, path := range []string{pathJoin, pathLease, pathResult, pathError, pathHeartbeat, pathLeave, "/", "/v1/nothing"} {
+	for _, wrong := range []string{"Bearer " + strings.Repeat("x", len(right)), "Bearer " + right + "x",
+		"Bearer " + right[1:], "Bearer", "", right, "Basic " + right} {
+		for _, path := range []string{pathJoin, pathLease, pathResult, pathError, pathHeartbeat, pathLeave, "/",
+			"/v1/nothing"} {
 			n++
-			if a := r.post(path, "{}", "Authorization", wrong); a.status != http.StatusUnauthorized || a.code() != "token" {
+			if a := r.post(path, "{}", "Authorization",
+				wrong); a.status != http.StatusUnauthorized || a.code() != "token" {
 				t.Errorf("%s with %q: %+v", path, wrong, a)
 			}
 		}
@@ -34,7 +37,7 @@ func TestAWrongTokenIsRefusedCountedAndToldToTheWorker(t *testing.T) {
 	}
 
 	e := environmentOf(t, c, "tls", "test-0")
-	e.Invitation.Token = strings.Repeat("x", 43)
+	e.Endpoint.Token = strings.Repeat("x", 43)
 	err := startWorker(t, e, &plain{}).wait()
 	if err == nil || !strings.Contains(err.Error(), "401") || strings.Contains(err.Error(), "xxx") {
 		t.Errorf("the worker's error: %v", err)
@@ -43,13 +46,13 @@ func TestAWrongTokenIsRefusedCountedAndToldToTheWorker(t *testing.T) {
 
 func (a answered) code() string { return a.refusal.Code }
 
-func TestAWorkerSendsNothingToAChannelWithAnotherKey(t *testing.T) {
+func TestNothingSentToWrongKey(t *testing.T) {
 	c := newTestChannel(t, testOptions(1, newTaken()))
 	e := environmentOf(t, c, "tls", "test-0")
 	other := sha256.Sum256([]byte("another key"))
-	e.Invitation.Pin = pinPrefix + base64.StdEncoding.EncodeToString(other[:])
+	e.Endpoint.Pin = pinPrefix + base64.StdEncoding.EncodeToString(other[:])
 	err := startHasty(t, e, &plain{}).wait()
-	if !errors.Is(err, errPin) || strings.Contains(err.Error(), e.Invitation.Token) {
+	if !errors.Is(err, errPin) || strings.Contains(err.Error(), e.Endpoint.Token) {
 		t.Errorf("the worker's error: %v", err)
 	}
 
@@ -74,8 +77,8 @@ func TestAWorkerSendsNothingToAChannelWithAnotherKey(t *testing.T) {
 		n, _ := conn.Read(b) // and is gone: who has sent something waits for nothing
 		got <- string(b[:n])
 	}()
-	e.Invitation = listen(t, c)
-	e.Invitation.Addresses = []string{l.Addr().String()}
+	e.Endpoint = listen(t, c)
+	e.Endpoint.Addresses = []string{l.Addr().String()}
 	if err := startHasty(t, e, &plain{}).wait(); !errors.Is(err, errPin) {
 		t.Errorf("the worker's error: %v", err)
 	}
@@ -84,11 +87,11 @@ func TestAWorkerSendsNothingToAChannelWithAnotherKey(t *testing.T) {
 	}
 }
 
-func TestAWorkerTriesTheOtherAddressesOfItsInvitation(t *testing.T) {
+func TestDialTriesAllAddresses(t *testing.T) {
 	k := newTaken()
 	c := newTestChannel(t, testOptions(3, k))
 	e := environmentOf(t, c, "tls", "test-0")
-	e.Invitation.Addresses = append([]string{"127.0.0.1:1", "nowhere.invalid:9"}, e.Invitation.Addresses...)
+	e.Endpoint.Addresses = append([]string{"127.0.0.1:1", "nowhere.invalid:9"}, e.Endpoint.Addresses...)
 	w := startWorker(t, e, &plain{})
 	if err := waitRun(t, c); err != nil {
 		t.Fatal(err)
@@ -99,7 +102,7 @@ func TestAWorkerTriesTheOtherAddressesOfItsInvitation(t *testing.T) {
 	k.check(t, 3)
 }
 
-func TestAnotherBuildArchitectureOrVersionIsRefusedUnlessMixed(t *testing.T) {
+func TestOtherBuildIsRefused(t *testing.T) {
 	const join = `{"protocol":%d,"name":"raw-0","kind":"raw","build":%q,"arch":%q,"host":"h","pid":1,"cores":1,"slots":1}`
 	for _, mixed := range []bool{false, true} {
 		o := testOptions(1, newTaken())
@@ -127,14 +130,15 @@ func TestAnotherBuildArchitectureOrVersionIsRefusedUnlessMixed(t *testing.T) {
 		}
 	}
 	c := newTestChannel(t, testOptions(1, newTaken()))
-	if a := newRaw(t, c).post(pathJoin, `{"protocol":2,"name":"raw-0","gpu":1}`); a.status != 403 || a.code() != "build" {
+	if a := newRaw(t, c).post(pathJoin, `{"protocol":2,"name":"raw-0","gpu":1}`); a.status != 403 ||
+		a.code() != "build" {
 		t.Errorf("another version with other fields: %+v", a)
 	}
 	// The worker says why.
 	c = newTestChannel(t, testOptions(1, newTaken()))
 	o := workOptions(environmentOf(t, c, "sockets", "test-0"), &plain{})
 	o.Build = "go:other"
-	if err := Work(t.Context(), o); err == nil || !strings.Contains(err.Error(), "use the same program everywhere") {
+	if err := Work(t.Context(), o); err == nil || !strings.Contains(err.Error(), "the worker's build is") {
 		t.Errorf("the worker's error: %v", err)
 	}
 	if n := c.Status().Refused.Build; n != 1 {
@@ -142,7 +146,7 @@ func TestAnotherBuildArchitectureOrVersionIsRefusedUnlessMixed(t *testing.T) {
 	}
 }
 
-func TestResultsThatNobodyMaySendAreRefused(t *testing.T) {
+func TestInvalidResultsAreRefused(t *testing.T) {
 	k := newTaken()
 	o := testOptions(3, k)
 	o.MaxResult = 1000
@@ -168,29 +172,37 @@ func TestResultsThatNobodyMaySendAreRefused(t *testing.T) {
 	}{
 		{"without a lease", r, pathResult, r.resultHeaderOf(77, l.Block, body), body, 409, "lease"},
 		{"without a lease, number 0", r, pathResult, r.resultHeaderOf(0, l.Block, body), body, 409, "lease"},
-		{"under another worker's lease", other, pathResult, other.resultHeaderOf(l.Lease, l.Block, body), body, 409, "lease"},
-		{"of another block than the lease's", r, pathResult, r.resultHeaderOf(l.Lease, l.Block+1, body), body, 409, "lease"},
-		{"of a block that the run does not have", r, pathResult, r.resultHeaderOf(l.Lease, 3, body), body, 404, "block"},
+		{"under another worker's lease", other, pathResult, other.resultHeaderOf(l.Lease, l.Block, body), body, 409,
+			"lease"},
+		{"of another block than the lease's", r, pathResult, r.resultHeaderOf(l.Lease, l.Block+1, body), body, 409,
+			"lease"},
+		{"of a block that the run does not have", r, pathResult, r.resultHeaderOf(l.Lease, 3, body), body, 404,
+			"block"},
 		{"of a block far beyond", r, pathResult, r.resultHeaderOf(l.Lease, 1<<31-1, body), body, 404, "block"},
 		{"of a negative block", r, pathResult, r.resultHeaderOf(l.Lease, -1, body), body, 400, "malformed"},
 		{"of nobody", r, pathResult, (&raw{worker: 9}).resultHeaderOf(l.Lease, l.Block, body), body, 404, "worker"},
 		{"with a wrong checksum", r, pathResult, r.resultHeaderOf(l.Lease, l.Block, "other"), body, 422, "checksum"},
 		{"without a checksum", r, pathResult, r.resultHeaderOf(l.Lease, l.Block, body)[:6], body, 400, "malformed"},
-		{"with a short checksum", r, pathResult, append(r.resultHeaderOf(l.Lease, l.Block, body)[:6], headerChecksum, "12345"), body, 400, "malformed"},
+		{"with a short checksum", r, pathResult,
+			append(r.resultHeaderOf(l.Lease, l.Block, body)[:6], headerChecksum, "12345"), body, 400, "malformed"},
 		{"too large", r, pathResult, r.resultHeaderOf(l.Lease, l.Block, body), strings.Repeat("x", 1001), 413, "size"},
-		{"in a message of JSON that is too large", r, pathLease, nil, `{"worker":0,` + strings.Repeat(" ", maxMessage) + `"want":1}`, 413, "length"},
+		{"in a message of JSON that is too large", r, pathLease, nil,
+			`{"worker":0,` + strings.Repeat(" ", maxMessage) + `"want":1}`, 413, "length"},
 		{"with fields that there are not", r, pathLease, nil, `{"worker":0,"wants":1}`, 400, "malformed"},
 		{"that is two messages", r, pathLease, nil, `{"worker":0,"want":1}{}`, 400, "malformed"},
 		{"that is no JSON", r, pathJoin, nil, `hello`, 400, "malformed"},
 		{"to nowhere", r, "/v1/nothing", nil, `{}`, 404, "path"},
-		{"with an error of a block without a lease", r, pathError, nil, `{"worker":0,"lease":77,"block":1,"message":"m"}`, 409, "lease"},
-		{"with an error of a block that there is not", r, pathError, nil, `{"worker":0,"lease":1,"block":5,"message":"m"}`, 404, "block"},
+		{"with an error of a block without a lease", r, pathError, nil,
+			`{"worker":0,"lease":77,"block":1,"message":"m"}`, 409, "lease"},
+		{"with an error of a block that there is not", r, pathError, nil,
+			`{"worker":0,"lease":1,"block":5,"message":"m"}`, 404, "block"},
 	} {
 		if a := x.by.post(x.path, x.body, x.header...); a.status != x.status || a.code() != x.code || a.Error == "" {
 			t.Errorf("a result %s: %+v", x.what, a)
 		}
 	}
-	if a := r.postBody(pathResult, struct{ io.Reader }{strings.NewReader(body)}, r.resultHeaderOf(l.Lease, l.Block, body)...); a.status != 411 {
+	if a := r.postBody(pathResult, struct{ io.Reader }{strings.NewReader(body)},
+		r.resultHeaderOf(l.Lease, l.Block, body)...); a.status != 411 {
 		t.Errorf("a result of unknown length: %+v", a)
 	}
 	resp, err := r.client.Get("https://" + r.at.Addresses[0] + pathJoin)
@@ -217,7 +229,7 @@ func TestResultsThatNobodyMaySendAreRefused(t *testing.T) {
 	}
 }
 
-func TestAResultThatIsTooLargeIsRefusedBeforeItIsSent(t *testing.T) {
+func TestLargeResultIsRefusedUnread(t *testing.T) {
 	o := testOptions(1, newTaken())
 	c := newTestChannel(t, o)
 	r := newRaw(t, c)
@@ -247,7 +259,8 @@ func (r *raw) dial() net.Conn {
 
 func TestOldTLSIsRefused(t *testing.T) {
 	c := newTestChannel(t, testOptions(1, newTaken()))
-	_, err := tls.Dial("tcp", listen(t, c).Addresses[0], &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12})
+	_, err := tls.Dial("tcp", listen(t, c).Addresses[0],
+		&tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12})
 	if err == nil {
 		t.Error("TLS 1.2 was spoken")
 	}
@@ -273,7 +286,7 @@ func TestSessionsAreNotResumed(t *testing.T) {
 	}
 }
 
-func TestTheEndIsToldByItsCode(t *testing.T) {
+func TestEndCodes(t *testing.T) {
 	for _, want := range []string{"done", "ended"} {
 		k := newTaken()
 		o := testOptions(1, k)
@@ -284,7 +297,8 @@ func TestTheEndIsToldByItsCode(t *testing.T) {
 		late.join("raw-1")
 		l, copied := first.lease(1)[0], late.lease(1)[0]
 		if want == "ended" {
-			first.post(pathError, fmt.Sprintf(`{"worker":0,"lease":%d,"block":0,"message":"the run has ended: done"}`, l.Lease))
+			first.post(pathError, fmt.Sprintf(`{"worker":0,"lease":%d,"block":0,"message":"the run has ended: done"}`,
+				l.Lease))
 		} else {
 			first.result(l.Lease, 0, resultOf(0))
 		}
@@ -300,14 +314,15 @@ func TestTheEndIsToldByItsCode(t *testing.T) {
 		}
 	}
 	for code, want := range map[string]error{"done": errDone, "ended": errEnded, "lost": ErrLost} {
-		if got := verdictOf(&refusedError{status: 410, code: code, text: "the run has ended: done"}); got != want {
+		if got := endCause(&refusedError{status: 410, code: code, text: "the run has ended: done"}); got != want {
 			t.Errorf("%s: %v", code, got)
 		}
 	}
 }
 
-// A worker sends one byte a time of its result: less than a stride in Times.Silence. Its memory is given back, and others go on.
-func TestABodyThatMakesNoProgressIsDropped(t *testing.T) {
+// A worker sends one byte a time of its result: less than a stride in Times.HeartbeatTimeout. Its
+// memory is given back, and others go on.
+func TestStalledBody(t *testing.T) {
 	k := newTaken()
 	o := testOptions(2, k)
 	o.MaxResult, o.MaxBytes = 1<<20, 1<<20 // room for one
@@ -328,7 +343,7 @@ func TestABodyThatMakesNoProgressIsDropped(t *testing.T) {
 			if _, err := conn.Write([]byte{0}); err != nil {
 				return
 			}
-			time.Sleep(quick.Silence / 20)
+			time.Sleep(quick.HeartbeatTimeout / 20)
 		}
 	}()
 	resp, err := http.ReadResponse(bufio.NewReader(conn), postRequest)
@@ -352,35 +367,42 @@ func TestABodyThatMakesNoProgressIsDropped(t *testing.T) {
 	}
 }
 
-func TestStrangersThatSayNothingKeepNoWorkerOut(t *testing.T) {
-	k := newTaken()
-	o := testOptions(300, k)
-	o.Workers = 2
-	c := newTestChannel(t, o)
-	at := listen(t, c)
-	crowd := make(chan struct{})
-	early := startWorker(t, environmentOf(t, c, "tls", "test-0"), &plain{onCompute: func(ctx context.Context, _ int) error {
-		select {
-		case <-crowd:
-		case <-ctx.Done():
-		}
-		return ctx.Err()
-	}})
-	until(t, "a worker", hasState(c, StateJoined))
-	for i := range 100 {
+// connectOnly makes n connections that show no token; every other one says half of a word.
+func connectOnly(t *testing.T, at Endpoint, n int) {
+	t.Helper()
+	for i := range n {
 		conn, err := net.Dial("tcp", at.Addresses[0])
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close()
-		if i%2 == 0 { // these say half of a word
+		t.Cleanup(func() { _ = conn.Close() })
+		if i%2 == 0 {
 			_, _ = conn.Write([]byte{22, 3, 1})
 		}
 	}
-	until(t, "a crowd", func() bool { return c.Status().Strangers > 50 })
+}
+
+func TestSilentConnectionsBlockNoWorker(t *testing.T) {
+	k := newTaken()
+	o := testOptions(300, k)
+	o.Workers, o.MaxUnauthenticated, o.Times.TokenTimeout = 2, 8, time.Second
+	c := newTestChannel(t, o)
+	at := listen(t, c)
+	crowd := make(chan struct{})
+	early := startWorker(t, environmentOf(t, c, "tls", "test-0"),
+		&plain{onCompute: func(ctx context.Context, _ int) error {
+			select {
+			case <-crowd:
+			case <-ctx.Done():
+			}
+			return ctx.Err()
+		}})
+	until(t, "a worker", hasState(c, StateJoined))
+	connectOnly(t, at, 20)
+	until(t, "a crowd", func() bool { return c.Status().Unauthenticated == o.MaxUnauthenticated })
 	close(crowd)
 	e := environmentOf(t, c, "sockets", "test-1")
-	e.Connections, e.Invitation = nil, at
+	e.Connections, e.Endpoint = nil, at
 	late := startWorker(t, e, &plain{})
 	if err := waitRun(t, c); err != nil {
 		t.Fatal(err)
@@ -391,15 +413,37 @@ func TestStrangersThatSayNothingKeepNoWorkerOut(t *testing.T) {
 		}
 	}
 	k.check(t, 300)
-	s := c.Status()
-	if s.Strangers > defaultStrangers || s.LostWorkers != 0 {
+	if s := c.Status(); s.LostWorkers != 0 {
 		t.Errorf("%+v", s)
 	}
 }
 
-func TestTheGateKeepsItsLimitAndClosesTheOldest(t *testing.T) {
+// A worker that was told to join by a connection for leases alone was lost when its heartbeats had
+// to wait behind newcomers.
+func TestHeartbeatsDoNotWaitForHandshakes(t *testing.T) {
+	o := testOptions(1, newTaken())
+	o.Workers, o.MaxUnauthenticated, o.Times = 2, 2, quick
+	o.Times.TokenTimeout = patience
+	c := newTestChannel(t, o)
+	at := listen(t, c)
+	p := newProxy(t, at.Addresses[0])
+	e := &Environment{Name: "test-0", Kind: "test", Slots: 1, Endpoint: at}
+	e.Endpoint.Addresses = []string{p.Addr().String()}
+	p.limit(1) // the gate is full from the worker's second connection on
+	w := startWorker(t, e, &plain{})
+	until(t, "a worker", hasState(c, StateJoined))
+	connectOnly(t, at, 4)
+	time.Sleep(2 * quick.HeartbeatTimeout) // in which it has to be heard of
+	if s := c.Status(); s.LostWorkers != 0 || s.Workers[0].State != StateJoined {
+		t.Errorf("%+v", s)
+	}
+	w.stop()
+	_ = w.wait()
+}
+
+func TestGateLimit(t *testing.T) {
 	c := newTestChannel(t, testOptions(1, newTaken()))
-	g := newGate(2, time.Hour)
+	g := newGate(2)
 	c.gate = g
 	open := func() *connection {
 		ours, theirs := net.Pipe()
@@ -409,26 +453,61 @@ func TestTheGateKeepsItsLimitAndClosesTheOldest(t *testing.T) {
 		return k
 	}
 	a, b, d := open(), open(), open()
-	if !g.enter(a) || !g.enter(b) || g.strangers() != 2 {
+	if !g.enter(a) || !g.enter(b) || g.unauthenticated() != 2 {
 		t.Fatal("two are not let in")
 	}
 	in := make(chan bool)
 	go func() { in <- g.enter(d) }()
-	g.forget(b) // it has shown its token
-	if !<-in || g.strangers() != 2 || g.crowded.Load() != 0 {
+	g.forget(b) // it has shown the token
+	if !<-in || g.unauthenticated() != 2 {
 		t.Fatal("the third is not let in for the second")
 	}
-	g.patience = 0
-	if e := open(); !g.enter(e) || g.strangers() != 2 || g.crowded.Load() != 1 {
-		t.Fatal("the oldest does not make room")
+	for _, k := range []*connection{a, b, d} {
+		if k.closed.Load() {
+			t.Error("a connection was closed for another")
+		}
 	}
-	if _, err := a.Write([]byte{1}); err == nil {
-		t.Error("the oldest was not closed")
+	_ = b.Close() // its place was given away
+	if g.unauthenticated() != 2 {
+		t.Errorf("%d strangers", g.unauthenticated())
 	}
-	g.patience = time.Hour
 	go func() { in <- g.enter(open()) }()
 	g.close()
 	if <-in {
 		t.Error("a closed gate lets connections in")
+	}
+}
+
+func TestHandshakeLimit(t *testing.T) {
+	c := newTestChannel(t, testOptions(1, newTaken()))
+	places := cap(c.gate.handshakes)
+	var all []*connection
+	for range places {
+		ours, theirs := net.Pipe()
+		t.Cleanup(func() { _ = theirs.Close() })
+		k := &connection{Conn: ours, c: c}
+		k.beginHandshake()
+		all = append(all, k)
+	}
+	ours, theirs := net.Pipe()
+	t.Cleanup(func() { _ = theirs.Close() })
+	next, begun := &connection{Conn: ours, c: c}, make(chan struct{})
+	go func() {
+		next.beginHandshake()
+		close(begun)
+	}()
+	select {
+	case <-begun:
+		t.Fatalf("%d handshakes are computed at once", places+1)
+	case <-time.After(20 * time.Millisecond):
+	}
+	_ = all[0].Close()
+	<-begun
+	_ = next.Close()
+	for _, k := range all {
+		_ = k.Close()
+	}
+	if n := len(c.gate.handshakes); n != 0 {
+		t.Errorf("%d places are taken", n)
 	}
 }

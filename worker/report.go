@@ -6,19 +6,22 @@ import (
 	"strings"
 )
 
-// Failure is what a worker reported: its function failed at a block, or the worker itself could not go on, or not close. It ends the run at once.
+// Failure is an error that a worker reported: its function failed on a block, or the worker could
+// not continue or close. It ends the run at once.
 type Failure struct {
 	Kind, Worker, Host string
-	// Block is the number of the block; -1: of none, the worker could not begin, or not close.
+	// Block is the number of the block; -1: none, the worker could not begin or close.
 	Block   int
 	Message string
-	// Stack is where it happened, in the words of the language of the function; "" when that is not known. Error leaves it out.
+	// Stack is the stack trace in the format of the function's language; "" if unknown. Error omits
+	// it.
 	Stack string
-	// Code tells errors apart where the function's side has given one: see Coder.
+	// Code distinguishes errors if the function provides one: see Coder.
 	Code string
 }
 
-// Coder is an error with a word by which the run knows it again: the worker sends it with a Failure.
+// Coder is implemented by errors with a code by which the run recognizes them: the worker sends it
+// with a Failure.
 type Coder interface{ Code() string }
 
 func (f *Failure) Error() string {
@@ -37,7 +40,7 @@ func (f *Failure) Error() string {
 	return b.String()
 }
 
-// StackError is an error with the stack of the place where it happened.
+// StackError is an error with a stack trace.
 type StackError struct {
 	Err   error
 	Trace []byte
@@ -46,22 +49,23 @@ type StackError struct {
 func (e *StackError) Error() string { return e.Err.Error() }
 func (e *StackError) Unwrap() error { return e.Err }
 
-// Stack returns the stack as text.
+// Stack returns the stack trace as text.
 func (e *StackError) Stack() []byte { return e.Trace }
 
-// StopError tells of workers that may be left: of all that went wrong when all blocks are done, and else among what came after the cause.
+// StopError reports workers that may be left. It is the error of a run whose blocks are all done,
+// otherwise a later error in a RunError.
 type StopError struct{ Err error }
 
 func (e *StopError) Error() string { return e.Err.Error() }
 func (e *StopError) Unwrap() error { return e.Err }
 
-// LostError tells that workers were lost which the run could not do without.
+// LostError reports that a run lost workers that it needs.
 type LostError struct {
-	// Block is the number of the block that was given out too often; -1: all workers are gone.
+	// Block is the number of the block that was leased too often; -1: all workers are gone.
 	Block int
-	// Reason is what happened, a sentence.
+	// Reason describes what happened.
 	Reason string
-	// Exits are what the kind knows of the ends of these workers, the latest last; at most 8.
+	// Exits are the known exits of these workers, the latest last; at most 8.
 	Exits []Exit
 }
 
@@ -75,7 +79,7 @@ func (e *LostError) Error() string {
 	return b.String()
 }
 
-// String tells of the worker in a line, and the end of its log in lines of their own.
+// String describes the exit in one line, followed by the end of the log on indented lines.
 func (x Exit) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "worker %s", x.Name)
@@ -83,21 +87,22 @@ func (x Exit) String() string {
 		fmt.Fprintf(&b, " (%s)", x.Job)
 	}
 	if x.Err != nil {
-		fmt.Fprintf(&b, ": %s", x.Err)
+		fmt.Fprintf(&b, ": %s", sanitize(x.Err.Error())) // it may quote output of a batch system
 	} else {
-		b.WriteString(": it has ended by itself")
+		b.WriteString(": ended without error")
 	}
 	if x.Log != "" {
 		b.WriteString("; the end of its log:\n  ")
-		b.WriteString(strings.ReplaceAll(shown(x.Log), "\n", "\n  "))
+		b.WriteString(strings.ReplaceAll(sanitize(x.Log), "\n", "\n  "))
 	}
 	return b.String()
 }
 
-// RunError is the cause of a run's end, and what came of it.
+// RunError is the cause of a run's end together with later errors.
 type RunError struct {
 	Cause error
-	// After are errors that came later, most likely since the run was ending; errors.Is and errors.As don't look at them.
+	// After holds errors that came later, most likely as consequences. errors.Is and errors.As
+	// ignore them.
 	After []error
 }
 
@@ -113,8 +118,8 @@ func (e *RunError) Error() string {
 
 func (e *RunError) Unwrap() error { return e.Cause }
 
-// afterwards adds what came after a cause; cause may be nil.
-func afterwards(cause error, after ...error) error {
+// withLater adds later errors to a cause, which may be nil.
+func withLater(cause error, after ...error) error {
 	var list []error
 	for _, err := range after {
 		if err != nil {

@@ -9,12 +9,13 @@ import (
 	"time"
 )
 
-// stride is how much of a body must come within Times.Silence: 64 KiB in 10 s is less than any link on which rasters are computed, and more than a
-// client sends that means to hold memory.
-const stride = 64 << 10
+// bodyStep is how much of a body must arrive within Times.HeartbeatTimeout: 64 KiB in 10 s is
+// slower than any link that rasters are computed over, and too fast for a client that only holds
+// memory.
+const bodyStep = 64 << 10
 
-// resulted takes the result of a block. Its memory is taken before its body is read.
-func (c *Channel) resulted(w http.ResponseWriter, r *http.Request, k *connection) (any, *refused) {
+// handleResult receives the result of a block. It reserves memory before reading the body.
+func (c *Coordinator) handleResult(w http.ResponseWriter, r *http.Request, k *connection) (any, *refused) {
 	h, err := parseResultHeader(r.Header)
 	if err != nil {
 		c.count(func(f *Refused) { f.Malformed++ })
@@ -24,61 +25,63 @@ func (c *Channel) resulted(w http.ResponseWriter, r *http.Request, k *connection
 	switch {
 	case n < 0:
 		c.count(func(f *Refused) { f.Malformed++ })
-		return nil, &refused{http.StatusLengthRequired, "length", "a result's length is told before its body", true}
+		return nil, &refused{http.StatusLengthRequired, "length", "the result has no Content-Length", true}
 	case n > c.o.MaxResult:
 		c.count(func(f *Refused) { f.Size++ })
-		return nil, &refused{http.StatusRequestEntityTooLarge, "size", fmt.Sprintf("the result has %d bytes, results of this run have %d at most", n, c.o.MaxResult), true}
+		return nil, &refused{http.StatusRequestEntityTooLarge, "size",
+			fmt.Sprintf("the result has %d bytes, at most %d are allowed", n, c.o.MaxResult), true}
 	}
-	// What is not wanted is not given memory; the worker learns it when it has sent its body, since its connection, which it may not be able to make
-	// again, would be broken otherwise.
-	if !c.wanted(k, h) {
-		if err := c.take(w, r, nil, n, nil); err != nil {
-			return nil, c.broken(err)
+	// An unwanted result gets no memory. Its body is still read before the refusal, because closing
+	// the connection early would break it, and an inherited one can't be dialed again.
+	if !c.admitResult(k, h) {
+		if err := c.readBody(w, r, nil, n, nil); err != nil {
+			return nil, c.bodyRefusal(err)
 		}
 		return c.claim(r.Context(), k, h, n, nil)
 	}
-	if !c.room.TryAcquire(n) {
+	if !c.memory.TryAcquire(n) {
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
 		defer context.AfterFunc(c.ctx, cancel)()
-		if c.room.Acquire(ctx, n) != nil {
-			return nil, c.hangUp()
+		if c.memory.Acquire(ctx, n) != nil {
+			return nil, c.disconnectRefusal()
 		}
 	}
-	defer c.room.Release(n)
+	defer c.memory.Release(n)
 	c.held.Add(n)
 	defer c.held.Add(-n)
 	body, giveBack := c.buffer(n)
 	defer giveBack()
 	var sum uint32
-	if err := c.take(w, r, body, n, &sum); err != nil {
-		return nil, c.broken(err)
+	if err := c.readBody(w, r, body, n, &sum); err != nil {
+		return nil, c.bodyRefusal(err)
 	}
 	if sum != h.checksum {
 		c.count(func(f *Refused) { f.Checksum++ })
-		return nil, refuse(http.StatusUnprocessableEntity, "checksum", "the body's checksum is %08x, not %08x as was told", sum, h.checksum)
+		return nil, refuse(http.StatusUnprocessableEntity, "checksum",
+			"the body's checksum is %08x, expected %08x", sum, h.checksum)
 	}
 	return c.claim(r.Context(), k, h, n, body)
 }
 
-func (c *Channel) hangUp() *refused {
+func (c *Coordinator) disconnectRefusal() *refused {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	no := &refused{http.StatusServiceUnavailable, "closed", "the connection ended", true}
+	no := &refused{http.StatusServiceUnavailable, "closed", "connection closed", true}
 	if c.ended {
-		no = c.isOver()
-		no.hangUp = true
+		no = c.endRefusal()
+		no.closeConn = true
 	}
 	return no
 }
 
-// take reads a body of n bytes, into b unless that is nil. Each stride of it must come in time.
-func (c *Channel) take(w http.ResponseWriter, r *http.Request, b []byte, n int64, sum *uint32) error {
+// readBody reads a body of n bytes, into b unless that is nil. Each step of it must arrive in time.
+func (c *Coordinator) readBody(w http.ResponseWriter, r *http.Request, b []byte, n int64, sum *uint32) error {
 	rc := http.NewResponseController(w)
 	defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
 	for at := int64(0); at < n; {
-		part := min(n-at, stride)
-		_ = rc.SetReadDeadline(time.Now().Add(c.times.Silence))
+		part := min(n-at, bodyStep)
+		_ = rc.SetReadDeadline(time.Now().Add(c.times.HeartbeatTimeout))
 		if b == nil {
 			if _, err := io.CopyN(io.Discard, r.Body, part); err != nil {
 				return err
@@ -91,13 +94,13 @@ func (c *Channel) take(w http.ResponseWriter, r *http.Request, b []byte, n int64
 		}
 		at += part
 	}
-	// The end is read too, by which net/http knows that what follows is another message, and watches the connection.
+	// Read to EOF: only then does net/http expect another message and watch the connection.
 	_, err := io.Copy(io.Discard, r.Body)
 	return err
 }
 
-// wanted tells whether a result would be taken as things stand.
-func (c *Channel) wanted(k *connection, h resultHeader) bool {
+// admitResult records a message of the worker and reports whether its result would be accepted now.
+func (c *Coordinator) admitResult(k *connection, h resultHeader) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended || h.worker >= len(c.members) || c.members[h.worker].state != StateJoined {
@@ -106,12 +109,12 @@ func (c *Channel) wanted(k *connection, h resultHeader) bool {
 	m := c.members[h.worker]
 	m.heard = time.Now()
 	c.bind(k, m)
-	v := c.schedule.judge(h.worker, h.lease, h.block)
-	return v == takeIt || v == tookIt
+	v := c.schedule.classify(h.worker, h.lease, h.block)
+	return v == accept || v == duplicate
 }
 
-// accepted waits until the block of a result that came before is done.
-func (c *Channel) accepted(ctx context.Context, block int) *refused {
+// waitAccepted waits until the block of a duplicate result is done.
+func (c *Coordinator) waitAccepted(ctx context.Context, block int) *refused {
 	c.mu.Lock()
 	done := c.accepting[block]
 	c.mu.Unlock()
@@ -123,20 +126,22 @@ func (c *Channel) accepted(ctx context.Context, block int) *refused {
 		return nil
 	case <-c.over:
 		select {
-		case <-done: // with it the run has ended
+		case <-done: // the run ended with this block
 			return nil
 		default:
 		}
 	case <-ctx.Done():
 	}
-	return c.hangUp()
+	return c.disconnectRefusal()
 }
 
-// claim takes a result whose body has come, if it is still wanted.
-func (c *Channel) claim(ctx context.Context, k *connection, h resultHeader, n int64, body []byte) (any, *refused) {
+// claim accepts a result whose body has arrived, if it is still wanted.
+func (c *Coordinator) claim(ctx context.Context, k *connection, h resultHeader, n int64, body []byte) (any, *refused) {
 	m, released, no := c.claimBlock(k, h, n)
-	if no == nil && m == nil { // it is there already; its lease ends, and its worker may use the body's memory again, when it was accepted
-		no = c.accepted(ctx, h.block)
+	// A duplicate: its lease ends, and its worker may reuse the body's memory, once the first
+	// result is accepted.
+	if no == nil && m == nil {
+		no = c.waitAccepted(ctx, h.block)
 	}
 	if no != nil || m == nil {
 		c.release(released)
@@ -146,9 +151,9 @@ func (c *Channel) claim(ctx context.Context, k *connection, h resultHeader, n in
 		c.end(fmt.Errorf("block %d, from worker %s: %w", h.block, m.name, err))
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return nil, c.isOver()
+		return nil, c.endRefusal()
 	}
-	free, last := c.isDone(h.block)
+	free, last := c.finishBlock(h.block)
 	if free {
 		c.release([]int{h.block})
 	}
@@ -158,8 +163,8 @@ func (c *Channel) claim(ctx context.Context, k *connection, h resultHeader, n in
 	return struct{}{}, nil
 }
 
-// isDone notes that a block is. free: nobody holds it; last: there is no other.
-func (c *Channel) isDone(block int) (free, last bool) {
+// finishBlock marks a block as done. free: no worker holds it; last: it was the last block.
+func (c *Coordinator) finishBlock(block int) (free, last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	free = c.schedule.accepted(block)
@@ -169,12 +174,12 @@ func (c *Channel) isDone(block int) (free, last bool) {
 	return free, c.schedule.undone == 0
 }
 
-// claimBlock gives a block to a result; no member: the result is there already.
-func (c *Channel) claimBlock(k *connection, h resultHeader, n int64) (m *member, released []int, no *refused) {
+// claimBlock claims a block for a result; the member is nil if the result arrived before.
+func (c *Coordinator) claimBlock(k *connection, h resultHeader, n int64) (m *member, released []int, no *refused) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
-		return nil, nil, c.isOver()
+		return nil, nil, c.endRefusal()
 	}
 	if m, no = c.member(k, h.worker); no != nil {
 		return nil, nil, no
@@ -184,26 +189,28 @@ func (c *Channel) claimBlock(k *connection, h resultHeader, n int64) (m *member,
 		released = []int{h.block}
 	}
 	switch verdict {
-	case tookIt:
+	case duplicate:
 		return nil, nil, nil
 	case superseded:
-		c.polls.wakeThis(m.turn)
-		return nil, released, refuse(http.StatusConflict, "superseded", "another worker's result of block %d came first", h.block)
+		c.polls.wakeOne(m.turn)
+		return nil, released, refuse(http.StatusConflict, "superseded",
+			"another worker's result of block %d was first", h.block)
 	case noBlock:
 		c.refused.Block++
 		return nil, nil, refuse(http.StatusNotFound, "block", "the run has no block %d", h.block)
 	case noLease:
 		c.refused.Lease++
-		return nil, nil, refuse(http.StatusConflict, "lease", "worker %s has no lease %d of block %d", m.name, h.lease, h.block)
+		return nil, nil, refuse(http.StatusConflict, "lease", "worker %s has no lease %d of block %d", m.name, h.lease,
+			h.block)
 	}
 	c.accepting[h.block] = make(chan struct{})
 	m.done++
 	m.bytes += n
 	for _, l := range c.schedule.blocks[h.block].holders {
 		if l != nil {
-			c.members[l.worker].nudge()
+			c.members[l.worker].wakeHeartbeat()
 		}
 	}
-	c.polls.wakeThis(m.turn) // it has a slot for a copy, or has none left and may get a block for the last time
+	c.polls.wakeOne(m.turn) // it has a slot for a copy, or no lease and may get a block's last try
 	return m, nil, nil
 }

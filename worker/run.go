@@ -10,28 +10,35 @@ import (
 	"time"
 )
 
-// RunOptions say how Run starts workers.
+// RunOptions configures Run.
 type RunOptions struct {
-	// Workers are started; with Single, one for each block.
+	// Workers is the number of workers to start; with OneBlockPerJob, one for each block.
 	Workers int
-	// Command, Run, Folder and Invitation are those of StartOptions.
-	Command    []string
-	Run        string
-	Folder     string
-	Invitation Invitation
-	Logger     *slog.Logger // nil: nothing is logged
+	// Command, Run, Folder and Endpoint are passed on in StartOptions.
+	Command  []string
+	Run      string
+	Folder   string
+	Endpoint Endpoint
+	Logger   *slog.Logger // nil: nothing is logged
+	// Replace is how many workers may be started within an hour in place of workers that were lost,
+	// left early, or ended before joining; 0: as many as Workers, negative: none. A worker is not
+	// replaced if one of its blocks was lost with three workers, nor before a first worker has
+	// joined. With OneBlockPerJob a lost block always gets another worker.
+	Replace int
 	// StopWithin bounds the stopping of the workers on every exit; 0: 5 s.
 	StopWithin time.Duration
 }
 
 const defaultStopWithin = 5 * time.Second
 
-// Run starts workers of a kind, waits for the channel's end, and stops the workers, however it ends: when ctx ends too. After the last block it waits for the
-// workers to close and leave, for Times.Farewell and half of StopWithin at most. It returns what Channel.Wait does, or the Failure of a worker that could not close in that
-// time; errors of
-// starting and stopping are told with it, in the order in which they came: as a StopError when all blocks are done. The channel is the caller's to close. In Single mode it starts another worker for
-// each block whose worker was lost.
-func Run(ctx context.Context, c *Channel, kind Kind, o RunOptions) error {
+// Run starts workers, waits for the end of the run, and stops the workers, also when ctx ends.
+// After the last block it waits for the workers to close and leave, at most Times.ShutdownGrace and
+// half of StopWithin. It returns the error of Coordinator.Wait, or the *Failure of a worker that
+// could not close in that time. Errors of starting and stopping follow in order, or are a
+// *StopError if all blocks are done. The caller closes c. With OneBlockPerJob, Run starts another
+// worker for each block whose worker was lost; otherwise it replaces workers as RunOptions.Replace
+// says. A run without workers waits while some that were started may still join.
+func Run(ctx context.Context, c *Coordinator, kind Launcher, o RunOptions) error {
 	if err := o.check(c, kind); err != nil {
 		return err
 	}
@@ -44,11 +51,16 @@ func Run(ctx context.Context, c *Channel, kind Kind, o RunOptions) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r := &run{c: c, kind: kind, o: o, cancel: cancel}
-	if c.o.Single {
-		c.mu.Lock()
-		c.starting = true
-		c.mu.Unlock()
+	c.mu.Lock()
+	c.starting = true
+	switch {
+	case c.o.OneBlockPerJob || o.Replace < 0:
+	case o.Replace == 0:
+		c.replace.most = o.Workers
+	default:
+		c.replace.most = o.Replace
 	}
+	c.mu.Unlock()
 	if err := r.start(ctx, o.Workers); err != nil {
 		c.end(err)
 		return r.stop(c.result())
@@ -58,117 +70,155 @@ func Run(ctx context.Context, c *Channel, kind Kind, o RunOptions) error {
 	more.Go(func() { r.startMore(ctx, done) })
 	err := c.Wait(ctx)
 	close(done)
-	cancel(errors.New("worker: the run has ended")) // of a Start under way
+	cancel(errors.New("worker: the run has ended")) // of a Start in progress
 	more.Wait()
 	if err == nil {
-		c.farewell(min(c.times.Farewell, o.StopWithin/2))
+		c.waitForLeaves(min(c.times.ShutdownGrace, o.StopWithin/2))
 	}
-	return r.stop(c.result()) // with what came since
+	return r.stop(c.result()) // with errors since
 }
 
-func (o *RunOptions) check(c *Channel, kind Kind) error {
-	f := kind.Facts()
+func (o *RunOptions) check(c *Coordinator, kind Launcher) error {
+	f := kind.Capabilities()
 	switch {
 	case o.Workers < 1:
-		return errors.New("worker: Workers are less than 1")
+		return errors.New("worker: Workers is less than 1")
 	case len(o.Command) == 0:
 		return errors.New("worker: Command is empty")
 	case o.Run == "":
-		return errors.New("worker: Run is empty: jobs of this run could not be told from those of others")
-	case !f.Local && o.Invitation.IsZero():
-		return fmt.Errorf("worker: workers of kind %s need an Invitation: the channel has to Listen", kind.Name())
-	case c.o.Single && !f.Single:
-		return fmt.Errorf("worker: workers of kind %s can't be started for one block each", kind.Name())
+		return errors.New("worker: Run is empty")
+	case !f.Local && o.Endpoint.IsZero():
+		return fmt.Errorf("worker: launcher %s needs an Endpoint", kind.Name())
+	case c.o.OneBlockPerJob && !f.OneBlockPerJob:
+		return fmt.Errorf("worker: launcher %s can't start workers for one block each", kind.Name())
 	case f.SharedFolder && o.Folder == "":
-		return fmt.Errorf("worker: workers of kind %s need a folder that they can reach", kind.Name())
+		return fmt.Errorf("worker: launcher %s needs a shared Folder", kind.Name())
 	case !isName(kind.Name()):
-		return fmt.Errorf("worker: %q can't be the name of a kind", kind.Name())
+		return fmt.Errorf("worker: %q is no valid launcher name", kind.Name())
+	}
+	if c.o.OneBlockPerJob { // the batch system decides how many run at once
+		return nil
+	}
+	if err := CheckDescriptors(f, o.Workers); err != nil {
+		return fmt.Errorf("worker: %w", err)
 	}
 	return nil
 }
 
 type run struct {
-	c      *Channel
-	kind   Kind
-	o      RunOptions
-	cancel context.CancelCauseFunc
-	fleets []Fleet
-	next   int
-	late   error // of a start that the end of the run came before
+	c       *Coordinator
+	kind    Launcher
+	o       RunOptions
+	cancel  context.CancelCauseFunc
+	fleets  []Fleet
+	next    int
+	lateErr error // of a start that the end of the run interrupted
 }
 
+// start starts n workers that the run needs.
 func (r *run) start(ctx context.Context, n int) error {
-	o := StartOptions{
-		Workers: n, First: r.next, Command: r.o.Command, Run: r.o.Run, Folder: r.o.Folder, Gone: r.c.Gone, Logger: r.o.Logger,
-	}
-	if r.kind.Facts().Local {
-		o.Connect = r.c.Connect
-	} else {
-		o.Invitation = r.o.Invitation
-	}
 	var failed error
 	fail := func(err error) error {
 		if failed == nil {
-			failed = fmt.Errorf("worker: %d workers of kind %s could not be started: %w", n, r.kind.Name(), err)
+			failed = fmt.Errorf("worker: start %d workers (%s): %w", n, r.kind.Name(), err)
 		}
 		return failed
 	}
-	o.Failed = func(err error) {
+	if err := r.launch(ctx, n, r.c.expect(r.kind.Name(), r.next, n), func(err error) {
 		if ctx.Err() == nil {
 			r.c.end(fail(err))
 		}
-	}
-	r.c.expect(r.kind.Name(), r.next, n)
-	r.next += n
-	f, err := r.kind.Start(ctx, o)
-	if err != nil {
+	}); err != nil {
 		return fail(err)
 	}
-	r.fleets = append(r.fleets, f)
-	r.o.Logger.Info("workers were started", "kind", r.kind.Name(), "workers", n, "jobs", f.Jobs())
 	return nil
 }
 
-// startMore starts workers for blocks whose workers were lost, as long as the run lasts.
+// launch starts n workers, which the coordinator already expects.
+func (r *run) launch(ctx context.Context, n int, st *start, failed func(error)) error {
+	o := StartOptions{
+		Workers: n, First: r.next, Total: max(n, r.o.Workers), Command: r.o.Command, Run: r.o.Run, Folder: r.o.Folder,
+		Gone: r.c.Gone, Looked: func(err error) { r.c.jobsQueried(st, err) }, Failed: failed, Logger: r.o.Logger,
+	}
+	if r.kind.Capabilities().Local {
+		o.Connect = r.c.Connect
+	} else {
+		o.Endpoint = r.o.Endpoint
+	}
+	r.next += n
+	f, err := r.kind.Start(ctx, o)
+	if err != nil {
+		return err
+	}
+	r.fleets = append(r.fleets, f)
+	r.o.Logger.Info("workers started", "kind", r.kind.Name(), "workers", n, "jobs", f.Jobs())
+	return nil
+}
+
+// startMore starts workers for blocks whose workers were lost, and replacements, until the run
+// ends.
 func (r *run) startMore(ctx context.Context, done <-chan struct{}) {
+	pause := firstReplacePause
 	for {
 		select {
 		case <-done:
 			return
 		case <-r.c.more:
 		}
-		r.c.mu.Lock()
-		n := r.c.wanting()
-		r.c.mu.Unlock()
-		if n < 1 {
-			continue
+		var err error
+		if r.c.o.OneBlockPerJob {
+			r.c.mu.Lock()
+			n := r.c.workersNeeded()
+			r.c.mu.Unlock()
+			if n < 1 {
+				continue
+			}
+			err = r.start(ctx, n)
+		} else if n, st := r.c.takeReplacements(r.kind.Name(), r.next, time.Now()); n > 0 {
+			first := r.next
+			if err = r.launch(ctx, n, st, nil); err != nil && ctx.Err() == nil {
+				// The other workers continue. Starting is tried again after a pause, or when none
+				// is left.
+				r.o.Logger.Warn("replacing lost workers failed", "workers", n, "error", err)
+				for i := first; i < first+n; i++ {
+					r.c.Gone(Exit{Name: WorkerName(r.kind.Name(), i),
+						Err: fmt.Errorf("could not be started: %w", err)})
+				}
+				select {
+				case <-done:
+				case <-time.After(pause):
+				}
+				pause = min(2*pause, lastReplacePause)
+				continue
+			}
+			pause = firstReplacePause
 		}
-		if err := r.start(ctx, n); err != nil {
+		if err != nil {
 			switch {
 			case ctx.Err() == nil:
 				r.c.end(err)
-			case !saysOnly(err, context.Cause(ctx)):
-				r.late = err
+			case !isOnly(err, context.Cause(ctx)):
+				r.lateErr = err
 			}
 			return
 		}
 	}
 }
 
-// saysOnly tells that err has no other root than the end of a context.
-func saysOnly(err, cause error) bool {
+// isOnly reports whether the end of a context is the only cause of err.
+func isOnly(err, cause error) bool {
 	switch u := err.(type) {
 	case interface{ Unwrap() error }:
 		if e := u.Unwrap(); e != nil {
-			return saysOnly(e, cause)
+			return isOnly(e, cause)
 		}
 	case interface{ Unwrap() []error }:
-		return !slices.ContainsFunc(u.Unwrap(), func(e error) bool { return !saysOnly(e, cause) })
+		return !slices.ContainsFunc(u.Unwrap(), func(e error) bool { return !isOnly(e, cause) })
 	}
 	return err == cause || err == context.Canceled
 }
 
-// stop stops all workers; what goes wrong comes after err.
+// stop stops all workers and adds the errors to err.
 func (r *run) stop(err error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), r.o.StopWithin)
 	defer cancel()
@@ -182,18 +232,19 @@ func (r *run) stop(err error) error {
 		})
 	}
 	all.Wait()
-	errs = append([]error{r.late}, errs...)
+	errs = append([]error{r.lateErr}, errs...)
 	if with, ok := err.(*RunError); ok {
-		return afterwards(with.Cause, append(with.After, errs...)...)
+		return withLater(with.Cause, append(with.After, errs...)...)
 	}
-	if all := afterwards(nil, errs...); err == nil && all != nil {
+	if all := withLater(nil, errs...); err == nil && all != nil {
 		return &StopError{all}
 	}
-	return afterwards(err, errs...)
+	return withLater(err, errs...)
 }
 
-// farewell waits a moment for workers to leave by themselves after the last block, so that their jobs end well, and errors of their closing are known.
-func (c *Channel) farewell(longest time.Duration) {
+// waitForLeaves waits for workers to leave after the last block, so that their jobs succeed and
+// errors of closing are known.
+func (c *Coordinator) waitForLeaves(longest time.Duration) {
 	end := time.Now().Add(longest)
 	for time.Now().Before(end) {
 		c.mu.Lock()

@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// doubles is a Kind whose workers are goroutines.
+// doubles is a Launcher whose workers are goroutines.
 type doubles struct {
 	t     testing.TB
-	facts Facts
+	facts Capabilities
 	plain func(name string) *plain
 	// dies tells of workers that end without a word, before they join.
 	dies     func(name string) bool
@@ -33,7 +33,7 @@ type doubles struct {
 }
 
 func (d *doubles) Name() string                { return "double" }
-func (d *doubles) Facts() Facts                { return d.facts }
+func (d *doubles) Capabilities() Capabilities  { return d.facts }
 func (d *doubles) Check(context.Context) error { return nil }
 
 func (d *doubles) Start(_ context.Context, o StartOptions) (Fleet, error) {
@@ -45,7 +45,7 @@ func (d *doubles) Start(_ context.Context, o StartOptions) (Fleet, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &doubleFleet{cancel: cancel, err: d.stopErr, onStop: d.onStop}
 	for i := o.First; i < o.First+o.Workers; i++ {
-		e := &Environment{Name: WorkerName("double", i), Kind: "double", Slots: 1, Invitation: o.Invitation}
+		e := &Environment{Name: WorkerName("double", i), Kind: "double", Slots: 1, Endpoint: o.Endpoint}
 		if d.facts.Local {
 			for range 3 {
 				file, err := o.Connect()
@@ -114,14 +114,15 @@ func (d *doubles) check(t *testing.T) {
 }
 
 func runOptions(n int) RunOptions {
-	return RunOptions{Workers: n, Command: []string{"/bin/leat", "worker"}, Run: "test"}
+	return RunOptions{Workers: n, Command: []string{"/bin/leat", "worker"}, Run: "test", Replace: -1}
 }
 
 func newDoubles(t testing.TB) *doubles {
-	return &doubles{t: t, facts: Facts{Local: true, Single: true}, plain: func(string) *plain { return &plain{} }}
+	return &doubles{t: t, facts: Capabilities{Local: true, OneBlockPerJob: true},
+		plain: func(string) *plain { return &plain{} }}
 }
 
-func TestRunStartsWorkersAndStopsThem(t *testing.T) {
+func TestRunStartsAndStopsWorkers(t *testing.T) {
 	for _, local := range []bool{true, false} {
 		k := newTaken()
 		o := testOptions(50, k)
@@ -142,7 +143,7 @@ func TestRunStartsWorkersAndStopsThem(t *testing.T) {
 		}
 		r := runOptions(3)
 		if !local {
-			r.Invitation = listen(t, c)
+			r.Endpoint = listen(t, c)
 		}
 		if err := Run(t.Context(), c, d, r); err != nil {
 			t.Fatal(err)
@@ -159,7 +160,7 @@ func TestRunStartsWorkersAndStopsThem(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfTheFunctionEndsTheRunEverywhereAndComesFirst(t *testing.T) {
+func TestFunctionErrorEndsRun(t *testing.T) {
 	for _, transport := range transports {
 		t.Run(transport, func(t *testing.T) {
 			o := testOptions(1000, newTaken())
@@ -188,21 +189,24 @@ func TestAnErrorOfTheFunctionEndsTheRunEverywhereAndComesFirst(t *testing.T) {
 			}
 			r := runOptions(3)
 			if transport == "tls" {
-				r.Invitation = listen(t, c)
+				r.Endpoint = listen(t, c)
 			}
 			err := Run(t.Context(), c, d, r)
 			var f *Failure
 			if !errors.As(err, &f) {
 				t.Fatalf("%v", err)
 			}
-			if f.Kind != "double" || f.Worker != "double-1" || f.Host == "" || f.Block < 0 || f.Message != "division by zero" || f.Stack != "here\nand there" || f.Code != "zero" {
+			if f.Kind != "double" || f.Worker != "double-1" || f.Host == "" || f.Block < 0 ||
+				f.Message != "division by zero" || f.Stack != "here\nand there" || f.Code != "zero" {
 				t.Errorf("%+v", f)
 			}
 			lines := strings.Split(err.Error(), "\n")
-			if want := fmt.Sprintf("worker double-1 on %s, block %d: division by zero", f.Host, f.Block); lines[0] != want {
+			if want := fmt.Sprintf("worker double-1 on %s, block %d: division by zero", f.Host,
+				f.Block); lines[0] != want {
 				t.Errorf("%q, want %q", lines[0], want)
 			}
-			if len(lines) < 2 || !strings.HasPrefix(lines[1], "after that: ") || !strings.Contains(err.Error(), "would not stop") {
+			if len(lines) < 2 || !strings.HasPrefix(lines[1], "after that: ") || !strings.Contains(err.Error(),
+				"would not stop") {
 				t.Errorf("%q", lines)
 			}
 			if stopped.Load() != 2 {
@@ -218,7 +222,7 @@ type coded struct{}
 func (coded) Error() string { return "division by zero" }
 func (coded) Code() string  { return "zero" }
 
-func TestErrorsAndPanicsOfAllPartsOfAWorkerAreReported(t *testing.T) {
+func TestHandlerErrorsAndPanics(t *testing.T) {
 	for _, x := range []struct {
 		what  string
 		p     *plain
@@ -228,20 +232,28 @@ func TestErrorsAndPanicsOfAllPartsOfAWorkerAreReported(t *testing.T) {
 		stack string
 	}{
 		{"Open", nil, errors.New("no such raster"), -1, "no such raster", ""},
-		{"Read", &plain{onRead: func(context.Context, Lease) error { return errors.New("short read") }}, nil, 0, "short read", ""},
-		{"Compute", &plain{onCompute: func(context.Context, int) error { return errors.New("") }}, nil, 0, "an error without words", ""},
-		{"a panic in Compute", &plain{onCompute: func(context.Context, int) error { panic("oh") }}, nil, 0, "panic: oh", "run_test.go"},
-		{"a panic in Read", &plain{onRead: func(context.Context, Lease) error { panic(errors.New("oh")) }}, nil, 0, "panic: oh", "run_test.go"},
-		{"a terminal's language", &plain{onCompute: func(context.Context, int) error { return errors.New("a\x1b[2Jb\x00\nc") }}, nil, 0, "a?[2Jb?\nc", ""},
+		{"Read", &plain{onRead: func(context.Context, Lease) error { return errors.New("short read") }}, nil, 0,
+			"short read", ""},
+		{"Compute", &plain{onCompute: func(context.Context, int) error { return errors.New("") }}, nil, 0,
+			"error without text", ""},
+		{"a panic in Compute", &plain{onCompute: func(context.Context, int) error { panic("oh") }}, nil, 0, "panic: oh",
+			"run_test.go"},
+		{"a panic in Read", &plain{onRead: func(context.Context, Lease) error { panic(errors.New("oh")) }}, nil, 0,
+			"panic: oh", "run_test.go"},
+		{"a terminal's language", &plain{onCompute: func(context.Context,
+			int) error {
+			return errors.New("a\x1b[2Jb\x00\nc")
+		}}, nil, 0, "a?[2Jb?\nc", ""},
 		{"much text", &plain{onCompute: func(context.Context, int) error {
-			return &StackError{Err: errors.New(strings.Repeat("\"", 100000)), Trace: []byte(strings.Repeat("\\", 100000))}
+			return &StackError{Err: errors.New(strings.Repeat("\"", 100000)),
+				Trace: []byte(strings.Repeat("\\", 100000))}
 		}}, nil, 0, strings.Repeat("\"", 500), "\\\\"},
 	} {
 		t.Run(x.what, func(t *testing.T) {
 			c := newTestChannel(t, testOptions(1, newTaken()))
 			o := workOptions(environmentOf(t, c, "sockets", "test-0"), x.p)
 			if x.open != nil {
-				o.Open = func(context.Context, Joined) (Computer, error) { return nil, x.open }
+				o.Open = func(context.Context, JoinInfo) (Handler, error) { return nil, x.open }
 			}
 			got := Work(t.Context(), o)
 			err := waitRun(t, c)
@@ -249,7 +261,8 @@ func TestErrorsAndPanicsOfAllPartsOfAWorkerAreReported(t *testing.T) {
 			if !errors.As(err, &f) {
 				t.Fatalf("%v", err)
 			}
-			if f.Block != x.block || !strings.HasPrefix(f.Message, x.text) || !strings.Contains(f.Stack, x.stack) || f.Worker != "test-0" {
+			if f.Block != x.block || !strings.HasPrefix(f.Message, x.text) || !strings.Contains(f.Stack,
+				x.stack) || f.Worker != "test-0" {
 				t.Errorf("%+v", f)
 			}
 			if got == nil {
@@ -259,18 +272,18 @@ func TestErrorsAndPanicsOfAllPartsOfAWorkerAreReported(t *testing.T) {
 	}
 }
 
-func TestAResultThatIsTooLargeFailsTheRunInWords(t *testing.T) {
+func TestLargeResultFailsRun(t *testing.T) {
 	o := testOptions(1, newTaken())
 	o.MaxResult = 5
 	c := newTestChannel(t, o)
 	_ = Work(t.Context(), workOptions(environmentOf(t, c, "sockets", "test-0"), &plain{}))
 	var f *Failure
-	if err := waitRun(t, c); !errors.As(err, &f) || !strings.Contains(f.Message, "results of this run have 5 at most") {
+	if err := waitRun(t, c); !errors.As(err, &f) || !strings.Contains(f.Message, "at most 5 are allowed") {
 		t.Errorf("%v", err)
 	}
 }
 
-func TestAnErrorOfAcceptEndsTheRun(t *testing.T) {
+func TestAcceptErrorEndsRun(t *testing.T) {
 	full := errors.New("the disk is full")
 	for _, panics := range []bool{false, true} {
 		o := testOptions(10, newTaken())
@@ -283,14 +296,15 @@ func TestAnErrorOfAcceptEndsTheRun(t *testing.T) {
 		c := newTestChannel(t, o)
 		d := newDoubles(t)
 		err := Run(t.Context(), c, d, runOptions(1))
-		if !panics && !errors.Is(err, full) || panics && !strings.Contains(err.Error(), "oh") || !strings.Contains(err.Error(), "block ") {
+		if !panics && !errors.Is(err, full) || panics && !strings.Contains(err.Error(),
+			"oh") || !strings.Contains(err.Error(), "block ") {
 			t.Errorf("%v", err)
 		}
 		d.check(t)
 	}
 }
 
-func TestRunStopsItsWorkersWhenItsContextEnds(t *testing.T) {
+func TestRunCanceled(t *testing.T) {
 	o := testOptions(10, newTaken())
 	c := newTestChannel(t, o)
 	d := newDoubles(t)
@@ -309,11 +323,12 @@ func TestRunStopsItsWorkersWhenItsContextEnds(t *testing.T) {
 	d.check(t)
 }
 
-func TestWorkersThatCannotBeStartedFailTheRun(t *testing.T) {
+func TestStartErrorFailsRun(t *testing.T) {
 	c := newTestChannel(t, testOptions(10, newTaken()))
 	d := newDoubles(t)
 	d.startErr = errors.New("sbatch: not today")
-	if err := Run(t.Context(), c, d, runOptions(1)); !errors.Is(err, d.startErr) || !strings.Contains(err.Error(), "kind double") {
+	if err := Run(t.Context(), c, d, runOptions(1)); !errors.Is(err, d.startErr) || !strings.Contains(err.Error(),
+		"(double)") {
 		t.Errorf("%v", err)
 	}
 
@@ -322,19 +337,20 @@ func TestWorkersThatCannotBeStartedFailTheRun(t *testing.T) {
 	d.dies = func(string) bool { return true }
 	err := Run(t.Context(), c, d, runOptions(2))
 	var lost *LostError
-	if !errors.As(err, &lost) || len(lost.Exits) != 2 || !strings.Contains(err.Error(), "exit status 127") || !strings.Contains(err.Error(), "log of double-1") {
+	if !errors.As(err, &lost) || len(lost.Exits) != 2 || !strings.Contains(err.Error(),
+		"exit status 127") || !strings.Contains(err.Error(), "log of double-1") {
 		t.Errorf("%v", err)
 	}
 	d.check(t)
 }
 
 // RIOS's single-block mode deadlocks, and leaves its jobs.
-func TestWorkersForOneBlockEachComputeAllBlocksThoughSomeDie(t *testing.T) {
+func TestOneBlockWorkersAreReplaced(t *testing.T) {
 	for _, local := range []bool{true, false} {
 		k := newTaken()
 		const blocks = 12
 		o := testOptions(blocks, k)
-		o.Workers, o.Single = blocks, true
+		o.Workers, o.OneBlockPerJob = blocks, true
 		c := newTestChannel(t, o)
 		d := newDoubles(t)
 		d.facts.Local = local
@@ -356,7 +372,7 @@ func TestWorkersForOneBlockEachComputeAllBlocksThoughSomeDie(t *testing.T) {
 		}
 		r := runOptions(blocks)
 		if !local {
-			r.Invitation = listen(t, c)
+			r.Endpoint = listen(t, c)
 		}
 		if err := Run(t.Context(), c, d, r); err != nil {
 			t.Fatal(err)
@@ -374,9 +390,9 @@ func TestWorkersForOneBlockEachComputeAllBlocksThoughSomeDie(t *testing.T) {
 	}
 }
 
-func TestWorkersForOneBlockEachThatNeverComeAreNotStartedForEver(t *testing.T) {
+func TestOneBlockWorkersThatNeverJoin(t *testing.T) {
 	o := testOptions(8, newTaken())
-	o.Workers, o.Single = 8, true
+	o.Workers, o.OneBlockPerJob = 8, true
 	c := newTestChannel(t, o)
 	d := newDoubles(t)
 	d.dies = func(string) bool { return true }
@@ -391,7 +407,7 @@ func TestWorkersForOneBlockEachThatNeverComeAreNotStartedForEver(t *testing.T) {
 	d.check(t)
 }
 
-func TestRunRefusesWhatCannotBe(t *testing.T) {
+func TestInvalidRunOptions(t *testing.T) {
 	c := newTestChannel(t, testOptions(1, newTaken()))
 	for name, f := range map[string]func(*doubles, *RunOptions){
 		"no workers":    func(_ *doubles, o *RunOptions) { o.Workers = 0 },
@@ -399,14 +415,14 @@ func TestRunRefusesWhatCannotBe(t *testing.T) {
 		"no command":    func(_ *doubles, o *RunOptions) { o.Command = nil },
 		"no invitation": func(d *doubles, _ *RunOptions) { d.facts.Local = false },
 		"no folder":     func(d *doubles, _ *RunOptions) { d.facts.SharedFolder = true },
-		"no single":     func(d *doubles, _ *RunOptions) { d.facts.Single = false },
+		"no single":     func(d *doubles, _ *RunOptions) { d.facts.OneBlockPerJob = false },
 	} {
 		d, o := newDoubles(t), runOptions(1)
 		f(d, &o)
 		ch := c
 		if name == "no single" {
 			single := testOptions(1, newTaken())
-			single.Single = true
+			single.OneBlockPerJob = true
 			ch = newTestChannel(t, single)
 		}
 		if err := Run(t.Context(), ch, d, o); err == nil || len(d.started) > 0 {
@@ -415,16 +431,17 @@ func TestRunRefusesWhatCannotBe(t *testing.T) {
 	}
 }
 
-func TestOptionsThatCannotBeAreRefusedAllAtOnce(t *testing.T) {
-	_, err := NewChannel(Options{Blocks: -1, MaxResult: 10, MaxBytes: 5, Job: []byte("{"), Single: true, Barrier: 1, Times: Times{Heartbeat: time.Hour}})
-	for _, s := range []string{"Blocks", "Accept", "MaxBytes", "Workers", "Single", "Job", "heartbeats"} {
+func TestInvalidOptions(t *testing.T) {
+	_, err := NewChannel(Options{Blocks: -1, MaxResult: 10, MaxBytes: 5, Job: []byte("{"), OneBlockPerJob: true,
+		Barrier: 1, Times: Times{Heartbeat: time.Hour}})
+	for _, s := range []string{"Blocks", "Accept", "MaxBytes", "Workers", "OneBlockPerJob", "Job", "heartbeats"} {
 		if err == nil || !strings.Contains(err.Error(), s) {
 			t.Errorf("%s is not in: %v", s, err)
 		}
 	}
 }
 
-func TestARunWhoseBlocksAreAllDoneNeedsNoWorkers(t *testing.T) {
+func TestAllBlocksDoneAtStart(t *testing.T) {
 	o := testOptions(3, newTaken())
 	o.Done = func(int) bool { return true }
 	c := newTestChannel(t, o)
@@ -441,7 +458,7 @@ func TestARunWhoseBlocksAreAllDoneNeedsNoWorkers(t *testing.T) {
 	}
 }
 
-func TestAResumedRunGivesOutOnlyWhatIsNotDone(t *testing.T) {
+func TestResumeSkipsDoneBlocks(t *testing.T) {
 	k := newTaken()
 	o := testOptions(20, k)
 	o.Done = func(b int) bool { return b%3 == 0 }
@@ -456,7 +473,7 @@ func TestAResumedRunGivesOutOnlyWhatIsNotDone(t *testing.T) {
 	}
 }
 
-func TestBlocksOnDemandAreReleasedOnceAndMakeRoomForOthers(t *testing.T) {
+func TestOnDemandBlocksAreReleasedOnce(t *testing.T) {
 	k := newTaken()
 	const blocks, arrays = 40, 3
 	o := testOptions(blocks, k)
@@ -504,7 +521,7 @@ func TestBlocksOnDemandAreReleasedOnceAndMakeRoomForOthers(t *testing.T) {
 	}
 }
 
-func TestANoteComesBeforeTheBlocksThatAreGivenOutAfterIt(t *testing.T) {
+func TestNotePrecedesLaterBlocks(t *testing.T) {
 	k := newTaken()
 	o := testOptions(60, k)
 	var settled atomic.Int64
@@ -528,7 +545,8 @@ func TestANoteComesBeforeTheBlocksThatAreGivenOutAfterIt(t *testing.T) {
 			onRead: func(_ context.Context, l Lease) error {
 				mu.Lock()
 				defer mu.Unlock()
-				// A worker of one slot has two leases: when it is given block b, the result of block b-2 was taken.
+				// A worker of one slot has two leases: when it is given block b, the result of
+				// block b-2 was taken.
 				if want := fmt.Sprint(max(l.Block-2, 0) / 10); len(notes) == 0 || notes[len(notes)-1] < want {
 					return fmt.Errorf("block %d comes after the notes %v", l.Block, notes)
 				}
@@ -547,7 +565,7 @@ func TestANoteComesBeforeTheBlocksThatAreGivenOutAfterIt(t *testing.T) {
 // halfway has started one worker when it fails, and ends that.
 type halfway struct {
 	*doubles
-	c *Channel
+	c *Coordinator
 }
 
 func (h halfway) Start(_ context.Context, o StartOptions) (Fleet, error) {
@@ -558,7 +576,7 @@ func (h halfway) Start(_ context.Context, o StartOptions) (Fleet, error) {
 	return nil, h.startErr
 }
 
-func TestAStartThatFailsIsNotTakenForTheLossOfItsWorkers(t *testing.T) {
+func TestStartErrorIsNoWorkerLoss(t *testing.T) {
 	log := &lines{}
 	o := testOptions(5, newTaken())
 	o.Workers, o.Logger = 2, log.logger()
@@ -566,7 +584,7 @@ func TestAStartThatFailsIsNotTakenForTheLossOfItsWorkers(t *testing.T) {
 	h := halfway{newDoubles(t), c}
 	h.startErr = errors.New("too many open files")
 	err := Run(t.Context(), c, h, runOptions(2))
-	if err == nil || err.Error() != "worker: 2 workers of kind double could not be started: too many open files" {
+	if err == nil || err.Error() != "worker: start 2 workers (double): too many open files" {
 		t.Errorf("%v", err)
 	}
 	if log.warnings() != 0 {

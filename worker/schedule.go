@@ -7,28 +7,32 @@ import (
 	"time"
 )
 
-// schedule decides which worker gets which block. It does no I/O and has no clock; its caller holds a lock. What it does for one block or lease takes
-// O(log n) at most.
+// schedule decides which worker gets which block. It does no I/O and has no clock; its caller holds
+// a lock. Each operation takes O(log n) per block or lease.
 //
-// A block waits (OnDemand: until it is offered), is ready, is held under one lease or two, is claimed by the first of them whose result is there, and is done once
-// that was taken. Leases that lost stay until their worker gives them back, since it may still be reading the block's arrays.
+// A block waits (with OnDemand, until it is offered), is ready, is held under one or two leases, is
+// claimed by the first lease with a result, and is done once that result is accepted. A superseded
+// lease stays until its worker returns it, since the worker may still be reading the block's
+// arrays.
 //
-// A worker is lost with all its blocks, one of which may be the cause. So the last time that a block is given out it is its worker's only one, whose loss then is no
-// other block's doing. As long as one waits for that, workers get no others, and the first that has none left gets it.
+// A worker is lost with all its blocks, and any of them may be the cause. So a block's last try
+// goes to a worker without other blocks, whose loss then must be due to this block. While a block
+// waits for its last try, no worker gets another block, and the first one without a lease gets it.
 type schedule struct {
-	blocks   []blockState
-	losers   map[int][]int // workers that were lost with a block
-	holders  map[int]*holder
-	leases   map[uint64]*lease
-	next     int    // first block that was never given out, when blocks need not be offered
-	lastTry  queue  // blocks of lost workers that are given out for the last time: to a worker that has no other
-	again    queue  // other blocks of lost workers: given out before those that were never given out
-	offered  queue  // blocks that were offered
-	alone    alone  // leases whose block nobody else holds
-	lastID   uint64 // of leases
-	onDemand bool
-	copies   bool
-	reissues int
+	blocks      []blockState
+	lostWorkers map[int][]int // workers that were lost with a block
+	holders     map[int]*holder
+	leases      map[uint64]*lease
+	next        int // first block that was never leased, without onDemand
+	// blocks of lost workers to be leased for the last time: to a worker without other blocks
+	lastTry    queue
+	again      queue     // other blocks of lost workers: leased before new blocks
+	offered    queue     // blocks that were offered
+	soleLeases leaseHeap // leases whose block nobody else holds
+	lastID     uint64    // of leases
+	onDemand   bool
+	copies     bool
+	reissues   int
 
 	waiting int
 	ready   int
@@ -43,7 +47,7 @@ type counts struct{ reissued, copied, superseded int64 }
 type phase uint8
 
 const (
-	waiting phase = iota // to be offered; or for ever, since it was lost too often
+	waiting phase = iota // to be offered; or lost too often, and never leased again
 	ready
 	held
 	claimed
@@ -53,33 +57,34 @@ const (
 type blockState struct {
 	phase   phase
 	holders [2]*lease
-	winner  uint64 // the lease whose result was taken
+	winner  uint64 // the lease whose result was accepted
 	by      int    // its worker
 }
 
 type holder struct {
 	slots  int
 	leases []*lease
-	// single holders get one block, and never another.
+	// single holders get one block only.
 	single, served bool
-	alone          bool // its one lease is its block's last
+	exclusive      bool // its one lease is its block's last try
 }
 
 type lease struct {
-	id      uint64
-	block   int
-	worker  int
-	granted time.Time
-	place   int  // among its worker's
-	alone   int  // among those that may be copied; -1: not there
-	last    bool // of its block: it is its worker's only one, and nobody else's
-	kept    bool
-	listed  bool // by lostTo
+	id        uint64
+	block     int
+	worker    int
+	granted   time.Time
+	place     int  // index in its holder's leases
+	heapIndex int  // index in soleLeases; -1: not there
+	last      bool // its block's last try: the worker's only lease, and the block's
+	kept      bool
+	listed    bool // returned by supersededLeases before
 }
 
 func newSchedule(blocks int, isDone func(int) bool, onDemand, copies bool, reissues int) *schedule {
 	s := &schedule{
-		blocks: make([]blockState, blocks), losers: map[int][]int{}, holders: map[int]*holder{}, leases: map[uint64]*lease{},
+		blocks: make([]blockState, blocks), lostWorkers: map[int][]int{}, holders: map[int]*holder{},
+		leases:   map[uint64]*lease{},
 		onDemand: onDemand, copies: copies, reissues: reissues,
 	}
 	for b := range s.blocks {
@@ -98,7 +103,7 @@ func newSchedule(blocks int, isDone func(int) bool, onDemand, copies bool, reiss
 	return s
 }
 
-// offer makes a block ready; false: it is ready already, or further.
+// offer makes a block ready and reports false if it was ready before.
 func (s *schedule) offer(block int) bool {
 	b := &s.blocks[block]
 	if b.phase != waiting {
@@ -115,7 +120,7 @@ func (s *schedule) join(worker, slots int, single bool) {
 	s.holders[worker] = &holder{slots: slots, single: single}
 }
 
-// pop takes the block that is to be given out next, of those that can be given to a worker with others.
+// pop removes the next block to lease to a worker that may have other blocks.
 func (s *schedule) pop() (int, bool) {
 	if b, ok := s.again.pop(); ok {
 		return b, true
@@ -124,7 +129,7 @@ func (s *schedule) pop() (int, bool) {
 		return s.offered.pop()
 	}
 	for ; s.next < len(s.blocks); s.next++ {
-		// A block that was lost stands behind next already, so what is ready here was never given out.
+		// Blocks lost before are in again, so a ready block here was never leased.
 		if s.blocks[s.next].phase == ready {
 			s.next++
 			return s.next - 1, true
@@ -133,10 +138,11 @@ func (s *schedule) pop() (int, bool) {
 	return 0, false
 }
 
-// take gives a worker up to want blocks: slots + 1 in all, and copies of what others hold only for slots that would be idle.
+// take leases up to want blocks to a worker: slots + 1 in all, and copies of blocks that others
+// hold only for slots that would be idle.
 func (s *schedule) take(worker, want int, now time.Time) []*lease {
 	h := s.holders[worker]
-	if s.full(worker, want) {
+	if s.isFull(worker, want) {
 		return nil
 	}
 	if s.lastTry.len() > 0 {
@@ -144,7 +150,7 @@ func (s *schedule) take(worker, want int, now time.Time) []*lease {
 			return nil
 		}
 		b, _ := s.lastTry.pop()
-		h.alone = true
+		h.exclusive = true
 		s.ready--
 		s.held++
 		return []*lease{s.grant(worker, h, b, now)}
@@ -178,60 +184,61 @@ func (s *schedule) take(worker, want int, now time.Time) []*lease {
 
 func (s *schedule) grant(worker int, h *holder, block int, now time.Time) *lease {
 	s.lastID++
-	l := &lease{id: s.lastID, block: block, worker: worker, granted: now, place: len(h.leases), alone: -1, last: h.alone}
+	l := &lease{id: s.lastID, block: block, worker: worker, granted: now, place: len(h.leases), heapIndex: -1,
+		last: h.exclusive}
 	h.leases = append(h.leases, l)
 	s.leases[l.id] = l
 	b := &s.blocks[block]
 	b.phase = held
 	if b.holders[0] != nil {
 		b.holders[1] = l
-		s.notAlone(b.holders[0])
+		s.unlistSole(b.holders[0])
 		return l
 	}
 	b.holders[0] = l
-	if !s.suspect(block) {
-		heap.Push(&s.alone, l)
+	if !s.isSuspect(block) {
+		heap.Push(&s.soleLeases, l)
 	}
 	return l
 }
 
-// full tells that a worker can be given none of want blocks, whatever becomes ready, until one of its leases ends.
-func (s *schedule) full(worker, want int) bool {
+// isFull reports whether a worker can't get any of want blocks until one of its leases ends.
+func (s *schedule) isFull(worker, want int) bool {
 	h := s.holders[worker]
-	return h == nil || want < 1 || h.alone || h.single && (h.served || len(h.leases) > 0) || len(h.leases) > h.slots
+	return h == nil || want < 1 || h.exclusive || h.single && (h.served || len(h.leases) > 0) || len(h.leases) > h.slots
 }
 
-// longestHeld finds the block that one other worker alone has held for the longest time.
+// longestHeld returns the block that a single other worker has held for the longest time.
 func (s *schedule) longestHeld(worker int) (block int, ok bool) {
 	var own []*lease // at most slots + 1
-	for len(s.alone) > 0 && s.alone[0].worker == worker {
-		own = append(own, heap.Pop(&s.alone).(*lease))
+	for len(s.soleLeases) > 0 && s.soleLeases[0].worker == worker {
+		own = append(own, heap.Pop(&s.soleLeases).(*lease))
 	}
-	if len(s.alone) > 0 {
-		block, ok = s.alone[0].block, true
+	if len(s.soleLeases) > 0 {
+		block, ok = s.soleLeases[0].block, true
 	}
 	for _, l := range own {
-		heap.Push(&s.alone, l)
+		heap.Push(&s.soleLeases, l)
 	}
 	return block, ok
 }
 
-func (s *schedule) notAlone(l *lease) {
-	if l.alone >= 0 {
-		heap.Remove(&s.alone, l.alone)
+func (s *schedule) unlistSole(l *lease) {
+	if l.heapIndex >= 0 {
+		heap.Remove(&s.soleLeases, l.heapIndex)
 	}
 }
 
-// end takes a lease away, and tells what is left of its block's leases.
-func (s *schedule) end(l *lease) (other *lease) {
-	s.notAlone(l)
+// removeLease removes a lease and returns the other lease of its block, or nil.
+func (s *schedule) removeLease(l *lease) (other *lease) {
+	s.unlistSole(l)
 	delete(s.leases, l.id)
 	h := s.holders[l.worker]
 	last := h.leases[len(h.leases)-1]
 	h.leases[l.place], last.place = last, l.place
 	h.leases[len(h.leases)-1] = nil
 	h.leases = h.leases[:len(h.leases)-1]
-	h.alone = false // with it, it was the only one
+	h.exclusive = false // an exclusive lease is the only one
 	b := &s.blocks[l.block]
 	if b.holders[0] == l {
 		b.holders[0] = b.holders[1]
@@ -240,25 +247,25 @@ func (s *schedule) end(l *lease) (other *lease) {
 	return b.holders[0]
 }
 
-// verdict on a result.
+// verdict classifies a result.
 type verdict uint8
 
 const (
-	takeIt     verdict = iota
-	tookIt             // under this very lease: the worker did not get the answer
-	superseded         // another's was first
+	accept     verdict = iota
+	duplicate          // same lease again: the worker did not receive the answer
+	superseded         // another worker's result was first
 	noLease
 	noBlock
 )
 
-// judge says what is to be done with a result, and changes nothing.
-func (s *schedule) judge(worker int, id uint64, block int) verdict {
+// classify returns what to do with a result and changes nothing.
+func (s *schedule) classify(worker int, id uint64, block int) verdict {
 	if block < 0 || block >= len(s.blocks) {
 		return noBlock
 	}
 	b := &s.blocks[block]
 	if b.winner == id && b.by == worker && id != 0 {
-		return tookIt
+		return duplicate
 	}
 	l := s.leases[id]
 	switch {
@@ -267,34 +274,34 @@ func (s *schedule) judge(worker int, id uint64, block int) verdict {
 	case b.phase != held:
 		return superseded
 	}
-	return takeIt
+	return accept
 }
 
-// claim is judge, and acts on it: the block is the lease's when the verdict is takeIt, and a lease that lost is given back. released tells that the block's last lease
-// is given back with that, and the block is done.
+// claim classifies a result and acts on it: accept assigns the block to the lease, superseded ends
+// the lease. released reports whether that ended the last lease of a block that is done.
 func (s *schedule) claim(worker int, id uint64, block int) (v verdict, released bool) {
-	v = s.judge(worker, id, block)
+	v = s.classify(worker, id, block)
 	switch v {
-	case takeIt:
+	case accept:
 		b := &s.blocks[block]
 		b.phase, b.winner, b.by = claimed, id, worker
 		s.claims++
 		s.holders[worker].served = true
-		if other := s.end(s.leases[id]); other != nil {
-			s.notAlone(other)
+		if other := s.removeLease(s.leases[id]); other != nil {
+			s.unlistSole(other)
 		}
 	case superseded:
 		s.given.superseded++
-		released = s.giveBack(s.leases[id])
+		released = s.returnLease(s.leases[id])
 	}
 	return v, released
 }
 
-// accepted makes a claimed block done; released tells that nobody holds it.
+// accepted marks a claimed block as done; released reports whether no worker holds it.
 func (s *schedule) accepted(block int) (released bool) {
 	b := &s.blocks[block]
 	if b.phase != claimed {
-		panic("worker: a block was accepted that nobody has claimed")
+		panic("worker: a block was accepted that was not claimed")
 	}
 	b.phase = done
 	s.claims--
@@ -303,40 +310,41 @@ func (s *schedule) accepted(block int) (released bool) {
 	return b.holders[0] == nil
 }
 
-// giveBack ends a lease without a result, for no fault of the block.
-func (s *schedule) giveBack(l *lease) (released bool) {
-	other := s.end(l)
+// returnLease ends a lease without a result and without blaming the block.
+func (s *schedule) returnLease(l *lease) (released bool) {
+	other := s.removeLease(l)
 	b := &s.blocks[l.block]
 	switch {
 	case b.phase == held && other == nil:
-		s.putBack(l.block)
-	case b.phase == held && other.alone < 0 && !s.suspect(l.block):
-		heap.Push(&s.alone, other)
+		s.requeue(l.block)
+	case b.phase == held && other.heapIndex < 0 && !s.isSuspect(l.block):
+		heap.Push(&s.soleLeases, other)
 	}
 	return b.phase == done && other == nil
 }
 
-// suspect blocks were lost so often that they are given out once more at most, and never copied.
-func (s *schedule) suspect(block int) bool {
-	n := len(s.losers[block])
+// isSuspect reports whether a block was lost so often that it is leased at most once more and never
+// copied.
+func (s *schedule) isSuspect(block int) bool {
+	n := len(s.lostWorkers[block])
 	return n > 0 && n >= s.reissues
 }
 
-// putBack makes a block ready that is held no more.
-func (s *schedule) putBack(block int) {
+// requeue makes a block ready that nobody holds any more.
+func (s *schedule) requeue(block int) {
 	s.blocks[block].phase = ready
 	s.held--
 	s.ready++
-	if s.suspect(block) {
+	if s.isSuspect(block) {
 		s.lastTry.push(block)
 	} else {
 		s.again.push(block)
 	}
 }
 
-// keep ends all leases of a worker that are not among ids: those it does not know, and those it has dropped. It returns the blocks that were released, and how many leases
-// ended.
-func (s *schedule) keep(worker int, ids []uint64) (released []int, ended int) {
+// keepOnly ends all leases of a worker that are not in ids: leases that it never received or has
+// dropped. It returns the released blocks and the number of ended leases.
+func (s *schedule) keepOnly(worker int, ids []uint64) (released []int, ended int) {
 	h := s.holders[worker]
 	if h == nil {
 		return nil, 0
@@ -354,19 +362,19 @@ func (s *schedule) keep(worker int, ids []uint64) (released []int, ended int) {
 		l.kept = false
 	}
 	for _, l := range dropped {
-		if s.giveBack(l) {
+		if s.returnLease(l) {
 			released = append(released, l.block)
 		}
 	}
 	return released, len(dropped)
 }
 
-// drop ends leases of a worker, as keep does.
+// drop ends leases of a worker and returns what keepOnly does.
 func (s *schedule) drop(worker int, ids []uint64) (released []int, ended int) {
 	for _, id := range ids {
 		if l := s.leases[id]; l != nil && l.worker == worker {
 			ended++
-			if s.giveBack(l) {
+			if s.returnLease(l) {
 				released = append(released, l.block)
 			}
 		}
@@ -374,14 +382,17 @@ func (s *schedule) drop(worker int, ids []uint64) (released []int, ended int) {
 	return released, ended
 }
 
-// loss is what came of the end of a worker.
+// loss is the effect of a worker's end.
 type loss struct {
 	released []int
-	again    []int // blocks that are to be given out again
-	tooOften []int // blocks that were lost too often for that, by their leases' age; more than one only if no block is given out again
+	again    []int // blocks to be leased again
+	// Blocks that were lost too often, oldest lease first; more than one only without reissues.
+	tooOften []int
+	maxLost  int // the largest number of workers lost with one of its blocks
 }
 
-// leave ends a worker. When it was lost its blocks count that: one whose last lease it had, or any if there are no reissues, is never given out again.
+// leave ends a worker. If it was lost, that counts against its blocks: a block on its last try, or
+// any block without reissues, is never leased again.
 func (s *schedule) leave(worker int, lost bool) (r loss) {
 	h := s.holders[worker]
 	if h == nil {
@@ -392,20 +403,21 @@ func (s *schedule) leave(worker int, lost bool) (r loss) {
 		b := &s.blocks[l.block]
 		switch {
 		case !lost || b.phase != held:
-			if s.giveBack(l) {
+			if s.returnLease(l) {
 				r.released = append(r.released, l.block)
 			}
 		default:
-			s.losers[l.block] = append(s.losers[l.block], worker)
+			s.lostWorkers[l.block] = append(s.lostWorkers[l.block], worker)
+			r.maxLost = max(r.maxLost, len(s.lostWorkers[l.block]))
 			if b.holders[1] == nil && (l.last || s.reissues == 0) {
-				s.end(l)
+				s.removeLease(l)
 				b.phase = waiting
 				s.held--
 				s.waiting++
 				r.tooOften = append(r.tooOften, l.block)
 				continue
 			}
-			s.giveBack(l)
+			s.returnLease(l)
 			if b.phase == ready {
 				s.given.reissued++
 				r.again = append(r.again, l.block)
@@ -416,9 +428,9 @@ func (s *schedule) leave(worker int, lost bool) (r loss) {
 	return r
 }
 
-// mostLost are the blocks that were lost with most workers.
+// mostLost returns the blocks that were lost with the most workers.
 func (s *schedule) mostLost() (blocks []int, losers int) {
-	for b, l := range s.losers {
+	for b, l := range s.lostWorkers {
 		if len(l) > losers {
 			blocks, losers = nil, len(l)
 		}
@@ -430,8 +442,9 @@ func (s *schedule) mostLost() (blocks []int, losers int) {
 	return blocks, losers
 }
 
-// lostTo lists leases of a worker whose blocks others have finished; news: one of them was not listed before.
-func (s *schedule) lostTo(worker int) (ids []uint64, news bool) {
+// supersededLeases returns the leases of a worker whose blocks others have finished; news: one of
+// them was not returned before.
+func (s *schedule) supersededLeases(worker int) (ids []uint64, news bool) {
 	if h := s.holders[worker]; h != nil {
 		for _, l := range h.leases {
 			if p := s.blocks[l.block].phase; p == claimed || p == done {
@@ -444,7 +457,7 @@ func (s *schedule) lostTo(worker int) (ids []uint64, news bool) {
 	return ids, news
 }
 
-// heldBy lists the blocks of a worker.
+// heldBy returns the blocks that a worker holds.
 func (s *schedule) heldBy(worker int) (blocks []int) {
 	if h := s.holders[worker]; h != nil {
 		for _, l := range h.leases {
@@ -454,38 +467,38 @@ func (s *schedule) heldBy(worker int) (blocks []int) {
 	return blocks
 }
 
-// alone is a heap of leases, the one that has lasted longest on top.
-type alone []*lease
+// leaseHeap is a heap of leases, the oldest first.
+type leaseHeap []*lease
 
-func (a alone) Len() int { return len(a) }
+func (a leaseHeap) Len() int { return len(a) }
 
-func (a alone) Less(i, j int) bool {
+func (a leaseHeap) Less(i, j int) bool {
 	if a[i].granted.Equal(a[j].granted) {
 		return a[i].id < a[j].id
 	}
 	return a[i].granted.Before(a[j].granted)
 }
 
-func (a alone) Swap(i, j int) {
+func (a leaseHeap) Swap(i, j int) {
 	a[i], a[j] = a[j], a[i]
-	a[i].alone, a[j].alone = i, j
+	a[i].heapIndex, a[j].heapIndex = i, j
 }
 
-func (a *alone) Push(x any) {
+func (a *leaseHeap) Push(x any) {
 	l := x.(*lease)
-	l.alone = len(*a)
+	l.heapIndex = len(*a)
 	*a = append(*a, l)
 }
 
-func (a *alone) Pop() any {
+func (a *leaseHeap) Pop() any {
 	l := (*a)[len(*a)-1]
 	(*a)[len(*a)-1] = nil
 	*a = (*a)[:len(*a)-1]
-	l.alone = -1
+	l.heapIndex = -1
 	return l
 }
 
-// queue is a first-in, first-out queue of blocks.
+// queue is a FIFO queue of blocks.
 type queue struct {
 	blocks []int
 	head   int

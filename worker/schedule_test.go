@@ -61,7 +61,8 @@ func (m *model) blockOf(id uint64) int {
 	return slices.IndexFunc(m.blocks, func(b modelBlock) bool { _, ok := b.held[id]; return ok })
 }
 
-// candidates are the blocks of which a worker may be given the next: the first of them that are ready, else copies.
+// candidates are the blocks of which a worker may be given the next: the first of them that are
+// ready, else copies.
 func (m *model) next(worker int) (block int, isCopy, ok bool) {
 	w := m.workers[worker]
 	n := len(m.holds(worker))
@@ -132,7 +133,7 @@ func (m *model) leaseEnds(b *modelBlock, id uint64) {
 	delete(b.held, id)
 }
 
-// end ends a lease; it returns whether the block was released by that.
+// removeLease ends a lease; it returns whether the block was released by that.
 func (m *model) end(id uint64) (released bool) {
 	n := m.blockOf(id)
 	b := &m.blocks[n]
@@ -148,7 +149,7 @@ func (m *model) end(id uint64) (released bool) {
 	return b.phase == done && len(b.held) == 0
 }
 
-func TestScheduleDoesWhatASimpleModelDoes(t *testing.T) {
+func TestScheduleAgainstModel(t *testing.T) {
 	steps := flag.Lookup("rapid.steps")
 	was := steps.Value.String()
 	defer func() { _ = steps.Value.Set(was) }()
@@ -159,7 +160,8 @@ func TestScheduleDoesWhatASimpleModelDoes(t *testing.T) {
 		blocks := rapid.IntRange(0, 7).Draw(t, "blocks")
 		m := &model{
 			blocks: make([]modelBlock, blocks), workers: map[int]*modelWorker{},
-			onDemand: rapid.Bool().Draw(t, "on demand"), copies: rapid.IntRange(0, 3).Draw(t, "copies") > 0, reissues: rapid.IntRange(0, 5).Draw(t, "reissues"),
+			onDemand: rapid.Bool().Draw(t, "on demand"), copies: rapid.IntRange(0, 3).Draw(t, "copies") > 0,
+			reissues: rapid.IntRange(0, 5).Draw(t, "reissues"),
 		}
 		was := rapid.SliceOfN(rapid.Bool(), blocks, blocks).Draw(t, "done before")
 		s := newSchedule(blocks, func(b int) bool { return was[b] }, m.onDemand, m.copies, m.reissues)
@@ -183,7 +185,8 @@ func TestScheduleDoesWhatASimpleModelDoes(t *testing.T) {
 		ids := func(worker int) []uint64 {
 			// Those of others and some that never were are tried too.
 			all := slices.Sorted(maps.Keys(s.leases))
-			return rapid.SliceOfDistinct(rapid.SampledFrom(append(all, 0, 1, 99999)), rapid.ID[uint64]).Draw(t, "leases")
+			return rapid.SliceOfDistinct(rapid.SampledFrom(append(all, 0, 1, 99999)), rapid.ID[uint64]).Draw(t,
+				"leases")
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"join": func(t *rapid.T) {
@@ -249,9 +252,9 @@ func TestScheduleDoesWhatASimpleModelDoes(t *testing.T) {
 				if block < 0 || block >= blocks {
 					want = noBlock
 				} else if b := &m.blocks[block]; b.winner == id && id != 0 {
-					want = tookIt
+					want = duplicate
 				} else if l, ok := b.held[id]; ok && l.worker == w {
-					if want = takeIt; b.phase != held {
+					if want = accept; b.phase != held {
 						want = superseded
 					}
 				}
@@ -261,7 +264,7 @@ func TestScheduleDoesWhatASimpleModelDoes(t *testing.T) {
 				}
 				wantReleased := false
 				switch want {
-				case takeIt:
+				case accept:
 					b := &m.blocks[block]
 					b.phase, b.winner = claimed, id
 					m.leaseEnds(b, id)
@@ -297,14 +300,15 @@ func TestScheduleDoesWhatASimpleModelDoes(t *testing.T) {
 				for _, id := range m.holds(w) {
 					if !slices.Contains(keep, id) {
 						ended++
-						// The order in which several blocks come back is that of the leases' places, which the model does not know.
+						// The order in which several blocks come back is that of the leases'
+						// places, which the model does not know.
 						b := m.blockOf(id)
 						if m.end(id) {
 							want = append(want, b)
 						}
 					}
 				}
-				got, n := s.keep(w, keep)
+				got, n := s.keepOnly(w, keep)
 				same(t, "released", got, want)
 				if n != ended {
 					t.Fatalf("%d leases ended, want %d", n, ended)
@@ -418,7 +422,8 @@ func (m *model) compare(t *rapid.T, s *schedule) {
 			t.Fatalf("block %d is queued, and is not ready", b)
 		}
 	}
-	if got, want := fmt.Sprint(s.waiting, s.ready, s.held, s.claims, s.undone, len(s.leases)), fmt.Sprint(w, r, h, c, u, leases); got != want {
+	if got, want := fmt.Sprint(s.waiting, s.ready, s.held, s.claims, s.undone, len(s.leases)),
+		fmt.Sprint(w, r, h, c, u, leases); got != want {
 		t.Fatalf("waiting, ready, held, claimed, undone, leases: %s, want %s", got, want)
 	}
 	for worker := range m.workers {
@@ -430,8 +435,9 @@ func (m *model) compare(t *rapid.T, s *schedule) {
 	}
 }
 
-// One block or several kill whoever begins them, which others lie beside, or are being read beside. Only they may be named.
-func TestOnlyADeadlyBlockIsBlamed(t *testing.T) {
+// One block or several kill whoever begins them, which others lie beside, or are being read beside.
+// Only they may be named.
+func TestOnlyFatalBlockIsBlamed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		blocks := rapid.IntRange(1, 20).Draw(t, "blocks")
 		deadly := rapid.SliceOfNDistinct(rapid.IntRange(0, blocks-1), 1, 4, rapid.ID[int]).Draw(t, "deadly")
@@ -454,7 +460,7 @@ func TestOnlyADeadlyBlockIsBlamed(t *testing.T) {
 			// It begins any of its blocks.
 			l := rapid.SampledFrom(h.leases).Draw(t, "begins")
 			if !slices.Contains(deadly, l.block) {
-				if v, _ := s.claim(w, l.id, l.block); v == takeIt {
+				if v, _ := s.claim(w, l.id, l.block); v == accept {
 					s.accepted(l.block)
 				}
 				continue

@@ -7,9 +7,10 @@ import (
 	"syscall"
 )
 
-// readSecret reads a file that nobody but this user can have written or read. What is checked is the file that was opened, not its name.
+// readSecret reads a file that only this user can have written or read. It checks the opened file,
+// not its path.
 func readSecret(path string) ([]byte, error) {
-	// Not blocking, since the open of a pipe would wait for a writer.
+	// O_NONBLOCK: opening a FIFO would otherwise wait for a writer.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("worker: %s: %w", EnvFile, err)
@@ -26,9 +27,10 @@ func readSecret(path string) ([]byte, error) {
 	case !ok || int(st.Uid) != os.Geteuid():
 		return nil, fmt.Errorf("worker: %s: %s belongs to another user", EnvFile, path)
 	case info.Mode().Perm()&0o077 != 0:
-		return nil, fmt.Errorf("worker: %s: %s can be read or written by others (mode %04o); it must be 0600", EnvFile, path, info.Mode().Perm())
+		return nil, fmt.Errorf("worker: %s: %s is accessible to others (mode %04o), expected 0600", EnvFile,
+			path, info.Mode().Perm())
 	}
-	b, err := io.ReadAll(io.LimitReader(f, maxInvitation+1))
+	b, err := io.ReadAll(io.LimitReader(f, maxEndpoint+1))
 	if err != nil {
 		return nil, fmt.Errorf("worker: %s: %w", EnvFile, err)
 	}

@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// refused is why a message is refused.
+// refused is the reason for refusing a message.
 type refused struct {
 	status     int
 	code, text string
-	hangUp     bool // nothing more is read from the connection
+	closeConn  bool // close the connection without reading on
 }
 
 func refuse(status int, code, format string, args ...any) *refused {
@@ -28,22 +28,23 @@ func refuse(status int, code, format string, args ...any) *refused {
 }
 
 // serve answers one message.
-func (c *Channel) serve(w http.ResponseWriter, r *http.Request) {
+func (c *Coordinator) serve(w http.ResponseWriter, r *http.Request) {
 	defer func() {
-		if p := recover(); p != nil { // net/http would go on, and the run wait for ever
-			c.end(fmt.Errorf("worker: the channel broke: %v\n%s", p, debug.Stack()))
+		if p := recover(); p != nil { // net/http would recover from it, and the run would hang
+			c.end(fmt.Errorf("worker: panic in the coordinator: %v\n%s", p, debug.Stack()))
 		}
 	}()
 	k := r.Context().Value(connectionKey{}).(*connection)
 	answer, no := c.dispatch(w, r, k)
 	if no != nil {
 		answer = refusal{Error: no.text, Code: no.code}
-		if no.hangUp {
+		if no.closeConn {
 			w.Header().Set("Connection", "close")
-			// net/http would wait without end for the rest of a small body.
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(c.times.Stranger))
+			// net/http would wait for the rest of a small body without limit.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(c.times.ShutdownGrace))
 		}
-		c.log.Debug("a message was refused", "path", cut(shown(r.URL.Path), 64), "status", no.status, "why", no.text, "from", k.RemoteAddr())
+		c.log.Debug("message refused", "path", truncate(sanitize(r.URL.Path), 64), "status", no.status, "why", no.text,
+			"from", k.RemoteAddr())
 	}
 	b, err := encode(answer)
 	if err != nil {
@@ -54,14 +55,15 @@ func (c *Channel) serve(w http.ResponseWriter, r *http.Request) {
 	if no != nil {
 		w.WriteHeader(no.status)
 	}
-	_, _ = w.Write(b) // a worker that is not there any more is noticed by its silence
+	_, _ = w.Write(b) // a missing worker is noticed by its silence
 }
 
-func (c *Channel) dispatch(w http.ResponseWriter, r *http.Request, k *connection) (any, *refused) {
+func (c *Coordinator) dispatch(w http.ResponseWriter, r *http.Request, k *connection) (any, *refused) {
 	if !k.trusted {
 		if !c.showsToken(r) {
 			c.count(func(f *Refused) { f.Token++ })
-			return nil, &refused{http.StatusUnauthorized, "token", "the token is missing, or not that of this run", true}
+			return nil, &refused{http.StatusUnauthorized, "token", "missing or wrong token",
+				true}
 		}
 		c.gate.forget(k)
 	}
@@ -71,74 +73,77 @@ func (c *Channel) dispatch(w http.ResponseWriter, r *http.Request, k *connection
 	}
 	switch r.URL.Path {
 	case pathJoin:
-		return c.joined(w, r, k)
+		return c.handleJoin(w, r, k)
 	case pathLease:
-		return c.leased(w, r, k)
+		return c.handleLease(w, r, k)
 	case pathResult:
-		return c.resulted(w, r, k)
+		return c.handleResult(w, r, k)
 	case pathError:
-		return c.failed(w, r, k)
+		return c.handleError(w, r, k)
 	case pathHeartbeat:
-		return c.beat(w, r, k)
+		return c.handleHeartbeat(w, r, k)
 	case pathLeave:
-		return c.left(w, r, k)
+		return c.handleLeave(w, r, k)
 	}
-	return nil, &refused{http.StatusNotFound, "path", "there is no such message", true}
+	return nil, &refused{http.StatusNotFound, "path", "unknown path", true}
 }
 
-// showsToken compares in a time that does not depend on what was sent.
-func (c *Channel) showsToken(r *http.Request) bool {
+// showsToken reports whether a request has the token, in constant time.
+func (c *Coordinator) showsToken(r *http.Request) bool {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(c.token))
 	return subtle.ConstantTimeCompare(got[:], want[:]) == 1 && strings.EqualFold(scheme, "Bearer")
 }
 
-func (c *Channel) count(f func(*Refused)) {
+func (c *Coordinator) count(f func(*Refused)) {
 	c.mu.Lock()
 	f(&c.refused)
 	c.mu.Unlock()
 }
 
-// read reads a message whole: handlers wait afterwards, when net/http looks whether the worker is still there.
-func read[T any, P checker[T]](c *Channel, w http.ResponseWriter, r *http.Request) (T, *refused) {
+// read reads and decodes a whole message: handlers wait afterwards, while net/http watches the
+// connection.
+func read[T any, P checker[T]](c *Coordinator, w http.ResponseWriter, r *http.Request) (T, *refused) {
 	var none T
 	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(c.times.Silence))
+	_ = rc.SetReadDeadline(time.Now().Add(c.times.HeartbeatTimeout))
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
 	_ = rc.SetReadDeadline(time.Time{})
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
 		c.count(func(f *Refused) { f.Malformed++ })
-		return none, &refused{http.StatusRequestEntityTooLarge, "length", fmt.Sprintf("the message is longer than %d bytes", maxMessage), true}
+		return none, &refused{http.StatusRequestEntityTooLarge, "length",
+			fmt.Sprintf("the message is longer than %d bytes", maxMessage), true}
 	case err != nil:
-		return none, c.broken(err)
+		return none, c.bodyRefusal(err)
 	}
 	m, err := decode[T, P](data)
 	var other *otherProtocol
 	if errors.As(err, &other) {
 		c.count(func(f *Refused) { f.Build++ })
-		c.log.Warn("a worker was refused", "why", other)
+		c.log.Warn("worker refused", "why", other)
 		return none, other.refused()
 	}
 	if err != nil {
 		c.count(func(f *Refused) { f.Malformed++ })
-		return none, refuse(http.StatusBadRequest, "malformed", "the message can't be read: %v", err)
+		return none, refuse(http.StatusBadRequest, "malformed", "malformed message: %v", err)
 	}
 	return m, nil
 }
 
-// broken is the answer to a body that did not come.
-func (c *Channel) broken(err error) *refused {
+// bodyRefusal returns the refusal of an incomplete body.
+func (c *Coordinator) bodyRefusal(err error) *refused {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.count(func(f *Refused) { f.Slow++ })
-		return &refused{http.StatusRequestTimeout, "slow", fmt.Sprintf("the body made no progress in %v", c.times.Silence), true}
+		return &refused{http.StatusRequestTimeout, "slow",
+			fmt.Sprintf("the body made no progress in %v", c.times.HeartbeatTimeout), true}
 	}
 	return &refused{http.StatusBadRequest, "malformed", "the body ended early", true}
 }
 
-// member finds who sent a message, and notes that it was heard. The caller holds the lock.
-func (c *Channel) member(k *connection, number int) (*member, *refused) {
+// member returns the sender of a message and updates when it was last heard. The caller holds mu.
+func (c *Coordinator) member(k *connection, number int) (*member, *refused) {
 	if number >= len(c.members) {
 		c.refused.Lost++
 		return nil, refuse(http.StatusNotFound, "worker", "no worker %d has joined", number)
@@ -147,7 +152,8 @@ func (c *Channel) member(k *connection, number int) (*member, *refused) {
 	if m.state != StateJoined {
 		if m.state == StateLost {
 			c.refused.Lost++
-			return nil, refuse(http.StatusGone, "lost", "worker %d was taken for lost, and its blocks were given to others", number)
+			return nil, refuse(http.StatusGone, "lost",
+				"worker %d is lost, and its blocks were leased to others", number)
 		}
 		return nil, refuse(http.StatusGone, "left", "worker %d has left", number)
 	}
@@ -156,63 +162,67 @@ func (c *Channel) member(k *connection, number int) (*member, *refused) {
 	return m, nil
 }
 
-func (c *Channel) joined(w http.ResponseWriter, r *http.Request, k *connection) (any, *refused) {
+func (c *Coordinator) handleJoin(w http.ResponseWriter, r *http.Request, k *connection) (any, *refused) {
 	j, no := read[joinMessage](c, w, r)
 	if no != nil {
 		return nil, no
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if no := c.unfit(j); no != nil {
+	if no := c.checkBuild(j); no != nil {
 		c.refused.Build++
-		c.log.Warn("a worker was refused", "worker", j.Name, "host", j.Host, "why", no.text)
+		c.log.Warn("worker refused", "worker", j.Name, "host", j.Host, "why", no.text)
 		return nil, no
 	}
 	if c.ended {
-		return nil, c.isOver()
+		return nil, c.endRefusal()
 	}
 	m := c.join(j, k.trusted, time.Now())
 	c.bind(k, m)
 	return joinAnswer{
-		Worker: m.number, Workers: c.o.Workers, Slots: m.slots, Single: c.o.Single, MaxResult: c.o.MaxResult,
-		Heartbeat: c.times.Heartbeat.Milliseconds(), Silence: c.times.Silence.Milliseconds(), Poll: c.times.Poll.Milliseconds(),
-		Job: c.o.Job,
+		Worker: m.number, Workers: c.o.Workers, Slots: m.slots, Single: c.o.OneBlockPerJob, MaxResult: c.o.MaxResult,
+		Heartbeat: c.times.Heartbeat.Milliseconds(), Silence: c.times.HeartbeatTimeout.Milliseconds(),
+		Poll: c.times.Poll.Milliseconds(),
+		Job:  c.o.Job,
 	}, nil
 }
 
-// unfit tells why a worker's results would not be those of the others.
-func (c *Channel) unfit(j joinMessage) *refused {
+// checkBuild returns a refusal if the worker's results may differ from those of others.
+func (c *Coordinator) checkBuild(j joinMessage) *refused {
 	switch {
 	case c.o.Mixed:
 	case j.Build != c.o.Build:
-		return refuse(http.StatusForbidden, "build", "the worker is of build %q, the run of %q: their results may differ; use the same program everywhere, or allow mixed workers", j.Build, c.o.Build)
+		return refuse(http.StatusForbidden, "build",
+			"the worker's build is %q, expected %q: results of different builds may differ", j.Build, c.o.Build)
 	case j.Arch != thisArch():
-		return refuse(http.StatusForbidden, "build", "the worker runs on %s, the run on %s: their results may differ; allow mixed workers if that is no matter", j.Arch, thisArch())
+		return refuse(http.StatusForbidden, "build",
+			"the worker's architecture is %s, expected %s: results may differ",
+			j.Arch, thisArch())
 	}
 	return nil
 }
 
-// isOver is the answer to a message that comes after the end, which may be a good one: then it is no news of its sender's work.
-func (c *Channel) isOver() *refused {
-	if c.endWord() == endDone {
+// endRefusal returns the refusal of messages after the end of the run.
+func (c *Coordinator) endRefusal() *refused {
+	if c.endName() == endDone {
 		return refuse(http.StatusGone, "done", "the run has ended: all blocks are done")
 	}
 	return refuse(http.StatusGone, "ended", "the run has ended: it failed")
 }
 
-// poll is a request for blocks under way.
+// poll is a waiting request for blocks.
 type poll struct {
 	k        *connection
 	q        leaseMessage
 	m        *member
-	waiting  bool          // its answer may wait
-	replaced chan struct{} // closed when another takes its place
+	waiting  bool          // its answer may be delayed
+	replaced chan struct{} // closed when a newer poll replaces it
 	turn     chan struct{} // where it waits
-	released []int         // to be told once the lock is given up
+	released []int         // to be released after unlocking
 	answer   leaseAnswer
 }
 
-func (c *Channel) leased(w http.ResponseWriter, r *http.Request, k *connection) (any, *refused) {
+func (c *Coordinator) handleLease(w http.ResponseWriter, r *http.Request, k *connection) (any, *refused) {
 	q, no := read[leaseMessage](c, w, r)
 	if no != nil {
 		return nil, no
@@ -220,7 +230,7 @@ func (c *Channel) leased(w http.ResponseWriter, r *http.Request, k *connection) 
 	timer := time.NewTimer(milliseconds(q.Wait, c.times.Poll))
 	defer timer.Stop()
 	p := &poll{k: k, q: q, waiting: q.Wait > 0, replaced: make(chan struct{})}
-	again, no := c.begin(p)
+	again, no := c.beginPoll(p)
 	for again {
 		c.release(p.released)
 		select {
@@ -231,7 +241,7 @@ func (c *Channel) leased(w http.ResponseWriter, r *http.Request, k *connection) 
 		case <-c.over:
 		case <-r.Context().Done():
 		}
-		again, no = c.goOn(p, r.Context().Err() != nil)
+		again, no = c.resumePoll(p, r.Context().Err() != nil)
 	}
 	c.release(p.released)
 	if no != nil {
@@ -241,50 +251,50 @@ func (c *Channel) leased(w http.ResponseWriter, r *http.Request, k *connection) 
 	return p.answer, nil
 }
 
-// begin has a poll take the place of the last of its worker. again: it waits.
-func (c *Channel) begin(p *poll) (again bool, no *refused) {
+// beginPoll lets a poll replace the previous one of its worker. again: it waits.
+func (c *Coordinator) beginPoll(p *poll) (again bool, no *refused) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if p.m, no = c.member(p.k, p.q.Worker); no != nil {
 		return false, no
 	}
 	var returned int
-	p.released, returned = c.schedule.keep(p.m.number, p.q.Held)
+	p.released, returned = c.schedule.keepOnly(p.m.number, p.q.Held)
 	c.wake(returned)
 	if p.m.poll != nil {
 		close(p.m.poll)
 	}
 	p.m.poll = p.replaced
-	return c.fill(p)
+	return c.fillPoll(p)
 }
 
-// goOn looks again for blocks for a poll that has waited.
-func (c *Channel) goOn(p *poll, gone bool) (again bool, no *refused) {
+// resumePoll looks for blocks again after a poll has waited.
+func (c *Coordinator) resumePoll(p *poll, gone bool) (again bool, no *refused) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p.released = nil
 	if p.m.turn == p.turn {
 		p.m.turn = nil
 	}
-	if gone && p.m.poll == p.replaced { // nobody would get the blocks
+	if gone && p.m.poll == p.replaced { // the blocks would be lost
 		close(p.replaced)
 		p.m.poll = nil
 	}
-	if !c.polls.remove(p.turn) && (p.m.poll != p.replaced || c.schedule.full(p.m.number, p.q.Want)) {
-		c.polls.wake(1) // it was our turn, and we don't take it
+	if !c.polls.remove(p.turn) && (p.m.poll != p.replaced || c.schedule.isFull(p.m.number, p.q.Want)) {
+		c.polls.wake(1) // pass the unused turn on
 	}
-	return c.fill(p)
+	return c.fillPoll(p)
 }
 
-// fill gives a poll what there is. again: there is nothing, and it waits.
-func (c *Channel) fill(p *poll) (again bool, no *refused) {
+// fillPoll adds the available blocks to a poll's answer. again: there are none, and it waits.
+func (c *Coordinator) fillPoll(p *poll) (again bool, no *refused) {
 	m := p.m
 	if c.open && !c.ended && m.poll == p.replaced {
-		p.answer.Leases = c.grants(m, p.q.Want, time.Now())
+		p.answer.Leases = c.takeLeases(m, p.q.Want, time.Now())
 	}
 	if p.waiting && len(p.answer.Leases) == 0 && !c.ended && m.poll == p.replaced {
-		if c.schedule.full(m.number, p.q.Want) {
-			p.turn = c.polls.aside()
+		if c.schedule.isFull(m.number, p.q.Want) {
+			p.turn = c.polls.newTurn()
 		} else {
 			p.turn = c.polls.add()
 		}
@@ -295,15 +305,15 @@ func (c *Channel) fill(p *poll) (again bool, no *refused) {
 		m.poll = nil
 	}
 	if c.ended {
-		p.answer.End = c.endWord()
+		p.answer.End = c.endName()
 	} else if m.state == StateLost {
 		_, no = c.member(p.k, p.q.Worker)
 	}
 	return false, no
 }
 
-// grants takes blocks for a worker: one at a time, until their payloads are enough for an answer.
-func (c *Channel) grants(m *member, want int, now time.Time) (grants []leaseGrant) {
+// takeLeases leases blocks to a worker one at a time, until their payloads fill an answer.
+func (c *Coordinator) takeLeases(m *member, want int, now time.Time) (grants []leaseGrant) {
 	last := c.schedule.lastTry.len()
 	for bytes := 0; len(grants) < want && bytes < maxPayload; {
 		taken := c.schedule.take(m.number, 1, now)
@@ -311,30 +321,30 @@ func (c *Channel) grants(m *member, want int, now time.Time) (grants []leaseGran
 			break
 		}
 		l := taken[0]
-		m.had = true
+		m.hadBlock = true
 		grants = append(grants, leaseGrant{Lease: l.id, Block: l.block, Payload: c.payloads[l.block]})
 		bytes += len(c.payloads[l.block])
 	}
 	if last == 1 && c.schedule.lastTry.len() == 0 {
-		c.polls.wake(math.MaxInt) // others were kept waiting for it
+		c.polls.wake(math.MaxInt) // other workers had to wait for this last try
 	}
 	return grants
 }
 
-func (c *Channel) beat(w http.ResponseWriter, r *http.Request, k *connection) (any, *refused) {
+func (c *Coordinator) handleHeartbeat(w http.ResponseWriter, r *http.Request, k *connection) (any, *refused) {
 	q, no := read[heartbeatMessage](c, w, r)
 	if no != nil {
 		return nil, no
 	}
-	// Not longer than a heartbeat: a worker that waits for its answer is silent.
+	// At most one heartbeat interval: a worker that waits for its answer sends nothing.
 	timer := time.NewTimer(milliseconds(q.Wait, c.times.Heartbeat))
 	defer timer.Stop()
-	if no := c.dropped(k, q); no != nil {
+	if no := c.dropLeases(k, q); no != nil {
 		return nil, no
 	}
 	var answer heartbeatAnswer
 	for waiting, first := q.Wait > 0, true; ; first = false {
-		m, news, no := c.news(k, q.Worker, first, &answer)
+		m, news, no := c.heartbeatUpdate(k, q.Worker, first, &answer)
 		if no != nil {
 			return nil, no
 		}
@@ -354,26 +364,27 @@ func (c *Channel) beat(w http.ResponseWriter, r *http.Request, k *connection) (a
 	return answer, nil
 }
 
-// news is what a heartbeat's answer tells a worker. first: its message has just come.
-func (c *Channel) news(k *connection, worker int, first bool, answer *heartbeatAnswer) (m *member, news bool, no *refused) {
+// heartbeatUpdate fills in the answer to a heartbeat. first: the message has just arrived.
+func (c *Coordinator) heartbeatUpdate(k *connection, worker int, first bool, answer *heartbeatAnswer) (
+	m *member, news bool, no *refused) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m, no = c.member(k, worker)
 	if no != nil {
 		if !first && no.code == "lost" {
-			c.refused.Lost-- // no message was refused: it is told the news
+			c.refused.Lost-- // the message was not refused: it was waiting when the worker was lost
 		}
 		return nil, false, no
 	}
-	answer.Superseded, news = c.schedule.lostTo(m.number)
+	answer.Superseded, news = c.schedule.supersededLeases(m.number)
 	if c.ended {
-		answer.End = c.endWord()
+		answer.End = c.endName()
 	}
 	return m, news || c.ended, nil
 }
 
-// dropped ends leases that a worker has no use for.
-func (c *Channel) dropped(k *connection, q heartbeatMessage) (no *refused) {
+// dropLeases ends the leases that a worker has dropped.
+func (c *Coordinator) dropLeases(k *connection, q heartbeatMessage) (no *refused) {
 	if len(q.Dropped) == 0 {
 		return nil
 	}
@@ -388,13 +399,13 @@ func (c *Channel) dropped(k *connection, q heartbeatMessage) (no *refused) {
 		var ended int
 		released, ended = c.schedule.drop(m.number, q.Dropped)
 		c.wake(ended)
-		c.polls.wakeThis(m.turn)
+		c.polls.wakeOne(m.turn)
 	}()
 	c.release(released)
 	return no
 }
 
-func (c *Channel) failed(w http.ResponseWriter, r *http.Request, k *connection) (any, *refused) {
+func (c *Coordinator) handleError(w http.ResponseWriter, r *http.Request, k *connection) (any, *refused) {
 	q, no := read[errorMessage](c, w, r)
 	if no != nil {
 		return nil, no
@@ -406,33 +417,34 @@ func (c *Channel) failed(w http.ResponseWriter, r *http.Request, k *connection) 
 		return nil, no
 	}
 	if q.Lease != 0 {
-		switch c.schedule.judge(m.number, q.Lease, q.Block) {
-		case takeIt:
+		switch c.schedule.classify(m.number, q.Lease, q.Block) {
+		case accept:
 		case noBlock:
 			c.refused.Block++
 			return nil, refuse(http.StatusNotFound, "block", "the run has no block %d", q.Block)
-		case superseded, tookIt: // the lease is given back with the next request for blocks
+		case superseded, duplicate: // the lease is returned with the next lease request
 			return nil, refuse(http.StatusConflict, "superseded", "block %d is done", q.Block)
 		default:
 			c.refused.Lease++
 			return nil, refuse(http.StatusConflict, "lease", "the worker has no lease %d of block %d", q.Lease, q.Block)
 		}
 	}
-	c.endLocked(&Failure{Kind: m.kind, Worker: m.name, Host: m.host, Block: q.Block, Message: q.Message, Stack: q.Stack, Code: q.Code})
+	c.endLocked(&Failure{Kind: m.kind, Worker: m.name, Host: m.host, Block: q.Block, Message: q.Message, Stack: q.Stack,
+		Code: q.Code})
 	return struct{}{}, nil
 }
 
-func (c *Channel) left(w http.ResponseWriter, r *http.Request, k *connection) (any, *refused) {
+func (c *Coordinator) handleLeave(w http.ResponseWriter, r *http.Request, k *connection) (any, *refused) {
 	q, no := read[leaveMessage](c, w, r)
 	if no != nil {
 		return nil, no
 	}
-	released, no := c.takeLeave(k, q)
+	released, no := c.memberLeft(k, q)
 	c.release(released)
 	return struct{}{}, no
 }
 
-func (c *Channel) takeLeave(k *connection, q leaveMessage) (released []int, no *refused) {
+func (c *Coordinator) memberLeft(k *connection, q leaveMessage) (released []int, no *refused) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m, no := c.member(k, q.Worker)
@@ -440,20 +452,22 @@ func (c *Channel) takeLeave(k *connection, q leaveMessage) (released []int, no *
 		return nil, no
 	}
 	if q.Message != "" {
-		c.closedBadly(&Failure{Kind: m.kind, Worker: m.name, Host: m.host, Block: -1, Message: q.Message, Stack: q.Stack, Code: q.Code})
+		c.closeFailed(&Failure{Kind: m.kind, Worker: m.name, Host: m.host, Block: -1, Message: q.Message,
+			Stack: q.Stack, Code: q.Code})
 	}
 	m.state = StateLeft
-	m.nudge()
-	l := c.depart(m, false)
+	m.wakeHeartbeat()
+	l := c.removeWorker(m, false)
+	c.addReplacement(c.expected[m.name], m.hadBlock, 0)
 	if !c.ended {
-		c.log.Info("a worker has left", "worker", m.name, "host", m.host, "blocks", m.done)
+		c.log.Info("worker left", "worker", m.name, "host", m.host, "blocks", m.done)
 	}
-	c.settle(time.Now())
+	c.checkQuorum(time.Now())
 	return l.released, nil
 }
 
-// closedBadly ends the run, or makes its good end a bad one.
-func (c *Channel) closedBadly(f *Failure) {
+// closeFailed ends the run with f, even if all blocks are done.
+func (c *Coordinator) closeFailed(f *Failure) {
 	if c.ended && c.cause == nil {
 		c.cause = f
 		return
@@ -461,8 +475,8 @@ func (c *Channel) closedBadly(f *Failure) {
 	c.endLocked(f)
 }
 
-// accept hands a result to its taker. A panic there must end the run, not the connection.
-func (c *Channel) accept(ctx context.Context, r *Result) (err error) {
+// accept calls Options.Accept. A panic ends the run, not only the connection.
+func (c *Coordinator) accept(ctx context.Context, r *Result) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-func TestAWorkerForOneBlockEndsWhenAnothersResultWasFirst(t *testing.T) {
+func TestOneBlockWorkerEndsWhenSuperseded(t *testing.T) {
 	k := newTaken()
 	o := testOptions(2, k)
-	o.Workers, o.Single = 2, true
+	o.Workers, o.OneBlockPerJob = 2, true
 	c := newTestChannel(t, o)
 	d := newDoubles(t)
 	first, die := make(chan struct{}), make(chan struct{})
@@ -67,10 +67,10 @@ func (d calledOff) Start(ctx context.Context, _ StartOptions) (Fleet, error) {
 	return nil, err
 }
 
-func TestWhatAStartLeavesThatWasCalledOffIsTold(t *testing.T) {
+func TestCanceledStartReportsRemains(t *testing.T) {
 	for _, left := range []string{"", "job 17 may be left"} {
 		o := testOptions(1, newTaken())
-		o.Single = true
+		o.OneBlockPerJob = true
 		c := newTestChannel(t, o)
 		c.mu.Lock()
 		c.announced, c.starting = true, true
@@ -80,7 +80,8 @@ func TestWhatAStartLeavesThatWasCalledOffIsTold(t *testing.T) {
 		c.more <- struct{}{}
 		r.startMore(ctx, nil)
 		err := r.stop(errors.New("the cause"))
-		if !strings.HasPrefix(err.Error(), "the cause") || strings.Contains(err.Error(), "job 17") != (left != "") || left == "" && err.Error() != "the cause" {
+		if !strings.HasPrefix(err.Error(), "the cause") || strings.Contains(err.Error(),
+			"job 17") != (left != "") || left == "" && err.Error() != "the cause" {
 			t.Errorf("%q: %v", left, err)
 		}
 	}

@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// isName tells whether s may be a worker's name or kind, which stand in file names and logs.
+// isName reports whether s may be the name of a worker or launcher, which is used in file names and
+// logs.
 func isName(s string) bool {
 	if s == "" || len(s) > maxName || s[0] == '-' || s[0] == '.' {
 		return false
@@ -19,14 +20,14 @@ func isName(s string) bool {
 	return true
 }
 
-// printable tells that s can be shown on a terminal as it is.
-func printable(s string) bool {
+// isPrintable reports whether s can be shown on a terminal unchanged.
+func isPrintable(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
-// shown makes what a worker sent fit for a terminal: line breaks and tabs stay, other control characters, by which a text could
-// change what is on the screen already, become question marks.
-func shown(s string) string {
+// sanitize makes a text from a worker safe for a terminal: it keeps line breaks and tabs and
+// replaces other control characters, which could change earlier output, by question marks.
+func sanitize(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
 			return r
@@ -35,8 +36,8 @@ func shown(s string) string {
 	}, strings.ToValidUTF8(s, "?"))
 }
 
-// cut shortens s to at most n bytes, whole characters, and says so.
-func cut(s string, n int) string {
+// truncate shortens s to at most n bytes of whole characters and marks the cut.
+func truncate(s string, n int) string {
 	const mark = "…"
 	if len(s) <= n {
 		return s

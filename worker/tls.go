@@ -15,16 +15,16 @@ import (
 	"time"
 )
 
-// errPin is told by a worker of a channel that has another key than its invitation says: it has sent nothing.
-var errPin = errors.New("its key is not the one that the invitation names")
+// errPin means that a server has another key than the endpoint names; nothing was sent to it.
+var errPin = errors.New("the server's key differs from the endpoint's pin")
 
-// identity is the key that a channel has for one run.
+// identity is the coordinator's key pair for one run.
 type identity struct {
 	certificate tls.Certificate
 	pin         string
 }
 
-// newIdentity makes a key, and a certificate that nobody has signed: workers know it by its pin.
+// newIdentity creates a key and a self-signed certificate: workers verify it by its pin.
 func newIdentity(now time.Time) (*identity, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -33,7 +33,7 @@ func newIdentity(now time.Time) (*identity, error) {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1),
 		Subject:      pkix.Name{CommonName: "leat"},
-		// Workers look at the pin alone; the dates are for other clients, whose clocks may be off.
+		// Workers verify only the pin; the dates are for other clients, whose clocks may be wrong.
 		NotBefore: now.AddDate(0, 0, -2),
 		NotAfter:  now.AddDate(10, 0, 0),
 		KeyUsage:  x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -59,10 +59,16 @@ func (i *identity) serverConfig() *tls.Config {
 		MinVersion:             tls.VersionTLS13,
 		NextProtos:             []string{"http/1.1"},
 		SessionTicketsDisabled: true,
+		GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+			if k, ok := h.Conn.(*connection); ok {
+				k.beginHandshake()
+			}
+			return nil, nil
+		},
 	}
 }
 
-// clientConfig has a connection refused, before anything is sent on it, unless the channel has the pinned key.
+// clientConfig returns a TLS configuration that accepts only a server with the pinned key.
 func clientConfig(pin string) (*tls.Config, error) {
 	want, err := parsePin(pin)
 	if err != nil {
@@ -71,8 +77,9 @@ func clientConfig(pin string) (*tls.Config, error) {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		NextProtos:             []string{"http/1.1"},
-		SessionTicketsDisabled: true, // a resumed session would not be verified anew
-		InsecureSkipVerify:     true, // no authority and no name: the pin is the proof, below
+		SessionTicketsDisabled: true, // a resumed session would not be verified
+		// VerifyConnection checks the pin instead of names and authorities
+		InsecureSkipVerify: true,
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if len(s.PeerCertificates) == 0 {
 				return errPin

@@ -9,77 +9,97 @@ import (
 	"math"
 	"net"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
 
-// Lease is a block that a worker was given.
+// Lease is a block leased to a worker.
 type Lease struct {
 	Block   int
-	Payload json.RawMessage // of Channel.Offer
+	Payload json.RawMessage // from Coordinator.Offer
 }
 
-// Joined is what a worker learns from its run.
-type Joined struct {
+// JoinInfo is what a worker learns when it joins.
+type JoinInfo struct {
 	Worker  string // its name
-	Workers int    // that the run expects
-	Number  int    // in the order of joining, from 0; workers that take the place of lost ones go on counting
-	Slots   int    // blocks it computes at once
+	Workers int    // expected number of workers of the run
+	Number  int    // in order of joining, from 0; replacements continue the numbering
+	Slots   int    // number of blocks that it computes at once
 	Job     json.RawMessage
 }
 
-// Computer does a worker's work.
-type Computer interface {
-	// Read makes ready what Compute needs. It is called for several blocks at once (WorkOptions.Readers). ctx ends when nobody wants the block any more.
+// Handler computes blocks in a worker.
+type Handler interface {
+	// Read prepares the input of Compute. It is called concurrently (WorkOptions.Readers). ctx ends
+	// when the block is no longer needed.
 	Read(ctx context.Context, l Lease) (any, error)
-	// Compute is given what Read returned, and returns the result's body. In one slot (0 to Slots-1) one block is computed at a time; the body, and what it
-	// refers to, is the channel's until the slot's next Compute, which is called when the run has taken it. ctx ends as that of Read does.
+	// Compute receives what Read returned and returns the body of the result. Each slot (0 to
+	// Slots-1) computes one block at a time; the body belongs to the worker until the slot's next
+	// Compute, which is called after the coordinator has accepted the result. ctx ends as in Read.
 	Compute(ctx context.Context, slot int, read any) (body [][]byte, err error)
-	// Drop takes back what Read returned without an error when Compute is not going to be called with it: nobody wants the block any more. It may be called beside all
-	// other methods but Close.
-	Drop(read any)
-	// Noted is told when Options.Note has changed, before the blocks that are given out after the change are read. One call at a time.
-	Noted(note json.RawMessage)
-	// Close is called when no other method is running, nor will be. Its error, or panic, fails the run when that is still there to be told: after the last block it
-	// waits for its workers for Times.Farewell.
+	// Discard releases what Read returned without an error when Compute will not be called with it.
+	// It may be called concurrently with all methods except Close.
+	Discard(read any)
+	// Notify receives a changed note (Options.Note) before the blocks leased after the change are
+	// read. One call at a time.
+	Notify(note json.RawMessage)
+	// Close is called after all other methods have returned. Its error or panic fails the run if
+	// the run still waits for it: after the last block, at most Times.ShutdownGrace.
 	Close() error
 }
 
-// WorkOptions say how Work works.
+// WorkOptions configures Work.
 type WorkOptions struct {
 	Environment *Environment
-	// Build of this program, which the run compares with its own.
+	// Build is this program's build, which the coordinator compares with its own.
 	Build string
-	// Slots are computed at once; 0: as Environment says. Readers read at once; 0: one.
+	// Slots is the number of blocks computed at once; 0: as in Environment. Readers is the number
+	// of concurrent calls of Read; 0: one.
 	Slots, Readers int
-	// Open makes the computer, once. Its error ends the run. ctx is the worker's: it ends at once when the worker must end early, or is still in Open,
-	// and after Close when all blocks are done.
-	Open   func(ctx context.Context, j Joined) (Computer, error)
+	// Open creates the handler, once. Its error ends the run. ctx ends at once if the worker has to
+	// end early or is still in Open, and after Close if all blocks are done.
+	Open   func(ctx context.Context, j JoinInfo) (Handler, error)
 	Logger *slog.Logger // nil: nothing is logged
-	// Leased is told of each answer to a request for blocks: how long it took, and how many blocks came. nil: nobody is told.
+	// Leased is called after each lease request with its duration and the number of blocks
+	// received. nil: not called.
 	Leased func(took time.Duration, blocks int)
-	// Times: of them Silence bounds how long the run may take to answer at first, and Farewell how long functions may take to end. The others are the run's.
+	// Times: HeartbeatTimeout times three bounds how long the coordinator's addresses may be
+	// unreachable before the worker has joined, and ShutdownGrace how long functions may take to
+	// end. The other times come from the coordinator.
 	Times Times
 }
 
-// Causes of a worker's end that are no errors.
+// Causes of a worker's end that are not errors.
 var (
-	errDone   = errors.New("all blocks are done")
-	errEnded  = errors.New("the run has ended")
-	errServed = errors.New("its block is done")
+	errDone   = errors.New("all blocks done")
+	errEnded  = errors.New("run ended")
+	errServed = errors.New("block done")
 )
 
-// ErrLost is returned by Work when the run has given the worker up, since it was silent or its connections had ended.
-var ErrLost = errors.New("worker: the run took this worker for lost")
+// ErrLost is returned by Work when the coordinator has declared the worker lost, after a heartbeat
+// timeout or without a connection.
+var ErrLost = errors.New("worker: declared lost by the coordinator")
 
-// Work joins a run, and computes blocks until the run has ended (nil), ctx ends (its cause), or something is wrong: an error of Open, Read or
-// Compute, which the run is told of and ends with; the run can't be reached, or was not for Times.Silence, or with inherited connections one of them has ended; ErrLost. An error of Read
-// or Compute is told with its stack where it has one (a method Stack() []byte, as StackError's) and with its Code; a panic is told as an error. So is one of Close, which
-// is called before the run is told that the worker leaves. When
-// nobody wants a block any more the contexts of its Read and Compute end. A function that goes on nevertheless is left running when Work returns, and
-// the computer is not closed then: the process should end.
+// Work joins a run and computes blocks until the run has ended (nil) or ctx ends (its cause). Other
+// errors are:
+//
+//   - one of Open, Read, Compute or Close, which Work reports to the coordinator and which ends the
+//     run, with its stack (a method Stack() []byte, as of StackError) and Code; a panic counts as
+//     an error;
+//
+//   - one of the connection: the coordinator is unreachable, before joining for three times
+//     Times.HeartbeatTimeout and later for that time once, or an inherited connection has ended;
+//
+//   - ErrLost.
+//
+// The contexts of Read and Compute end when their block is no longer needed. If a function
+// continues nevertheless, Work returns without calling Close while it runs; the process should then
+// exit.
 func Work(ctx context.Context, o WorkOptions) (err error) {
-	w := &work{o: o, log: o.Logger, times: o.Times.orDefaults(), held: map[uint64]*item{}, tooLate: map[uint64]bool{}, freed: make(chan struct{}, 1)}
+	w := &work{o: o, log: o.Logger, times: o.Times.orDefaults(), held: map[uint64]*item{},
+		supersededEarly: map[uint64]bool{}, freed: make(chan struct{}, 1)}
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)
 	}
@@ -92,21 +112,21 @@ func Work(ctx context.Context, o WorkOptions) (err error) {
 			l.close()
 		}
 		for _, c := range e.Connections {
-			_ = c.Close() // that of a link is closed already
+			_ = c.Close() // connections in use are closed already
 		}
 	}()
 	if err := w.connect(e); err != nil {
 		return err
 	}
 	var cancelLinks context.CancelFunc
-	w.links, cancelLinks = context.WithCancel(context.WithoutCancel(ctx))
-	w.ctx, w.stop = context.WithCancelCause(w.links)
+	w.connCtx, cancelLinks = context.WithCancel(context.WithoutCancel(ctx))
+	w.ctx, w.stop = context.WithCancelCause(w.connCtx)
 	defer w.stop(nil)
 	defer cancelLinks()
-	// The links live on when ctx ends: the worker says farewell by them.
+	// Connections outlive ctx: the worker reports by them that it leaves.
 	defer context.AfterFunc(ctx, func() { w.stop(context.Cause(ctx)) })()
 	var endLife context.CancelCauseFunc
-	w.life, endLife = context.WithCancelCause(context.WithoutCancel(ctx))
+	w.handlerCtx, endLife = context.WithCancelCause(context.WithoutCancel(ctx))
 	defer endLife(nil)
 	defer context.AfterFunc(w.ctx, func() {
 		cause := context.Cause(w.ctx)
@@ -119,7 +139,7 @@ func Work(ctx context.Context, o WorkOptions) (err error) {
 	})()
 
 	if err := w.join(w.ctx); err != nil {
-		return w.closing(err)
+		return w.workError(err)
 	}
 	w.running.Go(func() { w.loop(w.beat, true) })
 	opened := make(chan struct{})
@@ -130,7 +150,7 @@ func Work(ctx context.Context, o WorkOptions) (err error) {
 	select {
 	case <-opened:
 		if w.ctx.Err() == nil {
-			w.begin()
+			w.startLoops()
 		}
 	case <-w.ctx.Done():
 	}
@@ -139,19 +159,19 @@ func Work(ctx context.Context, o WorkOptions) (err error) {
 	err = w.end(cause, cancelLinks)
 	w.mu.Lock()
 	if errors.Is(cause, errEnded) && w.failure != nil {
-		cause = w.failure // the run has ended with it, and said so at once
+		cause = w.failure // the run ended because of this error
 	}
 	w.mu.Unlock()
-	return afterwards(w.closing(cause), err)
+	return withLater(w.workError(cause), err)
 }
 
-// end ends the functions, closes the computer, and takes leave of the run, if that is there.
+// end ends the functions, closes the handler, and leaves the run if it is reachable.
 func (w *work) end(cause error, cancelLinks func()) (err error) {
 	ended := make(chan struct{})
 	go func() {
 		w.functions.Wait()
-		w.noteMu.Lock() // Noted is a function too
-		w.deaf = true
+		w.noteMu.Lock() // Notify is a function too
+		w.notesClosed = true
 		w.noteMu.Unlock()
 		close(ended)
 	}()
@@ -165,13 +185,14 @@ func (w *work) end(cause error, cancelLinks func()) (err error) {
 			return false
 		}
 	}
-	patience, closed := w.times.Farewell, false
+	grace, closed := w.times.ShutdownGrace, false
 	if !errors.Is(cause, errLink) && !errors.Is(cause, ErrLost) {
-		// The heart beats on, however long Close takes. A function that does not end holds up a run that waits for farewells for half its time.
-		patience /= 2
-		if closed = within(patience); closed {
+		// Heartbeats continue however long Close takes. A hanging function delays a run that waits
+		// for its workers by half of its grace period.
+		grace /= 2
+		if closed = within(grace); closed {
 			if !errors.Is(cause, errDone) && !errors.Is(cause, errEnded) {
-				w.giveBack()
+				w.returnLeases()
 			}
 			err = w.close()
 		}
@@ -179,74 +200,76 @@ func (w *work) end(cause error, cancelLinks func()) (err error) {
 	}
 	cancelLinks()
 	if !closed {
-		if closed = within(patience); closed {
+		if closed = within(grace); closed {
 			err = w.close()
 		}
 	}
 	if !closed {
-		w.log.Warn("a function does not end", "worker", w.o.Environment.Name)
+		w.log.Warn("function does not end", "worker", w.o.Environment.Name)
 		return nil
 	}
 	w.running.Wait()
 	return err
 }
 
-// close drops what was read, and closes the computer. The functions have ended.
+// close discards what was read and closes the handler, after the functions have ended.
 func (w *work) close() (err error) {
-	if w.computer == nil {
+	if w.handler == nil {
 		return nil
 	}
 	for len(w.ready) > 0 {
-		w.drop(<-w.ready)
+		w.discard(<-w.ready)
 	}
 	func() {
-		defer rescue(&err)
-		err = w.computer.Close()
+		defer recoverError(&err)
+		err = w.handler.Close()
 	}()
-	return errors.Join(w.dropErr, err)
+	return errors.Join(w.discardErr, err)
 }
 
 type work struct {
-	o     WorkOptions
-	log   *slog.Logger
-	times Times
-	links context.Context // of messages
-	ctx   context.Context // of the work; ends before links
-	life  context.Context // of the computer
-	stop  context.CancelCauseFunc
-	// functions call the computer; running are the others, that exchange messages. Both call Noted.
+	o          WorkOptions
+	log        *slog.Logger
+	times      Times
+	connCtx    context.Context // of messages
+	ctx        context.Context // of the work; ends before connCtx
+	handlerCtx context.Context // of the handler
+	stop       context.CancelCauseFunc
+	// functions holds the goroutines that call the handler, running those that exchange messages.
+	// Both call Notify.
 	functions, running sync.WaitGroup
 
-	beats, leases *link
-	results       chan *link // that are free
-	all           []*link
+	dialer        *dialer // nil: all connections were inherited
+	beats, leases *conn
+	results       chan *conn // free ones
+	all           []*conn
 
 	number    int
 	slots     int
 	limit     int // of leases
 	single    bool
 	maxResult int64
-	joined    Joined
-	computer  Computer
+	joined    JoinInfo
+	handler   Handler
 	todo      chan *item
 	ready     chan *item
-	freed     chan struct{} // a lease has ended
+	freed     chan struct{} // signaled when a lease ends
 
-	noteMu sync.Mutex
-	noted  uint64
-	deaf   bool // no notes are given to the computer any more
+	noteMu      sync.Mutex
+	noted       uint64
+	notesClosed bool // the handler gets no more notes
 
-	mu      sync.Mutex
-	held    map[uint64]*item
-	tooLate map[uint64]bool // leases that were superseded before they were known
-	dropped []uint64        // leases that the run has not been told of
-	took    bool
-	opened  bool
-	failure error // that the run was told of
-	dropErr error // of Drop, when the work was ending
+	mu              sync.Mutex
+	held            map[uint64]*item
+	supersededEarly map[uint64]bool // leases that were superseded before they arrived
+	dropped         []uint64        // ended leases to report
+	hadLease        bool
+	opened          bool
+	failure         error // that was reported to the coordinator
+	discardErr      error // of Discard while the work was ending
 }
 
-// item is a block on its way through the worker.
+// item is a block in the worker.
 type item struct {
 	id     uint64
 	lease  Lease
@@ -255,12 +278,12 @@ type item struct {
 	read   any
 }
 
-// closing is the error of Work for a cause of its end.
-func (w *work) closing(cause error) error {
+// workError returns the error of Work for the cause of its end.
+func (w *work) workError(cause error) error {
 	name := w.o.Environment.Name
 	switch {
 	case errors.Is(cause, errDone), errors.Is(cause, errServed), errors.Is(cause, errEnded):
-		w.log.Info("the worker ends", "worker", name, "why", cause)
+		w.log.Info("worker ends", "worker", name, "why", cause)
 		return nil
 	case errors.Is(cause, errLink):
 		return fmt.Errorf("worker: %s: %w", name, cause)
@@ -269,7 +292,7 @@ func (w *work) closing(cause error) error {
 }
 
 func (w *work) connect(e *Environment) error {
-	w.results = make(chan *link, maxConnections)
+	w.results = make(chan *conn, maxConnections)
 	w.slots = w.o.Slots
 	if w.slots == 0 {
 		w.slots = e.Slots
@@ -279,44 +302,48 @@ func (w *work) connect(e *Environment) error {
 	}
 	if c := e.Connections; len(c) > 0 {
 		if len(c) < 3 || len(c) > maxConnections {
-			return fmt.Errorf("worker: %d connections were inherited; a worker needs 3 to %d", len(c), maxConnections)
+			return fmt.Errorf("worker: %d inherited connections, expected 3 to %d", len(c), maxConnections)
 		}
-		w.beats, w.leases = w.link(nil, c[0]), w.link(nil, c[1])
+		w.beats, w.leases = w.conn(nil, c[0]), w.conn(nil, c[1])
 		for _, c := range c[2:] {
-			w.results <- w.link(nil, c)
+			w.results <- w.conn(nil, c)
 		}
 		return nil
 	}
-	if err := e.Invitation.check(); err != nil {
+	if err := e.Endpoint.check(); err != nil {
 		return err
 	}
-	config, err := clientConfig(e.Invitation.Pin)
+	config, err := clientConfig(e.Endpoint.Pin)
 	if err != nil {
 		return err
 	}
-	d := &dialer{invitation: e.Invitation, config: config, patience: w.times.Silence / 4}
-	w.beats, w.leases = w.link(d, nil), w.link(d, nil)
-	for range min(w.slots, 4) { // bodies of several slots are on their way at once
-		w.results <- w.link(d, nil)
+	d := &dialer{endpoint: e.Endpoint, config: config, timeout: w.times.HeartbeatTimeout / 4,
+		handshake: 3 * w.times.HeartbeatTimeout}
+	w.dialer = d
+	w.beats, w.leases = w.conn(d, nil), w.conn(d, nil)
+	for range min(w.slots, 4) { // results of several slots are sent concurrently
+		w.results <- w.conn(d, nil)
 	}
 	return nil
 }
 
-func (w *work) link(d *dialer, inherited net.Conn) *link {
-	l := newLink(d, inherited)
+func (w *work) conn(d *dialer, inherited net.Conn) *conn {
+	l := newConn(d, inherited)
 	w.all = append(w.all, l)
 	return l
 }
 
-// join tells the run of this worker, and is told the job. It tries for Times.Silence.
+// join sends the join message over the heartbeat connection, which the worker thus has before it
+// needs it, and stores the answer.
 func (w *work) join(ctx context.Context) error {
 	e := w.o.Environment
 	host, _ := os.Hostname()
-	if len(host) > 255 || !printable(host) {
+	if len(host) > 255 || !isPrintable(host) {
 		host = ""
 	}
 	m := joinMessage{
-		Protocol: protocol, Name: e.Name, Kind: e.Kind, Build: w.o.Build, Arch: thisArch(), Host: host, PID: os.Getpid(),
+		Protocol: protocol, Name: e.Name, Kind: e.Kind, Build: w.o.Build, Arch: thisArch(), Host: host,
+		PID:   os.Getpid(),
 		Cores: min(cores(), maxCores), Slots: w.slots,
 	}
 	if m.Kind == "" {
@@ -325,34 +352,74 @@ func (w *work) join(ctx context.Context) error {
 	if err := m.check(); err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	patient, cancel := within(ctx, w.times.Silence)
-	defer cancel()
-	var a joinAnswer
-	var last error
-	err := w.leases.retry(patient, func(ctx context.Context) (err error) {
-		a, err = tell[joinAnswer](ctx, w.leases, pathJoin, m, w.times.Silence, maxJobBytes+maxMessage)
-		if err != nil && ctx.Err() == nil {
-			last = err
-		}
-		return err
-	})
+	a, err := w.tryToJoin(ctx, m)
 	switch {
 	case refusedWith(err, "ended"), refusedWith(err, "done"):
-		return verdictOf(err)
-	case err != nil && ctx.Err() == nil && patient.Err() != nil:
-		return fmt.Errorf("worker: %s: the run could not be reached for %v: %w", e.Name, w.times.Silence, errors.Join(errLink, last))
+		return endCause(err)
+	case errors.Is(err, errLink), err != nil && ctx.Err() != nil:
+		return err
 	case err != nil:
-		return fmt.Errorf("worker: %s could not join the run: %w", e.Name, err)
+		return fmt.Errorf("worker: %s: join: %w", e.Name, err)
 	}
 	w.number, w.slots, w.single, w.maxResult = a.Worker, min(w.slots, a.Slots), a.Single, a.MaxResult
-	w.times.Heartbeat, w.times.Silence, w.times.Poll = duration(a.Heartbeat), duration(a.Silence), duration(a.Poll)
+	w.times.Heartbeat, w.times.HeartbeatTimeout, w.times.Poll = duration(a.Heartbeat), duration(a.Silence),
+		duration(a.Poll)
 	if w.limit = w.slots + 1; w.single {
 		w.limit = 1
 	}
 	w.todo, w.ready = make(chan *item, w.limit), make(chan *item, w.limit)
-	w.joined = Joined{Worker: e.Name, Workers: a.Workers, Number: a.Worker, Slots: w.slots, Job: a.Job}
-	w.log.Info("the worker has joined", "worker", e.Name, "number", a.Worker, "slots", w.slots)
+	w.joined = JoinInfo{Worker: e.Name, Workers: a.Workers, Number: a.Worker, Slots: w.slots, Job: a.Job}
+	w.log.Info("worker joined", "worker", e.Name, "number", a.Worker, "slots", w.slots)
 	return nil
+}
+
+// joinsPerSecond is how many workers that start together connect per second, and spreadWorkers over
+// how many of them connecting is spread: a replacement, whose number is large, must not wait long.
+const (
+	joinsPerSecond = 200
+	spreadWorkers  = 1000
+)
+
+// joinDelay returns how long a worker waits before its first connection, by the number in its name,
+// so that many workers don't connect at once.
+func joinDelay(name string) time.Duration {
+	n, err := strconv.ParseUint(name[strings.LastIndexByte(name, '-')+1:], 10, 31)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(n%spreadWorkers) * time.Second / joinsPerSecond
+}
+
+// tryToJoin retries until the coordinator answers, ctx ends, or no address accepts connections for
+// three times Times.HeartbeatTimeout. A busy coordinator may answer late but still listens.
+func (w *work) tryToJoin(ctx context.Context, m joinMessage) (a joinAnswer, err error) {
+	begun, warned := time.Now(), false
+	if w.dialer != nil {
+		pauseFor(ctx, joinDelay(m.Name))
+		begun = time.Now()
+	}
+	for pause := firstPause; ; backOff(ctx, &pause, lastJoinPause) {
+		a, err = post[joinAnswer](ctx, w.beats, pathJoin, m, 0, maxJobBytes+maxMessage)
+		if err == nil || isFinal(err) || ctx.Err() != nil {
+			return a, err
+		}
+		now := time.Now()
+		if last := w.dialer.lastReached(); now.Sub(laterTime(begun, last)) > 3*w.times.HeartbeatTimeout {
+			return a, fmt.Errorf("worker: %s: %w: no address accepted a connection for %v: %w", m.Name,
+				errLink, 3*w.times.HeartbeatTimeout, err)
+		}
+		if !warned && now.Sub(begun) > w.times.HeartbeatTimeout {
+			warned = true
+			w.log.Warn("coordinator does not answer yet", "worker", m.Name, "error", err)
+		}
+	}
+}
+
+func laterTime(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 func duration(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
@@ -360,67 +427,67 @@ func duration(ms int64) time.Duration { return time.Duration(ms) * time.Millisec
 func (w *work) open() {
 	var err error
 	func() {
-		defer rescue(&err)
-		w.computer, err = w.o.Open(w.life, w.joined)
+		defer recoverError(&err)
+		w.handler, err = w.o.Open(w.handlerCtx, w.joined)
 	}()
 	if err != nil && w.ctx.Err() == nil {
 		w.report(err, 0, -1)
 	}
 }
 
-// begin starts the goroutines that lease, read and compute.
-func (w *work) begin() {
+// startLoops starts the goroutines that lease, read and compute.
+func (w *work) startLoops() {
 	w.mu.Lock()
 	w.opened = true
 	w.mu.Unlock()
 	w.running.Go(func() { w.loop(w.lease, false) })
 	for range min(max(w.o.Readers, 1), w.limit) {
-		w.functions.Go(w.reads)
+		w.functions.Go(w.readLoop)
 	}
 	for slot := range w.slots {
-		w.functions.Go(func() { w.computes(slot) })
+		w.functions.Go(func() { w.computeLoop(slot) })
 	}
 }
 
-// leave says farewell, and what went wrong before.
+// leave reports that the worker leaves, and the error of closing.
 func (w *work) leave(err error) {
 	m := leaveMessage{Worker: w.number}
 	if err != nil {
-		m.Message, m.Stack, m.Code = wordsOf(err)
+		m.Message, m.Stack, m.Code = errorTexts(err)
 	}
-	// A heartbeat under way has its answer within Times.Heartbeat.
-	ctx, cancel := context.WithTimeout(w.links, w.times.Heartbeat+w.times.Farewell)
+	// A heartbeat in progress is answered within Times.Heartbeat.
+	ctx, cancel := context.WithTimeout(w.connCtx, w.times.Heartbeat+w.times.ShutdownGrace)
 	defer cancel()
-	if err := w.withAny(func(l *link) error {
-		_, err := tell[empty](ctx, l, pathLeave, m, w.times.Farewell, maxMessage)
+	if err := w.withAny(func(l *conn) error {
+		_, err := post[empty](ctx, l, pathLeave, m, w.times.ShutdownGrace, maxMessage)
 		return err
-	}); err != nil { // the run may be gone
-		w.log.Debug("no farewell", "error", err)
+	}); err != nil { // the run may have ended
+		w.log.Debug("leave failed", "error", err)
 	}
 }
 
-// giveBack gives back all leases, which others need not wait for until this worker has closed.
-func (w *work) giveBack() {
+// returnLeases returns all leases, so that other workers need not wait until this one has closed.
+func (w *work) returnLeases() {
 	w.mu.Lock()
 	n := len(w.held)
 	w.mu.Unlock()
 	if n == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(w.links, w.times.Farewell)
+	ctx, cancel := context.WithTimeout(w.connCtx, w.times.ShutdownGrace)
 	defer cancel()
 	m := leaseMessage{Worker: w.number, Noted: math.MaxUint64, Held: []uint64{}}
-	if err := w.withResults(ctx, func(l *link) error { // all are free: no function is running
-		_, err := tell[leaseAnswer](ctx, l, pathLease, m, w.times.Farewell, maxMessage)
+	if err := w.withResults(ctx, func(l *conn) error { // all result connections are free
+		_, err := post[leaseAnswer](ctx, l, pathLease, m, w.times.ShutdownGrace, maxMessage)
 		return err
 	}); err != nil {
-		w.log.Debug("no leases could be given back", "error", err)
+		w.log.Debug("returning leases failed", "error", err)
 	}
 }
 
-// withAny calls f with a connection for results that is free, or with that for heartbeats, which soon is: those for results may all wait for memory of the run, or for its
-// Accept.
-func (w *work) withAny(f func(*link) error) error {
+// withAny calls f with a free result connection, or with the heartbeat connection, which is free
+// soon: all result connections may be waiting for memory or for Accept.
+func (w *work) withAny(f func(*conn) error) error {
 	select {
 	case l := <-w.results:
 		defer func() { w.results <- l }()
@@ -430,7 +497,7 @@ func (w *work) withAny(f func(*link) error) error {
 	}
 }
 
-func (w *work) withResults(ctx context.Context, f func(*link) error) error {
+func (w *work) withResults(ctx context.Context, f func(*conn) error) error {
 	select {
 	case l := <-w.results:
 		defer func() { w.results <- l }()

@@ -13,15 +13,17 @@ const (
 
 // sizes are how much is measured.
 type sizes struct {
-	only       *regexp.Regexp // what of the lines to be measured; nil: all of them
-	runs       int
-	seconds    time.Duration // that each measurement takes
-	processes  []int
-	large      int64 // entries of 110 KiB to be read
-	small      int64 // entries of 1 KiB
-	beside     int64 // entries of 110 KiB to be read while another process puts
-	openSlots  int64
-	putBytes   int64 // most bytes that a measurement of puts writes: less than what makes the kernel write back, 10 % of the memory
+	only      *regexp.Regexp // what of the lines to be measured; nil: all of them
+	runs      int
+	seconds   time.Duration // that each measurement takes
+	processes []int
+	large     int64 // entries of 110 KiB to be read
+	small     int64 // entries of 1 KiB
+	beside    int64 // entries of 110 KiB to be read while another process puts
+	openSlots int64
+	// most bytes that a measurement of puts writes: less than what makes the kernel write back, 10
+	// % of the memory
+	putBytes   int64
 	freshLarge int64 // slots to put into; powers of two
 	freshSmall int64
 }
@@ -89,7 +91,8 @@ func (s sizes) openWhat() string {
 // mixed is one writer against readers that copy.
 func (s sizes) mixed() task {
 	return task{
-		Op: opMixed, Size: large, Entries: s.beside, Fresh: s.freshLarge / 2, Processes: 1 + readersBeside, For: s.seconds,
+		Op: opMixed, Size: large, Entries: s.beside, Fresh: s.freshLarge / 2, Processes: 1 + readersBeside,
+		For:   s.seconds,
 		Limit: min(s.freshLarge/2, s.putBytes/large),
 	}
 }

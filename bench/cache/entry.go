@@ -5,9 +5,10 @@ import (
 	"fmt"
 )
 
-// Entries are made from their slot number, so that whoever reads one can tell whether it is the right one: bytes that are
-// the same for all, with one word of 8 bytes at the begin, in the middle and at the end that depends on the slot. Making one
-// is three stores, which a measured put need not be charged with. lmdb_peer.py makes the same.
+// Entries are made from their slot number, so that whoever reads one can tell whether it is the
+// right one: bytes that are the same for all, with one word of 8 bytes at the begin, in the middle
+// and at the end that depends on the slot. Making one is three stores, which a measured put need
+// not be charged with. lmdb_peer.py makes the same.
 
 // word is the little-endian word in entry i.
 func word(i int64) uint64 { return uint64(i+1) * 0x9e3779b97f4a7c15 }

@@ -129,7 +129,8 @@ func (s lmdbSystem) measure(_ context.Context, t task, where place) ([]part, err
 		what = opCopy // into memory that Python's allocator gives again
 	}
 	return s.p.do(lmdbOrder{
-		Op: "run", What: what, Path: where.path, Tuned: s.tuned, Size: t.Size, Entries: t.Entries, Slots: t.Fresh, Limit: t.Limit,
+		Op: "run", What: what, Path: where.path, Tuned: s.tuned, Size: t.Size, Entries: t.Entries, Slots: t.Fresh,
+		Limit:     t.Limit,
 		Processes: t.Processes, Seconds: t.For.Seconds(),
 	})
 }

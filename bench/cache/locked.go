@@ -10,9 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// locked is the same idea with a lock for every operation, as pfio's MultiprocessFileCache works: an index of offset and length from byte
-// 0 of the file, data behind it in order of arrival, a shared flock around each get and an exclusive one around each put, with an fsync
-// within. Other than there the index is written after the data.
+// locked is the same idea with a lock for every operation, as pfio's MultiprocessFileCache works:
+// an index of offset and length from byte 0 of the file, data behind it in order of arrival, a
+// shared flock around each get and an exclusive one around each put, with an fsync within. Other
+// than there the index is written after the data.
 type locked struct {
 	f *os.File
 	n int64

@@ -1,9 +1,11 @@
-// Command cache measures leat's cache beside two peers, in one run on one machine, and prints tables in Markdown: LMDB through
-// python3-lmdb, and the same idea with a lock for every operation, in Go (locked.go), which is how pfio's MultiprocessFileCache works.
+// Command cache measures leat's cache beside two peers, in one run on one machine, and prints
+// tables in Markdown: LMDB through python3-lmdb, and the same idea with a lock for every operation,
+// in Go (locked.go), which is how pfio's MultiprocessFileCache works.
 //
-// Processes are real ones: this program, run again, and forks of lmdb_peer.py, which is run by the first Python that has LMDB; without one
-// LMDB is left out, and the output says so. They warm up before, begin together, and go on for a fixed time. Every entry that is
-// read is looked at: a wrong one ends the benchmark.
+// Processes are real ones: this program, run again, and forks of lmdb_peer.py, which is run by the
+// first Python that has LMDB; without one LMDB is left out, and the output says so. They warm up
+// before, begin together, and go on for a fixed time. Every entry that is read is looked at: a
+// wrong one ends the benchmark.
 package main
 
 import (

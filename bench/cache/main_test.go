@@ -20,7 +20,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestTheBenchmarkRuns runs all of it for a moment each. That it works is looked at, not how quick it was.
+// TestTheBenchmarkRuns runs all of it for a moment each. That it works is looked at, not how quick
+// it was.
 func TestTheBenchmarkRuns(t *testing.T) {
 	dir := t.TempDir()
 	var out bytes.Buffer
@@ -39,7 +40,8 @@ func TestTheBenchmarkRuns(t *testing.T) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 		lines[strings.TrimSpace(cells[0])] = cells[1:]
 	}
-	want := []string{"time to open 10.0k slots", "the gets of these", "put 110 KiB by one process, while 4 others get by copy"}
+	want := []string{"time to open 10.0k slots", "the gets of these",
+		"put 110 KiB by one process, while 4 others get by copy"}
 	for _, x := range s.rows() {
 		want = append(want, x.what)
 	}
@@ -214,7 +216,8 @@ func TestATargetThatWasNotMeasuredIsMissed(t *testing.T) {
 }
 
 func TestOptionsThatMakeNoSenseAreErrors(t *testing.T) {
-	for _, args := range [][]string{{"-runs=0"}, {"-for=0s"}, {"all"}, {"-only=("}, {"-quick", "-dir", filepath.Join(t.TempDir(), "none")}} {
+	for _, args := range [][]string{{"-runs=0"}, {"-for=0s"}, {"all"}, {"-only=("},
+		{"-quick", "-dir", filepath.Join(t.TempDir(), "none")}} {
 		if err := run(t.Context(), args, &bytes.Buffer{}); err == nil {
 			t.Errorf("%q was taken", args)
 		}

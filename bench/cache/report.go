@@ -91,22 +91,26 @@ func (r *results) targets(s sizes) (all []target) {
 	}
 	ratio := func(key string) float64 { return r.rates[key][leatName].ratio(r.rates[key][lockedName]) }
 	open := r.open[leatName]
-	all = append(all, target{fmt.Sprintf("open %s slots < 2 ms", count(float64(s.openSlots))), open.String(), len(open) > 0 && open.Median() < 2*time.Millisecond})
+	all = append(all, target{fmt.Sprintf("open %s slots < 2 ms", count(float64(s.openSlots))), open.String(),
+		len(open) > 0 && open.Median() < 2*time.Millisecond})
 	least("get 110 KiB by view, a second, 1 process", r.rates["view large 1"][leatName].median(), 5e6)
 	for _, n := range s.processes {
 		want := 1.7
 		if n > 2 {
 			want = 1.1
 		}
-		least(fmt.Sprintf("get 110 KiB by copy into the same memory ÷ %s, %s", lockedName, processes(n)), ratio(fmt.Sprintf("into large %d", n)), want)
-		least(fmt.Sprintf("get 110 KiB by copy into new memory ÷ %s, %s", lockedName, processes(n)), ratio(fmt.Sprintf("copy large %d", n)), want)
+		least(fmt.Sprintf("get 110 KiB by copy into the same memory ÷ %s, %s", lockedName, processes(n)),
+			ratio(fmt.Sprintf("into large %d", n)), want)
+		least(fmt.Sprintf("get 110 KiB by copy into new memory ÷ %s, %s", lockedName, processes(n)),
+			ratio(fmt.Sprintf("copy large %d", n)), want)
 	}
 	for _, n := range s.processes {
 		least(fmt.Sprintf("put 110 KiB ÷ %s, %s", lockedName, processes(n)), ratio(fmt.Sprintf("put large %d", n)), 10)
 	}
 	least("get 1 KiB by view, a second, 1 process", r.rates["view small 1"][leatName].median(), 2e6)
 	least("get 1 KiB by copy into new memory, a second, 1 process", r.rates["copy small 1"][leatName].median(), 2e6)
-	least(fmt.Sprintf("one writer against %d busy readers, puts a second", readersBeside), r.rates[keyPuts][leatName].median(), 5e3)
+	least(fmt.Sprintf("one writer against %d busy readers, puts a second", readersBeside),
+		r.rates[keyPuts][leatName].median(), 5e3)
 	return all
 }
 

@@ -26,7 +26,8 @@ type store interface {
 // begin tells a worker when to begin.
 type begin struct{ At int64 }
 
-// work is a worker: it is told a task, warms up and says so, is told when to begin, and tells what it did.
+// work is a worker: it is told a task, warms up and says so, is told when to begin, and tells what
+// it did.
 func work(in io.Reader, out io.Writer) error {
 	from, to := json.NewDecoder(in), json.NewEncoder(out)
 	var t task
@@ -120,7 +121,8 @@ func (w *worker) run() (p part, err error) {
 }
 
 func (w *worker) reader() func() error {
-	get := map[string]func(int64, int) error{opView: w.store.view, opInto: w.store.into, opCopy: w.store.copy, opMixed: w.store.copy, opFill: w.store.fill}[w.Op]
+	get := map[string]func(int64, int) error{opView: w.store.view, opInto: w.store.into, opCopy: w.store.copy,
+		opMixed: w.store.copy, opFill: w.store.fill}[w.Op]
 	r := rand.New(rand.NewPCG(uint64(w.Rank), 1))
 	return func() error { return get(r.Int64N(w.Entries), w.Size) }
 }

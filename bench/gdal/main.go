@@ -1,5 +1,6 @@
-// Command gdal measures what goes through libgdal: blocks read through leat's binding beside a program in C that reads the same blocks with the same library, and
-// leat apply with an input that is warped on read beside gdalwarp and leat apply after it. It prints tables in Markdown.
+// Command gdal measures what goes through libgdal: blocks read through leat's binding beside a
+// program in C that reads the same blocks with the same library, and leat apply with an input that
+// is warped on read beside gdalwarp and leat apply after it. It prints tables in Markdown.
 package main
 
 import (
@@ -16,7 +17,7 @@ import (
 
 	"leat/bench/measured"
 	"leat/bench/scene"
-	"leat/raster/gdal"
+	"leat/internal/gdal"
 )
 
 func main() {

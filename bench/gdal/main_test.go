@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"leat/raster/gdal"
+	"leat/internal/gdal"
 )
 
 // TestTheBenchmarkRuns runs all of it, small. That it works is looked at, not how quick it was.
@@ -29,7 +29,8 @@ func TestTheBenchmarkRuns(t *testing.T) {
 	if err := run(t.Context(), []string{"-quick", "-data", filepath.Join(temp, "data")}, &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	for _, line := range []string{"| HFA, compressed, blocks of 512, 2 readers |", "| near: leat, which warps on read |", "| near: gdalwarp -et 0, then leat |"} {
+	for _, line := range []string{"| HFA, compressed, blocks of 512, 2 readers |",
+		"| near: leat, which warps on read |", "| near: gdalwarp -et 0, then leat |"} {
 		if !strings.Contains(out.String(), line) {
 			t.Errorf("%q is missing in\n%s", line, out.String())
 		}

@@ -17,15 +17,16 @@ import (
 	"time"
 
 	"leat/bench/measured"
+	"leat/internal/gdal"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/gdal"
 )
 
 //go:embed peer/baseline.c
 var baseline []byte
 
-// cacheBytes of GDAL's blocks is less than any raster here, so that each round decodes; the peer has the same.
+// cacheBytes of GDAL's blocks is less than any raster here, so that each round decodes; the peer
+// has the same.
 const cacheBytes = 32 << 20
 
 // rounds of one run, each over all blocks of a raster.
@@ -48,13 +49,17 @@ func (b *bench) reads() error {
 		options            []string
 		block              int
 	}{
-		{"plain.tif", "GeoTIFF, tiles of 512, uncompressed", "GTiff", []string{"TILED=YES", "BLOCKXSIZE=512", "BLOCKYSIZE=512"}, 512},
-		{"deflate.tif", "GeoTIFF, tiles of 512, deflate", "GTiff", []string{"TILED=YES", "BLOCKXSIZE=512", "BLOCKYSIZE=512", "COMPRESS=DEFLATE", "PREDICTOR=2"}, 512},
-		{"small.tif", "GeoTIFF, tiles of 128, uncompressed", "GTiff", []string{"TILED=YES", "BLOCKXSIZE=128", "BLOCKYSIZE=128"}, 128},
+		{"plain.tif", "GeoTIFF, tiles of 512, uncompressed", "GTiff",
+			[]string{"TILED=YES", "BLOCKXSIZE=512", "BLOCKYSIZE=512"}, 512},
+		{"deflate.tif", "GeoTIFF, tiles of 512, deflate", "GTiff",
+			[]string{"TILED=YES", "BLOCKXSIZE=512", "BLOCKYSIZE=512", "COMPRESS=DEFLATE", "PREDICTOR=2"}, 512},
+		{"small.tif", "GeoTIFF, tiles of 128, uncompressed", "GTiff",
+			[]string{"TILED=YES", "BLOCKXSIZE=128", "BLOCKYSIZE=128"}, 128},
 		{"a.img", "HFA, compressed, blocks of 512", "HFA", []string{"COMPRESSED=YES"}, 512},
 	} {
 		path := filepath.Join(b.dir, f.name)
-		w, err := gdal.Create(path, &gdal.Spec{Driver: f.driver, Options: f.options, Grid: raster.Grid{Width: b.blocks, Height: b.blocks}, Bands: 2, Type: pixels.Type})
+		w, err := gdal.Create(path, &gdal.Spec{Driver: f.driver, Options: f.options,
+			Grid: raster.Grid{Width: b.blocks, Height: b.blocks}, Bands: 2, Type: pixels.Type})
 		if err != nil {
 			return err
 		}
@@ -86,7 +91,8 @@ func (b *bench) reads() error {
 				return fmt.Sprintf("%.0f MB/s", size/t.Median().Seconds()/1e6)
 			}
 			what := fmt.Sprintf("%s, %d %s", f.what, readers, map[int]string{1: "reader", 2: "readers"}[readers])
-			table = append(table, []string{what, rate(ours), rate(theirs), fmt.Sprintf("%.2f", ratio), oursCPU.Ratio(theirsCPU)})
+			table = append(table, []string{what, rate(ours), rate(theirs), fmt.Sprintf("%.2f", ratio),
+				oursCPU.Ratio(theirsCPU)})
 			b.target(what+": rate >= 0.95 x C's", fmt.Sprintf("%.2f", ratio), ratio >= .95)
 		}
 		if err := os.Remove(path); err != nil {
@@ -135,7 +141,8 @@ func (b *bench) readBlocks(path string, block, readers int) (wall, cpu time.Dura
 				n %= across * down
 				w := raster.Window{Col: n % across * block, Row: n / across * block}
 				w.Width, w.Height = min(block, g.Width-w.Col), min(block, g.Height-w.Row)
-				if errs[i] = f.Read(b.ctx, []int{1, 2}, w, ndarray.Over(buf.Type, buf.Data, 2, w.Height, w.Width)); errs[i] != nil {
+				if errs[i] = f.Read(b.ctx, []int{1, 2}, w,
+					ndarray.Over(buf.Type, buf.Data, 2, w.Height, w.Width)); errs[i] != nil {
 					return
 				}
 			}
@@ -162,7 +169,8 @@ func (b *bench) compileBaseline() (*peer, error) {
 	if err := os.WriteFile(source, baseline, 0o666); err != nil {
 		return nil, err
 	}
-	if out, err := exec.CommandContext(b.ctx, "cc", "-O2", "-o", p.program, source, "-ldl", "-lpthread").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(b.ctx, "cc", "-O2", "-o", p.program, source, "-ldl",
+		"-lpthread").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("compiling the program in C (install gcc): %w\n%s", err, out)
 	}
 	maps, err := os.Open("/proc/self/maps")
@@ -187,7 +195,8 @@ func mapped(maps io.Reader, part string) (string, error) {
 }
 
 func (p *peer) read(path string, block, readers int) (wall, cpu time.Duration, err error) {
-	out, err := exec.Command(p.program, p.library, path, strconv.Itoa(block), strconv.Itoa(readers), strconv.Itoa(rounds)).CombinedOutput()
+	out, err := exec.Command(p.program, p.library, path, strconv.Itoa(block), strconv.Itoa(readers),
+		strconv.Itoa(rounds)).CombinedOutput()
 	if err != nil {
 		return 0, 0, fmt.Errorf("the program in C: %w\n%s", err, out)
 	}

@@ -19,7 +19,8 @@ import (
 // ndviText is the main job's expression.
 const ndviText = "(nir - red) / (nir + red)"
 
-// warp compares leat apply that warps one of two inputs on read with gdalwarp and leat apply after it.
+// warp compares leat apply that warps one of two inputs on read with gdalwarp and leat apply after
+// it.
 func (b *bench) warp() error {
 	red, nir, err := b.leat.Bands(b.ctx, b.side)
 	if err != nil {
@@ -27,7 +28,9 @@ func (b *bench) warp() error {
 	}
 	// The same band as another source would have it: in web Mercator.
 	other := filepath.Join(b.dir, "other.tif")
-	if err := b.command("gdalwarp", "-q", "-t_srs", "EPSG:3857", "-r", "near", "-co", "TILED=YES", "-co", "BLOCKXSIZE=512", "-co", "BLOCKYSIZE=512", "-co", "COMPRESS=DEFLATE", "-co", "PREDICTOR=2", nir, other); err != nil {
+	if err := b.command("gdalwarp", "-q", "-t_srs", "EPSG:3857", "-r", "near", "-co", "TILED=YES", "-co",
+		"BLOCKXSIZE=512", "-co", "BLOCKYSIZE=512", "-co", "COMPRESS=DEFLATE", "-co", "PREDICTOR=2", nir,
+		other); err != nil {
 		return err
 	}
 	extent, err := b.extent(red)
@@ -37,7 +40,8 @@ func (b *bench) warp() error {
 	aligned, out := filepath.Join(b.dir, "aligned.tif"), filepath.Join(b.dir, "out.tif")
 	bare := []string{"--overviews", "none", "--no-stats"}
 	apply := func(nir string, more ...string) []string {
-		return append(append([]string{b.leat.Program, "apply", "-q", "-i", "red=" + red, "-i", "nir=" + nir, "-o", "out=" + out, "-e", ndviText, "--footprint", "reference", "--reference", "red"}, bare...), more...)
+		return append(append([]string{b.leat.Program, "apply", "-q", "-i", "red=" + red, "-i", "nir=" + nir, "-o",
+			"out=" + out, "-e", ndviText, "--footprint", "reference", "--reference", "red"}, bare...), more...)
 	}
 	table := [][]string{{"", "wall", "÷ gdalwarp, then leat", "processors", "÷ gdalwarp, then leat"}}
 	methods := []string{"near", "bilinear", "cubic"}
@@ -45,7 +49,9 @@ func (b *bench) warp() error {
 		methods = methods[:1]
 	}
 	for _, method := range methods {
-		warp := append([]string{"gdalwarp", "-q", "-overwrite", "-et", "0", "-r", method, "-multi", "-wo", "NUM_THREADS=ALL_CPUS", "-wm", "256", "-co", "TILED=YES", "-co", "BLOCKXSIZE=512", "-co", "BLOCKYSIZE=512"}, extent...)
+		warp := append([]string{"gdalwarp", "-q", "-overwrite", "-et", "0", "-r", method, "-multi", "-wo",
+			"NUM_THREADS=ALL_CPUS", "-wm", "256", "-co", "TILED=YES", "-co", "BLOCKXSIZE=512", "-co", "BLOCKYSIZE=512"},
+			extent...)
 		variants := []*variant{
 			{name: "gdalwarp -et 0, then leat", steps: [][]string{append(warp, other, aligned), apply(aligned)}},
 			{name: "leat, which warps on read", steps: [][]string{apply(other, "--resample", "nir="+method)}},
@@ -67,7 +73,8 @@ func (b *bench) warp() error {
 				} else if sum != first {
 					v.differs = true
 				}
-				b.say("  %d  %-9s %-30s %.3f s wall  %.3f s processors", round, method, v.name, wall.Seconds(), cpu.Seconds())
+				b.say("  %d  %-9s %-30s %.3f s wall  %.3f s processors", round, method, v.name, wall.Seconds(),
+					cpu.Seconds())
 				if round > 0 {
 					v.wall, v.cpu = append(v.wall, wall), append(v.cpu, cpu)
 				}
@@ -82,10 +89,12 @@ func (b *bench) warp() error {
 			if v.differs {
 				name += " (another output)"
 			}
-			table = append(table, []string{name, v.wall.String(), v.wall.Ratio(base.wall), v.cpu.String(), v.cpu.Ratio(base.cpu)})
+			table = append(table, []string{name, v.wall.String(), v.wall.Ratio(base.wall), v.cpu.String(),
+				v.cpu.Ratio(base.cpu)})
 		}
 		ratio := variants[1].wall.Median().Seconds() / base.wall.Median().Seconds()
-		b.target("NDVI, one input warped on read ("+method+") <= 1.1 x gdalwarp and leat", fmt.Sprintf("%.2f", ratio), ratio <= 1.1)
+		b.target("NDVI, one input warped on read ("+method+") <= 1.1 x gdalwarp and leat", fmt.Sprintf("%.2f", ratio),
+			ratio <= 1.1)
 	}
 	fmt.Fprintf(b.out, "NDVI (`%s`) of two uint16 bands to float32, %d x %d pixels without statistics and overviews; the near infrared one is in web Mercator. gdalwarp has `-multi -wo NUM_THREADS=ALL_CPUS -wm 256` and writes uncompressed tiles.\n\n", ndviText, b.side, b.side)
 	measured.Table(b.out, table)

@@ -1,4 +1,5 @@
-// Package measured has what benchmarks print alike: the machine, medians with their spread, tables in Markdown.
+// Package measured has what benchmarks print alike: the machine, medians with their spread, tables
+// in Markdown.
 package measured
 
 import (
@@ -14,20 +15,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Machine describes where, when and by which command numbers were measured; versions are those of what took part.
+// Machine describes where, when and by which command numbers were measured; versions are those of
+// what took part.
 func Machine(command string, versions ...string) string {
 	var u unix.Utsname
 	kernel := runtime.GOOS
 	if unix.Uname(&u) == nil {
 		kernel = unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:])
 	}
-	text := fmt.Sprintf("%s, %d cores, %s, %s; %s", procField("/proc/cpuinfo", "model name", runtime.GOARCH), runtime.NumCPU(), memory(), kernel, runtime.Version())
+	text := fmt.Sprintf("%s, %d cores, %s, %s; %s", procField("/proc/cpuinfo", "model name", runtime.GOARCH),
+		runtime.NumCPU(), memory(), kernel, runtime.Version())
 	for _, v := range versions {
 		if v != "" {
 			text += "; " + v
 		}
 	}
-	return fmt.Sprintf("%s\nMeasured on %s by `%s`, load of the machine before it %s.", text, time.Now().UTC().Format(time.DateOnly), command, load())
+	return fmt.Sprintf("%s\nMeasured on %s by `%s`, load of the machine before it %s.", text,
+		time.Now().UTC().Format(time.DateOnly), command, load())
 }
 
 // procField is the value of the first line of a file in /proc that begins with key.
@@ -116,8 +120,9 @@ func Table(w io.Writer, rows [][]string) {
 	fmt.Fprintln(w)
 }
 
-// TouchMemory has the kernel take as much memory as a run is going to need, for a file in dir, and free it. A virtual machine gives back to its
-// host what was free for some seconds, and getting it again may take more time than all that is measured: without this the first one to be measured
+// TouchMemory has the kernel take as much memory as a run is going to need, for a file in dir, and
+// free it. A virtual machine gives back to its host what was free for some seconds, and getting it
+// again may take more time than all that is measured: without this the first one to be measured
 // would pay for all, and whoever needs more memory for memory that was given back.
 func TouchMemory(dir string, size int64) error {
 	f, err := os.CreateTemp(dir, "touch-")

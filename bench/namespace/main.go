@@ -1,11 +1,13 @@
-// Command namespace measures how long the processes of a job take to get a namespace of their own, and how often that fails, with
-// few and with many other jobs alive; it prints tables in Markdown.
+// Command namespace measures how long the processes of a job take to get a namespace of their own,
+// and how often that fails, with few and with many other jobs alive; it prints tables in Markdown.
 //
-// Ranks are real processes: this program, run again. They are started and warmed up before, and released together by the clock; a join is measured
-// from that moment to the last rank's being a member. The many live jobs are held by a few processes, a hundred each, since each has all of its locks and descriptors
-// for itself anyway. Runtime folder and directories are temporary ones.
+// Ranks are real processes: this program, run again. They are started and warmed up before, and
+// released together by the clock; a join is measured from that moment to the last rank's being a
+// member. The many live jobs are held by a few processes, a hundred each, since each has all of its
+// locks and descriptors for itself anyway. Runtime folder and directories are temporary ones.
 //
-// The peer, get_shm_prefix of MosaicML streaming, can't be installed here: its figures were measured before, on the same kind of machine.
+// The peer, get_shm_prefix of MosaicML streaming, can't be installed here: its figures were
+// measured before, on the same kind of machine.
 package main
 
 import (
@@ -85,7 +87,8 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer os.RemoveAll(o.dir)
-	fmt.Printf("%s\n\n", measured.Machine(fmt.Sprintf("go run ./bench/namespace -runs=%d -strangers=%d", o.runs, o.strangers)))
+	fmt.Printf("%s\n\n", measured.Machine(fmt.Sprintf("go run ./bench/namespace -runs=%d -strangers=%d", o.runs,
+		o.strangers)))
 	return o.all(ctx)
 }
 
@@ -103,10 +106,12 @@ func (o *options) all(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%d live jobs: %w", live, err)
 		}
-		add(fmt.Sprintf("leader and %d followers, until the last has joined, %d live jobs", ranks-1, live), j.last.String(), theirs[live].slowest)
+		add(fmt.Sprintf("leader and %d followers, until the last has joined, %d live jobs", ranks-1, live),
+			j.last.String(), theirs[live].slowest)
 		add(fmt.Sprintf("the slowest call of Join alone, %d live jobs", live), j.slowest.String(), "")
 		add(fmt.Sprintf("one process alone, %d live jobs", live), j.alone.String(), "")
-		add(fmt.Sprintf("descriptors that a member keeps open, %d live jobs", live), fmt.Sprint(j.descriptors), theirs[live].descriptors)
+		add(fmt.Sprintf("descriptors that a member keeps open, %d live jobs", live), fmt.Sprint(j.descriptors),
+			theirs[live].descriptors)
 	}
 	fmt.Fprintln(os.Stderr, "strangers")
 	failed, took, err := o.together(ctx)
@@ -114,7 +119,8 @@ func (o *options) all(ctx context.Context) error {
 		return err
 	}
 	n := o.live[len(o.live)-1]
-	add(fmt.Sprintf("4 strangers that start together, %d live jobs: failures", n), fmt.Sprintf("%d of %d", failed, o.strangers), "8-37 %")
+	add(fmt.Sprintf("4 strangers that start together, %d live jobs: failures", n),
+		fmt.Sprintf("%d of %d", failed, o.strangers), "8-37 %")
 	add("the same: the slowest of the four", took.String(), "")
 	holders.end()
 	fmt.Fprintln(os.Stderr, "restarts")
@@ -122,7 +128,8 @@ func (o *options) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	add(fmt.Sprintf("kill -9 of %d ranks, until the %d of the next run, which wait to be released, have joined", ranks, ranks), restart.String(), "fails after 0.73 s")
+	add(fmt.Sprintf("kill -9 of %d ranks, until the %d of the next run, which wait to be released, have joined", ranks,
+		ranks), restart.String(), "fails after 0.73 s")
 	measured.Table(os.Stdout, rows)
 	fmt.Println("Medians; in brackets the lowest and highest. Each job claims a directory of its own exclusively.")
 	return nil

@@ -22,7 +22,8 @@ func TestTheBenchmarkRuns(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, row := range []string{"| leader and 7 followers, until the last has joined, 10 live jobs", "failures | 0 of 10 ", "| kill -9 of 8 ranks"} {
+	for _, row := range []string{"| leader and 7 followers, until the last has joined, 10 live jobs",
+		"failures | 0 of 10 ", "| kill -9 of 8 ranks"} {
 		if !strings.Contains(string(out), row) {
 			t.Errorf("no %q in\n%s", row, out)
 		}

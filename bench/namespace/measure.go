@@ -8,7 +8,8 @@ import (
 	"leat/bench/measured"
 )
 
-// soon is when ranks that are told now are released: late enough for all to have heard, and to sleep.
+// soon is when ranks that are told now are released: late enough for all to have heard, and to
+// sleep.
 const soon = 20 * time.Millisecond
 
 // joined is what the joins of a job measured.
@@ -117,7 +118,8 @@ func (o *options) together(ctx context.Context) (failed int, took measured.Times
 	return failed, took, nil
 }
 
-// restarts kills all ranks of a job and measures the next run's way to the last rank's being a member, from before the kill.
+// restarts kills all ranks of a job and measures the next run's way to the last rank's being a
+// member, from before the kill.
 func (o *options) restarts(ctx context.Context) (took measured.Times, err error) {
 	for round := range o.runs + 1 {
 		one := func() (time.Duration, error) {

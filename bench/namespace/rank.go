@@ -24,7 +24,8 @@ type order struct {
 	Dir  string
 }
 
-// job is a namespace.Spec that can be sent: rank Rank of Ranks, in one directory that the job writes.
+// job is a namespace.Spec that can be sent: rank Rank of Ranks, in one directory that the job
+// writes.
 type job struct {
 	Key, Dir    string
 	Rank, Ranks int
@@ -32,8 +33,8 @@ type job struct {
 
 func (j *job) spec() namespace.Spec {
 	return namespace.Spec{
-		Key: j.Key, World: &namespace.World{Rank: j.Rank, Ranks: j.Ranks, LocalRank: j.Rank, LocalRanks: j.Ranks},
-		Dirs: []namespace.Local{{Dir: j.Dir, Remote: "s3://bucket/data"}},
+		Key: j.Key, Ranks: &namespace.Ranks{Rank: j.Rank, Ranks: j.Ranks, LocalRank: j.Rank, LocalRanks: j.Ranks},
+		Dirs: []namespace.Dir{{Dir: j.Dir, Remote: "s3://bucket/data"}},
 	}
 }
 

@@ -1,4 +1,5 @@
-// Package scene builds leat and makes bands of its demo scene, for benchmarks that run the real program.
+// Package scene builds leat and makes bands of its demo scene, for benchmarks that run the real
+// program.
 package scene
 
 import (
@@ -22,7 +23,8 @@ type Leat struct {
 	Say func(format string, args ...any)
 }
 
-// Find builds leat in temp as make build does, unless program names one, and finds the folder data, by default bench/data of the sources.
+// Find builds leat in temp as make build does, unless program names one, and finds the folder data,
+// by default bench/data of the sources.
 func Find(ctx context.Context, program, data, temp string, say func(format string, args ...any)) (_ *Leat, err error) {
 	l := &Leat{Temp: temp, Say: say}
 	root := ""
@@ -47,7 +49,8 @@ func Find(ctx context.Context, program, data, temp string, say func(format strin
 		return l, err
 	}
 	l.Program = filepath.Join(temp, "leat")
-	build := exec.CommandContext(ctx, "go", "build", "-tags", "disable_grpc_modules", "-trimpath", "-ldflags", "-s -w", "-o", l.Program, "./cmd/leat")
+	build := exec.CommandContext(ctx, "go", "build", "-tags", "disable_grpc_modules", "-trimpath", "-ldflags", "-s -w",
+		"-o", l.Program, "./cmd/leat")
 	build.Dir, build.Stderr, build.Env = root, os.Stderr, append(os.Environ(), "CGO_ENABLED=0")
 	if err := build.Run(); err != nil {
 		return nil, fmt.Errorf("building leat: %w", err)
@@ -64,8 +67,9 @@ func Version(ctx context.Context) string {
 	return "leat at " + strings.TrimSpace(string(out))
 }
 
-// Bands are the files of the red and near infrared band of leat demo's scene, side x side pixels of uint16 without nodata, deflate, predictor 2, in tiles
-// of 512 or as more options of leat apply say. They are made when they are not there.
+// Bands are the files of the red and near infrared band of leat demo's scene, side x side pixels of
+// uint16 without nodata, deflate, predictor 2, in tiles of 512 or as more options of leat apply
+// say. They are made when they are not there.
 func (l *Leat) Bands(ctx context.Context, side int, more ...string) (red, nir string, err error) {
 	suffix := strings.NewReplacer("--", "-", ",", "-", "=", "").Replace(strings.Join(more, ""))
 	file := func(band string) string {
@@ -87,7 +91,8 @@ func (l *Leat) Bands(ctx context.Context, side int, more ...string) (red, nir st
 		return "", "", err
 	}
 	for band, from := range map[string]string{"red": "B04.tif", "nir": "B08.tif"} {
-		args := []string{"apply", "-q", "-i", "a=" + filepath.Join(scene, from), "-e", "a", "-o", "out=" + file(band), "--no-mask", "--nodata", "none",
+		args := []string{"apply", "-q", "-i", "a=" + filepath.Join(scene, from), "-e", "a", "-o", "out=" + file(band),
+			"--no-mask", "--nodata", "none",
 			"--overviews", "none", "--no-stats"}
 		if err := l.Run(ctx, append(args, more...)...); err != nil {
 			return "", "", err

@@ -1,9 +1,10 @@
-// Command shm measures how arrays get from one process to others with leat's shm and with joblib's memmapping, in one run on one
-// machine, and prints a table in Markdown.
+// Command shm measures how arrays get from one process to others with leat's shm and with joblib's
+// memmapping, in one run on one machine, and prints a table in Markdown.
 //
-// joblib_peer.py, beside the sources, is the peer, run by the first Python that has joblib and NumPy; without one only leat is measured, and the output
-// says so. Both sides do the same: an array of float64 is put where workers can see it, by a parent whose two workers are already there,
-// and a task is to look at one element of it.
+// joblib_peer.py, beside the sources, is the peer, run by the first Python that has joblib and
+// NumPy; without one only leat is measured, and the output says so. Both sides do the same: an
+// array of float64 is put where workers can see it, by a parent whose two workers are already
+// there, and a task is to look at one element of it.
 package main
 
 import (
@@ -110,7 +111,8 @@ func sizeName(mb int) string {
 	return fmt.Sprintf("%d MB", mb)
 }
 
-// joblib runs the peer; nil times where it is not installed. Times of many tasks are divided by their number.
+// joblib runs the peer; nil times where it is not installed. Times of many tasks are divided by
+// their number.
 func joblib(ctx context.Context, rounds, largest int) (map[string]measured.Times, string, error) {
 	for _, python := range []string{"python3", "/usr/bin/python3"} {
 		if exec.CommandContext(ctx, python, "-c", "import joblib, numpy").Run() != nil {
@@ -212,7 +214,8 @@ func transfer(mb, rounds int) (t transferTimes, err error) {
 	return t, nil
 }
 
-// attached has a new process attach an array, once and then again and again; before it warm, if that is not empty.
+// attached has a new process attach an array, once and then again and again; before it warm, if
+// that is not empty.
 func attached(a *shm.Array, last float64, warm shm.Handle) (first, known time.Duration, err error) {
 	h, err := a.Handle()
 	if err != nil {
@@ -257,7 +260,7 @@ func calls(rounds int) (t callTimes, err error) {
 		tiny[i] = float64(i)
 	}
 	for i := range rounds + 1 {
-		scope, err := s.Scope.Scope()
+		scope, err := s.Scope()
 		if err != nil {
 			return t, err
 		}

@@ -22,7 +22,8 @@ func TestTheBenchmarkRuns(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, row := range []string{"| put 100 MB", "| attach 1 MB, known to the process", "| 1000 tasks on an array of 80 bytes"} {
+	for _, row := range []string{"| put 100 MB", "| attach 1 MB, known to the process",
+		"| 1000 tasks on an array of 80 bytes"} {
 		if !strings.Contains(string(out), row) {
 			t.Errorf("no %q in\n%s", row, out)
 		}

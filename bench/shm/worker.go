@@ -54,7 +54,7 @@ func work(in io.Reader, out io.Writer) error {
 	}
 }
 
-func answer(s *shm.Sharer, q request) (r reply, err error) {
+func answer(s *shm.Pool, q request) (r reply, err error) {
 	if q.Warm != "" {
 		a, err := s.Attach(q.Warm, shm.ReadOnly, nil)
 		if err != nil {

@@ -48,7 +48,8 @@ const (
 	memoryLine  = "memory above the start, MiB: %d objects of 8 MiB, 32 workers, a limit of 16 MiB"
 )
 
-// all measures everything. Rounds alternate what is measured, so that a slow minute of the machine is everybody's.
+// all measures everything. Rounds alternate what is measured, so that a slow minute of the machine
+// is everybody's.
 func (b *bench) all() error {
 	for round := range b.runs {
 		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, b.runs)
@@ -69,6 +70,9 @@ func (b *bench) all() error {
 		if err := b.memory(); err != nil {
 			return fmt.Errorf("memory: %w", err)
 		}
+	}
+	if err := b.allHits(b.runs); err != nil {
+		return err
 	}
 	fmt.Fprintln(os.Stderr, "two COGs")
 	if err := b.cogs(2*b.runs - 1); err != nil {
@@ -196,7 +200,9 @@ func (b *bench) four() error {
 func (b *bench) memory() error {
 	return b.served(serverTask{}, func(s *server) error {
 		return b.in(b.places[0], func(dir string) error {
-			a, err := b.one("memory.prof", task{Op: opMemory, Dir: dir, URL: s.url, Objects: b.large, Size: largeSize, Workers: 32, MaxBytes: 16 << 20})
+			a, err := b.one("memory.prof",
+				task{Op: opMemory, Dir: dir, URL: s.url, Objects: b.large, Size: largeSize, Workers: 32,
+					MaxBytes: 16 << 20})
 			if err != nil {
 				return err
 			}
@@ -218,7 +224,8 @@ func (b *bench) large1() error {
 	}{{1, fmt.Sprintf(oneStream, b.big>>20)}, {8, eightParts}} {
 		err := b.served(serverTask{Rate: 50e6}, func(s *server) error {
 			return b.places[0].fresh(b.big, func(dir string) error {
-				a, err := b.one(fmt.Sprintf("ranges-%d.prof", x.ranges), task{Op: opCopy, Dir: dir, URL: s.url, Objects: 1, Size: b.big, Workers: 8, Ranges: x.ranges})
+				a, err := b.one(fmt.Sprintf("ranges-%d.prof", x.ranges),
+					task{Op: opCopy, Dir: dir, URL: s.url, Objects: 1, Size: b.big, Workers: 8, Ranges: x.ranges})
 				if err == nil {
 					b.add(otherTable, x.line, oursTime, a.Epochs[0].Took.Seconds())
 				}

@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"leat/apply"
-	"leat/apply/remote"
 	"leat/bench/measured"
 	"leat/block"
 	"leat/ndarray"
 	"leat/raster"
+	"leat/stores"
 )
 
 // Lines of the table of two COGs.
@@ -116,7 +116,8 @@ func (b *bench) ndvi(dir string, t task) (time.Duration, error) {
 // ndvi is the job in its process.
 func (w *worker) ndvi() (err error) {
 	job := apply.Job{Inputs: map[string]apply.Input{},
-		Outputs:     map[string]apply.Output{"out": {Path: filepath.Join(w.Dir, "out.tif"), NoOverviews: true, NoStatistics: true}},
+		Outputs: map[string]apply.Output{"out": {Path: filepath.Join(w.Dir, "out.tif"), NoOverviews: true,
+			NoStatistics: true}},
 		Expressions: map[string]string{"out": "(nir - red) / (nir + red)"}}
 	for _, band := range []string{"red", "nir"} {
 		path := filepath.Join(w.Files, band+".tif")
@@ -126,10 +127,11 @@ func (w *worker) ndvi() (err error) {
 		job.Inputs[band] = apply.File(path)
 	}
 	if w.Side > 0 {
-		job.Controls.Window = &block.Window{Col: w.Side / 4, Row: w.Side / 4, Width: w.Side * 47 / 100, Height: w.Side * 47 / 100}
+		job.Controls.Window = &block.Window{Col: w.Side / 4, Row: w.Side / 4, Width: w.Side * 47 / 100,
+			Height: w.Side * 47 / 100}
 	}
 	if w.URL != "" {
-		stores := remote.New(&remote.Options{NoStage: w.Stage == "", StageDir: w.Stage})
+		stores := stores.New(&stores.Options{NoStage: w.Stage == "", StageDir: w.Stage})
 		defer func() { err = errors.Join(err, stores.Close()) }()
 		job.Open = stores.Open
 	}
@@ -139,8 +141,10 @@ func (w *worker) ndvi() (err error) {
 
 // hills writes a raster that compresses about as a band of a satellite does.
 func hills(ctx context.Context, path string, side int, seed uint64) error {
-	grid := raster.Grid{Width: side, Height: side, HasTransform: true, CRS: raster.CRS{Code: "EPSG:32631"}, Transform: raster.Transform{500000, 10, 0, 5000000, 0, -10}}
-	_, err := apply.Run(ctx, apply.Job{Outputs: map[string]apply.Output{"out": {Path: path, COG: true, NoStatistics: true}}, Controls: apply.Controls{Grid: &grid},
+	grid := raster.Grid{Width: side, Height: side, HasTransform: true, CRS: raster.CRS{Code: "EPSG:32631"},
+		Transform: raster.Transform{500000, 10, 0, 5000000, 0, -10}}
+	_, err := apply.Run(ctx, apply.Job{Outputs: map[string]apply.Output{"out": {Path: path, COG: true,
+		NoStatistics: true}}, Controls: apply.Controls{Grid: &grid},
 		Func: func(_ context.Context, b *apply.Block) error {
 			a := b.NewOut(ndarray.Uint16, 1)
 			px := ndarray.Slice[uint16](a)

@@ -50,7 +50,8 @@ func (b *bench) cost(p place) error {
 	if err != nil {
 		return err
 	}
-	for _, x := range []struct{ op, line string }{{opCopy, costCopy}, {opPlain, costPlain}, {opWrite, costWrite}, {opRead, costRead}, {opReuse, costReuse}} {
+	for _, x := range []struct{ op, line string }{{opCopy, costCopy}, {opPlain, costPlain}, {opWrite, costWrite},
+		{opRead, costRead}, {opReuse, costReuse}} {
 		err := b.in(p, func(dir string) error {
 			a, err := b.one("cost-"+x.op+"-"+p.name+".prof", b.small(x.op, dir))
 			if err == nil {
@@ -74,7 +75,8 @@ func (b *bench) cost(p place) error {
 
 // wire measures processor time of a client of a server in another process.
 func (b *bench) wire() error {
-	for _, x := range []struct{ op, line string }{{opStage, costWire}, {opInto, costWireInto}, {opGet, costObjstore}, {opPlain, costPlainNet}, {opBare, costBare}, {opBareIn, costBareIn}} {
+	for _, x := range []struct{ op, line string }{{opStage, costWire}, {opInto, costWireInto}, {opGet, costObjstore},
+		{opPlain, costPlainNet}, {opBare, costBare}, {opBareIn, costBareIn}} {
 		err := b.served(serverTask{}, func(s *server) error {
 			return b.in(b.places[0], func(dir string) error {
 				t := b.small(x.op, dir)

@@ -1,12 +1,15 @@
-// Command stage measures leat's stage: how fast it brings objects to the disk and gives them back, what that costs of the processor, of memory and of
-// requests to the source. It prints tables in Markdown.
+// Command stage measures leat's stage: how fast it brings objects to the disk and gives them back,
+// what that costs of the processor, of memory and of requests to the source. It prints tables in
+// Markdown.
 //
-// Everything that is measured is done by processes of its own: this program, run again, each with a fresh heap. Objects come from a source
-// within the process, which sleeps before each, or from an HTTP server in another process on 127.0.0.1. Beside leat the same job is done by a plain program without
-// a stage (plain.go), and by single steps of it that show what the machine takes at least. Every object that is read is looked at: a wrong one
-// ends the benchmark.
+// Everything that is measured is done by processes of its own: this program, run again, each with a
+// fresh heap. Objects come from a source within the process, which sleeps before each, or from an
+// HTTP server in another process on 127.0.0.1. Beside leat the same job is done by a plain program
+// without a stage (plain.go), and by single steps of it that show what the machine takes at least.
+// Every object that is read is looked at: a wrong one ends the benchmark.
 //
-// The peer, FileStoreCachePool of Megatron-Energon, can't be installed here: its figures were measured before, on the same kind of machine.
+// The peer, FileStoreCachePool of Megatron-Energon, can't be installed here: its figures were
+// measured before, on the same kind of machine.
 package main
 
 import (
@@ -55,6 +58,7 @@ type sizes struct {
 	large         int   // of 8 MiB
 	big           int64 // bytes of the one object that is read by ranges
 	side          int   // of the rasters
+	rooms         int   // of hitsRooms
 }
 
 const (
@@ -63,11 +67,12 @@ const (
 )
 
 func run(ctx context.Context, args []string, out io.Writer) (err error) {
-	s := sizes{shared: 300, large: 64, big: 1 << 30, side: 5490}
+	s := sizes{shared: 300, large: 64, big: 1 << 30, side: 5490, rooms: len(hitsRooms)}
 	fs := flag.NewFlagSet("stage", flag.ContinueOnError)
 	fs.IntVar(&s.runs, "runs", 5, "measured rounds")
 	fs.IntVar(&s.bigRuns, "big-runs", 3, "measured rounds of the object of 1 GiB, each of half a minute")
 	cogs := fs.Bool("cogs", false, "measure the two COGs alone")
+	hits := fs.Bool("hits", false, "measure the hit rates of epochs alone")
 	fs.IntVar(&s.objects, "objects", 2000, "objects of 100 KiB")
 	where := fs.String("dir", "", "where objects are staged; by default where temporary files are, and for some lines of the tables /dev/shm too")
 	profiles := fs.String("profiles", "", "a folder that gets processor profiles of the measured processes")
@@ -85,7 +90,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return fmt.Errorf("-objects %d: 1 to %d", s.objects, maxObjects)
 	}
 	if *quick {
-		s = sizes{runs: 1, bigRuns: 1, objects: 100, shared: 20, large: 6, big: 24 << 20, side: 700}
+		s = sizes{runs: 1, bigRuns: 1, objects: 100, shared: 20, large: 6, big: 24 << 20, side: 700, rooms: 1}
 	}
 	b := &bench{sizes: s, ctx: ctx}
 	if *profiles != "" {
@@ -111,7 +116,17 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if *cogs {
 		command = fmt.Sprintf("go run ./bench/stage -cogs -runs=%d", s.runs)
 	}
+	if *hits {
+		command = fmt.Sprintf("go run ./bench/stage -hits -runs=%d", s.runs)
+	}
 	fmt.Fprintf(out, "%s\n\n", measured.Machine(command))
+	if *hits {
+		if err := b.allHits(b.runs); err != nil {
+			return err
+		}
+		b.printHits(out)
+		return nil
+	}
 	if *cogs {
 		if err := b.cogs(2*b.runs - 1); err != nil {
 			return fmt.Errorf("two COGs: %w", err)

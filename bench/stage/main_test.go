@@ -39,15 +39,18 @@ func TestTheBenchmarkRuns(t *testing.T) {
 		lines[cells[0]] = cells[1:]
 	}
 	p := place{name: "disk"}
-	want := []string{fmt.Sprintf(againSame, p.name), fmt.Sprintf(againNew, latencies[0], p.name), costGet, costWire, costObjstore, costPlainNet, costBare, costBareIn, costWireInto,
-		fmt.Sprintf(fourReads, 20), fourTime, fmt.Sprintf(oneStream, 24), eightParts, fmt.Sprintf(memoryLine, 6), memoryReads,
-		cogLocal, cogEmpty, cogWarm, cogPieces, cogWindowLocal, cogWindowPieces}
+	want := []string{fmt.Sprintf(againSame, p.name), fmt.Sprintf(againNew, latencies[0], p.name), costGet, costWire,
+		costObjstore, costPlainNet, costBare, costBareIn, costWireInto,
+		fmt.Sprintf(fourReads, 20), fourTime, fmt.Sprintf(oneStream, 24), eightParts, fmt.Sprintf(memoryLine, 6),
+		memoryReads,
+		hitsLine(10, 12), cogLocal, cogEmpty, cogWarm, cogPieces, cogWindowLocal, cogWindowPieces}
 	for _, l := range latencies {
 		for _, n := range workers {
 			want = append(want, speedLine(l, n, p))
 		}
 	}
-	for _, cost := range []string{costAll, costSame, costNew, costInto, costIntoSame, costCopy, costPlain, costWrite, costRead, costReuse} {
+	for _, cost := range []string{costAll, costSame, costNew, costInto, costIntoSame, costCopy, costPlain, costWrite,
+		costRead, costReuse} {
 		want = append(want, fmt.Sprintf(cost, p.name))
 	}
 	for _, what := range want {
@@ -56,7 +59,8 @@ func TestTheBenchmarkRuns(t *testing.T) {
 		}
 	}
 	// What does not depend on how quick the machine is.
-	for _, target := range []string{"reads of the source in a second epoch in the same pool, disk: 0", "in a new pool, disk: 0",
+	for _, target := range []string{"reads of the source in a second epoch in the same pool, disk: 0",
+		"in a new pool, disk: 0",
 		"reads of the source by 4 processes that want the same 20 objects: 20"} {
 		if diff := cmp.Diff([]string{"met"}, lines[target][max(0, len(lines[target])-1):]); diff != "" {
 			t.Errorf("%s: %s", target, diff)

@@ -83,7 +83,8 @@ func (s *slow) Stat(_ context.Context, name string) (objstore.Info, error) {
 	return info, err
 }
 
-func (s *slow) Read(_ context.Context, name string, offset, length int64, _ *objstore.Info) (objstore.Info, io.ReadCloser, error) {
+func (s *slow) Read(_ context.Context, name string, offset, length int64, _ *objstore.Info) (objstore.Info,
+	io.ReadCloser, error) {
 	s.reads.Add(1)
 	time.Sleep(s.latency)
 	info, o, err := s.info(name)

@@ -15,8 +15,8 @@ import (
 	"leat/objstore"
 )
 
-// plain is the job as a program without a stage does it: goroutines read objects into memory and write each to a file; each file is read, in order, as soon
-// as it is there, and removed.
+// plain is the job as a program without a stage does it: goroutines read objects into memory and
+// write each to a file; each file is read, in order, as soon as it is there, and removed.
 func (w *worker) plain() error {
 	path := func(i int) string { return filepath.Join(w.Dir, strconv.Itoa(i)) }
 	there := make([]chan struct{}, w.Objects)
@@ -63,7 +63,8 @@ func (w *worker) plain() error {
 	return g.Wait()
 }
 
-// each calls f with the number of every object, in order, in as many goroutines as there are workers.
+// each calls f with the number of every object, in order, in as many goroutines as there are
+// workers.
 func (w *worker) each(f func(i int) error) error {
 	var mu sync.Mutex
 	next := 0
@@ -92,7 +93,8 @@ func (w *worker) get(i int) ([]byte, error) {
 	name := w.object(i).name()
 	read := w.source.Read
 	if w.bucket != nil {
-		read = func(ctx context.Context, name string, offset, length int64, match *objstore.Info) (objstore.Info, io.ReadCloser, error) {
+		read = func(ctx context.Context, name string, offset, length int64, match *objstore.Info) (objstore.Info,
+			io.ReadCloser, error) {
 			return objstore.Retry{}.Read(ctx, w.source, name, offset, length, match)
 		}
 	}
@@ -110,7 +112,8 @@ func (w *worker) getAll() error { return w.look(w.get) }
 
 func (w *worker) fresh() []byte { return make([]byte, w.Size) }
 
-// bare returns what reads an object from the server by net/http alone, into memory that it gets from memory.
+// bare returns what reads an object from the server by net/http alone, into memory that it gets
+// from memory.
 func (w *worker) bare(memory func() []byte) func(i int) ([]byte, error) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: w.Workers, DisableCompression: true}}
 	return func(i int) ([]byte, error) {
@@ -163,7 +166,8 @@ func (w *worker) look(get func(i int) ([]byte, error)) error {
 	})
 }
 
-// writeAll is the least that staging takes: each object is written to a file by one call. It is one file, as a stage packs small objects.
+// writeAll is the least that staging takes: each object is written to a file by one call. It is one
+// file, as a stage packs small objects.
 func (w *worker) writeAll() error {
 	f, err := os.OpenFile(filepath.Join(w.Dir, "all"), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -176,7 +180,8 @@ func (w *worker) writeAll() error {
 	})
 }
 
-// readAll is the least that reading takes: each is read by one call, into new memory or into the same.
+// readAll is the least that reading takes: each is read by one call, into new memory or into the
+// same.
 func (w *worker) readAll() error {
 	f, err := os.Open(filepath.Join(w.Dir, "all"))
 	if err != nil {

@@ -119,8 +119,10 @@ func (b *bench) energon() map[string]string {
 func (b *bench) print(w io.Writer) {
 	const elsewhere = "Energon, not in this run"
 	theirs := b.energon()
-	speed := [][]string{{"objects a second", ours, plainProgram, "leat ÷ plain program", elsewhere, sourceReads, sourceChecks}}
-	cost := [][]string{{"µs of processors for an object", "user and system", "user", "system", "µs of the clock for an object", elsewhere}}
+	speed := [][]string{{"objects a second", ours, plainProgram, "leat ÷ plain program", elsewhere, sourceReads,
+		sourceChecks}}
+	cost := [][]string{{"µs of processors for an object", "user and system", "user", "system",
+		"µs of the clock for an object", elsewhere}}
 	other := [][]string{{"", ours, elsewhere}}
 	for _, l := range b.results {
 		v := l.values
@@ -130,9 +132,11 @@ func (b *bench) print(w io.Writer) {
 			if p := v[plainProgram].median(); p > 0 {
 				ratio = fmt.Sprintf("%.2f", v[ours].median()/p)
 			}
-			speed = append(speed, []string{l.what, v[ours].String(), v[plainProgram].String(), ratio, theirs[l.what], v[sourceReads].String(), v[sourceChecks].String()})
+			speed = append(speed, []string{l.what, v[ours].String(), v[plainProgram].String(), ratio, theirs[l.what],
+				v[sourceReads].String(), v[sourceChecks].String()})
 		case costTable:
-			cost = append(cost, []string{l.what, v[costBoth].String(), v[costUser].String(), v[costSystem].String(), v[costClock].String(), theirs[l.what]})
+			cost = append(cost, []string{l.what, v[costBoth].String(), v[costUser].String(), v[costSystem].String(),
+				v[costClock].String(), theirs[l.what]})
 		case otherTable:
 			value := v[ours].String()
 			if value == "" {
@@ -141,7 +145,8 @@ func (b *bench) print(w io.Writer) {
 			other = append(other, []string{l.what, value, theirs[l.what]})
 		}
 	}
-	fmt.Fprintf(w, "%d objects of 100 KiB, all prefetched, then read in order into new memory and released:\n\n", b.objects)
+	fmt.Fprintf(w, "%d objects of 100 KiB, all prefetched, then read in order into new memory and released:\n\n",
+		b.objects)
 	measured.Table(w, speed)
 	fmt.Fprintf(w, "The same, 32 workers, a source that does not wait:\n\n")
 	measured.Table(w, cost)
@@ -149,6 +154,7 @@ func (b *bench) print(w io.Writer) {
 	fmt.Fprintln(w, notes)
 	fmt.Fprintln(w)
 	b.printCOGs(w)
+	b.printHits(w)
 	printTargets(w, b.targets())
 }
 
@@ -177,15 +183,23 @@ func (b *bench) targets() (all []target) {
 	below := func(want float64) func(float64) bool { return func(v float64) bool { return v < want } }
 	same := func(want float64) func(float64) bool { return func(v float64) bool { return v == want } }
 	for _, p := range b.places {
-		note("objects a second, 32 workers, 5 ms, "+p.name+" > 5500", value(speedTable, speedLine(latencies[0], 32, p), ours), above(5500))
-		note("objects a second, 32 workers, 20 ms, "+p.name+" > 1500", value(speedTable, speedLine(latencies[1], 32, p), ours), above(1500))
-		note("processor time of an object, µs, "+p.name+" < 60", value(costTable, fmt.Sprintf(costAll, p.name), costBoth), below(60))
-		note("the same, read into the same memory, "+p.name, value(costTable, fmt.Sprintf(costInto, p.name), costBoth), below(60))
-		note("reads of the source in a second epoch in the same pool, "+p.name+": 0", value(speedTable, fmt.Sprintf(againSame, p.name), sourceReads), same(0))
-		note("in a new pool, "+p.name+": 0", value(speedTable, fmt.Sprintf(againNew, latencies[0], p.name), sourceReads), same(0))
+		note("objects a second, 32 workers, 5 ms, "+p.name+" > 5500",
+			value(speedTable, speedLine(latencies[0], 32, p), ours), above(5500))
+		note("objects a second, 32 workers, 20 ms, "+p.name+" > 1500",
+			value(speedTable, speedLine(latencies[1], 32, p), ours), above(1500))
+		note("processor time of an object, µs, "+p.name+" < 60",
+			value(costTable, fmt.Sprintf(costAll, p.name), costBoth), below(60))
+		note("the same, read into the same memory, "+p.name, value(costTable, fmt.Sprintf(costInto, p.name), costBoth),
+			below(60))
+		note("reads of the source in a second epoch in the same pool, "+p.name+": 0",
+			value(speedTable, fmt.Sprintf(againSame, p.name), sourceReads), same(0))
+		note("in a new pool, "+p.name+": 0",
+			value(speedTable, fmt.Sprintf(againNew, latencies[0], p.name), sourceReads), same(0))
 	}
-	note(fmt.Sprintf("reads of the source by 4 processes that want the same %d objects: %[1]d", b.shared), value(otherTable, fmt.Sprintf(fourReads, b.shared), ours), same(float64(b.shared)))
-	one, eight := value(otherTable, fmt.Sprintf(oneStream, b.big>>20), oursTime), value(otherTable, eightParts, oursTime)
+	note(fmt.Sprintf("reads of the source by 4 processes that want the same %d objects: %[1]d", b.shared),
+		value(otherTable, fmt.Sprintf(fourReads, b.shared), ours), same(float64(b.shared)))
+	one, eight := value(otherTable, fmt.Sprintf(oneStream, b.big>>20), oursTime),
+		value(otherTable, eightParts, oursTime)
 	var times samples
 	for i := range min(len(one), len(eight)) {
 		times = append(times, one[i]/eight[i])

@@ -22,7 +22,8 @@ type serverTask struct {
 	Folder  string        // whose files are given; "": made-up objects
 }
 
-// served is what the server says: at first where it is, and whenever it is asked what it was asked for.
+// served is what the server says: at first where it is, and whenever it is asked what it was asked
+// for.
 type served struct {
 	URL           string
 	Reads, Checks int64
@@ -70,9 +71,10 @@ func serve(in io.Reader, out io.Writer) error {
 		return err
 	}
 	h := &handler{t: t}
-	s := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute, ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
-		return context.WithValue(ctx, paceKey{}, &pace{rate: t.Rate})
-	}}
+	s := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute,
+		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
+			return context.WithValue(ctx, paceKey{}, &pace{rate: t.Rate})
+		}}
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(l) }()
 	err = to.Encode(served{URL: "http://" + l.Addr().String()})
@@ -148,7 +150,8 @@ func (c *content) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// pace keeps one connection, through all its requests, to so many bytes a second. Requests of one connection come one after another.
+// pace keeps one connection, through all its requests, to so many bytes a second. Requests of one
+// connection come one after another.
 type pace struct {
 	rate float64
 	next time.Time // when the next bytes may go

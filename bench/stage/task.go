@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"leat/bench/measured"
+	"leat/stage"
 )
 
 // What a process does with all objects, in a measurement.
@@ -28,6 +29,7 @@ const (
 	opReuse  = "reuse"  // the same into the same memory
 	opMemory = "memory" // opStage; what counts is the memory of the process
 	opNDVI   = "ndvi"   // leat apply on two files
+	opHits   = "hits"   // reads each, one after the other
 )
 
 // task is what a process is told to do.
@@ -42,6 +44,10 @@ type task struct {
 	Workers  int
 	Ranges   int
 	MaxBytes int64 // 0: the default
+	MaxFiles int   // 0: the default
+	Keep     stage.Keep
+	Shuffle  bool // opHits: another order in each epoch
+	Seed     int  // of the orders
 	Epochs   int
 	Profile  string
 

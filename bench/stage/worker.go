@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"runtime/pprof"
 	"strings"
@@ -17,7 +18,8 @@ import (
 	"leat/stage"
 )
 
-// work is a measured process: it is told a task, gets ready and says so, is told to go, and tells what it did.
+// work is a measured process: it is told a task, gets ready and says so, is told to go, and tells
+// what it did.
 func work(in io.Reader, out io.Writer) error {
 	from, to := json.NewDecoder(in), json.NewEncoder(out)
 	var t task
@@ -52,6 +54,7 @@ type worker struct {
 	slow    *slow            // the source, if it lies in the process
 	bucket  *objstore.Bucket // the source, if it is the server
 	pool    *stage.Pool
+	random  *rand.Rand // of the orders of opHits
 }
 
 func (w *worker) open() (err error) {
@@ -66,8 +69,9 @@ func (w *worker) open() (err error) {
 	} else {
 		w.source = w.bucket
 	}
-	if w.Op == opStage || w.Op == opInto || w.Op == opCopy || w.Op == opMemory {
-		w.pool, err = stage.Open(w.Dir, &stage.Options{Workers: w.Workers, Ranges: w.Ranges, MaxBytes: w.MaxBytes, Warn: func(err error) { fmt.Fprintln(os.Stderr, err) }})
+	if w.Op == opStage || w.Op == opInto || w.Op == opCopy || w.Op == opMemory || w.Op == opHits {
+		w.pool, err = stage.Open(w.Dir, &stage.Options{Workers: w.Workers, Ranges: w.Ranges, MaxBytes: w.MaxBytes,
+			MaxFiles: int64(w.MaxFiles), Keep: w.Keep, Warn: func(err error) { fmt.Fprintln(os.Stderr, err) }})
 	}
 	return err
 }
@@ -100,8 +104,10 @@ func (w *worker) profiled(f func() error) error {
 }
 
 func (w *worker) epochs() (all []epoch, err error) {
-	do := map[string]func() error{opStage: w.stageAll, opInto: w.stageAll, opMemory: w.stageAll, opCopy: w.copyAll, opPlain: w.plain, opGet: w.getAll,
-		opBare: w.bareAll, opBareIn: w.bareAll, opWrite: w.writeAll, opRead: w.readAll, opReuse: w.readAll, opNDVI: w.ndvi}[w.Op]
+	do := map[string]func() error{opStage: w.stageAll, opInto: w.stageAll, opMemory: w.stageAll, opCopy: w.copyAll,
+		opPlain: w.plain, opGet: w.getAll,
+		opBare: w.bareAll, opBareIn: w.bareAll, opWrite: w.writeAll, opRead: w.readAll, opReuse: w.readAll,
+		opNDVI: w.ndvi, opHits: w.readEpoch}[w.Op]
 	if do == nil {
 		return nil, fmt.Errorf("%q: no such task", w.Op)
 	}
@@ -143,14 +149,14 @@ func (w *worker) object(i int) object { return object{i, w.Size} }
 
 // stageAll is the job: all objects are asked for, and then read one after another.
 func (w *worker) stageAll() error {
-	all := make([]*stage.Lazy, w.Objects)
+	all := make([]*stage.Ref, w.Objects)
 	for i := range all {
 		all[i] = w.pool.Prefetch(w.source, w.object(i).name())
 	}
-	get := func(l *stage.Lazy) ([]byte, error) { return l.Bytes(w.ctx) }
+	get := func(l *stage.Ref) ([]byte, error) { return l.Bytes(w.ctx) }
 	if w.Op == opInto {
 		memory := make([]byte, w.Size)
-		get = func(l *stage.Lazy) ([]byte, error) {
+		get = func(l *stage.Ref) ([]byte, error) {
 			r, err := l.Open(w.ctx)
 			if err != nil {
 				return nil, err
@@ -177,7 +183,7 @@ func (w *worker) stageAll() error {
 
 // copyAll brings all to the disk.
 func (w *worker) copyAll() error {
-	all := make([]*stage.Lazy, w.Objects)
+	all := make([]*stage.Ref, w.Objects)
 	for i := range all {
 		all[i] = w.pool.Prefetch(w.source, w.object(i).name())
 	}

@@ -36,13 +36,14 @@ func work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return worker.Work(ctx, worker.WorkOptions{Environment: e, Build: build, Open: func(_ context.Context, j worker.Joined) (worker.Computer, error) {
-		var job errand
-		if err := json.Unmarshal(j.Job, &job); err != nil {
-			return nil, err
-		}
-		return idle{make([]byte, job.Bytes)}, nil
-	}})
+	return worker.Work(ctx, worker.WorkOptions{Environment: e, Build: build,
+		Open: func(_ context.Context, j worker.JoinInfo) (worker.Handler, error) {
+			var job errand
+			if err := json.Unmarshal(j.Job, &job); err != nil {
+				return nil, err
+			}
+			return idle{make([]byte, job.Bytes)}, nil
+		}})
 }
 
 // idle is a computer whose results are all the same.
@@ -50,12 +51,12 @@ type idle [][]byte
 
 func (i idle) Read(context.Context, worker.Lease) (any, error)              { return nil, nil }
 func (i idle) Compute(context.Context, int, any) (body [][]byte, err error) { return i, nil }
-func (i idle) Drop(any)                                                     {}
-func (i idle) Noted(json.RawMessage)                                        {}
+func (i idle) Discard(any)                                                  {}
+func (i idle) Notify(json.RawMessage)                                       {}
 func (i idle) Close() error                                                 { return nil }
 
 // channel makes one for this program's workers. It must be closed.
-func (b *bench) channel(blocks int, job errand, accept func()) (*worker.Channel, error) {
+func (b *bench) channel(blocks int, job errand, accept func()) (*worker.Coordinator, error) {
 	text, err := json.Marshal(job)
 	if err != nil {
 		return nil, err
@@ -72,12 +73,12 @@ func (b *bench) channel(blocks int, job errand, accept func()) (*worker.Channel,
 
 // began is a kind that notes when its workers have been started.
 type began struct {
-	worker.Kind
+	worker.Launcher
 	at time.Time
 }
 
 func (k *began) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, error) {
-	f, err := k.Kind.Start(ctx, o)
+	f, err := k.Launcher.Start(ctx, o)
 	k.at = time.Now()
 	return f, err
 }
@@ -88,7 +89,7 @@ type steps struct {
 }
 
 // firstBlock has a worker of a kind compute one block without work.
-func (b *bench) firstBlock(k worker.Kind, folder string) (s steps, err error) {
+func (b *bench) firstBlock(k worker.Launcher, folder string) (s steps, err error) {
 	var first atomic.Int64
 	var begin time.Time
 	c, err := b.channel(1, errand{}, func() { first.Store(int64(time.Since(begin))) })
@@ -97,13 +98,13 @@ func (b *bench) firstBlock(k worker.Kind, folder string) (s steps, err error) {
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	o := worker.RunOptions{Workers: 1, Command: []string{b.self, "worker"}, Run: "bench", Folder: folder}
-	if !k.Facts().Local {
-		if o.Invitation, err = c.Listen("127.0.0.1:0"); err != nil {
+	if !k.Capabilities().Local {
+		if o.Endpoint, err = c.Listen("127.0.0.1:0"); err != nil {
 			return s, err
 		}
 	}
 	c.Offer(0, nil)
-	watched := &began{Kind: k}
+	watched := &began{Launcher: k}
 	begin = time.Now()
 	if err := worker.Run(b.ctx, c, watched, o); err != nil {
 		return s, err
@@ -116,10 +117,12 @@ func (b *bench) firstBlock(k worker.Kind, folder string) (s steps, err error) {
 	return s, nil
 }
 
-// joining has leat worker join a run, and returns how long that took. Its job is none that leat knows, so it goes no further.
+// joining has leat worker join a run, and returns how long that took. Its job is none that leat
+// knows, so it goes no further.
 func (b *bench) joining() (took time.Duration, err error) {
-	c, err := worker.NewChannel(worker.Options{Blocks: 1, OnDemand: true, Workers: 1, Build: b.build, Mixed: true, MaxBytes: 1,
-		Accept: func(context.Context, *worker.Result) error { return nil }})
+	c, err := worker.NewChannel(worker.Options{Blocks: 1, OnDemand: true, Workers: 1, Build: b.build, Mixed: true,
+		MaxBytes: 1,
+		Accept:   func(context.Context, *worker.Result) error { return nil }})
 	if err != nil {
 		return 0, err
 	}
@@ -152,7 +155,8 @@ func (b *bench) joining() (took time.Duration, err error) {
 	}
 }
 
-// stream has one worker compute many blocks without work, one at a time, and returns the time of one. The worker was there before.
+// stream has one worker compute many blocks without work, one at a time, and returns the time of
+// one. The worker was there before.
 func (b *bench) stream(blocks int, job errand, tls bool) (each time.Duration, err error) {
 	c, err := b.channel(blocks, job, func() {})
 	if err != nil {
@@ -184,8 +188,9 @@ func (b *bench) stream(blocks int, job errand, tls bool) (each time.Duration, er
 	return time.Since(begin) / time.Duration(blocks), nil
 }
 
-// oneWorker starts this program as a worker with one slot: a child with inherited connections, or one that comes by TLS.
-func (b *bench) oneWorker(c *worker.Channel, tls bool) (end func() error, err error) {
+// oneWorker starts this program as a worker with one slot: a child with inherited connections, or
+// one that comes by TLS.
+func (b *bench) oneWorker(c *worker.Coordinator, tls bool) (end func() error, err error) {
 	if !tls {
 		f, err := subprocess.New(&subprocess.Options{Slots: 1, Output: os.Stderr}).Start(b.ctx, worker.StartOptions{
 			Workers: 1, Command: []string{b.self, "worker"}, Run: "bench", Connect: c.Connect, Gone: c.Gone})

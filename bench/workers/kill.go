@@ -30,7 +30,8 @@ func (b *bench) kill() error {
 		}
 		return append(append(args, bare...), more...)
 	}
-	two, reads := with("--on", "subprocess", "--workers", "2"), with("--on", "subprocess", "--workers", "2", "--workers-read")
+	two, reads := with("--on", "subprocess", "--workers", "2"),
+		with("--on", "subprocess", "--workers", "2", "--workers-read")
 	variants := []variant{
 		{name: "2 workers, undisturbed", args: two},
 		{name: "1 worker, undisturbed", args: with("--on", "subprocess", "--workers", "1")},
@@ -55,7 +56,8 @@ func (b *bench) kill() error {
 		case len(r.wall) == 0:
 			b.missing(fmt.Sprintf("%s ÷ undisturbed <= 1.5", r.name), errMissed.Error())
 		case r.losing > 0:
-			again, rios = fmt.Sprintf("%d-%d", slices.Min(r.again), slices.Max(r.again)), "the run fails after 21 s, and a timeout is blamed"
+			again, rios = fmt.Sprintf("%d-%d", slices.Min(r.again), slices.Max(r.again)),
+				"the run fails after 21 s, and a timeout is blamed"
 			b.ratioTarget(fmt.Sprintf("%s ÷ undisturbed <= 1.5", r.name), r.wall, base.wall, 1.5)
 		}
 		table = append(table, []string{r.name, r.wall.String(), r.wall.Ratio(base.wall), again, rios})
@@ -64,13 +66,15 @@ func (b *bench) kill() error {
 	return nil
 }
 
-// errMissed: the run was over before its worker could be killed, or the worker had nothing left to do.
+// errMissed: the run was over before its worker could be killed, or the worker had nothing left to
+// do.
 var errMissed = errors.New("the run was over before a worker could be killed")
 
 // lostWorker is what leat says then.
-var lostWorker = regexp.MustCompile(`a worker is lost.* blocks[= ]"?\[([0-9 ]*)\]`)
+var lostWorker = regexp.MustCompile(`worker lost.* blocks[= ]"?\[([0-9 ]*)\]`)
 
-// losing runs a variant and kills one of its workers. A run that was over too soon does not count, nor one whose worker had nothing to do any more.
+// losing runs a variant and kills one of its workers. A run that was over too soon does not count,
+// nor one whose worker had nothing to do any more.
 func (b *bench) losing(v variant, first *digest) (s sample, again []int, err error) {
 	unsaid := 0
 	for range 5 {

@@ -59,9 +59,10 @@ func digestOf(path string) (*digest, error) {
 	return d, nil
 }
 
-// apply runs leat apply. meanwhile is called with the process and the path of the output once it has started; nil: nothing is done. The output is
-// looked at and removed outside the time.
-func (b *bench) apply(args []string, meanwhile func(ctx context.Context, pid int, out string) error) (s sample, err error) {
+// apply runs leat apply. meanwhile is called with the process and the path of the output once it
+// has started; nil: nothing is done. The output is looked at and removed outside the time.
+func (b *bench) apply(args []string, meanwhile func(ctx context.Context, pid int, out string) error) (s sample,
+	err error) {
 	out := filepath.Join(b.dir, "out.tif")
 	ctx, cancel := context.WithTimeoutCause(b.ctx, patience, fmt.Errorf("no end after %v", patience))
 	defer cancel()
@@ -118,7 +119,8 @@ type result struct {
 	again     []int // blocks that were given out again
 }
 
-// compare runs variants of one job in turn, after one round that warms up. All outputs must be the same.
+// compare runs variants of one job in turn, after one round that warms up. All outputs must be the
+// same.
 func (b *bench) compare(variants []variant) ([]*result, error) {
 	var results []*result
 	for _, v := range variants {

@@ -1,11 +1,14 @@
-// Command workers measures workers in other processes: how soon they are there, what a block costs on its way to one and back, leat apply with
-// them beside leat apply in one process, what the loss of one costs, how soon a job of Slurm has its first block done, and how many
-// workers one channel can stand. It prints tables in Markdown.
+// Command workers measures workers in other processes: how soon they are there, what a block costs
+// on its way to one and back, leat apply with them beside leat apply in one process, what the loss
+// of one costs, how soon a job of Slurm has its first block done, and how many workers one channel
+// can stand. It prints tables in Markdown.
 //
-// leat is the real program, built as make build does; whole runs are timed from outside. Blocks without work are
-// computed by this program, started again as a worker. Outputs of leat are compared by their SHA-256: another one ends the benchmark.
+// leat is the real program, built as make build does; whole runs are timed from outside. Blocks
+// without work are computed by this program, started again as a worker. Outputs of leat are
+// compared by their SHA-256: another one ends the benchmark.
 //
-// The peer, RIOS, can't be installed here: its figures were measured before, on the same kind of machine.
+// The peer, RIOS, can't be installed here: its figures were measured before, on the same kind of
+// machine.
 package main
 
 import (
@@ -72,14 +75,16 @@ type bench struct {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) (err error) {
-	o := options{starts: 20, jobs: 5, side: 5490, large: 10980, trivial: 1000, touched: 512 << 20, crowds: []int{1, 16, 64, 256, 1000}}
+	o := options{starts: 20, jobs: 5, side: 5490, large: 10980, trivial: 1000, touched: 512 << 20,
+		crowds: []int{1, 16, 64, 256, 1000}}
 	fs := flag.NewFlagSet("workers", flag.ContinueOnError)
 	only, data, leat, profile := "", "", "", ""
 	fs.IntVar(&o.runs, "runs", 5, "measured runs of each line, after one that warms up")
 	fs.StringVar(&only, "only", "", "only parts whose name matches this `regexp` ("+strings.Join(partNames(), ", ")+")")
 	fs.StringVar(&data, "data", "", "`folder` of inputs, made when missing (default: bench/data of the sources)")
 	fs.StringVar(&leat, "leat", "", "measure this `program` instead of building one")
-	fs.StringVar(&profile, "cpuprofile", "", "write a processor profile of this process, which the channel and the simulated workers run in, to `file`")
+	fs.StringVar(&profile, "cpuprofile", "",
+		"write a processor profile of this process, which the channel and the simulated workers run in, to `file`")
 	fs.BoolVar(&o.quick, "quick", false, "little of everything, once: tells that the benchmark works, no more")
 	fs.BoolVar(&o.verbose, "v", false, "print each run")
 	if err := fs.Parse(args); err != nil {
@@ -101,7 +106,8 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	}
 	if o.quick {
 		command = "go run ./bench/workers -quick"
-		o = options{runs: 1, starts: 2, jobs: 1, side: 600, large: 1500, trivial: 40, touched: 8 << 20, crowds: []int{1, 8}, quick: true, verbose: o.verbose}
+		o = options{runs: 1, starts: 2, jobs: 1, side: 600, large: 1500, trivial: 40, touched: 8 << 20,
+			crowds: []int{1, 8}, quick: true, verbose: o.verbose}
 	}
 	b := &bench{options: o, ctx: ctx, out: out}
 	if b.dir, err = os.MkdirTemp("", "leat-bench-"); err != nil {

@@ -18,8 +18,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestTheBenchmarkRuns runs all of it, small. That it works is looked at, not how quick it was.
-func TestTheBenchmarkRuns(t *testing.T) {
+// TestBenchmarkRuns runs all of it, small. That it works is looked at, not how quick it was.
+func TestBenchmarkRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds leat and takes seconds")
 	}
@@ -38,12 +38,17 @@ func TestTheBenchmarkRuns(t *testing.T) {
 		}
 		lines[cells[0]] = cells[1:]
 	}
-	want := []string{"`leat worker` until it has joined the run", "the same: its first block, without work, is accepted",
-		"the channel alone, results of 0 bytes, over inherited connections", "the channel alone, results of 1 MiB, by TLS over loopback",
-		"a whole run of `leat apply` with a subprocess that reads", "in one process", "2 subprocesses", "2 subprocesses, which read", "as it comes, 2 subprocesses",
-		"2 workers, undisturbed", "2 workers, one killed at half", "2 workers, which read, one killed at half", "1", "8", "start of a worker < 20 ms"}
+	want := []string{"`leat worker` until it has joined the run",
+		"the same: its first block, without work, is accepted",
+		"the channel alone, results of 0 bytes, over inherited connections",
+		"the channel alone, results of 1 MiB, by TLS over loopback",
+		"a whole run of `leat apply` with a subprocess that reads", "in one process", "2 subprocesses",
+		"2 subprocesses, which read", "as it comes, 2 subprocesses",
+		"2 workers, undisturbed", "2 workers, one killed at half", "2 workers, which read, one killed at half", "1",
+		"8", "start of a worker < 20 ms"}
 	if !strings.Contains(report, "Slurm was left out: ") {
-		want = append(want, "its first block, without work, is accepted", "a whole run of `leat apply --on slurm --workers 1`, 600 x 600 pixels", slurmTarget)
+		want = append(want, "its first block, without work, is accepted",
+			"a whole run of `leat apply --on slurm --workers 1`, 600 x 600 pixels", slurmTarget)
 	}
 	for _, what := range want {
 		if cells := lines[what]; len(cells) == 0 || cells[0] == "" {
@@ -63,7 +68,7 @@ func TestTheBenchmarkRuns(t *testing.T) {
 	}
 }
 
-func TestChildrenOfAProcessAreFound(t *testing.T) {
+func TestChildren(t *testing.T) {
 	cmd := exec.Command("cat")
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -84,24 +89,24 @@ func TestChildrenOfAProcessAreFound(t *testing.T) {
 	}
 }
 
-func TestWhatLeatSaysOfALostWorkerIsUnderstood(t *testing.T) {
+func TestParseLostWorkerLine(t *testing.T) {
 	for text, want := range map[string]string{
-		`level=WARN msg="a worker is lost" worker=subprocess-0 host=vm why="its connection ended" blocks=[102]`: "102",
-		`level=WARN msg="a worker is lost" worker=subprocess-1 host=vm why=x blocks="[101 102]"`:                "101 102",
-		`leat: a worker is lost, worker subprocess-0, host vm, why its connection ended, blocks [61 63]`:        "61 63",
-		`level=WARN msg="a worker is lost" worker=subprocess-1 host=vm why=x blocks=[]`:                         "",
+		`level=WARN msg="worker lost" worker=subprocess-0 host=vm why="its connection ended" blocks=[102]`: "102",
+		`level=WARN msg="worker lost" worker=subprocess-1 host=vm why=x blocks="[101 102]"`:                "101 102",
+		`leat: worker lost, worker subprocess-0, host vm, why its connection ended, blocks [61 63]`:        "61 63",
+		`level=WARN msg="worker lost" worker=subprocess-1 host=vm why=x blocks=[]`:                         "",
 	} {
 		m := lostWorker.FindStringSubmatch(text)
 		if len(m) != 2 || m[1] != want {
 			t.Errorf("%s: %q", text, m)
 		}
 	}
-	if lostWorker.MatchString(`level=WARN msg="a worker ended before it joined" blocks=[1]`) {
+	if lostWorker.MatchString(`level=WARN msg="worker ended before joining" blocks=[1]`) {
 		t.Error("another message was taken for it")
 	}
 }
 
-func TestOptionsThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	for _, args := range [][]string{{"-runs", "0"}, {"-only", "("}, {"more"}} {
 		if err := run(t.Context(), args, &bytes.Buffer{}); err == nil {
 			t.Errorf("%q were taken", args)

@@ -20,8 +20,10 @@ func (b *bench) ndvi() error {
 		{name: "in one process", args: pixels},
 		{name: "1 subprocess", args: with(pixels, "--on", "subprocess", "--workers", "1")},
 		{name: "2 subprocesses", args: with(pixels, "--on", "subprocess", "--workers", "2")},
-		{name: "1 subprocess, which reads", args: with(pixels, "--on", "subprocess", "--workers", "1", "--workers-read")},
-		{name: "2 subprocesses, which read", args: with(pixels, "--on", "subprocess", "--workers", "2", "--workers-read")},
+		{name: "1 subprocess, which reads",
+			args: with(pixels, "--on", "subprocess", "--workers", "1", "--workers-read")},
+		{name: "2 subprocesses, which read",
+			args: with(pixels, "--on", "subprocess", "--workers", "2", "--workers-read")},
 	}
 	results, err := b.compare(variants)
 	if err != nil {
@@ -43,7 +45,8 @@ func (b *bench) ndvi() error {
 	}
 	for _, group := range [][]*result{results, whole} {
 		for i, r := range group {
-			table = append(table, []string{r.name, r.wall.String(), r.wall.Ratio(group[0].wall), r.cpu.String(), r.cpu.Ratio(group[0].cpu), rios[r.name]})
+			table = append(table, []string{r.name, r.wall.String(), r.wall.Ratio(group[0].wall), r.cpu.String(),
+				r.cpu.Ratio(group[0].cpu), rios[r.name]})
 			if i > 0 {
 				b.ratioTarget(fmt.Sprintf("NDVI, %s ÷ one process <= 1.15", r.name), r.wall, group[0].wall, 1.15)
 			}

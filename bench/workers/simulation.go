@@ -38,13 +38,15 @@ func (b *bench) simulation() error {
 	var crowds []int
 	for _, n := range b.crowds {
 		if uint64(n*descriptors+100) > limit.Cur {
-			fmt.Fprintf(b.out, "%d workers were left out: this process may have %d open files (ulimit -n).\n\n", n, limit.Cur)
+			fmt.Fprintf(b.out, "%d workers were left out: this process may have %d open files (ulimit -n).\n\n", n,
+				limit.Cur)
 			continue
 		}
 		crowds = append(crowds, n)
 	}
 	var failures []string
-	greedy := [][]string{{"workers", "results of", "", "blocks a second", "MiB a second", "lease: median", "p99", "longest", "all have joined after", "workers lost"}}
+	greedy := [][]string{{"workers", "results of", "", "blocks a second", "MiB a second", "lease: median", "p99",
+		"longest", "all have joined after", "workers lost"}}
 	for _, n := range crowds {
 		for _, bytes := range []int{0, 100 << 10, 1 << 20} {
 			for _, written := range []bool{false, true} {
@@ -55,10 +57,11 @@ func (b *bench) simulation() error {
 				if written {
 					what = "written by one writer"
 				}
-				cells, err := b.simulate(crowd{workers: n, bytes: bytes, written: written}, &failures, func(all figures) []string {
-					mib := all.times(func(f workersim.Figures) float64 { return f.PerSecond * float64(bytes) / (1 << 20) }).Median().Seconds()
-					return append([]string{all.perSecond(), fmt.Sprintf("%.0f", mib)}, all.leases(true)...)
-				})
+				cells, err := b.simulate(crowd{workers: n, bytes: bytes, written: written}, &failures,
+					func(all figures) []string {
+						mib := all.times(func(f workersim.Figures) float64 { return f.PerSecond * float64(bytes) / (1 << 20) }).Median().Seconds()
+						return append([]string{all.perSecond(), fmt.Sprintf("%.0f", mib)}, all.leases(true)...)
+					})
 				if err != nil {
 					return err
 				}
@@ -70,7 +73,8 @@ func (b *bench) simulation() error {
 		"\"Lease\" is how long a worker waits for the answer that gives it blocks.\n\n")
 	measured.Table(b.out, greedy)
 
-	paced := [][]string{{"workers", "a block takes", "blocks a second", "of the possible", "lease: median", "p99", "longest", "workers lost"}}
+	paced := [][]string{{"workers", "a block takes", "blocks a second", "of the possible", "lease: median", "p99",
+		"longest", "workers lost"}}
 	for _, n := range crowds {
 		for _, compute := range []time.Duration{time.Second, 250 * time.Millisecond, 50 * time.Millisecond} {
 			if n < 64 && !b.quick {
@@ -79,10 +83,11 @@ func (b *bench) simulation() error {
 			if b.quick {
 				compute /= 50
 			}
-			cells, err := b.simulate(crowd{workers: n, bytes: 100 << 10, written: true, compute: compute}, &failures, func(all figures) []string {
-				share := all.times(func(f workersim.Figures) float64 { return f.PerSecond * compute.Seconds() / float64(n) }).Median().Seconds()
-				return append([]string{all.perSecond(), fmt.Sprintf("%.0f %%", 100*share)}, all.leases(false)...)
-			})
+			cells, err := b.simulate(crowd{workers: n, bytes: 100 << 10, written: true, compute: compute}, &failures,
+				func(all figures) []string {
+					share := all.times(func(f workersim.Figures) float64 { return f.PerSecond * compute.Seconds() / float64(n) }).Median().Seconds()
+					return append([]string{all.perSecond(), fmt.Sprintf("%.0f %%", 100*share)}, all.leases(false)...)
+				})
 			if err != nil {
 				return err
 			}
@@ -97,7 +102,8 @@ func (b *bench) simulation() error {
 	return nil
 }
 
-// simulate runs one, as often as it should, and makes cells of a table of what it found. Runs that fail are counted there and told.
+// simulate runs one, as often as it should, and makes cells of a table of what it found. Runs that
+// fail are counted there and told.
 func (b *bench) simulate(c crowd, failures *[]string, row func(figures) []string) (cells []string, err error) {
 	o := workersim.Options{Workers: c.workers, BodyBytes: c.bytes, Compute: c.compute, TLS: true}
 	switch {
@@ -125,7 +131,8 @@ func (b *bench) simulate(c crowd, failures *[]string, row func(figures) []string
 		if err != nil {
 			failed++
 			text, _, _ := strings.Cut(err.Error(), "\n")
-			*failures = append(*failures, fmt.Sprintf("A run of %d workers, results of %s, failed: %s", c.workers, size(c.bytes), text))
+			*failures = append(*failures,
+				fmt.Sprintf("A run of %d workers, results of %s, failed: %s", c.workers, size(c.bytes), text))
 			b.say("  %s", (*failures)[len(*failures)-1])
 			continue
 		}

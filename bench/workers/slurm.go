@@ -19,7 +19,8 @@ import (
 
 const slurmTarget = "Slurm, from submission to the first block < 1.5 s"
 
-// slurm measures how soon a job of Slurm has its first block done, on a cluster of one node that is made for it.
+// slurm measures how soon a job of Slurm has its first block done, on a cluster of one node that is
+// made for it.
 func (b *bench) slurm() error {
 	s := &stand{}
 	defer s.end()
@@ -79,7 +80,8 @@ func (b *bench) slurm() error {
 		}
 		if i > 0 {
 			bareJob = append(bareJob, alone)
-			started, joined, first, ended = append(started, s.started), append(joined, s.joined), append(first, s.first), append(ended, s.ended)
+			started, joined, first, ended = append(started, s.started), append(joined, s.joined),
+				append(first, s.first), append(ended, s.ended)
 			local, whole = append(local, one.wall), append(whole, other.wall)
 		}
 	}
@@ -102,7 +104,8 @@ func (b *bench) slurm() error {
 func (b *bench) bareJob() (time.Duration, error) {
 	file := filepath.Join(b.dir, "job")
 	begin := time.Now()
-	if out, err := exec.CommandContext(b.ctx, "sbatch", "--quiet", "--output=/dev/null", "--wrap", ": >'"+file+"'").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(b.ctx, "sbatch", "--quiet", "--output=/dev/null", "--wrap",
+		": >'"+file+"'").CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("sbatch: %w: %s", err, out)
 	}
 	for {

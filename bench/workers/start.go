@@ -62,7 +62,8 @@ func (b *bench) trivialBlocks() error {
 			} else {
 				name += "over inherited connections"
 			}
-			lines = append(lines, &line{name: name, run: func() (time.Duration, error) { return b.stream(b.trivial, errand{bytes}, tls) }})
+			lines = append(lines, &line{name: name,
+				run: func() (time.Duration, error) { return b.stream(b.trivial, errand{bytes}, tls) }})
 		}
 	}
 	runs, err := b.tinyRuns()
@@ -113,17 +114,20 @@ func (b *bench) trivialBlocks() error {
 // tinyRuns are runs of leat apply of many blocks without much work.
 func (b *bench) tinyRuns() ([]variant, error) {
 	const block, across = 16, 40
-	in, err := b.bands(max(600, block*across), "--co", fmt.Sprintf("BLOCKSIZE=%d", block), "--srcwin", fmt.Sprintf("0,0,%d,%d", block*across, block*b.trivial/across))
+	in, err := b.bands(max(600, block*across), "--co", fmt.Sprintf("BLOCKSIZE=%d", block), "--srcwin",
+		fmt.Sprintf("0,0,%d,%d", block*across, block*b.trivial/across))
 	if err != nil {
 		return nil, err
 	}
-	args := append(slices.Clone(in), "-e", ndviText, "--co", fmt.Sprintf("BLOCKSIZE=%d", block), "--window", fmt.Sprint(block))
+	args := append(slices.Clone(in), "-e", ndviText, "--co", fmt.Sprintf("BLOCKSIZE=%d", block), "--window",
+		fmt.Sprint(block))
 	args = append(args, bare...)
 	with := func(more ...string) []string { return append(slices.Clone(args), more...) }
 	return []variant{
 		{name: "a whole run of `leat apply` in one process", args: args},
 		{name: "a whole run of `leat apply` with a subprocess", args: with("--on", "subprocess", "--workers", "1")},
-		{name: "a whole run of `leat apply` with a subprocess that reads", args: with("--on", "subprocess", "--workers", "1", "--workers-read")},
+		{name: "a whole run of `leat apply` with a subprocess that reads",
+			args: with("--on", "subprocess", "--workers", "1", "--workers-read")},
 	}, nil
 }
 

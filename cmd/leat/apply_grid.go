@@ -12,9 +12,10 @@ import (
 	"strings"
 
 	"leat/apply"
+	"leat/internal/gdal"
+	"leat/internal/regular"
 	"leat/objstore"
 	"leat/raster"
-	"leat/raster/gdal"
 )
 
 // setWarps sets how inputs off the grid are warped onto it.
@@ -23,10 +24,12 @@ func (f *applyFlags) setWarps(job *apply.Job) error {
 	names := sortedNames(job.Inputs)
 	unknown := func(flag, text, name string) {
 		if _, ok := job.Vectors[name]; ok {
-			errs = append(errs, fmt.Errorf("%s %s: %s is a vector (-v), which is burned onto the grid and not warped", flag, text, name))
+			errs = append(errs, fmt.Errorf("%s %s: %s is a vector (-v), which is burned onto the grid and not warped",
+				flag, text, name))
 			return
 		}
-		errs = append(errs, fmt.Errorf("%s %s: there is no input %q; there is %s", flag, text, name, strings.Join(names, ", ")))
+		errs = append(errs, fmt.Errorf("%s %s: there is no input %q; there is %s", flag, text, name,
+			strings.Join(names, ", ")))
 	}
 	given := map[string]bool{}
 	for _, s := range f.resample {
@@ -67,7 +70,8 @@ func (f *applyFlags) setWarps(job *apply.Job) error {
 		in.Overviews = true
 		job.Inputs[name] = in
 	}
-	if (len(f.resample) > 0 || len(f.useOverviews) > 0) && f.grid == "" && f.reference == "" && f.footprint != "reference" {
+	if (len(f.resample) > 0 || len(f.useOverviews) > 0) && f.grid == "" && f.reference == "" &&
+		f.footprint != "reference" {
 		errs = append(errs, errors.New("--resample and --use-overviews are for inputs that are warped: say onto which grid, with --reference or --grid"))
 	}
 	return errors.Join(errs...)
@@ -137,25 +141,31 @@ func (f *applyFlags) gridOf(ctx context.Context, job *apply.Job, text string) (g
 	}
 	width, height := (box[2]-box[0])/x, (box[3]-box[1])/y
 	// As far as decimals can be off: a thousandth of a pixel.
-	if math.Abs(width-math.Round(width)) > 1e-3 || math.Abs(height-math.Round(height)) > 1e-3 || width < 0.5 || height < 0.5 {
+	if math.Abs(width-math.Round(width)) > 1e-3 || math.Abs(height-math.Round(height)) > 1e-3 || width < 0.5 ||
+		height < 0.5 {
 		return bad("the box is %.7g pixels wide and %.7g high: give one of whole pixels", width, height)
 	}
 	if width > math.MaxInt32 || height > math.MaxInt32 {
 		return bad("the grid would have %.0f x %.0f pixels, more than any raster", width, height)
 	}
-	g = raster.Grid{Width: int(math.Round(width)), Height: int(math.Round(height)), HasTransform: true, Transform: raster.Transform{box[0], x, 0, box[3], 0, -y}}
+	g = raster.Grid{Width: int(math.Round(width)), Height: int(math.Round(height)), HasTransform: true,
+		Transform: raster.Transform{box[0], x, 0, box[3], 0, -y}}
 	name := strings.Join(fields[:len(fields)-len(v)], ",")
 	g.CRS, err = f.systemOf(ctx, job, name)
 	return g, err
 }
 
-// systemOf is the CRS of a grid by numbers: AUTHORITY:NUMBER, none, a raster that has it, or a text file of WKT such as a .prj.
+// systemOf is the CRS of a grid by numbers: AUTHORITY:NUMBER, none, a raster that has it, or a text
+// file of WKT such as a .prj.
 func (f *applyFlags) systemOf(ctx context.Context, job *apply.Job, name string) (raster.CRS, error) {
 	if name == "none" {
 		return raster.CRS{}, nil
 	}
 	text := name
 	if st, err := os.Stat(name); err == nil {
+		if err := regular.Check(name); errors.Is(err, regular.ErrSpecial) {
+			return raster.CRS{}, fileError{fmt.Errorf("--grid: %s: %w", name, regular.ErrSpecial)}
+		}
 		const most = 64 << 10 // of a description; rasters are mostly larger, and tell by how they begin
 		ext := strings.ToLower(filepath.Ext(name))
 		if st.Size() > most || ext != ".prj" && ext != ".wkt" && ext != ".txt" {

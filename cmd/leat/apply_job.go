@@ -13,71 +13,96 @@ import (
 	"strings"
 
 	"leat/apply"
-	"leat/apply/remote"
 	"leat/block"
 	"leat/ndarray"
 	"leat/objstore"
+	"leat/raster"
 	"leat/raster/overview"
+	"leat/stores"
 )
 
-// job makes the job that the options ask for; the error joins all that is wrong with them.
-func (f *applyFlags) job(ctx context.Context, in *remote.Stores) (*apply.Job, error) {
-	job := &apply.Job{Open: in.Open, Store: in, Inputs: map[string]apply.Input{}, Outputs: map[string]apply.Output{}, Expressions: map[string]string{}}
-	var errs []error
-	add := func(err error) {
-		if err != nil {
-			errs = append(errs, err)
+// job returns the job that the options ask for, and all that is wrong with the options. The job is
+// partial if inputs, outputs or expressions could not be read.
+func (f *applyFlags) job(ctx context.Context, in *stores.Stores) (_ *apply.Job, partial bool, _ error) {
+	job := &apply.Job{Open: in.Open, Store: in, Inputs: map[string]apply.Input{}, Outputs: map[string]apply.Output{},
+		Expressions: map[string]string{}}
+	errs := []error{f.stores.check()}
+	inputs, vectors := f.addInputs(job), f.vectors.addTo(job)
+	inputs = errors.Join(inputs, vectors)
+	if vectors == nil {
+		errs = append(errs, f.vectors.setOptions(job))
+	}
+	outputs := f.addOutputs(job)
+	expressions := f.addExpressions(job, outputs == nil)
+	errs = append(errs, inputs, outputs, expressions)
+	if outputs == nil {
+		errs = append(errs, f.setTyped(job), f.setFormats(job), f.setCreation(job), f.setLook(ctx, job))
+	}
+	if inputs == nil {
+		errs = append(errs, f.setInputs(job), f.setWarps(job))
+	}
+	errs = append(errs, f.setControls(job))
+	if err := f.setGrid(ctx, job); err != nil {
+		errs = append(errs, err)
+		if job.Controls.Grid == nil {
+			withoutGrid(job)
 		}
 	}
-	add(f.stores.check())
-	add(f.addInputs(job))
-	add(f.vectors.addTo(job))
-	add(f.addOutputs(job))
-	add(f.addExpressions(job))
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+	return job, inputs != nil || outputs != nil || expressions != nil, errors.Join(errs...)
+}
+
+// withoutGrid removes the footprint of a grid that could not be read, so that it is not called
+// wrong, too.
+func withoutGrid(job *apply.Job) {
+	if job.Controls.Reference == "" {
+		job.Controls.Footprint = apply.Intersection
 	}
-	for _, set := range []func(*apply.Job) error{f.setTyped, f.setFormats, f.setCreation, f.setLook, f.setInputs, f.setWarps, f.setControls, func(job *apply.Job) error { return f.setGrid(ctx, job) }} {
-		add(set(job))
-	}
-	return job, errors.Join(errs...)
 }
 
 func (f *applyFlags) addInputs(job *apply.Job) error {
 	if len(f.inputs) == 0 && len(f.vectors.vectors) == 0 {
 		return errors.New("no input: give at least one -i NAME=FILE")
 	}
+	var errs []error
 	for _, s := range f.inputs {
-		name, path, ok := strings.Cut(s, "=")
-		name = strings.TrimSpace(name)
-		if !ok || name == "" || path == "" || objstore.IsURL(name) {
-			return fmt.Errorf("-i %s: write it as NAME=FILE, such as red=B4.tif", shown(s))
+		if err := addInput(job, s); err != nil {
+			errs = append(errs, err)
 		}
-		path, err := localName(path)
-		if err != nil {
-			return fmt.Errorf("-i %s: %w", name, err)
-		}
-		in, again := job.Inputs[name]
-		in.List = in.List || again
-		files := []string{path}
-		if objstore.IsURL(path) {
-			if strings.ContainsAny(path, "*[") {
-				return fmt.Errorf("-i %s: patterns are for local files: give each URL by an -i of its own", shown(s))
-			}
-		} else if _, err := os.Stat(path); err != nil && strings.ContainsAny(path, "*?[") {
-			found, err := filepath.Glob(path)
-			if err != nil {
-				return fmt.Errorf("-i %s: the pattern has a [ without its ]", s)
-			}
-			if len(found) == 0 {
-				return fileError{fmt.Errorf("-i %s: no file matches the pattern", s)}
-			}
-			slices.Sort(found)
-			files, in.List = found, true
-		}
-		in.Files = append(in.Files, files...)
-		job.Inputs[name] = in
 	}
+	return errors.Join(errs...)
+}
+
+// addInput adds the input of an -i NAME=FILE.
+func addInput(job *apply.Job, s string) error {
+	name, path, ok := strings.Cut(s, "=")
+	name = strings.TrimSpace(name)
+	if !ok || name == "" || path == "" || objstore.IsURL(name) {
+		return fmt.Errorf("-i %s: write it as NAME=FILE, such as red=B4.tif", shown(s))
+	}
+	path, err := localName(path)
+	if err != nil {
+		return fmt.Errorf("-i %s: %w", name, err)
+	}
+	in, again := job.Inputs[name]
+	in.List = in.List || again
+	files := []string{path}
+	if objstore.IsURL(path) {
+		if strings.ContainsAny(path, "*[") {
+			return fmt.Errorf("-i %s: patterns are for local files: give each URL by an -i of its own", shown(s))
+		}
+	} else if _, err := os.Stat(path); err != nil && strings.ContainsAny(path, "*?[") {
+		found, err := filepath.Glob(path)
+		if err != nil {
+			return fmt.Errorf("-i %s: the pattern has a [ without its ]", s)
+		}
+		if len(found) == 0 {
+			return fileError{fmt.Errorf("-i %s: no file matches the pattern", s)}
+		}
+		slices.Sort(found)
+		files, in.List = found, true
+	}
+	in.Files = append(in.Files, files...)
+	job.Inputs[name] = in
 	return nil
 }
 
@@ -85,6 +110,8 @@ func (f *applyFlags) addOutputs(job *apply.Job) error {
 	if len(f.outputs) == 0 {
 		return errors.New("no output: give at least one -o NAME=FILE.tif")
 	}
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	for _, s := range f.outputs {
 		name, path, ok := strings.Cut(s, "=")
 		if !ok || objstore.IsURL(name) {
@@ -92,27 +119,35 @@ func (f *applyFlags) addOutputs(job *apply.Job) error {
 		}
 		name = strings.TrimSpace(name)
 		if name == "" || path == "" {
-			return fmt.Errorf("-o %s: write it as NAME=FILE.tif, such as ndvi=ndvi.tif", shown(s))
+			bad("-o %s: write it as NAME=FILE.tif, such as ndvi=ndvi.tif", shown(s))
+			continue
 		}
 		path, err := localName(path)
 		if err != nil {
-			return fmt.Errorf("-o %s: %w", name, err)
+			bad("-o %s: %w", name, err)
+			continue
 		}
 		if old, again := job.Outputs[name]; again {
-			return fmt.Errorf("-o %s: there is an output %s already (%s): give each a name of its own", shown(s), name, shown(old.Path))
+			bad("-o %s: there is an output %s already (%s): give each a name of its own", shown(s), name,
+				shown(old.Path))
+			continue
 		}
 		job.Outputs[name] = apply.Output{Path: path}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // namedExpression is NAME=EXPRESSION, but not a comparison.
 var namedExpression = regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_]*)\s*=([^=](?s:.*))$`)
 
-func (f *applyFlags) addExpressions(job *apply.Job) error {
+// addExpressions adds the expressions. If outputs are missing, one without a name may be for any of
+// them.
+func (f *applyFlags) addExpressions(job *apply.Job, allOutputs bool) error {
 	if len(f.exprs) == 0 {
 		return errors.New("no expression: say with -e what to compute")
 	}
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	for _, s := range f.exprs {
 		var name, text string
 		if len(s) < 1<<16 { // a longer one is refused by the parser, not searched here
@@ -121,17 +156,21 @@ func (f *applyFlags) addExpressions(job *apply.Job) error {
 			}
 		}
 		if name == "" {
-			if len(job.Outputs) > 1 {
-				return fmt.Errorf("-e %s: there are several outputs: write it as NAME=EXPRESSION", shorten(s))
+			if len(f.outputs) > 1 {
+				bad("-e %s: there are several outputs: write it as NAME=EXPRESSION", shorten(s))
+				continue
 			}
-			name, text = onlyKey(job.Outputs), s
+			if name, text = onlyKey(job.Outputs), s; !allOutputs {
+				name = "out"
+			}
 		}
 		if _, again := job.Expressions[name]; again {
-			return fmt.Errorf("-e %s: output %s has an expression already", shorten(s), name)
+			bad("-e %s: output %s has an expression already", shorten(s), name)
+			continue
 		}
 		job.Expressions[name] = text
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // fileError is about a file that the command line names, not about the command line.
@@ -162,7 +201,8 @@ func eachOutput(job *apply.Job, flag string, values []string, set func(o *apply.
 		value := s
 		if name, rest, ok := strings.Cut(s, "="); ok {
 			if _, known := job.Outputs[name]; !known {
-				errs = append(errs, fmt.Errorf("%s %s: there is no output %q; there is %s", flag, s, name, strings.Join(names, ", ")))
+				errs = append(errs, fmt.Errorf("%s %s: there is no output %q; there is %s", flag, s, name,
+					strings.Join(names, ", ")))
 				continue
 			}
 			names, value = []string{name}, rest
@@ -222,7 +262,7 @@ func allOutputs(job *apply.Job, set func(o *apply.Output)) {
 }
 
 // setLook sets overviews, statistics and what the file says of itself.
-func (f *applyFlags) setLook(job *apply.Job) error {
+func (f *applyFlags) setLook(ctx context.Context, job *apply.Job) error {
 	var errs []error
 	method, err := overview.ParseMethod(f.ovMethod)
 	if err != nil {
@@ -246,7 +286,7 @@ func (f *applyFlags) setLook(job *apply.Job) error {
 		}
 		metadata[k] = v
 	}
-	colors, err := readColors(f.colors)
+	colors, err := interruptible(ctx, func() ([]raster.RGBA, error) { return readColors(f.colors) })
 	if err != nil {
 		errs = append(errs, err)
 	}
@@ -279,7 +319,8 @@ func (f *applyFlags) setInputs(job *apply.Job) error {
 			case !ok:
 				errs = append(errs, fmt.Errorf("%s %s: write it as NAME=VALUE, NAME being an input", flag, s))
 			case !known:
-				errs = append(errs, fmt.Errorf("%s %s: there is no input %q; there is %s", flag, s, name, strings.Join(sortedNames(job.Inputs), ", ")))
+				errs = append(errs, fmt.Errorf("%s %s: there is no input %q; there is %s", flag, s, name,
+					strings.Join(sortedNames(job.Inputs), ", ")))
 			default:
 				if err := set(&in, v); err != nil {
 					errs = append(errs, fmt.Errorf("%s %s: %w", flag, s, err))
@@ -360,6 +401,7 @@ func (f *applyFlags) setControls(job *apply.Job) error {
 		}
 	}
 	if f.window != "" {
+		before := len(errs)
 		w, h, both := strings.Cut(f.window, "x")
 		if !both {
 			h = w
@@ -369,7 +411,9 @@ func (f *applyFlags) setControls(job *apply.Job) error {
 		if err1 != nil || err2 != nil || x <= 0 || y <= 0 || x > 1<<24 || y > 1<<24 {
 			bad("--window %s: write the size of blocks as 1024 or 2048x512 (a part of the raster is --srcwin or --bbox)", f.window)
 		}
-		c.WindowWidth, c.WindowHeight = x, y
+		if len(errs) == before {
+			c.WindowWidth, c.WindowHeight = x, y
+		}
 	}
 	if f.memory != "" {
 		n, err := parseSize(f.memory)

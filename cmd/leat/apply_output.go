@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/apply"
+	"leat/internal/regular"
 	"leat/raster"
 )
 
@@ -179,7 +180,8 @@ func (f *applyFlags) checkSideFiles(job *apply.Job) error {
 	for _, name := range sortedNames(job.Outputs) {
 		taken[absolute(job.Outputs[name].Path)] = "the output " + name
 	}
-	for _, side := range []struct{ flag, path, ext string }{{"--preview", f.preview, ".png"}, {"--report", f.report, ""}, {"--trace", f.trace, ""}} {
+	for _, side := range []struct{ flag, path, ext string }{{"--preview", f.preview, ".png"},
+		{"--report", f.report, ""}, {"--trace", f.trace, ""}} {
 		if side.path == "" {
 			continue
 		}
@@ -196,8 +198,12 @@ func (f *applyFlags) checkSideFiles(job *apply.Job) error {
 }
 
 func checkSideFile(path, ext string) error {
-	if st, err := os.Stat(path); err == nil && st.IsDir() {
+	if err := regular.Check(path); errors.Is(err, regular.ErrDirectory) {
 		return errors.New("that is a folder: give the name of a file in it")
+	} else if errors.Is(err, regular.ErrSpecial) {
+		return regular.ErrSpecial
+	} else if errors.Is(err, unix.ENAMETOOLONG) {
+		return unix.ENAMETOOLONG
 	}
 	if ext == ".png" && !strings.EqualFold(filepath.Ext(path), ext) {
 		return usagef("the preview is a PNG: give a name that ends in .png")

@@ -4,26 +4,33 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"leat/apply"
-	"leat/apply/remote"
+	"leat/internal/preview"
+	"leat/internal/report"
+	"leat/objstore"
+	"leat/stores"
 	"leat/timing"
 )
 
 // writeReport writes the page about a finished run.
-func writeReport(ctx context.Context, in *remote.Stores, path string, job *apply.Job, res *apply.Result, rec *timing.Recorder) error {
-	r := &runReport{Command: commandLine(os.Args), Version: version, Started: time.Now().Add(-res.Wall),
-		Pixels: res.Pixels, Plan: planFacts(res.Plan), Notes: res.Plan.Notes}
+func writeReport(ctx context.Context, in *stores.Stores, path string, job *apply.Job, res *apply.Result,
+	rec *timing.Recorder) error {
+	r := &report.Report{Command: commandLine(os.Args), Version: version, Started: time.Now().Add(-res.Wall),
+		Pixels: res.Pixels, Plan: reportFacts(planFacts(res.Plan)),
+		Notes: slices.Concat(res.Plan.Notes, res.Plan.Warnings)}
 	if res.Plan.Kind != "" {
-		r.Outside = advice(res.Timings, res.Plan)
+		r.Outside, r.Limit = true, advice(res.Timings, res.Plan)
 	}
 	for _, name := range sortedNames(job.Inputs) {
 		files := job.Inputs[name].Files
 		for i, path := range files {
 			if i == maxReportFiles {
-				r.Notes = append(r.Notes, fmt.Sprintf("input %s has %d files; the first %d are shown", name, len(files), i))
+				r.Notes = append(r.Notes,
+					fmt.Sprintf("input %s has %d files; the first %d are shown", name, len(files), i))
 				break
 			}
 			src, err := in.Open(ctx, path)
@@ -34,21 +41,62 @@ func writeReport(ctx context.Context, in *remote.Stores, path string, job *apply
 			if job.Inputs[name].List {
 				label = fmt.Sprintf("%s[%d]", name, i+1)
 			}
-			r.addInput(label, src)
+			d := newInfoDoc(src)
+			r.Inputs = append(r.Inputs, report.Raster{Name: label, Path: d.Path, Facts: reportFacts(d.facts())})
 			if err := src.Close(); err != nil {
 				return err
 			}
 		}
 	}
 	for _, o := range res.Outputs {
-		r.addOutput(ctx, in, o.Name, job.Expressions[o.Name], job.Outputs[o.Name].Path)
+		addReportOutput(ctx, r, in, o.Name, job.Expressions[o.Name], job.Outputs[o.Name].Path)
 		for _, w := range o.Warnings {
 			r.Notes = append(r.Notes, o.Name+": "+w)
 		}
 	}
-	r.addTimings(rec)
+	r.AddTimings(rec)
 	r.Summary = res.Timings // without the time that preview and report take
-	return r.write(path)
+	return r.Write(path)
+}
+
+// addReportOutput adds a finished output with its quicklook, statistics and histograms. What can't
+// be read of it becomes a note: a report never makes a good run fail.
+func addReportOutput(ctx context.Context, r *report.Report, in *stores.Stores, name, expression, path string) {
+	out := report.Raster{Name: name, Path: objstore.Redact(path), Expression: expression}
+	defer func() { r.Outputs = append(r.Outputs, out) }()
+	src, err := openOutput(ctx, in, path)
+	if err != nil {
+		r.Notes = append(r.Notes, fmt.Sprintf("output %s can't be shown: %v", name, err))
+		return
+	}
+	defer src.Close()
+	d := newInfoDoc(src)
+	out.Facts = reportFacts(d.facts())
+	for _, b := range d.Bands {
+		rb := report.Band{Band: b.Band, Name: b.Name, Histogram: report.StoredHistogram(b.Metadata)}
+		if s := b.Statistics; s != nil {
+			rb.Statistics = &report.Statistics{
+				Min: s.Min, Max: s.Max, Mean: s.Mean, StdDev: s.StdDev, ValidPercent: s.ValidPercent,
+			}
+		}
+		if rb.Histogram == nil {
+			rb.Histogram = report.HistogramOf(src, b.Band)
+		}
+		if rb.Statistics != nil || rb.Histogram != nil {
+			out.Bands = append(out.Bands, rb)
+		}
+	}
+	if out.Preview, err = preview.New(ctx, src, report.PreviewSide); err != nil {
+		r.Notes = append(r.Notes, fmt.Sprintf("output %s has no quicklook: %v", name, err))
+	}
+}
+
+func reportFacts(facts []fact) []report.Fact {
+	list := make([]report.Fact, len(facts))
+	for i, f := range facts {
+		list[i] = report.Fact(f)
+	}
+	return list
 }
 
 // maxReportFiles bounds the files of one input that the page lists.

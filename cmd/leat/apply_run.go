@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -16,14 +17,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/apply"
-	"leat/apply/remote"
+	"leat/internal/preview"
 	"leat/internal/publish"
+	"leat/internal/report"
+	"leat/internal/terminal"
+	"leat/stores"
 	"leat/timing"
 )
 
 // execute runs the job and tells about it.
-func (f *applyFlags) execute(cmd *cobra.Command, in *remote.Stores, job *apply.Job) error {
-	// A reader that goes away, as head does, must not kill the run in the middle: that would leave unfinished outputs.
+func (f *applyFlags) execute(cmd *cobra.Command, in *stores.Stores, job *apply.Job) error {
+	// A reader that goes away, as head does, must not kill the run in the middle: that would leave
+	// unfinished outputs.
 	signal.Ignore(unix.SIGPIPE)
 	ctx, people := cmd.Context(), cmd.ErrOrStderr()
 	rec := timing.New()
@@ -37,6 +42,8 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *remote.Stores, job *apply.J
 	}
 	bar := newProgress(w, mode)
 	above := bar.above(people)
+	again := bar.again
+	f.stores.retried.Store(&again)
 	job.Logger = slog.New(&peopleHandler{w: above})
 	var asked time.Time
 	stage := ""
@@ -51,7 +58,7 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *remote.Stores, job *apply.J
 		if p.Stage != "blocks" {
 			stage = p.Stage
 		}
-		rec.Gauge(pixelsDone, p.Pixels)
+		rec.Gauge(report.PixelsDone, p.Pixels)
 		bar.update(p.Done, p.Total, p.Pixels, stage)
 	}
 	var shown *shownRun
@@ -63,7 +70,11 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *remote.Stores, job *apply.J
 	}
 	watch := job.Watch
 	job.Watch = func(state func() apply.State) {
-		keepWithin(state().Plan)
+		plan := state().Plan
+		keepWithin(plan)
+		if plan.Replaced != nil {
+			fmt.Fprintf(above, "leat: %s\n", replacedText(plan.Replaced))
+		}
 		if watch != nil {
 			watch(state)
 		}
@@ -82,16 +93,19 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *remote.Stores, job *apply.J
 		if f.json {
 			// The error itself goes to people whether or not this can be written.
 			event := map[string]any{"event": "error", "error": message(withoutLeftover(err))}
-			if left := new(apply.UnfinishedError); errors.As(err, &left) {
+			if left := new(apply.IncompleteError); errors.As(err, &left) {
 				event["kept"], event["kept_bytes"], event["kept_blocks"] = left.Paths, left.Bytes, left.Done
 			}
 			writeJSON(cmd.OutOrStdout(), event)
 		}
 		return err
 	}
+	for _, warning := range res.Plan.Warnings {
+		fmt.Fprintf(people, "leat: %s\n", terminal.Text(warning))
+	}
 	for _, o := range res.Outputs {
 		for _, warning := range o.Warnings {
-			fmt.Fprintf(people, "leat: %s: %s\n", o.Path, warning)
+			fmt.Fprintf(people, "leat: %s: %s\n", terminal.Name(o.Path), warning)
 		}
 	}
 	switch {
@@ -108,7 +122,8 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *remote.Stores, job *apply.J
 // codeBytes is what the program has in memory besides its heap: its code and constants, and stacks.
 const codeBytes = 28 << 20
 
-// keepWithin has the collector keep the heap within the budget, of which garbage would take a part else. With the usual budget that changes nothing.
+// keepWithin has the collector keep the heap within the budget, of which garbage would take a part
+// else. With the usual budget that changes nothing.
 func keepWithin(p *apply.Plan) {
 	if p.Kind != "" {
 		return // the heaps of several processes share it
@@ -131,13 +146,14 @@ func bottleneck(s timing.Summary) string {
 }
 
 // sideFiles writes preview, trace and report.
-func (f *applyFlags) sideFiles(ctx context.Context, in *remote.Stores, job *apply.Job, res *apply.Result, rec *timing.Recorder) error {
+func (f *applyFlags) sideFiles(ctx context.Context, in *stores.Stores, job *apply.Job, res *apply.Result,
+	rec *timing.Recorder) error {
 	if f.preview != "" {
 		src, err := openOutput(ctx, in, job.Outputs[res.Outputs[0].Name].Path)
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(writePreview(ctx, f.preview, src, previewSide), src.Close()); err != nil {
+		if err := errors.Join(preview.Write(ctx, f.preview, src, preview.DefaultSide), src.Close()); err != nil {
 			return fmt.Errorf("the preview %s could not be written: %w", f.preview, cause(err))
 		}
 	}
@@ -167,37 +183,50 @@ func writeFile(path string, write func(io.Writer) error) error {
 	return p.Commit()
 }
 
-// summarise tells people what was done. What can't be written is lost without an error: the work is done.
+// summarise tells people what was done. What can't be written is lost without an error: the work is
+// done.
 func (f *applyFlags) summarise(w io.Writer, res *apply.Result) {
 	for _, note := range res.Plan.Notes {
 		fmt.Fprintln(w, note)
 	}
 	for _, o := range res.Outputs {
-		fmt.Fprintf(w, "%s: %d x %d, %d x %v, %s (%v)", o.Path, res.Plan.Grid.Width, res.Plan.Grid.Height, len(o.Bands), o.Type, byteText(o.Bytes), o.CodingText())
+		fmt.Fprintf(w, "%s: %d x %d, %d x %v, %s (%v)", terminal.Name(o.Path), res.Plan.Grid.Width,
+			res.Plan.Grid.Height, len(o.Bands), o.Type, byteText(o.Bytes), o.CodingText())
 		if o.Nodata != nil {
 			fmt.Fprintf(w, ", nodata %v", o.Nodata)
 		}
 		fmt.Fprintln(w)
 		for i, b := range o.Bands {
 			if m := b.Moments; m.Valid > 0 {
-				fmt.Fprintf(w, "  band %d: %.6g to %.6g, mean %.6g, stddev %.6g, %.4g %% valid\n", i+1, m.Min, m.Max, m.Mean, m.StdDev(), m.ValidPercent())
+				fmt.Fprintf(w, "  band %d: %.6g to %.6g, mean %.6g, stddev %.6g, %.4g %% valid\n", i+1, m.Min, m.Max,
+					m.Mean, m.StdDev(), m.ValidPercent())
 			} else if m.Total > 0 {
 				fmt.Fprintf(w, "  band %d: no valid pixel\n", i+1)
 			}
 		}
 	}
 	if o := res.Outside; o != nil && o.LostWorkers > 0 {
-		fmt.Fprintf(w, "workers that were lost: %d; blocks that were given out again: %d\n", o.LostWorkers, o.Reissued)
+		fmt.Fprintf(w, "workers that were lost: %d, and replaced: %d; blocks that were given out again: %d\n",
+			o.LostWorkers, o.ReplacedWorkers, o.Reissued)
 	}
 	fmt.Fprintln(w)
 	res.Timings.Text(w, f.verbose)
-	fmt.Fprintln(w, advice(res.Timings, res.Plan))
+	if text := advice(res.Timings, res.Plan); text != "" {
+		fmt.Fprintln(w, text)
+	}
 }
 
-// advice is one sentence on what limited the run. Of workers in other processes only the stages are known, not the time of their processors.
+// minAdvice is how long a run must take for advice to be worth reading.
+const minAdvice = 2 * time.Second
+
+// advice returns one sentence on what limited the run; "" for a short one. Of workers in other
+// processes only the stages are known, not the time of their processors.
 func advice(s timing.Summary, p *apply.Plan) string {
 	if p.Kind == "" {
-		return s.Advice(p.Workers)
+		return s.Advice(min(p.Workers, runtime.GOMAXPROCS(0)))
+	}
+	if s.Wall < minAdvice {
+		return ""
 	}
 	var all, most time.Duration
 	for _, st := range s.Stages {
@@ -219,7 +248,8 @@ func resultEvent(res *apply.Result) map[string]any {
 		for _, b := range o.Bands {
 			m := map[string]any{"valid": b.Moments.Valid, "total": b.Moments.Total, "nan": b.Moments.NaN}
 			if b.Moments.Valid > 0 {
-				m["min"], m["max"], m["mean"], m["stddev"] = jsonNumber(b.Moments.Min), jsonNumber(b.Moments.Max), jsonNumber(b.Moments.Mean), jsonNumber(b.Moments.StdDev())
+				m["min"], m["max"], m["mean"], m["stddev"] = jsonNumber(b.Moments.Min), jsonNumber(b.Moments.Max),
+					jsonNumber(b.Moments.Mean), jsonNumber(b.Moments.StdDev())
 			}
 			bands = append(bands, m)
 		}
@@ -227,14 +257,20 @@ func resultEvent(res *apply.Result) map[string]any {
 		if o.Nodata != nil {
 			nodata = o.Nodata.String()
 		}
-		outputs = append(outputs, map[string]any{"name": o.Name, "path": o.Path, "type": o.Type.String(), "nodata": nodata, "bytes": o.Bytes,
-			"coding": o.CodingText(), "format": o.Format, "files": orEmpty(o.Files), "bands": bands, "saturated": o.Counts.Saturated, "nodata_collisions": o.Counts.NodataCollision,
+		outputs = append(outputs, map[string]any{"name": o.Name, "path": o.Path, "type": o.Type.String(),
+			"nodata": nodata, "bytes": o.Bytes,
+			"coding": o.CodingText(), "format": o.Format, "files": orEmpty(o.Files), "bands": bands,
+			"saturated": o.Counts.Saturated, "nodata_collisions": o.Counts.NodataCollision,
 			"inf": o.Counts.Inf, "warnings": orEmpty(o.Warnings)})
 	}
-	event := map[string]any{"event": "done", "wall_seconds": res.Wall.Seconds(), "blocks": res.Blocks, "pixels": res.Pixels,
-		"resumed": res.Resumed, "outputs": outputs, "notes": orEmpty(res.Plan.Notes), "timings": res.Timings}
+	event := map[string]any{"event": "done", "wall_seconds": res.Wall.Seconds(), "blocks": res.Blocks,
+		"pixels":  res.Pixels,
+		"resumed": res.Resumed, "outputs": outputs, "notes": orEmpty(res.Plan.Notes),
+		"warnings": orEmpty(res.Plan.Warnings), "timings": res.Timings}
 	if o := res.Outside; o != nil {
-		event["workers"], event["lost_workers"], event["reissued_blocks"], event["copied_blocks"] = len(o.Workers), o.LostWorkers, o.Reissued, o.Copies
+		event["workers"], event["lost_workers"], event["reissued_blocks"], event["copied_blocks"] = len(o.Workers),
+			o.LostWorkers, o.Reissued, o.Copies
+		event["replaced_workers"] = o.ReplacedWorkers
 	}
 	return event
 }

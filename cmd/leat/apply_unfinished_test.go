@@ -12,16 +12,20 @@ import (
 )
 
 func TestWhatARunHasLeftIsSaidWithTheCommandThatGoesOn(t *testing.T) {
-	left := &apply.UnfinishedError{Err: errors.New("a reason"), Paths: []string{"/d/.a.tif.leat-part", "/d/.b.tif.leat-part"}, Bytes: 3 << 20, Done: 5, Total: 9}
+	left := &apply.IncompleteError{Err: errors.New("a reason"),
+		Paths: []string{"/d/.a.tif.leat-part", "/d/.b.tif.leat-part"}, Bytes: 3 << 20, Done: 5, Total: 9}
 	const what = "5 of 9 blocks are kept in /d/.a.tif.leat-part, /d/.b.tif.leat-part (3.0 MiB): "
 	for name, c := range map[string]struct {
 		args []string
 		want string
 	}{
-		"a command":       {[]string{"leat", "apply", "-o", "a=a b.tif", "-e", "x*2"}, "this does the rest, and with --discard instead of --resume removes that:\n  leat apply --resume -o 'a=a b.tif' -e 'x*2'"},
-		"one resumed":     {[]string{"./leat", "apply", "-q", "--resume"}, "this does the rest, and with --discard instead of --resume removes that:\n  ./leat apply -q --resume"},
-		"one with secret": {[]string{"leat", "apply", "-i", "a=https://u:hunter2@h/a.tif"}, "the same command with --resume does the rest, and with --discard removes that"},
-		"another program": {[]string{"other"}, "the same command with --resume does the rest, and with --discard removes that"},
+		"a command": {[]string{"leat", "apply", "-o", "a=a b.tif", "-e", "x*2"},
+			"this does the rest, and with --discard instead of --resume removes that:\n  leat apply --resume -o 'a=a b.tif' -e 'x*2'"},
+		"one resumed": {[]string{"./leat", "apply", "-q", "--resume"},
+			"this does the rest, and with --discard instead of --resume removes that:\n  ./leat apply -q --resume"},
+		"one with secret": {[]string{"leat", "apply", "-i", "a=https://u:hunter2@h/a.tif"},
+			"the same command with --resume does the rest, and with --discard removes that"},
+		"another command": {[]string{"leat", "demo", "d"}, "the next run of the same command replaces that"},
 	} {
 		if got := leftover(left, c.args); got != what+c.want {
 			t.Errorf("%s: %s\nwant %s", name, got, what+c.want)
@@ -34,8 +38,9 @@ func TestWhatARunHasLeftIsSaidWithTheCommandThatGoesOn(t *testing.T) {
 		t.Error(got)
 	}
 	left.Done, left.Err = -1, context.Canceled
-	if got := interrupted(left); !strings.Contains(got, "\nleat: what an earlier run did is still in /d/.a.tif.leat-part, ") {
-		t.Error(got)
+	if got := interrupted(left); len(got) != 2 || !strings.HasPrefix(got[1],
+		"what an earlier run did is still in /d/.a.tif.leat-part, ") {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -46,9 +51,13 @@ func TestBlocksOfAnEarlierRunDoNotCountForTheRate(t *testing.T) {
 	p.now = func() time.Time { return now }
 	p.begin()
 	p.from(90, 100, 90e6)
-	now = now.Add(10 * time.Second)
+	now = now.Add(time.Second)
+	p.update(91, 100, 91e6, "")
+	now = now.Add(9 * time.Second)
 	p.update(95, 100, 95e6, "")
-	if got := out.String(); !strings.Contains(got, `"blocks":95,`) || !strings.Contains(got, `"pixels_per_s":500000,"eta_s":10}`) {
+	// Five blocks in ten seconds; the time left counts from the first of them, four blocks in nine seconds.
+	if got := out.String(); !strings.Contains(got, `"blocks":95,`) || !strings.Contains(got,
+		`"pixels_per_s":500000,"eta_s":11.25}`) {
 		t.Error(got)
 	}
 }

@@ -20,16 +20,25 @@ type vectorFlags struct {
 }
 
 func (f *vectorFlags) add(fl *pflag.FlagSet) {
-	fl.StringArrayVarP(&f.vectors, "vector", "v", nil, "`NAME=FILE`: an input made of vectors (GeoPackage, Shapefile, GeoJSON, whatever OGR opens; needs GDAL), which are burned onto the grid before the first block")
+	fl.StringArrayVarP(&f.vectors, "vector", "v", nil,
+		"`NAME=FILE`: an input made of vectors (GeoPackage, Shapefile, GeoJSON, whatever OGR opens; needs GDAL), which are burned onto the grid before the first block")
 	group(fl, "vector", "Vectors")
-	fl.StringArrayVar(&f.layer, "layer", nil, "`NAME=LAYER`: which of several layers, by its name, or by its number from 0")
-	fl.StringArrayVar(&f.burn, "burn", nil, "`NAME=VALUE|ATTRIBUTE`: what features are burned with: a number, or the attribute of that name (default: 1)")
-	fl.StringArrayVar(&f.where, "where", nil, "`NAME=CONDITION`: only features for which it holds, such as roads='class > 3'")
-	fl.StringArrayVar(&f.sql, "sql", nil, "`NAME=STATEMENT`: burn the result of a statement, such as roads='SELECT * FROM roads WHERE lanes * 2 > 4'")
-	fl.StringArrayVar(&f.null, "null", nil, "`NAME=VALUE`: the pixel where no feature lies (default: 0); valid unless --input-nodata says otherwise")
-	fl.StringArrayVar(&f.vectorType, "vector-type", nil, "`NAME=TYPE`: type of the pixels (default: for a number the first of uint8, int32 and float64 that holds it; for an attribute int32, int64 or float64, as it is stored); a value that does not fit is an error")
-	fl.StringArrayVar(&f.allTouched, "all-touched", nil, "`NAME`: burn all pixels that a line or polygon touches, not only those whose centre it covers")
-	fl.StringArrayVar(&f.openOptions, "open-option", nil, "`NAME=KEY=VALUE`: an option of the driver that opens the file, such as X_POSSIBLE_NAMES=lon of CSV files")
+	fl.StringArrayVar(&f.layer, "layer", nil,
+		"`NAME=LAYER`: which of several layers, by its name, or by its number from 0")
+	fl.StringArrayVar(&f.burn, "burn", nil,
+		"`NAME=VALUE|ATTRIBUTE`: what features are burned with: a number, or the attribute of that name (default: 1)")
+	fl.StringArrayVar(&f.where, "where", nil,
+		"`NAME=CONDITION`: only features for which it holds, such as roads='class > 3'")
+	fl.StringArrayVar(&f.sql, "sql", nil,
+		"`NAME=STATEMENT`: burn the result of a statement, such as roads='SELECT * FROM roads WHERE lanes * 2 > 4'")
+	fl.StringArrayVar(&f.null, "null", nil,
+		"`NAME=VALUE`: the pixel where no feature lies (default: 0); valid unless --input-nodata says otherwise")
+	fl.StringArrayVar(&f.vectorType, "vector-type", nil,
+		"`NAME=TYPE`: type of the pixels (default: for a number the first of uint8, int32 and float64 that holds it; for an attribute int32, int64 or float64, as it is stored); a value that does not fit is an error")
+	fl.StringArrayVar(&f.allTouched, "all-touched", nil,
+		"`NAME`: burn all pixels that a line or polygon touches, not only those whose centre it covers")
+	fl.StringArrayVar(&f.openOptions, "open-option", nil,
+		"`NAME=KEY=VALUE`: an option of the driver that opens the file, such as X_POSSIBLE_NAMES=lon of CSV files")
 }
 
 // addVectors adds the vectors to a job that has its inputs.
@@ -50,14 +59,19 @@ func (f *vectorFlags) addTo(job *apply.Job) error {
 			continue
 		}
 		if old, again := job.Vectors[name]; again {
-			bad("-v %s: there is a vector %s already (%s): give each a name of its own", shown(s), name, shown(old.Path))
+			bad("-v %s: there is a vector %s already (%s): give each a name of its own", shown(s), name,
+				shown(old.Path))
 			continue
 		}
 		job.Vectors[name] = apply.Vector{Path: path}
 	}
-	if len(errs) > 0 {
-		return errors.Join(errs...)
-	}
+	return errors.Join(errs...)
+}
+
+// setOptions sets the options of the vectors of a job.
+func (f *vectorFlags) setOptions(job *apply.Job) error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	// each sets something of the vectors that values NAME=VALUE name, each once.
 	each := func(flag string, values []string, many bool, set func(v *apply.Vector, value string) error) {
 		seen := map[string]bool{}

@@ -45,19 +45,23 @@ command line.`,
 		// A number below 0 looks like an option.
 		var unknown *pflag.NotExistError
 		if errors.As(err, &unknown) && strings.Trim(unknown.GetSpecifiedName(), "0123456789") == "" {
-			return usagef("-%s: numbers of slots begin at 0, and a cache has one slot or more", unknown.GetSpecifiedShortnames())
+			return usagef("-%s: numbers of slots begin at 0, and a cache has one slot or more",
+				unknown.GetSpecifiedShortnames())
 		}
 		return usageError{flagError(err)}
 	})
 	c.AddCommand(
-		cacheCreateCommand(), cacheStatCommand(), cacheListCommand(), cacheGetCommand(), cachePutCommand(), cacheCheckCommand(),
+		cacheCreateCommand(), cacheStatCommand(), cacheListCommand(), cacheGetCommand(), cachePutCommand(),
+		cacheCheckCommand(),
 		cachePreserveCommand(), cacheImportCommand(), cacheExportCommand(), cacheCollectCommand(),
 	)
 	return c
 }
 
-// newCacheCommand is a command whose arguments are as Use tells: as many words in capitals, those in brackets being optional.
-func newCacheCommand(use, short, long, example string, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
+// newCacheCommand is a command whose arguments are as Use tells: as many words in capitals, those
+// in brackets being optional.
+func newCacheCommand(use, short, long, example string,
+	run func(cmd *cobra.Command, args []string) error) *cobra.Command {
 	var least, most int
 	for _, word := range strings.Fields(use)[1:] {
 		if most++; !strings.HasPrefix(word, "[") {
@@ -88,14 +92,16 @@ func (f *cacheFlags) addJSON(c *cobra.Command, usage string) {
 }
 
 func (f *cacheFlags) addRemote(c *cobra.Command) {
-	c.Flags().BoolVar(&f.remote, "allow-remote", false, "take a file system that is not known to be local (FUSE, network): only if all processes that use the file run on this machine")
+	c.Flags().BoolVar(&f.remote, "allow-remote", false,
+		"take a file system that is not known to be local (FUSE, network): only if all processes that use the file run on this machine")
 }
 
 func (f *cacheFlags) addOverwrite(c *cobra.Command, what string) {
 	c.Flags().BoolVar(&f.overwrite, "overwrite", false, "replace "+what+" if it exists")
 }
 
-// openCache opens an existing cache, and tells what it was before: a preserved one for reading, another one as programs do.
+// openCache opens an existing cache, and tells what it was before: a preserved one for reading,
+// another one as programs do.
 func openCache(path string, f *cacheFlags) (*cache.Cache, cache.Info, error) {
 	info, err := inspectCache(path)
 	if err != nil {
@@ -107,13 +113,16 @@ func openCache(path string, f *cacheFlags) (*cache.Cache, cache.Info, error) {
 	}
 	c, err := cache.Open(path, info.Slots, &cache.Options{AllowRemote: f.remote, Progress: f.done.Store})
 	if err == nil && c.UUID() != info.UUID {
-		return nil, info, errors.Join(fmt.Errorf("%s was replaced by another one at this moment: try again", path), c.Close())
+		return nil, info, errors.Join(fmt.Errorf("%s was replaced by another one at this moment: try again", path),
+			c.Close())
 	}
 	return c, info, err
 }
 
-// of tells how far an operation on so many bytes is.
-func (f *cacheFlags) of(total int64) func() (done, of int64) {
+// of returns the progress of an operation that goes through the records of a cache, as
+// Options.Progress counts them, and writes an index of so many bytes.
+func (f *cacheFlags) of(info cache.Info, index int64) func() (done, total int64) {
+	total := max(info.Bytes-cache.FileSize(info.Slots), 0) + index
 	return func() (int64, int64) { return f.done.Load(), total }
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"leat/cache"
+	"leat/internal/terminal"
 )
 
 func cacheCheckCommand() *cobra.Command {
@@ -47,19 +48,21 @@ func checkCache(cmd *cobra.Command, path string, f *cacheFlags) error {
 		return err
 	}
 	var r *cache.Report
-	err = watch(cmd.Context(), cmd.ErrOrStderr(), "checking "+byteText(info.DiskBytes), f.of(info.DiskBytes), func() (err error) {
-		c, _, err := openCache(path, f)
-		if err != nil {
+	err = watch(cmd.Context(), cmd.ErrOrStderr(), "checking "+byteText(info.DiskBytes), f.of(info, 0),
+		func() (err error) {
+			c, _, err := openCache(path, f)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, c.Close()) }()
+			r, err = c.Check(cmd.Context())
 			return err
-		}
-		defer func() { err = errors.Join(err, c.Close()) }()
-		r, err = c.Check(cmd.Context())
-		return err
-	})
+		})
 	if err != nil {
 		return err
 	}
-	d := &checkDoc{path, r.OK(), r.Slots, r.Filled, r.Empty, r.Bad, append([]int64{}, r.Worst...), r.Bytes, r.LiveBytes, r.DeadBytes, r.Preserved, r.SealBroken}
+	d := &checkDoc{path, r.OK(), r.Slots, r.FilledSlots, r.Empty, r.Bad, append([]int64{}, r.Worst...), r.Bytes,
+		r.LiveBytes, r.DeadBytes, r.Preserved, r.SealBroken}
 	if f.json {
 		err = writeJSON(cmd.OutOrStdout(), d)
 	} else {
@@ -73,7 +76,7 @@ func (d *checkDoc) text(w io.Writer) error {
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(t, "  %s\t%s\n", label, fmt.Sprintf(format, args...))
 	}
-	fmt.Fprintln(t, d.Path)
+	fmt.Fprintln(t, terminal.Name(d.Path))
 	line("slots", "%d", d.Slots)
 	line("filled", "%d, %s of data", d.Filled, byteText(d.DataBytes))
 	line("empty", "%d", d.Empty)

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -109,11 +112,16 @@ func putEntry(cmd *cobra.Command, path string, i int64, from string, f *cacheFla
 	size := int64(-1)
 	why, refused, err := refusal(c, path, i, -1)
 	if err == nil && why == "" {
-		var b []byte
-		if b, err = readEntry(cmd, from, info.MaxBytes); err == nil {
-			size = int64(len(b))
+		var in *entryInput
+		in, err = openEntry(cmd, from, filepath.Dir(path), info.MaxBytes)
+		switch {
+		case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+			why, refused, err = noSpaceFor(path, "it")
+		case err == nil:
+			defer in.close()
+			size = in.size
 			if why, refused, err = refusal(c, path, i, size); err == nil && why == "" {
-				why, refused, err = offer(c, path, i, b)
+				why, refused, err = offer(c, path, i, in)
 			}
 		}
 	}
@@ -136,22 +144,31 @@ func putEntry(cmd *cobra.Command, path string, i int64, from string, f *cacheFla
 }
 
 // offer stores an entry, or tells why it is not stored. It freezes the cache for nobody.
-func offer(c *cache.Cache, path string, i int64, b []byte) (why string, refused, err error) {
-	o, err := c.Offer(i, b)
-	if err != nil || o == cache.Stored {
+func offer(c *cache.Cache, path string, i int64, in *entryInput) (why string, refused, err error) {
+	o, err := c.OfferFrom(i, in, in.size)
+	switch {
+	case err != nil && in.ctx.Err() != nil:
+		return "", nil, context.Cause(in.ctx)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "", nil, fmt.Errorf("%s became shorter while it was read: put it again", in.name)
+	case err != nil || o == cache.Stored:
 		return "", nil, err
+	case o == cache.NoSpace:
+		return noSpaceFor(path, byteText(in.size))
 	}
-	size := int64(len(b))
-	if o == cache.NoSpace {
-		return "no space", fmt.Errorf("%s: there is no room for %s on its disk, or below the largest file that this process may write (ulimit -f): free some and try again", path, byteText(size)), nil
-	}
-	if why, refused, err = refusal(c, path, i, size); why == "" && err == nil { // room of others' puts that failed, and went back
+	// room of others' puts that failed, and went back
+	if why, refused, err = refusal(c, path, i, in.size); why == "" && err == nil {
 		why, refused = "full", fmt.Errorf("%s: other processes were putting up to its limit: try again", path)
 	}
 	return why, refused, err
 }
 
-// refusal tells why an entry of so many bytes, -1 for any, would not be stored; the empty word says that nothing stands in its way.
+func noSpaceFor(path, what string) (why string, refused, err error) {
+	return "no space", fmt.Errorf("%s: there is no room for %s on its disk, or below the largest file that this process may write (ulimit -f): free some and try again", path, what), nil
+}
+
+// refusal tells why an entry of so many bytes, -1 for any, would not be stored; the empty word says
+// that nothing stands in its way.
 func refusal(c *cache.Cache, path string, i, size int64) (why string, refused, err error) {
 	has, err := c.Has(i)
 	if err != nil {
@@ -183,43 +200,110 @@ func refusal(c *cache.Cache, path string, i, size int64) (why string, refused, e
 	return "", nil, nil
 }
 
-// readEntry reads DATA, or standard input for "-": more than most bytes only so far that it is known, with 0 for no limit. An interruption
-// ends the waiting for input that does not come.
-func readEntry(cmd *cobra.Command, from string, most int64) ([]byte, error) {
-	in := cmd.InOrStdin()
+// entryInMemory is the size up to which an entry from a pipe is kept in memory until all of it has
+// come.
+const entryInMemory = 16 << 20
+
+// entryInput is the data of an entry: a regular file, or what came from a pipe, in memory or in a
+// file without a name.
+type entryInput struct {
+	ctx  context.Context
+	name string // of the input, for errors
+	from io.ReaderAt
+	size int64
+	file *os.File // to close; may be nil
+}
+
+// ReadAt reads until the command is interrupted.
+func (in *entryInput) ReadAt(b []byte, at int64) (int, error) {
+	if err := context.Cause(in.ctx); err != nil {
+		return 0, err
+	}
+	return in.from.ReadAt(b, at)
+}
+
+func (in *entryInput) close() {
+	if in.file != nil {
+		_ = in.file.Close()
+	}
+}
+
+// openEntry opens DATA, or standard input for "-". A cache needs the size of an entry before its
+// data, so what comes from a pipe is read first: to memory while it is small, else to a file in
+// dir. No more than most bytes of it are read, if most is not 0. An interruption ends the waiting
+// for input that does not come.
+func openEntry(cmd *cobra.Command, from, dir string, most int64) (*entryInput, error) {
+	in := &entryInput{ctx: cmd.Context(), name: from}
+	stream := cmd.InOrStdin()
 	if from == "-" {
-		if f, ok := in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		in.name = "standard input"
+		if f, ok := stream.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 			fmt.Fprintln(cmd.ErrOrStderr(), "leat: reading the entry from the keyboard; ^D ends it, ^C gives up")
 		}
 	} else {
-		f, err := os.Open(from)
+		f, err := interruptible(cmd.Context(), func() (*os.File, error) { return os.Open(from) })
+		if cmd.Context().Err() != nil {
+			return nil, context.Cause(cmd.Context())
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s can't be read: %w", from, cause(err))
 		}
-		defer f.Close()
-		in = f
+		in.file, stream = f, f
+	}
+	if f, ok := stream.(*os.File); ok {
+		// A shell may have read some of standard input. Small files may have another size than they
+		// say, as in /proc.
+		at, err := f.Seek(0, io.SeekCurrent)
+		if st, err1 := f.Stat(); err == nil && err1 == nil && st.Mode().IsRegular() && st.Size()-at > entryInMemory {
+			in.size = st.Size() - at
+			in.from = io.NewSectionReader(f, at, in.size)
+			return in, nil
+		}
 	}
 	if most > 0 {
-		in = io.LimitReader(in, most)
+		stream = io.LimitReader(stream, most)
 	}
-	type result struct {
-		b   []byte
-		err error
+	return interruptible(cmd.Context(), func() (*entryInput, error) { return in, in.spool(stream, dir) })
+}
+
+// spool reads a stream to its end.
+func (in *entryInput) spool(stream io.Reader, dir string) error {
+	failed := func(err error) error { return fmt.Errorf("%s can't be read: %w", in.name, cause(err)) }
+	head, err := io.ReadAll(io.LimitReader(stream, entryInMemory))
+	if err != nil {
+		return failed(err)
 	}
-	ended := make(chan result, 1)
-	go func() { // the process ends when this is left behind
-		b, err := io.ReadAll(in)
-		ended <- result{b, err}
-	}()
-	select {
-	case r := <-ended:
-		if r.err != nil && from == "-" {
-			return nil, fmt.Errorf("standard input can't be read: %w", cause(r.err))
-		} else if r.err != nil {
-			return nil, fmt.Errorf("%s can't be read: %w", from, cause(r.err))
+	in.size = int64(len(head))
+	if in.size < entryInMemory {
+		in.from = bytes.NewReader(head)
+		return nil
+	}
+	f, err := os.CreateTemp(dir, ".leat-put-*")
+	if err != nil {
+		return fmt.Errorf("no file can be made in %s for an entry of more than %s: %w", dir, byteText(entryInMemory),
+			cause(err))
+	}
+	err = os.Remove(f.Name()) // it goes with the process, however that ends
+	if err == nil {
+		_, err = f.Write(head)
+	}
+	b := make([]byte, 1<<20)
+	for err == nil {
+		n, read := stream.Read(b)
+		_, err = f.Write(b[:n])
+		in.size += int64(n)
+		if errors.Is(read, io.EOF) {
+			break
 		}
-		return r.b, nil
-	case <-cmd.Context().Done():
-		return nil, context.Cause(cmd.Context())
+		if read != nil {
+			return errors.Join(failed(read), f.Close())
+		}
 	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("writing to %s, where %s is kept until all of it has come: %w", dir, in.name,
+			cause(err)), f.Close())
+	}
+	in.close()
+	in.file, in.from = f, f
+	return nil
 }

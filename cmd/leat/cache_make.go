@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"leat/cache"
+	"leat/internal/terminal"
 )
 
 func cacheCreateCommand() *cobra.Command {
@@ -27,8 +28,10 @@ taken when slots are filled. Programs join it by cache.Open with the same N, or 
 			}
 			return createCache(cmd, args[0], n, o, f)
 		})
-	c.Flags().StringVar(&f.maxBytes, "max-bytes", "", "`SIZE`: most bytes of the file, such as 10G; the first entry of a program that does not fit freezes the cache (default: no limit)")
-	c.Flags().StringVar(&f.durability, "durability", "none", "`WHEN`: entries are brought to the disk by the kernel in its time (none, default), every 64 MiB or 1024 entries (batch), or each at once (each)")
+	c.Flags().StringVar(&f.maxBytes, "max-bytes", "",
+		"`SIZE`: most bytes of the file, such as 10G; the first entry of a program that does not fit freezes the cache (default: no limit)")
+	c.Flags().StringVar(&f.durability, "durability", "none",
+		"`WHEN`: entries are brought to the disk by the kernel in its time (none, default), every 64 MiB or 1024 entries (batch), or each at once (each)")
 	f.addJSON(c, "one JSON object, as stat --json tells")
 	f.addRemote(c)
 	return c
@@ -43,7 +46,8 @@ func (f *cacheFlags) creation(count string) (int64, *cache.Options, error) {
 		if o.MaxBytes, err1 = parseSize(f.maxBytes); err1 != nil {
 			err = errors.Join(err, usagef("--max-bytes %s: %w", f.maxBytes, err1))
 		} else if err == nil && o.MaxBytes < cache.FileSize(n) {
-			err = usagef("--max-bytes %s: the first page and the index of %d slots alone take %d bytes: give more", f.maxBytes, n, cache.FileSize(n))
+			err = usagef("--max-bytes %s: the first page and the index of %d slots alone take %d bytes: give more",
+				f.maxBytes, n, cache.FileSize(n))
 		}
 	}
 	switch f.durability {
@@ -61,7 +65,8 @@ func (f *cacheFlags) creation(count string) (int64, *cache.Options, error) {
 func createCache(cmd *cobra.Command, path string, n int64, o *cache.Options, f *cacheFlags) error {
 	switch info, err := cache.Inspect(path); {
 	case err == nil:
-		return fmt.Errorf("%s exists: it is a cache of %s; use it, remove it, or give another name", path, countText(info.Slots, "slot", "slots"))
+		return fmt.Errorf("%s exists: it is a cache of %s; use it, remove it, or give another name", path,
+			countText(info.Slots, "slot", "slots"))
 	case !errors.Is(err, fs.ErrNotExist):
 		if _, err1 := os.Lstat(path); err1 == nil {
 			return fmt.Errorf("%s exists and is something else: give another name", path)
@@ -75,7 +80,7 @@ func createCache(cmd *cobra.Command, path string, n int64, o *cache.Options, f *
 		return err
 	}
 	if !f.json {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", path, countText(n, "empty slot", "empty slots"))
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", terminal.Name(path), countText(n, "empty slot", "empty slots"))
 		return nil
 	}
 	d, err := statCache(path, f)
@@ -125,7 +130,7 @@ func preserveCache(cmd *cobra.Command, path, to string, f *cacheFlags) error {
 	}
 	ctx, people := cmd.Context(), cmd.ErrOrStderr()
 	var dropped int64
-	err = watch(ctx, people, "reading "+byteText(info.DiskBytes), f.of(info.DiskBytes), func() (err error) {
+	err = watch(ctx, people, "reading "+byteText(info.DiskBytes), f.of(info, 0), func() (err error) {
 		c, _, err := openCache(path, f)
 		if err != nil {
 			return err
@@ -148,7 +153,8 @@ func preserveCache(cmd *cobra.Command, path, to string, f *cacheFlags) error {
 		return err
 	}
 	if dropped > 0 {
-		fmt.Fprintf(people, "leat: %s: %s became empty\n", to, countText(dropped, "damaged entry", "damaged entries"))
+		fmt.Fprintf(people, "leat: %s: %s became empty\n", terminal.Name(to),
+			countText(dropped, "damaged entry", "damaged entries"))
 	}
 	if f.json {
 		return stdoutError(writeJSON(cmd.OutOrStdout(), struct {
@@ -158,7 +164,7 @@ func preserveCache(cmd *cobra.Command, path, to string, f *cacheFlags) error {
 			Dropped int64  `json:"dropped"`
 		}{to, done.Entries, done.Bytes, dropped}))
 	}
-	fmt.Fprintf(people, "%s: %s, %s, final\n", to, entriesText(done.Entries), byteText(done.Bytes))
+	fmt.Fprintf(people, "%s: %s, %s, final\n", terminal.Name(to), entriesText(done.Entries), byteText(done.Bytes))
 	return nil
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"leat/cache"
+	"leat/internal/terminal"
 )
 
 func cacheImportCommand() *cobra.Command {
@@ -40,6 +42,10 @@ func importCache(cmd *cobra.Command, from string, n int64, to string, f *cacheFl
 	if err != nil {
 		return fmt.Errorf("%s can't be read: %w", from, cause(err))
 	}
+	dir := filepath.Dir(to)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) { // cache.Create would make one of a mistyped name
+		return fmt.Errorf("the directory %s does not exist: create it first", dir)
+	}
 	if at, err := os.Lstat(to); err == nil && os.SameFile(at, st) {
 		return fmt.Errorf("%s is the file that is to be imported: give another name", to)
 	}
@@ -58,7 +64,7 @@ func importCache(cmd *cobra.Command, from string, n int64, to string, f *cacheFl
 	}
 	err = watch(ctx, people, "importing "+byteText(st.Size()), far, func() (err error) {
 		// Nameless until it is whole, and beside its name, where it needs no copy.
-		c, err := cache.Create(n, &cache.Options{Dir: filepath.Dir(to), AllowRemote: f.remote})
+		c, err := cache.Create(n, &cache.Options{Dir: dir, AllowRemote: f.remote})
 		if errors.Is(err, cache.ErrRemote) {
 			c, err = cache.Create(n, nil)
 		}
@@ -88,7 +94,8 @@ func importCache(cmd *cobra.Command, from string, n int64, to string, f *cacheFl
 			Bytes   int64  `json:"bytes"`
 		}{to, n, done.Entries, done.Bytes}))
 	}
-	fmt.Fprintf(people, "%s: %s in %s, %s, final\n", to, entriesText(done.Entries), countText(n, "slot", "slots"), byteText(done.Bytes))
+	fmt.Fprintf(people, "%s: %s in %s, %s, final\n", terminal.Name(to), entriesText(done.Entries),
+		countText(n, "slot", "slots"), byteText(done.Bytes))
 	return nil
 }
 
@@ -116,7 +123,7 @@ func exportCache(cmd *cobra.Command, from, to string, f *cacheFlags) error {
 	}
 	ctx, people := cmd.Context(), cmd.ErrOrStderr()
 	var entries int64
-	err = watch(ctx, people, "exporting "+byteText(info.DiskBytes), f.of(info.DiskBytes), func() (err error) {
+	err = watch(ctx, people, "exporting "+byteText(info.DiskBytes), f.of(info, 16*info.Slots), func() (err error) {
 		c, _, err := openCache(from, f)
 		if err != nil {
 			return err
@@ -140,7 +147,8 @@ func exportCache(cmd *cobra.Command, from, to string, f *cacheFlags) error {
 			Bytes   int64  `json:"bytes"`
 		}{to, info.Slots, entries, st.Size()}))
 	}
-	fmt.Fprintf(people, "%s: %s, %s; pfio preloads it into a cache of length %d\n", to, entriesText(entries), byteText(st.Size()), info.Slots)
+	fmt.Fprintf(people, "%s: %s, %s; pfio preloads it into a cache of length %d\n", terminal.Name(to),
+		entriesText(entries), byteText(st.Size()), info.Slots)
 	return nil
 }
 
@@ -175,14 +183,14 @@ func collectCaches(cmd *cobra.Command, dir string, f *cacheFlags) error {
 				Removed string `json:"removed"`
 			}{path})
 		} else {
-			_, werr = fmt.Fprintln(cmd.OutOrStdout(), "removed", path)
+			_, werr = fmt.Fprintln(cmd.OutOrStdout(), "removed", terminal.Name(path))
 		}
 		if werr != nil {
 			return errors.Join(err, stdoutError(werr))
 		}
 	}
 	if len(removed) == 0 && err == nil && !f.json {
-		fmt.Fprintln(cmd.ErrOrStderr(), "leat: nothing to remove in", dir)
+		fmt.Fprintln(cmd.ErrOrStderr(), "leat: nothing to remove in", terminal.Name(dir))
 	}
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"leat/cache"
+	"leat/internal/terminal"
 )
 
 func cacheStatCommand() *cobra.Command {
@@ -31,7 +32,7 @@ what all processes counted since it was made: entries stored, puts refused and w
 			}
 			if d.problem != nil {
 				for _, m := range messages(cacheWords(d.problem)) {
-					fmt.Fprintln(cmd.ErrOrStderr(), "leat: no counters:", m)
+					tell(cmd.ErrOrStderr(), "no counters: "+m)
 				}
 			}
 			if f.json {
@@ -78,7 +79,8 @@ type cacheCounters struct {
 
 func newCacheDoc(i cache.Info) *cacheDoc {
 	d := &cacheDoc{
-		Path: i.Path, UUID: i.UUID, Slots: i.Slots, Entries: i.Entries, Bytes: i.Bytes, DiskBytes: i.DiskBytes, Frozen: i.Frozen, Preserved: i.Preserved,
+		Path: i.Path, UUID: i.UUID, Slots: i.Slots, Entries: i.Entries, Bytes: i.Bytes, DiskBytes: i.DiskBytes,
+		Frozen: i.Frozen, Preserved: i.Preserved,
 		Held: i.Held, Leftover: i.Leftover, Durability: durabilityText(i.Durable), Modified: i.Modified,
 	}
 	if i.MaxBytes > 0 {
@@ -103,7 +105,8 @@ func statCache(path string, f *cacheFlags) (*cacheDoc, error) {
 		return d, nil
 	}
 	s, err := c.Stats()
-	d.Counters = &cacheCounters{s.Stored, s.Filled, s.Lost, s.Refused, s.Full, s.NoSpace, s.Bad, s.Repaired, s.Faults, s.DeadBytes}
+	d.Counters = &cacheCounters{s.Stored, s.Filled, s.Lost, s.Refused, s.Full, s.NoSpace, s.Bad, s.Repaired, s.Faults,
+		s.DeadBytes}
 	return d, errors.Join(err, c.Close())
 }
 
@@ -128,7 +131,7 @@ func (d *cacheDoc) text(w io.Writer) error {
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(t, "  %s\t%s\n", label, fmt.Sprintf(format, args...))
 	}
-	fmt.Fprintln(t, d.Path)
+	fmt.Fprintln(t, terminal.Name(d.Path))
 	line("state", "%s", d.state())
 	line("slots", "%d", d.Slots)
 	line("entries", "%d", d.Entries)
@@ -142,7 +145,8 @@ func (d *cacheDoc) text(w io.Writer) error {
 	line("modified", "%s", d.Modified.Local().Format("2006-01-02 15:04:05"))
 	line("uuid", "%s", d.UUID)
 	if k := d.Counters; k != nil {
-		line("puts", "%d stored, refused: %d filled, %d lost, %d frozen, %d full, %d without disk space", k.Stored, k.Filled, k.Lost, k.Refused, k.Full, k.NoSpace)
+		line("puts", "%d stored, refused: %d filled, %d lost, %d frozen, %d full, %d without disk space", k.Stored,
+			k.Filled, k.Lost, k.Refused, k.Full, k.NoSpace)
 		line("damage", "%d reads of damaged entries, %d repaired, %d faults", k.Bad, k.Repaired, k.Faults)
 		line("dead", "%s", byteText(k.DeadBytes))
 	}
@@ -228,14 +232,15 @@ func listCaches(w io.Writer, dir string, f *cacheFlags) error {
 		return nil
 	}
 	if len(infos) == 0 {
-		_, err := fmt.Fprintln(w, "no caches in", dir)
+		_, err := fmt.Fprintln(w, "no caches in", terminal.Name(dir))
 		return stdoutError(err)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ENTRIES\tSLOTS\tON DISK\tMODIFIED\tSTATE\tFILE")
 	for _, i := range infos {
 		d := newCacheDoc(i)
-		fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%s\t%s\n", d.Entries, d.Slots, byteText(d.DiskBytes), clock(d.Modified), d.state(), d.Path)
+		fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%s\t%s\n", d.Entries, d.Slots, byteText(d.DiskBytes), clock(d.Modified),
+			d.state(), terminal.Name(d.Path))
 	}
 	return stdoutError(t.Flush())
 }

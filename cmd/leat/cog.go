@@ -7,13 +7,15 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"leat/internal/regular"
 )
 
-// cogFault says why the TIFF at path is no cloud-optimized GeoTIFF, by the rules of GDAL's validator: directories at the
-// head, largest first; tiles; an overview's data before those of larger ones. It is empty for a COG. The
-// error says that the file can't be read or is no TIFF.
+// cogFault says why the TIFF at path is no cloud-optimized GeoTIFF, by the rules of GDAL's
+// validator: directories at the head, largest first; tiles; an overview's data before those of
+// larger ones. It is empty for a COG. The error says that the file can't be read or is no TIFF.
 func cogFault(path string) (string, error) {
-	f, err := os.Open(path)
+	f, _, err := regular.Open(path)
 	if err != nil {
 		return "", err
 	}
@@ -35,8 +37,8 @@ func cogFaultAt(r io.ReaderAt, name string, beside bool) (string, error) {
 	return t.fault(dirs), nil
 }
 
-// tiffScan reads the few tags that say how a TIFF is laid out. What a header claims is only believed
-// within bounds.
+// tiffScan reads the few tags that say how a TIFF is laid out. What a header claims is only
+// believed within bounds.
 type tiffScan struct {
 	r     io.ReaderAt
 	order binary.ByteOrder

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"leat/apply"
+	"leat/internal/demo"
 )
 
 // demoCommand is leat demo.
@@ -37,7 +38,7 @@ replaced.`,
 			return runDemo(cmd, dir, size)
 		},
 	}
-	c.Flags().IntVar(&size, "size", sceneBase, "`N`: pixels a side, 64 to 30000 (default 5490)")
+	c.Flags().IntVar(&size, "size", demo.BaseSize, "`N`: pixels a side, 64 to 30000 (default 5490)")
 	return c
 }
 
@@ -48,7 +49,8 @@ func runDemo(cmd *cobra.Command, dir string, size int) error {
 	people := cmd.ErrOrStderr()
 	fmt.Fprintf(people, "making a scene of two bands, %d x %d pixels of uint16, in %s\n", size, size, dir)
 	bar := newProgress(people, chooseProgress(os.Stderr))
-	red, nir, err := writeScene(cmd.Context(), dir, size, func(p apply.Progress) { bar.update(p.Done, p.Total, p.Pixels, "") })
+	red, nir, err := demo.WriteScene(cmd.Context(), dir, size, version,
+		func(p apply.Progress) { bar.update(p.Done, p.Total, p.Pixels, "") })
 	bar.finish(err)
 	if err != nil {
 		return err
@@ -59,10 +61,10 @@ func runDemo(cmd *cobra.Command, dir string, size int) error {
 		// Sentinel-2 adds 1000 to its reflectances; the difference cancels it, the sum does not.
 		exprs:   []string{"(nir - red) / (nir + red - 2000)"},
 		preview: in("ndvi.png"), report: in("report.html"),
-		nodata: []string{"nan"}, names: []string{"NDVI"},
+		names:     []string{"NDVI"},
 		footprint: "intersection", margin: "nodata", collision: "warn", ovMethod: "nearest",
 	}
-	fmt.Fprintf(people, "leat apply -i red=%s -i nir=%s -o ndvi=%s -e '%s' --nodata nan --names NDVI --preview %s --report %s\n\n",
+	fmt.Fprintf(people, "leat apply -i red=%s -i nir=%s -o ndvi=%s -e '%s' --names NDVI --preview %s --report %s\n\n",
 		red, nir, in("ndvi.tif"), f.exprs[0], f.preview, f.report)
 	if err := runApply(cmd, f); err != nil {
 		return err

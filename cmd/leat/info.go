@@ -9,12 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"leat/apply/remote"
+	"leat/internal/gdal"
 	"leat/ndarray"
 	"leat/objstore"
 	"leat/raster"
-	"leat/raster/gdal"
 	"leat/raster/stats"
+	"leat/stores"
 )
 
 // infoCommand is leat info.
@@ -54,14 +54,17 @@ as s3://BUCKET/NAME, gs://, azblob:// or https://.`,
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object a file and line")
-	c.Flags().BoolVar(&computed, "stats", false, "compute minimum, maximum, mean, standard deviation and valid share from all pixels")
-	c.Flags().BoolVar(&formats, "formats", false, "list the formats that GDAL reads and writes here, or show what can be said of those that are named instead of files, such as their creation options")
+	c.Flags().BoolVar(&computed, "stats", false,
+		"compute minimum, maximum, mean, standard deviation and valid share from all pixels")
+	c.Flags().BoolVar(&formats, "formats", false,
+		"list the formats that GDAL reads and writes here, or show what can be said of those that are named instead of files, such as their creation options")
 	f.add(c.Flags())
 	return c
 }
 
-// runInfo describes every file that can be described; the error joins those of the others. It closes in.
-func runInfo(ctx context.Context, w io.Writer, in *remote.Stores, paths []string, asJSON, computed bool) (err error) {
+// runInfo describes every file that can be described; the error joins those of the others. It
+// closes in.
+func runInfo(ctx context.Context, w io.Writer, in *stores.Stores, paths []string, asJSON, computed bool) (err error) {
 	defer func() { err = errors.Join(err, in.Close()) }()
 	var errs []error
 	for i, path := range paths {
@@ -115,7 +118,7 @@ func writeJSON(w io.Writer, v any) error {
 }
 
 // infoOf opens and describes a raster.
-func infoOf(ctx context.Context, in *remote.Stores, path string, computed bool) (*infoDoc, error) {
+func infoOf(ctx context.Context, in *stores.Stores, path string, computed bool) (*infoDoc, error) {
 	path, err := localName(path)
 	if err != nil {
 		return nil, err
@@ -146,63 +149,64 @@ func infoOf(ctx context.Context, in *remote.Stores, path string, computed bool) 
 func computeStats(ctx context.Context, src raster.Source) ([]*infoStats, error) {
 	info := src.Info()
 	all := make([]*infoStats, len(info.Bands))
-	alpha := 0
-	if info.Mask == raster.MaskAlpha {
-		alpha = info.AlphaBand()
-	}
 	for i, b := range info.Bands {
-		m, err := bandMoments(ctx, src, i+1, alpha)
+		m, err := bandMoments(ctx, src, i+1)
 		if err != nil {
 			return nil, err
 		}
 		if m.Valid == 0 || b.Type.IsComplex() {
 			continue
 		}
-		all[i] = &infoStats{Min: finite(m.Min), Max: finite(m.Max), Mean: finite(m.Mean), StdDev: finite(m.StdDev()), ValidPercent: finite(m.ValidPercent()), Computed: true}
+		all[i] = &infoStats{Min: finite(m.Min), Max: finite(m.Max), Mean: finite(m.Mean), StdDev: finite(m.StdDev()),
+			ValidPercent: finite(m.ValidPercent()), Computed: true}
 	}
 	return all, nil
 }
 
 // bandMoments summarises one band in windows of bounded size.
-func bandMoments(ctx context.Context, src raster.Source, band, alpha int) (stats.Moments, error) {
+func bandMoments(ctx context.Context, src raster.Source, band int) (stats.Moments, error) {
 	var total stats.Moments
 	info := src.Info()
 	b := info.Bands[band-1]
+	nodata, mask := info.Validity(band)
 	masker, masked := src.(raster.Masker)
-	masked = masked && info.Mask == raster.MaskDataset
-	byAlpha := alpha > 0 && alpha != band
-	c := stats.NewCollector(b.Type, b.Nodata, false)
+	masked = masked && mask == raster.MaskDataset
+	alpha, byAlpha := info.AlphaBand(), mask == raster.MaskAlpha
+	c := stats.NewCollector(b.Type, nodata, false)
 	pixel := b.Type.Size() + 1
 	if byAlpha {
 		pixel += info.Bands[alpha-1].Type.Size()
 	}
-	ww, wh := previewWindow(info, previewBytes/pixel)
+	ww, wh := raster.ScanWindow(info, scanBytes/pixel)
 	pixels := ndarray.New(b.Type, 1, wh, ww)
 	var alphas *ndarray.Array
 	if byAlpha {
 		alphas = ndarray.New(info.Bands[alpha-1].Type, 1, wh, ww)
 	}
-	mask := make([]byte, ww*wh)
+	valid := make([]byte, ww*wh)
 	for row := 0; row < info.Grid.Height; row += wh {
 		for col := 0; col < info.Grid.Width; col += ww {
-			win := raster.Window{Col: col, Row: row, Width: min(ww, info.Grid.Width-col), Height: min(wh, info.Grid.Height-row)}
+			win := raster.Window{Col: col, Row: row, Width: min(ww, info.Grid.Width-col),
+				Height: min(wh, info.Grid.Height-row)}
 			n := win.Width * win.Height
-			if err := src.Read(ctx, []int{band}, win, ndarray.Over(b.Type, pixels.Data, 1, win.Height, win.Width)); err != nil {
+			if err := src.Read(ctx, []int{band}, win,
+				ndarray.Over(b.Type, pixels.Data, 1, win.Height, win.Width)); err != nil {
 				return total, err
 			}
 			data, count := pixels.Data, n
 			switch {
 			case masked:
-				if err := masker.ReadMask(ctx, win, mask[:n]); err != nil {
+				if err := masker.ReadMask(ctx, win, valid[:n]); err != nil {
 					return total, err
 				}
-				count = compact(data, b.Type.Size(), mask[:n])
+				count = compact(data, b.Type.Size(), valid[:n])
 			case byAlpha:
-				if err := src.Read(ctx, []int{alpha}, win, ndarray.Over(alphas.Type, alphas.Data, 1, win.Height, win.Width)); err != nil {
+				if err := src.Read(ctx, []int{alpha}, win,
+					ndarray.Over(alphas.Type, alphas.Data, 1, win.Height, win.Width)); err != nil {
 					return total, err
 				}
-				opaque(alphas.Data, alphas.Type.Size(), mask[:n])
-				count = compact(data, b.Type.Size(), mask[:n])
+				raster.AlphaMask(alphas.Data, alphas.Type.Size(), valid[:n])
+				count = compact(data, b.Type.Size(), valid[:n])
 			}
 			m := c.Tile(data[:count*b.Type.Size()], count, 1, count, 1)
 			m.Total = int64(n)
@@ -211,6 +215,9 @@ func bandMoments(ctx context.Context, src raster.Source, band, alpha int) (stats
 	}
 	return total, nil
 }
+
+// scanBytes bounds the pixels that are read at once.
+const scanBytes = 32 << 20
 
 // compact moves the elements whose mask is not 0 to the front and returns their number.
 func compact(data []byte, size int, mask []byte) int {

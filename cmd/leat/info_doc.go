@@ -22,6 +22,7 @@ type infoDoc struct {
 	PixelSize    *[2]float64                  `json:"pixel_size"`
 	Bounds       *infoBounds                  `json:"bounds"`
 	PixelIsPoint bool                         `json:"pixel_is_point"`
+	GCPs         *infoGCPs                    `json:"gcps,omitempty"` // RPCs are items of the domain RPC
 	Layout       infoLayout                   `json:"layout"`
 	Overviews    []infoSize                   `json:"overviews"`
 	Mask         string                       `json:"mask"` // "none", "alpha", "mask"
@@ -42,6 +43,41 @@ type infoCRS struct {
 	Name string `json:"name,omitempty"`
 	WKT  string `json:"wkt,omitempty"`
 	text string
+}
+
+type infoGCPs struct {
+	CRS    *infoCRS  `json:"crs"` // null: none
+	Points []infoGCP `json:"points"`
+}
+
+type infoGCP struct {
+	ID    string  `json:"id,omitempty"`
+	Info  string  `json:"info,omitempty"`
+	Pixel float64 `json:"pixel"` // column
+	Line  float64 `json:"line"`
+	X     float64 `json:"x"`
+	Y     float64 `json:"y"`
+	Z     float64 `json:"z"`
+}
+
+// newInfoGCPs describes ground control points, nil for none.
+func newInfoGCPs(g *raster.GCPs) *infoGCPs {
+	if g == nil {
+		return nil
+	}
+	d := &infoGCPs{CRS: newInfoCRS(g.CRS), Points: make([]infoGCP, len(g.Points))}
+	for i, p := range g.Points {
+		d.Points[i] = infoGCP(p)
+	}
+	return d
+}
+
+// newInfoCRS describes a system, nil for none.
+func newInfoCRS(c raster.CRS) *infoCRS {
+	if c.IsZero() {
+		return nil
+	}
+	return &infoCRS{c.Code, c.Name, c.WKT, c.String()}
 }
 
 type infoBounds struct {
@@ -112,19 +148,18 @@ func newInfoDoc(src raster.Source) *infoDoc {
 		Path: info.Path, Driver: info.Driver, Bytes: info.FileBytes, Width: g.Width, Height: g.Height,
 		PixelIsPoint: g.PixelIsPoint, Mask: info.Mask.String(), Readable: true,
 		Layout: infoLayout{TileWidth: info.TileWidth, TileHeight: info.TileHeight, Tiled: info.TileWidth != g.Width,
-			Interleave: info.Interleave, Compression: info.Compression, Predictor: info.Predictor, ByteOrder: info.ByteOrder, BigTIFF: info.BigTIFF},
+			Interleave: info.Interleave, Compression: info.Compression, Predictor: info.Predictor,
+			ByteOrder: info.ByteOrder, BigTIFF: info.BigTIFF},
 		Overviews: []infoSize{}, Metadata: info.Metadata, Domains: info.Domains, Warnings: []string{},
 	}
-	if !g.CRS.IsZero() {
-		d.CRS = &infoCRS{g.CRS.Code, g.CRS.Name, g.CRS.WKT, g.CRS.String()}
-	}
-	if g.HasTransform {
+	d.CRS, d.GCPs = newInfoCRS(g.CRS), newInfoGCPs(g.GCPs)
+	minX, minY, maxX, maxY := g.Bounds()
+	// JSON has no other numbers
+	if edges := (raster.Transform{minX, minY, maxX, maxY}); g.HasTransform && g.Transform.Finite() && edges.Finite() {
 		t := [6]float64(g.Transform)
 		d.Transform = &t
 		d.PixelSize = &[2]float64{math.Hypot(t[1], t[4]), math.Hypot(t[2], t[5])}
-		var b infoBounds
-		b.MinX, b.MinY, b.MaxX, b.MaxY = g.Bounds()
-		d.Bounds = &b
+		d.Bounds = &infoBounds{minX, minY, maxX, maxY}
 	}
 	pixels := float64(g.Width) * float64(g.Height)
 	for _, o := range info.Overviews {
@@ -135,7 +170,8 @@ func newInfoDoc(src raster.Source) *infoDoc {
 	for i, b := range info.Bands {
 		pixelBytes += int64(b.Type.Size())
 		band := infoBand{Band: i + 1, Type: b.Type.String(), Stored: b.Stored, Name: b.Name, Color: string(b.Color),
-			Scale: b.Scale, Offset: b.Offset, Unit: b.Unit, Colors: len(b.Colors), Statistics: storedStats(b.Metadata), Metadata: b.Metadata}
+			Scale: b.Scale, Offset: b.Offset, Unit: b.Unit, Colors: len(b.Colors), Statistics: storedStats(b.Metadata),
+			Metadata: b.Metadata}
 		if b.Nodata != nil {
 			s := b.Nodata.String()
 			band.Nodata = &s
@@ -146,7 +182,7 @@ func newInfoDoc(src raster.Source) *infoDoc {
 	if info.FileBytes > 0 {
 		d.Layout.Ratio = math.Round(100*pixels*float64(pixelBytes)/float64(info.FileBytes)) / 100
 	}
-	if r, ok := src.(raster.Readable); ok {
+	if r, ok := src.(raster.Decodable); ok {
 		if err := r.Readable(); err != nil {
 			d.Readable, d.Unreadable = false, strings.TrimPrefix(message(err), info.Path+": ")
 		}
@@ -174,8 +210,12 @@ func (d *infoDoc) warn(info *raster.Info) {
 	if !d.Readable {
 		add("%s", d.Unreadable)
 	}
+	d.Warnings = append(d.Warnings, info.Warnings...)
 	switch {
+	case info.Grid.HasTransform && d.Transform == nil:
+		add("its georeferencing, %v in GDAL's order, gives no finite coordinates", info.Grid.Transform)
 	case info.Driver != "GTiff":
+	case info.Grid.GCPs != nil && d.Transform == nil, info.Grid.RPC != nil && d.Transform == nil && d.CRS == nil:
 	case d.CRS == nil && d.Transform == nil:
 		add("not georeferenced: neither coordinates nor a coordinate reference system")
 	case d.CRS == nil:

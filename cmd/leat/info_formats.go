@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 
 	"leat/apply"
-	"leat/raster/gdal"
+	"leat/internal/gdal"
 )
 
 // formatDoc is what leat info --formats --json says of a format of GDAL's.
@@ -94,12 +94,14 @@ func formatUse(d *gdal.Driver) string {
 }
 
 func newFormatDoc(d *gdal.Driver) *formatDoc {
-	doc := &formatDoc{Name: d.Name, Description: d.LongName, Read: d.Read, Write: d.Write, Extensions: orEmpty(d.Extensions), Types: []string{}, Options: []formatOptionDoc{}}
+	doc := &formatDoc{Name: d.Name, Description: d.LongName, Read: d.Read, Write: d.Write,
+		Extensions: orEmpty(d.Extensions), Types: []string{}, Options: []formatOptionDoc{}}
 	for _, t := range d.Types {
 		doc.Types = append(doc.Types, t.String())
 	}
 	for _, o := range d.RasterOptions() {
-		doc.Options = append(doc.Options, formatOptionDoc{o.Name, o.Type, o.Values, o.Min, o.Max, o.Default, o.Description})
+		doc.Options = append(doc.Options,
+			formatOptionDoc{o.Name, o.Type, o.Values, o.Min, o.Max, o.Default, o.Description})
 	}
 	return doc
 }
@@ -111,7 +113,8 @@ func formatText(w io.Writer, d *gdal.Driver) error {
 	line := func(label, value string) { fmt.Fprintf(&b, "  %-11s %s\n", label, value) }
 	fmt.Fprintf(&b, "%s\n", d.Name)
 	line("is", d.LongName)
-	line("can be", map[string]string{"read, write": "read and written", "read": "read", "write": "written", "-": "neither read nor written"}[formatUse(d)])
+	line("can be", map[string]string{"read, write": "read and written", "read": "read", "write": "written",
+		"-": "neither read nor written"}[formatUse(d)])
 	if len(doc.Extensions) > 0 {
 		line("names end", "."+strings.Join(doc.Extensions, " ."))
 	}

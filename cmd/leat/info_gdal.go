@@ -11,9 +11,11 @@ import (
 	"strconv"
 	"strings"
 
-	"leat/apply/remote"
+	"leat/internal/gdal"
+	"leat/internal/report"
+	"leat/internal/terminal"
 	"leat/raster"
-	"leat/raster/gdal"
+	"leat/stores"
 )
 
 // infoHistogram is a histogram that the file holds; bins are equally wide.
@@ -58,7 +60,7 @@ func (d *infoDoc) tables(src raster.Source) {
 		}
 	} else {
 		for i := range d.Bands {
-			if h := storedHistogram(d.Bands[i].Metadata); h != nil {
+			if h := report.StoredHistogram(d.Bands[i].Metadata); h != nil {
 				d.Bands[i].Histogram = &infoHistogram{h.Lo, h.Hi, h.Counts}
 			}
 		}
@@ -163,7 +165,8 @@ func (b *infoBand) extras() []string {
 		list = append(list, fmt.Sprintf("histogram of %d bins from %.6g to %.6g", len(h.Counts), h.Min, h.Max))
 	}
 	if n := len(b.Categories); n > 0 {
-		text := fmt.Sprintf("names of the values 0 to %d: %s", n-1, strings.Join(b.Categories[:min(n, 2*shownRows)], ", "))
+		text := fmt.Sprintf("names of the values 0 to %d: %s", n-1,
+			strings.Join(b.Categories[:min(n, 2*shownRows)], ", "))
 		if n > 2*shownRows {
 			text += " ..."
 		}
@@ -175,7 +178,8 @@ func (b *infoBand) extras() []string {
 	return list
 }
 
-// infoContainer is what leat info --json says of a file that holds several rasters and none of its own.
+// infoContainer is what leat info --json says of a file that holds several rasters and none of its
+// own.
 type infoContainer struct {
 	Path        string            `json:"path"`
 	Driver      string            `json:"driver"`
@@ -197,8 +201,8 @@ func newInfoContainer(e *gdal.SubdatasetsError) *infoContainer {
 
 func (d *infoContainer) text(w io.Writer) error {
 	var b strings.Builder
-	line := func(label, value string) { fmt.Fprintf(&b, "  %-11s %s\n", label, value) }
-	fmt.Fprintln(&b, d.Path)
+	line := func(label, value string) { fmt.Fprintf(&b, "  %-11s %s\n", terminal.Text(label), terminal.Text(value)) }
+	fmt.Fprintln(&b, terminal.Name(d.Path))
 	line("file", fileText(d.Driver, d.Bytes))
 	subdatasetLines(line, d.Subdatasets)
 	for _, k := range sortedNames(d.Metadata) {
@@ -208,8 +212,9 @@ func (d *infoContainer) text(w io.Writer) error {
 	return err
 }
 
-// openOutput opens an output to show it: of formats that make a raster of its own of each band that of the first.
-func openOutput(ctx context.Context, in *remote.Stores, path string) (raster.Source, error) {
+// openOutput opens an output to show it: of formats that make a raster of its own of each band that
+// of the first.
+func openOutput(ctx context.Context, in *stores.Stores, path string) (raster.Source, error) {
 	src, err := in.Open(ctx, path)
 	several := new(gdal.SubdatasetsError)
 	if !errors.As(err, &several) || len(several.Subdatasets) == 0 {
@@ -242,7 +247,8 @@ func subdatasetLines(line func(label, value string), list []infoSubdataset) {
 	}
 }
 
-// filesText names the files of a raster that has several; without its folder, if it is a file itself.
+// filesText names the files of a raster that has several; without its folder, if it is a file
+// itself.
 func filesText(d *infoDoc) string {
 	var names []string
 	itself := slices.Contains(d.Files, d.Path)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,7 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"leat/internal/gdal"
+	"leat/ndarray"
 	"leat/raster"
+	"leat/raster/rastertest"
 )
 
 func TestInfoOfARealSceneSaysWhatAPersonWantsToKnow(t *testing.T) {
@@ -37,6 +41,36 @@ func TestInfoOfARealSceneSaysWhatAPersonWantsToKnow(t *testing.T) {
 `
 	if d := cmp.Diff(want, b.String()); d != "" {
 		t.Error(d)
+	}
+}
+
+func TestInfoHasGroundControlPoints(t *testing.T) {
+	if err := gdal.Available(); err != nil {
+		t.Skip(err)
+	}
+	path := sharedData(t, "rasterio/RGB.byte.gcp.vrt")
+	var b bytes.Buffer
+	if err := runInfo(t.Context(), &b, (&storeFlags{}).stores(nil), []string{path}, true, false); err != nil {
+		t.Fatal(err)
+	}
+	var d infoDoc
+	if err := json.Unmarshal(b.Bytes(), &d); err != nil {
+		t.Fatal(err)
+	}
+	if d.CRS != nil || d.Transform != nil || d.GCPs == nil || d.GCPs.CRS == nil || d.GCPs.CRS.Code != "EPSG:4326" ||
+		len(d.GCPs.Points) != 4 {
+		t.Fatalf("%s", b.Bytes())
+	}
+	want := infoGCP{ID: "1", Pixel: 7448.5, Line: 11521.5, X: -122.8802747778, Y: 48.91210259316, Z: 89.13533782959}
+	if d.GCPs.Points[1] != want {
+		t.Errorf("%+v, want %+v", d.GCPs.Points[1], want)
+	}
+	b.Reset()
+	if err := runInfo(t.Context(), &b, (&storeFlags{}).stores(nil), []string{path}, false, false); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "  gcps        4, in EPSG:4326") {
+		t.Errorf("%s", b.Bytes())
 	}
 }
 
@@ -70,7 +104,8 @@ func TestAFileThatCannotBeReadDoesNotHideTheOthers(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
-	if len(lines) != 2 || !strings.HasPrefix(lines[0], `{"path":"`+bad+`","error":`) || !strings.Contains(lines[1], `"driver":"GTiff"`) {
+	if len(lines) != 2 || !strings.HasPrefix(lines[0], `{"path":"`+bad+`","error":`) || !strings.Contains(lines[1],
+		`"driver":"GTiff"`) {
 		t.Errorf("output %s", b.String())
 	}
 }
@@ -91,7 +126,8 @@ func TestComputedStatisticsEqualGDALs(t *testing.T) {
 		}
 		s := d.Bands[c.band-1].Statistics
 		near := func(got *float64, want, by float64) bool { return got != nil && *got-want <= by && want-*got <= by }
-		if !near(s.Min, c.min, 0) || !near(s.Max, c.max, 0) || !near(s.Mean, c.mean, 1e-9) || !near(s.StdDev, c.std, 1e-9) || !near(s.ValidPercent, c.valid_, .005) || !s.Computed {
+		if !near(s.Min, c.min, 0) || !near(s.Max, c.max, 0) || !near(s.Mean, c.mean, 1e-9) || !near(s.StdDev, c.std,
+			1e-9) || !near(s.ValidPercent, c.valid_, .005) || !s.Computed {
 			t.Errorf("%s: %s", c.file, d.Bands[c.band-1].line())
 		}
 	}
@@ -122,7 +158,8 @@ func TestGDALsCOGsAreKnownAndOtherFilesAreNot(t *testing.T) {
 		{"overviews added later", "after those of a larger one", []string{"-co", "TILED=YES"}, true},
 	} {
 		out := filepath.Join(dir, c.name+".tif")
-		gdal(append(append([]string{"gdal_translate", "-q", "--config", "GDAL_TIFF_INTERNAL_MASK", "YES"}, c.options...), src, out)...)
+		gdal(append(append([]string{"gdal_translate", "-q", "--config", "GDAL_TIFF_INTERNAL_MASK", "YES"},
+			c.options...), src, out)...)
 		if c.addo {
 			gdal("gdaladdo", "-q", out, "2", "4")
 		}
@@ -134,25 +171,25 @@ func TestGDALsCOGsAreKnownAndOtherFilesAreNot(t *testing.T) {
 }
 
 func TestMaskedPixelsDoNotCountInStatistics(t *testing.T) {
-	src := memRaster(10, 4, 1, func(_, row, col int) int32 { return int32(col) })
-	src.info.Mask = raster.MaskDataset
+	src := rastertest.NewMem(10, 4, 1, func(_, row, col int) int32 { return int32(col) })
+	src.Raster.Mask = raster.MaskDataset
 	for range 4 {
-		src.mask = append(src.mask, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0)
+		src.Mask = append(src.Mask, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0)
 	}
-	all, err := computeStats(t.Context(), maskedSource{src})
+	all, err := computeStats(t.Context(), rastertest.MaskedMem{Mem: src})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s := all[0]; *s.Min != 2 || *s.Max != 5 || *s.Mean != 3.5 || *s.ValidPercent != 40 {
 		t.Errorf("min %v max %v mean %v valid %v", *s.Min, *s.Max, *s.Mean, *s.ValidPercent)
 	}
-	rgba := memRaster(4, 1, 4, func(b, _, col int) uint8 {
+	rgba := rastertest.NewMem(4, 1, 4, func(b, _, col int) uint8 {
 		if b == 3 {
 			return []uint8{0, 255, 1, 0}[col]
 		}
 		return uint8(10 * col)
 	})
-	rgba.info.Mask, rgba.info.Bands[3].Color = raster.MaskAlpha, raster.ColorAlpha
+	rgba.Raster.Mask, rgba.Raster.Bands[3].Color = raster.MaskAlpha, raster.ColorAlpha
 	if all, err = computeStats(t.Context(), rgba); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +211,8 @@ func TestTextFromAFileCannotMoveTheCursor(t *testing.T) {
 }
 
 func TestBytesReadAsPeopleReadThem(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 bytes", 1023: "1023 bytes", 1024: "1.0 KiB", 1<<20 - 1: "1.0 MiB", 150 << 20: "150 MiB", 3 << 40: "3.0 TiB"} {
+	for n, want := range map[int64]string{0: "0 bytes", 1023: "1023 bytes", 1024: "1.0 KiB", 1<<20 - 1: "1.0 MiB",
+		150 << 20: "150 MiB", 3 << 40: "3.0 TiB"} {
 		if got := byteText(n); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}
@@ -184,9 +222,11 @@ func TestBytesReadAsPeopleReadThem(t *testing.T) {
 func TestDamagedFilesAreNoCOG(t *testing.T) {
 	dir := t.TempDir()
 	for name, data := range map[string]string{
-		"empty": "", "short": "II*\x00", "no directory": "II*\x00\x00\x00\x00\x00", "beyond the end": "II*\x00\xff\xff\xff\x7f",
-		"entries beyond the end": "II*\x00\x08\x00\x00\x00\xff\x0f", "big, negative": "II+\x00\x08\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff",
-		"a loop": "II*\x00\x08\x00\x00\x00\x00\x00\x08\x00\x00\x00",
+		"empty": "", "short": "II*\x00", "no directory": "II*\x00\x00\x00\x00\x00",
+		"beyond the end":         "II*\x00\xff\xff\xff\x7f",
+		"entries beyond the end": "II*\x00\x08\x00\x00\x00\xff\x0f",
+		"big, negative":          "II+\x00\x08\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff",
+		"a loop":                 "II*\x00\x08\x00\x00\x00\x00\x00\x08\x00\x00\x00",
 	} {
 		path := filepath.Join(dir, "x.tif")
 		if err := os.WriteFile(path, []byte(data), 0o644); err != nil {
@@ -209,3 +249,26 @@ func FuzzCOGFault(f *testing.F) {
 		}
 	})
 }
+
+func TestGeoreferencingThatIsNotFiniteIsAWarning(t *testing.T) {
+	for _, transform := range []raster.Transform{{math.NaN(), 10, 0, 0, 0, -10}, {0, math.Inf(1), 0, 0, 0, -10},
+		{0, 1e308, 0, 0, 0, -10}} {
+		grid := raster.Grid{Width: 20, Height: 10, Transform: transform, HasTransform: true}
+		d := newInfoDoc(&describedSource{info: raster.Info{Grid: grid,
+			Bands: []raster.Band{{Type: ndarray.Uint8, Scale: 1}}}})
+		if _, err := json.Marshal(d); err != nil {
+			t.Errorf("%v: %v", transform, err)
+		}
+		if d.Transform != nil || !strings.Contains(strings.Join(d.Warnings, "; "), "gives no finite coordinates") {
+			t.Errorf("%v: %v, %q", transform, d.Transform, d.Warnings)
+		}
+	}
+}
+
+// describedSource is a raster of which only the description is asked.
+type describedSource struct {
+	raster.Source
+	info raster.Info
+}
+
+func (s *describedSource) Info() *raster.Info { return &s.info }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"leat/internal/terminal"
 )
 
 // fact is a line of what a person wants to know.
@@ -27,6 +29,16 @@ func (d *infoDoc) facts() []fact {
 	}
 	if d.CRS != nil {
 		add("crs", "%s", d.CRS.text)
+	}
+	if g := d.GCPs; g != nil {
+		system := "without a coordinate reference system"
+		if g.CRS != nil {
+			system = "in " + g.CRS.text
+		}
+		add("gcps", "%d, %s", len(g.Points), system)
+	}
+	if d.Domains["RPC"] != nil {
+		add("rpcs", "yes")
 	}
 	if b := d.Bounds; b != nil {
 		note := ""
@@ -179,8 +191,8 @@ func (b *infoBand) line() string {
 // text writes the description for people.
 func (d *infoDoc) text(w io.Writer) error {
 	var b strings.Builder
-	line := func(label, value string) { fmt.Fprintf(&b, "  %-11s %s\n", label, value) }
-	fmt.Fprintln(&b, d.Path)
+	line := func(label, value string) { fmt.Fprintf(&b, "  %-11s %s\n", terminal.Text(label), terminal.Text(value)) }
+	fmt.Fprintln(&b, terminal.Name(d.Path))
 	for _, f := range d.facts() {
 		line(f.Label, f.Value)
 	}
@@ -222,14 +234,14 @@ func sortedNames[V any](m map[string]V) []string {
 	return names
 }
 
-// oneLine keeps a long text from a file to one short line that can't move the cursor.
+// oneLine returns a long text from a file as one short line without control characters.
 func oneLine(s string) string {
-	s = strings.Map(func(r rune) rune {
+	s = terminal.Text(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return ' '
 		}
 		return r
-	}, s)
+	}, s))
 	if r := []rune(s); len(r) > 120 {
 		s = string(r[:117]) + "..."
 	}

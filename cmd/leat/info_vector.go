@@ -7,9 +7,10 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"leat/internal/gdal"
+	"leat/internal/terminal"
 	"leat/ndarray"
 	"leat/objstore"
-	"leat/raster/gdal"
 )
 
 // vectorDoc is what leat info tells of a file of vectors, and how --json shows it.
@@ -45,7 +46,8 @@ func vectorsOf(path string) *vectorDoc {
 	}
 	d := &vectorDoc{Path: path}
 	for _, l := range layers {
-		doc := vectorLayerDoc{Name: l.Name, Geometry: l.Geometry, CRS: l.CRS.String(), Extent: l.Extent, Attributes: []vectorAttributeDoc{}}
+		doc := vectorLayerDoc{Name: l.Name, Geometry: l.Geometry, CRS: l.CRS.String(), Extent: l.Extent,
+			Attributes: []vectorAttributeDoc{}}
 		if l.Features >= 0 {
 			doc.Features = &l.Features
 		}
@@ -72,28 +74,33 @@ func vectorsOf(path string) *vectorDoc {
 	return d
 }
 
-// quoted is a word as a shell takes it.
+// quoted returns a word as a shell reads it, on one line.
 func quoted(s string) string {
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return strings.ContainsRune(" \t\n'\"\\$&|;<>()*?[]#~!`{}", r) }) {
+	if q := terminal.Name(s); q != s && !strings.HasPrefix(s, `"`) {
+		return "$'" + strings.ReplaceAll(q[1:len(q)-1], "'", `\'`) + "'"
+	}
+	if s != "" && !strings.ContainsFunc(s,
+		func(r rune) bool { return strings.ContainsRune(" \t\n'\"\\$&|;<>()*?[]#~!`{}", r) }) {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 func (d *vectorDoc) text(w io.Writer) error {
-	fmt.Fprintf(w, "%s: vectors\n", d.Path)
+	fmt.Fprintf(w, "%s: vectors\n", terminal.Name(d.Path))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, l := range d.Layers {
 		features := "features"
 		if l.Features != nil {
 			features = fmt.Sprintf("%d features", *l.Features)
 		}
-		fmt.Fprintf(t, "layer\t%s\t%s (%s) in %s\n", l.Name, features, l.Geometry, l.CRS)
+		fmt.Fprintf(t, "layer\t%s\t%s (%s) in %s\n", terminal.Name(l.Name), features, l.Geometry, oneLine(l.CRS))
 		if e := l.Extent; e != nil {
-			fmt.Fprintf(t, "\textent\tx %s to %s, y %s to %s\n", coordinate(e[0]), coordinate(e[2]), coordinate(e[1]), coordinate(e[3]))
+			fmt.Fprintf(t, "\textent\tx %s to %s, y %s to %s\n", coordinate(e[0]), coordinate(e[2]), coordinate(e[1]),
+				coordinate(e[3]))
 		}
 		for _, a := range l.Attributes {
-			fmt.Fprintf(t, "\t%s\t%s\n", a.Name, a.Type)
+			fmt.Fprintf(t, "\t%s\t%s\n", terminal.Name(a.Name), a.Type)
 		}
 	}
 	if err := t.Flush(); err != nil {

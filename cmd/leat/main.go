@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -32,36 +31,45 @@ func (e usageError) Unwrap() error { return e.err }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-func main() { os.Exit(run(os.Args[1:])) }
-
-func run(args []string) int {
-	ends := []os.Signal{os.Interrupt, unix.SIGTERM}
-	if !signal.Ignored(unix.SIGHUP) { // nohup
-		ends = append(ends, unix.SIGHUP)
+func main() {
+	code, signal := run(os.Args[1:])
+	if signal != 0 {
+		dieBy(signal)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), ends...)
+	os.Exit(code)
+}
+
+// run runs the command that args name and returns the exit code, or the signal by which the process
+// is to end.
+func run(args []string) (int, unix.Signal) {
+	ctx, stop := notifyContext(context.Background())
 	defer stop()
-	go func() { // a second ^C ends the process at once
-		<-ctx.Done()
-		stop()
-	}()
 	root := rootCommand()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return exitDone
-	}
+	by := signalOf(ctx)
 	var status exitStatus
 	if errors.As(err, &status) {
-		return int(status)
+		if by != 0 && int(status) == 128+int(by) { // it ended the program that was run, too
+			return 0, by
+		}
+		return int(status), 0
 	}
-	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))) {
-		fmt.Fprintln(os.Stderr, "leat:", interrupted(err))
-		return exitFailed
+	if err == nil {
+		return exitDone, by
 	}
-	for _, m := range messages(err) {
-		fmt.Fprintln(os.Stderr, "leat:", m)
+	if by != 0 && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))) {
+		for _, m := range interrupted(err) {
+			tell(os.Stderr, m)
+		}
+		return exitFailed, by
 	}
+	return fail(root, args, err), by
+}
+
+// fail writes the error to standard error and returns the exit code.
+func fail(root *cobra.Command, args []string, err error) int {
+	tellAll(os.Stderr, err)
 	var usage usageError
 	var job *apply.JobError
 	switch {
@@ -93,7 +101,8 @@ workers, and writes GeoTIFFs that are the same byte for byte for any number of w
 		SilenceUsage:  true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("there is no command %q; there are apply, info, demo, worker, cache, stage and ns", args[0])
+				return usagef("there is no command %q; there are apply, info, demo, worker, cache, stage and ns",
+					args[0])
 			}
 			return nil
 		},
@@ -101,7 +110,8 @@ workers, and writes GeoTIFFs that are the same byte for byte for any number of w
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{flagError(err)} })
-	root.AddCommand(applyCommand(), infoCommand(), demoCommand(), workerCommand(), cacheCommand(), stageCommand(), nsCommand())
+	root.AddCommand(applyCommand(), infoCommand(), demoCommand(), workerCommand(), cacheCommand(), stageCommand(),
+		nsCommand())
 	dress(root)
 	return root
 }

@@ -28,7 +28,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(leakChecked{m}, map[string]func(){"leat": main})
+	testscript.Main(leakChecked{m}, map[string]func(){"leat": main, "maxrss": printMaxRSS})
 }
 
 // leakChecked fails the tests of a package that leaves goroutines behind.
@@ -45,7 +45,8 @@ func (l leakChecked) Run() int {
 	return code
 }
 
-// TestScripts runs testdata/script: leat as a process, as people call it. Besides testscript's commands there are
+// TestScripts runs testdata/script: leat as a process, as people call it. Besides testscript's
+// commands there are
 //
 //	refused CODE ARG...           leat ARG... ends with this code, says sentences for people, and touches nothing
 //	raster FILE WxH TYPE [KEY=V]  makes a raster on one common grid; KEYs: bands, nodata, at (COLUMN,ROW of the corner)
@@ -83,7 +84,8 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"refused": refused, "raster": makeRaster, "pixel": printPixel, "json": checkJSON, "png": pictureSize,
-			"await": await, "truncate": truncate, "nothing-hidden": nothingHidden, "tmpfs": mountTmpfs, "remount": remount,
+			"await": await, "truncate": truncate, "nothing-hidden": nothingHidden, "tmpfs": mountTmpfs,
+			"remount": remount,
 		},
 	})
 }
@@ -118,7 +120,8 @@ func checkSentences(text string) error {
 		return fmt.Errorf("people would read %q", m)
 	}
 	for line := range strings.Lines(text) {
-		if !strings.HasPrefix(line, "leat: ") && !strings.HasPrefix(line, "  ") && !strings.HasPrefix(line, "use another footprint") {
+		if !strings.HasPrefix(line, "leat: ") && !strings.HasPrefix(line, "  ") && !strings.HasPrefix(line,
+			"use another footprint") {
 			return fmt.Errorf("the line %q does not say whose it is", line)
 		}
 	}

@@ -18,8 +18,10 @@ func TestTheHeapIsKeptWithinTheBudget(t *testing.T) {
 		{apply.Plan{BudgetBytes: 100 * mib, MemoryBytes: 60 * mib}, math.MaxInt64, 72 * mib},
 		{apply.Plan{BudgetBytes: 200 * mib, MemoryBytes: 150 * mib, ForeignBytes: 90 * mib}, math.MaxInt64, 82 * mib},
 		{apply.Plan{BudgetBytes: 30 * mib, MemoryBytes: 30 * mib}, math.MaxInt64, 16 * mib},
-		{apply.Plan{BudgetBytes: 100 * mib, MemoryBytes: 60 * mib}, 50 * mib, 50 * mib},                               // less is asked for
-		{apply.Plan{BudgetBytes: 100 * mib, MemoryBytes: 60 * mib, Kind: "subprocess"}, math.MaxInt64, math.MaxInt64}, // others have a part of it
+		// less is asked for
+		{apply.Plan{BudgetBytes: 100 * mib, MemoryBytes: 60 * mib}, 50 * mib, 50 * mib},
+		// others have a part of it
+		{apply.Plan{BudgetBytes: 100 * mib, MemoryBytes: 60 * mib, Kind: "subprocess"}, math.MaxInt64, math.MaxInt64},
 	} {
 		debug.SetMemoryLimit(c.before)
 		keepWithin(&c.plan)

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -11,13 +12,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"leat/apply"
+	"leat/internal/terminal"
 	"leat/raster"
 )
 
 // messages are the sentences that an error holds, one for each thing that is wrong.
 func messages(err error) []string {
 	switch e := err.(type) {
-	case *apply.UnfinishedError:
+	case *apply.IncompleteError:
 		return append(messages(e.Err), leftover(e, os.Args))
 	case interface{ Unwrap() []error }:
 		var list, texts []string
@@ -37,10 +39,30 @@ func messages(err error) []string {
 	for _, sentinel := range []error{raster.ErrFormat, raster.ErrUnsupported} {
 		text = strings.ReplaceAll(text, " ("+sentinel.Error()+")", "")
 	}
-	for _, name := range []string{"objstore: ", "stage: ", "worker: ", "subprocess: ", "slurm: ", "pbs: ", "awsbatch: ", "live: "} {
+	for _, name := range []string{"objstore: ", "stage: ", "worker: ", "subprocess: ", "slurm: ", "pbs: ", "awsbatch: ",
+		"live: "} {
 		text = strings.ReplaceAll(strings.TrimPrefix(text, name), ": "+name, ": ")
 	}
-	return []string{redact(text)}
+	return []string{terminal.Text(redact(text))}
+}
+
+// tell shows people a message, which begins with "leat: ". Its further lines are indented: text of
+// other programs in it can't look like a message of leat's own.
+func tell(w io.Writer, message string) {
+	lines := strings.Split(strings.TrimRight(message, "\n"), "\n")
+	for i, line := range lines[1:] {
+		if line != "" && line[0] != ' ' && line[0] != '\t' {
+			lines[1+i] = "  " + line
+		}
+	}
+	fmt.Fprintln(w, "leat:", strings.Join(lines, "\n"))
+}
+
+// tellAll shows people all messages of an error.
+func tellAll(w io.Writer, err error) {
+	for _, m := range messages(err) {
+		tell(w, m)
+	}
 }
 
 // message is the same as one text.
@@ -53,23 +75,25 @@ func (e afterOutputs) Error() string { return "the outputs are whole, but " + e.
 func (e afterOutputs) Unwrap() error { return e.err }
 
 // interrupted says what an interruption left.
-func interrupted(err error) string {
+func interrupted(err error) []string {
 	if errors.As(err, new(afterOutputs)) {
-		return "interrupted: the outputs are whole, but the preview, trace or report is missing"
+		return []string{"interrupted: the outputs are whole, but the preview, trace or report is missing"}
 	}
-	var kept *apply.KeptError
+	var kept *apply.UnpublishedError
 	if errors.As(err, &kept) {
 		var files []string
 		for name, path := range kept.Files {
-			files = append(files, "output "+name+" as "+path)
+			files = append(files, "output "+name+" as "+terminal.Name(path))
 		}
 		slices.Sort(files)
-		return "interrupted while outputs were written: what was finished is kept, " + strings.Join(files, ", ") + "; files that were there are as they were"
+		return []string{"interrupted while outputs were written: what was finished is kept, " + strings.Join(files,
+			", ") + "; files that were there are as they were"}
 	}
-	if left := new(apply.UnfinishedError); errors.As(err, &left) {
-		return "interrupted: no output was finished, and files that were there are as they were\nleat: " + leftover(left, os.Args)
+	if left := new(apply.IncompleteError); errors.As(err, &left) {
+		return []string{"interrupted: no output was finished, and files that were there are as they were",
+			leftover(left, os.Args)}
 	}
-	return "interrupted: nothing was written, and files that were there are as they were"
+	return []string{"interrupted: nothing was written, and files that were there are as they were"}
 }
 
 // flagError words what the flag package finds wrong.

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// canMount reports whether this process may mount a small file system: as root, outside most containers.
+// canMount reports whether this process may mount a small file system: as root, outside most
+// containers.
 var canMount = sync.OnceValue(func() bool {
 	dir, err := os.MkdirTemp("", "leat-mount-")
 	if err != nil {

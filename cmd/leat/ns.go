@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"leat/internal/terminal"
 	"leat/namespace"
 	"leat/shm"
 )
@@ -54,7 +55,7 @@ are. "dead" is what a killed job left; the next jobs reclaim it, or leat ns gc.`
 		Short:                 "Tell all about one namespace",
 		Long: `Show tells of one namespace, by its number or its job's key: processes, claims, and what its members
 share by name.`,
-		Example: `  leat ns show 0`,
+		Example: `  leat ns show 500000`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usagef("give the number or the key of one namespace: leat ns ls lists them")
@@ -119,7 +120,7 @@ func nsList(w, people io.Writer, asJSON bool) error {
 	}
 	for _, err := range problems {
 		for _, m := range messages(err) {
-			fmt.Fprintln(people, "leat: passed over:", m)
+			tell(people, "passed over: "+m)
 		}
 	}
 	if asJSON {
@@ -151,7 +152,8 @@ func nsList(w, people io.Writer, asJSON bool) error {
 			if j.Name != "" {
 				key += "/" + j.Name
 			}
-			fmt.Fprintf(t, "%06d\t%s\t%s\t%d\t%s\t%s\n", j.Number, liveText(j.Live), clock(j.Since), alive, claimsText(j.Claims), key)
+			fmt.Fprintf(t, "%06d\t%s\t%s\t%d\t%s\t%s\n", j.Number, liveText(j.Live), clock(j.Since), alive,
+				claimsText(j.Claims), terminal.Name(key))
 		}
 	}
 	fmt.Fprintln(t)
@@ -160,7 +162,8 @@ func nsList(w, people io.Writer, asJSON bool) error {
 	} else {
 		fmt.Fprintln(t, "STATE\tBYTES\tMAPPED BY\tARRAY")
 		for _, a := range arrays {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", liveText(a.Held), byteText(a.Bytes), pidsText(a.PIDs), a.Name)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", liveText(a.Held), byteText(a.Bytes), pidsText(a.PIDs),
+				terminal.Name(a.Name))
 		}
 	}
 	return stdoutError(t.Flush())
@@ -187,9 +190,9 @@ func claimsText(list []namespace.Claim) string {
 	case 0:
 		return "-"
 	case 1:
-		return list[0].Path
+		return terminal.Name(list[0].Path)
 	}
-	return fmt.Sprintf("%s and %d more", list[0].Path, len(list)-1)
+	return fmt.Sprintf("%s and %d more", terminal.Name(list[0].Path), len(list)-1)
 }
 
 func pidsText(pids []int) string {
@@ -247,23 +250,23 @@ func nsText(w io.Writer, j namespace.Job) error {
 		fmt.Fprintf(t, "  %s\t%s\n", label, fmt.Sprintf(format, args...))
 	}
 	fmt.Fprintf(t, "%06d\n", j.Number)
-	line("key", "%s", j.Key)
+	line("key", "%s", terminal.Name(j.Key))
 	if j.Name != "" {
-		line("name", "%s", j.Name)
+		line("name", "%s", terminal.Name(j.Name))
 	}
 	line("state", "%s", liveText(j.Live))
 	line("since", "%s", j.Since.Local().Format("2006-01-02 15:04:05"))
-	line("registered by", "process %d on %s", j.PID, j.Host)
-	line("command", "%s", j.Command)
+	line("registered by", "process %d on %s", j.PID, terminal.Name(j.Host))
+	line("command", "%s", terminal.Name(j.Command))
 	for _, c := range j.Claims {
 		how := "read"
 		if c.Exclusive {
 			how = "written"
 		}
 		if c.Remote != "" {
-			how += ", from " + c.Remote
+			how += ", from " + terminal.Name(c.Remote)
 		}
-		line("claims", "%s (%s)", c.Path, how)
+		line("claims", "%s (%s)", terminal.Name(c.Path), how)
 	}
 	for _, m := range j.Members {
 		what := "rank " + strconv.Itoa(m.Rank)
@@ -280,9 +283,9 @@ func nsText(w io.Writer, j namespace.Job) error {
 	}
 	for _, s := range j.Shared {
 		if s.Bytes > 0 {
-			line("shares", "%s, %s", s.Name, byteText(s.Bytes))
+			line("shares", "%s, %s", terminal.Name(s.Name), byteText(s.Bytes))
 		} else {
-			line("shares", "%s", s.Name)
+			line("shares", "%s", terminal.Name(s.Name))
 		}
 	}
 	return t.Flush()
@@ -305,7 +308,7 @@ func nsCollect(w io.Writer, asJSON bool) error {
 				Removed string `json:"removed"`
 			}{path})
 		} else {
-			_, werr = fmt.Fprintln(w, "removed", path)
+			_, werr = fmt.Fprintln(w, "removed", terminal.Name(path))
 		}
 		if werr != nil {
 			return errors.Join(err, err1, stdoutError(werr))

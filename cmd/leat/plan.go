@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"text/tabwriter"
 
 	"leat/apply"
+	"leat/internal/terminal"
 )
 
 // showPlan prints how a job would be run.
@@ -24,11 +26,13 @@ func showPlan(ctx context.Context, w io.Writer, job apply.Job, asJSON bool) erro
 	minX, minY, maxX, maxY := g.Bounds()
 	fmt.Fprintf(t, "grid\t%d x %d pixels\n", g.Width, g.Height)
 	if g.HasTransform {
-		fmt.Fprintf(t, "\tx %s to %s, y %s to %s\n", coordinate(minX), coordinate(maxX), coordinate(minY), coordinate(maxY))
+		fmt.Fprintf(t, "\tx %s to %s, y %s to %s\n", coordinate(minX), coordinate(maxX), coordinate(minY),
+			coordinate(maxY))
 	}
-	fmt.Fprintf(t, "CRS\t%v\n", g.CRS)
+	fmt.Fprintf(t, "CRS\t%s\n", oneLine(fmt.Sprint(g.CRS)))
 	b := p.Blocks
-	fmt.Fprintf(t, "blocks\t%d of %d x %d pixels (%d across, %d down)", b.Count(), b.WindowWidth, b.WindowHeight, b.Across(), b.Down())
+	fmt.Fprintf(t, "blocks\t%d of %d x %d pixels (%d across, %d down)", b.Count(), b.WindowWidth, b.WindowHeight,
+		b.Across(), b.Down())
 	if b.Overlap > 0 {
 		fmt.Fprintf(t, ", overlap %d", b.Overlap)
 	}
@@ -43,19 +47,20 @@ func showPlan(ctx context.Context, w io.Writer, job apply.Job, asJSON bool) erro
 	}
 	fmt.Fprintln(t)
 	for _, in := range p.Inputs {
-		fmt.Fprintf(t, "input\t%s = %s\n\t%s\n", in.Name, in.Path, in.Description)
+		fmt.Fprintf(t, "input\t%s = %s\n\t%s\n", in.Name, terminal.Name(in.Path), terminal.Name(in.Description))
 		if in.Warped != "" {
-			fmt.Fprintf(t, "\t%s\n", in.Warped)
+			fmt.Fprintf(t, "\t%s\n\tXSCALE=%v YSCALE=%v\n", terminal.Name(in.Warped), in.XScale, in.YScale)
 		}
 		if in.Why != "" {
-			fmt.Fprintf(t, "\t%s: %s\n", in.Access, in.Why)
+			fmt.Fprintf(t, "\t%s: %s\n", in.Access, terminal.Name(in.Why))
 		}
 		if in.Decodes > 1 {
-			fmt.Fprintf(t, "\teach tile is decoded %.1f times: more memory, or larger blocks, would spare that\n", in.Decodes)
+			fmt.Fprintf(t, "\teach tile is decoded %.1f times: more memory, or larger blocks, would spare that\n",
+				in.Decodes)
 		}
 	}
 	for _, o := range p.Outputs {
-		fmt.Fprintf(t, "output\t%s = %s\n", o.Name, o.Path)
+		fmt.Fprintf(t, "output\t%s = %s\n", o.Name, terminal.Name(o.Path))
 		if o.Expression != "" {
 			fmt.Fprintf(t, "\t%s\n", shorten(o.Expression))
 		}
@@ -77,10 +82,13 @@ func showPlan(ctx context.Context, w io.Writer, job apply.Job, asJSON bool) erro
 		}
 	}
 	err = t.Flush()
-	for _, note := range p.Notes {
+	for _, note := range slices.Concat(p.Notes, p.Warnings) {
 		if err == nil {
 			_, err = fmt.Fprintln(w, note)
 		}
+	}
+	if err == nil && p.Replaced != nil {
+		_, err = fmt.Fprintln(w, replacedText(p.Replaced))
 	}
 	return stdoutError(err)
 }
@@ -110,6 +118,16 @@ type planDoc struct {
 	Inputs      []planInputDoc `json:"inputs"`
 	Outputs     []planFileDoc  `json:"outputs"`
 	Notes       []string       `json:"notes"`
+	Warnings    []string       `json:"warnings"`
+	Replaced    *replacedDoc   `json:"replaced,omitempty"`
+}
+
+// replacedDoc describes blocks of an earlier run that a run without --resume replaces.
+type replacedDoc struct {
+	Paths   []string `json:"paths"`
+	Blocks  int      `json:"blocks"`
+	Total   int      `json:"total"`
+	Changes []string `json:"changes"` // why --resume can't use them
 }
 
 type planInputDoc struct {
@@ -122,6 +140,8 @@ type planInputDoc struct {
 	NeedBytes   int64   `json:"need_bytes,omitempty"` // of a remote file
 	FileBytes   int64   `json:"file_bytes"`
 	Warped      string  `json:"warped,omitempty"`
+	XScale      float64 `json:"xscale,omitempty"` // gdalwarp's, of one that is warped
+	YScale      float64 `json:"yscale,omitempty"`
 }
 
 type planFileDoc struct {
@@ -143,18 +163,25 @@ type planFileDoc struct {
 
 func newPlanDoc(p *apply.Plan) *planDoc {
 	b := p.Blocks
-	d := &planDoc{Width: p.Grid.Width, Height: p.Grid.Height, CRS: p.Grid.CRS.String(), Blocks: b.Count(), BlockWidth: b.WindowWidth,
-		BlockHeight: b.WindowHeight, Overlap: b.Overlap, Workers: p.Workers, Kind: p.Kind, WorkersRead: p.WorkersRead, Readers: p.Readers, InMemory: p.Buffers,
-		Memory: p.MemoryBytes, Budget: p.BudgetBytes, Cache: p.CacheBytes, Ahead: p.AheadBytes, Inputs: []planInputDoc{}, Outputs: []planFileDoc{}, Notes: orEmpty(p.Notes)}
+	d := &planDoc{Width: p.Grid.Width, Height: p.Grid.Height, CRS: p.Grid.CRS.String(), Blocks: b.Count(),
+		BlockWidth:  b.WindowWidth,
+		BlockHeight: b.WindowHeight, Overlap: b.Overlap, Workers: p.Workers, Kind: p.Kind, WorkersRead: p.WorkersRead,
+		Readers: p.Readers, InMemory: p.Buffers,
+		Memory: p.MemoryBytes, Budget: p.BudgetBytes, Cache: p.CacheBytes, Ahead: p.AheadBytes,
+		Inputs: []planInputDoc{}, Outputs: []planFileDoc{}, Notes: orEmpty(p.Notes), Warnings: orEmpty(p.Warnings)}
 	if p.Grid.HasTransform {
 		t := [6]float64(p.Grid.Transform)
 		d.Transform = &t
+	}
+	if r := p.Replaced; r != nil {
+		d.Replaced = &replacedDoc{r.Paths, r.Blocks, r.Total, orEmpty(r.Changes)}
 	}
 	for _, in := range p.Inputs {
 		d.Inputs = append(d.Inputs, planInputDoc(in))
 	}
 	for _, o := range p.Outputs {
-		f := planFileDoc{o.Name, o.Path, o.Expression, o.Type, max(o.Bands, 1), o.Nodata, o.Coding, o.TileWidth, o.TileHeight, [][2]int{}, o.RawBytes,
+		f := planFileDoc{o.Name, o.Path, o.Expression, o.Type, max(o.Bands, 1), o.Nodata, o.Coding, o.TileWidth,
+			o.TileHeight, [][2]int{}, o.RawBytes,
 			o.Format, orEmpty(o.Options), orEmpty(o.Notes)}
 		for _, s := range o.Overviews {
 			f.Overviews = append(f.Overviews, [2]int{s.Width, s.Height})

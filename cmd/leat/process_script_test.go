@@ -72,7 +72,8 @@ func longRun(t *testing.T) (dir string, args []string) {
 	for i := range 30 {
 		term = "sin(n + " + strconv.Itoa(i) + " * " + term + ")"
 	}
-	return dir, []string{"apply", "-q", "-i", "r=B04.tif", "-i", "n=B08.tif", "-o", "o=o.tif", "-e", term, "--nodata", "nan", "--window", "512"}
+	return dir, []string{"apply", "-q", "-i", "r=B04.tif", "-i", "n=B08.tif", "-o", "o=o.tif", "-e", term, "--nodata",
+		"nan", "--window", "512"}
 }
 
 // underWay starts a run and returns when blocks of it lie in the unfinished output.
@@ -90,6 +91,69 @@ func underWay(t *testing.T, dir string, args []string) (*exec.Cmd, *bytes.Buffer
 	}
 	t.Fatalf("the run did not begin: %s", out)
 	return nil, nil
+}
+
+// checkEndedBy checks that a signal ended the process.
+func checkEndedBy(t *testing.T, c *exec.Cmd, want os.Signal) {
+	t.Helper()
+	if w, ok := c.ProcessState.Sys().(syscall.WaitStatus); !ok || !w.Signaled() || w.Signal() != want {
+		t.Errorf("the process ended with %v, not by the signal %v", c.ProcessState, want)
+	}
+}
+
+// TestSignalsEndShellLoops presses ^C as a terminal does, and kills one leat.
+func TestSignalsEndShellLoops(t *testing.T) {
+	t.Parallel()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("there is no bash, whose loops go on unless a signal ended the program")
+	}
+	if signal.Ignored(os.Interrupt) {
+		t.Skip("SIGINT is ignored here")
+	}
+	dir, args := longRun(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	await := func() {
+		t.Helper()
+		for range 20_000 {
+			if st, err := os.Stat(filepath.Join(dir, ".o.tif.leat-part")); err == nil && st.Size() > 10000 {
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		t.Fatal("the run did not begin")
+	}
+	start := func(script string) (*exec.Cmd, *bytes.Buffer) {
+		t.Helper()
+		var out bytes.Buffer
+		c := exec.CommandContext(t.Context(), bash,
+			append([]string{"-c", "leat() { (exec -a leat " + self + " \"$@\"); }; " + script, "bash"}, args...)...)
+		c.Dir, c.Stdout, c.Stderr = dir, &out, &out
+		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return c, &out
+	}
+	c, out := start(`for i in 1 2 3; do leat "$@"; echo "status $?"; done`)
+	await()
+	if err := syscall.Kill(-c.Process.Pid, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	c.Wait()
+	checkEndedBy(t, c, os.Interrupt)
+	if n := strings.Count(out.String(), "interrupted"); n != 1 || strings.Contains(out.String(), "status") {
+		t.Errorf("the loop went on:\n%s", out)
+	}
+	leat(t, exitDone, dir, "apply", "-q", "--discard", ".")
+	c, out = start(`exec 3< <(exec -a leat ` + self +
+		` "$@"); pid=$!; until [ -s .o.tif.leat-part ]; do sleep 0.02; done; kill -TERM $pid; wait $pid; echo "status $?"`)
+	if err := c.Wait(); err != nil || !strings.Contains(out.String(), "status 143\n") {
+		t.Errorf("%v: %s", err, out)
+	}
 }
 
 func TestAnInterruptedRunEndsSoonAndTheCommandThatItPrintsGoesOn(t *testing.T) {
@@ -143,9 +207,7 @@ $`)
 			if time.Since(start) > time.Minute { // it takes a fraction of a second
 				t.Errorf("it took %v", time.Since(start))
 			}
-			if c.ProcessState.ExitCode() != exitFailed {
-				t.Errorf("exit code %d", c.ProcessState.ExitCode())
-			}
+			checkEndedBy(t, c, sig)
 			m := said.FindStringSubmatch(out.String())
 			if m == nil {
 				t.Fatalf("%q", out)
@@ -158,7 +220,8 @@ $`)
 			}
 			switch i {
 			case 0:
-				if text := shell(strings.Replace(m[3], "apply --resume -q", "apply --resume --json", 1)); !strings.Contains(text, `"resumed":`+m[1]+",") {
+				if text := shell(strings.Replace(m[3], "apply --resume -q", "apply --resume --json",
+					1)); !strings.Contains(text, `"resumed":`+m[1]+",") {
 					t.Errorf("not %s blocks were resumed: %s", m[1], text)
 				}
 				if got, err := os.ReadFile(filepath.Join(dir, "o.tif")); err != nil || !bytes.Equal(got, want) {
@@ -168,7 +231,8 @@ $`)
 					t.Fatal(err)
 				}
 			case 1:
-				if text := shell(strings.Replace(m[3], "apply --resume -q", "apply --discard", 1)); !strings.HasPrefix(text, "output o: removed "+m[2]+" (") {
+				if text := shell(strings.Replace(m[3], "apply --resume -q", "apply --discard",
+					1)); !strings.HasPrefix(text, "output o: removed "+m[2]+" (") {
 					t.Errorf("%q", text)
 				}
 			default:
@@ -201,7 +265,10 @@ func TestARunAfterAKilledOneWritesTheSameFile(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "o.tif")); err != nil {
 		t.Fatal(err)
 	}
-	leat(t, exitDone, dir, args...)
+	said := leat(t, exitDone, dir, args...)
+	if !regexp.MustCompile(`^leat: an earlier run kept [1-9]\d* of 16 blocks in \S+/\.o\.tif\.leat-part, and .*; --resume would use them\n$`).MatchString(said) {
+		t.Errorf("it says %q of the blocks that it replaces", said)
+	}
 	if got, err := os.ReadFile(filepath.Join(dir, "o.tif")); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("the output is another than without a killed run before it: %v", err)
 	}
@@ -220,7 +287,8 @@ func TestTheSecondOfTwoRunsOnOneOutputIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := leat(t, exitFailed, dir, args...)
-	if !strings.Contains(said, "o.tif is being written by another run of leat") || !strings.Contains(said, "wait for it or end it") {
+	if !strings.Contains(said, "o.tif is being written by another run of leat") || !strings.Contains(said,
+		"wait for it or end it") {
 		t.Errorf("%q", said)
 	}
 	for _, want := range []string{fmt.Sprintf("process %d on ", c.Process.Pid), "leat apply -q -i r=B04.tif"} {
@@ -240,7 +308,8 @@ func TestTheSecondOfTwoRunsOnOneOutputIsRefused(t *testing.T) {
 	if slices.Equal(again, args) {
 		t.Fatalf("no output in %q", args)
 	}
-	if said := leat(t, exitFailed, dir, again...); !strings.Contains(said, "o.tif is being written by another run of leat (process ") {
+	if said := leat(t, exitFailed, dir, again...); !strings.Contains(said,
+		"o.tif is being written by another run of leat (process ") {
 		t.Errorf("%q", said)
 	}
 	if err := checkSentences(said); err != nil {
@@ -265,21 +334,25 @@ func TestAnExpressionOfMillionsOfParenthesesIsRefusedAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	leat(t, exitDone, dir, "demo", "--size", "64", ".")
 	before := names(t, dir)
-	// An argument of a process may have 128 KiB, so only a caller in the same process can pass millions.
+	// An argument of a process may have 128 KiB, so only a caller in the same process can pass
+	// millions.
 	deep := strings.Repeat("(", 5_000_000) + "a" + strings.Repeat(")", 5_000_000)
-	f := &applyFlags{inputs: []string{"a=" + filepath.Join(dir, "B04.tif")}, outputs: []string{"o=" + filepath.Join(dir, "o.tif")}, exprs: []string{deep},
+	f := &applyFlags{inputs: []string{"a=" + filepath.Join(dir, "B04.tif")},
+		outputs: []string{"o=" + filepath.Join(dir, "o.tif")}, exprs: []string{deep},
 		footprint: "intersection", margin: "nodata", collision: "warn", ovMethod: "nearest"}
 	c := applyCommand()
 	c.SetContext(t.Context())
 	err := runApply(c, f)
-	if err == nil || !strings.Contains(err.Error(), "the expression is too long: 10000001 bytes, and 65536 are the limit") {
+	if err == nil || !strings.Contains(err.Error(),
+		"the expression is too long: 10000001 bytes, the limit is 65536") {
 		t.Errorf("%v", err)
 	}
 	if len(err.Error()) > 1000 {
 		t.Errorf("an error of %d bytes", len(err.Error()))
 	}
 	for _, n := range []int{1_000, 30_000, 60_000} { // below and above the limits of length and of depth
-		said := leat(t, exitUsage, dir, "apply", "-i", "a=B04.tif", "-o", "o=o.tif", "-e", strings.Repeat("(", n)+"a"+strings.Repeat(")", n))
+		said := leat(t, exitUsage, dir, "apply", "-i", "a=B04.tif", "-o", "o=o.tif", "-e",
+			strings.Repeat("(", n)+"a"+strings.Repeat(")", n))
 		if !strings.Contains(said, "output o: expression, column ") || len(said) > 1000 {
 			t.Errorf("%d parentheses: %q", n, said)
 		}
@@ -306,7 +379,8 @@ func TestInfoDescribesEveryRealRaster(t *testing.T) {
 		}
 		for _, path := range found {
 			said := leat(t, exitDone, root, "info", path)
-			for _, what := range []string{path, "  size ", " pixels, ", "  stored ", "  overviews ", "  nodata ", "  cog "} {
+			for _, what := range []string{path, "  size ", " pixels, ", "  stored ", "  overviews ", "  nodata ",
+				"  cog "} {
 				if !strings.Contains(said, what) {
 					t.Errorf("%s: no %q in\n%s", path, what, said)
 				}

@@ -30,6 +30,7 @@ const (
 	progressLog     = 5 * time.Second
 	progressEvents  = 500 * time.Millisecond
 	progressHistory = 10 * time.Second // over which rate and time left are reckoned
+	progressEarly   = 2 * time.Second  // after the first block, before which no time left is shown
 )
 
 // chooseProgress returns the mode that fits f: a terminal gets a live line, anything else plain
@@ -56,6 +57,8 @@ type progress struct {
 	lastDone int // as shown last, -1 if never
 	history  []progressState
 	before   progressState // what an earlier run did
+	waiting  waiting
+	first    progressState // the first block of this run; zero before it
 	finished bool
 }
 
@@ -95,8 +98,9 @@ func (p *progress) from(done, total int, pixels int64) {
 	p.history = []progressState{p.last}
 }
 
-// update says that done of total blocks with so many output pixels are finished, and which stage is the bottleneck now
-// (empty where unknown). Calls may overtake each other: only one with more blocks than before is shown.
+// update says that done of total blocks with so many output pixels are finished, and which stage is
+// the bottleneck now (empty where unknown). Calls may overtake each other: only one with more
+// blocks than before is shown.
 func (p *progress) update(done, total int, pixels int64, stage string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,6 +109,9 @@ func (p *progress) update(done, total int, pixels int64, stage string) {
 	}
 	now := p.now()
 	p.last = progressState{now, done, total, pixels, stage}
+	if p.first.at.IsZero() && done > p.before.done {
+		p.first = p.last
+	}
 	every, since := progressRedraw, p.shown
 	switch p.mode {
 	case progressLines:
@@ -118,6 +125,23 @@ func (p *progress) update(done, total int, pixels int64, stage string) {
 	if now.Sub(since) < every && (p.mode == progressLines || done < total || done == p.lastDone) {
 		return
 	}
+	p.show()
+}
+
+// again says that a request is made again, and why.
+func (p *progress) again(err error) {
+	p.waiting.note(err)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	every := progressRedraw
+	if p.mode == progressLines {
+		every = progressLog
+	}
+	if p.mode != progressLine && p.mode != progressLines || p.finished || p.last.total == 0 ||
+		p.now().Sub(p.shown) < every {
+		return
+	}
+	p.last.at = p.now()
 	p.show()
 }
 
@@ -141,14 +165,17 @@ func (p *progress) show() {
 	case progressLine:
 		const bar = 24
 		full := min(bar, bar*percent/100)
-		line := fmt.Sprintf("%s%s %3d %%  %d/%d blocks", strings.Repeat("█", full), strings.Repeat("░", bar-full), percent, s.done, s.total)
+		line := fmt.Sprintf("%s%s %3d %%  %d/%d blocks", strings.Repeat("█", full), strings.Repeat("░", bar-full),
+			percent, s.done, s.total)
 		if rate > 0 {
 			line += fmt.Sprintf("  %.1f Mpixel/s", rate/1e6)
 		}
 		if left >= 0 && s.done < s.total {
 			line += "  " + roughly(left) + " left"
 		}
-		if s.stage != "" {
+		if why := p.waiting.text(); why != "" {
+			line += "  " + why
+		} else if s.stage != "" {
 			line += "  " + s.stage
 		}
 		if r, most := []rune(line), p.width()-1; len(r) > most {
@@ -165,6 +192,9 @@ func (p *progress) show() {
 		}
 		if s.stage != "" {
 			line += ", bottleneck " + s.stage
+		}
+		if why := p.waiting.text(); why != "" {
+			line += ", " + why
 		}
 		fmt.Fprintln(p.w, line)
 	case progressJSON:
@@ -202,14 +232,37 @@ func (p *progress) reckon(s progressState) (rate float64, left time.Duration) {
 	if s.done >= s.total {
 		return rate, 0
 	}
-	if s.done <= from.done {
-		return rate, -1
-	}
-	return rate, time.Duration(sec / float64(s.done-from.done) * float64(s.total-s.done) * 1e9)
+	return rate, p.left(s)
 }
 
-// finish ends the progress: the live line goes away, events end with the last state. The caller tells of err
-// itself; after an error nothing more is shown of the blocks.
+// left is the time left, -1 where unknown. What was before the first block, such as the start of
+// workers, does not count. Workers end their first blocks at about the same time: as long as one
+// took, those of a second round are waited for.
+func (p *progress) left(s progressState) time.Duration {
+	if p.first.at.IsZero() || s.at.Sub(p.first.at) < min(progressHistory,
+		max(progressEarly, p.first.at.Sub(p.begun()))) {
+		return -1
+	}
+	from := p.history[0]
+	if from.at.Before(p.first.at) {
+		from = p.first
+	}
+	if s.done <= from.done {
+		return -1
+	}
+	return time.Duration(s.at.Sub(from.at).Seconds() / float64(s.done-from.done) * float64(s.total-s.done) * 1e9)
+}
+
+// begun is when this run began with its blocks, as far as is known.
+func (p *progress) begun() time.Time {
+	if p.before.at.IsZero() {
+		return p.start
+	}
+	return p.before.at
+}
+
+// finish ends the progress: the live line goes away, events end with the last state. The caller
+// tells of err itself; after an error nothing more is shown of the blocks.
 func (p *progress) finish(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -222,13 +275,15 @@ func (p *progress) finish(err error) {
 		fmt.Fprint(p.w, "\r\x1b[K")
 	case p.mode == progressLines && !p.shown.IsZero() && err == nil:
 		d := p.now().Sub(p.start)
-		fmt.Fprintf(p.w, "%d of %d blocks in %s, %.1f Mpixel/s\n", p.last.done, p.last.total, timing.FormatDuration(d), float64(p.last.pixels-p.before.pixels)/1e6/max(1e-9, d.Seconds()))
+		fmt.Fprintf(p.w, "%d of %d blocks in %s, %.1f Mpixel/s\n", p.last.done, p.last.total, timing.FormatDuration(d),
+			float64(p.last.pixels-p.before.pixels)/1e6/max(1e-9, d.Seconds()))
 	case p.mode == progressJSON && !p.last.at.IsZero() && p.lastDone != p.last.done:
 		p.show()
 	}
 }
 
-// above returns a writer of whole lines to the terminal that the live line stands on: the line makes way for them and stands below then.
+// above returns a writer of whole lines to the terminal that the live line stands on: the line
+// makes way for them and stands below then.
 func (p *progress) above(w io.Writer) io.Writer { return aboveLine{p, w} }
 
 type aboveLine struct {

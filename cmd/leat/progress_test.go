@@ -63,7 +63,7 @@ func TestTheLiveLineIsRewrittenAndGoesAway(t *testing.T) {
 	p.finish(nil)
 	want := []string{"",
 		"░░░░░░░░░░░░░░░░░░░░░░░░   0 %  0/4 blocks\x1b[K",
-		"████████████░░░░░░░░░░░░  50 %  2/4 blocks  2.0 Mpixel/s  1 s left  reading\x1b[K",
+		"████████████░░░░░░░░░░░░  50 %  2/4 blocks  2.0 Mpixel/s  reading\x1b[K",
 		"\x1b[K"}
 	if d := cmp.Diff(want, strings.Split(out.String(), "\r")); d != "" {
 		t.Error(d)
@@ -78,10 +78,10 @@ func TestLinesForPeopleStandAboveTheLiveLine(t *testing.T) {
 	p.update(1, 4, 1e6, "reading")
 	shown := out.String()
 	line := shown[strings.LastIndexByte(shown, '\r'):]
-	io.WriteString(above, "leat: a worker is lost\n")
+	io.WriteString(above, "leat: worker lost\n")
 	p.finish(nil)
 	io.WriteString(above, "leat: after\n")
-	want := "leat: before\n" + line + "\r\x1b[Kleat: a worker is lost\n" + line + "\r\x1b[Kleat: after\n"
+	want := "leat: before\n" + line + "\r\x1b[Kleat: worker lost\n" + line + "\r\x1b[Kleat: after\n"
 	if d := cmp.Diff(want, out.String()); d != "" {
 		t.Error(d)
 	}
@@ -141,6 +141,48 @@ func TestProgressMayBeToldByManyGoroutines(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if !strings.Contains(lines[len(lines)-1], `"blocks":800`) {
 		t.Errorf("last line %s", lines[len(lines)-1])
+	}
+}
+
+func TestTheFirstTimeLeftIsNearTheTruth(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		before       int           // blocks of an earlier run
+		start, round time.Duration // before the first block, and between rounds of a block of each worker
+		workers      int
+	}{
+		{"resumed", 1000, 1040 * time.Millisecond, 15 * time.Millisecond, 1},
+		{"not resumed", 0, 1040 * time.Millisecond, 15 * time.Millisecond, 1},
+		{"workers that waited in a queue", 0, time.Hour, 60 * time.Millisecond, 4},
+		{"slow blocks of many workers", 0, 8 * time.Second, 8 * time.Second, 64},
+	} {
+		p, out, wait := fakeProgress(progressJSON)
+		const total = 5000
+		if c.before > 0 {
+			p.from(c.before, total, int64(c.before))
+		}
+		wait(c.start - c.round)
+		for done := c.before; done < total; {
+			wait(c.round)
+			for range c.workers {
+				done = min(done+1, total)
+				p.update(done, total, int64(done), "")
+			}
+			at := p.now()
+			var e progressEvent
+			lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+			if err := json.Unmarshal([]byte(lines[len(lines)-1]), &e); err != nil || e.Left == nil {
+				continue
+			}
+			truth := float64(total-done) / float64(c.workers) * c.round.Seconds()
+			if *e.Left < truth/2 || *e.Left > truth*2 {
+				t.Errorf("%s: %.0f s after %v, it takes %.0f s", c.name, *e.Left, at.Sub(p.start), truth)
+			}
+			break
+		}
+		if !strings.Contains(out.String(), `"eta_s":`) {
+			t.Errorf("%s: no time left", c.name)
+		}
 	}
 }
 

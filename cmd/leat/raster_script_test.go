@@ -14,8 +14,8 @@ import (
 	"leat/raster"
 )
 
-// makeRaster writes a raster of hills, different in each band, the same at the same place of the common grid: EPSG:32631,
-// 10 m pixels, its origin at x 500000, y 5000000.
+// makeRaster writes a raster of hills, different in each band, the same at the same place of the
+// common grid: EPSG:32631, 10 m pixels, its origin at x 500000, y 5000000.
 func makeRaster(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: raster FILE WxH TYPE [KEY=VALUE]...")
@@ -46,7 +46,8 @@ func makeRaster(ts *testscript.TestScript, neg bool, args []string) {
 	grid := raster.Grid{Width: number(w), Height: number(h), HasTransform: true, CRS: raster.CRS{Code: "EPSG:32631"},
 		Transform: raster.Transform{500000, 10, 0, 5000000, 0, -10}.Shift(col, row)}
 	_, err = apply.Run(context.Background(), apply.Job{
-		Outputs:  map[string]apply.Output{"out": {Path: ts.MkAbs(args[0]), Nodata: nodata, NoOverviews: true, NoStatistics: true}},
+		Outputs: map[string]apply.Output{"out": {Path: ts.MkAbs(args[0]), Nodata: nodata, NoOverviews: true,
+			NoStatistics: true}},
 		Controls: apply.Controls{Grid: &grid},
 		Func: func(_ context.Context, b *apply.Block) error {
 			a := b.NewOut(typ, bands)

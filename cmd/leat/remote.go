@@ -4,13 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"sync/atomic"
 
 	"github.com/spf13/pflag"
 
-	"leat/apply/remote"
 	"leat/objstore"
 	"leat/objstore/cloud"
 	"leat/stage"
+	"leat/stores"
 )
 
 // storeFlags are the options of commands whose files may be URLs.
@@ -19,19 +20,45 @@ type storeFlags struct {
 	anonymous            bool
 	stageDir, stageBytes string
 	stageFree            string
+	retryFor             string
+	retried              atomic.Pointer[func(error)] // called before each further attempt; nil: nobody shows it
 }
 
 func (f *storeFlags) add(fl *pflag.FlagSet) {
-	fl.StringVar(&f.endpoint, "endpoint", "", "`URL`: a server that speaks a provider's protocol, such as http://127.0.0.1:9000")
+	fl.StringVar(&f.endpoint, "endpoint", "",
+		"`URL`: a server that speaks a provider's protocol, such as http://127.0.0.1:9000")
 	group(fl, "endpoint", "Stores, for files given as s3://, gs://, azblob:// or https:// URLs")
 	fl.StringVar(&f.region, "region", "", "`NAME`: region of s3 buckets")
 	fl.BoolVar(&f.anonymous, "anonymous", false, "look for no credentials: for public data")
+	addRetryFor(fl, &f.retryFor)
 }
 
 func (f *storeFlags) addStage(fl *pflag.FlagSet) {
-	fl.StringVar(&f.stageDir, "stage-dir", "", "`DIR`: where remote inputs are brought of which more than half is needed, for all runs of this machine: a folder on a local disk; none: they are read in pieces (default: $LEAT_CACHE_DIR, else leat below the user's cache directory)")
+	fl.StringVar(&f.stageDir, "stage-dir", "",
+		"`DIR`: where remote inputs are brought of which more than half is needed, for all runs of this machine: a folder on a local disk; none: they are read in pieces (default: $LEAT_CACHE_DIR, else leat below the user's cache directory)")
 	fl.StringVar(&f.stageBytes, "stage-bytes", "1T", "`SIZE`: most room that all of them take there, such as 200G")
-	fl.StringVar(&f.stageFree, "stage-min-free", "5%", "`PART`: part of that disk that is left free for others, such as 10% or 0%")
+	fl.StringVar(&f.stageFree, "stage-min-free", "5%",
+		"`PART`: part of that disk that is left free for others, such as 10% or 0%")
+}
+
+// addRetryFor adds the option of all commands that fetch.
+func addRetryFor(fl *pflag.FlagSet, value *string) {
+	fl.StringVar(value, "retry-for", "1m",
+		"`TIME`: how long requests to a store that is overloaded, restarts or breaks off may go on without progress, such as 10s, 5m or 1h; 0: one attempt each, which fails after 30s without a byte")
+}
+
+// parseRetryFor reads the value of --retry-for.
+func parseRetryFor(text string) (r objstore.Retry, err error) {
+	if text == "" {
+		return r, nil
+	}
+	if r.For, err = parseAge(text); err != nil {
+		return r, usagef("--retry-for %s: %w, or 0", text, err)
+	}
+	if r.For == 0 {
+		r.Attempts = 1
+	}
+	return r, nil
 }
 
 // noStage is the --stage-dir of those who want none.
@@ -46,6 +73,9 @@ func (f *storeFlags) check() error {
 			errs = append(errs, errors.New("--endpoint: give a URL with http or https, such as http://127.0.0.1:9000"))
 		}
 	}
+	if _, err := parseRetryFor(f.retryFor); err != nil {
+		errs = append(errs, err)
+	}
 	if f.stageBytes != "" {
 		if _, err := parseSize(f.stageBytes); err != nil {
 			errs = append(errs, fmt.Errorf("--stage-bytes %s: %w", f.stageBytes, err))
@@ -59,11 +89,20 @@ func (f *storeFlags) check() error {
 	return errors.Join(errs...)
 }
 
-// stores makes what reaches stores; nothing is asked of any yet. warn is told what is no error; it may be nil. The caller closes them.
-func (f *storeFlags) stores(warn func(error)) *remote.Stores {
-	o := &remote.Options{
-		Store:   objstore.Options{Endpoint: f.endpoint, Region: f.region, Anonymous: f.anonymous, Drivers: cloud.Drivers()},
-		NoStage: f.stageDir == noStage, StageDir: f.stageDir, Stage: stage.Options{Warn: warn}, Warn: warn,
+// stores makes what reaches stores; nothing is asked of any yet. warn is told what is no error; it
+// may be nil. The caller closes them.
+func (f *storeFlags) stores(warn func(error)) *stores.Stores {
+	retry, _ := parseRetryFor(f.retryFor) // see check
+	retry.OnRetry = func(err error) {
+		if show := f.retried.Load(); show != nil {
+			(*show)(err)
+		}
+	}
+	o := &stores.Options{
+		Store: objstore.Options{Endpoint: f.endpoint, Region: f.region, Anonymous: f.anonymous,
+			Drivers: cloud.Drivers(), Retry: retry},
+		NoStage: f.stageDir == noStage, StageDir: f.stageDir, Stage: stage.Options{Warn: warn, Retry: retry},
+		Warn: warn,
 	}
 	if f.stageBytes != "" {
 		o.Stage.MaxBytes, _ = parseSize(f.stageBytes) // see check
@@ -71,12 +110,12 @@ func (f *storeFlags) stores(warn func(error)) *remote.Stores {
 	if f.stageFree != "" {
 		o.Stage.MinFree, _ = parsePart(f.stageFree) // see check
 	}
-	return remote.New(o)
+	return stores.New(o)
 }
 
 // localName is the path of a file: URL, and everything else as it is.
 func localName(path string) (string, error) {
-	local, err := remote.LocalPath(path)
+	local, err := stores.LocalPath(path)
 	if err != nil {
 		return "", stageWords(err)
 	}

@@ -69,8 +69,9 @@ func newMirror(t testing.TB, dir string) *mirror {
 	return m
 }
 
-// TestRemoteScripts runs testdata/remote, as TestScripts does its own. $WEB serves the script's files, below /closed/ none; $S3 is the endpoint of a
-// server with an empty bucket called bucket. There is besides
+// TestRemoteScripts runs testdata/remote, as TestScripts does its own. $WEB serves the script's
+// files, below /closed/ none; $S3 is the endpoint of a server with an empty bucket called bucket.
+// There is besides
 //
 //	sent PATH MOST   of a file the server sent no more bytes than MOST since the last time; prints how many
 //	no-parts         no unfinished output is left
@@ -84,7 +85,8 @@ func TestRemoteScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			t := e.T().(testing.TB)
 			m := newMirror(t, e.WorkDir)
-			// Outputs in a bucket are claimed by their URLs, which are those of all who run this test on the machine.
+			// Outputs in a bucket are claimed by their URLs, which are those of all who run this
+			// test on the machine.
 			e.Setenv("LEAT_RUNTIME_DIR", filepath.Join(t.TempDir(), "run"))
 			e.Values["mirror"] = m
 			e.Setenv("WEB", m.files.URL)
@@ -98,8 +100,15 @@ func TestRemoteScripts(t *testing.T) {
 			e.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(e.WorkDir, "none"))
 			return nil
 		},
+		Condition: func(cond string) (bool, error) {
+			if cond == "mounts" {
+				return canMount(), nil
+			}
+			return false, fmt.Errorf("there is no condition %q", cond)
+		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"refused": refused, "raster": makeRaster, "json": checkJSON, "png": pictureSize,
+			"refused": refused, "raster": makeRaster, "json": checkJSON, "png": pictureSize, "tmpfs": mountTmpfs,
+			"remount": remount,
 			"no-parts": func(ts *testscript.TestScript, _ bool, _ []string) {
 				ts.Check(filepath.WalkDir(ts.Getenv("WORK"), func(path string, d fs.DirEntry, err error) error {
 					if err == nil && (strings.HasSuffix(path, ".leat-part") || strings.HasSuffix(path, ".leat-new")) {

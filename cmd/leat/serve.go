@@ -88,7 +88,8 @@ func (s *shownRun) warn(at time.Time, text string) {
 
 func (s *shownRun) status() live.Status {
 	s.mu.Lock()
-	st := live.Status{Command: commandLine(os.Args), Version: version, Started: s.started, Phase: live.Staging, Err: s.err, Messages: append([]live.Message{}, s.messages...)}
+	st := live.Status{Command: commandLine(os.Args), Version: version, Started: s.started, Phase: live.Staging,
+		Err: s.err, Messages: append([]live.Message{}, s.messages...)}
 	state, phase := s.state, s.phase
 	s.mu.Unlock()
 	st.Timings = s.rec.Summary()
@@ -126,7 +127,8 @@ func (s *shownRun) reckon(st *live.Status) {
 }
 
 // phases are apply's stages as the page calls them.
-var phases = map[string]live.Phase{"rasterising": live.Burning, "blocks": live.Computing, "laying out": live.LayingOut, "uploading": live.Uploading}
+var phases = map[string]live.Phase{"rasterising": live.Burning, "blocks": live.Computing, "laying out": live.LayingOut,
+	"uploading": live.Uploading}
 
 // showState puts what a run is at in the page's words.
 func showState(st *live.Status, s apply.State) {
@@ -138,10 +140,12 @@ func showState(st *live.Status, s apply.State) {
 		st.Grid.States[n] = [...]live.BlockState{live.BlockWaiting, live.BlockRead, live.BlockHeld, live.BlockDone}[b]
 	}
 	if !s.Plan.WorkersRead {
-		st.Queues = append(st.Queues, live.Queue{Name: "blocks read ahead", Depth: int64(s.ReadAhead), Limit: int64(s.Plan.Buffers)})
+		st.Queues = append(st.Queues, live.Queue{Name: "blocks read ahead", Depth: int64(s.ReadAhead),
+			Limit: int64(s.Plan.Buffers)})
 	}
 	for i, w := range s.Working {
-		one := live.Worker{Name: fmt.Sprintf("worker %d", i+1), Kind: "in-process", State: "working", Slots: 1, Done: w.Done}
+		one := live.Worker{Name: fmt.Sprintf("worker %d", i+1), Kind: "in-process", State: "working", Slots: 1,
+			Done: w.Done}
 		if w.Block >= 0 {
 			one.Held = []int{w.Block}
 		}
@@ -158,11 +162,13 @@ func showState(st *live.Status, s apply.State) {
 	// A lost block is given out again at once, or ends the run.
 	st.Blocks.Lost, st.Blocks.Reissued, st.Blocks.Copies = int(o.Reissued), int(o.Reissued), int(o.Copies)
 	st.Queues = append(st.Queues, live.Queue{Name: "blocks to be given out", Depth: int64(o.Waiting)},
-		live.Queue{Name: "workers that wait for blocks", Depth: int64(o.Polls)}, live.Queue{Name: "bytes of results in memory", Depth: o.BodyBytes})
+		live.Queue{Name: "workers that wait for blocks", Depth: int64(o.Polls)},
+		live.Queue{Name: "bytes of results in memory", Depth: o.BodyBytes})
 	holders := make([]uint8, len(s.Blocks))
 	now := time.Now()
 	for _, w := range o.Workers {
-		one := live.Worker{Name: w.Name, Kind: w.Kind, Host: w.Host, PID: w.PID, Cores: w.Cores, Slots: w.Slots, State: string(w.State), Done: w.Done, Held: w.Held}
+		one := live.Worker{Name: w.Name, Kind: w.Kind, Host: w.Host, PID: w.PID, Cores: w.Cores, Slots: w.Slots,
+			State: string(w.State), Done: w.Done, Held: w.Held}
 		if !w.Heard.IsZero() {
 			one.Quiet = now.Sub(w.Heard)
 		}

@@ -28,13 +28,16 @@ func TestARunShowsItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	leat := filepath.Join(dir, "leat")
-	// A name of its own, not a symbolic link: its workers run the file, and are told by its name what they are.
+	// A name of its own, not a symbolic link: its workers run the file, and are told by its name
+	// what they are.
 	if err := os.Link(exe, leat); err != nil {
 		t.Skipf("the test binary can't be linked: %v", err)
 	}
-	grid := raster.Grid{Width: 2000, Height: 2000, HasTransform: true, CRS: raster.CRS{Code: "EPSG:32631"}, Transform: raster.Transform{500000, 10, 0, 5000000, 0, -10}}
+	grid := raster.Grid{Width: 2000, Height: 2000, HasTransform: true, CRS: raster.CRS{Code: "EPSG:32631"},
+		Transform: raster.Transform{500000, 10, 0, 5000000, 0, -10}}
 	if _, err := apply.Run(t.Context(), apply.Job{Controls: apply.Controls{Grid: &grid},
-		Outputs: map[string]apply.Output{"out": {Path: filepath.Join(dir, "a.tif"), NoOverviews: true, NoStatistics: true}},
+		Outputs: map[string]apply.Output{"out": {Path: filepath.Join(dir, "a.tif"), NoOverviews: true,
+			NoStatistics: true}},
 		Func: func(_ context.Context, b *apply.Block) error {
 			a := b.NewOut(ndarray.Uint16, 1)
 			hills[uint16](a, b, 0, 0)
@@ -44,7 +47,8 @@ func TestARunShowsItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, on := range [][]string{{"-j", "2"}, {"--on", "subprocess", "--workers", "2"}} {
-		// The page is as the run was up to a second ago: one that is over meanwhile is not seen at its work, and the next has more.
+		// The page is as the run was up to a second ago: one that is over meanwhile is not seen at
+		// its work, and the next has more.
 		seen := false
 		for terms := 30; !seen && terms <= 1000 && !t.Failed(); terms *= 3 {
 			seen = seenAtWork(t, leat, on, terms)
@@ -55,14 +59,16 @@ func TestARunShowsItself(t *testing.T) {
 	}
 }
 
-// seenAtWork has a program run an expression of so many terms, looks at its page, and tells whether it was seen among its blocks.
+// seenAtWork has a program run an expression of so many terms, looks at its page, and tells whether
+// it was seen among its blocks.
 func seenAtWork(t *testing.T, leat string, on []string, terms int) (working bool) {
 	t.Helper()
 	heavy := "a"
 	for i := range terms {
 		heavy += fmt.Sprintf(" + sin(a + %d)", i)
 	}
-	args := append([]string{"apply", "-q", "-i", "a=a.tif", "-o", "x=x.tif", "-e", heavy, "--window", "256", "--serve", "0"}, on...)
+	args := append([]string{"apply", "-q", "-i", "a=a.tif", "-o", "x=x.tif", "-e", heavy, "--window", "256", "--serve",
+		"0"}, on...)
 	c := exec.CommandContext(t.Context(), leat, args...)
 	c.Dir = filepath.Dir(leat)
 	stderr, err := c.StderrPipe()
@@ -99,7 +105,8 @@ func seenAtWork(t *testing.T, leat string, on []string, terms int) (working bool
 		}
 		if seen.Phase == "blocks" && seen.Blocks.Done > 0 {
 			working = true
-			if seen.Blocks.Total != 16 || len(seen.Grid.Cells) != 16 || strings.Count(seen.Grid.Cells, "d") > seen.Blocks.Done+2 {
+			if seen.Blocks.Total != 16 || len(seen.Grid.Cells) != 16 || strings.Count(seen.Grid.Cells,
+				"d") > seen.Blocks.Done+2 {
 				t.Errorf("%d of %d blocks, the grid is %q", seen.Blocks.Done, seen.Blocks.Total, seen.Grid.Cells)
 			}
 			if len(seen.Workers) != 2 || len(seen.Outputs) != 1 || seen.Outputs[0].Bytes == 0 {

@@ -24,9 +24,11 @@ import (
 // stageFlags are what the commands of leat stage take; each has some of them.
 type stageFlags struct {
 	dir, maxBytes, minFree, maxAge    string
+	retryFor, evict                   string
 	workers                           int
 	endpoint, region, metrics         string
 	anonymous, json, recursive, force bool
+	canRead                           bool // the command can do without a stage, if the disk has no space for it
 }
 
 // stageCommand is leat stage.
@@ -49,12 +51,14 @@ command line.`,
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.AddCommand(stageGetCommand(), stageWarmCommand(), stageListCommand(), stageStatCommand(), stagePinCommand(), stageCollectCommand())
+	c.AddCommand(stageGetCommand(), stageWarmCommand(), stageListCommand(), stageStatCommand(), stagePinCommand(),
+		stageCollectCommand())
 	return c
 }
 
 // newStageCommand is a command; args says what is wrong with its arguments.
-func newStageCommand(use, short, long, example string, args cobra.PositionalArgs, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
+func newStageCommand(use, short, long, example string, args cobra.PositionalArgs,
+	run func(cmd *cobra.Command, args []string) error) *cobra.Command {
 	name, _, _ := strings.Cut(use, " ")
 	if args == nil {
 		args = func(_ *cobra.Command, args []string) error {
@@ -69,7 +73,8 @@ func newStageCommand(use, short, long, example string, args cobra.PositionalArgs
 		behind = " [--" + behind
 	}
 	c := &cobra.Command{
-		Use: before + " [options]" + behind, DisableFlagsInUseLine: true, Short: short, Long: long, Example: example, Args: args,
+		Use: before + " [options]" + behind, DisableFlagsInUseLine: true, Short: short, Long: long, Example: example,
+		Args: args,
 		RunE: func(cmd *cobra.Command, args []string) error { return stageWords(run(cmd, args)) },
 	}
 	c.Flags().SortFlags = false
@@ -77,7 +82,8 @@ func newStageCommand(use, short, long, example string, args cobra.PositionalArgs
 }
 
 func (f *stageFlags) addDir(c *cobra.Command) {
-	c.Flags().StringVar(&f.dir, "dir", "", "`DIR`: the directory, on a local disk; the objects lie in its folder stage (default: $LEAT_CACHE_DIR, else leat below the user's cache directory)")
+	c.Flags().StringVar(&f.dir, "dir", "",
+		"`DIR`: the directory, on a local disk; the objects lie in its folder stage (default: $LEAT_CACHE_DIR, else leat below the user's cache directory)")
 }
 
 func (f *stageFlags) addJSON(c *cobra.Command, usage string) {
@@ -86,14 +92,22 @@ func (f *stageFlags) addJSON(c *cobra.Command, usage string) {
 
 func (f *stageFlags) addSource(c *cobra.Command) {
 	f.addDir(c)
-	c.Flags().StringVar(&f.maxBytes, "max-bytes", "1T", "`SIZE`: most room that all objects of the directory take, whichever process uses them, such as 200G")
-	c.Flags().StringVar(&f.minFree, "min-free", "5%", "`PART`: part of the disk that is left free for others, such as 10% or 0%")
+	c.Flags().StringVar(&f.maxBytes, "max-bytes", "1T",
+		"`SIZE`: most room that all objects of the directory take, whichever process uses them, such as 200G")
+	c.Flags().StringVar(&f.minFree, "min-free", "5%",
+		"`PART`: part of the disk that is left free for others, such as 10% or 0%")
+	c.Flags().StringVar(&f.evict, "evict", "lru",
+		"`lru|epochs`: which objects make room for others: the least recently used, or those that suit objects which are all read again and again and are more than there is room for")
 	c.Flags().IntVar(&f.workers, "workers", 8, "`N`: objects that are copied at the same time, 1 to 512")
-	c.Flags().StringVar(&f.maxAge, "max-age", "0", "`TIME`: take what was compared with its source so long ago, such as 30m, 12h or 7d, without asking again; never: what is there is not compared")
-	c.Flags().StringVar(&f.endpoint, "endpoint", "", "`URL`: a server that speaks a provider's protocol, such as http://127.0.0.1:9000")
+	c.Flags().StringVar(&f.maxAge, "max-age", "0",
+		"`TIME`: take what was compared with its source so long ago, such as 30m, 12h or 7d, without asking again; never: what is there is not compared")
+	c.Flags().StringVar(&f.endpoint, "endpoint", "",
+		"`URL`: a server that speaks a provider's protocol, such as http://127.0.0.1:9000")
 	c.Flags().StringVar(&f.region, "region", "", "`NAME`: region of s3 buckets")
 	c.Flags().BoolVar(&f.anonymous, "anonymous", false, "look for no credentials: for public data")
-	c.Flags().StringVar(&f.metrics, "metrics", "", "`ADDR`: serve metrics for Prometheus at this port of the loopback, such as 9100, or at an address and port, while the command runs")
+	addRetryFor(c.Flags(), &f.retryFor)
+	c.Flags().StringVar(&f.metrics, "metrics", "",
+		"`ADDR`: serve metrics for Prometheus at this port of the loopback, such as 9100, or at an address and port, while the command runs")
 	group(c.Flags(), "endpoint", "Stores")
 	group(c.Flags(), "metrics", "Seeing it")
 }
@@ -109,8 +123,18 @@ func (f *stageFlags) options() (*stage.Options, error) {
 	if o.MinFree, err = parsePart(f.minFree); err != nil {
 		errs = append(errs, usagef("--min-free %s: %w", f.minFree, err))
 	}
+	switch f.evict {
+	case "lru":
+	case "epochs":
+		o.Keep = stage.Epochs
+	default:
+		errs = append(errs, usagef("--evict %s: give lru or epochs", f.evict))
+	}
 	if f.workers < 1 || f.workers > 512 {
 		errs = append(errs, usagef("--workers %d: give 1 to 512", f.workers))
+	}
+	if o.Retry, err = parseRetryFor(f.retryFor); err != nil {
+		errs = append(errs, err)
 	}
 	if f.maxAge == "never" {
 		o.MaxAge = -1
@@ -131,7 +155,8 @@ func (f *stageFlags) options() (*stage.Options, error) {
 	return o, errors.Join(errs...)
 }
 
-// parsePart reads a part of the disk such as 5%, as stage.Options.MinFree has it, where nothing is a negative number.
+// parsePart reads a part of the disk such as 5%, as stage.Options.MinFree has it, where nothing is
+// a negative number.
 func parsePart(s string) (float64, error) {
 	digits, percent := strings.CutSuffix(s, "%")
 	part, err := strconv.ParseFloat(digits, 64)
@@ -178,10 +203,11 @@ func (f *stageFlags) existing() (string, bool, error) {
 
 // staging is a pool and the buckets that it is filled from.
 type staging struct {
-	pool    *stage.Pool
+	pool    *stage.Pool // nil: there is no space for a stage
 	people  io.Writer
 	metrics *metrics.Server
 	stores  *objstore.Options
+	waiting waiting
 	close   func() error
 	stop    func() bool // nobody closes it when ctx ends any more
 
@@ -196,16 +222,25 @@ func (f *stageFlags) open(cmd *cobra.Command, o *stage.Options) (_ *staging, err
 		return nil, err
 	}
 	s := &staging{people: cmd.ErrOrStderr(), buckets: map[string]*objstore.Bucket{}}
-	s.stores = &objstore.Options{Endpoint: f.endpoint, Region: f.region, Anonymous: f.anonymous, Drivers: cloud.Drivers()}
+	o.Retry.OnRetry = s.waiting.note
+	s.stores = &objstore.Options{Endpoint: f.endpoint, Region: f.region, Anonymous: f.anonymous,
+		Drivers: cloud.Drivers(), Retry: o.Retry}
 	o.Warn = func(err error) { s.say(stageWords(err)) }
-	if s.pool, err = stage.Open(dir, o); err != nil {
+	s.pool, err = stage.OpenContext(cmd.Context(), dir, o)
+	if errors.Is(err, stage.ErrNoSpace) && f.canRead && f.metrics == "" {
+		s.say(fmt.Errorf("objects are read without being staged: %w", stageWords(err)))
+		s.close, s.stop = func() error { return nil }, func() bool { return true }
+		return s, nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	s.close = sync.OnceValue(s.pool.Close)
 	s.stop = context.AfterFunc(cmd.Context(), func() { _ = s.close() })
 	if f.metrics != "" {
 		if s.metrics, err = metrics.Listen(f.metrics, s.pool); err != nil {
-			return nil, errors.Join(fmt.Errorf("--metrics %s: nothing can listen there: %w", f.metrics, networkCause(err)), s.end())
+			return nil, errors.Join(fmt.Errorf("--metrics %s: nothing can listen there: %w", f.metrics,
+				networkCause(err)), s.end())
 		}
 		fmt.Fprintln(s.people, "leat: metrics at", s.metrics.URL())
 	}
@@ -227,9 +262,7 @@ func (s *staging) end() error {
 
 // say tells people of an error that does not end the command.
 func (s *staging) say(err error) {
-	for _, m := range messages(err) {
-		fmt.Fprintln(s.people, "leat:", m)
-	}
+	tellAll(s.people, err)
 }
 
 // bucket opens a bucket, or gives the one that is open.

@@ -16,7 +16,8 @@ import (
 const (
 	// mostFailures is how many failures are told in words; --json has all.
 	mostFailures = 50
-	// mostHeld is how many objects warm keeps in use until its end, so that the last ones of a list do not take the room of the first. A process can have a million in use.
+	// mostHeld is how many objects warm keeps in use until its end, so that the last ones of a list
+	// do not take the room of the first. A process can have a million in use.
 	mostHeld = 1 << 19
 )
 
@@ -27,7 +28,7 @@ type filling struct {
 	data     io.Writer // for failures in --json; nil: words
 
 	mu   sync.Mutex
-	held []*stage.Lazy
+	held []*stage.Ref
 	told int
 }
 
@@ -42,27 +43,28 @@ func (f *filling) fail(url string, err error) {
 	f.progress.failed.Add(1)
 	url = objstore.Redact(url)
 	err = stageWords(err)
-	if errors.Is(err, stage.ErrNoRoom) {
+	if errors.Is(err, stage.ErrNoSpace) {
 		err = fmt.Errorf("%w: give a higher --max-bytes, or free some of the disk", err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.told++
 	if f.data != nil {
-		_ = writeJSON(f.data, stageFailure{printable(url), message(err)})
+		_ = writeJSON(f.data, stageFailure{url, message(err)})
 		return
 	}
 	switch {
 	case f.told <= mostFailures:
 		for _, m := range messages(err) {
-			f.progress.say("leat: %s", about(url, m))
+			f.progress.tell(about(url, m))
 		}
 	case f.told == mostFailures+1:
-		f.progress.say("leat: what else fails is counted; --json tells all of it")
+		f.progress.tell("what else fails is counted; --json tells all of it")
 	}
 }
 
-// fill stages all that the URLs name, several at the same time, and keeps them in use. The error is that of ctx: objects that fail are counted.
+// fill stages all that the URLs name, several at the same time, and keeps them in use. The error is
+// that of ctx: objects that fail are counted.
 func (f *filling) fill(ctx context.Context, urls []string, recursive bool, most, workers int) error {
 	f.progress.counting.Store(true)
 	objects := make(chan wanted, 4*workers)
@@ -99,7 +101,7 @@ func (f *filling) fill(ctx context.Context, urls []string, recursive bool, most,
 // one stages an object. The error is that of ctx.
 func (f *filling) one(ctx context.Context, w wanted, most int) error {
 	l := f.s.pool.Prefetch(counted{w.src, &f.progress.bytes}, w.name)
-	err := l.Await(ctx)
+	err := l.WaitStaged(ctx)
 	switch {
 	case ctx.Err() != nil:
 		l.Release()

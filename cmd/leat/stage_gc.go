@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"leat/internal/terminal"
 	"leat/stage"
 )
 
@@ -95,13 +96,15 @@ func collectStage(cmd *cobra.Command, t trim, f *stageFlags) (err error) {
 	}
 	people := cmd.ErrOrStderr()
 	if d.Dead > 0 {
-		fmt.Fprintf(people, "leat: what %s left was given back\n", countText(int64(d.Dead), "dead process", "dead processes"))
+		fmt.Fprintf(people, "leat: what %s left was given back\n",
+			countText(int64(d.Dead), "dead process", "dead processes"))
 	}
 	switch {
 	case d.Removed > 0:
-		fmt.Fprintf(people, "leat: %s removed, %s\n", countText(int64(d.Removed), "object", "objects"), byteText(d.Freed))
+		fmt.Fprintf(people, "leat: %s removed, %s\n", countText(int64(d.Removed), "object", "objects"),
+			byteText(d.Freed))
 	case d.Dead == 0:
-		fmt.Fprintln(people, "leat: nothing to remove in", d.Dir)
+		fmt.Fprintln(people, "leat: nothing to remove in", terminal.Name(d.Dir))
 	}
 	return nil
 }
@@ -109,10 +112,8 @@ func collectStage(cmd *cobra.Command, t trim, f *stageFlags) (err error) {
 func (d *collectDoc) collect(cmd *cobra.Command, dir string, t trim) (err error) {
 	ctx := cmd.Context()
 	before := processFiles(d.Dir)
-	p, err := stage.Open(dir, &stage.Options{Warn: func(err error) {
-		for _, m := range messages(stageWords(err)) {
-			fmt.Fprintln(cmd.ErrOrStderr(), "leat:", m)
-		}
+	p, err := stage.OpenContext(ctx, dir, &stage.Options{Warn: func(err error) {
+		tellAll(cmd.ErrOrStderr(), stageWords(err))
 	}})
 	if err != nil {
 		return err
@@ -146,7 +147,8 @@ func (d *collectDoc) collect(cmd *cobra.Command, dir string, t trim) (err error)
 	}
 	d.Bytes, d.Objects, d.Freed = left.Bytes, left.Objects, max(0, full.Bytes-left.Bytes)
 	if t.bytes >= 0 && left.Bytes > t.bytes {
-		fmt.Fprintf(cmd.ErrOrStderr(), "leat: %s in %s are in use, and stay\n", byteText(left.Bytes), countText(left.Objects, "object", "objects"))
+		fmt.Fprintf(cmd.ErrOrStderr(), "leat: %s in %s are in use, and stay\n", byteText(left.Bytes),
+			countText(left.Objects, "object", "objects"))
 	}
 	return nil
 }

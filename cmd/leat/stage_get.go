@@ -13,9 +13,13 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
 	"leat/internal/publish"
+	"leat/internal/terminal"
 	"leat/objstore"
+	"leat/objstore/cloud"
 	"leat/stage"
 )
 
@@ -89,11 +93,13 @@ func getObjects(cmd *cobra.Command, urls []string, output string, f *stageFlags)
 			return err
 		}
 	}
+	f.canRead = output != ""
 	if g.s, err = f.open(cmd, o); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.s.end()) }()
 	g.progress = newStageProgress(g.s.people, "reading")
+	g.progress.waiting = &g.s.waiting
 	g.progress.known.Store(int64(len(urls)))
 	ctx := cmd.Context()
 	err = g.progress.run(func() error { return g.all(ctx, urls) })
@@ -125,7 +131,8 @@ func outputNames(urls []string, output string, overwrite bool) ([]string, error)
 			continue
 		}
 		if j, ok := whose[base]; ok {
-			errs = append(errs, usagef("%s and %s would both become %s: get them into different folders", shown(urls[j]), shown(u), printable(filepath.Join(output, base))))
+			errs = append(errs, usagef("%s and %s would both become %s: get them into different folders",
+				shown(urls[j]), shown(u), terminal.Name(filepath.Join(output, base))))
 			continue
 		}
 		whose[base] = i
@@ -155,6 +162,9 @@ func baseName(u string) string {
 			return ""
 		}
 	} else {
+		if scheme == "s3" {
+			name, _, _ = cloud.CutVersion(name)
+		}
 		name = path.Base(name)
 	}
 	if name == "." || name == ".." || name == "/" || len(name) > 255 || strings.ContainsRune(name, 0) {
@@ -169,7 +179,8 @@ const ahead = 256
 // all gets all objects in their order. Those that fail do not keep the others.
 func (g *getting) all(ctx context.Context, urls []string) error {
 	type queued struct {
-		l   *stage.Lazy
+		l   *stage.Ref
+		w   wanted
 		url string
 		err error
 	}
@@ -185,7 +196,9 @@ func (g *getting) all(ctx context.Context, urls []string) error {
 				w.name = name
 				w.src, err = g.s.bucket(ctx, bucketURL)
 			}
-			if q.err = err; err == nil {
+			if q.err = err; err == nil && g.s.pool == nil {
+				q.url, q.w = w.src.ID(name), w
+			} else if err == nil {
 				q.url = w.src.ID(name)
 				prefetch := g.s.pool.Prefetch
 				if g.outputs[next] == "" && !g.toStdout { // its path is what is wanted
@@ -202,8 +215,10 @@ func (g *getting) all(ctx context.Context, urls []string) error {
 		queue = queue[1:]
 		err := q.err
 		if err == nil {
-			err = g.one(ctx, q.l, q.url, g.outputs[i])
-			q.l.Release()
+			err = g.one(ctx, q.l, q.w, q.url, g.outputs[i])
+			if q.l != nil {
+				q.l.Release()
+			}
 		}
 		if ctx.Err() != nil {
 			for _, q := range queue {
@@ -235,8 +250,25 @@ type outputError struct{ error }
 
 func (e outputError) Unwrap() error { return e.error }
 
-// one gets an object.
-func (g *getting) one(ctx context.Context, l *stage.Lazy, id, output string) (err error) {
+// one gets an object. Bytes that go to a file are read again from the beginning where the object
+// was replaced meanwhile, or its connection broke and its version is not identified.
+// Without a stage, l is nil and w is what is read.
+func (g *getting) one(ctx context.Context, l *stage.Ref, w wanted, id, output string) error {
+	for tries := 0; ; tries++ {
+		var err error
+		if l != nil {
+			err = g.try(ctx, l, id, output)
+		} else {
+			err = g.direct(ctx, w, id, output)
+		}
+		again := errors.Is(err, objstore.ErrNotResumed) || errors.Is(err, objstore.ErrChanged)
+		if g.toStdout || output == "" || tries == 2 || !again || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+func (g *getting) try(ctx context.Context, l *stage.Ref, id, output string) (err error) {
 	r, err := l.Open(ctx)
 	if err != nil {
 		return err
@@ -248,26 +280,74 @@ func (g *getting) one(ctx context.Context, l *stage.Lazy, id, output string) (er
 		_, err := copyObject(ctx, stdoutWriter{g.stdout}, r)
 		return err
 	case output != "":
-		if err := writeObject(ctx, output, r, g.f.force); err != nil {
+		if err := writeObject(ctx, output, r, r.Size(), g.f.force); err != nil {
 			return err
 		}
 	default:
 		if !r.Staged() {
-			return fmt.Errorf("there is no room to stage its %s: give a higher --max-bytes, free some of the disk, or have it written by -o", byteText(r.Size()))
+			return g.noSpace(r.Size())
 		}
-		if output, err = r.Path(); err != nil {
+		if output, err = r.Path(); errors.Is(err, stage.ErrNoSpace) {
+			return g.noSpace(r.Size())
+		} else if err != nil {
 			return err
 		}
 	}
-	if d.Path = &output; g.f.json {
+	d.Path = &output
+	return g.done(d)
+}
+
+// direct gets an object without a stage.
+func (g *getting) direct(ctx context.Context, w wanted, id, output string) (err error) {
+	info, body, err := g.s.stores.Retry.Read(ctx, counted{w.src, &g.progress.bytes}, w.name, 0, -1, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, body.Close()) }()
+	if g.toStdout {
+		_, err := copyObject(ctx, stdoutWriter{g.stdout}, body)
+		return err
+	}
+	if err := writeObject(ctx, output, body, info.Size, g.f.force); err != nil {
+		return err
+	}
+	st, err := os.Stat(output)
+	if err != nil {
+		return err
+	}
+	return g.done(gotDoc{URL: id, Path: &output, Bytes: st.Size()})
+}
+
+// noSpace returns the error for an object of that size that could not be staged.
+func (g *getting) noSpace(size int64) error {
+	var st unix.Statfs_t
+	if unix.Statfs(g.s.pool.Dir(), &st) == nil && st.Files > 0 && st.Ffree == 0 {
+		return fmt.Errorf("no inode is left on the disk of %s to stage it: remove files there, or have it written by -o",
+			terminal.Name(g.s.pool.Dir()))
+	}
+	return fmt.Errorf("there is no room to stage its %s: give a higher --max-bytes, free some of the disk, or have it written by -o", byteText(size))
+}
+
+// done reports an object and where it is.
+func (g *getting) done(d gotDoc) (err error) {
+	if output := *d.Path; g.f.json {
 		err = writeJSON(g.stdout, d)
 	} else {
-		_, err = fmt.Fprintln(g.stdout, output)
+		_, err = fmt.Fprintln(g.stdout, pathFor(g.stdout, output))
 	}
 	if err != nil {
 		return outputError{stdoutError(err)}
 	}
 	return nil
+}
+
+// pathFor returns a path as it is printed to w: quoted where it has control characters and w is a
+// terminal, else as it is, for scripts that use it.
+func pathFor(w io.Writer, path string) string {
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return terminal.Name(path)
+	}
+	return path
 }
 
 // stdoutWriter tells errors of standard output from those of what is read.
@@ -282,7 +362,8 @@ func (s stdoutWriter) Write(p []byte) (int, error) {
 }
 
 // writeObject writes an object as a file that appears when it is whole.
-func writeObject(ctx context.Context, name string, r *stage.Reader, overwrite bool) error {
+// size is -1 where it is not known.
+func writeObject(ctx context.Context, name string, r io.Reader, size int64, overwrite bool) error {
 	if err := free(name, overwrite); err != nil { // it may be there by now
 		return err
 	}
@@ -292,8 +373,8 @@ func writeObject(ctx context.Context, name string, r *stage.Reader, overwrite bo
 	}
 	defer out.Abort()
 	n, err := copyObject(ctx, out, r)
-	if err == nil && n != r.Size() {
-		err = fmt.Errorf("%d of %d bytes came", n, r.Size())
+	if err == nil && size >= 0 && n != size {
+		err = fmt.Errorf("%d of %d bytes came", n, size)
 	}
 	if err != nil {
 		return fmt.Errorf("%s is not written: %w", name, err)

@@ -24,7 +24,7 @@ func stagePinCommand() *cobra.Command {
   leat stage pin s3://bucket/val/ --max-bytes 200G`
 	c := newStageCommand("pin LIST|URL|-... [-- COMMAND...]", "Stage objects and keep them while a program runs",
 		`Pin stages objects, named as for warm, and keeps them from being removed, whoever needs room, while COMMAND runs;
-without COMMAND until it is interrupted. If an object can't be staged COMMAND is not run. The code is that of COMMAND.
+without COMMAND until a signal ends it. If an object can't be staged COMMAND is not run. The code is that of COMMAND.
 However pin ends, a kill included, nothing stays pinned.`,
 		example, nil,
 		func(cmd *cobra.Command, args []string) error {
@@ -63,7 +63,8 @@ func pin(cmd *cobra.Command, args, command []string, f *stageFlags) (err error) 
 			return usagef("standard input is COMMAND's: give the list as a file")
 		}
 	}
-	urls, err := readTargets(args, cmd.InOrStdin(), f.recursive)
+	urls, err := interruptible(cmd.Context(),
+		func() ([]string, error) { return readTargets(args, cmd.InOrStdin(), f.recursive) })
 	if err != nil {
 		return err
 	}
@@ -74,6 +75,7 @@ func pin(cmd *cobra.Command, args, command []string, f *stageFlags) (err error) 
 	defer func() { err = errors.Join(err, s.end()) }()
 	ctx := cmd.Context()
 	fill := &filling{s: s, progress: newStageProgress(s.people, "staging")}
+	fill.progress.waiting = &s.waiting
 	if f.json {
 		fill.data = cmd.OutOrStdout()
 	}
@@ -100,7 +102,7 @@ func pin(cmd *cobra.Command, args, command []string, f *stageFlags) (err error) 
 		fmt.Fprintln(s.people, d.text()+"; all are pinned")
 	}
 	if program == "" {
-		<-ctx.Done() // the usual end
+		<-ctx.Done()
 		fill.release()
 		return nil
 	}
@@ -110,7 +112,8 @@ func pin(cmd *cobra.Command, args, command []string, f *stageFlags) (err error) 
 	return runPinned(ctx, program, command)
 }
 
-// How long a program may go on after an interruption: one at a terminal had the same signal from it, and may be at saving its work.
+// How long a program may go on after an interruption: one at a terminal had the same signal from
+// it, and may be at saving its work.
 const (
 	pinnedGrace = 5 * time.Second
 	pinnedKill  = 5 * time.Second // after it was asked to end

@@ -12,7 +12,8 @@ import (
 	"leat/objstore"
 )
 
-// stageProgress tells people how far a command is while objects are copied. Its counts may be changed by many goroutines.
+// stageProgress tells people how far a command is while objects are copied. Its counts may be
+// changed by many goroutines.
 type stageProgress struct {
 	w    io.Writer
 	mode progressMode
@@ -21,6 +22,7 @@ type stageProgress struct {
 	known, done, failed atomic.Int64 // objects
 	counting            atomic.Bool  // more objects may become known
 	bytes               atomic.Int64 // that came from sources
+	waiting             *waiting     // for a source; nil: never
 
 	mu    sync.Mutex
 	start time.Time
@@ -29,6 +31,38 @@ type stageProgress struct {
 
 func newStageProgress(w io.Writer, what string) *stageProgress {
 	return &stageProgress{w: w, mode: chooseProgress(os.Stderr), what: what, start: time.Now()}
+}
+
+// waiting holds why requests have to be made again. Its zero value is ready, and it may be used by
+// many goroutines.
+type waiting struct {
+	mu     sync.Mutex
+	reason string
+	at     time.Time
+}
+
+// waitingFor is how long a reason is shown: twice as long as the longest pause before the next
+// attempt.
+const waitingFor = 10 * time.Second
+
+// note notes why a request is made again.
+func (w *waiting) note(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reason, w.at = objstore.Reason(err), time.Now()
+}
+
+// text returns the words for a line of progress; "" where nothing is waited for.
+func (w *waiting) text() string {
+	if w == nil {
+		return ""
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.reason == "" || time.Since(w.at) > waitingFor {
+		return ""
+	}
+	return "trying again: " + w.reason
 }
 
 // run shows the progress now and then while op runs.
@@ -84,12 +118,12 @@ func (p *stageProgress) clearLine() {
 	}
 }
 
-// say prints a line in between.
-func (p *stageProgress) say(format string, args ...any) {
+// tell shows a message above the live line.
+func (p *stageProgress) tell(message string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clearLine()
-	fmt.Fprintf(p.w, format+"\n", args...)
+	tell(p.w, message)
 }
 
 func (p *stageProgress) text(so time.Duration) string {
@@ -108,6 +142,9 @@ func (p *stageProgress) text(so time.Duration) string {
 	if failed > 0 {
 		text += fmt.Sprintf(", %d failed", failed)
 	}
+	if why := p.waiting.text(); why != "" {
+		text += ", " + why
+	}
 	// Objects may differ much in size: what is left is told when a tenth has come.
 	if all := done + failed; so > 2*time.Second && !p.counting.Load() && all*10 >= known && all < known {
 		text += ", about " + roughly(time.Duration(float64(so)*float64(known-all)/float64(all))) + " left"
@@ -121,7 +158,8 @@ type counted struct {
 	n *atomic.Int64
 }
 
-func (c counted) Read(ctx context.Context, name string, offset, length int64, match *objstore.Info) (objstore.Info, io.ReadCloser, error) {
+func (c counted) Read(ctx context.Context, name string, offset, length int64, match *objstore.Info) (objstore.Info,
+	io.ReadCloser, error) {
 	info, body, err := c.Bucket.Read(ctx, name, offset, length, match)
 	if err != nil {
 		return info, body, err

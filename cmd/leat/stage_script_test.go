@@ -16,8 +16,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// webStore is a server of made-up objects: below /a/ small ones that tell their names, /big has 8 MiB, /missing and /forbidden are refused, and what lies below /slow/ has 1 MiB that comes bit by bit, in half a second;
-// but after hold only the half of it, until let.
+// webStore is a server of made-up objects: below /a/ small ones that tell their names, /big has 8
+// MiB, /missing and /forbidden are refused, and what lies below /slow/ has 1 MiB that comes bit by
+// bit, in half a second; but after hold only the half of it, until let.
 type webStore struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -120,7 +121,8 @@ func (s *webStore) objects(folder string) (n int) {
 	return n
 }
 
-// TestStageScripts runs testdata/stage, as TestScripts does its own; $STORE is a web server of the script's. There is besides
+// TestStageScripts runs testdata/stage, as TestScripts does its own; $STORE is a web server of the
+// script's, $ESC and $NL are control characters. There is besides
 //
 //	served PATH N    the server was asked N times for the bytes of PATH
 //	no-parts         no unfinished output is left
@@ -134,19 +136,24 @@ func TestStageScripts(t *testing.T) {
 			s := newWebStore(e.T().(testing.TB))
 			e.Values["store"] = s
 			e.Setenv("STORE", s.URL)
+			e.Setenv("ESC", "\x1b")
+			e.Setenv("NL", "\n")
 			e.Setenv("LEAT_CACHE_DIR", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("AWS_CONFIG_FILE", filepath.Join(e.WorkDir, "none"))
 			e.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(e.WorkDir, "none"))
 			return os.WriteFile(filepath.Join(e.WorkDir, "big"), make([]byte, 10<<10), 0o666)
 		},
 		Condition: func(cond string) (bool, error) {
-			if cond == "root" {
+			switch cond {
+			case "root":
 				return os.Geteuid() == 0, nil
+			case "mounts":
+				return canMount(), nil
 			}
 			return false, fmt.Errorf("there is no condition %q", cond)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"refused": refused, "json": checkJSON,
+			"refused": refused, "json": checkJSON, "tmpfs": mountTmpfs, "remount": remount,
 			"no-parts": func(ts *testscript.TestScript, _ bool, _ []string) {
 				ts.Check(filepath.WalkDir(ts.Getenv("WORK"), func(path string, _ fs.DirEntry, err error) error {
 					if err == nil && strings.Contains(filepath.Base(path), "leat-part") {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"leat/internal/terminal"
 	"leat/stage"
 )
 
@@ -30,23 +31,23 @@ in a file of its own, for a program that asked for one.`,
 }
 
 // look opens a pool to look at what is there. nil: nothing was ever staged in dir.
-func (f *stageFlags) look() (p *stage.Pool, dir string, err error) {
+func (f *stageFlags) look(ctx context.Context) (p *stage.Pool, dir string, err error) {
 	dir, there, err := f.existing()
 	if err != nil || !there {
 		return nil, dir, err
 	}
-	p, err = stage.Open(dir, nil)
+	p, err = stage.OpenContext(ctx, dir, nil)
 	return p, dir, err
 }
 
 func listStage(cmd *cobra.Command, f *stageFlags) (err error) {
-	p, dir, err := f.look()
+	p, dir, err := f.look(cmd.Context())
 	if err != nil {
 		return err
 	}
 	if p == nil {
 		if !f.json {
-			fmt.Fprintln(cmd.ErrOrStderr(), "leat: nothing is staged in", dir)
+			fmt.Fprintln(cmd.ErrOrStderr(), "leat: nothing is staged in", terminal.Name(dir))
 		}
 		return nil
 	}
@@ -70,7 +71,8 @@ func listObjects(ctx context.Context, w io.Writer, p *stage.Pool, now time.Time,
 		if asJSON {
 			err = writeJSON(out, newObjectDoc(o))
 		} else {
-			_, err = fmt.Fprintf(out, "%10s  %10s  %9s  %9s  %s\n", byteText(o.Size), byteText(o.DiskBytes), ageText(now.Sub(o.Used)), ageText(now.Sub(o.Checked)), printable(o.Source))
+			_, err = fmt.Fprintf(out, "%10s  %10s  %9s  %9s  %s\n", byteText(o.Size), byteText(o.DiskBytes),
+				ageText(now.Sub(o.Used)), ageText(now.Sub(o.Checked)), terminal.Name(o.Source))
 		}
 		if err != nil {
 			return stdoutError(err)
@@ -126,7 +128,7 @@ since it was made.`,
 }
 
 func statStage(cmd *cobra.Command, f *stageFlags) (err error) {
-	p, dir, err := f.look()
+	p, dir, err := f.look(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -150,16 +152,18 @@ func usageOf(w io.Writer, u stage.Usage) error {
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(t, "  %s\t%s\n", label, fmt.Sprintf(format, args...))
 	}
-	fmt.Fprintln(t, u.Dir)
+	fmt.Fprintln(t, terminal.Name(u.Dir))
 	line("on disk", "%s in %s", byteText(u.Bytes), countText(u.Objects, "object", "objects"))
 	line("in use by", "%s", countText(int64(u.Processes), "other process", "other processes"))
 	c := u.Since
-	line("asked for", "%d there, %d copied, %d copied by another process, %d read through", c.Hits, c.Misses, c.Shared, c.ReadThrough)
+	line("asked for", "%d there, %d copied, %d copied by another process, %d read through", c.Hits, c.Misses, c.Shared,
+		c.ReadThrough)
 	line("copied", "%s", byteText(c.Bytes))
 	line("evicted", "%d", c.Evicted)
 	line("compared", "%d, %d of them changed", c.Checks, c.Changed)
 	line("requests", "%s read, %d tried again, %d errors", countText(c.Reads, "object", "objects"), c.Retries, c.Errors)
-	line("no room", "%d waited, %d too large, %d while the disk was full, %d beyond the queue", c.Waits, c.TooLarge, c.DiskFull, c.NotQueued)
+	line("no room", "%d waited, %d too large, %d while the disk was full, %d beyond the queue", c.Waits, c.TooLarge,
+		c.DiskFull, c.NotQueued)
 	line("damage", "%d", c.Damaged)
 	return t.Flush()
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -103,7 +104,8 @@ func TestWhatAKilledWarmLeftIsGivenBackByGC(t *testing.T) {
 	}
 	before := u.Objects
 	said = leat(t, exitDone, dir, "stage", "warm", list, "--dir", dir)
-	if want := fmt.Sprintf("8 objects: %d copied (%s), %d there already, 0 failed\n", 8-before, byteText((8-before)*slowSize), before); said != want {
+	if want := fmt.Sprintf("8 objects: %d copied (%s), %d there already, 0 failed\n", 8-before,
+		byteText((8-before)*slowSize), before); said != want {
 		t.Errorf("%q, want %q", said, want)
 	}
 	leat(t, exitDone, dir, "stage", "gc", "--all", "--dir", dir)
@@ -149,7 +151,7 @@ func TestAStoppedProcessIsNamedToWhoWaitsForItsCopies(t *testing.T) {
 		t.Error(err)
 	}
 	for _, url := range urls[:2] {
-		want := fmt.Sprintf("leat: waiting for a stopped process: process %d is copying %s: have it go on (kill -CONT %[1]d), or end it\n", c.Process.Pid, url)
+		want := fmt.Sprintf("leat: waiting for a stopped process: process %d is copying %s: continue it (kill -CONT %[1]d) or end it\n", c.Process.Pid, url)
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("%q, want %q", &said, want)
 		}
@@ -226,8 +228,9 @@ func TestAnInterruptedStageCommandEndsSoonAndLeavesNothingHalf(t *testing.T) {
 			if d := time.Since(start); d > time.Minute {
 				t.Errorf("it took %v", d)
 			}
-			if p.ProcessState.ExitCode() != exitFailed || out.String() != c.want {
-				t.Errorf("exit code %d, %q", p.ProcessState.ExitCode(), out)
+			checkEndedBy(t, p, os.Interrupt)
+			if out.String() != c.want {
+				t.Errorf("%q", out)
 			}
 			if files := append(staged(t, home), names(t, dir)...); len(files) > 0 {
 				t.Errorf("left: %q", files)
@@ -255,11 +258,13 @@ func TestPinKeepsObjectsUntilItIsInterruptedAndServesMetricsMeanwhile(t *testing
 	if err != nil || !ok || !strings.HasPrefix(url, "http://127.0.0.1:") {
 		t.Fatalf("%v, %q", err, first)
 	}
-	if line, err := lines.ReadString('\n'); err != nil || line != "2 objects: 2 copied (40 bytes), 0 there already, 0 failed; all are pinned\n" {
+	if line, err := lines.ReadString('\n'); err != nil ||
+		line != "2 objects: 2 copied (40 bytes), 0 there already, 0 failed; all are pinned\n" {
 		t.Errorf("%v, %q", err, line)
 	}
 	text := leat(t, exitDone, dir, "stage", "gc", "--all", "--dir", dir)
-	if want := "leat: 8.0 KiB in 2 objects are in use, and stay\nleat: nothing to remove in " + dir + "/stage\n"; text != want {
+	if want := "leat: 8.0 KiB in 2 objects are in use, and stay\nleat: nothing to remove in " + dir +
+		"/stage\n"; text != want {
 		t.Errorf("%q, want %q", text, want)
 	}
 	r, err := http.Get(url)
@@ -269,7 +274,8 @@ func TestPinKeepsObjectsUntilItIsInterruptedAndServesMetricsMeanwhile(t *testing
 	defer http.DefaultClient.CloseIdleConnections()
 	body, err := io.ReadAll(r.Body)
 	r.Body.Close()
-	for _, want := range []string{"\nleat_stage_misses_total 2\n", "\nleat_stage_dir_objects 2\n", "\nleat_stage_dir_bytes 8192\n", "\nleat_stage_dir_processes 1\n", "\nleat_stage_copied_bytes_total 40\n"} {
+	for _, want := range []string{"\nleat_stage_misses_total 2\n", "\nleat_stage_dir_objects 2\n",
+		"\nleat_stage_dir_bytes 8192\n", "\nleat_stage_dir_processes 1\n", "\nleat_stage_copied_bytes_total 40\n"} {
 		if err != nil || !strings.Contains(string(body), want) {
 			t.Errorf("%v: no %q in\n%s", err, want, body)
 		}
@@ -278,13 +284,16 @@ func TestPinKeepsObjectsUntilItIsInterruptedAndServesMetricsMeanwhile(t *testing
 		t.Fatal(err)
 	}
 	rest, _ := io.ReadAll(lines)
-	if err := c.Wait(); err != nil || len(rest) > 0 {
-		t.Errorf("%v, %q", err, rest)
+	c.Wait()
+	checkEndedBy(t, c, os.Interrupt)
+	if len(rest) > 0 {
+		t.Errorf("%q", rest)
 	}
 	if _, err := http.Get(url); err == nil {
 		t.Error("metrics are still served")
 	}
-	if text := leat(t, exitDone, dir, "stage", "gc", "--all", "--dir", dir); text != "leat: 2 objects removed, 8.0 KiB\n" {
+	if text := leat(t, exitDone, dir, "stage", "gc", "--all", "--dir",
+		dir); text != "leat: 2 objects removed, 8.0 KiB\n" {
 		t.Errorf("%q", text)
 	}
 }
@@ -298,7 +307,8 @@ func TestAPrefixOfABucketIsWarmedAndItsFoldersAreNoObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"train/", "train/a b.txt", "train/deep/c+%20.txt", "other.txt"} {
-		if _, err := backend.PutObject("bucket", name, map[string]string{}, strings.NewReader(name), int64(len(name)), nil); err != nil {
+		if _, err := backend.PutObject("bucket", name, map[string]string{}, strings.NewReader(name), int64(len(name)),
+			nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -308,21 +318,67 @@ func TestAPrefixOfABucketIsWarmedAndItsFoldersAreNoObjects(t *testing.T) {
 	if want := "2 objects: 2 copied (33 bytes), 0 there already, 0 failed\n"; said != want {
 		t.Errorf("%q, want %q", said, want)
 	}
-	if said := leat(t, exitDone, dir, append([]string{"stage", "get", "-o", "-", "s3://bucket/train/deep/c+%20.txt", "s3://bucket/train/a b.txt"}, store...)...); said != "train/deep/c+%20.txttrain/a b.txt" {
+	if said := leat(t, exitDone, dir, append([]string{"stage", "get", "-o", "-", "s3://bucket/train/deep/c+%20.txt",
+		"s3://bucket/train/a b.txt"}, store...)...); said != "train/deep/c+%20.txttrain/a b.txt" {
 		t.Errorf("%q", said)
 	}
-	said = leat(t, exitFailed, dir, append([]string{"stage", "warm", "s3://nosuch/", "s3://bucket/nosuch"}, store...)...)
-	for _, want := range []string{"leat: listing s3://nosuch/", "check the bucket's name", "leat: reading s3://bucket/nosuch", "\n2 objects: 0 copied, 0 there already, 2 failed\n", "leat: 2 objects were not staged\n"} {
+	said = leat(t, exitFailed, dir, append([]string{"stage", "warm", "s3://nosuch/", "s3://bucket/nosuch"},
+		store...)...)
+	for _, want := range []string{"leat: listing s3://nosuch/", "check the bucket's name",
+		"leat: reading s3://bucket/nosuch", "\n2 objects: 0 copied, 0 there already, 2 failed\n",
+		"leat: 2 objects were not staged\n"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no %q in %q", want, said)
 		}
 	}
 }
 
+func TestVersionOfAnS3ObjectIsItsOwn(t *testing.T) {
+	t.Parallel()
+	backend := s3mem.New()
+	server := httptest.NewServer(gofakes3.New(backend).Server())
+	defer server.Close()
+	if err := backend.CreateBucket("bucket"); err != nil {
+		t.Fatal(err)
+	}
+	if err := backend.SetVersioningConfiguration("bucket",
+		gofakes3.VersioningConfiguration{Status: gofakes3.VersioningEnabled}); err != nil {
+		t.Fatal(err)
+	}
+	urls := []string{}
+	for _, data := range []string{"first", "second", "third"} {
+		put, err := backend.PutObject("bucket", "a/x y.txt", map[string]string{}, strings.NewReader(data),
+			int64(len(data)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		urls = append(urls, "s3://bucket/a/x y.txt?versionId="+string(put.VersionID))
+	}
+	dir := t.TempDir()
+	store := []string{"--endpoint", server.URL, "--anonymous", "--dir", dir}
+	for range 2 { // from the store, and from the stage after a look at each version
+		said := leat(t, exitDone, dir, append([]string{"stage", "get", "-o", "-", urls[0], urls[1],
+			"s3://bucket/a/x y.txt", urls[2]}, store...)...)
+		if said != "firstsecondthirdthird" {
+			t.Errorf("%q", said)
+		}
+	}
+	if said := leat(t, exitDone, dir, append([]string{"stage", "get", urls[0]}, store...)...); !strings.HasSuffix(said,
+		".txt\n") {
+		t.Errorf("%q", said)
+	}
+	if said, want := leat(t, exitDone, dir, "stage", "ls", "--dir", dir),
+		urls[1]+"&endpoint="+server.URL; !strings.Contains(said, want) {
+		t.Errorf("no %q in %q", want, said)
+	}
+	leat(t, exitFailed, dir, append([]string{"stage", "get", urls[0] + "0"}, store...)...)
+}
+
 func TestAProgramThatPinRunsIsAskedToEndAndItsCodeCounts(t *testing.T) {
 	t.Parallel()
 	store, dir := newWebStore(t), t.TempDir()
-	c, out := process(t, dir, "stage", "pin", store.URL+"/a/x.txt", "--dir", dir, "--", "sh", "-c", `trap 'leat=$(ls `+dir+`/stage/procs | wc -l); exit $((leat + 40))' TERM; touch ready; while :; do sleep 0.05; done`)
+	c, out := process(t, dir, "stage", "pin", store.URL+"/a/x.txt", "--dir", dir, "--", "sh", "-c",
+		`trap 'leat=$(ls `+dir+`/stage/procs | wc -l); exit $((leat + 40))' TERM; touch ready; while :; do sleep 0.05; done`)
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -350,14 +406,18 @@ func TestAListOfURLsIsReadAndItsMistakesAreNumbered(t *testing.T) {
 		want       []string
 		wrong      string
 	}{
-		{"comments, empty lines, spaces, CRLF, a byte order mark", "\xef\xbb\xbfs3://b/x\r\n\n  # y\n\t s3://b/a b \ns3://b/#1\n", []string{"s3://b/x", "s3://b/a b", "s3://b/#1"}, ""},
+		{"comments, empty lines, spaces, CRLF, a byte order mark",
+			"\xef\xbb\xbfs3://b/x\r\n\n  # y\n\t s3://b/a b \ns3://b/#1\n",
+			[]string{"s3://b/x", "s3://b/a b", "s3://b/#1"}, ""},
 		{"no end of line", "file:///a", []string{"file:///a"}, ""},
 		{"nothing", "", nil, ""},
 		{"folders", "s3://b/\ngs://b/p/\n", []string{"s3://b/", "gs://b/p/"}, ""},
 		{"mistakes", "s3://b/x\ns3://b\nx\n", nil, "l, line 2: s3://b names no object: write s3://BUCKET/NAME\n" +
 			"l, line 3: x is no URL: write one such as s3://bucket/name, https://host/name or file:///folder/name"},
-		{"secrets", "ftp://u:SECRET@h/x?sig=SECRET\n", nil, `l, line 1: ftp://h/x: there is no store called "ftp"; there are s3, gs, azblob, http, https and file`},
-		{"control characters", "a\x1b[2J\n", nil, `l, line 1: "a\x1b[2J" is no URL: write one such as s3://bucket/name, https://host/name or file:///folder/name`},
+		{"secrets", "ftp://u:SECRET@h/x?sig=SECRET\n", nil,
+			`l, line 1: ftp://h/x: there is no store called "ftp"; there are s3, gs, azblob, http, https and file`},
+		{"control characters", "a\x1b[2J\n", nil,
+			`l, line 1: "a\x1b[2J" is no URL: write one such as s3://bucket/name, https://host/name or file:///folder/name`},
 		{"a long line", strings.Repeat("x", 2<<20), nil, "l, line 1: it is longer than 1 MiB: is this a list of URLs?"},
 	} {
 		got, err := readList(strings.NewReader(c.text), "l", false)
@@ -373,7 +433,8 @@ func TestAListOfURLsIsReadAndItsMistakesAreNumbered(t *testing.T) {
 		}
 	}
 	_, err := readList(strings.NewReader(many), "l", false)
-	if n := len(messages(err)); n != 11 || !strings.HasSuffix(err.Error(), "l: the lines behind line 10 were not looked at") {
+	if n := len(messages(err)); n != 11 || !strings.HasSuffix(err.Error(),
+		"l: the lines behind line 10 were not looked at") {
 		t.Errorf("%d messages: %v", n, err)
 	}
 }
@@ -381,8 +442,11 @@ func TestAListOfURLsIsReadAndItsMistakesAreNumbered(t *testing.T) {
 func TestFilesAreCalledAsTheirObjectsWhereTheyCanBe(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]string{
-		"s3://b/a/x.tif": "x.tif", "s3://b/a b%20?c": "a b%20?c", "https://h/a/x%20y.tif?v=1&sig=S": "x y.tif", "https://h/a/?x": "", "https://h/a%2Fb": "",
-		"https://h/%2e%2e": "", "s3://b/..": "", "file:///data/x%20y": "x y", "s3://b/" + strings.Repeat("n", 256): "", "https://h/a%00": "",
+		"s3://b/a/x.tif": "x.tif", "s3://b/a/x.tif?versionId=v/1": "x.tif",
+		"gs://b/x.tif?versionId=1": "x.tif?versionId=1", "s3://b/a b%20?c": "a b%20?c",
+		"https://h/a/x%20y.tif?v=1&sig=S": "x y.tif", "https://h/a/?x": "", "https://h/a%2Fb": "",
+		"https://h/%2e%2e": "", "s3://b/..": "", "file:///data/x%20y": "x y", "s3://b/" + strings.Repeat("n", 256): "",
+		"https://h/a%00": "",
 	} {
 		if got := baseName(url); got != want {
 			t.Errorf("%s: %q, want %q", url, got, want)
@@ -392,7 +456,8 @@ func TestFilesAreCalledAsTheirObjectsWhereTheyCanBe(t *testing.T) {
 
 func TestTimesMayBeInDays(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]time.Duration{"0": 0, "90s": 90 * time.Second, "7d": 7 * 24 * time.Hour, "1.5d": 36 * time.Hour, "1h30m": 90 * time.Minute, "0d": 0} {
+	for text, want := range map[string]time.Duration{"0": 0, "90s": 90 * time.Second, "7d": 7 * 24 * time.Hour,
+		"1.5d": 36 * time.Hour, "1h30m": 90 * time.Minute, "0d": 0} {
 		if d, err := parseAge(text); err != nil || d != want {
 			t.Errorf("%s: %v, %v", text, d, err)
 		}
@@ -414,7 +479,8 @@ func TestTheProgressOfAStageTellsWhatIsKnown(t *testing.T) {
 	}{
 		{time.Second, 100, 0, 0, 0, true, "staging, 1 s so far: 0 of at least 100 objects"},
 		{500 * time.Millisecond, 1, 0, 0, 1 << 20, false, "staging, 1 s so far: 0 of 1 object, 1.0 MiB"},
-		{10 * time.Second, 100, 40, 10, 100 << 20, false, "staging, 10 s so far: 50 of 100 objects, 100 MiB (10.0 MiB/s), 10 failed, about 10 s left"},
+		{10 * time.Second, 100, 40, 10, 100 << 20, false,
+			"staging, 10 s so far: 50 of 100 objects, 100 MiB (10.0 MiB/s), 10 failed, about 10 s left"},
 		{10 * time.Second, 100, 9, 0, 0, false, "staging, 10 s so far: 9 of 100 objects"},
 		{10 * time.Second, 100, 100, 0, 0, false, "staging, 10 s so far: 100 of 100 objects"},
 	} {
@@ -438,7 +504,7 @@ func TestFailuresStandAboveTheLiveLineOfAStage(t *testing.T) {
 		boom := errors.New("boom")
 		if err := p.run(func() error {
 			time.Sleep(150 * time.Millisecond)
-			p.say("leat: %s", "x failed")
+			p.tell("x failed")
 			time.Sleep(100 * time.Millisecond)
 			return boom
 		}); err != boom {
@@ -459,11 +525,22 @@ func TestOfManyFailuresTheFirstAreTold(t *testing.T) {
 		f.fail(fmt.Sprintf("s3://b/%d?X-Amz-Signature=SECRET", i), errors.New("boom"))
 	}
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
-	if len(lines) != mostFailures+1 || lines[0] != "leat: s3://b/0: boom" || lines[mostFailures] != "leat: what else fails is counted; --json tells all of it" {
+	if len(lines) != mostFailures+1 || lines[0] != "leat: s3://b/0: boom" ||
+		lines[mostFailures] != "leat: what else fails is counted; --json tells all of it" {
 		t.Errorf("%d lines: %q … %q", len(lines), lines[0], lines[len(lines)-1])
 	}
 	if n := f.progress.failed.Load(); n != 200 {
 		t.Errorf("%d failures are counted", n)
+	}
+}
+
+func TestEvictChoosesWhatMakesRoom(t *testing.T) {
+	t.Parallel()
+	for evict, want := range map[string]stage.Keep{"lru": stage.LRU, "epochs": stage.Epochs} {
+		f := &stageFlags{maxBytes: "1G", minFree: "5%", maxAge: "0", workers: 1, evict: evict}
+		if o, err := f.options(); err != nil || o.Keep != want {
+			t.Errorf("--evict %s: %+v, %v", evict, o, err)
+		}
 	}
 }
 
@@ -473,6 +550,8 @@ func TestAnErrorNamesItsObjectOnce(t *testing.T) {
 		{"s3://b/x?endpoint=http://h", "reading s3://b/x: no", "reading s3://b/x: no"},
 		{"s3://b/x", "no", "s3://b/x: no"},
 		{"s3://b/a\x1b[31mb?endpoint=http://h", `reading s3://b/a\x1b[31mb: no`, `reading s3://b/a\x1b[31mb: no`},
+		{"s3://b/a\nleat: done", "reading s3://b/a\nleat: done: no", `reading "s3://b/a\nleat: done": no`},
+		{"s3://b/a\x1b[31mb", "no", `"s3://b/a\x1b[31mb": no`},
 	} {
 		if got := about(c[0], c[1]); got != c[2] {
 			t.Errorf("%q: %q", c[0], got)
@@ -487,7 +566,8 @@ func TestGetReplacesNothingThatComesMeanwhile(t *testing.T) {
 	const size = 65 << 20 // read piece by piece where there is no room
 	var gets atomic.Int64
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet && gets.Add(1) == 3 { // to learn the size, to see that it is too large, to write it
+		// to learn the size, to see that it is too large, to write it
+		if r.Method == http.MethodGet && gets.Add(1) == 3 {
 			if err := os.WriteFile(out, []byte("another's"), 0o600); err != nil {
 				t.Error(err)
 			}
@@ -502,6 +582,50 @@ func TestGetReplacesNothingThatComesMeanwhile(t *testing.T) {
 		t.Errorf("%d requests, exit code %d, %q", gets.Load(), p.ProcessState.ExitCode(), said)
 	}
 	if b, err := os.ReadFile(out); string(b) != "another's" {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+	if files := names(t, dir); len(files) != 1 {
+		t.Errorf("left: %q", files)
+	}
+}
+
+func TestPathsAreQuotedOnTerminalsAlone(t *testing.T) {
+	const path = "a\x1bb"
+	var b bytes.Buffer
+	if got := pathFor(&b, path); got != path {
+		t.Errorf("for a pipe: %q", got)
+	}
+	pty, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("no terminal to be had: %v", err)
+	}
+	defer pty.Close()
+	if got := pathFor(pty, path); got != `"a\x1bb"` {
+		t.Errorf("for a terminal: %q", got)
+	}
+}
+
+func TestGetToFileReadsUnversionedObjectAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	out := filepath.Join(dir, "out.bin")
+	data := bytes.Repeat([]byte("0123456789abc"), 5<<20) // too large for memory
+	var whole atomic.Int64
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+		// A reader that only wants the size takes no more than what fits into the socket.
+		n := len(data) - 1<<20
+		if _, err := w.Write(data[:n]); err == nil && whole.Add(1) <= 2 {
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = w.Write(data[n:])
+	}))
+	defer srv.Close()
+	p, said := process(t, dir, "stage", "get", srv.URL+"/x", "-o", out, "--dir", t.TempDir(), "--max-bytes", "1M")
+	if err := p.Run(); err != nil {
+		t.Errorf("%v: %s", err, said)
+	}
+	if b, err := os.ReadFile(out); !bytes.Equal(b, data) {
 		t.Errorf("%d bytes, %v", len(b), err)
 	}
 	if files := names(t, dir); len(files) != 1 {

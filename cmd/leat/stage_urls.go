@@ -9,8 +9,8 @@ import (
 	"io"
 	"os"
 	"strings"
-	"unicode"
 
+	"leat/internal/terminal"
 	"leat/objstore"
 )
 
@@ -27,32 +27,27 @@ func shown(text string) string {
 	if r := []rune(text); len(r) > 200 {
 		text = string(r[:200]) + "…"
 	}
-	return printable(text)
+	return terminal.Name(text)
 }
 
-// printable is a name as it may stand on a terminal, whatever is in it.
-func printable(text string) string {
-	for _, r := range text {
-		if !unicode.IsPrint(r) {
-			return fmt.Sprintf("%q", text)
-		}
-	}
-	return text
-}
-
-// about puts the object before what went wrong with it, where that does not name it.
+// about returns a message about an object that names it, as it can be shown on a terminal.
 func about(url, text string) string {
-	url = printable(url)
-	if name, _, _ := strings.Cut(strings.TrimPrefix(url, `"`), "?"); strings.Contains(text, name) {
+	shown := terminal.Name(url)
+	if shown != url {
+		text = strings.ReplaceAll(text, url, shown)
+		text = strings.ReplaceAll(text, terminal.Text(url), shown)
+	}
+	if name, _, _ := strings.Cut(strings.TrimPrefix(shown, `"`), "?"); strings.Contains(text, name) {
 		return text
 	}
-	return url + ": " + text
+	return shown + ": " + text
 }
 
 // checkURL says what is wrong with the URL of an object, or of a prefix.
 func checkURL(text string, prefix bool) error {
 	if !objstore.IsURL(text) {
-		return fmt.Errorf("%s is no URL: write one such as s3://bucket/name, https://host/name or file:///folder/name", shown(text))
+		return fmt.Errorf("%s is no URL: write one such as s3://bucket/name, https://host/name or file:///folder/name",
+			shown(text))
 	}
 	scheme, _, _ := strings.Cut(text, "://")
 	known := false
@@ -61,7 +56,8 @@ func checkURL(text string, prefix bool) error {
 	}
 	switch {
 	case !known:
-		return fmt.Errorf("%s: there is no store called %q; there are s3, gs, azblob, http, https and file", shown(text), scheme)
+		return fmt.Errorf("%s: there is no store called %q; there are s3, gs, azblob, http, https and file",
+			shown(text), scheme)
 	case prefix:
 		return nil
 	}
@@ -69,13 +65,15 @@ func checkURL(text string, prefix bool) error {
 	return stageWords(err)
 }
 
-// isPrefix tells whether a URL stands for all objects whose names begin so. A web server has pages of such names, and no lists.
+// isPrefix tells whether a URL stands for all objects whose names begin so. A web server has pages
+// of such names, and no lists.
 func isPrefix(text string, recursive bool) bool {
 	scheme, _, _ := strings.Cut(strings.ToLower(text), "://")
 	return recursive || strings.HasSuffix(text, "/") && scheme != "http" && scheme != "https"
 }
 
-// readTargets are the URLs of arguments: of each that is one, and those in the lists that the others are.
+// readTargets are the URLs of arguments: of each that is one, and those in the lists that the
+// others are.
 func readTargets(args []string, in io.Reader, recursive bool) ([]string, error) {
 	var all []string
 	var usage []error
@@ -155,9 +153,10 @@ type wanted struct {
 	name string
 }
 
-// each calls give with every object that the URLs name, those below prefixes as they are listed. What can't be opened or listed is told to failed; the
-// error is that of give.
-func (s *staging) each(ctx context.Context, urls []string, recursive bool, give func(wanted) error, failed func(url string, err error)) error {
+// each calls give with every object that the URLs name, those below prefixes as they are listed.
+// What can't be opened or listed is told to failed; the error is that of give.
+func (s *staging) each(ctx context.Context, urls []string, recursive bool, give func(wanted) error,
+	failed func(url string, err error)) error {
 	for _, u := range urls {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -44,7 +44,8 @@ func warm(cmd *cobra.Command, args []string, f *stageFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	urls, err := readTargets(args, cmd.InOrStdin(), f.recursive)
+	urls, err := interruptible(cmd.Context(),
+		func() ([]string, error) { return readTargets(args, cmd.InOrStdin(), f.recursive) })
 	if err != nil {
 		return err
 	}
@@ -54,6 +55,7 @@ func warm(cmd *cobra.Command, args []string, f *stageFlags) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.end()) }()
 	fill := &filling{s: s, progress: newStageProgress(s.people, "staging")}
+	fill.progress.waiting = &s.waiting
 	if f.json {
 		fill.data = cmd.OutOrStdout()
 	}
@@ -61,7 +63,8 @@ func warm(cmd *cobra.Command, args []string, f *stageFlags) (err error) {
 	err = fill.progress.run(func() error { return fill.fill(ctx, urls, f.recursive, mostHeld, f.workers) })
 	d := fill.doc()
 	if ctx.Err() != nil {
-		return fmt.Errorf("interrupted: %s are staged: run it again for the others", countText(fill.progress.done.Load(), "object", "objects"))
+		return fmt.Errorf("interrupted: %s are staged: run it again for the others",
+			countText(fill.progress.done.Load(), "object", "objects"))
 	}
 	fill.release()
 	if err != nil {

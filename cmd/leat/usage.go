@@ -24,8 +24,8 @@ func group(fl *pflag.FlagSet, flag, heading string) {
 	}
 }
 
-// usageText prints the part of a command's help after its description. The usage of a flag may begin with the
-// shape of its value in backquotes and a colon.
+// usageText prints the part of a command's help after its description. The usage of a flag may
+// begin with the shape of its value in backquotes and a colon.
 func usageText(c *cobra.Command) error {
 	var b strings.Builder
 	fmt.Fprint(&b, "Usage:\n")

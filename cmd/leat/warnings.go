@@ -9,9 +9,12 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"leat/internal/terminal"
 )
 
-// peopleHandler writes what libraries warn of as lines for people, without secrets. tell, if not nil, is told too.
+// peopleHandler writes what libraries warn of as lines for people, without secrets. tell, if not
+// nil, is told too.
 type peopleHandler struct {
 	mu    sync.Mutex
 	w     io.Writer
@@ -32,7 +35,8 @@ func (h *peopleHandler) Handle(_ context.Context, r slog.Record) error {
 		value := a.Value.String()
 		if a.Key == "error" || a.Key == "err" {
 			fmt.Fprintf(&text, ": %v", a.Value)
-		} else if noun, _, _ := strings.Cut(value, " "); slices.Contains([]string{"job", "jobs", "process", "processes"}, noun) { // it says what it is
+		} else if noun, _, _ := strings.Cut(value,
+			" "); slices.Contains([]string{"job", "jobs", "process", "processes"}, noun) { // it says what it is
 			fmt.Fprintf(&text, ", %s", value)
 		} else {
 			fmt.Fprintf(&text, ", %s %v", a.Key, a.Value)
@@ -43,14 +47,14 @@ func (h *peopleHandler) Handle(_ context.Context, r slog.Record) error {
 		add(a)
 	}
 	r.Attrs(add)
-	line := redact(text.String())
+	line := terminal.Text(redact(text.String()))
 	if h.tell != nil {
 		h.tell(r.Time, line)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, err := fmt.Fprintf(h.w, "leat: %s\n", line)
-	return err
+	tell(h.w, line)
+	return nil
 }
 
 // WithAttrs is slog.Handler's.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"leat/apply"
 	"leat/raster"
@@ -40,8 +41,12 @@ What leads it to the run is a secret and comes by the environment:
 			}
 			err := apply.Work(cmd.Context(), apply.WorkOptions{Opener: openSite, Secrets: awsbatch.Fetch(),
 				Logger: slog.New(&peopleHandler{w: cmd.ErrOrStderr()})})
-			if err != nil && cmd.Context().Err() != nil {
-				return nil // the run ends its workers so
+			switch signalOf(cmd.Context()) {
+			case 0:
+			case unix.SIGTERM: // the run, or a batch system, ends workers with it
+				return exitStatus(exitDone)
+			default:
+				return nil
 			}
 			return err
 		},
@@ -53,11 +58,13 @@ type site struct {
 	Endpoint, Region              string
 	Anonymous                     bool
 	StageDir, StageBytes, MinFree string
+	RetryFor                      string
 }
 
 // site is what workers are told.
 func (f *storeFlags) site() []byte {
-	text, err := json.Marshal(site{f.endpoint, f.region, f.anonymous, f.stageDir, f.stageBytes, f.stageFree})
+	text, err := json.Marshal(site{f.endpoint, f.region, f.anonymous, f.stageDir, f.stageBytes, f.stageFree,
+		f.retryFor})
 	if err != nil {
 		panic(err) // of texts
 	}
@@ -70,7 +77,8 @@ func openSite(text []byte) (func(context.Context, string) (raster.Source, error)
 	if err := json.Unmarshal(text, &s); err != nil {
 		return nil, nil, fmt.Errorf("how the run reaches stores can't be read: %w", err)
 	}
-	f := storeFlags{endpoint: s.Endpoint, region: s.Region, anonymous: s.Anonymous, stageDir: s.StageDir, stageBytes: s.StageBytes, stageFree: s.MinFree}
+	f := storeFlags{endpoint: s.Endpoint, region: s.Region, anonymous: s.Anonymous, stageDir: s.StageDir,
+		stageBytes: s.StageBytes, stageFree: s.MinFree, retryFor: s.RetryFor}
 	if err := f.check(); err != nil {
 		return nil, nil, err
 	}

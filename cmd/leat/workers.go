@@ -21,7 +21,7 @@ import (
 // workerFlags are the options for workers in other processes.
 type workerFlags struct {
 	on                  string
-	workers             int
+	workers, replace    int
 	read, single, mixed bool
 	sharedTemp, listen  string
 	barrier             time.Duration
@@ -44,44 +44,59 @@ func (f *workerFlags) add(fl *pflag.FlagSet) {
 	fl.StringVar(&f.on, "on", "", "`KIND`: compute in other processes: subprocess (of this machine), slurm, pbs or awsbatch")
 	group(fl, "on", "Workers in other processes")
 	fl.IntVar(&f.workers, "workers", 0, "`N`: how many of them to start")
-	fl.BoolVar(&f.read, "workers-read", false, "subprocesses read the inputs too, each its own blocks; on other machines they always do")
+	fl.IntVar(&f.replace, "replace-workers", 0,
+		"`N`: how many an hour to start in place of workers that are lost (default: as many as --workers; 0: none)")
+	fl.BoolVar(&f.read, "workers-read", false,
+		"subprocesses read the inputs too, each its own blocks; on other machines they always do")
 	fl.BoolVar(&f.single, "single-block-jobs", false, "a job for each block, on slurm and pbs: it takes one and ends")
-	fl.StringVar(&f.sharedTemp, "shared-temp", "", "`FOLDER`: one that all workers can reach at this path, for the run's secret and their logs (default: that of the first output)")
-	fl.StringVar(&f.listen, "listen", "", "`HOST[:PORT]`: where workers of other machines find this run (default: the addresses of this machine's name)")
-	fl.DurationVar(&f.barrier, "barrier", 0, "`TIME`: begin when all workers are there, and fail if they are not after this time; alone: 10m")
+	fl.StringVar(&f.sharedTemp, "shared-temp", "",
+		"`FOLDER`: one that all workers can reach at this path, for the run's secret and their logs (default: that of the first output)")
+	fl.StringVar(&f.listen, "listen", "",
+		"`HOST[:PORT]`: where workers of other machines find this run (default: the addresses of this machine's name)")
+	fl.DurationVar(&f.barrier, "barrier", 0,
+		"`TIME`: begin when all workers are there, and fail if they are not after this time; alone: 10m")
 	fl.Lookup("barrier").NoOptDefVal = defaultBarrier.String()
-	fl.BoolVar(&f.mixed, "mixed", false, "take workers of other versions and architectures too: the outputs may differ in their last bits")
+	fl.BoolVar(&f.mixed, "mixed", false,
+		"take workers of other versions and architectures too: the outputs may differ in their last bits")
 	fl.IntVar(&f.cpus, "cpus", 0, "`N`: cores that each job asks for; it computes as many blocks at once (default: what --batch-options or the system says)")
 	fl.StringVar(&f.options, "batch-options", "", "`TEXT`: options for sbatch or qsub, such as '-p short -t 1:00:00'")
-	fl.StringArrayVar(&f.init, "batch-init", nil, "`COMMAND`: a line of shell to run before each worker, such as 'module load gdal'")
-	fl.StringVar(&f.prefix, "batch-prefix", "", "`TEXT`: what stands before the worker's command, such as 'apptainer exec image.sif'")
+	fl.StringArrayVar(&f.init, "batch-init", nil,
+		"`COMMAND`: a line of shell to run before each worker, such as 'module load gdal'")
+	fl.StringVar(&f.prefix, "batch-prefix", "",
+		"`TEXT`: what stands before the worker's command, such as 'apptainer exec image.sif'")
 	fl.StringVar(&f.suffix, "batch-suffix", "", "`TEXT`: what stands behind it")
-	fl.BoolVar(&f.insecure, "insecure-secret", false, "pbs without a shared folder: pass the run's secret in a variable that everybody sees in qstat -f")
+	fl.BoolVar(&f.insecure, "insecure-secret", false,
+		"pbs without a shared folder: pass the run's secret in a variable that everybody sees in qstat -f")
 	a := &f.aws
 	fl.StringVar(&a.Queue, "aws-queue", "", "`NAME`: job queue of AWS Batch, or its ARN")
 	fl.StringVar(&a.Definition, "aws-definition", "", "`NAME`: job definition with leat in its image")
-	fl.StringVar(&a.Image, "aws-image", "", "`IMAGE`: container image with leat in it, of which a job definition is made")
+	fl.StringVar(&a.Image, "aws-image", "",
+		"`IMAGE`: container image with leat in it, of which a job definition is made")
 	fl.StringVar(&a.Program, "aws-program", "", "`PATH`: of leat in the image (default: the same as here)")
-	fl.StringVar(&a.Secret, "aws-secret", "", "`NAME`: secretsmanager:NAME or ssm:NAME, where workers find the run's secret; it is written there")
+	fl.StringVar(&a.Secret, "aws-secret", "",
+		"`NAME`: secretsmanager:NAME or ssm:NAME, where workers find the run's secret; it is written there")
 	fl.Float64Var(&f.awsVCPUs, "aws-vcpus", 0, "`N`: of each worker (default: what the definition says, or 1)")
 	fl.IntVar(&a.MemoryMiB, "aws-memory", 0, "`MIB`: of each worker (default: what the definition says, or 2048)")
 	fl.StringVar(&a.JobRole, "aws-job-role", "", "`ARN`: role of the workers, with --aws-image")
 	fl.StringVar(&a.ExecutionRole, "aws-execution-role", "", "`ARN`: role that starts them, with --aws-image")
 	fl.BoolVar(&a.PublicIP, "aws-public-ip", false, "give workers on Fargate a public address, with --aws-image")
-	fl.StringVar(&a.Endpoint, "aws-endpoint", "", "`URL`: a server that stands in for AWS Batch and its stores of secrets")
+	fl.StringVar(&a.Endpoint, "aws-endpoint", "",
+		"`URL`: a server that stands in for AWS Batch and its stores of secrets")
 }
 
 // only names, by kind, the options that are for some kinds alone.
 var only = map[string][]string{
-	"workers-read": {"subprocess"}, "single-block-jobs": {"slurm", "pbs"}, "shared-temp": {"slurm", "pbs"}, "listen": {"slurm", "pbs", "awsbatch"},
-	"cpus": {"slurm", "pbs"}, "batch-options": {"slurm", "pbs"}, "batch-init": {"slurm", "pbs"}, "batch-prefix": {"slurm", "pbs"}, "batch-suffix": {"slurm", "pbs"},
+	"workers-read": {"subprocess"}, "single-block-jobs": {"slurm", "pbs"}, "shared-temp": {"slurm", "pbs"},
+	"listen": {"slurm", "pbs", "awsbatch"},
+	"cpus":   {"slurm", "pbs"}, "batch-options": {"slurm", "pbs"}, "batch-init": {"slurm", "pbs"},
+	"batch-prefix": {"slurm", "pbs"}, "batch-suffix": {"slurm", "pbs"},
 	"insecure-secret": {"pbs"}, "mixed": {"slurm", "pbs", "awsbatch"},
 }
 
 // concurrency turns the options into the job's; the error joins all that is wrong with them.
 func (f *applyFlags) concurrency(fl *pflag.FlagSet) (apply.Concurrency, error) {
 	c := apply.Concurrency{Workers: f.workers, Readers: f.readers}
-	w := &f.outside
+	w := &f.remote
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if fl.Changed("readers") && f.readers == 0 {
@@ -96,7 +111,7 @@ func (f *applyFlags) concurrency(fl *pflag.FlagSet) (apply.Concurrency, error) {
 		return list
 	}
 	if w.on == "" {
-		names := []string{"workers", "barrier"}
+		names := []string{"workers", "replace-workers", "barrier"}
 		for n := range only {
 			names = append(names, n)
 		}
@@ -131,12 +146,21 @@ func (f *applyFlags) concurrency(fl *pflag.FlagSet) (apply.Concurrency, error) {
 	if fl.Changed("workers") && w.workers < 1 {
 		bad("--workers %d: use 1 or more", w.workers)
 	}
+	switch {
+	case w.replace < 0:
+		bad("--replace-workers %d: use 0 or more", w.replace)
+	case fl.Changed("replace-workers") && w.replace == 0:
+		c.ReplaceWorkers = -1
+	default:
+		c.ReplaceWorkers = w.replace
+	}
 	if fl.Changed("cpus") && w.cpus < 1 {
 		bad("--cpus %d: use 1 or more", w.cpus)
 	}
 	if w.on == "awsbatch" {
 		for _, need := range []struct{ value, text string }{
-			{w.aws.Queue, "--aws-queue NAME: the job queue"}, {w.aws.Definition + w.aws.Image, "--aws-definition NAME or --aws-image IMAGE: what workers run"},
+			{w.aws.Queue, "--aws-queue NAME: the job queue"},
+			{w.aws.Definition + w.aws.Image, "--aws-definition NAME or --aws-image IMAGE: what workers run"},
 			{w.aws.Secret, "--aws-secret secretsmanager:NAME or ssm:NAME: where workers find the run's secret"},
 		} {
 			if need.value == "" {
@@ -152,8 +176,9 @@ func (f *applyFlags) concurrency(fl *pflag.FlagSet) (apply.Concurrency, error) {
 	if err != nil {
 		bad("leat's own file, which workers are to run, can't be found: %w", err)
 	}
-	c.Workers, c.SingleBlockJobs, c.SharedTemp, c.Listen, c.Barrier, c.Mixed = w.workers, w.single, w.sharedTemp, w.listen, w.barrier, w.mixed
-	c.Command, c.Site = []string{program, "worker"}, f.stores.site()
+	c.Workers, c.OneBlockPerJob, c.SharedTemp, c.Listen, c.Barrier, c.AllowMixedBuilds = w.workers, w.single,
+		w.sharedTemp, w.listen, w.barrier, w.mixed
+	c.Command, c.WorkerConfig = []string{program, "worker"}, f.stores.site()
 	if w.read {
 		c.Reading = apply.ReadByWorkers
 	}
@@ -163,7 +188,7 @@ func (f *applyFlags) concurrency(fl *pflag.FlagSet) (apply.Concurrency, error) {
 }
 
 // kind makes the kind of --on.
-func (w *workerFlags) kind(options []string, region string) worker.Kind {
+func (w *workerFlags) kind(options []string, region string) worker.Launcher {
 	var prefix, suffix []string
 	if w.prefix != "" {
 		prefix = []string{w.prefix}
@@ -175,7 +200,8 @@ func (w *workerFlags) kind(options []string, region string) worker.Kind {
 	case "slurm":
 		return slurm.New(&slurm.Options{Extra: options, Init: w.init, Prefix: prefix, Suffix: suffix, CPUs: w.cpus})
 	case "pbs":
-		return pbs.New(&pbs.Options{Extra: options, Init: w.init, Prefix: prefix, Suffix: suffix, CPUs: w.cpus, InsecureSecret: w.insecure})
+		return pbs.New(&pbs.Options{Extra: options, Init: w.init, Prefix: prefix, Suffix: suffix, CPUs: w.cpus,
+			InsecureSecret: w.insecure})
 	case "awsbatch":
 		o := w.aws
 		o.VCPUs, o.Region = w.awsVCPUs, region
@@ -184,7 +210,8 @@ func (w *workerFlags) kind(options []string, region string) worker.Kind {
 	return subprocess.New(&subprocess.Options{Output: os.Stderr})
 }
 
-// shellWords cuts a text into words as a shell does, with quotes and backslashes, but without variables and patterns.
+// shellWords cuts a text into words as a shell does, with quotes and backslashes, but without
+// variables and patterns.
 func shellWords(text string) ([]string, error) {
 	var words []string
 	var word strings.Builder

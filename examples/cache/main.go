@@ -1,5 +1,5 @@
-// Command cache loads samples with several processes. Each sample is read from its slow source once, by one of them, and from
-// the cache that they share ever after.
+// Command cache loads samples with several processes. Each sample is read from its slow source
+// once, by one of them, and from the cache that they share ever after.
 package main
 
 import (
@@ -67,7 +67,8 @@ func parent(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for rank := range workers {
 		g.Go(func() error {
-			cmd := exec.CommandContext(ctx, os.Args[0], "worker", strconv.Itoa(rank), string(imagesHandle), string(foundHandle))
+			cmd := exec.CommandContext(ctx, os.Args[0], "worker", strconv.Itoa(rank), string(imagesHandle),
+				string(foundHandle))
 			cmd.Stderr = os.Stderr
 			if err := cmd.Run(); err != nil {
 				return fmt.Errorf("worker %d: %w", rank, err)
@@ -113,7 +114,8 @@ func worker(ctx context.Context) error {
 	l := &loader{images: images}
 	var r result
 	for epoch := range epochs {
-		// All processes draw the same order, another one in every epoch, and so get other samples each time.
+		// All processes draw the same order, another one in every epoch, and so get other samples
+		// each time.
 		order := rand.New(rand.NewPCG(1, uint64(epoch))).Perm(samples)
 		var mine []int
 		for k := rank; k < samples; k += workers {

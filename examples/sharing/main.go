@@ -1,4 +1,5 @@
-// Command sharing shares a band with worker processes that scale it into one output array, without copying either.
+// Command sharing shares a band with worker processes that scale it into one output array, without
+// copying either.
 package main
 
 import (
@@ -38,7 +39,7 @@ func main() {
 
 // parent shares the arrays, starts the workers, and reads what they wrote.
 func parent(ctx context.Context) error {
-	job, err := namespace.Join(ctx, namespace.Spec{World: &namespace.World{}})
+	job, err := namespace.Join(ctx, namespace.Spec{Ranks: &namespace.Ranks{}})
 	if err != nil {
 		return err
 	}
@@ -126,7 +127,7 @@ func parent(ctx context.Context) error {
 
 // worker scales its rows and ends.
 func worker(ctx context.Context) error {
-	job, err := namespace.Join(ctx, namespace.Spec{World: &namespace.World{}})
+	job, err := namespace.Join(ctx, namespace.Spec{Ranks: &namespace.Ranks{}})
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,6 @@
-// Command stage trains on the images of an object store with several processes. Each image is fetched from the store once, whichever process
-// needs it first, and comes from the local disk in all later epochs.
+// Command stage trains on the images of an object store with several processes. Each image is
+// fetched from the store once, whichever process needs it first, and comes from the local disk in
+// all later epochs.
 package main
 
 import (
@@ -48,12 +49,14 @@ type result struct {
 	Sum   uint64 // of all pixels
 }
 
-// parent stands for the job: it starts the workers. It also is the store, so that the example needs none.
+// parent stands for the job: it starts the workers. It also is the store, so that the example needs
+// none.
 func parent(ctx context.Context) error {
 	var gets atomic.Int64
 	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(w, r, &gets) }))
 	defer store.Close()
-	// Jobs that should find what others have fetched name one directory, such as /scratch/me; "" is the user's own.
+	// Jobs that should find what others have fetched name one directory, such as /scratch/me; "" is
+	// the user's own.
 	dir, err := os.MkdirTemp("", "leat-example-")
 	if err != nil {
 		return err
@@ -165,8 +168,8 @@ func (l *loader) epoch(ctx context.Context, names []string, give func(image []by
 	return g.Wait()
 }
 
-// draw is the shuffle buffer. What it holds are no samples but promises of some: Prefetch returns at once, and the pool copies what is in the buffer to the
-// disk until its turn comes.
+// draw is the shuffle buffer. What it holds are no samples but promises of some: Prefetch returns
+// at once, and the pool copies what is in the buffer to the disk until its turn comes.
 func (l *loader) draw(ctx context.Context, names []string, drawn chan<- *stage.TypedLazy[[]byte]) error {
 	var buffer []*stage.TypedLazy[[]byte]
 	defer func() {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestTheExampleRuns builds and runs it as its reader would.
-func TestTheExampleRuns(t *testing.T) {
+// TestRun builds and runs it as its reader would.
+func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "stage")
 	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
@@ -35,8 +35,8 @@ func TestTheExampleRuns(t *testing.T) {
 	}
 }
 
-// TestTheGuideShowsTheExampleAsItIs keeps the guide true.
-func TestTheGuideShowsTheExampleAsItIs(t *testing.T) {
+// TestGuideShowsExample keeps the guide true.
+func TestGuideShowsExample(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/guide/stage.md")
 	if err != nil {
 		t.Fatal(err)

@@ -1,8 +1,10 @@
-// Command workers computes the slope of a terrain in worker processes, and the highest slope of all blocks in this one:
+// Command workers computes the slope of a terrain in worker processes, and the highest slope of all
+// blocks in this one:
 //
 //	workers DEM.tif SLOPE.tif [WORKERS]
 //
-// With worker/slurm, worker/pbs or worker/awsbatch in place of worker/subprocess the same program runs on a cluster.
+// With worker/slurm, worker/pbs or worker/awsbatch in place of worker/subprocess the same program
+// runs on a cluster.
 package main
 
 import (
@@ -27,7 +29,7 @@ var functions = apply.Functions{
 }
 
 func main() {
-	apply.Main(functions) // in a worker this does not return
+	apply.Main(functions, nil) // in a worker this does not return
 	log.SetFlags(0)
 	if len(os.Args) < 3 || len(os.Args) > 4 {
 		log.Fatal("usage: workers DEM.tif SLOPE.tif [WORKERS]")

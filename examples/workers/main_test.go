@@ -13,13 +13,14 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	apply.Main(functions)
+	apply.Main(functions, nil)
 	os.Exit(m.Run())
 }
 
-func TestAPlaneHasOneSlopeWhateverTheNumberOfWorkers(t *testing.T) {
+func TestSlopeOfPlane(t *testing.T) {
 	dir := t.TempDir()
-	grid := raster.Grid{Width: 900, Height: 700, HasTransform: true, CRS: raster.CRS{Code: "EPSG:32631"}, Transform: raster.Transform{500000, 10, 0, 5000000, 0, -10}}
+	grid := raster.Grid{Width: 900, Height: 700, HasTransform: true, CRS: raster.CRS{Code: "EPSG:32631"},
+		Transform: raster.Transform{500000, 10, 0, 5000000, 0, -10}}
 	dem := filepath.Join(dir, "dem.tif")
 	if _, err := apply.Run(t.Context(), apply.Job{
 		Outputs:  map[string]apply.Output{"dem": {Path: dem}},

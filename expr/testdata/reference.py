@@ -12,7 +12,7 @@ import sys
 import numpy as np
 
 from grammar import Parser, Refused
-from values import F32, F64, Env, V, array, number
+from values import F32, F64, Env, V, array, number, picked
 
 INT_OUT = [np.dtype(t) for t in ("u1", "i2", "u2", "i4", "u4")]
 
@@ -38,7 +38,12 @@ def stored(env, v, opts):
         dt = next((d for d in list(t.flow) + INT_OUT if np.iinfo(d).min <= t.lo and t.hi <= np.iinfo(d).max), F64)
     possible = any(r.maybe for r in rows)
     refs = frozenset().union(*[r.refs for r in rows])
-    nd = nodata(env, t, dt, opts.get("nodata", ""), possible, refs)
+    chosen = picked(*rows)
+    if scaled:
+        chosen = None
+    nd = nodata(env, t, dt, opts.get("nodata", ""), possible, chosen)
+    if nd is OWN:
+        dt, nd = own_nodata(t, dt, scaled, bool(opts.get("type")), chosen)
     bands, count = [], dict(invalid=0, saturated=0, collision=0, inf=0)
     # 64-bit pixels beyond 2^53 first: the earliest pixel counts
     errors = []
@@ -83,7 +88,11 @@ def show(nd):
     return str(int(nd)) if nd.dtype.kind in "iu" else repr(float(nd))
 
 
-def nodata(env, t, dt, text, possible, refs):
+OWN = object()
+
+
+def nodata(env, t, dt, text, possible, chosen):
+    """The value that is declared or inherited, None for none, or OWN."""
     def fits(v):
         if dt.kind == "f":
             return True
@@ -96,20 +105,48 @@ def nodata(env, t, dt, text, possible, refs):
         if not fits(v):
             raise Refused("nodata does not fit")
         return dt.type(int(v)) if dt.kind in "iu" else dt.type(v)
-    if not possible and dt.kind in "iu":
+    if not possible:
         return None
-    if possible and not env.nomask:
+    if chosen and not env.nomask:
+        refs = [p for p in chosen if isinstance(p, tuple)]
+        numbers = [narrowed(p, t) for p in chosen if not isinstance(p, tuple)]
         bands = [env.inputs[name]["files"][f][b] for name, f, b in refs]
         values = [own(b["nodata"], np.dtype(b["type"])) for b in bands if b.get("nodata") is not None]
         if values and len({str(float(v)) for v in values}) == 1:
             v = values[0]
-            if fits(v) and not (t.kind == "bool" and v in (0, 1)):
+            if fits(v) and v not in numbers:
                 r = dt.type(v)
                 if float(r) == v or math.isnan(v):
                     return r
-    if dt.kind == "f":
-        return dt.type(np.nan)
-    return dt.type(np.iinfo(dt).min if dt.kind == "i" else np.iinfo(dt).max)
+    return OWN
+
+
+def narrowed(number, t):
+    narrow = t.dtype == F32 or (t.kind == "int" and V("int", lo=t.lo, hi=t.hi).narrow())
+    return float(F32.type(number)) if narrow else float(number)
+
+
+def own_nodata(t, dt, scaled, asked, chosen):
+    """NaN, or the end of an integer type that the result never is; wider where a computed one may be both."""
+    lo, hi = (0, 1) if t.kind == "bool" else (t.lo, t.hi)
+
+    def end(d):
+        """What marks invalid pixels of type d, and whether the result is never that."""
+        if d.kind == "f":
+            return d.type(np.nan), True
+        least, most = int(np.iinfo(d).min), int(np.iinfo(d).max)
+        known = t.kind != "float" and not scaled
+        ends = [(most, known and hi < most), (least, known and lo > least)]
+        if d.kind == "i":
+            ends.reverse()
+        value, free = next((e for e in ends if e[1]), ends[0])
+        return d.type(value), free
+
+    if dt.kind != "f" and not asked and not any(isinstance(p, tuple) for p in chosen or ()):
+        for d in list(t.flow) + INT_OUT + [F64]:
+            if d == F64 or np.iinfo(d).min <= lo and hi <= np.iinfo(d).max and end(d)[1]:
+                return d, end(d)[0]
+    return dt, end(dt)[0]
 
 
 def own(text, dt):

@@ -18,6 +18,7 @@ class V:
         self.const, self.strong = const, strong  # strong: dtype of float32(2), float64(2)
         self.ok = ok
         self.refs = frozenset()  # bands that the value depends on
+        self.chosen = None  # bands and numbers that its pixels are, unchanged; None where they are computed
         # whether the types alone leave open that a pixel is invalid
         self.maybe = (kind == "float" and not const) if maybe is None else maybe
         if kind == "float" and const:
@@ -38,6 +39,19 @@ class V:
         if self.const:
             return self.strong == F32
         return self.data.dtype == F32
+
+
+def picked(*vs):
+    """What the values are chosen from, None if any is computed."""
+    out = frozenset()
+    for v in vs:
+        if v.const:
+            out |= {v.data}
+        elif v.kind != "nodata":
+            if v.chosen is None:
+                return None
+            out |= v.chosen
+    return out
 
 
 def number(v):
@@ -144,6 +158,9 @@ class Env:
             if ref not in self.memo:
                 self.memo[ref] = self.load(*ref)
                 self.memo[ref].refs = frozenset([ref])
+                band = self.inputs[ref[0]]["files"][ref[1]][ref[2]]
+                if (band.get("scale", 0), band.get("offset", 0)) in ((0, 0), (1, 0)):
+                    self.memo[ref].chosen = frozenset([ref])
             return self.memo[ref]
         return v
 
@@ -178,6 +195,8 @@ class Env:
             for b in range(width):
                 one = [self.force(c[0] if len(c) == 1 else c[b]) for c in cols]
                 r = f(*one)
+                if f == self.coalesce:
+                    r.chosen = picked(*self.needed(f, one))
                 if not r.const:
                     r.refs = r.refs.union(*[o.refs for o in self.needed(f, one)])
                 row.append(r)
@@ -223,6 +242,14 @@ class Env:
     # -- operations of one band each
 
     def apply(self, op, *vs):
+        r = self.compute(op, *vs)
+        if op in ("min", "max", "clip", "fill"):
+            r.chosen = picked(*vs)
+        if op == "where":
+            r.chosen = picked(*vs[1:])
+        return r
+
+    def compute(self, op, *vs):
         n = self.n
         if op == "where":
             return self.where(*vs)
@@ -432,6 +459,8 @@ class Env:
 
     def reduction(self, op, vs):
         r = self.combine(op, vs)
+        if op in ("min", "max"):
+            r.chosen = picked(*vs)
         r.refs = r.refs.union(*[v.refs for v in vs if op != "count" or v.maybe])
         return r
 

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// TestItIsGoForMacOSToo checks types only, and of what comes from elsewhere only the declarations: to compile it all for another system takes minutes.
+// TestItIsGoForMacOSToo checks types only, and of what comes from elsewhere only the declarations:
+// to compile it all for another system takes minutes.
 func TestItIsGoForMacOSToo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it reads the source of all that leat depends on")

@@ -2,8 +2,9 @@ package inflate
 
 import "encoding/binary"
 
-// checksum is the Adler-32 sum of RFC 1950. It adds up the bytes of a word side by side, in lanes of 16 bits, and so takes
-// less than half the time of hash/adler32, which beside this decoder would be a sixth of the whole.
+// checksum is the Adler-32 sum of RFC 1950. It adds up the bytes of a word side by side, in lanes
+// of 16 bits, and so takes less than half the time of hash/adler32, which beside this decoder would
+// be a sixth of the whole.
 func checksum(p []byte) uint32 {
 	const (
 		mod   = 65521
@@ -13,8 +14,9 @@ func checksum(p []byte) uint32 {
 	)
 	s1, s2 := uint64(1), uint64(0)
 	for ; len(p) >= 8*words; p = p[8*words:] {
-		// a and b are the sums of the bytes of even and odd places. Each byte counts in s2 as often as there are bytes after
-		// it, itself included: eight times in aa and bb for the words after its own, then for its place in the word.
+		// a and b are the sums of the bytes of even and odd places. Each byte counts in s2 as often
+		// as there are bytes after it, itself included: eight times in aa and bb for the words
+		// after its own, then for its place in the word.
 		var a, b, aa, bb uint64
 		q := (*[8 * words]byte)(p)
 		for i := 0; i < 8*words; i += 16 {

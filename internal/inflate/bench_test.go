@@ -27,7 +27,8 @@ func scene(width, height int) []byte {
 	for y := range height {
 		before := uint16(0)
 		for x := range width {
-			v := uint16(1500 + 900*math.Sin(float64(x)/97)*math.Cos(float64(y)/71) + 40*float64((x/31+y/23)%7) + r.NormFloat64()*12)
+			v := uint16(1500 + 900*math.Sin(float64(x)/97)*math.Cos(float64(y)/71) + 40*float64((x/31+y/23)%7) +
+				r.NormFloat64()*12)
 			out = binary.LittleEndian.AppendUint16(out, v-before)
 			before = v
 		}
@@ -35,7 +36,8 @@ func scene(width, height int) []byte {
 	return out
 }
 
-// floats is a band of float32 in -1..1 as predictor 3 leaves it: bytes of one weight side by side, their differences.
+// floats is a band of float32 in -1..1 as predictor 3 leaves it: bytes of one weight side by side,
+// their differences.
 func floats(width, height int) []byte {
 	r := rand.New(rand.NewPCG(4, 9))
 	out := make([]byte, width*height*4)
@@ -76,7 +78,8 @@ func pack(t testing.TB, raw []byte, level int) tile {
 	return tile{z.Bytes(), raw}
 }
 
-// tiffTiles reads the tiles of a little-endian classic TIFF, deflate only; nothing where it is another file.
+// tiffTiles reads the tiles of a little-endian classic TIFF, deflate only; nothing where it is
+// another file.
 func tiffTiles(t testing.TB, name string) (tiles []tile) {
 	b, err := os.ReadFile(name)
 	if err != nil {
@@ -131,8 +134,8 @@ func tiffTiles(t testing.TB, name string) (tiles []tile) {
 	return tiles
 }
 
-// BenchmarkDecode compares with the stream readers, all of them reading whole tiles and their checksums. The files
-// named in LEAT_TIFF, separated by colons, are read beside the made-up tiles.
+// BenchmarkDecode compares with the stream readers, all of them reading whole tiles and their
+// checksums. The files named in LEAT_TIFF, separated by colons, are read beside the made-up tiles.
 func BenchmarkDecode(b *testing.B) {
 	type input struct {
 		name  string

@@ -62,7 +62,8 @@ func agree(t testing.TB, d *Decoder, src []byte, room int) {
 func samples(r *rand.Rand) [][]byte {
 	var all [][]byte
 	for _, n := range []int{0, 1, 2, 3, 7, 100, 257, 258, 259, 1000, 5000, 40000, 70000} {
-		noise, few, runs, ramp, skew := make([]byte, n), make([]byte, n), make([]byte, n), make([]byte, n), make([]byte, n)
+		noise, few, runs, ramp, skew := make([]byte, n), make([]byte, n), make([]byte, n), make([]byte, n),
+			make([]byte, n)
 		v, left := byte(0), 0
 		for i := range n {
 			noise[i] = byte(r.Uint32())
@@ -167,7 +168,8 @@ func TestCutAndFlippedStreamsAreRefusedAsTheStandardLibraryDoes(t *testing.T) {
 func TestStreamsMadeByHandAreTakenOrRefusedAsTheStandardLibraryDoes(t *testing.T) {
 	var d Decoder
 	r := rand.New(rand.NewPCG(5, 6))
-	// Random headers of dynamic blocks: incomplete, over-subscribed, with one distance, and now and then sound ones.
+	// Random headers of dynamic blocks: incomplete, over-subscribed, with one distance, and now and
+	// then sound ones.
 	for range 60000 {
 		raw := make([]byte, 10+r.IntN(60))
 		for i := range raw {

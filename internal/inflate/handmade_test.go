@@ -61,7 +61,8 @@ func (w *writer) stored(last int, p []byte) {
 	w.n += uint(len(p)) * 8
 }
 
-// metaCode is a code for the lengths of words: 0 to 15 in 5 bits, the repetitions 16 to 18 in 2 and 3.
+// metaCode is a code for the lengths of words: 0 to 15 in 5 bits, the repetitions 16 to 18 in 2 and
+// 3.
 var metaCode = makeCode(5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 2, 3, 3)
 
 func (w *writer) dynamicHead(last, lits, dists int) {
@@ -97,13 +98,15 @@ func symbolOf(v, first, count int, shortest func(i int) (base, extra int)) (symb
 
 func (w *writer) match(lit, dist code, length, back int) {
 	s, rest, extra := symbolOf(length, 257, 29, func(i int) (int, int) {
-		base := []int{3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258}
+		base := []int{3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131,
+			163, 195, 227, 258}
 		return base[i], []int{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0}[i]
 	})
 	w.word(lit, s)
 	w.bits(rest, extra)
 	s, rest, extra = symbolOf(back, 0, 30, func(i int) (int, int) {
-		return []int{1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145, 8193,
+		return []int{1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385, 513, 769, 1025, 1537, 2049,
+			3073, 4097, 6145, 8193,
 			12289, 16385, 24577}[i], max(0, i/2-1)
 	})
 	w.word(dist, s)
@@ -133,7 +136,8 @@ func (w *writer) refused(t testing.TB, d *Decoder, what string, want error) {
 	t.Helper()
 	for _, more := range []int{0, 5, 500} { // as much as the careful loop reads, and the fast one
 		src := append(framed(w.raw, w.data), make([]byte, more)...)
-		if n, err := d.Zlib(make([]byte, len(w.data)+900), src); !errors.Is(err, want) && !(more < 500 && errors.Is(err, ErrTruncated)) {
+		if n, err := d.Zlib(make([]byte, len(w.data)+900), src); !errors.Is(err,
+			want) && !(more < 500 && errors.Is(err, ErrTruncated)) {
 			t.Errorf("%s: %d bytes, %v; not %v", what, n, err, want)
 		}
 		agree(t, d, src, len(w.data)+900)
@@ -208,7 +212,8 @@ func TestMatchesOfEveryLengthAndDistanceDecode(t *testing.T) {
 	if testing.Short() {
 		times = 2
 	}
-	// Each one where the target ends, so in the careful loop, and behind it enough for the fast one.
+	// Each one where the target ends, so in the careful loop, and behind it enough for the fast
+	// one.
 	for _, behind := range []int{0, 1, 400} {
 		for back := 1; back <= 32768; back++ {
 			length := 3 + r.IntN(256)
@@ -254,7 +259,8 @@ func TestCodesOfManyShapesDecode(t *testing.T) {
 	var d Decoder
 	r := rand.New(rand.NewPCG(3, 3))
 	for range 600 {
-		// Codes without gaps, made by splitting words: sometimes evenly, sometimes the longest, up to 15 bits.
+		// Codes without gaps, made by splitting words: sometimes evenly, sometimes the longest, up
+		// to 15 bits.
 		grow := func(n int) code {
 			lens, deep := []int{0}, r.IntN(4)
 			for len(lens) < n {
@@ -289,7 +295,8 @@ func TestCodesOfManyShapesDecode(t *testing.T) {
 			}
 			most := 32768
 			if k := len(dist.lens); k < 30 {
-				most = []int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192,
+				most = []int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536,
+					2048, 3072, 4096, 6144, 8192,
 					12288, 16384, 24576}[k-1]
 			}
 			w.match(lit, dist, length, 1+r.IntN(min(len(w.data), most)))
@@ -363,9 +370,12 @@ func TestCodesThatNoOneCanReadAreRefused(t *testing.T) {
 	block(lit, single, func(w *writer) { w.match(lit, single, 258, 1); end(w) }).taken(t, &d)
 	block(only(257, endOfBlock, 1), makeCode(0), func(w *writer) { w.bits(0, 1) }).taken(t, &d)
 
-	block(lit, single, func(w *writer) { w.word(lit, 257); w.bits(1, 1); end(w) }).refused(t, &d, "the other bit of a single distance", ErrDamaged)
-	block(lit, makeCode(0), func(w *writer) { w.word(lit, 257); w.bits(0, 1); end(w) }).refused(t, &d, "a match without distances", ErrDamaged)
-	block(only(257, endOfBlock, 1), single, func(w *writer) { w.bits(1, 1) }).refused(t, &d, "the other bit of the end", ErrDamaged)
+	block(lit, single, func(w *writer) { w.word(lit, 257); w.bits(1, 1); end(w) }).refused(t, &d,
+		"the other bit of a single distance", ErrDamaged)
+	block(lit, makeCode(0), func(w *writer) { w.word(lit, 257); w.bits(0, 1); end(w) }).refused(t, &d,
+		"a match without distances", ErrDamaged)
+	block(only(257, endOfBlock, 1), single, func(w *writer) { w.bits(1, 1) }).refused(t, &d, "the other bit of the end",
+		ErrDamaged)
 	block(lit, makeCode(2), end).refused(t, &d, "a single distance of two bits", ErrDamaged)
 	block(lit, makeCode(1, 1, 1), end).refused(t, &d, "three distances of one bit", ErrDamaged)
 	block(lit, makeCode(2, 2, 2), end).refused(t, &d, "three distances of two bits", ErrDamaged)
@@ -386,7 +396,8 @@ func TestCodesThatNoOneCanReadAreRefused(t *testing.T) {
 		fixed(func(w *writer) { w.word(fixedLit, s) }).refused(t, &d, fmt.Sprintf("length symbol %d", s), ErrDamaged)
 	}
 	for _, s := range []int{30, 31} {
-		fixed(func(w *writer) { w.literal(fixedLit, 1); w.word(fixedLit, 257); w.word(fixedDist, s) }).refused(t, &d, fmt.Sprintf("distance symbol %d", s), ErrDamaged)
+		fixed(func(w *writer) { w.literal(fixedLit, 1); w.word(fixedLit, 257); w.word(fixedDist, s) }).refused(t, &d,
+			fmt.Sprintf("distance symbol %d", s), ErrDamaged)
 	}
 	for _, n := range []int{0, 1, 7, 8, 300, 32767} { // one further back than there is anything
 		fixed(func(w *writer) {
@@ -440,12 +451,13 @@ func TestTilesOfRealFilesDecode(t *testing.T) {
 		}
 	}
 	names := filepath.SplitList(os.Getenv("LEAT_TIFF"))
-	if err := filepath.WalkDir(filepath.Join(root, "../shared/data"), func(path string, _ fs.DirEntry, err error) error {
-		if filepath.Ext(path) == ".tif" {
-			names = append(names, path)
-		}
-		return err
-	}); errors.Is(err, fs.ErrNotExist) && len(names) == 0 {
+	if err := filepath.WalkDir(filepath.Join(root, "../shared/data"),
+		func(path string, _ fs.DirEntry, err error) error {
+			if filepath.Ext(path) == ".tif" {
+				names = append(names, path)
+			}
+			return err
+		}); errors.Is(err, fs.ErrNotExist) && len(names) == 0 {
 		t.Skip("no real scenes: ../shared/data is absent")
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)

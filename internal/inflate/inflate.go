@@ -1,9 +1,10 @@
-// Package inflate decodes zlib streams that lie whole in memory into memory of known size: the tiles of rasters. A
-// [Decoder] is all there is to it.
+// Package inflate decodes zlib streams that lie whole in memory into memory of known size: the
+// tiles of rasters. A [Decoder] is all there is to it.
 //
-// It stands beside github.com/klauspost/compress/flate because decoding is the largest part of a job on compressed
-// rasters, and a reader of streams must mind at every byte what a tile's reader knows from the start. Output of one core
-// of an AMD EPYC (Zen 5) in MB/s, checksum included, for tiles of 512 x 512 pixels:
+// It stands beside github.com/klauspost/compress/flate because decoding is the largest part of a
+// job on compressed rasters, and a reader of streams must mind at every byte what a tile's reader
+// knows from the start. Output of one core of an AMD EPYC (Zen 5) in MB/s, checksum included, for
+// tiles of 512 x 512 pixels:
 //
 //	                                              here  klauspost  standard library
 //	scene of uint16, predictor 2, by libdeflate    695        220               175
@@ -12,9 +13,10 @@
 //
 // Reading from a stream, dictionaries, gzip and bare deflate data are left to that library.
 //
-// The ways of going fast are known from libdeflate: a buffer of 64 bits that is filled by one load, tables whose entries
-// tell all about a word, one loop that needn't mind the ends and one that does. The entry that stands for a literal and the
-// match after it comes on top: in a scene's noise the two alternate at random, which no branch predictor foresees.
+// The ways of going fast are known from libdeflate: a buffer of 64 bits that is filled by one load,
+// tables whose entries tell all about a word, one loop that needn't mind the ends and one that
+// does. The entry that stands for a literal and the match after it comes on top: in a scene's noise
+// the two alternate at random, which no branch predictor foresees.
 package inflate
 
 import (
@@ -31,8 +33,9 @@ var (
 	ErrChecksum  = errors.New("inflate: the checksum does not fit the data")
 )
 
-// Decoder holds the tables of a stream's codes, some 36 KiB, so that decoding takes no memory of its own. The zero
-// value is ready. A Decoder is for one goroutine at a time; it keeps nothing of a stream for the next.
+// Decoder holds the tables of a stream's codes, some 36 KiB, so that decoding takes no memory of
+// its own. The zero value is ready. A Decoder is for one goroutine at a time; it keeps nothing of a
+// stream for the next.
 type Decoder struct {
 	lit  [litSize]uint32
 	dist [distSize]uint32
@@ -43,10 +46,11 @@ type Decoder struct {
 	fixed   bool   // the tables are those of the fixed codes
 }
 
-// Zlib decodes the zlib stream (RFC 1950) at the start of src into dst and returns how many bytes it held; what
-// follows the stream is ignored. A stream that holds less than dst is no error. One that holds more is ErrLong, with
-// dst full. The Adler-32 sum is checked over all that was written; a preset dictionary is refused as ErrHeader.
-// On an error n tells how far decoding got. dst beyond n may have been written to. dst and src must not overlap.
+// Zlib decodes the zlib stream (RFC 1950) at the start of src into dst and returns how many bytes
+// it held; what follows the stream is ignored. A stream that holds less than dst is no error. One
+// that holds more is ErrLong, with dst full. The Adler-32 sum is checked over all that was written;
+// a preset dictionary is refused as ErrHeader. On an error n tells how far decoding got. dst beyond
+// n may have been written to. dst and src must not overlap.
 func (d *Decoder) Zlib(dst, src []byte) (n int, err error) {
 	// Method 8, a window of at most 32 KiB, no dictionary.
 	if len(src) < 2 || src[0]&0x0f != 8 || src[0]>>4 > 7 || binary.BigEndian.Uint16(src)%31 != 0 || src[1]&0x20 != 0 {

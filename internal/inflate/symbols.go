@@ -8,8 +8,8 @@ const (
 	outRoom = 1 + 258 + 15 // a literal and a match, which is copied in steps of 16
 )
 
-// fast decodes symbols while there is room on both sides for whatever they may be, without looking at either end. It
-// tells whether the block has ended.
+// fast decodes symbols while there is room on both sides for whatever they may be, without looking
+// at either end. It tells whether the block has ended.
 func (d *Decoder) fast(dst, src []byte) (end bool, err error) {
 	in, out, buf, have := d.in, d.out, d.buf, uint64(d.have)
 	inEnd, outEnd := len(src)-inRoom, len(dst)-outRoom
@@ -78,8 +78,8 @@ func (d *Decoder) fast(dst, src []byte) (end bool, err error) {
 			}
 		}
 
-		// The literal before the match, or a byte that the match overwrites: a branch would often be mispredicted. Length and
-		// distance take 20 and 28 bits at most.
+		// The literal before the match, or a byte that the match overwrites: a branch would often
+		// be mispredicted. Length and distance take 20 and 28 bits at most.
 		dst[out] = byte(e >> byteAt)
 		out += int(e >> afterAt & 1)
 		length := int(e>>lengthAt&lengthMask) + extra(e, buf)
@@ -127,13 +127,15 @@ func (d *Decoder) fast(dst, src []byte) (end bool, err error) {
 	return end, err
 }
 
-// ahead fills buf with the 64 next bits and counts the whole bytes among them as taken: have is 56 at least.
+// ahead fills buf with the 64 next bits and counts the whole bytes among them as taken: have is 56
+// at least.
 func ahead(src []byte, in int, buf, have uint64) (int, uint64, uint64) {
 	have &= 63
 	return in + int((63^have)>>3), buf | load(src, in)<<have, have | 56
 }
 
-// place gives the place in a table of what e leads to, by the bits that follow those of the first lookup.
+// place gives the place in a table of what e leads to, by the bits that follow those of the first
+// lookup.
 func place(e uint32, rest uint64) uint64 {
 	return uint64(e>>tableAt&tableMask) + rest&uint64(e>>indexAt&indexMask)
 }
@@ -143,7 +145,8 @@ func extra(e uint32, buf uint64) int {
 	return int(buf & (1<<(e&dropMask) - 1) >> (e >> wordAt & wordMask))
 }
 
-// pattern repeats the first period bytes of v, fewer than 8, and gives how many of the 8 are whole periods.
+// pattern repeats the first period bytes of v, fewer than 8, and gives how many of the 8 are whole
+// periods.
 func pattern(v uint64, period int) (uint64, int) {
 	n := uint(period) * 8
 	v &= 1<<n - 1
@@ -153,7 +156,8 @@ func pattern(v uint64, period int) (uint64, int) {
 	return v, int("\x00\x08\x08\x06\x08\x05\x06\x07"[period&7])
 }
 
-// load and store name both ends of what they touch, which spares most of what p[i:] costs: together a tenth of the whole.
+// load and store name both ends of what they touch, which spares most of what p[i:] costs: together
+// a tenth of the whole.
 func load(p []byte, i int) uint64 { return binary.LittleEndian.Uint64(p[i : i+8 : i+8]) }
 
 func store(p []byte, i int, v uint64) { binary.LittleEndian.PutUint64(p[i:i+8:i+8], v) }

@@ -2,9 +2,10 @@ package inflate
 
 import "math/bits"
 
-// A table is looked up with the next bits of the stream, the first one lowest. Its entry says what they stand
-// for and how many they are; the same entry stands wherever those bits do. Words longer than the table's bits
-// go on in a table of their own behind it, which the entry of their first bits leads to.
+// A table is looked up with the next bits of the stream, the first one lowest. Its entry says what
+// they stand for and how many they are; the same entry stands wherever those bits do. Words longer
+// than the table's bits go on in a table of their own behind it, which the entry of their first
+// bits leads to.
 //
 // An entry, from the lowest bit:
 //
@@ -39,12 +40,13 @@ const (
 	longest    = 15 // bits of a word
 )
 
-// Bits of the tables, and the entries that they have room for. A further table of 2^k entries holds at least k+1 words, for a
-// code has no gaps; so the 286 words of lengths and literals fill at most 286/4 further tables of 8, and the 30 of
-// distances 30/8 of 128. The sizes are powers of two, so that an index needs no check.
+// Bits of the tables, and the entries that they have room for. A further table of 2^k entries holds
+// at least k+1 words, for a code has no gaps; so the 286 words of lengths and literals fill at most
+// 286/4 further tables of 8, and the 30 of distances 30/8 of 128. The sizes are powers of two, so
+// that an index needs no check.
 //
-// Scenes decode at 590 MB/s with litBits 10, 640 with 11, 690 with 12 and 660 with 13: more bits, more words joined,
-// until the table crowds the cache.
+// Scenes decode at 590 MB/s with litBits 10, 640 with 11, 690 with 12 and 660 with 13: more bits,
+// more words joined, until the table crowds the cache.
 const (
 	litBits  = 12
 	litSize  = 8192
@@ -88,7 +90,8 @@ func makeDistSymbols() (e [32]uint32) {
 	return e
 }
 
-// makeFixedLens gives the lengths of the fixed codes' words, the distances' after those of the 288 others.
+// makeFixedLens gives the lengths of the fixed codes' words, the distances' after those of the 288
+// others.
 func makeFixedLens() (lens [288 + 32]uint8) {
 	for s := range lens {
 		switch {
@@ -107,8 +110,9 @@ func makeFixedLens() (lens [288 + 32]uint8) {
 	return lens
 }
 
-// build makes the table of the code whose words have the lengths lens, with primary bits and the entries of symbols.
-// It refuses lengths that no code has: too many words, or too few, except a single one of one bit or none at all.
+// build makes the table of the code whose words have the lengths lens, with primary bits and the
+// entries of symbols. It refuses lengths that no code has: too many words, or too few, except a
+// single one of one bit or none at all.
 func build(table []uint32, primary uint, lens []uint8, symbols []uint32) bool {
 	var count, next [longest + 1]int
 	for _, l := range lens {
@@ -194,8 +198,9 @@ func nextWord(word uint32, l uint) uint32 {
 	return word&(top-1) | top
 }
 
-// join lets an entry stand for a literal and the length after it where both words fit in the bits of the table.
-// From the end, because an entry takes from those before it, which must be single yet.
+// join lets an entry stand for a literal and the length after it where both words fit in the bits
+// of the table. From the end, because an entry takes from those before it, which must be single
+// yet.
 func join(table *[litSize]uint32) {
 	for i := uint32(1<<litBits - 1); i > 0; i-- {
 		e := table[i]

@@ -17,9 +17,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Errors of folders and holds. A name that does not exist is fs.ErrNotExist, one that does already fs.ErrExist.
+// Errors of folders and holds. A name that does not exist is fs.ErrNotExist, one that does already
+// fs.ErrExist.
 var (
-	// ErrForeign tells that a folder or file belongs to another user, is open to others, or is not of the kind it should be.
+	// ErrForeign tells that a folder or file belongs to another user, is open to others, or is not
+	// of the kind it should be.
 	ErrForeign = errors.New("lease: not ours")
 	// ErrHeld tells that someone else holds what was asked for.
 	ErrHeld = errors.New("lease: held by another")
@@ -30,7 +32,8 @@ type ID struct{ Dev, Ino uint64 }
 
 func idOf(st *unix.Stat_t) ID { return ID{uint64(st.Dev), st.Ino} }
 
-// Dir is an open folder in which leases live. It may be used by several goroutines; after Close it must not be used.
+// Dir is an open folder in which leases live. It may be used by several goroutines; after Close it
+// must not be used.
 type Dir struct {
 	path string
 	fd   int // raw: an os.File would be closed, and its lock dropped, when the collector finds it unused
@@ -42,31 +45,36 @@ type Dir struct {
 // RootVariable names another folder for leases than RootPath's usual one.
 const RootVariable = "LEAT_RUNTIME_DIR"
 
-// RootPath is the folder for this user's leases: $LEAT_RUNTIME_DIR, else /dev/shm/leat-UID, else /tmp/leat-UID
-// where there is no /dev/shm to write to. Variables of a login session, as XDG_RUNTIME_DIR, have no
-// part in it: a shell and a batch job of one user must come to the same place.
+// RootPath is the folder for this user's leases: $LEAT_RUNTIME_DIR, else /dev/shm/leat-UID, else
+// /tmp/leat-UID where there is no /dev/shm to write to. Variables of a login session, as
+// XDG_RUNTIME_DIR, have no part in it: a shell and a batch job of one user must come to the same
+// place.
 func RootPath() string {
 	if dir := os.Getenv(RootVariable); dir != "" {
 		return dir
 	}
 	name := "leat-" + strconv.Itoa(os.Geteuid())
 	var st unix.Stat_t
-	if unix.Stat("/dev/shm", &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && unix.Access("/dev/shm", unix.W_OK|unix.X_OK) == nil {
+	if unix.Stat("/dev/shm", &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && unix.Access("/dev/shm",
+		unix.W_OK|unix.X_OK) == nil {
 		return "/dev/shm/" + name
 	}
 	return "/tmp/" + name
 }
 
-// marker is a file in each root. A folder without it that holds other things is not leat's, and nothing in it is swept.
+// marker is a file in each root. A folder without it that holds other things is not leat's, and
+// nothing in it is swept.
 const marker = ".leat"
 
-// OpenRoot opens the folder at path, making it first where it is missing (0700; its parent must be there). It
-// must belong to the user, be open to nobody else, hold nothing but leat's, and lie on a local file system. The error says how to mend it;
-// variable is the one of the environment that names another folder; where there is one, path must be absolute. The Dir keeps a shared lock on the folder, which keeps the cleaners
-// of /tmp away from it.
+// OpenRoot opens the folder at path, making it first where it is missing (0700; its parent must be
+// there). It must belong to the user, be open to nobody else, hold nothing but leat's, and lie on a
+// local file system. The error says how to mend it; variable is the one of the environment that
+// names another folder; where there is one, path must be absolute. The Dir keeps a shared lock on
+// the folder, which keeps the cleaners of /tmp away from it.
 func OpenRoot(path, variable string) (*Dir, error) {
 	if variable != "" && !filepath.IsAbs(path) {
-		return nil, notOurs("%s is %q: give an absolute path, for all processes must come to the same folder", variable, path)
+		return nil, notOurs("%s is %q: give an absolute path, for all processes must come to the same folder", variable,
+			path)
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -90,13 +98,15 @@ func OpenRoot(path, variable string) (*Dir, error) {
 	if err := d.mark(variable); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	if !strings.HasPrefix(path, "/dev/shm/") { // where nobody cleans by age, and locks of a thousand jobs would make a long list
+	// where nobody cleans by age, and locks of a thousand jobs would make a long list
+	if !strings.HasPrefix(path, "/dev/shm/") {
 		_ = flock(d.fd, unix.LOCK_SH|unix.LOCK_NB)
 	}
 	return d, nil
 }
 
-// mark makes an empty folder leat's, and refuses one that holds something else. The marker comes before anything of ours.
+// mark makes an empty folder leat's, and refuses one that holds something else. The marker comes
+// before anything of ours.
 func (d *Dir) mark(variable string) error {
 	if d.Has(marker) {
 		return nil
@@ -106,7 +116,8 @@ func (d *Dir) mark(variable string) error {
 		return err
 	}
 	if len(names) > 0 && !d.Has(marker) { // another process may have come first
-		return notOurs("%s holds other things, such as %q: name an empty folder in %s, or one that does not exist yet", d.path, names[0], variable)
+		return notOurs("%s holds other things, such as %q: name an empty folder in %s, or one that does not exist yet",
+			d.path, names[0], variable)
 	}
 	fd, err := openat(d.fd, marker, unix.O_RDONLY|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -161,8 +172,9 @@ func openDir(at int, name, path string) (*Dir, error) {
 	}
 }
 
-// ownRights gives the user the rights to a folder of their own that mkdir made under an umask which took them away. Where it can't
-// (not ours, a link, a kernel that can't change a name's mode without following links) the opening that comes next tells.
+// ownRights gives the user the rights to a folder of their own that mkdir made under an umask which
+// took them away. Where it can't (not ours, a link, a kernel that can't change a name's mode
+// without following links) the opening that comes next tells.
 func ownRights(at int, name string) {
 	var st unix.Stat_t
 	if unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR ||
@@ -194,7 +206,8 @@ func openOwn(at int, name, path string) (*Dir, error) {
 	}
 	if st.Mode&0o077 != 0 {
 		unix.Close(fd)
-		return nil, &foreignError{fmt.Sprintf("%s is open to other users (mode %04o)", path, st.Mode&0o7777), uint32(st.Mode)}
+		return nil, &foreignError{fmt.Sprintf("%s is open to other users (mode %04o)", path, st.Mode&0o7777),
+			uint32(st.Mode)}
 	}
 	return &Dir{path: path, fd: fd}, nil
 }
@@ -205,13 +218,16 @@ func (d *Dir) Path() string { return d.path }
 // Fd is the descriptor of the folder, which d keeps.
 func (d *Dir) Fd() int { return d.fd }
 
-// Gone reports whether the folder was removed or moved since it was opened: what is made in it now nobody else finds.
+// Gone reports whether the folder was removed or moved since it was opened: what is made in it now
+// nobody else finds.
 func (d *Dir) Gone() bool {
 	var st, there unix.Stat_t
-	return unix.Fstat(d.fd, &st) != nil || st.Nlink == 0 || unix.Lstat(d.path, &there) != nil || idOf(&st) != idOf(&there)
+	return unix.Fstat(d.fd, &st) != nil || st.Nlink == 0 || unix.Lstat(d.path,
+		&there) != nil || idOf(&st) != idOf(&there)
 }
 
-// RemoveAll removes what has that name in the folder, with all that it holds, following no link. Nothing is not an error.
+// RemoveAll removes what has that name in the folder, with all that it holds, following no link.
+// Nothing is not an error.
 func (d *Dir) RemoveAll(name string) error {
 	err := unix.Unlinkat(d.fd, name, 0)
 	if err == nil || errors.Is(err, unix.ENOENT) {
@@ -253,9 +269,9 @@ func (d *Dir) list() (*os.File, error) {
 	return os.NewFile(uintptr(fd), d.path), nil
 }
 
-// SweepSome sweeps the next n names of the folder, round after round, and returns how many it removed. A caller that
-// does it whenever it makes a file keeps the folder from filling with what killed processes left, at a bounded price. With n below 1
-// it does nothing.
+// SweepSome sweeps the next n names of the folder, round after round, and returns how many it
+// removed. A caller that does it whenever it makes a file keeps the folder from filling with what
+// killed processes left, at a bounded price. With n below 1 it does nothing.
 func (d *Dir) SweepSome(n int) (removed int, err error) {
 	if n < 1 {
 		return 0, nil
@@ -297,7 +313,8 @@ func (d *Dir) Remove(name string) error {
 	return nil
 }
 
-// Close closes the folder. Holds on files in it stay; they can be released, but [Hold.Leave] needs the folder open.
+// Close closes the folder. Holds on files in it stay; they can be released, but [Hold.Leave] needs
+// the folder open.
 func (d *Dir) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

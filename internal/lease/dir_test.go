@@ -112,7 +112,8 @@ func TestARootThatIsNotTheUsersOwnPrivateFolderIsRefused(t *testing.T) {
 		name, want string
 		make       func(path string) error
 	}{
-		{"readable by others", "name a folder of your own in LEAT_RUNTIME_DIR", func(p string) error { return os.Mkdir(p, 0o755) }},
+		{"readable by others", "name a folder of your own in LEAT_RUNTIME_DIR",
+			func(p string) error { return os.Mkdir(p, 0o755) }},
 		{"writable by the group", "name a folder of your own in LEAT_RUNTIME_DIR", func(p string) error {
 			if err := os.Mkdir(p, 0o700); err != nil {
 				return err
@@ -312,7 +313,8 @@ func TestSweepSomeVisitsAllNamesRoundRobinAndNoMoreThanAsked(t *testing.T) {
 		}
 	}
 	if removed != 25 || perRound != 30 || len(names(t, d)) != 5 {
-		t.Errorf("after one round %d of 30 were looked at, %d of 25 removed, %q are left", perRound, removed, names(t, d))
+		t.Errorf("after one round %d of 30 were looked at, %d of 25 removed, %q are left", perRound, removed,
+			names(t, d))
 	}
 	// In the middle of a round a name comes, and one is let go.
 	ok(d.SweepSome(2))(t)
@@ -368,7 +370,8 @@ func TestAFolderThatHoldsOtherThingsIsNotTakenForLeats(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(path, "jobs", "todo.txt"), []byte("precious"), 0o600))
 	_, err := OpenRoot(path, "LEAT_RUNTIME_DIR")
 	wantErr(t, err, ErrForeign)
-	if err == nil || !strings.Contains(err.Error(), `holds other things, such as "jobs": name an empty folder in LEAT_RUNTIME_DIR`) {
+	if err == nil || !strings.Contains(err.Error(),
+		`holds other things, such as "jobs": name an empty folder in LEAT_RUNTIME_DIR`) {
 		t.Error(err)
 	}
 	if names := ok(os.ReadDir(path))(t); len(names) != 1 {

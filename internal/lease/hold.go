@@ -15,8 +15,9 @@ import (
 	"leat/internal/fault"
 )
 
-// Hold is a lock on a named file, for as long as the process lives or until Release. It is a raw descriptor, which
-// no collector closes: what is forgotten is held. One goroutine at a time may use it.
+// Hold is a lock on a named file, for as long as the process lives or until Release. It is a raw
+// descriptor, which no collector closes: what is forgotten is held. One goroutine at a time may use
+// it.
 type Hold struct {
 	dir  *Dir
 	name string
@@ -24,9 +25,9 @@ type Hold struct {
 	id   ID
 }
 
-// Share holds the file of that name together with others. It must exist (else fs.ErrNotExist), be a regular file and the user's
-// own (else ErrForeign). With write it is opened for reading and writing. A file that someone holds alone for longer
-// than a sweep takes is ErrHeld.
+// Share holds the file of that name together with others. It must exist (else fs.ErrNotExist), be a
+// regular file and the user's own (else ErrForeign). With write it is opened for reading and
+// writing. A file that someone holds alone for longer than a sweep takes is ErrHeld.
 func (d *Dir) Share(name string, write bool) (*Hold, error) {
 	flags := unix.O_RDONLY
 	if write {
@@ -35,7 +36,8 @@ func (d *Dir) Share(name string, write bool) (*Hold, error) {
 	return d.open(name, flags, unix.LOCK_SH)
 }
 
-// Own holds the file of that name alone, opened for reading and writing. Where others hold it the error is ErrHeld.
+// Own holds the file of that name alone, opened for reading and writing. Where others hold it the
+// error is ErrHeld.
 func (d *Dir) Own(name string) (*Hold, error) { return d.open(name, unix.O_RDWR, unix.LOCK_EX) }
 
 // open opens and locks a file, making it (0600) if flags has O_CREAT.
@@ -65,7 +67,8 @@ func (d *Dir) open(name string, flags, how int) (*Hold, error) {
 		if err == nil {
 			continue // swept between our opening and locking it: see what the name leads to now
 		}
-		// A sweep holds a file for the length of three system calls; its process may be stopped in between.
+		// A sweep holds a file for the length of three system calls; its process may be stopped in
+		// between.
 		if how == unix.LOCK_EX || wait > 100*time.Millisecond {
 			return nil, fmt.Errorf("%s: %w", filepath.Join(d.path, name), ErrHeld)
 		}
@@ -101,7 +104,9 @@ func (d *Dir) others(name string) bool {
 // ownEmpty tells whether name is an empty file of the user's.
 func (d *Dir) ownEmpty(name string) bool {
 	var st unix.Stat_t
-	return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && int(st.Uid) == os.Geteuid() && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Size == 0
+	return unix.Fstatat(d.fd, name, &st,
+		unix.AT_SYMLINK_NOFOLLOW) == nil && int(st.Uid) == os.Geteuid() && st.Mode&unix.S_IFMT == unix.S_IFREG &&
+		st.Size == 0
 }
 
 func (d *Dir) explain(op, name string, err error) error {
@@ -140,10 +145,12 @@ func (h *Hold) close() error {
 	return err
 }
 
-// Leave ends the hold and, if nobody else has one, removes the file's name; it reports whether it did. before, if not nil, is called
-// while the file is held alone, so that what belongs to it can be removed before its name is free.
+// Leave ends the hold and, if nobody else has one, removes the file's name; it reports whether it
+// did. before, if not nil, is called while the file is held alone, so that what belongs to it can
+// be removed before its name is free.
 func (h *Hold) Leave(before func() error) (last bool, err error) {
-	// The change from shared to exclusive is not atomic: a sweeper may come first, and then it removes the file.
+	// The change from shared to exclusive is not atomic: a sweeper may come first, and then it
+	// removes the file.
 	if flock(h.fd, unix.LOCK_EX|unix.LOCK_NB) == nil && h.dir.leads(h.name, h.id) {
 		last = true
 		fault.Point("lease.last")
@@ -156,8 +163,8 @@ func (h *Hold) Leave(before func() error) (last bool, err error) {
 	return last, errors.Join(err, h.Release())
 }
 
-// Sweep removes the file of that name if nobody holds it, and reports whether it did. It never waits. What is held, what is
-// gone, and what is no regular file of the user's stays as it is.
+// Sweep removes the file of that name if nobody holds it, and reports whether it did. It never
+// waits. What is held, what is gone, and what is no regular file of the user's stays as it is.
 func (d *Dir) Sweep(name string) (removed bool, err error) {
 	return d.SweepWith(name, nil)
 }
@@ -169,7 +176,8 @@ func (d *Dir) SweepWith(name string, before func(fd int) error) (removed bool, e
 	}
 	h, err := d.open(name, unix.O_RDONLY, unix.LOCK_EX)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrHeld), errors.Is(err, ErrForeign), errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrHeld), errors.Is(err, ErrForeign),
+		errors.Is(err, fs.ErrPermission):
 		return false, nil
 	case err != nil:
 		return false, err

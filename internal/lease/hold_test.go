@@ -208,7 +208,8 @@ func TestASweepRemovesWhatNobodyHoldsAndNeverWaits(t *testing.T) {
 	}
 }
 
-// leaver shares all names, waits for the others, and leaves one after the other; it prints of which it was the last.
+// leaver shares all names, waits for the others, and leaves one after the other; it prints of which
+// it was the last.
 func leaver(args []string) error {
 	dir, me, n := args[0], args[1], 0
 	if _, err := fmt.Sscan(args[2], &n); err != nil {
@@ -310,9 +311,11 @@ func TestLeaversAndSweepersTogetherLeaveNothing(t *testing.T) {
 			}
 		})
 		wg.Wait()
-		// Whoever fails to get the file alone fails because of one who has it and comes later, or who removes it.
+		// Whoever fails to get the file alone fails because of one who has it and comes later, or
+		// who removes it.
 		if lasts.Load()+swept.Load() != 1 || exists(d.File(name)) {
-			t.Fatalf("removed %d times by leaving, %d by sweeping; there: %v", lasts.Load(), swept.Load(), exists(d.File(name)))
+			t.Fatalf("removed %d times by leaving, %d by sweeping; there: %v", lasts.Load(), swept.Load(),
+				exists(d.File(name)))
 		}
 	}
 }

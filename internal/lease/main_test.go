@@ -27,7 +27,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// ways are the two ways in which Publish makes files: children get them as an argument, see [setWay].
+// ways are the two ways in which Publish makes files: children get them as an argument, see
+// [setWay].
 var ways = []string{"unnamed", "hidden"}
 
 // setWay has Publish do as on a file system that has no unnamed files.

@@ -9,16 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mapping is memory of a held file. On Linux the mapping itself carries the lock, so that thousands of holds
-// take no descriptor.
+// Mapping is memory of a held file. On Linux the mapping itself carries the lock, so that thousands
+// of holds take no descriptor.
 type Mapping struct {
 	Data []byte // valid until Close; length as asked for
 	fd   int    // -1 where the mapping carries the lock
 }
 
-// Map maps length bytes of the file from its beginning, for writing too if write is true, and hands the hold over to the mapping: the Hold
-// must not be used after it, even if Map fails. Bytes beyond the file's end can't be mapped, since touching
-// them would be a signal.
+// Map maps length bytes of the file from its beginning, for writing too if write is true, and hands
+// the hold over to the mapping: the Hold must not be used after it, even if Map fails. Bytes beyond
+// the file's end can't be mapped, since touching them would be a signal.
 func (h *Hold) Map(length int, write bool) (*Mapping, error) {
 	prot := unix.PROT_READ
 	if write {
@@ -34,7 +34,8 @@ func (h *Hold) MapAs(length, prot, flags int) (*Mapping, error) {
 		return nil, errors.Join(h.dir.explain("stat", h.name, err), h.Release())
 	}
 	if length <= 0 || st.Size < int64(length) {
-		return nil, errors.Join(fmt.Errorf("%s has %d bytes, %d were to be mapped", h.dir.File(h.name), st.Size, length), h.Release())
+		return nil, errors.Join(fmt.Errorf("%s has %d bytes, %d were to be mapped", h.dir.File(h.name), st.Size,
+			length), h.Release())
 	}
 	data, err := unix.Mmap(h.fd, 0, length, prot, flags)
 	if err != nil {

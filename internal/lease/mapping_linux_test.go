@@ -88,7 +88,8 @@ func TestWhatCannotBeMappedIsAnErrorAndEndsTheHold(t *testing.T) {
 	} {
 		files := openFiles(t)
 		m, err := ok(d.Share(test.file, false))(t).Map(test.length, test.write)
-		if m != nil || err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), d.File(test.file)) {
+		if m != nil || err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(),
+			d.File(test.file)) {
 			t.Errorf("%s: %v", test.name, err)
 		}
 		if after := openFiles(t); after != files {

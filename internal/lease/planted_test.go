@@ -182,7 +182,8 @@ func TestAUserWithoutRightsIsToldAndTouchesNothing(t *testing.T) {
 	must(t, os.Mkdir(filepath.Join(root, "root's folder"), 0o700))
 	must(t, os.Mkdir(filepath.Join(root, "own folder 000"), 0))
 	must(t, os.WriteFile(filepath.Join(root, marker), nil, 0o600))
-	for _, own := range []string{dir, root, filepath.Join(root, marker), filepath.Join(root, "own 000"), filepath.Join(root, "own folder 000")} {
+	for _, own := range []string{dir, root, filepath.Join(root, marker), filepath.Join(root, "own 000"),
+		filepath.Join(root, "own folder 000")} {
 		must(t, os.Chown(own, 12345, 12345))
 	}
 	before := look(t, root)
@@ -198,7 +199,8 @@ func TestAUserWithoutRightsIsToldAndTouchesNothing(t *testing.T) {
 func TestHostileContentIsNoMatter(t *testing.T) {
 	// A sweep reads nothing, and a name may hold anything but a slash.
 	d := openTest(t)
-	for _, name := range []string{" ", "-rf", ".new-", ".new-x", "a\nb", string(bytes.Repeat([]byte("x"), 255)), "\xff\xfe"} {
+	for _, name := range []string{" ", "-rf", ".new-", ".new-x", "a\nb", string(bytes.Repeat([]byte("x"), 255)),
+		"\xff\xfe"} {
 		leave(t, d, name, "x")
 		must(t, ok(d.Share(name, false))(t).Release())
 		if !sweep(t, d, name) {

@@ -13,17 +13,19 @@ import (
 	"leat/internal/fault"
 )
 
-// newPrefix begins the names of files that are being written where the file system has no unnamed ones. A killed
-// writer's is swept like any other.
+// newPrefix begins the names of files that are being written where the file system has no unnamed
+// ones. A killed writer's is swept like any other.
 const newPrefix = ".new-"
 
-// Publish makes a file that appears under name complete and held by the caller (shared). fill writes it, through a descriptor that
-// stays Publish's; a kill before the end leaves nothing that a sweep does not remove. A name that is taken, also by a file that nobody holds, is
-// fs.ErrExist; of those who publish one name at the same time, one succeeds.
+// Publish makes a file that appears under name complete and held by the caller (shared). fill
+// writes it, through a descriptor that stays Publish's; a kill before the end leaves nothing that a
+// sweep does not remove. A name that is taken, also by a file that nobody holds, is fs.ErrExist; of
+// those who publish one name at the same time, one succeeds.
 func (d *Dir) Publish(name string, perm uint32, fill func(fd int) error) (*Hold, error) {
 	for {
 		h, err := d.publish(name, perm, fill)
-		// A sweeper took the file before it was locked, which can only happen to one that has a name while it is written.
+		// A sweeper took the file before it was locked, which can only happen to one that has a
+		// name while it is written.
 		if !errors.Is(err, errSwept) {
 			return h, err
 		}

@@ -53,7 +53,8 @@ func TestAPublishedFileAppearsCompleteHeldAndWithItsMode(t *testing.T) {
 		var named unix.Stat_t
 		must(t, unix.Lstat(d.File("a"), &named))
 		if h.Name() != "a" || h.ID() != idOf(&st) || h.ID() != idOf(&named) || st.Nlink != 1 {
-			t.Errorf("name %q, id %v, of the descriptor %v, of the name %v, %d links", h.Name(), h.ID(), idOf(&st), idOf(&named), st.Nlink)
+			t.Errorf("name %q, id %v, of the descriptor %v, of the name %v, %d links", h.Name(), h.ID(), idOf(&st),
+				idOf(&named), st.Nlink)
 		}
 		if sweep(t, d, "a") {
 			t.Error("it was swept while it was held")

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Try locks n numbers from first, as Read or Write, without waiting; it reports false where another's lock stands in the way. A range that
-// this Ranges holds in the other mode changes its mode, in one step. Free unlocks.
+// Try locks n numbers from first, as Read or Write, without waiting; it reports false where
+// another's lock stands in the way. A range that this Ranges holds in the other mode changes its
+// mode, in one step. Free unlocks.
 func (r *Ranges) Try(mode Mode, first, n int64) (bool, error) {
 	if err := r.valid(first, n); err != nil {
 		return false, err
@@ -22,7 +23,8 @@ func (r *Ranges) Try(mode Mode, first, n int64) (bool, error) {
 	return err == nil, err
 }
 
-// Probe tells how others hold any of n numbers from first: Write if one is held so. It takes nothing, so that it never stands in anyone's way.
+// Probe tells how others hold any of n numbers from first: Write if one is held so. It takes
+// nothing, so that it never stands in anyone's way.
 func (r *Ranges) Probe(first, n int64) (Mode, error) {
 	if err := r.valid(first, n); err != nil {
 		return Free, err
@@ -37,7 +39,8 @@ func (r *Ranges) Probe(first, n int64) (Mode, error) {
 	case unix.F_WRLCK:
 		return Write, nil
 	}
-	// The kernel tells of the first lock that stands in the way of writing; that which stands in the way of reading is a writer's.
+	// The kernel tells of the first lock that stands in the way of writing; that which stands in
+	// the way of reading is a writer's.
 	lk = unix.Flock_t{Type: unix.F_RDLCK, Start: first, Len: n}
 	if err := r.fcntl(unix.F_OFD_GETLK, &lk); err != nil {
 		return Free, err
@@ -48,7 +51,8 @@ func (r *Ranges) Probe(first, n int64) (Mode, error) {
 	return Read, nil
 }
 
-// valid refuses what the kernel takes for something else: no numbers are all of them, a negative count goes backwards.
+// valid refuses what the kernel takes for something else: no numbers are all of them, a negative
+// count goes backwards.
 func (r *Ranges) valid(first, n int64) error {
 	if first < 0 || n < 1 || n-1 > math.MaxInt64-first {
 		return fmt.Errorf("locking in %s: %d numbers from %d", r.path, n, first)

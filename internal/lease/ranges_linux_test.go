@@ -221,7 +221,8 @@ func TestNoDescriptorGoesToOtherPrograms(t *testing.T) {
 				t.Errorf("%s is not closed by exec", what)
 			}
 		}
-		// A mapping can't unlock: only exec keeps its lock from a program that was started before it was made.
+		// A mapping can't unlock: only exec keeps its lock from a program that was started before
+		// it was made.
 		sleeper := exec.Command("sleep", "60")
 		must(t, sleeper.Start())
 		defer func() { _ = sleeper.Process.Kill(); _ = sleeper.Wait() }()
@@ -240,9 +241,11 @@ func TestNumbersGoToTheLargestOne(t *testing.T) {
 	try(t, rs[1], Write, math.MaxInt64, 1, false)
 	try(t, rs[1], Write, 1, math.MaxInt64-1, true)
 	probe(t, rs[1], math.MaxInt64, 1, Write)
-	for _, bad := range [][2]int64{{0, 0}, {5, 0}, {5, -1}, {-1, 1}, {-1, 5}, {math.MaxInt64, 2}, {1 << 62, 1<<62 + 1}, {math.MinInt64, math.MaxInt64}} {
+	for _, bad := range [][2]int64{{0, 0}, {5, 0}, {5, -1}, {-1, 1}, {-1, 5}, {math.MaxInt64, 2}, {1 << 62, 1<<62 + 1},
+		{math.MinInt64, math.MaxInt64}} {
 		for _, mode := range []Mode{Free, Read, Write} {
-			if got, err := rs[0].Try(mode, bad[0], bad[1]); got || err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d numbers from %d", bad[1], bad[0])) {
+			if got, err := rs[0].Try(mode, bad[0], bad[1]); got || err == nil || !strings.Contains(err.Error(),
+				fmt.Sprintf("%d numbers from %d", bad[1], bad[0])) {
 				t.Errorf("%d numbers from %d: %v, %v", bad[1], bad[0], got, err)
 			}
 		}

@@ -24,7 +24,8 @@ import (
 	"leat/internal/proctest"
 )
 
-// What the stress test does is counted in a file that all of its processes map, since killed ones can't tell.
+// What the stress test does is counted in a file that all of its processes map, since killed ones
+// can't tell.
 const (
 	counterRounds = iota
 	counterCreated
@@ -247,8 +248,10 @@ func TestManyProcessesCreateShareAndSweepWhileSomeAreKilled(t *testing.T) {
 			d := openAgain(t, filepath.Join(dir, "leat"))
 			start := time.Now()
 			kills := runStress(t, dir, way, goals[way], count)
-			t.Logf("%d rounds in %v, %d created, %d shared (%d mapped), %d removed, %d processes killed", goals[way], time.Since(start).Round(time.Millisecond),
-				count[counterCreated].Load(), count[counterShared].Load(), count[counterMapped].Load(), count[counterRemoved].Load(), kills)
+			t.Logf("%d rounds in %v, %d created, %d shared (%d mapped), %d removed, %d processes killed", goals[way],
+				time.Since(start).Round(time.Millisecond),
+				count[counterCreated].Load(), count[counterShared].Load(), count[counterMapped].Load(),
+				count[counterRemoved].Load(), kills)
 			for i, what := range []string{"rounds", "created", "shared", "removed"} {
 				if count[i].Load() == 0 {
 					t.Errorf("none was %s", what)
@@ -267,7 +270,8 @@ func TestManyProcessesCreateShareAndSweepWhileSomeAreKilled(t *testing.T) {
 	}
 }
 
-// runStress keeps four children running until the goal is reached, and kills one of them now and then.
+// runStress keeps four children running until the goal is reached, and kills one of them now and
+// then.
 func runStress(t *testing.T, dir, way string, goal int64, count *tally) (kills int) {
 	t.Helper()
 	type child struct {

@@ -19,27 +19,23 @@ type Use struct {
 	Many    string // what is kept: "caches"
 	Shared  string // what processes would not see of each other where it is not local: "entries"
 	Escape  string // what else to do there, such as ", or set AllowRemote"; empty: nothing
-	Make    bool   // make a directory that an option names, too; else a missing one is taken for a typing error
 	Remote  error  // the beginning of errors about directories that are not local
 	Foreign error  // the beginning of errors about directories that belong to others
 }
 
-// Open opens the directory by the rule of the package; named is the one of an option, or empty. anywhere takes any file system. The caller closes fd. The path is absolute.
+// Open opens the directory by the rule of the package, and creates it if it is missing; named is
+// the one of an option, or empty. With anywhere the file system need not be local. The caller
+// closes fd. The path is absolute.
 func (u *Use) Open(named string, anywhere bool) (dir string, fd int, err error) {
-	for _, by := range []struct {
-		dir, from string
-		make      bool
-	}{{named, "Dir", u.Make}, {os.Getenv(Variable), Variable, true}} {
+	for _, by := range []struct{ dir, from string }{{named, "Dir"}, {os.Getenv(Variable), Variable}} {
 		if by.dir == "" {
 			continue
 		}
 		if dir, err = filepath.Abs(by.dir); err != nil {
 			return "", -1, fmt.Errorf("%s: %s: %w", u.Package, by.from, err)
 		}
-		if by.make {
-			if err := os.MkdirAll(dir, 0o700); err != nil {
-				return "", -1, u.Explain(dir, err)
-			}
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return "", -1, u.Explain(dir, err)
 		}
 		fd, err = u.openLocal(dir, anywhere)
 		return dir, fd, err
@@ -52,10 +48,12 @@ func (u *Use) Open(named string, anywhere bool) (dir string, fd int, err error) 
 		}
 		errs = append(errs, err)
 	}
-	return "", -1, fmt.Errorf("%s: no directory for %s; name one on a local disk in %s: %w", u.Package, u.Many, Variable, errors.Join(errs...))
+	return "", -1, fmt.Errorf("%s: no directory for %s; name one on a local disk in %s: %w", u.Package, u.Many,
+		Variable, errors.Join(errs...))
 }
 
-// Has tells whether a file of that name lies in a directory that Open(named) may give. It makes nothing.
+// Has tells whether a file of that name lies in a directory that Open(named) may give. It makes
+// nothing.
 func Has(named, file string) bool {
 	dirs := []string{named}
 	if named == "" {
@@ -100,7 +98,8 @@ func (u *Use) openOwn(dir string, anywhere bool) (int, error) {
 	}
 	if err := unix.Lstat(dir, &named); err != nil || int(st.Uid) != os.Geteuid() || st.Mode&0o022 != 0 ||
 		named.Mode&unix.S_IFMT == unix.S_IFLNK && int(named.Uid) != os.Geteuid() {
-		return -1, errors.Join(fmt.Errorf("%w: %s belongs to another user, or others may write to it", u.Foreign, dir), unix.Close(fd))
+		return -1, errors.Join(fmt.Errorf("%w: %s belongs to another user, or others may write to it", u.Foreign, dir),
+			unix.Close(fd))
 	}
 	return fd, nil
 }
@@ -113,7 +112,8 @@ func (u *Use) openLocal(dir string, anywhere bool) (int, error) {
 	}
 	if !anywhere && Of(fd).Kind != Local {
 		return -1, errors.Join(fmt.Errorf("%w: %s is on a network file system or one that leat does not know, "+
-			"where processes may not see each other's %s: name a directory on a local disk%s", u.Remote, dir, u.Shared, u.Escape), unix.Close(fd))
+			"where processes may not see each other's %s: name a directory on a local disk%s", u.Remote, dir, u.Shared,
+			u.Escape), unix.Close(fd))
 	}
 	return fd, nil
 }
@@ -141,7 +141,8 @@ func (u *Use) Explain(dir string, err error) error {
 	case errors.Is(err, unix.EROFS):
 		return fmt.Errorf("%s: the file system of %s is read-only: name another directory (%w)", u.Package, dir, err)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s: the directory %s can't be written to: change its permissions or name another one (%w)", u.Package, dir, err)
+		return fmt.Errorf("%s: the directory %s can't be written to: change its permissions or name another one (%w)",
+			u.Package, dir, err)
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
 		return fmt.Errorf("%s: no space is left in %s: free some or name another directory (%w)", u.Package, dir, err)
 	}

@@ -17,7 +17,8 @@ import (
 var (
 	errRemote  = errors.New("test: not local")
 	errForeign = errors.New("test: another's")
-	use        = &Use{Package: "test", Many: "tests", Shared: "results", Escape: ", or give up", Remote: errRemote, Foreign: errForeign}
+	use        = &Use{Package: "test", Many: "tests", Shared: "results", Escape: ", or give up", Remote: errRemote,
+		Foreign: errForeign}
 )
 
 // setAll sets the variables that the rule looks at, the others to nothing.
@@ -34,19 +35,26 @@ func TestTheFirstDirectoryOfTheRuleThatServesIsTaken(t *testing.T) {
 		vars  map[string]string
 		want  string // likewise; empty: none
 	}{
-		"the option":                         {"there", map[string]string{Variable: "@/v", "HOME": "@/h"}, "there"},
-		"the variable, made":                 {"", map[string]string{Variable: "@/v/deep", "XDG_CACHE_HOME": "@/x", "HOME": "@/h"}, "v/deep"},
-		"the user's cache directory":         {"", map[string]string{"XDG_CACHE_HOME": "@/x", "HOME": "@/h", "TMPDIR": "@/t"}, "x/leat"},
-		"the user's home":                    {"", map[string]string{"HOME": "@/h", "SLURM_TMPDIR": "@/s", "TMPDIR": "@/t"}, "h/.cache/leat"},
-		"a relative one does not count":      {"", map[string]string{"XDG_CACHE_HOME": "x", "HOME": "@/h"}, "h/.cache/leat"},
-		"the job's":                          {"", map[string]string{"SLURM_TMPDIR": "@/s", "TMPDIR": "@/t"}, "s"},
-		"the machine's":                      {"", map[string]string{"TMPDIR": "@/t"}, "t/leat-" + uid},
-		"a home that is not local":           {"", map[string]string{"HOME": "/proc/self", "TMPDIR": "@/t"}, "t/leat-" + uid},
-		"a home that is a file":              {"", map[string]string{"HOME": "@/file", "TMPDIR": "@/t"}, "t/leat-" + uid},
-		"others may write to it":             {"", map[string]string{"XDG_CACHE_HOME": "@/open", "TMPDIR": "@/t"}, "t/leat-" + uid},
+		"the option": {"there", map[string]string{Variable: "@/v", "HOME": "@/h"}, "there"},
+		"the variable, made": {"",
+			map[string]string{Variable: "@/v/deep", "XDG_CACHE_HOME": "@/x", "HOME": "@/h"}, "v/deep"},
+		"the user's cache directory": {"",
+			map[string]string{"XDG_CACHE_HOME": "@/x", "HOME": "@/h", "TMPDIR": "@/t"}, "x/leat"},
+		"the user's home": {"",
+			map[string]string{"HOME": "@/h", "SLURM_TMPDIR": "@/s", "TMPDIR": "@/t"}, "h/.cache/leat"},
+		"a relative one does not count": {"", map[string]string{"XDG_CACHE_HOME": "x", "HOME": "@/h"},
+			"h/.cache/leat"},
+		"the job's":     {"", map[string]string{"SLURM_TMPDIR": "@/s", "TMPDIR": "@/t"}, "s"},
+		"the machine's": {"", map[string]string{"TMPDIR": "@/t"}, "t/leat-" + uid},
+		"a home that is not local": {"", map[string]string{"HOME": "/proc/self", "TMPDIR": "@/t"},
+			"t/leat-" + uid},
+		"a home that is a file": {"", map[string]string{"HOME": "@/file", "TMPDIR": "@/t"},
+			"t/leat-" + uid},
+		"others may write to it": {"", map[string]string{"XDG_CACHE_HOME": "@/open", "TMPDIR": "@/t"},
+			"t/leat-" + uid},
 		"a variable that is not local":       {"", map[string]string{Variable: "/proc/self", "HOME": "@/h"}, ""},
 		"an option that is not local":        {"/proc/self", map[string]string{"HOME": "@/h"}, ""},
-		"an option that is not there":        {"none", map[string]string{"HOME": "@/h"}, ""},
+		"an option that is not there, made":  {"none/deep", map[string]string{"HOME": "@/h"}, "none/deep"},
 		"a variable that is a file":          {"", map[string]string{Variable: "@/file", "HOME": "@/h"}, ""},
 		"nothing that was guessed can serve": {"", map[string]string{"HOME": "/proc/self", "TMPDIR": "@/file"}, ""},
 	} {
@@ -95,7 +103,7 @@ func TestErrorsNameTheDirectoryAndSayWhatToDo(t *testing.T) {
 		words string
 	}{
 		{"/proc/self", errRemote, "test: not local: /proc/self is on a network file system or one that leat does not know, where processes may not see each other's results: name a directory on a local disk, or give up"},
-		{filepath.Join(base, "none"), fs.ErrNotExist, "test: the directory " + base + "/none does not exist: create it first"},
+		{filepath.Join(base, "file", "none"), unix.ENOTDIR, "test: " + base + "/file/none is no directory: name one"},
 		{filepath.Join(base, "file"), unix.ENOTDIR, "test: " + base + "/file is no directory: name one"},
 	} {
 		_, _, err := use.Open(test.dir, false)
@@ -103,7 +111,8 @@ func TestErrorsNameTheDirectoryAndSayWhatToDo(t *testing.T) {
 			t.Errorf("%s: %v", test.dir, err)
 		}
 	}
-	for cause, words := range map[error]string{unix.EROFS: "read-only", unix.EACCES: "permissions", unix.EDQUOT: "no space", unix.EIO: "test: the directory /x: "} {
+	for cause, words := range map[error]string{fs.ErrNotExist: "create it first", unix.EROFS: "read-only",
+		unix.EACCES: "permissions", unix.EDQUOT: "no space", unix.EIO: "test: the directory /x: "} {
 		err := use.Explain("/x", &fs.PathError{Op: "open", Path: "/y", Err: cause})
 		if !errors.Is(err, cause) || !strings.Contains(err.Error(), words) || strings.Contains(err.Error(), "/y") {
 			t.Errorf("%v: %v", cause, err)
@@ -111,7 +120,8 @@ func TestErrorsNameTheDirectoryAndSayWhatToDo(t *testing.T) {
 	}
 	t.Setenv("HOME", "/proc/self")
 	t.Setenv("TMPDIR", "/proc/self")
-	if _, _, err := use.Open("", false); err == nil || !strings.HasPrefix(err.Error(), "test: no directory for tests; name one on a local disk in LEAT_CACHE_DIR: ") {
+	if _, _, err := use.Open("", false); err == nil || !strings.HasPrefix(err.Error(),
+		"test: no directory for tests; name one on a local disk in LEAT_CACHE_DIR: ") {
 		t.Errorf("%v", err)
 	}
 }
@@ -126,12 +136,10 @@ func TestAnyFileSystemServesWhoAsksForIt(t *testing.T) {
 	}
 }
 
-func TestAnOptionsDirectoryIsMadeWhereTheUseSaysSo(t *testing.T) {
+func TestANamedDirectoryIsCreatedForItsUserAlone(t *testing.T) {
 	setAll(t, nil)
-	u := *use
-	u.Make = true
 	path := filepath.Join(t.TempDir(), "a", "b")
-	_, fd, err := u.Open(path, false)
+	_, fd, err := use.Open(path, false)
 	must(t, err)
 	must(t, unix.Close(fd))
 	st, err := os.Stat(path)
@@ -153,7 +161,8 @@ func TestAGuessedDirectoryThatIsAnothersIsPassedOver(t *testing.T) {
 	must(t, os.Symlink(base+"/real", base+"/s"))
 	must(t, os.Lchown(base+"/s", 12345, 12345))
 	_, _, err := use.Open("", false)
-	if !errors.Is(err, errForeign) || !strings.Contains(err.Error(), base+"/x/leat") || !strings.Contains(err.Error(), base+"/s belongs") {
+	if !errors.Is(err, errForeign) || !strings.Contains(err.Error(), base+"/x/leat") || !strings.Contains(err.Error(),
+		base+"/s belongs") {
 		t.Errorf("%v", err)
 	}
 	must(t, os.Lchown(base+"/s", 0, 0))

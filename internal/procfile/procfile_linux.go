@@ -41,7 +41,8 @@ func (f *File) check(pid, fd int) error {
 		return fmt.Errorf("descriptor %d of process %d is no regular file now: %w", fd, pid, ErrGone)
 	}
 	if int(f.Stat.Uid) != os.Geteuid() {
-		return fmt.Errorf("descriptor %d of process %d belongs to user %d, not to user %d: %w", fd, pid, f.Stat.Uid, os.Geteuid(), ErrForeign)
+		return fmt.Errorf("descriptor %d of process %d belongs to user %d, not to user %d: %w", fd, pid, f.Stat.Uid,
+			os.Geteuid(), ErrForeign)
 	}
 	name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(f.at))
 	if err != nil {
@@ -51,7 +52,8 @@ func (f *File) check(pid, fd int) error {
 	return nil
 }
 
-// Open opens the file with O_ flags, as a description of the caller's own: locks on it are the caller's. The caller closes it.
+// Open opens the file with O_ flags, as a description of the caller's own: locks on it are the
+// caller's. The caller closes it.
 func (f *File) Open(flags int) (fd int, err error) { return Reopen(f.at, flags) }
 
 // Close ends the use of the file; descriptors from Open stay.
@@ -61,8 +63,8 @@ func (f *File) Close() error {
 	return err
 }
 
-// Reopen opens the file behind a descriptor of this process once more, as a description of its own. Where /proc is not mounted
-// the error is fs.ErrNotExist.
+// Reopen opens the file behind a descriptor of this process once more, as a description of its own.
+// Where /proc is not mounted the error is fs.ErrNotExist.
 func Reopen(fd, flags int) (int, error) {
 	return open("/proc/self/fd/"+strconv.Itoa(fd), flags|unix.O_CLOEXEC|unix.O_NOCTTY|unix.O_NONBLOCK)
 }

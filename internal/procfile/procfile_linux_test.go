@@ -79,7 +79,8 @@ func TestAnEndedProcessAClosedDescriptorAndNonsenseAreGone(t *testing.T) {
 	pid := cmd.Process.Pid
 	must(t, cmd.Process.Kill())
 	_ = cmd.Wait()
-	for _, test := range []struct{ pid, fd int }{{pid, 3}, {os.Getpid(), 1 << 20}, {0, 0}, {-1, 3}, {1, -1}, {1<<31 - 1, 0}} {
+	for _, test := range []struct{ pid, fd int }{{pid, 3}, {os.Getpid(), 1 << 20}, {0, 0}, {-1, 3}, {1, -1},
+		{1<<31 - 1, 0}} {
 		if _, err := OpenFD(test.pid, test.fd); !errors.Is(err, ErrGone) {
 			t.Errorf("descriptor %d of process %d: %v", test.fd, test.pid, err)
 		}

@@ -1,5 +1,5 @@
-// Package proctest runs parts of a test in real processes that can be killed: the test binary runs itself
-// again. A package that uses it calls [Main] first thing in TestMain:
+// Package proctest runs parts of a test in real processes that can be killed: the test binary runs
+// itself again. A package that uses it calls [Main] first thing in TestMain:
 //
 //	func TestMain(m *testing.M) {
 //		proctest.Main(map[string]proctest.Func{"writer": writer})
@@ -23,7 +23,8 @@ import (
 	"leat/internal/fault"
 )
 
-// Func is what a child process does. Its error is the child's failure and goes to its standard error.
+// Func is what a child process does. Its error is the child's failure and goes to its standard
+// error.
 type Func func(args []string) error
 
 const (
@@ -57,8 +58,9 @@ func Main(table map[string]Func) {
 
 var passes atomic.Int64
 
-// Point is a place at which a test may have the child killed, see [Command.KillAt]; so is every [fault.Point] of the code. Elsewhere it does
-// nothing. Passes are counted over all goroutines, from 1.
+// Point is a place at which a test may have the child killed, see [Command.KillAt]; so is every
+// [fault.Point] of the code. Elsewhere it does nothing. Passes are counted over all goroutines,
+// from 1.
 func Point(name string) {
 	where, n, ok := strings.Cut(os.Getenv(envKill), ":")
 	if !ok || where != name || strconv.FormatInt(passes.Add(1), 10) != n {
@@ -106,8 +108,8 @@ func (c *Command) Start(t testing.TB) *Command {
 // Kill sends SIGKILL, as a machine out of memory does.
 func (c *Command) Kill() { _ = c.cmd.Process.Kill() }
 
-// Wait waits for the child's end and tells whether it was killed, and what it printed. err is nil when the
-// Func returned nil.
+// Wait waits for the child's end and tells whether it was killed, and what it printed. err is nil
+// when the Func returned nil.
 func (c *Command) Wait() (killed bool, output string, err error) {
 	err = c.cmd.Wait()
 	s, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus)

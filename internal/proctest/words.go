@@ -14,7 +14,8 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// OK returns a function that ends the test where there is an error, and gives the value otherwise: OK(os.Open(name))(t).
+// OK returns a function that ends the test where there is an error, and gives the value otherwise:
+// OK(os.Open(name))(t).
 func OK[T any](v T, err error) func(t testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -31,7 +32,8 @@ func WantErr(t testing.TB, err, want error) {
 	}
 }
 
-// MemoryDir is t.TempDir on /dev/shm, where that is: what all processes of a test reach without a disk.
+// MemoryDir is t.TempDir on /dev/shm, where that is: what all processes of a test reach without a
+// disk.
 func MemoryDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "leat-test-")

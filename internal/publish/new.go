@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 )
 
-// CommitNew is Commit that replaces nothing: where something has the name the error is fs.ErrExist, and the file waits for CommitBeside, or for Abort.
+// CommitNew is Commit that replaces nothing: where something has the name the error is fs.ErrExist,
+// and the file waits for CommitBeside, or for Abort.
 func (f *File) CommitNew() error { return f.commitNew(f.final) }
 
 // commitNew publishes the file as path, in the folder of its own name.
@@ -57,14 +58,15 @@ func renameNew(from, to string) error {
 	return nil
 }
 
-// CommitBeside publishes the file under its name or, where something has that, or taken says so of it, under the first free one of NAME-2.EXT,
-// NAME-3.EXT and so on. Nothing is replaced. It returns the name.
+// CommitBeside publishes the file under its name or, where something has that, or taken says so of
+// it, under the first free one of NAME-2.EXT, NAME-3.EXT and so on. Nothing is replaced. It returns
+// the name.
 func (f *File) CommitBeside(taken func(path string) bool) (string, error) {
 	ext := filepath.Ext(f.final)
 	for n := 1; ; n++ {
 		path := f.final
 		if n > 1 {
-			path = fmt.Sprintf("%s-%d%s", path[:len(path)-len(ext)], n, ext)
+			path = numbered(path, ext, n)
 		}
 		if taken(path) {
 			continue
@@ -73,4 +75,16 @@ func (f *File) CommitBeside(taken func(path string) bool) (string, error) {
 			return path, err
 		}
 	}
+}
+
+// numbered puts a number between the name and its extension, in place of the name's end where it
+// would be too long.
+func numbered(path, ext string, n int) string {
+	dir, name := filepath.Split(path)
+	name = name[:len(name)-len(ext)]
+	end := fmt.Sprintf("-%d%s", n, ext)
+	if most := maxName - len(end); most > 0 && len(name) > most {
+		name = cutName(name, most)
+	}
+	return dir + name + end
 }

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// createUnnamed makes a file in the folder of name that has no name yet, so that the kernel frees it with this
-// process. The error is errors.ErrUnsupported where the file system has no such files.
+// createUnnamed makes a file in the folder of name that has no name yet, so that the kernel frees
+// it with this process. The error is errors.ErrUnsupported where the file system has no such files.
 func createUnnamed(name string, perm fs.FileMode) (*os.File, error) {
 	// Not filepath.Dir, which would take "link/.." for nothing.
 	dir, _ := filepath.Split(name)

@@ -11,11 +11,13 @@ import (
 )
 
 // packages are Debian's names of what provides a module.
-var packages = map[string]string{"numpy": "python3-numpy", "osgeo.gdal": "python3-gdal", "osgeo": "python3-gdal", "rasterio": "python3-rasterio", "joblib": "python3-joblib", "cryptography": "python3-cryptography"}
+var packages = map[string]string{"numpy": "python3-numpy", "osgeo.gdal": "python3-gdal", "osgeo": "python3-gdal",
+	"rasterio": "python3-rasterio", "joblib": "python3-joblib", "cryptography": "python3-cryptography"}
 
 var found sync.Map // modules to interpreter
 
-// Python returns an interpreter that imports all of the modules, or skips the test, saying what to install.
+// Python returns an interpreter that imports all of the modules, or skips the test, saying what to
+// install.
 func Python(t testing.TB, modules ...string) string {
 	t.Helper()
 	list := strings.Join(modules, ", ")
@@ -38,9 +40,9 @@ func Python(t testing.TB, modules ...string) string {
 	return ""
 }
 
-// Run runs a script that reads one JSON value, in, from standard input (with json.load(sys.stdin)) and prints one to
-// standard output, which goes to out; out may be nil. NaN and infinities are not JSON: scripts give
-// them as text. The test ends when the script fails.
+// Run runs a script that reads one JSON value, in, from standard input (with json.load(sys.stdin))
+// and prints one to standard output, which goes to out; out may be nil. NaN and infinities are not
+// JSON: scripts give them as text. The test ends when the script fails.
 func Run(t testing.TB, modules []string, script string, in, out any) {
 	t.Helper()
 	text, err := json.Marshal(in)

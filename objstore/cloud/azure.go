@@ -20,7 +20,8 @@ import (
 	"leat/objstore"
 )
 
-// openAzure opens azblob://CONTAINER of the account in AZURE_STORAGE_ACCOUNT, with AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN, AZURE_STORAGE_CONNECTION_STRING or what the az command finds.
+// openAzure opens azblob://CONTAINER of the account in AZURE_STORAGE_ACCOUNT. Credentials come from
+// AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN, AZURE_STORAGE_CONNECTION_STRING or the az command.
 func openAzure(ctx context.Context, u *url.URL, o *objstore.Options) (objstore.Source, error) {
 	b := &bucket{name: "azblob://" + u.Host, provider: azureProvider{}, retry: o.Retry}
 	refuse := func(err error) (objstore.Source, error) {
@@ -63,7 +64,7 @@ func openAzure(ctx context.Context, u *url.URL, o *objstore.Options) (objstore.S
 		more = int32(min(o.Retry.Attempts, 100)) - 1
 	}
 	if more == 0 {
-		more = -1 // none; 0 would be three
+		more = -1 // none; 0 means the default, three
 	}
 	if b.now.read, err = open(-1); err != nil {
 		return refuse(err)
@@ -74,8 +75,9 @@ func openAzure(ctx context.Context, u *url.URL, o *objstore.Options) (objstore.S
 	return b, nil
 }
 
-// azureClient makes a client with the credentials of the environment, in the order of gocloud's.
-func azureClient(containerURL, account, sas, name string, o *objstore.Options, co *container.ClientOptions) (*container.Client, error) {
+// azureClient returns a client with the credentials of the environment, tried in gocloud's order.
+func azureClient(containerURL, account, sas, name string, o *objstore.Options,
+	co *container.ClientOptions) (*container.Client, error) {
 	key := os.Getenv("AZURE_STORAGE_KEY")
 	connection := os.Getenv("AZURE_STORAGE_CONNECTION_STRING")
 	if connection == "" {
@@ -87,7 +89,7 @@ func azureClient(containerURL, account, sas, name string, o *objstore.Options, c
 	case account != "" && key != "":
 		cred, err := azblob.NewSharedKeyCredential(account, key)
 		if err != nil {
-			return nil, errors.New("AZURE_STORAGE_KEY is no key: it is to be in base64") // its error may quote it
+			return nil, errors.New("AZURE_STORAGE_KEY is not valid base64") // the library's error may quote it
 		}
 		return container.NewClientWithSharedKeyCredential(containerURL, cred, co)
 	case sas != "":
@@ -95,18 +97,19 @@ func azureClient(containerURL, account, sas, name string, o *objstore.Options, c
 	case connection != "":
 		c, err := container.NewClientFromConnectionString(connection, name, co)
 		if err != nil {
-			return nil, errors.New("AZURE_STORAGE_CONNECTION_STRING can't be understood")
+			return nil, errors.New("AZURE_STORAGE_CONNECTION_STRING is not a valid connection string")
 		}
 		return c, nil
 	}
-	cred, err := azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{ClientOptions: policy.ClientOptions{Transport: co.Transport}})
+	cred, err := azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{
+		ClientOptions: policy.ClientOptions{Transport: co.Transport}})
 	if err != nil {
 		return nil, err
 	}
 	return container.NewClient(containerURL, cred, co)
 }
 
-// realBlobNames has requests ask for objects by the names that they have.
+// realBlobNames undoes gocloud's escapes, so that requests have the blobs' real names.
 type realBlobNames struct{}
 
 func (realBlobNames) Do(req *policy.Request) (*http.Response, error) {

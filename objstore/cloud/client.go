@@ -10,10 +10,12 @@ import (
 	"leat/objstore"
 )
 
-// answerWithin bounds how long a store may take to answer after it was sent a part, or told to put parts together.
+// answerWithin bounds how long a store may take to answer after it received a part or a request to
+// join the parts.
 const answerWithin = 10 * time.Minute
 
-// client is the HTTP client of a bucket, and what closes its connections: nothing where it is the caller's own.
+// client returns the HTTP client of a bucket, and a function that closes its idle connections,
+// which does nothing for the caller's own client.
 func client(o *objstore.Options) (c *http.Client, idle func()) {
 	if o.Client != nil {
 		return o.Client, func() {}
@@ -23,14 +25,16 @@ func client(o *objstore.Options) (c *http.Client, idle func()) {
 	return c, c.CloseIdleConnections
 }
 
-// endpoint checks the URL of a server, and gives the form by which its buckets are named.
+// endpoint checks the URL of a server and returns its canonical form.
 func endpoint(raw string) (canonical string, err error) {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return "", fmt.Errorf("objstore: the endpoint %q is no URL of a server: write it as https://HOST:PORT", objstore.RedactText(raw))
+		return "", fmt.Errorf("objstore: the endpoint %q is not the URL of a server: write it as https://HOST:PORT",
+			objstore.RedactText(raw))
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return "", fmt.Errorf("objstore: the endpoint %s can't have credentials or options in its URL", objstore.Redact(raw))
+		return "", fmt.Errorf("objstore: the endpoint %s can't have credentials or options in its URL",
+			objstore.Redact(raw))
 	}
 	return objstore.Redact(strings.TrimRight(u.String(), "/")), nil
 }

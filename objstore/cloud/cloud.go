@@ -1,7 +1,8 @@
-// Package cloud has the drivers of objstore for the stores of providers: s3 and what speaks its protocol, gs, azblob; and mem, which is for tests. They stand on gocloud.dev/blob, and find
+// Package cloud has objstore's drivers for the stores of cloud providers: s3 and servers that speak
+// its protocol, gs, azblob; and mem, for tests. They are built on gocloud.dev/blob, and find
 // credentials where each provider's own tools find them.
 //
-// A program that reads only files and http does without this package, which is large.
+// The package is large; programs that read only files and http don't need it.
 package cloud
 
 import (
@@ -28,43 +29,46 @@ import (
 	"leat/objstore"
 )
 
-// Drivers are the drivers by scheme, for objstore.Options.Drivers.
+// Drivers returns the drivers by scheme, for objstore.Options.Drivers.
 func Drivers() map[string]objstore.Opener {
 	return map[string]objstore.Opener{"s3": openS3, "gs": openGS, "azblob": openAzure, "mem": openMem}
 }
 
-// bucket is a Source over a bucket of gocloud.
+// bucket is a Source that reads from a gocloud bucket.
 type bucket struct {
-	name     string // its URL, without a slash at the end
-	endpoint string // what tells this bucket from one of the same name elsewhere: the URL of the server; "": the provider's only one
+	name string // its URL, without a trailing slash
+	// endpoint is the server's URL, which distinguishes buckets of equal names; "": the provider's
+	// own server.
+	endpoint string
 	provider provider
 	retry    objstore.Retry
-	idle     func() // closes connections
+	idle     func() // closes idle connections
 	reopen   func(region string) (clients, error)
 
 	mu  sync.Mutex
 	now clients
 }
 
-// clients are two ways to the same bucket: reading is tried again by objstore.Retry, which resumes; writing by the provider's client, part by part.
+// clients holds two clients of the same bucket. objstore.Retry repeats and resumes reads; the
+// provider's client itself repeats writes, part by part.
 type clients struct {
 	read, write *blob.Bucket
 	region      string
 }
 
-// provider is what differs between the stores, where gocloud does not tell it.
+// provider is what differs between the stores and gocloud does not unify.
 type provider interface {
-	// before sets what a request of one version needs.
+	// before adds the condition to a request that only the version match may answer.
 	before(match *objstore.Info, as func(any) bool)
-	// version tells what an answer says beyond size and time.
+	// version adds to i what a response says beyond size and time.
 	version(r *blob.Reader, i *objstore.Info)
-	// attributes does so for what was asked without reading.
+	// attributes does the same for a request without a body.
 	attributes(a *blob.Attributes, i *objstore.Info)
-	// listed does so for a line of a list, and tells the object's name in the store.
+	// listed does the same for an entry of a list, and sets the object's real name.
 	listed(o *blob.ListObject, i *objstore.Info)
-	// refused is the answer's status in an error, the store's word for it, and what more there is to say.
+	// refused returns the response's status in an error, the store's error code, and details.
 	refused(err error) refusal
-	// hidden tells whether gocloud asks for another name in place of this one.
+	// hidden reports whether gocloud requests another name instead of this one.
 	hidden(name string) bool
 }
 
@@ -74,29 +78,48 @@ type refusal struct {
 	header       http.Header
 }
 
-// ID names an object for good: what a URL means by its signs is escaped in the name. Without secrets even where somebody took the parameters of a signed URL
-// for a part of the name.
+// ID returns a permanent name of an object. It escapes characters with a meaning in URLs, and has
+// no secrets even if name ends with the parameters of a signed URL.
 func (b *bucket) ID(name string) string {
 	id := b.name + "/" + name
-	if r := objstore.Redact(id); r != id {
+	mark := "?"
+	if key, version, ok := b.cutVersion(name); objstore.Redact(id) == id && ok {
+		id, mark = b.name+"/"+escapes.Replace(key)+versionMark+escapes.Replace(version), "&"
+	} else if r := objstore.Redact(id); r != id {
 		id = fmt.Sprintf("%s~%.8x", r, sha256.Sum256([]byte(name)))
 	} else {
 		id = b.name + "/" + escapes.Replace(name)
 	}
 	if b.endpoint != "" {
-		id += "?endpoint=" + b.endpoint
+		id += mark + "endpoint=" + b.endpoint
 	}
 	return id
 }
 
+// cutVersion is CutVersion for s3; other stores have no versions in names.
+func (b *bucket) cutVersion(name string) (key, version string, ok bool) {
+	if _, s3 := b.provider.(s3Provider); !s3 {
+		return name, "", false
+	}
+	return CutVersion(name)
+}
+
 var escapes = strings.NewReplacer("%", "%25", "?", "%3F", "\n", "%0A", "\r", "%0D")
 
-// seconds is a time as all answers of a store tell it: some tell more, where the version has a name besides.
+// seconds truncates a time to whole seconds, the precision that all answers of a store share.
 func (b *bucket) seconds(t time.Time) time.Time {
 	if _, ok := b.provider.(memProvider); ok {
 		return t
 	}
 	return t.Truncate(time.Second)
+}
+
+// weaken marks a version without a tag as weak: its time has whole seconds, and the response's date
+// is not known here.
+func (b *bucket) weaken(i *objstore.Info) {
+	if _, ok := b.provider.(memProvider); !ok {
+		i.Weak = i.ETag == ""
+	}
 }
 
 func (b *bucket) clients() clients {
@@ -105,15 +128,15 @@ func (b *bucket) clients() clients {
 	return b.now
 }
 
-// do makes one attempt; a second one where a store says that the bucket is in another region.
+// do makes one attempt, and a second one if the store says that the bucket is in another region.
 func (b *bucket) do(ctx context.Context, attempt func(c clients) error) (err error) {
 	defer func() {
-		// The libraries take for given that answers have what they must have.
+		// The libraries don't check that responses have all required fields.
 		if r := recover(); r != nil {
 			if _, ok := r.(runtime.Error); !ok {
 				panic(r)
 			}
-			err = errors.New("the server's answer lacks what it has to have: check that it speaks the protocol, and --endpoint")
+			err = errors.New("the server's answer lacks a required field: check that it speaks the protocol, and --endpoint")
 		}
 	}()
 	c := b.clients()
@@ -163,7 +186,8 @@ func (b *bucket) fail(op, name string, err error) error {
 		}
 	}
 	text := err.Error()
-	for _, none := range []string{"failed to refresh cached credentials", "get credentials", "could not find default credentials", "DefaultAzureCredential"} {
+	for _, none := range []string{"failed to refresh cached credentials", "get credentials",
+		"could not find default credentials", "DefaultAzureCredential"} {
 		if strings.Contains(text, none) {
 			e.Err = errors.New("no credentials were found: set them as the provider's own command does, or give --anonymous for public data")
 			return e
@@ -180,9 +204,10 @@ func (b *bucket) fail(op, name string, err error) error {
 func (b *bucket) check(op, name string) error {
 	switch {
 	case name == "":
-		return &objstore.Error{Op: op, URL: b.name, Err: errors.New("no object is named: write " + b.name + "/NAME")}
+		return &objstore.Error{Op: op, URL: b.name, Err: errors.New("the object's name is missing: write " + b.name + "/NAME")}
 	case !utf8.ValidString(name) || b.provider.hidden(name):
-		return &objstore.Error{Op: op, URL: objstore.Redact(b.name + "/" + name), Err: errors.New("its name has characters that can't be asked for here: rename the object")}
+		return &objstore.Error{Op: op, URL: objstore.Redact(b.name + "/" + name),
+			Err: errors.New("the client library can't request a name with these characters: rename the object")}
 	}
 	return nil
 }
@@ -197,13 +222,15 @@ func (b *bucket) Stat(ctx context.Context, name string) (objstore.Info, error) {
 		if err == nil {
 			i.Size, i.ModTime = a.Size, b.seconds(a.ModTime)
 			b.provider.attributes(a, &i)
+			b.weaken(&i)
 		}
 		return err
 	})
 	return i, b.fail("looking up", name, err)
 }
 
-func (b *bucket) Read(ctx context.Context, name string, offset, length int64, match *objstore.Info) (objstore.Info, io.ReadCloser, error) {
+func (b *bucket) Read(ctx context.Context, name string, offset, length int64, match *objstore.Info) (objstore.Info,
+	io.ReadCloser, error) {
 	if err := b.check("reading", name); err != nil {
 		return objstore.Info{}, nil, err
 	}
@@ -216,32 +243,37 @@ func (b *bucket) Read(ctx context.Context, name string, offset, length int64, ma
 	i := objstore.Info{Name: name}
 	var r *blob.Reader
 	err := b.do(ctx, func(c clients) (err error) {
-		if r, err = c.read.NewRangeReader(ctx, name, offset, length, &blob.ReaderOptions{BeforeRead: func(as func(any) bool) error {
-			b.provider.before(match, as)
-			return nil
-		}}); err == nil {
+		if r, err = c.read.NewRangeReader(ctx, name, offset, length,
+			&blob.ReaderOptions{BeforeRead: func(as func(any) bool) error {
+				b.provider.before(match, as)
+				return nil
+			}}); err == nil {
 			i.Size, i.ModTime = r.Size(), b.seconds(r.ModTime())
 			b.provider.version(r, &i)
+			b.weaken(&i)
 		}
 		return err
 	})
 	if err != nil {
 		status := b.provider.refused(err).status
 		err = b.fail("reading", name, err)
-		// Of an empty object, or behind the end. A length of nothing is asked for as one byte.
+		// The object is empty, or the range begins at or past its end. A length of 0 is sent as one
+		// byte.
 		if status == http.StatusRequestedRangeNotSatisfiable {
 			if i, serr := b.Stat(ctx, name); serr == nil && offset >= i.Size {
-				if match != nil && !objstore.Same(*match, i) {
-					return i, nil, &objstore.Error{Op: "reading", URL: objstore.Redact(b.name + "/" + name), Err: objstore.ErrChanged}
+				if match != nil && !objstore.SameVersion(*match, i) {
+					return i, nil, &objstore.Error{Op: "reading", URL: objstore.Redact(b.name + "/" + name),
+						Err: objstore.ErrChanged}
 				}
 				return i, io.NopCloser(strings.NewReader("")), nil
 			}
 		}
 		return objstore.Info{}, nil, err
 	}
-	if match != nil && !objstore.Same(*match, i) {
+	if match != nil && !objstore.SameVersion(*match, i) {
 		r.Close()
-		return i, nil, &objstore.Error{Op: "reading", URL: objstore.Redact(b.name + "/" + name), Err: objstore.ErrChanged}
+		return i, nil, &objstore.Error{Op: "reading", URL: objstore.Redact(b.name + "/" + name),
+			Err: objstore.ErrChanged}
 	}
 	left := max(0, i.Size-offset)
 	if length >= 0 {
@@ -250,7 +282,7 @@ func (b *bucket) Read(ctx context.Context, name string, offset, length int64, ma
 	return i, &body{b: b, name: name, r: r, left: left}, nil
 }
 
-// body is what is read of an object; less than was announced is an error.
+// body reads an object. Fewer bytes than announced are an error.
 type body struct {
 	b    *bucket
 	name string
@@ -284,7 +316,8 @@ func (b *bucket) List(ctx context.Context, prefix string) iter.Seq2[objstore.Inf
 				}))
 			})
 			if err == nil && bytes.Equal(token, next) {
-				err = &objstore.Error{Op: "listing", URL: objstore.Redact(b.name + "/" + prefix), Err: errors.New("the server gives the same page again and again")}
+				err = &objstore.Error{Op: "listing", URL: objstore.Redact(b.name + "/" + prefix),
+					Err: errors.New("the server sent the same page twice")}
 			}
 			if err != nil {
 				yield(objstore.Info{}, err)
@@ -294,6 +327,7 @@ func (b *bucket) List(ctx context.Context, prefix string) iter.Seq2[objstore.Inf
 			for _, o := range page {
 				i := objstore.Info{Name: o.Key, Size: o.Size, ModTime: b.seconds(o.ModTime)}
 				b.provider.listed(o, &i)
+				b.weaken(&i)
 				if !o.IsDir && !yield(i, nil) {
 					return
 				}
@@ -302,33 +336,40 @@ func (b *bucket) List(ctx context.Context, prefix string) iter.Seq2[objstore.Inf
 	}
 }
 
-// parts that an object may have, at most 10000 at S3: how large each must be at least.
+// partSize returns the size of an upload's parts: at least 8 MiB, and at most 9000 parts (S3 allows
+// 10000).
 func partSize(size int64) int { return int(max(8<<20, size/9000)) }
 
 func (b *bucket) Upload(ctx context.Context, name string, r io.ReaderAt, size int64, o objstore.UploadOptions) error {
 	if err := b.check("writing", name); err != nil {
 		return err
 	}
+	if _, _, ok := b.cutVersion(name); ok {
+		return &objstore.Error{Op: "writing", URL: b.name + "/" + name,
+			Err: errors.New("an object version can't be written: leave out " + versionMark)}
+	}
 	err := b.do(ctx, func(c clients) error { return upload(ctx, c.write, name, r, size, o) })
 	if o.IfAbsent && gcerrors.Code(err) == gcerrors.FailedPrecondition {
-		return objstore.Exists(objstore.Redact(b.name + "/" + name))
+		return objstore.ErrNotFoundFor(objstore.Redact(b.name + "/" + name))
 	}
 	return b.fail("writing", name, err)
 }
 
-func upload(ctx context.Context, to *blob.Bucket, name string, r io.ReaderAt, size int64, o objstore.UploadOptions) error {
-	// Without an end of ctx gocloud would publish as much as could be read.
+func upload(ctx context.Context, to *blob.Bucket, name string, r io.ReaderAt, size int64,
+	o objstore.UploadOptions) error {
+	// gocloud publishes what it could read unless ctx is cancelled.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	all := &exactly{r: io.NewSectionReader(r, 0, size), left: size, fail: cancel}
-	err := to.Upload(ctx, name, all, &blob.WriterOptions{BufferSize: partSize(size), ContentType: "application/octet-stream", IfNotExist: o.IfAbsent})
+	err := to.Upload(ctx, name, all, &blob.WriterOptions{BufferSize: partSize(size),
+		ContentType: "application/octet-stream", IfNotExist: o.IfAbsent})
 	if all.err != nil {
 		return all.err
 	}
 	return err
 }
 
-// exactly reads so many bytes; where there are fewer it ends what they are read for.
+// exactly reads left bytes; if there are fewer, it calls fail.
 type exactly struct {
 	r    io.Reader
 	left int64
@@ -339,7 +380,7 @@ type exactly struct {
 func (e *exactly) Read(p []byte) (int, error) {
 	n, err := e.r.Read(p)
 	if e.left -= int64(n); err == io.EOF && e.left > 0 {
-		err = fmt.Errorf("%d bytes less could be read than there should be (%w)", e.left, io.ErrUnexpectedEOF)
+		err = fmt.Errorf("%d bytes are missing at the end of the data (%w)", e.left, io.ErrUnexpectedEOF)
 	}
 	if err != nil && err != io.EOF {
 		e.err = err

@@ -18,8 +18,9 @@ import (
 	"leat/objstore/objstoretest"
 )
 
-// fakeS3 is a server of S3's protocol on the loopback, with a bucket.
-func fakeS3(t *testing.T, wrap func(http.Handler) http.Handler) (endpoint string, put func(t *testing.T, name string, data []byte)) {
+// fakeS3 starts an S3 server on the loopback interface with a bucket.
+func fakeS3(t *testing.T, wrap func(http.Handler) http.Handler) (endpoint string,
+	put func(t *testing.T, name string, data []byte)) {
 	t.Helper()
 	backend := s3mem.New()
 	if err := backend.CreateBucket("bucket"); err != nil {
@@ -33,7 +34,8 @@ func fakeS3(t *testing.T, wrap func(http.Handler) http.Handler) (endpoint string
 	t.Cleanup(srv.Close)
 	return srv.URL, func(t *testing.T, name string, data []byte) {
 		t.Helper()
-		if _, err := backend.PutObject("bucket", name, map[string]string{}, strings.NewReader(string(data)), int64(len(data)), nil); err != nil {
+		if _, err := backend.PutObject("bucket", name, map[string]string{}, strings.NewReader(string(data)),
+			int64(len(data)), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -59,11 +61,13 @@ func TestS3(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "very secret")
 	objstoretest.Run(t, func(t *testing.T) objstoretest.Store {
 		endpoint, put := fakeS3(t, nil)
-		return objstoretest.Store{Source: open(t, "s3://bucket", &objstore.Options{Endpoint: endpoint}), Put: put, Versions: true}
+		return objstoretest.Store{Source: open(t, "s3://bucket", &objstore.Options{Endpoint: endpoint}), Put: put,
+			Versions: true}
 	})
 }
 
-// memories counts the buckets in memory of this process, each of which lasts as long as it does: a test that is run again must not find what it left.
+// memories numbers this process's buckets in memory, which are never closed: a repeated test must
+// not find its old objects.
 var memories atomic.Int64
 
 func TestMem(t *testing.T) {
@@ -71,14 +75,15 @@ func TestMem(t *testing.T) {
 		b := open(t, fmt.Sprintf("mem://test-%d", memories.Add(1)), &objstore.Options{})
 		return objstoretest.Store{Source: b, Put: func(t *testing.T, name string, data []byte) {
 			t.Helper()
-			if err := b.Upload(t.Context(), name, strings.NewReader(string(data)), int64(len(data)), objstore.UploadOptions{}); err != nil {
+			if err := b.Upload(t.Context(), name, strings.NewReader(string(data)), int64(len(data)),
+				objstore.UploadOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}}
 	})
 }
 
-func TestAPathBehindTheBucketIsPutBeforeAllNames(t *testing.T) {
+func TestBucketPrefix(t *testing.T) {
 	endpoint, put := fakeS3(t, nil)
 	put(t, "data/2020/a.tif", []byte("abc"))
 	put(t, "data/2021/a.tif", nil)
@@ -96,11 +101,12 @@ func TestAPathBehindTheBucketIsPutBeforeAllNames(t *testing.T) {
 	}
 }
 
-func TestErrorsOfS3SayWhatToCheckAndNoSecrets(t *testing.T) {
+func TestS3Errors(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "very secret")
 	t.Setenv("AWS_SESSION_TOKEN", "a token")
-	for status, want := range map[int]string{403: "credentials", 404: "check the name", 301: "--region", 503: "overloaded", 500: "500"} {
+	for status, want := range map[int]string{403: "credentials", 404: "check the name", 301: "--region",
+		503: "overloaded", 500: "500"} {
 		endpoint, _ := fakeS3(t, func(http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Retry-After", "3")
@@ -110,7 +116,8 @@ func TestErrorsOfS3SayWhatToCheckAndNoSecrets(t *testing.T) {
 		b := open(t, "s3://bucket", &objstore.Options{Endpoint: endpoint})
 		_, _, err := b.Read(t.Context(), "a/b.tif", 0, -1, nil)
 		var e *objstore.Error
-		if !errors.As(err, &e) || e.Status != status || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "s3://bucket/a/b.tif") {
+		if !errors.As(err, &e) || e.Status != status || !strings.Contains(err.Error(),
+			want) || !strings.Contains(err.Error(), "s3://bucket/a/b.tif") {
 			t.Errorf("%d: %v", status, err)
 		}
 		if status == 503 && (!e.Temporary() || e.RetryAfter.Seconds() != 3) {
@@ -124,7 +131,7 @@ func TestErrorsOfS3SayWhatToCheckAndNoSecrets(t *testing.T) {
 	}
 }
 
-func TestABucketThatIsNotThere(t *testing.T) {
+func TestMissingBucket(t *testing.T) {
 	endpoint, _ := fakeS3(t, nil)
 	b := open(t, "s3://other", &objstore.Options{Endpoint: endpoint, Anonymous: true})
 	_, _, err := b.Read(t.Context(), "x", 0, -1, nil)
@@ -138,8 +145,9 @@ func TestABucketThatIsNotThere(t *testing.T) {
 	}
 }
 
-func TestWithoutCredentialsTheErrorNamesAnonymous(t *testing.T) {
-	for _, v := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"} {
+func TestMissingCredentials(t *testing.T) {
+	for _, v := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE",
+		"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"} {
 		t.Setenv(v, "")
 	}
 	t.Setenv("HOME", t.TempDir())
@@ -150,12 +158,13 @@ func TestWithoutCredentialsTheErrorNamesAnonymous(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "--anonymous") {
 		t.Error(err)
 	}
-	if _, err := open(t, "s3://bucket", &objstore.Options{Endpoint: endpoint, Anonymous: true}).Stat(t.Context(), "x"); err != nil {
+	if _, err := open(t, "s3://bucket", &objstore.Options{Endpoint: endpoint, Anonymous: true}).Stat(t.Context(),
+		"x"); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestNamesThatGocloudEscapesAreAskedForAsTheyAre(t *testing.T) {
+func TestEscapedNames(t *testing.T) {
 	var asked []string
 	endpoint, _ := fakeS3(t, func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -182,20 +191,22 @@ func TestNamesThatGocloudEscapesAreAskedForAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestMistakesInURLsAndEndpointsAreErrors(t *testing.T) {
+func TestInvalidURLsAndEndpoints(t *testing.T) {
 	for _, c := range []struct{ url, endpoint, want string }{
 		{"s3://key:secret@bucket", "", "do not belong"},
 		{"s3://bucket", "localhost:9000", "https://HOST"},
 		{"ftp://host", "", "no store called"},
 	} {
-		_, err := objstore.Open(context.Background(), c.url, &objstore.Options{Endpoint: c.endpoint, Drivers: Drivers(), Anonymous: true})
+		_, err := objstore.Open(context.Background(), c.url,
+			&objstore.Options{Endpoint: c.endpoint, Drivers: Drivers(), Anonymous: true})
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%v: %v", c, err)
 		}
 	}
 	t.Setenv("AZURE_STORAGE_ACCOUNT", "")
 	t.Setenv("AZURE_STORAGE_CONNECTION_STRING", "")
-	if _, err := objstore.Open(context.Background(), "azblob://c", &objstore.Options{Drivers: Drivers()}); err == nil || !strings.Contains(err.Error(), "AZURE_STORAGE_ACCOUNT") {
+	if _, err := objstore.Open(context.Background(), "azblob://c",
+		&objstore.Options{Drivers: Drivers()}); err == nil || !strings.Contains(err.Error(), "AZURE_STORAGE_ACCOUNT") {
 		t.Error(err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"leat/objstore"
 )
 
-func TestRequestsOfS3HaveConnectionsOfTheirOwn(t *testing.T) {
+func TestS3RequestsUseOwnConnections(t *testing.T) {
 	var major atomic.Int64
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		major.Store(int64(r.ProtoMajor))
@@ -25,7 +25,8 @@ func TestRequestsOfS3HaveConnectionsOfTheirOwn(t *testing.T) {
 	srv.StartTLS()
 	defer srv.Close()
 	bundle := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(bundle, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), 0o600); err != nil {
+	if err := os.WriteFile(bundle, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("AWS_CA_BUNDLE", bundle)
@@ -35,10 +36,11 @@ func TestRequestsOfS3HaveConnectionsOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestAStallOfS3ClosesConnectionsThatWait(t *testing.T) {
+func TestS3StallClosesIdleConnections(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer srv.Close()
-	src, err := openS3(t.Context(), &url.URL{Scheme: "s3", Host: "box"}, &objstore.Options{Endpoint: srv.URL, Anonymous: true})
+	src, err := openS3(t.Context(), &url.URL{Scheme: "s3", Host: "box"},
+		&objstore.Options{Endpoint: srv.URL, Anonymous: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,15 +22,15 @@ import (
 	"time"
 )
 
-// fake is what the servers of this file have in common: objects with versions.
+// fake is the common part of the servers of this file: objects with versions.
 type fake struct {
 	*httptest.Server
 	t        *testing.T
 	mu       sync.Mutex
 	objects  map[string]object
-	pending  map[string][]byte // parts that came, of objects that are not there yet
+	pending  map[string][]byte // received parts of unfinished objects
 	versions int64
-	before   func(w http.ResponseWriter, r *http.Request) bool // true: it has answered
+	before   func(w http.ResponseWriter, r *http.Request) bool // true: it has responded
 }
 
 type object struct {
@@ -64,7 +64,7 @@ func (f *fake) set(name string, data []byte) {
 	f.objects[name] = object{data, f.versions, time.Unix(1_600_000_000, 0).UTC()}
 }
 
-// page is a piece of the names with a prefix that come after one, in order.
+// page returns up to most names with the prefix that follow after, in order.
 func (f *fake) page(prefix, after string, most int) (names []string, more bool) {
 	for n := range f.objects {
 		if strings.HasPrefix(n, prefix) && n > after {
@@ -75,7 +75,8 @@ func (f *fake) page(prefix, after string, most int) (names []string, more bool) 
 	return names[:min(most, len(names))], len(names) > most
 }
 
-// serveAzure speaks what azblob needs of Azure's protocol, for the container "box" of the account "acct".
+// serveAzure implements what azblob uses of Azure's protocol, for the container "box" of the
+// account "acct".
 func serveAzure(f *fake, w http.ResponseWriter, r *http.Request) {
 	refuse := func(status int, code string) {
 		w.Header().Set("x-ms-error-code", code)
@@ -152,10 +153,12 @@ func serveAzure(f *fake, w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveGS speaks what gs needs of Google's protocols, for the bucket "box".
+// serveGS implements what gs uses of Google's protocols, for the bucket "box".
 func serveGS(f *fake, w http.ResponseWriter, r *http.Request) {
 	describe := func(n string, o object) map[string]any {
-		return map[string]any{"kind": "storage#object", "name": n, "bucket": "box", "generation": fmt.Sprint(o.version), "size": fmt.Sprint(len(o.data)), "updated": o.at.Add(123 * time.Millisecond).Format(time.RFC3339Nano), "crc32c": sumOf(o.data)}
+		return map[string]any{"kind": "storage#object", "name": n, "bucket": "box", "generation": fmt.Sprint(o.version),
+			"size": fmt.Sprint(len(o.data)), "updated": o.at.Add(123 * time.Millisecond).Format(time.RFC3339Nano),
+			"crc32c": sumOf(o.data)}
 	}
 	answer := func(v any) {
 		w.Header().Set("Content-Type", "application/json")
@@ -219,7 +222,7 @@ func serveGS(f *fake, w http.ResponseWriter, r *http.Request) {
 		f.pending[n] = append(f.pending[n], data...)
 		if strings.HasSuffix(r.Header.Get("Content-Range"), "/*") {
 			w.Header().Set("Range", fmt.Sprintf("bytes=0-%d", len(f.pending[n])-1))
-			w.Header().Set("X-Http-Status-Code-Override", "308") // what the client asks for in place of 308
+			w.Header().Set("X-Http-Status-Code-Override", "308") // the client asks for this header instead of the status 308
 			return
 		}
 		f.set(n, f.pending[n])
@@ -251,5 +254,6 @@ func serveGS(f *fake, w http.ResponseWriter, r *http.Request) {
 }
 
 func sumOf(data []byte) string {
-	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli))))
+	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil,
+		crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli))))
 }

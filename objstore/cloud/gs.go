@@ -21,7 +21,8 @@ import (
 	"leat/objstore"
 )
 
-// openGS opens gs://BUCKET with the application's default credentials, as gcloud and other tools find them.
+// openGS opens gs://BUCKET with the application default credentials, as gcloud and other tools find
+// them.
 func openGS(ctx context.Context, u *url.URL, o *objstore.Options) (objstore.Source, error) {
 	b := &bucket{name: "gs://" + u.Host, provider: gsProvider{}, retry: o.Retry}
 	var hc *http.Client
@@ -68,7 +69,7 @@ func openGS(ctx context.Context, u *url.URL, o *objstore.Options) (objstore.Sour
 	if b.now.read, err = open(storage.RetryNever); err != nil {
 		return nil, err
 	}
-	if b.now.write, err = open(storage.RetryAlways); err != nil { // what is written is the same bytes each time
+	if b.now.write, err = open(storage.RetryAlways); err != nil { // a repeated write has the same bytes
 		return nil, err
 	}
 	return b, nil
@@ -115,7 +116,7 @@ func (gsProvider) listed(o *blob.ListObject, i *objstore.Info) {
 	}
 }
 
-// generation is the number that the store gives each version of an object.
+// generation formats the number that the store gives each version of an object.
 func generation(g int64) string {
 	if g == 0 {
 		return ""
@@ -123,7 +124,8 @@ func generation(g int64) string {
 	return strconv.FormatInt(g, 10)
 }
 
-// crc32c is a checksum; 0 is that of an empty object too, and what stands for none.
+// crc32c returns a checksum as bytes; 0, which is that of an empty object, also means that there is
+// none.
 func crc32c(sum uint32) []byte {
 	if sum == 0 {
 		return nil
@@ -144,7 +146,7 @@ func (gsProvider) refused(err error) (r refusal) {
 	return r
 }
 
-// hidden names are those that gocloud escapes: of the first two the store knows none.
+// hidden reports the names that gocloud escapes. The first two kinds can't exist in the store.
 func (gsProvider) hidden(name string) bool {
 	return strings.ContainsAny(name, "\n\r") || strings.Contains(name, "../") || escaped.MatchString(name)
 }

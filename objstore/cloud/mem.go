@@ -13,7 +13,8 @@ import (
 	"leat/objstore"
 )
 
-// mems are the buckets in memory of this process, by name: opening one again finds what it has.
+// mems holds this process's buckets in memory by name: a bucket that is opened again has its
+// objects.
 var mems struct {
 	sync.Mutex
 	buckets map[string]*blob.Bucket
@@ -29,10 +30,11 @@ func openMem(_ context.Context, u *url.URL, o *objstore.Options) (objstore.Sourc
 		mems.buckets[u.Host] = memblob.OpenBucket(nil)
 	}
 	m := mems.buckets[u.Host]
-	return &memBucket{bucket{now: clients{read: m, write: m}, name: "mem://" + u.Host, provider: memProvider{}, retry: o.Retry}}, nil
+	return &memBucket{bucket{now: clients{read: m, write: m}, name: "mem://" + u.Host, provider: memProvider{},
+		retry: o.Retry}}, nil
 }
 
-// memBucket stays for the next one who opens it.
+// memBucket is not closed: it stays for the next Open.
 type memBucket struct{ bucket }
 
 func (*memBucket) Close() error { return nil }

@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// escaped is how gocloud writes a character of a name that it takes for one that the store does not know.
+// escaped matches gocloud's escape of a character that it assumes the store rejects.
 var escaped = regexp.MustCompile(`__0x([0-9a-fA-F]+)__`)
 
-// unescape undoes gocloud's escapes. The stores do know those characters, and the names that others have given are to be found.
+// unescape undoes gocloud's escapes. The stores do accept those characters, and names that other
+// programs gave must be found.
 func unescape(name string) string {
 	if !strings.Contains(name, "__0x") {
 		return name

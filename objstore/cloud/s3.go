@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -25,10 +26,11 @@ import (
 	"leat/objstore"
 )
 
-// openS3 opens s3://BUCKET. Credentials come from the environment, the shared files, single sign-on, a web identity, a container's or a machine's role, as for the aws command.
+// openS3 opens s3://BUCKET. Credentials are found as by the aws command: environment, shared files,
+// single sign-on, web identity, the role of a container or a machine.
 func openS3(ctx context.Context, u *url.URL, o *objstore.Options) (objstore.Source, error) {
 	b := &bucket{name: "s3://" + u.Host, provider: s3Provider{}, retry: o.Retry}
-	// What the client has to say comes with its errors.
+	// The client's log repeats its errors.
 	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if o.Region != "" {
 		load = append(load, config.WithRegion(o.Region))
@@ -45,14 +47,14 @@ func openS3(ctx context.Context, u *url.URL, o *objstore.Options) (objstore.Sour
 	}
 	cfg.HTTPClient, b.idle = s3Client(cfg.HTTPClient, o)
 	server := o.Endpoint
-	if server == "" { // of the environment, or a shared file
+	if server == "" { // from the environment or a shared file
 		server = aws.ToString(s3.NewFromConfig(cfg).Options().BaseEndpoint)
 	}
 	if server != "" {
 		if b.endpoint, err = endpoint(server); err != nil {
 			return nil, err
 		}
-		// Other servers than Amazon's know neither the newer checksums nor, often, buckets as hosts.
+		// Servers other than Amazon's lack the newer checksums and, often, buckets as host names.
 		cfg.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		cfg.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 	}
@@ -85,7 +87,8 @@ func openS3(ctx context.Context, u *url.URL, o *objstore.Options) (objstore.Sour
 	return b, nil
 }
 
-// s3Client is the HTTP client of a bucket: with what the configuration has set, such as a bundle of certificates, and connections that can be closed.
+// s3Client returns the HTTP client of a bucket, with what the configuration sets, such as a bundle
+// of certificates, and a function that closes its idle connections.
 func s3Client(configured aws.HTTPClient, o *objstore.Options) (aws.HTTPClient, func()) {
 	built, ok := configured.(*awshttp.BuildableClient)
 	if o.Client != nil || !ok {
@@ -93,24 +96,27 @@ func s3Client(configured aws.HTTPClient, o *objstore.Options) (aws.HTTPClient, f
 		return c, idle
 	}
 	t := built.GetTransport()
-	objstore.SetUp(t)
+	objstore.ConfigureTransport(t)
 	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.ResponseHeaderTimeout = 256, 128, answerWithin
 	c := &http.Client{Transport: t, CheckRedirect: func(req *http.Request, via []*http.Request) error {
-		if s := req.Response.StatusCode; len(via) >= 10 || s != http.StatusTemporaryRedirect && s != http.StatusPermanentRedirect {
-			return http.ErrUseLastResponse // it says which region
+		if s := req.Response.StatusCode; len(via) >= 10 || s != http.StatusTemporaryRedirect &&
+			s != http.StatusPermanentRedirect {
+			return http.ErrUseLastResponse // its header names the region
 		}
 		return nil
 	}}
 	return c, c.CloseIdleConnections
 }
 
-// onceMore makes one attempt, for objstore.Retry makes the others; but where clocks differ the client learns by how much, and has to ask again.
+// onceMore allows one attempt, since objstore.Retry makes the others, and a second one if the first
+// failed because the clocks differ: the client learns the difference from the response.
 func onceMore() aws.Retryer {
 	return retry.NewStandard(func(so *retry.StandardOptions) {
 		so.MaxAttempts = 2
 		so.Retryables = []retry.IsErrorRetryable{
-			retry.RetryableErrorCode{Codes: map[string]struct{}{"RequestTimeTooSkewed": {}, "RequestExpired": {}, "RequestInTheFuture": {}}},
-			retry.IsErrorRetryableFunc(func(err error) aws.Ternary { // the answer to a HEAD has no code
+			retry.RetryableErrorCode{Codes: map[string]struct{}{"RequestTimeTooSkewed": {}, "RequestExpired": {},
+				"RequestInTheFuture": {}}},
+			retry.IsErrorRetryableFunc(func(err error) aws.Ternary { // the response to a HEAD has no error code
 				r := s3Provider{}.refused(err)
 				return aws.BoolTernary(r.status == http.StatusForbidden && clockOff(r.header) != 0)
 			}),
@@ -120,7 +126,8 @@ func onceMore() aws.Retryer {
 	})
 }
 
-// clockOff is by how much this machine's clock is behind that of the server that answers; 0 where it is too little for a signature to be refused for it.
+// clockOff returns how far this machine's clock is behind the server's; 0 if the difference is too
+// small for a signature to be refused.
 func clockOff(answer http.Header) time.Duration {
 	t, err := http.ParseTime(answer.Get("Date"))
 	if off := time.Until(t); err == nil && off.Abs() > 4*time.Minute {
@@ -142,33 +149,52 @@ func repeatedly(r objstore.Retry) aws.Retryer {
 	})
 }
 
-// realNames has the client ask for objects by the names that they have.
+// CutVersion splits the name of an object in s3, written NAME?versionId=ID as other tools (s3fs)
+// do, into key and version. A key that itself ends so can't be named.
+func CutVersion(name string) (key, version string, ok bool) {
+	i := strings.LastIndex(name, versionMark)
+	if i <= 0 || i+len(versionMark) == len(name) {
+		return name, "", false
+	}
+	return name[:i], name[i+len(versionMark):], true
+}
+
+const versionMark = "?versionId="
+
+// realNames makes the client request the objects' real names and versions.
 func realNames(stack *middleware.Stack) error {
-	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("leatNames", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-		var name **string
-		switch p := in.Parameters.(type) {
-		case *s3.GetObjectInput:
-			name = &p.Key
-		case *s3.HeadObjectInput:
-			name = &p.Key
-		case *s3.PutObjectInput:
-			name = &p.Key
-		case *s3.CreateMultipartUploadInput:
-			name = &p.Key
-		case *s3.UploadPartInput:
-			name = &p.Key
-		case *s3.CompleteMultipartUploadInput:
-			name = &p.Key
-		case *s3.AbortMultipartUploadInput:
-			name = &p.Key
-		case *s3.ListObjectsV2Input:
-			name = &p.Prefix
-		}
-		if name != nil && *name != nil {
-			*name = aws.String(unescape(**name))
-		}
-		return next.HandleInitialize(ctx, in)
-	}), middleware.Before)
+	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("leatNames",
+		func(ctx context.Context, in middleware.InitializeInput,
+			next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+			var name, version **string
+			switch p := in.Parameters.(type) {
+			case *s3.GetObjectInput:
+				name, version = &p.Key, &p.VersionId
+			case *s3.HeadObjectInput:
+				name, version = &p.Key, &p.VersionId
+			case *s3.PutObjectInput:
+				name = &p.Key
+			case *s3.CreateMultipartUploadInput:
+				name = &p.Key
+			case *s3.UploadPartInput:
+				name = &p.Key
+			case *s3.CompleteMultipartUploadInput:
+				name = &p.Key
+			case *s3.AbortMultipartUploadInput:
+				name = &p.Key
+			case *s3.ListObjectsV2Input:
+				name = &p.Prefix
+			}
+			if name != nil && *name != nil {
+				*name = aws.String(unescape(**name))
+			}
+			if version != nil && *name != nil {
+				if key, v, ok := CutVersion(**name); ok {
+					*name, *version = aws.String(key), aws.String(v)
+				}
+			}
+			return next.HandleInitialize(ctx, in)
+		}), middleware.Before)
 }
 
 type s3Provider struct{}
@@ -218,9 +244,9 @@ func (s3Provider) refused(err error) (r refusal) {
 	if r.status == http.StatusForbidden {
 		switch off := clockOff(r.header); {
 		case off > 0:
-			r.detail = fmt.Sprintf("and this machine's clock is %v behind the store's", off)
+			r.detail = fmt.Sprintf("this machine's clock is %v behind the store's", off)
 		case off < 0:
-			r.detail = fmt.Sprintf("and this machine's clock is %v ahead of the store's", -off)
+			r.detail = fmt.Sprintf("this machine's clock is %v ahead of the store's", -off)
 		}
 	}
 	return r
@@ -228,7 +254,7 @@ func (s3Provider) refused(err error) (r refusal) {
 
 func (s3Provider) hidden(string) bool { return false }
 
-// unquote is an entity tag without its quotes; a weak one is none.
+// unquote returns an entity tag without its quotes, and "" for a weak one.
 func unquote(tag string) string {
 	if len(tag) > 2 && tag[0] == '"' && tag[len(tag)-1] == '"' {
 		return tag[1 : len(tag)-1]

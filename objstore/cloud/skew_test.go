@@ -12,7 +12,8 @@ import (
 	"leat/objstore"
 )
 
-// skewed is an S3 server whose clock is another one: it refuses what was signed at another time, and to a HEAD it says no more than that.
+// skewed returns a bucket on an S3 server whose clock is wrong: it refuses what was signed at
+// another time, without an error code in the response to a HEAD.
 func skewed(t *testing.T, ahead time.Duration, deaf bool) *objstore.Bucket {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		now := time.Now().Add(ahead)
@@ -35,7 +36,7 @@ func skewed(t *testing.T, ahead time.Duration, deaf bool) *objstore.Bucket {
 	return open(t, "s3://box", &objstore.Options{Endpoint: srv.URL})
 }
 
-func TestAClockThatIsWrongIsNoError(t *testing.T) {
+func TestWrongClockIsCorrected(t *testing.T) {
 	for _, ahead := range []time.Duration{-3 * time.Hour, 3 * time.Hour} {
 		if _, err := skewed(t, ahead, false).Stat(t.Context(), "x"); err != nil {
 			t.Errorf("%v ahead, looking up: %v", ahead, err)
@@ -49,9 +50,10 @@ func TestAClockThatIsWrongIsNoError(t *testing.T) {
 	}
 }
 
-func TestARefusalByAStoreOfAnotherTimeTellsOfTheClock(t *testing.T) {
+func TestRefusalNamesClockDifference(t *testing.T) {
 	_, err := skewed(t, 3*time.Hour, true).Stat(t.Context(), "x")
-	if err == nil || !strings.Contains(err.Error(), "403") || !strings.Contains(err.Error(), "this machine's clock is 3h0m0s behind the store's") {
+	if err == nil || !strings.Contains(err.Error(), "403") || !strings.Contains(err.Error(),
+		"this machine's clock is 3h0m0s behind the store's") {
 		t.Error(err)
 	}
 	_, err = skewed(t, -3*time.Hour, true).Stat(t.Context(), "x")

@@ -21,7 +21,8 @@ func azure(t *testing.T) (*fake, *objstore.Bucket) {
 	t.Setenv("AZURE_STORAGE_ACCOUNT", "acct")
 	t.Setenv("AZURE_STORAGE_KEY", "dmVyeSBzZWNyZXQ=")
 	f := newFake(t, serveAzure)
-	return f, open(t, "azblob://box", &objstore.Options{Endpoint: f.URL + "/acct", Retry: objstore.Retry{Base: time.Millisecond}})
+	return f, open(t, "azblob://box", &objstore.Options{Endpoint: f.URL + "/acct",
+		Retry: objstore.Retry{Base: time.Millisecond}})
 }
 
 func gs(t *testing.T) (*fake, *objstore.Bucket) {
@@ -40,11 +41,12 @@ func TestAzure(t *testing.T) {
 func TestGS(t *testing.T) {
 	objstoretest.Run(t, func(t *testing.T) objstoretest.Store {
 		f, b := gs(t)
-		return objstoretest.Store{Source: b, Put: f.put, Versions: true, Refuses: func(name string) bool { return strings.Contains(name, "__0x") }}
+		return objstoretest.Store{Source: b, Put: f.put, Versions: true,
+			Refuses: func(name string) bool { return strings.Contains(name, "__0x") }}
 	})
 }
 
-func TestChecksumsOfStoresAreOfTheWholeObject(t *testing.T) {
+func TestChecksumsAreOfWholeObject(t *testing.T) {
 	data := []byte("some bytes")
 	f, a := azure(t)
 	f.put(t, "x", data)
@@ -63,7 +65,7 @@ func TestChecksumsOfStoresAreOfTheWholeObject(t *testing.T) {
 	}
 }
 
-func TestAListGoesOnWhereAPageWasRefused(t *testing.T) {
+func TestListRetriesPage(t *testing.T) {
 	for name, opened := range map[string]func(*testing.T) (*fake, *objstore.Bucket){"azblob": azure, "gs": gs} {
 		t.Run(name, func(t *testing.T) {
 			f, b := opened(t)
@@ -91,7 +93,7 @@ func TestAListGoesOnWhereAPageWasRefused(t *testing.T) {
 	}
 }
 
-func TestEachReadIsOneRequest(t *testing.T) {
+func TestReadIsOneRequest(t *testing.T) {
 	for name, opened := range map[string]func(*testing.T) (*fake, *objstore.Bucket){"azblob": azure, "gs": gs} {
 		t.Run(name, func(t *testing.T) {
 			f, b := opened(t)
@@ -110,7 +112,7 @@ func TestEachReadIsOneRequest(t *testing.T) {
 	}
 }
 
-func TestAnswersThatLackWhatTheyMustHaveAreErrors(t *testing.T) {
+func TestIncompleteResponsesAreErrors(t *testing.T) {
 	list := `<?xml version="1.0"?><ListBucketResult><Contents><Key>a</Key></Contents></ListBucketResult>`
 	endpoint, _ := fakeS3(t, func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, list) })
@@ -120,7 +122,8 @@ func TestAnswersThatLackWhatTheyMustHaveAreErrors(t *testing.T) {
 		fmt.Fprint(w, `<?xml version="1.0"?><EnumerationResults><Blobs><Blob><Name>a</Name></Blob></Blobs></EnumerationResults>`)
 		return true
 	}
-	for _, b := range []*objstore.Bucket{open(t, "s3://bucket", &objstore.Options{Endpoint: endpoint, Anonymous: true}), a} {
+	for _, b := range []*objstore.Bucket{open(t, "s3://bucket", &objstore.Options{Endpoint: endpoint, Anonymous: true}),
+		a} {
 		n := 0
 		for _, err := range b.List(t.Context(), "") {
 			if n++; err == nil || !strings.Contains(err.Error(), "lacks") {
@@ -136,20 +139,22 @@ func TestAnswersThatLackWhatTheyMustHaveAreErrors(t *testing.T) {
 	}
 }
 
-func TestABucketInAnotherRegionIsFound(t *testing.T) {
+func TestBucketInOtherRegion(t *testing.T) {
 	endpoint, put := fakeS3(t, nil)
 	put(t, "x", []byte("there"))
 	at, _ := url.Parse(endpoint)
 	var asked []string
-	o := &objstore.Options{Anonymous: true, Region: "eu-north-1", Client: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-		asked = append(asked, r.URL.Host)
-		if !strings.Contains(r.URL.Host, "us-west-2") {
-			return &http.Response{StatusCode: 301, Header: http.Header{"X-Amz-Bucket-Region": {"us-west-2"}}, Body: http.NoBody, Request: r}, nil
-		}
-		r = r.Clone(r.Context())
-		r.URL.Scheme, r.URL.Host, r.Host, r.URL.Path = "http", at.Host, at.Host, "/bucket"+r.URL.Path
-		return http.DefaultTransport.RoundTrip(r)
-	})}}
+	o := &objstore.Options{Anonymous: true, Region: "eu-north-1",
+		Client: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			asked = append(asked, r.URL.Host)
+			if !strings.Contains(r.URL.Host, "us-west-2") {
+				return &http.Response{StatusCode: 301, Header: http.Header{"X-Amz-Bucket-Region": {"us-west-2"}},
+					Body: http.NoBody, Request: r}, nil
+			}
+			r = r.Clone(r.Context())
+			r.URL.Scheme, r.URL.Host, r.Host, r.URL.Path = "http", at.Host, at.Host, "/bucket"+r.URL.Path
+			return http.DefaultTransport.RoundTrip(r)
+		})}}
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 	b := open(t, "s3://bucket", o)
 	if i, err := b.Stat(t.Context(), "x"); err != nil || i.Size != 5 {
@@ -163,7 +168,7 @@ func TestABucketInAnotherRegionIsFound(t *testing.T) {
 		t.Error(got, err)
 	}
 	body.Close()
-	if len(asked) != 3 { // the second request goes to the right one at once
+	if len(asked) != 3 { // the second request goes to the right region at once
 		t.Errorf("%q", asked)
 	}
 }
@@ -172,7 +177,7 @@ type roundTrip func(r *http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func TestAnUploadAsksAgain(t *testing.T) {
+func TestUploadRetries(t *testing.T) {
 	var n atomic.Int64
 	endpoint, _ := fakeS3(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -184,9 +189,11 @@ func TestAnUploadAsksAgain(t *testing.T) {
 			h.ServeHTTP(w, r)
 		})
 	})
-	b := open(t, "s3://bucket", &objstore.Options{Endpoint: endpoint, Anonymous: true, Retry: objstore.Retry{Attempts: 8, Max: 10 * time.Millisecond}})
+	b := open(t, "s3://bucket", &objstore.Options{Endpoint: endpoint, Anonymous: true,
+		Retry: objstore.Retry{Attempts: 8, Max: 10 * time.Millisecond}})
 	data := bytes.Repeat([]byte("0123456789abcdef"), 1<<20)
-	if err := b.Upload(t.Context(), "big", bytes.NewReader(data), int64(len(data)), objstore.UploadOptions{}); err != nil {
+	if err := b.Upload(t.Context(), "big", bytes.NewReader(data), int64(len(data)),
+		objstore.UploadOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	_, body, err := b.Read(t.Context(), "big", 0, -1, nil)
@@ -209,8 +216,10 @@ func TestOneObjectHasOneID(t *testing.T) {
 		url, name string
 		o         *objstore.Options
 	}{
-		{"s3://b", "x", anon}, {"s3://b", "x?endpoint=http://h", anon}, {"s3://b", "x%3Fendpoint=http://h", anon}, {"s3://b", "x", at("http://h")}, {"s3://b", "x", at("https://h")},
-		{"s3://b", "x", at("https://h/path")}, {"s3://b", "x?sig=1", anon}, {"s3://b", "x?sig=2", anon}, {"gs://b", "x", anon}, {"azblob://b", "x", anon}, {"azblob://b", "x", at("https://two.blob.core.windows.net")},
+		{"s3://b", "x", anon}, {"s3://b", "x?endpoint=http://h", anon}, {"s3://b", "x%3Fendpoint=http://h", anon},
+		{"s3://b", "x", at("http://h")}, {"s3://b", "x", at("https://h")},
+		{"s3://b", "x", at("https://h/path")}, {"s3://b", "x?sig=1", anon}, {"s3://b", "x?sig=2", anon},
+		{"gs://b", "x", anon}, {"azblob://b", "x", anon}, {"azblob://b", "x", at("https://two.blob.core.windows.net")},
 	} {
 		id := open(t, c.url, c.o).ID(c.name)
 		if other, ok := seen[id]; ok || strings.Contains(id, "sig=") {
@@ -224,7 +233,7 @@ func TestOneObjectHasOneID(t *testing.T) {
 	}
 }
 
-func TestErrorsOfAzureAndGSHaveNoSecrets(t *testing.T) {
+func TestAzureAndGSErrorsHaveNoSecrets(t *testing.T) {
 	t.Setenv("AZURE_STORAGE_ACCOUNT", "acct")
 	t.Setenv("AZURE_STORAGE_SAS_TOKEN", "sv=2020&sig=geheim")
 	f := newFake(t, serveAzure)
@@ -240,7 +249,8 @@ func TestErrorsOfAzureAndGSHaveNoSecrets(t *testing.T) {
 		}
 		_, _, err := b.Read(t.Context(), "x", 0, 1, nil)
 		var e *objstore.Error
-		if !errors.As(err, &e) || e.Status != status || e.RetryAfter != 2*time.Second || strings.Contains(err.Error(), "geheim") {
+		if !errors.As(err, &e) || e.Status != status || e.RetryAfter != 2*time.Second || strings.Contains(err.Error(),
+			"geheim") {
 			t.Errorf("%d: %v", status, err)
 		}
 	}
@@ -253,12 +263,13 @@ func TestErrorsOfAzureAndGSHaveNoSecrets(t *testing.T) {
 	}
 	t.Setenv("AZURE_STORAGE_SAS_TOKEN", "")
 	t.Setenv("AZURE_STORAGE_KEY", "geheim!")
-	if _, err := objstore.Open(t.Context(), "azblob://box", &objstore.Options{Drivers: Drivers()}); err == nil || strings.Contains(err.Error(), "geheim") {
+	if _, err := objstore.Open(t.Context(), "azblob://box",
+		&objstore.Options{Drivers: Drivers()}); err == nil || strings.Contains(err.Error(), "geheim") {
 		t.Error(err)
 	}
 }
 
-func TestAnUploadThatIsRefusedSaysWhy(t *testing.T) {
+func TestRefusedUploadError(t *testing.T) {
 	for name, make := range map[string]func(*testing.T) (*fake, *objstore.Bucket){"azure": azure, "gs": gs} {
 		f, b := make(t)
 		f.before = func(w http.ResponseWriter, r *http.Request) bool {
@@ -271,7 +282,8 @@ func TestAnUploadThatIsRefusedSaysWhy(t *testing.T) {
 		}
 		err := b.Upload(t.Context(), "x", strings.NewReader("abc"), 3, objstore.UploadOptions{})
 		var e *objstore.Error
-		if !errors.As(err, &e) || e.Status != http.StatusForbidden || !strings.Contains(err.Error(), "check the credentials") {
+		if !errors.As(err, &e) || e.Status != http.StatusForbidden || !strings.Contains(err.Error(),
+			"check the credentials") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -1,4 +1,4 @@
-// Package objstoretest is what every Source of objstore must do, as a test.
+// Package objstoretest tests that a Source fulfils the contract of objstore.
 package objstoretest
 
 import (
@@ -17,31 +17,33 @@ import (
 	"leat/objstore"
 )
 
-// Store is a Source that a test can fill.
+// Store is a Source and the means to fill it.
 type Store struct {
 	Source objstore.Source
-	// Put makes an object, or replaces one by another version.
+	// Put creates an object, or replaces it by another version.
 	Put func(t *testing.T, name string, data []byte)
-	// Refuses tells which names can't be asked for; nil: none.
+	// Refuses reports whether a name can't be requested; nil: all can.
 	Refuses func(name string) bool
-	// Versions tells whether the store tells versions of the same size and second apart.
+	// Versions says that the store distinguishes versions of equal size and second.
 	Versions bool
 }
 
-// Names are names of objects that every store has to keep as they are.
-var Names = []string{"plain", "with space.txt", "plus+and%25percent", "ümläut/日本", "deep/er/est.tif", "a=b&c,d;e'f(g)", "semi:colon@at!~*",
+// Names lists names of objects that every store must keep unchanged.
+var Names = []string{"plain", "with space.txt", "plus+and%25percent", "ümläut/日本", "deep/er/est.tif", "a=b&c,d;e'f(g)",
+	"semi:colon@at!~*",
 	"hash#question?percent%", `back\slash"quote`, "like__0x41__an escape"}
 
-// Run tests a Source. open makes an empty store.
+// Run tests a Source. open returns an empty store.
 func Run(t *testing.T, open func(t *testing.T) Store) {
 	data := make([]byte, 100_000)
 	for i := range data {
 		data[i] = byte(i*7 + i>>8)
 	}
-	t.Run("any range is the bytes that are there", func(t *testing.T) {
+	t.Run("ranges", func(t *testing.T) {
 		s := open(t)
 		s.Put(t, "o", data)
-		for _, r := range [][2]int64{{0, -1}, {0, 100_000}, {0, 1}, {99_999, 1}, {99_999, 100}, {50_000, -1}, {100_000, 10}, {0, 200_000}, {12_345, 6_789}} {
+		for _, r := range [][2]int64{{0, -1}, {0, 100_000}, {0, 1}, {99_999, 1}, {99_999, 100}, {50_000, -1},
+			{100_000, 10}, {0, 200_000}, {12_345, 6_789}} {
 			info, body, err := s.Source.Read(t.Context(), "o", r[0], r[1], nil)
 			if err != nil {
 				t.Fatalf("%v: %v", r, err)
@@ -57,7 +59,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 			}
 		}
 	})
-	t.Run("an empty object has no bytes and no error", func(t *testing.T) {
+	t.Run("empty object", func(t *testing.T) {
 		s := open(t)
 		s.Put(t, "empty", nil)
 		for _, length := range []int64{-1, 10} {
@@ -75,7 +77,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 			t.Error(info, err)
 		}
 	})
-	t.Run("looking up and reading tell of the same version", func(t *testing.T) {
+	t.Run("Stat and Read return the same version", func(t *testing.T) {
 		s := open(t)
 		s.Put(t, "o", data)
 		a, err := s.Source.Stat(t.Context(), "o")
@@ -87,7 +89,8 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 			t.Fatal(err)
 		}
 		body.Close()
-		if a.Name != "o" || a.Size != b.Size || a.ETag != b.ETag || !a.ModTime.Equal(b.ModTime) || a.ETag == "" && a.ModTime.IsZero() {
+		if a.Name != "o" || a.Size != b.Size || a.ETag != b.ETag || !a.ModTime.Equal(b.ModTime) || a.ETag == "" &&
+			a.ModTime.IsZero() {
 			t.Errorf("%+v\n%+v", a, b)
 		}
 	})
@@ -112,7 +115,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 			body.Close()
 		}
 	})
-	t.Run("what is not there is fs.ErrNotExist and says its name", func(t *testing.T) {
+	t.Run("missing object is fs.ErrNotExist and named", func(t *testing.T) {
 		s := open(t)
 		s.Put(t, "o", data)
 		_, err := s.Source.Stat(t.Context(), "no/such")
@@ -123,7 +126,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 			}
 		}
 	})
-	t.Run("names are kept, and listed in their order", func(t *testing.T) {
+	t.Run("names are kept and listed in order", func(t *testing.T) {
 		s := open(t)
 		for _, n := range Names {
 			s.Put(t, n, []byte(n))
@@ -170,7 +173,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		s := open(t)
 		l, ok := s.Source.(objstore.Lister)
 		if !ok {
-			t.Skip("it can't list")
+			t.Skip("skipped: the Source is not a Lister")
 		}
 		for i := range 1100 {
 			s.Put(t, fmt.Sprintf("many/%04d", i), []byte("x"))
@@ -190,15 +193,16 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 			t.Errorf("%d objects", n)
 		}
 	})
-	t.Run("an upload is whole, or not there", func(t *testing.T) {
+	t.Run("upload is complete or absent", func(t *testing.T) {
 		s := open(t)
 		u, ok := s.Source.(objstore.Uploader)
 		if !ok {
-			t.Skip("it takes no objects")
+			t.Skip("skipped: the Source is not an Uploader")
 		}
 		big := bytes.Repeat(data, 180) // 18 MB: several parts
 		for name, b := range map[string][]byte{"up/empty": nil, "up/small": data, "up/big": big} {
-			if err := u.Upload(t.Context(), name, bytes.NewReader(b), int64(len(b)), objstore.UploadOptions{}); err != nil {
+			if err := u.Upload(t.Context(), name, bytes.NewReader(b), int64(len(b)),
+				objstore.UploadOptions{}); err != nil {
 				t.Fatal(name, err)
 			}
 			_, body, err := s.Source.Read(t.Context(), name, 0, -1, nil)
@@ -211,12 +215,14 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 				t.Errorf("%s: %d bytes, %v", name, len(got), err)
 			}
 		}
-		if err := u.Upload(t.Context(), "up/short", bytes.NewReader(data), int64(len(data))+1, objstore.UploadOptions{}); err == nil {
+		if err := u.Upload(t.Context(), "up/short", bytes.NewReader(data), int64(len(data))+1,
+			objstore.UploadOptions{}); err == nil {
 			t.Error("an upload of bytes that are not there succeeded")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := u.Upload(ctx, "up/cancelled", bytes.NewReader(big), int64(len(big)), objstore.UploadOptions{}); err == nil {
+		if err := u.Upload(ctx, "up/cancelled", bytes.NewReader(big), int64(len(big)),
+			objstore.UploadOptions{}); err == nil {
 			t.Error("a cancelled upload succeeded")
 		}
 		for _, name := range []string{"up/short", "up/cancelled"} {
@@ -225,18 +231,19 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 			}
 		}
 	})
-	t.Run("an upload that is to replace nothing leaves what is there, also what comes meanwhile", func(t *testing.T) {
+	t.Run("IfAbsent keeps existing objects, also concurrent ones", func(t *testing.T) {
 		s := open(t)
 		u, ok := s.Source.(objstore.Uploader)
 		if !ok {
-			t.Skip("it takes no objects")
+			t.Skip("skipped: the Source is not an Uploader")
 		}
 		absent := objstore.UploadOptions{IfAbsent: true}
 		if err := u.Upload(t.Context(), "new", bytes.NewReader(data), int64(len(data)), absent); err != nil {
 			t.Fatal(err)
 		}
 		s.Put(t, "old", []byte("old"))
-		if err := u.Upload(t.Context(), "old", bytes.NewReader(data), int64(len(data)), absent); !errors.Is(err, fs.ErrExist) || objstore.Temporary(err) || !strings.Contains(err.Error(), "/old") {
+		if err := u.Upload(t.Context(), "old", bytes.NewReader(data), int64(len(data)), absent); !errors.Is(err,
+			fs.ErrExist) || objstore.Temporary(err) || !strings.Contains(err.Error(), "/old") {
 			t.Errorf("the error is %v", err)
 		}
 		race := &racing{Reader: bytes.NewReader(data), first: sync.OnceFunc(func() { s.Put(t, "race", []byte("old")) })}
@@ -255,18 +262,19 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 			}
 		}
 	})
-	t.Run("the end of a context ends a request", func(t *testing.T) {
+	t.Run("context ends request", func(t *testing.T) {
 		s := open(t)
 		s.Put(t, "o", data)
 		ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 		defer cancel()
-		if _, err := (objstore.Retry{}).Stat(ctx, s.Source, "o"); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := (objstore.Retry{}).Stat(ctx, s.Source, "o"); err != nil && !errors.Is(err,
+			context.DeadlineExceeded) {
 			t.Error(err)
 		}
 	})
 }
 
-// racing does something when it is first read.
+// racing calls first when it is first read.
 type racing struct {
 	*bytes.Reader
 	first func()

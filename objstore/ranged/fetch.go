@@ -6,10 +6,12 @@ import (
 	"leat/raster"
 )
 
-var _ raster.Fetcher = (*Reader)(nil)
+var _ raster.Prefetcher = (*Reader)(nil)
 
-// Fetch begins to bring pieces of the object, which are ordered and apart (raster.SortRanges makes them so), and returns at once: pieces that lie close together
-// by one request, several at a time. They stay in memory until release, which does not wait. What goes wrong is told to those who read.
+// Fetch starts to fetch ranges of the object, which must be ordered and disjoint, as
+// raster.SortRanges returns them, and returns at once. It joins ranges that are close together and
+// sends several requests at a time. The bytes stay in memory until release is called, which does
+// not wait. ReadAt reports the errors.
 func (r *Reader) Fetch(ranges []raster.Range) (release func()) {
 	spans := make([]span, 0, len(ranges))
 	for _, w := range ranges {
@@ -18,13 +20,13 @@ func (r *Reader) Fetch(ranges []raster.Range) (release func()) {
 			continue
 		}
 		if n := len(spans); n > 0 && spans[n-1].end() > w.Offset {
-			continue // not as asked for; it is read when it is needed
+			continue // overlaps the one before; ReadAt will fetch it
 		}
 		spans = append(spans, span{w.Offset, end - w.Offset})
 	}
-	held, err := r.take(spans, false)
+	held, err := r.acquire(spans, false)
 	if err != nil {
 		return func() {}
 	}
-	return sync.OnceFunc(func() { r.give(held) })
+	return sync.OnceFunc(func() { r.releaseAll(held) })
 }

@@ -10,40 +10,41 @@ type span struct{ at, bytes int64 }
 
 func (s span) end() int64 { return s.at + s.bytes }
 
-// piece is a run of bytes that is here or under way.
+// piece is a run of bytes that is in memory or requested.
 type piece struct {
 	at, bytes int64
 	ready     chan struct{} // closed when data or err is set
 	data      []byte
 	err       error
 
-	refs    int // those who hold it; its request is one
+	refs    int // users, among them its request
 	dropped bool
-	used    uint64 // when it was last let go of
+	used    uint64 // clock at its last release
 }
 
 func (p *piece) end() int64 { return p.at + p.bytes }
 
-// pieces are ordered and overlap nowhere. Those that nobody holds stay within the limit, what was used last. Not safe for concurrent use.
+// pieces is a list of disjoint pieces, ordered by offset. Unused pieces are evicted beyond the
+// limit, least recently used first. Not safe for concurrent use.
 type pieces struct {
 	list  []*piece
 	limit int64
-	kept  int64 // bytes that nobody holds
+	kept  int64 // bytes of unused pieces
 	clock uint64
-	slack int64 // what may still be fetched along
+	slack int64 // bytes of gaps that may still be fetched to join spans
 }
 
-// from is the index of the first piece that ends behind byte at.
+// from returns the index of the first piece that ends after byte at.
 func (s *pieces) from(at int64) int {
 	return sort.Search(len(s.list), func(i int) bool { return s.list[i].end() > at })
 }
 
-// put adds a piece where there is none.
+// put inserts a piece, which overlaps no other.
 func (s *pieces) put(p *piece) {
 	s.list = slices.Insert(s.list, s.from(p.at), p)
 }
 
-// missing are the parts of the spans that no piece has.
+// missing returns the parts of the spans that no piece covers.
 func (s *pieces) missing(spans []span) []span {
 	var out []span
 	for _, w := range spans {
@@ -61,8 +62,8 @@ func (s *pieces) missing(spans []span) []span {
 	return out
 }
 
-// room is what no piece has around a missing span.
-func (s *pieces) room(w span, size int64) (first, last int64) {
+// gapAround returns the bounds of the gap between pieces around a missing span.
+func (s *pieces) gapAround(w span, size int64) (first, last int64) {
 	first, last = 0, size
 	i := s.from(w.at)
 	if i > 0 {
@@ -74,16 +75,17 @@ func (s *pieces) room(w span, size int64) (first, last int64) {
 	return first, last
 }
 
-// widen makes missing spans that are smaller than a block whole blocks, as far as nothing of them is there.
+// widen extends missing spans that are smaller than a block to whole blocks, but not over existing
+// pieces.
 func (s *pieces) widen(missing []span, block, size int64) []span {
 	var out []span
 	for _, w := range missing {
 		if w.bytes < block {
-			first, last := s.room(w, size)
+			first, last := s.gapAround(w, size)
 			a, b := max(first, w.at/block*block), min(last, (w.end()+block-1)/block*block)
 			w = span{a, b - a}
 		}
-		if n := len(out); n > 0 && out[n-1].end() > w.at { // both grew into one block
+		if n := len(out); n > 0 && out[n-1].end() > w.at { // both were extended into one block
 			w.bytes -= out[n-1].end() - w.at
 			w.at = out[n-1].end()
 		}
@@ -94,7 +96,7 @@ func (s *pieces) widen(missing []span, block, size int64) []span {
 	return out
 }
 
-// join makes one of missing spans that lie close together, with nothing between them that is there.
+// join merges missing spans that are close together with no piece in between.
 func (s *pieces) join(missing []span) []span {
 	for _, w := range missing {
 		s.slack += w.bytes / slackShare
@@ -103,7 +105,7 @@ func (s *pieces) join(missing []span) []span {
 	for _, w := range missing {
 		if n := len(out); n > 0 {
 			gap := w.at - out[n-1].end()
-			_, last := s.room(out[n-1], w.end())
+			_, last := s.gapAround(out[n-1], w.end())
 			if gap <= min(maxGap, s.slack) && last >= w.at {
 				s.slack -= gap
 				out[n-1].bytes = w.end() - out[n-1].at
@@ -115,7 +117,8 @@ func (s *pieces) join(missing []span) []span {
 	return out
 }
 
-// hold returns the pieces that cover the spans, which all do, each held once more.
+// hold returns the pieces that cover the spans, which must be covered, and adds a reference to
+// each.
 func (s *pieces) hold(spans []span) []*piece {
 	var out []*piece
 	for _, w := range spans {
@@ -134,7 +137,7 @@ func (s *pieces) hold(spans []span) []*piece {
 	return out
 }
 
-// release lets go of a piece. One that nobody holds any more is kept while there is room.
+// release drops a reference. An unused piece stays in memory within the limit.
 func (s *pieces) release(p *piece) {
 	if p.refs--; p.refs > 0 || p.dropped {
 		return
@@ -142,7 +145,7 @@ func (s *pieces) release(p *piece) {
 	s.idle(p)
 }
 
-// idle keeps a piece that nobody holds, and drops those that were used longest ago where they are too many.
+// idle keeps an unused piece, and evicts the least recently used ones beyond the limit.
 func (s *pieces) idle(p *piece) {
 	s.clock++
 	p.used = s.clock
@@ -162,7 +165,7 @@ func (s *pieces) idle(p *piece) {
 	}
 }
 
-// drop forgets a piece; those who hold it keep its bytes.
+// drop removes a piece from the list; its users keep its bytes.
 func (s *pieces) drop(p *piece) {
 	p.dropped = true
 	if i := slices.Index(s.list, p); i >= 0 {

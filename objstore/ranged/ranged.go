@@ -1,13 +1,14 @@
-// Package ranged reads objects piece by piece, as one reads files at any place.
+// Package ranged reads objects at any offset, as one reads files.
 //
-// [Open] gives a [Reader], an io.ReaderAt over one version of an object: a request has come back with it when Open returns, and a later one that
-// meets another version fails with objstore.ErrChanged. Since a request takes long, whatever its size, the Reader asks for more than a small read needs, brings
-// the pieces that [Reader.Fetch] names several at a time, joins those that lie close together, parts those that are long, and asks for nothing
-// that it has or that is under way.
+// [Open] returns a [Reader], an io.ReaderAt over one version of an object: Open's own request finds
+// the version, and a later request that meets another one fails with objstore.ErrChanged. Since a
+// request takes long whatever its size, the Reader requests more than a small read needs, fetches
+// the ranges given to [Reader.Fetch] concurrently, joins those that are close together, splits long
+// ones, and requests nothing that it holds or has requested.
 //
-// Memory is bounded by what the caller has fetched and not released, and Options.CacheBytes on top.
+// Memory is bounded by the ranges that are fetched and not released, plus Options.CacheBytes.
 //
-// A store that does not know ranges is read correctly and slowly.
+// A store without ranges is read correctly but slowly.
 package ranged
 
 import (
@@ -21,29 +22,32 @@ import (
 	"leat/objstore"
 )
 
-// Options say how objects are read; nil, and zero fields, are the defaults.
+// Options configure a Reader; nil and zero fields mean the defaults.
 type Options struct {
-	// Retry says how often a request is made.
+	// Retry repeats requests.
 	Retry objstore.Retry
-	// Limiter bounds the requests under way of all Readers that have it; nil: one of 8 for this Reader.
+	// Limiter bounds the concurrent requests of all Readers that share it; nil: 8 for this Reader.
 	Limiter *Limiter
-	// HeadBytes are asked for by Open; default 32 KiB, which holds the header of most files.
+	// HeadBytes is what Open requests; default 32 KiB, which holds the header of most files.
 	HeadBytes int64
-	// BlockBytes is what a smaller read is widened to, at multiples of it; default 16 KiB.
+	// BlockBytes is the size that smaller reads are widened to, at its multiples; default 16 KiB.
 	BlockBytes int64
-	// CacheBytes of what nobody holds any more are kept, what was used last; default 4 MiB.
+	// CacheBytes bounds the unused bytes that stay in memory, most recently used; default 4 MiB.
 	CacheBytes int64
 }
 
-// What lies between two pieces is fetched along with them where that is less than a request costs, at 20 ms and 100 MB/s some 2 MB; but since several are
-// under way at once, and people pay by bytes, no more than maxGap at a time, and over the life of a Reader freeSlack and a slackShare-th of what was asked for.
+// A gap between two ranges is fetched along with them if that costs less than a request: some 2 MB
+// at 20 ms and 100 MB/s. But since several requests run at once, and users pay by the byte, a gap
+// has at most maxGap bytes, and all gaps of a Reader at most freeSlack and 1/slackShare of the
+// requested bytes.
 const (
 	maxGap     = 32 << 10
 	freeSlack  = 16 << 10
 	slackShare = 128
 )
 
-// maxRequest is the size from which on pieces are parted, to come by several connections: 4 MiB take 40 ms at 100 MB/s, twice what a far store's answer does.
+// maxRequest is the size above which ranges are split, to arrive over several connections: 4 MiB
+// take 40 ms at 100 MB/s, twice the response time of a remote store.
 const maxRequest = 4 << 20
 
 func (o *Options) withDefaults() Options {
@@ -66,30 +70,31 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
-// Limiter bounds requests. It may be shared by many Readers.
-type Limiter struct{ places chan struct{} }
+// Limiter bounds concurrent requests. Readers may share it.
+type Limiter struct{ slots chan struct{} }
 
-// NewLimiter returns a Limiter of n requests at once.
+// NewLimiter returns a Limiter of n concurrent requests.
 func NewLimiter(n int) *Limiter { return &Limiter{make(chan struct{}, max(1, n))} }
 
 func (l *Limiter) enter(ctx context.Context) error {
 	select {
-	case l.places <- struct{}{}:
+	case l.slots <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-func (l *Limiter) leave() { <-l.places }
+func (l *Limiter) leave() { <-l.slots }
 
-// Counters are what a Reader has asked for.
+// Counters counts what a Reader has requested.
 type Counters struct {
-	Requests int64 // repeated ones once
-	Bytes    int64 // that came
+	Requests int64 // without retries
+	Bytes    int64 // received
 }
 
-// Reader reads one version of an object. All methods but Close may be called by many goroutines at once. It is a raster.Fetcher.
+// Reader reads one version of an object. All methods but Close are safe for concurrent use. It
+// implements raster.Prefetcher.
 type Reader struct {
 	o      Options
 	src    objstore.Source
@@ -99,19 +104,21 @@ type Reader struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	mu     sync.Mutex
-	closed bool
-	store  pieces
-	count  Counters
-	queue  []*piece // to be asked for
-	askers int      // goroutines that do so
+	mu      sync.Mutex
+	came    []received // only where the store does not identify versions; see Matches
+	closed  bool
+	pieces  pieces
+	count   Counters
+	queue   []*piece // to be requested
+	senders int      // goroutines that send the requests
 }
 
-// Open asks for the beginning of an object, and so for the version that it has now. ctx ends all requests of the Reader, later ones too. The caller
-// closes the Reader. Errors are those of objstore.Retry.
+// Open requests the beginning of an object, and fixes the version that it finds. The end of ctx
+// ends all requests of the Reader, later ones too. The caller closes the Reader. Errors are those
+// of objstore.Retry.
 func Open(ctx context.Context, src objstore.Source, name string, o *Options) (*Reader, error) {
 	r := &Reader{o: o.withDefaults(), src: src, name: name}
-	r.store.limit, r.store.slack = r.o.CacheBytes, freeSlack
+	r.pieces.limit, r.pieces.slack = r.o.CacheBytes, freeSlack
 	r.ctx, r.cancel = context.WithCancel(ctx)
 	if err := r.head(); err != nil {
 		r.cancel()
@@ -120,7 +127,7 @@ func Open(ctx context.Context, src objstore.Source, name string, o *Options) (*R
 	return r, nil
 }
 
-// head reads the beginning.
+// head reads the beginning of the object.
 func (r *Reader) head() error {
 	if err := r.o.Limiter.enter(r.ctx); err != nil {
 		return err
@@ -139,44 +146,45 @@ func (r *Reader) head() error {
 		if info, err = r.o.Retry.Stat(r.ctx, r.src, r.name); err != nil {
 			return err
 		}
-		if !objstore.Same(version, info) {
+		if !objstore.SameVersion(version, info) {
 			return &objstore.Error{Op: "reading", URL: r.src.ID(r.name), Err: objstore.ErrChanged}
 		}
 	}
 	if info.Size < 0 {
-		return fmt.Errorf("%s: its server does not say how large it is, so that it can't be read in pieces: fetch it first, with: leat stage get", r.src.ID(r.name))
+		return fmt.Errorf("%s: the server does not report its size, so it can't be read in pieces: fetch it first, with: leat stage get", r.src.ID(r.name))
 	}
 	if want := min(info.Size, r.o.HeadBytes); int64(len(data)) < want {
 		return &objstore.Error{Op: "reading", URL: r.src.ID(r.name), Err: io.ErrUnexpectedEOF}
 	}
 	r.info = info
 	r.count = Counters{Requests: 1, Bytes: int64(len(data))}
+	r.note(0, data)
 	if len(data) > 0 {
 		p := &piece{at: 0, bytes: int64(len(data)), data: data, ready: make(chan struct{})}
 		close(p.ready)
-		r.store.put(p)
-		r.store.idle(p)
+		r.pieces.put(p)
+		r.pieces.idle(p)
 	}
 	return nil
 }
 
-// Info is the version that is read.
+// Info returns the version that is read.
 func (r *Reader) Info() objstore.Info { return r.info }
 
-// Size is the object's, in bytes.
+// Size returns the object's size in bytes.
 func (r *Reader) Size() int64 { return r.info.Size }
 
-// ID names the object, without secrets.
+// ID returns the object's name, without secrets.
 func (r *Reader) ID() string { return r.src.ID(r.name) }
 
-// Counters are what was asked for until now.
+// Counters returns what was requested so far.
 func (r *Reader) Counters() Counters {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.count
 }
 
-// Close ends what is under way and waits for it. Readings that go on fail.
+// Close cancels requests and waits for them. Concurrent and later reads fail.
 func (r *Reader) Close() error {
 	r.mu.Lock()
 	r.closed = true
@@ -185,11 +193,12 @@ func (r *Reader) Close() error {
 	r.wg.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.store = pieces{}
+	r.pieces = pieces{}
 	return nil
 }
 
-// ReadAt is io.ReaderAt's. Bytes that are neither here nor under way are asked for; a read that is smaller than a block brings its block.
+// ReadAt implements io.ReaderAt. It requests bytes that are neither in memory nor requested; a read
+// smaller than a block fetches the whole block.
 func (r *Reader) ReadAt(b []byte, at int64) (int, error) {
 	if at < 0 {
 		return 0, fmt.Errorf("reading %s from byte %d", r.ID(), at)
@@ -200,11 +209,11 @@ func (r *Reader) ReadAt(b []byte, at int64) (int, error) {
 	} else if int64(len(b)) > r.info.Size-at {
 		want = b[:r.info.Size-at]
 	}
-	held, err := r.take([]span{{at, int64(len(want))}}, true)
+	held, err := r.acquire([]span{{at, int64(len(want))}}, true)
 	if err != nil {
 		return 0, err
 	}
-	defer r.give(held)
+	defer r.releaseAll(held)
 	for _, p := range held { // in order, without gaps
 		<-p.ready
 		if p.err != nil {
@@ -226,48 +235,49 @@ func eofOf(b []byte) error {
 	return io.EOF
 }
 
-// take finds the pieces that cover the spans, which are ordered and apart, and asks for what is missing. The caller gives them back.
-func (r *Reader) take(spans []span, widen bool) ([]*piece, error) {
+// acquire returns the pieces that cover the spans, which are ordered and disjoint, and requests
+// what is missing. The caller releases them with releaseAll.
+func (r *Reader) acquire(spans []span, widen bool) ([]*piece, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return nil, fs.ErrClosed
 	}
-	missing := r.store.missing(spans)
+	missing := r.pieces.missing(spans)
 	if widen {
-		missing = r.store.widen(missing, r.o.BlockBytes, r.info.Size)
+		missing = r.pieces.widen(missing, r.o.BlockBytes, r.info.Size)
 	} else {
-		missing = r.store.join(missing)
+		missing = r.pieces.join(missing)
 	}
 	var wanted []*piece
 	for _, s := range missing {
 		for at := s.at; at < s.at+s.bytes; at += maxRequest {
 			p := &piece{at: at, bytes: min(maxRequest, s.at+s.bytes-at), ready: make(chan struct{})}
-			r.store.put(p)
-			p.refs++ // the request's
+			r.pieces.put(p)
+			p.refs++ // for the request
 			r.count.Requests++
 			wanted = append(wanted, p)
 		}
 	}
-	if widen { // somebody waits for them
+	if widen { // a reader waits for them
 		r.queue = append(wanted, r.queue...)
 	} else {
 		r.queue = append(r.queue, wanted...)
 	}
-	// There may be very many pieces, and no more of them are asked for at once than the Limiter lets.
-	for range min(len(wanted), cap(r.o.Limiter.places)-r.askers) {
-		r.askers++
-		r.wg.Go(r.ask)
+	// There may be very many pieces, but no more goroutines than the Limiter has places.
+	for range min(len(wanted), cap(r.o.Limiter.slots)-r.senders) {
+		r.senders++
+		r.wg.Go(r.sendQueued)
 	}
-	return r.store.hold(spans), nil
+	return r.pieces.hold(spans), nil
 }
 
-// ask asks for pieces until there is none to be asked for.
-func (r *Reader) ask() {
+// sendQueued sends requests until the queue is empty.
+func (r *Reader) sendQueued() {
 	for {
 		r.mu.Lock()
 		if len(r.queue) == 0 {
-			r.askers--
+			r.senders--
 			r.mu.Unlock()
 			return
 		}
@@ -275,35 +285,36 @@ func (r *Reader) ask() {
 		r.queue[0] = nil
 		r.queue = r.queue[1:]
 		r.mu.Unlock()
-		r.bring(p)
+		r.request(p)
 	}
 }
 
-// give ends the use of pieces.
-func (r *Reader) give(held []*piece) {
+// releaseAll releases pieces.
+func (r *Reader) releaseAll(held []*piece) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, p := range held {
-		r.store.release(p)
+		r.pieces.release(p)
 	}
 }
 
-// bring makes the request for a piece.
-func (r *Reader) bring(p *piece) {
-	data, err := r.request(p)
+// request sends the request for a piece.
+func (r *Reader) request(p *piece) {
+	data, err := r.fetch(p)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p.data, p.err = data, err
 	if err != nil {
-		r.store.drop(p) // the next who needs it tries again
+		r.pieces.drop(p) // the next reader requests it again
 	} else {
 		r.count.Bytes += p.bytes
+		r.note(p.at, data)
 	}
 	close(p.ready)
-	r.store.release(p)
+	r.pieces.release(p)
 }
 
-func (r *Reader) request(p *piece) ([]byte, error) {
+func (r *Reader) fetch(p *piece) ([]byte, error) {
 	if err := r.o.Limiter.enter(r.ctx); err != nil {
 		return nil, err
 	}

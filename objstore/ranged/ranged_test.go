@@ -23,18 +23,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// memory is a Source of one object that notes what it is asked for.
+// memory is a Source of one object that records the requests.
 type memory struct {
 	data    []byte
 	delay   time.Duration
-	unsized bool // Read does not tell the size
+	unsized bool // Read does not report the size
 
 	mu      sync.Mutex
 	etag    string
 	asked   []raster.Range
-	now     int // under way
+	now     int // in progress
 	most    int
-	failing int // requests to fail
+	failing int // how many requests fail
 }
 
 func (m *memory) ID(name string) string { return "mem://" + name }
@@ -48,7 +48,8 @@ func (m *memory) Stat(ctx context.Context, name string) (objstore.Info, error) {
 	return objstore.Info{Name: name, Size: int64(len(m.data)), ETag: m.etag}, nil
 }
 
-func (m *memory) Read(ctx context.Context, name string, offset, length int64, match *objstore.Info) (objstore.Info, io.ReadCloser, error) {
+func (m *memory) Read(ctx context.Context, name string, offset, length int64, match *objstore.Info) (objstore.Info,
+	io.ReadCloser, error) {
 	info, err := m.Stat(ctx, name)
 	if err != nil {
 		return info, nil, err
@@ -75,7 +76,7 @@ func (m *memory) Read(ctx context.Context, name string, offset, length int64, ma
 	if fail {
 		return info, nil, &objstore.Error{Op: "reading", URL: m.ID(name), Status: 503}
 	}
-	if match != nil && !objstore.Same(*match, info) {
+	if match != nil && !objstore.SameVersion(*match, info) {
 		return info, nil, &objstore.Error{Op: "reading", URL: m.ID(name), Err: objstore.ErrChanged}
 	}
 	if m.unsized {
@@ -85,7 +86,7 @@ func (m *memory) Read(ctx context.Context, name string, offset, length int64, ma
 	return info, io.NopCloser(bytes.NewReader(m.data[min(offset, end):end])), nil
 }
 
-// since are the requests after the first n.
+// since returns the requests after the first n.
 func (m *memory) since(n int) []raster.Range {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,7 +100,9 @@ func noise(n int) []byte {
 	return b
 }
 
-func quick() objstore.Retry { return objstore.Retry{Base: time.Millisecond, Max: 5 * time.Millisecond} }
+func quick() objstore.Retry {
+	return objstore.Retry{Attempts: 5, Base: time.Millisecond, Max: 5 * time.Millisecond}
+}
 
 func openMemory(t testing.TB, m *memory, o *Options) *Reader {
 	t.Helper()
@@ -134,7 +137,7 @@ func check(t testing.TB, r *Reader, m *memory, at int64, n int) {
 	}
 }
 
-func TestAnyReadGivesTheBytesOfTheObject(t *testing.T) {
+func TestReadAt(t *testing.T) {
 	m := &memory{data: noise(3 << 20), delay: time.Millisecond / 10}
 	r := openMemory(t, m, &Options{CacheBytes: 200 << 10})
 	var wg sync.WaitGroup
@@ -147,7 +150,8 @@ func TestAnyReadGivesTheBytesOfTheObject(t *testing.T) {
 				if rnd.IntN(3) == 0 {
 					var ranges []raster.Range
 					for range rnd.IntN(6) {
-						ranges = append(ranges, raster.Range{Offset: rnd.Int64N(int64(len(m.data))), Bytes: rnd.Int64N(100 << 10)})
+						ranges = append(ranges,
+							raster.Range{Offset: rnd.Int64N(int64(len(m.data))), Bytes: rnd.Int64N(100 << 10)})
 					}
 					ranges = raster.SortRanges(append(ranges, raster.Range{Offset: at, Bytes: int64(n)}))
 					defer r.Fetch(ranges)()
@@ -157,18 +161,18 @@ func TestAnyReadGivesTheBytesOfTheObject(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	r.wg.Wait() // for requests whose askers have gone
-	for i := 1; i < len(r.store.list); i++ {
-		if r.store.list[i].at < r.store.list[i-1].end() {
+	r.wg.Wait() // for requests that nobody waits for
+	for i := 1; i < len(r.pieces.list); i++ {
+		if r.pieces.list[i].at < r.pieces.list[i-1].end() {
 			t.Fatal("pieces overlap")
 		}
 	}
-	if r.store.kept > 200<<10 {
-		t.Errorf("%d bytes are kept that nobody holds", r.store.kept)
+	if r.pieces.kept > 200<<10 {
+		t.Errorf("%d bytes are kept that nobody holds", r.pieces.kept)
 	}
 }
 
-func TestTheFirstRequestBringsTheHeader(t *testing.T) {
+func TestOpenReadsHeader(t *testing.T) {
 	m := &memory{data: noise(1 << 20)}
 	r := openMemory(t, m, nil)
 	check(t, r, m, 0, 16)
@@ -181,20 +185,21 @@ func TestTheFirstRequestBringsTheHeader(t *testing.T) {
 	}
 }
 
-func TestASmallReadBringsItsBlockAndALargeOneNoMore(t *testing.T) {
+func TestReadWidensToBlock(t *testing.T) {
 	m := &memory{data: noise(1 << 20)}
 	r := openMemory(t, m, nil)
 	check(t, r, m, 100_000, 4)
 	check(t, r, m, 99_000, 100)
 	check(t, r, m, 500_001, 77_777)
 	check(t, r, m, 1<<20-3, 3)
-	want := []raster.Range{{Offset: 98304, Bytes: 16384}, {Offset: 500_001, Bytes: 77_777}, {Offset: 1<<20 - 16384, Bytes: 16384}}
+	want := []raster.Range{{Offset: 98304, Bytes: 16384}, {Offset: 500_001, Bytes: 77_777},
+		{Offset: 1<<20 - 16384, Bytes: 16384}}
 	if diff := cmp.Diff(want, m.since(1)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestManyWhoReadOneBlockAskOnce(t *testing.T) {
+func TestConcurrentReadsShareRequest(t *testing.T) {
 	m := &memory{data: noise(1 << 20), delay: 20 * time.Millisecond}
 	r := openMemory(t, m, nil)
 	var wg sync.WaitGroup
@@ -207,7 +212,7 @@ func TestManyWhoReadOneBlockAskOnce(t *testing.T) {
 	}
 }
 
-// rangesOf are ranges given as offset and bytes.
+// rangesOf returns ranges given as offset and length.
 func rangesOf(list [][2]int64) []raster.Range {
 	out := []raster.Range{}
 	for _, w := range list {
@@ -216,16 +221,22 @@ func rangesOf(list [][2]int64) []raster.Range {
 	return out
 }
 
-func TestPiecesThatLieCloseTogetherComeTogether(t *testing.T) {
+func TestCloseRangesAreJoined(t *testing.T) {
 	const kib = 1 << 10
 	for name, c := range map[string]struct{ ranges, want [][2]int64 }{
-		"a small gap is fetched along":      {[][2]int64{{100 * kib, 200 * kib}, {310 * kib, 200 * kib}}, [][2]int64{{100 * kib, 410 * kib}}},
-		"a large one is not":                {[][2]int64{{100 * kib, 200 * kib}, {340 * kib, 200 * kib}}, [][2]int64{{100 * kib, 200 * kib}, {340 * kib, 200 * kib}}},
-		"gaps take little altogether":       {[][2]int64{{100 * kib, kib}, {111 * kib, kib}, {122 * kib, kib}}, [][2]int64{{100 * kib, 12 * kib}, {122 * kib, kib}}},
-		"a long piece comes in parts":       {[][2]int64{{100 * kib, 9 << 20}}, [][2]int64{{100 * kib, 4 << 20}, {100*kib + 4<<20, 4 << 20}, {100*kib + 8<<20, 1 << 20}}},
-		"what is there is not asked for":    {[][2]int64{{0, 40 * kib}}, [][2]int64{{32 * kib, 8 * kib}}},
-		"nothing lies behind the end":       {[][2]int64{{10<<20 - 5, 100}, {11 << 20, 5}}, [][2]int64{{10<<20 - 5, 5}}},
-		"touching pieces are one":           {[][2]int64{{100 * kib, kib}, {101 * kib, kib}}, [][2]int64{{100 * kib, 2 * kib}}},
+		"a small gap is fetched along": {[][2]int64{{100 * kib, 200 * kib}, {310 * kib, 200 * kib}},
+			[][2]int64{{100 * kib, 410 * kib}}},
+		"a large one is not": {[][2]int64{{100 * kib, 200 * kib}, {340 * kib, 200 * kib}},
+			[][2]int64{{100 * kib, 200 * kib}, {340 * kib, 200 * kib}}},
+		"gaps take little altogether": {[][2]int64{{100 * kib, kib}, {111 * kib, kib}, {122 * kib, kib}},
+			[][2]int64{{100 * kib, 12 * kib}, {122 * kib, kib}}},
+		"a long piece comes in parts": {[][2]int64{{100 * kib, 9 << 20}},
+			[][2]int64{{100 * kib, 4 << 20}, {100*kib + 4<<20, 4 << 20}, {100*kib + 8<<20, 1 << 20}}},
+		"what is there is not asked for": {[][2]int64{{0, 40 * kib}}, [][2]int64{{32 * kib, 8 * kib}}},
+		"nothing lies behind the end": {[][2]int64{{10<<20 - 5, 100}, {11 << 20, 5}},
+			[][2]int64{{10<<20 - 5, 5}}},
+		"touching pieces are one": {[][2]int64{{100 * kib, kib}, {101 * kib, kib}},
+			[][2]int64{{100 * kib, 2 * kib}}},
 		"nothing asked for brings nothing":  {nil, nil},
 		"what overlaps is read when needed": {[][2]int64{{100 * kib, 5}, {100*kib + 2, 9}}, [][2]int64{{100 * kib, 5}}},
 	} {
@@ -241,7 +252,7 @@ func TestPiecesThatLieCloseTogetherComeTogether(t *testing.T) {
 	}
 }
 
-func TestManyPiecesAreAskedForAtOnce(t *testing.T) {
+func TestRangesAreFetchedConcurrently(t *testing.T) {
 	m := &memory{data: noise(8 << 20), delay: 20 * time.Millisecond}
 	r := openMemory(t, m, &Options{Limiter: NewLimiter(16)})
 	var ranges []raster.Range
@@ -260,18 +271,18 @@ func TestManyPiecesAreAskedForAtOnce(t *testing.T) {
 	}
 }
 
-func TestManyPiecesTakeFewGoroutines(t *testing.T) {
+func TestManyRangesTakeFewGoroutines(t *testing.T) {
 	m := &memory{data: noise(32 << 20), etag: "1"}
 	r := openMemory(t, m, &Options{Limiter: NewLimiter(4)})
 	m.delay = time.Millisecond
 	var ranges []raster.Range
-	for at := int64(64 << 10); at < int64(len(m.data)); at += 64 << 10 { // further from one another than what is joined
+	for at := int64(64 << 10); at < int64(len(m.data)); at += 64 << 10 { // gaps too large to be joined
 		ranges = append(ranges, raster.Range{Offset: at, Bytes: 100})
 	}
 	before := runtime.NumGoroutine()
 	release := r.Fetch(ranges)
 	defer release()
-	if n := runtime.NumGoroutine() - before; n > 4*4 { // of each request some of its own
+	if n := runtime.NumGoroutine() - before; n > 4*4 { // each request may have some
 		t.Errorf("%d goroutines for %d pieces", n, len(ranges))
 	}
 	b := make([]byte, 100)
@@ -285,12 +296,12 @@ func TestManyPiecesTakeFewGoroutines(t *testing.T) {
 	}
 }
 
-func TestWhatIsHeldStaysAndWhatIsReleasedMakesRoom(t *testing.T) {
+func TestReleasedPiecesAreEvicted(t *testing.T) {
 	m := &memory{data: noise(4 << 20)}
 	r := openMemory(t, m, &Options{CacheBytes: 64 << 10})
 	first := raster.Range{Offset: 1 << 20, Bytes: 500 << 10}
 	release := r.Fetch([]raster.Range{first})
-	check(t, r, m, first.Offset, 1) // it has come
+	check(t, r, m, first.Offset, 1) // it has arrived
 	for at := int64(2 << 20); at < 4<<20; at += 100 << 10 {
 		check(t, r, m, at, 20<<10)
 	}
@@ -301,31 +312,31 @@ func TestWhatIsHeldStaysAndWhatIsReleasedMakesRoom(t *testing.T) {
 		t.Error("what was held was asked for again")
 	}
 	release()
-	release() // does nothing
+	release() // a second call does nothing
 	r.wg.Wait()
 	check(t, r, m, first.Offset, 1<<10)
 	if got := len(m.asked); got == before {
-		t.Error("more was kept than there is room for")
+		t.Error("more than the limit was kept")
 	}
-	if r.store.kept > 64<<10 {
-		t.Errorf("%d bytes are kept", r.store.kept)
+	if r.pieces.kept > 64<<10 {
+		t.Errorf("%d bytes are kept", r.pieces.kept)
 	}
 }
 
-func TestAnotherVersionIsAnErrorThatSaysSo(t *testing.T) {
+func TestOtherVersionIsErrChanged(t *testing.T) {
 	m := &memory{data: noise(1 << 20), etag: "one"}
 	r := openMemory(t, m, nil)
 	m.mu.Lock()
 	m.etag = "two"
 	m.mu.Unlock()
-	check(t, r, m, 0, 1000) // it is here
+	check(t, r, m, 0, 1000) // it is in memory
 	_, err := r.ReadAt(make([]byte, 10), 500_000)
 	if !errors.Is(err, objstore.ErrChanged) || !strings.Contains(err.Error(), "mem://a.tif") {
 		t.Errorf("the error is %v", err)
 	}
 }
 
-func TestARequestThatFailsIsMadeAgain(t *testing.T) {
+func TestFailedRequestIsRetried(t *testing.T) {
 	m := &memory{data: noise(1 << 20)}
 	r := openMemory(t, m, nil)
 	m.failing = 2
@@ -335,10 +346,10 @@ func TestARequestThatFailsIsMadeAgain(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	m.failing = 0
-	check(t, r, m, 900_000, 10) // the failure is not remembered
+	check(t, r, m, 900_000, 10) // the failure is not cached
 }
 
-func TestAnObjectWhoseSizeIsToldLaterOrNever(t *testing.T) {
+func TestUnknownSize(t *testing.T) {
 	m := &memory{data: noise(100_000), unsized: true}
 	r := openMemory(t, m, nil)
 	if r.Size() != 100_000 {
@@ -347,7 +358,7 @@ func TestAnObjectWhoseSizeIsToldLaterOrNever(t *testing.T) {
 	check(t, r, m, 99_990, 20)
 }
 
-func TestSmallObjectsComeWhole(t *testing.T) {
+func TestSmallObjectIsOneRequest(t *testing.T) {
 	for _, n := range []int{0, 1, 5000} {
 		m := &memory{data: noise(n)}
 		r := openMemory(t, m, nil)
@@ -360,14 +371,14 @@ func TestSmallObjectsComeWhole(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatIsNotThere(t *testing.T) {
+func TestMissingObject(t *testing.T) {
 	_, err := Open(t.Context(), &memory{}, "b.tif", nil)
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the error is %v", err)
 	}
 }
 
-func TestTheEndOfTheContextEndsReading(t *testing.T) {
+func TestContextEndsReading(t *testing.T) {
 	m := &memory{data: noise(1 << 20)}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	r, err := Open(ctx, m, "a.tif", nil)
@@ -383,7 +394,7 @@ func TestTheEndOfTheContextEndsReading(t *testing.T) {
 	}
 }
 
-func TestAfterCloseThereIsNothingToRead(t *testing.T) {
+func TestReadAfterClose(t *testing.T) {
 	m := &memory{data: noise(1 << 20), delay: time.Millisecond}
 	r := openMemory(t, m, nil)
 	release := r.Fetch([]raster.Range{{Offset: 100_000, Bytes: 800_000}})

@@ -14,8 +14,8 @@ import (
 	"github.com/klauspost/compress/zlib"
 )
 
-// sceneLike fills a width x height picture of uint16 with something like a satellite band: slow changes, fields with
-// edges, some noise.
+// sceneLike returns a width x height image of uint16 similar to a satellite band: slow changes,
+// fields with edges, some noise.
 func sceneLike(width, height int) []uint16 {
 	r := rand.New(rand.NewPCG(3, 9))
 	out := make([]uint16, width*height)
@@ -28,7 +28,7 @@ func sceneLike(width, height int) []uint16 {
 	return out
 }
 
-// tiffInMemory makes a little-endian tiled TIFF of uint16 with predictor 2 and deflate.
+// tiffInMemory returns a little-endian tiled TIFF of uint16, compressed with deflate.
 func tiffInMemory(t testing.TB, width, height, tile, predictor, samples int) []byte {
 	pix := sceneLike(width*samples, height)
 	var tiles [][]byte
@@ -76,7 +76,8 @@ func benchmarkRead(b *testing.B, samples, window int, bands []int) {
 	for b.Loop() {
 		for row := 0; row < size; row += window {
 			for col := 0; col < size; col += window {
-				if err := f.Read(b.Context(), bands, raster.Window{Col: col, Row: row, Width: window, Height: window}, dst); err != nil {
+				if err := f.Read(b.Context(), bands, raster.Window{Col: col, Row: row, Width: window, Height: window},
+					dst); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -91,7 +92,7 @@ func BenchmarkReadDeflatePredictor2Uint16(b *testing.B) {
 	b.Run("tile=512/pixel-interleaved/bands=3", func(b *testing.B) { benchmarkRead(b, 3, 1024, []int{1, 2, 3}) })
 }
 
-// BenchmarkInflateAlone is the share of the reads above that is spent in inflate.
+// BenchmarkInflateAlone measures the part of the reads above that inflate takes.
 func BenchmarkInflateAlone(b *testing.B) {
 	file := tiffInMemory(b, 512, 512, 512, 2, 1)
 	f, err := openReader(bytes.NewReader(file), int64(len(file)), "bench.tif")
@@ -102,7 +103,7 @@ func BenchmarkInflateAlone(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	var w bench
+	var w buffers
 	dst := make([]byte, 512*512*2)
 	b.SetBytes(int64(len(dst)))
 	b.ReportMetric(float64(len(dst))/float64(n), "ratio")

@@ -21,7 +21,7 @@ const (
 	photometricLogLuv = 32845
 )
 
-// codecName names a compression as Info gives it.
+// codecName returns the name of a compression in Info.
 func codecName(c int) string {
 	switch c {
 	case compressNone:
@@ -61,12 +61,12 @@ func codecReads(c int) bool {
 	return false
 }
 
-// expansion is the most bytes that one byte of compressed data can stand for. It keeps a header from
-// making us take memory for pixels that the file can't hold.
+// expansion returns the largest number of bytes that one compressed byte can encode. It limits the
+// memory that a header can claim to what the file can hold.
 func expansion(compression int) int64 {
 	switch compression {
 	case compressLZW:
-		return 4096 // a code of 12 bits stands for at most 4094-257 bytes
+		return 4096 // a code of 12 bits encodes at most 4094-257 bytes
 	case compressDeflate, compressOldDeflate:
 		return 1032 // 258 bytes for two codes of a bit
 	case compressZstd:
@@ -77,33 +77,33 @@ func expansion(compression int) int64 {
 	return 1
 }
 
-// bench holds what decoding one tile needs, kept from tile to tile and from read to read.
-type bench struct {
-	packed []byte // bytes of the file
+// buffers holds the memory and the decoders for decoding one tile. A pool reuses them across reads.
+type buffers struct {
+	packed []byte // compressed bytes
 	tile   []byte // the decoded tile
-	spare  []byte // rows on their way, bytes of predictor 3
+	spare  []byte // rows to be converted, bytes of predictor 3
 	zlib   inflate.Decoder
 	zstd   *zstd.Decoder
 	lzw    *lzwDecoder
 	job    job
 }
 
-var benches = sync.Pool{New: func() any { return new(bench) }}
+var bufferPool = sync.Pool{New: func() any { return new(buffers) }}
 
-// maxKept is the largest buffer that outlives its read: a giant strip's memory goes back.
+// maxKept is the size of the largest buffer that a pooled buffers keeps.
 const maxKept = 32 << 20
 
-func (b *bench) release() {
+func (b *buffers) release() {
 	for _, p := range []*[]byte{&b.packed, &b.tile, &b.spare} {
 		if cap(*p) > maxKept {
 			*p = nil
 		}
 	}
 	b.job = job{}
-	benches.Put(b)
+	bufferPool.Put(b)
 }
 
-// grown returns buf with length n, aligned to 8, its content lost.
+// grown returns n bytes of buf, aligned to 8, with undefined contents.
 func grown(buf *[]byte, n int) []byte {
 	if cap(*buf) < n {
 		*buf = alignedBytes(n)
@@ -112,16 +112,16 @@ func grown(buf *[]byte, n int) []byte {
 }
 
 var (
-	errShort    = errors.New("it holds fewer pixels than its place in the image")
-	errLong     = errors.New("it holds more pixels than its place in the image")
-	errChecksum = errors.New("its checksum does not fit its pixels")
-	errZlib     = errors.New("its header is not that of deflate data")
-	errDeflate  = errors.New("its deflate data is damaged")
+	errShort    = errors.New("fewer pixels than the tile has")
+	errLong     = errors.New("more pixels than the tile has")
+	errChecksum = errors.New("checksum does not match")
+	errZlib     = errors.New("not deflate data")
+	errDeflate  = errors.New("damaged deflate data")
 )
 
-// decompress fills dst from src. A last strip may hold up to full bytes, padding past the image's end
-// included; the surplus is checked and dropped.
-func (b *bench) decompress(compression int, dst, src []byte, full int) error {
+// decompress fills dst from src. A last strip may hold up to full bytes, including padding beyond
+// the end of the image, which is checked and discarded.
+func (b *buffers) decompress(compression int, dst, src []byte, full int) error {
 	switch compression {
 	case compressNone:
 		if copy(dst, src) < len(dst) {
@@ -140,15 +140,16 @@ func (b *bench) decompress(compression int, dst, src []byte, full int) error {
 	case compressZstd:
 		return b.unzstd(dst, src, full)
 	}
-	return fmt.Errorf("compression %d", compression) // checkCoding lets none pass
+	return fmt.Errorf("compression %d", compression) // checkCoding has refused all others
 }
 
-// inflate decodes a zlib stream and checks its sum. The stream may hold up to surplus bytes more than dst.
-func (b *bench) inflate(dst, src []byte, surplus int) error {
+// inflate decodes a zlib stream and verifies its checksum. The stream may hold up to surplus bytes
+// more than dst, or twice its size: libtiff leaves out what is too much.
+func (b *buffers) inflate(dst, src []byte, surplus int) error {
 	n, err := b.zlib.Zlib(dst, src)
-	if err == inflate.ErrLong && surplus > 0 {
-		// No more than so few bytes can hold, whatever the header claims.
-		all := grown(&b.spare, int(min(int64(len(dst)+surplus), int64(len(src))*expansion(compressDeflate))))
+	if err == inflate.ErrLong {
+		// Limited to what src can hold, whatever the header claims.
+		all := grown(&b.spare, int(min(int64(len(dst)+max(surplus, len(dst))), int64(len(src))*expansion(compressDeflate))))
 		if n, err = b.zlib.Zlib(all, src); err == nil {
 			n = copy(dst, all[:n])
 		}
@@ -168,9 +169,10 @@ func (b *bench) inflate(dst, src []byte, surplus int) error {
 	return nil
 }
 
-func (b *bench) unzstd(dst, src []byte, full int) error {
+func (b *buffers) unzstd(dst, src []byte, full int) error {
 	if b.zstd == nil {
-		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecodeAllCapLimit(true))
+		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecodeAllCapLimit(true))
 		if err != nil {
 			return err
 		}
@@ -193,7 +195,7 @@ func (b *bench) unzstd(dst, src []byte, full int) error {
 	return nil
 }
 
-// unpackBits decodes PackBits. What follows the last pixel is left alone, as libtiff does.
+// unpackBits decodes PackBits. Like libtiff it ignores data after the last pixel.
 func unpackBits(dst, src []byte) error {
 	for len(dst) > 0 {
 		if len(src) == 0 {

@@ -7,10 +7,10 @@ import (
 	"leat/ndarray"
 )
 
-// Compression is a way in which tiles are compressed.
+// Compression is a compression method of tiles.
 type Compression uint8
 
-// The compressions that are written. The zero value is no compression.
+// The compressions that this package writes. The zero value is no compression.
 const (
 	None Compression = iota
 	Deflate
@@ -23,8 +23,8 @@ const (
 var compressions = [numCompressions]struct {
 	name      string
 	tag       uint16
-	predicted bool // a predictor may go before it
-	levels    int  // 1..levels are its levels; 0: it has none
+	predicted bool // allows a predictor
+	levels    int  // levels are 1..levels; 0 if there are none
 }{
 	None:     {"none", compressNone, false, 0},
 	Deflate:  {"deflate", compressDeflate, true, 9},
@@ -33,7 +33,8 @@ var compressions = [numCompressions]struct {
 	PackBits: {"packbits", compressPackBits, false, 0},
 }
 
-// String returns the name that ParseCompression reads: "none", "deflate", "zstd", "lzw", "packbits".
+// String returns the name that ParseCompression accepts: "none", "deflate", "zstd", "lzw",
+// "packbits".
 func (c Compression) String() string {
 	if c >= numCompressions {
 		return fmt.Sprintf("Compression(%d)", uint8(c))
@@ -41,7 +42,7 @@ func (c Compression) String() string {
 	return compressions[c].name
 }
 
-// ParseCompression reads a name as String gives it, in any case.
+// ParseCompression returns the compression with the name s, in upper or lower case.
 func ParseCompression(s string) (Compression, error) {
 	for c := None; c < numCompressions; c++ {
 		if strings.EqualFold(s, compressions[c].name) {
@@ -51,18 +52,18 @@ func ParseCompression(s string) (Compression, error) {
 	return None, fmt.Errorf("geotiff: unknown compression %q (use one of none deflate zstd lzw packbits)", s)
 }
 
-// Coding is how the tiles of a file are encoded.
+// Coding describes how the tiles of a file are encoded.
 type Coding struct {
 	Compression Compression
 	// Predictor is 1 for none, 2 for the difference of neighbouring pixels (integers), 3 for the
 	// difference of the bytes of floats. 0 means 1.
 	Predictor int
-	// Level is the effort: 1 to 9 for deflate, 1 to 22 for zstd. 0 takes the default of the type, see
-	// [DefaultCoding]; the other compressions have none. Levels of deflate are not those of zlib.
+	// Level is 1 to 9 for deflate and 1 to 22 for zstd; the other compressions have none. 0 means
+	// the default for the type, see [DefaultCoding]. Levels of deflate differ from those of zlib.
 	Level int
 }
 
-// String shows the coding: "deflate level 2, predictor 3".
+// String returns a description such as "deflate level 2, predictor 3".
 func (c Coding) String() string {
 	s := c.Compression.String()
 	if c.Level != 0 {
@@ -74,13 +75,13 @@ func (c Coding) String() string {
 	return s
 }
 
-// Check reports why pixels of type t can't be encoded so, or nil.
+// Check returns an error if pixels of type t cannot be encoded with c.
 func (c Coding) Check(t ndarray.DType) error {
 	if c.Compression >= numCompressions {
 		return fmt.Errorf("geotiff: unknown compression %v", c.Compression)
 	}
 	if !t.Valid() {
-		return fmt.Errorf("geotiff: no element type given")
+		return fmt.Errorf("geotiff: element type is missing")
 	}
 	d := compressions[c.Compression]
 	if c.Level < 0 || c.Level > d.levels {
@@ -95,16 +96,16 @@ func (c Coding) Check(t ndarray.DType) error {
 	case c.Predictor != 2 && c.Predictor != 3:
 		return fmt.Errorf("geotiff: predictor %d (use 1, 2 or 3)", c.Predictor)
 	case !d.predicted:
-		return fmt.Errorf("geotiff: compression %s takes no predictor", d.name)
+		return fmt.Errorf("geotiff: compression %s allows no predictor", d.name)
 	case t.IsComplex():
-		return fmt.Errorf("geotiff: pixels of %v take no predictor", t)
+		return fmt.Errorf("geotiff: pixels of %v allow no predictor", t)
 	case c.Predictor == 3 && !t.IsFloat():
 		return fmt.Errorf("geotiff: predictor 3 is for floats, not for %v (use 2)", t)
 	}
 	return nil
 }
 
-// filled returns c with its zero fields set to what they stand for.
+// filled returns c with its zero fields set to their defaults.
 func (c Coding) filled(t ndarray.DType) Coding {
 	if c.Predictor == 0 {
 		c.Predictor = 1
@@ -121,8 +122,8 @@ func DefaultCoding(t ndarray.DType, c Compression) Coding {
 	return all[len(all)-1]
 }
 
-// Candidates returns the codings that a trial by encoded size compares, the default last: one
-// for each predictor that fits the type, at fixed levels.
+// Candidates returns the codings to choose from by encoded size, the default last: one for each
+// predictor that fits the type, with fixed levels.
 func Candidates(t ndarray.DType, c Compression) []Coding {
 	predictors := []int{1}
 	if c < numCompressions && compressions[c].predicted {
@@ -140,9 +141,10 @@ func Candidates(t ndarray.DType, c Compression) []Coding {
 	return all
 }
 
-// defaultLevel gives the level where more effort stops paying. Measured on scenes, elevation, NDVI and classes (docs/format/geotiff.md): noise, which
-// predictors leave behind, gains 1 to 3 % for a third of the speed; what repeats itself, classes above
-// all, gains 15 to 20 % for half of it, and is quick anyway.
+// defaultLevel returns the level above which more effort gains little. Measurements on scenes,
+// elevation, NDVI and classes are in docs/format/geotiff.md: noise, which predictors leave, shrinks
+// by 1 to 3 % more at a third of the speed; repetitive data such as classes shrinks by 15 to 20 %
+// more at half the speed.
 func defaultLevel(t ndarray.DType, c Compression, predictor int) int {
 	noise := predictor == 3 || predictor == 2 && t.Size() > 1
 	switch {

@@ -2,13 +2,14 @@ package geotiff
 
 import "fmt"
 
-// DecodeTile undoes [Encoder.Encode]: it fills dst, Width*Height*Samples elements in the machine's byte order
-// aligned to 8 bytes, from one encoded tile with its frame. Safe for concurrent use.
+// DecodeTile decodes one tile that [Encoder.Encode] wrote, frame included. It fills dst with
+// Width*Height*Samples elements in the machine's byte order; dst must be aligned to 8 bytes. It is
+// safe for concurrent use.
 func DecodeTile(s TileShape, c Coding, framed, dst []byte) error {
 	if len(framed) < FrameBytes || len(dst) != s.Bytes() {
-		return fmt.Errorf("geotiff: a tile of %d bytes to decode to %d", len(framed), len(dst))
+		return fmt.Errorf("geotiff: decoding a tile of %d bytes to %d bytes: wrong size", len(framed), len(dst))
 	}
-	b := benches.Get().(*bench)
+	b := bufferPool.Get().(*buffers)
 	defer b.release()
 	src := framed[frameHead : len(framed)-frameTail]
 	if err := b.decompress(int(compressions[c.Compression].tag), dst, src, len(dst)); err != nil {

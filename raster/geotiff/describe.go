@@ -1,6 +1,7 @@
 package geotiff
 
 import (
+	"fmt"
 	"math"
 	"strings"
 
@@ -8,12 +9,16 @@ import (
 	"leat/raster"
 )
 
-// describe makes the Info of the main image.
+// describe returns the Info of the main image.
 func describe(d *directory, im *image) (*raster.Info, error) {
 	info := &raster.Info{Path: d.name, Driver: "GTiff", FileBytes: d.size}
 	layoutInfo(info, im)
 	var err error
 	if info.Grid, err = georeference(d, im.width, im.height); err != nil {
+		return nil, err
+	}
+	hasKeys := info.Grid.CRS.Keys != nil || info.Grid.GCPs != nil && info.Grid.GCPs.CRS.Keys != nil
+	if err := addControl(info, im, d); err != nil {
 		return nil, err
 	}
 	info.Bands = make([]raster.Band, im.spp)
@@ -36,7 +41,7 @@ func describe(d *directory, im *image) (*raster.Info, error) {
 	if err := applyTextTags(info, d); err != nil {
 		return nil, err
 	}
-	if info.Grid.CRS.Keys != nil {
+	if hasKeys {
 		setItem(info, "", "AREA_OR_POINT", map[bool]string{false: "Area", true: "Point"}[info.Grid.PixelIsPoint])
 	}
 	items, err := gdalItems(d)
@@ -44,7 +49,7 @@ func describe(d *directory, im *image) (*raster.Info, error) {
 		return nil, err
 	}
 	applyItems(info, items)
-	if im.bits == 1 { // bits are black and white, whatever else is said
+	if im.bits == 1 { // 1-bit images are black and white, whatever the items say
 		table := im.colors(nil)
 		for i := range info.Bands {
 			info.Bands[i].Colors, info.Bands[i].Color = table, raster.ColorPalette
@@ -53,7 +58,32 @@ func describe(d *directory, im *image) (*raster.Info, error) {
 	return info, nil
 }
 
-// layoutInfo fills in how the pixels are stored.
+// addControl adds the coefficients, and drops points that are not finite.
+func addControl(info *raster.Info, im *image, d *directory) error {
+	if p := info.Grid.GCPs; p != nil && !p.Finite() {
+		info.Grid.GCPs = nil
+		im.warnings = append(im.warnings, "its ground control points (GCPs) are not read: they are not finite")
+	}
+	rpc, bad, err := coefficients(d)
+	if err != nil {
+		return err
+	}
+	if bad != nil {
+		im.warnings = append(im.warnings,
+			fmt.Sprintf("its rational polynomial coefficients (RPCs) are not read: %v", bad))
+	}
+	if info.Grid.RPC = rpc; rpc != nil {
+		for k, v := range rpc.Items() {
+			setItem(info, domainRPC, k, v)
+		}
+	}
+	return nil
+}
+
+// domainRPC is GDAL's metadata domain of RPCs.
+const domainRPC = "RPC"
+
+// layoutInfo sets the fields of info that describe how the pixels are stored.
 func layoutInfo(info *raster.Info, im *image) {
 	info.TileWidth, info.TileHeight = im.tileW, im.tileH
 	info.Interleave = "pixel"
@@ -68,7 +98,7 @@ func layoutInfo(info *raster.Info, im *image) {
 	info.BigTIFF = im.big
 }
 
-// setNodata gives a band the nodata value of a text, where its type can hold it.
+// setNodata sets the nodata value of a band to that of a text, if the band's type can hold it.
 func setNodata(b *raster.Band, text string) {
 	b.Nodata, b.NodataText = nil, text
 	if s, err := ndarray.ParseScalar(text, b.Type); err == nil {
@@ -82,7 +112,8 @@ func setNodata(b *raster.Band, text string) {
 	}
 }
 
-// color says what band i (from 0) is, by the photometric interpretation and the extra samples.
+// color returns the meaning of band i (from 0), according to the photometric interpretation and the
+// extra samples.
 func (im *image) color(i int) raster.Color {
 	switch {
 	case im.photometric == photometricRGB && i < 3 && im.spp >= 3,
@@ -99,8 +130,8 @@ func (im *image) color(i int) raster.Color {
 	return raster.ColorUndefined
 }
 
-// colors returns the colour table: the file's, or the one that images stored inverted or as bits imply. Pixels
-// are never changed by it. The nodata entry is transparent, as in GDAL.
+// colors returns the colour table: the file's own, or that implied by inverted or 1-bit images. It
+// does not change pixels. As in GDAL, the entry of the nodata value is transparent.
 func (im *image) colors(nodata *ndarray.Scalar) []raster.RGBA {
 	if im.bits > 16 || im.format != formatUint && im.format != formatVoid {
 		return nil
@@ -113,7 +144,7 @@ func (im *image) colors(nodata *ndarray.Scalar) []raster.RGBA {
 		for _, v := range im.colorMap[:3*n] {
 			top = max(top, v)
 		}
-		div := uint64(257) // 16-bit values; some writers store 8-bit ones
+		div := uint64(257) // 16-bit values; some programs write 8-bit ones
 		if top < 256 {
 			div = 1
 		}

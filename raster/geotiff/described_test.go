@@ -10,7 +10,7 @@ import (
 	"leat/raster"
 )
 
-func TestWhatFilesOfGDALSayIsReadAsGDALReadsIt(t *testing.T) {
+func TestInfoEqualsGDAL(t *testing.T) {
 	python := pythonWith(t, "numpy, osgeo.gdal_array, osgeo.osr", "python3-numpy python3-gdal")
 	dir := t.TempDir()
 	if out, err := exec.Command(python, "testdata/described.py", dir).CombinedOutput(); err != nil {
@@ -34,7 +34,7 @@ func TestWhatFilesOfGDALSayIsReadAsGDALReadsIt(t *testing.T) {
 			compareInfo(t, f.Info(), want)
 			for i, b := range want.Bands {
 				if typ := f.Info().Bands[i].Type; typ.IsInteger() && typ.Size() == 8 {
-					continue // GDAL's checksum takes no 64-bit integers
+					continue // GDAL's checksum does not support 64-bit integers
 				}
 				if got := gdalChecksum(readBand(t, f, i+1)); got != b.Checksum {
 					t.Errorf("band %d: checksum %d, GDAL's is %d", i+1, got, b.Checksum)
@@ -46,7 +46,8 @@ func TestWhatFilesOfGDALSayIsReadAsGDALReadsIt(t *testing.T) {
 		t.Errorf("%d files", len(doc.Files))
 	}
 	for name, want := range map[string]raster.CRS{
-		"geo0.tif": {Code: "EPSG:32631", Name: "WGS 84 / UTM zone 31N"}, "geo2.tif": {Code: "EPSG:4326", Name: "WGS 84"},
+		"geo0.tif":    {Code: "EPSG:32631", Name: "WGS 84 / UTM zone 31N"},
+		"geo2.tif":    {Code: "EPSG:4326", Name: "WGS 84"},
 		"pam_geo.tif": {Code: "EPSG:32632", Name: "WGS 84 / UTM zone 32N"},
 	} {
 		f, err := Open(filepath.Join(dir, name))

@@ -10,15 +10,15 @@ import (
 	"leat/raster"
 )
 
-// Limits on what a header may make us do. They are far above what any writer makes.
+// Limits on the memory and time that a header can cost. No known writer reaches them.
 const (
-	maxDirectories = 1024     // reduced copies and masks come early; the pages of a long stack are not read
+	maxDirectories = 1024     // overviews and masks come early; further pages of a long stack are not read
 	maxEntries     = 1024     // of one directory
 	maxTextBytes   = 16 << 20 // of one text tag
-	maxValues      = 1 << 20  // of one tag that is read whole (tile tables are not)
+	maxValues      = 1 << 20  // of one tag that is read as a whole (tile tables are not)
 )
 
-// container is an open TIFF: where its bytes come from and how they are ordered.
+// container is an open TIFF: the source and the byte order of its bytes.
 type container struct {
 	name  string // as the user gave it, for messages
 	r     io.ReaderAt
@@ -27,7 +27,8 @@ type container struct {
 	big   bool
 }
 
-// field is a directory entry. Its values lie at byte at of the file, those that fit into the entry too.
+// field is a directory entry. Its values are at byte at of the file, which is inside the entry if
+// they fit there.
 type field struct {
 	typ   uint16
 	count uint64
@@ -42,27 +43,30 @@ type directory struct {
 	fields map[uint16]field
 }
 
-// damaged makes the error of a file that is not sound; it wraps raster.ErrFormat.
+// damaged returns the error of a damaged file, which wraps raster.ErrFormat.
 func (c *container) damaged(format string, args ...any) error {
-	return fmt.Errorf("%s: %s: the file is damaged or was cut short; fetch or write it again (%w)", c.name, fmt.Sprintf(format, args...), raster.ErrFormat)
+	return fmt.Errorf("%s: %s: the file is damaged or was cut short (%w)", c.name,
+		fmt.Sprintf(format, args...), raster.ErrFormat)
 }
 
-// unsupported makes the error of a sound file that this package can't read; it wraps raster.ErrUnsupported.
+// unsupported returns the error of a sound file that this package cannot read, which wraps
+// raster.ErrUnsupported.
 func (c *container) unsupported(what, option string) error {
 	return fmt.Errorf("%s: %s can't be read by leat's own GeoTIFF driver; convert it with: gdal_translate %s%s out.tif (%w)", c.name, what, option, shellWord(raster.GDALName(c.name)), raster.ErrUnsupported)
 }
 
-// shellWord quotes a path for a command that is shown to the user.
+// shellWord quotes a path for use in a shell command.
 func shellWord(s string) string {
 	if s != "" && strings.IndexFunc(s, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_./-+,:@%=", r))
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("_./-+,:@%=", r))
 	}) < 0 {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// newContainer reads the header and returns the place of the first directory.
+// newContainer reads the header and returns the offset of the first directory.
 func newContainer(r io.ReaderAt, size int64, name string) (*container, int64, error) {
 	c := &container{name: name, r: r, size: size}
 	var h [16]byte
@@ -88,21 +92,22 @@ func newContainer(r io.ReaderAt, size int64, name string) (*container, int64, er
 		c.big = true
 		at := c.order.Uint64(h[8:])
 		if at > math.MaxInt64 {
-			return nil, 0, c.damaged("the first directory is beyond any file's end")
+			return nil, 0, c.damaged("the offset of the first directory is too large")
 		}
 		return c, int64(at), nil
 	}
-	return nil, 0, fmt.Errorf("%s: not a TIFF: starts with %q; leat reads GeoTIFF and .npy (%w)", name, h[:min(n, 8)], raster.ErrFormat)
+	return nil, 0, fmt.Errorf("%s: not a TIFF: starts with %q; leat reads GeoTIFF and .npy (%w)", name, h[:min(n, 8)],
+		raster.ErrFormat)
 }
 
-// readDirectory reads the directory at byte at, not its values.
+// readDirectory reads the directory at byte at, without the values of its entries.
 func (c *container) readDirectory(at int64) (*directory, error) {
 	countSize, entrySize, inline := 2, 12, uint64(4)
 	if c.big {
 		countSize, entrySize, inline = 8, 20, 8
 	}
 	if at < 8 || at > c.size-int64(countSize) {
-		return nil, c.damaged("a directory should be at byte %d, but the file has %d bytes", at, c.size)
+		return nil, c.damaged("directory at byte %d is outside the file of %d bytes", at, c.size)
 	}
 	var b [8]byte
 	if err := c.readAt(b[:countSize], at); err != nil {
@@ -116,7 +121,7 @@ func (c *container) readDirectory(at int64) (*directory, error) {
 	}
 	body := at + int64(countSize)
 	if entries > maxEntries || int64(entries)*int64(entrySize) > c.size-body {
-		return nil, c.damaged("the directory at byte %d claims %d entries", at, entries)
+		return nil, c.damaged("directory at byte %d claims %d entries", at, entries)
 	}
 	raw := make([]byte, int(entries)*entrySize)
 	if err := c.readAt(raw, body); err != nil {
@@ -127,7 +132,7 @@ func (c *container) readDirectory(at int64) (*directory, error) {
 		e := raw[i*entrySize:]
 		tag := c.order.Uint16(e)
 		if _, twice := d.fields[tag]; twice {
-			continue // libtiff keeps the first, too
+			continue // like libtiff, keep the first
 		}
 		f := field{typ: c.order.Uint16(e[2:])}
 		valueAt := body + int64(i*entrySize) + 8
@@ -140,7 +145,7 @@ func (c *container) readDirectory(at int64) (*directory, error) {
 		size := uint64(f.size())
 		switch {
 		case size == 0:
-			continue // a type of the future: the specification says to pass over it
+			continue // the specification says to skip unknown types
 		case f.count > math.MaxInt64/size:
 			return nil, c.damaged("tag %d claims %d values", tag, f.count)
 		case f.count*size <= inline:
@@ -148,7 +153,7 @@ func (c *container) readDirectory(at int64) (*directory, error) {
 		case c.big:
 			v := c.order.Uint64(e[12:])
 			if v > math.MaxInt64 {
-				return nil, c.damaged("the values of tag %d are beyond any file's end", tag)
+				return nil, c.damaged("the offset of the values of tag %d is too large", tag)
 			}
 			f.at = int64(v)
 		default:
@@ -158,14 +163,14 @@ func (c *container) readDirectory(at int64) (*directory, error) {
 	}
 	end := body + int64(len(raw))
 	next := make([]byte, countSizeOfNext(c.big))
-	if end+int64(len(next)) <= c.size { // a last directory may end without the offset of the next one
+	if end+int64(len(next)) <= c.size { // the last directory may lack the offset of the next one
 		if err := c.readAt(next, end); err != nil {
 			return nil, err
 		}
 		if c.big {
 			v := c.order.Uint64(next)
 			if v > math.MaxInt64 {
-				return nil, c.damaged("the directory after byte %d is beyond any file's end", end)
+				return nil, c.damaged("the offset of the directory after byte %d is too large", end)
 			}
 			d.next = int64(v)
 		} else {
@@ -182,13 +187,13 @@ func countSizeOfNext(big bool) int {
 	return 4
 }
 
-// readChain reads the directories from the one at byte at to the last, and refuses one that leads back.
+// readChain reads the directories from the one at byte at to the last. A cycle is an error.
 func (c *container) readChain(at int64) ([]*directory, error) {
 	var dirs []*directory
 	seen := map[int64]bool{}
 	for at != 0 && len(dirs) < maxDirectories {
 		if seen[at] {
-			return nil, c.damaged("its directories lead back to the one at byte %d", at)
+			return nil, c.damaged("the chain of directories returns to byte %d", at)
 		}
 		seen[at] = true
 		d, err := c.readDirectory(at)
@@ -199,7 +204,7 @@ func (c *container) readChain(at int64) ([]*directory, error) {
 		at = d.next
 	}
 	if len(dirs) == 0 {
-		return nil, c.damaged("it has no directory")
+		return nil, c.damaged("the file has no directory")
 	}
 	return dirs, nil
 }
@@ -207,13 +212,13 @@ func (c *container) readChain(at int64) ([]*directory, error) {
 // readAt fills b from byte at of the file.
 func (c *container) readAt(b []byte, at int64) error {
 	if at < 0 || at > c.size || int64(len(b)) > c.size-at {
-		return c.damaged("bytes %d to %d are needed, but the file has %d", at, at+int64(len(b)), c.size)
+		return c.damaged("bytes %d to %d are outside the file of %d bytes", at, at+int64(len(b)), c.size)
 	}
 	if n, err := c.r.ReadAt(b, at); n < len(b) {
 		if err == io.EOF || err == nil {
-			return c.damaged("it ends at byte %d", at+int64(n))
+			return c.damaged("the file ends at byte %d", at+int64(n))
 		}
-		if strings.Contains(err.Error(), c.name) { // a store's, which says all
+		if strings.Contains(err.Error(), c.name) { // the error of a store is complete
 			return err
 		}
 		return fmt.Errorf("%s: reading at byte %d: %w", c.name, at, err)
@@ -228,7 +233,7 @@ func (f field) size() int {
 	return typeSizes[f.typ]
 }
 
-// values reads the bytes of a tag's values; nil when the directory lacks it or has no value for it.
+// values reads the bytes of a tag's values. It returns nil if the tag is absent or has no value.
 func (d *directory) values(tag uint16, limit uint64) ([]byte, field, error) {
 	f, ok := d.fields[tag]
 	if !ok || f.count == 0 {
@@ -239,13 +244,13 @@ func (d *directory) values(tag uint16, limit uint64) ([]byte, field, error) {
 	}
 	n := int64(f.count) * int64(f.size())
 	if f.at < 0 || n > d.size || f.at > d.size-n {
-		return nil, f, d.damaged("the values of tag %d lie beyond the end of the file", tag)
+		return nil, f, d.damaged("the values of tag %d are beyond the end of the file", tag)
 	}
 	b := make([]byte, n)
 	return b, f, d.readAt(b, f.at)
 }
 
-// uints returns the whole numbers of a tag; nil when it is absent.
+// uints returns the integers of a tag, nil if it is absent.
 func (d *directory) uints(tag uint16) ([]uint64, error) {
 	b, f, err := d.values(tag, maxValues)
 	if err != nil || b == nil {
@@ -255,14 +260,14 @@ func (d *directory) uints(tag uint16) ([]uint64, error) {
 	for i := range out {
 		v, ok := d.uintAt(b, f.typ, i)
 		if !ok {
-			return nil, d.damaged("tag %d is not a whole number", tag)
+			return nil, d.damaged("tag %d is not an integer", tag)
 		}
 		out[i] = v
 	}
 	return out, nil
 }
 
-// uintAt decodes the i-th value of b; false where it is of a type that is no whole number, or negative.
+// uintAt decodes the i-th value of b. It returns false if the value is negative or not an integer.
 func (c *container) uintAt(b []byte, typ uint16, i int) (uint64, bool) {
 	switch typ {
 	case typeByte, typeUndefined:
@@ -288,7 +293,7 @@ func (c *container) uintAt(b []byte, typ uint16, i int) (uint64, bool) {
 	return 0, false
 }
 
-// uint returns the first value of a tag, or def where it is absent.
+// uint returns the first value of a tag, or def if it is absent.
 func (d *directory) uint(tag uint16, def uint64) (uint64, error) {
 	v, err := d.uints(tag)
 	if err != nil || len(v) == 0 {
@@ -297,7 +302,7 @@ func (d *directory) uint(tag uint16, def uint64) (uint64, error) {
 	return v[0], nil
 }
 
-// floats returns the numbers of a tag of any numeric type; nil when it is absent.
+// floats returns the numbers of a tag of any numeric type, nil if it is absent.
 func (d *directory) floats(tag uint16) ([]float64, error) {
 	b, f, err := d.values(tag, maxValues)
 	if err != nil || b == nil {
@@ -323,7 +328,7 @@ func (d *directory) floats(tag uint16) ([]float64, error) {
 	return out, nil
 }
 
-// text returns a tag's characters up to the first NUL; empty when it is absent.
+// text returns the characters of a tag up to the first NUL, "" if it is absent.
 func (d *directory) text(tag uint16) (string, error) {
 	b, _, err := d.values(tag, maxTextBytes)
 	if err != nil {

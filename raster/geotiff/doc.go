@@ -1,10 +1,9 @@
-// Package geotiff reads and writes GeoTIFF and BigTIFF files without any C library.
+// Package geotiff reads and writes GeoTIFF and BigTIFF files without a C library.
 //
-// Reading: [Open] gives a [File], a raster.Source over classic and BigTIFF files of either byte
-// order, in strips or tiles, band- or pixel-interleaved, uncompressed or compressed with deflate, LZW, zstd or
-// PackBits. Whatever a header claims, memory is taken only for what the file can hold.
+// [Open] returns a [File], a raster.Source over classic and BigTIFF files of either byte order, in
+// strips or tiles, band- or pixel-interleaved, uncompressed or compressed with deflate, LZW, zstd
+// or PackBits. Whatever a header claims, memory is allocated only for what the file can hold.
 //
-// Writing is in two halves, since the expensive one is done by many goroutines: an [Encoder] turns
-// the pixels of one tile into the bytes of the file, and [Write] lays finished tiles out as a cloud-optimised
-// GeoTIFF by copying them.
+// Writing has two parts, because many goroutines do the expensive one: an [Encoder] encodes the
+// pixels of one tile, and [Write] copies finished tiles into a cloud-optimised GeoTIFF.
 package geotiff

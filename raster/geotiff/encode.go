@@ -8,27 +8,27 @@ import (
 	"leat/ndarray"
 )
 
-// TileShape is what one tile holds.
+// TileShape describes the pixels of one tile.
 type TileShape struct {
 	Type          ndarray.DType
-	Width, Height int // pixels, multiples of 16
-	Samples       int // 1, or the number of bands when they are interleaved by pixel
+	Width, Height int // in pixels, multiples of 16
+	Samples       int // 1, or the number of bands if they are pixel-interleaved
 }
 
-// Bytes returns the bytes of the tile before encoding.
+// Bytes returns the size of the tile in bytes before encoding.
 func (s TileShape) Bytes() int { return s.Width * s.Height * s.Samples * s.Type.Size() }
 
-// check reports what is wrong with the shape.
+// check returns an error if the shape is invalid.
 func (s TileShape) check() error {
 	switch {
 	case !s.Type.Valid():
-		return fmt.Errorf("geotiff: no element type given")
+		return fmt.Errorf("geotiff: element type is missing")
 	case s.Width <= 0 || s.Height <= 0 || s.Width%16 != 0 || s.Height%16 != 0:
 		return fmt.Errorf("geotiff: tile size %dx%d (sides must be multiples of 16)", s.Width, s.Height)
 	case s.Samples <= 0 || s.Samples > maxBands:
 		return fmt.Errorf("geotiff: %d bands (1 to %d are possible)", s.Samples, maxBands)
 	case int64(s.Width)*int64(s.Height) > maxShapeBytes/int64(s.Samples)/int64(s.Type.Size()):
-		return fmt.Errorf("geotiff: a tile of %dx%d with %d bands of %v is larger than %d MiB (take smaller tiles, or interleave by band)",
+		return fmt.Errorf("geotiff: tile of %dx%d with %d bands of %v is larger than %d MiB (use smaller tiles, or interleave by band)",
 			s.Width, s.Height, s.Samples, s.Type, maxShapeBytes>>20)
 	}
 	return nil
@@ -40,9 +40,10 @@ const (
 	maxShapeBytes = 1 << 30
 )
 
-// FrameBytes is what [Encoder.Encode] puts around a tile: its length before it (4 bytes, little
-// endian) and its last 4 bytes once more behind it. They are part of the file that [Write] makes, where
-// readers over a network use them to do without the table of tile sizes, and let Write check what it copies.
+// FrameBytes is the number of bytes that [Encoder.Encode] adds to a tile: its length before it (4
+// bytes, little endian) and its last 4 bytes repeated after it. They are part of the file. Readers
+// over a network use them instead of the table of tile sizes, and Write checks with them what it
+// copies.
 const FrameBytes = frameHead + frameTail
 
 const (
@@ -50,25 +51,25 @@ const (
 	frameTail = 4
 )
 
-// Encoder turns tiles into the bytes of the file. It holds the scratch memory of one goroutine: one
-// is made for each. The bytes of a tile depend on nothing but its pixels, its shape and the coding.
+// Encoder encodes tiles. It holds scratch memory, so each goroutine needs its own. The encoded
+// bytes depend only on the tile's pixels, its shape and the coding.
 type Encoder struct {
 	shape    TileShape
 	coding   Coding
-	swapped  []byte // the tile in the file's byte order, where the machine has another
+	swapped  []byte // the tile in the file's byte order, if the machine's differs
 	scratch  []byte // the tile after the predictor
 	row      []byte // one row for predictor 3
 	compress codec
 }
 
-// codec compresses a tile.
+// codec compresses tiles.
 type codec interface {
-	// appendTile appends src, whose rows have rowBytes, compressed to dst.
+	// appendTile compresses src, whose rows have rowBytes bytes, and appends the result to dst.
 	appendTile(dst, src []byte, rowBytes int) ([]byte, error)
 }
 
-// NewEncoder returns an encoder of tiles of one shape. It panics when the shape or the coding is not
-// possible; [FileSpec.Check] and [Coding.Check] say so beforehand.
+// NewEncoder returns an encoder of tiles of one shape. It panics if the shape or the coding is
+// invalid; [FileSpec.Check] and [Coding.Check] report that as an error.
 func NewEncoder(s TileShape, c Coding) *Encoder {
 	if err := s.check(); err != nil {
 		panic(err)
@@ -104,12 +105,12 @@ func newCodec(c Coding) codec {
 	return stored{}
 }
 
-// Encode appends the encoded tile to dst, [FrameBytes] included, and returns the result. tile holds
-// Width*Height*Samples elements in the machine's byte order, rows one after the other, the samples of
-// a pixel side by side; it is left unchanged.
+// Encode appends the encoded tile, [FrameBytes] included, to dst and returns the result. tile holds
+// Width*Height*Samples elements in the machine's byte order: row by row, the samples of a pixel
+// together. Encode does not change it.
 func (e *Encoder) Encode(dst, tile []byte) ([]byte, error) {
 	if len(tile) != e.shape.Bytes() {
-		return dst, fmt.Errorf("geotiff: a tile of %d bytes given, %d expected", len(tile), e.shape.Bytes())
+		return dst, fmt.Errorf("geotiff: tile has %d bytes, want %d", len(tile), e.shape.Bytes())
 	}
 	src := tile
 	if e.swapped != nil {
@@ -133,7 +134,7 @@ func (e *Encoder) Encode(dst, tile []byte) ([]byte, error) {
 	return appendFramed(dst, src, rowBytes, e.compress)
 }
 
-// appendFramed appends src, compressed, with its frame.
+// appendFramed appends the compressed src with its frame to dst.
 func appendFramed(dst, src []byte, rowBytes int, c codec) ([]byte, error) {
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
@@ -147,16 +148,16 @@ func appendFramed(dst, src []byte, rowBytes int, c codec) ([]byte, error) {
 	return append(out, out[len(out)-frameTail:]...), nil
 }
 
-// stored is the codec of tiles that are not compressed.
+// stored is the codec of uncompressed tiles.
 type stored struct{}
 
 func (stored) appendTile(dst, src []byte, _ int) ([]byte, error) { return append(dst, src...), nil }
 
-// bigEndianMachine tells that pixels in memory have the other byte order than the files written,
-// which are little endian always.
+// bigEndianMachine reports whether pixels in memory have another byte order than files, which are
+// written little-endian.
 var bigEndianMachine = binary.NativeEndian.Uint16([]byte{1, 0}) != 1
 
-// swapBytes copies src to dst with the bytes of every number reversed.
+// swapBytes copies src to dst with the bytes of each number reversed.
 func swapBytes(dst, src []byte, t ndarray.DType) {
 	size := t.Size()
 	if t.IsComplex() {
@@ -169,7 +170,8 @@ func swapBytes(dst, src []byte, t ndarray.DType) {
 	}
 }
 
-// MaskEncoder encodes tiles of a mask as [Encoder] does tiles of pixels: one bit a pixel, deflate.
+// MaskEncoder encodes tiles of a mask as [Encoder] does tiles of pixels: one bit per pixel,
+// deflate.
 type MaskEncoder struct {
 	width, height int
 	bits          []byte
@@ -181,17 +183,18 @@ func NewMaskEncoder(width, height int) *MaskEncoder {
 	if err := (TileShape{ndarray.Uint8, width, height, 1}).check(); err != nil {
 		panic(err)
 	}
-	return &MaskEncoder{width: width, height: height, bits: make([]byte, width*height/8), compress: newDeflater(maskLevel)}
+	return &MaskEncoder{width: width, height: height, bits: make([]byte, width*height/8),
+		compress: newDeflater(maskLevel)}
 }
 
-// maskLevel: masks are long runs, on which more effort saves nothing.
+// maskLevel is the level for masks, whose long runs do not shrink further at higher levels.
 const maskLevel = 5
 
-// Encode appends the encoded tile to dst, [FrameBytes] included. mask has a byte for each pixel of
-// the tile, rows one after the other: 0 for masked out, anything else for valid.
+// Encode appends the encoded tile, [FrameBytes] included, to dst. mask has one byte for each pixel
+// of the tile, row by row: 0 for invalid pixels, anything else for valid ones.
 func (e *MaskEncoder) Encode(dst, mask []byte) ([]byte, error) {
 	if len(mask) != e.width*e.height {
-		return dst, fmt.Errorf("geotiff: a mask of %d bytes given, %d expected", len(mask), e.width*e.height)
+		return dst, fmt.Errorf("geotiff: mask tile has %d bytes, want %d", len(mask), e.width*e.height)
 	}
 	for i := range e.bits {
 		var b byte

@@ -9,7 +9,7 @@ import (
 	"leat/ndarray"
 )
 
-// ndviTile makes a tile like an NDVI: a ratio of two noisy scenes, 512x512 float32.
+// ndviTile returns a tile similar to an NDVI: a ratio of two noisy scenes, 512x512 float32.
 func ndviTile() []byte {
 	r := rand.New(rand.NewPCG(1, 2))
 	f := make([]float32, 512*512)
@@ -22,7 +22,7 @@ func ndviTile() []byte {
 	return ndarray.AsBytes(f)
 }
 
-// sceneTile makes a tile like a band of a scene: 512x512 uint16.
+// sceneTile returns a tile similar to a band of a scene: 512x512 uint16.
 func sceneTile() []byte {
 	r := rand.New(rand.NewPCG(3, 4))
 	v := make([]uint16, 512*512)

@@ -8,40 +8,40 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// deflater writes zlib streams: what TIFF calls deflate.
+// deflater writes zlib streams, which TIFF calls deflate.
 //
-// The quick levels of the compressor, 1 to 6, store what they find no repetitions in, although pixels with
-// noise have none and can still be coded in three quarters of their size by the frequency of
-// their bytes alone. So a tile goes through in chunks, and a chunk that did not shrink well is coded by frequency
-// too, which is quick; the shorter of both stays. On 16-bit scenes that gives the size of zlib's level 6 at several times its
-// speed.
+// The fast levels of the compressor, 1 to 6, store data without repetitions uncompressed, although
+// noisy pixels shrink to three quarters if they are coded by the frequency of their bytes.
+// Therefore a tile is divided into chunks, and a chunk that did not shrink well is also coded by
+// frequency alone, which is fast; the shorter result is used. For 16-bit scenes this gives the size
+// of zlib's level 6 at several times its speed.
 type deflater struct {
 	out    appender
 	level  int
-	window *flate.Writer // by level
-	bytes  *flate.Writer // by frequency only
-	seen   int64         // by window
+	window *flate.Writer // with a window
+	bytes  *flate.Writer // without a window, coded by frequency alone
+	seen   int64         // bytes that window has seen
 	header [2]byte
 }
 
 const (
-	// deflateChunk is what the compressor takes as a block, less what makes it even.
+	// deflateChunk is the compressor's block size, rounded down to a multiple of 4.
 	deflateChunk = 65532
-	// A chunk that keeps 3/4 of its size is tried by frequency: floats after predictor 3 stay below that, and
-	// there the trial never pays.
+	// A chunk that keeps 3/4 of its size is also coded by frequency. Floats after predictor 3
+	// shrink more, and coding them twice never pays.
 	triedNumerator, triedDenominator = 3, 4
-	// quickLevels are those that store too soon.
+	// quickLevels is the highest level that stores noise uncompressed.
 	quickLevels = 6
-	// renewAfter bytes the compressor is made anew. It numbers all bytes it has ever seen with 31 bits
-	// and rebases its tables when those run out; staying below that, a tile's bytes can't
-	// depend on what was encoded before it.
+	// renewAfter is the number of bytes after which the compressor is replaced. It numbers all
+	// bytes it has seen with 31 bits. When these run out it rebases its tables, after which the
+	// bytes of a tile could depend on the tiles before it.
 	renewAfter = 1 << 30
 )
 
 func newDeflater(level int) *deflater {
 	d := &deflater{level: level}
-	// 0x78: deflate with a window of 32 KiB; the second byte tells the effort and makes the
-	// number a multiple of 31.
+	// 0x78 is deflate with a window of 32 KiB. The second byte gives the level and makes the number
+	// a multiple of 31.
 	switch {
 	case level < 2:
 		d.header = [2]byte{0x78, 0x01}
@@ -59,7 +59,7 @@ func newDeflater(level int) *deflater {
 func newFlate(out *appender, level int) *flate.Writer {
 	w, err := flate.NewWriter(out, level)
 	if err != nil {
-		panic(err) // Coding.Check knows the levels
+		panic(err) // Coding.Check has checked the level
 	}
 	return w
 }
@@ -84,12 +84,12 @@ func (d *deflater) appendTile(dst, src []byte, _ int) ([]byte, error) {
 		}
 	}
 	out := binary.BigEndian.AppendUint32(d.out.b, adler32.Checksum(src))
-	d.out.b = nil // the memory is the caller's
+	d.out.b = nil // the memory belongs to the caller
 	return out, nil
 }
 
-// chunk appends one chunk, ending on a whole byte. The window goes on over all chunks: what a reader
-// has before a chunk does not depend on how it was coded.
+// chunk appends one chunk, padded to a whole byte. The window spans all chunks: the bytes before a
+// chunk are the same to a reader however they were coded.
 func (d *deflater) chunk(chunk []byte, last bool) error {
 	start := len(d.out.b)
 	if err := deflateChunkBy(d.window, chunk, last); err != nil {
@@ -120,7 +120,7 @@ func deflateChunkBy(w *flate.Writer, chunk []byte, last bool) error {
 	return w.Flush()
 }
 
-// appender is a writer into memory.
+// appender is an io.Writer that appends to memory.
 type appender struct{ b []byte }
 
 func (a *appender) Write(p []byte) (int, error) {
@@ -128,13 +128,14 @@ func (a *appender) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// zstdCodec writes one zstd frame a tile, with its checksum.
+// zstdCodec writes one zstd frame with a checksum per tile.
 type zstdCodec struct{ enc *zstd.Encoder }
 
 func newZstdCodec(level int) zstdCodec {
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.EncoderLevelFromZstd(level)),
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1),
+		zstd.WithEncoderLevel(zstd.EncoderLevelFromZstd(level)),
 		zstd.WithEncoderCRC(true), zstd.WithLowerEncoderMem(true),
-		zstd.WithAllLitEntropyCompression(true)) // else noise is stored, see deflater
+		zstd.WithAllLitEntropyCompression(true)) // otherwise noise is stored uncompressed, see deflater
 	if err != nil {
 		panic(err) // no option depends on input
 	}

@@ -1,11 +1,11 @@
 package geotiff
 
-// lzwEncoder is TIFF's LZW: codes of 9 to 12 bits, highest bit first, that grow as soon as the
-// table is full, one code before a longer one can occur.
+// lzwEncoder encodes TIFF's LZW: codes of 9 to 12 bits, most significant bit first, whose width
+// grows one code before a longer one can occur.
 type lzwEncoder struct {
-	// table maps a code and the byte that follows it to the code of both: open addressing, twice
-	// as many slots as there are codes. A slot is used when its generation is the present one, so
-	// that clearing costs nothing.
+	// table maps a code and the byte that follows it to the code of both. It uses open addressing,
+	// with twice as many slots as codes. A slot is in use if its generation is the current one, so
+	// that clearing is free.
 	table      [lzwSlots]lzwSlot
 	generation uint32
 }
@@ -17,15 +17,15 @@ type lzwSlot struct {
 }
 
 const (
-	lzwFirst = 258 // after the 256 bytes, lzwClear and lzwEnd
-	// lzwLast is the last code before the table is cleared; readers break on 4095.
+	lzwFirst = 258 // follows the 256 bytes, lzwClear and lzwEnd
+	// lzwLast is the last code before the table is cleared: readers fail on 4095.
 	lzwLast     = 4094
 	lzwSlotBits = 13
 	lzwSlots    = 1 << lzwSlotBits
 )
 
 func (z *lzwEncoder) appendTile(dst, src []byte, _ int) ([]byte, error) {
-	var bits uint64 // pending bits, the oldest highest
+	var bits uint64 // pending bits, the oldest in the highest bits
 	var pending, width uint = 0, 9
 	emit := func(code uint32) {
 		bits = bits<<width | uint64(code)
@@ -36,7 +36,7 @@ func (z *lzwEncoder) appendTile(dst, src []byte, _ int) ([]byte, error) {
 		}
 	}
 	next := uint32(lzwFirst)
-	grow := func() { // after each code the table has one entry more
+	grow := func() { // each code adds one entry to the table
 		next++
 		switch {
 		case next > lzwLast:
@@ -75,13 +75,13 @@ func (z *lzwEncoder) appendTile(dst, src []byte, _ int) ([]byte, error) {
 
 func (z *lzwEncoder) clear() {
 	z.generation++
-	if z.generation == 0 { // after 2^32 clears old slots would look new
+	if z.generation == 0 { // after 2^32 clears, old slots would look current
 		z.table = [lzwSlots]lzwSlot{}
 		z.generation = 1
 	}
 }
 
-// find returns the slot of a key, or the free one where it belongs.
+// find returns the slot of a key, or the free slot where it belongs.
 func (z *lzwEncoder) find(key uint32) (*lzwSlot, bool) {
 	i := key * 2654435769 >> (32 - lzwSlotBits)
 	for {

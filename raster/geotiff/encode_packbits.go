@@ -1,6 +1,6 @@
 package geotiff
 
-// packBits is Apple's run-length coding; each row is coded by itself, as TIFF asks.
+// packBits is Apple's run-length coding. TIFF requires that each row is coded separately.
 type packBits struct{}
 
 func (packBits) appendTile(dst, src []byte, rowBytes int) ([]byte, error) {
@@ -11,7 +11,7 @@ func (packBits) appendTile(dst, src []byte, rowBytes int) ([]byte, error) {
 	return dst, nil
 }
 
-// packedMax is the most bytes that one packet stands for.
+// packedMax is the largest number of bytes that one packet encodes.
 const packedMax = 128
 
 func appendPackedRow(dst, row []byte) []byte {
@@ -22,7 +22,7 @@ func appendPackedRow(dst, row []byte) []byte {
 			row = row[n:]
 			continue
 		}
-		// Literal bytes, until three equal ones make a run worth its packet.
+		// Literal bytes end where three equal ones make a run worth a packet.
 		for n = 1; n < len(row) && n < packedMax && runLength(row[n:]) < 3; n++ {
 		}
 		dst = append(append(dst, byte(n-1)), row[:n]...)
@@ -31,7 +31,7 @@ func appendPackedRow(dst, row []byte) []byte {
 	return dst
 }
 
-// runLength counts the equal bytes at the start of b, to packedMax.
+// runLength returns the number of equal bytes at the start of b, at most packedMax.
 func runLength(b []byte) int {
 	n := 1
 	for n < len(b) && n < packedMax && b[n] == b[0] {

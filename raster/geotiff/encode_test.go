@@ -16,12 +16,12 @@ import (
 	"leat/ndarray"
 )
 
-// decode undoes Encode by other means than this package has: other decompressors, and the predictors written
-// down as the specification says them.
+// decode decodes the bytes of Encode independently of this package, with other decompressors and
+// with the predictors as the specification describes them.
 func decode(framed []byte, s TileShape, c Coding) ([]byte, error) {
 	n := int(binary.LittleEndian.Uint32(framed))
 	if len(framed) != n+FrameBytes || !bytes.Equal(framed[n:n+4], framed[n+4:]) {
-		return nil, fmt.Errorf("the frame of %d bytes around %d is wrong", len(framed), n)
+		return nil, fmt.Errorf("wrong frame: %d bytes for a tile of %d", len(framed), n)
 	}
 	body := framed[4 : 4+n]
 	var out []byte
@@ -60,7 +60,7 @@ func decode(framed []byte, s TileShape, c Coding) ([]byte, error) {
 		return nil, err
 	}
 	if len(out) != s.Bytes() {
-		return nil, fmt.Errorf("%d bytes came out, not %d", len(out), s.Bytes())
+		return nil, fmt.Errorf("decoded %d bytes, want %d", len(out), s.Bytes())
 	}
 	size, row := s.Type.Size(), s.Bytes()/s.Height
 	for y := range s.Height {
@@ -69,7 +69,7 @@ func decode(framed []byte, s TileShape, c Coding) ([]byte, error) {
 		case 2:
 			for i := s.Samples; i < s.Width*s.Samples; i++ {
 				carry := 0
-				for k := range size { // addition by bytes, the lowest first
+				for k := range size { // bytewise addition, lowest byte first
 					sum := int(line[i*size+k]) + int(line[(i-s.Samples)*size+k]) + carry
 					line[i*size+k], carry = byte(sum), sum>>8
 				}
@@ -90,7 +90,7 @@ func decode(framed []byte, s TileShape, c Coding) ([]byte, error) {
 	return out, nil
 }
 
-// everyCoding lists what can be written of a type: at the default level, and for two types at others.
+// everyCoding returns the codings of a type: at default levels, and for two types at other levels.
 func everyCoding(t ndarray.DType) []Coding {
 	levels := []int{0}
 	if t == ndarray.Uint16 || t == ndarray.Float32 {
@@ -109,7 +109,7 @@ func everyCoding(t ndarray.DType) []Coding {
 	return all
 }
 
-// testTile makes a tile of one of several kinds, from constant to noise.
+// testTile returns a tile of one of several kinds, from constant to noise.
 func testTile(r *rand.Rand, s TileShape, kind int) []byte {
 	b := make([]byte, s.Bytes())
 	for i := range b {
@@ -124,7 +124,7 @@ func testTile(r *rand.Rand, s TileShape, kind int) []byte {
 			if i/5000%2 == 0 {
 				b[i] = byte(r.Uint32())
 			}
-		case 5: // noise that repeats nothing but has few values: chunks coded by frequency
+		case 5: // noise of few values without repetitions: chunks coded by frequency
 			b[i] = byte(r.NormFloat64() * 12)
 		}
 	}
@@ -133,7 +133,7 @@ func testTile(r *rand.Rand, s TileShape, kind int) []byte {
 
 const tileKinds = 6
 
-func TestEveryCodingOfEveryTypeIsUndoneByAnIndependentDecoder(t *testing.T) {
+func TestEncodeAllCodings(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for typ := ndarray.Uint8; typ <= ndarray.Complex128; typ++ {
 		for _, c := range everyCoding(typ) {
@@ -147,11 +147,11 @@ func TestEveryCodingOfEveryTypeIsUndoneByAnIndependentDecoder(t *testing.T) {
 						t.Fatal(err)
 					}
 					if !bytes.Equal(given, tile) {
-						t.Fatalf("%v %v: the tile was changed", s, c)
+						t.Fatalf("%v %v: Encode changed the tile", s, c)
 					}
 					got, err := decode(framed, s, c)
 					if err != nil || !bytes.Equal(got, tile) {
-						t.Fatalf("%v, %v, kind %d: not undone: %v", s, c, kind, err)
+						t.Fatalf("%v, %v, kind %d: decoded tile differs: %v", s, c, kind, err)
 					}
 				}
 			}
@@ -159,13 +159,13 @@ func TestEveryCodingOfEveryTypeIsUndoneByAnIndependentDecoder(t *testing.T) {
 	}
 }
 
-func TestATileHasTheSameBytesWhateverWasEncodedBefore(t *testing.T) {
+func TestEncodeIsDeterministic(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	s := TileShape{ndarray.Float32, 160, 144, 1} // two chunks of deflate
 	for _, c := range everyCoding(s.Type) {
 		used := NewEncoder(s, c)
 		if d, ok := used.compress.(*deflater); ok {
-			d.seen = renewAfter - 1<<20 // so that the compressor is made anew in between
+			d.seen = renewAfter - 1<<20 // the compressor is replaced during the tile
 		}
 		for i := range 18 {
 			tile := testTile(r, s, i%tileKinds)
@@ -178,13 +178,13 @@ func TestATileHasTheSameBytesWhateverWasEncodedBefore(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(got[len("something before"):], want) {
-				t.Fatalf("%v: tile %d of a used encoder has other bytes than of a new one", c, i)
+				t.Fatalf("%v: tile %d of a used encoder differs from that of a new one", c, i)
 			}
 		}
 	}
 }
 
-func TestEncodingTakesNoMemoryOnceItsBuffersHaveGrown(t *testing.T) {
+func TestEncodeAllocations(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	for _, typ := range []ndarray.DType{ndarray.Uint16, ndarray.Float32} {
 		s := TileShape{typ, 128, 128, 1}
@@ -197,14 +197,14 @@ func TestEncodingTakesNoMemoryOnceItsBuffersHaveGrown(t *testing.T) {
 					t.Fatal(err)
 				}
 			}); n != 0 {
-				t.Errorf("%v %v: %v allocations a tile", typ, c, n)
+				t.Errorf("%v %v: %v allocations per tile", typ, c, n)
 			}
 		}
 	}
 }
 
-func TestNoiseWithoutRepetitionsIsNotStored(t *testing.T) {
-	// The quick levels of the compressor store such chunks whole.
+func TestDeflateCompressesNoise(t *testing.T) {
+	// The fast levels of the compressor store such chunks uncompressed.
 	r := rand.New(rand.NewPCG(4, 4))
 	s := TileShape{ndarray.Uint16, 512, 512, 1}
 	tile := testTile(r, s, 5)
@@ -214,12 +214,12 @@ func TestNoiseWithoutRepetitionsIsNotStored(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(out) > len(tile)*3/4 {
-			t.Errorf("%v: %d bytes of %d are left", c, len(out), len(tile))
+			t.Errorf("%v: encoded size %d of %d bytes", c, len(out), len(tile))
 		}
 	}
 }
 
-func TestMasksAreOneBitAPixelHighestFirst(t *testing.T) {
+func TestMaskEncoder(t *testing.T) {
 	mask := make([]byte, 32*16)
 	mask[0], mask[9], mask[33] = 1, 255, 7
 	framed, err := NewMaskEncoder(32, 16).Encode(nil, mask)
@@ -235,44 +235,46 @@ func TestMasksAreOneBitAPixelHighestFirst(t *testing.T) {
 	}
 }
 
-func TestCodingsThatCannotBeAreRefusedWithTheRemedy(t *testing.T) {
+func TestCodingCheck(t *testing.T) {
 	for _, c := range []struct {
 		coding Coding
 		typ    ndarray.DType
 		want   string
 	}{
 		{Coding{Deflate, 3, 0}, ndarray.Uint16, "predictor 3 is for floats, not for uint16 (use 2)"},
-		{Coding{Deflate, 2, 0}, ndarray.Complex64, "take no predictor"},
-		{Coding{PackBits, 2, 0}, ndarray.Uint8, "compression packbits takes no predictor"},
+		{Coding{Deflate, 2, 0}, ndarray.Complex64, "allow no predictor"},
+		{Coding{PackBits, 2, 0}, ndarray.Uint8, "compression packbits allows no predictor"},
 		{Coding{Deflate, 4, 0}, ndarray.Uint8, "predictor 4 (use 1, 2 or 3)"},
 		{Coding{Deflate, 1, 10}, ndarray.Uint8, "level 10 of deflate (use 1 to 9)"},
 		{Coding{LZW, 1, 3}, ndarray.Uint8, "compression lzw has no levels"},
 		{Coding{99, 1, 0}, ndarray.Uint8, "unknown compression"},
-		{Coding{}, ndarray.NoType, "no element type"},
+		{Coding{}, ndarray.NoType, "element type is missing"},
 	} {
 		if err := c.coding.Check(c.typ); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v of %v: %v, want %q", c.coding, c.typ, err, c.want)
 		}
 	}
-	if _, err := ParseCompression("jpeg"); err == nil || !strings.Contains(err.Error(), "use one of none deflate zstd lzw packbits") {
+	if _, err := ParseCompression("jpeg"); err == nil || !strings.Contains(err.Error(),
+		"use one of none deflate zstd lzw packbits") {
 		t.Errorf("ParseCompression: %v", err)
 	}
 	for c := None; c < numCompressions; c++ {
 		if got, err := ParseCompression(strings.ToUpper(c.String())); err != nil || got != c {
-			t.Errorf("%v is read as %v, %v", c, got, err)
+			t.Errorf("%v is parsed as %v, %v", c, got, err)
 		}
 	}
 	if _, err := NewEncoder(TileShape{ndarray.Uint8, 16, 16, 1}, Coding{}).Encode(nil, make([]byte, 255)); err == nil {
-		t.Error("a tile of the wrong size was encoded")
+		t.Error("no error for a tile of the wrong size")
 	}
 }
 
-func FuzzEncodedTilesAreUndone(f *testing.F) {
+func FuzzEncode(f *testing.F) {
 	f.Add([]byte{1, 2, 3}, uint8(0), uint8(1), uint8(1), uint8(1))
 	f.Add(bytes.Repeat([]byte{0, 1, 0, 7}, 300), uint8(9), uint8(1), uint8(3), uint8(2))
 	f.Add([]byte("abcabcabcabc"), uint8(2), uint8(3), uint8(1), uint8(0))
 	f.Fuzz(func(t *testing.T, seed []byte, typ, compression, predictor, level uint8) {
-		s := TileShape{ndarray.Uint8 + ndarray.DType(typ)%13, 16 * (1 + int(level)%3), 16 * (1 + int(typ)%4), 1 + int(predictor)/4%3}
+		s := TileShape{ndarray.Uint8 + ndarray.DType(typ)%13, 16 * (1 + int(level)%3), 16 * (1 + int(typ)%4),
+			1 + int(predictor)/4%3}
 		c := Coding{Compression(compression) % numCompressions, int(predictor)%3 + 1, int(level) % 10}
 		if c.Check(s.Type) != nil || len(seed) == 0 {
 			t.Skip()
@@ -287,7 +289,7 @@ func FuzzEncodedTilesAreUndone(f *testing.F) {
 		}
 		got, err := decode(framed, s, c)
 		if err != nil || !bytes.Equal(got, tile) {
-			t.Fatalf("%v, %v: not undone: %v", s, c, err)
+			t.Fatalf("%v, %v: decoded tile differs: %v", s, c, err)
 		}
 	})
 }

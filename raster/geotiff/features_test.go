@@ -16,7 +16,7 @@ import (
 	"leat/raster"
 )
 
-// deflated packs b as zlib does.
+// deflated compresses b as zlib does.
 func deflated(b []byte) []byte {
 	var z bytes.Buffer
 	w := zlib.NewWriter(&z)
@@ -33,7 +33,7 @@ func count(n int) []byte {
 	return b
 }
 
-func TestFilesOfUnusualWritersAreRead(t *testing.T) {
+func TestReadUnusualFiles(t *testing.T) {
 	pix := count(8 * 6)
 	tags := func(compression uint64, more ...tag) []tag {
 		return append(plain(8, 6, 8, 1, formatUint, compression), more...)
@@ -56,7 +56,7 @@ func TestFilesOfUnusualWritersAreRead(t *testing.T) {
 		mirrored[i] = bits.Reverse8(mirrored[i])
 	}
 	padded := append(slices.Clone(pix), make([]byte, 16)...) // the last strip as long as the others
-	without := func(b []byte, id uint16) []byte {            // a tag made unknown
+	without := func(b []byte, id uint16) []byte {            // replaces a tag by an unknown one
 		at := bytes.LastIndex(b, binary.LittleEndian.AppendUint16(nil, id))
 		binary.LittleEndian.PutUint16(b[at:], 65000)
 		return b
@@ -69,11 +69,16 @@ func TestFilesOfUnusualWritersAreRead(t *testing.T) {
 		"the old number of deflate":             make1(tags(compressOldDeflate, rows4), pack(strips(pix, 4))),
 		"a deflate strip padded past the image": make1(tags(compressDeflate, rows4), pack(strips(padded, 4))),
 		"an uncompressed strip padded":          make1(tags(compressNone, rows4), strips(padded, 4)),
-		"bits the other way round":              make1(tags(compressNone, tag{tagFillOrder, typeShort, []uint64{2}}), [][]byte{mirrored}),
-		"no byte counts":                        without(make1(tags(compressNone, rows4), strips(pix, 4)), tagStripByteCounts),
-		"no byte counts, deflate":               without(make1(tags(compressDeflate, rows4), pack(strips(pix, 4))), tagStripByteCounts),
-		"predictor said of packed bits":         make1(tags(compressNone, tag{tagPredictor, typeShort, []uint64{2}}), [][]byte{pix}),
-		"tiles in the tags of strips": handmade(binary.LittleEndian, tags(compressNone, tag{tagTileWidth, typeShort, []uint64{8}}, tag{tagTileLength, typeShort, []uint64{4}}),
+		"bits the other way round": make1(tags(compressNone, tag{tagFillOrder, typeShort, []uint64{2}}),
+			[][]byte{mirrored}),
+		"no byte counts": without(make1(tags(compressNone, rows4), strips(pix, 4)),
+			tagStripByteCounts),
+		"no byte counts, deflate": without(make1(tags(compressDeflate, rows4), pack(strips(pix, 4))),
+			tagStripByteCounts),
+		"predictor said of packed bits": make1(tags(compressNone, tag{tagPredictor, typeShort, []uint64{2}}),
+			[][]byte{pix}),
+		"tiles in the tags of strips": handmade(binary.LittleEndian,
+			tags(compressNone, tag{tagTileWidth, typeShort, []uint64{8}}, tag{tagTileLength, typeShort, []uint64{4}}),
 			tagStripOffsets, tagStripByteCounts, strips(padded, 4)),
 	} {
 		f := openBytes(t, file)
@@ -83,7 +88,7 @@ func TestFilesOfUnusualWritersAreRead(t *testing.T) {
 	}
 }
 
-func TestMissingTilesAreNodata(t *testing.T) {
+func TestMissingTiles(t *testing.T) {
 	for _, c := range []struct {
 		nodata string
 		want   byte
@@ -96,7 +101,8 @@ func TestMissingTilesAreNodata(t *testing.T) {
 			}
 			tags = append(tags, tag{tagGDALNodata, typeASCII, text})
 		}
-		f := openBytes(t, handmade(binary.LittleEndian, tags, tagStripOffsets, tagStripByteCounts, [][]byte{deflated(count(8)), nil}))
+		f := openBytes(t, handmade(binary.LittleEndian, tags, tagStripOffsets, tagStripByteCounts,
+			[][]byte{deflated(count(8)), nil}))
 		got := readBand(t, f, 1).Data
 		if !bytes.Equal(got[:8], count(8)) || !bytes.Equal(got[8:], bytes.Repeat([]byte{c.want}, 8)) {
 			t.Errorf("nodata %q: %v", c.nodata, got)
@@ -104,15 +110,19 @@ func TestMissingTilesAreNodata(t *testing.T) {
 	}
 }
 
-func TestReducedCopiesInSubDirectoriesAreOverviews(t *testing.T) {
+func TestOverviewsInSubIFDs(t *testing.T) {
 	main := plain(8, 4, 8, 1, formatUint, compressNone)
-	half := append(plain(4, 2, 8, 1, formatUint, compressNone), tag{tagNewSubfileType, typeLong, []uint64{subfileReduced}})
+	half := append(plain(4, 2, 8, 1, formatUint, compressNone),
+		tag{tagNewSubfileType, typeLong, []uint64{subfileReduced}})
 	parts := [][][]byte{{count(32)}, {count(8)}}
 	chain := handmadeChain(binary.LittleEndian, [][]tag{main, half}, tagStripOffsets, tagStripByteCounts, parts)
 	first := binary.LittleEndian.Uint32(chain[4:])
 	second := binary.LittleEndian.Uint32(chain[int(first)+2+12*int(binary.LittleEndian.Uint16(chain[first:])):])
-	// Once more, with the place of the second in a tag of the first, which makes its directory an entry longer.
-	nested := handmadeChain(binary.LittleEndian, [][]tag{append(main, tag{tagSubIFDs, typeLong, []uint64{uint64(second) + 12}}), half}, tagStripOffsets, tagStripByteCounts, parts)
+	// The same with the offset of the second directory in a tag of the first, which makes that one
+	// entry longer.
+	nested := handmadeChain(binary.LittleEndian,
+		[][]tag{append(main, tag{tagSubIFDs, typeLong, []uint64{uint64(second) + 12}}), half}, tagStripOffsets,
+		tagStripByteCounts, parts)
 	end := int(first) + 2 + 12*int(binary.LittleEndian.Uint16(nested[first:]))
 	binary.LittleEndian.PutUint32(nested[end:], 0)
 	for name, b := range map[string][]byte{"in the chain": chain, "below": nested} {
@@ -130,11 +140,13 @@ func TestReducedCopiesInSubDirectoriesAreOverviews(t *testing.T) {
 	}
 }
 
-func TestAnOverviewWithoutTheMaskOfItsImageIsLeftOut(t *testing.T) {
+func TestOverviewWithoutMaskOmitted(t *testing.T) {
 	main := plain(8, 4, 8, 1, formatUint, compressNone)
 	mask := append(plain(8, 4, 8, 1, formatUint, compressNone), tag{tagNewSubfileType, typeLong, []uint64{subfileMask}})
-	half := append(plain(4, 2, 8, 1, formatUint, compressNone), tag{tagNewSubfileType, typeLong, []uint64{subfileReduced}})
-	b := handmadeChain(binary.LittleEndian, [][]tag{main, mask, half}, tagStripOffsets, tagStripByteCounts, [][][]byte{{count(32)}, {count(32)}, {count(8)}})
+	half := append(plain(4, 2, 8, 1, formatUint, compressNone),
+		tag{tagNewSubfileType, typeLong, []uint64{subfileReduced}})
+	b := handmadeChain(binary.LittleEndian, [][]tag{main, mask, half}, tagStripOffsets, tagStripByteCounts,
+		[][][]byte{{count(32)}, {count(32)}, {count(8)}})
 	f := openBytes(t, b)
 	if f.Info().Mask != raster.MaskDataset || len(f.Overviews()) != 0 {
 		t.Errorf("mask %v, overviews %v", f.Info().Mask, f.Overviews())
@@ -148,7 +160,7 @@ func TestAnOverviewWithoutTheMaskOfItsImageIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestDamagedFilesBesideTheFileAreNamed(t *testing.T) {
+func TestDamagedSidecars(t *testing.T) {
 	for _, ext := range []string{".ovr", ".msk", ".aux.xml"} {
 		path := filepath.Join(t.TempDir(), "a.tif")
 		if err := os.WriteFile(path, little(nil, count(32)), 0o644); err != nil {
@@ -167,14 +179,16 @@ func TestDamagedFilesBesideTheFileAreNamed(t *testing.T) {
 	}
 }
 
-func TestFillFollowsTheTypeOfThePixels(t *testing.T) {
+func TestFillBytes(t *testing.T) {
 	for _, c := range []struct {
 		typ  ndarray.DType
 		text string
 		want any
 	}{
-		{ndarray.Int16, "-9999", []int16{-9999}}, {ndarray.Int16, "1e9", []int16{32767}}, {ndarray.Int16, "-1e9", []int16{-32768}},
-		{ndarray.Float32, "nan", "nan"}, {ndarray.Uint64, "18446744073709551615", []uint64{1<<64 - 1}}, {ndarray.Complex64, "3", []complex64{3}},
+		{ndarray.Int16, "-9999", []int16{-9999}}, {ndarray.Int16, "1e9", []int16{32767}},
+		{ndarray.Int16, "-1e9", []int16{-32768}},
+		{ndarray.Float32, "nan", "nan"}, {ndarray.Uint64, "18446744073709551615", []uint64{1<<64 - 1}},
+		{ndarray.Complex64, "3", []complex64{3}},
 		{ndarray.Int8, "200", []int8{127}}, {ndarray.Uint16, "junk", []uint16{0}},
 	} {
 		p := fillBytes(c.typ, c.text)

@@ -11,29 +11,31 @@ import (
 	"leat/raster"
 )
 
-// File is an open GeoTIFF, or one of its overviews. It is a raster.Source, raster.Tiled, raster.Leveled,
-// raster.Readable and, where Info().Mask is raster.MaskDataset, a raster.Masker. Read and ReadMask may be called
-// by many goroutines at once.
+// File is an open GeoTIFF or one of its overviews. It is a raster.Source, raster.Tiled,
+// raster.OverviewSource, raster.RangeLister and raster.Decodable. It is a raster.Masker if
+// Info().Mask is raster.MaskDataset. Read and ReadMask may be called concurrently.
 type File struct {
 	info    *raster.Info
 	im      *image
-	masks   []*image // bands of 0 and not 0, of the same size; all must agree that a pixel counts
-	fill    [][]byte // by band: the pixel that a missing tile stands for
+	masks   []*image  // bands of 0 and nonzero, all of one size; a pixel is valid if all are nonzero
+	values  []float64 // NODATA_VALUES by band if they are the mask, else nil
+	fill    [][]byte  // by band: the pixel of missing tiles
 	found   []level
-	levels  []*File // made of found
+	levels  []*File // made from found
 	keep    *keeper
+	notes   []string // warnings about sidecars
 	closers []io.Closer
 }
 
 var (
-	_ raster.Source   = (*File)(nil)
-	_ raster.Masker   = (*File)(nil)
-	_ raster.Tiled    = (*File)(nil)
-	_ raster.Leveled  = (*File)(nil)
-	_ raster.Readable = (*File)(nil)
+	_ raster.Source         = (*File)(nil)
+	_ raster.Masker         = (*File)(nil)
+	_ raster.Tiled          = (*File)(nil)
+	_ raster.OverviewSource = (*File)(nil)
+	_ raster.Decodable      = (*File)(nil)
 )
 
-// openReader reads everything but the pixels, and nothing beside the file.
+// openReader reads all of the file but its pixels, and none of its sidecars.
 func openReader(r io.ReaderAt, size int64, name string) (*File, error) {
 	c, at, err := newContainer(r, size, name)
 	if err != nil {
@@ -58,15 +60,27 @@ func openReader(r io.ReaderAt, size int64, name string) (*File, error) {
 	return f, nil
 }
 
-// finish works out what depends on the parts of a file together.
+// finish sets what depends on several parts of the file and its sidecars.
 func (f *File) finish() {
-	f.info.Mask = raster.MaskNone
+	f.info.Mask, f.info.MaskFromNodata, f.values = raster.MaskNone, false, nil
+	if len(f.masks) == 0 {
+		f.values = nodataValues(f.info)
+	}
 	switch {
 	case len(f.masks) > 0:
 		f.info.Mask = raster.MaskDataset
 		f.info.MaskTile = raster.Size{Width: f.masks[0].tileW, Height: f.masks[0].tileH}
-	case f.info.AlphaBand() > 0:
+	case f.values != nil:
+		f.info.Mask, f.info.MaskFromNodata = raster.MaskDataset, true
+		f.info.MaskTile = raster.Size{Width: f.im.tileW, Height: f.im.tileH}
+	case f.info.AlphaMasks():
 		f.info.Mask = raster.MaskAlpha
+	}
+	f.info.Warnings = append(slices.Clone(f.im.warnings), f.notes...)
+	for _, m := range f.masks {
+		for _, w := range m.warnings {
+			f.info.Warnings = append(f.info.Warnings, "mask: "+w)
+		}
 	}
 	f.fill = make([][]byte, len(f.info.Bands))
 	for i, b := range f.info.Bands {
@@ -75,11 +89,11 @@ func (f *File) finish() {
 	f.finishLevels()
 }
 
-// Info describes the raster.
+// Info returns the description of the raster.
 func (f *File) Info() *raster.Info { return f.info }
 
-// Readable returns nil when Read can decode the pixels, and ReadMask the mask where there is one, else the
-// error that they would give.
+// Readable returns nil if Read can decode the pixels and ReadMask the mask, if there is one.
+// Otherwise it returns the error that they would return.
 func (f *File) Readable() error {
 	for _, im := range append([]*image{f.im}, f.masks...) {
 		if im.unreadable != nil {
@@ -89,8 +103,8 @@ func (f *File) Readable() error {
 	return nil
 }
 
-// SetCache implements raster.Tiled. Pixel-interleaved tiles are kept with all their bands. Uncompressed files
-// are read by rows and keep nothing.
+// SetCache implements raster.Tiled. A kept pixel-interleaved tile has all its bands. Uncompressed
+// files are read by rows and keep nothing.
 func (f *File) SetCache(c *raster.TileCache, uses func(w raster.Window) int) {
 	f.keep = nil
 	if c != nil && uses != nil {
@@ -105,18 +119,23 @@ func (f *File) Read(ctx context.Context, bands []int, w raster.Window, dst *ndar
 	}
 	targets := make([]target, len(bands))
 	for i, b := range bands {
-		targets[i] = target{band: b - 1, data: dst.Data, offset: dst.Offset + i*dst.Strides[0], rowStride: dst.Strides[1], fill: f.fill[b-1]}
+		targets[i] = target{band: b - 1, data: dst.Data, offset: dst.Offset + i*dst.Strides[0],
+			rowStride: dst.Strides[1], fill: f.fill[b-1]}
 	}
 	return f.im.read(ctx, w, targets, f.keep)
 }
 
-// ReadMask implements raster.Masker. It is an error where Info().Mask is not raster.MaskDataset.
+// ReadMask implements raster.Masker. It returns an error unless Info().Mask is raster.MaskDataset.
 func (f *File) ReadMask(ctx context.Context, w raster.Window, dst []byte) error {
-	if len(f.masks) == 0 {
-		return fmt.Errorf("%s: it has no mask", f.info.Path)
+	if len(f.masks) == 0 && f.values == nil {
+		return fmt.Errorf("%s: no mask", f.info.Path)
 	}
 	if w.Width < 0 || w.Height < 0 || !f.info.Grid.Window().Contains(w) || len(dst) != w.Width*w.Height {
-		return fmt.Errorf("%s: a mask of window %v and %d bytes asked for, the raster has %d x %d pixels", f.info.Path, w, len(dst), f.im.width, f.im.height)
+		return fmt.Errorf("%s: mask of window %v in %d bytes: the raster has %d x %d pixels", f.info.Path,
+			w, len(dst), f.im.width, f.im.height)
+	}
+	if f.values != nil {
+		return f.readValuesMask(ctx, w, dst)
 	}
 	var more []byte
 	first := true
@@ -131,7 +150,7 @@ func (f *File) ReadMask(ctx context.Context, w raster.Window, dst []byte) error 
 			}
 			t := []target{{band: band, data: buf, rowStride: w.Width, fill: []byte{0}}}
 			keep := f.keep
-			if m.spp > 1 { // each tile would be read once for each band
+			if m.spp > 1 { // a tile is read once for each of its bands
 				keep = nil
 			}
 			if err := m.read(ctx, w, t, keep); err != nil {
@@ -151,18 +170,18 @@ func (f *File) ReadMask(ctx context.Context, w raster.Window, dst []byte) error 
 	return nil
 }
 
-// Overviews implements raster.Leveled.
+// Overviews implements raster.OverviewSource.
 func (f *File) Overviews() []raster.Size { return slices.Clone(f.info.Overviews) }
 
-// Overview implements raster.Leveled.
+// Overview implements raster.OverviewSource.
 func (f *File) Overview(i int) (raster.Source, error) {
 	if i < 0 || i >= len(f.levels) {
-		return nil, fmt.Errorf("%s: overview %d asked for, it has %d", f.info.Path, i, len(f.levels))
+		return nil, fmt.Errorf("%s: overview %d out of range (has %d)", f.info.Path, i, len(f.levels))
 	}
 	return f.levels[i], nil
 }
 
-// Close closes the file and those beside it. On an overview it does nothing.
+// Close closes the file and its sidecars. On an overview it has no effect.
 func (f *File) Close() error {
 	var errs []error
 	for _, c := range f.closers {

@@ -2,12 +2,13 @@ package geotiff
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"leat/raster"
 )
 
-// Geo keys that say which system the coordinates are of.
+// Geo keys that identify the coordinate reference system.
 const (
 	geoModelType     = 1024
 	geoRasterType    = 1025
@@ -34,10 +35,13 @@ func georeference(d *directory, width, height int) (raster.Grid, error) {
 		g.PixelIsPoint = geoShort(keys, geoRasterType) == rasterPixelPoint
 	}
 	t, ok, err := transform(d)
-	if err != nil || !ok {
+	if err != nil {
 		return g, err
 	}
-	if g.PixelIsPoint { // the coordinates are those of the centre of the first pixel
+	if !ok {
+		return g, controlPoints(d, &g)
+	}
+	if g.PixelIsPoint { // the coordinates are those of the first pixel's centre
 		t[0] -= t[1]*0.5 + t[2]*0.5
 		t[3] -= t[4]*0.5 + t[5]*0.5
 	}
@@ -45,7 +49,38 @@ func georeference(d *directory, width, height int) (raster.Grid, error) {
 	return g, nil
 }
 
-// transform reads the affine transform as it stands in the file.
+// controlPoints makes ground control points of the tie points of a file without a transform. The
+// CRS is theirs then.
+func controlPoints(d *directory, g *raster.Grid) error {
+	tie, err := d.floats(tagModelTiepoint)
+	if err != nil || len(tie) < 6 {
+		return err
+	}
+	half := 0.0
+	if g.PixelIsPoint { // the tie points count from the centre of the first pixel
+		half = 0.5
+	}
+	points := &raster.GCPs{CRS: g.CRS}
+	for i := 0; i+6 <= len(tie); i += 6 {
+		v := tie[i : i+6]
+		points.Points = append(points.Points, raster.GCP{ID: strconv.Itoa(i/6 + 1), Pixel: v[0] + half,
+			Line: v[1] + half, X: v[3], Y: v[4], Z: v[5]})
+	}
+	g.GCPs, g.CRS = points, raster.CRS{}
+	return nil
+}
+
+// coefficients reads the RPC tag; nil where there is none. bad says why one is not read.
+func coefficients(d *directory) (r *raster.RPC, bad, err error) {
+	v, err := d.floats(tagRPC)
+	if err != nil || len(v) == 0 {
+		return nil, nil, err
+	}
+	r, bad = raster.RPCOf(v)
+	return r, bad, nil
+}
+
+// transform reads the affine transform as the file gives it.
 func transform(d *directory) (t raster.Transform, ok bool, err error) {
 	scale, err := d.floats(tagModelPixelScale)
 	if err != nil {
@@ -65,7 +100,7 @@ func transform(d *directory) (t raster.Transform, ok bool, err error) {
 			return t, false, nil
 		}
 		t[1], t[5] = scale[0], -scale[1]
-		if scale[1] < 0 { // not allowed by the specification; GDAL takes it for a positive one
+		if scale[1] < 0 { // invalid by the specification; like GDAL, treat it as positive
 			t[5] = scale[1]
 		}
 		t[0] = tie[3] - tie[0]*t[1]
@@ -77,7 +112,8 @@ func transform(d *directory) (t raster.Transform, ok bool, err error) {
 	return t, false, nil
 }
 
-// readGeoKeys reads the three tags of the coordinate reference system; nil when there is none.
+// readGeoKeys reads the three tags of the coordinate reference system. It returns nil if there are
+// none.
 func readGeoKeys(d *directory) (*raster.GeoKeys, error) {
 	dir, err := d.uints(tagGeoKeyDirectory)
 	if err != nil || len(dir) < 4 {
@@ -95,7 +131,7 @@ func readGeoKeys(d *directory) (*raster.GeoKeys, error) {
 	return k, err
 }
 
-// geoShort returns the value of a key that holds a number; 0 when it is absent.
+// geoShort returns the value of a numeric key, 0 if it is absent.
 func geoShort(k *raster.GeoKeys, id uint16) uint16 {
 	for i := 4; i+4 <= len(k.Directory); i += 4 {
 		if k.Directory[i] == id && k.Directory[i+1] == 0 {
@@ -105,7 +141,7 @@ func geoShort(k *raster.GeoKeys, id uint16) uint16 {
 	return 0
 }
 
-// geoText returns the value of a key that holds text.
+// geoText returns the value of a text key, "" if it is absent.
 func geoText(k *raster.GeoKeys, id uint16) string {
 	for i := 4; i+4 <= len(k.Directory); i += 4 {
 		if k.Directory[i] != id || k.Directory[i+1] != tagGeoASCIIParams {
@@ -118,19 +154,19 @@ func geoText(k *raster.GeoKeys, id uint16) string {
 	return ""
 }
 
-// esriPrefix begins a citation that holds WKT.
+// esriPrefix starts a citation that holds WKT.
 const esriPrefix = "ESRI PE String = "
 
 func crsOf(k *raster.GeoKeys) raster.CRS {
 	c := raster.CRS{Keys: k}
 	code := func(id uint16) {
-		// 0 is undefined, and above 32767 the numbers are private.
+		// 0 is undefined, and codes above 32767 are private.
 		if v := geoShort(k, id); v > 0 && v < geoUserDefined {
 			c.Code = fmt.Sprintf("EPSG:%d", v)
 		}
 	}
-	// The projected system's name is in its own citation or in the general one, which otherwise names the
-	// file's; ESRI software keeps WKT in either.
+	// The name of a projected system is in its own citation or in the general one, which otherwise
+	// names the file. ESRI software writes WKT into either.
 	citations := []uint16{geoCitation, geoProjCitation, geoGeogCitation}
 	switch geoShort(k, geoModelType) {
 	case modelProjected:

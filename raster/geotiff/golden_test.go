@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// goldenFile is what GDAL says of one file; testdata/golden.py wrote it.
+// goldenFile is GDAL's description of one file, written by testdata/golden.py.
 type goldenFile struct {
 	Size        [2]int
 	Transform   *[6]float64
@@ -43,7 +43,7 @@ type goldenFile struct {
 	}
 }
 
-// sharedData returns the folder of real rasters, or skips.
+// sharedData returns the directory of real rasters, or skips the test.
 func sharedData(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -76,7 +76,7 @@ func readGolden(t testing.TB) map[string]goldenFile {
 	return doc.Files
 }
 
-// readBand reads all pixels of one band.
+// readBand returns all pixels of one band.
 func readBand(t testing.TB, s raster.Source, band int) *ndarray.Array {
 	t.Helper()
 	g := s.Info().Grid
@@ -87,7 +87,7 @@ func readBand(t testing.TB, s raster.Source, band int) *ndarray.Array {
 	return a
 }
 
-// gdalChecksum is GDAL's GDALChecksumImage.
+// gdalChecksum computes GDAL's GDALChecksumImage.
 func gdalChecksum(a *ndarray.Array) int {
 	primes := [11]int32{7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43}
 	sum, k := 0, 0
@@ -110,7 +110,7 @@ func gdalChecksum(a *ndarray.Array) int {
 		}
 	case ndarray.Int8:
 		for _, v := range ndarray.Slice[int8](a) {
-			add(int32(uint8(v))) // GDAL 3.6 takes signed bytes for unsigned ones
+			add(int32(uint8(v))) // GDAL 3.6 treats signed bytes as unsigned
 		}
 	case ndarray.Uint16:
 		for _, v := range ndarray.Slice[uint16](a) {
@@ -157,7 +157,7 @@ func maskChecksum(t *testing.T, f *File) int {
 	return gdalChecksum(a)
 }
 
-func TestRealFilesGiveGDALsPixelsOrNameTheCodec(t *testing.T) {
+func TestReadRealFiles(t *testing.T) {
 	root := sharedData(t)
 	golden := readGolden(t)
 	for name, want := range golden {
@@ -169,9 +169,11 @@ func TestRealFilesGiveGDALsPixelsOrNameTheCodec(t *testing.T) {
 			defer f.Close()
 			compareInfo(t, f.Info(), want)
 			if strings.Contains(want.Compression, "JPEG") {
-				err := f.Read(t.Context(), []int{1}, f.Info().Grid.Window(), ndarray.New(ndarray.Uint8, 1, f.im.height, f.im.width))
+				err := f.Read(t.Context(), []int{1}, f.Info().Grid.Window(),
+					ndarray.New(ndarray.Uint8, 1, f.im.height, f.im.width))
 				for _, err := range []error{err, f.Readable()} {
-					if !errors.Is(err, raster.ErrUnsupported) || !strings.Contains(err.Error(), "jpeg") || !strings.Contains(err.Error(), "gdal_translate") {
+					if !errors.Is(err, raster.ErrUnsupported) || !strings.Contains(err.Error(),
+						"jpeg") || !strings.Contains(err.Error(), "gdal_translate") {
 						t.Errorf("a JPEG file is refused with: %v", err)
 					}
 				}
@@ -205,14 +207,15 @@ func TestRealFilesGiveGDALsPixelsOrNameTheCodec(t *testing.T) {
 	}
 }
 
-// compareInfo holds what Open says against what GDAL says.
+// compareInfo compares Info with GDAL's description.
 func compareInfo(t *testing.T, got *raster.Info, want goldenFile) {
 	t.Helper()
 	g := got.Grid
 	if g.Width != want.Size[0] || g.Height != want.Size[1] {
 		t.Errorf("size %d x %d, GDAL's is %v", g.Width, g.Height, want.Size)
 	}
-	if (want.Transform != nil) != g.HasTransform || want.Transform != nil && raster.Transform(*want.Transform) != g.Transform {
+	if (want.Transform != nil) != g.HasTransform || want.Transform != nil &&
+		raster.Transform(*want.Transform) != g.Transform {
 		t.Errorf("transform %v %v, GDAL's is %v", g.HasTransform, g.Transform, want.Transform)
 	}
 	if want.EPSG != nil && *want.EPSG != 0 && g.CRS.Code != "EPSG:"+strconv.Itoa(*want.EPSG) {
@@ -230,7 +233,8 @@ func compareInfo(t *testing.T, got *raster.Info, want goldenFile) {
 	if len(got.Overviews) != len(want.Overviews) && want.Error == "" {
 		t.Errorf("overviews %v, GDAL's are %v", got.Overviews, want.Overviews)
 	}
-	numeric := []string{"TIFFTAG_XRESOLUTION", "TIFFTAG_YRESOLUTION", "TIFFTAG_RESOLUTIONUNIT", "TIFFTAG_MINSAMPLEVALUE", "TIFFTAG_MAXSAMPLEVALUE"}
+	numeric := []string{"TIFFTAG_XRESOLUTION", "TIFFTAG_YRESOLUTION", "TIFFTAG_RESOLUTIONUNIT",
+		"TIFFTAG_MINSAMPLEVALUE", "TIFFTAG_MAXSAMPLEVALUE"}
 	for _, k := range numeric {
 		delete(want.Metadata, k)
 	}
@@ -239,10 +243,11 @@ func compareInfo(t *testing.T, got *raster.Info, want goldenFile) {
 	}
 	for i, w := range want.Bands {
 		b := got.Bands[i]
-		if typ, err := ndarray.ParseDType(w.Type); err != nil || typ != b.Type && !(b.Type == ndarray.Int8 && typ == ndarray.Uint8) {
+		if typ, err := ndarray.ParseDType(w.Type); err != nil || typ != b.Type &&
+			!(b.Type == ndarray.Int8 && typ == ndarray.Uint8) {
 			t.Errorf("band %d: type %v, GDAL's is %v", i+1, b.Type, w.Type)
 		}
-		if w.Nodata != nil && b.Nodata == nil { // a value that no pixel of the type can have
+		if w.Nodata != nil && b.Nodata == nil { // no pixel of the type can have the value
 			v, _ := strconv.ParseFloat(*w.Nodata, 64)
 			if _, err := ndarray.ScalarFromFloat(v, b.Type); err == nil || b.NodataText == "" {
 				t.Errorf("band %d: no nodata, GDAL's is %v", i+1, *w.Nodata)
@@ -256,7 +261,8 @@ func compareInfo(t *testing.T, got *raster.Info, want goldenFile) {
 			}
 		}
 		if b.Name != w.Name || b.Unit != w.Unit || string(b.Color) != w.Color {
-			t.Errorf("band %d: name %q unit %q color %q, GDAL's are %q %q %q", i+1, b.Name, b.Unit, b.Color, w.Name, w.Unit, w.Color)
+			t.Errorf("band %d: name %q unit %q color %q, GDAL's are %q %q %q", i+1, b.Name, b.Unit, b.Color, w.Name,
+				w.Unit, w.Color)
 		}
 		if w.Scale != nil && *w.Scale != b.Scale || w.Offset != nil && *w.Offset != b.Offset {
 			t.Errorf("band %d: scale %v offset %v, GDAL's are %v %v", i+1, b.Scale, b.Offset, *w.Scale, *w.Offset)

@@ -8,18 +8,18 @@ import (
 	"testing"
 )
 
-// tag is a directory entry for handmade; text values are one byte each.
+// tag is a directory entry for handmade. Text has one value per byte.
 type tag struct {
 	id, typ uint16
 	values  []uint64
 }
 
-// handmade lays out a classic TIFF of one directory: header, tiles, values, directory.
+// handmade returns a classic TIFF of one directory: header, tiles, values, directory.
 func handmade(order binary.AppendByteOrder, tags []tag, offsetTag, countTag uint16, tiles [][]byte) []byte {
 	return handmadeChain(order, [][]tag{tags}, offsetTag, countTag, [][][]byte{tiles})
 }
 
-// handmadeChain lays out several directories, each with its own tiles.
+// handmadeChain returns a TIFF of several directories, each with its own tiles.
 func handmadeChain(order binary.AppendByteOrder, dirs [][]tag, offsetTag, countTag uint16, tiles [][][]byte) []byte {
 	mark := []byte("II")
 	if isBig(order.(binary.ByteOrder)) {
@@ -34,7 +34,8 @@ func handmadeChain(order binary.AppendByteOrder, dirs [][]tag, offsetTag, countT
 			offsets, counts = append(offsets, uint64(len(out))), append(counts, uint64(len(tile)))
 			out = append(out, tile...)
 		}
-		tags = append(slices.Clone(tags), tag{offsetTag, typeLong, offsets}, tag{countTag, typeLong, counts}) // a tag that is given goes first and counts
+		// The first of two equal tags counts, so given tags take precedence.
+		tags = append(slices.Clone(tags), tag{offsetTag, typeLong, offsets}, tag{countTag, typeLong, counts})
 		sort.SliceStable(tags, func(i, j int) bool { return tags[i].id < tags[j].id })
 		var entries []byte
 		for _, t := range tags {
@@ -70,7 +71,7 @@ func handmadeChain(order binary.AppendByteOrder, dirs [][]tag, offsetTag, countT
 	return out
 }
 
-// plain are the tags of a picture of one strip.
+// plain returns the tags of an image of one strip.
 func plain(width, height, bits, samples, format, compression uint64) []tag {
 	return []tag{
 		{tagImageWidth, typeLong, []uint64{width}}, {tagImageLength, typeLong, []uint64{height}},
@@ -80,7 +81,7 @@ func plain(width, height, bits, samples, format, compression uint64) []tag {
 	}
 }
 
-// openBytes opens a TIFF that lies in memory.
+// openBytes opens a TIFF in memory.
 func openBytes(t testing.TB, b []byte) *File {
 	t.Helper()
 	f, err := openReader(bytes.NewReader(b), int64(len(b)), "memory.tif")

@@ -17,7 +17,7 @@ import (
 	"leat/raster"
 )
 
-// little makes a sound little picture: 8x4 uint8, one strip.
+// little returns a valid small image: 8x4 uint8, one strip.
 func little(change func(tags []tag) []tag, data []byte) []byte {
 	tags := plain(8, 4, 8, 1, formatUint, compressNone)
 	if change != nil {
@@ -26,7 +26,7 @@ func little(change func(tags []tag) []tag, data []byte) []byte {
 	return handmade(binary.LittleEndian, tags, tagStripOffsets, tagStripByteCounts, [][]byte{data})
 }
 
-// set replaces or adds a tag.
+// set returns a function that replaces or adds a tag.
 func set(id, typ uint16, values ...uint64) func([]tag) []tag {
 	return func(tags []tag) []tag {
 		out := []tag{{id, typ, values}}
@@ -48,7 +48,7 @@ func all(changes ...func([]tag) []tag) func([]tag) []tag {
 	}
 }
 
-// allocated returns the bytes that f takes in all.
+// allocated returns the number of bytes that f allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -57,7 +57,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// readSome opens a TIFF in memory and reads a corner of its first band and of its overviews and masks.
+// readSome opens a TIFF in memory and reads a corner of its first band, its overviews and its
+// masks.
 func readSome(b []byte) error {
 	f, err := openReader(bytes.NewReader(b), int64(len(b)), "memory.tif")
 	if err != nil {
@@ -68,10 +69,12 @@ func readSome(b []byte) error {
 		g := f.Info().Grid
 		for _, w := range []raster.Window{
 			{Width: min(40, g.Width), Height: min(40, g.Height)},
-			{Col: g.Width - min(9, g.Width), Row: g.Height - min(9, g.Height), Width: min(9, g.Width), Height: min(9, g.Height)},
+			{Col: g.Width - min(9, g.Width), Row: g.Height - min(9, g.Height), Width: min(9, g.Width),
+				Height: min(9, g.Height)},
 		} {
 			band := len(f.info.Bands)
-			if e := f.Read(nilContext, []int{band}, w, ndarray.New(f.info.Bands[0].Type, 1, w.Height, w.Width)); e != nil {
+			if e := f.Read(nilContext, []int{band}, w,
+				ndarray.New(f.info.Bands[0].Type, 1, w.Height, w.Width)); e != nil {
 				err = e
 			}
 			if f.info.Mask == raster.MaskDataset {
@@ -84,7 +87,7 @@ func readSome(b []byte) error {
 	return err
 }
 
-func TestHeadersThatClaimTooMuchAreRefusedWithoutTheMemory(t *testing.T) {
+func TestOversizedHeadersAllocateLittle(t *testing.T) {
 	data := make([]byte, 32)
 	huge := uint64(math.MaxInt32)
 	for _, c := range []struct {
@@ -92,42 +95,55 @@ func TestHeadersThatClaimTooMuchAreRefusedWithoutTheMemory(t *testing.T) {
 		file []byte
 		is   error
 	}{
-		{"2^31 x 2^31 pixels in one strip", little(all(set(tagImageWidth, typeLong, huge), set(tagImageLength, typeLong, huge)), data), raster.ErrFormat},
-		{"2^31 rows in strips of one", little(all(set(tagImageWidth, typeLong, huge), set(tagImageLength, typeLong, huge), set(tagRowsPerStrip, typeLong, 1)), data), raster.ErrFormat},
-		{"a giant deflate strip", little(all(set(tagImageWidth, typeLong, 30000), set(tagImageLength, typeLong, 30000), set(tagCompression, typeShort, compressDeflate)), data), raster.ErrFormat},
-		{"a giant LZW strip", little(all(set(tagImageWidth, typeLong, 30000), set(tagImageLength, typeLong, 30000), set(tagCompression, typeShort, compressLZW)), data), raster.ErrFormat},
-		{"a giant zstd strip", little(all(set(tagImageWidth, typeLong, 30000), set(tagImageLength, typeLong, 30000), set(tagCompression, typeShort, compressZstd)), data), raster.ErrFormat},
-		{"a strip beyond 2 GiB", little(all(set(tagImageWidth, typeLong, 1<<20), set(tagImageLength, typeLong, 1<<20), set(tagCompression, typeShort, compressDeflate)), data), raster.ErrUnsupported},
+		{"2^31 x 2^31 pixels in one strip",
+			little(all(set(tagImageWidth, typeLong, huge), set(tagImageLength, typeLong, huge)), data),
+			raster.ErrFormat},
+		{"2^31 rows in strips of one", little(all(set(tagImageWidth, typeLong, huge),
+			set(tagImageLength, typeLong, huge), set(tagRowsPerStrip, typeLong, 1)), data), raster.ErrFormat},
+		{"a giant deflate strip", little(all(set(tagImageWidth, typeLong, 30000), set(tagImageLength, typeLong, 30000),
+			set(tagCompression, typeShort, compressDeflate)), data), raster.ErrFormat},
+		{"a giant LZW strip", little(all(set(tagImageWidth, typeLong, 30000), set(tagImageLength, typeLong, 30000),
+			set(tagCompression, typeShort, compressLZW)), data), raster.ErrFormat},
+		{"a giant zstd strip", little(all(set(tagImageWidth, typeLong, 30000), set(tagImageLength, typeLong, 30000),
+			set(tagCompression, typeShort, compressZstd)), data), raster.ErrFormat},
+		{"a strip beyond 2 GiB", little(all(set(tagImageWidth, typeLong, 1<<20), set(tagImageLength, typeLong, 1<<20),
+			set(tagCompression, typeShort, compressDeflate)), data), raster.ErrUnsupported},
 		{"65535 bands", little(set(tagSamplesPerPixel, typeShort, 65535), data), raster.ErrFormat},
-		{"65535 planes", little(all(set(tagSamplesPerPixel, typeShort, 65535), set(tagPlanarConfig, typeShort, planarBand)), data), raster.ErrFormat},
+		{"65535 planes", little(all(set(tagSamplesPerPixel, typeShort, 65535),
+			set(tagPlanarConfig, typeShort, planarBand)), data), raster.ErrFormat},
 		{"no width", little(set(tagImageWidth, typeLong, 0), data), raster.ErrFormat},
 		{"no bands", little(set(tagSamplesPerPixel, typeShort, 0), data), raster.ErrFormat},
 		{"strips of no rows", little(set(tagRowsPerStrip, typeLong, 0), data), raster.ErrFormat},
-		{"tiles of no pixels", little(all(set(tagTileWidth, typeLong, 0), set(tagTileOffsets, typeLong, 8)), data), raster.ErrFormat},
+		{"tiles of no pixels", little(all(set(tagTileWidth, typeLong, 0), set(tagTileOffsets, typeLong, 8)), data),
+			raster.ErrFormat},
 		{"0 bits", little(set(tagBitsPerSample, typeShort, 0), data), raster.ErrFormat},
 		{"10000 bits", little(set(tagBitsPerSample, typeShort, 10000), data), raster.ErrFormat},
-		{"24-bit floats", little(all(set(tagBitsPerSample, typeShort, 24), set(tagSampleFormat, typeShort, formatFloat)), data), raster.ErrUnsupported},
-		{"bands of different types", little(all(set(tagSamplesPerPixel, typeShort, 3), set(tagBitsPerSample, typeShort, 5, 6, 5)), data), raster.ErrUnsupported},
+		{"24-bit floats", little(all(set(tagBitsPerSample, typeShort, 24),
+			set(tagSampleFormat, typeShort, formatFloat)), data), raster.ErrUnsupported},
+		{"bands of different types", little(all(set(tagSamplesPerPixel, typeShort, 3),
+			set(tagBitsPerSample, typeShort, 5, 6, 5)), data), raster.ErrUnsupported},
 		{"planar configuration 7", little(set(tagPlanarConfig, typeShort, 7), data), raster.ErrFormat},
 		{"a strip outside the file", little(set(tagStripOffsets, typeLong, 1<<30), data), raster.ErrFormat},
 		{"a strip of too few bytes", little(nil, data[:31]), raster.ErrFormat},
-		{"no table of strips", bytes.Replace(little(nil, data), []byte{17, 1, 4, 0}, []byte{16, 1, 4, 0}, 1), raster.ErrFormat},
-		{"a table of texts", bytes.Replace(little(nil, data), []byte{17, 1, 4, 0}, []byte{17, 1, 2, 0}, 1), raster.ErrFormat},
+		{"no table of strips", bytes.Replace(little(nil, data), []byte{17, 1, 4, 0}, []byte{16, 1, 4, 0}, 1),
+			raster.ErrFormat},
+		{"a table of texts", bytes.Replace(little(nil, data), []byte{17, 1, 4, 0}, []byte{17, 1, 2, 0}, 1),
+			raster.ErrFormat},
 	} {
 		var err error
 		if n := allocated(func() { err = readSome(c.file) }); n > 40<<20 {
-			t.Errorf("%s: %d MiB taken for a file of %d bytes", c.name, n>>20, len(c.file))
+			t.Errorf("%s: %d MiB allocated for a file of %d bytes", c.name, n>>20, len(c.file))
 		}
 		if !errors.Is(err, c.is) || !strings.Contains(err.Error(), "memory.tif") {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
 	if err := readSome(little(nil, data)); err != nil {
-		t.Errorf("the sound file: %v", err)
+		t.Errorf("valid file: %v", err)
 	}
 }
 
-func TestDirectoriesThatLieAreRefused(t *testing.T) {
+func TestInconsistentDirectories(t *testing.T) {
 	sound := little(nil, make([]byte, 32))
 	at := binary.LittleEndian.Uint32(sound[4:])
 	change := func(f func(b []byte)) []byte {
@@ -140,17 +156,23 @@ func TestDirectoriesThatLieAreRefused(t *testing.T) {
 	copy(many, "II*\x00\x08\x00\x00\x00\xff\xff")
 	for name, b := range map[string][]byte{
 		"the chain leads back to its first": change(func(b []byte) { binary.LittleEndian.PutUint32(b[len(b)-4:], at) }),
-		"the chain leads out of the file":   change(func(b []byte) { binary.LittleEndian.PutUint32(b[len(b)-4:], 1<<20) }),
+		"the chain leads out of the file": change(func(b []byte) {
+			binary.LittleEndian.PutUint32(b[len(b)-4:],
+				1<<20)
+		}),
 		"the first directory is nowhere":    change(func(b []byte) { binary.LittleEndian.PutUint32(b[4:], 1<<31) }),
 		"there is no directory":             change(func(b []byte) { binary.LittleEndian.PutUint32(b[4:], 0) }),
 		"the directory claims more entries": change(func(b []byte) { binary.LittleEndian.PutUint16(b[at:], 900) }),
 		"65535 entries":                     many,
 		"2^64-1 entries":                    big,
-		"a tag claims 2^32-1 values":        change(func(b []byte) { binary.LittleEndian.PutUint32(b[at+2+4:], math.MaxUint32) }),
+		"a tag claims 2^32-1 values": change(func(b []byte) {
+			binary.LittleEndian.PutUint32(b[at+2+4:],
+				math.MaxUint32)
+		}),
 	} {
 		var err error
 		if n := allocated(func() { err = readSome(b) }); n > 8<<20 {
-			t.Errorf("%s: %d bytes taken", name, n)
+			t.Errorf("%s: %d bytes allocated", name, n)
 		}
 		if !errors.Is(err, raster.ErrFormat) {
 			t.Errorf("%s: %v", name, err)
@@ -158,7 +180,7 @@ func TestDirectoriesThatLieAreRefused(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoTIFFIsSaidToBeSo(t *testing.T) {
+func TestOpenErrors(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, content string) string {
 		path := filepath.Join(dir, name)
@@ -182,40 +204,45 @@ func TestWhatIsNoTIFFIsSaidToBeSo(t *testing.T) {
 		{dir, "is a directory", raster.ErrFormat},
 		{filepath.Join(dir, "missing.tif"), "no such file", fs.ErrNotExist},
 		{file("empty.tif", ""), "is empty", raster.ErrFormat},
-		{file("page.tif", "<html><body>"), `not a TIFF: starts with "<html><b"; leat reads GeoTIFF and .npy`, raster.ErrFormat},
+		{file("page.tif", "<html><body>"), `not a TIFF: starts with "<html><b"; leat reads GeoTIFF and .npy`,
+			raster.ErrFormat},
 		{file("short.tif", "II*"), `not a TIFF: starts with "II*"`, raster.ErrFormat},
-		{"/dev/null", "not a plain file", raster.ErrFormat},
-		{pipe, "not a plain file", raster.ErrFormat},
+		{"/dev/null", "is a pipe, a socket or a device", raster.ErrFormat},
+		{pipe, "is a pipe, a socket or a device", raster.ErrFormat},
 	} {
 		f, err := Open(c.path)
 		if err == nil {
 			f.Close()
 		}
-		if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) || !strings.HasPrefix(err.Error(), c.path+":") {
+		if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) || !strings.HasPrefix(err.Error(),
+			c.path+":") {
 			t.Errorf("%s: %v", c.path, err)
 		}
 	}
 	if os.Getuid() != 0 {
 		if _, err := Open(secret); !errors.Is(err, fs.ErrPermission) {
-			t.Errorf("a file that may not be read: %v", err)
+			t.Errorf("unreadable file: %v", err)
 		}
 	}
 }
 
-func TestUnreadCodecsAreNamedWithTheRemedy(t *testing.T) {
-	for codec, name := range map[uint64]string{2: "ccitt", compressJPEG: "jpeg", 34712: "jpeg2000", compressLERC: "lerc", compressLZMA: "lzma", compressWebP: "webp", compressJXL: "jpegxl", 12345: "compression 12345"} {
+func TestUnsupportedCodecs(t *testing.T) {
+	for codec, name := range map[uint64]string{2: "ccitt", compressJPEG: "jpeg", 34712: "jpeg2000",
+		compressLERC: "lerc", compressLZMA: "lzma", compressWebP: "webp", compressJXL: "jpegxl",
+		12345: "compression 12345"} {
 		f := openBytes(t, little(set(tagCompression, typeShort, codec), make([]byte, 32)))
 		if got := f.Info().Compression; got != name {
 			t.Errorf("codec %d is called %q", codec, got)
 		}
 		err := f.Readable()
-		if !errors.Is(err, raster.ErrUnsupported) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "gdal_translate -co COMPRESS=DEFLATE memory.tif out.tif") {
+		if !errors.Is(err, raster.ErrUnsupported) || !strings.Contains(err.Error(),
+			name) || !strings.Contains(err.Error(), "gdal_translate -co COMPRESS=DEFLATE memory.tif out.tif") {
 			t.Errorf("codec %d: %v", codec, err)
 		}
 	}
 }
 
-func TestColoursThatGDALConvertsAreRefused(t *testing.T) {
+func TestUnsupportedColours(t *testing.T) {
 	for _, p := range []uint64{photometricCMYK, photometricYCbCr, photometricCIELab, photometricLogLuv} {
 		err := openBytes(t, little(set(tagPhotometric, typeShort, p), make([]byte, 32))).Readable()
 		if !errors.Is(err, raster.ErrUnsupported) || !strings.Contains(err.Error(), "PHOTOMETRIC=RGB") {
@@ -224,9 +251,10 @@ func TestColoursThatGDALConvertsAreRefused(t *testing.T) {
 	}
 }
 
-func TestACutFileIsAnErrorOrItsOwnPixels(t *testing.T) {
+func TestTruncatedFiles(t *testing.T) {
 	root := sharedData(t)
-	for _, name := range []string{"rasterio/rgb_deflate.tif", "rasterio/rgb_lzw.tif", "rasterio/rotated.tif", "rasterio/all-nodata.tif", "rasterio/RGB.byte.tif", "rasterio/RGBA.uint16.tif", "landsat8/l8_B4.tif"} {
+	for _, name := range []string{"rasterio/rgb_deflate.tif", "rasterio/rgb_lzw.tif", "rasterio/rotated.tif",
+		"rasterio/all-nodata.tif", "rasterio/RGB.byte.tif", "rasterio/RGBA.uint16.tif", "landsat8/l8_B4.tif"} {
 		whole, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
 			t.Fatal(err)
@@ -262,7 +290,7 @@ func TestACutFileIsAnErrorOrItsOwnPixels(t *testing.T) {
 					break
 				}
 				if !bytes.Equal(a.Data, want[b].Data) {
-					t.Errorf("%s cut to %d bytes: other pixels in silence", name, n)
+					t.Errorf("%s cut to %d bytes: wrong pixels without an error", name, n)
 				}
 			}
 		}

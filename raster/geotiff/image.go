@@ -7,59 +7,63 @@ import (
 	"leat/ndarray"
 )
 
-// conversion says how stored samples become pixels.
+// conversion is the way in which stored samples become pixels.
 type conversion uint8
 
 const (
-	convNone  conversion = iota // as stored
+	convNone  conversion = iota // none
 	convBits                    // packed bits, most significant first, rows padded to bytes
 	convHalf                    // float16 to float32
 	convCInt2                   // pairs of int16 to complex64
 	convCInt4                   // pairs of int32 to complex128
 )
 
-// maxTileBytes bounds one decoded tile or strip. Uncompressed ones are read by rows and need no bound.
+// maxTileBytes bounds one decoded tile or strip. Uncompressed ones are read by rows and not
+// bounded.
 const maxTileBytes = math.MaxInt32
 
-// image is the layout of one directory's pixels.
+// image describes how the pixels of one directory are stored.
 type image struct {
 	*container
 	width, height int
-	spp           int // samples per pixel, the bands
+	spp           int // samples per pixel: the number of bands
 	bits          int // of one sample
 	format        int
-	pixel         ndarray.DType // what Read gives
-	stored        string        // name of the stored type where it differs
+	pixel         ndarray.DType // type that Read returns
+	stored        string        // name of the stored type if it differs
 	conv          conversion
 	size          int // bytes of a stored sample; 0 for packed bits
 
-	tiled          bool
-	tileW, tileH   int
-	across, down   int
-	planar         bool // one plane per band
-	compression    int
-	predictor      int // 1 where the codec takes none
-	reverseBits    bool
-	photometric    int
-	extra          []uint64 // ExtraSamples
-	colorMap       []uint64
-	table          tileTable
-	unreadable     error // why the pixels can't be read; nil when they can
-	perPixel       int   // samples side by side in a tile: spp or 1
-	rowBytes       int   // of one stored row of a tile
-	reduced, isMsk bool
+	tiled                  bool
+	tileW, tileH           int
+	tilesAcross, tilesDown int
+	planar                 bool // one plane per band
+	compression            int
+	predictor              int // 1 if the codec allows none
+	reverseBits            bool
+	photometric            int
+	extra                  []uint64 // ExtraSamples
+	colorMap               []uint64
+	table                  tileTable
+	unreadable             error // why the pixels can't be read; nil if they can
+	perPixel               int   // samples of a pixel in one tile: spp or 1
+	rowBytes               int   // of one stored row of a tile
+	reduced, isMask        bool
+	warnings               []string // what is ignored or read differently
 }
 
-// newImage works out the layout of d. What is merely unsupported is kept in unreadable, so that the
-// file can be described.
+// newImage returns the layout of d. If it is only unsupported, the error is kept in unreadable, so
+// that the file can still be described.
 func newImage(d *directory) (*image, error) {
 	im := &image{container: d.container}
 	var v [12]uint64
 	for i, q := range [...]struct {
 		tag uint16
 		def uint64
-	}{{tagImageWidth, 0}, {tagImageLength, 0}, {tagSamplesPerPixel, 1}, {tagCompression, compressNone}, {tagPlanarConfig, planarPixel},
-		{tagPredictor, 1}, {tagFillOrder, 1}, {tagPhotometric, photometricMinIsBlack}, {tagTileWidth, 0}, {tagTileLength, 0},
+	}{{tagImageWidth, 0}, {tagImageLength, 0}, {tagSamplesPerPixel, 1}, {tagCompression, compressNone},
+		{tagPlanarConfig, planarPixel},
+		{tagPredictor, 1}, {tagFillOrder, 1}, {tagPhotometric, photometricMinIsBlack}, {tagTileWidth, 0},
+		{tagTileLength, 0},
 		{tagRowsPerStrip, math.MaxUint32}, {tagNewSubfileType, 0}} {
 		var err error
 		if v[i], err = d.uint(q.tag, q.def); err != nil {
@@ -68,18 +72,18 @@ func newImage(d *directory) (*image, error) {
 	}
 	width, height, spp, tileW, tileH, rows := v[0], v[1], v[2], v[8], v[9], v[10]
 	if width == 0 || height == 0 || width > math.MaxInt32 || height > math.MaxInt32 {
-		return nil, d.damaged("it claims %d x %d pixels", width, height)
+		return nil, d.damaged("an image of %d x %d pixels", width, height)
 	}
 	if spp == 0 || spp > math.MaxUint16 {
-		return nil, d.damaged("it claims %d samples per pixel", spp)
+		return nil, d.damaged("%d samples per pixel", spp)
 	}
 	im.width, im.height, im.spp = int(width), int(height), int(spp)
 	im.compression, im.photometric = int(min(v[3], math.MaxInt32)), int(min(v[7], math.MaxInt32))
 	im.planar = v[4] == planarBand && spp > 1
 	im.reverseBits = v[6] == 2
-	im.reduced, im.isMsk = v[11]&subfileReduced != 0, v[11]&subfileMask != 0
+	im.reduced, im.isMask = v[11]&subfileReduced != 0, v[11]&subfileMask != 0
 	if v[4] != planarBand && v[4] != planarPixel {
-		return nil, d.damaged("its planar configuration is %d", v[4])
+		return nil, d.damaged("planar configuration %d", v[4])
 	}
 	if err := im.sampleType(d); err != nil {
 		return nil, err
@@ -89,23 +93,23 @@ func newImage(d *directory) (*image, error) {
 		im.perPixel = 1
 	}
 
-	// As in libtiff, the size of tiles makes a file tiled, whichever tags say where they lie.
+	// As in libtiff, a file is tiled if it has a tile size, whichever tags hold the offsets.
 	_, wide := d.fields[tagTileWidth]
 	_, long := d.fields[tagTileLength]
 	im.tiled = wide || long
 	if im.tiled {
 		if tileW == 0 || tileH == 0 || tileW > math.MaxInt32 || tileH > math.MaxInt32 {
-			return nil, d.damaged("its tiles are %d x %d pixels", tileW, tileH)
+			return nil, d.damaged("tiles of %d x %d pixels", tileW, tileH)
 		}
 	} else {
 		if rows == 0 {
-			return nil, d.damaged("its strips have no rows")
+			return nil, d.damaged("strips without rows")
 		}
 		tileW, tileH = width, min(rows, height)
 	}
 	im.tileW, im.tileH = int(tileW), int(tileH)
-	im.across = (im.width + im.tileW - 1) / im.tileW
-	im.down = (im.height + im.tileH - 1) / im.tileH
+	im.tilesAcross = (im.width + im.tileW - 1) / im.tileW
+	im.tilesDown = (im.height + im.tileH - 1) / im.tileH
 	rowBits := tileW * uint64(im.perPixel) * uint64(im.bits) // < 2^31 * 2^16 * 2^8
 	im.rowBytes = int((rowBits + 7) / 8)
 
@@ -139,7 +143,7 @@ func (im *image) sampleType(d *directory) error {
 		}
 		for _, o := range v[:min(len(v), im.spp)] {
 			if o != v[0] && im.unreadable == nil {
-				im.unreadable = d.unsupported("a file whose bands are of different types", "")
+				im.unreadable = d.unsupported("a file with bands of different types", "")
 			}
 		}
 		return int(min(v[0], math.MaxInt32)), nil
@@ -152,7 +156,7 @@ func (im *image) sampleType(d *directory) error {
 		return err
 	}
 	if im.bits == 0 || im.bits > 128 {
-		return d.damaged("it claims %d bits per sample", im.bits)
+		return d.damaged("%d bits per sample", im.bits)
 	}
 	if im.bits%8 == 0 {
 		im.size = im.bits / 8
@@ -214,14 +218,14 @@ func (im *image) sampleType(d *directory) error {
 	if im.pixel == ndarray.NoType {
 		im.pixel, im.stored = ndarray.Uint8, fmt.Sprintf("%d-bit samples of format %d", im.bits, im.format)
 		if im.unreadable == nil {
-			im.unreadable = d.unsupported(fmt.Sprintf("a file with %d-bit samples of format %d", im.bits, im.format), "")
+			im.unreadable = d.unsupported(fmt.Sprintf("a file with %d-bit samples of format %d", im.bits, im.format),
+				"")
 		}
 	}
 	return nil
 }
 
-// words returns the size and number of the machine words of one stored sample, which byte order and
-// predictor work on.
+// wordSize returns the size of the machine words that byte order and predictor apply to.
 func (im *image) wordSize() int {
 	switch im.format {
 	case formatComplexInt, formatComplex:
@@ -230,14 +234,16 @@ func (im *image) wordSize() int {
 	return im.size
 }
 
-// checkCoding says what of the coding this package lacks.
+// checkCoding returns an error if this package cannot decode the pixels.
 func (im *image) checkCoding() error {
 	if name := codecName(im.compression); !codecReads(im.compression) {
 		return im.unsupported(name+" compression", "-co COMPRESS=DEFLATE ")
 	}
 	switch im.photometric {
-	case photometricCMYK, photometricYCbCr, photometricCIELab, photometricICCLab, photometricITULab, photometricLogL, photometricLogLuv:
-		return im.unsupported(fmt.Sprintf("colours stored as photometric %d (not RGB or grey)", im.photometric), "-co COMPRESS=DEFLATE -co PHOTOMETRIC=RGB ")
+	case photometricCMYK, photometricYCbCr, photometricCIELab, photometricICCLab, photometricITULab, photometricLogL,
+		photometricLogLuv:
+		return im.unsupported(fmt.Sprintf("colours stored as photometric %d (not RGB or grey)", im.photometric),
+			"-co COMPRESS=DEFLATE -co PHOTOMETRIC=RGB ")
 	}
 	switch im.predictor {
 	case 1:
@@ -255,17 +261,19 @@ func (im *image) checkCoding() error {
 		return im.unsupported(fmt.Sprintf("predictor %d", im.predictor), "-co COMPRESS=DEFLATE ")
 	}
 	if !im.direct() && im.tileBytes(im.tileH) > maxTileBytes {
-		return im.unsupported(fmt.Sprintf("a strip or tile of %d bytes", im.tileBytes(im.tileH)), "-co TILED=YES -co COMPRESS=DEFLATE ")
+		return im.unsupported(fmt.Sprintf("a strip or tile of %d bytes", im.tileBytes(im.tileH)),
+			"-co TILED=YES -co COMPRESS=DEFLATE ")
 	}
 	return nil
 }
 
-// direct reports whether pixels lie in the file as they are, so that rows can be read without their tile.
+// direct reports whether the file stores the pixels unencoded, so that rows can be read without the
+// rest of their tile.
 func (im *image) direct() bool {
 	return im.compression == compressNone && im.conv != convBits && !im.reverseBits
 }
 
-// tileBytes returns the decoded bytes of rows of a tile, saturating.
+// tileBytes returns the decoded size of rows of a tile, saturating.
 func (im *image) tileBytes(rows int) int64 {
 	if int64(im.rowBytes) > math.MaxInt64/int64(rows) {
 		return math.MaxInt64
@@ -273,10 +281,16 @@ func (im *image) tileBytes(rows int) int64 {
 	return int64(im.rowBytes) * int64(rows)
 }
 
-// tileRows returns the rows that the tiles of a tile row have in the file: the last strip ends with the image.
+// tileRows returns the number of stored rows of the tiles of a tile row. The last strip ends with
+// the image.
 func (im *image) tileRows(tileRow int) int {
 	if im.tiled {
 		return im.tileH
 	}
+	return im.imageRows(tileRow)
+}
+
+// imageRows returns the number of rows of a tile row that are inside the image.
+func (im *image) imageRows(tileRow int) int {
 	return min(im.tileH, im.height-tileRow*im.tileH)
 }

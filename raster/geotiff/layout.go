@@ -8,53 +8,55 @@ import (
 	"leat/raster"
 )
 
-// FileSpec is all that a written file holds besides its tiles.
+// FileSpec describes all of a written file but its tiles.
 type FileSpec struct {
 	Path          string // for messages
 	Width, Height int
 	Bands         int
 	Type          ndarray.DType // of all bands
-	// TileWidth and TileHeight hold for all levels and are multiples of 16.
+	// TileWidth and TileHeight are the tile size at all levels, multiples of 16.
 	TileWidth, TileHeight int
-	// PixelInterleave puts the samples of a pixel side by side in one tile; otherwise each band has tiles
-	// of its own.
+	// PixelInterleave stores the samples of a pixel together in one tile; otherwise each band has
+	// its own tiles.
 	PixelInterleave bool
 	Coding          Coding
 
-	// Grid gives transform and coordinate reference system; its own size is not looked at.
+	// Grid gives the transform and the coordinate reference system, or ground control points, and
+	// RPCs. Its size and the names of points are ignored.
 	Grid raster.Grid
-	// Nodata is of Type, or nil.
+	// Nodata is of type Type, the real type for complex pixels, or nil.
 	Nodata *ndarray.Scalar
-	// BandInfo holds for each band Name, Color, Colors, Scale, Offset, Unit and Metadata; the rest of it
-	// is not looked at. It may be nil. A colour table is written for files of one band of uint8 or uint16.
+	// BandInfo gives Name, Color, Colors, Scale, Offset, Unit and Metadata of each band; its other
+	// fields are ignored. It may be nil. A colour table is written only for files of one band of
+	// uint8 or uint16.
 	BandInfo []raster.Band
-	// Metadata and Domains become GDAL's items of the file.
+	// Metadata and Domains are written as GDAL's metadata items of the file.
 	Metadata map[string]string
 	Domains  map[string]map[string]string
 
 	Levels  []raster.Size // of the overviews, largest first
-	HasMask bool          // there is a mask, at each level, of tiles from a MaskEncoder
-	BigTIFF bool          // even if the file is small enough without
+	HasMask bool          // each level has a mask, with tiles from a MaskEncoder
+	BigTIFF bool          // write a BigTIFF even if the file is small
 }
 
-// Check reports all that makes a spec impossible to write, or nil.
+// Check returns all reasons why the spec cannot be written, joined, or nil.
 func (s *FileSpec) Check() error {
 	var errs []error
 	bad := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s: "+format, append([]any{s.Path}, args...)...))
 	}
 	if s.Width <= 0 || s.Height <= 0 {
-		bad("a raster of %dx%d pixels can't be written", s.Width, s.Height)
+		bad("cannot write a raster of %dx%d pixels", s.Width, s.Height)
 	}
 	if s.Width > maxSide || s.Height > maxSide {
 		bad("a raster of %dx%d pixels is larger than a GeoTIFF can be (%d a side)", s.Width, s.Height, maxSide)
 	}
 	if s.Bands <= 0 || s.Bands > maxBands {
-		bad("%d bands can't be written (1 to %d can)", s.Bands, maxBands)
+		bad("cannot write %d bands (want 1 to %d)", s.Bands, maxBands)
 	} else if err := s.Shape().check(); err != nil {
 		bad("%w", err)
 	} else if n := int64(s.tilesOf(0)); n > maxTiles {
-		bad("%d tiles are more than a file can hold (%d): take larger tiles", n, maxTiles)
+		bad("%d tiles exceed the limit of %d: use larger tiles", n, maxTiles)
 	}
 	if s.Type.Valid() {
 		if err := s.Coding.Check(s.Type); err != nil {
@@ -62,15 +64,16 @@ func (s *FileSpec) Check() error {
 		}
 	}
 	if s.BandInfo != nil && len(s.BandInfo) != s.Bands {
-		bad("descriptions of %d bands given for a file of %d", len(s.BandInfo), s.Bands)
+		bad("descriptions of %d bands for a file of %d bands", len(s.BandInfo), s.Bands)
 	}
 	if s.Nodata != nil && s.Nodata.Type != nodataType(s.Type) {
-		bad("the nodata value %v is of type %v, the pixels of %v", s.Nodata, s.Nodata.Type, s.Type)
+		bad("nodata %v is of type %v, pixels are %v", s.Nodata, s.Nodata.Type, s.Type)
 	}
 	last := raster.Size{Width: s.Width, Height: s.Height}
 	for i, l := range s.Levels {
 		if l.Width <= 0 || l.Height <= 0 || l.Width > last.Width || l.Height > last.Height || l == last {
-			bad("overview %d of %dx%d pixels does not follow one of %dx%d", i+1, l.Width, l.Height, last.Width, last.Height)
+			bad("overview %d of %dx%d pixels is not smaller than %dx%d", i+1, l.Width, l.Height, last.Width,
+				last.Height)
 		}
 		last = l
 	}
@@ -78,10 +81,10 @@ func (s *FileSpec) Check() error {
 		if s.Type != ndarray.Uint8 && s.Type != ndarray.Uint16 {
 			bad("a colour table needs pixels of uint8 or uint16, not %v", s.Type)
 		} else if n := len(s.BandInfo[0].Colors); n > 1<<(8*s.Type.Size()) {
-			bad("a colour table of %d entries for pixels of %v", n, s.Type)
+			bad("%d entries in the colour table are too many for pixels of %v", n, s.Type)
 		}
 	}
-	if _, err := geoKeys(s.Grid); err != nil {
+	if err := CheckGrid(s.Grid); err != nil {
 		bad("%w", err)
 	}
 	return errors.Join(errs...)
@@ -92,7 +95,7 @@ const (
 	maxTiles = 1 << 28 // of one level; a table of 4 GiB
 )
 
-// nodataType is the type in which pixels of t say that they are invalid.
+// nodataType returns the type of the nodata value of pixels of type t.
 func nodataType(t ndarray.DType) ndarray.DType {
 	switch t {
 	case ndarray.Complex64:
@@ -126,8 +129,8 @@ func (s *FileSpec) TilesAcross(level int) (columns, rows int) {
 	return (z.Width + s.TileWidth - 1) / s.TileWidth, (z.Height + s.TileHeight - 1) / s.TileHeight
 }
 
-// Planes returns the number of tile grids that a level has: the bands, or 1 when they are interleaved by
-// pixel. Masks have one.
+// Planes returns the number of tile grids of a level: the number of bands, or 1 if they are
+// pixel-interleaved. A mask has one.
 func (s *FileSpec) Planes() int {
 	if s.PixelInterleave {
 		return 1
@@ -135,19 +138,19 @@ func (s *FileSpec) Planes() int {
 	return s.Bands
 }
 
-// TileIndex returns the index by which Write asks for the tile at (column, row) of a plane.
+// TileIndex returns the index with which Write requests the tile at (column, row) of a plane.
 func (s *FileSpec) TileIndex(level, plane, column, row int) int {
 	columns, rows := s.TilesAcross(level)
 	return (plane*rows+row)*columns + column
 }
 
-// tilesOf counts the tiles of a level, its mask left out.
+// tilesOf returns the number of tiles of a level, without its mask.
 func (s *FileSpec) tilesOf(level int) int {
 	columns, rows := s.TilesAcross(level)
 	return columns * rows * s.Planes()
 }
 
-// maskTilesOf counts the tiles of a level's mask.
+// maskTilesOf returns the number of tiles of a level's mask.
 func (s *FileSpec) maskTilesOf(level int) int {
 	columns, rows := s.TilesAcross(level)
 	return columns * rows

@@ -17,13 +17,13 @@ type outEntry struct {
 	data     []byte // the values, little endian
 }
 
-// outDirectory is a directory to be written: that of one level or its mask.
+// outDirectory is a directory to be written: that of a level or of its mask.
 type outDirectory struct {
 	level   int
 	mask    bool
 	entries []outEntry
-	tiles   []TileRef // where the encoded tiles lie in the source, frames included
-	// offsets of the tiles in the file, frames left out. Filled by place.
+	tiles   []TileRef // the encoded tiles in the source, frames included
+	// offsets of the tiles in the file, after their frames' lengths. Set by layout.place.
 	offsets []int64
 }
 
@@ -55,8 +55,8 @@ func (d *outDirectory) sort() {
 	slices.SortFunc(d.entries, func(a, b outEntry) int { return cmp.Compare(a.tag, b.tag) })
 }
 
-// directories makes the file's directories in their order: full resolution, its mask, the first overview,
-// its mask, and so on.
+// directories returns the file's directories in order: full resolution, its mask, the first
+// overview, its mask, and so on.
 func (s *FileSpec) directories() ([]*outDirectory, error) {
 	var all []*outDirectory
 	for level := range 1 + len(s.Levels) {
@@ -135,7 +135,7 @@ func (s *FileSpec) maskDirectory(level int) *outDirectory {
 	return d
 }
 
-// size adds what a level and its mask have in common.
+// size adds the entries that a level and its mask have in common.
 func (d *outDirectory) size(s *FileSpec, level int) {
 	z := s.Size(level)
 	d.long(tagImageWidth, uint32(z.Width))
@@ -164,7 +164,7 @@ func (s *FileSpec) band(i int) raster.Band {
 	return s.BandInfo[i]
 }
 
-// colors returns the photometric interpretation and what the samples beyond its own are.
+// colors returns the photometric interpretation and the meanings of the extra samples.
 func (s *FileSpec) colors() (photometric uint16, extra []uint16) {
 	own := 1
 	photometric = photometricMinIsBlack
@@ -184,15 +184,16 @@ func (s *FileSpec) colors() (photometric uint16, extra []uint16) {
 	return photometric, extra
 }
 
-// isRGB reports whether the file is a picture: three bands so named, of a type that is shown as it
-// is.
+// isRGB reports whether the file is a colour image: its first bands are red, green and blue, of a
+// type that is displayed directly.
 func (s *FileSpec) isRGB() bool {
 	return s.Bands >= 3 && (s.Type == ndarray.Uint8 || s.Type == ndarray.Uint16) &&
-		s.band(0).Color == raster.ColorRed && s.band(1).Color == raster.ColorGreen && s.band(2).Color == raster.ColorBlue
+		s.band(0).Color == raster.ColorRed && s.band(1).Color == raster.ColorGreen &&
+		s.band(2).Color == raster.ColorBlue
 }
 
-// colorMap spreads a colour table over all values of the type: first all reds, then greens, then blues, of 16 bits.
-// TIFF has no alpha there.
+// colorMap returns a colour table over all values of the type: all reds, then greens, then blues,
+// of 16 bits. TIFF has no alpha there.
 func colorMap(colors []raster.RGBA, t ndarray.DType) []uint16 {
 	n := 1 << (8 * t.Size())
 	m := make([]uint16, 3*n)

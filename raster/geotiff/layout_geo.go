@@ -4,25 +4,19 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"leat/raster"
 )
 
-// Geo keys and values that are set here; the others are copied as they came.
+// The geo key that the grid sets; those of its system are copied.
 const (
-	geoKeyModelType      = 1024
 	geoKeyRasterType     = 1025
-	geoKeyGeodeticCRS    = 2048
-	geoKeyProjectedCRS   = 3072
-	geoModelProjected    = 1
-	geoModelGeographic   = 2
 	geoRasterPixelIsArea = 1
 	geoRasterPixelIsPt   = 2
 )
 
-// georeference adds the transform and the geo keys.
+// georeference adds the entries of the transform and the geo keys.
 func (d *outDirectory) georeference(g raster.Grid) error {
 	keys, err := geoKeys(g)
 	if err != nil {
@@ -37,12 +31,16 @@ func (d *outDirectory) georeference(g raster.Grid) error {
 			d.text(tagGeoASCIIParams, strings.TrimRight(keys.ASCII, "\x00"))
 		}
 	}
+	if g.RPC != nil {
+		d.doubles(tagRPC, g.RPC.Values()...)
+	}
 	if !g.HasTransform {
+		d.controlPoints(g)
 		return nil
 	}
 	t := g.Transform
 	x, y := t[0], t[3]
-	if g.PixelIsPoint { // the file then gives the place of the first pixel's centre
+	if g.PixelIsPoint { // the file has the coordinates of the first pixel's centre
 		x, y = centre(t[0], t[1], t[2]), centre(t[3], t[4], t[5])
 	}
 	if t[2] == 0 && t[4] == 0 && t[5] < 0 {
@@ -54,8 +52,28 @@ func (d *outDirectory) georeference(g raster.Grid) error {
 	return nil
 }
 
-// centre returns the coordinate of the first pixel's centre: the one of its neighbours from which readers, who go half
-// a pixel back, come to origin exactly.
+// controlPoints adds the ground control points of a grid without a transform.
+func (d *outDirectory) controlPoints(g raster.Grid) {
+	if g.GCPs == nil || len(g.GCPs.Points) == 0 {
+		return
+	}
+	half := 0.0
+	if g.PixelIsPoint {
+		half = 0.5
+	}
+	var tie []float64
+	for _, p := range g.GCPs.Points {
+		tie = append(tie, p.Pixel-half, p.Line-half, 0, p.X, p.Y, p.Z)
+	}
+	d.doubles(tagModelTiepoint, tie...)
+}
+
+// MaxGCPs is how many ground control points a GeoTIFF holds: libtiff counts the numbers of a tag in
+// 16 bits.
+const MaxGCPs = math.MaxUint16 / 6
+
+// centre returns the coordinate of the first pixel's centre, rounded so that readers, which
+// subtract half a pixel, recover origin exactly if possible.
 func centre(origin, a, b float64) float64 {
 	c := origin + (a+b)*0.5
 	for _, try := range [3]float64{c, math.Nextafter(c, math.Inf(1)), math.Nextafter(c, math.Inf(-1))} {
@@ -66,33 +84,74 @@ func centre(origin, a, b float64) float64 {
 	return c
 }
 
-// geoKeys returns the keys to be written, nil when there is nothing to say. The system's own are kept
-// whole; only the raster type is made to agree with the grid.
+// geoKeys returns the keys to write, nil if there are none: those of the system and the raster type
+// of the grid. GDAL reads the raster type alone as an unnamed system, so it is written alone only
+// for points, whose coordinates would be misread without it.
 func geoKeys(g raster.Grid) (*raster.GeoKeys, error) {
+	keys, err := systemKeys(g)
+	if err == nil && keys != nil && !g.PixelIsPoint && len(keys.Directory) == 8 {
+		return nil, nil
+	}
+	return keys, err
+}
+
+// systemKeys returns the keys of the grid's system with the raster type.
+func systemKeys(g raster.Grid) (*raster.GeoKeys, error) {
 	c := g.CRS
+	if !g.HasTransform && g.GCPs != nil {
+		c = g.GCPs.CRS
+	}
 	switch {
 	case c.Keys != nil:
 		return withRasterType(c.Keys, g.PixelIsPoint)
-	case c.Code != "":
-		return codeKeys(c.Code, g.PixelIsPoint)
 	case c.WKT != "":
-		return nil, fmt.Errorf("the coordinate reference system is known by its WKT only, which can't be written to a GeoTIFF (give it as EPSG:n)")
-	case g.HasTransform || g.PixelIsPoint:
+		keys, err := keysOfWKT(c.WKT)
+		if err != nil {
+			return nil, fmt.Errorf("the coordinate reference system %v can't be written to a GeoTIFF: %w", shortName(c),
+				err)
+		}
+		return withRasterType(keys, g.PixelIsPoint)
+	case c.Code != "":
+		keys, err := keysOfCode(c.Code)
+		if err != nil {
+			return nil, fmt.Errorf("the coordinate reference system %s can't be written to a GeoTIFF: %w", c.Code, err)
+		}
+		return withRasterType(keys, g.PixelIsPoint)
+	case g.PixelIsPoint:
 		return withRasterType(&raster.GeoKeys{Directory: []uint16{1, 1, 0, 0}}, g.PixelIsPoint)
 	}
 	return nil, nil
 }
 
+// CheckGrid returns an error if geo keys cannot express the coordinate reference system of the
+// grid, or of its ground control points, or if there are more of these than a GeoTIFF holds.
+func CheckGrid(g raster.Grid) error {
+	if !g.HasTransform && g.GCPs != nil && len(g.GCPs.Points) > MaxGCPs {
+		return fmt.Errorf("%d ground control points: a GeoTIFF holds at most %d", len(g.GCPs.Points), MaxGCPs)
+	}
+	_, err := geoKeys(g)
+	return err
+}
+
+// shortName returns a short name of a system, which may have only a WKT.
+func shortName(c raster.CRS) string {
+	if c.Code == "" && c.Name == "" {
+		return "that is known by its WKT alone"
+	}
+	return c.String()
+}
+
 // withRasterType returns the keys with GTRasterTypeGeoKey set.
 func withRasterType(k *raster.GeoKeys, point bool) (*raster.GeoKeys, error) {
 	if len(k.Directory) < 4 || len(k.Directory)%4 != 0 {
-		return nil, fmt.Errorf("the geo keys of the coordinate reference system are damaged (%d numbers)", len(k.Directory))
+		return nil, fmt.Errorf("the geo keys of the coordinate reference system are damaged (%d numbers)",
+			len(k.Directory))
 	}
 	value := uint16(geoRasterPixelIsArea)
 	if point {
 		value = geoRasterPixelIsPt
 	}
-	// Some programs leave room behind the keys that they announce: counted as keys it would spoil all of them.
+	// Some programs leave unused numbers after the announced keys. They must not count as keys.
 	dir := slices.Clone(k.Directory[:min(len(k.Directory), 4+4*int(k.Directory[3]))])
 	at := 4
 	for at < len(dir) && dir[at] < geoKeyRasterType {
@@ -105,41 +164,4 @@ func withRasterType(k *raster.GeoKeys, point bool) (*raster.GeoKeys, error) {
 	}
 	dir[3] = uint16(len(dir)/4 - 1)
 	return &raster.GeoKeys{Directory: dir, Doubles: k.Doubles, ASCII: k.ASCII}, nil
-}
-
-// codeKeys returns the keys of a system that is known by its code only.
-func codeKeys(code string, point bool) (*raster.GeoKeys, error) {
-	digits, ok := strings.CutPrefix(strings.ToUpper(code), "EPSG:")
-	n, err := strconv.ParseUint(digits, 10, 16)
-	// GeoTIFF gives codes 1024 to 32766 to EPSG.
-	if !ok || err != nil || n < 1024 || n > 32766 {
-		return nil, fmt.Errorf("the coordinate reference system %s can't be written to a GeoTIFF (EPSG:1024 to EPSG:32766 can)", code)
-	}
-	model, key := uint16(geoModelProjected), uint16(geoKeyProjectedCRS)
-	if isGeographic(int(n)) {
-		model, key = geoModelGeographic, geoKeyGeodeticCRS
-	}
-	return withRasterType(&raster.GeoKeys{Directory: []uint16{1, 1, 0, 2,
-		geoKeyModelType, 0, 1, model,
-		key, 0, 1, uint16(n)}}, point)
-}
-
-// isGeographic reports whether an EPSG code is of a system of longitude and latitude. Most of those lie
-// between 4000 and 4999, among projected ones (4087, 4491 to 4554 and 4647, say).
-func isGeographic(code int) bool {
-	if code == 4217 { // NAD83 / BLM 59N
-		return false
-	}
-	for _, r := range [][2]int{{4001, 4086}, {4090, 4389}, {4600, 4646}, {4657, 4765}, {4801, 4811}, {4813, 4821}, {4901, 4904}} {
-		if code >= r[0] && code <= r[1] {
-			return true
-		}
-	}
-	switch code {
-	case 4463, 4470, 4475, 4483, 4490, 4555, 4558, 4823, 4824, 4937, 4979,
-		6318, 6322, 6325, 6668, 6706, 6783, 7844, 8086, 8232, 8237, 8240, 8246, 8249, 8252, 8255, 8545, 8685, 8694, 8699,
-		8818, 9000, 9003, 9006, 9009, 9014, 9019, 9053, 9054, 9055, 9056, 9057, 9059, 9067, 9075, 9184, 9755, 9776, 9777:
-		return true
-	}
-	return false
 }

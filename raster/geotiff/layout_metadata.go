@@ -10,8 +10,8 @@ import (
 	"leat/raster"
 )
 
-// nodataText writes a nodata value so that readers, GDAL first, find the same one: floats with all the
-// digits of a double, integers exactly.
+// nodataText returns the text of a nodata value that readers, GDAL in particular, parse as the same
+// value: floats with all the digits of a double, integers exactly.
 func nodataText(s ndarray.Scalar) string {
 	if s.Type.IsFloat() {
 		return doubleText(s.Float64())
@@ -19,11 +19,12 @@ func nodataText(s ndarray.Scalar) string {
 	return s.String()
 }
 
-// doubleText is the shortest text that reads back as the same double: "nan", "-3.4028234663852886e+38".
+// doubleText returns the shortest text that parses as the same double: "nan",
+// "-3.4028234663852886e+38".
 func doubleText(v float64) string { return ndarray.ScalarOf(v).String() }
 
-// metadataXML returns the value of GDAL's metadata tag, empty when there is nothing in it. Items are
-// in a fixed order.
+// metadataXML returns the value of GDAL's metadata tag, "" if there are no items. The order of the
+// items is fixed.
 func (s *FileSpec) metadataXML() string {
 	var x itemWriter
 	x.items(s.Metadata, "")
@@ -63,7 +64,7 @@ func (s *FileSpec) metadataXML() string {
 	return "<GDALMetadata>\n" + x.b.String() + "</GDALMetadata>\n"
 }
 
-// tagColor is the colour that readers take from the other tags for band i.
+// tagColor returns the colour that readers derive from the other tags for band i.
 func (s *FileSpec) tagColor(i, extra int) raster.Color {
 	photometric, _ := s.colors()
 	switch {
@@ -88,15 +89,16 @@ func (x *itemWriter) items(m map[string]string, attributes string) {
 	}
 }
 
-// item writes one item. GDAL escapes values twice and takes both away again when it reads.
+// item writes one item. GDAL escapes values twice, and readers undo both.
 func (x *itemWriter) item(name, value, attributes string) {
-	x.b.WriteString(`  <Item name="` + escapeXML(name) + `"` + attributes + ">" + escapeXML(escapeXML(value)) + "</Item>\n")
+	x.b.WriteString(`  <Item name="` + escapeXML(name) + `"` + attributes + ">" + escapeXML(escapeXML(value)) +
+		"</Item>\n")
 }
 
 var xmlEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;")
 
-// escapeXML escapes text for an element or an attribute. What XML can't hold, control characters and
-// broken UTF-8, becomes U+FFFD.
+// escapeXML escapes text for an element or an attribute. Control characters and invalid UTF-8,
+// which XML can't represent, become U+FFFD.
 func escapeXML(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if (r < ' ' && r != '\t' && r != '\n' && r != '\r') || r == 0xFFFE || r == 0xFFFF {

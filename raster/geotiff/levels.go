@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"slices"
 	"strings"
 
@@ -12,13 +13,13 @@ import (
 	"leat/raster"
 )
 
-// level is a reduced copy and its masks.
+// level is an overview and its masks.
 type level struct {
 	im    *image
 	masks []*image
 }
 
-// addLevels finds the reduced copies and masks among the directories after the first one and below it.
+// addLevels finds the overviews and masks among the further directories and the subdirectories.
 func (f *File) addLevels(dirs []*directory) error {
 	below, err := f.im.subDirectories(dirs[0])
 	if err != nil {
@@ -28,11 +29,11 @@ func (f *File) addLevels(dirs []*directory) error {
 	if err != nil {
 		return err
 	}
-	f.sortIn(parts)
+	f.addParts(parts)
 	return nil
 }
 
-// subDirectories reads the directories that tag SubIFDs names. Where it names none, there are none.
+// subDirectories reads the directories that the tag SubIFDs lists.
 func (im *image) subDirectories(d *directory) ([]*directory, error) {
 	places, err := d.uints(tagSubIFDs)
 	if err != nil {
@@ -49,8 +50,8 @@ func (im *image) subDirectories(d *directory) ([]*directory, error) {
 	return out, nil
 }
 
-// reducedOf returns the layouts of the directories that say that they are reduced copies or masks; the others
-// are pages of their own and no concern of the first.
+// reducedOf returns the images of the directories that are marked as overviews or masks. The others
+// are independent pages.
 func reducedOf(dirs []*directory) ([]*image, error) {
 	var out []*image
 	for _, d := range dirs {
@@ -70,29 +71,31 @@ func reducedOf(dirs []*directory) ([]*image, error) {
 	return out, nil
 }
 
-// sortIn adds reduced copies to the levels, and masks to the image of their size.
-func (f *File) sortIn(parts []*image) {
+// addParts adds overviews to the levels, and masks to the image of their size.
+func (f *File) addParts(parts []*image) {
 	for _, p := range parts {
-		if f.im.pixel == ndarray.Int8 && p.pixel == ndarray.Uint8 && !p.isMsk {
-			p.pixel = ndarray.Int8 // GDAL before 3.7 forgets the sign in the overviews of signed bytes
+		if f.im.pixel == ndarray.Int8 && p.pixel == ndarray.Uint8 && !p.isMask {
+			p.pixel = ndarray.Int8 // GDAL before 3.7 writes overviews of signed bytes as unsigned
 		}
 		smaller := p.width <= f.im.width && p.height <= f.im.height && (p.width < f.im.width || p.height < f.im.height)
-		if p.isMsk || !smaller || p.spp != f.im.spp || p.pixel != f.im.pixel || p.conv != f.im.conv {
+		if p.isMask || !smaller || p.spp != f.im.spp || p.pixel != f.im.pixel || p.conv != f.im.conv {
 			continue
 		}
-		if !slices.ContainsFunc(f.found, func(l level) bool { return l.im.width == p.width && l.im.height == p.height }) {
+		if !slices.ContainsFunc(f.found,
+			func(l level) bool { return l.im.width == p.width && l.im.height == p.height }) {
 			f.found = append(f.found, level{im: p})
 		}
 	}
 	slices.SortStableFunc(f.found, func(a, b level) int { return b.im.width*b.im.height - a.im.width*a.im.height })
 	for _, p := range parts {
-		if p.isMsk {
+		if p.isMask {
 			f.addMask(p)
 		}
 	}
 }
 
-// addMask gives a mask, of one band or of as many as the image has, to the image of its size, unless that has one.
+// addMask adds a mask, of one band or of as many as the image, to the image of its size unless that
+// has a mask.
 func (f *File) addMask(m *image) {
 	if m.spp != 1 && m.spp != f.im.spp || m.pixel != ndarray.Uint8 {
 		return
@@ -111,8 +114,8 @@ func (f *File) addMask(m *image) {
 	}
 }
 
-// finishLevels makes the files of the levels. A level without mask of an image that has one would show
-// invalid pixels as valid, so it is left out.
+// finishLevels builds the Files of the levels. If the image has a mask, levels without one are
+// omitted, since they would show invalid pixels as valid.
 func (f *File) finishLevels() {
 	f.levels, f.info.Overviews = nil, nil
 	for _, l := range f.found {
@@ -123,6 +126,7 @@ func (f *File) finishLevels() {
 		layoutInfo(&info, l.im)
 		info.Overviews = nil
 		info.Grid.Width, info.Grid.Height = l.im.width, l.im.height
+		info.Grid.GCPs, info.Grid.RPC = nil, nil // they count pixels of full resolution
 		if info.Grid.HasTransform {
 			x, y := float64(f.im.width)/float64(l.im.width), float64(f.im.height)/float64(l.im.height)
 			t := &info.Grid.Transform
@@ -132,28 +136,28 @@ func (f *File) finishLevels() {
 		if len(f.masks) == 0 {
 			masks = nil
 		}
-		f.levels = append(f.levels, &File{info: &info, im: l.im, masks: masks, fill: f.fill})
+		f.levels = append(f.levels, &File{info: &info, im: l.im, masks: masks, values: f.values, fill: f.fill})
 		f.info.Overviews = append(f.info.Overviews, raster.Size{Width: l.im.width, Height: l.im.height})
 	}
 }
 
-// addSidecars reads what lies beside the file, as GDAL does: overviews in FILE.ovr, masks in FILE.msk and their
-// overviews in FILE.msk.ovr, and more about the bands in FILE.aux.xml.
-func (f *File) addSidecars(beside Beside) error {
+// addSidecars reads the sidecars that GDAL reads: overviews in FILE.ovr, masks in FILE.msk and
+// their overviews in FILE.msk.ovr, a world file, and metadata in FILE.aux.xml.
+func (f *File) addSidecars(sidecars Beside) error {
 	if len(f.found) == 0 {
-		parts, err := f.sidecar(beside, ".ovr", true)
+		parts, err := f.sidecar(sidecars, ".ovr")
 		if err != nil {
 			return err
 		}
-		f.sortIn(parts)
+		f.addParts(parts)
 	}
 	if len(f.masks) == 0 {
 		for _, suffix := range []string{".msk", ".msk.ovr"} {
-			parts, err := f.sidecar(beside, suffix, false)
+			parts, err := f.sidecar(sidecars, suffix)
 			if err != nil {
 				return err
 			}
-			if parts == nil { // overviews of a mask belong to one
+			if parts == nil { // without a mask there are no overviews of it
 				break
 			}
 			for _, p := range parts {
@@ -162,34 +166,28 @@ func (f *File) addSidecars(beside Beside) error {
 		}
 	}
 	if !f.info.Grid.HasTransform {
-		if err := f.addWorldFile(beside); err != nil {
+		if err := f.addWorldFile(sidecars); err != nil {
 			return err
 		}
 	}
-	return f.addPAM(beside)
+	return f.addPAM(sidecars)
 }
 
-// addWorldFile reads the transform from a world file beside the file: six numbers, the last two the centre of
-// the first pixel.
-func (f *File) addWorldFile(beside Beside) error {
+// addWorldFile reads the transform from a world file: six numbers, the last two the centre of the
+// first pixel.
+func (f *File) addWorldFile(sidecars Beside) error {
 	for _, ext := range []string{".tfw", ".TFW", ".tifw", ".wld"} {
-		text, name, err := textBeside(beside, ext, true, 4096)
+		text, name, err := sidecarText(sidecars, ext, true, 4096)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		words := strings.Fields(text)
-		var v [6]float64
-		for i := range v {
-			ok := false
-			if i < len(words) {
-				v[i], ok = parseNumber(words[i])
-			}
-			if !ok {
-				return fmt.Errorf("%s: is no world file: it should hold six numbers; remove it or write it again (%w)", name, raster.ErrFormat)
-			}
+		v, ok := worldNumbers(text)
+		if !ok {
+			f.notes = append(f.notes, fmt.Sprintf("world file %s ignored: want six numbers", name))
+			continue
 		}
 		t := raster.Transform{0, v[0], v[2], 0, v[1], v[3]}
 		if t[1] == 0 && t[2] == 0 || t[4] == 0 && t[5] == 0 {
@@ -197,23 +195,41 @@ func (f *File) addWorldFile(beside Beside) error {
 		}
 		t[0] = v[4] - 0.5*t[1] - 0.5*t[2]
 		t[3] = v[5] - 0.5*t[4] - 0.5*t[5]
-		f.info.Grid.Transform, f.info.Grid.HasTransform = t, true
+		g := &f.info.Grid
+		g.Transform, g.HasTransform = t, true
+		if g.GCPs != nil { // the file's own points; their system is that of the transform
+			g.CRS, g.GCPs = g.GCPs.CRS, nil
+		}
 		return nil
 	}
 	return nil
 }
 
-// sidecar returns the images of a TIFF beside the file; none when there is no such file. The first directory
+// worldNumbers parses the six numbers of a world file, which may have decimal commas.
+func worldNumbers(text string) (v [6]float64, ok bool) {
+	words := strings.Fields(strings.ReplaceAll(text, ",", "."))
+	if len(words) < len(v) {
+		return v, false
+	}
+	for i := range v {
+		if v[i], ok = parseNumber(words[i]); !ok || math.IsNaN(v[i]) || math.IsInf(v[i], 0) {
+			return v, false
+		}
+	}
+	return v, true
+}
+
+// sidecar returns the images of a TIFF sidecar, none if there is no such file. The first directory
 // of an .ovr is the first overview, that of a .msk the mask.
-func (f *File) sidecar(beside Beside, suffix string, overviews bool) ([]*image, error) {
-	r, size, name, err := beside(suffix, false)
+func (f *File) sidecar(sidecars Beside, suffix string) ([]*image, error) {
+	r, size, name, err := sidecars(suffix, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	parts, err := sidecarImages(r, size, name, overviews)
+	parts, err := sidecarImages(r, size, name, suffix)
 	if err != nil {
 		return nil, errors.Join(err, closeAt(r))
 	}
@@ -221,7 +237,7 @@ func (f *File) sidecar(beside Beside, suffix string, overviews bool) ([]*image, 
 	return parts, nil
 }
 
-func sidecarImages(r io.ReaderAt, size int64, name string, overviews bool) ([]*image, error) {
+func sidecarImages(r io.ReaderAt, size int64, name, suffix string) ([]*image, error) {
 	c, at, err := newContainer(r, size, name)
 	if err != nil {
 		return nil, err
@@ -229,6 +245,11 @@ func sidecarImages(r io.ReaderAt, size int64, name string, overviews bool) ([]*i
 	dirs, err := c.readChain(at)
 	if err != nil {
 		return nil, err
+	}
+	if suffix == ".msk" {
+		if ok, err := flaggedMask(dirs[0]); !ok {
+			return nil, err
+		}
 	}
 	first, err := newImage(dirs[0])
 	if err != nil {
@@ -239,8 +260,14 @@ func sidecarImages(r io.ReaderAt, size int64, name string, overviews bool) ([]*i
 		return nil, err
 	}
 	parts := append([]*image{first}, rest...)
-	if !overviews {
-		first.reduced = false // a .msk.ovr begins with a reduced copy, which is found by its size
+	if suffix != ".ovr" {
+		first.reduced = false // the first directory of a .msk.ovr is an overview, found by its size
 	}
 	return parts, nil
+}
+
+// flaggedMask reports whether a .msk declares which bands it masks. GDAL ignores one that does not.
+func flaggedMask(d *directory) (bool, error) {
+	items, err := gdalItems(d)
+	return slices.ContainsFunc(items, func(it gdalItem) bool { return it.Name == "INTERNAL_MASK_FLAGS_1" }), err
 }

@@ -1,13 +1,20 @@
 package geotiff
 
-import "errors"
+import (
+	"errors"
+	"math/bits"
+)
 
-// lzwDecoder decodes TIFF's LZW: codes of 9 to 12 bits, most significant bit first, which grow one
-// code early. golang.org/x/image/tiff/lzw does the same through an io.Reader that is made anew for each
-// tile; this one works from slice to slice and keeps its table. A string of the table is held as the
-// place in dst where it was last written, so that it is copied, not walked backwards.
+// lzwDecoder decodes TIFF's LZW: codes of 9 to 12 bits, most significant bit first, whose width
+// grows one code early. golang.org/x/image/tiff/lzw does the same through an io.Reader that must be
+// created for each tile; this one decodes slices and reuses its table. The table stores where in
+// dst a string was last written, so that it is copied forwards.
+//
+// Programs before TIFF 5 wrote the least significant bit first and let codes grow one code later.
+// As in libtiff, the first two bytes show the variant: they hold a clear code, whose lower eight
+// bits are 0.
 type lzwDecoder struct {
-	start  [4096]int32 // of the string in dst
+	start  [4096]int32 // position of the string in dst
 	length [4096]int32
 }
 
@@ -16,22 +23,21 @@ const (
 	lzwEnd   = 257
 )
 
-var (
-	errLZWCode = errors.New("a code of its LZW data is not in the table")
-	errLZWOld  = errors.New("its LZW data is of the old kind with the bits the other way round, which leat does not read")
-)
+var errLZWCode = errors.New("LZW code not in the table")
 
-// decode fills dst. Data beyond it is left alone, as libtiff does.
+// decode fills dst. Like libtiff it ignores data after the last pixel.
 func (d *lzwDecoder) decode(dst, src []byte) error {
-	if len(src) >= 2 && src[0] == 0 && src[1]&1 == 1 {
-		return errLZWOld
+	old := len(src) >= 2 && src[0] == 0 && src[1]&1 == 1
+	early := 1
+	if old {
+		early = 0
 	}
 	var (
 		acc   uint64
 		have  uint
 		width uint = 9
-		next       = 258 // the code that the next string gets
-		prev       = -1  // where the string before begins in dst, -1 after a clear code
+		next       = 258 // the code of the next string
+		prev       = -1  // start of the previous string in dst, -1 after a clear code
 		plen  int
 		out   int
 	)
@@ -40,12 +46,19 @@ func (d *lzwDecoder) decode(dst, src []byte) error {
 			if len(src) == 0 {
 				return errShort
 			}
-			acc = acc<<8 | uint64(src[0])
+			b := src[0]
+			if old {
+				b = bits.Reverse8(b)
+			}
+			acc = acc<<8 | uint64(b)
 			src = src[1:]
 			have += 8
 		}
 		have -= width
 		code := int(acc>>have) & (1<<width - 1)
+		if old {
+			code = int(bits.Reverse16(uint16(code)) >> (16 - width))
+		}
 		switch {
 		case code == lzwClear:
 			width, next, prev = 9, 258, -1
@@ -64,11 +77,11 @@ func (d *lzwDecoder) decode(dst, src []byte) error {
 		case code < next:
 			from := int(d.start[code])
 			n = int(d.length[code])
-			if n > len(dst)-out { // the end of the data is inside a string
+			if n > len(dst)-out { // the data ends within a string
 				n = len(dst) - out
 			}
 			copy(dst[out:out+n], dst[from:from+n])
-		case code == next: // the string before and its first byte once more
+		case code == next: // the previous string and its first byte again
 			n = plen + 1
 			if n > len(dst)-out {
 				n = len(dst) - out
@@ -80,10 +93,10 @@ func (d *lzwDecoder) decode(dst, src []byte) error {
 			return errLZWCode
 		}
 		out += n
-		if prev >= 0 && next < 4096 { // the string before and the first byte of this one lie side by side
+		if prev >= 0 && next < 4096 { // the previous string and the first byte of this one are adjacent in dst
 			d.start[next], d.length[next] = int32(prev), int32(plen+1)
 			next++
-			if next+1 >= 1<<width && width < 12 {
+			if next+early >= 1<<width && width < 12 {
 				width++
 			}
 		}

@@ -13,7 +13,7 @@ import (
 	"leat/raster"
 )
 
-// matrixFile is one line that testdata/matrix.py prints.
+// matrixFile is one line of the output of testdata/matrix.py.
 type matrixFile struct {
 	Name, Kind, Options string
 	Shape               [3]int
@@ -21,7 +21,7 @@ type matrixFile struct {
 	Overviews           [][2]int
 }
 
-// gdalMatrix makes the matrix of files and returns its folder.
+// gdalMatrix creates the matrix of files and returns its directory.
 func gdalMatrix(t testing.TB, seed string) (string, []matrixFile) {
 	t.Helper()
 	python := pythonWith(t, "numpy, osgeo.gdal_array", "python3-numpy python3-gdal")
@@ -43,7 +43,7 @@ func gdalMatrix(t testing.TB, seed string) (string, []matrixFile) {
 	return dir, files
 }
 
-func TestFilesOfGDALGiveItsPixels(t *testing.T) {
+func TestReadGDALMatrix(t *testing.T) {
 	dir, files := gdalMatrix(t, "1")
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, m := range files {
@@ -54,7 +54,8 @@ func TestFilesOfGDALGiveItsPixels(t *testing.T) {
 			continue
 		}
 		if len(f.Overviews()) != len(m.Overviews) || (f.Info().Mask == raster.MaskDataset) != m.Mask {
-			t.Errorf("%s: overviews %v mask %v, GDAL's are %v %v", m.Kind, f.Overviews(), f.Info().Mask, m.Overviews, m.Mask)
+			t.Errorf("%s: overviews %v mask %v, GDAL's are %v %v", m.Kind, f.Overviews(), f.Info().Mask, m.Overviews,
+				m.Mask)
 		}
 		sources := []*File{f}
 		names := []string{path}
@@ -94,7 +95,7 @@ func TestFilesOfGDALGiveItsPixels(t *testing.T) {
 	t.Logf("%d files", len(files))
 }
 
-// randomWindow returns a window inside the raster, often all of it.
+// randomWindow returns a random window of the raster, often all of it.
 func randomWindow(r *rand.Rand, width, height int) raster.Window {
 	if r.IntN(3) == 0 {
 		return raster.Window{Width: width, Height: height}
@@ -119,7 +120,8 @@ func compareWindow(t *testing.T, r *rand.Rand, s *File, want *ndarray.Array, m m
 	size := want.Type.Size()
 	gap := r.IntN(3)
 	big := ndarray.New(want.Type, len(bands), w.Height+gap, w.Width+gap)
-	dst := &ndarray.Array{Type: want.Type, Shape: []int{len(bands), w.Height, w.Width}, Strides: big.Strides, Offset: gap * size, Data: big.Data}
+	dst := &ndarray.Array{Type: want.Type, Shape: []int{len(bands), w.Height, w.Width}, Strides: big.Strides,
+		Offset: gap * size, Data: big.Data}
 	if err := s.Read(t.Context(), bands, w, dst); err != nil {
 		t.Errorf("%s %s %s: %v", m.Name, m.Kind, m.Options, err)
 		return
@@ -129,7 +131,8 @@ func compareWindow(t *testing.T, r *rand.Rand, s *File, want *ndarray.Array, m m
 			got := dst.Data[dst.Offset+i*dst.Strides[0]+y*dst.Strides[1]:][:w.Width*size]
 			from := (((b-1)*g.Height+w.Row+y)*g.Width + w.Col) * size
 			if !bytes.Equal(got, want.Data[from:from+len(got)]) {
-				t.Errorf("%s %s %s: band %d row %d of window %v differs:\n got %v\nwant %v", m.Name, m.Kind, m.Options, b, y, w, got[:min(40, len(got))], want.Data[from:from+min(40, len(got))])
+				t.Errorf("%s %s %s: band %d row %d of window %v differs:\n got %v\nwant %v", m.Name, m.Kind, m.Options,
+					b, y, w, got[:min(40, len(got))], want.Data[from:from+min(40, len(got))])
 				return
 			}
 		}

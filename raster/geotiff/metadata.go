@@ -19,7 +19,7 @@ type gdalItem struct {
 	Value  string `xml:",chardata"`
 }
 
-// gdalItems reads the GDAL_METADATA tag. A text that is no XML says nothing, as in GDAL.
+// gdalItems parses the GDAL_METADATA tag. Like GDAL it ignores text that is not XML.
 func gdalItems(d *directory) ([]gdalItem, error) {
 	text, err := d.text(tagGDALMetadata)
 	if err != nil || text == "" {
@@ -32,14 +32,14 @@ func gdalItems(d *directory) ([]gdalItem, error) {
 		return nil, nil
 	}
 	for i := range doc.Items {
-		// GDAL escapes values once before it escapes them as XML.
+		// GDAL escapes values once more before it escapes them as XML.
 		doc.Items[i].Value = unescape.Replace(doc.Items[i].Value)
 	}
 	return doc.Items, nil
 }
 
-// decodeXML is lenient as GDAL's parser is: characters that are no UTF-8 are replaced, and an encoding that is
-// named is not held against the text.
+// decodeXML is as lenient as GDAL's parser: it replaces invalid UTF-8 and ignores the declared
+// encoding.
 func decodeXML(text string, doc any) error {
 	d := xml.NewDecoder(strings.NewReader(strings.ToValidUTF8(text, "\uFFFD")))
 	d.Strict = false
@@ -49,7 +49,7 @@ func decodeXML(text string, doc any) error {
 
 var unescape = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&", "&quot;", `"`, "&apos;", "'")
 
-// applyItems sorts the items into info: those of a band by their role, those of the file by domain.
+// applyItems stores the items in info: those of a band by role, those of the file by domain.
 func applyItems(info *raster.Info, items []gdalItem) {
 	for _, it := range items {
 		if it.Sample == "" {
@@ -110,7 +110,7 @@ func setNumber(dst *float64, text string) {
 	}
 }
 
-// parseNumber reads a number as C's atof and GDAL's writers spell it.
+// parseNumber parses a number as written by C's atof and by GDAL.
 func parseNumber(text string) (float64, bool) {
 	text = strings.ToLower(strings.TrimSpace(text))
 	if strings.Contains(text, "nan") || strings.Contains(text, "#ind") || strings.Contains(text, "#qnan") {
@@ -126,7 +126,7 @@ func parseNumber(text string) (float64, bool) {
 	return v, err == nil || math.IsInf(v, 0)
 }
 
-// colorOf maps GDAL's names of colour interpretations.
+// colorOf returns the Color for GDAL's name of a colour interpretation.
 func colorOf(s string) raster.Color {
 	switch c := raster.Color(strings.ToLower(s)); c {
 	case raster.ColorGray, raster.ColorPalette, raster.ColorRed, raster.ColorGreen, raster.ColorBlue, raster.ColorAlpha:
@@ -144,7 +144,7 @@ var textTags = []struct {
 	{306, "TIFFTAG_DATETIME"}, {315, "TIFFTAG_ARTIST"}, {316, "TIFFTAG_HOSTCOMPUTER"}, {33432, "TIFFTAG_COPYRIGHT"},
 }
 
-// applyTextTags puts the plain tags of d into info's metadata.
+// applyTextTags adds the plain tags of d to the metadata of info.
 func applyTextTags(info *raster.Info, d *directory) error {
 	for _, t := range textTags {
 		s, err := d.text(t.tag)

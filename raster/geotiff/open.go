@@ -8,38 +8,85 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
+	"leat/internal/regular"
 	"leat/raster"
 )
 
-// Open opens the GeoTIFF at path, with the overviews, the mask and the metadata that lie in
-// files beside it (.ovr, .msk, .aux.xml). A file whose codec is not among those that the package
-// decodes is opened too: Info describes it, Readable and Read say why it can't be read. The error wraps
-// raster.ErrFormat when the file is no TIFF or is damaged, raster.ErrUnsupported, or the
-// system's error.
+// Open opens the GeoTIFF at path, with the overviews, the mask, the transform and the metadata in
+// its sidecars (.ovr, .msk, world file, .aux.xml). It also opens a file that it cannot decode: Info
+// describes it, and Readable and Read return the reason. Its error wraps raster.ErrFormat if the
+// file is not a TIFF or is damaged, raster.ErrUnsupported, or the system's error.
 func Open(path string) (*File, error) {
 	r, size, err := openFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return OpenAt(r, size, path, besideFile(path))
+	f, err := OpenAt(r, size, path, sidecarFiles(path))
+	if err == nil {
+		f.warnOfERDAS(path)
+		f.warnOfRPCFiles(path)
+	}
+	return f, err
 }
 
-// Beside opens a file that lies beside a raster. Its name is the raster's with suffix behind it or, with instead, in the place of
-// its extension. name is for messages. An error that is fs.ErrNotExist says that there is none. The [File] closes r where it is an io.Closer.
+// warnOfERDAS warns of a sidecar in ERDAS's format, which GDAL reads if there is no .aux.xml.
+func (f *File) warnOfERDAS(path string) {
+	if _, err := os.Stat(path + ".aux.xml"); err == nil {
+		return
+	}
+	for _, name := range []string{strings.TrimSuffix(path, filepath.Ext(path)) + ".aux", path + ".aux"} {
+		r, _, err := openFile(name)
+		if err != nil {
+			continue
+		}
+		head := make([]byte, len(erdasMagic))
+		_, err = r.ReadAt(head, 0)
+		r.Close()
+		if err == nil && string(head) == erdasMagic {
+			f.info.Warnings = append(f.info.Warnings,
+				name+": sidecars of ERDAS are ignored (gdal_translate reads them)")
+			return
+		}
+	}
+}
+
+// warnOfRPCFiles warns of RPCs in files of their own, which GDAL reads where the TIFF has none.
+func (f *File) warnOfRPCFiles(path string) {
+	if f.info.Grid.RPC != nil {
+		return
+	}
+	base := strings.TrimSuffix(path, filepath.Ext(path))
+	for _, suffix := range []string{"_RPC.TXT", "_rpc.txt", ".RPB", ".rpb"} {
+		if _, err := os.Stat(base + suffix); err == nil {
+			f.info.Warnings = append(f.info.Warnings,
+				"the RPCs in "+base+suffix+" are not read: GDAL reads them (gdal_translate)")
+			return
+		}
+	}
+}
+
+// erdasMagic starts files in ERDAS's format.
+const erdasMagic = "EHFA_HEADER_TAG"
+
+// Beside opens a sidecar of a raster. Its name is the raster's name with suffix appended or,
+// with instead, with suffix in place of its extension. The returned name is for messages. If there
+// is no such file, the error is fs.ErrNotExist. The [File] closes r if it is an io.Closer.
 type Beside func(suffix string, instead bool) (r io.ReaderAt, size int64, name string, err error)
 
-// OpenAt is Open for a file of size bytes that is read through r, which many goroutines may use at once; name is the path for
-// messages and Info. beside opens the files that may lie beside it; nil: there are none. The File closes r where
-// it is an io.Closer, also when OpenAt fails. Where r is a [raster.Fetcher] each read tells it first what it will take.
-func OpenAt(r io.ReaderAt, size int64, name string, beside Beside) (*File, error) {
+// OpenAt is Open for a file of size bytes that is read through r, which must allow concurrent
+// reads; name is the path in messages and in Info. sidecars opens the file's sidecars; nil means
+// that there are none. The File closes r if it is an io.Closer, also when OpenAt fails. If r is a
+// [raster.Prefetcher], each read first calls its Fetch.
+func OpenAt(r io.ReaderAt, size int64, name string, sidecars Beside) (*File, error) {
 	f, err := openReader(r, size, name)
 	if err != nil {
 		return nil, errors.Join(err, closeAt(r))
 	}
 	f.addCloser(r)
-	if beside != nil {
-		if err := f.addSidecars(beside); err != nil {
+	if sidecars != nil {
+		if err := f.addSidecars(sidecars); err != nil {
 			f.Close()
 			return nil, err
 		}
@@ -48,7 +95,7 @@ func OpenAt(r io.ReaderAt, size int64, name string, beside Beside) (*File, error
 	return f, nil
 }
 
-// closeAt closes r where it can be.
+// closeAt closes r if it is an io.Closer.
 func closeAt(r io.ReaderAt) error {
 	if c, ok := r.(io.Closer); ok {
 		return c.Close()
@@ -62,54 +109,48 @@ func (f *File) addCloser(r io.ReaderAt) {
 	}
 }
 
-// besideFile opens the files beside the one at path.
-func besideFile(path string) Beside {
+// sidecarFiles returns a Beside for the file at path.
+func sidecarFiles(path string) Beside {
 	return func(suffix string, instead bool) (io.ReaderAt, int64, string, error) {
 		name := path + suffix
 		if instead {
 			name = strings.TrimSuffix(path, filepath.Ext(path)) + suffix
 		}
 		r, size, err := openFile(name)
-		if err != nil { // not a nil *os.File in r
+		if errors.Is(err, syscall.ENAMETOOLONG) { // so it does not exist
+			err = fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+		}
+		if err != nil { // r must not hold a nil *os.File
 			return nil, 0, name, err
 		}
 		return r, size, name, nil
 	}
 }
 
-// openFile opens a plain file for reading.
+// openFile opens a regular file for reading.
 func openFile(path string) (*os.File, int64, error) {
-	// The kind is looked at first: opening a pipe would wait for its other end.
-	st, err := os.Stat(path)
-	switch {
-	case err != nil:
-	case st.IsDir():
-		err = fmt.Errorf("is a directory; name the file in it (%w)", raster.ErrFormat)
-	case !st.Mode().IsRegular():
-		err = fmt.Errorf("is not a plain file, which a raster must be (%w)", raster.ErrFormat)
-	}
-	var f *os.File
+	f, info, err := regular.Open(path)
 	if err == nil {
-		f, err = os.Open(path)
+		return f, info.Size(), nil
 	}
-	if err == nil {
-		if st, err = f.Stat(); err != nil {
-			f.Close()
-		}
+	if errors.Is(err, regular.ErrDirectory) || errors.Is(err, regular.ErrSpecial) {
+		err = fmt.Errorf("%w (%w)", cause(err), raster.ErrFormat)
 	}
-	if err != nil {
-		var pe *fs.PathError
-		if errors.As(err, &pe) {
-			err = pe.Err // the path stands before it
-		}
-		return nil, 0, fmt.Errorf("%s: %w", path, err)
-	}
-	return f, st.Size(), nil
+	return nil, 0, fmt.Errorf("%s: %w", path, cause(err))
 }
 
-// textBeside reads the text of a file beside the raster, cut at limit bytes; none is fs.ErrNotExist.
-func textBeside(beside Beside, suffix string, instead bool, limit int64) (text, name string, err error) {
-	r, size, name, err := beside(suffix, instead)
+// cause returns the cause of err without its path, which messages already have.
+func cause(err error) error {
+	if pe, ok := err.(*fs.PathError); ok {
+		return pe.Err
+	}
+	return err
+}
+
+// sidecarText reads the text of a sidecar, at most limit bytes. If there is none the error is
+// fs.ErrNotExist.
+func sidecarText(sidecars Beside, suffix string, instead bool, limit int64) (text, name string, err error) {
+	r, size, name, err := sidecars(suffix, instead)
 	if err != nil {
 		return "", name, err
 	}

@@ -16,17 +16,17 @@ import (
 	"leat/raster/rastertest"
 )
 
-// openFar opens the file at path, and those beside it, by way of Fars.
-func openFar(t *testing.T, path string) (*File, []*rastertest.Far) {
+// openRemote opens the file at path and its sidecars through Remotes.
+func openRemote(t *testing.T, path string) (*File, []*rastertest.Remote) {
 	t.Helper()
-	var all []*rastertest.Far
+	var all []*rastertest.Remote
 	open := func(name string) (io.ReaderAt, int64, error) {
 		b, err := os.ReadFile(name)
-		far := rastertest.NewFar(bytes.NewReader(b))
+		remote := rastertest.NewRemote(bytes.NewReader(b))
 		if err == nil {
-			all = append(all, far)
+			all = append(all, remote)
 		}
-		return far, int64(len(b)), err
+		return remote, int64(len(b)), err
 	}
 	r, size, err := open(path)
 	if err != nil {
@@ -42,57 +42,58 @@ func openFar(t *testing.T, path string) (*File, []*rastertest.Far) {
 	return f, all
 }
 
-func TestFilesOfGDALTellWhichBytesAReadTakes(t *testing.T) {
+func TestRangesOfGDALFiles(t *testing.T) {
 	dir, files := gdalMatrix(t, "3")
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, m := range files {
 		path := filepath.Join(dir, m.Name)
-		near, err := Open(path)
+		local, err := Open(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if near.Readable() != nil {
-			near.Close()
+		if local.Readable() != nil {
+			local.Close()
 			continue
 		}
-		s, fars := openFar(t, path)
-		if d := cmp.Diff(near.Info(), s.Info(), cmp.AllowUnexported(raster.CRS{})); d != "" {
+		s, remotes := openRemote(t, path)
+		if d := cmp.Diff(local.Info(), s.Info(), cmp.AllowUnexported(raster.CRS{})); d != "" {
 			t.Errorf("%s: %s", m.Name, d)
 		}
-		for _, far := range fars[1:] {
-			far.Strict()
+		for _, remote := range remotes[1:] {
+			remote.Strict()
 		}
-		t.Run(m.Name, func(t *testing.T) { rastertest.Ranges(t, r, fars[0], s, near) })
+		t.Run(m.Name, func(t *testing.T) { rastertest.Ranges(t, r, remotes[0], s, local) })
 		s.Close()
-		near.Close()
+		local.Close()
 	}
 }
 
-func TestTilesThatAreKeptAreNotFetchedAgain(t *testing.T) {
+func TestKeptTilesFetchedOnce(t *testing.T) {
 	b := tiffInMemory(t, 256, 256, 64, 2, 1)
-	far := rastertest.NewFar(bytes.NewReader(b))
-	f, err := OpenAt(far, int64(len(b)), "memory.tif", nil)
+	remote := rastertest.NewRemote(bytes.NewReader(b))
+	f, err := OpenAt(remote, int64(len(b)), "memory.tif", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	far.Strict()
+	remote.Strict()
 	all, err := f.Ranges(t.Context(), []int{1}, f.Info().Grid.Window(), true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.SetCache(raster.NewTileCache(1<<20), func(raster.Window) int { return 8 })
-	fetched := far.Fetched()
+	fetched := remote.Fetched()
 	for row := 0; row < 256; row += 8 {
-		if err := f.Read(t.Context(), []int{1}, raster.Window{Row: row, Width: 256, Height: 8}, ndarray.New(ndarray.Uint16, 1, 8, 256)); err != nil {
+		if err := f.Read(t.Context(), []int{1}, raster.Window{Row: row, Width: 256, Height: 8},
+			ndarray.New(ndarray.Uint16, 1, 8, 256)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got, want := far.Fetched()-fetched, raster.RangeBytes(all); got != want {
+	if got, want := remote.Fetched()-fetched, raster.RangeBytes(all); got != want {
 		t.Errorf("%d bytes were fetched, the tiles have %d", got, want)
 	}
 }
 
-// closing notes that it was closed.
+// closing records whether it was closed.
 type closing struct {
 	io.ReaderAt
 	closed int
@@ -100,18 +101,18 @@ type closing struct {
 
 func (c *closing) Close() error { c.closed++; return nil }
 
-func TestWhatIsOpenedThroughAReaderIsClosedWithIt(t *testing.T) {
+func TestCloseClosesReaders(t *testing.T) {
 	b := tiffInMemory(t, 64, 64, 64, 2, 1)
 	mask := &closing{ReaderAt: bytes.NewReader(tiffInMemory(t, 64, 64, 64, 2, 1))}
 	none := func(string, bool) (io.ReaderAt, int64, string, error) { return nil, 0, "", fs.ErrNotExist }
-	beside := func(suffix string, instead bool) (io.ReaderAt, int64, string, error) {
+	sidecars := func(suffix string, instead bool) (io.ReaderAt, int64, string, error) {
 		if suffix == ".msk" {
-			return mask, int64(len(b)), "beside", nil
+			return mask, int64(len(b)), "memory.tif.msk", nil
 		}
 		return none(suffix, instead)
 	}
 	main := &closing{ReaderAt: bytes.NewReader(b)}
-	f, err := OpenAt(main, int64(len(b)), "memory.tif", beside)
+	f, err := OpenAt(main, int64(len(b)), "memory.tif", sidecars)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,12 +131,13 @@ func TestWhatIsOpenedThroughAReaderIsClosedWithIt(t *testing.T) {
 	}
 }
 
-func TestRangesOfWhatIsNotThereAreRefused(t *testing.T) {
+func TestRangesErrors(t *testing.T) {
 	f := openBytes(t, tiffInMemory(t, 64, 64, 64, 2, 1))
 	for _, c := range []struct {
 		bands []int
 		w     raster.Window
-	}{{[]int{2}, raster.Window{Width: 1, Height: 1}}, {[]int{0}, raster.Window{Width: 1, Height: 1}}, {[]int{1}, raster.Window{Width: 65, Height: 1}}, {[]int{1}, raster.Window{Col: -1, Width: 1, Height: 1}}} {
+	}{{[]int{2}, raster.Window{Width: 1, Height: 1}}, {[]int{0}, raster.Window{Width: 1, Height: 1}},
+		{[]int{1}, raster.Window{Width: 65, Height: 1}}, {[]int{1}, raster.Window{Col: -1, Width: 1, Height: 1}}} {
 		if _, err := f.Ranges(t.Context(), c.bands, c.w, true); err == nil {
 			t.Errorf("bands %v of %v: no error", c.bands, c.w)
 		}

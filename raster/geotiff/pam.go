@@ -1,21 +1,25 @@
 package geotiff
 
 import (
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"leat/raster"
 )
 
-// The parts of GDAL's .aux.xml (PAM) that say something about grid, bands and metadata.
+// pamFile holds the parts of GDAL's .aux.xml (PAM) that describe grid, bands and metadata.
 type pamFile struct {
+	XMLName      xml.Name
 	GeoTransform string     `xml:"GeoTransform"`
 	SRS          string     `xml:"SRS"`
 	Metadata     []pamItems `xml:"Metadata"`
+	Points       pamPoints  `xml:"GCPList"`
 	Bands        []struct {
 		Number      int     `xml:"band,attr"`
 		Description string  `xml:"Description"`
@@ -34,6 +38,19 @@ type pamFile struct {
 	} `xml:"PAMRasterBand"`
 }
 
+type pamPoints struct {
+	CRS    string `xml:"Projection,attr"`
+	Points []struct {
+		ID   string `xml:"Id,attr"`
+		Info string `xml:"Info,attr"`
+		Col  string `xml:"Pixel,attr"`
+		Row  string `xml:"Line,attr"`
+		X    string `xml:"X,attr"`
+		Y    string `xml:"Y,attr"`
+		Z    string `xml:"Z,attr"`
+	} `xml:"GCP"`
+}
+
 type pamItems struct {
 	Domain string `xml:"domain,attr"`
 	Format string `xml:"format,attr"`
@@ -41,11 +58,21 @@ type pamItems struct {
 		Key   string `xml:"key,attr"`
 		Value string `xml:",chardata"`
 	} `xml:"MDI"`
+	Geodata []struct{} `xml:"GeodataXform"`
 }
 
-// addPAM lays what the .aux.xml beside the file says over what the file says, as GDAL does. No such file is no error.
-func (f *File) addPAM(beside Beside) error {
-	text, path, err := textBeside(beside, ".aux.xml", false, maxTextBytes)
+// hasGeodataXform reports whether the file has georeferencing of ESRI's programs where GDAL reads it:
+// as the whole file (ArcGIS 9), or in a metadata domain of its own (ArcGIS 10).
+func (p *pamFile) hasGeodataXform() bool {
+	return p.XMLName.Local == "GeodataXform" || slices.ContainsFunc(p.Metadata, func(m pamItems) bool {
+		return m.Domain == "xml:ESRI" && len(m.Geodata) > 0
+	})
+}
+
+// addPAM applies the sidecar .aux.xml, whose contents take precedence over the file as in GDAL. It
+// is not an error if there is none.
+func (f *File) addPAM(sidecars Beside) error {
+	text, path, err := sidecarText(sidecars, ".aux.xml", false, maxTextBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -57,25 +84,31 @@ func (f *File) addPAM(beside Beside) error {
 		return fmt.Errorf("%s: %v: remove the file or write it again (%w)", path, err, raster.ErrFormat)
 	}
 	info := f.info
+	if doc.hasGeodataXform() {
+		f.notes = append(f.notes, "the georeferencing by GeodataXform in "+path+
+			" is not read: GDAL reads it (gdal_translate)")
+	}
 	if v := strings.Split(doc.GeoTransform, ","); len(v) == 6 {
 		var t raster.Transform
 		for i, s := range v {
 			if t[i], err = strconv.ParseFloat(strings.TrimSpace(s), 64); err != nil {
-				return fmt.Errorf("%s: %q is no transform: remove the file or write it again (%w)", path, doc.GeoTransform, raster.ErrFormat)
+				return fmt.Errorf("%s: %q is not a transform: remove the file or write it again (%w)", path,
+					doc.GeoTransform, raster.ErrFormat)
 			}
 		}
 		info.Grid.Transform, info.Grid.HasTransform = t, true
 	}
-	if wkt := strings.TrimSpace(doc.SRS); wkt != "" {
-		info.Grid.CRS = crsOfWKT(wkt)
+	if err := f.addPAMPoints(&doc, path); err != nil {
+		return err
 	}
 	for _, m := range doc.Metadata {
-		if m.Format == "" {
+		if m.Format == "" && m.Domain != domainRPC {
 			for _, it := range m.Items {
 				setItem(info, m.Domain, it.Key, it.Value)
 			}
 		}
 	}
+	f.addPAMCoefficients(&doc, path)
 	for _, p := range doc.Bands {
 		if p.Number < 1 || p.Number > len(info.Bands) {
 			continue
@@ -98,7 +131,8 @@ func (f *File) addPAM(beside Beside) error {
 		if len(p.Table) > 0 {
 			b.Colors = nil
 			for _, e := range p.Table {
-				b.Colors = append(b.Colors, raster.RGBA{R: toByte(e.C1), G: toByte(e.C2), B: toByte(e.C3), A: toByte(e.C4)})
+				b.Colors = append(b.Colors,
+					raster.RGBA{R: toByte(e.C1), G: toByte(e.C2), B: toByte(e.C3), A: toByte(e.C4)})
 			}
 		}
 		for _, m := range p.Metadata {
@@ -113,20 +147,94 @@ func (f *File) addPAM(beside Beside) error {
 	return nil
 }
 
-func toByte(v int) uint8 { return uint8(min(max(v, 0), math.MaxUint8)) }
-
-// crsOfWKT describes a system by its WKT: the name is the first text, the code that of the outermost
-// AUTHORITY, which stands last.
-func crsOfWKT(wkt string) raster.CRS {
-	c := raster.CRS{WKT: wkt}
-	if _, rest, ok := strings.Cut(wkt, `["`); ok {
-		c.Name, _, _ = strings.Cut(rest, `"`)
+// addPAMPoints takes system and ground control points. As in GDAL, points there count before the
+// file's transform, and a system there is that of the file's own points.
+func (f *File) addPAMPoints(doc *pamFile, path string) error {
+	g := &f.info.Grid
+	var crs raster.CRS
+	if wkt := strings.TrimSpace(doc.SRS); wkt != "" {
+		crs = crsOfWKT(wkt)
 	}
-	tail := strings.ReplaceAll(wkt, " ", "")
-	if i := strings.LastIndex(tail, `AUTHORITY["EPSG","`); i >= 0 && strings.HasSuffix(tail, `"]]`) {
-		if code, end, _ := strings.Cut(tail[i+len(`AUTHORITY["EPSG","`):], `"`); end == "]]" {
-			c.Code = "EPSG:" + code
+	points, err := doc.Points.gcps()
+	if err != nil {
+		return fmt.Errorf("%s: %w: remove the file or write it again (%w)", path, err, raster.ErrFormat)
+	}
+	if points != nil && !points.Finite() {
+		f.notes = append(f.notes, "the ground control points in "+path+" are not read: they are not finite")
+		points = nil
+	}
+	own := g.GCPs
+	if points != nil {
+		g.GCPs = points
+		if doc.GeoTransform == "" || g.Transform == raster.Identity {
+			g.Transform, g.HasTransform, g.CRS = raster.Identity, false, raster.CRS{}
+			return nil
 		}
 	}
-	return c
+	switch {
+	case !g.HasTransform && g.GCPs != nil:
+		if !crs.IsZero() {
+			g.GCPs = &raster.GCPs{Points: g.GCPs.Points, CRS: crs}
+		}
+	case !crs.IsZero():
+		g.CRS = crs
+	case own != nil && g.CRS.IsZero(): // the file's system, which the transform is in now
+		g.CRS = own.CRS
+	}
+	return nil
 }
+
+// gcps returns the points, nil for none.
+func (l *pamPoints) gcps() (*raster.GCPs, error) {
+	if len(l.Points) == 0 {
+		return nil, nil
+	}
+	g := new(raster.GCPs)
+	if wkt := strings.TrimSpace(l.CRS); wkt != "" {
+		g.CRS = crsOfWKT(wkt)
+	}
+	for i, p := range l.Points {
+		point := raster.GCP{ID: p.ID, Info: p.Info}
+		for _, n := range []struct {
+			text string
+			to   *float64
+		}{{p.Col, &point.Pixel}, {p.Row, &point.Line}, {p.X, &point.X}, {p.Y, &point.Y}, {p.Z, &point.Z}} {
+			if n.text == "" { // 0, as in GDAL
+				continue
+			}
+			v, ok := parseNumber(n.text)
+			if !ok {
+				return nil, fmt.Errorf("ground control point %d has %q: expected a number", i+1, n.text)
+			}
+			*n.to = v
+		}
+		g.Points = append(g.Points, point)
+	}
+	return g, nil
+}
+
+// addPAMCoefficients takes RPCs, unless the file has its own.
+func (f *File) addPAMCoefficients(doc *pamFile, path string) {
+	items := map[string]string{}
+	for _, m := range doc.Metadata {
+		if m.Domain != domainRPC || m.Format != "" {
+			continue
+		}
+		for _, it := range m.Items {
+			items[it.Key] = it.Value
+		}
+	}
+	if len(items) == 0 || f.info.Grid.RPC != nil {
+		return
+	}
+	for k, v := range items {
+		setItem(f.info, domainRPC, k, v)
+	}
+	rpc, err := raster.ParseRPC(items)
+	if err != nil {
+		f.notes = append(f.notes, fmt.Sprintf("the RPCs in %s are not read: %v", path, err))
+	}
+	f.info.Grid.RPC = rpc
+}
+
+func toByte(v int) uint8 { return uint8(min(max(v, 0), math.MaxUint8)) }

@@ -7,8 +7,8 @@ import (
 	"leat/ndarray"
 )
 
-// placeRow writes pixels first to first+n-1 of a stored row, of its sample s, to dst as pixels. The
-// words of src are in the machine's byte order. dst and src are aligned to their words.
+// placeRow writes the n pixels from pixel first on, of sample s of a stored row, to dst. The words
+// of src are in the machine's byte order. dst and src are aligned to their words.
 func (im *image) placeRow(dst, src []byte, first, n, s int) {
 	step := im.perPixel
 	if im.conv == convBits {
@@ -27,14 +27,16 @@ func (im *image) placeRow(dst, src []byte, first, n, s int) {
 		out := ndarray.OfBytes[complex64](dst)[:n]
 		for i := range out {
 			p := src[4*i*step:]
-			out[i] = complex(float32(int16(binary.NativeEndian.Uint16(p))), float32(int16(binary.NativeEndian.Uint16(p[2:]))))
+			out[i] = complex(float32(int16(binary.NativeEndian.Uint16(p))),
+				float32(int16(binary.NativeEndian.Uint16(p[2:]))))
 		}
 		return
 	case convCInt4:
 		out := ndarray.OfBytes[complex128](dst)[:n]
 		for i := range out {
 			p := src[8*i*step:]
-			out[i] = complex(float64(int32(binary.NativeEndian.Uint32(p))), float64(int32(binary.NativeEndian.Uint32(p[4:]))))
+			out[i] = complex(float64(int32(binary.NativeEndian.Uint32(p))),
+				float64(int32(binary.NativeEndian.Uint32(p[4:]))))
 		}
 		return
 	}
@@ -79,7 +81,7 @@ func (im *image) placeBits(dst, src []byte, first, n, s int) {
 	step := im.perPixel * bits
 	mask := uint32(1)<<bits - 1
 	for i := 0; i < n; i++ {
-		// A sample of at most 15 bits lies within three bytes.
+		// A sample of at most 15 bits spans at most three bytes.
 		k := at >> 3
 		v := uint32(src[k]) << 16
 		if k+1 < len(src) {
@@ -98,8 +100,8 @@ func (im *image) placeBits(dst, src []byte, first, n, s int) {
 	}
 }
 
-// fillBytes returns the bytes of one pixel of type t that tiles missing from the file stand for: the
-// nodata value, moved into the type's range as GDAL does, or 0 where there is none.
+// fillBytes returns the bytes of the pixel of type t that fills missing tiles: the nodata value,
+// clamped to the range of the type as in GDAL, or 0 if there is none.
 func fillBytes(t ndarray.DType, text string) []byte {
 	p := make([]byte, t.Size())
 	if text == "" {
@@ -153,7 +155,7 @@ func topByte(size int) int {
 	return size - 1
 }
 
-// fillRow repeats pixel over dst.
+// fillRow fills dst with copies of pixel.
 func fillRow(dst, pixel []byte) {
 	for n := copy(dst, pixel); n < len(dst); n *= 2 {
 		copy(dst[n:], dst[:n])

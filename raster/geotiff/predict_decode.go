@@ -6,7 +6,7 @@ import (
 	"leat/ndarray"
 )
 
-// nativeBig: the machine's byte order is big.
+// nativeBig reports whether the machine is big-endian.
 var nativeBig = binary.NativeEndian.Uint16([]byte{0, 1}) == 1
 
 func isBig(o binary.ByteOrder) bool { return o == binary.ByteOrder(binary.BigEndian) }
@@ -14,7 +14,7 @@ func isBig(o binary.ByteOrder) bool { return o == binary.ByteOrder(binary.BigEnd
 // alignedBytes returns n bytes aligned to 8.
 func alignedBytes(n int) []byte { return ndarray.AsBytes(make([]uint64, (n+7)/8))[:n:n] }
 
-// swapWords turns the bytes of each word of size bytes round, in place.
+// swapWords reverses the bytes of each word of size bytes, in place.
 func swapWords(p []byte, size int) {
 	switch size {
 	case 2:
@@ -32,8 +32,8 @@ func swapWords(p []byte, size int) {
 	}
 }
 
-// undoDifference undoes predictor 2 in place: each row holds rows of words of size bytes in the
-// machine's order, each the difference from the one step words before it.
+// undoDifference undoes predictor 2 in place: each word, of size bytes in the machine's order, is
+// the difference from the word step places before it in the row.
 func undoDifference(tile []byte, rowBytes, size, step int) {
 	for ; len(tile) >= rowBytes; tile = tile[rowBytes:] {
 		row := tile[:rowBytes]
@@ -79,9 +79,9 @@ func undoRow[T uint8 | uint16 | uint32 | uint64](row []T, step int) {
 	}
 }
 
-// undoFloat undoes predictor 3 in place: the bytes of a row's floats are stored plane by plane, most significant
-// first whatever the file's order, each byte as the difference from the one step bytes before it.
-// spare holds one row.
+// undoFloat undoes predictor 3 in place. The bytes of a row's floats are stored plane by plane,
+// most significant first whatever the file's byte order, each as the difference from the byte step
+// places before it. spare holds one row.
 func undoFloat(tile []byte, rowBytes, size, step int, spare []byte) {
 	n := rowBytes / size
 	spare = spare[:rowBytes]

@@ -2,8 +2,9 @@ package geotiff
 
 import "encoding/binary"
 
-// differenceRow is predictor 2: each sample of src, little-endian elements of size bytes, minus the same
-// sample of the pixel before. pixel is the bytes of a pixel; a row has 16 of them or more.
+// differenceRow applies predictor 2: it subtracts from each sample of src, little-endian elements
+// of size bytes, the same sample of the previous pixel. pixel is the size of a pixel in bytes. A
+// row has at least 16 pixels.
 func differenceRow(dst, src []byte, pixel, size int) {
 	copy(dst[:pixel], src)
 	high := uint64(1) << (8*size - 1)
@@ -13,8 +14,9 @@ func differenceRow(dst, src []byte, pixel, size int) {
 	subtractLanes(dst[pixel:], src[pixel:], src[:len(src)-pixel], high)
 }
 
-// floatRow is predictor 3: the bytes of the elements sorted into planes, the most significant
-// one first, and then each byte minus the one samples places before it. tmp has the length of the row.
+// floatRow applies predictor 3: it sorts the bytes of the elements into planes, most significant
+// first, and subtracts from each byte the one samples places before it. tmp has the length of the
+// row.
 func floatRow(dst, src, tmp []byte, samples, size int) {
 	n := len(src) / size
 	switch size {
@@ -39,9 +41,9 @@ func floatRow(dst, src, tmp []byte, samples, size int) {
 	subtractLanes(dst[samples:], tmp[samples:], tmp[:len(tmp)-samples], 0x8080808080808080)
 }
 
-// planes4 sorts the bytes of 4-byte elements into planes, eight elements at a time: as a transposition of 4x4 bytes
-// in the lower half of each word (elements 0 to 3) and another in the upper half (4 to 7). It is 4 times as fast as
-// byte by byte. The number of elements is a multiple of 8.
+// planes4 sorts the bytes of 4-byte elements into planes, eight elements at a time: it transposes
+// 4x4 bytes in the lower half of each word (elements 0 to 3) and in the upper half (4 to 7). This
+// is 4 times as fast as byte by byte. The number of elements is a multiple of 8.
 func planes4(dst, src []byte) {
 	n := len(src) / 4
 	p0, p1, p2, p3 := dst[:n], dst[n:][:n], dst[2*n:][:n], dst[3*n:][:n]
@@ -62,19 +64,20 @@ func planes4(dst, src []byte) {
 	}
 }
 
-// subtractLanes sets dst = a - b, wrapping around, for elements whose highest bits are set in high,
-// eight bytes at a time. All three have one length, of 8 bytes or more; dst overlaps none of the others.
+// subtractLanes sets dst = a - b, wrapping, for elements whose highest bits are set in high, eight
+// bytes at a time. All three have the same length of at least 8 bytes, and dst overlaps neither a
+// nor b.
 func subtractLanes(dst, a, b []byte, high uint64) {
 	last := len(dst) - 8
 	for i := 0; i < last; i += 8 {
 		subtractWord(dst[i:], a[i:], b[i:], high)
 	}
-	subtractWord(dst[last:], a[last:], b[last:], high) // may do some bytes once more
+	subtractWord(dst[last:], a[last:], b[last:], high) // may repeat some bytes
 }
 
 func subtractWord(dst, a, b []byte, high uint64) {
 	x, y := binary.LittleEndian.Uint64(a), binary.LittleEndian.Uint64(b)
-	// With the highest bit of x set and that of y clear no element borrows from the next one; the
+	// With the highest bits of x set and those of y clear, no element borrows from the next. The
 	// highest bits themselves are x ^ y ^ borrow.
 	binary.LittleEndian.PutUint64(dst, ((x|high)-(y&^high))^((x^^y)&high))
 }

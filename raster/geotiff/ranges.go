@@ -8,21 +8,26 @@ import (
 	"leat/raster"
 )
 
-var _ raster.Ranged = (*File)(nil)
+var _ raster.RangeLister = (*File)(nil)
 
-// Ranges implements raster.Ranged. Tiles that the file does not have take nothing. Of a mask in a file of its own nothing is said.
+// Ranges implements raster.RangeLister. It does not list missing tiles, nor a mask that is in a
+// sidecar.
 func (f *File) Ranges(ctx context.Context, bands []int, w raster.Window, mask bool) ([]raster.Range, error) {
 	if w.Width < 0 || w.Height < 0 || !f.info.Grid.Window().Contains(w) {
-		return nil, fmt.Errorf("%s: window %v is not inside the raster of %d x %d pixels", f.info.Path, w, f.im.width, f.im.height)
+		return nil, fmt.Errorf("%s: window %v is outside the raster of %d x %d pixels", f.info.Path, w, f.im.width,
+			f.im.height)
 	}
 	for _, b := range bands {
 		if b < 1 || b > f.im.spp {
-			return nil, fmt.Errorf("%s: band %d asked for, it has %d", f.info.Path, b, f.im.spp)
+			return nil, fmt.Errorf("%s: band %d out of range (has %d)", f.info.Path, b, f.im.spp)
 		}
 	}
 	var planes []int
 	for _, b := range bands {
 		planes = f.im.addPlane(planes, b-1)
+	}
+	if mask && f.values != nil {
+		planes = f.im.planes()
 	}
 	ranges, err := f.im.ranges(ctx, w, planes, nil)
 	if err != nil {
@@ -43,7 +48,7 @@ func (f *File) Ranges(ctx context.Context, bands []int, w raster.Window, mask bo
 	return raster.SortRanges(ranges), nil
 }
 
-// addPlane adds the plane that has a band, counted from 0, to those of a read.
+// addPlane appends the plane of a band, counted from 0, to planes unless it is there.
 func (im *image) addPlane(planes []int, band int) []int {
 	if !im.planar {
 		band = 0
@@ -54,7 +59,7 @@ func (im *image) addPlane(planes []int, band int) []int {
 	return append(planes, band)
 }
 
-// planes are all that an image has.
+// planes returns all planes of the image.
 func (im *image) planes() []int {
 	var all []int
 	for i := range im.spp {
@@ -63,9 +68,11 @@ func (im *image) planes() []int {
 	return all
 }
 
-// fetch tells a reader of bytes that are far away what a read of window w will take, but for tiles that are kept, and returns what ends that.
-func (im *image) fetch(ctx context.Context, w raster.Window, targets []target, keep *keeper) (release func(), err error) {
-	far, ok := im.r.(raster.Fetcher)
+// fetch starts to fetch what a read of window w takes, except kept tiles, if the file is read
+// through a raster.Prefetcher. The caller must call release after the read.
+func (im *image) fetch(ctx context.Context, w raster.Window, targets []target, keep *keeper) (release func(),
+	err error) {
+	prefetcher, ok := im.r.(raster.Prefetcher)
 	if !ok {
 		return func() {}, nil
 	}
@@ -83,11 +90,13 @@ func (im *image) fetch(ctx context.Context, w raster.Window, targets []target, k
 	if err != nil {
 		return nil, err
 	}
-	return far.Fetch(raster.SortRanges(ranges)), nil
+	return prefetcher.Fetch(raster.SortRanges(ranges)), nil
 }
 
-// ranges are the pieces of the file that reading window w of some planes takes, without the tiles that skip, which may be nil, tells of.
-func (im *image) ranges(ctx context.Context, w raster.Window, planes []int, skip func(plane, col, row int) bool) ([]raster.Range, error) {
+// ranges returns the ranges of the file that a read of window w of some planes takes, without the
+// tiles for which skip returns true. skip may be nil.
+func (im *image) ranges(ctx context.Context, w raster.Window, planes []int,
+	skip func(plane, col, row int) bool) ([]raster.Range, error) {
 	if im.unreadable != nil {
 		return nil, im.unreadable
 	}
@@ -96,7 +105,7 @@ func (im *image) ranges(ctx context.Context, w raster.Window, planes []int, skip
 	}
 	c0, c1 := w.Col/im.tileW, (w.Col+w.Width-1)/im.tileW
 	r0, r1 := w.Row/im.tileH, (w.Row+w.Height-1)/im.tileH
-	release := im.table.fetch(planes, r0*im.across+c0, r1*im.across+c1)
+	release := im.table.fetch(planes, r0*im.tilesAcross+c0, r1*im.tilesAcross+c1)
 	defer release()
 	var out []raster.Range
 	for _, plane := range planes {
@@ -108,17 +117,17 @@ func (im *image) ranges(ctx context.Context, w raster.Window, planes []int, skip
 				if skip != nil && skip(plane, col, row) {
 					continue
 				}
-				offset, count, err := im.table.at(plane*im.table.perPlane + row*im.across + col)
+				offset, count, err := im.table.at(plane*im.table.perPlane + row*im.tilesAcross + col)
 				if err != nil {
 					return nil, err
 				}
 				if im.direct() {
 					offset, count = im.rowsOf(w, col, row, offset, count)
 				} else {
-					// As decode reads it.
+					// decode reads no more.
 					count = min(count, 2*im.tileBytes(im.tileH)+64<<10)
 				}
-				// A tile that is damaged is the matter of the read.
+				// The read reports damaged tiles.
 				if count = min(count, im.container.size-offset); offset >= 0 && count > 0 {
 					out = append(out, raster.Range{Offset: offset, Bytes: count})
 				}
@@ -128,7 +137,8 @@ func (im *image) ranges(ctx context.Context, w raster.Window, planes []int, skip
 	return out, nil
 }
 
-// rowsOf is the piece of an uncompressed tile from the window's first pixel in it to its last.
+// rowsOf returns offset and size of an uncompressed tile from the first pixel in the window to the
+// last.
 func (im *image) rowsOf(w raster.Window, col, row int, offset, count int64) (int64, int64) {
 	if offset < 0 || offset > im.container.size || count == 0 {
 		return 0, 0
@@ -141,9 +151,10 @@ func (im *image) rowsOf(w raster.Window, col, row int, offset, count int64) (int
 	return offset + first, min(last, count) - first
 }
 
-// fetch brings the parts of the table that tell of tiles first to last of some planes, where they are far away and not known yet.
+// fetch starts to fetch the chunks of the table for tiles first to last of some planes that are not
+// loaded, if the file is read through a raster.Prefetcher.
 func (t *tileTable) fetch(planes []int, first, last int) (release func()) {
-	far, ok := t.c.r.(raster.Fetcher)
+	prefetcher, ok := t.c.r.(raster.Prefetcher)
 	if !ok {
 		return func() {}
 	}
@@ -153,10 +164,11 @@ func (t *tileTable) fetch(planes []int, first, last int) (release func()) {
 			if t.chunks[i].Load() != nil {
 				continue
 			}
-			n := int64(min(tilesPerChunk, t.n-i*tilesPerChunk))
 			for _, f := range []field{t.offsets, t.counts} {
-				if f.typ != 0 {
-					missing = append(missing, raster.Range{Offset: f.at + int64(i)*tilesPerChunk*int64(f.size()), Bytes: n * int64(f.size())})
+				n := min(tilesPerChunk, int64(min(f.count, uint64(t.n)))-int64(i)*tilesPerChunk)
+				if f.typ != 0 && n > 0 {
+					missing = append(missing,
+						raster.Range{Offset: f.at + int64(i)*tilesPerChunk*int64(f.size()), Bytes: n * int64(f.size())})
 				}
 			}
 		}
@@ -164,5 +176,5 @@ func (t *tileTable) fetch(planes []int, first, last int) (release func()) {
 	if len(missing) == 0 {
 		return func() {}
 	}
-	return far.Fetch(raster.SortRanges(missing))
+	return prefetcher.Fetch(raster.SortRanges(missing))
 }

@@ -11,13 +11,13 @@ import (
 	"leat/raster"
 )
 
-// target is where one band of a window goes: rows of pixels in data, rowStride bytes apart.
+// target is the destination of one band of a window: rows of pixels in data, rowStride bytes apart.
 type target struct {
 	band      int // counted from 0
 	data      []byte
 	offset    int // of the window's first pixel in data
 	rowStride int
-	fill      []byte // the pixel that a tile missing from the file stands for
+	fill      []byte // the pixel of missing tiles
 }
 
 // row returns n pixels of size bytes at (x, y) of the window.
@@ -26,13 +26,13 @@ func (t *target) row(x, y, n, size int) []byte {
 	return t.data[at : at+n*size : at+n*size]
 }
 
-// keeper shares decoded tiles between reads; a nil keeper does nothing.
+// keeper shares decoded tiles between reads. A nil keeper does nothing.
 type keeper struct {
 	cache *raster.TileCache
 	uses  func(w raster.Window) int
 }
 
-// read fills the targets with window w, which lies inside the image.
+// read fills the targets with window w, which must be inside the image.
 func (im *image) read(ctx context.Context, w raster.Window, targets []target, keep *keeper) error {
 	if im.unreadable != nil {
 		return im.unreadable
@@ -45,11 +45,11 @@ func (im *image) read(ctx context.Context, w raster.Window, targets []target, ke
 		return err
 	}
 	defer release()
-	b := benches.Get().(*bench)
+	b := bufferPool.Get().(*buffers)
 	defer b.release()
 	c0, c1 := w.Col/im.tileW, (w.Col+w.Width-1)/im.tileW
 	r0, r1 := w.Row/im.tileH, (w.Row+w.Height-1)/im.tileH
-	// A plane is read once, however often its bands are asked for.
+	// Each plane is read once, however many targets have its band.
 	for i := range targets {
 		group := targets
 		plane := 0
@@ -90,30 +90,31 @@ func (im *image) read(ctx context.Context, w raster.Window, targets []target, ke
 	return nil
 }
 
-// firstRow is the row of tiles, of n, with which a read begins that shares tiles with the windows to its left and right:
-// a different one for each of them, far apart, so that goroutines reading neighbours decode different tiles
-// rather than wait for each other's. 0, 1/2, 1/4, 3/4 and so on of the way.
+// firstRow returns the row of tiles, of n, with which a read starts when it shares tiles with the
+// windows to its left and right. It differs between neighbours (at 0, 1/2, 1/4, 3/4 and so on of
+// the rows), so that goroutines reading neighbours decode different tiles instead of waiting for
+// each other.
 func firstRow(w raster.Window, n int) int {
 	return n * int(bits.Reverse8(uint8(w.Col/w.Width))) >> 8
 }
 
-// job is the part of a read that one tile gives.
+// job is the part of a read that one tile provides.
 type job struct {
 	im              *image
-	b               *bench
+	b               *buffers
 	plane, col, row int
 	window          raster.Window
 	targets         []target
 
 	offset, count int64
-	part          raster.Window // of the tile, in pixels of the image
-	rows          int           // that the tile has in the file
+	part          raster.Window // the part of the tile to read, in pixels of the image
+	rows          int           // rows to decode
 }
 
 func (j *job) run(ctx context.Context, keep *keeper) error {
 	im := j.im
 	var err error
-	if j.offset, j.count, err = im.table.at(j.plane*im.table.perPlane + j.row*im.across + j.col); err != nil {
+	if j.offset, j.count, err = im.table.at(j.plane*im.table.perPlane + j.row*im.tilesAcross + j.col); err != nil {
 		return err
 	}
 	j.rows = im.tileRows(j.row)
@@ -126,22 +127,26 @@ func (j *job) run(ctx context.Context, keep *keeper) error {
 	case im.direct():
 		return j.wrap(j.copyRows())
 	}
-	// Memory is taken only after the file has shown that it can hold so much.
+	// Allocates memory only if the file is large enough to fill it.
 	have := min(j.count, im.container.size-j.offset)
 	if j.offset < 0 || have <= 0 {
 		return j.wrap(errOutside)
 	}
 	want := im.tileBytes(j.rows)
-	if want/expansion(im.compression) > have {
-		return j.wrap(errShort)
+	if want/expansion(im.compression) > have { // the tile may end with the image
+		j.rows = im.imageRows(j.row)
+		if want = im.tileBytes(j.rows); want/expansion(im.compression) > have {
+			return j.wrap(errShort)
+		}
 	}
 	if keep != nil {
 		if uses := keep.uses(tile.Intersect(raster.Window{Width: im.width, Height: im.height})); uses > 1 {
 			key := raster.TileKey{Source: im, Plane: j.plane, Col: j.col, Row: j.row}
-			return keep.cache.Get(ctx, key, int(want), uses, func(dst []byte) error { return j.decode(dst, have) }, j.place)
+			return keep.cache.Get(ctx, key, int(want), uses, func(dst []byte) error { return j.decode(dst, have) },
+				j.place)
 		}
 	}
-	if dst := j.straight(int(want)); dst != nil {
+	if dst := j.directMemory(int(want)); dst != nil {
 		return j.decode(dst, have)
 	}
 	data := grown(&j.b.tile, int(want))
@@ -152,11 +157,12 @@ func (j *job) run(ctx context.Context, keep *keeper) error {
 	return nil
 }
 
-// straight returns the memory of the only target where the tile can be decoded right into it: the whole tile
-// is wanted, as it is stored, and the target's rows lie as the tile's do.
-func (j *job) straight(size int) []byte {
+// directMemory returns the memory of the only target if the tile can be decoded directly into it:
+// the whole tile is read, its pixels need no conversion, and the rows of both have the same stride.
+func (j *job) directMemory(size int) []byte {
 	im := j.im
-	if len(j.targets) != 1 || im.conv != convNone || im.perPixel != 1 || j.part.Width != im.tileW || j.part.Height != j.rows {
+	if len(j.targets) != 1 || im.conv != convNone || im.perPixel != 1 || j.part.Width != im.tileW ||
+		j.part.Height != j.rows {
 		return nil
 	}
 	t := &j.targets[0]
@@ -167,9 +173,9 @@ func (j *job) straight(size int) []byte {
 	return t.data[at : at+size : at+size]
 }
 
-var errOutside = errors.New("its bytes lie beyond the end of the file")
+var errOutside = errors.New("its bytes are beyond the end of the file")
 
-// wrap names the tile in an error of its data.
+// wrap adds the tile to an error of its data.
 func (j *job) wrap(err error) error {
 	if err == nil || errors.Is(err, raster.ErrFormat) {
 		return err
@@ -183,17 +189,14 @@ func (j *job) wrap(err error) error {
 	if im.planar {
 		where += fmt.Sprintf(" of band %d", j.plane+1)
 	}
-	if errors.Is(err, errLZWOld) {
-		return im.unsupported(where+": "+err.Error(), "-co COMPRESS=DEFLATE ")
-	}
 	return im.damaged("%s: %v", where, err)
 }
 
-// decode reads the tile's have bytes and leaves its samples in dst, in the machine's byte order.
+// decode reads and decodes the have bytes of the tile into dst, in the machine's byte order.
 func (j *job) decode(dst []byte, have int64) error {
 	im := j.im
 	full := int(im.tileBytes(im.tileH))
-	// No codec makes pixels much larger than they are: what lies further on is not this tile's.
+	// No codec makes pixels much larger, so bytes beyond this limit do not belong to the tile.
 	have = min(have, 2*int64(full)+64<<10)
 	packed := grown(&j.b.packed, int(have))
 	if err := im.readAt(packed, j.offset); err != nil {
@@ -202,7 +205,13 @@ func (j *job) decode(dst []byte, have int64) error {
 	if im.reverseBits {
 		reverseBits(packed)
 	}
-	if err := j.b.decompress(im.compression, dst, packed, full); err != nil {
+	err := j.b.decompress(im.compression, dst, packed, full)
+	if needed := int(im.tileBytes(im.imageRows(j.row))); err == errShort && needed < len(dst) {
+		// As in GDAL, a tile at the lower edge may end with the image.
+		clear(dst[needed:])
+		err = j.b.decompress(im.compression, dst[:needed], packed, full)
+	}
+	if err != nil {
 		return j.wrap(err)
 	}
 	word := im.wordSize()
@@ -227,12 +236,13 @@ func (j *job) place(data []byte) {
 		src := data[(y-j.row*im.tileH)*im.rowBytes:][:im.rowBytes]
 		for i := range j.targets {
 			t := &j.targets[i]
-			im.placeRow(t.row(j.part.Col-j.window.Col, y-j.window.Row, j.part.Width, size), src, first, j.part.Width, j.sample(t))
+			im.placeRow(t.row(j.part.Col-j.window.Col, y-j.window.Row, j.part.Width, size), src, first, j.part.Width,
+				j.sample(t))
 		}
 	}
 }
 
-// sample returns the place of a target's band among the samples of a tile's pixel.
+// sample returns the index of a target's band among the samples of a pixel in a tile.
 func (j *job) sample(t *target) int {
 	if j.im.planar {
 		return 0
@@ -240,7 +250,7 @@ func (j *job) sample(t *target) int {
 	return t.band
 }
 
-// fill writes what a missing tile stands for.
+// fill writes the pixels of a missing tile.
 func (j *job) fill() {
 	size := j.im.pixel.Size()
 	for i := range j.targets {
@@ -251,18 +261,18 @@ func (j *job) fill() {
 	}
 }
 
-// copyRows reads uncompressed rows without the rest of their tile.
+// copyRows reads rows of an uncompressed tile without the rest of it.
 func (j *job) copyRows() error {
 	im := j.im
-	if want := im.tileBytes(j.rows); j.count < want {
+	if want := im.tileBytes(im.imageRows(j.row)); j.count < want {
 		return errShort
 	} else if j.offset < 0 || j.offset > im.container.size || want > im.container.size-j.offset {
-		// Rows before the cut could be read, but a part of a tile is worse than none.
+		// The rows before the end of the file could be read, but a partial tile must be an error.
 		return errOutside
 	}
 	swap := isBig(im.order) != nativeBig
 	word, size := im.wordSize(), im.pixel.Size()
-	if dst := j.straight(int(im.tileBytes(j.rows))); dst != nil {
+	if dst := j.directMemory(int(im.tileBytes(j.rows))); dst != nil {
 		if err := im.readAt(dst, j.offset); err != nil {
 			return err
 		}
@@ -301,23 +311,25 @@ func (j *job) copyRows() error {
 	return nil
 }
 
-// checkRead refuses a read that the raster.Source contract does not allow, before any memory is touched.
+// checkRead returns an error for a read that violates the contract of raster.Source.
 func checkRead(name string, im *image, bands []int, w raster.Window, dst *ndarray.Array) error {
 	switch {
 	case dst == nil:
-		return fmt.Errorf("%s: read into no array", name)
+		return fmt.Errorf("%s: destination array is nil", name)
 	case dst.Type != im.pixel:
-		return fmt.Errorf("%s: its pixels are %v, the array to fill is of %v", name, im.pixel, dst.Type)
-	case len(dst.Shape) != 3 || len(dst.Strides) != 3 || dst.Shape[0] != len(bands) || dst.Shape[1] != w.Height || dst.Shape[2] != w.Width:
-		return fmt.Errorf("%s: the array to fill has shape %v, not (%d, %d, %d)", name, dst.Shape, len(bands), w.Height, w.Width)
+		return fmt.Errorf("%s: pixels are %v, destination array is %v", name, im.pixel, dst.Type)
+	case len(dst.Shape) != 3 || len(dst.Strides) != 3 || dst.Shape[0] != len(bands) || dst.Shape[1] != w.Height ||
+		dst.Shape[2] != w.Width:
+		return fmt.Errorf("%s: destination array has shape %v, want (%d, %d, %d)", name, dst.Shape, len(bands), w.Height,
+			w.Width)
 	case w.Width < 0 || w.Height < 0 || !(raster.Window{Width: im.width, Height: im.height}).Contains(w):
-		return fmt.Errorf("%s: window %v is not inside the raster of %d x %d pixels", name, w, im.width, im.height)
+		return fmt.Errorf("%s: window %v is outside the raster of %d x %d pixels", name, w, im.width, im.height)
 	case w.Width > 1 && dst.Strides[2] != im.pixel.Size():
-		return fmt.Errorf("%s: the rows of the array to fill have gaps", name)
+		return fmt.Errorf("%s: rows of the destination array are not contiguous", name)
 	}
 	for _, b := range bands {
 		if b < 1 || b > im.spp {
-			return fmt.Errorf("%s: band %d asked for, it has %d", name, b, im.spp)
+			return fmt.Errorf("%s: band %d out of range (has %d)", name, b, im.spp)
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 	"leat/raster/rastertest"
 )
 
-// ramp is a picture of uint16 whose every pixel differs.
+// ramp returns an image of uint16 in which neighbouring pixels differ.
 func ramp(bands, height, width int) *ndarray.Array {
 	a := ndarray.New(ndarray.Uint16, bands, height, width)
 	for i := range ndarray.Slice[uint16](a) {
@@ -24,7 +24,8 @@ func ramp(bands, height, width int) *ndarray.Array {
 	return a
 }
 
-// cutTiles cuts a picture of uint16 into the tiles of a file: bands together or apart, in the byte order.
+// cutTiles divides an image of uint16 into the tiles of a file, interleaved or planar, in the given
+// byte order.
 func cutTiles(a *ndarray.Array, tileW, tileH int, planar, strips bool, order binary.AppendByteOrder) [][]byte {
 	bands, height, width := a.Shape[0], a.Shape[1], a.Shape[2]
 	pix := ndarray.Slice[uint16](a)
@@ -61,14 +62,16 @@ func cutTiles(a *ndarray.Array, tileW, tileH int, planar, strips bool, order bin
 	return tiles
 }
 
-func TestTheSourceContractIsKept(t *testing.T) {
+func TestSourceConformance(t *testing.T) {
 	want := ramp(3, 75, 91)
 	tags := plain(91, 75, 16, 3, formatUint, compressNone)
 	files := map[string][]byte{
-		"strips of pixels, big-endian": handmade(binary.BigEndian, append(tags, tag{tagRowsPerStrip, typeShort, []uint64{8}}),
+		"strips of pixels, big-endian": handmade(binary.BigEndian,
+			append(tags, tag{tagRowsPerStrip, typeShort, []uint64{8}}),
 			tagStripOffsets, tagStripByteCounts, cutTiles(want, 91, 8, false, true, binary.BigEndian)),
-		"tiles of bands, little-endian": handmade(binary.LittleEndian, append(tags, tag{tagPlanarConfig, typeShort, []uint64{planarBand}},
-			tag{tagTileWidth, typeShort, []uint64{32}}, tag{tagTileLength, typeShort, []uint64{16}}),
+		"tiles of bands, little-endian": handmade(binary.LittleEndian,
+			append(tags, tag{tagPlanarConfig, typeShort, []uint64{planarBand}},
+				tag{tagTileWidth, typeShort, []uint64{32}}, tag{tagTileLength, typeShort, []uint64{16}}),
 			tagTileOffsets, tagTileByteCounts, cutTiles(want, 32, 16, true, false, binary.LittleEndian)),
 	}
 	for name, b := range files {
@@ -78,7 +81,8 @@ func TestTheSourceContractIsKept(t *testing.T) {
 	}
 	packed := tiffInMemory(t, 100, 90, 32, 2, 3)
 	t.Run("deflate with predictor 2", func(t *testing.T) {
-		rastertest.Run(t, func(t testing.TB) raster.Source { return openBytes(t, packed) }, readAll(t, openBytes(t, packed)))
+		rastertest.Run(t, func(t testing.TB) raster.Source { return openBytes(t, packed) },
+			readAll(t, openBytes(t, packed)))
 	})
 	pix := sceneLike(100*3, 90)
 	for b := range 3 {
@@ -105,9 +109,10 @@ func readAll(t testing.TB, s raster.Source) *ndarray.Array {
 	return a
 }
 
-func TestTheSourceContractIsKeptOnRealFiles(t *testing.T) {
+func TestSourceConformanceRealFiles(t *testing.T) {
 	root := sharedData(t)
-	for _, name := range []string{"rasterio/RGB2.byte.tif", "rasterio/red.tif", "rasterio/rgb_lzw.tif", "rasterio/all-nodata.tif", "rasterio/RGBA.uint16.tif", "landsat8/l8_B4.tif"} {
+	for _, name := range []string{"rasterio/RGB2.byte.tif", "rasterio/red.tif", "rasterio/rgb_lzw.tif",
+		"rasterio/all-nodata.tif", "rasterio/RGBA.uint16.tif", "landsat8/l8_B4.tif"} {
 		t.Run(name, func(t *testing.T) {
 			open := func(t testing.TB) raster.Source {
 				f, err := Open(filepath.Join(root, name))
@@ -124,7 +129,7 @@ func TestTheSourceContractIsKeptOnRealFiles(t *testing.T) {
 	}
 }
 
-// counting counts the reads that begin inside the pixels.
+// counting counts the reads that start inside the pixels.
 type counting struct {
 	io.ReaderAt
 	n atomic.Int64
@@ -137,14 +142,15 @@ func (c *counting) ReadAt(p []byte, at int64) (int, error) {
 	return c.ReaderAt.ReadAt(p, at)
 }
 
-func TestATileIsDecodedOnceForAllBandsAndAllWindows(t *testing.T) {
+func TestTileDecodedOnce(t *testing.T) {
 	b := tiffInMemory(t, 256, 256, 64, 2, 3)
 	r := &counting{ReaderAt: bytes.NewReader(b)}
 	f, err := openReader(r, int64(len(b)), "memory.tif")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Read(t.Context(), []int{3, 1, 2}, f.Info().Grid.Window(), ndarray.New(ndarray.Uint16, 3, 256, 256)); err != nil {
+	if err := f.Read(t.Context(), []int{3, 1, 2}, f.Info().Grid.Window(),
+		ndarray.New(ndarray.Uint16, 3, 256, 256)); err != nil {
 		t.Fatal(err)
 	}
 	if n := r.n.Swap(0); n != 16 {
@@ -152,7 +158,8 @@ func TestATileIsDecodedOnceForAllBandsAndAllWindows(t *testing.T) {
 	}
 	f.SetCache(raster.NewTileCache(1<<20), func(raster.Window) int { return 2 })
 	for row := 0; row < 256; row += 32 {
-		if err := f.Read(t.Context(), []int{1, 2, 3}, raster.Window{Row: row, Width: 256, Height: 32}, ndarray.New(ndarray.Uint16, 3, 32, 256)); err != nil {
+		if err := f.Read(t.Context(), []int{1, 2, 3}, raster.Window{Row: row, Width: 256, Height: 32},
+			ndarray.New(ndarray.Uint16, 3, 32, 256)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -161,7 +168,7 @@ func TestATileIsDecodedOnceForAllBandsAndAllWindows(t *testing.T) {
 	}
 }
 
-func TestReadsDoNotAllocatePerTile(t *testing.T) {
+func TestReadAllocations(t *testing.T) {
 	b := tiffInMemory(t, 512, 512, 32, 2, 1)
 	f := openBytes(t, b)
 	dst := ndarray.New(ndarray.Uint16, 1, 512, 512)
@@ -171,13 +178,14 @@ func TestReadsDoNotAllocatePerTile(t *testing.T) {
 		}
 	}
 	read()
-	// 256 tiles. The race detector drops pooled memory, and the inflater makes some Huffman tables anew.
+	// For 256 tiles. The race detector drops pooled memory, and the inflater rebuilds some Huffman
+	// tables.
 	if n := testing.AllocsPerRun(5, read); n > 100 {
 		t.Errorf("%v allocations for 256 tiles", n)
 	}
 }
 
-func TestAReadThatFailsSaysWhichTile(t *testing.T) {
+func TestReadErrorNamesTile(t *testing.T) {
 	b := tiffInMemory(t, 128, 128, 64, 2, 1)
 	f := openBytes(t, b)
 	at, n, err := f.im.table.at(3)
@@ -186,10 +194,12 @@ func TestAReadThatFailsSaysWhichTile(t *testing.T) {
 	}
 	b[at+n/2] ^= 0x40
 	err = f.Read(t.Context(), []int{1}, f.Info().Grid.Window(), ndarray.New(ndarray.Uint16, 1, 128, 128))
-	if !errors.Is(err, raster.ErrFormat) || !bytes.Contains([]byte(err.Error()), []byte("memory.tif: tile at column 1, row 1")) {
+	if !errors.Is(err, raster.ErrFormat) || !bytes.Contains([]byte(err.Error()),
+		[]byte("memory.tif: tile at column 1, row 1")) {
 		t.Errorf("the error is %v", err)
 	}
-	if err := f.Read(t.Context(), []int{1}, raster.Window{Width: 128, Height: 64}, ndarray.New(ndarray.Uint16, 1, 64, 128)); err != nil {
+	if err := f.Read(t.Context(), []int{1}, raster.Window{Width: 128, Height: 64},
+		ndarray.New(ndarray.Uint16, 1, 64, 128)); err != nil {
 		t.Errorf("tiles that are whole: %v", err)
 	}
 }

@@ -27,6 +27,7 @@ const (
 	tagJPEGTables      = 347
 	tagModelPixelScale = 33550
 	tagModelTiepoint   = 33922
+	tagRPC             = 50844 // RPCCoefficientTag
 	tagModelTransform  = 34264
 	tagGeoKeyDirectory = 34735
 	tagGeoDoubleParams = 34736
@@ -52,7 +53,7 @@ const (
 
 // Values of other tags.
 const (
-	planarPixel = 1 // PlanarConfiguration: samples of a pixel side by side
+	planarPixel = 1 // PlanarConfiguration: samples of a pixel together
 	planarBand  = 2 // one plane per band
 
 	photometricMinIsWhite = 0
@@ -97,6 +98,9 @@ const (
 	typeIFD8      = 18
 )
 
-// typeSizes are the bytes of one value of each entry type; 0 marks an unknown type.
-var typeSizes = [19]int{typeByte: 1, typeASCII: 1, typeShort: 2, typeLong: 4, typeRational: 8, typeSByte: 1, typeUndefined: 1,
-	typeSShort: 2, typeSLong: 4, typeSRational: 8, typeFloat: 4, typeDouble: 8, typeIFD: 4, typeLong8: 8, typeSLong8: 8, typeIFD8: 8}
+// typeSizes holds the size in bytes of one value of each entry type, 0 for unknown types.
+var typeSizes = [19]int{typeByte: 1, typeASCII: 1, typeShort: 2, typeLong: 4, typeRational: 8, typeSByte: 1,
+	typeUndefined: 1,
+	typeSShort:    2, typeSLong: 4, typeSRational: 8, typeFloat: 4, typeDouble: 8, typeIFD: 4, typeLong8: 8,
+	typeSLong8: 8,
+	typeIFD8:   8}

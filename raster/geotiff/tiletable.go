@@ -1,21 +1,23 @@
 package geotiff
 
 import (
+	"fmt"
 	"math"
 	"sync/atomic"
 )
 
-// tilesPerChunk entries of the tile table are read at once: a small file's table in two reads, a
-// huge one's as far as it is needed.
+// tilesPerChunk is the number of entries of the tile table that are read at once. A small file's
+// table takes two reads; of a huge one only the necessary part is read.
 const tilesPerChunk = 4096
 
-// tileTable says where tiles lie. It is read in chunks on demand, so that a header that claims
-// billions of tiles takes no memory. Safe for concurrent use.
+// tileTable holds offsets and sizes of the tiles. It is read in chunks on demand, so that a header
+// that claims billions of tiles takes no memory. It is safe for concurrent use.
 type tileTable struct {
 	c        *container
 	offsets  field
 	counts   field
 	estimate bool // the file gives no byte counts
+	oneStrip bool
 	n        int
 	chunks   []atomic.Pointer[tileChunk]
 	perPlane int
@@ -23,17 +25,25 @@ type tileTable struct {
 
 type tileChunk struct{ offset, count []int64 }
 
-// init finds the table of im in d.
+// If the table of byte counts is shorter than that of offsets, libtiff 4.5 treats the other tiles
+// as missing if it has at most fewCounts entries, and else fails to read them.
+const (
+	fewCounts    = 4
+	countMissing = -1
+)
+
+// init finds the tables of im in d.
 func (t *tileTable) init(d *directory, im *image) error {
 	planes := 1
 	if im.planar {
 		planes = im.spp
 	}
-	perPlane := int64(im.across) * int64(im.down)
+	perPlane := int64(im.tilesAcross) * int64(im.tilesDown)
 	if perPlane > math.MaxInt32/int64(planes) {
 		return d.unsupported("a file of more than 2^31 tiles", "-co TILED=YES -co BIGTIFF=YES ")
 	}
 	t.c, t.perPlane, t.n = d.container, int(perPlane), int(perPlane)*planes
+	t.oneStrip = t.n == 1 && !im.tiled
 	pick := func(tags ...uint16) (field, bool) {
 		for _, tag := range tags {
 			if f, ok := d.fields[tag]; ok {
@@ -51,41 +61,49 @@ func (t *tileTable) init(d *directory, im *image) error {
 		t.counts, counted = pick(tagStripByteCounts, tagTileByteCounts)
 	}
 	if !ok {
-		return d.damaged("it does not say where its pixels lie")
+		return d.damaged("no table of tile offsets")
 	}
 	if t.estimate = !counted; t.estimate {
 		t.counts.count = t.offsets.count
 	}
 	for _, f := range []field{t.offsets, t.counts} {
 		switch f.typ {
-		case typeShort, typeLong, typeLong8, typeIFD8, typeIFD:
 		case 0:
 			continue
-		default:
-			return d.damaged("its table of tiles is of type %d", f.typ)
+		case typeASCII, typeUndefined, typeRational, typeSRational, typeFloat, typeDouble:
+			return d.damaged("table of tiles of type %d", f.typ)
 		}
 		if size := int64(f.count) * int64(f.size()); size > d.size || f.at > d.size-size {
-			return d.damaged("its table of tiles lies beyond the end of the file")
+			return d.damaged("the table of tiles is beyond the end of the file")
 		}
 	}
-	if listed := min(t.offsets.count, t.counts.count); listed < uint64(t.n) {
-		return d.damaged("it lists %d of its %d tiles", listed, t.n)
+	if listed := t.offsets.count; listed < uint64(t.n) {
+		return d.damaged("the table of tiles lists %d of %d tiles", listed, t.n)
+	}
+	if listed := t.counts.count; listed < uint64(t.n) {
+		im.warnings = append(im.warnings,
+			fmt.Sprintf("the file gives the sizes of %d of %d tiles: the others are treated as missing", listed, t.n))
 	}
 	t.chunks = make([]atomic.Pointer[tileChunk], (t.n+tilesPerChunk-1)/tilesPerChunk)
 	return nil
 }
 
-// at returns where tile i lies and its bytes; 0 bytes mean that it is not in the file.
+// at returns offset and size of tile i. The size of a missing tile is 0.
 func (t *tileTable) at(i int) (offset, count int64, err error) {
 	slot := &t.chunks[i/tilesPerChunk]
 	c := slot.Load()
-	if c == nil { // two readers may both do this, to the same end
+	if c == nil { // two readers may both load it, with the same result
 		if c, err = t.load(i / tilesPerChunk * tilesPerChunk); err != nil {
 			return 0, 0, err
 		}
 		slot.Store(c)
 	}
-	return c.offset[i%tilesPerChunk], c.count[i%tilesPerChunk], nil
+	offset, count = c.offset[i%tilesPerChunk], c.count[i%tilesPerChunk]
+	if count == countMissing {
+		return 0, 0, t.c.damaged("the file gives the sizes of %d of %d tiles, but not of tile %d",
+			t.counts.count, t.n, i)
+	}
+	return offset, count, nil
 }
 
 func (t *tileTable) load(first int) (*tileChunk, error) {
@@ -96,16 +114,36 @@ func (t *tileTable) load(first int) (*tileChunk, error) {
 		return nil, err
 	}
 	if !t.estimate {
-		c.count, err = t.numbers(t.counts, first, n)
-		return c, err
+		listed := min(n, max(0, int(min(t.counts.count, math.MaxInt32))-first))
+		if c.count, err = t.numbers(t.counts, first, listed); err != nil {
+			return nil, err
+		}
+		absent := int64(countMissing)
+		if t.counts.count <= fewCounts {
+			absent = 0
+		}
+		for range n - listed {
+			c.count = append(c.count, absent)
+		}
+		if t.oneStrip && c.count[0] == 0 { // like libtiff: some programs write 0 if they don't know
+			c.count[0] = t.bytesToEnd(c.offset[0])
+		}
+		return c, nil
 	}
 	c.count = make([]int64, n)
 	for i, o := range c.offset {
-		if o != 0 {
-			c.count[i] = max(0, t.c.size-o)
-		}
+		c.count[i] = t.bytesToEnd(o)
 	}
 	return c, nil
+}
+
+// bytesToEnd returns the number of bytes from offset to the end of the file, 0 if offset is 0, a
+// missing tile.
+func (t *tileTable) bytesToEnd(offset int64) int64 {
+	if offset == 0 {
+		return 0
+	}
+	return max(0, t.c.size-offset)
 }
 
 func (t *tileTable) numbers(f field, first, n int) ([]int64, error) {
@@ -115,7 +153,10 @@ func (t *tileTable) numbers(f field, first, n int) ([]int64, error) {
 	}
 	out := make([]int64, n)
 	for i := range out {
-		v, _ := t.c.uintAt(raw, f.typ, i)
+		v, ok := t.c.uintAt(raw, f.typ, i)
+		if !ok {
+			return nil, t.c.damaged("the table of tiles has a negative number for tile %d", first+i)
+		}
 		out[i] = int64(min(v, math.MaxInt64))
 	}
 	return out, nil

@@ -10,22 +10,26 @@ import (
 	"syscall"
 )
 
-// TileRef is where an encoded tile lies in the source, its frame included: exactly what Encode appended.
+// TileRef is the position of an encoded tile in the source. It spans exactly what Encode appended,
+// frame included.
 type TileRef struct{ Offset, Bytes int64 }
 
-// TileSource tells where the tiles are. level is 0 for full resolution and 1 and on for the overviews; mask asks
-// for a tile of the level's mask. index counts row-major within a plane, planes one after the other, see
-// [FileSpec.TileIndex]. It is called once for each tile, by one goroutine.
+// TileSource returns the positions of tiles. level is 0 for full resolution and 1 and up for the
+// overviews; mask requests a tile of the level's mask. index counts row by row within a plane,
+// planes one after the other, see [FileSpec.TileIndex]. Write calls it once per tile, from one
+// goroutine.
 type TileSource func(level int, mask bool, index int) TileRef
 
-// Write lays a file out in dst, which is empty, and returns its length. The tiles are copied from src,
-// where tiles says that they are, and only copied. Order: header,
-// directories from full resolution to the smallest overview, then the tiles of the smallest overview to
-// those of full resolution, row by row. The file is a function of the spec and the tiles alone.
+// Write writes a file to dst, which must be empty, and returns its length. It copies the encoded
+// tiles from src, at the positions that tiles returns. The order is: header, directories from full
+// resolution to the smallest overview, tiles of the smallest overview to those of full resolution,
+// row by row. The file depends only on the spec and the tiles.
 //
-// An error names spec.Path. dst then holds part of a file; its removal is up to the caller, as is publishing
-// it. Neither file's offset is used. When ctx ends, Write ends soon with ctx's error.
-func Write(ctx context.Context, dst *os.File, spec *FileSpec, src *os.File, tiles TileSource) (written int64, err error) {
+// An error names spec.Path; dst then holds a partial file, which the caller must remove. The caller
+// also publishes the file. The read and write offsets of both files are not used. Write returns
+// ctx's error soon after ctx ends.
+func Write(ctx context.Context, dst *os.File, spec *FileSpec, src *os.File, tiles TileSource) (written int64,
+	err error) {
 	l, err := newLayout(spec, tiles)
 	if err != nil {
 		return 0, err
@@ -45,18 +49,18 @@ func Write(ctx context.Context, dst *os.File, spec *FileSpec, src *os.File, tile
 	return l.total, nil
 }
 
-// layout is a file with all its offsets known.
+// layout is a file with all its offsets.
 type layout struct {
 	spec    *FileSpec
 	big     bool
 	dirs    []*outDirectory
 	ghost   string
 	total   int64
-	data    int64 // where tiles begin
+	data    int64 // offset of the first tile
 	ordered []piece
 }
 
-// piece is one framed tile: where it lies, and where it goes.
+// piece is one framed tile, or several adjacent ones: its offsets in source and file, and its size.
 type piece struct{ src, dst, bytes int64 }
 
 func newLayout(spec *FileSpec, tiles TileSource) (*layout, error) {
@@ -78,7 +82,8 @@ func newLayout(spec *FileSpec, tiles TileSource) (*layout, error) {
 		for i := range d.tiles {
 			t := tiles(d.level, d.mask, i)
 			if t.Offset < 0 || t.Bytes < FrameBytes || t.Bytes > math.MaxUint32 || bytes > math.MaxInt64-t.Bytes {
-				return nil, fmt.Errorf("%s: tile %d of level %d is said to lie at byte %d, %d long", spec.Path, i, d.level, t.Offset, t.Bytes)
+				return nil, fmt.Errorf("%s: tile %d of level %d: invalid position %d or size %d", spec.Path, i,
+					d.level, t.Offset, t.Bytes)
 			}
 			d.tiles[i] = t
 			bytes += t.Bytes
@@ -91,8 +96,8 @@ func newLayout(spec *FileSpec, tiles TileSource) (*layout, error) {
 	return l, nil
 }
 
-// place gives the tiles their offsets: the smallest level first. A mask tile follows its image tile
-// where there is one plane, as GDAL has it, else the masks follow the last plane.
+// place sets the offsets of the tiles, smallest level first. With one plane a mask tile follows its
+// image tile, as in GDAL; otherwise the mask tiles follow the last plane.
 func (l *layout) place() {
 	at := l.data
 	put := func(d *outDirectory, i int) {
@@ -121,8 +126,8 @@ func (l *layout) place() {
 	}
 }
 
-// ghostArea returns the text by which GDAL knows how the file is laid out, and says so as LAYOUT=COG.
-// It stands between header and first directory. The blank after NO leaves room for YES.
+// ghostArea returns the text between header and first directory, from which GDAL recognises the
+// layout of the file (LAYOUT=COG). The blank after NO leaves space for YES.
 func ghostArea(spec *FileSpec) string {
 	text := "LAYOUT=IFDS_BEFORE_DATA\nBLOCK_ORDER=ROW_MAJOR\nBLOCK_LEADER=SIZE_AS_UINT4\nBLOCK_TRAILER=LAST_4_BYTES_REPEATED\nKNOWN_INCOMPATIBLE_EDITION=NO\n "
 	if spec.HasMask && spec.Planes() == 1 {
@@ -131,7 +136,7 @@ func ghostArea(spec *FileSpec) string {
 	return fmt.Sprintf("GDAL_STRUCTURAL_METADATA_SIZE=%06d bytes\n", len(text)) + text
 }
 
-// form is how classic TIFF and BigTIFF differ.
+// form holds the sizes that differ between classic TIFF and BigTIFF.
 type form struct {
 	header, count, entry, word int64
 }
@@ -143,13 +148,13 @@ func formOf(big bool) form {
 	return form{8, 2, 12, 4}
 }
 
-// even is the next even number; directories and values begin at even offsets.
+// even rounds n up to an even number. Directories and values start at even offsets.
 func even(n int64) int64 { return n + n&1 }
 
-// firstDirectory is the offset of the first directory.
+// firstDirectory returns the offset of the first directory.
 func (l *layout) firstDirectory(f form) int64 { return even(f.header + int64(len(l.ghost))) }
 
-// directoryBytes is the length of a directory and its values, the tables of its tiles left out.
+// directoryBytes returns the size of a directory and its values, without the tables of its tiles.
 func (d *outDirectory) directoryBytes(f form) int64 {
 	n := f.count + int64(len(d.entries)+2)*f.entry + f.word
 	for _, e := range d.entries {
@@ -160,8 +165,9 @@ func (d *outDirectory) directoryBytes(f form) int64 {
 	return even(n)
 }
 
-// tableBytes are the bytes of the two tables of a directory's tiles, which stand behind all directories so that
-// those lie close together; a table of one tile stands in its entry. Sizes of tiles have 32 bits in both forms.
+// tableBytes returns the sizes of the two tables of a directory's tiles. They follow all
+// directories, so that these are close together; a table of one tile is inside its entry. Sizes of
+// tiles have 32 bits in both forms.
 func (d *outDirectory) tableBytes(f form) (offsets, sizes int64) {
 	n := int64(len(d.tiles))
 	if n > 1 {
@@ -173,7 +179,7 @@ func (d *outDirectory) tableBytes(f form) (offsets, sizes int64) {
 	return offsets, sizes
 }
 
-// headerBytes is the length of all that stands before the first tile.
+// headerBytes returns the number of bytes before the first tile.
 func (l *layout) headerBytes(big bool) int64 {
 	f := formOf(big)
 	n := l.firstDirectory(f)
@@ -184,7 +190,7 @@ func (l *layout) headerBytes(big bool) int64 {
 	return n
 }
 
-// header returns all that stands before the first tile.
+// header returns the bytes before the first tile.
 func (l *layout) header() []byte {
 	f := formOf(l.big)
 	le := binary.LittleEndian
@@ -251,7 +257,7 @@ func (l *layout) header() []byte {
 		}
 	}
 	if int64(len(out)) != l.data {
-		panic(fmt.Sprintf("geotiff: a header of %d bytes was planned with %d", len(out), l.data))
+		panic(fmt.Sprintf("geotiff: header has %d bytes instead of %d", len(out), l.data))
 	}
 	return out
 }

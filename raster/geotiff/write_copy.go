@@ -11,19 +11,21 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Tiles are copied through memory. The kernel's copy_file_range was measured on ext4 (Linux 6.18): 80 to 100 ms for 84 MB
-// instead of 48, since it goes page by page where a large write takes large folios; and it can share no blocks, as tiles begin
-// anywhere.
+// Tiles are copied through memory. The kernel's copy_file_range took 80 to 100 ms for 84 MB on ext4
+// (Linux 6.18) instead of 48, because it works page by page where a large write uses large folios.
+// It cannot share blocks either, since tiles start anywhere.
 const (
-	// copyChunk bytes are copied at a time; half and four times as much are slower. ctx is looked at between two.
+	// copyChunk is the number of bytes copied between checks of ctx. Half and four times as much
+	// are slower.
 	copyChunk = 1 << 20
-	// runBytes of tiles that lie side by side are one copier's at a time.
+	// runBytes is the size of adjacent tiles that one copier copies at a time.
 	runBytes = 4 << 20
-	// copiers copy at once: one reads while the other writes, which file systems let one at a time do.
+	// copiers is the number of goroutines that copy. One reads while the other writes: file systems
+	// allow one writer at a time.
 	copiers = 2
 )
 
-// write writes header and tiles.
+// write writes the header and the tiles.
 func (l *layout) write(ctx context.Context, dst, src *os.File) error {
 	if _, err := dst.WriteAt(l.header(), 0); err != nil {
 		return err
@@ -48,8 +50,8 @@ func (l *layout) write(ctx context.Context, dst, src *os.File) error {
 	return g.Wait()
 }
 
-// runs checks the tiles' frames, joins tiles that lie side by side in the source as they do in the file, and hands
-// the runs out in pieces of some runBytes.
+// runs checks the frames of the tiles, joins tiles that are adjacent in both source and file, and
+// sends them in runs of about runBytes bytes.
 func (l *layout) runs(ctx context.Context, src *os.File, out chan<- piece) error {
 	var run piece
 	flush := func() error {
@@ -69,7 +71,7 @@ func (l *layout) runs(ctx context.Context, src *os.File, out chan<- piece) error
 			return sourceError(src, p, err)
 		}
 		if n := int64(binary.LittleEndian.Uint32(head[:])); n != p.bytes-FrameBytes {
-			return fmt.Errorf("the tile at byte %d of %s has %d bytes, not the %d expected: the file was changed by someone else", p.src, src.Name(), n, p.bytes-FrameBytes)
+			return fmt.Errorf("the tile at byte %d of %s has %d bytes, not the %d expected: another process changed the file", p.src, src.Name(), n, p.bytes-FrameBytes)
 		}
 		if run.bytes > 0 && run.src+run.bytes == p.src && run.bytes < runBytes {
 			run.bytes += p.bytes
@@ -85,12 +87,13 @@ func (l *layout) runs(ctx context.Context, src *os.File, out chan<- piece) error
 
 func sourceError(src *os.File, p piece, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%s ends before the tile at byte %d does: the file was changed by someone else", src.Name(), p.src)
+		return fmt.Errorf("%s ends within the tile at byte %d: another process changed the file", src.Name(),
+			p.src)
 	}
 	return err
 }
 
-// copier copies for one goroutine.
+// copier copies runs for one goroutine.
 type copier struct {
 	dst, src *os.File
 	buf      []byte

@@ -10,15 +10,15 @@ import (
 	"leat/raster"
 )
 
-// picture is what a test writes: pixels of each level (bands, rows, columns) and masks of each level.
+// picture is the image that a test writes: pixels (bands, rows, columns) and mask of each level.
 type picture struct {
 	spec   FileSpec
 	pixels [][]byte
 	masks  [][]byte
 }
 
-// newPicture fills a picture of the spec with smooth values that carry some noise, so that every
-// codec has matches and literals; floats get some NaN.
+// newPicture returns a picture of the spec with smooth values and some noise, so that every codec
+// finds matches and literals. Floats include NaN.
 func newPicture(spec FileSpec, seed uint64) *picture {
 	r := rand.New(rand.NewPCG(seed, 7))
 	p := &picture{spec: spec}
@@ -47,7 +47,7 @@ func randomPixels(r *rand.Rand, spec FileSpec, z raster.Size) []byte {
 		for k := range size {
 			out[i+k] = byte(v >> (8 * k))
 		}
-		if spec.Type.IsFloat() { // near 1, with some digits
+		if spec.Type.IsFloat() { // near 1, with several digits
 			out[i+size-1], out[i+size-2] = 0x3c, byte(n%7)
 		}
 		if r.IntN(50) == 0 {
@@ -59,7 +59,7 @@ func randomPixels(r *rand.Rand, spec FileSpec, z raster.Size) []byte {
 	return out
 }
 
-// cut returns the pixels of one tile, outside the level zeros.
+// cut returns the pixels of one tile, zeros outside the level.
 func (p *picture) cut(level, plane, column, row int) []byte {
 	s, z := &p.spec, p.spec.Size(level)
 	size := s.Type.Size()
@@ -76,7 +76,7 @@ func (p *picture) cut(level, plane, column, row int) []byte {
 	return out
 }
 
-// cutMask returns the mask of one tile, a byte a pixel.
+// cutMask returns the mask of one tile, one byte per pixel.
 func (p *picture) cutMask(level, column, row int) []byte {
 	s, z := &p.spec, p.spec.Size(level)
 	out := make([]byte, s.TileWidth*s.TileHeight)
@@ -94,8 +94,8 @@ type tileKey struct {
 	index int
 }
 
-// spool encodes all tiles in an order that seed gives, some bytes between some of them, as they would come
-// from many workers.
+// spool encodes all tiles in random order with gaps between some of them, as if they came from many
+// workers.
 func (p *picture) spool(t testing.TB, seed uint64) (*os.File, TileSource) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 11))
@@ -149,7 +149,7 @@ func (p *picture) spool(t testing.TB, seed uint64) (*os.File, TileSource) {
 	return f, func(level int, mask bool, index int) TileRef { return at[tileKey{level, mask, index}] }
 }
 
-// write writes the picture to path, its tiles spooled in the order of seed.
+// write writes the picture to path, with tiles spooled in an order given by seed.
 func (p *picture) write(t testing.TB, path string, seed uint64) {
 	t.Helper()
 	p.spec.Path = path
@@ -168,7 +168,7 @@ func (p *picture) write(t testing.TB, path string, seed uint64) {
 	}
 }
 
-// bytesOf writes the picture and returns the file.
+// bytesOf writes the picture and returns the bytes of the file.
 func (p *picture) bytesOf(t testing.TB, seed uint64) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "out.tif")

@@ -57,29 +57,33 @@ func readBack(t *testing.T, p *picture) {
 	}
 }
 
-func TestWrittenFilesAreReadBackEqualByThisPackage(t *testing.T) {
+func TestWriteReadRoundTrip(t *testing.T) {
 	for i, s := range layouts() {
 		readBack(t, newPicture(s, uint64(i)))
 	}
 	for typ := ndarray.Uint8; typ <= ndarray.Complex128; typ++ {
 		if typ == ndarray.Float16 || typ.IsComplex() {
-			continue // which Read gives as another type
+			continue // Read returns another type
 		}
 		for c := None; c < numCompressions; c++ {
 			for _, coding := range Candidates(typ, c) {
-				readBack(t, newPicture(FileSpec{Width: 90, Height: 70, Bands: 2, Type: typ, TileWidth: 32, TileHeight: 48, Coding: coding,
+				readBack(t, newPicture(FileSpec{Width: 90, Height: 70, Bands: 2, Type: typ, TileWidth: 32,
+					TileHeight: 48, Coding: coding,
 					PixelInterleave: c == Deflate}, 3))
 			}
 		}
 	}
 }
 
-func TestWhatIsWrittenOfAFileIsReadBackEqualByThisPackage(t *testing.T) {
+func TestMetadataRoundTrip(t *testing.T) {
 	nodata := ndarray.ScalarOf(float32(-3.4e38))
-	p := newPicture(FileSpec{Width: 50, Height: 40, Bands: 2, Type: ndarray.Float32, TileWidth: 16, TileHeight: 16, Nodata: &nodata,
-		Grid: raster.Grid{HasTransform: true, PixelIsPoint: true, Transform: raster.Transform{0.1, 1.0 / 3, 0, 7, 0, -1.0 / 3}, CRS: raster.CRS{Code: "EPSG:32631"}},
+	p := newPicture(FileSpec{Width: 50, Height: 40, Bands: 2, Type: ndarray.Float32, TileWidth: 16, TileHeight: 16,
+		Nodata: &nodata,
+		Grid: raster.Grid{HasTransform: true, PixelIsPoint: true,
+			Transform: raster.Transform{0.1, 1.0 / 3, 0, 7, 0, -1.0 / 3}, CRS: raster.CRS{Code: "EPSG:32631"}},
 		BandInfo: []raster.Band{
-			{Name: "a<&amp;\"é", Scale: 0.1, Offset: -3, Unit: "m²", Metadata: map[string]string{"STATISTICS_MEAN": "1.5", "<": "&lt;"}},
+			{Name: "a<&amp;\"é", Scale: 0.1, Offset: -3, Unit: "m²",
+				Metadata: map[string]string{"STATISTICS_MEAN": "1.5", "<": "&lt;"}},
 			{Name: "b", Scale: 1, Color: raster.ColorAlpha}},
 		Metadata: map[string]string{"x": " y\n"}, Domains: map[string]map[string]string{"D": {"k": "v"}}}, 1)
 	path := filepath.Join(t.TempDir(), "out.tif")
@@ -95,7 +99,8 @@ func TestWhatIsWrittenOfAFileIsReadBackEqualByThisPackage(t *testing.T) {
 	}
 	for n, b := range i.Bands {
 		w := s.BandInfo[n]
-		if b.Name != w.Name || b.Scale != w.Scale || b.Offset != w.Offset || b.Unit != w.Unit || !maps.Equal(b.Metadata, w.Metadata) {
+		if b.Name != w.Name || b.Scale != w.Scale || b.Offset != w.Offset || b.Unit != w.Unit || !maps.Equal(b.Metadata,
+			w.Metadata) {
 			t.Errorf("band %d is read as %+v", n+1, b)
 		}
 		if b.Nodata == nil || *b.Nodata != nodata {

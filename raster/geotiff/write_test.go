@@ -15,16 +15,17 @@ import (
 	"leat/raster"
 )
 
-// layouts gives specs over all that changes where things stand in a file.
+// layouts returns specs that vary all that affects the layout of a file.
 func layouts() []FileSpec {
 	var all []FileSpec
 	for n := range 64 {
 		s := FileSpec{Width: 300, Height: 200, Bands: 1 + 2*(n&1), Type: ndarray.Uint16, TileWidth: 64, TileHeight: 64,
-			Coding: Coding{Compression: Deflate, Predictor: 2}, PixelInterleave: n&2 != 0, HasMask: n&4 != 0, BigTIFF: n&8 != 0}
+			Coding: Coding{Compression: Deflate, Predictor: 2}, PixelInterleave: n&2 != 0, HasMask: n&4 != 0,
+			BigTIFF: n&8 != 0}
 		if n&16 != 0 {
 			s.Levels = []raster.Size{{Width: 150, Height: 100}, {Width: 75, Height: 50}, {Width: 38, Height: 25}}
 		}
-		if n&32 != 0 { // tables of tiles that fit into their entries, and texts of odd length
+		if n&32 != 0 { // tile tables that fit into their entries, and texts of odd length
 			s.Width, s.Height, s.Levels = 60+n&2*10, 64, nil
 			s.Metadata = map[string]string{"n": strings.Repeat("x", 1+n&7)}
 		}
@@ -33,7 +34,7 @@ func layouts() []FileSpec {
 	return all
 }
 
-// readDirectory reads a directory as the specification says, with nothing of this package.
+// readDirectory reads a directory by the specification, without code of this package.
 func readDirectory(t *testing.T, b []byte, at uint64, big bool) (tags map[uint16][]uint64, next uint64) {
 	t.Helper()
 	le := binary.LittleEndian
@@ -76,7 +77,7 @@ func readDirectory(t *testing.T, b []byte, at uint64, big bool) (tags map[uint16
 	return tags, number(start+n*entry, word)
 }
 
-func TestFilesKeepTheRulesOfCloudOptimisedGeoTIFF(t *testing.T) {
+func TestWriteCOGLayout(t *testing.T) {
 	le := binary.LittleEndian
 	for i, s := range layouts() {
 		b := newPicture(s, uint64(i)).bytesOf(t, uint64(i))
@@ -91,9 +92,10 @@ func TestFilesKeepTheRulesOfCloudOptimisedGeoTIFF(t *testing.T) {
 		if s.BigTIFF {
 			header, first = 16, le.Uint64(b[8:])
 		}
-		// What GDAL keeps between header and directories announces its length.
+		// GDAL's text between header and directories starts with its length.
 		var n int
-		if _, err := fmt.Sscanf(string(b[header:header+43]), "GDAL_STRUCTURAL_METADATA_SIZE=%06d bytes\n", &n); err != nil {
+		if _, err := fmt.Sscanf(string(b[header:header+43]), "GDAL_STRUCTURAL_METADATA_SIZE=%06d bytes\n",
+			&n); err != nil {
 			fail("ghost area: %v", err)
 		}
 		if want := (header + 43 + n + 1) / 2 * 2; int(first) != want {
@@ -122,7 +124,7 @@ func TestFilesKeepTheRulesOfCloudOptimisedGeoTIFF(t *testing.T) {
 			fail("%d directories", len(dirs))
 		}
 		firstTile := uint64(len(b))
-		var ends uint64 // of the tiles of the level before, smallest first
+		var ends uint64 // of the tiles of the previous level, smallest first
 		for k := len(dirs) - step; k >= 0; k -= step {
 			z := s.Size(k / step)
 			d := dirs[k]
@@ -171,7 +173,7 @@ func TestFilesKeepTheRulesOfCloudOptimisedGeoTIFF(t *testing.T) {
 	}
 }
 
-func TestTheSameTilesGiveTheSameFileWhateverTheirOrderInTheSpool(t *testing.T) {
+func TestWriteIsDeterministic(t *testing.T) {
 	for i, s := range layouts()[16:32] {
 		p := newPicture(s, 5)
 		want := p.bytesOf(t, 0)
@@ -183,8 +185,9 @@ func TestTheSameTilesGiveTheSameFileWhateverTheirOrderInTheSpool(t *testing.T) {
 	}
 }
 
-func TestAFileOfMoreThanFourGiBBecomesABigTIFF(t *testing.T) {
-	s := FileSpec{Path: "x.tif", Width: 64 << 10, Height: 64, Bands: 1, Type: ndarray.Uint8, TileWidth: 64, TileHeight: 64}
+func TestWriteBigTIFFAbove4GiB(t *testing.T) {
+	s := FileSpec{Path: "x.tif", Width: 64 << 10, Height: 64, Bands: 1, Type: ndarray.Uint8, TileWidth: 64,
+		TileHeight: 64}
 	for _, c := range []struct {
 		tile int64
 		big  bool
@@ -202,7 +205,7 @@ func TestAFileOfMoreThanFourGiBBecomesABigTIFF(t *testing.T) {
 	}
 }
 
-func TestWritingFailsWithAMessageThatHelps(t *testing.T) {
+func TestWriteErrors(t *testing.T) {
 	p := newPicture(layouts()[20], 1)
 	p.spec.Path = "out.tif"
 	src, tiles := p.spool(t, 3)
@@ -240,18 +243,19 @@ func TestWritingFailsWithAMessageThatHelps(t *testing.T) {
 		}
 		return r
 	})
-	check("wrong place", err, "out.tif: the tile at byte", "changed by someone else")
+	check("wrong place", err, "out.tif: the tile at byte", "another process changed the file")
 	_, err = Write(t.Context(), create("c"), &p.spec, src, func(int, bool, int) TileRef { return TileRef{} })
-	check("no place", err, "out.tif: tile 0 of level 0 is said to lie at byte 0, 0 long")
+	check("no place", err, "out.tif: tile 0 of level 0: invalid position 0 or size 0")
 	if err := src.Truncate(2000); err != nil {
 		t.Fatal(err)
 	}
 	_, err = Write(t.Context(), create("d"), &p.spec, src, tiles)
-	check("truncated spool", err, "out.tif: ", "ends before the tile")
+	check("truncated spool", err, "out.tif: ", "ends within the tile")
 }
 
-func TestSpecsThatCannotBeWrittenAreRefusedWithAllReasons(t *testing.T) {
-	good := FileSpec{Path: "f.tif", Width: 100, Height: 100, Bands: 1, Type: ndarray.Uint8, TileWidth: 32, TileHeight: 32}
+func TestFileSpecCheck(t *testing.T) {
+	good := FileSpec{Path: "f.tif", Width: 100, Height: 100, Bands: 1, Type: ndarray.Uint8, TileWidth: 32,
+		TileHeight: 32}
 	if err := good.Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -260,23 +264,25 @@ func TestSpecsThatCannotBeWrittenAreRefusedWithAllReasons(t *testing.T) {
 		change func(*FileSpec)
 		want   string
 	}{
-		{func(s *FileSpec) { s.Width = 0 }, "f.tif: a raster of 0x100 pixels"},
+		{func(s *FileSpec) { s.Width = 0 }, "f.tif: cannot write a raster of 0x100 pixels"},
 		{func(s *FileSpec) { s.Width = 1 << 31 }, "larger than a GeoTIFF can be"},
-		{func(s *FileSpec) { s.Bands = 65536 }, "f.tif: 65536 bands"},
+		{func(s *FileSpec) { s.Bands = 65536 }, "f.tif: cannot write 65536 bands"},
 		{func(s *FileSpec) { s.TileWidth = 100 }, "sides must be multiples of 16"},
-		{func(s *FileSpec) { s.Bands, s.PixelInterleave, s.TileWidth, s.TileHeight = 60000, true, 512, 512 }, "interleave by band"},
-		{func(s *FileSpec) { s.Type = ndarray.NoType }, "no element type"},
+		{func(s *FileSpec) { s.Bands, s.PixelInterleave, s.TileWidth, s.TileHeight = 60000, true, 512, 512 },
+			"interleave by band"},
+		{func(s *FileSpec) { s.Type = ndarray.NoType }, "element type is missing"},
 		{func(s *FileSpec) { s.Coding.Predictor = 7 }, "predictor 7"},
-		{func(s *FileSpec) { s.BandInfo = make([]raster.Band, 2) }, "descriptions of 2 bands given for a file of 1"},
-		{func(s *FileSpec) { s.Nodata = &nodata }, "the nodata value -1 is of type int16, the pixels of uint8"},
+		{func(s *FileSpec) { s.BandInfo = make([]raster.Band, 2) }, "descriptions of 2 bands for a file of 1 bands"},
+		{func(s *FileSpec) { s.Nodata = &nodata }, "nodata -1 is of type int16, pixels are uint8"},
 		{func(s *FileSpec) { s.Levels = []raster.Size{{Width: 50, Height: 200}} }, "overview 1 of 50x200"},
 		{func(s *FileSpec) { s.Levels = []raster.Size{{Width: 100, Height: 100}} }, "overview 1 of 100x100"},
 		{func(s *FileSpec) {
 			s.Type, s.BandInfo = ndarray.Float32, []raster.Band{{Colors: make([]raster.RGBA, 3)}}
 		}, "a colour table needs"},
-		{func(s *FileSpec) { s.BandInfo = []raster.Band{{Colors: make([]raster.RGBA, 257)}} }, "a colour table of 257 entries"},
+		{func(s *FileSpec) { s.BandInfo = []raster.Band{{Colors: make([]raster.RGBA, 257)}} },
+			"257 entries in the colour table"},
 		{func(s *FileSpec) { s.Grid.CRS.Code = "ESRI:102001" }, "ESRI:102001 can't be written"},
-		{func(s *FileSpec) { s.Grid.CRS.WKT = "LOCAL_CS[]" }, "give it as EPSG:n"},
+		{func(s *FileSpec) { s.Grid.CRS.WKT = "LOCAL_CS[]" }, "no geo keys exist for a LOCAL_CS"},
 		{func(s *FileSpec) { s.Grid.CRS.Keys = &raster.GeoKeys{Directory: []uint16{1}} }, "geo keys"},
 	} {
 		s := good
@@ -293,9 +299,10 @@ func TestSpecsThatCannotBeWrittenAreRefusedWithAllReasons(t *testing.T) {
 }
 
 func BenchmarkWrite(b *testing.B) {
-	// 3 levels of tiles like those of a scene; the spool lies as blocks of 2x2 tiles come.
+	// 3 levels of tiles of the size of a scene's; the spool has them in blocks of 2x2 tiles.
 	const tileBytes = 700 << 10
-	s := FileSpec{Path: "x.tif", Width: 5490, Height: 5490, Bands: 1, Type: ndarray.Float32, TileWidth: 512, TileHeight: 512}
+	s := FileSpec{Path: "x.tif", Width: 5490, Height: 5490, Bands: 1, Type: ndarray.Float32, TileWidth: 512,
+		TileHeight: 512}
 	dir := b.TempDir()
 	src, err := os.Create(filepath.Join(dir, "spool"))
 	if err != nil {

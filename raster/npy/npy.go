@@ -1,7 +1,6 @@
-// Package npy reads NumPy's .npy files as rasters: arrays of (rows, columns) and of (bands, rows, columns), for
-// pixels that are not maps. The type to know is [File]; [Open] gives one.
-//
-// It reads by pread and keeps no pixels; nothing is georeferenced and nothing is nodata.
+// Package npy reads NumPy's .npy files as rasters: arrays of (rows, columns) or of (bands, rows,
+// columns). They have no georeferencing and no nodata value. The type to know is [File], which
+// [Open] returns. It reads with pread and caches no pixels.
 package npy
 
 import (
@@ -11,62 +10,49 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"strings"
 	"sync"
 
+	"leat/internal/regular"
 	"leat/ndarray"
 	"leat/raster"
 )
 
-// File is an open .npy file, a raster.Source. Read may be called by many goroutines at once.
+// File is an open .npy file. It is a raster.Source; Read may be called concurrently.
 type File struct {
 	info   raster.Info
 	r      io.ReaderAt
 	stored ndarray.DType
-	start  int64 // of the elements
+	start  int64 // offset of the first element
 	swap   bool
-	// Elements from one band, row and column to the next.
+	// Distances, in elements, between bands, rows and columns.
 	band, row, col int64
 }
 
 var _ raster.Source = (*File)(nil)
 
-// Open opens the .npy file at path, C or Fortran order, either byte order. An array of two dimensions
-// has one band. The error wraps raster.ErrFormat when it is no .npy or is cut short, raster.ErrUnsupported
-// when its elements are not numbers or it has another number of dimensions, or the system's error.
-// float16 elements are read as float32.
+// Open opens the .npy file at path, in C or Fortran order and either byte order. An array of two
+// dimensions has one band. float16 elements are read as float32. The error wraps raster.ErrFormat
+// when the file is not a .npy file or is cut short, raster.ErrUnsupported when its elements are not
+// numbers or it has neither two nor three dimensions, or else the system's error.
 func Open(path string) (*File, error) {
-	// The kind is looked at first: opening a pipe would wait for its other end.
-	st, err := os.Stat(path)
-	switch {
-	case err != nil:
-	case st.IsDir():
-		err = fmt.Errorf("is a directory; name the file in it (%w)", raster.ErrFormat)
-	case !st.Mode().IsRegular():
-		err = fmt.Errorf("is not a plain file, which a raster must be (%w)", raster.ErrFormat)
-	}
-	var f *os.File
-	if err == nil {
-		f, err = os.Open(path)
-	}
+	f, st, err := regular.Open(path)
 	if err != nil {
-		var pe *fs.PathError
-		if errors.As(err, &pe) {
-			err = pe.Err
+		cause := err
+		if pe := new(fs.PathError); errors.As(err, &pe) {
+			cause = pe.Err
 		}
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if st, err = f.Stat(); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("%s: %w", path, err)
+		if errors.Is(err, regular.ErrDirectory) || errors.Is(err, regular.ErrSpecial) {
+			cause = fmt.Errorf("%w (%w)", cause, raster.ErrFormat)
+		}
+		return nil, fmt.Errorf("%s: %w", path, cause)
 	}
 	return OpenAt(f, st.Size(), path)
 }
 
-// OpenAt is Open for a file of size bytes that is read through r, which many goroutines may use at once; name is the path for
-// messages and Info. The File closes r where it is an io.Closer, also when OpenAt fails. Where r is a [raster.Fetcher] each
-// read tells it first what it will take.
+// OpenAt is Open for a file of size bytes that is read through r, which must allow concurrent
+// reads; name is the path in messages and in Info. The File closes r if it is an io.Closer, also
+// when OpenAt fails. If r is a [raster.Prefetcher], each read first calls its Fetch.
 func OpenAt(r io.ReaderAt, size int64, name string) (*File, error) {
 	n, err := open(r, size, name)
 	if err != nil {
@@ -75,7 +61,7 @@ func OpenAt(r io.ReaderAt, size int64, name string) (*File, error) {
 	return n, nil
 }
 
-// closeAt closes r where it can be.
+// closeAt closes r if it is an io.Closer.
 func closeAt(r io.ReaderAt) error {
 	if c, ok := r.(io.Closer); ok {
 		return c.Close()
@@ -103,17 +89,17 @@ func open(f io.ReaderAt, fileBytes int64, path string) (*File, error) {
 		shape = []int{1, shape[0], shape[1]}
 	case 3:
 	default:
-		return nil, fmt.Errorf("%s: its array has %d dimensions; leat reads (rows, columns) and (bands, rows, columns): save it with a.reshape(...) (%w)", path, len(shape), raster.ErrUnsupported)
+		return nil, fmt.Errorf("%s: array has %d dimensions, want (rows, columns) or (bands, rows, columns): save it with a.reshape(...) (%w)", path, len(shape), raster.ErrUnsupported)
 	}
 	bands, height, width := int64(shape[0]), int64(shape[1]), int64(shape[2])
 	if bands == 0 || height == 0 || width == 0 {
-		return nil, fmt.Errorf("%s: its array of shape %v has no pixels (%w)", path, h.Shape, raster.ErrFormat)
+		return nil, fmt.Errorf("%s: array of shape %v has no pixels (%w)", path, h.Shape, raster.ErrFormat)
 	}
 	if bands > 1<<16 {
-		return nil, fmt.Errorf("%s: its array of shape %v has more than 65536 bands; leat takes the first dimension for bands: save it with a.transpose(...) (%w)", path, h.Shape, raster.ErrUnsupported)
+		return nil, fmt.Errorf("%s: array of shape %v has more than 65536 bands, its first dimension: save it with a.transpose(...) (%w)", path, h.Shape, raster.ErrUnsupported)
 	}
 	if need := bands * height * width * int64(h.Type.Size()); need > fileBytes-n.start {
-		return nil, fmt.Errorf("%s: its array of shape %v needs %d bytes after its header, the file has %d in all: it was cut short; fetch or write it again (%w)", path, h.Shape, need, fileBytes, raster.ErrFormat)
+		return nil, fmt.Errorf("%s: array of shape %v needs %d bytes after the header, but the file has %d bytes: it was cut short (%w)", path, h.Shape, need, fileBytes, raster.ErrFormat)
 	}
 	n.band, n.row, n.col = height*width, width, 1
 	if h.Fortran {
@@ -148,7 +134,7 @@ func open(f io.ReaderAt, fileBytes int64, path string) (*File, error) {
 	return n, nil
 }
 
-// readHeader reads as much of f as its header takes.
+// readHeader reads and parses the header of f.
 func readHeader(f io.ReaderAt) (ndarray.NPYHeader, error) {
 	var prefix [ndarray.NPYPrefix]byte
 	k, err := f.ReadAt(prefix[:], 0)
@@ -166,7 +152,7 @@ func readHeader(f io.ReaderAt) (ndarray.NPYHeader, error) {
 	return ndarray.ParseNPYHeader(b[:k])
 }
 
-// Info describes the raster.
+// Info returns the description of the raster.
 func (n *File) Info() *raster.Info { return &n.info }
 
 // Close closes the file.
@@ -180,12 +166,12 @@ func (n *File) Read(ctx context.Context, bands []int, w raster.Window, dst *ndar
 	if w.Empty() {
 		return ctx.Err()
 	}
-	if far, ok := n.r.(raster.Fetcher); ok {
+	if prefetcher, ok := n.r.(raster.Prefetcher); ok {
 		ranges, err := n.Ranges(ctx, bands, w, false)
 		if err != nil {
 			return err
 		}
-		defer far.Fetch(ranges)()
+		defer prefetcher.Fetch(ranges)()
 	}
 	if n.col == 1 {
 		return n.readRows(ctx, bands, w, dst)
@@ -197,28 +183,30 @@ func (n *File) check(bands []int, w raster.Window, dst *ndarray.Array) error {
 	name, typ, g := n.info.Path, n.info.Bands[0].Type, n.info.Grid
 	switch {
 	case dst == nil:
-		return fmt.Errorf("%s: read into no array", name)
+		return fmt.Errorf("%s: destination array is nil", name)
 	case dst.Type != typ:
-		return fmt.Errorf("%s: its pixels are %v, the array to fill is of %v", name, typ, dst.Type)
-	case len(dst.Shape) != 3 || len(dst.Strides) != 3 || dst.Shape[0] != len(bands) || dst.Shape[1] != w.Height || dst.Shape[2] != w.Width:
-		return fmt.Errorf("%s: the array to fill has shape %v, not (%d, %d, %d)", name, dst.Shape, len(bands), w.Height, w.Width)
+		return fmt.Errorf("%s: pixels are %v, destination array is %v", name, typ, dst.Type)
+	case len(dst.Shape) != 3 || len(dst.Strides) != 3 || dst.Shape[0] != len(bands) || dst.Shape[1] != w.Height ||
+		dst.Shape[2] != w.Width:
+		return fmt.Errorf("%s: destination array has shape %v, want (%d, %d, %d)", name, dst.Shape, len(bands), w.Height,
+			w.Width)
 	case w.Width < 0 || w.Height < 0 || !g.Window().Contains(w):
-		return fmt.Errorf("%s: window %v is not inside the raster of %d x %d pixels", name, w, g.Width, g.Height)
+		return fmt.Errorf("%s: window %v is outside the raster of %d x %d pixels", name, w, g.Width, g.Height)
 	case w.Width > 1 && dst.Strides[2] != typ.Size():
-		return fmt.Errorf("%s: the rows of the array to fill have gaps", name)
+		return fmt.Errorf("%s: rows of the destination array are not contiguous", name)
 	}
 	for _, b := range bands {
 		if b < 1 || b > len(n.info.Bands) {
-			return fmt.Errorf("%s: band %d asked for, it has %d", name, b, len(n.info.Bands))
+			return fmt.Errorf("%s: band %d out of range (has %d)", name, b, len(n.info.Bands))
 		}
 	}
 	return nil
 }
 
-// rowsAtOnce is how many rows are read between looks at the context.
+// rowsAtOnce is the number of rows read between checks of the context.
 const rowsAtOnce = 256
 
-// readRows reads an array in C order: rows that follow each other in file and memory at once.
+// readRows reads an array in C order. It reads rows that are adjacent in file and memory together.
 func (n *File) readRows(ctx context.Context, bands []int, w raster.Window, dst *ndarray.Array) error {
 	size := int64(n.stored.Size())
 	out := dst.Type.Size()
@@ -253,8 +241,8 @@ func (n *File) readRows(ctx context.Context, bands []int, w raster.Window, dst *
 	return nil
 }
 
-// readColumns reads an array in Fortran order: one column of all bands at a time, of which rows and bands are
-// picked.
+// readColumns reads an array in Fortran order: one column of all bands at a time, from which it
+// copies the rows and bands.
 func (n *File) readColumns(ctx context.Context, bands []int, w raster.Window, dst *ndarray.Array) error {
 	size := n.stored.Size()
 	out := dst.Type.Size()
@@ -285,20 +273,21 @@ func (n *File) readColumns(ctx context.Context, bands []int, w raster.Window, ds
 	return nil
 }
 
-// widen turns every step-th byte pair of src into a float32.
+// widen converts every step-th pair of bytes of src to a float32.
 func widen(dst []float32, src []byte, step int) {
 	for i := range dst {
 		dst[i] = ndarray.Float16ToFloat32(binary.NativeEndian.Uint16(src[i*step:]))
 	}
 }
 
-// readAt fills p with elements, from byte at of the first one on, in the machine's order.
+// readAt fills p with elements in the machine's byte order, starting at byte at of the elements.
 func (n *File) readAt(p []byte, at int64) error {
 	if k, err := n.r.ReadAt(p, n.start+at); k < len(p) {
 		if err == io.EOF {
-			return fmt.Errorf("%s: it ends at byte %d: it was cut short while open; fetch or write it again (%w)", n.info.Path, n.start+at+int64(k), raster.ErrFormat)
+			return fmt.Errorf("%s: file ends at byte %d: it was cut short while open (%w)",
+				n.info.Path, n.start+at+int64(k), raster.ErrFormat)
 		}
-		if strings.Contains(err.Error(), n.info.Path) { // a store's, which says all
+		if strings.Contains(err.Error(), n.info.Path) { // the error of a store is complete
 			return err
 		}
 		return fmt.Errorf("%s: reading at byte %d: %w", n.info.Path, n.start+at, err)
@@ -325,7 +314,7 @@ func (n *File) readAt(p []byte, at int64) error {
 
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// grown returns n bytes of buf, enlarged where it is smaller.
+// grown returns n bytes of buf, which it replaces if it is too small.
 func grown(buf *[]byte, n int) []byte {
 	if cap(*buf) < n {
 		*buf = make([]byte, n)

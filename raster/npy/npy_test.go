@@ -22,7 +22,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// save writes the pixels of a, (bands, rows, columns), in the given orders. A flat one is saved with two dimensions.
+// save writes the pixels of a, (bands, rows, columns), in the given orders. With flat the file has
+// two dimensions.
 func save(t testing.TB, a *ndarray.Array, flat, fortran, big bool) string {
 	t.Helper()
 	bands, height, width := a.Shape[0], a.Shape[1], a.Shape[2]
@@ -67,7 +68,7 @@ func save(t testing.TB, a *ndarray.Array, flat, fortran, big bool) string {
 	return path
 }
 
-func TestArraysOfEveryTypeAndOrderAreRead(t *testing.T) {
+func TestReadAllTypesAndOrders(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for typ := ndarray.Uint8; typ <= ndarray.Complex128; typ++ {
 		for _, fortran := range []bool{false, true} {
@@ -93,29 +94,29 @@ func TestArraysOfEveryTypeAndOrderAreRead(t *testing.T) {
 						}
 						return f
 					}, want)
-					near, err := Open(path)
+					local, err := Open(path)
 					if err != nil {
 						t.Fatal(err)
 					}
-					defer near.Close()
+					defer local.Close()
 					b, err := os.ReadFile(path)
 					if err != nil {
 						t.Fatal(err)
 					}
-					far := rastertest.NewFar(bytes.NewReader(b))
-					f, err := OpenAt(far, int64(len(b)), path)
+					remote := rastertest.NewRemote(bytes.NewReader(b))
+					f, err := OpenAt(remote, int64(len(b)), path)
 					if err != nil {
 						t.Fatal(err)
 					}
 					defer f.Close()
-					rastertest.Ranges(t, r, far, f, near)
+					rastertest.Ranges(t, r, remote, f, local)
 				})
 			}
 		}
 	}
 }
 
-func TestFilesOfNumPyAreRead(t *testing.T) {
+func TestReadNumPyFiles(t *testing.T) {
 	python := ""
 	for _, p := range []string{"python3", "/usr/bin/python3"} {
 		if exec.Command(p, "-c", "import numpy").Run() == nil {
@@ -140,9 +141,12 @@ with open("v3.npy", "wb") as f: np.lib.format.write_array(f, a.astype("<i4"), ve
 		t.Fatalf("%v: %s", err, out)
 	}
 	for name, at := range map[string]func(b, y, x int) int32{
-		"c.npy": func(b, y, x int) int32 { return int32(b*12 + y*4 + x) }, "f.npy": func(b, y, x int) int32 { return int32(b*12 + y*4 + x) },
-		"v2.npy": func(b, y, x int) int32 { return int32(b*12 + y*4 + x) }, "v3.npy": func(b, y, x int) int32 { return int32(b*12 + y*4 + x) },
-		"two.npy": func(_, y, x int) int32 { return int32(12 + y*4 + x) }, "view.npy": func(b, y, x int) int32 { return int32(b*12 + x*4 + y) },
+		"c.npy":    func(b, y, x int) int32 { return int32(b*12 + y*4 + x) },
+		"f.npy":    func(b, y, x int) int32 { return int32(b*12 + y*4 + x) },
+		"v2.npy":   func(b, y, x int) int32 { return int32(b*12 + y*4 + x) },
+		"v3.npy":   func(b, y, x int) int32 { return int32(b*12 + y*4 + x) },
+		"two.npy":  func(_, y, x int) int32 { return int32(12 + y*4 + x) },
+		"view.npy": func(b, y, x int) int32 { return int32(b*12 + x*4 + y) },
 	} {
 		f, err := Open(filepath.Join(dir, name))
 		if err != nil {
@@ -164,7 +168,7 @@ with open("v3.npy", "wb") as f: np.lib.format.write_array(f, a.astype("<i4"), ve
 	}
 }
 
-func TestWhatCanNotBeReadIsRefusedWithTheReason(t *testing.T) {
+func TestOpenErrors(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string, b []byte) string {
 		path := filepath.Join(dir, name)
@@ -190,7 +194,7 @@ func TestWhatCanNotBeReadIsRefusedWithTheReason(t *testing.T) {
 		{file("huge.npy", head(1<<31, 1<<30)), raster.ErrFormat, "cut short"},
 		{file("none.npy", head(0, 5)), raster.ErrFormat, "no pixels"},
 		{file("line.npy", append(head(1), 0, 0)), raster.ErrUnsupported, "1 dimensions"},
-		{file("records.npy", append([]byte(records), 0, 0)), raster.ErrUnsupported, "several fields"},
+		{file("records.npy", append([]byte(records), 0, 0)), raster.ErrUnsupported, "elements are records"},
 		{file("cube.npy", append(head(1, 1, 1, 1), 0, 0)), raster.ErrUnsupported, "4 dimensions"},
 	} {
 		f, err := Open(c.path)
@@ -203,7 +207,7 @@ func TestWhatCanNotBeReadIsRefusedWithTheReason(t *testing.T) {
 	}
 }
 
-func TestAFileThatShrinksIsAnErrorNotPixels(t *testing.T) {
+func TestReadOfShrunkFile(t *testing.T) {
 	path := save(t, ndarray.New(ndarray.Uint16, 1, 100, 100), true, false, false)
 	f, err := Open(path)
 	if err != nil {

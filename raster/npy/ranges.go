@@ -7,19 +7,20 @@ import (
 	"leat/raster"
 )
 
-var _ raster.Ranged = (*File)(nil)
+var _ raster.RangeLister = (*File)(nil)
 
-// maxRanges bounds the pieces that are told apart in one read.
+// maxRanges bounds the number of ranges that one read lists.
 const maxRanges = 1 << 16
 
-// Ranges implements raster.Ranged.
+// Ranges implements raster.RangeLister.
 func (n *File) Ranges(ctx context.Context, bands []int, w raster.Window, _ bool) ([]raster.Range, error) {
 	if w.Width < 0 || w.Height < 0 || !n.info.Grid.Window().Contains(w) {
-		return nil, fmt.Errorf("%s: window %v is not inside the raster of %d x %d pixels", n.info.Path, w, n.info.Grid.Width, n.info.Grid.Height)
+		return nil, fmt.Errorf("%s: window %v is outside the raster of %d x %d pixels", n.info.Path, w,
+			n.info.Grid.Width, n.info.Grid.Height)
 	}
 	for _, b := range bands {
 		if b < 1 || b > len(n.info.Bands) {
-			return nil, fmt.Errorf("%s: band %d asked for, it has %d", n.info.Path, b, len(n.info.Bands))
+			return nil, fmt.Errorf("%s: band %d out of range (has %d)", n.info.Path, b, len(n.info.Bands))
 		}
 	}
 	if w.Empty() || len(bands) == 0 {
@@ -29,7 +30,7 @@ func (n *File) Ranges(ctx context.Context, bands []int, w raster.Window, _ bool)
 	add := func(first, count int64) {
 		size := int64(n.stored.Size())
 		r := raster.Range{Offset: n.start + first*size, Bytes: count * size}
-		// Rows of all columns follow each other: they are one piece.
+		// Full-width rows are adjacent and become one range.
 		if k := len(out); k > 0 && out[k-1].Offset+out[k-1].Bytes == r.Offset {
 			out[k-1].Bytes += r.Bytes
 			return
@@ -38,10 +39,10 @@ func (n *File) Ranges(ctx context.Context, bands []int, w raster.Window, _ bool)
 	}
 	switch {
 	case n.col != 1:
-		for x := range w.Width { // all bands, as readColumns reads them
+		for x := range w.Width { // of all bands, as in readColumns
 			add(int64(w.Col+x)*n.col+int64(w.Row)*n.row, int64(w.Height)*n.row)
 		}
-	case w.Height > maxRanges/len(bands): // what lies between the rows is not worth so long a list
+	case w.Height > maxRanges/len(bands): // too many ranges: one per band, gaps included
 		for _, b := range bands {
 			add(int64(b-1)*n.band+int64(w.Row)*n.row+int64(w.Col), int64(w.Height-1)*n.row+int64(w.Width))
 		}

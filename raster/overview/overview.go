@@ -1,6 +1,6 @@
-// Package overview makes reduced copies of pixels: nearest, average and mode, over cells of
-// factor x factor pixels. Cells at the right and lower edge have the pixels that there are. All functions are
-// pure and keep nothing.
+// Package overview reduces the resolution of pixels by nearest, average or mode over cells of
+// factor x factor pixels. Cells at the right and lower edge use the pixels inside the raster. All
+// functions are pure. The types to know are [Method] and [Plane]; [Reduce] does the work.
 package overview
 
 import (
@@ -10,18 +10,18 @@ import (
 	"leat/ndarray"
 )
 
-// Method says how the pixels of a cell become one.
+// Method is the rule by which the pixels of a cell become one pixel.
 type Method uint8
 
 const (
-	Nearest Method = iota // the upper left pixel, as GDAL takes it
+	Nearest Method = iota // the upper left pixel, as in GDAL
 	Average               // mean of the valid pixels, integers rounded half up; never nodata, see Reduce
 	Mode                  // most frequent valid value, the smallest of several
 )
 
 func (m Method) String() string { return [...]string{"nearest", "average", "mode"}[m] }
 
-// ParseMethod returns the method of that name.
+// ParseMethod returns the method whose name is s.
 func ParseMethod(s string) (Method, error) {
 	for m := Nearest; m <= Mode; m++ {
 		if m.String() == s {
@@ -31,21 +31,25 @@ func ParseMethod(s string) (Method, error) {
 	return 0, fmt.Errorf("unknown overview method %q (use nearest, average or mode)", s)
 }
 
-// Plane is one band of pixels in machine order; rows begin Stride pixels apart.
+// Plane is one band of pixels in the machine's byte order. Rows begin Stride pixels apart.
 type Plane struct {
 	Type          ndarray.DType
 	Width, Height int
 	Stride        int
 	Data          []byte
+	// Mask holds Height rows of Width bytes, 0 for invalid pixels; nil means that all are valid.
+	// Nearest ignores it.
+	Mask []byte
 }
 
-// Reduced returns the size of n pixels in cells of factor.
+// Reduced returns the size of n pixels in cells of factor pixels.
 func Reduced(n, factor int) int { return (n + factor - 1) / factor }
 
-// Reduce fills dst, Reduced(Width) x Reduced(Height) pixels without gaps, from src. nodata may be nil; where it
-// is set, and for NaN, pixels are invalid: a cell with no valid pixel becomes nodata (NaN without
-// one), and a mean of valid pixels that happens to be nodata becomes the next value above it (below, at the type's
-// end), so that it stays valid. Only Nearest works on complex pixels.
+// Reduce fills dst, Reduced(Width) x Reduced(Height) pixels without gaps, from src. Pixels that are
+// NaN, masked, or equal to nodata, if it is not nil, are invalid. A cell without valid pixels
+// becomes nodata; without a nodata value it becomes NaN, or 0 for integers. A mean that equals
+// nodata becomes the next value above it (at the type's maximum, the one below), so that it stays
+// valid. Complex pixels need Nearest.
 func Reduce(m Method, dst []byte, src Plane, factor int, nodata *ndarray.Scalar) error {
 	if m == Nearest {
 		switch src.Type.Size() {
@@ -102,7 +106,7 @@ func nearest[T any](dst, src []T, p Plane, f int) {
 	}
 }
 
-// half does it for float16, by way of float32, in which every value is exact.
+// half is cells for float16. It converts to float32, in which every float16 is exact.
 func half(m Method, dst []byte, src Plane, f int, nodata *ndarray.Scalar) {
 	wide := make([]float32, src.Width*src.Height)
 	bits := ndarray.OfBytes[uint16](src.Data)
@@ -116,7 +120,8 @@ func half(m Method, dst []byte, src Plane, f int, nodata *ndarray.Scalar) {
 		nodata = &s
 	}
 	out := make([]float32, Reduced(src.Width, f)*Reduced(src.Height, f))
-	cells[float32](m, ndarray.AsBytes(out), Plane{ndarray.Float32, src.Width, src.Height, src.Width, ndarray.AsBytes(wide)}, f, nodata)
+	cells[float32](m, ndarray.AsBytes(out),
+		Plane{ndarray.Float32, src.Width, src.Height, src.Width, ndarray.AsBytes(wide), src.Mask}, f, nodata)
 	for i, v := range out {
 		ndarray.OfBytes[uint16](dst)[i] = ndarray.Float32ToFloat16(v)
 	}
@@ -124,7 +129,7 @@ func half(m Method, dst []byte, src Plane, f int, nodata *ndarray.Scalar) {
 
 func cells[T ndarray.Real](m Method, dstBytes []byte, p Plane, f int, nodata *ndarray.Scalar) {
 	dst, src := ndarray.OfBytes[T](dstBytes), ndarray.OfBytes[T](p.Data)
-	var none T // what a cell without a valid pixel becomes
+	var none T // value of a cell without valid pixels
 	has := nodata != nil && !nodata.IsNaN()
 	if has {
 		none = ndarray.Value[T](*nodata)
@@ -140,8 +145,8 @@ func cells[T ndarray.Real](m Method, dstBytes []byte, p Plane, f int, nodata *nd
 			valid = valid[:0]
 			for r := range rows {
 				at := (y*f+r)*p.Stride + x*f
-				for _, v := range src[at : at+cols] {
-					if v == v && (!has || v != none) {
+				for i, v := range src[at : at+cols] {
+					if v == v && (!has || v != none) && (p.Mask == nil || p.Mask[(y*f+r)*p.Width+x*f+i] != 0) {
 						valid = append(valid, v)
 					}
 				}
@@ -152,7 +157,7 @@ func cells[T ndarray.Real](m Method, dstBytes []byte, p Plane, f int, nodata *nd
 			case m == Average:
 				v := mean(valid)
 				if has && v == none {
-					v = beside(v)
+					v = nextValue(v)
 				}
 				dst[y*w+x] = v
 			default:
@@ -172,7 +177,7 @@ func mean[T ndarray.Real](v []T) T {
 		}
 		return T(sum / float64(n))
 	case uint64:
-		// Quotients and remainders apart: a sum of 64-bit values could wrap.
+		// Sums quotients and remainders separately, since a sum of 64-bit values could wrap.
 		var q, r uint64
 		for _, x := range v {
 			q += uint64(x) / uint64(n)
@@ -188,8 +193,8 @@ func mean[T ndarray.Real](v []T) T {
 	return T(q + floorDiv(2*r+int64(n), int64(2*n)))
 }
 
-// beside is the next value above v, or the one below the largest of the type.
-func beside[T ndarray.Real](v T) T {
+// nextValue returns the next value above v, or the one below it at the type's maximum.
+func nextValue[T ndarray.Real](v T) T {
 	switch x := any(v).(type) {
 	case float32:
 		return T(math.Nextafter32(x, float32(math.Inf(1))))
@@ -210,7 +215,7 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// mode sorts by insertion: a cell has few pixels, and those of a class map mostly lie sorted.
+// mode sorts by insertion: cells have few pixels, and those of class maps are often almost sorted.
 func mode[T ndarray.Real](v []T) T {
 	for i := 1; i < len(v); i++ {
 		for k := i; k > 0 && v[k] < v[k-1]; k-- {
@@ -233,7 +238,8 @@ func mode[T ndarray.Real](v []T) T {
 
 func nan() float64 { return math.NaN() }
 
-// DefaultLevels are RIOS's: 4, 8, 16, ... up to 512 while the smaller side stays above 128 pixels.
+// DefaultLevels returns the default factors, those of RIOS: 4, 8, 16, ... up to 512 while the
+// smaller side stays above 128 pixels.
 func DefaultLevels(width, height int) []int {
 	var l []int
 	for f := 4; f <= 512 && min(width, height)/f > 128; f *= 2 {
@@ -242,7 +248,7 @@ func DefaultLevels(width, height int) []int {
 	return l
 }
 
-// COGLevels are 2, 4, 8, ... until the larger side has at most 512 pixels.
+// COGLevels returns the factors 2, 4, 8, ... until the larger side has at most 512 pixels.
 func COGLevels(width, height int) []int {
 	var l []int
 	for f := 1; Reduced(max(width, height), f) > 512; {

@@ -12,7 +12,7 @@ import (
 func reduce[T ndarray.Element](t *testing.T, m Method, px []T, w, h, f int, nodata *ndarray.Scalar) []T {
 	t.Helper()
 	dst := make([]T, Reduced(w, f)*Reduced(h, f))
-	src := Plane{ndarray.TypeOf[T](), w, h, w, ndarray.AsBytes(px)}
+	src := Plane{ndarray.TypeOf[T](), w, h, w, ndarray.AsBytes(px), nil}
 	if err := Reduce(m, ndarray.AsBytes(dst), src, f, nodata); err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +21,7 @@ func reduce[T ndarray.Element](t *testing.T, m Method, px []T, w, h, f int, noda
 
 func scalar[T ndarray.Real](v T) *ndarray.Scalar { s := ndarray.ScalarOf(v); return &s }
 
-func TestAverageRoundsHalfUpOverValidPixelsOnly(t *testing.T) {
+func TestAverage(t *testing.T) {
 	u8 := reduce(t, Average, []uint8{1, 2, 9, 0, 0, 9, 7, 0, 0}, 3, 3, 2, scalar[uint8](0))
 	if d := cmp.Diff([]uint8{2, 9, 7, 0}, u8); d != "" {
 		t.Error(d)
@@ -30,7 +30,8 @@ func TestAverageRoundsHalfUpOverValidPixelsOnly(t *testing.T) {
 	if d := cmp.Diff([]int16{-2, 6}, i16); d != "" { // -2.25 and 5.5
 		t.Error(d)
 	}
-	big := reduce(t, Average, []uint64{math.MaxUint64, math.MaxUint64, math.MaxUint64, math.MaxUint64 - 1}, 2, 2, 2, nil)
+	big := reduce(t, Average, []uint64{math.MaxUint64, math.MaxUint64, math.MaxUint64, math.MaxUint64 - 1}, 2, 2, 2,
+		nil)
 	if big[0] != math.MaxUint64 {
 		t.Error("the sum of 64-bit values wrapped:", big[0])
 	}
@@ -44,14 +45,14 @@ func TestAverageRoundsHalfUpOverValidPixelsOnly(t *testing.T) {
 	}
 }
 
-func TestAnAverageOfValidPixelsIsNeverNodata(t *testing.T) {
+func TestAverageIsNeverNodata(t *testing.T) {
 	if got := reduce(t, Average, []int16{-5, 5}, 2, 1, 2, scalar[int16](0)); got[0] != 1 {
 		t.Error(got)
 	}
 	if got := reduce(t, Average, []uint8{254, 254, 254}, 3, 1, 3, scalar[uint8](255)); got[0] != 254 {
 		t.Error(got)
 	}
-	if got := beside[uint8](255); got != 254 {
+	if got := nextValue[uint8](255); got != 254 {
 		t.Error(got)
 	}
 	if got := reduce(t, Average, []float32{-1, 1}, 2, 1, 2, scalar[float32](0)); !(got[0] > 0 && got[0] < 1e-40) {
@@ -59,7 +60,7 @@ func TestAnAverageOfValidPixelsIsNeverNodata(t *testing.T) {
 	}
 }
 
-func TestModeTakesTheSmallerOfTies(t *testing.T) {
+func TestMode(t *testing.T) {
 	got := reduce(t, Mode, []uint8{3, 2, 2, 3, 9, 9, 1, 9, 9}, 3, 3, 3, nil)
 	if got[0] != 9 {
 		t.Error(got)
@@ -72,8 +73,9 @@ func TestModeTakesTheSmallerOfTies(t *testing.T) {
 	}
 }
 
-func TestNearestTakesTheUpperLeftPixel(t *testing.T) {
-	if d := cmp.Diff([]complex64{1, 3, 7, 9}, reduce(t, Nearest, []complex64{1, 2, 3, 4, 5, 6, 7, 8, 9}, 3, 3, 2, nil)); d != "" {
+func TestNearest(t *testing.T) {
+	if d := cmp.Diff([]complex64{1, 3, 7, 9},
+		reduce(t, Nearest, []complex64{1, 2, 3, 4, 5, 6, 7, 8, 9}, 3, 3, 2, nil)); d != "" {
 		t.Error(d)
 	}
 }

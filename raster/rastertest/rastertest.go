@@ -1,5 +1,5 @@
-// Package rastertest holds the conformance suite of raster.Source: every driver's tests run it over files
-// whose pixels they know.
+// Package rastertest has the conformance suite of raster.Source, which the tests of every driver
+// run over files with known pixels.
 package rastertest
 
 import (
@@ -14,9 +14,9 @@ import (
 	"leat/raster"
 )
 
-// Run checks that the source which open opens holds the pixels of want, an array of (bands, rows,
-// columns) of the type that Read gives, and keeps the contracts of raster.Source and of the optional interfaces that
-// it has. open is called several times; Run closes what it opens.
+// Run checks that the source returned by open holds the pixels of want, an array of (bands, rows,
+// columns) of the type that Read returns, and that it fulfils the contracts of raster.Source and of
+// the optional interfaces it has. Run calls open several times and closes what it returns.
 func Run(t *testing.T, open func(t testing.TB) raster.Source, want *ndarray.Array) {
 	t.Helper()
 	with := func(name string, f func(t *testing.T, s raster.Source)) {
@@ -28,16 +28,16 @@ func Run(t *testing.T, open func(t testing.TB) raster.Source, want *ndarray.Arra
 			}
 		})
 	}
-	with("Info describes the pixels", func(t *testing.T, s raster.Source) { checkInfo(t, s, want) })
-	with("windows and bands in any order give the pixels", func(t *testing.T, s raster.Source) {
+	with("Info", func(t *testing.T, s raster.Source) { checkInfo(t, s, want) })
+	with("windows and bands in any order", func(t *testing.T, s raster.Source) {
 		r := rand.New(rand.NewPCG(11, 12))
 		for range 40 {
 			checkWindow(t, r, s, want)
 		}
 	})
-	with("reads go on side by side", func(t *testing.T, s raster.Source) { sideBySide(t, s, want) })
-	with("what the contract forbids is refused", func(t *testing.T, s raster.Source) { checkRefusals(t, s, want) })
-	with("a cancelled context ends a read", func(t *testing.T, s raster.Source) {
+	with("concurrent reads", func(t *testing.T, s raster.Source) { checkConcurrent(t, s, want) })
+	with("invalid reads", func(t *testing.T, s raster.Source) { checkRefusals(t, s, want) })
+	with("cancelled read", func(t *testing.T, s raster.Source) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		g := s.Info().Grid
@@ -46,9 +46,9 @@ func Run(t *testing.T, open func(t testing.TB) raster.Source, want *ndarray.Arra
 			t.Errorf("the error is %v", err)
 		}
 	})
-	with("kept tiles give the same pixels", func(t *testing.T, s raster.Source) { checkCache(t, s, want) })
-	with("overviews are rasters of their own", checkOverviews)
-	with("masks are 0 or 255", checkMask)
+	with("tile cache", func(t *testing.T, s raster.Source) { checkCache(t, s, want) })
+	with("overviews", checkOverviews)
+	with("mask", checkMask)
 }
 
 func checkInfo(t *testing.T, s raster.Source, want *ndarray.Array) {
@@ -67,13 +67,14 @@ func checkInfo(t *testing.T, s raster.Source, want *ndarray.Array) {
 			t.Errorf("band %d has scale 0", n+1)
 		}
 	}
-	if i.TileWidth < 1 || i.TileHeight < 1 || i.Driver == "" || i.FileBytes <= 0 || i.Interleave != "band" && i.Interleave != "pixel" || i.Predictor == 0 || i.ByteOrder != "little" && i.ByteOrder != "big" {
+	if i.TileWidth < 1 || i.TileHeight < 1 || i.Driver == "" || i.FileBytes <= 0 || i.Interleave != "band" &&
+		i.Interleave != "pixel" || i.Predictor == 0 || i.ByteOrder != "little" && i.ByteOrder != "big" {
 		t.Errorf("incomplete: %+v", i)
 	}
 	if !i.Grid.HasTransform && i.Grid.Transform != raster.Identity {
 		t.Errorf("no transform, yet %v", i.Grid.Transform)
 	}
-	if r, ok := s.(raster.Readable); ok && r.Readable() != nil {
+	if r, ok := s.(raster.Decodable); ok && r.Readable() != nil {
 		t.Errorf("Readable: %v", r.Readable())
 	}
 	if _, ok := s.(raster.Masker); i.Mask == raster.MaskDataset && !ok {
@@ -84,7 +85,7 @@ func checkInfo(t *testing.T, s raster.Source, want *ndarray.Array) {
 	}
 }
 
-// window returns a random window of a grid, one in four all of it.
+// window returns a random window of a grid, one time in four the whole grid.
 func window(r *rand.Rand, g raster.Grid) raster.Window {
 	if r.IntN(4) == 0 {
 		return g.Window()
@@ -96,8 +97,8 @@ func window(r *rand.Rand, g raster.Grid) raster.Window {
 
 const guard = 0xA5
 
-// checkWindow reads a random window of random bands into an array with gaps and compares it; the bytes in the
-// gaps must stay.
+// checkWindow reads a random window of random bands into an array with gaps and compares it. The
+// bytes in the gaps must not change.
 func checkWindow(t *testing.T, r *rand.Rand, s raster.Source, want *ndarray.Array) {
 	t.Helper()
 	g := s.Info().Grid
@@ -115,7 +116,8 @@ func checkWindow(t *testing.T, r *rand.Rand, s raster.Source, want *ndarray.Arra
 	for i := range big.Data {
 		big.Data[i] = guard
 	}
-	dst := &ndarray.Array{Type: want.Type, Shape: []int{len(bands), w.Height, w.Width}, Strides: big.Strides, Offset: before * size, Data: big.Data}
+	dst := &ndarray.Array{Type: want.Type, Shape: []int{len(bands), w.Height, w.Width}, Strides: big.Strides,
+		Offset: before * size, Data: big.Data}
 	if err := s.Read(t.Context(), bands, w, dst); err != nil {
 		t.Fatalf("bands %v of window %v: %v", bands, w, err)
 	}
@@ -135,7 +137,7 @@ func checkWindow(t *testing.T, r *rand.Rand, s raster.Source, want *ndarray.Arra
 	}
 }
 
-func sideBySide(t *testing.T, s raster.Source, want *ndarray.Array) {
+func checkConcurrent(t *testing.T, s raster.Source, want *ndarray.Array) {
 	var wg sync.WaitGroup
 	for seed := range uint64(4) {
 		wg.Go(func() {
@@ -177,14 +179,19 @@ func checkRefusals(t *testing.T, s raster.Source, want *ndarray.Array) {
 		dst   *ndarray.Array
 	}{
 		{"no band 0", []int{0}, raster.Window{Width: 1, Height: 1}, ndarray.New(want.Type, 1, 1, 1)},
-		{"no band after the last", []int{want.Shape[0] + 1}, raster.Window{Width: 1, Height: 1}, ndarray.New(want.Type, 1, 1, 1)},
-		{"window left of the raster", []int{1}, raster.Window{Col: -1, Width: 1, Height: 1}, ndarray.New(want.Type, 1, 1, 1)},
-		{"window below the raster", []int{1}, raster.Window{Row: g.Height, Width: 1, Height: 1}, ndarray.New(want.Type, 1, 1, 1)},
-		{"window wider than the raster", []int{1}, raster.Window{Width: g.Width + 1, Height: 1}, ndarray.New(want.Type, 1, 1, g.Width+1)},
+		{"no band after the last", []int{want.Shape[0] + 1}, raster.Window{Width: 1, Height: 1},
+			ndarray.New(want.Type, 1, 1, 1)},
+		{"window left of the raster", []int{1}, raster.Window{Col: -1, Width: 1, Height: 1},
+			ndarray.New(want.Type, 1, 1, 1)},
+		{"window below the raster", []int{1}, raster.Window{Row: g.Height, Width: 1, Height: 1},
+			ndarray.New(want.Type, 1, 1, 1)},
+		{"window wider than the raster", []int{1}, raster.Window{Width: g.Width + 1, Height: 1},
+			ndarray.New(want.Type, 1, 1, g.Width+1)},
 		{"array of another type", []int{1}, raster.Window{Width: 1, Height: 1}, ndarray.New(other, 1, 1, 1)},
 		{"array of another shape", []int{1}, raster.Window{Width: 1, Height: 1}, ndarray.New(want.Type, 1, 1, 2)},
 		{"array of two dimensions", []int{1}, raster.Window{Width: 1, Height: 1}, ndarray.New(want.Type, 1, 1)},
-		{"more bands than the array has", []int{1, 1}, raster.Window{Width: 1, Height: 1}, ndarray.New(want.Type, 1, 1, 1)},
+		{"more bands than the array has", []int{1, 1}, raster.Window{Width: 1, Height: 1},
+			ndarray.New(want.Type, 1, 1, 1)},
 	} {
 		if err := s.Read(t.Context(), c.bands, c.w, c.dst); err == nil {
 			t.Errorf("%s: no error", c.name)
@@ -200,7 +207,7 @@ func checkRefusals(t *testing.T, s raster.Source, want *ndarray.Array) {
 	}
 }
 
-// checkCache reads overlapping windows with a cache of plenty, of one tile and of none.
+// checkCache reads overlapping windows with a large cache, a cache of about one tile, and none.
 func checkCache(t *testing.T, s raster.Source, want *ndarray.Array) {
 	tiled, ok := s.(raster.Tiled)
 	if !ok {
@@ -213,7 +220,7 @@ func checkCache(t *testing.T, s raster.Source, want *ndarray.Array) {
 		for range 15 {
 			checkWindow(t, r, s, want)
 		}
-		sideBySide(t, s, want)
+		checkConcurrent(t, s, want)
 		if cache.Peak() > limit {
 			t.Errorf("%d bytes kept, the limit is %d", cache.Peak(), limit)
 		}
@@ -221,9 +228,9 @@ func checkCache(t *testing.T, s raster.Source, want *ndarray.Array) {
 }
 
 func checkOverviews(t *testing.T, s raster.Source) {
-	l, ok := s.(raster.Leveled)
+	l, ok := s.(raster.OverviewSource)
 	if !ok {
-		t.Skip("skipped: no raster.Leveled")
+		t.Skip("skipped: no raster.OverviewSource")
 	}
 	sizes := l.Overviews()
 	if len(sizes) != len(s.Info().Overviews) {
@@ -239,7 +246,8 @@ func checkOverviews(t *testing.T, s raster.Source) {
 		}
 		g := o.Info().Grid
 		if g.Width != z.Width || g.Height != z.Height || len(o.Info().Bands) != len(s.Info().Bands) {
-			t.Errorf("overview %d is %dx%d with %d bands, announced as %v", i, g.Width, g.Height, len(o.Info().Bands), z)
+			t.Errorf("overview %d is %dx%d with %d bands, Overviews lists %v", i, g.Width, g.Height, len(o.Info().Bands),
+				z)
 		}
 		dst := ndarray.New(o.Info().Bands[0].Type, 1, g.Height, g.Width)
 		if err := o.Read(t.Context(), []int{1}, g.Window(), dst); err != nil {
@@ -250,7 +258,7 @@ func checkOverviews(t *testing.T, s raster.Source) {
 			t.Error(err)
 		}
 		if err := o.Read(t.Context(), []int{1}, g.Window(), dst); err != nil {
-			t.Errorf("closing an overview does something: %v", err)
+			t.Errorf("read after Close of an overview: %v", err)
 		}
 	}
 	for _, i := range []int{-1, len(sizes)} {

@@ -9,9 +9,9 @@ import (
 	"leat/ndarray"
 )
 
-// Histogram counts the pixels of one band: per value for 8- and 16-bit integers, else per leading 16 bits of
-// the value as a float32, in an order that follows the values. Counters hold what one block can have;
-// [Totals] sums blocks.
+// Histogram counts the pixels of one band: per value for 8- and 16-bit integers, else per leading
+// 16 bits of the value as a float32, in increasing order of value. Its counters hold what one block
+// can have; [Totals] sums blocks.
 type Histogram struct {
 	typ    ndarray.DType
 	counts []uint32
@@ -29,17 +29,17 @@ func counters(t ndarray.DType) int {
 	return 1 << 16
 }
 
-// exact reports whether each counter stands for one value.
+// exact reports whether each counter counts a single value.
 func exact(t ndarray.DType) bool { return t.IsInteger() && t.Size() <= 2 }
 
-// leadingBits is the place of v among the 65,536 counters; it rises with v.
+// leadingBits returns the index of v among the 65,536 counters, which increases with v.
 func leadingBits(v float32) uint16 {
 	b := math.Float32bits(v)
-	// Negative numbers: all bits flipped; others: the sign bit.
+	// Flips all bits of negative numbers, and the sign bit of others.
 	return uint16((b ^ (uint32(int32(b)>>31) | 1<<31)) >> 16)
 }
 
-// bounds gives the smallest and the largest value that counter i stands for.
+// bounds returns the smallest and the largest value that counter i counts.
 func bounds(t ndarray.DType, i int) (lo, hi float64) {
 	if exact(t) {
 		v := float64(i)
@@ -63,8 +63,9 @@ func bounds(t ndarray.DType, i int) (lo, hi float64) {
 	return lo, hi
 }
 
-// AppendTo appends the counters that are not 0 to dst and sets all to 0: a uvarint with their number, then for
-// each the distance from the counter before it and its count, both as uvarints.
+// AppendTo appends the nonzero counters to dst and sets all counters to 0. The format is a uvarint
+// with their number, then for each the distance from the previous counter and its count, as
+// uvarints.
 func (h *Histogram) AppendTo(dst []byte) []byte {
 	n := 0
 	for _, c := range h.counts {
@@ -94,8 +95,8 @@ type Totals struct {
 // NewTotals returns empty totals for a band of type t.
 func NewTotals(t ndarray.DType) *Totals { return &Totals{t, make([]uint64, counters(t))} }
 
-// Add adds a histogram in the form of AppendTo and returns the bytes behind it. The error says that the
-// bytes are not one; nothing is added then.
+// Add adds a histogram in the format of AppendTo and returns the bytes that follow it. It returns
+// an error, and adds nothing, when the bytes are not a histogram.
 func (t *Totals) Add(b []byte) ([]byte, error) {
 	if _, err := t.Check(b); err != nil {
 		return nil, err
@@ -103,16 +104,17 @@ func (t *Totals) Add(b []byte) ([]byte, error) {
 	return t.walk(b, func(counter, n uint64) { t.counts[counter] += n })
 }
 
-// Check reports whether bytes begin with a histogram that Add takes, and returns those behind it.
+// Check returns the bytes that follow the histogram at the start of b, or an error when Add would
+// refuse it.
 func (t *Totals) Check(b []byte) ([]byte, error) { return t.walk(b, func(uint64, uint64) {}) }
 
-// walk calls f for each counter of a histogram that is not 0.
+// walk calls f for each nonzero counter of a histogram and returns the bytes that follow it.
 func (t *Totals) walk(b []byte, f func(counter, n uint64)) ([]byte, error) {
-	torn := false
+	truncated := false
 	next := func() uint64 {
 		v, n := binary.Uvarint(b)
 		if n <= 0 {
-			torn = true
+			truncated = true
 			return 0
 		}
 		b = b[n:]
@@ -120,27 +122,27 @@ func (t *Totals) walk(b []byte, f func(counter, n uint64)) ([]byte, error) {
 	}
 	counters, at, limit := next(), uint64(0), uint64(len(t.counts))
 	if counters > limit {
-		return nil, fmt.Errorf("stats: a histogram with %d counters of %d", counters, limit)
+		return nil, fmt.Errorf("stats: histogram has %d counters, at most %d are possible", counters, limit)
 	}
 	for range counters {
 		d, n := next(), next()
-		if torn {
+		if truncated {
 			break
 		}
 		if d >= limit || at+d >= limit {
-			return nil, fmt.Errorf("stats: histogram counter %d of %d", at+d, limit)
+			return nil, fmt.Errorf("stats: histogram counter %d out of range (%d counters)", at+d, limit)
 		}
 		at += d
 		f(at, n)
 	}
-	if torn {
-		return nil, errors.New("stats: torn histogram")
+	if truncated {
+		return nil, errors.New("stats: truncated histogram")
 	}
 	return b, nil
 }
 
-// Bins is a histogram over equal parts of [Min, Max]. With Direct, each bin is one value: bin 0 counts
-// Min, bin 1 counts Min+1, and so on.
+// Bins is a histogram over equal parts of [Min, Max]. With Direct, each bin is one value: bin 0
+// counts Min, bin 1 counts Min+1, and so on.
 type Bins struct {
 	Min, Max float64
 	Direct   bool
@@ -150,10 +152,10 @@ type Bins struct {
 // MaxBins is the number of bins that RIOS and GDAL use by default.
 const MaxBins = 256
 
-// Bins derives at most MaxBins bins between the band's minimum and maximum. For 8- and 16-bit integers with at
-// most MaxBins values between them bins are direct; with more values a bin holds whole values. Both are exact. For
-// other types a counter's pixels are spread evenly over the values it stands for, so that a pixel may stand in a bin at
-// most 1/128 of its own value away from its own.
+// Bins returns at most MaxBins bins between the band's minimum and maximum. For 8- and 16-bit
+// integers they are exact: each bin is one value if at most MaxBins values lie between the two, and
+// else holds whole values. For other types the pixels of a counter are spread evenly over its
+// values, so that a pixel may be counted in a bin up to 1/128 of its own value away.
 func (t *Totals) Bins(m Moments) Bins {
 	b := Bins{Min: m.Min, Max: m.Max}
 	if m.Valid == 0 || math.IsInf(m.Min, 0) || math.IsInf(m.Max, 0) {
@@ -165,7 +167,7 @@ func (t *Totals) Bins(m Moments) Bins {
 		n = int(m.Max-m.Min) + 1
 	}
 	b.Counts = make([]uint64, n)
-	// place gives the bin of a value, with its fraction.
+	// place returns the bin of a value, with its fraction.
 	place := func(v float64) float64 {
 		switch {
 		case b.Direct:
@@ -182,7 +184,7 @@ func (t *Totals) Bins(m Moments) Bins {
 		lo, hi := bounds(t.typ, i)
 		first, end := place(math.Max(lo, m.Min)), place(math.Min(hi, m.Max))
 		k, last := min(int(first), n-1), min(int(end), n-1)
-		// What falls beyond each bin's upper edge is left for the next; rounding cannot lose a pixel.
+		// Pixels beyond a bin's upper edge remain for the next bin, so rounding loses none.
 		for left := c; left > 0; k++ {
 			if k >= last {
 				b.Counts[k] += left
@@ -197,8 +199,8 @@ func (t *Totals) Bins(m Moments) Bins {
 	return b
 }
 
-// Quantile returns a value below which the share q (0 to 1) of the pixels lies: exact for 8- and 16-bit
-// integers, else the middle of a counter kept inside [Min, Max].
+// Quantile returns the value below which the share q (0 to 1) of the pixels lies. It is exact for
+// 8- and 16-bit integers, else the middle of a counter's values.
 func (t *Totals) Quantile(q float64, m Moments) float64 {
 	var total uint64
 	for _, c := range t.counts {
@@ -212,15 +214,14 @@ func (t *Totals) Quantile(q float64, m Moments) float64 {
 	for i, c := range t.counts {
 		seen += c
 		if c > 0 && seen > rank {
-			lo, hi := bounds(t.typ, i)
-			return math.Min(math.Max(lo+(hi-lo)/2, m.Min), m.Max)
+			return t.value(i, m)
 		}
 	}
 	return m.Max
 }
 
-// Mode returns the most frequent value, the smallest of several; for other than 8- and 16-bit integers the
-// middle of the counter with the most pixels.
+// Mode returns the most frequent value, the smallest of several. For types other than 8- and 16-bit
+// integers it is the middle of the values of the counter with the most pixels.
 func (t *Totals) Mode(m Moments) float64 {
 	best := -1
 	for i, c := range t.counts {
@@ -231,6 +232,30 @@ func (t *Totals) Mode(m Moments) float64 {
 	if best < 0 {
 		return math.NaN()
 	}
-	lo, hi := bounds(t.typ, best)
-	return math.Min(math.Max(lo+(hi-lo)/2, m.Min), m.Max)
+	return t.value(best, m)
+}
+
+// value returns the value that represents counter i: 0 if it counts 0, else the middle of its
+// values, rounded to a whole one for integers, and clamped to [Min, Max].
+func (t *Totals) value(i int, m Moments) float64 {
+	lo, hi := bounds(t.typ, i)
+	v := lo
+	switch {
+	case lo <= 0 && hi >= 0:
+		v = 0
+	case lo < hi:
+		// The middle extends to the start of the next counter: 337 for 336 up to 338.
+		from, to := lo, float64(math.Nextafter32(float32(hi), float32(math.Inf(1))))
+		if lo < 0 {
+			from, to = float64(math.Nextafter32(float32(lo), float32(math.Inf(-1)))), hi
+		}
+		if math.IsInf(from, 0) || math.IsInf(to, 0) {
+			from, to = lo, hi
+		}
+		v = from + (to-from)/2
+		if t.typ.IsInteger() && math.Ceil(lo) <= math.Floor(hi) {
+			v = math.Min(math.Max(math.Round(v), math.Ceil(lo)), math.Floor(hi))
+		}
+	}
+	return math.Min(math.Max(v, m.Min), m.Max)
 }

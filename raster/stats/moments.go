@@ -6,21 +6,23 @@ import (
 	"leat/ndarray"
 )
 
-// Moments summarise pixels. The zero value summarises none.
+// Moments summarise a set of pixels. The zero value summarises none.
 type Moments struct {
-	Total int64 // pixels looked at
-	Valid int64 // neither nodata nor NaN
-	NaN   int64
-	Min   float64 // of the valid pixels; meaningless when Valid is 0, like the rest
-	Max   float64
-	Mean  float64
-	M2    float64 // sum of squared differences from Mean
+	Total    int64 // all pixels
+	Valid    int64 // not masked, nodata, NaN or infinite
+	NaN      int64
+	Infinite int64   // counted in no other field but Total, since one infinity would make Mean and M2 useless
+	Min      float64 // of the Valid pixels, like the fields below; meaningless when Valid is 0
+	Max      float64
+	Mean     float64
+	M2       float64 // sum of squared differences from Mean
 }
 
-// Merge adds the pixels that o summarises.
+// Merge adds the pixels that o summarises to m.
 func (m *Moments) Merge(o Moments) {
 	m.Total += o.Total
 	m.NaN += o.NaN
+	m.Infinite += o.Infinite
 	switch {
 	case o.Valid == 0:
 		return
@@ -32,13 +34,13 @@ func (m *Moments) Merge(o Moments) {
 	d := o.Mean - m.Mean
 	m.Valid += o.Valid
 	sum := n + k
-	// The products are rounded one by one, so that every architecture gets the same sums.
+	// Each product is rounded separately, so that all architectures get the same sums.
 	m.Mean += float64(d * (k / sum))
 	m.M2 += o.M2 + float64(float64(d*d)*float64(n*(k/sum)))
 	m.Min, m.Max = math.Min(m.Min, o.Min), math.Max(m.Max, o.Max)
 }
 
-// StdDev is the population standard deviation, as GDAL gives it.
+// StdDev returns the population standard deviation, as GDAL does.
 func (m *Moments) StdDev() float64 {
 	if m.Valid == 0 {
 		return 0
@@ -46,16 +48,16 @@ func (m *Moments) StdDev() float64 {
 	return math.Sqrt(m.M2 / float64(m.Valid))
 }
 
-// ValidPercent is the share of valid pixels in percent.
+// ValidPercent returns the share of valid pixels in percent, infinite ones included.
 func (m *Moments) ValidPercent() float64 {
 	if m.Total == 0 {
 		return 0
 	}
-	return 100 * float64(m.Valid) / float64(m.Total)
+	return 100 * float64(m.Valid+m.Infinite) / float64(m.Total)
 }
 
-// Collector summarises the pixels of one band: moments for the tile at hand, and a histogram over
-// all tiles it saw. One goroutine uses it at a time.
+// Collector summarises the pixels of one band: moments for each tile, and a histogram over all
+// tiles. Only one goroutine may use it at a time.
 type Collector struct {
 	Histogram *Histogram // nil when none is wanted
 	typ       ndarray.DType
@@ -63,7 +65,7 @@ type Collector struct {
 }
 
 // NewCollector returns a collector for a band of type t. nodata may be nil. Complex bands have no
-// statistics: every pixel counts as invalid.
+// statistics: all their pixels count as invalid.
 func NewCollector(t ndarray.DType, nodata *ndarray.Scalar, histogram bool) *Collector {
 	c := &Collector{typ: t, nodata: nodata}
 	if histogram {
@@ -72,42 +74,48 @@ func NewCollector(t ndarray.DType, nodata *ndarray.Scalar, histogram bool) *Coll
 	return c
 }
 
-// Tile summarises width x height pixels of data, whose rows begin stride elements apart; step is the
-// distance of neighbouring pixels in elements (1, or the number of bands of pixel-interleaved data). data is
-// in machine order.
+// Tile returns the moments of width x height pixels of data, in the machine's byte order. stride is
+// the distance between rows and step between neighbouring pixels, in elements: step is 1, or the
+// number of bands for pixel-interleaved data.
 func (c *Collector) Tile(data []byte, width, height, stride, step int) Moments {
+	return c.MaskedTile(data, nil, width, height, stride, step)
+}
+
+// MaskedTile is Tile without the pixels whose mask, height rows of width bytes, is 0. A nil mask
+// excludes none.
+func (c *Collector) MaskedTile(data, mask []byte, width, height, stride, step int) Moments {
 	switch c.typ {
 	case ndarray.Uint8:
-		return tile[uint8](c, data, width, height, stride, step)
+		return tile[uint8](c, data, mask, width, height, stride, step)
 	case ndarray.Int8:
-		return tile[int8](c, data, width, height, stride, step)
+		return tile[int8](c, data, mask, width, height, stride, step)
 	case ndarray.Uint16:
-		return tile[uint16](c, data, width, height, stride, step)
+		return tile[uint16](c, data, mask, width, height, stride, step)
 	case ndarray.Int16:
-		return tile[int16](c, data, width, height, stride, step)
+		return tile[int16](c, data, mask, width, height, stride, step)
 	case ndarray.Uint32:
-		return tile[uint32](c, data, width, height, stride, step)
+		return tile[uint32](c, data, mask, width, height, stride, step)
 	case ndarray.Int32:
-		return tile[int32](c, data, width, height, stride, step)
+		return tile[int32](c, data, mask, width, height, stride, step)
 	case ndarray.Uint64:
-		return tile[uint64](c, data, width, height, stride, step)
+		return tile[uint64](c, data, mask, width, height, stride, step)
 	case ndarray.Int64:
-		return tile[int64](c, data, width, height, stride, step)
+		return tile[int64](c, data, mask, width, height, stride, step)
 	case ndarray.Float32:
-		return tile[float32](c, data, width, height, stride, step)
+		return tile[float32](c, data, mask, width, height, stride, step)
 	case ndarray.Float64:
-		return tile[float64](c, data, width, height, stride, step)
+		return tile[float64](c, data, mask, width, height, stride, step)
 	case ndarray.Float16:
-		return halfTile(c, data, width, height, stride, step)
+		return halfTile(c, data, mask, width, height, stride, step)
 	}
 	return Moments{Total: int64(width) * int64(height)}
 }
 
-// chunk is how many pixels are summarised at once: two passes over 8 KiB of float64 stay in the first
-// level of cache.
+// chunk is the number of pixels summarised at a time: two passes over 8 KiB of float64 stay in the
+// L1 cache.
 const chunk = 1024
 
-func tile[T ndarray.Real](c *Collector, data []byte, width, height, stride, step int) Moments {
+func tile[T ndarray.Real](c *Collector, data, mask []byte, width, height, stride, step int) Moments {
 	var m Moments
 	px := ndarray.OfBytes[T](data)
 	var nodata T
@@ -122,9 +130,12 @@ func tile[T ndarray.Real](c *Collector, data []byte, width, height, stride, step
 			n := min(chunk, width-x)
 			m.Total += int64(n)
 			part := row[x*step:]
-			if step == 1 && !has {
+			switch {
+			case mask != nil:
+				part = packed[:gatherMasked(packed[:], part, mask[y*width+x:][:n], step, has, nodata)]
+			case step == 1 && !has:
 				part = part[:n]
-			} else {
+			default:
 				part = packed[:gather(packed[:], part, n, step, has, nodata)]
 			}
 			m.Merge(summarise(part, c.Histogram))
@@ -133,8 +144,8 @@ func tile[T ndarray.Real](c *Collector, data []byte, width, height, stride, step
 	return m
 }
 
-// halfTile does what tile does for float16, whose elements Go holds as bits.
-func halfTile(c *Collector, data []byte, width, height, stride, step int) Moments {
+// halfTile is tile for float16, whose elements Go holds as bits.
+func halfTile(c *Collector, data, mask []byte, width, height, stride, step int) Moments {
 	var m Moments
 	px := ndarray.OfBytes[uint16](data)
 	has := c.nodata != nil && !c.nodata.IsNaN()
@@ -147,7 +158,7 @@ func halfTile(c *Collector, data []byte, width, height, stride, step int) Moment
 			for i := range n {
 				bits := px[y*stride+(x+i)*step]
 				packed[k] = ndarray.Float16ToFloat32(bits)
-				if !has || bits != uint16(c.nodata.Bits) {
+				if (!has || bits != uint16(c.nodata.Bits)) && (mask == nil || mask[y*width+x+i] != 0) {
 					k++
 				}
 			}
@@ -157,7 +168,7 @@ func halfTile(c *Collector, data []byte, width, height, stride, step int) Moment
 	return m
 }
 
-// gather packs n pixels, those equal to nodata left out, and returns how many it kept.
+// gather packs n pixels without those equal to nodata into dst and returns their number.
 func gather[T ndarray.Real](dst []T, src []T, n, step int, has bool, nodata T) int {
 	k := 0
 	for i := range n {
@@ -170,8 +181,21 @@ func gather[T ndarray.Real](dst []T, src []T, n, step int, has bool, nodata T) i
 	return k
 }
 
-// summarise gives the moments of at most chunk pixels, none of them nodata, and counts them in h if
-// there is one. Total is left 0.
+// gatherMasked is gather for the pixels whose mask is not 0.
+func gatherMasked[T ndarray.Real](dst, src []T, mask []byte, step int, has bool, nodata T) int {
+	k := 0
+	for i, m := range mask {
+		v := src[i*step]
+		dst[k] = v
+		if m != 0 && (!has || v != nodata) {
+			k++
+		}
+	}
+	return k
+}
+
+// summarise returns the moments of at most chunk pixels without nodata, and counts them in h unless
+// it is nil. Total stays 0.
 func summarise[T ndarray.Real](px []T, h *Histogram) Moments {
 	switch p := any(px).(type) {
 	case []uint8:
@@ -226,11 +250,16 @@ func summarise[T ndarray.Real](px []T, h *Histogram) Moments {
 		lo, hi = min(lo, px[i]), max(hi, px[i])
 	}
 	mean := (s0 + s1 + s2 + s3) / float64(len(px))
-	if mean != mean { // a NaN among them, or infinities of both signs
-		if kept, n := withoutNaN(px); n < len(px) {
+	if mean-mean != 0 { // some are NaN or infinite, or the sum overflows
+		kept, n, nans := finite(px)
+		if n < len(px) {
 			m := summarise(kept[:n], h)
-			m.NaN = int64(len(px) - n)
+			m.NaN, m.Infinite = int64(nans), int64(len(px)-n-nans)
 			return m
+		}
+		mean = 0
+		for _, v := range px {
+			mean += float64(v) / float64(len(px))
 		}
 	}
 	s0, s1, s2, s3 = 0, 0, 0, 0
@@ -256,19 +285,22 @@ func summarise[T ndarray.Real](px []T, h *Histogram) Moments {
 	return Moments{Valid: int64(len(px)), Min: float64(lo), Max: float64(hi), Mean: mean, M2: s0 + s1 + s2 + s3}
 }
 
-// withoutNaN packs the pixels that are not NaN and returns how many there are.
-func withoutNaN[T ndarray.Real](px []T) (kept [chunk]T, n int) {
+// finite packs the finite pixels and returns their number and the number of NaN.
+func finite[T ndarray.Real](px []T) (kept [chunk]T, n, nans int) {
 	for _, v := range px {
-		if v == v {
+		switch {
+		case v != v:
+			nans++
+		case v-v == 0:
 			kept[n] = v
 			n++
 		}
 	}
-	return kept, n
+	return kept, n, nans
 }
 
-// summariseInts does it for 8- and 16-bit integers, whose sums over a chunk are exact: the sum is
-// below 2^26 and the sum of squares below 2^42. offset moves the smallest value of the type to counter 0.
+// summariseInts is summarise for 8- and 16-bit integers. It sums chunks exactly: the sum is below
+// 2^26, the sum of squares below 2^42. offset maps the smallest value of the type to counter 0.
 func summariseInts[T uint8 | int8 | uint16 | int16](px []T, h *Histogram, offset int) Moments {
 	if len(px) == 0 {
 		return Moments{}

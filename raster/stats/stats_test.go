@@ -3,13 +3,14 @@ package stats
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"leat/ndarray"
 	"pgregory.net/rapid"
 )
 
-// reference computes the moments of all values at once.
+// reference returns the moments of all values, computed at once.
 func reference(v []float64) (mean, std float64) {
 	for _, x := range v {
 		mean += x / float64(len(v))
@@ -22,7 +23,7 @@ func reference(v []float64) (mean, std float64) {
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-11*math.Max(1, math.Abs(b)) }
 
-func TestTilesMergedGiveTheStatisticsOfTheWhole(t *testing.T) {
+func TestMergedTilesEqualWhole(t *testing.T) {
 	check[float32](t, func(r *rand.Rand) float32 { return 1e5 + r.Float32() })
 	check[uint8](t, func(r *rand.Rand) uint8 { return uint8(r.Uint32()) })
 	check[int16](t, func(r *rand.Rand) int16 { return int16(r.Uint32()) })
@@ -52,7 +53,7 @@ func check[T ndarray.Real](t *testing.T, draw func(*rand.Rand) T) {
 		}
 		totals := NewTotals(ndarray.TypeOf[T]())
 		var m Moments
-		for y := range h { // a tile a row
+		for y := range h { // one tile per row
 			m.Merge(c.Tile(ndarray.AsBytes(px[y*w*step:(y+1)*w*step]), w, 1, w*step, step))
 			if rest, err := totals.Add(c.Histogram.AppendTo(nil)); err != nil || len(rest) != 0 {
 				rt.Fatal(err, rest)
@@ -70,7 +71,8 @@ func check[T ndarray.Real](t *testing.T, draw func(*rand.Rand) T) {
 			lo, hi = math.Min(lo, v), math.Max(hi, v)
 		}
 		if !near(m.Mean, mean) || math.Abs(m.StdDev()-std) > 1e-6*math.Max(std, 1e-3) || m.Min != lo || m.Max != hi {
-			rt.Fatalf("mean %v std %v min %v max %v, want %v %v %v %v", m.Mean, m.StdDev(), m.Min, m.Max, mean, std, lo, hi)
+			rt.Fatalf("mean %v std %v min %v max %v, want %v %v %v %v", m.Mean, m.StdDev(), m.Min, m.Max, mean, std, lo,
+				hi)
 		}
 		var n uint64
 		for _, c := range totals.Bins(m).Counts {
@@ -82,7 +84,7 @@ func check[T ndarray.Real](t *testing.T, draw func(*rand.Rand) T) {
 	})
 }
 
-func TestNaNIsCountedAndNotValid(t *testing.T) {
+func TestNaNPixelsAreInvalid(t *testing.T) {
 	nan := float32(math.NaN())
 	c := NewCollector(ndarray.Float32, nil, true)
 	m := c.Tile(ndarray.AsBytes([]float32{1, nan, 3, nan, nan, 8, 2, 1}), 4, 2, 4, 1)
@@ -91,7 +93,7 @@ func TestNaNIsCountedAndNotValid(t *testing.T) {
 	}
 }
 
-func TestCountersRiseWithTheValue(t *testing.T) {
+func TestHistogramCounterOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := rapid.Float32().Draw(t, "a"), rapid.Float32().Draw(t, "b")
 		if a < b && leadingBits(a) > leadingBits(b) {
@@ -104,7 +106,7 @@ func TestCountersRiseWithTheValue(t *testing.T) {
 	})
 }
 
-func TestDamagedHistogramBytesAreAnError(t *testing.T) {
+func TestDamagedHistogram(t *testing.T) {
 	h := NewHistogram(ndarray.Uint8)
 	h.counts[3], h.counts[200] = 7, 9
 	b := h.AppendTo(nil)
@@ -118,7 +120,7 @@ func TestDamagedHistogramBytesAreAnError(t *testing.T) {
 	}
 }
 
-func TestQuantileAndModeOfBytes(t *testing.T) {
+func TestQuantileAndModeUint8(t *testing.T) {
 	c := NewCollector(ndarray.Uint8, nil, true)
 	m := c.Tile([]byte{1, 2, 2, 3, 9}, 5, 1, 5, 1)
 	totals := NewTotals(ndarray.Uint8)
@@ -167,5 +169,96 @@ func BenchmarkTile(b *testing.B) {
 				c.Tile(ndarray.AsBytes(px), 512, 512, 512, 1)
 			}
 		})
+	}
+}
+
+func totalsOf[T ndarray.Real](t testing.TB, px []T) (*Totals, Moments) {
+	t.Helper()
+	c := NewCollector(ndarray.TypeOf[T](), nil, true)
+	m := c.Tile(ndarray.AsBytes(px), len(px), 1, len(px), 1)
+	totals := NewTotals(ndarray.TypeOf[T]())
+	if _, err := totals.Add(c.Histogram.AppendTo(nil)); err != nil {
+		t.Fatal(err)
+	}
+	return totals, m
+}
+
+// Medians and modes are within 1/128, whole for integers, and 0 for the counters of 0.
+func TestQuantileAndModeWideTypes(t *testing.T) {
+	ints, m := totalsOf(t, []int32{-5000, 336, 337, 337, 337, 337, 400, 90000})
+	if q, v := ints.Quantile(0.5, m), ints.Mode(m); q != 337 || v != 337 {
+		t.Errorf("of int32: median %v, mode %v", q, v)
+	}
+	floats, m := totalsOf(t, []float32{-5000, 337, 337, 337, 90000})
+	if q, v := floats.Quantile(0.5, m), floats.Mode(m); q != 337 || v != 337 {
+		t.Errorf("of float32: median %v, mode %v", q, v)
+	}
+	zeros, m := totalsOf(t, []float32{-1, 0, 0, 0, 5})
+	if q, v := zeros.Quantile(0.5, m), zeros.Mode(m); q != 0 || v != 0 {
+		t.Errorf("of zeros: median %v, mode %v", q, v)
+	}
+	large, m := totalsOf(t, []float64{-1e300, 1, 3.4e38, 3.4e38, 3.4e38, 1e300})
+	if q := large.Quantile(0.5, m); math.Abs(q-3.4e38) > 3.4e38/128 {
+		t.Errorf("of float64 at the end of float32: median %v", q)
+	}
+	checkQuantiles(t, func(r *rand.Rand) int32 { return int32(r.Uint32()) >> r.IntN(32) })
+	checkQuantiles(t, func(r *rand.Rand) uint32 { return r.Uint32() >> r.IntN(32) })
+	checkQuantiles(t, func(r *rand.Rand) int64 { return int64(r.Uint64()) >> r.IntN(64) })
+	checkQuantiles(t, func(r *rand.Rand) float32 {
+		return float32(r.NormFloat64() * math.Pow(2,
+			float64(r.IntN(200)-100)))
+	})
+}
+
+func checkQuantiles[T ndarray.Real](t *testing.T, draw func(*rand.Rand) T) {
+	t.Helper()
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		px := make([]T, 1+r.IntN(50))
+		for i := range px {
+			px[i] = draw(r)
+		}
+		totals, m := totalsOf(t, px)
+		slices.Sort(px)
+		want := float64(px[(len(px)-1)/2])
+		got := totals.Quantile(0.5, m)
+		if math.Abs(got-want) > math.Abs(want)/128 {
+			t.Fatalf("median %v, not about %v", got, want)
+		}
+		if ndarray.TypeOf[T]().IsInteger() && got != math.Trunc(got) {
+			t.Fatalf("median %v of integers", got)
+		}
+		if mode := totals.Mode(m); mode < m.Min || mode > m.Max || ndarray.TypeOf[T]().IsInteger() &&
+			mode != math.Trunc(mode) {
+			t.Fatalf("mode %v of %v to %v", mode, m.Min, m.Max)
+		}
+	}
+}
+
+func TestInfinitePixelsExcluded(t *testing.T) {
+	inf, nan := math.Inf(1), math.NaN()
+	totals, m := totalsOf(t, []float64{1, inf, 3, nan, -inf, 8, inf})
+	if m.Total != 7 || m.Valid != 3 || m.NaN != 1 || m.Infinite != 3 || m.Min != 1 || m.Max != 8 || m.Mean != 4 {
+		t.Fatalf("%+v", m)
+	}
+	if p := m.ValidPercent(); math.Abs(p-600./7) > 1e-9 {
+		t.Errorf("%v %% valid", p)
+	}
+	if q := totals.Quantile(0.5, m); math.Abs(q-3) > 3./128 {
+		t.Errorf("median %v", q)
+	}
+	var n uint64
+	for _, c := range totals.Bins(m).Counts {
+		n += c
+	}
+	if n != 3 {
+		t.Errorf("the bins hold %d pixels", n)
+	}
+	if _, m := totalsOf(t, []float32{float32(inf), float32(inf)}); m.Valid != 0 || m.Infinite != 2 ||
+		m.ValidPercent() != 100 {
+		t.Errorf("%+v", m)
+	}
+	if _, m := totalsOf(t, []float64{1.5e308, 1.5e308}); m.Mean != 1.5e308 || m.Infinite != 0 {
+		t.Errorf("%+v", m)
 	}
 }

@@ -16,8 +16,9 @@ import (
 	"leat/stage"
 )
 
-// Address is where ADDR says to listen. A port alone, as in "9100" or ":9100", is one of this machine's loopback, which other machines do not reach; they
-// do where a host or an address is named, as in "0.0.0.0:9100". Port 0 is one that is free.
+// Address returns the address to listen on for addr. A port alone, such as "9100" or ":9100", means
+// this machine's loopback interface, which other machines do not reach; they reach a named host or
+// address, such as "0.0.0.0:9100". Port 0 means any free port.
 func Address(addr string) (string, error) {
 	if !strings.Contains(addr, ":") {
 		addr = ":" + addr
@@ -44,7 +45,8 @@ type Server struct {
 	ended  chan error
 }
 
-// Listen serves the metrics of a pool at the path /metrics, in the text formats of Prometheus and OpenMetrics, until Close. The address is as Address takes it.
+// Listen serves the metrics of a pool at the path /metrics, in the text formats of Prometheus and
+// OpenMetrics, until Close. Address describes addr.
 func Listen(addr string, p *stage.Pool) (*Server, error) {
 	addr, err := Address(addr)
 	if err != nil {
@@ -61,15 +63,17 @@ func Listen(addr string, p *stage.Pool) (*Server, error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	s := &Server{url: "http://" + l.Addr().String() + "/metrics", ended: make(chan error, 1)}
-	s.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 16}
+	s.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second,
+		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 16}
 	go func() { s.ended <- s.server.Serve(l) }()
 	return s, nil
 }
 
-// URL is what to scrape.
+// URL returns the URL to scrape.
 func (s *Server) URL() string { return s.url }
 
-// Close ends the serving: a scrape under way has a second to end. Nothing is left running.
+// Close stops the server and waits at most a second for a scrape in progress. It leaves nothing
+// running.
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -50,7 +50,7 @@ func used(t *testing.T, dir string) *stage.Pool {
 	return p
 }
 
-func TestACollectorGivesWhatAPoolDidAndTheStateOfItsDirectory(t *testing.T) {
+func TestCollector(t *testing.T) {
 	dir := t.TempDir()
 	first := used(t, dir)
 	if err := first.Close(); err != nil {
@@ -82,8 +82,10 @@ leat_stage_hits_total 1
 # TYPE leat_stage_misses_total counter
 leat_stage_misses_total 1
 `
-	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "leat_stage_copied_bytes_total", "leat_stage_dir_bytes", "leat_stage_dir_copied_bytes_total",
-		"leat_stage_dir_objects", "leat_stage_dir_processes", "leat_stage_hits_total", "leat_stage_misses_total"); err != nil {
+	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "leat_stage_copied_bytes_total",
+		"leat_stage_dir_bytes", "leat_stage_dir_copied_bytes_total",
+		"leat_stage_dir_objects", "leat_stage_dir_processes", "leat_stage_hits_total",
+		"leat_stage_misses_total"); err != nil {
 		t.Error(err)
 	}
 	// 16 counters twice, and three gauges.
@@ -92,7 +94,7 @@ leat_stage_misses_total 1
 	}
 }
 
-func TestTheMetricsOfAClosedPoolAreWhatItDid(t *testing.T) {
+func TestCollectorAfterClose(t *testing.T) {
 	p := used(t, t.TempDir())
 	registry := prometheus.NewPedanticRegistry()
 	if err := registry.Register(metrics.Collector(p)); err != nil {
@@ -107,7 +109,7 @@ func TestTheMetricsOfAClosedPoolAreWhatItDid(t *testing.T) {
 	}
 }
 
-func TestMetricsAreServedInBothTextFormatsUntilClose(t *testing.T) {
+func TestListen(t *testing.T) {
 	s, err := metrics.Listen("0", used(t, t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +118,8 @@ func TestMetricsAreServedInBothTextFormatsUntilClose(t *testing.T) {
 		t.Errorf("%s", s.URL())
 	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	for accept, want := range map[string]string{"": "\nleat_stage_hits_total 1\n", "application/openmetrics-text; version=1.0.0": "# TYPE leat_stage_hits counter\nleat_stage_hits_total 1.0\n"} {
+	for accept, want := range map[string]string{"": "\nleat_stage_hits_total 1\n",
+		"application/openmetrics-text; version=1.0.0": "# TYPE leat_stage_hits counter\nleat_stage_hits_total 1.0\n"} {
 		r, err := http.NewRequest("GET", s.URL(), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -150,7 +153,7 @@ func TestMetricsAreServedInBothTextFormatsUntilClose(t *testing.T) {
 	}
 }
 
-func TestAnAddressThatIsTakenIsAnError(t *testing.T) {
+func TestListenAddressInUse(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -161,8 +164,9 @@ func TestAnAddressThatIsTakenIsAnError(t *testing.T) {
 	}
 }
 
-func TestAPortAloneIsOneOfTheLoopback(t *testing.T) {
-	for addr, want := range map[string]string{"9100": "127.0.0.1:9100", ":9100": "127.0.0.1:9100", "0": "127.0.0.1:0", "0.0.0.0:9100": "0.0.0.0:9100", "[::1]:91": "[::1]:91",
+func TestAddress(t *testing.T) {
+	for addr, want := range map[string]string{"9100": "127.0.0.1:9100", ":9100": "127.0.0.1:9100", "0": "127.0.0.1:0",
+		"0.0.0.0:9100": "0.0.0.0:9100", "[::1]:91": "[::1]:91",
 		"host.example:1": "host.example:1", "[::]:9100": "[::]:9100", ":09100": "127.0.0.1:9100"} {
 		if got, err := metrics.Address(addr); err != nil || got != want {
 			t.Errorf("%q: %q, %v, want %q", addr, got, err, want)

@@ -1,20 +1,31 @@
 // Package awsbatch starts workers as array jobs of AWS Batch.
 //
-// n workers are an array job of n children in a queue of the user's (one worker is a plain job, more than 10,000 are several arrays), from a job definition
-// that is named, or made of an image for the run and deregistered at its end. Their command is the worker's command; a container finds its number in AWS_BATCH_JOB_ARRAY_INDEX.
+// n workers are an array job of n children in a queue of the user's (one worker is a plain job,
+// more than 10,000 are several arrays), from a job definition that is named, or made of an image
+// for the run and deregistered at its end. Their command is the worker's command; a container finds
+// its number in AWS_BATCH_JOB_ARRAY_INDEX.
 //
-// A container can neither be given a file nor a variable that nobody else reads: job definitions and jobs are shown to all who may describe
-// them. So the way to the run goes through a secret of AWS Secrets Manager or a SecureString of SSM's parameter store that the user names: the run puts its
-// invitation there as a new version, and workers, told the name and the version, fetch it ([Fetch]). Runs at the same time may share one secret.
+// A container can neither be given a file nor a variable that nobody else reads: job definitions
+// and jobs are shown to all who may describe them. So the way to the run goes through a secret of
+// AWS Secrets Manager or a SecureString of SSM's parameter store that the user names: the run puts
+// its invitation there as a new version, and workers, told the name and the version, fetch it
+// ([Fetch]). Runs at the same time may share one secret.
 //
-// Rights that the run needs: batch:SubmitJob, TerminateJob, ListJobs, DescribeJobs, DescribeJobQueues, DescribeComputeEnvironments and DescribeJobDefinitions; with an image also
-// batch:RegisterJobDefinition and DeregisterJobDefinition, and iam:PassRole for the roles; secretsmanager:PutSecretValue and DescribeSecret, or ssm:PutParameter, and kms:GenerateDataKey,
-// Encrypt and Decrypt where the secret has a key of its own. The role of the jobs needs secretsmanager:GetSecretValue or ssm:GetParameter, and kms:Decrypt. Both need them for that one secret only.
+// Rights that the run needs: batch:SubmitJob, TerminateJob, ListJobs, DescribeJobs,
+// DescribeJobQueues, DescribeComputeEnvironments and DescribeJobDefinitions; with an image also
+// batch:RegisterJobDefinition and DeregisterJobDefinition, and iam:PassRole for the roles;
+// secretsmanager:PutSecretValue and DescribeSecret, or ssm:PutParameter, and kms:GenerateDataKey,
+// Encrypt and Decrypt where the secret has a key of its own. The role of the jobs needs
+// secretsmanager:GetSecretValue or ssm:GetParameter, and kms:Decrypt. Both need them for that one
+// secret only.
 //
-// What workers write goes to CloudWatch; with the right logs:GetLogEvents, the end of it is told when one of them fails, and the name of the stream in any case.
+// What workers write goes to CloudWatch; with the right logs:GetLogEvents, the end of it is told
+// when one of them fails, and the name of the stream in any case.
 //
-// What it does not promise: workers must reach the address at which the run listens, which security groups and networks decide. AWS takes half a minute and more to end a container:
-// when the time of Stop is over before, it is content that AWS has accepted to end all of them. One job per block is refused: starting a container takes longer than most blocks.
+// What it does not promise: workers must reach the address at which the run listens, which security
+// groups and networks decide. AWS takes half a minute and more to end a container: when the time of
+// Stop is over before, it is content that AWS has accepted to end all of them. One job per block is
+// refused: starting a container takes longer than most blocks.
 package awsbatch
 
 import (
@@ -24,6 +35,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/batch"
+
 	"leat/worker"
 	"leat/worker/internal/batchsys"
 )
@@ -31,36 +44,50 @@ import (
 // Name is the kind's name.
 const Name = "awsbatch"
 
+// unknownJob is an identifier that no job has.
+const unknownJob = "00000000-0000-0000-0000-000000000000"
+
 // What AWS Batch allows.
 const (
 	maxArray = 10000
 	maxPage  = 100 // jobs in one DescribeJobs
 )
 
-// Options say where and how jobs are submitted. Queue, Secret, and one of Definition and Image are needed.
+// Options say where and how jobs are submitted. Queue, Secret, and one of Definition and Image are
+// needed.
 type Options struct {
 	// Queue is the name or the ARN of the job queue.
 	Queue string
-	// Definition is an existing job definition for containers: "NAME" (its latest revision), "NAME:REVISION", or an ARN.
+	// Definition is an existing job definition for containers: "NAME" (its latest revision),
+	// "NAME:REVISION", or an ARN.
 	Definition string
-	// Image is a container image with this program in it; a job definition is registered for the run.
+	// Image is a container image with this program in it; a job definition is registered for the
+	// run.
 	Image string
-	// VCPUs and MemoryMiB are what each worker takes; 0: what Definition says, 1 and 2048 with Image.
+	// VCPUs and MemoryMiB are what each worker takes; 0: what Definition says, 1 and 2048 with
+	// Image.
 	VCPUs     float64
 	MemoryMiB int
-	// JobRole is the ARN of the role of which workers have their rights, ExecutionRole that of which ECS starts them (Fargate needs one). With Image only.
+	// JobRole is the ARN of the role of which workers have their rights, ExecutionRole that of
+	// which ECS starts them (Fargate needs one). With Image only.
 	JobRole, ExecutionRole string
-	// PublicIP gives workers on Fargate a public address, which they need to pull images in a subnet without NAT. With Image only.
+	// PublicIP gives workers on Fargate a public address, which they need to pull images in a
+	// subnet without NAT. With Image only.
 	PublicIP bool
-	// Program is the path of this program in the image; "": the same as here. An image's ENTRYPOINT stands before it.
+	// Program is the path of this program in the image; "": the same as here. An image's ENTRYPOINT
+	// stands before it.
 	Program string
-	// Env is added to the environment of workers: NAME=VALUE each. No secrets: whoever may describe the jobs sees it.
+	// Env is added to the environment of workers: NAME=VALUE each. No secrets: whoever may describe
+	// the jobs sees it.
 	Env []string
-	// Secret is "secretsmanager:NAME", an existing secret of any content, or "ssm:NAME", a parameter that is made when it does not exist. NAME may be an ARN.
+	// Secret is "secretsmanager:NAME", an existing secret of any content, or "ssm:NAME", a
+	// parameter that is made when it does not exist. NAME may be an ARN.
 	Secret string
-	// Region is the region of all that; "": that of the environment and the shared configuration, as for the aws command.
+	// Region is the region of all that; "": that of the environment and the shared configuration,
+	// as for the aws command.
 	Region string
-	// Endpoint is the URL of a server that stands in for all services, for tests; workers are given it by AWS_ENDPOINT_URL.
+	// Endpoint is the URL of a server that stands in for all services, for tests; workers are given
+	// it by AWS_ENDPOINT_URL.
 	Endpoint string
 }
 
@@ -104,28 +131,31 @@ func (o *Options) validate() error {
 // times are shorter in tests.
 type times struct {
 	first, longest time.Duration // between looks
-	answer         time.Duration // that a call under way, which makes something, is given to answer when the start is called off
-	grace          time.Duration // in which a start that is called off returns; for a Stop whose time is over before it begins
-	clean          time.Duration // for ending what a start has submitted that failed by itself
-	backoff        time.Duration // at most, before a call is made again
+	// that a call under way, which makes something, is given to answer when the start is called off
+	answer time.Duration
+	// in which a start that is called off returns; for a Stop whose time is over before it begins
+	grace   time.Duration
+	clean   time.Duration // for ending what a start has submitted that failed by itself
+	backoff time.Duration // at most, before a call is made again
 }
 
 func (t times) pace() batchsys.Pace { return batchsys.Pace{First: t.first, Longest: t.longest} }
 
-var usual = times{first: 500 * time.Millisecond, longest: 10 * time.Second, answer: 2 * time.Second, grace: 4 * time.Second, clean: time.Minute, backoff: 10 * time.Second}
+var usual = times{first: 500 * time.Millisecond, longest: 10 * time.Second, answer: 2 * time.Second,
+	grace: 4 * time.Second, clean: time.Minute, backoff: 10 * time.Second}
 
-// Kind starts workers by AWS Batch.
-type Kind struct {
+// Launcher starts workers by AWS Batch.
+type Launcher struct {
 	o        Options
 	times    times
 	maxArray int
 }
 
-var _ worker.Kind = (*Kind)(nil)
+var _ worker.Launcher = (*Launcher)(nil)
 
 // New makes the kind. Options that can't be are reported by Check and Start.
-func New(o *Options) *Kind {
-	k := &Kind{times: usual, maxArray: maxArray}
+func New(o *Options) *Launcher {
+	k := &Launcher{times: usual, maxArray: maxArray}
 	if o != nil {
 		k.o = *o
 	}
@@ -133,13 +163,15 @@ func New(o *Options) *Kind {
 }
 
 // Name returns "awsbatch".
-func (k *Kind) Name() string { return Name }
+func (k *Launcher) Name() string { return Name }
 
-// Facts tells that workers are on other machines, need no shared folder, and are not started for one block each.
-func (k *Kind) Facts() worker.Facts { return worker.Facts{Apart: true} }
+// Capabilities tells that workers are on other machines, need no shared folder, and are not started
+// for one block each.
+func (k *Launcher) Capabilities() worker.Capabilities { return worker.Capabilities{NoSharedFS: true} }
 
-// Check checks the options, that the queue takes jobs and could run a worker, that the job definition is one for containers, and that the secret is there.
-func (k *Kind) Check(ctx context.Context) error {
+// Check checks the options, that the queue takes jobs and could run a worker, that the job
+// definition is one for containers, that jobs can be described, and that the secret is there.
+func (k *Launcher) Check(ctx context.Context) error {
 	if err := k.o.validate(); err != nil {
 		return err
 	}
@@ -150,6 +182,11 @@ func (k *Kind) Check(ctx context.Context) error {
 	defer c.idle()
 	if _, err := k.plan(ctx, c); err != nil {
 		return err
+	}
+	// A run that can't ask for its jobs would wait long for workers that never come. AWS leaves
+	// jobs out that it does not know.
+	if _, err := c.describeJobs(ctx, &batch.DescribeJobsInput{Jobs: []string{unknownJob}}); err != nil {
+		return failed(err, "asking for jobs (batch:DescribeJobs)")
 	}
 	return k.checkSecret(ctx, c)
 }

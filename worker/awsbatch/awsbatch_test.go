@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -29,7 +30,7 @@ func arrays(s *batchtest.Server) (sizes []int) {
 	return sizes
 }
 
-func TestWorkersAreToldWhoTheyAre(t *testing.T) {
+func TestWorkerIdentity(t *testing.T) {
 	for _, n := range []int{1, 2, 5} {
 		t.Run(fmt.Sprintf("%d", n), func(t *testing.T) {
 			// What a container is told is seen in the end of its log, which a failure brings.
@@ -44,11 +45,13 @@ func TestWorkersAreToldWhoTheyAre(t *testing.T) {
 					k, v, _ := strings.Cut(l, "=")
 					env[k] = v
 				}
-				want := map[string]string{worker.EnvSlots: "2", "GOMAXPROCS": "2", "AWS_REGION": batchtest.Region, "GREETING": "good morning=x"}
+				want := map[string]string{worker.EnvSlots: "2", "GOMAXPROCS": "2", "AWS_REGION": batchtest.Region,
+					"GREETING": "good morning=x"}
 				if n == 1 {
 					want[worker.EnvName] = name
 				} else {
-					want[worker.EnvKind], want[worker.EnvIndexFrom], want[worker.EnvFirst] = Name, "AWS_BATCH_JOB_ARRAY_INDEX", "7"
+					want[worker.EnvKind], want[worker.EnvIndexFrom], want[worker.EnvFirst] = Name,
+						"AWS_BATCH_JOB_ARRAY_INDEX", "7"
 					if w := worker.WorkerName(Name, 7+int(env["AWS_BATCH_JOB_ARRAY_INDEX"][0]-'0')); w != name {
 						t.Errorf("%s runs as %s", name, w)
 					}
@@ -63,7 +66,7 @@ func TestWorkersAreToldWhoTheyAre(t *testing.T) {
 	}
 }
 
-func TestArraysAreCut(t *testing.T) {
+func TestArraySizeLimit(t *testing.T) {
 	for _, c := range []struct {
 		workers, max int
 		want         []int // 0 is a plain job
@@ -91,7 +94,7 @@ func TestArraysAreCut(t *testing.T) {
 	}
 }
 
-func TestTenThousandWorkersAreAskedForInPages(t *testing.T) {
+func TestDescribeManyWorkersInPages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("10,001 jobs")
 	}
@@ -112,7 +115,7 @@ func TestTenThousandWorkersAreAskedForInPages(t *testing.T) {
 	}
 }
 
-func TestChildrenAreAskedForOnlyWhenOneHasEnded(t *testing.T) {
+func TestListChildrenOnlyAfterChange(t *testing.T) {
 	r := newRun(t, batchtest.Settings{}, 250, `[ "$AWS_BATCH_JOB_ARRAY_INDEX" = 207 ] || exec sleep 600`)
 	r.s.Set(func(set *batchtest.Settings) { set.MaxvCPUs, set.Running = 1000, 0 })
 	// The last of them is queued until the test says so.
@@ -130,13 +133,14 @@ func TestChildrenAreAskedForOnlyWhenOneHasEnded(t *testing.T) {
 	r.stop(f)
 }
 
-func TestTheEndOfAWorkerIsToldWithAllThatBatchSays(t *testing.T) {
+func TestExitDetails(t *testing.T) {
 	t.Run("a status", func(t *testing.T) {
 		for _, n := range []int{1, 3} {
 			r := newRun(t, batchtest.Settings{}, n, "echo went wrong >&2; exit 3")
 			r.start()
 			for name, e := range r.ends(n) {
-				wantError(t, e.Err, "ended with status 3", "Essential container in task exited", "leat-test-1-0-", "/default/0", "/aws/batch/job")
+				wantError(t, e.Err, "ended with status 3", "Essential container in task exited", "leat-test-1-0-",
+					"/default/0", "/aws/batch/job")
 				if e.Log != "went wrong" {
 					t.Errorf("%s: log %q", name, e.Log)
 				}
@@ -153,7 +157,8 @@ func TestTheEndOfAWorkerIsToldWithAllThatBatchSays(t *testing.T) {
 		r.start()
 		eventually(t, "it does not run", func() bool { return r.s.Reclaim(0, 1) })
 		ends := r.ends(1)
-		wantError(t, ends["awsbatch-1"].Err, "failed without an exit status", "Host EC2 (instance i-0123456789abcdef0) terminated.")
+		wantError(t, ends["awsbatch-1"].Err, "failed without an exit status",
+			"Host EC2 (instance i-0123456789abcdef0) terminated.")
 	})
 	t.Run("an image without the program", func(t *testing.T) {
 		r := newRun(t, batchtest.Settings{}, 2, "")
@@ -190,8 +195,9 @@ func TestTheEndOfAWorkerIsToldWithAllThatBatchSays(t *testing.T) {
 	})
 }
 
-func TestLongLogsAndManyOfThem(t *testing.T) {
-	r := newRun(t, batchtest.Settings{}, maxLogs+5, `i=0; while [ $i -lt 300 ]; do printf '%0200d\n' $i; i=$((i+1)); done; exit 1`)
+func TestLongLogs(t *testing.T) {
+	r := newRun(t, batchtest.Settings{}, maxLogs+5,
+		`i=0; while [ $i -lt 300 ]; do printf '%0200d\n' $i; i=$((i+1)); done; exit 1`)
 	r.start()
 	read := 0
 	for _, e := range r.ends(maxLogs + 5) {
@@ -208,7 +214,7 @@ func TestLongLogsAndManyOfThem(t *testing.T) {
 	}
 }
 
-func TestTheInvitationGoesByASecretOnly(t *testing.T) {
+func TestEndpointOnlyInSecret(t *testing.T) {
 	for _, secret := range []string{"secretsmanager:" + batchtest.Secret, "ssm:/leat/run"} {
 		t.Run(secret, func(t *testing.T) {
 			r := newRun(t, batchtest.Settings{}, 2, "env; exit 1")
@@ -236,7 +242,7 @@ func TestTheInvitationGoesByASecretOnly(t *testing.T) {
 				t.Errorf("workers are told %q", told)
 			}
 			// Another run has written it since; these workers find their own.
-			r.o.Invitation.Token, r.o.First = "the-token-of-a-later-run-altogether", 2
+			r.o.Endpoint.Token, r.o.First = "the-token-of-a-later-run-altogether", 2
 			r.start()
 			t.Setenv("AWS_ENDPOINT_URL", r.s.URL)
 			got, err := Fetch()[gotStore](t.Context(), gotName)
@@ -256,9 +262,10 @@ func TestTheInvitationGoesByASecretOnly(t *testing.T) {
 	}
 }
 
-func TestAJobDefinitionIsMadeOfAnImageAndGoesWithTheRun(t *testing.T) {
+func TestJobDefinitionFromImage(t *testing.T) {
 	r := newRun(t, batchtest.Settings{Type: "FARGATE"}, 2, "exec sleep 600")
-	r.kind.o = Options{Queue: batchtest.Queue, Image: "registry/leat:1", Secret: r.kind.o.Secret, Endpoint: r.s.URL, ExecutionRole: "arn:aws:iam::1:role/e", JobRole: "arn:aws:iam::1:role/j", PublicIP: true, VCPUs: 0.5}
+	r.kind.o = Options{Queue: batchtest.Queue, Image: "registry/leat:1", Secret: r.kind.o.Secret, Endpoint: r.s.URL,
+		ExecutionRole: "arn:aws:iam::1:role/e", JobRole: "arn:aws:iam::1:role/j", PublicIP: true, VCPUs: 0.5}
 	f := r.start()
 	if d := cmp.Diff([]string{"leat-test-1"}, r.s.Definitions()); d != "" {
 		t.Error(d)
@@ -271,12 +278,13 @@ func TestAJobDefinitionIsMadeOfAnImageAndGoesWithTheRun(t *testing.T) {
 	wantError(t, r.kind.Check(t.Context()), "ExecutionRole is empty", "Fargate")
 }
 
-func TestWorkersTakeWhatTheOptionsSay(t *testing.T) {
+func TestResourceOptions(t *testing.T) {
 	r := newRun(t, batchtest.Settings{}, 1, "exit 0")
 	r.kind.o.VCPUs, r.kind.o.MemoryMiB = 3.5, 9000
 	r.start()
 	got := fmt.Sprint(r.s.Submitted()[0]["containerOverrides"])
-	for _, want := range []string{"map[type:VCPU value:3.5]", "map[type:MEMORY value:9000]", "map[name:LEAT_WORKER_SLOTS value:3]"} {
+	for _, want := range []string{"map[type:VCPU value:3.5]", "map[type:MEMORY value:9000]",
+		"map[name:LEAT_WORKER_SLOTS value:3]"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is not in %s", want, got)
 		}
@@ -320,7 +328,7 @@ func TestVCPULimits(t *testing.T) {
 	}
 }
 
-func TestThrottledCallsAreMadeAgain(t *testing.T) {
+func TestRetryThrottledCalls(t *testing.T) {
 	r := newRun(t, batchtest.Settings{}, 3, "exit 0")
 	var n atomic.Int32
 	r.s.Set(func(set *batchtest.Settings) {
@@ -342,9 +350,11 @@ func TestThrottledCallsAreMadeAgain(t *testing.T) {
 	}
 }
 
-// SubmitJob has no token of the client: made again after a lost answer, it would leave a second array that nobody knows.
-func TestASubmissionWhoseAnswerIsLostLeavesNoJob(t *testing.T) {
-	for name, e := range map[string]*batchtest.Error{"the connection breaks": batchtest.Broken, "a server's error": {Status: 500, Code: "ServerException", Message: "internal"}} {
+// SubmitJob has no token of the client: made again after a lost answer, it would leave a second
+// array that nobody knows.
+func TestLostSubmitAnswerLeavesNoJob(t *testing.T) {
+	for name, e := range map[string]*batchtest.Error{"the connection breaks": batchtest.Broken,
+		"a server's error": {Status: 500, Code: "ServerException", Message: "internal"}} {
 		t.Run(name, func(t *testing.T) {
 			r := newRun(t, batchtest.Settings{}, 2, "exec sleep 600")
 			r.s.Set(func(set *batchtest.Settings) {
@@ -364,7 +374,7 @@ func TestASubmissionWhoseAnswerIsLostLeavesNoJob(t *testing.T) {
 	}
 }
 
-func TestAStartThatFailsLeavesNothing(t *testing.T) {
+func TestFailedStartLeavesNoJobs(t *testing.T) {
 	r := newRun(t, batchtest.Settings{}, 4, "exec sleep 600")
 	r.kind.maxArray = 2
 	r.kind.o.Definition, r.kind.o.Image = "", "image"
@@ -377,7 +387,8 @@ func TestAStartThatFailsLeavesNothing(t *testing.T) {
 		want string
 	}{
 		{"denied", func() *batchtest.Error { return batchtest.Denied }, "is not authorized to perform"},
-		{"the run ends", func() *batchtest.Error { cancel(errors.New("the user is impatient")); return nil }, "called off: the user is impatient"},
+		{"the run ends", func() *batchtest.Error { cancel(errors.New("the user is impatient")); return nil },
+			"called off: the user is impatient"},
 	} {
 		n.Store(0)
 		r.s.Set(func(set *batchtest.Settings) {
@@ -396,8 +407,9 @@ func TestAStartThatFailsLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestStopEndsAllThatRunsOrWaits(t *testing.T) {
-	for name, set := range map[string]batchtest.Settings{"running": {}, "some wait": {Running: 3}, "busy": {StopTimeout: 50}} {
+func TestStopEndsRunningAndWaitingJobs(t *testing.T) {
+	for name, set := range map[string]batchtest.Settings{"running": {}, "some wait": {Running: 3},
+		"busy": {StopTimeout: 50}} {
 		t.Run(name, func(t *testing.T) {
 			r := newRun(t, set, 7, `trap "" TERM; sleep 600; sleep 600`)
 			r.kind.maxArray = 3
@@ -425,7 +437,7 @@ func TestStopEndsAllThatRunsOrWaits(t *testing.T) {
 	}
 }
 
-func TestStopWhenItsTimeIsOver(t *testing.T) {
+func TestStopTimeout(t *testing.T) {
 	over := func(t *testing.T) context.Context {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errors.New("five seconds are over"))
@@ -447,7 +459,8 @@ func TestStopWhenItsTimeIsOver(t *testing.T) {
 		r := newRun(t, batchtest.Settings{}, 2, "exec sleep 600")
 		f := r.start()
 		r.s.Set(func(set *batchtest.Settings) { set.Before = func(string) *batchtest.Error { return batchtest.Denied } })
-		wantError(t, f.Stop(over(t)), "five seconds are over", "aws batch terminate-job --region eu-test-1", "--job-id 00000001", "not authorized")
+		wantError(t, f.Stop(over(t)), "five seconds are over", "aws batch terminate-job --region eu-test-1",
+			"--job-id 00000001", "not authorized")
 		r.s.Set(func(set *batchtest.Settings) { set.Before = nil })
 	})
 	t.Run("AWS has accepted, and does nothing", func(t *testing.T) {
@@ -471,7 +484,7 @@ func TestStopWhenItsTimeIsOver(t *testing.T) {
 	})
 }
 
-func TestAnswersThatFailForATimeEndNoWorker(t *testing.T) {
+func TestTemporaryFailuresEndNoWorker(t *testing.T) {
 	r := newRun(t, batchtest.Settings{}, 2, "exec sleep 600")
 	var log bytes.Buffer
 	r.o.Logger = slog.New(slog.NewTextHandler(&log, nil))
@@ -495,9 +508,61 @@ func TestAnswersThatFailForATimeEndNoWorker(t *testing.T) {
 	}
 }
 
+// A run whose workers never join, and whose jobs can't be asked for, waited for ever.
+func TestGiveUpWhenJobsAreUnknown(t *testing.T) {
+	deny := func(operation string) *batchtest.Error {
+		if operation == "DescribeJobs" {
+			return batchtest.Denied
+		}
+		return nil
+	}
+	for _, c := range []struct {
+		name   string
+		set    func(*batchtest.Settings)
+		reason string // "": the run waits
+	}{
+		{"denied", func(s *batchtest.Settings) { s.Before = deny }, "not authorized"},
+		{"an answer without the jobs", func(s *batchtest.Settings) { s.NoJobs = true }, "DescribeJobs answered without"},
+		{"jobs that are known, and wait", func(*batchtest.Settings) {}, ""},
+	} {
+		giveUp := c.reason != ""
+		r := newRun(t, batchtest.Settings{}, 2, "exec sleep 600")
+		r.s.Set(c.set)
+		coordinator, err := worker.NewChannel(worker.Options{Blocks: 1, Workers: 2,
+			Accept: func(context.Context, *worker.Result) error { return nil },
+			Times:  worker.Times{Unknown: 50 * time.Millisecond}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := coordinator.Listen("127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		if !giveUp {
+			time.AfterFunc(2*time.Second, cancel)
+		}
+		err = worker.Run(ctx, coordinator, r.kind,
+			worker.RunOptions{Workers: 2, Command: r.o.Command, Run: "test-1", Endpoint: at, StopWithin: time.Second})
+		cancel()
+		var lost *worker.LostError
+		if errors.As(err, &lost) != giveUp {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if giveUp {
+			wantError(t, err, "no worker has joined the run",
+				"the jobs of 2 workers that have not joined have been unknown for 50ms", c.reason)
+		}
+		r.s.Set(func(set *batchtest.Settings) { set.Before, set.NoJobs = nil, false })
+		if err := coordinator.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // RIOS refuses one job per block on AWS Batch, too.
 func TestRIOSSingleBlockJobsOnAWSBatch(t *testing.T) {
-	if New(nil).Facts().Single {
+	if New(nil).Capabilities().OneBlockPerJob {
 		t.Error("the run is told that workers may be started for one block each")
 	}
 }

@@ -7,21 +7,25 @@ import (
 	"leat/worker/awsbatch/batchtest"
 )
 
-func TestOptionsThatAreRefused(t *testing.T) {
+func TestRefusedOptions(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*Options)
 		want   []string
 	}{
-		{"nothing at all", func(o *Options) { *o = Options{} }, []string{"Queue is empty", "Definition and Image are empty", "Secret is empty"}},
+		{"nothing at all", func(o *Options) { *o = Options{} },
+			[]string{"Queue is empty", "Definition and Image are empty", "Secret is empty"}},
 		{"two definitions", func(o *Options) { o.Image = "x" }, []string{"both given"}},
 		{"a role for a definition", func(o *Options) { o.JobRole = "x" }, []string{"belong to an Image"}},
-		{"negative sizes", func(o *Options) { o.VCPUs, o.MemoryMiB = -1, -1 }, []string{"VCPUs is -1", "MemoryMiB is -1"}},
-		{"a secret without a store", func(o *Options) { o.Secret = "mine" }, []string{`"mine"`, "secretsmanager:NAME or ssm:NAME"}},
+		{"negative sizes", func(o *Options) { o.VCPUs, o.MemoryMiB = -1, -1 },
+			[]string{"VCPUs is -1", "MemoryMiB is -1"}},
+		{"a secret without a store", func(o *Options) { o.Secret = "mine" },
+			[]string{`"mine"`, "secretsmanager:NAME or ssm:NAME"}},
 		{"a secret of another store", func(o *Options) { o.Secret = "vault:mine" }, []string{"secretsmanager:NAME"}},
 		{"a secret without a name", func(o *Options) { o.Secret = "ssm:" }, []string{"secretsmanager:NAME"}},
 		{"a secret with a version", func(o *Options) { o.Secret = "ssm:a#3" }, []string{"secretsmanager:NAME"}},
-		{"variables", func(o *Options) { o.Env = []string{"X", "LEAT_WORKER_NAME=x", "AWS_BATCH_X=1"} }, []string{"NAME=VALUE", "LEAT_WORKER_NAME", "AWS_BATCH_X"}},
+		{"variables", func(o *Options) { o.Env = []string{"X", "LEAT_WORKER_NAME=x", "AWS_BATCH_X=1"} },
+			[]string{"NAME=VALUE", "LEAT_WORKER_NAME", "AWS_BATCH_X"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRun(t, batchtest.Settings{}, 1, "exit 0")
@@ -35,7 +39,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		})
 	}
 	r := newRun(t, batchtest.Settings{}, 0, "")
-	r.o.Command, r.o.Invitation.Addresses, r.o.Invitation.Pin, r.o.Invitation.Token = []string{"true"}, nil, "", ""
+	r.o.Command, r.o.Endpoint.Addresses, r.o.Endpoint.Pin, r.o.Endpoint.Token = []string{"true"}, nil, "", ""
 	_, err := r.kind.Start(t.Context(), r.o)
 	wantError(t, err, "Workers is 0", "absolute path", "Invitation is empty")
 }
@@ -56,20 +60,32 @@ func TestCheck(t *testing.T) {
 		want   string // "": it is well
 	}{
 		{"all is well", batchtest.Settings{}, nil, ""},
+		{"jobs can't be described", batchtest.Settings{Before: denied("DescribeJobs")}, nil,
+			"asking for jobs (batch:DescribeJobs)"},
 		{"a revision", batchtest.Settings{}, func(o *Options) { o.Definition += ":1" }, ""},
-		{"an ARN", batchtest.Settings{}, func(o *Options) { o.Definition = "arn:aws:batch:eu-test-1:1:job-definition/worker:2" }, ""},
+		{"an ARN", batchtest.Settings{},
+			func(o *Options) { o.Definition = "arn:aws:batch:eu-test-1:1:job-definition/worker:2" }, ""},
 		{"an image", batchtest.Settings{}, func(o *Options) { o.Definition, o.Image = "", "x" }, ""},
 		{"a parameter that is not there yet", batchtest.Settings{}, func(o *Options) { o.Secret = "ssm:/new" }, ""},
-		{"no queue", batchtest.Settings{}, func(o *Options) { o.Queue = "other" }, "there is no job queue other in region eu-test-1"},
-		{"a disabled queue", batchtest.Settings{QueueState: "DISABLED"}, nil, "is disabled and takes no jobs: enable it"},
-		{"a disabled environment", batchtest.Settings{EnvironmentState: "DISABLED"}, nil, "no compute environment of queue spot-queue runs jobs: spot-environment is DISABLED"},
-		{"no definition", batchtest.Settings{}, func(o *Options) { o.Definition = "other" }, "there is no active job definition other"},
-		{"no such revision", batchtest.Settings{}, func(o *Options) { o.Definition = "worker:7" }, "there is no active job definition worker:7"},
-		{"a definition of several nodes", batchtest.Settings{}, func(o *Options) { o.Definition = batchtest.MultiNode }, "is of type multinode"},
-		{"no secret", batchtest.Settings{}, func(o *Options) { o.Secret = "secretsmanager:other" }, "there is no secret other in Secrets Manager: make it"},
+		{"no queue", batchtest.Settings{}, func(o *Options) { o.Queue = "other" },
+			"there is no job queue other in region eu-test-1"},
+		{"a disabled queue", batchtest.Settings{QueueState: "DISABLED"}, nil,
+			"is disabled and takes no jobs: enable it"},
+		{"a disabled environment", batchtest.Settings{EnvironmentState: "DISABLED"}, nil,
+			"no compute environment of queue spot-queue runs jobs: spot-environment is DISABLED"},
+		{"no definition", batchtest.Settings{}, func(o *Options) { o.Definition = "other" },
+			"there is no active job definition other"},
+		{"no such revision", batchtest.Settings{}, func(o *Options) { o.Definition = "worker:7" },
+			"there is no active job definition worker:7"},
+		{"a definition of several nodes", batchtest.Settings{}, func(o *Options) { o.Definition = batchtest.MultiNode },
+			"is of type multinode"},
+		{"no secret", batchtest.Settings{}, func(o *Options) { o.Secret = "secretsmanager:other" },
+			"there is no secret other in Secrets Manager: make it"},
 		{"a secret that may not be looked at", batchtest.Settings{Before: denied("DescribeSecret")}, nil, ""},
-		{"a queue that may not be looked at", batchtest.Settings{Before: denied("DescribeJobQueues")}, nil, "awsbatch: looking for queue spot-queue: User: arn:aws:iam::1:user/u is not authorized to perform: it (AccessDeniedException)"},
-		{"no answer", batchtest.Settings{Before: func(string) *batchtest.Error { return batchtest.Broken }}, nil, "awsbatch: looking for queue spot-queue: "},
+		{"a queue that may not be looked at", batchtest.Settings{Before: denied("DescribeJobQueues")}, nil,
+			"awsbatch: looking for queue spot-queue: User: arn:aws:iam::1:user/u is not authorized to perform: it (AccessDeniedException)"},
+		{"no answer", batchtest.Settings{Before: func(string) *batchtest.Error { return batchtest.Broken }}, nil,
+			"awsbatch: looking for queue spot-queue: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRun(t, c.set, 1, "exit 0")

@@ -20,39 +20,50 @@ import (
 	"github.com/aws/smithy-go/logging"
 )
 
-// attempts of one call. Batch allows few calls a second to an account, and answers TooManyRequestsException above that.
+// attempts of one call. Batch allows few calls a second to an account, and answers
+// TooManyRequestsException above that.
 const attempts = 8
 
-// clients are the calls that are made, as functions. The clients of the services themselves must not be reached from a type that becomes an interface, as the fleet
-// does: the linker would keep all their hundreds of methods, 12 MB of them.
+// clients are the calls that are made, as functions. The clients of the services themselves must
+// not be reached from a type that becomes an interface, as the fleet does: the linker would keep
+// all their hundreds of methods, 12 MB of them.
 type clients struct {
 	region string
 	idle   func() // closes connections that are not in use
-	// submitting makes a call again only if it has had no effect for sure: SubmitJob knows no token by which a second call is told from a first.
+	// submitting makes a call again only if it has had no effect for sure: SubmitJob knows no token
+	// by which a second call is told from a first.
 	submitting aws.Retryer
 
 	describeJobQueues           call[batch.DescribeJobQueuesInput, batch.DescribeJobQueuesOutput, batch.Options]
-	describeComputeEnvironments call[batch.DescribeComputeEnvironmentsInput, batch.DescribeComputeEnvironmentsOutput, batch.Options]
-	describeJobDefinitions      call[batch.DescribeJobDefinitionsInput, batch.DescribeJobDefinitionsOutput, batch.Options]
-	registerJobDefinition       call[batch.RegisterJobDefinitionInput, batch.RegisterJobDefinitionOutput, batch.Options]
-	deregisterJobDefinition     call[batch.DeregisterJobDefinitionInput, batch.DeregisterJobDefinitionOutput, batch.Options]
-	submitJob                   call[batch.SubmitJobInput, batch.SubmitJobOutput, batch.Options]
-	describeJobs                call[batch.DescribeJobsInput, batch.DescribeJobsOutput, batch.Options]
-	listJobs                    call[batch.ListJobsInput, batch.ListJobsOutput, batch.Options]
-	terminateJob                call[batch.TerminateJobInput, batch.TerminateJobOutput, batch.Options]
-	describeSecret              call[secretsmanager.DescribeSecretInput, secretsmanager.DescribeSecretOutput, secretsmanager.Options]
-	putSecretValue              call[secretsmanager.PutSecretValueInput, secretsmanager.PutSecretValueOutput, secretsmanager.Options]
-	getSecretValue              call[secretsmanager.GetSecretValueInput, secretsmanager.GetSecretValueOutput, secretsmanager.Options]
-	putParameter                call[ssm.PutParameterInput, ssm.PutParameterOutput, ssm.Options]
-	getParameter                call[ssm.GetParameterInput, ssm.GetParameterOutput, ssm.Options]
-	getLogEvents                call[cloudwatchlogs.GetLogEventsInput, cloudwatchlogs.GetLogEventsOutput, cloudwatchlogs.Options]
+	describeComputeEnvironments call[batch.DescribeComputeEnvironmentsInput, batch.DescribeComputeEnvironmentsOutput,
+		batch.Options]
+	describeJobDefinitions call[batch.DescribeJobDefinitionsInput, batch.DescribeJobDefinitionsOutput,
+		batch.Options]
+	registerJobDefinition   call[batch.RegisterJobDefinitionInput, batch.RegisterJobDefinitionOutput, batch.Options]
+	deregisterJobDefinition call[batch.DeregisterJobDefinitionInput, batch.DeregisterJobDefinitionOutput,
+		batch.Options]
+	submitJob      call[batch.SubmitJobInput, batch.SubmitJobOutput, batch.Options]
+	describeJobs   call[batch.DescribeJobsInput, batch.DescribeJobsOutput, batch.Options]
+	listJobs       call[batch.ListJobsInput, batch.ListJobsOutput, batch.Options]
+	terminateJob   call[batch.TerminateJobInput, batch.TerminateJobOutput, batch.Options]
+	describeSecret call[secretsmanager.DescribeSecretInput, secretsmanager.DescribeSecretOutput,
+		secretsmanager.Options]
+	putSecretValue call[secretsmanager.PutSecretValueInput, secretsmanager.PutSecretValueOutput,
+		secretsmanager.Options]
+	getSecretValue call[secretsmanager.GetSecretValueInput, secretsmanager.GetSecretValueOutput,
+		secretsmanager.Options]
+	putParameter call[ssm.PutParameterInput, ssm.PutParameterOutput, ssm.Options]
+	getParameter call[ssm.GetParameterInput, ssm.GetParameterOutput, ssm.Options]
+	getLogEvents call[cloudwatchlogs.GetLogEventsInput, cloudwatchlogs.GetLogEventsOutput,
+		cloudwatchlogs.Options]
 }
 
 type call[In, Out, Options any] func(context.Context, *In, ...func(*Options)) (*Out, error)
 
 // connect makes the clients. Credentials are found as the aws command finds them.
 func connect(ctx context.Context, region, endpoint string, backoff time.Duration) (*clients, error) {
-	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})} // what they have to say comes with their errors
+	// what they have to say comes with their errors
+	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if region != "" {
 		load = append(load, config.WithRegion(region))
 	}
@@ -85,7 +96,8 @@ func connect(ctx context.Context, region, endpoint string, backoff time.Duration
 	c.submitting = retryer(func(o *retry.StandardOptions) {
 		o.Retryables = []retry.IsErrorRetryable{retry.RetryableErrorCode{Codes: retry.DefaultThrottleErrorCodes}}
 	})
-	b, s, p, l := batch.NewFromConfig(cfg), secretsmanager.NewFromConfig(cfg), ssm.NewFromConfig(cfg), cloudwatchlogs.NewFromConfig(cfg)
+	b, s, p, l := batch.NewFromConfig(cfg), secretsmanager.NewFromConfig(cfg), ssm.NewFromConfig(cfg),
+		cloudwatchlogs.NewFromConfig(cfg)
 	c.describeJobQueues = b.DescribeJobQueues
 	c.describeComputeEnvironments = b.DescribeComputeEnvironments
 	c.describeJobDefinitions = b.DescribeJobDefinitions
@@ -104,11 +116,12 @@ func connect(ctx context.Context, region, endpoint string, backoff time.Duration
 	return c, nil
 }
 
-func (k *Kind) connect(ctx context.Context) (*clients, error) {
+func (k *Launcher) connect(ctx context.Context) (*clients, error) {
 	return connect(ctx, k.o.Region, k.o.Endpoint, k.times.backoff)
 }
 
-// callError is an error of a service in few words: what was to be done, what the service said, its code.
+// callError is an error of a service in few words: what was to be done, what the service said, its
+// code.
 type callError struct {
 	doing string
 	err   error

@@ -25,7 +25,8 @@ func within(t *testing.T, what string, do func() error) error {
 	}
 }
 
-// deafen lets all calls hang, from the first that is asked for on, until the returned function is called.
+// deafen lets all calls hang, from the first that is asked for on, until the returned function is
+// called.
 func (r *run) deafen(from func(operation string) bool) (hear func()) {
 	free := make(chan struct{})
 	var deaf atomic.Bool
@@ -44,7 +45,7 @@ func (r *run) deafen(from func(operation string) bool) (hear func()) {
 	}
 }
 
-func TestAStartThatIsCalledOffReturnsThoughAWSIsDeaf(t *testing.T) {
+func TestCanceledStartWithHangingAWS(t *testing.T) {
 	r := newRun(t, batchtest.Settings{}, 4, "exec sleep 600")
 	r.kind.maxArray = 2
 	r.kind.o.Definition, r.kind.o.Image = "", "image"
@@ -65,11 +66,13 @@ func TestAStartThatIsCalledOffReturnsThoughAWSIsDeaf(t *testing.T) {
 		_, err := r.kind.Start(ctx, r.o)
 		return err
 	})
-	wantError(t, err, "not all submitted: enough", "may be left", "`aws batch list-jobs --region eu-test-1", "values=leat-test-1-2-",
-		"`aws batch terminate-job --region eu-test-1", "--job-id 00000001", "`aws batch deregister-job-definition --region eu-test-1")
+	wantError(t, err, "not all submitted: enough", "may be left", "`aws batch list-jobs --region eu-test-1",
+		"values=leat-test-1-2-",
+		"`aws batch terminate-job --region eu-test-1", "--job-id 00000001",
+		"`aws batch deregister-job-definition --region eu-test-1")
 }
 
-func TestStopOfADeafSystemEndsWithItsTime(t *testing.T) {
+func TestStopTimeoutWithHangingAWS(t *testing.T) {
 	r := newRun(t, batchtest.Settings{}, 2, "exec sleep 600")
 	r.kind.o.Definition, r.kind.o.Image = "", "image"
 	r.kind.times.grace = time.Hour
@@ -86,7 +89,7 @@ func TestStopOfADeafSystemEndsWithItsTime(t *testing.T) {
 	}
 }
 
-func TestChildrenThatAreNotToldOfEndWithTheirArray(t *testing.T) {
+func TestUnlistedChildrenEndWithArray(t *testing.T) {
 	for shell, want := range map[string]string{"exit 0": "", "exit 3": "failed without an exit status"} {
 		r := newRun(t, batchtest.Settings{Forgetful: true}, 3, shell)
 		f := r.start()
@@ -106,7 +109,7 @@ func TestChildrenThatAreNotToldOfEndWithTheirArray(t *testing.T) {
 }
 
 // Somebody else's job, which another run has under the number of a worker, must not be ended.
-func TestALostSubmissionIsLookedForByItsOwnNameOnly(t *testing.T) {
+func TestLostSubmissionFoundByName(t *testing.T) {
 	r := newRun(t, batchtest.Settings{}, 2, "exec sleep 600")
 	r.start()
 	r.s.Set(func(set *batchtest.Settings) {

@@ -21,7 +21,8 @@ const (
 	maxLogs = 20
 )
 
-// exitError tells all that Batch says of a job that failed: the container's status, why it was stopped, and where its log is.
+// exitError tells all that Batch says of a job that failed: the container's status, why it was
+// stopped, and where its log is.
 func exitError(j *types.JobDetail) error {
 	var status string
 	var reasons []string
@@ -95,7 +96,8 @@ func (f *fleet) log(ctx context.Context, j *types.JobDetail) string {
 	f.logs++
 	ctx, stop := context.WithTimeout(ctx, f.k.times.grace)
 	defer stop()
-	out, err := f.c.getLogEvents(ctx, &cloudwatchlogs.GetLogEventsInput{LogGroupName: &group, LogStreamName: &stream, Limit: aws.Int32(endEvents), StartFromHead: aws.Bool(false)})
+	out, err := f.c.getLogEvents(ctx, &cloudwatchlogs.GetLogEventsInput{LogGroupName: &group, LogStreamName: &stream,
+		Limit: aws.Int32(endEvents), StartFromHead: aws.Bool(false)})
 	if err != nil {
 		f.o.Logger.Debug("the log of a failed worker can't be read", "group", group, "stream", stream, "error", err)
 		return ""

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,7 +27,7 @@ type submitted struct {
 }
 
 type fleet struct {
-	k          *Kind
+	k          *Launcher
 	c          *clients
 	o          worker.StartOptions
 	definition string // registered for the run; "": none
@@ -37,7 +39,7 @@ type fleet struct {
 	logs int // fetched
 }
 
-func newFleet(k *Kind, c *clients, o worker.StartOptions) *fleet {
+func newFleet(k *Launcher, c *clients, o worker.StartOptions) *fleet {
 	f := &fleet{k: k, c: c, o: o, cancel: func() {}, ended: make(chan struct{})}
 	close(f.ended)
 	return f
@@ -65,14 +67,16 @@ func (f *fleet) watch() {
 	f.cancel, f.ended = cancel, make(chan struct{})
 	go func() {
 		defer close(f.ended)
-		f.k.times.pace().Watch(ctx, f.look, f.o.Gone, func(err error) {
-			f.o.Logger.Warn("AWS Batch does not tell of the workers' jobs; it is asked on", "jobs", f.Jobs(), "error", err)
+		f.k.times.pace().Watch(ctx, f.look, &f.o, func(err error) {
+			f.o.Logger.Warn("AWS Batch does not tell of the workers' jobs; it is asked on", "jobs", f.Jobs(), "error",
+				err)
 		})
 	}()
 }
 
-// look asks for all jobs that are left, and returns the workers that have ended since the last look, and how many are left. It asks for children of arrays only
-// when the summary of their array counts more ends than are known: of 10,000 workers a look would take 100 calls otherwise.
+// look asks for all jobs that are left, and returns the workers that have ended since the last
+// look, and how many are left. It asks for children of arrays only when the summary of their array
+// counts more ends than are known: of 10,000 workers a look would take 100 calls otherwise.
 func (f *fleet) look(ctx context.Context) (ended []worker.Exit, left int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,13 +103,18 @@ func (f *fleet) look(ctx context.Context) (ended []worker.Exit, left int, err er
 	if err != nil {
 		return nil, 0, err
 	}
+	missing := map[string]bool{}
+	for _, id := range ids {
+		missing[id] = true
+	}
 	ids = nil
 	for _, j := range jobs {
 		s := of[aws.ToString(j.JobId)].s
+		delete(missing, aws.ToString(j.JobId))
 		switch {
 		case s == nil:
 		case len(s.ends) == 1:
-			ended = append(ended, f.settle(ctx, s, 0, &j)...)
+			ended = append(ended, f.collectExited(ctx, s, 0, &j)...)
 		case over(j.Status) || ends(&j) > len(s.ends)-s.left:
 			for i, gone := range s.ends {
 				if !gone {
@@ -119,18 +128,24 @@ func (f *fleet) look(ctx context.Context) (ended []worker.Exit, left int, err er
 	children, err := f.describe(ctx, ids)
 	for _, j := range children {
 		if p := of[aws.ToString(j.JobId)]; p.s != nil {
-			ended = append(ended, f.settle(ctx, p.s, p.i, &j)...)
+			ended = append(ended, f.collectExited(ctx, p.s, p.i, &j)...)
 			delete(of, aws.ToString(j.JobId))
 		}
 	}
 	if err != nil {
 		return ended, 0, err
 	}
-	// An array that is over has no child that is not: those that Batch does not tell of were never made, or are forgotten.
+	// An array that is over has no child that is not: those that Batch does not tell of were never
+	// made, or are forgotten.
 	for _, id := range ids {
 		if p, ok := of[id]; ok && over(p.parent.Status) {
-			ended = append(ended, f.settle(ctx, p.s, p.i, &types.JobDetail{JobId: &id, Status: p.parent.Status, StatusReason: p.parent.StatusReason})...)
+			ended = append(ended, f.collectExited(ctx, p.s, p.i,
+				&types.JobDetail{JobId: &id, Status: p.parent.Status, StatusReason: p.parent.StatusReason})...)
 		}
+	}
+	if len(missing) > 0 { // no end, but no news of the job either
+		return ended, 0, fmt.Errorf("DescribeJobs answered without %s",
+			strings.Join(slices.Sorted(maps.Keys(missing)), ", "))
 	}
 	return ended, 0, nil
 }
@@ -162,8 +177,8 @@ func (f *fleet) describe(ctx context.Context, ids []string) ([]types.JobDetail, 
 	return jobs, nil
 }
 
-// settle notes the end of a worker.
-func (f *fleet) settle(ctx context.Context, s *submitted, i int, j *types.JobDetail) []worker.Exit {
+// collectExited notes the end of a worker.
+func (f *fleet) collectExited(ctx context.Context, s *submitted, i int, j *types.JobDetail) []worker.Exit {
 	if s.ends[i] || !over(j.Status) {
 		return nil
 	}
@@ -176,8 +191,10 @@ func (f *fleet) settle(ctx context.Context, s *submitted, i int, j *types.JobDet
 	return []worker.Exit{e}
 }
 
-// Stop terminates the jobs, deregisters the job definition of the run, which no job that was submitted needs any more, and waits until Batch has ended the jobs. AWS may take longer
-// than ctx: then Stop is content if AWS has accepted to end all that is left. When ctx is over already, all is tried once, for some seconds at most.
+// Stop terminates the jobs, deregisters the job definition of the run, which no job that was
+// submitted needs any more, and waits until Batch has ended the jobs. AWS may take longer than ctx:
+// then Stop is content if AWS has accepted to end all that is left. When ctx is over already, all
+// is tried once, for some seconds at most.
 func (f *fleet) Stop(ctx context.Context) error {
 	f.cancel()
 	<-f.ended
@@ -213,7 +230,8 @@ func (f *fleet) Stop(ctx context.Context) error {
 		if accepted != nil {
 			accepted = errors.Join(f.maybeLeft(ctx), accepted)
 		} else if left > 0 {
-			f.o.Logger.Info("AWS Batch is still ending the last jobs, as it was told", "jobs", strings.Join(f.left(), " "))
+			f.o.Logger.Info("AWS Batch is still ending the last jobs, as it was told", "jobs",
+				strings.Join(f.left(), " "))
 		}
 		return errors.Join(accepted, definition)
 	}
@@ -224,14 +242,16 @@ func (f *fleet) maybeLeft(ctx context.Context) error {
 	for _, id := range f.left() {
 		by = append(by, "`aws batch terminate-job --region "+f.c.region+" --reason ended --job-id "+id+"`")
 	}
-	return fmt.Errorf("awsbatch: not all jobs have ended yet (%w): see to it by %s", context.Cause(ctx), strings.Join(by, ", "))
+	return fmt.Errorf("awsbatch: not all jobs have ended yet (%w): see to it by %s", context.Cause(ctx),
+		strings.Join(by, ", "))
 }
 
 // terminate ends the jobs that are left; the parent of an array ends its children.
 func (f *fleet) terminate(ctx context.Context) error {
 	var errs []error
 	for _, id := range f.left() {
-		_, err := f.c.terminateJob(ctx, &batch.TerminateJobInput{JobId: &id, Reason: aws.String("the run of leat has ended")})
+		_, err := f.c.terminateJob(ctx, &batch.TerminateJobInput{JobId: &id,
+			Reason: aws.String("the run of leat has ended")})
 		if err != nil {
 			errs = append(errs, failed(err, "terminating job %s", id))
 		}
@@ -245,7 +265,8 @@ func (f *fleet) deregister(ctx context.Context) error {
 	if f.definition == "" {
 		return nil
 	}
-	if _, err := f.c.deregisterJobDefinition(ctx, &batch.DeregisterJobDefinitionInput{JobDefinition: &f.definition}); err != nil {
+	if _, err := f.c.deregisterJobDefinition(ctx,
+		&batch.DeregisterJobDefinitionInput{JobDefinition: &f.definition}); err != nil {
 		return failed(err, "the job definition of the run may be left (see to it by `aws batch deregister-job-definition --region %s --job-definition %s`): deregistering it", f.c.region, f.definition)
 	}
 	f.definition = ""

@@ -22,9 +22,10 @@ func TestMain(m *testing.M) {
 // patience is far more than anything here takes; only a failing test waits for its end.
 const patience = 30 * time.Second
 
-var quick = times{first: 5 * time.Millisecond, longest: 40 * time.Millisecond, answer: patience, grace: patience, clean: patience, backoff: 10 * time.Millisecond}
+var quick = times{first: 5 * time.Millisecond, longest: 40 * time.Millisecond, answer: patience, grace: patience,
+	clean: patience, backoff: 10 * time.Millisecond}
 
-var invitation = worker.Invitation{
+var invitation = worker.Endpoint{
 	Addresses: []string{"127.0.0.1:4711"},
 	Pin:       "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 	Token:     "this-is-the-secret-token-of-the-run",
@@ -34,7 +35,7 @@ var invitation = worker.Invitation{
 type run struct {
 	t    *testing.T
 	s    *batchtest.Server
-	kind *Kind
+	kind *Launcher
 	o    worker.StartOptions
 
 	mu   sync.Mutex
@@ -44,7 +45,8 @@ type run struct {
 
 // options of a kind that uses the stand-in.
 func options(s *batchtest.Server) Options {
-	return Options{Queue: batchtest.Queue, Definition: batchtest.Definition, Secret: "secretsmanager:" + batchtest.Secret, Endpoint: s.URL}
+	return Options{Queue: batchtest.Queue, Definition: batchtest.Definition,
+		Secret: "secretsmanager:" + batchtest.Secret, Endpoint: s.URL}
 }
 
 // newRun prepares n workers that run a line of shell.
@@ -54,7 +56,7 @@ func newRun(t *testing.T, set batchtest.Settings, n int, shell string) *run {
 	r.kind = New(&o)
 	r.kind.times = quick
 	r.o = worker.StartOptions{
-		Workers: n, Command: []string{"/bin/sh", "-c", shell}, Run: "test-1", Invitation: invitation,
+		Workers: n, Command: []string{"/bin/sh", "-c", shell}, Run: "test-1", Endpoint: invitation,
 		Gone: func(e worker.Exit) {
 			r.mu.Lock()
 			defer r.mu.Unlock()

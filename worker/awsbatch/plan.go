@@ -19,7 +19,7 @@ type plan struct {
 	largest int // of one
 }
 
-func (k *Kind) plan(ctx context.Context, c *clients) (*plan, error) {
+func (k *Launcher) plan(ctx context.Context, c *clients) (*plan, error) {
 	p := &plan{vcpus: k.o.VCPUs}
 	if err := k.planQueue(ctx, c, p); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (k *Kind) plan(ctx context.Context, c *clients) (*plan, error) {
 	return p, nil
 }
 
-func (k *Kind) planQueue(ctx context.Context, c *clients, p *plan) error {
+func (k *Launcher) planQueue(ctx context.Context, c *clients, p *plan) error {
 	out, err := c.describeJobQueues(ctx, &batch.DescribeJobQueuesInput{JobQueues: []string{k.o.Queue}})
 	if err != nil {
 		return failed(err, "looking for queue %s", k.o.Queue)
@@ -54,7 +54,8 @@ func (k *Kind) planQueue(ctx context.Context, c *clients, p *plan) error {
 		return fmt.Errorf("awsbatch: queue %s is disabled and takes no jobs: enable it (aws batch update-job-queue --job-queue %s --state ENABLED)", k.o.Queue, k.o.Queue)
 	}
 	if q.Status != types.JQStatusValid && q.Status != types.JQStatusUpdating {
-		return fmt.Errorf("awsbatch: queue %s takes no jobs: it is %s, %s", k.o.Queue, q.Status, aws.ToString(q.StatusReason))
+		return fmt.Errorf("awsbatch: queue %s takes no jobs: it is %s, %s", k.o.Queue, q.Status,
+			aws.ToString(q.StatusReason))
 	}
 	var names []string
 	for _, e := range q.ComputeEnvironmentOrder {
@@ -70,8 +71,10 @@ func (k *Kind) planQueue(ctx context.Context, c *clients, p *plan) error {
 	usable, unknown := 0, false
 	var why []string
 	for _, e := range envs.ComputeEnvironments {
-		if e.State == types.CEStateDisabled || e.Status == types.CEStatusInvalid || e.Status == types.CEStatusDeleting || e.Status == types.CEStatusDeleted {
-			why = append(why, fmt.Sprintf("%s is %s and %s %s", aws.ToString(e.ComputeEnvironmentName), e.State, e.Status, aws.ToString(e.StatusReason)))
+		if e.State == types.CEStateDisabled || e.Status == types.CEStatusInvalid ||
+			e.Status == types.CEStatusDeleting || e.Status == types.CEStatusDeleted {
+			why = append(why, fmt.Sprintf("%s is %s and %s %s", aws.ToString(e.ComputeEnvironmentName), e.State,
+				e.Status, aws.ToString(e.StatusReason)))
 			continue
 		}
 		usable++
@@ -88,13 +91,14 @@ func (k *Kind) planQueue(ctx context.Context, c *clients, p *plan) error {
 		p.total = -1
 	}
 	if usable == 0 {
-		return fmt.Errorf("awsbatch: no compute environment of queue %s runs jobs: %s", k.o.Queue, strings.TrimSpace(strings.Join(why, "; ")))
+		return fmt.Errorf("awsbatch: no compute environment of queue %s runs jobs: %s", k.o.Queue,
+			strings.TrimSpace(strings.Join(why, "; ")))
 	}
 	return nil
 }
 
 // planDefinition looks at a definition of the user's.
-func (k *Kind) planDefinition(ctx context.Context, c *clients, p *plan) error {
+func (k *Launcher) planDefinition(ctx context.Context, c *clients, p *plan) error {
 	name := k.o.Definition
 	in := &batch.DescribeJobDefinitionsInput{JobDefinitions: []string{name}}
 	if !strings.Contains(name, ":") {
@@ -107,7 +111,8 @@ func (k *Kind) planDefinition(ctx context.Context, c *clients, p *plan) error {
 			return failed(err, "looking for job definition %s", name)
 		}
 		for i, d := range out.JobDefinitions {
-			if aws.ToString(d.Status) != "INACTIVE" && (found == nil || aws.ToInt32(d.Revision) > aws.ToInt32(found.Revision)) {
+			if aws.ToString(d.Status) != "INACTIVE" &&
+				(found == nil || aws.ToInt32(d.Revision) > aws.ToInt32(found.Revision)) {
 				found = &out.JobDefinitions[i]
 			}
 		}

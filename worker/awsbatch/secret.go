@@ -19,7 +19,8 @@ const (
 	parameterStore = "ssm"
 )
 
-// versionMark stands between a secret's name and the version of it that belongs to the run, in the variable of workers. No name and no ARN has it.
+// versionMark stands between a secret's name and the version of it that belongs to the run, in the
+// variable of workers. No name and no ARN has it.
 const versionMark = "#"
 
 func parseSecret(s string) (store, name string, err error) {
@@ -27,14 +28,15 @@ func parseSecret(s string) (store, name string, err error) {
 	switch {
 	case s == "":
 		return "", "", errors.New("awsbatch: Secret is empty: workers find the run by a secret: name one that the run may write and the jobs' role may read, secretsmanager:NAME or ssm:NAME")
-	case !ok || name == "" || store != secretsManager && store != parameterStore || strings.ContainsAny(name, versionMark+" \n"):
+	case !ok || name == "" || store != secretsManager && store != parameterStore || strings.ContainsAny(name,
+		versionMark+" \n"):
 		return "", "", fmt.Errorf("awsbatch: Secret is %q: it must be secretsmanager:NAME or ssm:NAME", s)
 	}
 	return store, name, nil
 }
 
 // checkSecret looks whether the secret is there. Who may not look may still be allowed to write it.
-func (k *Kind) checkSecret(ctx context.Context, c *clients) error {
+func (k *Launcher) checkSecret(ctx context.Context, c *clients) error {
 	store, name, err := parseSecret(k.o.Secret)
 	if err != nil || store != secretsManager {
 		return err
@@ -56,8 +58,9 @@ func noSecret(err error, name string) error {
 	return failed(err, "the secret %s of Secrets Manager", name)
 }
 
-// putSecret writes the invitation as a new version of the secret, and returns what workers are told: store, name and version.
-func (k *Kind) putSecret(ctx context.Context, c *clients, text string) (string, error) {
+// putSecret writes the invitation as a new version of the secret, and returns what workers are
+// told: store, name and version.
+func (k *Launcher) putSecret(ctx context.Context, c *clients, text string) (string, error) {
 	store, name, err := parseSecret(k.o.Secret)
 	if err != nil {
 		return "", err
@@ -71,7 +74,8 @@ func (k *Kind) putSecret(ctx context.Context, c *clients, text string) (string, 
 		}
 		version = aws.ToString(out.VersionId)
 	default:
-		out, err := c.putParameter(ctx, &ssm.PutParameterInput{Name: &name, Value: &text, Type: ssmtypes.ParameterTypeSecureString, Overwrite: aws.Bool(true)})
+		out, err := c.putParameter(ctx, &ssm.PutParameterInput{Name: &name, Value: &text,
+			Type: ssmtypes.ParameterTypeSecureString, Overwrite: aws.Bool(true)})
 		if err != nil {
 			return "", failed(err, "writing the parameter %s of SSM", name)
 		}
@@ -80,8 +84,9 @@ func (k *Kind) putSecret(ctx context.Context, c *clients, text string) (string, 
 	return store + ":" + name + versionMark + version, nil
 }
 
-// Fetch are the functions by which a worker process fetches its invitation, for worker.FromEnvironment: by the store's name, given the secret's name as
-// the kind has told it. Region and credentials come from the container's environment and role.
+// Fetch are the functions by which a worker process fetches its invitation, for
+// worker.FromEnvironment: by the store's name, given the secret's name as the kind has told it.
+// Region and credentials come from the container's environment and role.
 func Fetch() map[string]func(ctx context.Context, name string) (string, error) {
 	return map[string]func(context.Context, string) (string, error){
 		secretsManager: func(ctx context.Context, secret string) (string, error) {
@@ -111,7 +116,8 @@ func Fetch() map[string]func(ctx context.Context, name string) (string, error) {
 			if version != "" {
 				version = ":" + version // as SSM writes it
 			}
-			out, err := c.getParameter(ctx, &ssm.GetParameterInput{Name: aws.String(name + version), WithDecryption: aws.Bool(true)})
+			out, err := c.getParameter(ctx,
+				&ssm.GetParameterInput{Name: aws.String(name + version), WithDecryption: aws.Bool(true)})
 			if err != nil {
 				return "", failed(err, "reading the parameter %s of SSM", name)
 			}

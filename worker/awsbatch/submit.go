@@ -21,9 +21,10 @@ import (
 // indexVariable is how AWS Batch tells a child of an array its number; plain jobs have none.
 const indexVariable = "AWS_BATCH_JOB_ARRAY_INDEX"
 
-// Start puts the invitation into the secret and submits the workers. On an error it ends what was submitted. When ctx ends it returns within 4 s, of which
-// a submission under way may take half to be answered; what could not be ended in that time is named by the error.
-func (k *Kind) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, error) {
+// Start puts the invitation into the secret and submits the workers. On an error it ends what was
+// submitted. When ctx ends it returns within 4 s, of which a submission under way may take half to
+// be answered; what could not be ended in that time is named by the error.
+func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, error) {
 	if err := errors.Join(k.o.validate(), validateStart(&o)); err != nil {
 		return nil, err
 	}
@@ -33,7 +34,7 @@ func (k *Kind) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, 
 	if o.Gone == nil {
 		o.Gone = func(worker.Exit) {}
 	}
-	text, err := o.Invitation.MarshalText()
+	text, err := o.Endpoint.MarshalText()
 	if err != nil {
 		return nil, fmt.Errorf("awsbatch: the invitation: %w", err)
 	}
@@ -46,7 +47,8 @@ func (k *Kind) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, 
 	defer done()
 	if err := f.submitAll(ctx, calm, string(text)); err != nil {
 		if why := context.Cause(ctx); why != nil && !errors.Is(err, why) {
-			err = fmt.Errorf("awsbatch: the workers were not all submitted: %w (%w)", why, err) // the clients tell of any end of ctx alike
+			// the clients tell of any end of ctx alike
+			err = fmt.Errorf("awsbatch: the workers were not all submitted: %w (%w)", why, err)
 		}
 		// The run may be ending: what has been submitted must go all the same.
 		end, stop := context.WithTimeout(calm, k.times.clean)
@@ -66,22 +68,25 @@ func validateStart(o *worker.StartOptions) error {
 		errs = append(errs, errors.New("awsbatch: Run is empty: it must be a word that tells the run's jobs from others"))
 	}
 	if len(o.Command) == 0 || !filepath.IsAbs(o.Command[0]) {
-		errs = append(errs, fmt.Errorf("awsbatch: Command is %q: it must begin with the absolute path of a program", o.Command))
+		errs = append(errs, fmt.Errorf("awsbatch: Command is %q: it must begin with the absolute path of a program",
+			o.Command))
 	}
-	if o.Invitation.IsZero() {
+	if o.Endpoint.IsZero() {
 		errs = append(errs, errors.New("awsbatch: Invitation is empty: workers would not find the run"))
 	}
 	return errors.Join(errs...)
 }
 
-// submitAll submits the workers. In calm, which ends a while after ctx, a submission without an answer is looked for.
+// submitAll submits the workers. In calm, which ends a while after ctx, a submission without an
+// answer is looked for.
 func (f *fleet) submitAll(ctx, calm context.Context, invitation string) error {
 	p, err := f.k.plan(ctx, f.c)
 	if err != nil {
 		return err
 	}
 	if n := int(float64(p.total) / max(p.vcpus, 0.01)); p.total >= 0 && p.vcpus > 0 && n < f.o.Workers {
-		f.o.Logger.Warn("not all workers can run at once: the others wait for them to end", "queue", f.k.o.Queue, "workers", f.o.Workers, "at once", n, "vCPUs of a worker", p.vcpus, "maxvCpus", p.total)
+		f.o.Logger.Warn("not all workers can run at once: the others wait for them to end", "queue", f.k.o.Queue,
+			"workers", f.o.Workers, "at once", n, "vCPUs of a worker", p.vcpus, "maxvCpus", p.total)
 	}
 	secret, err := f.k.putSecret(ctx, f.c, invitation)
 	if err != nil {
@@ -135,7 +140,8 @@ func (f *fleet) register(ctx context.Context, p *plan) (string, error) {
 	ctx, stop := batchsys.Patient(ctx, f.k.times.answer)
 	defer stop()
 	out, err := f.c.registerJobDefinition(ctx, &batch.RegisterJobDefinitionInput{
-		JobDefinitionName: aws.String(f.jobName()), Type: types.JobDefinitionTypeContainer, ContainerProperties: c, PlatformCapabilities: []types.PlatformCapability{platform},
+		JobDefinitionName: aws.String(f.jobName()), Type: types.JobDefinitionTypeContainer, ContainerProperties: c,
+		PlatformCapabilities: []types.PlatformCapability{platform},
 	})
 	if err != nil {
 		return "", failed(err, "registering a job definition for image %s", o.Image)
@@ -147,10 +153,12 @@ func (f *fleet) register(ctx context.Context, p *plan) (string, error) {
 func resources(vcpus float64, memory int) []types.ResourceRequirement {
 	var r []types.ResourceRequirement
 	if vcpus > 0 {
-		r = append(r, types.ResourceRequirement{Type: types.ResourceTypeVcpu, Value: aws.String(strconv.FormatFloat(vcpus, 'f', -1, 64))})
+		r = append(r, types.ResourceRequirement{Type: types.ResourceTypeVcpu,
+			Value: aws.String(strconv.FormatFloat(vcpus, 'f', -1, 64))})
 	}
 	if memory > 0 {
-		r = append(r, types.ResourceRequirement{Type: types.ResourceTypeMemory, Value: aws.String(strconv.Itoa(memory))})
+		r = append(r, types.ResourceRequirement{Type: types.ResourceTypeMemory,
+			Value: aws.String(strconv.Itoa(memory))})
 	}
 	return r
 }
@@ -170,11 +178,13 @@ func (f *fleet) jobName() string { return "leat-" + f.o.Run }
 func (f *fleet) submit(ctx, calm context.Context, p *plan, definition, secret string, first, n int) error {
 	o := &f.k.o
 	number := f.o.First + first
-	// Each job has a name of its own, also among runs, by which it is found when the answer to its submission is lost.
+	// Each job has a name of its own, also among runs, by which it is found when the answer to its
+	// submission is lost.
 	name := f.jobName() + "-" + strconv.Itoa(number) + "-" + strings.ToLower(rand.Text()[:8])
 	in := &batch.SubmitJobInput{
 		JobName: &name, JobQueue: &o.Queue, JobDefinition: &definition,
-		ContainerOverrides: &types.ContainerOverrides{Command: f.command(), Environment: f.environment(p, secret, number, n)},
+		ContainerOverrides: &types.ContainerOverrides{Command: f.command(),
+			Environment: f.environment(p, secret, number, n)},
 		// A lost worker's blocks are given to others; starting it again is not Batch's business.
 		RetryStrategy: &types.RetryStrategy{Attempts: aws.Int32(1)},
 	}
@@ -191,18 +201,23 @@ func (f *fleet) submit(ctx, calm context.Context, p *plan, definition, secret st
 		f.add(aws.ToString(out.JobId), first, n)
 		return nil
 	}
-	return errors.Join(failed(err, "submitting %d workers to queue %s", n, o.Queue), f.findLost(calm, err, name, first, n))
+	return errors.Join(failed(err, "submitting %d workers to queue %s", n, o.Queue),
+		f.findLost(calm, err, name, first, n))
 }
 
-// findLost looks for a job whose submission failed without an answer of the service: it may be there.
+// findLost looks for a job whose submission failed without an answer of the service: it may be
+// there.
 func (f *fleet) findLost(ctx context.Context, why error, name string, first, n int) error {
-	if hasCode(why, "ClientException", "AccessDeniedException", "UnrecognizedClientException", "InvalidSignatureException", "TooManyRequestsException") {
+	if hasCode(why, "ClientException", "AccessDeniedException", "UnrecognizedClientException",
+		"InvalidSignatureException", "TooManyRequestsException") {
 		return nil
 	}
-	byHand := "see by `aws batch list-jobs --region " + f.c.region + " --job-queue " + f.k.o.Queue + " --filters name=JOB_NAME,values=" + name + "`, and end it by `aws batch terminate-job`"
+	byHand := "see by `aws batch list-jobs --region " + f.c.region + " --job-queue " + f.k.o.Queue +
+		" --filters name=JOB_NAME,values=" + name + "`, and end it by `aws batch terminate-job`"
 	ctx, stop := context.WithTimeout(ctx, f.k.times.grace)
 	defer stop()
-	out, err := f.c.listJobs(ctx, &batch.ListJobsInput{JobQueue: &f.k.o.Queue, Filters: []types.KeyValuesPair{{Name: aws.String("JOB_NAME"), Values: []string{name}}}})
+	out, err := f.c.listJobs(ctx, &batch.ListJobsInput{JobQueue: &f.k.o.Queue,
+		Filters: []types.KeyValuesPair{{Name: aws.String("JOB_NAME"), Values: []string{name}}}})
 	if err != nil {
 		return failed(err, "job %s may be left, submitted all the same (%s): looking for it", name, byHand)
 	}

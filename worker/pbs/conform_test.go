@@ -8,21 +8,22 @@ import (
 	"leat/worker/workertest"
 )
 
-func TestKind(t *testing.T) {
-	for name, set := range map[string]pbstest.Settings{"present": {}, "old, without history": {Old: true, NoHistory: true}} {
+func TestConformance(t *testing.T) {
+	for name, set := range map[string]pbstest.Settings{"without history": {NoHistory: true}, "with history": {},
+		"old, without history": {Old: true, NoHistory: true}} {
 		t.Run(name, func(t *testing.T) {
-			if set.Old && testing.Short() {
-				t.Skip("with -short the other is enough")
+			if (set.Old || !set.NoHistory) && testing.Short() {
+				t.Skip("with -short the default settings are enough")
 			}
-			servers := map[worker.Kind]*pbstest.Server{}
-			workertest.Kind(t, workertest.Setup{
-				Kind: func(t *testing.T) worker.Kind {
+			servers := map[worker.Launcher]*pbstest.Server{}
+			workertest.Launcher(t, workertest.Setup{
+				Launcher: func(t *testing.T) worker.Launcher {
 					k := New(&Options{MaxArray: 3})
 					k.times = quick
 					servers[k] = pbstest.New(t, set)
 					return k
 				},
-				Left: func(_ *testing.T, k worker.Kind) []string { return servers[k].Left() },
+				Left: func(_ *testing.T, k worker.Launcher) []string { return servers[k].Left() },
 			})
 		})
 	}

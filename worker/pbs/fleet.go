@@ -16,34 +16,34 @@ import (
 
 // submitted is one job of the fleet.
 type submitted struct {
-	name  string // as qsub printed it
+	name  string // as printed by qsub
 	id    id
-	first int // number of its first worker, from the fleet's first
+	first int // number of its first worker, relative to the fleet's first
 	ends  []bool
 	left  int
-	held  bool // said so
+	held  bool // already logged
 
-	missed bool // the last listing did not have it
+	missed bool // missing from the last listing
 }
 
 type fleet struct {
-	k      *Kind
+	k      *Launcher
 	o      worker.StartOptions
 	cancel context.CancelFunc
-	ended  chan struct{} // closed when nothing watches any more
+	ended  chan struct{} // closed when the watching has ended
 
-	stopping sync.Mutex // one Stop at a time; guards what follows
-	deleted  bool       // qdel was told once of all jobs
+	stopping sync.Mutex // serializes Stop and guards the fields below
+	deleted  bool       // qdel was run once for all jobs
 	unsure   bool       // there may be a job of which only the name is known
-	lost     int        // how many workers that has
+	lost     int        // number of workers of that job
 
-	mu        sync.Mutex // one look at a time; guards what follows
+	mu        sync.Mutex // serializes queries and guards the fields below
 	jobs      []*submitted
-	noHistory bool // the server keeps none: qstat -x is refused
-	exiting   int  // workers that have ended, of jobs that have not, by the last look
+	noHistory bool // the server keeps no history of jobs: qstat -x lists none
+	exiting   int  // workers that have ended in jobs that have not, as of the last query
 }
 
-func newFleet(k *Kind, o worker.StartOptions) *fleet {
+func newFleet(k *Launcher, o worker.StartOptions) *fleet {
 	f := &fleet{k: k, o: o, cancel: func() {}, ended: make(chan struct{})}
 	close(f.ended)
 	return f
@@ -54,7 +54,7 @@ func (f *fleet) add(name string, first, n int) {
 	f.jobs = append(f.jobs, &submitted{name: name, id: i, first: first, ends: make([]bool, n), left: n})
 }
 
-// Jobs names the jobs: "job 17.server", "jobs 17[].server 18[].server".
+// Jobs returns "job 17.server" or "jobs 17[].server 18[].server".
 func (f *fleet) Jobs() string {
 	names := f.names()
 	switch len(names) {
@@ -74,20 +74,21 @@ func (f *fleet) names() []string {
 	return names
 }
 
-// watch looks at the jobs until all are gone or the fleet is stopped.
+// watch queries the jobs until all have ended or the fleet is stopped.
 func (f *fleet) watch() {
 	ctx, cancel := context.WithCancel(context.Background())
 	f.cancel, f.ended = cancel, make(chan struct{})
 	go func() {
 		defer close(f.ended)
-		f.k.times.pace().Watch(ctx, f.look, f.o.Gone, func(err error) {
-			f.o.Logger.Warn("qstat does not tell of the workers' jobs; it is asked on", "jobs", f.Jobs(), "error", err)
+		f.k.times.pace().Watch(ctx, f.look, &f.o, func(err error) {
+			f.o.Logger.Warn("pbs: job query failed", "jobs", f.Jobs(), "error", err)
 		})
 	}()
 }
 
-// look asks for all jobs that are left, and returns the workers that have ended since the last look, and how many are left. A job that is not in the list
-// has ended when the next look does not find it either.
+// look queries all jobs that are left and returns the workers that have ended since the last query,
+// and how many are left. A job that the server does not know has ended after the second query in a
+// row.
 func (f *fleet) look(ctx context.Context) (ended []worker.Exit, left int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -103,14 +104,14 @@ func (f *fleet) look(ctx context.Context) (ended []worker.Exit, left int, err er
 		all, rr := l, r
 		j, there := all.jobs[s.id]
 		if !there && !isGone(&r, s) && len(asked) > 1 {
-			// Some versions print but the first of several jobs in JSON.
+			// Some versions print only the first of several jobs in JSON.
 			all, rr = f.ask(ctx, []*submitted{s})
 			j, there = all.jobs[s.id]
 		}
 		switch {
 		case there || hasSubjobs(all, s):
 			s.missed = false
-		case isGone(&rr, s) || rr.Err == nil:
+		case isGone(&rr, s):
 			if !s.missed {
 				s.missed = true
 				left += s.left
@@ -118,11 +119,15 @@ func (f *fleet) look(ctx context.Context) (ended []worker.Exit, left int, err er
 			}
 			j = job{State: "F"}
 		default:
+			// An incomplete answer must not end live workers.
+			if rr.Err == nil {
+				rr.Err = fmt.Errorf("qstat omitted job %s without calling it unknown", s.name)
+			}
 			err = errors.Join(err, rr.Err)
 			left += s.left
 			continue
 		}
-		ended = append(ended, f.settle(s, j, all)...)
+		ended = append(ended, f.collectExited(s, j, all)...)
 		left += s.left
 	}
 	return ended, left, err
@@ -148,13 +153,11 @@ func (f *fleet) ask(ctx context.Context, jobs []*submitted) (*listing, batchsys.
 			args = append(args, s.name)
 		}
 		r := f.k.run(ctx, "qstat", args...)
-		if !f.noHistory && r.Err != nil && strings.Contains(r.Stderr, "job history") {
-			f.noHistory = true
-			continue
-		}
 		l := parse(r.Stdout)
-		if !f.noHistory && l.moved() {
-			f.noHistory = true // which has qstat look for the job where it is now
+		// Without history, qstat -x lists no job, says so, and returns 0 (OpenPBS 23.06). A job
+		// that moved to another server is followed only without -x.
+		if !f.noHistory && (strings.Contains(r.Stderr, "job history") || l.moved()) {
+			f.noHistory = true
 			continue
 		}
 		if !l.whole {
@@ -167,7 +170,8 @@ func (f *fleet) ask(ctx context.Context, jobs []*submitted) (*listing, batchsys.
 	}
 }
 
-// isGone tells whether qstat said that the server has the job no more. With -x it says so of jobs that its history has forgotten.
+// isGone reports whether qstat printed that the server no longer has the job. With -x it prints
+// that for jobs no longer in the history.
 func isGone(r *batchsys.Answer, s *submitted) bool {
 	for line := range strings.SplitSeq(r.Stderr, "\n") {
 		if !strings.Contains(line, "Unknown Job Id") && !strings.Contains(line, "has finished") {
@@ -182,15 +186,15 @@ func isGone(r *batchsys.Answer, s *submitted) bool {
 	return false
 }
 
-// over tells whether a job has ended: F is finished, X is a subjob that has ended or was deleted.
+// over reports whether a job has ended: F is finished, X is a subjob that ended or was deleted.
 func (j *job) over() bool { return j.State == "F" || j.State == "X" }
 
-// settle returns the workers of a job that have ended.
-func (f *fleet) settle(s *submitted, whole job, l *listing) []worker.Exit {
+// collectExited returns the workers of a job that have ended since the last query.
+func (f *fleet) collectExited(s *submitted, whole job, l *listing) []worker.Exit {
 	var ended []worker.Exit
 	if whole.State == "H" && !s.held {
 		s.held = true
-		f.o.Logger.Warn("a job of workers is held: qrls releases it", "job", s.name, "comment", string(whole.Comment))
+		f.o.Logger.Warn("pbs: job is held, qrls releases it", "job", s.name, "comment", string(whole.Comment))
 	}
 	for i, gone := range s.ends {
 		if gone {
@@ -241,7 +245,8 @@ func (f *fleet) exit(s *submitted, i int, j job) worker.Exit {
 	return e
 }
 
-// exitError tells how a job ended. PBS counts from 256 for signals, a shell from 128, and below 0 are errors of PBS itself.
+// exitError describes how a job ended. PBS reports signals as 256 plus the number, shells as 128
+// plus it, and PBS's own errors are negative.
 func exitError(status, comment string) error {
 	if comment != "" {
 		comment = " (PBS says: " + comment + ")"
@@ -249,7 +254,7 @@ func exitError(status, comment string) error {
 	n, err := strconv.Atoi(status)
 	switch {
 	case status == "" || err != nil:
-		return fmt.Errorf("the job is gone without an exit status: it was deleted, or its node was lost%s", comment)
+		return fmt.Errorf("no exit status: the job was deleted or its node was lost%s", comment)
 	case n == 0:
 		return nil
 	case n < 0:
@@ -257,12 +262,12 @@ func exitError(status, comment string) error {
 	case n > 256:
 		return fmt.Errorf("ended by signal %d", n-256)
 	case n > 128 && n < 128+65:
-		return fmt.Errorf("ended with status %d, which shells have for signal %d", n, n-128)
+		return fmt.Errorf("ended with status %d, which shells return for signal %d", n, n-128)
 	}
 	return fmt.Errorf("ended with status %d", n)
 }
 
-// log is the end of what the worker wrote, and then of what PBS wrote about its job.
+// log returns the end of the worker's output, followed by what PBS wrote about its job.
 func (f *fleet) log(name, subjob string) string {
 	var parts []string
 	for _, p := range []string{name + ".log", subjob + ".OU"} {

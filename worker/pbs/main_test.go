@@ -27,7 +27,7 @@ const patience = 30 * time.Second
 
 var quick = times{first: 5 * time.Millisecond, longest: 40 * time.Millisecond, command: patience, grace: patience}
 
-var invitation = worker.Invitation{
+var invitation = worker.Endpoint{
 	Addresses: []string{"127.0.0.1:4711"},
 	Pin:       "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 	Token:     "this-is-the-secret-token-of-the-run",
@@ -36,7 +36,7 @@ var invitation = worker.Invitation{
 // run is a start under test.
 type run struct {
 	t      *testing.T
-	kind   *Kind
+	kind   *Launcher
 	o      worker.StartOptions
 	folder string
 
@@ -55,7 +55,7 @@ func newRun(t *testing.T, o *Options, n int, shell string) *run {
 		t.Fatal(err)
 	}
 	r.o = worker.StartOptions{
-		Workers: n, Command: []string{"/bin/sh", "-c", shell}, Run: "test-1", Invitation: invitation, Folder: r.folder,
+		Workers: n, Command: []string{"/bin/sh", "-c", shell}, Run: "test-1", Endpoint: invitation, Folder: r.folder,
 		Gone: func(e worker.Exit) {
 			r.mu.Lock()
 			defer r.mu.Unlock()

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// takesValue are the options of qsub that are followed by a value, as in its manual page.
+// takesValue lists the options of qsub that take a value, as in its manual page.
 const takesValue = "aAcCeJjklmMNopPqrRSuvW"
 
-// refused are the options of qsub that users can't give, with the reason.
+// refused maps the options of qsub that users can't set to the reason.
 var refused = map[byte]string{
-	'J': "the number of workers makes the array",
+	'J': "the array is made from the number of workers",
 	'N': "jobs are named after the run",
-	'o': "what jobs write is kept in the run's folder", 'e': "what jobs write is kept in the run's folder",
-	'j': "what jobs write is kept in the run's folder", 'k': "what jobs write is kept in the run's folder",
-	'R': "what jobs write is kept in the run's folder",
-	'S': "the script is one of /bin/sh; put other shells into the prefix",
+	'o': "output of jobs is written to the run's folder", 'e': "output of jobs is written to the run's folder",
+	'j': "output of jobs is written to the run's folder", 'k': "output of jobs is written to the run's folder",
+	'R': "output of jobs is written to the run's folder",
+	'S': "the script needs /bin/sh; other shells go into Prefix",
 	'I': "workers are not interactive", 'X': "workers are not interactive", 'G': "workers are not interactive",
 	'z': "the job's identifier must be printed",
 	'C': "the script has no directives",
@@ -24,7 +24,8 @@ var refused = map[byte]string{
 	'r': "arrays are always rerunnable, single jobs must not be",
 }
 
-// checkExtra reads the user's options of qsub as qsub does. insecure: -v is in use already; cpus: the number of CPUs is an option of the kind.
+// checkExtra parses the user's options as qsub does and returns an error that names all refused
+// ones. insecure: -v is used already; cpus: Options.CPUs is set.
 func checkExtra(args []string, insecure, cpus bool) error {
 	var wrong []error
 	say := func(format string, a ...any) { wrong = append(wrong, fmt.Errorf("pbs: option "+format, a...)) }
@@ -38,7 +39,7 @@ func checkExtra(args []string, insecure, cpus bool) error {
 			say("--version of qsub is refused: it submits nothing")
 			continue
 		case a == "--" || len(a) < 2 || a[0] != '-':
-			say("%q of qsub is refused: it is no option, and qsub would take it for the job's script", a)
+			say("%q of qsub is refused: it is no option, qsub would read it as the job's script", a)
 			continue
 		}
 		for j := 1; j < len(a); j++ {
@@ -59,11 +60,12 @@ func checkExtra(args []string, insecure, cpus bool) error {
 			}
 			switch {
 			case c == 'v' && insecure:
-				say("-v of qsub is refused together with InsecureSecret, which needs it: set variables by lines of Init")
+				say("-v of qsub is refused: InsecureSecret needs it; lines of Init can set variables")
 			case c == 'v' && strings.Contains(value, "LEAT_WORKER"):
-				say("-v of qsub is refused: the kind sets LEAT_WORKER variables itself")
-			case c == 'l' && cpus && (attribute(value, "select") || attribute(value, "ncpus") || attribute(value, "nodes")):
-				say("-l %s of qsub is refused: the CPUs of a worker are set by an option of their own", value)
+				say("-v of qsub is refused: LEAT_WORKER variables are reserved for the launcher")
+			case c == 'l' && cpus && (attribute(value, "select") || attribute(value, "ncpus") || attribute(value,
+				"nodes")):
+				say("-l %s of qsub is refused: Options.CPUs is set", value)
 			case c == 'W' && attribute(value, "block"):
 				say("-W block of qsub is refused: qsub would not return before the workers end")
 			case c == 'W' && attribute(value, "interactive"):
@@ -75,7 +77,7 @@ func checkExtra(args []string, insecure, cpus bool) error {
 	return errors.Join(wrong...)
 }
 
-// attribute tells whether a value of -W or -l sets the attribute or resource.
+// attribute reports whether a value of -W or -l sets the attribute or resource.
 func attribute(value, name string) bool {
 	for a := range strings.SplitSeq(value, ",") {
 		if k, _, _ := strings.Cut(a, "="); strings.EqualFold(strings.Trim(k, " '\""), name) {

@@ -24,7 +24,7 @@ import (
 // The variables a worker finds, one file a worker.
 const showEnvironment = `env >"$0/$LEAT_WORKER_NAME.env.tmp" && mv "$0/$LEAT_WORKER_NAME.env.tmp" "$0/$LEAT_WORKER_NAME.env"`
 
-func TestWorkersRunUnderTheirNames(t *testing.T) {
+func TestWorkerNames(t *testing.T) {
 	for _, n := range []int{1, 2, 5} {
 		t.Run(fmt.Sprintf("%d", n), func(t *testing.T) {
 			s := pbstest.New(t, pbstest.Settings{})
@@ -67,7 +67,7 @@ func TestWorkersRunUnderTheirNames(t *testing.T) {
 	}
 }
 
-func TestArraysAreCutToWhatTheServerTakes(t *testing.T) {
+func TestArraySizeLimit(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		o       Options
@@ -77,9 +77,11 @@ func TestArraysAreCutToWhatTheServerTakes(t *testing.T) {
 	}{
 		{"the server's limit", Options{}, pbstest.Settings{MaxArray: 4}, 10, []string{"0-3", "0-3", "0-1"}},
 		{"the server's limit, one left", Options{}, pbstest.Settings{MaxArray: 4}, 9, []string{"0-3", "0-3", ""}},
-		{"the server's limit, told by an old version", Options{}, pbstest.Settings{MaxArray: 4, Old: true}, 5, []string{"0-3", ""}},
+		{"the server's limit, told by an old version", Options{}, pbstest.Settings{MaxArray: 4, Old: true}, 5,
+			[]string{"0-3", ""}},
 		{"the user's limit", Options{MaxArray: 3}, pbstest.Settings{}, 6, []string{"0-2", "0-2"}},
-		{"the queue's limit, which nobody tells", Options{}, pbstest.Settings{QueueMaxArray: 3}, 8, []string{"0-1", "0-1", "0-1", "0-1"}},
+		{"the queue's limit, which nobody tells", Options{}, pbstest.Settings{QueueMaxArray: 3}, 8,
+			[]string{"0-1", "0-1", "0-1", "0-1"}},
 		{"no limit is told", Options{}, pbstest.Settings{}, 12, []string{"0-11"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -125,17 +127,19 @@ func TestProgramsByPath(t *testing.T) {
 	pbstest.New(t, pbstest.Settings{})
 	bin, _, _ := strings.Cut(os.Getenv("PATH"), string(os.PathListSeparator))
 	t.Setenv("PATH", "/usr/bin:/bin")
-	o := &Options{Qsub: filepath.Join(bin, "qsub"), Qstat: filepath.Join(bin, "qstat"), Qdel: filepath.Join(bin, "qdel")}
+	o := &Options{Qsub: filepath.Join(bin, "qsub"), Qstat: filepath.Join(bin, "qstat"),
+		Qdel: filepath.Join(bin, "qdel")}
 	r := newRun(t, o, 2, "exit 0")
 	if err := r.kind.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
 	r.start()
 	r.ends(2)
-	wantError(t, New(&Options{Qsub: o.Qsub, Qstat: o.Qstat, Qdel: "/no/such/qdel"}).Check(t.Context()), "pbs: /no/such/qdel: not found")
+	wantError(t, New(&Options{Qsub: o.Qsub, Qstat: o.Qstat, Qdel: "/no/such/qdel"}).Check(t.Context()),
+		"pbs: /no/such/qdel: not found")
 }
 
-func TestTheEndOfAWorkerIsToldWithItsStatusAndLog(t *testing.T) {
+func TestExitStatusAndLog(t *testing.T) {
 	for name, set := range map[string]pbstest.Settings{
 		"history":                              {},
 		"no history":                           {NoHistory: true},
@@ -173,8 +177,9 @@ esac`)
 	}
 }
 
-func TestAKilledWorkerIsToldOfWhileTheOthersRun(t *testing.T) {
-	for name, set := range map[string]pbstest.Settings{"history": {}, "no history": {NoHistory: true}, "old": {Old: true}, "only the first of several is printed": {FirstOnly: true}} {
+func TestKilledWorkerIsReportedEarly(t *testing.T) {
+	for name, set := range map[string]pbstest.Settings{"history": {}, "no history": {NoHistory: true},
+		"old": {Old: true}, "only the first of several is printed": {FirstOnly: true}} {
 		t.Run(name, func(t *testing.T) {
 			s := pbstest.New(t, set)
 			r := newRun(t, &Options{MaxArray: 2}, 3, `: >"$0/$LEAT_WORKER_NAME.up"; exec sleep 600`)
@@ -193,7 +198,7 @@ func TestAKilledWorkerIsToldOfWhileTheOthersRun(t *testing.T) {
 	}
 }
 
-func TestALongLogIsToldByItsLastLines(t *testing.T) {
+func TestLongLogTail(t *testing.T) {
 	pbstest.New(t, pbstest.Settings{})
 	r := newRun(t, nil, 1, `i=0; while [ $i -lt 3000 ]; do echo "line $i"; i=$((i+1)); done; exit 1`)
 	r.start()
@@ -203,7 +208,7 @@ func TestALongLogIsToldByItsLastLines(t *testing.T) {
 	}
 }
 
-func TestWhatPBSSaysOfAJobIsInItsLog(t *testing.T) {
+func TestJobMessagesInLog(t *testing.T) {
 	const killed = "=>> PBS: job killed: walltime 61 exceeded limit 60"
 	for _, n := range []int{1, 2} {
 		pbstest.New(t, pbstest.Settings{MomSays: killed})
@@ -233,7 +238,7 @@ func TestInitialCommandsPrefixAndSuffix(t *testing.T) {
 }
 
 // RIOS gives the secret to its workers as an argument, which everybody sees.
-func TestRIOSSecretOnACommandLine(t *testing.T) {
+func TestRIOSSecretOnCommandLine(t *testing.T) {
 	s := pbstest.New(t, pbstest.Settings{})
 	r := newRun(t, nil, 2, `cat "$LEAT_WORKER_FILE"; stat -c %a "$LEAT_WORKER_FILE"; [ -z "$LEAT_WORKER" ]`)
 	f := r.start()
@@ -259,20 +264,20 @@ func TestRIOSSecretOnACommandLine(t *testing.T) {
 	}
 }
 
-func TestASecretWithoutASharedFolder(t *testing.T) {
+func TestSecretWithoutSharedFolder(t *testing.T) {
 	s := pbstest.New(t, pbstest.Settings{})
 	r := newRun(t, nil, 2, `echo "$LEAT_WORKER"; env | grep -c "^LEAT_PBS"; exit 0`)
 	r.o.Folder = ""
 	_, err := r.kind.Start(t.Context(), r.o)
 	wantError(t, err, "need a folder", "qstat -f", "InsecureSecret")
-	if !r.kind.Facts().SharedFolder {
+	if !r.kind.Capabilities().SharedFolder {
 		t.Error("the run is not told that a folder is needed")
 	}
 	if len(s.Submitted()) > 0 {
 		t.Error("it was submitted")
 	}
 	r.kind.o.InsecureSecret = true
-	if r.kind.Facts().SharedFolder {
+	if r.kind.Capabilities().SharedFolder {
 		t.Error("the run is told that a folder is needed")
 	}
 	out := filepath.Join(t.TempDir(), "out")
@@ -288,12 +293,13 @@ func TestASecretWithoutASharedFolder(t *testing.T) {
 			t.Errorf("%s finds %q, not %q", n, got, want)
 		}
 	}
-	if args := strings.Join(s.Submitted()[0], " "); strings.Contains(args, invitation.Token) || !strings.Contains(args, "-v "+secretVariable) {
+	if args := strings.Join(s.Submitted()[0], " "); strings.Contains(args, invitation.Token) || !strings.Contains(args,
+		"-v "+secretVariable) {
 		t.Errorf("qsub %s", args)
 	}
 }
 
-func TestTheSubmittersOwnWorkerVariablesDoNotReachTheJob(t *testing.T) {
+func TestSubmitterVariablesNotInherited(t *testing.T) {
 	t.Setenv(worker.EnvInvitation, "of another run")
 	t.Setenv("LEAT_WORKER_OTHER", "x")
 	pbstest.New(t, pbstest.Settings{})
@@ -313,7 +319,8 @@ func TestTheSubmittersOwnWorkerVariablesDoNotReachTheJob(t *testing.T) {
 // RIOS leaves its jobs in the queue when a run fails.
 func TestRIOSJobsStay(t *testing.T) {
 	for name, set := range map[string]pbstest.Settings{
-		"running": {}, "some queued": {Running: 3}, "held": {Hold: true}, "no history": {NoHistory: true, Running: 1}, "old": {Old: true}, "first only": {FirstOnly: true},
+		"running": {}, "some queued": {Running: 3}, "held": {Hold: true}, "no history": {NoHistory: true, Running: 1},
+		"old": {Old: true}, "first only": {FirstOnly: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := pbstest.New(t, set)
@@ -339,7 +346,7 @@ func TestRIOSJobsStay(t *testing.T) {
 	}
 }
 
-func TestStopGoesOnWhenTheServerIsBusy(t *testing.T) {
+func TestStopRetriesBusyServer(t *testing.T) {
 	s := pbstest.New(t, pbstest.Settings{})
 	r := newRun(t, nil, 2, "exec sleep 600")
 	f := r.start()
@@ -358,7 +365,7 @@ func TestStopGoesOnWhenTheServerIsBusy(t *testing.T) {
 	}
 }
 
-func TestStopSaysWhatMayBeLeft(t *testing.T) {
+func TestStopNamesRemainingJobs(t *testing.T) {
 	s := pbstest.New(t, pbstest.Settings{})
 	r := newRun(t, &Options{MaxArray: 2}, 3, "exec sleep 600")
 	f := r.start()
@@ -368,12 +375,13 @@ func TestStopSaysWhatMayBeLeft(t *testing.T) {
 	s.Set(func(set *pbstest.Settings) { set.Before = down })
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("five seconds are over"))
-	wantError(t, f.Stop(ctx), "qdel '100[].pbstest' '101.pbstest'", "five seconds are over", "jobs 100[].pbstest 101.pbstest may still be there")
+	wantError(t, f.Stop(ctx), "qdel '100[].pbstest' '101.pbstest'", "five seconds are over",
+		"jobs 100[].pbstest 101.pbstest may be left")
 	s.Set(func(set *pbstest.Settings) { set.Before = nil })
 	r.stop(f)
 }
 
-func TestStopDoesNotWaitForAnEpilogueLongerThanItsTime(t *testing.T) {
+func TestStopTimeoutDuringEpilogue(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		s := pbstest.New(t, pbstest.Settings{Exiting: true})
 		r := newRun(t, nil, n, "exec sleep 600")
@@ -399,7 +407,7 @@ func TestStopDoesNotWaitForAnEpilogueLongerThanItsTime(t *testing.T) {
 	}
 }
 
-func TestStopDeletesEvenWhenItsTimeIsOver(t *testing.T) {
+func TestStopDeletesAfterTimeout(t *testing.T) {
 	s := pbstest.New(t, pbstest.Settings{})
 	r := newRun(t, nil, 2, "exec sleep 600")
 	f := r.start()
@@ -409,21 +417,22 @@ func TestStopDeletesEvenWhenItsTimeIsOver(t *testing.T) {
 	eventually(t, "the job stays", func() bool { return len(s.Left()) == 0 })
 }
 
-func TestAStartThatFailsLeavesNothing(t *testing.T) {
+func TestFailedStartLeavesNoJobs(t *testing.T) {
 	t.Run("the second array is refused", func(t *testing.T) {
 		s := pbstest.New(t, pbstest.Settings{})
 		var calls atomic.Int32
 		s.Set(func(set *pbstest.Settings) {
 			set.Before = func(program string, _ []string) *pbstest.Answer {
 				if program == "qsub" && calls.Add(1) == 2 {
-					return &pbstest.Answer{Stderr: "qsub: would exceed queue generic's per-user limit of jobs\n", Code: 1}
+					return &pbstest.Answer{Stderr: "qsub: would exceed queue generic's per-user limit of jobs\n",
+						Code: 1}
 				}
 				return nil
 			}
 		})
 		r := newRun(t, &Options{MaxArray: 2}, 4, "exec sleep 600")
 		_, err := r.kind.Start(t.Context(), r.o)
-		wantError(t, err, "per-user limit", "a job of 2 workers was not taken")
+		wantError(t, err, "per-user limit", "submit a job of 2 workers")
 		if len(s.Submitted()) != 1 || len(s.Left()) > 0 {
 			t.Errorf("%v are left of %d", s.Left(), len(s.Submitted()))
 		}
@@ -463,11 +472,11 @@ func TestAStartThatFailsLeavesNothing(t *testing.T) {
 		})
 		r := newRun(t, nil, 1, "exit 0")
 		_, err := r.kind.Start(t.Context(), r.o)
-		wantError(t, err, "has not told the job's identifier", "thank you")
+		wantError(t, err, "printed no job identifier", "thank you")
 	})
 }
 
-func TestASiteThatPrintsMoreThanTheIdentifier(t *testing.T) {
+func TestQsubPrintsMoreThanIdentifier(t *testing.T) {
 	s := pbstest.New(t, pbstest.Settings{})
 	k := New(nil)
 	k.times = quick
@@ -482,7 +491,7 @@ func TestASiteThatPrintsMoreThanTheIdentifier(t *testing.T) {
 	}
 }
 
-func TestQstatThatFailsForATimeEndsNoWorker(t *testing.T) {
+func TestTemporaryQstatFailureEndsNoWorker(t *testing.T) {
 	s := pbstest.New(t, pbstest.Settings{})
 	var log bytes.Buffer
 	r := newRun(t, nil, 2, `while [ ! -e "$0/end" ]; do sleep 0.01; done`)
@@ -516,7 +525,7 @@ func TestQstatThatFailsForATimeEndsNoWorker(t *testing.T) {
 	}
 }
 
-func TestAHeldJobIsSaidOnce(t *testing.T) {
+func TestHeldJobIsLoggedOnce(t *testing.T) {
 	pbstest.New(t, pbstest.Settings{Hold: true})
 	var log bytes.Buffer
 	r := newRun(t, nil, 2, "exit 0")
@@ -536,8 +545,9 @@ func TestAHeldJobIsSaidOnce(t *testing.T) {
 	}
 }
 
-func TestAJobThatSomebodyDeletesIsTold(t *testing.T) {
-	for name, set := range map[string]pbstest.Settings{"history": {Running: 1}, "no history": {Running: 1, NoHistory: true}} {
+func TestDeletedJobIsReported(t *testing.T) {
+	for name, set := range map[string]pbstest.Settings{"history": {Running: 1},
+		"no history": {Running: 1, NoHistory: true}} {
 		t.Run(name, func(t *testing.T) {
 			pbstest.New(t, set)
 			r := newRun(t, nil, 2, "exec sleep 600")

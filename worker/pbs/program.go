@@ -10,11 +10,12 @@ import (
 )
 
 // run runs a program of PBS.
-func (k *Kind) run(ctx context.Context, program string, args ...string) batchsys.Answer {
+func (k *Launcher) run(ctx context.Context, program string, args ...string) batchsys.Answer {
 	return batchsys.Program{Path: k.o.program(program), Args: args, Env: environment()}.Run(ctx, k.times.command)
 }
 
-// environment is that of this process without the variables of a worker, which all begin with LEAT_WORKER: qsub -V would take them into the job.
+// environment returns this process's environment without the variables of workers, all of which
+// begin with LEAT_WORKER: qsub -V would copy them into the job.
 func environment() []string {
 	var env []string
 	for _, e := range os.Environ() {

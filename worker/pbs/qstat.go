@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// job is what qstat tells of a job, an array or a subjob.
+// job is what qstat prints about a job, an array or a subjob.
 type job struct {
 	State   scalar `json:"job_state"`
 	Exit    scalar `json:"Exit_status"`
 	Comment scalar `json:"comment"`
 }
 
-// scalar takes a string or a number alike: qstat prints each value that looks like a number as one.
+// scalar decodes a string or a number: qstat prints values that look like numbers as numbers.
 type scalar string
 
 func (s *scalar) UnmarshalJSON(b []byte) error {
@@ -29,8 +29,8 @@ func (s *scalar) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// id is a job's identifier without its server: 123.server is {123, plain}, 123[].server {123, array}, 123[4].server {123, 4}. The name of the
-// server is printed in full here and short there.
+// id is a job's identifier without its server, whose name may be printed in full or short:
+// 123.server is {123, plain}, 123[].server {123, array}, 123[4].server {123, 4}.
 type id struct {
 	sequence int64
 	index    int
@@ -62,15 +62,15 @@ func parseID(s string) (id, bool) {
 	return id{n, i}, err == nil
 }
 
-// listing is an answer of qstat -f -F json.
+// listing is parsed output of qstat -f -F json.
 type listing struct {
 	jobs     map[id]job
-	whole    bool // it is a listing, from its beginning to its end
+	whole    bool // it is complete
 	isServer bool
-	maxArray int // of the server; 0: it does not say
+	maxArray int // of the server; 0: unknown
 }
 
-// moved tells whether a job has gone to another server.
+// moved reports whether a job has moved to another server.
 func (l *listing) moved() bool {
 	for _, j := range l.jobs {
 		if j.State == "M" {
@@ -80,13 +80,14 @@ func (l *listing) moved() bool {
 	return false
 }
 
-// parse reads an answer of qstat. What several versions of PBS print is no JSON: variables whose quotes and backslashes are not escaped, numbers like 005, a "Jobs"
-// for each job without an end, a key twice. So what the parser refuses is read by lines, on which all versions put one key each.
+// parse parses output of qstat. Several versions of PBS print invalid JSON: unescaped quotes and
+// backslashes in variables, numbers like 005, an unclosed "Jobs" per job, duplicate keys. If the
+// JSON parser fails, the output is parsed by lines: all versions print one key per line.
 func parse(text []byte) *listing {
 	l := &listing{jobs: map[id]job{}}
 	var a struct {
 		Jobs    map[string]job
-		Version *json.RawMessage `json:"pbs_version"` // which stands there also when there are no jobs
+		Version *json.RawMessage `json:"pbs_version"` // present even without jobs
 		Server  map[string]struct {
 			MaxArray scalar `json:"max_array_size"`
 		}
@@ -114,11 +115,12 @@ var (
 	member  = regexp.MustCompile(`^(\s*)"(job_state|Exit_status|comment|max_array_size)":\s*(.*?),?$`)
 )
 
-// lines reads one key a line. Members count at the indentation of the first line after a heading only: a variable of the job may be called job_state.
+// lines parses one key per line. Members count only at the indentation of the first line after a
+// heading, since a variable of the job may also be called job_state.
 func (l *listing) lines(text []byte) {
 	var (
 		now    id
-		inside bool   // a job
+		inside bool   // in a job
 		indent string // of its members; "" before the first
 		begun  bool
 	)
@@ -127,7 +129,7 @@ func (l *listing) lines(text []byte) {
 	for sc.Scan() {
 		s := strings.TrimRight(sc.Text(), " \r")
 		begun = begun || known.MatchString(s)
-		// What is within the outermost object is indented.
+		// Everything within the outermost object is indented.
 		l.whole = begun && (l.whole || s == "}")
 		if h := heading.FindStringSubmatch(s); h != nil {
 			if i, ok := parseID(h[2]); ok {
@@ -167,11 +169,12 @@ func (l *listing) lines(text []byte) {
 	}
 }
 
-// unreadable is the error of an answer that is no listing, though qstat returned 0.
+// unreadable returns the error for output that is not a complete listing although the program
+// returned 0.
 func unreadable(program string, text []byte) error {
 	const most = 200
 	if len(text) > most {
 		text = append(text[:most:most], "..."...)
 	}
-	return fmt.Errorf("%s answered %q, which is no complete listing of jobs", program, text)
+	return fmt.Errorf("%s printed %q, expected a complete listing of jobs", program, text)
 }

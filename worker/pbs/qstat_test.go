@@ -19,7 +19,8 @@ func TestIdentifiers(t *testing.T) {
 			t.Errorf("%s is %v, %v", s, got, ok)
 		}
 	}
-	for _, s := range []string{"", "x", "12.5 hours", "123[", "123[a].s", "[1].s", "99999999999999999999.s", "1[99999999999999999999].s", "Jobs"} {
+	for _, s := range []string{"", "x", "12.5 hours", "123[", "123[a].s", "[1].s", "99999999999999999999.s",
+		"1[99999999999999999999].s", "Jobs"} {
 		if got, ok := parseID(s); ok {
 			t.Errorf("%q is %v", s, got)
 		}
@@ -27,7 +28,7 @@ func TestIdentifiers(t *testing.T) {
 }
 
 // Texts as servers print them, but for the attributes that don't matter.
-func TestQstatIsReadAsItIsPrinted(t *testing.T) {
+func TestParseQstat(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
 		want       map[id]job
@@ -58,7 +59,8 @@ func TestQstatIsReadAsItIsPrinted(t *testing.T) {
 		}
 	}
 }
-`, map[id]job{{12, array}: {State: "B"}, {12, 0}: {State: "X", Exit: "271", Comment: "Subjob finished"}, {12, 1}: {State: "R"}}},
+`, map[id]job{{12, array}: {State: "B"}, {12, 0}: {State: "X", Exit: "271", Comment: "Subjob finished"},
+			{12, 1}: {State: "R"}}},
 		{"a number that JSON has not, of a variable", `{
     "timestamp":1566224170,
     "Jobs":{
@@ -134,8 +136,10 @@ func FuzzParse(f *testing.F) {
 
 func TestExitStatuses(t *testing.T) {
 	for status, want := range map[string]string{
-		"3": "ended with status 3", "127": "ended with status 127", "143": "signal 15", "255": "ended with status 255", "271": "ended by signal 15", "265": "ended by signal 9",
-		"-1": "PBS could not run the job: exit status -1", "": "gone without an exit status", "x": "gone without an exit status",
+		"3": "ended with status 3", "127": "ended with status 127", "143": "signal 15", "255": "ended with status 255",
+		"271": "ended by signal 15", "265": "ended by signal 9",
+		"-1": "PBS could not run the job: exit status -1", "": "no exit status",
+		"x": "no exit status",
 	} {
 		wantError(t, exitError(status, ""), want)
 	}
@@ -147,7 +151,7 @@ func TestExitStatuses(t *testing.T) {
 	}
 }
 
-func TestAJobThatWasMovedIsAskedForWhereItIs(t *testing.T) {
+func TestMovedJob(t *testing.T) {
 	l := parse([]byte(`{"Jobs":{"1.head":{"job_state":"M"}}}`))
 	if !l.moved() || (&job{State: "M"}).over() {
 		t.Error("it is not")

@@ -8,16 +8,19 @@ import (
 	"leat/worker"
 )
 
-// secretVariable holds the invitation in base64 when it travels without a folder: qsub takes commas and quotes of -v for its own.
+// secretVariable holds the endpoint's text in base64, for jobs without a folder: qsub -v interprets
+// commas and quotes.
 const secretVariable = "LEAT_PBS_INVITATION"
 
-// script is what one subjob runs; its first worker has number first. It has no comments: with PBS_DPREFIX set, qsub takes them for directives.
-func (k *Kind) script(o *worker.StartOptions, first int) string {
+// script returns the script of a subjob; the array's first worker has number first. It has no
+// comments: with PBS_DPREFIX set, qsub would take them for directives.
+func (k *Launcher) script(o *worker.StartOptions, first int) string {
 	var b strings.Builder
 	line := func(format string, a ...any) { fmt.Fprintf(&b, format+"\n", a...) }
 	line("#!/bin/sh")
-	line("unset %s", strings.Join([]string{worker.EnvInvitation, worker.EnvFile, worker.EnvSecret, worker.EnvKind, worker.EnvIndexFrom, worker.EnvFirst, worker.EnvSlots}, " "))
-	// A plain job has no index. The name is the one of worker.WorkerName.
+	line("unset %s", strings.Join([]string{worker.EnvInvitation, worker.EnvFile, worker.EnvSecret, worker.EnvKind,
+		worker.EnvIndexFrom, worker.EnvFirst, worker.EnvSlots}, " "))
+	// A plain job has no index. The name equals worker.WorkerName.
 	line("LEAT_WORKER_NAME=%s-$((%d + ${PBS_ARRAY_INDEX:-0}))", Name, first)
 	line("export LEAT_WORKER_NAME")
 	if o.Folder != "" {
@@ -31,7 +34,7 @@ func (k *Kind) script(o *worker.StartOptions, first int) string {
 		line("export LEAT_WORKER")
 		line("unset %s", secretVariable)
 	}
-	// Without cgroups a worker sees all cores of its node; NCPUS is what the job was given.
+	// Without cgroups a worker sees all cores of its node; NCPUS is what the job has.
 	line(`if [ -n "${NCPUS:-}" ]; then`)
 	line(`	LEAT_WORKER_SLOTS=$NCPUS GOMAXPROCS=${GOMAXPROCS:-$NCPUS}`)
 	line("	export LEAT_WORKER_SLOTS GOMAXPROCS")
@@ -46,17 +49,18 @@ func (k *Kind) script(o *worker.StartOptions, first int) string {
 	line("%s", strings.Join(append(words, k.o.Suffix...), " "))
 	line("leat_status=$?")
 	if o.Folder != "" {
-		// For servers that keep no history of jobs.
+		// For servers without a history of jobs.
 		line(`echo "$leat_status" >"$leat_folder/$LEAT_WORKER_NAME.exit"`)
 	}
 	line(`exit "$leat_status"`)
 	return b.String()
 }
 
-// secretFile is one of each start: it goes when those workers are stopped, and others may start meanwhile.
+// secretFile returns the path of a start's own secret file: it is removed with that start's
+// workers, and others may start meanwhile.
 func secretFile(o *worker.StartOptions) string {
 	return filepath.Join(o.Folder, worker.WorkerName(Name, o.First)+".invitation")
 }
 
-// quote makes one word of the shell.
+// quote quotes a word for the shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

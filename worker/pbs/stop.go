@@ -11,17 +11,19 @@ import (
 	"leat/worker/internal/batchsys"
 )
 
-// looksByName is how many looks that find no job of the fleet's name end the search: a server that is slow may take a job after its qsub was ended.
+// looksByName is how many queries must find no job of the fleet's name: a slow server may accept a
+// job after qsub was killed.
 const looksByName = 4
 
-// Stop deletes the jobs, and asks for them until the server has none. Epilogues and the copying of what jobs wrote may take longer than ctx: then
-// it is enough that all workers have ended. When ctx is over already, all is tried once.
+// Stop deletes the jobs and waits until the server has none. Epilogues and the copying of output
+// may take longer than ctx; then it suffices that all workers have ended. If ctx has ended already,
+// it tries everything once.
 func (f *fleet) Stop(ctx context.Context) error {
 	f.stopping.Lock()
 	defer f.stopping.Unlock()
 	f.cancel()
 	<-f.ended
-	// A qdel under way when ctx is cancelled may end, but never later than the time that ctx allows.
+	// A running qdel may finish after ctx is canceled, but not after ctx's deadline.
 	calm, stop := batchsys.Patient(ctx, f.k.times.grace)
 	defer stop()
 	if d, ok := ctx.Deadline(); ok && ctx.Err() == nil {
@@ -34,15 +36,16 @@ func (f *fleet) Stop(ctx context.Context) error {
 	return f.removeSecret()
 }
 
-// end deletes the jobs until none is left or ctx is over; programs run in calm.
+// end deletes the jobs until none is left or ctx ends; programs run with calm.
 func (f *fleet) end(ctx, calm context.Context) error {
 	if f.unsure && f.o.Run == "" {
-		// Other jobs of the user may bear the same name.
+		// Other jobs of the user may have the same name.
 		f.unsure = false
-		return errors.Join(f.end(ctx, calm), fmt.Errorf("pbs: a job may be left of which qsub has not told: `%s` lists those of its name, end it by qdel",
-			strings.Join(f.byName(), " ")))
+		return errors.Join(f.end(ctx, calm),
+			fmt.Errorf("pbs: a job without known identifier may be left: `%s` lists jobs of its name, qdel ends them",
+				strings.Join(f.byName(), " ")))
 	}
-	none := 0 // looks that found no job by its name
+	none := 0 // queries that found no job by its name
 	for wait := f.k.times.first / 2; ; wait = f.k.times.pace().Next(wait) {
 		var last error
 		if f.unsure {
@@ -57,8 +60,8 @@ func (f *fleet) end(ctx, calm context.Context) error {
 				f.unsure = none < looksByName
 			}
 		}
-		// Each time anew: a server that is busy refuses it. And once of all jobs, also of those that are believed to have ended:
-		// it costs little, and what is believed may be wrong.
+		// Repeat qdel, since a busy server refuses it; the first time for all jobs, since ended
+		// ones may not have ended.
 		jobs := f.left()
 		if !f.deleted {
 			jobs = f.names()
@@ -84,10 +87,10 @@ func (f *fleet) end(ctx, calm context.Context) error {
 		case <-ctx.Done():
 			t.Stop()
 			if exiting {
-				f.o.Logger.Info("PBS is still cleaning up after the workers", "jobs", f.Jobs())
+				f.o.Logger.Info("pbs: jobs still exiting", "jobs", f.Jobs())
 				return nil
 			}
-			err := fmt.Errorf("pbs: %s may still be there (%w): end what is left by `%s`, or `qdel -W force` when a node is lost",
+			err := fmt.Errorf("pbs: %s may be left (%w): `%s` ends them, or `qdel -W force` if a node is lost",
 				f.Jobs(), context.Cause(ctx), f.byHand())
 			return errors.Join(err, deleted.Err, last)
 		case <-t.C:
@@ -95,7 +98,7 @@ func (f *fleet) end(ctx, calm context.Context) error {
 	}
 }
 
-// byHand is the command that ends what is left.
+// byHand returns the command that ends what is left.
 func (f *fleet) byHand() string {
 	if f.unsure {
 		return "qdel $(" + strings.Join(f.byName(), " ") + ")"
@@ -103,7 +106,7 @@ func (f *fleet) byHand() string {
 	return "qdel '" + strings.Join(f.left(), "' '") + "'"
 }
 
-// byName is the command that finds the jobs of the fleet.
+// byName returns the command that lists the fleet's jobs.
 func (f *fleet) byName() []string {
 	args := []string{"qselect", "-N", jobName(&f.o)}
 	if u, err := user.Current(); err == nil {
@@ -112,7 +115,7 @@ func (f *fleet) byName() []string {
 	return args
 }
 
-// find looks for jobs whose identifier qsub has not told, and adds them to the fleet.
+// find looks for jobs whose identifier qsub did not print and adds them to the fleet.
 func (f *fleet) find(ctx context.Context) (found bool, err error) {
 	by := f.byName()
 	r := f.k.run(ctx, by[0], by[1:]...)
@@ -148,12 +151,12 @@ func (f *fleet) removeSecret() error {
 		return nil
 	}
 	if err := remove(secretFile(&f.o)); err != nil {
-		return fmt.Errorf("pbs: the secret of the run: %w", err)
+		return fmt.Errorf("pbs: remove secret: %w", err)
 	}
 	return nil
 }
 
-// left names the jobs that have not ended as far as is known.
+// left returns the names of the jobs that have not ended as of the last query.
 func (f *fleet) left() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -17,7 +17,8 @@ import (
 	"leat/worker/workertest"
 )
 
-// scripts makes stand-ins of which each is a line of shell, and notes its arguments in the file of its name with .calls.
+// scripts makes stand-ins of which each is a line of shell, and notes its arguments in the file of
+// its name with .calls.
 func scripts(t *testing.T, programs map[string]string) (dir string, o *Options) {
 	t.Helper()
 	dir = t.TempDir()
@@ -27,7 +28,8 @@ func scripts(t *testing.T, programs map[string]string) (dir string, o *Options) 
 			t.Fatal(err)
 		}
 	}
-	return dir, &Options{Qsub: filepath.Join(dir, "qsub"), Qstat: filepath.Join(dir, "qstat"), Qdel: filepath.Join(dir, "qdel"), MaxArray: 100}
+	return dir, &Options{Qsub: filepath.Join(dir, "qsub"), Qstat: filepath.Join(dir, "qstat"),
+		Qdel: filepath.Join(dir, "qdel"), MaxArray: 100}
 }
 
 func calls(t *testing.T, dir, program string) string {
@@ -55,7 +57,7 @@ func comesBack(t *testing.T, f func() error) error {
 
 const takes = "cat >/dev/null; echo '17[].s'"
 
-func TestAnAnswerThatIsNoListingEndsNoWorker(t *testing.T) {
+func TestMalformedListingEndsNoWorker(t *testing.T) {
 	for name, text := range map[string]string{
 		"nothing":            "",
 		"a banner":           "Server is in failover, try later\n",
@@ -88,34 +90,53 @@ func TestAnAnswerThatIsNoListingEndsNoWorker(t *testing.T) {
 	}
 }
 
-func TestAJobHasEndedWhenTwoListingsDoNotHaveIt(t *testing.T) {
-	const none = `{"timestamp":1,"pbs_version":"23.06.06","pbs_server":"s"}`
-	for name, qstat := range map[string]string{
-		"an empty listing": "echo '" + none + "'",
-		"unknown":          "echo 'qstat: Unknown Job Id 17[].s' >&2; exit 153",
+func TestJobEndsAfterTwoUnknownAnswers(t *testing.T) {
+	dir, o := scripts(t, map[string]string{"qsub": takes, "qstat": "echo 'qstat: Unknown Job Id 17[].s' >&2; exit 153"})
+	r := newRun(t, o, 2, "exit 0")
+	f := newFleet(r.kind, r.o)
+	if err := f.submitAll(t.Context(), environment()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{2, 0} {
+		if ended, left, err := f.look(t.Context()); left != want || len(ended) != 2-want || err != nil {
+			t.Errorf("%v, %d, %v; %d should be left", ended, left, err, want)
+		}
+	}
+	r.stop(f)
+	r.stop(f)
+	if got := calls(t, dir, "qdel"); got != "17[].s\n" {
+		t.Errorf("qdel was called with %q, want one call", got)
+	}
+}
+
+// Without job history OpenPBS answers qstat -x with a listing of no jobs and status 0, whatever
+// runs.
+func TestEmptyListingEndsNoWorker(t *testing.T) {
+	for name, says := range map[string]string{
+		"no history":  "qstat: PBS is not configured to maintain job history 17[].s",
+		"no reason":   "",
+		"another job": "qstat: Unknown Job Id 18[].s",
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, o := scripts(t, map[string]string{"qsub": takes, "qstat": qstat})
+			_, o := scripts(t, map[string]string{
+				"qsub":  takes,
+				"qstat": `echo '{"timestamp":1,"pbs_version":"23.06.06","pbs_server":"s"}'; echo "` + says + `" >&2`,
+			})
 			r := newRun(t, o, 2, "exit 0")
 			f := newFleet(r.kind, r.o)
 			if err := f.submitAll(t.Context(), environment()); err != nil {
 				t.Fatal(err)
 			}
-			for _, want := range []int{2, 0} {
-				if ended, left, err := f.look(t.Context()); left != want || len(ended) != 2-want || err != nil {
-					t.Errorf("%v, %d, %v; %d should be left", ended, left, err, want)
+			for range 4 {
+				if ended, left, err := f.look(t.Context()); left != 2 || len(ended) > 0 || err == nil {
+					t.Errorf("%v ended, %d left, error %v", ended, left, err)
 				}
-			}
-			r.stop(f)
-			r.stop(f)
-			if got := calls(t, dir, "qdel"); got != "17[].s\n" {
-				t.Errorf("qdel was called with %q: it should be told once of what is believed to have ended", got)
 			}
 		})
 	}
 }
 
-func TestStopKeepsItsTimeThoughQdelHangs(t *testing.T) {
+func TestStopTimeoutWithHangingQdel(t *testing.T) {
 	pid := filepath.Join(t.TempDir(), "pid")
 	_, o := scripts(t, map[string]string{
 		"qsub":  takes,
@@ -134,14 +155,16 @@ func TestStopKeepsItsTimeThoughQdelHangs(t *testing.T) {
 			t.Fatal("qdel was not run")
 		}
 		ctx, stop := context.WithTimeout(t.Context(), d)
-		wantError(t, comesBack(t, func() error { return f.Stop(ctx) }), "17[].s may still be there", "deadline", "qdel '17[].s'")
+		wantError(t, comesBack(t, func() error { return f.Stop(ctx) }), "17[].s may be left", "deadline",
+			"qdel '17[].s'")
 		stop()
 	}
 }
 
-func TestAStartThatIsCalledOffHasOneGraceForAll(t *testing.T) {
+func TestCanceledStartSharesOneGrace(t *testing.T) {
 	dir, o := scripts(t, map[string]string{
-		"qsub": "cat >/dev/null; echo >\"$0.begun\"; exec sleep 600", "qstat": "exec sleep 600", "qdel": "exec sleep 600", "qselect": "echo '17[].s'",
+		"qsub": "cat >/dev/null; echo >\"$0.begun\"; exec sleep 600", "qstat": "exec sleep 600",
+		"qdel": "exec sleep 600", "qselect": "echo '17[].s'",
 	})
 	r := newRun(t, o, 2, "exit 0")
 	r.kind.times.command, r.kind.times.grace = time.Hour, time.Second
@@ -160,13 +183,13 @@ func TestAStartThatIsCalledOffHasOneGraceForAll(t *testing.T) {
 	if !errors.Is(err, why) {
 		t.Error(err)
 	}
-	wantError(t, err, "may still be there", "qdel $(qselect -N leat-test-1 -u ")
+	wantError(t, err, "may be left", "qdel $(qselect -N leat-test-1 -u ")
 	if got := calls(t, dir, "qdel"); got != "17[].s\n" {
 		t.Errorf("qdel was called with %q: qsub should leave time for it", got)
 	}
 }
 
-func TestAJobOfWhichQsubDoesNotTellIsFoundAndDeleted(t *testing.T) {
+func TestDeleteJobWithoutIdentifier(t *testing.T) {
 	for name, after := range map[string]func(release <-chan struct{}) *pbstest.Answer{
 		"a banner":     func(<-chan struct{}) *pbstest.Answer { return &pbstest.Answer{Stdout: "Welcome\n"} },
 		"nothing":      func(<-chan struct{}) *pbstest.Answer { return &pbstest.Answer{} },
@@ -192,8 +215,8 @@ func TestAJobOfWhichQsubDoesNotTellIsFoundAndDeleted(t *testing.T) {
 			r.kind.times.command = 8 * time.Second // of all programs, though but one of them hangs
 			_, err := r.kind.Start(t.Context(), r.o)
 			close(release)
-			wantError(t, err, "qsub has not told the job's identifier")
-			if err != nil && strings.Contains(err.Error(), "may still be there") {
+			wantError(t, err, "qsub printed no job identifier")
+			if err != nil && strings.Contains(err.Error(), "may be left") {
 				t.Error(err)
 			}
 			if n := len(s.Submitted()); n != 2 {
@@ -206,20 +229,21 @@ func TestAJobOfWhichQsubDoesNotTellIsFoundAndDeleted(t *testing.T) {
 	}
 }
 
-func TestAQsubThatIsEndedBySomebodyIsNoRefusal(t *testing.T) {
+func TestKilledQsubIsNoRefusal(t *testing.T) {
 	dir, o := scripts(t, map[string]string{
-		"qsub": "cat >/dev/null; echo '17[].s' >\"$0.taken\"; kill -KILL $$", "qselect": "cat \"$(dirname \"$0\")/qsub.taken\"",
-		"qstat": "echo '{\"Jobs\":{\"17[].s\":{\"job_state\":\"F\"}}}'",
+		"qsub":    "cat >/dev/null; echo '17[].s' >\"$0.taken\"; kill -KILL $$",
+		"qselect": "cat \"$(dirname \"$0\")/qsub.taken\"",
+		"qstat":   "echo '{\"Jobs\":{\"17[].s\":{\"job_state\":\"F\"}}}'",
 	})
 	r := newRun(t, o, 2, "exit 0")
 	_, err := r.kind.Start(t.Context(), r.o)
-	wantError(t, err, "before it was ended", "killed")
+	wantError(t, err, "before it was killed", "killed")
 	if got := calls(t, dir, "qdel"); got != "17[].s\n" {
 		t.Errorf("qdel was called with %q", got)
 	}
 }
 
-func TestWithoutARunsWordNoJobIsDeletedByName(t *testing.T) {
+func TestNoDeleteByNameWithoutRun(t *testing.T) {
 	dir, o := scripts(t, map[string]string{"qsub": "cat >/dev/null; echo Welcome", "qselect": "echo 16.s"})
 	r := newRun(t, o, 2, "exit 0")
 	r.o.Run = ""
@@ -230,7 +254,7 @@ func TestWithoutARunsWordNoJobIsDeletedByName(t *testing.T) {
 	}
 }
 
-func TestProgramsOfPBSAreOutOfReachOfTheTerminal(t *testing.T) {
+func TestProgramsRunInOwnSession(t *testing.T) {
 	// What the terminal does on ^C: the signal goes to the whole group.
 	_, o := scripts(t, map[string]string{
 		"qsub":  "trap '' INT; kill -INT 0; cat >/dev/null; sleep 0.1; echo '17[].s'",
@@ -247,7 +271,7 @@ func TestProgramsOfPBSAreOutOfReachOfTheTerminal(t *testing.T) {
 	}
 }
 
-func TestAProgramThatWrapsOneOfPBSIsEndedWithThat(t *testing.T) {
+func TestKillWrapperWithItsProgram(t *testing.T) {
 	dir, o := scripts(t, map[string]string{"qdel": "sleep 600 & echo $! >\"$0.tmp\" && mv \"$0.tmp\" \"$0.pid\"; wait"})
 	pid := filepath.Join(dir, "qdel.pid")
 	ctx, cancel := context.WithCancel(t.Context())

@@ -17,11 +17,11 @@ import (
 	"leat/worker/internal/batchsys"
 )
 
-// defaultMaxArray is what a server allows that does not say.
+// defaultMaxArray is the limit assumed for servers that print none.
 const defaultMaxArray = 10000
 
 // Start submits the workers. On an error it deletes what was submitted.
-func (k *Kind) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, error) {
+func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, error) {
 	if err := errors.Join(k.o.validate(), k.validateStart(&o)); err != nil {
 		return nil, err
 	}
@@ -32,9 +32,9 @@ func (k *Kind) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, 
 		o.Gone = func(worker.Exit) {}
 	}
 	env := environment()
-	text, err := o.Invitation.MarshalText()
+	text, err := o.Endpoint.MarshalText()
 	if err != nil {
-		return nil, fmt.Errorf("pbs: the invitation: %w", err)
+		return nil, fmt.Errorf("pbs: encode endpoint: %w", err)
 	}
 	if o.Folder == "" {
 		env = append(env, secretVariable+"="+base64.StdEncoding.EncodeToString(text))
@@ -42,7 +42,7 @@ func (k *Kind) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, 
 		return nil, err
 	}
 	f := newFleet(k, o)
-	// The run may be ending: what has been submitted must go all the same.
+	// Delete what was submitted even if ctx has ended.
 	calm, stop := batchsys.Patient(ctx, k.times.grace)
 	defer stop()
 	if err := f.submitAll(ctx, env); err != nil {
@@ -54,16 +54,17 @@ func (k *Kind) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, 
 	return f, nil
 }
 
-func (k *Kind) validateStart(o *worker.StartOptions) error {
+func (k *Launcher) validateStart(o *worker.StartOptions) error {
 	var errs []error
 	if o.Workers < 1 {
-		errs = append(errs, fmt.Errorf("pbs: Workers is %d: it must be 1 or more", o.Workers))
+		errs = append(errs, fmt.Errorf("pbs: Workers is %d, expected 1 or more", o.Workers))
 	}
 	if len(o.Command) == 0 || !filepath.IsAbs(o.Command[0]) {
-		errs = append(errs, fmt.Errorf("pbs: Command is %q: it must begin with the absolute path of a program", o.Command))
+		errs = append(errs, fmt.Errorf("pbs: Command is %q, expected the absolute path of a program first",
+			o.Command))
 	}
-	if o.Invitation.IsZero() {
-		errs = append(errs, errors.New("pbs: Invitation is empty: workers would not find the run"))
+	if o.Endpoint.IsZero() {
+		errs = append(errs, errors.New("pbs: Endpoint is empty"))
 	}
 	switch {
 	case o.Folder == "" && !k.o.InsecureSecret:
@@ -78,26 +79,28 @@ func (k *Kind) validateStart(o *worker.StartOptions) error {
 func checkFolder(folder string) error {
 	i, err := os.Stat(folder)
 	if err != nil {
-		return fmt.Errorf("pbs: the shared folder: %w", err)
+		return fmt.Errorf("pbs: shared folder: %w", err)
 	}
 	switch {
 	case !i.IsDir() || !filepath.IsAbs(folder):
-		return fmt.Errorf("pbs: the shared folder %s must be a folder, named by its absolute path", folder)
+		return fmt.Errorf("pbs: shared folder %s: expected the absolute path of a directory", folder)
 	case strings.ContainsAny(folder, ":\n"):
-		return fmt.Errorf("pbs: the shared folder %q has a colon or a line break in its name, which qsub -o does not take: choose another", folder)
+		return fmt.Errorf("pbs: shared folder %q: qsub -o allows no colon or line break in the path", folder)
 	case i.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("pbs: the shared folder %s has mode %04o: others must have no right to it (chmod 700)", folder, i.Mode().Perm())
+		return fmt.Errorf("pbs: shared folder %s has mode %04o, expected 0700",
+			folder, i.Mode().Perm())
 	}
 	if s, ok := i.Sys().(*syscall.Stat_t); ok && int(s.Uid) != os.Geteuid() {
-		return fmt.Errorf("pbs: the shared folder %s belongs to user %d, not to this one (%d)", folder, s.Uid, os.Geteuid())
+		return fmt.Errorf("pbs: shared folder %s belongs to user %d, expected %d", folder, s.Uid,
+			os.Geteuid())
 	}
 	return nil
 }
 
-// writeSecret puts the invitation where workers find it.
+// writeSecret writes the endpoint's text to the secret file.
 func writeSecret(o *worker.StartOptions, text []byte) error {
-	fail := func(err error) error { return fmt.Errorf("pbs: the secret of the run: %w", err) }
-	f, err := os.CreateTemp(o.Folder, ".invitation-*") // of mode 0600
+	fail := func(err error) error { return fmt.Errorf("pbs: write secret: %w", err) }
+	f, err := os.CreateTemp(o.Folder, ".invitation-*") // mode 0600
 	if err != nil {
 		return fail(err)
 	}
@@ -119,7 +122,7 @@ func remove(name string) error {
 	return nil
 }
 
-// submitAll submits the workers in as few arrays as the server takes.
+// submitAll submits the workers in as few arrays as the server allows.
 func (f *fleet) submitAll(ctx context.Context, env []string) error {
 	size := f.k.o.MaxArray
 	if size == 0 {
@@ -133,12 +136,12 @@ func (f *fleet) submitAll(ctx context.Context, env []string) error {
 	}
 	for n := 0; n < f.o.Workers; {
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("pbs: not all workers were submitted: %w", context.Cause(ctx))
+			return fmt.Errorf("pbs: not all workers submitted: %w", context.Cause(ctx))
 		}
 		take := min(size, f.o.Workers-n)
 		name, err := f.k.submit(ctx, &f.o, f.o.First+n, take, env)
 		if errors.Is(err, errTooLarge) && take > 1 {
-			size = (take + 1) / 2 // a limit of the queue, which the server's attributes don't tell
+			size = (take + 1) / 2 // a limit of the queue, which the server's attributes don't show
 			continue
 		}
 		if name != "" {
@@ -155,31 +158,33 @@ func (f *fleet) submitAll(ctx context.Context, env []string) error {
 }
 
 var (
-	errTooLarge = errors.New("pbs: the array is larger than the queue allows")
-	errLost     = errors.New("pbs: qsub has not told the job's identifier")
+	errTooLarge = errors.New("pbs: array size exceeds the queue's limit")
+	errLost     = errors.New("pbs: qsub printed no job identifier")
 )
 
-// submit submits one array of n workers, the first of which has number first, and returns the job's identifier as qsub printed it, which may be there
-// beside an error. A qsub under way when ctx ends is given some time to tell the identifier; the other half of that time is for deleting.
-func (k *Kind) submit(ctx context.Context, o *worker.StartOptions, first, n int, env []string) (string, error) {
+// submit submits one array of n workers, the first of which has number first. It returns the job's
+// identifier as printed by qsub, possibly together with an error. After the end of ctx, a running
+// qsub gets half of the grace period to print it; the other half is for deleting.
+func (k *Launcher) submit(ctx context.Context, o *worker.StartOptions, first, n int, env []string) (string, error) {
 	calm, stop := batchsys.Patient(ctx, k.times.grace/2)
 	defer stop()
-	r := batchsys.Program{Path: k.o.program("qsub"), Args: k.qsub(o, n), Stdin: k.script(o, first), Env: env}.Run(calm, k.times.command)
+	r := batchsys.Program{Path: k.o.program("qsub"), Args: k.qsub(o, n), Stdin: k.script(o, first), Env: env}.Run(calm,
+		k.times.command)
 	name := lastID(r.Stdout)
 	switch {
 	case r.Err == nil && name == "":
-		return "", fmt.Errorf("%w, but printed %q", errLost, string(r.Stdout))
+		return "", fmt.Errorf("%w: %q", errLost, string(r.Stdout))
 	case r.Err == nil:
 		return name, nil
 	case strings.Contains(r.Stderr, "size limit"):
 		return name, fmt.Errorf("%w: %w", errTooLarge, r.Err)
 	case r.Lost:
-		return name, fmt.Errorf("%w before it was ended: %w", errLost, r.Err)
+		return name, fmt.Errorf("%w before it was killed: %w", errLost, r.Err)
 	}
-	return name, fmt.Errorf("pbs: a job of %d workers was not taken: %w", n, r.Err)
+	return name, fmt.Errorf("pbs: submit a job of %d workers: %w", n, r.Err)
 }
 
-// lastID returns the last line that is a job's identifier, since sites make qsub print more; "": there is none.
+// lastID returns the last line that is a job's identifier, or "": sites make qsub print more.
 func lastID(out []byte) string {
 	lines := strings.Split(string(out), "\n")
 	for i := len(lines) - 1; i >= 0; i-- {
@@ -191,9 +196,9 @@ func lastID(out []byte) string {
 	return ""
 }
 
-// qsub is the command that submits n workers. -f has qsub leave no process behind, which would keep the environment;
-// -k n says that a default of the site does not keep what jobs write on their nodes.
-func (k *Kind) qsub(o *worker.StartOptions, n int) []string {
+// qsub returns the arguments that submit n workers. -f makes qsub leave no process behind, which
+// would keep the environment; -k n overrides a site default that keeps output on the nodes.
+func (k *Launcher) qsub(o *worker.StartOptions, n int) []string {
 	args := append([]string{"-f", "-N", jobName(o), "-S", "/bin/sh", "-j", "oe", "-k", "n"}, k.o.Extra...)
 	if k.o.CPUs > 0 {
 		args = append(args, "-l", fmt.Sprintf("select=1:ncpus=%d", k.o.CPUs))
@@ -205,17 +210,18 @@ func (k *Kind) qsub(o *worker.StartOptions, n int) []string {
 		}
 		args = append(args, "-J", indices)
 	} else {
-		// An array is always rerunnable, a plain job need not be: its blocks have been given to others when a node comes back.
+		// An array is always rerunnable, a plain job need not be: its blocks go to other workers.
 		args = append(args, "-r", "n")
 	}
 	if o.Folder != "" {
-		// What PBS itself says of a job, that it was killed for its time, say: ID.OU.
+		// What PBS itself prints about a job, for example that it was killed after its time, goes
+		// to ID.OU.
 		return append(args, "-o", o.Folder+"/")
 	}
 	return append(args, "-o", os.DevNull, "-v", secretVariable)
 }
 
-// jobName tells the jobs of this start from others.
+// jobName returns a name that distinguishes the jobs of this start.
 func jobName(o *worker.StartOptions) string {
 	name := "leat"
 	if o.Run != "" {

@@ -104,7 +104,7 @@ func endings(t *testing.T, c *slurmtest.Cluster) {
 	for i, want := range []struct{ err, log string }{
 		{"", "I am slurm-0"},
 		{"FAILED: exit status 3", "I am slurm-1\nno such band"},
-		{"FAILED: exit status 137, which shells have for signal 9", `Killed`},
+		{"FAILED: exit status 137, which shells return for signal 9", `Killed`},
 		{"FAILED: killed by signal 9", "I am slurm-3"},
 		{"FAILED: exit status 1", "9999\n10000\nthe end"},
 	} {
@@ -160,7 +160,8 @@ func missingFolder(t *testing.T, c *slurmtest.Cluster) {
 // publicly is what any user can learn of a job, and what the script holds.
 func publicly(t *testing.T, c *slurmtest.Cluster, jobs string) string {
 	id := strings.TrimPrefix(jobs, "job ")
-	out := c.Run(t, "scontrol", "--details", "show", "job", id) + c.Run(t, "scontrol", "write", "batch_script", id+"_0", "-") + c.Run(t, "squeue", "--json")
+	out := c.Run(t, "scontrol", "--details", "show", "job", id) + c.Run(t, "scontrol", "write", "batch_script", id+"_0",
+		"-") + c.Run(t, "squeue", "--json")
 	ps, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		t.Fatal(err)
@@ -179,11 +180,12 @@ func secretInEnvironment(t *testing.T, c *slurmtest.Cluster) {
 	s.o.Folder = ""
 	s.o.Command[len(s.o.Command)-1] = folder
 	s.start(k)
-	var i worker.Invitation
+	var i worker.Endpoint
 	if err := i.UnmarshalText([]byte(await(t, filepath.Join(folder, "it")))); err != nil || !cmp.Equal(i, invitation) {
 		t.Errorf("the worker was given another invitation: %v", err)
 	}
-	if text := publicly(t, c, s.fleet.Jobs()); strings.Contains(text, invitation.Token) || !strings.Contains(text, "leat-test") {
+	if text := publicly(t, c, s.fleet.Jobs()); strings.Contains(text, invitation.Token) || !strings.Contains(text,
+		"leat-test") {
 		t.Errorf("the secret is in:\n%s", text)
 	}
 	// Files of Slurm that do hold it are for its own user alone.
@@ -217,17 +219,17 @@ func secretInEnvironment(t *testing.T, c *slurmtest.Cluster) {
 
 func secretInFile(t *testing.T, c *slurmtest.Cluster) {
 	s := prepare(t, 1, `stat -c '%a %F' "$LEAT_WORKER_FILE" >"$1/mode"; env >"$1/env"; echo >>"$1/env"; exec sleep 600`)
-	s.o.Invitation.Token = "a-token-of-this-test-alone" // Slurm keeps the environments of earlier jobs for some time
+	s.o.Endpoint.Token = "a-token-of-this-test-alone" // Slurm keeps the environments of earlier jobs for some time
 	s.start(quick(nil))
 	if got := await(t, filepath.Join(s.o.Folder, "mode")); got != "600 regular file\n" {
 		t.Errorf("the secret's file is a %q", got)
 	}
 	text := publicly(t, c, s.fleet.Jobs()) + await(t, filepath.Join(s.o.Folder, "env"))
-	if strings.Contains(text, s.o.Invitation.Token) {
+	if strings.Contains(text, s.o.Endpoint.Token) {
 		t.Errorf("the secret is in:\n%s", text)
 	}
 	_ = filepath.WalkDir(c.Folder, func(path string, d os.DirEntry, err error) error {
-		if b, err := os.ReadFile(path); err == nil && strings.Contains(string(b), s.o.Invitation.Token) {
+		if b, err := os.ReadFile(path); err == nil && strings.Contains(string(b), s.o.Endpoint.Token) {
 			t.Errorf("the secret is in %s", path)
 		}
 		return nil
@@ -275,7 +277,8 @@ func cancelled(t *testing.T, c *slurmtest.Cluster) {
 	s := begin(t, quick(nil), 2, `echo before; echo >"$1/$LEAT_WORKER_NAME"; exec sleep 600`)
 	await(t, filepath.Join(s.o.Folder, "slurm-1"))
 	c.Run(t, "scancel", strings.TrimPrefix(s.fleet.Jobs(), "job ")+"_1")
-	if e := s.gone(1)[0]; e.Name != "slurm-1" || e.Err == nil || e.Err.Error() != "CANCELLED" || !strings.HasPrefix(e.Log, "before") {
+	if e := s.gone(1)[0]; e.Name != "slurm-1" || e.Err == nil || e.Err.Error() != "CANCELLED" ||
+		!strings.HasPrefix(e.Log, "before") {
 		t.Errorf("gone: %s", texts([]worker.Exit{e}))
 	}
 	s.stop()
@@ -302,7 +305,9 @@ func severalArrays(t *testing.T, c *slurmtest.Cluster) {
 		t.Errorf("Jobs: %s", s.fleet.Jobs())
 	}
 	for i, e := range s.gone(5) {
-		if want := worker.WorkerName(Name, i); e.Name != want || (e.Err == nil) != (i == 0) || i > 0 && e.Err.Error() != "FAILED: exit status "+want[6:] {
+		if want := worker.WorkerName(Name,
+			i); e.Name != want || (e.Err == nil) != (i == 0) || i > 0 && e.Err.Error() != "FAILED: exit status "+
+			want[6:] {
 			t.Errorf("worker %d: %s, %s: %v", i, e.Name, e.Job, e.Err)
 		}
 	}
@@ -313,7 +318,8 @@ func severalArrays(t *testing.T, c *slurmtest.Cluster) {
 
 func throttled(t *testing.T, c *slurmtest.Cluster) {
 	long(t)
-	s := begin(t, quick(&Options{MaxArray: 3, Throttle: 3}), 6, `echo >"$1/run-$LEAT_WORKER_NAME"; ls "$1"/run-* | wc -l; sleep 0.3; rm "$1/run-$LEAT_WORKER_NAME"`)
+	s := begin(t, quick(&Options{MaxArray: 3, Throttle: 3}), 6,
+		`echo >"$1/run-$LEAT_WORKER_NAME"; ls "$1"/run-* | wc -l; sleep 0.3; rm "$1/run-$LEAT_WORKER_NAME"`)
 	for _, e := range s.gone(6) {
 		if e.Err != nil || !slices.Contains([]string{"1", "2", "3"}, e.Log) {
 			t.Errorf("%s ended with %v; at once there ran %s", e.Name, e.Err, e.Log)
@@ -322,8 +328,10 @@ func throttled(t *testing.T, c *slurmtest.Cluster) {
 }
 
 func hidingVariables(t *testing.T, c *slurmtest.Cluster) {
-	for _, e := range []string{"SQUEUE_PARTITION=down", "SQUEUE_STATES=PENDING", "SQUEUE_FORMAT=%u", "SCANCEL_PARTITION=down", "SCANCEL_INTERACTIVE=1",
-		"SBATCH_WAIT=1", "SBATCH_EXPORT=NONE", "SBATCH_ARRAY_INX=7-9", "SBATCH_OUTPUT=/nonexistent/x", "SBATCH_JOB_NAME=mine"} {
+	for _, e := range []string{"SQUEUE_PARTITION=down", "SQUEUE_STATES=PENDING", "SQUEUE_FORMAT=%u",
+		"SCANCEL_PARTITION=down", "SCANCEL_INTERACTIVE=1",
+		"SBATCH_WAIT=1", "SBATCH_EXPORT=NONE", "SBATCH_ARRAY_INX=7-9", "SBATCH_OUTPUT=/nonexistent/x",
+		"SBATCH_JOB_NAME=mine"} {
 		name, value, _ := strings.Cut(e, "=")
 		t.Setenv(name, value)
 	}
@@ -335,7 +343,8 @@ func hidingVariables(t *testing.T, c *slurmtest.Cluster) {
 }
 
 func withinJob(t *testing.T, c *slurmtest.Cluster) {
-	for _, e := range []string{"SLURM_JOB_ID=99", "SLURM_CPUS_PER_TASK=7", "SLURM_CPUS_ON_NODE=7", "SLURM_ARRAY_TASK_ID=5", "LEAT_WORKER_SLOTS=9", "LEAT_WORKER=theirs"} {
+	for _, e := range []string{"SLURM_JOB_ID=99", "SLURM_CPUS_PER_TASK=7", "SLURM_CPUS_ON_NODE=7",
+		"SLURM_ARRAY_TASK_ID=5", "LEAT_WORKER_SLOTS=9", "LEAT_WORKER=theirs"} {
 		name, value, _ := strings.Cut(e, "=")
 		t.Setenv(name, value)
 	}
@@ -361,7 +370,8 @@ func neverStart(t *testing.T, c *slurmtest.Cluster) {
 		}
 		s.stop()
 		text := s.log.String()
-		if strings.Count(text, "reason="+x.reason) != 1 || !strings.Contains(text, x.advice) || !strings.Contains(text, "workers=3") {
+		if strings.Count(text, "reason="+x.reason) != 1 || !strings.Contains(text, x.advice) || !strings.Contains(text,
+			"workers=3") {
 			t.Errorf("with %s it was said: %s", x.extra, text)
 		}
 	}
@@ -370,7 +380,8 @@ func neverStart(t *testing.T, c *slurmtest.Cluster) {
 func aroundTheWorker(t *testing.T, c *slurmtest.Cluster) {
 	t.Setenv("LEAT_TEST_OF_USER", "passed on")
 	k := quick(&Options{
-		Init:   []string{"#SBATCH --array=0-99 --job-name=other", "greet() { echo \"hello $1\"; }", "if greet init\nthen cd /; fi", "false"},
+		Init: []string{"#SBATCH --array=0-99 --job-name=other", "greet() { echo \"hello $1\"; }",
+			"if greet init\nthen cd /; fi", "false"},
 		Prefix: []string{"env", `A="$(pwd) $LEAT_TEST_OF_USER"`}, Suffix: []string{"it\\'s", "2>&1"},
 	})
 	s := prepare(t, 1, `echo "$A, $2, $3"; pwd`)
@@ -388,9 +399,11 @@ func cancelledStart(t *testing.T, c *slurmtest.Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, wait := range []string{"sleep 0.3; exec SBATCH \"$@\"", "SBATCH \"$@\"; sleep 600", "SBATCH \"$@\" >/dev/null; sleep 600"} {
+	for _, wait := range []string{"sleep 0.3; exec SBATCH \"$@\"", "SBATCH \"$@\"; sleep 600",
+		"SBATCH \"$@\" >/dev/null; sleep 600"} {
 		slow := filepath.Join(t.TempDir(), "sbatch")
-		if err := os.WriteFile(slow, []byte("#!/bin/sh\n"+strings.ReplaceAll(wait, "SBATCH", sbatch)+"\n"), 0o700); err != nil {
+		if err := os.WriteFile(slow, []byte("#!/bin/sh\n"+strings.ReplaceAll(wait, "SBATCH", sbatch)+"\n"),
+			0o700); err != nil {
 			t.Fatal(err)
 		}
 		s := prepare(t, 2, "exec sleep 600")

@@ -10,27 +10,31 @@ import (
 )
 
 // run runs a program of Slurm.
-func (k *Kind) run(ctx context.Context, limit time.Duration, program string, args ...string) batchsys.Answer {
+func (k *Launcher) run(ctx context.Context, limit time.Duration, program string, args ...string) batchsys.Answer {
 	return batchsys.Program{Path: program, Args: args, Env: environment()}.Run(ctx, limit)
 }
 
-// environment is that of this process for Slurm's programs, and for the jobs. It is without
-//   - LEAT_WORKER..., which tell a process that it is a worker;
-//   - what fills in for options of sbatch that the kind sets itself;
-//   - SQUEUE_... and SCANCEL_..., which hide jobs from squeue, keep scancel from them, or have it ask before it acts;
-//   - when this process runs in a job itself, what describes that job: a worker would take its number of CPUs for its own.
+// environment returns the environment for Slurm's programs and for jobs: that of this process
+// without
+//   - LEAT_WORKER..., which configure a worker process;
+//   - variables that set options of sbatch which the launcher sets itself;
+//   - SQUEUE_... and SCANCEL_..., which filter jobs or make scancel ask for confirmation;
+//   - the description of the job that this process runs in, if any: a worker would take that job's
+//     number of CPUs for its own.
 func environment() []string {
 	inJob := os.Getenv("SLURM_JOB_ID") != ""
 	var env []string
 	for _, e := range os.Environ() {
 		n, _, _ := strings.Cut(e, "=")
 		switch n {
-		case "SBATCH_ARRAY_INX", "SBATCH_ERROR", "SBATCH_EXPORT", "SBATCH_INPUT", "SBATCH_JOB_NAME", "SBATCH_OPEN_MODE", "SBATCH_OUTPUT",
+		case "SBATCH_ARRAY_INX", "SBATCH_ERROR", "SBATCH_EXPORT", "SBATCH_INPUT", "SBATCH_JOB_NAME", "SBATCH_OPEN_MODE",
+			"SBATCH_OUTPUT",
 			"SBATCH_REQUEUE", "SBATCH_WAIT":
 			continue
 		case "SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_CLUSTERS", "SLURM_JWT":
 		default:
-			if strings.HasPrefix(n, "LEAT_WORKER") || strings.HasPrefix(n, "SQUEUE_") || strings.HasPrefix(n, "SCANCEL_") ||
+			if strings.HasPrefix(n, "LEAT_WORKER") || strings.HasPrefix(n, "SQUEUE_") || strings.HasPrefix(n,
+				"SCANCEL_") ||
 				inJob && (strings.HasPrefix(n, "SLURM_") || strings.HasPrefix(n, "SLURMD_")) {
 				continue
 			}

@@ -37,7 +37,7 @@ func wants(t *testing.T, err error, parts ...string) {
 	}
 }
 
-func TestAStartThatIsCalledOffReturnsThoughAllOfSlurmHangs(t *testing.T) {
+func TestCanceledStartWithHangingSlurm(t *testing.T) {
 	// The grace has to be enough to begin a scancel: the next has longer.
 	for grace := 500 * time.Millisecond; ; grace *= 4 {
 		notes := standIns(t, map[string]string{"sbatch": deaf, "squeue": deaf, "scancel": deaf})
@@ -66,7 +66,7 @@ func TestAStartThatIsCalledOffReturnsThoughAllOfSlurmHangs(t *testing.T) {
 	}
 }
 
-func TestStopOfADeafSystemEndsWithItsTime(t *testing.T) {
+func TestStopTimeoutWithHangingSlurm(t *testing.T) {
 	standIns(t, map[string]string{"squeue": deaf, "scancel": deaf})
 	k := quick(nil)
 	k.times.command, k.times.grace = time.Hour, time.Hour
@@ -80,7 +80,7 @@ func TestStopOfADeafSystemEndsWithItsTime(t *testing.T) {
 	wants(t, within(t, "Stop", func() error { return f.Stop(ctx) }), "job 17 may be left", "`scancel 17`")
 }
 
-func TestEachStartCancelsOnlyItsOwnName(t *testing.T) {
+func TestStartCancelsOnlyItsJobs(t *testing.T) {
 	notes := standIns(t, map[string]string{"sbatch": "exit 1"})
 	s := prepare(t, 1, "exit 0")
 	for range 2 {
@@ -90,7 +90,8 @@ func TestEachStartCancelsOnlyItsOwnName(t *testing.T) {
 	}
 	names := func(program, option string) map[string]bool {
 		found := map[string]bool{}
-		for _, m := range regexp.MustCompile(option+`=(leat-test-[a-z0-9]{8}) `).FindAllStringSubmatch(noted(t, notes, program), -1) {
+		for _, m := range regexp.MustCompile(option+`=(leat-test-[a-z0-9]{8}) `).FindAllStringSubmatch(noted(t, notes,
+			program), -1) {
 			found[m[1]] = true
 		}
 		return found
@@ -106,7 +107,7 @@ func TestEachStartCancelsOnlyItsOwnName(t *testing.T) {
 	}
 }
 
-func TestForeignLinesOfSqueueAreSkipped(t *testing.T) {
+func TestOtherSqueueLinesAreSkipped(t *testing.T) {
 	standIns(t, map[string]string{"squeue": "echo 'Welcome to the cluster'; echo '17_0|COMPLETED|None'; echo; echo 'Maintenance at 17:00'"})
 	s := begin(t, quick(nil), 1, "exit 0")
 	if e := s.gone(1)[0]; e.Err != nil {

@@ -16,35 +16,36 @@ import (
 	"leat/worker/internal/batchsys"
 )
 
-// fleet are the job arrays of one start.
+// fleet is the job arrays of one start.
 type fleet struct {
-	k *Kind
+	k *Launcher
 	o worker.StartOptions
 
-	word      string // random: this start's own
-	folder    string // of logs and of the secret; "": there is none
-	ownFolder string // as folder, when Stop removes it
-	secret    string // file
+	word      string // random, unique to this start
+	folder    string // for logs and the secret; "": none
+	ownFolder string // equal to folder if Stop removes it
+	secret    string // path of the secret file
 	env       []string
 	arrays    []array
 	cluster   string
 	unsure    bool // there may be a job of which only the name is known
 
-	cancel context.CancelFunc // ends the watching; nil: nothing watches
-	ended  chan struct{}      // closed when nothing watches any more
+	cancel context.CancelFunc // ends the watching; nil: not watching
+	ended  chan struct{}      // closed when the watching has ended
 
-	stopping sync.Mutex // one Stop at a time
-	// What follows is of the goroutine that watches, and of Stop after that has ended.
+	stopping sync.Mutex // serializes Stop
+	// The fields below belong to the watching goroutine, and to Stop after it has ended.
 	live   map[task]int // numbers of the workers that have not ended
 	missed map[task]bool
-	told   map[string]bool // reasons for which workers don't start
+	logged map[string]bool // reasons already logged
 }
 
-func newFleet(k *Kind, o worker.StartOptions) *fleet {
-	return &fleet{k: k, o: o, word: strings.ToLower(rand.Text()[:8]), live: map[task]int{}, missed: map[task]bool{}, told: map[string]bool{}}
+func newFleet(k *Launcher, o worker.StartOptions) *fleet {
+	return &fleet{k: k, o: o, word: strings.ToLower(rand.Text()[:8]), live: map[task]int{}, missed: map[task]bool{},
+		logged: map[string]bool{}}
 }
 
-// Jobs names the arrays: "job 17", "jobs 17, 18".
+// Jobs returns "job 17" or "jobs 17, 18".
 func (f *fleet) Jobs() string {
 	switch len(f.arrays) {
 	case 0:
@@ -63,7 +64,7 @@ func (f *fleet) ids() []string {
 	return ids
 }
 
-// left are the ids of arrays with workers that have not ended.
+// left returns the IDs of arrays with workers that have not ended.
 func (f *fleet) left() []string {
 	var ids []string
 	for _, a := range f.arrays {
@@ -77,7 +78,7 @@ func (f *fleet) left() []string {
 	return ids
 }
 
-// begin starts the watching.
+// begin starts watching the queue.
 func (f *fleet) begin() {
 	ctx, cancel := context.WithCancel(context.Background())
 	f.cancel, f.ended = cancel, make(chan struct{})
@@ -87,7 +88,7 @@ func (f *fleet) begin() {
 	}()
 }
 
-// watch looks at the queue until all workers have ended or ctx has.
+// watch queries the queue until all workers have ended or ctx ends.
 func (f *fleet) watch(ctx context.Context) {
 	begun, failures := time.Now(), 0
 	for wait := f.k.times.first; len(f.live) > 0; wait = min(wait*3/2, f.k.times.longest) {
@@ -98,26 +99,31 @@ func (f *fleet) watch(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		if f.o.Looked != nil {
+			f.o.Looked(err)
+		}
 		if err != nil {
-			// A controller that is busy or restarted is no reason to give up workers: they are heard of through the channel.
+			// The controller may be busy or restarting. Workers that end are noticed by the
+			// coordinator too.
 			if failures++; failures == 2 {
-				f.o.Logger.Warn("slurm: the queue does not tell of the workers' jobs; it is asked on", "jobs", f.Jobs(), "error", err)
+				f.o.Logger.Warn("slurm: queue query failed", "jobs", f.Jobs(),
+					"error", err)
 			}
 			continue
 		}
 		failures = 0
-		for _, e := range f.settle(ctx, rows) {
+		for _, e := range f.collectExited(ctx, rows) {
 			f.o.Gone(e)
 		}
 		if time.Since(begun) >= f.k.times.pending {
-			f.tellPending(rows)
+			f.logPending(rows)
 		}
 	}
 }
 
-// settle takes the workers out that have ended, and returns them in the order of their numbers. One that is not in the queue has ended when
-// the next look does not find it either.
-func (f *fleet) settle(ctx context.Context, rows map[task]row) []worker.Exit {
+// collectExited removes the workers that have ended and returns them in the order of their numbers.
+// A worker missing from the queue counts as ended after the second query in a row.
+func (f *fleet) collectExited(ctx context.Context, rows map[task]row) []worker.Exit {
 	var over []task
 	ask := map[string]bool{}
 	for t := range f.live {
@@ -138,7 +144,8 @@ func (f *fleet) settle(ctx context.Context, rows map[task]row) []worker.Exit {
 	}
 	var exits []worker.Exit
 	for _, t := range over {
-		e := worker.Exit{Name: worker.WorkerName(Name, f.live[t]), Job: "job " + t.String(), Err: f.ending(rows[t], codes[t.job][t])}
+		e := worker.Exit{Name: worker.WorkerName(Name, f.live[t]), Job: "job " + t.String(),
+			Err: f.ending(rows[t], codes[t.job][t])}
 		if f.folder != "" {
 			e.Log = batchsys.End(logFile(f.folder, t.job, strconv.Itoa(t.index)))
 		}
@@ -149,8 +156,8 @@ func (f *fleet) settle(ctx context.Context, rows map[task]row) []worker.Exit {
 	return exits
 }
 
-// tellPending says once of each reason for which workers can't start that they can't.
-func (f *fleet) tellPending(rows map[task]row) {
+// logPending logs each reason for which workers can't start, once.
+func (f *fleet) logPending(rows map[task]row) {
 	reasons := map[string]int{}
 	for t := range f.live {
 		if r, ok := rows[t]; ok && r.state == "PENDING" {
@@ -158,14 +165,15 @@ func (f *fleet) tellPending(rows map[task]row) {
 		}
 	}
 	for reason, n := range reasons {
-		if why, never := waiting(reason); never && !f.told[reason] {
-			f.told[reason] = true
-			f.o.Logger.Warn("slurm: workers don't start: "+why, "jobs", f.Jobs(), "workers", n, "reason", reason)
+		if why, never := waiting(reason); never && !f.logged[reason] {
+			f.logged[reason] = true
+			f.o.Logger.Warn("slurm: workers not started: "+why, "jobs", f.Jobs(), "workers", n, "reason", reason)
 		}
 	}
 }
 
-// Stop cancels the jobs, and looks at the queue until none is left or ctx ends. When ctx is over already, all is tried once, for some seconds at most.
+// Stop cancels the jobs and queries the queue until none is left or ctx ends. If ctx has ended
+// already, it tries everything once, for a few seconds at most.
 func (f *fleet) Stop(ctx context.Context) error {
 	f.stopping.Lock()
 	defer f.stopping.Unlock()
@@ -173,11 +181,11 @@ func (f *fleet) Stop(ctx context.Context) error {
 		f.cancel()
 		<-f.ended
 	}
-	// The secret goes last: a job that starts just now would report its want of it, which is nothing anybody has to know.
+	// Remove the secret last: a job that is just starting would report that it is missing.
 	return errors.Join(f.end(ctx), f.removeFiles())
 }
 
-// end cancels the jobs and waits until they are no more.
+// end cancels the jobs and waits until they have ended.
 func (f *fleet) end(ctx context.Context) error {
 	calm := ctx
 	if ctx.Err() != nil {
@@ -187,7 +195,7 @@ func (f *fleet) end(ctx context.Context) error {
 	}
 	var last error
 	cancel := true
-	none := 0 // looks that found no job of the fleet's name
+	none := 0 // queries without a job of the fleet's name
 	for wait := f.k.times.first / 2; len(f.live) > 0 || f.unsure; wait = min(wait*3/2, f.k.times.longest) {
 		if cancel {
 			last = f.scancel(calm)
@@ -199,7 +207,7 @@ func (f *fleet) end(ctx context.Context) error {
 				last = err
 			}
 		} else if f.unsure && len(f.live) == 0 && !cancel {
-			// A controller that is slow may take a job after its sbatch has been ended.
+			// A slow controller may accept a job after sbatch was killed.
 			if none++; none > 3 {
 				f.unsure = false
 			}
@@ -208,13 +216,14 @@ func (f *fleet) end(ctx context.Context) error {
 			break
 		}
 		if ctx.Err() != nil || !batchsys.Sleep(ctx, wait) {
-			return errors.Join(fmt.Errorf("slurm: %s may be left (%w): end what is left by `%s`", f.Jobs(), context.Cause(ctx), f.byHand()), last)
+			return errors.Join(fmt.Errorf("slurm: %s may be left (%w): `%s` ends them", f.Jobs(),
+				context.Cause(ctx), f.byHand()), last)
 		}
 	}
 	return nil
 }
 
-// remaining looks which workers are left, and tells whether a job is there that has not been cancelled, as far as is known.
+// remaining updates the workers that are left. again: there may be a job that is not cancelled.
 func (f *fleet) remaining(ctx context.Context) (again bool, err error) {
 	if jobs := f.left(); len(jobs) > 0 {
 		rows, err := f.queue(ctx, jobs...)
@@ -243,19 +252,21 @@ func (f *fleet) remaining(ctx context.Context) (again bool, err error) {
 	return again, nil
 }
 
-// scancel cancels all that is left. What it says is of interest only when jobs stay: a job that has just ended is an error to it.
+// scancel cancels all that is left. Its errors matter only if jobs remain, since it also fails for
+// jobs that have just ended.
 func (f *fleet) scancel(ctx context.Context) error {
 	var errs []error
 	if jobs := f.left(); len(jobs) > 0 {
 		errs = append(errs, f.k.run(ctx, f.k.times.command, f.k.o.Scancel, f.inCluster(jobs...)...).Err)
 	}
 	if f.unsure {
-		errs = append(errs, f.k.run(ctx, f.k.times.command, f.k.o.Scancel, f.inCluster("--name="+f.jobName(), "--user="+userID())...).Err)
+		errs = append(errs, f.k.run(ctx, f.k.times.command, f.k.o.Scancel,
+			f.inCluster("--name="+f.jobName(), "--user="+userID())...).Err)
 	}
 	return errors.Join(errs...)
 }
 
-// byHand is the command that ends what is left.
+// byHand returns the command that ends what is left.
 func (f *fleet) byHand() string {
 	if f.unsure || len(f.arrays) == 0 {
 		return strings.Join(append([]string{"scancel"}, f.inCluster("--name="+f.jobName(), "--user="+userID())...), " ")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestOptionsOfSbatchThatCannotBe(t *testing.T) {
+func TestRefusedSbatchOptions(t *testing.T) {
 	for _, c := range []struct {
 		args string
 		want string // in the error; "": there is none
@@ -44,6 +44,15 @@ func TestOptionsOfSbatchThatCannotBe(t *testing.T) {
 		{"-HW", "-HW"},
 		{"-", `"-"`},
 		{"--mem=4\x00G", "zero byte"},
+		{"-N", "-N of sbatch has no value"},
+		{"-p short -N", "-N of sbatch has no value"},
+		{"-N -p short", "-N of sbatch has no value"},
+		{"--partition", "--partition of sbatch has no value"},
+		{"--part", "--part of sbatch has no value"},
+		{"--comment --exclusive", "--comment of sbatch has no value"},
+		{"--nice --exclusive --no-kill", ""},
+		{"--partition short --comment=-x --mem 0", ""},
+		{"--some-new-flag", ""},
 	} {
 		err := checkExtra(strings.Fields(c.args), false)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
@@ -51,7 +60,7 @@ func TestOptionsOfSbatchThatCannotBe(t *testing.T) {
 		}
 	}
 	for _, a := range []string{"-c", "-c4", "--cpus-per-task=4", "--cpus"} {
-		if err := checkExtra([]string{a}, true); err == nil || !strings.Contains(err.Error(), "option of their own") {
+		if err := checkExtra([]string{a}, true); err == nil || !strings.Contains(err.Error(), "Options.CPUs is set") {
 			t.Errorf("%q beside CPUs: %v", a, err)
 		}
 	}
@@ -61,16 +70,18 @@ func TestOptionsOfSbatchThatCannotBe(t *testing.T) {
 	}
 }
 
-func TestWrongFieldsAreNamedTogether(t *testing.T) {
+func TestAllWrongFieldsAreNamed(t *testing.T) {
 	o := &Options{
-		Extra: []string{"--array=1"}, CPUs: -1, MaxArray: -2, Throttle: -3, Init: []string{"a\x00"}, Prefix: []string{"b\n"}, Suffix: []string{"c\r"},
+		Extra: []string{"--array=1"}, CPUs: -1, MaxArray: -2, Throttle: -3, Init: []string{"a\x00"},
+		Prefix: []string{"b\n"}, Suffix: []string{"c\r"},
 		Folder: filepath.Join(t.TempDir(), "none"),
 	}
 	err := New(o).Check(t.Context())
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{"--array", "CPUs is -1", "MaxArray is -2", "Throttle is -3", "Init", "Prefix", "Suffix", "none"} {
+	for _, want := range []string{"--array", "CPUs is -1", "MaxArray is -2", "Throttle is -3", "Init", "Prefix",
+		"Suffix", "none"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %q", want, err)
 		}

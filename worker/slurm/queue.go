@@ -17,39 +17,42 @@ type task struct {
 
 func (t task) String() string { return t.job + "_" + strconv.Itoa(t.index) }
 
-// row is what squeue tells of a task.
+// row is what squeue prints about a task.
 type row struct{ state, reason string }
 
-// final tells whether nothing of the job runs any more. While its processes are being ended the state is COMPLETING.
+// final reports whether no process of the job runs any more. While they are being ended, the state
+// is COMPLETING.
 func (r row) final() bool {
 	switch r.state {
-	case "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT":
+	case "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED",
+		"REVOKED", "TIMEOUT":
 		return true
 	}
 	return false
 }
 
-// queueFormat has the task, the state and the reason, which may have any characters, last. The JSON of squeue is another in each version.
+// queueFormat has the task, the state, and last the reason, which may contain any characters. The
+// JSON of squeue differs between versions.
 const queueFormat = "%i|%T|%r"
 
-// queue asks for the tasks of jobs, ended ones too. Jobs that Slurm has forgotten are left out.
+// queue returns the tasks of jobs, including ended ones. Jobs that Slurm has forgotten are missing.
 func (f *fleet) queue(ctx context.Context, jobs ...string) (map[task]row, error) {
 	a := f.k.run(ctx, f.k.times.command, f.k.o.Squeue, f.of("--jobs="+strings.Join(jobs, ","))...)
 	if a.Err != nil {
 		if strings.Contains(a.Stderr, "Invalid job id") {
-			return nil, nil // none of them is known
+			return nil, nil // Slurm knows none of them
 		}
 		return nil, a.Err
 	}
-	rows, foreign, err := parseQueue(string(a.Stdout))
-	if err == nil && len(rows) == 0 && foreign != "" {
-		// Workers must not be given up for what may be an error that a wrapper prints.
-		return nil, fmt.Errorf("squeue answered %q, and nothing of the jobs", batchsys.Tail(foreign, 200))
+	rows, otherLine, err := parseQueue(string(a.Stdout))
+	if err == nil && len(rows) == 0 && otherLine != "" {
+		// The output may be a wrapper's error: it must not end workers.
+		return nil, fmt.Errorf("squeue printed %q, expected the jobs", batchsys.Tail(otherLine, 200))
 	}
 	return rows, err
 }
 
-// named asks for the jobs of the fleet's name.
+// named returns the tasks of the jobs with the fleet's name.
 func (f *fleet) named(ctx context.Context) (map[task]row, error) {
 	a := f.k.run(ctx, f.k.times.command, f.k.o.Squeue, f.of("--name="+f.jobName(), "--user="+userID())...)
 	if a.Err != nil {
@@ -60,10 +63,11 @@ func (f *fleet) named(ctx context.Context) (map[task]row, error) {
 }
 
 func (f *fleet) of(which ...string) []string {
-	return f.inCluster(append([]string{"--noheader", "--array", "--states=all", "--format=" + queueFormat}, which...)...)
+	return f.inCluster(append([]string{"--noheader", "--array", "--states=all", "--format=" + queueFormat},
+		which...)...)
 }
 
-// inCluster adds the cluster that the jobs went to, if it is not the usual one.
+// inCluster adds the cluster that the jobs were submitted to, unless it is the default one.
 func (f *fleet) inCluster(args ...string) []string {
 	if f.cluster != "" {
 		return append([]string{"--clusters=" + f.cluster}, args...)
@@ -71,8 +75,9 @@ func (f *fleet) inCluster(args ...string) []string {
 	return args
 }
 
-// parseQueue reads lines of queueFormat. Sites make squeue print more lines, of which it returns the last.
-func parseQueue(out string) (rows map[task]row, foreign string, err error) {
+// parseQueue parses lines of queueFormat. It skips other lines, which some sites make squeue print,
+// and returns the last of them.
+func parseQueue(out string) (rows map[task]row, otherLine string, err error) {
 	rows = map[task]row{}
 	for line := range strings.Lines(out) {
 		line = strings.TrimSpace(line)
@@ -81,26 +86,27 @@ func parseQueue(out string) (rows map[task]row, foreign string, err error) {
 		}
 		id, rest, ok := strings.Cut(line, "|")
 		if !ok {
-			foreign = line
+			otherLine = line
 			continue
 		}
 		state, reason, ok := strings.Cut(rest, "|")
 		job, index, inArray := strings.Cut(id, "_")
 		n, err := strconv.ParseUint(index, 10, 31)
 		if !ok || !inArray || err != nil || state == "" {
-			return nil, "", fmt.Errorf("squeue answered %q, which is not JOB_TASK|STATE|REASON", batchsys.Tail(line, 200))
+			return nil, "", fmt.Errorf("squeue printed %q, expected JOB_TASK|STATE|REASON",
+				batchsys.Tail(line, 200))
 		}
 		rows[task{job, int(n)}] = row{strings.Fields(state + " ?")[0], strings.TrimSpace(reason)}
 	}
-	return rows, foreign, nil
+	return rows, otherLine, nil
 }
 
-// exitCodes asks how the tasks of a job have ended: "3:0" is status 3, "0:9" signal 9.
+// exitCodes returns how the tasks of a job ended: "3:0" is status 3, "0:9" signal 9.
 func (f *fleet) exitCodes(ctx context.Context, job string) map[task]string {
 	codes := map[task]string{}
 	a := f.k.run(ctx, f.k.times.command, f.k.o.Scontrol, f.inCluster("--oneliner", "show", "job", job)...)
 	if a.Err != nil {
-		return codes // Slurm has forgotten them: the state must do
+		return codes // Slurm has forgotten them: the state must suffice
 	}
 	for line := range strings.Lines(string(a.Stdout)) {
 		index, code := -1, ""
@@ -120,23 +126,23 @@ func (f *fleet) exitCodes(ctx context.Context, job string) map[task]string {
 	return codes
 }
 
-// ending tells in words how a worker's job has ended; nil: well.
+// ending describes how a worker's job ended; nil: successfully.
 func (f *fleet) ending(r row, code string) error {
 	switch r.state {
 	case "COMPLETED":
 		return nil
 	case "FAILED":
-		return fmt.Errorf("FAILED: %s", f.inWords(code, r.reason))
+		return fmt.Errorf("FAILED: %s", f.exitText(code, r.reason))
 	case "TIMEOUT":
-		return fmt.Errorf("TIMEOUT: its time limit was reached; sbatch's option --time asks for more")
+		return fmt.Errorf("TIMEOUT: time limit reached; sbatch's option --time raises it")
 	case "OUT_OF_MEMORY":
-		return fmt.Errorf("OUT_OF_MEMORY: it used more memory than its job had; sbatch's options --mem and --mem-per-cpu ask for more")
+		return fmt.Errorf("OUT_OF_MEMORY: out of memory; sbatch's options --mem and --mem-per-cpu request more")
 	case "NODE_FAIL", "BOOT_FAIL":
-		return fmt.Errorf("%s: its node failed", r.state)
+		return fmt.Errorf("%s: node failed", r.state)
 	case "PREEMPTED":
-		return fmt.Errorf("PREEMPTED: a job of higher priority took its place")
+		return fmt.Errorf("PREEMPTED: preempted by a job of higher priority")
 	case "DEADLINE":
-		return fmt.Errorf("DEADLINE: its deadline was reached")
+		return fmt.Errorf("DEADLINE: deadline reached")
 	case "":
 		return fmt.Errorf("the job is no longer known to Slurm")
 	}
@@ -146,10 +152,10 @@ func (f *fleet) ending(r row, code string) error {
 	return fmt.Errorf("%s", r.state)
 }
 
-// cantOpen is what Slurm has for a signal when a job's output could not be opened.
+// cantOpen is the signal that Slurm reports if it could not open a job's output.
 const cantOpen = 53
 
-func (f *fleet) inWords(code, reason string) string {
+func (f *fleet) exitText(code, reason string) string {
 	s, g, _ := strings.Cut(code, ":")
 	status, err1 := strconv.Atoi(s)
 	signal, err2 := strconv.Atoi(g)
@@ -157,46 +163,47 @@ func (f *fleet) inWords(code, reason string) string {
 	case err1 != nil || err2 != nil:
 		return reason
 	case signal == cantOpen && f.folder != "":
-		return fmt.Sprintf("its node could not open its log in %s: the nodes must have that folder, too", f.folder)
+		return fmt.Sprintf("the node could not open its log in %s: nodes need access to that folder", f.folder)
 	case signal == cantOpen:
-		return "its node could not start it"
+		return "the node could not start it"
 	case signal > 0:
 		return fmt.Sprintf("killed by signal %d", signal)
 	case status > 128 && status <= 128+64:
-		return fmt.Sprintf("exit status %d, which shells have for signal %d", status, status-128)
+		return fmt.Sprintf("exit status %d, which shells return for signal %d", status, status-128)
 	}
 	return fmt.Sprintf("exit status %d", status)
 }
 
-// waiting tells why a pending job does not start. never: it will not, unless somebody does something.
+// waiting explains why a pending job does not start. never: it will not start by itself.
 func waiting(reason string) (why string, never bool) {
 	switch reason {
-	case "None", "", "Resources", "Priority", "JobArrayTaskLimit", "BeginTime", "Cleaning", "Licenses", "Reservation", "Dependency", "NodeDown":
+	case "None", "", "Resources", "Priority", "JobArrayTaskLimit", "BeginTime", "Cleaning", "Licenses", "Reservation",
+		"Dependency", "NodeDown":
 		return "", false
 	case "PartitionTimeLimit":
-		return "it asks for more time than its partition allows: sbatch's options --time, --partition", true
+		return "it requests more time than its partition allows: sbatch's options --time, --partition", true
 	case "PartitionNodeLimit", "PartitionConfig":
-		return "it asks for more nodes or processors than its partition has: sbatch's options --partition, --nodes, --cpus-per-task", true
+		return "it requests more nodes or processors than its partition has: sbatch's options --partition, --nodes, --cpus-per-task", true
 	case "PartitionDown", "PartitionInactive":
-		return "its partition does not start jobs now: sbatch's option --partition", true
+		return "its partition is not starting jobs: sbatch's option --partition", true
 	case "BadConstraints":
-		return "no node is what it asks for: sbatch's options --constraint, --mem, --gres", true
+		return "no node satisfies its constraints: sbatch's options --constraint, --mem, --gres", true
 	case "AccountNotAllowed", "InvalidAccount", "AssociationNotAllowed":
 		return "its account may not run there: sbatch's options --account, --partition", true
 	case "QOSNotAllowed", "InvalidQOS":
 		return "its quality of service may not run there: sbatch's options --qos, --partition", true
 	case "JobHeldUser", "JobHeldAdmin":
-		return "it is held: `scontrol release` lets it go", true
+		return "it is held: `scontrol release` releases it", true
 	case "DependencyNeverSatisfied":
-		return "what it waits for did not end as it should: sbatch's option --dependency", true
+		return "its dependency can't be satisfied: sbatch's option --dependency", true
 	}
 	switch {
 	case strings.HasPrefix(reason, "QOS"), strings.HasPrefix(reason, "Assoc"), strings.HasPrefix(reason, "MaxTRES"):
-		return "a limit of its account or quality of service keeps it back", true
+		return "a limit of its account or quality of service is reached", true
 	case strings.HasPrefix(reason, "ReqNodeNotAvail"):
-		return "the nodes it asks for are down or reserved", true
+		return "the requested nodes are down or reserved", true
 	case strings.Contains(reason, "held"):
-		return "it could not be started and is held: `scontrol release` lets it try again", true
+		return "it could not be started and is held: `scontrol release` retries it", true
 	}
 	return "", false
 }

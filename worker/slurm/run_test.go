@@ -16,7 +16,8 @@ import (
 	"leat/worker/slurm/slurmtest"
 )
 
-// run runs blocks on workers of workertest.Main, in Single mode one for each; accepted is called with each block.
+// run runs blocks on workers of workertest.Main, in Single mode one for each; accepted is called
+// with each block.
 func run(t testing.TB, l *log, folder string, blocks, workers int, single bool, accepted func(*worker.Result)) {
 	t.Helper()
 	barrier := time.Minute
@@ -25,7 +26,8 @@ func run(t testing.TB, l *log, folder string, blocks, workers int, single bool, 
 	}
 	c, err := worker.NewChannel(worker.Options{
 		Barrier: barrier,
-		Job:     json.RawMessage(`{"Size": 100}`), Blocks: blocks, MaxResult: 64 << 10, MaxBytes: 1 << 20, Build: "workertest", Workers: workers, Single: single,
+		Job:     json.RawMessage(`{"Size": 100}`), Blocks: blocks, MaxResult: 64 << 10, MaxBytes: 1 << 20,
+		Build: "workertest", Workers: workers, OneBlockPerJob: single,
 		Logger: l.logger(),
 		Accept: func(_ context.Context, r *worker.Result) error {
 			accepted(r)
@@ -44,7 +46,8 @@ func run(t testing.TB, l *log, folder string, blocks, workers int, single bool, 
 		t.Fatal(err)
 	}
 	err = worker.Run(t.Context(), c, New(nil), worker.RunOptions{
-		Workers: workers, Command: []string{exe}, Run: "run", Folder: folder, Invitation: invitation, Logger: l.logger(), StopWithin: time.Minute,
+		Workers: workers, Command: []string{exe}, Run: "run", Folder: folder, Endpoint: invitation, Logger: l.logger(),
+		StopWithin: time.Minute,
 	})
 	if err != nil {
 		t.Errorf("the run failed: %v", err)
@@ -54,9 +57,9 @@ func run(t testing.TB, l *log, folder string, blocks, workers int, single bool, 
 	}
 }
 
-// RIOS waits for all jobs of its single-block mode to have started before it has the first ended, which is never when the cluster runs
-// fewer at once; and the jobs stay in the queue.
-func TestRIOSSingleBlockModeDeadlocksAndLeavesItsJobs(t *testing.T) {
+// RIOS waits for all jobs of its single-block mode to have started before it has the first ended,
+// which is never when the cluster runs fewer at once; and the jobs stay in the queue.
+func TestRIOSSingleBlockJobs(t *testing.T) {
 	c := slurmtest.Start(t)
 	c.Setenv(t)
 	const blocks = 2*slurmtest.CPUs + 3
@@ -78,7 +81,7 @@ func TestRIOSSingleBlockModeDeadlocksAndLeavesItsJobs(t *testing.T) {
 	}
 }
 
-func TestRIOSGoodRunPrintsErrorInComputeWorker(t *testing.T) {
+func TestRIOSErrorPrintedByGoodRun(t *testing.T) {
 	c := slurmtest.Start(t)
 	c.Setenv(t)
 	folder := t.TempDir()
@@ -111,7 +114,8 @@ func TestRIOSGoodRunPrintsErrorInComputeWorker(t *testing.T) {
 	}
 }
 
-// BenchmarkFirstBlock is from before sbatch to the first block's result, with the scheduler's least delay.
+// BenchmarkFirstBlock is from before sbatch to the first block's result, with the scheduler's least
+// delay.
 func BenchmarkFirstBlock(b *testing.B) {
 	c := slurmtest.Start(b)
 	c.Setenv(b)

@@ -16,7 +16,8 @@ import (
 	"leat/worker/workertest"
 )
 
-// standIns puts programs into PATH, alone but for the system's; each is the body of a shell script, and notes its arguments in the folder that is returned.
+// standIns puts programs into PATH, alone but for the system's; each is the body of a shell script,
+// and notes its arguments in the folder that is returned.
 func standIns(t *testing.T, programs map[string]string) (notes string) {
 	t.Helper()
 	dir, notes := t.TempDir(), t.TempDir()
@@ -59,11 +60,12 @@ func noted(t *testing.T, notes, program string) string {
 	return string(b)
 }
 
-func TestCheckNamesWhatIsMissing(t *testing.T) {
+func TestCheckNamesMissingPrograms(t *testing.T) {
 	for _, p := range []string{"sbatch", "squeue", "scancel", "scontrol"} {
 		standIns(t, map[string]string{p: ""})
 		err := New(nil).Check(t.Context())
-		if want := p + ": not found in PATH: Slurm's client programs are needed (Debian: slurm-client)"; err == nil || err.Error() != want {
+		if want := p + ": not found in PATH: Slurm's client programs are needed (Debian: slurm-client)"; err == nil ||
+			err.Error() != want {
 			t.Errorf("without %s: %v", p, err)
 		}
 	}
@@ -71,15 +73,17 @@ func TestCheckNamesWhatIsMissing(t *testing.T) {
 	if err := New(nil).Check(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := New(&Options{Sbatch: "/nonexistent/sbatch"}).Check(t.Context()); err == nil || !strings.Contains(err.Error(), "/nonexistent/sbatch") {
+	if err := New(&Options{Sbatch: "/nonexistent/sbatch"}).Check(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "/nonexistent/sbatch") {
 		t.Errorf("with a path that does not exist: %v", err)
 	}
 }
 
-func TestCheckNamesAControllerThatDoesNotAnswer(t *testing.T) {
+func TestCheckUnreachableController(t *testing.T) {
 	standIns(t, map[string]string{"scontrol": "echo 'slurm_load_ctl_conf error: Unable to contact slurm controller (connect failure)' >&2; exit 1"})
 	err := New(nil).Check(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "controller does not answer") || !strings.Contains(err.Error(), "connect failure") {
+	if err == nil || !strings.Contains(err.Error(), "controller does not answer") || !strings.Contains(err.Error(),
+		"connect failure") {
 		t.Errorf("Check: %v", err)
 	}
 	standIns(t, map[string]string{"scontrol": "sleep 600"})
@@ -89,12 +93,12 @@ func TestCheckNamesAControllerThatDoesNotAnswer(t *testing.T) {
 		t.Errorf("Check: %v", err)
 	}
 	standIns(t, map[string]string{"scontrol": "echo 'MaxArraySize = 0'"})
-	if err := New(nil).Check(t.Context()); err == nil || !strings.Contains(err.Error(), "job arrays are switched off") {
+	if err := New(nil).Check(t.Context()); err == nil || !strings.Contains(err.Error(), "job arrays are disabled") {
 		t.Errorf("Check: %v", err)
 	}
 }
 
-func TestTheArrayLimitIsThatOfTheSystem(t *testing.T) {
+func TestArraySizeLimit(t *testing.T) {
 	for text, want := range map[string]int{
 		"MaxArraySize            = 1001\n":                         1001,
 		"A = b\nMaxArraySize = 7\nMaxDBDMsgs              = 20012": 7,
@@ -106,12 +110,13 @@ func TestTheArrayLimitIsThatOfTheSystem(t *testing.T) {
 	}
 }
 
-func TestWhatSbatchSaysIsInTheError(t *testing.T) {
+func TestErrorQuotesSbatch(t *testing.T) {
 	for name, c := range map[string]struct{ sbatch, want string }{
-		"an error":         {"echo 'sbatch: error: Batch job submission failed: Invalid account' >&2; exit 1", "Invalid account"},
+		"an error": {"echo 'sbatch: error: Batch job submission failed: Invalid account' >&2; exit 1",
+			"Invalid account"},
 		"an error, mute":   {"exit 4", "exit status 4"},
 		"garbage":          {"echo 'Welcome to the cluster'; echo 'mail the admins' >&2", `"Welcome to the cluster"`},
-		"nothing":          {"true", `answered ""`},
+		"nothing":          {"true", `printed ""`},
 		"a number, failed": {"echo 17; echo 'sbatch: error: went wrong after all' >&2; exit 1", "went wrong after all"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +144,7 @@ func TestWhatSbatchSaysIsInTheError(t *testing.T) {
 	}
 }
 
-func TestSitesThatMakeSbatchSayMore(t *testing.T) {
+func TestSbatchPrintsMoreThanIdentifier(t *testing.T) {
 	for out, want := range map[string]string{
 		"17\n": "17 ", "17;green\n": "17 green", "Your project has 5 hours left.\n17\n": "17 ", "17 \r\n": "17 ",
 	} {
@@ -148,7 +153,8 @@ func TestSitesThatMakeSbatchSayMore(t *testing.T) {
 			t.Errorf("%q: %q %q %v", out, id, cluster, ok)
 		}
 	}
-	standIns(t, map[string]string{"sbatch": "echo 'sbatch: your quota is low' >&2; echo 17", "squeue": "echo '17_0|COMPLETED|None'"})
+	standIns(t, map[string]string{"sbatch": "echo 'sbatch: your quota is low' >&2; echo 17",
+		"squeue": "echo '17_0|COMPLETED|None'"})
 	s := begin(t, quick(nil), 1, "exit 0")
 	s.gone(1)
 	if text := s.log.String(); !strings.Contains(text, "your quota is low") || strings.Contains(text, "WARN") {
@@ -156,8 +162,9 @@ func TestSitesThatMakeSbatchSayMore(t *testing.T) {
 	}
 }
 
-func TestAnotherClusterIsNamedToAllPrograms(t *testing.T) {
-	notes := standIns(t, map[string]string{"sbatch": "echo '17;green'", "squeue": "echo 'CLUSTER: green'; echo '17_0|FAILED|NonZeroExitCode'; echo '17_1|RUNNING|None'"})
+func TestOtherCluster(t *testing.T) {
+	notes := standIns(t, map[string]string{"sbatch": "echo '17;green'",
+		"squeue": "echo 'CLUSTER: green'; echo '17_0|FAILED|NonZeroExitCode'; echo '17_1|RUNNING|None'"})
 	s := prepare(t, 2, "exit 0")
 	k := quick(&Options{Extra: []string{"-M", "green"}})
 	f, err := k.Start(t.Context(), s.o)
@@ -179,7 +186,7 @@ func TestAnotherClusterIsNamedToAllPrograms(t *testing.T) {
 	}
 }
 
-func TestAQueueThatDoesNotAnswerLosesNobody(t *testing.T) {
+func TestUnreachableQueueLosesNoWorker(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
 	set := func(text string) {
 		t.Helper()
@@ -213,14 +220,16 @@ func TestAQueueThatDoesNotAnswerLosesNobody(t *testing.T) {
 	}
 	// One that is not listed has to be missing twice.
 	hole := filepath.Join(t.TempDir(), "hole")
-	set("if [ $(($(wc -l <" + filepath.Join(notes, "squeue") + ") % 2)) = 0 ]; then : >" + hole + "; else echo '17_0|RUNNING|None'; echo '17_1|RUNNING|None'; fi")
+	set("if [ $(($(wc -l <" + filepath.Join(notes,
+		"squeue") + ") % 2)) = 0 ]; then : >" + hole + "; else echo '17_0|RUNNING|None'; echo '17_1|RUNNING|None'; fi")
 	n = looks()
 	until("every second answer was empty", func() bool { return looks() > n+6 })
 	if _, err := os.Stat(hole); err != nil || len(s.exits) > 0 {
 		t.Fatalf("%d are gone that were missing once; %v", len(s.exits), err)
 	}
 	set("echo '17_0|RUNNING|None'")
-	if e := s.gone(1)[0]; e.Name != "slurm-1" || e.Err == nil || !strings.Contains(e.Err.Error(), "no longer known to Slurm") {
+	if e := s.gone(1)[0]; e.Name != "slurm-1" || e.Err == nil || !strings.Contains(e.Err.Error(),
+		"no longer known to Slurm") {
 		t.Errorf("gone: %s", texts([]worker.Exit{e}))
 	}
 	set("echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
@@ -232,7 +241,7 @@ func TestAQueueThatDoesNotAnswerLosesNobody(t *testing.T) {
 	}
 }
 
-func TestStatesInWords(t *testing.T) {
+func TestStateTexts(t *testing.T) {
 	lines := "17_0|TIMEOUT|TimeLimit\n17_1|OUT_OF_MEMORY|OutOfMemory\n17_2|NODE_FAIL|None\n17_3|CANCELLED by 4711|None\n17_4|FAILED|RaisedSignal:53(Real-time_signal_19)\n" +
 		"17_5|PREEMPTED|None\n17_6|DEADLINE|DeadLine\n17_7|CANCELLED|DependencyNeverSatisfied\n17_8|COMPLETED|None\n17_9|BOOT_FAIL|None\n17_10|FAILED|NonZeroExitCode\n" +
 		"17_11|COMPLETING|None\n17_12|REQUEUED|a|b\n"
@@ -250,8 +259,10 @@ func TestStatesInWords(t *testing.T) {
 		got[e.Name] = fmt.Sprint(e.Err)
 	}
 	for name, want := range map[string]string{
-		"slurm-0": "--time", "slurm-1": "--mem", "slurm-2": "its node failed", "slurm-3": "CANCELLED", "slurm-4": "could not open its log in " + s.o.Folder,
-		"slurm-5": "PREEMPTED", "slurm-6": "DEADLINE", "slurm-7": "DependencyNeverSatisfied", "slurm-8": "<nil>", "slurm-9": "its node failed", "slurm-10": "NonZeroExitCode",
+		"slurm-0": "--time", "slurm-1": "--mem", "slurm-2": "node failed", "slurm-3": "CANCELLED",
+		"slurm-4": "could not open its log in " + s.o.Folder,
+		"slurm-5": "PREEMPTED", "slurm-6": "DEADLINE", "slurm-7": "DependencyNeverSatisfied", "slurm-8": "<nil>",
+		"slurm-9": "node failed", "slurm-10": "NonZeroExitCode",
 	} {
 		if !strings.Contains(got[name], want) {
 			t.Errorf("%s: %q, not %q", name, got[name], want)
@@ -265,9 +276,10 @@ func TestStatesInWords(t *testing.T) {
 	}
 }
 
-func TestStopTellsHowToEndByHandWhatIsLeft(t *testing.T) {
+func TestStopNamesRemainingJobs(t *testing.T) {
 	standIns(t, map[string]string{
-		"squeue": "echo '17_0|RUNNING|None'", "scancel": "echo 'scancel: error: Kill job error on job id 17: Access/permission denied' >&2; exit 1",
+		"squeue":  "echo '17_0|RUNNING|None'",
+		"scancel": "echo 'scancel: error: Kill job error on job id 17: Access/permission denied' >&2; exit 1",
 	})
 	s := prepare(t, 1, "exit 0")
 	f, err := quick(nil).Start(t.Context(), s.o)
@@ -292,11 +304,12 @@ func TestStopTellsHowToEndByHandWhatIsLeft(t *testing.T) {
 	}
 }
 
-func TestStopTriesAgainWhenTheControllerIsBusy(t *testing.T) {
+func TestStopRetriesBusyController(t *testing.T) {
 	done := filepath.Join(t.TempDir(), "done")
 	notes := standIns(t, map[string]string{
-		"squeue":  "if [ -e " + done + " ]; then echo '17_0|CANCELLED|None'; else echo '17_0|RUNNING|None'; fi",
-		"scancel": "if [ -e " + done + "0 ]; then : >" + done + "; else : >" + done + "0; echo 'scancel: error: Socket timed out' >&2; exit 1; fi",
+		"squeue": "if [ -e " + done + " ]; then echo '17_0|CANCELLED|None'; else echo '17_0|RUNNING|None'; fi",
+		"scancel": "if [ -e " + done + "0 ]; then : >" + done + "; else : >" + done +
+			"0; echo 'scancel: error: Socket timed out' >&2; exit 1; fi",
 	})
 	s := begin(t, quick(nil), 1, "exit 0")
 	s.stop()
@@ -305,7 +318,7 @@ func TestStopTriesAgainWhenTheControllerIsBusy(t *testing.T) {
 	}
 }
 
-func TestAStartThatIsCalledOffReturnsThoughSbatchHangs(t *testing.T) {
+func TestCanceledStartWithHangingSbatch(t *testing.T) {
 	pid := filepath.Join(t.TempDir(), "pid")
 	notes := standIns(t, map[string]string{"sbatch": "sleep 600 & echo $! >" + pid + "; wait"})
 	k := quick(nil)
@@ -333,9 +346,10 @@ func TestAStartThatIsCalledOffReturnsThoughSbatchHangs(t *testing.T) {
 	t.Error("what sbatch started is left")
 }
 
-func TestProgramsOfSlurmAreOutOfReachOfTheTerminal(t *testing.T) {
+func TestProgramsRunInOwnSession(t *testing.T) {
 	// What the terminal does on ^C: the signal goes to the whole group.
-	standIns(t, map[string]string{"sbatch": "trap '' INT; kill -INT 0; sleep 0.1; echo 17", "squeue": "echo '17_0|COMPLETED|None'"})
+	standIns(t, map[string]string{"sbatch": "trap '' INT; kill -INT 0; sleep 0.1; echo 17",
+		"squeue": "echo '17_0|COMPLETED|None'"})
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, os.Interrupt)
 	defer signal.Stop(c)
@@ -346,11 +360,12 @@ func TestProgramsOfSlurmAreOutOfReachOfTheTerminal(t *testing.T) {
 	}
 }
 
-func TestAThrottleThatCannotBeHeldIsRefused(t *testing.T) {
+func TestRefusedThrottle(t *testing.T) {
 	notes := standIns(t, nil)
 	s := prepare(t, 9, "exit 0")
 	_, err := quick(&Options{MaxArray: 3, Throttle: 2}).Start(t.Context(), s.o)
-	if err == nil || !strings.Contains(err.Error(), "Throttle is 2") || !strings.Contains(err.Error(), "allow 3 or more") {
+	if err == nil || !strings.Contains(err.Error(), "Throttle is 2") || !strings.Contains(err.Error(),
+		"expected 3 or more") {
 		t.Errorf("Start: %v", err)
 	}
 	if got := noted(t, notes, "sbatch"); got != "" {
@@ -358,7 +373,7 @@ func TestAThrottleThatCannotBeHeldIsRefused(t *testing.T) {
 	}
 }
 
-func TestStartRefusesWhatCannotBe(t *testing.T) {
+func TestInvalidStartOptions(t *testing.T) {
 	standIns(t, nil)
 	for want, change := range map[string]func(*worker.StartOptions){
 		`Run is ""`:     func(o *worker.StartOptions) { o.Run = "" },
@@ -367,14 +382,15 @@ func TestStartRefusesWhatCannotBe(t *testing.T) {
 		"First is -1":   func(o *worker.StartOptions) { o.First = -1 },
 		"absolute path": func(o *worker.StartOptions) { o.Command = []string{"leat"} },
 		"zero byte":     func(o *worker.StartOptions) { o.Command = []string{"/bin/leat", "\x00"} },
-		"Invitation":    func(o *worker.StartOptions) { o.Invitation = worker.Invitation{} },
+		"Endpoint is":   func(o *worker.StartOptions) { o.Endpoint = worker.Endpoint{} },
 		"Folder is":     func(o *worker.StartOptions) { o.Folder = "here" },
 		"a backslash":   func(o *worker.StartOptions) { o.Folder += `\` },
 		"no such file":  func(o *worker.StartOptions) { o.Folder += "/none" },
 	} {
 		s := prepare(t, 1, "exit 0")
 		change(&s.o)
-		if f, err := quick(nil).Start(t.Context(), s.o); f != nil || err == nil || !strings.Contains(err.Error(), want) {
+		if f, err := quick(nil).Start(t.Context(), s.o); f != nil || err == nil || !strings.Contains(err.Error(),
+			want) {
 			t.Errorf("%s: %v, %v", want, f, err)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // invitation is one that workers of these tests are given and never follow.
-var invitation = worker.Invitation{
+var invitation = worker.Endpoint{
 	Addresses: []string{"127.0.0.1:9"},
 	Pin:       "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 	Token:     "a-token-that-nobody-may-see",
@@ -53,7 +53,7 @@ type start struct {
 }
 
 // begin starts n workers that run a shell script with the run's folder as $1.
-func begin(t *testing.T, k *Kind, n int, script string) *start {
+func begin(t *testing.T, k *Launcher, n int, script string) *start {
 	t.Helper()
 	s := prepare(t, n, script)
 	s.start(k)
@@ -61,7 +61,7 @@ func begin(t *testing.T, k *Kind, n int, script string) *start {
 }
 
 // start starts the workers; they are stopped when the test ends.
-func (s *start) start(k *Kind) {
+func (s *start) start(k *Launcher) {
 	s.t.Helper()
 	f, err := k.Start(s.t.Context(), s.o)
 	if err != nil {
@@ -79,8 +79,9 @@ func prepare(t *testing.T, n int, script string) *start {
 		t.Fatal(err)
 	}
 	s.o = worker.StartOptions{
-		Workers: n, Command: []string{"/bin/sh", "-c", script, "worker", folder}, Run: "test", Invitation: invitation, Folder: folder,
-		Gone: func(e worker.Exit) { s.exits <- e }, Logger: s.log.logger(),
+		Workers: n, Command: []string{"/bin/sh", "-c", script, "worker", folder}, Run: "test", Endpoint: invitation,
+		Folder: folder,
+		Gone:   func(e worker.Exit) { s.exits <- e }, Logger: s.log.logger(),
 	}
 	return s
 }
@@ -149,10 +150,11 @@ func list(t *testing.T, folder, pattern string) []string {
 }
 
 // quick is a kind with short times.
-func quick(o *Options) *Kind {
+func quick(o *Options) *Launcher {
 	k := New(o)
 	k.times = times{
-		first: 20 * time.Millisecond, longest: 200 * time.Millisecond, command: 20 * time.Second, check: 20 * time.Second, answer: time.Second, grace: 20 * time.Second,
+		first: 20 * time.Millisecond, longest: 200 * time.Millisecond, command: 20 * time.Second,
+		check: 20 * time.Second, answer: time.Second, grace: 20 * time.Second,
 	}
 	return k
 }

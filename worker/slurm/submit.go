@@ -18,14 +18,15 @@ import (
 
 // array is one job array of a fleet.
 type array struct {
-	id    string // as sbatch printed it: a number
+	id    string // as printed by sbatch: a number
 	first int    // number of the worker that is its task 0
 	tasks int
 }
 
-// Start submits the workers. On an error it cancels what was submitted. When ctx ends it returns within 4 s, of which an sbatch under way may take
-// half to answer; what could not be cancelled in that time is named by the error.
-func (k *Kind) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, error) {
+// Start submits the workers. On an error it cancels what was submitted. When ctx ends it returns
+// within 4 s, half of which a running sbatch gets to finish; the error names what could not be
+// canceled in that time.
+func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, error) {
 	if err := errors.Join(k.validate(), validateStart(&o)); err != nil {
 		return nil, err
 	}
@@ -41,7 +42,7 @@ func (k *Kind) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, 
 	}
 	arrays := (o.Workers + limit - 1) / limit
 	if k.o.Throttle > 0 && k.o.Throttle < arrays {
-		return nil, fmt.Errorf("slurm: Throttle is %d, but %d workers are %d job arrays here, of which each runs one worker at least: allow %d or more, or start fewer workers",
+		return nil, fmt.Errorf("slurm: Throttle is %d, but %d workers need %d job arrays, each of which runs at least one worker: expected %d or more",
 			k.o.Throttle, o.Workers, arrays, arrays)
 	}
 	f := newFleet(k, o)
@@ -55,7 +56,7 @@ func (k *Kind) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, 
 			throttle++
 		}
 		if err := f.submit(ctx, o.First+first, n, throttle); err != nil {
-			// The run may be ending: what has been submitted must go all the same.
+			// Cancel what was submitted even if ctx has ended.
 			calm, done := batchsys.Patient(ctx, k.times.grace)
 			defer done()
 			end, stop := context.WithTimeout(calm, k.times.command)
@@ -71,36 +72,39 @@ func (k *Kind) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, 
 func validateStart(o *worker.StartOptions) error {
 	var errs []error
 	if o.Workers < 1 {
-		errs = append(errs, fmt.Errorf("slurm: Workers is %d: it must be 1 or more", o.Workers))
+		errs = append(errs, fmt.Errorf("slurm: Workers is %d, expected 1 or more", o.Workers))
 	}
 	if o.First < 0 {
-		errs = append(errs, fmt.Errorf("slurm: First is %d: it must be 0 or more", o.First))
+		errs = append(errs, fmt.Errorf("slurm: First is %d, expected 0 or more", o.First))
 	}
-	if o.Run == "" || strings.ContainsFunc(o.Run, func(r rune) bool { return r > 'z' || r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-		errs = append(errs, fmt.Errorf("slurm: Run is %q: it must be a word of letters, digits and dashes that tells the run's jobs from others", o.Run))
+	if o.Run == "" || strings.ContainsFunc(o.Run,
+		func(r rune) bool { return r > 'z' || r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		errs = append(errs, fmt.Errorf("slurm: Run is %q, expected letters, digits and dashes", o.Run))
 	}
 	if len(o.Command) == 0 || !filepath.IsAbs(o.Command[0]) {
-		errs = append(errs, fmt.Errorf("slurm: Command is %q: it must begin with the absolute path of a program", o.Command))
+		errs = append(errs, fmt.Errorf("slurm: Command is %q, expected the absolute path of a program first",
+			o.Command))
 	}
 	for _, w := range o.Command {
 		if strings.ContainsRune(w, 0) {
-			errs = append(errs, fmt.Errorf("slurm: Command has %q: a zero byte can't be in a script", w))
+			errs = append(errs, fmt.Errorf("slurm: Command has %q: zero bytes are not allowed", w))
 		}
 	}
-	if o.Invitation.IsZero() {
-		errs = append(errs, errors.New("slurm: Invitation is empty: workers would not find the run"))
+	if o.Endpoint.IsZero() {
+		errs = append(errs, errors.New("slurm: Endpoint is empty"))
 	}
 	if o.Folder != "" && !filepath.IsAbs(o.Folder) {
-		errs = append(errs, fmt.Errorf("slurm: Folder is %q: it must be an absolute path, the same on all nodes", o.Folder))
+		errs = append(errs, fmt.Errorf("slurm: Folder is %q, expected an absolute path",
+			o.Folder))
 	}
 	return errors.Join(errs...)
 }
 
-// prepare puts the secret where workers find it.
+// prepare stores the secret where workers find it.
 func (f *fleet) prepare() error {
-	text, err := f.o.Invitation.MarshalText()
+	text, err := f.o.Endpoint.MarshalText()
 	if err != nil {
-		return fmt.Errorf("slurm: the invitation: %w", err)
+		return fmt.Errorf("slurm: encode endpoint: %w", err)
 	}
 	f.folder = f.o.Folder
 	if f.folder == "" && f.k.o.Folder != "" {
@@ -108,42 +112,43 @@ func (f *fleet) prepare() error {
 		if err != nil {
 			return fmt.Errorf("slurm: Folder: %w", err)
 		}
-		if f.folder, err = os.MkdirTemp(parent, "leat-"+f.o.Run+"-"); err != nil { // of mode 0700
-			return fmt.Errorf("slurm: a folder for the workers: %w", err)
+		if f.folder, err = os.MkdirTemp(parent, "leat-"+f.o.Run+"-"); err != nil { // mode 0700
+			return fmt.Errorf("slurm: create folder: %w", err)
 		}
 		f.ownFolder = f.folder
 	}
 	f.env = environment()
 	if strings.ContainsAny(f.folder, "\\\r\n") {
-		return fmt.Errorf("slurm: Folder is %q: Slurm can't write logs to a path with a backslash or a line break", f.folder)
+		return fmt.Errorf("slurm: Folder is %q: Slurm can't write logs to a path with a backslash or a line break",
+			f.folder)
 	}
 	if f.folder == "" {
 		f.env = append(f.env, worker.EnvInvitation+"="+string(text))
 		return nil
 	}
-	s, err := os.CreateTemp(f.folder, "slurm-*.invitation") // of mode 0600
+	s, err := os.CreateTemp(f.folder, "slurm-*.invitation") // mode 0600
 	if err != nil {
-		return fmt.Errorf("slurm: the secret of the run: %w", err)
+		return fmt.Errorf("slurm: write secret: %w", err)
 	}
 	f.secret = s.Name()
 	_, err = s.Write(text)
 	if err = errors.Join(err, s.Close()); err != nil {
-		return fmt.Errorf("slurm: the secret of the run: %w", err)
+		return fmt.Errorf("slurm: write secret: %w", err)
 	}
 	return nil
 }
 
-// removeFiles removes what prepare made.
+// removeFiles removes what prepare created.
 func (f *fleet) removeFiles() error {
 	var err error
 	if f.secret != "" {
 		if e := os.Remove(f.secret); e != nil && !errors.Is(e, fs.ErrNotExist) {
-			err = fmt.Errorf("slurm: the secret of the run: %w", e)
+			err = fmt.Errorf("slurm: remove secret: %w", e)
 		}
 	}
 	if f.ownFolder != "" {
 		if e := os.RemoveAll(f.ownFolder); e != nil {
-			err = errors.Join(err, fmt.Errorf("slurm: the folder of the workers: %w", e))
+			err = errors.Join(err, fmt.Errorf("slurm: remove folder: %w", e))
 		}
 	}
 	return err
@@ -152,12 +157,13 @@ func (f *fleet) removeFiles() error {
 // submit submits one array of n workers, the first of which has number first.
 func (f *fleet) submit(ctx context.Context, first, n, throttle int) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("slurm: not all workers were submitted: %w", context.Cause(ctx))
+		return fmt.Errorf("slurm: not all workers submitted: %w", context.Cause(ctx))
 	}
-	// Without the job's number nobody could cancel the job.
+	// Without its number the job can't be canceled.
 	calm, stop := batchsys.Patient(ctx, f.k.times.answer)
 	defer stop()
-	a := batchsys.Program{Path: f.k.o.Sbatch, Args: f.arguments(n, throttle), Stdin: f.script(first), Env: f.env}.Run(calm, f.k.times.command)
+	a := batchsys.Program{Path: f.k.o.Sbatch, Args: f.arguments(n, throttle), Stdin: f.script(first),
+		Env: f.env}.Run(calm, f.k.times.command)
 	id, cluster, ok := jobNumber(string(a.Stdout))
 	if ok {
 		f.arrays = append(f.arrays, array{id, first, n})
@@ -165,7 +171,8 @@ func (f *fleet) submit(ctx context.Context, first, n, throttle int) error {
 			f.live[task{id, i}] = first + i
 		}
 		if len(f.arrays) > 1 && cluster != f.cluster {
-			return fmt.Errorf("slurm: job arrays of one run went to two clusters, %q and %q: name one (-M)", f.cluster, cluster)
+			return fmt.Errorf("slurm: job arrays of one run went to two clusters, %q and %q", f.cluster,
+				cluster)
 		}
 		f.cluster = cluster
 	} else {
@@ -173,11 +180,13 @@ func (f *fleet) submit(ctx context.Context, first, n, throttle int) error {
 	}
 	switch {
 	case a.Err != nil:
-		return fmt.Errorf("slurm: a job of %d workers was not taken: %w", n, a.Err)
+		return fmt.Errorf("slurm: submit a job of %d workers: %w", n, a.Err)
 	case !ok:
-		return fmt.Errorf("slurm: sbatch answered %q where the job's number was expected%s", batchsys.Tail(string(a.Stdout), 200), when(a.Stderr != "", ", and said: "+batchsys.Tail(a.Stderr, batchsys.EndOfLog)))
+		return fmt.Errorf("slurm: sbatch printed %q, expected the job's number%s",
+			batchsys.Tail(string(a.Stdout), 200),
+			when(a.Stderr != "", ", and "+batchsys.Tail(a.Stderr, batchsys.EndOfLog)))
 	case a.Stderr != "":
-		f.o.Logger.Info("slurm: sbatch says", "job", id, "text", a.Stderr)
+		f.o.Logger.Info("slurm: output of sbatch", "job", id, "text", a.Stderr)
 	}
 	return nil
 }
@@ -189,7 +198,8 @@ func when(c bool, s string) string {
 	return ""
 }
 
-// jobNumber reads what sbatch --parsable prints: the number, and the cluster's name where one was asked for. Sites make sbatch print more lines.
+// jobNumber parses the output of sbatch --parsable: the number, and the cluster's name if one was
+// requested. Some sites make sbatch print more lines before it.
 func jobNumber(out string) (id, cluster string, ok bool) {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	id, cluster, _ = strings.Cut(strings.TrimSpace(lines[len(lines)-1]), ";")
@@ -197,10 +207,10 @@ func jobNumber(out string) (id, cluster string, ok bool) {
 	return id, cluster, err == nil
 }
 
-// jobName tells the jobs of this start from all others, also of the same run: jobs whose number is not known are cancelled by it.
+// jobName returns a name unique to this start: jobs whose number is unknown are canceled by it.
 func (f *fleet) jobName() string { return "leat-" + f.o.Run + "-" + f.word }
 
-// arguments are those of sbatch; the user's come first, since the last ones count.
+// arguments returns sbatch's arguments. The user's come first, because the last one wins.
 func (f *fleet) arguments(n, throttle int) []string {
 	tasks := fmt.Sprintf("0-%d", n-1)
 	if throttle > 0 {
@@ -219,19 +229,20 @@ func (f *fleet) arguments(n, throttle int) []string {
 	return append(a, "--output="+log)
 }
 
-// logFile is where a task writes.
+// logFile returns the path of a task's log.
 func logFile(folder, job, task string) string {
 	return filepath.Join(folder, "slurm-"+job+"_"+task+".log")
 }
 
-// script is what each task runs. It is bash, since module and conda are functions of that. The variables stand before the user's commands,
-// whose first lines sbatch would take for options otherwise when they begin with #SBATCH.
+// script returns the script of each task. It is bash, because module and conda are bash functions.
+// The variables precede the user's lines, because sbatch would take first lines that begin with
+// #SBATCH for options.
 func (f *fleet) script(first int) string {
 	var b strings.Builder
 	line := func(format string, a ...any) { fmt.Fprintf(&b, format+"\n", a...) }
 	line("#!/bin/bash")
 	line(`export %s=%s-$((%d + SLURM_ARRAY_TASK_ID))`, worker.EnvName, Name, first)
-	// A node without control groups shows a worker all its cores; these are what the job was given.
+	// without control groups, a node shows a worker all its cores
 	line(`export %s=${SLURM_CPUS_PER_TASK:-${SLURM_CPUS_ON_NODE:-1}}`, worker.EnvSlots)
 	line(`export GOMAXPROCS=${GOMAXPROCS:-$%s}`, worker.EnvSlots)
 	if f.secret != "" {
@@ -248,5 +259,5 @@ func (f *fleet) script(first int) string {
 	return b.String()
 }
 
-// quote makes one word of the shell.
+// quote quotes a word for the shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

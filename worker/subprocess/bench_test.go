@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// BenchmarkStart is from Start to the worker's first byte on a connection; the worker is this test binary.
+// BenchmarkStart is from Start to the worker's first byte on a connection; the worker is this test
+// binary.
 func BenchmarkStart(b *testing.B) {
 	var times []time.Duration
 	for b.Loop() {

@@ -10,24 +10,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// child is one process, leader of its group.
+// child is a child process, the leader of its process group.
 type child struct {
 	name string
 	cmd  *exec.Cmd
 	out  *output
 
 	mu   sync.Mutex
-	gone bool // its process id may be another's from now on
+	gone bool // its process ID may be reused from now on
 }
 
 func (c *child) job() string { return fmt.Sprintf("process %d", c.cmd.Process.Pid) }
 
-// signal sends a signal to the child and all of its group.
+// signal sends a signal to the child's process group.
 func (c *child) signal(s syscall.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.gone {
-		_ = syscall.Kill(-c.cmd.Process.Pid, s) // it fails when there is nobody left
+		_ = syscall.Kill(-c.cmd.Process.Pid, s) // fails if no process is left
 	}
 }
 
@@ -37,7 +37,8 @@ func (c *child) isGone() bool {
 	return c.gone
 }
 
-// wait waits for the child's end, kills what is left of its group, and returns how the child ended: nil for well.
+// wait waits for the child to end, kills the rest of its group, and returns how the child ended;
+// nil: successfully.
 func (c *child) wait() error {
 	var err error
 	reaped := false
@@ -58,7 +59,7 @@ func (c *child) wait() error {
 	return inWords(c.cmd.ProcessState.Sys().(syscall.WaitStatus))
 }
 
-// inWords tells how a process ended: nil, "exit status 2", "killed by SIGKILL".
+// inWords describes how a process ended: nil, "exit status 2", "killed by SIGKILL".
 func inWords(s syscall.WaitStatus) error {
 	switch {
 	case s.Exited() && s.ExitStatus() == 0:

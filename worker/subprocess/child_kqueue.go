@@ -8,13 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attributes has the child in a group of its own. There is no death signal: the end of its connections tells the child that its parent is gone.
+// attributes puts the child into its own process group. There is no death signal: the child notices
+// its parent's end when its connections close.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// awaitEnd returns when the child has ended, without reaping it: until then its number, which is its group's, can't become another process's.
-// false: it can't be told.
+// awaitEnd waits until the child has ended without reaping it, so that its process ID, which is its
+// group's, is not reused. It returns false if that is impossible.
 func awaitEnd(pid int) bool {
 	queue, err := unix.Kqueue()
 	if err != nil {
@@ -30,7 +31,7 @@ func awaitEnd(pid int) bool {
 		switch {
 		case err == unix.EINTR:
 			continue
-		case err == unix.ESRCH: // it had ended before it was asked for
+		case err == unix.ESRCH: // the child had already ended
 			return true
 		case err != nil || n != 1:
 			return false

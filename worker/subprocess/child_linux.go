@@ -6,13 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attributes has the child in a group of its own, and killed by the kernel when the thread that started it ends.
+// attributes puts the child into its own process group and lets the kernel kill it when the thread
+// that started it ends.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// awaitEnd returns when the child has ended, without reaping it: until then its number, which is its group's, can't become another process's.
-// false: it can't be told.
+// awaitEnd waits until the child has ended without reaping it, so that its process ID, which is its
+// group's, is not reused. It returns false if that is impossible.
 func awaitEnd(pid int) bool {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)

@@ -7,9 +7,9 @@ import (
 	"leat/worker/workertest"
 )
 
-func TestSubprocessIsAKindOfWorkers(t *testing.T) {
-	workertest.Kind(t, workertest.Setup{
-		Kind: func(*testing.T) worker.Kind { return New(nil) },
-		Left: func(t *testing.T, _ worker.Kind) []string { return childrenOf(t) },
+func TestConformance(t *testing.T) {
+	workertest.Launcher(t, workertest.Setup{
+		Launcher: func(*testing.T) worker.Launcher { return New(nil) },
+		Left:     func(t *testing.T, _ worker.Launcher) []string { return childrenOf(t) },
 	})
 }

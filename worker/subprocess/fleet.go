@@ -14,35 +14,38 @@ import (
 	"syscall"
 	"time"
 
+	"leat/internal/terminal"
 	"leat/worker"
 )
 
-// lastWait is how long Stop waits after SIGKILL when its ctx is over already: the kernel takes milliseconds, but for a process that waits for a
-// disk or a server that does not answer.
+// lastWait is how long Stop waits after SIGKILL if its ctx has ended: the kernel takes milliseconds
+// unless the process waits for a disk or a server.
 const lastWait = time.Second
 
-// fleet are children that were started together.
+// fleet is a group of children that were started together.
 type fleet struct {
 	kind     Options
 	o        worker.StartOptions
 	slots    int
 	children []*child // complete when start has returned
 	stopping atomic.Bool
-	settled  chan struct{} // closed when it is known whether all have started
+	settled  chan struct{} // closed when the start has succeeded or failed
 	watchers sync.WaitGroup
-	ended    chan struct{} // closed when all children are gone and all goroutines but the last line of one have ended
+	// closed when all children and all goroutines have ended, except for one blocked in
+	// Options.Output
+	ended chan struct{}
 }
 
 func newFleet(kind Options, o worker.StartOptions) *fleet {
 	f := &fleet{kind: kind, o: o, slots: kind.Slots, settled: make(chan struct{}), ended: make(chan struct{})}
 	if f.slots == 0 {
-		f.slots = max(1, runtime.GOMAXPROCS(0)/o.Workers)
+		f.slots = max(1, runtime.GOMAXPROCS(0)/max(o.Total, o.Workers))
 	}
 	return f
 }
 
-// start starts all children from one goroutine, which keeps its thread until all of them are gone: Linux binds the death signal of a child to
-// the thread that started it, not to the process, and Go ends threads as it likes.
+// start starts all children from one goroutine that keeps its thread until they have ended: Linux
+// binds a child's death signal to the thread that started it, and Go may end other threads.
 func (f *fleet) start(ctx context.Context) error {
 	started := make(chan error, 1)
 	go func() {
@@ -71,16 +74,16 @@ func (f *fleet) startAll(ctx context.Context) error {
 	for i := range f.o.Workers {
 		name := worker.WorkerName(Name, f.o.First+i)
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("subprocess: %s was not started: %w", name, context.Cause(ctx))
+			return fmt.Errorf("subprocess: start %s: %w", name, context.Cause(ctx))
 		}
 		if err := f.startOne(name); err != nil {
-			return fmt.Errorf("subprocess: %s can't be started: %w%s", name, err, remedy(err))
+			return fmt.Errorf("subprocess: start %s: %w%s", name, err, remedy(err))
 		}
 	}
 	return nil
 }
 
-// remedy is what can be done where more workers were asked for than this process may have.
+// remedy returns what to do about a resource limit.
 func remedy(err error) string {
 	switch {
 	case errors.Is(err, syscall.EMFILE):
@@ -95,19 +98,19 @@ func (f *fleet) startOne(name string) error {
 	var files []*os.File
 	defer func() {
 		for _, file := range files {
-			_ = file.Close() // the child has it
+			_ = file.Close() // the child has a copy
 		}
 	}()
 	for range connections {
 		file, err := f.o.Connect()
 		if err != nil {
-			return fmt.Errorf("its connections: %w", err)
+			return fmt.Errorf("create connections: %w", err)
 		}
 		files = append(files, file)
 	}
 	read, write, err := os.Pipe()
 	if err != nil {
-		return fmt.Errorf("its output: %w", err)
+		return fmt.Errorf("create output pipe: %w", err)
 	}
 	files = append(files, write)
 	cmd := &exec.Cmd{
@@ -146,13 +149,13 @@ func (f *fleet) environment(name string) []string {
 		worker.EnvSlots+"="+strconv.Itoa(f.slots))
 }
 
-// sink returns what takes the lines of a worker, nil when nobody does.
+// sink returns the function that receives a worker's lines, or nil.
 func (f *fleet) sink(name string) func(line string) {
 	switch {
 	case f.kind.Output != nil:
 		return func(line string) {
-			// Whoever gave the writer hears of its errors; a worker must not fail because of them.
-			_, _ = fmt.Fprintf(f.kind.Output, "%s: %s\n", name, line)
+			// the owner of the writer handles its errors; the worker must not fail
+			_, _ = fmt.Fprintf(f.kind.Output, "%s: %s\n", name, terminal.Text(line))
 		}
 	case f.o.Logger != nil:
 		logger := f.o.Logger.With("worker", name)
@@ -161,10 +164,10 @@ func (f *fleet) sink(name string) func(line string) {
 	return nil
 }
 
-// watch waits for a child's end and tells of it.
+// watch waits for a child's end and reports it.
 func (f *fleet) watch(c *child) {
 	err := c.wait()
-	<-f.settled // of a start that failed nobody is told by Gone
+	<-f.settled // Gone is not called after a failed start
 	if f.stopping.Load() || f.o.Gone == nil {
 		return
 	}
@@ -177,7 +180,7 @@ func (f *fleet) signal(s syscall.Signal) {
 	}
 }
 
-// Jobs names the processes: "process 4711", "processes 4711 4712".
+// Jobs returns "process 4711" or "processes 4711 4712".
 func (f *fleet) Jobs() string {
 	pids := make([]string, len(f.children))
 	for i, c := range f.children {
@@ -189,12 +192,13 @@ func (f *fleet) Jobs() string {
 	return "processes " + strings.Join(pids, " ")
 }
 
-// Stop sends SIGTERM to the workers and the processes they have started, SIGKILL after a grace or once ctx is over, and waits for all of them. It returns an
-// error, after a second more, only when the kernel does not end a process. Gone must not call it.
+// Stop sends SIGTERM to the workers' process groups, then SIGKILL after the grace period or when
+// ctx ends, and waits for all workers. It returns an error after another second if the kernel has
+// not ended a process. Gone must not call it.
 func (f *fleet) Stop(ctx context.Context) error {
 	f.stopping.Store(true)
 	f.signal(syscall.SIGTERM)
-	f.signal(syscall.SIGCONT) // a stopped process takes no other signal than SIGKILL
+	f.signal(syscall.SIGCONT) // a suspended process handles SIGTERM only after SIGCONT
 	grace := time.NewTimer(f.kind.Grace)
 	defer grace.Stop()
 	select {
@@ -219,12 +223,12 @@ func (f *fleet) Stop(ctx context.Context) error {
 	var errs []error
 	for _, c := range f.children {
 		if !c.isGone() {
-			errs = append(errs, fmt.Errorf("subprocess: %s (%s) was sent SIGKILL and has not ended yet: see `ps -o stat,wchan,args %d` for what it waits for",
+			errs = append(errs, fmt.Errorf("subprocess: %s (%s) has not ended after SIGKILL: `ps -o stat,wchan,args %d` shows what it waits for",
 				c.name, c.job(), c.cmd.Process.Pid))
 		}
 	}
 	if errs == nil {
-		errs = append(errs, errors.New("subprocess: all workers have ended, but what takes their output does not return"))
+		errs = append(errs, errors.New("subprocess: all workers have ended, but a write to Output does not return"))
 	}
 	return errors.Join(errs...)
 }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestAWorkerInheritsWhatItIsGivenAndNothingElse(t *testing.T) {
+func TestInheritedDescriptors(t *testing.T) {
 	fd, err := unix.MemfdCreate("test-arena", unix.MFD_CLOEXEC)
 	try(t, err)
 	arena := os.NewFile(uintptr(fd), "arena")
@@ -35,7 +35,8 @@ func TestAWorkerInheritsWhatItIsGivenAndNothingElse(t *testing.T) {
 		}
 		for fd, name := range h.Files {
 			// Go's own poller and limits and the folder that lists them all are the worker's.
-			own := strings.HasPrefix(name, "anon_inode:") || strings.HasPrefix(name, "/sys/fs/cgroup/") || name == "/proc/"+itoa(h.Pid)+"/fd"
+			own := strings.HasPrefix(name, "anon_inode:") || strings.HasPrefix(name,
+				"/sys/fs/cgroup/") || name == "/proc/"+itoa(h.Pid)+"/fd"
 			if fd > FirstFile && !own && !inherited[fd] {
 				t.Errorf("worker %d has descriptor %d, %s", i, fd, name)
 			}
@@ -46,7 +47,7 @@ func TestAWorkerInheritsWhatItIsGivenAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestTwoHundredStartsLeaveNoDescriptorAndNoProcess(t *testing.T) {
+func TestRepeatedStartsLeakNothing(t *testing.T) {
 	n := 200
 	if testing.Short() {
 		n = 20

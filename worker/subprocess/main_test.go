@@ -45,7 +45,8 @@ type hello struct {
 	Grandchild int
 }
 
-// workerProcess says hello and does what the lines on its first connection say. It ignores the end of its connections: what ends it is what is tested.
+// workerProcess says hello and does what the lines on its first connection say. It ignores the end
+// of its connections: what ends it is what is tested.
 func workerProcess([]string) error {
 	files := listFiles() // first of all, before Go opens any
 	name := os.Getenv("LEAT_WORKER_NAME")
@@ -55,7 +56,8 @@ func workerProcess([]string) error {
 		return err
 	}
 	conn := os.NewFile(uintptr(first), "first connection")
-	h := hello{Pid: os.Getpid(), Group: syscall.Getpgrp(), Name: name, Args: os.Args, Files: files, Env: map[string]string{}}
+	h := hello{Pid: os.Getpid(), Group: syscall.Getpgrp(), Name: name, Args: os.Args, Files: files,
+		Env: map[string]string{}}
 	for _, e := range os.Environ() {
 		k, v, _ := strings.Cut(e, "=")
 		h.Env[k] = v
@@ -184,7 +186,8 @@ func (c *connector) close() {
 func (c *connector) options(workers int) worker.StartOptions {
 	c.gone = make(chan worker.Exit, workers)
 	exe, _ := os.Executable()
-	return worker.StartOptions{Workers: workers, Command: []string{exe, "worker"}, Connect: c.connect, Gone: func(e worker.Exit) { c.gone <- e }}
+	return worker.StartOptions{Workers: workers, Command: []string{exe, "worker"}, Connect: c.connect,
+		Gone: func(e worker.Exit) { c.gone <- e }}
 }
 
 // hello reads what worker i says, in the order of start.

@@ -13,26 +13,27 @@ import (
 )
 
 const (
-	// tailBytes is how much of a worker's output is kept for the word of its death: a Go panic or a Python traceback fits.
+	// tailBytes is how much of a worker's output is kept for its exit report: a Go panic or a
+	// Python traceback fits.
 	tailBytes = 16 << 10
-	// lineBytes is the longest line that is passed on whole.
+	// lineBytes is the longest line that is not split.
 	lineBytes = 8 << 10
 )
 
-// outputWait is how long the output of a worker that has ended is waited for: it ends with the worker and its group, but a process that left the
-// group may hold it open for good.
+// outputWait is how long to wait for the output of a worker that has ended: a process that left its
+// group may keep it open.
 const outputWait = 200 * time.Millisecond
 
-// output takes what a worker writes: it keeps the end and passes on the lines.
+// output reads what a worker writes, keeps the end, and passes on the lines.
 type output struct {
 	from   *os.File
-	pass   func(line string) // nil: nobody is told
-	begun  []byte            // a line without its end yet; only of the goroutine that reads
-	passed chan struct{}     // closed when there is nothing more to come
-	lines  int64             // that were passed on or are; only of the goroutine that reads
-	line   atomic.Int64      // the number of the one that is just passed on, from 1; 0: none is
+	pass   func(line string) // nil: lines are not passed on
+	begun  []byte            // an incomplete line; used by the reading goroutine only
+	passed chan struct{}     // closed when all lines were passed on
+	lines  int64             // number of lines passed on; used by the reading goroutine only
+	line   atomic.Int64      // the number of the line being passed on, from 1; 0: none
 
-	mu   sync.Mutex // not held while lines are passed on, which may take long
+	mu   sync.Mutex // not held while passing lines on, which may block
 	tail []byte     // at most 2*tailBytes, of which the last tailBytes count
 	cut  bool       // there was more before
 }
@@ -53,11 +54,13 @@ func newOutput(from *os.File, pass func(line string)) *output {
 	return o
 }
 
-// await returns when all that was written has been passed on, or it is no use to wait any longer: somebody else holds the output open, or
-// whoever the lines are passed on to does not return. In that case the goroutine ends when they do.
+// await returns when all output was passed on, or when waiting longer is useless: another process
+// keeps the pipe open, or the function that receives lines does not return. The goroutine then ends
+// when they do.
 func (o *output) await() {
 	_ = o.from.SetReadDeadline(time.Now().Add(outputWait))
-	// It does not return when it is at the same line in three looks: a machine that stands still for a moment makes one of them worth nothing.
+	// Give up only after three looks at the same line, because the machine may have been paused
+	// during one of them.
 	for same, line := 0, int64(0); same < 3; {
 		t := time.NewTimer(outputWait)
 		select {
@@ -74,10 +77,11 @@ func (o *output) await() {
 	}
 }
 
-// pipeBytes are the most that a pipe holds on Linux, unless root has allowed more.
+// pipeBytes is the most that a pipe holds on Linux, unless root has raised it.
 const pipeBytes = 1 << 20
 
-// rest takes what lies in the pipe when the deadline of await has come: on a machine that stood still until then, all of it may.
+// rest reads what is left in the pipe after the deadline of await: on a paused machine that may be
+// everything.
 func (o *output) rest() {
 	_ = o.from.SetReadDeadline(time.Time{})
 	c, err := o.from.SyscallConn()
@@ -85,9 +89,10 @@ func (o *output) rest() {
 		return
 	}
 	b := make([]byte, 32<<10)
-	for n, all := 1, 0; n > 0 && all < pipeBytes; all += n { // whoever holds it may write for ever
+	// a process that keeps the pipe open may write forever
+	for n, all := 1, 0; n > 0 && all < pipeBytes; all += n {
 		_ = c.Read(func(fd uintptr) bool {
-			n, _ = syscall.Read(int(fd), b) // which does not wait
+			n, _ = syscall.Read(int(fd), b) // does not block
 			return true
 		})
 		if n > 0 {
@@ -103,8 +108,8 @@ func (o *output) Write(p []byte) (int, error) {
 	}
 	for rest := p; len(rest) > 0; {
 		line, after, ended := bytes.Cut(rest, []byte("\n"))
-		if room := lineBytes - len(o.begun); len(line) > room {
-			line, after, ended = line[:room], rest[room:], true
+		if space := lineBytes - len(o.begun); len(line) > space {
+			line, after, ended = line[:space], rest[space:], true
 		}
 		o.begun = append(o.begun, line...)
 		if ended {
@@ -137,7 +142,7 @@ func (o *output) keep(p []byte) {
 	o.tail = append(o.tail, p...)
 }
 
-// end returns the last lines, at most tailBytes of them, without a line break at their end.
+// end returns the last lines, at most tailBytes, without a final line break.
 func (o *output) end() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -146,7 +151,7 @@ func (o *output) end() string {
 		t, cut = t[len(t)-tailBytes:], true
 	}
 	if cut {
-		// A line that has lost its beginning misleads; but for one that is all there is.
+		// Drop a line that has lost its beginning, unless it is the only one.
 		if i := bytes.IndexByte(t, '\n'); i >= 0 && i < len(t)-1 {
 			t = t[i+1:]
 		}
@@ -154,7 +159,7 @@ func (o *output) end() string {
 	return strings.ToValidUTF8(strings.TrimRight(string(t), "\r\n"), "\uFFFD")
 }
 
-// oneAtATime keeps the lines of several workers apart.
+// oneAtATime serializes writes of several workers.
 type oneAtATime struct {
 	mu sync.Mutex
 	w  io.Writer

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestLinesAreCutWhereTheyEnd(t *testing.T) {
+func TestSplitLines(t *testing.T) {
 	long := strings.Repeat("l", lineBytes)
 	for name, c := range map[string]struct {
 		writes, want []string
@@ -42,7 +42,7 @@ func TestLinesAreCutWhereTheyEnd(t *testing.T) {
 }
 
 // What a worker wrote last is not lost on a machine that stands still until the deadline.
-func TestWhatLiesInThePipeAtTheDeadlineIsPassedOn(t *testing.T) {
+func TestPipeIsDrainedAtDeadline(t *testing.T) {
 	r, w, err := os.Pipe()
 	try(t, err)
 	defer w.Close() // somebody holds it open
@@ -68,7 +68,7 @@ func TestWhatLiesInThePipeAtTheDeadlineIsPassedOn(t *testing.T) {
 	}
 }
 
-func TestLinesThatArePassedOnSlowlyAreWaitedFor(t *testing.T) {
+func TestSlowOutputIsWaitedFor(t *testing.T) {
 	r, w, err := os.Pipe()
 	try(t, err)
 	var n atomic.Int64
@@ -85,7 +85,7 @@ func TestLinesThatArePassedOnSlowlyAreWaitedFor(t *testing.T) {
 	}
 }
 
-func TestTheEndOfTheOutputIsKept(t *testing.T) {
+func TestOutputTail(t *testing.T) {
 	line := strings.Repeat("x", 99) + "\n"
 	var all strings.Builder
 	o := &output{}

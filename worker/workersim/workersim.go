@@ -1,6 +1,6 @@
-// Package workersim runs many workers against one channel in one process, without real work: it measures what the channel
-// itself can stand. Each worker is a [worker.Work] with its connections, heartbeats and leases; only its blocks are
-// empty.
+// Package workersim runs many workers against one channel in one process, without real work: it
+// measures what the channel itself can stand. Each worker is a [worker.Work] with its connections,
+// heartbeats and leases; only its blocks are empty.
 package workersim
 
 import (
@@ -36,12 +36,13 @@ type Options struct {
 // Figures are what a simulation found.
 type Figures struct {
 	Workers, Blocks int
-	// Joining is the time from the start of the first worker until all have joined, with their connections made; Wall from then to the last block.
+	// Joining is the time from the start of the first worker until all have joined, with their
+	// connections made; Wall from then to the last block.
 	Joining, Wall time.Duration
 	// Blocks in a second.
 	PerSecond float64
-	// Lease is how long workers waited for an answer that gave them blocks. When all want blocks at once, as here, it is the time in which
-	// the channel gives one to each.
+	// Lease is how long workers waited for an answer that gave them blocks. When all want blocks at
+	// once, as here, it is the time in which the channel gives one to each.
 	LeaseMedian, LeaseP99, LeaseMax time.Duration
 	// Lost workers; there should be none.
 	Lost int64
@@ -49,7 +50,8 @@ type Figures struct {
 
 func (f Figures) String() string {
 	return fmt.Sprintf("%d workers: joined in %v; %.0f blocks/s; lease median %v, p99 %v, longest %v; %d lost",
-		f.Workers, f.Joining.Round(time.Millisecond), f.PerSecond, f.LeaseMedian.Round(time.Microsecond), f.LeaseP99.Round(time.Microsecond),
+		f.Workers, f.Joining.Round(time.Millisecond), f.PerSecond, f.LeaseMedian.Round(time.Microsecond),
+		f.LeaseP99.Round(time.Microsecond),
 		f.LeaseMax.Round(time.Microsecond), f.Lost)
 }
 
@@ -75,18 +77,19 @@ func Run(ctx context.Context, o Options) (f Figures, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	var at worker.Invitation
+	var at worker.Endpoint
 	if o.TLS {
 		if at, err = c.Listen("127.0.0.1:0"); err != nil {
 			return f, err
 		}
 	}
-	s := &simulation{o: o, computer: empty{[][]byte{make([]byte, o.BodyBytes)}, o.Compute}, errs: make(chan error, o.Workers)}
+	s := &simulation{o: o, computer: empty{[][]byte{make([]byte, o.BodyBytes)}, o.Compute},
+		errs: make(chan error, o.Workers)}
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	begin := time.Now()
 	for i := range o.Workers {
-		e := &worker.Environment{Name: worker.WorkerName("sim", i), Kind: "sim", Slots: o.Slots, Invitation: at}
+		e := &worker.Environment{Name: worker.WorkerName("sim", i), Kind: "sim", Slots: o.Slots, Endpoint: at}
 		if !o.TLS {
 			if e.Connections, err = connections(c); err != nil {
 				cancel()
@@ -100,7 +103,7 @@ func Run(ctx context.Context, o Options) (f Figures, err error) {
 		case err := <-s.errs:
 			cancel()
 			return f, fmt.Errorf("workersim: a worker ended early: %w", err)
-		case <-time.After(2 * time.Millisecond):
+		case <-time.After(20 * time.Millisecond): // Status takes time that the workers need
 		}
 		// All of them wait for a first block: nothing of their start is measured.
 		n = c.Status().Polls
@@ -132,7 +135,7 @@ func Run(ctx context.Context, o Options) (f Figures, err error) {
 	return f, nil
 }
 
-func connections(c *worker.Channel) (conns []net.Conn, err error) {
+func connections(c *worker.Coordinator) (conns []net.Conn, err error) {
 	for range 3 {
 		f, err := c.Connect()
 		if err != nil {
@@ -161,7 +164,7 @@ func (s *simulation) work(ctx context.Context, e *worker.Environment, build stri
 	first := true
 	err := worker.Work(ctx, worker.WorkOptions{
 		Environment: e, Build: build, Times: s.o.Times,
-		Open: func(context.Context, worker.Joined) (worker.Computer, error) { return s.computer, nil },
+		Open: func(context.Context, worker.JoinInfo) (worker.Handler, error) { return s.computer, nil },
 		Leased: func(took time.Duration, blocks int) {
 			if blocks > 0 && !first { // the first waited for all to have joined
 				leases = append(leases, took)
@@ -196,6 +199,6 @@ func (e empty) Compute(ctx context.Context, _ int, _ any) ([][]byte, error) {
 	return e.body, nil
 }
 
-func (e empty) Drop(any)              {}
-func (e empty) Noted(json.RawMessage) {}
-func (e empty) Close() error          { return nil }
+func (e empty) Discard(any)            {}
+func (e empty) Notify(json.RawMessage) {}
+func (e empty) Close() error           { return nil }

@@ -1,13 +1,16 @@
-// Package workertest holds what kinds of workers promise: a suite that each of them runs against the real channel, with processes that are
-// killed, stopped, and go wrong in all the ways in which workers do.
+// Package workertest holds what kinds of workers promise: a suite that each of them runs against
+// the real channel, with processes that are killed, stopped, and go wrong in all the ways in which
+// workers do.
 //
 //	func TestMain(m *testing.M) {
 //		workertest.Main() // the test binary is the worker, too
 //		goleak.VerifyTestMain(m)
 //	}
 //
-//	func TestKind(t *testing.T) {
-//		workertest.Kind(t, workertest.Setup{Kind: func(t *testing.T) worker.Kind { return slurm.New(...) }})
+//	func TestConformance(t *testing.T) {
+//		workertest.Launcher(t, workertest.Setup{Launcher: func(t *testing.T) worker.Launcher {
+//			return slurm.New(...)
+//		}})
 //	}
 package workertest
 
@@ -33,8 +36,8 @@ const build = "workertest"
 // Fetch returns the text of a secret, see [worker.FromEnvironment].
 type Fetch = func(ctx context.Context, name string) (string, error)
 
-// Main makes this process a worker of the suite, and exits, if its environment tells it that it is one; otherwise it returns. fetch are the stores of
-// secrets that the kind uses.
+// Main makes this process a worker of the suite, and exits, if its environment tells it that it is
+// one; otherwise it returns. fetch are the stores of secrets that the kind uses.
 func Main(fetch ...map[string]Fetch) {
 	all := map[string]Fetch{}
 	for _, m := range fetch {
@@ -79,7 +82,10 @@ type act struct {
 const sorry = "the suite's function is sorry"
 
 var readActs = map[string]func() error{
-	"fail to read": func() error { return &worker.StackError{Err: errors.New(sorry), Trace: []byte("the suite's stack")} },
+	"fail to read": func() error {
+		return &worker.StackError{Err: errors.New(sorry),
+			Trace: []byte("the suite's stack")}
+	},
 }
 
 var acts = map[string]func() error{
@@ -104,8 +110,8 @@ func killSelf(s syscall.Signal) error {
 	return err
 }
 
-// computer computes blocks of bytes that depend on nothing but the block's number.
-type computer struct {
+// handler computes blocks of bytes that depend on nothing but the block's number.
+type handler struct {
 	job job
 	end []byte // of each result: who computed it
 }
@@ -116,8 +122,8 @@ type author struct {
 	Command string // as others on the machine can see it
 }
 
-func open(_ context.Context, j worker.Joined) (worker.Computer, error) {
-	c := &computer{}
+func open(_ context.Context, j worker.JoinInfo) (worker.Handler, error) {
+	c := &handler{}
 	if err := json.Unmarshal(j.Job, &c.job); err != nil {
 		return nil, err
 	}
@@ -129,14 +135,14 @@ func open(_ context.Context, j worker.Joined) (worker.Computer, error) {
 	return c, err
 }
 
-func (c *computer) Read(ctx context.Context, l worker.Lease) (any, error) {
+func (c *handler) Read(ctx context.Context, l worker.Lease) (any, error) {
 	if err := c.act(l.Block, readActs); err != nil {
 		return nil, err
 	}
 	return l.Block, ctx.Err()
 }
 
-func (c *computer) Compute(ctx context.Context, _ int, read any) ([][]byte, error) {
+func (c *handler) Compute(ctx context.Context, _ int, read any) ([][]byte, error) {
 	block := read.(int)
 	for c.job.Gate != "" && block >= c.job.GateFrom {
 		if _, err := os.Stat(c.job.Gate); err == nil {
@@ -155,14 +161,14 @@ func (c *computer) Compute(ctx context.Context, _ int, read any) ([][]byte, erro
 	return [][]byte{content(block, c.job.Size), c.end}, nil
 }
 
-func (c *computer) Drop(any) {}
+func (c *handler) Discard(any) {}
 
-func (c *computer) Noted(json.RawMessage) {}
+func (c *handler) Notify(json.RawMessage) {}
 
-func (c *computer) Close() error { return nil }
+func (c *handler) Close() error { return nil }
 
 // act does what is to be done at a block, if it is among those that table has.
-func (c *computer) act(block int, table map[string]func() error) error {
+func (c *handler) act(block int, table map[string]func() error) error {
 	for _, a := range c.job.Acts {
 		do := table[a.Do]
 		if do == nil || (a.Block != block && a.Block != -1) {

@@ -2,6 +2,7 @@ package workertest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,8 +26,8 @@ import (
 type trial struct {
 	*testing.T
 	s      Setup
-	kind   worker.Kind
-	c      *worker.Channel
+	kind   worker.Launcher
+	c      *worker.Coordinator
 	o      worker.RunOptions
 	job    job
 	folder string // which workers reach, too
@@ -43,13 +44,15 @@ const size = 3000
 // plan is what a trial is about.
 type plan struct {
 	blocks, workers int
+	replace         int // RunOptions.Replace; 0: none
 	job             job
 	channel         func(*worker.Options)
 }
 
 func (s Setup) trial(t *testing.T, p plan) *trial {
 	t.Helper()
-	tr := &trial{T: t, s: s, kind: s.Kind(t), job: p.job, blocks: p.blocks, folder: t.TempDir(), by: map[int]string{}, pids: map[int]bool{}}
+	tr := &trial{T: t, s: s, kind: s.Launcher(t), job: p.job, blocks: p.blocks, folder: t.TempDir(),
+		by: map[int]string{}, pids: map[int]bool{}}
 	p.job.Size = size
 	if p.job.Gate != "" {
 		p.job.Gate = tr.gate()
@@ -76,10 +79,11 @@ func (s Setup) trial(t *testing.T, p plan) *trial {
 		}
 	})
 	tr.try(tr.kind.Check(t.Context()))
-	tr.o = worker.RunOptions{Workers: p.workers, Command: s.Command, Run: "workertest", Logger: o.Logger, StopWithin: s.Patience}
-	facts := tr.kind.Facts()
+	tr.o = worker.RunOptions{Workers: p.workers, Replace: cmp.Or(p.replace, -1), Command: s.Command, Run: "workertest",
+		Logger: o.Logger, StopWithin: s.Patience}
+	facts := tr.kind.Capabilities()
 	if !facts.Local {
-		tr.o.Invitation, err = tr.c.Listen(s.Address)
+		tr.o.Endpoint, err = tr.c.Listen(s.Address)
 		tr.try(err)
 	}
 	if facts.SharedFolder || s.Folder {
@@ -170,7 +174,8 @@ func (tr *trial) until(what string, end <-chan error, is func(worker.Status) boo
 	}
 }
 
-// status is what the channel knows; workers are noted, so that it can be seen at the end that none is left.
+// status is what the channel knows; workers are noted, so that it can be seen at the end that none
+// is left.
 func (tr *trial) status() worker.Status {
 	s := tr.c.Status()
 	host, _ := os.Hostname()
@@ -201,7 +206,8 @@ func joined(s worker.Status) (list []worker.WorkerStatus) {
 	return list
 }
 
-// complete checks that there is each block; that each came once, with its own bytes, was checked as it came.
+// complete checks that there is each block; that each came once, with its own bytes, was checked as
+// it came.
 func (tr *trial) complete() {
 	tr.Helper()
 	tr.mu.Lock()
@@ -227,7 +233,8 @@ func (tr *trial) doneBy() map[string]int {
 	return n
 }
 
-// nothingLeft checks that no worker and no job is left. The kind has stopped them; a batch system may take a moment for its part.
+// nothingLeft checks that no worker and no job is left. The kind has stopped them; a batch system
+// may take a moment for its part.
 func (tr *trial) nothingLeft() {
 	tr.Helper()
 	tr.mu.Lock()
@@ -239,7 +246,7 @@ func (tr *trial) nothingLeft() {
 			if time.Now().After(limit) {
 				tr.Fatalf("worker process %d is left", pid)
 			}
-			if tr.kind.Facts().Local {
+			if tr.kind.Capabilities().Local {
 				tr.Errorf("worker process %d is left", pid)
 				break
 			}
@@ -257,10 +264,11 @@ func (tr *trial) nothingLeft() {
 	}
 }
 
-// secret checks that the channel's token was not on the command line of any process of this machine.
+// secret checks that the channel's token was not on the command line of any process of this
+// machine.
 func (tr *trial) secret() {
 	tr.Helper()
-	token := tr.o.Invitation.Token
+	token := tr.o.Endpoint.Token
 	if token == "" {
 		return
 	}

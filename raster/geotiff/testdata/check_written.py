@@ -70,11 +70,14 @@ def with_gdal(e):
                 equal(name, f"mask of level {level}", src.GetMaskBand().ReadAsArray(), mask)
     if e["Transform"]:
         same(name, "transform", list(ds.GetGeoTransform()), e["Transform"])
-        same(name, "AREA_OR_POINT", ds.GetMetadataItem("AREA_OR_POINT"), e["AreaOrPt"])
+        # Without geo keys GDAL does not say which.
+        same(name, "AREA_OR_POINT", ds.GetMetadataItem("AREA_OR_POINT") or "Area", e["AreaOrPt"])
     else:
         same(name, "transform", ds.GetGeoTransform(can_return_null=True), None)
     srs = ds.GetSpatialRef()
     same(name, "CRS", int(srs.GetAuthorityCode(None)) if srs and srs.GetAuthorityCode(None) else 0, e["EPSG"])
+    if not e["EPSG"] and e["AreaOrPt"] == "Area":
+        same(name, "spatial reference", srs and srs.ExportToWkt(), None)
     got = band.GetNoDataValue()
     if e["Nodata"]:
         want = number(e["Nodata"])
@@ -117,6 +120,8 @@ def with_rasterio(e):
             if want.dtype in (np.int64, np.uint64):
                 got = got.view(want.dtype)  # rasterio 1.3.5 takes the one for the other
             equal(name, f"rasterio's level {level}", got, want)
+            if level == 0 and not e["EPSG"] and e["AreaOrPt"] == "Area":
+                same(name, "rasterio's CRS", src.crs, None)
             if level == 0 and e["Transform"]:
                 same(name, "rasterio's transform", list(src.transform.to_gdal()), e["Transform"])
                 same(name, "rasterio's CRS", src.crs.to_epsg() or 0 if src.crs else 0, e["EPSG"])

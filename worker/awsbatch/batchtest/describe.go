@@ -14,10 +14,11 @@ func (s *Server) describeJobs(in map[string]any) (any, *Error) {
 	for _, id := range ids {
 		parent, index, isChild := strings.Cut(id, ":")
 		for _, j := range s.jobs {
-			if j.id != parent {
+			if j.id != parent || s.set.NoJobs {
 				continue
 			}
-			d := map[string]any{"jobId": id, "jobName": j.name, "jobQueue": Queue, "jobDefinition": j.definition.arn(), "startedAt": 0, "isTerminated": j.terminated, "status": j.status()}
+			d := map[string]any{"jobId": id, "jobName": j.name, "jobQueue": Queue, "jobDefinition": j.definition.arn(),
+				"startedAt": 0, "isTerminated": j.terminated, "status": j.status()}
 			i, err := strconv.Atoi(index)
 			switch {
 			case !isChild && j.array:
@@ -42,7 +43,8 @@ func (s *Server) describeJobs(in map[string]any) (any, *Error) {
 
 func (s *Server) childDetail(d map[string]any, c *child) {
 	d["status"] = c.status
-	container := map[string]any{"image": "image", "logConfiguration": map[string]any{"logDriver": "awslogs", "options": map[string]string{}}}
+	container := map[string]any{"image": "image",
+		"logConfiguration": map[string]any{"logDriver": "awslogs", "options": map[string]string{}}}
 	if c.stream != "" {
 		container["logStreamName"] = c.stream
 	}
@@ -84,8 +86,10 @@ func (s *Server) definitionOf(name string) *definition {
 }
 
 func (s *Server) registerJobDefinition(in map[string]any) (any, *Error) {
-	d := &definition{Name: text(in, "jobDefinitionName"), Revision: 1, Type: text(in, "type"), Active: true, Container: object(in, "containerProperties"), Platforms: texts(in, "platformCapabilities")}
-	if d.Name == "" || strings.ContainsAny(d.Name, " :/") || text(d.Container, "image") == "" || len(list(d.Container, "resourceRequirements")) != 2 {
+	d := &definition{Name: text(in, "jobDefinitionName"), Revision: 1, Type: text(in, "type"), Active: true,
+		Container: object(in, "containerProperties"), Platforms: texts(in, "platformCapabilities")}
+	if d.Name == "" || strings.ContainsAny(d.Name, " :/") || text(d.Container,
+		"image") == "" || len(list(d.Container, "resourceRequirements")) != 2 {
 		return nil, clientError("Error executing request, Exception : the job definition is not complete")
 	}
 	if len(d.Platforms) == 1 && d.Platforms[0] == "FARGATE" && text(d.Container, "executionRoleArn") == "" {
@@ -122,7 +126,8 @@ func (s *Server) describeJobDefinitions(in map[string]any) (any, *Error) {
 		if !d.Active {
 			status = "INACTIVE"
 		}
-		m := map[string]any{"jobDefinitionName": d.Name, "jobDefinitionArn": d.arn(), "revision": d.Revision, "status": status, "type": d.Type}
+		m := map[string]any{"jobDefinitionName": d.Name, "jobDefinitionArn": d.arn(), "revision": d.Revision,
+			"status": status, "type": d.Type}
 		if d.Container != nil {
 			m["containerProperties"] = d.Container
 		}
@@ -151,8 +156,10 @@ func (s *Server) describeJobQueues(in map[string]any) (any, *Error) {
 	for _, n := range texts(in, "jobQueues") {
 		if n == Queue {
 			queues = append(queues, map[string]any{
-				"jobQueueName": Queue, "jobQueueArn": "arn:aws:batch:" + Region + ":1:job-queue/" + Queue, "priority": 1, "state": or(s.set.QueueState, "ENABLED"), "status": "VALID",
-				"computeEnvironmentOrder": []any{map[string]any{"order": 1, "computeEnvironment": "arn:aws:batch:" + Region + ":1:compute-environment/" + Environment}},
+				"jobQueueName": Queue, "jobQueueArn": "arn:aws:batch:" + Region + ":1:job-queue/" + Queue,
+				"priority": 1, "state": or(s.set.QueueState, "ENABLED"), "status": "VALID",
+				"computeEnvironmentOrder": []any{map[string]any{"order": 1,
+					"computeEnvironment": "arn:aws:batch:" + Region + ":1:compute-environment/" + Environment}},
 			})
 		}
 	}
@@ -161,8 +168,9 @@ func (s *Server) describeJobQueues(in map[string]any) (any, *Error) {
 
 func (s *Server) describeComputeEnvironments() (any, *Error) {
 	e := map[string]any{
-		"computeEnvironmentName": Environment, "computeEnvironmentArn": "arn:aws:batch:" + Region + ":1:compute-environment/" + Environment,
-		"state": or(s.set.EnvironmentState, "ENABLED"), "status": "VALID", "type": "MANAGED",
+		"computeEnvironmentName": Environment,
+		"computeEnvironmentArn":  "arn:aws:batch:" + Region + ":1:compute-environment/" + Environment,
+		"state":                  or(s.set.EnvironmentState, "ENABLED"), "status": "VALID", "type": "MANAGED",
 	}
 	if s.set.Unmanaged {
 		e["type"] = "UNMANAGED"
@@ -171,7 +179,8 @@ func (s *Server) describeComputeEnvironments() (any, *Error) {
 		if n == 0 {
 			n = 256
 		}
-		e["computeResources"] = map[string]any{"type": or(s.set.Type, "SPOT"), "maxvCpus": n, "subnets": []string{"subnet-1"}}
+		e["computeResources"] = map[string]any{"type": or(s.set.Type, "SPOT"), "maxvCpus": n,
+			"subnets": []string{"subnet-1"}}
 	}
 	return map[string]any{"computeEnvironments": []any{e}}, nil
 }

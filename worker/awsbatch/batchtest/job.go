@@ -90,7 +90,8 @@ func (s *Server) submitJob(in map[string]any) (any, *Error) {
 			return nil, clientError("Array size must be between 2 and 10,000")
 		}
 	}
-	j := &job{id: fmt.Sprintf("%08d-0000-4000-8000-000000000000", len(s.jobs)+1), name: text(in, "jobName"), array: size != nil, definition: d}
+	j := &job{id: fmt.Sprintf("%08d-0000-4000-8000-000000000000", len(s.jobs)+1), name: text(in, "jobName"),
+		array: size != nil, definition: d}
 	o := object(in, "containerOverrides")
 	if j.command = texts(o, "command"); len(j.command) == 0 {
 		j.command = texts(d.Container, "command")
@@ -155,11 +156,13 @@ func (s *Server) start(j *job, c *child) {
 	cmd.Dir = s.dir
 	cmd.Env = append([]string{
 		"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + s.dir, "GORACE=atexit_sleep_ms=0",
-		"AWS_BATCH_JOB_ID=" + j.childID(c), "AWS_BATCH_JQ_NAME=" + Queue, "AWS_BATCH_CE_NAME=" + Environment, "AWS_BATCH_JOB_ATTEMPT=1",
+		"AWS_BATCH_JOB_ID=" + j.childID(c), "AWS_BATCH_JQ_NAME=" + Queue, "AWS_BATCH_CE_NAME=" + Environment,
+		"AWS_BATCH_JOB_ATTEMPT=1",
 		"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", // of the jobs' role
 	}, j.env...)
 	if j.array {
-		cmd.Env = append(cmd.Env, "AWS_BATCH_JOB_ARRAY_INDEX="+strconv.Itoa(c.index), "AWS_BATCH_JOB_ARRAY_SIZE="+strconv.Itoa(len(j.children)))
+		cmd.Env = append(cmd.Env, "AWS_BATCH_JOB_ARRAY_INDEX="+strconv.Itoa(c.index),
+			"AWS_BATCH_JOB_ARRAY_SIZE="+strconv.Itoa(len(j.children)))
 	}
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -167,7 +170,8 @@ func (s *Server) start(j *job, c *child) {
 	if err := cmd.Start(); err != nil {
 		_ = out.Close()
 		c.stream, c.ran = "", false
-		c.why = "CannotStartContainerError: Error response from daemon: failed to create task: exec: \"" + j.command[0] + "\": no such file or directory"
+		c.why = "CannotStartContainerError: Error response from daemon: failed to create task: exec: \"" +
+			j.command[0] + "\": no such file or directory"
 		s.finish(c, "FAILED", "Task failed to start")
 		return
 	}
@@ -228,7 +232,8 @@ func (s *Server) end(c *child, reason string) {
 	}
 }
 
-// Reclaim takes the host of a child away (0 of a plain job), as EC2 does with spot instances: it has no exit status. false: it does not run.
+// Reclaim takes the host of a child away (0 of a plain job), as EC2 does with spot instances: it
+// has no exit status. false: it does not run.
 func (s *Server) Reclaim(number, i int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

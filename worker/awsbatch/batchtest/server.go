@@ -1,12 +1,16 @@
-// Package batchtest stands in for AWS Batch, Secrets Manager, SSM's parameters and CloudWatch's logs in tests: a local HTTP server that speaks their
-// JSON as far as leat uses it, and runs containers as child processes of the test.
+// Package batchtest stands in for AWS Batch, Secrets Manager, SSM's parameters and CloudWatch's
+// logs in tests: a local HTTP server that speaks their JSON as far as leat uses it, and runs
+// containers as child processes of the test.
 //
 //	s := batchtest.New(t, batchtest.Settings{})
-//	k := awsbatch.New(&awsbatch.Options{Endpoint: s.URL, Queue: batchtest.Queue, Image: "image", Secret: "secretsmanager:" + batchtest.Secret})
+//	k := awsbatch.New(&awsbatch.Options{Endpoint: s.URL, Queue: batchtest.Queue,
+//		Image: "image", Secret: "secretsmanager:" + batchtest.Secret})
 //
-// It goes by the services' API references: statuses SUBMITTED to SUCCEEDED or FAILED, a parent of an array that is PENDING while its children go on, children
-// ID:INDEX, 100 jobs in one DescribeJobs, unknown ones left out of the answer, errors by code and message, reasons as hosts, containers and users cause them. There is one queue
-// and one compute environment. Containers have the environment that AWS gives them and what the job says, not that of the test.
+// It goes by the services' API references: statuses SUBMITTED to SUCCEEDED or FAILED, a parent of
+// an array that is PENDING while its children go on, children ID:INDEX, 100 jobs in one
+// DescribeJobs, unknown ones left out of the answer, errors by code and message, reasons as hosts,
+// containers and users cause them. There is one queue and one compute environment. Containers have
+// the environment that AWS gives them and what the job says, not that of the test.
 package batchtest
 
 import (
@@ -32,7 +36,8 @@ const (
 	Region      = "eu-test-1"
 )
 
-// Settings are what the services are like. The zero value is a queue with 256 vCPUs where all is allowed.
+// Settings are what the services are like. The zero value is a queue with 256 vCPUs where all is
+// allowed.
 type Settings struct {
 	// MaxvCPUs of the compute environment; 0: 256. Unmanaged: it has none.
 	MaxvCPUs  int
@@ -47,11 +52,15 @@ type Settings struct {
 	StopTimeout int
 	// Forgetful has arrays whose children are not told of.
 	Forgetful bool
+	// NoJobs has DescribeJobs answer with an empty list.
+	NoJobs bool
 	// Deaf has accepted terminations without any effect.
 	Deaf bool
-	// Before is asked before each call, by the operation's name ("SubmitJob"); an error that is not nil is answered instead. It may block, and is called by several goroutines.
+	// Before is asked before each call, by the operation's name ("SubmitJob"); an error that is not
+	// nil is answered instead. It may block, and is called by several goroutines.
 	Before func(operation string) *Error
-	// After is asked when a call has had its effect; an error that is not nil is answered instead of the result.
+	// After is asked when a call has had its effect; an error that is not nil is answered instead
+	// of the result.
 	After func(operation string) *Error
 }
 
@@ -93,10 +102,12 @@ type Server struct {
 	signed      map[string]bool // service/region
 }
 
-// New starts the services, and sets region and credentials for the test. All containers are ended with the test.
+// New starts the services, and sets region and credentials for the test. All containers are ended
+// with the test.
 func New(t testing.TB, set Settings) *Server {
 	t.Helper()
-	for _, name := range []string{"AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_SESSION_TOKEN"} {
+	for _, name := range []string{"AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_WEB_IDENTITY_TOKEN_FILE",
+		"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_SESSION_TOKEN"} {
 		t.Setenv(name, "")
 	}
 	dir := t.TempDir()
@@ -112,12 +123,15 @@ func New(t testing.TB, set Settings) *Server {
 	}
 	s := &Server{
 		URL: "http://" + l.Addr().String(), dir: dir, set: set,
-		secrets: map[string][]string{Secret: {"old"}}, parameters: map[string][]string{}, calls: map[string]int{}, signed: map[string]bool{},
+		secrets: map[string][]string{Secret: {"old"}}, parameters: map[string][]string{}, calls: map[string]int{},
+		signed: map[string]bool{},
 	}
 	for i := range 2 {
-		s.definitions = append(s.definitions, &definition{Name: Definition, Revision: i + 1, Type: "container", Active: true, Container: map[string]any{
-			"image": "image", "resourceRequirements": []any{map[string]any{"type": "VCPU", "value": "2"}, map[string]any{"type": "MEMORY", "value": "4096"}},
-		}})
+		s.definitions = append(s.definitions,
+			&definition{Name: Definition, Revision: i + 1, Type: "container", Active: true, Container: map[string]any{
+				"image": "image", "resourceRequirements": []any{map[string]any{"type": "VCPU", "value": "2"},
+					map[string]any{"type": "MEMORY", "value": "4096"}},
+			}})
 	}
 	s.definitions = append(s.definitions, &definition{Name: MultiNode, Revision: 1, Type: "multinode", Active: true})
 	h := &http.Server{Handler: s}
@@ -188,7 +202,8 @@ func (s *Server) Left() []string {
 	return ids
 }
 
-// Definitions are the names of active job definitions other than those that are there from the beginning.
+// Definitions are the names of active job definitions other than those that are there from the
+// beginning.
 func (s *Server) Definitions() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,7 +251,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err != nil || r.Method != http.MethodPost:
 		e = clientError("malformed: %v", err)
 	case r.Header.Get("Authorization") == "":
-		e = &Error{http.StatusForbidden, "UnrecognizedClientException", "The security token included in the request is invalid."}
+		e = &Error{http.StatusForbidden, "UnrecognizedClientException",
+			"The security token included in the request is invalid."}
 	}
 	if e == nil && before != nil {
 		e = before(operation)
@@ -269,7 +285,8 @@ func operationOf(r *http.Request) (operation, service string) {
 		service, operation, _ = strings.Cut(target, ".")
 		return operation, service
 	}
-	for _, o := range []string{"SubmitJob", "DescribeJobs", "ListJobs", "TerminateJob", "RegisterJobDefinition", "DeregisterJobDefinition", "DescribeJobDefinitions", "DescribeJobQueues", "DescribeComputeEnvironments"} {
+	for _, o := range []string{"SubmitJob", "DescribeJobs", "ListJobs", "TerminateJob", "RegisterJobDefinition",
+		"DeregisterJobDefinition", "DescribeJobDefinitions", "DescribeJobQueues", "DescribeComputeEnvironments"} {
 		if r.URL.Path == "/v1/"+strings.ToLower(o) {
 			return o, "batch"
 		}
@@ -340,7 +357,8 @@ func texts(in map[string]any, key string) (list []string) {
 func (s *Server) logEvents(in map[string]any) (any, *Error) {
 	b, err := os.ReadFile(filepath.Join(s.dir, filepath.Base(text(in, "logStreamName"))+".log"))
 	if err != nil || text(in, "logGroupName") != "/aws/batch/job" {
-		return nil, &Error{http.StatusBadRequest, "ResourceNotFoundException", "The specified log stream does not exist."}
+		return nil, &Error{http.StatusBadRequest, "ResourceNotFoundException",
+			"The specified log stream does not exist."}
 	}
 	lines := strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
 	if n := number(in, "limit"); n > 0 && len(lines) > n {

@@ -13,7 +13,8 @@ func (s *Server) secret(operation string, in map[string]any) (any, *Error) {
 	name := text(in, "SecretId")
 	versions, ok := s.secrets[name]
 	if !ok {
-		return nil, &Error{http.StatusBadRequest, "ResourceNotFoundException", "Secrets Manager can't find the specified secret."}
+		return nil, &Error{http.StatusBadRequest, "ResourceNotFoundException",
+			"Secrets Manager can't find the specified secret."}
 	}
 	answer := map[string]any{"ARN": "arn:aws:secretsmanager:" + Region + ":1:secret:" + name + "-AbCdEf", "Name": name}
 	switch operation {
@@ -27,7 +28,8 @@ func (s *Server) secret(operation string, in map[string]any) (any, *Error) {
 			}
 		}
 		if i < 0 {
-			return nil, &Error{http.StatusBadRequest, "ResourceNotFoundException", "Secrets Manager can't find the specified secret value for VersionId"}
+			return nil, &Error{http.StatusBadRequest, "ResourceNotFoundException",
+				"Secrets Manager can't find the specified secret value for VersionId"}
 		}
 		answer["VersionId"], answer["SecretString"] = versionID(i), versions[i]
 	}
@@ -58,5 +60,6 @@ func (s *Server) parameter(operation string, in map[string]any) (any, *Error) {
 	if plain, _ := in["WithDecryption"].(bool); !plain {
 		return map[string]any{"Parameter": map[string]any{"Name": name, "Value": "AQICAHencrypted", "Version": i}}, nil
 	}
-	return map[string]any{"Parameter": map[string]any{"Name": name, "Type": "SecureString", "Value": versions[i-1], "Version": i}}, nil
+	return map[string]any{"Parameter": map[string]any{"Name": name, "Type": "SecureString", "Value": versions[i-1],
+		"Version": i}}, nil
 }

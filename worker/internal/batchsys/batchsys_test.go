@@ -20,13 +20,14 @@ func program(t *testing.T, script string) Program {
 	return Program{Path: path, Env: os.Environ()}
 }
 
-func TestAProgramsAnswerIsKeptAndItsErrorNamesIt(t *testing.T) {
+func TestProgramOutputAndError(t *testing.T) {
 	for _, c := range []struct {
 		script, stdout, stderr, err string
 		lost                        bool
 	}{
 		{script: "cat; echo warned >&2", stdout: "in", stderr: "warned"},
-		{script: "echo 'qthing: no such job' >&2; exit 3", stderr: "qthing: no such job", err: "qthing: no such job (exit status 3)"},
+		{script: "echo 'qthing: no such job' >&2; exit 3", stderr: "qthing: no such job",
+			err: "qthing: no such job (exit status 3)"},
 		{script: "echo refused; exit 1", stdout: "refused\n", err: "qthing: refused (exit status 1)"},
 		{script: "exit 7", err: "qthing: exit status 7"},
 		{script: "kill -9 $$", err: "qthing: signal: killed", lost: true},
@@ -45,7 +46,7 @@ func TestAProgramsAnswerIsKeptAndItsErrorNamesIt(t *testing.T) {
 	}
 }
 
-func TestAProgramThatDoesNotAnswerIsEndedWithItsChildren(t *testing.T) {
+func TestProgramTimeoutKillsChildren(t *testing.T) {
 	p := program(t, "sleep 100 & echo $!; wait")
 	a := p.Run(t.Context(), 300*time.Millisecond)
 	if !a.Lost || a.Err == nil || !strings.Contains(a.Err.Error(), "qthing: no answer for 300ms") {
@@ -67,7 +68,7 @@ func TestAProgramThatDoesNotAnswerIsEndedWithItsChildren(t *testing.T) {
 	}
 }
 
-func TestWhatIsUnderWayMayAnswer(t *testing.T) {
+func TestCanceledProgramMayFinish(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	calm, stop := Patient(ctx, 10*time.Millisecond)
 	defer stop()
@@ -82,14 +83,15 @@ func TestWhatIsUnderWayMayAnswer(t *testing.T) {
 	}
 }
 
-func TestTheEndOfALogHasWholeLines(t *testing.T) {
+func TestLogTailHasWholeLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	line := strings.Repeat("x", 99) + "\n"
 	if err := os.WriteFile(path, []byte(strings.Repeat(line, 100)+"end \xff\n\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	got := End(path)
-	if len(got) > EndOfLog || len(got) < EndOfLog-len(line)-2 || !strings.HasPrefix(got, line) || !strings.HasSuffix(got, "\nend ?") {
+	if len(got) > EndOfLog || len(got) < EndOfLog-len(line)-2 || !strings.HasPrefix(got,
+		line) || !strings.HasSuffix(got, "\nend ?") {
 		t.Errorf("%d bytes, %q", len(got), got[len(got)-20:])
 	}
 	if End(path+"none") != "" || End(filepath.Dir(path)) != "" {
@@ -100,8 +102,8 @@ func TestTheEndOfALogHasWholeLines(t *testing.T) {
 	}
 }
 
-func TestJobsAreLookedAtUntilNoneIsLeft(t *testing.T) {
-	looks, told := 0, 0
+func TestWatchUntilNoJobIsLeft(t *testing.T) {
+	looks, failed, told := 0, 0, 0
 	var gone []string
 	Pace{time.Millisecond, 2 * time.Millisecond}.Watch(t.Context(), func(context.Context) ([]worker.Exit, int, error) {
 		looks++
@@ -114,13 +116,21 @@ func TestJobsAreLookedAtUntilNoneIsLeft(t *testing.T) {
 			return []worker.Exit{{Name: "b"}}, 0, nil
 		}
 		return nil, 1, nil
-	}, func(e worker.Exit) { gone = append(gone, e.Name) }, func(error) { told++ })
-	if looks != 6 || told != 2 || strings.Join(gone, " ") != "a b" {
+	}, &worker.StartOptions{
+		Gone: func(e worker.Exit) { gone = append(gone, e.Name) },
+		Looked: func(err error) {
+			if err != nil {
+				failed++
+			}
+		},
+	}, func(error) { told++ })
+	if looks != 6 || failed != 3 || told != 2 || strings.Join(gone, " ") != "a b" {
 		t.Errorf("%d looks, %d times told, %q are gone", looks, told, gone)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	Pace{time.Millisecond, time.Millisecond}.Watch(ctx, func(context.Context) ([]worker.Exit, int, error) {
 		cancel()
 		return []worker.Exit{{Name: "c"}}, 0, nil
-	}, func(worker.Exit) { t.Error("told after its end") }, func(error) { t.Error("told after its end") })
+	}, &worker.StartOptions{Gone: func(worker.Exit) { t.Error("told after its end") }},
+		func(error) { t.Error("told after its end") })
 }

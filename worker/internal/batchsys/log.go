@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// EndOfLog is how much of a log, or of what a program says, is shown.
+// EndOfLog bounds how much of a log or of a program's output is shown, in bytes.
 const EndOfLog = 4 << 10
 
-// End returns the last lines of a file; "" when there are none or it can't be read.
+// End returns the last lines of a file, or "" if it is empty or can't be read.
 func End(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -27,7 +27,8 @@ func End(path string) string {
 	return Tail(string(b), EndOfLog)
 }
 
-// Tail cuts a text to its last n bytes, whole lines if it has several, without white space at its end.
+// Tail returns the last n bytes of a text, whole lines if it has several, without trailing white
+// space.
 func Tail(s string, n int) string {
 	if len(s) > n {
 		s = s[len(s)-n:]

@@ -1,4 +1,5 @@
-// Package batchsys has what the kinds of workers share that batch systems start: how programs of such a system are run, how jobs are looked at, and what is shown of logs.
+// Package batchsys contains what the launchers for batch systems share: running the system's
+// programs, watching jobs, and reading logs.
 package batchsys
 
 import (
@@ -13,7 +14,7 @@ import (
 	"time"
 )
 
-// Program is one run of a program of a batch system.
+// Program is a program of a batch system to run.
 type Program struct {
 	Path  string
 	Args  []string
@@ -21,15 +22,16 @@ type Program struct {
 	Env   []string
 }
 
-// Answer is what a program said.
+// Answer is the result of a Program.
 type Answer struct {
 	Stdout []byte
 	Stderr string
-	Err    error // names the program and what it said; nil when it returned 0
-	Lost   bool  // it was ended before it had answered: whether the system has done what was asked is not known
+	Err    error // names the program and quotes its output; nil: exit status 0
+	// the program was killed before it finished: whether the system did what was asked is unknown
+	Lost bool
 }
 
-// Run runs the program for at most the time of limit.
+// Run runs the program and kills it after limit.
 func (p Program) Run(ctx context.Context, limit time.Duration) Answer {
 	name := filepath.Base(p.Path)
 	ctx, stop := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer for %v", limit))
@@ -37,11 +39,11 @@ func (p Program) Run(ctx context.Context, limit time.Duration) Answer {
 	var out, errs bytes.Buffer
 	c := exec.CommandContext(ctx, p.Path, p.Args...)
 	c.Stdin, c.Stdout, c.Stderr, c.Env = strings.NewReader(p.Stdin), &out, &errs, p.Env
-	// A group of its own: the terminal's ^C must not end a program that is about to tell a job's number, nor one that ends jobs.
-	// And a program that wraps one of the system's is ended with that.
+	// In its own group, the terminal's ^C does not end a program that submits or cancels jobs, and
+	// a wrapper script is killed together with the program that it runs.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
-	// Some leave a process behind that keeps the connection to the server, and our pipes.
+	// A program may leave a process behind that keeps the pipes open.
 	c.WaitDelay = time.Second
 	err := c.Run()
 	a := Answer{Stdout: out.Bytes(), Stderr: strings.TrimSpace(strings.ToValidUTF8(errs.String(), "?"))}
@@ -66,7 +68,7 @@ func (p Program) Run(ctx context.Context, limit time.Duration) Answer {
 	return a
 }
 
-// Patient returns a context that ends a while after ctx: what is under way may answer.
+// Patient returns a context that ends a while after ctx, so that a program in progress can finish.
 func Patient(ctx context.Context, while time.Duration) (context.Context, context.CancelFunc) {
 	calm, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(ctx, func() {

@@ -7,16 +7,19 @@ import (
 	"leat/worker"
 )
 
-// Pace is how often jobs are looked at: the time before the first look grows by half from look to look, up to the longest.
+// Pace is the interval between job queries: it grows by half from query to query, from First up to
+// Longest.
 type Pace struct{ First, Longest time.Duration }
 
-// Next is the time after one of wait.
+// Next returns the interval after wait.
 func (p Pace) Next(wait time.Duration) time.Duration { return min(wait*3/2, p.Longest) }
 
-// Watch looks at jobs until all workers have ended or ctx has. look returns the workers that have ended since the last look and how many are left; gone is told of
-// each. unknown is told of the first of several looks in a row that failed: a system that is busy or restarted is no reason to give workers up, which are
-// heard of otherwise.
-func (p Pace) Watch(ctx context.Context, look func(ctx context.Context) (ended []worker.Exit, left int, err error), gone func(worker.Exit), unknown func(error)) {
+// Watch queries jobs until all workers have ended or ctx ends. look returns the workers that have
+// ended since the last query and how many are left. Watch calls o.Gone for each ended worker,
+// o.Looked after each query, and unknown with the first of several errors in a row. Errors end no
+// worker: the system may be busy or restarting.
+func (p Pace) Watch(ctx context.Context, look func(ctx context.Context) (ended []worker.Exit, left int, err error),
+	o *worker.StartOptions, unknown func(error)) {
 	said := false
 	for wait := p.First; Sleep(ctx, wait); wait = p.Next(wait) {
 		ended, left, err := look(ctx)
@@ -27,8 +30,11 @@ func (p Pace) Watch(ctx context.Context, look func(ctx context.Context) (ended [
 			unknown(err)
 		}
 		said = err != nil
+		if o.Looked != nil {
+			o.Looked(err)
+		}
 		for _, e := range ended {
-			gone(e)
+			o.Gone(e)
 		}
 		if left == 0 && err == nil {
 			return
@@ -39,7 +45,7 @@ func (p Pace) Watch(ctx context.Context, look func(ctx context.Context) (ended [
 	}
 }
 
-// Sleep returns false when ctx has ended.
+// Sleep waits for d and reports false if ctx ended first.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -28,8 +28,8 @@ type answer struct {
 	Code           int
 }
 
-// Main runs qsub, qstat, qdel or qselect and ends the process if it was started under one of these names by a test with a [Server]. A test binary
-// calls it first thing in TestMain.
+// Main runs qsub, qstat, qdel or qselect and ends the process if it was started under one of these
+// names by a test with a [Server]. A test binary calls it first thing in TestMain.
 func Main() {
 	program := filepath.Base(os.Args[0])
 	socket := os.Getenv(socketVariable)

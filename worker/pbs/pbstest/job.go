@@ -238,8 +238,10 @@ func (s *Server) finish(j *job, p *part, status int) {
 // environment is what mom gives a job: not that of qsub.
 func (s *Server) environment(j *job, p *part) []string {
 	env := []string{
-		"HOME=" + filepath.Join(s.dir, "home"), "PATH=/usr/local/bin:/usr/bin:/bin", "SHELL=/bin/sh", "LANG=C", "TZ=UTC",
-		"PBS_ENVIRONMENT=PBS_BATCH", "PBS_JOBID=" + j.name(p.index), "PBS_JOBNAME=" + j.title, "PBS_QUEUE=workq", "NCPUS=1", "OMP_NUM_THREADS=1",
+		"HOME=" + filepath.Join(s.dir, "home"), "PATH=/usr/local/bin:/usr/bin:/bin", "SHELL=/bin/sh", "LANG=C",
+		"TZ=UTC",
+		"PBS_ENVIRONMENT=PBS_BATCH", "PBS_JOBID=" + j.name(p.index), "PBS_JOBNAME=" + j.title, "PBS_QUEUE=workq",
+		"NCPUS=1", "OMP_NUM_THREADS=1",
 	}
 	if u, err := user.Current(); err == nil {
 		env = append(env, "USER="+u.Username, "LOGNAME="+u.Username)

@@ -23,13 +23,17 @@ func (s *Server) qstat(q *request) answer {
 	if err != nil || !full || o['F'] != "json" {
 		return answer{Stderr: usage, Code: 2}
 	}
-	head := []attribute{{name: "timestamp", value: "1700000000", number: true}, {name: "pbs_version", value: "23.06.06"}, {name: "pbs_server", value: Host}}
+	head := []attribute{{name: "timestamp", value: "1700000000", number: true},
+		{name: "pbs_version", value: "23.06.06"}, {name: "pbs_server", value: Host}}
 	if _, ok := o['B']; ok {
-		attributes := []attribute{{name: "server_state", value: "Active"}, {name: "total_jobs", value: strconv.Itoa(len(s.jobs)), number: true}}
+		attributes := []attribute{{name: "server_state", value: "Active"},
+			{name: "total_jobs", value: strconv.Itoa(len(s.jobs)), number: true}}
 		if s.set.MaxArray > 0 {
-			attributes = append(attributes, attribute{name: "max_array_size", value: strconv.Itoa(s.set.MaxArray), number: true})
+			attributes = append(attributes,
+				attribute{name: "max_array_size", value: strconv.Itoa(s.set.MaxArray), number: true})
 		}
-		return answer{Stdout: s.print(append(head, attribute{name: "Server", members: []attribute{{name: Host, members: attributes}}}))}
+		return answer{Stdout: s.print(append(head,
+			attribute{name: "Server", members: []attribute{{name: Host, members: attributes}}}))}
 	}
 	_, history := o['x']
 	_, subjobs := o['t']
@@ -40,8 +44,8 @@ func (s *Server) qstat(q *request) answer {
 loop:
 	for _, n := range names {
 		if history && s.set.NoHistory {
+			// The error that is not told by the status: qstat.c sets it to 0 at its end.
 			a.Stderr += "qstat: PBS is not configured to maintain job history " + n + "\n"
-			a.Code = 15140 % 256
 			continue
 		}
 		j := s.find(n)
@@ -65,12 +69,14 @@ loop:
 		}
 	}
 	if len(jobs) > 0 {
-		a.Stdout = s.print(append(head, attribute{name: "Jobs", members: jobs}))
+		head = append(head, attribute{name: "Jobs", members: jobs})
 	}
+	a.Stdout = s.print(head)
 	return a
 }
 
-// qselect prints the jobs and arrays of a name that have not finished. All belong to the user of the test.
+// qselect prints the jobs and arrays of a name that have not finished. All belong to the user of
+// the test.
 func (s *Server) qselect(q *request) answer {
 	o, operands, err := getopt(q.Args, "aAchHlNpPqrstuU")
 	if err != nil || len(operands) > 0 {
@@ -103,7 +109,8 @@ func (s *Server) attributes(j *job, p *part) []attribute {
 		{name: "Job_Name", value: j.title}, {name: "Job_Owner", value: "somebody@" + Host},
 		{name: "job_state", value: state}, {name: "queue", value: "workq"}, {name: "server", value: Host},
 		{name: "Join_Path", value: "oe"}, {name: "Output_Path", value: Host + ":" + j.output},
-		{name: "Resource_List", members: []attribute{{name: "ncpus", value: "1", number: true}, {name: "place", value: "pack"}}},
+		{name: "Resource_List", members: []attribute{{name: "ncpus", value: "1", number: true},
+			{name: "place", value: "pack"}}},
 	}
 	var vars []attribute
 	for _, v := range j.vars {
@@ -116,7 +123,8 @@ func (s *Server) attributes(j *job, p *part) []attribute {
 		case !only.ran:
 			a = append(a, attribute{name: "comment", value: "Not Running: deleted"})
 		default:
-			a = append(a, attribute{name: "comment", value: `Job run at Tue Oct 11 at 08:13 on (node1:ncpus=1) and "finished"`})
+			a = append(a, attribute{name: "comment",
+				value: `Job run at Tue Oct 11 at 08:13 on (node1:ncpus=1) and "finished"`})
 			if !s.set.ExitStatusLost {
 				a = append(a, attribute{name: "Exit_status", value: strconv.Itoa(only.status), number: true})
 			}
@@ -128,14 +136,17 @@ func (s *Server) attributes(j *job, p *part) []attribute {
 	a = append(a, attribute{name: "Submit_arguments", value: strings.Join(j.args, " ")})
 	switch {
 	case p != nil:
-		a = append(a, attribute{name: "array_id", value: j.name(-1)}, attribute{name: "array_index", value: strconv.Itoa(p.index), number: true})
+		a = append(a, attribute{name: "array_id", value: j.name(-1)},
+			attribute{name: "array_index", value: strconv.Itoa(p.index), number: true})
 	case j.array:
-		a = append(a, attribute{name: "array", value: "True"}, attribute{name: "array_indices_submitted", value: fmt.Sprintf("0-%d", len(j.parts)-1)})
+		a = append(a, attribute{name: "array", value: "True"},
+			attribute{name: "array_indices_submitted", value: fmt.Sprintf("0-%d", len(j.parts)-1)})
 	}
 	return a
 }
 
-// odd are variables that users have in their environment, and that old versions print in ways that are no JSON.
+// odd are variables that users have in their environment, and that old versions print in ways that
+// are no JSON.
 func odd(old bool) []attribute {
 	a := []attribute{
 		{name: "job_state", value: "F"}, // one may be called so
@@ -183,7 +194,8 @@ func printNew(b *strings.Builder, a []attribute, depth int) {
 	b.WriteString(tabs[1:] + "}")
 }
 
-// printOld prints as pbs_json.c of version 14 did: nothing is escaped, and each job opens "Jobs" anew, without an end.
+// printOld prints as pbs_json.c of version 14 did: nothing is escaped, and each job opens "Jobs"
+// anew, without an end.
 func printOld(b *strings.Builder, a []attribute) {
 	b.WriteString("{")
 	indent, comma := 4, false

@@ -1,5 +1,5 @@
-// Package pbstest stands in for OpenPBS in tests: programs qsub, qstat, qdel and qselect on a PATH of the test's own, and a server
-// within the test that really runs the scripts as child processes.
+// Package pbstest stands in for OpenPBS in tests: programs qsub, qstat, qdel and qselect on a PATH
+// of the test's own, and a server within the test that really runs the scripts as child processes.
 //
 //	func TestMain(m *testing.M) {
 //		pbstest.Main()
@@ -11,9 +11,11 @@
 //		...
 //	}
 //
-// It goes by the manual pages and the source of OpenPBS: identifiers 123.server, 123[].server and 123[4].server; states Q, R, E, F and B, X for arrays;
-// exit statuses of 256 and more for signals; qstat of finished jobs needs -x and a server with history; error texts and exit codes; and, when asked for, the things that
-// are no JSON though called so. It knows one host, one queue and the options that leat uses.
+// It goes by the manual pages and the source of OpenPBS: identifiers 123.server, 123[].server and
+// 123[4].server; states Q, R, E, F and B, X for arrays; exit statuses of 256 and more for signals;
+// qstat of finished jobs needs -x and a server with history; error texts and exit codes; and, when
+// asked for, the things that are no JSON though called so. It knows one host, one queue and the
+// options that leat uses.
 package pbstest
 
 import (
@@ -29,11 +31,13 @@ import (
 // Host is the name of the server in identifiers.
 const Host = "pbstest"
 
-// Settings are what a server is like. The zero value is a present OpenPBS with a history of jobs.
+// Settings describe a server. The zero value is OpenPBS 23.06 that keeps a history of jobs.
 type Settings struct {
-	// NoHistory: finished jobs are unknown, qstat -x is an error.
+	// NoHistory is a server with default settings (job_history_enable unset): finished jobs are
+	// unknown, and qstat -x says so on stderr, prints a listing without "Jobs", and returns 0.
 	NoHistory bool
-	// MaxArray is the server's attribute max_array_size; 0: not set, as by default, which means 10000.
+	// MaxArray is the server's attribute max_array_size; 0: not set, as by default, which means
+	// 10000.
 	MaxArray int
 	// QueueMaxArray is a smaller limit of the queue, which the server's attributes do not tell.
 	QueueMaxArray int
@@ -41,20 +45,23 @@ type Settings struct {
 	Running int
 	// Hold has the server hold each job, as it does when a job could not be started 20 times.
 	Hold bool
-	// Old prints what version 14 to 19 print: indented by four, variables not escaped, numbers like 005, a "Jobs" for each job.
+	// Old prints what version 14 to 19 print: indented by four, variables not escaped, numbers like
+	// 005, a "Jobs" for each job.
 	Old bool
 	// FirstOnly prints but the first of several jobs in JSON, as some builds do.
 	FirstOnly bool
-	// Before is asked before each command; an answer that is not nil is given instead of the server's. It may block, and is called by
-	// several goroutines.
+	// Before is asked before each command; an answer that is not nil is given instead of the
+	// server's. It may block, and is called by several goroutines.
 	Before func(program string, args []string) *Answer
-	// After is given the server's answer to each command, and may return another: the server has done what was asked.
+	// After is given the server's answer to each command, and may return another: the server has
+	// done what was asked.
 	After func(program string, a Answer) Answer
 	// ExitStatusLost leaves Exit_status away, as old versions do for subjobs.
 	ExitStatusLost bool
 	// Exiting keeps jobs that have run in state E, as an epilogue does that does not end.
 	Exiting bool
-	// MomSays is a line that the node's daemon adds to the output of each job, as it does when it has killed one.
+	// MomSays is a line that the node's daemon adds to the output of each job, as it does when it
+	// has killed one.
 	MomSays string
 }
 
@@ -79,7 +86,8 @@ type Server struct {
 	submitted [][]string
 }
 
-// New starts a server and puts its programs first on PATH, until the test ends. All processes of its jobs are ended then.
+// New starts a server and puts its programs first on PATH, until the test ends. All processes of
+// its jobs are ended then.
 func New(t testing.TB, s Settings) *Server {
 	t.Helper()
 	// Not t.TempDir: the path of a socket must be short.
@@ -173,7 +181,8 @@ func (s *Server) Script(sequence int) string {
 	return ""
 }
 
-// Kill ends part i of a job (0 of a plain one) with SIGKILL, as a node that is out of memory does; false: it does not run.
+// Kill ends part i of a job (0 of a plain one) with SIGKILL, as a node that is out of memory does;
+// false: it does not run.
 func (s *Server) Kill(sequence, i int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,10 +1,12 @@
-// Package slurmtest runs a real Slurm of one node for tests, from the programs of Debian's packages slurm-wlm and munge: slurmctld, slurmd
-// and munged on loopback, as root, without control groups, with all they keep in a temporary folder.
+// Package slurmtest runs a real one-node Slurm for tests, with the programs of Debian's packages
+// slurm-wlm and munge: slurmctld, slurmd and munged on loopback, as root, without control groups,
+// and with all files in a temporary directory.
 //
 //	c := slurmtest.Start(t)
-//	c.Setenv(t)                  // sbatch, squeue and scancel mean this cluster from here on
+//	c.Setenv(t)                  // sbatch, squeue and scancel now use this cluster
 //
-// The daemons, all that jobs start, and the folder go with the test, even when it is killed.
+// The daemons, all processes of jobs, and the directory are removed after the test, even if it is
+// killed.
 package slurmtest
 
 import (
@@ -15,10 +17,11 @@ import (
 	"testing"
 )
 
-// CPUs are those the node claims to have, on whatever machine: as many workers of one CPU run at once.
+// CPUs is the number of CPUs that the node claims to have, whatever the machine has.
 const CPUs = 8
 
-// Partitions: the default one has no limits; jobs of Short may ask for one minute; jobs of Down stay pending.
+// Partitions: Default has no limits, jobs of Short may run for one minute, and jobs of Down stay
+// pending.
 const (
 	Default = "leat"
 	Short   = "short"
@@ -27,9 +30,9 @@ const (
 
 // Cluster is a running Slurm.
 type Cluster struct {
-	// Env names the cluster to Slurm's programs: NAME=VALUE each.
+	// Env selects the cluster for Slurm's programs: NAME=VALUE each.
 	Env []string
-	// Folder has the configuration, the state and the logs.
+	// Folder contains the configuration, the state and the logs.
 	Folder string
 
 	controller, node int // ports
@@ -44,7 +47,7 @@ func (c *Cluster) Setenv(t testing.TB) {
 	}
 }
 
-// Run runs one of Slurm's programs for this cluster, and fails the test when that fails.
+// Run runs one of Slurm's programs for this cluster and fails the test if the program fails.
 func (c *Cluster) Run(t testing.TB, program string, args ...string) string {
 	t.Helper()
 	out, err := c.command(program, args...).CombinedOutput()
@@ -54,7 +57,8 @@ func (c *Cluster) Run(t testing.TB, program string, args ...string) string {
 	return string(out)
 }
 
-// Jobs are the ids of all jobs and tasks that have not ended, one a line with their states; "": there is none.
+// Jobs returns the IDs, names and states of all jobs and tasks that have not ended, one per line;
+// "": none.
 func (c *Cluster) Jobs(t testing.TB) string {
 	t.Helper()
 	return strings.TrimSpace(c.Run(t, "squeue", "--noheader", "--array", "--format=%i %j %T"))
@@ -66,12 +70,13 @@ func (c *Cluster) command(program string, args ...string) *exec.Cmd {
 	return e
 }
 
-// needed are the programs, and the package of Debian each is in.
+// needed lists the programs and the Debian package of each.
 var needed = []struct{ program, pkg string }{
-	{"munged", "munge"}, {"slurmctld", "slurmctld"}, {"slurmd", "slurmd"}, {"scontrol", "slurm-client"}, {"setpriv", "util-linux"},
+	{"munged", "munge"}, {"slurmctld", "slurmctld"}, {"slurmd", "slurmd"}, {"scontrol", "slurm-client"},
+	{"setpriv", "util-linux"},
 }
 
-// find returns the path of a program; daemons are not in everybody's PATH.
+// find returns the path of a program; daemons may not be in PATH.
 func find(program string) (string, error) {
 	if p, err := exec.LookPath(program); err == nil {
 		return p, nil
@@ -84,7 +89,7 @@ func find(program string) (string, error) {
 	return exec.LookPath(program)
 }
 
-// skip leaves the test out where no cluster can be.
+// skip skips the test if no cluster can run here.
 func skip(t testing.TB) {
 	t.Helper()
 	if os.Getuid() != 0 {

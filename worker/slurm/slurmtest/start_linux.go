@@ -15,17 +15,18 @@ import (
 	"time"
 )
 
-// patience is how long the daemons have to come up on a machine with other things to do.
+// patience is how long the daemons may take to start on a loaded machine.
 const patience = 2 * time.Minute
 
-// Start runs a cluster until the test ends, or skips the test with the reason why there can't be one here.
+// Start runs a cluster until the test ends, or skips the test with a reason if there can't be one.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
 	skip(t)
 	return startAmong(t, func(*Cluster) {})
 }
 
-// startAmong starts one among others, who do something between the look for ports and the daemons' start.
+// startAmong is Start with a function that is called between choosing the ports and starting the
+// daemons.
 func startAmong(t testing.TB, meanwhile func(*Cluster)) *Cluster {
 	t.Helper()
 	for tries := 1; ; tries++ {
@@ -39,11 +40,11 @@ func startAmong(t testing.TB, meanwhile func(*Cluster)) *Cluster {
 	}
 }
 
-// errTaken: somebody has taken a port between the look whether it is free and the daemon's.
+// errTaken means that another process took a port between its choice and the daemon's start.
 var errTaken = errors.New("a port is taken")
 
 func start(t testing.TB, meanwhile func(*Cluster)) (*Cluster, error) {
-	// Not t.TempDir: the name of a test may be too long for the path of a socket.
+	// Not t.TempDir: the name of a test may be too long for a socket's path.
 	folder, err := os.MkdirTemp("", "slurmtest-")
 	if err != nil {
 		return nil, err
@@ -73,7 +74,7 @@ func start(t testing.TB, meanwhile func(*Cluster)) (*Cluster, error) {
 	return c, nil
 }
 
-// freePort returns a port of loopback that nobody listens on, from below those that connections are given.
+// freePort returns a free port of loopback, below the range of ephemeral ports.
 func freePort(but int) (int, error) {
 	for range 100 {
 		port := 10000 + mrand.IntN(20000)
@@ -89,7 +90,8 @@ func freePort(but int) (int, error) {
 	return 0, errors.New("no port of 127.0.0.1 is free")
 }
 
-// configure writes the configuration and makes the folders. Not as it comes: batch jobs are looked at every second rather than every three.
+// configure creates the directories and the configuration. Batch jobs are scheduled every second
+// instead of every three.
 func (c *Cluster) configure() error {
 	for _, d := range []string{"state", "spool", "munge"} {
 		if err := os.Mkdir(filepath.Join(c.Folder, d), 0o700); err != nil {
@@ -103,7 +105,8 @@ func (c *Cluster) configure() error {
 	if err := os.WriteFile(filepath.Join(c.Folder, "munge", "key"), key, 0o400); err != nil {
 		return err
 	}
-	conf := strings.NewReplacer("FOLDER", c.Folder, "CONTROLLER", fmt.Sprint(c.controller), "NODE", fmt.Sprint(c.node), "CPUS", fmt.Sprint(CPUs)).Replace(`
+	conf := strings.NewReplacer("FOLDER", c.Folder, "CONTROLLER", fmt.Sprint(c.controller), "NODE", fmt.Sprint(c.node),
+		"CPUS", fmt.Sprint(CPUs)).Replace(`
 ClusterName=leat
 SlurmctldHost=localhost(127.0.0.1)
 SlurmctldPort=CONTROLLER
@@ -139,9 +142,10 @@ PartitionName=down Nodes=node1 MaxTime=INFINITE State=DOWN
 	return os.WriteFile(filepath.Join(c.Folder, "slurm.conf"), []byte(conf), 0o600)
 }
 
-// script starts the daemons, and stays until its standard input ends, which it does with this process at the latest. Then it ends whatever was started
-// for this cluster: jobs are no descendants of slurmd, but all have the configuration's name in their environment. Should the script itself be killed,
-// the daemons die with it.
+// script starts the daemons and waits until its standard input ends, at the latest with this
+// process. Then it kills everything started for this cluster: jobs are no descendants of slurmd,
+// but have the configuration's path in their environment. If the script is killed, the daemons die
+// too.
 const script = `
 cd "$1"
 umask 022
@@ -175,7 +179,8 @@ cd /
 rm -rf "$1"
 `
 
-// daemons starts them. They, the jobs and the folder go when end is called, or this process ends.
+// daemons starts the daemons. They, the jobs and the directory are removed when end is called or
+// this process ends.
 func (c *Cluster) daemons() (end func(), err error) {
 	args := []string{"-c", script, "slurmtest", c.Folder}
 	for _, p := range []string{"munged", "slurmctld", "slurmd"} {
@@ -212,11 +217,11 @@ func (c *Cluster) daemons() (end func(), err error) {
 	}, nil
 }
 
-// await waits until the node takes jobs.
+// await waits until the node accepts jobs.
 func (c *Cluster) await() error {
 	begun := time.Now()
 	for {
-		// Before the controller listens, its programs would wait for it for long.
+		// Slurm's programs would wait long for a controller that does not listen yet.
 		if conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", c.controller)); err == nil {
 			_ = conn.Close()
 			out, err := c.command("sinfo", "--noheader", "--partition="+Default, "--format=%t").CombinedOutput()
@@ -225,7 +230,8 @@ func (c *Cluster) await() error {
 			}
 		}
 		for _, name := range []string{"slurmctld.log", "slurmd.log"} {
-			if text, _ := os.ReadFile(filepath.Join(c.Folder, name)); strings.Contains(string(text), "Address already in use") {
+			if text, _ := os.ReadFile(filepath.Join(c.Folder, name)); strings.Contains(string(text),
+				"Address already in use") {
 				return errTaken
 			}
 		}
@@ -236,7 +242,7 @@ func (c *Cluster) await() error {
 	}
 }
 
-// logs are the ends of the daemons' logs.
+// logs returns the ends of the daemons' logs.
 func (c *Cluster) logs() string {
 	var b strings.Builder
 	for _, name := range []string{"daemons.log", "munge/log", "slurmctld.log", "slurmd.log"} {

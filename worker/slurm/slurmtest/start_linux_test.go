@@ -13,7 +13,8 @@ import (
 
 const child = "LEAT_SLURMTEST_CHILD"
 
-// running are the processes that have the cluster's configuration in their environment, or its folder in their arguments.
+// running are the processes that have the cluster's configuration in their environment, or its
+// folder in their arguments.
 func running(t *testing.T, folder string) (found []string) {
 	t.Helper()
 	for _, pattern := range []string{"/proc/[0-9]*/environ", "/proc/[0-9]*/cmdline"} {
@@ -47,7 +48,7 @@ func TestChild(t *testing.T) {
 	_, _ = os.Stdin.Read(make([]byte, 1))
 }
 
-func TestNothingIsLeftOfACluster(t *testing.T) {
+func TestCleanup(t *testing.T) {
 	skip(t)
 	for _, how := range []string{"killed", "ended"} {
 		t.Run(how, func(t *testing.T) {

@@ -4,9 +4,9 @@ package slurmtest
 
 import "testing"
 
-// Start skips the test: Slurm is for Linux.
+// Start skips the test: Slurm runs on Linux only.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
-	t.Skip("needs Linux: Slurm's daemons are for that")
+	t.Skip("needs Linux, on which Slurm's daemons run")
 	return nil
 }

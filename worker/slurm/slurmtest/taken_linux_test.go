@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAPortThatWasTakenMeanwhileIsAnother(t *testing.T) {
+func TestTakenPortIsReplaced(t *testing.T) {
 	if testing.Short() {
 		t.Skip("programs of Slurm wait for seconds for who has taken its port")
 	}

@@ -1,0 +1,524 @@
+package apply
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"leat/ndarray"
+	"leat/raster"
+	"leat/raster/overview"
+	"leat/worker"
+	"leat/worker/subprocess"
+)
+
+// testFunctions are the functions of the test binary, in workers too.
+var testFunctions = Functions{
+	"focal": {Func: focalMean, Setup: countSetup, Close: func(any) error { return nil }, Params: Gob[focalParams](),
+		Emits: Gob[blockSum]()},
+	"slow":    {Func: slowDouble, Params: Gob[time.Duration]()},
+	"fails":   {Func: failsAt, Params: Gob[int]()},
+	"emits":   {Func: emitsNumber, Emits: Gob[int]()},
+	"spoils":  {Func: spoilsInputs},
+	"untyped": {Func: halves},
+	"spread":  {Func: spread},
+	"records": {Func: emitsRecord, Params: Gob[int](), Emits: plainBytes{}},
+}
+
+// plainBytes is a codec for byte slices.
+type plainBytes struct{}
+
+func (plainBytes) Encode(v any) ([]byte, error) { return v.([]byte), nil }
+func (plainBytes) Decode(b []byte) (any, error) { return b, nil }
+
+// emitsRecord emits as many bytes as the parameters say, each equal to the block's number. Block 0
+// is done last.
+func emitsRecord(_ context.Context, b *Block) error {
+	if b.Number == 0 {
+		time.Sleep(100 * time.Millisecond)
+	}
+	b.Emit(bytes.Repeat([]byte{byte(b.Number)}, b.Params().(int)))
+	for name := range b.run.job.Outputs {
+		b.SetOut(name, b.In("red"))
+	}
+	return nil
+}
+
+type focalParams struct{ Factor float64 }
+
+type blockSum struct {
+	Block int
+	Sum   float64
+}
+
+func countSetup(_ context.Context, w WorkerInfo) (any, error) {
+	if w.Workers < 1 || w.Worker < 0 {
+		return nil, fmt.Errorf("worker %d of %d", w.Worker, w.Workers)
+	}
+	return "set up", nil
+}
+
+// focalMean writes the mean of 3 x 3 pixels times a factor, and the block's red pixels unchanged to
+// another output.
+func focalMean(_ context.Context, b *Block) error {
+	if b.State() != "set up" {
+		return errors.New("there was no Setup")
+	}
+	p := b.Params().(focalParams)
+	red, valid := Band[uint16](b, "red", 0), b.Valid("red").Raw()
+	out := Out[float32](b, "mean")
+	cols, sum := b.Columns(), 0.0
+	for y := 1; y < b.Rows()-1; y++ {
+		for x := 1; x < cols-1; x++ {
+			s, n := 0.0, 0.0
+			for dy := -1; dy <= 1; dy++ {
+				for dx := -1; dx <= 1; dx++ {
+					if i := (y+dy)*cols + x + dx; valid[i] != 0 {
+						s += float64(red[i])
+						n++
+					}
+				}
+			}
+			if n > 0 {
+				out[y*cols+x] = float32(s / n * p.Factor)
+				sum += s / n
+			} else {
+				out[y*cols+x] = -1
+			}
+		}
+	}
+	b.Emit(blockSum{b.Number, sum})
+	b.SetOut("copy", b.In("red"))
+	return nil
+}
+
+func slowDouble(_ context.Context, b *Block) error {
+	time.Sleep(b.Params().(time.Duration))
+	out := Out[uint16](b, "out")
+	for i, v := range Band[uint16](b, "red", 0) {
+		out[i] = 2 * v
+	}
+	return nil
+}
+
+var errMarsh = errors.New("the marsh is flooded")
+
+func failsAt(_ context.Context, b *Block) error {
+	switch at := b.Params().(int); {
+	case b.Number == at:
+		return errMarsh
+	case b.Number == -at:
+		panic("a heron")
+	}
+	b.SetOut("out", b.In("red"))
+	return nil
+}
+
+func emitsNumber(_ context.Context, b *Block) error {
+	b.Emit(b.Number)
+	return nil
+}
+
+// spoilsInputs writes to its inputs, which another worker reads again when this one is lost.
+func spoilsInputs(_ context.Context, b *Block) error {
+	red, out := Band[uint16](b, "red", 0), Out[uint16](b, "out")
+	for i, v := range red {
+		red[i] = v + 1
+		out[i] = red[i]
+	}
+	return nil
+}
+
+func halves(_ context.Context, b *Block) error {
+	out := b.NewOut(ndarray.Float64, 2)
+	for i, v := range Band[uint16](b, "red", 0) {
+		ndarray.Slice[float64](out.At(0))[i] = float64(v) / 2
+		ndarray.Slice[float64](out.At(1))[i] = -float64(v)
+	}
+	b.SetOut("out", out)
+	return nil
+}
+
+// remoteSetups returns ways to run a job in worker processes on this machine.
+func remoteSetups() []func(*Job) string {
+	var list []func(*Job) string
+	for _, n := range []int{1, 2, 3, 8} {
+		for _, reading := range []Reading{ReadHere, ReadByWorkers} {
+			list = append(list, func(j *Job) string {
+				j.Concurrency = Concurrency{On: subprocess.New(nil), Workers: n, Reading: reading}
+				return fmt.Sprintf("%d processes, reading %d", n, reading)
+			})
+		}
+	}
+	if testing.Short() {
+		return []func(*Job) string{list[2], list[3]}
+	}
+	return list
+}
+
+func TestSameBytesWithWorkerProcesses(t *testing.T) {
+	red, nir := scene(t)
+	inputs := map[string]Input{"red": File(red), "nir": File(nir)}
+	jobs := map[string]func(dir string) Job{
+		"expressions": func(dir string) Job {
+			return Job{Inputs: inputs, Expressions: map[string]string{"ndvi": "(nir - red) / (nir + red)",
+				"sum": "red + nir"},
+				Outputs: map[string]Output{
+					"ndvi": {Path: filepath.Join(dir, "ndvi.tif"), Nodata: "nan", COG: true,
+						OverviewMethod: overview.Average, TileSize: 128},
+					"sum": {Path: filepath.Join(dir, "sum.tif"), Type: ndarray.Uint16, TileSize: 256,
+						Overviews: []int{2, 4}},
+				}}
+		},
+		"function with overlap, values and two outputs": func(dir string) Job {
+			return Job{Inputs: map[string]Input{"red": File(red)}, Functions: testFunctions, Function: "focal",
+				Params: focalParams{1.5},
+				Outputs: map[string]Output{
+					"mean": {Path: filepath.Join(dir, "mean.tif"), Nodata: "-1", TileSize: 128},
+					"copy": {Path: filepath.Join(dir, "copy.tif"), TileSize: 128},
+				},
+				Controls: Controls{Overlap: 1, WindowWidth: 256, WindowHeight: 256}}
+		},
+		"type and bands of the first block": func(dir string) Job {
+			return Job{Inputs: map[string]Input{"red": File(red)}, Functions: testFunctions, Function: "untyped",
+				Outputs: map[string]Output{"out": {Path: filepath.Join(dir, "out.tif"), TileSize: 128,
+					PixelInterleave: true, Compression: "zstd"}},
+				Controls: Controls{WindowWidth: 256, WindowHeight: 256}}
+		},
+		"function that writes to its inputs": func(dir string) Job {
+			return Job{Inputs: map[string]Input{"red": File(red)}, Functions: testFunctions, Function: "spoils",
+				Outputs:  map[string]Output{"out": {Path: filepath.Join(dir, "out.tif"), TileSize: 128}},
+				Controls: Controls{WindowWidth: 128, WindowHeight: 128}}
+		},
+	}
+	if testing.Short() { // the slow ones
+		delete(jobs, "type and bands of the first block")
+		delete(jobs, "function that writes to its inputs")
+	}
+	for name, make := range jobs {
+		t.Run(name, func(t *testing.T) {
+			run := func(change func(*Job)) (map[string][]byte, []blockSum) {
+				dir := t.TempDir()
+				job := make(dir)
+				var merged []blockSum
+				if job.Function == "focal" {
+					job.Merge = func(_ int, v any) error { merged = append(merged, v.(blockSum)); return nil }
+				}
+				change(&job)
+				mustRun(t, job)
+				noTraces(t, dir)
+				files := map[string][]byte{}
+				for n, o := range job.Outputs {
+					files[n] = fileBytes(t, o.Path)
+				}
+				return files, merged
+			}
+			want, values := run(func(*Job) {})
+			for _, way := range remoteSetups() {
+				var name string
+				got, merged := run(func(j *Job) { name = way(j) })
+				for n := range want {
+					if !slices.Equal(got[n], want[n]) {
+						t.Errorf("%s: output %s has other bytes", name, n)
+					}
+				}
+				if !slices.Equal(merged, values) {
+					t.Errorf("%s: merged %v instead of %v", name, merged, values)
+				}
+			}
+		})
+	}
+}
+
+func TestEmitFromWorkerProcesses(t *testing.T) {
+	red, _ := scene(t)
+	var got []int
+	mustRun(t, Job{Inputs: map[string]Input{"red": File(red)}, Functions: testFunctions, Function: "emits",
+		Merge:       func(b int, v any) error { got = append(got, b, v.(int)); return nil },
+		Controls:    Controls{WindowWidth: 256, WindowHeight: 256},
+		Concurrency: Concurrency{On: subprocess.New(nil), Workers: 2}})
+	for i, v := range got {
+		if v != i/2 {
+			t.Fatalf("merged %v", got)
+		}
+	}
+	if len(got) != 2*8*6 {
+		t.Fatalf("merged %d numbers", len(got))
+	}
+}
+
+func TestEmitOwnBlock(t *testing.T) {
+	red, _ := scene(t)
+	for name, c := range map[string]struct {
+		size    int
+		outputs map[string]Output
+	}{
+		"with an output": {1000,
+			map[string]Output{"out": {Path: filepath.Join(t.TempDir(), "out.tif"), TileSize: 128}}},
+		"large ones, without an output": {2 << 20, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			merged := 0
+			mustRun(t, Job{Inputs: map[string]Input{"red": File(red)}, Outputs: c.outputs, Functions: testFunctions,
+				Function: "records", Params: c.size,
+				Merge: func(n int, v any) error {
+					merged++
+					if !bytes.Equal(v.([]byte), bytes.Repeat([]byte{byte(n)}, c.size)) {
+						t.Errorf("block %d has another's value", n)
+					}
+					return nil
+				},
+				Controls:    Controls{WindowWidth: 256, WindowHeight: 256},
+				Concurrency: Concurrency{On: subprocess.New(nil), Workers: 4}})
+			if merged != 8*6 {
+				t.Errorf("%d values were merged", merged)
+			}
+		})
+	}
+}
+
+func TestNonFiniteScales(t *testing.T) {
+	info := raster.Info{Bands: []raster.Band{{Scale: math.NaN(), Offset: 1}, {Scale: 2, Offset: math.Inf(1)},
+		{Scale: 3, Offset: 4}}}
+	given := slices.Clone(info.Bands)
+	if err := plainScales(&info, true); err == nil {
+		t.Error("a scale of NaN is used, and let through")
+	}
+	if err := plainScales(&info, false); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range [][2]float64{{1, 0}, {1, 0}, {3, 4}} {
+		if b := info.Bands[i]; b.Scale != want[0] || b.Offset != want[1] {
+			t.Errorf("band %d has %v and %v", i+1, b.Scale, b.Offset)
+		}
+	}
+	if given[0].Offset != 1 {
+		t.Error("the given bands were changed")
+	}
+}
+
+// slowRemote returns a job of 88 blocks in worker processes.
+func slowRemote(red, out string, workers int, each time.Duration) Job {
+	return Job{Inputs: map[string]Input{"red": File(red)}, Functions: testFunctions, Function: "slow", Params: each,
+		Outputs:     map[string]Output{"out": {Path: out, TileSize: 128, COG: true}},
+		Controls:    Controls{WindowWidth: 128, WindowHeight: 192},
+		Concurrency: Concurrency{On: subprocess.New(nil), Workers: workers}}
+}
+
+// remoteStatus returns the current status of the worker processes.
+func remoteStatus(state func() State) worker.Status {
+	if s := state().Outside; s != nil {
+		return *s
+	}
+	return worker.Status{}
+}
+
+func TestKilledWorkersSameBytes(t *testing.T) {
+	red, _ := scene(t)
+	whole := filepath.Join(t.TempDir(), "whole.tif")
+	job := slowRemote(red, whole, 0, 0)
+	job.Concurrency = Concurrency{}
+	mustRun(t, job)
+	want := fileBytes(t, whole)
+	kills, rounds := 0, 0
+	enough := 50
+	if testing.Short() {
+		enough = 5
+	}
+	for ; kills < enough && rounds < 60; rounds++ {
+		dir := t.TempDir()
+		job := slowRemote(red, filepath.Join(dir, "out.tif"), 4, 3*time.Millisecond)
+		var status atomic.Pointer[func() State]
+		job.Watch = func(f func() State) { status.Store(&f) }
+		done := make(chan struct{})
+		finished := make(chan int)
+		go func() { // kills three of the four workers
+			n := 0
+			defer func() { finished <- n }()
+			for n < 3 {
+				select {
+				case <-done:
+					return
+				case <-time.After(time.Duration(rand.IntN(40)) * time.Millisecond):
+				}
+				f := status.Load()
+				if f == nil {
+					continue
+				}
+				var live []int
+				for _, w := range remoteStatus(*f).Workers {
+					if w.State == worker.StateJoined && w.PID > 0 {
+						live = append(live, w.PID)
+					}
+				}
+				if len(live) > 1 {
+					if syscall.Kill(live[rand.IntN(len(live))], syscall.SIGKILL) == nil {
+						n++
+					}
+				}
+			}
+		}()
+		_, err := Run(t.Context(), job)
+		close(done)
+		kills += <-finished
+		if err != nil {
+			t.Fatalf("after %d kills: %v", kills, err)
+		}
+		sameFileBytes(t, "with killed workers", job.Outputs["out"].Path, want)
+		noTraces(t, dir)
+	}
+	if kills < enough {
+		t.Errorf("%d kills in %d rounds", kills, rounds)
+	}
+	t.Logf("%d kills in %d rounds", kills, rounds)
+}
+
+func TestAllWorkersLost(t *testing.T) {
+	red, _ := scene(t)
+	job := slowRemote(red, filepath.Join(t.TempDir(), "out.tif"), 2, 20*time.Millisecond)
+	job.Concurrency.ReplaceWorkers = -1
+	job.Watch = func(f func() State) {
+		go func() {
+			for killed := map[int]bool{}; len(killed) < 2; { // a dead worker may still count as joined for a while
+				for _, w := range remoteStatus(f).Workers {
+					if w.State == worker.StateJoined && w.PID > 0 && syscall.Kill(w.PID, syscall.SIGKILL) == nil {
+						killed[w.PID] = true
+					}
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+		}()
+	}
+	_, err := Run(t.Context(), job)
+	var lost *worker.LostError
+	if !errors.As(err, &lost) {
+		t.Fatalf("%v", err)
+	}
+	wantError(t, err, "subprocess-", "SIGKILL")
+}
+
+func TestReplacedWorkerSameBytes(t *testing.T) {
+	red, _ := scene(t)
+	whole := filepath.Join(t.TempDir(), "whole.tif")
+	job := slowRemote(red, whole, 0, 0)
+	job.Concurrency = Concurrency{}
+	mustRun(t, job)
+	for _, reading := range []Reading{ReadHere, ReadByWorkers} {
+		job := slowRemote(red, filepath.Join(t.TempDir(), "out.tif"), 1, 5*time.Millisecond)
+		job.Concurrency.Reading = reading
+		job.Watch = func(f func() State) {
+			go func() { // kills the only worker
+				for {
+					for _, w := range remoteStatus(f).Workers {
+						if w.State == worker.StateJoined && w.Done > 5 && syscall.Kill(w.PID, syscall.SIGKILL) == nil {
+							return
+						}
+					}
+					time.Sleep(time.Millisecond)
+				}
+			}()
+		}
+		res := mustRun(t, job)
+		if res.Outside.LostWorkers != 1 || res.Outside.ReplacedWorkers != 1 {
+			t.Errorf("reading %v: %d workers were lost, %d replaced", reading, res.Outside.LostWorkers,
+				res.Outside.ReplacedWorkers)
+		}
+		sameFileBytes(t, "with a replaced worker", job.Outputs["out"].Path, fileBytes(t, whole))
+	}
+}
+
+func TestFunctionErrorInWorkerProcess(t *testing.T) {
+	red, _ := scene(t)
+	for at, want := range map[int][]string{5: {"subprocess-", "block 5", errMarsh.Error()},
+		-7: {"subprocess-", "block 7", "a heron"}} {
+		dir := t.TempDir()
+		job := Job{Inputs: map[string]Input{"red": File(red)}, Functions: testFunctions, Function: "fails", Params: at,
+			Outputs:     map[string]Output{"out": {Path: filepath.Join(dir, "out.tif"), TileSize: 128}},
+			Controls:    Controls{WindowWidth: 128, WindowHeight: 128},
+			Concurrency: Concurrency{On: subprocess.New(nil), Workers: 3}}
+		err := failRun(t, job, want...)
+		var f *worker.Failure
+		if !errors.As(err, &f) {
+			t.Fatalf("no Failure: %v", err)
+		}
+		if at < 0 && !strings.Contains(f.Stack, "failsAt") {
+			t.Errorf("the stack is %q", f.Stack)
+		}
+		if host, err := os.Hostname(); err == nil && f.Host != host {
+			t.Errorf("the host is %q", f.Host)
+		}
+	}
+}
+
+func TestInvalidConcurrency(t *testing.T) {
+	red, _ := scene(t)
+	kind := subprocess.New(nil)
+	for _, c := range []struct {
+		name string
+		c    Concurrency
+		want string
+	}{
+		{"single-block jobs with a number of workers",
+			Concurrency{On: kind, OneBlockPerJob: true, Workers: 2, Reading: ReadByWorkers},
+			"leave the number of workers out"},
+		{"single-block jobs with readers",
+			Concurrency{On: kind, OneBlockPerJob: true, Readers: 2, Reading: ReadByWorkers}, "leave readers out"},
+		{"single-block jobs in-process", Concurrency{OneBlockPerJob: true}, "say of which kind"},
+		{"workers that read, in-process", Concurrency{Reading: ReadByWorkers}, "share its readers"},
+		{"a kind without workers", Concurrency{On: kind}, "how many workers"},
+		{"readers with workers that read", Concurrency{On: kind, Workers: 2, Readers: 1, Reading: ReadByWorkers},
+			"leave readers out"},
+		{"a shared folder for children", Concurrency{On: kind, Workers: 2, SharedTemp: t.TempDir()},
+			"no shared folder"},
+		{"a barrier in-process", Concurrency{Barrier: time.Second}, "workers in other processes"},
+		{"fewer than no workers", Concurrency{Workers: -1}, "-1 workers"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			job := Job{Inputs: map[string]Input{"red": File(red)}, Expressions: map[string]string{"out": "red"},
+				Outputs: map[string]Output{"out": {Path: filepath.Join(dir, "out.tif")}}, Concurrency: c.c}
+			err := failRun(t, job, c.want)
+			if !errors.As(err, new(*JobError)) {
+				t.Errorf("%T is no mistake of the job", err)
+			}
+			noFile(t, job.Outputs["out"].Path)
+		})
+	}
+	t.Run("all at once", func(t *testing.T) {
+		job := Job{Inputs: map[string]Input{"red": File(red)}, Func: failsAt,
+			Outputs:     map[string]Output{"out": {Path: filepath.Join(t.TempDir(), "out.tif")}},
+			Concurrency: Concurrency{On: kind, SharedTemp: t.TempDir(), Barrier: -1}}
+		failRun(t, job, "how many workers", "no shared folder", "above 0", "stays in this process")
+	})
+	t.Run("parameters and values without a codec", func(t *testing.T) {
+		job := Job{Inputs: map[string]Input{"red": File(red)}, Functions: Functions{"f": {Func: failsAt}},
+			Function: "f", Params: 1,
+			Merge:       func(int, any) error { return nil },
+			Outputs:     map[string]Output{"out": {Path: filepath.Join(t.TempDir(), "out.tif")}},
+			Concurrency: Concurrency{On: kind, Workers: 1}}
+		failRun(t, job, "Function.Emits", "Function.Params")
+	})
+	t.Run("a function that is not in the table", func(t *testing.T) {
+		job := Job{Inputs: map[string]Input{"red": File(red)}, Functions: testFunctions, Function: "gone",
+			Outputs: map[string]Output{"out": {Path: filepath.Join(t.TempDir(), "out.tif")}}}
+		failRun(t, job, `no function "gone"`, "focal, records, slow")
+	})
+}
+
+func noFile(t testing.TB, path string) {
+	t.Helper()
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is there (%v)", path, err)
+	}
+}

@@ -1,0 +1,132 @@
+package apply
+
+import (
+	"errors"
+	"iter"
+
+	"leat/block"
+)
+
+// IncompleteError is returned when a run failed and kept its finished blocks. A run of the same job
+// with Job.Resume continues from them, one without it starts over, and [Discard] removes them. The
+// text is that of Err, which says why the run failed.
+type IncompleteError struct {
+	Err   error
+	Paths []string // of the unfinished outputs
+	Bytes int64    // size of these files
+	// Done of Total blocks are finished; Done is -1 if the run failed before they were counted.
+	Done, Total int
+}
+
+func (e *IncompleteError) Error() string { return e.Err.Error() }
+
+func (e *IncompleteError) Unwrap() error { return e.Err }
+
+// resumable reports whether a run of the job can be resumed.
+func (j *Job) resumable() bool { return len(j.Outputs) > 0 && (j.Merge == nil || j.Emits != nil) }
+
+// openSpools opens and locks the spools of all outputs. Their contents from an earlier run stay
+// until clearSpools.
+func (r *run) openSpools() error {
+	for _, o := range r.outs {
+		if err := o.openSpool(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clearSpools clears the spools of all outputs before the first header is written to one of them,
+// so that a run which starts over and fails before that leaves an earlier run's blocks intact. It
+// is safe for concurrent use.
+func (r *run) clearSpools() error {
+	r.clearOnce.Do(func() {
+		for _, o := range r.outs {
+			if err := o.spool.clear(); err != nil {
+				r.clearErr = spoolError(o.spec.label(), o.spool.path, err)
+				return
+			}
+		}
+		r.cleared = true
+	})
+	return r.clearErr
+}
+
+// endSpools removes the spools, or keeps them if the run failed and resuming would save a block. It
+// returns the run's error.
+func (r *run) endSpools(err error) error {
+	left := &IncompleteError{Err: err, Done: r.done, Total: r.plan.Blocks.Count()}
+	if !r.continues && !r.cleared && r.plan.Replaced != nil || r.continues && r.before == nil {
+		left.Done = -1
+	}
+	// Finished files that could not be published are kept as they are.
+	keep := err != nil && left.Done != 0 && r.job.resumable() && !errors.As(err,
+		new(*UnpublishedError)) && !isInputChanged(err)
+	var spools []*spool
+	for _, o := range r.outs {
+		if o.spool != nil {
+			spools = append(spools, o.spool)
+			o.spool = nil
+		}
+	}
+	if keep && (r.plan.Replaced == nil || r.cleared || len(r.plan.Replaced.Changes) == 0) {
+		for _, s := range spools {
+			if st, serr := s.f.Stat(); serr == nil && st.Size() > 0 {
+				left.Paths = append(left.Paths, s.path)
+				left.Bytes += st.Size()
+			}
+		}
+	}
+	end := removeSpools
+	if keep || err != nil && !r.continues && !r.cleared {
+		end = leaveSpools
+	}
+	if eerr := end(spools); eerr != nil {
+		r.log.Warn("ending an unfinished output", "error", eerr)
+	}
+	if len(left.Paths) == 0 {
+		return err
+	}
+	return left
+}
+
+// countBlocks returns how many of the blocks that are still to be read touch a rectangle of the
+// grid.
+func (r *run) countBlocks(w block.Window) int {
+	n := 0
+	if r.resumed == 0 {
+		return r.plan.Blocks.Touching(w)
+	}
+	for range r.reads(w) {
+		n++
+	}
+	return n
+}
+
+// reads yields the blocks that are still to be read and that, margin included, touch a rectangle of
+// the grid.
+func (r *run) reads(w block.Window) iter.Seq[int] {
+	p := r.plan.Blocks
+	from := func(at, step, count int) int { return min(max(0, at-p.Overlap)/step, count-1) }
+	return func(yield func(int) bool) {
+		for row := from(w.Row, p.WindowHeight,
+			p.Down()); row < p.Down() && row*p.WindowHeight-p.Overlap < w.Row+w.Height; row++ {
+			for col := from(w.Col, p.WindowWidth,
+				p.Across()); col < p.Across() && col*p.WindowWidth-p.Overlap < w.Col+w.Width; col++ {
+				n := row*p.Across() + col
+				if !r.isDone(n) && !p.At(n).Window.Grow(p.Overlap).Intersect(w).Empty() && !yield(n) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// startMerge starts the run's merger.
+func (r *run) startMerge() error {
+	if r.job.Merge == nil {
+		return nil
+	}
+	r.merge.start()
+	return r.merge.begin(r.job.Merge)
+}

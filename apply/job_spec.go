@@ -1,0 +1,277 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"leat/block"
+	"leat/ndarray"
+	"leat/raster"
+)
+
+// jobSpec describes a run to a worker in another process, as JSON (docs/format/worker.md). It
+// contains all decisions, so that no worker has to repeat one.
+type jobSpec struct {
+	Expressions map[string]string     `json:"expressions,omitempty"`
+	Function    string                `json:"function,omitempty"`
+	Params      []byte                `json:"params,omitempty"`
+	Emits       bool                  `json:"emits,omitempty"`
+	Merges      bool                  `json:"merges,omitempty"`     // whether emitted values are merged
+	BigEndian   bool                  `json:"big_endian,omitempty"` // byte order of overview pixels in results
+	Inputs      []inputSpec           `json:"inputs"`
+	Outputs     map[string]outputSpec `json:"outputs"`
+	Controls    Controls              `json:"controls"`
+	Grid        raster.Grid           `json:"grid"`
+	Blocks      block.Plan            `json:"blocks"`
+	// Reads means that workers open and read the inputs themselves; otherwise the arrays of blocks
+	// come in shared memory.
+	Reads      bool   `json:"reads"`
+	CacheBytes int64  `json:"cache_bytes,omitempty"`
+	GDALBytes  int64  `json:"gdal_bytes,omitempty"` // size of GDAL's cache
+	Mixed      bool   `json:"mixed,omitempty"`      // workers need not produce the same bytes
+	Workers    int    `json:"workers"`
+	Site       []byte `json:"site,omitempty"`
+}
+
+// inputSpec is a file of an input, with the run's decisions on it.
+type inputSpec struct {
+	Name   string            `json:"name"`
+	List   bool              `json:"list,omitempty"`
+	Index  int               `json:"index"`
+	Path   string            `json:"path"`           // for messages
+	From   string            `json:"from,omitempty"` // to open; only if workers read
+	Info   raster.Info       `json:"info"`
+	Layers []int             `json:"layers"`
+	Nodata []*ndarray.Scalar `json:"nodata"`
+	DC     int               `json:"column_offset"` // from a column of the run's grid to one of the file
+	DR     int               `json:"row_offset"`
+	Access readMode          `json:"access,omitempty"` // how the file is read if it is in a store
+	Masks  []maskSource      `json:"masks"`
+	// Version is the version that the run opened; only if workers read.
+	Version *fileVersion `json:"version,omitempty"`
+	// Warp describes how the file is warped onto the grid; only if workers read.
+	Warp *warping `json:"warp,omitempty"`
+}
+
+// outputSpec is an output without its file.
+type outputSpec struct {
+	Spec   Output          `json:"spec"`
+	Type   ndarray.DType   `json:"type"`  // NoType: that of the first block
+	Bands  int             `json:"bands"` // 0: those of the first block
+	Nodata *ndarray.Scalar `json:"nodata,omitempty"`
+}
+
+// jobSpec describes the run for workers. It is called before the first block, which sets types that
+// are still open.
+func (r *run) jobSpec(reads bool) (*jobSpec, error) {
+	job := r.job
+	e := &jobSpec{Expressions: job.Expressions, Function: job.Function, Emits: job.Emits != nil,
+		Outputs: map[string]outputSpec{}, Controls: job.Controls,
+		Grid: r.plan.Grid, Blocks: r.plan.Blocks, Reads: reads,
+		CacheBytes: r.plan.CacheBytes / int64(max(1, r.plan.shares)), GDALBytes: r.plan.gdalBytes,
+		Mixed: job.Concurrency.AllowMixedBuilds, BigEndian: bigEndian, Merges: job.Merge != nil,
+		Workers: r.plan.Workers, Site: job.Concurrency.WorkerConfig}
+	if job.Function != "" {
+		if codec := job.Functions[job.Function].Params; codec != nil {
+			var err error
+			if e.Params, err = codec.Encode(job.Params); err != nil {
+				return nil, &JobError{fmt.Errorf("Job.Params can't be sent to workers: %w", err)}
+			}
+		}
+	}
+	for _, f := range r.in.files {
+		info := *f.info
+		info.Metadata, info.Domains, info.Overviews = nil, nil, nil
+		if err := plainScales(&info, job.Controls.Unscale); err != nil {
+			return nil, fmt.Errorf("input %s: %s %w", f.input, f.path, err)
+		}
+		i := inputSpec{Name: f.input, List: r.in.lists[f.input], Index: f.index, Path: f.path, Info: info,
+			Layers: f.layers, Nodata: f.nodata,
+			DC: f.colOffset, DR: f.rowOffset, Access: f.mode, Masks: f.masks}
+		if f.offered != nil { // the worker's compiler makes the same choice among all layers
+			i.Layers, i.Nodata, i.Masks = f.offered, f.offeredNodata, f.offeredMasks
+		}
+		if reads {
+			i.From = f.from
+			i.Version, i.Warp = &f.version, f.warp
+		}
+		e.Inputs = append(e.Inputs, i)
+	}
+	for _, o := range r.outs {
+		spec := o.spec
+		spec.Path, spec.TempDir, spec.BeforeClose = o.spec.label(), "", nil
+		e.Outputs[o.name] = outputSpec{Spec: spec, Type: o.typ, Bands: o.bands, Nodata: o.nodata}
+	}
+	return e, nil
+}
+
+// plainScales replaces scales and offsets that JSON can't represent. If the job uses them, it
+// returns an error.
+func plainScales(info *raster.Info, used bool) error {
+	info.Bands = slices.Clone(info.Bands)
+	for i := range info.Bands {
+		b := &info.Bands[i]
+		if b.Scale-b.Scale == 0 && b.Offset-b.Offset == 0 {
+			continue
+		}
+		if used {
+			return fmt.Errorf("has a band %d with scale %v and offset %v, by which workers in other processes can't compute (--unscale)", i+1, b.Scale, b.Offset)
+		}
+		b.Scale, b.Offset = 1, 0
+	}
+	return nil
+}
+
+// restore makes the worker's part of the run that the spec describes, without spools and budget.
+func (e *jobSpec) restore(ctx context.Context, o *WorkOptions) (_ *run, err error) {
+	if e.BigEndian != bigEndian {
+		return nil, errors.New("this machine has another byte order than the run's: it can't work for it, mixed or not")
+	}
+	job := &Job{Expressions: e.Expressions, Controls: e.Controls, Inputs: map[string]Input{},
+		Outputs: map[string]Output{}}
+	if err := e.bind(job, o.Functions); err != nil {
+		return nil, err
+	}
+	for name, out := range e.Outputs {
+		job.Outputs[name] = out.Spec
+	}
+	in := &inputs{byName: map[string][]*inputFile{}, lists: map[string]bool{}}
+	for i := range e.Inputs {
+		d := &e.Inputs[i]
+		if len(d.Layers) == 0 || len(d.Layers) != len(d.Nodata) || len(d.Layers) != len(d.Masks) || d.Layers[0] < 1 ||
+			d.Layers[0] > len(d.Info.Bands) {
+			return nil, fmt.Errorf("the run describes no layers of %s", d.Path)
+		}
+		f := &inputFile{input: d.Name, index: d.Index, path: d.Path, from: d.From, info: &d.Info, layers: d.Layers,
+			nodata: d.Nodata,
+			typ:    d.Info.Bands[d.Layers[0]-1].Type, colOffset: d.DC, rowOffset: d.DR, mode: d.Access, masks: d.Masks}
+		f.indexMasks()
+		in.files = append(in.files, f)
+		in.byName[d.Name] = append(in.byName[d.Name], f)
+		in.lists[d.Name] = d.List
+	}
+	outs, err := resolveOutputs(job)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{job: job, in: in, outs: outs, log: discard(o.Logger), function: job.Func}
+	if job.Expressions != nil {
+		if err := r.compile(e.Grid); err != nil {
+			return nil, err
+		}
+	}
+	for _, out := range r.outs {
+		d := e.Outputs[out.name]
+		out.run, out.typ, out.bands, out.nodata, out.remote = r, d.Type, d.Bands, d.Nodata, true
+		out.size(e.Grid)
+	}
+	r.plan = &Plan{Grid: e.Grid, Blocks: e.Blocks, Workers: 1, Readers: 1, CacheBytes: e.CacheBytes}
+	r.indexFiles()
+	if !e.Reads {
+		return r, nil
+	}
+	if o.Opener != nil {
+		if job.Open, in.closeStore, err = o.Opener(e.Site); err != nil {
+			return nil, err
+		}
+	}
+	if err := errors.Join(boundGDAL(e.GDALBytes), e.open(ctx, r)); err != nil {
+		return nil, errors.Join(err, in.close())
+	}
+	r.shareTiles()
+	return r, nil
+}
+
+// bind looks up the job's function.
+func (e *jobSpec) bind(job *Job, functions Functions) error {
+	if e.Function == "" {
+		return nil
+	}
+	job.Functions, job.Function = functions, e.Function
+	if err := bindFunction(job); err != nil {
+		return fmt.Errorf("this program is not the program of the run: %w", err)
+	}
+	if e.Emits != (job.Emits != nil) {
+		return fmt.Errorf("this program is not the program of the run: only one of the two emits values from the function %q", e.Function)
+	}
+	if e.Merges {
+		job.Merge = func(int, any) error { return nil } // the coordinator calls the real Merge
+	}
+	if codec := functions[e.Function].Params; codec != nil {
+		var err error
+		if job.Params, err = codec.Decode(e.Params); err != nil {
+			return fmt.Errorf("the parameters of the function %q can't be read: %w", e.Function, err)
+		}
+	}
+	return nil
+}
+
+// open opens the inputs of a worker that reads, and compares them with those that the run opened.
+func (e *jobSpec) open(ctx context.Context, r *run) error {
+	open := r.job.Open
+	if open == nil {
+		open = openLocal
+	}
+	var errs []error
+	for i, f := range r.in.files {
+		if len(f.layers) == 0 || f.mode == accessNone {
+			continue
+		}
+		if err := f.reopen(ctx, open, e.Inputs[i].Warp, e.Mixed); err != nil {
+			errs = append(errs, fmt.Errorf("input %s: %w: workers read their inputs themselves and must find them under the same names", f.input, err))
+			continue
+		}
+		if f.remote != nil && f.mode == accessWhole {
+			staged, err := f.remote.Stage()
+			if err != nil {
+				errs = append(errs, fmt.Errorf("input %s: %s can't be staged: %w", f.input, f.path, err))
+			} else if !staged {
+				f.mode = accessPieces
+			}
+		}
+		if err := e.Inputs[i].checkFile(f); err != nil {
+			errs = append(errs, fmt.Errorf("input %s: %w", f.input, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkFile returns an error if the file that a worker opened differs from the one that the run
+// opened.
+func (d *inputSpec) checkFile(f *inputFile) error {
+	now := *f.src.Info()
+	if d.Version == nil {
+		return fmt.Errorf("%s: the run does not say which version of it is to be read", f.path)
+	}
+	if text := d.Version.differs(&f.version, f.path); text != "" {
+		return errors.New(text)
+	}
+	if err := plainScales(&now, false); err != nil {
+		return err
+	}
+	if now.Grid.Width != d.Info.Grid.Width || now.Grid.Height != d.Info.Grid.Height ||
+		now.Grid.Transform != d.Info.Grid.Transform || now.FileBytes != d.Info.FileBytes ||
+		now.Mask != d.Info.Mask || now.MaskFromNodata != d.Info.MaskFromNodata || !slices.EqualFunc(now.Bands,
+		d.Info.Bands, sameBand) {
+		return fmt.Errorf("%s has another grid, other bands, or another mask than for the run: it is another file, or its metadata were changed", f.path)
+	}
+	return nil
+}
+
+// sameBand reports whether the pixels of two bands have the same meaning.
+func sameBand(a, b raster.Band) bool {
+	return a.Type == b.Type && nodataText(a.Nodata) == nodataText(b.Nodata) && a.Scale == b.Scale &&
+		a.Offset == b.Offset
+}
+
+// marshal returns the spec as JSON.
+func (e *jobSpec) marshal() (json.RawMessage, error) {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return nil, fmt.Errorf("the run can't be described to workers: %w", err)
+	}
+	return text, nil
+}

@@ -1,0 +1,293 @@
+package apply
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"leat/block"
+	"leat/shm"
+	"leat/timing"
+	"leat/worker"
+)
+
+// remoteWorker is a worker process's part of a run.
+type remoteWorker struct {
+	run     *run
+	life    context.Context // ends after Close, or when the worker has to end early
+	number  int
+	workers int
+	slots   []*slot
+	buffers *block.FreeList[*blockData] // if it reads the inputs
+	memory  *shm.Pool                   // if the coordinator reads the inputs
+
+	mu       sync.Mutex
+	attached map[shm.Handle]*shm.Array
+	note     workerNote
+	stages   map[int][]stageInterval // of blocks in progress
+	closing  error                   // errors of states that were closed before the end
+}
+
+// slot computes one block at a time.
+type slot struct {
+	*computeState
+	number int
+	ready  bool   // Setup has succeeded
+	stop   func() // ends the context that Setup got
+	head   []byte
+}
+
+type stageInterval struct {
+	stage, lane string
+	start       time.Time
+	length      time.Duration
+}
+
+func newRemoteWorker(ctx context.Context, o *WorkOptions, j worker.JoinInfo) (worker.Handler, error) {
+	e := &jobSpec{}
+	if err := json.Unmarshal(j.Job, e); err != nil {
+		return nil, fmt.Errorf("the run's description can't be read: %w", err)
+	}
+	r, err := e.restore(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	w := &remoteWorker{run: r, life: ctx, number: j.Number, workers: max(j.Workers, 1),
+		attached: map[shm.Handle]*shm.Array{}, stages: map[int][]stageInterval{}}
+	r.timings = timing.Forward(w.record)
+	for range max(1, j.Slots) {
+		lane := ""
+		if j.Slots > 1 {
+			lane = fmt.Sprintf(" slot %d", len(w.slots)+1)
+		}
+		w.slots = append(w.slots, &slot{computeState: newComputeState(r, lane), number: len(w.slots)})
+	}
+	if e.Reads {
+		w.buffers = block.NewFreeList(2*len(w.slots)+1, func() *blockData { return newBlockData(r.in, r.plan.Blocks) })
+		return w, nil
+	}
+	if w.memory, err = shm.Open(nil); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// record keeps an interval of a block for the block's answer.
+func (w *remoteWorker) record(stage, lane string, block int, start time.Time, length time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stages[block] = append(w.stages[block], stageInterval{stage, lane, start, length})
+}
+
+// Read returns the arrays of a block, read from its files or attached in the coordinator's shared
+// memory.
+func (w *remoteWorker) Read(ctx context.Context, l worker.Lease) (any, error) {
+	r := w.run
+	if l.Block < 0 || l.Block >= r.plan.Blocks.Count() {
+		return nil, fmt.Errorf("block %d of %d", l.Block, r.plan.Blocks.Count())
+	}
+	if w.buffers == nil {
+		return w.attach(l)
+	}
+	d, err := w.buffers.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b := r.plan.Blocks.At(l.Block)
+	reading := r.timings.Start("reading", "", l.Block)
+	if err = r.in.wait(ctx, b, r.plan.Blocks); err == nil {
+		err = r.in.read(ctx, d, b, r.plan.Blocks, r.job.Controls.Margin)
+	}
+	reading.Stop()
+	if err != nil {
+		w.release(l.Block, d)
+		return nil, w.failed(stageReading, err)
+	}
+	return d, nil
+}
+
+// Discard releases the arrays of a block that will not be computed.
+func (w *remoteWorker) Discard(read any) {
+	d := read.(*blockData)
+	w.release(d.block.Number, d)
+}
+
+// release ends the work on a block.
+func (w *remoteWorker) release(n int, d *blockData) {
+	w.mu.Lock()
+	delete(w.stages, n)
+	w.mu.Unlock()
+	if w.buffers != nil {
+		w.buffers.Put(d)
+	}
+}
+
+// attach attaches a block's arrays in shared memory.
+func (w *remoteWorker) attach(l worker.Lease) (*blockData, error) {
+	var s sharedBlock
+	if err := json.Unmarshal(l.Payload, &s); err != nil {
+		return nil, fmt.Errorf("the places of the arrays of block %d can't be read: %w", l.Block, err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := w.attached[s.Memory]
+	if a == nil {
+		var err error
+		// The function may write to its inputs. Copy-on-write keeps that in this process, so that
+		// another worker can repeat the block.
+		if a, err = w.memory.Attach(s.Memory, shm.CopyOnWrite, nil); err != nil {
+			return nil, fmt.Errorf("the arrays of block %d: %w", l.Block, err)
+		}
+		w.attached[s.Memory] = a
+	}
+	raw, err := shm.Slice[uint8](a)
+	if err != nil {
+		return nil, err
+	}
+	if !dropsWritten {
+		raw = slices.Clone(raw)
+	}
+	return s.open(w.run, w.run.plan.Blocks.At(l.Block), raw)
+}
+
+// Compute runs the function on a block and encodes its results.
+func (w *remoteWorker) Compute(ctx context.Context, place int, read any) (_ [][]byte, err error) {
+	d, s := read.(*blockData), w.slots[place]
+	n := d.block.Number
+	defer func() {
+		s.freeArrays()
+		if w.buffers == nil && w.run.exprs == nil { // expressions do not write to their inputs
+			err = errors.Join(err, dropWritten(d.region))
+		}
+		w.release(n, d)
+	}()
+	if err := w.open(ctx, s); err != nil {
+		return nil, err
+	}
+	b, err := s.computed(ctx, d)
+	if err != nil {
+		return nil, w.failed(stageComputing, err)
+	}
+	parts, a := [][]byte{nil}, answer{}
+	for i, o := range w.run.outs {
+		_, rec, err := s.encode(b, i)
+		if err != nil {
+			return nil, w.failed(stageComputing, err)
+		}
+		w.applyCodec(o)
+		parts = append(parts, rec.meta, rec.data)
+		a.Outputs = append(a.Outputs, answerOutput{o.typ, o.bands, len(rec.meta) + len(rec.data)})
+	}
+	if len(w.run.outs) == 0 {
+		for _, v := range b.extras[0].values {
+			a.Values = append(a.Values, len(v))
+		}
+		parts = append(parts, b.extras[0].values...)
+	}
+	now := time.Now()
+	w.mu.Lock()
+	for _, i := range w.stages[n] {
+		a.Intervals = append(a.Intervals, answerInterval{i.stage, i.lane, now.Sub(i.start), i.length})
+	}
+	w.mu.Unlock()
+	text, err := json.Marshal(&a)
+	if err != nil {
+		return nil, err
+	}
+	s.head = append(binary.LittleEndian.AppendUint32(s.head[:0], uint32(len(text))), text...)
+	parts[0] = s.head
+	return parts, nil
+}
+
+// open sets up the state of a slot before its first block. The state's context is the worker's, not
+// the block's.
+func (w *remoteWorker) open(ctx context.Context, s *slot) error {
+	if s.ready {
+		return nil
+	}
+	life, end := context.WithCancel(w.life)
+	inTime := context.AfterFunc(ctx, end) // cancel Setup if the block is canceled
+	err := s.setup(life, WorkerInfo{Worker: w.number, Workers: w.workers, Slot: s.number})
+	if err != nil {
+		end()
+		return w.failed(stageSetup, err)
+	}
+	s.ready, s.stop = true, end
+	if inTime() {
+		return nil
+	}
+	// The state's context has ended, so the next block gets a new state. Errors of this one are
+	// reported by Close.
+	err = w.close(s)
+	w.mu.Lock()
+	w.closing = errors.Join(w.closing, err)
+	w.mu.Unlock()
+	return context.Cause(ctx)
+}
+
+// close ends the state of a slot. A panic becomes an error with its stack.
+func (w *remoteWorker) close(s *slot) error {
+	if !s.ready {
+		return nil
+	}
+	s.ready = false
+	defer s.stop()
+	if err := s.end(); err != nil {
+		return w.failed(stageClosing, fmt.Errorf("closing worker %d: %w", w.number+1, err))
+	}
+	return nil
+}
+
+// failed returns an error that the coordinator can decode.
+func (w *remoteWorker) failed(stage string, err error) error {
+	return &workerError{err, stage, w.run.job.sentinels()}
+}
+
+// Notify receives a note of the coordinator.
+func (w *remoteWorker) Notify(note json.RawMessage) {
+	var n workerNote
+	if json.Unmarshal(note, &n) != nil {
+		return // a lost note costs time only
+	}
+	w.mu.Lock()
+	w.note = n
+	w.mu.Unlock()
+	for _, o := range w.run.outs {
+		w.applyCodec(o)
+	}
+}
+
+// applyCodec makes a started output use the chosen coding.
+func (w *remoteWorker) applyCodec(o *output) {
+	w.mu.Lock()
+	chosen, ok := w.note.Codings[o.name]
+	w.mu.Unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !ok || !o.started || o.chooser.chosen.Load() != nil {
+		return
+	}
+	for i, c := range o.chooser.candidates {
+		if c.String() == chosen {
+			o.chooser.choose(i)
+		}
+	}
+}
+
+// Close ends the states of the function and closes all that is open.
+func (w *remoteWorker) Close() error {
+	errs := []error{w.closing}
+	for _, s := range w.slots {
+		errs = append(errs, w.close(s))
+	}
+	errs = append(errs, w.run.in.close())
+	if w.memory != nil {
+		errs = append(errs, w.memory.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,197 @@
+package apply
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ResumeError is returned when a run can't resume from the blocks of an earlier one.
+type ResumeError struct {
+	Path    string   // path of the unfinished output
+	Changes []string // clauses, each about a difference between the runs
+	Err     error
+}
+
+func (e *ResumeError) Error() string {
+	text := fmt.Sprintf("%s can't be continued (--resume): ", e.Path)
+	if e.Err != nil {
+		text += e.Err.Error()
+	}
+	for i, c := range e.Changes {
+		if i > 0 {
+			text += "; "
+		}
+		text += c
+	}
+	text += "; run without --resume to start over, or remove it"
+	if !errors.Is(e.Err, errNotSpool) {
+		text += " (leat apply --discard)"
+	}
+	return text
+}
+
+func (e *ResumeError) Unwrap() error { return e.Err }
+
+// findEarlier reads the headers of all spools of an earlier run. If one is missing there is nothing
+// to resume from. It locks nothing: see openSpools.
+func (r *run) findEarlier() (note string, err error) {
+	if !r.job.Resume {
+		return "", nil
+	}
+	var have, lack []*output
+	for _, o := range r.outs {
+		path := spoolPath(o.spec.identity(), o.spec.tempDir())
+		if o.resume, err = readEarlier(path); err != nil {
+			return "", &ResumeError{Path: path, Err: err}
+		}
+		if o.resume != nil {
+			have = append(have, o)
+			continue
+		}
+		lack = append(lack, o)
+		note = fmt.Sprintf("nothing to resume: there is no %s, so all blocks are computed", path)
+		if _, err := os.Lstat(path); err == nil {
+			note = fmt.Sprintf("nothing to resume: %s contains no block, so all blocks are computed", path)
+		}
+		if sibling := spoolPath(o.spec.identity(), ""); path != sibling {
+			if st, err := os.Stat(sibling); err == nil && st.Size() > 0 && !o.spec.inStore() {
+				return "", &ResumeError{Path: sibling,
+					Err: fmt.Errorf("it is next to the output, and unfinished outputs are expected elsewhere (--tmpdir): leave that out")}
+			}
+		}
+	}
+	if len(lack) == 0 {
+		r.continues = len(have) > 0
+		return "", nil
+	}
+	if err := r.checkMissing(have, lack); err != nil {
+		return "", err
+	}
+	for _, o := range r.outs {
+		o.resume = nil
+	}
+	return note, nil
+}
+
+// checkMissing returns an error if a run can't start over because some spools have blocks and
+// others are missing. Starting over would delete the blocks because of an output that was added or
+// renamed.
+func (r *run) checkMissing(have, lack []*output) error {
+	e := &ResumeError{}
+	for _, o := range have {
+		if o.resume.size == int64(len(o.resume.bytes)) { // no block
+			continue
+		}
+		var all changes
+		all.value("the list of outputs", strings.Join(o.resume.Outputs, ", "),
+			strings.Join(sortedKeys(r.job.Outputs), ", "))
+		for _, l := range lack {
+			path := spoolPath(l.spec.identity(), l.spec.tempDir())
+			// A run leaves an empty file if it is killed before its first block is complete, or
+			// while it removes the spools of finished outputs.
+			if st, err := os.Lstat(path); err != nil || len(all) > 0 || !st.Mode().IsRegular() {
+				all.add("output %s has nothing to resume from (%s)", l.name, path)
+			}
+		}
+		if len(all) > 0 && e.Path == "" {
+			e.Path, e.Changes = spoolPath(o.spec.identity(), o.spec.tempDir()), all
+		}
+	}
+	if e.Path == "" {
+		return nil
+	}
+	return e
+}
+
+// readEarlier reads the header of the spool at path. It returns nil if there is no file, an empty
+// one, or one whose header is not complete.
+func readEarlier(path string) (*header, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	switch {
+	case !st.Mode().IsRegular():
+		return nil, errNotSpool
+	case st.Size() == 0:
+		return nil, nil
+	case ok && int(sys.Uid) != os.Geteuid(): // anyone can write to directories for temporary files
+		return nil, errors.New("it belongs to another user")
+	}
+	return readHeader(f, st.Size())
+}
+
+// adoptBlockSize gives a resumed run the block size of the earlier run, unless the user sets one:
+// the machine's memory and cores must not matter.
+func (r *run) adoptBlockSize() {
+	c := &r.job.Controls
+	if !r.continues || c.WindowWidth > 0 {
+		return
+	}
+	const most = 1 << 24
+	if d := r.outs[0].resume; d.BlockWidth > 0 && d.BlockHeight > 0 && d.BlockWidth <= most && d.BlockHeight <= most {
+		c.WindowWidth, c.WindowHeight = d.BlockWidth, d.BlockHeight
+	}
+}
+
+// checkEarlier returns a ResumeError if this run differs from the earlier one.
+func (r *run) checkEarlier() error {
+	if !r.continues {
+		return nil
+	}
+	changes, err := r.compareEarlier(false)
+	if err != nil {
+		return err
+	}
+	if len(changes) > 0 {
+		o := r.outs[0]
+		return &ResumeError{Path: spoolPath(o.spec.identity(), o.spec.tempDir()), Changes: changes}
+	}
+	return nil
+}
+
+// compareEarlier lists the differences between this run and the earlier one. If anyBlocks is true
+// it ignores the block size, which a resumed run adopts.
+func (r *run) compareEarlier(anyBlocks bool) (all changes, err error) {
+	for _, o := range r.outs {
+		was := o.resume
+		t, bands, nodata, err := o.earlierType()
+		if err != nil {
+			return nil, &ResumeError{Path: spoolPath(o.spec.identity(), o.spec.tempDir()), Err: err}
+		}
+		now, err := o.describe(t, bands, nodata)
+		if err != nil {
+			return nil, err
+		}
+		if anyBlocks {
+			now.BlockWidth, now.BlockHeight, now.Blocks = was.BlockWidth, was.BlockHeight, was.Blocks
+		}
+		all.compare(&was.description, now)
+	}
+	return all, nil
+}
+
+// sameHeader returns an error if the locked spool is not the one whose header was read before.
+func (o *output) sameHeader() error {
+	head := make([]byte, len(o.resume.bytes))
+	if _, err := o.spool.f.ReadAt(head, 0); err != nil || !bytes.Equal(head, o.resume.bytes) {
+		return fmt.Errorf("%s: %s was changed by another run of leat just now: try again", o.spec.label(), o.spool.path)
+	}
+	return nil
+}

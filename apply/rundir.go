@@ -1,0 +1,219 @@
+package apply
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"leat/worker"
+)
+
+// runID identifies this run in the names of jobs.
+func (r *run) runID() string {
+	host, _ := os.Hostname()
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", host, os.Getpid(), r.sharedBase()))
+	return hex.EncodeToString(sum[:4])
+}
+
+// sharedBase returns the directory in which the directory that worker processes share is made.
+func (r *run) sharedBase() string {
+	if dir := r.job.Concurrency.SharedTemp; dir != "" {
+		return absolute(dir)
+	}
+	for _, o := range r.outs {
+		if !o.spec.inStore() {
+			return filepath.Dir(realPath(o.spec.Path))
+		}
+	}
+	if dir, err := os.Getwd(); err == nil {
+		return dir
+	}
+	return os.TempDir()
+}
+
+// runDirectory is a temporary directory of a run, which its workers can reach if they need it. A
+// locked file in it, whose lock ends with the process, marks it as in use.
+type runDirectory struct {
+	path string
+	lock *os.File
+}
+
+const (
+	sharedPrefix = ".leat-run-"
+	sharedLock   = "lock"
+)
+
+// makeSharedDirectory is makeRunDirectory for the directory that workers share.
+func makeSharedDirectory(base string) (*runDirectory, error) {
+	folder, err := makeRunDirectory(base)
+	if err != nil {
+		return nil, fmt.Errorf("the folder that workers share can't be made in %s: %w; name another that all workers can reach (--shared-temp)", base, plainPath(err))
+	}
+	return folder, nil
+}
+
+// makeRunDirectory makes a directory of mode 0700 in base, and removes those that killed runs left
+// there.
+func makeRunDirectory(base string) (*runDirectory, error) {
+	sweepRunDirectories(base)
+	for {
+		path, err := os.MkdirTemp(base, sharedPrefix+"*")
+		if err != nil {
+			return nil, err
+		}
+		f, err := os.OpenFile(filepath.Join(path, sharedLock), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		if err == nil {
+			err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		}
+		// Another run may have swept it before it was locked.
+		swept := errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, os.ErrNotExist)
+		if err == nil {
+			mine, err1 := f.Stat()
+			there, err2 := os.Lstat(f.Name())
+			swept = err1 != nil || err2 != nil || !os.SameFile(mine, there)
+		}
+		if err == nil && !swept {
+			return &runDirectory{path, f}, nil
+		}
+		if f != nil {
+			f.Close()
+		}
+		if !swept {
+			return nil, errors.Join(fmt.Errorf("%s can't be locked: %w", path, plainPath(err)), os.RemoveAll(path))
+		}
+	}
+}
+
+func plainPath(err error) error {
+	var pe *os.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}
+
+// remove removes the directory, its lockfile last and after closing it: a network file system keeps
+// a file that is removed while open, and its directory with it.
+func (s *runDirectory) remove() error {
+	list, err := os.ReadDir(s.path)
+	errs := []error{err}
+	for _, e := range list {
+		if e.Name() != sharedLock {
+			errs = append(errs, os.RemoveAll(filepath.Join(s.path, e.Name())))
+		}
+	}
+	return errors.Join(append(errs, s.lock.Close(), os.RemoveAll(s.path))...)
+}
+
+// sweepAfter is the age from which a directory without a lockfile counts as abandoned: a new one
+// has none for an instant.
+const sweepAfter = time.Hour
+
+// sweepRunDirectories removes directories whose run has ended.
+func sweepRunDirectories(base string) {
+	list, err := filepath.Glob(filepath.Join(globQuote(base), sharedPrefix+"*"))
+	if err != nil {
+		return
+	}
+	for _, path := range list {
+		f, err := os.OpenFile(filepath.Join(path, sharedLock), os.O_RDWR|unix.O_NOFOLLOW, 0)
+		if errors.Is(err, os.ErrNotExist) {
+			if st, err := os.Lstat(path); err == nil && st.IsDir() && time.Since(st.ModTime()) > sweepAfter {
+				_ = os.RemoveAll(path)
+			}
+			continue
+		}
+		if err != nil {
+			continue
+		}
+		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			_ = os.RemoveAll(path) // those of other users can't be removed
+		}
+		f.Close()
+	}
+}
+
+// globQuote escapes a path for use in a pattern.
+func globQuote(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// listen opens the coordinator to workers on other machines.
+func (o *dispatcher) listen() (worker.Endpoint, error) {
+	address := o.run.job.Concurrency.Listen
+	if address != "" {
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			address = net.JoinHostPort(strings.Trim(address, "[]"), "0")
+		}
+		inv, err := o.coordinator.Listen(address)
+		if err != nil {
+			var op *net.OpError
+			if errors.As(err, &op) {
+				err = op.Err
+			}
+			err = fmt.Errorf("%s can't be listened at for workers (--listen): %w: name an address of this machine, by which others reach it", o.run.job.Concurrency.Listen, err)
+		}
+		return inv, err
+	}
+	hosts := ownAddresses()
+	var all worker.Endpoint
+	var errs []error
+	for _, h := range hosts {
+		inv, err := o.coordinator.Listen(net.JoinHostPort(h, "0"))
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		inv.Addresses = append(all.Addresses, inv.Addresses...)
+		all = inv
+	}
+	if len(all.Addresses) == 0 {
+		return all, fmt.Errorf("no address of this machine can be listened at for workers (%w): name one (--listen)",
+			errors.Join(errs...))
+	}
+	return all, nil
+}
+
+// ownAddresses returns the addresses by which other machines reach this one: those of its name,
+// else those of its network interfaces, else the loopback address.
+func ownAddresses() []string {
+	var named, cards []string
+	usable := func(a netip.Addr) bool {
+		return a.IsValid() && !a.IsLoopback() && !a.IsLinkLocalUnicast() && !a.IsMulticast() && !a.IsUnspecified()
+	}
+	mine := map[netip.Addr]bool{}
+	if list, err := net.InterfaceAddrs(); err == nil {
+		for _, a := range list {
+			if p, err := netip.ParsePrefix(a.String()); err == nil {
+				mine[p.Addr().Unmap()] = true
+				if usable(p.Addr()) {
+					cards = append(cards, p.Addr().Unmap().String())
+				}
+			}
+		}
+	}
+	if name, err := os.Hostname(); err == nil {
+		list, _ := net.LookupHost(name)
+		for _, h := range list {
+			if a, err := netip.ParseAddr(h); err == nil && usable(a) && mine[a.Unmap()] {
+				named = append(named, a.Unmap().String())
+			}
+		}
+	}
+	switch {
+	case len(named) > 0:
+		return named
+	case len(cards) > 0:
+		return cards
+	}
+	return []string{"127.0.0.1"}
+}

@@ -1,0 +1,22 @@
+package apply
+
+import (
+	"context"
+	"testing"
+
+	"leat/worker"
+)
+
+func TestListenAtForeignAddress(t *testing.T) {
+	c, err := worker.NewChannel(worker.Options{Blocks: 1, Workers: 1,
+		Accept: func(context.Context, *worker.Result) error { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, at := range []string{"203.0.113.9", "203.0.113.9:0", "[2001:db8::9]:0"} { // addresses for documentation
+		o := &dispatcher{run: &run{job: &Job{Concurrency: Concurrency{Listen: at}}}, coordinator: c}
+		_, err := o.listen()
+		wantError(t, err, at+" can't be listened at for workers (--listen): bind: cannot assign requested address: name an address of this machine")
+	}
+}

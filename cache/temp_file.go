@@ -1,0 +1,282 @@
+//go:build unix
+
+package cache
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"leat/internal/fault"
+)
+
+// Hidden names. An unlocked file with such a name was left by a killed process, and is swept.
+// Callers can't use such names, see checkName.
+const (
+	// of nameless caches on file systems without unnamed files, followed by 32 hexadecimal digits
+	namelessPrefix = ".leat-cache-"
+	tempSuffix     = ".leat-new" // of temporary files
+)
+
+// tempFile is an unfinished file: unnamed, so that the kernel frees it when this process ends, or
+// hidden where the file system has no unnamed files. It holds the hold lock.
+type tempFile struct {
+	dir    int
+	fd     int
+	hidden string
+}
+
+// newTempFile creates an empty file in an open directory. hidden must return a new name at each
+// call: a sweep that saw the file before it was locked may remove the name later, and must not hit
+// another file.
+func newTempFile(dir int, hidden func() string) (*tempFile, error) {
+	for {
+		d := &tempFile{dir: dir}
+		var err error
+		if d.fd, err = unnamed(dir); errors.Is(err, errors.ErrUnsupported) {
+			d.hidden = hidden()
+			d.fd, err = openat(dir, d.hidden, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC)
+		}
+		if err != nil {
+			return nil, err
+		}
+		fault.Point("cache.created")
+		ok, err := lock(d.fd, lockHold, shared)
+		if err == nil {
+			err = unix.Fchmod(d.fd, 0o600) // whatever the umask
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("cache: locking a new file: %w", err), d.drop())
+		}
+		if ok && (d.hidden == "" || sameFile(dir, d.hidden, d.fd)) {
+			return d, nil
+		}
+		// A sweep removed it before it was locked.
+		if err := d.drop(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// drop closes the file and removes its hidden name.
+func (d *tempFile) drop() error {
+	if d.hidden != "" && sameFile(d.dir, d.hidden, d.fd) {
+		_ = unlink(d.dir, d.hidden)
+	}
+	return closeLocked(d.fd)
+}
+
+// name links the file as name, instead of its hidden name. The error is fs.ErrExist if the name is
+// taken.
+func (d *tempFile) name(name string) error {
+	if d.hidden == "" {
+		return link(d.fd, d.dir, name)
+	}
+	if err := unix.Linkat(d.dir, d.hidden, d.dir, name, 0); err != nil {
+		return err
+	}
+	fault.Point("cache.linked")
+	hidden := d.hidden
+	d.hidden = ""
+	return unlink(d.dir, hidden)
+}
+
+// tempName returns the hidden name of a file that will become name; id distinguishes caches.
+func tempName(name string, id [16]byte) string {
+	return tempPrefix(name) + hex.EncodeToString(id[:8]) + tempSuffix
+}
+
+// newTempName is tempName with a random id.
+func newTempName(name string) string {
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return tempName(name, id)
+}
+
+func tempPrefix(name string) string {
+	const most = 255 - 2 - 16 - len(tempSuffix) // bytes of a file name on all usual file systems
+	return "." + name[:min(len(name), most)] + "."
+}
+
+func newNamelessName() string {
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return namelessPrefix + hex.EncodeToString(id[:])
+}
+
+func isNamelessName(name string) bool {
+	digits, ok := strings.CutPrefix(name, namelessPrefix)
+	return ok && len(digits) == 32 && isHex(digits)
+}
+
+func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
+
+// checkName returns an error for a name that would be swept.
+func checkName(path, name string) error {
+	if isNamelessName(name) || isTempName(name) {
+		return fmt.Errorf("cache: %s: leat gives such names to temporary files, which GC removes: give another name", path)
+	}
+	return nil
+}
+
+// isTempName reports whether tempName made name, for any file.
+func isTempName(name string) bool {
+	rest, ok := strings.CutSuffix(name, tempSuffix)
+	if !ok || len(rest) < 18 || rest[0] != '.' || rest[len(rest)-17] != '.' {
+		return false
+	}
+	return isHex(rest[len(rest)-16:])
+}
+
+// tempsOf matches the hidden names of files that were to become name.
+func tempsOf(name string) func(string) bool {
+	return func(s string) bool {
+		return isTempName(s) && s[:len(s)-16-len(tempSuffix)] == tempPrefix(name)
+	}
+}
+
+// sameFile reports whether a name leads to an open file.
+func sameFile(dir int, name string, fd int) bool {
+	var a, b unix.Stat_t
+	return unix.Fstatat(dir, name, &a, unix.AT_SYMLINK_NOFOLLOW) == nil && unix.Fstat(fd,
+		&b) == nil && a.Dev == b.Dev && a.Ino == b.Ino
+}
+
+func unlink(dir int, name string) error {
+	if err := unix.Unlinkat(dir, name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("cache: removing %s: %w", name, err)
+	}
+	return nil
+}
+
+// names returns the names in an open directory.
+func names(dir int) ([]string, error) {
+	fd, err := openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), ".")
+	defer f.Close()
+	return f.Readdirnames(-1)
+}
+
+// sweep removes the unlocked files with matching names and returns their names.
+func sweep(dir int, match func(name string) bool) (removed []string, err error) {
+	all, err := names(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range all {
+		if match(name) && removeIfUnlocked(dir, name) {
+			removed = append(removed, name)
+		}
+	}
+	return removed, nil
+}
+
+// removeIfUnlocked removes a file unless it is locked, or not a regular file of the user. A file
+// with the name of a nameless cache must be one; temporary files are recognized by name alone,
+// since an export has no header.
+func removeIfUnlocked(dir int, name string) bool {
+	fd, err := openat(dir, name, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC)
+	if err != nil {
+		return false
+	}
+	defer closeLocked(fd)
+	if checkOwn(fd) != nil {
+		return false
+	}
+	ok, err := lock(fd, lockHold, exclusive)
+	if isNamelessName(name) && !isNameless(fd) {
+		return false
+	}
+	return ok && err == nil && sameFile(dir, name, fd) && unlink(dir, name) == nil
+}
+
+// isNameless reports whether an open file is a nameless cache or an unfinished one with an empty
+// first page. It may be sealed, if a process was killed before it linked the file.
+func isNameless(fd int) bool {
+	page := make([]byte, pageSize)
+	n, err := preadFull(fd, page, 0)
+	if err != nil {
+		return false
+	}
+	if bytes.Equal(page[:n], zeroPage[:n]) {
+		return true
+	}
+	h, err := parseHeader(page[:n], math.MaxInt64) // ignore the size
+	return err == nil && h.flags&flagNameless != 0
+}
+
+// checkOwn returns an error unless an open file is a regular file of the user.
+func checkOwn(fd int) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return fmt.Errorf("%w: it is not a regular file", ErrFormat)
+	}
+	if int(st.Uid) != os.Geteuid() {
+		return fmt.Errorf("%w: it belongs to user %d, not to user %d", ErrForeign, st.Uid, os.Geteuid())
+	}
+	return nil
+}
+
+// hold takes the hold lock of an open file, which a sweep may hold for a moment. It first takes the
+// lock of opening processes, which open releases: the first of them sees that no other process has
+// the file open, and can repair the tail.
+func hold(fd int) error {
+	lockOpening(fd)
+	for wait := 20 * time.Microsecond; ; wait *= 2 {
+		ok, err := lock(fd, lockHold, shared)
+		switch {
+		case err != nil:
+			return fmt.Errorf("locking: %w", err)
+		case ok:
+			return nil
+		case wait > 500*time.Millisecond:
+			return errors.New("another process is removing it: try again")
+		}
+		time.Sleep(wait)
+	}
+}
+
+// lockOpening takes the lock of processes that open the file. It gives up after a second: a stopped
+// process delays others, but does not keep them out.
+func lockOpening(fd int) {
+	for begin := time.Now(); time.Since(begin) < time.Second; {
+		if ok, err := lock(fd, lockOpen, exclusive); ok || err != nil {
+			return
+		}
+		time.Sleep(50 * time.Microsecond)
+	}
+}
+
+// splitPath makes a path absolute and opens its directory.
+func splitPath(path string) (abs, name string, dir int, err error) {
+	if path == "" {
+		return "", "", -1, errors.New("cache: no file name given")
+	}
+	if os.IsPathSeparator(path[len(path)-1]) {
+		return "", "", -1, fmt.Errorf("cache: %s names a directory: give the name of a file in it", path)
+	}
+	if abs, err = filepath.Abs(path); err != nil {
+		return "", "", -1, fmt.Errorf("cache: %s: %w", path, err)
+	}
+	name = filepath.Base(abs)
+	dir, err = openat(unix.AT_FDCWD, filepath.Dir(abs), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
+	if err != nil {
+		return "", "", -1, explainDir(filepath.Dir(abs), err)
+	}
+	return abs, name, dir, nil
+}

@@ -1,0 +1,119 @@
+package demo
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"testing"
+
+	"leat/apply"
+	"leat/ndarray"
+)
+
+func TestTheSceneIsTheSameOnEveryMachine(t *testing.T) {
+	const n = 257
+	red, nir := make([]uint16, n*n), make([]uint16, n*n)
+	fillRows(n, 0, n, red, nir)
+	h := sha256.New()
+	for _, band := range [][]uint16{red, nir} {
+		for _, v := range band {
+			h.Write([]byte{byte(v), byte(v >> 8)})
+		}
+	}
+	const want = "cef1115e0c6bd0363fda36d990ea08b592c4712fa2061b13aa56010335b1250b"
+	if got := hex.EncodeToString(h.Sum(nil)); got != want {
+		t.Errorf("hash %s, want %s: the scene has changed, and with it every number measured on it", got, want)
+	}
+}
+
+func TestAnyWindowOfTheSceneHasTheSamePixels(t *testing.T) {
+	for _, n := range []int{64, 300, 1111} {
+		red, nir := make([]uint16, n*n), make([]uint16, n*n)
+		fillRows(n, 0, n, red, nir)
+		for _, w := range [][4]int{{0, 0, n, n}, {n - 7, n - 9, 7, 9}, {13, 5, 41, 17}, {n / 2, n / 3, 1, 1}} {
+			col, row, width, height := w[0], w[1], w[2], w[3]
+			r, i := make([]uint16, width*height), make([]uint16, width*height)
+			fillWindow(n, col, row, width, height, r, i)
+			for y := range height {
+				at := (row+y)*n + col
+				if !slices.Equal(r[y*width:(y+1)*width], red[at:at+width]) || !slices.Equal(i[y*width:(y+1)*width],
+					nir[at:at+width]) {
+					t.Fatalf("size %d window %v: row %d differs", n, w, y)
+				}
+			}
+		}
+	}
+}
+
+func TestTheSceneHasNodataOnlyBeyondTheSwath(t *testing.T) {
+	const n = 549
+	red, nir := make([]uint16, n*n), make([]uint16, n*n)
+	fillRows(n, 0, n, red, nir)
+	invalid := 0
+	for i := range red {
+		if (red[i] == 0) != (nir[i] == 0) {
+			t.Fatalf("pixel %d: red %d and nir %d", i, red[i], nir[i])
+		}
+		if red[i] == 0 {
+			invalid++
+		}
+	}
+	if red[0] == 0 || red[n*n-1] != 0 || invalid < n*n/100 || invalid > n*n/20 {
+		t.Errorf("%d pixels of nodata", invalid)
+	}
+}
+
+func TestTheScenesFilesHoldTheSceneAndSayWhatItIs(t *testing.T) {
+	const n = 700
+	var blocks int
+	red, nir, err := WriteScene(t.Context(), t.TempDir(), n, "test", func(p apply.Progress) { blocks = p.Total })
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantRed, wantNIR := make([]uint16, n*n), make([]uint16, n*n)
+	fillRows(n, 0, n, wantRed, wantNIR)
+	for path, want := range map[string][]uint16{red: wantRed, nir: wantNIR} {
+		src, err := apply.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer src.Close()
+		info := src.Info()
+		b := info.Bands[0]
+		if b.Type != ndarray.Uint16 || b.Nodata == nil || b.Nodata.Float64() != 0 || b.Scale != 1e-4 ||
+			b.Offset != -.1 || b.Name == "" {
+			t.Errorf("%s: %+v", path, b)
+		}
+		if !info.Grid.CRS.Equal(Grid(n).CRS) || info.Grid.Transform != Grid(n).Transform || info.TileWidth != 512 {
+			t.Errorf("%s: grid %+v, tiles of %d", path, info.Grid, info.TileWidth)
+		}
+		got := ndarray.New(ndarray.Uint16, 1, n, n)
+		if err := src.Read(t.Context(), []int{1}, info.Grid.Window(), got); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(ndarray.Slice[uint16](got), want) {
+			t.Errorf("%s holds other pixels", path)
+		}
+	}
+	if blocks == 0 {
+		t.Error("progress was never called")
+	}
+}
+
+func BenchmarkScene5490(b *testing.B) {
+	const n = 5490
+	red, nir := make([]uint16, n*n), make([]uint16, n*n)
+	b.SetBytes(int64(len(ndarray.AsBytes(red)) * 2))
+	for b.Loop() {
+		fillRows(n, 0, n, red, nir)
+	}
+}
+
+func BenchmarkWriteScene5490(b *testing.B) {
+	dir := b.TempDir()
+	for b.Loop() {
+		if _, _, err := WriteScene(b.Context(), dir, BaseSize, "test", nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

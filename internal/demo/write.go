@@ -1,0 +1,66 @@
+package demo
+
+import (
+	"context"
+	"path/filepath"
+
+	"leat/apply"
+	"leat/ndarray"
+	"leat/raster"
+)
+
+// The names of the scene's files.
+const (
+	redName = "B04.tif"
+	nirName = "B08.tif"
+)
+
+// Grid returns the grid of Sentinel-2 tile 31TCJ: UTM zone 31N, 109.8 km a side, pixels of 20 m at
+// BaseSize.
+func Grid(size int) raster.Grid {
+	pixel := 20.0 * BaseSize / float64(size)
+	return raster.Grid{
+		Width: size, Height: size, HasTransform: true,
+		Transform: raster.Transform{300000, pixel, 0, 4900020, 0, -pixel},
+		CRS: raster.CRS{Code: "EPSG:32631", Name: "WGS 84 / UTM zone 31N", Keys: &raster.GeoKeys{
+			// Projected, pixels are areas, citation, EPSG code, degrees, metres.
+			Directory: []uint16{1, 1, 0, 6, 1024, 0, 1, 1, 1025, 0, 1, 1, 1026, 34737, 22, 0, 2054, 0, 1, 9102, 3072, 0,
+				1, 32631, 3076, 0, 1, 9001},
+			ASCII: "WGS 84 / UTM zone 31N|",
+		}},
+	}
+}
+
+// WriteScene writes the two bands of the scene, size x size pixels of uint16, into dir as tiled
+// GeoTIFFs without overviews, as a provider would, and returns their paths. version is the
+// program's; progress may be nil. Files of the same names are replaced.
+func WriteScene(ctx context.Context, dir string, size int, version string, progress func(apply.Progress)) (
+	red, nir string, err error) {
+	red, nir = filepath.Join(dir, redName), filepath.Join(dir, nirName)
+	grid := Grid(size)
+	band := func(path, name, what string) apply.Output {
+		return apply.Output{
+			Path: path, Type: ndarray.Uint16, Bands: 1, Nodata: "0", NoOverviews: true,
+			LayerNames: []string{name},
+			Metadata: map[string]string{"TIFFTAG_IMAGEDESCRIPTION": "Made-up Sentinel-2-like scene, " + what +
+				": reflectance x 10000 + 1000"},
+			BeforeClose: func(info *raster.Info) error {
+				info.Bands[0].Scale, info.Bands[0].Offset = 1e-4, -offset*1e-4
+				return nil
+			},
+		}
+	}
+	job := apply.Job{
+		Outputs:  map[string]apply.Output{"red": band(red, "B04", "red"), "nir": band(nir, "B08", "near infrared")},
+		Controls: apply.Controls{Grid: &grid},
+		Progress: progress,
+		Version:  version,
+		Func: func(_ context.Context, b *apply.Block) error {
+			w := b.Window
+			fillWindow(size, w.Col, w.Row, w.Width, w.Height, apply.Out[uint16](b, "red"), apply.Out[uint16](b, "nir"))
+			return nil
+		},
+	}
+	_, err = apply.Run(ctx, job)
+	return red, nir, err
+}

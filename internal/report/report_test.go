@@ -1,0 +1,230 @@
+package report
+
+import (
+	"encoding/base64"
+	"fmt"
+	"image"
+	"image/png"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"leat/internal/preview"
+	"leat/timing"
+)
+
+// sampleReport is a report of a made-up run.
+func sampleReport(t *testing.T) *Report {
+	t.Helper()
+	rec := timing.New()
+	begin := time.Now()
+	ms := func(f float64) time.Duration { return time.Duration(4 * f * 1e6) } // four, for a run of some seconds
+	rec.Declare("reading", "computing", "encoding", "statistics", "overviews", "spooling", "laying out",
+		"waiting to read", "waiting for input")
+	for w := range 2 {
+		at := 4.0
+		for n := w; n < 60; n += 2 {
+			lane := fmt.Sprintf("worker %d", w+1)
+			for i, d := range []float64{1, 3.1, 5.3, 11.2, 1.1, .8, .6} {
+				stage := []string{"waiting for input", "reading", "computing", "encoding", "statistics", "overviews",
+					"spooling"}[i]
+				l := lane
+				if stage == "reading" {
+					l = fmt.Sprintf("reader %d", w+1)
+				}
+				d *= 1 + .3*math.Sin(float64(n*7+i))
+				rec.Record(stage, l, n, begin.Add(ms(at)), ms(d))
+				at += d
+			}
+		}
+	}
+	rec.Record("laying out", "main", timing.NoBlock, begin.Add(ms(700)), ms(60))
+	r := &Report{
+		Command: `leat apply -i red=B04.tif -i nir=B08.tif -o ndvi=ndvi.tif -e '(nir - red) / (nir + red)' --report run.html`,
+		Version: "1.0", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Cores: 2, Pixels: 5490 * 5490,
+		Plan:  []Fact{{"grid", "5490 x 5490"}, {"blocks", "66 of 1024 x 512"}, {"workers", "2"}},
+		Notes: []string{"window 500x500 rounded up to 512x512, whole output tiles"},
+	}
+	r.AddTimings(rec)
+	r.Summary.Wall, r.Summary.CPU = ms(770), ms(1490)
+	steps := timing.Series{Gauge: "blocks read ahead"}
+	done := timing.Series{Gauge: PixelsDone}
+	for i := range 100 {
+		steps.Points = append(steps.Points,
+			timing.Point{At: ms(float64(7 * i)), Value: int64(2 + 2*math.Sin(float64(i)/3))})
+		done.Points = append(done.Points, timing.Point{At: ms(float64(7*i) + 5), Value: int64(i * 5490 * 55)})
+	}
+	r.Series = []timing.Series{steps, done}
+	r.Summary.Gauges = []timing.GaugeSummary{{Gauge: "blocks read ahead", N: 100, Max: 4, Mean: 2.1}}
+	h := &Histogram{Lo: -.2, Hi: .8}
+	for i := range 256 {
+		h.Counts = append(h.Counts, 1e5*math.Exp(-math.Pow(float64(i-190)/30, 2))+
+			6e4*math.Exp(-math.Pow(float64(i-60)/20, 2)))
+	}
+	p := &preview.Preview{
+		Image: image.NewNRGBA(image.Rect(0, 0, 700, 700)), Bands: []int{1},
+		Ramp: preview.Ramp{{R: 140, A: 255}, {R: 253, G: 246, B: 205, A: 255}, {G: 82, A: 255}}, Lo: -1, Hi: 1,
+	}
+	f := func(v float64) *float64 { return &v }
+	r.Outputs = []Raster{{Name: "ndvi", Path: "/data/ndvi.tif", Expression: "(nir - red) / (nir + red)", Preview: p,
+		Facts: []Fact{{"size", "5490 x 5490 pixels, 1 band of float32"}, {"file", "GeoTIFF, 82.3 MiB"},
+			{"crs", "EPSG:32631 (WGS 84 / UTM zone 31N)"},
+			{"stored", "tiles of 512 x 512, deflate with predictor 3, 1.34 : 1"},
+			{"overviews", "1373x1373 687x687 344x344 172x172"}, {"nodata", "nan"}, {"cog", "yes"}},
+		Bands: []Band{{1, "", &Statistics{Min: f(-.21), Max: f(.83), Mean: f(.4312), StdDev: f(.213),
+			ValidPercent: f(97.98)}, h}}}}
+	r.Inputs = []Raster{{Name: "red", Path: "mem", Facts: []Fact{{"size", "10 x 10 pixels"}}}}
+	return r
+}
+
+func renderText(t *testing.T, r *Report) string {
+	t.Helper()
+	var b strings.Builder
+	if err := r.render(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestTheReportNeedsNothingFromElsewhere(t *testing.T) {
+	page := renderText(t, sampleReport(t))
+	for _, bad := range []string{"http://", "https://", "<script", "<link", "@import", "ZgotmplZ", "url(", "%!"} {
+		if strings.Contains(page, bad) {
+			t.Errorf("the page holds %q", bad)
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(page, -1) {
+		if !strings.HasPrefix(m[1], "data:image/png;base64,") {
+			t.Errorf("the page refers to %.60q", m[1])
+		}
+	}
+	for _, want := range []string{"Run done", "Encoding took", "lower quartile", "worker 2", "blocks read ahead",
+		"Mpixel/s", "97.98", "window 500x500"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
+
+func TestTheReportEscapesWhatComesFromOutside(t *testing.T) {
+	r := sampleReport(t)
+	evil := `"><script>alert(1)</script>&`
+	r.Command, r.Version, r.Err = evil, evil, evil
+	r.Notes = []string{evil}
+	r.Plan = []Fact{{evil, evil}}
+	r.Outputs[0].Name, r.Outputs[0].Path, r.Outputs[0].Expression = evil, evil, evil
+	r.Outputs[0].Bands[0].Name = evil
+	r.Outputs[0].Facts = []Fact{{evil, evil}}
+	r.Spans = []timing.Span{{Stage: evil, Lane: evil, Length: time.Second}}
+	r.Series = []timing.Series{{Gauge: evil, Points: []timing.Point{{At: 0, Value: 1}}}}
+	r.Summary.Stages = append(r.Summary.Stages, timing.StageSummary{Stage: evil, N: 1, Total: 1})
+	page := renderText(t, r)
+	if strings.Contains(page, "<script") {
+		t.Error("a text became markup")
+	}
+	if !strings.Contains(page, "Run failed") {
+		t.Error("the failure is not said")
+	}
+}
+
+func TestTheQuicklookOfTheReportIsAPNG(t *testing.T) {
+	page := renderText(t, sampleReport(t))
+	_, rest, ok := strings.Cut(page, "data:image/png;base64,")
+	if !ok {
+		t.Fatal("no picture")
+	}
+	code, _, _ := strings.Cut(rest, `"`)
+	img, err := png.Decode(base64.NewDecoder(base64.StdEncoding,
+		strings.NewReader(strings.NewReplacer("&#43;", "+").Replace(code))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if img.Bounds() != image.Rect(0, 0, 700, 700) {
+		t.Errorf("bounds %v", img.Bounds())
+	}
+}
+
+func TestAnEmptyReportIsAPageToo(t *testing.T) {
+	page := renderText(t, &Report{Err: "a.tif: no such file"})
+	if !strings.Contains(page, "a.tif: no such file") {
+		t.Error("the error is not on the page")
+	}
+}
+
+func TestAReportIsWrittenWholeOrNotAtAll(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "run.html")
+	r := sampleReport(t)
+	if err := r.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(path)
+	if err != nil || !strings.HasSuffix(string(got), "</html>\n") {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	if err := r.Write(filepath.Join(dir, "none", "run.html")); err == nil {
+		t.Error("no error for a missing folder")
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestThePageStaysSmallForALongRun(t *testing.T) {
+	r := &Report{Summary: timing.Summary{Wall: time.Hour}, Every: 16}
+	for i := range timing.MaxIntervals {
+		r.Spans = append(r.Spans, timing.Span{Stage: []string{"reading", "computing"}[i%2],
+			Lane: fmt.Sprintf("worker %d", i%16), Block: i, Start: time.Duration(i) * 50 * time.Millisecond,
+			Length: 20 * time.Millisecond})
+	}
+	if page := renderText(t, r); len(page) > 5<<20 {
+		t.Errorf("%d bytes", len(page))
+	}
+}
+
+func TestStoredHistogramsAreReadOrRefused(t *testing.T) {
+	items := func(lo, hi, values string) map[string]string {
+		return map[string]string{"STATISTICS_HISTOMIN": lo, "STATISTICS_HISTOMAX": hi,
+			"STATISTICS_HISTOBINVALUES": values}
+	}
+	if h := StoredHistogram(items("-1", "1", "1|2|3|")); h == nil || len(h.Counts) != 3 || h.Counts[2] != 3 {
+		t.Errorf("histogram %+v", h)
+	}
+	for name, m := range map[string]map[string]string{
+		"none": {}, "not a number": items("0", "1", "1|x|"), "negative": items("0", "1", "-1|2|"),
+		"nan":      items("nan", "1", "1|2"),
+		"too long": items("0", "1", strings.Repeat("1|", maxHistogramBins+1)), "infinite": items("-inf", "inf", "1|2"),
+	} {
+		if h := StoredHistogram(m); h != nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+func TestLanesAreSortedAsPeopleCount(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		less bool
+	}{{"worker 2", "worker 10", true}, {"reader 1", "worker 1", true}, {"worker 10", "worker 2", false},
+		{"a", "a1", true}} {
+		if got := naturally(c.a, c.b) < 0; got != c.less {
+			t.Errorf("%q before %q: %v", c.a, c.b, got)
+		}
+	}
+}
+
+func TestThroughputIsTheGrowthOfTheCount(t *testing.T) {
+	points := []timing.Point{{At: time.Second, Value: 1e6}, {At: 3 * time.Second, Value: 5e6},
+		{At: 4 * time.Second, Value: 5e6}}
+	rates := rateOf(points, 4*time.Second)
+	for i, want := range map[int]float64{0: 1, rateColumns / 2: 2, rateColumns - 1: 0} {
+		if math.Abs(rates[i]-want) > 1e-6 {
+			t.Errorf("part %d: %v, want %v", i, rates[i], want)
+		}
+	}
+}

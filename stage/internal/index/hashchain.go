@@ -1,0 +1,109 @@
+//go:build unix
+
+package index
+
+import (
+	"context"
+	"sync/atomic"
+
+	"leat/internal/lease"
+)
+
+// bucket is the number of the first record of a chain.
+type bucket = atomic.Uint32
+
+// maxChain limits how many records of a chain are visited. Without it, a reader whose record moved
+// to another chain might never stop.
+const maxChain = 1 << 16
+
+// search finds the valid record of a key. Without the bucket's lock it may miss one while another
+// record of the chain is removed; the caller must pin the result and check it again.
+func (l *Index) search(k Key) (uint32, *record) {
+	i := l.bucket(k.bucket()).Load()
+	for range maxChain {
+		if i == 0 {
+			break
+		}
+		r := l.record(i)
+		if r == nil {
+			break
+		}
+		switch state := byte(r.seq.Load()); {
+		case state == stateValid && r.key == k:
+			return i, r
+		case state == stateFree, state == stateMore, r.key.bucket() != k.bucket():
+			return 0, nil // it has just left this chain
+		}
+		i = r.next.Load()
+	}
+	return 0, nil
+}
+
+// link inserts a record at the head of the chain of its bucket, which must be locked.
+func (l *Index) link(i uint32, r *record) {
+	b := l.bucket(r.key.bucket())
+	r.next.Store(b.Load())
+	b.Store(i)
+}
+
+// unlink removes a record from the chain of its bucket, which must be locked. It does nothing if
+// the record is not there.
+func (l *Index) unlink(i uint32, r *record) {
+	from := l.bucket(r.key.bucket())
+	for range maxChain {
+		j := from.Load()
+		if j == 0 {
+			return
+		}
+		if j == i {
+			from.Store(r.next.Load())
+			return
+		}
+		m := l.record(j)
+		if m == nil {
+			return
+		}
+		from = &m.next
+	}
+}
+
+// lockBucket excludes other goroutines and processes from changing the chain of a bucket.
+func (l *Index) lockBucket(n uint32) (unlock func(), err error) {
+	mu := &l.bucketMu[n%uint32(len(l.bucketMu))]
+	mu.Lock()
+	if err := l.wait(context.Background(), lease.Write, int64(n)); err != nil {
+		mu.Unlock()
+		return nil, err
+	}
+	return func() {
+		_, _ = l.locks.Try(lease.Free, int64(n), 1)
+		mu.Unlock()
+	}, nil
+}
+
+// LockKey tries to take the right to copy or evict the object of a key. It does not wait. The lock
+// ends with the process at the latest.
+func (l *Index) LockKey(k Key) (unlock func(), ok bool, err error) {
+	l.keysMu.Lock()
+	defer l.keysMu.Unlock()
+	n := k.lock()
+	if _, taken := l.keys[n]; taken {
+		return nil, false, nil
+	}
+	if ok, err := l.locks.Try(lease.Write, n, 1); !ok || err != nil {
+		return nil, false, err
+	}
+	l.keys[n] = struct{}{}
+	return func() {
+		l.keysMu.Lock()
+		defer l.keysMu.Unlock()
+		delete(l.keys, n)
+		_, _ = l.locks.Try(lease.Free, n, 1)
+	}, true, nil
+}
+
+// Busy reports whether another process copies or evicts the object of a key.
+func (l *Index) Busy(k Key) bool {
+	mode, err := l.locks.Probe(k.lock(), 1)
+	return err == nil && mode != lease.Free
+}

@@ -1,0 +1,261 @@
+//go:build unix
+
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"leat/internal/fault"
+	"leat/internal/lease"
+	"leat/stage/internal/store"
+)
+
+// Key is a hash of an object's source and name.
+type Key [16]byte
+
+// Version is a hash that identifies a version of an object.
+type Version [16]byte
+
+func (k Key) bucket() uint32 { return *(*uint32)(unsafe.Pointer(&k[8])) % buckets }
+
+// lock returns the lock number of the key.
+func (k Key) lock() int64 { return lockKeys | int64(*(*uint64)(unsafe.Pointer(&k[0]))>>3) }
+
+// Object describes a staged object.
+type Object struct {
+	Key      Key
+	Version  Version
+	Size     int64 // size in bytes
+	Charge   int64 // bytes on the disk
+	Place    Place
+	CRC      uint32 // CRC-32C of its bytes
+	Name     string // source and name, without secrets
+	ETag     string
+	Modified time.Time // at the source; zero: unknown
+	Checked  time.Time // when the source was last seen to have this version
+	Used     time.Time
+	Sound    bool // written or verified since the machine was booted
+}
+
+func (l *Index) bucket(i uint32) *bucket { return at[bucket](l.head, bucketsAt+4*int(i)) }
+
+// record returns record i and maps its chunk on first use. It returns nil if that fails.
+func (l *Index) record(i uint32) *record {
+	n := i / chunkCount
+	if n >= maxChunks {
+		return nil
+	}
+	c := l.chunks[n].Load()
+	if c == nil {
+		if c = l.mapChunk(n); c == nil {
+			return nil
+		}
+	}
+	return &c[i%chunkCount]
+}
+
+func (l *Index) mapChunk(n uint32) *[chunkCount]record {
+	l.mapMu.Lock()
+	defer l.mapMu.Unlock()
+	if c := l.chunks[n].Load(); c != nil {
+		return c
+	}
+	if (n+1)*chunkCount > l.h.capacity.Load() {
+		return nil
+	}
+	b, err := unix.Mmap(l.fd, recordsAt+int64(n)*chunkSize, chunkSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil
+	}
+	c := at[[chunkCount]record](b, 0)
+	l.chunks[n].Store(c)
+	return c
+}
+
+// alloc returns an unused record.
+func (l *Index) alloc() (uint32, *record, error) {
+	for {
+		top := l.h.free.Load()
+		i := uint32(top)
+		if i == 0 {
+			break
+		}
+		r := l.record(i)
+		if r == nil {
+			return 0, nil, ErrFull
+		}
+		if l.h.free.CompareAndSwap(top, (top>>32+1)<<32|uint64(r.next.Load())) {
+			return i, r, nil
+		}
+	}
+	for {
+		i := l.h.next.Load()
+		if i >= l.h.capacity.Load() {
+			if err := l.grow(); err != nil {
+				return 0, nil, err
+			}
+			continue
+		}
+		if l.h.next.CompareAndSwap(i, i+1) {
+			if r := l.record(i); r != nil {
+				return i, r, nil
+			}
+			return 0, nil, ErrFull
+		}
+	}
+}
+
+// grow adds a chunk to the index unless another process has done so meanwhile.
+func (l *Index) grow() error {
+	l.mapMu.Lock()
+	defer l.mapMu.Unlock()
+	if err := l.wait(context.Background(), lease.Write, lockGrow); err != nil {
+		return err
+	}
+	defer func() { _, _ = l.locks.Try(lease.Free, lockGrow, 1) }()
+	n := l.h.capacity.Load()
+	if n > l.h.next.Load() {
+		return nil
+	}
+	if n/chunkCount >= maxChunks {
+		return ErrFull
+	}
+	if err := allocate(l.fd, recordsAt+int64(n)*recordSize, chunkSize); err != nil {
+		return fmt.Errorf("%w: %s can't grow: %w", ErrFull, l.dir.File("index"), err)
+	}
+	fault.Point("index.grown")
+	l.h.capacity.Store(n + chunkCount)
+	return nil
+}
+
+// put frees record i and those that hold more of its text. It must be in no chain.
+func (l *Index) put(i uint32) {
+	for i != 0 {
+		r := l.record(i)
+		if r == nil {
+			return
+		}
+		more := r.more.Load()
+		r.more.Store(0)
+		r.seq.Store(nextUse(r.seq.Load(), stateFree))
+		for {
+			top := l.h.free.Load()
+			r.next.Store(uint32(top))
+			if l.h.free.CompareAndSwap(top, (top>>32+1)<<32|uint64(i)) {
+				break
+			}
+		}
+		i = more
+	}
+}
+
+// write writes an object into an unlinked record and allocates more records for its text as needed.
+func (l *Index) write(r *record, o Object) error {
+	text := o.Name + o.ETag
+	if len(text) > maxTextLen {
+		return fmt.Errorf("%w: name and entity tag have %d bytes", ErrFull, len(text))
+	}
+	r.key, r.version, r.size, r.charge, r.place, r.crc = o.Key, o.Version, o.Size, o.Charge, o.Place, o.CRC
+	r.epoch.Store(l.h.epoch.Load())
+	r.used.Store(time.Now().UnixNano())
+	r.checked.Store(nanos(o.Checked))
+	r.changed = nanos(o.Modified)
+	r.tag, r.length = uint32(len(o.ETag)), uint32(len(text))
+	r.more.Store(0)
+	text = text[copy(r.text[:], text):]
+	for last := r; text != ""; {
+		i, m, err := l.alloc()
+		if err != nil {
+			return err
+		}
+		m.more.Store(0)
+		m.seq.Store(nextUse(m.seq.Load(), stateMore))
+		text = text[copy(m.moreText(), text):]
+		last.more.Store(i)
+		last = m
+	}
+	return nil
+}
+
+func (r *record) moreText() []byte {
+	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(r), recordSize-textMore)), textMore)
+}
+
+// sum returns the checksum of the fields that stay constant during a use. It is never 0.
+func (r *record) sum() uint32 {
+	b := unsafe.Slice((*byte)(unsafe.Pointer(r)), recordSize)
+	sum := crc32.Update(0, castagnoli, b[unsafe.Offsetof(r.more):unsafe.Offsetof(r.epoch)])
+	sum = crc32.Update(sum, castagnoli, b[unsafe.Offsetof(r.changed):])
+	return max(sum, 1)
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// intact reports whether a record with that seq is as it was written. For one without a checksum it
+// checks the numbers alone.
+func (r *record) intact(seq uint64) bool {
+	if sum := uint32(seq >> sumShift); sum != 0 {
+		return sum == r.sum()
+	}
+	return r.size >= 0 && r.charge >= 0 && r.place.Check() == nil &&
+		(!r.place.Packed() || r.charge <= store.SegmentSize-r.place.Offset)
+}
+
+// errDamaged is returned for a record that is not as it was written. Its fields must not be used.
+var errDamaged = errors.New("stage: damaged record")
+
+// damaged marks the index as unclean because of a damaged record and returns errDamaged. The next
+// process that opens the directory alone removes the record; until then its object is not found,
+// and its space stays counted.
+func (l *Index) damaged() error {
+	l.h.unclean.Store(1)
+	return errDamaged
+}
+
+// count returns the number of records that may be in use, including record 0.
+func (l *Index) count() uint32 { return min(l.h.next.Load(), l.h.capacity.Load()) }
+
+// read returns the object of a record that can't change.
+func (l *Index) read(r *record) Object {
+	o := Object{Key: r.key, Version: r.version, Size: r.size, Charge: r.charge, Place: r.place, CRC: r.crc,
+		Modified: timeOf(r.changed), Checked: timeOf(r.checked.Load()), Used: timeOf(r.used.Load()),
+		Sound: r.epoch.Load() == l.h.epoch.Load()}
+	n := int(min(r.length, maxTextLen))
+	b := append(make([]byte, 0, n), r.text[:min(n, textHere)]...)
+	for i := r.more.Load(); i != 0 && len(b) < n; {
+		m := l.record(i)
+		if m == nil {
+			break
+		}
+		b = append(b, m.moreText()[:min(n-len(b), textMore)]...)
+		i = m.more.Load()
+	}
+	tag := min(int(r.tag), len(b))
+	o.Name, o.ETag = string(b[:len(b)-tag]), string(b[len(b)-tag:])
+	return o
+}
+
+// nanos returns a time as stored in the index: 0 for none, and for times more than 292 years from
+// 1970.
+func nanos(t time.Time) int64 {
+	const most = math.MaxInt64/int64(time.Second) - 1
+	if s := t.Unix(); s > most || s < -most {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+func timeOf(nanos int64) (t time.Time) {
+	if nanos != 0 {
+		t = time.Unix(0, nanos)
+	}
+	return t
+}

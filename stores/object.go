@@ -1,0 +1,184 @@
+package stores
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"leat/objstore"
+	"leat/objstore/ranged"
+	"leat/raster"
+	"leat/stage"
+)
+
+// object is one version of an object. Its bytes come from the store, or from the local disk once it
+// is staged. It is a raster.Prefetcher.
+type object struct {
+	s      *Stores
+	bucket *objstore.Bucket
+	name   string
+	label  string // its URL without secrets
+	remote *ranged.Reader
+	local  atomic.Pointer[stage.Reader]
+
+	sidecars []string                 // suffixes of the sidecars that the raster uses
+	versions map[string]objstore.Info // of the sidecars that change what pixels mean
+
+	mu  sync.Mutex
+	ref *stage.Ref
+}
+
+// Beside returns the suffixes of the raster's sidecars.
+func (o *object) Beside() []string { return o.sidecars }
+
+// BesideVersions implements apply.Accompanied.
+func (o *object) BesideVersions() map[string]objstore.Info { return o.versions }
+
+// ReadAt implements io.ReaderAt.
+func (o *object) ReadAt(b []byte, at int64) (int, error) {
+	if r := o.local.Load(); r != nil {
+		return r.ReadAt(b, at)
+	}
+	return o.remote.ReadAt(b, at)
+}
+
+// Fetch implements raster.Prefetcher. It does nothing for a staged object.
+func (o *object) Fetch(ranges []raster.Range) (release func()) {
+	if o.local.Load() != nil {
+		return func() {}
+	}
+	return o.remote.Fetch(ranges)
+}
+
+// Version returns the version that is read.
+func (o *object) Version() objstore.Info { return o.remote.Info() }
+
+// Brought returns the number of bytes that were read in pieces.
+func (o *object) Brought() int64 { return o.remote.Counters().Bytes }
+
+// Pieces returns an error if the object can't be read in pieces.
+func (o *object) Pieces() error {
+	if o.remote.Info().Whole {
+		return fmt.Errorf("%s: the server does not support range requests", o.label)
+	}
+	return nil
+}
+
+// Staging returns an error if the object can't be staged. It does not open the stage, and so may
+// miss a cause.
+func (o *object) Staging() error {
+	if o.s.o.NoStage {
+		return errors.New("there is no stage")
+	}
+	if size, most := o.remote.Size(), o.s.maxStageBytes(); size > most {
+		return fmt.Errorf("%s is larger than the stage's limit", o.label)
+	}
+	return nil
+}
+
+// Here reports whether the whole object is staged already. It does not create a stage.
+func (o *object) Here() bool {
+	if o.Staging() != nil || !stage.Exists(o.s.o.StageDir) {
+		return false
+	}
+	pool, err := o.s.stage()
+	return err == nil && pool.Has(o.bucket, o.name)
+}
+
+// Stage starts to stage the object and returns at once. It returns false if the object is read in
+// pieces instead.
+func (o *object) Stage() (bool, error) { return o.begin((*stage.Pool).Prefetch) }
+
+// StageFile is Stage for callers that need [object.LocalPath].
+func (o *object) StageFile() (bool, error) { return o.begin((*stage.Pool).PrefetchFile) }
+
+// LocalPath returns the path of a local file that holds exactly the object. It is valid after Wait
+// and until Done.
+func (o *object) LocalPath() (string, error) {
+	r := o.local.Load()
+	if r == nil {
+		return "", fmt.Errorf("%s: there is no space for it on the local disk: make some (leat stage gc), or copy it first, with: leat stage get", o.label)
+	}
+	return r.Path()
+}
+
+func (o *object) begin(prefetch func(p *stage.Pool, src stage.Source, name string) *stage.Ref) (bool, error) {
+	pool, err := o.s.staged(o)
+	if pool == nil {
+		if err == nil && !o.Version().Versioned() {
+			o.s.warnUnversioned(o)
+		}
+		return false, err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ref == nil {
+		o.ref = prefetch(pool, o.bucket, o.name)
+	}
+	return true, nil
+}
+
+// Wait waits for the copy that Stage started; later reads are local. If there was no space, they go
+// on in pieces. A version other than the opened one is objstore.ErrChanged.
+func (o *object) Wait(ctx context.Context) error {
+	o.mu.Lock()
+	ref := o.ref
+	o.mu.Unlock()
+	if ref == nil || o.local.Load() != nil {
+		return nil
+	}
+	r, err := ref.Open(ctx)
+	if err != nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.ref != ref && errors.Is(err, stage.ErrClosed) {
+			return nil // another reader found no space and released ref: read in pieces
+		}
+		return err
+	}
+	switch {
+	case r.Size() != o.remote.Size() || !objstore.SameVersion(r.Version(), o.remote.Info()):
+		return errors.Join(&objstore.Error{Op: "staging", URL: o.label, Err: objstore.ErrChanged}, r.Close())
+	case !r.Staged() && o.Pieces() == nil:
+		// The whole object would be in memory.
+		o.release()
+		if !o.Version().Versioned() {
+			o.s.warnUnversioned(o)
+		}
+		return r.Close()
+	}
+	same, err := o.remote.Matches(r) // the header was read from the store
+	if err == nil && !same {
+		err = &objstore.Error{Op: "staging", URL: o.label, Err: objstore.ErrChanged}
+	}
+	if err != nil {
+		return errors.Join(err, r.Close())
+	}
+	if !o.local.CompareAndSwap(nil, r) {
+		return r.Close()
+	}
+	return nil
+}
+
+// Done says that no read will follow: the stage may evict the object.
+func (o *object) Done() error {
+	o.release()
+	if r := o.local.Swap(nil); r != nil {
+		return r.Close()
+	}
+	return nil
+}
+
+func (o *object) release() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ref != nil {
+		o.ref.Release()
+		o.ref = nil
+	}
+}
+
+// Close ends reading and cancels requests.
+func (o *object) Close() error { return errors.Join(o.Done(), o.remote.Close()) }

@@ -1,0 +1,208 @@
+// Package stores opens rasters that lie in stores, for jobs of package apply: [Stores] provides
+// Job.Open and Job.Store.
+//
+// Opening a raster reads only its header. Further bytes are either read in pieces, by several
+// concurrent requests ahead of the blocks that need them, or staged as a whole on local disk, where
+// all runs on the machine share them (package stage). In both cases a run reads one version.
+//
+// Sidecars of a GeoTIFF (.ovr, .msk, .aux.xml, world files) are looked for as those of a local one,
+// except where the URL has a query, since a signature holds for one object only.
+package stores
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"sync"
+
+	"leat/objstore"
+	"leat/objstore/ranged"
+	"leat/stage"
+)
+
+// Options configure Stores; nil and zero fields mean the defaults.
+type Options struct {
+	Store    objstore.Options
+	Requests int // maximum number of concurrent requests of rasters read in pieces; default 16
+	// NoStage disables staging. StageDir and Stage are the arguments of stage.Open.
+	NoStage  bool
+	StageDir string
+	Stage    stage.Options
+	// Warn reports facts that are not errors, each kind once: there can be no stage, and none was
+	// requested; a store denies access to sidecars; a server reports no versions. It may be called
+	// concurrently. Default: none.
+	Warn func(error)
+}
+
+// Stores opens rasters by URL and uploads finished ones. It is safe for concurrent use.
+type Stores struct {
+	o       Options
+	limiter *ranged.Limiter
+
+	mu       sync.Mutex
+	buckets  map[string]*objstore.Bucket // by URL
+	pool     *stage.Pool
+	poolErr  error
+	poolOnce sync.Once
+	warnings [3]sync.Once
+}
+
+// New returns Stores. It sends no request and creates no directory; the first raster that needs one
+// does.
+func New(o *Options) *Stores {
+	s := &Stores{buckets: map[string]*objstore.Bucket{}}
+	if o != nil {
+		s.o = *o
+	}
+	if s.o.Requests <= 0 {
+		s.o.Requests = 16
+	}
+	s.limiter = ranged.NewLimiter(s.o.Requests)
+	return s
+}
+
+// Close closes the stage and the buckets. The rasters must be closed first.
+func (s *Stores) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	if s.pool != nil {
+		errs = append(errs, s.pool.Close())
+		s.pool, s.poolErr = nil, stage.ErrClosed
+	}
+	for _, b := range s.buckets {
+		errs = append(errs, b.Close())
+	}
+	clear(s.buckets)
+	return errors.Join(errs...)
+}
+
+// bucket returns the bucket of an object, and the object's name. It opens each bucket once.
+func (s *Stores) bucket(ctx context.Context, url string) (*objstore.Bucket, string, error) {
+	at, name, err := objstore.Split(url)
+	if err != nil {
+		return nil, "", err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.buckets[at]
+	if b == nil {
+		// The bucket outlives the request that opens it.
+		if b, err = objstore.Open(context.WithoutCancel(ctx), at, &s.o.Store); err != nil {
+			return nil, "", err
+		}
+		s.buckets[at] = b
+	}
+	return b, name, nil
+}
+
+// stage returns the stage, which the first call opens.
+func (s *Stores) stage() (*stage.Pool, error) {
+	if s.o.NoStage {
+		return nil, errors.New("there is no stage")
+	}
+	s.poolOnce.Do(func() {
+		pool, err := stage.Open(s.o.StageDir, &s.o.Stage)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.pool, s.poolErr = pool, err
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pool, s.poolErr
+}
+
+// staged returns the stage. If it can't be opened, and o can be read without it, staged warns and
+// returns nil, unless the user named a directory that is wrong for other reasons than a full disk.
+func (s *Stores) staged(o *object) (*stage.Pool, error) {
+	pool, err := s.stage()
+	if err == nil || s.o.StageDir != "" && !errors.Is(err, stage.ErrNoSpace) || o.Pieces() != nil {
+		return pool, err
+	}
+	s.warn(0, fmt.Errorf("remote inputs are read in pieces, since they can't be staged: %w", err))
+	return nil, nil
+}
+
+// warn reports one kind of warning once.
+func (s *Stores) warn(kind int, err error) {
+	s.warnings[kind].Do(func() {
+		if s.o.Warn != nil {
+			s.o.Warn(err)
+		}
+	})
+}
+
+// warnRefused warns of a sidecar that may not be read.
+func (s *Stores) warnRefused(err error) {
+	s.warn(1, fmt.Errorf("%w; some stores answer so for missing objects: this and other refused sidecars of inputs are treated as missing", err))
+}
+
+// warnUnversioned warns that an object is read in pieces which may be of several versions.
+func (s *Stores) warnUnversioned(o *object) {
+	s.warn(2, fmt.Errorf("%s is read in pieces, and its server reports no version: if it is replaced meanwhile, that may go unnoticed", o.label))
+}
+
+// maxStageBytes returns the stage's limit.
+func (s *Stores) maxStageBytes() int64 {
+	if s.o.Stage.MaxBytes > 0 {
+		return s.o.Stage.MaxBytes
+	}
+	return 1 << 40
+}
+
+func (s *Stores) ranges() *ranged.Options {
+	// The cache is small: a job may have thousands of inputs, and itself keeps the tiles that it
+	// needs again.
+	return &ranged.Options{Retry: s.o.Store.Retry, Limiter: s.limiter, HeadBytes: headBytes, CacheBytes: 256 << 10}
+}
+
+// Exists reports whether a store has an object. The error is fs.ErrPermission where the store does
+// not say, as S3 does for a missing object without permission to list.
+func (s *Stores) Exists(ctx context.Context, url string) (bool, error) {
+	b, name, err := s.bucket(ctx, url)
+	if err != nil {
+		return false, err
+	}
+	_, err = s.o.Store.Retry.Stat(ctx, b, name)
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	}
+	return false, err
+}
+
+// Check returns an error if the URL can't name an output, as far as that is known without writing.
+func (s *Stores) Check(ctx context.Context, url string) error {
+	b, name, err := s.bucket(ctx, url)
+	switch {
+	case err != nil:
+		return err
+	case strings.ContainsAny(url[strings.Index(url, "://")+3:], "?#"):
+		return fmt.Errorf("%s: the name of an output can't have a query: give a bucket and a name, such as s3://bucket/out.tif", objstore.Redact(url))
+	case !b.CanUpload():
+		return fmt.Errorf("%s: the server can't be written to: give a bucket (s3://, gs://, azblob://) or a local file", objstore.Redact(url))
+	}
+	// A missing bucket would otherwise be found only after all is computed. The answer about a
+	// single object does not distinguish a missing bucket from a missing object.
+	for _, err := range b.List(ctx, name) {
+		if errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		break
+	}
+	return nil
+}
+
+// Upload writes size bytes of r as an object, completely or not at all.
+func (s *Stores) Upload(ctx context.Context, url string, r io.ReaderAt, size int64, o objstore.UploadOptions) error {
+	b, name, err := s.bucket(ctx, url)
+	if err != nil {
+		return err
+	}
+	return b.Upload(ctx, name, r, size, o)
+}

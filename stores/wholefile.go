@@ -1,0 +1,98 @@
+package stores
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"leat/objstore"
+	"leat/objstore/ranged"
+	"leat/stage"
+)
+
+// headBytes is what opening a file reads.
+const headBytes = 32 << 10
+
+// memoryBytes is the size up to which a sidecar that is read as a whole is kept in memory, outside
+// the run's memory budget.
+const memoryBytes = 4 << 20
+
+// wholeFile is a sidecar that can't well be read in pieces: its server does not support ranges, so
+// that each piece costs all bytes before it, or reports no version. All but its beginning is read
+// as a whole when first needed.
+type wholeFile struct {
+	s      *Stores
+	ctx    context.Context
+	bucket *objstore.Bucket
+	name   string
+	label  string
+	remote *ranged.Reader
+
+	once  sync.Once
+	all   io.ReaderAt
+	err   error
+	ref   *stage.Ref
+	local *stage.Reader
+}
+
+// ReadAt implements io.ReaderAt.
+func (w *wholeFile) ReadAt(b []byte, at int64) (int, error) {
+	if at+int64(len(b)) <= min(headBytes, w.remote.Size()) {
+		return w.remote.ReadAt(b, at)
+	}
+	w.once.Do(func() { w.err = w.load() })
+	if w.err != nil {
+		return 0, w.err
+	}
+	return w.all.ReadAt(b, at)
+}
+
+func (w *wholeFile) load() error {
+	version := w.remote.Info()
+	if version.Size <= memoryBytes {
+		_, body, err := w.s.o.Store.Retry.Read(w.ctx, w.bucket, w.name, 0, -1, &version)
+		if err != nil {
+			return err
+		}
+		defer body.Close()
+		data := make([]byte, version.Size)
+		if _, err := io.ReadFull(body, data); err != nil {
+			return &objstore.Error{Op: "reading", URL: w.label, Err: err}
+		}
+		w.all = bytes.NewReader(data)
+	} else {
+		pool, err := w.s.stage()
+		if err != nil {
+			return fmt.Errorf("%s can't be read in pieces and can't be staged: %w: allow a stage, or copy it and its raster to local disk first, with: leat stage get", w.label, err)
+		}
+		w.ref = pool.Prefetch(w.bucket, w.name)
+		if w.local, err = w.ref.Open(w.ctx); err != nil {
+			return err
+		}
+		if w.local.Size() != version.Size || !objstore.SameVersion(w.local.Version(), version) {
+			return &objstore.Error{Op: "staging", URL: w.label, Err: objstore.ErrChanged}
+		}
+		w.all = w.local
+	}
+	same, err := w.remote.Matches(w.all)
+	if err == nil && !same {
+		err = &objstore.Error{Op: "reading", URL: w.label, Err: objstore.ErrChanged}
+	}
+	return err
+}
+
+// Close ends reading.
+func (w *wholeFile) Close() error {
+	err := w.remote.Close()
+	if w.local != nil {
+		if cerr := w.local.Close(); err == nil {
+			err = cerr
+		}
+	}
+	if w.ref != nil {
+		w.ref.Release()
+	}
+	return err
+}

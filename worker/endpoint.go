@@ -1,0 +1,126 @@
+package worker
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+)
+
+// Endpoint holds what a worker needs to join a run: the coordinator's addresses, the pin of its
+// key, and the token that authenticates the worker. Its text (MarshalText) is a secret; String,
+// Format and LogValue show only the addresses.
+type Endpoint struct {
+	// Addresses are the coordinator's, HOST:PORT, tried in this order.
+	Addresses []string `json:"addresses"`
+	// Pin is the SHA-256 of the coordinator's public key (its SubjectPublicKeyInfo) as
+	// "sha256//BASE64", the form of curl's --pinnedpubkey.
+	Pin string `json:"pin"`
+	// Token is sent with each message.
+	Token string `json:"token"`
+}
+
+// Bounds of an endpoint's text, which comes from files and variables.
+const (
+	maxEndpoint  = 16 << 10
+	maxAddresses = 64
+	pinPrefix    = "sha256//"
+)
+
+// IsZero reports whether all fields are empty.
+func (i Endpoint) IsZero() bool { return len(i.Addresses) == 0 && i.Pin == "" && i.Token == "" }
+
+// String returns the addresses and nothing secret.
+func (i Endpoint) String() string {
+	if i.IsZero() {
+		return "no endpoint"
+	}
+	return "endpoint " + strings.Join(i.Addresses, ", ")
+}
+
+// Format writes what String returns for every verb: %#v would otherwise show the token.
+func (i Endpoint) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, i.String()) }
+
+// LogValue returns what String returns: slog would otherwise use MarshalText.
+func (i Endpoint) LogValue() slog.Value { return slog.StringValue(i.String()) }
+
+// plainEndpoint is an Endpoint without its methods.
+type plainEndpoint Endpoint
+
+// MarshalText returns the endpoint as one line of JSON, the content of secret files and variables.
+func (i Endpoint) MarshalText() ([]byte, error) { return json.Marshal(plainEndpoint(i)) }
+
+// MarshalJSON always fails, so that no secret gets into a larger message by accident. MarshalText
+// returns the text.
+func (i Endpoint) MarshalJSON() ([]byte, error) {
+	return nil, errors.New("worker: an endpoint is a secret and is not encoded as JSON")
+}
+
+// UnmarshalText parses what MarshalText returned; surrounding space is ignored. An error leaves the
+// endpoint unchanged and does not quote the text.
+func (i *Endpoint) UnmarshalText(text []byte) error {
+	if len(text) > maxEndpoint {
+		return fmt.Errorf("worker: endpoint is longer than %d bytes", maxEndpoint)
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	var p plainEndpoint
+	if err := d.Decode(&p); err != nil {
+		return errors.New("worker: endpoint is not an object with addresses, pin and token")
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("worker: endpoint has data after its end")
+	}
+	if err := Endpoint(p).check(); err != nil {
+		return err
+	}
+	*i = Endpoint(p)
+	return nil
+}
+
+func (i Endpoint) check() error {
+	if n := len(i.Addresses); n < 1 || n > maxAddresses {
+		return fmt.Errorf("worker: endpoint has %d addresses, expected 1 to %d", n, maxAddresses)
+	}
+	for _, a := range i.Addresses {
+		host, port, err := net.SplitHostPort(a)
+		if err != nil || host == "" || len(host) > 255 || !isPrintable(a) {
+			return errors.New("worker: endpoint address is not HOST:PORT")
+		}
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return errors.New("worker: endpoint port is not a number from 1 to 65535")
+		}
+	}
+	if _, err := parsePin(i.Pin); err != nil {
+		return err
+	}
+	if len(i.Token) < 16 || len(i.Token) > 512 {
+		return errors.New("worker: endpoint token does not have 16 to 512 bytes")
+	}
+	for _, b := range []byte(i.Token) {
+		if b <= ' ' || b > '~' { // it is sent in a header
+			return errors.New("worker: endpoint token has characters that a header can't hold")
+		}
+	}
+	return nil
+}
+
+// parsePin returns the 32 bytes of a pin.
+func parsePin(pin string) ([]byte, error) {
+	text, ok := strings.CutPrefix(pin, pinPrefix)
+	sum, err := base64.StdEncoding.DecodeString(text)
+	if !ok || err != nil || len(sum) != 32 {
+		return nil, errors.New("worker: endpoint pin is not " + pinPrefix + " and 32 bytes in base64")
+	}
+	return sum, nil
+}
+
+// WorkerName returns the name of a launcher's worker i, as used in messages, logs and file names:
+// "slurm-3".
+func WorkerName(kind string, i int) string { return kind + "-" + strconv.Itoa(i) }

@@ -1,0 +1,23 @@
+package slurm
+
+import (
+	"strings"
+	"testing"
+
+	"leat/worker"
+	"leat/worker/slurm/slurmtest"
+	"leat/worker/workertest"
+)
+
+func TestConformance(t *testing.T) {
+	c := slurmtest.Start(t)
+	c.Setenv(t)
+	workertest.Launcher(t, workertest.Setup{
+		Launcher: func(t *testing.T) worker.Launcher { return New(nil) },
+		Folder:   true,
+		Left: func(t *testing.T, _ worker.Launcher) []string {
+			return strings.FieldsFunc(c.Jobs(t), func(r rune) bool { return r == '\n' })
+		},
+		MaxWorkers: slurmtest.CPUs,
+	})
+}
