@@ -97,7 +97,7 @@ func (o *output) describe(t ndarray.DType, bands int, nodata *ndarray.Scalar) (*
 		d.Function = job.Function
 		if codec := job.Functions[job.Function].Params; codec != nil {
 			if d.descriptionParams, err = describeParams(codec, job.Params); err != nil {
-				return nil, &JobError{fmt.Errorf("Job.Params can't be saved for resuming: %w",
+				return nil, &JobError{Err: fmt.Errorf("Job.Params can't be saved for resuming: %w",
 					err)}
 			}
 		}

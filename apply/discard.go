@@ -30,7 +30,7 @@ func Discard(ctx context.Context, outputs map[string]Output) (list []Discarded, 
 	r := &run{log: slog.New(slog.DiscardHandler)}
 	for _, name := range sortedKeys(outputs) {
 		if outputs[name].Path == "" {
-			return nil, &JobError{fmt.Errorf("output %s: no file is given", name)}
+			return nil, &JobError{Err: fmt.Errorf("output %s: no file is given", name)}
 		}
 		r.outs = append(r.outs, &output{name: name, spec: outputs[name]})
 	}

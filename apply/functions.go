@@ -118,17 +118,17 @@ func bindFunction(job *Job) error {
 	f, ok := job.Functions[job.Function]
 	switch {
 	case job.Func != nil || job.Setup != nil || job.Close != nil || job.Emits != nil:
-		return &JobError{fmt.Errorf("the job names the function %q, and also sets Func, Setup, Close or Emits, which belong in the table", job.Function)}
+		return &JobError{Err: fmt.Errorf("the job names the function %q, and also sets Func, Setup, Close or Emits, which belong in the table", job.Function)}
 	case !ok && len(job.Functions) == 0:
-		return &JobError{fmt.Errorf("the job names the function %q, and has no table of functions (Job.Functions)",
+		return &JobError{Err: fmt.Errorf("the job names the function %q, and has no table of functions (Job.Functions)",
 			job.Function)}
 	case !ok:
-		return &JobError{fmt.Errorf("there is no function %q; there is %s", job.Function,
+		return &JobError{Err: fmt.Errorf("there is no function %q; there is %s", job.Function,
 			strings.Join(sortedKeys(job.Functions), ", "))}
 	case f.Func == nil:
-		return &JobError{fmt.Errorf("the function %q is nil", job.Function)}
+		return &JobError{Err: fmt.Errorf("the function %q is nil", job.Function)}
 	case len(f.Errors) > mostErrors:
-		return &JobError{fmt.Errorf("the function %q has %d errors in its table: give at most %d", job.Function,
+		return &JobError{Err: fmt.Errorf("the function %q has %d errors in its table: give at most %d", job.Function,
 			len(f.Errors), mostErrors)}
 	}
 	job.Func, job.Setup, job.Close, job.Emits = f.Func, f.Setup, f.Close, f.Emits

@@ -86,20 +86,20 @@ func resolveGrid(job *Job, in *inputs) (raster.Grid, error) {
 			return ref, err
 		}
 		if box = box.Intersect(w); box.Empty() {
-			return ref, &JobError{fmt.Errorf("the bounding box %s (--bbox or --extent) has no pixel of the inputs:%s",
+			return ref, &JobError{Err: fmt.Errorf("the bounding box %s (--bbox or --extent) has no pixel of the inputs:%s",
 				boxText(*limits), extents(in))}
 		}
 		w = box
 	}
 	if c.Window != nil {
 		if c.Window.Empty() || !(block.Window{Width: w.Width, Height: w.Height}).Contains(*c.Window) {
-			return ref, &JobError{fmt.Errorf("the window of %d x %d pixels from column %d, row %d (--srcwin) does not lie inside the grid of %d x %d pixels",
+			return ref, &JobError{Err: fmt.Errorf("the window of %d x %d pixels from column %d, row %d (--srcwin) does not lie inside the grid of %d x %d pixels",
 				c.Window.Width, c.Window.Height, c.Window.Col, c.Window.Row, w.Width, w.Height)}
 		}
 		w = c.Window.Shift(w.Col, w.Row)
 	}
 	if w.Width > maxGridSide || w.Height > maxGridSide {
-		return ref, &JobError{fmt.Errorf("the grid would have %d x %d pixels: expected at most %d a side", w.Width,
+		return ref, &JobError{Err: fmt.Errorf("the grid would have %d x %d pixels: expected at most %d a side", w.Width,
 			w.Height, maxGridSide)}
 	}
 	for _, f := range in.files {
@@ -119,7 +119,7 @@ func referenceGrid(job *Job, in *inputs) (grid raster.Grid, name, path string, e
 	case c.Reference != "":
 		files := in.byName[c.Reference]
 		if files == nil {
-			return grid, "", "", &JobError{fmt.Errorf("the reference %q (--reference) is not the name of an input; there is %s", c.Reference, strings.Join(sortedKeys(in.byName), ", "))}
+			return grid, "", "", &JobError{Err: fmt.Errorf("the reference %q (--reference) is not the name of an input; there is %s", c.Reference, strings.Join(sortedKeys(in.byName), ", "))}
 		}
 		return files[0].info.Grid, c.Reference + " (" + files[0].path + ")", files[0].path, nil
 	case len(in.files) == 0:
@@ -240,7 +240,7 @@ func boxText(box [4]float64) string {
 // bboxWindow returns the pixels whose centres lie in the box (min x, min y, max x, max y).
 func bboxWindow(g raster.Grid, box [4]float64) (block.Window, error) {
 	if !(box[0] < box[2]) || !(box[1] < box[3]) {
-		return block.Window{}, &JobError{fmt.Errorf("the bounding box %s (--bbox or --extent) is empty: give min x, min y, max x, max y", boxText(box))}
+		return block.Window{}, &JobError{Err: fmt.Errorf("the bounding box %s (--bbox or --extent) is empty: give min x, min y, max x, max y", boxText(box))}
 	}
 	c0, r0, ok := g.Transform.Invert(box[0], box[3])
 	c1, r1, _ := g.Transform.Invert(box[2], box[1])

@@ -148,11 +148,11 @@ func (f *inputFile) resolve(spec Input, noMask bool) error {
 	}
 	for _, l := range f.layers {
 		if l < 1 || l > len(f.info.Bands) {
-			return &JobError{fmt.Errorf("%s has %s, not a band %d", f.path, count(len(f.info.Bands), "band"), l)}
+			return &JobError{Err: fmt.Errorf("%s has %s, not a band %d", f.path, count(len(f.info.Bands), "band"), l)}
 		}
 	}
 	if n := len(spec.Nodata); n > 1 && n != len(f.layers) {
-		return &JobError{fmt.Errorf("%d nodata values for %s of %s: give one, or one for each", n,
+		return &JobError{Err: fmt.Errorf("%d nodata values for %s of %s: give one, or one for each", n,
 			count(len(f.layers), "layer"), f.path)}
 	}
 	f.typ = f.info.Bands[f.layers[0]-1].Type

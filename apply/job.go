@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"leat/apply/internal/jobspec"
 	"leat/block"
 	"leat/ndarray"
 	"leat/raster"
@@ -165,15 +166,13 @@ type Output struct {
 }
 
 // Footprint selects the pixels that a job covers.
-type Footprint uint8
+type Footprint = jobspec.Footprint
 
 const (
-	Intersection Footprint = iota // pixels that every input has
-	Union                         // pixels that any input has
-	Reference                     // pixels of Controls.Reference
+	Intersection = jobspec.Intersection // pixels that every input has
+	Union        = jobspec.Union        // pixels that any input has
+	Reference    = jobspec.Reference    // pixels of Controls.Reference
 )
-
-func (f Footprint) String() string { return [...]string{"intersection", "union", "reference"}[f] }
 
 // Controls define the grid, its blocks and which pixels are valid. The zero value is the default.
 type Controls struct {
@@ -240,12 +239,12 @@ type Concurrency struct {
 }
 
 // Reading selects who reads a job's inputs.
-type Reading uint8
+type Reading = jobspec.Reading
 
 const (
-	ReadByKind    Reading = iota // workers on other machines read, those on this one do not
-	ReadHere                     // this process reads ahead and passes blocks to workers in shared memory
-	ReadByWorkers                // each worker opens the inputs and reads its blocks
+	ReadByKind    = jobspec.ReadByKind    // workers on other machines read, those on this one do not
+	ReadHere      = jobspec.ReadHere      // this process reads ahead and passes blocks to workers in shared memory
+	ReadByWorkers = jobspec.ReadByWorkers // each worker opens the inputs and reads its blocks
 )
 
 // Progress is the progress of a run.

@@ -1,27 +1,29 @@
 package apply
 
 import (
-	"errors"
 	"strings"
+
+	"leat/apply/internal/jobspec"
 )
 
 // JobError is returned for an error in the job itself: it can't be done with any rasters, or not
 // with these. Other errors concern files, memory, or events during a run.
-type JobError struct{ Err error }
+type JobError = jobspec.JobError
 
-func (e *JobError) Error() string { return e.Err.Error() }
-func (e *JobError) Unwrap() error { return e.Err }
+// FieldError is an error about one field of a job. Field is the field's path in [Job] without the
+// names of inputs and outputs, such as "Controls.MemoryBytes", "Input.Resample" or "Output.Nodata".
+type FieldError = jobspec.FieldError
 
 // jobErrors makes each of several errors a JobError; nil for none.
-func jobErrors(errs ...error) error {
-	var list []error
-	for _, err := range errs {
-		if err != nil {
-			list = append(list, &JobError{err})
-		}
-	}
-	return errors.Join(list...)
-}
+func jobErrors(errs ...error) error { return jobspec.JobErrors(errs...) }
+
+// The public types of a job's fields convert to those of package jobspec.
+var (
+	_ = jobspec.Input(Input{})
+	_ = jobspec.Vector(Vector{})
+	_ = jobspec.Output(Output{})
+	_ = jobspec.Controls(Controls{})
+)
 
 // plain drops the package's name at the start of an error, which means nothing to users.
 func plain(err error) error {

@@ -78,7 +78,7 @@ func (r *run) jobSpec(reads bool) (*jobSpec, error) {
 		if codec := job.Functions[job.Function].Params; codec != nil {
 			var err error
 			if e.Params, err = codec.Encode(job.Params); err != nil {
-				return nil, &JobError{fmt.Errorf("Job.Params can't be sent to workers: %w", err)}
+				return nil, &JobError{Err: fmt.Errorf("Job.Params can't be sent to workers: %w", err)}
 			}
 		}
 	}

@@ -40,7 +40,7 @@ func (f *inputFile) resolveValidity(layer, band int, spec Input, noMask bool) (*
 			v, err := ndarray.ParseScalar(text, f.typ)
 			if err != nil {
 				return nil, maskSource{},
-					&JobError{fmt.Errorf("nodata %s for %s: not a value of its type, %v; use another, or none", text,
+					&JobError{Err: fmt.Errorf("nodata %s for %s: not a value of its type, %v; use another, or none", text,
 						f.path, f.typ)}
 			}
 			nodata = &v

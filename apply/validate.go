@@ -97,7 +97,7 @@ func validate(job *Job, partial bool) error {
 func validatePaths(job *Job) []error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	mistake := func(format string, args ...any) { errs = append(errs, &JobError{fmt.Errorf(format, args...)}) }
+	mistake := func(format string, args ...any) { errs = append(errs, &JobError{Err: fmt.Errorf(format, args...)}) }
 	var seen []string
 	owner := map[string]string{}
 	for _, name := range sortedKeys(job.Outputs) {

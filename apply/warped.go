@@ -122,12 +122,12 @@ func validateWarps(job *Job) []error {
 				errs = append(errs, fmt.Errorf("input %s is to be resampled by %s (--resample), which needs GDAL: %w",
 					name, method, err))
 			} else if err != nil {
-				errs = append(errs, &JobError{fmt.Errorf("input %s: %w", name, err)})
+				errs = append(errs, &JobError{Err: fmt.Errorf("input %s: %w", name, err)})
 			}
 		}
 	}
 	if c := &job.Controls; c.BBox != nil && len(c.Extents) > 0 {
-		errs = append(errs, &JobError{errors.New("a bounding box and extents of rasters restrict the job: give one of them")})
+		errs = append(errs, &JobError{Err: errors.New("a bounding box and extents of rasters restrict the job: give one of them")})
 	}
 	return errs
 }
@@ -342,7 +342,7 @@ func extentsBox(job *Job, ref raster.Grid) (box [4]float64, err error) {
 		var b [4]float64
 		switch {
 		case g.HasTransform != ref.HasTransform:
-			return box, &JobError{errors.New("an extent (--extent) can't be related to the grid: one is georeferenced and the other is not")}
+			return box, &JobError{Err: errors.New("an extent (--extent) can't be related to the grid: one is georeferenced and the other is not")}
 		case g.CRS.IsZero() || ref.CRS.IsZero() || gdal.SameCRS(g.CRS, ref.CRS):
 			b[0], b[1], b[2], b[3] = g.Bounds()
 		default:
@@ -350,7 +350,7 @@ func extentsBox(job *Job, ref raster.Grid) (box [4]float64, err error) {
 				return box, fmt.Errorf("an extent (--extent) has another CRS (%v) than the grid (%v), and to relate them leat needs GDAL: %w", g.CRS, ref.CRS, err)
 			}
 			if b, err = gdal.ExtentOn(g, ref); err != nil {
-				return box, &JobError{fmt.Errorf("--extent: %w", err)}
+				return box, &JobError{Err: fmt.Errorf("--extent: %w", err)}
 			}
 		}
 		if i == 0 {
