@@ -28,19 +28,19 @@ type lent struct {
 // array returns an array for the outputs of the current block. freeArrays frees its memory for the
 // next one.
 func (w *computeState) array(t ndarray.DType, shape ...int) *ndarray.Array {
-	n, ok := ndarray.Bytes(t, shape...)
+	n, ok := ndarray.ByteSize(t, shape...)
 	if !ok || len(shape) == 0 || shape[0] < 1 {
 		panic(fmt.Sprintf("an array of %v with %v bands can't be made", t, shape))
 	}
 	for _, l := range w.arrays {
 		if !l.taken && len(l.store) >= n && len(l.store) <= 4*n {
 			l.taken = true
-			return ndarray.Over(t, l.store, shape...)
+			return ndarray.FromBytes(t, l.store, shape...)
 		}
 	}
 	l := &lent{ndarray.New(t, shape...).Raw(), true}
 	w.arrays = append(w.arrays, l)
-	return ndarray.Over(t, l.store, shape...)
+	return ndarray.FromBytes(t, l.store, shape...)
 }
 
 // freeArrays frees the arrays for the next block and drops those that this one did not use.

@@ -349,7 +349,7 @@ func (o *output) feed(ctx context.Context, w *gdal.Writer) error {
 	for row := 0; row < g.Height; row += wh {
 		for col := 0; col < g.Width; col += ww {
 			at := block.Window{Col: col, Row: row, Width: min(ww, g.Width-col), Height: min(wh, g.Height-row)}
-			a = ndarray.Over(o.typ, store, o.bands, at.Height, at.Width)
+			a = ndarray.FromBytes(o.typ, store, o.bands, at.Height, at.Width)
 			if err := d.read(ctx, at, a); err != nil {
 				return err
 			}

@@ -58,7 +58,7 @@ func (in *inputs) read(ctx context.Context, d *blockData, b block.Block, p block
 		if len(f.layers) == 0 { // an input that no expression uses
 			continue
 		}
-		fd.array = ndarray.Over(f.typ, fd.store, len(f.layers), w.Height, w.Width)
+		fd.array = ndarray.FromBytes(f.typ, fd.store, len(f.layers), w.Height, w.Width)
 		fd.mask = nil
 		if err := f.read(ctx, fd, w, p, margin); err != nil {
 			if changed := f.checkUnchanged(); changed != nil { // this is the cause

@@ -112,7 +112,7 @@ func (s *sharedBlock) open(r *run, b block.Block, memory []byte) (*blockData, er
 			}
 			return memory[at : at+n : at+n], nil
 		}
-		n, ok := ndarray.Bytes(f.typ, len(f.layers), w.Height, w.Width)
+		n, ok := ndarray.ByteSize(f.typ, len(f.layers), w.Height, w.Width)
 		if !ok || a.Type != f.typ || len(a.Shape) != 3 || a.Shape[0] != len(f.layers) || a.Shape[1] != w.Height ||
 			a.Shape[2] != w.Width || a.Offset%regionAlign != 0 {
 			return nil, fmt.Errorf("block %d: an array of %v with shape %v for %s", b.Number, a.Type, a.Shape, f.path)
@@ -122,7 +122,7 @@ func (s *sharedBlock) open(r *run, b block.Block, memory []byte) (*blockData, er
 			return nil, err
 		}
 		fd := &d.files[i]
-		fd.store, fd.array = store, ndarray.Over(f.typ, store, len(f.layers), w.Height, w.Width)
+		fd.store, fd.array = store, ndarray.FromBytes(f.typ, store, len(f.layers), w.Height, w.Width)
 		if a.Mask != nil {
 			if fd.mask, err = part(*a.Mask, w.Width*w.Height*len(f.planes)); err != nil {
 				return nil, err

@@ -166,8 +166,8 @@ func cascade[T ndarray.Element](t *testing.T, m overview.Method, px []T, w, h in
 		}
 		step := f / ff
 		dst := make([]T, overview.Reduced(fw, step)*overview.Reduced(fh, step))
-		p := overview.Plane{Type: ndarray.TypeOf[T](), Width: fw, Height: fh, Stride: fw, Data: ndarray.AsBytes(from)}
-		if err := overview.Reduce(m, ndarray.AsBytes(dst), p, step, nodata); err != nil {
+		p := overview.Plane{Type: ndarray.TypeOf[T](), Width: fw, Height: fh, Stride: fw, Data: ndarray.BytesOf(from)}
+		if err := overview.Reduce(m, ndarray.BytesOf(dst), p, step, nodata); err != nil {
 			t.Fatal(err)
 		}
 		levels = append(levels, dst)

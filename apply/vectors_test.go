@@ -360,7 +360,7 @@ func TestVectorMargins(t *testing.T) {
 	gpkg := filepath.Join(dir, "a.gpkg")
 	grid := vectorGrid()
 	wide := grid.Sub(grid.Window().Grow(1))
-	px := ndarray.OfBytes[int32](rasterized(t, gpkg, wide, "Int32", 0, "-at", "-l", "fields", "-a", "class"))
+	px := ndarray.Cast[int32](rasterized(t, gpkg, wide, "Int32", 0, "-at", "-l", "fields", "-a", "class"))
 	want := make([]int32, grid.Width*grid.Height)
 	for y := range grid.Height {
 		for x := range grid.Width {

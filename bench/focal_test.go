@@ -71,7 +71,7 @@ func TestTheFocalMeanIsThatOfThePixelsInTheRaster(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, v := range ndarray.OfBytes[float32](got) {
+		for i, v := range ndarray.Cast[float32](got) {
 			if v != want[i] {
 				t.Fatalf("window %d: pixel (%d, %d) is %v, not %v", window, i%width, i/width, v, want[i])
 			}

@@ -151,9 +151,9 @@ func (ev *Evaluator) run(n int) *PixelError {
 	ev.err = nil
 	for _, o := range ev.p.outputs {
 		if o.kind == reg32 {
-			ev.r32[o.reg] = ndarray.OfBytes[float32](ev.dst[o.band])
+			ev.r32[o.reg] = ndarray.Cast[float32](ev.dst[o.band])
 		} else {
-			ev.r64[o.reg] = ndarray.OfBytes[float64](ev.dst[o.band])
+			ev.r64[o.reg] = ndarray.Cast[float64](ev.dst[o.band])
 		}
 	}
 	code := ev.p.code

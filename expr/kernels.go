@@ -334,8 +334,8 @@ func whereFloat[T real](d []T, c []byte, a, b []T) {
 	}
 }
 
-func bitsOf32[T real](s []T) []uint32 { return ndarray.OfBytes[uint32](ndarray.AsBytes(s)) }
-func bitsOf64[T real](s []T) []uint64 { return ndarray.OfBytes[uint64](ndarray.AsBytes(s)) }
+func bitsOf32[T real](s []T) []uint32 { return ndarray.Cast[uint32](ndarray.BytesOf(s)) }
+func bitsOf64[T real](s []T) []uint64 { return ndarray.Cast[uint64](ndarray.BytesOf(s)) }
 
 // patch sets d to v where c is 0.
 func patch[T uint32 | uint64](d []T, c []byte, v T) {

@@ -84,10 +84,10 @@ func TestVectorConversionsEqualGo(t *testing.T) {
 			bits[i] = byte(r.Uint32())
 		}
 		bits = aligned(bits)
-		converts(t, ndarray.OfBytes[uint8](bits)[:n])
-		converts(t, ndarray.OfBytes[int8](bits)[:n])
-		converts(t, ndarray.OfBytes[uint16](bits)[:n])
-		converts(t, ndarray.OfBytes[int16](bits)[:n])
+		converts(t, ndarray.Cast[uint8](bits)[:n])
+		converts(t, ndarray.Cast[int8](bits)[:n])
+		converts(t, ndarray.Cast[uint16](bits)[:n])
+		converts(t, ndarray.Cast[int16](bits)[:n])
 		f, g := awkward[float32](r, n, true), awkward[float64](r, n, true)
 		f64, g32 := make([]float64, n), make([]float32, n)
 		ev := &Evaluator{r32: [][]float32{f, g32}, r64: [][]float64{g, f64}}
@@ -115,7 +115,7 @@ func TestVectorConversionsEqualGo(t *testing.T) {
 			if u[i] = 0xffff; !contains(u, 0xffff) || contains(u, 0x00ff) || contains(u, 1) {
 				t.Fatalf("value at %d of %d", i, n)
 			}
-			if !contains(ndarray.OfBytes[int16](ndarray.AsBytes(u)), -1) {
+			if !contains(ndarray.Cast[int16](ndarray.BytesOf(u)), -1) {
 				t.Fatalf("value at %d of %d", i, n)
 			}
 		}
@@ -179,7 +179,7 @@ func TestNetworkMedianEqualsSorting(t *testing.T) {
 		medianKernel(items)(ev, in, n)
 		in.dst = items + 1
 		medianByColumn(ev, in, ev.r32, n)
-		if !bytes.Equal(ndarray.AsBytes(ev.r32[items]), ndarray.AsBytes(ev.r32[items+1])) {
+		if !bytes.Equal(ndarray.BytesOf(ev.r32[items]), ndarray.BytesOf(ev.r32[items+1])) {
 			t.Errorf("medians of %d items differ", items)
 		}
 	}

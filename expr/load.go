@@ -14,11 +14,11 @@ type integer interface {
 
 // alias32 makes a register point to the input's memory.
 func alias32(ev *Evaluator, in *instr, n int) {
-	ev.r32[in.dst] = ndarray.OfBytes[float32](ev.src[in.ref].Data)
+	ev.r32[in.dst] = ndarray.Cast[float32](ev.src[in.ref].Data)
 }
 
 func alias64(ev *Evaluator, in *instr, n int) {
-	ev.r64[in.dst] = ndarray.OfBytes[float64](ev.src[in.ref].Data)
+	ev.r64[in.dst] = ndarray.Cast[float64](ev.src[in.ref].Data)
 }
 
 // loadKernel returns the instruction that converts a band's pixels.
@@ -51,7 +51,7 @@ func loader[T integer | real](b *Band, r regKind) runner {
 	raw := b.raw()
 	scale, offset := b.Scale, b.Offset
 	return func(ev *Evaluator, in *instr, n int) {
-		s := ndarray.OfBytes[T](ev.src[in.ref].Data)[:n]
+		s := ndarray.Cast[T](ev.src[in.ref].Data)[:n]
 		if wide {
 			checkExact(ev, in, s)
 		}
@@ -147,7 +147,7 @@ func masker[T integer | real](b *Band) runner {
 		nodata = ndarray.Value[T](*b.Nodata)
 	}
 	return func(ev *Evaluator, in *instr, n int) {
-		s := ndarray.OfBytes[T](ev.src[in.ref].Data)[:n]
+		s := ndarray.Cast[T](ev.src[in.ref].Data)[:n]
 		found := has && contains(s, nodata) || float && hasNot(s)
 		mask := ev.src[in.ref].Mask
 		if mask != nil && bytes.IndexByte(mask[:n], 0) < 0 {
@@ -196,7 +196,7 @@ func contains[T integer | real](s []T, v T) bool {
 		}
 		s = s[n:]
 	case []int16:
-		n, found := contains16Fast(ndarray.OfBytes[uint16](ndarray.AsBytes(t)), uint16(v))
+		n, found := contains16Fast(ndarray.Cast[uint16](ndarray.BytesOf(t)), uint16(v))
 		if found {
 			return true
 		}

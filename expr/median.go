@@ -106,7 +106,7 @@ func medianByRow(ev *Evaluator, in *instr, off, n, low, high int, whole, some []
 	sort, mixed := whole, false
 	for j := range rows {
 		rows[j] = ev.rows[j*n : (j+1)*n]
-		keys32(rows[j], ndarray.OfBytes[int32](ndarray.AsBytes(ev.r32[in.args[j]][off:off+n])))
+		keys32(rows[j], ndarray.Cast[int32](ndarray.BytesOf(ev.r32[in.args[j]][off:off+n])))
 		m := ev.masks[in.args[in.items+j]]
 		if m == nil {
 			continue

@@ -71,7 +71,7 @@ func storeSame[T real](o *output, r *root, regs func(ev *Evaluator) [][]T) runne
 	}
 	direct := r.direct
 	return func(ev *Evaluator, in *instr, n int) {
-		d, mask, c := ndarray.OfBytes[T](ev.dst[in.root.band])[:n], ev.masks[in.args[1]], ev.counts
+		d, mask, c := ndarray.Cast[T](ev.dst[in.root.band])[:n], ev.masks[in.args[1]], ev.counts
 		if !direct {
 			copy(d, regs(ev)[in.args[0]])
 		}
@@ -220,13 +220,13 @@ func storeInt[T integer](o *output, r *root) runner {
 	}
 	convert := saturate[T](o.typ)
 	return func(ev *Evaluator, in *instr, n int) {
-		w.store(ev, in, ndarray.OfBytes[T](ev.dst[in.root.band])[:n], convert)
+		w.store(ev, in, ndarray.Cast[T](ev.dst[in.root.band])[:n], convert)
 	}
 }
 
 // storeExact stores whole numbers that are known to fit the type.
 func storeExact[T integer, S real | byte](w *writer[T], ev *Evaluator, in *instr, v []S) {
-	d, mask, c := ndarray.OfBytes[T](ev.dst[in.root.band])[:len(v)], ev.masks[in.args[1]], ev.counts
+	d, mask, c := ndarray.Cast[T](ev.dst[in.root.band])[:len(v)], ev.masks[in.args[1]], ev.counts
 	c.Pixels += int64(len(v))
 	for i, x := range v {
 		d[i] = T(int64(x))
@@ -290,7 +290,7 @@ func storeFloat[T real](o *output) runner {
 		return f, math.IsInf(float64(f), 0) && !math.IsInf(v, 0)
 	}
 	return func(ev *Evaluator, in *instr, n int) {
-		w.store(ev, in, ndarray.OfBytes[T](ev.dst[in.root.band])[:n], convert)
+		w.store(ev, in, ndarray.Cast[T](ev.dst[in.root.band])[:n], convert)
 	}
 }
 
@@ -301,7 +301,7 @@ func storeFloat16(o *output) runner {
 		w.zero = w.nodata<<1 == 0
 	}
 	return func(ev *Evaluator, in *instr, n int) {
-		w.store(ev, in, ndarray.OfBytes[uint16](ev.dst[in.root.band])[:n], toFloat16)
+		w.store(ev, in, ndarray.Cast[uint16](ev.dst[in.root.band])[:n], toFloat16)
 	}
 }
 

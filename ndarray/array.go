@@ -16,9 +16,9 @@ type Array struct {
 }
 
 // New returns a zeroed array in C order, its data aligned to 8 bytes. It panics when the type is
-// unknown or the size in bytes overflows int: check sizes from outside the program with [Bytes].
+// unknown or the size in bytes overflows int: check untrusted sizes with [ByteSize] first.
 func New(t DType, shape ...int) *Array {
-	n, ok := Bytes(t, shape...)
+	n, ok := ByteSize(t, shape...)
 	if !ok {
 		panic(fmt.Sprintf("ndarray: New of type %v and shape %v", t, shape))
 	}
@@ -27,13 +27,13 @@ func New(t DType, shape ...int) *Array {
 	if len(words) > 0 {
 		data = unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), n)
 	}
-	return Over(t, data, shape...)
+	return FromBytes(t, data, shape...)
 }
 
-// Over returns an array in C order over data, without copying it. It panics when data is shorter
-// than the array.
-func Over(t DType, data []byte, shape ...int) *Array {
-	n, ok := Bytes(t, shape...)
+// FromBytes returns an array in C order over data, without copying it. It panics when data is
+// shorter than the array.
+func FromBytes(t DType, data []byte, shape ...int) *Array {
+	n, ok := ByteSize(t, shape...)
 	if !ok || len(data) < n {
 		panic(fmt.Sprintf("ndarray: %d bytes for type %v and shape %v", len(data), t, shape))
 	}
@@ -50,12 +50,12 @@ func Over(t DType, data []byte, shape ...int) *Array {
 // FromSlice returns an array in C order over s, without copying it. It panics when s is shorter
 // than the array.
 func FromSlice[T Element](s []T, shape ...int) *Array {
-	return Over(TypeOf[T](), AsBytes(s), shape...)
+	return FromBytes(TypeOf[T](), BytesOf(s), shape...)
 }
 
-// Bytes returns the size of an array in bytes. It returns false when the type is unknown, a
+// ByteSize returns the size of an array in bytes. It returns false when the type is unknown, a
 // dimension is negative, or the size overflows int.
-func Bytes(t DType, shape ...int) (int, bool) {
+func ByteSize(t DType, shape ...int) (int, bool) {
 	if !t.Valid() {
 		return 0, false
 	}
@@ -121,12 +121,12 @@ func Slice[T Element](a *Array) []T {
 	if TypeOf[T]() != want {
 		panic(fmt.Sprintf("ndarray: Slice[%v] of an array of %v", TypeOf[T](), a.Type))
 	}
-	return OfBytes[T](a.Raw())
+	return Cast[T](a.Raw())
 }
 
-// OfBytes returns b as a slice of T without copying it, its length rounded down to whole elements.
+// Cast returns b as a slice of T without copying it, its length rounded down to whole elements.
 // It panics when b is not aligned for T.
-func OfBytes[T Element](b []byte) []T {
+func Cast[T Element](b []byte) []T {
 	var z T
 	n := len(b) / int(unsafe.Sizeof(z))
 	if n == 0 {
@@ -139,8 +139,8 @@ func OfBytes[T Element](b []byte) []T {
 	return unsafe.Slice((*T)(p), n)
 }
 
-// AsBytes returns the memory of s as bytes without copying it.
-func AsBytes[T Element](s []T) []byte {
+// BytesOf returns the memory of s as bytes without copying it.
+func BytesOf[T Element](s []T) []byte {
 	if len(s) == 0 {
 		return nil
 	}

@@ -75,7 +75,7 @@ func ParseNPYHeader(b []byte) (NPYHeader, error) {
 	if err := p.header(&h); err != nil {
 		return NPYHeader{}, err
 	}
-	if _, ok := Bytes(h.Type, h.Shape...); !ok {
+	if _, ok := ByteSize(h.Type, h.Shape...); !ok {
 		return NPYHeader{}, fmt.Errorf("%w: shape %v is too large", ErrNPYFormat, h.Shape)
 	}
 	return h, nil

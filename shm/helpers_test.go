@@ -225,7 +225,7 @@ func userFiles(t testing.TB, dir string) (name, link string) {
 		data[i] = float32(i)
 	}
 	check(t, os.WriteFile(name, append(ndarray.AppendNPYHeader(nil, ndarray.Float32, 6, 1000),
-		ndarray.AsBytes(data)...), 0o600))
+		ndarray.BytesOf(data)...), 0o600))
 	check(t, os.Symlink(name, link))
 	return name, link
 }

@@ -111,7 +111,7 @@ func TestEqualArraysAreSharedOnceWhenAskedFor(t *testing.T) {
 		if c := must(s.Put(src, 2, n/2))(t); c.obj == a.obj {
 			t.Error("arrays of other shapes are one")
 		}
-		if c := must(s.Put(ndarray.OfBytes[int8](src)))(t); c.obj == a.obj {
+		if c := must(s.Put(ndarray.Cast[int8](src)))(t); c.obj == a.obj {
 			t.Error("arrays of other types are one")
 		}
 		if w := must(s.PutWritable(src))(t); w.obj == a.obj {

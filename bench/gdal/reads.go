@@ -142,7 +142,7 @@ func (b *bench) readBlocks(path string, block, readers int) (wall, cpu time.Dura
 				w := raster.Window{Col: n % across * block, Row: n / across * block}
 				w.Width, w.Height = min(block, g.Width-w.Col), min(block, g.Height-w.Row)
 				if errs[i] = f.Read(b.ctx, []int{1, 2}, w,
-					ndarray.Over(buf.Type, buf.Data, 2, w.Height, w.Width)); errs[i] != nil {
+					ndarray.FromBytes(buf.Type, buf.Data, 2, w.Height, w.Width)); errs[i] != nil {
 					return
 				}
 			}

@@ -190,7 +190,7 @@ func bandMoments(ctx context.Context, src raster.Source, band int) (stats.Moment
 				Height: min(wh, info.Grid.Height-row)}
 			n := win.Width * win.Height
 			if err := src.Read(ctx, []int{band}, win,
-				ndarray.Over(b.Type, pixels.Data, 1, win.Height, win.Width)); err != nil {
+				ndarray.FromBytes(b.Type, pixels.Data, 1, win.Height, win.Width)); err != nil {
 				return total, err
 			}
 			data, count := pixels.Data, n
@@ -202,7 +202,7 @@ func bandMoments(ctx context.Context, src raster.Source, band int) (stats.Moment
 				count = compact(data, b.Type.Size(), valid[:n])
 			case byAlpha:
 				if err := src.Read(ctx, []int{alpha}, win,
-					ndarray.Over(alphas.Type, alphas.Data, 1, win.Height, win.Width)); err != nil {
+					ndarray.FromBytes(alphas.Type, alphas.Data, 1, win.Height, win.Width)); err != nil {
 					return total, err
 				}
 				raster.AlphaMask(alphas.Data, alphas.Type.Size(), valid[:n])

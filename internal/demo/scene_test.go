@@ -103,7 +103,7 @@ func TestTheScenesFilesHoldTheSceneAndSayWhatItIs(t *testing.T) {
 func BenchmarkScene5490(b *testing.B) {
 	const n = 5490
 	red, nir := make([]uint16, n*n), make([]uint16, n*n)
-	b.SetBytes(int64(len(ndarray.AsBytes(red)) * 2))
+	b.SetBytes(int64(len(ndarray.BytesOf(red)) * 2))
 	for b.Loop() {
 		fillRows(n, 0, n, red, nir)
 	}

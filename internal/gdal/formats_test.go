@@ -43,7 +43,7 @@ func (f formatFile) pixels(t testing.TB) *ndarray.Array {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ndarray.Over(typ, b, f.Shape...)
+	return ndarray.FromBytes(typ, b, f.Shape...)
 }
 
 func TestFormatsReadAsGDALReads(t *testing.T) {

@@ -125,12 +125,12 @@ func noise(typ ndarray.DType, bands, height, width int) *ndarray.Array {
 	a := ndarray.New(typ, bands, height, width)
 	switch typ {
 	case ndarray.Float32, ndarray.Complex64:
-		for i := range ndarray.OfBytes[float32](a.Data) {
-			ndarray.OfBytes[float32](a.Data)[i] = float32(r.NormFloat64())
+		for i := range ndarray.Cast[float32](a.Data) {
+			ndarray.Cast[float32](a.Data)[i] = float32(r.NormFloat64())
 		}
 	case ndarray.Float64, ndarray.Complex128:
-		for i := range ndarray.OfBytes[float64](a.Data) {
-			ndarray.OfBytes[float64](a.Data)[i] = r.NormFloat64()
+		for i := range ndarray.Cast[float64](a.Data) {
+			ndarray.Cast[float64](a.Data)[i] = r.NormFloat64()
 		}
 	default:
 		for i := range a.Data {

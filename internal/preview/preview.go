@@ -230,7 +230,7 @@ func (r *reducer) read(ctx context.Context, src raster.Source) error {
 				if buffers[i] == nil {
 					buffers[i] = ndarray.New(info.Bands[b-1].Type, 1, wh, ww)
 				}
-				dst := ndarray.Over(buffers[i].Type, buffers[i].Data, 1, win.Height, win.Width)
+				dst := ndarray.FromBytes(buffers[i].Type, buffers[i].Data, 1, win.Height, win.Width)
 				if err := src.Read(ctx, []int{b}, win, dst); err != nil {
 					return err
 				}
@@ -252,7 +252,7 @@ func (r *reducer) read(ctx context.Context, src raster.Source) error {
 				if kind == raster.MaskNone {
 					m = nil
 				}
-				r.add(i, nodata, ndarray.Over(buffers[i].Type, buffers[i].Data, win.Height, win.Width), win, h, m)
+				r.add(i, nodata, ndarray.FromBytes(buffers[i].Type, buffers[i].Data, win.Height, win.Width), win, h, m)
 			}
 		}
 	}

@@ -128,7 +128,7 @@ func BenchmarkUndoDifferenceUint16(b *testing.B) {
 }
 
 func BenchmarkLZW(b *testing.B) {
-	raw := ndarray.AsBytes(sceneLike(512, 512))
+	raw := ndarray.BytesOf(sceneLike(512, 512))
 	packed, err := new(lzwEncoder).appendTile(nil, raw, 0)
 	if err != nil {
 		b.Fatal(err)

@@ -19,7 +19,7 @@ func ndviTile() []byte {
 		nir := math.Round(11000 + 2500*math.Sin(x/70+1)*math.Cos(y/33) + 60*r.NormFloat64())
 		f[i] = (float32(nir) - float32(red)) / (float32(nir) + float32(red))
 	}
-	return ndarray.AsBytes(f)
+	return ndarray.BytesOf(f)
 }
 
 // sceneTile returns a tile similar to a band of a scene: 512x512 uint16.
@@ -30,7 +30,7 @@ func sceneTile() []byte {
 		x, y := float64(i%512), float64(i/512)
 		v[i] = uint16(7000 + 900*math.Sin(x/40)*math.Cos(y/55) + 25*r.NormFloat64())
 	}
-	return ndarray.AsBytes(v)
+	return ndarray.BytesOf(v)
 }
 
 func BenchmarkEncode(b *testing.B) {

@@ -194,7 +194,7 @@ func TestFillBytes(t *testing.T) {
 		p := fillBytes(c.typ, c.text)
 		switch w := c.want.(type) {
 		case []int16:
-			if got := ndarray.OfBytes[int16](p); got[0] != w[0] {
+			if got := ndarray.Cast[int16](p); got[0] != w[0] {
 				t.Errorf("%v %q: %v", c.typ, c.text, got)
 			}
 		case []int8:
@@ -202,19 +202,19 @@ func TestFillBytes(t *testing.T) {
 				t.Errorf("%v %q: %v", c.typ, c.text, p)
 			}
 		case []uint16:
-			if got := ndarray.OfBytes[uint16](p); got[0] != w[0] {
+			if got := ndarray.Cast[uint16](p); got[0] != w[0] {
 				t.Errorf("%v %q: %v", c.typ, c.text, got)
 			}
 		case []uint64:
-			if got := ndarray.OfBytes[uint64](p); got[0] != w[0] {
+			if got := ndarray.Cast[uint64](p); got[0] != w[0] {
 				t.Errorf("%v %q: %v", c.typ, c.text, got)
 			}
 		case []complex64:
-			if got := ndarray.OfBytes[complex64](p); got[0] != w[0] {
+			if got := ndarray.Cast[complex64](p); got[0] != w[0] {
 				t.Errorf("%v %q: %v", c.typ, c.text, got)
 			}
 		default:
-			if got := ndarray.OfBytes[float32](p); got[0] == got[0] {
+			if got := ndarray.Cast[float32](p); got[0] == got[0] {
 				t.Errorf("%v %q: %v", c.typ, c.text, got)
 			}
 		}

@@ -109,7 +109,7 @@ func readerOr(r io.Reader) io.Reader {
 // FuzzLZW compares the decoder with golang.org/x/image's and with the encoder.
 func FuzzLZW(f *testing.F) {
 	for _, raw := range [][]byte{nil, []byte("abababababab"), bytes.Repeat([]byte{7}, 9000),
-		ndarray.AsBytes(sceneLike(64, 64))} {
+		ndarray.BytesOf(sceneLike(64, 64))} {
 		packed, err := new(lzwEncoder).appendTile(nil, raw, 0)
 		if err != nil {
 			f.Fatal(err)

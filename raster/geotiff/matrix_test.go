@@ -78,7 +78,7 @@ func TestReadGDALMatrix(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 6 {
-				compareWindow(t, r, s, ndarray.Over(s.Info().Bands[0].Type, want, shape[:]...), m)
+				compareWindow(t, r, s, ndarray.FromBytes(s.Info().Bands[0].Type, want, shape[:]...), m)
 			}
 			if m.Mask {
 				mask, err := os.ReadFile(names[i] + ".mask")

@@ -18,13 +18,13 @@ func (im *image) placeRow(dst, src []byte, first, n, s int) {
 	src = src[(first*step+s)*im.size:]
 	switch im.conv {
 	case convHalf:
-		out := ndarray.OfBytes[float32](dst)[:n]
+		out := ndarray.Cast[float32](dst)[:n]
 		for i := range out {
 			out[i] = ndarray.Float16ToFloat32(binary.NativeEndian.Uint16(src[2*i*step:]))
 		}
 		return
 	case convCInt2:
-		out := ndarray.OfBytes[complex64](dst)[:n]
+		out := ndarray.Cast[complex64](dst)[:n]
 		for i := range out {
 			p := src[4*i*step:]
 			out[i] = complex(float32(int16(binary.NativeEndian.Uint16(p))),
@@ -32,7 +32,7 @@ func (im *image) placeRow(dst, src []byte, first, n, s int) {
 		}
 		return
 	case convCInt4:
-		out := ndarray.OfBytes[complex128](dst)[:n]
+		out := ndarray.Cast[complex128](dst)[:n]
 		for i := range out {
 			p := src[8*i*step:]
 			out[i] = complex(float64(int32(binary.NativeEndian.Uint32(p))),
@@ -48,11 +48,11 @@ func (im *image) placeRow(dst, src []byte, first, n, s int) {
 	case 1:
 		pick(dst[:n], src, step)
 	case 2:
-		pick(ndarray.OfBytes[uint16](dst)[:n], ndarray.OfBytes[uint16](src), step)
+		pick(ndarray.Cast[uint16](dst)[:n], ndarray.Cast[uint16](src), step)
 	case 4:
-		pick(ndarray.OfBytes[uint32](dst)[:n], ndarray.OfBytes[uint32](src), step)
+		pick(ndarray.Cast[uint32](dst)[:n], ndarray.Cast[uint32](src), step)
 	case 8:
-		pick(ndarray.OfBytes[uint64](dst)[:n], ndarray.OfBytes[uint64](src), step)
+		pick(ndarray.Cast[uint64](dst)[:n], ndarray.Cast[uint64](src), step)
 	default:
 		for i := 0; i < n; i++ {
 			copy(dst[i*im.size:(i+1)*im.size], src[i*step*im.size:])

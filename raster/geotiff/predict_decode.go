@@ -12,7 +12,7 @@ var nativeBig = binary.NativeEndian.Uint16([]byte{0, 1}) == 1
 func isBig(o binary.ByteOrder) bool { return o == binary.ByteOrder(binary.BigEndian) }
 
 // alignedBytes returns n bytes aligned to 8.
-func alignedBytes(n int) []byte { return ndarray.AsBytes(make([]uint64, (n+7)/8))[:n:n] }
+func alignedBytes(n int) []byte { return ndarray.BytesOf(make([]uint64, (n+7)/8))[:n:n] }
 
 // swapWords reverses the bytes of each word of size bytes, in place.
 func swapWords(p []byte, size int) {
@@ -41,11 +41,11 @@ func undoDifference(tile []byte, rowBytes, size, step int) {
 		case 1:
 			undoRow(row, step)
 		case 2:
-			undoRow(ndarray.OfBytes[uint16](row), step)
+			undoRow(ndarray.Cast[uint16](row), step)
 		case 4:
-			undoRow(ndarray.OfBytes[uint32](row), step)
+			undoRow(ndarray.Cast[uint32](row), step)
 		case 8:
-			undoRow(ndarray.OfBytes[uint64](row), step)
+			undoRow(ndarray.Cast[uint64](row), step)
 		}
 	}
 }
@@ -91,19 +91,19 @@ func undoFloat(tile []byte, rowBytes, size, step int, spare []byte) {
 		copy(spare, row)
 		switch size {
 		case 2:
-			out := ndarray.OfBytes[uint16](row)
+			out := ndarray.Cast[uint16](row)
 			b0, b1 := spare[:n], spare[n:2*n]
 			for i := range out {
 				out[i] = uint16(b0[i])<<8 | uint16(b1[i])
 			}
 		case 4:
-			out := ndarray.OfBytes[uint32](row)[:n]
+			out := ndarray.Cast[uint32](row)[:n]
 			b0, b1, b2, b3 := spare[:n], spare[n : 2*n][:n], spare[2*n : 3*n][:n], spare[3*n : 4*n][:n]
 			for i := range b0 {
 				out[i] = uint32(b0[i])<<24 | uint32(b1[i])<<16 | uint32(b2[i])<<8 | uint32(b3[i])
 			}
 		case 8:
-			out := ndarray.OfBytes[uint64](row)[:n]
+			out := ndarray.Cast[uint64](row)[:n]
 			for i := range out {
 				var v uint64
 				for k := 0; k < 8; k++ {

@@ -235,7 +235,7 @@ func (n *File) readRows(ctx context.Context, bands []int, w raster.Window, dst *
 			if err := n.readAt(half, at); err != nil {
 				return err
 			}
-			widen(ndarray.OfBytes[float32](row), half, 2)
+			widen(ndarray.Cast[float32](row), half, 2)
 		}
 	}
 	return nil
@@ -263,7 +263,7 @@ func (n *File) readColumns(ctx context.Context, bands []int, w raster.Window, ds
 			for y := range w.Height {
 				p := dst.Data[at+y*dst.Strides[1]:][:out]
 				if n.stored == ndarray.Float16 {
-					widen(ndarray.OfBytes[float32](p), src[y*step:], 2)
+					widen(ndarray.Cast[float32](p), src[y*step:], 2)
 				} else {
 					copy(p, src[y*step:][:size])
 				}

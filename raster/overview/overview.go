@@ -56,13 +56,13 @@ func Reduce(m Method, dst []byte, src Plane, factor int, nodata *ndarray.Scalar)
 		case 1:
 			nearest(dst, src.Data, src, factor)
 		case 2:
-			nearest(ndarray.OfBytes[uint16](dst), ndarray.OfBytes[uint16](src.Data), src, factor)
+			nearest(ndarray.Cast[uint16](dst), ndarray.Cast[uint16](src.Data), src, factor)
 		case 4:
-			nearest(ndarray.OfBytes[uint32](dst), ndarray.OfBytes[uint32](src.Data), src, factor)
+			nearest(ndarray.Cast[uint32](dst), ndarray.Cast[uint32](src.Data), src, factor)
 		case 8:
-			nearest(ndarray.OfBytes[uint64](dst), ndarray.OfBytes[uint64](src.Data), src, factor)
+			nearest(ndarray.Cast[uint64](dst), ndarray.Cast[uint64](src.Data), src, factor)
 		default:
-			nearest(ndarray.OfBytes[complex128](dst), ndarray.OfBytes[complex128](src.Data), src, factor)
+			nearest(ndarray.Cast[complex128](dst), ndarray.Cast[complex128](src.Data), src, factor)
 		}
 		return nil
 	}
@@ -109,7 +109,7 @@ func nearest[T any](dst, src []T, p Plane, f int) {
 // half is cells for float16. It converts to float32, in which every float16 is exact.
 func half(m Method, dst []byte, src Plane, f int, nodata *ndarray.Scalar) {
 	wide := make([]float32, src.Width*src.Height)
-	bits := ndarray.OfBytes[uint16](src.Data)
+	bits := ndarray.Cast[uint16](src.Data)
 	for y := range src.Height {
 		for x := range src.Width {
 			wide[y*src.Width+x] = ndarray.Float16ToFloat32(bits[y*src.Stride+x])
@@ -120,15 +120,15 @@ func half(m Method, dst []byte, src Plane, f int, nodata *ndarray.Scalar) {
 		nodata = &s
 	}
 	out := make([]float32, Reduced(src.Width, f)*Reduced(src.Height, f))
-	cells[float32](m, ndarray.AsBytes(out),
-		Plane{ndarray.Float32, src.Width, src.Height, src.Width, ndarray.AsBytes(wide), src.Mask}, f, nodata)
+	cells[float32](m, ndarray.BytesOf(out),
+		Plane{ndarray.Float32, src.Width, src.Height, src.Width, ndarray.BytesOf(wide), src.Mask}, f, nodata)
 	for i, v := range out {
-		ndarray.OfBytes[uint16](dst)[i] = ndarray.Float32ToFloat16(v)
+		ndarray.Cast[uint16](dst)[i] = ndarray.Float32ToFloat16(v)
 	}
 }
 
 func cells[T ndarray.Real](m Method, dstBytes []byte, p Plane, f int, nodata *ndarray.Scalar) {
-	dst, src := ndarray.OfBytes[T](dstBytes), ndarray.OfBytes[T](p.Data)
+	dst, src := ndarray.Cast[T](dstBytes), ndarray.Cast[T](p.Data)
 	var none T // value of a cell without valid pixels
 	has := nodata != nil && !nodata.IsNaN()
 	if has {

@@ -12,8 +12,8 @@ import (
 func reduce[T ndarray.Element](t *testing.T, m Method, px []T, w, h, f int, nodata *ndarray.Scalar) []T {
 	t.Helper()
 	dst := make([]T, Reduced(w, f)*Reduced(h, f))
-	src := Plane{ndarray.TypeOf[T](), w, h, w, ndarray.AsBytes(px), nil}
-	if err := Reduce(m, ndarray.AsBytes(dst), src, f, nodata); err != nil {
+	src := Plane{ndarray.TypeOf[T](), w, h, w, ndarray.BytesOf(px), nil}
+	if err := Reduce(m, ndarray.BytesOf(dst), src, f, nodata); err != nil {
 		t.Fatal(err)
 	}
 	return dst

@@ -117,7 +117,7 @@ const chunk = 1024
 
 func tile[T ndarray.Real](c *Collector, data, mask []byte, width, height, stride, step int) Moments {
 	var m Moments
-	px := ndarray.OfBytes[T](data)
+	px := ndarray.Cast[T](data)
 	var nodata T
 	has := c.nodata != nil && !c.nodata.IsNaN()
 	if has {
@@ -147,7 +147,7 @@ func tile[T ndarray.Real](c *Collector, data, mask []byte, width, height, stride
 // halfTile is tile for float16, whose elements Go holds as bits.
 func halfTile(c *Collector, data, mask []byte, width, height, stride, step int) Moments {
 	var m Moments
-	px := ndarray.OfBytes[uint16](data)
+	px := ndarray.Cast[uint16](data)
 	has := c.nodata != nil && !c.nodata.IsNaN()
 	var packed [chunk]float32
 	for y := range height {

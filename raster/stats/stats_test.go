@@ -54,7 +54,7 @@ func check[T ndarray.Real](t *testing.T, draw func(*rand.Rand) T) {
 		totals := NewTotals(ndarray.TypeOf[T]())
 		var m Moments
 		for y := range h { // one tile per row
-			m.Merge(c.Tile(ndarray.AsBytes(px[y*w*step:(y+1)*w*step]), w, 1, w*step, step))
+			m.Merge(c.Tile(ndarray.BytesOf(px[y*w*step:(y+1)*w*step]), w, 1, w*step, step))
 			if rest, err := totals.Add(c.Histogram.AppendTo(nil)); err != nil || len(rest) != 0 {
 				rt.Fatal(err, rest)
 			}
@@ -87,7 +87,7 @@ func check[T ndarray.Real](t *testing.T, draw func(*rand.Rand) T) {
 func TestNaNPixelsAreInvalid(t *testing.T) {
 	nan := float32(math.NaN())
 	c := NewCollector(ndarray.Float32, nil, true)
-	m := c.Tile(ndarray.AsBytes([]float32{1, nan, 3, nan, nan, 8, 2, 1}), 4, 2, 4, 1)
+	m := c.Tile(ndarray.BytesOf([]float32{1, nan, 3, nan, nan, 8, 2, 1}), 4, 2, 4, 1)
 	if m.NaN != 3 || m.Valid != 5 || m.Min != 1 || m.Max != 8 || m.Mean != 3 {
 		t.Fatalf("%+v", m)
 	}
@@ -154,7 +154,7 @@ func BenchmarkTile(b *testing.B) {
 			b.SetBytes(int64(len(px)) * 4)
 			b.ReportAllocs()
 			for b.Loop() {
-				c.Tile(ndarray.AsBytes(px), 512, 512, 512, 1)
+				c.Tile(ndarray.BytesOf(px), 512, 512, 512, 1)
 			}
 		})
 		b.Run(name+" uint16 512x512", func(b *testing.B) {
@@ -166,7 +166,7 @@ func BenchmarkTile(b *testing.B) {
 			b.SetBytes(int64(len(px)) * 2)
 			b.ReportAllocs()
 			for b.Loop() {
-				c.Tile(ndarray.AsBytes(px), 512, 512, 512, 1)
+				c.Tile(ndarray.BytesOf(px), 512, 512, 512, 1)
 			}
 		})
 	}
@@ -175,7 +175,7 @@ func BenchmarkTile(b *testing.B) {
 func totalsOf[T ndarray.Real](t testing.TB, px []T) (*Totals, Moments) {
 	t.Helper()
 	c := NewCollector(ndarray.TypeOf[T](), nil, true)
-	m := c.Tile(ndarray.AsBytes(px), len(px), 1, len(px), 1)
+	m := c.Tile(ndarray.BytesOf(px), len(px), 1, len(px), 1)
 	totals := NewTotals(ndarray.TypeOf[T]())
 	if _, err := totals.Add(c.Histogram.AppendTo(nil)); err != nil {
 		t.Fatal(err)
