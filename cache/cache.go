@@ -140,7 +140,7 @@ func (c *Cache) lowerTail() error {
 		err = errors.Join(err, err1)
 	}
 	if err != nil {
-		return fmt.Errorf("cache: comparing the tail with the file: %w", err)
+		return fmt.Errorf("comparing the tail with the file: %w", err)
 	}
 	return nil
 }
@@ -180,7 +180,7 @@ func readHeader(fd int) (h header, page []byte, size int64, err error) {
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return header{}, nil, 0, fmt.Errorf("cache: stat: %w", err)
+		return header{}, nil, 0, fmt.Errorf("stat: %w", err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return header{}, nil, 0, fmt.Errorf("%w: it is not a regular file", ErrFormat)
@@ -188,7 +188,7 @@ func readHeader(fd int) (h header, page []byte, size int64, err error) {
 	page = make([]byte, pageSize)
 	n, err := preadFull(fd, page, 0)
 	if err != nil {
-		return header{}, nil, 0, fmt.Errorf("cache: reading: %w", err)
+		return header{}, nil, 0, fmt.Errorf("reading: %w", err)
 	}
 	h, err = parseHeader(page[:n], st.Size)
 	return h, page, st.Size, err

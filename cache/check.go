@@ -60,7 +60,7 @@ func (c *Cache) eachFilled(ctx context.Context, f func(i, offset int64) error) e
 			}
 			n, err := preadFull(c.fd, b[:min(int64(len(b)), end-at)], at)
 			if err != nil {
-				return fmt.Errorf("cache: reading the index of %s: %w", c.name(), err)
+				return fmt.Errorf("reading the index of %s: %w", c.name(), err)
 			}
 			if n &^= 7; n == 0 {
 				return nil // truncated
@@ -221,7 +221,7 @@ func (c *Cache) verifyRecord(ctx context.Context, i, offset int64) (r record, ok
 		return r, false, nil
 	}
 	if err != nil {
-		return r, false, fmt.Errorf("cache: reading entry %d of %s: %w", i, c.name(), err)
+		return r, false, fmt.Errorf("reading entry %d of %s: %w", i, c.name(), err)
 	}
 	return r, true, nil
 }

@@ -64,13 +64,13 @@ func format(fd int, dir string, n int64, o *Options, flags uint32) error {
 	_, _ = rand.Read(h.uuid[:])                 // never fails
 	h.boot, _ = procfile.BootID()               // zero if unknown
 	if limit := fileLimit(); h.base() > limit { // writing beyond it raises a signal
-		return fmt.Errorf("cache: %d slots take a file of %d bytes, this process may write %d (ulimit -f): give fewer slots, or raise the limit",
+		return fmt.Errorf("%d slots take a file of %d bytes, this process may write %d (ulimit -f): give fewer slots, or raise the limit",
 			n, h.base(), limit)
 	}
 	switch err := unix.Ftruncate(fd, h.base()); {
 	case errors.Is(err, unix.EFBIG), errors.Is(err, unix.EINVAL):
 		most := largestFile(fd, h.base())
-		return fmt.Errorf("cache: %d slots take a file of %d bytes, the file system of %s has at most %d: give at most %d slots, or another directory (%w)",
+		return fmt.Errorf("%d slots take a file of %d bytes, the file system of %s has at most %d: give at most %d slots, or another directory (%w)",
 			n, h.base(), dir, most, max((most-pageSize)/8, 0), err)
 	case err != nil:
 		return explainDir(dir, err)

@@ -5,27 +5,27 @@ import "errors"
 // Errors of entries.
 var (
 	// ErrMiss is returned for a slot without an entry, or whose entry can't be read.
-	ErrMiss = errors.New("cache: no entry")
+	ErrMiss = errors.New("no entry")
 	// ErrRange is returned for a slot number outside 0 to n-1.
-	ErrRange = errors.New("cache: slot out of range")
+	ErrRange = errors.New("slot out of range")
 	// ErrClosed is returned after Close.
-	ErrClosed = errors.New("cache: closed")
+	ErrClosed = errors.New("cache is closed")
 	// ErrReentrant is returned by GetOrFill when a fill function calls it.
-	ErrReentrant = errors.New("cache: GetOrFill called by a fill function")
+	ErrReentrant = errors.New("GetOrFill called by a fill function")
 )
 
 // Errors of creating and opening caches.
 var (
 	// ErrFormat is returned for a file that is not a cache, is damaged, or has another version.
-	ErrFormat = errors.New("cache: not a cache file that can be used")
+	ErrFormat = errors.New("not a cache file that can be used")
 	// ErrMismatch is returned when an existing cache differs from the requested one.
-	ErrMismatch = errors.New("cache: the existing cache differs")
+	ErrMismatch = errors.New("the existing cache differs")
 	// ErrRemote is returned for a directory on a file system where caches don't work.
-	ErrRemote = errors.New("cache: not a local file system")
+	ErrRemote = errors.New("not a local file system")
 	// ErrHandle is returned for a text that is not a handle.
-	ErrHandle = errors.New("cache: not a handle")
+	ErrHandle = errors.New("not a handle")
 	// ErrGone is returned when the process that issued a handle has ended or closed its cache.
-	ErrGone = errors.New("cache: the issuer of the handle is gone")
+	ErrGone = errors.New("the issuer of the handle is gone")
 	// ErrForeign is returned for a file or handle of another user or machine.
-	ErrForeign = errors.New("cache: another user's or machine's")
+	ErrForeign = errors.New("another user's or machine's")
 )

@@ -103,7 +103,7 @@ func (c *Cache) fillSlot(ctx context.Context, i int64, fill func(context.Context
 	for wait := 50 * time.Microsecond; ; wait = min(2*wait, 10*time.Millisecond) {
 		ok, err := lock(c.fd, lockFill+i, exclusive)
 		if err != nil {
-			return nil, fmt.Errorf("cache: locking slot %d of %s: %w", i, c.name(), err)
+			return nil, fmt.Errorf("locking slot %d of %s: %w", i, c.name(), err)
 		}
 		if ok {
 			break

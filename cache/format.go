@@ -236,7 +236,7 @@ func sumSlot(sum uint32, slot, offset int64) uint32 {
 // checkHost returns an error on machines whose atomic words are not little-endian.
 func checkHost() error {
 	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
-		return fmt.Errorf("cache: big-endian machine: %w", errors.ErrUnsupported)
+		return fmt.Errorf("big-endian machine: %w", errors.ErrUnsupported)
 	}
 	return nil
 }

@@ -81,7 +81,7 @@ func (c *Cache) Handle() (Handle, error) {
 	defer c.drainGate.leave(0)
 	boot, err := procfile.BootID()
 	if err != nil {
-		return "", fmt.Errorf("cache: handles need /proc: %w", err)
+		return "", fmt.Errorf("handles need /proc: %w", err)
 	}
 	return handle{boot: boot, uuid: c.h.uuid, pid: os.Getpid(), fd: c.fd}.text(), nil
 }
@@ -101,7 +101,7 @@ func Attach(text Handle, opts *Options) (*Cache, error) {
 	}
 	boot, err := procfile.BootID()
 	if err != nil {
-		return nil, fmt.Errorf("cache: handles need /proc: %w", err)
+		return nil, fmt.Errorf("handles need /proc: %w", err)
 	}
 	if boot != h.boot {
 		return nil, fmt.Errorf("%w: the handle was issued on another machine, or before a reboot",
@@ -114,7 +114,7 @@ func Attach(text Handle, opts *Options) (*Cache, error) {
 	case errors.Is(err, procfile.ErrForeign):
 		return nil, fmt.Errorf("%w: %w; pass the file itself to AttachFile", ErrForeign, err)
 	case err != nil:
-		return nil, fmt.Errorf("cache: %w", err)
+		return nil, err
 	}
 	defer f.Close()
 	if f.Stat.Size < pageSize {
@@ -137,7 +137,7 @@ func AttachFile(f *os.File, opts *Options) (*Cache, error) {
 	}
 	raw, err := f.SyscallConn()
 	if err != nil {
-		return nil, fmt.Errorf("cache: %w", err)
+		return nil, err
 	}
 	var c *Cache
 	control := raw.Control(func(fd uintptr) {
@@ -149,7 +149,7 @@ func AttachFile(f *os.File, opts *Options) (*Cache, error) {
 		}, o, nil)
 	})
 	if control != nil {
-		return nil, fmt.Errorf("cache: %w", control)
+		return nil, control
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name(), err)
@@ -162,7 +162,7 @@ func AttachFile(f *os.File, opts *Options) (*Cache, error) {
 func attach(reopen func(flags int) (int, error), o Options, uuid *[16]byte) (*Cache, error) {
 	fd, err := reopen(unix.O_RDONLY)
 	if err != nil {
-		return nil, fmt.Errorf("cache: opening: %w", err)
+		return nil, fmt.Errorf("opening: %w", err)
 	}
 	h, page, _, err := readHeader(fd)
 	if uuid != nil && (errors.Is(err, ErrFormat) || err == nil && h.uuid != *uuid) {
@@ -177,11 +177,11 @@ func attach(reopen func(flags int) (int, error), o Options, uuid *[16]byte) (*Ca
 			return nil, err
 		}
 		if fd, err = reopen(unix.O_RDWR); err != nil {
-			return nil, fmt.Errorf("cache: opening for writing: %w", err)
+			return nil, fmt.Errorf("opening for writing: %w", err)
 		}
 	}
 	if err := hold(fd); err != nil {
-		return nil, errors.Join(fmt.Errorf("cache: %w", err), unix.Close(fd))
+		return nil, errors.Join(err, unix.Close(fd))
 	}
 	c, err := open(fd, "", o, sealed)
 	if err == nil && !sealed {
@@ -213,7 +213,7 @@ func forAttach(opts *Options) (Options, error) {
 	o := orDefault(opts)
 	err := o.validate()
 	if o.Dir != "" || o.MaxBytes != 0 {
-		err = errors.Join(err, errors.New("cache: Attach does not accept Dir or MaxBytes"))
+		err = errors.Join(err, errors.New("Attach does not accept Dir or MaxBytes"))
 	}
 	return o, err
 }
@@ -247,7 +247,7 @@ func (c *Cache) File() (*os.File, error) {
 	}
 	fd, err := reopenFile(c.fd, flags)
 	if err != nil {
-		return nil, fmt.Errorf("cache: opening the file of %s again: %w", c.name(), err)
+		return nil, fmt.Errorf("opening the file of %s again: %w", c.name(), err)
 	}
 	return os.NewFile(uintptr(fd), c.name()), nil
 }

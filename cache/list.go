@@ -171,16 +171,16 @@ func Remove(path string, force bool) error {
 	}
 	switch {
 	case err != nil && !force:
-		return fmt.Errorf("cache: locking %s: %w", path, err)
+		return fmt.Errorf("locking %s: %w", path, err)
 	case held && !force:
-		return fmt.Errorf("cache: %s is in use", path)
+		return fmt.Errorf("%s is in use", path)
 	}
 	fault.Point("cache.removing")
 	if _, _, _, err := readHeader(fd); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	if !sameFile(dir, name, fd) {
-		return fmt.Errorf("cache: %s was replaced meanwhile: try again", path)
+		return fmt.Errorf("%s was replaced meanwhile: try again", path)
 	}
 	if err := unix.Unlinkat(dir, name, 0); err != nil {
 		return explainOpen(path, err)

@@ -53,7 +53,7 @@ func mapFile(fd int, n int64, readOnly bool) (m *mapping, err error) {
 	}
 	if m.head == nil {
 		if m.head, err = unix.Mmap(fd, 0, pageSize, m.win.prot, unix.MAP_SHARED); err != nil {
-			return nil, errors.Join(fmt.Errorf("cache: mapping: %w", err), m.close())
+			return nil, errors.Join(fmt.Errorf("mapping: %w", err), m.close())
 		}
 	}
 	return m, nil
@@ -120,7 +120,7 @@ func (w *windows) word(at int64) (*window, *atomic.Uint64, error) {
 		}
 		b, err := unix.Mmap(w.fd, number*windowSize, windowSize, w.prot, unix.MAP_SHARED)
 		if err != nil {
-			return nil, nil, fmt.Errorf("cache: mapping: %w", err)
+			return nil, nil, fmt.Errorf("mapping: %w", err)
 		}
 		noReadAhead(b)
 		v = &window{b: b}

@@ -8,6 +8,6 @@ func checkMemory(i, length int64) error {
 	if length <= 1<<30 || length <= memory() {
 		return nil
 	}
-	return fmt.Errorf("cache: entry %d has %d bytes, this process may use %d of memory: read it on a larger machine, or raise its limit (ulimit -v, or that of its job or container)",
+	return fmt.Errorf("entry %d has %d bytes, this process may use %d of memory: read it on a larger machine, or raise its limit (ulimit -v, or that of its job or container)",
 		i, length, memory())
 }

@@ -56,7 +56,7 @@ func Open(path string, n int64, opts *Options) (*Cache, error) {
 		}
 		return join(fd, abs, n, o)
 	}
-	return nil, fmt.Errorf("cache: %s: created and removed by other processes 100 times", path)
+	return nil, fmt.Errorf("%s: created and removed by other processes 100 times", path)
 }
 
 // join opens a named cache and checks that it is as requested. It owns fd.
@@ -146,7 +146,7 @@ func Load(path string, opts *Options) (*Cache, error) {
 	o := orDefault(opts)
 	err := o.validate()
 	if o.Dir != "" || o.MaxBytes != 0 || o.Durability != DurabilityNone {
-		err = errors.Join(err, errors.New("cache: Load does not accept Dir, MaxBytes or Durability"))
+		err = errors.Join(err, errors.New("Load does not accept Dir, MaxBytes or Durability"))
 	}
 	if err != nil {
 		return nil, err
@@ -188,13 +188,13 @@ func explainOpen(path string, err error) error {
 	case errors.Is(err, unix.ENXIO):
 		return fmt.Errorf("%w: %s is not a regular file", ErrFormat, path)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("cache: %s: there is no such file (%w)", path, err)
+		return fmt.Errorf("%s: there is no such file (%w)", path, err)
 	case errors.Is(err, unix.EROFS):
-		return fmt.Errorf("cache: %s is on a read-only file system: give a path that can be written to, or Preserve and Load it (%w)",
+		return fmt.Errorf("%s is on a read-only file system: give a path that can be written to, or Preserve and Load it (%w)",
 			path, err)
 	case errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("cache: %s can't be opened, it may belong to another user: change its permissions or give another name (%w)",
+		return fmt.Errorf("%s can't be opened, it may belong to another user: change its permissions or give another name (%w)",
 			path, err)
 	}
-	return fmt.Errorf("cache: %s: %w", path, err)
+	return fmt.Errorf("%s: %w", path, err)
 }

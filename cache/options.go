@@ -65,13 +65,13 @@ type Options struct {
 func (o *Options) validate() error {
 	var errs []error
 	if o.MaxBytes < 0 {
-		errs = append(errs, fmt.Errorf("cache: MaxBytes is %d: give a number of bytes, or 0 for no limit", o.MaxBytes))
+		errs = append(errs, fmt.Errorf("MaxBytes is %d: give a number of bytes, or 0 for no limit", o.MaxBytes))
 	}
 	if o.Verify < VerifyFirst || o.Verify > VerifyNever {
-		errs = append(errs, fmt.Errorf("cache: Verify is %d: give VerifyFirst, VerifyAlways or VerifyNever", o.Verify))
+		errs = append(errs, fmt.Errorf("Verify is %d: give VerifyFirst, VerifyAlways or VerifyNever", o.Verify))
 	}
 	if o.Durability > DurabilityEach {
-		errs = append(errs, fmt.Errorf("cache: Durability is %d: give DurabilityNone, DurabilityBatch or DurabilityEach", o.Durability))
+		errs = append(errs, fmt.Errorf("Durability is %d: give DurabilityNone, DurabilityBatch or DurabilityEach", o.Durability))
 	}
 	return errors.Join(errs...)
 }
@@ -80,7 +80,7 @@ func (o *Options) validate() error {
 func (o *Options) checkCreate(n int64) error {
 	err := errors.Join(checkSlots(n), o.validate(), o.checkLimit(n))
 	if o.Durability != DurabilityNone {
-		err = errors.Join(err, errors.New("cache: Create does not accept Durability: a nameless cache ends with its processes"))
+		err = errors.Join(err, errors.New("Create does not accept Durability: a nameless cache ends with its processes"))
 	}
 	return err
 }
@@ -88,21 +88,21 @@ func (o *Options) checkCreate(n int64) error {
 func (o *Options) checkOpen(n int64) error {
 	err := errors.Join(checkSlots(n), o.validate(), o.checkLimit(n))
 	if o.Dir != "" {
-		err = errors.Join(err, errors.New("cache: Open does not accept Dir: its path is complete"))
+		err = errors.Join(err, errors.New("Open does not accept Dir: its path is complete"))
 	}
 	return err
 }
 
 func checkSlots(n int64) error {
 	if n < 1 || n > MaxSlots {
-		return fmt.Errorf("cache: %d slots: give a number from 1 to %d", n, int64(MaxSlots))
+		return fmt.Errorf("%d slots: give a number from 1 to %d", n, int64(MaxSlots))
 	}
 	return nil
 }
 
 func (o *Options) checkLimit(n int64) error {
 	if checkSlots(n) == nil && o.MaxBytes > 0 && o.MaxBytes < firstRecord(n) {
-		return fmt.Errorf("cache: MaxBytes is %d, the first page and the index of %d slots take %d",
+		return fmt.Errorf("MaxBytes is %d, the first page and the index of %d slots take %d",
 			o.MaxBytes, n, firstRecord(n))
 	}
 	return nil

@@ -34,7 +34,7 @@ func (c *Cache) ImportPFIO(ctx context.Context, path string, n int64) (stored in
 		return 0, err
 	}
 	if n > c.h.n {
-		return 0, fmt.Errorf("cache: importing %d slots into a cache of %d: make one with as many", n, c.h.n)
+		return 0, fmt.Errorf("importing %d slots into a cache of %d: make one with as many", n, c.h.n)
 	}
 	fd, err := openat(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC)
 	if err != nil {
@@ -59,7 +59,7 @@ func (c *Cache) ImportPFIO(ctx context.Context, path string, n int64) (stored in
 		} else if has, err := c.Has(e.slot); err != nil {
 			return stored, err
 		} else if !has {
-			return stored, fmt.Errorf("cache: %d of %d entries of %s were stored, then the cache was frozen or full: raise MaxBytes or free disk space, and import again",
+			return stored, fmt.Errorf("%d of %d entries of %s were stored, then the cache was frozen or full: raise MaxBytes or free disk space, and import again",
 				stored, len(entries), path)
 		}
 	}
@@ -89,7 +89,7 @@ func readPFIO(f *os.File, n int64) ([]pfioEntry, error) {
 	for i := range n {
 		var b [pfioSlot]byte
 		if _, err := io.ReadFull(in, b[:]); err != nil {
-			return nil, fmt.Errorf("cache: reading the index: %w", err)
+			return nil, fmt.Errorf("reading the index: %w", err)
 		}
 		e := pfioEntry{i, int64(le.Uint64(b[:])), int64(le.Uint64(b[8:]))}
 		switch {
@@ -146,7 +146,7 @@ func (c *Cache) ExportPFIO(ctx context.Context, path string, overwrite bool) (ex
 		return 0, err
 	}
 	if sameFile(dir, name, c.fd) {
-		return 0, fmt.Errorf("cache: %s is the cache itself: give another name", abs)
+		return 0, fmt.Errorf("%s is the cache itself: give another name", abs)
 	}
 	var entries []pfioEntry // offsets in this cache
 	if err := c.Each(ctx, func(e Entry) error {

@@ -74,7 +74,7 @@ func checkTarget(dir int, path, name string, overwrite bool) error {
 	var st unix.Stat_t
 	switch err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); {
 	case err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR:
-		return fmt.Errorf("cache: %s is a directory: give the name of a file in it", path)
+		return fmt.Errorf("%s is a directory: give the name of a file in it", path)
 	case err == nil && !overwrite:
 		return taken(path)
 	case err != nil && !errors.Is(err, unix.ENOENT):
@@ -92,15 +92,15 @@ func explainCreate(path string, err error) error {
 	dir := filepath.Dir(path)
 	switch {
 	case errors.Is(err, unix.ENOENT): // the directory was opened before
-		return fmt.Errorf("cache: no file can be made in %s: name another directory (%w)", dir, err)
+		return fmt.Errorf("no file can be made in %s: name another directory (%w)", dir, err)
 	case errors.Is(err, unix.EFBIG):
-		return fmt.Errorf("cache: %s would exceed the limit of this process (ulimit -f) or of the file system: raise the limit, or name another directory (%w)",
+		return fmt.Errorf("%s would exceed the limit of this process (ulimit -f) or of the file system: raise the limit, or name another directory (%w)",
 			path, err)
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT), errors.Is(err, unix.EROFS),
 		errors.Is(err, fs.ErrPermission), errors.Is(err, unix.ENOTDIR):
 		return explainDir(dir, err)
 	}
-	return fmt.Errorf("cache: %s: %w", path, err)
+	return fmt.Errorf("%s: %w", path, err)
 }
 
 // flushDir flushes an open directory, with the name of path, to the disk.
@@ -110,13 +110,13 @@ func flushDir(dir int, path string) error {
 		err = unix.Fsync(dir)
 	}
 	if err != nil && !errors.Is(err, unix.EINVAL) {
-		return fmt.Errorf("cache: flushing the directory of %s: %w", path, err)
+		return fmt.Errorf("flushing the directory of %s: %w", path, err)
 	}
 	return nil
 }
 
 func taken(path string) error {
-	return fmt.Errorf("cache: %s exists: give another name, or overwrite it (%w)", path, fs.ErrExist)
+	return fmt.Errorf("%s exists: give another name, or overwrite it (%w)", path, fs.ErrExist)
 }
 
 // sealFile verifies all entries, writes the seal and flushes it to the disk. No put may run.
@@ -145,7 +145,7 @@ func (c *Cache) sealFile(ctx context.Context) (dropped int64, err error) {
 		}
 		fault.Point("cache.sealing")
 		if err := writeFull(c.fd, s.encode(), sealAt); err != nil {
-			return dropped, fmt.Errorf("cache: sealing %s: %w", c.name(), err)
+			return dropped, fmt.Errorf("sealing %s: %w", c.name(), err)
 		}
 	}
 	if err := c.flush(); err != nil {
@@ -157,7 +157,7 @@ func (c *Cache) sealFile(ctx context.Context) (dropped int64, err error) {
 
 // errCut returns the error for a mapping that faults unexpectedly.
 func (c *Cache) errCut() error {
-	return fmt.Errorf("cache: %s can't be read: truncated, or the disk failed", c.name())
+	return fmt.Errorf("%s can't be read: truncated, or the disk failed", c.name())
 }
 
 // nameFile links the file as name, or copies it if it can't be linked: on another file system, or

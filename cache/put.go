@@ -48,7 +48,7 @@ func (c *Cache) TryPut(i int64, data []byte) (PutResult, error) {
 // then. Freeze and Preserve wait for it.
 func (c *Cache) OfferFrom(i int64, r io.ReaderAt, length int64) (PutResult, error) {
 	if length < 0 {
-		return 0, fmt.Errorf("cache: invalid length %d of an entry", length)
+		return 0, fmt.Errorf("invalid length %d of an entry", length)
 	}
 	return c.enterPut(i, payload{from: r, length: length}, false)
 }
@@ -103,7 +103,7 @@ func (c *Cache) put(i int64, p payload, freezes bool, o *PutResult) error {
 	}
 	defer c.putting.end(c)
 	if ok, err := c.allocatePage(i / slotsOnPage); err != nil {
-		return fmt.Errorf("cache: allocating the index: %w", err)
+		return fmt.Errorf("allocating the index: %w", err)
 	} else if !ok {
 		return c.noSpace(o, unix.ENOSPC)
 	}
@@ -138,11 +138,11 @@ func (c *Cache) put(i int64, p payload, freezes bool, o *PutResult) error {
 	var failed readError
 	switch {
 	case errors.As(err, &failed):
-		return fmt.Errorf("cache: reading the data of entry %d: %w", i, failed.err)
+		return fmt.Errorf("reading the data of entry %d: %w", i, failed.err)
 	case noSpace(err):
 		return c.noSpace(o, err)
 	case err != nil:
-		return fmt.Errorf("cache: writing entry %d: %w", i, err)
+		return fmt.Errorf("writing entry %d: %w", i, err)
 	}
 	c.noSpaceSince.Store(0)
 	fault.Point("cache.written")
@@ -312,7 +312,7 @@ func (c *Cache) flush() error {
 		err = flush(c.fd)
 	}
 	if err != nil {
-		return fmt.Errorf("cache: flushing %s: %w", c.name(), err)
+		return fmt.Errorf("flushing %s: %w", c.name(), err)
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ func (p *putting) begin(c *Cache) (bool, error) {
 	for wait := 20 * time.Microsecond; p.n == 0; wait = min(2*wait, 5*time.Millisecond) {
 		ok, err := lock(c.fd, lockWrite, shared)
 		if err != nil {
-			return false, fmt.Errorf("cache: locking %s: %w", c.name(), err)
+			return false, fmt.Errorf("locking %s: %w", c.name(), err)
 		}
 		if ok {
 			break
@@ -141,7 +141,7 @@ func (p *putting) tryExclude(c *Cache) (ok bool, err error) {
 		return false, nil
 	}
 	if ok, err = lock(c.fd, lockWrite, exclusive); err != nil {
-		return false, fmt.Errorf("cache: locking %s: %w", c.name(), err)
+		return false, fmt.Errorf("locking %s: %w", c.name(), err)
 	}
 	p.alone = ok
 	return ok, nil
@@ -182,7 +182,7 @@ func (c *Cache) Freeze(ctx context.Context) error {
 func (c *Cache) freeze(ctx context.Context) (release func(), err error) {
 	faulted, _ := c.guard(func() error { c.tail.Or(frozen); return nil })
 	if faulted {
-		return nil, fmt.Errorf("cache: the first page of %s can't be read", c.name())
+		return nil, fmt.Errorf("the first page of %s can't be read", c.name())
 	}
 	fault.Point("cache.frozen")
 	return c.putting.exclude(ctx, c)

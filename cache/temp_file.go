@@ -55,7 +55,7 @@ func newTempFile(dir int, hidden func() string) (*tempFile, error) {
 			err = unix.Fchmod(d.fd, 0o600) // whatever the umask
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("cache: locking a new file: %w", err), d.drop())
+			return nil, errors.Join(fmt.Errorf("locking a new file: %w", err), d.drop())
 		}
 		if ok && (d.hidden == "" || sameFile(dir, d.hidden, d.fd)) {
 			return d, nil
@@ -123,7 +123,7 @@ func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
 // checkName returns an error for a name that would be swept.
 func checkName(path, name string) error {
 	if isNamelessName(name) || isTempName(name) {
-		return fmt.Errorf("cache: %s: leat gives such names to temporary files, which GC removes: give another name", path)
+		return fmt.Errorf("%s: leat gives such names to temporary files, which GC removes: give another name", path)
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func sameFile(dir int, name string, fd int) bool {
 
 func unlink(dir int, name string) error {
 	if err := unix.Unlinkat(dir, name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("cache: removing %s: %w", name, err)
+		return fmt.Errorf("removing %s: %w", name, err)
 	}
 	return nil
 }
@@ -265,13 +265,13 @@ func lockOpening(fd int) {
 // splitPath makes a path absolute and opens its directory.
 func splitPath(path string) (abs, name string, dir int, err error) {
 	if path == "" {
-		return "", "", -1, errors.New("cache: no file name given")
+		return "", "", -1, errors.New("no file name given")
 	}
 	if os.IsPathSeparator(path[len(path)-1]) {
-		return "", "", -1, fmt.Errorf("cache: %s names a directory: give the name of a file in it", path)
+		return "", "", -1, fmt.Errorf("%s names a directory: give the name of a file in it", path)
 	}
 	if abs, err = filepath.Abs(path); err != nil {
-		return "", "", -1, fmt.Errorf("cache: %s: %w", path, err)
+		return "", "", -1, fmt.Errorf("%s: %w", path, err)
 	}
 	name = filepath.Base(abs)
 	dir, err = openat(unix.AT_FDCWD, filepath.Dir(abs), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)

@@ -39,7 +39,7 @@ func (t *Typed[T]) Cache() *Cache { return t.c }
 func (t *Typed[T]) Put(i int64, v T) (stored bool, err error) {
 	b, err := t.codec.Encode(v)
 	if err != nil {
-		return false, fmt.Errorf("cache: encoding entry %d: %w", i, err)
+		return false, fmt.Errorf("encoding entry %d: %w", i, err)
 	}
 	return t.c.Put(i, b)
 }
@@ -48,7 +48,7 @@ func (t *Typed[T]) Put(i int64, v T) (stored bool, err error) {
 func (t *Typed[T]) Get(i int64) (v T, err error) {
 	err = t.c.View(i, func(b []byte) (err error) {
 		if v, err = t.codec.Decode(b); err != nil {
-			return fmt.Errorf("cache: decoding entry %d: %w", i, err)
+			return fmt.Errorf("decoding entry %d: %w", i, err)
 		}
 		return nil
 	})
@@ -69,7 +69,7 @@ func (t *Typed[T]) GetOrFill(ctx context.Context, i int64, fill func(ctx context
 		}
 		b, err := t.codec.Encode(v)
 		if err != nil {
-			return nil, fmt.Errorf("cache: encoding entry %d: %w", i, err)
+			return nil, fmt.Errorf("encoding entry %d: %w", i, err)
 		}
 		return b, nil
 	})
@@ -77,7 +77,7 @@ func (t *Typed[T]) GetOrFill(ctx context.Context, i int64, fill func(ctx context
 		return v, err
 	}
 	if v, err = t.codec.Decode(b); err != nil {
-		return v, fmt.Errorf("cache: decoding entry %d: %w", i, err)
+		return v, fmt.Errorf("decoding entry %d: %w", i, err)
 	}
 	return v, nil
 }

@@ -46,20 +46,20 @@ var ErrAddress = errors.New("is no address")
 func (p *Page) Listen(address string) (string, error) {
 	host, port, err := resolve(address)
 	if err != nil {
-		return "", fmt.Errorf("live: %q %w: %w", address, ErrAddress, err)
+		return "", fmt.Errorf("%q %w: %w", address, ErrAddress, err)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || p.server != nil {
-		return "", errors.New("live: a page listens once")
+		return "", errors.New("a page listens once")
 	}
 	metrics, err := p.metrics()
 	if err != nil {
-		return "", fmt.Errorf("live: metrics: %w", err)
+		return "", fmt.Errorf("metrics: %w", err)
 	}
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort(host, port))
 	if err != nil {
-		return "", fmt.Errorf("live: %w", err)
+		return "", err
 	}
 	at := l.Addr().(*net.TCPAddr)
 	shown := host

@@ -178,7 +178,7 @@ func (p *Page) Close(ctx context.Context) error {
 	case <-p.stopped:
 		p.lastEvents(ctx)
 	case <-ctx.Done():
-		err = errors.New("live: the status of the run was not to be had in time")
+		err = errors.New("the status of the run was not to be had in time")
 	}
 	soon, cancel := context.WithTimeout(ctx, closeWait)
 	defer cancel()

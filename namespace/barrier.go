@@ -12,7 +12,7 @@ import (
 )
 
 // ErrBroken tells that somebody gave up waiting at a barrier, so that it can never be complete.
-var ErrBroken = errors.New("namespace: the barrier is broken")
+var ErrBroken = errors.New("the barrier is broken")
 
 // Barrier is where n processes (or goroutines) wait for each other, any number of times.
 type Barrier struct {
@@ -44,7 +44,7 @@ func (b *Barrier) swap(from, to uint64) bool {
 // Barrier returns the barrier of that name. All who wait there must give the same n.
 func (n *Namespace) Barrier(name string, parties int) (*Barrier, error) {
 	if parties < 1 || parties >= barrierBroken {
-		return nil, fmt.Errorf("namespace: a barrier for %d can't be", parties)
+		return nil, fmt.Errorf("a barrier for %d can't be", parties)
 	}
 	data, err := n.memory("barrier-", name, 16)
 	if err != nil {
@@ -52,7 +52,7 @@ func (n *Namespace) Barrier(name string, parties int) (*Barrier, error) {
 	}
 	want := (*atomic.Uint64)(unsafe.Pointer(&data[8]))
 	if !want.CompareAndSwap(0, uint64(parties)) && want.Load() != uint64(parties) {
-		return nil, fmt.Errorf("namespace: the barrier %s is for %d, not %d", name, want.Load(), parties)
+		return nil, fmt.Errorf("the barrier %s is for %d, not %d", name, want.Load(), parties)
 	}
 	return &Barrier{n: parties, space: n, word: (*atomic.Uint64)(unsafe.Pointer(&data[0]))}, nil
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"time"
 )
@@ -44,7 +43,7 @@ type Namespace struct {
 // process. The caller must not change its slices in spec afterwards.
 func Join(ctx context.Context, spec Spec) (*Namespace, error) {
 	if err := spec.validate(); err != nil {
-		return nil, fmt.Errorf("namespace: %w", err)
+		return nil, err
 	}
 	var world Ranks
 	if spec.Ranks != nil {
@@ -75,7 +74,7 @@ func Join(ctx context.Context, spec Spec) (*Namespace, error) {
 		leaderGone: make(chan struct{}), lost: make(chan struct{}), watched: make(chan struct{})}
 	reg, err := openRegistration(&n.spec, nil)
 	if err != nil {
-		return nil, fmt.Errorf("namespace: %w", err)
+		return nil, err
 	}
 	many := world.LocalRanks > 1 || world.Workers > 1
 	leads := world.LocalRank == 0 && world.Worker == 0
@@ -83,7 +82,7 @@ func Join(ctx context.Context, spec Spec) (*Namespace, error) {
 	err = reg.register(within, &n.spec, world, spec.MustLead || leads || !many, !spec.MustLead && (!leads || !many))
 	cancel()
 	if err != nil {
-		return nil, named(errors.Join(nobody(err), reg.close(false)))
+		return nil, errors.Join(nobody(err), reg.close(false))
 	}
 	n.reg, n.borrowed = reg, reg
 	watch, stop := context.WithCancel(context.Background())
@@ -237,7 +236,7 @@ func (n *Namespace) watch(ctx context.Context) {
 
 // lose tells that the claims are gone for good.
 func (n *Namespace) lose(err error) {
-	err = fmt.Errorf("namespace: the claims of job %s were lost: %w", n.spec.Key, err)
+	err = fmt.Errorf("the claims of job %s were lost: %w", n.spec.Key, err)
 	n.mu.Lock()
 	n.err = err
 	n.mu.Unlock()
@@ -261,7 +260,7 @@ func (n *Namespace) renew(ctx context.Context) (again bool, err error) {
 		// way.
 		return true, fmt.Errorf("a part of %s was removed while the job was running", old.root.Path())
 	}
-	n.spec.warn(fmt.Errorf("namespace: %s was removed while job %s was running: registering its claims anew",
+	n.spec.warn(fmt.Errorf("%s was removed while job %s was running: registering its claims anew",
 		old.root.Path(), n.spec.Key))
 	// The directories are those that are open: their paths may lead elsewhere by now.
 	reg, err := openRegistration(&n.spec, old.places)
@@ -288,14 +287,6 @@ func (n *Namespace) renew(ctx context.Context) (again bool, err error) {
 		}
 	}
 	return false, nil
-}
-
-// named puts the package's name before an error that does not begin with it.
-func named(err error) error {
-	if strings.HasPrefix(err.Error(), "namespace: ") {
-		return err
-	}
-	return fmt.Errorf("namespace: %w", err)
 }
 
 // nobody words the end of a wait for a leader that never came.

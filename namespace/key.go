@@ -117,16 +117,16 @@ func ranked(getenv func(string) string) bool {
 func validateKey(key, source string) error {
 	switch {
 	case strings.TrimSpace(key) == "":
-		return fmt.Errorf("namespace: the job key of %s is empty or blank: give some text, such as a name and a number",
+		return fmt.Errorf("the job key of %s is empty or blank: give some text, such as a name and a number",
 			source)
 	case len(key) > maxKeyBytes:
-		return fmt.Errorf("namespace: the job key of %s has %d bytes: give %d at most", source, len(key), maxKeyBytes)
+		return fmt.Errorf("the job key of %s has %d bytes: give %d at most", source, len(key), maxKeyBytes)
 	case !utf8.ValidString(key):
-		return fmt.Errorf("namespace: the job key of %s, %q, is not UTF-8: give printable characters only", source, key)
+		return fmt.Errorf("the job key of %s, %q, is not UTF-8: give printable characters only", source, key)
 	}
 	for _, r := range key {
 		if !unicode.IsPrint(r) {
-			return fmt.Errorf("namespace: the job key of %s, %q, has the unprintable character %U: leave it out",
+			return fmt.Errorf("the job key of %s, %q, has the unprintable character %U: leave it out",
 				source, key, r)
 		}
 	}

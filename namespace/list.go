@@ -4,7 +4,6 @@ package namespace
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -170,9 +169,6 @@ func GC() (removed []string, err error) {
 			removed = append(removed, root.File(name))
 		}
 		err = errors.Join(err, err1)
-	}
-	if err != nil {
-		err = fmt.Errorf("namespace: %w", err)
 	}
 	return removed, err
 }

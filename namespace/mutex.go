@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
 
 	"leat/internal/lease"
 )
@@ -25,7 +24,7 @@ type Mutex struct {
 // Mutex returns the mutex of that name. It takes no memory.
 func (n *Namespace) Mutex(name string) (*Mutex, error) {
 	if err := checkWhat(name); err != nil {
-		return nil, fmt.Errorf("namespace: %w", err)
+		return nil, err
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -48,10 +48,10 @@ func (r *Region) Name() string { return r.name }
 // memory maps a file of the job. The kind keeps the names of regions, counters and barriers apart.
 func (n *Namespace) memory(kind, name string, size int) ([]byte, error) {
 	if err := checkWhat(name); err != nil {
-		return nil, fmt.Errorf("namespace: %w", err)
+		return nil, err
 	}
 	if size <= 0 {
-		return nil, fmt.Errorf("namespace: %s can't have %d bytes", name, size)
+		return nil, fmt.Errorf("%s can't have %d bytes", name, size)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -59,7 +59,7 @@ func (n *Namespace) memory(kind, name string, size int) ([]byte, error) {
 		return nil, ErrClosed
 	}
 	other := func(has int) error {
-		return fmt.Errorf("namespace: %s has %d bytes, not %d: all processes must ask for one size", name, has, size)
+		return fmt.Errorf("%s has %d bytes, not %d: all processes must ask for one size", name, has, size)
 	}
 	if t := n.shared[kind+name]; t != nil {
 		if t.size != size {
@@ -68,11 +68,11 @@ func (n *Namespace) memory(kind, name string, size int) ([]byte, error) {
 		return t.mapping.Data, nil
 	}
 	if n.borrowed != n.reg {
-		return nil, fmt.Errorf("namespace: %s can't be shared: the runtime folder was removed while the job was running, and what others have of that name with it: start the job again", name)
+		return nil, fmt.Errorf("%s can't be shared: the runtime folder was removed while the job was running, and what others have of that name with it: start the job again", name)
 	}
 	dir, err := n.borrowed.root.Sub(prefixOf(n.borrowed.record.Number))
 	if err != nil {
-		return nil, fmt.Errorf("namespace: %w", err)
+		return nil, err
 	}
 	defer dir.Close()
 	hold, _, err := dir.Join(kind+name, 0o600, func(fd int) error { return reserve(fd, size) })
@@ -80,7 +80,7 @@ func (n *Namespace) memory(kind, name string, size int) ([]byte, error) {
 		if errors.Is(err, unix.ENOSPC) {
 			err = fmt.Errorf("%s has no room for %d bytes: %w", n.borrowed.root.Path(), size, err)
 		}
-		return nil, fmt.Errorf("namespace: %w", err)
+		return nil, err
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(hold.Fd(), &st); err != nil {
@@ -91,7 +91,7 @@ func (n *Namespace) memory(kind, name string, size int) ([]byte, error) {
 	}
 	m, err := hold.Map(size, true)
 	if err != nil {
-		return nil, fmt.Errorf("namespace: %w", err)
+		return nil, err
 	}
 	n.shared[kind+name] = &thing{mapping: m, size: size}
 	return m.Data, nil
@@ -127,7 +127,7 @@ func (c *Counter) CompareAndSwap(from, to int64) bool { return c.v.CompareAndSwa
 // holds when the last member leaves or, after a kill, by one of the next jobs.
 func (n *Namespace) Dir(name string) (string, error) {
 	if err := checkWhat(name); err != nil {
-		return "", fmt.Errorf("namespace: %w", err)
+		return "", err
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -136,12 +136,12 @@ func (n *Namespace) Dir(name string) (string, error) {
 	}
 	dir, err := n.borrowed.root.Sub(prefixOf(n.borrowed.record.Number))
 	if err != nil {
-		return "", fmt.Errorf("namespace: %w", err)
+		return "", err
 	}
 	defer dir.Close()
 	sub, err := dir.Sub("dir-" + name)
 	if err != nil {
-		return "", fmt.Errorf("namespace: %w", err)
+		return "", err
 	}
 	return sub.Path(), sub.Close()
 }

@@ -53,15 +53,15 @@ const (
 var (
 	// ErrMismatch tells that this process and the one that leads its job do not mean the same
 	// directories.
-	ErrMismatch = errors.New("namespace: processes of one job disagree")
+	ErrMismatch = errors.New("processes of one job disagree")
 	// ErrInUse tells that another run has registered the same job.
-	ErrInUse = errors.New("namespace: the job is registered already")
+	ErrInUse = errors.New("the job is registered already")
 	// ErrNoLeader tells that the process that should register the job has not, or died.
-	ErrNoLeader = errors.New("namespace: nobody leads the job")
+	ErrNoLeader = errors.New("nobody leads the job")
 	// ErrMemberDied tells that a process of the job ended without leaving.
-	ErrMemberDied = errors.New("namespace: a process of the job died")
+	ErrMemberDied = errors.New("a process of the job died")
 	// ErrClosed is returned by operations of a namespace that was left.
-	ErrClosed = errors.New("namespace: closed")
+	ErrClosed = errors.New("namespace is closed")
 )
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)

@@ -22,14 +22,14 @@ func streamingJobs(shmDir string) (jobs []streamingJob, warnings []error) {
 	dir, err := os.Open(shmDir)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			warnings = append(warnings, fmt.Errorf("namespace: MosaicML streaming's jobs: %w", err))
+			warnings = append(warnings, fmt.Errorf("MosaicML streaming's jobs: %w", err))
 		}
 		return nil, warnings
 	}
 	defer dir.Close()
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
-		warnings = append(warnings, fmt.Errorf("namespace: MosaicML streaming's jobs: %w", err))
+		warnings = append(warnings, fmt.Errorf("MosaicML streaming's jobs: %w", err))
 	}
 	slices.Sort(names)
 	for _, name := range names {
@@ -44,7 +44,7 @@ func streamingJobs(shmDir string) (jobs []streamingJob, warnings []error) {
 			jobs = append(jobs, j)
 		case errors.Is(err, errReleased), errors.Is(err, fs.ErrNotExist):
 		default:
-			warnings = append(warnings, fmt.Errorf("namespace: %s is skipped: no record of a MosaicML streaming job: %w", path, err))
+			warnings = append(warnings, fmt.Errorf("%s is skipped: no record of a MosaicML streaming job: %w", path, err))
 		}
 	}
 	slices.SortFunc(jobs, func(a, b streamingJob) int { return a.Number - b.Number })

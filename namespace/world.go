@@ -49,7 +49,7 @@ func WorldFromEnv(getenv func(string) string) (Ranks, error) {
 		v.errs = append(outer.errs, v.errs...)
 	}
 	if err := errors.Join(v.errs...); err != nil {
-		return Ranks{}, fmt.Errorf("namespace: the environment does not tell this process's place in its job: %w", err)
+		return Ranks{}, fmt.Errorf("the environment does not tell this process's place in its job: %w", err)
 	}
 	return w, w.validate()
 }
@@ -67,7 +67,7 @@ func (w Ranks) filled() Ranks {
 // validate reports everything that can't be so.
 func (w Ranks) validate() error {
 	var errs []error
-	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf("namespace: World: "+format, a...)) }
+	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf("World: "+format, a...)) }
 	f := w.filled()
 	unknown := f.Nodes == -1 && f.Node == -1
 	for _, c := range []struct {

@@ -61,13 +61,13 @@ func Open(ctx context.Context, bucketURL string, o *Options) (*Bucket, error) {
 		return nil, err
 	}
 	if strings.ContainsAny(host, "?#") {
-		return nil, fmt.Errorf("objstore: %s: the URL of a bucket can't have options", Redact(bucketURL))
+		return nil, fmt.Errorf("%s: the URL of a bucket can't have options", Redact(bucketURL))
 	}
 	var b *Bucket
 	switch open := o.Drivers[scheme]; {
 	case scheme == "http" || scheme == "https":
 		if strings.ContainsAny(prefix, "?#") {
-			return nil, fmt.Errorf("objstore: %s: the URL of a bucket can't have a query: give it with each object's name", Redact(bucketURL))
+			return nil, fmt.Errorf("%s: the URL of a bucket can't have a query: give it with each object's name", Redact(bucketURL))
 		}
 		b, err = newBucket(openHTTP(u, o))
 	case open == nil:
@@ -76,10 +76,10 @@ func Open(ctx context.Context, bucketURL string, o *Options) (*Bucket, error) {
 			known = append(known, s)
 		}
 		slices.Sort(known)
-		return nil, fmt.Errorf("objstore: %s: there is no store called %q; the known ones are %s",
+		return nil, fmt.Errorf("%s: there is no store called %q; the known ones are %s",
 			Redact(bucketURL), scheme, list(known))
 	case u.User != nil:
-		return nil, fmt.Errorf("objstore: %s: credentials do not belong in the URL of a bucket: write %s://BUCKET/NAME",
+		return nil, fmt.Errorf("%s: credentials do not belong in the URL of a bucket: write %s://BUCKET/NAME",
 			Redact(bucketURL), scheme)
 	default:
 		b, err = newBucket(open(ctx, u, o))

@@ -22,7 +22,7 @@ type files struct{ root string }
 
 func openFiles(folder string) (*files, error) {
 	if folder == "" {
-		return nil, errors.New("objstore: the path of the directory is empty")
+		return nil, errors.New("the path of the directory is empty")
 	}
 	root, err := filepath.Abs(filepath.FromSlash(folder))
 	return &files{root: root}, err
@@ -30,10 +30,10 @@ func openFiles(folder string) (*files, error) {
 
 func (f *files) path(name string) (string, error) {
 	if name == "" {
-		return "", fmt.Errorf("objstore: the name of a file in %s is empty", f.root)
+		return "", fmt.Errorf("the name of a file in %s is empty", f.root)
 	}
 	if !filepath.IsLocal(filepath.FromSlash(name)) {
-		return "", fmt.Errorf("objstore: %q is outside the directory %s", name, f.root)
+		return "", fmt.Errorf("%q is outside the directory %s", name, f.root)
 	}
 	return filepath.Join(f.root, filepath.FromSlash(name)), nil
 }
@@ -83,7 +83,7 @@ func kind(m fs.FileMode) string {
 
 func (f *files) Read(ctx context.Context, name string, offset, length int64, match *Info) (Info, io.ReadCloser, error) {
 	if offset < 0 {
-		return Info{}, nil, fmt.Errorf("objstore: reading %s from byte %d", f.ID(name), offset)
+		return Info{}, nil, fmt.Errorf("reading %s from byte %d", f.ID(name), offset)
 	}
 	info, err := f.Stat(ctx, name) // before the open, which would block on a pipe
 	if err != nil {
@@ -153,7 +153,7 @@ func (f *files) List(ctx context.Context, prefix string) iter.Seq2[Info, error] 
 		// Only the directory that can hold names with the prefix is walked.
 		dir, _ := filepath.Split(filepath.FromSlash(prefix))
 		if dir != "" && !filepath.IsLocal(filepath.Clean(dir)) {
-			yield(Info{}, fmt.Errorf("objstore: %q is outside the directory %s", prefix, f.root))
+			yield(Info{}, fmt.Errorf("%q is outside the directory %s", prefix, f.root))
 			return
 		}
 		var all []Info

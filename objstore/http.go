@@ -25,7 +25,7 @@ type web struct {
 
 func openHTTP(u *url.URL, o *Options) (*web, error) {
 	if u.Host == "" {
-		return nil, fmt.Errorf("objstore: %s names no host", Redact(u.String()))
+		return nil, fmt.Errorf("%s names no host", Redact(u.String()))
 	}
 	// A URL writes the % of an IPv6 zone as %25.
 	w := &web{scheme: u.Scheme, host: strings.ReplaceAll(u.Host, "%", "%25"), user: u.User}
@@ -220,7 +220,7 @@ func (w *web) Read(ctx context.Context, name string, offset, length int64, match
 func (w *web) read(ctx context.Context, op, name string, offset, length int64, match *Info) (Info, io.ReadCloser,
 	error) {
 	if offset < 0 {
-		return Info{}, nil, fmt.Errorf("objstore: reading %s from byte %d", w.show(name), offset)
+		return Info{}, nil, fmt.Errorf("reading %s from byte %d", w.show(name), offset)
 	}
 	if length == 0 {
 		i, err := w.Stat(ctx, name)

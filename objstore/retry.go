@@ -354,7 +354,7 @@ func (b *body) addReceived(n int64) error {
 	}
 	if b.left -= n; b.left < 0 {
 		b.left = 0
-		return fmt.Errorf("objstore: %s sent more bytes than were requested", b.src.ID(b.name))
+		return fmt.Errorf("%s sent more bytes than were requested", b.src.ID(b.name))
 	}
 	return nil
 }

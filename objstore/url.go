@@ -30,7 +30,7 @@ func IsURL(s string) bool {
 func Split(objectURL string) (bucketURL, name string, err error) {
 	if !IsURL(objectURL) {
 		if objectURL == "" || strings.HasSuffix(objectURL, "/") {
-			return "", "", fmt.Errorf("objstore: %q does not name a file", objectURL)
+			return "", "", fmt.Errorf("%q does not name a file", objectURL)
 		}
 		file, err := filepath.Abs(objectURL)
 		if err != nil {
@@ -47,7 +47,7 @@ func Split(objectURL string) (bucketURL, name string, err error) {
 			return "", "", err
 		}
 		if p == "" || strings.HasSuffix(p, "/") {
-			return "", "", fmt.Errorf("objstore: %s does not name a file", Redact(objectURL))
+			return "", "", fmt.Errorf("%s does not name a file", Redact(objectURL))
 		}
 		return fileURL(path.Dir(p)), path.Base(p), nil
 	case "http", "https":
@@ -61,13 +61,13 @@ func Split(objectURL string) (bucketURL, name string, err error) {
 			return "", "", err
 		}
 		if host == "" || name == "" {
-			return "", "", fmt.Errorf("objstore: %s names no object: a path is missing", Redact(objectURL))
+			return "", "", fmt.Errorf("%s names no object: a path is missing", Redact(objectURL))
 		}
 		return scheme + "://" + host, name, nil
 	}
 	host, name, _ := strings.Cut(rest, "/")
 	if host == "" || name == "" {
-		return "", "", fmt.Errorf("objstore: %s names no object: write %s://BUCKET/NAME", Redact(objectURL), scheme)
+		return "", "", fmt.Errorf("%s names no object: write %s://BUCKET/NAME", Redact(objectURL), scheme)
 	}
 	return scheme + "://" + host, name, nil
 }
@@ -81,10 +81,10 @@ func filePath(fileURL string) (string, error) {
 	case err != nil:
 		return "", err
 	case u.Host != "" && u.Host != "localhost":
-		return "", fmt.Errorf("objstore: %s names the host %q: a file has three slashes, as in file:///data/a.tif",
+		return "", fmt.Errorf("%s names the host %q: a file has three slashes, as in file:///data/a.tif",
 			Redact(fileURL), u.Host)
 	case strings.ContainsAny(fileURL, "?#"):
-		return "", fmt.Errorf("objstore: %s: in a URL, a file's name writes ? as %%3F and # as %%23",
+		return "", fmt.Errorf("%s: in a URL, a file's name writes ? as %%3F and # as %%23",
 			Redact(fileURL))
 	}
 	return u.Path, nil
@@ -101,7 +101,7 @@ func parse(raw string) (*url.URL, error) {
 		if strings.ContainsAny(raw, "?@") { // the error quotes a part that may be secret
 			text = "check its escapes, host and port"
 		}
-		return nil, fmt.Errorf("objstore: %s is not a URL: %s", printable(Redact(raw)), text)
+		return nil, fmt.Errorf("%s is not a URL: %s", printable(Redact(raw)), text)
 	}
 	return u, nil
 }

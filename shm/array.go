@@ -84,13 +84,13 @@ func Slice[T any](a *Array) ([]T, error) {
 	shape := a.view.shape
 	outer := len(shape) - len(inner)
 	if !elem.Equal(a.view.elem) && !(a.view.elem.DType() == ndarray.Float16 && elem.DType() == ndarray.Uint16) {
-		return nil, fmt.Errorf("shm: elements of %v can't be read as %v (%v)", a.view.elem, t, elem)
+		return nil, fmt.Errorf("elements of %v can't be read as %v (%v)", a.view.elem, t, elem)
 	}
 	if outer < 0 || !sameInts(shape[max(outer, 0):], inner) {
-		return nil, fmt.Errorf("shm: an array of shape %v has no elements of %v", shape, t)
+		return nil, fmt.Errorf("an array of shape %v has no elements of %v", shape, t)
 	}
 	if !a.view.contiguousC() {
-		return nil, fmt.Errorf("shm: the array of shape %v and strides %v is not in C order: copy it, or use View",
+		return nil, fmt.Errorf("the array of shape %v and strides %v is not in C order: copy it, or use View",
 			shape, a.view.strides)
 	}
 	n := product(shape[:outer])
@@ -99,7 +99,7 @@ func Slice[T any](a *Array) ([]T, error) {
 	}
 	p := unsafe.Pointer(&a.obj.bytes()[a.view.offset])
 	if uintptr(p)%uintptr(t.Align()) != 0 {
-		return nil, fmt.Errorf("shm: the elements lie at bytes that are no multiples of %d, as %v needs: copy the array", t.Align(), t)
+		return nil, fmt.Errorf("the elements lie at bytes that are no multiples of %d, as %v needs: copy the array", t.Align(), t)
 	}
 	return unsafe.Slice((*T)(p), n), nil
 }
@@ -166,7 +166,7 @@ func (a *Array) File() (path string, offset int64, err error) {
 func (a *Array) Field(name string) (*Array, error) {
 	v, ok := a.view.field(name)
 	if !ok {
-		return nil, fmt.Errorf("shm: elements of %v have no field %q", a.view.elem, name)
+		return nil, fmt.Errorf("elements of %v have no field %q", a.view.elem, name)
 	}
 	return a.viewed(v)
 }
@@ -187,7 +187,7 @@ func (a *Array) viewed(v view) (*Array, error) {
 		return nil, err
 	}
 	if lo < a.obj.data || hi > a.obj.data+a.obj.length {
-		return nil, fmt.Errorf("shm: a view of bytes %d to %d of an array of %d", lo-a.obj.data, hi-a.obj.data,
+		return nil, fmt.Errorf("a view of bytes %d to %d of an array of %d", lo-a.obj.data, hi-a.obj.data,
 			a.obj.length)
 	}
 	part := a
@@ -207,7 +207,7 @@ func (a *Array) Seal() error {
 		return fmt.Errorf("%w: the array", ErrClosed)
 	}
 	if !a.obj.own {
-		return errors.New("shm: an array is sealed by the process that made it, not by others")
+		return errors.New("an array is sealed by the process that made it, not by others")
 	}
 	o := a.obj
 	if sealedState(o.state.Load()) {
@@ -250,7 +250,7 @@ func (a *Array) sealNamed() error {
 	}
 	hold, err := d.Share(fileName(a.obj.addr.id), true)
 	if err != nil {
-		return fmt.Errorf("shm: sealing: %w", err)
+		return fmt.Errorf("sealing: %w", err)
 	}
 	err = a.obj.sealWith(hold.Fd(), func() error { return readable(hold) })
 	return errors.Join(err, hold.Release())

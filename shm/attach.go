@@ -314,7 +314,7 @@ func mapMemfd(h *handle, mode Mode) (*segment, error) {
 	seg.arena, seg.pid = arena, h.pid
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return nil, errors.Join(fmt.Errorf("shm: attaching: %w", err), seg.close())
+		return nil, errors.Join(fmt.Errorf("attaching: %w", err), seg.close())
 	}
 	pid, from := h.pid, h.fd
 	seg.lost = func() bool { return !leadsTo(pid, from, uint64(st.Dev), st.Ino) }
@@ -376,9 +376,9 @@ func (s *Pool) mapNamed(h *handle, mode Mode) (*segment, error) {
 	case write && errors.Is(err, fs.ErrPermission):
 		return nil, errSealed
 	case errors.Is(err, lease.ErrHeld):
-		return nil, fmt.Errorf("shm: attaching: another process looks after the file, and holds it longer than that should take: try again: %w", err)
+		return nil, fmt.Errorf("attaching: another process looks after the file, and holds it longer than that should take: try again: %w", err)
 	case err != nil:
-		return nil, fmt.Errorf("shm: attaching: %w", err)
+		return nil, fmt.Errorf("attaching: %w", err)
 	}
 	t, err := checkNamed(hold, h, write)
 	if err != nil {
@@ -387,7 +387,7 @@ func (s *Pool) mapNamed(h *handle, mode Mode) (*segment, error) {
 	prot, flags := protection(mode)
 	m, err := hold.MapAs(int(t.size), prot, flags)
 	if err != nil {
-		return nil, fmt.Errorf("shm: attaching: %w", noRoomIf(err))
+		return nil, fmt.Errorf("attaching: %w", noRoomIf(err))
 	}
 	seg := &segment{mem: m.Data, fd: -1, write: mode != ReadOnly}
 	seg.state = stateOf(seg.mem[t.size-pageSize:])
@@ -407,7 +407,7 @@ func checkNamed(hold *lease.Hold, h *handle, write bool) (tag, error) {
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(hold.Fd(), &st); err != nil {
-		return tag{}, fmt.Errorf("shm: attaching: %w", err)
+		return tag{}, fmt.Errorf("attaching: %w", err)
 	}
 	t, err := readTag(hold.Fd(), st.Size, kindWhole, h)
 	if err == nil && write && sealedState(t.state) {

@@ -170,7 +170,7 @@ func store(mem []byte, at int64, src *input, from, n int64, touch bool) error {
 func populate(mem []byte, from, n int64) error {
 	lo := from &^ (pageSize - 1)
 	if err := populateWrite(mem[lo:min(roundUp(from+n, pageSize), int64(len(mem)))]); err != nil {
-		return fmt.Errorf("shm: taking memory: %w", noRoomIf(err))
+		return fmt.Errorf("taking memory: %w", noRoomIf(err))
 	}
 	return nil
 }
@@ -196,7 +196,7 @@ func fillFile(fd int, at int64, src *input) error {
 
 func pwriteAll(fd int, b []byte, at int64) error {
 	if err := fault.Error("shm.pwrite"); err != nil {
-		return fmt.Errorf("shm: writing: %w", noRoomIf(err))
+		return fmt.Errorf("writing: %w", noRoomIf(err))
 	}
 	for len(b) > 0 {
 		n, err := unix.Pwrite(fd, b, at)
@@ -204,9 +204,9 @@ func pwriteAll(fd int, b []byte, at int64) error {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil:
-			return fmt.Errorf("shm: writing: %w", noRoomIf(err))
+			return fmt.Errorf("writing: %w", noRoomIf(err))
 		case n == 0:
-			return fmt.Errorf("shm: writing: %w", ErrNoRoom)
+			return fmt.Errorf("writing: %w", ErrNoRoom)
 		}
 		b, at = b[n:], at+int64(n)
 	}

@@ -205,7 +205,7 @@ func (s *Pool) createNamed(p *allocation, root string) (*object, error) {
 	hold, err := d.Publish(name, perm, func(fd int) error {
 		if p.src == nil {
 			if err := allocate(fd, size); err != nil {
-				return fmt.Errorf("shm: taking room in %s: %w", d.Path(), noRoomIf(err))
+				return fmt.Errorf("taking room in %s: %w", d.Path(), noRoomIf(err))
 			}
 		}
 		if err := pwriteAll(fd, p.header, 0); err != nil {
@@ -222,11 +222,11 @@ func (s *Pool) createNamed(p *allocation, root string) (*object, error) {
 		return pwriteAll(fd, rest, p.data()+p.length)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("shm: an array in %s: %w", d.Path(), noRoomIf(err))
+		return nil, fmt.Errorf("an array in %s: %w", d.Path(), noRoomIf(err))
 	}
 	mapping, err := hold.MapAs(int(size), protWrite, mapShared)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("shm: an array in %s: %w", d.Path(), noRoomIf(err)), d.Remove(name))
+		return nil, errors.Join(fmt.Errorf("an array in %s: %w", d.Path(), noRoomIf(err)), d.Remove(name))
 	}
 	seg := &segment{mem: mapping.Data, fd: -1, sealed: !p.open, write: true, own: true}
 	seg.state = stateOf(seg.mem[size-pageSize:])

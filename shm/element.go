@@ -12,7 +12,7 @@ import (
 
 // ErrElem is wrapped by the errors of [ElemOf] and [ParseElem]: elements of this type are not
 // shared.
-var ErrElem = errors.New("shm: not an element type that can be shared")
+var ErrElem = errors.New("not an element type that can be shared")
 
 // Elem is the type of an array's elements: a number, a truth value, or a record of named fields at
 // fixed offsets (a structured type of NumPy, a struct of Go). It is a value that never changes;

@@ -16,7 +16,7 @@ import (
 type Handle string
 
 // ErrHandle is wrapped by the errors about text that is no handle.
-var ErrHandle = errors.New("shm: not a handle")
+var ErrHandle = errors.New("not a handle")
 
 const (
 	handlePrefix = "leat-shm1:"

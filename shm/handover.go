@@ -48,13 +48,13 @@ func SocketPair() (conn *net.UnixConn, file *os.File, err error) {
 	}
 	syscall.ForkLock.RUnlock()
 	if err != nil {
-		return nil, nil, fmt.Errorf("shm: a pair of sockets: %w", err)
+		return nil, nil, fmt.Errorf("a pair of sockets: %w", err)
 	}
 	own, file := os.NewFile(uintptr(fds[0]), "arrays"), os.NewFile(uintptr(fds[1]), "arrays")
 	defer own.Close()
 	c, err := net.FileConn(own)
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("shm: a pair of sockets: %w", err), file.Close())
+		return nil, nil, errors.Join(fmt.Errorf("a pair of sockets: %w", err), file.Close())
 	}
 	return c.(*net.UnixConn), file, nil
 }
@@ -107,10 +107,10 @@ func (a *Array) Send(ctx context.Context, to *net.UnixConn) error {
 // there.
 func checkStream(c *net.UnixConn) error {
 	if c == nil {
-		return errors.New("shm: a nil *net.UnixConn is no socket")
+		return errors.New("a nil *net.UnixConn is no socket")
 	}
 	if kind := c.LocalAddr().Network(); kind != "unix" {
-		return fmt.Errorf("shm: arrays are handed over through a unix stream socket (network unix), not through %s",
+		return fmt.Errorf("arrays are handed over through a unix stream socket (network unix), not through %s",
 			kind)
 	}
 	return nil
@@ -125,7 +125,7 @@ func (s *Pool) handOver(ctx context.Context, to *net.UnixConn, o *object, v view
 		return fmt.Errorf("%w: the array", ErrClosed)
 	case o.seg.handed:
 		s.reg.mu.Unlock()
-		return errors.New("shm: the array is being handed over, or was: its receiver hands it on")
+		return errors.New("the array is being handed over, or was: its receiver hands it on")
 	}
 	o.seg.handed = true
 	s.reg.retain(o) // its descriptor stays until it is sent
@@ -153,7 +153,7 @@ func (s *Pool) handOver(ctx context.Context, to *net.UnixConn, o *object, v view
 		// swept.
 		hold, err := d.Share(fileName(o.addr.id), false)
 		if err != nil {
-			return fmt.Errorf("shm: handing over: %w", err)
+			return fmt.Errorf("handing over: %w", err)
 		}
 		fd = hold.Fd()
 		defer unix.Close(fd) // a Release would end the lock
@@ -179,7 +179,7 @@ func sendMessage(ctx context.Context, to *net.UnixConn, h Handle, fd int) (err e
 	b = append(b, h...)
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("shm: handing over: %w", err)
+			err = fmt.Errorf("handing over: %w", err)
 		}
 	}()
 	end, err := within(ctx, to.SetWriteDeadline)
@@ -231,7 +231,7 @@ func (c *Scope) Receive(ctx context.Context, from *net.UnixConn) (*Array, error)
 	}
 	text, fd, err := receiveMessage(ctx, from)
 	if err != nil {
-		return nil, fmt.Errorf("shm: receiving an array: %w", err)
+		return nil, fmt.Errorf("receiving an array: %w", err)
 	}
 	if fd < 0 {
 		return c.Attach(text, ReadOnly, nil)
@@ -369,7 +369,7 @@ func (s *Pool) takeOver(text Handle, fd int) (_ *object, _ view, err error) {
 func takeMemfd(fd int, h *handle) (*segment, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return nil, fmt.Errorf("shm: receiving an array: %w", err)
+		return nil, fmt.Errorf("receiving an array: %w", err)
 	}
 	if int(st.Uid) != os.Geteuid() {
 		return nil, fmt.Errorf("%w: the file belongs to user %d", ErrForeign, st.Uid)
@@ -395,7 +395,7 @@ func (s *Pool) takeNamed(fd int, h *handle) (*segment, error) {
 			d.File(fileName(h.id)), lease.RootVariable, tempVariable)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("shm: receiving an array: %w", err)
+		return nil, fmt.Errorf("receiving an array: %w", err)
 	}
 	var came, found unix.Stat_t
 	err = errors.Join(unix.Fstat(fd, &came), unix.Fstat(hold.Fd(), &found))
@@ -411,7 +411,7 @@ func (s *Pool) takeNamed(fd int, h *handle) (*segment, error) {
 	}
 	m, err := hold.MapAs(int(t.size), protRead, mapShared)
 	if err != nil {
-		return nil, fmt.Errorf("shm: receiving an array: %w", noRoomIf(err))
+		return nil, fmt.Errorf("receiving an array: %w", noRoomIf(err))
 	}
 	seg := &segment{mem: m.Data, fd: -1}
 	seg.state = stateOf(seg.mem[t.size-pageSize:])

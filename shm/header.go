@@ -35,7 +35,7 @@ func npyHeader(e Elem, shape []int, fortran bool, align int) ([]byte, error) {
 	b = append(b, ", }"...)
 	total := (len(b) + 1 + align - 1) / align * align
 	if total-10 > maxNPYDict {
-		return nil, fmt.Errorf("shm: the element type takes a header of %d bytes, NumPy reads at most %d; give the fields shorter names, or fewer", total, maxNPYDict+10)
+		return nil, fmt.Errorf("the element type takes a header of %d bytes, NumPy reads at most %d; give the fields shorter names, or fewer", total, maxNPYDict+10)
 	}
 	for len(b) < total-1 {
 		b = append(b, ' ')
@@ -53,17 +53,17 @@ func dataSize(e Elem, shape []int) (int64, error) {
 		return 0, fmt.Errorf("%w: there is no type", ErrElem)
 	}
 	if len(shape) > maxDims {
-		return 0, fmt.Errorf("shm: an array of %d dimensions; at most %d are possible", len(shape), maxDims)
+		return 0, fmt.Errorf("an array of %d dimensions; at most %d are possible", len(shape), maxDims)
 	}
 	n, empty := int64(e.Size()), false
 	for _, d := range shape {
 		switch {
 		case d < 0:
-			return 0, fmt.Errorf("shm: shape %v: a dimension is negative", shape)
+			return 0, fmt.Errorf("shape %v: a dimension is negative", shape)
 		case d == 0:
 			empty = true
 		case n > math.MaxInt/int64(d):
-			return 0, fmt.Errorf("shm: shape %v of %d-byte elements is %w", shape, e.Size(), errHuge)
+			return 0, fmt.Errorf("shape %v of %d-byte elements is %w", shape, e.Size(), errHuge)
 		default:
 			n *= int64(d)
 		}

@@ -140,7 +140,7 @@ func GC(o *Options) ([]Removed, error) {
 				gone, e := d.SweepWith(name, func(fd int) error {
 					var st unix.Stat_t
 					if e := unix.Fstat(fd, &st); e != nil {
-						return fmt.Errorf("shm: looking at %s: %w", d.File(name), e)
+						return fmt.Errorf("looking at %s: %w", d.File(name), e)
 					}
 					size = st.Size
 					return nil

@@ -21,7 +21,7 @@ import (
 func listProcesses(list []Info) ([]Info, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return nil, fmt.Errorf("shm: listing processes: %w", err)
+		return nil, fmt.Errorf("listing processes: %w", err)
 	}
 	known := map[fileID]int{}
 	for i, info := range list {
@@ -105,7 +105,7 @@ func mappedFiles(pid int) ([]fileID, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("shm: listing processes: %w", err)
+		return nil, fmt.Errorf("listing processes: %w", err)
 	}
 	defer f.Close()
 	var out []fileID
@@ -127,7 +127,7 @@ func mappedFiles(pid int) ([]fileID, error) {
 		}
 	}
 	if err := lines.Err(); err != nil && !errors.Is(err, unix.ESRCH) {
-		return nil, fmt.Errorf("shm: listing processes: %w", err)
+		return nil, fmt.Errorf("listing processes: %w", err)
 	}
 	return out, nil
 }

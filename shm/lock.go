@@ -50,7 +50,7 @@ func preadFull(fd int, b []byte, at int64) error {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil:
-			return fmt.Errorf("shm: reading: %w", err)
+			return fmt.Errorf("reading: %w", err)
 		case n == 0:
 			return fmt.Errorf("%w: the file is shorter than it should be", ErrHandle)
 		}
@@ -61,7 +61,7 @@ func preadFull(fd int, b []byte, at int64) error {
 
 // errNoMemfd tells that this system has no memfd, or this process no descriptor to spare: another
 // place must do.
-var errNoMemfd = errors.New("shm: no memfd")
+var errNoMemfd = errors.New("no memfd")
 
 var errSealed = fmt.Errorf("%w: the array can be read (mode r) or copied (mode c) only", ErrSealed)
 
@@ -77,5 +77,5 @@ func mapError(size int64, err error) error {
 	if errors.Is(err, unix.ENOMEM) {
 		return fmt.Errorf("%w: mapping %d bytes: the address space is limited (ulimit -v), or there are more mappings than vm.max_map_count: %w", ErrNoRoom, size, err)
 	}
-	return fmt.Errorf("shm: mapping %d bytes: %w", size, err)
+	return fmt.Errorf("mapping %d bytes: %w", size, err)
 }

@@ -33,7 +33,7 @@ func createMemfd(size int64, limit int) (*segment, error) {
 		errors.Is(err, unix.EPERM):
 		return nil, fmt.Errorf("%w: %w", errNoMemfd, err)
 	case err != nil:
-		return nil, fmt.Errorf("shm: memfd_create: %w", noRoomIf(err))
+		return nil, fmt.Errorf("memfd_create: %w", noRoomIf(err))
 	}
 	seg, err := func() (*segment, error) {
 		// The kernel gives the lowest descriptor that is free, so its number tells how many are
@@ -42,10 +42,10 @@ func createMemfd(size int64, limit int) (*segment, error) {
 			return nil, fmt.Errorf("%w: %d descriptors are open, half of what the process may have", errNoMemfd, fd)
 		}
 		if err := unix.Fchmod(fd, 0o600); err != nil {
-			return nil, fmt.Errorf("shm: chmod of a memfd: %w", err)
+			return nil, fmt.Errorf("chmod of a memfd: %w", err)
 		}
 		if err := unix.Ftruncate(fd, size); err != nil {
-			return nil, fmt.Errorf("shm: size of a memfd: %w", noRoomIf(err))
+			return nil, fmt.Errorf("size of a memfd: %w", noRoomIf(err))
 		}
 		if err := addSeals(fd, sealsOpen); err != nil {
 			return nil, err
@@ -65,7 +65,7 @@ func createMemfd(size int64, limit int) (*segment, error) {
 
 func addSeals(fd, seals int) error {
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
-		return fmt.Errorf("shm: sealing a memfd: %w", err)
+		return fmt.Errorf("sealing a memfd: %w", err)
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func leadsTo(pid, fd int, dev, ino uint64) bool {
 func (seg *segment) exclude() (fd int, ok bool, err error) {
 	fd, err = procfile.Reopen(seg.fd, unix.O_RDONLY)
 	if err != nil {
-		return -1, false, fmt.Errorf("shm: opening a memfd again: %w", err)
+		return -1, false, fmt.Errorf("opening a memfd again: %w", err)
 	}
 	if err := flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		unix.Close(fd)
@@ -128,7 +128,7 @@ func openMemfd(pid, fd int, write bool) (got int, size int64, err error) {
 	case errors.Is(err, procfile.ErrForeign):
 		return -1, 0, fmt.Errorf("%w: %w", ErrForeign, err)
 	case err != nil:
-		return -1, 0, fmt.Errorf("shm: %w", err)
+		return -1, 0, err
 	}
 	defer f.Close()
 	st := &f.Stat
@@ -141,7 +141,7 @@ func openMemfd(pid, fd int, write bool) (got int, size int64, err error) {
 	}
 	got, err = f.Open(flags)
 	if err != nil {
-		return -1, 0, fmt.Errorf("shm: opening %s: %w", path, err)
+		return -1, 0, fmt.Errorf("opening %s: %w", path, err)
 	}
 	opened := got
 	defer func() {
@@ -156,7 +156,7 @@ func openMemfd(pid, fd int, write bool) (got int, size int64, err error) {
 		unix.EWOULDBLOCK) {
 		return -1, 0, fmt.Errorf("%w: its memory is being used again", ErrStale)
 	} else if err != nil {
-		return -1, 0, fmt.Errorf("shm: locking %s: %w", path, err)
+		return -1, 0, fmt.Errorf("locking %s: %w", path, err)
 	}
 	if write {
 		// Before the seals are looked at: who seals takes this lock alone, and seals then.
@@ -200,7 +200,7 @@ func lockByte(fd int, kind int16) (bool, error) {
 		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EACCES):
 			return false, nil
 		case err != nil:
-			return false, fmt.Errorf("shm: locking: %w", err)
+			return false, fmt.Errorf("locking: %w", err)
 		}
 		return true, nil
 	}

@@ -20,7 +20,7 @@ func openMemfd(int, int, bool) (got int, size int64, err error) {
 }
 
 func openFile(string, []string) (fd int, path string, err error) {
-	return -1, "", fmt.Errorf("shm: a user's own file: %w", errors.ErrUnsupported)
+	return -1, "", fmt.Errorf("a user's own file: %w", errors.ErrUnsupported)
 }
 
 func processGone(int) bool { return false }

@@ -31,7 +31,7 @@ const (
 )
 
 // errNoPlace tells that a place can't be used at all; another one may do.
-var errNoPlace = errors.New("shm: no place for arrays")
+var errNoPlace = errors.New("no place for arrays")
 
 func rootOf(p Place) string {
 	if p == Temp {
@@ -71,7 +71,7 @@ func openFolder(root, temp string, create bool) (top, d *lease.Dir, err error) {
 	}
 	top, err = lease.OpenRoot(path, variable)
 	if err != nil {
-		return nil, nil, fmt.Errorf("shm: the folder for arrays: %w", err)
+		return nil, nil, fmt.Errorf("the folder for arrays: %w", err)
 	}
 	if create {
 		d, err = top.Sub(folder)
@@ -79,7 +79,7 @@ func openFolder(root, temp string, create bool) (top, d *lease.Dir, err error) {
 		d, err = top.OpenSub(folder)
 	}
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("shm: the folder for arrays: %w", err), top.Close())
+		return nil, nil, errors.Join(fmt.Errorf("the folder for arrays: %w", err), top.Close())
 	}
 	return top, d, nil
 }
@@ -124,7 +124,7 @@ func (s *Pool) closeDirs() error {
 // readable leaves a file open for reading alone, for all that open it from now on.
 func readable(h *lease.Hold) error {
 	if err := unix.Fchmod(h.Fd(), 0o400); err != nil {
-		return fmt.Errorf("shm: sealing: %w", err)
+		return fmt.Errorf("sealing: %w", err)
 	}
 	return nil
 }

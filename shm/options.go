@@ -35,7 +35,7 @@ func ParsePlace(s string) (Place, error) {
 			return Place(i), nil
 		}
 	}
-	return 0, fmt.Errorf("shm: there is no place %q: use auto, memfd, named or temp", s)
+	return 0, fmt.Errorf("there is no place %q: use auto, memfd, named or temp", s)
 }
 
 // Mode is how an array is attached, in NumPy's words.
@@ -59,7 +59,7 @@ func ParseMode(s string) (Mode, error) {
 	case "c":
 		return CopyOnWrite, nil
 	}
-	return "", fmt.Errorf("shm: there is no mode %q: use r, r+, w+ or c", s)
+	return "", fmt.Errorf("there is no mode %q: use r, r+, w+ or c", s)
 }
 
 // DefaultMaxBytes is the threshold of [Scope.Pack], as joblib's.
@@ -100,7 +100,7 @@ func (o *Options) validate() (Options, error) {
 		v = *o
 	}
 	var err error
-	fail := func(format string, args ...any) { err = errors.Join(err, fmt.Errorf("shm: "+format, args...)) }
+	fail := func(format string, args ...any) { err = errors.Join(err, fmt.Errorf(format, args...)) }
 	if v.MaxBytes == 0 {
 		v.MaxBytes = DefaultMaxBytes
 	}

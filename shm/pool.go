@@ -47,11 +47,11 @@ func Open(o *Options) (*Pool, error) {
 		return nil, err
 	}
 	if !littleEndian() {
-		return nil, fmt.Errorf("shm: machines whose numbers begin with their highest byte: %w", errors.ErrUnsupported)
+		return nil, fmt.Errorf("machines whose numbers begin with their highest byte: %w", errors.ErrUnsupported)
 	}
 	boot, err := procfile.BootID()
 	if err != nil {
-		return nil, fmt.Errorf("shm: which machine this is: %w", err)
+		return nil, fmt.Errorf("which machine this is: %w", err)
 	}
 	s := &Pool{opts: opts, boot: boot, pid: os.Getpid(), dirs: map[string]*lease.Dir{}}
 	s.outermost.init(s, nil)

@@ -44,7 +44,7 @@ func readRoom(root string, need int64) (room, error) {
 		return room{}, err
 	}
 	if r.room.Limit == "" {
-		return room{}, fmt.Errorf("shm: how much memory is free is not known: no MemAvailable in %s/proc/meminfo and no cgroup with a limit", root)
+		return room{}, fmt.Errorf("how much memory is free is not known: no MemAvailable in %s/proc/meminfo and no cgroup with a limit", root)
 	}
 	return r.room, nil
 }
@@ -63,7 +63,7 @@ func (r *roomReader) read(name string) ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("shm: how much memory is free: %w", err)
+		return nil, fmt.Errorf("how much memory is free: %w", err)
 	}
 	return b, nil
 }
@@ -185,7 +185,7 @@ func (r *roomReader) number(name string) (n int64, ok bool, err error) {
 	}
 	u, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, false, fmt.Errorf("shm: how much memory is free: %s%s holds %.40q, which is no number of bytes",
+		return 0, false, fmt.Errorf("how much memory is free: %s%s holds %.40q, which is no number of bytes",
 			r.root, name, text)
 	}
 	return int64(min(u, math.MaxInt64)), u < noLimit, nil

@@ -50,7 +50,7 @@ func retry(call func() (int, error)) (int, error) {
 func statfs(dir string) (unix.Statfs_t, error) {
 	var st unix.Statfs_t
 	if _, err := retry(func() (int, error) { return 0, unix.Statfs(dir, &st) }); err != nil {
-		return st, fmt.Errorf("shm: the file system of %s: %w", dir, err)
+		return st, fmt.Errorf("the file system of %s: %w", dir, err)
 	}
 	return st, nil
 }

@@ -27,22 +27,22 @@ func sourceOf(v any, shape []int) (*input, error) {
 	s := &input{owner: v}
 	switch a := v.(type) {
 	case nil:
-		return nil, errors.New("shm: nil is no array")
+		return nil, errors.New("nil is no array")
 	case *ndarray.Array:
 		if a == nil {
-			return nil, errors.New("shm: a nil *ndarray.Array is no array")
+			return nil, errors.New("a nil *ndarray.Array is no array")
 		}
 		if len(shape) > 0 {
-			return nil, errors.New("shm: a shape was given for an array that has one")
+			return nil, errors.New("a shape was given for an array that has one")
 		}
 		s.view = view{ElemOfDType(a.Type), int64(a.Offset), a.Shape, a.Strides}
 		s.mem = a.Data
 	case *Array:
 		if a == nil {
-			return nil, errors.New("shm: a nil *shm.Array is no array")
+			return nil, errors.New("a nil *shm.Array is no array")
 		}
 		if len(shape) > 0 {
-			return nil, errors.New("shm: a shape was given for an array that has one")
+			return nil, errors.New("a shape was given for an array that has one")
 		}
 		if a.closed.Load() {
 			return nil, fmt.Errorf("%w: an array that is put again must be open", ErrClosed)
@@ -54,7 +54,7 @@ func sourceOf(v any, shape []int) (*input, error) {
 		}
 	}
 	if s.view.elem.Size() == 0 {
-		return nil, errors.New("shm: the array has no element type")
+		return nil, errors.New("the array has no element type")
 	}
 	if err := s.view.within(int64(len(s.mem))); err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func sourceOf(v any, shape []int) (*input, error) {
 func (s *input) slice(v any, shape []int) error {
 	r := reflect.ValueOf(v)
 	if r.Kind() != reflect.Slice {
-		return fmt.Errorf("shm: a %T can't be shared: give a slice or an *ndarray.Array", v)
+		return fmt.Errorf("a %T can't be shared: give a slice or an *ndarray.Array", v)
 	}
 	elem, inner, err := elemAndShape(r.Type().Elem())
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *input) slice(v any, shape []int) error {
 		n *= d
 	}
 	if n != r.Len() {
-		return fmt.Errorf("shm: %d values don't make an array of shape %v", r.Len(), shape)
+		return fmt.Errorf("%d values don't make an array of shape %v", r.Len(), shape)
 	}
 	shape = append(append([]int(nil), shape...), inner...)
 	s.view = contiguousView(elem, 0, shape, false)

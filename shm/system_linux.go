@@ -50,14 +50,14 @@ func openFile(path string, roots []string) (fd int, truePath string, err error) 
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(at, &st); err != nil {
-		return -1, "", fmt.Errorf("shm: looking at %q: %w", path, err)
+		return -1, "", fmt.Errorf("looking at %q: %w", path, err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return -1, "", errors.New("it is no regular file")
 	}
 	fd, err = procfile.Reopen(at, unix.O_RDONLY)
 	if err != nil {
-		return -1, "", fmt.Errorf("shm: opening %q: %w", path, err)
+		return -1, "", fmt.Errorf("opening %q: %w", path, err)
 	}
 	return fd, truePath, nil
 }
@@ -69,7 +69,7 @@ func belowAny(path string, roots []string) (bool, error) {
 			continue
 		}
 		if err != nil {
-			return false, fmt.Errorf("shm: a folder of Options.Roots: %w", err)
+			return false, fmt.Errorf("a folder of Options.Roots: %w", err)
 		}
 		if r == "/" || strings.HasPrefix(path, r+"/") {
 			return true, nil
@@ -83,7 +83,7 @@ func pathOf(fd int) (string, error) {
 	b := make([]byte, maxPath+1)
 	n, err := unix.Readlink("/proc/self/fd/"+strconv.Itoa(fd), b)
 	if err != nil {
-		return "", fmt.Errorf("shm: where an open file is: %w", err)
+		return "", fmt.Errorf("where an open file is: %w", err)
 	}
 	path := string(b[:n])
 	if n > maxPath || !filepath.IsAbs(path) || strings.HasSuffix(path, " (deleted)") {
@@ -95,7 +95,7 @@ func pathOf(fd int) (string, error) {
 func statTime(fd int) (dev, ino uint64, size, mtime int64, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return 0, 0, 0, 0, fmt.Errorf("shm: looking at a file: %w", err)
+		return 0, 0, 0, 0, fmt.Errorf("looking at a file: %w", err)
 	}
 	return uint64(st.Dev), st.Ino, st.Size, st.Mtim.Nano(), nil
 }

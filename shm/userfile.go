@@ -29,10 +29,10 @@ func (c *Scope) OpenFile(path string) (*Array, error) {
 	o, v, err := c.sharer.openUser(path)
 	var missing *fs.PathError
 	if errors.As(err, &missing) {
-		return nil, fmt.Errorf("shm: %w", err) // it holds the path
+		return nil, err // it holds the path
 	}
 	if err != nil {
-		return nil, fmt.Errorf("shm: %s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return c.array(o, v, ReadOnly)
 }
@@ -92,7 +92,7 @@ func (s *Pool) mapUser(h *handle, mode Mode) (*segment, error) {
 		return nil, fmt.Errorf("%w: %w", ErrStale, err)
 	}
 	if errors.As(err, new(*fs.PathError)) {
-		return nil, fmt.Errorf("shm: attaching: %w", err)
+		return nil, fmt.Errorf("attaching: %w", err)
 	}
 	if err != nil {
 		return nil, err

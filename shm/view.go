@@ -37,7 +37,7 @@ func contiguousView(e Elem, offset int64, shape []int, fortran bool) view {
 // check reports what about the view makes no sense wherever its bytes are.
 func (v view) check() error {
 	if len(v.strides) != len(v.shape) {
-		return fmt.Errorf("shm: a view of %d dimensions with %d strides", len(v.shape), len(v.strides))
+		return fmt.Errorf("a view of %d dimensions with %d strides", len(v.shape), len(v.strides))
 	}
 	_, err := dataSize(v.elem, v.shape)
 	return err
@@ -83,7 +83,7 @@ func (v view) bounds() (lo, hi int64, err error) {
 	return lo, hi, nil
 }
 
-var errBounds = errors.New("shm: the strides of a view reach beyond any memory")
+var errBounds = errors.New("the strides of a view reach beyond any memory")
 
 // within reports, as an error, that the view leaves the bytes from 0 to before size.
 func (v view) within(size int64) error {
@@ -92,7 +92,7 @@ func (v view) within(size int64) error {
 		return err
 	}
 	if lo < 0 || hi > size {
-		return fmt.Errorf("shm: the view covers bytes %d to %d of an object of %d", lo, hi, size)
+		return fmt.Errorf("the view covers bytes %d to %d of an object of %d", lo, hi, size)
 	}
 	return nil
 }

@@ -329,8 +329,8 @@ func (e *diskError) Error() string { return e.err.Error() }
 func (e *diskError) Unwrap() error { return e.err }
 
 var (
-	errLimitReached = errors.New("stage: no space")
-	errChecksum     = errors.New("stage: checksum mismatch between received bytes and store")
+	errLimitReached = errors.New("no space")
+	errChecksum     = errors.New("checksum mismatch between received bytes and store")
 )
 
 // download is a copy from a source to a store.Writer.

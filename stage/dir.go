@@ -14,9 +14,9 @@ import (
 
 var (
 	// ErrRemote is returned for a directory on a network file system, or on one of an unknown type.
-	ErrRemote = errors.New("stage: not on a local file system")
+	ErrRemote = errors.New("not on a local file system")
 	// ErrForeign is returned for a directory that belongs to another user.
-	ErrForeign = errors.New("stage: not this user's own")
+	ErrForeign = errors.New("not this user's own")
 )
 
 // location defines where stages are.

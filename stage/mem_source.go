@@ -40,7 +40,7 @@ type memSource struct {
 	gone     bool
 }
 
-var errForgotten = errors.New("stage: data passed to Put is lost: its copy on the disk can't be read")
+var errForgotten = errors.New("data passed to Put is lost: its copy on the disk can't be read")
 
 func (g *memSource) forget() {
 	g.mu.Lock()

@@ -65,7 +65,7 @@ func (o *Options) withDefaults() (Options, error) {
 		c = *o
 	}
 	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("stage: "+format, args...)) }
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if c.Workers == 0 {
 		c.Workers = 8
 	} else if c.Workers < 0 || c.Workers > 512 {

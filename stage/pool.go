@@ -19,13 +19,13 @@ import (
 
 var (
 	// ErrClosed is returned when the Pool, the Ref or the Reader was closed or released.
-	ErrClosed = errors.New("stage: closed")
+	ErrClosed = errors.New("stage is closed")
 	// ErrStopped is returned when a stopped process copies the object or holds a lock of the
 	// directory.
 	ErrStopped = index.ErrStopped
 	// ErrNoSpace is returned when there is no space or inode for a file that was asked for, or for
 	// the stage itself.
-	ErrNoSpace = errors.New("stage: no space")
+	ErrNoSpace = errors.New("no space")
 )
 
 // Pool copies objects into a directory and opens them for its callers. It may be used by many
@@ -85,7 +85,7 @@ func OpenContext(ctx context.Context, dir string, o *Options) (*Pool, error) {
 		wake:   make(chan struct{}, 1),
 		ranges: make(chan struct{}, max(16, opts.Ranges))}
 	if err := p.openStorage(ctx); err != nil {
-		return nil, errors.Join(explainFull(root.Path(), fmt.Errorf("stage: opening %s: %w", root.Path(), err)),
+		return nil, errors.Join(explainFull(root.Path(), fmt.Errorf("opening %s: %w", root.Path(), err)),
 			root.Close())
 	}
 	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))

@@ -83,7 +83,7 @@ func (r *Reader) readAtContext(ctx context.Context, b []byte, at int64) (int, er
 	}
 	defer runtime.KeepAlive(r)
 	if at < 0 {
-		return 0, fmt.Errorf("stage: reading %s from byte %d", r.h.it.id, at)
+		return 0, fmt.Errorf("reading %s from byte %d", r.h.it.id, at)
 	}
 	want := b
 	if at >= r.size {
@@ -115,11 +115,11 @@ func (r *Reader) readAt(ctx context.Context, b []byte, at int64) (int, error) {
 	}
 	p := r.h.it.p
 	p.count(countDamaged, 1)
-	p.o.Warn(fmt.Errorf("stage: reading the staged copy of %s: %w", r.h.it.id, err))
+	p.o.Warn(fmt.Errorf("reading the staged copy of %s: %w", r.h.it.id, err))
 	r.e.Discard()
 	version := infoOf(r.e)
 	if !version.Versioned() {
-		return n, fmt.Errorf("stage: reading %s: %w", r.h.it.id, err)
+		return n, fmt.Errorf("reading %s: %w", r.h.it.id, err)
 	}
 	m, err := r.fromSource(ctx, b[n:], at+int64(n), version)
 	return n + m, err
@@ -152,7 +152,7 @@ var errUnversioned = errors.New("its source has no versions, so that it can only
 func (r *Reader) fromSource(ctx context.Context, b []byte, at int64, version *objstore.Info) (int, error) {
 	it := r.h.it
 	if !version.Versioned() {
-		return 0, fmt.Errorf("stage: reading %s from byte %d: %w", it.id, at, errUnversioned)
+		return 0, fmt.Errorf("reading %s from byte %d: %w", it.id, at, errUnversioned)
 	}
 	_, body, err := it.p.retry().Read(ctx, it.src, it.name, at, int64(len(b)), version)
 	if err != nil {
@@ -199,7 +199,7 @@ func (r *Reader) stream(ctx context.Context, b []byte) (int, error) {
 	}
 	if r.body == nil {
 		if r.streamed && !r.direct.info.Versioned() {
-			return 0, fmt.Errorf("stage: reading %s from byte %d: %w", it.id, r.at, errUnversioned)
+			return 0, fmt.Errorf("reading %s from byte %d: %w", it.id, r.at, errUnversioned)
 		}
 		_, body, err := it.p.retry().Read(ctx, it.src, it.name, r.at, -1, &r.direct.info)
 		if err != nil {
@@ -230,10 +230,10 @@ func (r *Reader) Seek(offset int64, whence int) (int64, error) {
 	case io.SeekEnd:
 		offset += r.size
 	default:
-		return 0, fmt.Errorf("stage: seeking in %s: whence is %d", r.h.it.id, whence)
+		return 0, fmt.Errorf("seeking in %s: whence is %d", r.h.it.id, whence)
 	}
 	if offset < 0 {
-		return 0, fmt.Errorf("stage: seeking in %s to byte %d", r.h.it.id, offset)
+		return 0, fmt.Errorf("seeking in %s to byte %d", r.h.it.id, offset)
 	}
 	r.at = offset
 	return offset, nil

@@ -278,10 +278,10 @@ func (p *Pool) readOnce(ctx context.Context, src Source, name string, limit int6
 func wrongSize(id string, came, announced int64) error {
 	switch {
 	case came < announced:
-		return fmt.Errorf("stage: %s: received %d of %d bytes: %w", id, came, announced,
+		return fmt.Errorf("%s: received %d of %d bytes: %w", id, came, announced,
 			io.ErrUnexpectedEOF)
 	case came > announced:
-		return fmt.Errorf("stage: %s: received more than the announced %d bytes", id, announced)
+		return fmt.Errorf("%s: received more than the announced %d bytes", id, announced)
 	}
 	return nil
 }

@@ -101,7 +101,7 @@ func (p *Pool) warnFull(err error) {
 		if lacking == "no inode" {
 			advice = "remove files there"
 		}
-		p.o.Warn(fmt.Errorf("stage: objects are read without being staged: %s is left on the disk of %s: %s (%w)",
+		p.o.Warn(fmt.Errorf("objects are read without being staged: %s is left on the disk of %s: %s (%w)",
 			lacking, p.dir.Path(), advice, err))
 	}
 }
@@ -109,6 +109,6 @@ func (p *Pool) warnFull(err error) {
 // warnOnce warns that the directory can't be used. It does so once.
 func (p *Pool) warnOnce(err error) {
 	if p.warned.CompareAndSwap(false, true) {
-		p.o.Warn(fmt.Errorf("stage: objects are read without being staged: %w", err))
+		p.o.Warn(fmt.Errorf("objects are read without being staged: %w", err))
 	}
 }

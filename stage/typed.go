@@ -34,7 +34,7 @@ type TypedPool[T any] struct {
 func Typed[T any](p *Pool, c Codec[T]) (*TypedPool[T], error) {
 	expensive := c.Encode != nil || c.Load != nil || c.Name != ""
 	if c.Decode == nil || expensive && (c.Encode == nil || c.Load == nil || c.Name == "") {
-		return nil, errors.New("stage: a codec needs Decode alone, or Decode, Encode, Load and Name")
+		return nil, errors.New("a codec needs Decode alone, or Decode, Encode, Load and Name")
 	}
 	return &TypedPool[T]{p, c}, nil
 }
@@ -62,7 +62,7 @@ func (l *TypedLazy[T]) Get(ctx context.Context) (v T, info SourceInfo, err error
 	}
 	info = l.l.Info()
 	if v, err = l.decode(b); err != nil {
-		return v, info, fmt.Errorf("stage: decoding %s: %w", info.Source, err)
+		return v, info, fmt.Errorf("decoding %s: %w", info.Source, err)
 	}
 	return v, info, nil
 }
@@ -123,7 +123,7 @@ func (d *decoded[T]) make(ctx context.Context, name string) (objstore.Info, []by
 		b, err = d.c.Encode(v)
 	}
 	if err != nil {
-		return info, nil, fmt.Errorf("stage: making %s: %w", d.ID(name), err)
+		return info, nil, fmt.Errorf("making %s: %w", d.ID(name), err)
 	}
 	info.Size = int64(len(b))
 	return info, b, nil

@@ -107,7 +107,7 @@ func TestCodecErrors(t *testing.T) {
 	cheap := ok(Typed(p, Codec[int]{Decode: fails}))(t)
 	_, _, err := cheap.Prefetch(s, "a").Get(t.Context())
 	wantErr(t, err, bad)
-	if err.Error() != "stage: decoding test://codec/a: no image" {
+	if err.Error() != "decoding test://codec/a: no image" {
 		t.Errorf("%v", err)
 	}
 	var decodes, loads atomic.Int64

@@ -62,7 +62,7 @@ type entrySource struct {
 	f io.ReaderAt
 }
 
-var errPartialRead = errors.New("stage: a staged object is read only as a whole")
+var errPartialRead = errors.New("a staged object is read only as a whole")
 
 func (m *entrySource) ID(string) string { return m.e.Name }
 

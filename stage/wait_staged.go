@@ -74,7 +74,7 @@ func (p *Pool) stoppedError(it *item) error {
 func (p *Pool) noSpaceError(it *item) error {
 	switch need := store.Charge(it.size); {
 	case it.err != nil && !store.Full(it.err):
-		return fmt.Errorf("stage: %s can't be staged: %w", it.id, it.err)
+		return fmt.Errorf("%s can't be staged: %w", it.id, it.err)
 	case it.size <= 0:
 		return fmt.Errorf("%w for %s", ErrNoSpace, it.id)
 	case need > p.o.MaxBytes:

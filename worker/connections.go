@@ -219,14 +219,14 @@ func (c *Coordinator) Connect() (*os.File, error) {
 	}
 	syscall.ForkLock.RUnlock()
 	if err != nil {
-		return nil, fmt.Errorf("worker: create socket pair: %w", err)
+		return nil, fmt.Errorf("create socket pair: %w", err)
 	}
 	ours, theirs := os.NewFile(uintptr(fds[0]), "coordinator"), os.NewFile(uintptr(fds[1]), "worker")
 	conn, err := net.FileConn(ours)
 	_ = ours.Close()
 	if err != nil {
 		_ = theirs.Close()
-		return nil, fmt.Errorf("worker: %w", err)
+		return nil, err
 	}
 	select {
 	case c.pairs.conns <- &connection{Conn: conn, c: c, trusted: true}:

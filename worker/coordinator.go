@@ -181,7 +181,7 @@ func (o *Options) check() error {
 	var errs []error
 	wrong := func(is bool, text string) {
 		if is {
-			errs = append(errs, errors.New("worker: "+text))
+			errs = append(errs, errors.New(text))
 		}
 	}
 	wrong(o.Blocks < 0, "Blocks is negative")
@@ -214,7 +214,7 @@ func (c *Coordinator) Offer(block int, payload json.RawMessage) {
 		return
 	}
 	if len(payload) > maxPayload {
-		c.endLocked(fmt.Errorf("worker: block %d: payload has %d bytes, at most %d are allowed", block,
+		c.endLocked(fmt.Errorf("block %d: payload has %d bytes, at most %d are allowed", block,
 			len(payload), maxPayload))
 		return
 	}
@@ -281,7 +281,7 @@ func (c *Coordinator) endLocked(cause error) {
 		c.addLater(cause)
 	}
 	if cause == nil {
-		cause = errors.New("worker: all blocks are done")
+		cause = errors.New("all blocks are done")
 	}
 	c.cancel(cause)
 	close(c.over)
@@ -306,7 +306,7 @@ func (c *Coordinator) addLater(err error) {
 	}
 }
 
-var errClosed = errors.New("worker: coordinator closed")
+var errClosed = errors.New("coordinator closed")
 
 // Close ends the run if it has not ended, informs the workers, and closes all connections. It waits
 // for calls of Accept, and no goroutine of the coordinator is left when it returns. It is
@@ -403,7 +403,7 @@ func (c *Coordinator) noteFor(noted uint64) (json.RawMessage, uint64) {
 	n := c.o.Note()
 	switch {
 	case len(n) > maxNote:
-		c.end(fmt.Errorf("worker: note has %d bytes, at most %d are allowed", len(n), maxNote))
+		c.end(fmt.Errorf("note has %d bytes, at most %d are allowed", len(n), maxNote))
 		return nil, 0
 	case n != nil && !bytes.Equal(n, c.note):
 		c.note = slices.Clone(n)

@@ -59,23 +59,23 @@ func (i Endpoint) MarshalText() ([]byte, error) { return json.Marshal(plainEndpo
 // MarshalJSON always fails, so that no secret gets into a larger message by accident. MarshalText
 // returns the text.
 func (i Endpoint) MarshalJSON() ([]byte, error) {
-	return nil, errors.New("worker: an endpoint is a secret and is not encoded as JSON")
+	return nil, errors.New("an endpoint is a secret and is not encoded as JSON")
 }
 
 // UnmarshalText parses what MarshalText returned; surrounding space is ignored. An error leaves the
 // endpoint unchanged and does not quote the text.
 func (i *Endpoint) UnmarshalText(text []byte) error {
 	if len(text) > maxEndpoint {
-		return fmt.Errorf("worker: endpoint is longer than %d bytes", maxEndpoint)
+		return fmt.Errorf("endpoint is longer than %d bytes", maxEndpoint)
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	var p plainEndpoint
 	if err := d.Decode(&p); err != nil {
-		return errors.New("worker: endpoint is not an object with addresses, pin and token")
+		return errors.New("endpoint is not an object with addresses, pin and token")
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("worker: endpoint has data after its end")
+		return errors.New("endpoint has data after its end")
 	}
 	if err := Endpoint(p).check(); err != nil {
 		return err
@@ -86,26 +86,26 @@ func (i *Endpoint) UnmarshalText(text []byte) error {
 
 func (i Endpoint) check() error {
 	if n := len(i.Addresses); n < 1 || n > maxAddresses {
-		return fmt.Errorf("worker: endpoint has %d addresses, expected 1 to %d", n, maxAddresses)
+		return fmt.Errorf("endpoint has %d addresses, expected 1 to %d", n, maxAddresses)
 	}
 	for _, a := range i.Addresses {
 		host, port, err := net.SplitHostPort(a)
 		if err != nil || host == "" || len(host) > 255 || !isPrintable(a) {
-			return errors.New("worker: endpoint address is not HOST:PORT")
+			return errors.New("endpoint address is not HOST:PORT")
 		}
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return errors.New("worker: endpoint port is not a number from 1 to 65535")
+			return errors.New("endpoint port is not a number from 1 to 65535")
 		}
 	}
 	if _, err := parsePin(i.Pin); err != nil {
 		return err
 	}
 	if len(i.Token) < 16 || len(i.Token) > 512 {
-		return errors.New("worker: endpoint token does not have 16 to 512 bytes")
+		return errors.New("endpoint token does not have 16 to 512 bytes")
 	}
 	for _, b := range []byte(i.Token) {
 		if b <= ' ' || b > '~' { // it is sent in a header
-			return errors.New("worker: endpoint token has characters that a header can't hold")
+			return errors.New("endpoint token has characters that a header can't hold")
 		}
 	}
 	return nil
@@ -116,7 +116,7 @@ func parsePin(pin string) ([]byte, error) {
 	text, ok := strings.CutPrefix(pin, pinPrefix)
 	sum, err := base64.StdEncoding.DecodeString(text)
 	if !ok || err != nil || len(sum) != 32 {
-		return nil, errors.New("worker: endpoint pin is not " + pinPrefix + " and 32 bytes in base64")
+		return nil, errors.New("endpoint pin is not " + pinPrefix + " and 32 bytes in base64")
 	}
 	return sum, nil
 }

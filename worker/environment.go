@@ -76,7 +76,7 @@ func FromEnvironment(ctx context.Context,
 		if name, value, _ := strings.Cut(kv, "="); isWorkerVariable(name) {
 			set[name] = value
 			if err := os.Unsetenv(name); err != nil {
-				return nil, fmt.Errorf("worker: %w", err)
+				return nil, err
 			}
 		}
 	}
@@ -92,7 +92,7 @@ func readEnvironment(ctx context.Context, set map[string]string, getenv func(str
 	for name := range set {
 		if !slices.Contains([]string{EnvInvitation, EnvFile, EnvSecret, EnvName, EnvKind, EnvIndexFrom, EnvFirst,
 			EnvSlots}, name) {
-			return nil, fmt.Errorf("worker: unknown variable %.64q: coordinator and worker may have different versions", name)
+			return nil, fmt.Errorf("unknown variable %.64q: coordinator and worker may have different versions", name)
 		}
 	}
 	e := &Environment{}
@@ -102,7 +102,7 @@ func readEnvironment(ctx context.Context, set map[string]string, getenv func(str
 	if s := set[EnvSlots]; s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 || n > maxSlots {
-			return nil, fmt.Errorf("worker: %s=%.64q is not a number from 1 to %d", EnvSlots, s, maxSlots)
+			return nil, fmt.Errorf("%s=%.64q is not a number from 1 to %d", EnvSlots, s, maxSlots)
 		}
 		e.Slots = n
 	}
@@ -117,16 +117,16 @@ func (e *Environment) setName(set map[string]string, getenv func(string) string)
 	if e.Name = set[EnvName]; e.Name == "" {
 		from := set[EnvIndexFrom]
 		if e.Kind == "" || from == "" {
-			return fmt.Errorf("worker: neither %s nor both %s and %s are set", EnvName, EnvKind, EnvIndexFrom)
+			return fmt.Errorf("neither %s nor both %s and %s are set", EnvName, EnvKind, EnvIndexFrom)
 		}
 		i, err := strconv.ParseUint(getenv(from), 10, 31)
 		if err != nil {
-			return fmt.Errorf("worker: %s: variable %.64q holds no index", EnvIndexFrom, from)
+			return fmt.Errorf("%s: variable %.64q holds no index", EnvIndexFrom, from)
 		}
 		var first uint64
 		if s := set[EnvFirst]; s != "" {
 			if first, err = strconv.ParseUint(s, 10, 31); err != nil {
-				return fmt.Errorf("worker: %s=%.64q is not a number", EnvFirst, s)
+				return fmt.Errorf("%s=%.64q is not a number", EnvFirst, s)
 			}
 		}
 		e.Name = WorkerName(e.Kind, int(first+i))
@@ -139,7 +139,7 @@ func (e *Environment) setName(set map[string]string, getenv func(string) string)
 	}
 	for _, s := range []string{e.Name, e.Kind} {
 		if !isName(s) {
-			return fmt.Errorf("worker: %.80q is no valid worker name: expected letters, digits, '-', '_' and '.', at most %d",
+			return fmt.Errorf("%.80q is no valid worker name: expected letters, digits, '-', '_' and '.', at most %d",
 				s, maxName)
 		}
 	}
@@ -155,7 +155,7 @@ func (e *Environment) setEndpoint(ctx context.Context, set map[string]string,
 		}
 	}
 	if n != 1 {
-		return fmt.Errorf("worker: of %s, %s and %s, %d are set, expected exactly one",
+		return fmt.Errorf("of %s, %s and %s, %d are set, expected exactly one",
 			EnvInvitation, EnvFile, EnvSecret, n)
 	}
 	text, from := set[EnvInvitation], EnvInvitation
@@ -175,12 +175,12 @@ func (e *Environment) setEndpoint(ctx context.Context, set map[string]string,
 		store, name, ok := strings.Cut(s, ":")
 		f := fetch[store]
 		if !ok || f == nil || name == "" {
-			return fmt.Errorf("worker: %s=%.128q is not a known secret store and a name in it",
+			return fmt.Errorf("%s=%.128q is not a known secret store and a name in it",
 				EnvSecret, s)
 		}
 		var err error
 		if text, err = f(ctx, name); err != nil {
-			return fmt.Errorf("worker: %s: %w", EnvSecret, err)
+			return fmt.Errorf("%s: %w", EnvSecret, err)
 		}
 		from = "secret of " + EnvSecret
 	}
@@ -196,13 +196,13 @@ func parseDescriptors(list string) ([]int, error) {
 	for s := range strings.SplitSeq(list, ",") {
 		n, err := strconv.ParseUint(s, 10, 20)
 		if err != nil || n < 3 || slices.Contains(fds, int(n)) {
-			return nil, fmt.Errorf("worker: %s=fds:%.64q: expected distinct descriptors of 3 or more",
+			return nil, fmt.Errorf("%s=fds:%.64q: expected distinct descriptors of 3 or more",
 				EnvInvitation, list)
 		}
 		fds = append(fds, int(n))
 	}
 	if len(fds) < 3 || len(fds) > maxConnections {
-		return nil, fmt.Errorf("worker: %s has %d connections, expected 3 to %d", EnvInvitation, len(fds),
+		return nil, fmt.Errorf("%s has %d connections, expected 3 to %d", EnvInvitation, len(fds),
 			maxConnections)
 	}
 	return fds, nil
@@ -225,14 +225,14 @@ func inherit(list string) (conns []net.Conn, err error) {
 	for _, fd := range fds {
 		f := os.NewFile(uintptr(fd), "connection")
 		if f == nil {
-			return conns, fmt.Errorf("worker: descriptor %d of %s is not open", fd, EnvInvitation)
+			return conns, fmt.Errorf("descriptor %d of %s is not open", fd, EnvInvitation)
 		}
 		c, err := net.FileConn(f) // a duplicate with close-on-exec
 		if err != nil {
-			return conns, fmt.Errorf("worker: descriptor %d of %s is not a connection: %w", fd, EnvInvitation, err)
+			return conns, fmt.Errorf("descriptor %d of %s is not a connection: %w", fd, EnvInvitation, err)
 		}
 		if err := f.Close(); err != nil {
-			return append(conns, c), fmt.Errorf("worker: descriptor %d of %s: %w", fd, EnvInvitation, err)
+			return append(conns, c), fmt.Errorf("descriptor %d of %s: %w", fd, EnvInvitation, err)
 		}
 		conns = append(conns, c)
 	}

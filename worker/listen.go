@@ -25,18 +25,18 @@ func (c *Coordinator) Listen(address string) (Endpoint, error) {
 	if c.id == nil {
 		id, err := newIdentity(time.Now())
 		if err != nil {
-			return Endpoint{}, fmt.Errorf("worker: create key: %w", err)
+			return Endpoint{}, fmt.Errorf("create key: %w", err)
 		}
 		c.id = id
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return Endpoint{}, fmt.Errorf("worker: listen for workers: %w", err)
+		return Endpoint{}, fmt.Errorf("listen for workers: %w", err)
 	}
 	addresses, err := reachable(l.Addr())
 	if err != nil {
 		_ = l.Close()
-		return Endpoint{}, fmt.Errorf("worker: list addresses of this machine: %w", err)
+		return Endpoint{}, fmt.Errorf("list addresses of this machine: %w", err)
 	}
 	c.listen = append(c.listen, l)
 	config := c.id.serverConfig()

@@ -84,7 +84,7 @@ func (w *work) lease(ctx context.Context) error {
 	}
 	w.note(a.Note, a.Noted)
 	if len(a.Leases) > m.Want {
-		err := fmt.Errorf("worker: received %d blocks, requested %d", len(a.Leases), m.Want)
+		err := fmt.Errorf("received %d blocks, requested %d", len(a.Leases), m.Want)
 		w.stop(err)
 		return err
 	}
@@ -222,7 +222,7 @@ func endCause(err error) error {
 	}
 	var no *refusedError
 	if errors.As(err, &no) {
-		return fmt.Errorf("worker: %w", err)
+		return err
 	}
 	return err
 }

@@ -70,7 +70,7 @@ func Run(ctx context.Context, c *Coordinator, kind Launcher, o RunOptions) error
 	more.Go(func() { r.startMore(ctx, done) })
 	err := c.Wait(ctx)
 	close(done)
-	cancel(errors.New("worker: the run has ended")) // of a Start in progress
+	cancel(errors.New("the run has ended")) // of a Start in progress
 	more.Wait()
 	if err == nil {
 		c.waitForLeaves(min(c.times.ShutdownGrace, o.StopWithin/2))
@@ -82,25 +82,25 @@ func (o *RunOptions) check(c *Coordinator, kind Launcher) error {
 	f := kind.Capabilities()
 	switch {
 	case o.Workers < 1:
-		return errors.New("worker: Workers is less than 1")
+		return errors.New("Workers is less than 1")
 	case len(o.Command) == 0:
-		return errors.New("worker: Command is empty")
+		return errors.New("Command is empty")
 	case o.Run == "":
-		return errors.New("worker: Run is empty")
+		return errors.New("Run is empty")
 	case !f.Local && o.Endpoint.IsZero():
-		return fmt.Errorf("worker: launcher %s needs an Endpoint", kind.Name())
+		return fmt.Errorf("launcher %s needs an Endpoint", kind.Name())
 	case c.o.OneBlockPerJob && !f.OneBlockPerJob:
-		return fmt.Errorf("worker: launcher %s can't start workers for one block each", kind.Name())
+		return fmt.Errorf("launcher %s can't start workers for one block each", kind.Name())
 	case f.SharedFolder && o.Folder == "":
-		return fmt.Errorf("worker: launcher %s needs a shared Folder", kind.Name())
+		return fmt.Errorf("launcher %s needs a shared Folder", kind.Name())
 	case !isName(kind.Name()):
-		return fmt.Errorf("worker: %q is no valid launcher name", kind.Name())
+		return fmt.Errorf("%q is no valid launcher name", kind.Name())
 	}
 	if c.o.OneBlockPerJob { // the batch system decides how many run at once
 		return nil
 	}
 	if err := CheckDescriptors(f, o.Workers); err != nil {
-		return fmt.Errorf("worker: %w", err)
+		return err
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func (r *run) start(ctx context.Context, n int) error {
 	var failed error
 	fail := func(err error) error {
 		if failed == nil {
-			failed = fmt.Errorf("worker: start %d workers (%s): %w", n, r.kind.Name(), err)
+			failed = fmt.Errorf("start %d workers (%s): %w", n, r.kind.Name(), err)
 		}
 		return failed
 	}
@@ -227,7 +227,7 @@ func (r *run) stop(err error) error {
 	for i, f := range r.fleets {
 		all.Go(func() {
 			if e := f.Stop(ctx); e != nil {
-				errs[i] = &StopError{fmt.Errorf("worker: %s may not have ended: %w", f.Jobs(), e)}
+				errs[i] = &StopError{fmt.Errorf("%s may not have ended: %w", f.Jobs(), e)}
 			}
 		})
 	}

@@ -31,7 +31,7 @@ func refuse(status int, code, format string, args ...any) *refused {
 func (c *Coordinator) serve(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		if p := recover(); p != nil { // net/http would recover from it, and the run would hang
-			c.end(fmt.Errorf("worker: panic in the coordinator: %v\n%s", p, debug.Stack()))
+			c.end(fmt.Errorf("panic in the coordinator: %v\n%s", p, debug.Stack()))
 		}
 	}()
 	k := r.Context().Value(connectionKey{}).(*connection)

@@ -80,7 +80,7 @@ var (
 
 // ErrLost is returned by Work when the coordinator has declared the worker lost, after a heartbeat
 // timeout or without a connection.
-var ErrLost = errors.New("worker: declared lost by the coordinator")
+var ErrLost = errors.New("declared lost by the coordinator")
 
 // Work joins a run and computes blocks until the run has ended (nil) or ctx ends (its cause). Other
 // errors are:
@@ -105,7 +105,7 @@ func Work(ctx context.Context, o WorkOptions) (err error) {
 	}
 	e := o.Environment
 	if e == nil || o.Open == nil {
-		return errors.New("worker: Work needs an Environment and Open")
+		return errors.New("Work needs an Environment and Open")
 	}
 	defer func() {
 		for _, l := range w.all {
@@ -286,7 +286,7 @@ func (w *work) workError(cause error) error {
 		w.log.Info("worker ends", "worker", name, "why", cause)
 		return nil
 	case errors.Is(cause, errLink):
-		return fmt.Errorf("worker: %s: %w", name, cause)
+		return fmt.Errorf("%s: %w", name, cause)
 	}
 	return cause
 }
@@ -302,7 +302,7 @@ func (w *work) connect(e *Environment) error {
 	}
 	if c := e.Connections; len(c) > 0 {
 		if len(c) < 3 || len(c) > maxConnections {
-			return fmt.Errorf("worker: %d inherited connections, expected 3 to %d", len(c), maxConnections)
+			return fmt.Errorf("%d inherited connections, expected 3 to %d", len(c), maxConnections)
 		}
 		w.beats, w.leases = w.conn(nil, c[0]), w.conn(nil, c[1])
 		for _, c := range c[2:] {
@@ -350,7 +350,7 @@ func (w *work) join(ctx context.Context) error {
 		m.Kind = m.Name
 	}
 	if err := m.check(); err != nil {
-		return fmt.Errorf("worker: %w", err)
+		return err
 	}
 	a, err := w.tryToJoin(ctx, m)
 	switch {
@@ -359,7 +359,7 @@ func (w *work) join(ctx context.Context) error {
 	case errors.Is(err, errLink), err != nil && ctx.Err() != nil:
 		return err
 	case err != nil:
-		return fmt.Errorf("worker: %s: join: %w", e.Name, err)
+		return fmt.Errorf("%s: join: %w", e.Name, err)
 	}
 	w.number, w.slots, w.single, w.maxResult = a.Worker, min(w.slots, a.Slots), a.Single, a.MaxResult
 	w.times.Heartbeat, w.times.HeartbeatTimeout, w.times.Poll = duration(a.Heartbeat), duration(a.Silence),
@@ -405,7 +405,7 @@ func (w *work) tryToJoin(ctx context.Context, m joinMessage) (a joinAnswer, err 
 		}
 		now := time.Now()
 		if last := w.dialer.lastReached(); now.Sub(laterTime(begun, last)) > 3*w.times.HeartbeatTimeout {
-			return a, fmt.Errorf("worker: %s: %w: no address accepted a connection for %v: %w", m.Name,
+			return a, fmt.Errorf("%s: %w: no address accepted a connection for %v: %w", m.Name,
 				errLink, 3*w.times.HeartbeatTimeout, err)
 		}
 		if !warned && now.Sub(begun) > w.times.HeartbeatTimeout {

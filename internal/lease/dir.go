@@ -22,9 +22,9 @@ import (
 var (
 	// ErrForeign tells that a folder or file belongs to another user, is open to others, or is not
 	// of the kind it should be.
-	ErrForeign = errors.New("lease: not ours")
+	ErrForeign = errors.New("not a directory of this user alone")
 	// ErrHeld tells that someone else holds what was asked for.
-	ErrHeld = errors.New("lease: held by another")
+	ErrHeld = errors.New("held by another")
 )
 
 // ID is what a file is, whatever its names.

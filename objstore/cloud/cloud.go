@@ -235,7 +235,7 @@ func (b *bucket) Read(ctx context.Context, name string, offset, length int64, ma
 		return objstore.Info{}, nil, err
 	}
 	if offset < 0 {
-		return objstore.Info{}, nil, fmt.Errorf("objstore: reading %s from byte %d", b.ID(name), offset)
+		return objstore.Info{}, nil, fmt.Errorf("reading %s from byte %d", b.ID(name), offset)
 	}
 	if length > math.MaxInt64-offset {
 		length = -1

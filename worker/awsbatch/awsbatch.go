@@ -93,7 +93,7 @@ type Options struct {
 
 func (o *Options) validate() error {
 	var errs []error
-	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf("awsbatch: "+format, a...)) }
+	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
 	if o.Queue == "" {
 		bad("Queue is empty: name the job queue")
 	}

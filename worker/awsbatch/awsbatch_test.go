@@ -253,7 +253,7 @@ func TestEndpointOnlyInSecret(t *testing.T) {
 				t.Errorf("fetched without a version: %q, %v", got, err)
 			}
 			_, err = Fetch()[gotStore](t.Context(), name+"#99")
-			wantError(t, err, "awsbatch: reading", name)
+			wantError(t, err, "reading", name)
 			service := map[string]string{"ssm": "ssm", "secretsmanager": "secretsmanager"}[store]
 			if !r.s.Signed(service) || !r.s.Signed("batch") {
 				t.Error("calls are not signed for their service and region")

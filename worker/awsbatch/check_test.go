@@ -83,9 +83,9 @@ func TestCheck(t *testing.T) {
 			"there is no secret other in Secrets Manager: make it"},
 		{"a secret that may not be looked at", batchtest.Settings{Before: denied("DescribeSecret")}, nil, ""},
 		{"a queue that may not be looked at", batchtest.Settings{Before: denied("DescribeJobQueues")}, nil,
-			"awsbatch: looking for queue spot-queue: User: arn:aws:iam::1:user/u is not authorized to perform: it (AccessDeniedException)"},
+			"looking for queue spot-queue: User: arn:aws:iam::1:user/u is not authorized to perform: it (AccessDeniedException)"},
 		{"no answer", batchtest.Settings{Before: func(string) *batchtest.Error { return batchtest.Broken }}, nil,
-			"awsbatch: looking for queue spot-queue: "},
+			"looking for queue spot-queue: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRun(t, c.set, 1, "exit 0")
@@ -105,7 +105,7 @@ func TestCheck(t *testing.T) {
 		r := newRun(t, batchtest.Settings{}, 1, "exit 0")
 		t.Setenv("AWS_REGION", "")
 		t.Setenv("AWS_DEFAULT_REGION", "")
-		wantError(t, r.kind.Check(t.Context()), "awsbatch: no region")
+		wantError(t, r.kind.Check(t.Context()), "no region")
 		r.kind.o.Region = batchtest.Region
 		if err := r.kind.Check(t.Context()); err != nil {
 			t.Error(err)
@@ -115,6 +115,6 @@ func TestCheck(t *testing.T) {
 		r := newRun(t, batchtest.Settings{}, 1, "exit 0")
 		t.Setenv("AWS_ACCESS_KEY_ID", "")
 		t.Setenv("AWS_SECRET_ACCESS_KEY", "")
-		wantError(t, r.kind.Check(t.Context()), "awsbatch: looking for queue", "credentials")
+		wantError(t, r.kind.Check(t.Context()), "looking for queue", "credentials")
 	})
 }

@@ -69,10 +69,10 @@ func connect(ctx context.Context, region, endpoint string, backoff time.Duration
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, load...)
 	if err != nil {
-		return nil, fmt.Errorf("awsbatch: the configuration of AWS: %w", err)
+		return nil, fmt.Errorf("the configuration of AWS: %w", err)
 	}
 	if cfg.Region == "" {
-		return nil, errors.New("awsbatch: no region: set Region, AWS_REGION, or region in ~/.aws/config")
+		return nil, errors.New("no region: set Region, AWS_REGION, or region in ~/.aws/config")
 	}
 	c := &clients{region: cfg.Region, idle: func() {}}
 	if h, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok {
@@ -131,11 +131,11 @@ func (e *callError) Error() string {
 	var api smithy.APIError
 	if errors.As(e.err, &api) {
 		if m := api.ErrorMessage(); m != "" {
-			return "awsbatch: " + e.doing + ": " + m + " (" + api.ErrorCode() + ")"
+			return e.doing + ": " + m + " (" + api.ErrorCode() + ")"
 		}
-		return "awsbatch: " + e.doing + ": " + api.ErrorCode()
+		return e.doing + ": " + api.ErrorCode()
 	}
-	return "awsbatch: " + e.doing + ": " + e.err.Error()
+	return e.doing + ": " + e.err.Error()
 }
 
 func (e *callError) Unwrap() error { return e.err }

@@ -242,7 +242,7 @@ func (f *fleet) maybeLeft(ctx context.Context) error {
 	for _, id := range f.left() {
 		by = append(by, "`aws batch terminate-job --region "+f.c.region+" --reason ended --job-id "+id+"`")
 	}
-	return fmt.Errorf("awsbatch: not all jobs have ended yet (%w): see to it by %s", context.Cause(ctx),
+	return fmt.Errorf("not all jobs have ended yet (%w): see to it by %s", context.Cause(ctx),
 		strings.Join(by, ", "))
 }
 

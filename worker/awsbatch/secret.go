@@ -27,10 +27,10 @@ func parseSecret(s string) (store, name string, err error) {
 	store, name, ok := strings.Cut(s, ":")
 	switch {
 	case s == "":
-		return "", "", errors.New("awsbatch: Secret is empty: workers find the run by a secret: name one that the run may write and the jobs' role may read, secretsmanager:NAME or ssm:NAME")
+		return "", "", errors.New("Secret is empty: workers find the run by a secret: name one that the run may write and the jobs' role may read, secretsmanager:NAME or ssm:NAME")
 	case !ok || name == "" || store != secretsManager && store != parameterStore || strings.ContainsAny(name,
 		versionMark+" \n"):
-		return "", "", fmt.Errorf("awsbatch: Secret is %q: it must be secretsmanager:NAME or ssm:NAME", s)
+		return "", "", fmt.Errorf("Secret is %q: it must be secretsmanager:NAME or ssm:NAME", s)
 	}
 	return store, name, nil
 }
@@ -44,7 +44,7 @@ func (k *Launcher) checkSecret(ctx context.Context, c *clients) error {
 	d, err := c.describeSecret(ctx, &secretsmanager.DescribeSecretInput{SecretId: &name})
 	switch {
 	case err == nil && d.DeletedDate != nil:
-		return fmt.Errorf("awsbatch: the secret %s is to be deleted: name another, or restore it (aws secretsmanager restore-secret --secret-id %s)", name, name)
+		return fmt.Errorf("the secret %s is to be deleted: name another, or restore it (aws secretsmanager restore-secret --secret-id %s)", name, name)
 	case err == nil || hasCode(err, "AccessDeniedException"):
 		return nil
 	}
@@ -53,7 +53,7 @@ func (k *Launcher) checkSecret(ctx context.Context, c *clients) error {
 
 func noSecret(err error, name string) error {
 	if hasCode(err, "ResourceNotFoundException") {
-		return fmt.Errorf("awsbatch: there is no secret %s in Secrets Manager: make it, with any content (aws secretsmanager create-secret --name %s --secret-string leat)", name, name)
+		return fmt.Errorf("there is no secret %s in Secrets Manager: make it, with any content (aws secretsmanager create-secret --name %s --secret-string leat)", name, name)
 	}
 	return failed(err, "the secret %s of Secrets Manager", name)
 }
@@ -122,7 +122,7 @@ func Fetch() map[string]func(ctx context.Context, name string) (string, error) {
 				return "", failed(err, "reading the parameter %s of SSM", name)
 			}
 			if out.Parameter == nil {
-				return "", fmt.Errorf("awsbatch: the parameter %s of SSM has no value", name)
+				return "", fmt.Errorf("the parameter %s of SSM has no value", name)
 			}
 			return aws.ToString(out.Parameter.Value), nil
 		},

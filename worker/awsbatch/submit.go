@@ -36,7 +36,7 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 	}
 	text, err := o.Endpoint.MarshalText()
 	if err != nil {
-		return nil, fmt.Errorf("awsbatch: the invitation: %w", err)
+		return nil, fmt.Errorf("the invitation: %w", err)
 	}
 	c, err := k.connect(ctx)
 	if err != nil {
@@ -48,7 +48,7 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 	if err := f.submitAll(ctx, calm, string(text)); err != nil {
 		if why := context.Cause(ctx); why != nil && !errors.Is(err, why) {
 			// the clients tell of any end of ctx alike
-			err = fmt.Errorf("awsbatch: the workers were not all submitted: %w (%w)", why, err)
+			err = fmt.Errorf("the workers were not all submitted: %w (%w)", why, err)
 		}
 		// The run may be ending: what has been submitted must go all the same.
 		end, stop := context.WithTimeout(calm, k.times.clean)
@@ -62,17 +62,17 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 func validateStart(o *worker.StartOptions) error {
 	var errs []error
 	if o.Workers < 1 {
-		errs = append(errs, fmt.Errorf("awsbatch: Workers is %d: it must be 1 or more", o.Workers))
+		errs = append(errs, fmt.Errorf("Workers is %d: it must be 1 or more", o.Workers))
 	}
 	if o.Run == "" {
-		errs = append(errs, errors.New("awsbatch: Run is empty: it must be a word that tells the run's jobs from others"))
+		errs = append(errs, errors.New("Run is empty: it must be a word that tells the run's jobs from others"))
 	}
 	if len(o.Command) == 0 || !filepath.IsAbs(o.Command[0]) {
-		errs = append(errs, fmt.Errorf("awsbatch: Command is %q: it must begin with the absolute path of a program",
+		errs = append(errs, fmt.Errorf("Command is %q: it must begin with the absolute path of a program",
 			o.Command))
 	}
 	if o.Endpoint.IsZero() {
-		errs = append(errs, errors.New("awsbatch: Invitation is empty: workers would not find the run"))
+		errs = append(errs, errors.New("Invitation is empty: workers would not find the run"))
 	}
 	return errors.Join(errs...)
 }
@@ -105,7 +105,7 @@ func (f *fleet) submitAll(ctx, calm context.Context, invitation string) error {
 		}
 		n += take
 		if ctx.Err() != nil {
-			return fmt.Errorf("awsbatch: the start was called off: %w", context.Cause(ctx))
+			return fmt.Errorf("the start was called off: %w", context.Cause(ctx))
 		}
 	}
 	return nil
@@ -225,7 +225,7 @@ func (f *fleet) findLost(ctx context.Context, why error, name string, first, n i
 		f.add(aws.ToString(j.JobId), first, n)
 	}
 	if len(out.JobSummaryList) == 0 {
-		return fmt.Errorf("awsbatch: job %s is not there; should it come all the same, %s", name, byHand)
+		return fmt.Errorf("job %s is not there; should it come all the same, %s", name, byHand)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func TestCheck(t *testing.T) {
 	})
 	t.Run("no qsub", func(t *testing.T) {
 		t.Setenv("PATH", t.TempDir())
-		wantError(t, New(nil).Check(t.Context()), "pbs: qsub: not found in PATH")
+		wantError(t, New(nil).Check(t.Context()), "qsub: not found in PATH")
 	})
 	t.Run("no qdel", func(t *testing.T) {
 		pbstest.New(t, pbstest.Settings{})
@@ -30,7 +30,7 @@ func TestCheck(t *testing.T) {
 		if err := os.Remove(filepath.Join(bin, "qdel")); err != nil {
 			t.Fatal(err)
 		}
-		wantError(t, New(nil).Check(t.Context()), "pbs: qdel: not found in PATH")
+		wantError(t, New(nil).Check(t.Context()), "qdel: not found in PATH")
 	})
 	for _, c := range []struct {
 		name   string
@@ -45,7 +45,7 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			pbstest.New(t, pbstest.Settings{Before: func(string, []string) *pbstest.Answer { return &c.answer }})
-			wantError(t, New(nil).Check(t.Context()), "pbs: ", c.want)
+			wantError(t, New(nil).Check(t.Context()), c.want)
 		})
 	}
 }
@@ -121,7 +121,7 @@ func TestRefusedFoldersAndStarts(t *testing.T) {
 		r := newRun(t, nil, 1, "exit 0")
 		r.o.Folder = c.folder
 		_, err := r.kind.Start(t.Context(), r.o)
-		wantError(t, err, "pbs: shared folder", c.want)
+		wantError(t, err, "shared folder", c.want)
 	}
 	r := newRun(t, nil, 0, "exit 0")
 	r.o.Command, r.o.Endpoint.Addresses, r.o.Endpoint.Pin, r.o.Endpoint.Token = []string{"true"}, nil, "", ""

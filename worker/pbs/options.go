@@ -28,7 +28,7 @@ var refused = map[byte]string{
 // ones. insecure: -v is used already; cpus: Options.CPUs is set.
 func checkExtra(args []string, insecure, cpus bool) error {
 	var wrong []error
-	say := func(format string, a ...any) { wrong = append(wrong, fmt.Errorf("pbs: option "+format, a...)) }
+	say := func(format string, a ...any) { wrong = append(wrong, fmt.Errorf("option "+format, a...)) }
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		switch {

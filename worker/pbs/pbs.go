@@ -114,7 +114,7 @@ func (k *Launcher) Check(ctx context.Context) error {
 	}
 	for _, p := range []string{"qsub", "qstat", "qdel"} {
 		if _, err := exec.LookPath(k.o.program(p)); err != nil {
-			return fmt.Errorf("pbs: %s: not found in PATH: PBS's client programs are needed", k.o.program(p))
+			return fmt.Errorf("%s: not found in PATH: PBS's client programs are needed", k.o.program(p))
 		}
 	}
 	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
@@ -146,16 +146,16 @@ func (o *Options) validate() error {
 	var errs []error
 	for name, n := range map[string]int{"CPUs": o.CPUs, "MaxArray": o.MaxArray, "Throttle": o.Throttle} {
 		if n < 0 {
-			errs = append(errs, fmt.Errorf("pbs: %s is %d, expected 0 (the system's default) or more", name, n))
+			errs = append(errs, fmt.Errorf("%s is %d, expected 0 (the system's default) or more", name, n))
 		}
 	}
 	errs = append(errs, checkExtra(o.Extra, o.InsecureSecret, o.CPUs > 0))
 	all := strings.Join(append(append(append([]string(nil), o.Prefix...), o.Suffix...), o.Init...), "")
 	if strings.ContainsRune(all, 0) {
-		errs = append(errs, errors.New("pbs: Init, Prefix and Suffix can't hold a zero byte"))
+		errs = append(errs, errors.New("Init, Prefix and Suffix can't hold a zero byte"))
 	}
 	if strings.ContainsRune(strings.Join(append(append([]string(nil), o.Prefix...), o.Suffix...), ""), '\n') {
-		errs = append(errs, errors.New("pbs: Prefix and Suffix can't hold a line break; lines go into Init"))
+		errs = append(errs, errors.New("Prefix and Suffix can't hold a line break; lines go into Init"))
 	}
 	return errors.Join(errs...)
 }
@@ -168,10 +168,10 @@ func (k *Launcher) server(ctx context.Context) (*listing, error) {
 	}
 	if r.Err != nil && ctx.Err() == nil && (strings.Contains(r.Stderr, "usage") || strings.Contains(r.Stderr,
 		"invalid option")) {
-		return nil, fmt.Errorf("pbs: this qstat has no -F json: OpenPBS or PBS Professional 14 or newer is needed, Torque and Grid Engine do not work (%w)", r.Err)
+		return nil, fmt.Errorf("this qstat has no -F json: OpenPBS or PBS Professional 14 or newer is needed, Torque and Grid Engine do not work (%w)", r.Err)
 	}
 	if r.Err != nil {
-		return nil, fmt.Errorf("pbs: the server does not answer: %w", r.Err)
+		return nil, fmt.Errorf("the server does not answer: %w", r.Err)
 	}
-	return nil, errors.New("pbs: qstat -B -f -F json printed no server: OpenPBS or PBS Professional 14 or newer is needed")
+	return nil, errors.New("qstat -B -f -F json printed no server: OpenPBS or PBS Professional 14 or newer is needed")
 }

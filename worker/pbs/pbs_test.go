@@ -136,7 +136,7 @@ func TestProgramsByPath(t *testing.T) {
 	r.start()
 	r.ends(2)
 	wantError(t, New(&Options{Qsub: o.Qsub, Qstat: o.Qstat, Qdel: "/no/such/qdel"}).Check(t.Context()),
-		"pbs: /no/such/qdel: not found")
+		"/no/such/qdel: not found")
 }
 
 func TestExitStatusAndLog(t *testing.T) {

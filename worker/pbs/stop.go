@@ -42,7 +42,7 @@ func (f *fleet) end(ctx, calm context.Context) error {
 		// Other jobs of the user may have the same name.
 		f.unsure = false
 		return errors.Join(f.end(ctx, calm),
-			fmt.Errorf("pbs: a job without known identifier may be left: `%s` lists jobs of its name, qdel ends them",
+			fmt.Errorf("a job without known identifier may be left: `%s` lists jobs of its name, qdel ends them",
 				strings.Join(f.byName(), " ")))
 	}
 	none := 0 // queries that found no job by its name
@@ -90,7 +90,7 @@ func (f *fleet) end(ctx, calm context.Context) error {
 				f.o.Logger.Info("pbs: jobs still exiting", "jobs", f.Jobs())
 				return nil
 			}
-			err := fmt.Errorf("pbs: %s may be left (%w): `%s` ends them, or `qdel -W force` if a node is lost",
+			err := fmt.Errorf("%s may be left (%w): `%s` ends them, or `qdel -W force` if a node is lost",
 				f.Jobs(), context.Cause(ctx), f.byHand())
 			return errors.Join(err, deleted.Err, last)
 		case <-t.C:
@@ -151,7 +151,7 @@ func (f *fleet) removeSecret() error {
 		return nil
 	}
 	if err := remove(secretFile(&f.o)); err != nil {
-		return fmt.Errorf("pbs: remove secret: %w", err)
+		return fmt.Errorf("remove secret: %w", err)
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 	env := environment()
 	text, err := o.Endpoint.MarshalText()
 	if err != nil {
-		return nil, fmt.Errorf("pbs: encode endpoint: %w", err)
+		return nil, fmt.Errorf("encode endpoint: %w", err)
 	}
 	if o.Folder == "" {
 		env = append(env, secretVariable+"="+base64.StdEncoding.EncodeToString(text))
@@ -57,18 +57,18 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 func (k *Launcher) validateStart(o *worker.StartOptions) error {
 	var errs []error
 	if o.Workers < 1 {
-		errs = append(errs, fmt.Errorf("pbs: Workers is %d, expected 1 or more", o.Workers))
+		errs = append(errs, fmt.Errorf("Workers is %d, expected 1 or more", o.Workers))
 	}
 	if len(o.Command) == 0 || !filepath.IsAbs(o.Command[0]) {
-		errs = append(errs, fmt.Errorf("pbs: Command is %q, expected the absolute path of a program first",
+		errs = append(errs, fmt.Errorf("Command is %q, expected the absolute path of a program first",
 			o.Command))
 	}
 	if o.Endpoint.IsZero() {
-		errs = append(errs, errors.New("pbs: Endpoint is empty"))
+		errs = append(errs, errors.New("Endpoint is empty"))
 	}
 	switch {
 	case o.Folder == "" && !k.o.InsecureSecret:
-		errs = append(errs, errors.New("pbs: workers need a folder that this machine and all nodes see, for the secret that leads them to the run: "+
+		errs = append(errs, errors.New("workers need a folder that this machine and all nodes see, for the secret that leads them to the run: "+
 			"without it the secret would stand in the job's variables, where others may read it by qstat -f. Name a shared folder, or allow this (InsecureSecret)"))
 	case o.Folder != "":
 		errs = append(errs, checkFolder(o.Folder))
@@ -79,19 +79,19 @@ func (k *Launcher) validateStart(o *worker.StartOptions) error {
 func checkFolder(folder string) error {
 	i, err := os.Stat(folder)
 	if err != nil {
-		return fmt.Errorf("pbs: shared folder: %w", err)
+		return fmt.Errorf("shared folder: %w", err)
 	}
 	switch {
 	case !i.IsDir() || !filepath.IsAbs(folder):
-		return fmt.Errorf("pbs: shared folder %s: expected the absolute path of a directory", folder)
+		return fmt.Errorf("shared folder %s: expected the absolute path of a directory", folder)
 	case strings.ContainsAny(folder, ":\n"):
-		return fmt.Errorf("pbs: shared folder %q: qsub -o allows no colon or line break in the path", folder)
+		return fmt.Errorf("shared folder %q: qsub -o allows no colon or line break in the path", folder)
 	case i.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("pbs: shared folder %s has mode %04o, expected 0700",
+		return fmt.Errorf("shared folder %s has mode %04o, expected 0700",
 			folder, i.Mode().Perm())
 	}
 	if s, ok := i.Sys().(*syscall.Stat_t); ok && int(s.Uid) != os.Geteuid() {
-		return fmt.Errorf("pbs: shared folder %s belongs to user %d, expected %d", folder, s.Uid,
+		return fmt.Errorf("shared folder %s belongs to user %d, expected %d", folder, s.Uid,
 			os.Geteuid())
 	}
 	return nil
@@ -99,7 +99,7 @@ func checkFolder(folder string) error {
 
 // writeSecret writes the endpoint's text to the secret file.
 func writeSecret(o *worker.StartOptions, text []byte) error {
-	fail := func(err error) error { return fmt.Errorf("pbs: write secret: %w", err) }
+	fail := func(err error) error { return fmt.Errorf("write secret: %w", err) }
 	f, err := os.CreateTemp(o.Folder, ".invitation-*") // mode 0600
 	if err != nil {
 		return fail(err)
@@ -136,7 +136,7 @@ func (f *fleet) submitAll(ctx context.Context, env []string) error {
 	}
 	for n := 0; n < f.o.Workers; {
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("pbs: not all workers submitted: %w", context.Cause(ctx))
+			return fmt.Errorf("not all workers submitted: %w", context.Cause(ctx))
 		}
 		take := min(size, f.o.Workers-n)
 		name, err := f.k.submit(ctx, &f.o, f.o.First+n, take, env)
@@ -158,8 +158,8 @@ func (f *fleet) submitAll(ctx context.Context, env []string) error {
 }
 
 var (
-	errTooLarge = errors.New("pbs: array size exceeds the queue's limit")
-	errLost     = errors.New("pbs: qsub printed no job identifier")
+	errTooLarge = errors.New("array size exceeds the queue's limit")
+	errLost     = errors.New("qsub printed no job identifier")
 )
 
 // submit submits one array of n workers, the first of which has number first. It returns the job's
@@ -181,7 +181,7 @@ func (k *Launcher) submit(ctx context.Context, o *worker.StartOptions, first, n 
 	case r.Lost:
 		return name, fmt.Errorf("%w before it was killed: %w", errLost, r.Err)
 	}
-	return name, fmt.Errorf("pbs: submit a job of %d workers: %w", n, r.Err)
+	return name, fmt.Errorf("submit a job of %d workers: %w", n, r.Err)
 }
 
 // lastID returns the last line that is a job's identifier, or "": sites make qsub print more.

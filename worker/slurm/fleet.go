@@ -216,7 +216,7 @@ func (f *fleet) end(ctx context.Context) error {
 			break
 		}
 		if ctx.Err() != nil || !batchsys.Sleep(ctx, wait) {
-			return errors.Join(fmt.Errorf("slurm: %s may be left (%w): `%s` ends them", f.Jobs(),
+			return errors.Join(fmt.Errorf("%s may be left (%w): `%s` ends them", f.Jobs(),
 				context.Cause(ctx), f.byHand()), last)
 		}
 	}

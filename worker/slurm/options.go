@@ -72,7 +72,7 @@ func needsValue(name string) bool {
 // checkExtra returns an error that names all refused options of sbatch. cpus: Options.CPUs is set.
 func checkExtra(args []string, cpus bool) error {
 	var errs []error
-	say := func(format string, a ...any) { errs = append(errs, fmt.Errorf("slurm: option "+format, a...)) }
+	say := func(format string, a ...any) { errs = append(errs, fmt.Errorf("option "+format, a...)) }
 	value := false // args[i] may be the value of the option before it
 	for i, a := range args {
 		// If the value is missing, sbatch takes the next option, which is ours, for it.

@@ -136,7 +136,7 @@ func (k *Launcher) Check(ctx context.Context) error {
 			if errors.Is(err, exec.ErrNotFound) && !strings.Contains(p, "/") {
 				return fmt.Errorf("%s: not found in PATH: Slurm's client programs are needed (Debian: slurm-client)", p)
 			}
-			return fmt.Errorf("slurm: %w: Slurm's client programs are needed (Debian: slurm-client)", err)
+			return fmt.Errorf("%w: Slurm's client programs are needed (Debian: slurm-client)", err)
 		}
 	}
 	_, err := k.arrayLimit(ctx)
@@ -150,7 +150,7 @@ func (k *Launcher) arrayLimit(ctx context.Context) (int, error) {
 	if k.maxArray == 0 {
 		a := k.run(ctx, k.times.check, k.o.Scontrol, "show", "config")
 		if a.Err != nil {
-			return 0, fmt.Errorf("slurm: the controller does not answer: %w; slurmctld has to run, and SLURM_CONF to name its configuration", a.Err)
+			return 0, fmt.Errorf("the controller does not answer: %w; slurmctld has to run, and SLURM_CONF to name its configuration", a.Err)
 		}
 		limit, err := maxArraySize(string(a.Stdout))
 		if err != nil {
@@ -176,7 +176,7 @@ func maxArraySize(config string) (int, error) {
 			return n, nil
 		}
 		if err == nil && n == 0 {
-			return 0, errors.New("slurm: job arrays are disabled (MaxArraySize is 0 in slurm.conf)")
+			return 0, errors.New("job arrays are disabled (MaxArraySize is 0 in slurm.conf)")
 		}
 		break
 	}
@@ -196,7 +196,7 @@ func (k *Launcher) validate() error {
 		{"Throttle", k.o.Throttle, "all workers at once"},
 	} {
 		if n.value < 0 {
-			errs = append(errs, fmt.Errorf("slurm: %s is %d, expected 0 (%s) or more", n.name, n.value, n.zero))
+			errs = append(errs, fmt.Errorf("%s is %d, expected 0 (%s) or more", n.name, n.value, n.zero))
 		}
 	}
 	errs = append(errs, checkExtra(k.o.Extra, k.o.CPUs > 0))
@@ -206,15 +206,15 @@ func (k *Launcher) validate() error {
 	}{{"Init", k.o.Init}, {"Prefix", k.o.Prefix}, {"Suffix", k.o.Suffix}} {
 		for _, w := range l.words {
 			if strings.ContainsRune(w, 0) || l.name != "Init" && strings.ContainsAny(w, "\r\n") {
-				errs = append(errs, fmt.Errorf("slurm: %s has %q: zero bytes are not allowed, nor line breaks except in Init", l.name, w))
+				errs = append(errs, fmt.Errorf("%s has %q: zero bytes are not allowed, nor line breaks except in Init", l.name, w))
 			}
 		}
 	}
 	if k.o.Folder != "" {
 		if info, err := os.Stat(k.o.Folder); err != nil {
-			errs = append(errs, fmt.Errorf("slurm: Folder: %w", err))
+			errs = append(errs, fmt.Errorf("Folder: %w", err))
 		} else if !info.IsDir() {
-			errs = append(errs, fmt.Errorf("slurm: Folder: %s is not a directory", k.o.Folder))
+			errs = append(errs, fmt.Errorf("Folder: %s is not a directory", k.o.Folder))
 		}
 	}
 	return errors.Join(errs...)

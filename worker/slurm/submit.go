@@ -42,7 +42,7 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 	}
 	arrays := (o.Workers + limit - 1) / limit
 	if k.o.Throttle > 0 && k.o.Throttle < arrays {
-		return nil, fmt.Errorf("slurm: Throttle is %d, but %d workers need %d job arrays, each of which runs at least one worker: expected %d or more",
+		return nil, fmt.Errorf("Throttle is %d, but %d workers need %d job arrays, each of which runs at least one worker: expected %d or more",
 			k.o.Throttle, o.Workers, arrays, arrays)
 	}
 	f := newFleet(k, o)
@@ -72,29 +72,29 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 func validateStart(o *worker.StartOptions) error {
 	var errs []error
 	if o.Workers < 1 {
-		errs = append(errs, fmt.Errorf("slurm: Workers is %d, expected 1 or more", o.Workers))
+		errs = append(errs, fmt.Errorf("Workers is %d, expected 1 or more", o.Workers))
 	}
 	if o.First < 0 {
-		errs = append(errs, fmt.Errorf("slurm: First is %d, expected 0 or more", o.First))
+		errs = append(errs, fmt.Errorf("First is %d, expected 0 or more", o.First))
 	}
 	if o.Run == "" || strings.ContainsFunc(o.Run,
 		func(r rune) bool { return r > 'z' || r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-		errs = append(errs, fmt.Errorf("slurm: Run is %q, expected letters, digits and dashes", o.Run))
+		errs = append(errs, fmt.Errorf("Run is %q, expected letters, digits and dashes", o.Run))
 	}
 	if len(o.Command) == 0 || !filepath.IsAbs(o.Command[0]) {
-		errs = append(errs, fmt.Errorf("slurm: Command is %q, expected the absolute path of a program first",
+		errs = append(errs, fmt.Errorf("Command is %q, expected the absolute path of a program first",
 			o.Command))
 	}
 	for _, w := range o.Command {
 		if strings.ContainsRune(w, 0) {
-			errs = append(errs, fmt.Errorf("slurm: Command has %q: zero bytes are not allowed", w))
+			errs = append(errs, fmt.Errorf("Command has %q: zero bytes are not allowed", w))
 		}
 	}
 	if o.Endpoint.IsZero() {
-		errs = append(errs, errors.New("slurm: Endpoint is empty"))
+		errs = append(errs, errors.New("Endpoint is empty"))
 	}
 	if o.Folder != "" && !filepath.IsAbs(o.Folder) {
-		errs = append(errs, fmt.Errorf("slurm: Folder is %q, expected an absolute path",
+		errs = append(errs, fmt.Errorf("Folder is %q, expected an absolute path",
 			o.Folder))
 	}
 	return errors.Join(errs...)
@@ -104,22 +104,22 @@ func validateStart(o *worker.StartOptions) error {
 func (f *fleet) prepare() error {
 	text, err := f.o.Endpoint.MarshalText()
 	if err != nil {
-		return fmt.Errorf("slurm: encode endpoint: %w", err)
+		return fmt.Errorf("encode endpoint: %w", err)
 	}
 	f.folder = f.o.Folder
 	if f.folder == "" && f.k.o.Folder != "" {
 		parent, err := filepath.Abs(f.k.o.Folder)
 		if err != nil {
-			return fmt.Errorf("slurm: Folder: %w", err)
+			return fmt.Errorf("Folder: %w", err)
 		}
 		if f.folder, err = os.MkdirTemp(parent, "leat-"+f.o.Run+"-"); err != nil { // mode 0700
-			return fmt.Errorf("slurm: create folder: %w", err)
+			return fmt.Errorf("create folder: %w", err)
 		}
 		f.ownFolder = f.folder
 	}
 	f.env = environment()
 	if strings.ContainsAny(f.folder, "\\\r\n") {
-		return fmt.Errorf("slurm: Folder is %q: Slurm can't write logs to a path with a backslash or a line break",
+		return fmt.Errorf("Folder is %q: Slurm can't write logs to a path with a backslash or a line break",
 			f.folder)
 	}
 	if f.folder == "" {
@@ -128,12 +128,12 @@ func (f *fleet) prepare() error {
 	}
 	s, err := os.CreateTemp(f.folder, "slurm-*.invitation") // mode 0600
 	if err != nil {
-		return fmt.Errorf("slurm: write secret: %w", err)
+		return fmt.Errorf("write secret: %w", err)
 	}
 	f.secret = s.Name()
 	_, err = s.Write(text)
 	if err = errors.Join(err, s.Close()); err != nil {
-		return fmt.Errorf("slurm: write secret: %w", err)
+		return fmt.Errorf("write secret: %w", err)
 	}
 	return nil
 }
@@ -143,12 +143,12 @@ func (f *fleet) removeFiles() error {
 	var err error
 	if f.secret != "" {
 		if e := os.Remove(f.secret); e != nil && !errors.Is(e, fs.ErrNotExist) {
-			err = fmt.Errorf("slurm: remove secret: %w", e)
+			err = fmt.Errorf("remove secret: %w", e)
 		}
 	}
 	if f.ownFolder != "" {
 		if e := os.RemoveAll(f.ownFolder); e != nil {
-			err = errors.Join(err, fmt.Errorf("slurm: remove folder: %w", e))
+			err = errors.Join(err, fmt.Errorf("remove folder: %w", e))
 		}
 	}
 	return err
@@ -157,7 +157,7 @@ func (f *fleet) removeFiles() error {
 // submit submits one array of n workers, the first of which has number first.
 func (f *fleet) submit(ctx context.Context, first, n, throttle int) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("slurm: not all workers submitted: %w", context.Cause(ctx))
+		return fmt.Errorf("not all workers submitted: %w", context.Cause(ctx))
 	}
 	// Without its number the job can't be canceled.
 	calm, stop := batchsys.Patient(ctx, f.k.times.answer)
@@ -171,7 +171,7 @@ func (f *fleet) submit(ctx context.Context, first, n, throttle int) error {
 			f.live[task{id, i}] = first + i
 		}
 		if len(f.arrays) > 1 && cluster != f.cluster {
-			return fmt.Errorf("slurm: job arrays of one run went to two clusters, %q and %q", f.cluster,
+			return fmt.Errorf("job arrays of one run went to two clusters, %q and %q", f.cluster,
 				cluster)
 		}
 		f.cluster = cluster
@@ -180,9 +180,9 @@ func (f *fleet) submit(ctx context.Context, first, n, throttle int) error {
 	}
 	switch {
 	case a.Err != nil:
-		return fmt.Errorf("slurm: submit a job of %d workers: %w", n, a.Err)
+		return fmt.Errorf("submit a job of %d workers: %w", n, a.Err)
 	case !ok:
-		return fmt.Errorf("slurm: sbatch printed %q, expected the job's number%s",
+		return fmt.Errorf("sbatch printed %q, expected the job's number%s",
 			batchsys.Tail(string(a.Stdout), 200),
 			when(a.Stderr != "", ", and "+batchsys.Tail(a.Stderr, batchsys.EndOfLog)))
 	case a.Stderr != "":

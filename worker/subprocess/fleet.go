@@ -74,10 +74,10 @@ func (f *fleet) startAll(ctx context.Context) error {
 	for i := range f.o.Workers {
 		name := worker.WorkerName(Name, f.o.First+i)
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("subprocess: start %s: %w", name, context.Cause(ctx))
+			return fmt.Errorf("start %s: %w", name, context.Cause(ctx))
 		}
 		if err := f.startOne(name); err != nil {
-			return fmt.Errorf("subprocess: start %s: %w%s", name, err, remedy(err))
+			return fmt.Errorf("start %s: %w%s", name, err, remedy(err))
 		}
 	}
 	return nil
@@ -223,12 +223,12 @@ func (f *fleet) Stop(ctx context.Context) error {
 	var errs []error
 	for _, c := range f.children {
 		if !c.isGone() {
-			errs = append(errs, fmt.Errorf("subprocess: %s (%s) has not ended after SIGKILL: `ps -o stat,wchan,args %d` shows what it waits for",
+			errs = append(errs, fmt.Errorf("%s (%s) has not ended after SIGKILL: `ps -o stat,wchan,args %d` shows what it waits for",
 				c.name, c.job(), c.cmd.Process.Pid))
 		}
 	}
 	if errs == nil {
-		errs = append(errs, errors.New("subprocess: all workers have ended, but a write to Output does not return"))
+		errs = append(errs, errors.New("all workers have ended, but a write to Output does not return"))
 	}
 	return errors.Join(errs...)
 }

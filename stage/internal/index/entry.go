@@ -126,7 +126,7 @@ func (l *Index) FindLocked(k Key) (e *Entry, err error) {
 // The caller holds the key's lock. The entry is pinned.
 func (l *Index) Publish(res *Reservation, o Object) (e *Entry, err error) {
 	if res != nil && o.Charge > res.charge {
-		return nil, fmt.Errorf("stage: an object takes %d bytes, reserved are %d", o.Charge, res.charge)
+		return nil, fmt.Errorf("an object takes %d bytes, reserved are %d", o.Charge, res.charge)
 	}
 	err = l.guard(func() error {
 		i, r, err := l.alloc()

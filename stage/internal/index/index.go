@@ -24,13 +24,13 @@ import (
 var (
 	// ErrBroken is returned when the index can't be read or written any more, because the disk
 	// failed or the file was truncated.
-	ErrBroken = errors.New("stage: the index of the directory is unusable")
+	ErrBroken = errors.New("the index of the directory is unusable")
 	// ErrStopped is returned when a stopped process, as by SIGSTOP, holds what this one waits for.
-	ErrStopped = errors.New("stage: waiting for a stopped process")
+	ErrStopped = errors.New("waiting for a stopped process")
 	// ErrBusy is returned when another process holds a lock for too long.
-	ErrBusy = errors.New("stage: the directory is blocked")
+	ErrBusy = errors.New("the directory is blocked")
 	// ErrFull is returned when the index, this process's pins or its copies are exhausted.
-	ErrFull = errors.New("stage: the index is full")
+	ErrFull = errors.New("the index is full")
 )
 
 // Freer frees the bytes at a place, which take charge bytes on the disk. It may be called again for
@@ -190,7 +190,7 @@ func (l *Index) lockError(number int64, waited time.Duration, tooLong bool) erro
 func (l *Index) openIndex(alone bool) error {
 	fd, err := unix.Openat(l.dir.Fd(), "index", unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
-		return fmt.Errorf("stage: opening %s: %w", l.dir.File("index"), err)
+		return fmt.Errorf("opening %s: %w", l.dir.File("index"), err)
 	}
 	l.fd = fd
 	var st unix.Stat_t
@@ -199,7 +199,7 @@ func (l *Index) openIndex(alone bool) error {
 	}
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != os.Geteuid():
-		return fmt.Errorf("stage: %s is not a regular file of this user: name another directory (%w)", l.dir.File("index"),
+		return fmt.Errorf("%s is not a regular file of this user: name another directory (%w)", l.dir.File("index"),
 			lease.ErrForeign)
 	case st.Size < recordsAt && !alone:
 		return fmt.Errorf("%w: %s was truncated while processes use it", ErrBroken, l.dir.File("index"))
@@ -209,7 +209,7 @@ func (l *Index) openIndex(alone bool) error {
 		}
 	}
 	if l.head, err = unix.Mmap(fd, 0, recordsAt, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
-		return fmt.Errorf("stage: mapping %s: %w", l.dir.File("index"), err)
+		return fmt.Errorf("mapping %s: %w", l.dir.File("index"), err)
 	}
 	l.h = at[header](l.head, 0)
 	return l.guard(func() error { return l.prepareHeader(alone, st.Size) })
@@ -272,10 +272,10 @@ func (l *Index) prepareHeader(alone bool, size int64) error {
 func (l *Index) format() error {
 	fault.Point("index.formatting")
 	if err := unix.Ftruncate(l.fd, 0); err != nil {
-		return fmt.Errorf("stage: emptying %s: %w", l.dir.File("index"), err)
+		return fmt.Errorf("emptying %s: %w", l.dir.File("index"), err)
 	}
 	if err := allocate(l.fd, 0, recordsAt); err != nil {
-		return fmt.Errorf("stage: creating %s: %w", l.dir.File("index"), err)
+		return fmt.Errorf("creating %s: %w", l.dir.File("index"), err)
 	}
 	return nil
 }

@@ -46,14 +46,14 @@ func (l *Index) join() (*process, error) {
 	})
 	if err != nil {
 		if store.Full(err) {
-			return nil, fmt.Errorf("stage: joining %s: %s is left on its disk: free some, or name another directory: %w", l.dir.Path(),
+			return nil, fmt.Errorf("joining %s: %s is left on its disk: free some, or name another directory: %w", l.dir.Path(),
 				store.Lacking(l.dir.Fd(), err), err)
 		}
-		return nil, fmt.Errorf("stage: joining %s: %w", l.dir.Path(), err)
+		return nil, fmt.Errorf("joining %s: %w", l.dir.Path(), err)
 	}
 	p.hold, p.fd = h, h.Fd()
 	if p.data, err = unix.Mmap(p.fd, 0, procSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
-		return nil, errors.Join(fmt.Errorf("stage: mapping %s: %w", l.procs.File(p.name), err), leaveHold(h))
+		return nil, errors.Join(fmt.Errorf("mapping %s: %w", l.procs.File(p.name), err), leaveHold(h))
 	}
 	p.h, p.pinned = at[procHeader](p.data, 0), pinsStep/4
 	for i := MaxCopies - 1; i >= 0; i-- {
@@ -184,7 +184,7 @@ func (l *Index) sweep(name string) error {
 func (l *Index) mapDead(name string, held *unix.Stat_t) ([]byte, error) {
 	fd, err := unix.Openat(l.procs.Fd(), name, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, fmt.Errorf("stage: opening %s: %w", l.procs.File(name), err)
+		return nil, fmt.Errorf("opening %s: %w", l.procs.File(name), err)
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
@@ -192,12 +192,12 @@ func (l *Index) mapDead(name string, held *unix.Stat_t) ([]byte, error) {
 		return nil, err
 	}
 	if st.Dev != held.Dev || st.Ino != held.Ino {
-		return nil, fmt.Errorf("stage: %s was replaced by another file: %w", l.procs.File(name),
+		return nil, fmt.Errorf("%s was replaced by another file: %w", l.procs.File(name),
 			lease.ErrForeign)
 	}
 	data, err := unix.Mmap(fd, 0, procSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
-		return nil, fmt.Errorf("stage: mapping %s: %w", l.procs.File(name), err)
+		return nil, fmt.Errorf("mapping %s: %w", l.procs.File(name), err)
 	}
 	return data, nil
 }
@@ -269,7 +269,7 @@ func (l *Index) openPeer(name string) (*peer, error) {
 		return nil, nil // or not a regular file
 	}
 	if err != nil {
-		return nil, fmt.Errorf("stage: opening %s: %w", l.procs.File(name), err)
+		return nil, fmt.Errorf("opening %s: %w", l.procs.File(name), err)
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
@@ -278,7 +278,7 @@ func (l *Index) openPeer(name string) (*peer, error) {
 	}
 	data, err := unix.Mmap(fd, 0, procSize, unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
-		return nil, fmt.Errorf("stage: mapping %s: %w", l.procs.File(name), err)
+		return nil, fmt.Errorf("mapping %s: %w", l.procs.File(name), err)
 	}
 	return &peer{name: name, data: data, seen: true}, nil
 }

@@ -210,7 +210,7 @@ func (r *record) intact(seq uint64) bool {
 }
 
 // errDamaged is returned for a record that is not as it was written. Its fields must not be used.
-var errDamaged = errors.New("stage: damaged record")
+var errDamaged = errors.New("damaged record")
 
 // damaged marks the index as unclean because of a damaged record and returns errDamaged. The next
 // process that opens the directory alone removes the record; until then its object is not found,

@@ -162,7 +162,7 @@ func read(fd int, b []byte, at int64) (done int, err error) {
 func allocated(fd int) (int64, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return 0, fmt.Errorf("stage: %w", err)
+		return 0, err
 	}
 	return int64(st.Blocks) * 512, nil
 }

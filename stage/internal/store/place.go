@@ -41,7 +41,7 @@ func (p Place) Packed() bool { return p.Offset != File }
 // Check returns an error if no object can be at p.
 func (p Place) Check() error {
 	if p.ID == 0 || p.Packed() && (p.Offset < 0 || p.Offset%Block != 0 || p.Offset >= SegmentSize) {
-		return fmt.Errorf("stage: invalid place: offset %d in number %d", p.Offset, p.ID)
+		return fmt.Errorf("invalid place: offset %d in number %d", p.Offset, p.ID)
 	}
 	_, err := parseExt(p.ext())
 	return err
@@ -98,7 +98,7 @@ func parseExt(ext string) (e [16]byte, err error) {
 		ok = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.'
 	}
 	if !ok {
-		return e, fmt.Errorf("stage: invalid extension %q: want a dot and 1 to %d letters, digits, dots, _ or -", ext, len(e)-1)
+		return e, fmt.Errorf("invalid extension %q: want a dot and 1 to %d letters, digits, dots, _ or -", ext, len(e)-1)
 	}
 	copy(e[:], ext)
 	return e, nil

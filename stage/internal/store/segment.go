@@ -109,7 +109,7 @@ func (s *Store) newSegment() (*segment, error) {
 		if errors.Is(err, fs.ErrExist) {
 			continue // the numbers restarted
 		} else if err != nil {
-			return nil, fmt.Errorf("stage: creating a segment: %w", err)
+			return nil, fmt.Errorf("creating a segment: %w", err)
 		}
 		fault.Point("stage.segment")
 		return &segment{id: id, hold: h, size: size}, nil

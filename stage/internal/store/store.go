@@ -43,10 +43,10 @@ func Open(dir *lease.Dir, next func() (uint64, error)) (*Store, error) {
 	s.open.max = maxDescriptors
 	var err error
 	if s.segments, err = dir.Sub("segments"); err != nil {
-		return nil, fmt.Errorf("stage: %w", err)
+		return nil, err
 	}
 	if s.objects, err = dir.Sub("objects"); err != nil {
-		return nil, errors.Join(fmt.Errorf("stage: %w", err), s.segments.Close())
+		return nil, errors.Join(err, s.segments.Close())
 	}
 	if s.packs, err = s.probe(); err != nil {
 		return nil, errors.Join(err, s.objects.Close(), s.segments.Close())
@@ -60,7 +60,7 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	if n := s.writers; n > 0 {
 		s.mu.Unlock()
-		return fmt.Errorf("stage: %d objects are still being written", n)
+		return fmt.Errorf("%d objects are still being written", n)
 	}
 	active := s.active
 	s.active = nil
@@ -139,7 +139,7 @@ func (s *Store) ReadAt(p Place, b []byte, at int64) (int, error) {
 		return 0, err
 	}
 	if at < 0 || at > math.MaxInt64-SegmentSize {
-		return 0, fmt.Errorf("stage: invalid offset %d", at)
+		return 0, fmt.Errorf("invalid offset %d", at)
 	}
 	if len(b) == 0 { // an empty object has no bytes on the disk
 		return 0, nil
@@ -173,7 +173,7 @@ func (s *Store) OpenFile(p Place) (*os.File, error) {
 		return nil, err
 	}
 	if p.Packed() {
-		return nil, fmt.Errorf("stage: an object in segment %d has no file of its own", p.ID)
+		return nil, fmt.Errorf("an object in segment %d has no file of its own", p.ID)
 	}
 	fd, err := openat(s.objects.Fd(), p.name(), unix.O_RDONLY, 0)
 	if err != nil {
@@ -192,7 +192,7 @@ func (s *Store) Size(p Place) (int64, error) {
 		return 0, explain("looking at", s.Path(p), err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return 0, fmt.Errorf("stage: %s is not a regular file", s.Path(p))
+		return 0, fmt.Errorf("%s is not a regular file", s.Path(p))
 	}
 	return st.Size, nil
 }
@@ -227,7 +227,7 @@ func (s *Store) CheckPath(p Place) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("stage: %s was removed or replaced: %w", dir.Path(),
+	return "", fmt.Errorf("%s was removed or replaced: %w", dir.Path(),
 		fs.ErrNotExist)
 }
 
@@ -248,12 +248,12 @@ func (s *Store) Free(p Place, size int64) error {
 		err := s.objects.Remove(p.name())
 		fault.Point("stage.unlinked")
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("stage: %w", err)
+			return err
 		}
 		return nil
 	}
 	if size < 0 || size > SegmentSize-p.Offset {
-		return fmt.Errorf("stage: invalid place: %d bytes at %d in a segment", size, p.Offset)
+		return fmt.Errorf("invalid place: %d bytes at %d in a segment", size, p.Offset)
 	}
 	d, err := s.open.get(s.segments, p.ID)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -298,7 +298,7 @@ func (s *Store) removeEmpty(id uint64) error {
 			s.open.forget(id)
 		}
 		if err != nil {
-			return fmt.Errorf("stage: %w", err)
+			return err
 		}
 		return nil
 	}
@@ -358,11 +358,11 @@ func lacking(known bool, st *unix.Statfs_t) string {
 func explain(doing, path string, err error) error {
 	switch {
 	case Full(err):
-		return fmt.Errorf("stage: %s %s: no space or inode is left: %w", doing, path, err)
+		return fmt.Errorf("%s %s: no space or inode is left: %w", doing, path, err)
 	case errors.Is(err, unix.EROFS):
-		return fmt.Errorf("stage: %s %s: the file system is read-only, name another directory: %w", doing, path, err)
+		return fmt.Errorf("%s %s: the file system is read-only, name another directory: %w", doing, path, err)
 	case errors.Is(err, unix.EFBIG):
-		return fmt.Errorf("stage: %s %s: the file would exceed the limit of this process (ulimit -f) or of the file system: %w", doing, path, err)
+		return fmt.Errorf("%s %s: the file would exceed the limit of this process (ulimit -f) or of the file system: %w", doing, path, err)
 	}
-	return fmt.Errorf("stage: %s %s: %w", doing, path, err)
+	return fmt.Errorf("%s %s: %w", doing, path, err)
 }

@@ -59,7 +59,7 @@ func (s *Store) Sweep(used func(id uint64) bool) (removed int, err error) {
 		err = errors.Join(err, sub.Close())
 	}
 	if err != nil {
-		err = fmt.Errorf("stage: sweeping: %w", err)
+		err = fmt.Errorf("sweeping: %w", err)
 	}
 	return removed, err
 }

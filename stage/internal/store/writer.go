@@ -113,11 +113,11 @@ func (d *Writer) WriteAt(b []byte, at int64) (int, error) {
 func (d *Writer) at(n, at int64) (fd int, to int64, err error) {
 	switch {
 	case d.closed || d.committed:
-		return -1, 0, fmt.Errorf("stage: writing %s: %w", d.s.Path(d.place), fs.ErrClosed)
+		return -1, 0, fmt.Errorf("writing %s: %w", d.s.Path(d.place), fs.ErrClosed)
 	case n < 0 || at < 0 || at > 1<<62-n:
-		return -1, 0, fmt.Errorf("stage: writing %s: %d bytes at %d", d.s.Path(d.place), n, at)
+		return -1, 0, fmt.Errorf("writing %s: %d bytes at %d", d.s.Path(d.place), n, at)
 	case d.seg != nil && at+n > d.size:
-		return -1, 0, fmt.Errorf("stage: writing %s: %d bytes at %d, the object has %d", d.s.Path(d.place), n, at,
+		return -1, 0, fmt.Errorf("writing %s: %d bytes at %d, the object has %d", d.s.Path(d.place), n, at,
 			d.size)
 	case d.seg != nil:
 		return d.seg.hold.Fd(), d.place.Offset + at, nil
@@ -134,9 +134,9 @@ func (d *Writer) at(n, at int64) (fd int, to int64, err error) {
 func (d *Writer) Commit(size int64) error {
 	switch {
 	case d.closed || d.committed:
-		return fmt.Errorf("stage: completing %s: %w", d.s.Path(d.place), fs.ErrClosed)
+		return fmt.Errorf("completing %s: %w", d.s.Path(d.place), fs.ErrClosed)
 	case size < 0 || d.seg != nil && size > d.size:
-		return fmt.Errorf("stage: completing %s: %d bytes, the object has %d", d.s.Path(d.place), size, d.size)
+		return fmt.Errorf("completing %s: %d bytes, the object has %d", d.s.Path(d.place), size, d.size)
 	case d.seg != nil:
 		d.committed = true
 		return nil
@@ -147,7 +147,7 @@ func (d *Writer) Commit(size int64) error {
 	case err != nil:
 		return explain("completing", d.s.Path(d.place), err)
 	case has < size:
-		return fmt.Errorf("stage: completing %s: only %d of %d bytes were written", d.s.Path(d.place), has, size)
+		return fmt.Errorf("completing %s: only %d of %d bytes were written", d.s.Path(d.place), has, size)
 	case has > size || d.size > size:
 		if err := truncate(d.file.fd, size); err != nil {
 			return explain("completing", d.s.Path(d.place), err)
