@@ -140,14 +140,12 @@ func (b *Block) Paths(name string) []string {
 	return p
 }
 
-// Nodata returns the nodata value of a layer (counted from 0, as in the array) of an input's first
-// file, and false if the layer has none or a mask replaces it.
-func (b *Block) Nodata(name string, layer int) (ndarray.Scalar, bool) {
+// Nodata returns the nodata value of a band (counted from 1 among those that the job reads) of an
+// input's first file, and false if the band has none or a mask replaces it.
+func (b *Block) Nodata(name string, band int) (ndarray.Scalar, bool) {
 	f := b.run.in.files[b.fileIndices(name)[0]]
-	if layer < 0 || layer >= len(f.nodata) {
-		panic(fmt.Sprintf("layer %d of input %q, which has %s", layer, name, count(len(f.nodata), "layer")))
-	}
-	if n := f.nodata[layer]; n != nil {
+	checkBand(name, band, len(f.nodata))
+	if n := f.nodata[band-1]; n != nil {
 		return *n, true
 	}
 	return ndarray.Scalar{}, false
@@ -196,10 +194,10 @@ func (b *Block) Emit(value any) {
 	b.emitted = append(b.emitted, value)
 }
 
-// Band returns one band of an input of one file, counted from 0, as a slice of rows*columns values
-// that shares the array's memory. It panics if the pixels' type is not T.
+// Band returns one band of an input of one file, counted from 1, as a slice of rows*columns values
+// that shares the array's memory. It panics if the pixels' type is not T; [As] converts any type.
 func Band[T ndarray.Element](b *Block, input string, band int) []T {
-	return ndarray.Slice[T](b.In(input).At(band))
+	return ndarray.Slice[T](b.plane(input, band))
 }
 
 // Out makes an array of one band, passes it to SetOut, and returns its values, which the function
@@ -216,6 +214,20 @@ func (b *Block) file(name string) int {
 		panic(fmt.Sprintf("input %q is a list: use InList", name))
 	}
 	return i[0]
+}
+
+// plane returns a band of an input of one file, counted from 1.
+func (b *Block) plane(name string, band int) *ndarray.Array {
+	a := b.In(name)
+	checkBand(name, band, a.Shape[0])
+	return a.At(band - 1)
+}
+
+// checkBand panics if an input with n bands has no such band.
+func checkBand(name string, band, n int) {
+	if band < 1 || band > n {
+		panic(fmt.Sprintf("band %d of input %q, which has %s", band, name, count(n, "band")))
+	}
 }
 
 // fileIndices returns the indices of an input's files among those of the run.

@@ -76,7 +76,7 @@ func focalMean(_ context.Context, b *Block) error {
 		return errors.New("there was no Setup")
 	}
 	p := b.Params().(focalParams)
-	red, valid := Band[uint16](b, "red", 0), b.Valid("red").Raw()
+	red, valid := Band[uint16](b, "red", 1), b.Valid("red").Raw()
 	out := Out[float32](b, "mean")
 	cols, sum := b.Columns(), 0.0
 	for y := 1; y < b.Rows()-1; y++ {
@@ -106,7 +106,7 @@ func focalMean(_ context.Context, b *Block) error {
 func slowDouble(_ context.Context, b *Block) error {
 	time.Sleep(b.Params().(time.Duration))
 	out := Out[uint16](b, "out")
-	for i, v := range Band[uint16](b, "red", 0) {
+	for i, v := range Band[uint16](b, "red", 1) {
 		out[i] = 2 * v
 	}
 	return nil
@@ -132,7 +132,7 @@ func emitsNumber(_ context.Context, b *Block) error {
 
 // spoilsInputs writes to its inputs, which another worker reads again when this one is lost.
 func spoilsInputs(_ context.Context, b *Block) error {
-	red, out := Band[uint16](b, "red", 0), Out[uint16](b, "out")
+	red, out := Band[uint16](b, "red", 1), Out[uint16](b, "out")
 	for i, v := range red {
 		red[i] = v + 1
 		out[i] = red[i]
@@ -142,7 +142,7 @@ func spoilsInputs(_ context.Context, b *Block) error {
 
 func halves(_ context.Context, b *Block) error {
 	out := b.NewOut(ndarray.Float64, 2)
-	for i, v := range Band[uint16](b, "red", 0) {
+	for i, v := range Band[uint16](b, "red", 1) {
 		ndarray.Slice[float64](out.At(0))[i] = float64(v) / 2
 		ndarray.Slice[float64](out.At(1))[i] = -float64(v)
 	}

@@ -63,7 +63,7 @@ func ExampleRun() {
 		Outputs:  map[string]apply.Output{"mean": {Path: out}},
 		Controls: apply.Controls{Overlap: 1, Margin: block.MarginNearest},
 		Func: func(_ context.Context, b *apply.Block) error {
-			a, mean, w := apply.Band[uint8](b, "a", 0), apply.Out[uint8](b, "mean"), b.Columns()
+			a, mean, w := apply.Band[uint8](b, "a", 1), apply.Out[uint8](b, "mean"), b.Columns()
 			for r := 1; r < b.Rows()-1; r++ {
 				for c := 1; c < w-1; c++ {
 					mean[r*w+c] = uint8((int(a[r*w+c-1]) + int(a[r*w+c]) + int(a[r*w+c+1])) / 3)
@@ -114,7 +114,7 @@ func ExampleBlock_Emit() {
 		Inputs: map[string]apply.Input{"a": apply.File(in)},
 		Func: func(_ context.Context, b *apply.Block) error {
 			sum := 0
-			for _, v := range apply.Band[uint8](b, "a", 0) {
+			for _, v := range apply.Band[uint8](b, "a", 1) {
 				sum += int(v)
 			}
 			b.Emit(sum)

@@ -189,7 +189,7 @@ func focal(b *Block, files map[string]*modelFile, grid block.Window, r int) erro
 	clear(out.Raw())
 	sums, counts := ndarray.Slice[int32](out.At(0)), ndarray.Slice[int32](out.At(1))
 	for name, f := range files {
-		px, valid := Band[int16](b, name, 0), ndarray.Slice[uint8](b.Valid(name).At(0))
+		px, valid := Band[int16](b, name, 1), ndarray.Slice[uint8](b.Valid(name).At(0))
 		for i := range px {
 			x := grid.Col + b.Window.Col - b.Overlap() + i%b.Columns()
 			y := grid.Row + b.Window.Row - b.Overlap() + i/b.Columns()
@@ -247,7 +247,7 @@ func TestMarginOfSubWindow(t *testing.T) {
 			Controls: Controls{Window: &window, Overlap: 5, Margin: m},
 			Func: func(_ context.Context, b *Block) error {
 				calls++
-				got := Band[uint16](b, "a", 0)
+				got := Band[uint16](b, "a", 1)
 				want := ndarray.Slice[uint16](cut(px, w, h, window.Grow(5)).At(0))
 				for i := range want {
 					if got[i] != want[i] || b.Valid("a").Raw()[i] != 1 {
@@ -277,7 +277,7 @@ func TestBlockPosition(t *testing.T) {
 		wantY := 5000000 - 10*(4+float64(b.Window.Row-2)+0.5)
 		col, row := b.Pixel(x[5], y[7])
 		w, h := b.PixelSize()
-		n, has := b.Nodata("a", 0)
+		n, has := b.Nodata("a", 1)
 		switch {
 		case b.Total() != 6 || b.BlocksAcross() != 3 || b.BlocksDown() != 2 || b.Number != b.Row*3+b.Col:
 			return fmt.Errorf("block %d of %d at %d, %d", b.Number, b.Total(), b.Col, b.Row)

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/codec"
 	"leat/internal/terminal"
 	"leat/raster"
 	"leat/worker"
@@ -28,7 +29,7 @@ type Function struct {
 	Close func(state any) error
 	// Params encodes Job.Params, which Block.Params returns in a worker; nil for a function without
 	// parameters. Emits encodes the values that it emits; nil for a function that emits none.
-	Params, Emits Codec
+	Params, Emits codec.Codec[any]
 	// Errors are sentinels that errors.Is finds in the errors of Func, Setup and Close even if
 	// another process called them; at most 48.
 	Errors []error

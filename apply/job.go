@@ -7,6 +7,7 @@ import (
 
 	"leat/apply/internal/jobspec"
 	"leat/block"
+	"leat/codec"
 	"leat/ndarray"
 	"leat/raster"
 	"leat/raster/overview"
@@ -40,7 +41,7 @@ type Job struct {
 	Merge func(block int, value any) error
 	// Emits encodes the emitted values where they leave the process or are kept for resuming. If it
 	// is nil, all blocks are computed in this process and a failed run can't be resumed.
-	Emits Codec
+	Emits codec.Codec[any]
 	// Params is returned by Block.Params. It must not be changed during the run.
 	Params any
 

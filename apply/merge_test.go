@@ -127,7 +127,7 @@ func TestJobWithoutOutputs(t *testing.T) {
 	mustRun(t, Job{Inputs: map[string]Input{"a": File(path)}, Controls: Controls{WindowWidth: 256, WindowHeight: 256},
 		Func: func(_ context.Context, b *Block) error {
 			var s int64
-			for _, v := range Band[uint16](b, "a", 0) {
+			for _, v := range Band[uint16](b, "a", 1) {
 				s += int64(v)
 			}
 			b.Emit(s)

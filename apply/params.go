@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"leat/codec"
 )
 
 // descriptionParams identifies the parameters of a run's function: by the SHA-256 of their
@@ -21,13 +23,13 @@ type descriptionParams struct {
 	Value  string `json:"params_value,omitempty"` // "" if valueSum has no result
 }
 
-func describeParams(codec Codec, params any) (d descriptionParams, err error) {
-	text, err := codec.Encode(params)
+func describeParams(c codec.Codec[any], params any) (d descriptionParams, err error) {
+	text, err := c.Encode(params)
 	if err != nil {
 		return d, err
 	}
 	d.Params = fmt.Sprintf("%x", sha256.Sum256(text))
-	if v, err := codec.Decode(text); err == nil { // else the workers report the error
+	if v, err := c.Decode(text); err == nil { // else the workers report the error
 		d.Value, _ = valueSum(v)
 	}
 	return d, nil

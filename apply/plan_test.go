@@ -129,7 +129,7 @@ print('null')
 			Controls: Controls{WindowWidth: 256, WindowHeight: 256, Overlap: overlap, Margin: block.MarginReflect},
 			Func: func(_ context.Context, b *Block) error {
 				w := b.Columns()
-				for i, v := range Band[uint8](b, "a", 0) {
+				for i, v := range Band[uint8](b, "a", 1) {
 					col, row := b.Window.Col-overlap+i%w, b.Window.Row-overlap+i/w
 					col, row = block.MarginReflect.Fold(col, 0, 2000), block.MarginReflect.Fold(row, 0, 1500)
 					if int(v) != (row*2000+col)%251 {
@@ -161,7 +161,7 @@ print('null')
 	mustRun(t, Job{Inputs: map[string]Input{"a": {Files: []string{path}, Source: c}},
 		Controls: Controls{WindowWidth: 256, WindowHeight: 256},
 		Func: func(_ context.Context, b *Block) error {
-			n, px := 0, Band[uint8](b, "a", 0)
+			n, px := 0, Band[uint8](b, "a", 1)
 			for i, v := range b.Valid("a").Raw() {
 				if (v == 0) != (px[i]%5 == 0) {
 					return fmt.Errorf("pixel %d of block %d counts: %d", i, b.Number, v)

@@ -99,10 +99,11 @@ func TestFunctionPanic(t *testing.T) {
 func TestBlockMisusePanics(t *testing.T) {
 	path := write(t, filepath.Join(t.TempDir(), "a.tif"), mapGrid(20, 20, 0, 0), terrain[uint8](20, 20, 1), nil)
 	for want, f := range map[string]func(b *Block){
-		"Slice[uint16] of an array of uint8": func(b *Block) { Band[uint16](b, "a", 0) },
-		"index 1 of 1":                       func(b *Block) { Band[uint8](b, "a", 1) },
+		"Slice[uint16] of an array of uint8": func(b *Block) { Band[uint16](b, "a", 1) },
+		`band 2 of input "a"`:                func(b *Block) { Band[uint8](b, "a", 2) },
+		`band 0 of input "a"`:                func(b *Block) { Band[uint8](b, "a", 0) },
 		`input "l" is a list: use InList`:    func(b *Block) { b.In("l") },
-		`layer 4 of input "a"`:               func(b *Block) { b.Nodata("a", 4) },
+		`band 4 of input "a"`:                func(b *Block) { b.Nodata("a", 4) },
 		`there is no input "z"`:              func(b *Block) { b.Valid("z") },
 	} {
 		failRun(t, Job{Inputs: map[string]Input{"a": File(path), "l": Files(path)},

@@ -72,7 +72,7 @@ func TestPixelsOutsideFile(t *testing.T) {
 	var got []uint8
 	job := Job{Inputs: map[string]Input{"a": File(a), "b": File(b)}, Controls: Controls{Footprint: Union},
 		Func: func(_ context.Context, bl *Block) error {
-			got = append(append([]uint8{}, Band[uint8](bl, "a", 0)...), Band[uint8](bl, "b", 0)...)
+			got = append(append([]uint8{}, Band[uint8](bl, "a", 1)...), Band[uint8](bl, "b", 1)...)
 			for i, v := range bl.Valid("b").Raw() {
 				if (v == 1) != (i%3 > 0 && i/3 > 0) {
 					t.Errorf("pixel %d of b counts: %d", i, v)
@@ -134,7 +134,7 @@ func TestBlockMethods(t *testing.T) {
 			if bl.First() != (bl.Number == 0) || bl.Last() != (bl.Number == 5) {
 				t.Error("first or last")
 			}
-			if v, ok := bl.Nodata("a", 0); !ok || v != ndarray.ScalarOf[uint8](3) {
+			if v, ok := bl.Nodata("a", 1); !ok || v != ndarray.ScalarOf[uint8](3) {
 				t.Error("nodata", v, ok)
 			}
 			if bl.Path("a") != a || len(bl.Paths("l")) != 2 || bl.Paths("l")[1] != b || len(bl.InList("l")) != 2 {
@@ -183,8 +183,7 @@ func TestAlphaBandNoMask(t *testing.T) {
 			Func: func(_ context.Context, b *Block) error {
 				k := 0
 				for i, v := range ndarray.Slice[uint8](b.Valid("a").At(0)) {
-					if alpha := Band[uint8](b, "a",
-						3)[i]; v != 1 && (alpha != 0 || c.NoMask) || v == 1 && alpha == 0 && !c.NoMask {
+					if alpha := Band[uint8](b, "a", 4)[i]; v != 1 && (alpha != 0 || c.NoMask) || v == 1 && alpha == 0 && !c.NoMask {
 						t.Fatalf("alpha %d, valid %d", alpha, v)
 					}
 					k += int(v)

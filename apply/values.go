@@ -1,51 +1,15 @@
 package apply
 
 import (
-	"bytes"
-	"encoding/gob"
 	"fmt"
 	"slices"
+
+	"leat/codec"
 )
 
-// Codec encodes values and decodes them. It encodes the values that blocks emit, on their way from
-// worker processes and into the spool, and a function's Params on their way to workers. Decode may
-// keep the data it gets. Several goroutines may use a Codec at once.
-type Codec interface {
-	Encode(value any) ([]byte, error)
-	Decode(data []byte) (any, error)
-}
-
-// Gob returns a Codec for values of one type by package encoding/gob: it keeps exported fields
-// only, and supports NaN and maps.
-func Gob[T any]() Codec { return gobCodec[T]{} }
-
-type gobCodec[T any] struct{}
-
-func (gobCodec[T]) Encode(value any) ([]byte, error) {
-	v, ok := value.(T)
-	if !ok {
-		return nil, fmt.Errorf("a value of type %T, not %T as declared", value, *new(T))
-	}
-	var b bytes.Buffer
-	if err := gob.NewEncoder(&b).Encode(&v); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
-}
-
-func (gobCodec[T]) Decode(data []byte) (_ any, err error) {
-	var v T
-	// Data from another process may be invalid in any way.
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("a value that can't be read: %v", p)
-		}
-	}()
-	if err := gob.NewDecoder(bytes.NewReader(data)).Decode(&v); err != nil {
-		return nil, err
-	}
-	return v, nil
-}
+// Gob returns a codec for the values of a job that are of one type T: those that its function emits, or
+// its Params.
+func Gob[T any]() codec.Codec[any] { return codec.Any(codec.Gob[T]()) }
 
 // encodeValues encodes the values that a block emitted; it returns nil if values do not leave the
 // process.

@@ -338,7 +338,7 @@ func TestUnusedVector(t *testing.T) {
 // spread writes the sum over 3 x 3 pixels of a vector, margin included, and how many of them are
 // valid.
 func spread(_ context.Context, b *Block) error {
-	v, valid := Band[int32](b, "v", 0), b.Valid("v").Raw()
+	v, valid := Band[int32](b, "v", 1), b.Valid("v").Raw()
 	sum, n := Out[int32](b, "sum"), Out[uint8](b, "valid")
 	cols := b.Columns()
 	for y := 1; y < b.Rows()-1; y++ {

@@ -28,7 +28,7 @@ func focalMean(_ context.Context, b *apply.Block) error {
 		return errors.New("focalMean needs an overlap of 5")
 	}
 	rows, width := b.Window.Height, b.Columns()
-	in, out := apply.Band[float32](b, "in", 0), b.NewOut(ndarray.Float32, 1)
+	in, out := apply.Band[float32](b, "in", 1), b.NewOut(ndarray.Float32, 1)
 	b.SetOut("mean", out)
 	dst := ndarray.Slice[float32](out.At(0))
 	s := b.State().(*focalScratch)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"leat/internal/proctest"
+
+	"leat/codec"
 )
 
 // pfio: 8 processes missing one entry fill it 8 times.
@@ -251,7 +253,7 @@ func TestTyped(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	when := time.Date(2020, 1, 2, 3, 4, 5, 6, time.UTC)
-	times := NewTyped[time.Time](c, Binary[time.Time, *time.Time]{})
+	times := NewTyped[time.Time](c, codec.Binary[time.Time]())
 	must(t, ignore(times.Put(4, when)))
 	if got := ok(times.Get(4))(t); !got.Equal(when) || times.Cache() != c {
 		t.Errorf("%v", got)

@@ -3,33 +3,26 @@
 package cache
 
 import (
-	"bytes"
 	"context"
-	"encoding"
-	"encoding/gob"
 	"fmt"
-)
 
-// Codec encodes and decodes values. Decode must neither modify nor keep b, which is the cache's own
-// memory. Both methods are called concurrently.
-type Codec[T any] interface {
-	Encode(v T) ([]byte, error)
-	Decode(b []byte) (T, error)
-}
+	"leat/codec"
+)
 
 // Typed is a cache of values of one type, safe for concurrent use. The caller still closes the
 // Cache.
 type Typed[T any] struct {
 	c     *Cache
-	codec Codec[T]
+	codec codec.Codec[T]
 }
 
-// NewTyped returns a Typed on c; a nil codec means [Gob]. All processes must use the same codec.
-func NewTyped[T any](c *Cache, codec Codec[T]) *Typed[T] {
-	if codec == nil {
-		codec = Gob[T]{}
+// NewTyped returns a Typed on c; a nil codec means [codec.Gob]. All processes must use the same codec.
+// Decode gets the cache's own memory.
+func NewTyped[T any](c *Cache, values codec.Codec[T]) *Typed[T] {
+	if values == nil {
+		values = codec.Gob[T]()
 	}
-	return &Typed[T]{c, codec}
+	return &Typed[T]{c, values}
 }
 
 // Cache returns the underlying cache.
@@ -80,37 +73,4 @@ func (t *Typed[T]) GetOrFill(ctx context.Context, i int64, fill func(ctx context
 		return v, fmt.Errorf("decoding entry %d: %w", i, err)
 	}
 	return v, nil
-}
-
-// Gob is the codec of encoding/gob. Every entry contains a description of its type.
-type Gob[T any] struct{}
-
-// Encode implements Codec.
-func (Gob[T]) Encode(v T) ([]byte, error) {
-	var b bytes.Buffer
-	err := gob.NewEncoder(&b).Encode(&v)
-	return b.Bytes(), err
-}
-
-// Decode implements Codec.
-func (Gob[T]) Decode(b []byte) (v T, err error) {
-	err = gob.NewDecoder(bytes.NewReader(b)).Decode(&v)
-	return v, err
-}
-
-// Binary is the codec of a type T whose pointer P is an encoding.BinaryMarshaler and
-// BinaryUnmarshaler: Binary[time.Time, *time.Time].
-type Binary[T any, P interface {
-	*T
-	encoding.BinaryMarshaler
-	encoding.BinaryUnmarshaler
-}] struct{}
-
-// Encode implements Codec.
-func (Binary[T, P]) Encode(v T) ([]byte, error) { return P(&v).MarshalBinary() }
-
-// Decode implements Codec.
-func (Binary[T, P]) Decode(b []byte) (v T, err error) {
-	err = P(&v).UnmarshalBinary(b)
-	return v, err
 }

@@ -253,7 +253,7 @@ func TestEnergonSecondGet(t *testing.T) {
 	for range 3 {
 		wantBytes(t, l, s, 0)
 	}
-	typed := ok(Typed(p, Codec[string]{Decode: func(b []byte) (string, error) { return string(b), nil }}))(t)
+	typed := Typed(p, func(b []byte) (string, error) { return string(b), nil })
 	v := typed.Prefetch(s, "a")
 	defer v.Release()
 	for range 3 {

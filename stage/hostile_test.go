@@ -95,23 +95,28 @@ func TestSourceReturnsCanceled(t *testing.T) {
 	}
 }
 
+// repeated encodes a byte as 8 MiB of it.
+type repeated struct{}
+
+func (repeated) Encode(v byte) ([]byte, error) { return bytes.Repeat([]byte{v}, 8*mib), nil }
+
+func (repeated) Decode(b []byte) (byte, error) {
+	seen := map[byte]int{}
+	for _, x := range b {
+		seen[x]++
+	}
+	if len(seen) != 1 {
+		return 0, fmt.Errorf("mixed of %d encodings: %v", len(seen), seen)
+	}
+	return b[0], nil
+}
+
 func TestLargeEncodedValue(t *testing.T) {
 	p := pool(t, inMemory(t), Options{RangeBytes: mib})
 	s := small("d", 1000)
 	var decodes atomic.Int64
-	c := Codec[byte]{Name: "big", Decode: func(b []byte) (byte, error) { return byte(decodes.Add(1)), nil },
-		Encode: func(v byte) ([]byte, error) { return bytes.Repeat([]byte{v}, 8*mib), nil },
-		Load: func(b []byte) (byte, error) {
-			seen := map[byte]int{}
-			for _, x := range b {
-				seen[x]++
-			}
-			if len(seen) != 1 {
-				return 0, fmt.Errorf("mixed of %d encodings: %v", len(seen), seen)
-			}
-			return b[0], nil
-		}}
-	l := ok(Typed(p, c))(t).Prefetch(s, "a")
+	decode := func([]byte) (byte, error) { return byte(decodes.Add(1)), nil }
+	l := ok(TypedOnce(p, "big", decode, repeated{}))(t).Prefetch(s, "a")
 	defer l.Release()
 	_, _, err := l.Get(t.Context())
 	if n, _, _ := s.count("a"); n != 1 || decodes.Load() != 1 || err != nil {

@@ -7,44 +7,42 @@ import (
 	"io"
 	"math"
 
+	"leat/codec"
 	"leat/objstore"
 )
 
-// Codec turns bytes into values.
-type Codec[T any] struct {
-	// Decode makes a value from an object's bytes, which it may keep.
-	Decode func(object []byte) (T, error)
-
-	// If Encode, Load and Name are set too, Decode is expensive and runs once per machine: the
-	// result of Encode is staged, and Load makes a value from it. Name identifies the three
-	// functions and their settings, for example "jpeg-224px-v2": values staged under another name
-	// are not found.
-	Name   string
-	Encode func(T) ([]byte, error)
-	Load   func(encoded []byte) (T, error)
-}
-
 // TypedPool prefetches values of one type. It may be used by many goroutines.
 type TypedPool[T any] struct {
-	p *Pool
-	c Codec[T]
+	p      *Pool
+	decode func(object []byte) (T, error)
+	// name is not "" if values are staged as stored encodes them.
+	name   string
+	stored codec.Codec[T]
 }
 
-// Typed returns a TypedPool on p. The codec must have either Decode alone or all of its fields.
-func Typed[T any](p *Pool, c Codec[T]) (*TypedPool[T], error) {
-	expensive := c.Encode != nil || c.Load != nil || c.Name != ""
-	if c.Decode == nil || expensive && (c.Encode == nil || c.Load == nil || c.Name == "") {
-		return nil, errors.New("a codec needs Decode alone, or Decode, Encode, Load and Name")
+// Typed returns a TypedPool on p. decode makes a value from an object's bytes, which it may keep; it
+// runs in each call of Get.
+func Typed[T any](p *Pool, decode func(object []byte) (T, error)) *TypedPool[T] {
+	return &TypedPool[T]{p: p, decode: decode}
+}
+
+// TypedOnce is Typed for an expensive decode, which runs once per machine: its values are staged as
+// stored encodes them, and Get decodes that. name identifies decode, stored and their settings, for example
+// "jpeg-224px-v2": values staged under another name are not found. It must not be "".
+func TypedOnce[T any](p *Pool, name string, decode func(object []byte) (T, error),
+	stored codec.Codec[T]) (*TypedPool[T], error) {
+	if name == "" || stored == nil {
+		return nil, errors.New("TypedOnce: name and codec are required")
 	}
-	return &TypedPool[T]{p, c}, nil
+	return &TypedPool[T]{p, decode, name, stored}, nil
 }
 
 // Prefetch is Pool.Prefetch for a value.
 func (t *TypedPool[T]) Prefetch(src Source, name string) *TypedLazy[T] {
-	if t.c.Encode == nil {
-		return &TypedLazy[T]{t.p.Prefetch(src, name), t.c.Decode}
+	if t.name == "" {
+		return &TypedLazy[T]{t.p.Prefetch(src, name), t.decode}
 	}
-	return &TypedLazy[T]{t.p.Prefetch(&decoded[T]{src, t.p, t.c}, name), t.c.Load}
+	return &TypedLazy[T]{t.p.Prefetch(&decoded[T]{src, t}, name), t.stored.Decode}
 }
 
 // TypedLazy is a reference to a requested value. It may be used by many goroutines.
@@ -70,14 +68,13 @@ func (l *TypedLazy[T]) Get(ctx context.Context) (v T, info SourceInfo, err error
 // Release is Ref.Release.
 func (l *TypedLazy[T]) Release() { l.l.Release() }
 
-// decoded is a source of the values that a codec makes from the objects of another source.
+// decoded is a source of encoded values, made from the objects of another source.
 type decoded[T any] struct {
 	src Source
-	p   *Pool
-	c   Codec[T]
+	t   *TypedPool[T]
 }
 
-func (d *decoded[T]) ID(name string) string { return d.src.ID(name) + "#" + d.c.Name }
+func (d *decoded[T]) ID(name string) string { return d.src.ID(name) + "#" + d.t.name }
 
 func (d *decoded[T]) Describe(name string) SourceInfo { return describe(d.src, name) }
 
@@ -113,14 +110,14 @@ type maker interface {
 }
 
 func (d *decoded[T]) make(ctx context.Context, name string) (objstore.Info, []byte, error) {
-	b, info, err := d.p.readAll(ctx, d.src, name, math.MaxInt64)
+	b, info, err := d.t.p.readAll(ctx, d.src, name, math.MaxInt64)
 	if err != nil {
 		return objstore.Info{}, nil, err
 	}
 	info = d.version(info)
-	v, err := d.c.Decode(b)
+	v, err := d.t.decode(b)
 	if err == nil {
-		b, err = d.c.Encode(v)
+		b, err = d.t.stored.Encode(v)
 	}
 	if err != nil {
 		return info, nil, fmt.Errorf("making %s: %w", d.ID(name), err)

@@ -14,23 +14,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// counting is a codec that adds up bytes, and counts how often it did.
-func counting(decoded, loaded *atomic.Int64) Codec[int] {
-	return Codec[int]{
-		Name: "sum-v1",
-		Decode: func(b []byte) (n int, err error) {
-			decoded.Add(1)
-			for _, x := range b {
-				n += int(x)
-			}
-			return n, nil
-		},
-		Encode: func(n int) ([]byte, error) { return strconv.AppendInt(nil, int64(n), 10), nil },
-		Load: func(b []byte) (int, error) {
-			loaded.Add(1)
-			return strconv.Atoi(string(b))
-		},
-	}
+// sumCodec stores sums of bytes as decimal numbers, and counts how often they are made and loaded.
+type sumCodec struct{ decodes, loads atomic.Int64 }
+
+func (c *sumCodec) decode(b []byte) (int, error) {
+	c.decodes.Add(1)
+	return sumOf(b), nil
+}
+
+func (c *sumCodec) Encode(n int) ([]byte, error) { return strconv.AppendInt(nil, int64(n), 10), nil }
+
+func (c *sumCodec) Decode(b []byte) (int, error) {
+	c.loads.Add(1)
+	return strconv.Atoi(string(b))
 }
 
 func sumOf(b []byte) (n int) {
@@ -44,10 +40,10 @@ func TestExpensiveDecoderRunsOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := small("expensive", 10*kib)
-	var decodes, loads atomic.Int64
+	var c sumCodec
 	for range 2 {
 		p := pool(t, dir, Options{})
-		typed := ok(Typed(p, counting(&decodes, &loads)))(t)
+		typed := ok(TypedOnce(p, "sum-v1", c.decode, &c))(t)
 		for i := range 10 {
 			name := fmt.Sprint(i)
 			l := typed.Prefetch(s, name)
@@ -67,8 +63,8 @@ func TestExpensiveDecoderRunsOnce(t *testing.T) {
 			t.Errorf("%d bytes are staged of 10 small values", u.Bytes)
 		}
 	}
-	if reads, _, _ := s.all(); decodes.Load() != 10 || loads.Load() != 40 || reads != 10 {
-		t.Errorf("%d decoded, %d loaded, %d read", decodes.Load(), loads.Load(), reads)
+	if reads, _, _ := s.all(); c.decodes.Load() != 10 || c.loads.Load() != 40 || reads != 10 {
+		t.Errorf("%d decoded, %d loaded, %d read", c.decodes.Load(), c.loads.Load(), reads)
 	}
 }
 
@@ -76,24 +72,22 @@ func TestDecodedValueVersion(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := newSource("follows").put("a", object{size: 1000})
-	var decodes, loads atomic.Int64
-	get := func(c Codec[int]) int {
-		typed := ok(Typed(pool(t, dir, Options{}), c))(t)
+	var c sumCodec
+	get := func(codecName string) int {
+		typed := ok(TypedOnce(pool(t, dir, Options{}), codecName, c.decode, &c))(t)
 		l := typed.Prefetch(s, "a")
 		defer l.Release()
 		n, _, err := l.Get(t.Context())
 		must(t, err)
 		return n
 	}
-	c := counting(&decodes, &loads)
-	get(c)
+	get("sum-v1")
 	s.put("a", object{size: 1000, version: 1})
-	if n := get(c); n != sumOf(content("a", 1, 1000)) || decodes.Load() != 2 {
-		t.Errorf("after a change %d, decoded %d times", n, decodes.Load())
+	if n := get("sum-v1"); n != sumOf(content("a", 1, 1000)) || c.decodes.Load() != 2 {
+		t.Errorf("after a change %d, decoded %d times", n, c.decodes.Load())
 	}
-	c.Name = "sum-v2"
-	get(c)
-	if decodes.Load() != 3 {
+	get("sum-v2")
+	if c.decodes.Load() != 3 {
 		t.Error("a value that another codec made was served")
 	}
 }
@@ -104,22 +98,19 @@ func TestCodecErrors(t *testing.T) {
 	bad := errors.New("no image")
 	p := pool(t, t.TempDir(), Options{})
 	fails := func([]byte) (int, error) { return 0, bad }
-	cheap := ok(Typed(p, Codec[int]{Decode: fails}))(t)
+	cheap := Typed(p, fails)
 	_, _, err := cheap.Prefetch(s, "a").Get(t.Context())
 	wantErr(t, err, bad)
 	if err.Error() != "decoding test://codec/a: no image" {
 		t.Errorf("%v", err)
 	}
-	var decodes, loads atomic.Int64
-	c := counting(&decodes, &loads)
-	c.Decode = fails
-	_, _, err = ok(Typed(p, c))(t).Prefetch(s, "a").Get(t.Context())
+	_, _, err = ok(TypedOnce(p, "sum-v1", fails, &sumCodec{}))(t).Prefetch(s, "a").Get(t.Context())
 	wantErr(t, err, bad)
-	for _, c := range []Codec[int]{{}, {Decode: fails, Name: "x"}, {Decode: fails, Load: fails},
-		{Name: "x", Load: fails}} {
-		if _, err := Typed(p, c); err == nil {
-			t.Errorf("%+v is accepted", c)
-		}
+	if _, err := TypedOnce(p, "", fails, &sumCodec{}); err == nil {
+		t.Error("no name was accepted")
+	}
+	if _, err := TypedOnce(p, "x", fails, nil); err == nil {
+		t.Error("no codec was accepted")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"leat/codec"
 	"leat/objstore"
 )
 
@@ -211,11 +212,9 @@ func TestUnversionedObjectIsFetchedByEachPool(t *testing.T) {
 	s := newSource("nameless").put("a", object{size: 1000, nameless: true})
 	p := pool(t, dir, Options{})
 	made := 0
-	codec := Codec[string]{Name: "v1", Decode: func(b []byte) (string, error) { made++; return string(b), nil },
-		Encode: func(v string) ([]byte, error) { return []byte(v), nil },
-		Load:   func(b []byte) (string, error) { return string(b), nil }}
+	decode := func(b []byte) (string, error) { made++; return string(b), nil }
 	value := func(p *Pool) string {
-		l := ok(Typed(p, codec))(t).Prefetch(s, "a")
+		l := ok(TypedOnce(p, "v1", decode, codec.Gob[string]()))(t).Prefetch(s, "a")
 		defer l.Release()
 		v, _, err := l.Get(t.Context())
 		must(t, err)

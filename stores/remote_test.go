@@ -81,7 +81,7 @@ func TestMarginEqualsLocal(t *testing.T) {
 				WindowWidth: 64, WindowHeight: 64},
 			Func: func(_ context.Context, b *apply.Block) error {
 				out := b.NewOut(ndarray.Float32, 1)
-				px, w, sums := apply.Band[uint16](b, "a", 0), b.Columns(), ndarray.Slice[float32](out)
+				px, w, sums := apply.Band[uint16](b, "a", 1), b.Columns(), ndarray.Slice[float32](out)
 				for i := range sums { // along a diagonal, within the margin
 					sums[i] = 0
 					for d := range 10 {

@@ -108,10 +108,7 @@ func worker(ctx context.Context) error {
 		return err
 	}
 	defer pool.Close()
-	images, err := stage.Typed(pool, stage.Codec[[]byte]{Decode: decode})
-	if err != nil {
-		return err
-	}
+	images := stage.Typed(pool, decode)
 
 	l := &loader{images: images, store: store, random: rand.New(rand.NewPCG(1, uint64(rank)))}
 	var r result

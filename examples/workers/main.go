@@ -67,7 +67,7 @@ func run(ctx context.Context, dem, out string, workers int) (highest float64, er
 
 // slope is computed in a worker.
 func slope(_ context.Context, b *apply.Block) error {
-	z, out, w := apply.Band[float32](b, "dem", 0), apply.Out[float32](b, "slope"), b.Columns()
+	z, out, w := apply.As[float32](b, "dem"), apply.Out[float32](b, "slope"), b.Columns()
 	valid := b.Valid("dem").Raw()
 	dx, dy := b.PixelSize()
 	scale := b.Params().(settings).Exaggeration

@@ -14,7 +14,7 @@ import (
 
 // layers from the ground up. A package that is not listed here is an error: it needs a place.
 var layers = [][]string{
-	{"leat/ndarray", "leat/timing", "leat/block", "leat/internal/publish", "leat/internal/inflate",
+	{"leat/codec", "leat/ndarray", "leat/timing", "leat/block", "leat/internal/publish", "leat/internal/inflate",
 		"leat/internal/archtest", "leat/internal/fault", "leat/bench/measured", "leat/bench/scene",
 		"leat/internal/pytest", "leat/internal/localdir", "leat/internal/terminal", "leat/internal/regular"},
 	{"leat/internal/lease", "leat/internal/procfile", "leat/internal/proctest", "leat/objstore"},
