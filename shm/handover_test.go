@@ -12,8 +12,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -71,7 +73,10 @@ func childTakeOver(args []string) error {
 	if _, err := fmt.Fprintln(c, h); err != nil {
 		return err
 	}
-	select {}
+	for { // until it is killed; all goroutines in select {} would be a deadlock
+		time.Sleep(time.Hour)
+		runtime.KeepAlive(a)
+	}
 }
 
 // listen opens a socket for children to dial.

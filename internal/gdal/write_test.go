@@ -191,6 +191,25 @@ func TestWriteMetadata(t *testing.T) {
 	}
 }
 
+func TestWriteControlPointsAndRPC(t *testing.T) {
+	need(t, "GTiff")
+	points := &raster.GCPs{CRS: raster.CRS{Code: "EPSG:4326"}, Points: []raster.GCP{
+		{ID: "1", X: 12.5, Y: 47.25, Z: 3}, {ID: "2", Pixel: 8, X: 13, Y: 47.25},
+		{ID: "3", Pixel: 8, Line: 6.5, X: 13, Y: 46}}}
+	rpc := &raster.RPC{LineOff: 3, SampOff: 4, LatOff: 47, LongOff: 13, HeightOff: 500, LineScale: 3, SampScale: 4,
+		LatScale: 1, LongScale: 1, HeightScale: 500}
+	rpc.LineNum[2], rpc.LineDen[0], rpc.SampNum[1], rpc.SampDen[0] = -1, 1, 1, 1
+	spec := &Spec{Driver: "GTiff", Grid: raster.Grid{Width: 8, Height: 7, GCPs: points, RPC: rpc}, Bands: 1,
+		Type: ndarray.Uint8}
+	g := open(t, write(t, "a.tif", spec, ndarray.New(ndarray.Uint8, 1, 7, 8))).Info().Grid
+	if g.GCPs == nil || g.GCPs.CRS.Code != "EPSG:4326" || !slices.Equal(g.GCPs.Points, points.Points) {
+		t.Errorf("points read back: %+v", g.GCPs)
+	}
+	if g.RPC == nil || g.RPC.LineNum != rpc.LineNum || g.RPC.HeightOff != 500 {
+		t.Errorf("coefficients read back: %+v", g.RPC)
+	}
+}
+
 func TestWriteOverviewsAndStatistics(t *testing.T) {
 	need(t, "HFA", "AAIGrid")
 	for _, c := range []struct{ name, driver string }{{"a.tif", "GTiff"}, {"a.img", "HFA"}, {"a.png", "PNG"}} {
