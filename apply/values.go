@@ -7,8 +7,8 @@ import (
 	"leat/codec"
 )
 
-// Gob returns a codec for the values of a job that are of one type T: those that its function emits, or
-// its Params.
+// Gob returns a codec for the values of a job that are of one type T: those that its function
+// emits, or its Params.
 func Gob[T any]() codec.Codec[any] { return codec.Any(codec.Gob[T]()) }
 
 // encodeValues encodes the values that a block emitted; it returns nil if values do not leave the

@@ -16,8 +16,8 @@ type Typed[T any] struct {
 	codec codec.Codec[T]
 }
 
-// NewTyped returns a Typed on c; a nil codec means [codec.Gob]. All processes must use the same codec.
-// Decode gets the cache's own memory.
+// NewTyped returns a Typed on c; a nil codec means [codec.Gob]. All processes must use the same
+// codec. Decode gets the cache's own memory.
 func NewTyped[T any](c *Cache, values codec.Codec[T]) *Typed[T] {
 	if values == nil {
 		values = codec.Gob[T]()

@@ -1,8 +1,8 @@
-// Package codec encodes values as bytes, for the packages that keep or send values of any type: apply sends what
-// blocks emit, cache and stage keep values.
+// Package codec encodes values as bytes, for the packages that keep or send values of any type:
+// apply sends what blocks emit, cache and stage keep values.
 //
-// [Codec] is the interface; [Gob], [JSON] and [Binary] return the usual ones, and [Any] makes one for tables of codecs of
-// different types.
+// [Codec] is the interface; [Gob], [JSON] and [Binary] return the usual ones, and [Any] makes one
+// for tables of codecs of different types.
 package codec
 
 import (
@@ -20,8 +20,8 @@ type Codec[T any] interface {
 	Decode(b []byte) (T, error)
 }
 
-// Gob returns the codec of package encoding/gob: it keeps exported fields only, and supports NaN and
-// maps. Every encoded value contains a description of its type.
+// Gob returns the codec of package encoding/gob: it keeps exported fields only, and supports NaN
+// and maps. Every encoded value contains a description of its type.
 func Gob[T any]() Codec[T] { return gobCodec[T]{} }
 
 type gobCodec[T any] struct{}
@@ -80,8 +80,8 @@ func (binaryCodec[T, P]) Decode(b []byte) (v T, err error) {
 	return v, err
 }
 
-// Any returns a codec that encodes values of type T as c does, and returns an error for values of other
-// types.
+// Any returns a codec that encodes values of type T as c does, and returns an error for values of
+// other types.
 func Any[T any](c Codec[T]) Codec[any] { return anyCodec[T]{c} }
 
 type anyCodec[T any] struct{ c Codec[T] }

@@ -20,15 +20,15 @@ type TypedPool[T any] struct {
 	stored codec.Codec[T]
 }
 
-// Typed returns a TypedPool on p. decode makes a value from an object's bytes, which it may keep; it
-// runs in each call of Get.
+// Typed returns a TypedPool on p. decode makes a value from an object's bytes, which it may keep;
+// it runs in each call of Get.
 func Typed[T any](p *Pool, decode func(object []byte) (T, error)) *TypedPool[T] {
 	return &TypedPool[T]{p: p, decode: decode}
 }
 
 // TypedOnce is Typed for an expensive decode, which runs once per machine: its values are staged as
-// stored encodes them, and Get decodes that. name identifies decode, stored and their settings, for example
-// "jpeg-224px-v2": values staged under another name are not found. It must not be "".
+// stored encodes them, and Get decodes that. name identifies decode, stored and their settings, for
+// example "jpeg-224px-v2": values staged under another name are not found. It must not be "".
 func TypedOnce[T any](p *Pool, name string, decode func(object []byte) (T, error),
 	stored codec.Codec[T]) (*TypedPool[T], error) {
 	if name == "" || stored == nil {
