@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"leat/block"
+	"leat/internal/units"
 	"leat/ndarray"
 	"leat/raster"
 )
@@ -226,7 +227,7 @@ func (b *Block) plane(name string, band int) *ndarray.Array {
 // checkBand panics if an input with n bands has no such band.
 func checkBand(name string, band, n int) {
 	if band < 1 || band > n {
-		panic(fmt.Sprintf("band %d of input %q, which has %s", band, name, count(n, "band")))
+		panic(fmt.Sprintf("band %d of input %q, which has %s", band, name, units.Count(n, "band")))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"leat/internal/units"
 	"leat/objstore"
 )
 
@@ -123,7 +124,7 @@ func (c *changes) inputs(was, now []descriptionInput) {
 		if len(a[name]) == 0 {
 			c.add("there was no input %s", name)
 		} else if len(a[name]) != len(b[name]) || a[name][0].List != b[name][0].List {
-			c.add("input %s had %s and has %s", name, count(len(a[name]), "file"), count(len(b[name]), "file"))
+			c.add("input %s had %s and has %s", name, units.Count(len(a[name]), "file"), units.Count(len(b[name]), "file"))
 		}
 		for i := range min(len(a[name]), len(b[name])) {
 			c.input(&a[name][i], &b[name][i])

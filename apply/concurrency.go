@@ -7,6 +7,8 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+
+	"leat/internal/units"
 )
 
 // validateConcurrency returns the errors in the job's Concurrency and in what its workers need.
@@ -120,7 +122,7 @@ func (p *Plan) setWorkers(c *Concurrency) {
 	}
 	if c.On == nil {
 		if p.Workers > cores {
-			p.Notes = append(p.Notes, fmt.Sprintf("%d workers for %s: more of them than cores take memory and save no time", p.Workers, count(cores, "core")))
+			p.Notes = append(p.Notes, fmt.Sprintf("%d workers for %s: more of them than cores take memory and save no time", p.Workers, units.Count(cores, "core")))
 		}
 		return
 	}

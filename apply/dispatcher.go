@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"leat/block"
+	"leat/internal/units"
 	"leat/ndarray"
 	"leat/shm"
 	"leat/worker"
@@ -391,7 +392,7 @@ func parseAnswer(body []byte, n int) (*answer, [][]byte, error) {
 		return nil, nil, fmt.Errorf("its head can't be read: %w", err)
 	}
 	if len(a.Outputs) != n || n > 0 && len(a.Values) > 0 {
-		return nil, nil, fmt.Errorf("it has %s instead of %d", count(len(a.Outputs), "output"), n)
+		return nil, nil, fmt.Errorf("it has %s instead of %d", units.Count(len(a.Outputs), "output"), n)
 	}
 	var parts [][]byte
 	for _, o := range a.Outputs {

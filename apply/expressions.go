@@ -8,6 +8,7 @@ import (
 
 	"leat/block"
 	"leat/expr"
+	"leat/internal/units"
 	"leat/ndarray"
 	"leat/raster"
 )
@@ -59,7 +60,7 @@ func compileExpressions(job *Job, in *inputs, grid raster.Grid, outs []*output) 
 		}
 		if o.spec.Bands > 0 && o.spec.Bands != p.Bands() {
 			errs = append(errs, fmt.Errorf("output %s: the expression gives %s, not %d", o.name,
-				count(p.Bands(), "band"), o.spec.Bands))
+				units.Count(p.Bands(), "band"), o.spec.Bands))
 		}
 		o.typ, o.bands, o.nodata = p.Type(), p.Bands(), p.Nodata()
 		pr := &program{out: o, prog: p, carried: carried}

@@ -20,6 +20,7 @@ import (
 
 	"leat/internal/fault"
 	"leat/internal/publish"
+	"leat/internal/units"
 	"leat/ndarray"
 	"leat/raster"
 	"leat/raster/geotiff"
@@ -428,13 +429,6 @@ func (o *output) writeAux(path string, res *OutputResult) error {
 	return f.Commit()
 }
 
-func plural(n int64, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, more)
-}
-
 // report adds the counts of an expression, and warnings about them.
 func (p *program) report(res *OutputResult) {
 	res.Counts = p.counts
@@ -442,7 +436,7 @@ func (p *program) report(res *OutputResult) {
 	if c.Saturated > 0 {
 		res.Warnings = append(res.Warnings,
 			fmt.Sprintf("%s beyond the range of %v and became its nearest value",
-				plural(c.Saturated, "pixel was", "pixels were"), res.Type))
+				units.Plural(c.Saturated, "pixel was", "pixels were"), res.Type))
 	}
 	if c.NodataCollision > 0 {
 		another := "another value (--nodata)"
@@ -451,7 +445,7 @@ func (p *program) report(res *OutputResult) {
 		}
 		res.Warnings = append(res.Warnings,
 			fmt.Sprintf("%s computed as the nodata value %v, the first at column %d, row %d: readers will take that for nodata; choose %s",
-				plural(c.NodataCollision, "valid pixel was", "valid pixels were"), res.Nodata, p.first.Col, p.first.Row,
+				units.Plural(c.NodataCollision, "valid pixel was", "valid pixels were"), res.Nodata, p.first.Col, p.first.Row,
 				another))
 	}
 }
@@ -468,14 +462,14 @@ func (res *OutputResult) warnOfPixels() {
 	}
 	c := &res.Counts
 	if n := max(c.Inf, infinite); n > 0 {
-		res.Warnings = append(res.Warnings, fmt.Sprintf("%s infinite", plural(n, "pixel is", "pixels are")))
+		res.Warnings = append(res.Warnings, fmt.Sprintf("%s infinite", units.Plural(n, "pixel is", "pixels are")))
 	}
 	switch {
 	case len(empty) > 0 && len(empty) == len(res.Bands), c.Pixels > 0 && c.Invalid == c.Pixels:
 		res.Warnings = append(res.Warnings, "it has no valid pixel")
 	case len(empty) > 0:
 		res.Warnings = append(res.Warnings,
-			fmt.Sprintf("%s no valid pixel: %s", plural(int64(len(empty)), "band has", "bands have"),
+			fmt.Sprintf("%s no valid pixel: %s", units.Plural(int64(len(empty)), "band has", "bands have"),
 				strings.Join(empty, ", ")))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"leat/internal/units"
 	"leat/ndarray"
 )
 
@@ -26,17 +27,17 @@ func TestPlanFormatMemory(t *testing.T) {
 	const remedy = "--co INTERLEAVING=TILED"
 	if p := plan("x.pix", "PCIDSK"); p.MemoryBytes < pcidskBytes+baseBytes || !strings.Contains(strings.Join(p.Notes,
 		"; "), remedy) {
-		t.Errorf("PCIDSK takes %s, %q", sizeText(p.MemoryBytes), p.Notes)
+		t.Errorf("PCIDSK takes %s, %q", units.FormatSize(p.MemoryBytes), p.Notes)
 	}
 	for _, p := range []*Plan{plan("x.pix", "PCIDSK", "interleaving=tiled"), plan("x.tif", "COG"),
 		plan("x.img", "HFA")} {
 		if p.MemoryBytes > budget || strings.Contains(strings.Join(p.Notes, "; "), "memory allowed") {
-			t.Errorf("%s takes %s, %q", p.Outputs[0].Path, sizeText(p.MemoryBytes), p.Notes)
+			t.Errorf("%s takes %s, %q", p.Outputs[0].Path, units.FormatSize(p.MemoryBytes), p.Notes)
 		}
 	}
 	// A COG has less left for GDAL's cache.
 	o := &output{run: &run{plan: &Plan{BudgetBytes: budget}}, spec: Output{Format: "COG"}}
 	if n := o.layoutBudget(); n != budget-copyBytes {
-		t.Errorf("%s are left", sizeText(n))
+		t.Errorf("%s are left", units.FormatSize(n))
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"leat/internal/fault"
 	"leat/internal/gdal"
+	"leat/internal/units"
 	"leat/ndarray"
 	"leat/raster"
 	"leat/raster/stats"
@@ -271,7 +272,7 @@ func (s *gdalFile) compare(notes *gdalOutput, path string, exact bool) error {
 	g := s.spec.Grid
 	switch {
 	case len(i.Bands) != s.spec.Bands:
-		return fmt.Errorf("the format %s stores %s instead of %d: take another one", name, count(len(i.Bands), "band"),
+		return fmt.Errorf("the format %s stores %s instead of %d: take another one", name, units.Count(len(i.Bands), "band"),
 			s.spec.Bands)
 	case i.Grid.Width != g.Width || i.Grid.Height != g.Height:
 		return fmt.Errorf("the format %s stores %d x %d pixels instead of %d x %d: take another one", name, i.Grid.Width,

@@ -20,6 +20,7 @@ import (
 	"leat/internal/fault"
 	"leat/internal/gdal"
 	"leat/internal/publish"
+	"leat/internal/units"
 	"leat/ndarray"
 	"leat/raster"
 	"leat/raster/geotiff"
@@ -319,10 +320,10 @@ func (p *Plan) addLayoutMemory(outs []*output) {
 	remedy := ""
 	if zeros > p.BudgetBytes {
 		remedy = fmt.Sprintf(": %s of that are PCIDSK's, which takes less with --co INTERLEAVING=TILED",
-			sizeText(pcidskBytes))
+			units.FormatSize(pcidskBytes))
 	}
 	if most := max(need, zeros); most > p.BudgetBytes {
-		p.Notes = append(p.Notes, fmt.Sprintf("GDAL, which writes the outputs, takes about %s with leat, more than the memory allowed (%s)%s", sizeText(most), sizeText(p.BudgetBytes), remedy))
+		p.Notes = append(p.Notes, fmt.Sprintf("GDAL, which writes the outputs, takes about %s with leat, more than the memory allowed (%s)%s", units.FormatSize(most), units.FormatSize(p.BudgetBytes), remedy))
 	}
 	p.MemoryBytes = max(p.MemoryBytes, min(need, p.layoutMost(outs)), zeros)
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"leat/block"
+	"leat/internal/units"
 	"leat/ndarray"
 	"leat/objstore"
 	"leat/raster"
@@ -148,12 +149,12 @@ func (f *inputFile) resolve(spec Input, noMask bool) error {
 	}
 	for _, l := range f.layers {
 		if l < 1 || l > len(f.info.Bands) {
-			return &JobError{Err: fmt.Errorf("%s has %s, not a band %d", f.path, count(len(f.info.Bands), "band"), l)}
+			return &JobError{Err: fmt.Errorf("%s has %s, not a band %d", f.path, units.Count(len(f.info.Bands), "band"), l)}
 		}
 	}
 	if n := len(spec.Nodata); n > 1 && n != len(f.layers) {
 		return &JobError{Err: fmt.Errorf("%d nodata values for %s of %s: give one, or one for each", n,
-			count(len(f.layers), "layer"), f.path)}
+			units.Count(len(f.layers), "layer"), f.path)}
 	}
 	f.typ = f.info.Bands[f.layers[0]-1].Type
 	for i, l := range f.layers {
@@ -206,13 +207,6 @@ func (f *inputFile) fill(layer int) ndarray.Scalar {
 
 // maskOf sets dst to 255 where a pixel of an alpha band is not 0, and to 0 elsewhere.
 func maskOf(dst, alpha []byte) { raster.AlphaMask(alpha, len(alpha)/len(dst), dst) }
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 	keys := make([]K, 0, len(m))

@@ -1,9 +1,11 @@
 package apply
 
+import "leat/internal/sysmem"
+
 // DefaultMemoryBytes returns the memory limit of a run that sets none: a quarter of the memory of
 // the machine, or of its control group if that is less; 1 GiB if neither is known.
 func DefaultMemoryBytes() int64 {
-	n := systemMemory()
+	n := sysmem.RAM()
 	if n <= 0 {
 		return 1 << 30
 	}

@@ -9,6 +9,7 @@ import (
 
 	"leat/block"
 	"leat/internal/fault"
+	"leat/internal/units"
 	"leat/ndarray"
 	"leat/raster"
 	"leat/raster/geotiff"
@@ -227,7 +228,7 @@ func (o *output) checkTyped() error {
 		return fmt.Errorf("overviews of %v pixels can only be made by nearest", o.typ)
 	}
 	if n := len(o.spec.LayerNames); n > 0 && o.bands > 0 && n != o.bands {
-		return fmt.Errorf("%s for %s: give one for each", count(n, "layer name"), count(o.bands, "band"))
+		return fmt.Errorf("%s for %s: give one for each", units.Count(n, "layer name"), units.Count(o.bands, "band"))
 	}
 	if n := len(o.spec.Colors); n > 0 {
 		most := 1 << 8
@@ -261,7 +262,7 @@ func (o *output) begin(number int, t ndarray.DType, bands int) error {
 			what = fmt.Sprintf("block %d gave", o.firstBlock)
 		}
 		return fmt.Errorf("output %s: block %d gives %s of %v, but %s %s of %v; nothing is cast in silence: convert in the function, or declare the type",
-			o.name, number, count(bands, "band"), t, what, count(max(o.bands, 1), "band"), o.typ)
+			o.name, number, units.Count(bands, "band"), t, what, units.Count(max(o.bands, 1), "band"), o.typ)
 	}
 	if o.started {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"leat/block"
+	"leat/internal/units"
 	"leat/raster"
 	"leat/raster/overview"
 	"leat/worker"
@@ -423,7 +424,7 @@ func (z *sizing) tooLittle(w, h int) error {
 	for _, f := range z.in.files {
 		if n := z.tileBytes(f); 2*n > z.plan.BudgetBytes {
 			errs = append(errs, fmt.Errorf("%s is stored in pieces of %d x %d pixels that must be decoded whole and take %s, more than the memory allowed (%s): raise the limit (--memory), or tile the file first, with: gdal_translate -co TILED=YES -co COMPRESS=DEFLATE in.tif out.tif",
-				f.path, f.info.TileWidth, f.info.TileHeight, sizeText(n), sizeText(z.plan.BudgetBytes)))
+				f.path, f.info.TileWidth, f.info.TileHeight, units.FormatSize(n), units.FormatSize(z.plan.BudgetBytes)))
 		}
 	}
 	if len(errs) > 0 {
@@ -437,20 +438,7 @@ func (z *sizing) tooLittle(w, h int) error {
 		fewer = "--workers"
 	}
 	return fmt.Errorf("windows of %d x %d pixels with %s need about %s, more than the memory allowed (%s): raise the limit (--memory) or take fewer workers (%s)",
-		w, h, count(z.plan.Workers, "worker"), sizeText(z.bytes(w, h)), sizeText(z.plan.BudgetBytes), fewer)
-}
-
-// sizeText formats a number of bytes for users.
-func sizeText(n int64) string {
-	switch {
-	case n >= 10<<30:
-		return fmt.Sprintf("%d GiB", n>>30)
-	case n >= 10<<20:
-		return fmt.Sprintf("%d MiB", n>>20)
-	case n >= 10<<10:
-		return fmt.Sprintf("%d KiB", n>>10)
-	}
-	return count(int(n), "byte")
+		w, h, units.Count(z.plan.Workers, "worker"), units.FormatSize(z.bytes(w, h)), units.FormatSize(z.plan.BudgetBytes), fewer)
 }
 
 // storedText describes how a file stores its pixels.
@@ -466,7 +454,7 @@ func storedText(i *raster.Info) string {
 	case i.TileHeight >= i.Grid.Height && i.TileWidth >= i.Grid.Width:
 		return coding + "in one piece"
 	case i.TileWidth >= i.Grid.Width:
-		return fmt.Sprintf("%sin strips of %s", coding, count(i.TileHeight, "row"))
+		return fmt.Sprintf("%sin strips of %s", coding, units.Count(i.TileHeight, "row"))
 	}
 	return fmt.Sprintf("%sin tiles of %d x %d", coding, i.TileWidth, i.TileHeight)
 }
@@ -479,7 +467,7 @@ func (z *sizing) describe(job *Job) {
 		if f.warp != nil {
 			i, warped, xs, ys = &f.warp.was, f.warp.text(), f.warp.xs, f.warp.ys
 		}
-		d := fmt.Sprintf("%d x %d pixels, %s of %v, %s", i.Grid.Width, i.Grid.Height, count(len(f.layers), "layer"),
+		d := fmt.Sprintf("%d x %d pixels, %s of %v, %s", i.Grid.Width, i.Grid.Height, units.Count(len(f.layers), "layer"),
 			f.typ, storedText(i))
 		decodes := 1.0
 		if z.tileBytes(f) > 0 && p.CacheBytes < z.cacheNeed() {

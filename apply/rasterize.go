@@ -14,6 +14,7 @@ import (
 
 	"leat/internal/fault"
 	"leat/internal/gdal"
+	"leat/internal/units"
 	"leat/raster/geotiff"
 	"leat/timing"
 )
@@ -74,7 +75,7 @@ func (r *run) planVectors() error {
 			d.Access, d.Why = "rasterised", "together with "+f.vector.first+", which is the same"
 		default:
 			d.Access, d.Why = "rasterised",
-				fmt.Sprintf("once, when the run begins, to a file of at most %s in %s", sizeText(f.vector.pixelBytes()),
+				fmt.Sprintf("once, when the run begins, to a file of at most %s in %s", units.FormatSize(f.vector.pixelBytes()),
 					r.vectorDirectory())
 		}
 	}
@@ -179,8 +180,8 @@ func (r *run) checkVectorSpace(list []*inputFile) error {
 		least += 4096 + f.vector.pixelBytes()/1000 // deflate compresses to a thousandth at best
 	}
 	if free := int64(st.Bavail) * int64(st.Bsize); free < least {
-		return r.vectorDiskFull(fmt.Errorf("%s are free, and the rasters of the vectors take %s at least", sizeText(free),
-			sizeText(least)))
+		return r.vectorDiskFull(fmt.Errorf("%s are free, and the rasters of the vectors take %s at least", units.FormatSize(free),
+			units.FormatSize(least)))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"leat/block"
+	"leat/internal/units"
 	"leat/objstore"
 	"leat/raster"
 )
@@ -105,7 +106,7 @@ func (f *inputFile) chooseAccess(ctx context.Context, grid raster.Grid, overlap 
 		return fmt.Errorf("input %s: %w", f.input, err)
 	}
 	f.bytesNeeded = raster.RangeBytes(ranges)
-	share := sizeText(f.bytesNeeded) + " of " + sizeText(f.info.FileBytes)
+	share := units.FormatSize(f.bytesNeeded) + " of " + units.FormatSize(f.info.FileBytes)
 	noPieces := f.remote.Pieces()
 	mixed := !f.remote.Version().Versioned() // pieces may be of several versions, which nothing would detect
 	switch {
@@ -155,7 +156,7 @@ func (in *inputs) warnings() []string {
 		}
 	}
 	if odd > maxNotes {
-		list = append(list, fmt.Sprintf("%s more have warnings: see leat info", count(odd-maxNotes, "file")))
+		list = append(list, fmt.Sprintf("%s more have warnings: see leat info", units.Count(odd-maxNotes, "file")))
 	}
 	return list
 }

@@ -8,6 +8,7 @@ import (
 
 	"leat/block"
 	"leat/expr"
+	"leat/internal/units"
 	"leat/raster/geotiff"
 	"leat/raster/stats"
 )
@@ -94,7 +95,7 @@ func (o *output) parseTables(b block.Block, head []byte, total int64) (*record, 
 	nTiles, nSections := t.u32(), t.u32()
 	want := o.tilesOf(b)
 	if nTiles != len(want) {
-		return bad("it has %s instead of %d", count(nTiles, "tile"), len(want))
+		return bad("it has %s instead of %d", units.Count(nTiles, "tile"), len(want))
 	}
 	at := 0
 	for i := range nTiles {
@@ -135,7 +136,7 @@ func (o *output) parseTables(b block.Block, head []byte, total int64) (*record, 
 		r.sections = append(r.sections, s)
 	}
 	if nSections != len(r.sections) {
-		return bad("it has pixels of %s instead of %d", count(nSections, "overview level"), len(r.sections))
+		return bad("it has pixels of %s instead of %d", units.Count(nSections, "overview level"), len(r.sections))
 	}
 	c := &r.extra.counts
 	*c = expr.Counts{Pixels: t.i64(), Invalid: t.i64(), NaN: t.i64(), Inf: t.i64(), Saturated: t.i64(),
@@ -166,7 +167,7 @@ func (o *output) parseTables(b block.Block, head []byte, total int64) (*record, 
 		}
 	}
 	if len(rest) > 0 {
-		return bad("%s too many", count(len(rest), "byte"))
+		return bad("%s too many", units.Count(len(rest), "byte"))
 	}
 	return r, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"leat/block"
 	"leat/internal/fault"
+	"leat/internal/units"
 	"leat/ndarray"
 	"leat/raster/geotiff"
 )
@@ -66,7 +67,7 @@ func (r *run) resume(ctx context.Context) error {
 		r.merge.before = left[0].values
 	}
 	r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("%d of %s were taken from the unfinished output", r.resumed,
-		count(len(r.before), "block")))
+		units.Count(len(r.before), "block")))
 	if r.job.Progress != nil {
 		r.job.Progress(Progress{Done: r.done, Total: len(r.before), Pixels: r.pixels, Stage: "resuming"})
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"leat/block"
+	"leat/internal/units"
 	"leat/ndarray"
 	"leat/shm"
 )
@@ -96,7 +97,7 @@ func (d *blockData) describe(places []span) *sharedBlock {
 // description.
 func (s *sharedBlock) open(r *run, b block.Block, memory []byte) (*blockData, error) {
 	if len(s.Arrays) != len(r.in.files) {
-		return nil, fmt.Errorf("block %d comes with %s instead of %d", b.Number, count(len(s.Arrays), "array"),
+		return nil, fmt.Errorf("block %d comes with %s instead of %d", b.Number, units.Count(len(s.Arrays), "array"),
 			len(r.in.files))
 	}
 	d := &blockData{block: b, files: make([]fileData, len(r.in.files)), region: memory}

@@ -11,6 +11,7 @@ import (
 
 	"leat/expr"
 	"leat/internal/regular"
+	"leat/internal/units"
 	"leat/objstore"
 )
 
@@ -37,7 +38,7 @@ func validate(job *Job, partial bool) error {
 		case len(in.Files) == 0:
 			bad("input %s: no file is given", name)
 		case len(in.Files) > 1 && !in.List:
-			bad("input %s: %s: say that it is a list", name, count(len(in.Files), "file"))
+			bad("input %s: %s: say that it is a list", name, units.Count(len(in.Files), "file"))
 		}
 	}
 	for _, name := range sortedKeys(job.Expressions) {

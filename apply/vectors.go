@@ -16,6 +16,7 @@ import (
 	"leat/block"
 	"leat/expr"
 	"leat/internal/gdal"
+	"leat/internal/units"
 	"leat/ndarray"
 	"leat/objstore"
 	"leat/raster"
@@ -268,7 +269,7 @@ func (v *vectorInput) text() string {
 		text = "the result of " + strconv.Quote(q.SQL)
 	}
 	if l.Features >= 0 {
-		text += ", " + count(int(l.Features), "feature")
+		text += ", " + units.Count(int(l.Features), "feature")
 	}
 	if q.Where != "" {
 		text += ", those with " + q.Where
@@ -316,7 +317,7 @@ func (v *vectorInput) unburnedNote(name string) string {
 		return fmt.Sprintf("no feature of %s %s", name, v.none())
 	case n.Unplaced > 0:
 		return fmt.Sprintf("%s %s, with points that have no place in %v: feature %d is the first; if that matters here, cut it to the ground of the grid before, with: ogr2ogr -clipsrc",
-			plural(n.Unplaced, "feature was left out of", "features were left out of"), name, v.grid.CRS, n.First)
+			units.Plural(n.Unplaced, "feature was left out of", "features were left out of"), name, v.grid.CRS, n.First)
 	}
 	return ""
 }

@@ -204,30 +204,7 @@ func TestCancelledCheck(t *testing.T) {
 	}
 }
 
-func TestMemoryLimits(t *testing.T) {
-	root := t.TempDir()
-	write := func(name, text string) {
-		must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700))
-		must(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
-	}
-	wants := func(want int64) {
-		t.Helper()
-		if got := groupMemory(root, 1000); got != want {
-			t.Errorf("%d, not %d", got, want)
-		}
-	}
-	wants(1000) // nothing is known
-	write("proc/self/cgroup", "7:cpu:/a/b\n4:cpuacct,memory:/job:1\n0::/a/b\nnonsense\n")
-	write("sys/fs/cgroup/a/b/memory.max", "max\n")
-	wants(1000)
-	write("sys/fs/cgroup/a/memory.max", "700\n")
-	write("sys/fs/cgroup/a/b/c/memory.max", "1\n") // of others
-	wants(700)
-	write("sys/fs/cgroup/memory/job:1/memory.limit_in_bytes", "9223372036854771712\n")
-	wants(700)
-	write("sys/fs/cgroup/memory/memory.limit_in_bytes", "600\n")
-	wants(600)
-
+func TestAddressSpaceLimitsMemory(t *testing.T) {
 	before := memory()
 	var l unix.Rlimit
 	must(t, unix.Getrlimit(unix.RLIMIT_AS, &l))

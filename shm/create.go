@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"leat/internal/lease"
+	"leat/internal/units"
 )
 
 // allocation is an array that is to be made.
@@ -46,7 +47,7 @@ const maxLength = maxMapping / 2
 // length.
 func checkSize(length int64) error {
 	if length > maxLength {
-		return fmt.Errorf("%w: %s needed, an array has at most %s", ErrNoRoom, sizeText(length), sizeText(maxLength))
+		return fmt.Errorf("%w: %s needed, an array has at most %s", ErrNoRoom, units.FormatSize(length), units.FormatSize(maxLength))
 	}
 	return nil
 }

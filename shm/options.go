@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"leat/internal/sysmem"
 )
 
 // Place is where arrays are kept.
@@ -129,8 +131,8 @@ func (o *Options) validate() (Options, error) {
 		v.RecycleBytes = 0
 	case v.RecycleBytes == 0:
 		v.RecycleBytes = 256 << 20
-		if r, e := available(0); e == nil {
-			v.RecycleBytes = r.Free / 8
+		if r, e := sysmem.Available(0); e == nil {
+			v.RecycleBytes = r.Bytes / 8
 		}
 	}
 	return v, err

@@ -5,11 +5,12 @@ package shm
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
 	"leat/internal/fault"
+	"leat/internal/sysmem"
+	"leat/internal/units"
 )
 
 // roomFor is how long an answer of the system about its memory is used again, where much less was
@@ -35,7 +36,7 @@ func (s *Pool) reserveMemory(need int64) error {
 		return nil
 	}
 	r, err := s.available(need)
-	if err == nil && r.Free < need {
+	if err == nil && r.Bytes < need {
 		if pooled := s.pool.drain(); len(pooled) > 0 {
 			if err := closeAll(pooled); err != nil {
 				return err
@@ -49,23 +50,23 @@ func (s *Pool) reserveMemory(need int64) error {
 		return nil // the system says no, or not
 	case err != nil:
 		return err
-	case r.Free < need:
-		return fmt.Errorf("%w: %s needed in memory, %s free (%s)", ErrNoRoom, sizeText(need), sizeText(r.Free), r.Limit)
+	case r.Bytes < need:
+		return fmt.Errorf("%w: %s needed in memory, %s free (%s)", ErrNoRoom, units.FormatSize(need), units.FormatSize(r.Bytes), r.Limit)
 	}
-	c.known, c.at, c.free = true, time.Now(), r.Free-need
+	c.known, c.at, c.free = true, time.Now(), r.Bytes-need
 	return nil
 }
 
-func (s *Pool) available(need int64) (room, error) {
+func (s *Pool) available(need int64) (sysmem.Free, error) {
 	if err := fault.Error("shm.room"); err != nil {
-		return room{Free: 0, Limit: err.Error()}, nil
+		return sysmem.Free{Limit: err.Error()}, nil
 	}
-	r, err := available(need + s.opts.Reserve)
+	r, err := sysmem.Available(need + s.opts.Reserve)
 	if err != nil {
 		return r, err
 	}
-	if r.Free = max(r.Free-s.opts.Reserve, 0); s.opts.Reserve > 0 {
-		r.Limit += ", less a reserve of " + sizeText(s.opts.Reserve)
+	if r.Bytes = max(r.Bytes-s.opts.Reserve, 0); s.opts.Reserve > 0 {
+		r.Limit += ", less a reserve of " + units.FormatSize(s.opts.Reserve)
 	}
 	return r, nil
 }
@@ -79,22 +80,7 @@ func checkDiskSpace(dir string, need int64) error {
 	case err != nil:
 		return err
 	case free < need:
-		return fmt.Errorf("%w: %s needed in %s, %s free", ErrNoRoom, sizeText(need), dir, sizeText(free))
+		return fmt.Errorf("%w: %s needed in %s, %s free", ErrNoRoom, units.FormatSize(need), dir, units.FormatSize(free))
 	}
 	return nil
-}
-
-// sizeText writes a number of bytes for people.
-func sizeText(n int64) string {
-	unit, f := "", float64(n)
-	for _, u := range []string{"KiB", "MiB", "GiB", "TiB"} {
-		if f < 1024 {
-			break
-		}
-		unit, f = u, f/1024
-	}
-	if unit == "" {
-		return strconv.FormatInt(n, 10) + " bytes"
-	}
-	return strconv.FormatFloat(f, 'f', 1, 64) + " " + unit
 }

@@ -14,6 +14,7 @@ import (
 
 	"leat/apply"
 	"leat/block"
+	"leat/internal/units"
 	"leat/ndarray"
 	"leat/objstore"
 	"leat/raster"
@@ -416,7 +417,7 @@ func (f *applyFlags) setControls(job *apply.Job) error {
 		}
 	}
 	if f.memory != "" {
-		n, err := parseSize(f.memory)
+		n, err := units.ParseSize(f.memory)
 		if err != nil {
 			bad("--memory %s: %v", f.memory, err)
 		}
@@ -450,21 +451,4 @@ func numbers(s string) ([]float64, error) {
 		list = append(list, v)
 	}
 	return list, nil
-}
-
-// parseSize reads bytes with a binary suffix: 500M, 2G, 1.5GiB.
-func parseSize(s string) (int64, error) {
-	unit := strings.TrimRight(strings.ToUpper(strings.TrimSpace(s)), "IB")
-	factor := 1.0
-	if n := len(unit); n > 0 {
-		if i := strings.IndexByte("KMGT", unit[n-1]); i >= 0 {
-			factor = math.Pow(1024, float64(i+1))
-			unit = unit[:n-1]
-		}
-	}
-	v, err := strconv.ParseFloat(strings.TrimSpace(unit), 64)
-	if err != nil || !(v > 0) || v*factor > 1<<60 {
-		return 0, errors.New("write a size such as 500M or 2G")
-	}
-	return int64(v * factor), nil
 }

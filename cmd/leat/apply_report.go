@@ -11,6 +11,7 @@ import (
 	"leat/apply"
 	"leat/internal/preview"
 	"leat/internal/report"
+	"leat/internal/units"
 	"leat/objstore"
 	"leat/stores"
 	"leat/timing"
@@ -119,7 +120,7 @@ func planFacts(p *apply.Plan) []fact {
 		{"CRS", p.Grid.CRS.String()},
 		{"blocks", fmt.Sprintf("%d of %d x %d pixels", b.Count(), b.WindowWidth, b.WindowHeight)},
 		{"workers", workersText(p)},
-		{"memory", fmt.Sprintf("about %s of %s allowed", byteText(p.MemoryBytes), byteText(p.BudgetBytes))},
+		{"memory", fmt.Sprintf("about %s of %s allowed", units.FormatSize(p.MemoryBytes), units.FormatSize(p.BudgetBytes))},
 	}
 	if b.Overlap > 0 {
 		facts = append(facts, fact{"overlap", fmt.Sprintf("%d pixels", b.Overlap)})

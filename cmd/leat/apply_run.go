@@ -21,6 +21,7 @@ import (
 	"leat/internal/publish"
 	"leat/internal/report"
 	"leat/internal/terminal"
+	"leat/internal/units"
 	"leat/stores"
 	"leat/timing"
 )
@@ -191,7 +192,7 @@ func (f *applyFlags) summarise(w io.Writer, res *apply.Result) {
 	}
 	for _, o := range res.Outputs {
 		fmt.Fprintf(w, "%s: %d x %d, %d x %v, %s (%v)", terminal.Name(o.Path), res.Plan.Grid.Width,
-			res.Plan.Grid.Height, len(o.Bands), o.Type, byteText(o.Bytes), o.CodingText())
+			res.Plan.Grid.Height, len(o.Bands), o.Type, units.FormatSize(o.Bytes), o.CodingText())
 		if o.Nodata != nil {
 			fmt.Fprintf(w, ", nodata %v", o.Nodata)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"leat/apply"
 	"leat/internal/terminal"
+	"leat/internal/units"
 )
 
 // leftover says what a run that failed has left, and what can be done with it. args is the command
@@ -21,7 +22,7 @@ func leftover(left *apply.IncompleteError, args []string) string {
 	if left.Done < 0 {
 		what = "what an earlier run did is still"
 	}
-	text := fmt.Sprintf("%s in %s (%s)", what, strings.Join(left.Paths, ", "), byteText(left.Bytes))
+	text := fmt.Sprintf("%s in %s (%s)", what, strings.Join(left.Paths, ", "), units.FormatSize(left.Bytes))
 	if !slices.Contains(args, "apply") { // leat demo has no --resume
 		return text + ": the next run of the same command replaces that"
 	}
@@ -120,7 +121,7 @@ func (f *applyFlags) discarded(w io.Writer, d apply.Discarded, text string) erro
 		return stdoutError(writeJSON(w, map[string]any{"event": "discarded", "output": d.Output, "path": d.Path,
 			"bytes": d.Bytes}))
 	case !f.quiet:
-		_, err := fmt.Fprintf(w, "%s (%s)\n", text, byteText(d.Bytes))
+		_, err := fmt.Fprintf(w, "%s (%s)\n", text, units.FormatSize(d.Bytes))
 		return stdoutError(err)
 	}
 	return nil
@@ -163,7 +164,7 @@ func unfinishedText(s apply.SpoolFile) string {
 	if s.Output != "" {
 		what += " of " + shown(s.Output)
 	}
-	text := fmt.Sprintf("%s: %s, %s, %s", terminal.Name(s.Path), what, byteText(s.Bytes),
+	text := fmt.Sprintf("%s: %s, %s, %s", terminal.Name(s.Path), what, units.FormatSize(s.Bytes),
 		s.ModTime.Local().Format("2006-01-02 15:04"))
 	if s.InUse {
 		text += ", a run is writing it"

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"leat/cache"
+	"leat/internal/units"
 )
 
 // cacheFlags are what the commands of leat cache take; each has some of them.
@@ -161,20 +162,12 @@ func slotNumber(text string) (int64, error) {
 // inCache checks INDEX against the file.
 func inCache(path string, i, n int64) error {
 	if i >= n {
-		return fmt.Errorf("slot %d: %s has %s, the last is %d", i, path, countText(n, "slot", "slots"), n-1)
+		return fmt.Errorf("slot %d: %s has %s, the last is %d", i, path, units.Count(n, "slot"), n-1)
 	}
 	return nil
 }
 
-// countText is a number of things; many of them have another name than one.
-func countText(n int64, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
-func entriesText(n int64) string { return countText(n, "entry", "entries") }
+func entriesText(n int64) string { return units.Plural(n, "entry", "entries") }
 
 // programWords are what errors of the package tell programs, and what these commands call it.
 var programWords = strings.NewReplacer(

@@ -10,6 +10,7 @@ import (
 
 	"leat/cache"
 	"leat/internal/terminal"
+	"leat/internal/units"
 )
 
 func cacheCheckCommand() *cobra.Command {
@@ -48,7 +49,7 @@ func checkCache(cmd *cobra.Command, path string, f *cacheFlags) error {
 		return err
 	}
 	var r *cache.Report
-	err = watch(cmd.Context(), cmd.ErrOrStderr(), "checking "+byteText(info.DiskBytes), f.of(info, 0),
+	err = watch(cmd.Context(), cmd.ErrOrStderr(), "checking "+units.FormatSize(info.DiskBytes), f.of(info, 0),
 		func() (err error) {
 			c, _, err := openCache(path, f)
 			if err != nil {
@@ -78,10 +79,10 @@ func (d *checkDoc) text(w io.Writer) error {
 	}
 	fmt.Fprintln(t, terminal.Name(d.Path))
 	line("slots", "%d", d.Slots)
-	line("filled", "%d, %s of data", d.Filled, byteText(d.DataBytes))
+	line("filled", "%d, %s of data", d.Filled, units.FormatSize(d.DataBytes))
 	line("empty", "%d", d.Empty)
 	line("damaged", "%d", d.Bad)
-	line("dead", "%s", byteText(d.DeadBytes))
+	line("dead", "%s", units.FormatSize(d.DeadBytes))
 	switch {
 	case d.SealBroken:
 		line("seal", "broken")

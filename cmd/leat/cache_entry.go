@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"leat/cache"
+	"leat/internal/units"
 )
 
 func cacheGetCommand() *cobra.Command {
@@ -154,7 +155,7 @@ func offer(c *cache.Cache, path string, i int64, in *entryInput) (why string, re
 	case err != nil || o == cache.Stored:
 		return "", nil, err
 	case o == cache.NoSpace:
-		return noSpaceFor(path, byteText(in.size))
+		return noSpaceFor(path, units.FormatSize(in.size))
 	}
 	// room of others' puts that failed, and went back
 	if why, refused, err = refusal(c, path, i, in.size); why == "" && err == nil {
@@ -183,16 +184,16 @@ func refusal(c *cache.Cache, path string, i, size int64) (why string, refused, e
 	case s.Preserved:
 		return "frozen", fmt.Errorf("%s is preserved: it takes no more entries", path), nil
 	case s.Frozen && s.Full > 0:
-		return "full", fmt.Errorf("%s reached its limit of %s: it takes no more entries; make another one with a larger --max-bytes", path, byteText(s.MaxBytes)), nil
+		return "full", fmt.Errorf("%s reached its limit of %s: it takes no more entries; make another one with a larger --max-bytes", path, units.FormatSize(s.MaxBytes)), nil
 	case s.Frozen:
 		return "frozen", fmt.Errorf("%s is frozen: it takes no more entries; make another one", path), nil
 	case s.MaxBytes > 0 && need > s.MaxBytes && size < 0:
 		return "full", fmt.Errorf("%s is full: it has %s left below its limit, and any entry takes %d of its own; make a cache with a larger --max-bytes",
-			path, byteText(max(s.MaxBytes-s.Bytes, 0)), need-s.Bytes), nil
+			path, units.FormatSize(max(s.MaxBytes-s.Bytes, 0)), need-s.Bytes), nil
 	case s.MaxBytes > 0 && need > s.MaxBytes:
 		takes := "more"
 		if size < s.MaxBytes { // else it was not read to its end
-			takes = byteText(size)
+			takes = units.FormatSize(size)
 		}
 		return "full", fmt.Errorf("%s: the entry does not fit below the limit of the cache: it has %d bytes left, %d of them for what every entry takes, and the entry has %s; put a smaller one, or make a cache with a larger --max-bytes",
 			path, s.MaxBytes-s.Bytes, need-s.Bytes-size, takes), nil
@@ -280,7 +281,7 @@ func (in *entryInput) spool(stream io.Reader, dir string) error {
 	}
 	f, err := os.CreateTemp(dir, ".leat-put-*")
 	if err != nil {
-		return fmt.Errorf("no file can be made in %s for an entry of more than %s: %w", dir, byteText(entryInMemory),
+		return fmt.Errorf("no file can be made in %s for an entry of more than %s: %w", dir, units.FormatSize(entryInMemory),
 			cause(err))
 	}
 	err = os.Remove(f.Name()) // it goes with the process, however that ends

@@ -12,6 +12,7 @@ import (
 
 	"leat/cache"
 	"leat/internal/terminal"
+	"leat/internal/units"
 )
 
 func cacheCreateCommand() *cobra.Command {
@@ -43,7 +44,7 @@ func (f *cacheFlags) creation(count string) (int64, *cache.Options, error) {
 	o := &cache.Options{AllowRemote: f.remote}
 	if f.maxBytes != "" {
 		var err1 error
-		if o.MaxBytes, err1 = parseSize(f.maxBytes); err1 != nil {
+		if o.MaxBytes, err1 = units.ParseSize(f.maxBytes); err1 != nil {
 			err = errors.Join(err, usagef("--max-bytes %s: %w", f.maxBytes, err1))
 		} else if err == nil && o.MaxBytes < cache.FileSize(n) {
 			err = usagef("--max-bytes %s: the first page and the index of %d slots alone take %d bytes: give more",
@@ -66,7 +67,7 @@ func createCache(cmd *cobra.Command, path string, n int64, o *cache.Options, f *
 	switch info, err := cache.Inspect(path); {
 	case err == nil:
 		return fmt.Errorf("%s exists: it is a cache of %s; use it, remove it, or give another name", path,
-			countText(info.Slots, "slot", "slots"))
+			units.Count(info.Slots, "slot"))
 	case !errors.Is(err, fs.ErrNotExist):
 		if _, err1 := os.Lstat(path); err1 == nil {
 			return fmt.Errorf("%s exists and is something else: give another name", path)
@@ -80,7 +81,7 @@ func createCache(cmd *cobra.Command, path string, n int64, o *cache.Options, f *
 		return err
 	}
 	if !f.json {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", terminal.Name(path), countText(n, "empty slot", "empty slots"))
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", terminal.Name(path), units.Count(n, "empty slot"))
 		return nil
 	}
 	d, err := statCache(path, f)
@@ -130,7 +131,7 @@ func preserveCache(cmd *cobra.Command, path, to string, f *cacheFlags) error {
 	}
 	ctx, people := cmd.Context(), cmd.ErrOrStderr()
 	var dropped int64
-	err = watch(ctx, people, "reading "+byteText(info.DiskBytes), f.of(info, 0), func() (err error) {
+	err = watch(ctx, people, "reading "+units.FormatSize(info.DiskBytes), f.of(info, 0), func() (err error) {
 		c, _, err := openCache(path, f)
 		if err != nil {
 			return err
@@ -154,7 +155,7 @@ func preserveCache(cmd *cobra.Command, path, to string, f *cacheFlags) error {
 	}
 	if dropped > 0 {
 		fmt.Fprintf(people, "leat: %s: %s became empty\n", terminal.Name(to),
-			countText(dropped, "damaged entry", "damaged entries"))
+			units.Plural(dropped, "damaged entry", "damaged entries"))
 	}
 	if f.json {
 		return stdoutError(writeJSON(cmd.OutOrStdout(), struct {
@@ -164,7 +165,7 @@ func preserveCache(cmd *cobra.Command, path, to string, f *cacheFlags) error {
 			Dropped int64  `json:"dropped"`
 		}{to, done.Entries, done.Bytes, dropped}))
 	}
-	fmt.Fprintf(people, "%s: %s, %s, final\n", terminal.Name(to), entriesText(done.Entries), byteText(done.Bytes))
+	fmt.Fprintf(people, "%s: %s, %s, final\n", terminal.Name(to), entriesText(done.Entries), units.FormatSize(done.Bytes))
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"leat/cache"
 	"leat/internal/terminal"
+	"leat/internal/units"
 )
 
 func cacheImportCommand() *cobra.Command {
@@ -62,7 +63,7 @@ func importCache(cmd *cobra.Command, from string, n int64, to string, f *cacheFl
 		}
 		return s.Bytes - cache.FileSize(n), max(st.Size()-16*n, 0)
 	}
-	err = watch(ctx, people, "importing "+byteText(st.Size()), far, func() (err error) {
+	err = watch(ctx, people, "importing "+units.FormatSize(st.Size()), far, func() (err error) {
 		// Nameless until it is whole, and beside its name, where it needs no copy.
 		c, err := cache.Create(n, &cache.Options{Dir: dir, AllowRemote: f.remote})
 		if errors.Is(err, cache.ErrRemote) {
@@ -95,7 +96,7 @@ func importCache(cmd *cobra.Command, from string, n int64, to string, f *cacheFl
 		}{to, n, done.Entries, done.Bytes}))
 	}
 	fmt.Fprintf(people, "%s: %s in %s, %s, final\n", terminal.Name(to), entriesText(done.Entries),
-		countText(n, "slot", "slots"), byteText(done.Bytes))
+		units.Count(n, "slot"), units.FormatSize(done.Bytes))
 	return nil
 }
 
@@ -123,7 +124,7 @@ func exportCache(cmd *cobra.Command, from, to string, f *cacheFlags) error {
 	}
 	ctx, people := cmd.Context(), cmd.ErrOrStderr()
 	var entries int64
-	err = watch(ctx, people, "exporting "+byteText(info.DiskBytes), f.of(info, 16*info.Slots), func() (err error) {
+	err = watch(ctx, people, "exporting "+units.FormatSize(info.DiskBytes), f.of(info, 16*info.Slots), func() (err error) {
 		c, _, err := openCache(from, f)
 		if err != nil {
 			return err
@@ -148,7 +149,7 @@ func exportCache(cmd *cobra.Command, from, to string, f *cacheFlags) error {
 		}{to, info.Slots, entries, st.Size()}))
 	}
 	fmt.Fprintf(people, "%s: %s, %s; pfio preloads it into a cache of length %d\n", terminal.Name(to),
-		entriesText(entries), byteText(st.Size()), info.Slots)
+		entriesText(entries), units.FormatSize(st.Size()), info.Slots)
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"leat/cache"
 	"leat/internal/terminal"
+	"leat/internal/units"
 )
 
 func cacheStatCommand() *cobra.Command {
@@ -135,9 +136,9 @@ func (d *cacheDoc) text(w io.Writer) error {
 	line("state", "%s", d.state())
 	line("slots", "%d", d.Slots)
 	line("entries", "%d", d.Entries)
-	line("file", "%s, %s on the disk", byteText(d.Bytes), byteText(d.DiskBytes))
+	line("file", "%s, %s on the disk", units.FormatSize(d.Bytes), units.FormatSize(d.DiskBytes))
 	if d.MaxBytes != nil {
-		line("limit", "%s", byteText(*d.MaxBytes))
+		line("limit", "%s", units.FormatSize(*d.MaxBytes))
 	} else {
 		line("limit", "none")
 	}
@@ -148,7 +149,7 @@ func (d *cacheDoc) text(w io.Writer) error {
 		line("puts", "%d stored, refused: %d filled, %d lost, %d frozen, %d full, %d without disk space", k.Stored,
 			k.Filled, k.Lost, k.Refused, k.Full, k.NoSpace)
 		line("damage", "%d reads of damaged entries, %d repaired, %d faults", k.Bad, k.Repaired, k.Faults)
-		line("dead", "%s", byteText(k.DeadBytes))
+		line("dead", "%s", units.FormatSize(k.DeadBytes))
 	}
 	return t.Flush()
 }
@@ -239,7 +240,7 @@ func listCaches(w io.Writer, dir string, f *cacheFlags) error {
 	fmt.Fprintln(t, "ENTRIES\tSLOTS\tON DISK\tMODIFIED\tSTATE\tFILE")
 	for _, i := range infos {
 		d := newCacheDoc(i)
-		fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%s\t%s\n", d.Entries, d.Slots, byteText(d.DiskBytes), clock(d.Modified),
+		fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%s\t%s\n", d.Entries, d.Slots, units.FormatSize(d.DiskBytes), clock(d.Modified),
 			d.state(), terminal.Name(d.Path))
 	}
 	return stdoutError(t.Flush())

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"leat/internal/units"
 )
 
 // endsWithin is how long an interrupted operation has to end by itself.
@@ -85,7 +87,7 @@ func (p *watching) text(so time.Duration) string {
 	if done <= 0 {
 		return text
 	}
-	text += fmt.Sprintf(": %s of %s (%d %%)", byteText(done), byteText(total), int64(100*float64(done)/float64(total)))
+	text += fmt.Sprintf(": %s of %s (%d %%)", units.FormatSize(done), units.FormatSize(total), int64(100*float64(done)/float64(total)))
 	if left > 0 {
 		text += ", about " + roughly(left) + " left"
 	}

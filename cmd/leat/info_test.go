@@ -210,15 +210,6 @@ func TestTextFromAFileCannotMoveTheCursor(t *testing.T) {
 	}
 }
 
-func TestBytesReadAsPeopleReadThem(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 bytes", 1023: "1023 bytes", 1024: "1.0 KiB", 1<<20 - 1: "1.0 MiB",
-		150 << 20: "150 MiB", 3 << 40: "3.0 TiB"} {
-		if got := byteText(n); got != want {
-			t.Errorf("%d: %q, want %q", n, got, want)
-		}
-	}
-}
-
 func TestDamagedFilesAreNoCOG(t *testing.T) {
 	dir := t.TempDir()
 	for name, data := range map[string]string{

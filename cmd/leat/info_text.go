@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"leat/internal/terminal"
+	"leat/internal/units"
 )
 
 // fact is a line of what a person wants to know.
@@ -78,7 +79,7 @@ func fileText(format string, bytes int64) string {
 	if bytes == 0 {
 		return format
 	}
-	return format + ", " + byteText(bytes)
+	return format + ", " + units.FormatSize(bytes)
 }
 
 func (d *infoDoc) bandsText() string {
@@ -246,25 +247,4 @@ func oneLine(s string) string {
 		s = string(r[:117]) + "..."
 	}
 	return s
-}
-
-// byteText shows a number of bytes as people read it.
-func byteText(n int64) string {
-	units := []string{"KiB", "MiB", "GiB", "TiB"}
-	if n == 1 {
-		return "1 byte"
-	}
-	if n < 1024 {
-		return fmt.Sprintf("%d bytes", n)
-	}
-	v := float64(n)
-	u := -1
-	for v >= 1023.5 && u < len(units)-1 {
-		v /= 1024
-		u++
-	}
-	if v < 100 {
-		return fmt.Sprintf("%.1f %s", v, units[u])
-	}
-	return fmt.Sprintf("%.0f %s", v, units[u])
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"leat/internal/terminal"
+	"leat/internal/units"
 	"leat/namespace"
 	"leat/shm"
 )
@@ -162,7 +163,7 @@ func nsList(w, people io.Writer, asJSON bool) error {
 	} else {
 		fmt.Fprintln(t, "STATE\tBYTES\tMAPPED BY\tARRAY")
 		for _, a := range arrays {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", liveText(a.Held), byteText(a.Bytes), pidsText(a.PIDs),
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", liveText(a.Held), units.FormatSize(a.Bytes), pidsText(a.PIDs),
 				terminal.Name(a.Name))
 		}
 	}
@@ -283,7 +284,7 @@ func nsText(w io.Writer, j namespace.Job) error {
 	}
 	for _, s := range j.Shared {
 		if s.Bytes > 0 {
-			line("shares", "%s, %s", terminal.Name(s.Name), byteText(s.Bytes))
+			line("shares", "%s, %s", terminal.Name(s.Name), units.FormatSize(s.Bytes))
 		} else {
 			line("shares", "%s", terminal.Name(s.Name))
 		}

@@ -10,6 +10,7 @@ import (
 
 	"leat/apply"
 	"leat/internal/terminal"
+	"leat/internal/units"
 )
 
 // showPlan prints how a job would be run.
@@ -41,9 +42,9 @@ func showPlan(ctx context.Context, w io.Writer, job apply.Job, asJSON bool) erro
 		fmt.Fprintf(t, "; %d blocks in memory at most", p.Buffers)
 	}
 	fmt.Fprintln(t)
-	fmt.Fprintf(t, "memory\tabout %s of %s allowed", byteText(p.MemoryBytes), byteText(p.BudgetBytes))
+	fmt.Fprintf(t, "memory\tabout %s of %s allowed", units.FormatSize(p.MemoryBytes), units.FormatSize(p.BudgetBytes))
 	if p.CacheBytes > 0 {
-		fmt.Fprintf(t, ", %s of it for decoded tiles that several blocks need", byteText(p.CacheBytes))
+		fmt.Fprintf(t, ", %s of it for decoded tiles that several blocks need", units.FormatSize(p.CacheBytes))
 	}
 	fmt.Fprintln(t)
 	for _, in := range p.Inputs {
@@ -76,7 +77,7 @@ func showPlan(ctx context.Context, w io.Writer, job apply.Job, asJSON bool) erro
 		if len(o.Overviews) == 0 {
 			fmt.Fprint(t, " none")
 		}
-		fmt.Fprintf(t, "; %s before compression\n", byteText(o.RawBytes))
+		fmt.Fprintf(t, "; %s before compression\n", units.FormatSize(o.RawBytes))
 		for _, note := range o.Notes {
 			fmt.Fprintf(t, "\t%s\n", note)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"leat/internal/units"
 	"leat/objstore"
 	"leat/objstore/cloud"
 	"leat/stage"
@@ -77,7 +78,7 @@ func (f *storeFlags) check() error {
 		errs = append(errs, err)
 	}
 	if f.stageBytes != "" {
-		if _, err := parseSize(f.stageBytes); err != nil {
+		if _, err := units.ParseSize(f.stageBytes); err != nil {
 			errs = append(errs, fmt.Errorf("--stage-bytes %s: %w", f.stageBytes, err))
 		}
 	}
@@ -105,7 +106,7 @@ func (f *storeFlags) stores(warn func(error)) *stores.Stores {
 		Warn: warn,
 	}
 	if f.stageBytes != "" {
-		o.Stage.MaxBytes, _ = parseSize(f.stageBytes) // see check
+		o.Stage.MaxBytes, _ = units.ParseSize(f.stageBytes) // see check
 	}
 	if f.stageFree != "" {
 		o.Stage.MinFree, _ = parsePart(f.stageFree) // see check

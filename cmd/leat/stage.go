@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"leat/internal/units"
 	"leat/objstore"
 	"leat/objstore/cloud"
 	"leat/stage"
@@ -117,7 +118,7 @@ func (f *stageFlags) options() (*stage.Options, error) {
 	o := &stage.Options{Workers: f.workers}
 	var errs []error
 	var err error
-	if o.MaxBytes, err = parseSize(f.maxBytes); err != nil {
+	if o.MaxBytes, err = units.ParseSize(f.maxBytes); err != nil {
 		errs = append(errs, usagef("--max-bytes %s: %w", f.maxBytes, err))
 	}
 	if o.MinFree, err = parsePart(f.minFree); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"leat/internal/units"
 	"leat/objstore"
 	"leat/stage"
 )
@@ -152,9 +153,9 @@ func (f *filling) doc() fillDoc {
 }
 
 func (d fillDoc) text() string {
-	text := fmt.Sprintf("%s: %d copied", countText(d.Objects, "object", "objects"), d.Copied)
+	text := fmt.Sprintf("%s: %d copied", units.Count(d.Objects, "object"), d.Copied)
 	if d.Copied > 0 {
-		text += " (" + byteText(d.Bytes) + ")"
+		text += " (" + units.FormatSize(d.Bytes) + ")"
 	}
 	text += fmt.Sprintf(", %d there already", d.Hits)
 	if d.Shared > 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"leat/internal/terminal"
+	"leat/internal/units"
 	"leat/stage"
 )
 
@@ -63,7 +64,7 @@ func newTrim(cmd *cobra.Command, all bool, older, bytes string) (t trim, err err
 	}
 	if set("bytes") {
 		var err1 error
-		if t.bytes, err1 = parseSize(bytes); err1 != nil {
+		if t.bytes, err1 = units.ParseSize(bytes); err1 != nil {
 			err = errors.Join(err, usagef("--bytes %s: %w; --all removes everything", bytes, err1))
 		}
 	}
@@ -97,12 +98,12 @@ func collectStage(cmd *cobra.Command, t trim, f *stageFlags) (err error) {
 	people := cmd.ErrOrStderr()
 	if d.Dead > 0 {
 		fmt.Fprintf(people, "leat: what %s left was given back\n",
-			countText(int64(d.Dead), "dead process", "dead processes"))
+			units.Plural(d.Dead, "dead process", "dead processes"))
 	}
 	switch {
 	case d.Removed > 0:
-		fmt.Fprintf(people, "leat: %s removed, %s\n", countText(int64(d.Removed), "object", "objects"),
-			byteText(d.Freed))
+		fmt.Fprintf(people, "leat: %s removed, %s\n", units.Count(d.Removed, "object"),
+			units.FormatSize(d.Freed))
 	case d.Dead == 0:
 		fmt.Fprintln(people, "leat: nothing to remove in", terminal.Name(d.Dir))
 	}
@@ -147,15 +148,15 @@ func (d *collectDoc) collect(cmd *cobra.Command, dir string, t trim) (err error)
 	}
 	d.Bytes, d.Objects, d.Freed = left.Bytes, left.Objects, max(0, full.Bytes-left.Bytes)
 	if t.bytes >= 0 && left.Bytes > t.bytes {
-		fmt.Fprintf(cmd.ErrOrStderr(), "leat: %s in %s are in use, and stay\n", byteText(left.Bytes),
-			countText(left.Objects, "object", "objects"))
+		fmt.Fprintf(cmd.ErrOrStderr(), "leat: %s in %s are in use, and stay\n", units.FormatSize(left.Bytes),
+			units.Count(left.Objects, "object"))
 	}
 	return nil
 }
 
 func (d *collectDoc) interrupted(cmd *cobra.Command, err error) error {
 	if cmd.Context().Err() != nil {
-		return fmt.Errorf("interrupted: %s removed", countText(int64(d.Removed), "object was", "objects were"))
+		return fmt.Errorf("interrupted: %s removed", units.Plural(d.Removed, "object was", "objects were"))
 	}
 	return err
 }

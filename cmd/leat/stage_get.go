@@ -18,6 +18,7 @@ import (
 
 	"leat/internal/publish"
 	"leat/internal/terminal"
+	"leat/internal/units"
 	"leat/objstore"
 	"leat/objstore/cloud"
 	"leat/stage"
@@ -104,7 +105,7 @@ func getObjects(cmd *cobra.Command, urls []string, output string, f *stageFlags)
 	ctx := cmd.Context()
 	err = g.progress.run(func() error { return g.all(ctx, urls) })
 	if ctx.Err() != nil {
-		return errors.New("interrupted: " + countText(g.progress.done.Load(), "object was done", "objects were done"))
+		return errors.New("interrupted: " + units.Plural(g.progress.done.Load(), "object was done", "objects were done"))
 	}
 	return err
 }
@@ -325,7 +326,7 @@ func (g *getting) noSpace(size int64) error {
 		return fmt.Errorf("no inode is left on the disk of %s to stage it: remove files there, or have it written by -o",
 			terminal.Name(g.s.pool.Dir()))
 	}
-	return fmt.Errorf("there is no room to stage its %s: give a higher --max-bytes, free some of the disk, or have it written by -o", byteText(size))
+	return fmt.Errorf("there is no room to stage its %s: give a higher --max-bytes, free some of the disk, or have it written by -o", units.FormatSize(size))
 }
 
 // done reports an object and where it is.

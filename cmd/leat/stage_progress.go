@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"leat/internal/units"
 	"leat/objstore"
 )
 
@@ -132,11 +133,11 @@ func (p *stageProgress) text(so time.Duration) string {
 	if p.counting.Load() {
 		text += "at least "
 	}
-	text += countText(known, "object", "objects")
+	text += units.Count(known, "object")
 	if bytes > 0 {
-		text += ", " + byteText(bytes)
+		text += ", " + units.FormatSize(bytes)
 		if so >= time.Second {
-			text += " (" + byteText(int64(float64(bytes)/so.Seconds())) + "/s)"
+			text += " (" + units.FormatSize(int64(float64(bytes)/so.Seconds())) + "/s)"
 		}
 	}
 	if failed > 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"leat/internal/terminal"
+	"leat/internal/units"
 	"leat/stage"
 )
 
@@ -71,7 +72,7 @@ func listObjects(ctx context.Context, w io.Writer, p *stage.Pool, now time.Time,
 		if asJSON {
 			err = writeJSON(out, newObjectDoc(o))
 		} else {
-			_, err = fmt.Fprintf(out, "%10s  %10s  %9s  %9s  %s\n", byteText(o.Size), byteText(o.DiskBytes),
+			_, err = fmt.Fprintf(out, "%10s  %10s  %9s  %9s  %s\n", units.FormatSize(o.Size), units.FormatSize(o.DiskBytes),
 				ageText(now.Sub(o.Used)), ageText(now.Sub(o.Checked)), terminal.Name(o.Source))
 		}
 		if err != nil {
@@ -153,15 +154,15 @@ func usageOf(w io.Writer, u stage.Usage) error {
 		fmt.Fprintf(t, "  %s\t%s\n", label, fmt.Sprintf(format, args...))
 	}
 	fmt.Fprintln(t, terminal.Name(u.Dir))
-	line("on disk", "%s in %s", byteText(u.Bytes), countText(u.Objects, "object", "objects"))
-	line("in use by", "%s", countText(int64(u.Processes), "other process", "other processes"))
+	line("on disk", "%s in %s", units.FormatSize(u.Bytes), units.Count(u.Objects, "object"))
+	line("in use by", "%s", units.Plural(u.Processes, "other process", "other processes"))
 	c := u.Since
 	line("asked for", "%d there, %d copied, %d copied by another process, %d read through", c.Hits, c.Misses, c.Shared,
 		c.ReadThrough)
-	line("copied", "%s", byteText(c.Bytes))
+	line("copied", "%s", units.FormatSize(c.Bytes))
 	line("evicted", "%d", c.Evicted)
 	line("compared", "%d, %d of them changed", c.Checks, c.Changed)
-	line("requests", "%s read, %d tried again, %d errors", countText(c.Reads, "object", "objects"), c.Retries, c.Errors)
+	line("requests", "%s read, %d tried again, %d errors", units.Count(c.Reads, "object"), c.Retries, c.Errors)
 	line("no room", "%d waited, %d too large, %d while the disk was full, %d beyond the queue", c.Waits, c.TooLarge,
 		c.DiskFull, c.NotQueued)
 	line("damage", "%d", c.Damaged)

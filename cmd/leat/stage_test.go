@@ -26,6 +26,7 @@ import (
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	"github.com/spf13/cobra"
 
+	"leat/internal/units"
 	"leat/objstore"
 	"leat/stage"
 )
@@ -105,7 +106,7 @@ func TestWhatAKilledWarmLeftIsGivenBackByGC(t *testing.T) {
 	before := u.Objects
 	said = leat(t, exitDone, dir, "stage", "warm", list, "--dir", dir)
 	if want := fmt.Sprintf("8 objects: %d copied (%s), %d there already, 0 failed\n", 8-before,
-		byteText((8-before)*slowSize), before); said != want {
+		units.FormatSize((8-before)*slowSize), before); said != want {
 		t.Errorf("%q, want %q", said, want)
 	}
 	leat(t, exitDone, dir, "stage", "gc", "--all", "--dir", dir)

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"leat/internal/units"
 )
 
 // listOrURLs checks that there is an argument.
@@ -64,7 +66,7 @@ func warm(cmd *cobra.Command, args []string, f *stageFlags) (err error) {
 	d := fill.doc()
 	if ctx.Err() != nil {
 		return fmt.Errorf("interrupted: %s are staged: run it again for the others",
-			countText(fill.progress.done.Load(), "object", "objects"))
+			units.Count(fill.progress.done.Load(), "object"))
 	}
 	fill.release()
 	if err != nil {

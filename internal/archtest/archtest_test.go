@@ -16,7 +16,8 @@ import (
 var layers = [][]string{
 	{"leat/codec", "leat/ndarray", "leat/timing", "leat/block", "leat/internal/publish", "leat/internal/inflate",
 		"leat/internal/archtest", "leat/internal/fault", "leat/bench/measured", "leat/bench/scene",
-		"leat/internal/pytest", "leat/internal/localdir", "leat/internal/terminal", "leat/internal/regular"},
+		"leat/internal/pytest", "leat/internal/localdir", "leat/internal/terminal", "leat/internal/regular",
+		"leat/internal/sysmem", "leat/internal/units"},
 	{"leat/internal/lease", "leat/internal/procfile", "leat/internal/proctest", "leat/objstore"},
 	{"leat/namespace", "leat/stage/internal/store", "leat/objstore/objstoretest"},
 	{"leat/cache", "leat/shm", "leat/objstore/cloud", "leat/stage/internal/index", "leat/worker"},

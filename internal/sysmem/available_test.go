@@ -1,9 +1,8 @@
-package shm
+package sysmem
 
 import (
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,7 +14,7 @@ import (
 
 const mib = 1 << 20
 
-// tree writes files below a fresh folder.
+// tree writes files below a fresh directory.
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -76,110 +75,110 @@ func proc(cgroup, mountinfo string) map[string]string {
 	return map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": cgroup, "proc/self/mountinfo": mountinfo}
 }
 
-func TestTheTightestLimitIsFound(t *testing.T) {
+func TestAvailableIsTheTightestLimit(t *testing.T) {
 	const machine = "MemAvailable of the machine"
 	const base, base1 = "sys/fs/cgroup", "sys/fs/cgroup/memory"
 	for _, c := range []struct {
 		name  string
 		files map[string]string
 		need  int64
-		want  room
+		want  Free
 	}{
-		{"no cgroups at all", map[string]string{"proc/meminfo": meminfo}, 0, room{8064 * mib, machine}},
-		{"cgroups that are not mounted", proc("0::/a\n4:memory:/b\n", others), 0, room{8064 * mib, machine}},
+		{"no cgroups at all", map[string]string{"proc/meminfo": meminfo}, 0, Free{8064 * mib, machine}},
+		{"cgroups that are not mounted", proc("0::/a\n4:memory:/b\n", others), 0, Free{8064 * mib, machine}},
 		{"a cgroup without limit", all(proc("0::/a\n", v2Mount), cg2(base+"/a", -1, 5, 0)), 0,
-			room{8064 * mib, machine}},
+			Free{8064 * mib, machine}},
 		{"a cgroup with more than the machine", all(proc("0::/a\n", v2Mount), cg2(base+"/a", 64<<30, 5, 0)), 0,
-			room{8064 * mib, machine}},
+			Free{8064 * mib, machine}},
 		{"the cgroup of the process", all(proc("0::/a/b\n", others+v2Mount),
 			cg2(base+"/a/b", 4096*mib, 1000*mib, 500*mib), cg2(base+"/a", -1, 2000*mib, 0)),
-			1000 * mib, room{(4096 - 1000 - 128) * mib, "memory.max of cgroup /a/b"}},
+			1000 * mib, Free{(4096 - 1000 - 128) * mib, "memory.max of cgroup /a/b"}},
 		{"an ancestor", all(proc("0::/a/b/c\n", v2Mount), cg2(base+"/a/b/c", 4096*mib, 100*mib, 0),
 			cg2(base+"/a/b", -1, 100*mib, 0), cg2(base+"/a", 3072*mib, 2000*mib, 0)),
-			0, room{(3072 - 2000 - 128) * mib, "memory.max of cgroup /a"}},
+			0, Free{(3072 - 2000 - 128) * mib, "memory.max of cgroup /a"}},
 		{"a small limit keeps a small reserve", all(proc("0::/a\n", v2Mount), cg2(base+"/a", 64*mib, 10*mib, 0)), 0,
-			room{50 * mib, "memory.max of cgroup /a"}},
-		{"files are dropped where room is short",
+			Free{50 * mib, "memory.max of cgroup /a"}},
+		{"files are dropped where memory is short",
 			all(proc("0::/a\n", v2Mount), cg2(base+"/a", 4096*mib, 3900*mib, 3000*mib)),
-			100 * mib, room{(4096 - 900 - 128) * mib, "memory.max of cgroup /a"}},
+			100 * mib, Free{(4096 - 900 - 128) * mib, "memory.max of cgroup /a"}},
 		{"files are not asked for where it is not",
 			all(proc("0::/a\n", v2Mount), cg2(base+"/a", 4096*mib, 3800*mib, 3000*mib)),
-			100 * mib, room{168 * mib, "memory.max of cgroup /a"}},
+			100 * mib, Free{168 * mib, "memory.max of cgroup /a"}},
 		{"files are never more than what is used",
 			all(proc("0::/a\n", v2Mount), cg2(base+"/a", 1024*mib, 1000*mib, 5000*mib)),
-			mib * 100, room{960 * mib, "memory.max of cgroup /a"}},
+			mib * 100, Free{960 * mib, "memory.max of cgroup /a"}},
 		{"more used than allowed", all(proc("0::/a\n", v2Mount), cg2(base+"/a", 100*mib, 200*mib, 0)), mib,
-			room{0, "memory.max of cgroup /a"}},
+			Free{0, "memory.max of cgroup /a"}},
 		{"a limit of nothing", all(proc("0::/a\n", v2Mount), cg2(base+"/a", 0, 4096, 0)), mib,
-			room{0, "memory.max of cgroup /a"}},
+			Free{0, "memory.max of cgroup /a"}},
 		{"version 1", all(proc("9:cpu,cpuacct:/x\n4:hugetlb,memory:/d/e\n", others+v1Mount),
 			cg1(base1+"/d/e", 2048*mib, 100*mib, 0), map[string]string{base1 + "/d/memory.limit_in_bytes": v1None}),
-			0, room{(2048 - 100 - 128) * mib, "memory.limit_in_bytes of cgroup /d/e"}},
+			0, Free{(2048 - 100 - 128) * mib, "memory.limit_in_bytes of cgroup /d/e"}},
 		{"files of version 1 with those of children",
 			all(proc("4:memory:/d\n", v1Mount), cg1(base1+"/d", 2048*mib, 2000*mib, 1000*mib)),
-			500 * mib, room{(2048 - 1000 - 128) * mib, "memory.limit_in_bytes of cgroup /d"}},
+			500 * mib, Free{(2048 - 1000 - 128) * mib, "memory.limit_in_bytes of cgroup /d"}},
 		{"both versions, the first tighter",
 			all(proc("4:memory:/d\n0::/a\n",
 				v1Mount+strings.Replace(v2Mount, "/sys/fs/cgroup", "/sys/fs/cgroup/unified", 1)),
 				cg1(base1+"/d", 2048*mib, 0, 0), cg2(base+"/unified/a", 4096*mib, 0, 0)), 0,
-			room{1920 * mib, "memory.limit_in_bytes of cgroup /d"}},
+			Free{1920 * mib, "memory.limit_in_bytes of cgroup /d"}},
 		{"both versions, the second tighter",
 			all(proc("4:memory:/d\n0::/a\n",
 				v1Mount+strings.Replace(v2Mount, "/sys/fs/cgroup", "/sys/fs/cgroup/unified", 1)),
 				cg1(base1+"/d", 4096*mib, 0, 0), cg2(base+"/unified/a", 2048*mib, 0, 0)), 0,
-			room{1920 * mib, "memory.max of cgroup /a"}},
+			Free{1920 * mib, "memory.max of cgroup /a"}},
 		{"the controller is counted by version 1 alone",
 			all(proc("4:memory:/\n0::/\n",
 				v1Mount+strings.Replace(v2Mount, "/sys/fs/cgroup", "/sys/fs/cgroup/unified", 1)),
 				map[string]string{base + "/unified/cgroup.controllers": "\n"}, cg1(base1, 2048*mib, 0, 0)), 0,
-			room{1920 * mib, "memory.limit_in_bytes of cgroup /"}},
+			Free{1920 * mib, "memory.limit_in_bytes of cgroup /"}},
 		{"a container that sees its own cgroup as the root of the mount",
 			all(proc("4:memory:/docker/1f\n", strings.Replace(v1Mount, " / /sys", " /docker/1f /sys", 1)),
 				cg1(base1, 2048*mib, 0, 0)),
-			0, room{1920 * mib, "memory.limit_in_bytes of cgroup /docker/1f"}},
+			0, Free{1920 * mib, "memory.limit_in_bytes of cgroup /docker/1f"}},
 		{"a cgroup below that of the container",
 			all(proc("4:memory:/docker/1f/x\n", strings.Replace(v1Mount, " / /sys", " /docker/1f /sys", 1)),
 				cg1(base1, 2048*mib, 1000*mib, 0), cg1(base1+"/x", 1024*mib, 0, 0)),
-			0, room{(2048 - 1000 - 128) * mib, "memory.limit_in_bytes of cgroup /docker/1f"}},
-		{"a namespace beside its mount",
+			0, Free{(2048 - 1000 - 128) * mib, "memory.limit_in_bytes of cgroup /docker/1f"}},
+		{"a namespace outside its mount",
 			all(proc("0::/../x\n", strings.Replace(v2Mount, " / /sys", " /.. /sys", 1)),
 				cg2(base+"/x", 2048*mib, 0, 0)),
-			0, room{1920 * mib, "memory.max of cgroup /../x"}},
+			0, Free{1920 * mib, "memory.max of cgroup /../x"}},
 		{"a cgroup that the mount does not show: its root stands in",
 			all(proc("0::/../x\n", v2Mount), cg2(base, 2048*mib, 0, 0), cg2("sys/fs/x", 1, 0, 0),
 				cg2(base+"/x", 1, 0, 0)),
-			0, room{1920 * mib, "memory.max of cgroup /"}},
+			0, Free{1920 * mib, "memory.max of cgroup /"}},
 		{"a name that only begins like the root of the mount",
 			all(proc("0::/docker/1ff\n", strings.Replace(v2Mount, " / /sys", " /docker/1f /sys", 1)),
 				cg2(base+"/f", 1, 0, 0), cg2(base, 2048*mib, 0, 0)),
-			0, room{1920 * mib, "memory.max of cgroup /docker/1f"}},
+			0, Free{1920 * mib, "memory.max of cgroup /docker/1f"}},
 		{"the mount that shows most", all(proc("0::/a/b\n",
 			strings.Replace(v2Mount, " / /sys/fs/cgroup", " /a/b /one", 1)+strings.Replace(v2Mount, "/sys/fs/cgroup",
 				`/t\040wo`, 1)),
 			cg2("one", 4096*mib, 0, 0), cg2("t wo/a/b", 4096*mib, 0, 0), cg2("t wo/a", 2048*mib, 0, 0)), 0,
-			room{1920 * mib, "memory.max of cgroup /a"}},
+			Free{1920 * mib, "memory.max of cgroup /a"}},
 		{"a cgroup that was removed", all(proc("0::/a/gone (deleted)\n", v2Mount), cg2(base+"/a", 2048*mib, 0, 0)), 0,
-			room{1920 * mib, "memory.max of cgroup /a"}},
+			Free{1920 * mib, "memory.max of cgroup /a"}},
 		{"a limit without usage", all(proc("0::/a\n", v2Mount), map[string]string{base + "/a/memory.max": "1000000\n"}),
-			0, room{8064 * mib, machine}},
+			0, Free{8064 * mib, machine}},
 		{"a cgroup without statistics", all(proc("0::/a\n", v2Mount),
 			map[string]string{base + "/a/memory.max": bytesText(1600 * mib),
 				base + "/a/memory.current": bytesText(1500 * mib)}),
-			mib * 500, room{0, "memory.max of cgroup /a"}},
+			mib * 500, Free{0, "memory.max of cgroup /a"}},
 		{"no mountinfo", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a\n"}, 0,
-			room{8064 * mib, machine}},
+			Free{8064 * mib, machine}},
 		{"no meminfo", all(map[string]string{"proc/self/cgroup": "0::/a\n", "proc/self/mountinfo": v2Mount},
-			cg2(base+"/a", 2048*mib, 0, 0)), 0, room{1920 * mib, "memory.max of cgroup /a"}},
+			cg2(base+"/a", 2048*mib, 0, 0)), 0, Free{1920 * mib, "memory.max of cgroup /a"}},
 		{"a meminfo of an old kernel", all(proc("0::/\n", v2Mount),
 			map[string]string{"proc/meminfo": "MemTotal: 16777216 kB\nMemFree: 5 kB\n"}, cg2(base, 2048*mib, 0, 0)),
-			0, room{1920 * mib, "memory.max of cgroup /"}},
+			0, Free{1920 * mib, "memory.max of cgroup /"}},
 		{"little memory on the machine",
-			map[string]string{"proc/meminfo": "MemTotal: 1048576 kB\nMemAvailable: 1024 kB\n"}, 0, room{0, machine}},
+			map[string]string{"proc/meminfo": "MemTotal: 1048576 kB\nMemAvailable: 1024 kB\n"}, 0, Free{0, machine}},
 		{"lines of the future", all(proc("0::/a\nnonsense\n::\n7:memory:relative\n",
 			"nonsense\n1 2 3 - cgroup2\n- cgroup2 a b\n"+v2Mount), cg2(base+"/a", 2048*mib, 0, 0)),
-			0, room{1920 * mib, "memory.max of cgroup /a"}},
+			0, Free{1920 * mib, "memory.max of cgroup /a"}},
 	} {
-		got, err := readRoom(tree(t, c.files), c.need)
+		got, err := readAvailable(tree(t, c.files), c.need)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -190,7 +189,7 @@ func TestTheTightestLimitIsFound(t *testing.T) {
 	}
 }
 
-func TestLimitsThatCannotBeReadAreErrors(t *testing.T) {
+func TestAvailableReportsBrokenLimits(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		files map[string]string
@@ -207,28 +206,28 @@ func TestLimitsThatCannotBeReadAreErrors(t *testing.T) {
 			map[string]string{"sys/fs/cgroup/a/memory.max": "plenty\n"}), `/sys/fs/cgroup/a/memory.max holds "plenty"`},
 		{"a negative usage", all(proc("0::/a\n", v2Mount), cg2("sys/fs/cgroup/a", 5, -5, 0)),
 			`memory.current holds "-5"`},
-		{"a folder", all(proc("0::/a\n", v2Mount), map[string]string{"sys/fs/cgroup/a/memory.max/x": ""}),
+		{"a directory", all(proc("0::/a\n", v2Mount), map[string]string{"sys/fs/cgroup/a/memory.max/x": ""}),
 			"memory.max"},
 	} {
-		r, err := readRoom(tree(t, c.files), 0)
+		r, err := readAvailable(tree(t, c.files), 0)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, error %v", c.name, r, err)
 		}
 	}
 }
 
-func TestLargeFilesOfTheKernelAreReadWhole(t *testing.T) {
+func TestLongMountinfoIsReadWhole(t *testing.T) {
 	var mounts strings.Builder
 	for i := range 2000 {
 		fmt.Fprintf(&mounts, "%d 1 0:5 / /mnt/%d rw shared:4 - tmpfs tmpfs rw\n", i+100, i)
 	}
 	root := tree(t, all(proc("0::/a\n", mounts.String()+v2Mount), cg2("sys/fs/cgroup/a", 2048*mib, 0, 0)))
-	if got, err := readRoom(root, 0); err != nil || got.Free != 1920*mib {
+	if got, err := readAvailable(root, 0); err != nil || got.Bytes != 1920*mib {
 		t.Errorf("%v, %v", got, err)
 	}
 }
 
-func TestEscapesOfMountinfoAreUndone(t *testing.T) {
+func TestMountinfoEscapes(t *testing.T) {
 	for text, want := range map[string]string{`/a`: "/a", `/a\040b\134\011`: "/a b\\\t", `\12`: `\12`, `\999`: `\999`,
 		`\`: `\`, "": ""} {
 		if got := unescapeMount(text); got != want {
@@ -237,34 +236,60 @@ func TestEscapesOfMountinfoAreUndone(t *testing.T) {
 	}
 }
 
-func TestThisMachineHasRoom(t *testing.T) {
+func TestAvailableOnThisMachine(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux tells")
+		t.Skip("known on Linux only")
 	}
-	r, err := available(mib)
+	r, err := Available(mib)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Free < mib || r.Free > 1<<50 || r.Limit == "" {
+	if r.Bytes < mib || r.Bytes > 1<<50 || r.Limit == "" {
 		t.Errorf("%+v", r)
 	}
-	dir := t.TempDir()
-	free, err := freeOn(dir)
-	if err != nil || free < mib {
-		t.Errorf("%d bytes free on %s, %v", free, dir, err)
+	ram, swap := RAM(), RAMAndSwap()
+	if ram < r.Bytes || swap < ram {
+		t.Errorf("RAM %d, with swap %d, available %d", ram, swap, r.Bytes)
 	}
-	if _, err := freeOn(filepath.Join(dir, "none")); err == nil {
-		t.Error("a folder that is not there has room")
+}
+
+func TestCgroupsLimitTotal(t *testing.T) {
+	root := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if free, err := freeOn("/proc"); err != nil || free != math.MaxInt64 { // of no size
-		t.Errorf("/proc has %d bytes free, %v", free, err)
+	wants := func(want int64) {
+		t.Helper()
+		if got := limitByCgroups(root, 1000); got != want {
+			t.Errorf("%d, not %d", got, want)
+		}
 	}
+	wants(1000) // nothing is known
+	write("proc/self/cgroup", "7:cpu:/a/b\n4:cpuacct,memory:/job:1\n0::/a/b\nnonsense\n")
+	write("proc/self/mountinfo", v2Mount+v1Mount)
+	write("sys/fs/cgroup/a/b/memory.max", "max\n")
+	wants(1000)
+	write("sys/fs/cgroup/a/b/memory.max", "plenty\n")
+	wants(1000)
+	write("sys/fs/cgroup/a/memory.max", "700\n")
+	write("sys/fs/cgroup/a/b/c/memory.max", "1\n") // of others
+	wants(700)
+	write("sys/fs/cgroup/memory/job:1/memory.limit_in_bytes", v1None)
+	wants(700)
+	write("sys/fs/cgroup/memory/memory.limit_in_bytes", "600\n")
+	wants(600)
 }
 
 func BenchmarkAvailable(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := available(mib); err != nil {
+		if _, err := Available(mib); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,11 +1,11 @@
-package shm
+package sysmem
 
 import (
 	"path"
 	"strings"
 )
 
-// cgroupMount tells where a cgroup is seen.
+// cgroupMount is where a cgroup is seen.
 type cgroupMount struct {
 	// the cgroup that the mount point shows, as this process's namespace calls it: "/",
 	// "/docker/1f", "/../x"
@@ -16,7 +16,7 @@ type cgroupMount struct {
 
 // findMount finds, in the text of mountinfo, the mount of a hierarchy that shows the cgroup named p
 // with the most of its ancestors. Where none shows it, as for a process that was moved out of its
-// namespace's cgroup after the mount, the mount's root stands in: the nearest that can be seen, a
+// namespace's cgroup after the mount, it returns the root of the mount: the closest one visible, a
 // guess on the careful side.
 func findMount(mountinfo []byte, fsType, option, p string) (cgroupMount, bool) {
 	var best cgroupMount
