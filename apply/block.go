@@ -3,6 +3,7 @@ package apply
 import (
 	"fmt"
 
+	"leat/apply/internal/spool"
 	"leat/block"
 	"leat/internal/units"
 	"leat/ndarray"
@@ -21,7 +22,7 @@ type Block struct {
 	worker      *computeState
 	outs        map[string]*ndarray.Array
 	emitted     []any
-	extras      []extra          // results of the block other than pixels, by output
+	extras      []spool.Extra    // results of the block other than pixels, by output
 	valid       []*ndarray.Array // by file, computed on demand
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"leat/apply/internal/spool"
 	"leat/ndarray"
 	"leat/timing"
 )
@@ -15,7 +16,7 @@ type computeState struct {
 	run       *run
 	lane      string
 	state     any
-	encodings map[*output]*encoding
+	encodings map[*output]*spool.Encoder
 	arrays    []*lent // memory of output arrays
 	exprs     any     // evaluators of expressions
 }
@@ -56,7 +57,7 @@ func (w *computeState) freeArrays() {
 }
 
 func newComputeState(r *run, lane string) *computeState {
-	return &computeState{run: r, lane: lane, encodings: map[*output]*encoding{}}
+	return &computeState{run: r, lane: lane, encodings: map[*output]*spool.Encoder{}}
 }
 
 // setup calls the job's Setup.
@@ -135,7 +136,7 @@ func (w *computeState) block(ctx context.Context, d *blockData) error {
 		if err != nil {
 			return err
 		}
-		if err := o.spoolRecord(e, b.Block, rec); err != nil {
+		if err := o.spool.Add(e, b.Block, rec); err != nil {
 			return err
 		}
 	}
@@ -147,7 +148,7 @@ func (w *computeState) block(ctx context.Context, d *blockData) error {
 
 // encode makes the record of a computed block for output i in the order of names. The record is
 // valid until the encoding is used again.
-func (w *computeState) encode(b *Block, i int) (*encoding, *record, error) {
+func (w *computeState) encode(b *Block, i int) (*spool.Encoder, *spool.Record, error) {
 	o := w.run.outs[i]
 	a := b.outs[o.name]
 	if a == nil {
@@ -159,10 +160,10 @@ func (w *computeState) encode(b *Block, i int) (*encoding, *record, error) {
 	}
 	e := w.encodings[o]
 	if e == nil {
-		e = newEncoding(o, w.lane)
+		e = o.newEncoder(w.lane)
 		w.encodings[o] = e
 	}
-	rec, err := e.block(b.Block, a, b.extras[i])
+	rec, err := e.Encode(b.Block, a, b.extras[i])
 	return e, rec, err
 }
 
@@ -170,10 +171,10 @@ func (w *computeState) encode(b *Block, i int) (*encoding, *record, error) {
 func (w *computeState) computed(ctx context.Context, d *blockData) (*Block, error) {
 	r := w.run
 	b := &Block{Block: d.block, run: r, data: d, worker: w, outs: map[string]*ndarray.Array{},
-		extras: make([]extra, max(1, len(r.outs)))}
+		extras: make([]spool.Extra, max(1, len(r.outs)))}
 	err := w.compute(ctx, b)
 	if err == nil {
-		b.extras[0].values, err = r.job.encodeValues(b.emitted)
+		b.extras[0].Values, err = r.job.encodeValues(b.emitted)
 	}
 	return b, err
 }

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -160,8 +161,7 @@ func (o *output) startSpool() error {
 	if err != nil {
 		return err
 	}
-	if err := o.spool.start(text); err != nil {
-		return spoolError(o.spec.label(), o.spool.path, err)
-	}
-	return nil
+	return o.file.Start(text)
 }
+
+var bigEndian = binary.NativeEndian.Uint16([]byte{0, 1}) == 1

@@ -5,14 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 
-	"golang.org/x/sys/unix"
-
+	"leat/apply/internal/spool"
 	"leat/internal/gdal"
 )
 
@@ -41,15 +38,16 @@ func Discard(ctx context.Context, outputs map[string]Output) (list []Discarded, 
 	if ns != nil {
 		defer func() { err = errors.Join(err, ns.Close()) }()
 	}
-	var spools discarding
-	defer func() { err = errors.Join(err, spools.close()) }()
+	var spools spool.Discard
+	defer func() { err = errors.Join(err, spools.Close()) }()
 	for _, o := range r.outs {
-		paths := []string{spoolPath(o.spec.identity(), o.spec.tempDir())}
-		if !o.spec.inStore() { // with a TempDir, an empty file next to the output holds the lock
-			paths = append(paths, spoolPath(o.spec.identity(), ""))
+		t := o.spec.target()
+		paths := []string{t.SpoolPath()}
+		if !t.InStore { // with a TempDir, an empty file next to the output holds the lock
+			paths = append(paths, t.LockPath())
 		}
 		for _, path := range slices.Compact(paths) {
-			if err := spools.lock(o.spec.label(), o.name, path); err != nil {
+			if err := spools.Lock(path, o.name, t.Label); err != nil {
 				return nil, err
 			}
 		}
@@ -68,7 +66,7 @@ func Discard(ctx context.Context, outputs map[string]Output) (list []Discarded, 
 			return list, err
 		}
 	}
-	removed, err := spools.remove()
+	removed, err := removeSpools(&spools)
 	list = append(list, removed...)
 	if err != nil {
 		return list, err
@@ -77,80 +75,4 @@ func Discard(ctx context.Context, outputs map[string]Output) (list []Discarded, 
 		sweepRunDirectories(cmp.Or(o.spec.tempDir(), filepath.Dir(o.spec.identity())))
 	}
 	return list, nil
-}
-
-// discarding holds locked spools that are to be removed.
-type discarding struct {
-	spools []*spool
-	list   []Discarded // of the same spools
-}
-
-// lock locks the spool at path, if there is one.
-func (d *discarding) lock(label, name, path string) error {
-	for {
-		f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("%s can't be removed: %w", path, bare(err))
-		}
-		st, err := f.Stat()
-		if err != nil || !st.Mode().IsRegular() {
-			return errors.Join(fmt.Errorf("%s can't be removed: it is not a regular file", path), f.Close())
-		}
-		if locked, err := lockNamed(f, path); locked {
-			if _, err := readHeader(f, st.Size()); st.Size() > 0 && errors.Is(err, errNotSpool) {
-				return errors.Join(fmt.Errorf("%s can't be removed: %w", path, err), f.Close())
-			}
-			d.spools = append(d.spools, &spool{f: f, path: path})
-			d.list = append(d.list, Discarded{Output: name, Path: path, Bytes: st.Size()})
-			return nil
-		} else if err != nil {
-			f.Close()
-			if errors.Is(err, unix.EWOULDBLOCK) {
-				return inUseError(label, path)
-			}
-			return fmt.Errorf("%s can't be removed: %w", path, err)
-		}
-		f.Close()
-	}
-}
-
-// remove removes the spools and returns those that it could remove. It clears them all first, see
-// spool.clear.
-func (d *discarding) remove() (removed []Discarded, err error) {
-	spools := d.spools
-	d.spools = nil
-	for _, s := range spools {
-		if cerr := s.clear(); cerr != nil {
-			err = errors.Join(err, fmt.Errorf("%s can't be emptied: %w", s.path, bare(cerr)))
-		}
-	}
-	for i, s := range spools {
-		if rerr := s.remove(); rerr != nil {
-			err = errors.Join(err, fmt.Errorf("%s can't be removed: %w", s.path, bare(rerr)))
-			continue
-		}
-		removed = append(removed, d.list[i])
-	}
-	return removed, err
-}
-
-// close unlocks the spools that were not removed.
-func (d *discarding) close() error {
-	var errs []error
-	for _, s := range d.spools {
-		errs = append(errs, s.f.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// bare returns the error of a file operation without the operation and the name.
-func bare(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		return pe.Err
-	}
-	return err
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"leat/apply/internal/spool"
 	"leat/block"
 	"leat/internal/units"
 	"leat/ndarray"
@@ -26,7 +27,7 @@ type dispatcher struct {
 	// accepting bounds the results that are accepted at once: each takes memory and encodes
 	// overview tiles.
 	accepting chan int
-	encodings []map[*output]*encoding // by the number from accepting
+	encodings []map[*output]*spool.Encoder // by the number from accepting
 
 	mu     sync.Mutex
 	lent   map[int]*blockData // by block: arrays that workers read
@@ -44,7 +45,7 @@ func (r *run) runRemote(ctx context.Context) error {
 	o.accepting = make(chan int, runtime.GOMAXPROCS(0)+1)
 	for i := range cap(o.accepting) {
 		o.accepting <- i
-		o.encodings = append(o.encodings, map[*output]*encoding{})
+		o.encodings = append(o.encodings, map[*output]*spool.Encoder{})
 	}
 	if err := o.open(); err != nil {
 		return err
@@ -244,7 +245,7 @@ func (o *dispatcher) acceptResult(ctx context.Context, res *worker.Result) error
 	}
 	defer func() { o.accepting <- slot }()
 	if err := o.enqueue(o.encodings[slot], slot, res); err != nil {
-		if errors.Is(err, errRecord) {
+		if errors.Is(err, spool.ErrRecord) {
 			err = fmt.Errorf("worker %s on %s sent an invalid result: %w", res.Worker, res.Host, err)
 		}
 		return err
@@ -252,25 +253,25 @@ func (o *dispatcher) acceptResult(ctx context.Context, res *worker.Result) error
 	return nil
 }
 
-func (o *dispatcher) enqueue(encodings map[*output]*encoding, slot int, res *worker.Result) error {
+func (o *dispatcher) enqueue(encodings map[*output]*spool.Encoder, slot int, res *worker.Result) error {
 	r, b := o.run, o.run.plan.Blocks.At(res.Block)
 	a, parts, err := parseAnswer(res.Body, len(r.outs))
 	if err != nil {
-		return fmt.Errorf("%w: block %d: %w", errRecord, b.Number, err)
+		return fmt.Errorf("%w: block %d: %w", spool.ErrRecord, b.Number, err)
 	}
-	extras := make([]extra, max(1, len(r.outs)))
-	records := make([]*record, len(r.outs))
+	extras := make([]spool.Extra, max(1, len(r.outs)))
+	records := make([]*spool.Record, len(r.outs))
 	for i, out := range r.outs {
 		if err := out.begin(b.Number, a.Outputs[i].Type, a.Outputs[i].Bands); err != nil {
 			return err
 		}
-		if records[i], err = out.parseRecord(b, parts[i]); err != nil {
+		if records[i], err = out.layout.Parse(b, parts[i]); err != nil {
 			return err
 		}
-		extras[i] = records[i].extra
+		extras[i] = records[i].Extra
 	}
-	extras[0].values = append(extras[0].values, parts[len(r.outs):]...)
-	emitted, err := r.job.decodeValues(extras[0].values)
+	extras[0].Values = append(extras[0].Values, parts[len(r.outs):]...)
+	emitted, err := r.job.decodeValues(extras[0].Values)
 	if err != nil {
 		return fmt.Errorf("block %d (%v): %w", b.Number, b.Window, err)
 	}
@@ -281,13 +282,10 @@ func (o *dispatcher) enqueue(encodings map[*output]*encoding, slot int, res *wor
 	for i, out := range r.outs {
 		e := encodings[out]
 		if e == nil {
-			e = newEncoding(out, fmt.Sprintf("accepting %d", slot+1))
+			e = out.newEncoder(fmt.Sprintf("accepting %d", slot+1))
 			encodings[out] = e
 		}
-		if err := out.sampleTiles(e, records[i]); err != nil {
-			return err
-		}
-		if err := out.spoolRecord(e, b, records[i]); err != nil {
+		if err := out.spool.AddRemote(e, b, records[i]); err != nil {
 			return err
 		}
 	}
@@ -321,11 +319,7 @@ func (o *output) choice() (string, bool) {
 	if o.chooser == nil {
 		return "", false
 	}
-	c := o.chooser.chosen.Load()
-	if c == nil {
-		return "", false
-	}
-	return c.String(), true
+	return o.chooser.Choice()
 }
 
 // maxResult returns the maximum size of a worker's result for a block.
@@ -382,9 +376,9 @@ type answerInterval struct {
 
 // parseAnswer splits a body into its head, the records of n outputs, and values.
 func parseAnswer(body []byte, n int) (*answer, [][]byte, error) {
-	t := tables{b: body}
-	head := t.take(t.u32())
-	if t.torn || len(head) > answerHead {
+	t := spool.Decoder{Rest: body}
+	head := t.Take(t.Uint32())
+	if t.Torn || len(head) > answerHead {
 		return nil, nil, errors.New("its head is cut off, or too long")
 	}
 	a := &answer{}
@@ -399,12 +393,12 @@ func parseAnswer(body []byte, n int) (*answer, [][]byte, error) {
 		if !o.Type.Valid() || o.Bands < 1 || o.Bands > 1<<16 {
 			return nil, nil, fmt.Errorf("it has %d bands of type %d", o.Bands, o.Type)
 		}
-		parts = append(parts, t.take(o.Bytes))
+		parts = append(parts, t.Take(o.Bytes))
 	}
 	for _, bytes := range a.Values {
-		parts = append(parts, t.take(bytes))
+		parts = append(parts, t.Take(bytes))
 	}
-	if t.torn || len(t.b) > 0 {
+	if t.Torn || len(t.Rest) > 0 {
 		return nil, nil, errors.New("it is not as long as its head says")
 	}
 	return a, parts, nil

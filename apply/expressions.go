@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"leat/apply/internal/spool"
 	"leat/block"
 	"leat/expr"
 	"leat/internal/units"
@@ -221,10 +222,10 @@ func (x *expressions) compute(ctx context.Context, b *Block) error {
 		if err := ev.evals[i].Eval(ev.operands, ev.dst, n, &counts); err != nil {
 			return x.locate(b, p, err)
 		}
-		b.extras[i].counts = counts
+		b.extras[i].Counts = counts
 		if counts.NodataCollision > 0 {
 			at := b.pixelAt(counts.FirstCollision)
-			b.extras[i].col, b.extras[i].row = at.Col, at.Row
+			b.extras[i].Col, b.extras[i].Row = at.Col, at.Row
 			if x.run.job.Controls.NodataCollision {
 				return fmt.Errorf("output %s: the valid pixel at column %d, row %d of the grid has the nodata value %v: choose another nodata value (--nodata)", p.out.name, at.Col, at.Row, p.out.nodata)
 			}
@@ -255,16 +256,16 @@ func (b *Block) pixelAt(i int) block.Window {
 }
 
 // add sums the counts of a block. The caller holds the run's mutex.
-func (x *expressions) add(extras []extra) {
+func (x *expressions) add(extras []spool.Extra) {
 	for i, p := range x.programs {
-		c := &extras[i].counts
+		c := &extras[i].Counts
 		p.counts.Pixels += c.Pixels
 		p.counts.Invalid += c.Invalid
 		p.counts.NaN += c.NaN
 		p.counts.Inf += c.Inf
 		p.counts.Saturated += c.Saturated
 		p.counts.NodataCollision += c.NodataCollision
-		if w := (block.Window{Col: extras[i].col, Row: extras[i].row, Width: 1, Height: 1}); c.NodataCollision > 0 &&
+		if w := (block.Window{Col: extras[i].Col, Row: extras[i].Row, Width: 1, Height: 1}); c.NodataCollision > 0 &&
 			(p.first == nil || w.Row < p.first.Row || w.Row == p.first.Row && w.Col < p.first.Col) {
 			p.first = &w
 		}

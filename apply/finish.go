@@ -8,14 +8,11 @@ import (
 	"io"
 	"maps"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
@@ -110,96 +107,37 @@ func (r *run) finish(ctx context.Context, start time.Time) (*Result, error) {
 // layOut completes the tiles and writes the finished file, without its name yet.
 func (o *output) layOut(ctx context.Context) (*OutputResult, *publish.File, error) {
 	defer o.run.timings.Start("laying out", "main", -1).Stop()
-	coding, err := o.chooser.finish()
+	coding, err := o.spool.Finish(ctx, o.run.plan.Workers)
 	if err != nil {
-		return nil, nil, fmt.Errorf("output %s: %w", o.name, err)
-	}
-	e := newEncoding(o, "main")
-	if err := e.buildCoarseOverviews(); err != nil {
 		return nil, nil, err
 	}
-	if err := o.encodeAgain(ctx, coding); err != nil {
-		return nil, nil, err
-	}
-	o.file.Coding = coding
+	file := o.layout.File
+	file.Coding = coding
 	res := &OutputResult{Name: o.name, Path: o.spec.label(), Type: o.typ, Nodata: o.nodata, Coding: coding,
-		Overviews: o.file.Levels, Format: nativeFormat}
-	if err := o.describeBands(res); err != nil {
+		Overviews: file.Levels, Format: nativeFormat}
+	info, err := o.describeBands(res)
+	if err != nil {
 		return nil, nil, err
 	}
+	file.BandInfo, file.Metadata, file.Domains = info.Bands, info.Metadata, info.Domains
 	f, err := publish.Create(o.spec.localPath(), 0o666)
 	if err != nil {
 		return nil, nil, err
 	}
-	n, err := geotiff.Write(ctx, f.File, &o.file, o.spool.f, func(level int, _ bool, index int) geotiff.TileRef {
-		return o.levels[level].tiles[index].ref
+	n, err := geotiff.Write(ctx, f.File, &file, o.file.OSFile(), func(level int, _ bool, index int) geotiff.TileRef {
+		return o.spool.TileRef(level, index)
 	})
 	if err != nil {
 		return nil, f, err
 	}
-	res.Bytes = n
-	for _, l := range o.levels {
-		res.Tiles += len(l.tiles)
-	}
+	res.Bytes, res.Tiles = n, o.spool.Tiles()
 	return res, f, nil
 }
 
-// encodeAgain replaces the tiles that were encoded with the default coding before another was
-// chosen.
-func (o *output) encodeAgain(ctx context.Context, coding geotiff.Coding) error {
-	before := o.chooser.fallback()
-	if before == coding {
-		return nil
-	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(min(o.run.plan.Workers, runtime.GOMAXPROCS(0))) // of this process, wherever the workers are
-	pool := sync.Pool{New: func() any { return newEncoding(o, "main") }}
-	for lev, l := range o.levels {
-		for i := range l.tiles {
-			if l.tiles[i].final {
-				continue
-			}
-			g.Go(func() error {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				e := pool.Get().(*encoding)
-				defer pool.Put(e)
-				return e.tileAgain(lev, i, before, coding)
-			})
-		}
-	}
-	return g.Wait()
-}
-
-func (e *encoding) tileAgain(lev, i int, before, coding geotiff.Coding) error {
-	o := e.o
-	t := &o.levels[lev].tiles[i]
-	stored := make([]byte, t.ref.Bytes)
-	if _, err := o.spool.f.ReadAt(stored, t.ref.Offset); err != nil {
-		return fmt.Errorf("%s: reading a tile back: %w", o.spool.path, err)
-	}
-	if err := geotiff.DecodeTile(o.file.Shape(), before, stored, e.pixels); err != nil {
-		return fmt.Errorf("%s: %w", o.spool.path, err)
-	}
-	data, err := e.encoder(coding).Encode(e.rec.data[:0], e.pixels)
-	if err != nil {
-		return err
-	}
-	e.rec.data = data
-	e.rec.meta = appendTileEntry(e.rec.meta[:0], i, len(data), true)
-	at, err := o.spool.append(recordTile, tileNumber(lev, i), e.rec.meta, data)
-	if err != nil {
-		return spoolError(o.spec.label(), o.spool.path, err)
-	}
-	*t = tile{geotiff.TileRef{Offset: at, Bytes: int64(len(data))}, true}
-	return nil
-}
-
-// describeBands sets the names, colours, statistics and metadata of the file's bands and calls
-// BeforeClose.
-func (o *output) describeBands(res *OutputResult) error {
-	info := &raster.Info{Path: o.spec.label(), Driver: o.spec.formatName(), Grid: o.file.Grid,
+// describeBands returns the names, colours, statistics and metadata of the file's bands, which
+// BeforeClose may have changed.
+func (o *output) describeBands(res *OutputResult) (*raster.Info, error) {
+	info := &raster.Info{Path: o.spec.label(), Driver: o.spec.formatName(), Grid: o.layout.File.Grid,
 		Metadata: maps.Clone(o.spec.Metadata)}
 	if info.Metadata == nil {
 		info.Metadata = map[string]string{}
@@ -208,16 +146,15 @@ func (o *output) describeBands(res *OutputResult) error {
 		b := o.bandInfo(i)
 		br := BandResult{Name: b.Name}
 		if !o.spec.NoStatistics && !o.typ.IsComplex() {
-			for _, m := range o.moments[i] {
-				br.Moments.Merge(m)
-			}
+			br.Moments = o.spool.Moments(i)
 			statisticsItems(b.Metadata, &br.Moments)
 			if !o.spec.NoHistogram && br.Moments.Valid > 0 {
-				br.Bins = o.totals[i].Bins(br.Moments)
+				totals := o.spool.Totals(i)
+				br.Bins = totals.Bins(br.Moments)
 				if o.spec.usesGDAL() {
 					br.Bins = o.fromZero(br.Bins)
 				}
-				br.Median, br.Mode = o.totals[i].Quantile(0.5, br.Moments), o.totals[i].Mode(br.Moments)
+				br.Median, br.Mode = totals.Quantile(0.5, br.Moments), totals.Mode(br.Moments)
 				histogramItems(b.Metadata, &br)
 			}
 		}
@@ -226,14 +163,13 @@ func (o *output) describeBands(res *OutputResult) error {
 	}
 	if o.spec.BeforeClose != nil {
 		if err := o.spec.BeforeClose(info); err != nil {
-			return fmt.Errorf("output %s: before closing: %w", o.name, err)
+			return nil, fmt.Errorf("output %s: before closing: %w", o.name, err)
 		}
 		if len(info.Bands) != o.bands {
-			return fmt.Errorf("output %s: the hook before closing changed the number of bands", o.name)
+			return nil, fmt.Errorf("output %s: the hook before closing changed the number of bands", o.name)
 		}
 	}
-	o.file.BandInfo, o.file.Metadata, o.file.Domains = info.Bands, info.Metadata, info.Domains
-	return nil
+	return info, nil
 }
 
 // bandInfo returns the options of a band, counted from 0.
@@ -388,7 +324,7 @@ type pamItem struct {
 // none of these.
 func (o *output) auxText(res *OutputResult) (string, error) {
 	d := pamDataset{SRS: o.wkt}
-	if g := &o.run.plan.Grid; g.GCPs != nil && !g.HasTransform && o.file.Grid.GCPs == nil {
+	if g := &o.run.plan.Grid; g.GCPs != nil && !g.HasTransform && o.layout.File.Grid.GCPs == nil {
 		d.SRS, d.Points = "", newPAMPoints(g.GCPs, o.wkt)
 	}
 	for i, b := range res.Bands {

@@ -7,13 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"leat/block"
@@ -23,7 +20,6 @@ import (
 	"leat/internal/units"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/geotiff"
 	"leat/raster/stats"
 )
 
@@ -169,12 +165,13 @@ func (o *output) fromZero(b stats.Bins) stats.Bins {
 // layOutGDAL writes the finished output, without its name yet.
 func (o *output) layOutGDAL(ctx context.Context) (*OutputResult, *publish.File, error) {
 	defer o.run.timings.Start("writing by GDAL", "main", -1).Stop()
-	if _, err := o.chooser.finish(); err != nil {
-		return nil, nil, fmt.Errorf("output %s: %w", o.name, err)
+	if _, err := o.spool.Finish(ctx, o.run.plan.Workers); err != nil {
+		return nil, nil, err
 	}
 	res := &OutputResult{Name: o.name, Path: o.spec.label(), Type: o.typ, Nodata: o.nodata, Format: o.spec.Format,
 		Options: o.spec.Options}
-	if err := o.describeBands(res); err != nil {
+	info, err := o.describeBands(res)
+	if err != nil {
 		return nil, nil, err
 	}
 	if os.Getenv("GDAL_CACHEMAX") == "" {
@@ -184,7 +181,7 @@ func (o *output) layOutGDAL(ctx context.Context) (*OutputResult, *publish.File, 
 	}
 	s := &gdalFile{spec: o.formatSpec(), bands: res.Bands, method: gdalMethods[o.spec.OverviewMethod],
 		factors: o.gdal.factors}
-	s.spec.BandInfo, s.spec.Metadata, s.spec.Domains = o.file.BandInfo, o.file.Metadata, o.file.Domains
+	s.spec.BandInfo, s.spec.Metadata, s.spec.Domains = info.Bands, info.Metadata, info.Domains
 	w, err := s.write(ctx, o.spec.identity(), func(w *gdal.Writer) error { return o.feed(ctx, w) })
 	if errors.As(err, new(*overviewsError)) && !errors.As(err,
 		new(*diskFullError)) && ctx.Err() == nil && o.spec.Overviews == nil {
@@ -206,7 +203,7 @@ func (o *output) layOutGDAL(ctx context.Context) (*OutputResult, *publish.File, 
 	if res.Files, res.Bytes, err = w.FileNames(); err != nil {
 		return nil, nil, fmt.Errorf("output %s: %w", o.name, err)
 	}
-	res.Tiles = len(o.levels[0].tiles)
+	res.Tiles = o.spool.Tiles()
 	res.Overviews = s.made
 	return res, nil, nil
 }
@@ -346,12 +343,12 @@ func (o *output) feed(ctx context.Context, w *gdal.Writer) error {
 	ww, wh := layWindow(g.Width, g.Height, o.tileH, bw, bh, int64(o.bands*o.typ.Size()), formatWindow(o.layoutBudget()))
 	store := ndarray.New(o.typ, o.bands, min(wh, g.Height), min(ww, g.Width)).Raw()
 	var a *ndarray.Array
-	d := &tileReader{o: o, pool: sync.Pool{New: func() any { return new(tileBuffer) }}}
+	d := o.spool.NewReader()
 	for row := 0; row < g.Height; row += wh {
 		for col := 0; col < g.Width; col += ww {
 			at := block.Window{Col: col, Row: row, Width: min(ww, g.Width-col), Height: min(wh, g.Height-row)}
 			a = ndarray.FromBytes(o.typ, store, o.bands, at.Height, at.Width)
-			if err := d.read(ctx, at, a); err != nil {
+			if err := d.Read(ctx, at, a); err != nil {
 				return err
 			}
 			if err := w.WriteBlock(ctx, at, a); err != nil {
@@ -390,65 +387,6 @@ func layWindow(width, height, tileH, bw, bh int, pixelBytes, most int64) (w, h i
 		}
 	}
 	return w, h
-}
-
-// tileReader reads windows of full resolution from the tiles in the spool.
-type tileReader struct {
-	o    *output
-	pool sync.Pool
-}
-
-type tileBuffer struct{ stored, pixels []byte }
-
-// read fills a with the pixels of a window.
-func (d *tileReader) read(ctx context.Context, w block.Window, a *ndarray.Array) error {
-	o := d.o
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for plane := range o.file.Planes() {
-		for row := w.Row / o.tileH; row*o.tileH < w.Row+w.Height; row++ {
-			for col := w.Col / o.tileW; col*o.tileW < w.Col+w.Width; col++ {
-				g.Go(func() error {
-					if err := ctx.Err(); err != nil {
-						return err
-					}
-					b := d.pool.Get().(*tileBuffer)
-					defer d.pool.Put(b)
-					return d.tile(b, plane, col, row, w, a)
-				})
-			}
-		}
-	}
-	return g.Wait()
-}
-
-// tile copies the pixels of a tile of one band that lie in the window.
-func (d *tileReader) tile(b *tileBuffer, plane, col, row int, w block.Window, a *ndarray.Array) error {
-	o := d.o
-	ref := o.levels[0].tiles[o.file.TileIndex(0, plane, col, row)].ref
-	if b.pixels == nil {
-		b.pixels = ndarray.New(ndarray.Uint8, o.file.Shape().Bytes()).Raw()
-	}
-	if int64(cap(b.stored)) < ref.Bytes {
-		b.stored = make([]byte, ref.Bytes)
-	}
-	stored := b.stored[:ref.Bytes]
-	if _, err := o.spool.f.ReadAt(stored, ref.Offset); err != nil {
-		return fmt.Errorf("%s: reading a tile back: %w", o.spool.path, err)
-	}
-	coding, _ := o.chooser.coding()
-	if err := geotiff.DecodeTile(o.file.Shape(), coding, stored, b.pixels); err != nil {
-		return fmt.Errorf("%s: %w", o.spool.path, err)
-	}
-	size := o.typ.Size()
-	part := o.tileWindow(0, col, row).Intersect(w)
-	dst := a.At(plane)
-	for y := range part.Height {
-		from := ((part.Row+y-row*o.tileH)*o.tileW + part.Col - col*o.tileW) * size
-		to := dst.Offset + (part.Row+y-w.Row)*dst.Strides[0] + (part.Col-w.Col)*size
-		copy(dst.Data[to:to+part.Width*size], b.pixels[from:])
-	}
-	return nil
 }
 
 // inPlaceOf replaces a file's name in an error's text by the name that the user knows.

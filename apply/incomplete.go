@@ -4,6 +4,7 @@ import (
 	"errors"
 	"iter"
 
+	"leat/apply/internal/spool"
 	"leat/block"
 )
 
@@ -29,7 +30,8 @@ func (j *Job) resumable() bool { return len(j.Outputs) > 0 && (j.Merge == nil ||
 // until clearSpools.
 func (r *run) openSpools() error {
 	for _, o := range r.outs {
-		if err := o.openSpool(); err != nil {
+		var err error
+		if o.file, err = spool.Open(o.spec.target()); err != nil {
 			return err
 		}
 	}
@@ -42,8 +44,7 @@ func (r *run) openSpools() error {
 func (r *run) clearSpools() error {
 	r.clearOnce.Do(func() {
 		for _, o := range r.outs {
-			if err := o.spool.clear(); err != nil {
-				r.clearErr = spoolError(o.spec.label(), o.spool.path, err)
+			if r.clearErr = o.file.Clear(); r.clearErr != nil {
 				return
 			}
 		}
@@ -62,24 +63,24 @@ func (r *run) endSpools(err error) error {
 	// Finished files that could not be published are kept as they are.
 	keep := err != nil && left.Done != 0 && r.job.resumable() && !errors.As(err,
 		new(*UnpublishedError)) && !isInputChanged(err)
-	var spools []*spool
+	var spools []*spool.File
 	for _, o := range r.outs {
-		if o.spool != nil {
-			spools = append(spools, o.spool)
-			o.spool = nil
+		if o.file != nil {
+			spools = append(spools, o.file)
+			o.file = nil
 		}
 	}
 	if keep && (r.plan.Replaced == nil || r.cleared || len(r.plan.Replaced.Changes) == 0) {
 		for _, s := range spools {
-			if st, serr := s.f.Stat(); serr == nil && st.Size() > 0 {
-				left.Paths = append(left.Paths, s.path)
+			if st, serr := s.Stat(); serr == nil && st.Size() > 0 {
+				left.Paths = append(left.Paths, s.Path())
 				left.Bytes += st.Size()
 			}
 		}
 	}
-	end := removeSpools
+	end := spool.Remove
 	if keep || err != nil && !r.continues && !r.cleared {
-		end = leaveSpools
+		end = spool.Leave
 	}
 	if eerr := end(spools); eerr != nil {
 		r.log.Warn("ending an unfinished output", "error", eerr)

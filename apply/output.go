@@ -7,14 +7,12 @@ import (
 	"strings"
 	"sync"
 
-	"leat/block"
-	"leat/internal/fault"
+	"leat/apply/internal/spool"
 	"leat/internal/units"
 	"leat/ndarray"
 	"leat/raster"
 	"leat/raster/geotiff"
 	"leat/raster/overview"
-	"leat/raster/stats"
 )
 
 // output is one file being written.
@@ -42,40 +40,16 @@ type output struct {
 	started    bool
 	firstBlock int
 
-	spool *spool
+	file *spool.File // nil in a worker process
 	// resume is the header of the spool that this run resumes from; nil if there is none.
-	resume  *header
-	file    geotiff.FileSpec
-	wkt     string // of the CRS, for .aux.xml; "" if file.Grid can express it
-	chooser *codecChooser
-	// levels[0] is full resolution, the others follow factors.
-	levels []*level
-	// moments by band and tile of full resolution, and histograms by band. The worker that made a
-	// tile writes its moments, once.
-	moments [][]stats.Moments
-	totals  []*stats.Totals
+	resume *savedRun
+	wkt    string // of the CRS, for .aux.xml; "" if the file's grid can express it
+	// layout, chooser and spool are set by begin; spool stays nil in a worker process.
+	layout  *spool.Layout
+	chooser *spool.Chooser
+	spool   *spool.Spool
 
 	gdal gdalOutput // of outputs in other formats
-}
-
-// level is full resolution or one overview.
-type level struct {
-	factor int
-	size   raster.Size
-	tiles  []tile
-	// For overviews made block by block: the offset in the spool of each block's pixels, and how
-	// many blocks each tile still waits for. blocks divides the level as the run's plan divides the
-	// grid.
-	blocks   block.Plan
-	sections []int64
-	waiting  []int // guarded by output.mu
-}
-
-// tile is the place of an encoded tile in the spool. final is false if it was encoded before the
-// coding was chosen.
-type tile struct {
-	ref   geotiff.TileRef
-	final bool
 }
 
 // resolveOutputs returns the outputs of a job, and all errors that can be found before the grid is
@@ -123,10 +97,10 @@ func (o *output) resolve(job *Job) []error {
 			break
 		}
 	}
-	if n := len(s.Overviews); n > 0 && !s.usesGDAL() && s.Overviews[n-1] > maxFusedFactor &&
-		!slices.Contains(s.Overviews, maxFusedFactor) {
+	if n := len(s.Overviews); n > 0 && !s.usesGDAL() && s.Overviews[n-1] > spool.MaxFusedFactor &&
+		!slices.Contains(s.Overviews, spool.MaxFusedFactor) {
 		bad("overview levels %s: levels above %d are made from level %d: name it too", listText(s.Overviews),
-			maxFusedFactor, maxFusedFactor)
+			spool.MaxFusedFactor, spool.MaxFusedFactor)
 	}
 	if job.Expressions == nil && (s.Scale != 0 || s.Offset != 0) && s.Scale == 0 {
 		bad("scale 0")
@@ -303,72 +277,41 @@ func parseNodata(text string, t ndarray.DType) (ndarray.Scalar, error) {
 	return v, nil
 }
 
-// open sets up the tables and writes the spool's header. The caller holds o.mu.
+// open makes the layout of the records and, unless this is a worker process, the spool. The caller
+// holds o.mu.
 func (o *output) open() error {
 	plan := o.run.plan
-	o.file = geotiff.FileSpec{Path: o.spec.label(), Width: plan.Grid.Width, Height: plan.Grid.Height, Bands: o.bands,
-		Type:      o.typ,
-		TileWidth: o.tileW, TileHeight: o.tileH, PixelInterleave: o.spec.PixelInterleave && o.bands > 1,
+	file := geotiff.FileSpec{Path: o.spec.label(), Width: plan.Grid.Width, Height: plan.Grid.Height, Bands: o.bands,
+		Type: o.typ, TileWidth: o.tileW, TileHeight: o.tileH, PixelInterleave: o.spec.PixelInterleave && o.bands > 1,
 		Grid: o.fileGrid(), Nodata: o.nodata, BigTIFF: o.spec.BigTIFF}
 	for _, f := range o.factors {
-		o.file.Levels = append(o.file.Levels,
+		file.Levels = append(file.Levels,
 			raster.Size{Width: overview.Reduced(plan.Grid.Width, f), Height: overview.Reduced(plan.Grid.Height, f)})
-	}
-	if err := o.file.Check(); err != nil {
-		return err
 	}
 	candidates, err := o.candidates(o.typ)
 	if err != nil {
 		return err
 	}
-	o.chooser = newCodecChooser(o.file.Shape(), candidates)
-	o.chooser.readOnly = o.remote
-	for i := range len(o.factors) + 1 {
-		l := &level{factor: 1, size: o.file.Size(i)}
-		across, down := o.file.TilesAcross(i)
-		l.tiles = make([]tile, across*down*o.file.Planes())
-		if i > 0 {
-			l.factor = o.factors[i-1]
-			if l.factor <= maxFusedFactor {
-				l.blocks = block.Plan{Width: l.size.Width, Height: l.size.Height,
-					WindowWidth:  overview.Reduced(plan.Blocks.WindowWidth, l.factor),
-					WindowHeight: overview.Reduced(plan.Blocks.WindowHeight, l.factor)}
-				l.sections = make([]int64, plan.Blocks.Count())
-				l.waiting = make([]int, across*down)
-				for t := range l.waiting {
-					l.waiting[t] = l.blocks.Touching(o.tileWindow(i, t%across, t/across))
-				}
-			}
-		}
-		o.levels = append(o.levels, l)
+	o.layout, err = spool.NewLayout(spool.Spec{Output: o.name, File: file, Blocks: plan.Blocks, Candidates: candidates,
+		Factors: o.factors, Method: o.spec.OverviewMethod, Alpha: o.alpha,
+		Statistics: !o.spec.NoStatistics, Histogram: !o.spec.NoHistogram})
+	if err != nil {
+		return err
 	}
-	across, down := o.file.TilesAcross(0)
-	for range o.bands {
-		o.moments = append(o.moments, make([]stats.Moments, across*down))
-		o.totals = append(o.totals, stats.NewTotals(o.typ))
-	}
+	o.chooser = spool.NewChooser(o.layout, o.file)
 	if o.remote {
 		return nil
 	}
-	o.chooser.decided = o.decided
-	if o.run.continues {
-		return nil // the spool has a header
+	if !o.run.continues { // else the spool has a header
+		if err := o.startSpool(); err != nil {
+			return err
+		}
 	}
-	return o.startSpool()
-}
-
-// tileWindow returns the part of a level that a tile covers.
-func (o *output) tileWindow(level, col, row int) block.Window {
-	s := o.file.Size(level)
-	return block.Window{Col: col * o.tileW, Row: row * o.tileH, Width: o.tileW, Height: o.tileH}.
-		Intersect(block.Window{Width: s.Width, Height: s.Height})
-}
-
-// decided records the chosen coding in the spool, before any tile is encoded with it.
-func (o *output) decided(candidate int) error {
-	if _, err := o.spool.append(recordCoding, uint64(candidate), nil, nil); err != nil {
-		return spoolError(o.spec.label(), o.spool.path, err)
-	}
-	fault.Point("apply.choice")
+	o.spool = spool.New(o.file, o.layout, o.chooser, o.run.timings)
 	return nil
+}
+
+// newEncoder returns an encoder of a started output, whose timings have this lane.
+func (o *output) newEncoder(lane string) *spool.Encoder {
+	return spool.NewEncoder(o.layout, o.chooser, o.run.timings, lane)
 }

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 
+	"leat/apply/internal/spool"
 	"leat/block"
 	"leat/internal/units"
 	"leat/raster"
@@ -167,7 +168,7 @@ func alignment(outs []*output, grid raster.Grid) (w, h int) {
 	for _, o := range outs {
 		f := 1
 		for _, l := range o.factors {
-			f = max(f, min(l, maxFusedFactor))
+			f = max(f, min(l, spool.MaxFusedFactor))
 		}
 		// A side that covers the grid needs no further alignment.
 		w = min(lcm(w, lcm(o.tileW, f)), roundUp(grid.Width, 16))
@@ -175,10 +176,6 @@ func alignment(outs []*output, grid raster.Grid) (w, h int) {
 	}
 	return w, h
 }
-
-// maxFusedFactor is the largest overview factor whose pixels are made from one block. Coarser
-// levels are tiny and are made at the end from the level before.
-const maxFusedFactor = 512
 
 func roundUp(n, step int) int { return max(1, (n+step-1)/step) * step }
 

@@ -180,14 +180,14 @@ func (w *remoteWorker) Compute(ctx context.Context, place int, read any) (_ [][]
 			return nil, w.failed(stageComputing, err)
 		}
 		w.applyCodec(o)
-		parts = append(parts, rec.meta, rec.data)
-		a.Outputs = append(a.Outputs, answerOutput{o.typ, o.bands, len(rec.meta) + len(rec.data)})
+		parts = append(parts, rec.Meta, rec.Data)
+		a.Outputs = append(a.Outputs, answerOutput{o.typ, o.bands, len(rec.Meta) + len(rec.Data)})
 	}
 	if len(w.run.outs) == 0 {
-		for _, v := range b.extras[0].values {
+		for _, v := range b.extras[0].Values {
 			a.Values = append(a.Values, len(v))
 		}
-		parts = append(parts, b.extras[0].values...)
+		parts = append(parts, b.extras[0].Values...)
 	}
 	now := time.Now()
 	w.mu.Lock()
@@ -269,13 +269,8 @@ func (w *remoteWorker) applyCodec(o *output) {
 	w.mu.Unlock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !ok || !o.started || o.chooser.chosen.Load() != nil {
-		return
-	}
-	for i, c := range o.chooser.candidates {
-		if c.String() == chosen {
-			o.chooser.choose(i)
-		}
+	if ok && o.started {
+		o.chooser.Follow(chosen)
 	}
 }
 

@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"os"
+
+	"leat/apply/internal/spool"
 )
 
 // ReplacedBlocks are blocks of an earlier run that a run replaces because Job.Resume is false.
@@ -24,15 +25,15 @@ func (r *run) findReplaced(ctx context.Context) error {
 	var common map[uint64]bool
 	found := &ReplacedBlocks{}
 	for _, o := range r.outs {
-		path := spoolPath(o.spec.identity(), o.spec.tempDir())
-		h, err := readEarlier(path)
+		path := o.spec.spoolPath()
+		h, err := openSaved(path)
 		if err != nil || h == nil {
 			lack = append(lack, o)
 			continue
 		}
 		o.resume = h
 		have = append(have, o)
-		blocks, err := readBlocks(ctx, path, h)
+		blocks, err := spool.Blocks(ctx, path, h.header)
 		if err != nil {
 			return err
 		}
@@ -71,14 +72,4 @@ func (r *run) findReplaced(ctx context.Context) error {
 	}
 	r.plan.Replaced = found
 	return nil
-}
-
-// readBlocks returns the numbers of the blocks in the spool at path.
-func readBlocks(ctx context.Context, path string, h *header) (map[uint64]bool, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return blocksIn(ctx, f, h)
 }

@@ -12,12 +12,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/apply/internal/spool"
 	"leat/internal/fault"
 )
 
 func TestPlanReplacedBlocks(t *testing.T) {
 	dir := t.TempDir()
-	job, spool, whole := unfinishedRun(t, "nearest", dir, 20)
+	job, path, whole := unfinishedRun(t, "nearest", dir, 20)
 	plan := func(change func(*Job)) *ReplacedBlocks {
 		t.Helper()
 		again := job
@@ -33,7 +34,7 @@ func TestPlanReplacedBlocks(t *testing.T) {
 	usable := func(what string, r *ReplacedBlocks) {
 		t.Helper()
 		if r == nil || r.Blocks != 20 || r.Total != 100 || !slices.Equal(r.Paths,
-			[]string{spool}) || len(r.Changes) > 0 {
+			[]string{path}) || len(r.Changes) > 0 {
 			t.Errorf("%s: %+v", what, r)
 		}
 	}
@@ -46,7 +47,7 @@ func TestPlanReplacedBlocks(t *testing.T) {
 		!strings.Contains(r.Changes[0], "version") {
 		t.Errorf("another version: %+v", r)
 	}
-	if !bytes.Equal(fileBytes(t, spool), whole) {
+	if !bytes.Equal(fileBytes(t, path), whole) {
 		t.Error("planning changed the unfinished output")
 	}
 	res := mustRun(t, job)
@@ -62,17 +63,17 @@ func TestPlanReplacedBlocks(t *testing.T) {
 
 func TestFailBeforeFirstBlockKeepsSpool(t *testing.T) {
 	dir := t.TempDir()
-	job, spool, whole := unfinishedRun(t, "nearest", dir, 20)
+	job, path, whole := unfinishedRun(t, "nearest", dir, 20)
 	again := job
 	stop := errors.New("enough")
 	again.Func = func(context.Context, *Block) error { return stop }
 	_, err := Run(t.Context(), again)
 	var left *IncompleteError
 	if !errors.Is(err, stop) || !errors.As(err, &left) || !slices.Equal(left.Paths,
-		[]string{spool}) || left.Done != -1 {
+		[]string{path}) || left.Done != -1 {
 		t.Fatalf("%v: %+v", err, left)
 	}
-	if !bytes.Equal(fileBytes(t, spool), whole) {
+	if !bytes.Equal(fileBytes(t, path), whole) {
 		t.Error("the unfinished output was changed")
 	}
 	job.Resume = true
@@ -84,7 +85,7 @@ func TestFailBeforeFirstBlockKeepsSpool(t *testing.T) {
 
 func TestListAndDiscardSpools(t *testing.T) {
 	dir := t.TempDir()
-	job, spool, _ := unfinishedRun(t, "nearest", dir, 20)
+	job, path, _ := unfinishedRun(t, "nearest", dir, 20)
 	at := func(name string) string { return filepath.Join(dir, name) }
 	notes := []byte("notes of another program with a name like that")
 	for name, text := range map[string][]byte{".notes.leat-part": notes, ".short.leat-part": []byte("hello\n"),
@@ -108,11 +109,11 @@ func TestListAndDiscardSpools(t *testing.T) {
 	if err := os.Symlink(at("done.tif"), at(".link.leat-part")); err != nil {
 		t.Fatal(err)
 	}
-	held, err := openSpool(at("held.tif"), "")
+	held, err := spool.Open(spool.Target{Path: at("held.tif"), Label: "held.tif"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer held.f.Close()
+	defer spool.Leave([]*spool.File{held})
 	check := func(what string, want []SpoolFile) {
 		t.Helper()
 		list, err := ListSpools(t.Context(), dir)
@@ -126,17 +127,17 @@ func TestListAndDiscardSpools(t *testing.T) {
 	}
 	inUse := SpoolFile{Path: at(".held.tif.leat-part"), InUse: true}
 	check("before", []SpoolFile{{Path: at(".empty.tif.leat-part")}, inUse,
-		{Path: spool, Output: realPath(job.Outputs["out"].Path), Blocks: 20, Total: 100}})
+		{Path: path, Output: realPath(job.Outputs["out"].Path), Blocks: 20, Total: 100}})
 	removed, err := DiscardSpools(t.Context(), dir)
 	if err != nil || len(removed) != 3 || removed[0].Path != at(".killed.img.leat-gdal") ||
 		removed[0].Bytes != int64(len(notes)) || removed[1].Path != at(".empty.tif.leat-part") ||
-		removed[2].Path != spool || removed[2].Output == "" || removed[2].Bytes == 0 {
+		removed[2].Path != path || removed[2].Output == "" || removed[2].Bytes == 0 {
 		t.Errorf("%v: %+v", err, removed)
 	}
 	check("after", []SpoolFile{inUse})
 	_, err = Discard(t.Context(), map[string]Output{"n": {Path: at("notes")}})
-	if !errors.Is(err, errNotSpool) {
-		t.Errorf("discarding an output with another file for its spool: %v", err)
+	if !errors.Is(err, spool.ErrNotSpool) {
+		t.Errorf("discarding an output with another file for its path: %v", err)
 	}
 	for _, name := range []string{".notes.leat-part", ".short.leat-part", ".zeros.leat-part", "out.leat-part", ".folder.leat-part", ".link.leat-part",
 		"done.tif", ".held.tif.leat-gdal/half.img"} {
@@ -151,15 +152,15 @@ func TestListAndDiscardSpools(t *testing.T) {
 
 func TestDiscardKeepsNewSpool(t *testing.T) {
 	dir := t.TempDir()
-	job, spool, _ := unfinishedRun(t, "nearest", dir, 20)
+	job, path, _ := unfinishedRun(t, "nearest", dir, 20)
 	// Between the lock and the removal another run removes the file and creates one of the same
 	// name.
 	var other *os.File
 	fault.Set(func(point string) error {
 		if point == "apply.locked" && other == nil {
 			var err error
-			if err = os.Remove(spool); err == nil {
-				if other, err = os.OpenFile(spool, os.O_RDWR|os.O_CREATE, 0o600); err == nil {
+			if err = os.Remove(path); err == nil {
+				if other, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err == nil {
 					err = unix.Flock(int(other.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 				}
 			}
@@ -178,7 +179,7 @@ func TestDiscardKeepsNewSpool(t *testing.T) {
 	if err == nil || len(list) > 0 {
 		t.Errorf("%v: %+v were removed", err, list)
 	}
-	if _, err := os.Lstat(spool); err != nil {
+	if _, err := os.Lstat(path); err != nil {
 		t.Error("the file of the other run was removed:", err)
 	}
 }

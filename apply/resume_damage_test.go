@@ -9,13 +9,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
+
+	"leat/apply/internal/spool"
 )
 
 // unfinishedRun runs a case with one worker until some blocks are done, and returns the job and the
 // contents of its spool.
-func unfinishedRun(t *testing.T, name, dir string, blocks int) (job Job, spool string, content []byte) {
+func unfinishedRun(t *testing.T, name, dir string, blocks int) (job Job, path string, content []byte) {
 	t.Helper()
 	job, _, _ = resumeJob(name, "", dir, 1)
 	whole := job
@@ -36,17 +37,16 @@ func unfinishedRun(t *testing.T, name, dir string, blocks int) (job Job, spool s
 }
 
 // recordsOf returns the records of a spool.
-func recordsOf(t *testing.T, spool []byte) (list []found) {
+func recordsOf(t *testing.T, content []byte) (list []spool.Head) {
 	t.Helper()
-	h, err := readHeader(bytes.NewReader(spool), int64(len(spool)))
+	h, err := spool.ReadHeader(bytes.NewReader(content), int64(len(content)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = newScanner(bytes.NewReader(spool), int64(len(spool)), h.nonce).records(t.Context(), int64(len(h.bytes)),
-		func(f found, _ []byte) error {
-			list = append(list, f)
-			return nil
-		})
+	_, err = spool.NewScanner(bytes.NewReader(content), h).Records(t.Context(), func(h spool.Head, _ []byte) error {
+		list = append(list, h)
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,21 +59,21 @@ func TestResumeFlippedBytes(t *testing.T) {
 			t.Parallel()
 			want := runTruth(t, name, "")
 			dir := t.TempDir()
-			job, spool, whole := unfinishedRun(t, name, dir, 85)
+			job, path, whole := unfinishedRun(t, name, dir, 85)
 			// Flip every byte of a header's fixed part and of some heads, and others at random.
 			places := map[int]bool{}
-			for i := range spoolHead {
+			for i := range spool.HeaderBytes {
 				places[i] = true
 			}
 			list := recordsOf(t, whole)
-			for _, f := range []found{list[0], list[len(list)/2], list[len(list)-1]} {
-				for i := range recordHead {
-					places[int(f.at)+i] = true
+			for _, f := range []spool.Head{list[0], list[len(list)/2], list[len(list)-1]} {
+				for i := range spool.HeadBytes {
+					places[int(f.Offset)+i] = true
 				}
 			}
 			for _, f := range list {
-				if f.kind == recordCoding {
-					places[int(f.at)+4], places[int(f.at)+8] = true, true
+				if f.Kind == spool.KindCoding {
+					places[int(f.Offset)+4], places[int(f.Offset)+8] = true, true
 				}
 			}
 			rounds := 60
@@ -88,7 +88,7 @@ func TestResumeFlippedBytes(t *testing.T) {
 				}
 				damaged := slices.Clone(whole)
 				damaged[at] ^= 1 << rand.IntN(8)
-				if err := os.WriteFile(spool, damaged, 0o600); err != nil {
+				if err := os.WriteFile(path, damaged, 0o600); err != nil {
 					t.Fatal(err)
 				}
 				again, _, merged := resumeJob(name, "", dir, 2)
@@ -98,7 +98,7 @@ func TestResumeFlippedBytes(t *testing.T) {
 					if !errors.As(err, new(*ResumeError)) {
 						t.Fatalf("byte %d of %d: %v", at, len(whole), err)
 					}
-					if !bytes.Equal(fileBytes(t, spool), damaged) {
+					if !bytes.Equal(fileBytes(t, path), damaged) {
 						t.Errorf("byte %d: a file that was refused was changed", at)
 					}
 					refused++
@@ -122,18 +122,18 @@ func TestResumeTornRecords(t *testing.T) {
 	const name, done = "nearest", 60
 	want := runTruth(t, name, "")
 	dir := t.TempDir()
-	_, spool, whole := unfinishedRun(t, name, dir, done)
-	var blocks []found
+	_, path, whole := unfinishedRun(t, name, dir, done)
+	var blocks []spool.Head
 	for _, f := range recordsOf(t, whole) {
-		if f.kind == recordBlock {
+		if f.Kind == spool.KindBlock {
 			blocks = append(blocks, f)
 		}
 	}
 	if len(blocks) != done {
 		t.Fatalf("%d blocks", len(blocks))
 	}
-	zero := func(f found, from, n int64) func([]byte) []byte {
-		return func(b []byte) []byte { clear(b[f.at+from : f.at+from+n]); return b }
+	zero := func(f spool.Head, from, n int64) func([]byte) []byte {
+		return func(b []byte) []byte { clear(b[f.Offset+from : f.Offset+from+n]); return b }
 	}
 	last, middle := blocks[done-1], blocks[done/2]
 	for what, c := range map[string]struct {
@@ -141,23 +141,23 @@ func TestResumeTornRecords(t *testing.T) {
 		resumed int
 	}{
 		"nothing":                        {func(b []byte) []byte { return b }, done},
-		"the last, cut in its data":      {func(b []byte) []byte { return b[:last.dataAt()+last.data/2] }, done - 1},
-		"the last, cut in its head":      {func(b []byte) []byte { return b[:last.at+recordHead/2] }, done - 1},
-		"the last, without a head":       {zero(last, 0, recordHead), done - 1},
-		"a middle one, without a head":   {zero(middle, 0, recordHead), done - 1},
-		"a middle one, without tables":   {zero(middle, recordHead, middle.tables), done - 1},
-		"a middle one, without its data": {zero(middle, recordHead+middle.tables, middle.data), done - 1},
-		"a middle one, half of its data": {zero(middle, recordHead+middle.tables+middle.data/2, middle.data/2),
+		"the last, cut in its data":      {func(b []byte) []byte { return b[:last.DataOffset()+last.DataBytes/2] }, done - 1},
+		"the last, cut in its head":      {func(b []byte) []byte { return b[:last.Offset+spool.HeadBytes/2] }, done - 1},
+		"the last, without a head":       {zero(last, 0, spool.HeadBytes), done - 1},
+		"a middle one, without a head":   {zero(middle, 0, spool.HeadBytes), done - 1},
+		"a middle one, without tables":   {zero(middle, spool.HeadBytes, middle.MetaBytes), done - 1},
+		"a middle one, without its data": {zero(middle, spool.HeadBytes+middle.MetaBytes, middle.DataBytes), done - 1},
+		"a middle one, half of its data": {zero(middle, spool.HeadBytes+middle.MetaBytes+middle.DataBytes/2, middle.DataBytes/2),
 			done - 1},
-		"all but the first's head": {func(b []byte) []byte { return b[:blocks[0].at+recordHead] }, 0},
+		"all but the first's head": {func(b []byte) []byte { return b[:blocks[0].Offset+spool.HeadBytes] }, 0},
 		"all of it":                {func(b []byte) []byte { return b[:0] }, 0},
 		"zeros behind it":          {func(b []byte) []byte { return append(b, make([]byte, 1<<20)...) }, done},
 		"words of it behind it": {func(b []byte) []byte {
 			return append(b,
-				bytes.Repeat([]byte(recordMagic), 1<<18)...)
+				bytes.Repeat([]byte("LREC"), 1<<18)...)
 		}, done},
 	} {
-		if err := os.WriteFile(spool, c.tear(slices.Clone(whole)), 0o600); err != nil {
+		if err := os.WriteFile(path, c.tear(slices.Clone(whole)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if res := want.check(t, what, name, "", dir, 2); res.Resumed != c.resumed {
@@ -166,58 +166,11 @@ func TestResumeTornRecords(t *testing.T) {
 	}
 }
 
-func TestPixelsContainingRecords(t *testing.T) {
-	dir := t.TempDir()
-	_, _, other := unfinishedRun(t, "nearest", dir, 20)
-	s, err := openSpool(filepath.Join(t.TempDir(), "a.tif"), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.remove()
-	if err := s.start([]byte("{}")); err != nil {
-		t.Fatal(err)
-	}
-	begin := s.end
-	for range 3 {
-		if _, err := s.append(recordBlock, 1, []byte("tables"), other); err != nil {
-			t.Fatal(err)
-		}
-	}
-	count := func(n nonce) (records int) {
-		st, err := s.f.Stat()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := newScanner(s.f, st.Size(), n).records(t.Context(), begin,
-			func(found, []byte) error { records++; return nil }); err != nil {
-			t.Fatal(err)
-		}
-		return records
-	}
-	if n := count(s.nonce); n != 3 {
-		t.Errorf("%d records of 3", n)
-	}
-	if _, err := s.f.WriteAt(make([]byte, 4), begin); err != nil { // the first is torn, so its contents are searched
-		t.Fatal(err)
-	}
-	if n := count(s.nonce); n != 2 {
-		t.Errorf("%d records of 2", n)
-	}
-	h, err := readHeader(bytes.NewReader(other), int64(len(other)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := count(h.nonce); n < 20 {
-		t.Errorf("with the nonce of the other file %d of its records are found in the pixels: this test shows nothing",
-			n)
-	}
-}
-
 func TestResumeUnreadableSpool(t *testing.T) {
 	const name = "nearest"
 	want := runTruth(t, name, "")
 	dir := t.TempDir()
-	_, spool, whole := unfinishedRun(t, name, dir, 20)
+	_, path, whole := unfinishedRun(t, name, dir, 20)
 	for what, c := range map[string]struct {
 		change func([]byte) []byte
 		want   string
@@ -230,14 +183,14 @@ func TestResumeUnreadableSpool(t *testing.T) {
 		"a short file":     {func(b []byte) []byte { return b[:10] }, "its beginning is damaged"},
 		"half a header":    {func(b []byte) []byte { return b[:100] }, "its beginning is damaged"},
 		"no JSON":          {func(b []byte) []byte { b[30] ^= 4; return b }, "its beginning is damaged"},
-		"another's header": {func(b []byte) []byte { return append([]byte(spoolMagic), b[:64]...) }, "another version"},
+		"another's header": {func(b []byte) []byte { return append([]byte("LEATPART"), b[:64]...) }, "another version"},
 	} {
-		if err := os.WriteFile(spool, c.change(slices.Clone(whole)), 0o600); err != nil {
+		if err := os.WriteFile(path, c.change(slices.Clone(whole)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		job, calls, _ := resumeJob(name, "", dir, 2)
 		job.Resume = true
-		err := failRun(t, job, spool+" can't be continued (--resume): ", c.want,
+		err := failRun(t, job, path+" can't be continued (--resume): ", c.want,
 			"run without --resume to start over, or remove it")
 		if !errors.As(err, new(*ResumeError)) || errors.As(err, new(*IncompleteError)) || calls.Load() != 0 {
 			t.Errorf("%s: %T after %d blocks", what, err, calls.Load())
@@ -249,12 +202,12 @@ func TestResumeUnreadableSpool(t *testing.T) {
 		sameFileBytes(t, what, job.Outputs["out"].Path, want.files["out"])
 		noTraces(t, dir)
 	}
-	if err := os.Symlink(want.link(t), spool); err != nil {
+	if err := os.Symlink(want.link(t), path); err != nil {
 		t.Fatal(err)
 	}
 	job, _, _ := resumeJob(name, "", dir, 2)
 	job.Resume = true
-	failRun(t, job, spool)
+	failRun(t, job, path)
 }
 
 // link makes a file for a link to point to.
@@ -264,117 +217,4 @@ func (w *truth) link(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// FuzzSpool checks that reading any file as a spool causes no panic, and that records lie inside
-// the file.
-func FuzzSpool(f *testing.F) {
-	seed := func(records ...[]byte) []byte {
-		path := filepath.Join(f.TempDir(), "a.tif")
-		s, err := openSpool(path, "")
-		if err != nil {
-			f.Fatal(err)
-		}
-		defer s.remove()
-		if err := s.start([]byte(`{"type":"uint8","bands":1}`)); err != nil {
-			f.Fatal(err)
-		}
-		for i, r := range records {
-			if _, err := s.append(uint8(1+i%4), uint64(i), r[:len(r)/2], r[len(r)/2:]); err != nil {
-				f.Fatal(err)
-			}
-		}
-		b, err := os.ReadFile(s.path)
-		if err != nil {
-			f.Fatal(err)
-		}
-		return b
-	}
-	whole := seed([]byte("one"), []byte(strings.Repeat(recordMagic, 30)), nil, make([]byte, 4096))
-	f.Add(whole)
-	f.Add(seed())
-	f.Add(whole[:len(whole)-4000])
-	f.Add(append(slices.Clone(whole), whole...))
-	f.Add([]byte(spoolMagic))
-	f.Add([]byte{})
-	f.Fuzz(func(t *testing.T, b []byte) {
-		h, _ := readHeader(bytes.NewReader(b), int64(len(b)))
-		var n nonce
-		from := int64(0)
-		if h != nil {
-			n, from = h.nonce, int64(len(h.bytes))
-		}
-		at := from
-		end, err := newScanner(bytes.NewReader(b), int64(len(b)), n).records(t.Context(), from,
-			func(f found, tables []byte) error {
-				if f.at < at || f.tables != int64(len(tables)) || f.data < 0 || f.dataAt()+f.data > int64(len(b)) {
-					t.Errorf("%+v in %d bytes, after %d", f, len(b), at)
-				}
-				at = f.dataAt() + f.data
-				return nil
-			})
-		if err != nil || end != at {
-			t.Errorf("%v, end %d, not %d", err, end, at)
-		}
-	})
-}
-
-// FuzzRecord checks that an accepted record fits its block, whatever its bytes.
-func FuzzRecord(f *testing.F) {
-	job := sliceJob(mapGrid(100, 70, 0, 0), terrain[uint8](100, 70, 1),
-		Output{Path: filepath.Join(f.TempDir(), "a.tif"), TileSize: 32, Overviews: []int{2}})
-	job.Controls.WindowWidth, job.Controls.WindowHeight = 64, 64
-	r, err := prepare(context.Background(), &job)
-	if err != nil {
-		f.Fatal(err)
-	}
-	o := r.outs[0]
-	o.remote = true
-	if err := o.begin(0, 1, 1); err != nil {
-		f.Fatal(err)
-	}
-	e := newEncoding(o, "fuzz")
-	for n := range r.plan.Blocks.Count() {
-		b := r.plan.Blocks.At(n)
-		rec, err := e.block(b, cut(terrain[uint8](100, 70, 1), 100, 70, b.Window),
-			extra{values: [][]byte{[]byte("a value"), nil}})
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(n, append(slices.Clone(rec.meta), rec.data...), len(rec.meta))
-	}
-	f.Fuzz(func(t *testing.T, n int, payload []byte, tables int) {
-		if n < 0 || n >= r.plan.Blocks.Count() || tables < 0 || tables > len(payload) {
-			return
-		}
-		b := r.plan.Blocks.At(n)
-		whole, err := o.parseRecord(b, payload)
-		if err != nil {
-			return
-		}
-		end := 0
-		for _, p := range whole.tiles {
-			if p.at != end || p.length < 0 {
-				t.Fatalf("a tile at %d, after %d", p.at, end)
-			}
-			end += p.length
-		}
-		for _, s := range whole.sections {
-			if s.at != end || s.length < 0 {
-				t.Fatalf("a section at %d, after %d", s.at, end)
-			}
-			end += s.length
-		}
-		if end != len(whole.data) || len(whole.meta)+len(whole.data) != len(payload) {
-			t.Fatalf("%d bytes in tables, %d of data, %d of %d", end, len(whole.data), len(whole.meta), len(payload))
-		}
-		v := whole.values
-		if v.at < 0 || v.length < 4 || v.at+v.length > int64(len(whole.meta)) {
-			t.Fatalf("values at %+v of %d", v, len(whole.meta))
-		}
-		if part, err := o.parseTables(b, payload[:len(whole.meta)],
-			int64(len(payload))); err != nil || !bytes.Equal(part.meta, whole.meta) {
-			t.Fatalf("the tables alone: %v", err)
-		}
-	})
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"leat/apply/internal/spool"
 	"leat/block"
 	"leat/ndarray"
 	"leat/raster/overview"
@@ -310,9 +311,9 @@ func TestResumeBlockMissingInOneOutput(t *testing.T) {
 		b := fileBytes(t, path)
 		n := 0
 		for _, f := range recordsOf(t, b) {
-			if f.kind == recordBlock {
+			if f.Kind == spool.KindBlock {
 				if n++; n == 10+i {
-					b[f.at+1] ^= 1
+					b[f.Offset+1] ^= 1
 				}
 			}
 		}
@@ -352,8 +353,8 @@ func TestResumeStaleOverviewTile(t *testing.T) {
 		path := left.Paths[1]
 		b := fileBytes(t, path)
 		for _, f := range recordsOf(t, b) {
-			if f.kind == recordBlock && f.number == number {
-				b[f.at] ^= 1
+			if f.Kind == spool.KindBlock && f.Number == number {
+				b[f.Offset] ^= 1
 			}
 		}
 		if err := os.WriteFile(path, b, 0o600); err != nil {
@@ -379,16 +380,16 @@ func TestResumeStaleOverviewTile(t *testing.T) {
 	// The tile that was made from the new pixels is torn too: the older one must not replace it.
 	path := left.Paths[0]
 	b := fileBytes(t, path)
-	var last *found
+	var last *spool.Head
 	for _, f := range recordsOf(t, b) {
-		if f.kind == recordOverview && f.number == tileNumber(1, 0) {
+		if f.Kind == spool.KindOverview && f.Number == 1<<48 { // level 1, tile 0
 			last = &f
 		}
 	}
 	if last == nil {
 		t.Fatal("no overview tile was spooled")
 	}
-	b[last.at] ^= 1
+	b[last.Offset] ^= 1
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -544,13 +545,13 @@ func TestDiscardRemovesSpoolsOnly(t *testing.T) {
 
 func TestResumeWithOtherTempDir(t *testing.T) {
 	dir, temp := t.TempDir(), t.TempDir()
-	job, spool, whole := unfinishedRun(t, "nearest", dir, 40)
+	job, path, whole := unfinishedRun(t, "nearest", dir, 40)
 	o := job.Outputs["out"]
 	o.TempDir = temp
 	job.Outputs = map[string]Output{"out": o}
 	job.Resume = true
-	failRun(t, job, spool, "next to the output", "--tmpdir")
-	if !bytes.Equal(fileBytes(t, spool), whole) {
+	failRun(t, job, path, "next to the output", "--tmpdir")
+	if !bytes.Equal(fileBytes(t, path), whole) {
 		t.Error("it was changed")
 	}
 	noTraces(t, temp)

@@ -1,15 +1,13 @@
 package apply
 
 import (
-	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
-	"syscall"
 
-	"golang.org/x/sys/unix"
+	"leat/apply/internal/spool"
 )
 
 // ResumeError is returned when a run can't resume from the blocks of an earlier one.
@@ -31,7 +29,7 @@ func (e *ResumeError) Error() string {
 		text += c
 	}
 	text += "; run without --resume to start over, or remove it"
-	if !errors.Is(e.Err, errNotSpool) {
+	if !errors.Is(e.Err, spool.ErrNotSpool) {
 		text += " (leat apply --discard)"
 	}
 	return text
@@ -47,8 +45,8 @@ func (r *run) findEarlier() (note string, err error) {
 	}
 	var have, lack []*output
 	for _, o := range r.outs {
-		path := spoolPath(o.spec.identity(), o.spec.tempDir())
-		if o.resume, err = readEarlier(path); err != nil {
+		path := o.spec.spoolPath()
+		if o.resume, err = openSaved(path); err != nil {
 			return "", &ResumeError{Path: path, Err: err}
 		}
 		if o.resume != nil {
@@ -60,7 +58,8 @@ func (r *run) findEarlier() (note string, err error) {
 		if _, err := os.Lstat(path); err == nil {
 			note = fmt.Sprintf("nothing to resume: %s contains no block, so all blocks are computed", path)
 		}
-		if sibling := spoolPath(o.spec.identity(), ""); path != sibling {
+		if t := o.spec.target(); path != t.LockPath() {
+			sibling := t.LockPath()
 			if st, err := os.Stat(sibling); err == nil && st.Size() > 0 && !o.spec.inStore() {
 				return "", &ResumeError{Path: sibling,
 					Err: fmt.Errorf("it is next to the output, and unfinished outputs are expected elsewhere (--tmpdir): leave that out")}
@@ -86,14 +85,14 @@ func (r *run) findEarlier() (note string, err error) {
 func (r *run) checkMissing(have, lack []*output) error {
 	e := &ResumeError{}
 	for _, o := range have {
-		if o.resume.size == int64(len(o.resume.bytes)) { // no block
+		if o.resume.header.Empty() { // no block
 			continue
 		}
 		var all changes
 		all.value("the list of outputs", strings.Join(o.resume.Outputs, ", "),
 			strings.Join(sortedKeys(r.job.Outputs), ", "))
 		for _, l := range lack {
-			path := spoolPath(l.spec.identity(), l.spec.tempDir())
+			path := l.spec.spoolPath()
 			// A run leaves an empty file if it is killed before its first block is complete, or
 			// while it removes the spools of finished outputs.
 			if st, err := os.Lstat(path); err != nil || len(all) > 0 || !st.Mode().IsRegular() {
@@ -101,7 +100,7 @@ func (r *run) checkMissing(have, lack []*output) error {
 			}
 		}
 		if len(all) > 0 && e.Path == "" {
-			e.Path, e.Changes = spoolPath(o.spec.identity(), o.spec.tempDir()), all
+			e.Path, e.Changes = o.spec.spoolPath(), all
 		}
 	}
 	if e.Path == "" {
@@ -110,31 +109,24 @@ func (r *run) checkMissing(have, lack []*output) error {
 	return e
 }
 
-// readEarlier reads the header of the spool at path. It returns nil if there is no file, an empty
+// savedRun is the header of a spool and the description of the run that wrote it.
+type savedRun struct {
+	header *spool.Header
+	description
+}
+
+// openSaved reads the header of the spool at path. It returns nil if there is no file, an empty
 // one, or one whose header is not complete.
-func readEarlier(path string) (*header, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
+func openSaved(path string) (*savedRun, error) {
+	h, err := spool.OpenHeader(path)
+	if h == nil || err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, err
+	s := &savedRun{header: h}
+	if err := json.Unmarshal(h.Description, &s.description); err != nil {
+		return nil, spool.ErrDamaged
 	}
-	sys, ok := st.Sys().(*syscall.Stat_t)
-	switch {
-	case !st.Mode().IsRegular():
-		return nil, errNotSpool
-	case st.Size() == 0:
-		return nil, nil
-	case ok && int(sys.Uid) != os.Geteuid(): // anyone can write to directories for temporary files
-		return nil, errors.New("it belongs to another user")
-	}
-	return readHeader(f, st.Size())
+	return s, nil
 }
 
 // adoptBlockSize gives a resumed run the block size of the earlier run, unless the user sets one:
@@ -161,7 +153,7 @@ func (r *run) checkEarlier() error {
 	}
 	if len(changes) > 0 {
 		o := r.outs[0]
-		return &ResumeError{Path: spoolPath(o.spec.identity(), o.spec.tempDir()), Changes: changes}
+		return &ResumeError{Path: o.spec.spoolPath(), Changes: changes}
 	}
 	return nil
 }
@@ -173,7 +165,7 @@ func (r *run) compareEarlier(anyBlocks bool) (all changes, err error) {
 		was := o.resume
 		t, bands, nodata, err := o.earlierType()
 		if err != nil {
-			return nil, &ResumeError{Path: spoolPath(o.spec.identity(), o.spec.tempDir()), Err: err}
+			return nil, &ResumeError{Path: o.spec.spoolPath(), Err: err}
 		}
 		now, err := o.describe(t, bands, nodata)
 		if err != nil {
@@ -185,13 +177,4 @@ func (r *run) compareEarlier(anyBlocks bool) (all changes, err error) {
 		all.compare(&was.description, now)
 	}
 	return all, nil
-}
-
-// sameHeader returns an error if the locked spool is not the one whose header was read before.
-func (o *output) sameHeader() error {
-	head := make([]byte, len(o.resume.bytes))
-	if _, err := o.spool.f.ReadAt(head, 0); err != nil || !bytes.Equal(head, o.resume.bytes) {
-		return fmt.Errorf("%s: %s was changed by another run of leat just now: try again", o.spec.label(), o.spool.path)
-	}
-	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"leat/apply/internal/spool"
 	"leat/block"
 	"leat/namespace"
 	"leat/raster"
@@ -421,7 +422,7 @@ func (r *run) reportProgress(stage string) (stop func()) {
 
 // blockDone counts the block and its results other than pixels (by output), merges values that are
 // next in order, and reports progress.
-func (r *run) blockDone(b block.Block, extras []extra, emitted []any) error {
+func (r *run) blockDone(b block.Block, extras []spool.Extra, emitted []any) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.mark(b.Number, BlockDone)

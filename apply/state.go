@@ -3,6 +3,7 @@ package apply
 import (
 	"sync/atomic"
 
+	"leat/apply/internal/spool"
 	"leat/worker"
 )
 
@@ -50,7 +51,7 @@ type watched struct {
 	blocks  []atomic.Uint32
 	working []working
 	remote  atomic.Pointer[worker.Coordinator]
-	spools  []*spool
+	spools  []*spool.File
 }
 
 type working struct{ block, done atomic.Int64 }
@@ -71,7 +72,7 @@ func (r *run) watch() {
 		}
 	}
 	for _, o := range r.outs {
-		w.spools = append(w.spools, o.spool)
+		w.spools = append(w.spools, o.file)
 	}
 	r.at("blocks")
 	if r.job.Watch != nil {
@@ -115,7 +116,7 @@ func (r *run) state() State {
 		}
 	}
 	for i, o := range r.outs {
-		os := OutputState{Name: o.name, Path: o.spec.label(), Bytes: w.spools[i].size()}
+		os := OutputState{Name: o.name, Path: o.spec.label(), Bytes: w.spools[i].Bytes()}
 		s.Outputs = append(s.Outputs, os)
 	}
 	return s

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"leat/apply/internal/spool"
 	"leat/internal/publish"
 	"leat/objstore"
 )
@@ -59,6 +60,17 @@ func (s *Output) tempDir() string {
 	return s.TempDir
 }
 
+// target returns the output as its spool identifies it.
+func (s *Output) target() spool.Target {
+	return spool.Target{Path: s.identity(), Label: s.label(), TempDir: s.tempDir(), InStore: s.inStore()}
+}
+
+// spoolPath returns the path of the output's spool.
+func (s *Output) spoolPath() string {
+	t := s.target()
+	return t.SpoolPath()
+}
+
 // localPath returns the local name of the finished file. The file of an object gets it, or a
 // similar one, only if it can't be uploaded.
 func (s *Output) localPath() string {
@@ -68,7 +80,7 @@ func (s *Output) localPath() string {
 	base := path.Base(s.label())
 	ext := path.Ext(base)
 	return absolute(filepath.Join(s.tempDir(),
-		fmt.Sprintf("%s-%08x%s", strings.TrimSuffix(base, ext), crc32.Checksum([]byte(s.identity()), castagnoli), ext)))
+		fmt.Sprintf("%s-%08x%s", strings.TrimSuffix(base, ext), crc32.Checksum([]byte(s.identity()), crc32.MakeTable(crc32.Castagnoli)), ext)))
 }
 
 // sidecarSuffixes are the suffixes of the sidecars of a GeoTIFF.
@@ -142,16 +154,6 @@ func (s *Output) checkStore(ctx context.Context, name string, store Store, log *
 		log.Warn("the store does not tell whether files of an older output lie there, which would be taken for parts of the new one", "output", s.label(), "files", strings.Join(unseen, " "))
 	}
 	return errs
-}
-
-// openSpool opens and locks the output's spool.
-func (o *output) openSpool() (err error) {
-	if o.spec.inStore() {
-		o.spool, err = openSpoolIn(o.spec.identity(), o.spec.tempDir())
-	} else {
-		o.spool, err = openSpool(o.spec.identity(), o.spec.TempDir)
-	}
-	return err
 }
 
 // upload writes a finished file to the output's store.

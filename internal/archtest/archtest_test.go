@@ -27,7 +27,7 @@ var layers = [][]string{
 		"leat/worker/workertest", "leat/worker/workersim"},
 	{"leat/raster/stats", "leat/raster/overview", "leat/expr", "leat/objstore/ranged"},
 	{"leat/raster/geotiff", "leat/raster/npy", "leat/internal/gdal", "leat/raster/rastertest"},
-	{"leat/apply/internal/jobspec"},
+	{"leat/apply/internal/jobspec", "leat/apply/internal/spool"},
 	{"leat/apply", "leat/stage/metrics", "leat/live", "leat/internal/preview"},
 	{"leat/stores", "leat/internal/demo", "leat/internal/report"},
 	{"leat/cmd/leat", "leat/bench", "leat/bench/cache", "leat/bench/gdal", "leat/bench/namespace", "leat/bench/shm",

@@ -1,0 +1,171 @@
+package spool
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"leat/raster/geotiff"
+	"leat/raster/stats"
+)
+
+// Chooser chooses the coding of an output by encoding sample tiles with each candidate. The samples
+// are the first four tiles in canonical order of which at least a tenth of the pixels are valid and
+// not all equal. It compares sizes only, so the choice is the same on every machine and with any
+// number of workers. Tiles that are finished before the choice is made are encoded with the type's
+// default, and again at the end if the choice differs.
+type Chooser struct {
+	shape      geotiff.TileShape
+	candidates []geotiff.Coding
+	chosen     atomic.Pointer[geotiff.Coding] // nil until decided
+	file       *File                          // nil in a worker process
+
+	mu      sync.Mutex
+	next    int              // all tiles below it have been sampled
+	sampled map[int]struct{} // tiles from next on that have been sampled
+	samples []sample         // the best so far, by index; at most trialTiles
+}
+
+type sample struct {
+	index int
+	tile  []byte
+}
+
+const (
+	trialTiles = 4
+	// trialRows of each sample are encoded. Predictors differ from the first rows on, and whole
+	// tiles would take four times as long.
+	trialRows = 128
+)
+
+// NewChooser returns the chooser of an output's coding, which records the choice in the spool. In a
+// worker process file is nil: the coordinator makes the choice, and Follow applies it.
+func NewChooser(l *Layout, file *File) *Chooser {
+	c := &Chooser{shape: l.File.Shape(), candidates: l.Candidates, file: file, sampled: map[int]struct{}{}}
+	c.shape.Height = min(c.shape.Height, trialRows)
+	if len(c.candidates) == 1 {
+		c.choose(0)
+	}
+	return c
+}
+
+// Choice returns the text of the chosen coding, and false before the choice.
+func (c *Chooser) Choice() (string, bool) {
+	chosen := c.chosen.Load()
+	if chosen == nil {
+		return "", false
+	}
+	return chosen.String(), true
+}
+
+// Follow applies a choice that the coordinator made. It ignores a text that is no candidate's.
+func (c *Chooser) Follow(choice string) {
+	if c.chosen.Load() != nil {
+		return
+	}
+	for i, candidate := range c.candidates {
+		if candidate.String() == choice {
+			c.choose(i)
+		}
+	}
+}
+
+// coding returns the coding to encode a tile with now, and whether it is final.
+func (c *Chooser) coding() (_ geotiff.Coding, final bool) {
+	if chosen := c.chosen.Load(); chosen != nil {
+		return *chosen, true
+	}
+	return c.fallback(), false
+}
+
+// fallback returns the type's default.
+func (c *Chooser) fallback() geotiff.Coding { return c.candidates[len(c.candidates)-1] }
+
+// wants reports whether a tile may be a sample.
+func (c *Chooser) wants(m stats.Moments) bool { return m.Valid*10 >= m.Total && m.Min != m.Max }
+
+// needs reports whether a tile can still become a sample; if not, the caller need not decode it.
+func (c *Chooser) needs(index int, m stats.Moments) bool {
+	if !c.wants(m) {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.samples) < trialTiles || index < c.samples[trialTiles-1].index
+}
+
+// offer passes a finished tile to the chooser; each index is offered once. It copies the tile if it
+// becomes a sample; the contents of tiles that needs rejects don't matter.
+func (c *Chooser) offer(index int, tile []byte, m stats.Moments) error {
+	if c.file == nil || c.chosen.Load() != nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.chosen.Load() != nil {
+		return nil
+	}
+	if c.wants(m) {
+		at, _ := slices.BinarySearchFunc(c.samples, index, func(s sample, i int) int { return s.index - i })
+		if at < trialTiles {
+			c.samples = slices.Insert(c.samples, at, sample{index, slices.Clone(tile[:c.shape.Bytes()])})
+			c.samples = c.samples[:min(len(c.samples), trialTiles)]
+		}
+	}
+	c.sampled[index] = struct{}{}
+	for {
+		if _, ok := c.sampled[c.next]; !ok {
+			break
+		}
+		delete(c.sampled, c.next)
+		c.next++
+	}
+	if len(c.samples) == trialTiles && c.samples[trialTiles-1].index < c.next {
+		return c.decide()
+	}
+	return nil
+}
+
+// finish decides with the samples there are, or takes the default if there are none.
+func (c *Chooser) finish() (geotiff.Coding, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.chosen.Load() == nil {
+		if err := c.decide(); err != nil {
+			return geotiff.Coding{}, err
+		}
+	}
+	return *c.chosen.Load(), nil
+}
+
+// decide compares the candidates; the caller holds c.mu. Of equal sizes the later candidate wins,
+// since the default is last.
+func (c *Chooser) decide() error {
+	best, least := len(c.candidates)-1, -1
+	if len(c.samples) > 0 {
+		var buf []byte
+		for i, candidate := range c.candidates {
+			enc, size := geotiff.NewEncoder(c.shape, candidate), 0
+			for _, s := range c.samples {
+				b, err := enc.Encode(buf[:0], s.tile)
+				if err != nil {
+					return err
+				}
+				buf = b
+				size += len(b)
+			}
+			if least < 0 || size <= least {
+				best, least = i, size
+			}
+		}
+	}
+	c.samples, c.sampled = nil, nil
+	if err := c.file.appendChoice(best); err != nil {
+		return err
+	}
+	c.choose(best)
+	return nil
+}
+
+// choose publishes the choice.
+func (c *Chooser) choose(candidate int) { c.chosen.Store(&c.candidates[candidate]) }

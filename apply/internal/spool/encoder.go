@@ -1,0 +1,279 @@
+package spool
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"time"
+
+	"leat/block"
+	"leat/ndarray"
+	"leat/raster"
+	"leat/raster/geotiff"
+	"leat/raster/overview"
+	"leat/raster/stats"
+	"leat/timing"
+)
+
+// Encoder turns blocks of one output into records, for one worker. It does not use the spool and
+// may run in another process.
+type Encoder struct {
+	l          *Layout
+	chooser    *Chooser
+	timings    *timing.Recorder
+	lane       string // in timings
+	encoders   map[geotiff.Coding]*geotiff.Encoder
+	collectors []*stats.Collector // by band
+	pixels     []byte             // one tile before encoding
+	mask       []byte             // of the part of the tile inside the raster, if the output has an alpha band
+	rec        Record             // of the last encoded block
+}
+
+// NewEncoder returns an encoder with the codings that the chooser selects. Its timings have this
+// lane.
+func NewEncoder(l *Layout, c *Chooser, timings *timing.Recorder, lane string) *Encoder {
+	e := &Encoder{l: l, chooser: c, timings: timings, lane: lane, encoders: map[geotiff.Coding]*geotiff.Encoder{},
+		pixels: ndarray.New(ndarray.Uint8, l.File.Shape().Bytes()).Raw()}
+	for range l.File.Bands {
+		e.collectors = append(e.collectors, stats.NewCollector(l.File.Type, l.File.Nodata, l.Histogram))
+	}
+	return e
+}
+
+func (e *Encoder) encoder(c geotiff.Coding) *geotiff.Encoder {
+	enc := e.encoders[c]
+	if enc == nil {
+		enc = geotiff.NewEncoder(e.l.File.Shape(), c)
+		e.encoders[c] = enc
+	}
+	return enc
+}
+
+// Encode encodes an output array of shape (bands, rows, columns), whose rows have no gaps between
+// pixels. The record is valid until the next call.
+func (e *Encoder) Encode(b block.Block, a *ndarray.Array, x Extra) (*Record, error) {
+	l, r := e.l, &e.rec
+	*r = Record{Data: r.Data[:0], Meta: r.Meta[:0], tiles: r.tiles[:0], sections: r.sections[:0], Extra: x}
+	begin := time.Now()
+	var inStats time.Duration
+	w := b.Window
+	for plane := range l.File.Planes() {
+		for at := range l.tilesIn(w) {
+			part := l.tileWindow(0, at.col, at.row)
+			e.gather(a, plane, part.Shift(-w.Col, -w.Row))
+			p := recordTile{index: l.File.TileIndex(0, plane, at.col, at.row), offset: len(r.Data)}
+			coding, final := e.chooser.coding()
+			if !final || l.Statistics {
+				start := time.Now()
+				e.readAlpha(a, part.Shift(-w.Col, -w.Row))
+				p.moments = e.moments(plane, part.Width, part.Height)
+				if err := e.chooser.offer(p.index, e.pixels, p.moments[0]); err != nil {
+					return nil, err
+				}
+				inStats += time.Since(start)
+				coding, final = e.chooser.coding()
+			}
+			var err error
+			if r.Data, err = e.encoder(coding).Encode(r.Data, e.pixels); err != nil {
+				return nil, err
+			}
+			p.length, p.final = len(r.Data)-p.offset, final
+			r.tiles = append(r.tiles, p)
+		}
+	}
+	e.timings.Record("statistics", e.lane, b.Number, begin, inStats)
+	e.timings.Record("encoding", e.lane, b.Number, begin.Add(inStats), time.Since(begin)-inStats)
+	if err := e.reduce(b, a); err != nil {
+		return nil, err
+	}
+	e.describe(r)
+	return r, nil
+}
+
+// gather copies the part of the array that a tile covers into e.pixels. Beyond the raster's edge it
+// repeats the last pixel of each row and the last row, which compresses best.
+func (e *Encoder) gather(a *ndarray.Array, plane int, part block.Window) {
+	l := e.l
+	size := l.File.Type.Size()
+	step := size // from pixel to pixel in the tile
+	bands := []*ndarray.Array{a.At(plane)}
+	if l.File.PixelInterleave {
+		bands = bands[:0]
+		for i := range l.File.Bands {
+			bands = append(bands, a.At(i))
+		}
+		step *= len(bands)
+	}
+	rowBytes := l.File.TileWidth * step
+	for i, b := range bands {
+		for y := range part.Height {
+			from := b.Offset + (part.Row+y)*b.Strides[0] + part.Col*size
+			src := b.Data[from : from+part.Width*size]
+			row := e.pixels[y*rowBytes : (y+1)*rowBytes]
+			if len(bands) == 1 {
+				copy(row, src)
+			} else {
+				interleave(row[i*size:], src, size, step)
+			}
+		}
+	}
+	for y := range part.Height {
+		row := e.pixels[y*rowBytes : (y+1)*rowBytes]
+		for n := part.Width * step; n < len(row); n += step {
+			copy(row[n:n+step], row[n-step:n])
+		}
+	}
+	last := e.pixels[(part.Height-1)*rowBytes : part.Height*rowBytes]
+	for y := part.Height; y < l.File.TileHeight; y++ {
+		copy(e.pixels[y*rowBytes:], last)
+	}
+}
+
+// interleave writes elements of size bytes at intervals of step bytes.
+func interleave(dst, src []byte, size, step int) {
+	for i, k := 0, 0; i < len(src); i, k = i+size, k+step {
+		copy(dst[k:k+size], src[i:i+size])
+	}
+}
+
+// readAlpha fills e.mask from the output's alpha band, if there is one, in the part of the array
+// that a tile covers.
+func (e *Encoder) readAlpha(a *ndarray.Array, part block.Window) {
+	if e.l.Alpha == 0 {
+		return
+	}
+	b, size := a.At(e.l.Alpha-1), e.l.File.Type.Size()
+	e.mask = slices.Grow(e.mask[:0], part.Width*part.Height)[:part.Width*part.Height]
+	for y := range part.Height {
+		from := b.Offset + (part.Row+y)*b.Strides[0] + part.Col*size
+		setMask(e.mask[y*part.Width:(y+1)*part.Width], b.Data[from:from+part.Width*size])
+	}
+}
+
+// maskFor returns the mask of a band, counted from 0; nil for the alpha band itself.
+func (e *Encoder) maskFor(band int) []byte {
+	if e.l.Alpha == 0 || band == e.l.Alpha-1 {
+		return nil
+	}
+	return e.mask
+}
+
+// moments returns the moments of each band of the tile in e.pixels.
+func (e *Encoder) moments(plane, width, height int) []stats.Moments {
+	f := &e.l.File
+	if !f.PixelInterleave {
+		c := e.collectors[plane]
+		return []stats.Moments{c.MaskedTile(e.pixels, e.maskFor(plane), width, height, f.TileWidth, 1)}
+	}
+	n := f.Bands
+	list := make([]stats.Moments, n)
+	for i, c := range e.collectors {
+		list[i] = c.MaskedTile(e.pixels[i*f.Type.Size():], e.maskFor(i), width, height, f.TileWidth*n, n)
+	}
+	return list
+}
+
+// reduce appends the block's pixels of all overview levels that are made block by block.
+func (e *Encoder) reduce(b block.Block, a *ndarray.Array) error {
+	l := e.l
+	if len(l.levels) == 1 {
+		return nil
+	}
+	defer e.timings.Start("overviews", e.lane, b.Number).Stop()
+	type source struct {
+		factor int
+		plane  overview.Plane
+	}
+	sections := make([][]byte, len(l.levels))
+	masks := make([][]byte, len(l.levels)) // by level, of the output's alpha band
+	whole := block.Window{Width: b.Window.Width, Height: b.Window.Height}
+	if l.Alpha > 0 && l.Method != overview.Nearest {
+		e.readAlpha(a, whole)
+		masks[0] = slices.Clone(e.mask)
+	}
+	for _, band := range l.alphaFirst() {
+		p := a.At(band)
+		full := source{1, overview.Plane{Type: l.File.Type, Width: b.Window.Width, Height: b.Window.Height,
+			Stride: p.Strides[0] / l.File.Type.Size(), Data: p.Data[p.Offset:]}}
+		from := full
+		for i, v := range l.levels {
+			if !v.fused {
+				continue
+			}
+			if l.Method == overview.Nearest {
+				from = full
+			}
+			f := v.factor / from.factor
+			if from.plane.Mask = masks[i-1]; band == l.Alpha-1 {
+				from.plane.Mask = nil
+			}
+			w, h := overview.Reduced(from.plane.Width, f), overview.Reduced(from.plane.Height, f)
+			if sections[i] == nil {
+				sections[i] = ndarray.New(l.File.Type, l.File.Bands, h, w).Raw()
+			}
+			n := w * h * l.File.Type.Size()
+			dst := sections[i][band*n : (band+1)*n]
+			if err := overview.Reduce(l.Method, dst, from.plane, f, l.File.Nodata); err != nil {
+				return err
+			}
+			from = source{v.factor, overview.Plane{Type: l.File.Type, Width: w, Height: h, Stride: w, Data: dst}}
+			if band == l.Alpha-1 {
+				masks[i] = make([]byte, w*h)
+				setMask(masks[i], dst)
+			}
+		}
+	}
+	for i, s := range sections {
+		if s != nil {
+			e.rec.sections = append(e.rec.sections, section{i, len(e.rec.Data), len(s)})
+			e.rec.Data = append(e.rec.Data, s...)
+		}
+	}
+	return nil
+}
+
+// describe writes the tables of the record: tiles, sections, results other than pixels, histograms.
+func (e *Encoder) describe(r *Record) {
+	le := binary.LittleEndian
+	m := le.AppendUint32(r.Meta[:0], uint32(len(r.tiles)))
+	m = le.AppendUint32(m, uint32(len(r.sections)))
+	for _, t := range r.tiles {
+		m = appendTileEntry(m, t.index, t.length, t.final)
+		m = le.AppendUint32(m, uint32(len(t.moments)))
+		for _, s := range t.moments {
+			m = le.AppendUint64(m, uint64(s.Total))
+			m = le.AppendUint64(m, uint64(s.Valid))
+			m = le.AppendUint64(m, uint64(s.NaN))
+			m = le.AppendUint64(m, uint64(s.Infinite))
+			for _, v := range [4]float64{s.Min, s.Max, s.Mean, s.M2} {
+				m = le.AppendUint64(m, math.Float64bits(v))
+			}
+		}
+	}
+	for _, s := range r.sections {
+		m = le.AppendUint32(m, uint32(s.level))
+		m = le.AppendUint32(m, uint32(s.length))
+	}
+	m = r.Extra.appendTo(m)
+	histograms := len(m)
+	for _, c := range e.collectors {
+		if c.Histogram != nil {
+			m = c.Histogram.AppendTo(m)
+		}
+	}
+	r.Meta, r.histograms = m, m[histograms:]
+}
+
+// appendTileEntry writes an entry of a record's tile table: index, length, and 1 if the coding is
+// final.
+func appendTileEntry(m []byte, index, length int, final bool) []byte {
+	m = binary.LittleEndian.AppendUint32(m, uint32(index))
+	m = binary.LittleEndian.AppendUint32(m, uint32(length))
+	if final {
+		return binary.LittleEndian.AppendUint32(m, 1)
+	}
+	return binary.LittleEndian.AppendUint32(m, 0)
+}
+
+// setMask sets mask to 255 where a pixel of an alpha band is not 0, and to 0 elsewhere.
+func setMask(mask, alpha []byte) { raster.AlphaMask(alpha, len(alpha)/len(mask), mask) }

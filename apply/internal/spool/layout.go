@@ -1,0 +1,127 @@
+package spool
+
+import (
+	"iter"
+
+	"leat/block"
+	"leat/raster"
+	"leat/raster/geotiff"
+	"leat/raster/overview"
+	"leat/raster/stats"
+)
+
+// MaxFusedFactor is the largest overview factor whose pixels are made from one block. Coarser
+// levels are tiny and are made at the end from the level before.
+const MaxFusedFactor = 512
+
+// Spec describes an output whose blocks become records.
+type Spec struct {
+	Output string // its name, for messages
+	// File describes pixels, tiles and overviews as the finished file has them, also if GDAL writes
+	// that file.
+	File       geotiff.FileSpec
+	Blocks     block.Plan
+	Candidates []geotiff.Coding // to choose from; the last is the type's default
+	Factors    []int            // of File.Levels
+	Method     overview.Method
+	Alpha      int // band, counted from 1, that marks valid pixels of the others; 0 for none
+	// Statistics and Histogram select what records contain besides pixels. Complex types have no
+	// histogram.
+	Statistics, Histogram bool
+}
+
+// Layout is the layout of an output's records. It is immutable.
+type Layout struct {
+	Spec
+	levels []levelLayout // levels[0] is full resolution
+	totals *stats.Totals // checks histograms
+}
+
+type levelLayout struct {
+	factor int
+	size   raster.Size
+	// fused is set for overviews made block by block. Their blocks divide the level as the run's
+	// blocks divide the grid.
+	fused  bool
+	blocks block.Plan
+}
+
+// NewLayout returns the layout of an output's records.
+func NewLayout(s Spec) (*Layout, error) {
+	if err := s.File.Check(); err != nil {
+		return nil, err
+	}
+	s.Histogram = s.Histogram && s.Statistics && !s.File.Type.IsComplex()
+	l := &Layout{Spec: s, levels: []levelLayout{{factor: 1, size: s.File.Size(0)}},
+		totals: stats.NewTotals(s.File.Type)}
+	for i, f := range s.Factors {
+		v := levelLayout{factor: f, size: s.File.Size(i + 1)}
+		if f <= MaxFusedFactor {
+			v.fused = true
+			v.blocks = block.Plan{Width: v.size.Width, Height: v.size.Height,
+				WindowWidth:  overview.Reduced(s.Blocks.WindowWidth, f),
+				WindowHeight: overview.Reduced(s.Blocks.WindowHeight, f)}
+		}
+		l.levels = append(l.levels, v)
+	}
+	return l, nil
+}
+
+// tileWindow returns the part of a level that a tile covers.
+func (l *Layout) tileWindow(level, col, row int) block.Window {
+	f := &l.File
+	s := f.Size(level)
+	return block.Window{Col: col * f.TileWidth, Row: row * f.TileHeight, Width: f.TileWidth, Height: f.TileHeight}.
+		Intersect(block.Window{Width: s.Width, Height: s.Height})
+}
+
+// windowOfTile returns the part of full resolution that the tile with this index covers.
+func (l *Layout) windowOfTile(index int) block.Window {
+	across, down := l.File.TilesAcross(0)
+	index %= across * down
+	return l.tileWindow(0, index%across, index/across)
+}
+
+// position is that of a tile among the tiles of a level.
+type position struct{ col, row int }
+
+// tilesIn yields the positions of the tiles that touch a window, row by row.
+func (l *Layout) tilesIn(w block.Window) iter.Seq[position] {
+	return func(yield func(position) bool) {
+		for row := w.Row / l.File.TileHeight; row*l.File.TileHeight < w.Row+w.Height; row++ {
+			for col := w.Col / l.File.TileWidth; col*l.File.TileWidth < w.Col+w.Width; col++ {
+				if !yield(position{col, row}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// tilesOf returns the indices of the tiles of full resolution that a block covers, in the order in
+// which they are encoded.
+func (l *Layout) tilesOf(b block.Block) (list []int) {
+	for plane := range l.File.Planes() {
+		for p := range l.tilesIn(b.Window) {
+			list = append(list, l.File.TileIndex(0, plane, p.col, p.row))
+		}
+	}
+	return list
+}
+
+// bandsPerTile returns how many bands a tile holds.
+func (l *Layout) bandsPerTile() int { return l.File.Bands / l.File.Planes() }
+
+// alphaFirst lists the bands, counted from 0, beginning with the alpha band, which masks the
+// others.
+func (l *Layout) alphaFirst() (list []int) {
+	if l.Alpha > 0 {
+		list = append(list, l.Alpha-1)
+	}
+	for band := range l.File.Bands {
+		if band != l.Alpha-1 {
+			list = append(list, band)
+		}
+	}
+	return list
+}

@@ -1,0 +1,295 @@
+package spool
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"leat/block"
+	"leat/ndarray"
+	"leat/raster"
+	"leat/raster/geotiff"
+	"leat/raster/overview"
+)
+
+// testFile returns a spool in a temporary directory, with a header.
+func testFile(tb testing.TB) *File {
+	tb.Helper()
+	f, err := Open(Target{Path: filepath.Join(tb.TempDir(), "a.tif"), Label: "a.tif"})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { Remove([]*File{f}) })
+	if err := f.Start([]byte(`{"path":"a.tif","blocks":4}`)); err != nil {
+		tb.Fatal(err)
+	}
+	return f
+}
+
+func content(tb testing.TB, f *File) []byte {
+	tb.Helper()
+	b, err := os.ReadFile(f.Path())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b
+}
+
+func TestPixelsContainingRecords(t *testing.T) {
+	inner := testFile(t)
+	for n := range 20 {
+		if _, err := inner.append(KindBlock, uint64(n), []byte("tables"), bytes.Repeat([]byte{byte(n)}, 1000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pixels := content(t, inner)
+	f := testFile(t)
+	begin := f.Bytes()
+	for range 3 {
+		if _, err := f.append(KindBlock, 1, []byte("tables"), pixels); err != nil {
+			t.Fatal(err)
+		}
+	}
+	count := func(n nonce) (records int) {
+		if _, err := newScanner(f, begin, f.Bytes(), n).Records(t.Context(),
+			func(Head, []byte) error { records++; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return records
+	}
+	if n := count(f.nonce); n != 3 {
+		t.Errorf("%d records of 3", n)
+	}
+	if _, err := f.f.WriteAt(make([]byte, 4), begin); err != nil { // the first is torn, so its contents are searched
+		t.Fatal(err)
+	}
+	if n := count(f.nonce); n != 2 {
+		t.Errorf("%d records of 2", n)
+	}
+	if n := count(inner.nonce); n < 20 {
+		t.Errorf("with the nonce of the other file %d of its records are found in the pixels: this test shows nothing", n)
+	}
+}
+
+func TestHeaderReplacedBeforeLock(t *testing.T) {
+	f := testFile(t)
+	h, err := OpenHeader(f.Path())
+	if err != nil || h.Output != "a.tif" || h.Blocks != 4 || !h.Empty() {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	if err := f.Continue(h); err != nil {
+		t.Error(err)
+	}
+	if err := f.Start([]byte(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Continue(h); err == nil {
+		t.Error("the header of another run was accepted")
+	}
+}
+
+// FuzzSpool checks that reading any file as a spool causes no panic, and that records lie inside
+// the file.
+func FuzzSpool(f *testing.F) {
+	seed := func(records ...[]byte) []byte {
+		s := testFile(f)
+		for i, r := range records {
+			if _, err := s.append(uint8(1+i%4), uint64(i), r[:len(r)/2], r[len(r)/2:]); err != nil {
+				f.Fatal(err)
+			}
+		}
+		return content(f, s)
+	}
+	whole := seed([]byte("one"), []byte(strings.Repeat(recordMagic, 30)), nil, make([]byte, 4096))
+	f.Add(whole)
+	f.Add(seed())
+	f.Add(whole[:len(whole)-4000])
+	f.Add(append(slices.Clone(whole), whole...))
+	f.Add([]byte(magic))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		h, _ := ReadHeader(bytes.NewReader(b), int64(len(b)))
+		if h == nil {
+			h = &Header{size: int64(len(b))}
+		}
+		at := int64(len(h.bytes))
+		end, err := NewScanner(bytes.NewReader(b), h).Records(t.Context(), func(r Head, meta []byte) error {
+			if r.Offset < at || r.MetaBytes != int64(len(meta)) || r.DataBytes < 0 || r.End() > int64(len(b)) {
+				t.Errorf("%+v in %d bytes, after %d", r, len(b), at)
+			}
+			at = r.End()
+			return nil
+		})
+		if err != nil || end != at {
+			t.Errorf("%v, end %d, not %d", err, end, at)
+		}
+	})
+}
+
+// testLayout returns the layout of an output of 100 x 70 pixels with an overview, in blocks of 64.
+func testLayout(tb testing.TB) *Layout {
+	tb.Helper()
+	const w, h = 100, 70
+	l, err := NewLayout(Spec{Output: "out",
+		File: geotiff.FileSpec{Path: "a.tif", Width: w, Height: h, Bands: 1, Type: ndarray.Uint8, TileWidth: 32,
+			TileHeight: 32, Levels: []raster.Size{{Width: overview.Reduced(w, 2), Height: overview.Reduced(h, 2)}}},
+		Blocks:     block.Plan{Width: w, Height: h, WindowWidth: 64, WindowHeight: 64},
+		Candidates: geotiff.Candidates(ndarray.Uint8, geotiff.Deflate), Factors: []int{2}, Method: overview.Average,
+		Statistics: true, Histogram: true})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return l
+}
+
+// pixels returns an array for block b.
+func pixels(b block.Block) *ndarray.Array {
+	a := ndarray.New(ndarray.Uint8, 1, b.Window.Height, b.Window.Width)
+	for i := range a.Raw() {
+		a.Raw()[i] = byte(i*7 + i/50 + b.Number)
+	}
+	return a
+}
+
+func TestRecordRoundTrip(t *testing.T) {
+	l := testLayout(t)
+	e := NewEncoder(l, NewChooser(l, nil), nil, "")
+	for n := range l.Blocks.Count() {
+		b := l.Blocks.At(n)
+		made, err := e.Encode(b, pixels(b), Extra{Col: n, Values: [][]byte{[]byte("a value"), {}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := l.Parse(b, append(slices.Clone(made.Meta), made.Data...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(read.Meta, made.Meta) || !bytes.Equal(read.Data, made.Data) || read.Extra.Col != n ||
+			string(read.Extra.Values[0]) != "a value" || len(read.Extra.Values) != 2 || len(read.tiles) != len(made.tiles) {
+			t.Errorf("block %d: %+v, not %+v", n, read, made)
+		}
+	}
+}
+
+func TestSpoolResume(t *testing.T) {
+	l := testLayout(t)
+	f := testFile(t)
+	s := New(f, l, NewChooser(l, f), nil)
+	for _, n := range []int{0, 2, 3} {
+		b := l.Blocks.At(n)
+		e := s.NewEncoder("")
+		r, err := e.Encode(b, pixels(b), Extra{Values: [][]byte{{byte(n)}}})
+		if err == nil {
+			err = s.Add(e, b, r)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := f.f.WriteAt(make([]byte, 100), f.Bytes()); err != nil { // a torn record
+		t.Fatal(err)
+	}
+	h, err := OpenHeader(f.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := New(f, l, NewChooser(l, f), nil)
+	res, err := again.Scan(t.Context(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range l.Blocks.Count() {
+		b := l.Blocks.At(n)
+		if res.Has(n) != (n != 1) {
+			t.Errorf("block %d: %v", n, res.Has(n))
+		}
+		if n == 1 {
+			continue
+		}
+		if _, err := res.Restore(b); err != nil {
+			t.Fatal(err)
+		}
+		if v, err := res.Values(n); err != nil || len(v) != 1 || v[0][0] != byte(n) {
+			t.Errorf("block %d emitted %v, %v", n, v, err)
+		}
+	}
+	if err := res.RestoreTiles(); err != nil {
+		t.Fatal(err)
+	}
+	b := l.Blocks.At(1)
+	e := again.NewEncoder("")
+	r, err := e.Encode(b, pixels(b), Extra{})
+	if err == nil {
+		err = again.AddRemote(e, b, r)
+	}
+	if err == nil {
+		_, err = again.Finish(t.Context(), 2)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range l.Blocks.Count() {
+		b := l.Blocks.At(n)
+		got := ndarray.New(ndarray.Uint8, 1, b.Window.Height, b.Window.Width)
+		if err := again.NewReader().Read(t.Context(), b.Window, got); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got.Raw(), pixels(b).Raw()) {
+			t.Errorf("block %d has other pixels", n)
+		}
+	}
+	if m := again.Moments(0); m.Total != 7000 {
+		t.Errorf("moments of %d pixels", m.Total)
+	}
+}
+
+// FuzzRecord checks that an accepted record fits its block, whatever its bytes.
+func FuzzRecord(f *testing.F) {
+	l := testLayout(f)
+	e := NewEncoder(l, NewChooser(l, nil), nil, "fuzz")
+	for n := range l.Blocks.Count() {
+		b := l.Blocks.At(n)
+		r, err := e.Encode(b, pixels(b), Extra{Values: [][]byte{[]byte("a value"), nil}})
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(n, append(slices.Clone(r.Meta), r.Data...), len(r.Meta))
+	}
+	f.Fuzz(func(t *testing.T, n int, payload []byte, meta int) {
+		if n < 0 || n >= l.Blocks.Count() || meta < 0 || meta > len(payload) {
+			return
+		}
+		b := l.Blocks.At(n)
+		whole, err := l.Parse(b, payload)
+		if err != nil {
+			return
+		}
+		end := 0
+		for _, p := range whole.tiles {
+			if p.offset != end || p.length < 0 {
+				t.Fatalf("a tile at %d, after %d", p.offset, end)
+			}
+			end += p.length
+		}
+		for _, s := range whole.sections {
+			if s.offset != end || s.length < 0 {
+				t.Fatalf("a section at %d, after %d", s.offset, end)
+			}
+			end += s.length
+		}
+		if end != len(whole.Data) || len(whole.Meta)+len(whole.Data) != len(payload) {
+			t.Fatalf("%d bytes in tables, %d of data, %d of %d", end, len(whole.Data), len(whole.Meta), len(payload))
+		}
+		v := whole.values
+		if v.offset < 0 || v.length < 4 || v.offset+v.length > int64(len(whole.Meta)) {
+			t.Fatalf("values at %+v of %d", v, len(whole.Meta))
+		}
+		if part, err := l.parseMeta(b, payload[:len(whole.Meta)], int64(len(payload))); err != nil ||
+			!bytes.Equal(part.Meta, whole.Meta) {
+			t.Fatalf("the tables alone: %v", err)
+		}
+	})
+}
