@@ -23,7 +23,9 @@ func Check(ctx context.Context, job Job, partial bool) error {
 // openJob opens the inputs of a job and resolves its outputs. The error joins all errors that Check
 // describes; the caller closes the inputs even if there is one.
 func openJob(ctx context.Context, job *Job, partial bool) (in *inputs, outs []*output, err error) {
-	errs := []error{validate(job, partial)}
+	controls, err := withReferenceFile(ctx, job)
+	job.Controls = controls
+	errs := []error{err, validate(job, partial)}
 	outs, err = resolveOutputs(job)
 	errs = append(errs, err, resolveFormats(outs), checkStore(ctx, job))
 	if len(validateConcurrency(job)) == 0 {

@@ -105,8 +105,8 @@ func ExampleRun_expression() {
 	// largest: 11
 }
 
-// ExampleBlock_Emit merges values from every block in block order, without an output.
-func ExampleBlock_Emit() {
+// ExampleFold merges values from every block in block order, without an output.
+func ExampleFold() {
 	dir, in := exampleRaster()
 	defer os.RemoveAll(dir)
 	total := 0
@@ -117,10 +117,10 @@ func ExampleBlock_Emit() {
 			for _, v := range apply.Band[uint8](b, "a", 1) {
 				sum += int(v)
 			}
-			b.Emit(sum)
+			apply.Emit(b, sum)
 			return nil
 		},
-		Merge: func(_ int, v any) error { total += v.(int); return nil },
+		Merge: apply.Fold(func(sum int) error { total += sum; return nil }),
 	})
 	fmt.Println(total, err)
 	// Output: 78 <nil>

@@ -178,10 +178,11 @@ const (
 // Controls define the grid, its blocks and which pixels are valid. The zero value is the default.
 type Controls struct {
 	Footprint Footprint
-	// Reference is the name of the input whose grid (for a list, its first file's) the job uses.
-	// Grid is a grid given explicitly, which is required if there are no inputs. Files off that
-	// grid are warped onto it through GDAL as they are read. With neither, the grid is that of the
-	// first input by name, and all others must lie on it.
+	// Reference is the name of the input whose grid (for a list, its first file's) the job uses, or
+	// the path or URL of another raster that has the grid, see [GridOf]. Grid is a grid given
+	// explicitly, which is required if there are no inputs. Files off that grid are warped onto it
+	// through GDAL as they are read. With neither, the grid is that of the first input by name, and
+	// all others must lie on it.
 	Reference string
 	Grid      *raster.Grid
 	// BBox restricts the job to the pixels whose centres lie in (min x, min y, max x, max y),

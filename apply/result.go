@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -64,4 +65,14 @@ type BandResult struct {
 	Bins    stats.Bins
 	Median  float64
 	Mode    float64
+}
+
+// String returns one line: the number of outputs and blocks, and the time.
+func (r *Result) String() string {
+	s := fmt.Sprintf("%s, %s, %.1f Mpixel in %.2f s", count(len(r.Outputs), "output"), count(r.Blocks, "block"),
+		float64(r.Pixels)/1e6, r.Wall.Seconds())
+	if r.Resumed > 0 {
+		s += fmt.Sprintf(" (%d from an earlier run)", r.Resumed)
+	}
+	return s
 }

@@ -158,7 +158,7 @@ signal, after it has cleaned up.`,
 		"`WHICH`: the pixels to cover: intersection of the inputs (default; with --grid: reference), union, or reference: those of the grid")
 	group(fl, "footprint", "Grid")
 	fl.StringVar(&f.reference, "reference", "",
-		"`NAME`: the input whose grid is meant (default: the first by name); inputs on other grids are warped onto it by GDAL")
+		"`NAME`: the input, or another raster, whose grid is meant (default: the first input by name); inputs on other grids are warped onto it by GDAL")
 	fl.StringVar(&f.grid, "grid", "", "`GRID`: the grid onto which inputs on others are warped: a raster that has it, or CRS,MINX,MINY,MAXX,MAXY,SIZE[,SIZEY] such as EPSG:32631,500000,5190000,509990,5200000,10; CRS may also be a raster, a file .prj or .wkt, or none")
 	fl.StringArrayVar(&f.resample, "resample", nil,
 		"`[NAME=]METHOD`: how an input is warped: near (default), bilinear, cubic, cubicspline, lanczos, average, rms, mode, min, max, median, q1 or q3")

@@ -57,10 +57,10 @@ func run(ctx context.Context, dem, out string, workers int) (highest float64, er
 		Controls:    apply.Controls{Overlap: 1, Margin: block.MarginNearest},
 		Concurrency: apply.Concurrency{On: subprocess.New(nil), Workers: workers},
 		// Called here, in the order of blocks, once for each value.
-		Merge: func(_ int, value any) error {
-			highest = max(highest, value.(float64))
+		Merge: apply.Fold(func(slope float64) error {
+			highest = max(highest, slope)
 			return nil
-		},
+		}),
 	})
 	return highest, err
 }
@@ -86,6 +86,6 @@ func slope(_ context.Context, b *apply.Block) error {
 			highest = max(highest, degrees)
 		}
 	}
-	b.Emit(highest)
+	apply.Emit(b, highest)
 	return nil
 }
