@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"leat/expr"
+	"leat/internal/units"
 	"leat/ndarray"
 	"leat/raster"
 	"leat/raster/geotiff"
@@ -69,7 +70,7 @@ type BandResult struct {
 
 // String returns one line: the number of outputs and blocks, and the time.
 func (r *Result) String() string {
-	s := fmt.Sprintf("%s, %s, %.1f Mpixel in %.2f s", count(len(r.Outputs), "output"), count(r.Blocks, "block"),
+	s := fmt.Sprintf("%s, %s, %.1f Mpixel in %.2f s", units.Count(len(r.Outputs), "output"), units.Count(r.Blocks, "block"),
 		float64(r.Pixels)/1e6, r.Wall.Seconds())
 	if r.Resumed > 0 {
 		s += fmt.Sprintf(" (%d from an earlier run)", r.Resumed)
