@@ -9,9 +9,9 @@ import (
 
 	"leat/internal/gdal"
 	"leat/internal/regular"
+	"leat/npy"
 	"leat/raster"
 	"leat/raster/geotiff"
-	"leat/raster/npy"
 )
 
 // Open opens a raster by its content: GeoTIFF and .npy by leat's own drivers; other formats, and

@@ -1,11 +1,11 @@
 // Package ndarray describes typed n-dimensional arrays over plain bytes: element types, shapes,
-// strides, single values that keep their type, and the headers of NumPy's .npy files. It does no
-// input or output, and only New allocates memory for elements.
+// strides, and single values that keep their type. It does no input or output, and only New
+// allocates memory for elements.
 //
 // The types to know are [DType], [Array] and [Scalar]. An Array is a view: copying the struct
 // copies the description, not the elements. Nothing here is synchronised; several goroutines may
 // read an Array while none writes its elements.
 //
-// The model is NumPy's: signed byte strides, C order by default, little-endian files. Elements in
-// memory are always in the machine's byte order.
+// The model is NumPy's: signed byte strides, C order by default. Elements in memory are always in
+// the machine's byte order.
 package ndarray

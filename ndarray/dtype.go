@@ -27,23 +27,22 @@ const (
 
 var dtypes = [numTypes]struct {
 	name string
-	npy  string
 	size int
 }{
-	NoType:     {"none", "", 0},
-	Uint8:      {"uint8", "u1", 1},
-	Int8:       {"int8", "i1", 1},
-	Uint16:     {"uint16", "u2", 2},
-	Int16:      {"int16", "i2", 2},
-	Uint32:     {"uint32", "u4", 4},
-	Int32:      {"int32", "i4", 4},
-	Uint64:     {"uint64", "u8", 8},
-	Int64:      {"int64", "i8", 8},
-	Float16:    {"float16", "f2", 2},
-	Float32:    {"float32", "f4", 4},
-	Float64:    {"float64", "f8", 8},
-	Complex64:  {"complex64", "c8", 8},
-	Complex128: {"complex128", "c16", 16},
+	NoType:     {"none", 0},
+	Uint8:      {"uint8", 1},
+	Int8:       {"int8", 1},
+	Uint16:     {"uint16", 2},
+	Int16:      {"int16", 2},
+	Uint32:     {"uint32", 4},
+	Int32:      {"int32", 4},
+	Uint64:     {"uint64", 8},
+	Int64:      {"int64", 8},
+	Float16:    {"float16", 2},
+	Float32:    {"float32", 4},
+	Float64:    {"float64", 8},
+	Complex64:  {"complex64", 8},
+	Complex128: {"complex128", 16},
 }
 
 // String returns NumPy's name of the type, such as "uint16".

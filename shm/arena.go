@@ -18,7 +18,7 @@ const (
 // putSmall makes an array in the arena.
 func (s *Pool) putSmall(p *allocation) (*object, error) {
 	var err error
-	if p.header, err = npyHeader(p.elem, p.shape, p.fortran, entryAlign); err != nil {
+	if p.header, err = p.npyHeader(entryAlign); err != nil {
 		return nil, err
 	}
 	size := tagSize + roundUp(p.data()+p.length, entryAlign)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/ndarray"
+	"leat/npy"
 )
 
 // Array is an array in shared memory: made by Put or New, or attached. Its memory is valid until
@@ -30,7 +31,7 @@ type Array struct {
 }
 
 // Elem is the type of the elements.
-func (a *Array) Elem() Elem { return a.view.elem }
+func (a *Array) Elem() npy.Elem { return a.view.elem }
 
 // Shape returns the elements along each dimension, outermost first. The caller must not change it.
 func (a *Array) Shape() []int { return a.view.shape }
@@ -74,7 +75,7 @@ func (a *Array) bad() bool {
 // the same fields at the same places, or an array of either for the last dimensions.
 func Slice[T any](a *Array) ([]T, error) {
 	t := reflect.TypeFor[T]()
-	elem, inner, err := elemAndShape(t)
+	elem, inner, err := npy.ElemOf(t)
 	if err != nil {
 		return nil, err
 	}
@@ -93,9 +94,12 @@ func Slice[T any](a *Array) ([]T, error) {
 		return nil, fmt.Errorf("the array of shape %v and strides %v is not in C order: copy it, or use View",
 			shape, a.view.strides)
 	}
-	n := product(shape[:outer])
-	if n == 0 || a.view.empty() {
+	if a.view.empty() {
 		return []T{}, nil
+	}
+	n := 1
+	for _, d := range shape[:outer] {
+		n *= d
 	}
 	p := unsafe.Pointer(&a.obj.bytes()[a.view.offset])
 	if uintptr(p)%uintptr(t.Align()) != 0 {

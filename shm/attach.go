@@ -422,21 +422,18 @@ func attachInline(text Handle, mode Mode) (*object, view, error) {
 	if mode == ReadWrite {
 		return nil, view{}, errSealed
 	}
-	npy, err := parseInline(text)
+	file, header, err := parseInline(text)
 	if err != nil {
 		return nil, view{}, err
 	}
-	e, shape, fortran, offset, err := parseNPYHeader(npy)
-	if err != nil {
-		return nil, view{}, fmt.Errorf("%w: %w", ErrHandle, err)
-	}
+	offset := int64(header.DataOffset)
 	if offset%entryAlign != 0 {
 		return nil, view{}, fmt.Errorf("%w: its elements are not aligned", ErrHandle)
 	}
 	// Base64 was decoded to memory that Go aligns for large blocks only.
-	mem := alignedCopy(npy)
+	mem := alignedCopy(file)
 	seg := &segment{mem: mem, fd: -1, write: true, close: func() error { return nil }}
-	o := &object{seg: seg, addr: handle{size: int64(len(mem))}, data: int64(offset), length: int64(len(mem) - offset),
+	o := &object{seg: seg, addr: handle{size: int64(len(mem))}, data: offset, length: int64(len(mem)) - offset,
 		refs: 1}
-	return o, contiguousView(e, int64(offset), shape, fortran), nil
+	return o, contiguousView(header.Elem, offset, header.Shape, header.Fortran), nil
 }

@@ -7,6 +7,9 @@ import (
 	"strings"
 )
 
+// maxDims bounds the dimensions of a handle, as NumPy 1 does.
+const maxDims = 32
+
 // The parts of handles. What is written here is the only text that is read back: no leading zeros,
 // no plus, no capital digits, nothing escaped without need.
 

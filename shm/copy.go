@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
+
+	"leat/npy"
 )
 
 const (
@@ -213,13 +215,13 @@ func pwriteAll(fd int, b []byte, at int64) error {
 	return nil
 }
 
-// noRoomIf marks the system's errors for full file systems, quotas and memory, and errHuge, as
+// noRoomIf marks the system's errors for full file systems, quotas and memory, and npy.ErrTooLarge, as
 // ErrNoRoom.
 func noRoomIf(err error) error {
 	if errors.Is(err, ErrNoRoom) {
 		return err
 	}
-	for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.ENOMEM, unix.EFBIG, errHuge} {
+	for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.ENOMEM, unix.EFBIG, npy.ErrTooLarge} {
 		if errors.Is(err, e) {
 			return fmt.Errorf("%w: %w", ErrNoRoom, err)
 		}

@@ -10,11 +10,12 @@ import (
 
 	"leat/internal/lease"
 	"leat/internal/units"
+	"leat/npy"
 )
 
 // allocation is an array that is to be made.
 type allocation struct {
-	elem    Elem
+	elem    npy.Elem
 	shape   []int
 	fortran bool
 	length  int64
@@ -32,6 +33,11 @@ func (p *allocation) state() uint32 {
 
 // data is where the elements begin.
 func (p *allocation) data() int64 { return int64(len(p.header)) }
+
+// npyHeader returns the header of the array's .npy, padded to a multiple of align.
+func (p *allocation) npyHeader(align int) ([]byte, error) {
+	return npy.Header{Elem: p.elem, Shape: p.shape, Fortran: p.fortran}.Append(nil, align)
+}
 
 // used is the size without the tag.
 func (p *allocation) used() int64 { return roundUp(p.data()+p.length, pageSize) }
@@ -59,7 +65,7 @@ func (s *Pool) create(p *allocation) (*object, error) {
 		return nil, err
 	}
 	var err error
-	if p.header, err = npyHeader(p.elem, p.shape, p.fortran, pageSize); err != nil {
+	if p.header, err = p.npyHeader(pageSize); err != nil {
 		return nil, err
 	}
 	var failed error

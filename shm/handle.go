@@ -8,6 +8,8 @@ import (
 	"path"
 	"strconv"
 	"strings"
+
+	"leat/npy"
 )
 
 // Handle is text that tells another process of this machine and user where an array is, or, for
@@ -174,7 +176,7 @@ func readHandle(s string) (handle, error) {
 	if err != nil {
 		return handle{}, err
 	}
-	if h.view.elem, err = ParseElem(parts[8]); err != nil {
+	if h.view.elem, err = npy.ParseElem(parts[8]); err != nil {
 		return handle{}, err
 	}
 	if h.view.elem.Descr() != parts[8] {

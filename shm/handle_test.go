@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"leat/ndarray"
+	"leat/npy"
 )
 
 // handles draws handles that pass their check.
@@ -50,7 +52,7 @@ func handles() *rapid.Generator[handle] {
 }
 
 func sameHandle(a, b handle) bool {
-	if !sameElem(a.view.elem, b.view.elem) || fmt.Sprint(a.view.shape, a.view.strides) != fmt.Sprint(b.view.shape,
+	if !a.view.elem.Equal(b.view.elem) || fmt.Sprint(a.view.shape, a.view.strides) != fmt.Sprint(b.view.shape,
 		b.view.strides) {
 		return false
 	}
@@ -96,12 +98,12 @@ func TestTheTextOfAHandleIsWhatTheFormatSays(t *testing.T) {
 	want := handle{kind: kindMemfd, id: [16]byte{0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb,
 		0xcc, 0xdd, 0xee, 0xff},
 		size: 1000, pid: 12, fd: 3, base: 4096,
-		view: view{ElemOfDType(ndarray.Float32), 100, []int{2, 3}, []int{-12, 4}}}
+		view: view{npy.ElemOfDType(ndarray.Float32), 100, []int{2, 3}, []int{-12, 4}}}
 	if !sameHandle(want, h) {
 		t.Errorf("%q is %+v", someMemfd, h)
 	}
 	h, err = parseHandle(someFile)
-	if err != nil || h.kind != kindFile || h.root != "run" || h.view.shape != nil || h.view.elem.Fields()[0] != "a:b" {
+	if err != nil || h.kind != kindFile || h.root != "run" || h.view.shape != nil || h.view.elem.Fields()[0].Name != "a:b" {
 		t.Errorf("%q is %+v, %v", someFile, h, err)
 	}
 	h, err = parseHandle(someUser)
@@ -171,7 +173,7 @@ func TestTextThatIsNoHandleIsRefused(t *testing.T) {
 		{"a blank in the type", memfd("'<f4'", "'<f4' "), "not written as NumPy does"},
 		{"an order for one byte", memfd("'<f4'", "'<u1'"), "not written as NumPy does"},
 		{"a big-endian type", memfd("'<f4'", "'>f4'"), "big-endian"},
-		{"no type", memfd("'<f4'", ""), "no text"},
+		{"no type", memfd("'<f4'", ""), "want a string"},
 		{"a path for a file", strings.Replace(someFile, ":run:", ":/run/user/0/x:", 1), "place"},
 		{"another root", strings.Replace(someFile, ":run:", ":var:", 1), "place"},
 		{"a relative path", user("data/a"), "absolute"},
@@ -203,7 +205,7 @@ func TestTextThatIsNoHandleIsRefused(t *testing.T) {
 func TestTheLongestPathHasAHandle(t *testing.T) {
 	h := handle{kind: kindUser, path: "/" + strings.Repeat("é", 2047), dev: math.MaxUint64, ino: math.MaxUint64,
 		mtime: math.MinInt64, size: math.MaxInt64}
-	h.view = contiguousView(wideRecord(t, 37), math.MaxInt32, ones(maxDims), false)
+	h.view = contiguousView(wideRecord(t, 37), math.MaxInt32, slices.Repeat([]int{1}, maxDims), false)
 	for i := range h.view.strides {
 		h.view.strides[i] = math.MinInt64
 	}
@@ -215,7 +217,7 @@ func TestTheLongestPathHasAHandle(t *testing.T) {
 
 func TestSmallArraysTravelInTheirHandle(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 3, 100} {
-		b, err := npyHeader(ElemOfDType(ndarray.Uint16), []int{n}, false, 64)
+		b, err := npy.Header{Elem: npy.ElemOfDType(ndarray.Uint16), Shape: []int{n}}.Append(nil, 64)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +225,7 @@ func TestSmallArraysTravelInTheirHandle(t *testing.T) {
 			b = append(b, byte(i*77))
 		}
 		text := inlineText(b)
-		got, err := parseInline(text)
+		got, _, err := parseInline(text)
 		if err != nil || !bytes.Equal(b, got) || !isInline(text) {
 			t.Errorf("%d elements: %q, %v", n, got, err)
 		}
@@ -237,26 +239,27 @@ func TestSmallArraysTravelInTheirHandle(t *testing.T) {
 }
 
 func TestInlineTextThatIsNoArrayIsRefused(t *testing.T) {
-	header, err := npyHeader(ElemOfDType(ndarray.Uint16), []int{3}, false, 64)
+	header, err := npy.Header{Elem: npy.ElemOfDType(ndarray.Uint16), Shape: []int{3}}.Append(nil, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
 	good := string(inlineText(append(header, 1, 2, 3, 4, 5, 6))) // 134 bytes: two letters at the end
 	encode := func(s string) string { return inlinePrefix + base64.RawStdEncoding.EncodeToString([]byte(s)) }
 	for _, c := range []struct{ name, text, want string }{
-		{"another kind", someMemfd, "begin"},
-		{"nothing", inlinePrefix, "not a .npy header"},
+		{"another kind", someMemfd, "prefix"},
+		{"nothing", inlinePrefix, "invalid .npy header"},
 		{"no base64", inlinePrefix + "*", "illegal base64"},
 		{"padding", good + "=", "illegal base64"},
-		{"a line break", good[:40] + "\n" + good[40:], "lines"},
-		{"a line break at the end", good + "\r\n", "lines"},
+		{"a line break", good[:40] + "\n" + good[40:], "line breaks"},
+		{"a line break at the end", good + "\r\n", "line breaks"},
 		{"bits behind the end", good[:len(good)-1] + string(good[len(good)-1]+1), "illegal base64"},
-		{"no .npy", encode("hello, world!"), "not a .npy header"},
-		{"too few elements", encode(string(header) + "12345"), "holds 5 bytes"},
-		{"too many elements", encode(string(header) + "1234567"), "holds 7 bytes"},
-		{"objects", encode(string(npy(1, "{'descr': '|O', 'fortran_order': False, 'shape': (), }"))), "Python objects"},
+		{"no .npy", encode("hello, world!"), "invalid .npy header"},
+		{"too few elements", encode(string(header) + "12345"), "5 bytes"},
+		{"too many elements", encode(string(header) + "1234567"), "7 bytes"},
+		{"objects", encode(npyFile("{'descr': '|O', 'fortran_order': False, 'shape': (), }")), "Python objects"},
+		{"big-endian", encode(npyFile("{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }") + "1234"), "big-endian"},
 	} {
-		if _, err := parseInline(Handle(c.text)); !errors.Is(err, ErrHandle) || !strings.Contains(fmt.Sprint(err),
+		if _, _, err := parseInline(Handle(c.text)); !errors.Is(err, ErrHandle) || !strings.Contains(fmt.Sprint(err),
 			c.want) {
 			t.Errorf("%s: error %v, want %q", c.name, err, c.want)
 		}
@@ -289,9 +292,9 @@ func FuzzParseHandle(f *testing.F) {
 }
 
 func FuzzParseInline(f *testing.F) {
-	f.Add(string(inlineText(append(npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }"), 1, 2, 3, 4))))
+	f.Add(string(inlineText([]byte(npyFile("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }") + "\x01\x02\x03\x04"))))
 	f.Fuzz(func(t *testing.T, s string) {
-		b, err := parseInline(Handle(s))
+		b, _, err := parseInline(Handle(s))
 		if err != nil {
 			if !errors.Is(err, ErrHandle) {
 				t.Fatal(err)

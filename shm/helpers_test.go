@@ -17,6 +17,7 @@ import (
 
 	"leat/internal/proctest"
 	"leat/ndarray"
+	"leat/npy"
 )
 
 // isolate gives a test folders of its own for named arrays, which its children find too.
@@ -27,6 +28,21 @@ func isolate(t testing.TB) (run, temp string) {
 	setenv(t, "TMPDIR", temp)
 	setenv(t, "LEAT_TEMP_FOLDER", "")
 	return run, temp
+}
+
+// npyFile returns the start of a .npy file of version 1 with the given dictionary.
+func npyFile(dict string) string {
+	return "\x93NUMPY\x01\x00" + string([]byte{byte(len(dict)), byte(len(dict) >> 8)}) + dict
+}
+
+// wideRecord returns a record of n fields with names of 202 characters.
+func wideRecord(t testing.TB, n int) npy.Elem {
+	t.Helper()
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "('%0202d', '|u1'), ", i)
+	}
+	return must(npy.ParseElem("[" + b.String() + "]"))(t)
 }
 
 func setenv(t testing.TB, key, value string) {
@@ -89,7 +105,7 @@ func digest(v view, mem []byte) uint64 {
 }
 
 func digestOf(a *ndarray.Array) uint64 {
-	return digest(view{ElemOfDType(a.Type), int64(a.Offset), a.Shape, a.Strides}, a.Data)
+	return digest(view{npy.ElemOfDType(a.Type), int64(a.Offset), a.Shape, a.Strides}, a.Data)
 }
 
 // digest of an Array.
@@ -224,8 +240,8 @@ func userFiles(t testing.TB, dir string) (name, link string) {
 	for i := range data {
 		data[i] = float32(i)
 	}
-	check(t, os.WriteFile(name, append(ndarray.AppendNPYHeader(nil, ndarray.Float32, 6, 1000),
-		ndarray.BytesOf(data)...), 0o600))
+	header := must(npy.Header{Elem: npy.ElemOfDType(ndarray.Float32), Shape: []int{6, 1000}}.Append(nil, 64))(t)
+	check(t, os.WriteFile(name, append(header, ndarray.BytesOf(data)...), 0o600))
 	check(t, os.Symlink(name, link))
 	return name, link
 }

@@ -5,57 +5,66 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"leat/npy"
 )
 
-// Small arrays travel in their handle: a whole .npy in base64 without padding.
+// inlinePrefix begins the handle of a small array: a whole .npy in base64 without padding.
 const inlinePrefix = "leat-npy1:"
 
 var inlineEncoding = base64.RawStdEncoding.Strict()
 
-// inlineText returns the handle that holds a whole .npy.
-func inlineText(npy []byte) Handle {
-	b := make([]byte, len(inlinePrefix), len(inlinePrefix)+inlineEncoding.EncodedLen(len(npy)))
+// inlineText returns the handle that holds a whole .npy file.
+func inlineText(file []byte) Handle {
+	b := make([]byte, len(inlinePrefix), len(inlinePrefix)+inlineEncoding.EncodedLen(len(file)))
 	copy(b, inlinePrefix)
-	return Handle(inlineEncoding.AppendEncode(b, npy))
+	return Handle(inlineEncoding.AppendEncode(b, file))
 }
 
 // isInline reports whether a handle claims to hold its array.
 func isInline(h Handle) bool { return strings.HasPrefix(string(h), inlinePrefix) }
 
-// parseInline returns the .npy of an inline handle, checked: the header is one that parseNPYHeader
-// reads and the elements that it tells of follow, and nothing else. The caller owns the bytes. The
-// error wraps ErrHandle.
-func parseInline(h Handle) ([]byte, error) {
-	npy, err := readInline(string(h))
+// parseInline returns the .npy file of an inline handle and its header, which exactly the elements
+// of its array follow. The caller owns the bytes. The error wraps ErrHandle.
+func parseInline(h Handle) ([]byte, npy.Header, error) {
+	file, header, err := decodeInline(string(h))
 	if err != nil {
-		return nil, handleError(h, err)
+		return nil, npy.Header{}, handleError(h, err)
 	}
-	return npy, nil
+	return file, header, nil
 }
 
-func readInline(s string) ([]byte, error) {
+func decodeInline(s string) ([]byte, npy.Header, error) {
 	s, ok := strings.CutPrefix(s, inlinePrefix)
 	if !ok {
-		return nil, fmt.Errorf("it does not begin with %q", inlinePrefix)
+		return nil, npy.Header{}, fmt.Errorf("want prefix %q", inlinePrefix)
 	}
-	if strings.ContainsAny(s, "\r\n") { // which the decoder would pass over
-		return nil, errors.New("it is broken into lines")
+	if strings.ContainsAny(s, "\r\n") { // which the decoder ignores
+		return nil, npy.Header{}, errors.New("line breaks in base64")
 	}
-	npy, err := inlineEncoding.DecodeString(s)
+	file, err := inlineEncoding.DecodeString(s)
 	if err != nil {
-		return nil, err
+		return nil, npy.Header{}, err
 	}
-	e, shape, _, offset, err := parseNPYHeader(npy)
+	h, err := parseHeader(file)
 	if err != nil {
-		return nil, err
+		return nil, npy.Header{}, err
 	}
-	size, err := dataSize(e, shape)
+	size, err := h.Elem.DataSize(h.Shape)
 	if err != nil {
-		return nil, err
+		return nil, npy.Header{}, err
 	}
-	if size != int64(len(npy)-offset) {
-		return nil, fmt.Errorf("it holds %d bytes of elements, its shape %v of %v takes %d", len(npy)-offset, shape, e,
-			size)
+	if has := len(file) - h.DataOffset; size != int64(has) {
+		return nil, npy.Header{}, fmt.Errorf("%d bytes of elements, want %d for shape %v of %v", has, size, h.Shape, h.Elem)
 	}
-	return npy, nil
+	return file, h, nil
+}
+
+// parseHeader parses the header of an array that can be shared: not one of big-endian numbers.
+func parseHeader(b []byte) (npy.Header, error) {
+	h, err := npy.ParseHeader(b)
+	if err == nil && h.BigEndian {
+		err = fmt.Errorf("%w: big-endian numbers", npy.ErrUnsupported)
+	}
+	return h, err
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"leat/ndarray"
+	"leat/npy"
 )
 
 func TestArraysBeyondAllMemoryAreErrorsInEveryPlace(t *testing.T) {
@@ -32,7 +33,7 @@ func TestArraysBeyondAllMemoryAreErrorsInEveryPlace(t *testing.T) {
 			}
 		}
 		// Beyond the numbers.
-		if a, err := s.NewOf(ElemOfDType(ndarray.Float64), math.MaxInt64, 2); !errors.Is(err, ErrNoRoom) {
+		if a, err := s.NewOf(npy.ElemOfDType(ndarray.Float64), math.MaxInt64, 2); !errors.Is(err, ErrNoRoom) {
 			t.Errorf("%v, NewOf: %v, %v", place, a, err)
 		}
 		v := &ndarray.Array{Type: ndarray.Float64, Shape: []int{math.MaxInt64}, Strides: []int{0},

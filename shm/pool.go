@@ -11,6 +11,7 @@ import (
 	"leat/internal/lease"
 	"leat/internal/procfile"
 	"leat/ndarray"
+	"leat/npy"
 )
 
 // Pool makes and attaches shared arrays. One for a process is enough. It may be used by several
@@ -157,8 +158,8 @@ func (s *Pool) shared(src *input) (*object, view, bool) {
 }
 
 // make makes an array of zeros that others may write.
-func (s *Pool) make(e Elem, shape []int) (*object, view, error) {
-	n, err := dataSize(e, shape)
+func (s *Pool) make(e npy.Elem, shape []int) (*object, view, error) {
+	n, err := e.DataSize(shape)
 	if err != nil {
 		return nil, view{}, noRoomIf(err)
 	}

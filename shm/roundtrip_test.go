@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"leat/ndarray"
+	"leat/npy"
 )
 
 type spot struct {
@@ -98,7 +99,7 @@ func TestWhatHoldsAPointerIsRefused(t *testing.T) {
 			t.Errorf("%T was shared as %v", v, a.Elem())
 		}
 	}
-	if _, err := s.Put([]bad{{}}); !errors.Is(err, ErrElem) || !strings.Contains(err.Error(), "Name") {
+	if _, err := s.Put([]bad{{}}); !errors.Is(err, npy.ErrUnsupported) || !strings.Contains(err.Error(), "Name") {
 		t.Error(err)
 	}
 }
@@ -137,7 +138,7 @@ func randomView(r *rand.Rand, elem ndarray.DType, n int) *ndarray.Array {
 				v.Strides[i] = (r.IntN(41) - 20) * size
 			}
 		}
-		lo, hi, err := view{ElemOfDType(elem), 0, v.Shape, v.Strides}.bounds()
+		lo, hi, err := view{npy.ElemOfDType(elem), 0, v.Shape, v.Strides}.bounds()
 		if err != nil || hi-lo > int64(n) {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"leat/ndarray"
+	"leat/npy"
 )
 
 // Scope is a set of arrays that are closed together: those of one parallel call, or of several that
@@ -129,11 +130,11 @@ func (c *Scope) put(v any, shape []int, open bool) (*Array, error) {
 // New returns an array of zeros, in C order, that other processes may attach for ReadWrite until
 // Seal. Its memory is taken at once: no later store fails for want of it.
 func (c *Scope) New(t ndarray.DType, shape ...int) (*Array, error) {
-	return c.NewOf(ElemOfDType(t), shape...)
+	return c.NewOf(npy.ElemOfDType(t), shape...)
 }
 
 // NewOf is New for elements of any type.
-func (c *Scope) NewOf(e Elem, shape ...int) (*Array, error) {
+func (c *Scope) NewOf(e npy.Elem, shape ...int) (*Array, error) {
 	if err := c.checkOpen(); err != nil {
 		return nil, err
 	}
@@ -211,12 +212,12 @@ func (c *Scope) Pack(v any, shape ...int) (Handle, error) {
 
 // packInline writes a whole .npy into a handle.
 func packInline(src *input) (Handle, error) {
-	header, err := npyHeader(src.view.elem, src.view.shape, src.order, entryAlign)
+	header, err := npy.Header{Elem: src.view.elem, Shape: src.view.shape, Fortran: src.order}.Append(nil, entryAlign)
 	if err != nil {
 		return "", err
 	}
-	npy := make([]byte, len(header)+int(src.length))
-	copy(npy, header)
-	src.read(npy[len(header):], 0)
-	return inlineText(npy), nil
+	file := make([]byte, len(header)+int(src.length))
+	copy(file, header)
+	src.read(file[len(header):], 0)
+	return inlineText(file), nil
 }

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"leat/ndarray"
+	"leat/npy"
 )
 
 // input is what is to be put: elements somewhere in memory, and how the array that comes of them is
@@ -35,7 +36,7 @@ func sourceOf(v any, shape []int) (*input, error) {
 		if len(shape) > 0 {
 			return nil, errors.New("a shape was given for an array that has one")
 		}
-		s.view = view{ElemOfDType(a.Type), int64(a.Offset), a.Shape, a.Strides}
+		s.view = view{npy.ElemOfDType(a.Type), int64(a.Offset), a.Shape, a.Strides}
 		s.mem = a.Data
 	case *Array:
 		if a == nil {
@@ -59,7 +60,7 @@ func sourceOf(v any, shape []int) (*input, error) {
 	if err := s.view.within(int64(len(s.mem))); err != nil {
 		return nil, err
 	}
-	n, err := dataSize(s.view.elem, s.view.shape)
+	n, err := s.view.elem.DataSize(s.view.shape)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +84,7 @@ func (s *input) slice(v any, shape []int) error {
 	if r.Kind() != reflect.Slice {
 		return fmt.Errorf("a %T can't be shared: give a slice or an *ndarray.Array", v)
 	}
-	elem, inner, err := elemAndShape(r.Type().Elem())
+	elem, inner, err := npy.ElemOf(r.Type().Elem())
 	if err != nil {
 		return err
 	}

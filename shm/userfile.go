@@ -51,11 +51,11 @@ func (s *Pool) openUser(path string) (*object, view, error) {
 	if err := preadFull(fd, b, 0); err != nil {
 		return nil, view{}, err
 	}
-	e, shape, fortran, offset, err := parseNPYHeader(b)
+	header, err := parseHeader(b)
 	if err != nil {
 		return nil, view{}, err
 	}
-	v := contiguousView(e, int64(offset), shape, fortran)
+	v := contiguousView(header.Elem, int64(header.DataOffset), header.Shape, header.Fortran)
 	if err := v.within(h.size); err != nil {
 		return nil, view{}, fmt.Errorf("the file is shorter than its header says: %w", err)
 	}

@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+
+	"leat/npy"
 )
 
 // view says where the elements of an array lie in the bytes of an object.
 type view struct {
-	elem    Elem
+	elem    npy.Elem
 	offset  int64 // byte of the element with all indices 0
 	shape   []int // nil for a single element without dimensions
 	strides []int // bytes from one element to the next; may be negative or 0
@@ -16,7 +19,7 @@ type view struct {
 
 // contiguousView is the view of an array without gaps. Where there are no elements the strides mean
 // nothing, and versions of NumPy differ.
-func contiguousView(e Elem, offset int64, shape []int, fortran bool) view {
+func contiguousView(e npy.Elem, offset int64, shape []int, fortran bool) view {
 	v := view{elem: e, offset: offset, shape: shape}
 	if len(shape) == 0 {
 		return view{elem: e, offset: offset}
@@ -39,7 +42,7 @@ func (v view) check() error {
 	if len(v.strides) != len(v.shape) {
 		return fmt.Errorf("a view of %d dimensions with %d strides", len(v.shape), len(v.strides))
 	}
-	_, err := dataSize(v.elem, v.shape)
+	_, err := v.elem.DataSize(v.shape)
 	return err
 }
 
@@ -131,12 +134,13 @@ func (v view) contiguousF() bool {
 // field returns the view of one field of all records; the dimensions of a field that is an array
 // come last. ok is false where there is no such field.
 func (v view) field(name string) (f view, ok bool) {
-	e, offset, shape, ok := v.elem.Field(name)
-	if !ok {
+	fields := v.elem.Fields()
+	i := slices.IndexFunc(fields, func(f npy.Field) bool { return f.Name == name })
+	if i < 0 {
 		return view{}, false
 	}
-	inner := contiguousView(e, 0, shape, false)
-	f = view{elem: e, offset: v.offset + int64(offset)}
+	inner := contiguousView(fields[i].Elem, 0, fields[i].Shape, false)
+	f = view{elem: inner.elem, offset: v.offset + int64(fields[i].Offset)}
 	f.shape = append(append(f.shape, v.shape...), inner.shape...)
 	f.strides = append(append(f.strides, v.strides...), inner.strides...)
 	return f, true

@@ -12,11 +12,11 @@ import (
 	"strings"
 
 	"leat/apply"
+	"leat/npy"
 	"leat/objstore"
 	"leat/objstore/ranged"
 	"leat/raster"
 	"leat/raster/geotiff"
-	"leat/raster/npy"
 )
 
 // tiff and array are rasters in a store. They implement apply.Remote.

@@ -19,6 +19,7 @@ import (
 	"leat/apply"
 	"leat/block"
 	"leat/ndarray"
+	"leat/npy"
 	"leat/objstore"
 	"leat/raster"
 )
@@ -359,9 +360,11 @@ func TestRemoteArray(t *testing.T) {
 	for i := range px {
 		px[i] = int16(i * 7)
 	}
-	if err := os.WriteFile(s.path("a.npy"),
-		append(ndarray.AppendNPYHeader(nil, ndarray.Int16, 3, 40, 50), ndarray.FromSlice(px, 3, 40, 50).Raw()...),
-		0o600); err != nil {
+	header, err := npy.Header{Elem: npy.ElemOfDType(ndarray.Int16), Shape: []int{3, 40, 50}}.Append(nil, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(s.path("a.npy"), append(header, ndarray.BytesOf(px)...), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	src, err := newStores(t, "").Open(t.Context(), s.url("a.npy"))

@@ -1,6 +1,3 @@
-// Package npy reads NumPy's .npy files as rasters: arrays of (rows, columns) or of (bands, rows,
-// columns). They have no georeferencing and no nodata value. The type to know is [File], which
-// [Open] returns. It reads with pread and caches no pixels.
 package npy
 
 import (
@@ -75,44 +72,50 @@ func open(f io.ReaderAt, fileBytes int64, path string) (*File, error) {
 	}
 	h, err := readHeader(f)
 	switch {
-	case errors.Is(err, ndarray.ErrNPYUnsupported):
+	case errors.Is(err, ErrUnsupported):
 		return nil, fmt.Errorf("%s: %v (%w)", path, err, raster.ErrUnsupported)
-	case errors.Is(err, ndarray.ErrNPYFormat):
-		return nil, fmt.Errorf("%s: %v; leat reads GeoTIFF and .npy (%w)", path, err, raster.ErrFormat)
+	case errors.Is(err, ErrFormat):
+		return nil, fmt.Errorf("%s: %v (%w)", path, err, raster.ErrFormat)
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	n := &File{r: f, stored: h.Type, start: int64(h.DataOffset)}
+	stored := h.Elem.DType()
+	if !stored.Valid() {
+		return nil, fmt.Errorf("%s: elements are %v, want numbers (%w)", path, h.Elem, raster.ErrUnsupported)
+	}
+	n := &File{r: f, stored: stored, start: int64(h.DataOffset)}
 	shape := h.Shape
 	switch len(shape) {
 	case 2:
 		shape = []int{1, shape[0], shape[1]}
 	case 3:
 	default:
-		return nil, fmt.Errorf("%s: array has %d dimensions, want (rows, columns) or (bands, rows, columns): save it with a.reshape(...) (%w)", path, len(shape), raster.ErrUnsupported)
+		return nil, fmt.Errorf("%s: array has %d dimensions, want (rows, columns) or (bands, rows, columns) (%w)", path,
+			len(shape), raster.ErrUnsupported)
 	}
 	bands, height, width := int64(shape[0]), int64(shape[1]), int64(shape[2])
 	if bands == 0 || height == 0 || width == 0 {
 		return nil, fmt.Errorf("%s: array of shape %v has no pixels (%w)", path, h.Shape, raster.ErrFormat)
 	}
 	if bands > 1<<16 {
-		return nil, fmt.Errorf("%s: array of shape %v has more than 65536 bands, its first dimension: save it with a.transpose(...) (%w)", path, h.Shape, raster.ErrUnsupported)
+		return nil, fmt.Errorf("%s: array of shape %v has more than 65536 bands, its first dimension (%w)", path, h.Shape,
+			raster.ErrUnsupported)
 	}
-	if need := bands * height * width * int64(h.Type.Size()); need > fileBytes-n.start {
-		return nil, fmt.Errorf("%s: array of shape %v needs %d bytes after the header, but the file has %d bytes: it was cut short (%w)", path, h.Shape, need, fileBytes, raster.ErrFormat)
+	if need := bands * height * width * int64(stored.Size()); need > fileBytes-n.start {
+		return nil, fmt.Errorf("%s: file cut short: array of shape %v needs %d bytes from byte %d, file has %d bytes (%w)",
+			path, h.Shape, need, n.start, fileBytes, raster.ErrFormat)
 	}
 	n.band, n.row, n.col = height*width, width, 1
 	if h.Fortran {
 		n.band, n.row, n.col = 1, bands, bands*height
 	}
-	nativeBig := binary.NativeEndian.Uint16([]byte{0, 1}) == 1
-	n.swap = h.Type.Size() > 1 && h.BigEndian != nativeBig
+	n.swap = stored.Size() > 1 && h.BigEndian != nativeBigEndian()
 	n.info = raster.Info{
 		Path: path, Driver: "npy", FileBytes: fileBytes,
 		Grid:      raster.Grid{Width: shape[2], Height: shape[1], Transform: raster.Identity},
 		TileWidth: shape[2], TileHeight: 1, Interleave: "band", Compression: "none", Predictor: 1, ByteOrder: "little",
 	}
-	if h.BigEndian || h.Type.Size() == 1 && nativeBig {
+	if h.BigEndian || stored.Size() == 1 && nativeBigEndian() {
 		n.info.ByteOrder = "big"
 	}
 	if h.Fortran {
@@ -121,8 +124,8 @@ func open(f io.ReaderAt, fileBytes int64, path string) (*File, error) {
 			n.info.Interleave = "pixel"
 		}
 	}
-	b := raster.Band{Type: h.Type, Scale: 1, Color: raster.ColorUndefined}
-	if h.Type == ndarray.Float16 {
+	b := raster.Band{Type: stored, Scale: 1, Color: raster.ColorUndefined}
+	if stored == ndarray.Float16 {
 		b.Type, b.Stored = ndarray.Float32, "float16"
 	}
 	if bands == 1 {
@@ -135,21 +138,21 @@ func open(f io.ReaderAt, fileBytes int64, path string) (*File, error) {
 }
 
 // readHeader reads and parses the header of f.
-func readHeader(f io.ReaderAt) (ndarray.NPYHeader, error) {
-	var prefix [ndarray.NPYPrefix]byte
+func readHeader(f io.ReaderAt) (Header, error) {
+	var prefix [PrefixSize]byte
 	k, err := f.ReadAt(prefix[:], 0)
 	if err != nil && err != io.EOF {
-		return ndarray.NPYHeader{}, err
+		return Header{}, err
 	}
-	size, err := ndarray.NPYHeaderSize(prefix[:k])
+	size, err := HeaderSize(prefix[:k])
 	if err != nil {
-		return ndarray.NPYHeader{}, err
+		return Header{}, err
 	}
 	b := make([]byte, size)
 	if k, err = f.ReadAt(b, 0); err != nil && err != io.EOF {
-		return ndarray.NPYHeader{}, err
+		return Header{}, err
 	}
-	return ndarray.ParseNPYHeader(b[:k])
+	return ParseHeader(b[:k])
 }
 
 // Info returns the description of the raster.
@@ -284,7 +287,7 @@ func widen(dst []float32, src []byte, step int) {
 func (n *File) readAt(p []byte, at int64) error {
 	if k, err := n.r.ReadAt(p, n.start+at); k < len(p) {
 		if err == io.EOF {
-			return fmt.Errorf("%s: file ends at byte %d: it was cut short while open (%w)",
+			return fmt.Errorf("%s: file cut short at byte %d while open (%w)",
 				n.info.Path, n.start+at+int64(k), raster.ErrFormat)
 		}
 		if strings.Contains(err.Error(), n.info.Path) { // the error of a store is complete

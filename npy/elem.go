@@ -1,4 +1,4 @@
-package shm
+package npy
 
 import (
 	"errors"
@@ -10,13 +10,9 @@ import (
 	"leat/ndarray"
 )
 
-// ErrElem is wrapped by the errors of [ElemOf] and [ParseElem]: elements of this type are not
-// shared.
-var ErrElem = errors.New("not an element type that can be shared")
-
 // Elem is the type of an array's elements: a number, a truth value, or a record of named fields at
-// fixed offsets (a structured type of NumPy, a struct of Go). It is a value that never changes;
-// compare by Equal, not by ==. The zero Elem is no type.
+// fixed offsets (a structured type of NumPy, a struct of Go). It is immutable; compare by Equal,
+// not by ==. The zero Elem is no type.
 type Elem struct {
 	kind uint8 // index into plains; 0 for records
 	rec  *record
@@ -24,20 +20,21 @@ type Elem struct {
 
 // record is a structured type. Bytes that belong to no field are padding.
 type record struct {
-	fields []field // in the order of their offsets, which is the order of their names in NumPy too
-	size   int     // bytes
-	depth  int     // records within records, 1 for fields that are plain
+	fields []Field
+	size   int // bytes
+	depth  int // records within records, 1 if all fields are plain
 	descr  string
 }
 
-type field struct {
-	name   string
-	elem   Elem
-	shape  []int // of a subarray in C order; nil for a single value
-	offset int   // bytes from the begin of the record
+// Field is a named part of a record.
+type Field struct {
+	Name   string
+	Elem   Elem
+	Shape  []int // of a field that is an array in C order, outermost first; nil for a single value
+	Offset int   // bytes from the start of the record
 }
 
-// Limits of what comes from outside. NumPy holds the size of an element in 32 bits.
+// Limits on untrusted descriptions. NumPy holds the size of an element in 32 bits.
 const (
 	maxElem     = math.MaxInt32 // bytes of an element
 	maxDescr    = 8 << 10       // characters of a description
@@ -64,8 +61,8 @@ var plains = [...]struct {
 // elemBool is the type of truth values, one byte of 0 or 1, which ndarray does not know.
 var elemBool = Elem{kind: 1}
 
-// ElemOfDType returns the type of plain numbers, the zero Elem for what is no type. Elements of an
-// [ndarray.Array] are in the machine's byte order, so this holds on little-endian machines only.
+// ElemOfDType returns the type of plain numbers, the zero Elem for an unknown type. Elements of an
+// [ndarray.Array] are in the machine's byte order, so it describes them on little-endian machines.
 func ElemOfDType(t ndarray.DType) Elem {
 	if t.Valid() {
 		for i, p := range plains {
@@ -113,42 +110,25 @@ func (e Elem) Equal(o Elem) bool {
 	return e.rec == o.rec || e.rec.descr == o.rec.descr
 }
 
-// Fields returns the names of a record's fields in the order of their offsets, nil for plain types.
-func (e Elem) Fields() []string {
+// Fields returns the fields of a record in the order of their offsets, which is NumPy's order too;
+// nil for plain types. The caller must not change them.
+func (e Elem) Fields() []Field {
 	if e.rec == nil {
 		return nil
 	}
-	names := make([]string, len(e.rec.fields))
-	for i, f := range e.rec.fields {
-		names[i] = f.name
-	}
-	return names
+	return e.rec.fields
 }
 
-// Field finds a field of a record: its type, its offset in bytes within the element and, for fields
-// that are arrays, their shape (C order, outermost first; the caller must not change it). ok is
-// false where there is no such field.
-func (e Elem) Field(name string) (elem Elem, offset int, shape []int, ok bool) {
-	if e.rec != nil {
-		for _, f := range e.rec.fields {
-			if f.name == name {
-				return f.elem, f.offset, f.shape, true
-			}
-		}
-	}
-	return Elem{}, 0, nil, false
-}
-
-// recordBuilder lays fields one behind the other.
+// recordBuilder lays out fields one after the other.
 type recordBuilder struct {
 	rec   record
 	names map[string]bool
 }
 
-// pad leaves n bytes to nobody.
+// pad appends n bytes of padding.
 func (b *recordBuilder) pad(n int) error {
 	if n < 0 || n > maxElem-b.rec.size {
-		return fmt.Errorf("the record is larger than %d bytes", maxElem)
+		return fmt.Errorf("record larger than %d bytes", maxElem)
 	}
 	b.rec.size += n
 	return nil
@@ -159,7 +139,7 @@ func (b *recordBuilder) add(name string, e Elem, shape []int) error {
 		return err
 	}
 	if b.names[name] {
-		return fmt.Errorf("two fields have the name %q", name)
+		return fmt.Errorf("duplicate field %q", name)
 	}
 	if b.names == nil {
 		b.names = map[string]bool{}
@@ -174,21 +154,21 @@ func (b *recordBuilder) add(name string, e Elem, shape []int) error {
 		depth += e.rec.depth
 	}
 	b.rec.depth = max(b.rec.depth, depth)
-	b.rec.fields = append(b.rec.fields, field{name, e, shape, b.rec.size})
+	b.rec.fields = append(b.rec.fields, Field{name, e, shape, b.rec.size})
 	return b.pad(size)
 }
 
-// done returns the record with the fields so far.
+// done returns the record of the fields so far.
 func (b *recordBuilder) done() (Elem, error) {
 	r := b.rec
 	switch {
 	case len(r.fields) == 0:
-		return Elem{}, errors.New("the record has no field with a name")
+		return Elem{}, errors.New("record without a named field")
 	case r.depth > maxNesting:
-		return Elem{}, fmt.Errorf("records are nested more than %d deep", maxNesting)
+		return Elem{}, fmt.Errorf("records nested more than %d deep", maxNesting)
 	}
 	if r.descr = r.describe(); len(r.descr) > maxDescr {
-		return Elem{}, fmt.Errorf("the description takes more than %d characters", maxDescr)
+		return Elem{}, fmt.Errorf("description longer than %d characters", maxDescr)
 	}
 	return Elem{rec: &r}, nil
 }
@@ -205,47 +185,47 @@ func (r *record) describe() string {
 	}
 	b = append(b, '[')
 	for _, f := range r.fields {
-		pad(f.offset)
+		pad(f.Offset)
 		b = append(b, "('"...)
-		b = append(b, f.name...)
+		b = append(b, f.Name...)
 		b = append(b, "', "...)
-		b = append(b, f.elem.Descr()...)
-		if len(f.shape) > 0 {
+		b = append(b, f.Elem.Descr()...)
+		if len(f.Shape) > 0 {
 			b = append(b, ", "...)
-			b = appendTuple(b, f.shape)
+			b = appendTuple(b, f.Shape)
 		}
 		b = append(b, "), "...)
-		end = f.offset + f.elem.Size()*product(f.shape)
+		end = f.Offset + f.Elem.Size()*product(f.Shape)
 	}
 	pad(r.size)
 	return string(append(b[:len(b)-2], ']'))
 }
 
-// checkName lets only names through that Python writes without escapes.
+// checkName accepts only names that Python writes without escapes.
 func checkName(name string) error {
 	if name == "" || len(name) > maxNameSize {
-		return fmt.Errorf("the name of a field must have 1 to %d characters", maxNameSize)
+		return fmt.Errorf("field name of %d characters, want 1 to %d", len(name), maxNameSize)
 	}
 	for _, c := range []byte(name) {
 		if c < ' ' || c > '~' || c == '\'' || c == '\\' {
-			return unsupportedError(fmt.Sprintf("the field name %q has characters other than ASCII letters, digits and plain signs", name))
+			return unsupported("field name %q: want printable ASCII without quotes and backslashes", name)
 		}
 	}
 	return nil
 }
 
-// arraySize returns the bytes of a field.
+// arraySize returns the bytes of a field that is an array of e.
 func arraySize(e Elem, shape []int) (int, error) {
 	if len(shape) > maxDims {
-		return 0, fmt.Errorf("%d dimensions, at most %d are possible", len(shape), maxDims)
+		return 0, fmt.Errorf("%d dimensions, want at most %d", len(shape), maxDims)
 	}
 	n := e.Size()
 	for _, d := range shape {
 		if d < 1 {
-			return 0, errors.New("it has no bytes")
+			return 0, errors.New("array without bytes")
 		}
 		if d > maxElem/n {
-			return 0, fmt.Errorf("it is larger than %d bytes", maxElem)
+			return 0, fmt.Errorf("array larger than %d bytes", maxElem)
 		}
 		n *= d
 	}
@@ -291,22 +271,21 @@ func plainOf(code string) (Elem, error) {
 		kind = code[1]
 	}
 	switch {
-	case strings.HasPrefix(code, ">"):
-		return Elem{}, unsupported("%q is big-endian; convert the array, as with a.astype(a.dtype.newbyteorder('<'))",
-			code)
 	case kind == 'O':
-		return Elem{}, unsupported("%q are Python objects, which have no fixed bytes", code)
+		return Elem{}, unsupported("%q (Python objects)", code)
 	case kind == 'M' || kind == 'm':
-		return Elem{}, unsupported("%q are dates; share their numbers, as with a.view('<i8')", code)
+		return Elem{}, unsupported("%q (dates)", code)
+	case strings.HasPrefix(code, ">"):
+		return Elem{}, unsupported("%q (big-endian)", code)
 	}
-	return Elem{}, unsupported("%q; share truth values, integers, floats of 2, 4, 8 bytes, complex numbers of 8, 16, or records of those", code)
+	return Elem{}, unsupported("%q", code)
 }
 
-// unsupportedError tells types that are known and not shared from text that is damaged.
+// unsupportedError marks types that NumPy knows and this package does not.
 type unsupportedError string
 
 func (e unsupportedError) Error() string { return string(e) }
 
 func unsupported(format string, args ...any) error {
-	return unsupportedError(fmt.Sprintf("element type "+format, args...))
+	return unsupportedError(fmt.Sprintf(format, args...))
 }

@@ -1,4 +1,4 @@
-package shm
+package npy
 
 import (
 	"errors"
@@ -7,25 +7,25 @@ import (
 	"strings"
 )
 
-// ParseElem reads what [Elem.Descr] writes: the element type of a .npy header as a Python literal,
-// with its quotes or brackets. Blanks, double quotes and commas at the end of a list are understood
-// as Python does. Only little-endian types are. The error wraps ErrElem.
+// ParseElem parses what [Elem.Descr] returns: the element type of a .npy header as a Python
+// literal, with its quotes or brackets, in little-endian order. Like Python it accepts blanks,
+// double quotes and trailing commas. Its error wraps ErrFormat or ErrUnsupported.
 func ParseElem(descr string) (Elem, error) {
 	if len(descr) > maxDescr {
-		return Elem{}, fmt.Errorf("%w: its description has %d characters, more than %d", ErrElem, len(descr), maxDescr)
+		return Elem{}, fmt.Errorf("%w: description of %d characters, want at most %d", ErrFormat, len(descr), maxDescr)
 	}
 	p := literal{s: descr}
 	e, err := p.elem(0)
 	if err == nil && p.next() != 0 {
-		err = p.fail("more than one description")
+		err = p.fail("text after the description")
 	}
 	if err != nil {
-		return Elem{}, fmt.Errorf("%w: %w", ErrElem, err)
+		return Elem{}, wrapError(err)
 	}
 	return e, nil
 }
 
-// literal reads the few Python literals that NumPy writes into headers.
+// literal parses the few Python literals that NumPy writes into headers.
 type literal struct {
 	s string
 	i int
@@ -35,8 +35,8 @@ func (p *literal) fail(what string) error {
 	return fmt.Errorf("%s at character %d", what, p.i)
 }
 
-// next passes over blanks and returns the character there, 0 at the end. A NUL in the text is an
-// error to all who ask.
+// next skips blanks and returns the next character, 0 at the end. A NUL in the text becomes 1,
+// which no caller accepts.
 func (p *literal) next() byte {
 	for p.i < len(p.s) && strings.IndexByte(" \t\r\n", p.s[p.i]) >= 0 {
 		p.i++
@@ -49,21 +49,22 @@ func (p *literal) next() byte {
 
 func (p *literal) expect(c byte) error {
 	if p.next() != c {
-		return p.fail(fmt.Sprintf("no %q", c))
+		return p.fail(fmt.Sprintf("want %q", c))
 	}
 	p.i++
 	return nil
 }
 
-// more reads the comma between two parts, or finds the end of the list, which it leaves there. It
-// is called before each part; first says that none was read yet.
+// more skips the comma before the next part of a list and reports whether there is one, or leaves
+// the parser at the end of the list. It is called before each part; first means that none was
+// parsed yet.
 func (p *literal) more(end byte, first bool) (bool, error) {
 	if p.next() == end {
 		return false, nil
 	}
 	if !first {
 		if err := p.expect(','); err != nil {
-			return false, p.fail(fmt.Sprintf("neither ',' nor %q", end))
+			return false, p.fail(fmt.Sprintf("want ',' or %q", end))
 		}
 	}
 	return p.next() != end, nil
@@ -72,15 +73,15 @@ func (p *literal) more(end byte, first bool) (bool, error) {
 func (p *literal) text() (string, error) {
 	quote := p.next()
 	if quote != '\'' && quote != '"' {
-		return "", p.fail("no text")
+		return "", p.fail("want a string")
 	}
 	rest := p.s[p.i+1:]
 	n := strings.IndexByte(rest, quote)
 	if n < 0 {
-		return "", p.fail("a text without end")
+		return "", p.fail("unterminated string")
 	}
 	if strings.IndexByte(rest[:n], '\\') >= 0 {
-		return "", p.fail("a text with a backslash")
+		return "", p.fail("string with a backslash")
 	}
 	p.i += n + 2
 	return rest[:n], nil
@@ -94,10 +95,10 @@ func (p *literal) boolean() (bool, error) {
 			return v == "True", nil
 		}
 	}
-	return false, p.fail("neither True nor False")
+	return false, p.fail("want True or False")
 }
 
-// tuple reads a tuple of numbers. As in Python (3) is none.
+// tuple parses a tuple of numbers. As in Python, (3) is not a tuple.
 func (p *literal) tuple() ([]int, error) {
 	if err := p.expect('('); err != nil {
 		return nil, err
@@ -117,23 +118,23 @@ func (p *literal) tuple() ([]int, error) {
 		}
 		n, err := strconv.Atoi(p.s[from:p.i])
 		if err != nil {
-			return nil, p.fail("no dimension")
+			return nil, p.fail("want a dimension")
 		}
-		if p.i < len(p.s) && p.s[p.i] == 'L' { // as Python 2 wrote them
+		if p.i < len(p.s) && p.s[p.i] == 'L' { // written by Python 2
 			p.i++
 		}
 		if list = append(list, n); len(list) > maxDims {
 			return nil, p.fail(fmt.Sprintf("more than %d dimensions", maxDims))
 		}
 		if len(list) == 1 && p.next() == ')' {
-			return nil, p.fail("a number in brackets, which is no tuple,")
+			return nil, p.fail("want a tuple, found a number in brackets")
 		}
 	}
 	p.i++
 	return list, nil
 }
 
-// elem reads a text such as '<f4' or a list of fields.
+// elem parses a string such as '<f4' or a list of fields.
 func (p *literal) elem(depth int) (Elem, error) {
 	if p.next() != '[' {
 		code, err := p.text()
@@ -163,13 +164,13 @@ func (p *literal) elem(depth int) (Elem, error) {
 	return b.done()
 }
 
-// field reads a tuple of name, type and perhaps a shape.
+// field parses a tuple of name, type and perhaps a shape.
 func (p *literal) field(b *recordBuilder, depth int) error {
 	if err := p.expect('('); err != nil {
 		return err
 	}
 	if p.next() == '(' {
-		return unsupportedError("a field has a title besides its name; take it away with numpy.lib.recfunctions.rename_fields or a new dtype")
+		return unsupported("field with a title")
 	}
 	name, err := p.text()
 	if err != nil {
@@ -214,10 +215,10 @@ func (p *literal) field(b *recordBuilder, depth int) error {
 	return b.add(name, e, shape)
 }
 
-// void reads the type of padding, such as '|V4', and returns its bytes.
+// void parses the type of padding, such as '|V4', and returns its bytes.
 func (p *literal) void() (int, error) {
 	if p.next() == '[' {
-		return 0, errors.New("a record without a name")
+		return 0, errors.New("record field without a name")
 	}
 	code, err := p.text()
 	if err != nil {
@@ -226,7 +227,7 @@ func (p *literal) void() (int, error) {
 	digits, ok := strings.CutPrefix(code, "|V")
 	n, err := strconv.ParseUint(digits, 10, 31)
 	if !ok || err != nil || n == 0 {
-		return 0, fmt.Errorf("a field without a name has type %q; only padding such as '|V4' has none", code)
+		return 0, fmt.Errorf("field without a name has type %q, want padding such as '|V4'", code)
 	}
 	return int(n), nil
 }

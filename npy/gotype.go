@@ -1,7 +1,6 @@
-package shm
+package npy
 
 import (
-	"encoding/binary"
 	"fmt"
 	"reflect"
 
@@ -9,39 +8,31 @@ import (
 )
 
 // ElemOf returns the element type of Go values of type t: booleans, integers (int and uint by their
-// size on this machine), floats, complex numbers, and structs of those and of arrays of them.
+// size on this machine), floats, complex numbers, and structs of those and of arrays of them. For a
+// type that is an array as a whole the lengths are trailing dimensions: [2][3]float32 is float32
+// and inner 2, 3; inner is nil for other types.
+//
 // Fields have the name of the tag `numpy:"name"`, else their Go name; embedded structs are fields
 // with the name of their type. Fields that are unexported, blank or tagged `numpy:"-"` are padding,
 // as are the gaps that Go leaves for alignment.
 //
-// The error wraps ErrElem and names the field. Whatever holds a Go pointer, unexported fields
-// included, is refused: the address means nothing in another process, and the garbage collector
-// would not see it. So are arrays as whole elements: they are dimensions of the array.
-func ElemOf(t reflect.Type) (Elem, error) {
-	e, shape, err := elemAndShape(t)
-	if err == nil && shape != nil {
-		return Elem{}, fmt.Errorf("%w: %v is an array: its lengths are dimensions of the whole array; or put it into a struct", ErrElem, t)
-	}
-	return e, err
-}
-
-// elemAndShape is ElemOf for types that may be arrays as a whole: [2][3]float32 is float32 with the
-// trailing dimensions 2, 3. The shape is nil for what is no array. The error wraps ErrElem.
-func elemAndShape(t reflect.Type) (Elem, []int, error) {
+// The error wraps ErrUnsupported and names the field. Types that hold a Go pointer anywhere,
+// unexported fields included, are refused: the address means nothing in a file or another process.
+func ElemOf(t reflect.Type) (e Elem, inner []int, err error) {
 	if t == nil {
-		return Elem{}, nil, fmt.Errorf("%w: there is no type", ErrElem)
+		return Elem{}, nil, fmt.Errorf("%w: nil type", ErrUnsupported)
 	}
-	if binary.NativeEndian.Uint16([]byte{0, 1}) == 1 {
-		return Elem{}, nil, fmt.Errorf("%w: shared arrays are little-endian, this machine is big-endian", ErrElem)
+	if nativeBigEndian() {
+		return Elem{}, nil, fmt.Errorf("%w: %v in big-endian memory", ErrUnsupported, t)
 	}
-	e, shape, err := goArray(t, typeName(t), 0)
-	if err == nil && len(shape) > 0 {
-		_, err = arraySize(e, shape)
+	e, inner, err = goArray(t, typeName(t), 0)
+	if err == nil && len(inner) > 0 {
+		_, err = arraySize(e, inner)
 	}
 	if err != nil {
-		return Elem{}, nil, fmt.Errorf("%w: %w", ErrElem, err)
+		return Elem{}, nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}
-	return e, shape, nil
+	return e, inner, nil
 }
 
 func typeName(t reflect.Type) string {
@@ -49,7 +40,7 @@ func typeName(t reflect.Type) string {
 		t = t.Elem()
 	}
 	if t.Kind() != reflect.Struct {
-		return "the element"
+		return "element"
 	}
 	if t.Name() == "" {
 		return "struct"
@@ -57,7 +48,7 @@ func typeName(t reflect.Type) string {
 	return t.Name()
 }
 
-// goArray takes arrays off a type. path says in errors where the type stands.
+// goArray splits the lengths of arrays off a type. path names the type in errors.
 func goArray(t reflect.Type, path string, depth int) (Elem, []int, error) {
 	var shape []int
 	for t.Kind() == reflect.Array {
@@ -87,17 +78,17 @@ func goElem(t reflect.Type, path string, depth int) (Elem, error) {
 	case reflect.Complex64, reflect.Complex128:
 		types[8], types[16] = ndarray.Complex64, ndarray.Complex128
 	default:
-		return Elem{}, pointerError(t, path)
+		return Elem{}, kindError(t, path)
 	}
 	return ElemOfDType(types[t.Size()]), nil
 }
 
 func goStruct(t reflect.Type, path string, depth int) (Elem, error) {
 	if depth >= maxNesting {
-		return Elem{}, fmt.Errorf("%s: structs are nested more than %d deep", path, maxNesting)
+		return Elem{}, fmt.Errorf("%s: structs nested more than %d deep", path, maxNesting)
 	}
 	if t.Size() > maxElem {
-		return Elem{}, fmt.Errorf("%s is larger than %d bytes", path, maxElem)
+		return Elem{}, fmt.Errorf("%s: larger than %d bytes", path, maxElem)
 	}
 	var b recordBuilder
 	for f := range t.Fields() {
@@ -110,7 +101,7 @@ func goStruct(t reflect.Type, path string, depth int) (Elem, error) {
 		case name == "-":
 			continue
 		case tagged && !f.IsExported():
-			return Elem{}, fmt.Errorf("%s is unexported and has a numpy tag; export it or take the tag away", here)
+			return Elem{}, fmt.Errorf("%s is unexported and has a numpy tag", here)
 		case !f.IsExported():
 			continue
 		case !tagged:
@@ -124,7 +115,7 @@ func goStruct(t reflect.Type, path string, depth int) (Elem, error) {
 			return Elem{}, fmt.Errorf("%s: %w", here, err)
 		}
 		if err := b.add(name, e, shape); err != nil {
-			return Elem{}, fmt.Errorf("%s: %w; a tag such as `numpy:\"name\"` gives another name, `numpy:\"-\"` leaves the field out", here, err)
+			return Elem{}, fmt.Errorf("%s: %w", here, err)
 		}
 	}
 	if err := b.pad(int(t.Size()) - b.rec.size); err != nil {
@@ -137,7 +128,7 @@ func goStruct(t reflect.Type, path string, depth int) (Elem, error) {
 	return e, nil
 }
 
-// checkPointers refuses types that hold Go pointers anywhere, in padding too.
+// checkPointers returns an error for types that hold Go pointers anywhere, in padding too.
 func checkPointers(t reflect.Type, path string) error {
 	switch t.Kind() {
 	case reflect.Array:
@@ -157,30 +148,9 @@ func checkPointers(t reflect.Type, path string) error {
 		reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128:
 		return nil
 	}
-	return pointerError(t, path)
+	return kindError(t, path)
 }
 
-func pointerError(t reflect.Type, path string) error {
-	what := "a " + t.Kind().String()
-	mend := "other processes can't follow it"
-	switch t.Kind() {
-	case reflect.Pointer:
-		what = "a pointer"
-	case reflect.String:
-		mend += "; use an array of bytes such as [16]byte"
-	case reflect.Slice:
-		mend += "; use an array such as [3]float32"
-	case reflect.Chan:
-		what = "a channel"
-	case reflect.Func:
-		what = "a function"
-	case reflect.Interface:
-		what = "an interface"
-	case reflect.UnsafePointer:
-		what = "an unsafe.Pointer"
-	case reflect.Uintptr:
-		return fmt.Errorf("%s is a uintptr, an address that means nothing in other processes; use uint64 for a number",
-			path)
-	}
-	return fmt.Errorf("%s is %s, which holds a Go pointer: %s", path, what, mend)
+func kindError(t reflect.Type, path string) error {
+	return fmt.Errorf("%s is a %v, want numbers, truth values, and structs and arrays of them", path, t.Kind())
 }
