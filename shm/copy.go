@@ -215,8 +215,8 @@ func pwriteAll(fd int, b []byte, at int64) error {
 	return nil
 }
 
-// noRoomIf marks the system's errors for full file systems, quotas and memory, and npy.ErrTooLarge, as
-// ErrNoRoom.
+// noRoomIf wraps the system's errors for full file systems, quotas and memory, and
+// npy.ErrTooLarge, in ErrNoRoom.
 func noRoomIf(err error) error {
 	if errors.Is(err, ErrNoRoom) {
 		return err
