@@ -25,7 +25,9 @@ func Check(ctx context.Context, job Job, partial bool) error {
 func openJob(ctx context.Context, job *Job, partial bool) (in *inputs, outs []*output, err error) {
 	controls, err := withReferenceFile(ctx, job)
 	job.Controls = controls
-	errs := []error{err, validate(job, partial)}
+	outputs, listErr := withOutputLists(job)
+	job.Outputs = outputs
+	errs := []error{err, listErr, validate(job, partial)}
 	outs, err = resolveOutputs(job)
 	errs = append(errs, err, resolveFormats(outs), checkStore(ctx, job))
 	if len(validateConcurrency(job)) == 0 {

@@ -23,6 +23,9 @@ type Func func(ctx context.Context, b *Block) error
 type Job struct {
 	Inputs  map[string]Input  // by the name that the function or expression uses
 	Outputs map[string]Output // may be empty: a job that only emits values
+	// OutputLists are lists of outputs that a function sets by [Block.SetOutList]. In results and
+	// messages their names are NAME[1], NAME[2] and so on.
+	OutputLists map[string][]Output
 
 	// Set Func, Expressions (output name to expression) or Function. Function names one of
 	// Functions, which other processes can run too; its Setup, Close and Emits are in the table.
