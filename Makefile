@@ -33,28 +33,28 @@ fuzz:
 
 bench-apply:
 	scripts/test-deps
-	$(GO) run ./bench
+	cd bench && $(GO) run ./cmd/bench apply
 
 bench-cache:
 	scripts/test-deps lmdb
-	$(GO) run ./bench/cache
+	cd bench && $(GO) run ./cmd/bench cache
 
 bench-shm:
 	scripts/test-deps joblib
-	$(GO) run ./bench/shm
+	cd bench && $(GO) run ./cmd/bench shm
 
 bench-namespace:
-	$(GO) run ./bench/namespace
+	cd bench && $(GO) run ./cmd/bench namespace
 
 bench-stage:
-	$(GO) run ./bench/stage
+	cd bench && $(GO) run ./cmd/bench stage
 
 bench-workers:
-	$(GO) run ./bench/workers
+	cd bench && $(GO) run ./cmd/bench workers
 
 bench-gdal:
 	scripts/test-deps
-	$(GO) run ./bench/gdal
+	cd bench && $(GO) run ./cmd/bench gdal
 
 clean:
 	rm -rf bin demo bench/data

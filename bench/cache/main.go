@@ -6,69 +6,48 @@
 // first Python that has LMDB; without one LMDB is left out, and the output says so. They warm up
 // before, begin together, and go on for a fixed time. Every entry that is read is looked at: a
 // wrong one ends the benchmark.
-package main
+package cache
 
 import (
 	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"regexp"
 	"syscall"
 	"time"
 
 	"leat/bench/measured"
+	"leat/bench/runner"
 )
 
-func main() {
-	if len(os.Args) > 1 && os.Args[1] == "worker" {
-		if err := work(os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, "worker:", err)
-			os.Exit(1)
-		}
-		return
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout)
-	stop()
-	if errors.Is(err, flag.ErrHelp) {
-		return
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+var seconds time.Duration
+
+// Part measures the cache.
+var Part = &runner.Part{
+	Name: "cache", Summary: "the cache, LMDB, and a lock for every operation", Runs: 5,
+	Sections: []string{"words of the lines of the table"},
+	Flags: func(fs *flag.FlagSet) {
+		fs.DurationVar(&seconds, "for", time.Second, "how long each measurement goes on")
+	},
+	Run: run,
+	Roles: map[string]func(context.Context, []string) error{
+		"worker": func(context.Context, []string) error { return work(os.Stdin, os.Stdout) },
+	},
 }
 
-func run(ctx context.Context, args []string, out io.Writer) (err error) {
-	fs := flag.NewFlagSet("cache", flag.ContinueOnError)
-	runs := fs.Int("runs", 5, "measured rounds")
-	seconds := fs.Duration("for", time.Second, "how long each measurement goes on")
-	where := fs.String("dir", "", "where the files are made; by default where temporary files are")
-	only := fs.String("only", "", "measure the lines of the table alone that this regular expression matches")
-	quick := fs.Bool("quick", false, "little of everything: tells that the benchmark works, no more")
-	if err := fs.Parse(args); err != nil {
-		return err
+func run(ctx context.Context, o *runner.Options) (err error) {
+	if seconds <= 0 {
+		return fmt.Errorf("-for %v: must be longer than nothing", seconds)
 	}
-	if fs.NArg() > 0 {
-		return fmt.Errorf("%q: there are only options", fs.Arg(0))
-	}
-	if *runs < 1 || *seconds <= 0 {
-		return fmt.Errorf("-runs %d -for %v: at least 1, and longer than nothing", *runs, *seconds)
-	}
-	s := fullSize(*runs, *seconds)
-	if *quick {
+	out := o.Out
+	s := fullSize(o.Runs, seconds)
+	if o.Quick {
 		s = quickSize()
 	}
-	if *only != "" {
-		var err error
-		if s.only, err = regexp.Compile(*only); err != nil {
-			return fmt.Errorf("-only: %w", err)
-		}
+	if !o.OnlyAll {
+		s.only = o.Only
 	}
 	systems := []system{leatSystem{}, lockedSystem{}}
 	peer, err := startLMDB(ctx)
@@ -81,16 +60,12 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		versions = peer.versions
 		systems = append(systems, lmdbSystem{p: peer}, lmdbSystem{p: peer, tuned: true})
 	}
-	dir, err := os.MkdirTemp(*where, "leat-bench-")
+	dir, err := os.MkdirTemp(o.Dir, "leat-bench-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	command := fmt.Sprintf("go run ./bench/cache -runs=%d -for=%v", s.runs, s.seconds)
-	if *only != "" {
-		command += fmt.Sprintf(" -only='%s'", *only)
-	}
-	fmt.Fprintf(out, "%s\n\n", measured.Machine(command, versions))
+	fmt.Fprintf(out, "%s\n\n", measured.Machine(o.Command, versions))
 	if peer == nil {
 		fmt.Fprintf(out, "LMDB is not installed (Debian: python3-lmdb): it was left out.\n\n")
 	}

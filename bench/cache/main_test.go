@@ -1,4 +1,4 @@
-package main
+package cache
 
 import (
 	"bytes"
@@ -8,15 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"leat/bench/runner"
+
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMain lets the benchmark start this binary as its worker.
+// TestMain lets the benchmark start this binary in its roles.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "worker" {
-		main()
-		return
-	}
+	runner.ServeRole(Part)
 	os.Exit(m.Run())
 }
 
@@ -25,7 +24,7 @@ func TestMain(m *testing.M) {
 func TestTheBenchmarkRuns(t *testing.T) {
 	dir := t.TempDir()
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"-quick", "-dir", dir}, &out); err != nil {
+	if err := runner.Run(t.Context(), Part, []string{"-quick", "-dir", dir}, &out); err != nil {
 		t.Fatal(err)
 	}
 	report := out.String()
@@ -218,7 +217,7 @@ func TestATargetThatWasNotMeasuredIsMissed(t *testing.T) {
 func TestOptionsThatMakeNoSenseAreErrors(t *testing.T) {
 	for _, args := range [][]string{{"-runs=0"}, {"-for=0s"}, {"all"}, {"-only=("},
 		{"-quick", "-dir", filepath.Join(t.TempDir(), "none")}} {
-		if err := run(t.Context(), args, &bytes.Buffer{}); err == nil {
+		if err := runner.Run(t.Context(), Part, args, &bytes.Buffer{}); err == nil {
 			t.Errorf("%q was taken", args)
 		}
 	}

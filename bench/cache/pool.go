@@ -1,4 +1,4 @@
-package main
+package cache
 
 import (
 	"context"
@@ -6,9 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"time"
+
+	"leat/bench/runner"
 )
 
 // soon is when workers that are told now begin: late enough for all to have heard.
@@ -34,10 +35,6 @@ func (p *process) receive() (a part, err error) {
 
 // measure starts the processes of a task, has them begin together and collects what they did.
 func measure(ctx context.Context, t task) (parts []part, err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
 	var all []*process
 	defer func() {
 		for _, p := range all {
@@ -49,8 +46,10 @@ func measure(ctx context.Context, t task) (parts []part, err error) {
 		}
 	}()
 	for rank := range t.Processes {
-		cmd := exec.CommandContext(ctx, self, "worker")
-		cmd.Stderr = os.Stderr
+		cmd, err := runner.Command(ctx, "cache", "worker")
+		if err != nil {
+			return nil, err
+		}
 		to, err := cmd.StdinPipe()
 		if err != nil {
 			return nil, err

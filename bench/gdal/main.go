@@ -1,54 +1,35 @@
 // Command gdal measures what goes through libgdal: blocks read through leat's binding beside a
 // program in C that reads the same blocks with the same library, and leat apply with an input that
 // is warped on read beside gdalwarp and leat apply after it. It prints tables in Markdown.
-package main
+package gdal
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"os"
-	"os/signal"
-	"regexp"
-	"strings"
-	"syscall"
 
 	"leat/bench/measured"
+	"leat/bench/runner"
 	"leat/bench/scene"
 	"leat/internal/gdal"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := run(ctx, os.Args[1:], os.Stdout)
-	if errors.Is(err, flag.ErrHelp) {
-		return
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
-
-// options are those of the command line, and sizes that follow from them.
-type options struct {
-	runs    int
-	blocks  int // side of the rasters that are read block by block
-	side    int // of the bands of the whole run
-	quick   bool
-	verbose bool
+// Part measures what goes through GDAL.
+var Part = &runner.Part{
+	Name: "gdal", Summary: "reading and warping through GDAL", Runs: 5,
+	Sections: []string{"reads", "warp"},
+	Run:      run,
 }
 
 // bench is a run of the benchmark.
 type bench struct {
-	options
+	*runner.Options
+	blocks  int // side of the rasters that are read block by block
+	side    int // of the bands of the whole run
 	ctx     context.Context
-	out     io.Writer
 	leat    *scene.Leat
-	dir     string // folder of all that is not kept
+	dir     string // directory of all that is not kept
 	targets [][]string
 }
 
@@ -57,55 +38,33 @@ var parts = []struct {
 	run  func(*bench) error
 }{{"reads", (*bench).reads}, {"warp", (*bench).warp}}
 
-func run(ctx context.Context, args []string, out io.Writer) (err error) {
-	o := options{blocks: 4096, side: 5490}
-	fs := flag.NewFlagSet("gdal", flag.ContinueOnError)
-	only, data, leat := "", "", ""
-	fs.IntVar(&o.runs, "runs", 5, "measured runs of each line, after one that warms up")
-	fs.StringVar(&only, "only", "", "only parts whose name matches this `regexp` (reads, warp)")
-	fs.StringVar(&data, "data", "", "`folder` of inputs, made when missing (default: bench/data of the sources)")
-	fs.StringVar(&leat, "leat", "", "measure this `program` instead of building one")
-	fs.BoolVar(&o.quick, "quick", false, "little of everything, once: tells that the benchmark works, no more")
-	fs.BoolVar(&o.verbose, "v", false, "print each run")
-	if err := fs.Parse(args); err != nil {
-		return err
-	}
-	if fs.NArg() > 0 {
-		return fmt.Errorf("%q: there are only options", fs.Arg(0))
-	}
-	if o.runs < 1 {
-		return fmt.Errorf("-runs %d: at least 1", o.runs)
-	}
-	wanted, err := regexp.Compile(only)
-	if err != nil {
-		return fmt.Errorf("-only: %w", err)
-	}
+func run(ctx context.Context, o *runner.Options) (err error) {
 	version, err := gdal.Version()
 	if err != nil {
 		return err
 	}
-	command := strings.TrimSpace("go run ./bench/gdal " + strings.Join(args, " "))
-	if o.quick {
-		o.runs, o.blocks, o.side = 1, 1024, 600
+	b := &bench{Options: o, ctx: ctx, blocks: 4096, side: 5490}
+	if o.Quick {
+		b.blocks, b.side = 1024, 600
 	}
-	b := &bench{options: o, ctx: ctx, out: out}
-	if b.dir, err = os.MkdirTemp("", "leat-bench-"); err != nil {
+	if b.dir, err = os.MkdirTemp(o.Dir, "leat-bench-"); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
-	if b.leat, err = scene.Find(ctx, leat, data, b.dir, b.say); err != nil {
+	if b.leat, err = scene.Find(ctx, o.Leat, o.Data, b.dir, b.Say); err != nil {
 		return err
 	}
+	out := o.Out
 	fmt.Fprintf(out, "%s\n\nMedians; in brackets the lowest and highest. Lines of one table are measured in turn, round by round.\n\n",
-		measured.Machine(command, scene.Version(ctx), "GDAL "+version))
-	if o.quick {
-		fmt.Fprint(out, "**Quick: little of everything, once. These numbers tell that the benchmark works and nothing else.**\n\n")
+		measured.Machine(o.Command, scene.Version(ctx), "GDAL "+version))
+	if o.Quick {
+		fmt.Fprint(out, runner.QuickNote)
 	}
 	for _, p := range parts {
-		if !wanted.MatchString(p.name) {
+		if !o.Only.MatchString(p.name) {
 			continue
 		}
-		b.say("%s", p.name)
+		b.Say("%s", p.name)
 		if err := p.run(b); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -115,13 +74,6 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	}
 	measured.Table(out, append([][]string{{"target", "measured", ""}}, b.targets...))
 	return nil
-}
-
-// say tells people how far things are.
-func (b *bench) say(format string, args ...any) {
-	if !b.quick || b.verbose {
-		fmt.Fprintf(os.Stderr, format+"\n", args...)
-	}
 }
 
 func (b *bench) target(what, got string, met bool) {

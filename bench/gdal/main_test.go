@@ -1,4 +1,4 @@
-package main
+package gdal
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"leat/bench/runner"
 	"leat/internal/gdal"
 )
 
@@ -26,7 +27,7 @@ func TestTheBenchmarkRuns(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"-quick", "-data", filepath.Join(temp, "data")}, &out); err != nil {
+	if err := runner.Run(t.Context(), Part, []string{"-quick", "-data", filepath.Join(temp, "data")}, &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	for _, line := range []string{"| HFA, compressed, blocks of 512, 2 readers |",
@@ -52,7 +53,7 @@ func TestTheMappedLibraryIsFound(t *testing.T) {
 
 func TestOptionsThatCannotBeAreRefused(t *testing.T) {
 	for _, args := range [][]string{{"-runs", "0"}, {"-only", "("}, {"more"}} {
-		if err := run(t.Context(), args, &bytes.Buffer{}); err == nil {
+		if err := runner.Run(t.Context(), Part, args, &bytes.Buffer{}); err == nil {
 			t.Errorf("%q were taken", args)
 		}
 	}

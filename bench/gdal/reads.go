@@ -1,4 +1,4 @@
-package main
+package gdal
 
 import (
 	"bufio"
@@ -71,7 +71,7 @@ func (b *bench) reads() error {
 		}
 		for _, readers := range []int{1, 2} {
 			var ours, theirs, oursCPU, theirsCPU measured.Times
-			for round := range b.runs + 1 {
+			for round := range b.Runs + 1 {
 				wall, cpu, err := b.readBlocks(path, f.block, readers)
 				if err != nil {
 					return err
@@ -80,7 +80,7 @@ func (b *bench) reads() error {
 				if err != nil {
 					return err
 				}
-				b.say("  %d  %-40s %d readers  leat %v, C %v", round, f.what, readers, wall, cWall)
+				b.Say("  %d  %-40s %d readers  leat %v, C %v", round, f.what, readers, wall, cWall)
 				if round > 0 {
 					ours, theirs = append(ours, wall), append(theirs, cWall)
 					oursCPU, theirsCPU = append(oursCPU, cpu), append(theirsCPU, cCPU)
@@ -99,9 +99,9 @@ func (b *bench) reads() error {
 			return err
 		}
 	}
-	fmt.Fprintf(b.out, "Blocks of 2 bands of uint16 of a raster of %d x %d pixels, read %d times through GDAL by threads that each have it open. GDAL's cache holds a part of it only.\n\n", b.blocks, b.blocks, rounds)
-	measured.Table(b.out, table)
-	fmt.Fprintln(b.out)
+	fmt.Fprintf(b.Out, "Blocks of 2 bands of uint16 of a raster of %d x %d pixels, read %d times through GDAL by threads that each have it open. GDAL's cache holds a part of it only.\n\n", b.blocks, b.blocks, rounds)
+	measured.Table(b.Out, table)
+	fmt.Fprintln(b.Out)
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package main
+package gdal
 
 import (
 	"bytes"
@@ -45,7 +45,7 @@ func (b *bench) warp() error {
 	}
 	table := [][]string{{"", "wall", "÷ gdalwarp, then leat", "processors", "÷ gdalwarp, then leat"}}
 	methods := []string{"near", "bilinear", "cubic"}
-	if b.quick {
+	if b.Quick {
 		methods = methods[:1]
 	}
 	for _, method := range methods {
@@ -57,7 +57,7 @@ func (b *bench) warp() error {
 			{name: "leat, which warps on read", steps: [][]string{apply(other, "--resample", "nir="+method)}},
 		}
 		var first [sha256.Size]byte
-		for round := range b.runs + 1 {
+		for round := range b.Runs + 1 {
 			for i := range variants {
 				v := variants[(i+round)%len(variants)]
 				wall, cpu, err := b.steps(v.steps)
@@ -73,7 +73,7 @@ func (b *bench) warp() error {
 				} else if sum != first {
 					v.differs = true
 				}
-				b.say("  %d  %-9s %-30s %.3f s wall  %.3f s processors", round, method, v.name, wall.Seconds(),
+				b.Say("  %d  %-9s %-30s %.3f s wall  %.3f s processors", round, method, v.name, wall.Seconds(),
 					cpu.Seconds())
 				if round > 0 {
 					v.wall, v.cpu = append(v.wall, wall), append(v.cpu, cpu)
@@ -96,9 +96,9 @@ func (b *bench) warp() error {
 		b.target("NDVI, one input warped on read ("+method+") <= 1.1 x gdalwarp and leat", fmt.Sprintf("%.2f", ratio),
 			ratio <= 1.1)
 	}
-	fmt.Fprintf(b.out, "NDVI (`%s`) of two uint16 bands to float32, %d x %d pixels without statistics and overviews; the near infrared one is in web Mercator. gdalwarp has `-multi -wo NUM_THREADS=ALL_CPUS -wm 256` and writes uncompressed tiles.\n\n", ndviText, b.side, b.side)
-	measured.Table(b.out, table)
-	fmt.Fprintln(b.out)
+	fmt.Fprintf(b.Out, "NDVI (`%s`) of two uint16 bands to float32, %d x %d pixels without statistics and overviews; the near infrared one is in web Mercator. gdalwarp has `-multi -wo NUM_THREADS=ALL_CPUS -wm 256` and writes uncompressed tiles.\n\n", ndviText, b.side, b.side)
+	measured.Table(b.Out, table)
+	fmt.Fprintln(b.Out)
 	return nil
 }
 

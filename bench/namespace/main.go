@@ -8,19 +8,18 @@
 //
 // The peer, get_shm_prefix of MosaicML streaming, can't be installed here: its figures were
 // measured before, on the same kind of machine.
-package main
+package namespace
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 
 	"leat/bench/measured"
+	"leat/bench/runner"
 )
 
 const ranks = 8
@@ -30,49 +29,33 @@ var theirs = map[int]struct{ slowest, descriptors string }{
 	0: {"12 ms", "29"}, 10: {"27 ms", "129"}, 100: {"53 ms", "1049"}, 1000: {"495 ms", "12049"},
 }
 
+var starts int
+
+// Part measures how processes join a namespace.
+var Part = &runner.Part{
+	Name: "namespace", Summary: "joining a namespace, with few and many other jobs alive", Runs: 25,
+	Flags: func(fs *flag.FlagSet) {
+		fs.IntVar(&starts, "starts", 1000, "how many times four jobs start together")
+	},
+	Run: run,
+	Roles: map[string]func(context.Context, []string) error{
+		"rank": func(context.Context, []string) error { return serve(os.Stdin, os.Stdout) },
+	},
+}
+
 type options struct {
-	runs, strangers int
-	live            []int
-	dir             string // of the jobs' directories
+	runs, starts int
+	live         []int
+	dir          string // of the jobs' directories
 }
 
-func main() {
-	if len(os.Args) > 1 && os.Args[1] == "rank" {
-		if err := serve(os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, "rank:", err)
-			os.Exit(1)
-		}
-		return
+func run(ctx context.Context, opts *runner.Options) (err error) {
+	if starts < 1 {
+		return fmt.Errorf("-starts %d: at least 1", starts)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
-	stop()
-	if errors.Is(err, flag.ErrHelp) {
-		return
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
-
-func run(ctx context.Context, args []string) (err error) {
-	o := options{live: []int{0, 10, 100, 1000}}
-	fs := flag.NewFlagSet("namespace", flag.ContinueOnError)
-	fs.IntVar(&o.runs, "runs", 25, "measured runs of each kind, after one that warms up")
-	fs.IntVar(&o.strangers, "strangers", 1000, "how many times four jobs start together")
-	quick := fs.Bool("quick", false, "few live jobs and few runs: tells that the benchmark works, no more")
-	if err := fs.Parse(args); err != nil {
-		return err
-	}
-	if fs.NArg() > 0 {
-		return fmt.Errorf("%q: there are only options", fs.Arg(0))
-	}
-	if o.runs < 1 || o.strangers < 1 {
-		return errors.New("-runs and -strangers must be at least 1")
-	}
-	if *quick {
-		o.runs, o.strangers, o.live = 2, 10, o.live[:2]
+	o := options{runs: opts.Runs, starts: starts, live: []int{0, 10, 100, 1000}}
+	if opts.Quick {
+		o.runs, o.starts, o.live = 2, 10, o.live[:2]
 	}
 	for _, where := range []string{"/dev/shm", ""} { // the runtime folder lies in memory where it can
 		if root, err := os.MkdirTemp(where, "leat-bench-"); err == nil {
@@ -87,12 +70,11 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer os.RemoveAll(o.dir)
-	fmt.Printf("%s\n\n", measured.Machine(fmt.Sprintf("go run ./bench/namespace -runs=%d -strangers=%d", o.runs,
-		o.strangers)))
-	return o.all(ctx)
+	fmt.Fprintf(opts.Out, "%s\n\n", measured.Machine(opts.Command))
+	return o.all(ctx, opts.Out)
 }
 
-func (o *options) all(ctx context.Context) error {
+func (o *options) all(ctx context.Context, out io.Writer) error {
 	rows := [][]string{{"", "leat", "MosaicML streaming, measured elsewhere"}}
 	add := func(what, ours, peer string) { rows = append(rows, []string{what, ours, peer}) }
 	holders := &pool{ctx: ctx}
@@ -113,14 +95,14 @@ func (o *options) all(ctx context.Context) error {
 		add(fmt.Sprintf("descriptors that a member keeps open, %d live jobs", live), fmt.Sprint(j.descriptors),
 			theirs[live].descriptors)
 	}
-	fmt.Fprintln(os.Stderr, "strangers")
+	fmt.Fprintln(os.Stderr, "jobs that start together")
 	failed, took, err := o.together(ctx)
 	if err != nil {
 		return err
 	}
 	n := o.live[len(o.live)-1]
-	add(fmt.Sprintf("4 strangers that start together, %d live jobs: failures", n),
-		fmt.Sprintf("%d of %d", failed, o.strangers), "8-37 %")
+	add(fmt.Sprintf("4 jobs that start together, %d live jobs: failures", n),
+		fmt.Sprintf("%d of %d", failed, o.starts), "8-37 %")
 	add("the same: the slowest of the four", took.String(), "")
 	holders.end()
 	fmt.Fprintln(os.Stderr, "restarts")
@@ -130,8 +112,8 @@ func (o *options) all(ctx context.Context) error {
 	}
 	add(fmt.Sprintf("kill -9 of %d ranks, until the %d of the next run, which wait to be released, have joined", ranks,
 		ranks), restart.String(), "fails after 0.73 s")
-	measured.Table(os.Stdout, rows)
-	fmt.Println("Medians; in brackets the lowest and highest. Each job claims a directory of its own exclusively.")
+	measured.Table(out, rows)
+	fmt.Fprintln(out, "Medians; in brackets the lowest and highest. Each job claims a directory of its own exclusively.")
 	return nil
 }
 

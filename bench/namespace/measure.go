@@ -1,4 +1,4 @@
-package main
+package namespace
 
 import (
 	"context"
@@ -86,10 +86,10 @@ func (o *options) together(ctx context.Context) (failed int, took measured.Times
 	if err := p.start(strangers); err != nil {
 		return 0, nil, err
 	}
-	for round := range o.strangers {
+	for round := range o.starts {
 		from := time.Now().Add(2 * time.Millisecond).UnixNano()
 		for i, r := range p.list {
-			j := o.job(fmt.Sprint("stranger", i), 0, 1)
+			j := o.job(fmt.Sprint("together", i), 0, 1)
 			j.Key = fmt.Sprintf("%s of round %d", j.Key, round)
 			if err := r.send(order{Op: "join", At: from, Job: j}); err != nil {
 				return 0, nil, err

@@ -1,4 +1,4 @@
-package main
+package namespace
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"leat/bench/runner"
 	"leat/namespace"
 )
 
@@ -141,13 +142,11 @@ type pool struct {
 }
 
 func (p *pool) start(n int) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
 	for range n {
-		cmd := exec.CommandContext(p.ctx, self, "rank")
-		cmd.Stderr = os.Stderr
+		cmd, err := runner.Command(p.ctx, "namespace", "rank")
+		if err != nil {
+			return err
+		}
 		to, err := cmd.StdinPipe()
 		if err != nil {
 			return err

@@ -13,27 +13,34 @@ import (
 	"strings"
 )
 
-// Leat is the program that is measured, with the folder where its inputs are kept.
+// Leat is the program that is measured, with the directory where its inputs are kept.
 type Leat struct {
 	Program string
 	Data    string
-	// Temp is a folder for all that is not kept.
+	// Temp is a directory for all that is not kept.
 	Temp string
-	// Say tells people how far things are.
+	// Say prints progress.
 	Say func(format string, args ...any)
 }
 
-// Find builds leat in temp as make build does, unless program names one, and finds the folder data,
-// by default bench/data of the sources.
+// Root returns the directory of leat's sources.
+func Root(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "leat").Output()
+	if err != nil {
+		return "", fmt.Errorf("finding the sources (run it from within the repository): %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// Find builds leat in temp as make build does, unless program names one, and makes the directory
+// data, by default bench/data of the sources. If temp is empty, it makes a directory in data.
 func Find(ctx context.Context, program, data, temp string, say func(format string, args ...any)) (_ *Leat, err error) {
 	l := &Leat{Temp: temp, Say: say}
 	root := ""
 	if data == "" || program == "" {
-		out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "leat").Output()
-		if err != nil {
-			return nil, fmt.Errorf("finding the sources (run it from within the repository): %w", err)
+		if root, err = Root(ctx); err != nil {
+			return nil, err
 		}
-		root = strings.TrimSpace(string(out))
 	}
 	if data == "" {
 		data = filepath.Join(root, "bench", "data")
@@ -44,11 +51,16 @@ func Find(ctx context.Context, program, data, temp string, say func(format strin
 	if err := os.MkdirAll(l.Data, 0o777); err != nil {
 		return nil, err
 	}
+	if l.Temp == "" {
+		if l.Temp, err = os.MkdirTemp(l.Data, "out-"); err != nil {
+			return nil, err
+		}
+	}
 	if program != "" {
 		l.Program, err = filepath.Abs(program)
 		return l, err
 	}
-	l.Program = filepath.Join(temp, "leat")
+	l.Program = filepath.Join(l.Temp, "leat")
 	build := exec.CommandContext(ctx, "go", "build", "-tags", "disable_grpc_modules", "-trimpath", "-ldflags", "-s -w",
 		"-o", l.Program, "./cmd/leat")
 	build.Dir, build.Stderr, build.Env = root, os.Stderr, append(os.Environ(), "CGO_ENABLED=0")
@@ -58,7 +70,7 @@ func Find(ctx context.Context, program, data, temp string, say func(format strin
 	return l, nil
 }
 
-// Version tells which sources the program is of.
+// Version returns the revision of the sources.
 func Version(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
 	if err != nil {

@@ -5,80 +5,54 @@
 // NumPy; without one only leat is measured, and the output says so. Both sides do the same: an
 // array of float64 is put where workers can see it, by a parent whose two workers are already
 // there, and a task is to look at one element of it.
-package main
+package shm
 
 import (
 	"context"
 	_ "embed"
 	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"leat/bench/measured"
+	"leat/bench/runner"
 	"leat/shm"
 )
 
 //go:embed joblib_peer.py
 var peer string
 
-func main() {
-	if len(os.Args) > 1 && os.Args[1] == "worker" {
-		if err := work(os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, "worker:", err)
-			os.Exit(1)
-		}
-		return
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
-	stop()
-	if errors.Is(err, flag.ErrHelp) {
-		return
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+// Part measures shared memory.
+var Part = &runner.Part{
+	Name: "shm", Summary: "shared memory and joblib", Runs: 7,
+	Run: run,
+	Roles: map[string]func(context.Context, []string) error{
+		"worker": func(context.Context, []string) error { return work(os.Stdin, os.Stdout) },
+	},
 }
 
-func run(ctx context.Context, args []string) error {
-	fs := flag.NewFlagSet("shm", flag.ContinueOnError)
-	rounds := fs.Int("runs", 7, "measured rounds, after one that warms up")
-	quick := fs.Bool("quick", false, "up to 100 MB and one round: tells that the benchmark works, no more")
-	if err := fs.Parse(args); err != nil {
-		return err
-	}
-	if fs.NArg() > 0 {
-		return fmt.Errorf("%q: there are only options", fs.Arg(0))
-	}
-	if *rounds < 1 {
-		return fmt.Errorf("-runs %d: at least 1", *rounds)
-	}
+func run(ctx context.Context, o *runner.Options) error {
 	sizes := []int{1, 100, 1000}
-	if *quick {
-		*rounds, sizes = 1, sizes[:2]
+	if o.Quick {
+		sizes = sizes[:2]
 	}
-	theirs, versions, err := joblib(ctx, *rounds, sizes[len(sizes)-1])
+	theirs, versions, err := joblib(ctx, o.Runs, sizes[len(sizes)-1])
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s\n\n", measured.Machine(fmt.Sprintf("go run ./bench/shm -runs=%d", *rounds), versions))
+	fmt.Fprintf(o.Out, "%s\n\n", measured.Machine(o.Command, versions))
 	if theirs == nil {
-		fmt.Printf("joblib is not installed (Debian: python3-joblib): leat alone was measured.\n\n")
+		fmt.Fprintf(o.Out, "joblib is not installed (Debian: python3-joblib): leat alone was measured.\n\n")
 	}
 	rows := [][]string{{"", "leat", "joblib", "leat ÷ joblib"}}
 	add := func(what string, ours measured.Times, key string) {
 		rows = append(rows, []string{what, ours.String(), theirs[key].String(), ours.Ratio(theirs[key])})
 	}
 	for _, mb := range sizes {
-		t, err := transfer(mb, *rounds)
+		t, err := transfer(mb, o.Runs)
 		if err != nil {
 			return err
 		}
@@ -91,7 +65,7 @@ func run(ctx context.Context, args []string) error {
 		add("attach "+name+", new to the process (joblib: load, mapped)", t.first, load)
 		add("attach "+name+", known to the process", t.known, "")
 	}
-	c, err := calls(*rounds)
+	c, err := calls(o.Runs)
 	if err != nil {
 		return err
 	}
@@ -99,8 +73,8 @@ func run(ctx context.Context, args []string) error {
 	add("1000 tasks on an array of 100 MB that the workers know, each", c.many, "1000 tasks")
 	add("the same (joblib: batch_size=1)", c.many, "1000 single")
 	add("1000 tasks on an array of 80 bytes, sent inline, each", c.tiny, "1000 tiny")
-	measured.Table(os.Stdout, rows)
-	fmt.Println("Medians; in brackets the lowest and highest. joblib sends tasks in batches of its own choice; leat's were sent one by one, each answered before the next.")
+	measured.Table(o.Out, rows)
+	fmt.Fprintln(o.Out, "Medians; in brackets the lowest and highest. joblib sends tasks in batches of its own choice; leat's were sent one by one, each answered before the next.")
 	return nil
 }
 

@@ -1,30 +1,33 @@
-package main
+package shm
 
 import (
-	"os/exec"
-	"path/filepath"
+	"bytes"
+	"os"
 	"strings"
 	"testing"
+
+	"leat/bench/runner"
 )
 
-// TestTheBenchmarkRuns runs it as people do, small.
+// TestMain lets the benchmark start this binary in its roles.
+func TestMain(m *testing.M) {
+	runner.ServeRole(Part)
+	os.Exit(m.Run())
+}
+
+// TestTheBenchmarkRuns runs all of it, small.
 func TestTheBenchmarkRuns(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it builds and takes seconds")
+		t.Skip("it takes seconds")
 	}
-	program := filepath.Join(t.TempDir(), "bench")
-	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	var b bytes.Buffer
+	if err := runner.Run(t.Context(), Part, []string{"-quick"}, &b); err != nil {
+		t.Fatal(err)
 	}
-	cmd := exec.Command(program, "-quick")
-	cmd.Dir = t.TempDir()
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	out := b.String()
 	for _, row := range []string{"| put 100 MB", "| attach 1 MB, known to the process",
 		"| 1000 tasks on an array of 80 bytes"} {
-		if !strings.Contains(string(out), row) {
+		if !strings.Contains(out, row) {
 			t.Errorf("no %q in\n%s", row, out)
 		}
 	}

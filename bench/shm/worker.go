@@ -1,17 +1,18 @@
-package main
+package shm
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"leat/bench/runner"
 	"leat/shm"
 )
 
@@ -100,12 +101,11 @@ type worker struct {
 }
 
 func startWorker() (*worker, error) {
-	self, err := os.Executable()
+	cmd, err := runner.Command(context.Background(), "shm", "worker")
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{cmd: exec.Command(self, "worker")}
-	w.cmd.Stderr = os.Stderr
+	w := &worker{cmd: cmd}
 	if w.in, err = w.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}

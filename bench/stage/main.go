@@ -10,44 +10,39 @@
 //
 // The peer, FileStoreCachePool of Megatron-Energon, can't be installed here: its figures were
 // measured before, on the same kind of machine.
-package main
+package stage
 
 import (
 	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 
 	"leat/bench/measured"
+	"leat/bench/runner"
 )
 
-func main() {
-	if len(os.Args) == 2 && (os.Args[1] == "worker" || os.Args[1] == "server") {
-		role := work
-		if os.Args[1] == "server" {
-			role = serve
-		}
-		if err := role(os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintf(os.Stderr, "%s: %v\n", os.Args[1], err)
-			os.Exit(1)
-		}
-		return
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout)
-	stop()
-	if errors.Is(err, flag.ErrHelp) {
-		return
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+var (
+	bigRuns, objects int
+	profiles         string
+)
+
+// Part measures the stage.
+var Part = &runner.Part{
+	Name: "stage", Summary: "the stage, and a plain program without one", Runs: 5,
+	Sections: []string{"cogs", "hits"},
+	Flags: func(fs *flag.FlagSet) {
+		fs.IntVar(&bigRuns, "big-runs", 3, "measured rounds of the object of 1 GiB, each of half a minute")
+		fs.IntVar(&objects, "objects", 2000, "objects of 100 KiB")
+		fs.StringVar(&profiles, "profiles", "", "a `directory` for processor profiles of the measured processes")
+	},
+	Run: run,
+	Roles: map[string]func(context.Context, []string) error{
+		"worker": func(context.Context, []string) error { return work(os.Stdin, os.Stdout) },
+		"server": func(context.Context, []string) error { return serve(os.Stdin, os.Stdout) },
+	},
 }
 
 // sizes are how much is measured.
@@ -66,40 +61,27 @@ const (
 	largeSize = 8 << 20
 )
 
-func run(ctx context.Context, args []string, out io.Writer) (err error) {
-	s := sizes{shared: 300, large: 64, big: 1 << 30, side: 5490, rooms: len(hitsRooms)}
-	fs := flag.NewFlagSet("stage", flag.ContinueOnError)
-	fs.IntVar(&s.runs, "runs", 5, "measured rounds")
-	fs.IntVar(&s.bigRuns, "big-runs", 3, "measured rounds of the object of 1 GiB, each of half a minute")
-	cogs := fs.Bool("cogs", false, "measure the two COGs alone")
-	hits := fs.Bool("hits", false, "measure the hit rates of epochs alone")
-	fs.IntVar(&s.objects, "objects", 2000, "objects of 100 KiB")
-	where := fs.String("dir", "", "where objects are staged; by default where temporary files are, and for some lines of the tables /dev/shm too")
-	profiles := fs.String("profiles", "", "a folder that gets processor profiles of the measured processes")
-	quick := fs.Bool("quick", false, "little of everything: tells that the benchmark works, no more")
-	if err := fs.Parse(args); err != nil {
-		return err
+func run(ctx context.Context, o *runner.Options) (err error) {
+	if bigRuns < 1 {
+		return fmt.Errorf("-big-runs %d: at least 1", bigRuns)
 	}
-	if fs.NArg() > 0 {
-		return fmt.Errorf("%q: there are only options", fs.Arg(0))
+	if objects < 1 || objects > maxObjects {
+		return fmt.Errorf("-objects %d: 1 to %d", objects, maxObjects)
 	}
-	if s.runs < 1 || s.bigRuns < 1 {
-		return fmt.Errorf("-runs %d -big-runs %d: at least 1", s.runs, s.bigRuns)
-	}
-	if s.objects < 1 || s.objects > maxObjects {
-		return fmt.Errorf("-objects %d: 1 to %d", s.objects, maxObjects)
-	}
-	if *quick {
+	s := sizes{runs: o.Runs, bigRuns: bigRuns, objects: objects, shared: 300, large: 64, big: 1 << 30, side: 5490,
+		rooms: len(hitsRooms)}
+	if o.Quick {
 		s = sizes{runs: 1, bigRuns: 1, objects: 100, shared: 20, large: 6, big: 24 << 20, side: 700, rooms: 1}
 	}
+	out := o.Out
 	b := &bench{sizes: s, ctx: ctx}
-	if *profiles != "" {
-		if b.profiles, err = filepath.Abs(*profiles); err != nil {
+	if profiles != "" {
+		if b.profiles, err = filepath.Abs(profiles); err != nil {
 			return err
 		}
 	}
-	places := []place{{name: "disk", parent: *where}}
-	if *where == "" && !*quick {
+	places := []place{{name: "disk", parent: o.Dir}}
+	if o.Dir == "" && !o.Quick {
 		places = append(places, place{name: "memory", parent: "/dev/shm"})
 	}
 	for _, p := range places {
@@ -112,22 +94,15 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		defer func() { err = errors.Join(err, os.RemoveAll(p.dir)) }()
 		b.places = append(b.places, p)
 	}
-	command := fmt.Sprintf("go run ./bench/stage -runs=%d -big-runs=%d -objects=%d", s.runs, s.bigRuns, s.objects)
-	if *cogs {
-		command = fmt.Sprintf("go run ./bench/stage -cogs -runs=%d", s.runs)
-	}
-	if *hits {
-		command = fmt.Sprintf("go run ./bench/stage -hits -runs=%d", s.runs)
-	}
-	fmt.Fprintf(out, "%s\n\n", measured.Machine(command))
-	if *hits {
+	fmt.Fprintf(out, "%s\n\n", measured.Machine(o.Command))
+	if !o.OnlyAll && o.Only.MatchString("hits") {
 		if err := b.allHits(b.runs); err != nil {
 			return err
 		}
 		b.printHits(out)
 		return nil
 	}
-	if *cogs {
+	if !o.OnlyAll && o.Only.MatchString("cogs") {
 		if err := b.cogs(2*b.runs - 1); err != nil {
 			return fmt.Errorf("two COGs: %w", err)
 		}

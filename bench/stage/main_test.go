@@ -1,4 +1,4 @@
-package main
+package stage
 
 import (
 	"bytes"
@@ -7,15 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"leat/bench/runner"
+
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMain lets the benchmark start this binary as its processes.
+// TestMain lets the benchmark start this binary in its roles.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && (os.Args[1] == "worker" || os.Args[1] == "server") {
-		main()
-		return
-	}
+	runner.ServeRole(Part)
 	os.Exit(m.Run())
 }
 
@@ -26,7 +25,7 @@ func TestTheBenchmarkRuns(t *testing.T) {
 	}
 	dir := t.TempDir()
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"-quick", "-dir", dir}, &out); err != nil {
+	if err := runner.Run(t.Context(), Part, []string{"-quick", "-dir", dir}, &out); err != nil {
 		t.Fatal(err)
 	}
 	report := out.String()

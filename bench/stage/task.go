@@ -1,4 +1,4 @@
-package main
+package stage
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"leat/bench/measured"
+	"leat/bench/runner"
 	"leat/stage"
 )
 
@@ -79,12 +80,10 @@ type process struct {
 
 // start runs this program again in a role.
 func start(ctx context.Context, role string) (*process, error) {
-	self, err := os.Executable()
+	cmd, err := runner.Command(ctx, "stage", role)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, self, role)
-	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package main
+package workers
 
 import (
 	"context"
@@ -97,7 +97,7 @@ func (b *bench) firstBlock(k worker.Launcher, folder string) (s steps, err error
 		return s, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	o := worker.RunOptions{Workers: 1, Command: []string{b.self, "worker"}, Run: "bench", Folder: folder}
+	o := worker.RunOptions{Workers: 1, Command: []string{b.self, "workers", "worker"}, Run: "bench", Folder: folder}
 	if !k.Capabilities().Local {
 		if o.Endpoint, err = c.Listen("127.0.0.1:0"); err != nil {
 			return s, err
@@ -193,7 +193,7 @@ func (b *bench) stream(blocks int, job errand, tls bool) (each time.Duration, er
 func (b *bench) oneWorker(c *worker.Coordinator, tls bool) (end func() error, err error) {
 	if !tls {
 		f, err := subprocess.New(&subprocess.Options{Slots: 1, Output: os.Stderr}).Start(b.ctx, worker.StartOptions{
-			Workers: 1, Command: []string{b.self, "worker"}, Run: "bench", Connect: c.Connect, Gone: c.Gone})
+			Workers: 1, Command: []string{b.self, "workers", "worker"}, Run: "bench", Connect: c.Connect, Gone: c.Gone})
 		if err != nil {
 			return nil, err
 		}
@@ -215,7 +215,7 @@ func (b *bench) oneWorker(c *worker.Coordinator, tls bool) (end func() error, er
 	if err := os.WriteFile(file, secret, 0o600); err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(b.ctx, b.self, "worker")
+	cmd := exec.CommandContext(b.ctx, b.self, "workers", "worker")
 	cmd.Env = append(os.Environ(), worker.EnvFile+"="+file, worker.EnvName+"=bench-0", worker.EnvSlots+"=1")
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {

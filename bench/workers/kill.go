@@ -1,4 +1,4 @@
-package main
+package workers
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ func (b *bench) kill() error {
 	}
 	with := func(more ...string) []string {
 		args := append(slices.Clone(in), "-e", ndviText)
-		if b.quick { // several blocks
+		if b.Quick { // several blocks
 			args = append(args, "--window", "128", "--co", "BLOCKSIZE=128")
 		}
 		return append(append(args, bare...), more...)
@@ -45,7 +45,7 @@ func (b *bench) kill() error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(b.out, "NDVI of %d x %d pixels, one of two workers killed by `kill -9` when so much of the output is there. All outputs are the same bytes.\n\n", b.large, b.large)
+	fmt.Fprintf(b.Out, "NDVI of %d x %d pixels, one of two workers killed by `kill -9` when so much of the output is there. All outputs are the same bytes.\n\n", b.large, b.large)
 	table := [][]string{{"", "wall", "÷ undisturbed", "blocks given out again", "RIOS, not in this run"}}
 	for _, r := range results {
 		base, again, rios := results[0], "", ""
@@ -62,7 +62,7 @@ func (b *bench) kill() error {
 		}
 		table = append(table, []string{r.name, r.wall.String(), r.wall.Ratio(base.wall), again, rios})
 	}
-	measured.Table(b.out, table)
+	measured.Table(b.Out, table)
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package main
+package workers
 
 import (
 	"bytes"
@@ -127,7 +127,7 @@ func (b *bench) compare(variants []variant) ([]*result, error) {
 		results = append(results, &result{variant: v})
 	}
 	var first *digest
-	for round := range b.runs + 1 {
+	for round := range b.Runs + 1 {
 		for i := range results {
 			r := results[(i+round)%len(results)]
 			if round == 0 {
@@ -141,7 +141,7 @@ func (b *bench) compare(variants []variant) ([]*result, error) {
 			}
 			s, again, err := b.one(r.variant, first)
 			if errors.Is(err, errMissed) {
-				b.say("  %d  %-60s %v", round, r.name, err)
+				b.Say("  %d  %-60s %v", round, r.name, err)
 				continue
 			}
 			if err != nil {
@@ -153,7 +153,7 @@ func (b *bench) compare(variants []variant) ([]*result, error) {
 			if *s.out != *first {
 				return nil, fmt.Errorf("%s: the output is another one than that of: %s", r.name, results[0].name)
 			}
-			b.say("  %d  %-60s %.3f s wall  %.3f s processors", round, r.name, s.wall.Seconds(), s.cpu.Seconds())
+			b.Say("  %d  %-60s %.3f s wall  %.3f s processors", round, r.name, s.wall.Seconds(), s.cpu.Seconds())
 			if round > 0 {
 				r.wall, r.cpu = append(r.wall, s.wall), append(r.cpu, s.cpu)
 				r.again = append(r.again, again...)

@@ -1,4 +1,4 @@
-package main
+package workers
 
 import (
 	"bytes"
@@ -7,14 +7,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"leat/bench/runner"
 )
 
-// TestMain lets the benchmark start this binary as its workers.
+// TestMain lets the benchmark start this binary in its roles.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == "worker" {
-		main()
-		return
-	}
+	runner.ServeRole(Part)
 	os.Exit(m.Run())
 }
 
@@ -26,7 +25,7 @@ func TestBenchmarkRuns(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"-quick", "-data", filepath.Join(temp, "data")}, &out); err != nil {
+	if err := runner.Run(t.Context(), Part, []string{"-quick", "-data", filepath.Join(temp, "data")}, &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	report := out.String()
@@ -108,7 +107,7 @@ func TestParseLostWorkerLine(t *testing.T) {
 
 func TestInvalidOptions(t *testing.T) {
 	for _, args := range [][]string{{"-runs", "0"}, {"-only", "("}, {"more"}} {
-		if err := run(t.Context(), args, &bytes.Buffer{}); err == nil {
+		if err := runner.Run(t.Context(), Part, args, &bytes.Buffer{}); err == nil {
 			t.Errorf("%q were taken", args)
 		}
 	}

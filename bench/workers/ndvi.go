@@ -1,4 +1,4 @@
-package main
+package workers
 
 import (
 	"fmt"
@@ -36,7 +36,7 @@ func (b *bench) ndvi() error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(b.out, "NDVI of two uint16 bands, %d x %d, to float32 (`%s`): `leat apply`, pixels only unless said. The outputs of the first five lines are the same bytes, those of the last two too.\n\n", b.side, b.side, ndviText)
+	fmt.Fprintf(b.Out, "NDVI of two uint16 bands, %d x %d, to float32 (`%s`): `leat apply`, pixels only unless said. The outputs of the first five lines are the same bytes, those of the last two too.\n\n", b.side, b.side, ndviText)
 	table := [][]string{{"", "wall", "÷ one process", "processors", "÷ one process", "RIOS, not in this run"}}
 	rios := map[string]string{
 		variants[0].name: "2.05 s (CW_NONE)",
@@ -52,6 +52,6 @@ func (b *bench) ndvi() error {
 			}
 		}
 	}
-	measured.Table(b.out, table)
+	measured.Table(b.Out, table)
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package workers
 
 import (
 	"context"
@@ -38,7 +38,7 @@ func (b *bench) simulation() error {
 	var crowds []int
 	for _, n := range b.crowds {
 		if uint64(n*descriptors+100) > limit.Cur {
-			fmt.Fprintf(b.out, "%d workers were left out: this process may have %d open files (ulimit -n).\n\n", n,
+			fmt.Fprintf(b.Out, "%d workers were left out: this process may have %d open files (ulimit -n).\n\n", n,
 				limit.Cur)
 			continue
 		}
@@ -69,18 +69,18 @@ func (b *bench) simulation() error {
 			}
 		}
 	}
-	fmt.Fprintf(b.out, "Many workers in one process, by TLS over loopback, all of which want blocks all the time; nothing is computed. The workers take at least half of the processors. "+
+	fmt.Fprintf(b.Out, "Many workers in one process, by TLS over loopback, all of which want blocks all the time; nothing is computed. The workers take at least half of the processors. "+
 		"\"Lease\" is how long a worker waits for the answer that gives it blocks.\n\n")
-	measured.Table(b.out, greedy)
+	measured.Table(b.Out, greedy)
 
 	paced := [][]string{{"workers", "a block takes", "blocks a second", "of the possible", "lease: median", "p99",
 		"longest", "workers lost"}}
 	for _, n := range crowds {
 		for _, compute := range []time.Duration{time.Second, 250 * time.Millisecond, 50 * time.Millisecond} {
-			if n < 64 && !b.quick {
+			if n < 64 && !b.Quick {
 				continue
 			}
-			if b.quick {
+			if b.Quick {
 				compute /= 50
 			}
 			cells, err := b.simulate(crowd{workers: n, bytes: 100 << 10, written: true, compute: compute}, &failures,
@@ -94,10 +94,10 @@ func (b *bench) simulation() error {
 			paced = append(paced, append([]string{fmt.Sprint(n), compute.String()}, cells...))
 		}
 	}
-	fmt.Fprintf(b.out, "The same with workers that sleep on each block, results of 100 KiB written by one writer. \"Of the possible\" compares with workers that never wait; start and end, when not all have a block, are in it.\n\n")
-	measured.Table(b.out, paced)
+	fmt.Fprintf(b.Out, "The same with workers that sleep on each block, results of 100 KiB written by one writer. \"Of the possible\" compares with workers that never wait; start and end, when not all have a block, are in it.\n\n")
+	measured.Table(b.Out, paced)
 	for _, f := range failures {
-		fmt.Fprintf(b.out, "%s\n\n", f)
+		fmt.Fprintf(b.Out, "%s\n\n", f)
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func (b *bench) simulate(c crowd, failures *[]string, row func(figures) []string
 	switch {
 	case c.compute > 0: // 3 s, and a few blocks for each
 		o.Blocks = c.workers * int(max(4, min(40, 3*time.Second/c.compute)))
-	case b.quick:
+	case b.Quick:
 		o.Blocks = 20 * c.workers
 	default: // so many that the connections that each makes with its first result matter little, and that a run takes seconds
 		least, each := 20000, 40
@@ -123,7 +123,7 @@ func (b *bench) simulate(c crowd, failures *[]string, row func(figures) []string
 	}
 	var all figures
 	failed := 0
-	for range min(b.runs, 3) {
+	for range min(b.Runs, 3) {
 		f, err := b.simulateOnce(c, o)
 		if b.ctx.Err() != nil {
 			return nil, b.ctx.Err()
@@ -133,10 +133,10 @@ func (b *bench) simulate(c crowd, failures *[]string, row func(figures) []string
 			text, _, _ := strings.Cut(err.Error(), "\n")
 			*failures = append(*failures,
 				fmt.Sprintf("A run of %d workers, results of %s, failed: %s", c.workers, size(c.bytes), text))
-			b.say("  %s", (*failures)[len(*failures)-1])
+			b.Say("  %s", (*failures)[len(*failures)-1])
 			continue
 		}
-		b.say("  %d KiB, written %v, %v: %v", c.bytes>>10, c.written, c.compute, f)
+		b.Say("  %d KiB, written %v, %v: %v", c.bytes>>10, c.written, c.compute, f)
 		all = append(all, f)
 	}
 	cells = row(all)

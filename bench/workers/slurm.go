@@ -1,4 +1,4 @@
-package main
+package workers
 
 import (
 	"errors"
@@ -29,7 +29,7 @@ func (b *bench) slurm() error {
 		return err
 	}
 	if cluster == nil {
-		fmt.Fprintf(b.out, "Slurm was left out: %s.\n\n", why)
+		fmt.Fprintf(b.Out, "Slurm was left out: %s.\n\n", why)
 		b.missing(slurmTarget, why)
 		return nil
 	}
@@ -85,8 +85,8 @@ func (b *bench) slurm() error {
 			local, whole = append(local, one.wall), append(whole, other.wall)
 		}
 	}
-	fmt.Fprintf(b.out, "Slurm, a cluster of one node on this machine that looks at new jobs at once (`batch_sched_delay=0`; by default it is up to 3 s later), %d jobs of one worker, from the call that submits:\n\n", b.jobs)
-	measured.Table(b.out, [][]string{
+	fmt.Fprintf(b.Out, "Slurm, a cluster of one node on this machine that looks at new jobs at once (`batch_sched_delay=0`; by default it is up to 3 s later), %d jobs of one worker, from the call that submits:\n\n", b.jobs)
+	measured.Table(b.Out, [][]string{
 		{"", "time"},
 		{"for comparison: sbatch of a script that makes a file, until that is there", bareJob.String()},
 		{"sbatch has taken the job", started.String()},

@@ -1,4 +1,4 @@
-package main
+package workers
 
 import (
 	"fmt"
@@ -33,8 +33,8 @@ func (b *bench) start() error {
 			started, first, ended = append(started, s.started), append(first, s.first), append(ended, s.ended)
 		}
 	}
-	fmt.Fprintf(b.out, "Start of a worker, %d times, from the call that starts it:\n\n", b.starts)
-	measured.Table(b.out, [][]string{
+	fmt.Fprintf(b.Out, "Start of a worker, %d times, from the call that starts it:\n\n", b.starts)
+	measured.Table(b.Out, [][]string{
 		{"", "time"},
 		{"`leat worker` until it has joined the run", joined.String()},
 		{"for comparison: `leat --version`, from its start to its end", program.String()},
@@ -86,7 +86,7 @@ func (b *bench) trivialBlocks() error {
 			return s.wall / time.Duration(b.trivial), nil
 		}})
 	}
-	for round := range b.runs + 1 {
+	for round := range b.Runs + 1 {
 		for i := range lines {
 			l := lines[(i+round)%len(lines)]
 			took, err := l.run()
@@ -98,13 +98,13 @@ func (b *bench) trivialBlocks() error {
 			}
 		}
 	}
-	fmt.Fprintf(b.out, "%d blocks without work, one worker of one slot: the time of one. \"The channel alone\" is measured when the worker is there, and each result is accepted before the next; the whole runs of leat have their start and end in them, blocks of 16 x 16 pixels, "+
+	fmt.Fprintf(b.Out, "%d blocks without work, one worker of one slot: the time of one. \"The channel alone\" is measured when the worker is there, and each result is accepted before the next; the whole runs of leat have their start and end in them, blocks of 16 x 16 pixels, "+
 		"and as many processors as there are.\n\n", b.trivial)
 	table := [][]string{{"", "a block"}}
 	for _, l := range lines {
 		table = append(table, []string{l.name, l.times.String()})
 	}
-	measured.Table(b.out, table)
+	measured.Table(b.Out, table)
 	for _, l := range []*line{lines[0], lines[3], lines[len(lines)-2], lines[len(lines)-1]} {
 		b.target(fmt.Sprintf("%d trivial blocks, %s < 1 ms each", b.trivial, l.name), l.times, time.Millisecond)
 	}

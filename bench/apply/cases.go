@@ -1,4 +1,4 @@
-package main
+package apply
 
 import (
 	"context"
@@ -69,7 +69,7 @@ func (b *bench) ndvi(ctx context.Context) error {
 		variants = append(variants, variant{name: "NumPy alone, from memory to memory", peer: true, computeOnly: true,
 			args: []string{b.python, b.script("ndvi_memory.py"), red, nir}})
 	}
-	results, err := b.measure(ctx, variants, b.runs)
+	results, err := b.measure(ctx, variants, b.Runs)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (b *bench) memory(ctx context.Context) error {
 			return err
 		}
 		v := b.apply(fmt.Sprintf("leat as it comes, %d x %d", n, n), ndviText, []string{"red=" + red, "nir=" + nir})
-		more, err := b.measure(ctx, []variant{v}, min(b.runs, 3))
+		more, err := b.measure(ctx, []variant{v}, min(b.Runs, 3))
 		if err != nil {
 			return err
 		}
@@ -131,13 +131,13 @@ func (b *bench) extras(ctx context.Context) error {
 		b.apply("with overviews 4, 8, …", ndviText, in, "--no-stats"),
 		b.apply("with all of these, as it comes", ndviText, in),
 		b.apply("the same with --cog (levels 2, 4, 8, …)", ndviText, in, "--cog"),
-	}, 2*b.runs)
+	}, 2*b.Runs)
 	if err != nil {
 		return err
 	}
 	b.table("What statistics and overviews add",
 		fmt.Sprintf("Medians of %d runs; the targets are on medians of what one round's runs add to its first.",
-			2*b.runs), results)
+			2*b.Runs), results)
 	for _, e := range []struct {
 		what  string
 		i     int
@@ -169,13 +169,13 @@ func (b *bench) focal(ctx context.Context) error {
 		return err
 	}
 	mine, out := b.outFile("leat.tif"), b.outFile("peer.tif")
-	variants := []variant{{name: "leat, a Go function, pixels only", args: []string{b.self, "job", "focal", in, mine},
+	variants := []variant{{name: "leat, a Go function, pixels only", args: []string{b.self, "apply", "job", "focal", in, mine},
 		out: mine}}
 	variants = append(variants, b.peer("rasterio and NumPy: cumulative sums, 512 rows at a time", "focal.py", out,
 		"plain", in, out)...)
 	variants = append(variants, tuned(b.peer("the same tuned: sums in the cache, two threads, best coding", "focal.py",
 		out, "tuned", in, out))...)
-	results, err := b.measure(ctx, variants, b.runs)
+	results, err := b.measure(ctx, variants, b.Runs)
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func tuned(v []variant) []variant {
 func (b *bench) median(ctx context.Context) error {
 	const dates = 12
 	size := 4096
-	if b.quick {
+	if b.Quick {
 		size = 700
 	}
 	red, _, err := b.inputs.bands(ctx, b.size())
@@ -219,7 +219,7 @@ func (b *bench) median(ctx context.Context) error {
 	variants = append(variants, script("numpy.partition, two threads, best coding", "tuned")...)
 	variants = append(variants, tuned(script("a sorting network of numpy.minimum and maximum, two threads, best coding",
 		"network"))...)
-	results, err := b.measure(ctx, variants, b.runs)
+	results, err := b.measure(ctx, variants, b.Runs)
 	if err != nil {
 		return err
 	}
@@ -258,7 +258,7 @@ func (b *bench) polynomial(ctx context.Context) error {
 		"polynomial.py", out, "plain", text, coefficients, in, out)...)
 	variants = append(variants, tuned(b.peer("in place and in the cache, two threads, best coding", "polynomial.py",
 		out, "tuned", text, coefficients, in, out))...)
-	results, err := b.measure(ctx, variants, b.runs)
+	results, err := b.measure(ctx, variants, b.Runs)
 	if err != nil {
 		return err
 	}
@@ -277,7 +277,7 @@ func (b *bench) compute(ctx context.Context) error {
 	var variants []variant
 	for _, n := range []string{"1", "2"} {
 		variants = append(variants, variant{name: "leat's package expr, goroutines: " + n,
-			args: []string{b.self, "job", "compute", n, text, in}, computeOnly: true})
+			args: []string{b.self, "apply", "job", "compute", n, text, in}, computeOnly: true})
 	}
 	for _, v := range [][2]string{{"NumPy: the expression as it stands", "memory"},
 		{"NumPy, in place and in the cache", "memory-tuned"},
@@ -287,7 +287,7 @@ func (b *bench) compute(ctx context.Context) error {
 	for i := range variants {
 		variants[i].computeOnly = true
 	}
-	results, err := b.measure(ctx, variants, b.runs)
+	results, err := b.measure(ctx, variants, b.Runs)
 	if err != nil {
 		return err
 	}
@@ -337,11 +337,11 @@ func (b *bench) small(ctx context.Context) error {
 	if b.gdalCalc != "" {
 		variants = append(variants, variant{name: "gdalinfo", peer: true, args: []string{"gdalinfo", smallRed}})
 	}
-	results, err := b.measure(ctx, variants, 3*b.runs)
+	results, err := b.measure(ctx, variants, 3*b.Runs)
 	if err != nil {
 		return err
 	}
-	b.table("A small file, 627 x 603", fmt.Sprintf("The time of starting and ending. Medians of %d runs.", 3*b.runs),
+	b.table("A small file, 627 x 603", fmt.Sprintf("The time of starting and ending. Medians of %d runs.", 3*b.Runs),
 		results)
 	b.target("leat apply on a small file in < 50 ms", 1000*results[0].time().median, 50, "%.0f ms")
 	return nil

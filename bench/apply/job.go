@@ -1,4 +1,4 @@
-package main
+package apply
 
 import (
 	"context"
@@ -17,8 +17,7 @@ import (
 )
 
 // runJob is what this program does when it is run as a process to be measured.
-func runJob(args []string) error {
-	ctx := context.Background()
+func runJob(ctx context.Context, args []string) error {
 	switch {
 	case len(args) == 3 && args[0] == "focal":
 		_, err := apply.Run(ctx, focalJob(args[1], args[2]))
@@ -107,7 +106,7 @@ func (b *bench) profile(ctx context.Context, path string) error {
 		return err
 	}
 	defer f.Close()
-	for i := range b.runs + 1 {
+	for i := range b.Runs + 1 {
 		if i == 1 { // the first one warmed up
 			if err := pprof.StartCPUProfile(f); err != nil {
 				return err
@@ -116,8 +115,8 @@ func (b *bench) profile(ctx context.Context, path string) error {
 		}
 		res, err := apply.Run(ctx, apply.Job{
 			Inputs: map[string]apply.Input{"red": apply.File(red), "nir": apply.File(nir)},
-			Outputs: map[string]apply.Output{"ndvi": {Path: b.outFile("ndvi.tif"), NoOverviews: !b.withExtras,
-				NoStatistics: !b.withExtras}},
+			Outputs: map[string]apply.Output{"ndvi": {Path: b.outFile("ndvi.tif"), NoOverviews: !withExtras,
+				NoStatistics: !withExtras}},
 			Expressions: map[string]string{"ndvi": ndviText},
 		})
 		if err != nil {

@@ -1,4 +1,4 @@
-package main
+package apply
 
 import (
 	"context"
@@ -37,5 +37,5 @@ func (b *bench) machine(ctx context.Context) string {
 	if out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output(); err == nil {
 		leat += " (" + strings.TrimSpace(string(out)) + ")"
 	}
-	return measured.Machine(b.command, b.versions, leat)
+	return measured.Machine(b.Command, b.versions, leat)
 }

@@ -1,4 +1,4 @@
-package main
+package apply
 
 import (
 	"bytes"
@@ -120,7 +120,7 @@ func (b *bench) measure(ctx context.Context, variants []variant, runs int) ([]*r
 			b.say("  left out: %v", r.err)
 			continue
 		}
-		if b.quick { // this run will do
+		if b.Quick { // this run will do
 			r.samples = append(r.samples, s)
 		}
 		switch {
@@ -140,7 +140,7 @@ func (b *bench) measure(ctx context.Context, variants []variant, runs int) ([]*r
 			return nil, err
 		}
 	}
-	if b.quick {
+	if b.Quick {
 		return results, nil
 	}
 	for round := range runs {
@@ -153,7 +153,7 @@ func (b *bench) measure(ctx context.Context, variants []variant, runs int) ([]*r
 			if err != nil {
 				return nil, err
 			}
-			if b.verbose {
+			if b.Verbose {
 				b.say("  %d  %-50s %.3f s wall  %.3f inner  %.3f cpu", round+1, r.name, s.wall.Seconds(),
 					s.inner.Seconds(), s.cpu.Seconds())
 			}

@@ -1,4 +1,4 @@
-package main
+package apply
 
 import (
 	"context"
@@ -6,11 +6,18 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"leat/bench/runner"
 )
 
 // bench is one run of the benchmark.
 type bench struct {
-	options
+	*runner.Options
+	data     string // directory of inputs, absolute
+	out      string // directory of outputs, absolute; removed at the end
+	leat     string // the program
+	self     string // this program
+	peers    string // directory of scripts, absolute
 	inputs   *inputs
 	python   string // "": none that has what the peers need
 	gdalCalc string
@@ -25,9 +32,9 @@ func (b *bench) all(ctx context.Context) error {
 	b.findPeers(ctx)
 	b.print("%s\n", b.machine(ctx))
 	b.print("Medians of %d alternating runs after one to warm up, of whole processes; in brackets the lowest and highest. \"Without start\" leaves out the start of Python and its imports. "+
-		"Ratios are leat's time divided by the peer's: below 1 leat is quicker. Memory is the peak of resident pages.\n", b.runs)
-	if b.quick {
-		b.print("**Quick: small inputs, one run. These numbers tell that the benchmark works and nothing else.**\n")
+		"Ratios are leat's time divided by the peer's: below 1 leat is quicker. Memory is the peak of resident pages.\n", b.Runs)
+	if b.Quick {
+		b.print("%s", strings.TrimSuffix(runner.QuickNote, "\n"))
 	}
 	for _, c := range []struct {
 		name string
@@ -36,7 +43,7 @@ func (b *bench) all(ctx context.Context) error {
 		{"ndvi", b.ndvi}, {"memory", b.memory}, {"extras", b.extras}, {"focal", b.focal}, {"median", b.median},
 		{"polynomial", b.polynomial}, {"compute", b.compute}, {"small", b.small},
 	} {
-		if !b.cases.MatchString(c.name) {
+		if !b.Only.MatchString(c.name) {
 			continue
 		}
 		b.say("%s", c.name)
@@ -56,11 +63,11 @@ func (b *bench) all(ctx context.Context) error {
 	return nil
 }
 
-// say tells people how far things are.
+// say prints progress.
 func (b *bench) say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
 // print adds to the report.
-func (b *bench) print(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+func (b *bench) print(format string, args ...any) { fmt.Fprintf(b.Out, format+"\n", args...) }
 
 func (b *bench) note(format string, args ...any) {
 	b.notes = append(b.notes, fmt.Sprintf(format, args...))
@@ -85,7 +92,7 @@ func (b *bench) outFile(name string) string { return filepath.Join(b.out, name) 
 
 // size is the side of the scene of most cases.
 func (b *bench) size() int {
-	if b.quick {
+	if b.Quick {
 		return 1100
 	}
 	return 5490
@@ -93,7 +100,7 @@ func (b *bench) size() int {
 
 // sizes are those of the memory case.
 func (b *bench) sizes() []int {
-	if b.quick {
+	if b.Quick {
 		return []int{1100, 1600}
 	}
 	return []int{5490, 10980, 21960}

@@ -1,4 +1,4 @@
-package main
+package apply
 
 import (
 	"context"
@@ -9,11 +9,15 @@ import (
 	"go.uber.org/goleak"
 
 	"leat/apply"
+	"leat/bench/runner"
 	"leat/ndarray"
 	"leat/raster"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	runner.ServeRole(Part)
+	goleak.VerifyTestMain(m)
+}
 
 // writeReflectance writes size x size reflectances with four decimals.
 func writeReflectance(t *testing.T, path string, width, height int) []float32 {

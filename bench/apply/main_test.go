@@ -1,14 +1,15 @@
-package main
+package apply
 
 import (
 	"bytes"
 	"math"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"leat/bench/runner"
 )
 
 func TestTheMedianOfAnEvenNumberIsTheMeanOfTheMiddleTwo(t *testing.T) {
@@ -61,19 +62,13 @@ func TestTheBenchmarkRuns(t *testing.T) {
 		t.Skip("takes some 20 s")
 	}
 	dir := t.TempDir()
-	probe := &bench{options: options{peers: "peers"}, inputs: &inputs{}}
+	probe := &bench{Options: &runner.Options{Quick: true}, peers: "peers", inputs: &inputs{}}
 	if probe.findPeers(t.Context()); probe.python == "" {
 		t.Skip("NumPy and rasterio are not installed: install python3-numpy and python3-rasterio")
 	}
-	program := filepath.Join(dir, "bench")
-	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), program, "-quick", "-data", filepath.Join(dir, "data"))
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%v\n%s", err, stderr.String())
+	var stdout bytes.Buffer
+	if err := runner.Run(t.Context(), Part, []string{"-quick", "-data", filepath.Join(dir, "data")}, &stdout); err != nil {
+		t.Fatal(err)
 	}
 	report := stdout.String()
 	if strings.Contains(report, "differ, by") {
