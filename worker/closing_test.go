@@ -210,46 +210,6 @@ func TestLeaveWithWaitingResult(t *testing.T) {
 	}
 }
 
-func TestLeaseSupersededBeforeArrival(t *testing.T) {
-	w := &work{times: quick, connCtx: t.Context(), held: map[uint64]*item{}, supersededEarly: map[uint64]bool{},
-		limit: 3,
-		todo:  make(chan *item, 3)}
-	w.ctx, w.stop = context.WithCancelCause(t.Context())
-	defer w.stop(nil)
-	says := func(answer string) *conn {
-		return newConn(nil, &scripted{r: strings.NewReader(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(answer), answer))})
-	}
-	w.beats, w.leases = says(`{"superseded":[7]}`), says(`{"leases":[{"lease":7,"block":1},{"lease":8,"block":2}]}`)
-	if err := errors.Join(w.beat(w.connCtx), w.lease(w.connCtx)); err != nil {
-		t.Fatal(err)
-	}
-	if a, b := <-w.todo, <-w.todo; a.ctx.Err() == nil || b.ctx.Err() != nil || len(w.supersededEarly) != 0 {
-		t.Errorf("lease 7: %v, lease 8: %v, %v", a.ctx.Err(), b.ctx.Err(), w.supersededEarly)
-	}
-}
-
-// A request for blocks that is on its way when the worker gives back what it has may be answered
-// afterwards.
-func TestLeaseAfterEndIsDropped(t *testing.T) {
-	for _, over := range []bool{false, true} {
-		const answer = `{"leases":[{"lease":7,"block":1}]}`
-		w := &work{times: quick, connCtx: t.Context(), held: map[uint64]*item{}, limit: 2, todo: make(chan *item, 2)}
-		w.ctx, w.stop = context.WithCancelCause(t.Context())
-		w.leases = newConn(nil, &scripted{r: strings.NewReader(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(answer), answer))})
-		if over {
-			w.stop(errClosing)
-		}
-		if err := w.lease(w.connCtx); err != nil {
-			t.Fatal(err)
-		}
-		w.stop(nil)
-		if n := len(w.todo); over != (n == 0) || over != (fmt.Sprint(w.dropped) == "[7]") ||
-			over != (len(w.held) == 0) {
-			t.Errorf("over: %v; %d to do, %v dropped, %v held", over, n, w.dropped, w.held)
-		}
-	}
-}
-
 func TestOpenContextEnd(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		c := newTestChannel(t, testOptions(2, newTaken()))

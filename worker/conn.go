@@ -365,8 +365,3 @@ func post[A any, P checker[A]](ctx context.Context, l *conn, path string, messag
 	}
 	return a, nil
 }
-
-// empty is an answer without fields.
-type empty struct{}
-
-func (*empty) check() error { return nil }

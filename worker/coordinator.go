@@ -10,7 +10,6 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -431,5 +430,3 @@ func (c *Coordinator) buffer(n int64) ([]byte, func()) {
 	}
 	return (*p)[:n], func() { c.pool.Put(p) }
 }
-
-func thisArch() string { return runtime.GOOS + "/" + runtime.GOARCH }

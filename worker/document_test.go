@@ -13,7 +13,7 @@ import (
 	"leat/internal/pytest"
 )
 
-const document = "../docs/format/worker.md"
+const document = "../../../docs/format/worker.md"
 
 // blocksOf are the texts between fences of a language in the document.
 func blocksOf(t testing.TB, language string) (blocks []string) {
@@ -87,7 +87,11 @@ func TestCurlSessionOfDocument(t *testing.T) {
 	o.Note = func() json.RawMessage { return json.RawMessage(`{"coding":2}`) }
 	c := newTestChannel(t, o)
 	folder := t.TempDir()
-	if err := os.WriteFile(folder+"/secret", []byte(textOf(t, listen(t, c))), 0o600); err != nil {
+	secret, err := listen(t, c).MarshalText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(folder+"/secret", secret, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var script strings.Builder

@@ -2,13 +2,11 @@ package worker
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"strconv"
 	"strings"
 )
@@ -25,13 +23,6 @@ type Endpoint struct {
 	// Token is sent with each message.
 	Token string `json:"token"`
 }
-
-// Bounds of an endpoint's text, which comes from files and variables.
-const (
-	maxEndpoint  = 16 << 10
-	maxAddresses = 64
-	pinPrefix    = "sha256//"
-)
 
 // IsZero reports whether all fields are empty.
 func (i Endpoint) IsZero() bool { return len(i.Addresses) == 0 && i.Pin == "" && i.Token == "" }
@@ -77,48 +68,11 @@ func (i *Endpoint) UnmarshalText(text []byte) error {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("endpoint has data after its end")
 	}
-	if err := Endpoint(p).check(); err != nil {
+	if err := checkEndpoint(p.Addresses, p.Pin, p.Token); err != nil {
 		return err
 	}
 	*i = Endpoint(p)
 	return nil
-}
-
-func (i Endpoint) check() error {
-	if n := len(i.Addresses); n < 1 || n > maxAddresses {
-		return fmt.Errorf("endpoint has %d addresses, expected 1 to %d", n, maxAddresses)
-	}
-	for _, a := range i.Addresses {
-		host, port, err := net.SplitHostPort(a)
-		if err != nil || host == "" || len(host) > 255 || !isPrintable(a) {
-			return errors.New("endpoint address is not HOST:PORT")
-		}
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return errors.New("endpoint port is not a number from 1 to 65535")
-		}
-	}
-	if _, err := parsePin(i.Pin); err != nil {
-		return err
-	}
-	if len(i.Token) < 16 || len(i.Token) > 512 {
-		return errors.New("endpoint token does not have 16 to 512 bytes")
-	}
-	for _, b := range []byte(i.Token) {
-		if b <= ' ' || b > '~' { // it is sent in a header
-			return errors.New("endpoint token has characters that a header can't hold")
-		}
-	}
-	return nil
-}
-
-// parsePin returns the 32 bytes of a pin.
-func parsePin(pin string) ([]byte, error) {
-	text, ok := strings.CutPrefix(pin, pinPrefix)
-	sum, err := base64.StdEncoding.DecodeString(text)
-	if !ok || err != nil || len(sum) != 32 {
-		return nil, errors.New("endpoint pin is not " + pinPrefix + " and 32 bytes in base64")
-	}
-	return sum, nil
 }
 
 // WorkerName returns the name of a launcher's worker i, as used in messages, logs and file names:

@@ -3,10 +3,8 @@ package worker
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -17,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func someInvitation() Endpoint {
+func testEndpoint() Endpoint {
 	return Endpoint{
 		Addresses: []string{"10.0.0.1:4711", "[fd00::1]:4711", "node1:4711"},
 		Pin:       pinPrefix + "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",
@@ -25,90 +23,13 @@ func someInvitation() Endpoint {
 	}
 }
 
-func textOf(t testing.TB, i Endpoint) string {
+func testText(t testing.TB, i Endpoint) string {
 	t.Helper()
 	b, err := i.MarshalText()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(b)
-}
-
-func TestEndpointTextRoundTrip(t *testing.T) {
-	i := someInvitation()
-	text := textOf(t, i)
-	if strings.Contains(text, "\n") {
-		t.Errorf("more than a line: %q", text)
-	}
-	var got Endpoint
-	if err := got.UnmarshalText([]byte(" " + text + "\n")); err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(i, got); d != "" {
-		t.Error(d)
-	}
-}
-
-func TestEndpointHidesSecrets(t *testing.T) {
-	i := someInvitation()
-	e := &Environment{Name: "slurm-1", Kind: "slurm", Endpoint: i}
-	o := StartOptions{Endpoint: i}
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
-		for _, v := range []any{i, &i, e, *e, o, []Endpoint{i}, struct{ I any }{i}} {
-			if s := fmt.Sprintf(verb, v); strings.Contains(s, i.Token) || strings.Contains(s,
-				i.Pin) || strings.Contains(s, fmt.Sprintf("%x", i.Token)) {
-				t.Errorf("%s of %T: %s", verb, v, s)
-			}
-		}
-	}
-	for _, v := range []any{i, &i, e, o} {
-		var b strings.Builder
-		slog.New(slog.NewTextHandler(&b, nil)).Info("m", "v", v)
-		slog.New(slog.NewJSONHandler(&b, nil)).Info("m", "v", v)
-		if strings.Contains(b.String(), i.Token) {
-			t.Errorf("slog of %T: %s", v, b.String())
-		}
-	}
-	if b, err := json.Marshal(o.Endpoint); err == nil {
-		t.Errorf("an invitation was written into JSON: %s", b)
-	}
-}
-
-func TestInvalidEndpointsAreNotShown(t *testing.T) {
-	good := textOf(t, someInvitation())
-	edit := func(f func(*Endpoint)) string {
-		i := someInvitation()
-		f(&i)
-		return textOf(t, i)
-	}
-	for name, text := range map[string]string{
-		"nothing":           "",
-		"no JSON":           "a-secret-of-43",
-		"two":               good + good,
-		"other fields":      strings.Replace(good, `"pin"`, `"pins"`, 1),
-		"no address":        edit(func(i *Endpoint) { i.Addresses = nil }),
-		"many addresses":    edit(func(i *Endpoint) { i.Addresses = make([]string, 65) }),
-		"no port":           edit(func(i *Endpoint) { i.Addresses = []string{"node1"} }),
-		"port 0":            edit(func(i *Endpoint) { i.Addresses = []string{"node1:0"} }),
-		"port by name":      edit(func(i *Endpoint) { i.Addresses = []string{"node1:http"} }),
-		"no host":           edit(func(i *Endpoint) { i.Addresses = []string{":80"} }),
-		"control":           edit(func(i *Endpoint) { i.Addresses = []string{"a\x1b:80"} }),
-		"another hash":      edit(func(i *Endpoint) { i.Pin = "sha1//AAAA" }),
-		"a short pin":       edit(func(i *Endpoint) { i.Pin = pinPrefix + "AAAA" }),
-		"a short token":     edit(func(i *Endpoint) { i.Token = "a-secret" }),
-		"a token in lines":  edit(func(i *Endpoint) { i.Token += "\r\nX: a-secret" }),
-		"a long token":      edit(func(i *Endpoint) { i.Token = strings.Repeat("a-secret", 100) }),
-		"more than its due": strings.Repeat(" ", maxEndpoint) + good,
-	} {
-		got := Endpoint{Token: "as before"}
-		err := got.UnmarshalText([]byte(text))
-		if err == nil || strings.Contains(err.Error(), "a-secret") {
-			t.Errorf("%s: %v", name, err)
-		}
-		if got.Token != "as before" {
-			t.Errorf("%s: it was changed", name)
-		}
-	}
 }
 
 func TestFromEnvironmentUnsetsVariables(t *testing.T) {
@@ -120,7 +41,7 @@ func TestFromEnvironmentUnsetsVariables(t *testing.T) {
 	if e, err := FromEnvironment(t.Context(), nil); e != nil || err != nil {
 		t.Fatalf("without variables: %v, %v", e, err)
 	}
-	t.Setenv(EnvInvitation, textOf(t, someInvitation()))
+	t.Setenv(EnvInvitation, testText(t, testEndpoint()))
 	t.Setenv(EnvName, "slurm-17")
 	t.Setenv(EnvSlots, "3")
 	t.Setenv("LEAT_WORKERS", "is another's")
@@ -128,7 +49,7 @@ func TestFromEnvironmentUnsetsVariables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &Environment{Name: "slurm-17", Kind: "slurm", Slots: 3, Endpoint: someInvitation()}
+	want := &Environment{Name: "slurm-17", Kind: "slurm", Slots: 3, Endpoint: testEndpoint()}
 	if d := cmp.Diff(want, e); d != "" {
 		t.Error(d)
 	}
@@ -143,7 +64,7 @@ func TestFromEnvironmentUnsetsVariables(t *testing.T) {
 }
 
 func TestEnvironments(t *testing.T) {
-	text := textOf(t, someInvitation())
+	text := testText(t, testEndpoint())
 	folder := t.TempDir()
 	file := func(name string, mode os.FileMode, content string) string {
 		p := filepath.Join(folder, name)
@@ -224,12 +145,12 @@ func TestEnvironments(t *testing.T) {
 		switch {
 		case x.err != "":
 			if err == nil || !strings.Contains(err.Error(), x.err) || strings.Contains(err.Error(),
-				someInvitation().Token) {
+				testEndpoint().Token) {
 				t.Errorf("%s: %v", x.what, err)
 			}
 		case err != nil:
 			t.Errorf("%s: %v", x.what, err)
-		case e.Name != x.name || cmp.Diff(e.Endpoint, someInvitation()) != "":
+		case e.Name != x.name || cmp.Diff(e.Endpoint, testEndpoint()) != "":
 			t.Errorf("%s: %+v", x.what, e.Name)
 		}
 	}
@@ -239,7 +160,7 @@ func TestSecretFileOwnerAndMode(t *testing.T) {
 	path := "/etc/passwd" // of root
 	if os.Geteuid() == 0 {
 		path = filepath.Join(t.TempDir(), "secret")
-		if err := os.WriteFile(path, []byte(textOf(t, someInvitation())), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(testText(t, testEndpoint())), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Chown(path, 12345, -1); err != nil {

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
-	"reflect"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -76,62 +75,6 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-func FuzzEndpoint(f *testing.F) {
-	f.Add(textOf(f, someInvitation()))
-	f.Add(`{"addresses":["a:1"],"pin":"sha256//","token":""}`)
-	f.Add("fds:3,4,5")
-	f.Fuzz(func(t *testing.T, s string) {
-		var i Endpoint
-		if err := i.UnmarshalText([]byte(s)); err != nil {
-			if !i.IsZero() {
-				t.Fatal("changed by a text that was refused")
-			}
-			return
-		}
-		b, err := i.MarshalText()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var j Endpoint
-		if err := j.UnmarshalText(b); err != nil || !reflect.DeepEqual(i, j) {
-			t.Fatalf("%s: %v", b, err)
-		}
-		if strings.Contains(i.String(), i.Token) && !strings.Contains(strings.Join(i.Addresses, ","), i.Token) {
-			t.Fatal("the token is shown")
-		}
-		if _, err := clientConfig(i.Pin); err != nil {
-			t.Fatal(err)
-		}
-	})
-}
-
-func FuzzEnvironment(f *testing.F) {
-	f.Add(EnvInvitation, "fds:3,4,5", EnvName, "a-1", EnvSlots, "2")
-	f.Add(EnvInvitation, textOf(f, someInvitation()), EnvKind, "a", EnvIndexFrom, "I")
-	f.Add(EnvSecret, "ssm:x", EnvName, "a", EnvFirst, "1")
-	f.Fuzz(func(t *testing.T, a, av, b, bv, c, cv string) {
-		set := map[string]string{}
-		for _, kv := range [][2]string{{a, av}, {b, bv}, {c, cv}} {
-			if kv[0] == EnvFile || kv[0] == EnvInvitation && strings.HasPrefix(kv[1], "fds:") {
-				// No files of the machine are opened, and no descriptors of this process taken.
-				if fds, err := parseDescriptors(strings.TrimPrefix(kv[1], "fds:")); err == nil &&
-					(len(fds) < 3 || fds[0] < 3) {
-					t.Fatalf("%v", fds)
-				}
-				return
-			}
-			set[kv[0]] = kv[1]
-		}
-		e, err := readEnvironment(t.Context(), set, func(string) string { return "7" }, nil)
-		if err != nil {
-			return
-		}
-		if !isName(e.Name) || !isName(e.Kind) || e.Slots < 0 || e.Slots > maxSlots || e.Endpoint.check() != nil {
-			t.Fatalf("%+v", e)
-		}
-	})
-}
-
 func FuzzResultHeader(f *testing.F) {
 	f.Add("Leat-Worker: 1\r\nLeat-Lease: 2\r\nLeat-Block: 3\r\nLeat-Crc32c: 00ff00ff\r\n")
 	f.Add("Leat-Worker: 1\r\nLeat-Worker: 1\r\nLeat-Lease: +2\r\nLeat-Block: -3\r\nLeat-Crc32c: 0x1\r\n")
@@ -144,21 +87,6 @@ func FuzzResultHeader(f *testing.F) {
 		h, err := parseResultHeader(r.Header)
 		if err == nil && (h.worker < 0 || h.block < 0) {
 			t.Fatalf("%+v", h)
-		}
-	})
-}
-
-// FuzzAnswer: what answers a worker in place of its run.
-func FuzzAnswer(f *testing.F) {
-	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"))
-	f.Add([]byte("HTTP/1.1 410 Gone\r\nConnection: close\r\nContent-Length: 27\r\n\r\n{\"error\":\"e\",\"code\":\"lost\"}"))
-	f.Add([]byte("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"))
-	f.Add([]byte("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n"))
-	f.Fuzz(func(t *testing.T, answer []byte) {
-		l := newConn(nil, &scripted{r: bytes.NewReader(answer)})
-		b, err := l.call(t.Context(), pathLease, nil, [][]byte{[]byte("{}")}, 0, 1000)
-		if err == nil && len(b) > 1000 {
-			t.Fatalf("%d bytes", len(b))
 		}
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -332,14 +331,3 @@ func (l *lines) warnings() (n int) {
 	}
 	return n
 }
-
-// scripted is a connection whose other side says what it will, whatever it hears.
-type scripted struct {
-	net.Conn
-	r io.Reader
-}
-
-func (s *scripted) Read(b []byte) (int, error)  { return s.r.Read(b) }
-func (s *scripted) Write(b []byte) (int, error) { return len(b), nil }
-func (s *scripted) Close() error                { return nil }
-func (s *scripted) SetDeadline(time.Time) error { return nil }

@@ -378,17 +378,6 @@ func TestJoinRetriesWhileListenerExists(t *testing.T) {
 	k.check(t, 1)
 }
 
-func TestJoinDelay(t *testing.T) {
-	for name, want := range map[string]time.Duration{
-		"slurm-0": 0, "slurm-1": 5 * time.Millisecond, "pbs-999": 4995 * time.Millisecond, "pbs-1000": 0, "laptop": 0,
-		"a-b-40": 200 * time.Millisecond, "x-": 0,
-	} {
-		if d := joinDelay(name); d != want {
-			t.Errorf("%s waits for %v, want %v", name, d, want)
-		}
-	}
-}
-
 func TestLateJoinAndEarlyLeave(t *testing.T) {
 	for _, transport := range transports {
 		t.Run(transport, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"hash/crc32"
 	"io"
 	"net/http"
+	"runtime"
 	"strconv"
-	"time"
 )
 
 // protocol is the version that docs/format/worker.md describes.
@@ -49,16 +49,20 @@ const (
 	maxLeases  = maxSlots + 1
 )
 
+// Bounds of a worker's configuration.
+const (
+	maxSlots       = 2048
+	maxConnections = 64 // inherited
+	maxName        = 64
+)
+
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// otherProtocol is the error for a worker with another protocol version.
-type otherProtocol struct{ version int }
+// VersionError is the error for a worker with another protocol version.
+type VersionError struct{ Version int }
 
-func (e *otherProtocol) Error() string { return e.refused().text }
-
-func (e *otherProtocol) refused() *refused {
-	return refuse(http.StatusForbidden, "build", "protocol version is %d, expected %d",
-		e.version, protocol)
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("protocol version is %d, expected %d", e.Version, protocol)
 }
 
 // preset sets required numbers to an invalid value, so that check notices missing fields.
@@ -67,6 +71,13 @@ func (m *leaseMessage) preset()     { m.Worker = -1 }
 func (m *heartbeatMessage) preset() { m.Worker = -1 }
 func (m *errorMessage) preset()     { m.Worker, m.Block = -1, -2 }
 func (m *leaveMessage) preset()     { m.Worker = -1 }
+
+// clean makes texts of the other side safe to show.
+func (m *errorMessage) clean() { m.Message, m.Stack = sanitize(m.Message), sanitize(m.Stack) }
+func (m *leaveMessage) clean() { m.Message, m.Stack = sanitize(m.Message), sanitize(m.Stack) }
+func (m *refusal) clean() {
+	m.Error, m.Code = truncate(sanitize(m.Error), maxText), truncate(sanitize(m.Code), maxCode)
+}
 
 type joinMessage struct {
 	Protocol int    `json:"protocol"`
@@ -254,7 +265,6 @@ func (m *errorMessage) check() error {
 	case len(m.Code) > maxCode || !isPrintable(m.Code):
 		return errors.New("code is too long or not printable")
 	}
-	m.Message, m.Stack = sanitize(m.Message), sanitize(m.Stack)
 	return nil
 }
 
@@ -275,7 +285,6 @@ func (m *leaveMessage) check() error {
 	case len(m.Code) > maxCode || !isPrintable(m.Code):
 		return errors.New("code is too long or not printable")
 	}
-	m.Message, m.Stack = sanitize(m.Message), sanitize(m.Stack)
 	return nil
 }
 
@@ -285,10 +294,12 @@ type refusal struct {
 	Code  string `json:"code"`
 }
 
-func (m *refusal) check() error {
-	m.Error, m.Code = truncate(sanitize(m.Error), maxText), truncate(sanitize(m.Code), maxCode)
-	return nil
-}
+func (m *refusal) check() error { return nil }
+
+// empty is an answer without fields.
+type empty struct{}
+
+func (*empty) check() error { return nil }
 
 // encode encodes a message. Embedded JSON such as the job does not grow: "<" and the like are not
 // escaped.
@@ -321,7 +332,7 @@ func decode[T any, P checker[T]](data []byte) (m T, err error) {
 			Protocol int `json:"protocol"`
 		}
 		if json.Unmarshal(data, &v) == nil && v.Protocol > 0 && v.Protocol != protocol {
-			err = &otherProtocol{v.Protocol}
+			err = &VersionError{v.Protocol}
 		}
 	}
 	if err != nil {
@@ -335,7 +346,13 @@ func decode[T any, P checker[T]](data []byte) (m T, err error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return m, errors.New("data after the end of the message")
 	}
-	return m, P(&m).check()
+	if err := P(&m).check(); err != nil {
+		return m, err
+	}
+	if m, ok := any(&m).(interface{ clean() }); ok {
+		m.clean()
+	}
+	return m, nil
 }
 
 // resultHeader describes the body of a result.
@@ -371,7 +388,5 @@ func parseResultHeader(h http.Header) (r resultHeader, err error) {
 	return r, err
 }
 
-// milliseconds converts a requested wait, limited to longest.
-func milliseconds(ms int64, longest time.Duration) time.Duration {
-	return time.Duration(min(ms, int64(longest/time.Millisecond))) * time.Millisecond
-}
+// thisArch returns this program's GOOS/GOARCH.
+func thisArch() string { return runtime.GOOS + "/" + runtime.GOARCH }

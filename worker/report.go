@@ -20,10 +20,6 @@ type Failure struct {
 	Code string
 }
 
-// Coder is implemented by errors with a code by which the run recognizes them: the worker sends it
-// with a Failure.
-type Coder interface{ Code() string }
-
 func (f *Failure) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "worker %s", f.Worker)
@@ -39,18 +35,6 @@ func (f *Failure) Error() string {
 	fmt.Fprintf(&b, ": %s", f.Message)
 	return b.String()
 }
-
-// StackError is an error with a stack trace.
-type StackError struct {
-	Err   error
-	Trace []byte
-}
-
-func (e *StackError) Error() string { return e.Err.Error() }
-func (e *StackError) Unwrap() error { return e.Err }
-
-// Stack returns the stack trace as text.
-func (e *StackError) Stack() []byte { return e.Trace }
 
 // StopError reports workers that may be left. It is the error of a run whose blocks are all done,
 // otherwise a later error in a RunError.

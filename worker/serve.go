@@ -119,11 +119,11 @@ func read[T any, P checker[T]](c *Coordinator, w http.ResponseWriter, r *http.Re
 		return none, c.bodyRefusal(err)
 	}
 	m, err := decode[T, P](data)
-	var other *otherProtocol
+	var other *VersionError
 	if errors.As(err, &other) {
 		c.count(func(f *Refused) { f.Build++ })
 		c.log.Warn("worker refused", "why", other)
-		return none, other.refused()
+		return none, refuse(http.StatusForbidden, "build", "%v", other)
 	}
 	if err != nil {
 		c.count(func(f *Refused) { f.Malformed++ })
@@ -483,4 +483,9 @@ func (c *Coordinator) accept(ctx context.Context, r *Result) (err error) {
 		}
 	}()
 	return c.o.Accept(ctx, r)
+}
+
+// milliseconds converts a requested wait, limited to longest.
+func milliseconds(ms int64, longest time.Duration) time.Duration {
+	return time.Duration(min(ms, int64(longest/time.Millisecond))) * time.Millisecond
 }

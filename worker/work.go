@@ -310,7 +310,7 @@ func (w *work) connect(e *Environment) error {
 		}
 		return nil
 	}
-	if err := e.Endpoint.check(); err != nil {
+	if err := checkEndpoint(e.Endpoint.Addresses, e.Endpoint.Pin, e.Endpoint.Token); err != nil {
 		return err
 	}
 	config, err := clientConfig(e.Endpoint.Pin)
