@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"leat/internal/worker/protocol"
 	"leat/ndarray"
-	"leat/worker"
 )
 
 // description is the run's description in the spool's header: everything that its records depend
@@ -79,7 +79,7 @@ type descriptionInput struct {
 func (o *output) describe(t ndarray.DType, bands int, nodata *ndarray.Scalar) (*description, error) {
 	job, p := o.run.job, o.run.plan
 	c := &job.Controls
-	build, err := worker.BuildID()
+	build, err := protocol.BuildID()
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,8 @@ import (
 	"leat/apply/internal/spool"
 	"leat/block"
 	"leat/internal/units"
+	"leat/internal/worker/coordinator"
+	"leat/internal/worker/protocol"
 	"leat/ndarray"
 	"leat/shm"
 	"leat/worker"
@@ -23,7 +25,7 @@ import (
 type dispatcher struct {
 	run         *run
 	reads       bool // the workers read the inputs
-	coordinator *worker.Coordinator
+	coordinator *coordinator.Coordinator
 	// accepting bounds the results that are accepted at once: each takes memory and encodes
 	// overview tiles.
 	accepting chan int
@@ -71,17 +73,17 @@ func (o *dispatcher) open() error {
 	if err != nil {
 		return err
 	}
-	build, err := worker.BuildID()
+	build, err := protocol.BuildID()
 	if err != nil {
 		return err
 	}
 	most := r.maxResult()
 	undone := r.plan.Blocks.Count() - r.done
-	o.coordinator, err = worker.NewChannel(worker.Options{
+	o.coordinator, err = coordinator.New(coordinator.Options{
 		Job: text, Blocks: r.plan.Blocks.Count(), Done: r.isDone, OnDemand: true,
 		MaxResult: most, MaxBytes: max(most, resultBytes(r.plan.BudgetBytes)),
 		Accept: o.acceptResult, Released: o.released, Note: o.note,
-		Build: build, Mixed: c.AllowMixedBuilds, Workers: min(r.plan.Workers, undone), Barrier: c.Barrier,
+		Build: build, AllowMixedBuilds: c.AllowMixedBuilds, Workers: min(r.plan.Workers, undone), Barrier: c.Barrier,
 		OneBlockPerJob: c.OneBlockPerJob, Logger: r.log,
 	})
 	if err == nil {
@@ -95,7 +97,7 @@ func (o *dispatcher) work(ctx context.Context) error {
 	r, c := o.run, &o.run.job.Concurrency
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	options := worker.RunOptions{Workers: min(r.plan.Workers, r.plan.Blocks.Count()-r.done), Command: c.Command,
+	options := coordinator.RunOptions{Workers: min(r.plan.Workers, r.plan.Blocks.Count()-r.done), Command: c.Command,
 		Run: r.runID(), Replace: c.ReplaceWorkers, Logger: r.log}
 	if len(options.Command) == 0 {
 		program, err := os.Executable()
@@ -139,7 +141,7 @@ func (o *dispatcher) work(ctx context.Context) error {
 		ready := r.feed(ctx, begin)
 		begin(func() error { return o.offerRead(ctx, ready) })
 	}
-	err := r.blockErrors(o.workersLeft(ctx, worker.Run(ctx, o.coordinator, c.On, options)))
+	err := r.blockErrors(o.workersLeft(ctx, coordinator.Run(ctx, o.coordinator, c.On, options)))
 	stop(nil)
 	g.Wait()
 	return err
@@ -236,7 +238,7 @@ func (o *dispatcher) share() (*shm.Pool, error) {
 }
 
 // acceptResult spools what a worker computed for a block.
-func (o *dispatcher) acceptResult(ctx context.Context, res *worker.Result) error {
+func (o *dispatcher) acceptResult(ctx context.Context, res *coordinator.Result) error {
 	var slot int
 	select {
 	case slot = <-o.accepting:
@@ -253,7 +255,7 @@ func (o *dispatcher) acceptResult(ctx context.Context, res *worker.Result) error
 	return nil
 }
 
-func (o *dispatcher) enqueue(encodings map[*output]*spool.Encoder, slot int, res *worker.Result) error {
+func (o *dispatcher) enqueue(encodings map[*output]*spool.Encoder, slot int, res *coordinator.Result) error {
 	r, b := o.run, o.run.plan.Blocks.At(res.Block)
 	a, parts, err := parseAnswer(res.Body, len(r.outs))
 	if err != nil {

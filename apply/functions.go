@@ -13,6 +13,8 @@ import (
 
 	"leat/codec"
 	"leat/internal/terminal"
+	"leat/internal/worker/client"
+	"leat/internal/worker/protocol"
 	"leat/raster"
 	"leat/worker"
 )
@@ -82,7 +84,7 @@ func Main(functions Functions, stores Stores) {
 // IsWorker reports whether this process was started as a worker, by the environment (LEAT_WORKER
 // and the like).
 func IsWorker() bool {
-	for _, name := range []string{worker.EnvInvitation, worker.EnvFile, worker.EnvSecret} {
+	for _, name := range []string{worker.EnvEndpoint, worker.EnvFile, worker.EnvSecret} {
 		if os.Getenv(name) != "" {
 			return true
 		}
@@ -94,19 +96,19 @@ func IsWorker() bool {
 // returns nil when the run no longer needs this worker, and an error when the run can't be reached
 // or rejects the worker.
 func Work(ctx context.Context, o WorkOptions) error {
-	env, err := worker.FromEnvironment(ctx, o.Secrets)
+	env, err := client.FromEnvironment(ctx, o.Secrets)
 	if err != nil {
 		return err
 	}
 	if env == nil {
 		return errors.New("this process was not started as a worker: the environment has no LEAT_WORKER, LEAT_WORKER_FILE or LEAT_WORKER_SECRET")
 	}
-	build, err := worker.BuildID()
+	build, err := protocol.BuildID()
 	if err != nil {
 		return err
 	}
-	return worker.Work(ctx, worker.WorkOptions{Environment: env, Build: build, Logger: o.Logger,
-		Open: func(ctx context.Context, j worker.JoinInfo) (worker.Handler, error) {
+	return client.Work(ctx, client.Options{Environment: env, Build: build, Logger: o.Logger,
+		Open: func(ctx context.Context, j client.JoinInfo) (client.Handler, error) {
 			return newRemoteWorker(ctx, &o, j)
 		}})
 }

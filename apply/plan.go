@@ -10,9 +10,9 @@ import (
 	"leat/apply/internal/spool"
 	"leat/block"
 	"leat/internal/units"
+	"leat/internal/worker/coordinator"
 	"leat/raster"
 	"leat/raster/overview"
-	"leat/worker"
 )
 
 // Plan describes how a job will be run: the decisions that Run makes before it reads the first
@@ -149,7 +149,7 @@ func makePlan(job *Job, in *inputs, outs []*output, grid raster.Grid) (*Plan, er
 	if job.Concurrency.OneBlockPerJob {
 		p.Workers = p.Blocks.Count()
 	} else if on := job.Concurrency.On; on != nil {
-		if err := worker.CheckDescriptors(on.Capabilities(), min(p.Workers, p.Blocks.Count())); err != nil {
+		if err := coordinator.CheckDescriptors(on.Capabilities(), min(p.Workers, p.Blocks.Count())); err != nil {
 			return nil, err
 		}
 	}

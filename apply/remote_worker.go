@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"leat/block"
+	"leat/internal/worker/client"
 	"leat/shm"
 	"leat/timing"
-	"leat/worker"
 )
 
 // remoteWorker is a worker process's part of a run.
@@ -48,7 +48,7 @@ type stageInterval struct {
 	length      time.Duration
 }
 
-func newRemoteWorker(ctx context.Context, o *WorkOptions, j worker.JoinInfo) (worker.Handler, error) {
+func newRemoteWorker(ctx context.Context, o *WorkOptions, j client.JoinInfo) (client.Handler, error) {
 	e := &jobSpec{}
 	if err := json.Unmarshal(j.Job, e); err != nil {
 		return nil, fmt.Errorf("the run's description can't be read: %w", err)
@@ -86,7 +86,7 @@ func (w *remoteWorker) record(stage, lane string, block int, start time.Time, le
 
 // Read returns the arrays of a block, read from its files or attached in the coordinator's shared
 // memory.
-func (w *remoteWorker) Read(ctx context.Context, l worker.Lease) (any, error) {
+func (w *remoteWorker) Read(ctx context.Context, l client.Lease) (any, error) {
 	r := w.run
 	if l.Block < 0 || l.Block >= r.plan.Blocks.Count() {
 		return nil, fmt.Errorf("block %d of %d", l.Block, r.plan.Blocks.Count())
@@ -128,7 +128,7 @@ func (w *remoteWorker) release(n int, d *blockData) {
 }
 
 // attach attaches a block's arrays in shared memory.
-func (w *remoteWorker) attach(l worker.Lease) (*blockData, error) {
+func (w *remoteWorker) attach(l client.Lease) (*blockData, error) {
 	var s sharedBlock
 	if err := json.Unmarshal(l.Payload, &s); err != nil {
 		return nil, fmt.Errorf("the places of the arrays of block %d can't be read: %w", l.Block, err)

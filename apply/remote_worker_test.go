@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"leat/internal/worker/client"
 	"leat/worker"
 	"leat/worker/subprocess"
 )
@@ -88,7 +89,7 @@ func openRemoteWorker(t *testing.T, function string) *remoteWorker {
 		t.Fatal(err)
 	}
 	c, err := newRemoteWorker(t.Context(), &WorkOptions{Functions: testFunctions},
-		worker.JoinInfo{Worker: "a", Workers: 1, Slots: 1, Job: text})
+		client.JoinInfo{Worker: "a", Workers: 1, Slots: 1, Job: text})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,13 +107,13 @@ func TestRemoteWorkerDiscard(t *testing.T) {
 	cancel()
 	for n := range 4 * len(w.slots) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // otherwise it would wait for ever
-		d, err := w.Read(ctx, worker.Lease{Block: n})
+		d, err := w.Read(ctx, client.Lease{Block: n})
 		cancel()
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.Discard(d)
-		if _, err := w.Read(ended, worker.Lease{Block: n}); err == nil {
+		if _, err := w.Read(ended, client.Lease{Block: n}); err == nil {
 			t.Error("a block was read that was canceled")
 		}
 	}
@@ -135,7 +136,7 @@ func TestSetupRepeatedAfterCancel(t *testing.T) {
 		return setup(ctx, i)
 	}
 	for n, ctx := range []context.Context{ended, t.Context()} {
-		d, err := w.Read(t.Context(), worker.Lease{Block: n})
+		d, err := w.Read(t.Context(), client.Lease{Block: n})
 		if err != nil {
 			t.Fatal(err)
 		}

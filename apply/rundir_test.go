@@ -4,12 +4,12 @@ import (
 	"context"
 	"testing"
 
-	"leat/worker"
+	"leat/internal/worker/coordinator"
 )
 
 func TestListenAtForeignAddress(t *testing.T) {
-	c, err := worker.NewChannel(worker.Options{Blocks: 1, Workers: 1,
-		Accept: func(context.Context, *worker.Result) error { return nil }})
+	c, err := coordinator.New(coordinator.Options{Blocks: 1, Workers: 1,
+		Accept: func(context.Context, *coordinator.Result) error { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"leat/apply/internal/spool"
+	"leat/internal/worker/coordinator"
 	"leat/worker"
 )
 
@@ -50,7 +51,7 @@ type watched struct {
 	stage   atomic.Pointer[string]
 	blocks  []atomic.Uint32
 	working []working
-	remote  atomic.Pointer[worker.Coordinator]
+	remote  atomic.Pointer[coordinator.Coordinator]
 	spools  []*spool.File
 }
 

@@ -1,24 +1,18 @@
-// Package worker lets other processes compute the blocks of a run: child processes, and jobs of a
-// batch system on other machines. It knows nothing about rasters: it leases numbered blocks to
-// workers and receives an opaque body for each.
+// Package worker is the interface between a run and the systems that start its workers: child
+// processes, and jobs of a batch system on other machines.
 //
-// The main types are [Coordinator], the run's side, which workers join; [Launcher], which starts
-// workers in one way (packages worker/subprocess, worker/slurm, worker/pbs and worker/awsbatch);
-// and [Handler], which computes blocks in a worker process, driven by [Work]. [Run] starts workers,
-// waits for the end of the run, and always stops them.
+// A [Launcher] starts workers in one way; packages worker/subprocess, worker/slurm, worker/pbs and
+// worker/awsbatch each have one. Start gets [StartOptions] and returns a [Fleet], which the run
+// stops at its end. A worker is the run's own program, started again with the variables that begin
+// with LEAT_WORKER ([EnvEndpoint] and the others), which lead it to the run's [Endpoint]. Package
+// worker/workertest has the tests that every launcher must pass.
 //
-// The protocol is HTTP/1.1 with JSON (docs/format/worker.md), over inherited sockets for child
-// processes and TLS 1.3 for all others. A worker asks for blocks when it has free slots, and the
-// first result of a block is accepted. A worker may join late, leave early, or die: its blocks are
-// leased to other workers, a bounded number of times. An error of the function ends the run at
-// once.
+// [Status] is a snapshot of a run's workers, and [Failure] and [LostError] are errors of a run that
+// workers computed.
 //
-// The time spent on a block has no limit; only the time without a heartbeat has ([Times]). A block
-// may be computed more than once: again after its worker was lost, and near the end by idle workers
-// that get copies. Side effects of a function may therefore happen twice. Results from any holder
-// of the endpoint's token are trusted: the token keeps other processes out but can't detect a
-// worker that sends wrong results.
+// A worker may join late, leave early, or die: its blocks are computed by others. So side effects
+// of a function may happen twice. Any holder of an endpoint's token may send results: keep its text
+// from other users.
 //
-// The launchers and the coordinator follow those of RIOS (www.rioshome.org); leases and copies near
-// the end follow Dask and MapReduce.
+// The launchers follow those of RIOS (www.rioshome.org).
 package worker

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"leat/internal/worker/protocol"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -56,8 +57,8 @@ func (i Endpoint) MarshalJSON() ([]byte, error) {
 // UnmarshalText parses what MarshalText returned; surrounding space is ignored. An error leaves the
 // endpoint unchanged and does not quote the text.
 func (i *Endpoint) UnmarshalText(text []byte) error {
-	if len(text) > maxEndpoint {
-		return fmt.Errorf("endpoint is longer than %d bytes", maxEndpoint)
+	if len(text) > protocol.MaxEndpoint {
+		return fmt.Errorf("endpoint is longer than %d bytes", protocol.MaxEndpoint)
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -68,7 +69,7 @@ func (i *Endpoint) UnmarshalText(text []byte) error {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("endpoint has data after its end")
 	}
-	if err := checkEndpoint(p.Addresses, p.Pin, p.Token); err != nil {
+	if err := protocol.CheckEndpoint(p.Addresses, p.Pin, p.Token); err != nil {
 		return err
 	}
 	*i = Endpoint(p)

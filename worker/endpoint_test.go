@@ -3,6 +3,7 @@ package worker
 import (
 	"encoding/json"
 	"fmt"
+	"leat/internal/worker/protocol"
 	"log/slog"
 	"reflect"
 	"strings"
@@ -14,7 +15,7 @@ import (
 func someEndpoint() Endpoint {
 	return Endpoint{
 		Addresses: []string{"10.0.0.1:4711", "[fd00::1]:4711", "node1:4711"},
-		Pin:       pinPrefix + "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",
+		Pin:       protocol.PinPrefix + "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",
 		Token:     "a-secret-of-43-characters-or-at-least-sixteen",
 	}
 }
@@ -45,10 +46,10 @@ func TestEndpointTextRoundTrip(t *testing.T) {
 
 func TestEndpointHidesSecrets(t *testing.T) {
 	i := someEndpoint()
-	e := &Environment{Name: "slurm-1", Kind: "slurm", Endpoint: i}
+	e := struct{ Endpoint Endpoint }{i}
 	o := StartOptions{Endpoint: i}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
-		for _, v := range []any{i, &i, e, *e, o, []Endpoint{i}, struct{ I any }{i}} {
+		for _, v := range []any{i, &i, e, &e, o, []Endpoint{i}, struct{ I any }{i}} {
 			if s := fmt.Sprintf(verb, v); strings.Contains(s, i.Token) || strings.Contains(s,
 				i.Pin) || strings.Contains(s, fmt.Sprintf("%x", i.Token)) {
 				t.Errorf("%s of %T: %s", verb, v, s)
@@ -88,11 +89,11 @@ func TestInvalidEndpointsAreNotShown(t *testing.T) {
 		"no host":           edit(func(i *Endpoint) { i.Addresses = []string{":80"} }),
 		"control":           edit(func(i *Endpoint) { i.Addresses = []string{"a\x1b:80"} }),
 		"another hash":      edit(func(i *Endpoint) { i.Pin = "sha1//AAAA" }),
-		"a short pin":       edit(func(i *Endpoint) { i.Pin = pinPrefix + "AAAA" }),
+		"a short pin":       edit(func(i *Endpoint) { i.Pin = protocol.PinPrefix + "AAAA" }),
 		"a short token":     edit(func(i *Endpoint) { i.Token = "a-secret" }),
 		"a token in lines":  edit(func(i *Endpoint) { i.Token += "\r\nX: a-secret" }),
 		"a long token":      edit(func(i *Endpoint) { i.Token = strings.Repeat("a-secret", 100) }),
-		"more than its due": strings.Repeat(" ", maxEndpoint) + good,
+		"more than its due": strings.Repeat(" ", protocol.MaxEndpoint) + good,
 	} {
 		got := Endpoint{Token: "as before"}
 		err := got.UnmarshalText([]byte(text))
@@ -128,7 +129,7 @@ func FuzzEndpoint(f *testing.F) {
 		if strings.Contains(i.String(), i.Token) && !strings.Contains(strings.Join(i.Addresses, ","), i.Token) {
 			t.Fatal("the token is shown")
 		}
-		if _, err := parsePin(i.Pin); err != nil {
+		if _, err := protocol.ParsePin(i.Pin); err != nil {
 			t.Fatal(err)
 		}
 	})

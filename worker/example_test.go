@@ -2,65 +2,64 @@ package worker_test
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"log"
-	"sync/atomic"
+	"os"
+	"os/exec"
+	"sync"
 
 	"leat/worker"
 )
 
-// squares is the work of a worker: the square of each block's number.
-type squares struct{}
+// remoteShell starts each worker on a host of its own with ssh.
+type remoteShell struct{ hosts []string }
 
-func (squares) Read(_ context.Context, l worker.Lease) (any, error) { return l.Block, nil }
+func (l remoteShell) Name() string                      { return "ssh" }
+func (l remoteShell) Capabilities() worker.Capabilities { return worker.Capabilities{} }
 
-func (squares) Compute(_ context.Context, slot int, read any) ([][]byte, error) {
-	n := read.(int)
-	return [][]byte{fmt.Append(nil, n*n)}, nil
+func (l remoteShell) Check(context.Context) error {
+	_, err := exec.LookPath("ssh")
+	return err
 }
 
-func (squares) Discard(any)            {} // what Read returned needs no care
-func (squares) Notify(json.RawMessage) {}
-func (squares) Close() error           { return nil }
-
-func Example() {
-	var sum atomic.Int64
-	c, err := worker.NewChannel(worker.Options{
-		Blocks: 10, Workers: 1, MaxResult: 100, MaxBytes: 1000,
-		Accept: func(_ context.Context, r *worker.Result) error {
-			var n int64
-			_, err := fmt.Sscan(string(r.Body), &n)
-			sum.Add(n)
-			return err
-		},
-	})
+func (l remoteShell) Start(_ context.Context, o worker.StartOptions) (worker.Fleet, error) {
+	secret, err := o.Endpoint.MarshalText()
 	if err != nil {
-		log.Fatal(err)
+		return nil, err
 	}
-	defer c.Close()
-	invitation, err := c.Listen("127.0.0.1:0")
-	if err != nil {
-		log.Fatal(err)
-	}
-
-	// This is done in another process, which learns of its channel by FromEnvironment.
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		err := worker.Work(context.Background(), worker.WorkOptions{
-			Environment: &worker.Environment{Name: "example-0", Endpoint: invitation},
-			Open:        func(context.Context, worker.JoinInfo) (worker.Handler, error) { return squares{}, nil },
-		})
-		if err != nil {
-			log.Print(err)
+	f := &remoteFleet{}
+	for i := range o.Workers {
+		name := worker.WorkerName(l.Name(), o.First+i)
+		// The secret is sent in the environment, since all users of a host see its command lines.
+		c := exec.Command("ssh", append([]string{"-o", "SendEnv=LEAT_WORKER*", l.hosts[i%len(l.hosts)]}, o.Command...)...)
+		c.Env = append(os.Environ(), worker.EnvName+"="+name, worker.EnvEndpoint+"="+string(secret))
+		if err := c.Start(); err != nil {
+			return nil, fmt.Errorf("ssh: %w", errors.Join(err, f.Stop(context.Background())))
 		}
-	}()
-
-	if err := c.Wait(context.Background()); err != nil {
-		log.Fatal(err)
+		f.commands = append(f.commands, c)
+		f.running.Go(func() { o.OnExit(worker.Exit{Name: name, Job: "ssh", Err: c.Wait()}) })
 	}
-	<-done
-	fmt.Println(sum.Load())
-	// Output: 285
+	return f, nil
+}
+
+type remoteFleet struct {
+	commands []*exec.Cmd
+	running  sync.WaitGroup
+}
+
+func (f *remoteFleet) Jobs() string { return fmt.Sprintf("%d ssh sessions", len(f.commands)) }
+
+func (f *remoteFleet) Stop(context.Context) error {
+	for _, c := range f.commands {
+		_ = c.Process.Kill() // it may have ended
+	}
+	f.running.Wait()
+	return nil
+}
+
+// A Launcher for another system has four methods, and its Fleet two. This one uses ssh.
+func ExampleLauncher() {
+	var l worker.Launcher = remoteShell{hosts: []string{"node1", "node2"}}
+	fmt.Println(l.Name(), worker.WorkerName(l.Name(), 7))
+	// Output: ssh ssh-7
 }

@@ -49,7 +49,7 @@ type StartOptions struct {
 	// Command is the worker's program, an absolute path, and its arguments. It contains no secrets.
 	Command []string
 	// Run identifies this run in names of jobs: letters, digits and dashes, at most 32 bytes.
-	Run string
+	RunID string
 	// Endpoint locates the coordinator. Its text is a secret: it is passed in a file of mode 0600,
 	// or in an environment that only this user can read, never on a command line. It is zero for
 	// local launchers.
@@ -63,14 +63,14 @@ type StartOptions struct {
 	// Gone is called once for each worker that has ended, or will never start, as soon as the
 	// launcher knows: at once for child processes, after the next query of a batch system. It is
 	// not called for workers that Fleet.Stop ends.
-	Gone func(Exit)
+	OnExit func(Exit)
 	// Looked is called after each query of the workers' jobs, with nil or the error of the query.
 	// nil: not called. Launchers that don't query never call it.
-	Looked func(err error)
+	OnQuery func(err error)
 	// Failed may be called with the error of Start before Start ends the workers that it has
 	// started, so that their exits are not taken for the cause. nil: not called.
-	Failed func(error)
-	Logger *slog.Logger
+	OnStartError func(error)
+	Logger       *slog.Logger
 }
 
 // Exit describes a worker that has ended.

@@ -3,6 +3,7 @@ package worker
 import (
 	"errors"
 	"fmt"
+	"leat/internal/worker/protocol"
 	"strings"
 )
 
@@ -71,13 +72,13 @@ func (x Exit) String() string {
 		fmt.Fprintf(&b, " (%s)", x.Job)
 	}
 	if x.Err != nil {
-		fmt.Fprintf(&b, ": %s", sanitize(x.Err.Error())) // it may quote output of a batch system
+		fmt.Fprintf(&b, ": %s", protocol.Sanitize(x.Err.Error())) // it may quote output of a batch system
 	} else {
 		b.WriteString(": ended without error")
 	}
 	if x.Log != "" {
 		b.WriteString("; the end of its log:\n  ")
-		b.WriteString(strings.ReplaceAll(sanitize(x.Log), "\n", "\n  "))
+		b.WriteString(strings.ReplaceAll(protocol.Sanitize(x.Log), "\n", "\n  "))
 	}
 	return b.String()
 }
@@ -103,7 +104,7 @@ func (e *RunError) Error() string {
 func (e *RunError) Unwrap() error { return e.Cause }
 
 // withLater adds later errors to a cause, which may be nil.
-func withLater(cause error, after ...error) error {
+func WithLater(cause error, after ...error) error {
 	var list []error
 	for _, err := range after {
 		if err != nil {

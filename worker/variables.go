@@ -5,7 +5,7 @@ package worker
 const (
 	// EnvInvitation holds the text of an Endpoint, or "fds:3,4,5": the descriptors of inherited
 	// connections.
-	EnvInvitation = "LEAT_WORKER"
+	EnvEndpoint = "LEAT_WORKER"
 	// EnvFile is the path of a file with the text of an Endpoint: a regular file owned by this
 	// user, without permissions for group and others.
 	EnvFile = "LEAT_WORKER_FILE"

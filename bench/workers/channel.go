@@ -12,11 +12,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"leat/internal/worker/client"
+	"leat/internal/worker/coordinator"
+	"leat/internal/worker/protocol"
 	"leat/worker"
 	"leat/worker/subprocess"
 )
 
-func buildID() (string, error) { return worker.BuildID() }
+func buildID() (string, error) { return protocol.BuildID() }
 
 // errand is the job that this program's workers are told.
 type errand struct {
@@ -25,7 +28,7 @@ type errand struct {
 
 // work is this program as a worker whose blocks take no work.
 func work(ctx context.Context) error {
-	e, err := worker.FromEnvironment(ctx, nil)
+	e, err := client.FromEnvironment(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -36,8 +39,8 @@ func work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return worker.Work(ctx, worker.WorkOptions{Environment: e, Build: build,
-		Open: func(_ context.Context, j worker.JoinInfo) (worker.Handler, error) {
+	return client.Work(ctx, client.Options{Environment: e, Build: build,
+		Open: func(_ context.Context, j client.JoinInfo) (client.Handler, error) {
 			var job errand
 			if err := json.Unmarshal(j.Job, &job); err != nil {
 				return nil, err
@@ -49,22 +52,22 @@ func work(ctx context.Context) error {
 // idle is a computer whose results are all the same.
 type idle [][]byte
 
-func (i idle) Read(context.Context, worker.Lease) (any, error)              { return nil, nil }
+func (i idle) Read(context.Context, client.Lease) (any, error)              { return nil, nil }
 func (i idle) Compute(context.Context, int, any) (body [][]byte, err error) { return i, nil }
 func (i idle) Discard(any)                                                  {}
 func (i idle) Notify(json.RawMessage)                                       {}
 func (i idle) Close() error                                                 { return nil }
 
 // channel makes one for this program's workers. It must be closed.
-func (b *bench) channel(blocks int, job errand, accept func()) (*worker.Coordinator, error) {
+func (b *bench) channel(blocks int, job errand, accept func()) (*coordinator.Coordinator, error) {
 	text, err := json.Marshal(job)
 	if err != nil {
 		return nil, err
 	}
-	return worker.NewChannel(worker.Options{
+	return coordinator.New(coordinator.Options{
 		Job: text, Blocks: blocks, OnDemand: true, NoCopies: true, Workers: 1, Build: b.build,
 		MaxResult: int64(job.Bytes), MaxBytes: 4*int64(job.Bytes) + 1,
-		Accept: func(context.Context, *worker.Result) error {
+		Accept: func(context.Context, *coordinator.Result) error {
 			accept()
 			return nil
 		},
@@ -97,7 +100,7 @@ func (b *bench) firstBlock(k worker.Launcher, folder string) (s steps, err error
 		return s, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	o := worker.RunOptions{Workers: 1, Command: []string{b.self, "workers", "worker"}, Run: "bench", Folder: folder}
+	o := coordinator.RunOptions{Workers: 1, Command: []string{b.self, "workers", "worker"}, Run: "bench", Folder: folder}
 	if !k.Capabilities().Local {
 		if o.Endpoint, err = c.Listen("127.0.0.1:0"); err != nil {
 			return s, err
@@ -106,7 +109,7 @@ func (b *bench) firstBlock(k worker.Launcher, folder string) (s steps, err error
 	c.Offer(0, nil)
 	watched := &began{Launcher: k}
 	begin = time.Now()
-	if err := worker.Run(b.ctx, c, watched, o); err != nil {
+	if err := coordinator.Run(b.ctx, c, watched, o); err != nil {
 		return s, err
 	}
 	s.ended = time.Since(begin)
@@ -120,16 +123,16 @@ func (b *bench) firstBlock(k worker.Launcher, folder string) (s steps, err error
 // joining has leat worker join a run, and returns how long that took. Its job is none that leat
 // knows, so it goes no further.
 func (b *bench) joining() (took time.Duration, err error) {
-	c, err := worker.NewChannel(worker.Options{Blocks: 1, OnDemand: true, Workers: 1, Build: b.build, Mixed: true,
+	c, err := coordinator.New(coordinator.Options{Blocks: 1, OnDemand: true, Workers: 1, Build: b.build, AllowMixedBuilds: true,
 		MaxBytes: 1,
-		Accept:   func(context.Context, *worker.Result) error { return nil }})
+		Accept:   func(context.Context, *coordinator.Result) error { return nil }})
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	begin := time.Now()
 	f, err := subprocess.New(&subprocess.Options{Output: io.Discard}).Start(b.ctx, worker.StartOptions{
-		Workers: 1, Command: []string{b.leat.Program, "worker"}, Run: "bench", Connect: c.Connect, Gone: c.Gone})
+		Workers: 1, Command: []string{b.leat.Program, "worker"}, RunID: "bench", Connect: c.Connect, OnExit: c.Exited})
 	if err != nil {
 		return 0, err
 	}
@@ -190,10 +193,10 @@ func (b *bench) stream(blocks int, job errand, tls bool) (each time.Duration, er
 
 // oneWorker starts this program as a worker with one slot: a child with inherited connections, or
 // one that comes by TLS.
-func (b *bench) oneWorker(c *worker.Coordinator, tls bool) (end func() error, err error) {
+func (b *bench) oneWorker(c *coordinator.Coordinator, tls bool) (end func() error, err error) {
 	if !tls {
 		f, err := subprocess.New(&subprocess.Options{Slots: 1, Output: os.Stderr}).Start(b.ctx, worker.StartOptions{
-			Workers: 1, Command: []string{b.self, "workers", "worker"}, Run: "bench", Connect: c.Connect, Gone: c.Gone})
+			Workers: 1, Command: []string{b.self, "workers", "worker"}, RunID: "bench", Connect: c.Connect, OnExit: c.Exited})
 		if err != nil {
 			return nil, err
 		}
@@ -225,7 +228,7 @@ func (b *bench) oneWorker(c *worker.Coordinator, tls bool) (end func() error, er
 	go func() {
 		err := cmd.Wait()
 		ended <- err
-		c.Gone(worker.Exit{Name: "bench-0", Job: fmt.Sprintf("process %d", cmd.Process.Pid), Err: err})
+		c.Exited(worker.Exit{Name: "bench-0", Job: fmt.Sprintf("process %d", cmd.Process.Pid), Err: err})
 	}()
 	return func() error {
 		if err := cmd.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {

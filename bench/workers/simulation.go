@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/bench/measured"
-	"leat/worker"
-	"leat/worker/workersim"
+	"leat/internal/worker/coordinator"
+	"leat/internal/worker/workersim"
 )
 
 // descriptors are those that a simulated worker and its end of the channel need.
@@ -156,7 +156,7 @@ func (b *bench) simulateOnce(c crowd, o workersim.Options) (f workersim.Figures,
 	}
 	defer func() { err = errors.Join(err, file.Close(), os.Remove(file.Name())) }()
 	var mu sync.Mutex
-	o.Accept = func(_ context.Context, r *worker.Result) error {
+	o.Accept = func(_ context.Context, r *coordinator.Result) error {
 		mu.Lock()
 		defer mu.Unlock()
 		_, err := file.Write(r.Body)

@@ -119,7 +119,7 @@ func (o *Options) validate() error {
 		switch {
 		case !ok || name == "":
 			bad("Env[%d] is %q: it must be NAME=VALUE", i, e)
-		case strings.HasPrefix(name, worker.EnvInvitation):
+		case strings.HasPrefix(name, worker.EnvEndpoint):
 			bad("Env[%d] sets %s, which the kind sets itself", i, name)
 		case strings.HasPrefix(name, "AWS_BATCH"):
 			bad("Env[%d] sets %s: names with AWS_BATCH are AWS's own", i, name)

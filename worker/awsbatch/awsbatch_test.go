@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"leat/internal/worker/coordinator"
+	"leat/internal/worker/protocol"
 	"leat/worker"
 	"leat/worker/awsbatch/batchtest"
 	"leat/worker/internal/batchsys"
@@ -528,13 +530,13 @@ func TestGiveUpWhenJobsAreUnknown(t *testing.T) {
 		giveUp := c.reason != ""
 		r := newRun(t, batchtest.Settings{}, 2, "exec sleep 600")
 		r.s.Set(c.set)
-		coordinator, err := worker.NewChannel(worker.Options{Blocks: 1, Workers: 2,
-			Accept: func(context.Context, *worker.Result) error { return nil },
-			Times:  worker.Times{Unknown: 50 * time.Millisecond}})
+		k, err := coordinator.New(coordinator.Options{Blocks: 1, Workers: 2,
+			Accept: func(context.Context, *coordinator.Result) error { return nil },
+			Times:  protocol.Times{QueryFailureTimeout: 50 * time.Millisecond}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		at, err := coordinator.Listen("127.0.0.1:0")
+		at, err := k.Listen("127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -542,8 +544,8 @@ func TestGiveUpWhenJobsAreUnknown(t *testing.T) {
 		if !giveUp {
 			time.AfterFunc(2*time.Second, cancel)
 		}
-		err = worker.Run(ctx, coordinator, r.kind,
-			worker.RunOptions{Workers: 2, Command: r.o.Command, Run: "test-1", Endpoint: at, StopWithin: time.Second})
+		err = coordinator.Run(ctx, k, r.kind,
+			coordinator.RunOptions{Workers: 2, Command: r.o.Command, Run: "test-1", Endpoint: at, StopWithin: time.Second})
 		cancel()
 		var lost *worker.LostError
 		if errors.As(err, &lost) != giveUp {
@@ -554,7 +556,7 @@ func TestGiveUpWhenJobsAreUnknown(t *testing.T) {
 				"the jobs of 2 workers that have not joined have been unknown for 50ms", c.reason)
 		}
 		r.s.Set(func(set *batchtest.Settings) { set.Before, set.NoJobs = nil, false })
-		if err := coordinator.Close(); err != nil {
+		if err := k.Close(); err != nil {
 			t.Error(err)
 		}
 	}

@@ -125,7 +125,7 @@ func TestLostSubmissionFoundByName(t *testing.T) {
 	if n := len(r.s.Left()); n == 0 {
 		t.Error("the first start's jobs were ended")
 	}
-	r.o.Run = ""
+	r.o.RunID = ""
 	_, err = r.kind.Start(t.Context(), r.o)
 	wantError(t, err, "Run is empty")
 }

@@ -56,8 +56,8 @@ func newRun(t *testing.T, set batchtest.Settings, n int, shell string) *run {
 	r.kind = New(&o)
 	r.kind.times = quick
 	r.o = worker.StartOptions{
-		Workers: n, Command: []string{"/bin/sh", "-c", shell}, Run: "test-1", Endpoint: invitation,
-		Gone: func(e worker.Exit) {
+		Workers: n, Command: []string{"/bin/sh", "-c", shell}, RunID: "test-1", Endpoint: invitation,
+		OnExit: func(e worker.Exit) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			if _, twice := r.gone[e.Name]; twice {

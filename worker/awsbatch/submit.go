@@ -31,8 +31,8 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.Gone == nil {
-		o.Gone = func(worker.Exit) {}
+	if o.OnExit == nil {
+		o.OnExit = func(worker.Exit) {}
 	}
 	text, err := o.Endpoint.MarshalText()
 	if err != nil {
@@ -64,8 +64,8 @@ func validateStart(o *worker.StartOptions) error {
 	if o.Workers < 1 {
 		errs = append(errs, fmt.Errorf("Workers is %d: it must be 1 or more", o.Workers))
 	}
-	if o.Run == "" {
-		errs = append(errs, errors.New("Run is empty: it must be a word that tells the run's jobs from others"))
+	if o.RunID == "" {
+		errs = append(errs, errors.New("RunID is empty: it must be a word that tells the run's jobs from others"))
 	}
 	if len(o.Command) == 0 || !filepath.IsAbs(o.Command[0]) {
 		errs = append(errs, fmt.Errorf("Command is %q: it must begin with the absolute path of a program",
@@ -172,7 +172,7 @@ func (f *fleet) command() []string {
 	return c
 }
 
-func (f *fleet) jobName() string { return "leat-" + f.o.Run }
+func (f *fleet) jobName() string { return "leat-" + f.o.RunID }
 
 // submit submits n workers, the first of which has number first of the fleet.
 func (f *fleet) submit(ctx, calm context.Context, p *plan, definition, secret string, first, n int) error {

@@ -55,8 +55,8 @@ func newRun(t *testing.T, o *Options, n int, shell string) *run {
 		t.Fatal(err)
 	}
 	r.o = worker.StartOptions{
-		Workers: n, Command: []string{"/bin/sh", "-c", shell}, Run: "test-1", Endpoint: invitation, Folder: r.folder,
-		Gone: func(e worker.Exit) {
+		Workers: n, Command: []string{"/bin/sh", "-c", shell}, RunID: "test-1", Endpoint: invitation, Folder: r.folder,
+		OnExit: func(e worker.Exit) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			if _, twice := r.gone[e.Name]; twice {

@@ -300,7 +300,7 @@ func TestSecretWithoutSharedFolder(t *testing.T) {
 }
 
 func TestSubmitterVariablesNotInherited(t *testing.T) {
-	t.Setenv(worker.EnvInvitation, "of another run")
+	t.Setenv(worker.EnvEndpoint, "of another run")
 	t.Setenv("LEAT_WORKER_OTHER", "x")
 	pbstest.New(t, pbstest.Settings{})
 	r := newRun(t, &Options{Extra: []string{"-V"}}, 2, showEnvironment)

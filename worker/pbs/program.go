@@ -19,7 +19,7 @@ func (k *Launcher) run(ctx context.Context, program string, args ...string) batc
 func environment() []string {
 	var env []string
 	for _, e := range os.Environ() {
-		if n, _, _ := strings.Cut(e, "="); !strings.HasPrefix(n, worker.EnvInvitation) && n != secretVariable {
+		if n, _, _ := strings.Cut(e, "="); !strings.HasPrefix(n, worker.EnvEndpoint) && n != secretVariable {
 			env = append(env, e)
 		}
 	}

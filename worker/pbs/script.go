@@ -18,7 +18,7 @@ func (k *Launcher) script(o *worker.StartOptions, first int) string {
 	var b strings.Builder
 	line := func(format string, a ...any) { fmt.Fprintf(&b, format+"\n", a...) }
 	line("#!/bin/sh")
-	line("unset %s", strings.Join([]string{worker.EnvInvitation, worker.EnvFile, worker.EnvSecret, worker.EnvKind,
+	line("unset %s", strings.Join([]string{worker.EnvEndpoint, worker.EnvFile, worker.EnvSecret, worker.EnvKind,
 		worker.EnvIndexFrom, worker.EnvFirst, worker.EnvSlots}, " "))
 	// A plain job has no index. The name equals worker.WorkerName.
 	line("LEAT_WORKER_NAME=%s-$((%d + ${PBS_ARRAY_INDEX:-0}))", Name, first)

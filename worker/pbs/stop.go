@@ -38,7 +38,7 @@ func (f *fleet) Stop(ctx context.Context) error {
 
 // end deletes the jobs until none is left or ctx ends; programs run with calm.
 func (f *fleet) end(ctx, calm context.Context) error {
-	if f.unsure && f.o.Run == "" {
+	if f.unsure && f.o.RunID == "" {
 		// Other jobs of the user may have the same name.
 		f.unsure = false
 		return errors.Join(f.end(ctx, calm),

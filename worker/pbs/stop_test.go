@@ -246,7 +246,7 @@ func TestKilledQsubIsNoRefusal(t *testing.T) {
 func TestNoDeleteByNameWithoutRun(t *testing.T) {
 	dir, o := scripts(t, map[string]string{"qsub": "cat >/dev/null; echo Welcome", "qselect": "echo 16.s"})
 	r := newRun(t, o, 2, "exit 0")
-	r.o.Run = ""
+	r.o.RunID = ""
 	_, err := r.kind.Start(t.Context(), r.o)
 	wantError(t, err, "Welcome", "may be left", "qselect -N leat -u ")
 	if got := calls(t, dir, "qdel"); got != "" {

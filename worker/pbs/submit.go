@@ -28,8 +28,8 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.Gone == nil {
-		o.Gone = func(worker.Exit) {}
+	if o.OnExit == nil {
+		o.OnExit = func(worker.Exit) {}
 	}
 	env := environment()
 	text, err := o.Endpoint.MarshalText()
@@ -224,8 +224,8 @@ func (k *Launcher) qsub(o *worker.StartOptions, n int) []string {
 // jobName returns a name that distinguishes the jobs of this start.
 func jobName(o *worker.StartOptions) string {
 	name := "leat"
-	if o.Run != "" {
-		name += "-" + o.Run
+	if o.RunID != "" {
+		name += "-" + o.RunID
 	}
 	if o.First > 0 {
 		name += "-" + strconv.Itoa(o.First)

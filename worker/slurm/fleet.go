@@ -99,8 +99,8 @@ func (f *fleet) watch(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if f.o.Looked != nil {
-			f.o.Looked(err)
+		if f.o.OnQuery != nil {
+			f.o.OnQuery(err)
 		}
 		if err != nil {
 			// The controller may be busy or restarting. Workers that end are noticed by the
@@ -113,7 +113,7 @@ func (f *fleet) watch(ctx context.Context) {
 		}
 		failures = 0
 		for _, e := range f.collectExited(ctx, rows) {
-			f.o.Gone(e)
+			f.o.OnExit(e)
 		}
 		if time.Since(begun) >= f.k.times.pending {
 			f.logPending(rows)

@@ -12,24 +12,24 @@ import (
 	"testing"
 	"time"
 
-	"leat/worker"
+	"leat/internal/worker/coordinator"
 	"leat/worker/slurm/slurmtest"
 )
 
 // run runs blocks on workers of workertest.Main, in Single mode one for each; accepted is called
 // with each block.
-func run(t testing.TB, l *log, folder string, blocks, workers int, single bool, accepted func(*worker.Result)) {
+func run(t testing.TB, l *log, folder string, blocks, workers int, single bool, accepted func(*coordinator.Result)) {
 	t.Helper()
 	barrier := time.Minute
 	if single {
 		barrier = 0
 	}
-	c, err := worker.NewChannel(worker.Options{
+	c, err := coordinator.New(coordinator.Options{
 		Barrier: barrier,
 		Job:     json.RawMessage(`{"Size": 100}`), Blocks: blocks, MaxResult: 64 << 10, MaxBytes: 1 << 20,
 		Build: "workertest", Workers: workers, OneBlockPerJob: single,
 		Logger: l.logger(),
-		Accept: func(_ context.Context, r *worker.Result) error {
+		Accept: func(_ context.Context, r *coordinator.Result) error {
 			accepted(r)
 			return nil
 		},
@@ -45,7 +45,7 @@ func run(t testing.TB, l *log, folder string, blocks, workers int, single bool, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = worker.Run(t.Context(), c, New(nil), worker.RunOptions{
+	err = coordinator.Run(t.Context(), c, New(nil), coordinator.RunOptions{
 		Workers: workers, Command: []string{exe}, Run: "run", Folder: folder, Endpoint: invitation, Logger: l.logger(),
 		StopWithin: time.Minute,
 	})
@@ -68,7 +68,7 @@ func TestRIOSSingleBlockJobs(t *testing.T) {
 		did = map[string]int{}
 		l   log
 	)
-	run(t, &l, "", blocks, blocks, true, func(r *worker.Result) {
+	run(t, &l, "", blocks, blocks, true, func(r *coordinator.Result) {
 		mu.Lock()
 		defer mu.Unlock()
 		did[r.Worker]++
@@ -89,7 +89,7 @@ func TestRIOSErrorPrintedByGoodRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var l log
-	run(t, &l, folder, 40, 3, false, func(*worker.Result) {})
+	run(t, &l, folder, 40, 3, false, func(*coordinator.Result) {})
 	if text := l.String(); regexp.MustCompile(`(?i)error|level=WARN`).MatchString(text) || text == "" {
 		t.Errorf("the run was good, and it was said:\n%s", text)
 	}
@@ -123,7 +123,7 @@ func BenchmarkFirstBlock(b *testing.B) {
 	for b.Loop() {
 		var l log
 		begin := time.Now()
-		run(b, &l, "", 1, 1, false, func(*worker.Result) { times = append(times, time.Since(begin)) })
+		run(b, &l, "", 1, 1, false, func(*coordinator.Result) { times = append(times, time.Since(begin)) })
 	}
 	slices.Sort(times)
 	b.ReportMetric(float64(times[len(times)/2].Microseconds())/1000, "ms-median")

@@ -376,8 +376,8 @@ func TestRefusedThrottle(t *testing.T) {
 func TestInvalidStartOptions(t *testing.T) {
 	standIns(t, nil)
 	for want, change := range map[string]func(*worker.StartOptions){
-		`Run is ""`:     func(o *worker.StartOptions) { o.Run = "" },
-		`Run is "a,b"`:  func(o *worker.StartOptions) { o.Run = "a,b" },
+		`Run is ""`:     func(o *worker.StartOptions) { o.RunID = "" },
+		`Run is "a,b"`:  func(o *worker.StartOptions) { o.RunID = "a,b" },
 		"Workers is 0":  func(o *worker.StartOptions) { o.Workers = 0 },
 		"First is -1":   func(o *worker.StartOptions) { o.First = -1 },
 		"absolute path": func(o *worker.StartOptions) { o.Command = []string{"leat"} },

@@ -79,9 +79,9 @@ func prepare(t *testing.T, n int, script string) *start {
 		t.Fatal(err)
 	}
 	s.o = worker.StartOptions{
-		Workers: n, Command: []string{"/bin/sh", "-c", script, "worker", folder}, Run: "test", Endpoint: invitation,
+		Workers: n, Command: []string{"/bin/sh", "-c", script, "worker", folder}, RunID: "test", Endpoint: invitation,
 		Folder: folder,
-		Gone:   func(e worker.Exit) { s.exits <- e }, Logger: s.log.logger(),
+		OnExit: func(e worker.Exit) { s.exits <- e }, Logger: s.log.logger(),
 	}
 	return s
 }

@@ -33,8 +33,8 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.Gone == nil {
-		o.Gone = func(worker.Exit) {}
+	if o.OnExit == nil {
+		o.OnExit = func(worker.Exit) {}
 	}
 	limit, err := k.arrayLimit(ctx)
 	if err != nil {
@@ -77,9 +77,9 @@ func validateStart(o *worker.StartOptions) error {
 	if o.First < 0 {
 		errs = append(errs, fmt.Errorf("First is %d, expected 0 or more", o.First))
 	}
-	if o.Run == "" || strings.ContainsFunc(o.Run,
+	if o.RunID == "" || strings.ContainsFunc(o.RunID,
 		func(r rune) bool { return r > 'z' || r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-		errs = append(errs, fmt.Errorf("Run is %q, expected letters, digits and dashes", o.Run))
+		errs = append(errs, fmt.Errorf("RunID is %q, expected letters, digits and dashes", o.RunID))
 	}
 	if len(o.Command) == 0 || !filepath.IsAbs(o.Command[0]) {
 		errs = append(errs, fmt.Errorf("Command is %q, expected the absolute path of a program first",
@@ -112,7 +112,7 @@ func (f *fleet) prepare() error {
 		if err != nil {
 			return fmt.Errorf("Folder: %w", err)
 		}
-		if f.folder, err = os.MkdirTemp(parent, "leat-"+f.o.Run+"-"); err != nil { // mode 0700
+		if f.folder, err = os.MkdirTemp(parent, "leat-"+f.o.RunID+"-"); err != nil { // mode 0700
 			return fmt.Errorf("create folder: %w", err)
 		}
 		f.ownFolder = f.folder
@@ -123,7 +123,7 @@ func (f *fleet) prepare() error {
 			f.folder)
 	}
 	if f.folder == "" {
-		f.env = append(f.env, worker.EnvInvitation+"="+string(text))
+		f.env = append(f.env, worker.EnvEndpoint+"="+string(text))
 		return nil
 	}
 	s, err := os.CreateTemp(f.folder, "slurm-*.invitation") // mode 0600
@@ -208,7 +208,7 @@ func jobNumber(out string) (id, cluster string, ok bool) {
 }
 
 // jobName returns a name unique to this start: jobs whose number is unknown are canceled by it.
-func (f *fleet) jobName() string { return "leat-" + f.o.Run + "-" + f.word }
+func (f *fleet) jobName() string { return "leat-" + f.o.RunID + "-" + f.word }
 
 // arguments returns sbatch's arguments. The user's come first, because the last one wins.
 func (f *fleet) arguments(n, throttle int) []string {

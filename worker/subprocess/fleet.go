@@ -53,8 +53,8 @@ func (f *fleet) start(ctx context.Context) error {
 		err := f.startAll(ctx)
 		if err != nil {
 			f.stopping.Store(true)
-			if f.o.Failed != nil {
-				f.o.Failed(err)
+			if f.o.OnStartError != nil {
+				f.o.OnStartError(err)
 			}
 			f.signal(syscall.SIGKILL)
 		}
@@ -144,7 +144,7 @@ func (f *fleet) environment(name string) []string {
 		fds[i] = strconv.Itoa(3 + i)
 	}
 	return append(env,
-		worker.EnvInvitation+"=fds:"+strings.Join(fds, ","),
+		worker.EnvEndpoint+"=fds:"+strings.Join(fds, ","),
 		worker.EnvName+"="+name,
 		worker.EnvSlots+"="+strconv.Itoa(f.slots))
 }
@@ -168,10 +168,10 @@ func (f *fleet) sink(name string) func(line string) {
 func (f *fleet) watch(c *child) {
 	err := c.wait()
 	<-f.settled // Gone is not called after a failed start
-	if f.stopping.Load() || f.o.Gone == nil {
+	if f.stopping.Load() || f.o.OnExit == nil {
 		return
 	}
-	f.o.Gone(worker.Exit{Name: c.name, Job: c.job(), Err: err, Log: c.out.end()})
+	f.o.OnExit(worker.Exit{Name: c.name, Job: c.job(), Err: err, Log: c.out.end()})
 }
 
 func (f *fleet) signal(s syscall.Signal) {

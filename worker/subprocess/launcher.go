@@ -92,7 +92,7 @@ func (o *Options) validate() error {
 }
 
 // isReserved reports whether a variable configures worker processes, which refuse unknown ones.
-func isReserved(name string) bool { return strings.HasPrefix(name, worker.EnvInvitation) }
+func isReserved(name string) bool { return strings.HasPrefix(name, worker.EnvEndpoint) }
 
 // Launcher starts child processes. It is safe for concurrent use.
 type Launcher struct {

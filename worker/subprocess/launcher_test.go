@@ -385,7 +385,7 @@ func TestPartialStartLeavesNoWorker(t *testing.T) {
 		return c.connect()
 	}
 	var told error
-	o.Failed = func(err error) {
+	o.OnStartError = func(err error) {
 		told = err
 		if n := len(childrenOf(t)); n != 1 {
 			t.Errorf("%d workers are there when it is told why", n)

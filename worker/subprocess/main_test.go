@@ -187,7 +187,7 @@ func (c *connector) options(workers int) worker.StartOptions {
 	c.gone = make(chan worker.Exit, workers)
 	exe, _ := os.Executable()
 	return worker.StartOptions{Workers: workers, Command: []string{exe, "worker"}, Connect: c.connect,
-		Gone: func(e worker.Exit) { c.gone <- e }}
+		OnExit: func(e worker.Exit) { c.gone <- e }}
 }
 
 // hello reads what worker i says, in the order of start.

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"leat/internal/worker/coordinator"
+	"leat/internal/worker/protocol"
 	"leat/worker"
 )
 
@@ -100,11 +102,11 @@ func lateJoiner(t *testing.T, s Setup) {
 	// The second has blocks in its hands when the gate opens, and nobody gets a copy of those: it
 	// can't come too late to do something.
 	tr := s.trial(t, plan{blocks: 200, workers: s.workers(2), job: job{Gate: "yes", GateFrom: 1},
-		channel: func(o *worker.Options) { o.NoCopies = true }})
+		channel: func(o *coordinator.Options) { o.NoCopies = true }})
 	start := func(i int) worker.Fleet {
 		f, err := tr.kind.Start(t.Context(), worker.StartOptions{
-			Workers: 1, First: i, Command: s.Command, Run: "workertest", Endpoint: tr.o.Endpoint, Folder: tr.o.Folder,
-			Connect: tr.c.Connect, Gone: tr.c.Gone, Logger: tr.o.Logger,
+			Workers: 1, First: i, Command: s.Command, RunID: "workertest", Endpoint: tr.o.Endpoint, Folder: tr.o.Folder,
+			Connect: tr.c.Connect, OnExit: tr.c.Exited, Logger: tr.o.Logger,
 		})
 		tr.try(err)
 		if f.Jobs() == "" {
@@ -153,7 +155,7 @@ func stop(tr *trial, f worker.Fleet) {
 
 func killed(t *testing.T, s Setup) {
 	n := s.workers(4)
-	barrier := func(o *worker.Options) { o.Barrier = s.Patience }
+	barrier := func(o *coordinator.Options) { o.Barrier = s.Patience }
 	t.Run("in their work", func(t *testing.T) {
 		tr := s.trial(t, plan{blocks: 300, workers: n, job: job{Sleep: 5 * time.Millisecond}, channel: barrier})
 		end := tr.begin(t.Context())
@@ -198,7 +200,7 @@ func killed(t *testing.T, s Setup) {
 func allKilled(t *testing.T, s Setup) {
 	n := s.workers(3)
 	tr := s.trial(t, plan{blocks: 100, workers: n, job: job{Gate: "yes", GateFrom: 5},
-		channel: func(o *worker.Options) { o.Barrier = s.Patience }})
+		channel: func(o *coordinator.Options) { o.Barrier = s.Patience }})
 	end := tr.begin(t.Context())
 	tr.until("work goes on", end, func(st worker.Status) bool { return st.Done >= 5 })
 	for _, w := range joined(tr.status()) {
@@ -236,7 +238,7 @@ func deadlyBlock(t *testing.T, s Setup) {
 	}
 	// It is the only one that is left when it begins, so that no other is lost with it.
 	tr := s.trial(t, plan{blocks: 8, workers: n,
-		job: job{Gate: "yes", GateFrom: 7, Acts: []act{{Block: 7, Do: "crash"}}}, channel: func(o *worker.Options) {
+		job: job{Gate: "yes", GateFrom: 7, Acts: []act{{Block: 7, Do: "crash"}}}, channel: func(o *coordinator.Options) {
 			o.Reissues = 1
 			o.NoCopies = true
 			o.Barrier = s.Patience
@@ -275,7 +277,7 @@ func onlyReplaced(t *testing.T, s Setup) {
 func replacedUpToBound(t *testing.T, s Setup) {
 	n := s.workers(2)
 	tr := s.trial(t, plan{blocks: 100, workers: n, replace: 1, job: job{Gate: "yes", GateFrom: 20},
-		channel: func(o *worker.Options) { o.Barrier = s.Patience }})
+		channel: func(o *coordinator.Options) { o.Barrier = s.Patience }})
 	end := tr.begin(t.Context())
 	for range n + 1 {
 		tr.until("a worker has blocks", end, func(st worker.Status) bool {
@@ -318,10 +320,10 @@ func deadlyReplaced(t *testing.T, s Setup) {
 
 func silent(t *testing.T, s Setup) {
 	n := s.workers(2)
-	times := worker.Times{Heartbeat: 200 * time.Millisecond, HeartbeatTimeout: 3 * time.Second}
+	times := protocol.Times{Heartbeat: 200 * time.Millisecond, HeartbeatTimeout: 3 * time.Second}
 	tr := s.trial(t, plan{blocks: 40, workers: n,
 		job: job{Gate: "yes", GateFrom: 20, Acts: []act{{Block: 4, Do: "stop", Once: "stopped"}}},
-		channel: func(o *worker.Options) {
+		channel: func(o *coordinator.Options) {
 			o.Barrier = s.Patience
 			o.Times = times
 		}})
@@ -339,7 +341,7 @@ func functionFails(t *testing.T, s Setup) {
 			// The other hangs meanwhile, and does not listen.
 			tr := s.trial(t, plan{blocks: 100, workers: s.workers(2),
 				job: job{Sleep: time.Millisecond, Acts: []act{{Block: 11, Do: "hang"}, {Block: 30, Do: do}}},
-				channel: func(o *worker.Options) {
+				channel: func(o *coordinator.Options) {
 					o.Barrier = s.Patience
 				}})
 			err := tr.run()
@@ -407,7 +409,7 @@ func noProgram(t *testing.T, s Setup) {
 
 func single(t *testing.T, s Setup) {
 	n := s.workers(6)
-	tr := s.trial(t, plan{blocks: n, workers: n, channel: func(o *worker.Options) { o.OneBlockPerJob = true }})
+	tr := s.trial(t, plan{blocks: n, workers: n, channel: func(o *coordinator.Options) { o.OneBlockPerJob = true }})
 	if !tr.kind.Capabilities().OneBlockPerJob {
 		t.Skip("the kind starts no workers for one block each")
 	}
@@ -424,7 +426,7 @@ func single(t *testing.T, s Setup) {
 func singleLost(t *testing.T, s Setup) {
 	n := s.workers(4)
 	tr := s.trial(t, plan{blocks: n, workers: n, job: job{Acts: []act{{Block: 1, Do: "crash", Once: "crashed"}}},
-		channel: func(o *worker.Options) { o.OneBlockPerJob = true }})
+		channel: func(o *coordinator.Options) { o.OneBlockPerJob = true }})
 	if !tr.kind.Capabilities().OneBlockPerJob {
 		t.Skip("the kind starts no workers for one block each")
 	}

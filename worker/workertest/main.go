@@ -27,7 +27,7 @@ import (
 	"syscall"
 	"time"
 
-	"leat/worker"
+	"leat/internal/worker/client"
 )
 
 // build is that of the workers of these tests.
@@ -46,13 +46,13 @@ func Main(fetch ...map[string]Fetch) {
 		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	env, err := worker.FromEnvironment(ctx, all)
+	env, err := client.FromEnvironment(ctx, all)
 	if err == nil && env == nil {
 		stop()
 		return
 	}
 	if err == nil {
-		err = worker.Work(ctx, worker.WorkOptions{Environment: env, Build: build, Open: open})
+		err = client.Work(ctx, client.Options{Environment: env, Build: build, Open: open})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -83,13 +83,13 @@ const sorry = "the suite's function is sorry"
 
 var readActs = map[string]func() error{
 	"fail to read": func() error {
-		return &worker.StackError{Err: errors.New(sorry),
+		return &client.StackError{Err: errors.New(sorry),
 			Trace: []byte("the suite's stack")}
 	},
 }
 
 var acts = map[string]func() error{
-	"fail":  func() error { return &worker.StackError{Err: errors.New(sorry), Trace: []byte("the suite's stack")} },
+	"fail":  func() error { return &client.StackError{Err: errors.New(sorry), Trace: []byte("the suite's stack")} },
 	"panic": func() error { panic(sorry) },
 	"exit": func() error {
 		fmt.Fprintln(os.Stderr, lastWords)
@@ -122,7 +122,7 @@ type author struct {
 	Command string // as others on the machine can see it
 }
 
-func open(_ context.Context, j worker.JoinInfo) (worker.Handler, error) {
+func open(_ context.Context, j client.JoinInfo) (client.Handler, error) {
 	c := &handler{}
 	if err := json.Unmarshal(j.Job, &c.job); err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func open(_ context.Context, j worker.JoinInfo) (worker.Handler, error) {
 	return c, err
 }
 
-func (c *handler) Read(ctx context.Context, l worker.Lease) (any, error) {
+func (c *handler) Read(ctx context.Context, l client.Lease) (any, error) {
 	if err := c.act(l.Block, readActs); err != nil {
 		return nil, err
 	}

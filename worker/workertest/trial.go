@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"leat/internal/worker/coordinator"
 	"leat/worker"
 )
 
@@ -27,8 +28,8 @@ type trial struct {
 	*testing.T
 	s      Setup
 	kind   worker.Launcher
-	c      *worker.Coordinator
-	o      worker.RunOptions
+	c      *coordinator.Coordinator
+	o      coordinator.RunOptions
 	job    job
 	folder string // which workers reach, too
 	blocks int
@@ -46,7 +47,7 @@ type plan struct {
 	blocks, workers int
 	replace         int // RunOptions.Replace; 0: none
 	job             job
-	channel         func(*worker.Options)
+	channel         func(*coordinator.Options)
 }
 
 func (s Setup) trial(t *testing.T, p plan) *trial {
@@ -64,14 +65,14 @@ func (s Setup) trial(t *testing.T, p plan) *trial {
 	}
 	text, err := json.Marshal(p.job)
 	tr.try(err)
-	o := worker.Options{
+	o := coordinator.Options{
 		Job: text, Blocks: p.blocks, MaxResult: size + 64<<10, MaxBytes: 8 << 20, Accept: tr.accept,
 		Build: build, Workers: p.workers, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 	if p.channel != nil {
 		p.channel(&o)
 	}
-	tr.c, err = worker.NewChannel(o)
+	tr.c, err = coordinator.New(o)
 	tr.try(err)
 	t.Cleanup(func() {
 		if err := tr.c.Close(); err != nil {
@@ -79,7 +80,7 @@ func (s Setup) trial(t *testing.T, p plan) *trial {
 		}
 	})
 	tr.try(tr.kind.Check(t.Context()))
-	tr.o = worker.RunOptions{Workers: p.workers, Replace: cmp.Or(p.replace, -1), Command: s.Command, Run: "workertest",
+	tr.o = coordinator.RunOptions{Workers: p.workers, Replace: cmp.Or(p.replace, -1), Command: s.Command, Run: "workertest",
 		Logger: o.Logger, StopWithin: s.Patience}
 	facts := tr.kind.Capabilities()
 	if !facts.Local {
@@ -104,7 +105,7 @@ func (tr *trial) gate() string { return filepath.Join(tr.folder, "gate") }
 
 func (tr *trial) openGate() { tr.try(os.WriteFile(tr.gate(), nil, 0o600)) }
 
-func (tr *trial) accept(_ context.Context, r *worker.Result) error {
+func (tr *trial) accept(_ context.Context, r *coordinator.Result) error {
 	if len(r.Body) < size || !bytes.Equal(r.Body[:size], content(r.Block, size)) {
 		return fmt.Errorf("block %d of worker %s has wrong bytes", r.Block, r.Worker)
 	}
@@ -135,7 +136,7 @@ func (tr *trial) run() error {
 // begin runs the trial in a goroutine.
 func (tr *trial) begin(ctx context.Context) <-chan error {
 	end := make(chan error, 1)
-	go func() { end <- worker.Run(ctx, tr.c, tr.kind, tr.o) }()
+	go func() { end <- coordinator.Run(ctx, tr.c, tr.kind, tr.o) }()
 	return end
 }
 

@@ -117,8 +117,8 @@ func TestWatchUntilNoJobIsLeft(t *testing.T) {
 		}
 		return nil, 1, nil
 	}, &worker.StartOptions{
-		Gone: func(e worker.Exit) { gone = append(gone, e.Name) },
-		Looked: func(err error) {
+		OnExit: func(e worker.Exit) { gone = append(gone, e.Name) },
+		OnQuery: func(err error) {
 			if err != nil {
 				failed++
 			}
@@ -131,6 +131,6 @@ func TestWatchUntilNoJobIsLeft(t *testing.T) {
 	Pace{time.Millisecond, time.Millisecond}.Watch(ctx, func(context.Context) ([]worker.Exit, int, error) {
 		cancel()
 		return []worker.Exit{{Name: "c"}}, 0, nil
-	}, &worker.StartOptions{Gone: func(worker.Exit) { t.Error("told after its end") }},
+	}, &worker.StartOptions{OnExit: func(worker.Exit) { t.Error("told after its end") }},
 		func(error) { t.Error("told after its end") })
 }

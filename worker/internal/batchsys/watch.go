@@ -30,11 +30,11 @@ func (p Pace) Watch(ctx context.Context, look func(ctx context.Context) (ended [
 			unknown(err)
 		}
 		said = err != nil
-		if o.Looked != nil {
-			o.Looked(err)
+		if o.OnQuery != nil {
+			o.OnQuery(err)
 		}
 		for _, e := range ended {
-			o.Gone(e)
+			o.OnExit(e)
 		}
 		if left == 0 && err == nil {
 			return

@@ -1,0 +1,27 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+func TestActiveTimer(t *testing.T) {
+	ctx, end := within(t.Context(), time.Millisecond)
+	defer end()
+	<-ctx.Done()
+	if !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		t.Error(context.Cause(ctx))
+	}
+	called := make(chan struct{})
+	l := newActiveTimer(time.Millisecond, func() { close(called) })
+	<-called
+	if l.stop() {
+		t.Error("it was called, and is told to have been stopped before")
+	}
+	l = newActiveTimer(time.Hour, func() { t.Error("it was stopped, and is called") })
+	if !l.stop() {
+		t.Error("it was stopped, and is told to have been called")
+	}
+}

@@ -1,0 +1,17 @@
+package client
+
+// Coder is implemented by errors with a code by which the run recognizes them: the worker sends it
+// with a Failure.
+type Coder interface{ Code() string }
+
+// StackError is an error with a stack trace.
+type StackError struct {
+	Err   error
+	Trace []byte
+}
+
+func (e *StackError) Error() string { return e.Err.Error() }
+func (e *StackError) Unwrap() error { return e.Err }
+
+// Stack returns the stack trace as text.
+func (e *StackError) Stack() []byte { return e.Trace }

@@ -1,0 +1,81 @@
+package protocol
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The truth is what the go command says.
+func TestBuildIDMatchesGoCommand(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a program")
+	}
+	folder := t.TempDir()
+	source := filepath.Join(folder, "main.go")
+	if err := os.WriteFile(source, []byte("package main\n\nfunc main() {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, system := range []string{"linux/amd64", "linux/arm64", "darwin/arm64"} {
+		for _, flags := range []string{"", "-s -w"} {
+			goos, arch, _ := strings.Cut(system, "/")
+			program := filepath.Join(folder, goos+arch)
+			cmd := exec.Command("go", "build", "-buildvcs=false", "-ldflags="+flags, "-o", program, source)
+			cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+arch, "CGO_ENABLED=0")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			want, err := exec.Command("go", "tool", "buildid", program).Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := os.Open(program)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := buildID(f)
+			_ = f.Close()
+			if err != nil || got != "go:"+strings.TrimSpace(string(want)) {
+				t.Errorf("%s %s: %q, %v; want %q", system, flags, got, err, want)
+			}
+		}
+	}
+}
+
+func TestBuildIDFallsBackToHash(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	sum := sha256.Sum256([]byte("#!/bin/sh\n"))
+	if got, err := buildID(f); err != nil || got != "sha256:"+hex.EncodeToString(sum[:]) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestOwnBuildID(t *testing.T) {
+	a, err := BuildID()
+	if err != nil || a == "" || len(a) > maxBuild {
+		t.Fatalf("%q, %v", a, err)
+	}
+	if b, err := BuildID(); a != b || err != nil {
+		t.Errorf("%q, then %q, %v", a, b, err)
+	}
+}
+
+func BenchmarkBuildID(b *testing.B) {
+	for b.Loop() {
+		if _, err := BuildID(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,392 @@
+package protocol
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net/http"
+	"runtime"
+	"strconv"
+)
+
+// protocol is the version that docs/format/worker.md describes.
+const Version = 1
+
+const (
+	PathJoin      = "/v1/join"
+	PathLease     = "/v1/lease"
+	PathResult    = "/v1/result"
+	PathError     = "/v1/error"
+	PathHeartbeat = "/v1/heartbeat"
+	PathLeave     = "/v1/leave"
+)
+
+// Header fields of a result.
+const (
+	HeaderWorker   = "Leat-Worker"
+	HeaderLease    = "Leat-Lease"
+	HeaderBlock    = "Leat-Block"
+	HeaderChecksum = "Leat-Crc32c"
+)
+
+// Size limits of messages, in bytes except for counts.
+const (
+	MaxMessage = 64 << 10 // JSON sent by a worker
+	MaxHeader  = 8 << 10
+	maxBuild   = 256
+	MaxText    = 4 << 10  // of an error
+	MaxStack   = 24 << 10 // of an error
+	MaxCode    = 64
+	MaxCores   = 1 << 16
+	MaxJob     = 256 << 20 // of the job description
+	// answers to lease: payloads below two of the largest, and a note
+	MaxAnswer  = 32 << 20
+	MaxPayload = 8 << 20 // of a block
+	MaxNote    = 1 << 20
+	maxLeases  = MaxSlots + 1
+)
+
+// Bounds of a worker's configuration.
+const (
+	MaxSlots       = 2048
+	MaxConnections = 64 // inherited
+	MaxName        = 64
+)
+
+var Castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// VersionError is the error for a worker with another protocol version.
+type VersionError struct{ Version int }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("protocol version is %d, expected %d", e.Version, Version)
+}
+
+// preset sets required numbers to an invalid value, so that check notices missing fields.
+func (m *JoinAnswer) preset()   { m.Worker = -1 }
+func (m *LeaseRequest) preset() { m.Worker = -1 }
+func (m *Heartbeat) preset()    { m.Worker = -1 }
+func (m *ErrorReport) preset()  { m.Worker, m.Block = -1, -2 }
+func (m *Leave) preset()        { m.Worker = -1 }
+
+// clean makes texts of the other side safe to show.
+func (m *ErrorReport) clean() { m.Message, m.Stack = Sanitize(m.Message), Sanitize(m.Stack) }
+func (m *Leave) clean()       { m.Message, m.Stack = Sanitize(m.Message), Sanitize(m.Stack) }
+func (m *Refusal) clean() {
+	m.Error, m.Code = Truncate(Sanitize(m.Error), MaxText), Truncate(Sanitize(m.Code), MaxCode)
+}
+
+type Join struct {
+	Protocol int    `json:"protocol"`
+	Name     string `json:"name"`
+	Kind     string `json:"kind"`
+	Build    string `json:"build"`
+	Arch     string `json:"arch"` // GOOS/GOARCH
+	Host     string `json:"host"`
+	PID      int    `json:"pid"`
+	Cores    int    `json:"cores"`
+	Slots    int    `json:"slots"`
+}
+
+func (m *Join) Check() error {
+	switch {
+	case m.Protocol < 1:
+		return errors.New("protocol is less than 1")
+	case !IsName(m.Name):
+		return errors.New("name is no valid worker name")
+	case !IsName(m.Kind):
+		return errors.New("kind is no valid launcher name")
+	case len(m.Build) > maxBuild || !IsPrintable(m.Build):
+		return errors.New("build is too long or not printable")
+	case len(m.Arch) > MaxName || !IsPrintable(m.Arch):
+		return errors.New("arch is too long or not printable")
+	case len(m.Host) > 255 || !IsPrintable(m.Host):
+		return errors.New("host is too long or not printable")
+	case m.PID < 0:
+		return errors.New("pid is negative")
+	case m.Cores < 1 || m.Cores > MaxCores:
+		return fmt.Errorf("cores is not within 1 to %d", MaxCores)
+	case m.Slots < 1 || m.Slots > MaxSlots:
+		return fmt.Errorf("slots is not within 1 to %d", MaxSlots)
+	}
+	return nil
+}
+
+type JoinAnswer struct {
+	Worker    int             `json:"worker"`
+	Workers   int             `json:"workers"`
+	Slots     int             `json:"slots"`
+	Single    bool            `json:"single,omitempty"`
+	MaxResult int64           `json:"max_result"`
+	Heartbeat int64           `json:"heartbeat_ms"`
+	Silence   int64           `json:"silence_ms"`
+	Poll      int64           `json:"poll_ms"`
+	Job       json.RawMessage `json:"job"`
+}
+
+func (m *JoinAnswer) Check() error {
+	const day = 24 * 3600 * 1000
+	for _, ms := range []int64{m.Heartbeat, m.Silence, m.Poll} {
+		if ms < 1 || ms > day {
+			return errors.New("a time is not within 1 ms to 1 day")
+		}
+	}
+	switch {
+	case m.Worker < 0:
+		return errors.New("worker is missing or negative")
+	case m.Workers < 0:
+		return errors.New("workers is negative")
+	case m.Slots < 1 || m.Slots > MaxSlots:
+		return fmt.Errorf("slots is not within 1 to %d", MaxSlots)
+	case m.MaxResult < 0:
+		return errors.New("max_result is negative")
+	}
+	return nil
+}
+
+type LeaseRequest struct {
+	Worker int      `json:"worker"`
+	Want   int      `json:"want"`
+	Held   []uint64 `json:"held"`
+	Wait   int64    `json:"wait_ms"`
+	Noted  uint64   `json:"noted"`
+}
+
+func (m *LeaseRequest) Check() error {
+	switch {
+	case m.Worker < 0:
+		return errors.New("worker is missing or negative")
+	case m.Want < 0 || m.Want > maxLeases:
+		return fmt.Errorf("want is not within 0 to %d", maxLeases)
+	case m.Held == nil:
+		return errors.New("held is missing, expected a list")
+	case len(m.Held) > maxLeases:
+		return fmt.Errorf("held has more than %d items", maxLeases)
+	case m.Wait < 0:
+		return errors.New("wait_ms is negative")
+	}
+	return nil
+}
+
+type LeaseAnswer struct {
+	Leases []Grant         `json:"leases,omitempty"`
+	Noted  uint64          `json:"noted,omitempty"`
+	Note   json.RawMessage `json:"note,omitempty"`
+	End    string          `json:"end,omitempty"`
+}
+
+type Grant struct {
+	Lease   uint64          `json:"lease"`
+	Block   int             `json:"block"`
+	Payload json.RawMessage `json:"payload,omitempty"`
+}
+
+func (m *LeaseAnswer) Check() error {
+	if len(m.Leases) > maxLeases {
+		return fmt.Errorf("leases has more than %d items", maxLeases)
+	}
+	for _, l := range m.Leases {
+		if l.Lease == 0 || l.Block < 0 {
+			return errors.New("a lease has the number 0, or its block is negative")
+		}
+	}
+	return checkEnd(m.End)
+}
+
+// How a run has ended.
+const (
+	EndDone   = "done"
+	EndFailed = "failed"
+)
+
+func checkEnd(end string) error {
+	switch end {
+	case "", EndDone, EndFailed:
+		return nil
+	}
+	return errors.New(`end is neither "done" nor "failed"`)
+}
+
+type Heartbeat struct {
+	Worker  int      `json:"worker"`
+	Wait    int64    `json:"wait_ms"`
+	Noted   uint64   `json:"noted"`
+	Dropped []uint64 `json:"dropped,omitempty"`
+}
+
+func (m *Heartbeat) Check() error {
+	switch {
+	case len(m.Dropped) > maxLeases:
+		return fmt.Errorf("dropped has more than %d items", maxLeases)
+	case m.Worker < 0:
+		return errors.New("worker is missing or negative")
+	case m.Wait < 0:
+		return errors.New("wait_ms is negative")
+	}
+	return nil
+}
+
+type HeartbeatAnswer struct {
+	Superseded []uint64        `json:"superseded,omitempty"`
+	Noted      uint64          `json:"noted,omitempty"`
+	Note       json.RawMessage `json:"note,omitempty"`
+	End        string          `json:"end,omitempty"`
+}
+
+func (m *HeartbeatAnswer) Check() error {
+	if len(m.Superseded) > maxLeases {
+		return fmt.Errorf("superseded has more than %d items", maxLeases)
+	}
+	return checkEnd(m.End)
+}
+
+type ErrorReport struct {
+	Worker  int    `json:"worker"`
+	Lease   uint64 `json:"lease"` // 0: the worker itself can't continue
+	Block   int    `json:"block"` // -1 if Lease is 0
+	Message string `json:"message"`
+	Stack   string `json:"stack,omitempty"`
+	Code    string `json:"code,omitempty"`
+}
+
+func (m *ErrorReport) Check() error {
+	switch {
+	case m.Worker < 0:
+		return errors.New("worker is missing or negative")
+	case (m.Lease == 0) != (m.Block == -1):
+		return errors.New("exactly one of lease 0 and block -1 is given")
+	case m.Block < -1:
+		return errors.New("block is missing or less than -1")
+	case m.Message == "":
+		return errors.New("message is empty")
+	case len(m.Code) > MaxCode || !IsPrintable(m.Code):
+		return errors.New("code is too long or not printable")
+	}
+	return nil
+}
+
+type Leave struct {
+	Worker int `json:"worker"`
+	// Error of closing the handler; "": none.
+	Message string `json:"message,omitempty"`
+	Stack   string `json:"stack,omitempty"`
+	Code    string `json:"code,omitempty"`
+}
+
+func (m *Leave) Check() error {
+	switch {
+	case m.Worker < 0:
+		return errors.New("worker is missing or negative")
+	case m.Message == "" && (m.Stack != "" || m.Code != ""):
+		return errors.New("message is empty, but stack or code is not")
+	case len(m.Code) > MaxCode || !IsPrintable(m.Code):
+		return errors.New("code is too long or not printable")
+	}
+	return nil
+}
+
+// refusal is the answer to a refused message.
+type Refusal struct {
+	Error string `json:"error"`
+	Code  string `json:"code"`
+}
+
+func (m *Refusal) Check() error { return nil }
+
+// empty is an answer without fields.
+type Empty struct{}
+
+func (*Empty) Check() error { return nil }
+
+// encode encodes a message. Embedded JSON such as the job does not grow: "<" and the like are not
+// escaped.
+func Encode(m any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(m); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+type Message[T any] interface {
+	*T
+	Check() error
+}
+
+// decode decodes one message: an object without unknown fields, and nothing after it.
+func Decode[T any, P Message[T]](data []byte) (m T, err error) {
+	if !bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) {
+		return m, errors.New("not a JSON object")
+	}
+	switch m := any(&m).(type) {
+	case interface{ preset() }:
+		m.preset()
+	case *Join:
+		// Another version may have other fields.
+		var v struct {
+			Protocol int `json:"protocol"`
+		}
+		if json.Unmarshal(data, &v) == nil && v.Protocol > 0 && v.Protocol != Version {
+			err = &VersionError{v.Protocol}
+		}
+	}
+	if err != nil {
+		return m, err
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&m); err != nil {
+		return m, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return m, errors.New("data after the end of the message")
+	}
+	if err := P(&m).Check(); err != nil {
+		return m, err
+	}
+	if m, ok := any(&m).(interface{ clean() }); ok {
+		m.clean()
+	}
+	return m, nil
+}
+
+// resultHeader describes the body of a result.
+type ResultHeader struct {
+	Worker   int
+	Lease    uint64
+	Block    int
+	Checksum uint32
+}
+
+func ParseResultHeader(h http.Header) (r ResultHeader, err error) {
+	number := func(name string, base, bits int) (n uint64) {
+		v := h[name]
+		if err != nil {
+			return 0
+		}
+		if len(v) != 1 {
+			err = fmt.Errorf("header %s is missing or repeated", name)
+			return 0
+		}
+		if n, err = strconv.ParseUint(v[0], base, bits); err != nil {
+			err = fmt.Errorf("header %s is not a valid number", name)
+		}
+		return n
+	}
+	r.Worker = int(number(HeaderWorker, 10, 31))
+	r.Lease = number(HeaderLease, 10, 64)
+	r.Block = int(number(HeaderBlock, 10, 31))
+	if v := h[HeaderChecksum]; err == nil && len(v) == 1 && len(v[0]) != 8 {
+		return r, fmt.Errorf("header %s does not have 8 hexadecimal digits", HeaderChecksum)
+	}
+	r.Checksum = uint32(number(HeaderChecksum, 16, 32))
+	return r, err
+}
+
+// thisArch returns this program's GOOS/GOARCH.
+func ThisArch() string { return runtime.GOOS + "/" + runtime.GOARCH }
