@@ -177,7 +177,7 @@ func (r *run) blockError(f *worker.Failure) error {
 	return e
 }
 
-// blockErrors converts the failures in an error of worker.Run to BlockErrors.
+// blockErrors converts the failures in an error of coordinator.Run to BlockErrors.
 func (r *run) blockErrors(err error) error {
 	switch e := err.(type) {
 	case *worker.Failure:

@@ -57,7 +57,7 @@ func (f *remoteFleet) Stop(context.Context) error {
 	return nil
 }
 
-// A Launcher for another system has four methods, and its Fleet two. This one uses ssh.
+// ExampleLauncher is a launcher for another system: it has four methods, and its Fleet two.
 func ExampleLauncher() {
 	var l worker.Launcher = remoteShell{hosts: []string{"node1", "node2"}}
 	fmt.Println(l.Name(), worker.WorkerName(l.Name(), 7))

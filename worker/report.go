@@ -103,7 +103,7 @@ func (e *RunError) Error() string {
 
 func (e *RunError) Unwrap() error { return e.Cause }
 
-// withLater adds later errors to a cause, which may be nil.
+// WithLater adds later errors to a cause, which may be nil.
 func WithLater(cause error, after ...error) error {
 	var list []error
 	for _, err := range after {

@@ -123,9 +123,10 @@ func (b *bench) firstBlock(k worker.Launcher, folder string) (s steps, err error
 // joining has leat worker join a run, and returns how long that took. Its job is none that leat
 // knows, so it goes no further.
 func (b *bench) joining() (took time.Duration, err error) {
-	c, err := coordinator.New(coordinator.Options{Blocks: 1, OnDemand: true, Workers: 1, Build: b.build, AllowMixedBuilds: true,
-		MaxBytes: 1,
-		Accept:   func(context.Context, *coordinator.Result) error { return nil }})
+	c, err := coordinator.New(coordinator.Options{Blocks: 1, OnDemand: true, Workers: 1, Build: b.build,
+		AllowMixedBuilds: true,
+		MaxBytes:         1,
+		Accept:           func(context.Context, *coordinator.Result) error { return nil }})
 	if err != nil {
 		return 0, err
 	}

@@ -111,7 +111,8 @@ func (b *bench) simulate(c crowd, failures *[]string, row func(figures) []string
 		o.Blocks = c.workers * int(max(4, min(40, 3*time.Second/c.compute)))
 	case b.Quick:
 		o.Blocks = 20 * c.workers
-	default: // so many that the connections that each makes with its first result matter little, and that a run takes seconds
+	// The connections that a worker makes with its first result must not count.
+	default:
 		least, each := 20000, 40
 		switch {
 		case c.bytes >= 1<<20:

@@ -205,7 +205,8 @@ func pauseFor(ctx context.Context, d time.Duration) {
 // isFinal reports whether a retry can't succeed.
 func isFinal(err error) bool {
 	var no *refusedError
-	return errors.As(err, &no) || errors.Is(err, ErrDisconnected) || errors.Is(err, errPins) || errors.Is(err, errAnswer)
+	return errors.As(err, &no) || errors.Is(err, ErrDisconnected) || errors.Is(err, errPins) ||
+		errors.Is(err, errAnswer)
 }
 
 // retry calls f until it succeeds, its error is final, or ctx ends.

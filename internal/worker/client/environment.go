@@ -60,7 +60,8 @@ func readEnvironment(ctx context.Context, set map[string]string, getenv func(str
 		return nil, nil
 	}
 	for name := range set {
-		if !slices.Contains([]string{worker.EnvEndpoint, worker.EnvFile, worker.EnvSecret, worker.EnvName, worker.EnvKind, worker.EnvIndexFrom, worker.EnvFirst,
+		if !slices.Contains([]string{worker.EnvEndpoint, worker.EnvFile, worker.EnvSecret, worker.EnvName,
+			worker.EnvKind, worker.EnvIndexFrom, worker.EnvFirst,
 			worker.EnvSlots}, name) {
 			return nil, fmt.Errorf("unknown variable %.64q: coordinator and worker may have different versions", name)
 		}

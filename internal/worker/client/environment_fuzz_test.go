@@ -28,7 +28,8 @@ func FuzzEnvironment(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !protocol.IsName(e.Name) || !protocol.IsName(e.Kind) || e.Slots < 0 || e.Slots > protocol.MaxSlots || protocol.CheckEndpoint(e.Endpoint.Addresses, e.Endpoint.Pin, e.Endpoint.Token) != nil {
+		if !protocol.IsName(e.Name) || !protocol.IsName(e.Kind) || e.Slots < 0 || e.Slots > protocol.MaxSlots ||
+			protocol.CheckEndpoint(e.Endpoint.Addresses, e.Endpoint.Pin, e.Endpoint.Token) != nil {
 			t.Fatalf("%+v", e)
 		}
 	})

@@ -13,13 +13,15 @@ import (
 // beat sends one heartbeat. The answer takes Times.Heartbeat unless there is news.
 func (w *work) beat(ctx context.Context) error {
 	w.mu.Lock()
-	m := protocol.Heartbeat{Worker: w.number, Wait: w.times.Heartbeat.Milliseconds(), Noted: w.noted, Dropped: w.dropped}
+	m := protocol.Heartbeat{Worker: w.number, Wait: w.times.Heartbeat.Milliseconds(), Noted: w.noted,
+		Dropped: w.dropped}
 	if !w.opened {
 		m.Noted = math.MaxUint64 // no handler is open to be notified
 	}
 	w.dropped = nil
 	w.mu.Unlock()
-	a, err := post[protocol.HeartbeatAnswer](ctx, w.beats, protocol.PathHeartbeat, m, w.times.HeartbeatTimeout, protocol.MaxAnswer)
+	a, err := post[protocol.HeartbeatAnswer](ctx, w.beats, protocol.PathHeartbeat, m, w.times.HeartbeatTimeout,
+		protocol.MaxAnswer)
 	if err != nil {
 		w.mu.Lock()
 		w.dropped = append(w.dropped, m.Dropped...)
@@ -58,8 +60,9 @@ func ended(end string) error {
 // lease asks once for as many blocks as the worker has space for.
 func (w *work) lease(ctx context.Context) error {
 	w.mu.Lock()
-	m := protocol.LeaseRequest{Worker: w.number, Want: w.limit - len(w.held), Wait: w.times.Poll.Milliseconds(), Noted: w.noted,
-		Held: make([]uint64, 0, len(w.held))}
+	m := protocol.LeaseRequest{Worker: w.number, Want: w.limit - len(w.held), Wait: w.times.Poll.Milliseconds(),
+		Noted: w.noted,
+		Held:  make([]uint64, 0, len(w.held))}
 	for id := range w.held {
 		m.Held = append(m.Held, id)
 	}
@@ -76,7 +79,8 @@ func (w *work) lease(ctx context.Context) error {
 		return nil
 	}
 	asked := time.Now()
-	a, err := post[protocol.LeaseAnswer](ctx, w.leases, protocol.PathLease, m, w.times.Poll+w.times.HeartbeatTimeout, protocol.MaxAnswer)
+	a, err := post[protocol.LeaseAnswer](ctx, w.leases, protocol.PathLease, m,
+		w.times.Poll+w.times.HeartbeatTimeout, protocol.MaxAnswer)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ type Handler interface {
 	Close() error
 }
 
-// WorkOptions configures Work.
+// Options configures Work.
 type Options struct {
 	Environment *Environment
 	// Build is this program's build, which the coordinator compares with its own.

@@ -14,9 +14,10 @@ import (
 )
 
 func TestLeaseSupersededBeforeArrival(t *testing.T) {
-	w := &work{times: protocol.Times{}.OrDefaults(), connCtx: t.Context(), held: map[uint64]*item{}, supersededEarly: map[uint64]bool{},
-		limit: 3,
-		todo:  make(chan *item, 3)}
+	w := &work{times: protocol.Times{}.OrDefaults(), connCtx: t.Context(), held: map[uint64]*item{},
+		supersededEarly: map[uint64]bool{},
+		limit:           3,
+		todo:            make(chan *item, 3)}
 	w.ctx, w.stop = context.WithCancelCause(t.Context())
 	defer w.stop(nil)
 	says := func(answer string) *conn {
@@ -36,7 +37,8 @@ func TestLeaseSupersededBeforeArrival(t *testing.T) {
 func TestLeaseAfterEndIsDropped(t *testing.T) {
 	for _, over := range []bool{false, true} {
 		const answer = `{"leases":[{"lease":7,"block":1}]}`
-		w := &work{times: protocol.Times{}.OrDefaults(), connCtx: t.Context(), held: map[uint64]*item{}, limit: 2, todo: make(chan *item, 2)}
+		w := &work{times: protocol.Times{}.OrDefaults(), connCtx: t.Context(), held: map[uint64]*item{}, limit: 2,
+			todo: make(chan *item, 2)}
 		w.ctx, w.stop = context.WithCancelCause(t.Context())
 		w.leases = newConn(nil, &scripted{r: strings.NewReader(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(answer), answer))})
 		if over {

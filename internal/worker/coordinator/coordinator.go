@@ -134,7 +134,7 @@ type Coordinator struct {
 	listen     []net.Listener
 }
 
-// NewChannel returns a coordinator, which must be closed. It fails if options are invalid, naming
+// New returns a coordinator, which must be closed. It fails if options are invalid, naming
 // all of them.
 func New(o Options) (*Coordinator, error) {
 	if err := o.check(); err != nil {

@@ -122,14 +122,16 @@ func TestDuplicateResultWaitsForAccept(t *testing.T) {
 	var sending sync.WaitGroup
 	defer sending.Wait()
 	sending.Go(func() {
-		_, _ = r.try(t.Context(), protocol.PathResult, strings.NewReader(body), r.resultHeaderOf(l.Lease, l.Block, body)...)
+		_, _ = r.try(t.Context(), protocol.PathResult, strings.NewReader(body), r.resultHeaderOf(l.Lease, l.Block,
+			body)...)
 	})
 	<-in
 	if a := other.result(l.Lease, l.Block, "x"); a.status != 409 || a.code() != "lease" && a.code() != "superseded" {
 		t.Errorf("another worker's, under that lease: %+v", a)
 	}
 	sending.Go(func() {
-		a, err := r.try(t.Context(), protocol.PathResult, strings.NewReader(body), r.resultHeaderOf(l.Lease, l.Block, body)...)
+		a, err := r.try(t.Context(), protocol.PathResult, strings.NewReader(body), r.resultHeaderOf(l.Lease,
+			l.Block, body)...)
 		if err != nil || a.status != 200 || c.Status().Done != 1 {
 			t.Errorf("again: %+v, %v, with %d blocks done", a, err, c.Status().Done)
 		}
@@ -212,7 +214,8 @@ func TestPanicUnlocks(t *testing.T) {
 		"Gone": func(c *Coordinator) { c.Exited(worker.Exit{Name: "raw-0"}) },
 		"look": func(c *Coordinator) { c.expireMembers(time.Now().Add(time.Hour), 0) },
 		"apart": func(c *Coordinator) {
-			c.disconnected(&connection{m: &member{local: true, state: worker.StateJoined, push: make(chan struct{}, 1)}})
+			c.disconnected(&connection{m: &member{local: true, state: worker.StateJoined, push: make(chan struct{},
+				1)}})
 		},
 	} {
 		c := newTestCoordinator(t, testOptions(1, newTaken()))

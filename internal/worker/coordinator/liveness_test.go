@@ -279,8 +279,9 @@ func TestWorkerEndsWithoutCoordinator(t *testing.T) {
 			// Where one connection of several still stands, it may bring the word that the others'
 			// end was noticed.
 			err := w.wait()
-			if !errors.Is(err, client.ErrDisconnected) && !errors.Is(err, client.ErrLost) || p != nil && !strings.Contains(err.Error(),
-				"connection refused") || strings.Contains(err.Error(), "deadline") {
+			if !errors.Is(err, client.ErrDisconnected) && !errors.Is(err, client.ErrLost) || p != nil &&
+				!strings.Contains(err.Error(),
+					"connection refused") || strings.Contains(err.Error(), "deadline") {
 				t.Errorf("%v", err)
 			}
 			if !f.closed {

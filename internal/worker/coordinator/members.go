@@ -112,7 +112,7 @@ func (c *Coordinator) expectLocked(name, kind string) *expected {
 	return e
 }
 
-// Gone reports the end of a worker: its blocks are leased again.
+// Exited reports the end of a worker: its blocks are leased again.
 func (c *Coordinator) Exited(x worker.Exit) { c.release(c.gone(x)) }
 
 func (c *Coordinator) gone(x worker.Exit) (released []int) {
@@ -170,7 +170,8 @@ func (c *Coordinator) join(j protocol.Join, local bool, now time.Time) *member {
 	m := &member{
 		request: j, number: len(c.members), name: j.Name, kind: j.Kind, host: j.Host, arch: j.Arch, pid: j.PID,
 		cores: j.Cores, slots: j.Slots,
-		local: local, state: worker.StateJoined, joined: now, heard: now, disconnectedAt: now, push: make(chan struct{}, 1),
+		local: local, state: worker.StateJoined, joined: now, heard: now, disconnectedAt: now,
+		push: make(chan struct{}, 1),
 	}
 	if c.o.OneBlockPerJob {
 		m.slots = 1

@@ -102,7 +102,8 @@ func (r *raw) lease(n int) []protocol.Grant {
 // resultHeaderOf says what a body is, as it should be.
 func (r *raw) resultHeaderOf(lease uint64, block int, body string) []string {
 	return []string{
-		protocol.HeaderWorker, fmt.Sprint(r.worker), protocol.HeaderLease, fmt.Sprint(lease), protocol.HeaderBlock, fmt.Sprint(block),
+		protocol.HeaderWorker, fmt.Sprint(r.worker), protocol.HeaderLease, fmt.Sprint(lease), protocol.HeaderBlock,
+		fmt.Sprint(block),
 		protocol.HeaderChecksum, fmt.Sprintf("%08x", crc32.Checksum([]byte(body), protocol.Castagnoli)),
 	}
 }

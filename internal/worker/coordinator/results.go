@@ -138,7 +138,8 @@ func (c *Coordinator) waitAccepted(ctx context.Context, block int) *refused {
 }
 
 // claim accepts a result whose body has arrived, if it is still wanted.
-func (c *Coordinator) claim(ctx context.Context, k *connection, h protocol.ResultHeader, n int64, body []byte) (any, *refused) {
+func (c *Coordinator) claim(ctx context.Context, k *connection, h protocol.ResultHeader, n int64,
+	body []byte) (any, *refused) {
 	m, released, no := c.claimBlock(k, h, n)
 	// A duplicate: its lease ends, and its worker may reuse the body's memory, once the first
 	// result is accepted.
@@ -177,7 +178,8 @@ func (c *Coordinator) finishBlock(block int) (free, last bool) {
 }
 
 // claimBlock claims a block for a result; the member is nil if the result arrived before.
-func (c *Coordinator) claimBlock(k *connection, h protocol.ResultHeader, n int64) (m *member, released []int, no *refused) {
+func (c *Coordinator) claimBlock(k *connection, h protocol.ResultHeader, n int64) (m *member, released []int,
+	no *refused) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {

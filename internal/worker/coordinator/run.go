@@ -140,7 +140,8 @@ func (r *run) start(ctx context.Context, n int) error {
 func (r *run) launch(ctx context.Context, n int, st *start, failed func(error)) error {
 	o := worker.StartOptions{
 		Workers: n, First: r.next, Total: max(n, r.o.Workers), Command: r.o.Command, RunID: r.o.Run, Folder: r.o.Folder,
-		OnExit: r.c.Exited, OnQuery: func(err error) { r.c.jobsQueried(st, err) }, OnStartError: failed, Logger: r.o.Logger,
+		OnExit: r.c.Exited, OnQuery: func(err error) { r.c.jobsQueried(st, err) }, OnStartError: failed,
+		Logger: r.o.Logger,
 	}
 	if r.kind.Capabilities().Local {
 		o.Connect = r.c.Connect

@@ -61,7 +61,7 @@ func (m *model) blockOf(id uint64) int {
 	return slices.IndexFunc(m.blocks, func(b modelBlock) bool { _, ok := b.held[id]; return ok })
 }
 
-// candidates are the blocks of which a worker may be given the next: the first of them that are
+// next are the blocks of which a worker may be given the next: the first of them that are
 // ready, else copies.
 func (m *model) next(worker int) (block int, isCopy, ok bool) {
 	w := m.workers[worker]
@@ -133,7 +133,7 @@ func (m *model) leaseEnds(b *modelBlock, id uint64) {
 	delete(b.held, id)
 }
 
-// removeLease ends a lease; it returns whether the block was released by that.
+// end ends a lease; it returns whether the block was released by that.
 func (m *model) end(id uint64) (released bool) {
 	n := m.blockOf(id)
 	b := &m.blocks[n]

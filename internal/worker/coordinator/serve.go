@@ -431,8 +431,9 @@ func (c *Coordinator) handleError(w http.ResponseWriter, r *http.Request, k *con
 			return nil, refuse(http.StatusConflict, "lease", "the worker has no lease %d of block %d", q.Lease, q.Block)
 		}
 	}
-	c.endLocked(&worker.Failure{Kind: m.kind, Worker: m.name, Host: m.host, Block: q.Block, Message: q.Message, Stack: q.Stack,
-		Code: q.Code})
+	c.endLocked(&worker.Failure{Kind: m.kind, Worker: m.name, Host: m.host, Block: q.Block, Message: q.Message,
+		Stack: q.Stack,
+		Code:  q.Code})
 	return struct{}{}, nil
 }
 

@@ -16,7 +16,8 @@ const (
 	PinPrefix    = "sha256//"
 )
 
-// checkEndpoint returns an error if a worker could not use an endpoint. It does not quote the token.
+// CheckEndpoint returns an error if a worker could not use an endpoint. The error omits the token.
+// token.
 func CheckEndpoint(addresses []string, pin, token string) error {
 	if n := len(addresses); n < 1 || n > MaxAddresses {
 		return fmt.Errorf("endpoint has %d addresses, expected 1 to %d", n, MaxAddresses)
@@ -44,7 +45,7 @@ func CheckEndpoint(addresses []string, pin, token string) error {
 	return nil
 }
 
-// parsePin returns the 32 bytes of a pin.
+// ParsePin returns the 32 bytes of a pin.
 func ParsePin(pin string) ([]byte, error) {
 	text, ok := strings.CutPrefix(pin, PinPrefix)
 	sum, err := base64.StdEncoding.DecodeString(text)

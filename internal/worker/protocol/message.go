@@ -288,7 +288,7 @@ func (m *Leave) Check() error {
 	return nil
 }
 
-// refusal is the answer to a refused message.
+// Refusal is the answer to a refused message.
 type Refusal struct {
 	Error string `json:"error"`
 	Code  string `json:"code"`
@@ -296,12 +296,12 @@ type Refusal struct {
 
 func (m *Refusal) Check() error { return nil }
 
-// empty is an answer without fields.
+// Empty is an answer without fields.
 type Empty struct{}
 
 func (*Empty) Check() error { return nil }
 
-// encode encodes a message. Embedded JSON such as the job does not grow: "<" and the like are not
+// Encode encodes a message. Embedded JSON such as the job does not grow: "<" and the like are not
 // escaped.
 func Encode(m any) ([]byte, error) {
 	var b bytes.Buffer
@@ -318,7 +318,7 @@ type Message[T any] interface {
 	Check() error
 }
 
-// decode decodes one message: an object without unknown fields, and nothing after it.
+// Decode decodes one message: an object without unknown fields, and nothing after it.
 func Decode[T any, P Message[T]](data []byte) (m T, err error) {
 	if !bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) {
 		return m, errors.New("not a JSON object")
@@ -355,7 +355,7 @@ func Decode[T any, P Message[T]](data []byte) (m T, err error) {
 	return m, nil
 }
 
-// resultHeader describes the body of a result.
+// ResultHeader describes the body of a result.
 type ResultHeader struct {
 	Worker   int
 	Lease    uint64
@@ -388,5 +388,5 @@ func ParseResultHeader(h http.Header) (r ResultHeader, err error) {
 	return r, err
 }
 
-// thisArch returns this program's GOOS/GOARCH.
+// ThisArch returns this program's GOOS/GOARCH.
 func ThisArch() string { return runtime.GOOS + "/" + runtime.GOARCH }

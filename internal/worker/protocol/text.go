@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// isName reports whether s may be the name of a worker or launcher, which is used in file names and
+// IsName reports whether s may be the name of a worker or launcher, which is used in file names and
 // logs.
 func IsName(s string) bool {
 	if s == "" || len(s) > MaxName || s[0] == '-' || s[0] == '.' {
@@ -20,12 +20,12 @@ func IsName(s string) bool {
 	return true
 }
 
-// isPrintable reports whether s can be shown on a terminal unchanged.
+// IsPrintable reports whether s can be shown on a terminal unchanged.
 func IsPrintable(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
-// sanitize makes a text from a worker safe for a terminal: it keeps line breaks and tabs and
+// Sanitize makes a text from a worker safe for a terminal: it keeps line breaks and tabs and
 // replaces other control characters, which could change earlier output, by question marks.
 func Sanitize(s string) string {
 	return strings.Map(func(r rune) rune {
@@ -36,7 +36,7 @@ func Sanitize(s string) string {
 	}, strings.ToValidUTF8(s, "?"))
 }
 
-// truncate shortens s to at most n bytes of whole characters and marks the cut.
+// Truncate shortens s to at most n bytes of whole characters and marks the cut.
 func Truncate(s string, n int) string {
 	const mark = "…"
 	if len(s) <= n {

@@ -46,7 +46,8 @@ func (t Times) OrDefaults() Times {
 	for _, p := range []struct{ to, from *time.Duration }{
 		{&d.Heartbeat, &t.Heartbeat}, {&d.HeartbeatTimeout, &t.HeartbeatTimeout}, {&d.Rejoin, &t.Rejoin},
 		{&d.Poll, &t.Poll},
-		{&d.ExitReportWait, &t.ExitReportWait}, {&d.TokenTimeout, &t.TokenTimeout}, {&d.QueryFailureTimeout, &t.QueryFailureTimeout},
+		{&d.ExitReportWait, &t.ExitReportWait}, {&d.TokenTimeout, &t.TokenTimeout},
+		{&d.QueryFailureTimeout, &t.QueryFailureTimeout},
 		{&d.ShutdownGrace, &t.ShutdownGrace},
 	} {
 		if *p.from > 0 {
