@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"leat/internal/fault"
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 )
 
 // Claims are locks on numbers made of a directory's device and inode. Each directory has four, one
@@ -36,8 +36,8 @@ type wanted struct {
 
 // claims holds the locks of one process.
 type claims struct {
-	dir   *lease.Dir
-	files map[int]*lease.Ranges
+	dir   *lockfile.Dir
+	files map[int]*lockfile.Ranges
 }
 
 // hash spreads device and inode over 64 bits (the finaliser of splitmix64, twice).
@@ -51,7 +51,7 @@ func mix(x uint64) uint64 {
 }
 
 // at returns the locks of a directory: their file and the first of the four numbers.
-func (c *claims) at(id dirID) (*lease.Ranges, int64, error) {
+func (c *claims) at(id dirID) (*lockfile.Ranges, int64, error) {
 	h := id.hash()
 	shard := int(h % claimShards)
 	base := int64(h/claimShards) * 4 // below 2^60
@@ -63,7 +63,7 @@ func (c *claims) at(id dirID) (*lease.Ranges, int64, error) {
 		return nil, 0, err
 	}
 	if c.files == nil {
-		c.files = map[int]*lease.Ranges{}
+		c.files = map[int]*lockfile.Ranges{}
 	}
 	c.files[shard] = r
 	return r, base, nil
@@ -108,9 +108,9 @@ func (c *claims) lock(id dirID, way int, look bool) error {
 	if err != nil {
 		return err
 	}
-	mode := lease.Read
+	mode := lockfile.Read
 	if way == claimExclusive && look {
-		mode = lease.Write
+		mode = lockfile.Write
 	}
 	got, err := r.Try(mode, base+int64(way), 1)
 	if err != nil {
@@ -127,7 +127,7 @@ func (c *claims) lock(id dirID, way int, look bool) error {
 		if err != nil {
 			return err
 		}
-		if held != lease.Free {
+		if held != lockfile.Free {
 			return errCollision
 		}
 	}

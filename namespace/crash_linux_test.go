@@ -48,9 +48,9 @@ func crashSpec(base string, i int) orderSpec {
 // Every pass of every point on this way ends one process.
 func TestAKillAtAnyPointLeavesNothingInTheNextJobsWay(t *testing.T) {
 	for who, mustPass := range map[string]string{
-		"leader":        "namespace.claimed lease.created lease.locked lease.filled lease.linked namespace.registered lease.last lease.left",
-		"follower":      "lease.opened namespace.added namespace.slot locked namespace.followed",
-		"last follower": "namespace.followed lease.last lease.left",
+		"leader":        "namespace.claimed lockfile.created lockfile.locked lockfile.filled lockfile.linked namespace.registered lockfile.last lockfile.left",
+		"follower":      "lockfile.opened namespace.added namespace.slot locked namespace.followed",
+		"last follower": "namespace.followed lockfile.last lockfile.left",
 	} {
 		ownRoot(t)
 		dry, _ := wayIn(t, who, t.TempDir(), nil)

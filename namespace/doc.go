@@ -15,7 +15,7 @@
 // [ClaimedError], names both directories and the process that holds the claim.
 //
 // What it does not promise: claims hold among the processes of one user on one machine that share
-// the folder of [lease.RootPath]: not across machines, users, or containers that have a /dev/shm
+// the folder of [lockfile.RootPath]: not across machines, users, or containers that have a /dev/shm
 // each. Nothing survives a reboot. It is for Linux; elsewhere Join returns errors.ErrUnsupported.
 //
 // It takes after get_shm_prefix of MosaicML streaming, whose prefixes in /dev/shm it sees and

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 )
 
 // Holder is a job that has what another asks for.
@@ -99,15 +99,15 @@ func (f *found) holder(m Member) Holder {
 }
 
 // lookUp reads a job's file without holding it: sweeps and last members are not disturbed.
-func lookUp(jobs *lease.Dir, name string) (*found, error) {
+func lookUp(jobs *lockfile.Dir, name string) (*found, error) {
 	fd, err := unix.Openat(jobs.Fd(), name, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", jobs.File(name), err)
+		return nil, fmt.Errorf("%s: %w", jobs.FilePath(name), err)
 	}
 	defer unix.Close(fd)
 	rec, offset, slots, err := readRecord(fd)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", jobs.File(name), err)
+		return nil, fmt.Errorf("%s: %w", jobs.FilePath(name), err)
 	}
 	locks, err := jobs.Ranges(fd, name)
 	if err != nil {
@@ -116,7 +116,7 @@ func lookUp(jobs *lease.Dir, name string) (*found, error) {
 	defer locks.Close()
 	t, err := mapTable(fd, offset, slots, locks)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", jobs.File(name), err)
+		return nil, fmt.Errorf("%s: %w", jobs.FilePath(name), err)
 	}
 	defer t.close()
 	members, err := t.members(-1)
@@ -124,7 +124,7 @@ func lookUp(jobs *lease.Dir, name string) (*found, error) {
 }
 
 // eachJob reads all job files. Torn and foreign ones are problems, not ends.
-func eachJob(jobs *lease.Dir) (list []*found, problems []error) {
+func eachJob(jobs *lockfile.Dir) (list []*found, problems []error) {
 	names, err := jobs.Names()
 	if err != nil {
 		return nil, []error{err}

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 )
 
 // Job is what List tells of a namespace.
@@ -76,12 +76,12 @@ func List() (jobs []Job, problems []error) {
 	return jobs, problems
 }
 
-func openJobs() (root, jobs *lease.Dir, err error) {
-	path := lease.RootPath()
+func openJobs() (root, jobs *lockfile.Dir, err error) {
+	path := lockfile.RootPath()
 	if _, err := os.Lstat(path); err != nil && filepath.IsAbs(path) {
 		return nil, nil, err // OpenRoot would make it
 	}
-	if root, err = lease.OpenRoot(path, lease.RootVariable); err != nil {
+	if root, err = lockfile.OpenRoot(path, lockfile.RootVariable); err != nil {
 		return nil, nil, err
 	}
 	if jobs, err = root.OpenSub("jobs"); err != nil {
@@ -90,7 +90,7 @@ func openJobs() (root, jobs *lease.Dir, err error) {
 	return root, jobs, nil
 }
 
-func sharedThings(root *lease.Dir, number int) []Shared {
+func sharedThings(root *lockfile.Dir, number int) []Shared {
 	dir, err := root.OpenSub(prefixOf(number))
 	if err != nil {
 		return nil
@@ -141,7 +141,7 @@ func GC() (removed []string, err error) {
 	}
 	defer root.Close()
 	defer jobs.Close()
-	claimsDir, err := root.Sub("claims")
+	claimsDir, err := root.MakeSub("claims")
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func GC() (removed []string, err error) {
 	for _, name := range names {
 		gone, err1 := jobs.Sweep(name)
 		if gone {
-			removed = append(removed, jobs.File(name))
+			removed = append(removed, jobs.FilePath(name))
 		}
 		err = errors.Join(err, err1)
 	}
@@ -166,7 +166,7 @@ func GC() (removed []string, err error) {
 		}
 		gone, err1 := reclaim(root, claimsDir, number)
 		if gone {
-			removed = append(removed, root.File(name))
+			removed = append(removed, root.FilePath(name))
 		}
 		err = errors.Join(err, err1)
 	}

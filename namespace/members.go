@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 )
 
 // The table of members is shared memory in the job's file. A member takes a slot by a write lock on
@@ -42,10 +42,10 @@ const (
 type table struct {
 	data  []byte // mapped
 	slots int
-	locks *lease.Ranges
+	locks *lockfile.Ranges
 }
 
-func mapTable(fd, offset, slots int, locks *lease.Ranges) (*table, error) {
+func mapTable(fd, offset, slots int, locks *lockfile.Ranges) (*table, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (t *table) member(slot int) (m Member, ok bool, err error) {
 		Rank:      int(int32(binary.LittleEndian.Uint32(b[slotRank:]))),
 		LocalRank: int(int32(binary.LittleEndian.Uint32(b[slotLocal:]))),
 		Worker:    int(int32(binary.LittleEndian.Uint32(b[slotWorker:]))),
-		Leader:    slot == leaderSlot, Alive: held != lease.Free, slot: slot,
+		Leader:    slot == leaderSlot, Alive: held != lockfile.Free, slot: slot,
 	}
 	// It may have left between the two looks.
 	return m, t.word(slot, slotState).Load() == slotJoined, nil
@@ -118,13 +118,13 @@ func (t *table) members(self int) ([]Member, error) {
 // anyAlive reports whether any other member lives: one look for all slots.
 func (t *table) anyAlive() (bool, error) {
 	held, err := t.locks.Probe(0, int64(t.slots))
-	return held != lease.Free, err
+	return held != lockfile.Free, err
 }
 
 // leaderAlive is for the others.
 func (t *table) leaderAlive() (bool, error) {
 	held, err := t.locks.Probe(leaderSlot, 1)
-	return held != lease.Free, err
+	return held != lockfile.Free, err
 }
 
 // leaderEnding reports whether the process that leads was killed or exits, although its locks are
@@ -171,7 +171,7 @@ func (t *table) enter(w Ranks, leader bool) (int, error) {
 }
 
 func (t *table) occupy(slot int, w Ranks) error {
-	if got, err := t.locks.Try(lease.Write, int64(slot), 1); err != nil {
+	if got, err := t.locks.Try(lockfile.Write, int64(slot), 1); err != nil {
 		return err
 	} else if !got {
 		return errCollision

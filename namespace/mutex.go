@@ -7,7 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 )
 
 // mutexNumbers is where the locks of mutexes lie, beyond those of the members' slots.
@@ -79,18 +79,18 @@ func (m *Mutex) TryLock() (unlock func() error, err error) {
 	return m.unlocker(locks), nil
 }
 
-func (m *Mutex) try() (*lease.Ranges, bool, error) {
+func (m *Mutex) try() (*lockfile.Ranges, bool, error) {
 	m.space.mu.Lock()
 	defer m.space.mu.Unlock()
 	if m.space.closed {
 		return nil, false, ErrClosed
 	}
 	locks := m.space.reg.locks
-	got, err := locks.Try(lease.Write, m.number, 1)
+	got, err := locks.Try(lockfile.Write, m.number, 1)
 	return locks, got, err
 }
 
-func (m *Mutex) unlocker(locks *lease.Ranges) func() error {
+func (m *Mutex) unlocker(locks *lockfile.Ranges) func() error {
 	return func() error {
 		defer func() { <-m.mine }()
 		m.space.mu.Lock()
@@ -98,7 +98,7 @@ func (m *Mutex) unlocker(locks *lease.Ranges) func() error {
 		if m.space.closed {
 			return ErrClosed // and the lock went with it
 		}
-		_, err := locks.Try(lease.Free, m.number, 1)
+		_, err := locks.Try(lockfile.Free, m.number, 1)
 		return err
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 )
 
 // MosaicML streaming counts its jobs from 0 and knows nothing of ours, so ours begin where it
@@ -27,24 +27,24 @@ func prefixOf(number int) string { return fmt.Sprintf("%06d", number) }
 const numberFiles = 16
 
 // tryNumber locks a number alone, or returns nil where another job has it.
-func tryNumber(claimsDir *lease.Dir, n int) (*lease.Ranges, error) {
+func tryNumber(claimsDir *lockfile.Dir, n int) (*lockfile.Ranges, error) {
 	r, err := claimsDir.OpenRanges(fmt.Sprintf("number-%x", n%numberFiles))
 	if err != nil {
 		return nil, err
 	}
-	if got, err := r.Try(lease.Write, int64(n), 1); err != nil || !got {
+	if got, err := r.Try(lockfile.Write, int64(n), 1); err != nil || !got {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
 }
 
 // shareNumber adds this process's lock on the number of its job.
-func shareNumber(claimsDir *lease.Dir, n int) (*lease.Ranges, error) {
+func shareNumber(claimsDir *lockfile.Dir, n int) (*lockfile.Ranges, error) {
 	r, err := claimsDir.OpenRanges(fmt.Sprintf("number-%x", n%numberFiles))
 	if err != nil {
 		return nil, err
 	}
-	got, err := r.Try(lease.Read, int64(n), 1)
+	got, err := r.Try(lockfile.Read, int64(n), 1)
 	if err == nil && !got {
 		err = errCollision
 	}
@@ -57,7 +57,7 @@ func shareNumber(claimsDir *lease.Dir, n int) (*lease.Ranges, error) {
 // takeNumber finds a number that no live job has and locks it: firstNumber first, then at random
 // among the first 4, 16, 64, …, so that numbers come back and the price grows with the logarithm of
 // the live jobs. want, if not negative, is the only one to try.
-func takeNumber(root, claimsDir *lease.Dir, want int) (int, *lease.Ranges, error) {
+func takeNumber(root, claimsDir *lockfile.Dir, want int) (int, *lockfile.Ranges, error) {
 	var stuck error
 	for among := 1; among <= 1<<20; among *= 4 {
 		for range 2 {
@@ -80,7 +80,7 @@ func takeNumber(root, claimsDir *lease.Dir, want int) (int, *lease.Ranges, error
 				stuck = errors.Join(err, r.Close())
 				continue // something in a directory of that job that can't be removed; others shall not suffer from it
 			}
-			if _, err = r.Try(lease.Read, int64(n), 1); err != nil {
+			if _, err = r.Try(lockfile.Read, int64(n), 1); err != nil {
 				return 0, nil, errors.Join(err, r.Close())
 			}
 			return n, r, nil
@@ -93,14 +93,14 @@ func takeNumber(root, claimsDir *lease.Dir, want int) (int, *lease.Ranges, error
 }
 
 // removeThings removes what members of the number's job shared by name. The number must be locked.
-func removeThings(root *lease.Dir, number int) error {
+func removeThings(root *lockfile.Dir, number int) error {
 	return root.RemoveAll(prefixOf(number))
 }
 
 // reclaim removes what the job of a number left, if no live one has the number; it reports whether
 // it did.
-func reclaim(root, claimsDir *lease.Dir, number int) (bool, error) {
-	if !root.Has(prefixOf(number)) {
+func reclaim(root, claimsDir *lockfile.Dir, number int) (bool, error) {
+	if !root.Exists(prefixOf(number)) {
 		return false, nil
 	}
 	r, err := tryNumber(claimsDir, number)

@@ -10,12 +10,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 )
 
 // thing is a named file of the job that this process has mapped.
 type thing struct {
-	mapping *lease.Mapping
+	mapping *lockfile.Mapping
 	size    int
 }
 
@@ -70,12 +70,12 @@ func (n *Namespace) memory(kind, name string, size int) ([]byte, error) {
 	if n.borrowed != n.reg {
 		return nil, fmt.Errorf("%s can't be shared: the runtime folder was removed while the job was running, and what others have of that name with it: start the job again", name)
 	}
-	dir, err := n.borrowed.root.Sub(prefixOf(n.borrowed.record.Number))
+	dir, err := n.borrowed.root.MakeSub(prefixOf(n.borrowed.record.Number))
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
-	hold, _, err := dir.Join(kind+name, 0o600, func(fd int) error { return reserve(fd, size) })
+	hold, _, err := dir.LockOrPublish(kind+name, 0o600, func(fd int) error { return reserve(fd, size) })
 	if err != nil {
 		if errors.Is(err, unix.ENOSPC) {
 			err = fmt.Errorf("%s has no room for %d bytes: %w", n.borrowed.root.Path(), size, err)
@@ -134,12 +134,12 @@ func (n *Namespace) Dir(name string) (string, error) {
 	if n.closed {
 		return "", ErrClosed
 	}
-	dir, err := n.borrowed.root.Sub(prefixOf(n.borrowed.record.Number))
+	dir, err := n.borrowed.root.MakeSub(prefixOf(n.borrowed.record.Number))
 	if err != nil {
 		return "", err
 	}
 	defer dir.Close()
-	sub, err := dir.Sub("dir-" + name)
+	sub, err := dir.MakeSub("dir-" + name)
 	if err != nil {
 		return "", err
 	}

@@ -19,20 +19,20 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 )
 
 // registration is all that a process holds of its job in one runtime folder. Its parts end
 // together.
 type registration struct {
-	root, claimsDir, jobs *lease.Dir
+	root, claimsDir, jobs *lockfile.Dir
 
 	places []wanted // their descriptors keep the inodes from being used again
 	lent   bool     // places are another registration's
 	claims *claims
-	number *lease.Ranges
-	hold   *lease.Hold
-	locks  *lease.Ranges // on slots of members, and on mutexes
+	number *lockfile.Ranges
+	hold   *lockfile.Lock
+	locks  *lockfile.Ranges // on slots of members, and on mutexes
 	table  *table
 
 	record record
@@ -61,13 +61,13 @@ func openRegistration(spec *Spec, places []wanted) (_ *registration, err error) 
 			err = errors.Join(err, r.close(false))
 		}
 	}()
-	if r.root, err = lease.OpenRoot(lease.RootPath(), lease.RootVariable); err != nil {
+	if r.root, err = lockfile.OpenRoot(lockfile.RootPath(), lockfile.RootVariable); err != nil {
 		return nil, err
 	}
-	if r.claimsDir, err = r.root.Sub("claims"); err != nil {
+	if r.claimsDir, err = r.root.MakeSub("claims"); err != nil {
 		return nil, err
 	}
-	if r.jobs, err = r.root.Sub("jobs"); err != nil {
+	if r.jobs, err = r.root.MakeSub("jobs"); err != nil {
 		return nil, err
 	}
 	if places != nil {
@@ -226,7 +226,7 @@ func (r *registration) lead(spec *Spec, w Ranks, mayFollow bool) (err error) {
 		if r.locks, err = r.jobs.Ranges(fd, name); err != nil {
 			return err
 		}
-		if got, err := r.locks.Try(lease.Write, leaderSlot, 1); err != nil || !got {
+		if got, err := r.locks.Try(lockfile.Write, leaderSlot, 1); err != nil || !got {
 			return errors.Join(err, errCollisionIf(!got))
 		}
 		b := append(head, make([]byte, slots*slotSize)...)
@@ -238,7 +238,7 @@ func (r *registration) lead(spec *Spec, w Ranks, mayFollow bool) (err error) {
 			err = unix.ENOSPC
 		}
 		if err != nil {
-			return fmt.Errorf("%s has no room for the job's record of %d KiB: free some, or name another folder in %s (%w)", r.root.Path(), len(b)>>10, lease.RootVariable, err)
+			return fmt.Errorf("%s has no room for the job's record of %d KiB: free some, or name another folder in %s (%w)", r.root.Path(), len(b)>>10, lockfile.RootVariable, err)
 		}
 		return nil
 	})
@@ -318,13 +318,13 @@ func (r *registration) follow(spec *Spec, w Ranks) (err error) {
 	name := jobFile(spec.Key, spec.Name)
 	// First without a hold: many who hold a dead job's file, each for a moment, would keep its next
 	// life from sweeping it.
-	if held, err := r.jobs.Probe(name, leaderSlot, 1); err == nil && held == lease.Free && !r.renewing {
+	if held, err := r.jobs.Probe(name, leaderSlot, 1); err == nil && held == lockfile.Free && !r.renewing {
 		if f, err := lookUp(r.jobs, name); err == nil && !f.led() {
 			return retryError{fmt.Errorf("%w: process %d, which led it, ended", ErrNoLeader, f.record.PID)}
 		}
 	}
-	r.hold, err = r.jobs.Share(name, true)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, lease.ErrHeld) {
+	r.hold, err = r.jobs.LockShared(name, true)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, lockfile.ErrLocked) {
 		return retryError{err}
 	}
 	if err != nil {
@@ -338,7 +338,7 @@ func (r *registration) follow(spec *Spec, w Ranks) (err error) {
 	rec, offset, slots, err := readRecord(r.hold.Fd())
 	if err != nil {
 		// Torn or foreign: whoever leads removes it unless somebody holds it.
-		return retryError{fmt.Errorf("%s: %w: remove it", r.jobs.File(name), err)}
+		return retryError{fmt.Errorf("%s: %w: remove it", r.jobs.FilePath(name), err)}
 	}
 	if r.renewing && r.record.ID != rec.ID {
 		return fmt.Errorf("%w: another run has registered it since %s was removed", ErrInUse, r.root.Path())
@@ -350,7 +350,7 @@ func (r *registration) follow(spec *Spec, w Ranks) (err error) {
 		return err
 	}
 	if r.table, err = mapTable(r.hold.Fd(), offset, slots, r.locks); errors.Is(err, errRecord) {
-		return retryError{fmt.Errorf("%s: %w: remove it", r.jobs.File(name), err)}
+		return retryError{fmt.Errorf("%s: %w: remove it", r.jobs.FilePath(name), err)}
 	} else if err != nil {
 		return err
 	}
@@ -483,7 +483,7 @@ func (r *registration) leave() error {
 	r.table, r.slot = nil, -1
 	err = errors.Join(err, r.locks.Close())
 	r.locks = nil
-	_, err1 := r.hold.Leave(func() error { return removeThings(r.root, r.record.Number) })
+	_, err1 := r.hold.RemoveIfLast(func() error { return removeThings(r.root, r.record.Number) })
 	r.hold = nil
 	return errors.Join(err, err1)
 }
@@ -499,7 +499,7 @@ func (r *registration) close(leave bool) error {
 		closePlaces(r.places)
 	}
 	r.places = nil
-	for _, d := range []*lease.Dir{r.jobs, r.claimsDir, r.root} {
+	for _, d := range []*lockfile.Dir{r.jobs, r.claimsDir, r.root} {
 		if d != nil {
 			err = errors.Join(err, d.Close())
 		}

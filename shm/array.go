@@ -158,7 +158,7 @@ func (a *Array) File() (path string, offset int64, err error) {
 		if err != nil {
 			return "", 0, err
 		}
-		return d.File(fileName(h.id)), offset, nil
+		return d.FilePath(fileName(h.id)), offset, nil
 	case kindUser:
 		return h.path, offset, nil
 	}
@@ -252,7 +252,7 @@ func (a *Array) sealNamed() error {
 	if err != nil {
 		return err
 	}
-	hold, err := d.Share(fileName(a.obj.addr.id), true)
+	hold, err := d.LockShared(fileName(a.obj.addr.id), true)
 	if err != nil {
 		return fmt.Errorf("sealing: %w", err)
 	}

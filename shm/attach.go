@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 )
 
 // AttachOptions say more about how an array is attached.
@@ -367,15 +367,15 @@ func (s *Pool) mapNamed(h *handle, mode Mode) (*segment, error) {
 		return nil, err
 	}
 	write := mode == ReadWrite
-	hold, err := d.Share(fileName(h.id), write)
+	hold, err := d.LockShared(fileName(h.id), write)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%w: there is no %s", ErrStale, d.File(fileName(h.id)))
-	case errors.Is(err, lease.ErrForeign):
+		return nil, fmt.Errorf("%w: there is no %s", ErrStale, d.FilePath(fileName(h.id)))
+	case errors.Is(err, lockfile.ErrForeign):
 		return nil, fmt.Errorf("%w: %w", ErrForeign, err)
 	case write && errors.Is(err, fs.ErrPermission):
 		return nil, errSealed
-	case errors.Is(err, lease.ErrHeld):
+	case errors.Is(err, lockfile.ErrLocked):
 		return nil, fmt.Errorf("attaching: another process looks after the file, and holds it longer than that should take: try again: %w", err)
 	case err != nil:
 		return nil, fmt.Errorf("attaching: %w", err)
@@ -393,11 +393,11 @@ func (s *Pool) mapNamed(h *handle, mode Mode) (*segment, error) {
 	seg.state = stateOf(seg.mem[t.size-pageSize:])
 	seg.close = closeNamed(seg, d, fileName(h.id), m)
 	name := fileName(h.id)
-	seg.lost = func() bool { return !d.Has(name) }
+	seg.lost = func() bool { return !d.Exists(name) }
 	return seg, nil
 }
 
-func checkNamed(hold *lease.Hold, h *handle, write bool) (tag, error) {
+func checkNamed(hold *lockfile.Lock, h *handle, write bool) (tag, error) {
 	if write {
 		if ok, err := lockWriter(hold.Fd()); err != nil {
 			return tag{}, err

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"os"
 
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 	"leat/internal/units"
 	"leat/npy"
 )
@@ -250,7 +250,7 @@ func (s *Pool) createNamed(p *allocation, root string) (*object, error) {
 
 // closeNamed returns what closes a segment of a named file. Its owner removes the name, unless it
 // handed the array over.
-func closeNamed(seg *segment, d *lease.Dir, name string, m *lease.Mapping) func() error {
+func closeNamed(seg *segment, d *lockfile.Dir, name string, m *lockfile.Mapping) func() error {
 	return func() error {
 		seg.mem = nil
 		var err error

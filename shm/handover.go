@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 )
 
 // An array is handed over by passing its descriptor through a unix socket. While the descriptor is
@@ -151,7 +151,7 @@ func (s *Pool) handOver(ctx context.Context, to *net.UnixConn, o *object, v view
 		}
 		// The lock of a description of its own is on its way with it, and keeps the file from being
 		// swept.
-		hold, err := d.Share(fileName(o.addr.id), false)
+		hold, err := d.LockShared(fileName(o.addr.id), false)
 		if err != nil {
 			return fmt.Errorf("handing over: %w", err)
 		}
@@ -389,10 +389,10 @@ func (s *Pool) takeNamed(fd int, h *handle) (*segment, error) {
 	if err != nil {
 		return nil, err
 	}
-	hold, err := d.Share(fileName(h.id), false)
+	hold, err := d.LockShared(fileName(h.id), false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: there is no %s: name the same folder in %s, or %s, for both processes", ErrStale,
-			d.File(fileName(h.id)), lease.RootVariable, tempVariable)
+			d.FilePath(fileName(h.id)), lockfile.RootVariable, tempVariable)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("receiving an array: %w", err)
@@ -400,7 +400,7 @@ func (s *Pool) takeNamed(fd int, h *handle) (*segment, error) {
 	var came, found unix.Stat_t
 	err = errors.Join(unix.Fstat(fd, &came), unix.Fstat(hold.Fd(), &found))
 	if err == nil && (came.Dev != found.Dev || came.Ino != found.Ino) {
-		err = fmt.Errorf("%w: the descriptor that came is another file than %s", ErrHandle, d.File(fileName(h.id)))
+		err = fmt.Errorf("%w: the descriptor that came is another file than %s", ErrHandle, d.FilePath(fileName(h.id)))
 	}
 	var t tag
 	if err == nil {

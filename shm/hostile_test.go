@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 	"leat/ndarray"
 )
 
@@ -203,7 +203,7 @@ func TestANamedArrayThatIsHeldIsNotCalledGone(t *testing.T) {
 	defer f.Close()
 	check(t, flock(int(f.Fd()), unix.LOCK_EX))
 	_, err := s.Attach(h.text(), ReadOnly, nil)
-	if !errors.Is(err, lease.ErrHeld) || errors.Is(err, ErrStale) || !strings.Contains(err.Error(), "try again") {
+	if !errors.Is(err, lockfile.ErrLocked) || errors.Is(err, ErrStale) || !strings.Contains(err.Error(), "try again") {
 		t.Error(err)
 	}
 }

@@ -120,8 +120,8 @@ func TestAKillAtAnyPointLeavesNothingAfterOneSweep(t *testing.T) {
 		passes = []int{1, 2, 3, 5, 8, 13, 21, 34}
 	}
 	points := []string{"shm.filling", "shm.opened", "shm.recycling", "shm.pwrite", "shm.populate", "shm.memfd",
-		"lease.created", "lease.locked", "lease.filled", "lease.linked", "lease.opened", "lease.sweeping",
-		"lease.swept"}
+		"lockfile.created", "lockfile.locked", "lockfile.filled", "lockfile.linked", "lockfile.opened", "lockfile.sweeping",
+		"lockfile.swept"}
 	swept := 0
 	for _, point := range points {
 		kills := 0
@@ -141,7 +141,7 @@ func TestAKillAtAnyPointLeavesNothingAfterOneSweep(t *testing.T) {
 				t.Errorf("%s %d leaves %d objects in memory", point, n, m)
 			}
 		}
-		if kills == 0 && point != "lease.sweeping" && point != "lease.swept" {
+		if kills == 0 && point != "lockfile.sweeping" && point != "lockfile.swept" {
 			t.Errorf("nobody passed %s", point)
 		}
 	}
@@ -257,7 +257,7 @@ func TestKillingAnySubsetOfParentAndWorkersLeavesNothingAfterOneSweep(t *testing
 func TestMakingNamedArraysSweepsWhatOthersLeft(t *testing.T) {
 	run, temp := isolate(t)
 	for range 3 {
-		if killed, output, _ := proctest.New("busy").KillAt("lease.linked", 2).Start(t).Wait(); !killed {
+		if killed, output, _ := proctest.New("busy").KillAt("lockfile.linked", 2).Start(t).Wait(); !killed {
 			t.Fatal(output)
 		}
 	}

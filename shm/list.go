@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 )
 
 // Info describes an object of this user's on this machine.
@@ -58,7 +58,7 @@ func List(o *Options) ([]Info, error) {
 }
 
 func listNamed(root, temp string) (list []Info, err error) {
-	err = inFolder(root, temp, func(d *lease.Dir) error {
+	err = inFolder(root, temp, func(d *lockfile.Dir) error {
 		names, err := d.Names()
 		for _, name := range names {
 			if info, ok := lookAt(d, name); ok {
@@ -71,7 +71,7 @@ func listNamed(root, temp string) (list []Info, err error) {
 }
 
 // inFolder calls f with a root's folder of arrays, if there is one.
-func inFolder(root, temp string, f func(d *lease.Dir) error) error {
+func inFolder(root, temp string, f func(d *lockfile.Dir) error) error {
 	top, d, err := openFolder(root, temp, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -84,7 +84,7 @@ func inFolder(root, temp string, f func(d *lease.Dir) error) error {
 
 // lookAt describes a named file; ok is false for what went in the meantime, and for what is no
 // array.
-func lookAt(d *lease.Dir, name string) (Info, bool) {
+func lookAt(d *lockfile.Dir, name string) (Info, bool) {
 	fd, err := unix.Openat(d.Fd(), name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return Info{}, false
@@ -94,7 +94,7 @@ func lookAt(d *lease.Dir, name string) (Info, bool) {
 	if !ok {
 		return Info{}, false
 	}
-	info.Name = d.File(name)
+	info.Name = d.FilePath(name)
 	// Whoever attaches it at this moment tries again.
 	info.Held = errors.Is(flock(fd, unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
 	_ = flock(fd, unix.LOCK_UN) // closing is not enough, see unlock; where there is no lock, nothing happens
@@ -133,14 +133,14 @@ func GC(o *Options) ([]Removed, error) {
 	}
 	var removed []Removed
 	for _, root := range []string{rootRun, rootTemp} {
-		err = errors.Join(err, inFolder(root, opts.TempFolder, func(d *lease.Dir) error {
+		err = errors.Join(err, inFolder(root, opts.TempFolder, func(d *lockfile.Dir) error {
 			names, err := d.Names()
 			for _, name := range names {
 				var size int64
 				gone, e := d.SweepWith(name, func(fd int) error {
 					var st unix.Stat_t
 					if e := unix.Fstat(fd, &st); e != nil {
-						return fmt.Errorf("looking at %s: %w", d.File(name), e)
+						return fmt.Errorf("looking at %s: %w", d.FilePath(name), e)
 					}
 					size = st.Size
 					return nil

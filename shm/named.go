@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 	mapPrivate = unix.MAP_PRIVATE
 
 	// The roots of named arrays, as handles say.
-	rootRun  = "run" // lease.RootPath, in memory where there is a /dev/shm
+	rootRun  = "run" // lockfile.RootPath, in memory where there is a /dev/shm
 	rootTemp = "tmp" // the temp folder
 
 	// folder of both roots in which arrays lie.
@@ -45,7 +45,7 @@ func fileName(id ident) string { return id.String() + ".npy" }
 // rootPath is where a root's folder lies.
 func rootPath(root, temp string) string {
 	if root == rootRun {
-		return lease.RootPath()
+		return lockfile.RootPath()
 	}
 	if temp == "" {
 		temp = os.Getenv(tempVariable)
@@ -58,23 +58,23 @@ func rootPath(root, temp string) string {
 
 // openFolder opens the folder of arrays below a root, and the root, whose lock keeps the cleaners
 // of /tmp away. Only with create are they made.
-func openFolder(root, temp string, create bool) (top, d *lease.Dir, err error) {
+func openFolder(root, temp string, create bool) (top, d *lockfile.Dir, err error) {
 	path := rootPath(root, temp)
 	if !create && filepath.IsAbs(path) { // a relative one is OpenRoot's to refuse
 		if _, err := os.Lstat(path); err != nil {
 			return nil, nil, err
 		}
 	}
-	variable := lease.RootVariable
+	variable := lockfile.RootVariable
 	if root == rootTemp {
 		variable = tempVariable
 	}
-	top, err = lease.OpenRoot(path, variable)
+	top, err = lockfile.OpenRoot(path, variable)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the folder for arrays: %w", err)
 	}
 	if create {
-		d, err = top.Sub(folder)
+		d, err = top.MakeSub(folder)
 	} else {
 		d, err = top.OpenSub(folder)
 	}
@@ -85,7 +85,7 @@ func openFolder(root, temp string, create bool) (top, d *lease.Dir, err error) {
 }
 
 // dir returns the folder of a root, which the Pool keeps open.
-func (s *Pool) dir(root string) (*lease.Dir, error) {
+func (s *Pool) dir(root string) (*lockfile.Dir, error) {
 	s.dirMu.Lock()
 	defer s.dirMu.Unlock()
 	if s.dirClosed {
@@ -122,7 +122,7 @@ func (s *Pool) closeDirs() error {
 }
 
 // readable leaves a file open for reading alone, for all that open it from now on.
-func readable(h *lease.Hold) error {
+func readable(h *lockfile.Lock) error {
 	if err := unix.Fchmod(h.Fd(), 0o400); err != nil {
 		return fmt.Errorf("sealing: %w", err)
 	}

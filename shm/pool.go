@@ -8,7 +8,7 @@ import (
 	"os"
 	"sync"
 
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 	"leat/internal/procfile"
 	"leat/ndarray"
 	"leat/npy"
@@ -30,8 +30,8 @@ type Pool struct {
 	arenaAt int64    // where its next entry begins
 
 	dirMu     sync.Mutex
-	dirs      map[string]*lease.Dir
-	oldDirs   []*lease.Dir // kept until Close
+	dirs      map[string]*lockfile.Dir
+	oldDirs   []*lockfile.Dir // kept until Close
 	dirClosed bool
 
 	hash hasher
@@ -54,7 +54,7 @@ func Open(o *Options) (*Pool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("which machine this is: %w", err)
 	}
-	s := &Pool{opts: opts, boot: boot, pid: os.Getpid(), dirs: map[string]*lease.Dir{}}
+	s := &Pool{opts: opts, boot: boot, pid: os.Getpid(), dirs: map[string]*lockfile.Dir{}}
 	s.outermost.init(s, nil)
 	s.pool.limit = opts.RecycleBytes
 	s.reg.init(opts.RecycleBytes)

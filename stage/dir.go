@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"leat/internal/lease"
 	"leat/internal/localdir"
+	"leat/internal/lockfile"
 )
 
 var (
@@ -36,11 +36,11 @@ func Dir() (string, error) {
 func Exists(named string) bool { return localdir.Has(named, filepath.Join("stage", "index")) }
 
 // openDir opens the directory of a stage.
-func openDir(named string) (*lease.Dir, error) {
+func openDir(named string) (*lockfile.Dir, error) {
 	dir, fd, err := location.Open(named, false)
 	if err != nil {
 		return nil, err
 	}
 	unix.Close(fd)
-	return lease.OpenRoot(filepath.Join(dir, "stage"), localdir.Variable)
+	return lockfile.OpenRoot(filepath.Join(dir, "stage"), localdir.Variable)
 }

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 	"leat/objstore"
 	"leat/stage/internal/index"
 	"leat/stage/internal/store"
@@ -32,7 +32,7 @@ var (
 // goroutines.
 type Pool struct {
 	o      Options
-	dir    *lease.Dir
+	dir    *lockfile.Dir
 	index  *index.Index
 	store  *store.Store
 	opened time.Time // objects checked later are fresh

@@ -18,7 +18,7 @@ var layers = [][]string{
 		"leat/internal/archtest", "leat/internal/fault", "leat/bench/measured", "leat/bench/scene", "leat/bench/runner",
 		"leat/internal/pytest", "leat/internal/localdir", "leat/internal/terminal", "leat/internal/regular",
 		"leat/internal/sysmem", "leat/internal/units"},
-	{"leat/internal/lease", "leat/internal/procfile", "leat/internal/proctest", "leat/objstore"},
+	{"leat/internal/lockfile", "leat/internal/procfile", "leat/internal/proctest", "leat/objstore"},
 	{"leat/namespace", "leat/stage/internal/store", "leat/objstore/objstoretest"},
 	{"leat/cache", "leat/objstore/cloud", "leat/stage/internal/index",
 		"leat/internal/worker/protocol"},

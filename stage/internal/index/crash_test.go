@@ -28,7 +28,7 @@ var points = []struct {
 	{"index.reserved", 12}, {"index.publishing", 10},
 	{"index.linked", 10}, {"index.published", 10}, {"index.marked", 3}, {"index.freed", 6}, {"index.unlinked", 6},
 	{"index.releasing", 2},
-	{"test.writing", 11}, {"test.removed", 8}, {"lease.linked", 1}, {"lease.last", 1}, {"lease.left", 1},
+	{"test.writing", 11}, {"test.removed", 8}, {"lockfile.linked", 1}, {"lockfile.last", 1}, {"lockfile.left", 1},
 }
 
 // walk does everything once, in a fixed order.
@@ -195,7 +195,7 @@ func TestPlayerCompletes(t *testing.T) {
 
 func TestKillDuringSweep(t *testing.T) {
 	for _, point := range []string{"index.releasing", "test.removed", "test.tidying", "index.swept",
-		"index.rebuilt", "lease.sweeping", "lease.swept", "index.joining", "lease.last"} {
+		"index.rebuilt", "lockfile.sweeping", "lockfile.swept", "index.joining", "lockfile.last"} {
 		for _, beside := range []bool{false, true} {
 			if beside && (point == "index.rebuilt" || point == "test.tidying") {
 				continue
@@ -207,11 +207,11 @@ func TestKillDuringSweep(t *testing.T) {
 					g = ok(joinGame(a.dir))(t)
 				}
 				// One that leaves copies under way, published bytes that nobody knows, and pins.
-				for _, at := range []string{"lease.last", "index.publishing", "index.published", "index.unlinked"} {
+				for _, at := range []string{"lockfile.last", "index.publishing", "index.published", "index.unlinked"} {
 					if killed, out, err := proctest.New("walk", a.dir).KillAt(at, 1).Start(t).Wait(); !killed {
 						t.Fatalf("not killed: %v\n%s", err, out)
 					}
-					if at != "lease.last" {
+					if at != "lockfile.last" {
 						continue
 					}
 					if killed, out, err := proctest.New("opener", a.dir).KillAt(point,

@@ -13,7 +13,7 @@ import (
 	"time"
 	"unsafe"
 
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 )
 
 // An edit of the index takes this many bytes of the fuzzer's: a place (1), a number (2), an offset
@@ -134,7 +134,7 @@ func FuzzOpenIndex(f *testing.F) {
 			index = index[:cut]
 		}
 		path := filepath.Join(inMemory(t), "stage")
-		must(t, ok(lease.OpenRoot(path, ""))(t).Close())
+		must(t, ok(lockfile.OpenRoot(path, ""))(t).Close())
 		must(t, os.WriteFile(filepath.Join(path, "index"), index, 0o600))
 		begun := time.Now()
 		for round := range 2 {
@@ -151,7 +151,7 @@ func FuzzOpenIndex(f *testing.F) {
 // useEdited opens an index that may be anything, and does everything with it.
 func useEdited(t *testing.T, path string, checked bool) (opened bool) {
 	s := newStore()
-	d := ok(lease.OpenRoot(path, ""))(t)
+	d := ok(lockfile.OpenRoot(path, ""))(t)
 	defer d.Close()
 	keep := func(o Object) bool { s.put(o); return o.Charge == unit && len(o.Name) <= maxTextLen }
 	l, err := Open(context.Background(), d, s.free, keep, s.tidy)

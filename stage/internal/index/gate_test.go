@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 	"leat/internal/proctest"
 )
 
@@ -71,7 +71,7 @@ func startStopper(t *testing.T, how string) (dir string, pid int, c *proctest.Co
 // openBlocked opens a directory at whose gate another process is.
 func openBlocked(t *testing.T, ctx context.Context, dir string) error {
 	t.Helper()
-	d := ok(lease.OpenRoot(filepath.Join(dir, "stage"), ""))(t)
+	d := ok(lockfile.OpenRoot(filepath.Join(dir, "stage"), ""))(t)
 	defer d.Close()
 	s := newStore()
 	l, err := Open(ctx, d, s.free, s.keep, s.tidy)
@@ -145,7 +145,7 @@ func TestInterruptedRebuild(t *testing.T) {
 	b.close(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	d := ok(lease.OpenRoot(b.path, ""))(t)
+	d := ok(lockfile.OpenRoot(b.path, ""))(t)
 	defer d.Close()
 	tidied := b.s.tidy1
 	if l, err := Open(ctx, d, b.s.free, b.s.keep, b.s.tidy); !errors.Is(err, context.Canceled) {

@@ -6,7 +6,7 @@ import (
 	"context"
 	"sync/atomic"
 
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 )
 
 // bucket is the number of the first record of a chain.
@@ -71,12 +71,12 @@ func (l *Index) unlink(i uint32, r *record) {
 func (l *Index) lockBucket(n uint32) (unlock func(), err error) {
 	mu := &l.bucketMu[n%uint32(len(l.bucketMu))]
 	mu.Lock()
-	if err := l.wait(context.Background(), lease.Write, int64(n)); err != nil {
+	if err := l.wait(context.Background(), lockfile.Write, int64(n)); err != nil {
 		mu.Unlock()
 		return nil, err
 	}
 	return func() {
-		_, _ = l.locks.Try(lease.Free, int64(n), 1)
+		_, _ = l.locks.Try(lockfile.Free, int64(n), 1)
 		mu.Unlock()
 	}, nil
 }
@@ -90,7 +90,7 @@ func (l *Index) LockKey(k Key) (unlock func(), ok bool, err error) {
 	if _, taken := l.keys[n]; taken {
 		return nil, false, nil
 	}
-	if ok, err := l.locks.Try(lease.Write, n, 1); !ok || err != nil {
+	if ok, err := l.locks.Try(lockfile.Write, n, 1); !ok || err != nil {
 		return nil, false, err
 	}
 	l.keys[n] = struct{}{}
@@ -98,12 +98,12 @@ func (l *Index) LockKey(k Key) (unlock func(), ok bool, err error) {
 		l.keysMu.Lock()
 		defer l.keysMu.Unlock()
 		delete(l.keys, n)
-		_, _ = l.locks.Try(lease.Free, n, 1)
+		_, _ = l.locks.Try(lockfile.Free, n, 1)
 	}, true, nil
 }
 
 // Busy reports whether another process copies or evicts the object of a key.
 func (l *Index) Busy(k Key) bool {
 	mode, err := l.locks.Probe(k.lock(), 1)
-	return err == nil && mode != lease.Free
+	return err == nil && mode != lockfile.Free
 }

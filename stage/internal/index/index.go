@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 	"leat/internal/procfile"
 	"leat/stage/internal/store"
 )
@@ -39,14 +39,14 @@ type Freer func(p Place, charge int64) error
 
 // Index is one process's access to the index of a directory. It may be used by many goroutines.
 type Index struct {
-	dir, procs *lease.Dir
+	dir, procs *lockfile.Dir
 	free       Freer
 	fd         int
 	head       []byte // header and buckets
 	h          *header
 	chunks     [maxChunks]atomic.Pointer[[chunkCount]record]
 	mapMu      sync.Mutex // guards mapping and growing
-	locks      *lease.Ranges
+	locks      *lockfile.Ranges
 	bucketMu   [256]sync.Mutex // excludes goroutines, which Ranges does not
 	keysMu     sync.Mutex
 	keys       map[int64]struct{} // lock numbers of the keys locked by this process
@@ -73,7 +73,7 @@ const (
 // bytes, and tidy is called at the end with all remaining objects, while no other process uses the
 // directory, to remove what the index does not reference. ctx ends the wait for other processes and
 // the check, which the next process then makes.
-func Open(ctx context.Context, d *lease.Dir, free Freer, keep func(Object) bool, tidy func([]Object) error) (_ *Index,
+func Open(ctx context.Context, d *lockfile.Dir, free Freer, keep func(Object) bool, tidy func([]Object) error) (_ *Index,
 	err error) {
 	l := &Index{dir: d, free: free, fd: -1, keys: map[int64]struct{}{}}
 	defer func() {
@@ -81,13 +81,13 @@ func Open(ctx context.Context, d *lease.Dir, free Freer, keep func(Object) bool,
 			err = errors.Join(err, l.release())
 		}
 	}()
-	if l.procs, err = d.Sub("procs"); err != nil {
+	if l.procs, err = d.MakeSub("procs"); err != nil {
 		return nil, err
 	}
 	if l.locks, err = d.OpenRanges("locks"); err != nil {
 		return nil, err
 	}
-	if err := l.wait(ctx, lease.Write, lockGate); err != nil {
+	if err := l.wait(ctx, lockfile.Write, lockGate); err != nil {
 		return nil, err
 	}
 	fault.Point("index.gate")
@@ -95,15 +95,15 @@ func Open(ctx context.Context, d *lease.Dir, free Freer, keep func(Object) bool,
 		// otherwise release unlocks it with all other locks: the next process must not find the
 		// gate open while the failed one still holds the others
 		if err == nil {
-			_, err = l.locks.Try(lease.Free, lockGate, 1)
+			_, err = l.locks.Try(lockfile.Free, lockGate, 1)
 		}
 	}()
-	alone, err := l.locks.Try(lease.Write, lockUsers, 1)
+	alone, err := l.locks.Try(lockfile.Write, lockUsers, 1)
 	if err != nil {
 		return nil, err
 	}
 	if !alone {
-		if err := l.wait(ctx, lease.Read, lockUsers); err != nil {
+		if err := l.wait(ctx, lockfile.Read, lockUsers); err != nil {
 			return nil, err
 		}
 	}
@@ -127,7 +127,7 @@ func Open(ctx context.Context, d *lease.Dir, free Freer, keep func(Object) bool,
 	}
 	l.fillSpares()
 	if alone {
-		if _, err := l.locks.Try(lease.Read, lockUsers, 1); err != nil {
+		if _, err := l.locks.Try(lockfile.Read, lockUsers, 1); err != nil {
 			return nil, err
 		}
 	}
@@ -136,7 +136,7 @@ func Open(ctx context.Context, d *lease.Dir, free Freer, keep func(Object) bool,
 
 // wait takes a lock that others hold for a moment, or for seconds while they open and check a
 // directory.
-func (l *Index) wait(ctx context.Context, mode lease.Mode, number int64) error {
+func (l *Index) wait(ctx context.Context, mode lockfile.Mode, number int64) error {
 	limit := lockTimeout
 	if number == lockGate {
 		limit = gateTimeout
@@ -190,7 +190,7 @@ func (l *Index) lockError(number int64, waited time.Duration, tooLong bool) erro
 func (l *Index) openIndex(alone bool) error {
 	fd, err := unix.Openat(l.dir.Fd(), "index", unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
-		return fmt.Errorf("opening %s: %w", l.dir.File("index"), err)
+		return fmt.Errorf("opening %s: %w", l.dir.FilePath("index"), err)
 	}
 	l.fd = fd
 	var st unix.Stat_t
@@ -199,17 +199,17 @@ func (l *Index) openIndex(alone bool) error {
 	}
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != os.Geteuid():
-		return fmt.Errorf("%s is not a regular file of this user: name another directory (%w)", l.dir.File("index"),
-			lease.ErrForeign)
+		return fmt.Errorf("%s is not a regular file of this user: name another directory (%w)", l.dir.FilePath("index"),
+			lockfile.ErrForeign)
 	case st.Size < recordsAt && !alone:
-		return fmt.Errorf("%w: %s was truncated while processes use it", ErrBroken, l.dir.File("index"))
+		return fmt.Errorf("%w: %s was truncated while processes use it", ErrBroken, l.dir.FilePath("index"))
 	case st.Size < recordsAt:
 		if err := l.format(); err != nil {
 			return err
 		}
 	}
 	if l.head, err = unix.Mmap(fd, 0, recordsAt, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
-		return fmt.Errorf("mapping %s: %w", l.dir.File("index"), err)
+		return fmt.Errorf("mapping %s: %w", l.dir.FilePath("index"), err)
 	}
 	l.h = at[header](l.head, 0)
 	return l.guard(func() error { return l.prepareHeader(alone, st.Size) })
@@ -236,7 +236,7 @@ func (l *Index) prepareHeader(alone bool, size int64) error {
 	switch {
 	case !alone && !ours:
 		return fmt.Errorf("%w: %s is not an index of this version of leat, and processes use it", ErrBroken,
-			l.dir.File("index"))
+			l.dir.FilePath("index"))
 	case !alone:
 		return nil
 	case !ours || recordsAt+int64(capacity)*recordSize > size:
@@ -272,10 +272,10 @@ func (l *Index) prepareHeader(alone bool, size int64) error {
 func (l *Index) format() error {
 	fault.Point("index.formatting")
 	if err := unix.Ftruncate(l.fd, 0); err != nil {
-		return fmt.Errorf("emptying %s: %w", l.dir.File("index"), err)
+		return fmt.Errorf("emptying %s: %w", l.dir.FilePath("index"), err)
 	}
 	if err := allocate(l.fd, 0, recordsAt); err != nil {
-		return fmt.Errorf("creating %s: %w", l.dir.File("index"), err)
+		return fmt.Errorf("creating %s: %w", l.dir.FilePath("index"), err)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 )
 
 // atPoint runs f at the first pass of a point while g runs.
@@ -316,7 +316,7 @@ func TestPlaceNumbersContinue(t *testing.T) {
 	b := openIn(t, filepath.Join(inMemory(t), "stage"), newStore())
 	first := ok(b.NextPlace())(t)
 	must(t, b.Close())
-	must(t, os.Remove(b.dir.File("index"))) // as damaged
+	must(t, os.Remove(b.dir.FilePath("index"))) // as damaged
 	b = b.again(t)
 	second := ok(b.NextPlace())(t)
 	if first < 1000 || second < 1000 || max(first, second)-min(first, second) < 1000 {
@@ -410,7 +410,7 @@ func TestForeignIndex(t *testing.T) {
 				t.Skip("only root can make things that belong to others")
 			}
 			path := filepath.Join(inMemory(t), "stage")
-			must(t, ok(lease.OpenRoot(path, ""))(t).Close())
+			must(t, ok(lockfile.OpenRoot(path, ""))(t).Close())
 			must(t, make1(filepath.Join(path, "index")))
 			files, maps := openFiles(t), mapsOf(t, path)
 			_, err := tryOpen(t, path, newStore())
@@ -521,7 +521,7 @@ func TestFailedRebuild(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	path := filepath.Join(inMemory(t), "stage")
-	d := ok(lease.OpenRoot(path, ""))(t)
+	d := ok(lockfile.OpenRoot(path, ""))(t)
 	files := openFiles(t)
 	s := newStore()
 	l := ok(Open(context.Background(), d, s.free, s.keep, s.tidy))(t)

@@ -24,7 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 	"leat/internal/proctest"
 )
 
@@ -114,7 +114,7 @@ type books struct {
 	*Index
 	s    *putEntry
 	path string
-	d    *lease.Dir
+	d    *lockfile.Dir
 }
 
 // open opens the books of a fresh folder.
@@ -131,7 +131,7 @@ func openIn(t testing.TB, path string, s *putEntry) *books {
 }
 
 func tryOpen(t testing.TB, path string, s *putEntry) (*books, error) {
-	d := ok(lease.OpenRoot(path, ""))(t)
+	d := ok(lockfile.OpenRoot(path, ""))(t)
 	l, err := Open(context.Background(), d, s.free, s.keep, s.tidy)
 	b := &books{l, s, path, d}
 	if err != nil {

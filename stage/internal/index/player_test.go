@@ -18,7 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 	"leat/internal/proctest"
 )
 
@@ -126,7 +126,7 @@ var (
 // game is one process's part in a directory.
 type game struct {
 	dir  string
-	d    *lease.Dir
+	d    *lockfile.Dir
 	l    *Index
 	f    folder
 	seen [gameKeys]atomic.Uint64 // the newest version of each key that was seen: versions are numbers that grow
@@ -136,7 +136,7 @@ type game struct {
 func joinGame(dir string) (*game, error) {
 	g := &game{dir: dir, f: folder(filepath.Join(dir, "bytes"))}
 	var err error
-	if g.d, err = lease.OpenRoot(filepath.Join(dir, "stage"), ""); err != nil {
+	if g.d, err = lockfile.OpenRoot(filepath.Join(dir, "stage"), ""); err != nil {
 		return nil, err
 	}
 	if g.l, err = Open(context.Background(), g.d, g.f.free, g.f.keep, g.f.tidy); err != nil {

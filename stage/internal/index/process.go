@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 	"leat/stage/internal/store"
 )
 
@@ -25,7 +25,7 @@ import (
 type process struct {
 	name   string
 	fd     int // stays open with its lock as long as the mapping
-	hold   *lease.Hold
+	hold   *lockfile.Lock
 	data   []byte
 	h      *procHeader
 	mu     sync.Mutex
@@ -53,7 +53,7 @@ func (l *Index) join() (*process, error) {
 	}
 	p.hold, p.fd = h, h.Fd()
 	if p.data, err = unix.Mmap(p.fd, 0, procSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
-		return nil, errors.Join(fmt.Errorf("mapping %s: %w", l.procs.File(p.name), err), leaveHold(h))
+		return nil, errors.Join(fmt.Errorf("mapping %s: %w", l.procs.FilePath(p.name), err), leaveHold(h))
 	}
 	p.h, p.pinned = at[procHeader](p.data, 0), pinsStep/4
 	for i := MaxCopies - 1; i >= 0; i-- {
@@ -72,8 +72,8 @@ func (l *Index) join() (*process, error) {
 	return p, nil
 }
 
-func leaveHold(h *lease.Hold) error {
-	_, err := h.Leave(nil)
+func leaveHold(h *lockfile.Lock) error {
+	_, err := h.RemoveIfLast(nil)
 	return err
 }
 
@@ -81,7 +81,7 @@ func leaveHold(h *lease.Hold) error {
 func (l *Index) leave() error {
 	p := l.own
 	l.own = nil
-	_, err := p.hold.Leave(func() error {
+	_, err := p.hold.RemoveIfLast(func() error {
 		err := l.releaseCopies(p.data)
 		if err != nil { // some space stays counted
 			_ = l.guard(func() error { l.h.unclean.Store(1); return nil })
@@ -184,7 +184,7 @@ func (l *Index) sweep(name string) error {
 func (l *Index) mapDead(name string, held *unix.Stat_t) ([]byte, error) {
 	fd, err := unix.Openat(l.procs.Fd(), name, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, fmt.Errorf("opening %s: %w", l.procs.File(name), err)
+		return nil, fmt.Errorf("opening %s: %w", l.procs.FilePath(name), err)
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
@@ -192,12 +192,12 @@ func (l *Index) mapDead(name string, held *unix.Stat_t) ([]byte, error) {
 		return nil, err
 	}
 	if st.Dev != held.Dev || st.Ino != held.Ino {
-		return nil, fmt.Errorf("%s was replaced by another file: %w", l.procs.File(name),
-			lease.ErrForeign)
+		return nil, fmt.Errorf("%s was replaced by another file: %w", l.procs.FilePath(name),
+			lockfile.ErrForeign)
 	}
 	data, err := unix.Mmap(fd, 0, procSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
-		return nil, fmt.Errorf("mapping %s: %w", l.procs.File(name), err)
+		return nil, fmt.Errorf("mapping %s: %w", l.procs.FilePath(name), err)
 	}
 	return data, nil
 }
@@ -269,7 +269,7 @@ func (l *Index) openPeer(name string) (*peer, error) {
 		return nil, nil // or not a regular file
 	}
 	if err != nil {
-		return nil, fmt.Errorf("opening %s: %w", l.procs.File(name), err)
+		return nil, fmt.Errorf("opening %s: %w", l.procs.FilePath(name), err)
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
@@ -278,7 +278,7 @@ func (l *Index) openPeer(name string) (*peer, error) {
 	}
 	data, err := unix.Mmap(fd, 0, procSize, unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
-		return nil, fmt.Errorf("mapping %s: %w", l.procs.File(name), err)
+		return nil, fmt.Errorf("mapping %s: %w", l.procs.FilePath(name), err)
 	}
 	return &peer{name: name, data: data, seen: true}, nil
 }
@@ -312,7 +312,7 @@ func (l *Index) pinnedBy(records map[uint32]bool) error {
 		if err := l.sweep(p.name); err != nil {
 			return err
 		}
-		dead = dead || !l.procs.Has(p.name)
+		dead = dead || !l.procs.Exists(p.name)
 	}
 	if !dead {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 	"leat/stage/internal/store"
 )
 
@@ -117,10 +117,10 @@ func (l *Index) alloc() (uint32, *record, error) {
 func (l *Index) grow() error {
 	l.mapMu.Lock()
 	defer l.mapMu.Unlock()
-	if err := l.wait(context.Background(), lease.Write, lockGrow); err != nil {
+	if err := l.wait(context.Background(), lockfile.Write, lockGrow); err != nil {
 		return err
 	}
-	defer func() { _, _ = l.locks.Try(lease.Free, lockGrow, 1) }()
+	defer func() { _, _ = l.locks.Try(lockfile.Free, lockGrow, 1) }()
 	n := l.h.capacity.Load()
 	if n > l.h.next.Load() {
 		return nil
@@ -129,7 +129,7 @@ func (l *Index) grow() error {
 		return ErrFull
 	}
 	if err := allocate(l.fd, recordsAt+int64(n)*recordSize, chunkSize); err != nil {
-		return fmt.Errorf("%w: %s can't grow: %w", ErrFull, l.dir.File("index"), err)
+		return fmt.Errorf("%w: %s can't grow: %w", ErrFull, l.dir.FilePath("index"), err)
 	}
 	fault.Point("index.grown")
 	l.h.capacity.Store(n + chunkCount)

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 )
 
 // tempPrefix starts the names of unfinished files where the file system has no unnamed files;
@@ -21,13 +21,13 @@ const tempPrefix = ".new-"
 // file is an unfinished file: unnamed, so that the kernel frees it when this process ends, or with
 // a hidden name. Its lock protects it from sweeps.
 type file struct {
-	dir  *lease.Dir
+	dir  *lockfile.Dir
 	fd   int
 	temp string
 }
 
 // newFile creates an empty file in dir.
-func newFile(dir *lease.Dir) (*file, error) {
+func newFile(dir *lockfile.Dir) (*file, error) {
 	for {
 		f := &file{dir: dir}
 		var err error
@@ -82,7 +82,7 @@ func (f *file) removeTemp() error {
 	temp := f.temp
 	f.temp = ""
 	if err := unix.Unlinkat(f.dir.Fd(), temp, 0); err != nil && !errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("removing %s: %w", f.dir.File(temp), err)
+		return fmt.Errorf("removing %s: %w", f.dir.FilePath(temp), err)
 	}
 	return nil
 }

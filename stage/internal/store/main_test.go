@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 	"leat/internal/proctest"
 )
 
@@ -42,7 +42,7 @@ var ways = []string{"", "no O_TMPFILE", "no punch", "no O_TMPFILE, no punch"}
 func setWay(way string, next func(point string) error) {
 	fault.Set(func(point string) error {
 		switch point {
-		case "stage.no O_TMPFILE", "lease.no O_TMPFILE":
+		case "stage.no O_TMPFILE", "lockfile.no O_TMPFILE":
 			if strings.Contains(way, "no O_TMPFILE") {
 				return errTest
 			}
@@ -99,7 +99,7 @@ func open(t testing.TB, dir string) *Store {
 }
 
 func openAt(path string, next func() (uint64, error)) (*Store, error) {
-	d, err := lease.OpenRoot(path, "")
+	d, err := lockfile.OpenRoot(path, "")
 	if err != nil {
 		return nil, err
 	}

@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 )
 
 // segment is a segment that this process appends to, or that still has open Writers. Its hold
 // protects it from sweeps and is the descriptor for writing.
 type segment struct {
 	id    uint64
-	hold  *lease.Hold
+	hold  *lockfile.Lock
 	size  int64
 	taken int64 // allocated bytes, guarded by Store.mu
 	open  int   // open Writers, guarded by Store.mu
@@ -144,7 +144,7 @@ type descriptor struct {
 }
 
 // get returns the segment's descriptor, which the caller returns with put.
-func (c *descriptors) get(dir *lease.Dir, id uint64) (*descriptor, error) {
+func (c *descriptors) get(dir *lockfile.Dir, id uint64) (*descriptor, error) {
 	c.mu.Lock()
 	if d := c.find(id); d != nil {
 		d.users++

@@ -17,12 +17,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 )
 
 // Store holds the bytes of an open stage directory. It may be used by many goroutines.
 type Store struct {
-	segments, objects *lease.Dir
+	segments, objects *lockfile.Dir
 	next              func() (uint64, error)
 	packs             bool
 	// largest file that this process may write (ulimit -f); a write beyond it would raise a signal
@@ -38,14 +38,14 @@ type Store struct {
 // Open opens the store in a stage's own directory, which stays the caller's and may be closed. next
 // returns numbers, never 0, that no process ever got before in this directory; it must not call the
 // Store.
-func Open(dir *lease.Dir, next func() (uint64, error)) (*Store, error) {
+func Open(dir *lockfile.Dir, next func() (uint64, error)) (*Store, error) {
 	s := &Store{next: next, limit: fileLimit()}
 	s.open.max = maxDescriptors
 	var err error
-	if s.segments, err = dir.Sub("segments"); err != nil {
+	if s.segments, err = dir.MakeSub("segments"); err != nil {
 		return nil, err
 	}
-	if s.objects, err = dir.Sub("objects"); err != nil {
+	if s.objects, err = dir.MakeSub("objects"); err != nil {
 		return nil, errors.Join(err, s.segments.Close())
 	}
 	if s.packs, err = s.probe(); err != nil {
@@ -197,7 +197,7 @@ func (s *Store) Size(p Place) (int64, error) {
 	return st.Size, nil
 }
 
-func (s *Store) dirOf(p Place) *lease.Dir {
+func (s *Store) dirOf(p Place) *lockfile.Dir {
 	if p.Packed() {
 		return s.segments
 	}
@@ -233,7 +233,7 @@ func (s *Store) CheckPath(p Place) (string, error) {
 
 // Path returns the path of an object's file or segment at the time of Open.
 func (s *Store) Path(p Place) string {
-	return s.dirOf(p).File(p.name())
+	return s.dirOf(p).FilePath(p.name())
 }
 
 // Free frees the space of an object with the given size, which is the requested one if less was
@@ -311,7 +311,7 @@ func (s *Store) isEmpty(id uint64) (bool, error) {
 	if errors.Is(err, unix.ENOENT) {
 		return false, nil
 	} else if err != nil {
-		return false, explain("looking at", s.segments.File(segmentName(id)), err)
+		return false, explain("looking at", s.segments.FilePath(segmentName(id)), err)
 	}
 	return st.Blocks == 0, nil
 }

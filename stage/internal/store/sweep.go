@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"leat/internal/fault"
-	"leat/internal/lease"
+	"leat/internal/lockfile"
 )
 
 // Sweep removes what killed processes left: unlocked segments and files whose number used does not
@@ -19,7 +19,7 @@ import (
 // file exclusively, so that its writer has added it to the index or is dead. Other names are kept.
 // Sweep returns the number of removed files; it continues after an error and returns it at the end.
 func (s *Store) Sweep(used func(id uint64) bool) (removed int, err error) {
-	sweep := func(dir *lease.Dir, name string, id uint64) {
+	sweep := func(dir *lockfile.Dir, name string, id uint64) {
 		gone, err1 := s.sweep(dir, name, id, used)
 		if gone {
 			removed++
@@ -65,7 +65,7 @@ func (s *Store) Sweep(used func(id uint64) bool) (removed int, err error) {
 }
 
 // sweep removes a file that is not locked, if it is temporary (id 0) or unused.
-func (s *Store) sweep(dir *lease.Dir, name string, id uint64, used func(id uint64) bool) (bool, error) {
+func (s *Store) sweep(dir *lockfile.Dir, name string, id uint64, used func(id uint64) bool) (bool, error) {
 	if id != 0 && used(id) { // most are: don't even open them
 		return false, nil
 	}
@@ -132,18 +132,18 @@ func (s *Store) Tidy(objects iter.Seq2[Place, int64]) (removed int, err error) {
 		gone, err1 := s.segments.SweepWith(name, func(int) error {
 			d, err := s.open.get(s.segments, id)
 			if err != nil {
-				return explain("opening", s.segments.File(name), err)
+				return explain("opening", s.segments.FilePath(name), err)
 			}
 			defer s.open.put(d)
 			end, err := length(d.fd)
 			if err != nil {
-				return explain("looking at", s.segments.File(name), err)
+				return explain("looking at", s.segments.FilePath(name), err)
 			}
 			next := int64(0)
 			for _, r := range append(of(id), region{offset: end}) {
 				if r.offset > next {
 					if err := punch(d.fd, next, r.offset-next); err != nil {
-						return explain("freeing space in", s.segments.File(name), err)
+						return explain("freeing space in", s.segments.FilePath(name), err)
 					}
 				}
 				next = max(next, r.until)

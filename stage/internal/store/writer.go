@@ -168,7 +168,7 @@ func (d *Writer) link() error {
 	for {
 		known := made.Load()
 		if !known {
-			sub, err := d.s.objects.Sub(name[:2])
+			sub, err := d.s.objects.MakeSub(name[:2])
 			if err != nil {
 				return err
 			}

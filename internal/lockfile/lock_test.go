@@ -1,6 +1,6 @@
 //go:build unix
 
-package lease
+package lockfile
 
 import (
 	"errors"
@@ -23,34 +23,34 @@ import (
 
 func TestAFileIsSharedByManyOrOwnedByOne(t *testing.T) {
 	d := openTest(t)
-	_, err := d.Share("a", false)
+	_, err := d.LockShared("a", false)
 	wantErr(t, err, fs.ErrNotExist)
-	_, err = d.Own("a")
+	_, err = d.LockExclusive("a")
 	wantErr(t, err, fs.ErrNotExist)
 	leave(t, d, "a", "whole")
 
-	r := ok(d.Share("a", false))(t)
-	w := ok(d.Share("a", true))(t)
+	r := ok(d.LockShared("a", false))(t)
+	w := ok(d.LockShared("a", true))(t)
 	_, err = unix.Pwrite(r.Fd(), []byte("x"), 0)
 	wantErr(t, err, unix.EBADF)
 	ok(unix.Pwrite(w.Fd(), []byte("W"), 0))(t)
-	_, err = d.Own("a")
-	wantErr(t, err, ErrHeld)
+	_, err = d.LockExclusive("a")
+	wantErr(t, err, ErrLocked)
 	must(t, r.Release())
-	_, err = d.Own("a")
-	wantErr(t, err, ErrHeld)
+	_, err = d.LockExclusive("a")
+	wantErr(t, err, ErrLocked)
 	must(t, w.Release())
 
-	o := ok(d.Own("a"))(t)
+	o := ok(d.LockExclusive("a"))(t)
 	ok(unix.Pwrite(o.Fd(), []byte("W"), 0))(t)
-	for _, f := range []func() (*Hold, error){
-		func() (*Hold, error) { return d.Own("a") },
-		func() (*Hold, error) { return d.Share("a", false) },
-		func() (*Hold, error) { h, _, err := d.Join("a", 0o600, nil); return h, err },
+	for _, f := range []func() (*Lock, error){
+		func() (*Lock, error) { return d.LockExclusive("a") },
+		func() (*Lock, error) { return d.LockShared("a", false) },
+		func() (*Lock, error) { h, _, err := d.LockOrPublish("a", 0o600, nil); return h, err },
 	} {
 		_, err := f()
-		wantErr(t, err, ErrHeld)
-		if err != nil && !strings.Contains(err.Error(), d.File("a")) {
+		wantErr(t, err, ErrLocked)
+		if err != nil && !strings.Contains(err.Error(), d.FilePath("a")) {
 			t.Errorf("no path in: %v", err)
 		}
 	}
@@ -66,7 +66,7 @@ func TestAFileIsSharedByManyOrOwnedByOne(t *testing.T) {
 func TestShareWaitsForAsLongAsASweepTakes(t *testing.T) {
 	d := openTest(t)
 	leave(t, d, "a", "old")
-	o := ok(d.Own("a"))(t)
+	o := ok(d.LockExclusive("a"))(t)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() {
@@ -75,7 +75,7 @@ func TestShareWaitsForAsLongAsASweepTakes(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	h, created, err := d.Join("a", 0o600, text("new"))
+	h, created, err := d.LockOrPublish("a", 0o600, text("new"))
 	must(t, err)
 	if !created || content(t, d, "a") != "new" {
 		t.Errorf("created %v: %q", created, content(t, d, "a"))
@@ -85,26 +85,26 @@ func TestShareWaitsForAsLongAsASweepTakes(t *testing.T) {
 
 func TestALockOnAFileThatLostItsNameDoesNotCount(t *testing.T) {
 	// Between our opening and our locking it, the file is swept and the name given to another one.
-	for _, open := range []string{"Share", "Own", "Sweep", "Join"} {
+	for _, open := range []string{"LockShared", "LockExclusive", "Sweep", "LockOrPublish"} {
 		d := openTest(t)
 		leave(t, d, "a", "old")
 		first := true
 		setWay("", func(point string) {
-			if point == "lease.opened" && first {
+			if point == "lockfile.opened" && first {
 				first = false
 				must(t, d.Remove("a"))
 				leave(t, d, "a", "new")
 			}
 		})
-		var h *Hold
+		var h *Lock
 		var err error
 		switch open {
-		case "Share":
-			h, err = d.Share("a", false)
-		case "Own":
-			h, err = d.Own("a")
-		case "Join":
-			h, _, err = d.Join("a", 0o600, text("third"))
+		case "LockShared":
+			h, err = d.LockShared("a", false)
+		case "LockExclusive":
+			h, err = d.LockExclusive("a")
+		case "LockOrPublish":
+			h, _, err = d.LockOrPublish("a", 0o600, text("third"))
 		case "Sweep":
 			_, err = d.SweepWith("a", func(fd int) error {
 				b := make([]byte, 3)
@@ -132,31 +132,31 @@ func TestReleaseLeavesTheFileAndLeaveRemovesItWithTheLastHolder(t *testing.T) {
 	d := openTest(t)
 	h := ok(d.Publish("a", 0o600, nil))(t)
 	must(t, h.Release())
-	h1, h2 := ok(d.Share("a", false))(t), ok(d.Share("a", true))(t)
-	if last, err := h1.Leave(func() error { t.Error("before was called"); return nil }); last || err != nil {
+	h1, h2 := ok(d.LockShared("a", false))(t), ok(d.LockShared("a", true))(t)
+	if last, err := h1.RemoveIfLast(func() error { t.Error("before was called"); return nil }); last || err != nil {
 		t.Errorf("the first that leaves: %v, %v", last, err)
 	}
 	called := false
-	last, err := h2.Leave(func() error {
+	last, err := h2.RemoveIfLast(func() error {
 		called = true
-		if !exists(d.File("a")) {
+		if !exists(d.FilePath("a")) {
 			t.Error("the name is free before before was called")
 		}
 		// Nobody else can come now.
-		_, err := d.Share("a", false)
-		wantErr(t, err, ErrHeld)
+		_, err := d.LockShared("a", false)
+		wantErr(t, err, ErrLocked)
 		if sweep(t, d, "a") {
 			t.Error("swept")
 		}
 		return nil
 	})
 	must(t, err)
-	if !last || !called || exists(d.File("a")) {
-		t.Errorf("last %v, before called %v, there %v", last, called, exists(d.File("a")))
+	if !last || !called || exists(d.FilePath("a")) {
+		t.Errorf("last %v, before called %v, there %v", last, called, exists(d.FilePath("a")))
 	}
 	// One who owns a file is its last holder too.
 	leave(t, d, "b", "")
-	if last := ok(ok(d.Own("b"))(t).Leave(nil))(t); !last || exists(d.File("b")) {
+	if last := ok(ok(d.LockExclusive("b"))(t).RemoveIfLast(nil))(t); !last || exists(d.FilePath("b")) {
 		t.Error("an owner did not remove the file")
 	}
 }
@@ -164,7 +164,7 @@ func TestReleaseLeavesTheFileAndLeaveRemovesItWithTheLastHolder(t *testing.T) {
 func TestAnErrorOfBeforeIsTold(t *testing.T) {
 	d := openTest(t)
 	bad := errors.New("can't remove what belongs to it")
-	last, err := ok(d.Publish("a", 0o600, nil))(t).Leave(func() error { return bad })
+	last, err := ok(d.Publish("a", 0o600, nil))(t).RemoveIfLast(func() error { return bad })
 	wantErr(t, err, bad)
 	if !last {
 		t.Error("not the last")
@@ -179,7 +179,7 @@ func TestAnErrorOfBeforeIsTold(t *testing.T) {
 		return bad
 	})
 	wantErr(t, err, bad)
-	if removed || !exists(d.File("b")) {
+	if removed || !exists(d.FilePath("b")) {
 		t.Error("removed, though what belongs to it is still there")
 	}
 	if !sweep(t, d, "b") { // nor is it held any more
@@ -203,7 +203,7 @@ func TestASweepRemovesWhatNobodyHoldsAndNeverWaits(t *testing.T) {
 		t.Errorf("1000 sweeps of a held file took %v", took)
 	}
 	must(t, h.Release())
-	if !sweep(t, d, "a") || exists(d.File("a")) {
+	if !sweep(t, d, "a") || exists(d.FilePath("a")) {
 		t.Error("not swept")
 	}
 }
@@ -219,9 +219,9 @@ func leaver(args []string) error {
 	if err != nil {
 		return err
 	}
-	holds := make([]*Hold, n)
+	holds := make([]*Lock, n)
 	for i := range holds {
-		if holds[i], err = d.Share(fmt.Sprint(i), false); err != nil {
+		if holds[i], err = d.LockShared(fmt.Sprint(i), false); err != nil {
 			return err
 		}
 	}
@@ -232,7 +232,7 @@ func leaver(args []string) error {
 		runtime.Gosched()
 	}
 	for i, h := range holds {
-		last, err := h.Leave(func() error {
+		last, err := h.RemoveIfLast(func() error {
 			fd, err := openat(d.fd, fmt.Sprint(i), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 			if err != nil {
 				return fmt.Errorf("the name is gone before the end: %w", err)
@@ -289,12 +289,12 @@ func TestLeaversAndSweepersTogetherLeaveNothing(t *testing.T) {
 	for round := range 300 {
 		name := fmt.Sprint(round)
 		leave(t, d, name, "")
-		holds := []*Hold{ok(d.Share(name, false))(t), ok(d.Share(name, false))(t), ok(d.Share(name, false))(t)}
+		holds := []*Lock{ok(d.LockShared(name, false))(t), ok(d.LockShared(name, false))(t), ok(d.LockShared(name, false))(t)}
 		var lasts, swept atomic.Int64
 		var wg sync.WaitGroup
 		for _, h := range holds {
 			wg.Go(func() {
-				last, err := h.Leave(nil)
+				last, err := h.RemoveIfLast(nil)
 				if err != nil {
 					t.Error(err)
 				}
@@ -313,9 +313,9 @@ func TestLeaversAndSweepersTogetherLeaveNothing(t *testing.T) {
 		wg.Wait()
 		// Whoever fails to get the file alone fails because of one who has it and comes later, or
 		// who removes it.
-		if lasts.Load()+swept.Load() != 1 || exists(d.File(name)) {
+		if lasts.Load()+swept.Load() != 1 || exists(d.FilePath(name)) {
 			t.Fatalf("removed %d times by leaving, %d by sweeping; there: %v", lasts.Load(), swept.Load(),
-				exists(d.File(name)))
+				exists(d.FilePath(name)))
 		}
 	}
 }
@@ -329,12 +329,12 @@ func holder(args []string) error {
 	}
 	switch how {
 	case "share":
-		_, err = d.Share("a", false)
+		_, err = d.LockShared("a", false)
 	case "own":
-		_, err = d.Own("a")
+		_, err = d.LockExclusive("a")
 	case "map":
-		var h *Hold
-		if h, err = d.Share("a", false); err == nil {
+		var h *Lock
+		if h, err = d.LockShared("a", false); err == nil {
 			_, err = h.Map(1, false)
 		}
 	}
@@ -426,12 +426,12 @@ func TestProgramsStartedMeanwhileDoNotKeepAReleasedHold(t *testing.T) {
 	d := openTest(t)
 	leave(t, d, "a", "")
 	// One that stays.
-	h := ok(d.Share("a", false))(t)
+	h := ok(d.LockShared("a", false))(t)
 	sleeper := exec.Command("sleep", "60")
 	must(t, sleeper.Start())
 	t.Cleanup(func() { _ = sleeper.Process.Kill(); _ = sleeper.Wait() })
 	must(t, h.Release())
-	must(t, ok(d.Own("a"))(t).Release())
+	must(t, ok(d.LockExclusive("a"))(t).Release())
 	// And many that have just forked, with all descriptors until their exec.
 	startChildren(t)
 	rounds := 20000
@@ -439,18 +439,18 @@ func TestProgramsStartedMeanwhileDoNotKeepAReleasedHold(t *testing.T) {
 		rounds = 2000
 	}
 	for i := range rounds {
-		h, err := d.Share("a", true)
+		h, err := d.LockShared("a", true)
 		if err != nil {
 			t.Fatal(i, err)
 		}
 		must(t, h.Release())
-		h, err = d.Own("a")
+		h, err = d.LockExclusive("a")
 		if err != nil {
 			t.Fatal(i, err)
 		}
 		must(t, h.Release())
 	}
-	if _, err := os.Stat(d.File("a")); err != nil {
+	if _, err := os.Stat(d.FilePath("a")); err != nil {
 		t.Error(err)
 	}
 }

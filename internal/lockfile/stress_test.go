@@ -1,6 +1,6 @@
 //go:build unix
 
-package lease
+package lockfile
 
 import (
 	"bytes"
@@ -135,19 +135,19 @@ func (s *stress) round() error {
 		_, err := unix.Pwrite(fd, s.buf[1000:], 1000)
 		return err
 	}
-	var h *Hold
+	var h *Lock
 	var err error
 	created := false
 	switch p := rand.IntN(100); {
 	case p < 40:
-		h, created, err = s.dir.Join(name, 0o600, fill)
+		h, created, err = s.dir.LockOrPublish(name, 0o600, fill)
 	case p < 50:
 		h, err = s.dir.Publish(name, 0o600, fill)
 		created = err == nil
 	case p < 70:
-		h, err = s.dir.Share(name, p%2 == 0)
+		h, err = s.dir.LockShared(name, p%2 == 0)
 	case p < 75:
-		h, err = s.dir.Own(name)
+		h, err = s.dir.LockExclusive(name)
 	case p < 95:
 		removed, err := s.dir.Sweep(name)
 		if removed {
@@ -160,7 +160,7 @@ func (s *stress) round() error {
 		return err
 	}
 	// One who owns a file may be stopped for longer than others wait.
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) || errors.Is(err, ErrHeld) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) || errors.Is(err, ErrLocked) {
 		return nil
 	}
 	if err != nil {
@@ -208,7 +208,7 @@ func (s *stress) round() error {
 		if err := there(); err != nil {
 			return err
 		}
-		last, err := h.Leave(there)
+		last, err := h.RemoveIfLast(there)
 		if last {
 			s.count[counterRemoved].Add(1)
 		}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package lease
+package lockfile
 
 import (
 	"fmt"
@@ -23,7 +23,7 @@ func BenchmarkPublish(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					if _, err := h.Leave(nil); err != nil {
+					if _, err := h.RemoveIfLast(nil); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -38,7 +38,7 @@ func BenchmarkShare(b *testing.B) {
 	b.Run("and release", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			h, err := d.Share("a", false)
+			h, err := d.LockShared("a", false)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -50,7 +50,7 @@ func BenchmarkShare(b *testing.B) {
 	b.Run("map and close", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			h, err := d.Share("a", false)
+			h, err := d.LockShared("a", false)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -70,7 +70,7 @@ func BenchmarkJoin(b *testing.B) {
 	leave(b, d, "a", "x")
 	b.ReportAllocs()
 	for b.Loop() {
-		h, created, err := d.Join("a", 0o600, nil)
+		h, created, err := d.LockOrPublish("a", 0o600, nil)
 		if created || err != nil {
 			b.Fatal(created, err)
 		}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package lease
+package lockfile
 
 import (
 	"fmt"
@@ -46,8 +46,8 @@ func TestAMissingRootIsMadePrivateWhateverTheUmask(t *testing.T) {
 		if fi.Mode() != fs.ModeDir|0o700 {
 			t.Errorf("umask %04o: mode %v", umask, fi.Mode())
 		}
-		if d.Path() != path || d.File("x") != filepath.Join(path, "x") {
-			t.Errorf("the paths are %s and %s", d.Path(), d.File("x"))
+		if d.Path() != path || d.FilePath("x") != filepath.Join(path, "x") {
+			t.Errorf("the paths are %s and %s", d.Path(), d.FilePath("x"))
 		}
 		var st, st2 unix.Stat_t
 		must(t, unix.Fstat(d.Fd(), &st))
@@ -76,16 +76,16 @@ func underUmask(args []string) error {
 		if err != nil {
 			return err
 		}
-		sub, err := d.Sub("sub")
+		sub, err := d.MakeSub("sub")
 		if err != nil {
 			return err
 		}
 		for range 2 {
-			h, _, err := sub.Join("a", 0o600, text("whole"))
+			h, _, err := sub.LockOrPublish("a", 0o600, text("whole"))
 			if err != nil {
 				return err
 			}
-			if _, err := h.Leave(nil); err != nil {
+			if _, err := h.RemoveIfLast(nil); err != nil {
 				return err
 			}
 		}
@@ -160,11 +160,11 @@ func TestARootThatIsNotTheUsersOwnPrivateFolderIsRefused(t *testing.T) {
 			if !exists(filepath.Join(at("root"), test.name)) {
 				must(t, os.Rename(at(test.name), filepath.Join(at("root"), test.name)))
 			}
-			_, err = d.Sub(test.name)
+			_, err = d.MakeSub(test.name)
 			wantErr(t, err, ErrForeign)
 			_, err = d.OpenSub(test.name)
 			wantErr(t, err, ErrForeign)
-			if after := ok(os.Lstat(d.File(test.name)))(t).Mode(); after != before {
+			if after := ok(os.Lstat(d.FilePath(test.name)))(t).Mode(); after != before {
 				t.Errorf("the mode was changed from %v to %v", before, after)
 			}
 		})
@@ -213,9 +213,9 @@ func TestARemovedFolderIsGone(t *testing.T) {
 			t.Fatal("not gone, since there is another one")
 		}
 		_, errPublish := d.Publish("b", 0o600, nil)
-		_, _, errJoin := d.Join("b", 0o600, nil)
-		_, errShare := d.Share("b", false)
-		_, errSub := d.Sub("b")
+		_, _, errJoin := d.LockOrPublish("b", 0o600, nil)
+		_, errShare := d.LockShared("b", false)
+		_, errSub := d.MakeSub("b")
 		for _, err := range []error{errPublish, errJoin, errShare, errSub} {
 			wantErr(t, err, fs.ErrNotExist)
 		}
@@ -224,8 +224,8 @@ func TestARemovedFolderIsGone(t *testing.T) {
 				t.Errorf("not told that the folder was removed: %v", err)
 			}
 		}
-		if last, err := h.Leave(nil); last || err != nil {
-			t.Errorf("Leave: %v, %v", last, err)
+		if last, err := h.RemoveIfLast(nil); last || err != nil {
+			t.Errorf("RemoveIfLast: %v, %v", last, err)
 		}
 	})
 }
@@ -234,17 +234,17 @@ func TestFoldersBelow(t *testing.T) {
 	d := openTest(t)
 	_, err := d.OpenSub("sub")
 	wantErr(t, err, fs.ErrNotExist)
-	sub := ok(d.Sub("sub"))(t)
-	if mode := ok(os.Stat(d.File("sub")))(t).Mode(); mode != fs.ModeDir|0o700 {
+	sub := ok(d.MakeSub("sub"))(t)
+	if mode := ok(os.Stat(d.FilePath("sub")))(t).Mode(); mode != fs.ModeDir|0o700 {
 		t.Errorf("mode %v", mode)
 	}
 	leave(t, sub, "a", "whole")
-	for _, open := range []func(string) (*Dir, error){d.Sub, d.OpenSub} {
+	for _, open := range []func(string) (*Dir, error){d.MakeSub, d.OpenSub} {
 		again := ok(open("sub"))(t)
 		if diff := cmp.Diff([]string{"a"}, names(t, again)); diff != "" {
 			t.Error(diff)
 		}
-		if again.Path() != d.File("sub") {
+		if again.Path() != d.FilePath("sub") {
 			t.Errorf("its path is %s", again.Path())
 		}
 		must(t, again.Close())
@@ -257,7 +257,7 @@ func TestEverythingIsReachedThroughTheDescriptor(t *testing.T) {
 	must(t, os.Rename(d.Path(), d.Path()+"-moved"))
 	must(t, os.Mkdir(d.Path(), 0o755))
 	leave(t, d, "a", "whole")
-	if !exists(filepath.Join(d.Path()+"-moved", "a")) || exists(d.File("a")) {
+	if !exists(filepath.Join(d.Path()+"-moved", "a")) || exists(d.FilePath("a")) {
 		t.Error("the file is not in the folder that was opened")
 	}
 	if diff := cmp.Diff([]string{"a"}, names(t, d)); diff != "" {
@@ -277,7 +277,7 @@ func TestAClosedFolderOrHoldIsAnErrorAndNotAnotherFile(t *testing.T) {
 	defer w.Close()
 	wantErr(t, d.Close(), unix.EBADF)
 	wantErr(t, h.Release(), unix.EBADF)
-	_, err = d.Share("a", false)
+	_, err = d.LockShared("a", false)
 	wantErr(t, err, unix.EBADF)
 	if _, err := w.Write([]byte("x")); err != nil {
 		t.Errorf("another file was closed: %v", err)
@@ -286,7 +286,7 @@ func TestAClosedFolderOrHoldIsAnErrorAndNotAnotherFile(t *testing.T) {
 
 func TestSweepSomeVisitsAllNamesRoundRobinAndNoMoreThanAsked(t *testing.T) {
 	d := openTest(t)
-	var held []*Hold
+	var held []*Lock
 	for i := range 30 {
 		name := fmt.Sprintf("%02d", i)
 		if i%6 == 0 {
@@ -297,7 +297,7 @@ func TestSweepSomeVisitsAllNamesRoundRobinAndNoMoreThanAsked(t *testing.T) {
 	}
 	opened, perRound := 0, 0
 	fault.Set(func(point string) error {
-		if point == "lease.opened" {
+		if point == "lockfile.opened" {
 			opened++
 		}
 		return nil
@@ -356,8 +356,8 @@ func TestNamesListsAllAndRemoveRemovesWhatIsHeld(t *testing.T) {
 	}
 	// The name may be another's now: it is not removed by who held the old one.
 	leave(t, d, "held", "new")
-	if last, err := h.Leave(func() error { t.Error("before was called"); return nil }); last || err != nil {
-		t.Errorf("Leave: %v, %v", last, err)
+	if last, err := h.RemoveIfLast(func() error { t.Error("before was called"); return nil }); last || err != nil {
+		t.Errorf("RemoveIfLast: %v, %v", last, err)
 	}
 	if content(t, d, "held") != "new" {
 		t.Error("the new file is not there")
@@ -379,7 +379,7 @@ func TestAFolderThatHoldsOtherThingsIsNotTakenForLeats(t *testing.T) {
 	}
 	must(t, os.RemoveAll(filepath.Join(path, "jobs")))
 	d := ok(OpenRoot(path, "LEAT_RUNTIME_DIR"))(t) // an empty one is
-	_ = ok(d.Sub("jobs"))(t).Close()
+	_ = ok(d.MakeSub("jobs"))(t).Close()
 	again := ok(OpenRoot(path, "LEAT_RUNTIME_DIR"))(t) // and stays so
 	must(t, again.Close())
 	if gone, err := d.Sweep(marker); gone || err != nil {
@@ -393,9 +393,9 @@ func TestAMovedFolderIsGoneAndWhatIsRemovedIsItsOwn(t *testing.T) {
 	path := filepath.Join(top, "leat")
 	d := ok(OpenRoot(path, "LEAT_RUNTIME_DIR"))(t)
 	defer d.Close()
-	sub := ok(d.Sub("000000"))(t)
-	must(t, os.WriteFile(sub.File("old"), nil, 0o600))
-	must(t, os.Symlink(top, sub.File("link")))
+	sub := ok(d.MakeSub("000000"))(t)
+	must(t, os.WriteFile(sub.FilePath("old"), nil, 0o600))
+	must(t, os.Symlink(top, sub.FilePath("link")))
 	must(t, sub.Close())
 	must(t, os.Rename(path, path+".old"))
 	if !d.Gone() {
@@ -403,8 +403,8 @@ func TestAMovedFolderIsGoneAndWhatIsRemovedIsItsOwn(t *testing.T) {
 	}
 	next := ok(OpenRoot(path, "LEAT_RUNTIME_DIR"))(t)
 	defer next.Close()
-	live := ok(next.Sub("000000"))(t)
-	must(t, os.WriteFile(live.File("live"), nil, 0o600))
+	live := ok(next.MakeSub("000000"))(t)
+	must(t, os.WriteFile(live.FilePath("live"), nil, 0o600))
 	must(t, live.Close())
 	must(t, d.RemoveAll("000000"))
 	must(t, d.RemoveAll("000000")) // what is not there

@@ -1,6 +1,6 @@
 //go:build unix
 
-package lease
+package lockfile
 
 import (
 	"crypto/rand"
@@ -21,7 +21,7 @@ const newPrefix = ".new-"
 // writes it, through a descriptor that stays Publish's; a kill before the end leaves nothing that a
 // sweep does not remove. A name that is taken, also by a file that nobody holds, is fs.ErrExist; of
 // those who publish one name at the same time, one succeeds.
-func (d *Dir) Publish(name string, perm uint32, fill func(fd int) error) (*Hold, error) {
+func (d *Dir) Publish(name string, perm uint32, fill func(fd int) error) (*Lock, error) {
 	for {
 		h, err := d.publish(name, perm, fill)
 		// A sweeper took the file before it was locked, which can only happen to one that has a
@@ -34,7 +34,7 @@ func (d *Dir) Publish(name string, perm uint32, fill func(fd int) error) (*Hold,
 
 var errSwept = errors.New("swept while it was made")
 
-func (d *Dir) publish(name string, perm uint32, fill func(fd int) error) (_ *Hold, err error) {
+func (d *Dir) publish(name string, perm uint32, fill func(fd int) error) (_ *Lock, err error) {
 	temp := ""
 	fd, err := d.unnamed(perm)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -52,14 +52,14 @@ func (d *Dir) publish(name string, perm uint32, fill func(fd int) error) (_ *Hol
 			unix.Close(fd)
 		}
 	}()
-	fault.Point("lease.created")
+	fault.Point("lockfile.created")
 	// Before the name, so that no sweep comes between.
 	if err := flock(fd, unix.LOCK_SH|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
 		return nil, errSwept
 	} else if err != nil {
 		return nil, d.explain("lock", name, err)
 	}
-	fault.Point("lease.locked")
+	fault.Point("lockfile.locked")
 	var st unix.Stat_t
 	if err := unix.Fchmod(fd, perm); err != nil { // whatever the umask
 		return nil, d.explain("chmod", name, err)
@@ -75,7 +75,7 @@ func (d *Dir) publish(name string, perm uint32, fill func(fd int) error) (_ *Hol
 			return nil, err
 		}
 	}
-	fault.Point("lease.filled")
+	fault.Point("lockfile.filled")
 	if temp != "" {
 		err = unix.Linkat(d.fd, temp, d.fd, name, 0)
 	} else {
@@ -84,14 +84,14 @@ func (d *Dir) publish(name string, perm uint32, fill func(fd int) error) (_ *Hol
 	if err != nil {
 		return nil, d.explain("name", name, err)
 	}
-	fault.Point("lease.linked")
-	return &Hold{dir: d, name: name, fd: fd, id: idOf(&st)}, nil
+	fault.Point("lockfile.linked")
+	return &Lock{dir: d, name: name, fd: fd, id: idOf(&st)}, nil
 }
 
 // Join shares the file of that name, or publishes it where there is none; created tells which.
-func (d *Dir) Join(name string, perm uint32, fill func(fd int) error) (h *Hold, created bool, err error) {
+func (d *Dir) LockOrPublish(name string, perm uint32, fill func(fd int) error) (h *Lock, created bool, err error) {
 	for {
-		if h, err = d.Share(name, true); !errors.Is(err, fs.ErrNotExist) {
+		if h, err = d.LockShared(name, true); !errors.Is(err, fs.ErrNotExist) {
 			return h, false, err
 		}
 		if h, err = d.Publish(name, perm, fill); !errors.Is(err, fs.ErrExist) {
@@ -101,4 +101,4 @@ func (d *Dir) Join(name string, perm uint32, fill func(fd int) error) (h *Hold, 
 }
 
 // File is where a name lies.
-func (d *Dir) File(name string) string { return filepath.Join(d.path, name) }
+func (d *Dir) FilePath(name string) string { return filepath.Join(d.path, name) }

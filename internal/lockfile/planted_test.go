@@ -1,6 +1,6 @@
 //go:build unix
 
-package lease
+package lockfile
 
 import (
 	"bytes"
@@ -72,10 +72,10 @@ func look(t *testing.T, dir string) map[string]string {
 // tryAll uses a name in all ways, and checks that none of them takes it for a file of ours.
 func tryAll(d *Dir, name string) error {
 	fill := func(int) error { return errors.New("filled") }
-	_, errRead := d.Share(name, false)
-	_, errWrite := d.Share(name, true)
-	_, errOwn := d.Own(name)
-	_, _, errJoin := d.Join(name, 0o600, fill)
+	_, errRead := d.LockShared(name, false)
+	_, errWrite := d.LockShared(name, true)
+	_, errOwn := d.LockExclusive(name)
+	_, _, errJoin := d.LockOrPublish(name, 0o600, fill)
 	_, errRanges := d.OpenRanges(name)
 	for i, err := range []error{errRead, errWrite, errOwn, errJoin, errRanges} {
 		if !errors.Is(err, ErrForeign) {
@@ -143,9 +143,9 @@ func foreign(args []string) error {
 		return err
 	}
 	// One's own file that can't be opened is not taken for another's, and nothing is done about it.
-	_, errShare := d.Share("own 000", false)
-	_, errOwn := d.Own("own 000")
-	_, _, errJoin := d.Join("own 000", 0o600, text(""))
+	_, errShare := d.LockShared("own 000", false)
+	_, errOwn := d.LockExclusive("own 000")
+	_, _, errJoin := d.LockOrPublish("own 000", 0o600, text(""))
 	_, errRanges := d.OpenRanges("own 000")
 	for _, err := range []error{errShare, errOwn, errJoin, errRanges} {
 		if !errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrForeign) {
@@ -155,7 +155,7 @@ func foreign(args []string) error {
 	if removed, err := d.Sweep("own 000"); removed || err != nil {
 		return fmt.Errorf("own 000: Sweep: %v, %w", removed, err)
 	}
-	if _, err := d.Sub("root's folder"); !errors.Is(err, ErrForeign) {
+	if _, err := d.MakeSub("root's folder"); !errors.Is(err, ErrForeign) {
 		return fmt.Errorf("root's folder: %w", err)
 	}
 	if _, err := d.OpenSub("own folder 000"); !errors.Is(err, ErrForeign) {
@@ -202,7 +202,7 @@ func TestHostileContentIsNoMatter(t *testing.T) {
 	for _, name := range []string{" ", "-rf", ".new-", ".new-x", "a\nb", string(bytes.Repeat([]byte("x"), 255)),
 		"\xff\xfe"} {
 		leave(t, d, name, "x")
-		must(t, ok(d.Share(name, false))(t).Release())
+		must(t, ok(d.LockShared(name, false))(t).Release())
 		if !sweep(t, d, name) {
 			t.Errorf("%q was not swept", name)
 		}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package lease
+package lockfile
 
 import (
 	"errors"
@@ -15,20 +15,20 @@ import (
 	"leat/internal/fault"
 )
 
-// Hold is a lock on a named file, for as long as the process lives or until Release. It is a raw
+// Lock is a lock on a named file, for as long as the process lives or until Release. It is a raw
 // descriptor, which no collector closes: what is forgotten is held. One goroutine at a time may use
 // it.
-type Hold struct {
+type Lock struct {
 	dir  *Dir
 	name string
 	fd   int
 	id   ID
 }
 
-// Share holds the file of that name together with others. It must exist (else fs.ErrNotExist), be a
+// LockShared holds the file of that name together with others. It must exist (else fs.ErrNotExist), be a
 // regular file and the user's own (else ErrForeign). With write it is opened for reading and
-// writing. A file that someone holds alone for longer than a sweep takes is ErrHeld.
-func (d *Dir) Share(name string, write bool) (*Hold, error) {
+// writing. A file that someone holds alone for longer than a sweep takes is ErrLocked.
+func (d *Dir) LockShared(name string, write bool) (*Lock, error) {
 	flags := unix.O_RDONLY
 	if write {
 		flags = unix.O_RDWR
@@ -37,11 +37,13 @@ func (d *Dir) Share(name string, write bool) (*Hold, error) {
 }
 
 // Own holds the file of that name alone, opened for reading and writing. Where others hold it the
-// error is ErrHeld.
-func (d *Dir) Own(name string) (*Hold, error) { return d.open(name, unix.O_RDWR, unix.LOCK_EX) }
+// error is ErrLocked.
+func (d *Dir) LockExclusive(name string) (*Lock, error) {
+	return d.open(name, unix.O_RDWR, unix.LOCK_EX)
+}
 
 // open opens and locks a file, making it (0600) if flags has O_CREAT.
-func (d *Dir) open(name string, flags, how int) (*Hold, error) {
+func (d *Dir) open(name string, flags, how int) (*Lock, error) {
 	wait := 20 * time.Microsecond
 	for {
 		// Not blocking, for what another put there may be a pipe.
@@ -54,11 +56,11 @@ func (d *Dir) open(name string, flags, how int) (*Hold, error) {
 			unix.Close(fd)
 			return nil, err
 		}
-		fault.Point("lease.opened")
+		fault.Point("lockfile.opened")
 		err = flock(fd, how|unix.LOCK_NB)
 		switch {
 		case err == nil && d.leads(name, idOf(st)):
-			return &Hold{dir: d, name: name, fd: fd, id: idOf(st)}, nil
+			return &Lock{dir: d, name: name, fd: fd, id: idOf(st)}, nil
 		case err != nil && !errors.Is(err, unix.EWOULDBLOCK):
 			unix.Close(fd)
 			return nil, d.explain("lock", name, err)
@@ -70,7 +72,7 @@ func (d *Dir) open(name string, flags, how int) (*Hold, error) {
 		// A sweep holds a file for the length of three system calls; its process may be stopped in
 		// between.
 		if how == unix.LOCK_EX || wait > 100*time.Millisecond {
-			return nil, fmt.Errorf("%s: %w", filepath.Join(d.path, name), ErrHeld)
+			return nil, fmt.Errorf("%s: %w", filepath.Join(d.path, name), ErrLocked)
 		}
 		time.Sleep(wait)
 		wait *= 2
@@ -123,42 +125,42 @@ func (d *Dir) explain(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: filepath.Join(d.path, name), Err: err}
 }
 
-// Fd is the descriptor, which the Hold keeps.
-func (h *Hold) Fd() int { return h.fd }
+// Fd is the descriptor, which the Lock keeps.
+func (h *Lock) Fd() int { return h.fd }
 
 // ID is the file's.
-func (h *Hold) ID() ID { return h.id }
+func (h *Lock) ID() ID { return h.id }
 
 // Name is the file's in its Dir.
-func (h *Hold) Name() string { return h.name }
+func (h *Lock) Name() string { return h.name }
 
 // Release ends the hold. The file stays.
-func (h *Hold) Release() error {
+func (h *Lock) Release() error {
 	// Closing is not enough: a child that is being started has the descriptor too, until its exec.
 	_ = flock(h.fd, unix.LOCK_UN)
 	return h.close()
 }
 
-func (h *Hold) close() error {
+func (h *Lock) close() error {
 	err := unix.Close(h.fd)
 	h.fd = -1 // the number may be another file's soon
 	return err
 }
 
-// Leave ends the hold and, if nobody else has one, removes the file's name; it reports whether it
+// RemoveIfLast ends the hold and, if nobody else has one, removes the file's name; it reports whether it
 // did. before, if not nil, is called while the file is held alone, so that what belongs to it can
 // be removed before its name is free.
-func (h *Hold) Leave(before func() error) (last bool, err error) {
+func (h *Lock) RemoveIfLast(before func() error) (last bool, err error) {
 	// The change from shared to exclusive is not atomic: a sweeper may come first, and then it
 	// removes the file.
 	if flock(h.fd, unix.LOCK_EX|unix.LOCK_NB) == nil && h.dir.leads(h.name, h.id) {
 		last = true
-		fault.Point("lease.last")
+		fault.Point("lockfile.last")
 		if before != nil {
 			err = before()
 		}
 		err = errors.Join(err, h.dir.Remove(h.name))
-		fault.Point("lease.left")
+		fault.Point("lockfile.left")
 	}
 	return last, errors.Join(err, h.Release())
 }
@@ -176,13 +178,13 @@ func (d *Dir) SweepWith(name string, before func(fd int) error) (removed bool, e
 	}
 	h, err := d.open(name, unix.O_RDONLY, unix.LOCK_EX)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrHeld), errors.Is(err, ErrForeign),
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrLocked), errors.Is(err, ErrForeign),
 		errors.Is(err, fs.ErrPermission):
 		return false, nil
 	case err != nil:
 		return false, err
 	}
-	fault.Point("lease.sweeping")
+	fault.Point("lockfile.sweeping")
 	if before != nil {
 		if err := before(h.fd); err != nil {
 			return false, errors.Join(err, h.Release())
@@ -192,6 +194,6 @@ func (d *Dir) SweepWith(name string, before func(fd int) error) (removed bool, e
 	if errors.Is(err, fs.ErrNotExist) { // a hidden file, which its writer takes back when it can't lock it
 		return false, h.Release()
 	}
-	fault.Point("lease.swept")
+	fault.Point("lockfile.swept")
 	return err == nil, errors.Join(err, h.Release())
 }

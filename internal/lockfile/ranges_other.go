@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package lease
+package lockfile
 
 import (
 	"errors"

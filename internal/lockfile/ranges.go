@@ -1,6 +1,6 @@
 //go:build unix
 
-package lease
+package lockfile
 
 import (
 	"errors"
@@ -52,7 +52,7 @@ func (d *Dir) OpenRanges(name string) (*Ranges, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	return &Ranges{path: d.File(name), fd: fd, id: idOf(st)}, nil
+	return &Ranges{path: d.FilePath(name), fd: fd, id: idOf(st)}, nil
 }
 
 // Probe tells how the numbers of the file of that name are held, without holding the file. A name
@@ -63,7 +63,7 @@ func (d *Dir) Probe(name string, first, n int64) (Mode, error) {
 		return Free, d.explain("open", name, err)
 	}
 	defer unix.Close(fd)
-	return (&Ranges{path: d.File(name), fd: fd}).Probe(first, n)
+	return (&Ranges{path: d.FilePath(name), fd: fd}).Probe(first, n)
 }
 
 // Ranges returns locks on the numbers of a file that is open as fd, which may have no name yet, and
@@ -79,7 +79,7 @@ func (d *Dir) Ranges(fd int, name string) (*Ranges, error) {
 		unix.Close(again)
 		return nil, err
 	}
-	return &Ranges{path: d.File(name), fd: again, id: idOf(st)}, nil
+	return &Ranges{path: d.FilePath(name), fd: again, id: idOf(st)}, nil
 }
 
 // Gone reports whether the file was removed: those who come now lock another one.

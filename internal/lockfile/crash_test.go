@@ -1,6 +1,6 @@
 //go:build unix
 
-package lease
+package lockfile
 
 import (
 	"fmt"
@@ -26,19 +26,19 @@ func crash(args []string) error {
 		return text(" and whole")(fd)
 	}
 	before := func() error { proctest.Point("before"); return nil }
-	var h *Hold
+	var h *Lock
 	switch what {
 	case "publish":
 		_, err = d.Publish("a", 0o600, fill)
 	case "join":
-		_, _, err = d.Join("a", 0o600, fill)
+		_, _, err = d.LockOrPublish("a", 0o600, fill)
 	case "share":
-		_, err = d.Share("a", false)
+		_, err = d.LockShared("a", false)
 	case "own":
-		_, err = d.Own("a")
+		_, err = d.LockExclusive("a")
 	case "leave":
 		if h, err = d.Publish("a", 0o600, fill); err == nil {
-			_, err = h.Leave(before)
+			_, err = h.RemoveIfLast(before)
 		}
 	case "sweep":
 		_, err = d.SweepWith("a", func(int) error { return before() })
@@ -57,29 +57,29 @@ func TestWhoeverIsKilledAnywhereLeavesNothingThatASweepDoesNotRemove(t *testing.
 		there       bool   // a file that nobody holds is there before
 		after       string // what is under the name after it
 	}{
-		{"publish", "lease.created", false, absent},
-		{"publish", "lease.locked", false, absent},
+		{"publish", "lockfile.created", false, absent},
+		{"publish", "lockfile.locked", false, absent},
 		{"publish", "filling", false, absent},
-		{"publish", "lease.filled", false, absent},
-		{"publish", "lease.linked", false, whole},
-		{"publish", "lease.filled", true, whole},
-		{"join", "lease.created", false, absent},
+		{"publish", "lockfile.filled", false, absent},
+		{"publish", "lockfile.linked", false, whole},
+		{"publish", "lockfile.filled", true, whole},
+		{"join", "lockfile.created", false, absent},
 		{"join", "filling", false, absent},
-		{"join", "lease.filled", false, absent},
-		{"join", "lease.linked", false, whole},
-		{"join", "lease.opened", true, whole},
-		{"share", "lease.opened", true, whole},
-		{"own", "lease.opened", true, whole},
-		{"leave", "lease.last", false, whole},
+		{"join", "lockfile.filled", false, absent},
+		{"join", "lockfile.linked", false, whole},
+		{"join", "lockfile.opened", true, whole},
+		{"share", "lockfile.opened", true, whole},
+		{"own", "lockfile.opened", true, whole},
+		{"leave", "lockfile.last", false, whole},
 		{"leave", "before", false, whole},
-		{"leave", "lease.left", false, absent},
-		{"sweep", "lease.opened", true, whole},
-		{"sweep", "lease.sweeping", true, whole},
+		{"leave", "lockfile.left", false, absent},
+		{"sweep", "lockfile.opened", true, whole},
+		{"sweep", "lockfile.sweeping", true, whole},
 		{"sweep", "before", true, whole},
-		{"sweep", "lease.swept", true, absent},
-		{"sweep some", "lease.opened", true, whole},
-		{"sweep some", "lease.sweeping", true, whole},
-		{"sweep some", "lease.swept", true, absent},
+		{"sweep", "lockfile.swept", true, absent},
+		{"sweep some", "lockfile.opened", true, whole},
+		{"sweep some", "lockfile.sweeping", true, whole},
+		{"sweep some", "lockfile.swept", true, absent},
 	} {
 		for _, way := range ways {
 			t.Run(test.what+" at "+test.point+" "+way, func(t *testing.T) {
@@ -89,13 +89,13 @@ func TestWhoeverIsKilledAnywhereLeavesNothingThatASweepDoesNotRemove(t *testing.
 				}
 				awaitKilled(t, proctest.New("crash", d.Path(), way, test.what).KillAt(test.point, 1).Start(t))
 				switch {
-				case test.after == absent && exists(d.File("a")):
+				case test.after == absent && exists(d.FilePath("a")):
 					t.Errorf("the name is there, with %q", content(t, d, "a"))
 				case test.after != absent && content(t, d, "a") != test.after:
 					t.Errorf("the name leads to %q", content(t, d, "a"))
 				}
 				// The next comer has it at once.
-				h, created, err := d.Join("a", 0o600, text(whole))
+				h, created, err := d.LockOrPublish("a", 0o600, text(whole))
 				must(t, err)
 				if created != (test.after == absent) || content(t, d, "a") != whole {
 					t.Errorf("the next one: created %v, %q", created, content(t, d, "a"))
@@ -121,7 +121,7 @@ func TestTheCrashTestGoesToItsEndWhereItIsNotKilled(t *testing.T) {
 		for _, what := range []string{"publish", "join", "leave"} {
 			d := openTest(t)
 			awaitEnd(t, proctest.New("crash", d.Path(), way, what).Start(t))
-			_, err := d.Share("a", false)
+			_, err := d.LockShared("a", false)
 			if what == "leave" {
 				wantErr(t, err, fs.ErrNotExist)
 			} else {

@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package lease
+package lockfile
 
 // Elsewhere a lock goes with its descriptor.
 const mappingCarriesLock = false

@@ -1,4 +1,4 @@
-package lease
+package lockfile
 
 import (
 	"fmt"
@@ -21,10 +21,10 @@ func TestAMappingKeepsTheHoldWithoutADescriptor(t *testing.T) {
 	if sweep(t, d, "a") {
 		t.Error("swept while mapped")
 	}
-	_, err := d.Own("a")
-	wantErr(t, err, ErrHeld)
+	_, err := d.LockExclusive("a")
+	wantErr(t, err, ErrLocked)
 	// It is one hold of several.
-	last, err := ok(d.Share("a", false))(t).Leave(nil)
+	last, err := ok(d.LockShared("a", false))(t).RemoveIfLast(nil)
 	if last || err != nil {
 		t.Errorf("another that leaves is the last: %v, %v", last, err)
 	}
@@ -40,19 +40,19 @@ func TestAMappingKeepsTheHoldWithoutADescriptor(t *testing.T) {
 func TestAHoldOfOneOwnerStaysWithItsMapping(t *testing.T) {
 	d := openTest(t)
 	leave(t, d, "a", "whole")
-	m := ok(ok(d.Own("a"))(t).Map(5, true))(t)
-	_, err := d.Share("a", false)
-	wantErr(t, err, ErrHeld)
+	m := ok(ok(d.LockExclusive("a"))(t).Map(5, true))(t)
+	_, err := d.LockShared("a", false)
+	wantErr(t, err, ErrLocked)
 	must(t, m.Close())
-	must(t, ok(d.Share("a", false))(t).Release())
+	must(t, ok(d.LockShared("a", false))(t).Release())
 }
 
 func TestMappingsAreSharedOrPrivateAndWritableAsAskedFor(t *testing.T) {
 	d := openTest(t)
 	leave(t, d, "a", "whole")
-	reader := ok(ok(d.Share("a", false))(t).Map(4, false))(t)
-	writer := ok(ok(d.Share("a", true))(t).Map(5, true))(t)
-	private := ok(ok(d.Share("a", false))(t).MapAs(5, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE))(t)
+	reader := ok(ok(d.LockShared("a", false))(t).Map(4, false))(t)
+	writer := ok(ok(d.LockShared("a", true))(t).Map(5, true))(t)
+	private := ok(ok(d.LockShared("a", false))(t).MapAs(5, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE))(t)
 	private.Data[0] = 'P'
 	writer.Data[0] = 'W'
 	if string(reader.Data) != "Whol" || string(private.Data) != "Phole" || content(t, d, "a") != "Whole" {
@@ -87,15 +87,15 @@ func TestWhatCannotBeMappedIsAnErrorAndEndsTheHold(t *testing.T) {
 		{"for writing what was opened for reading", "a", 5, true, "permission denied"},
 	} {
 		files := openFiles(t)
-		m, err := ok(d.Share(test.file, false))(t).Map(test.length, test.write)
+		m, err := ok(d.LockShared(test.file, false))(t).Map(test.length, test.write)
 		if m != nil || err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(),
-			d.File(test.file)) {
+			d.FilePath(test.file)) {
 			t.Errorf("%s: %v", test.name, err)
 		}
 		if after := openFiles(t); after != files {
 			t.Errorf("%s: %d descriptors are open, %d were", test.name, after, files)
 		}
-		must(t, ok(d.Own(test.file))(t).Release())
+		must(t, ok(d.LockExclusive(test.file))(t).Release())
 	}
 }
 

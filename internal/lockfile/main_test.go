@@ -1,6 +1,6 @@
 //go:build unix
 
-package lease
+package lockfile
 
 import (
 	"errors"
@@ -34,7 +34,7 @@ var ways = []string{"unnamed", "hidden"}
 // setWay has Publish do as on a file system that has no unnamed files.
 func setWay(way string, next func(point string)) {
 	fault.Set(func(point string) error {
-		if way == "hidden" && point == "lease.no O_TMPFILE" {
+		if way == "hidden" && point == "lockfile.no O_TMPFILE" {
 			return errors.New("not here")
 		}
 		next(point)
@@ -128,7 +128,7 @@ func leave(t testing.TB, d *Dir, name, content string) {
 // content reads a file by its name.
 func content(t testing.TB, d *Dir, name string) string {
 	t.Helper()
-	return string(ok(os.ReadFile(d.File(name)))(t))
+	return string(ok(os.ReadFile(d.FilePath(name)))(t))
 }
 
 func names(t testing.TB, d *Dir) []string {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package lease
+package lockfile
 
 import (
 	"errors"
@@ -108,14 +108,14 @@ func OpenRoot(path, variable string) (*Dir, error) {
 // mark makes an empty folder leat's, and refuses one that holds something else. The marker comes
 // before anything of ours.
 func (d *Dir) mark(variable string) error {
-	if d.Has(marker) {
+	if d.Exists(marker) {
 		return nil
 	}
 	names, err := d.Names()
 	if err != nil {
 		return err
 	}
-	if len(names) > 0 && !d.Has(marker) { // another process may have come first
+	if len(names) > 0 && !d.Exists(marker) { // another process may have come first
 		return notOurs("%s holds other things, such as %q: name an empty folder in %s, or one that does not exist yet",
 			d.path, names[0], variable)
 	}
@@ -127,7 +127,7 @@ func (d *Dir) mark(variable string) error {
 }
 
 // Has reports whether there is something of that name in the folder.
-func (d *Dir) Has(name string) bool {
+func (d *Dir) Exists(name string) bool {
 	var st unix.Stat_t
 	return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
 }
@@ -148,7 +148,7 @@ func (e *foreignError) Error() string { return e.text }
 func (e *foreignError) Is(target error) bool { return target == ErrForeign }
 
 // Sub opens a folder in d, making it where it is missing.
-func (d *Dir) Sub(name string) (*Dir, error) {
+func (d *Dir) MakeSub(name string) (*Dir, error) {
 	return openDir(d.fd, name, filepath.Join(d.path, name))
 }
 
@@ -313,7 +313,7 @@ func (d *Dir) Remove(name string) error {
 	return nil
 }
 
-// Close closes the folder. Holds on files in it stay; they can be released, but [Hold.Leave] needs
+// Close closes the folder. Holds on files in it stay; they can be released, but [Lock.RemoveIfLast] needs
 // the folder open.
 func (d *Dir) Close() error {
 	d.mu.Lock()

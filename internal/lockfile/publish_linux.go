@@ -1,4 +1,4 @@
-package lease
+package lockfile
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 
 // unnamed makes a file that has no name yet: the kernel frees it with its maker.
 func (d *Dir) unnamed(perm uint32) (int, error) {
-	if fault.Error("lease.no O_TMPFILE") != nil {
+	if fault.Error("lockfile.no O_TMPFILE") != nil {
 		return -1, errors.ErrUnsupported
 	}
 	fd, err := openat(d.fd, ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, perm)

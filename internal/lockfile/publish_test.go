@@ -1,6 +1,6 @@
 //go:build unix
 
-package lease
+package lockfile
 
 import (
 	"errors"
@@ -26,7 +26,7 @@ func TestAPublishedFileAppearsCompleteHeldAndWithItsMode(t *testing.T) {
 			if err := text("half")(fd); err != nil {
 				return err
 			}
-			if exists(d.File("a")) {
+			if exists(d.FilePath("a")) {
 				t.Error("it has its name before it is complete")
 			}
 			for _, name := range names(t, d) { // hidden names are locked
@@ -44,14 +44,14 @@ func TestAPublishedFileAppearsCompleteHeldAndWithItsMode(t *testing.T) {
 		if got := content(t, d, "a"); got != "half and whole" {
 			t.Errorf("it holds %q", got)
 		}
-		fi := ok(os.Lstat(d.File("a")))(t)
+		fi := ok(os.Lstat(d.FilePath("a")))(t)
 		if fi.Mode() != 0o640 {
 			t.Errorf("its mode is %v", fi.Mode())
 		}
 		var st unix.Stat_t
 		must(t, unix.Fstat(h.Fd(), &st))
 		var named unix.Stat_t
-		must(t, unix.Lstat(d.File("a"), &named))
+		must(t, unix.Lstat(d.FilePath("a"), &named))
 		if h.Name() != "a" || h.ID() != idOf(&st) || h.ID() != idOf(&named) || st.Nlink != 1 {
 			t.Errorf("name %q, id %v, of the descriptor %v, of the name %v, %d links", h.Name(), h.ID(), idOf(&st),
 				idOf(&named), st.Nlink)
@@ -59,7 +59,7 @@ func TestAPublishedFileAppearsCompleteHeldAndWithItsMode(t *testing.T) {
 		if sweep(t, d, "a") {
 			t.Error("it was swept while it was held")
 		}
-		must(t, ok(d.Share("a", false))(t).Release()) // the hold is a shared one
+		must(t, ok(d.LockShared("a", false))(t).Release()) // the hold is a shared one
 		must(t, h.Release())
 		if !sweep(t, d, "a") || len(names(t, d)) > 0 {
 			t.Error("it was not swept after it was released")
@@ -86,7 +86,7 @@ func TestAFailedFillLeavesNothing(t *testing.T) {
 		before := openFiles(t)
 		_, err := d.Publish("a", 0o600, func(int) error { return full })
 		wantErr(t, err, full)
-		_, created, err := d.Join("a", 0o600, func(int) error { return full })
+		_, created, err := d.LockOrPublish("a", 0o600, func(int) error { return full })
 		wantErr(t, err, full)
 		if created || len(names(t, d)) > 0 {
 			t.Errorf("created %v, left %q", created, names(t, d))
@@ -139,12 +139,12 @@ func TestOfThoseWhoPublishOneNameOneSucceeds(t *testing.T) {
 }
 
 func TestAHiddenFileThatIsSweptBeforeItIsLockedIsMadeAgain(t *testing.T) {
-	for _, point := range []string{"lease.created", "lease.locked"} {
+	for _, point := range []string{"lockfile.created", "lockfile.locked"} {
 		d := openTest(t)
 		calls, swept, filled := 0, 0, 0
 		fault.Set(func(at string) error {
 			switch at {
-			case "lease.no O_TMPFILE":
+			case "lockfile.no O_TMPFILE":
 				return errors.New("not here")
 			case point:
 				calls++
@@ -153,8 +153,8 @@ func TestAHiddenFileThatIsSweptBeforeItIsLockedIsMadeAgain(t *testing.T) {
 				}
 				for _, name := range names(t, d) {
 					// Not Sweep, whose own points would come here.
-					h, err := d.Own(name)
-					if errors.Is(err, ErrHeld) {
+					h, err := d.LockExclusive(name)
+					if errors.Is(err, ErrLocked) {
 						continue
 					}
 					must(t, err)
@@ -168,7 +168,7 @@ func TestAHiddenFileThatIsSweptBeforeItIsLockedIsMadeAgain(t *testing.T) {
 		h, err := d.Publish("a", 0o600, func(fd int) error { filled++; return text("whole")(fd) })
 		fault.Set(nil)
 		must(t, err)
-		wantSwept := map[string]int{"lease.created": 3, "lease.locked": 0}[point]
+		wantSwept := map[string]int{"lockfile.created": 3, "lockfile.locked": 0}[point]
 		if swept != wantSwept || filled != 1 {
 			t.Errorf("%s: swept %d times, not %d; filled %d times", point, swept, wantSwept, filled)
 		}
@@ -181,14 +181,14 @@ func TestAHiddenFileThatIsSweptBeforeItIsLockedIsMadeAgain(t *testing.T) {
 
 func TestAHiddenFileThatASweeperHoldsIsMadeAgain(t *testing.T) {
 	d := openTest(t)
-	var sweeper *Hold
+	var sweeper *Lock
 	fault.Set(func(at string) error {
 		switch at {
-		case "lease.no O_TMPFILE":
+		case "lockfile.no O_TMPFILE":
 			return errors.New("not here")
-		case "lease.created":
+		case "lockfile.created":
 			if sweeper == nil {
-				sweeper = ok(d.Own(names(t, d)[0]))(t)
+				sweeper = ok(d.LockExclusive(names(t, d)[0]))(t)
 			}
 		}
 		return nil
@@ -218,12 +218,12 @@ func TestASweeperThatMeetsAWriterTakingItsHiddenFileBackSaysNothing(t *testing.T
 func TestJoinTellsWhoCreated(t *testing.T) {
 	bothWays(t, func(t *testing.T) {
 		d := openTest(t)
-		h1, created, err := d.Join("a", 0o600, text("first"))
+		h1, created, err := d.LockOrPublish("a", 0o600, text("first"))
 		must(t, err)
 		if !created {
 			t.Error("the first one did not create it")
 		}
-		h2, created, err := d.Join("a", 0o600, func(int) error { t.Error("filled again"); return nil })
+		h2, created, err := d.LockOrPublish("a", 0o600, func(int) error { t.Error("filled again"); return nil })
 		must(t, err)
 		if created || h1.ID() != h2.ID() {
 			t.Error("the second one created it")
@@ -250,7 +250,7 @@ func TestThoseWhoJoinAtTheSameTimeHaveOneFile(t *testing.T) {
 			var wg sync.WaitGroup
 			for range 4 {
 				wg.Go(func() {
-					h, c, err := d.Join(name, 0o600, text("whole"))
+					h, c, err := d.LockOrPublish(name, 0o600, text("whole"))
 					if err != nil {
 						t.Error(err)
 						return

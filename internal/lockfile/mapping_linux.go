@@ -1,4 +1,4 @@
-package lease
+package lockfile
 
 // The kernel's lock goes with the open file, which a mapping keeps.
 const mappingCarriesLock = true

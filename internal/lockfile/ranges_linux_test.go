@@ -1,4 +1,4 @@
-package lease
+package lockfile
 
 import (
 	"fmt"
@@ -199,7 +199,7 @@ func TestProgramsStartedMeanwhileDoNotKeepLocks(t *testing.T) {
 			return
 		}
 		// Nor the file.
-		must(t, ok(d.Own("locks"))(t).Release())
+		must(t, ok(d.LockExclusive("locks"))(t).Release())
 	}
 }
 
@@ -207,10 +207,10 @@ func TestNoDescriptorGoesToOtherPrograms(t *testing.T) {
 	bothWays(t, func(t *testing.T) {
 		d := openTest(t)
 		leave(t, d, "a", "whole")
-		sub := ok(d.Sub("sub"))(t)
+		sub := ok(d.MakeSub("sub"))(t)
 		defer func() { must(t, sub.Close()) }()
 		published := ok(d.Publish("b", 0o600, nil))(t)
-		shared := ok(d.Share("a", false))(t)
+		shared := ok(d.LockShared("a", false))(t)
 		of := ok(d.Ranges(shared.Fd(), "a"))(t)
 		defer func() { must(t, of.Close()) }()
 		for what, fd := range map[string]int{
@@ -276,7 +276,7 @@ func TestAFileOfLocksIsEmptyAndPrivate(t *testing.T) {
 	r1 := ok(d.OpenRanges("locks"))(t)
 	r2 := ok(d.OpenRanges("locks"))(t)
 	try(t, r1, Write, 1<<40, 100, true)
-	if fi := ok(os.Stat(d.File("locks")))(t); fi.Size() != 0 || fi.Mode() != 0o600 {
+	if fi := ok(os.Stat(d.FilePath("locks")))(t); fi.Size() != 0 || fi.Mode() != 0o600 {
 		t.Errorf("%d bytes, mode %v", fi.Size(), fi.Mode())
 	}
 	try(t, r2, Read, 1<<40, 1, false)
@@ -368,7 +368,7 @@ func TestAFileOfLocksThatAnUmaskTookTheRightsOfIsMended(t *testing.T) {
 	unix.Umask(old)
 	must(t, err)
 	defer r.Close()
-	if fi := ok(os.Stat(d.File("locks")))(t); fi.Mode() != 0o600 {
+	if fi := ok(os.Stat(d.FilePath("locks")))(t); fi.Mode() != 0o600 {
 		t.Errorf("mode %v", fi.Mode())
 	}
 }

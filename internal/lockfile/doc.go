@@ -4,8 +4,8 @@
 //
 //   - [Dir] is a folder of the user's own, opened once; everything in it is reached through its
 //     descriptor.
-//   - [Hold] is a lock on one named file: shared by those who use it, exclusive for one who removes
-//     it. [Dir.Publish] makes a file appear complete and already held. [Hold.Map] lets a mapping
+//   - [Lock] is a lock on one named file: shared by those who use it, exclusive for one who removes
+//     it. [Dir.Publish] makes a file appear complete and already held. [Lock.Map] lets a mapping
 //     carry the lock, so that no descriptor is needed.
 //   - [Dir.Sweep] removes a file that nobody holds, and loses to everyone who does.
 //   - [Ranges] are locks on numbers: byte ranges of a file that has no bytes, in a folder that is
@@ -18,4 +18,4 @@
 // Locks are the kernel's: they hold on one machine, on local file systems. Network file systems are
 // refused. Folders and files of another user are neither followed nor touched. On systems other
 // than Linux a mapping keeps a descriptor, and Ranges are not there.
-package lease
+package lockfile

@@ -1,6 +1,6 @@
 //go:build unix
 
-package lease
+package lockfile
 
 import (
 	"errors"
@@ -17,9 +17,9 @@ type Mapping struct {
 }
 
 // Map maps length bytes of the file from its beginning, for writing too if write is true, and hands
-// the hold over to the mapping: the Hold must not be used after it, even if Map fails. Bytes beyond
+// the hold over to the mapping: the Lock must not be used after it, even if Map fails. Bytes beyond
 // the file's end can't be mapped, since touching them would be a signal.
-func (h *Hold) Map(length int, write bool) (*Mapping, error) {
+func (h *Lock) Map(length int, write bool) (*Mapping, error) {
 	prot := unix.PROT_READ
 	if write {
 		prot |= unix.PROT_WRITE
@@ -28,13 +28,13 @@ func (h *Hold) Map(length int, write bool) (*Mapping, error) {
 }
 
 // MapAs is Map with protection and flags of one's own.
-func (h *Hold) MapAs(length, prot, flags int) (*Mapping, error) {
+func (h *Lock) MapAs(length, prot, flags int) (*Mapping, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(h.fd, &st); err != nil {
 		return nil, errors.Join(h.dir.explain("stat", h.name, err), h.Release())
 	}
 	if length <= 0 || st.Size < int64(length) {
-		return nil, errors.Join(fmt.Errorf("%s has %d bytes, %d were to be mapped", h.dir.File(h.name), st.Size,
+		return nil, errors.Join(fmt.Errorf("%s has %d bytes, %d were to be mapped", h.dir.FilePath(h.name), st.Size,
 			length), h.Release())
 	}
 	data, err := unix.Mmap(h.fd, 0, length, prot, flags)
