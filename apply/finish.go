@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
-	"leat/internal/publish"
+	"leat/internal/tempfile"
 	"leat/internal/units"
 	"leat/ndarray"
 	"leat/raster"
@@ -30,7 +30,7 @@ func (r *run) finish(ctx context.Context, start time.Time) (*Result, error) {
 		return nil, err
 	}
 	res := &Result{Plan: r.plan, Blocks: r.done, Resumed: r.resumed, Pixels: r.pixels}
-	files := make([]*publish.File, len(r.outs))
+	files := make([]*tempfile.File, len(r.outs))
 	defer func() {
 		for _, f := range files {
 			if f != nil {
@@ -105,7 +105,7 @@ func (r *run) finish(ctx context.Context, start time.Time) (*Result, error) {
 }
 
 // layOut completes the tiles and writes the finished file, without its name yet.
-func (o *output) layOut(ctx context.Context) (*OutputResult, *publish.File, error) {
+func (o *output) layOut(ctx context.Context) (*OutputResult, *tempfile.File, error) {
 	defer o.run.timings.Start("laying out", "main", -1).Stop()
 	coding, err := o.spool.Finish(ctx, o.run.plan.Workers)
 	if err != nil {
@@ -120,7 +120,7 @@ func (o *output) layOut(ctx context.Context) (*OutputResult, *publish.File, erro
 		return nil, nil, err
 	}
 	file.BandInfo, file.Metadata, file.Domains = info.Bands, info.Metadata, info.Domains
-	f, err := publish.Create(o.spec.localPath(), 0o666)
+	f, err := tempfile.Create(o.spec.localPath(), 0o666)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -239,7 +239,7 @@ func histogramItems(items map[string]string, b *BandResult) {
 }
 
 // publish removes the sidecars of the old file and publishes the new one.
-func (o *output) publish(f *publish.File, res *OutputResult) error {
+func (o *output) publish(f *tempfile.File, res *OutputResult) error {
 	path := absolute(o.spec.Path)
 	if _, err := os.Stat(path); err == nil && o.spec.NoClobber {
 		return o.clobbers()
@@ -354,7 +354,7 @@ func (o *output) writeAux(path string, res *OutputResult) error {
 	if err != nil || text == "" {
 		return err
 	}
-	f, err := publish.Create(path, 0o666)
+	f, err := tempfile.Create(path, 0o666)
 	if err != nil {
 		return err
 	}

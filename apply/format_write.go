@@ -16,7 +16,7 @@ import (
 	"leat/block"
 	"leat/internal/fault"
 	"leat/internal/gdal"
-	"leat/internal/publish"
+	"leat/internal/tempfile"
 	"leat/internal/units"
 	"leat/ndarray"
 	"leat/raster"
@@ -163,7 +163,7 @@ func (o *output) fromZero(b stats.Bins) stats.Bins {
 }
 
 // layOutGDAL writes the finished output, without its name yet.
-func (o *output) layOutGDAL(ctx context.Context) (*OutputResult, *publish.File, error) {
+func (o *output) layOutGDAL(ctx context.Context) (*OutputResult, *tempfile.File, error) {
 	defer o.run.timings.Start("writing by GDAL", "main", -1).Stop()
 	if _, err := o.spool.Finish(ctx, o.run.plan.Workers); err != nil {
 		return nil, nil, err
@@ -219,7 +219,7 @@ func (o *output) discardGDAL() {
 }
 
 // publishGDAL publishes the finished output.
-func (o *output) publishGDAL(_ *publish.File, res *OutputResult) error {
+func (o *output) publishGDAL(_ *tempfile.File, res *OutputResult) error {
 	if err := o.checkSidecars(res.Files); err != nil {
 		return err
 	}

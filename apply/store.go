@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"leat/apply/internal/spool"
-	"leat/internal/publish"
+	"leat/internal/tempfile"
 	"leat/objstore"
 )
 
@@ -157,7 +157,7 @@ func (s *Output) checkStore(ctx context.Context, name string, store Store, log *
 }
 
 // upload writes a finished file to the output's store.
-func (o *output) upload(ctx context.Context, f *publish.File, res *OutputResult) error {
+func (o *output) upload(ctx context.Context, f *tempfile.File, res *OutputResult) error {
 	defer o.run.timings.Start("uploading", "main", -1).Stop()
 	o.run.at("uploading")
 	defer o.run.reportProgress("uploading")()
@@ -196,7 +196,7 @@ func (e *UnpublishedError) Unwrap() error { return e.Err }
 
 // keep gives finished files local names after an error, so that no work is lost. It replaces
 // nothing.
-func (r *run) keep(files []*publish.File, results []OutputResult, err error) error {
+func (r *run) keep(files []*tempfile.File, results []OutputResult, err error) error {
 	if slices.ContainsFunc(r.outs, func(o *output) bool { return o.spec.usesGDAL() }) {
 		return err // their files refer to each other by name and can't be renamed: the spools are kept instead
 	}
@@ -220,8 +220,8 @@ func (r *run) keep(files []*publish.File, results []OutputResult, err error) err
 
 // keep gives a finished file the output's name, or a similar one if that name or the name of one of
 // its sidecars is taken.
-func (o *output) keep(f *publish.File, res *OutputResult) (string, error) {
-	path, err := f.CommitBeside(func(path string) bool {
+func (o *output) keep(f *tempfile.File, res *OutputResult) (string, error) {
+	path, err := f.CommitNumbered(func(path string) bool {
 		return slices.ContainsFunc(sidecarSuffixes, func(suffix string) bool {
 			_, err := os.Lstat(path + suffix)
 			return err == nil

@@ -48,7 +48,7 @@ func crashSpec(base string, i int) orderSpec {
 // Every pass of every point on this way ends one process.
 func TestAKillAtAnyPointLeavesNothingInTheNextJobsWay(t *testing.T) {
 	for who, mustPass := range map[string]string{
-		"leader":        "namespace.claimed lockfile.created lockfile.locked lockfile.filled lockfile.linked namespace.registered lockfile.last lockfile.left",
+		"leader":        "namespace.claimed tempfile.created tempfile.locked lockfile.filled tempfile.linked namespace.registered lockfile.last lockfile.left",
 		"follower":      "lockfile.opened namespace.added namespace.slot locked namespace.followed",
 		"last follower": "namespace.followed lockfile.last lockfile.left",
 	} {

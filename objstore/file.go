@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"leat/internal/publish"
+	"leat/internal/tempfile"
 )
 
 // files is a directory. gocloud's driver for directories escapes names and adds files of its own,
@@ -199,7 +199,7 @@ func (f *files) Upload(ctx context.Context, name string, r io.ReaderAt, size int
 	if err := os.MkdirAll(filepath.Dir(p), 0o777); err != nil {
 		return f.fail("writing", name, err)
 	}
-	file, err := publish.Create(p, 0o666)
+	file, err := tempfile.Create(p, 0o666)
 	if err != nil {
 		return f.fail("writing", name, err)
 	}

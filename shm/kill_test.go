@@ -120,7 +120,7 @@ func TestAKillAtAnyPointLeavesNothingAfterOneSweep(t *testing.T) {
 		passes = []int{1, 2, 3, 5, 8, 13, 21, 34}
 	}
 	points := []string{"shm.filling", "shm.opened", "shm.recycling", "shm.pwrite", "shm.populate", "shm.memfd",
-		"lockfile.created", "lockfile.locked", "lockfile.filled", "lockfile.linked", "lockfile.opened", "lockfile.sweeping",
+		"tempfile.created", "tempfile.locked", "lockfile.filled", "tempfile.linked", "lockfile.opened", "lockfile.sweeping",
 		"lockfile.swept"}
 	swept := 0
 	for _, point := range points {
@@ -257,7 +257,7 @@ func TestKillingAnySubsetOfParentAndWorkersLeavesNothingAfterOneSweep(t *testing
 func TestMakingNamedArraysSweepsWhatOthersLeft(t *testing.T) {
 	run, temp := isolate(t)
 	for range 3 {
-		if killed, output, _ := proctest.New("busy").KillAt("lockfile.linked", 2).Start(t).Wait(); !killed {
+		if killed, output, _ := proctest.New("busy").KillAt("tempfile.linked", 2).Start(t).Wait(); !killed {
 			t.Fatal(output)
 		}
 	}

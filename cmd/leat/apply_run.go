@@ -18,8 +18,8 @@ import (
 
 	"leat/apply"
 	"leat/internal/preview"
-	"leat/internal/publish"
 	"leat/internal/report"
+	"leat/internal/tempfile"
 	"leat/internal/terminal"
 	"leat/internal/units"
 	"leat/stores"
@@ -173,7 +173,7 @@ func (f *applyFlags) sideFiles(ctx context.Context, in *stores.Stores, job *appl
 
 // writeFile publishes what write makes.
 func writeFile(path string, write func(io.Writer) error) error {
-	p, err := publish.Create(path, 0o666)
+	p, err := tempfile.Create(path, 0o666)
 	if err != nil {
 		return err
 	}

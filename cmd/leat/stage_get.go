@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
-	"leat/internal/publish"
+	"leat/internal/tempfile"
 	"leat/internal/terminal"
 	"leat/internal/units"
 	"leat/objstore"
@@ -368,7 +368,7 @@ func writeObject(ctx context.Context, name string, r io.Reader, size int64, over
 	if err := free(name, overwrite); err != nil { // it may be there by now
 		return err
 	}
-	out, err := publish.Create(name, 0o666)
+	out, err := tempfile.Create(name, 0o666)
 	if err != nil {
 		return err
 	}

@@ -14,10 +14,11 @@ import (
 
 // layers from the ground up. A package that is not listed here is an error: it needs a place.
 var layers = [][]string{
-	{"leat/codec", "leat/ndarray", "leat/timing", "leat/block", "leat/internal/publish", "leat/internal/inflate",
+	{"leat/codec", "leat/ndarray", "leat/timing", "leat/block", "leat/internal/backoff", "leat/internal/inflate",
 		"leat/internal/archtest", "leat/internal/fault", "leat/bench/measured", "leat/bench/scene", "leat/bench/runner",
 		"leat/internal/pytest", "leat/internal/localdir", "leat/internal/terminal", "leat/internal/regular",
 		"leat/internal/sysmem", "leat/internal/units"},
+	{"leat/internal/tempfile"},
 	{"leat/internal/lockfile", "leat/internal/procfile", "leat/internal/proctest", "leat/objstore"},
 	{"leat/namespace", "leat/stage/internal/store", "leat/objstore/objstoretest"},
 	{"leat/cache", "leat/objstore/cloud", "leat/stage/internal/index",

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"syscall"
 
-	"leat/internal/publish"
+	"leat/internal/tempfile"
 )
 
 // staging is the directory .NAME.leat-gdal next to an output, in which its files are written under
@@ -24,7 +24,7 @@ type staging struct {
 }
 
 func stagingFolder(path string) string {
-	return publish.HiddenName(path, stagingSuffix)
+	return tempfile.HiddenName(path, stagingSuffix)
 }
 
 const stagingSuffix = ".leat-gdal"

@@ -106,7 +106,7 @@ func framed(raw, data []byte) []byte {
 	return binary.BigEndian.AppendUint32(append([]byte{0x78, 0x9c}, raw...), adler32.Checksum(data))
 }
 
-func TestStreamsOfEveryKindDecodeAsTheStandardLibraryDoes(t *testing.T) {
+func TestDecodesLikeStandardLibrary(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var d Decoder
 	streams := 0
@@ -144,7 +144,7 @@ func TestStreamsOfEveryKindDecodeAsTheStandardLibraryDoes(t *testing.T) {
 	t.Logf("%d streams", streams)
 }
 
-func TestCutAndFlippedStreamsAreRefusedAsTheStandardLibraryDoes(t *testing.T) {
+func TestRefusesDamagedStreamsLikeStandardLibrary(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	var d Decoder
 	for _, data := range samples(r) {
@@ -165,7 +165,7 @@ func TestCutAndFlippedStreamsAreRefusedAsTheStandardLibraryDoes(t *testing.T) {
 	}
 }
 
-func TestStreamsMadeByHandAreTakenOrRefusedAsTheStandardLibraryDoes(t *testing.T) {
+func TestHandmadeStreamsLikeStandardLibrary(t *testing.T) {
 	var d Decoder
 	r := rand.New(rand.NewPCG(5, 6))
 	// Random headers of dynamic blocks: incomplete, over-subscribed, with one distance, and now and
@@ -196,7 +196,7 @@ func TestStreamsMadeByHandAreTakenOrRefusedAsTheStandardLibraryDoes(t *testing.T
 	}
 }
 
-func TestTheSumIsAdler32(t *testing.T) {
+func TestAdler32(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for n := range 300 {
 		p := make([]byte, n*n/7)

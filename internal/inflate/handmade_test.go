@@ -170,7 +170,7 @@ func flat(n int) code {
 	return makeCode(lens...)
 }
 
-func TestStoredBlocksOfAnySizeAndAtAnyBitDecode(t *testing.T) {
+func TestStoredBlocksAtAnyBit(t *testing.T) {
 	var d Decoder
 	r := rand.New(rand.NewPCG(1, 1))
 	noise := make([]byte, 1<<16-1)
@@ -201,7 +201,7 @@ func TestStoredBlocksOfAnySizeAndAtAnyBitDecode(t *testing.T) {
 	}
 }
 
-func TestMatchesOfEveryLengthAndDistanceDecode(t *testing.T) {
+func TestMatchesOfAnyLengthAndDistance(t *testing.T) {
 	var d Decoder
 	r := rand.New(rand.NewPCG(2, 2))
 	start := make([]byte, 32768)
@@ -255,7 +255,7 @@ func TestMatchesOfEveryLengthAndDistanceDecode(t *testing.T) {
 	}
 }
 
-func TestCodesOfManyShapesDecode(t *testing.T) {
+func TestCodesOfManyShapes(t *testing.T) {
 	var d Decoder
 	r := rand.New(rand.NewPCG(3, 3))
 	for range 600 {
@@ -336,7 +336,7 @@ func TestCodesOfManyShapesDecode(t *testing.T) {
 	}
 }
 
-func TestCodesThatNoOneCanReadAreRefused(t *testing.T) {
+func TestInvalidCodesAreRefused(t *testing.T) {
 	var d Decoder
 	block := func(lit, dist code, body func(w *writer)) *writer {
 		w := &writer{}
@@ -437,8 +437,8 @@ func TestCodesThatNoOneCanReadAreRefused(t *testing.T) {
 	}
 }
 
-// TestTilesOfRealFilesDecode also takes the files that LEAT_TIFF names.
-func TestTilesOfRealFilesDecode(t *testing.T) {
+// TestTilesOfRealFiles also takes the files that LEAT_TIFF names.
+func TestTilesOfRealFiles(t *testing.T) {
 	root, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ func setAll(t *testing.T, vars map[string]string) {
 	}
 }
 
-func TestTheFirstDirectoryOfTheRuleThatServesIsTaken(t *testing.T) {
+func TestOpenUsesFirstUsableDirectory(t *testing.T) {
 	uid := strconv.Itoa(os.Geteuid())
 	for what, test := range map[string]struct {
 		named string // below the test's folder, which vars mean by @
@@ -93,7 +93,7 @@ func TestTheFirstDirectoryOfTheRuleThatServesIsTaken(t *testing.T) {
 	}
 }
 
-func TestErrorsNameTheDirectoryAndSayWhatToDo(t *testing.T) {
+func TestErrorsNameDirectory(t *testing.T) {
 	setAll(t, nil)
 	base := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(base, "file"), nil, 0o600))
@@ -126,7 +126,7 @@ func TestErrorsNameTheDirectoryAndSayWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAnyFileSystemServesWhoAsksForIt(t *testing.T) {
+func TestOpenAnywhereAllowsAnyFileSystem(t *testing.T) {
 	setAll(t, nil)
 	dir, fd, err := use.Open("/proc/self", true)
 	must(t, err)
@@ -136,7 +136,7 @@ func TestAnyFileSystemServesWhoAsksForIt(t *testing.T) {
 	}
 }
 
-func TestANamedDirectoryIsCreatedForItsUserAlone(t *testing.T) {
+func TestNamedDirectoryIsCreatedPrivate(t *testing.T) {
 	setAll(t, nil)
 	path := filepath.Join(t.TempDir(), "a", "b")
 	_, fd, err := use.Open(path, false)
@@ -149,7 +149,7 @@ func TestANamedDirectoryIsCreatedForItsUserAlone(t *testing.T) {
 	}
 }
 
-func TestAGuessedDirectoryThatIsAnothersIsPassedOver(t *testing.T) {
+func TestForeignDefaultDirectoryIsSkipped(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make things that belong to others")
 	}

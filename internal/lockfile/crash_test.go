@@ -50,23 +50,23 @@ func crash(args []string) error {
 	return err
 }
 
-func TestWhoeverIsKilledAnywhereLeavesNothingThatASweepDoesNotRemove(t *testing.T) {
+func TestKilledProcessLeavesOnlySweepableFiles(t *testing.T) {
 	const absent, half, whole = "absent", "half", "half and whole"
 	for _, test := range []struct {
 		what, point string
 		there       bool   // a file that nobody holds is there before
 		after       string // what is under the name after it
 	}{
-		{"publish", "lockfile.created", false, absent},
-		{"publish", "lockfile.locked", false, absent},
+		{"publish", "tempfile.created", false, absent},
+		{"publish", "tempfile.locked", false, absent},
 		{"publish", "filling", false, absent},
 		{"publish", "lockfile.filled", false, absent},
-		{"publish", "lockfile.linked", false, whole},
+		{"publish", "tempfile.linked", false, whole},
 		{"publish", "lockfile.filled", true, whole},
-		{"join", "lockfile.created", false, absent},
+		{"join", "tempfile.created", false, absent},
 		{"join", "filling", false, absent},
 		{"join", "lockfile.filled", false, absent},
-		{"join", "lockfile.linked", false, whole},
+		{"join", "tempfile.linked", false, whole},
 		{"join", "lockfile.opened", true, whole},
 		{"share", "lockfile.opened", true, whole},
 		{"own", "lockfile.opened", true, whole},
@@ -116,7 +116,7 @@ func TestWhoeverIsKilledAnywhereLeavesNothingThatASweepDoesNotRemove(t *testing.
 	}
 }
 
-func TestTheCrashTestGoesToItsEndWhereItIsNotKilled(t *testing.T) {
+func TestCrashTestCompletesWithoutKill(t *testing.T) {
 	for _, way := range ways {
 		for _, what := range []string{"publish", "join", "leave"} {
 			d := openTest(t)

@@ -5,7 +5,6 @@ package lockfile
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,99 +14,99 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"leat/internal/localdir"
 )
 
-// Errors of folders and holds. A name that does not exist is fs.ErrNotExist, one that does already
-// fs.ErrExist.
 var (
-	// ErrForeign tells that a folder or file belongs to another user, is open to others, or is not
-	// of the kind it should be.
-	ErrForeign = errors.New("not a directory of this user alone")
-	// ErrHeld tells that someone else holds what was asked for.
-	ErrHeld = errors.New("held by another")
+	// ErrForeign is returned for a directory or file that belongs to another user, is open to other
+	// users, or is not of the expected kind.
+	ErrForeign = errors.New("not a private file of this user")
+	// ErrLocked is returned when another process has locked a file.
+	ErrLocked = errors.New("locked by another process")
 )
 
-// ID is what a file is, whatever its names.
+// ID identifies a file, whatever its names.
 type ID struct{ Dev, Ino uint64 }
 
 func idOf(st *unix.Stat_t) ID { return ID{uint64(st.Dev), st.Ino} }
 
-// Dir is an open folder in which leases live. It may be used by several goroutines; after Close it
-// must not be used.
+// Dir is an open private directory. It is safe for concurrent use until Close.
 type Dir struct {
 	path string
-	fd   int // raw: an os.File would be closed, and its lock dropped, when the collector finds it unused
+	fd   int // raw: the garbage collector would close an os.File, and end its lock
 
 	mu     sync.Mutex
-	cursor *os.File // where [Dir.SweepSome] goes on; nil before and after a round
+	cursor *os.File // where SweepSome continues; nil between rounds
 }
 
-// RootVariable names another folder for leases than RootPath's usual one.
+// RootVariable is the environment variable that replaces RootPath's default.
 const RootVariable = "LEAT_RUNTIME_DIR"
 
-// RootPath is the folder for this user's leases: $LEAT_RUNTIME_DIR, else /dev/shm/leat-UID, else
-// /tmp/leat-UID where there is no /dev/shm to write to. Variables of a login session, as
-// XDG_RUNTIME_DIR, have no part in it: a shell and a batch job of one user must come to the same
-// place.
+// RootPath returns the directory for this user's lockfiles: $LEAT_RUNTIME_DIR, else
+// /dev/shm/leat-UID, else /tmp/leat-UID if /dev/shm is not writable. It ignores the variables of a
+// login session, such as XDG_RUNTIME_DIR, since a shell and a batch job of one user must get the
+// same directory.
 func RootPath() string {
 	if dir := os.Getenv(RootVariable); dir != "" {
 		return dir
 	}
 	name := "leat-" + strconv.Itoa(os.Geteuid())
 	var st unix.Stat_t
-	if unix.Stat("/dev/shm", &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && unix.Access("/dev/shm",
-		unix.W_OK|unix.X_OK) == nil {
+	if unix.Stat("/dev/shm", &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR &&
+		unix.Access("/dev/shm", unix.W_OK|unix.X_OK) == nil {
 		return "/dev/shm/" + name
 	}
 	return "/tmp/" + name
 }
 
-// marker is a file in each root. A folder without it that holds other things is not leat's, and
-// nothing in it is swept.
+// marker is a file in each root directory. A directory that holds other files but no marker is not
+// leat's, and is not swept.
 const marker = ".leat"
 
-// OpenRoot opens the folder at path, making it first where it is missing (0700; its parent must be
-// there). It must belong to the user, be open to nobody else, hold nothing but leat's, and lie on a
-// local file system. The error says how to mend it; variable is the one of the environment that
-// names another folder; where there is one, path must be absolute. The Dir keeps a shared lock on
-// the folder, which keeps the cleaners of /tmp away from it.
+// OpenRoot opens the directory at path, and creates it (0700) if it is missing; its parent must
+// exist. It must belong to the user, be closed to others, hold only leat's files, and be on a local
+// file system. variable is the environment variable that names the directory, for errors; if it is
+// not empty, path must be absolute. The Dir keeps a shared lock on the directory, which protects it
+// from cleaners of /tmp.
 func OpenRoot(path, variable string) (*Dir, error) {
+	d, err := openRoot(path, variable)
+	if err != nil && variable != "" {
+		return nil, fmt.Errorf("opening the directory of %s: %w", variable, err)
+	}
+	return d, err
+}
+
+func openRoot(path, variable string) (*Dir, error) {
 	if variable != "" && !filepath.IsAbs(path) {
-		return nil, notOurs("%s is %q: give an absolute path, for all processes must come to the same folder", variable,
-			path)
+		return nil, notPrivate("%q: expected an absolute path", path)
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
 	d, err := openDir(unix.AT_FDCWD, path, path)
-	var bad *foreignError
-	switch {
-	case errors.As(err, &bad) && bad.mode != 0 && strings.HasPrefix(filepath.Base(path), "leat-"):
-		return nil, notOurs("%s: chmod 700 it, or name another folder in %s", bad.text, variable)
-	case errors.As(err, &bad):
-		return nil, notOurs("%s: name a folder of your own in %s, which need not exist yet", bad.text, variable)
-	case errors.Is(err, unix.ENOTDIR):
-		return nil, notOurs("%s lies in what is no folder: name another one in %s", path, variable)
-	case err != nil:
-		return nil, fmt.Errorf("%w: name another folder in %s", err, variable)
+	if errors.Is(err, unix.ENOTDIR) {
+		return nil, notPrivate("%s: its parent is not a directory", path)
 	}
-	if kind, local := fileSystem(d.fd); !local {
-		return nil, errors.Join(notOurs("%s lies on %s, where locks do not hold: name a folder on a local file system in %s", path, kind, variable), d.Close())
+	if err != nil {
+		return nil, err
 	}
-	if err := d.mark(variable); err != nil {
+	if f := localdir.Of(d.fd); f.Kind == localdir.Remote {
+		return nil, errors.Join(notPrivate("%s: on %s; expected a local file system", path, f.Name), d.Close())
+	}
+	if err := d.mark(); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	// where nobody cleans by age, and locks of a thousand jobs would make a long list
+	// Not in /dev/shm, which nobody cleans by age: the locks of a thousand jobs would make a long list.
 	if !strings.HasPrefix(path, "/dev/shm/") {
 		_ = flock(d.fd, unix.LOCK_SH|unix.LOCK_NB)
 	}
 	return d, nil
 }
 
-// mark makes an empty folder leat's, and refuses one that holds something else. The marker comes
-// before anything of ours.
-func (d *Dir) mark(variable string) error {
+// mark creates the marker in an empty directory; a directory that holds other files is an error.
+func (d *Dir) mark() error {
 	if d.Exists(marker) {
 		return nil
 	}
@@ -115,67 +114,58 @@ func (d *Dir) mark(variable string) error {
 	if err != nil {
 		return err
 	}
-	if len(names) > 0 && !d.Exists(marker) { // another process may have come first
-		return notOurs("%s holds other things, such as %q: name an empty folder in %s, or one that does not exist yet",
-			d.path, names[0], variable)
+	if len(names) > 0 && !d.Exists(marker) { // another process may have marked it meanwhile
+		return notPrivate("%s: holds other files, such as %q", d.path, names[0])
 	}
 	fd, err := openat(d.fd, marker, unix.O_RDONLY|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
-		return fmt.Errorf("%w: name another folder in %s", d.explain("create", marker, err), variable)
+		return d.explain("create", marker, err)
 	}
 	return unix.Close(fd)
 }
 
-// Has reports whether there is something of that name in the folder.
+// Exists reports whether the directory has an entry of that name.
 func (d *Dir) Exists(name string) bool {
 	var st unix.Stat_t
 	return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
 }
 
-// foreignError is an ErrForeign whose text says it all.
-type foreignError struct {
-	text string
-	mode uint32 // of a folder that is ours, and open to others; else 0
-}
+// foreignError is an ErrForeign with a text of its own.
+type foreignError struct{ text string }
 
-func notOurs(format string, args ...any) error {
-	return &foreignError{text: fmt.Sprintf(format, args...)}
-}
+func notPrivate(format string, args ...any) error { return &foreignError{fmt.Sprintf(format, args...)} }
 
-func (e *foreignError) Error() string { return e.text }
-
-// Is makes the error an ErrForeign.
+func (e *foreignError) Error() string        { return e.text }
 func (e *foreignError) Is(target error) bool { return target == ErrForeign }
 
-// Sub opens a folder in d, making it where it is missing.
+// MakeSub opens a directory in d, and creates it if it is missing.
 func (d *Dir) MakeSub(name string) (*Dir, error) {
 	return openDir(d.fd, name, filepath.Join(d.path, name))
 }
 
-// OpenSub opens a folder in d that exists.
+// OpenSub opens an existing directory in d.
 func (d *Dir) OpenSub(name string) (*Dir, error) {
-	return openOwn(d.fd, name, filepath.Join(d.path, name))
+	return openPrivate(d.fd, name, filepath.Join(d.path, name))
 }
 
-// openDir opens name below the folder at, with the rights of a private folder.
+// openDir opens a private directory, and creates it if it is missing.
 func openDir(at int, name, path string) (*Dir, error) {
 	for {
-		ownRights(at, name)
-		d, err := openOwn(at, name, path)
+		restoreRights(at, name)
+		d, err := openPrivate(at, name, path)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return d, err
 		}
-		// The mode is set by mkdir itself: whatever the umask, nobody else ever sees the folder.
+		// mkdir itself sets the mode: whatever the umask, the directory is never open to others.
 		if err := unix.Mkdirat(at, name, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
-			return nil, fmt.Errorf("the folder %s can't be made: %w", path, err)
+			return nil, &fs.PathError{Op: "mkdir", Path: path, Err: err}
 		}
 	}
 }
 
-// ownRights gives the user the rights to a folder of their own that mkdir made under an umask which
-// took them away. Where it can't (not ours, a link, a kernel that can't change a name's mode
-// without following links) the opening that comes next tells.
-func ownRights(at int, name string) {
+// restoreRights restores the user's rights to an own directory that mkdir created under an umask
+// that removed them. If it fails, the following open returns the error.
+func restoreRights(at int, name string) {
 	var st unix.Stat_t
 	if unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR ||
 		int(st.Uid) != os.Geteuid() || st.Mode&0o700 == 0o700 || st.Mode&0o077 != 0 {
@@ -184,56 +174,58 @@ func ownRights(at int, name string) {
 	_ = unix.Fchmodat(at, name, 0o700, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// openOwn opens a folder that is there and ours.
-func openOwn(at int, name, path string) (*Dir, error) {
+// openPrivate opens an existing private directory of the user.
+func openPrivate(at int, name, path string) (*Dir, error) {
 	fd, err := openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	switch {
 	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR):
-		return nil, notOurs("%s is a link or a file, not a folder", path)
+		return nil, notPrivate("%s: a symbolic link or a file; expected a directory", path)
 	case errors.Is(err, unix.EACCES):
-		return nil, notOurs("%s can't be opened, it may belong to another user", path)
+		return nil, notPrivate("%s: permission denied", path)
 	case err != nil:
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		unix.Close(fd)
-		return nil, &fs.PathError{Op: "stat", Path: path, Err: err}
+	err = unix.Fstat(fd, &st)
+	switch {
+	case err != nil:
+		err = &fs.PathError{Op: "stat", Path: path, Err: err}
+	case int(st.Uid) != os.Geteuid():
+		err = notPrivate("%s: belongs to user %d; expected user %d", path, st.Uid, os.Geteuid())
+	case st.Mode&0o077 != 0:
+		err = notPrivate("%s: open to other users (mode %04o); expected mode 0700", path, st.Mode&0o7777)
 	}
-	if int(st.Uid) != os.Geteuid() {
-		unix.Close(fd)
-		return nil, notOurs("%s belongs to user %d, not to user %d", path, st.Uid, os.Geteuid())
-	}
-	if st.Mode&0o077 != 0 {
-		unix.Close(fd)
-		return nil, &foreignError{fmt.Sprintf("%s is open to other users (mode %04o)", path, st.Mode&0o7777),
-			uint32(st.Mode)}
+	if err != nil {
+		return nil, errors.Join(err, unix.Close(fd))
 	}
 	return &Dir{path: path, fd: fd}, nil
 }
 
-// Path is where the folder was when it was opened.
+// Path returns the path of the directory when it was opened.
 func (d *Dir) Path() string { return d.path }
 
-// Fd is the descriptor of the folder, which d keeps.
+// FilePath returns the path of a name in the directory.
+func (d *Dir) FilePath(name string) string { return filepath.Join(d.path, name) }
+
+// Fd returns the descriptor of the directory, which d keeps.
 func (d *Dir) Fd() int { return d.fd }
 
-// Gone reports whether the folder was removed or moved since it was opened: what is made in it now
-// nobody else finds.
+// Gone reports whether the directory was removed or moved since it was opened: other processes do
+// not find what is created in it now.
 func (d *Dir) Gone() bool {
 	var st, there unix.Stat_t
-	return unix.Fstat(d.fd, &st) != nil || st.Nlink == 0 || unix.Lstat(d.path,
-		&there) != nil || idOf(&st) != idOf(&there)
+	return unix.Fstat(d.fd, &st) != nil || st.Nlink == 0 || unix.Lstat(d.path, &there) != nil ||
+		idOf(&st) != idOf(&there)
 }
 
-// RemoveAll removes what has that name in the folder, with all that it holds, following no link.
-// Nothing is not an error.
+// RemoveAll removes a file, or a directory with all that it holds, and follows no symbolic link. A
+// missing name is not an error.
 func (d *Dir) RemoveAll(name string) error {
 	err := unix.Unlinkat(d.fd, name, 0)
 	if err == nil || errors.Is(err, unix.ENOENT) {
 		return nil
 	}
-	sub, err1 := openOwn(d.fd, name, filepath.Join(d.path, name))
+	sub, err1 := openPrivate(d.fd, name, filepath.Join(d.path, name))
 	if err1 != nil {
 		return errors.Join(d.explain("remove", name, err), err1)
 	}
@@ -250,9 +242,9 @@ func (d *Dir) RemoveAll(name string) error {
 	return nil
 }
 
-// Names lists what is in the folder, but for the marker of a root.
+// Names returns the names in the directory, without the marker of a root.
 func (d *Dir) Names() ([]string, error) {
-	f, err := d.list()
+	f, err := d.open()
 	if err != nil {
 		return nil, err
 	}
@@ -261,7 +253,8 @@ func (d *Dir) Names() ([]string, error) {
 	return slices.DeleteFunc(names, func(n string) bool { return n == marker }), err
 }
 
-func (d *Dir) list() (*os.File, error) {
+// open opens the directory again, to list it.
+func (d *Dir) open() (*os.File, error) {
 	fd, err := openat(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: d.path, Err: err}
@@ -269,43 +262,7 @@ func (d *Dir) list() (*os.File, error) {
 	return os.NewFile(uintptr(fd), d.path), nil
 }
 
-// SweepSome sweeps the next n names of the folder, round after round, and returns how many it
-// removed. A caller that does it whenever it makes a file keeps the folder from filling with what
-// killed processes left, at a bounded price. With n below 1 it does nothing.
-func (d *Dir) SweepSome(n int) (removed int, err error) {
-	if n < 1 {
-		return 0, nil
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.cursor == nil {
-		if d.cursor, err = d.list(); err != nil {
-			return 0, err
-		}
-	}
-	names, err := d.cursor.Readdirnames(n)
-	if errors.Is(err, io.EOF) || len(names) < n {
-		err = errors.Join(ignoreEOF(err), d.cursor.Close())
-		d.cursor = nil
-	}
-	for _, name := range names {
-		gone, err1 := d.Sweep(name)
-		if gone {
-			removed++
-		}
-		err = errors.Join(err, err1)
-	}
-	return removed, err
-}
-
-func ignoreEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
-}
-
-// Remove removes the name of a file, whoever holds it.
+// Remove removes the name of a file, locked or not.
 func (d *Dir) Remove(name string) error {
 	if err := unix.Unlinkat(d.fd, name, 0); err != nil {
 		return &fs.PathError{Op: "remove", Path: filepath.Join(d.path, name), Err: err}
@@ -313,8 +270,8 @@ func (d *Dir) Remove(name string) error {
 	return nil
 }
 
-// Close closes the folder. Holds on files in it stay; they can be released, but [Lock.RemoveIfLast] needs
-// the folder open.
+// Close closes the directory. Locks on its files stay, but [Lock.RemoveIfLast] must not be called
+// afterwards.
 func (d *Dir) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -324,7 +281,7 @@ func (d *Dir) Close() error {
 		d.cursor = nil
 	}
 	err = errors.Join(err, unix.Close(d.fd))
-	d.fd = -1 // the number may be another file's soon
+	d.fd = -1 // another file may get the number
 	return err
 }
 

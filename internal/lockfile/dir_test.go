@@ -19,7 +19,7 @@ import (
 	"leat/internal/proctest"
 )
 
-func TestTheRootIsNamedByTheVariableElseByTheUser(t *testing.T) {
+func TestRootPathUsesVariableOrUser(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "/run/user/1")
 	t.Setenv("LEAT_RUNTIME_DIR", "")
 	want := "/tmp/leat-" + strconv.Itoa(os.Geteuid())
@@ -35,7 +35,7 @@ func TestTheRootIsNamedByTheVariableElseByTheUser(t *testing.T) {
 	}
 }
 
-func TestAMissingRootIsMadePrivateWhateverTheUmask(t *testing.T) {
+func TestOpenRootCreatesPrivateDirectory(t *testing.T) {
 	for _, umask := range []int{0, 0o022, 0o277, 0o777} {
 		path := filepath.Join(fastTemp(t), "leat")
 		old := unix.Umask(umask)
@@ -96,7 +96,7 @@ func underUmask(args []string) error {
 	return nil
 }
 
-func TestAUserWhoseUmaskTakesAllRightsAwayCanWork(t *testing.T) {
+func TestUmaskThatRemovesAllRights(t *testing.T) {
 	needRoot(t)
 	for _, way := range ways {
 		dir := fastTemp(t)
@@ -105,22 +105,22 @@ func TestAUserWhoseUmaskTakesAllRightsAwayCanWork(t *testing.T) {
 	}
 }
 
-func TestARootThatIsNotTheUsersOwnPrivateFolderIsRefused(t *testing.T) {
+func TestOpenRootRefusesForeignDirectories(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for _, test := range []struct {
 		name, want string
 		make       func(path string) error
 	}{
-		{"readable by others", "name a folder of your own in LEAT_RUNTIME_DIR",
+		{"readable by others", "mode 0755",
 			func(p string) error { return os.Mkdir(p, 0o755) }},
-		{"writable by the group", "name a folder of your own in LEAT_RUNTIME_DIR", func(p string) error {
+		{"writable by the group", "mode 0720", func(p string) error {
 			if err := os.Mkdir(p, 0o700); err != nil {
 				return err
 			}
 			return os.Chmod(p, 0o720)
 		}},
-		{"sticky", "name a folder of your own in LEAT_RUNTIME_DIR", func(p string) error {
+		{"sticky", "mode 1777", func(p string) error {
 			if err := os.Mkdir(p, 0o700); err != nil {
 				return err
 			}
@@ -174,7 +174,7 @@ func TestARootThatIsNotTheUsersOwnPrivateFolderIsRefused(t *testing.T) {
 	}
 }
 
-func TestARootWithoutAParentIsAnErrorAndNothingIsMade(t *testing.T) {
+func TestOpenRootNeedsParent(t *testing.T) {
 	dir := t.TempDir()
 	_, err := OpenRoot(filepath.Join(dir, "none", "leat"), "LEAT_RUNTIME_DIR")
 	wantErr(t, err, fs.ErrNotExist)
@@ -186,7 +186,7 @@ func TestARootWithoutAParentIsAnErrorAndNothingIsMade(t *testing.T) {
 	}
 }
 
-func TestARootIsLockedAgainstCleanersWhileItIsOpen(t *testing.T) {
+func TestOpenRootLocksAgainstCleaners(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leat") // not in /dev/shm, where there are none
 	d := ok(OpenRoot(path, "LEAT_RUNTIME_DIR"))(t)
 	fd := ok(unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0))(t)
@@ -197,7 +197,7 @@ func TestARootIsLockedAgainstCleanersWhileItIsOpen(t *testing.T) {
 	must(t, d.Close())
 }
 
-func TestARemovedFolderIsGone(t *testing.T) {
+func TestRemovedDirectoryIsGone(t *testing.T) {
 	bothWays(t, func(t *testing.T) {
 		d := openTest(t)
 		if d.Gone() {
@@ -220,7 +220,7 @@ func TestARemovedFolderIsGone(t *testing.T) {
 			wantErr(t, err, fs.ErrNotExist)
 		}
 		for _, err := range []error{errPublish, errJoin, errShare} {
-			if err == nil || !strings.Contains(err.Error(), "the folder was removed") {
+			if err == nil || !strings.Contains(err.Error(), "the directory was removed") {
 				t.Errorf("not told that the folder was removed: %v", err)
 			}
 		}
@@ -230,7 +230,7 @@ func TestARemovedFolderIsGone(t *testing.T) {
 	})
 }
 
-func TestFoldersBelow(t *testing.T) {
+func TestMakeSubAndOpenSub(t *testing.T) {
 	d := openTest(t)
 	_, err := d.OpenSub("sub")
 	wantErr(t, err, fs.ErrNotExist)
@@ -252,7 +252,7 @@ func TestFoldersBelow(t *testing.T) {
 	must(t, sub.Close())
 }
 
-func TestEverythingIsReachedThroughTheDescriptor(t *testing.T) {
+func TestNamesResolveThroughDescriptor(t *testing.T) {
 	d := openTest(t)
 	must(t, os.Rename(d.Path(), d.Path()+"-moved"))
 	must(t, os.Mkdir(d.Path(), 0o755))
@@ -265,7 +265,7 @@ func TestEverythingIsReachedThroughTheDescriptor(t *testing.T) {
 	}
 }
 
-func TestAClosedFolderOrHoldIsAnErrorAndNotAnotherFile(t *testing.T) {
+func TestUseAfterCloseIsAnError(t *testing.T) {
 	d := ok(OpenRoot(filepath.Join(fastTemp(t), "leat"), "LEAT_RUNTIME_DIR"))(t)
 	h := ok(d.Publish("a", 0o600, nil))(t)
 	must(t, d.Close())
@@ -284,7 +284,7 @@ func TestAClosedFolderOrHoldIsAnErrorAndNotAnotherFile(t *testing.T) {
 	}
 }
 
-func TestSweepSomeVisitsAllNamesRoundRobinAndNoMoreThanAsked(t *testing.T) {
+func TestSweepSomeVisitsNamesRoundRobin(t *testing.T) {
 	d := openTest(t)
 	var held []*Lock
 	for i := range 30 {
@@ -340,7 +340,7 @@ func TestSweepSomeVisitsAllNamesRoundRobinAndNoMoreThanAsked(t *testing.T) {
 	}
 }
 
-func TestNamesListsAllAndRemoveRemovesWhatIsHeld(t *testing.T) {
+func TestNamesAndRemove(t *testing.T) {
 	d := openTest(t)
 	h := ok(d.Publish("held", 0o600, nil))(t)
 	leave(t, d, "left", "")
@@ -364,14 +364,14 @@ func TestNamesListsAllAndRemoveRemovesWhatIsHeld(t *testing.T) {
 	}
 }
 
-func TestAFolderThatHoldsOtherThingsIsNotTakenForLeats(t *testing.T) {
+func TestOpenRootRefusesOtherContent(t *testing.T) {
 	path := filepath.Join(fastTemp(t), "own")
 	must(t, os.MkdirAll(filepath.Join(path, "jobs"), 0o700))
 	must(t, os.WriteFile(filepath.Join(path, "jobs", "todo.txt"), []byte("precious"), 0o600))
 	_, err := OpenRoot(path, "LEAT_RUNTIME_DIR")
 	wantErr(t, err, ErrForeign)
 	if err == nil || !strings.Contains(err.Error(),
-		`holds other things, such as "jobs": name an empty folder in LEAT_RUNTIME_DIR`) {
+		`holds other files, such as "jobs"`) {
 		t.Error(err)
 	}
 	if names := ok(os.ReadDir(path))(t); len(names) != 1 {
@@ -388,7 +388,7 @@ func TestAFolderThatHoldsOtherThingsIsNotTakenForLeats(t *testing.T) {
 	must(t, d.Close())
 }
 
-func TestAMovedFolderIsGoneAndWhatIsRemovedIsItsOwn(t *testing.T) {
+func TestMovedDirectoryIsGone(t *testing.T) {
 	top := fastTemp(t)
 	path := filepath.Join(top, "leat")
 	d := ok(OpenRoot(path, "LEAT_RUNTIME_DIR"))(t)

@@ -12,12 +12,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/internal/backoff"
 	"leat/internal/fault"
+	"leat/internal/tempfile"
 )
 
-// Lock is a lock on a named file, for as long as the process lives or until Release. It is a raw
-// descriptor, which no collector closes: what is forgotten is held. One goroutine at a time may use
-// it.
+// Lock is a lock on a named file, until Release or the end of the process. It is a raw descriptor:
+// the garbage collector does not release it. One goroutine at a time may use it.
 type Lock struct {
 	dir  *Dir
 	name string
@@ -25,62 +26,109 @@ type Lock struct {
 	id   ID
 }
 
-// LockShared holds the file of that name together with others. It must exist (else fs.ErrNotExist), be a
-// regular file and the user's own (else ErrForeign). With write it is opened for reading and
-// writing. A file that someone holds alone for longer than a sweep takes is ErrLocked.
+// LockShared locks a file that other processes may use too. It must exist (else fs.ErrNotExist) and
+// be a regular file of the user (else ErrForeign). With write it is opened for reading and writing.
+// If it stays exclusively locked for longer than a sweep takes, the error is ErrLocked.
 func (d *Dir) LockShared(name string, write bool) (*Lock, error) {
 	flags := unix.O_RDONLY
 	if write {
 		flags = unix.O_RDWR
 	}
-	return d.open(name, flags, unix.LOCK_SH)
+	return d.lock(name, flags, unix.LOCK_SH)
 }
 
-// Own holds the file of that name alone, opened for reading and writing. Where others hold it the
-// error is ErrLocked.
+// LockExclusive locks a file for one user and opens it for reading and writing. If others have
+// locked it, the error is ErrLocked.
 func (d *Dir) LockExclusive(name string) (*Lock, error) {
-	return d.open(name, unix.O_RDWR, unix.LOCK_EX)
+	return d.lock(name, unix.O_RDWR, unix.LOCK_EX)
 }
 
-// open opens and locks a file, making it (0600) if flags has O_CREAT.
-func (d *Dir) open(name string, flags, how int) (*Lock, error) {
-	wait := 20 * time.Microsecond
-	for {
-		// Not blocking, for what another put there may be a pipe.
-		fd, err := openat(d.fd, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0o600)
-		if err != nil {
-			return nil, d.explain("open", name, err)
+func (d *Dir) lock(name string, flags, how int) (*Lock, error) {
+	// A sweep locks a file for the length of three system calls; its process may be stopped in
+	// between.
+	patience := time.Duration(0)
+	if how == unix.LOCK_SH {
+		patience = 100 * time.Millisecond
+	}
+	var id ID
+	fd, err := lockAt(d.fd, name, flags, how, patience, func(fd int) error {
+		st, err := d.checkOwn(fd, name)
+		if err == nil {
+			id = idOf(st)
 		}
-		st, err := d.own(fd, name)
+		return err
+	})
+	var step *stepError
+	switch {
+	case errors.As(err, &step):
+		return nil, d.explain(step.op, name, step.err)
+	case errors.Is(err, ErrLocked):
+		return nil, fmt.Errorf("%s: %w", filepath.Join(d.path, name), ErrLocked)
+	case err != nil:
+		return nil, err
+	}
+	return &Lock{dir: d, name: name, fd: fd, id: id}, nil
+}
+
+// stepError is an error of a system call.
+type stepError struct {
+	op  string
+	err error
+}
+
+func (e *stepError) Error() string { return e.op + ": " + e.err.Error() }
+func (e *stepError) Unwrap() error { return e.err }
+
+// lockAt opens and locks a name in an open directory, and repeats both until the name leads to the
+// locked file. check may refuse the open file before it is locked. While another lock conflicts,
+// lockAt waits about twice as long as patience, then returns ErrLocked.
+func lockAt(dir int, name string, flags, how int, patience time.Duration, check func(fd int) error) (int, error) {
+	pause := backoff.Backoff{Next: 20 * time.Microsecond}
+	for {
+		// Without O_NONBLOCK, opening a pipe would wait.
+		fd, err := openat(dir, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0o600)
 		if err != nil {
+			return -1, &stepError{"open", err}
+		}
+		if err := check(fd); err != nil {
 			unix.Close(fd)
-			return nil, err
+			return -1, err
 		}
 		fault.Point("lockfile.opened")
 		err = flock(fd, how|unix.LOCK_NB)
-		switch {
-		case err == nil && d.leads(name, idOf(st)):
-			return &Lock{dir: d, name: name, fd: fd, id: idOf(st)}, nil
-		case err != nil && !errors.Is(err, unix.EWOULDBLOCK):
-			unix.Close(fd)
-			return nil, d.explain("lock", name, err)
+		if err == nil && tempfile.Leads(dir, name, fd) {
+			return fd, nil
 		}
 		unix.Close(fd)
-		if err == nil {
-			continue // swept between our opening and locking it: see what the name leads to now
+		switch {
+		case err == nil: // removed between open and lock: the name may lead to another file now
+		case !errors.Is(err, unix.EWOULDBLOCK):
+			return -1, &stepError{"lock", err}
+		case pause.Next > patience:
+			return -1, ErrLocked
+		default:
+			pause.Sleep()
 		}
-		// A sweep holds a file for the length of three system calls; its process may be stopped in
-		// between.
-		if how == unix.LOCK_EX || wait > 100*time.Millisecond {
-			return nil, fmt.Errorf("%s: %w", filepath.Join(d.path, name), ErrLocked)
-		}
-		time.Sleep(wait)
-		wait *= 2
 	}
 }
 
-// own checks that an open file is a regular one of the user's.
-func (d *Dir) own(fd int, name string) (*unix.Stat_t, error) {
+// OpenFile opens the file at path with the os package's flags and locks it exclusively, until it is
+// closed. It creates a file of mode 0600 if flags contain O_CREATE. A symbolic link is an error.
+// If others keep it locked for longer than a look at it takes, the error wraps ErrLocked.
+func OpenFile(path string, flags int) (*os.File, error) {
+	fd, err := lockAt(unix.AT_FDCWD, path, flags, unix.LOCK_EX, 40*time.Millisecond, func(int) error { return nil })
+	if err != nil {
+		var step *stepError
+		if errors.As(err, &step) {
+			return nil, &fs.PathError{Op: step.op, Path: path, Err: step.err}
+		}
+		return nil, &fs.PathError{Op: "lock", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// checkOwn returns an error unless an open file is a regular file of the user.
+func (d *Dir) checkOwn(fd int, name string) (*unix.Stat_t, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, d.explain("stat", name, err)
@@ -91,24 +139,17 @@ func (d *Dir) own(fd int, name string) (*unix.Stat_t, error) {
 	return &st, nil
 }
 
-// leads tells whether name leads to the file id.
-func (d *Dir) leads(name string, id ID) bool {
-	var st unix.Stat_t
-	return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && idOf(&st) == id
-}
-
-// others tells whether name is another user's.
-func (d *Dir) others(name string) bool {
+// isForeign reports whether name belongs to another user.
+func (d *Dir) isForeign(name string) bool {
 	var st unix.Stat_t
 	return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && int(st.Uid) != os.Geteuid()
 }
 
-// ownEmpty tells whether name is an empty file of the user's.
-func (d *Dir) ownEmpty(name string) bool {
+// isOwnEmpty reports whether name is an empty file of the user.
+func (d *Dir) isOwnEmpty(name string) bool {
 	var st unix.Stat_t
-	return unix.Fstatat(d.fd, name, &st,
-		unix.AT_SYMLINK_NOFOLLOW) == nil && int(st.Uid) == os.Geteuid() && st.Mode&unix.S_IFMT == unix.S_IFREG &&
-		st.Size == 0
+	return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && int(st.Uid) == os.Geteuid() &&
+		st.Mode&unix.S_IFMT == unix.S_IFREG && st.Size == 0
 }
 
 func (d *Dir) explain(op, name string, err error) error {
@@ -117,83 +158,50 @@ func (d *Dir) explain(op, name string, err error) error {
 		err = fmt.Errorf("a symbolic link: %w", ErrForeign)
 	case errors.Is(err, unix.ENXIO), errors.Is(err, unix.EISDIR):
 		err = fmt.Errorf("not a regular file: %w", ErrForeign)
-	case errors.Is(err, unix.EACCES) && d.others(name):
-		err = fmt.Errorf("another user's: %w", ErrForeign)
+	case errors.Is(err, unix.EACCES) && d.isForeign(name):
+		err = fmt.Errorf("owned by another user: %w", ErrForeign)
 	case errors.Is(err, unix.ENOENT) && d.Gone():
-		err = fmt.Errorf("the folder was removed: %w", err)
+		err = fmt.Errorf("the directory was removed: %w", err)
 	}
 	return &fs.PathError{Op: op, Path: filepath.Join(d.path, name), Err: err}
 }
 
-// Fd is the descriptor, which the Lock keeps.
-func (h *Lock) Fd() int { return h.fd }
+// Fd returns the descriptor, which the Lock keeps.
+func (l *Lock) Fd() int { return l.fd }
 
-// ID is the file's.
-func (h *Lock) ID() ID { return h.id }
+// ID returns the identity of the file.
+func (l *Lock) ID() ID { return l.id }
 
-// Name is the file's in its Dir.
-func (h *Lock) Name() string { return h.name }
+// Name returns the name of the file in its Dir.
+func (l *Lock) Name() string { return l.name }
 
-// Release ends the hold. The file stays.
-func (h *Lock) Release() error {
-	// Closing is not enough: a child that is being started has the descriptor too, until its exec.
-	_ = flock(h.fd, unix.LOCK_UN)
-	return h.close()
-}
-
-func (h *Lock) close() error {
-	err := unix.Close(h.fd)
-	h.fd = -1 // the number may be another file's soon
+// Release unlocks and closes the file.
+func (l *Lock) Release() error {
+	err := release(l.fd)
+	l.fd = -1 // another file may get the number
 	return err
 }
 
-// RemoveIfLast ends the hold and, if nobody else has one, removes the file's name; it reports whether it
-// did. before, if not nil, is called while the file is held alone, so that what belongs to it can
-// be removed before its name is free.
-func (h *Lock) RemoveIfLast(before func() error) (last bool, err error) {
-	// The change from shared to exclusive is not atomic: a sweeper may come first, and then it
-	// removes the file.
-	if flock(h.fd, unix.LOCK_EX|unix.LOCK_NB) == nil && h.dir.leads(h.name, h.id) {
-		last = true
+// release unlocks and closes a file. Closing alone is not enough: until its exec, a child being
+// started has the descriptor too.
+func release(fd int) error {
+	_ = flock(fd, unix.LOCK_UN)
+	return unix.Close(fd)
+}
+
+// RemoveIfLast releases the lock. If no other process has locked the file, it first removes the
+// name and returns true. before, if not nil, is called before that, while the file is exclusively
+// locked, to remove what belongs to it.
+func (l *Lock) RemoveIfLast(before func() error) (removed bool, err error) {
+	// The change from shared to exclusive is not atomic: a sweep may remove the file in between.
+	if flock(l.fd, unix.LOCK_EX|unix.LOCK_NB) == nil && tempfile.Leads(l.dir.fd, l.name, l.fd) {
+		removed = true
 		fault.Point("lockfile.last")
 		if before != nil {
 			err = before()
 		}
-		err = errors.Join(err, h.dir.Remove(h.name))
+		err = errors.Join(err, l.dir.Remove(l.name))
 		fault.Point("lockfile.left")
 	}
-	return last, errors.Join(err, h.Release())
-}
-
-// Sweep removes the file of that name if nobody holds it, and reports whether it did. It never
-// waits. What is held, what is gone, and what is no regular file of the user's stays as it is.
-func (d *Dir) Sweep(name string) (removed bool, err error) {
-	return d.SweepWith(name, nil)
-}
-
-// SweepWith is Sweep with something to do while the file is held alone, before its name goes.
-func (d *Dir) SweepWith(name string, before func(fd int) error) (removed bool, err error) {
-	if name == marker {
-		return false, nil
-	}
-	h, err := d.open(name, unix.O_RDONLY, unix.LOCK_EX)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrLocked), errors.Is(err, ErrForeign),
-		errors.Is(err, fs.ErrPermission):
-		return false, nil
-	case err != nil:
-		return false, err
-	}
-	fault.Point("lockfile.sweeping")
-	if before != nil {
-		if err := before(h.fd); err != nil {
-			return false, errors.Join(err, h.Release())
-		}
-	}
-	err = d.Remove(name)
-	if errors.Is(err, fs.ErrNotExist) { // a hidden file, which its writer takes back when it can't lock it
-		return false, h.Release()
-	}
-	fault.Point("lockfile.swept")
-	return err == nil, errors.Join(err, h.Release())
+	return removed, errors.Join(err, l.Release())
 }

@@ -21,7 +21,7 @@ import (
 	"leat/internal/proctest"
 )
 
-func TestAFileIsSharedByManyOrOwnedByOne(t *testing.T) {
+func TestSharedAndExclusiveLocks(t *testing.T) {
 	d := openTest(t)
 	_, err := d.LockShared("a", false)
 	wantErr(t, err, fs.ErrNotExist)
@@ -63,7 +63,7 @@ func TestAFileIsSharedByManyOrOwnedByOne(t *testing.T) {
 	}
 }
 
-func TestShareWaitsForAsLongAsASweepTakes(t *testing.T) {
+func TestLockSharedWaitsForSweep(t *testing.T) {
 	d := openTest(t)
 	leave(t, d, "a", "old")
 	o := ok(d.LockExclusive("a"))(t)
@@ -83,7 +83,7 @@ func TestShareWaitsForAsLongAsASweepTakes(t *testing.T) {
 	must(t, h.Release())
 }
 
-func TestALockOnAFileThatLostItsNameDoesNotCount(t *testing.T) {
+func TestLockOnRemovedFileIsRepeated(t *testing.T) {
 	// Between our opening and our locking it, the file is swept and the name given to another one.
 	for _, open := range []string{"LockShared", "LockExclusive", "Sweep", "LockOrPublish"} {
 		d := openTest(t)
@@ -118,7 +118,7 @@ func TestALockOnAFileThatLostItsNameDoesNotCount(t *testing.T) {
 		setWay("", func(string) {})
 		must(t, err)
 		if h != nil {
-			if !d.leads("a", h.ID()) {
+			if !leadsTo(d, "a", h.ID()) {
 				t.Errorf("%s holds a file that has lost its name", open)
 			}
 			must(t, h.Release())
@@ -128,7 +128,7 @@ func TestALockOnAFileThatLostItsNameDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestReleaseLeavesTheFileAndLeaveRemovesItWithTheLastHolder(t *testing.T) {
+func TestRemoveIfLastRemovesWithLastHolder(t *testing.T) {
 	d := openTest(t)
 	h := ok(d.Publish("a", 0o600, nil))(t)
 	must(t, h.Release())
@@ -161,7 +161,7 @@ func TestReleaseLeavesTheFileAndLeaveRemovesItWithTheLastHolder(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfBeforeIsTold(t *testing.T) {
+func TestRemoveIfLastReturnsErrorOfBefore(t *testing.T) {
 	d := openTest(t)
 	bad := errors.New("can't remove what belongs to it")
 	last, err := ok(d.Publish("a", 0o600, nil))(t).RemoveIfLast(func() error { return bad })
@@ -187,7 +187,7 @@ func TestAnErrorOfBeforeIsTold(t *testing.T) {
 	}
 }
 
-func TestASweepRemovesWhatNobodyHoldsAndNeverWaits(t *testing.T) {
+func TestSweepRemovesUnlockedFilesWithoutWaiting(t *testing.T) {
 	d := openTest(t)
 	if sweep(t, d, "none") {
 		t.Error("swept what is not there")
@@ -253,7 +253,7 @@ func leaver(args []string) error {
 	return nil
 }
 
-func TestOfManyProcessesThatLeaveAtTheSameTimeExactlyOneIsLast(t *testing.T) {
+func TestExactlyOneProcessIsLast(t *testing.T) {
 	dir := fastTemp(t)
 	d := openAgain(t, filepath.Join(dir, "leat"))
 	const n = 200
@@ -284,7 +284,7 @@ func TestOfManyProcessesThatLeaveAtTheSameTimeExactlyOneIsLast(t *testing.T) {
 	}
 }
 
-func TestLeaversAndSweepersTogetherLeaveNothing(t *testing.T) {
+func TestConcurrentRemovalsAndSweepsLeaveNothing(t *testing.T) {
 	d := openTest(t)
 	for round := range 300 {
 		name := fmt.Sprint(round)
@@ -349,7 +349,7 @@ func holder(args []string) error {
 	return nil
 }
 
-func TestAKilledProcessHoldsNothing(t *testing.T) {
+func TestKilledProcessReleasesItsLocks(t *testing.T) {
 	for _, how := range []string{"share", "own", "map"} {
 		t.Run(how, func(t *testing.T) {
 			dir := fastTemp(t)
@@ -369,7 +369,7 @@ func TestAKilledProcessHoldsNothing(t *testing.T) {
 	}
 }
 
-func TestForgottenHoldsStayHeldWhenTheCollectorRuns(t *testing.T) {
+func TestGarbageCollectorKeepsLocks(t *testing.T) {
 	d := openTest(t)
 	func() {
 		for i := range 100 {
@@ -422,7 +422,7 @@ func startChildren(t *testing.T) {
 	})
 }
 
-func TestProgramsStartedMeanwhileDoNotKeepAReleasedHold(t *testing.T) {
+func TestChildProcessesDoNotKeepReleasedLock(t *testing.T) {
 	d := openTest(t)
 	leave(t, d, "a", "")
 	// One that stays.

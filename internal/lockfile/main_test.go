@@ -34,7 +34,7 @@ var ways = []string{"unnamed", "hidden"}
 // setWay has Publish do as on a file system that has no unnamed files.
 func setWay(way string, next func(point string)) {
 	fault.Set(func(point string) error {
-		if way == "hidden" && point == "lockfile.no O_TMPFILE" {
+		if way == "hidden" && point == "tempfile.no O_TMPFILE" {
 			return errors.New("not here")
 		}
 		next(point)

@@ -9,48 +9,50 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mapping is memory of a held file. On Linux the mapping itself carries the lock, so that thousands
-// of holds take no descriptor.
+// Mapping is memory of a locked file. On Linux the mapping carries the lock, so that thousands of
+// them need no descriptor.
 type Mapping struct {
-	Data []byte // valid until Close; length as asked for
+	Data []byte // valid until Close
 	fd   int    // -1 where the mapping carries the lock
 }
 
-// Map maps length bytes of the file from its beginning, for writing too if write is true, and hands
-// the hold over to the mapping: the Lock must not be used after it, even if Map fails. Bytes beyond
-// the file's end can't be mapped, since touching them would be a signal.
-func (h *Lock) Map(length int, write bool) (*Mapping, error) {
+// Map maps the first length bytes of the file, for writing too if write is true, and hands the lock
+// over to the mapping: the Lock must not be used afterwards, even if Map fails. The file must have
+// length bytes, since an access beyond its end raises a signal.
+func (l *Lock) Map(length int, write bool) (*Mapping, error) {
 	prot := unix.PROT_READ
 	if write {
 		prot |= unix.PROT_WRITE
 	}
-	return h.MapAs(length, prot, unix.MAP_SHARED)
+	return l.MapAs(length, prot, unix.MAP_SHARED)
 }
 
-// MapAs is Map with protection and flags of one's own.
-func (h *Lock) MapAs(length, prot, flags int) (*Mapping, error) {
+// MapAs is Map with the protection and flags of mmap.
+func (l *Lock) MapAs(length, prot, flags int) (*Mapping, error) {
 	var st unix.Stat_t
-	if err := unix.Fstat(h.fd, &st); err != nil {
-		return nil, errors.Join(h.dir.explain("stat", h.name, err), h.Release())
+	if err := unix.Fstat(l.fd, &st); err != nil {
+		return nil, errors.Join(l.dir.explain("stat", l.name, err), l.Release())
 	}
 	if length <= 0 || st.Size < int64(length) {
-		return nil, errors.Join(fmt.Errorf("%s has %d bytes, %d were to be mapped", h.dir.FilePath(h.name), st.Size,
-			length), h.Release())
+		return nil, errors.Join(fmt.Errorf("mapping %d bytes of %s: the file has %d", length, l.dir.FilePath(l.name),
+			st.Size), l.Release())
 	}
-	data, err := unix.Mmap(h.fd, 0, length, prot, flags)
+	data, err := unix.Mmap(l.fd, 0, length, prot, flags)
 	if err != nil {
-		return nil, errors.Join(h.dir.explain("map", h.name, err), h.Release())
+		return nil, errors.Join(l.dir.explain("map", l.name, err), l.Release())
 	}
 	m := &Mapping{Data: data, fd: -1}
+	fd := l.fd
+	l.fd = -1 // another file may get the number
 	if !mappingCarriesLock {
-		m.fd, h.fd = h.fd, -1
-	} else if err := h.close(); err != nil { // not Release, which would unlock
+		m.fd = fd
+	} else if err := unix.Close(fd); err != nil { // without unlocking
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
 }
 
-// Close unmaps the memory and ends the hold. Data must not be touched any more.
+// Close unmaps the memory, which must not be accessed afterwards, and ends the lock.
 func (m *Mapping) Close() error {
 	err := unix.Munmap(m.Data)
 	m.Data = nil

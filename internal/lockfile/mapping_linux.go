@@ -1,4 +1,4 @@
 package lockfile
 
-// The kernel's lock goes with the open file, which a mapping keeps.
+// A lock belongs to the open file, which a mapping keeps.
 const mappingCarriesLock = true

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestAMappingKeepsTheHoldWithoutADescriptor(t *testing.T) {
+func TestMappingKeepsLockWithoutDescriptor(t *testing.T) {
 	d := openTest(t)
 	before := openFiles(t)
 	m := ok(ok(d.Publish("a", 0o600, text("whole")))(t).Map(5, false))(t)
@@ -37,7 +37,7 @@ func TestAMappingKeepsTheHoldWithoutADescriptor(t *testing.T) {
 	}
 }
 
-func TestAHoldOfOneOwnerStaysWithItsMapping(t *testing.T) {
+func TestMappingKeepsExclusiveLock(t *testing.T) {
 	d := openTest(t)
 	leave(t, d, "a", "whole")
 	m := ok(ok(d.LockExclusive("a"))(t).Map(5, true))(t)
@@ -47,7 +47,7 @@ func TestAHoldOfOneOwnerStaysWithItsMapping(t *testing.T) {
 	must(t, ok(d.LockShared("a", false))(t).Release())
 }
 
-func TestMappingsAreSharedOrPrivateAndWritableAsAskedFor(t *testing.T) {
+func TestMapAsProtectionAndFlags(t *testing.T) {
 	d := openTest(t)
 	leave(t, d, "a", "whole")
 	reader := ok(ok(d.LockShared("a", false))(t).Map(4, false))(t)
@@ -70,7 +70,7 @@ func TestMappingsAreSharedOrPrivateAndWritableAsAskedFor(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeMappedIsAnErrorAndEndsTheHold(t *testing.T) {
+func TestFailedMapReleasesLock(t *testing.T) {
 	d := openTest(t)
 	leave(t, d, "a", "whole")
 	leave(t, d, "empty", "")
@@ -80,10 +80,10 @@ func TestWhatCannotBeMappedIsAnErrorAndEndsTheHold(t *testing.T) {
 		write      bool
 		want       string
 	}{
-		{"beyond the end", "a", 6, false, "has 5 bytes, 6 were to be mapped"},
-		{"nothing", "a", 0, false, "0 were to be mapped"},
-		{"less than nothing", "a", -1, false, "-1 were to be mapped"},
-		{"an empty file", "empty", 1, false, "has 0 bytes"},
+		{"beyond the end", "a", 6, false, "mapping 6 bytes"},
+		{"nothing", "a", 0, false, "mapping 0 bytes"},
+		{"less than nothing", "a", -1, false, "mapping -1 bytes"},
+		{"an empty file", "empty", 1, false, "the file has 0"},
 		{"for writing what was opened for reading", "a", 5, true, "permission denied"},
 	} {
 		files := openFiles(t)
@@ -99,7 +99,7 @@ func TestWhatCannotBeMappedIsAnErrorAndEndsTheHold(t *testing.T) {
 	}
 }
 
-func TestThousandsOfMappedHoldsTakeNoDescriptor(t *testing.T) {
+func TestThousandsOfMappingsNeedNoDescriptor(t *testing.T) {
 	d := openTest(t)
 	files := openFiles(t)
 	var maps []*Mapping

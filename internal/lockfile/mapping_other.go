@@ -2,5 +2,5 @@
 
 package lockfile
 
-// Elsewhere a lock goes with its descriptor.
+// A lock ends with its descriptor.
 const mappingCarriesLock = false

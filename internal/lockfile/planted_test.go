@@ -92,7 +92,7 @@ func tryAll(d *Dir, name string) error {
 	return nil
 }
 
-func TestPlantedThingsAreNeitherFollowedNorTouchedNorWaitedFor(t *testing.T) {
+func TestHostileEntriesAreNotFollowed(t *testing.T) {
 	bothWays(t, func(t *testing.T) {
 		d := openTest(t)
 		before := plant(t, d.Path())
@@ -167,7 +167,7 @@ func foreign(args []string) error {
 	return nil
 }
 
-func TestAUserWithoutRightsIsToldAndTouchesNothing(t *testing.T) {
+func TestErrorsWithoutPermission(t *testing.T) {
 	needRoot(t)
 	dir := fastTemp(t)
 	root := filepath.Join(dir, "root")
@@ -196,7 +196,7 @@ func TestAUserWithoutRightsIsToldAndTouchesNothing(t *testing.T) {
 	}
 }
 
-func TestHostileContentIsNoMatter(t *testing.T) {
+func TestContentDoesNotMatter(t *testing.T) {
 	// A sweep reads nothing, and a name may hold anything but a slash.
 	d := openTest(t)
 	for _, name := range []string{" ", "-rf", ".new-", ".new-x", "a\nb", string(bytes.Repeat([]byte("x"), 255)),

@@ -6,99 +6,69 @@ import (
 	"crypto/rand"
 	"errors"
 	"io/fs"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
+	"leat/internal/tempfile"
 )
 
-// newPrefix begins the names of files that are being written where the file system has no unnamed
-// ones. A killed writer's is swept like any other.
-const newPrefix = ".new-"
+// TempPrefix starts the hidden names of unfinished files on file systems that have no files without
+// names. Sweep removes those of killed processes.
+const TempPrefix = ".new-"
 
-// Publish makes a file that appears under name complete and held by the caller (shared). fill
-// writes it, through a descriptor that stays Publish's; a kill before the end leaves nothing that a
-// sweep does not remove. A name that is taken, also by a file that nobody holds, is fs.ErrExist; of
-// those who publish one name at the same time, one succeeds.
-func (d *Dir) Publish(name string, perm uint32, fill func(fd int) error) (*Lock, error) {
-	for {
-		h, err := d.publish(name, perm, fill)
-		// A sweeper took the file before it was locked, which can only happen to one that has a
-		// name while it is written.
-		if !errors.Is(err, errSwept) {
-			return h, err
-		}
-	}
+// CreateTemp creates an unfinished file in the directory, locked shared, which is not swept.
+func (d *Dir) CreateTemp(perm uint32) (*tempfile.Locked, error) {
+	return tempfile.CreateLocked(d.fd, &tempfile.LockedOptions{
+		Perm:       perm,
+		HiddenName: func() string { return TempPrefix + rand.Text() },
+		Lock: func(fd int) (bool, error) {
+			err := flock(fd, unix.LOCK_SH|unix.LOCK_NB)
+			if errors.Is(err, unix.EWOULDBLOCK) {
+				return false, nil
+			}
+			return err == nil, err
+		},
+		Close: release,
+	})
 }
 
-var errSwept = errors.New("swept while it was made")
-
-func (d *Dir) publish(name string, perm uint32, fill func(fd int) error) (_ *Lock, err error) {
-	temp := ""
-	fd, err := d.unnamed(perm)
-	if errors.Is(err, errors.ErrUnsupported) {
-		temp = newPrefix + rand.Text()
-		fd, err = openat(d.fd, temp, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, perm)
-	}
+// Publish creates a file that is complete and locked (shared) when it appears. fill writes it
+// through a descriptor that Publish keeps. After a kill nothing is left that a sweep does not
+// remove. If the name is taken, by a file that nobody has locked too, the error is fs.ErrExist; of
+// several processes that publish one name at the same time, one succeeds.
+func (d *Dir) Publish(name string, perm uint32, fill func(fd int) error) (*Lock, error) {
+	f, err := d.CreateTemp(perm)
 	if err != nil {
 		return nil, d.explain("create", name, err)
 	}
-	defer func() {
-		if temp != "" {
-			_ = unix.Unlinkat(d.fd, temp, 0)
-		}
-		if err != nil {
-			unix.Close(fd)
-		}
-	}()
-	fault.Point("lockfile.created")
-	// Before the name, so that no sweep comes between.
-	if err := flock(fd, unix.LOCK_SH|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, errSwept
-	} else if err != nil {
-		return nil, d.explain("lock", name, err)
-	}
-	fault.Point("lockfile.locked")
+	l := &Lock{dir: d, name: name, fd: f.FD}
 	var st unix.Stat_t
-	if err := unix.Fchmod(fd, perm); err != nil { // whatever the umask
-		return nil, d.explain("chmod", name, err)
+	if err := unix.Fstat(l.fd, &st); err != nil {
+		return nil, errors.Join(d.explain("stat", name, err), f.Discard())
 	}
-	if err := unix.Fstat(fd, &st); err != nil {
-		return nil, d.explain("stat", name, err)
-	}
-	if temp != "" && st.Nlink == 0 {
-		return nil, errSwept
-	}
+	l.id = idOf(&st)
 	if fill != nil {
-		if err := fill(fd); err != nil {
-			return nil, err
+		if err := fill(l.fd); err != nil {
+			return nil, errors.Join(err, f.Discard())
 		}
 	}
 	fault.Point("lockfile.filled")
-	if temp != "" {
-		err = unix.Linkat(d.fd, temp, d.fd, name, 0)
-	} else {
-		err = linkUnnamed(fd, d.fd, name)
+	if err := f.Publish(name); err != nil {
+		return nil, errors.Join(d.explain("name", name, err), f.Discard())
 	}
-	if err != nil {
-		return nil, d.explain("name", name, err)
-	}
-	fault.Point("lockfile.linked")
-	return &Lock{dir: d, name: name, fd: fd, id: idOf(&st)}, nil
+	return l, nil
 }
 
-// Join shares the file of that name, or publishes it where there is none; created tells which.
-func (d *Dir) LockOrPublish(name string, perm uint32, fill func(fd int) error) (h *Lock, created bool, err error) {
+// LockOrPublish is LockShared for writing, or Publish where the file does not exist; created
+// reports which.
+func (d *Dir) LockOrPublish(name string, perm uint32, fill func(fd int) error) (l *Lock, created bool, err error) {
 	for {
-		if h, err = d.LockShared(name, true); !errors.Is(err, fs.ErrNotExist) {
-			return h, false, err
+		if l, err = d.LockShared(name, true); !errors.Is(err, fs.ErrNotExist) {
+			return l, false, err
 		}
-		if h, err = d.Publish(name, perm, fill); !errors.Is(err, fs.ErrExist) {
-			return h, err == nil, err
+		if l, err = d.Publish(name, perm, fill); !errors.Is(err, fs.ErrExist) {
+			return l, err == nil, err
 		}
 	}
 }
-
-// File is where a name lies.
-func (d *Dir) FilePath(name string) string { return filepath.Join(d.path, name) }

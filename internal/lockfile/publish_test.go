@@ -18,7 +18,7 @@ import (
 	"leat/internal/fault"
 )
 
-func TestAPublishedFileAppearsCompleteHeldAndWithItsMode(t *testing.T) {
+func TestPublishedFileAppearsCompleteAndLocked(t *testing.T) {
 	bothWays(t, func(t *testing.T) {
 		d := openTest(t)
 		old := unix.Umask(0o777)
@@ -67,7 +67,7 @@ func TestAPublishedFileAppearsCompleteHeldAndWithItsMode(t *testing.T) {
 	})
 }
 
-func TestATakenNameIsAnErrorAndItsFileStays(t *testing.T) {
+func TestPublishRefusesTakenName(t *testing.T) {
 	bothWays(t, func(t *testing.T) {
 		d := openTest(t)
 		leave(t, d, "a", "old")
@@ -79,7 +79,7 @@ func TestATakenNameIsAnErrorAndItsFileStays(t *testing.T) {
 	})
 }
 
-func TestAFailedFillLeavesNothing(t *testing.T) {
+func TestFailedFillLeavesNothing(t *testing.T) {
 	bothWays(t, func(t *testing.T) {
 		d := openTest(t)
 		full := errors.New("no room")
@@ -104,7 +104,7 @@ func openFiles(t testing.TB) int {
 	return len(entries)
 }
 
-func TestOfThoseWhoPublishOneNameOneSucceeds(t *testing.T) {
+func TestOnePublisherOfANameSucceeds(t *testing.T) {
 	bothWays(t, func(t *testing.T) {
 		d := openTest(t)
 		for round := range 100 {
@@ -138,13 +138,13 @@ func TestOfThoseWhoPublishOneNameOneSucceeds(t *testing.T) {
 	})
 }
 
-func TestAHiddenFileThatIsSweptBeforeItIsLockedIsMadeAgain(t *testing.T) {
-	for _, point := range []string{"lockfile.created", "lockfile.locked"} {
+func TestHiddenFileSweptBeforeLockIsCreatedAgain(t *testing.T) {
+	for _, point := range []string{"tempfile.created", "tempfile.locked"} {
 		d := openTest(t)
 		calls, swept, filled := 0, 0, 0
 		fault.Set(func(at string) error {
 			switch at {
-			case "lockfile.no O_TMPFILE":
+			case "tempfile.no O_TMPFILE":
 				return errors.New("not here")
 			case point:
 				calls++
@@ -168,7 +168,7 @@ func TestAHiddenFileThatIsSweptBeforeItIsLockedIsMadeAgain(t *testing.T) {
 		h, err := d.Publish("a", 0o600, func(fd int) error { filled++; return text("whole")(fd) })
 		fault.Set(nil)
 		must(t, err)
-		wantSwept := map[string]int{"lockfile.created": 3, "lockfile.locked": 0}[point]
+		wantSwept := map[string]int{"tempfile.created": 3, "tempfile.locked": 0}[point]
 		if swept != wantSwept || filled != 1 {
 			t.Errorf("%s: swept %d times, not %d; filled %d times", point, swept, wantSwept, filled)
 		}
@@ -179,14 +179,14 @@ func TestAHiddenFileThatIsSweptBeforeItIsLockedIsMadeAgain(t *testing.T) {
 	}
 }
 
-func TestAHiddenFileThatASweeperHoldsIsMadeAgain(t *testing.T) {
+func TestHiddenFileLockedBySweepIsCreatedAgain(t *testing.T) {
 	d := openTest(t)
 	var sweeper *Lock
 	fault.Set(func(at string) error {
 		switch at {
-		case "lockfile.no O_TMPFILE":
+		case "tempfile.no O_TMPFILE":
 			return errors.New("not here")
-		case "lockfile.created":
+		case "tempfile.created":
 			if sweeper == nil {
 				sweeper = ok(d.LockExclusive(names(t, d)[0]))(t)
 			}
@@ -206,7 +206,7 @@ func TestAHiddenFileThatASweeperHoldsIsMadeAgain(t *testing.T) {
 	}
 }
 
-func TestASweeperThatMeetsAWriterTakingItsHiddenFileBackSaysNothing(t *testing.T) {
+func TestSweepIgnoresFileRemovedByItsWriter(t *testing.T) {
 	d := openTest(t)
 	leave(t, d, ".new-x", "")
 	removed, err := d.SweepWith(".new-x", func(int) error { return d.Remove(".new-x") })
@@ -215,7 +215,7 @@ func TestASweeperThatMeetsAWriterTakingItsHiddenFileBackSaysNothing(t *testing.T
 	}
 }
 
-func TestJoinTellsWhoCreated(t *testing.T) {
+func TestLockOrPublishReportsCreation(t *testing.T) {
 	bothWays(t, func(t *testing.T) {
 		d := openTest(t)
 		h1, created, err := d.LockOrPublish("a", 0o600, text("first"))
@@ -239,7 +239,7 @@ func TestJoinTellsWhoCreated(t *testing.T) {
 	})
 }
 
-func TestThoseWhoJoinAtTheSameTimeHaveOneFile(t *testing.T) {
+func TestConcurrentLockOrPublishCreateOneFile(t *testing.T) {
 	bothWays(t, func(t *testing.T) {
 		d := openTest(t)
 		for round := range 100 {

@@ -8,35 +8,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mode is how a range is locked.
+// Mode is the kind of lock on a range.
 type Mode int
 
-// What [Ranges.Probe] finds.
+// Modes of locks.
 const (
 	Free  Mode = iota
-	Read       // at least one other reads it
-	Write      // another has it alone
+	Read       // shared
+	Write      // exclusive
 )
 
-// Ranges are locks on numbers from 0 to 1<<63-1: on byte ranges of an empty file. All that one
-// Ranges takes belongs to it together: its own ranges never stand in its way, those of another
-// Ranges do, in this process or any other (Linux's open file description locks). They end with
-// Close or the process. A Ranges is safe for concurrent use, but does not keep goroutines apart.
+// Ranges are locks on numbers from 0 to 1<<63-1: on byte ranges of an empty file. The locks of one
+// Ranges never conflict with each other, but with those of any other Ranges in this process or
+// another (Linux's open file description locks). They end with Close or the process. A Ranges is
+// safe for concurrent use, but does not exclude goroutines from each other.
 type Ranges struct {
 	path string
 	fd   int
 	id   ID
 }
 
-// OpenRanges opens the file of that name for locks, making it (0600) where it is missing. Nobody
-// holds it: it must lie in a folder that is never swept. A hold would cost each one who opens it a
-// look at the holds of all others, as the kernel keeps them in a list.
+// OpenRanges opens the file of that name for locks on ranges, and creates it (0600) if it is
+// missing. It takes no lock on the file, which must be in a directory that is never swept: the
+// kernel keeps a file's locks in a list, so each open would cost a walk over all of them.
 func (d *Dir) OpenRanges(name string) (*Ranges, error) {
 	const flags = unix.O_RDWR | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK
 	fd, err := openat(d.fd, name, flags, 0o600)
-	if errors.Is(err, unix.EACCES) && d.ownEmpty(name) {
-		// Made under an umask that takes the owner's rights, by a process that was killed before it
-		// mended that.
+	if errors.Is(err, unix.EACCES) && d.isOwnEmpty(name) {
+		// Created under an umask that removes the user's rights, by a process that was killed before
+		// it restored them.
 		if err = unix.Fchmodat(d.fd, name, 0o600, unix.AT_SYMLINK_NOFOLLOW); err == nil {
 			fd, err = openat(d.fd, name, flags, 0o600)
 		}
@@ -44,7 +44,7 @@ func (d *Dir) OpenRanges(name string) (*Ranges, error) {
 	if err != nil {
 		return nil, d.explain("open", name, err)
 	}
-	st, err := d.own(fd, name)
+	st, err := d.checkOwn(fd, name)
 	if err == nil && st.Mode&0o777 != 0o600 {
 		err = unix.Fchmod(fd, 0o600)
 	}
@@ -55,8 +55,8 @@ func (d *Dir) OpenRanges(name string) (*Ranges, error) {
 	return &Ranges{path: d.FilePath(name), fd: fd, id: idOf(st)}, nil
 }
 
-// Probe tells how the numbers of the file of that name are held, without holding the file. A name
-// that is not there is fs.ErrNotExist.
+// Probe returns the strongest lock on any of n numbers from first of the file of that name. It
+// takes no lock. A missing file is fs.ErrNotExist.
 func (d *Dir) Probe(name string, first, n int64) (Mode, error) {
 	fd, err := openat(d.fd, name, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -66,15 +66,14 @@ func (d *Dir) Probe(name string, first, n int64) (Mode, error) {
 	return (&Ranges{path: d.FilePath(name), fd: fd}).Probe(first, n)
 }
 
-// Ranges returns locks on the numbers of a file that is open as fd, which may have no name yet, and
-// stays the caller's. They are of a description of their own: they end with the Ranges, not with
-// fd.
+// Ranges returns locks on the ranges of an open file, which may not have its name yet. They belong
+// to a descriptor of their own and end with the Ranges; fd stays the caller's.
 func (d *Dir) Ranges(fd int, name string) (*Ranges, error) {
 	again, err := reopen(fd)
 	if err != nil {
 		return nil, d.explain("open", name, err)
 	}
-	st, err := d.own(again, name)
+	st, err := d.checkOwn(again, name)
 	if err != nil {
 		unix.Close(again)
 		return nil, err
@@ -82,17 +81,17 @@ func (d *Dir) Ranges(fd int, name string) (*Ranges, error) {
 	return &Ranges{path: d.FilePath(name), fd: again, id: idOf(st)}, nil
 }
 
-// Gone reports whether the file was removed: those who come now lock another one.
+// Gone reports whether the file was removed: processes that open it now lock another file.
 func (r *Ranges) Gone() bool {
 	var st unix.Stat_t
 	return unix.Fstat(r.fd, &st) != nil || st.Nlink == 0
 }
 
-// Close ends all of its locks.
+// Close ends all locks of r.
 func (r *Ranges) Close() error {
-	// Closing is not enough: a child that is being started has the descriptor too, until its exec.
-	_ = r.lock(Free, 0, 0) // 0 numbers are all
+	// Closing alone is not enough: until its exec, a child being started has the descriptor too.
+	_ = r.lock(Free, 0, 0) // length 0: all numbers
 	err := unix.Close(r.fd)
-	r.fd = -1 // the number may be another file's soon
+	r.fd = -1 // another file may get the number
 	return err
 }

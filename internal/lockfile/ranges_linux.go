@@ -9,11 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Try locks n numbers from first, as Read or Write, without waiting; it reports false where
-// another's lock stands in the way. A range that this Ranges holds in the other mode changes its
-// mode, in one step. Free unlocks.
+// Try locks n numbers from first without waiting; it reports false if another lock conflicts. The
+// mode of numbers that r has locked already changes in one step. Free unlocks.
 func (r *Ranges) Try(mode Mode, first, n int64) (bool, error) {
-	if err := r.valid(first, n); err != nil {
+	if err := r.checkRange(first, n); err != nil {
 		return false, err
 	}
 	err := r.lock(mode, first, n)
@@ -23,10 +22,10 @@ func (r *Ranges) Try(mode Mode, first, n int64) (bool, error) {
 	return err == nil, err
 }
 
-// Probe tells how others hold any of n numbers from first: Write if one is held so. It takes
-// nothing, so that it never stands in anyone's way.
+// Probe returns the strongest lock of others on any of n numbers from first. It takes no lock, so
+// it never makes another process fail.
 func (r *Ranges) Probe(first, n int64) (Mode, error) {
-	if err := r.valid(first, n); err != nil {
+	if err := r.checkRange(first, n); err != nil {
 		return Free, err
 	}
 	lk := unix.Flock_t{Type: unix.F_WRLCK, Start: first, Len: n}
@@ -39,8 +38,8 @@ func (r *Ranges) Probe(first, n int64) (Mode, error) {
 	case unix.F_WRLCK:
 		return Write, nil
 	}
-	// The kernel tells of the first lock that stands in the way of writing; that which stands in
-	// the way of reading is a writer's.
+	// The kernel returned the first lock that conflicts with writing. Only an exclusive lock
+	// conflicts with reading.
 	lk = unix.Flock_t{Type: unix.F_RDLCK, Start: first, Len: n}
 	if err := r.fcntl(unix.F_OFD_GETLK, &lk); err != nil {
 		return Free, err
@@ -51,11 +50,11 @@ func (r *Ranges) Probe(first, n int64) (Mode, error) {
 	return Read, nil
 }
 
-// valid refuses what the kernel takes for something else: no numbers are all of them, a negative
-// count goes backwards.
-func (r *Ranges) valid(first, n int64) error {
+// checkRange refuses ranges to which the kernel gives another meaning: length 0 is the rest of the
+// file, and a negative length ends at first.
+func (r *Ranges) checkRange(first, n int64) error {
 	if first < 0 || n < 1 || n-1 > math.MaxInt64-first {
-		return fmt.Errorf("locking in %s: %d numbers from %d", r.path, n, first)
+		return fmt.Errorf("locking %s: %d numbers from %d are not a range", r.path, n, first)
 	}
 	return nil
 }
@@ -74,11 +73,11 @@ func (r *Ranges) fcntl(cmd int, lk *unix.Flock_t) error {
 		case err == nil, errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EACCES):
 			return err
 		}
-		return fmt.Errorf("locking in %s: %w", r.path, err)
+		return fmt.Errorf("locking %s: %w", r.path, err)
 	}
 }
 
-// reopen opens what fd is open for once more.
+// reopen opens the file of a descriptor again.
 func reopen(fd int) (int, error) {
 	return openat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), unix.O_RDWR|unix.O_CLOEXEC, 0)
 }

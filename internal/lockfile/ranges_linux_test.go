@@ -43,7 +43,7 @@ func probe(t testing.TB, r *Ranges, first, n int64, want Mode) {
 	}
 }
 
-func TestRangesConflictWithOthersAndNotWithTheirOwn(t *testing.T) {
+func TestRangesConflictWithOtherRangesOnly(t *testing.T) {
 	rs := openRanges(t, openTest(t), 3)
 	a, b, c := rs[0], rs[1], rs[2]
 	try(t, a, Write, 10, 10, true)
@@ -73,7 +73,7 @@ func TestRangesConflictWithOthersAndNotWithTheirOwn(t *testing.T) {
 	probe(t, c, 24, 1, Write)
 }
 
-func TestALockThatCannotChangeItsModeStaysAsItIs(t *testing.T) {
+func TestFailedModeChangeKeepsLock(t *testing.T) {
 	rs := openRanges(t, openTest(t), 3)
 	a, b, c := rs[0], rs[1], rs[2]
 	try(t, a, Read, 5, 1, true)
@@ -86,7 +86,7 @@ func TestALockThatCannotChangeItsModeStaysAsItIs(t *testing.T) {
 	probe(t, c, 5, 1, Write)
 }
 
-func TestALockChangesItsModeInOneStepThatNobodyComesBetween(t *testing.T) {
+func TestModeChangeIsAtomic(t *testing.T) {
 	dir := fastTemp(t)
 	d := openAgain(t, filepath.Join(dir, "leat"))
 	rs := openRanges(t, d, 2)
@@ -132,7 +132,7 @@ func TestALockChangesItsModeInOneStepThatNobodyComesBetween(t *testing.T) {
 	}
 }
 
-func TestProbingTakesNothing(t *testing.T) {
+func TestProbeTakesNoLock(t *testing.T) {
 	rs := openRanges(t, openTest(t), 3)
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
@@ -170,7 +170,7 @@ func TestProbingTakesNothing(t *testing.T) {
 	}
 }
 
-func TestLocksEndWithCloseAndOnlyThoseOfTheirRanges(t *testing.T) {
+func TestCloseEndsOnlyOwnLocks(t *testing.T) {
 	d := openTest(t)
 	rs := openRanges(t, d, 2)
 	try(t, rs[0], Write, 0, 10, true)
@@ -184,7 +184,7 @@ func TestLocksEndWithCloseAndOnlyThoseOfTheirRanges(t *testing.T) {
 	wantErr(t, err, unix.EBADF)
 }
 
-func TestProgramsStartedMeanwhileDoNotKeepLocks(t *testing.T) {
+func TestChildProcessesDoNotKeepRangeLocks(t *testing.T) {
 	d := openTest(t)
 	startChildren(t)
 	rounds := 20000
@@ -203,7 +203,7 @@ func TestProgramsStartedMeanwhileDoNotKeepLocks(t *testing.T) {
 	}
 }
 
-func TestNoDescriptorGoesToOtherPrograms(t *testing.T) {
+func TestDescriptorsAreCloseOnExec(t *testing.T) {
 	bothWays(t, func(t *testing.T) {
 		d := openTest(t)
 		leave(t, d, "a", "whole")
@@ -234,7 +234,7 @@ func TestNoDescriptorGoesToOtherPrograms(t *testing.T) {
 	})
 }
 
-func TestNumbersGoToTheLargestOne(t *testing.T) {
+func TestRangesUpToMaxInt64(t *testing.T) {
 	rs := openRanges(t, openTest(t), 2)
 	try(t, rs[0], Write, math.MaxInt64, 1, true)
 	try(t, rs[0], Write, 0, 1, true)
@@ -256,7 +256,7 @@ func TestNumbersGoToTheLargestOne(t *testing.T) {
 	probe(t, rs[1], 0, 1, Write) // nothing was freed
 }
 
-func TestAKilledProcessHasNoLocks(t *testing.T) {
+func TestKilledProcessReleasesRangeLocks(t *testing.T) {
 	dir := fastTemp(t)
 	d := openAgain(t, filepath.Join(dir, "leat"))
 	c := proctest.New("ranges", dir).Start(t)
@@ -271,7 +271,7 @@ func TestAKilledProcessHasNoLocks(t *testing.T) {
 	awaitKilled(t, c)
 }
 
-func TestAFileOfLocksIsEmptyAndPrivate(t *testing.T) {
+func TestOpenRangesCreatesEmptyPrivateFile(t *testing.T) {
 	d := openTest(t)
 	r1 := ok(d.OpenRanges("locks"))(t)
 	r2 := ok(d.OpenRanges("locks"))(t)
@@ -285,7 +285,7 @@ func TestAFileOfLocksIsEmptyAndPrivate(t *testing.T) {
 	must(t, r2.Close())
 }
 
-func TestRemovedLocksAreGone(t *testing.T) {
+func TestRemovedRangesAreGone(t *testing.T) {
 	d := openTest(t)
 	r := openRanges(t, d, 1)[0]
 	try(t, r, Write, 0, 1, true)
@@ -303,7 +303,7 @@ func TestRemovedLocksAreGone(t *testing.T) {
 	}
 }
 
-func TestLocksOfAFileThatIsOpenEndWithThemAndNotWithIt(t *testing.T) {
+func TestRangesOfOpenFileEndWithThem(t *testing.T) {
 	bothWays(t, func(t *testing.T) {
 		d := openTest(t)
 		var mine *Ranges
@@ -340,7 +340,7 @@ func TestLocksOfAFileThatIsOpenEndWithThemAndNotWithIt(t *testing.T) {
 	})
 }
 
-func TestOneRangesMayBeUsedByManyGoroutines(t *testing.T) {
+func TestRangesAreSafeForConcurrentUse(t *testing.T) {
 	rs := openRanges(t, openTest(t), 2)
 	var wg sync.WaitGroup
 	for i := range int64(8) {
@@ -361,7 +361,7 @@ func TestOneRangesMayBeUsedByManyGoroutines(t *testing.T) {
 	probe(t, rs[1], 0, 100, Free)
 }
 
-func TestAFileOfLocksThatAnUmaskTookTheRightsOfIsMended(t *testing.T) {
+func TestOpenRangesRestoresRights(t *testing.T) {
 	d := openTest(t)
 	old := unix.Umask(0o777)
 	r, err := d.OpenRanges("locks")

@@ -7,12 +7,12 @@ import (
 	"fmt"
 )
 
-// Try is for Linux, whose locks belong to open files.
+// Try is supported on Linux only, whose locks belong to open files.
 func (r *Ranges) Try(Mode, int64, int64) (bool, error) {
 	return false, fmt.Errorf("locks on ranges: %w", errors.ErrUnsupported)
 }
 
-// Probe is for Linux.
+// Probe is supported on Linux only.
 func (r *Ranges) Probe(int64, int64) (Mode, error) {
 	return Free, fmt.Errorf("locks on ranges: %w", errors.ErrUnsupported)
 }

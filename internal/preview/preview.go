@@ -10,7 +10,7 @@ import (
 	"math"
 	"slices"
 
-	"leat/internal/publish"
+	"leat/internal/tempfile"
 	"leat/ndarray"
 	"leat/raster"
 )
@@ -36,7 +36,7 @@ func Write(ctx context.Context, path string, src raster.Source, side int) (err e
 	if err != nil {
 		return err
 	}
-	f, err := publish.Create(path, 0o666)
+	f, err := tempfile.Create(path, 0o666)
 	if err != nil {
 		return fmt.Errorf("preview: %w", err)
 	}

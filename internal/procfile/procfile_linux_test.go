@@ -40,7 +40,7 @@ func lend(t *testing.T, f *os.File) *exec.Cmd {
 	return cmd
 }
 
-func TestAFileOfAnotherProcessIsReachedEvenWithoutAName(t *testing.T) {
+func TestOpenUnnamedFileOfAnotherProcess(t *testing.T) {
 	f := create(t, "content")
 	must(t, os.Remove(f.Name()))
 	cmd := lend(t, f)
@@ -59,7 +59,7 @@ func TestAFileOfAnotherProcessIsReachedEvenWithoutAName(t *testing.T) {
 	must(t, unix.Close(fd))
 }
 
-func TestAReopenedFileHasLocksOfItsOwn(t *testing.T) {
+func TestReopenedFileHasItsOwnLocks(t *testing.T) {
 	f := create(t, "")
 	fd, err := Reopen(int(f.Fd()), unix.O_RDWR)
 	must(t, err)
@@ -73,7 +73,7 @@ func TestAReopenedFileHasLocksOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestAnEndedProcessAClosedDescriptorAndNonsenseAreGone(t *testing.T) {
+func TestErrGone(t *testing.T) {
 	f := create(t, "")
 	cmd := lend(t, f)
 	pid := cmd.Process.Pid
@@ -87,7 +87,7 @@ func TestAnEndedProcessAClosedDescriptorAndNonsenseAreGone(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoRegularFileIsNotOpened(t *testing.T) {
+func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	dir := t.TempDir()
 	must(t, unix.Mkfifo(filepath.Join(dir, "fifo"), 0o600))
 	fifo, err := unix.Open(filepath.Join(dir, "fifo"), unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
@@ -110,7 +110,7 @@ func TestWhatIsNoRegularFileIsNotOpened(t *testing.T) {
 	}
 }
 
-func TestAnotherUsersFileIsForeign(t *testing.T) {
+func TestErrForeign(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make things that belong to others")
 	}
@@ -121,7 +121,7 @@ func TestAnotherUsersFileIsForeign(t *testing.T) {
 	}
 }
 
-func TestTheBootIDStaysAndIsNotZero(t *testing.T) {
+func TestBootIDIsConstant(t *testing.T) {
 	a, err := BootID()
 	must(t, err)
 	b, err := BootID()

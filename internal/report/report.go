@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"leat/internal/preview"
-	"leat/internal/publish"
+	"leat/internal/tempfile"
 	"leat/timing"
 )
 
@@ -81,7 +81,7 @@ const PreviewSide = 760
 
 // Write writes the page to path; it appears whole or not at all.
 func (r *Report) Write(path string) error {
-	f, err := publish.Create(path, 0o666)
+	f, err := tempfile.Create(path, 0o666)
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestNamesAreQuotedWhereATerminalWouldActOnThem(t *testing.T) {
+func TestControlCharactersInNamesAreQuoted(t *testing.T) {
 	for _, test := range []struct{ name, want string }{
 		{"", ""},
 		{"s3://bucket/scene 1.tif", "s3://bucket/scene 1.tif"},
@@ -31,7 +31,7 @@ func TestNamesAreQuotedWhereATerminalWouldActOnThem(t *testing.T) {
 	}
 }
 
-func TestTextsKeepTheirLines(t *testing.T) {
+func TestTextKeepsLines(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"", ""},
 		{"Traceback:\n\tline 1\r\n", "Traceback:\n\tline 1\n"},
@@ -46,7 +46,7 @@ func TestTextsKeepTheirLines(t *testing.T) {
 	}
 }
 
-func FuzzNothingThatATerminalActsOnGetsThrough(f *testing.F) {
+func FuzzNoControlCharacters(f *testing.F) {
 	f.Add("a\x1b[2J\n\xff\u202e\ufffd\"")
 	f.Fuzz(func(t *testing.T, s string) {
 		name, text := Name(s), Text(s)

@@ -5,7 +5,7 @@ import (
 	"hash/crc32"
 	"path/filepath"
 
-	"leat/internal/publish"
+	"leat/internal/tempfile"
 )
 
 // Target is an output whose records a spool collects.
@@ -29,11 +29,11 @@ func (t *Target) SpoolPath() string {
 		return t.LockPath()
 	}
 	sum := fmt.Sprintf(".%08x", crc32.Checksum([]byte(t.Path), castagnoli))
-	return publish.HiddenName(filepath.Join(t.TempDir, filepath.Base(t.Path)), sum+suffix)
+	return tempfile.HiddenName(filepath.Join(t.TempDir, filepath.Base(t.Path)), sum+suffix)
 }
 
 // LockPath returns the path of the file next to the output that a run locks: the spool itself or,
 // if that is in a TempDir, an empty file.
-func (t *Target) LockPath() string { return publish.HiddenName(t.Path, suffix) }
+func (t *Target) LockPath() string { return tempfile.HiddenName(t.Path, suffix) }
 
 const suffix = ".leat-part"

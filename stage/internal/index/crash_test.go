@@ -28,7 +28,7 @@ var points = []struct {
 	{"index.reserved", 12}, {"index.publishing", 10},
 	{"index.linked", 10}, {"index.published", 10}, {"index.marked", 3}, {"index.freed", 6}, {"index.unlinked", 6},
 	{"index.releasing", 2},
-	{"test.writing", 11}, {"test.removed", 8}, {"lockfile.linked", 1}, {"lockfile.last", 1}, {"lockfile.left", 1},
+	{"test.writing", 11}, {"test.removed", 8}, {"tempfile.linked", 1}, {"lockfile.last", 1}, {"lockfile.left", 1},
 }
 
 // walk does everything once, in a fixed order.

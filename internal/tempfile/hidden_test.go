@@ -1,4 +1,4 @@
-package publish
+package tempfile
 
 import (
 	"os"
@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestNamesOfAnyLengthHaveHiddenOnesOfTheirOwn(t *testing.T) {
+func TestHiddenNamesAreUnique(t *testing.T) {
 	seen := map[string]string{}
 	for _, unit := range []string{"a", "ä", "語", "\xff"} {
 		for n := 1; n*len(unit) <= maxName; n++ {
@@ -38,14 +38,14 @@ func TestNamesOfAnyLengthHaveHiddenOnesOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestFilesOfTheLongestNamesArePublished(t *testing.T) {
+func TestCommitOfLongNames(t *testing.T) {
 	dir := t.TempDir()
 	for _, unit := range []string{"x", "語"} {
 		name := strings.Repeat(unit, 250/len(unit))
 		name += strings.Repeat("y", 251-len(name)) + ".tif"
 		for i, commit := range []func(f *File) error{(*File).Commit, (*File).Commit,
 			func(f *File) error {
-				path, err := f.CommitBeside(func(string) bool { return false })
+				path, err := f.CommitNumbered(func(string) bool { return false })
 				if base := filepath.Base(path); err == nil && (len(base) > maxName || !strings.HasSuffix(base,
 					"-2.tif") || !utf8.ValidString(base)) {
 					t.Errorf("published as %q", base)

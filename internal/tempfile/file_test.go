@@ -1,4 +1,4 @@
-package publish
+package tempfile
 
 import (
 	"errors"
@@ -14,10 +14,10 @@ import (
 
 // TestMain re-executes the test as a process that can be killed.
 func TestMain(m *testing.M) {
-	if path := os.Getenv("PUBLISH_TEST_KILLED"); path != "" {
+	if path := os.Getenv("TEMPFILE_TEST_KILLED"); path != "" {
 		f, err := Create(path, 0o666)
-		if err == nil && os.Getenv("PUBLISH_TEST_STEP") == "named" {
-			err = link(f.File, hiddenName(path))
+		if err == nil && os.Getenv("TEMPFILE_TEST_STEP") == "named" {
+			err = linkOver(f.File, hiddenName(path))
 		}
 		if err == nil {
 			_, err = f.WriteString("half")
@@ -67,7 +67,7 @@ func holds(t *testing.T, dir string, want map[string]string) {
 	}
 }
 
-func TestAFileAppearsUnderItsNameOnlyWhenItIsCommitted(t *testing.T) {
+func TestCommitPublishesFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out.tif")
 	publish(t, path, "old")
@@ -94,7 +94,7 @@ func TestAFileAppearsUnderItsNameOnlyWhenItIsCommitted(t *testing.T) {
 	holds(t, dir, map[string]string{"out.tif": "new"})
 }
 
-func TestAnAbortedFileLeavesTheOldOneAndNoTrace(t *testing.T) {
+func TestAbortKeepsOldFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out.tif")
 	publish(t, path, "old")
@@ -111,13 +111,13 @@ func TestAnAbortedFileLeavesTheOldOneAndNoTrace(t *testing.T) {
 	holds(t, dir, map[string]string{"out.tif": "old"})
 }
 
-func TestAKilledRunLeavesTheOldFileAndTheNextOneReplacesWhatItLeft(t *testing.T) {
+func TestKilledProcessKeepsOldFile(t *testing.T) {
 	for _, step := range []string{"written", "named"} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "out.tif")
 		publish(t, path, "old")
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), "PUBLISH_TEST_KILLED="+path, "PUBLISH_TEST_STEP="+step)
+		cmd.Env = append(os.Environ(), "TEMPFILE_TEST_KILLED="+path, "TEMPFILE_TEST_STEP="+step)
 		out, err := cmd.CombinedOutput()
 		if err == nil || len(out) > 0 {
 			t.Skipf("this file system has no unnamed files, or the process was not killed: %s %v", out, err)
@@ -130,7 +130,7 @@ func TestAKilledRunLeavesTheOldFileAndTheNextOneReplacesWhatItLeft(t *testing.T)
 	}
 }
 
-func TestFilesUnderAHiddenNameArePublishedAlike(t *testing.T) {
+func TestFilesWithHiddenName(t *testing.T) {
 	// As on file systems that have no unnamed files.
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out.tif")
@@ -166,7 +166,7 @@ func TestFilesUnderAHiddenNameArePublishedAlike(t *testing.T) {
 	holds(t, dir, map[string]string{"out.tif": "newer"})
 }
 
-func TestPermissionsAreTheUmasksOrThoseOfTheFileReplaced(t *testing.T) {
+func TestPermissionsOfPublishedFile(t *testing.T) {
 	mask := syscall.Umask(0o027)
 	defer syscall.Umask(mask)
 	path := filepath.Join(t.TempDir(), "out.tif")
@@ -190,7 +190,7 @@ func TestPermissionsAreTheUmasksOrThoseOfTheFileReplaced(t *testing.T) {
 	}
 }
 
-func TestASymbolicLinkStaysAndItsTargetIsReplaced(t *testing.T) {
+func TestCommitReplacesTargetOfLink(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "big"), 0o777); err != nil {
 		t.Fatal(err)
@@ -208,14 +208,14 @@ func TestASymbolicLinkStaysAndItsTargetIsReplaced(t *testing.T) {
 	}
 }
 
-func TestVeryLongNamesArePublished(t *testing.T) {
+func TestNameOfMaximumLength(t *testing.T) {
 	dir := t.TempDir()
 	name := strings.Repeat("n", 255)
 	publish(t, filepath.Join(dir, name), "x")
 	holds(t, dir, map[string]string{name: "x"})
 }
 
-func TestWhatCannotBePublishedIsRefusedWithTheRemedy(t *testing.T) {
+func TestCreateErrors(t *testing.T) {
 	dir := t.TempDir()
 	publish(t, filepath.Join(dir, "file"), "x")
 	if err := os.Mkdir(filepath.Join(dir, "locked"), 0o555); err != nil {
@@ -223,15 +223,15 @@ func TestWhatCannotBePublishedIsRefusedWithTheRemedy(t *testing.T) {
 	}
 	cases := []struct{ path, want string }{
 		{"", "no file name"},
-		{dir, "is a directory, not a file"},
-		{filepath.Join(dir, "new") + "/", "names a folder"},
-		{filepath.Join(dir, "no", "such.tif"), "no does not exist: create it first"},
-		{filepath.Join(dir, "file", "x.tif"), "file is not a folder"},
-		{filepath.Join(dir, strings.Repeat("n", 256)), "give a shorter one"},
+		{dir, "is a directory; expected a file"},
+		{filepath.Join(dir, "new") + "/", "names a directory"},
+		{filepath.Join(dir, "no", "such.tif"), "no does not exist"},
+		{filepath.Join(dir, "file", "x.tif"), "file is not a directory"},
+		{filepath.Join(dir, strings.Repeat("n", 256)), "name is too long"},
 		{"/dev/null", "not a regular file"},
 	}
 	if os.Getuid() != 0 { // root may write anywhere
-		cases = append(cases, struct{ path, want string }{filepath.Join(dir, "locked", "x.tif"), "can't be written to"})
+		cases = append(cases, struct{ path, want string }{filepath.Join(dir, "locked", "x.tif"), "is not writable"})
 	}
 	for _, c := range cases {
 		_, err := Create(c.path, 0o666)
@@ -242,7 +242,7 @@ func TestWhatCannotBePublishedIsRefusedWithTheRemedy(t *testing.T) {
 	holds(t, filepath.Join(dir, "locked"), nil)
 }
 
-func TestAFolderThatVanishesIsAnErrorOfCommit(t *testing.T) {
+func TestCommitInRemovedDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "folder")
 	if err := os.Mkdir(dir, 0o777); err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package publish
+package tempfile
 
 import (
 	"errors"
@@ -8,44 +8,38 @@ import (
 	"path/filepath"
 )
 
-// CommitNew is Commit that replaces nothing: where something has the name the error is fs.ErrExist,
-// and the file waits for CommitBeside, or for Abort.
+// CommitNew is Commit that replaces nothing: where the name is taken the error is fs.ErrExist, and
+// the file can still be committed or aborted.
 func (f *File) CommitNew() error { return f.commitNew(f.final) }
 
-// commitNew publishes the file as path, in the folder of its own name.
+// commitNew publishes the file as path, in the directory of its own name.
 func (f *File) commitNew(path string) error {
 	if f.done {
-		return fmt.Errorf("%s: published or given up before: %w", f.path, fs.ErrClosed)
+		return f.closedError()
+	}
+	if err := f.hide(); err != nil {
+		return err
 	}
 	hidden := hiddenName(f.final)
-	if !f.named {
-		if err := link(f.File, hidden); err != nil {
-			return errors.Join(f.explain("name", err), f.Abort())
-		}
-		f.named = true
-	}
 	err := os.Link(hidden, path)
 	switch {
 	case err == nil:
 		err = os.Remove(hidden)
 	case errors.Is(err, fs.ErrExist):
 		return fmt.Errorf("%s: %w", path, fs.ErrExist)
-	default: // there are file systems without links: the name is taken by an empty file first, which is replaced
+	default: // the file system has no links
 		err = renameNew(hidden, path)
 		if errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("%s: %w", path, fs.ErrExist)
 		}
 	}
 	if err != nil {
-		return errors.Join(f.explain("name", err), f.Abort())
+		return errors.Join(f.explain("naming", err), f.Abort())
 	}
-	f.done = true
-	if err := f.File.Close(); err != nil {
-		return f.explain("write", err)
-	}
-	return nil
+	return f.finish()
 }
 
+// renameNew renames a file to a name that is free: it takes the name with an empty file first.
 func renameNew(from, to string) error {
 	taken, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -58,10 +52,9 @@ func renameNew(from, to string) error {
 	return nil
 }
 
-// CommitBeside publishes the file under its name or, where something has that, or taken says so of
-// it, under the first free one of NAME-2.EXT, NAME-3.EXT and so on. Nothing is replaced. It returns
-// the name.
-func (f *File) CommitBeside(taken func(path string) bool) (string, error) {
+// CommitNumbered publishes the file under the first free name of NAME.EXT, NAME-2.EXT, NAME-3.EXT
+// and so on, and returns it. A name is also taken if taken reports so.
+func (f *File) CommitNumbered(taken func(path string) bool) (string, error) {
 	ext := filepath.Ext(f.final)
 	for n := 1; ; n++ {
 		path := f.final
@@ -77,8 +70,7 @@ func (f *File) CommitBeside(taken func(path string) bool) (string, error) {
 	}
 }
 
-// numbered puts a number between the name and its extension, in place of the name's end where it
-// would be too long.
+// numbered inserts a number between a name and its extension, and cuts a name that is too long.
 func numbered(path, ext string, n int) string {
 	dir, name := filepath.Split(path)
 	name = name[:len(name)-len(ext)]

@@ -1,4 +1,4 @@
-package publish
+package tempfile
 
 import (
 	"errors"
@@ -20,7 +20,7 @@ func TestCommitNewReplacesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if named && !f.named {
-			if err := link(f.File, hiddenName(f.final)); err != nil {
+			if err := linkOver(f.File, hiddenName(f.final)); err != nil {
 				t.Fatal(err)
 			}
 			f.named = true
@@ -47,7 +47,7 @@ func TestCommitNewReplacesNothing(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsGivenUpAfterCommitNewLeavesNothing(t *testing.T) {
+func TestAbortAfterCommitNewLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.tif")
 	f, err := Create(path, 0o666)
@@ -66,7 +66,7 @@ func TestAFileThatIsGivenUpAfterCommitNewLeavesNothing(t *testing.T) {
 	holds(t, dir, map[string]string{"a.tif": "old"})
 }
 
-func TestWhereThereAreNoLinksNothingIsReplacedEither(t *testing.T) {
+func TestRenameNewReplacesNothing(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for name, text := range map[string]string{"from": "new", "old": "old"} {
@@ -86,7 +86,7 @@ func TestWhereThereAreNoLinksNothingIsReplacedEither(t *testing.T) {
 	holds(t, dir, map[string]string{"old": "old", "to": "new"})
 }
 
-func TestCommitBesideTakesTheFirstFreeName(t *testing.T) {
+func TestCommitNumberedUsesFirstFreeName(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.tif")
 	for _, want := range []string{"a.tif", "a-2.tif", "a-4.tif"} {
@@ -97,7 +97,7 @@ func TestCommitBesideTakesTheFirstFreeName(t *testing.T) {
 		if _, err := f.WriteString(want); err != nil {
 			t.Fatal(err)
 		}
-		got, err := f.CommitBeside(func(path string) bool { return filepath.Base(path) == "a-3.tif" })
+		got, err := f.CommitNumbered(func(path string) bool { return filepath.Base(path) == "a-3.tif" })
 		if err != nil || got != filepath.Join(dir, want) {
 			t.Errorf("%s, %v; want %s", got, err, want)
 		}
