@@ -28,7 +28,7 @@ var kinds = map[string]struct {
 	"windows and pread":    {refuse: []string{"cache.map", "cache.map index"}},
 	"index mapped, pread":  {refuse: []string{"cache.map"}},
 	"windows, mapped data": {refuse: []string{"cache.map index"}},
-	"with a hidden name":   {refuse: []string{"cache.no O_TMPFILE"}},
+	"with a hidden name":   {refuse: []string{"tempfile.no O_TMPFILE"}},
 	"verified always":      {options: Options{Verify: VerifyAlways}},
 	"never verified":       {options: Options{Verify: VerifyNever}},
 	"by short writes":      {refuse: []string{"cache.short write"}},

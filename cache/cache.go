@@ -16,6 +16,7 @@ import (
 
 	"leat/internal/fault"
 	"leat/internal/procfile"
+	"leat/internal/tempfile"
 )
 
 // Cache is a cache opened by this process. Its methods may be called concurrently, and by many
@@ -254,7 +255,7 @@ func (c *Cache) Close() error {
 		// gets the file.
 		_, _ = lock(c.fd, lockHold, unlocked)
 		fault.Point("cache.closing")
-		if last, _ := lock(c.fd, lockHold, exclusive); last && sameFile(c.dir, c.hidden, c.fd) {
+		if last, _ := lock(c.fd, lockHold, exclusive); last && tempfile.Leads(c.dir, c.hidden, c.fd) {
 			err = errors.Join(err, unlink(c.dir, c.hidden))
 		}
 	}

@@ -32,26 +32,26 @@ func Create(n int64, opts *Options) (*Cache, error) {
 	if err != nil {
 		return nil, errors.Join(explainDir(path, err), unix.Close(dir))
 	}
-	if err := format(d.fd, path, n, &o, flagNameless); err != nil {
-		return nil, errors.Join(err, d.drop(), unix.Close(dir))
+	if err := format(d.FD, path, n, &o, flagNameless); err != nil {
+		return nil, errors.Join(err, d.Discard(), unix.Close(dir))
 	}
-	if d.hidden != "" {
+	if d.HiddenName() != "" {
 		if _, err := sweep(dir, isNamelessName); err != nil {
-			return nil, errors.Join(explainDir(path, err), d.drop(), unix.Close(dir))
+			return nil, errors.Join(explainDir(path, err), d.Discard(), unix.Close(dir))
 		}
 	}
 	fault.Point("cache.formatted")
-	c, err := open(d.fd, "", o, false)
+	c, err := open(d.FD, "", o, false)
 	if err != nil {
-		if d.hidden != "" {
-			_ = unlink(dir, d.hidden)
+		if d.HiddenName() != "" {
+			_ = unlink(dir, d.HiddenName())
 		}
 		return nil, errors.Join(err, unix.Close(dir))
 	}
-	if d.hidden == "" {
+	if d.HiddenName() == "" {
 		return c, unix.Close(dir)
 	}
-	c.dir, c.hidden = dir, d.hidden
+	c.dir, c.hidden = dir, d.HiddenName()
 	return c, nil
 }
 

@@ -1,9 +1,6 @@
 package cache
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "sync/atomic"
 
 // drainGate counts running calls, so that close can reject new ones and wait for them. Calls for
 // different slots mostly touch different words: with a single counter, 8 busy goroutines spend more
@@ -34,8 +31,8 @@ func (g *drainGate) close() bool {
 		return false
 	}
 	for i := range g.inside {
-		for wait := 10 * time.Microsecond; g.inside[i].n.Load() > 0; wait = min(2*wait, 5*time.Millisecond) {
-			time.Sleep(wait)
+		for pause := shortPause(); g.inside[i].n.Load() > 0; {
+			pause.Sleep()
 		}
 	}
 	return true

@@ -100,7 +100,7 @@ func (c *Cache) fillSlot(ctx context.Context, i int64, fill func(context.Context
 		return nil, ErrClosed
 	}
 	defer c.drainGate.leave(i)
-	for wait := 50 * time.Microsecond; ; wait = min(2*wait, 10*time.Millisecond) {
+	for pause := longPause(); ; {
 		ok, err := lock(c.fd, lockFill+i, exclusive)
 		if err != nil {
 			return nil, fmt.Errorf("locking slot %d of %s: %w", i, c.name(), err)
@@ -108,7 +108,7 @@ func (c *Cache) fillSlot(ctx context.Context, i int64, fill func(context.Context
 		if ok {
 			break
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if _, err := pause.Wait(ctx); err != nil {
 			return nil, err
 		}
 		if data, err := c.Get(i); !errors.Is(err, ErrMiss) {

@@ -17,6 +17,7 @@ import (
 
 	"leat/internal/fault"
 	"leat/internal/procfile"
+	"leat/internal/tempfile"
 )
 
 // Handle is a text by which other processes of this machine and user find a cache:
@@ -204,7 +205,7 @@ func (c *Cache) findHidden() {
 		return
 	}
 	c.dir = dir
-	if name := filepath.Base(path); sameFile(dir, name, c.fd) {
+	if name := filepath.Base(path); tempfile.Leads(dir, name, c.fd) {
 		c.hidden = name
 	}
 }

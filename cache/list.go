@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
+	"leat/internal/tempfile"
 )
 
 // Info describes a cache file without opening it as a cache.
@@ -179,7 +180,7 @@ func Remove(path string, force bool) error {
 	if _, _, _, err := readHeader(fd); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if !sameFile(dir, name, fd) {
+	if !tempfile.Leads(dir, name, fd) {
 		return fmt.Errorf("%s was replaced meanwhile: try again", path)
 	}
 	if err := unix.Unlinkat(dir, name, 0); err != nil {

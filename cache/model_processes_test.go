@@ -79,7 +79,7 @@ func TestProcessesAgainstModel(t *testing.T) {
 func TestPreserveRemovesHiddenName(t *testing.T) {
 	for _, name := range []string{"load", "attach"} {
 		t.Run(name, func(t *testing.T) {
-			failAt(t, "cache.no O_TMPFILE", errTest)
+			failAt(t, "tempfile.no O_TMPFILE", errTest)
 			dir := inMemory(t)
 			c := create(t, 10, &Options{Dir: dir})
 			put(t, c, 1, "data")
@@ -862,7 +862,7 @@ func makeCalls([]string) error {
 func (o *modelCall) open() (*Cache, error) {
 	setFaults()
 	if o.Hidden {
-		setFaults("cache.no O_TMPFILE")
+		setFaults("tempfile.no O_TMPFILE")
 	}
 	switch o.Op {
 	case "make":

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
+	"leat/internal/tempfile"
 )
 
 // Open opens the cache at path, or creates one of n empty slots atomically, so that processes that
@@ -48,7 +49,7 @@ func Open(path string, n int64, opts *Options) (*Cache, error) {
 		} else if err != nil {
 			return nil, explainOpen(path, err)
 		}
-		if !sameFile(dir, name, fd) { // removed meanwhile
+		if !tempfile.Leads(dir, name, fd) { // removed meanwhile
 			if err := closeLocked(fd); err != nil {
 				return nil, err
 			}
@@ -115,28 +116,28 @@ func createNamed(dir int, path, name string, n int64, o *Options) (fd int, err e
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, d.drop())
+			err = errors.Join(err, d.Discard())
 		}
 	}()
-	if err := format(d.fd, filepath.Dir(path), n, o, 0); err != nil {
+	if err := format(d.FD, filepath.Dir(path), n, o, 0); err != nil {
 		return -1, err
 	}
 	// The name must not reach the disk before the first page.
-	if err := flush(d.fd); err != nil {
+	if err := flush(d.FD); err != nil {
 		return -1, explainDir(filepath.Dir(path), err)
 	}
-	if d.hidden != "" {
+	if d.HiddenName() != "" {
 		_, _ = sweep(dir, tempsOf(name)) // leftovers do no harm
 	}
 	fault.Point("cache.formatted")
-	if err := d.name(name); err != nil {
+	if err := d.Publish(name); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			return -1, err
 		}
 		return -1, explainDir(filepath.Dir(path), err)
 	}
 	fault.Point("cache.named")
-	return d.fd, nil
+	return d.FD, nil
 }
 
 // Load opens a file that Preserve made, for reading: it is frozen. It may belong to another user

@@ -18,7 +18,7 @@ import (
 )
 
 func TestNamedCache(t *testing.T) {
-	for _, way := range []string{"", "cache.no O_TMPFILE"} {
+	for _, way := range []string{"", "tempfile.no O_TMPFILE"} {
 		failAt(t, way, errTest)
 		dir := t.TempDir()
 		path := filepath.Join(dir, "named")
@@ -44,7 +44,7 @@ func TestNamedCache(t *testing.T) {
 }
 
 func TestConcurrentOpen(t *testing.T) {
-	for _, way := range []string{"", "cache.no O_TMPFILE"} {
+	for _, way := range []string{"", "tempfile.no O_TMPFILE"} {
 		failAt(t, way, errTest)
 		for round := range 20 {
 			path := filepath.Join(t.TempDir(), "named")
@@ -82,9 +82,9 @@ func TestLateSweepKeepsNewFile(t *testing.T) {
 	sweeper, found := -1, ""
 	faults(t, func(point string) error {
 		switch {
-		case point == "cache.no O_TMPFILE":
+		case point == "tempfile.no O_TMPFILE":
 			return errTest
-		case point == "cache.created" && sweeper < 0: // it locks the first file before its maker does
+		case point == "tempfile.created" && sweeper < 0: // it locks the first file before its maker does
 			found = filepath.Join(dir, allNames(t, dir)[0])
 			sweeper = ok(unix.Open(found, unix.O_RDWR, 0))(t)
 			if !ok(lock(sweeper, lockHold, exclusive))(t) {
@@ -429,7 +429,7 @@ func FuzzHandle(f *testing.F) {
 }
 
 func TestAttachFile(t *testing.T) {
-	for _, way := range []string{"", "cache.no O_TMPFILE"} {
+	for _, way := range []string{"", "tempfile.no O_TMPFILE"} {
 		failAt(t, way, errTest)
 		c := create(t, 10, nil)
 		must(t, ignore(c.Put(1, content(1))))
@@ -533,7 +533,7 @@ func TestOpenPreserved(t *testing.T) {
 func TestConcurrentClose(t *testing.T) {
 	const holders, rounds = 3, 30
 	dir := inMemory(t)
-	allAt(t, holders, "cache.closing", "cache.no O_TMPFILE", errTest)
+	allAt(t, holders, "cache.closing", "tempfile.no O_TMPFILE", errTest)
 	for range rounds {
 		c := ok(Create(10, &Options{Dir: dir}))(t)
 		h := ok(c.Handle())(t)
@@ -562,7 +562,7 @@ func TestAttachDuringLastClose(t *testing.T) {
 	var h Handle
 	faults(t, func(p string) error {
 		switch {
-		case p == "cache.no O_TMPFILE":
+		case p == "tempfile.no O_TMPFILE":
 			return errTest
 		case p == "cache.closing" && late == nil:
 			late = ok(Attach(h, nil))(t)

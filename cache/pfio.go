@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
+	"leat/internal/tempfile"
 )
 
 // A file preserved by pfio's MultiprocessFileCache has no header and does not contain its number of
@@ -145,7 +146,7 @@ func (c *Cache) ExportPFIO(ctx context.Context, path string, overwrite bool) (ex
 	if err := checkTarget(dir, abs, name, overwrite); err != nil {
 		return 0, err
 	}
-	if sameFile(dir, name, c.fd) {
+	if tempfile.Leads(dir, name, c.fd) {
 		return 0, fmt.Errorf("%s is the cache itself: give another name", abs)
 	}
 	var entries []pfioEntry // offsets in this cache

@@ -14,6 +14,7 @@ import (
 
 	"leat/internal/fault"
 	"leat/internal/procfile"
+	"leat/internal/tempfile"
 )
 
 // Preserve makes the cache final and links its file as name, from which Load opens it. It freezes
@@ -57,7 +58,7 @@ func (c *Cache) Preserve(ctx context.Context, name string, overwrite bool) (drop
 		return dropped, err
 	}
 	// A process that opens a sealed file can't remove its hidden name on Close, so remove it now.
-	if c.hidden != "" && sameFile(c.dir, c.hidden, c.fd) {
+	if c.hidden != "" && tempfile.Leads(c.dir, c.hidden, c.fd) {
 		if err := unlink(c.dir, c.hidden); err != nil {
 			return dropped, err
 		}
@@ -84,7 +85,7 @@ func checkTarget(dir int, path, name string, overwrite bool) error {
 	if err != nil {
 		return explainCreate(path, err)
 	}
-	return d.drop()
+	return d.Discard()
 }
 
 // explainCreate adds the path and the cause to an error of creating or writing a file.
@@ -187,8 +188,8 @@ func (c *Cache) nameFile(ctx context.Context, dir int, path, name string, overwr
 
 // linkTo links the file as name. If mayBe is set, the name may be left from a killed process.
 func (c *Cache) linkTo(dir int, name string, mayBe bool) error {
-	err := link(c.fd, dir, name)
-	if mayBe && errors.Is(err, fs.ErrExist) && sameFile(dir, name, c.fd) {
+	err := tempfile.Link(c.fd, dir, name)
+	if mayBe && errors.Is(err, fs.ErrExist) && tempfile.Leads(dir, name, c.fd) {
 		return nil
 	}
 	return err
@@ -212,10 +213,10 @@ func publish(dir int, path, name string, overwrite bool, fill func(fd int) error
 	if err != nil {
 		return explainCreate(path, err)
 	}
-	defer func() { err = errors.Join(err, d.drop()) }()
-	if err = fill(d.fd); err == nil {
+	defer func() { err = errors.Join(err, d.Discard()) }()
+	if err = fill(d.FD); err == nil {
 		if err = fault.Error("cache.flush copy"); err == nil {
-			err = flush(d.fd)
+			err = flush(d.FD)
 		}
 	}
 	if err != nil {
@@ -223,7 +224,7 @@ func publish(dir int, path, name string, overwrite bool, fill func(fd int) error
 	}
 	fault.Point("cache.copied")
 	if !overwrite {
-		err := d.name(name)
+		err := d.Publish(name)
 		if errors.Is(err, fs.ErrExist) {
 			return taken(path)
 		} else if err != nil {
@@ -231,15 +232,14 @@ func publish(dir int, path, name string, overwrite bool, fill func(fd int) error
 		}
 		return nil
 	}
-	temp := d.hidden
+	temp := d.HiddenName()
 	if temp == "" {
 		temp = newTempName(name)
-		if err := d.name(temp); err != nil {
+		if err := d.Publish(temp); err != nil {
 			return explainCreate(path, err)
 		}
 		fault.Point("cache.linked")
 	}
-	d.hidden = ""
 	return replace(dir, path, temp, name)
 }
 

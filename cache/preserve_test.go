@@ -21,8 +21,8 @@ var preserveKinds = map[string]struct {
 	refuse  string
 	another bool // file system
 }{
-	"linked": {}, "copied": {another: true}, "hidden name": {refuse: "cache.no O_TMPFILE"},
-	"copied, hidden": {another: true, refuse: "cache.no O_TMPFILE"},
+	"linked": {}, "copied": {another: true}, "hidden name": {refuse: "tempfile.no O_TMPFILE"},
+	"copied, hidden": {another: true, refuse: "tempfile.no O_TMPFILE"},
 }
 
 // pfio: preserve does not freeze; deep copy deletes the file.
@@ -227,7 +227,7 @@ func TestBadNameDoesNotFreeze(t *testing.T) {
 	if stats(t, c).Frozen {
 		t.Error("it is frozen")
 	}
-	failAt(t, "cache.no O_TMPFILE", errTest) // what is made to try goes
+	failAt(t, "tempfile.no O_TMPFILE", errTest) // what is made to try goes
 	must(t, ignore(c.ExportPFIO(t.Context(), filepath.Join(dir, "x"), false)))
 	if diff := cmp.Diff([]string{"taken", "x"}, allNames(t, dir)); diff != "" {
 		t.Error(diff)
@@ -262,7 +262,7 @@ func TestGC(t *testing.T) {
 	if diff := cmp.Diff(stay, allNames(t, dir)); diff != "" {
 		t.Error(diff)
 	}
-	failAt(t, "cache.no O_TMPFILE", errTest)
+	failAt(t, "tempfile.no O_TMPFILE", errTest)
 	must(t, ok(Create(1, &Options{Dir: dir}))(t).Close())
 	if diff := cmp.Diff(stay, allNames(t, dir)); diff != "" {
 		t.Error(diff)

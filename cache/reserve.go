@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"leat/internal/backoff"
 	"leat/internal/fault"
 )
 
@@ -86,7 +87,7 @@ func (p *putting) begin(c *Cache) (bool, error) {
 	if p.alone {
 		return false, nil // frozen already
 	}
-	for wait := 20 * time.Microsecond; p.n == 0; wait = min(2*wait, 5*time.Millisecond) {
+	for pause := shortPause(); p.n == 0; pause.Sleep() {
 		ok, err := lock(c.fd, lockWrite, shared)
 		if err != nil {
 			return false, fmt.Errorf("locking %s: %w", c.name(), err)
@@ -98,7 +99,6 @@ func (p *putting) begin(c *Cache) (bool, error) {
 		if c.frozen() {
 			return false, nil
 		}
-		time.Sleep(wait)
 	}
 	p.n++
 	return true, nil
@@ -115,7 +115,7 @@ func (p *putting) end(c *Cache) {
 // exclude waits until ctx ends for the running puts of all processes. The cache must be frozen, so
 // that there are no new ones. Until release nobody else can exclude.
 func (p *putting) exclude(ctx context.Context, c *Cache) (release func(), err error) {
-	for wait := 50 * time.Microsecond; ; wait = min(2*wait, 10*time.Millisecond) {
+	for pause := longPause(); ; {
 		ok, err := p.tryExclude(c)
 		if err != nil {
 			return nil, err
@@ -128,7 +128,7 @@ func (p *putting) exclude(ctx context.Context, c *Cache) (release func(), err er
 				_, _ = lock(c.fd, lockWrite, unlocked)
 			}, nil
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if _, err := pause.Wait(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -147,16 +147,14 @@ func (p *putting) tryExclude(c *Cache) (ok bool, err error) {
 	return ok, nil
 }
 
-// sleep waits for d, or returns the cause of ctx if that ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+// shortPause is the pause of a wait for a lock that others hold for microseconds.
+func shortPause() *backoff.Backoff {
+	return &backoff.Backoff{Next: 20 * time.Microsecond, Max: 5 * time.Millisecond}
+}
+
+// longPause is the pause of a wait for another process's work.
+func longPause() *backoff.Backoff {
+	return &backoff.Backoff{Next: 50 * time.Microsecond, Max: 10 * time.Millisecond}
 }
 
 // Freeze makes the cache refuse all further entries, for all processes and for good. When it

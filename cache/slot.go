@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -97,7 +96,7 @@ func (c *Cache) allocatePage(page int64) (bool, error) {
 		return true, nil
 	}
 	// One process at a time, so that none frees what another has just allocated.
-	for wait := 20 * time.Microsecond; ; wait = min(2*wait, 5*time.Millisecond) {
+	for pause := shortPause(); ; pause.Sleep() {
 		ok, err := lock(c.fd, lockIndex+page, exclusive)
 		if err != nil {
 			return false, err
@@ -105,7 +104,6 @@ func (c *Cache) allocatePage(page int64) (bool, error) {
 		if ok {
 			break
 		}
-		time.Sleep(wait)
 	}
 	defer lock(c.fd, lockIndex+page, unlocked)
 	at := slotAt(page * slotsOnPage)

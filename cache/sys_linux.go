@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"leat/internal/fault"
 	"leat/internal/localdir"
 	"leat/internal/procfile"
 )
@@ -29,29 +28,6 @@ func blockSize(fd int) int64 {
 		return 1
 	}
 	return int64(st.Bsize)
-}
-
-// unnamed creates an unnamed file in an open directory, without O_EXCL, so that it can be linked.
-// The error is errors.ErrUnsupported if the file system can't.
-func unnamed(dir int) (int, error) {
-	if fault.Error("cache.no O_TMPFILE") != nil {
-		return -1, errors.ErrUnsupported
-	}
-	fd, err := openat(dir, ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC)
-	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EINVAL) {
-		return -1, errors.ErrUnsupported
-	}
-	return fd, err
-}
-
-// link links an open file as name, which must not exist. The error is fs.ErrNotExist if the file
-// has lost all of its names.
-func link(fd, dir int, name string) error {
-	err := unix.Linkat(unix.AT_FDCWD, procFD(fd), dir, name, unix.AT_SYMLINK_FOLLOW)
-	if errors.Is(err, unix.ENOENT) { // no /proc; this needs a privilege on kernels before 6.10
-		err = unix.Linkat(fd, "", dir, name, unix.AT_EMPTY_PATH)
-	}
-	return err
 }
 
 // reopen opens a file again, with locks of its own.

@@ -22,8 +22,6 @@ const (
 func isLocal(int) bool                                { return true }
 func loadsAllocate(int) bool                          { return false }
 func blockSize(int) int64                             { return 1 }
-func unnamed(int) (int, error)                        { return -1, errors.ErrUnsupported }
-func link(int, int, string) error                     { return errors.ErrUnsupported }
 func reopen(int, int) (int, error)                    { return -1, errors.ErrUnsupported }
 func lock(int, int64, int16) (bool, error)            { return false, errors.ErrUnsupported }
 func locked(int, int64) (bool, error)                 { return false, errors.ErrUnsupported }

@@ -16,7 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"leat/internal/fault"
+	"leat/internal/backoff"
+	"leat/internal/tempfile"
 )
 
 // Hidden names. An unlocked file with such a name was left by a killed process, and is swept.
@@ -27,67 +28,15 @@ const (
 	tempSuffix     = ".leat-new" // of temporary files
 )
 
-// tempFile is an unfinished file: unnamed, so that the kernel frees it when this process ends, or
-// hidden where the file system has no unnamed files. It holds the hold lock.
-type tempFile struct {
-	dir    int
-	fd     int
-	hidden string
-}
-
-// newTempFile creates an empty file in an open directory. hidden must return a new name at each
-// call: a sweep that saw the file before it was locked may remove the name later, and must not hit
-// another file.
-func newTempFile(dir int, hidden func() string) (*tempFile, error) {
-	for {
-		d := &tempFile{dir: dir}
-		var err error
-		if d.fd, err = unnamed(dir); errors.Is(err, errors.ErrUnsupported) {
-			d.hidden = hidden()
-			d.fd, err = openat(dir, d.hidden, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC)
-		}
-		if err != nil {
-			return nil, err
-		}
-		fault.Point("cache.created")
-		ok, err := lock(d.fd, lockHold, shared)
-		if err == nil {
-			err = unix.Fchmod(d.fd, 0o600) // whatever the umask
-		}
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("locking a new file: %w", err), d.drop())
-		}
-		if ok && (d.hidden == "" || sameFile(dir, d.hidden, d.fd)) {
-			return d, nil
-		}
-		// A sweep removed it before it was locked.
-		if err := d.drop(); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// drop closes the file and removes its hidden name.
-func (d *tempFile) drop() error {
-	if d.hidden != "" && sameFile(d.dir, d.hidden, d.fd) {
-		_ = unlink(d.dir, d.hidden)
-	}
-	return closeLocked(d.fd)
-}
-
-// name links the file as name, instead of its hidden name. The error is fs.ErrExist if the name is
-// taken.
-func (d *tempFile) name(name string) error {
-	if d.hidden == "" {
-		return link(d.fd, d.dir, name)
-	}
-	if err := unix.Linkat(d.dir, d.hidden, d.dir, name, 0); err != nil {
-		return err
-	}
-	fault.Point("cache.linked")
-	hidden := d.hidden
-	d.hidden = ""
-	return unlink(d.dir, hidden)
+// newTempFile creates an empty file in an open directory, which holds the hold lock until it is
+// closed. hidden must return a new name at each call.
+func newTempFile(dir int, hidden func() string) (*tempfile.Locked, error) {
+	return tempfile.CreateLocked(dir, &tempfile.LockedOptions{
+		Perm:       0o600,
+		HiddenName: hidden,
+		Lock:       func(fd int) (bool, error) { return lock(fd, lockHold, shared) },
+		Close:      closeLocked,
+	})
 }
 
 // tempName returns the hidden name of a file that will become name; id distinguishes caches.
@@ -144,13 +93,6 @@ func tempsOf(name string) func(string) bool {
 	}
 }
 
-// sameFile reports whether a name leads to an open file.
-func sameFile(dir int, name string, fd int) bool {
-	var a, b unix.Stat_t
-	return unix.Fstatat(dir, name, &a, unix.AT_SYMLINK_NOFOLLOW) == nil && unix.Fstat(fd,
-		&b) == nil && a.Dev == b.Dev && a.Ino == b.Ino
-}
-
 func unlink(dir int, name string) error {
 	if err := unix.Unlinkat(dir, name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("removing %s: %w", name, err)
@@ -199,7 +141,7 @@ func removeIfUnlocked(dir int, name string) bool {
 	if isNamelessName(name) && !isNameless(fd) {
 		return false
 	}
-	return ok && err == nil && sameFile(dir, name, fd) && unlink(dir, name) == nil
+	return ok && err == nil && tempfile.Leads(dir, name, fd) && unlink(dir, name) == nil
 }
 
 // isNameless reports whether an open file is a nameless cache or an unfinished one with an empty
@@ -237,17 +179,16 @@ func checkOwn(fd int) error {
 // the file open, and can repair the tail.
 func hold(fd int) error {
 	lockOpening(fd)
-	for wait := 20 * time.Microsecond; ; wait *= 2 {
+	for pause := (backoff.Backoff{Next: 20 * time.Microsecond}); ; pause.Sleep() {
 		ok, err := lock(fd, lockHold, shared)
 		switch {
 		case err != nil:
 			return fmt.Errorf("locking: %w", err)
 		case ok:
 			return nil
-		case wait > 500*time.Millisecond:
+		case pause.Next > 500*time.Millisecond:
 			return errors.New("another process is removing it: try again")
 		}
-		time.Sleep(wait)
 	}
 }
 

@@ -168,7 +168,7 @@ func TestKillAtEachPoint(t *testing.T) {
 			var passes map[string]int
 			must(t, json.Unmarshal([]byte(awaitEnd(t,
 				proctest.New("crash", inMemory(t), way, fmt.Sprint(size)).Start(t))), &passes))
-			for _, point := range []string{"stage.opened", "stage.allocated", "stage.written", "stage.unlinking",
+			for _, point := range []string{"tempfile.created", "stage.allocated", "stage.written", "stage.unlinking",
 				"stage.unlinked"} {
 				if passes[point] == 0 {
 					t.Errorf("no pass of %s with %d bytes, %s", point, size, way)

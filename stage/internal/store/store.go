@@ -82,7 +82,7 @@ func (s *Store) probe() (bool, error) {
 	if s.limit < 2*PackBelow || !hasExactHoles(s.segments.Fd()) {
 		return false, nil
 	}
-	f, err := newFile(s.objects)
+	f, err := s.objects.CreateTemp(0o600)
 	if Full(err) {
 		// Without a free inode nothing can be tried. An earlier process packed objects only if it
 		// could punch.
@@ -92,42 +92,42 @@ func (s *Store) probe() (bool, error) {
 	if err != nil {
 		return false, explain("creating a file in", s.objects.Path(), err)
 	}
-	ok, err := f.probePunch(min(SegmentSize, s.limit))
-	return ok, errors.Join(err, f.drop())
+	ok, err := s.probePunch(f.FD, min(SegmentSize, s.limit))
+	return ok, errors.Join(err, f.Discard())
 }
 
 // probePunch writes and punches blocks. One is a block of zeros, which must count too, since a
 // segment without blocks is considered empty. The file is as long as a segment, for which a file
 // system may choose larger pages.
-func (f *file) probePunch(length int64) (bool, error) {
+func (s *Store) probePunch(fd int, length int64) (bool, error) {
 	var b [3 * Block]byte
 	copy(b[:Block], "some bytes")
-	err := truncate(f.fd, length)
+	err := truncate(fd, length)
 	if err == nil {
-		err = write(f.fd, b[:], 0)
+		err = write(fd, b[:], 0)
 	}
 	if Full(err) {
-		return punch(f.fd, 0, 3*Block) == nil, nil // all that can be tested
+		return punch(fd, 0, 3*Block) == nil, nil // all that can be tested
 	} else if err != nil {
-		return false, explain("writing in", f.dir.Path(), err)
+		return false, explain("writing in", s.objects.Path(), err)
 	}
-	before, err := allocated(f.fd)
+	before, err := allocated(fd)
 	if err != nil || before != 3*Block {
 		return false, err
 	}
-	if err := punch(f.fd, Block, Block); errors.Is(err, errors.ErrUnsupported) {
+	if err := punch(fd, Block, Block); errors.Is(err, errors.ErrUnsupported) {
 		return false, nil
 	} else if err != nil {
-		return false, explain("punching a hole in a file in", f.dir.Path(), err)
+		return false, explain("punching a hole in a file in", s.objects.Path(), err)
 	}
-	between, err := allocated(f.fd)
+	between, err := allocated(fd)
 	if err != nil || between != 2*Block {
 		return false, err
 	}
-	if err := punch(f.fd, 0, 3*Block); err != nil {
-		return false, explain("punching a hole in a file in", f.dir.Path(), err)
+	if err := punch(fd, 0, 3*Block); err != nil {
+		return false, explain("punching a hole in a file in", s.objects.Path(), err)
 	}
-	after, err := allocated(f.fd)
+	after, err := allocated(fd)
 	return after == 0, err
 }
 

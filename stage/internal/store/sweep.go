@@ -30,14 +30,14 @@ func (s *Store) Sweep(used func(id uint64) bool) (removed int, err error) {
 	for _, name := range names {
 		if id, ok := parseSegment(name); ok {
 			sweep(s.segments, name, id)
-		} else if strings.HasPrefix(name, tempPrefix) {
+		} else if strings.HasPrefix(name, lockfile.TempPrefix) {
 			sweep(s.segments, name, 0)
 		}
 	}
 	folders, err1 := s.objects.Names()
 	err = errors.Join(err, err1)
 	for _, folder := range folders {
-		if strings.HasPrefix(folder, tempPrefix) {
+		if strings.HasPrefix(folder, lockfile.TempPrefix) {
 			sweep(s.objects, folder, 0)
 			continue
 		}

@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"math"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -20,33 +19,6 @@ func hasExactHoles(fd int) bool {
 	}
 	t := uint32(st.Type)
 	return t != btrfs && t != zfs && t != bcachefs
-}
-
-// unnamed creates a file without a name. The error is errors.ErrUnsupported if the file system
-// can't.
-func unnamed(dir int) (int, error) {
-	if fault.Error("stage.no O_TMPFILE") != nil {
-		return -1, errors.ErrUnsupported
-	}
-	for {
-		fd, err := unix.Openat(dir, ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EISDIR), errors.Is(err, unix.EINVAL):
-			return -1, errors.ErrUnsupported
-		}
-		return fd, err
-	}
-}
-
-// link gives an unnamed file a name.
-func link(fd, dir int, name string) error {
-	err := unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), dir, name, unix.AT_SYMLINK_FOLLOW)
-	if errors.Is(err, unix.ENOENT) { // no /proc; this needs a privilege on kernels before 6.10
-		err = unix.Linkat(fd, "", dir, name, unix.AT_EMPTY_PATH)
-	}
-	return err
 }
 
 // allocate allocates the space of a file. The error is errors.ErrUnsupported if the file system

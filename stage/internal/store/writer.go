@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
+	"leat/internal/tempfile"
 )
 
 // Writer writes an object. WriteAt may be called concurrently; Commit and Close by one goroutine,
@@ -23,9 +24,9 @@ import (
 type Writer struct {
 	s         *Store
 	place     Place
-	size      int64    // announced; -1: unknown
-	seg       *segment // of a packed object
-	file      *file    // of an object with its own file
+	size      int64            // announced; -1: unknown
+	seg       *segment         // of a packed object
+	file      *tempfile.Locked // of an object with its own file
 	committed bool
 	closed    bool
 }
@@ -60,16 +61,16 @@ func (s *Store) CreateFile(size int64, ext string) (*Writer, error) {
 		return nil, err
 	}
 	d := &Writer{s: s, place: Place{ID: id, Offset: File, Ext: e}, size: size}
-	if d.file, err = newFile(s.objects); err != nil {
+	if d.file, err = s.objects.CreateTemp(0o600); err != nil {
 		return nil, explain("creating a file in", s.objects.Path(), err)
 	}
 	fault.Point("stage.created")
 	if size > 0 {
 		if err = fault.Error("stage.allocate"); err == nil {
-			err = allocate(d.file.fd, size)
+			err = allocate(d.file.FD, size)
 		}
 		if err != nil && !errors.Is(err, errors.ErrUnsupported) {
-			return nil, errors.Join(explain("allocating a file in", s.objects.Path(), err), d.file.drop())
+			return nil, errors.Join(explain("allocating a file in", s.objects.Path(), err), d.file.Discard())
 		}
 	}
 	fault.Point("stage.allocated")
@@ -124,7 +125,7 @@ func (d *Writer) at(n, at int64) (fd int, to int64, err error) {
 	case at+n > d.s.limit:
 		return -1, 0, explain("writing", d.s.Path(d.place), unix.EFBIG)
 	}
-	return d.file.fd, at, nil
+	return d.file.FD, at, nil
 }
 
 // Commit completes the object with the given size, which may be less than announced: all processes
@@ -142,14 +143,14 @@ func (d *Writer) Commit(size int64) error {
 		return nil
 	}
 	fault.Point("stage.file written")
-	has, err := length(d.file.fd)
+	has, err := length(d.file.FD)
 	switch {
 	case err != nil:
 		return explain("completing", d.s.Path(d.place), err)
 	case has < size:
 		return fmt.Errorf("completing %s: only %d of %d bytes were written", d.s.Path(d.place), has, size)
 	case has > size || d.size > size:
-		if err := truncate(d.file.fd, size); err != nil {
+		if err := truncate(d.file.FD, size); err != nil {
 			return explain("completing", d.s.Path(d.place), err)
 		}
 	}
@@ -177,7 +178,7 @@ func (d *Writer) link() error {
 			}
 			made.Store(true)
 		}
-		err := d.file.name(name)
+		err := d.file.Publish(name)
 		if !known || !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -201,7 +202,7 @@ func (d *Writer) Close() error {
 		}
 		return errors.Join(err, d.s.closeRegion(d.seg))
 	}
-	err := d.file.drop()
+	err := d.file.Discard()
 	d.s.mu.Lock()
 	d.s.writers--
 	d.s.mu.Unlock()
