@@ -282,7 +282,7 @@ func (e *Entry) Drop() (evicted bool, err error) {
 	err = e.l.guard(func() error {
 		r := e.l.record(e.rec)
 		waited := time.Duration(0)
-		for pause := 20 * time.Microsecond; ; pause = min(2*pause, 5*time.Millisecond) {
+		for pause := shortPause(); ; {
 			seq := r.seq.Load()
 			if seq>>stateBits != e.seq>>stateBits {
 				return nil // evicted already
@@ -303,8 +303,7 @@ func (e *Entry) Drop() (evicted bool, err error) {
 				return nil
 			}
 			fault.Point("index.drop waits")
-			time.Sleep(pause)
-			waited += pause
+			waited += pause.Sleep()
 		}
 	})
 	return evicted, err

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/internal/backoff"
 	"leat/internal/fault"
 	"leat/internal/lockfile"
 	"leat/internal/procfile"
@@ -143,7 +144,7 @@ func (l *Index) wait(ctx context.Context, mode lockfile.Mode, number int64) erro
 	}
 	waited := time.Duration(0) // sum of the pauses: while the machine is suspended, no process can unlock
 	checked := time.Duration(0)
-	for pause := 20 * time.Microsecond; ; pause = min(2*pause, 5*time.Millisecond) {
+	for pause := shortPause(); ; {
 		if ok, err := l.locks.Try(mode, number, 1); ok || err != nil {
 			return err
 		}
@@ -153,13 +154,17 @@ func (l *Index) wait(ctx context.Context, mode lockfile.Mode, number int64) erro
 				return err
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pause):
+		d, err := pause.Wait(ctx)
+		if err != nil {
+			return err
 		}
-		waited += pause
+		waited += d
 	}
+}
+
+// shortPause is the pause of a wait for a lock that others hold for microseconds.
+func shortPause() *backoff.Backoff {
+	return &backoff.Backoff{Next: 20 * time.Microsecond, Max: 5 * time.Millisecond}
 }
 
 // Limits of wait: for a process that was stopped in the few microseconds in which it holds a lock,
