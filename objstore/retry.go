@@ -14,8 +14,8 @@ import (
 // It may be copied and is safe for concurrent use.
 //
 // Requests of one Bucket share a rate of starts. When more than half of them end with a 429, a 503,
-// or a refused connection from a server that answered before, all of them start more slowly; answers
-// raise the rate again.
+// or a refused connection from a server that answered before, all of them start more slowly;
+// answers raise the rate again.
 type Retry struct {
 	For      time.Duration // longest time that a request or a body may go without progress; default 1 minute
 	Attempts int           // maximum number of attempts without progress; default: as many as For allows
@@ -23,8 +23,8 @@ type Retry struct {
 	// Default 100 ms.
 	Base time.Duration
 	Max  time.Duration // longest pause, except one that the store asks for and that ends within For; default 5 s
-	// Stall is the time without a byte after which an attempt has failed. Default 30 s; at most For,
-	// where that is set.
+	// Stall is the time without a byte after which an attempt has failed. Default 30 s; at most
+	// For, where that is set.
 	Stall   time.Duration
 	OnRetry func(err error)
 }

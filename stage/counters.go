@@ -46,7 +46,8 @@ func countersOf(n [index.Counters]int64) Counters {
 	return Counters{Hits: n[countHits], Misses: n[countMisses], Shared: n[countShared],
 		ReadThrough: n[countReadThrough], Evicted: n[countEvicted], Bytes: n[countBytes],
 		Waits: n[countWaits], Retries: n[countRetries], Reads: n[countReads], Checks: n[countChecks],
-		Changed: n[countChanged], Errors: n[countErrors], NotQueued: n[countNotQueued], TooLarge: n[countTooLarge], DiskFull: n[countDiskFull],
+		Changed: n[countChanged], Errors: n[countErrors], NotQueued: n[countNotQueued],
+		TooLarge: n[countTooLarge], DiskFull: n[countDiskFull],
 		Damaged: n[countDamaged]}
 }
 

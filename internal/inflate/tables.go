@@ -11,10 +11,10 @@ import "math/bits"
 //
 //	all        0-5  bits to drop, those of the words and the extra bits after them
 //	literals   6 set, 24-31 the byte
-//	special    7 set; 8 set for the end of the block; 9 set for a further table, with 10-22 its place and 23-29 the
-//	           mask of the bits that it is looked up with; neither where no word begins like this
-//	lengths    6, 7 clear, 10-13 bits of the words alone, 14-22 the shortest length; 23 set where a literal comes
-//	           first, with 24-31 the byte
+//	special    7 set; 8 set for the end of the block; 9 set for a second table: 10-22 its index,
+//	           23-29 the mask of its index bits; neither if no word begins with these bits
+//	lengths    6, 7 clear, 10-13 bits of the words alone, 14-22 the shortest length;
+//	           23 set if a literal comes first, with 24-31 the byte
 //	distances  6, 7 clear, 10-13 bits of the word alone, 16-30 the shortest distance
 const (
 	dropMask  = 63

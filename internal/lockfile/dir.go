@@ -98,7 +98,8 @@ func openRoot(path, variable string) (*Dir, error) {
 	if err := d.mark(); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	// Not in /dev/shm, which nobody cleans by age: the locks of a thousand jobs would make a long list.
+	// Not in /dev/shm, which nobody cleans by age: the locks of a thousand jobs would make a long
+	// list.
 	if !strings.HasPrefix(path, "/dev/shm/") {
 		_ = flock(d.fd, unix.LOCK_SH|unix.LOCK_NB)
 	}

@@ -5,10 +5,11 @@
 //   - [Dir] is a private directory of the user, opened once; everything in it is reached through
 //     its descriptor.
 //   - [Lock] is a lock on one named file: shared by its users, exclusive for a process that removes
-//     it. [Dir.Publish] creates a file that is complete and locked when it appears. After [Lock.Map]
-//     a mapping carries the lock, so that no descriptor is needed.
+//     it. [Dir.Publish] creates a file that is complete and locked when it appears. After
+//     [Lock.Map] a mapping carries the lock, so that no descriptor is needed.
 //   - [Dir.Sweep] removes a file that nobody has locked.
-//   - [Ranges] are locks on numbers: byte ranges of an empty file, in a directory that is not swept.
+//   - [Ranges] are locks on numbers: byte ranges of an empty file, in a directory that is not
+//     swept.
 //   - [OpenFile] locks a file or directory at any path.
 //
 // The rules that make it safe: a lock counts only if the name still leads to the locked file

@@ -289,7 +289,10 @@ func TestConcurrentRemovalsAndSweepsLeaveNothing(t *testing.T) {
 	for round := range 300 {
 		name := fmt.Sprint(round)
 		leave(t, d, name, "")
-		holds := []*Lock{ok(d.LockShared(name, false))(t), ok(d.LockShared(name, false))(t), ok(d.LockShared(name, false))(t)}
+		holds := make([]*Lock, 3)
+		for i := range holds {
+			holds[i] = ok(d.LockShared(name, false))(t)
+		}
 		var lasts, swept atomic.Int64
 		var wg sync.WaitGroup
 		for _, h := range holds {

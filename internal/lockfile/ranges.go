@@ -35,8 +35,8 @@ func (d *Dir) OpenRanges(name string) (*Ranges, error) {
 	const flags = unix.O_RDWR | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK
 	fd, err := openat(d.fd, name, flags, 0o600)
 	if errors.Is(err, unix.EACCES) && d.isOwnEmpty(name) {
-		// Created under an umask that removes the user's rights, by a process that was killed before
-		// it restored them.
+		// Created under an umask that removes the user's rights, by a process that was killed
+		// before it restored them.
 		if err = unix.Fchmodat(d.fd, name, 0o600, unix.AT_SYMLINK_NOFOLLOW); err == nil {
 			fd, err = openat(d.fd, name, flags, 0o600)
 		}

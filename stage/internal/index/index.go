@@ -74,8 +74,8 @@ const (
 // bytes, and tidy is called at the end with all remaining objects, while no other process uses the
 // directory, to remove what the index does not reference. ctx ends the wait for other processes and
 // the check, which the next process then makes.
-func Open(ctx context.Context, d *lockfile.Dir, free Freer, keep func(Object) bool, tidy func([]Object) error) (_ *Index,
-	err error) {
+func Open(ctx context.Context, d *lockfile.Dir, free Freer, keep func(Object) bool,
+	tidy func([]Object) error) (_ *Index, err error) {
 	l := &Index{dir: d, free: free, fd: -1, keys: map[int64]struct{}{}}
 	defer func() {
 		if err != nil {

@@ -92,9 +92,9 @@ func (l *Index) leave() error {
 	return errors.Join(err, unix.Munmap(p.data))
 }
 
-// releaseCopies frees the copies in progress of a process that ends or has died, and adds its counters
-// to the directory's. The caller holds its file exclusively. Space that can't be freed stays
-// counted.
+// releaseCopies frees the copies in progress of a process that ends or has died, and adds its
+// counters to the directory's. The caller holds its file exclusively. Space that can't be freed
+// stays counted.
 func (l *Index) releaseCopies(data []byte) error {
 	return l.guard(func() (err error) {
 		h := at[procHeader](data, 0)
