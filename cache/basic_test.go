@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -78,19 +77,13 @@ func TestPutAndGet(t *testing.T) {
 			wantEntry(t, other, i, s)
 		}
 		wantMiss(t, c, 2)
-		many := ok(other.GetMany([]int64{999, 3, 0, 0, 1}))(t)
-		want := [][]byte{[]byte(entries[999]), nil, []byte("first"), []byte("first"), {}}
-		if !slices.EqualFunc(want, many,
-			func(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }) {
-			t.Errorf("GetMany gives %d entries, %.20q", len(many), many[2])
-		}
 		rep := check(t, c)
 		if !rep.OK() || rep.FilledSlots != 5 || rep.Empty != 995 || rep.DeadBytes != 0 || rep.Bytes != 5+1+4096+
 			300_000 {
 			t.Errorf("%+v", rep)
 		}
 		s := stats(t, other)
-		if s.Stored != 5 || s.Filled != 10 || s.DeadBytes != 0 || s.Faults != 0 || s.Bad != 0 || s.Slots != 1000 {
+		if s.Stored != 5 || s.RefusedFilled != 10 || s.DeadBytes != 0 || s.Faults != 0 || s.Bad != 0 || s.Slots != 1000 {
 			t.Errorf("%+v", s)
 		}
 		if c.UUID() != other.UUID() || len(c.UUID()) != 32 || c.N() != 1000 {
@@ -117,9 +110,8 @@ func TestSlotOutOfRange(t *testing.T) {
 		_, errPut := c.Put(i, nil)
 		_, errGet := c.Get(i)
 		errView := c.View(i, func([]byte) error { return nil })
-		_, errMany := c.GetMany([]int64{0, i})
 		_, errHas := c.Has(i)
-		for _, err := range []error{errPut, errGet, errView, errMany, errHas} {
+		for _, err := range []error{errPut, errGet, errView, errHas} {
 			wantErr(t, err, ErrRange)
 			if !strings.Contains(fmt.Sprint(err), fmt.Sprintf("slot %d of a cache with 10 slots", i)) {
 				t.Errorf("%v does not say it", err)
@@ -161,7 +153,6 @@ func TestAfterClose(t *testing.T) {
 	must(t, c.Close())
 	_, errPut := c.Put(0, nil)
 	_, errGet := c.Get(0)
-	_, errMany := c.GetMany(nil)
 	_, errHas := c.Has(0)
 	_, errHandle := c.Handle()
 	_, errFile := c.File()
@@ -169,7 +160,7 @@ func TestAfterClose(t *testing.T) {
 	_, errCheck := c.Check(t.Context())
 	_, errExport := c.ExportPFIO(t.Context(), t.TempDir()+"/x", false)
 	_, errFill := c.GetOrFill(t.Context(), 0, nil)
-	for _, err := range []error{errPut, errGet, errMany, errHas, errHandle, errFile, errStats, errCheck, errExport,
+	for _, err := range []error{errPut, errGet, errHas, errHandle, errFile, errStats, errCheck, errExport,
 		errFill,
 		c.View(0, nil), c.Freeze(t.Context()), preserve(c, t.TempDir()+"/x", false), c.Each(t.Context(), nil)} {
 		wantErr(t, err, ErrClosed)
@@ -255,7 +246,7 @@ func TestConcurrentPutAndGet(t *testing.T) {
 			t.Errorf("%d stored, %+v", stored.Load(), rep)
 		}
 		s := stats(t, c)
-		if s.Stored != n || s.Bad != 0 || s.DeadBytes != rep.DeadBytes || (s.Lost == 0) != (rep.DeadBytes == 0) {
+		if s.Stored != n || s.Bad != 0 || s.DeadBytes != rep.DeadBytes || (s.RefusedRace == 0) != (rep.DeadBytes == 0) {
 			t.Errorf("%+v, dead %d", s, rep.DeadBytes)
 		}
 	})

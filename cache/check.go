@@ -92,7 +92,7 @@ type Report struct {
 	FilledSlots int64 // slots with an intact entry
 	Empty       int64
 	Bad         int64   // slots whose record is damaged or overlaps another one
-	Worst       []int64 // the first 100 bad slots
+	FirstBad    []int64 // the first 100 bad slots, ascending
 	// LiveBytes is the space of intact records. DeadBytes is the space of records that no slot
 	// refers to: those of killed writers, of puts that lost the race for a slot, and of replaced
 	// damaged records. Running puts count as dead.
@@ -134,8 +134,8 @@ func (c *Cache) examine(ctx context.Context, drop func(i, offset int64) error) (
 	rep = &Report{Slots: c.h.n}
 	var extents []extent
 	bad := func(i, offset int64) error {
-		if rep.Bad++; len(rep.Worst) < 100 {
-			rep.Worst = append(rep.Worst, i)
+		if rep.Bad++; len(rep.FirstBad) < 100 {
+			rep.FirstBad = append(rep.FirstBad, i)
 		}
 		if drop != nil {
 			return drop(i, offset)
@@ -187,7 +187,7 @@ func (c *Cache) examine(ctx context.Context, drop func(i, offset int64) error) (
 			sum = sumSlot(sum, e.slot, e.from)
 		}
 	}
-	slices.Sort(rep.Worst)
+	slices.Sort(rep.FirstBad)
 	rep.Empty = rep.Slots - rep.FilledSlots - rep.Bad
 	tail := end
 	_, _ = c.guard(func() error { tail = int64(c.tail.Load() &^ frozen); return nil })

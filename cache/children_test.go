@@ -268,7 +268,7 @@ func fileLimited(args []string) error {
 		return fmt.Errorf("below the limit: %v, %w", ok, err)
 	}
 	s, err := c.Stats()
-	if s.NoSpace != 1 || s.Frozen {
+	if s.RefusedNoSpace != 1 || s.Frozen {
 		return fmt.Errorf("%+v", s)
 	}
 	return errors.Join(err, c.Close(), copyLimited(args[0], args[1]))

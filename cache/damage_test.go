@@ -32,7 +32,7 @@ func TestDamagedRecord(t *testing.T) {
 			damage(t, c, slotOf(t, c, 1)+at)
 			wantMiss(t, reader, 1)
 			wantEntry(t, reader, 2, "other")
-			if rep := check(t, c); rep.OK() || rep.Bad != 1 || rep.FilledSlots != 1 || rep.Worst[0] != 1 {
+			if rep := check(t, c); rep.OK() || rep.Bad != 1 || rep.FilledSlots != 1 || rep.FirstBad[0] != 1 {
 				t.Errorf("byte %d: %+v", at, rep)
 			}
 			if !put(t, reader, 1, "mended") || put(t, reader, 1, "again") {
@@ -228,7 +228,7 @@ func TestOverlappingRecords(t *testing.T) {
 	inner.encode(&head)
 	put(t, c, 1, string(head[:])+"inner")
 	must(t, ignore(c.guard(func() error { return ignore(c.swapSlot(2, 0, inner.offset)) })))
-	if rep := check(t, c); rep.OK() || rep.Bad != 1 || rep.FilledSlots != 1 || rep.Worst[0] != 2 {
+	if rep := check(t, c); rep.OK() || rep.Bad != 1 || rep.FilledSlots != 1 || rep.FirstBad[0] != 2 {
 		t.Errorf("%+v", rep)
 	}
 	path := filepath.Join(t.TempDir(), "kept")
@@ -292,7 +292,7 @@ func TestFaultDuringPublish(t *testing.T) {
 		t.Error("stored")
 	}
 	faults(t, func(string) error { return nil })
-	if s := stats(t, c); s.NoSpace != 1 || s.Lost != 0 || s.Stored != 2 || s.Bytes != before {
+	if s := stats(t, c); s.RefusedNoSpace != 1 || s.RefusedRace != 0 || s.Stored != 2 || s.Bytes != before {
 		t.Errorf("%+v, %d bytes before", s, before)
 	}
 }

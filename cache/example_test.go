@@ -11,7 +11,7 @@ import (
 	"leat/cache"
 )
 
-// A data loader asks for sample 3 in every epoch; it is read from far away once.
+// A data loader needs sample 3 in every epoch and reads it from its store once.
 func Example() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
@@ -39,7 +39,7 @@ func Example() {
 	// sample 3 <nil>
 }
 
-// Another process gets the handle, as an argument or over a pipe, and uses the same entries.
+// Another process gets the handle as an argument or through a pipe and uses the same entries.
 func ExampleAttach() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
@@ -65,14 +65,14 @@ func ExampleAttach() {
 		return
 	}
 	defer other.Close()
-	stored, err := other.Put(1, []byte("from afar"))
+	stored, err := other.Put(1, []byte("entry 1"))
 	fmt.Println(stored, err)
 	fmt.Println(c.View(1, func(data []byte) error {
 		fmt.Printf("%s\n", data)
 		return nil
 	}))
 
-	// What is worth keeping gets a name.
+	// Preserve gives the cache a name, under which it stays.
 	fmt.Println(c.Preserve(context.Background(), filepath.Join(dir, "kept"), false))
 	kept, err := cache.Load(filepath.Join(dir, "kept"), nil)
 	if err != nil {
@@ -83,7 +83,7 @@ func ExampleAttach() {
 	fmt.Println(kept.Has(1))
 	// Output:
 	// true <nil>
-	// from afar
+	// entry 1
 	// <nil>
 	// 0 <nil>
 	// true <nil>

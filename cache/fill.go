@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
-	"runtime"
 	"sync"
 	"time"
 
@@ -25,15 +23,15 @@ const fullFor = 100 * time.Millisecond
 // cache nobody waits: each caller fills for itself.
 //
 // fill must pass on its ctx, and the caller of GetOrFill owns the returned slice. fill must not
-// call GetOrFill of any cache, since two could wait for each other for ever; that returns
-// ErrReentrant. It must not close the cache, which would wait for fill.
+// call GetOrFill of any cache, since two could wait for each other for ever: with fill's ctx that
+// returns ErrReentrant. It must not close the cache, which would wait for fill.
 func (c *Cache) GetOrFill(ctx context.Context, i int64, fill func(ctx context.Context) ([]byte, error)) ([]byte,
 	error) {
 	data, err := c.Get(i)
 	if !errors.Is(err, ErrMiss) {
 		return data, err
 	}
-	if ctx.Value(filling{}) != nil || insideFill() {
+	if ctx.Value(filling{}) != nil {
 		return nil, ErrReentrant
 	}
 	for {
@@ -179,33 +177,11 @@ func (s *flights) end(i int64, f *flight) {
 // filling is the context key that marks the ctx of a fill.
 type filling struct{}
 
-// callFill calls fill. insideFill finds its frame on the stack.
+// callFill calls fill with a marked ctx.
 func callFill(ctx context.Context, fill func(context.Context) ([]byte, error)) ([]byte, error) {
 	data, err := fill(context.WithValue(ctx, filling{}, true))
 	if err == nil && data == nil {
 		data = []byte{}
 	}
 	return data, err
-}
-
-var fillEntry = reflect.ValueOf(callFill).Pointer()
-
-// insideFill reports whether this goroutine is within a fill, even one that did not pass on its
-// ctx. It is called only after a miss.
-func insideFill() bool {
-	pc := make([]uintptr, 64)
-	for skip := 0; ; skip += len(pc) {
-		n := runtime.Callers(skip, pc)
-		frames := runtime.CallersFrames(pc[:n])
-		for more := n > 0; more; {
-			var f runtime.Frame
-			f, more = frames.Next()
-			if f.Func != nil && f.Func.Entry() == fillEntry {
-				return true
-			}
-		}
-		if n < len(pc) {
-			return false
-		}
-	}
 }

@@ -82,32 +82,6 @@ func (c *Cache) View(i int64, f func(data []byte) error) (err error) {
 	return f(b)
 }
 
-// GetMany calls Get for many entries: result k is that of slots[k], nil if there is none. It checks
-// the range of all slots before it reads anything. With an error, including ErrClosed when the
-// cache is closed meanwhile, there are no results.
-func (c *Cache) GetMany(slots []int64) ([][]byte, error) {
-	for k, i := range slots {
-		if uint64(i) >= uint64(c.h.n) {
-			return nil, fmt.Errorf("%w: number %d of the list is slot %d of a cache with %d slots, numbered from 0",
-				ErrRange, k, i, c.h.n)
-		}
-	}
-	if c.drainGate.closed.Load() {
-		return nil, ErrClosed
-	}
-	all := make([][]byte, len(slots))
-	for k, i := range slots {
-		b, err := c.Get(i)
-		switch {
-		case err == nil:
-			all[k] = b
-		case !errors.Is(err, ErrMiss):
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
 // Has reports whether slot i has an entry that can be read.
 func (c *Cache) Has(i int64) (ok bool, err error) {
 	if err := c.enter(i); err != nil {

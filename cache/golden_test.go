@@ -99,7 +99,7 @@ func TestGoldenCaches(t *testing.T) {
 					t.Error("a preserved cache was put to")
 				}
 				must(t, c.Freeze(t.Context()))
-				if s := stats(t, c); !s.Frozen || !s.Preserved || s.Refused != 1 || (s.Bad > 0) != (test.bad > 0) {
+				if s := stats(t, c); !s.Frozen || !s.Preserved || s.RefusedFrozen != 1 || (s.Bad > 0) != (test.bad > 0) {
 					t.Errorf("%+v", s)
 				}
 			})

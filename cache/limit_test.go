@@ -37,7 +37,7 @@ func TestLimitFreezes(t *testing.T) {
 		t.Errorf("the file has %d bytes, not %d", st.Size, size)
 	}
 	must(t, f.Close())
-	if s := stats(t, c); s.Frozen || s.Full != 0 || s.MaxBytes != size {
+	if s := stats(t, c); s.Frozen || s.RefusedFull != 0 || s.MaxBytes != size {
 		t.Errorf("%+v", s)
 	}
 	for k, at := range []*Cache{c, other, c, attachTo(t, c, nil)} {
@@ -45,7 +45,7 @@ func TestLimitFreezes(t *testing.T) {
 			t.Error("beyond the limit")
 		}
 	}
-	if s := stats(t, other); !s.Frozen || s.Full != 1 || s.Refused != 3 || s.DeadBytes != 0 {
+	if s := stats(t, other); !s.Frozen || s.RefusedFull != 1 || s.RefusedFrozen != 3 || s.DeadBytes != 0 {
 		t.Errorf("%+v", s)
 	}
 	if n := strings.Count(log.String(), "limit"); n != 1 {
@@ -60,7 +60,7 @@ func TestLimitIsExact(t *testing.T) {
 	if put(t, c, 1, strings.Repeat("b", 1000)) {
 		t.Error("it was taken")
 	}
-	if s := stats(t, c); !s.Frozen || s.Full != 1 {
+	if s := stats(t, c); !s.Frozen || s.RefusedFull != 1 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -199,7 +199,7 @@ func TestNoSpaceIsCountedAndLoggedOnce(t *testing.T) {
 				}
 			}
 			s := stats(t, other)
-			if s.NoSpace != 3 || s.Frozen || s.Bytes != before || s.DeadBytes != 0 {
+			if s.RefusedNoSpace != 3 || s.Frozen || s.Bytes != before || s.DeadBytes != 0 {
 				t.Errorf("%+v", s)
 			}
 			if n := strings.Count(log.String(), "no disk space"); n != 1 {
@@ -275,7 +275,7 @@ func TestFullDisk(t *testing.T) {
 				}
 			}
 			s, rep := stats(t, c), check(t, c)
-			if s.NoSpace != 50 || s.Frozen || !rep.OK() || rep.FilledSlots != int64(len(stored)) || len(stored) == 0 {
+			if s.RefusedNoSpace != 50 || s.Frozen || !rep.OK() || rep.FilledSlots != int64(len(stored)) || len(stored) == 0 {
 				t.Errorf("%+v, %+v, %d stored", s, rep, len(stored))
 			}
 			t.Logf("%d stored, %d faults", len(stored), s.Faults)
@@ -345,7 +345,7 @@ func TestTemporarilyFullDisk(t *testing.T) {
 	}
 	wg.Wait()
 	s := stats(t, c)
-	if s.Frozen || s.NoSpace != writers*rounds || s.DeadBytes > writers*(size+recordHead+align) {
+	if s.Frozen || s.RefusedNoSpace != writers*rounds || s.DeadBytes > writers*(size+recordHead+align) {
 		t.Errorf("%+v", s)
 	}
 	faults(t, func(string) error { return nil })
@@ -383,7 +383,7 @@ func TestTemporarilyFullDiskWithManyWriters(t *testing.T) {
 			}
 			wg.Wait()
 			s := stats(t, c)
-			if s.Frozen || s.NoSpace == 0 || s.DeadBytes > 4*2*size {
+			if s.Frozen || s.RefusedNoSpace == 0 || s.DeadBytes > 4*2*size {
 				t.Errorf("%+v", s)
 			}
 			must(t, os.Remove(dir+"/filler"))
@@ -534,7 +534,7 @@ func TestTryPut(t *testing.T) {
 	wants(AlreadyFilled, 0, 1)
 	wants(Full, 1, 11)
 	wants(Stored, 1, 10)
-	if s := stats(t, c); s.Frozen || s.Full != 0 || s.Stored != 2 {
+	if s := stats(t, c); s.Frozen || s.RefusedFull != 0 || s.Stored != 2 {
 		t.Errorf("%+v", s)
 	}
 	must(t, c.Freeze(t.Context()))

@@ -68,9 +68,6 @@ func wantEntry(t testing.TB, c *Cache, i int64, want string) {
 	}); err != nil {
 		t.Errorf("slot %d: View: %v", i, err)
 	}
-	if got, err := c.GetMany([]int64{i}); err != nil || string(got[0]) != want || got[0] == nil {
-		t.Errorf("slot %d: GetMany: %.40q, %v; not %.40q", i, got, err, want)
-	}
 	if has, err := c.Has(i); !has || err != nil {
 		t.Errorf("slot %d: Has: %v, %v", i, has, err)
 	}
@@ -84,9 +81,6 @@ func wantMiss(t testing.TB, c *Cache, i int64) {
 	if err := c.View(i, func([]byte) error { t.Error("View called its function"); return nil }); !errors.Is(err,
 		ErrMiss) {
 		t.Errorf("slot %d: View: %v; not a miss", i, err)
-	}
-	if got, err := c.GetMany([]int64{i}); err != nil || got[0] != nil {
-		t.Errorf("slot %d: GetMany: %.40q, %v; not a miss", i, got, err)
 	}
 	if has, err := c.Has(i); has || err != nil {
 		t.Errorf("slot %d: Has: %v, %v", i, has, err)

@@ -63,7 +63,7 @@ func TestProcessesAgainstModel(t *testing.T) {
 			// rapid takes the first ones, by name, more often.
 			"a put": m.put, "a get or fill": m.getOrFill, "an open": m.open, "close": m.close, "kill": m.kill,
 			"open otherwise": m.openOtherwise, "old handle": m.oldHandle,
-			"get": m.get, "view": m.view, "has": m.has, "get many": m.getMany, "freeze": m.freeze, "each": m.each,
+			"get": m.get, "view": m.view, "has": m.has, "freeze": m.freeze, "each": m.each,
 			"preserve": m.preserve, "inspect": m.inspect, "": m.check,
 		}
 		for range 8 {
@@ -272,9 +272,14 @@ func (m *model) put(r *rapid.T) {
 }
 
 func (m *model) get(r *rapid.T) {
-	p, i := m.proc(r), m.slot(r)
-	if a, ok := m.ask(r, p, modelCall{Op: "get", Slot: i}, i); ok {
-		m.entry(r, a, i, a.Data)
+	m.getSlots(r, m.proc(r), m.slot(r))
+}
+
+func (m *model) getSlots(r *rapid.T, p *modelProcess, slots ...int64) {
+	for _, i := range slots {
+		if a, ok := m.ask(r, p, modelCall{Op: "get", Slot: i}, i); ok {
+			m.entry(r, a, i, a.Data)
+		}
 	}
 }
 
@@ -291,31 +296,6 @@ func (m *model) has(r *rapid.T) {
 		if _, want := m.entries[i]; a.Yes != want || a.Err != "" {
 			r.Fatalf("slot %d: %v, error %q; not %v", i, a.Yes, a.Err, want)
 		}
-	}
-}
-
-func (m *model) getMany(r *rapid.T) {
-	p, slots := m.proc(r), []int64{}
-	for range rapid.IntRange(0, 6).Draw(r, "slots") {
-		slots = append(slots, m.slot(r))
-	}
-	m.getThese(r, p, slots)
-}
-
-func (m *model) getThese(r *rapid.T, p *modelProcess, slots []int64) {
-	a, ok := m.ask(r, p, modelCall{Op: "get many", Slots: slots}, slots...)
-	if !ok {
-		return
-	}
-	noError(r, a)
-	if len(a.All) != len(slots) {
-		r.Fatalf("%d entries of %d slots", len(a.All), len(slots))
-	}
-	for k, i := range slots {
-		if a.Is = ""; a.All[k] == nil {
-			a.Is = "miss"
-		}
-		m.entry(r, a, i, a.All[k])
 	}
 }
 
@@ -460,7 +440,7 @@ func (m *model) check(r *rapid.T) {
 			noError(r, a)
 			c := p.counters
 			want := Stats{Slots: m.n, Bytes: m.end, MaxBytes: m.max, Frozen: m.frozen, Preserved: p.file.sealed,
-				Stored: c.stored, Filled: c.filled, Refused: c.refused, Full: c.full}
+				Stored: c.stored, RefusedFilled: c.filled, RefusedFrozen: c.refused, RefusedFull: c.full}
 			if d := cmp.Diff(want, a.Stats); d != "" {
 				r.Fatalf("Stats of process %d (- what was done):\n%s", p.number, d)
 			}
@@ -508,7 +488,7 @@ func (m *model) finish(r *rapid.T) {
 	}
 	for _, p := range m.procs {
 		m.openAs(r, p, "load")
-		m.getThese(r, p, slots)
+		m.getSlots(r, p, slots...)
 		m.eachOf(r, p)
 	}
 	m.check(r)
@@ -709,14 +689,15 @@ func (m *model) oldHandle(r *rapid.T) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	all, err := c.GetMany([]int64{0, m.n - 1})
-	if err := errors.Join(err, c.Close()); err != nil {
-		r.Fatal(err)
-	}
-	for k, i := range []int64{0, m.n - 1} {
-		if e, ok := m.entries[i]; ok != (all[k] != nil) || !bytes.Equal(e.data, all[k]) {
-			r.Fatalf("slot %d: %q, not %q", i, all[k], e.data)
+	for _, i := range []int64{0, m.n - 1} {
+		got, err := c.Get(i)
+		if e, ok := m.entries[i]; ok != (err == nil) || err != nil && !errors.Is(err, ErrMiss) ||
+			!bytes.Equal(e.data, got) {
+			r.Fatalf("slot %d: %q, %v; not %q", i, got, err, e.data)
 		}
+	}
+	if err := c.Close(); err != nil {
+		r.Fatal(err)
 	}
 }
 
@@ -745,7 +726,6 @@ type modelCall struct {
 	Handle     Handle
 	Hidden     bool // there are no unnamed files
 	Slot       int64
-	Slots      []int64
 	Data       []byte
 	Fails      bool // the fill
 	Overwrite  bool
@@ -755,8 +735,7 @@ type modelReply struct {
 	Err, Is string // Is is the kind of the error, by modelErrors
 	Yes     bool
 	Data    []byte // JSON keeps nil and empty apart
-	All     [][]byte
-	Calls   int // of fill
+	Calls   int    // of fill
 	Stats   Stats
 	Report  *Report
 	Entries []Entry
@@ -901,15 +880,6 @@ func (o *modelCall) do(c *Cache, a *modelReply) (err error) {
 		})
 	case "has":
 		a.Yes, err = c.Has(o.Slot)
-	case "get many":
-		var all [][]byte
-		all, err = c.GetMany(o.Slots)
-		for _, b := range all {
-			a.All = append(a.All, bytes.Clone(b))
-		}
-		for _, b := range all {
-			clear(b)
-		}
 	case "get or fill":
 		var b []byte
 		b, err = c.GetOrFill(ctx, o.Slot, func(context.Context) ([]byte, error) {

@@ -109,18 +109,6 @@ func TestCacheAgainstModel(t *testing.T) {
 					r.Fatal(err)
 				}
 			},
-			"get many": func(r *rapid.T) {
-				slots := rapid.SliceOf(rapid.Int64Range(0, n-1)).Draw(r, "slots")
-				all, err := holder(r).GetMany(slots)
-				if err != nil || len(all) != len(slots) {
-					r.Fatal(err)
-				}
-				for k, i := range slots {
-					if want, ok := model[i]; ok != (all[k] != nil) || !bytes.Equal(want, all[k]) {
-						r.Fatalf("%q, not %q", all[k], want)
-					}
-				}
-			},
 			"get or fill": func(r *rapid.T) {
 				i, b := slot(r), data.Draw(r, "data")
 				want, ok := model[i]
@@ -176,7 +164,7 @@ func TestCacheAgainstModel(t *testing.T) {
 					r.Fatalf("%+v, %v; %d entries", rep, err, len(model))
 				}
 				if s, err := holder(r).Stats(); err != nil || s.Frozen != frozen || s.Bad != 0 || s.Faults != 0 ||
-					s.NoSpace != 0 {
+					s.RefusedNoSpace != 0 {
 					r.Fatalf("%+v, %v; frozen %v", s, err, frozen)
 				}
 			},

@@ -520,7 +520,7 @@ func TestOpenPreserved(t *testing.T) {
 		t.Error("stored")
 	}
 	wantEntry(t, c, 1, "entry")
-	if s := stats(t, c); s.Filled != 1 || s.Refused != 1 || !s.Preserved || !s.Frozen {
+	if s := stats(t, c); s.RefusedFilled != 1 || s.RefusedFrozen != 1 || !s.Preserved || !s.Frozen {
 		t.Errorf("%+v", s)
 	}
 	must(t, c.Freeze(t.Context()))

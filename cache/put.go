@@ -43,10 +43,10 @@ func (c *Cache) TryPut(i int64, data []byte) (PutResult, error) {
 	return c.enterPut(i, payload{data: data, length: int64(len(data))}, false)
 }
 
-// OfferFrom is TryPut of the first length bytes of r, of which it holds 1 MiB at a time in memory.
+// TryPutFrom is TryPut of the first length bytes of r, of which it holds 1 MiB at a time in memory.
 // The error wraps that of r, or is io.ErrUnexpectedEOF if r has fewer bytes; nothing is stored
 // then. Freeze and Preserve wait for it.
-func (c *Cache) OfferFrom(i int64, r io.ReaderAt, length int64) (PutResult, error) {
+func (c *Cache) TryPutFrom(i int64, r io.ReaderAt, length int64) (PutResult, error) {
 	if length < 0 {
 		return 0, fmt.Errorf("invalid length %d of an entry", length)
 	}

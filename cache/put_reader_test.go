@@ -25,17 +25,17 @@ func (r *counted) ReadAt(b []byte, at int64) (int, error) {
 	return r.ReaderAt.ReadAt(b, at)
 }
 
-func TestOfferFrom(t *testing.T) {
+func TestTryPutFrom(t *testing.T) {
 	c := create(t, 10, nil)
 	data := bytes.Repeat([]byte("0123456789abcdef"), 200_000) // three pieces and a part
 	for i, n := range []int64{0, 1, 1 << 20, int64(len(data))} {
 		r := &counted{ReaderAt: bytes.NewReader(data)}
-		if o := ok(c.OfferFrom(int64(i), r, n))(t); o != Stored || r.read != n {
+		if o := ok(c.TryPutFrom(int64(i), r, n))(t); o != Stored || r.read != n {
 			t.Errorf("%d bytes: %v, %d read", n, o, r.read)
 		}
 		wantEntry(t, c, int64(i), string(data[:n]))
 	}
-	if o := ok(c.OfferFrom(1, &counted{failAt: 1}, 5))(t); o != AlreadyFilled {
+	if o := ok(c.TryPutFrom(1, &counted{failAt: 1}, 5))(t); o != AlreadyFilled {
 		t.Errorf("a filled slot: %v", o)
 	}
 	if rep := check(t, c); !rep.OK() || rep.FilledSlots != 4 || rep.DeadBytes != 0 {
@@ -43,16 +43,16 @@ func TestOfferFrom(t *testing.T) {
 	}
 }
 
-func TestOfferFromFailingReader(t *testing.T) {
+func TestTryPutFromFailingReader(t *testing.T) {
 	c := create(t, 10, nil)
 	put(t, c, 0, "entry")
 	before := stats(t, c)
 	data := bytes.NewReader(make([]byte, 3<<20))
-	_, err := c.OfferFrom(1, data, 3<<20+1)
+	_, err := c.TryPutFrom(1, data, 3<<20+1)
 	wantErr(t, err, io.ErrUnexpectedEOF)
-	_, err = c.OfferFrom(1, &counted{ReaderAt: data, failAt: 2 << 20}, 3<<20)
+	_, err = c.TryPutFrom(1, &counted{ReaderAt: data, failAt: 2 << 20}, 3<<20)
 	wantErr(t, err, errTest)
-	if _, err = c.OfferFrom(1, data, -1); err == nil {
+	if _, err = c.TryPutFrom(1, data, -1); err == nil {
 		t.Error("a length below 0 was taken")
 	}
 	wantMiss(t, c, 1)
@@ -60,7 +60,7 @@ func TestOfferFromFailingReader(t *testing.T) {
 		t.Errorf("%+v, before %+v", s, before)
 	}
 	// The reader's disk is full or fails, not the cache's.
-	_, err = c.OfferFrom(1, fullReader{}, 10)
+	_, err = c.TryPutFrom(1, fullReader{}, 10)
 	wantErr(t, err, unix.ENOSPC)
 }
 

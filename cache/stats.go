@@ -11,12 +11,12 @@ type Stats struct {
 	Frozen    bool
 	Preserved bool
 
-	Stored   int64 // entries put
-	Filled   int64 // puts refused: the slot was filled
-	Lost     int64 // puts refused: another came first during the write
-	Refused  int64 // puts refused: the cache was frozen
-	Full     int64 // puts refused: beyond MaxBytes
-	NoSpace  int64 // puts refused: no disk space, or beyond the largest file of the process
+	Stored int64 // entries put
+	// Puts refused because the slot was filled, because another put to it ended first, because the
+	// cache was frozen, beyond MaxBytes, and without disk space or beyond the largest file of the
+	// process.
+	RefusedFilled, RefusedRace, RefusedFrozen, RefusedFull, RefusedNoSpace int64
+
 	Bad      int64 // reads of damaged records
 	Repaired int64 // damaged records replaced by a Put
 	Faults   int64 // faults of the mapping, returned as misses
@@ -38,9 +38,9 @@ func (c *Cache) Stats() (Stats, error) {
 		live := at(countStoredBytes)
 		w := c.tail.Load()
 		s.Bytes, s.Frozen = int64(w&^frozen), w&frozen != 0
-		s.Stored, s.Filled, s.Lost, s.Refused = at(countStored), at(countFilled), at(countLost), at(countFrozen)
-		s.Full, s.NoSpace, s.Bad, s.Repaired, s.Faults = at(countFull), at(countNoSpace), at(countBad),
-			at(countRepaired), at(countFaults)
+		s.Stored, s.RefusedFilled, s.RefusedRace = at(countStored), at(countFilled), at(countLost)
+		s.RefusedFrozen, s.RefusedFull, s.RefusedNoSpace = at(countFrozen), at(countFull), at(countNoSpace)
+		s.Bad, s.Repaired, s.Faults = at(countBad), at(countRepaired), at(countFaults)
 		if !c.readOnly {
 			s.DeadBytes = max(s.Bytes-c.h.base()-live, 0)
 		}

@@ -62,7 +62,7 @@ func checkCache(cmd *cobra.Command, path string, f *cacheFlags) error {
 	if err != nil {
 		return err
 	}
-	d := &checkDoc{path, r.OK(), r.Slots, r.FilledSlots, r.Empty, r.Bad, append([]int64{}, r.Worst...), r.Bytes,
+	d := &checkDoc{path, r.OK(), r.Slots, r.FilledSlots, r.Empty, r.Bad, append([]int64{}, r.FirstBad...), r.Bytes,
 		r.LiveBytes, r.DeadBytes, r.Preserved, r.SealBroken}
 	if f.json {
 		err = writeJSON(cmd.OutOrStdout(), d)

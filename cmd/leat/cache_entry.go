@@ -146,7 +146,7 @@ func putEntry(cmd *cobra.Command, path string, i int64, from string, f *cacheFla
 
 // offer stores an entry, or tells why it is not stored. It freezes the cache for nobody.
 func offer(c *cache.Cache, path string, i int64, in *entryInput) (why string, refused, err error) {
-	o, err := c.OfferFrom(i, in, in.size)
+	o, err := c.TryPutFrom(i, in, in.size)
 	switch {
 	case err != nil && in.ctx.Err() != nil:
 		return "", nil, context.Cause(in.ctx)
@@ -183,7 +183,7 @@ func refusal(c *cache.Cache, path string, i, size int64) (why string, refused, e
 		return "filled", fmt.Errorf("%s: slot %d is filled, and entries are never replaced: take another slot, or make another cache", path, i), nil
 	case s.Preserved:
 		return "frozen", fmt.Errorf("%s is preserved: it takes no more entries", path), nil
-	case s.Frozen && s.Full > 0:
+	case s.Frozen && s.RefusedFull > 0:
 		return "full", fmt.Errorf("%s reached its limit of %s: it takes no more entries; make another one with a larger --max-bytes", path, units.FormatSize(s.MaxBytes)), nil
 	case s.Frozen:
 		return "frozen", fmt.Errorf("%s is frozen: it takes no more entries; make another one", path), nil

@@ -106,8 +106,8 @@ func statCache(path string, f *cacheFlags) (*cacheDoc, error) {
 		return d, nil
 	}
 	s, err := c.Stats()
-	d.Counters = &cacheCounters{s.Stored, s.Filled, s.Lost, s.Refused, s.Full, s.NoSpace, s.Bad, s.Repaired, s.Faults,
-		s.DeadBytes}
+	d.Counters = &cacheCounters{s.Stored, s.RefusedFilled, s.RefusedRace, s.RefusedFrozen, s.RefusedFull,
+		s.RefusedNoSpace, s.Bad, s.Repaired, s.Faults, s.DeadBytes}
 	return d, errors.Join(err, c.Close())
 }
 
