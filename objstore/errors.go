@@ -2,8 +2,6 @@ package objstore
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +23,13 @@ var (
 	ErrNotResumed = errors.New("the body broke off and can't be resumed")
 	// ErrStalled is returned when a store sent nothing for too long.
 	ErrStalled = errors.New("the store sent nothing for too long")
+	// ErrProxy is returned when a proxy refused to connect to the store.
+	ErrProxy = errors.New("a proxy refused the connection")
+	// ErrNoCredentials is returned when a store needs credentials and none were found.
+	ErrNoCredentials = errors.New("no credentials found")
+	// ErrProtocol is returned when the server's answer lacks a field that the store's protocol
+	// requires.
+	ErrProtocol = errors.New("the server's answer lacks a required field")
 )
 
 // Error describes a failed operation on an object or a bucket.
@@ -37,7 +42,7 @@ type Error struct {
 	Err        error
 }
 
-// Error returns the operation, the object, the cause and what to check.
+// Error returns the operation, the object and the cause.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s: ", e.Op, printable(e.URL))
@@ -52,6 +57,8 @@ func (e *Error) Error() string {
 		}
 		if e.Err != nil && !e.isStatus() {
 			b.WriteString(", " + RedactText(e.Err.Error()))
+		} else if e.Status >= 300 && e.Status < 400 && strings.HasPrefix(e.URL, "http") {
+			b.WriteString(", and the redirect has no usable target")
 		}
 	case e.Err == io.EOF:
 		b.WriteString("the connection was closed without an answer")
@@ -64,9 +71,6 @@ func (e *Error) Error() string {
 	}
 	if e.RetryAfter > 0 {
 		fmt.Fprintf(&b, ", and asks to wait %v", e.RetryAfter.Round(time.Second))
-	}
-	if c := e.check(); c != "" {
-		b.WriteString(": " + c)
 	}
 	return b.String()
 }
@@ -105,55 +109,20 @@ func (e *Error) isStatus() bool {
 	return e.Err == fs.ErrNotExist || e.Err == fs.ErrPermission || e.Err == ErrChanged
 }
 
-// check returns what the user can check or change.
-func (e *Error) check() string {
-	var dns *net.DNSError
-	var cert *tls.CertificateVerificationError
-	var unknown x509.UnknownAuthorityError
-	var proxy *proxyError
-	var op *net.OpError
-	switch {
-	case e.Status == http.StatusProxyAuthRequired, errors.As(e.Err, &proxy),
-		errors.As(e.Err, &op) && op.Op == "proxyconnect":
-		return adviceOnProxies
-	case e.Err == io.EOF:
-		return "check the host, the port, and whether it is http or https"
-	case errors.Is(e.Err, ErrChanged), e.Status == http.StatusPreconditionFailed:
-		return "run it again to read the new version"
-	case errors.Is(e.Err, fs.ErrExist):
-		return "give another name, or remove it first"
-	case e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden:
-		return "check the credentials, whether a signed URL has expired, and what the store's policy allows; public data may need --anonymous"
-	case e.Status == http.StatusNotFound && e.Code == "NoSuchBucket":
-		return "check the bucket's name, the region and the endpoint"
-	case e.Status == http.StatusNotFound:
-		return "check the name, upper and lower case too, and the bucket"
-	case strings.HasPrefix(e.URL, "http") && e.Status >= 300 && e.Status < 400:
-		return "the redirect has no usable target"
-	case e.Status == http.StatusMovedPermanently || e.Status == http.StatusTemporaryRedirect:
-		return "the bucket may be in another region: check --region"
-	case e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable:
-		return "the server is overloaded or limits requests: use fewer workers, or try later"
-	case errors.As(e.Err, &dns):
-		return "check the host's name and the network"
-	case errors.As(e.Err, &cert), errors.As(e.Err, &unknown):
-		return "the server's certificate is not trusted here: check the host's name and the machine's certificates"
-	case errors.Is(e.Err, syscall.EMFILE):
-		return "use fewer workers, or allow more open files (ulimit -n)"
-	case errors.Is(e.Err, syscall.ECONNREFUSED):
-		return "nothing listens there: check the host, the port and --endpoint"
-	}
-	return ""
-}
-
 // Unwrap returns the causes: fs.ErrNotExist for a missing object, fs.ErrPermission for one that may
-// not be read, ErrChanged.
+// not be read, ErrProxy, ErrChanged.
 func (e *Error) Unwrap() []error {
 	var errs []error
 	if e.Err != nil {
 		errs = append(errs, e.Err)
 	}
+	var op *net.OpError
+	if errors.As(e.Err, &op) && op.Op == "proxyconnect" {
+		errs = append(errs, ErrProxy)
+	}
 	switch e.Status {
+	case http.StatusProxyAuthRequired:
+		errs = append(errs, ErrProxy)
 	case http.StatusNotFound, http.StatusGone:
 		errs = append(errs, fs.ErrNotExist)
 	case http.StatusUnauthorized, http.StatusForbidden:

@@ -57,7 +57,7 @@ func TestConnectionClosedWithoutAnswer(t *testing.T) {
 		}
 	}()
 	_, err = open(t, "http://"+l.Addr().String(), nil).Stat(t.Context(), "x")
-	wantWords(t, err, "closed without an answer", "the port")
+	wantWords(t, err, "closed without an answer")
 	if !objstore.Temporary(err) {
 		t.Error("it may answer another time")
 	}
@@ -77,14 +77,17 @@ func TestProxyRefusalError(t *testing.T) {
 		c := objstore.NewClient()
 		c.Transport.(*http.Transport).Proxy = http.ProxyURL(to)
 		_, err = open(t, "https://h", &objstore.Options{Client: c}).Stat(t.Context(), "x")
-		wantWords(t, err, "https://h/x", "the proxy "+to.Host, http.StatusText(status), "HTTPS_PROXY")
+		wantWords(t, err, "https://h/x", "the proxy "+to.Host, http.StatusText(status))
 		if strings.Contains(err.Error(), "geheim") || objstore.Temporary(err) != again || errors.Is(err,
 			errors.ErrUnsupported) {
 			t.Errorf("%v, again %v", err, objstore.Temporary(err))
 		}
 		proxy.Close()
 		_, err = open(t, "http://h", &objstore.Options{Client: c}).Stat(t.Context(), "x")
-		wantWords(t, err, "http://h/x", to.Host, "HTTP_PROXY")
+		wantWords(t, err, "http://h/x", to.Host)
+		if !errors.Is(err, objstore.ErrProxy) {
+			t.Errorf("%v is no ErrProxy", err)
+		}
 	}
 }
 
@@ -134,5 +137,5 @@ func TestTooManyOpenFiles(t *testing.T) {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", syscall.EMFILE)}
 	}
 	_, err := open(t, "http://h", &objstore.Options{Client: c}).Stat(t.Context(), "x")
-	wantWords(t, err, "too many open files", "fewer workers", "ulimit -n")
+	wantWords(t, err, "too many open files")
 }

@@ -36,5 +36,5 @@ func (e *proxyError) Error() string {
 	return fmt.Sprintf("the proxy %s answered %d %s", e.host, e.status, http.StatusText(e.status))
 }
 
-// adviceOnProxies is what the user can check if a proxy refuses.
-const adviceOnProxies = "check HTTP_PROXY, HTTPS_PROXY and NO_PROXY"
+// Is makes the error an ErrProxy.
+func (e *proxyError) Is(target error) bool { return target == ErrProxy }

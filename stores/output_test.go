@@ -236,7 +236,7 @@ func TestNoClobberDuringRun(t *testing.T) {
 	}
 	v.during = sync.OnceFunc(func() { v.objects["remote.tif"] = []byte("other") })
 	_, err := apply.Run(t.Context(), job)
-	wantError(t, err, "output remote: writing vault://box/remote.tif", "give another name", "kept as "+tmp, "kept as "+local)
+	wantError(t, err, "output remote: writing vault://box/remote.tif", "kept as "+tmp, "kept as "+local)
 	if !errors.Is(err, fs.ErrExist) || string(v.objects["remote.tif"]) != "other" {
 		t.Errorf("the error is %v", err)
 	}

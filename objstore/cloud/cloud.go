@@ -136,7 +136,7 @@ func (b *bucket) do(ctx context.Context, attempt func(c clients) error) (err err
 			if _, ok := r.(runtime.Error); !ok {
 				panic(r)
 			}
-			err = errors.New("the server's answer lacks a required field: check that it speaks the protocol, and --endpoint")
+			err = objstore.ErrProtocol
 		}
 	}()
 	c := b.clients()
@@ -189,7 +189,7 @@ func (b *bucket) fail(op, name string, err error) error {
 	for _, none := range []string{"failed to refresh cached credentials", "get credentials",
 		"could not find default credentials", "DefaultAzureCredential"} {
 		if strings.Contains(text, none) {
-			e.Err = errors.New("no credentials were found: set them as the provider's own command does, or give --anonymous for public data")
+			e.Err = objstore.ErrNoCredentials
 			return e
 		}
 	}
