@@ -1,6 +1,7 @@
 package namespace
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -369,7 +370,7 @@ func TestStreamingTornRecordsStopNobody(t *testing.T) {
 					t.Error(err)
 				}
 			}})
-			if _, is := err.(interface{ Unwrap() error }); !is || !strings.Contains(err.Error(), base+"/x is in use") {
+			if !errors.As(err, new(*ClaimedError)) || !strings.Contains(err.Error(), base+"/x is in use") {
 				t.Errorf("the one who collides: %v", err)
 			}
 			if warned != 1 {

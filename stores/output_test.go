@@ -343,7 +343,7 @@ func TestMissingBucketIsRefusedFirst(t *testing.T) {
 		job := outputs(t, stores, t.TempDir(), map[string]string{"out": "vault://box/out.tif"})
 		_, err := apply.Run(t.Context(), job)
 		if refused {
-			wantError(t, err, "output out", "NoSuchBucket", "the bucket's name")
+			wantError(t, err, "output out", "NoSuchBucket")
 		} else if err != nil {
 			t.Error(status, err)
 		}
