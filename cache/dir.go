@@ -24,7 +24,7 @@ func Dir() (string, error) {
 
 // location defines where caches are by default.
 var location = &localdir.Use{
-	Package: "cache", Many: "caches", Shared: "entries", Escape: ", or set AllowRemote",
+	Many: "caches", Shared: "entries",
 	Remote: ErrRemote, Foreign: ErrForeign,
 }
 

@@ -27,5 +27,5 @@ var (
 	// ErrGone is returned when the process that issued a handle has ended or closed its cache.
 	ErrGone = errors.New("the issuer of the handle is gone")
 	// ErrForeign is returned for a file or handle of another user or machine.
-	ErrForeign = errors.New("another user's or machine's")
+	ErrForeign = errors.New("not of this user and machine")
 )

@@ -33,8 +33,8 @@ func Open(path string, n int64, opts *Options) (*Cache, error) {
 		return nil, err
 	}
 	if !o.AllowRemote && !isLocal(dir) {
-		return nil, fmt.Errorf("%w: %s is on a network or unknown file system, where processes may not see each other's entries: "+
-			"give a path on a local disk, or set AllowRemote", ErrRemote, path)
+		return nil, fmt.Errorf("%w: %s is on a network or unknown file system, where processes may not see each other's entries",
+			ErrRemote, path)
 	}
 	for range 100 {
 		fd, err := openNamed(dir, name, unix.O_RDWR)
@@ -183,7 +183,7 @@ func Load(path string, opts *Options) (*Cache, error) {
 func explainOpen(path string, err error) error {
 	switch {
 	case errors.Is(err, unix.ELOOP):
-		return fmt.Errorf("%w: %s is a symbolic link: give the name that it leads to", ErrForeign, path)
+		return fmt.Errorf("%s is a symbolic link (%w)", path, ErrForeign)
 	case errors.Is(err, unix.EISDIR):
 		return fmt.Errorf("%w: %s is a directory: give the name of a file", ErrFormat, path)
 	case errors.Is(err, unix.ENXIO):
@@ -191,7 +191,7 @@ func explainOpen(path string, err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s: there is no such file (%w)", path, err)
 	case errors.Is(err, unix.EROFS):
-		return fmt.Errorf("%s is on a read-only file system: give a path that can be written to, or Preserve and Load it (%w)",
+		return fmt.Errorf("%s is on a read-only file system (%w)",
 			path, err)
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("%s can't be opened, it may belong to another user: change its permissions or give another name (%w)",

@@ -60,7 +60,7 @@ func (c *Cache) ImportPFIO(ctx context.Context, path string, n int64) (stored in
 		} else if has, err := c.Has(e.slot); err != nil {
 			return stored, err
 		} else if !has {
-			return stored, fmt.Errorf("%d of %d entries of %s were stored, then the cache was frozen or full: raise MaxBytes or free disk space, and import again",
+			return stored, fmt.Errorf("%d of %d entries of %s were stored, then the cache was frozen or full",
 				stored, len(entries), path)
 		}
 	}

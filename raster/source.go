@@ -11,9 +11,9 @@ import (
 var (
 	// ErrFormat is returned when the driver does not know the format of a file, or the file is
 	// damaged.
-	ErrFormat = errors.New("raster: not a readable raster")
+	ErrFormat = errors.New("not a readable raster")
 	// ErrUnsupported is returned when a sound file needs a codec or feature that the driver lacks.
-	ErrUnsupported = errors.New("raster: not supported")
+	ErrUnsupported = errors.New("not supported")
 )
 
 // Source is an open raster. Its methods may be called concurrently, except Close, which is called

@@ -20,7 +20,7 @@ var (
 )
 
 // location defines where stages are.
-var location = &localdir.Use{Package: "stage", Many: "stages", Shared: "objects", Remote: ErrRemote,
+var location = &localdir.Use{Many: "stages", Shared: "objects", Remote: ErrRemote,
 	Foreign: ErrForeign}
 
 // Dir returns the directory of the stage that Open("") opens, and creates it if it is missing.

@@ -114,7 +114,7 @@ func (p *Pool) asFile(r *Reader) (*Reader, error) {
 		return nil, err
 	}
 	if !f.Staged() {
-		err := fmt.Errorf("%w for a file of the %d bytes of %s: set a higher limit, or release others first", ErrNoSpace,
+		err := fmt.Errorf("%w for a file of the %d bytes of %s", ErrNoSpace,
 			version.Size, r.h.it.id)
 		return nil, errors.Join(err, f.Close())
 	}

@@ -97,12 +97,8 @@ func (p *Pool) diskHas(n int64) bool {
 func (p *Pool) warnFull(err error) {
 	now := time.Now().UnixNano()
 	if last := p.diskFull.Load(); now-last > int64(time.Minute) && p.diskFull.CompareAndSwap(last, now) {
-		lacking, advice := store.Lacking(p.dir.Fd(), err), "free some, or set a lower limit"
-		if lacking == "no inode" {
-			advice = "remove files there"
-		}
-		p.o.Warn(fmt.Errorf("objects are read without being staged: %s is left on the disk of %s: %s (%w)",
-			lacking, p.dir.Path(), advice, err))
+		p.o.Warn(fmt.Errorf("objects are read without being staged: %s is left on the disk of %s (%w)",
+			store.Lacking(p.dir.Fd(), err), p.dir.Path(), err))
 	}
 }
 

@@ -224,7 +224,7 @@ func asUsage(err error) error {
 
 // runApply turns the options into a job and runs it.
 func runApply(cmd *cobra.Command, f *applyFlags) error {
-	in := f.stores.stores(func(err error) { tellAll(cmd.ErrOrStderr(), err) })
+	in := f.stores.stores(func(err error) { printWarning(cmd.ErrOrStderr(), err) })
 	err := f.run(cmd, in)
 	if cerr := in.Close(); err == nil && cerr != nil {
 		err = afterOutputs{cerr}

@@ -74,7 +74,7 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *stores.Stores, job *apply.J
 		plan := state().Plan
 		keepWithin(plan)
 		if plan.Replaced != nil {
-			fmt.Fprintf(above, "leat: %s\n", replacedText(plan.Replaced))
+			printMessages(above, warningPrefix, []message{replacedMessage(plan.Replaced)})
 		}
 		if watch != nil {
 			watch(state)
@@ -93,7 +93,10 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *stores.Stores, job *apply.J
 	if err != nil {
 		if f.json {
 			// The error itself goes to people whether or not this can be written.
-			event := map[string]any{"event": "error", "error": message(withoutLeftover(err))}
+			event := map[string]any{"event": "error", "error": errorText(withoutLeftover(err))}
+			if hint := hintText(withoutLeftover(err)); hint != "" {
+				event["hint"] = hint
+			}
 			if left := new(apply.IncompleteError); errors.As(err, &left) {
 				event["kept"], event["kept_bytes"], event["kept_blocks"] = left.Paths, left.Bytes, left.Done
 			}
@@ -102,11 +105,11 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *stores.Stores, job *apply.J
 		return err
 	}
 	for _, warning := range res.Plan.Warnings {
-		fmt.Fprintf(people, "leat: %s\n", terminal.Text(warning))
+		printLine(people, warningPrefix, terminal.Text(warning))
 	}
 	for _, o := range res.Outputs {
 		for _, warning := range o.Warnings {
-			fmt.Fprintf(people, "leat: %s: %s\n", terminal.Name(o.Path), warning)
+			printLine(people, warningPrefix, terminal.Name(o.Path)+": "+warning)
 		}
 	}
 	switch {

@@ -15,22 +15,25 @@ import (
 	"leat/internal/units"
 )
 
-// leftover says what a run that failed has left, and what can be done with it. args is the command
-// line that ran.
-func leftover(left *apply.IncompleteError, args []string) string {
+// incompleteMessage returns what a failed run has left, and what the user can do with it. args is the
+// command line that ran.
+func incompleteMessage(left *apply.IncompleteError, args []string) message {
 	what := fmt.Sprintf("%d of %d blocks are kept", left.Done, left.Total)
 	if left.Done < 0 {
-		what = "what an earlier run did is still"
+		what = "the blocks of an earlier run are still"
 	}
-	text := fmt.Sprintf("%s in %s (%s)", what, strings.Join(left.Paths, ", "), units.FormatSize(left.Bytes))
-	if !slices.Contains(args, "apply") { // leat demo has no --resume
-		return text + ": the next run of the same command replaces that"
-	}
+	m := message{text: fmt.Sprintf("%s in %s (%s)", what, strings.Join(left.Paths, ", "), units.FormatSize(left.Bytes))}
 	again, shown := resumeCommand(args)
-	if !shown {
-		return text + ": the same command with --resume does the rest, and with --discard removes that"
+	switch {
+	case !slices.Contains(args, "apply"): // leat demo has no --resume
+		m.hint = "the next run of the same command replaces them"
+	case !shown:
+		m.hint = "use the same command with --resume to compute the rest, or with --discard to remove them"
+	default:
+		m.hint = "use --resume to compute the rest, or --discard in its place to remove them:\n  " + again
 	}
-	return text + ": this does the rest, and with --discard instead of --resume removes that:\n  " + again
+	m.text, m.hint = terminal.Text(redact(m.text)), terminal.Text(m.hint)
+	return m
 }
 
 // resumeCommand is the command line that goes on from what one has left. It is not shown where a
@@ -172,14 +175,12 @@ func unfinishedText(s apply.SpoolFile) string {
 	return text
 }
 
-// replacedText warns of blocks of an earlier run that this one replaces.
-func replacedText(r *apply.ReplacedBlocks) string {
-	text := fmt.Sprintf("an earlier run kept %d of %d blocks in %s, and without --resume a run replaces them when its first block is done",
-		r.Blocks, r.Total, strings.Join(r.Paths, ", "))
+// replacedMessage warns of blocks of an earlier run that this one replaces.
+func replacedMessage(r *apply.ReplacedBlocks) message {
+	m := message{text: fmt.Sprintf("%d of %d blocks of an earlier run in %s are replaced when the first block is done",
+		r.Blocks, r.Total, strings.Join(r.Paths, ", ")), hint: "--resume would use them"}
 	if len(r.Changes) > 0 {
-		text += "; --resume can't use them: " + strings.Join(r.Changes, "; ")
-	} else {
-		text += "; --resume would use them"
+		m.hint = "--resume can't use them: " + strings.Join(r.Changes, "; ")
 	}
-	return terminal.Text(text)
+	return message{terminal.Text(m.text), terminal.Text(m.hint)}
 }

@@ -11,35 +11,34 @@ import (
 	"leat/apply"
 )
 
-func TestWhatARunHasLeftIsSaidWithTheCommandThatGoesOn(t *testing.T) {
+func TestIncompleteRunHints(t *testing.T) {
 	left := &apply.IncompleteError{Err: errors.New("a reason"),
 		Paths: []string{"/d/.a.tif.leat-part", "/d/.b.tif.leat-part"}, Bytes: 3 << 20, Done: 5, Total: 9}
-	const what = "5 of 9 blocks are kept in /d/.a.tif.leat-part, /d/.b.tif.leat-part (3.0 MiB): "
+	const text = "5 of 9 blocks are kept in /d/.a.tif.leat-part, /d/.b.tif.leat-part (3.0 MiB)"
+	const resume = "use --resume to compute the rest, or --discard in its place to remove them:\n  "
 	for name, c := range map[string]struct {
 		args []string
-		want string
+		hint string
 	}{
-		"a command": {[]string{"leat", "apply", "-o", "a=a b.tif", "-e", "x*2"},
-			"this does the rest, and with --discard instead of --resume removes that:\n  leat apply --resume -o 'a=a b.tif' -e 'x*2'"},
-		"one resumed": {[]string{"./leat", "apply", "-q", "--resume"},
-			"this does the rest, and with --discard instead of --resume removes that:\n  ./leat apply -q --resume"},
+		"a command":   {[]string{"leat", "apply", "-o", "a=a b.tif", "-e", "x*2"}, resume + "leat apply --resume -o 'a=a b.tif' -e 'x*2'"},
+		"one resumed": {[]string{"./leat", "apply", "-q", "--resume"}, resume + "./leat apply -q --resume"},
 		"one with secret": {[]string{"leat", "apply", "-i", "a=https://u:hunter2@h/a.tif"},
-			"the same command with --resume does the rest, and with --discard removes that"},
-		"another command": {[]string{"leat", "demo", "d"}, "the next run of the same command replaces that"},
+			"use the same command with --resume to compute the rest, or with --discard to remove them"},
+		"another command": {[]string{"leat", "demo", "d"}, "the next run of the same command replaces them"},
 	} {
-		if got := leftover(left, c.args); got != what+c.want {
-			t.Errorf("%s: %s\nwant %s", name, got, what+c.want)
+		if got := incompleteMessage(left, c.args); got != (message{text, c.hint}) {
+			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if got := messages(left); len(got) != 2 || got[0] != "a reason" || !strings.HasPrefix(got[1], what) {
+	if got := messages(left); len(got) != 2 || got[0].text != "a reason" || got[1].text != text {
 		t.Errorf("%q", got)
 	}
-	if got := message(withoutLeftover(left)); got != "a reason" {
+	if got := errorText(withoutLeftover(left)); got != "a reason" {
 		t.Error(got)
 	}
 	left.Done, left.Err = -1, context.Canceled
-	if got := interrupted(left); len(got) != 2 || !strings.HasPrefix(got[1],
-		"what an earlier run did is still in /d/.a.tif.leat-part, ") {
+	if got := interrupted(left); len(got) != 2 || !strings.HasPrefix(got[1].text,
+		"the blocks of an earlier run are still in /d/.a.tif.leat-part, ") {
 		t.Errorf("%q", got)
 	}
 }

@@ -84,7 +84,7 @@ func newCacheCommand(use, short, long, example string,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return cacheWords(run(cmd, args)) },
+		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd, args) },
 	}
 }
 
@@ -168,50 +168,3 @@ func inCache(path string, i, n int64) error {
 }
 
 func entriesText(n int64) string { return units.Plural(n, "entry", "entries") }
-
-// programWords are what errors of the package tell programs, and what these commands call it.
-var programWords = strings.NewReplacer(
-	// The sentence behind these says it better.
-	cache.ErrRemote.Error()+": ", "",
-	cache.ErrForeign.Error()+": ", "",
-	cache.ErrFormat.Error()+": as a pfio file", "as a pfio file",
-	"or set AllowRemote", "or give --allow-remote",
-	"or Preserve and Load it", "or preserve it where it can be",
-	"MaxBytes", "--max-bytes",
-)
-
-var packageName = strings.NewReplacer(": cache: ", ": ")
-
-func inWords(text string) string {
-	return strings.TrimPrefix(packageName.Replace(programWords.Replace(text)), "cache: ")
-}
-
-// cacheError is an error of the package in the words of the commands.
-type cacheError struct {
-	text string
-	err  error
-}
-
-func (e cacheError) Error() string { return e.text }
-func (e cacheError) Unwrap() error { return e.err }
-
-// cacheWords words an error, or each of several.
-func cacheWords(err error) error {
-	if err == nil {
-		return nil
-	}
-	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		var list []error
-		var texts []string
-		for _, one := range many.Unwrap() {
-			list, texts = append(list, cacheWords(one)), append(texts, one.Error())
-		}
-		if strings.Join(texts, "\n") == err.Error() {
-			return errors.Join(list...)
-		}
-	}
-	if text := inWords(err.Error()); text != err.Error() {
-		return cacheError{strings.ReplaceAll(text, "\n", "; "), err}
-	}
-	return err
-}

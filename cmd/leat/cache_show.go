@@ -32,9 +32,7 @@ what all processes counted since it was made: entries stored, puts refused and w
 				return err
 			}
 			if d.problem != nil {
-				for _, m := range messages(cacheWords(d.problem)) {
-					tell(cmd.ErrOrStderr(), "no counters: "+m)
-				}
+				printWarning(cmd.ErrOrStderr(), fmt.Errorf("no counters: %w", d.problem))
 			}
 			if f.json {
 				return stdoutError(writeJSON(cmd.OutOrStdout(), d))

@@ -28,18 +28,39 @@ func (e hintedError) Unwrap() error { return e.err }
 // hintOf returns what the user can do about an error, "" if nothing is known. It looks at err and
 // all errors that it wraps.
 func hintOf(err error) string {
-	var hinted hintedError
-	var field *apply.FieldError
-	var store *objstore.Error
-	switch {
-	case errors.As(err, &hinted):
-		return hinted.hint
-	case errors.As(err, &field) && fieldHints[field.Field] != "":
-		return fieldHints[field.Field]
-	case errors.As(err, &store):
-		return storeHint(store)
-	case errors.Is(err, cache.ErrRemote):
-		return "use --allow-remote if all processes that use the file run on this machine"
+	if hint := ownHint(err); hint != "" {
+		return hint
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			return hintOf(inner)
+		}
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			if hint := hintOf(one); hint != "" {
+				return hint
+			}
+		}
+	}
+	return ""
+}
+
+// ownHint is hintOf without the errors that err wraps.
+func ownHint(err error) string {
+	switch e := err.(type) {
+	case hintedError:
+		return e.hint
+	case *apply.FieldError:
+		return fieldHints[e.Field]
+	case *objstore.Error:
+		return storeHint(e)
+	}
+	switch err {
+	case cache.ErrRemote:
+		return "use a path on a local disk, or --allow-remote if all processes that use the cache run on this machine"
+	case cache.ErrMismatch:
+		return "use the values of the existing cache, or another name"
 	}
 	return ""
 }

@@ -81,7 +81,7 @@ func runInfo(ctx context.Context, w io.Writer, in *stores.Stores, paths []string
 		if err != nil {
 			errs = append(errs, err)
 			if asJSON {
-				if err := writeJSON(w, infoFailure{objstore.Redact(path), message(err)}); err != nil {
+				if err := writeJSON(w, infoFailure{objstore.Redact(path), errorText(err)}); err != nil {
 					return stdoutError(err)
 				}
 			}
@@ -132,7 +132,7 @@ func infoOf(ctx context.Context, in *stores.Stores, path string, computed bool) 
 	d.tables(src)
 	if computed {
 		if !d.Readable {
-			return nil, fmt.Errorf("%s: no statistics: %s", d.Path, d.Unreadable)
+			return nil, fmt.Errorf("no statistics: %s", d.Unreadable)
 		}
 		all, err := computeStats(ctx, src)
 		if err != nil {

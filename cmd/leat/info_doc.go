@@ -3,9 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
-	"strings"
 
 	"leat/raster"
 )
@@ -184,17 +182,12 @@ func newInfoDoc(src raster.Source) *infoDoc {
 	}
 	if r, ok := src.(raster.Decodable); ok {
 		if err := r.Readable(); err != nil {
-			d.Readable, d.Unreadable = false, strings.TrimPrefix(message(err), info.Path+": ")
+			d.Readable, d.Unreadable = false, errorText(err)
 		}
 	}
-	if info.Driver == "GTiff" {
-		var fault string
-		var err error
-		if far, ok := src.(remoteFile); ok {
-			fault, err = cogFaultAt(far, info.Path, slices.Contains(far.Beside(), ".ovr"))
-		} else {
-			fault, err = cogFault(info.Path)
-		}
+	// A *geotiff.File, or what embeds it.
+	if f, ok := src.(interface{ COGFault() (string, error) }); ok {
+		fault, err := f.COGFault()
 		if err != nil {
 			fault = err.Error()
 		}

@@ -47,7 +47,7 @@ type infoSubdataset struct {
 func (d *infoDoc) tables(src raster.Source) {
 	note := func(err error) {
 		if err != nil {
-			d.Warnings = append(d.Warnings, strings.TrimPrefix(message(err), d.Path+": "))
+			d.Warnings = append(d.Warnings, errorText(err))
 		}
 	}
 	var err error

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -133,43 +132,6 @@ func TestComputedStatisticsEqualGDALs(t *testing.T) {
 	}
 }
 
-func TestGDALsCOGsAreKnownAndOtherFilesAreNot(t *testing.T) {
-	src := sharedData(t, "landsat8/l8_B8.tif")
-	if _, err := exec.LookPath("gdal_translate"); err != nil {
-		t.Skip("gdal_translate is missing: apt-get install gdal-bin")
-	}
-	dir := t.TempDir()
-	gdal := func(args ...string) {
-		t.Helper()
-		if out, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", args, err, out)
-		}
-	}
-	for _, c := range []struct {
-		name    string
-		fault   string
-		options []string
-		addo    bool
-	}{
-		{"cog", "", []string{"-of", "COG", "-co", "BLOCKSIZE=256"}, false},
-		{"cog with a mask", "", []string{"-of", "COG", "-a_nodata", "none", "-mask", "1"}, false},
-		{"strips", "strips", nil, false},
-		{"tiles without overviews", "no overviews", []string{"-co", "TILED=YES"}, false},
-		{"overviews added later", "after those of a larger one", []string{"-co", "TILED=YES"}, true},
-	} {
-		out := filepath.Join(dir, c.name+".tif")
-		gdal(append(append([]string{"gdal_translate", "-q", "--config", "GDAL_TIFF_INTERNAL_MASK", "YES"},
-			c.options...), src, out)...)
-		if c.addo {
-			gdal("gdaladdo", "-q", out, "2", "4")
-		}
-		fault, err := cogFault(out)
-		if err != nil || c.fault == "" && fault != "" || !strings.Contains(fault, c.fault) {
-			t.Errorf("%s: fault %q, error %v, want %q", c.name, fault, err, c.fault)
-		}
-	}
-}
-
 func TestMaskedPixelsDoNotCountInStatistics(t *testing.T) {
 	src := rastertest.NewMem(10, 4, 1, func(_, row, col int) int32 { return int32(col) })
 	src.Raster.Mask = raster.MaskDataset
@@ -208,37 +170,6 @@ func TestTextFromAFileCannotMoveTheCursor(t *testing.T) {
 	if got := oneLine(strings.Repeat("é", 500)); len([]rune(got)) != 120 {
 		t.Errorf("%d runes", len([]rune(got)))
 	}
-}
-
-func TestDamagedFilesAreNoCOG(t *testing.T) {
-	dir := t.TempDir()
-	for name, data := range map[string]string{
-		"empty": "", "short": "II*\x00", "no directory": "II*\x00\x00\x00\x00\x00",
-		"beyond the end":         "II*\x00\xff\xff\xff\x7f",
-		"entries beyond the end": "II*\x00\x08\x00\x00\x00\xff\x0f",
-		"big, negative":          "II+\x00\x08\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff",
-		"a loop":                 "II*\x00\x08\x00\x00\x00\x00\x00\x08\x00\x00\x00",
-	} {
-		path := filepath.Join(dir, "x.tif")
-		if err := os.WriteFile(path, []byte(data), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if fault, err := cogFault(path); err == nil && fault == "" {
-			t.Errorf("%s: a COG", name)
-		}
-	}
-}
-
-func FuzzCOGFault(f *testing.F) {
-	f.Add([]byte("II*\x00\x08\x00\x00\x00\x00\x00\x08\x00\x00\x00"))
-	f.Add([]byte("MM\x00*\x00\x00\x00\x08\x00\x02\x01\x00\x00\x03\x00\x00\x00\x01\x00\x05\x00\x00\x01\x11\x00\x04\x00\x00\x00\x01\x00\x00\x00\x08\x00\x00\x00\x00"))
-	f.Add([]byte("II+\x00\x08\x00\x00\x00\x10\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		s := tiffScan{r: bytes.NewReader(data)}
-		if dirs, err := s.scan(); err == nil {
-			s.fault(dirs)
-		}
-	})
 }
 
 func TestGeoreferencingThatIsNotFiniteIsAWarning(t *testing.T) {

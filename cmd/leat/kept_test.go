@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	"leat/apply"
@@ -18,8 +17,8 @@ func TestAnInterruptionSaysWhatItHasLeft(t *testing.T) {
 		"interrupted: the outputs are whole, but the preview, trace or report is missing":                                                                          afterOutputs{context.Canceled},
 		"interrupted while outputs were written: what was finished is kept, output a as a-2.tif, output b as /tmp/b-1.tif; files that were there are as they were": errors.Join(kept),
 	} {
-		if got := strings.Join(interrupted(err), "\n"); got != want {
-			t.Errorf("%s\nwant %s", got, want)
+		if got := interrupted(err); len(got) != 1 || got[0] != (message{text: want}) {
+			t.Errorf("%q\nwant %s", got, want)
 		}
 	}
 }

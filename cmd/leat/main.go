@@ -59,9 +59,7 @@ func run(args []string) (int, unix.Signal) {
 		return exitDone, by
 	}
 	if by != 0 && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))) {
-		for _, m := range interrupted(err) {
-			tell(os.Stderr, m)
-		}
+		printMessages(os.Stderr, errorPrefix, interrupted(err))
 		return exitFailed, by
 	}
 	return fail(root, args, err), by
@@ -69,12 +67,12 @@ func run(args []string) (int, unix.Signal) {
 
 // fail writes the error to standard error and returns the exit code.
 func fail(root *cobra.Command, args []string, err error) int {
-	tellAll(os.Stderr, err)
+	printError(os.Stderr, err)
 	var usage usageError
 	var job *apply.JobError
 	switch {
 	case errors.As(err, &usage):
-		fmt.Fprintf(os.Stderr, "leat: see: %s --help\n", commandOf(root, args))
+		fmt.Fprintf(os.Stderr, "hint: see %s --help\n", commandOf(root, args))
 		return exitUsage
 	case errors.As(err, &job):
 		return exitUsage

@@ -112,7 +112,7 @@ func pythonWith(module string) string {
 }
 
 // goisms must not be in what people read.
-var goisms = regexp.MustCompile(`%!|strconv\.|goroutine |panic|0x[0-9a-f]{6}|\b(geotiff|expr|ndarray|raster|publish|apply|npy|overview|block|worker|subprocess|slurm|pbs|awsbatch|live): |failed.*failed|<nil>|\berror: `)
+var goisms = regexp.MustCompile(`%!|strconv\.|goroutine |panic|0x[0-9a-f]{6}|\b(geotiff|expr|ndarray|raster|publish|apply|npy|overview|block|worker|subprocess|slurm|pbs|awsbatch|live|objstore): |failed.*failed|<nil>|\berror: `)
 
 // checkSentences holds an error text against what all of them have in common.
 func checkSentences(text string) error {
@@ -120,7 +120,7 @@ func checkSentences(text string) error {
 		return fmt.Errorf("people would read %q", m)
 	}
 	for line := range strings.Lines(text) {
-		if !strings.HasPrefix(line, "leat: ") && !strings.HasPrefix(line, "  ") && !strings.HasPrefix(line,
+		if !strings.HasPrefix(line, "leat: ") && !strings.HasPrefix(line, "hint: ") && !strings.HasPrefix(line, "  ") && !strings.HasPrefix(line,
 			"use another footprint") {
 			return fmt.Errorf("the line %q does not say whose it is", line)
 		}

@@ -13,16 +13,20 @@ import (
 
 	"leat/apply"
 	"leat/internal/terminal"
-	"leat/raster"
 )
 
-// messages are the sentences that an error holds, one for each thing that is wrong.
-func messages(err error) []string {
+// message is what an error says to the user: what is wrong, and what to do about it ("" if nothing
+// is known).
+type message struct{ text, hint string }
+
+// messages returns the messages of all errors that err joins.
+func messages(err error) []message {
 	switch e := err.(type) {
 	case *apply.IncompleteError:
-		return append(messages(e.Err), leftover(e, os.Args))
+		return append(messages(e.Err), incompleteMessage(e, os.Args))
 	case interface{ Unwrap() []error }:
-		var list, texts []string
+		var list []message
+		var texts []string
 		for _, one := range e.Unwrap() {
 			list, texts = append(list, messages(one)...), append(texts, one.Error())
 		}
@@ -31,42 +35,71 @@ func messages(err error) []string {
 		}
 	case interface{ Unwrap() error }:
 		if inner := e.Unwrap(); inner != nil && inner.Error() == err.Error() {
-			return messages(inner)
+			list := messages(inner)
+			for i := range list {
+				if list[i].hint == "" {
+					list[i].hint = ownHint(err)
+				}
+			}
+			return list
 		}
 	}
-	text := err.Error()
-	// These are for programs; the sentence before them says the same.
-	for _, sentinel := range []error{raster.ErrFormat, raster.ErrUnsupported} {
-		text = strings.ReplaceAll(text, " ("+sentinel.Error()+")", "")
-	}
-	for _, name := range []string{"objstore: ", "stage: ", "worker: ", "subprocess: ", "slurm: ", "pbs: ", "awsbatch: ",
-		"live: "} {
-		text = strings.ReplaceAll(strings.TrimPrefix(text, name), ": "+name, ": ")
-	}
-	return []string{terminal.Text(redact(text))}
+	return []message{{terminal.Text(redact(err.Error())), hintOf(err)}}
 }
 
-// tell shows people a message, which begins with "leat: ". Its further lines are indented: text of
-// other programs in it can't look like a message of leat's own.
-func tell(w io.Writer, message string) {
-	lines := strings.Split(strings.TrimRight(message, "\n"), "\n")
+// printLine writes a prefix and a text. Further lines of the text are indented, so that the output of
+// another program in it can't look like a message of leat.
+func printLine(w io.Writer, prefix, text string) {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	for i, line := range lines[1:] {
 		if line != "" && line[0] != ' ' && line[0] != '\t' {
 			lines[1+i] = "  " + line
 		}
 	}
-	fmt.Fprintln(w, "leat:", strings.Join(lines, "\n"))
+	fmt.Fprintln(w, prefix, strings.Join(lines, "\n"))
 }
 
-// tellAll shows people all messages of an error.
-func tellAll(w io.Writer, err error) {
-	for _, m := range messages(err) {
-		tell(w, m)
+// printMessages writes messages, and each hint once, after the last message in a row that has it.
+func printMessages(w io.Writer, prefix string, list []message) {
+	for i, m := range list {
+		printLine(w, prefix, m.text)
+		if m.hint != "" && (i+1 == len(list) || list[i+1].hint != m.hint) {
+			printLine(w, "hint:", m.hint)
+		}
 	}
 }
 
-// message is the same as one text.
-func message(err error) string { return strings.Join(messages(err), "\n") }
+// Prefixes of what leat writes to standard error.
+const (
+	errorPrefix   = "leat:"
+	warningPrefix = "leat: warning:"
+)
+
+// printError writes all messages of an error.
+func printError(w io.Writer, err error) { printMessages(w, errorPrefix, messages(err)) }
+
+// printWarning writes all messages of an error that does not end the command.
+func printWarning(w io.Writer, err error) { printMessages(w, warningPrefix, messages(err)) }
+
+// errorText returns the messages of an error as one text, without hints.
+func errorText(err error) string {
+	var texts []string
+	for _, m := range messages(err) {
+		texts = append(texts, m.text)
+	}
+	return strings.Join(texts, "\n")
+}
+
+// hintText returns the hints of an error as one text.
+func hintText(err error) string {
+	var hints []string
+	for _, m := range messages(err) {
+		if m.hint != "" && !slices.Contains(hints, m.hint) {
+			hints = append(hints, m.hint)
+		}
+	}
+	return strings.Join(hints, "\n")
+}
 
 // afterOutputs is an error that came when the outputs were whole and had their names.
 type afterOutputs struct{ err error }
@@ -74,10 +107,10 @@ type afterOutputs struct{ err error }
 func (e afterOutputs) Error() string { return "the outputs are whole, but " + e.err.Error() }
 func (e afterOutputs) Unwrap() error { return e.err }
 
-// interrupted says what an interruption left.
-func interrupted(err error) []string {
+// interrupted returns messages about what an interrupted run left.
+func interrupted(err error) []message {
 	if errors.As(err, new(afterOutputs)) {
-		return []string{"interrupted: the outputs are whole, but the preview, trace or report is missing"}
+		return []message{{text: "interrupted: the outputs are whole, but the preview, trace or report is missing"}}
 	}
 	var kept *apply.UnpublishedError
 	if errors.As(err, &kept) {
@@ -86,14 +119,14 @@ func interrupted(err error) []string {
 			files = append(files, "output "+name+" as "+terminal.Name(path))
 		}
 		slices.Sort(files)
-		return []string{"interrupted while outputs were written: what was finished is kept, " + strings.Join(files,
-			", ") + "; files that were there are as they were"}
+		return []message{{text: "interrupted while outputs were written: what was finished is kept, " +
+			strings.Join(files, ", ") + "; files that were there are as they were"}}
 	}
 	if left := new(apply.IncompleteError); errors.As(err, &left) {
-		return []string{"interrupted: no output was finished, and files that were there are as they were",
-			leftover(left, os.Args)}
+		return []message{{text: "interrupted: no output was finished, and files that were there are as they were"},
+			incompleteMessage(left, os.Args)}
 	}
-	return []string{"interrupted: nothing was written, and files that were there are as they were"}
+	return []message{{text: "interrupted: nothing was written, and files that were there are as they were"}}
 }
 
 // flagError words what the flag package finds wrong.

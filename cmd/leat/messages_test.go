@@ -22,7 +22,7 @@ func TestMessagesHaveNoControlCharacters(t *testing.T) {
 		{errors.Join(errors.New("one\x07"), errors.New("two\n")), "leat: one\\a\nleat: two\n"},
 	} {
 		var b bytes.Buffer
-		tellAll(&b, test.err)
+		printError(&b, test.err)
 		if b.String() != test.want {
 			t.Errorf("%q shows as %q, want %q", test.err, b.String(), test.want)
 		}
@@ -30,7 +30,7 @@ func TestMessagesHaveNoControlCharacters(t *testing.T) {
 	var b bytes.Buffer
 	slog.New(&peopleHandler{w: &b}).Warn("job of another user", "file", "x\x1b]0;t\a", "error",
 		errors.New("no\nleat: done"))
-	if want := "leat: job of another user, file x\\x1b]0;t\\a: no\n  leat: done\n"; b.String() != want {
+	if want := "leat: warning: job of another user, file x\\x1b]0;t\\a: no\n  leat: done\n"; b.String() != want {
 		t.Errorf("%q, want %q", b.String(), want)
 	}
 }

@@ -120,9 +120,7 @@ func nsList(w, people io.Writer, asJSON bool) error {
 		problems = append(problems, err)
 	}
 	for _, err := range problems {
-		for _, m := range messages(err) {
-			tell(people, "passed over: "+m)
-		}
+		printWarning(people, fmt.Errorf("skipped: %w", err))
 	}
 	if asJSON {
 		for _, j := range jobs {

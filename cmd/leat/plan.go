@@ -89,7 +89,8 @@ func showPlan(ctx context.Context, w io.Writer, job apply.Job, asJSON bool) erro
 		}
 	}
 	if err == nil && p.Replaced != nil {
-		_, err = fmt.Fprintln(w, replacedText(p.Replaced))
+		m := replacedMessage(p.Replaced)
+		_, err = fmt.Fprintf(w, "%s: %s\n", m.text, m.hint)
 	}
 	return stdoutError(err)
 }

@@ -189,7 +189,8 @@ func TestAnInterruptedRunEndsSoonAndTheCommandThatItPrintsGoesOn(t *testing.T) {
 	}
 	before := names(t, dir)
 	said := regexp.MustCompile(`^leat: interrupted: no output was finished, and files that were there are as they were
-leat: (\d+) of 16 blocks are kept in (\S+/\.o\.tif\.leat-part) \(.*B\): this does the rest, and with --discard instead of --resume removes that:
+leat: (\d+) of 16 blocks are kept in (\S+/\.o\.tif\.leat-part) \(.*B\)
+hint: use --resume to compute the rest, or --discard in its place to remove them:
   (leat apply --resume -q -i r=B04.tif .*)
 $`)
 	for i, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
@@ -266,7 +267,7 @@ func TestARunAfterAKilledOneWritesTheSameFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := leat(t, exitDone, dir, args...)
-	if !regexp.MustCompile(`^leat: an earlier run kept [1-9]\d* of 16 blocks in \S+/\.o\.tif\.leat-part, and .*; --resume would use them\n$`).MatchString(said) {
+	if !regexp.MustCompile(`^leat: warning: [1-9]\d* of 16 blocks of an earlier run in \S+/\.o\.tif\.leat-part are replaced .*\nhint: --resume would use them\n$`).MatchString(said) {
 		t.Errorf("it says %q of the blocks that it replaces", said)
 	}
 	if got, err := os.ReadFile(filepath.Join(dir, "o.tif")); err != nil || !bytes.Equal(got, want) {

@@ -118,7 +118,7 @@ func (f *storeFlags) stores(warn func(error)) *stores.Stores {
 func localName(path string) (string, error) {
 	local, err := stores.LocalPath(path)
 	if err != nil {
-		return "", stageWords(err)
+		return "", err
 	}
 	if local == "" {
 		return path, nil
@@ -128,9 +128,3 @@ func localName(path string) (string, error) {
 
 // redact hides secrets of URLs in a text for people.
 func redact(text string) string { return objstore.RedactURLs(text) }
-
-// remoteFile is what an open raster in a store has besides.
-type remoteFile interface {
-	ReadAt(p []byte, at int64) (int, error)
-	Beside() []string
-}

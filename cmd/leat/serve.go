@@ -61,7 +61,7 @@ func (f *applyFlags) serve(people io.Writer, job *apply.Job, rec *timing.Recorde
 		defer s.mu.Unlock()
 		s.state, s.before = state, before
 	}
-	job.Logger = slog.New(&peopleHandler{w: people, tell: s.warn})
+	job.Logger = slog.New(&peopleHandler{w: people, copy: s.warn})
 	return s, nil
 }
 
@@ -70,7 +70,7 @@ func (s *shownRun) end(err error) {
 	s.mu.Lock()
 	s.phase = live.Done
 	if err != nil {
-		s.phase, s.err = live.Failed, message(withoutLeftover(err))
+		s.phase, s.err = live.Failed, errorText(withoutLeftover(err))
 		s.messages = append(s.messages, live.Message{Time: time.Now(), Text: s.err})
 	}
 	s.mu.Unlock()

@@ -76,7 +76,7 @@ func newStageCommand(use, short, long, example string, args cobra.PositionalArgs
 	c := &cobra.Command{
 		Use: before + " [options]" + behind, DisableFlagsInUseLine: true, Short: short, Long: long, Example: example,
 		Args: args,
-		RunE: func(cmd *cobra.Command, args []string) error { return stageWords(run(cmd, args)) },
+		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd, args) },
 	}
 	c.Flags().SortFlags = false
 	return c
@@ -226,10 +226,10 @@ func (f *stageFlags) open(cmd *cobra.Command, o *stage.Options) (_ *staging, err
 	o.Retry.OnRetry = s.waiting.note
 	s.stores = &objstore.Options{Endpoint: f.endpoint, Region: f.region, Anonymous: f.anonymous,
 		Drivers: cloud.Drivers(), Retry: o.Retry}
-	o.Warn = func(err error) { s.say(stageWords(err)) }
+	o.Warn = func(err error) { s.warn(err) }
 	s.pool, err = stage.OpenContext(cmd.Context(), dir, o)
 	if errors.Is(err, stage.ErrNoSpace) && f.canRead && f.metrics == "" {
-		s.say(fmt.Errorf("objects are read without being staged: %w", stageWords(err)))
+		s.warn(fmt.Errorf("objects are read without being staged: %w", err))
 		s.close, s.stop = func() error { return nil }, func() bool { return true }
 		return s, nil
 	}
@@ -261,9 +261,9 @@ func (s *staging) end() error {
 	return err
 }
 
-// say tells people of an error that does not end the command.
-func (s *staging) say(err error) {
-	tellAll(s.people, err)
+// warn writes an error that does not end the command.
+func (s *staging) warn(err error) {
+	printWarning(s.people, err)
 }
 
 // bucket opens a bucket, or gives the one that is open.
@@ -281,35 +281,10 @@ func (s *staging) bucket(ctx context.Context, bucketURL string) (*objstore.Bucke
 	return b, nil
 }
 
-// stageProgramWords are what errors of the packages tell programs, and what these commands call it.
-var stageProgramWords = strings.NewReplacer(
-	"set a higher limit, or release others first", "give a higher --max-bytes",
-	"set a lower limit", "give a lower --max-bytes",
-	"MaxBytes", "--max-bytes",
-	"MinFree", "--min-free",
-)
-
-// stageWords words an error of the packages, or each of several, for people.
-func stageWords(err error) error {
-	if err == nil {
-		return nil
-	}
-	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		var list []error
-		var texts []string
-		for _, one := range many.Unwrap() {
-			list, texts = append(list, stageWords(one)), append(texts, one.Error())
-		}
-		if strings.Join(texts, "\n") == err.Error() {
-			return errors.Join(list...)
-		}
-	}
-	text := stageProgramWords.Replace(err.Error())
-	for _, name := range []string{"stage: ", "objstore: ", "lease: ", "cache: "} {
-		text = strings.ReplaceAll(strings.TrimPrefix(text, name), ": "+name, ": ")
-	}
-	if text != err.Error() {
-		return cacheError{strings.ReplaceAll(text, "\n", "; "), err}
+// withSpaceHint adds a hint to an error about space that a stage lacks.
+func withSpaceHint(err error) error {
+	if errors.Is(err, stage.ErrNoSpace) {
+		return hintedError{err, "use a higher --max-bytes or a lower --min-free, or free some of the disk"}
 	}
 	return err
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -43,24 +42,23 @@ type stageFailure struct {
 func (f *filling) fail(url string, err error) {
 	f.progress.failed.Add(1)
 	url = objstore.Redact(url)
-	err = stageWords(err)
-	if errors.Is(err, stage.ErrNoSpace) {
-		err = fmt.Errorf("%w: give a higher --max-bytes, or free some of the disk", err)
-	}
+	err = withSpaceHint(err)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.told++
 	if f.data != nil {
-		_ = writeJSON(f.data, stageFailure{url, message(err)})
+		_ = writeJSON(f.data, stageFailure{url, errorText(err)})
 		return
 	}
 	switch {
 	case f.told <= mostFailures:
-		for _, m := range messages(err) {
-			f.progress.tell(about(url, m))
+		list := messages(err)
+		for i := range list {
+			list[i].text = withURL(url, list[i].text)
 		}
+		f.progress.print(list)
 	case f.told == mostFailures+1:
-		f.progress.tell("what else fails is counted; --json tells all of it")
+		f.progress.print([]message{{text: "further failures are counted only; --json lists all"}})
 	}
 }
 

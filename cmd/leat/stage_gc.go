@@ -114,7 +114,7 @@ func (d *collectDoc) collect(cmd *cobra.Command, dir string, t trim) (err error)
 	ctx := cmd.Context()
 	before := processFiles(d.Dir)
 	p, err := stage.OpenContext(ctx, dir, &stage.Options{Warn: func(err error) {
-		tellAll(cmd.ErrOrStderr(), stageWords(err))
+		printWarning(cmd.ErrOrStderr(), err)
 	}})
 	if err != nil {
 		return err

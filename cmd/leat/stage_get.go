@@ -237,10 +237,10 @@ func (g *getting) all(ctx context.Context, urls []string) error {
 			return err // there is no sense in going on
 		default:
 			g.progress.failed.Add(1)
-			if text := about(q.url, err.Error()); text != err.Error() {
-				err = cacheError{text, err}
+			if !mentions(err.Error(), q.url) {
+				err = fmt.Errorf("%s: %w", terminal.Name(q.url), err)
 			}
-			errs = append(errs, err)
+			errs = append(errs, withSpaceHint(err))
 		}
 	}
 	return errors.Join(errs...)

@@ -119,12 +119,12 @@ func (p *stageProgress) clearLine() {
 	}
 }
 
-// tell shows a message above the live line.
-func (p *stageProgress) tell(message string) {
+// print writes messages above the live line.
+func (p *stageProgress) print(list []message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clearLine()
-	tell(p.w, message)
+	printMessages(p.w, errorPrefix, list)
 }
 
 func (p *stageProgress) text(so time.Duration) string {

@@ -30,17 +30,18 @@ func shown(text string) string {
 	return terminal.Name(text)
 }
 
-// about returns a message about an object that names it, as it can be shown on a terminal.
-func about(url, text string) string {
-	shown := terminal.Name(url)
-	if shown != url {
-		text = strings.ReplaceAll(text, url, shown)
-		text = strings.ReplaceAll(text, terminal.Text(url), shown)
-	}
-	if name, _, _ := strings.Cut(strings.TrimPrefix(shown, `"`), "?"); strings.Contains(text, name) {
+// mentions reports whether a text has a URL in it, which may lack its query.
+func mentions(text, url string) bool {
+	url, _, _ = strings.Cut(url, "?")
+	return strings.Contains(text, url) || strings.Contains(text, terminal.Text(url))
+}
+
+// withURL returns a text about an object that names it.
+func withURL(url, text string) string {
+	if mentions(text, url) {
 		return text
 	}
-	return shown + ": " + text
+	return terminal.Name(url) + ": " + text
 }
 
 // checkURL says what is wrong with the URL of an object, or of a prefix.
@@ -62,7 +63,7 @@ func checkURL(text string, prefix bool) error {
 		return nil
 	}
 	_, _, err := objstore.Split(text)
-	return stageWords(err)
+	return err
 }
 
 // isPrefix tells whether a URL stands for all objects whose names begin so. A web server has pages

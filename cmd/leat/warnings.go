@@ -13,12 +13,12 @@ import (
 	"leat/internal/terminal"
 )
 
-// peopleHandler writes what libraries warn of as lines for people, without secrets. tell, if not
-// nil, is told too.
+// peopleHandler writes what libraries warn of as lines for people, without secrets. copy, if not
+// nil, gets them too.
 type peopleHandler struct {
 	mu    sync.Mutex
 	w     io.Writer
-	tell  func(time.Time, string)
+	copy  func(time.Time, string)
 	attrs []slog.Attr
 }
 
@@ -48,18 +48,18 @@ func (h *peopleHandler) Handle(_ context.Context, r slog.Record) error {
 	}
 	r.Attrs(add)
 	line := terminal.Text(redact(text.String()))
-	if h.tell != nil {
-		h.tell(r.Time, line)
+	if h.copy != nil {
+		h.copy(r.Time, line)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	tell(h.w, line)
+	printLine(h.w, warningPrefix, line)
 	return nil
 }
 
 // WithAttrs is slog.Handler's.
 func (h *peopleHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &peopleHandler{w: h.w, tell: h.tell, attrs: append(append([]slog.Attr{}, h.attrs...), attrs...)}
+	return &peopleHandler{w: h.w, copy: h.copy, attrs: append(append([]slog.Attr{}, h.attrs...), attrs...)}
 }
 
 // WithGroup is slog.Handler's; groups are not shown.

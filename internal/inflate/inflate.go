@@ -26,11 +26,11 @@ import (
 
 // Why a stream was refused.
 var (
-	ErrHeader    = errors.New("inflate: this is not the beginning of a zlib stream")
-	ErrDamaged   = errors.New("inflate: damaged data")
-	ErrTruncated = errors.New("inflate: the stream breaks off")
-	ErrLong      = errors.New("inflate: the stream holds more than there is room for")
-	ErrChecksum  = errors.New("inflate: the checksum does not fit the data")
+	ErrHeader    = errors.New("this is not the beginning of a zlib stream")
+	ErrDamaged   = errors.New("damaged data")
+	ErrTruncated = errors.New("the stream breaks off")
+	ErrLong      = errors.New("the stream holds more than there is room for")
+	ErrChecksum  = errors.New("the checksum does not fit the data")
 )
 
 // Decoder holds the tables of a stream's codes, some 36 KiB, so that decoding takes no memory of

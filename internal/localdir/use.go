@@ -15,10 +15,8 @@ import (
 
 // Use is what a directory is for. It gives errors their words.
 type Use struct {
-	Package string // errors begin with it: "cache"
 	Many    string // what is kept: "caches"
 	Shared  string // what processes would not see of each other where it is not local: "entries"
-	Escape  string // what else to do there, such as ", or set AllowRemote"; empty: nothing
 	Remote  error  // the beginning of errors about directories that are not local
 	Foreign error  // the beginning of errors about directories that belong to others
 }
@@ -32,7 +30,7 @@ func (u *Use) Open(named string, anywhere bool) (dir string, fd int, err error) 
 			continue
 		}
 		if dir, err = filepath.Abs(by.dir); err != nil {
-			return "", -1, fmt.Errorf("%s: %s: %w", u.Package, by.from, err)
+			return "", -1, fmt.Errorf("%s: %w", by.from, err)
 		}
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return "", -1, u.Explain(dir, err)
@@ -48,8 +46,7 @@ func (u *Use) Open(named string, anywhere bool) (dir string, fd int, err error) 
 		}
 		errs = append(errs, err)
 	}
-	return "", -1, fmt.Errorf("%s: no directory for %s; name one on a local disk in %s: %w", u.Package, u.Many,
-		Variable, errors.Join(errs...))
+	return "", -1, fmt.Errorf("no directory for %s, and %s names none: %w", u.Many, Variable, errors.Join(errs...))
 }
 
 // Has tells whether a file of that name lies in a directory that Open(named) may give. It makes
@@ -112,8 +109,7 @@ func (u *Use) openLocal(dir string, anywhere bool) (int, error) {
 	}
 	if !anywhere && Of(fd).Kind != Local {
 		return -1, errors.Join(fmt.Errorf("%w: %s is on a network file system or one that leat does not know, "+
-			"where processes may not see each other's %s: name a directory on a local disk%s", u.Remote, dir, u.Shared,
-			u.Escape), unix.Close(fd))
+			"where processes may not see each other's %s", u.Remote, dir, u.Shared), unix.Close(fd))
 	}
 	return fd, nil
 }
@@ -135,16 +131,16 @@ func (u *Use) Explain(dir string, err error) error {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s: the directory %s does not exist: create it first (%w)", u.Package, dir, err)
+		return fmt.Errorf("the directory %s does not exist: create it first (%w)", dir, err)
 	case errors.Is(err, unix.ENOTDIR):
-		return fmt.Errorf("%s: %s is no directory: name one (%w)", u.Package, dir, err)
+		return fmt.Errorf("%s is no directory: name one (%w)", dir, err)
 	case errors.Is(err, unix.EROFS):
-		return fmt.Errorf("%s: the file system of %s is read-only: name another directory (%w)", u.Package, dir, err)
+		return fmt.Errorf("the file system of %s is read-only: name another directory (%w)", dir, err)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s: the directory %s can't be written to: change its permissions or name another one (%w)",
-			u.Package, dir, err)
+		return fmt.Errorf("the directory %s can't be written to: change its permissions or name another one (%w)",
+			dir, err)
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
-		return fmt.Errorf("%s: no space is left in %s: free some or name another directory (%w)", u.Package, dir, err)
+		return fmt.Errorf("no space is left in %s: free some or name another directory (%w)", dir, err)
 	}
-	return fmt.Errorf("%s: the directory %s: %w", u.Package, dir, err)
+	return fmt.Errorf("the directory %s: %w", dir, err)
 }

@@ -17,7 +17,7 @@ import (
 var (
 	errRemote  = errors.New("test: not local")
 	errForeign = errors.New("test: another's")
-	use        = &Use{Package: "test", Many: "tests", Shared: "results", Escape: ", or give up", Remote: errRemote,
+	use        = &Use{Many: "tests", Shared: "results", Remote: errRemote,
 		Foreign: errForeign}
 )
 
@@ -102,9 +102,9 @@ func TestErrorsNameDirectory(t *testing.T) {
 		is    error
 		words string
 	}{
-		{"/proc/self", errRemote, "test: not local: /proc/self is on a network file system or one that leat does not know, where processes may not see each other's results: name a directory on a local disk, or give up"},
-		{filepath.Join(base, "file", "none"), unix.ENOTDIR, "test: " + base + "/file/none is no directory: name one"},
-		{filepath.Join(base, "file"), unix.ENOTDIR, "test: " + base + "/file is no directory: name one"},
+		{"/proc/self", errRemote, "test: not local: /proc/self is on a network file system or one that leat does not know"},
+		{filepath.Join(base, "file", "none"), unix.ENOTDIR, base + "/file/none is no directory: name one"},
+		{filepath.Join(base, "file"), unix.ENOTDIR, base + "/file is no directory: name one"},
 	} {
 		_, _, err := use.Open(test.dir, false)
 		if !errors.Is(err, test.is) || !strings.HasPrefix(err.Error(), test.words) {
@@ -112,7 +112,7 @@ func TestErrorsNameDirectory(t *testing.T) {
 		}
 	}
 	for cause, words := range map[error]string{fs.ErrNotExist: "create it first", unix.EROFS: "read-only",
-		unix.EACCES: "permissions", unix.EDQUOT: "no space", unix.EIO: "test: the directory /x: "} {
+		unix.EACCES: "permissions", unix.EDQUOT: "no space", unix.EIO: "the directory /x: "} {
 		err := use.Explain("/x", &fs.PathError{Op: "open", Path: "/y", Err: cause})
 		if !errors.Is(err, cause) || !strings.Contains(err.Error(), words) || strings.Contains(err.Error(), "/y") {
 			t.Errorf("%v: %v", cause, err)
@@ -121,7 +121,7 @@ func TestErrorsNameDirectory(t *testing.T) {
 	t.Setenv("HOME", "/proc/self")
 	t.Setenv("TMPDIR", "/proc/self")
 	if _, _, err := use.Open("", false); err == nil || !strings.HasPrefix(err.Error(),
-		"test: no directory for tests; name one on a local disk in LEAT_CACHE_DIR: ") {
+		"no directory for tests, and LEAT_CACHE_DIR names none: ") {
 		t.Errorf("%v", err)
 	}
 }

@@ -39,6 +39,7 @@ type field struct {
 type directory struct {
 	*container
 	at     int64
+	end    int64 // after the offset of the next directory
 	next   int64
 	fields map[uint16]field
 }
@@ -163,6 +164,7 @@ func (c *container) readDirectory(at int64) (*directory, error) {
 	}
 	end := body + int64(len(raw))
 	next := make([]byte, countSizeOfNext(c.big))
+	d.end = end + int64(len(next))
 	if end+int64(len(next)) <= c.size { // the last directory may lack the offset of the next one
 		if err := c.readAt(next, end); err != nil {
 			return nil, err
