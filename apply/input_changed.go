@@ -3,11 +3,11 @@ package apply
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"time"
 
+	"leat/apply/internal/jobspec"
 	"leat/worker"
 )
 
@@ -43,22 +43,22 @@ func isInputChanged(err error) bool {
 // however, opens the files behind a raster again, and those of a VRT on demand, so for its rasters
 // a replaced file is an error too.
 func (f *inputFile) checkUnchanged() error {
-	if f.version.given || f.version.remote || len(f.layers) == 0 {
+	if f.version.Given || f.version.Remote || len(f.layers) == 0 {
 		return nil
 	}
 	local := localFile(f.from)
 	if f.byGDAL() {
-		if what := f.version.changed(local, f.path); what != "" {
+		if what := changeOf(&f.version, local, f.path); what != "" {
 			return &inputChangedError{what: what}
 		}
 		return nil
 	}
-	if now, there := stateOf(local); there && now.Inode == f.version.Inode && now != f.version.fileState {
+	if now, there := stateOf(local); there && now.Inode == f.version.Inode && now != f.version.FileState {
 		return writtenTo(f.path)
 	}
-	for key := range f.version.contentSidecars() {
-		if now, there := stateOf(sidecarName(local, key)); there && now != f.version.Sidecars[key] {
-			return writtenTo(sidecarName(f.path, key))
+	for key := range f.version.ContentSidecars() {
+		if now, there := stateOf(jobspec.SidecarName(local, key)); there && now != f.version.Sidecars[key] {
+			return writtenTo(jobspec.SidecarName(f.path, key))
 		}
 	}
 	return nil
@@ -68,32 +68,20 @@ func writtenTo(path string) error {
 	return &inputChangedError{path + " was written to", ", and replace inputs of a run by renaming"}
 }
 
-// changed describes how the files differ from this version; "" if they do not. path is the user's
+// changeOf describes how the files differ from their version; "" if they do not. path is the user's
 // name of the first one.
-func (v *fileVersion) changed(local, path string) string {
+func changeOf(v *jobspec.FileVersion, local, path string) string {
 	now, _ := stateOf(local)
-	if text := v.fileState.change(now); text != "" {
+	if text := v.FileState.Changes(now); text != "" {
 		return path + " " + text
 	}
-	for key := range v.contentSidecars() {
-		now, _ := stateOf(sidecarName(local, key))
-		if text := v.Sidecars[key].change(now); text != "" {
-			return sidecarName(path, key) + " " + text
+	for key := range v.ContentSidecars() {
+		now, _ := stateOf(jobspec.SidecarName(local, key))
+		if text := v.Sidecars[key].Changes(now); text != "" {
+			return jobspec.SidecarName(path, key) + " " + text
 		}
 	}
 	return ""
-}
-
-// contentSidecars yields the sidecars that hold pixels. It leaves out metadata, which was read when
-// the raster was opened and which viewers may rewrite with statistics.
-func (v *fileVersion) contentSidecars() iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for _, key := range sortedKeys(v.Sidecars) {
-			if !strings.HasSuffix(key, ".aux.xml") && !yield(key) {
-				return
-			}
-		}
-	}
 }
 
 // checkUnchanged returns an error if one of the files was written to since it was opened.

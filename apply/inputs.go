@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"leat/apply/internal/jobspec"
 	"leat/block"
 	"leat/internal/units"
 	"leat/ndarray"
@@ -27,7 +28,7 @@ type inputFile struct {
 	remote Remote // src if it is in a store and Run opened it; else nil
 	owned  bool   // Run opened it and closes it
 	// version is the version of the file that is read.
-	version fileVersion
+	version jobspec.FileVersion
 	info    *raster.Info
 	layers  []int             // bands to read, counted from 1
 	nodata  []*ndarray.Scalar // per layer, in the type of the pixels; nil if none
@@ -103,7 +104,7 @@ func openInputs(ctx context.Context, job *Job) (*inputs, error) {
 		switch {
 		case o.f.src != nil:
 			o.f.version = versionOf(o.f.src, o.f.from)
-			o.f.version.given = true
+			o.f.version.Given = true
 		case objstore.IsURL(o.from):
 			remote.Go(func() error {
 				o.err = o.f.open(ctx, open, o.from)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"leat/apply/internal/jobspec"
 	"leat/block"
 	"leat/ndarray"
 	"leat/raster"
@@ -51,7 +52,7 @@ type inputSpec struct {
 	Access readMode          `json:"access,omitempty"` // how the file is read if it is in a store
 	Masks  []maskSource      `json:"masks"`
 	// Version is the version that the run opened; only if workers read.
-	Version *fileVersion `json:"version,omitempty"`
+	Version *jobspec.FileVersion `json:"version,omitempty"`
 	// Warp describes how the file is warped onto the grid; only if workers read.
 	Warp *warping `json:"warp,omitempty"`
 }
@@ -246,7 +247,7 @@ func (d *inputSpec) checkFile(f *inputFile) error {
 	if d.Version == nil {
 		return fmt.Errorf("%s: the run does not say which version of it is to be read", f.path)
 	}
-	if text := d.Version.differs(&f.version, f.path); text != "" {
+	if text := d.Version.Mismatch(&f.version, f.path); text != "" {
 		return errors.New(text)
 	}
 	if err := plainScales(&now, false); err != nil {

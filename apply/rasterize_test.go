@@ -348,19 +348,19 @@ func TestResumeRejectsChangedVectors(t *testing.T) {
 		"attribute": {vector(func(v *Vector) { v.Attribute = "height" }),
 			"input a: the attribute to burn was 'class' and is 'height'"},
 		"value": {vector(func(v *Vector) { v.Attribute = ""; v.Burn = ptr(2) }),
-			"input a: the attribute to burn was 'class', and there is none"},
+			"input a: the attribute to burn was 'class' and is none"},
 		"null": {vector(func(v *Vector) { v.Null = ptr(9) }),
 			"input a: the value where no feature lies was 0 and is 9"},
 		"condition": {vector(func(v *Vector) { v.Where = "class > 1" }),
-			"input a: there was no condition, and there is 'class > 1'"},
+			"input a: the condition was none and is 'class > 1'"},
 		"statement": {vector(func(v *Vector) { v.SQL = "SELECT * FROM fields" }),
-			"input a: there was no statement, and there is 'SELECT * FROM fields'"},
+			"input a: the statement was none and is 'SELECT * FROM fields'"},
 		"all touched": {vector(func(v *Vector) { v.AllTouched = true }),
-			"input a: pixels that features only touch were not burned and are"},
+			"input a: burning all pixels that a feature touches was off and is on"},
 		"type":   {vector(func(v *Vector) { v.Type = ndarray.Uint8 }), "input a: the type was int32 and is uint8"},
 		"nodata": {vector(func(v *Vector) { v.Nodata = "0" }), "input a: nodata was none and is 0"},
 		"options": {vector(func(v *Vector) { v.OpenOptions = []string{"ENCODING=UTF-8"} }),
-			"input a: there was no list of open options"},
+			"input a: the list of open options was none"},
 		"file": {vector(func(v *Vector) { v.Path = filepath.Join(vectors, "degrees.geojson") }),
 			"input a: the file was "},
 		"layer": {func(j *Job) { v := j.Vectors["b"]; v.Layer = "wells"; j.Vectors["b"] = v },
@@ -370,7 +370,7 @@ func TestResumeRejectsChangedVectors(t *testing.T) {
 		".prj":  {touch("fields.prj"), "input a: " + filepath.Join(vectors, "fields.prj") + " was changed"},
 		".gpkg": {touch("a.gpkg"), "input b: " + filepath.Join(vectors, "a.gpkg") + " was changed"},
 		"gone": {func(j *Job) { delete(j.Vectors, "a"); j.Expressions = map[string]string{"a": "b", "b": "b"} },
-			"there was an input a"},
+			"the number of files of input a was 1 and is none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			times := map[string]time.Time{}
@@ -540,7 +540,7 @@ func TestVectorsInArchive(t *testing.T) {
 	job.Controls.WindowWidth, job.Controls.WindowHeight = 64, 64
 	interrupt(t, job)
 	job.Resume = true
-	failRun(t, job, "input v: "+path+" is no regular file", "so a change can't be detected")
+	failRun(t, job, "input v: "+"a change of "+path+" can't be detected: it is no regular file")
 	job.Resume = false
 	mustRun(t, job)
 	if want := rasterized(t, filepath.Join(vectors, "fields.shp"), vectorGrid(), "Int32", 0, "-a",

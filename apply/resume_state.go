@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
+	"slices"
 
+	"leat/apply/internal/jobspec"
 	"leat/apply/internal/spool"
 )
 
@@ -88,15 +89,13 @@ func (r *run) checkMissing(have, lack []*output) error {
 		if o.resume.header.Empty() { // no block
 			continue
 		}
-		var all changes
-		all.value("the list of outputs", strings.Join(o.resume.Outputs, ", "),
-			strings.Join(sortedKeys(r.job.Outputs), ", "))
+		all := jobspec.DiffOutputs(o.resume.Outputs, sortedKeys(r.job.Outputs))
 		for _, l := range lack {
 			path := l.spec.spoolPath()
 			// A run leaves an empty file if it is killed before its first block is complete, or
 			// while it removes the spools of finished outputs.
 			if st, err := os.Lstat(path); err != nil || len(all) > 0 || !st.Mode().IsRegular() {
-				all.add("output %s has nothing to resume from (%s)", l.name, path)
+				all = append(all, fmt.Sprintf("output %s has nothing to resume from (%s)", l.name, path))
 			}
 		}
 		if len(all) > 0 && e.Path == "" {
@@ -112,7 +111,7 @@ func (r *run) checkMissing(have, lack []*output) error {
 // savedRun is the header of a spool and the description of the run that wrote it.
 type savedRun struct {
 	header *spool.Header
-	description
+	jobspec.Description
 }
 
 // openSaved reads the header of the spool at path. It returns nil if there is no file, an empty
@@ -123,7 +122,7 @@ func openSaved(path string) (*savedRun, error) {
 		return nil, err
 	}
 	s := &savedRun{header: h}
-	if err := json.Unmarshal(h.Description, &s.description); err != nil {
+	if err := json.Unmarshal(h.Description, &s.Description); err != nil {
 		return nil, spool.ErrDamaged
 	}
 	return s, nil
@@ -160,7 +159,7 @@ func (r *run) checkEarlier() error {
 
 // compareEarlier lists the differences between this run and the earlier one. If anyBlocks is true
 // it ignores the block size, which a resumed run adopts.
-func (r *run) compareEarlier(anyBlocks bool) (all changes, err error) {
+func (r *run) compareEarlier(anyBlocks bool) (all []string, err error) {
 	for _, o := range r.outs {
 		was := o.resume
 		t, bands, nodata, err := o.earlierType()
@@ -174,7 +173,11 @@ func (r *run) compareEarlier(anyBlocks bool) (all changes, err error) {
 		if anyBlocks {
 			now.BlockWidth, now.BlockHeight, now.Blocks = was.BlockWidth, was.BlockHeight, was.Blocks
 		}
-		all.compare(&was.description, now)
+		for _, clause := range jobspec.Diff(&was.Description, now) {
+			if !slices.Contains(all, clause) { // outputs have the same inputs
+				all = append(all, clause)
+			}
+		}
 	}
 	return all, nil
 }

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"leat/apply/internal/jobspec"
 	"leat/block"
 	"leat/expr"
 	"leat/internal/gdal"
@@ -64,9 +65,9 @@ type vectorInput struct {
 	key     string // of the request: inputs with the same key share one raster
 	first   string // name of the first input with the same key
 	layer   gdal.VectorLayer
-	onto    *[4]float64 // its extent in the grid's CRS; nil if unknown
-	state   fileVersion // of the source
-	grid    raster.Grid // to rasterize onto: the job's grid with its margin
+	onto    *[4]float64         // its extent in the grid's CRS; nil if unknown
+	state   jobspec.FileVersion // of the source
+	grid    raster.Grid         // to rasterize onto: the job's grid with its margin
 	burned  gdal.Burned
 }
 
@@ -209,11 +210,11 @@ func (v *Vector) input(ctx context.Context, name string, grid raster.Grid) (*inp
 const rasterTile = 512
 
 // state returns the state of all files of the source.
-func (v *Vector) state(files []string) fileVersion {
-	var s fileVersion
+func (v *Vector) state(files []string) jobspec.FileVersion {
+	var s jobspec.FileVersion
 	local := v.file()
 	if local != "" {
-		s.fileState, _ = stateOf(local)
+		s.FileState, _ = stateOf(local)
 	}
 	for _, name := range files {
 		// SQLite changes this file when it reads
@@ -226,20 +227,20 @@ func (v *Vector) state(files []string) fileVersion {
 			key = suffix
 		}
 		if state, ok := stateOf(name); ok {
-			s.add(key, state)
+			s.Add(key, state)
 		}
 	}
 	return s
 }
 
 // since describes how the source differs from its state when it was checked; "" if it does not.
-func (v *vectorInput) since(name string, now fileVersion) string {
-	if text := v.state.fileState.change(now.fileState); text != "" {
+func (v *vectorInput) since(name string, now jobspec.FileVersion) string {
+	if text := v.state.FileState.Changes(now.FileState); text != "" {
 		return name + " " + text
 	}
 	for _, key := range sortedKeys(v.state.Sidecars) {
-		if text := v.state.Sidecars[key].change(now.Sidecars[key]); text != "" {
-			return sidecarName(name, key) + " " + text
+		if text := v.state.Sidecars[key].Changes(now.Sidecars[key]); text != "" {
+			return jobspec.SidecarName(name, key) + " " + text
 		}
 	}
 	return ""
@@ -330,25 +331,12 @@ func numberText(v *float64) string {
 	return number(*v)
 }
 
-// descriptionVector describes how an input is rasterized, apart from its files and the type of the
-// pixels.
-type descriptionVector struct {
-	Layer       string   `json:"layer,omitempty"`
-	SQL         string   `json:"sql,omitempty"`
-	Where       string   `json:"where,omitempty"`
-	Attribute   string   `json:"attribute,omitempty"`
-	Burn        string   `json:"burn,omitempty"`
-	Null        string   `json:"null"`
-	AllTouched  bool     `json:"all_touched,omitempty"`
-	OpenOptions []string `json:"open_options,omitempty"`
-}
-
 // describe completes the description of an input that is rasterized.
-func (v *vectorInput) describe(f *inputFile, spec Vector, d *descriptionInput) {
+func (v *vectorInput) describe(f *inputFile, spec Vector, d *jobspec.DescribedFile) {
 	q := &v.request
 	d.Path = cmp.Or(spec.file(), f.path)
-	d.fileVersion = v.state
-	d.Vector = &descriptionVector{Layer: q.Layer, SQL: q.SQL, Where: q.Where, Attribute: q.Attribute,
+	d.FileVersion = v.state
+	d.Vector = &jobspec.DescribedVector{Layer: q.Layer, SQL: q.SQL, Where: q.Where, Attribute: q.Attribute,
 		Null: numberText(q.Null), AllTouched: q.AllTouched, OpenOptions: q.OpenOptions}
 	if q.Attribute == "" {
 		d.Vector.Burn = "1"
@@ -356,32 +344,6 @@ func (v *vectorInput) describe(f *inputFile, spec Vector, d *descriptionInput) {
 			d.Vector.Burn = number(*q.Burn)
 		}
 	}
-}
-
-// vector compares how an input was and is rasterized.
-func (c *changes) vector(of string, was, now *descriptionVector) {
-	if was == nil || now == nil {
-		c.flag(was != nil, now != nil, of+"it was a raster and is a vector", of+"it was a vector and is a raster")
-		return
-	}
-	text := func(what, was, now string) {
-		var own changes
-		own.text(what, was, now)
-		for _, t := range own {
-			c.add("%s%s", of, t)
-		}
-	}
-	text("the layer", was.Layer, now.Layer)
-	text("the statement", was.SQL, now.SQL)
-	text("the condition", was.Where, now.Where)
-	text("the attribute to burn", was.Attribute, now.Attribute)
-	if was.Attribute == now.Attribute {
-		c.value(of+"the value to burn", was.Burn, now.Burn)
-	}
-	c.value(of+"the value where no feature lies", was.Null, now.Null)
-	c.flag(was.AllTouched, now.AllTouched, of+"pixels that features only touch were not burned and are",
-		of+"pixels that features only touch were burned and are not")
-	text("the list of open options", strings.Join(was.OpenOptions, " "), strings.Join(now.OpenOptions, " "))
 }
 
 // vectorDirectory returns the directory in which the run makes its directory for rasters: one that
@@ -409,7 +371,7 @@ func (v *vectorInput) pixelBytes() int64 {
 func (v *vectorInput) stateFiles(local string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for key := range v.state.Sidecars {
-			if !yield(sidecarName(local, key)) {
+			if !yield(jobspec.SidecarName(local, key)) {
 				return
 			}
 		}

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"leat/apply/internal/jobspec"
 	"leat/internal/gdal"
 	"leat/objstore"
 	"leat/raster"
@@ -178,7 +179,7 @@ func (f *inputFile) warpOnto(job *Job, ref raster.Grid, most int64) error {
 	spec := job.Inputs[f.input]
 	g := f.info.Grid
 	switch {
-	case f.version.given:
+	case f.version.Given:
 		return errors.New("it is an open raster (Input.Source), and GDAL, which warps, opens files by their names: give the file")
 	case !g.HasTransform:
 		return fmt.Errorf("it says nothing of where it lies: write that into it first, with: gdal_edit.py -a_ullr ... -a_srs ... %[1]s; or, if it has control points, warp it by them, with: gdalwarp %[1]s out.tif", raster.GDALName(f.path))
@@ -209,7 +210,7 @@ func (f *inputFile) warpOnto(job *Job, ref raster.Grid, most int64) error {
 		f.warp = nil
 		return err
 	}
-	if f.version.fileState != seen.fileState {
+	if f.version.FileState != seen.FileState {
 		return fmt.Errorf("%s was replaced or changed while the job was prepared: run again", f.path)
 	}
 	spec.Nodata = nil // the warped raster includes the job's nodata
@@ -259,10 +260,10 @@ func (f *inputFile) openWarp() error {
 		version := versionOf(src, f.from)
 		if f.warp.Overviews && local != "" {
 			if s, ok := stateOf(local + ".ovr"); ok {
-				version.add(".ovr", s)
+				version.Add(".ovr", s)
 			}
 		}
-		if version.since(before) {
+		if sameVersion(&version, &before) {
 			return f.replaceSource(src, version)
 		}
 		if err := src.Close(); err != nil {
@@ -273,7 +274,7 @@ func (f *inputFile) openWarp() error {
 }
 
 // replaceSource replaces the open source.
-func (f *inputFile) replaceSource(src raster.Source, version fileVersion) error {
+func (f *inputFile) replaceSource(src raster.Source, version jobspec.FileVersion) error {
 	old := f.src
 	if !f.owned {
 		old = nil
@@ -297,42 +298,13 @@ func (w *warping) text() string {
 	return "warped " + text + ": " + offGrid(w.was.Grid, w.Grid.Grid)
 }
 
-// descriptionWarp describes a warp in a run's description.
-type descriptionWarp struct {
-	Method    string `json:"method"`
-	Nodata    string `json:"nodata"`
-	Overviews bool   `json:"overviews"`
-	Grid      string `json:"grid"` // fingerprint
-	GDAL      string `json:"gdal"` // version
-}
-
-func (w *warping) describe() *descriptionWarp {
+func (w *warping) describe() *jobspec.DescribedWarp {
 	if w == nil {
 		return nil
 	}
 	text, _ := json.Marshal(w.Grid) // the numbers of a grid that GDAL accepted are finite
-	return &descriptionWarp{w.Method, strings.Join(w.Nodata, ","), w.Overviews,
-		fmt.Sprintf("%x", sha256.Sum256(text))[:32], w.GDAL}
-}
-
-// warp compares how an input was and is warped.
-func (c *changes) warp(of string, was, now *descriptionWarp) {
-	switch {
-	case was == nil && now == nil:
-	case was == nil:
-		c.add("%sit was read as it is, and is warped onto the grid (--reference, --grid)", of)
-	case now == nil:
-		c.add("%sit was warped onto the grid, and is read as it is (--reference, --grid)", of)
-	default:
-		c.value(of+"the method of resampling (--resample)", was.Method, now.Method)
-		c.value(of+"nodata (--input-nodata)", was.Nodata, now.Nodata)
-		c.flag(was.Overviews, now.Overviews, of+"its overviews were not used and are (--use-overviews)",
-			of+"its overviews were used and are not (--use-overviews)")
-		if was.Grid != now.Grid {
-			c.add("%sthe grid that it is warped onto (--reference, --grid) is another", of)
-		}
-		c.value(of+"the version of GDAL, which warps it,", was.GDAL, now.GDAL)
-	}
+	return &jobspec.DescribedWarp{Method: w.Method, Nodata: strings.Join(w.Nodata, ","), Overviews: w.Overviews,
+		Grid: fmt.Sprintf("%x", sha256.Sum256(text))[:32], GDAL: w.GDAL}
 }
 
 // extentsBox returns the box around the job's extents in the CRS of ref, the grid that they

@@ -144,11 +144,11 @@ func TestResumeRejectsChangedWarp(t *testing.T) {
 		want   string
 	}{
 		"method": {func(j *Job) { j.Inputs["b"] = Input{Files: []string{b}, Resample: "cubic"} },
-			"input b: the method of resampling (--resample) was bilinear and is cubic"},
+			"input b: the method of resampling was bilinear and is cubic"},
 		"overviews": {func(j *Job) { j.Inputs["b"] = Input{Files: []string{b}, Resample: "bilinear", Overviews: true} },
-			"input b: its overviews were not used and are (--use-overviews)"},
+			"input b: the use of its overviews was off and is on"},
 		"grid": {func(j *Job) { g := mapGrid(w, h+2, 0, 0); j.Controls.Reference, j.Controls.Grid = "", &g },
-			"input b: the grid that it is warped onto (--reference, --grid) is another"},
+			"input b: the fingerprint of the grid that it is warped onto was "},
 	} {
 		job := make("x.tif")
 		c.change(&job)

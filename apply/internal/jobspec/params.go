@@ -1,4 +1,4 @@
-package apply
+package jobspec
 
 import (
 	"bytes"
@@ -14,16 +14,16 @@ import (
 	"leat/codec"
 )
 
-// descriptionParams identifies the parameters of a run's function: by the SHA-256 of their
-// encoding, and by that of the value decoded from it. A codec may encode equal parameters
-// differently each time, as gob does with maps; a value may contain what differs from process to
-// process, such as a seed.
-type descriptionParams struct {
+// Params identifies the parameters of a run's function: by the SHA-256 of their encoding, and by
+// that of the value decoded from it. A codec may encode equal parameters differently each time, as
+// gob does with maps; a value may contain what differs from process to process, such as a seed.
+type Params struct {
 	Params string `json:"params,omitempty"`
 	Value  string `json:"params_value,omitempty"` // "" if valueSum has no result
 }
 
-func describeParams(c codec.Codec[any], params any) (d descriptionParams, err error) {
+// DescribeParams returns what identifies the parameters that c encodes.
+func DescribeParams(c codec.Codec[any], params any) (d Params, err error) {
 	text, err := c.Encode(params)
 	if err != nil {
 		return d, err
@@ -35,25 +35,25 @@ func describeParams(c codec.Codec[any], params any) (d descriptionParams, err er
 	return d, nil
 }
 
-// sameParams reports whether the parameters of an earlier run are those of this one.
-func (d *descriptionParams) sameParams(was *descriptionParams) bool {
-	return was.Params == d.Params || was.Value == d.Value && d.Value != ""
+// Equal reports whether two runs have the same parameters.
+func (d *Params) Equal(other *Params) bool {
+	return d.Params == other.Params || d.Value == other.Value && d.Value != ""
 }
 
 // valueSum returns the SHA-256 of a value. Two values have the same sum if they are deeply equal,
 // except that NaN equals NaN, 0 does not equal -0, and the cache in a time.Location does not count.
 // ok is false for values that refer to themselves or contain functions or channels.
 func valueSum(v any) (sum string, ok bool) {
-	s := summing{path: map[reference]bool{}}
+	s := hashInput{path: map[reference]bool{}}
 	if !s.add(reflect.ValueOf(&v).Elem(), 0) {
 		return "", false
 	}
 	return fmt.Sprintf("%x", s.sum()), true
 }
 
-// summing collects the bytes to hash. Each value is preceded by its kind where its type does not
+// hashInput collects the bytes to hash. Each value is preceded by its kind where its type does not
 // determine that.
-type summing struct {
+type hashInput struct {
 	b    []byte
 	past [sha256.Size]byte // sum of what was collected before
 	any  bool
@@ -70,14 +70,14 @@ type reference struct {
 // deepest bounds the depth of nesting.
 const deepest = 10000
 
-func (s *summing) sum() [sha256.Size]byte {
+func (s *hashInput) sum() [sha256.Size]byte {
 	if s.any {
 		s.b = append(s.b, s.past[:]...)
 	}
 	return sha256.Sum256(s.b)
 }
 
-func (s *summing) number(n uint64) {
+func (s *hashInput) number(n uint64) {
 	if len(s.b) > 64<<10 {
 		s.past, s.any = s.sum(), true
 		s.b = s.b[:0]
@@ -85,20 +85,20 @@ func (s *summing) number(n uint64) {
 	s.b = binary.LittleEndian.AppendUint64(s.b, n)
 }
 
-func (s *summing) text(t string) {
+func (s *hashInput) text(t string) {
 	s.number(uint64(len(t)))
 	s.b = append(s.b, t...)
 }
 
-func (s *summing) float(f float64) {
+func (s *hashInput) float(f float64) {
 	if math.IsNaN(f) {
 		f = math.NaN()
 	}
 	s.number(math.Float64bits(f))
 }
 
-// there records whether a value is non-nil, and reports it.
-func (s *summing) there(v reflect.Value) bool {
+// addNonNil adds whether a value is nil, and reports whether it is not.
+func (s *hashInput) addNonNil(v reflect.Value) bool {
 	if v.IsNil() {
 		s.number(0)
 		return false
@@ -107,7 +107,7 @@ func (s *summing) there(v reflect.Value) bool {
 	return true
 }
 
-func (s *summing) add(v reflect.Value, depth int) bool {
+func (s *hashInput) add(v reflect.Value, depth int) bool {
 	if depth > deepest {
 		return false
 	}
@@ -130,7 +130,7 @@ func (s *summing) add(v reflect.Value, depth int) bool {
 	case reflect.String:
 		s.text(v.String())
 	case reflect.Slice:
-		return !s.there(v) || s.follow(v, v.Len(), func() bool {
+		return !s.addNonNil(v) || s.follow(v, v.Len(), func() bool {
 			s.number(uint64(v.Len()))
 			return s.all(v, depth)
 		})
@@ -146,24 +146,24 @@ func (s *summing) add(v reflect.Value, depth int) bool {
 			}
 		}
 	case reflect.Pointer:
-		return !s.there(v) || s.follow(v, 0, func() bool { return s.add(v.Elem(), depth+1) })
+		return !s.addNonNil(v) || s.follow(v, 0, func() bool { return s.add(v.Elem(), depth+1) })
 	case reflect.Interface:
-		if s.there(v) {
+		if s.addNonNil(v) {
 			t := v.Elem().Type()
 			s.text(t.PkgPath())
 			s.text(t.String())
 			return s.add(v.Elem(), depth+1)
 		}
 	case reflect.Map:
-		return !s.there(v) || s.follow(v, 0, func() bool { return s.entries(v, depth) })
+		return !s.addNonNil(v) || s.follow(v, 0, func() bool { return s.entries(v, depth) })
 	default: // functions, channels and the like
-		return !s.there(v)
+		return !s.addNonNil(v)
 	}
 	return true
 }
 
 // follow adds what v refers to; it returns false if v is part of a cycle.
-func (s *summing) follow(v reflect.Value, n int, add func() bool) bool {
+func (s *hashInput) follow(v reflect.Value, n int, add func() bool) bool {
 	r := reference{v.Pointer(), v.Type(), n}
 	if s.path[r] {
 		return false
@@ -175,7 +175,7 @@ func (s *summing) follow(v reflect.Value, n int, add func() bool) bool {
 
 var zoneType = reflect.TypeFor[time.Location]()
 
-func (s *summing) all(v reflect.Value, depth int) bool {
+func (s *hashInput) all(v reflect.Value, depth int) bool {
 	for i := range v.Len() {
 		if !s.add(v.Index(i), depth+1) {
 			return false
@@ -185,10 +185,10 @@ func (s *summing) all(v reflect.Value, depth int) bool {
 }
 
 // entries adds the entries of a map, in an order independent of the map's.
-func (s *summing) entries(v reflect.Value, depth int) bool {
+func (s *hashInput) entries(v reflect.Value, depth int) bool {
 	sums := make([][sha256.Size]byte, 0, v.Len())
 	for entries := v.MapRange(); entries.Next(); {
-		e := summing{path: s.path}
+		e := hashInput{path: s.path}
 		if !e.add(entries.Key(), depth+1) || !e.add(entries.Value(), depth+1) {
 			return false
 		}
