@@ -33,7 +33,7 @@ func openJob(ctx context.Context, job *Job, partial bool) (in *inputs, outs []*o
 	if len(validateConcurrency(job)) == 0 {
 		errs = append(errs, checkKind(ctx, &job.Concurrency))
 	}
-	in, err = openInputs(ctx, job)
+	in, err = openInputs(ctx, job.values(), job.Open)
 	if ctx.Err() != nil {
 		return in, outs, context.Cause(ctx)
 	}

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strconv"
 
+	"leat/apply/internal/jobspec"
 	"leat/internal/units"
 )
 
@@ -19,8 +20,8 @@ func validateConcurrency(job *Job) []error {
 	if c.Workers < 0 || c.Readers < 0 {
 		bad("%d workers and %d readers: use 1 or more, or 0 for one per core", c.Workers, c.Readers)
 	}
-	if c.Workers > maxWorkers || c.Readers > maxWorkers {
-		bad("%d workers and %d readers: use at most %d of each", c.Workers, c.Readers, maxWorkers)
+	if c.Workers > jobspec.MaxWorkers || c.Readers > jobspec.MaxWorkers {
+		bad("%d workers and %d readers: use at most %d of each", c.Workers, c.Readers, jobspec.MaxWorkers)
 	}
 	if c.Barrier < 0 {
 		bad("a barrier of %v (--barrier): use a time above 0", c.Barrier)
@@ -38,7 +39,7 @@ func validateConcurrency(job *Job) []error {
 		return errs
 	}
 	facts, name := c.On.Capabilities(), c.On.Name()
-	reads := c.workersRead()
+	reads := (*jobspec.Concurrency)(c).WorkersRead()
 	if c.OneBlockPerJob {
 		if !facts.OneBlockPerJob {
 			bad("jobs of a single block (--single-block-jobs) are not supported by %s", name)
@@ -108,26 +109,16 @@ func checkKind(ctx context.Context, c *Concurrency) error {
 }
 
 // setWorkers sets the numbers of workers and readers, before the number of blocks is known.
-func (p *Plan) setWorkers(c *Concurrency) {
-	cores := runtime.GOMAXPROCS(0)
-	p.Workers, p.Readers = c.Workers, c.Readers
-	if p.Workers == 0 {
-		p.Workers = cores
-	}
-	if p.Readers == 0 {
-		p.Readers = p.Workers
-		if c.On != nil {
-			p.Readers = min(p.Workers, cores)
-		}
-	}
+func (p *Plan) setWorkers(c *jobspec.Concurrency) {
+	p.Workers, p.Readers = c.Counts()
 	if c.On == nil {
-		if p.Workers > cores {
+		if cores := runtime.GOMAXPROCS(0); p.Workers > cores {
 			p.Notes = append(p.Notes, fmt.Sprintf("%d workers for %s: more of them than cores take memory and save no time", p.Workers, units.Count(cores, "core")))
 		}
 		return
 	}
 	p.Kind = c.On.Name()
-	p.WorkersRead = c.workersRead()
+	p.WorkersRead = c.WorkersRead()
 }
 
 // buffersEach returns how many blocks a worker that reads holds in memory: those it computes, as

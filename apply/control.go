@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"leat/apply/internal/jobspec"
 	"leat/internal/gdal"
 	"leat/raster"
 )
@@ -14,7 +15,7 @@ import (
 // reference input, or else of the first that has them, and returns notes on those that outputs do
 // not have. Both count pixels, so they hold for files that are read pixel by pixel; points stand
 // for a transform, so they hold where there is none.
-func keepControl(job *Job, in *inputs, grid *raster.Grid) (notes []string) {
+func keepControl(job *jobspec.Job, in *inputs, grid *raster.Grid) (notes []string) {
 	files := slices.Clone(in.files)
 	if first := in.byName[job.Controls.Reference]; len(first) > 0 {
 		i := slices.Index(files, first[0])
@@ -41,10 +42,9 @@ func keepControl(job *Job, in *inputs, grid *raster.Grid) (notes []string) {
 	return append(points.notes("the grid has coordinates of its own"), coefficients.notes("it is warped")...)
 }
 
-// pointNames returns a note where GeoTIFF outputs do not have the names of the grid's points: a
-// GeoTIFF has only their numbers.
-func (r *run) pointNames(grid *raster.Grid) string {
-	if grid.GCPs == nil || !slices.ContainsFunc(r.outs, func(o *output) bool { return !o.spec.usesGDAL() }) {
+// pointNames returns a note if the grid's points have names: a GeoTIFF has only their numbers.
+func pointNames(grid *raster.Grid) string {
+	if grid.GCPs == nil {
 		return ""
 	}
 	for i, p := range grid.GCPs.Points {

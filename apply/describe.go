@@ -22,7 +22,7 @@ func (o *output) describe(t ndarray.DType, bands int, nodata *ndarray.Scalar) (*
 	d := &jobspec.Description{Build: build, Version: job.Version, Expressions: job.Expressions,
 		Outputs: sortedKeys(job.Outputs),
 		Output:  o.name, Path: o.spec.identity(), Width: p.Grid.Width, Height: p.Grid.Height, CRS: p.Grid.CRS.String(),
-		Bands: bands, Type: t.String(), Nodata: nodataText(nodata), Scale: o.spec.Scale, Offset: o.spec.Offset,
+		Bands: bands, Type: t.String(), Nodata: jobspec.NodataText(nodata), Scale: o.spec.Scale, Offset: o.spec.Offset,
 		TileWidth: o.tileW, TileHeight: o.tileH, Interleave: "band", Factors: o.factors,
 		Method:     o.spec.OverviewMethod.String(),
 		Statistics: !o.spec.NoStatistics, Histogram: !o.spec.NoHistogram,
@@ -58,13 +58,6 @@ func (o *output) describe(t ndarray.DType, bands int, nodata *ndarray.Scalar) (*
 	return d, nil
 }
 
-func nodataText(v *ndarray.Scalar) string {
-	if v == nil {
-		return "none"
-	}
-	return v.String()
-}
-
 func (r *run) describeInput(f *inputFile) jobspec.DescribedFile {
 	d := jobspec.DescribedFile{Name: f.input, List: r.in.lists[f.input], Path: f.path, FileVersion: f.version,
 		Layers: f.layers, Type: f.typ.String(), Col: f.colOffset, Row: f.rowOffset, Warp: f.warp.describe()}
@@ -74,12 +67,13 @@ func (r *run) describeInput(f *inputFile) jobspec.DescribedFile {
 	d.Bytes = f.info.FileBytes
 	for i, l := range f.layers {
 		b := f.info.Bands[l-1]
-		d.Nodata = append(d.Nodata, nodataText(f.nodata[i]))
+		d.Nodata = append(d.Nodata, jobspec.NodataText(f.nodata[i]))
 		d.Scales = append(d.Scales, strconv.FormatFloat(b.Scale, 'g', -1, 64))
 		d.Offsets = append(d.Offsets, strconv.FormatFloat(b.Offset, 'g', -1, 64))
 	}
 	if f.vector != nil {
-		f.vector.describe(f, r.job.Vectors[f.input], &d)
+		v := jobspec.Vector(r.job.Vectors[f.input])
+		f.vector.describe(f, &v, &d)
 	}
 	return d
 }

@@ -36,14 +36,9 @@ type dispatcher struct {
 	places []span
 }
 
-// workersRead reports whether workers open and read the inputs.
-func (c *Concurrency) workersRead() bool {
-	return c.On != nil && (c.Reading == ReadByWorkers || c.Reading == ReadByKind && !c.On.Capabilities().Local)
-}
-
 // runRemote computes all blocks in workers that the job's launcher starts.
 func (r *run) runRemote(ctx context.Context) error {
-	o := &dispatcher{run: r, reads: r.job.Concurrency.workersRead(), lent: map[int]*blockData{}}
+	o := &dispatcher{run: r, reads: r.plan.WorkersRead, lent: map[int]*blockData{}}
 	o.accepting = make(chan int, runtime.GOMAXPROCS(0)+1)
 	for i := range cap(o.accepting) {
 		o.accepting <- i

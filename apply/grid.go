@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"leat/apply/internal/jobspec"
 	"leat/block"
 	"leat/internal/gdal"
 	"leat/raster"
@@ -20,7 +21,7 @@ const alignTolerance = 1e-3
 // resolveGrid computes the job's grid: that of the reference, cut to the footprint, the box and the
 // window. It sets each file's offset from it. The ground control points and RPCs are left to
 // keepControl.
-func resolveGrid(job *Job, in *inputs) (raster.Grid, error) {
+func resolveGrid(job *jobspec.Job, in *inputs) (raster.Grid, error) {
 	c := &job.Controls
 	ref, refName, refPath, err := referenceGrid(job, in)
 	ref.GCPs, ref.RPC = nil, nil
@@ -30,8 +31,8 @@ func resolveGrid(job *Job, in *inputs) (raster.Grid, error) {
 	if ref.Width <= 0 || ref.Height <= 0 {
 		return ref, fmt.Errorf("%s has %d x %d pixels: give one with pixels", refName, ref.Width, ref.Height)
 	}
-	if ref.Width > maxGridSide || ref.Height > maxGridSide || !ref.Transform.Finite() {
-		return ref, fmt.Errorf("%s has %d x %d pixels and the transform %v: expected at most %d a side and finite numbers", refName, ref.Width, ref.Height, ref.Transform, maxGridSide)
+	if ref.Width > jobspec.MaxGridSide || ref.Height > jobspec.MaxGridSide || !ref.Transform.Finite() {
+		return ref, fmt.Errorf("%s has %d x %d pixels and the transform %v: expected at most %d a side and finite numbers", refName, ref.Width, ref.Height, ref.Transform, jobspec.MaxGridSide)
 	}
 	if ref.Transform.Rotated() {
 		return ref, rotatedError(ref, refName, refPath, in)
@@ -58,8 +59,8 @@ func resolveGrid(job *Job, in *inputs) (raster.Grid, error) {
 	}
 	w := ref.Window()
 	switch {
-	case len(in.files) == 0 || c.Footprint == Reference:
-	case c.Footprint == Union:
+	case len(in.files) == 0 || c.Footprint == jobspec.Reference:
+	case c.Footprint == jobspec.Union:
 		w = block.Window{}
 		for _, f := range in.files {
 			w = w.Union(f.extent())
@@ -98,9 +99,9 @@ func resolveGrid(job *Job, in *inputs) (raster.Grid, error) {
 		}
 		w = c.Window.Shift(w.Col, w.Row)
 	}
-	if w.Width > maxGridSide || w.Height > maxGridSide {
+	if w.Width > jobspec.MaxGridSide || w.Height > jobspec.MaxGridSide {
 		return ref, &JobError{Err: fmt.Errorf("the grid would have %d x %d pixels: expected at most %d a side", w.Width,
-			w.Height, maxGridSide)}
+			w.Height, jobspec.MaxGridSide)}
 	}
 	for _, f := range in.files {
 		f.colOffset += w.Col
@@ -111,7 +112,7 @@ func resolveGrid(job *Job, in *inputs) (raster.Grid, error) {
 
 // referenceGrid returns the grid that all files are compared with, its name for messages, and the
 // path of its file, if there is one.
-func referenceGrid(job *Job, in *inputs) (grid raster.Grid, name, path string, err error) {
+func referenceGrid(job *jobspec.Job, in *inputs) (grid raster.Grid, name, path string, err error) {
 	c := &job.Controls
 	switch {
 	case c.Grid != nil:

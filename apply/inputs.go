@@ -72,11 +72,10 @@ type inputs struct {
 
 // openInputs opens the inputs of a job. With an error it returns those that it could open; the
 // caller closes them.
-func openInputs(ctx context.Context, job *Job) (*inputs, error) {
+func openInputs(ctx context.Context, job *jobspec.Job, open Opener) (*inputs, error) {
 	in := &inputs{byName: map[string][]*inputFile{}, lists: map[string]bool{}}
-	open := job.Open
 	if open == nil {
-		open = openLocal
+		open = OpenLocal
 	}
 	type opening struct {
 		f    *inputFile
@@ -132,7 +131,7 @@ func openInputs(ctx context.Context, job *Job) (*inputs, error) {
 }
 
 // resolve sets the layers, nodata and masks of an open file.
-func (f *inputFile) resolve(spec Input, noMask bool) error {
+func (f *inputFile) resolve(spec jobspec.Input, noMask bool) error {
 	f.info = f.src.Info()
 	if r, ok := f.src.(raster.Decodable); ok {
 		if err := r.Readable(); err != nil {
@@ -205,9 +204,6 @@ func (f *inputFile) fill(layer int) ndarray.Scalar {
 	}
 	return ndarray.Scalar{Type: f.typ}
 }
-
-// maskOf sets dst to 255 where a pixel of an alpha band is not 0, and to 0 elsewhere.
-func maskOf(dst, alpha []byte) { raster.AlphaMask(alpha, len(alpha)/len(dst), dst) }
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 	keys := make([]K, 0, len(m))

@@ -260,3 +260,39 @@ type Progress struct {
 	// once, for the blocks of an earlier run.
 	Stage string
 }
+
+// Vector is an input made of vectors. The run rasterizes them onto its grid, as gdal_rasterize
+// does, once and before the first block. A function or expression sees an input of one file with
+// one band. Its pixels are defined in margins too, even outside the grid, and all of them are valid
+// unless Nodata says otherwise. Until the last block is done, the raster is stored in the directory
+// of the first unfinished output (Output.TempDir), or in Concurrency.SharedTemp if workers on other
+// machines read it.
+type Vector struct {
+	Path string // OGR's name of the source: a file, a directory, a database, or a name such as one under /vsizip/
+	// Layer is the name of a layer or, if no layer has that name, its number from 0. "" is the only
+	// layer of the source.
+	Layer string
+	SQL   string // a statement whose result is rasterized instead of a layer
+	Where string // rasterize only features that meet this condition; not with SQL
+
+	// Attribute is the name of the attribute whose value each feature is burned with; GDAL uses 0
+	// for a feature without a value. With "", all features are burned with Burn, or 1 if that is
+	// nil.
+	Attribute string
+	Burn      *float64
+	// Null is the value of pixels outside all features; 0 if nil.
+	Null *float64
+	// Type is the type of the pixels. The default for a constant value is the first of uint8, int32
+	// and float64 that can represent it and Null; for an attribute it is int32 or int64 if the
+	// attribute is an integer of 32 or 64 bits, else float64. A value that the type can't represent
+	// is an error; only float32 rounds.
+	Type ndarray.DType
+	// AllTouched burns all pixels that a line or polygon touches. By default a polygon burns the
+	// pixels whose centre it covers, and a line those on it.
+	AllTouched bool
+	// Nodata is the value of invalid pixels, for example that of Null. "" or "none" makes all
+	// pixels valid.
+	Nodata string
+	// OpenOptions are options of the format's driver in OGR, as KEY=VALUE.
+	OpenOptions []string
+}

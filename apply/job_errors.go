@@ -17,14 +17,6 @@ type FieldError = jobspec.FieldError
 // jobErrors makes each of several errors a JobError; nil for none.
 func jobErrors(errs ...error) error { return jobspec.JobErrors(errs...) }
 
-// The public types of a job's fields convert to those of package jobspec.
-var (
-	_ = jobspec.Input(Input{})
-	_ = jobspec.Vector(Vector{})
-	_ = jobspec.Output(Output{})
-	_ = jobspec.Controls(Controls{})
-)
-
 // plain drops the package's name at the start of an error, which means nothing to users.
 func plain(err error) error {
 	for _, p := range []string{"geotiff: ", "expr: ", "ndarray: "} {

@@ -214,7 +214,7 @@ func (e *jobSpec) bind(job *Job, functions Functions) error {
 func (e *jobSpec) open(ctx context.Context, r *run) error {
 	open := r.job.Open
 	if open == nil {
-		open = openLocal
+		open = OpenLocal
 	}
 	var errs []error
 	for i, f := range r.in.files {
@@ -264,7 +264,7 @@ func (d *inputSpec) checkFile(f *inputFile) error {
 
 // sameBand reports whether the pixels of two bands have the same meaning.
 func sameBand(a, b raster.Band) bool {
-	return a.Type == b.Type && nodataText(a.Nodata) == nodataText(b.Nodata) && a.Scale == b.Scale &&
+	return a.Type == b.Type && jobspec.NodataText(a.Nodata) == jobspec.NodataText(b.Nodata) && a.Scale == b.Scale &&
 		a.Offset == b.Offset
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"leat/apply/internal/jobspec"
 	"leat/block"
 	"leat/ndarray"
 	"leat/raster"
@@ -33,7 +34,7 @@ func TestLimits(t *testing.T) {
 				Height: 1}
 		},
 		"overlap":               func(j *Job) { j.Controls.Overlap = math.MaxInt },
-		"overlap beyond memory": func(j *Job) { j.Controls.Overlap = maxBlockSide },
+		"overlap beyond memory": func(j *Job) { j.Controls.Overlap = jobspec.MaxBlockSide },
 		"width of blocks":       func(j *Job) { j.Controls.WindowWidth, j.Controls.WindowHeight = math.MaxInt, 1 },
 		"workers":               func(j *Job) { j.Concurrency.Workers = math.MaxInt },
 		"readers":               func(j *Job) { j.Concurrency.Readers = math.MaxInt },

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"leat/apply/internal/jobspec"
 	"leat/block"
 	"leat/ndarray"
 	"leat/raster"
@@ -18,7 +19,7 @@ type maskSource struct {
 
 // resolveValidity returns the nodata value and the mask of a layer; [raster.Info.Validity] has the
 // file's own rules. The job's nodata replaces the file's and applies in addition to a mask.
-func (f *inputFile) resolveValidity(layer, band int, spec Input, noMask bool) (*ndarray.Scalar, maskSource, error) {
+func (f *inputFile) resolveValidity(layer, band int, spec jobspec.Input, noMask bool) (*ndarray.Scalar, maskSource, error) {
 	nodata, kind := f.info.Validity(band)
 	// Both apply. gdalwarp ignores the mask in each of its chunks with a nodata pixel, so that its
 	// result depends on the chunks.
@@ -89,40 +90,8 @@ func (f *inputFile) readsMask() bool {
 	return slices.ContainsFunc(f.planes, func(s maskSource) bool { return s.Kind == raster.MaskDataset })
 }
 
-// maskOf returns the mask of a layer, nil if it has none.
-func (d *fileData) maskOf(f *inputFile, layer int) []byte {
-	if d.mask == nil {
-		return nil
-	}
-	n := len(d.mask) / len(f.planes)
-	return d.mask[f.planeOf[layer]*n:][:n]
-}
-
-// readMask sets the masks of the pixels inside the file; alpha is the file's alpha band if it is
-// already known.
-func (f *inputFile) readMask(ctx context.Context, fd *fileData, w, have block.Window, alpha []byte) error {
-	if fd.mask == nil {
-		return nil
-	}
-	n := len(fd.mask) / len(f.planes)
-	for i, s := range f.planes {
-		plane := fd.mask[i*n:][:n]
-		rows := plane
-		if have != w {
-			rows = make([]byte, have.Width*have.Height)
-		}
-		if err := f.maskRows(ctx, s, have.Shift(f.colOffset, f.rowOffset), rows, alpha); err != nil {
-			return err
-		}
-		for y := 0; have != w && y < have.Height; y++ {
-			copy(plane[(have.Row-w.Row+y)*w.Width+have.Col-w.Col:], rows[y*have.Width:(y+1)*have.Width])
-		}
-	}
-	return nil
-}
-
-// maskRows fills dst with the mask in a window of the file.
-func (f *inputFile) maskRows(ctx context.Context, s maskSource, w block.Window, dst, alpha []byte) error {
+// ReadMaskPlane fills dst with the mask in a window of the file.
+func (f *inputFile) ReadMaskPlane(ctx context.Context, s maskSource, w block.Window, dst, alpha []byte) error {
 	switch {
 	case s.Kind == raster.MaskNone:
 		for i := range dst {

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 
+	"leat/apply/internal/jobspec"
 	"leat/apply/internal/spool"
 	"leat/block"
 	"leat/internal/units"
@@ -109,7 +110,7 @@ const baseBytes = 24 << 20
 func makePlan(job *Job, in *inputs, outs []*output, grid raster.Grid) (*Plan, error) {
 	c := &job.Controls
 	p := &Plan{Grid: grid, BudgetBytes: c.MemoryBytes}
-	p.setWorkers(&job.Concurrency)
+	p.setWorkers((*jobspec.Concurrency)(&job.Concurrency))
 	if p.BudgetBytes == 0 {
 		p.BudgetBytes = DefaultMemoryBytes()
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"leat/apply/internal/jobspec"
 	"leat/internal/fault"
 	"leat/internal/gdal"
 	"leat/internal/units"
@@ -208,8 +209,8 @@ func (r *run) burn(ctx context.Context, f *inputFile) error {
 	if err := os.Chmod(path, 0o600); err != nil {
 		return fmt.Errorf("vector %s: %w", f.input, err)
 	}
-	v := r.job.Vectors[f.input]
-	now := v.state(slices.Collect(f.vector.stateFiles(v.file())))
+	v := jobspec.Vector(r.job.Vectors[f.input])
+	now := vectorState(&v, slices.Collect(f.vector.stateFiles(vectorFile(&v))))
 	if text := f.vector.since(f.path, now); text != "" {
 		return fmt.Errorf("vector %s: %s while it was rasterised: run again when it is complete", f.input, text)
 	}
@@ -257,4 +258,20 @@ func (r *run) dropRasters() {
 	if err := errors.Join(append(errs, folder.remove())...); err != nil {
 		r.log.Warn("removing the folder in which vectors were rasterised", "folder", folder.path, "error", err)
 	}
+}
+
+// vectorDirectory returns the directory in which the run makes its directory for rasters: one that
+// worker processes on other machines can reach, else that of unfinished outputs.
+func (r *run) vectorDirectory() string {
+	if on := r.job.Concurrency.On; on != nil && !on.Capabilities().Local {
+		return r.sharedBase()
+	}
+	if len(r.outs) == 0 {
+		return os.TempDir()
+	}
+	o := &r.outs[0].spec
+	if dir := o.tempDir(); dir != "" {
+		return absolute(dir)
+	}
+	return filepath.Dir(realPath(o.Path))
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"leat/apply/internal/jobspec"
 	"leat/internal/gdal"
 	"leat/internal/proctest"
 	"leat/ndarray"
@@ -437,7 +438,7 @@ func TestVectorLabelHidesPasswords(t *testing.T) {
 		"/a folder/with = and spaces.gpkg":          "/a folder/with = and spaces.gpkg",
 		"roads.gpkg":                                "roads.gpkg",
 	} {
-		if got := (&Vector{Path: path}).label(); got != want {
+		if got := (&jobspec.Vector{Path: path}).Label(); got != want {
 			t.Errorf("%s, not %s", got, want)
 		}
 	}

@@ -50,7 +50,7 @@ func newBlockData(in *inputs, p block.Plan) *blockData {
 }
 
 // read fills d with block b of all files.
-func (in *inputs) read(ctx context.Context, d *blockData, b block.Block, p block.Plan, margin block.Margin) error {
+func (d *blockData) read(ctx context.Context, in *inputs, b block.Block, p block.Plan, margin block.Margin) error {
 	d.block = b
 	w := b.Window.Grow(p.Overlap)
 	for i, f := range in.files {
@@ -60,7 +60,7 @@ func (in *inputs) read(ctx context.Context, d *blockData, b block.Block, p block
 		}
 		fd.array = ndarray.FromBytes(f.typ, fd.store, len(f.layers), w.Height, w.Width)
 		fd.mask = nil
-		if err := f.read(ctx, fd, w, p, margin); err != nil {
+		if err := fd.read(ctx, f, w, p, margin); err != nil {
 			if changed := f.checkUnchanged(); changed != nil { // this is the cause
 				err = changed
 			}
@@ -70,43 +70,43 @@ func (in *inputs) read(ctx context.Context, d *blockData, b block.Block, p block
 	return in.checkUnchangedSometimes()
 }
 
-// read fills fd with the window w of the job's grid, which may extend beyond it.
-func (f *inputFile) read(ctx context.Context, fd *fileData, w block.Window, p block.Plan, margin block.Margin) error {
+// read fills d with the window w of the job's grid, which may extend beyond it.
+func (d *fileData) read(ctx context.Context, f *inputFile, w block.Window, p block.Plan, margin block.Margin) error {
 	have := w.Intersect(f.extent())
 	whole := have == w
 	if !whole || f.masked() {
-		fd.mask = fd.maskStore[:w.Width*w.Height*len(f.planes)]
+		d.mask = d.maskStore[:w.Width*w.Height*len(f.planes)]
 	}
 	if !whole {
-		f.fillAll(fd)
-		clear(fd.mask)
+		d.fillAll(f)
+		clear(d.mask)
 		if have.Empty() {
 			if margin != block.MarginNodata {
-				f.foldMargin(fd, w, p, margin)
+				d.foldMargin(f, w, p, margin)
 			}
 			return nil
 		}
 	}
 	size := f.typ.Size()
-	view := &ndarray.Array{Type: f.typ, Data: fd.array.Data, Strides: fd.array.Strides,
+	view := &ndarray.Array{Type: f.typ, Data: d.array.Data, Strides: d.array.Strides,
 		Shape:  []int{len(f.layers), have.Height, have.Width},
 		Offset: ((have.Row-w.Row)*w.Width + have.Col - w.Col) * size}
-	alpha, err := f.readPixels(ctx, view, have)
+	alpha, err := readPixels(ctx, f, view, have)
 	if err != nil {
 		return err
 	}
-	if err := f.readMask(ctx, fd, w, have, alpha); err != nil {
+	if err := d.readMask(ctx, f, w, have, alpha); err != nil {
 		return err
 	}
 	if !whole && margin != block.MarginNodata {
-		f.foldMargin(fd, w, p, margin)
+		d.foldMargin(f, w, p, margin)
 	}
 	return nil
 }
 
 // readPixels fills view with a window of the job's grid that lies inside the file. alpha is the
 // mask from the file's alpha band if it was read with the pixels, else nil.
-func (f *inputFile) readPixels(ctx context.Context, view *ndarray.Array, have block.Window) (alpha []byte, err error) {
+func readPixels(ctx context.Context, f *inputFile, view *ndarray.Array, have block.Window) (alpha []byte, err error) {
 	at := have.Shift(f.colOffset, f.rowOffset)
 	if f.warp == nil || f.alpha == 0 || f.info.Bands[f.alpha-1].Type != f.typ {
 		return nil, f.src.Read(ctx, f.layers, at, view)
@@ -130,9 +130,9 @@ func (f *inputFile) readPixels(ctx context.Context, view *ndarray.Array, have bl
 }
 
 // fillAll sets all pixels to the fill value of their layer.
-func (f *inputFile) fillAll(fd *fileData) {
+func (d *fileData) fillAll(f *inputFile) {
 	for l := range f.layers {
-		raw := fd.array.At(l).Raw()
+		raw := d.array.At(l).Raw()
 		v := f.fill(l)
 		if v.Bits == 0 {
 			clear(raw)
@@ -150,22 +150,22 @@ func (f *inputFile) fillAll(fd *fileData) {
 // foldMargin fills the pixels of the margin that lie outside both the grid and the file. Along each
 // axis it folds their coordinates back at the outer edge of the two, so that the result does not
 // depend on the block size.
-func (f *inputFile) foldMargin(fd *fileData, w block.Window, p block.Plan, margin block.Margin) {
-	cols, rows := f.foldSources(w, p, margin)
+func (d *fileData) foldMargin(f *inputFile, w block.Window, p block.Plan, margin block.Margin) {
+	cols, rows := foldSources(f, w, p, margin)
 	if cols == nil {
 		return
 	}
 	for l := range f.layers {
-		fold(fd.array.At(l).Raw(), w.Width, f.typ.Size(), cols, rows)
+		fold(d.array.At(l).Raw(), w.Width, f.typ.Size(), cols, rows)
 	}
-	for n, at := w.Width*w.Height, 0; at < len(fd.mask); at += n {
-		fold(fd.mask[at:at+n], w.Width, 1, cols, rows)
+	for n, at := w.Width*w.Height, 0; at < len(d.mask); at += n {
+		fold(d.mask[at:at+n], w.Width, 1, cols, rows)
 	}
 }
 
 // foldSources returns for each column and row of w the one to copy from; nil if w lies within grid
 // and file.
-func (f *inputFile) foldSources(w block.Window, p block.Plan, margin block.Margin) (cols, rows []int) {
+func foldSources(f *inputFile, w block.Window, p block.Plan, margin block.Margin) (cols, rows []int) {
 	all := f.extent().Union(block.Window{Width: p.Width, Height: p.Height})
 	if all.Contains(w) {
 		return nil, nil
@@ -199,4 +199,36 @@ func fold(data []byte, width, size int, cols, rows []int) {
 			copy(data[y*width*size:(y+1)*width*size], data[from*width*size:(from+1)*width*size])
 		}
 	}
+}
+
+// maskOf returns the mask of a layer, nil if it has none.
+func (d *fileData) maskOf(f *inputFile, layer int) []byte {
+	if d.mask == nil {
+		return nil
+	}
+	n := len(d.mask) / len(f.planes)
+	return d.mask[f.planeOf[layer]*n:][:n]
+}
+
+// readMask sets the masks of the pixels inside the file; alpha is the file's alpha band if it is
+// already known.
+func (d *fileData) readMask(ctx context.Context, f *inputFile, w, have block.Window, alpha []byte) error {
+	if d.mask == nil {
+		return nil
+	}
+	n := len(d.mask) / len(f.planes)
+	for i, s := range f.planes {
+		plane := d.mask[i*n:][:n]
+		rows := plane
+		if have != w {
+			rows = make([]byte, have.Width*have.Height)
+		}
+		if err := f.ReadMaskPlane(ctx, s, have.Shift(f.colOffset, f.rowOffset), rows, alpha); err != nil {
+			return err
+		}
+		for y := 0; have != w && y < have.Height; y++ {
+			copy(plane[(have.Row-w.Row+y)*w.Width+have.Col-w.Col:], rows[y*have.Width:(y+1)*have.Width])
+		}
+	}
+	return nil
 }

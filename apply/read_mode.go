@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 
@@ -75,8 +76,11 @@ func (a readMode) String() string { return [...]string{"local", "not read", "in 
 // little work.
 const manyAtOnce = 16
 
-// openLocal is the default of Job.Open.
-func openLocal(_ context.Context, path string) (raster.Source, error) {
+// Opener opens an input by its name.
+type Opener = func(ctx context.Context, path string) (raster.Source, error)
+
+// OpenLocal is the Opener of jobs that have none.
+func OpenLocal(_ context.Context, path string) (raster.Source, error) {
 	if objstore.IsURL(path) {
 		return nil, fmt.Errorf("%s: the job has no way to open URLs (Job.Open)", objstore.Redact(path))
 	}
@@ -197,26 +201,27 @@ func (f *inputFile) needed(b block.Block, p block.Plan) bool {
 }
 
 // stage starts to stage the files that are read as a whole, in the order in which blocks need them,
-// and counts the blocks that need each remote file.
-func (r *run) stage() error {
+// and counts the blocks that need each remote file. reads yields the blocks that need a rectangle
+// of the grid, count returns their number.
+func (in *inputs) stage(reads func(block.Window) iter.Seq[int], count func(block.Window) int) error {
 	type staging struct {
 		f     *inputFile
 		first int // first block that needs it
 	}
 	var order []staging
-	for _, f := range r.in.files {
+	for _, f := range in.files {
 		if f.remote == nil || len(f.layers) == 0 {
 			continue
 		}
 		first := -1 // first block that needs it
-		for n := range r.reads(f.extent()) {
+		for n := range reads(f.extent()) {
 			first = n
 			break
 		}
 		if first < 0 {
 			continue
 		}
-		f.pendingBlocks.Store(int64(r.countBlocks(f.extent())))
+		f.pendingBlocks.Store(int64(count(f.extent())))
 		if f.mode == accessWhole {
 			order = append(order, staging{f, first})
 		}

@@ -11,7 +11,7 @@ import (
 
 // GridOf returns the grid of a raster that [Open] can open, for Controls.Grid. Its ground control
 // points and RPC are not part of it.
-func GridOf(path string) (raster.Grid, error) { return openGrid(context.Background(), openLocal, path) }
+func GridOf(path string) (raster.Grid, error) { return openGrid(context.Background(), OpenLocal, path) }
 
 func openGrid(ctx context.Context, open func(ctx context.Context, path string) (raster.Source, error),
 	path string) (raster.Grid, error) {
@@ -35,7 +35,7 @@ func withReferenceFile(ctx context.Context, job *Job) (Controls, error) {
 	}
 	open := job.Open
 	if open == nil {
-		open = openLocal
+		open = OpenLocal
 	}
 	g, err := openGrid(ctx, open, c.Reference)
 	if err != nil {

@@ -101,7 +101,7 @@ func (w *remoteWorker) Read(ctx context.Context, l client.Lease) (any, error) {
 	b := r.plan.Blocks.At(l.Block)
 	reading := r.timings.Start("reading", "", l.Block)
 	if err = r.in.wait(ctx, b, r.plan.Blocks); err == nil {
-		err = r.in.read(ctx, d, b, r.plan.Blocks, r.job.Controls.Margin)
+		err = d.read(ctx, r.in, b, r.plan.Blocks, r.job.Controls.Margin)
 	}
 	reading.Stop()
 	if err != nil {

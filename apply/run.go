@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -82,19 +83,21 @@ func (r *run) resolve(ctx context.Context) error {
 			job.Controls.Overlap = 0
 		}
 	}
-	grid, err := resolveGrid(job, r.in)
+	values := job.values()
+	grid, err := resolveGrid(values, r.in)
 	if err != nil {
 		return errors.Join(err, checkExpressions(job, r.in, r.outs, false))
 	}
-	notes = append(notes, keepControl(job, r.in, &grid)...)
+	notes = append(notes, keepControl(values, r.in, &grid)...)
 	note, err := r.resolveCRS(&grid)
 	if note != "" {
 		notes = append(notes, note)
 	}
-	if note := r.pointNames(&grid); note != "" {
+	native := slices.ContainsFunc(r.outs, func(o *output) bool { return !o.spec.usesGDAL() })
+	if note := pointNames(&grid); note != "" && native {
 		notes = append(notes, note)
 	}
-	errs := []error{err, r.addVectors(ctx, grid)}
+	errs := []error{err, r.in.addVectors(ctx, values, grid)}
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -226,7 +229,7 @@ func (r *run) run(ctx context.Context, start time.Time) (res *Result, err error)
 			return nil, err
 		}
 		r.shareTiles()
-		if err := r.stage(); err != nil {
+		if err := r.in.stage(r.reads, r.countBlocks); err != nil {
 			return nil, err
 		}
 	}
@@ -376,7 +379,7 @@ func (r *run) read(ctx context.Context, lane string, d *blockData, t task) error
 		}
 	}
 	reading := r.timings.Start("reading", lane, t.number)
-	err := r.in.read(ctx, d, b, r.plan.Blocks, r.job.Controls.Margin)
+	err := d.read(ctx, r.in, b, r.plan.Blocks, r.job.Controls.Margin)
 	reading.Stop()
 	if err != nil {
 		return err

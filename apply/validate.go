@@ -3,13 +3,17 @@ package apply
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"leat/apply/internal/jobspec"
 	"leat/expr"
+	"leat/internal/gdal"
 	"leat/internal/regular"
 	"leat/internal/units"
 	"leat/objstore"
@@ -67,14 +71,14 @@ func validate(job *Job, partial bool) error {
 		bad("a job with Merge can only be resumed with a codec for the emitted values (Job.Emits): run it from the start")
 	}
 	c := &job.Controls
-	if c.Overlap < 0 || c.Overlap > maxBlockSide {
-		bad("overlap %d: use 0 to %d pixels", c.Overlap, maxBlockSide)
+	if c.Overlap < 0 || c.Overlap > jobspec.MaxBlockSide {
+		bad("overlap %d: use 0 to %d pixels", c.Overlap, jobspec.MaxBlockSide)
 	}
 	if c.WindowWidth < 0 || c.WindowHeight < 0 || (c.WindowWidth == 0) != (c.WindowHeight == 0) {
 		bad("block size %d x %d: give both sides, above 0", c.WindowWidth, c.WindowHeight)
 	}
-	if c.WindowWidth > maxBlockSide || c.WindowHeight > maxBlockSide {
-		bad("block size %d x %d: use at most %d pixels a side", c.WindowWidth, c.WindowHeight, maxBlockSide)
+	if c.WindowWidth > jobspec.MaxBlockSide || c.WindowHeight > jobspec.MaxBlockSide {
+		bad("block size %d x %d: use at most %d pixels a side", c.WindowWidth, c.WindowHeight, jobspec.MaxBlockSide)
 	}
 	if c.MemoryBytes < 0 {
 		bad("a memory of %d bytes (--memory): use a size above 0", c.MemoryBytes)
@@ -90,7 +94,7 @@ func validate(job *Job, partial bool) error {
 	errs = append(errs, validateConcurrency(job)...)
 	vectors, lacking := validateVectors(job)
 	errs = append(errs, vectors...)
-	return errors.Join(jobErrors(errs...), errors.Join(validateWarps(job)...), errors.Join(validatePaths(job)...),
+	return errors.Join(jobErrors(errs...), errors.Join(validateWarps(job.values())...), errors.Join(validatePaths(job)...),
 		lacking)
 }
 
@@ -164,8 +168,8 @@ func validatePaths(job *Job) []error {
 	for _, name := range sortedKeys(job.Vectors) {
 		v := job.Vectors[name]
 		for _, out := range seen {
-			if file := v.file(); file != "" && (out == realPath(file) || sameFile(out, file)) {
-				mistake("output %s is also the vector %s (%s): write to another file", owner[out], name, v.label())
+			if file := vectorFile((*jobspec.Vector)(&v)); file != "" && (out == realPath(file) || sameFile(out, file)) {
+				mistake("output %s is also the vector %s (%s): write to another file", owner[out], name, (*jobspec.Vector)(&v).Label())
 			}
 		}
 	}
@@ -205,4 +209,51 @@ func sameFile(a, b string) bool {
 	x, err1 := os.Stat(a)
 	y, err2 := os.Stat(b)
 	return err1 == nil && err2 == nil && os.SameFile(x, y)
+}
+
+// validateVectors returns the errors in a job's vectors that can be found without opening them:
+// errors in the job, and an error about what this machine lacks.
+func validateVectors(job *Job) (wrong []error, lacking error) {
+	if len(job.Vectors) == 0 {
+		return nil, nil
+	}
+	bad := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	for _, name := range sortedKeys(job.Vectors) {
+		v := job.Vectors[name]
+		if job.Expressions != nil {
+			if err := expr.CheckName(name); err != nil {
+				wrong = append(wrong, plain(err))
+			}
+		}
+		if _, ok := job.Inputs[name]; ok {
+			bad("%s is the name of an input and of a vector: give each a name of its own", name)
+		}
+		switch {
+		case v.Path == "":
+			bad("vector %s: no file is given", name)
+		case objstore.IsURL(v.Path):
+			bad("vector %s: %s is in a store: bring it to local disk first, with: leat stage get %s, or give GDAL's own name for it (/vsis3/BUCKET/NAME, /vsicurl/URL and the like)", name, (*jobspec.Vector)(&v).Label(), (*jobspec.Vector)(&v).Label())
+		}
+	}
+	c := &job.Controls
+	if _, ok := job.Vectors[c.Reference]; ok {
+		bad("the reference %s (--reference) is a vector, which has no pixels to make a grid: name an input",
+			c.Reference)
+	}
+	if len(job.Inputs) == 0 && c.Grid == nil {
+		bad("vectors have no grid: give an input that has one, or a grid (--grid)")
+	}
+	if on := job.Concurrency.On; on != nil && !on.Capabilities().Local && job.Concurrency.SharedTemp == "" {
+		const remedy = "name a folder that all of them can reach (--shared-temp), or burn the vectors first, with gdal_rasterize"
+		if on.Capabilities().NoSharedFS {
+			bad("vectors are rasterised to a file, and workers of %s share no folder with this machine in which they could read it: %s", on.Name(), remedy)
+		} else if !slices.ContainsFunc(slices.Collect(maps.Values(job.Outputs)),
+			func(o Output) bool { return !o.inStore() }) {
+			bad("vectors are rasterised to a file next to the first output, and no output is a file that workers of %s could reach too: %s", on.Name(), remedy)
+		}
+	}
+	if err := gdal.Available(); err != nil {
+		lacking = fmt.Errorf("vector %s: vectors are read through GDAL: %w", sortedKeys(job.Vectors)[0], err)
+	}
+	return wrong, lacking
 }

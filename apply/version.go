@@ -28,7 +28,7 @@ const openings = 5
 
 // open opens the file by the job's name for it, and records its version. The version is checked
 // before and after: if that of a later file were recorded, a resumed run could mix blocks of two.
-func (f *inputFile) open(ctx context.Context, open func(ctx context.Context, path string) (raster.Source, error),
+func (f *inputFile) open(ctx context.Context, open Opener,
 	name string) error {
 	local := localFile(f.from)
 	for range openings {

@@ -72,14 +72,9 @@ const (
 )
 
 // warpBytes returns the memory of each read of a warped file.
-func warpBytes(job *Job) int64 {
-	budget := job.Controls.MemoryBytes
-	if budget == 0 {
-		budget = DefaultMemoryBytes()
-	}
-	var p Plan
-	p.setWorkers(&job.Concurrency)
-	return min(max(budget/8/int64(max(p.Readers, p.Workers)), leastWarpBytes), mostWarpBytes)
+func warpBytes(job *jobspec.Job) int64 {
+	workers, readers := job.Concurrency.Counts()
+	return min(max(job.BudgetBytes/8/int64(max(readers, workers)), leastWarpBytes), mostWarpBytes)
 }
 
 // gdalCacheBytes returns the size of GDAL's cache in a process with this many readers, each of
@@ -115,7 +110,7 @@ func boundGDAL(bytes int64) error {
 }
 
 // validateWarps returns the errors in the warping options of a job, which need not warp.
-func validateWarps(job *Job) []error {
+func validateWarps(job *jobspec.Job) []error {
 	var errs []error
 	for _, name := range sortedKeys(job.Inputs) {
 		if method := job.Inputs[name].Resample; method != "" {
@@ -152,7 +147,7 @@ func (f *inputFile) place(ref raster.Grid) {
 }
 
 // warpAll warps files that are off the grid onto it.
-func warpAll(job *Job, files []*inputFile, ref raster.Grid, refName string) error {
+func warpAll(job *jobspec.Job, files []*inputFile, ref raster.Grid, refName string) error {
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	errs := make([]error, len(files))
@@ -175,7 +170,7 @@ func warpAll(job *Job, files []*inputFile, ref raster.Grid, refName string) erro
 }
 
 // warpOnto reopens the file, warped onto ref.
-func (f *inputFile) warpOnto(job *Job, ref raster.Grid, most int64) error {
+func (f *inputFile) warpOnto(job *jobspec.Job, ref raster.Grid, most int64) error {
 	spec := job.Inputs[f.input]
 	g := f.info.Grid
 	switch {
@@ -223,7 +218,7 @@ func (f *inputFile) warpOnto(job *Job, ref raster.Grid, most int64) error {
 }
 
 // nodataTexts returns the nodata of each band of the file, "" for the file's own.
-func (f *inputFile) nodataTexts(spec Input) ([]string, error) {
+func (f *inputFile) nodataTexts(spec jobspec.Input) ([]string, error) {
 	texts := make([]string, len(f.info.Bands))
 	if len(spec.Nodata) == 0 {
 		return texts, nil
@@ -309,7 +304,7 @@ func (w *warping) describe() *jobspec.DescribedWarp {
 
 // extentsBox returns the box around the job's extents in the CRS of ref, the grid that they
 // restrict.
-func extentsBox(job *Job, ref raster.Grid) (box [4]float64, err error) {
+func extentsBox(job *jobspec.Job, ref raster.Grid) (box [4]float64, err error) {
 	for i, g := range job.Controls.Extents {
 		var b [4]float64
 		switch {
@@ -335,7 +330,7 @@ func extentsBox(job *Job, ref raster.Grid) (box [4]float64, err error) {
 }
 
 // reopen opens the file in a worker as the run has opened it. mixed allows another version of GDAL.
-func (f *inputFile) reopen(ctx context.Context, open func(ctx context.Context, path string) (raster.Source, error),
+func (f *inputFile) reopen(ctx context.Context, open Opener,
 	w *warping, mixed bool) error {
 	if w == nil {
 		return f.open(ctx, open, f.from)

@@ -202,7 +202,7 @@ func TestWorkerGDALVersion(t *testing.T) {
 		{"1.2.3", false, "whose version is " + version + " here and 1.2.3 where the run is"}} {
 		f := &inputFile{path: b, from: b}
 		w := &warping{Grid: exactGrid{mapGrid(40, 30, 0, 0)}, Method: "near", Nodata: []string{""}, GDAL: c.version}
-		err := f.reopen(t.Context(), openLocal, w, c.mixed)
+		err := f.reopen(t.Context(), OpenLocal, w, c.mixed)
 		if c.want != "" {
 			wantError(t, err, c.want, "--mixed")
 			continue

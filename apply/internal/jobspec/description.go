@@ -1,5 +1,7 @@
 package jobspec
 
+import "leat/ndarray"
+
 // Description is the run's description in the spool's header (docs/format/spool.md): everything
 // that its records depend on. What matters only when the file is laid out, such as names, colours
 // and metadata, is not part of it.
@@ -85,4 +87,12 @@ type DescribedVector struct {
 	Null        string   `json:"null"`
 	AllTouched  bool     `json:"all_touched,omitempty"`
 	OpenOptions []string `json:"open_options,omitempty"`
+}
+
+// NodataText returns the text of a nodata value in descriptions: "none" or a number.
+func NodataText(v *ndarray.Scalar) string {
+	if v == nil {
+		return "none"
+	}
+	return v.String()
 }

@@ -1,10 +1,16 @@
 package jobspec
 
 import (
+	"runtime"
+	"strings"
+	"time"
+
 	"leat/block"
 	"leat/ndarray"
+	"leat/objstore"
 	"leat/raster"
 	"leat/raster/overview"
+	"leat/worker"
 )
 
 // Input is the description of apply.Input.
@@ -31,6 +37,20 @@ type Vector struct {
 	AllTouched  bool
 	Nodata      string
 	OpenOptions []string
+}
+
+// Label returns the source's name for messages and files, without passwords.
+func (v *Vector) Label() string {
+	words := strings.Fields(v.Path)
+	if len(words) == 1 || !strings.Contains(v.Path, "=") {
+		return objstore.Redact(v.Path)
+	}
+	for i, w := range words { // of a database, such as PG:dbname=a password=b
+		if key, _, ok := strings.Cut(w, "="); ok && strings.Contains(strings.ToLower(key), "pass") {
+			words[i] = key + "=..."
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // Output is the description of apply.Output.
@@ -101,3 +121,52 @@ const (
 	ReadHere                     // this process reads ahead and passes blocks to workers in shared memory
 	ReadByWorkers                // each worker opens the inputs and reads its blocks
 )
+
+// Concurrency is the description of apply.Concurrency.
+type Concurrency struct {
+	Workers          int
+	Readers          int
+	On               worker.Launcher
+	OneBlockPerJob   bool
+	Reading          Reading
+	Command          []string
+	SharedTemp       string
+	Listen           string
+	ReplaceWorkers   int
+	Barrier          time.Duration
+	AllowMixedBuilds bool
+	WorkerConfig     []byte
+}
+
+// WorkersRead reports whether workers open and read the inputs.
+func (c *Concurrency) WorkersRead() bool {
+	return c.On != nil && (c.Reading == ReadByWorkers || c.Reading == ReadByKind && !c.On.Capabilities().Local)
+}
+
+// Counts returns the numbers of workers and readers, before the number of blocks is known.
+func (c *Concurrency) Counts() (workers, readers int) {
+	cores := runtime.GOMAXPROCS(0)
+	workers, readers = c.Workers, c.Readers
+	if workers == 0 {
+		workers = cores
+	}
+	if readers == 0 {
+		readers = workers
+		if c.On != nil {
+			readers = min(workers, cores)
+		}
+	}
+	return workers, readers
+}
+
+// Job is the description of apply.Job without its functions.
+type Job struct {
+	Inputs      map[string]Input
+	Vectors     map[string]Vector
+	Outputs     map[string]Output
+	Expressions map[string]string // nil for a function
+	Controls    Controls
+	Concurrency Concurrency
+	// BudgetBytes is Controls.MemoryBytes or its default.
+	BudgetBytes int64
+}

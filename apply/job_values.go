@@ -1,0 +1,23 @@
+package apply
+
+import "leat/apply/internal/jobspec"
+
+// values returns the values of a job without its functions.
+func (j *Job) values() *jobspec.Job {
+	v := &jobspec.Job{Inputs: map[string]jobspec.Input{}, Vectors: map[string]jobspec.Vector{},
+		Outputs: map[string]jobspec.Output{}, Expressions: j.Expressions, Controls: jobspec.Controls(j.Controls),
+		Concurrency: jobspec.Concurrency(j.Concurrency), BudgetBytes: j.Controls.MemoryBytes}
+	for name, in := range j.Inputs {
+		v.Inputs[name] = jobspec.Input(in)
+	}
+	for name, vector := range j.Vectors {
+		v.Vectors[name] = jobspec.Vector(vector)
+	}
+	for name, out := range j.Outputs {
+		v.Outputs[name] = jobspec.Output(out)
+	}
+	if v.BudgetBytes == 0 {
+		v.BudgetBytes = DefaultMemoryBytes()
+	}
+	return v
+}
