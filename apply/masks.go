@@ -19,7 +19,8 @@ type maskSource struct {
 
 // resolveValidity returns the nodata value and the mask of a layer; [raster.Info.Validity] has the
 // file's own rules. The job's nodata replaces the file's and applies in addition to a mask.
-func (f *inputFile) resolveValidity(layer, band int, spec jobspec.Input, noMask bool) (*ndarray.Scalar, maskSource, error) {
+func (f *inputFile) resolveValidity(layer, band int, spec jobspec.Input,
+	noMask bool) (*ndarray.Scalar, maskSource, error) {
 	nodata, kind := f.info.Validity(band)
 	// Both apply. gdalwarp ignores the mask in each of its chunks with a nodata pixel, so that its
 	// result depends on the chunks.

@@ -120,7 +120,8 @@ func (w *stagedWarp) differs(local *gdal.Warped) string {
 		return "other bands, or another mask,"
 	}
 	for i := range a.Bands {
-		if a.Bands[i].Type != b.Bands[i].Type || jobspec.NodataText(a.Bands[i].Nodata) != jobspec.NodataText(b.Bands[i].Nodata) {
+		if a.Bands[i].Type != b.Bands[i].Type ||
+			jobspec.NodataText(a.Bands[i].Nodata) != jobspec.NodataText(b.Bands[i].Nodata) {
 			return fmt.Sprintf("another type or nodata of band %d", i+1)
 		}
 	}

@@ -94,7 +94,8 @@ func validate(job *Job, partial bool) error {
 	errs = append(errs, validateConcurrency(job)...)
 	vectors, lacking := validateVectors(job)
 	errs = append(errs, vectors...)
-	return errors.Join(jobErrors(errs...), errors.Join(validateWarps(job.values())...), errors.Join(validatePaths(job)...),
+	return errors.Join(jobErrors(errs...), errors.Join(validateWarps(job.values())...),
+		errors.Join(validatePaths(job)...),
 		lacking)
 }
 
