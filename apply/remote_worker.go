@@ -140,7 +140,7 @@ func (w *remoteWorker) attach(l client.Lease) (*blockData, error) {
 		var err error
 		// The function may write to its inputs. Copy-on-write keeps that in this process, so that
 		// another worker can repeat the block.
-		if a, err = w.memory.Attach(s.Memory, shm.CopyOnWrite, nil); err != nil {
+		if a, err = w.memory.Attach(s.Memory, shm.CopyOnWrite); err != nil {
 			return nil, fmt.Errorf("the arrays of block %d: %w", l.Block, err)
 		}
 		w.attached[s.Memory] = a

@@ -8,10 +8,10 @@ const (
 	// arenaMax is the size up to which arrays share a memfd. A file of its own costs two pages, a
 	// descriptor, a mapping and about ten system calls (30 us); copying 64 KiB takes less.
 	arenaMax = 64 << 10
-	// arenaSize is the size of an arena without its tag: a class of the pool. 60 of the largest fit
-	// in.
+	// arenaSize is the size of an arena without its tag, a size class. It holds 60 of the largest
+	// entries.
 	arenaSize = 4 << 20
-	// entryAlign is what entries and their data begin at multiples of, as in .npy files.
+	// entryAlign is the alignment of entries and their data, as in .npy files.
 	entryAlign = 64
 )
 
@@ -24,14 +24,14 @@ func (s *Pool) putSmall(p *allocation) (*object, error) {
 	size := tagSize + roundUp(p.data()+p.length, entryAlign)
 	s.arenaMu.Lock()
 	defer s.arenaMu.Unlock()
-	// No entry begins at 0, which handles have for whole files.
+	// No entry begins at 0, which is the base of whole files in handles.
 	if s.arena == nil || s.arenaAt+size > arenaSize {
 		if err := s.newArena(); err != nil {
 			return nil, err
 		}
 	}
 	seg, base := s.arena, s.arenaAt
-	// Memory is taken page by page, and what the segment had before it was used again is there.
+	// Memory is taken page by page; a recycled segment has its pages already.
 	if need := roundUp(base+size, pageSize) - roundUp(seg.filled, pageSize); need > 0 {
 		if err := s.reserveMemory(need); err != nil {
 			return nil, err
@@ -62,15 +62,15 @@ func (s *Pool) putSmall(p *allocation) (*object, error) {
 	return o, nil
 }
 
-// newArena begins an arena. The one before it goes when its last entry is freed.
+// newArena starts an arena. The previous one is freed with its last entry.
 func (s *Pool) newArena() error {
 	const size = arenaSize + pageSize
-	seg, lock, err := s.pool.take(size, false)
+	seg, lock, err := s.recycled.take(size, false)
 	if err != nil {
 		return err
 	}
 	if seg == nil {
-		// The tag's page. Its entries take the rest as they fill it.
+		// The page of the tag. Entries take the others.
 		if err := s.reserveMemory(pageSize); err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func (s *Pool) newArena() error {
 			return err
 		}
 	}
-	// Tags of earlier entries stay where they are: they say that the entries are freed.
+	// Tags of earlier entries remain; they mark the entries as freed.
 	at := int64(arenaSize)
 	seg.state = stateOf(seg.mem[at:])
 	t := tag{kind: kindArena, id: newIdent(), size: size, length: arenaSize}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"unsafe"
@@ -16,21 +17,20 @@ import (
 	"leat/npy"
 )
 
-// Array is an array in shared memory: made by Put or New, or attached. Its memory is valid until
-// Close, or until its Scope or Pool is closed; nothing watches over slices that outlive it. The
-// elements are not synchronised; all else may be used by several goroutines.
+// Array is an array in shared memory, made by Put or New, or attached. Its memory, and all slices
+// and views of it, are valid until its Close or that of its Scope or Pool. The elements are not
+// synchronised; the methods may be called concurrently.
 type Array struct {
-	sharer *Pool
+	pool   *Pool
 	scope  *Scope
 	obj    *object
 	view   view
 	mode   Mode
-	part   *Array // whose memory it is, for fields and views; nil for one of its own
+	part   *Array // the Array that a field or view is part of; nil for a whole one
 	closed atomic.Bool
-	text   atomic.Pointer[Handle]
 }
 
-// Elem is the type of the elements.
+// Elem returns the type of the elements.
 func (a *Array) Elem() npy.Elem { return a.view.elem }
 
 // Shape returns the elements along each dimension, outermost first. The caller must not change it.
@@ -40,59 +40,60 @@ func (a *Array) Shape() []int { return a.view.shape }
 // The caller must not change it.
 func (a *Array) Strides() []int { return a.view.strides }
 
-// Mode tells how the array may be used: ReadWrite if others see what is written, CopyOnWrite if
-// writing is this Array's own, ReadOnly if there must be no writing: for attached arrays it would
-// end the process. Arrays that were Put are ReadOnly though their maker's memory is not protected:
-// others rely on them not to change.
+// Mode returns how the array may be used: ReadWrite if others see what is written, CopyOnWrite if
+// only this process does, ReadOnly if nothing may be written. Writing to an attached ReadOnly array
+// ends the process; the memory of one that was Put is not protected, but others rely on it not to
+// change.
 func (a *Array) Mode() Mode { return a.mode }
 
 // View returns the array as a view of its shared memory, of Type [ndarray.NoType] for truth values
 // and records. It is valid as long as a is open. Its Shape and Strides are a's.
 func (a *Array) View() *ndarray.Array {
 	v := &ndarray.Array{Type: a.view.elem.DType(), Shape: a.view.shape, Strides: a.view.strides}
-	if a.bad() {
+	if a.isClosed() {
 		return v
 	}
 	lo, hi, err := a.view.bounds()
 	if err != nil {
 		return v
 	}
-	// Nothing but what the elements reach.
+	// Only the bytes that the elements cover.
 	v.Data = a.obj.bytes()[lo:hi:hi]
 	v.Offset = int(a.view.offset - lo)
 	return v
 }
 
-func (a *Array) bad() bool {
+var errArrayClosed = fmt.Errorf("array: %w", ErrClosed)
+
+func (a *Array) isClosed() bool {
 	if a.part != nil {
-		return a.part.bad()
+		return a.part.isClosed()
 	}
 	return a.closed.Load()
 }
 
-// Slice returns the elements of an array in C order as a Go slice of the same shared memory, valid
-// as long as a is open. T must be the type of the elements: the Go type of a number, a struct with
-// the same fields at the same places, or an array of either for the last dimensions.
+// Slice returns the elements of an array in C order as a slice of its memory, valid as long as a is
+// open. T must be the type of the elements: the Go type of a number (uint16 for float16), a struct
+// with the same fields at the same offsets, or an array of either for the last dimensions.
 func Slice[T any](a *Array) ([]T, error) {
 	t := reflect.TypeFor[T]()
 	elem, inner, err := npy.ElemOf(t)
 	if err != nil {
 		return nil, err
 	}
-	if a.bad() {
-		return nil, fmt.Errorf("%w: the array", ErrClosed)
+	if a.isClosed() {
+		return nil, errArrayClosed
 	}
 	shape := a.view.shape
 	outer := len(shape) - len(inner)
 	if !elem.Equal(a.view.elem) && !(a.view.elem.DType() == ndarray.Float16 && elem.DType() == ndarray.Uint16) {
-		return nil, fmt.Errorf("elements of %v can't be read as %v (%v)", a.view.elem, t, elem)
+		return nil, fmt.Errorf("elements are %v, want %v for %v", a.view.elem, elem, t)
 	}
-	if outer < 0 || !sameInts(shape[max(outer, 0):], inner) {
-		return nil, fmt.Errorf("an array of shape %v has no elements of %v", shape, t)
+	if outer < 0 || !slices.Equal(shape[outer:], inner) {
+		return nil, fmt.Errorf("array of shape %v has no elements %v", shape, t)
 	}
 	if !a.view.contiguousC() {
-		return nil, fmt.Errorf("the array of shape %v and strides %v is not in C order: copy it, or use View",
-			shape, a.view.strides)
+		return nil, fmt.Errorf("array of shape %v and strides %v is not in C order", shape, a.view.strides)
 	}
 	if a.view.empty() {
 		return []T{}, nil
@@ -103,50 +104,32 @@ func Slice[T any](a *Array) ([]T, error) {
 	}
 	p := unsafe.Pointer(&a.obj.bytes()[a.view.offset])
 	if uintptr(p)%uintptr(t.Align()) != 0 {
-		return nil, fmt.Errorf("the elements lie at bytes that are no multiples of %d, as %v needs: copy the array", t.Align(), t)
+		return nil, fmt.Errorf("elements are not aligned to %d bytes for %v", t.Align(), t)
 	}
 	return unsafe.Slice((*T)(p), n), nil
 }
 
-func sameInts(a, b []int) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// Handle returns the text by which other processes of this machine and user attach the array. It
-// leads there as long as the array is open in the process that made or received it. An array of
-// this process alone, attached from its handle or for CopyOnWrite, has none: the error wraps
-// ErrNotShared.
+// Handle returns the text by which other processes of this host and user attach the array, as long
+// as it is open in the process that made or received it. An array that is private to this process,
+// attached from an inline handle or for CopyOnWrite, has none: the error wraps ErrNotShared.
 func (a *Array) Handle() (Handle, error) {
-	if h := a.text.Load(); h != nil && !a.bad() {
-		return *h, nil
-	}
 	switch {
-	case a.bad():
-		return "", fmt.Errorf("%w: the array", ErrClosed)
+	case a.isClosed():
+		return "", errArrayClosed
 	case a.obj.addr.kind == "" || a.mode == CopyOnWrite:
-		return "", fmt.Errorf("%w: the array is this process's own: Put it first", ErrNotShared)
+		return "", fmt.Errorf("%w: the array is private to this process", ErrNotShared)
 	}
-	h := a.obj.handle(a.view)
-	a.text.Store(&h)
-	return h, nil
+	return a.obj.handle(a.view), nil
 }
 
 // File returns a path at which other programs find the memory, and the byte in the file of the
-// element with all indices 0. Arrays that have a file of their own, all larger than 64 KiB, are
-// whole .npy files, which np.load(path, mmap_mode="r") opens; for others and for views there is
-// np.ndarray(shape, dtype, np.memmap(path, "u1", "r"), offset, strides). Who opens it so holds
-// nothing: the array must stay open until they are done.
+// element with all indices 0. An array of more than 64 KiB is a whole .npy file, which
+// np.load(path, mmap_mode="r") opens; for others and for views there is np.ndarray(shape, dtype,
+// np.memmap(path, "u1", "r"), offset, strides). Such programs hold no lock: the array must stay
+// open until they are done.
 func (a *Array) File() (path string, offset int64, err error) {
-	if a.bad() {
-		return "", 0, fmt.Errorf("%w: the array", ErrClosed)
+	if a.isClosed() {
+		return "", 0, errArrayClosed
 	}
 	h := &a.obj.addr
 	offset = h.base + a.view.offset
@@ -154,7 +137,7 @@ func (a *Array) File() (path string, offset int64, err error) {
 	case kindMemfd:
 		return "/proc/" + strconv.Itoa(h.pid) + "/fd/" + strconv.Itoa(h.fd), offset, nil
 	case kindFile:
-		d, err := a.sharer.dir(h.root)
+		d, err := a.pool.dir(h.root)
 		if err != nil {
 			return "", 0, err
 		}
@@ -162,11 +145,11 @@ func (a *Array) File() (path string, offset int64, err error) {
 	case kindUser:
 		return h.path, offset, nil
 	}
-	return "", 0, fmt.Errorf("%w: the array is this process's own", ErrNotShared)
+	return "", 0, fmt.Errorf("%w: the array is private to this process", ErrNotShared)
 }
 
-// Field returns one field of the records of an array, in the same memory. It is valid as long as a
-// is, and needs no Close. The dimensions of a field that is an array come last.
+// Field returns one field of the records of an array as a view of the same memory, which is valid
+// as long as a is and needs no Close. The dimensions of a field that is an array come last.
 func (a *Array) Field(name string) (*Array, error) {
 	v, ok := a.view.field(name)
 	if !ok {
@@ -175,43 +158,42 @@ func (a *Array) Field(name string) (*Array, error) {
 	return a.viewed(v)
 }
 
-// Sub returns another view of the elements of a, in the same memory: offset counts bytes from a's
-// element with all indices 0, and like strides may be negative. It must stay within the array that
-// was put. It is valid as long as a is, and needs no Close.
+// Sub returns another view of the elements of a, which is valid as long as a is and needs no Close.
+// offset counts bytes from a's element with all indices 0; it and the strides may be negative. The
+// view must lie inside the array that was put.
 func (a *Array) Sub(offset int, shape, strides []int) (*Array, error) {
 	return a.viewed(view{a.view.elem, a.view.offset + int64(offset), clone(shape), clone(strides)})
 }
 
 func (a *Array) viewed(v view) (*Array, error) {
-	if a.bad() {
-		return nil, fmt.Errorf("%w: the array", ErrClosed)
+	if a.isClosed() {
+		return nil, errArrayClosed
 	}
 	lo, hi, err := v.bounds()
 	if err != nil {
 		return nil, err
 	}
 	if lo < a.obj.data || hi > a.obj.data+a.obj.length {
-		return nil, fmt.Errorf("a view of bytes %d to %d of an array of %d", lo-a.obj.data, hi-a.obj.data,
+		return nil, fmt.Errorf("view of bytes %d to %d, array has %d", lo-a.obj.data, hi-a.obj.data,
 			a.obj.length)
 	}
 	part := a
 	if a.part != nil {
 		part = a.part
 	}
-	return &Array{sharer: a.sharer, obj: a.obj, view: v, mode: a.mode, part: part}, nil
+	return &Array{pool: a.pool, obj: a.obj, view: v, mode: a.mode, part: part}, nil
 }
 
-// Seal ends the writing of others to an array made by New or PutWritable, for ever: they can still
-// attach it for reading. Where a process has it attached for writing, for longer than a moment, the
-// error wraps ErrWriters, and nothing has changed. What the same Pool attached for ReadWrite is not
-// looked for, since it is one with a: it goes on writing, as a does. Only who made the array can
-// seal it.
+// Seal makes an array of New or PutWritable read-only for other processes, for ever. If a process
+// has it attached for writing for longer than a moment, the error wraps ErrWriters and nothing has
+// changed. a itself, and what the same Pool attached for ReadWrite, stay writable. Only the process
+// that made an array can seal it.
 func (a *Array) Seal() error {
-	if a.bad() {
-		return fmt.Errorf("%w: the array", ErrClosed)
+	if a.isClosed() {
+		return errArrayClosed
 	}
 	if !a.obj.own {
-		return errors.New("an array is sealed by the process that made it, not by others")
+		return errors.New("sealing an array that another process made")
 	}
 	o := a.obj
 	if sealedState(o.state.Load()) {
@@ -223,10 +205,9 @@ func (a *Array) Seal() error {
 	return o.sealWith(o.seg.fd, o.seg.seal)
 }
 
-// sealWith seals while no writer can come.
+// sealWith calls seal under the lock that keeps writers out.
 func (o *object) sealWith(fd int, seal func() error) error {
-	// A writer that has closed it may have its lock for a moment longer, by a child that is being
-	// started.
+	// A child that is being started may keep the lock of a writer for a moment after its Close.
 	err := patiently(func() error {
 		ok, err := lockSealer(fd)
 		if err == nil && !ok {
@@ -235,7 +216,7 @@ func (o *object) sealWith(fd int, seal func() error) error {
 		return err
 	})
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return fmt.Errorf("%w: other processes write to the array: have them close it first", ErrWriters)
+		return ErrWriters
 	}
 	if err != nil {
 		return err
@@ -248,7 +229,7 @@ func (o *object) sealWith(fd int, seal func() error) error {
 }
 
 func (a *Array) sealNamed() error {
-	d, err := a.sharer.dir(a.obj.addr.root)
+	d, err := a.pool.dir(a.obj.addr.root)
 	if err != nil {
 		return err
 	}
@@ -256,19 +237,19 @@ func (a *Array) sealNamed() error {
 	if err != nil {
 		return fmt.Errorf("sealing: %w", err)
 	}
-	err = a.obj.sealWith(hold.Fd(), func() error { return readable(hold) })
+	err = a.obj.sealWith(hold.Fd(), func() error { return makeReadOnly(hold) })
 	return errors.Join(err, hold.Release())
 }
 
-// Close ends the use of the array. For arrays of this process's making the last Close frees them:
-// handles lead nowhere then, and other processes keep what they have attached until they close it.
-// An array that was handed over by Send stays its receiver's. Further calls do nothing.
+// Close ends the use of the array. The last Close in the process that made it frees the array:
+// handles become stale, and other processes keep what they have attached until they close it. An
+// array that was handed over by Send remains its receiver's. Further calls do nothing.
 func (a *Array) Close() error {
 	if a.part != nil || a.closed.Swap(true) {
 		return nil
 	}
 	if a.scope != nil {
-		a.scope.forget(a)
+		a.scope.remove(a)
 	}
 	return a.free()
 }
@@ -277,8 +258,8 @@ func (a *Array) free() error {
 	if a.obj.private() {
 		return a.obj.seg.close()
 	}
-	return a.sharer.release(a.obj)
+	return a.pool.release(a.obj)
 }
 
-// private reports whether an object is this Array's alone.
+// private reports whether an object belongs to one Array of this process.
 func (o *object) private() bool { return o.addr.kind == "" || o.copied }

@@ -12,90 +12,37 @@ import (
 	"leat/internal/lockfile"
 )
 
-// AttachOptions say more about how an array is attached.
-type AttachOptions struct {
-	// Populate reads the pages of the array into this process's page table at once, so that no
-	// later access waits for it.
-	Populate bool
-}
-
-// attach finds or maps what a handle leads to. The object has a reference for the caller.
-func (s *Pool) attach(h Handle, mode Mode, o *AttachOptions) (*object, view, error) {
-	obj, v, err := s.attachMode(h, mode)
-	if err == nil && o != nil && o.Populate {
-		if lo, hi, err := v.bounds(); err == nil && hi > lo {
-			lo += obj.base
-			lo &^= pageSize - 1
-			populateRead(obj.seg.mem[lo : obj.base+hi])
-		}
-	}
-	return obj, v, err
-}
-
-func (s *Pool) attachMode(text Handle, mode Mode) (*object, view, error) {
+// attach finds or maps the object of a handle. The object has a reference for the caller.
+func (s *Pool) attach(text Handle, mode Mode) (*object, view, error) {
 	if isInline(text) {
 		return attachInline(text, mode)
-	}
-	key := cacheKey{text, mode == ReadWrite}
-	if mode != CopyOnWrite {
-		if o, v, err := s.known(key); o != nil || err != nil {
-			return o, v, err
-		}
 	}
 	h, err := parseHandle(text)
 	if err != nil {
 		return nil, view{}, err
 	}
 	if h.boot != s.boot {
-		return nil, view{}, fmt.Errorf("%w: it was made on another machine, or before the last boot: %.80q", ErrForeign,
-			string(text))
+		return nil, view{}, bootError(text)
 	}
 	o, err := s.attachParsed(&h, mode)
 	if err != nil {
 		return nil, view{}, err
 	}
-	// The registry's address of the object must be what the handle says, all of it; its view must
-	// lie in the data.
+	// The handle must match the registry's object in every part, and its view lie in the data.
 	if err := o.check(&h); err != nil {
 		if o.private() {
 			return nil, view{}, errors.Join(err, o.seg.close())
 		}
 		return nil, view{}, errors.Join(err, s.release(o))
 	}
-	if mode != CopyOnWrite {
-		s.reg.mu.Lock()
-		s.reg.remember(key, cached{o, h.view})
-		s.reg.mu.Unlock()
-	}
 	return o, h.view, nil
 }
 
-// known attaches by the text alone.
-func (s *Pool) known(key cacheKey) (*object, view, error) {
-	s.reg.mu.Lock()
-	defer s.reg.mu.Unlock()
-	if s.reg.closed {
-		return nil, view{}, ErrClosed
-	}
-	c, ok := s.reg.cache[key]
-	if !ok {
-		return nil, view{}, nil
-	}
-	if c.obj.dead {
-		delete(s.reg.cache, key)
-		return nil, view{}, nil
-	}
-	if err := c.obj.usable(key.write); err != nil {
-		return nil, view{}, err
-	}
-	if c.obj.leftBehind() {
-		return nil, view{}, errFreed
-	}
-	s.reg.retain(c.obj)
-	return c.obj, c.view, nil
+func bootError(text Handle) error {
+	return fmt.Errorf("%w: made on another host, or before the last boot: %.80q", ErrForeign, string(text))
 }
 
-// usable reports why an object of the registry can't be attached.
+// usable returns an error if an object of the registry cannot be attached.
 func (o *object) usable(write bool) error {
 	if o.state == nil {
 		return nil
@@ -114,20 +61,19 @@ var errFreed = fmt.Errorf("%w: it was freed", ErrStale)
 // sealedState reports whether nobody but its creator may write to an array.
 func sealedState(state uint32) bool { return state == stateSealed || state == stateHanded }
 
-// leftBehind reports whether an object that was handed over is still mapped here, while its handle
-// no longer leads to it.
+// leftBehind reports whether an object that was handed over is still mapped here although its
+// handle no longer leads to it.
 func (o *object) leftBehind() bool {
 	return o.state != nil && o.state.Load() == stateHanded && o.seg.lost != nil && o.seg.lost()
 }
 
-// check compares a handle with the object that it led to.
+// check compares a handle with its object.
 func (o *object) check(h *handle) error {
-	a := o.addr
-	a.view = h.view
+	a := &o.addr
 	if a.kind != h.kind || a.id != h.id || a.size != h.size || a.pid != h.pid || a.fd != h.fd || a.base != h.base ||
 		a.root != h.root ||
 		a.path != h.path || a.dev != h.dev || a.ino != h.ino || a.mtime != h.mtime {
-		return fmt.Errorf("%w: its array is another one, or of another size, than it says: %.80q", ErrHandle,
+		return fmt.Errorf("%w: describes another array or size: %.80q", ErrHandle,
 			string(h.text()))
 	}
 	lo, hi, err := h.view.bounds()
@@ -148,7 +94,7 @@ func (s *Pool) attachParsed(h *handle, mode Mode) (*object, error) {
 			s.reg.mu.Unlock()
 			return nil, ErrClosed
 		}
-		// What was handed over has other handles at its sender and its receiver: each is looked at.
+		// An array that was handed over has one handle at its sender and one at its receiver.
 		if o := s.reg.objects[objectKey{h.id, write}]; o != nil && o.addr.pid == h.pid && o.addr.fd == h.fd {
 			defer s.reg.mu.Unlock()
 			if err := o.usable(write); err != nil {
@@ -169,7 +115,6 @@ func (s *Pool) attachParsed(h *handle, mode Mode) (*object, error) {
 				return o, nil
 			}
 		}
-		// Before memory is mapped, what is of no more use is given up.
 		old := s.reg.sweepIdle()
 		s.reg.mu.Unlock()
 		if err := closeAll(old); err != nil {
@@ -192,8 +137,8 @@ func (s *Pool) attachParsed(h *handle, mode Mode) (*object, error) {
 	return s.enter(o)
 }
 
-// enter makes an object of a segment that was just mapped known. Another goroutine may have been
-// quicker: then its mapping is the one.
+// enter registers an object of a segment that was just mapped. If another goroutine was quicker,
+// its mapping is used.
 func (s *Pool) enter(o *object) (*object, error) {
 	s.reg.mu.Lock()
 	if s.reg.closed {
@@ -223,8 +168,9 @@ func (s *Pool) enter(o *object) (*object, error) {
 	return o, nil
 }
 
-// knownEntry finds an entry in an arena that is mapped already. What its process and descriptor
-// lead to may be another arena by now: the entry's id tells. The caller holds the registry's mutex.
+// knownEntry finds an entry in an arena that is mapped already, or returns nil. Its process and
+// descriptor may be another arena's by now, so it compares the entry's id. The caller holds the
+// registry's mutex.
 func (s *Pool) knownEntry(h *handle) *object {
 	seg := s.reg.arenas[arenaKey{h.pid, h.fd}]
 	if seg == nil {
@@ -232,13 +178,13 @@ func (s *Pool) knownEntry(h *handle) *object {
 	}
 	o, err := objectIn(seg, h)
 	if err != nil {
-		return nil // it is stale, or the arena is: a new look will tell
+		return nil // it or the arena is stale
 	}
 	s.reg.addObject(o)
 	return o
 }
 
-// objectIn makes the object of a handle from a mapped segment, after it compared it with its tag.
+// objectIn returns the object of a handle in a mapped segment, whose tag must match.
 func objectIn(seg *segment, h *handle) (*object, error) {
 	o := &object{addr: *h, seg: seg}
 	o.addr.view = view{}
@@ -264,7 +210,7 @@ func objectIn(seg *segment, h *handle) (*object, error) {
 	}
 	// The tag is shared memory, which its maker may have changed since the file was looked at.
 	if t.kind != kind || t.size != h.size || t.size > int64(len(seg.mem))-o.base {
-		return nil, fmt.Errorf("%w: it says %d bytes, its array has %d", ErrHandle, h.size, t.size)
+		return nil, fmt.Errorf("%w: size is %d bytes, that of its array %d", ErrHandle, h.size, t.size)
 	}
 	o.data, o.length = t.data, t.length
 	o.state = stateOf(seg.mem[at:])
@@ -322,10 +268,10 @@ func mapMemfd(h *handle, mode Mode) (*segment, error) {
 	return seg, nil
 }
 
-// readTag reads the tag of a whole file, before anything is mapped.
+// readTag reads and checks the tag of a whole file before it is mapped.
 func readTag(fd int, size int64, kind uint16, h *handle) (tag, error) {
 	if size < 2*pageSize || size%pageSize != 0 || size > maxMapping {
-		return tag{}, fmt.Errorf("%w: what it leads to is no array of leat", ErrHandle)
+		return tag{}, fmt.Errorf("%w: leads to a file that is not a shared array", ErrHandle)
 	}
 	var b [tagSize]byte
 	if err := preadFull(fd, b[:], size-pageSize); err != nil {
@@ -338,7 +284,7 @@ func readTag(fd int, size int64, kind uint16, h *handle) (tag, error) {
 	case t.kind != kind:
 		return tag{}, fmt.Errorf("%w: its memory has been used again", ErrStale)
 	case t.size != size:
-		return tag{}, fmt.Errorf("%w: what it leads to has %d bytes instead of %d", ErrHandle, size, t.size)
+		return tag{}, fmt.Errorf("%w: leads to %d bytes, want %d", ErrHandle, size, t.size)
 	case kind == kindWhole && t.id != h.id:
 		return tag{}, fmt.Errorf("%w: its memory has been used again", ErrStale)
 	case kind == kindWhole && t.state != stateOpen && !sealedState(t.state):
@@ -370,13 +316,11 @@ func (s *Pool) mapNamed(h *handle, mode Mode) (*segment, error) {
 	hold, err := d.LockShared(fileName(h.id), write)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%w: there is no %s", ErrStale, d.FilePath(fileName(h.id)))
+		return nil, fmt.Errorf("%w: %s does not exist", ErrStale, d.FilePath(fileName(h.id)))
 	case errors.Is(err, lockfile.ErrForeign):
 		return nil, fmt.Errorf("%w: %w", ErrForeign, err)
 	case write && errors.Is(err, fs.ErrPermission):
 		return nil, errSealed
-	case errors.Is(err, lockfile.ErrLocked):
-		return nil, fmt.Errorf("attaching: another process looks after the file, and holds it longer than that should take: try again: %w", err)
 	case err != nil:
 		return nil, fmt.Errorf("attaching: %w", err)
 	}
@@ -387,7 +331,7 @@ func (s *Pool) mapNamed(h *handle, mode Mode) (*segment, error) {
 	prot, flags := protection(mode)
 	m, err := hold.MapAs(int(t.size), prot, flags)
 	if err != nil {
-		return nil, fmt.Errorf("attaching: %w", noRoomIf(err))
+		return nil, fmt.Errorf("attaching: %w", wrapNoSpace(err))
 	}
 	seg := &segment{mem: m.Data, fd: -1, write: mode != ReadOnly}
 	seg.state = stateOf(seg.mem[t.size-pageSize:])
@@ -416,8 +360,8 @@ func checkNamed(hold *lockfile.Lock, h *handle, write bool) (tag, error) {
 	return t, err
 }
 
-// attachInline takes the array out of its handle. It is this process's own; as with larger arrays,
-// which are shared, nobody may write to what was put.
+// attachInline returns the array in a handle, as private memory. As with larger arrays, ReadWrite
+// is refused.
 func attachInline(text Handle, mode Mode) (*object, view, error) {
 	if mode == ReadWrite {
 		return nil, view{}, errSealed
@@ -428,12 +372,20 @@ func attachInline(text Handle, mode Mode) (*object, view, error) {
 	}
 	offset := int64(header.DataOffset)
 	if offset%entryAlign != 0 {
-		return nil, view{}, fmt.Errorf("%w: its elements are not aligned", ErrHandle)
+		return nil, view{}, fmt.Errorf("%w: elements at byte %d, want a multiple of %d", ErrHandle, offset, entryAlign)
 	}
-	// Base64 was decoded to memory that Go aligns for large blocks only.
-	mem := alignedCopy(file)
+	mem := alignedCopy(file) // Go aligns only large blocks
 	seg := &segment{mem: mem, fd: -1, write: true, close: func() error { return nil }}
 	o := &object{seg: seg, addr: handle{size: int64(len(mem))}, data: offset, length: int64(len(mem)) - offset,
 		refs: 1}
 	return o, contiguousView(header.Elem, offset, header.Shape, header.Fortran), nil
+}
+
+// alignedCopy returns b in memory whose address is a multiple of entryAlign.
+func alignedCopy(b []byte) []byte {
+	m := make([]byte, len(b)+entryAlign)
+	off := int(-address(m) & (entryAlign - 1))
+	m = m[off : off+len(b) : off+len(b)]
+	copy(m, b)
+	return m
 }

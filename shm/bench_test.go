@@ -74,7 +74,7 @@ func BenchmarkAttach(b *testing.B) {
 		b.Run("known/"+name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				a, err := s.Attach(h, ReadOnly, nil)
+				a, err := s.Attach(h, ReadOnly)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -87,7 +87,7 @@ func BenchmarkAttach(b *testing.B) {
 			s := newSharer(b, &Options{RecycleBytes: -1}) // keeps no mapping
 			b.ReportAllocs()
 			for b.Loop() {
-				a, err := s.Attach(h, ReadOnly, nil)
+				a, err := s.Attach(h, ReadOnly)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -38,7 +38,7 @@ func TestALiveArrayIsNotGoneWhileItsMakerStartsChildren(t *testing.T) {
 	data := make([]byte, 200<<10)
 	for i := range rounds {
 		a := must(s.Put(data))(t)
-		b, err := other.Attach(must(a.Handle())(t), ReadOnly, nil)
+		b, err := other.Attach(must(a.Handle())(t), ReadOnly)
 		if err != nil {
 			t.Fatalf("round %d: %v", i, err)
 		}

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// copyChunk is what one goroutine copies at a time. Between 256 KiB and 4 MiB the speed is the
-	// same.
+	// copyChunk is what one goroutine copies at a time. Sizes from 256 KiB to 4 MiB are equally
+	// fast.
 	copyChunk = 1 << 20
 	// parallelFrom is the size from which two copy faster than one.
 	parallelFrom = 4 << 20
-	// roomEvery is how often the room in memory is looked at again while it is filled.
-	roomEvery = 64 << 20
-	// maxCopiers is where memory, not processors, sets the speed.
+	// checkEvery is how many bytes are filled between checks of the free memory.
+	checkEvery = 64 << 20
+	// maxCopiers goroutines reach the bandwidth of memory.
 	maxCopiers = 4
 )
 
@@ -37,25 +37,25 @@ func copiers(n int64) int {
 
 // chunks hands out the bytes from 0 to n, in pieces of step, from both ends.
 type chunks struct {
-	mu     sync.Mutex
-	lo, hi int64
-	step   int64
-	passed int64                  // bytes handed out since room was looked at
-	room   func(rest int64) error // may be nil
-	err    error
+	mu      sync.Mutex
+	lo, hi  int64
+	step    int64
+	passed  int64                  // bytes handed out since reserve was called
+	reserve func(rest int64) error // checks the free memory; may be nil
+	err     error
 }
 
-func newChunks(n int64, elem int, room func(int64) error) *chunks {
+func newChunks(n int64, elem int, reserve func(int64) error) *chunks {
 	step := int64(copyChunk)
 	if e := int64(elem); e > step {
 		step = e
 	} else {
 		step -= step % e // whole elements
 	}
-	return &chunks{hi: n, step: step, room: room}
+	return &chunks{hi: n, step: step, reserve: reserve}
 }
 
-// next returns the next piece from the front, or from the back; ok is false when all are given, or
+// next returns the next piece from the front or from the back; ok is false after the last, and
 // after an error.
 func (c *chunks) next(back bool) (from, n int64, ok bool) {
 	c.mu.Lock()
@@ -63,9 +63,9 @@ func (c *chunks) next(back bool) (from, n int64, ok bool) {
 	if c.err != nil || c.lo >= c.hi {
 		return 0, 0, false
 	}
-	if c.passed >= roomEvery && c.room != nil {
+	if c.passed >= checkEvery && c.reserve != nil {
 		c.passed = 0
-		if c.err = c.room(c.hi - c.lo); c.err != nil {
+		if c.err = c.reserve(c.hi - c.lo); c.err != nil {
 			return 0, 0, false
 		}
 	}
@@ -93,8 +93,8 @@ func (c *chunks) fail(err error) {
 	}
 }
 
-// each runs f for every piece in p goroutines; front tells the first of them, which takes pieces
-// from the front.
+// each calls f for every piece in p goroutines. front is true in the first, which takes pieces from
+// the front.
 func (c *chunks) each(p int, f func(front bool, from, n int64) error) error {
 	var wg sync.WaitGroup
 	work := func(front bool) {
@@ -116,11 +116,11 @@ func (c *chunks) each(p int, f func(front bool, from, n int64) error) error {
 	return c.err
 }
 
-// fillFresh fills a new memfd from byte at on, through the descriptor and, where that is quicker,
-// the mapping. Writes of one file wait for each other in the kernel and are the quickest way to new
-// pages; while one goroutine writes from the front, others store from the back.
-func fillFresh(fd int, mem []byte, at int64, src *input, room func(int64) error) error {
-	return newChunks(src.length, src.view.elem.Size(), room).each(copiers(src.length),
+// fillFresh fills a new memfd from byte at. Writes to the descriptor are the fastest way to new
+// pages, but the kernel serialises them: one goroutine writes from the front while others store
+// through the mapping from the back.
+func fillFresh(fd int, mem []byte, at int64, src *input, reserve func(int64) error) error {
+	return newChunks(src.length, src.view.elem.Size(), reserve).each(copiers(src.length),
 		func(front bool, from, n int64) error {
 			fault.Point("shm.filling")
 			if !front {
@@ -130,10 +130,9 @@ func fillFresh(fd int, mem []byte, at int64, src *input, room func(int64) error)
 		})
 }
 
-// fillMapped fills memory through the mapping alone. touched tells that its pages are in the page
-// table.
-func fillMapped(mem []byte, at int64, src *input, touched int64, room func(int64) error) error {
-	return newChunks(src.length, src.view.elem.Size(), room).each(copiers(src.length),
+// fillMapped fills memory through the mapping alone. Its first touched bytes are in the page table.
+func fillMapped(mem []byte, at int64, src *input, touched int64, reserve func(int64) error) error {
+	return newChunks(src.length, src.view.elem.Size(), reserve).each(copiers(src.length),
 		func(_ bool, from, n int64) error {
 			fault.Point("shm.filling")
 			return store(mem, at, src, from, n, at+from+n > touched)
@@ -141,8 +140,8 @@ func fillMapped(mem []byte, at int64, src *input, touched int64, room func(int64
 }
 
 // zeroMapped is fillMapped with zeros.
-func zeroMapped(mem []byte, at, n, touched int64, fresh bool, room func(int64) error) error {
-	return newChunks(n, 1, room).each(copiers(n), func(_ bool, from, n int64) error {
+func zeroMapped(mem []byte, at, n, touched int64, fresh bool, reserve func(int64) error) error {
+	return newChunks(n, 1, reserve).each(copiers(n), func(_ bool, from, n int64) error {
 		fault.Point("shm.filling")
 		if at+from+n > touched {
 			if err := populate(mem, at+from, n); err != nil {
@@ -158,7 +157,7 @@ func zeroMapped(mem []byte, at, n, touched int64, fresh bool, room func(int64) e
 
 func store(mem []byte, at int64, src *input, from, n int64, touch bool) error {
 	if touch {
-		// One call for all pages of the piece costs a third of a page fault for each.
+		// One call for all pages costs a third of the page faults.
 		if err := populate(mem, at+from, n); err != nil {
 			return err
 		}
@@ -167,12 +166,12 @@ func store(mem []byte, at int64, src *input, from, n int64, touch bool) error {
 	return nil
 }
 
-// populate has the pages of some bytes made, or reports that there is no memory: a store would be a
-// signal.
+// populate takes memory for the pages of some bytes. Where there is none it returns an error, while
+// a store would end the process by a signal.
 func populate(mem []byte, from, n int64) error {
 	lo := from &^ (pageSize - 1)
 	if err := populateWrite(mem[lo:min(roundUp(from+n, pageSize), int64(len(mem)))]); err != nil {
-		return fmt.Errorf("taking memory: %w", noRoomIf(err))
+		return fmt.Errorf("taking memory: %w", wrapNoSpace(err))
 	}
 	return nil
 }
@@ -187,8 +186,8 @@ func writeSource(fd int, at int64, src *input, from, n int64) error {
 	return pwriteAll(fd, b, at+from)
 }
 
-// fillFile writes the array to a file on any file system: what doesn't fit is an error here, never
-// a signal later.
+// fillFile writes the array to a file on any file system: a full one is an error here, never a
+// signal later.
 func fillFile(fd int, at int64, src *input) error {
 	return newChunks(src.length, src.view.elem.Size(), nil).each(1, func(_ bool, from, n int64) error {
 		fault.Point("shm.filling")
@@ -198,7 +197,7 @@ func fillFile(fd int, at int64, src *input) error {
 
 func pwriteAll(fd int, b []byte, at int64) error {
 	if err := fault.Error("shm.pwrite"); err != nil {
-		return fmt.Errorf("writing: %w", noRoomIf(err))
+		return fmt.Errorf("writing: %w", wrapNoSpace(err))
 	}
 	for len(b) > 0 {
 		n, err := unix.Pwrite(fd, b, at)
@@ -206,24 +205,24 @@ func pwriteAll(fd int, b []byte, at int64) error {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil:
-			return fmt.Errorf("writing: %w", noRoomIf(err))
+			return fmt.Errorf("writing: %w", wrapNoSpace(err))
 		case n == 0:
-			return fmt.Errorf("writing: %w", ErrNoRoom)
+			return fmt.Errorf("writing: %w", ErrNoSpace)
 		}
 		b, at = b[n:], at+int64(n)
 	}
 	return nil
 }
 
-// noRoomIf wraps the system's errors for full file systems, quotas and memory, and
-// npy.ErrTooLarge, in ErrNoRoom.
-func noRoomIf(err error) error {
-	if errors.Is(err, ErrNoRoom) {
+// wrapNoSpace wraps the system's errors for full file systems, quotas and memory, and
+// npy.ErrTooLarge, in ErrNoSpace.
+func wrapNoSpace(err error) error {
+	if errors.Is(err, ErrNoSpace) {
 		return err
 	}
 	for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.ENOMEM, unix.EFBIG, npy.ErrTooLarge} {
 		if errors.Is(err, e) {
-			return fmt.Errorf("%w: %w", ErrNoRoom, err)
+			return fmt.Errorf("%w: %w", ErrNoSpace, err)
 		}
 	}
 	return err

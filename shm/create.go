@@ -13,7 +13,7 @@ import (
 	"leat/npy"
 )
 
-// allocation is an array that is to be made.
+// allocation describes an array that is to be made.
 type allocation struct {
 	elem    npy.Elem
 	shape   []int
@@ -31,7 +31,7 @@ func (p *allocation) state() uint32 {
 	return stateSealed
 }
 
-// data is where the elements begin.
+// data returns the byte at which the elements begin.
 func (p *allocation) data() int64 { return int64(len(p.header)) }
 
 // npyHeader returns the header of the array's .npy, padded to a multiple of align.
@@ -39,26 +39,27 @@ func (p *allocation) npyHeader(align int) ([]byte, error) {
 	return npy.Header{Elem: p.elem, Shape: p.shape, Fortran: p.fortran}.Append(nil, align)
 }
 
-// used is the size without the tag.
+// used returns the size without the tag.
 func (p *allocation) used() int64 { return roundUp(p.data()+p.length, pageSize) }
 
-// view of the whole array.
+// view returns the view of the whole array.
 func (p *allocation) view(data int64) view { return contiguousView(p.elem, data, p.shape, p.fortran) }
 
-// maxLength is more than any machine has, and so little that the header, the size class and the tag
-// stay below maxMapping.
+// maxLength exceeds the memory of any machine, while header, size class and tag still fit into
+// maxMapping.
 const maxLength = maxMapping / 2
 
-// checkSize refuses arrays that no place can have room for. A view with a stride of 0 may have any
-// length.
+// checkSize returns an error for arrays that no place has space for. A view with a stride of 0 may
+// have any length.
 func checkSize(length int64) error {
 	if length > maxLength {
-		return fmt.Errorf("%w: %s needed, an array has at most %s", ErrNoRoom, units.FormatSize(length), units.FormatSize(maxLength))
+		return fmt.Errorf("%w: array needs %s, maximum is %s", ErrNoSpace, units.FormatSize(length),
+			units.FormatSize(maxLength))
 	}
 	return nil
 }
 
-// create makes an array of its own file in the first place that has room. The object has one
+// create makes an array in a file of its own, in the first place that has space. The object has one
 // reference.
 func (s *Pool) create(p *allocation) (*object, error) {
 	if err := checkSize(p.length); err != nil {
@@ -83,7 +84,7 @@ func (s *Pool) create(p *allocation) (*object, error) {
 			return o, nil
 		}
 		failed = errors.Join(failed, err)
-		if !errors.Is(err, ErrNoRoom) && !errors.Is(err, errNoMemfd) && !errors.Is(err, errNoPlace) {
+		if !errors.Is(err, ErrNoSpace) && !errors.Is(err, errNoMemfd) && !errors.Is(err, errNoPlace) {
 			break
 		}
 	}
@@ -97,11 +98,11 @@ func (s *Pool) places() []Place {
 	return []Place{Memfd, Named, Temp}
 }
 
-// createMemfd makes an array in a memfd: one that was used before, or a new one.
+// createMemfd makes an array in a recycled or new memfd.
 func (s *Pool) createMemfd(p *allocation) (*object, error) {
 	size := capacity(p.used()) + pageSize
 	need := p.used() + pageSize
-	seg, lock, err := s.pool.take(size, p.open)
+	seg, lock, err := s.recycled.take(size, p.open)
 	if err != nil {
 		return nil, err
 	}
@@ -132,28 +133,28 @@ func (s *Pool) createMemfd(p *allocation) (*object, error) {
 	return o, nil
 }
 
-// fillMemfd writes an array into a memfd that nobody else can see: a new one, or one that is held
-// alone.
+// fillMemfd writes an array into a memfd that no other process can read: a new one, or a used one
+// that is locked exclusively.
 func (s *Pool) fillMemfd(seg *segment, used bool, p *allocation) (*object, error) {
 	size := int64(len(seg.mem))
 	id := newIdent()
 	t := tag{kind: kindWhole, id: id, size: size, data: p.data(), length: p.length}
 	at := size - pageSize
 	seg.state = stateOf(seg.mem[at:])
-	room := s.reserveMemory
+	reserve := s.reserveMemory
 	var err error
 	if used {
-		// The old id goes first: whatever happens from here on, no old handle leads here.
+		// The old id goes first, so that no old handle leads here from now on.
 		seg.state.Store(stateMaking)
 		t.encode(seg.mem[at:])
 		copy(seg.mem, p.header)
 		if p.used() <= seg.filled {
-			room = nil // nothing is taken
+			reserve = nil // takes no memory
 		}
 		if p.src != nil {
-			err = fillMapped(seg.mem, p.data(), p.src, seg.touched, room)
+			err = fillMapped(seg.mem, p.data(), p.src, seg.touched, reserve)
 		} else {
-			err = zeroMapped(seg.mem, p.data(), p.length, seg.touched, false, room)
+			err = zeroMapped(seg.mem, p.data(), p.length, seg.touched, false, reserve)
 		}
 		seg.touched = max(seg.touched, p.used())
 	} else {
@@ -163,9 +164,9 @@ func (s *Pool) fillMemfd(seg *segment, used bool, p *allocation) (*object, error
 		switch {
 		case err != nil:
 		case p.src != nil:
-			err = fillFresh(seg.fd, seg.mem, p.data(), p.src, room)
+			err = fillFresh(seg.fd, seg.mem, p.data(), p.src, reserve)
 		default:
-			err = zeroMapped(seg.mem, p.data(), p.length, 0, true, room)
+			err = zeroMapped(seg.mem, p.data(), p.length, 0, true, reserve)
 			seg.touched = p.used()
 		}
 	}
@@ -184,7 +185,7 @@ func (s *Pool) fillMemfd(seg *segment, used bool, p *allocation) (*object, error
 	}, nil
 }
 
-// createNamed makes an array in a file with a name, below one of our roots.
+// createNamed makes an array in a named file below a root.
 func (s *Pool) createNamed(p *allocation, root string) (*object, error) {
 	d, err := s.dir(root)
 	if err != nil {
@@ -199,8 +200,7 @@ func (s *Pool) createNamed(p *allocation, root string) (*object, error) {
 			return nil, err
 		}
 	}
-	// What killed processes left goes bit by bit. Whatever stands in its way stands in nobody
-	// else's.
+	// Sweeps a few of the files that killed processes left; a failure does not matter here.
 	_, _ = d.SweepSome(sweepNames)
 	id := newIdent()
 	t := tag{kind: kindWhole, id: id, size: size, data: p.data(), length: p.length, state: p.state()}
@@ -212,7 +212,7 @@ func (s *Pool) createNamed(p *allocation, root string) (*object, error) {
 	hold, err := d.Publish(name, perm, func(fd int) error {
 		if p.src == nil {
 			if err := allocate(fd, size); err != nil {
-				return fmt.Errorf("taking room in %s: %w", d.Path(), noRoomIf(err))
+				return fmt.Errorf("allocating in %s: %w", d.Path(), wrapNoSpace(err))
 			}
 		}
 		if err := pwriteAll(fd, p.header, 0); err != nil {
@@ -223,17 +223,17 @@ func (s *Pool) createNamed(p *allocation, root string) (*object, error) {
 				return err
 			}
 		}
-		// To the last byte, for a page that is not there is a signal where the file system is full.
+		// To the last byte: a missing page is a signal where the file system is full.
 		rest := make([]byte, size-p.data()-p.length)
 		copy(rest[len(rest)-pageSize:], t.bytes())
 		return pwriteAll(fd, rest, p.data()+p.length)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("an array in %s: %w", d.Path(), noRoomIf(err))
+		return nil, fmt.Errorf("array in %s: %w", d.Path(), wrapNoSpace(err))
 	}
 	mapping, err := hold.MapAs(int(size), protWrite, mapShared)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("an array in %s: %w", d.Path(), noRoomIf(err)), d.Remove(name))
+		return nil, errors.Join(fmt.Errorf("array in %s: %w", d.Path(), wrapNoSpace(err)), d.Remove(name))
 	}
 	seg := &segment{mem: mapping.Data, fd: -1, sealed: !p.open, write: true, own: true}
 	seg.state = stateOf(seg.mem[size-pageSize:])
@@ -248,8 +248,8 @@ func (s *Pool) createNamed(p *allocation, root string) (*object, error) {
 	return o, nil
 }
 
-// closeNamed returns what closes a segment of a named file. Its owner removes the name, unless it
-// handed the array over.
+// closeNamed returns the function that closes a segment of a named file. Its owner removes the
+// name, unless it handed the array over.
 func closeNamed(seg *segment, d *lockfile.Dir, name string, m *lockfile.Mapping) func() error {
 	return func() error {
 		seg.mem = nil
@@ -258,27 +258,26 @@ func closeNamed(seg *segment, d *lockfile.Dir, name string, m *lockfile.Mapping)
 			err = d.Remove(name)
 		}
 		if errors.Is(err, os.ErrNotExist) {
-			err = nil // someone cleaned up by hand
+			err = nil // removed by hand
 		}
 		return errors.Join(err, m.Close())
 	}
 }
 
-// createTemp is createNamed in the temp folder, for what memory has no room for: it must be a disk
-// of this machine.
+// createTemp is createNamed in the temporary directory, for arrays that memory has no space for. It
+// must be on a disk.
 func (s *Pool) createTemp(p *allocation, failed error) (*object, error) {
 	d, err := s.dir(rootTemp)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoPlace, err)
 	}
-	if errors.Is(failed, ErrNoRoom) && inMemory(d.Path()) {
-		return nil, fmt.Errorf("%w: the temp folder %s is in memory too: name one on a disk in %s", errNoPlace,
-			d.Path(), tempVariable)
+	if errors.Is(failed, ErrNoSpace) && inMemory(d.Path()) {
+		return nil, fmt.Errorf("%w: temporary directory %s is in memory too", errNoPlace, d.Path())
 	}
 	return s.createNamed(p, rootTemp)
 }
 
-// register makes an object of a new segment known, with one reference.
+// register adds an object of a new segment, with one reference.
 func (s *Pool) register(o *object) error {
 	s.reg.mu.Lock()
 	defer s.reg.mu.Unlock()
@@ -290,5 +289,5 @@ func (s *Pool) register(o *object) error {
 	return nil
 }
 
-// littleEndian tells whether elements in memory are as handles and .npy headers say.
+// littleEndian reports whether elements in memory have the byte order of handles and .npy headers.
 func littleEndian() bool { return binary.NativeEndian.Uint16([]byte{1, 0}) == 1 }

@@ -4,28 +4,29 @@ import "errors"
 
 // Errors of making arrays.
 var (
-	// ErrNoRoom tells that no place has room for an array; the text names what is needed, what is
-	// free, and where.
-	ErrNoRoom = errors.New("no shared memory left")
-	// ErrNotShared tells that a view does not lie in memory that is shared.
+	// ErrNoSpace is returned when no place has space for an array; the text names what is needed,
+	// what is free, and where.
+	ErrNoSpace = errors.New("no shared memory left")
+	// ErrNotShared is returned for a view of memory that is not shared.
 	ErrNotShared = errors.New("not shared memory")
 )
 
-// Errors of attaching. A text that is no handle at all, or does not fit its object, is [ErrHandle].
+// Errors of attaching.
 var (
-	// ErrStale tells that an array is no more: it was freed, or its process is gone.
+	// ErrHandle is returned for text that is not a handle or does not match its array.
+	ErrHandle = errors.New("invalid handle")
+	// ErrStale is returned when an array was freed, or its process ended.
 	ErrStale = errors.New("the array is gone")
-	// ErrForeign tells that a handle comes from another host or boot, or leads to what is not this
-	// user's.
+	// ErrForeign is returned for handles of another host or boot, and for files of another user.
 	ErrForeign = errors.New("a handle of another host or user")
-	// ErrSealed tells that an array can only be read, and was to be attached for writing.
-	ErrSealed = errors.New("array is sealed")
-	// ErrWriters tells that an array can't be sealed while other processes have it attached for
+	// ErrSealed is returned when an array that is read-only is to be attached for writing.
+	ErrSealed = errors.New("sealed")
+	// ErrWriters is returned when an array is to be sealed that other processes have attached for
 	// writing.
-	ErrWriters = errors.New("array is attached for writing")
-	// ErrRoot tells that a user's file lies below none of the folders in [Options].Roots.
-	ErrRoot = errors.New("a file outside the allowed folders")
+	ErrWriters = errors.New("attached for writing")
+	// ErrOutsideRoots is returned for a user's file outside the directories in Options.Roots.
+	ErrOutsideRoots = errors.New("a file outside the allowed directories")
 )
 
-// ErrClosed tells that the Pool, Scope or Array was closed before.
-var ErrClosed = errors.New("shared memory is closed")
+// ErrClosed is returned by uses of a Pool, Scope or Array after its Close.
+var ErrClosed = errors.New("closed")

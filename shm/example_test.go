@@ -10,7 +10,7 @@ import (
 	"leat/shm"
 )
 
-// One process puts an array and sends the handle; another, here the same one, attaches it.
+// Example puts an array and attaches its handle, here in the same process.
 func Example() {
 	sender, err := shm.Open(nil)
 	if err != nil {
@@ -32,7 +32,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer receiver.Close()
-	row, err := receiver.Attach(handle, shm.ReadOnly, nil)
+	row, err := receiver.Attach(handle, shm.ReadOnly)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func Example() {
 	// Output: [3] [4 5 6]
 }
 
-// A worker writes its result into an array that the caller made.
+// ExampleScope_New has a worker write its result into an array that the caller made.
 func ExampleScope_New() {
 	caller, err := shm.Open(nil)
 	if err != nil {
@@ -66,7 +66,7 @@ func ExampleScope_New() {
 		log.Fatal(err)
 	}
 	defer worker.Close()
-	part, err := worker.Attach(handle, shm.ReadWrite, nil)
+	part, err := worker.Attach(handle, shm.ReadWrite)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// retry repeats a system call that a signal broke.
+// retry repeats a system call that a signal interrupted.
 func retry(call func() (int, error)) (int, error) {
 	for {
 		if n, err := call(); err != unix.EINTR {
@@ -16,20 +16,12 @@ func retry(call func() (int, error)) (int, error) {
 	}
 }
 
-func statfs(dir string) (unix.Statfs_t, error) {
+// freeOn returns the bytes that this user may still write on the file system of dir, without regard
+// to quotas. A file system without a size, such as a tmpfs without limit, has math.MaxInt64.
+func freeOn(dir string) (int64, error) {
 	var st unix.Statfs_t
 	if _, err := retry(func() (int, error) { return 0, unix.Statfs(dir, &st) }); err != nil {
-		return st, fmt.Errorf("the file system of %s: %w", dir, err)
-	}
-	return st, nil
-}
-
-// freeOn returns the bytes that this user may still write on the file system of dir; quotas are not
-// known. A file system that tells no size, such as a tmpfs without limit, has math.MaxInt64.
-func freeOn(dir string) (int64, error) {
-	st, err := statfs(dir)
-	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("file system of %s: %w", dir, err)
 	}
 	if st.Blocks == 0 {
 		return math.MaxInt64, nil

@@ -12,17 +12,14 @@ import (
 	"leat/npy"
 )
 
-// Handle is text that tells another process of this machine and user where an array is, or, for
-// small ones, holds the array itself. It has no meaning beyond the life of the array. Whoever gets
-// a handle must take it for hostile until Attach has checked it.
+// Handle is text by which other processes of this host and user attach an array; that of a small
+// array may hold the array itself. It is valid as long as the array is. Attach accepts hostile
+// text.
 type Handle string
-
-// ErrHandle is wrapped by the errors about text that is no handle.
-var ErrHandle = errors.New("not a handle")
 
 const (
 	handlePrefix = "leat-shm1:"
-	maxHandle    = 24 << 10 // characters: a description, and the longest path with each byte written as three
+	maxHandle    = 24 << 10 // characters: a description, and the longest path with each byte as %XX
 	maxPath      = 4096     // bytes, the kernel's limit
 )
 
@@ -33,21 +30,21 @@ const (
 	kindUser  = "user"  // a file of the user's own
 )
 
-// handle is a Handle taken apart:
+// handle is a parsed Handle:
 //
 //	leat-shm1:KIND:BOOT:WHERE:ID:SIZE:OFFSET:SHAPE:STRIDES:DESCR
 //
-// WHERE is PID/FD/BASE of a memfd; run or tmp for a file; PATH@DEV/INO/MTIME of a user's file. Each
-// value has one text and each text one value.
+// WHERE is PID/FD/BASE of a memfd; run or tmp for a file; PATH@DEV/INO/MTIME of a user's file. The
+// text of a value is unique.
 type handle struct {
 	kind string
 	boot [16]byte // the boot id of the machine that made it
 	id   [16]byte // of the object
 	size int64    // bytes of the object
-	view view     // counted from the begin of the object
+	view view     // from the start of the object
 
-	pid, fd int   // memfd: descriptor of the process that keeps it
-	base    int64 // memfd: byte of it at which the object begins; not 0 in an arena
+	pid, fd int   // memfd: process and its descriptor
+	base    int64 // memfd: byte at which the object begins; not 0 in an arena
 
 	root string // file: which of our roots, "run" or "tmp"
 
@@ -56,7 +53,7 @@ type handle struct {
 	mtime    int64  // user: nanoseconds since 1970
 }
 
-// check reports what parseHandle would refuse.
+// check returns an error for values that parseHandle refuses.
 func (h handle) check() error {
 	switch h.kind {
 	case kindMemfd:
@@ -84,7 +81,7 @@ func (h handle) check() error {
 	return h.view.within(h.size)
 }
 
-// text returns the handle as text. Only for handles that pass check it can be parsed.
+// text returns the handle as text, which parseHandle accepts if check does.
 func (h handle) text() Handle {
 	b := make([]byte, 0, 256)
 	b = append(b, handlePrefix...)
@@ -125,9 +122,8 @@ func (h handle) text() Handle {
 	return Handle(b)
 }
 
-// parseHandle takes a handle apart, strictly: whatever it accepts is what text writes, and the view
-// lies within the object. Nothing outside of the text is looked at. Inline handles are
-// parseInline's. The error wraps ErrHandle.
+// parseHandle parses a handle strictly: it accepts only what text writes, with the view inside the
+// object. It looks at nothing but the text. The error wraps ErrHandle.
 func parseHandle(text Handle) (handle, error) {
 	h, err := readHandle(string(text))
 	if err != nil {

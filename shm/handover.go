@@ -20,11 +20,10 @@ import (
 	"leat/internal/lockfile"
 )
 
-// An array is handed over by passing its descriptor through a unix socket. While the descriptor is
-// on its way the kernel keeps the memory, and frees it when the receiver ends without having taken
-// it.
+// An array is handed over by passing its descriptor through a unix socket. The kernel keeps the
+// memory of a descriptor in the socket, and frees it if the receiver ends without receiving it.
 //
-// A message is this head, then the handle that the array has in the sender:
+// A message is this head, then the handle of the array in the sender:
 //
 //	0  7  "leatshm"
 //	7  1  'd': a descriptor comes with the first byte; 'h': the handle alone
@@ -37,8 +36,8 @@ const (
 )
 
 // SocketPair returns a socket for Send and Receive: conn for this process and file for a child, as
-// one of os/exec's ExtraFiles, which opens it with net.FileConn. Close file after the child was
-// started, so that its end is noticed.
+// one of os/exec's ExtraFiles, which opens it with net.FileConn. The caller closes file once the
+// child has started, else the end of the child goes unnoticed.
 func SocketPair() (conn *net.UnixConn, file *os.File, err error) {
 	syscall.ForkLock.RLock() // not every system has SOCK_CLOEXEC
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
@@ -48,40 +47,39 @@ func SocketPair() (conn *net.UnixConn, file *os.File, err error) {
 	}
 	syscall.ForkLock.RUnlock()
 	if err != nil {
-		return nil, nil, fmt.Errorf("a pair of sockets: %w", err)
+		return nil, nil, fmt.Errorf("socket pair: %w", err)
 	}
 	own, file := os.NewFile(uintptr(fds[0]), "arrays"), os.NewFile(uintptr(fds[1]), "arrays")
 	defer own.Close()
 	c, err := net.FileConn(own)
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("a pair of sockets: %w", err), file.Close())
+		return nil, nil, errors.Join(fmt.Errorf("socket pair: %w", err), file.Close())
 	}
 	return c.(*net.UnixConn), file, nil
 }
 
 // Send hands the array over to the process that calls Receive at the other end of a unix stream
-// socket. When it returns nil the array no longer needs this process, which may close it or exit at
-// once: the receiver owns it, gives handles of it, and frees it; what it never takes the kernel
-// frees. Send seals the array first, so the error may wrap ErrWriters. Arrays of up to 64 KiB are
-// copied. An array that was attached is sent as its handle: its maker must live until it is
-// received.
+// socket. After Send this process may close the array or exit at once: the receiver owns the array
+// and frees it, or the kernel does if nobody receives it. Send seals the array first, so the error
+// may wrap ErrWriters. Arrays of up to 64 KiB are copied. An attached array is sent as its handle:
+// its maker must live until it is received.
 //
 // After an error that is not one of the socket the array is as it was, but sealed. After the end of
-// ctx or an error of the socket the socket is of no more use. An array is handed over once.
+// ctx or an error of the socket the socket cannot be used again. An array is handed over once.
 func (a *Array) Send(ctx context.Context, to *net.UnixConn) error {
-	if a.bad() {
-		return fmt.Errorf("%w: the array", ErrClosed)
+	if a.isClosed() {
+		return errArrayClosed
 	}
 	if err := checkStream(to); err != nil {
 		return err
 	}
-	s, o, v := a.sharer, a.obj, a.view
+	s, o, v := a.pool, a.obj, a.view
 	switch {
 	case o.private() || o.own && o.seg.arena:
-		// An entry of an arena has no descriptor of its own.
+		// An entry of an arena has no descriptor.
 		src, err := sourceOf(a, nil)
 		if err != nil {
-			return noRoomIf(err)
+			return wrapNoSpace(err)
 		}
 		p := &allocation{elem: src.view.elem, shape: src.view.shape, fortran: src.order, length: src.length, src: src}
 		if o, err = s.create(p); err != nil {
@@ -103,29 +101,28 @@ func (a *Array) Send(ctx context.Context, to *net.UnixConn) error {
 	return s.handOver(ctx, to, o, v)
 }
 
-// checkStream refuses sockets that keep the bounds of messages: what is not read of one is lost
-// there.
+// checkStream returns an error for datagram sockets, which lose the rest of a message that is read
+// in parts.
 func checkStream(c *net.UnixConn) error {
 	if c == nil {
-		return errors.New("a nil *net.UnixConn is no socket")
+		return errors.New("nil *net.UnixConn")
 	}
 	if kind := c.LocalAddr().Network(); kind != "unix" {
-		return fmt.Errorf("arrays are handed over through a unix stream socket (network unix), not through %s",
-			kind)
+		return fmt.Errorf("socket of network %s, want unix", kind)
 	}
 	return nil
 }
 
-// handOver sends a sealed object of its own file.
+// handOver sends a sealed object that has a file of its own.
 func (s *Pool) handOver(ctx context.Context, to *net.UnixConn, o *object, v view) (err error) {
 	s.reg.mu.Lock()
 	switch {
 	case s.reg.closed || o.dead:
 		s.reg.mu.Unlock()
-		return fmt.Errorf("%w: the array", ErrClosed)
+		return errArrayClosed
 	case o.seg.handed:
 		s.reg.mu.Unlock()
-		return errors.New("the array is being handed over, or was: its receiver hands it on")
+		return errors.New("array was handed over before")
 	}
 	o.seg.handed = true
 	s.reg.retain(o) // its descriptor stays until it is sent
@@ -138,8 +135,8 @@ func (s *Pool) handOver(ctx context.Context, to *net.UnixConn, o *object, v view
 		}
 		err = errors.Join(err, s.release(o))
 	}()
-	// From here on nobody believes the state: the receiver can't write it.
-	if o.state.Load() == stateSealed { // else it came by Receive, and can't be written here
+	// Readers ignore the state from here on, since the receiver cannot write it.
+	if o.state.Load() == stateSealed { // else it was received, and cannot be written here
 		o.state.CompareAndSwap(stateSealed, stateHanded)
 	}
 	fault.Point("shm.handing")
@@ -149,11 +146,10 @@ func (s *Pool) handOver(ctx context.Context, to *net.UnixConn, o *object, v view
 		if err != nil {
 			return err
 		}
-		// The lock of a description of its own is on its way with it, and keeps the file from being
-		// swept.
+		// A lock of its own travels with the descriptor and keeps the file from being swept.
 		hold, err := d.LockShared(fileName(o.addr.id), false)
 		if err != nil {
-			return fmt.Errorf("handing over: %w", err)
+			return fmt.Errorf("sending array: %w", err)
 		}
 		fd = hold.Fd()
 		defer unix.Close(fd) // a Release would end the lock
@@ -179,7 +175,7 @@ func sendMessage(ctx context.Context, to *net.UnixConn, h Handle, fd int) (err e
 	b = append(b, h...)
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("handing over: %w", err)
+			err = fmt.Errorf("sending array: %w", err)
 		}
 	}()
 	end, err := within(ctx, to.SetWriteDeadline)
@@ -194,7 +190,7 @@ func sendMessage(ctx context.Context, to *net.UnixConn, h Handle, fd int) (err e
 	return err
 }
 
-// within lets the end of ctx interrupt what a socket does. end returns the error of that, or ctx's.
+// within interrupts a socket's operation at the end of ctx. end replaces its error by that of ctx.
 func within(ctx context.Context, deadline func(time.Time) error) (end func(error) error, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -217,11 +213,11 @@ func within(ctx context.Context, deadline func(time.Time) error) (end func(error
 	}, nil
 }
 
-// Receive takes the next array that another process hands over by Send at the other end of a unix
-// stream socket. The array is this process's from then on, for reading: its handles lead here, and
-// its Close frees it. Where the other end was closed, or its process ended, before it sent an
-// array, the error wraps io.EOF. What comes is checked as by Attach. After an error, or the end of
-// ctx, the socket is of no more use.
+// Receive returns the next array that another process hands over by Send at the other end of a unix
+// stream socket. This process owns it from then on, for reading: its handles lead here, and its
+// Close frees it. If the other end was closed, or its process ended, before it sent an array, the
+// error wraps io.EOF. The message may be hostile, as for Attach. After an error, or the end of ctx,
+// the socket cannot be used again.
 func (c *Scope) Receive(ctx context.Context, from *net.UnixConn) (*Array, error) {
 	if err := c.checkOpen(); err != nil {
 		return nil, err
@@ -231,21 +227,21 @@ func (c *Scope) Receive(ctx context.Context, from *net.UnixConn) (*Array, error)
 	}
 	text, fd, err := receiveMessage(ctx, from)
 	if err != nil {
-		return nil, fmt.Errorf("receiving an array: %w", err)
+		return nil, fmt.Errorf("receiving array: %w", err)
 	}
 	if fd < 0 {
-		return c.Attach(text, ReadOnly, nil)
+		return c.Attach(text, ReadOnly)
 	}
 	fault.Point("shm.receiving")
-	o, v, err := c.sharer.takeOver(text, fd)
+	o, v, err := c.pool.takeOver(text, fd)
 	if err != nil {
 		return nil, err
 	}
 	fault.Point("shm.received")
-	return c.array(o, v, ReadOnly)
+	return c.add(o, v, ReadOnly)
 }
 
-// receiveMessage reads one message; fd is -1 where none came.
+// receiveMessage reads one message; fd is -1 if it has no descriptor.
 func receiveMessage(ctx context.Context, from *net.UnixConn) (text Handle, fd int, err error) {
 	end, err := within(ctx, from.SetReadDeadline)
 	if err != nil {
@@ -273,7 +269,7 @@ func receiveMessage(ctx context.Context, from *net.UnixConn) (text Handle, fd in
 	case n == 0:
 		return "", -1, io.EOF
 	case flags&unix.MSG_CTRUNC != 0:
-		return "", -1, fmt.Errorf("%w: too many descriptors are open (ulimit -n)", ErrNoRoom)
+		return "", -1, fmt.Errorf("%w: too many open descriptors", ErrNoSpace)
 	}
 	if _, err := io.ReadFull(from, head[n:]); err != nil {
 		return "", -1, unexpected(err)
@@ -284,7 +280,7 @@ func receiveMessage(ctx context.Context, from *net.UnixConn) (text Handle, fd in
 	}
 	if string(head[:7]) != handMagic || head[7] != handDescriptor && head[7] != handHandle || size > maxHandle ||
 		len(fds) != want {
-		return "", -1, fmt.Errorf("%w: what came is no array that was handed over: %.20q with %d descriptors",
+		return "", -1, fmt.Errorf("%w: message %.20q with %d descriptors",
 			ErrHandle, head, len(fds))
 	}
 	b := make([]byte, size)
@@ -313,8 +309,7 @@ func descriptorsIn(rights []byte) (fds []int, err error) {
 	return fds, err
 }
 
-// takeOver makes the object of a descriptor that another process handed over, which it takes or
-// closes.
+// takeOver returns the object of a descriptor that another process handed over. It owns fd.
 func (s *Pool) takeOver(text Handle, fd int) (_ *object, _ view, err error) {
 	keep := false
 	defer func() {
@@ -327,8 +322,7 @@ func (s *Pool) takeOver(text Handle, fd int) (_ *object, _ view, err error) {
 		return nil, view{}, err
 	}
 	if h.boot != s.boot {
-		return nil, view{}, fmt.Errorf("%w: it was made on another machine, or before the last boot: %.80q", ErrForeign,
-			string(text))
+		return nil, view{}, bootError(text)
 	}
 	var seg *segment
 	switch {
@@ -337,7 +331,7 @@ func (s *Pool) takeOver(text Handle, fd int) (_ *object, _ view, err error) {
 	case h.kind == kindFile:
 		seg, err = s.takeNamed(fd, &h)
 	default:
-		err = handleError(text, errors.New("such arrays are not handed over by their descriptors"))
+		err = handleError(text, errors.New("arrays of this kind have no descriptor"))
 	}
 	if err != nil {
 		return nil, view{}, err
@@ -354,7 +348,7 @@ func (s *Pool) takeOver(text Handle, fd int) (_ *object, _ view, err error) {
 		err = s.register(o)
 	}
 	if err != nil {
-		seg.own = false // nobody's to remove
+		seg.own = false // the file is not ours to remove
 		return nil, view{}, errors.Join(err, seg.close())
 	}
 	if h.kind == kindMemfd {
@@ -365,17 +359,17 @@ func (s *Pool) takeOver(text Handle, fd int) (_ *object, _ view, err error) {
 	return o, h.view, nil
 }
 
-// takeMemfd maps a memfd that nobody can write to any more.
+// takeMemfd maps a sealed memfd.
 func takeMemfd(fd int, h *handle) (*segment, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return nil, fmt.Errorf("receiving an array: %w", err)
+		return nil, fmt.Errorf("receiving array: %w", err)
 	}
 	if int(st.Uid) != os.Geteuid() {
-		return nil, fmt.Errorf("%w: the file belongs to user %d", ErrForeign, st.Uid)
+		return nil, fmt.Errorf("%w: file of user %d", ErrForeign, st.Uid)
 	}
 	if !sealedMemfd(fd) {
-		return nil, fmt.Errorf("%w: the descriptor that came is of no sealed memory", ErrHandle)
+		return nil, fmt.Errorf("%w: descriptor is not of sealed memory", ErrHandle)
 	}
 	if _, err := readTag(fd, st.Size, kindWhole, h); err != nil {
 		return nil, err
@@ -383,7 +377,7 @@ func takeMemfd(fd int, h *handle) (*segment, error) {
 	return mapFD(fd, st.Size, ReadOnly)
 }
 
-// takeNamed maps a named array, which must have its name in this process's folder.
+// takeNamed maps a named array, whose name must be in this process's directory.
 func (s *Pool) takeNamed(fd int, h *handle) (*segment, error) {
 	d, err := s.dir(h.root)
 	if err != nil {
@@ -391,16 +385,16 @@ func (s *Pool) takeNamed(fd int, h *handle) (*segment, error) {
 	}
 	hold, err := d.LockShared(fileName(h.id), false)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: there is no %s: name the same folder in %s, or %s, for both processes", ErrStale,
+		return nil, fmt.Errorf("%w: %s does not exist; %s and %s must be the same in both processes", ErrStale,
 			d.FilePath(fileName(h.id)), lockfile.RootVariable, tempVariable)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("receiving an array: %w", err)
+		return nil, fmt.Errorf("receiving array: %w", err)
 	}
 	var came, found unix.Stat_t
 	err = errors.Join(unix.Fstat(fd, &came), unix.Fstat(hold.Fd(), &found))
 	if err == nil && (came.Dev != found.Dev || came.Ino != found.Ino) {
-		err = fmt.Errorf("%w: the descriptor that came is another file than %s", ErrHandle, d.FilePath(fileName(h.id)))
+		err = fmt.Errorf("%w: descriptor is of another file than %s", ErrHandle, d.FilePath(fileName(h.id)))
 	}
 	var t tag
 	if err == nil {
@@ -411,7 +405,7 @@ func (s *Pool) takeNamed(fd int, h *handle) (*segment, error) {
 	}
 	m, err := hold.MapAs(int(t.size), protRead, mapShared)
 	if err != nil {
-		return nil, fmt.Errorf("receiving an array: %w", noRoomIf(err))
+		return nil, fmt.Errorf("receiving array: %w", wrapNoSpace(err))
 	}
 	seg := &segment{mem: m.Data, fd: -1}
 	seg.state = stateOf(seg.mem[t.size-pageSize:])

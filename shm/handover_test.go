@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,11 +32,7 @@ func init() {
 // childHandOver is a worker that makes an array, hands it over through the socket of that name, and
 // exits at once.
 func childHandOver(args []string) error {
-	place, err := ParsePlace(args[1])
-	if err != nil {
-		return err
-	}
-	s, err := Open(&Options{Place: place})
+	s, err := Open(&Options{Place: Place(slices.Index(placeNames[:], args[1]))})
 	if err != nil {
 		return err
 	}
@@ -168,7 +165,7 @@ func TestAnArrayOfAWorkerOutlivesItWhenItWasHandedOver(t *testing.T) {
 			path, _, err := a.File()
 			check(t, err)
 			check(t, a.Close())
-			if _, err := newSharer(t, nil).Attach(h, ReadOnly, nil); !errors.Is(err, ErrStale) {
+			if _, err := newSharer(t, nil).Attach(h, ReadOnly); !errors.Is(err, ErrStale) {
 				t.Errorf("%q: after its Close: %v", point, err)
 			}
 			if place != Memfd {
@@ -268,7 +265,7 @@ func TestEveryKindOfArrayIsHandedOverAsItIs(t *testing.T) {
 	whole := must(s.Put(matrix, 300, 200))(t)
 	open := must(s.New(ndarray.Int16, 100_000))(t)
 	must(Slice[int16](open))(t)[7] = 7
-	private := must(s.Attach(must(must(s.Put(matrix, 100, 600))(t).Handle())(t), CopyOnWrite, nil))(t)
+	private := must(s.Attach(must(must(s.Put(matrix, 100, 600))(t).Handle())(t), CopyOnWrite))(t)
 	must(Slice[float32](private))(t)[3] = -1
 	for what, a := range map[string]*Array{
 		"small":    must(s.Put([]byte{1, 2, 3}))(t),
@@ -276,7 +273,7 @@ func TestEveryKindOfArrayIsHandedOverAsItIs(t *testing.T) {
 		"open":     open,
 		"a view":   must(whole.Sub(4*(200*300-1), []int{150, 100}, []int{-1600, -8}))(t),
 		"a copy":   private,
-		"inline":   must(s.Attach(must(s.Pack([]int32{4, 5}))(t), ReadOnly, nil))(t),
+		"inline":   must(s.Attach(must(s.Pack([]int32{4, 5}))(t), ReadOnly))(t),
 		"received": must(r.Put(matrix[:50_000]))(t), // and back to its maker
 	} {
 		want, shape := a.digest(), fmt.Sprint(a.Shape(), a.Elem())
@@ -306,7 +303,7 @@ func TestAnAttachedArrayIsSentAsItsHandle(t *testing.T) {
 	maker, worker := newSharer(t, nil), newSharer(t, nil)
 	from, to := pair(t)
 	a := must(maker.Put(numbers(handedBytes, 1)))(t)
-	b := must(worker.Attach(must(a.Handle())(t), ReadOnly, nil))(t)
+	b := must(worker.Attach(must(a.Handle())(t), ReadOnly))(t)
 	check(t, b.Send(t.Context(), from))
 	check(t, b.Close())
 	c := must(maker.Receive(t.Context(), to))(t)
@@ -321,8 +318,8 @@ func TestHandlesOfTheSenderAndOfTheReceiverLeadToTheSameArray(t *testing.T) {
 		from, to := pair(t)
 		a := must(s.Put(numbers(handedBytes, 1)))(t)
 		old := must(a.Handle())(t)
-		early := must(r.Attach(old, ReadOnly, nil))(t) // the receiver knows it already
-		kept := must(third.Attach(old, ReadOnly, nil))(t)
+		early := must(r.Attach(old, ReadOnly))(t) // the receiver knows it already
+		kept := must(third.Attach(old, ReadOnly))(t)
 		check(t, a.Send(t.Context(), from))
 		if err := a.Send(t.Context(), from); err == nil {
 			t.Error("it was handed over twice")
@@ -331,7 +328,7 @@ func TestHandlesOfTheSenderAndOfTheReceiverLeadToTheSameArray(t *testing.T) {
 		h := must(b.Handle())(t)
 		for _, h := range []Handle{old, h} {
 			for _, at := range []*Pool{r, third, newSharer(t, nil)} {
-				c := must(at.Attach(h, ReadOnly, nil))(t)
+				c := must(at.Attach(h, ReadOnly))(t)
 				if c.digest() != a.digest() {
 					t.Error("another array")
 				}
@@ -341,9 +338,9 @@ func TestHandlesOfTheSenderAndOfTheReceiverLeadToTheSameArray(t *testing.T) {
 		check(t, a.Close())
 		want := early.digest()
 		for _, at := range []*Pool{third, newSharer(t, nil)} {
-			c := must(at.Attach(h, ReadOnly, nil))(t)
+			c := must(at.Attach(h, ReadOnly))(t)
 			check(t, c.Close())
-			if _, err := at.Attach(old, ReadOnly, nil); place == Memfd && !errors.Is(err, ErrStale) {
+			if _, err := at.Attach(old, ReadOnly); place == Memfd && !errors.Is(err, ErrStale) {
 				t.Errorf("the sender's handle after its Close: %v", err)
 			}
 		}
@@ -354,7 +351,7 @@ func TestHandlesOfTheSenderAndOfTheReceiverLeadToTheSameArray(t *testing.T) {
 		}
 		for _, at := range []*Pool{r, third, newSharer(t, nil)} {
 			for _, h := range []Handle{old, h} {
-				if _, err := at.Attach(h, ReadOnly, nil); !errors.Is(err, ErrStale) {
+				if _, err := at.Attach(h, ReadOnly); !errors.Is(err, ErrStale) {
 					t.Errorf("after the receiver's Close: %v", err)
 				}
 			}
@@ -372,7 +369,7 @@ func TestAnArrayWithWritersIsNotHandedOver(t *testing.T) {
 	s, other := newSharer(t, nil), newSharer(t, nil)
 	from, to := pair(t)
 	a := must(s.New(ndarray.Uint8, handedBytes))(t)
-	w := must(other.Attach(must(a.Handle())(t), ReadWrite, nil))(t)
+	w := must(other.Attach(must(a.Handle())(t), ReadWrite))(t)
 	if err := a.Send(t.Context(), from); !errors.Is(err, ErrWriters) {
 		t.Errorf("%v", err)
 	}

@@ -130,7 +130,7 @@ func childDigests(args []string) error {
 	defer s.Close()
 	var out bytes.Buffer
 	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
-		a, err := s.Attach(Handle(line), Mode(args[2]), nil)
+		a, err := s.Attach(Handle(line), Mode(args[2]))
 		if err != nil {
 			fmt.Fprintf(&out, "%v\n", err)
 			continue
@@ -167,7 +167,7 @@ func childWait(args []string) error {
 		return err
 	}
 	defer s.Close()
-	a, err := s.Attach(Handle(args[0]), Mode(args[1]), nil)
+	a, err := s.Attach(Handle(args[0]), Mode(args[1]))
 	if err != nil {
 		return err
 	}

@@ -45,10 +45,10 @@ func TestHandlesThatAreForgedStaleOrForeignAreRefused(t *testing.T) {
 	tiny := must(unix.MemfdCreate(memfdName, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING))(t)
 	defer unix.Close(tiny)
 	check(t, addSeals(tiny, sealsOpen))
-	// A link and a folder where a named array should be.
-	var linkID, folderID ident = newIdent(), newIdent()
-	check(t, os.Symlink("/etc/passwd", filepath.Join(run, folder, fileName(linkID))))
-	check(t, os.Mkdir(filepath.Join(run, folder, fileName(folderID)), 0o700))
+	// A link and a arraysDir where a named array should be.
+	var linkID, dirID ident = newIdent(), newIdent()
+	check(t, os.Symlink("/etc/passwd", filepath.Join(run, arraysDir, fileName(linkID))))
+	check(t, os.Mkdir(filepath.Join(run, arraysDir, fileName(dirID)), 0o700))
 
 	h, hs, hf := parse(a), parse(small), parse(file)
 	good, goodSmall, goodFile := h.text(), hs.text(), hf.text()
@@ -88,22 +88,22 @@ func TestHandlesThatAreForgedStaleOrForeignAreRefused(t *testing.T) {
 		"a named one elsewhere":   {edit(hf, func(h *handle) { h.root = rootTemp }), ErrStale},
 		"a named one that's long": {edit(hf, func(h *handle) { h.size += pageSize }), ErrHandle},
 		"a link":                  {edit(hf, func(h *handle) { h.id = linkID }), ErrForeign},
-		"a folder":                {edit(hf, func(h *handle) { h.id = folderID }), ErrForeign},
+		"a arraysDir":             {edit(hf, func(h *handle) { h.id = dirID }), ErrForeign},
 		"a named memfd":           {edit(h, func(h *handle) { h.kind, h.root = kindFile, rootRun }), ErrStale},
-		"a user's file":           {edit(h, func(h *handle) { h.kind, h.path = kindUser, "/etc/passwd" }), ErrRoot},
+		"a user's file":           {edit(h, func(h *handle) { h.kind, h.path = kindUser, "/etc/passwd" }), ErrOutsideRoots},
 	}
 	// From a process that knows the arrays and from one that doesn't.
 	other := newSharer(t, nil)
 	for _, h := range []Handle{good, goodSmall, goodFile} {
-		must(other.Attach(h, ReadOnly, nil))(t)
+		must(other.Attach(h, ReadOnly))(t)
 	}
-	check(t, must(newSharer(t, nil).Attach(good, ReadOnly, nil))(t).Close())
+	check(t, must(newSharer(t, nil).Attach(good, ReadOnly))(t).Close())
 	maps := mappings(t)
 	for name, c := range cases {
 		fresh := must(Open(nil))(t)
 		for i, from := range []*Pool{s, other, fresh} {
 			for _, mode := range []Mode{ReadOnly, ReadWrite, CopyOnWrite} {
-				_, err := from.Attach(c.h, mode, nil)
+				_, err := from.Attach(c.h, mode)
 				known := mode == ReadOnly && i < 2 && errors.Is(err, ErrHandle) // it is compared with what is mapped
 				sealed := mode == ReadWrite && errors.Is(err, ErrSealed)
 				if err == nil || c.want != nil && !errors.Is(err, c.want) && !known && !sealed {
@@ -114,12 +114,12 @@ func TestHandlesThatAreForgedStaleOrForeignAreRefused(t *testing.T) {
 		check(t, fresh.Close())
 	}
 	fresh := must(Open(nil))(t)
-	_, _ = fresh.Attach(cases["a link"].h, ReadOnly, nil)
-	_, _ = fresh.Attach(cases["a named one elsewhere"].h, ReadOnly, nil)
+	_, _ = fresh.Attach(cases["a link"].h, ReadOnly)
+	_, _ = fresh.Attach(cases["a named one elsewhere"].h, ReadOnly)
 	before := descriptors(t)
 	for _, c := range cases {
-		_, _ = fresh.Attach(c.h, ReadOnly, nil)
-		_, _ = fresh.Attach(c.h, CopyOnWrite, nil)
+		_, _ = fresh.Attach(c.h, ReadOnly)
+		_, _ = fresh.Attach(c.h, CopyOnWrite)
 	}
 	if n := descriptors(t) - before; n != 0 {
 		t.Errorf("%d descriptors leaked", n)
@@ -129,7 +129,7 @@ func TestHandlesThatAreForgedStaleOrForeignAreRefused(t *testing.T) {
 		t.Errorf("%d mappings leaked", n)
 	}
 	for _, h := range []Handle{good, goodSmall, goodFile} {
-		check(t, must(other.Attach(h, ReadOnly, nil))(t).Close())
+		check(t, must(other.Attach(h, ReadOnly))(t).Close())
 	}
 }
 
@@ -159,7 +159,7 @@ func TestATagThatItsMakerChangedLeadsNowhere(t *testing.T) {
 		"no entry":                func(g *tag) { g.kind = kindWhole },
 	} {
 		known := newSharer(t, nil)
-		must(known.Attach(must(first.Handle())(t), ReadOnly, nil))(t)
+		must(known.Attach(must(first.Handle())(t), ReadOnly))(t)
 		a := must(s.Put(numbers(100, 2)))(t)
 		g := must(parseTag(a.obj.bytes()))(t)
 		change(&g)
@@ -169,7 +169,7 @@ func TestATagThatItsMakerChangedLeadsNowhere(t *testing.T) {
 		for from, other := range map[string]*Pool{"one that knows the arena": known,
 			"one that does not": newSharer(t, nil)} {
 			for _, mode := range []Mode{ReadOnly, CopyOnWrite} {
-				b, err := other.Attach(h.text(), mode, nil)
+				b, err := other.Attach(h.text(), mode)
 				if name == "nothing" {
 					if check(t, err); b.digest() != a.digest() {
 						t.Error("it arrived wrong")
@@ -197,13 +197,13 @@ func TestANamedArrayThatIsHeldIsNotCalledGone(t *testing.T) {
 	a := must(s.Put(numbers(1<<17, 1)))(t)
 	h := must(parseHandle(must(a.Handle())(t)))(t)
 	h.id = newIdent()
-	name := filepath.Join(run, folder, fileName(h.id))
+	name := filepath.Join(run, arraysDir, fileName(h.id))
 	check(t, os.WriteFile(name, nil, 0o600))
 	f := must(os.Open(name))(t)
 	defer f.Close()
 	check(t, flock(int(f.Fd()), unix.LOCK_EX))
-	_, err := s.Attach(h.text(), ReadOnly, nil)
-	if !errors.Is(err, lockfile.ErrLocked) || errors.Is(err, ErrStale) || !strings.Contains(err.Error(), "try again") {
+	_, err := s.Attach(h.text(), ReadOnly)
+	if !errors.Is(err, lockfile.ErrLocked) || errors.Is(err, ErrStale) {
 		t.Error(err)
 	}
 }
@@ -236,7 +236,7 @@ func TestRandomChangesOfAHandleNeverHarm(t *testing.T) {
 				b = append(b[:i], append([]byte{letters[r.IntN(len(letters))]}, b[i:]...)...)
 			}
 		}
-		a, err := other.Attach(Handle(b), ReadOnly, nil)
+		a, err := other.Attach(Handle(b), ReadOnly)
 		if err != nil {
 			continue
 		}
@@ -257,11 +257,11 @@ func TestAnotherUsersFilesAreNeitherFollowedNorTouched(t *testing.T) {
 	h := must(parseHandle(must(a.Handle())(t)))(t)
 	// Another user's file under a name that is asked for.
 	h.id = newIdent()
-	name := filepath.Join(run, folder, fileName(h.id))
-	content := must(os.ReadFile(filepath.Join(run, folder, fileName(a.obj.addr.id))))(t)
+	name := filepath.Join(run, arraysDir, fileName(h.id))
+	content := must(os.ReadFile(filepath.Join(run, arraysDir, fileName(a.obj.addr.id))))(t)
 	check(t, os.WriteFile(name, content, 0o666))
 	check(t, os.Chown(name, 12345, 12345))
-	if _, err := s.Attach(h.text(), ReadOnly, nil); !errors.Is(err, ErrForeign) {
+	if _, err := s.Attach(h.text(), ReadOnly); !errors.Is(err, ErrForeign) {
 		t.Errorf("attached: %v", err)
 	}
 	if removed := must(GC(nil))(t); len(removed) != 0 {
@@ -276,10 +276,10 @@ func TestAnotherUsersFilesAreNeitherFollowedNorTouched(t *testing.T) {
 	check(t, addSeals(fd, sealsOpen))
 	check(t, unix.Fchown(fd, 12345, 12345))
 	m := handle{kind: kindMemfd, boot: h.boot, id: a.obj.addr.id, size: h.size, view: h.view, pid: os.Getpid(), fd: fd}
-	if _, err := newSharer(t, nil).Attach(m.text(), ReadOnly, nil); !errors.Is(err, ErrForeign) {
+	if _, err := newSharer(t, nil).Attach(m.text(), ReadOnly); !errors.Is(err, ErrForeign) {
 		t.Errorf("attached: %v", err)
 	}
-	// A folder of another user, or open to others.
+	// A arraysDir of another user, or open to others.
 	for _, spoil := range []func(dir string) error{
 		func(dir string) error { return os.Chown(dir, 12345, 12345) },
 		func(dir string) error { return os.Chmod(dir, 0o755) },
@@ -310,7 +310,7 @@ func TestModesOfFilesKeepOthersOut(t *testing.T) {
 			}
 		}
 	}
-	for _, dir := range []string{run, filepath.Join(run, folder),
+	for _, dir := range []string{run, filepath.Join(run, arraysDir),
 		filepath.Join(temp, fmt.Sprintf("leat-%d", os.Geteuid()))} {
 		if m := must(os.Stat(dir))(t).Mode().Perm(); m != 0o700 {
 			t.Errorf("%s: mode %o", dir, m)

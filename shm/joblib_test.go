@@ -63,7 +63,7 @@ func TestNegativeStridesReadTheirOwnMemory(t *testing.T) {
 }
 
 func TestAnArrayChangedInPlaceArrivesChanged(t *testing.T) {
-	for _, o := range []*Options{{}, {Dedupe: true}, {Place: Named}} {
+	for _, o := range []*Options{{}, {Place: Named}} {
 		isolate(t)
 		s := newSharer(t, o)
 		src := ndarray.FromSlice(numbers(2<<20, 1), 2<<20)
@@ -76,34 +76,32 @@ func TestAnArrayChangedInPlaceArrivesChanged(t *testing.T) {
 	}
 }
 
-func TestArraysAreFreedWithinALongerScope(t *testing.T) {
+func TestScopeFreesArraysOfOneCall(t *testing.T) {
 	isolate(t)
 	s := newSharer(t, &Options{RecycleBytes: -1})
-	whole := must(s.Scope())(t)
 	before := memfds(t)
 	for range 20 {
-		call := must(whole.Scope())(t)
+		call := must(s.Scope())(t)
 		must(call.Pack(numbers(2<<20, 1)))(t)
 		check(t, call.Close())
 	}
 	if n := memfds(t) - before; n != 0 {
-		t.Errorf("%d arrays are left while the outer scope is open", n)
+		t.Errorf("%d arrays are left while the pool is open", n)
 	}
 }
 
 func TestSeparateCallsShareOneCopyOfAnArray(t *testing.T) {
 	s := newSharer(t, nil)
-	whole := must(s.Scope())(t)
-	a := must(whole.Put(numbers(2<<20, 1)))(t)
+	a := must(s.Put(numbers(2<<20, 1)))(t)
 	first := must(a.Handle())(t)
 	for range 3 {
-		call := must(whole.Scope())(t)
+		call := must(s.Scope())(t)
 		if h := must(call.Pack(a))(t); h != first {
 			t.Error("the array was copied again")
 		}
 		check(t, call.Close())
 	}
-	check(t, must(newSharer(t, nil).Attach(first, ReadOnly, nil))(t).Close())
+	check(t, must(newSharer(t, nil).Attach(first, ReadOnly))(t).Close())
 }
 
 func TestTheModeDoesNotDependOnTheSize(t *testing.T) {
@@ -111,7 +109,7 @@ func TestTheModeDoesNotDependOnTheSize(t *testing.T) {
 	for _, mode := range []Mode{ReadOnly, ReadWrite, CopyOnWrite} {
 		var outcomes []string
 		for _, n := range []int{10, 2 << 20} {
-			a, err := other.Attach(must(s.Pack(numbers(n, 1)))(t), mode, nil)
+			a, err := other.Attach(must(s.Pack(numbers(n, 1)))(t), mode)
 			if err != nil {
 				outcomes = append(outcomes, err.Error())
 				continue

@@ -50,14 +50,14 @@ func childBusy([]string) error {
 				if err != nil {
 					return err
 				}
-				w, err := other.Attach(h, ReadWrite, nil)
+				w, err := other.Attach(h, ReadWrite)
 				if err != nil {
 					return err
 				}
 				if err := errors.Join(w.Close(), a.Seal()); err != nil {
 					return err
 				}
-				if _, err := other.Attach(h, ReadOnly, nil); err != nil {
+				if _, err := other.Attach(h, ReadOnly); err != nil {
 					return err
 				}
 				if i%2 == 0 {
@@ -162,10 +162,10 @@ func childPair(args []string) error {
 		return err
 	}
 	if args[0] != "" {
-		if _, err := s.Attach(Handle(args[0]), ReadOnly, nil); err != nil {
+		if _, err := s.Attach(Handle(args[0]), ReadOnly); err != nil {
 			return err
 		}
-		if _, err := named.Attach(Handle(args[1]), ReadOnly, nil); err != nil {
+		if _, err := named.Attach(Handle(args[1]), ReadOnly); err != nil {
 			return err
 		}
 	}
@@ -273,7 +273,7 @@ func TestMakingNamedArraysSweepsWhatOthersLeft(t *testing.T) {
 	}
 }
 
-func TestListTellsWhatThereIsAndWhoHasIt(t *testing.T) {
+func TestList(t *testing.T) {
 	isolate(t)
 	find := func(name string) (found []Info) {
 		for _, info := range must(List(nil))(t) {

@@ -57,7 +57,7 @@ func TestAFullSharedMemoryIsAnErrorAndNeverASignal(t *testing.T) {
 					a, err = s.New(ndarray.Uint8, step)
 				}
 				if err != nil {
-					if !errors.Is(err, ErrNoRoom) || !strings.Contains(err.Error(), dir) {
+					if !errors.Is(err, ErrNoSpace) || !strings.Contains(err.Error(), dir) {
 						t.Fatalf("%v", err)
 					}
 					break
@@ -83,7 +83,7 @@ func TestAFullSharedMemoryIsAnErrorAndNeverASignal(t *testing.T) {
 			}
 		}
 	}
-	// One write after the other fails for want of room that was there when it was looked at.
+	// The writes fail one after the other, as if space was gone since the check.
 	for n := 1; n < 6; n++ {
 		count := 0
 		fault.Set(func(point string) error {
@@ -103,7 +103,7 @@ func TestAFullSharedMemoryIsAnErrorAndNeverASignal(t *testing.T) {
 			}
 			continue
 		}
-		if !errors.Is(err, ErrNoRoom) {
+		if !errors.Is(err, ErrNoSpace) {
 			t.Error(err)
 		}
 		if free() != empty {
@@ -112,9 +112,9 @@ func TestAFullSharedMemoryIsAnErrorAndNeverASignal(t *testing.T) {
 	}
 }
 
-func TestWithoutRoomInMemoryTheDiskIsUsed(t *testing.T) {
+func TestDiskIsUsedWithoutMemory(t *testing.T) {
 	_, temp := isolate(t)
-	noRoom(t)
+	noMemory(t)
 	// The named place would be next, but is in memory too.
 	shm, err := os.MkdirTemp("/dev/shm", "leat-test-")
 	check(t, err)
@@ -133,27 +133,27 @@ func TestWithoutRoomInMemoryTheDiskIsUsed(t *testing.T) {
 	for _, place := range []Place{Memfd, Named} {
 		forced := newSharer(t, &Options{Place: place})
 		for _, n := range []int{1, 1 << 20} {
-			if _, err := forced.Put(numbers(n, 1)); !errors.Is(err, ErrNoRoom) || !strings.Contains(err.Error(),
-				"needed") {
+			if _, err := forced.Put(numbers(n, 1)); !errors.Is(err, ErrNoSpace) || !strings.Contains(err.Error(),
+				"need ") {
 				t.Errorf("%v: %v", place, err)
 			}
 		}
 	}
 	// No disk either.
 	setenv(t, "TMPDIR", shm)
-	if _, err := newSharer(t, nil).Put(numbers(1<<20, 1)); !errors.Is(err, ErrNoRoom) || !strings.Contains(err.Error(),
-		"LEAT_TEMP_FOLDER") {
+	if _, err := newSharer(t, nil).Put(numbers(1<<20, 1)); !errors.Is(err, ErrNoSpace) || !strings.Contains(err.Error(),
+		"is in memory too") {
 		t.Error(err)
 	}
 }
 
-func TestASmallArrayWithoutRoomInMemoryGoesToADiskToo(t *testing.T) {
+func TestDiskIsUsedForSmallArraysWithoutMemory(t *testing.T) {
 	_, temp := isolate(t)
 	shm, err := os.MkdirTemp("/dev/shm", "leat-test-")
 	check(t, err)
 	t.Cleanup(func() { os.RemoveAll(shm) })
 	setenv(t, "LEAT_RUNTIME_DIR", filepath.Join(shm, "run"))
-	noRoom(t)
+	noMemory(t)
 	for _, n := range []int{0, 10, arenaMax} {
 		a := must(newSharer(t, nil).Put(numbers(n, 1)))(t)
 		if path, _, err := a.File(); err != nil || !strings.HasPrefix(path, temp) {
@@ -165,10 +165,10 @@ func TestASmallArrayWithoutRoomInMemoryGoesToADiskToo(t *testing.T) {
 	}
 }
 
-// noRoom has the system say that no memory is free.
-func noRoom(t *testing.T) {
+// noMemory simulates a system without free memory.
+func noMemory(t *testing.T) {
 	fault.Set(func(point string) error {
-		if point == "shm.room" {
+		if point == "shm.memory" {
 			return errors.New("a test")
 		}
 		return nil
@@ -179,17 +179,17 @@ func noRoom(t *testing.T) {
 func TestASmallArrayNeedsThePagesThatItTakesAndNoMore(t *testing.T) {
 	s := newSharer(t, &Options{Place: Memfd})
 	const free = 1 << 20 // less than an arena
-	s.room = roomCache{known: true, at: time.Now().Add(time.Hour), free: free}
+	s.memory = freeMemory{known: true, at: time.Now().Add(time.Hour), bytes: free}
 	must(s.Put(numbers(10, 1)))(t)
-	if took := free - s.room.free; took != 2*pageSize { // the arena's tag, and the entry
+	if took := free - s.memory.bytes; took != 2*pageSize { // the arena's tag, and the entry
 		t.Errorf("the first took %d bytes", took)
 	}
 	must(s.Put(numbers(10, 2)))(t)
-	if took := free - s.room.free; took != 2*pageSize {
+	if took := free - s.memory.bytes; took != 2*pageSize {
 		t.Errorf("the second, in the same page, took some: %d bytes in all", took)
 	}
 	must(s.Put(numbers(pageSize, 3)))(t)
-	if took := free - s.room.free; took != 3*pageSize {
+	if took := free - s.memory.bytes; took != 3*pageSize {
 		t.Errorf("one of another page: %d bytes in all", took)
 	}
 }
@@ -199,10 +199,10 @@ func TestAnArenaInUsedMemoryNeedsWhatIsNotThereYet(t *testing.T) {
 	const kept = 10 << 10 // of an arena
 	whole := must(s.Put(numbers(arenaSize-pageSize, 1)))(t)
 	check(t, whole.Close())
-	if len(s.pool.free) != 1 {
+	if len(s.recycled.free) != 1 {
 		t.Fatal("nothing was kept")
 	}
-	noRoom(t)
+	noMemory(t)
 	a, err := s.Put(numbers(arenaMax, 2)) // all of it is there
 	check(t, err)
 	if s.arena != whole.obj.seg || a.obj.seg != s.arena {
@@ -211,7 +211,7 @@ func TestAnArenaInUsedMemoryNeedsWhatIsNotThereYet(t *testing.T) {
 	// The same of memory of which a part is filled.
 	s.arena.filled = s.arenaAt + kept
 	must(s.Put(numbers(kept/2, 3)))(t)
-	if _, err := s.Put(numbers(arenaMax, 4)); !errors.Is(err, ErrNoRoom) {
+	if _, err := s.Put(numbers(arenaMax, 4)); !errors.Is(err, ErrNoSpace) {
 		t.Errorf("an entry beyond it: %v", err)
 	}
 }
@@ -223,14 +223,14 @@ func TestMemoryThatIsUsedUpMeanwhileIsGivenBack(t *testing.T) {
 	for _, open := range []bool{false, true} {
 		asked := 0
 		fault.Set(func(point string) error {
-			if point == "shm.room" {
+			if point == "shm.memory" {
 				if asked++; asked > 2 {
 					return errors.New("a test")
 				}
 			}
 			return nil
 		})
-		src := make([]byte, 3*roomEvery)
+		src := make([]byte, 3*checkEvery)
 		var err error
 		if open {
 			_, err = s.New(ndarray.Uint8, len(src))
@@ -238,7 +238,7 @@ func TestMemoryThatIsUsedUpMeanwhileIsGivenBack(t *testing.T) {
 			_, err = s.Put(src)
 		}
 		fault.Set(nil)
-		if !errors.Is(err, ErrNoRoom) {
+		if !errors.Is(err, ErrNoSpace) {
 			t.Errorf("%v after %d checks", err, asked)
 		}
 		if n := descriptors(t) - before; n != 0 {
@@ -247,19 +247,19 @@ func TestMemoryThatIsUsedUpMeanwhileIsGivenBack(t *testing.T) {
 	}
 }
 
-func TestRoomThatIsKeptForRecyclingIsGivenUpFirst(t *testing.T) {
+func TestRecycledMemoryIsFreedFirst(t *testing.T) {
 	s := newSharer(t, &Options{Place: Memfd})
 	check(t, must(s.Put(numbers(1<<20, 1)))(t).Close())
-	if len(s.pool.free) != 1 {
+	if len(s.recycled.free) != 1 {
 		t.Fatal("nothing was kept")
 	}
 	if _, err := s.Put(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.reserveMemory(1 << 50); !errors.Is(err, ErrNoRoom) {
+	if err := s.reserveMemory(1 << 50); !errors.Is(err, ErrNoSpace) {
 		t.Error(err)
 	}
-	if len(s.pool.free) != 0 {
+	if len(s.recycled.free) != 0 {
 		t.Error("it is still kept")
 	}
 }
@@ -292,7 +292,7 @@ func childFewDescriptors([]string) error {
 		if err != nil {
 			return err
 		}
-		b, err := other.Attach(h, ReadOnly, nil)
+		b, err := other.Attach(h, ReadOnly)
 		if err != nil {
 			return fmt.Errorf("array %d: %w", i, err)
 		}
@@ -314,14 +314,14 @@ func TestPastHalfOfTheDescriptorsArraysAreNamed(t *testing.T) {
 	if _, output, err := proctest.New("fewDescriptors").Start(t).Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
-	if left := must(os.ReadDir(filepath.Join(run, folder)))(t); len(left) != 0 {
+	if left := must(os.ReadDir(filepath.Join(run, arraysDir)))(t); len(left) != 0 {
 		t.Errorf("%v", left)
 	}
 }
 
 func TestWrongOptionsAreAllNamed(t *testing.T) {
-	_, err := Open(&Options{Place: 9, Reserve: -1, TempFolder: "x", Roots: []string{"/a", "b"}})
-	for _, name := range []string{"Place", "Reserve", "TempFolder", "Roots"} {
+	_, err := Open(&Options{Place: 9, ReserveBytes: -1, TempDir: "x", Roots: []string{"/a", "b"}})
+	for _, name := range []string{"Place", "ReserveBytes", "TempDir", "Roots"} {
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -344,7 +344,7 @@ func TestARelativeFolderInTheEnvironmentIsRefused(t *testing.T) {
 	named("List", err, "LEAT_TEMP_FOLDER")
 	_, err = s.Put([]byte{1}) // it was another when s was opened
 	named("Put", err, "LEAT_TEMP_FOLDER")
-	check(t, must(Open(&Options{TempFolder: t.TempDir()}))(t).Close())
+	check(t, must(Open(&Options{TempDir: t.TempDir()}))(t).Close())
 	setenv(t, "LEAT_TEMP_FOLDER", t.TempDir())
 	setenv(t, "LEAT_RUNTIME_DIR", "here")
 	_, err = List(nil)
@@ -356,15 +356,15 @@ func TestARelativeFolderInTheEnvironmentIsRefused(t *testing.T) {
 	}
 }
 
-// joblib keeps arrays in its temp folder where one is named.
-func TestANamedTempFolderIsUsedWhileMemoryHasSpace(t *testing.T) {
+// joblib keeps arrays in its temp_folder if one is given.
+func TestTempDirIsUsedWhileMemoryHasSpace(t *testing.T) {
 	isolate(t)
-	folder := t.TempDir()
-	byOption := newSharer(t, &Options{TempFolder: folder})
-	setenv(t, "LEAT_TEMP_FOLDER", folder)
+	dir := t.TempDir()
+	byOption := newSharer(t, &Options{TempDir: dir})
+	setenv(t, "LEAT_TEMP_FOLDER", dir)
 	byVariable, memory := newSharer(t, nil), newSharer(t, &Options{Place: Memfd})
 	for _, n := range []int{10, 1 << 20} {
-		for s, want := range map[*Pool]string{byOption: folder, byVariable: folder, memory: "/proc/"} {
+		for s, want := range map[*Pool]string{byOption: dir, byVariable: dir, memory: "/proc/"} {
 			a := must(s.Put(numbers(n, 1)))(t)
 			if path, _, err := a.File(); err != nil || !strings.HasPrefix(path, want) {
 				t.Errorf("%d bytes lie in %s, not in %s, %v", n, path, want, err)
@@ -374,9 +374,9 @@ func TestANamedTempFolderIsUsedWhileMemoryHasSpace(t *testing.T) {
 			}
 		}
 	}
-	missing := filepath.Join(folder, "no", "such")
-	if _, err := newSharer(t, &Options{TempFolder: missing}).Put(numbers(10, 1)); err == nil ||
+	missing := filepath.Join(dir, "no", "such")
+	if _, err := newSharer(t, &Options{TempDir: missing}).Put(numbers(10, 1)); err == nil ||
 		!strings.Contains(err.Error(), missing) {
-		t.Errorf("a folder that is not there: %v", err)
+		t.Errorf("a missing directory: %v", err)
 	}
 }

@@ -15,9 +15,8 @@ import (
 	"leat/internal/procfile"
 )
 
-// listProcesses adds to the list the memfds of this user's processes, and to each entry who has it
-// mapped. What ends or changes meanwhile is passed over, and so are processes that may not be
-// looked at.
+// listProcesses adds the memfds of this user's processes to the list, and to each entry the
+// processes that have it mapped. It skips processes that end meanwhile or may not be inspected.
 func listProcesses(list []Info) ([]Info, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -55,7 +54,7 @@ func listProcesses(list []Info) ([]Info, error) {
 			}
 			info, ok := lookAtMemfd(pid, fd)
 			k := fileID{info.dev, info.ino}
-			// Another process has it open for the moment of attaching only.
+			// Other processes have it open only while they attach it.
 			if _, seen := known[k]; ok && !seen {
 				known[k] = len(list)
 				list = append(list, info)
@@ -95,10 +94,10 @@ func lookAtMemfd(pid, fd int) (Info, bool) {
 	return info, ok
 }
 
-// fileID is what a file is, whatever its names.
+// fileID identifies a file, whatever its names.
 type fileID struct{ dev, ino uint64 }
 
-// mappedFiles lists which files a process has mapped.
+// mappedFiles returns the files that a process has mapped.
 func mappedFiles(pid int) ([]fileID, error) {
 	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/maps")
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
@@ -112,8 +111,8 @@ func mappedFiles(pid int) ([]fileID, error) {
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<16)
 	for lines.Scan() {
-		// begin-end rights offset major:minor inode path. The path says nothing: a file that got
-		// its name after it was mapped stands there as deleted.
+		// start-end rights offset major:minor inode path. The path is useless: a file that got its
+		// name after it was mapped is listed as deleted.
 		fields := strings.Fields(lines.Text())
 		if len(fields) < 6 || fields[4] == "0" {
 			continue

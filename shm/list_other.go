@@ -2,5 +2,5 @@
 
 package shm
 
-// Who has what mapped is not told elsewhere.
+// listProcesses knows no mappings on other systems.
 func listProcesses(list []Info) ([]Info, error) { return list, nil }

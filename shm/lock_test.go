@@ -52,7 +52,7 @@ func TestAnAttachWaitsAMomentForMemoryThatIsHeld(t *testing.T) {
 		done <- unlock(lock)
 	}()
 	other := must(Open(nil))(t)
-	b, err := other.Attach(h, ReadOnly, nil)
+	b, err := other.Attach(h, ReadOnly)
 	check(t, <-done)
 	check(t, err)
 	if b.digest() != a.digest() {
@@ -62,7 +62,7 @@ func TestAnAttachWaitsAMomentForMemoryThatIsHeld(t *testing.T) {
 	// For good, it is another's by now.
 	lock = exclude()
 	start := time.Now()
-	if _, err := newSharer(t, nil).Attach(h, ReadOnly, nil); !errors.Is(err, ErrStale) {
+	if _, err := newSharer(t, nil).Attach(h, ReadOnly); !errors.Is(err, ErrStale) {
 		t.Error(err)
 	}
 	if took := time.Since(start); took < 20*time.Millisecond {

@@ -13,16 +13,14 @@ import (
 
 const (
 	memfdName = "leat-shm"
-	// What every memfd has from its begin: its size never changes, so that no reader ever meets a
-	// signal.
+	// sealsOpen fix the size of every memfd, so that no reader gets a SIGBUS.
 	sealsOpen = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
-	// What one has that only its creator may write. The creator's mapping, made before, goes on
-	// writing.
+	// sealsClosed keep all but the creator from writing. Its mapping, made before, stays writable.
 	sealsClosed = sealsOpen | unix.F_SEAL_FUTURE_WRITE | unix.F_SEAL_SEAL
 )
 
 // createMemfd makes an empty memfd of that size, mapped for writing. limit is the first descriptor
-// that is too many.
+// number that is too high.
 func createMemfd(size int64, limit int) (*segment, error) {
 	if err := fault.Error("shm.memfd"); err != nil {
 		return nil, err
@@ -33,19 +31,18 @@ func createMemfd(size int64, limit int) (*segment, error) {
 		errors.Is(err, unix.EPERM):
 		return nil, fmt.Errorf("%w: %w", errNoMemfd, err)
 	case err != nil:
-		return nil, fmt.Errorf("memfd_create: %w", noRoomIf(err))
+		return nil, fmt.Errorf("memfd_create: %w", wrapNoSpace(err))
 	}
 	seg, err := func() (*segment, error) {
-		// The kernel gives the lowest descriptor that is free, so its number tells how many are
-		// open.
+		// The kernel returns the lowest free descriptor, so its number is that of the open ones.
 		if fd >= limit {
-			return nil, fmt.Errorf("%w: %d descriptors are open, half of what the process may have", errNoMemfd, fd)
+			return nil, fmt.Errorf("%w: %d open descriptors, half of the limit", errNoMemfd, fd)
 		}
 		if err := unix.Fchmod(fd, 0o600); err != nil {
 			return nil, fmt.Errorf("chmod of a memfd: %w", err)
 		}
 		if err := unix.Ftruncate(fd, size); err != nil {
-			return nil, fmt.Errorf("size of a memfd: %w", noRoomIf(err))
+			return nil, fmt.Errorf("size of a memfd: %w", wrapNoSpace(err))
 		}
 		if err := addSeals(fd, sealsOpen); err != nil {
 			return nil, err
@@ -70,7 +67,7 @@ func addSeals(fd, seals int) error {
 	return nil
 }
 
-// seal keeps everyone but its creator from writing to a memfd from now on.
+// seal keeps all but its creator from writing to a memfd.
 func (seg *segment) seal() error {
 	if seg.sealed {
 		return nil
@@ -82,14 +79,14 @@ func (seg *segment) seal() error {
 	return nil
 }
 
-// sealedMemfd reports whether a descriptor is of memory that nobody can write to or cut off from
-// now on.
+// sealedMemfd reports whether a descriptor is of a memfd that can no longer be written or
+// truncated.
 func sealedMemfd(fd int) bool {
 	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
 	return err == nil && seals&sealsClosed == sealsClosed
 }
 
-// leadsTo reports whether a descriptor of a process leads to a file.
+// leadsTo reports whether a descriptor of a process is of the given file.
 func leadsTo(pid, fd int, dev, ino uint64) bool {
 	f, err := procfile.OpenFD(pid, fd)
 	if err != nil {
@@ -99,12 +96,12 @@ func leadsTo(pid, fd int, dev, ino uint64) bool {
 	return uint64(f.Stat.Dev) == dev && f.Stat.Ino == ino
 }
 
-// exclude takes a segment of this process from all readers, or reports that there are some. While
-// the returned descriptor is open nobody gets in.
+// exclude locks a segment of this process exclusively; ok is false if it has readers. While the
+// returned descriptor is open no reader can attach it.
 func (seg *segment) exclude() (fd int, ok bool, err error) {
 	fd, err = procfile.Reopen(seg.fd, unix.O_RDONLY)
 	if err != nil {
-		return -1, false, fmt.Errorf("opening a memfd again: %w", err)
+		return -1, false, fmt.Errorf("reopening a memfd: %w", err)
 	}
 	if err := flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		unix.Close(fd)
@@ -116,9 +113,9 @@ func (seg *segment) exclude() (fd int, ok bool, err error) {
 	return fd, true, nil
 }
 
-// openMemfd opens another process's memfd, holding a shared lock on it, after it made sure that it
-// is one of leat's, of this user's, and can't change its size; for a writer, that it is not sealed.
-// The error wraps ErrStale, ErrForeign or ErrSealed. size is that of the file.
+// openMemfd opens another process's memfd under a shared lock. It must be one of leat's and of this
+// user's, of a fixed size and, for a writer, not sealed; the error wraps ErrStale, ErrForeign or
+// ErrSealed. size is that of the file.
 func openMemfd(pid, fd int, write bool) (got int, size int64, err error) {
 	path := fmt.Sprintf("descriptor %d of process %d", fd, pid)
 	f, err := procfile.OpenFD(pid, fd)
@@ -133,7 +130,7 @@ func openMemfd(pid, fd int, write bool) (got int, size int64, err error) {
 	defer f.Close()
 	st := &f.Stat
 	if !strings.HasPrefix(f.Name, "/memfd:"+memfdName) {
-		return -1, 0, fmt.Errorf("%w: descriptor %d of process %d is another file now", ErrStale, fd, pid)
+		return -1, 0, fmt.Errorf("%w: %s is another file now", ErrStale, path)
 	}
 	flags := unix.O_RDONLY
 	if write {
@@ -150,25 +147,25 @@ func openMemfd(pid, fd int, write bool) (got int, size int64, err error) {
 		}
 	}()
 	fault.Point("shm.opened")
-	// Its maker has it alone while it looks whether the memory is free to be used again; a child
-	// that is being started may keep that up.
+	// Its maker locks it exclusively while it recycles it; a child that is being started may keep
+	// that lock a moment longer.
 	if err := patiently(func() error { return flock(got, unix.LOCK_SH|unix.LOCK_NB) }); errors.Is(err,
 		unix.EWOULDBLOCK) {
-		return -1, 0, fmt.Errorf("%w: its memory is being used again", ErrStale)
+		return -1, 0, fmt.Errorf("%w: memory is being recycled", ErrStale)
 	} else if err != nil {
 		return -1, 0, fmt.Errorf("locking %s: %w", path, err)
 	}
 	if write {
-		// Before the seals are looked at: who seals takes this lock alone, and seals then.
+		// Before the check of the seals, since sealing takes this lock exclusively first.
 		if ok, err := lockWriter(got); err != nil {
 			return -1, 0, err
 		} else if !ok {
-			return -1, 0, fmt.Errorf("%w: the array is being sealed", ErrSealed)
+			return -1, 0, fmt.Errorf("%w: array is being sealed", ErrSealed)
 		}
 	}
 	seals, err := unix.FcntlInt(uintptr(got), unix.F_GET_SEALS, 0)
 	if err != nil || seals&sealsOpen != sealsOpen {
-		return -1, 0, fmt.Errorf("%w: descriptor %d of process %d is another file now", ErrStale, fd, pid)
+		return -1, 0, fmt.Errorf("%w: %s is another file now", ErrStale, path)
 	}
 	if write && seals&unix.F_SEAL_FUTURE_WRITE != 0 {
 		return -1, 0, errSealed
@@ -176,20 +173,20 @@ func openMemfd(pid, fd int, write bool) (got int, size int64, err error) {
 	return got, st.Size, nil
 }
 
-// lockWriter takes a writer's lock on an open file; false tells that the file is being sealed.
+// lockWriter locks an open file for a writer; ok is false if it is being sealed.
 func lockWriter(fd int) (ok bool, err error) { return lockByte(fd, unix.F_RDLCK) }
 
-// lockSealer takes the lock that no writer has.
+// lockSealer locks an open file against writers; ok is false if there are some.
 func lockSealer(fd int) (ok bool, err error) { return lockByte(fd, unix.F_WRLCK) }
 
-// unlockSealer gives it back.
+// unlockSealer releases the lock of lockSealer.
 func unlockSealer(fd int) error {
 	_, err := lockByte(fd, unix.F_UNLCK)
 	return err
 }
 
-// lockByte sets a lock on the first byte, which belongs to the open file and goes with it: with its
-// last mapping too.
+// lockByte sets a lock on the first byte. It belongs to the open file description and ends with it,
+// which the last mapping keeps too.
 func lockByte(fd int, kind int16) (bool, error) {
 	lk := unix.Flock_t{Type: kind, Len: 1}
 	for {
@@ -207,7 +204,7 @@ func lockByte(fd int, kind int16) (bool, error) {
 }
 
 // populateWrite takes memory for a range of a mapping and puts it into the page table. Kernels
-// before 5.14 don't know it: there a store does it.
+// before 5.14 leave that to the first store.
 func populateWrite(b []byte) error {
 	if err := fault.Error("shm.populate"); err != nil {
 		return err
@@ -219,7 +216,7 @@ func populateWrite(b []byte) error {
 			continue
 		case errors.Is(err, unix.EINVAL):
 			return nil
-		case errors.Is(err, unix.EFAULT): // what a store would meet as SIGBUS
+		case errors.Is(err, unix.EFAULT): // a store would get a SIGBUS
 			return unix.ENOSPC
 		}
 		return err
@@ -227,15 +224,7 @@ func populateWrite(b []byte) error {
 	return nil
 }
 
-// populateRead puts the pages of a mapping into the page table. What is not known or fails is left
-// to the first load.
-func populateRead(b []byte) {
-	if len(b) > 0 {
-		_ = unix.Madvise(b, unix.MADV_POPULATE_READ)
-	}
-}
-
-// allocate takes the room of a file on its file system: later stores can't fail for want of it.
+// allocate takes the space of a file on its file system, so that later stores cannot fail.
 func allocate(fd int, size int64) error {
 	for {
 		err := unix.Fallocate(fd, 0, 0, size)
@@ -249,7 +238,7 @@ func allocate(fd int, size int64) error {
 	}
 }
 
-// descriptorLimit is half of the descriptors that the process may have.
+// descriptorLimit returns half of the descriptors that the process may have.
 func descriptorLimit() int {
 	var lim unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &lim) != nil {

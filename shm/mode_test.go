@@ -57,14 +57,14 @@ func TestSealingWaitsForNobodyAndRefusesWritersAfterwards(t *testing.T) {
 		check(t, a.Seal())
 		other := newSharer(t, nil)
 		for _, mode := range []Mode{"r+", "w+"} {
-			if _, err := other.Attach(h, mode, nil); !errors.Is(err, ErrSealed) {
+			if _, err := other.Attach(h, mode); !errors.Is(err, ErrSealed) {
 				t.Errorf("%s of a sealed array: %v", mode, err)
 			}
-			if _, err := s.Attach(h, mode, nil); !errors.Is(err, ErrSealed) {
+			if _, err := s.Attach(h, mode); !errors.Is(err, ErrSealed) {
 				t.Errorf("%s of an own sealed array: %v", mode, err)
 			}
 		}
-		r := must(other.Attach(h, ReadOnly, nil))(t)
+		r := must(other.Attach(h, ReadOnly))(t)
 		if r.digest() != a.digest() {
 			t.Error("it reads otherwise")
 		}
@@ -79,12 +79,12 @@ func TestAWriterThatClosedStandsInNoSealsWay(t *testing.T) {
 		other := newSharer(t, nil)
 		a := must(s.New(ndarray.Int16, 100, 1000))(t)
 		h := must(a.Handle())(t)
-		w := must(other.Attach(h, ReadWrite, nil))(t)
+		w := must(other.Attach(h, ReadWrite))(t)
 		if err := a.Seal(); !errors.Is(err, ErrWriters) {
 			t.Fatalf("sealed under a writer: %v", err)
 		}
 		// Nothing has changed by that.
-		check(t, must(newSharer(t, nil).Attach(h, ReadWrite, nil))(t).Close())
+		check(t, must(newSharer(t, nil).Attach(h, ReadWrite))(t).Close())
 		check(t, w.Close())
 		check(t, a.Seal())
 	})
@@ -96,13 +96,13 @@ func TestACopyOnWriteIsOnesOwn(t *testing.T) {
 		a := must(s.Put(src))(t)
 		h := must(a.Handle())(t)
 		for _, from := range []*Pool{s, newSharer(t, nil)} {
-			c := must(from.Attach(h, CopyOnWrite, nil))(t)
+			c := must(from.Attach(h, CopyOnWrite))(t)
 			v := must(Slice[byte](c))(t)
 			v[0]++
 			if must(Slice[byte](a))(t)[0] != src[0] {
 				t.Fatal("the array was written to")
 			}
-			if d := must(from.Attach(h, CopyOnWrite, nil))(t); must(Slice[byte](d))(t)[0] != src[0] {
+			if d := must(from.Attach(h, CopyOnWrite))(t); must(Slice[byte](d))(t)[0] != src[0] {
 				t.Error("a second copy sees what was written to the first")
 			}
 			if _, err := c.Handle(); !errors.Is(err, ErrNotShared) {
@@ -124,7 +124,7 @@ func TestAnUnknownModeIsRefused(t *testing.T) {
 	s := newSharer(t, nil)
 	a := must(s.Put([]int8{1}))(t)
 	for _, m := range []Mode{"w", "rw", "R", "r +"} {
-		if _, err := s.Attach(must(a.Handle())(t), m, nil); err == nil {
+		if _, err := s.Attach(must(a.Handle())(t), m); err == nil {
 			t.Errorf("mode %q", m)
 		}
 	}
@@ -134,13 +134,13 @@ func TestAnArrayIsMappedOnceAndKeptForAWhile(t *testing.T) {
 	s, other := newSharer(t, nil), newSharer(t, nil)
 	a := must(s.Put(numbers(1<<20, 3)))(t)
 	h := must(a.Handle())(t)
-	one := must(other.Attach(h, ReadOnly, &AttachOptions{Populate: true}))(t)
-	two := must(other.Attach(h, ReadOnly, nil))(t)
+	one := must(other.Attach(h, ReadOnly))(t)
+	two := must(other.Attach(h, ReadOnly))(t)
 	if one.obj != two.obj {
 		t.Error("it was mapped twice")
 	}
 	part := must(other.HandleOf(two.View().At(5)))(t)
-	three := must(other.Attach(part, ReadOnly, nil))(t)
+	three := must(other.Attach(part, ReadOnly))(t)
 	if three.obj != one.obj {
 		t.Error("a view of it was mapped by itself")
 	}
@@ -150,12 +150,12 @@ func TestAnArrayIsMappedOnceAndKeptForAWhile(t *testing.T) {
 	if other.reg.idle != 1 {
 		t.Errorf("%d mappings are kept", other.reg.idle)
 	}
-	if again := must(other.Attach(h, ReadOnly, nil))(t); again.obj != one.obj {
+	if again := must(other.Attach(h, ReadOnly))(t); again.obj != one.obj {
 		t.Error("the mapping was not kept")
 	}
 	for range maxIdle + 20 {
 		b := must(s.Put(numbers(arenaMax+1, 3)))(t)
-		check(t, must(other.Attach(must(b.Handle())(t), ReadOnly, nil))(t).Close())
+		check(t, must(other.Attach(must(b.Handle())(t), ReadOnly))(t).Close())
 	}
 	if other.reg.idle > maxIdle {
 		t.Errorf("%d mappings are kept", other.reg.idle)
@@ -168,11 +168,11 @@ func TestAFreedArrayIsStaleForAllAndItsMappingGoes(t *testing.T) {
 		for _, n := range []int{10, 1 << 20} {
 			a := must(s.Put(numbers(n, 4)))(t)
 			h := must(a.Handle())(t)
-			b := must(other.Attach(h, ReadOnly, nil))(t)
+			b := must(other.Attach(h, ReadOnly))(t)
 			sum := b.digest()
 			idle := must(s.Put(numbers(n, 5)))(t)
 			hi := must(idle.Handle())(t)
-			check(t, must(other.Attach(hi, ReadOnly, nil))(t).Close())
+			check(t, must(other.Attach(hi, ReadOnly))(t).Close())
 			check(t, a.Close())
 			check(t, idle.Close())
 			if b.digest() != sum {
@@ -180,7 +180,7 @@ func TestAFreedArrayIsStaleForAllAndItsMappingGoes(t *testing.T) {
 			}
 			for _, from := range []*Pool{s, other, newSharer(t, nil)} {
 				for _, h := range []Handle{h, hi} {
-					if _, err := from.Attach(h, ReadOnly, nil); !errors.Is(err, ErrStale) {
+					if _, err := from.Attach(h, ReadOnly); !errors.Is(err, ErrStale) {
 						t.Errorf("a freed array of %d bytes: %v", n, err)
 					}
 				}
@@ -201,7 +201,7 @@ func TestASharedArrayIsNeverCopiedAgain(t *testing.T) {
 	s, other := newSharer(t, nil), newSharer(t, nil)
 	for _, n := range []int{100, 1 << 20} {
 		a := must(s.Put(numbers(n, 4)))(t)
-		b := must(other.Attach(must(a.Handle())(t), ReadOnly, nil))(t)
+		b := must(other.Attach(must(a.Handle())(t), ReadOnly))(t)
 		// A view of what was attached leads to the same memory, from here and from there.
 		v := b.View()
 		reversed := &ndarray.Array{Type: v.Type, Shape: []int{n}, Strides: []int{-1}, Offset: n - 1, Data: v.Data}
@@ -231,29 +231,30 @@ func TestAUsersFileIsAttachedBelowAllowedFoldersOnly(t *testing.T) {
 	if p, _, err := a.File(); err != nil || p != name {
 		t.Errorf("%s, %v", p, err)
 	}
-	if _, err := newSharer(t, nil).Attach(h, ReadOnly, nil); !errors.Is(err, ErrRoot) {
+	if _, err := newSharer(t, nil).Attach(h, ReadOnly); !errors.Is(err, ErrOutsideRoots) {
 		t.Errorf("without roots: %v", err)
 	}
 	for _, root := range []string{filepath.Dir(link), dir[:len(dir)-1], filepath.Join(dir, "missing")} {
-		if _, err := newSharer(t, &Options{Roots: []string{root}}).Attach(h, ReadOnly, nil); !errors.Is(err, ErrRoot) {
+		_, err := newSharer(t, &Options{Roots: []string{root}}).Attach(h, ReadOnly)
+		if !errors.Is(err, ErrOutsideRoots) {
 			t.Errorf("below %s: %v", root, err)
 		}
 	}
 	other := newSharer(t, &Options{Roots: []string{"/nowhere", dir}})
-	b := must(other.Attach(h, ReadOnly, nil))(t)
+	b := must(other.Attach(h, ReadOnly))(t)
 	if a.digest() != b.digest() {
 		t.Error("it reads otherwise")
 	}
-	if _, err := other.Attach(h, ReadWrite, nil); !errors.Is(err, ErrSealed) {
+	if _, err := other.Attach(h, ReadWrite); !errors.Is(err, ErrSealed) {
 		t.Errorf("r+: %v", err)
 	}
-	c := must(other.Attach(h, CopyOnWrite, nil))(t)
+	c := must(other.Attach(h, CopyOnWrite))(t)
 	must(Slice[float32](c))(t)[0]++
 	if a.digest() != b.digest() {
 		t.Error("the file was written to")
 	}
 	check(t, touch(name))
-	if _, err := newSharer(t, &Options{Roots: []string{dir}}).Attach(h, ReadOnly, nil); !errors.Is(err, ErrStale) {
+	if _, err := newSharer(t, &Options{Roots: []string{dir}}).Attach(h, ReadOnly); !errors.Is(err, ErrStale) {
 		t.Errorf("a changed file: %v", err)
 	}
 }
@@ -269,7 +270,7 @@ func TestAMissingFileIsMissingAndOneThatWentIsGone(t *testing.T) {
 	}
 	h := must(must(s.OpenFile(name))(t).Handle())(t)
 	check(t, os.Remove(name))
-	if _, err := newSharer(t, &Options{Roots: []string{dir}}).Attach(h, ReadOnly, nil); !errors.Is(err, ErrStale) {
+	if _, err := newSharer(t, &Options{Roots: []string{dir}}).Attach(h, ReadOnly); !errors.Is(err, ErrStale) {
 		t.Errorf("a file that was removed: %v", err)
 	}
 }

@@ -20,17 +20,17 @@ const (
 	mapShared  = unix.MAP_SHARED
 	mapPrivate = unix.MAP_PRIVATE
 
-	// The roots of named arrays, as handles say.
+	// The roots of named arrays in handles.
 	rootRun  = "run" // lockfile.RootPath, in memory where there is a /dev/shm
-	rootTemp = "tmp" // the temp folder
+	rootTemp = "tmp" // the temporary directory
 
-	// folder of both roots in which arrays lie.
-	folder = "shm"
-	// sweepNames is how many names are looked at whenever a named array is made.
+	// arraysDir is the directory of arrays in both roots.
+	arraysDir = "shm"
+	// sweepNames bounds the names that are swept whenever a named array is made.
 	sweepNames = 8
 )
 
-// errNoPlace tells that a place can't be used at all; another one may do.
+// errNoPlace is returned when a place cannot be used at all; another one may do.
 var errNoPlace = errors.New("no place for arrays")
 
 func rootOf(p Place) string {
@@ -42,7 +42,7 @@ func rootOf(p Place) string {
 
 func fileName(id ident) string { return id.String() + ".npy" }
 
-// rootPath is where a root's folder lies.
+// rootPath returns the directory of a root.
 func rootPath(root, temp string) string {
 	if root == rootRun {
 		return lockfile.RootPath()
@@ -56,11 +56,11 @@ func rootPath(root, temp string) string {
 	return filepath.Join(temp, "leat-"+strconv.Itoa(os.Geteuid()))
 }
 
-// openFolder opens the folder of arrays below a root, and the root, whose lock keeps the cleaners
-// of /tmp away. Only with create are they made.
-func openFolder(root, temp string, create bool) (top, d *lockfile.Dir, err error) {
+// openDir opens the directory of arrays below a root, and the root, whose lock keeps cleaners of
+// /tmp away. With create it makes them.
+func openDir(root, temp string, create bool) (top, d *lockfile.Dir, err error) {
 	path := rootPath(root, temp)
-	if !create && filepath.IsAbs(path) { // a relative one is OpenRoot's to refuse
+	if !create && filepath.IsAbs(path) { // OpenRoot refuses relative ones
 		if _, err := os.Lstat(path); err != nil {
 			return nil, nil, err
 		}
@@ -71,20 +71,20 @@ func openFolder(root, temp string, create bool) (top, d *lockfile.Dir, err error
 	}
 	top, err = lockfile.OpenRoot(path, variable)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the folder for arrays: %w", err)
+		return nil, nil, fmt.Errorf("directory for arrays: %w", err)
 	}
 	if create {
-		d, err = top.MakeSub(folder)
+		d, err = top.MakeSub(arraysDir)
 	} else {
-		d, err = top.OpenSub(folder)
+		d, err = top.OpenSub(arraysDir)
 	}
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("the folder for arrays: %w", err), top.Close())
+		return nil, nil, errors.Join(fmt.Errorf("directory for arrays: %w", err), top.Close())
 	}
 	return top, d, nil
 }
 
-// dir returns the folder of a root, which the Pool keeps open.
+// dir returns the directory of a root, which the Pool keeps open.
 func (s *Pool) dir(root string) (*lockfile.Dir, error) {
 	s.dirMu.Lock()
 	defer s.dirMu.Unlock()
@@ -95,9 +95,9 @@ func (s *Pool) dir(root string) (*lockfile.Dir, error) {
 		if !d.Gone() {
 			return d, nil
 		}
-		s.oldDirs = append(s.oldDirs, d) // arrays made in it may still be about
+		s.oldDirs = append(s.oldDirs, d) // arrays in it may still be open
 	}
-	top, d, err := openFolder(root, s.opts.TempFolder, true)
+	top, d, err := openDir(root, s.opts.TempDir, true)
 	if err != nil {
 		return nil, err
 	}
@@ -121,8 +121,8 @@ func (s *Pool) closeDirs() error {
 	return err
 }
 
-// readable leaves a file open for reading alone, for all that open it from now on.
-func readable(h *lockfile.Lock) error {
+// makeReadOnly lets processes open a file for reading only from now on.
+func makeReadOnly(h *lockfile.Lock) error {
 	if err := unix.Fchmod(h.Fd(), 0o400); err != nil {
 		return fmt.Errorf("sealing: %w", err)
 	}

@@ -89,8 +89,8 @@ func TestNumPyReadsEveryKindOfViewWhereItLies(t *testing.T) {
 		m := mems[i%len(mems)]
 		at := r.IntN(m.Shape()[0] - 2900)
 		v.Data = m.View().Data[at : at+2900]
-		h := must(m.sharer.HandleOf(v))(t)
-		a := must(m.sharer.Attach(h, ReadOnly, nil))(t)
+		h := must(m.pool.HandleOf(v))(t)
+		a := must(m.pool.Attach(h, ReadOnly))(t)
 		path, offset, err := a.File()
 		check(t, err)
 		jobs = append(jobs, job{path, strings.Trim(a.Elem().Descr(), "'"), offset, a.Shape(), a.Strides(),

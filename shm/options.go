@@ -14,10 +14,10 @@ type Place int
 
 // The places, in the order in which Auto tries them.
 const (
-	Auto  Place = iota // Temp where a temp folder is named, else what has room
+	Auto  Place = iota // Temp if Options.TempDir or LEAT_TEMP_FOLDER is set, else the first with enough space
 	Memfd              // memory without a name, which the kernel frees with its last user
 	Named              // a file in /dev/shm/leat-UID/shm, or below $LEAT_RUNTIME_DIR
-	Temp               // a file in the temp folder, on a disk
+	Temp               // a file in the temporary directory, on a disk
 )
 
 var placeNames = [...]string{"auto", "memfd", "named", "temp"}
@@ -30,30 +30,20 @@ func (p Place) String() string {
 	return placeNames[p]
 }
 
-// ParsePlace returns the place of that name.
-func ParsePlace(s string) (Place, error) {
-	for i, n := range placeNames {
-		if n == s {
-			return Place(i), nil
-		}
-	}
-	return 0, fmt.Errorf("there is no place %q: use auto, memfd, named or temp", s)
-}
-
-// Mode is how an array is attached, in NumPy's words.
+// Mode is how an array is attached, in NumPy's words. NumPy's "w+" is ReadWrite here, and "" is
+// ReadOnly.
 type Mode string
 
-// The modes. "w+" is ReadWrite: nothing is zeroed.
+// The modes.
 const (
 	ReadOnly    Mode = "r"
-	ReadWrite   Mode = "r+"
-	CopyOnWrite Mode = "c" // writable, what is written is this attachment's own
+	ReadWrite   Mode = "r+" // of an array made by New or PutWritable
+	CopyOnWrite Mode = "c"  // writable; only this attachment sees what is written
 )
 
-// ParseMode returns the mode that NumPy and joblib write as r, r+, w+ or c. The empty text is
-// ReadOnly.
-func ParseMode(s string) (Mode, error) {
-	switch s {
+// normalize returns one of the three modes.
+func (m Mode) normalize() (Mode, error) {
+	switch m {
 	case "", "r":
 		return ReadOnly, nil
 	case "r+", "w+":
@@ -61,41 +51,40 @@ func ParseMode(s string) (Mode, error) {
 	case "c":
 		return CopyOnWrite, nil
 	}
-	return "", fmt.Errorf("there is no mode %q: use r, r+, w+ or c", s)
+	return "", fmt.Errorf("mode %q, want r, r+, w+ or c", string(m))
 }
 
-// DefaultMaxBytes is the threshold of [Scope.Pack], as joblib's.
-const DefaultMaxBytes = 1 << 20
+const (
+	// defaultInlineBytes is joblib's threshold.
+	defaultInlineBytes = 1 << 20
+	// tempVariable names the environment variable with the temporary directory.
+	tempVariable = "LEAT_TEMP_FOLDER"
+)
 
-// tempVariable is the one of the environment that names the temp folder.
-const tempVariable = "LEAT_TEMP_FOLDER"
-
-// Options say how a Pool shares. The zero value of a field is its default.
+// Options configure a Pool. The zero value of a field is its default.
 type Options struct {
-	// MaxBytes is the size up to which Pack puts arrays into the handle; larger ones are shared. 0
-	// is DefaultMaxBytes; with a negative one nothing is shared but what is already. See
-	// [ParseSize].
-	MaxBytes int64
-	// Dedupe has Put compare what it is given with what is shared already, by a hash and then byte
-	// by byte, and share equal arrays once. It costs a pass over the data.
-	Dedupe bool
-	// Place is where arrays are kept. With Auto, the default, it is Temp where a temp folder is
-	// named, by TempFolder or $LEAT_TEMP_FOLDER; else it is chosen for each array by what has room.
+	// MaxInlineBytes is the size up to which Pack puts arrays into the handle; larger ones are
+	// shared. 0 is 1 MiB; a negative size is no limit.
+	MaxInlineBytes int64
+	// Place is where arrays are kept. Auto, the default, is Temp if TempDir or the environment
+	// variable LEAT_TEMP_FOLDER is set, else memory, and the temporary directory if memory has no
+	// space.
 	Place Place
-	// TempFolder is the folder for Temp, by default $LEAT_TEMP_FOLDER, else the system's. Processes
-	// that share arrays there must agree on it. It must lie on a file system of this machine.
-	TempFolder string
-	// RecycleBytes bounds the memory of freed arrays that is kept to be used again, and that of
-	// mappings kept for the next attach. The default is an eighth of the memory that is free; a
-	// negative one keeps nothing.
+	// TempDir is the absolute path of the directory for files, on a file system of this host. The
+	// default is LEAT_TEMP_FOLDER, else os.TempDir. All processes that share arrays must agree on
+	// it.
+	TempDir string
+	// RecycleBytes limits the memory of freed arrays that is kept to be used again, and that of
+	// mappings kept for the next attach. The default is an eighth of the free memory; a negative
+	// size keeps nothing.
 	RecycleBytes int64
-	// Reserve are bytes of memory to leave free, beyond those that leat always leaves.
-	Reserve int64
-	// Roots are the folders below which a user's own files may be attached. By default none are.
+	// ReserveBytes are left free in memory, in addition to those that leat always leaves.
+	ReserveBytes int64
+	// Roots are the absolute paths of directories whose files may be attached. The default is none.
 	Roots []string
 }
 
-// validate returns the options with their defaults, or all that is wrong with them.
+// validate returns the options with their defaults, or an error that names all wrong fields.
 func (o *Options) validate() (Options, error) {
 	var v Options
 	if o != nil {
@@ -103,27 +92,27 @@ func (o *Options) validate() (Options, error) {
 	}
 	var err error
 	fail := func(format string, args ...any) { err = errors.Join(err, fmt.Errorf(format, args...)) }
-	if v.MaxBytes == 0 {
-		v.MaxBytes = DefaultMaxBytes
+	if v.MaxInlineBytes == 0 {
+		v.MaxInlineBytes = defaultInlineBytes
 	}
 	if v.Place < Auto || v.Place > Temp {
-		fail("Options.Place is %d: use Auto, Memfd, Named or Temp", int(v.Place))
+		fail("Options.Place is %d, want Auto, Memfd, Named or Temp", int(v.Place))
 	}
-	if v.Reserve < 0 {
-		fail("Options.Reserve is %d: give bytes to leave free, 0 for none", v.Reserve)
+	if v.ReserveBytes < 0 {
+		fail("Options.ReserveBytes is %d, want at least 0", v.ReserveBytes)
 	}
-	if v.TempFolder != "" && !filepath.IsAbs(v.TempFolder) {
-		fail("Options.TempFolder is %q: give an absolute path, for all processes must find it", v.TempFolder)
+	if v.TempDir != "" && !filepath.IsAbs(v.TempDir) {
+		fail("Options.TempDir is %q, want an absolute path", v.TempDir)
 	}
-	if env := os.Getenv(tempVariable); v.TempFolder == "" && env != "" && !filepath.IsAbs(env) {
-		fail("%s is %q: give an absolute path, for all processes must find it", tempVariable, env)
+	if env := os.Getenv(tempVariable); v.TempDir == "" && env != "" && !filepath.IsAbs(env) {
+		fail("%s is %q, want an absolute path", tempVariable, env)
 	}
-	if v.Place == Auto && (v.TempFolder != "" || os.Getenv(tempVariable) != "") {
+	if v.Place == Auto && (v.TempDir != "" || os.Getenv(tempVariable) != "") {
 		v.Place = Temp
 	}
 	for _, r := range v.Roots {
 		if !filepath.IsAbs(r) {
-			fail("Options.Roots has %q: give absolute paths", r)
+			fail("Options.Roots has %q, want absolute paths", r)
 		}
 	}
 	switch {

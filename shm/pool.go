@@ -5,7 +5,9 @@ package shm
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 
 	"leat/internal/lockfile"
@@ -14,93 +16,76 @@ import (
 	"leat/npy"
 )
 
-// Pool makes and attaches shared arrays. One for a process is enough. It may be used by several
-// goroutines. Its methods for arrays are those of its outermost [Scope].
+// Pool makes and attaches shared arrays. One for a process is enough. It may be used concurrently.
+// Its methods for arrays are those of [Scope]; such arrays live until their or the Pool's Close.
 type Pool struct {
 	outermost
-	opts Options
-	boot [16]byte
-	pid  int
-	reg  registry
-	pool pool
-	room roomCache
+	scopes map[*Scope]struct{} // open ones, guarded by outermost.mu
+
+	opts     Options
+	boot     [16]byte
+	pid      int
+	reg      registry
+	recycled recycler
+	memory   freeMemory
 
 	arenaMu sync.Mutex
-	arena   *segment // that takes new entries; nil before the first
+	arena   *segment // takes new entries; nil before the first
 	arenaAt int64    // where its next entry begins
 
 	dirMu     sync.Mutex
 	dirs      map[string]*lockfile.Dir
 	oldDirs   []*lockfile.Dir // kept until Close
 	dirClosed bool
-
-	hash hasher
 }
 
-// outermost is Scope under another name: a field named Scope would hide the method of that name.
+// outermost is Scope under another name: a field named Scope would hide the method Scope.
 type outermost = Scope
 
 // Open returns a Pool; nil options are the defaults. It takes nothing from the system yet. The
-// error names all options that are wrong, or tells that the machine is none for sharing.
+// error names all wrong options, or wraps errors.ErrUnsupported on big-endian machines.
 func Open(o *Options) (*Pool, error) {
 	opts, err := o.validate()
 	if err != nil {
 		return nil, err
 	}
 	if !littleEndian() {
-		return nil, fmt.Errorf("machines whose numbers begin with their highest byte: %w", errors.ErrUnsupported)
+		return nil, fmt.Errorf("sharing arrays on a big-endian machine: %w", errors.ErrUnsupported)
 	}
 	boot, err := procfile.BootID()
 	if err != nil {
-		return nil, fmt.Errorf("which machine this is: %w", err)
+		return nil, fmt.Errorf("boot id of this host: %w", err)
 	}
-	s := &Pool{opts: opts, boot: boot, pid: os.Getpid(), dirs: map[string]*lockfile.Dir{}}
-	s.outermost.init(s, nil)
-	s.pool.limit = opts.RecycleBytes
+	s := &Pool{opts: opts, boot: boot, pid: os.Getpid(), scopes: map[*Scope]struct{}{},
+		dirs: map[string]*lockfile.Dir{}}
+	s.outermost.pool, s.arrays = s, map[*Array]struct{}{}
+	s.recycled.limit = opts.RecycleBytes
 	s.reg.init(opts.RecycleBytes)
-	s.hash.init()
 	return s, nil
 }
 
-// Close closes all scopes and frees all arrays made by the Pool, whoever holds them in this
-// process: no memory that came from it may be touched any more. Other processes keep what they have
-// attached.
+// Close closes all scopes and frees all arrays of the Pool: this process must not touch their
+// memory any more. Other processes keep what they have attached. Further calls do nothing.
 func (s *Pool) Close() error {
-	err := s.outermost.Close()
-	if errors.Is(err, ErrClosed) {
-		return nil
+	err := s.outermost.Close() // no new scope from here on
+	s.outermost.mu.Lock()
+	scopes := slices.Collect(maps.Keys(s.scopes))
+	s.outermost.mu.Unlock()
+	for _, c := range scopes {
+		err = errors.Join(err, c.Close())
 	}
 	s.arenaMu.Lock()
-	s.reg.mu.Lock()
-	s.reg.closed, s.arena = true, nil
-	segs := s.reg.segments
-	for _, seg := range segs {
-		for _, o := range seg.objects {
-			o.dead = true
-			if o.own {
-				o.free()
-			}
-		}
-		seg.objects = nil
-		if seg.own && seg.write && !seg.handed && seg.state != nil {
-			seg.state.Store(stateFreed)
-		}
-	}
-	s.reg.segments, s.reg.idle = nil, 0
-	clear(s.reg.objects)
-	clear(s.reg.cache)
-	clear(s.reg.arenas)
-	clear(s.reg.contents)
-	s.reg.mu.Unlock()
+	s.arena = nil
+	segs := s.reg.close()
 	s.arenaMu.Unlock()
-	return errors.Join(err, closeAll(segs), closeAll(s.pool.close()), s.closeDirs())
+	return errors.Join(err, closeAll(segs), closeAll(s.recycled.close()), s.closeDirs())
 }
 
-// put shares what is put. It copies nothing that is shared already.
+// put shares v. It does not copy what is shared already.
 func (s *Pool) put(v any, shape []int, open bool) (*object, view, error) {
 	src, err := sourceOf(v, shape)
 	if err != nil {
-		return nil, view{}, noRoomIf(err)
+		return nil, view{}, wrapNoSpace(err)
 	}
 	defer src.keepAlive()
 	if !open {
@@ -111,13 +96,10 @@ func (s *Pool) put(v any, shape []int, open bool) (*object, view, error) {
 	if err := checkSize(src.length); err != nil {
 		return nil, view{}, err
 	}
-	if !open && s.opts.Dedupe {
-		return s.putOnce(src)
-	}
 	return s.copyOf(src, open)
 }
 
-// copyOf shares a copy.
+// copyOf shares a copy of src.
 func (s *Pool) copyOf(src *input, open bool) (*object, view, error) {
 	p := &allocation{elem: src.view.elem, shape: src.view.shape, fortran: src.order, length: src.length, src: src,
 		open: open}
@@ -126,7 +108,7 @@ func (s *Pool) copyOf(src *input, open bool) (*object, view, error) {
 		if err == nil {
 			return o, p.view(o.data), nil
 		}
-		if !errors.Is(err, errNoMemfd) && !errors.Is(err, ErrNoRoom) || s.opts.Place == Memfd {
+		if !errors.Is(err, errNoMemfd) && !errors.Is(err, ErrNoSpace) || s.opts.Place == Memfd {
 			return nil, view{}, err
 		}
 	}
@@ -137,7 +119,7 @@ func (s *Pool) copyOf(src *input, open bool) (*object, view, error) {
 	return o, p.view(o.data), nil
 }
 
-// shared finds the object in which a source lies, and takes a reference.
+// shared returns the object that holds a source, with a reference, and the source as a view of it.
 func (s *Pool) shared(src *input) (*object, view, bool) {
 	lo, hi, err := src.view.bounds()
 	if err != nil || len(src.mem) == 0 {
@@ -157,11 +139,11 @@ func (s *Pool) shared(src *input) (*object, view, bool) {
 	return o, v, true
 }
 
-// make makes an array of zeros that others may write.
+// make returns an array of zeros that others may write.
 func (s *Pool) make(e npy.Elem, shape []int) (*object, view, error) {
 	n, err := e.DataSize(shape)
 	if err != nil {
-		return nil, view{}, noRoomIf(err)
+		return nil, view{}, wrapNoSpace(err)
 	}
 	p := &allocation{elem: e, shape: shape, length: n, open: true}
 	o, err := s.create(p)
@@ -171,7 +153,7 @@ func (s *Pool) make(e npy.Elem, shape []int) (*object, view, error) {
 	return o, p.view(o.data), nil
 }
 
-// release gives a reference to an object back.
+// release drops a reference to an object.
 func (s *Pool) release(o *object) error {
 	s.reg.mu.Lock()
 	if s.reg.closed || o.dead {
@@ -191,7 +173,7 @@ func (s *Pool) handleOf(a *ndarray.Array) (Handle, error) {
 	}
 	o, v, ok := s.shared(src)
 	if !ok {
-		return "", fmt.Errorf("%w: the array lies elsewhere: Put it first", ErrNotShared)
+		return "", fmt.Errorf("%w: the array was not put", ErrNotShared)
 	}
 	h := o.handle(v)
 	return h, s.release(o)

@@ -22,7 +22,7 @@ func TestFreedMemoryIsUsedAgainWhenNobodyReadsIt(t *testing.T) {
 	first := must(s.Put(numbers(1<<20, 1)))(t)
 	seg := first.obj.seg
 	h := must(first.Handle())(t)
-	reader := must(other.Attach(h, ReadOnly, nil))(t)
+	reader := must(other.Attach(h, ReadOnly))(t)
 	sum := reader.digest()
 	check(t, first.Close())
 	second := must(s.Put(numbers(1<<20, 2)))(t)
@@ -43,7 +43,7 @@ func TestFreedMemoryIsUsedAgainWhenNobodyReadsIt(t *testing.T) {
 		if !bytes.Equal(src, must(Slice[byte](a))(t)) {
 			t.Errorf("%d bytes arrived wrong", n)
 		}
-		if _, err := newSharer(t, nil).Attach(h, ReadOnly, nil); !errors.Is(err, ErrStale) {
+		if _, err := newSharer(t, nil).Attach(h, ReadOnly); !errors.Is(err, ErrStale) {
 			t.Errorf("the old handle: %v", err)
 		}
 		check(t, a.Close())
@@ -75,8 +75,8 @@ func TestNothingIsKeptBeyondTheLimit(t *testing.T) {
 	for _, a := range list {
 		check(t, a.Close())
 	}
-	if s.pool.bytes > 3<<20 || len(s.pool.free) != descriptors(t)-before {
-		t.Errorf("%d bytes in %d segments and %d descriptors are kept", s.pool.bytes, len(s.pool.free),
+	if s.recycled.bytes > 3<<20 || len(s.recycled.free) != descriptors(t)-before {
+		t.Errorf("%d bytes in %d segments and %d descriptors are kept", s.recycled.bytes, len(s.recycled.free),
 			descriptors(t)-before)
 	}
 }
@@ -110,7 +110,7 @@ func childHammered(args []string) error {
 		if _, err := fmt.Sscan(lines.Text(), &want, &h); err != nil {
 			return err
 		}
-		a, err := s.Attach(Handle(h), ReadOnly, nil)
+		a, err := s.Attach(Handle(h), ReadOnly)
 		switch {
 		case errors.Is(err, ErrStale): // it was freed at once
 			stale++
@@ -241,7 +241,7 @@ func TestArraysThatAreAttachedKeepTheirMemoryAfterTheMakersDeath(t *testing.T) {
 	var arrays []*Array
 	handles := strings.Fields(line)
 	for _, h := range handles {
-		arrays = append(arrays, must(s.Attach(Handle(h), ReadOnly, nil))(t))
+		arrays = append(arrays, must(s.Attach(Handle(h), ReadOnly))(t))
 	}
 	c.Kill()
 	c.Wait()
@@ -250,14 +250,14 @@ func TestArraysThatAreAttachedKeepTheirMemoryAfterTheMakersDeath(t *testing.T) {
 		if !bytes.Equal(must(Slice[byte](a))(t), numbers(a.Shape()[0], 9)) {
 			t.Errorf("array %d changed", i)
 		}
-		if _, err := newSharer(t, nil).Attach(Handle(handles[i]), ReadOnly, nil); !errors.Is(err, ErrStale) {
+		if _, err := newSharer(t, nil).Attach(Handle(handles[i]), ReadOnly); !errors.Is(err, ErrStale) {
 			t.Errorf("the handle of a dead process: %v", err)
 		}
 		check(t, a.Close())
 	}
 	// The next attach gives up what is left of it.
 	other := newSharer(t, nil)
-	check(t, must(s.Attach(must(must(other.Put(numbers(1<<20, 1)))(t).Handle())(t), ReadOnly, nil))(t).Close())
+	check(t, must(s.Attach(must(must(other.Put(numbers(1<<20, 1)))(t).Handle())(t), ReadOnly))(t).Close())
 	if s.reg.idle != 1 {
 		t.Errorf("%d idle mappings", s.reg.idle)
 	}

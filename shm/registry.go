@@ -5,29 +5,23 @@ package shm
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"unsafe"
 )
 
-const (
-	// maxIdle is how many mappings nobody uses are kept for the next attach of their arrays.
-	maxIdle = 64
-	// maxCached is how many handles are remembered with what they lead to.
-	maxCached = 4096
-)
+// maxIdle bounds the unused mappings that are kept for the next attach of their arrays.
+const maxIdle = 64
 
-// registry knows all shared memory of a Pool. Lock order: Scope.mu, Pool.arenaMu, registry.mu,
-// pool.mu. No system call that may take long is made under mu: segments that are to be closed are
-// returned to the caller.
+// registry holds all shared memory of a Pool. Lock order: Scope.mu, Pool.arenaMu, registry.mu,
+// recycler.mu. No slow system call is made under mu: the caller closes the segments returned.
 type registry struct {
 	mu       sync.Mutex
 	closed   bool
 	segments []*segment // by address
 	objects  map[objectKey]*object
 	arenas   map[arenaKey]*segment // of other processes
-	cache    map[cacheKey]cached
-	contents map[dedupeKey]*object
 
 	idle      int // segments attached here that have no live object
 	idleBytes int64
@@ -42,45 +36,30 @@ type objectKey struct {
 
 type arenaKey struct{ pid, fd int }
 
-type cacheKey struct {
-	handle Handle
-	write  bool
-}
-
-// cached is what a handle leads to. It holds nothing: the object may be dead.
-type cached struct {
-	obj  *object
-	view view
-}
-
 func (r *registry) init(idleLimit int64) {
 	r.objects = map[objectKey]*object{}
 	r.arenas = map[arenaKey]*segment{}
-	r.cache = map[cacheKey]cached{}
-	r.contents = map[dedupeKey]*object{}
 	r.idleLimit = idleLimit
 }
 
 func address(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
 
-// addSegment makes a segment known.
+func byAddress(s *segment, a uintptr) int { return cmp.Compare(address(s.mem), a) }
+
 func (r *registry) addSegment(seg *segment) {
-	i, _ := slices.BinarySearchFunc(r.segments, address(seg.mem),
-		func(s *segment, a uintptr) int { return cmp.Compare(address(s.mem), a) })
+	i, _ := slices.BinarySearchFunc(r.segments, address(seg.mem), byAddress)
 	r.segments = slices.Insert(r.segments, i, seg)
 }
 
 func (r *registry) removeSegment(seg *segment) {
-	i, ok := slices.BinarySearchFunc(r.segments, address(seg.mem),
-		func(s *segment, a uintptr) int { return cmp.Compare(address(s.mem), a) })
-	if ok {
+	if i, ok := slices.BinarySearchFunc(r.segments, address(seg.mem), byAddress); ok {
 		r.segments = slices.Delete(r.segments, i, i+1)
 	}
 }
 
 func byBase(o *object, base int64) int { return cmp.Compare(o.base, base) }
 
-// addObject makes an object known, with one reference.
+// addObject adds an object with one reference.
 func (r *registry) addObject(o *object) {
 	i, _ := slices.BinarySearchFunc(o.seg.objects, o.base, byBase)
 	o.seg.objects = slices.Insert(o.seg.objects, i, o)
@@ -108,9 +87,6 @@ func (r *registry) removeObject(o *object) {
 			delete(r.objects, k)
 		}
 	}
-	if o.dedupe != nil && r.contents[*o.dedupe] == o {
-		delete(r.contents, *o.dedupe)
-	}
 }
 
 // retain takes a reference.
@@ -126,8 +102,8 @@ func (r *registry) retain(o *object) {
 	o.refs++
 }
 
-// release gives a reference back. The segments it returns are out of the registry: those of others
-// are to be closed, own ones to be recycled or closed.
+// release drops a reference. The caller closes the segments returned, or recycles own ones: they
+// are no longer in the registry.
 func (r *registry) release(o *object) []*segment {
 	o.refs--
 	if o.refs > 0 {
@@ -153,8 +129,8 @@ func (r *registry) release(o *object) []*segment {
 	seg.idleAt = r.clock
 	r.idle++
 	r.idleBytes += int64(len(seg.mem))
-	// A mapping for writing is not kept: it would stand in the way of Seal. Of an array that was
-	// handed over nobody here learns when it is freed.
+	// A mapping for writing is not kept, since it would prevent Seal. When an array that was handed
+	// over is freed is not known here.
 	if seg.freed() || o.write {
 		return []*segment{r.drop(seg)}
 	}
@@ -172,7 +148,14 @@ func (o *object) free() {
 	}
 }
 
-// freed reports whether its maker has given up a segment of another process, or handed it over.
+// free marks an own segment as freed.
+func (seg *segment) free() {
+	if seg.state != nil && seg.write && !seg.handed {
+		seg.state.Store(stateFreed)
+	}
+}
+
+// freed reports whether the maker of another process's segment freed it, or handed it over.
 func (seg *segment) freed() bool {
 	if seg.state == nil {
 		return false
@@ -181,33 +164,23 @@ func (seg *segment) freed() bool {
 	return state == stateFreed || state == stateHanded
 }
 
-// retire takes an own segment without live objects out.
+// retire removes an own segment without live objects.
 func (r *registry) retire(seg *segment) *segment {
-	if seg.state != nil && seg.write && !seg.handed {
-		seg.state.Store(stateFreed)
-	}
+	seg.free()
 	r.removeSegment(seg)
 	return seg
 }
 
-// drop takes an idle segment of another process out.
+// drop removes an idle segment of another process.
 func (r *registry) drop(seg *segment) *segment {
 	r.idle--
 	r.idleBytes -= int64(len(seg.mem))
-	r.forget(seg)
-	return seg
-}
-
-func (r *registry) forget(seg *segment) {
 	for len(seg.objects) > 0 {
 		r.removeObject(seg.objects[0])
 	}
-	for k, s := range r.arenas {
-		if s == seg {
-			delete(r.arenas, k)
-		}
-	}
+	maps.DeleteFunc(r.arenas, func(_ arenaKey, s *segment) bool { return s == seg })
 	r.removeSegment(seg)
+	return seg
 }
 
 func (r *registry) oldestIdle() *segment {
@@ -220,8 +193,8 @@ func (r *registry) oldestIdle() *segment {
 	return oldest
 }
 
-// sweepIdle takes out the idle segments that their makers gave up, or did not survive: they keep
-// memory for nobody, and a maker from using it again.
+// sweepIdle removes the idle segments that their makers freed, or did not survive: nobody needs
+// their memory, and a maker cannot recycle it while it is mapped.
 func (r *registry) sweepIdle() []*segment {
 	if r.idle == 0 {
 		return nil
@@ -240,8 +213,7 @@ func (r *registry) sweepIdle() []*segment {
 
 // find returns the object in whose data the bytes of a slice from lo to before hi lie.
 func (r *registry) find(lo, hi uintptr) *object {
-	i, ok := slices.BinarySearchFunc(r.segments, lo,
-		func(s *segment, a uintptr) int { return cmp.Compare(address(s.mem), a) })
+	i, ok := slices.BinarySearchFunc(r.segments, lo, byAddress)
 	if !ok {
 		i--
 	}
@@ -268,12 +240,28 @@ func (r *registry) find(lo, hi uintptr) *object {
 	return o
 }
 
-// remember keeps what a handle leads to.
-func (r *registry) remember(k cacheKey, c cached) {
-	if len(r.cache) >= maxCached {
-		clear(r.cache)
+// close frees all objects and returns all segments. No object can be added from then on.
+func (r *registry) close() []*segment {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	segs := r.segments
+	for _, seg := range segs {
+		for _, o := range seg.objects {
+			o.dead = true
+			if o.own {
+				o.free()
+			}
+		}
+		seg.objects = nil
+		if seg.own {
+			seg.free()
+		}
 	}
-	r.cache[k] = c
+	r.segments, r.idle = nil, 0
+	clear(r.objects)
+	clear(r.arenas)
+	return segs
 }
 
 // closeAll closes segments, joining what fails.

@@ -57,7 +57,7 @@ func TestRecordsAndTruthValuesArriveWithTheirFields(t *testing.T) {
 		src[i].ID, src[i].XY, src[i].Sub.V, src[i].OK = uint16(i), [2]float32{float32(i), -1}, float64(i)/3, i%3 == 0
 	}
 	a := must(s.Put(src, 50, 100))(t)
-	b := must(other.Attach(must(a.Handle())(t), ReadOnly, nil))(t)
+	b := must(other.Attach(must(a.Handle())(t), ReadOnly))(t)
 	if diff := cmp.Diff(src, must(Slice[spot](b))(t), cmp.AllowUnexported(spot{})); diff != "" {
 		t.Fatal(diff)
 	}
@@ -66,7 +66,7 @@ func TestRecordsAndTruthValuesArriveWithTheirFields(t *testing.T) {
 		t.Error(diff)
 	}
 	// The field travels as a view.
-	c := must(other.Attach(must(xy.Handle())(t), ReadOnly, nil))(t)
+	c := must(other.Attach(must(xy.Handle())(t), ReadOnly))(t)
 	v := c.View()
 	flat := must(other.Put(v))(t)
 	if diff := cmp.Diff(xy.Strides(), flat.Strides()); diff != "" {
@@ -81,7 +81,7 @@ func TestRecordsAndTruthValuesArriveWithTheirFields(t *testing.T) {
 		t.Error("records were read as numbers")
 	}
 	bits := must(s.Put([]bool{true, false, true}))(t)
-	d := must(other.Attach(must(bits.Handle())(t), ReadOnly, nil))(t)
+	d := must(other.Attach(must(bits.Handle())(t), ReadOnly))(t)
 	if diff := cmp.Diff([]bool{true, false, true}, must(Slice[bool](d))(t)); diff != "" {
 		t.Error(diff)
 	}

@@ -10,13 +10,12 @@ import (
 	"leat/ndarray"
 )
 
-func TestAScopeFreesWhatWasMadeUnderIt(t *testing.T) {
+func TestScopeFreesItsArrays(t *testing.T) {
 	s, other := newSharer(t, nil), newSharer(t, nil)
-	outer := must(s.Scope())(t)
-	inner := must(outer.Scope())(t)
+	first, second := must(s.Scope())(t), must(s.Scope())(t)
 	var handles []Handle
 	kept := must(s.Put(numbers(1<<20, 0)))(t)
-	for _, c := range []*Scope{outer, inner} {
+	for _, c := range []*Scope{first, second} {
 		handles = append(handles, must(must(c.Put(numbers(1<<20, 1)))(t).Handle())(t),
 			must(must(c.Put([]byte{1}))(t).Handle())(t),
 			must(must(c.New(ndarray.Int8, 5))(t).Handle())(t), must(c.Pack(numbers(2<<20, 1)))(t))
@@ -24,7 +23,7 @@ func TestAScopeFreesWhatWasMadeUnderIt(t *testing.T) {
 	gone := func(list []Handle, want bool) {
 		t.Helper()
 		for i, h := range list {
-			a, err := other.Attach(h, ReadOnly, nil)
+			a, err := other.Attach(h, ReadOnly)
 			if want != errors.Is(err, ErrStale) || !want && err != nil {
 				t.Errorf("array %d: %v", i, err)
 			}
@@ -33,21 +32,27 @@ func TestAScopeFreesWhatWasMadeUnderIt(t *testing.T) {
 			}
 		}
 	}
-	check(t, inner.Close())
+	check(t, second.Close())
 	gone(handles[:4], false)
 	gone(handles[4:], true)
-	check(t, outer.Close())
-	gone(handles, true)
-	if _, err := outer.Put([]byte{1}); !errors.Is(err, ErrClosed) {
+	check(t, second.Close())
+	if _, err := second.Put([]byte{1}); !errors.Is(err, ErrClosed) {
 		t.Error(err)
 	}
-	if err := inner.Close(); !errors.Is(err, ErrClosed) {
-		t.Error(err)
-	}
-	if n := len(s.outermost.inner) + len(s.outermost.arrays); n != 1 {
-		t.Errorf("%d things are left in the outermost scope", n)
+	if len(s.scopes) != 1 || len(s.arrays) != 1 {
+		t.Errorf("%d scopes and %d arrays are open, want 1 each", len(s.scopes), len(s.arrays))
 	}
 	kept.digest()
+	check(t, s.Close())
+	gone(handles, true)
+	check(t, first.Close())
+	check(t, s.Close())
+	if _, err := first.Put([]byte{1}); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+	if _, err := s.Scope(); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
 }
 
 func TestAnArrayOfTwoScopesLivesAsLongAsTheLonger(t *testing.T) {
@@ -57,31 +62,31 @@ func TestAnArrayOfTwoScopesLivesAsLongAsTheLonger(t *testing.T) {
 	b := must(long.Put(a))(t)
 	h := must(b.Handle())(t)
 	check(t, short.Close())
-	check(t, must(other.Attach(h, ReadOnly, nil))(t).Close())
+	check(t, must(other.Attach(h, ReadOnly))(t).Close())
 	if must(Slice[byte](b))(t)[0] != numbers(1, 1)[0] {
 		t.Error("it changed")
 	}
 	check(t, long.Close())
-	if _, err := other.Attach(h, ReadOnly, nil); !errors.Is(err, ErrStale) {
+	if _, err := other.Attach(h, ReadOnly); !errors.Is(err, ErrStale) {
 		t.Error(err)
 	}
 }
 
 func TestSmallArraysTravelInTheirHandlesAndWorkTheSame(t *testing.T) {
 	for _, limit := range []int64{1000, -1} {
-		s, other := newSharer(t, &Options{MaxBytes: limit}), newSharer(t, nil)
+		s, other := newSharer(t, &Options{MaxInlineBytes: limit}), newSharer(t, nil)
 		for _, n := range []int{0, 1, 1000, 1001, 100_000} {
 			src := numbers(n, 1)
 			h := must(s.Pack(src))(t)
 			if want := limit < 0 || int64(n) <= limit; isInline(h) != want {
 				t.Errorf("%d bytes, limit %d: inline %v", n, limit, isInline(h))
 			}
-			r := must(other.Attach(h, ReadOnly, nil))(t)
-			c := must(other.Attach(h, CopyOnWrite, nil))(t)
+			r := must(other.Attach(h, ReadOnly))(t)
+			c := must(other.Attach(h, CopyOnWrite))(t)
 			if r.Mode() != ReadOnly || c.Mode() != CopyOnWrite {
 				t.Error(r.Mode(), c.Mode())
 			}
-			if _, err := other.Attach(h, ReadWrite, nil); !errors.Is(err, ErrSealed) {
+			if _, err := other.Attach(h, ReadWrite); !errors.Is(err, ErrSealed) {
 				t.Errorf("r+ of %d bytes: %v", n, err)
 			}
 			if string(must(Slice[byte](r))(t)) != string(src) {
@@ -99,53 +104,9 @@ func TestSmallArraysTravelInTheirHandlesAndWorkTheSame(t *testing.T) {
 	}
 }
 
-func TestEqualArraysAreSharedOnceWhenAskedFor(t *testing.T) {
-	s := newSharer(t, &Options{Dedupe: true})
-	for _, n := range []int{100, 1 << 20} {
-		src := numbers(n, 1)
-		a := must(s.Put(src))(t)
-		b := must(s.Put(append([]byte(nil), src...)))(t)
-		if a.obj != b.obj {
-			t.Error("equal arrays are shared twice")
-		}
-		if c := must(s.Put(src, 2, n/2))(t); c.obj == a.obj {
-			t.Error("arrays of other shapes are one")
-		}
-		if c := must(s.Put(ndarray.Cast[int8](src)))(t); c.obj == a.obj {
-			t.Error("arrays of other types are one")
-		}
-		if w := must(s.PutWritable(src))(t); w.obj == a.obj {
-			t.Error("a writable array is another's too")
-		}
-		src[n-1]++
-		d := must(s.Put(src))(t)
-		if d.obj == a.obj || must(Slice[byte](d))(t)[n-1] != src[n-1] {
-			t.Error("a changed array was not put again")
-		}
-		// The maker changed the shared one itself: it is not what was hashed any more.
-		must(Slice[byte](d))(t)[0]++
-		if e := must(s.Put(src))(t); must(Slice[byte](e))(t)[0] != src[0] {
-			t.Error("it was found by a hash that is not true any more")
-		}
-		check(t, a.Close())
-		b.digest()
-		check(t, b.Close())
-		src[n-1]--
-		if f := must(s.Put(src))(t); must(Slice[byte](f))(t)[n-1] != src[n-1] {
-			t.Error("it was found after it was freed")
-		}
-		// Not contiguous.
-		v := &ndarray.Array{Type: ndarray.Uint8, Shape: []int{n / 2}, Strides: []int{-2}, Offset: n - 1, Data: src}
-		g, h := must(s.Put(v))(t), must(s.Put(v))(t)
-		if g.obj != h.obj || g.digest() != digestOf(v) {
-			t.Error("a view was shared twice, or wrong")
-		}
-	}
-}
-
 func TestManyGoroutinesShareOneSharer(t *testing.T) {
 	isolate(t)
-	s, other := newSharer(t, &Options{Dedupe: true, RecycleBytes: 8 << 20}),
+	s, other := newSharer(t, &Options{RecycleBytes: 8 << 20}),
 		newSharer(t, &Options{RecycleBytes: 4 << 20})
 	var all sync.WaitGroup
 	for g := range 8 {
@@ -168,7 +129,7 @@ func TestManyGoroutinesShareOneSharer(t *testing.T) {
 					return
 				}
 				mode := []Mode{ReadOnly, ReadOnly, CopyOnWrite}[i%3]
-				b, err := other.Attach(h, mode, nil)
+				b, err := other.Attach(h, mode)
 				if err != nil {
 					t.Error(err)
 					return
@@ -211,7 +172,7 @@ func TestClosingASharerWhileOthersUseItHarmsNobody(t *testing.T) {
 					case 2:
 						_, err = s.New(ndarray.Int8, 100)
 					default:
-						_, err = s.Attach(h, ReadOnly, nil)
+						_, err = s.Attach(h, ReadOnly)
 					}
 					if err != nil {
 						if !errors.Is(err, ErrClosed) {

@@ -11,42 +11,41 @@ import (
 	"leat/npy"
 )
 
-// input is what is to be put: elements somewhere in memory, and how the array that comes of them is
-// laid out.
+// input is the argument of Put: elements in memory, and the layout of their copy.
 type input struct {
 	view   view
-	mem    []byte // what the view's bytes are counted in
-	owner  any    // keeps mem
-	order  bool   // the array is laid out in Fortran order
-	length int64  // bytes of the array, without gaps
-	flat   []byte // the elements themselves where they lie without gaps
+	mem    []byte // in which the view counts its bytes
+	owner  any    // keeps mem alive
+	order  bool   // the copy is in Fortran order
+	length int64  // bytes of the copy
+	flat   []byte // the elements, if they have no gaps
 }
 
-// sourceOf understands what users put: an *ndarray.Array, an *Array of this package, or a slice of
-// any type that has an element type. shape is for slices: by default their length.
+// sourceOf returns the input for an *ndarray.Array, an *Array, or a slice whose elements can be
+// shared. shape is for slices, by default their length.
 func sourceOf(v any, shape []int) (*input, error) {
 	s := &input{owner: v}
 	switch a := v.(type) {
 	case nil:
-		return nil, errors.New("nil is no array")
+		return nil, errors.New("nil array")
 	case *ndarray.Array:
 		if a == nil {
-			return nil, errors.New("a nil *ndarray.Array is no array")
+			return nil, errors.New("nil *ndarray.Array")
 		}
 		if len(shape) > 0 {
-			return nil, errors.New("a shape was given for an array that has one")
+			return nil, errors.New("shape given for an array, want none")
 		}
 		s.view = view{npy.ElemOfDType(a.Type), int64(a.Offset), a.Shape, a.Strides}
 		s.mem = a.Data
 	case *Array:
 		if a == nil {
-			return nil, errors.New("a nil *shm.Array is no array")
+			return nil, errors.New("nil *shm.Array")
 		}
 		if len(shape) > 0 {
-			return nil, errors.New("a shape was given for an array that has one")
+			return nil, errors.New("shape given for an array, want none")
 		}
 		if a.closed.Load() {
-			return nil, fmt.Errorf("%w: an array that is put again must be open", ErrClosed)
+			return nil, errArrayClosed
 		}
 		s.view, s.mem = a.view, a.obj.bytes()
 	default:
@@ -55,7 +54,7 @@ func sourceOf(v any, shape []int) (*input, error) {
 		}
 	}
 	if s.view.elem.Size() == 0 {
-		return nil, errors.New("the array has no element type")
+		return nil, errors.New("array without an element type")
 	}
 	if err := s.view.within(int64(len(s.mem))); err != nil {
 		return nil, err
@@ -82,7 +81,7 @@ func sourceOf(v any, shape []int) (*input, error) {
 func (s *input) slice(v any, shape []int) error {
 	r := reflect.ValueOf(v)
 	if r.Kind() != reflect.Slice {
-		return fmt.Errorf("a %T can't be shared: give a slice or an *ndarray.Array", v)
+		return fmt.Errorf("sharing %T, want a slice, *ndarray.Array or *shm.Array", v)
 	}
 	elem, inner, err := npy.ElemOf(r.Type().Elem())
 	if err != nil {
@@ -100,7 +99,7 @@ func (s *input) slice(v any, shape []int) error {
 		n *= d
 	}
 	if n != r.Len() {
-		return fmt.Errorf("%d values don't make an array of shape %v", r.Len(), shape)
+		return fmt.Errorf("%d values for shape %v", r.Len(), shape)
 	}
 	shape = append(append([]int(nil), shape...), inner...)
 	s.view = contiguousView(elem, 0, shape, false)
@@ -110,11 +109,11 @@ func (s *input) slice(v any, shape []int) error {
 	return nil
 }
 
-// keepAlive says that the memory is used up to here.
+// keepAlive keeps the memory reachable until here.
 func (s *input) keepAlive() { runtime.KeepAlive(s.owner) }
 
-// read fills dst with the bytes of the array, as it will be laid out, from byte off. Both are at
-// multiples of the size of an element.
+// read fills dst with the bytes of the copy from byte off. len(dst) and off are multiples of the
+// element size.
 func (s *input) read(dst []byte, off int64) {
 	switch {
 	case len(dst) == 0:
@@ -126,13 +125,12 @@ func (s *input) read(dst []byte, off int64) {
 	gather(dst, s.mem, s.view, off)
 }
 
-// gather copies elements of a view in C order, beginning with the one that stands off bytes into
-// the result.
+// gather copies elements of a view in C order, starting with the one at byte off of the result.
 func gather(dst, mem []byte, v view, off int64) {
 	size := int64(v.elem.Size())
 	last := len(v.shape) - 1
 	inner, step := int64(v.shape[last]), int64(v.strides[last])
-	// Where the first element is.
+	// The position of the first element.
 	index := make([]int64, len(v.shape))
 	at := v.offset
 	for i, rest := last, off/size; i >= 0; i-- {
@@ -145,7 +143,7 @@ func gather(dst, mem []byte, v view, off int64) {
 		n := min(inner-index[last], int64(len(dst))/size)
 		row(dst[:n*size], mem, at, step, int(size))
 		dst = dst[n*size:]
-		// To the begin of the next row.
+		// To the start of the next row.
 		at -= index[last] * step
 		index[last] = 0
 		for i := last - 1; i >= 0; i-- {
@@ -160,8 +158,7 @@ func gather(dst, mem []byte, v view, off int64) {
 	}
 }
 
-// row copies elements that are step bytes apart. The sizes that most arrays have are copied as
-// numbers.
+// row copies elements that are step bytes apart. The usual sizes are copied as numbers.
 func row(dst, mem []byte, at, step int64, size int) {
 	switch {
 	case step == int64(size):

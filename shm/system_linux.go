@@ -13,7 +13,7 @@ import (
 	"leat/internal/procfile"
 )
 
-// inMemory reports whether a folder's file system keeps its files in memory.
+// inMemory reports whether the file system of dir keeps its files in memory.
 func inMemory(dir string) bool {
 	var st unix.Statfs_t
 	if unix.Statfs(dir, &st) != nil {
@@ -22,12 +22,12 @@ func inMemory(dir string) bool {
 	return uint32(st.Type) == unix.TMPFS_MAGIC || uint32(st.Type) == 0x858458f6 // ramfs
 }
 
-// processGone reports that there is no process of that id. One that there is may be another.
+// processGone reports whether no process has that id.
 func processGone(pid int) bool { return errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
 
-// openFile opens a regular file for reading, if it lies below one of roots; nil roots allow all.
-// path is where it is, without symbolic links: the kernel's own word about the open file, which no
-// exchange of names can make wrong.
+// openFile opens a regular file for reading if it lies below one of roots; nil roots allow all.
+// truePath is the kernel's path of the open file, without symbolic links, so a concurrent exchange
+// of names cannot make it wrong.
 func openFile(path string, roots []string) (fd int, truePath string, err error) {
 	at, err := retry(func() (int, error) { return unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0) })
 	if err != nil {
@@ -44,16 +44,15 @@ func openFile(path string, roots []string) (fd int, truePath string, err error) 
 			return -1, "", err
 		}
 		if !ok {
-			return -1, "", fmt.Errorf("%w: %q: name its folder in Options.Roots of the process that attaches it",
-				ErrRoot, truePath)
+			return -1, "", fmt.Errorf("%w: %q", ErrOutsideRoots, truePath)
 		}
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(at, &st); err != nil {
-		return -1, "", fmt.Errorf("looking at %q: %w", path, err)
+		return -1, "", fmt.Errorf("stat %q: %w", path, err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return -1, "", errors.New("it is no regular file")
+		return -1, "", errors.New("not a regular file")
 	}
 	fd, err = procfile.Reopen(at, unix.O_RDONLY)
 	if err != nil {
@@ -69,7 +68,7 @@ func belowAny(path string, roots []string) (bool, error) {
 			continue
 		}
 		if err != nil {
-			return false, fmt.Errorf("a folder of Options.Roots: %w", err)
+			return false, fmt.Errorf("directory of Options.Roots: %w", err)
 		}
 		if r == "/" || strings.HasPrefix(path, r+"/") {
 			return true, nil
@@ -78,12 +77,12 @@ func belowAny(path string, roots []string) (bool, error) {
 	return false, nil
 }
 
-// pathOf is where an open file is.
+// pathOf returns the path of an open file.
 func pathOf(fd int) (string, error) {
 	b := make([]byte, maxPath+1)
 	n, err := unix.Readlink("/proc/self/fd/"+strconv.Itoa(fd), b)
 	if err != nil {
-		return "", fmt.Errorf("where an open file is: %w", err)
+		return "", fmt.Errorf("path of an open file: %w", err)
 	}
 	path := string(b[:n])
 	if n > maxPath || !filepath.IsAbs(path) || strings.HasSuffix(path, " (deleted)") {
@@ -95,7 +94,7 @@ func pathOf(fd int) (string, error) {
 func statTime(fd int) (dev, ino uint64, size, mtime int64, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return 0, 0, 0, 0, fmt.Errorf("looking at a file: %w", err)
+		return 0, 0, 0, 0, fmt.Errorf("stat: %w", err)
 	}
 	return uint64(st.Dev), st.Ino, st.Size, st.Mtim.Nano(), nil
 }

@@ -12,21 +12,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A user's own .npy file is shared by its path and by what the file system says about it: a file
-// that was changed or replaced since is refused. Its memory is the page cache.
+// A user's own .npy file is shared by its path, inode, size and modification time: a file that was
+// changed or replaced since is refused. Its memory is the page cache.
 
-// maxHeader is more than any .npy header takes that is understood here.
+// maxHeader exceeds the longest .npy header that npy parses.
 const maxHeader = 72 << 10
 
-// OpenFile maps a .npy file of the user's own, for reading. Where there is no such file the error
-// is fs.ErrNotExist. Its handle leads to the same file in processes that allow the folder in their
-// Options.Roots. The file must not become shorter while it is mapped: reading what is gone ends the
-// process by SIGBUS.
+// OpenFile maps a .npy file of the user's own for reading. If the file does not exist the error
+// wraps fs.ErrNotExist. Other processes attach its handle if their Options.Roots contain its
+// directory. The file must not become shorter while it is mapped: reading beyond its end is a
+// SIGBUS.
 func (c *Scope) OpenFile(path string) (*Array, error) {
 	if err := c.checkOpen(); err != nil {
 		return nil, err
 	}
-	o, v, err := c.sharer.openUser(path)
+	o, v, err := c.pool.openUser(path)
 	var missing *fs.PathError
 	if errors.As(err, &missing) {
 		return nil, err // it holds the path
@@ -34,7 +34,7 @@ func (c *Scope) OpenFile(path string) (*Array, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return c.array(o, v, ReadOnly)
+	return c.add(o, v, ReadOnly)
 }
 
 func (s *Pool) openUser(path string) (*object, view, error) {
@@ -57,7 +57,7 @@ func (s *Pool) openUser(path string) (*object, view, error) {
 	}
 	v := contiguousView(header.Elem, int64(header.DataOffset), header.Shape, header.Fortran)
 	if err := v.within(h.size); err != nil {
-		return nil, view{}, fmt.Errorf("the file is shorter than its header says: %w", err)
+		return nil, view{}, fmt.Errorf("file is shorter than its array: %w", err)
 	}
 	s.reg.mu.Lock()
 	if s.reg.closed {
@@ -78,14 +78,13 @@ func (s *Pool) openUser(path string) (*object, view, error) {
 	return o, v, err
 }
 
-// mapUser maps a file that another process named.
+// mapUser maps the file of a handle.
 func (s *Pool) mapUser(h *handle, mode Mode) (*segment, error) {
 	if mode == ReadWrite {
-		return nil, fmt.Errorf("%w: a user's file is mapped for reading (mode r) or copying (mode c) only", ErrSealed)
+		return nil, fmt.Errorf("%w: a user's file", ErrSealed)
 	}
 	if len(s.opts.Roots) == 0 {
-		return nil, fmt.Errorf("%w: %q: name the folder in Options.Roots of the process that attaches it", ErrRoot,
-			h.path)
+		return nil, fmt.Errorf("%w: %q", ErrOutsideRoots, h.path)
 	}
 	fd, path, err := openFile(h.path, s.opts.Roots)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
@@ -103,10 +102,10 @@ func (s *Pool) mapUser(h *handle, mode Mode) (*segment, error) {
 		return nil, err
 	}
 	if now.path != h.path || now.dev != h.dev || now.ino != h.ino || now.size != h.size || now.mtime != h.mtime {
-		return nil, fmt.Errorf("%w: the file %q was changed or replaced since it was opened", ErrStale, h.path)
+		return nil, fmt.Errorf("%w: file %q was changed or replaced", ErrStale, h.path)
 	}
 	if now.id != h.id {
-		return nil, fmt.Errorf("%w: its id is not that of the file %q", ErrHandle, h.path)
+		return nil, fmt.Errorf("%w: id is not that of file %q", ErrHandle, h.path)
 	}
 	return mapFD(fd, h.size, mode)
 }
@@ -118,7 +117,7 @@ func userHandle(fd int, path string, boot [16]byte) (handle, error) {
 		return handle{}, err
 	}
 	if size == 0 || size > maxMapping {
-		return handle{}, errors.New("it is no .npy file")
+		return handle{}, errors.New("not a .npy file")
 	}
 	h := handle{kind: kindUser, boot: boot, size: size, path: path, dev: dev, ino: ino, mtime: mtime}
 	b := append([]byte("leat user file\x00"), path...)

@@ -9,7 +9,7 @@ import (
 	"leat/npy"
 )
 
-// view says where the elements of an array lie in the bytes of an object.
+// view locates the elements of an array in the bytes of an object.
 type view struct {
 	elem    npy.Elem
 	offset  int64 // byte of the element with all indices 0
@@ -17,8 +17,8 @@ type view struct {
 	strides []int // bytes from one element to the next; may be negative or 0
 }
 
-// contiguousView is the view of an array without gaps. Where there are no elements the strides mean
-// nothing, and versions of NumPy differ.
+// contiguousView returns the view of an array without gaps. The strides of an empty array are
+// arbitrary; versions of NumPy differ.
 func contiguousView(e npy.Elem, offset int64, shape []int, fortran bool) view {
 	v := view{elem: e, offset: offset, shape: shape}
 	if len(shape) == 0 {
@@ -37,16 +37,16 @@ func contiguousView(e npy.Elem, offset int64, shape []int, fortran bool) view {
 	return v
 }
 
-// check reports what about the view makes no sense wherever its bytes are.
+// check returns an error for a view that is wrong wherever its bytes are.
 func (v view) check() error {
 	if len(v.strides) != len(v.shape) {
-		return fmt.Errorf("a view of %d dimensions with %d strides", len(v.shape), len(v.strides))
+		return fmt.Errorf("view of %d dimensions with %d strides", len(v.shape), len(v.strides))
 	}
 	_, err := v.elem.DataSize(v.shape)
 	return err
 }
 
-// empty reports whether there is no element.
+// empty reports whether the view has no elements.
 func (v view) empty() bool {
 	for _, d := range v.shape {
 		if d == 0 {
@@ -57,9 +57,8 @@ func (v view) empty() bool {
 }
 
 // bounds returns the lowest byte that an element of the view covers and the one past the highest,
-// counted like offset. Both are offset for a view without elements. lo may be negative: whether the
-// bytes are there is the caller's to check. The error says that the view makes no sense or leaves
-// the numbers.
+// counted like offset; both are offset for an empty view. lo may be negative: the caller checks
+// that the bytes exist. The error is that of check, or an overflow.
 func (v view) bounds() (lo, hi int64, err error) {
 	if err := v.check(); err != nil {
 		return 0, 0, err
@@ -86,22 +85,22 @@ func (v view) bounds() (lo, hi int64, err error) {
 	return lo, hi, nil
 }
 
-var errBounds = errors.New("the strides of a view reach beyond any memory")
+var errBounds = errors.New("view with strides beyond any memory")
 
-// within reports, as an error, that the view leaves the bytes from 0 to before size.
+// within returns an error unless the view lies in the bytes from 0 to before size.
 func (v view) within(size int64) error {
 	lo, hi, err := v.bounds()
 	if err != nil {
 		return err
 	}
 	if lo < 0 || hi > size {
-		return fmt.Errorf("the view covers bytes %d to %d of an object of %d", lo, hi, size)
+		return fmt.Errorf("view of bytes %d to %d, object has %d", lo, hi, size)
 	}
 	return nil
 }
 
-// contiguousC reports whether the elements lie without gaps, the last index changing fastest. Like
-// in NumPy, empty arrays do, and dimensions of 1 don't matter.
+// contiguousC reports whether the elements have no gaps, with the last index changing fastest. As
+// in NumPy, that is true of empty arrays, and dimensions of 1 don't matter.
 func (v view) contiguousC() bool {
 	if v.empty() {
 		return true
@@ -132,7 +131,7 @@ func (v view) contiguousF() bool {
 }
 
 // field returns the view of one field of all records; the dimensions of a field that is an array
-// come last. ok is false where there is no such field.
+// come last. ok is false if there is no such field.
 func (v view) field(name string) (f view, ok bool) {
 	fields := v.elem.Fields()
 	i := slices.IndexFunc(fields, func(f npy.Field) bool { return f.Name == name })

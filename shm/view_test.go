@@ -198,7 +198,7 @@ func TestViewsBeyondAllNumbersAreErrorsNotOverflows(t *testing.T) {
 	}
 }
 
-func TestSumsAndProductsBeyond64BitsAreTold(t *testing.T) {
+func TestOverflowsAreReported(t *testing.T) {
 	numbers := []int64{0, 1, -1, 2, -2, 1 << 31, -1 << 31, 3037000499, 3037000500, -3037000500, math.MaxInt64,
 		math.MaxInt64 - 1, math.MinInt64, math.MinInt64 + 1}
 	for _, a := range numbers {

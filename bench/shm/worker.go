@@ -57,14 +57,14 @@ func work(in io.Reader, out io.Writer) error {
 
 func answer(s *shm.Pool, q request) (r reply, err error) {
 	if q.Warm != "" {
-		a, err := s.Attach(q.Warm, shm.ReadOnly, nil)
+		a, err := s.Attach(q.Warm, shm.ReadOnly)
 		if err != nil {
 			return r, err
 		}
 		defer a.Close()
 	}
 	begin := time.Now()
-	a, err := s.Attach(q.Handle, shm.ReadOnly, nil)
+	a, err := s.Attach(q.Handle, shm.ReadOnly)
 	if err != nil {
 		return r, err
 	}
@@ -80,7 +80,7 @@ func answer(s *shm.Pool, q request) (r reply, err error) {
 	const times = 1000
 	begin = time.Now()
 	for range times {
-		a, err := s.Attach(q.Handle, shm.ReadOnly, nil)
+		a, err := s.Attach(q.Handle, shm.ReadOnly)
 		if err != nil {
 			return r, err
 		}

@@ -297,9 +297,7 @@ func nsCollect(w io.Writer, asJSON bool) error {
 	}
 	removed, err := namespace.GC()
 	arrays, err1 := shm.GC(nil)
-	for _, a := range arrays {
-		removed = append(removed, a.Name)
-	}
+	removed = append(removed, arrays...)
 	for _, path := range removed {
 		var werr error
 		if asJSON {

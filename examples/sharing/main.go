@@ -150,11 +150,11 @@ func worker(ctx context.Context) error {
 	if err := json.Unmarshal(text, &t); err != nil {
 		return err
 	}
-	band, err := arrays.Attach(t.Band, shm.ReadOnly, nil)
+	band, err := arrays.Attach(t.Band, shm.ReadOnly)
 	if err != nil {
 		return err
 	}
-	output, err := arrays.Attach(t.Output, shm.ReadWrite, nil)
+	output, err := arrays.Attach(t.Output, shm.ReadWrite)
 	if err != nil {
 		return err
 	}

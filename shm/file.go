@@ -18,8 +18,8 @@ func flock(fd, how int) error {
 	}
 }
 
-// patiently repeats what says EWOULDBLOCK, for about 0.4 s in all: the length of many starts of
-// processes, also where many wait for a processor.
+// patiently repeats f while it returns EWOULDBLOCK, for about 0.4 s: children that are being
+// started keep locks for a moment, longer on a busy machine.
 func patiently(f func() error) error {
 	for wait := 50 * time.Microsecond; ; wait *= 2 {
 		err := f()
@@ -30,8 +30,7 @@ func patiently(f func() error) error {
 	}
 }
 
-// zeroFile takes the room of a file by writing to all of it, where the file system knows no better
-// way.
+// zeroFile allocates a file by writing zeros to all of it.
 func zeroFile(fd int, size int64) error {
 	b := make([]byte, min(size, copyChunk))
 	for at := int64(0); at < size; at += int64(len(b)) {
@@ -52,21 +51,21 @@ func preadFull(fd int, b []byte, at int64) error {
 		case err != nil:
 			return fmt.Errorf("reading: %w", err)
 		case n == 0:
-			return fmt.Errorf("%w: the file is shorter than it should be", ErrHandle)
+			return fmt.Errorf("%w: file is cut short", ErrHandle)
 		}
 		b, at = b[n:], at+int64(n)
 	}
 	return nil
 }
 
-// errNoMemfd tells that this system has no memfd, or this process no descriptor to spare: another
-// place must do.
+// errNoMemfd is returned if the system has no memfd, or the process no descriptor to spare; another
+// place may do.
 var errNoMemfd = errors.New("no memfd")
 
-var errSealed = fmt.Errorf("%w: the array can be read (mode r) or copied (mode c) only", ErrSealed)
+var errSealed = fmt.Errorf("%w: attach with mode r or c", ErrSealed)
 
-// mem takes the memory from a segment, so that a use after its end is a panic and not a wrong
-// number.
+// mem returns the memory of a segment and removes it from it: a later use panics instead of reading
+// wrong numbers.
 func mem(seg *segment) []byte {
 	m := seg.mem
 	seg.mem = nil
@@ -75,7 +74,7 @@ func mem(seg *segment) []byte {
 
 func mapError(size int64, err error) error {
 	if errors.Is(err, unix.ENOMEM) {
-		return fmt.Errorf("%w: mapping %d bytes: the address space is limited (ulimit -v), or there are more mappings than vm.max_map_count: %w", ErrNoRoom, size, err)
+		return fmt.Errorf("%w: mapping %d bytes (limits: ulimit -v, vm.max_map_count): %w", ErrNoSpace, size, err)
 	}
 	return fmt.Errorf("mapping %d bytes: %w", size, err)
 }

@@ -10,8 +10,8 @@ import (
 // maxDims bounds the dimensions of a handle, as NumPy 1 does.
 const maxDims = 32
 
-// The parts of handles. What is written here is the only text that is read back: no leading zeros,
-// no plus, no capital digits, nothing escaped without need.
+// The functions below read and write the parts of handles. Each value has exactly one text: no
+// leading zeros, no plus, no capital digits, nothing escaped without need.
 
 func readUint(s string) (uint64, bool) {
 	if s == "" || len(s) > 20 || s[0] == '0' && len(s) > 1 {
@@ -38,7 +38,7 @@ func readInt(s string) (int64, bool) {
 	return int64(n), true
 }
 
-// readSmall reads a number of 0 to 2^31 - 1.
+// readSmall parses a number of 0 to 2^31 - 1.
 func readSmall(s string) (int, bool) {
 	n, ok := readUint(s)
 	return int(n), ok && n <= math.MaxInt32
@@ -57,7 +57,7 @@ func appendInts(b []byte, list []int) []byte {
 	return b
 }
 
-// readInts reads numbers separated by commas, nil for the dash that stands for none.
+// readInts parses numbers separated by commas; "-" is none.
 func readInts(s string) ([]int, bool) {
 	if s == "-" {
 		return nil, true
@@ -78,7 +78,7 @@ func readInts(s string) ([]int, bool) {
 	return list, true
 }
 
-// readID reads 32 small hexadecimal digits.
+// readID parses 32 lower-case hexadecimal digits.
 func readID(id *[16]byte, s string) bool {
 	if len(s) != 32 {
 		return false
@@ -92,7 +92,7 @@ func readID(id *[16]byte, s string) bool {
 	return err == nil
 }
 
-// bare reports whether a byte of a path stands for itself.
+// bare reports whether a byte of a path is written as it is.
 func bare(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("/-._~", c) >= 0
 }
