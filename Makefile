@@ -1,13 +1,17 @@
-# make demo: builds leat and runs its main job on a made-up scene.
-# make test: installs what the tests compare with (where it may) and runs all tests.
+# make demo:      builds leat and runs its main job on a made-up scene.
+# make test:      the quick tests, within minutes; needs neither Slurm nor a browser.
+# make test-rest: what make test leaves out: tests by Slurm and in a browser, long storms of kills.
+# make test-all:  installs what the tests compare leat with (where it may) and runs all tests, then
+#                 those of goroutines again with the race detector.
 
 GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
-# Without the gRPC half of Google's client, which leat does not use: 13 MB, and a third of what a start takes. Everything is compiled like this, and so only once.
+# Without the gRPC half of Google's client, which leat does not use: see docs/design/cmd-leat.md.
+# Everything is compiled with the same flags, so it is compiled once.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath -tags=disable_grpc_modules)
 
-.PHONY: build demo test race fuzz bench-apply bench-cache bench-shm bench-namespace bench-stage bench-workers bench-gdal clean
+.PHONY: build demo test test-rest test-all race fuzz bench-apply bench-cache bench-shm bench-namespace bench-stage bench-workers bench-gdal clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -ldflags "-s -w -X main.version=$(VERSION)" -o bin/leat ./cmd/leat
@@ -15,17 +19,28 @@ build:
 demo: build
 	bin/leat demo demo
 
-# Four packages at a time: many tests wait for other processes. A busy machine takes several times as long as an idle one, and more than the ten minutes that Go gives a package.
 test:
-	scripts/test-deps
-	CGO_ENABLED=0 $(GO) test -p 4 -timeout 30m ./...
+	CGO_ENABLED=0 scripts/test -short
 
-# The commands only put together what the packages do; their processes start slowly with the race detector in them. What talks to batch systems, to browsers
-# and to GDAL takes minutes in it and has little that is shared, clients of stores take minutes to compile for it, and arithmetic and killed processes share nothing; of apply, and of what reads for it, the tests in which goroutines and workers meet are run.
-race:
+test-rest:
 	scripts/test-deps
-	CGO_ENABLED=1 $(GO) test -p 4 -timeout 30m -race -short -skip Kill $$($(GO) list ./... | grep -v -e /cmd/ -e /bench -e /examples/ -e '/apply$$' -e /stores -e /raster/geotiff -e /objstore/cloud -e /worker/slurm -e /worker/pbs -e /worker/awsbatch -e /live -e /internal/gdal -e /expr -e /internal/inflate)
-	CGO_ENABLED=1 $(GO) test -timeout 30m -race -short -run 'WorkerProcess|InAnyProcess|AllWorkersLost|ConcurrentRun|Panic|Merge|ContractIsKept$$|DecodedOnce|StagedOnce|ComeOnce|AtOnce|TwoRuns|RemoteEqualsLocal' ./apply ./stores ./raster/geotiff
+	CGO_ENABLED=0 scripts/test --left-out
+
+test-all:
+	scripts/test-deps
+	CGO_ENABLED=0 scripts/test
+	$(MAKE) race
+
+# Left out are packages in which goroutines share little (arithmetic, encodings, commands), or whose
+# clients and processes take minutes with the race detector (stores, batch systems, browsers, GDAL).
+# Of apply, and of what reads for it, the tests run in which goroutines and workers meet.
+NO_RACE := /cmd/ /examples/ /bench /apply$$ /stores /raster/geotiff /objstore/cloud /worker/slurm /worker/pbs \
+	/worker/awsbatch /live /internal/gdal /internal/archtest /internal/testreport /expr /internal/inflate
+RACE_RUN := SourceConformance$$|WorkerProcess|InAnyProcess|AllWorkersLost|ConcurrentRun|Panic|Merge|DecodedOnce|StagedOnce|ComeOnce|AtOnce|TwoRuns|RemoteEqualsLocal
+race:
+	CGO_ENABLED=1 $(GO) test -p 4 -timeout 30m -race -short -skip Kill \
+		$$($(GO) list ./... | grep -v $(foreach p,$(NO_RACE),-e '$p'))
+	CGO_ENABLED=1 $(GO) test -timeout 30m -race -short -run '$(RACE_RUN)' ./apply ./stores ./raster/geotiff
 
 # Each fuzz target for half a minute.
 fuzz:

@@ -215,7 +215,7 @@ func largeRaster(args []string) error {
 
 func TestMemoryBounded(t *testing.T) {
 	if testing.Short() {
-		t.Skip("writes and reads 144 MB of pixels")
+		t.Skip("-short: writes and reads 144 MB of pixels")
 	}
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		t.Skip("there is no /proc to ask for the memory")

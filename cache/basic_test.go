@@ -330,7 +330,7 @@ func TestTooManySlotsForFileSystem(t *testing.T) {
 // pfio: entries over 2 GiB poison their slot.
 func TestEntryAboveTwoGiB(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes 6 GiB; not with -short")
+		t.Skip("-short: takes 6 GiB")
 	}
 	dir := inMemory(t)
 	if free := freeBytes(t, dir); free < 8<<30 {

@@ -42,6 +42,9 @@ type event struct {
 // browser starts a browser for a test, which is skipped where there is none.
 func browser(t *testing.T) *chromium {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: needs a browser")
+	}
 	var program string
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {

@@ -220,7 +220,7 @@ func TestLeavingAfterTheRemovalTakesNothingFromOthers(t *testing.T) {
 
 func TestAPartOfTheRuntimeFolderThatIsMissingIsNotTakenForAll(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes five seconds")
+		t.Skip("-short: takes five seconds")
 	}
 	root := ownRoot(t)
 	dir := t.TempDir()

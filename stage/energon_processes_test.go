@@ -19,7 +19,7 @@ import (
 
 func TestEnergonMemoryUnderSmallLimit(t *testing.T) {
 	if testing.Short() {
-		t.Skip("reads 1.5 GiB of made-up objects")
+		t.Skip("-short: reads 1.5 GiB of made-up objects")
 	}
 	if raced() {
 		t.Skip("the race detector takes memory of its own")

@@ -59,7 +59,7 @@ func TestThePolynomialHasFiftyTerms(t *testing.T) {
 // outputs are equal.
 func TestTheBenchmarkRuns(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes some 20 s")
+		t.Skip("-short: takes some 20 s")
 	}
 	dir := t.TempDir()
 	probe := &bench{Options: &runner.Options{Quick: true}, peers: "peers", inputs: &inputs{}}

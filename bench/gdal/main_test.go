@@ -14,7 +14,7 @@ import (
 // TestTheBenchmarkRuns runs all of it, small. That it works is looked at, not how quick it was.
 func TestTheBenchmarkRuns(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it builds leat and takes seconds")
+		t.Skip("-short: builds leat and takes seconds")
 	}
 	if err := gdal.Available(); err != nil {
 		t.Skip(err)

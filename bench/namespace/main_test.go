@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 // TestTheBenchmarkRuns runs all of it, small.
 func TestTheBenchmarkRuns(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes seconds")
+		t.Skip("-short: takes seconds")
 	}
 	var b bytes.Buffer
 	if err := runner.Run(t.Context(), Part, []string{"-quick"}, &b); err != nil {

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 // TestTheBenchmarkRuns runs all of it, small. That it works is looked at, not how quick it was.
 func TestTheBenchmarkRuns(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes seconds")
+		t.Skip("-short: takes seconds")
 	}
 	dir := t.TempDir()
 	var out bytes.Buffer

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 // TestBenchmarkRuns runs all of it, small. That it works is looked at, not how quick it was.
 func TestBenchmarkRuns(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it builds leat and takes seconds")
+		t.Skip("-short: builds leat and takes seconds")
 	}
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)

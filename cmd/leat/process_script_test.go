@@ -64,7 +64,7 @@ func names(t *testing.T, dir string) []string {
 func longRun(t *testing.T) (dir string, args []string) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("takes seconds of both cores")
+		t.Skip("-short: takes seconds of both cores")
 	}
 	dir = t.TempDir()
 	leat(t, exitDone, dir, "demo", "--size", "2000", ".")

@@ -17,7 +17,7 @@ var layers = [][]string{
 	{"leat/codec", "leat/ndarray", "leat/timing", "leat/block", "leat/internal/backoff", "leat/internal/inflate",
 		"leat/internal/archtest", "leat/internal/fault", "leat/bench/measured", "leat/bench/scene", "leat/bench/runner",
 		"leat/internal/pytest", "leat/internal/localdir", "leat/internal/terminal", "leat/internal/regular",
-		"leat/internal/sysmem", "leat/internal/units"},
+		"leat/internal/sysmem", "leat/internal/testreport", "leat/internal/units"},
 	{"leat/internal/tempfile"},
 	{"leat/internal/lockfile", "leat/internal/procfile", "leat/internal/proctest", "leat/objstore"},
 	{"leat/namespace", "leat/stage/internal/store", "leat/objstore/objstoretest"},

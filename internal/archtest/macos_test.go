@@ -16,7 +16,7 @@ import (
 // to compile it all for another system takes minutes.
 func TestItIsGoForMacOSToo(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it reads the source of all that leat depends on")
+		t.Skip("-short: reads the source of all that leat depends on")
 	}
 	root, err := filepath.Abs("../..")
 	if err != nil {

@@ -119,7 +119,7 @@ func resident(t *testing.T) (bytes, files int) {
 
 func TestOpenLeaks(t *testing.T) {
 	if testing.Short() {
-		t.Skip("skipped: -short")
+		t.Skip("-short")
 	}
 	need(t, "GTiff")
 	path := write(t, "a.tif", &Spec{Driver: "GTiff", Grid: utm(20, 20), Bands: 3, Type: ndarray.Uint8},

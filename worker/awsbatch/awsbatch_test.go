@@ -98,7 +98,7 @@ func TestArraySizeLimit(t *testing.T) {
 
 func TestDescribeManyWorkersInPages(t *testing.T) {
 	if testing.Short() {
-		t.Skip("10,001 jobs")
+		t.Skip("-short: 10,001 jobs")
 	}
 	r := newRun(t, batchtest.Settings{Running: 1, MaxvCPUs: 2}, 10001, "exec sleep 600")
 	f := r.start()

@@ -13,7 +13,7 @@ func TestConformance(t *testing.T) {
 		"parameter store": "ssm:/leat/run"} {
 		t.Run(name, func(t *testing.T) {
 			if name == "parameter store" && testing.Short() {
-				t.Skip("with -short the other is enough")
+				t.Skip("-short: the other is enough")
 			}
 			servers := map[worker.Launcher]*batchtest.Server{}
 			workertest.Launcher(t, workertest.Setup{

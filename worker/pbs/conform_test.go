@@ -13,7 +13,7 @@ func TestConformance(t *testing.T) {
 		"old, without history": {Old: true, NoHistory: true}} {
 		t.Run(name, func(t *testing.T) {
 			if (set.Old || !set.NoHistory) && testing.Short() {
-				t.Skip("with -short the default settings are enough")
+				t.Skip("-short: the default settings are enough")
 			}
 			servers := map[worker.Launcher]*pbstest.Server{}
 			workertest.Launcher(t, workertest.Setup{

@@ -59,7 +59,7 @@ func TestCluster(t *testing.T) {
 // long leaves a part out of short tests: each start waits for the scheduler's next second.
 func long(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes seconds")
+		t.Skip("-short: takes seconds")
 	}
 }
 

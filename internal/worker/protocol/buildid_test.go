@@ -13,7 +13,7 @@ import (
 // The truth is what the go command says.
 func TestBuildIDMatchesGoCommand(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds a program")
+		t.Skip("-short: builds a program")
 	}
 	folder := t.TempDir()
 	source := filepath.Join(folder, "main.go")

@@ -39,7 +39,7 @@ func TestThousandWorkersOnOneBusyCore(t *testing.T) {
 		return
 	}
 	if testing.Short() {
-		t.Skip("it takes some 20 s of processor time")
+		t.Skip("-short: takes some 20 s of processor time")
 	}
 	// The children inherit the one processor of the thread that starts them.
 	runtime.LockOSThread()

@@ -185,7 +185,7 @@ func TestPinAfterChoice(t *testing.T) {
 
 func TestEvictLargeIndex(t *testing.T) {
 	if testing.Short() {
-		t.Skip("40 000 objects")
+		t.Skip("-short: 40 000 objects")
 	}
 	b := open(t)
 	n := 5*sample + 100

@@ -89,9 +89,12 @@ func find(program string) (string, error) {
 	return exec.LookPath(program)
 }
 
-// skip skips the test if no cluster can run here.
+// skip skips the test with -short, and if no cluster can run here.
 func skip(t testing.TB) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: needs a Slurm cluster")
+	}
 	if os.Getuid() != 0 {
 		t.Skip("needs root: Slurm's daemons run jobs for other users")
 	}

@@ -8,7 +8,7 @@ import (
 
 func TestTakenPortIsReplaced(t *testing.T) {
 	if testing.Short() {
-		t.Skip("programs of Slurm wait for seconds for who has taken its port")
+		t.Skip("-short: programs of Slurm wait for seconds for who has taken its port")
 	}
 	skip(t)
 	var taken net.Listener
