@@ -88,7 +88,7 @@ func TestWrongSize(t *testing.T) {
 				var err error
 				var b []byte
 				if how == "Get" {
-					b, _, err = p.Get(within(t, time.Minute), s, "a")
+					b, _, err = p.ReadDirect(within(t, time.Minute), s, "a")
 				} else {
 					b, err = p.Prefetch(s, "a").Bytes(within(t, time.Minute))
 				}
@@ -132,7 +132,7 @@ func TestStoreChecksum(t *testing.T) {
 					var err error
 					var b []byte
 					if how == "Get" {
-						b, _, err = p.Get(within(t, time.Minute), s, "a")
+						b, _, err = p.ReadDirect(within(t, time.Minute), s, "a")
 					} else {
 						b, err = p.Prefetch(s, "a").Bytes(within(t, time.Minute))
 					}

@@ -149,7 +149,7 @@ func TestErrClosedAfterClose(t *testing.T) {
 		for _, l := range []*Ref{never, waits} {
 			go func() { _, err := l.Open(context.Background()); errs <- err }()
 		}
-		go func() { _, _, err := p.Get(context.Background(), s, "never"); errs <- err }()
+		go func() { _, _, err := p.ReadDirect(context.Background(), s, "never"); errs <- err }()
 		soon(t, "all waiting", func() bool { reads, stats, _ := s.count("never"); return reads+stats >= 2 })
 		begin := time.Now()
 		must(t, p.Close())
@@ -174,7 +174,7 @@ func TestErrClosedAfterClose(t *testing.T) {
 		wantErr(t, err, ErrClosed)
 		_, err = r.Path()
 		wantErr(t, err, ErrClosed)
-		_, _, err = p.Get(t.Context(), s, "a")
+		_, _, err = p.ReadDirect(t.Context(), s, "a")
 		wantErr(t, err, ErrClosed)
 		_, err = p.Usage()
 		wantErr(t, err, ErrClosed)

@@ -33,6 +33,9 @@ type outcome struct {
 
 // attempt finds an item in the directory or copies it there.
 func (p *Pool) attempt(ctx context.Context, it *item) outcome {
+	if !p.stages() {
+		return outcome{unstageable: true}
+	}
 	for tries := 0; ; tries++ {
 		e, err := p.index.Find(it.key)
 		if err != nil {

@@ -69,7 +69,18 @@ func (p *Pool) Counters() Counters {
 		return Counters{} // Close is running
 	}
 	defer p.leave()
-	return countersOf(p.index.Own())
+	return p.ownCounters()
+}
+
+func (p *Pool) ownCounters() Counters {
+	if p.stages() {
+		return countersOf(p.index.Own())
+	}
+	var n [index.Counters]int64
+	for i := range n {
+		n[i] = p.direct[i].Load()
+	}
+	return countersOf(n)
 }
 
 // Usage returns the state of the directory, summed over all processes. After Close the error is
@@ -79,6 +90,9 @@ func (p *Pool) Usage() (Usage, error) {
 		return Usage{}, ErrClosed
 	}
 	defer p.leave()
+	if !p.stages() {
+		return Usage{Processes: 1, Since: p.ownCounters()}, nil
+	}
 	u := Usage{Dir: p.dir.Path()}
 	u.Bytes, u.Objects = p.index.Taken()
 	all, n, err := p.index.Counts()

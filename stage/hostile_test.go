@@ -264,7 +264,7 @@ func TestSourceUsesPoolDuringClose(t *testing.T) {
 	l := p.Prefetch(s, "inner")
 	r := ok(l.Open(t.Context()))(t)
 	n := &nested{s, p, r, make(chan struct{})}
-	go func() { _, _, _ = p.Get(context.Background(), n, "outer") }()
+	go func() { _, _, _ = p.ReadDirect(context.Background(), n, "outer") }()
 	<-n.started
 	done := make(chan error, 1)
 	go func() { done <- p.Close() }()
@@ -285,7 +285,7 @@ func TestOnRetryUsesPoolDuringClose(t *testing.T) {
 		time.Sleep(300 * time.Millisecond)
 		p.Counters()
 	}}}))(t)
-	go func() { _, _, _ = p.Get(context.Background(), s, "a") }()
+	go func() { _, _, _ = p.ReadDirect(context.Background(), s, "a") }()
 	<-started
 	done := make(chan error, 1)
 	go func() { done <- p.Close() }()

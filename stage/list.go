@@ -32,6 +32,9 @@ func (p *Pool) Objects() iter.Seq2[Object, error] {
 			return
 		}
 		defer p.leave()
+		if !p.stages() {
+			return
+		}
 		on := true
 		err := p.index.Each(func(o index.Object) bool {
 			on = yield(Object{Source: o.Name, Size: o.Size, DiskBytes: o.Charge, Packed: o.Place.Packed(), ETag: o.ETag,
@@ -53,7 +56,7 @@ func (p *Pool) Has(src Source, name string) bool {
 		return false
 	}
 	defer p.leave()
-	return p.index.Has(keyOf(src.ID(name)))
+	return p.stages() && p.index.Has(keyOf(src.ID(name)))
 }
 
 // Trim removes unused objects, approximately the least recently used first, until the rest takes at
@@ -64,6 +67,9 @@ func (p *Pool) Trim(ctx context.Context, bytes int64) (removed int, err error) {
 		return 0, ErrClosed
 	}
 	defer p.leave()
+	if !p.stages() {
+		return 0, nil
+	}
 	defer func() { p.count(countEvicted, int64(removed)) }()
 	enough := func() bool {
 		taken, _ := p.index.Taken()
@@ -82,6 +88,9 @@ func (p *Pool) RemoveUnused(ctx context.Context, since time.Time) (removed int, 
 		return 0, ErrClosed
 	}
 	defer p.leave()
+	if !p.stages() {
+		return 0, nil
+	}
 	defer func() { p.count(countEvicted, int64(removed)) }()
 	var old []index.Key
 	if err := p.index.Each(func(o index.Object) bool {

@@ -89,6 +89,9 @@ func (memoryBody) Close() error { return nil }
 
 // asFile copies an object to a file of its own, in addition to the existing copy, and opens it.
 func (p *Pool) asFile(r *Reader) (*Reader, error) {
+	if !p.stages() {
+		return nil, fmt.Errorf("%w for a file of %s: the pool stages nothing", ErrNoSpace, r.h.it.id)
+	}
 	version := r.Version()
 	var sum uint32 // distinguishes unversioned objects
 	if r.e != nil {

@@ -33,7 +33,7 @@ var (
 type Pool struct {
 	o      Options
 	dir    *lockfile.Dir
-	index  *index.Index
+	index  *index.Index // nil: nothing is staged, see Direct; then dir and store are nil too
 	store  *store.Store
 	opened time.Time // objects checked later are fresh
 	ctx    context.Context
@@ -59,7 +59,8 @@ type Pool struct {
 	diskFull  atomic.Int64             // when a full disk was last warned of
 	last      atomic.Pointer[Counters] // counters at Close; nil before
 	warned    atomic.Bool
-	seen      atomic.Int64 // size of the object copied last
+	seen      atomic.Int64                 // size of the object copied last
+	direct    [index.Counters]atomic.Int64 // counters of a pool without an index
 }
 
 // Open opens the stage in a directory on a local disk and creates it if it is missing; its data is
@@ -81,14 +82,12 @@ func OpenContext(ctx context.Context, dir string, o *Options) (*Pool, error) {
 	if err != nil {
 		return nil, explainFull(dir, err)
 	}
-	p := &Pool{o: opts, dir: root, opened: time.Now(), items: map[index.Key]*item{}, elsewhere: map[*item]struct{}{},
-		wake:   make(chan struct{}, 1),
-		ranges: make(chan struct{}, max(16, opts.Ranges))}
+	p := newPool(ctx, opts)
+	p.dir = root
 	if err := p.openStorage(ctx); err != nil {
 		return nil, errors.Join(explainFull(root.Path(), fmt.Errorf("opening %s: %w", root.Path(), err)),
 			root.Close())
 	}
-	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	return p, nil
 }
 
@@ -117,7 +116,12 @@ func (p *Pool) openStorage(ctx context.Context) (err error) {
 }
 
 // Dir returns the directory of the pool's objects.
-func (p *Pool) Dir() string { return p.dir.Path() }
+func (p *Pool) Dir() string {
+	if !p.stages() {
+		return ""
+	}
+	return p.dir.Path()
+}
 
 // enter reports whether the pool is open and prevents Close from completing until leave.
 func (p *Pool) enter() bool {
@@ -170,9 +174,9 @@ func (p *Pool) prefetch(src Source, name string, file bool) *Ref {
 	return newRef(it, true)
 }
 
-// Get reads an object from its source without staging it. The caller owns the bytes. After Close
-// the error is ErrClosed.
-func (p *Pool) Get(ctx context.Context, src Source, name string) ([]byte, SourceInfo, error) {
+// ReadDirect reads an object from its source without staging it. The caller owns the bytes. After
+// Close the error is ErrClosed.
+func (p *Pool) ReadDirect(ctx context.Context, src Source, name string) ([]byte, SourceInfo, error) {
 	if !p.enter() {
 		return nil, SourceInfo{}, ErrClosed
 	}
@@ -238,8 +242,11 @@ func (p *Pool) Close() error {
 	p.gate.Lock()
 	defer p.gate.Unlock()
 	p.closed = true
-	last := countersOf(p.index.Own())
+	last := p.ownCounters()
 	p.last.Store(&last)
+	if !p.stages() {
+		return nil
+	}
 	var errs []error
 	errs = append(errs, p.dropAll())
 	return errors.Join(append(errs, p.index.Close(), p.store.Close(), p.dir.Close())...)
@@ -263,7 +270,13 @@ func (p *Pool) dropAll() error {
 	return errors.Join(errs...)
 }
 
-func (p *Pool) count(counter int, n int64) { p.index.Count(counter, n) }
+func (p *Pool) count(counter int, n int64) {
+	if p.stages() {
+		p.index.Count(counter, n)
+		return
+	}
+	p.direct[counter].Add(n)
+}
 
 func (p *Pool) limits() index.Limits {
 	return index.Limits{Bytes: p.o.MaxBytes, Files: p.o.MaxFiles}

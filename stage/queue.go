@@ -16,6 +16,10 @@ type queuedItem struct {
 
 // enqueue queues an item, or leaves it to be read on request if the queue is full. mu is held.
 func (p *Pool) enqueue(it *item) {
+	if !p.stages() {
+		p.setState(it, idle, nil)
+		return
+	}
 	if p.queue.length >= p.o.MaxQueue {
 		p.setState(it, idle, nil)
 		p.count(countNotQueued, 1)

@@ -169,7 +169,7 @@ func TestSourceInfo(t *testing.T) {
 	want := SourceInfo{Source: "test://info/a/b.jpg", Index: -1, Files: []string{"a/b.jpg"}}
 	l := p.Prefetch(s, "a/b.jpg")
 	r := ok(l.Open(t.Context()))(t)
-	_, direct, err := p.Get(t.Context(), s, "a/b.jpg")
+	_, direct, err := p.ReadDirect(t.Context(), s, "a/b.jpg")
 	must(t, err)
 	for what, got := range map[string]SourceInfo{"Lazy": l.Info(), "Reader": r.Info(), "Get": direct} {
 		if d := cmp.Diff(want, got); d != "" {

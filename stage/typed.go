@@ -38,22 +38,22 @@ func TypedOnce[T any](p *Pool, name string, decode func(object []byte) (T, error
 }
 
 // Prefetch is Pool.Prefetch for a value.
-func (t *TypedPool[T]) Prefetch(src Source, name string) *TypedLazy[T] {
+func (t *TypedPool[T]) Prefetch(src Source, name string) *TypedRef[T] {
 	if t.name == "" {
-		return &TypedLazy[T]{t.p.Prefetch(src, name), t.decode}
+		return &TypedRef[T]{t.p.Prefetch(src, name), t.decode}
 	}
-	return &TypedLazy[T]{t.p.Prefetch(&decoded[T]{src, t}, name), t.stored.Decode}
+	return &TypedRef[T]{t.p.Prefetch(&decoded[T]{src, t}, name), t.stored.Decode}
 }
 
-// TypedLazy is a reference to a requested value. It may be used by many goroutines.
-type TypedLazy[T any] struct {
+// TypedRef is a reference to a requested value. It may be used by many goroutines.
+type TypedRef[T any] struct {
 	l      *Ref
 	decode func([]byte) (T, error)
 }
 
 // Get waits for the value as Ref.Open does, and decodes it anew in each call. It also returns the
 // origin of the value.
-func (l *TypedLazy[T]) Get(ctx context.Context) (v T, info SourceInfo, err error) {
+func (l *TypedRef[T]) Get(ctx context.Context) (v T, info SourceInfo, err error) {
 	b, err := l.l.Bytes(ctx)
 	if err != nil {
 		return v, info, err
@@ -66,7 +66,7 @@ func (l *TypedLazy[T]) Get(ctx context.Context) (v T, info SourceInfo, err error
 }
 
 // Release is Ref.Release.
-func (l *TypedLazy[T]) Release() { l.l.Release() }
+func (l *TypedRef[T]) Release() { l.l.Release() }
 
 // decoded is a source of encoded values, made from the objects of another source.
 type decoded[T any] struct {

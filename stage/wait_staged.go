@@ -73,6 +73,8 @@ func (p *Pool) stoppedError(it *item) error {
 // noSpaceError returns the error for an item that is not staged. mu is held.
 func (p *Pool) noSpaceError(it *item) error {
 	switch need := store.Charge(it.size); {
+	case !p.stages():
+		return fmt.Errorf("%w: the pool stages nothing: %s", ErrNoSpace, it.id)
 	case it.err != nil && !store.Full(it.err):
 		return fmt.Errorf("%s can't be staged: %w", it.id, it.err)
 	case it.size <= 0:

@@ -164,7 +164,7 @@ func TestUnversionedDirectReadRestarts(t *testing.T) {
 			if b, err := l.Append(t.Context(), []byte("x")); err != nil || !bytes.Equal(b[1:], data) {
 				t.Errorf("Append: %d bytes, %v", len(b), err)
 			}
-			if b, _, err := p.Get(t.Context(), src, "a"); err != nil || !bytes.Equal(b, data) {
+			if b, _, err := p.ReadDirect(t.Context(), src, "a"); err != nil || !bytes.Equal(b, data) {
 				t.Errorf("Get: %d bytes, %v", len(b), err)
 			}
 			if n := p.Counters().Retries; n < 2 {

@@ -142,7 +142,7 @@ type loader struct {
 // epoch calls give with every sample once, from one goroutine.
 func (l *loader) epoch(ctx context.Context, names []string, give func(image []byte)) error {
 	g, ctx := errgroup.WithContext(ctx)
-	drawn := make(chan *stage.TypedLazy[[]byte])
+	drawn := make(chan *stage.TypedRef[[]byte])
 	g.Go(func() error {
 		defer close(drawn)
 		return l.draw(ctx, names, drawn)
@@ -167,8 +167,8 @@ func (l *loader) epoch(ctx context.Context, names []string, give func(image []by
 
 // draw is the shuffle buffer. What it holds are no samples but promises of some: Prefetch returns
 // at once, and the pool copies what is in the buffer to the disk until its turn comes.
-func (l *loader) draw(ctx context.Context, names []string, drawn chan<- *stage.TypedLazy[[]byte]) error {
-	var buffer []*stage.TypedLazy[[]byte]
+func (l *loader) draw(ctx context.Context, names []string, drawn chan<- *stage.TypedRef[[]byte]) error {
+	var buffer []*stage.TypedRef[[]byte]
 	defer func() {
 		for _, b := range buffer { // of an epoch that was given up
 			b.Release()
@@ -192,7 +192,7 @@ func (l *loader) draw(ctx context.Context, names []string, drawn chan<- *stage.T
 }
 
 // read waits for samples to be on the disk, and decodes them.
-func (l *loader) read(ctx context.Context, drawn <-chan *stage.TypedLazy[[]byte], decoded chan<- []byte) error {
+func (l *loader) read(ctx context.Context, drawn <-chan *stage.TypedRef[[]byte], decoded chan<- []byte) error {
 	for lazy := range drawn {
 		image, _, err := lazy.Get(ctx)
 		lazy.Release() // it may be evicted now, if room is needed
