@@ -24,7 +24,7 @@ var layers = [][]string{
 	{"leat/cache", "leat/objstore/cloud", "leat/stage/internal/index",
 		"leat/internal/worker/protocol"},
 	{"leat/worker"},
-	{"leat/internal/worker/coordinator", "leat/internal/worker/client", "leat/worker/internal/batchsys"},
+	{"leat/internal/worker/coordinator", "leat/internal/worker/client", "leat/worker/internal/batch"},
 	{"leat/raster", "leat/stage", "leat/worker/subprocess", "leat/worker/pbs", "leat/worker/pbs/pbstest",
 		"leat/worker/awsbatch", "leat/worker/awsbatch/batchtest", "leat/worker/slurm", "leat/worker/slurm/slurmtest",
 		"leat/worker/workertest", "leat/internal/worker/workersim"},

@@ -38,7 +38,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/batch"
 
 	"leat/worker"
-	"leat/worker/internal/batchsys"
+	leatbatch "leat/worker/internal/batch"
 )
 
 // Name is the kind's name.
@@ -139,7 +139,7 @@ type times struct {
 	backoff time.Duration // at most, before a call is made again
 }
 
-func (t times) pace() batchsys.Pace { return batchsys.Pace{First: t.first, Longest: t.longest} }
+func (t times) pace() leatbatch.Pace { return leatbatch.Pace{First: t.first, Longest: t.longest} }
 
 var usual = times{first: 500 * time.Millisecond, longest: 10 * time.Second, answer: 2 * time.Second,
 	grace: 4 * time.Second, clean: time.Minute, backoff: 10 * time.Second}

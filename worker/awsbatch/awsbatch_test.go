@@ -17,7 +17,7 @@ import (
 	"leat/internal/worker/protocol"
 	"leat/worker"
 	"leat/worker/awsbatch/batchtest"
-	"leat/worker/internal/batchsys"
+	leatbatch "leat/worker/internal/batch"
 )
 
 func arrays(s *batchtest.Server) (sizes []int) {
@@ -207,7 +207,7 @@ func TestLongLogs(t *testing.T) {
 			continue
 		}
 		read++
-		if len(e.Log) > batchsys.EndOfLog || !strings.HasSuffix(e.Log, "299") || !strings.HasPrefix(e.Log, "000") {
+		if len(e.Log) > leatbatch.EndOfLog || !strings.HasSuffix(e.Log, "299") || !strings.HasPrefix(e.Log, "000") {
 			t.Fatalf("%d bytes: %.30q", len(e.Log), e.Log)
 		}
 	}

@@ -82,7 +82,7 @@ func TestStopTimeoutWithHangingAWS(t *testing.T) {
 	defer stop()
 	err := within(t, "Stop", func() error { return f.Stop(ctx) })
 	hear()
-	wantError(t, err, "not all jobs have ended yet", "`aws batch terminate-job", "`aws batch deregister-job-definition")
+	wantError(t, err, "may be left", "`aws batch terminate-job", "`aws batch deregister-job-definition")
 	r.stop(f)
 	if left := append(r.s.Left(), r.s.Definitions()...); len(left) > 0 {
 		t.Errorf("%v are left", left)
@@ -127,5 +127,5 @@ func TestLostSubmissionFoundByName(t *testing.T) {
 	}
 	r.o.RunID = ""
 	_, err = r.kind.Start(t.Context(), r.o)
-	wantError(t, err, "Run is empty")
+	wantError(t, err, "RunID is empty")
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/batch/types"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 
-	"leat/worker/internal/batchsys"
+	leatbatch "leat/worker/internal/batch"
 )
 
 // How much of CloudWatch goes into the words of workers' deaths.
@@ -106,5 +106,5 @@ func (f *fleet) log(ctx context.Context, j *types.JobDetail) string {
 	for _, e := range out.Events {
 		lines = append(lines, strings.TrimRight(aws.ToString(e.Message), "\r\n"))
 	}
-	return batchsys.Tail(strings.Join(lines, "\n"), batchsys.EndOfLog)
+	return leatbatch.Tail(strings.Join(lines, "\n"), leatbatch.EndOfLog)
 }

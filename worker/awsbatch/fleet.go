@@ -8,14 +8,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/batch"
 	"github.com/aws/aws-sdk-go-v2/service/batch/types"
 
 	"leat/worker"
+	leatbatch "leat/worker/internal/batch"
 )
 
 // submitted is one job of the fleet.
@@ -26,22 +25,23 @@ type submitted struct {
 	left  int
 }
 
+// fleet is the jobs of one start.
 type fleet struct {
-	k          *Launcher
-	c          *clients
-	o          worker.StartOptions
-	definition string // registered for the run; "": none
-	cancel     context.CancelFunc
-	ended      chan struct{} // closed when nothing watches any more
+	*leatbatch.Fleet
+	k *Launcher
+	c *clients
+	o worker.StartOptions
 
-	mu   sync.Mutex // one look at a time; guards what follows
-	jobs []*submitted
-	logs int // fetched
+	// The fields below belong to Query, and then to Cancel.
+	definition string // registered for the run; "": none
+	jobs       []*submitted
+	logs       int  // number of logs that were fetched
+	terminated bool // AWS has accepted to end all jobs
 }
 
 func newFleet(k *Launcher, c *clients, o worker.StartOptions) *fleet {
-	f := &fleet{k: k, c: c, o: o, cancel: func() {}, ended: make(chan struct{})}
-	close(f.ended)
+	f := &fleet{k: k, c: c, o: o}
+	f.Fleet = leatbatch.NewFleet(f, &f.o, k.times.pace(), k.times.grace)
 	return f
 }
 
@@ -61,25 +61,10 @@ func (f *fleet) Jobs() string {
 	return "jobs " + strings.Join(ids, " ")
 }
 
-// watch looks at the jobs until all have ended or the fleet is stopped.
-func (f *fleet) watch() {
-	ctx, cancel := context.WithCancel(context.Background())
-	f.cancel, f.ended = cancel, make(chan struct{})
-	go func() {
-		defer close(f.ended)
-		f.k.times.pace().Watch(ctx, f.look, &f.o, func(err error) {
-			f.o.Logger.Warn("AWS Batch does not tell of the workers' jobs; it is asked on", "jobs", f.Jobs(), "error",
-				err)
-		})
-	}()
-}
-
-// look asks for all jobs that are left, and returns the workers that have ended since the last
-// look, and how many are left. It asks for children of arrays only when the summary of their array
-// counts more ends than are known: of 10,000 workers a look would take 100 calls otherwise.
-func (f *fleet) look(ctx context.Context) (ended []worker.Exit, left int, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+// Query returns the workers that have ended since the last query and how many are left. It asks for
+// children of an array only if the array's summary counts more ends than are known: for 10,000
+// workers a query would take 100 calls otherwise.
+func (f *fleet) Query(ctx context.Context) (ended []worker.Exit, left int, err error) {
 	defer func() {
 		left = 0
 		for _, s := range f.jobs {
@@ -191,59 +176,38 @@ func (f *fleet) collectExited(ctx context.Context, s *submitted, i int, j *types
 	return []worker.Exit{e}
 }
 
-// Stop terminates the jobs, deregisters the job definition of the run, which no job that was
-// submitted needs any more, and waits until Batch has ended the jobs. AWS may take longer than ctx:
-// then Stop is content if AWS has accepted to end all that is left. When ctx is over already, all
-// is tried once, for some seconds at most.
-func (f *fleet) Stop(ctx context.Context) error {
-	f.cancel()
-	<-f.ended
-	defer f.c.idle()
-	calm := ctx
-	if ctx.Err() != nil {
-		var stop context.CancelFunc
-		calm, stop = context.WithTimeout(context.WithoutCancel(ctx), f.k.times.grace)
-		defer stop()
+// Cancel terminates the jobs, deregisters the run's job definition, which no submitted job needs
+// any more, and queries what is left.
+func (f *fleet) Cancel(ctx context.Context) (leatbatch.Left, error) {
+	var terminated error
+	if !f.terminated {
+		terminated = f.terminate(ctx)
+		f.terminated = terminated == nil
 	}
-	accepted, definition := f.terminate(calm), f.deregister(calm)
-	for wait := f.k.times.first / 2; ; wait = f.k.times.pace().Next(wait) {
-		_, left, _ := f.look(calm) // what can't be asked is left
-		if left == 0 {
-			accepted = nil
-		}
-		if left == 0 && definition == nil {
-			return nil
-		}
-		t := time.NewTimer(wait)
-		select {
-		case <-t.C:
-			if accepted != nil {
-				accepted = f.terminate(calm)
-			}
-			if definition != nil {
-				definition = f.deregister(calm)
-			}
-			continue
-		case <-ctx.Done():
-			t.Stop()
-		}
-		if accepted != nil {
-			accepted = errors.Join(f.maybeLeft(ctx), accepted)
-		} else if left > 0 {
-			f.o.Logger.Info("AWS Batch is still ending the last jobs, as it was told", "jobs",
-				strings.Join(f.left(), " "))
-		}
-		return errors.Join(accepted, definition)
+	definition := f.deregister(ctx)
+	_, left, _ := f.Query(ctx) // jobs that can't be queried are left
+	switch {
+	case left == 0:
+		return leatbatch.Nothing, definition
+	case f.terminated:
+		return leatbatch.Ending, definition
 	}
+	return leatbatch.Running, errors.Join(terminated, definition)
 }
 
-func (f *fleet) maybeLeft(ctx context.Context) error {
-	var by []string
+// Remedy says how a user terminates what is left.
+func (f *fleet) Remedy() string {
+	var commands []string
 	for _, id := range f.left() {
-		by = append(by, "`aws batch terminate-job --region "+f.c.region+" --reason ended --job-id "+id+"`")
+		commands = append(commands, "`aws batch terminate-job --region "+f.c.region+" --reason ended --job-id "+id+"`")
 	}
-	return fmt.Errorf("not all jobs have ended yet (%w): see to it by %s", context.Cause(ctx),
-		strings.Join(by, ", "))
+	return strings.Join(commands, ", ") + " ends them"
+}
+
+// Cleanup closes idle connections.
+func (f *fleet) Cleanup() error {
+	f.c.idle()
+	return nil
 }
 
 // terminate ends the jobs that are left; the parent of an array ends its children.
@@ -260,8 +224,6 @@ func (f *fleet) terminate(ctx context.Context) error {
 }
 
 func (f *fleet) deregister(ctx context.Context) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if f.definition == "" {
 		return nil
 	}
@@ -275,8 +237,6 @@ func (f *fleet) deregister(ctx context.Context) error {
 
 // left names the jobs that have not ended as far as is known.
 func (f *fleet) left() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	var ids []string
 	for _, s := range f.jobs {
 		if s.left > 0 {

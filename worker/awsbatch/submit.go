@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/batch/types"
 
 	"leat/worker"
-	"leat/worker/internal/batchsys"
+	leatbatch "leat/worker/internal/batch"
 )
 
 // indexVariable is how AWS Batch tells a child of an array its number; plain jobs have none.
@@ -28,12 +27,6 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 	if err := errors.Join(k.o.validate(), validateStart(&o)); err != nil {
 		return nil, err
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.OnExit == nil {
-		o.OnExit = func(worker.Exit) {}
-	}
 	text, err := o.Endpoint.MarshalText()
 	if err != nil {
 		return nil, fmt.Errorf("the invitation: %w", err)
@@ -43,19 +36,19 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 		return nil, err
 	}
 	f := newFleet(k, c, o)
-	calm, done := batchsys.Patient(ctx, k.times.grace)
+	extended, done := leatbatch.Extend(ctx, k.times.grace)
 	defer done()
-	if err := f.submitAll(ctx, calm, string(text)); err != nil {
+	if err := f.submitAll(ctx, extended, string(text)); err != nil {
 		if why := context.Cause(ctx); why != nil && !errors.Is(err, why) {
 			// the clients tell of any end of ctx alike
 			err = fmt.Errorf("the workers were not all submitted: %w (%w)", why, err)
 		}
 		// The run may be ending: what has been submitted must go all the same.
-		end, stop := context.WithTimeout(calm, k.times.clean)
+		end, stop := context.WithTimeout(extended, k.times.clean)
 		defer stop()
 		return nil, errors.Join(err, f.Stop(end))
 	}
-	f.watch()
+	f.Watch()
 	return f, nil
 }
 
@@ -77,9 +70,9 @@ func validateStart(o *worker.StartOptions) error {
 	return errors.Join(errs...)
 }
 
-// submitAll submits the workers. In calm, which ends a while after ctx, a submission without an
+// submitAll submits the workers. In extended, which ends a while after ctx, a submission without an
 // answer is looked for.
-func (f *fleet) submitAll(ctx, calm context.Context, invitation string) error {
+func (f *fleet) submitAll(ctx, extended context.Context, invitation string) error {
 	p, err := f.k.plan(ctx, f.c)
 	if err != nil {
 		return err
@@ -100,7 +93,7 @@ func (f *fleet) submitAll(ctx, calm context.Context, invitation string) error {
 	}
 	for n := 0; n < f.o.Workers; {
 		take := min(f.o.Workers-n, f.k.maxArray)
-		if err := f.submit(ctx, calm, p, definition, secret, n, take); err != nil {
+		if err := f.submit(ctx, extended, p, definition, secret, n, take); err != nil {
 			return err
 		}
 		n += take
@@ -137,7 +130,7 @@ func (f *fleet) register(ctx context.Context, p *plan) (string, error) {
 	// The command is said with each job; Batch does not take a definition without one for Fargate.
 	c.Command = f.command()
 	// Without the answer nobody could deregister it.
-	ctx, stop := batchsys.Patient(ctx, f.k.times.answer)
+	ctx, stop := leatbatch.Extend(ctx, f.k.times.answer)
 	defer stop()
 	out, err := f.c.registerJobDefinition(ctx, &batch.RegisterJobDefinitionInput{
 		JobDefinitionName: aws.String(f.jobName()), Type: types.JobDefinitionTypeContainer, ContainerProperties: c,
@@ -175,7 +168,7 @@ func (f *fleet) command() []string {
 func (f *fleet) jobName() string { return "leat-" + f.o.RunID }
 
 // submit submits n workers, the first of which has number first of the fleet.
-func (f *fleet) submit(ctx, calm context.Context, p *plan, definition, secret string, first, n int) error {
+func (f *fleet) submit(ctx, extended context.Context, p *plan, definition, secret string, first, n int) error {
 	o := &f.k.o
 	number := f.o.First + first
 	// Each job has a name of its own, also among runs, by which it is found when the answer to its
@@ -194,7 +187,7 @@ func (f *fleet) submit(ctx, calm context.Context, p *plan, definition, secret st
 	if n > 1 {
 		in.ArrayProperties = &types.ArrayProperties{Size: aws.Int32(int32(n))}
 	}
-	answer, stop := batchsys.Patient(ctx, f.k.times.answer)
+	answer, stop := leatbatch.Extend(ctx, f.k.times.answer)
 	defer stop()
 	out, err := f.c.submitJob(answer, in, func(b *batch.Options) { b.Retryer = f.c.submitting })
 	if err == nil {
@@ -202,7 +195,7 @@ func (f *fleet) submit(ctx, calm context.Context, p *plan, definition, secret st
 		return nil
 	}
 	return errors.Join(failed(err, "submitting %d workers to queue %s", n, o.Queue),
-		f.findLost(calm, err, name, first, n))
+		f.findLost(extended, err, name, first, n))
 }
 
 // findLost looks for a job whose submission failed without an answer of the service: it may be

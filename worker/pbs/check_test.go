@@ -124,9 +124,9 @@ func TestRefusedFoldersAndStarts(t *testing.T) {
 		wantError(t, err, "shared folder", c.want)
 	}
 	r := newRun(t, nil, 0, "exit 0")
-	r.o.Command, r.o.Endpoint.Addresses, r.o.Endpoint.Pin, r.o.Endpoint.Token = []string{"true"}, nil, "", ""
+	r.o.RunID, r.o.Command, r.o.Endpoint.Addresses, r.o.Endpoint.Pin, r.o.Endpoint.Token = "", []string{"true"}, nil, "", ""
 	_, err := r.kind.Start(t.Context(), r.o)
-	wantError(t, err, "Workers is 0", "absolute path", "Endpoint is empty")
+	wantError(t, err, "Workers is 0", "absolute path", "RunID is empty", "Endpoint is empty")
 	if len(s.Submitted()) > 0 {
 		t.Error("something was submitted")
 	}

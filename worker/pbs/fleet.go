@@ -8,10 +8,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 
 	"leat/worker"
-	"leat/worker/internal/batchsys"
+	"leat/worker/internal/batch"
 )
 
 // submitted is one job of the fleet.
@@ -26,26 +25,25 @@ type submitted struct {
 	missed bool // missing from the last listing
 }
 
+// fleet is the jobs of one start.
 type fleet struct {
-	k      *Launcher
-	o      worker.StartOptions
-	cancel context.CancelFunc
-	ended  chan struct{} // closed when the watching has ended
+	*batch.Fleet
+	k *Launcher
+	o worker.StartOptions
 
-	stopping sync.Mutex // serializes Stop and guards the fields below
-	deleted  bool       // qdel was run once for all jobs
-	unsure   bool       // there may be a job of which only the name is known
-	lost     int        // number of workers of that job
-
-	mu        sync.Mutex // serializes queries and guards the fields below
+	// The fields below belong to Query, and then to Cancel.
 	jobs      []*submitted
 	noHistory bool // the server keeps no history of jobs: qstat -x lists none
 	exiting   int  // workers that have ended in jobs that have not, as of the last query
+	deleted   bool // qdel was run once for all jobs
+	unsure    bool // there may be a job of which only the name is known
+	lost      int  // number of workers of that job
+	unfound   int  // queries that found no job by its name
 }
 
 func newFleet(k *Launcher, o worker.StartOptions) *fleet {
-	f := &fleet{k: k, o: o, cancel: func() {}, ended: make(chan struct{})}
-	close(f.ended)
+	f := &fleet{k: k, o: o}
+	f.Fleet = batch.NewFleet(f, &f.o, k.times.pace(), k.times.grace)
 	return f
 }
 
@@ -74,24 +72,10 @@ func (f *fleet) names() []string {
 	return names
 }
 
-// watch queries the jobs until all have ended or the fleet is stopped.
-func (f *fleet) watch() {
-	ctx, cancel := context.WithCancel(context.Background())
-	f.cancel, f.ended = cancel, make(chan struct{})
-	go func() {
-		defer close(f.ended)
-		f.k.times.pace().Watch(ctx, f.look, &f.o, func(err error) {
-			f.o.Logger.Warn("pbs: job query failed", "jobs", f.Jobs(), "error", err)
-		})
-	}()
-}
-
-// look queries all jobs that are left and returns the workers that have ended since the last query,
-// and how many are left. A job that the server does not know has ended after the second query in a
-// row.
-func (f *fleet) look(ctx context.Context) (ended []worker.Exit, left int, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+// Query queries all jobs that are left and returns the workers that have ended since the last
+// query, and how many are left. A job that the server does not know has ended after the second
+// query in a row.
+func (f *fleet) Query(ctx context.Context) (ended []worker.Exit, left int, err error) {
 	var asked []*submitted
 	for _, s := range f.jobs {
 		if s.left > 0 {
@@ -143,7 +127,7 @@ func hasSubjobs(l *listing, s *submitted) bool {
 }
 
 // ask runs qstat for the jobs and their subjobs.
-func (f *fleet) ask(ctx context.Context, jobs []*submitted) (*listing, batchsys.Answer) {
+func (f *fleet) ask(ctx context.Context, jobs []*submitted) (*listing, batch.Answer) {
 	for {
 		args := []string{"-t", "-f", "-F", "json"}
 		if !f.noHistory {
@@ -172,7 +156,7 @@ func (f *fleet) ask(ctx context.Context, jobs []*submitted) (*listing, batchsys.
 
 // isGone reports whether qstat printed that the server no longer has the job. With -x it prints
 // that for jobs no longer in the history.
-func isGone(r *batchsys.Answer, s *submitted) bool {
+func isGone(r *batch.Answer, s *submitted) bool {
 	for line := range strings.SplitSeq(r.Stderr, "\n") {
 		if !strings.Contains(line, "Unknown Job Id") && !strings.Contains(line, "has finished") {
 			continue
@@ -271,7 +255,7 @@ func exitError(status, comment string) error {
 func (f *fleet) log(name, subjob string) string {
 	var parts []string
 	for _, p := range []string{name + ".log", subjob + ".OU"} {
-		if s := batchsys.End(filepath.Join(f.o.Folder, p)); s != "" {
+		if s := batch.End(filepath.Join(f.o.Folder, p)); s != "" {
 			parts = append(parts, s)
 		}
 	}

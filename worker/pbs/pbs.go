@@ -29,7 +29,7 @@ import (
 	"time"
 
 	"leat/worker"
-	"leat/worker/internal/batchsys"
+	"leat/worker/internal/batch"
 )
 
 // Name is the launcher's name.
@@ -77,7 +77,7 @@ type times struct {
 	grace time.Duration
 }
 
-func (t times) pace() batchsys.Pace { return batchsys.Pace{First: t.first, Longest: t.longest} }
+func (t times) pace() batch.Pace { return batch.Pace{First: t.first, Longest: t.longest} }
 
 var usual = times{
 	first: 200 * time.Millisecond, longest: 5 * time.Second,

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"leat/worker"
-	"leat/worker/internal/batchsys"
+	"leat/worker/internal/batch"
 	"leat/worker/pbs/pbstest"
 )
 
@@ -203,7 +203,7 @@ func TestLongLogTail(t *testing.T) {
 	r := newRun(t, nil, 1, `i=0; while [ $i -lt 3000 ]; do echo "line $i"; i=$((i+1)); done; exit 1`)
 	r.start()
 	log := r.ends(1)["pbs-0"].Log
-	if len(log) > batchsys.EndOfLog || !strings.HasPrefix(log, "line ") || !strings.HasSuffix(log, "\nline 2999") {
+	if len(log) > batch.EndOfLog || !strings.HasPrefix(log, "line ") || !strings.HasSuffix(log, "\nline 2999") {
 		t.Errorf("%d bytes: %.40q ... ", len(log), log)
 	}
 }
@@ -535,7 +535,7 @@ func TestHeldJobIsLoggedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if ended, left, err := f.look(t.Context()); len(ended) > 0 || left != 2 || err != nil {
+		if ended, left, err := f.Query(t.Context()); len(ended) > 0 || left != 2 || err != nil {
 			t.Errorf("%v, %d, %v", ended, left, err)
 		}
 	}

@@ -6,12 +6,12 @@ import (
 	"strings"
 
 	"leat/worker"
-	"leat/worker/internal/batchsys"
+	"leat/worker/internal/batch"
 )
 
 // run runs a program of PBS.
-func (k *Launcher) run(ctx context.Context, program string, args ...string) batchsys.Answer {
-	return batchsys.Program{Path: k.o.program(program), Args: args, Env: environment()}.Run(ctx, k.times.command)
+func (k *Launcher) run(ctx context.Context, program string, args ...string) batch.Answer {
+	return batch.Program{Path: k.o.program(program), Args: args, Env: environment()}.Run(ctx, k.times.command)
 }
 
 // environment returns this process's environment without the variables of workers, all of which

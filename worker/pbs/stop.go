@@ -6,104 +6,65 @@ import (
 	"fmt"
 	"os/user"
 	"strings"
-	"time"
 
-	"leat/worker/internal/batchsys"
+	"leat/worker/internal/batch"
 )
 
-// looksByName is how many queries must find no job of the fleet's name: a slow server may accept a
-// job after qsub was killed.
-const looksByName = 4
+// unfoundQueries is how many queries must find no job of the fleet's name: a slow server may accept
+// a job after qsub was killed.
+const unfoundQueries = 4
 
-// Stop deletes the jobs and waits until the server has none. Epilogues and the copying of output
-// may take longer than ctx; then it suffices that all workers have ended. If ctx has ended already,
-// it tries everything once.
-func (f *fleet) Stop(ctx context.Context) error {
-	f.stopping.Lock()
-	defer f.stopping.Unlock()
-	f.cancel()
-	<-f.ended
-	// A running qdel may finish after ctx is canceled, but not after ctx's deadline.
-	calm, stop := batchsys.Patient(ctx, f.k.times.grace)
-	defer stop()
-	if d, ok := ctx.Deadline(); ok && ctx.Err() == nil {
-		calm, stop = context.WithDeadline(calm, d)
-		defer stop()
-	}
-	if err := f.end(ctx, calm); err != nil {
-		return err
-	}
-	return f.removeSecret()
-}
-
-// end deletes the jobs until none is left or ctx ends; programs run with calm.
-func (f *fleet) end(ctx, calm context.Context) error {
-	if f.unsure && f.o.RunID == "" {
-		// Other jobs of the user may have the same name.
-		f.unsure = false
-		return errors.Join(f.end(ctx, calm),
-			fmt.Errorf("a job without known identifier may be left: `%s` lists jobs of its name, qdel ends them",
-				strings.Join(f.byName(), " ")))
-	}
-	none := 0 // queries that found no job by its name
-	for wait := f.k.times.first / 2; ; wait = f.k.times.pace().Next(wait) {
-		var last error
-		if f.unsure {
-			found, err := f.find(calm)
-			switch {
-			case err != nil:
-				last = err
-			case found:
-				none = 0
-			default:
-				none++
-				f.unsure = none < looksByName
-			}
-		}
-		// Repeat qdel, since a busy server refuses it; the first time for all jobs, since ended
-		// ones may not have ended.
-		jobs := f.left()
-		if !f.deleted {
-			jobs = f.names()
-		}
-		var deleted batchsys.Answer
-		if len(jobs) > 0 {
-			deleted = f.k.run(calm, "qdel", jobs...)
-			f.deleted = true
-		}
-		exiting := false // all that is left
-		if len(f.left()) > 0 {
-			_, n, err := f.look(calm)
-			f.mu.Lock()
-			exiting = err == nil && n > 0 && f.exiting == n && !f.unsure
-			f.mu.Unlock()
-			last = errors.Join(last, err)
-		}
-		if len(f.left()) == 0 && !f.unsure {
-			return nil
-		}
-		t := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			t.Stop()
-			if exiting {
-				f.o.Logger.Info("pbs: jobs still exiting", "jobs", f.Jobs())
-				return nil
-			}
-			err := fmt.Errorf("%s may be left (%w): `%s` ends them, or `qdel -W force` if a node is lost",
-				f.Jobs(), context.Cause(ctx), f.byHand())
-			return errors.Join(err, deleted.Err, last)
-		case <-t.C:
-		}
-	}
-}
-
-// byHand returns the command that ends what is left.
-func (f *fleet) byHand() string {
+// Cancel deletes the jobs and queries what is left. Epilogues and the copying of output may take
+// longer than a run waits; a job whose workers have all ended counts as ending.
+func (f *fleet) Cancel(ctx context.Context) (batch.Left, error) {
+	var last error
 	if f.unsure {
-		return "qdel $(" + strings.Join(f.byName(), " ") + ")"
+		found, err := f.find(ctx)
+		switch {
+		case err != nil:
+			last = err
+		case found:
+			f.unfound = 0
+		default:
+			f.unfound++
+			f.unsure = f.unfound < unfoundQueries
+		}
 	}
-	return "qdel '" + strings.Join(f.left(), "' '") + "'"
+	// Repeat qdel, since a busy server refuses it; the first time for all jobs, since ended ones
+	// may not have ended.
+	jobs := f.left()
+	if !f.deleted {
+		jobs = f.names()
+	}
+	var deleted batch.Answer
+	if len(jobs) > 0 {
+		deleted = f.k.run(ctx, "qdel", jobs...)
+		f.deleted = true
+	}
+	left := batch.Running
+	if len(f.left()) > 0 {
+		_, n, err := f.Query(ctx)
+		if err == nil && n > 0 && f.exiting == n && !f.unsure {
+			left = batch.Ending
+		}
+		last = errors.Join(last, err)
+	}
+	switch {
+	case len(f.left()) == 0 && !f.unsure:
+		return batch.Nothing, nil
+	case left == batch.Ending:
+		return left, nil
+	}
+	return left, errors.Join(deleted.Err, last)
+}
+
+// Remedy says how a user deletes what is left.
+func (f *fleet) Remedy() string {
+	which := "'" + strings.Join(f.left(), "' '") + "'"
+	if f.unsure {
+		which = "$(" + strings.Join(f.byName(), " ") + ")"
+	}
+	return "`qdel " + which + "` ends them, or `qdel -W force` if a node is lost"
 }
 
 // byName returns the command that lists the fleet's jobs.
@@ -122,8 +83,6 @@ func (f *fleet) find(ctx context.Context) (found bool, err error) {
 	if r.Err != nil {
 		return false, r.Err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	have := map[id]bool{}
 	for _, s := range f.jobs {
 		have[s.id] = true
@@ -146,7 +105,8 @@ func (f *fleet) find(ctx context.Context) (found bool, err error) {
 	return found, nil
 }
 
-func (f *fleet) removeSecret() error {
+// Cleanup removes the secret.
+func (f *fleet) Cleanup() error {
 	if f.o.Folder == "" {
 		return nil
 	}
@@ -158,8 +118,6 @@ func (f *fleet) removeSecret() error {
 
 // left returns the names of the jobs that have not ended as of the last query.
 func (f *fleet) left() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	var names []string
 	for _, s := range f.jobs {
 		if s.left > 0 {

@@ -98,7 +98,7 @@ func TestJobEndsAfterTwoUnknownAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []int{2, 0} {
-		if ended, left, err := f.look(t.Context()); left != want || len(ended) != 2-want || err != nil {
+		if ended, left, err := f.Query(t.Context()); left != want || len(ended) != 2-want || err != nil {
 			t.Errorf("%v, %d, %v; %d should be left", ended, left, err, want)
 		}
 	}
@@ -128,7 +128,7 @@ func TestEmptyListingEndsNoWorker(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 4 {
-				if ended, left, err := f.look(t.Context()); left != 2 || len(ended) > 0 || err == nil {
+				if ended, left, err := f.Query(t.Context()); left != 2 || len(ended) > 0 || err == nil {
 					t.Errorf("%v ended, %d left, error %v", ended, left, err)
 				}
 			}
@@ -240,17 +240,6 @@ func TestKilledQsubIsNoRefusal(t *testing.T) {
 	wantError(t, err, "before it was killed", "killed")
 	if got := calls(t, dir, "qdel"); got != "17[].s\n" {
 		t.Errorf("qdel was called with %q", got)
-	}
-}
-
-func TestNoDeleteByNameWithoutRun(t *testing.T) {
-	dir, o := scripts(t, map[string]string{"qsub": "cat >/dev/null; echo Welcome", "qselect": "echo 16.s"})
-	r := newRun(t, o, 2, "exit 0")
-	r.o.RunID = ""
-	_, err := r.kind.Start(t.Context(), r.o)
-	wantError(t, err, "Welcome", "may be left", "qselect -N leat -u ")
-	if got := calls(t, dir, "qdel"); got != "" {
-		t.Errorf("qdel was called with %q, which may be another run's", got)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,7 +13,7 @@ import (
 	"syscall"
 
 	"leat/worker"
-	"leat/worker/internal/batchsys"
+	"leat/worker/internal/batch"
 )
 
 // defaultMaxArray is the limit assumed for servers that print none.
@@ -24,12 +23,6 @@ const defaultMaxArray = 10000
 func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, error) {
 	if err := errors.Join(k.o.validate(), k.validateStart(&o)); err != nil {
 		return nil, err
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.OnExit == nil {
-		o.OnExit = func(worker.Exit) {}
 	}
 	env := environment()
 	text, err := o.Endpoint.MarshalText()
@@ -43,14 +36,14 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 	}
 	f := newFleet(k, o)
 	// Delete what was submitted even if ctx has ended.
-	calm, stop := batchsys.Patient(ctx, k.times.grace)
+	extended, stop := batch.Extend(ctx, k.times.grace)
 	defer stop()
 	if err := f.submitAll(ctx, env); err != nil {
-		end, stop := context.WithTimeout(calm, k.times.command)
+		end, stop := context.WithTimeout(extended, k.times.command)
 		defer stop()
-		return nil, errors.Join(err, f.end(end, end), f.removeSecret())
+		return nil, errors.Join(err, f.Stop(end))
 	}
-	f.watch()
+	f.Watch()
 	return f, nil
 }
 
@@ -62,6 +55,9 @@ func (k *Launcher) validateStart(o *worker.StartOptions) error {
 	if len(o.Command) == 0 || !filepath.IsAbs(o.Command[0]) {
 		errs = append(errs, fmt.Errorf("Command is %q, expected the absolute path of a program first",
 			o.Command))
+	}
+	if o.RunID == "" {
+		errs = append(errs, errors.New("RunID is empty"))
 	}
 	if o.Endpoint.IsZero() {
 		errs = append(errs, errors.New("Endpoint is empty"))
@@ -166,9 +162,9 @@ var (
 // identifier as printed by qsub, possibly together with an error. After the end of ctx, a running
 // qsub gets half of the grace period to print it; the other half is for deleting.
 func (k *Launcher) submit(ctx context.Context, o *worker.StartOptions, first, n int, env []string) (string, error) {
-	calm, stop := batchsys.Patient(ctx, k.times.grace/2)
+	extended, stop := batch.Extend(ctx, k.times.grace/2)
 	defer stop()
-	r := batchsys.Program{Path: k.o.program("qsub"), Args: k.qsub(o, n), Stdin: k.script(o, first), Env: env}.Run(calm,
+	r := batch.Program{Path: k.o.program("qsub"), Args: k.qsub(o, n), Stdin: k.script(o, first), Env: env}.Run(extended,
 		k.times.command)
 	name := lastID(r.Stdout)
 	switch {
@@ -223,10 +219,7 @@ func (k *Launcher) qsub(o *worker.StartOptions, n int) []string {
 
 // jobName returns a name that distinguishes the jobs of this start.
 func jobName(o *worker.StartOptions) string {
-	name := "leat"
-	if o.RunID != "" {
-		name += "-" + o.RunID
-	}
+	name := "leat-" + o.RunID
 	if o.First > 0 {
 		name += "-" + strconv.Itoa(o.First)
 	}

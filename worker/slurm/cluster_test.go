@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"leat/worker"
-	"leat/worker/internal/batchsys"
+	"leat/worker/internal/batch"
 	"leat/worker/slurm/slurmtest"
 )
 
@@ -117,7 +117,7 @@ func endings(t *testing.T, c *slurmtest.Cluster) {
 			t.Errorf("%s ended with %q and %q, not with %q and %q", e.Name, text, e.Log, want.err, want.log)
 		}
 	}
-	if n := len(exits[4].Log); n < batchsys.EndOfLog/2 || n > batchsys.EndOfLog {
+	if n := len(exits[4].Log); n < batch.EndOfLog/2 || n > batch.EndOfLog {
 		t.Errorf("the end of a long log has %d bytes", n)
 	}
 	s.stop()

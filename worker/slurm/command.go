@@ -6,12 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"leat/worker/internal/batchsys"
+	"leat/worker/internal/batch"
 )
 
 // run runs a program of Slurm.
-func (k *Launcher) run(ctx context.Context, limit time.Duration, program string, args ...string) batchsys.Answer {
-	return batchsys.Program{Path: program, Args: args, Env: environment()}.Run(ctx, limit)
+func (k *Launcher) run(ctx context.Context, limit time.Duration, program string, args ...string) batch.Answer {
+	return batch.Program{Path: program, Args: args, Env: environment()}.Run(ctx, limit)
 }
 
 // environment returns the environment for Slurm's programs and for jobs: that of this process

@@ -4,20 +4,19 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"leat/worker"
-	"leat/worker/internal/batchsys"
+	"leat/worker/internal/batch"
 )
 
 // fleet is the job arrays of one start.
 type fleet struct {
+	*batch.Fleet
 	k *Launcher
 	o worker.StartOptions
 
@@ -30,19 +29,22 @@ type fleet struct {
 	cluster   string
 	unsure    bool // there may be a job of which only the name is known
 
-	cancel context.CancelFunc // ends the watching; nil: not watching
-	ended  chan struct{}      // closed when the watching has ended
-
-	stopping sync.Mutex // serializes Stop
-	// The fields below belong to the watching goroutine, and to Stop after it has ended.
+	submitted time.Time
+	// The fields below belong to Query, and then to Cancel.
 	live   map[task]int // numbers of the workers that have not ended
 	missed map[task]bool
 	logged map[string]bool // reasons already logged
+	// cancelAgain is true while there may be a job that is not canceled, and unfound counts queries
+	// without a job of the fleet's name.
+	cancelAgain bool
+	unfound     int
 }
 
 func newFleet(k *Launcher, o worker.StartOptions) *fleet {
-	return &fleet{k: k, o: o, word: strings.ToLower(rand.Text()[:8]), live: map[task]int{}, missed: map[task]bool{},
-		logged: map[string]bool{}}
+	f := &fleet{k: k, o: o, word: strings.ToLower(rand.Text()[:8]), submitted: time.Now(), live: map[task]int{},
+		missed: map[task]bool{}, logged: map[string]bool{}, cancelAgain: true}
+	f.Fleet = batch.NewFleet(f, &f.o, k.times.pace(), k.times.grace)
+	return f
 }
 
 // Jobs returns "job 17" or "jobs 17, 18".
@@ -78,47 +80,17 @@ func (f *fleet) left() []string {
 	return ids
 }
 
-// begin starts watching the queue.
-func (f *fleet) begin() {
-	ctx, cancel := context.WithCancel(context.Background())
-	f.cancel, f.ended = cancel, make(chan struct{})
-	go func() {
-		defer close(f.ended)
-		f.watch(ctx)
-	}()
-}
-
-// watch queries the queue until all workers have ended or ctx ends.
-func (f *fleet) watch(ctx context.Context) {
-	begun, failures := time.Now(), 0
-	for wait := f.k.times.first; len(f.live) > 0; wait = min(wait*3/2, f.k.times.longest) {
-		if !batchsys.Sleep(ctx, wait) {
-			return
-		}
-		rows, err := f.queue(ctx, f.left()...)
-		if ctx.Err() != nil {
-			return
-		}
-		if f.o.OnQuery != nil {
-			f.o.OnQuery(err)
-		}
-		if err != nil {
-			// The controller may be busy or restarting. Workers that end are noticed by the
-			// coordinator too.
-			if failures++; failures == 2 {
-				f.o.Logger.Warn("slurm: queue query failed", "jobs", f.Jobs(),
-					"error", err)
-			}
-			continue
-		}
-		failures = 0
-		for _, e := range f.collectExited(ctx, rows) {
-			f.o.OnExit(e)
-		}
-		if time.Since(begun) >= f.k.times.pending {
-			f.logPending(rows)
-		}
+// Query returns the workers that have ended since the last query and how many are left.
+func (f *fleet) Query(ctx context.Context) (ended []worker.Exit, left int, err error) {
+	rows, err := f.queue(ctx, f.left()...)
+	if err != nil {
+		return nil, len(f.live), err
 	}
+	ended = f.collectExited(ctx, rows)
+	if time.Since(f.submitted) >= f.k.times.pending {
+		f.logPending(rows)
+	}
+	return ended, len(f.live), nil
 }
 
 // collectExited removes the workers that have ended and returns them in the order of their numbers.
@@ -147,7 +119,7 @@ func (f *fleet) collectExited(ctx context.Context, rows map[task]row) []worker.E
 		e := worker.Exit{Name: worker.WorkerName(Name, f.live[t]), Job: "job " + t.String(),
 			Err: f.ending(rows[t], codes[t.job][t])}
 		if f.folder != "" {
-			e.Log = batchsys.End(logFile(f.folder, t.job, strconv.Itoa(t.index)))
+			e.Log = batch.End(logFile(f.folder, t.job, strconv.Itoa(t.index)))
 		}
 		exits = append(exits, e)
 		delete(f.live, t)
@@ -172,55 +144,29 @@ func (f *fleet) logPending(rows map[task]row) {
 	}
 }
 
-// Stop cancels the jobs and queries the queue until none is left or ctx ends. If ctx has ended
-// already, it tries everything once, for a few seconds at most.
-func (f *fleet) Stop(ctx context.Context) error {
-	f.stopping.Lock()
-	defer f.stopping.Unlock()
-	if f.cancel != nil {
-		f.cancel()
-		<-f.ended
-	}
-	// Remove the secret last: a job that is just starting would report that it is missing.
-	return errors.Join(f.end(ctx), f.removeFiles())
-}
+// unfoundQueries is how many queries must find no job of the fleet's name: a slow controller may
+// accept a job after sbatch was killed.
+const unfoundQueries = 4
 
-// end cancels the jobs and waits until they have ended.
-func (f *fleet) end(ctx context.Context) error {
-	calm := ctx
-	if ctx.Err() != nil {
-		var stop context.CancelFunc
-		calm, stop = context.WithTimeout(context.WithoutCancel(ctx), f.k.times.grace)
-		defer stop()
+// Cancel cancels the jobs that may not be canceled yet and queries what is left.
+func (f *fleet) Cancel(ctx context.Context) (batch.Left, error) {
+	if len(f.live) == 0 && !f.unsure {
+		return batch.Nothing, nil
 	}
-	var last error
-	cancel := true
-	none := 0 // queries without a job of the fleet's name
-	for wait := f.k.times.first / 2; len(f.live) > 0 || f.unsure; wait = min(wait*3/2, f.k.times.longest) {
-		if cancel {
-			last = f.scancel(calm)
-		}
-		var err error
-		cancel, err = f.remaining(calm)
-		if err != nil {
-			if calm.Err() == nil {
-				last = err
-			}
-		} else if f.unsure && len(f.live) == 0 && !cancel {
-			// A slow controller may accept a job after sbatch was killed.
-			if none++; none > 3 {
-				f.unsure = false
-			}
-		}
-		if len(f.live) == 0 && !f.unsure {
-			break
-		}
-		if ctx.Err() != nil || !batchsys.Sleep(ctx, wait) {
-			return errors.Join(fmt.Errorf("%s may be left (%w): `%s` ends them", f.Jobs(),
-				context.Cause(ctx), f.byHand()), last)
-		}
+	var canceled error
+	if f.cancelAgain {
+		canceled = f.scancel(ctx)
 	}
-	return nil
+	var err error
+	f.cancelAgain, err = f.remaining(ctx)
+	if err == nil && f.unsure && len(f.live) == 0 && !f.cancelAgain {
+		f.unfound++
+		f.unsure = f.unfound < unfoundQueries
+	}
+	if len(f.live) == 0 && !f.unsure {
+		return batch.Nothing, nil
+	}
+	return batch.Running, errors.Join(canceled, err)
 }
 
 // remaining updates the workers that are left. again: there may be a job that is not cancelled.
@@ -266,12 +212,13 @@ func (f *fleet) scancel(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// byHand returns the command that ends what is left.
-func (f *fleet) byHand() string {
+// Remedy says how a user cancels what is left.
+func (f *fleet) Remedy() string {
+	which := f.left()
 	if f.unsure || len(f.arrays) == 0 {
-		return strings.Join(append([]string{"scancel"}, f.inCluster("--name="+f.jobName(), "--user="+userID())...), " ")
+		which = []string{"--name=" + f.jobName(), "--user=" + userID()}
 	}
-	return strings.Join(append([]string{"scancel"}, f.inCluster(f.left()...)...), " ")
+	return "`" + strings.Join(append([]string{"scancel"}, f.inCluster(which...)...), " ") + "` ends them"
 }
 
 func userID() string { return strconv.Itoa(os.Getuid()) }

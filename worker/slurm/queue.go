@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"leat/worker/internal/batchsys"
+	"leat/worker/internal/batch"
 )
 
 // task is one worker's job: a task of a job array.
@@ -47,7 +47,7 @@ func (f *fleet) queue(ctx context.Context, jobs ...string) (map[task]row, error)
 	rows, otherLine, err := parseQueue(string(a.Stdout))
 	if err == nil && len(rows) == 0 && otherLine != "" {
 		// The output may be a wrapper's error: it must not end workers.
-		return nil, fmt.Errorf("squeue printed %q, expected the jobs", batchsys.Tail(otherLine, 200))
+		return nil, fmt.Errorf("squeue printed %q, expected the jobs", batch.Tail(otherLine, 200))
 	}
 	return rows, err
 }
@@ -94,7 +94,7 @@ func parseQueue(out string) (rows map[task]row, otherLine string, err error) {
 		n, err := strconv.ParseUint(index, 10, 31)
 		if !ok || !inArray || err != nil || state == "" {
 			return nil, "", fmt.Errorf("squeue printed %q, expected JOB_TASK|STATE|REASON",
-				batchsys.Tail(line, 200))
+				batch.Tail(line, 200))
 		}
 		rows[task{job, int(n)}] = row{strings.Fields(state + " ?")[0], strings.TrimSpace(reason)}
 	}

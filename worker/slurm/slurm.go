@@ -37,6 +37,7 @@ import (
 	"time"
 
 	"leat/worker"
+	"leat/worker/internal/batch"
 )
 
 // Name is the launcher's name.
@@ -90,6 +91,8 @@ type times struct {
 	grace   time.Duration
 	pending time.Duration // after which it is logged why workers don't start
 }
+
+func (t times) pace() batch.Pace { return batch.Pace{First: t.first, Longest: t.longest} }
 
 var usual = times{
 	first: 200 * time.Millisecond, longest: 5 * time.Second,

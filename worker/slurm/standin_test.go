@@ -376,16 +376,16 @@ func TestRefusedThrottle(t *testing.T) {
 func TestInvalidStartOptions(t *testing.T) {
 	standIns(t, nil)
 	for want, change := range map[string]func(*worker.StartOptions){
-		`Run is ""`:     func(o *worker.StartOptions) { o.RunID = "" },
-		`Run is "a,b"`:  func(o *worker.StartOptions) { o.RunID = "a,b" },
-		"Workers is 0":  func(o *worker.StartOptions) { o.Workers = 0 },
-		"First is -1":   func(o *worker.StartOptions) { o.First = -1 },
-		"absolute path": func(o *worker.StartOptions) { o.Command = []string{"leat"} },
-		"zero byte":     func(o *worker.StartOptions) { o.Command = []string{"/bin/leat", "\x00"} },
-		"Endpoint is":   func(o *worker.StartOptions) { o.Endpoint = worker.Endpoint{} },
-		"Folder is":     func(o *worker.StartOptions) { o.Folder = "here" },
-		"a backslash":   func(o *worker.StartOptions) { o.Folder += `\` },
-		"no such file":  func(o *worker.StartOptions) { o.Folder += "/none" },
+		`RunID is ""`:    func(o *worker.StartOptions) { o.RunID = "" },
+		`RunID is "a,b"`: func(o *worker.StartOptions) { o.RunID = "a,b" },
+		"Workers is 0":   func(o *worker.StartOptions) { o.Workers = 0 },
+		"First is -1":    func(o *worker.StartOptions) { o.First = -1 },
+		"absolute path":  func(o *worker.StartOptions) { o.Command = []string{"leat"} },
+		"zero byte":      func(o *worker.StartOptions) { o.Command = []string{"/bin/leat", "\x00"} },
+		"Endpoint is":    func(o *worker.StartOptions) { o.Endpoint = worker.Endpoint{} },
+		"Folder is":      func(o *worker.StartOptions) { o.Folder = "here" },
+		"a backslash":    func(o *worker.StartOptions) { o.Folder += `\` },
+		"no such file":   func(o *worker.StartOptions) { o.Folder += "/none" },
 	} {
 		s := prepare(t, 1, "exit 0")
 		change(&s.o)

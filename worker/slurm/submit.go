@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,7 +12,7 @@ import (
 	"unicode"
 
 	"leat/worker"
-	"leat/worker/internal/batchsys"
+	"leat/worker/internal/batch"
 )
 
 // array is one job array of a fleet.
@@ -30,12 +29,6 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 	if err := errors.Join(k.validate(), validateStart(&o)); err != nil {
 		return nil, err
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.OnExit == nil {
-		o.OnExit = func(worker.Exit) {}
-	}
 	limit, err := k.arrayLimit(ctx)
 	if err != nil {
 		return nil, err
@@ -47,7 +40,7 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 	}
 	f := newFleet(k, o)
 	if err := f.prepare(); err != nil {
-		return nil, errors.Join(err, f.removeFiles())
+		return nil, errors.Join(err, f.Cleanup())
 	}
 	for i, first := 0, 0; i < arrays; i++ {
 		n := min(limit, o.Workers-first)
@@ -57,15 +50,15 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 		}
 		if err := f.submit(ctx, o.First+first, n, throttle); err != nil {
 			// Cancel what was submitted even if ctx has ended.
-			calm, done := batchsys.Patient(ctx, k.times.grace)
+			extended, done := batch.Extend(ctx, k.times.grace)
 			defer done()
-			end, stop := context.WithTimeout(calm, k.times.command)
+			end, stop := context.WithTimeout(extended, k.times.command)
 			defer stop()
 			return nil, errors.Join(err, f.Stop(end))
 		}
 		first += n
 	}
-	f.begin()
+	f.Watch()
 	return f, nil
 }
 
@@ -138,8 +131,8 @@ func (f *fleet) prepare() error {
 	return nil
 }
 
-// removeFiles removes what prepare created.
-func (f *fleet) removeFiles() error {
+// Cleanup removes what prepare created.
+func (f *fleet) Cleanup() error {
 	var err error
 	if f.secret != "" {
 		if e := os.Remove(f.secret); e != nil && !errors.Is(e, fs.ErrNotExist) {
@@ -160,10 +153,10 @@ func (f *fleet) submit(ctx context.Context, first, n, throttle int) error {
 		return fmt.Errorf("not all workers submitted: %w", context.Cause(ctx))
 	}
 	// Without its number the job can't be canceled.
-	calm, stop := batchsys.Patient(ctx, f.k.times.answer)
+	extended, stop := batch.Extend(ctx, f.k.times.answer)
 	defer stop()
-	a := batchsys.Program{Path: f.k.o.Sbatch, Args: f.arguments(n, throttle), Stdin: f.script(first),
-		Env: f.env}.Run(calm, f.k.times.command)
+	a := batch.Program{Path: f.k.o.Sbatch, Args: f.arguments(n, throttle), Stdin: f.script(first),
+		Env: f.env}.Run(extended, f.k.times.command)
 	id, cluster, ok := jobNumber(string(a.Stdout))
 	if ok {
 		f.arrays = append(f.arrays, array{id, first, n})
@@ -183,8 +176,8 @@ func (f *fleet) submit(ctx context.Context, first, n, throttle int) error {
 		return fmt.Errorf("submit a job of %d workers: %w", n, a.Err)
 	case !ok:
 		return fmt.Errorf("sbatch printed %q, expected the job's number%s",
-			batchsys.Tail(string(a.Stdout), 200),
-			when(a.Stderr != "", ", and "+batchsys.Tail(a.Stderr, batchsys.EndOfLog)))
+			batch.Tail(string(a.Stdout), 200),
+			when(a.Stderr != "", ", and "+batch.Tail(a.Stderr, batch.EndOfLog)))
 	case a.Stderr != "":
 		f.o.Logger.Info("slurm: output of sbatch", "job", id, "text", a.Stderr)
 	}

@@ -1,6 +1,6 @@
-// Package batchsys contains what the launchers for batch systems share: running the system's
+// Package batch contains what the launchers for batch systems share: running the system's
 // programs, watching jobs, and reading logs.
-package batchsys
+package batch
 
 import (
 	"bytes"
@@ -68,19 +68,19 @@ func (p Program) Run(ctx context.Context, limit time.Duration) Answer {
 	return a
 }
 
-// Patient returns a context that ends a while after ctx, so that a program in progress can finish.
-func Patient(ctx context.Context, while time.Duration) (context.Context, context.CancelFunc) {
-	calm, end := context.WithCancelCause(context.WithoutCancel(ctx))
+// Extend returns a context that ends a while after ctx, so that a program in progress can finish.
+func Extend(ctx context.Context, while time.Duration) (context.Context, context.CancelFunc) {
+	extended, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(ctx, func() {
 		t := time.NewTimer(while)
 		defer t.Stop()
 		select {
 		case <-t.C:
 			end(context.Cause(ctx))
-		case <-calm.Done():
+		case <-extended.Done():
 		}
 	})
-	return calm, func() {
+	return extended, func() {
 		unhook()
 		end(nil)
 	}

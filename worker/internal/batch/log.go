@@ -1,4 +1,4 @@
-package batchsys
+package batch
 
 import (
 	"io"
