@@ -17,10 +17,10 @@ import (
 
 	"leat/internal/fault"
 	"leat/internal/tempfile"
+	"leat/internal/tiffwrite"
 	"leat/internal/units"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/geotiff"
 	"leat/raster/stats"
 )
 
@@ -113,7 +113,7 @@ func (o *output) layOut(ctx context.Context) (*OutputResult, *tempfile.File, err
 	}
 	file := o.layout.File
 	file.Coding = coding
-	res := &OutputResult{Name: o.name, Path: o.spec.label(), Type: o.typ, Nodata: o.nodata, Coding: coding,
+	res := &OutputResult{Name: o.name, Path: o.spec.label(), Type: o.typ, Nodata: o.nodata, Coding: coding.String(),
 		Overviews: file.Levels, Format: nativeFormat}
 	info, err := o.describeBands(res)
 	if err != nil {
@@ -124,7 +124,7 @@ func (o *output) layOut(ctx context.Context) (*OutputResult, *tempfile.File, err
 	if err != nil {
 		return nil, nil, err
 	}
-	n, err := geotiff.Write(ctx, f.File, &file, o.file.OSFile(), func(level int, _ bool, index int) geotiff.TileRef {
+	n, err := tiffwrite.Write(ctx, f.File, &file, o.file.OSFile(), func(level int, _ bool, index int) tiffwrite.TileRef {
 		return o.spool.TileRef(level, index)
 	})
 	if err != nil {

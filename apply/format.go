@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"leat/internal/gdal"
+	"leat/internal/tiffwrite"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/geotiff"
 	"leat/raster/overview"
 )
 
@@ -291,11 +291,11 @@ func distance(a, b string) int {
 
 // gdalCoding returns the coding of tiles in the spool of an output that GDAL writes: a fast one,
 // since they are decoded again at the end.
-func gdalCoding(t ndarray.DType) ([]geotiff.Coding, error) {
-	list := geotiff.Candidates(t, geotiff.Zstd)
+func gdalCoding(t ndarray.DType) ([]tiffwrite.Coding, error) {
+	list := tiffwrite.Candidates(t, tiffwrite.Zstd)
 	c := list[len(list)-1]
 	c.Level = 1
-	return []geotiff.Coding{c}, c.Check(t)
+	return []tiffwrite.Coding{c}, c.Check(t)
 }
 
 // gdalText describes for the plan how the output is stored.

@@ -169,7 +169,7 @@ func (o *output) layOutGDAL(ctx context.Context) (*OutputResult, *tempfile.File,
 		return nil, nil, err
 	}
 	res := &OutputResult{Name: o.name, Path: o.spec.label(), Type: o.typ, Nodata: o.nodata, Format: o.spec.Format,
-		Options: o.spec.Options}
+		Options: o.spec.Options, Coding: strings.Join(append([]string{o.spec.Format}, o.spec.Options...), " ")}
 	info, err := o.describeBands(res)
 	if err != nil {
 		return nil, nil, err

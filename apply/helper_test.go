@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"leat/block"
+	"leat/internal/tiffwrite"
 	"leat/ndarray"
 	"leat/raster"
 	"leat/raster/geotiff"
@@ -66,9 +67,9 @@ func write[T ndarray.Element](t testing.TB, path string, grid raster.Grid, px []
 // writeRotated makes a raster of zeros, at most 64 pixels a side, on a grid of any kind.
 func writeRotated(t testing.TB, path string, grid raster.Grid) {
 	t.Helper()
-	spec := &geotiff.FileSpec{Path: path, Width: grid.Width, Height: grid.Height, Bands: 1, Type: ndarray.Uint8,
+	spec := &tiffwrite.FileSpec{Path: path, Width: grid.Width, Height: grid.Height, Bands: 1, Type: ndarray.Uint8,
 		TileWidth: 64, TileHeight: 64, Grid: grid}
-	tile, err := geotiff.NewEncoder(spec.Shape(), geotiff.Coding{}).Encode(nil, make([]byte, 64*64))
+	tile, err := tiffwrite.NewEncoder(spec.Shape(), tiffwrite.Coding{}).Encode(nil, make([]byte, 64*64))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,8 +87,8 @@ func writeRotated(t testing.TB, path string, grid raster.Grid) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	if _, err := geotiff.Write(context.Background(), out, spec, in, func(int, bool, int) geotiff.TileRef {
-		return geotiff.TileRef{Bytes: int64(len(tile))}
+	if _, err := tiffwrite.Write(context.Background(), out, spec, in, func(int, bool, int) tiffwrite.TileRef {
+		return tiffwrite.TileRef{Bytes: int64(len(tile))}
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -8,10 +8,10 @@ import (
 	"sync"
 
 	"leat/apply/internal/spool"
+	"leat/internal/tiffwrite"
 	"leat/internal/units"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/geotiff"
 	"leat/raster/overview"
 )
 
@@ -80,10 +80,11 @@ func (o *output) resolve(job *Job) []error {
 		bad("tile size %d: use a multiple of 16 up to 4096", s.TileSize)
 	}
 	if s.Compression == "" && !s.usesGDAL() {
-		s.Compression = geotiff.Deflate.String()
+		s.Compression = tiffwrite.Deflate
 	}
-	if _, err := geotiff.ParseCompression(s.Compression); err != nil && !s.usesGDAL() {
-		bad("compression %q: use one of deflate zstd lzw packbits none", s.Compression)
+	s.Compression = strings.ToLower(s.Compression)
+	if err := (tiffwrite.Coding{Compression: s.Compression}).Check(ndarray.Uint8); err != nil && !s.usesGDAL() {
+		bad("%w", err)
 	}
 	if s.Bands < 0 {
 		bad("%d bands", s.Bands)
@@ -150,22 +151,18 @@ func (o *output) size(grid raster.Grid) {
 }
 
 // candidates returns the codings that the options allow.
-func (o *output) candidates(t ndarray.DType) ([]geotiff.Coding, error) {
+func (o *output) candidates(t ndarray.DType) ([]tiffwrite.Coding, error) {
 	if o.spec.usesGDAL() {
 		return gdalCoding(t)
 	}
-	c, err := geotiff.ParseCompression(o.spec.Compression)
-	if err != nil {
-		return nil, err
-	}
-	list := geotiff.Candidates(t, c)
+	list := tiffwrite.Candidates(t, o.spec.Compression)
 	if p := o.spec.Predictor; p != 0 {
-		want := geotiff.Coding{Compression: c, Predictor: p, Level: o.spec.Level}
-		i := slices.IndexFunc(list, func(c geotiff.Coding) bool { return c.Predictor == p })
+		want := tiffwrite.Coding{Compression: o.spec.Compression, Predictor: p, Level: o.spec.Level}
+		i := slices.IndexFunc(list, func(c tiffwrite.Coding) bool { return c.Predictor == p })
 		if i >= 0 && o.spec.Level == 0 {
 			want.Level = list[i].Level
 		}
-		list = []geotiff.Coding{want}
+		list = []tiffwrite.Coding{want}
 	}
 	for i := range list {
 		if o.spec.Level != 0 {
@@ -281,7 +278,7 @@ func parseNodata(text string, t ndarray.DType) (ndarray.Scalar, error) {
 // holds o.mu.
 func (o *output) open() error {
 	plan := o.run.plan
-	file := geotiff.FileSpec{Path: o.spec.label(), Width: plan.Grid.Width, Height: plan.Grid.Height, Bands: o.bands,
+	file := tiffwrite.FileSpec{Path: o.spec.label(), Width: plan.Grid.Width, Height: plan.Grid.Height, Bands: o.bands,
 		Type: o.typ, TileWidth: o.tileW, TileHeight: o.tileH, PixelInterleave: o.spec.PixelInterleave && o.bands > 1,
 		Grid: o.fileGrid(), Nodata: o.nodata, BigTIFF: o.spec.BigTIFF}
 	for _, f := range o.factors {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"leat/internal/gdal"
+	"leat/internal/tiffwrite"
 	"leat/raster"
-	"leat/raster/geotiff"
 )
 
 // resolveCRS finds how GeoTIFF outputs store the CRS of the grid or of its ground control points:
@@ -20,7 +20,7 @@ func (r *run) resolveCRS(grid *raster.Grid) (note string, err error) {
 	if !native {
 		return "", nil
 	}
-	cause := geotiff.CheckGrid(*grid)
+	cause := tiffwrite.CheckGeoreference(*grid)
 	if cause == nil {
 		return "", nil
 	}
@@ -28,7 +28,7 @@ func (r *run) resolveCRS(grid *raster.Grid) (note string, err error) {
 	if points := grid.GCPs; points != nil && !grid.HasTransform {
 		own := *points
 		grid.GCPs, crs, held = &own, &own.CRS, "the ground control points"
-		if len(own.Points) > geotiff.MaxGCPs {
+		if len(own.Points) > tiffwrite.MaxGCPs {
 			wkt, err := gdal.WKT(*crs)
 			if err != nil {
 				return "", fmt.Errorf("%w, and %v can't be written otherwise: %w", cause, *crs, err)
@@ -42,7 +42,7 @@ func (r *run) resolveCRS(grid *raster.Grid) (note string, err error) {
 		return "", fmt.Errorf("%w, and GDAL finds no geo keys for it: %w", cause, err)
 	}
 	if crs.Keys = system.Keys; system.Keys != nil {
-		return "", geotiff.CheckGrid(*grid)
+		return "", tiffwrite.CheckGeoreference(*grid)
 	}
 	r.holdAside(system.WKT)
 	return fmt.Sprintf("no geo keys express the coordinate reference system %v: GeoTIFFs have %s in their .aux.xml",
@@ -61,7 +61,7 @@ func (r *run) holdAside(wkt string) {
 // fileGrid returns the grid that the output's file stores.
 func (o *output) fileGrid() raster.Grid {
 	g := o.run.plan.Grid
-	if !o.spec.usesGDAL() && geotiff.CheckGrid(g) != nil {
+	if !o.spec.usesGDAL() && tiffwrite.CheckGeoreference(g) != nil {
 		g.CRS = raster.CRS{} // it is in .aux.xml
 		if !g.HasTransform {
 			g.GCPs = nil // so are they

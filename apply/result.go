@@ -2,14 +2,12 @@ package apply
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"leat/expr"
 	"leat/internal/units"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/geotiff"
 	"leat/raster/stats"
 	"leat/timing"
 	"leat/worker"
@@ -35,10 +33,12 @@ type OutputResult struct {
 	Type       ndarray.DType
 	Bands      []BandResult
 	Nodata     *ndarray.Scalar
-	Bytes      int64          // size of the file, or of all Files
-	Coding     geotiff.Coding // of GeoTIFF
-	Tiles      int
-	Overviews  []raster.Size
+	Bytes      int64 // size of the file, or of all Files
+	// Coding describes how the pixels are stored: "deflate level 6, predictor 2" for GeoTIFF, the
+	// format and its options for others.
+	Coding    string
+	Tiles     int
+	Overviews []raster.Size
 	// Counts are those of an expression; all 0 for a Func.
 	Counts expr.Counts
 	// Warnings are sentences for users.
@@ -49,14 +49,6 @@ type OutputResult struct {
 	Format  string
 	Options []string
 	Files   []string
-}
-
-// CodingText describes how the output's pixels are stored, as far as leat knows.
-func (o *OutputResult) CodingText() string {
-	if o.Format != "GTiff" {
-		return strings.Join(append([]string{o.Format}, o.Options...), " ")
-	}
-	return o.Coding.String()
 }
 
 // BandResult holds the statistics of one band; Moments.Total is 0 if the job asked for none.

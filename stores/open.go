@@ -93,7 +93,7 @@ func (s *Stores) Open(ctx context.Context, url string) (raster.Source, error) {
 	return src, err
 }
 
-func (s *Stores) open(ctx context.Context, o *object, openSidecar geotiff.Beside) (raster.Source, error) {
+func (s *Stores) open(ctx context.Context, o *object, openSidecar geotiff.SidecarOpener) (raster.Source, error) {
 	var err error
 	if o.remote, err = ranged.Open(ctx, o.bucket, o.name, s.ranges()); err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func plausible(r *ranged.Reader, suffix string) bool {
 	return !page
 }
 
-// open implements geotiff.Beside.
+// open implements geotiff.SidecarOpener.
 func (s *sidecars) open(suffix string, instead bool) (io.ReaderAt, int64, string, error) {
 	name := siblingOf(s.o.label, suffix, instead)
 	c := s.found[suffix]

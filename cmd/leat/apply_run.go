@@ -195,7 +195,7 @@ func (f *applyFlags) summarise(w io.Writer, res *apply.Result) {
 	}
 	for _, o := range res.Outputs {
 		fmt.Fprintf(w, "%s: %d x %d, %d x %v, %s (%v)", terminal.Name(o.Path), res.Plan.Grid.Width,
-			res.Plan.Grid.Height, len(o.Bands), o.Type, units.FormatSize(o.Bytes), o.CodingText())
+			res.Plan.Grid.Height, len(o.Bands), o.Type, units.FormatSize(o.Bytes), o.Coding)
 		if o.Nodata != nil {
 			fmt.Fprintf(w, ", nodata %v", o.Nodata)
 		}
@@ -263,7 +263,7 @@ func resultEvent(res *apply.Result) map[string]any {
 		}
 		outputs = append(outputs, map[string]any{"name": o.Name, "path": o.Path, "type": o.Type.String(),
 			"nodata": nodata, "bytes": o.Bytes,
-			"coding": o.CodingText(), "format": o.Format, "files": orEmpty(o.Files), "bands": bands,
+			"coding": o.Coding, "format": o.Format, "files": orEmpty(o.Files), "bands": bands,
 			"saturated": o.Counts.Saturated, "nodata_collisions": o.Counts.NodataCollision,
 			"inf": o.Counts.Inf, "warnings": orEmpty(o.Warnings)})
 	}

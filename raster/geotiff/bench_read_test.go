@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"leat/internal/tiff"
 	"leat/ndarray"
 	"leat/raster"
 
@@ -55,12 +56,16 @@ func tiffInMemory(t testing.TB, width, height, tile, predictor, samples int) []b
 		}
 	}
 	return handmade(binary.LittleEndian, []tag{
-		{tagImageWidth, typeLong, []uint64{uint64(width)}}, {tagImageLength, typeLong, []uint64{uint64(height)}},
-		{tagBitsPerSample, typeShort, repeat(16, samples)}, {tagSamplesPerPixel, typeShort, []uint64{uint64(samples)}},
-		{tagCompression, typeShort, []uint64{compressDeflate}}, {tagPredictor, typeShort, []uint64{uint64(predictor)}},
-		{tagPhotometric, typeShort, []uint64{photometricMinIsBlack}},
-		{tagTileWidth, typeLong, []uint64{uint64(tile)}}, {tagTileLength, typeLong, []uint64{uint64(tile)}},
-	}, tagTileOffsets, tagTileByteCounts, tiles)
+		{tiff.TagImageWidth, tiff.TypeLong, []uint64{uint64(width)}},
+		{tiff.TagImageLength, tiff.TypeLong, []uint64{uint64(height)}},
+		{tiff.TagBitsPerSample, tiff.TypeShort, repeat(16, samples)},
+		{tiff.TagSamplesPerPixel, tiff.TypeShort, []uint64{uint64(samples)}},
+		{tiff.TagCompression, tiff.TypeShort, []uint64{tiff.CompressionDeflate}},
+		{tiff.TagPredictor, tiff.TypeShort, []uint64{uint64(predictor)}},
+		{tiff.TagPhotometric, tiff.TypeShort, []uint64{tiff.PhotometricMinIsBlack}},
+		{tiff.TagTileWidth, tiff.TypeLong, []uint64{uint64(tile)}},
+		{tiff.TagTileLength, tiff.TypeLong, []uint64{uint64(tile)}},
+	}, tiff.TagTileOffsets, tiff.TagTileByteCounts, tiles)
 }
 
 func benchmarkRead(b *testing.B, samples, window int, bands []int) {
@@ -103,13 +108,13 @@ func BenchmarkInflateAlone(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	var w buffers
+	var d tiff.Decoder
 	dst := make([]byte, 512*512*2)
 	b.SetBytes(int64(len(dst)))
 	b.ReportMetric(float64(len(dst))/float64(n), "ratio")
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := w.inflate(dst, file[at:at+n], 0); err != nil {
+		if err := d.Decompress(tiff.CompressionDeflate, dst, file[at:at+n], len(dst)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -118,28 +123,12 @@ func BenchmarkInflateAlone(b *testing.B) {
 func BenchmarkUndoDifferenceUint16(b *testing.B) {
 	for _, step := range []int{1, 3, 4, 7} {
 		b.Run(fmt.Sprintf("samples=%d", step), func(b *testing.B) {
-			tile := alignedBytes(512 * 512 * 2 * step)
+			var d tiff.Decoder
+			tile := d.Scratch(512 * 512 * 2 * step)
 			b.SetBytes(int64(len(tile)))
 			for b.Loop() {
-				undoDifference(tile, 512*2*step, 2, step)
+				d.Unpredict(2, tile, 512*2*step, 2, step)
 			}
 		})
-	}
-}
-
-func BenchmarkLZW(b *testing.B) {
-	raw := ndarray.BytesOf(sceneLike(512, 512))
-	packed, err := new(lzwEncoder).appendTile(nil, raw, 0)
-	if err != nil {
-		b.Fatal(err)
-	}
-	var d lzwDecoder
-	dst := make([]byte, len(raw))
-	b.SetBytes(int64(len(raw)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := d.decode(dst, packed); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

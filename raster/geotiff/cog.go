@@ -3,6 +3,7 @@ package geotiff
 import (
 	"bytes"
 	"fmt"
+	"leat/internal/tiff"
 	"strings"
 )
 
@@ -59,14 +60,14 @@ func newCOGImage(d *directory) (im cogImage, err error) {
 	for _, v := range []struct {
 		tag uint16
 		to  *uint64
-	}{{tagNewSubfileType, &im.kind}, {tagImageWidth, &im.width}, {tagImageLength, &im.height}} {
+	}{{tiff.TagNewSubfileType, &im.kind}, {tiff.TagImageWidth, &im.width}, {tiff.TagImageLength, &im.height}} {
 		if *v.to, err = d.uint(v.tag, 0); err != nil {
 			return im, err
 		}
 	}
-	offsets, ok := d.fields[tagTileOffsets]
+	offsets, ok := d.fields[tiff.TagTileOffsets]
 	if im.tiled = ok; !ok {
-		offsets = d.fields[tagStripOffsets]
+		offsets = d.fields[tiff.TagStripOffsets]
 	}
 	im.data, err = d.firstData(offsets)
 	return im, err

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"leat/internal/pytest"
+	"leat/internal/tiff"
 	"leat/raster"
 )
 
@@ -156,16 +157,16 @@ func text(s *string) string {
 
 func TestDamagedControlIsLeftOutWithAWarning(t *testing.T) {
 	tie := func(id uint16, n int, v float64) func([]tag) []tag {
-		return set(id, typeDouble, repeat(math.Float64bits(v), n)...)
+		return set(id, tiff.TypeDouble, repeat(math.Float64bits(v), n)...)
 	}
 	for name, c := range map[string]struct {
 		change func([]tag) []tag
 		want   string
 	}{
-		"points of NaN":       {tie(tagModelTiepoint, 12, math.NaN()), "ground control points"},
-		"91 coefficients":     {tie(tagRPC, 91, 1), "91 numbers"},
-		"infinite":            {tie(tagRPC, 92, math.Inf(-1)), "finite"},
-		"five of a tie point": {tie(tagModelTiepoint, 5, 1), ""},
+		"points of NaN":       {tie(tiff.TagModelTiepoint, 12, math.NaN()), "ground control points"},
+		"91 coefficients":     {tie(tiff.TagRPC, 91, 1), "91 numbers"},
+		"infinite":            {tie(tiff.TagRPC, 92, math.Inf(-1)), "finite"},
+		"five of a tie point": {tie(tiff.TagModelTiepoint, 5, 1), ""},
 	} {
 		f, err := OpenAt(bytes.NewReader(little(c.change, make([]byte, 4096))), 1<<16, "a.tif", nil)
 		if err != nil {
@@ -180,12 +181,12 @@ func TestDamagedControlIsLeftOutWithAWarning(t *testing.T) {
 }
 
 func TestOverviewsHaveNoControlPoints(t *testing.T) {
-	main := append(plain(8, 4, 8, 1, formatUint, compressNone),
-		tag{tagModelTiepoint, typeDouble, repeat(math.Float64bits(1), 12)},
-		tag{tagRPC, typeDouble, repeat(math.Float64bits(1), 92)})
-	half := append(plain(4, 2, 8, 1, formatUint, compressNone),
-		tag{tagNewSubfileType, typeLong, []uint64{subfileReduced}})
-	b := handmadeChain(binary.LittleEndian, [][]tag{main, half}, tagStripOffsets, tagStripByteCounts,
+	main := append(plain(8, 4, 8, 1, tiff.FormatUint, tiff.CompressionNone),
+		tag{tiff.TagModelTiepoint, tiff.TypeDouble, repeat(math.Float64bits(1), 12)},
+		tag{tiff.TagRPC, tiff.TypeDouble, repeat(math.Float64bits(1), 92)})
+	half := append(plain(4, 2, 8, 1, tiff.FormatUint, tiff.CompressionNone),
+		tag{tiff.TagNewSubfileType, tiff.TypeLong, []uint64{tiff.SubfileReduced}})
+	b := handmadeChain(binary.LittleEndian, [][]tag{main, half}, tiff.TagStripOffsets, tiff.TagStripByteCounts,
 		[][][]byte{{make([]byte, 32)}, {make([]byte, 8)}})
 	f, err := OpenAt(bytes.NewReader(b), int64(len(b)), "a.tif", nil)
 	if err != nil {
@@ -200,24 +201,13 @@ func TestOverviewsHaveNoControlPoints(t *testing.T) {
 	}
 }
 
-func TestTooManyControlPointsAreRefused(t *testing.T) {
-	points := &raster.GCPs{Points: make([]raster.GCP, MaxGCPs+1)}
-	if err := CheckGrid(raster.Grid{GCPs: points}); err == nil {
-		t.Error("they are not")
-	}
-	points.Points = points.Points[1:]
-	if err := CheckGrid(raster.Grid{GCPs: points}); err != nil {
-		t.Error(err)
-	}
-}
-
 // FuzzSidecar gives arbitrary bytes to the parser of .aux.xml.
 func FuzzSidecar(f *testing.F) {
 	f.Add([]byte(`<PAMDataset><GeoTransform>1,2,3,4,5,6</GeoTransform><SRS>GEOGCS["x"]</SRS></PAMDataset>`))
 	f.Add([]byte(`<PAMDataset><GCPList Projection="LOCAL_CS"><GCP Id="a" Pixel="1" Line="2" X="3" Y="4" Z="1e400"/>` +
 		`<GCP Pixel="-0x1p9"/></GCPList></PAMDataset>`))
 	f.Add([]byte(`<PAMDataset><Metadata domain="RPC"><MDI key="LINE_OFF">1</MDI></Metadata></PAMDataset>`))
-	tiff := little(nil, make([]byte, 4096))
+	file := little(nil, make([]byte, 4096))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		sidecar := func(suffix string, _ bool) (io.ReaderAt, int64, string, error) {
 			if suffix != ".aux.xml" {
@@ -225,12 +215,12 @@ func FuzzSidecar(f *testing.F) {
 			}
 			return bytes.NewReader(b), int64(len(b)), suffix, nil
 		}
-		file, err := OpenAt(bytes.NewReader(tiff), int64(len(tiff)), "a.tif", sidecar)
+		f, err := OpenAt(bytes.NewReader(file), int64(len(file)), "a.tif", sidecar)
 		checkKind(t, err)
 		if err != nil {
 			return
 		}
-		g := file.Info().Grid
+		g := f.Info().Grid
 		if g.GCPs != nil && (!g.GCPs.Finite() || !g.HasTransform && !g.CRS.IsZero()) {
 			t.Fatalf("%+v", g)
 		}

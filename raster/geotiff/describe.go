@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"leat/internal/tiff"
 	"leat/ndarray"
 	"leat/raster"
 )
@@ -25,7 +26,7 @@ func describe(d *directory, im *image) (*raster.Info, error) {
 	for i := range info.Bands {
 		info.Bands[i] = raster.Band{Type: im.pixel, Stored: im.stored, Scale: 1, Color: im.color(i)}
 	}
-	nodata, err := d.text(tagGDALNodata)
+	nodata, err := d.text(tiff.TagGDALNodata)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +91,7 @@ func layoutInfo(info *raster.Info, im *image) {
 	if im.planar || im.spp == 1 {
 		info.Interleave = "band"
 	}
-	info.Compression, info.Predictor = codecName(im.compression), im.predictor
+	info.Compression, info.Predictor = tiff.CompressionName(im.compression), im.predictor
 	info.ByteOrder = "little"
 	if isBig(im.order) {
 		info.ByteOrder = "big"
@@ -116,14 +117,14 @@ func setNodata(b *raster.Band, text string) {
 // extra samples.
 func (im *image) color(i int) raster.Color {
 	switch {
-	case im.photometric == photometricRGB && i < 3 && im.spp >= 3,
-		im.photometric == photometricYCbCr && i < 3 && im.spp >= 3:
+	case im.photometric == tiff.PhotometricRGB && i < 3 && im.spp >= 3,
+		im.photometric == tiff.PhotometricYCbCr && i < 3 && im.spp >= 3:
 		return [...]raster.Color{raster.ColorRed, raster.ColorGreen, raster.ColorBlue}[i]
-	case i == 0 && (im.photometric == photometricMinIsBlack || im.photometric == photometricMinIsWhite):
+	case i == 0 && (im.photometric == tiff.PhotometricMinIsBlack || im.photometric == tiff.PhotometricMinIsWhite):
 		return raster.ColorGray
 	}
 	if n := i - (im.spp - len(im.extra)); n >= 0 && n < len(im.extra) {
-		if im.extra[n] == extraAssociated || im.extra[n] == extraUnassociated {
+		if im.extra[n] == tiff.ExtraAssociated || im.extra[n] == tiff.ExtraUnassociated {
 			return raster.ColorAlpha
 		}
 	}
@@ -133,12 +134,12 @@ func (im *image) color(i int) raster.Color {
 // colors returns the colour table: the file's own, or that implied by inverted or 1-bit images. It
 // does not change pixels. As in GDAL, the entry of the nodata value is transparent.
 func (im *image) colors(nodata *ndarray.Scalar) []raster.RGBA {
-	if im.bits > 16 || im.format != formatUint && im.format != formatVoid {
+	if im.bits > 16 || im.format != tiff.FormatUint && im.format != tiff.FormatVoid {
 		return nil
 	}
 	n := 1 << im.bits
 	switch {
-	case im.photometric == photometricPalette && len(im.colorMap) >= 3*n:
+	case im.photometric == tiff.PhotometricPalette && len(im.colorMap) >= 3*n:
 		table := make([]raster.RGBA, n)
 		top := uint64(0)
 		for _, v := range im.colorMap[:3*n] {
@@ -158,7 +159,7 @@ func (im *image) colors(nodata *ndarray.Scalar) []raster.RGBA {
 			}
 		}
 		return table
-	case im.photometric == photometricMinIsWhite && (im.spp == 1 || im.bits == 1):
+	case im.photometric == tiff.PhotometricMinIsWhite && (im.spp == 1 || im.bits == 1):
 		table := make([]raster.RGBA, n)
 		for i := range table {
 			v := uint8(255 * (n - 1 - i) / (n - 1))

@@ -6,12 +6,13 @@ import (
 	"path/filepath"
 	"testing"
 
+	"leat/internal/pytest"
 	"leat/ndarray"
 	"leat/raster"
 )
 
 func TestInfoEqualsGDAL(t *testing.T) {
-	python := pythonWith(t, "numpy, osgeo.gdal_array, osgeo.osr", "python3-numpy python3-gdal")
+	python := pytest.Python(t, "numpy", "osgeo.gdal_array", "osgeo.osr")
 	dir := t.TempDir()
 	if out, err := exec.Command(python, "testdata/described.py", dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 
+	"leat/internal/tiff"
 	"leat/raster"
 )
 
@@ -229,10 +230,10 @@ func (c *container) readAt(b []byte, at int64) error {
 }
 
 func (f field) size() int {
-	if int(f.typ) >= len(typeSizes) {
+	if int(f.typ) >= len(tiff.TypeSizes) {
 		return 0
 	}
-	return typeSizes[f.typ]
+	return tiff.TypeSizes[f.typ]
 }
 
 // values reads the bytes of a tag's values. It returns nil if the tag is absent or has no value.
@@ -272,23 +273,23 @@ func (d *directory) uints(tag uint16) ([]uint64, error) {
 // uintAt decodes the i-th value of b. It returns false if the value is negative or not an integer.
 func (c *container) uintAt(b []byte, typ uint16, i int) (uint64, bool) {
 	switch typ {
-	case typeByte, typeUndefined:
+	case tiff.TypeByte, tiff.TypeUndefined:
 		return uint64(b[i]), true
-	case typeShort:
+	case tiff.TypeShort:
 		return uint64(c.order.Uint16(b[2*i:])), true
-	case typeLong, typeIFD:
+	case tiff.TypeLong, tiff.TypeIFD:
 		return uint64(c.order.Uint32(b[4*i:])), true
-	case typeLong8, typeIFD8:
+	case tiff.TypeLong8, tiff.TypeIFD8:
 		return c.order.Uint64(b[8*i:]), true
-	case typeSByte:
+	case tiff.TypeSByte:
 		return uint64(b[i]), int8(b[i]) >= 0
-	case typeSShort:
+	case tiff.TypeSShort:
 		v := c.order.Uint16(b[2*i:])
 		return uint64(v), int16(v) >= 0
-	case typeSLong:
+	case tiff.TypeSLong:
 		v := c.order.Uint32(b[4*i:])
 		return uint64(v), int32(v) >= 0
-	case typeSLong8:
+	case tiff.TypeSLong8:
 		v := c.order.Uint64(b[8*i:])
 		return v, int64(v) >= 0
 	}
@@ -313,11 +314,11 @@ func (d *directory) floats(tag uint16) ([]float64, error) {
 	out := make([]float64, f.count)
 	for i := range out {
 		switch f.typ {
-		case typeDouble:
+		case tiff.TypeDouble:
 			out[i] = math.Float64frombits(d.order.Uint64(b[8*i:]))
-		case typeFloat:
+		case tiff.TypeFloat:
 			out[i] = float64(math.Float32frombits(d.order.Uint32(b[4*i:])))
-		case typeRational:
+		case tiff.TypeRational:
 			out[i] = float64(d.order.Uint32(b[8*i:])) / float64(d.order.Uint32(b[8*i+4:]))
 		default:
 			v, ok := d.uintAt(b, f.typ, i)
@@ -339,3 +340,5 @@ func (d *directory) text(tag uint16) (string, error) {
 	s, _, _ := strings.Cut(string(b), "\x00")
 	return s, nil
 }
+
+func isBig(o binary.ByteOrder) bool { return o == binary.ByteOrder(binary.BigEndian) }

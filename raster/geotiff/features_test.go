@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"leat/internal/tiff"
 	"leat/ndarray"
 	"leat/raster"
 )
@@ -36,7 +37,7 @@ func count(n int) []byte {
 func TestReadUnusualFiles(t *testing.T) {
 	pix := count(8 * 6)
 	tags := func(compression uint64, more ...tag) []tag {
-		return append(plain(8, 6, 8, 1, formatUint, compression), more...)
+		return append(plain(8, 6, 8, 1, tiff.FormatUint, compression), more...)
 	}
 	strips := func(b []byte, rows int) (out [][]byte) {
 		for ; len(b) > 0; b = b[min(len(b), rows*8):] {
@@ -50,7 +51,7 @@ func TestReadUnusualFiles(t *testing.T) {
 		}
 		return out
 	}
-	rows4 := tag{tagRowsPerStrip, typeShort, []uint64{4}}
+	rows4 := tag{tiff.TagRowsPerStrip, tiff.TypeShort, []uint64{4}}
 	mirrored := slices.Clone(pix)
 	for i := range mirrored {
 		mirrored[i] = bits.Reverse8(mirrored[i])
@@ -62,24 +63,27 @@ func TestReadUnusualFiles(t *testing.T) {
 		return b
 	}
 	make1 := func(tags []tag, parts [][]byte) []byte {
-		return handmade(binary.LittleEndian, tags, tagStripOffsets, tagStripByteCounts, parts)
+		return handmade(binary.LittleEndian, tags, tiff.TagStripOffsets, tiff.TagStripByteCounts, parts)
 	}
 	for name, file := range map[string][]byte{
-		"one strip without end":                 make1(tags(compressNone), [][]byte{pix}),
-		"the old number of deflate":             make1(tags(compressOldDeflate, rows4), pack(strips(pix, 4))),
-		"a deflate strip padded past the image": make1(tags(compressDeflate, rows4), pack(strips(padded, 4))),
-		"an uncompressed strip padded":          make1(tags(compressNone, rows4), strips(padded, 4)),
-		"bits the other way round": make1(tags(compressNone, tag{tagFillOrder, typeShort, []uint64{2}}),
+		"one strip without end":                 make1(tags(tiff.CompressionNone), [][]byte{pix}),
+		"the old number of deflate":             make1(tags(tiff.CompressionOldDeflate, rows4), pack(strips(pix, 4))),
+		"a deflate strip padded past the image": make1(tags(tiff.CompressionDeflate, rows4), pack(strips(padded, 4))),
+		"an uncompressed strip padded":          make1(tags(tiff.CompressionNone, rows4), strips(padded, 4)),
+		"bits the other way round": make1(tags(tiff.CompressionNone,
+			tag{tiff.TagFillOrder, tiff.TypeShort, []uint64{2}}),
 			[][]byte{mirrored}),
-		"no byte counts": without(make1(tags(compressNone, rows4), strips(pix, 4)),
-			tagStripByteCounts),
-		"no byte counts, deflate": without(make1(tags(compressDeflate, rows4), pack(strips(pix, 4))),
-			tagStripByteCounts),
-		"predictor said of packed bits": make1(tags(compressNone, tag{tagPredictor, typeShort, []uint64{2}}),
+		"no byte counts": without(make1(tags(tiff.CompressionNone, rows4), strips(pix, 4)),
+			tiff.TagStripByteCounts),
+		"no byte counts, deflate": without(make1(tags(tiff.CompressionDeflate, rows4), pack(strips(pix, 4))),
+			tiff.TagStripByteCounts),
+		"predictor said of packed bits": make1(tags(tiff.CompressionNone,
+			tag{tiff.TagPredictor, tiff.TypeShort, []uint64{2}}),
 			[][]byte{pix}),
 		"tiles in the tags of strips": handmade(binary.LittleEndian,
-			tags(compressNone, tag{tagTileWidth, typeShort, []uint64{8}}, tag{tagTileLength, typeShort, []uint64{4}}),
-			tagStripOffsets, tagStripByteCounts, strips(padded, 4)),
+			tags(tiff.CompressionNone, tag{tiff.TagTileWidth, tiff.TypeShort, []uint64{8}},
+				tag{tiff.TagTileLength, tiff.TypeShort, []uint64{4}}),
+			tiff.TagStripOffsets, tiff.TagStripByteCounts, strips(padded, 4)),
 	} {
 		f := openBytes(t, file)
 		if got := readBand(t, f, 1); !bytes.Equal(got.Data, pix) {
@@ -93,15 +97,16 @@ func TestMissingTiles(t *testing.T) {
 		nodata string
 		want   byte
 	}{{"", 0}, {"7", 7}, {"300", 255}, {"-5", 0}, {"nan", 0}} {
-		tags := append(plain(4, 4, 8, 1, formatUint, compressDeflate), tag{tagRowsPerStrip, typeShort, []uint64{2}})
+		tags := append(plain(4, 4, 8, 1, tiff.FormatUint, tiff.CompressionDeflate),
+			tag{tiff.TagRowsPerStrip, tiff.TypeShort, []uint64{2}})
 		if c.nodata != "" {
 			var text []uint64
 			for _, r := range c.nodata + "\x00" {
 				text = append(text, uint64(r))
 			}
-			tags = append(tags, tag{tagGDALNodata, typeASCII, text})
+			tags = append(tags, tag{tiff.TagGDALNodata, tiff.TypeASCII, text})
 		}
-		f := openBytes(t, handmade(binary.LittleEndian, tags, tagStripOffsets, tagStripByteCounts,
+		f := openBytes(t, handmade(binary.LittleEndian, tags, tiff.TagStripOffsets, tiff.TagStripByteCounts,
 			[][]byte{deflated(count(8)), nil}))
 		got := readBand(t, f, 1).Data
 		if !bytes.Equal(got[:8], count(8)) || !bytes.Equal(got[8:], bytes.Repeat([]byte{c.want}, 8)) {
@@ -111,18 +116,20 @@ func TestMissingTiles(t *testing.T) {
 }
 
 func TestOverviewsInSubIFDs(t *testing.T) {
-	main := plain(8, 4, 8, 1, formatUint, compressNone)
-	half := append(plain(4, 2, 8, 1, formatUint, compressNone),
-		tag{tagNewSubfileType, typeLong, []uint64{subfileReduced}})
+	main := plain(8, 4, 8, 1, tiff.FormatUint, tiff.CompressionNone)
+	half := append(plain(4, 2, 8, 1, tiff.FormatUint, tiff.CompressionNone),
+		tag{tiff.TagNewSubfileType, tiff.TypeLong, []uint64{tiff.SubfileReduced}})
 	parts := [][][]byte{{count(32)}, {count(8)}}
-	chain := handmadeChain(binary.LittleEndian, [][]tag{main, half}, tagStripOffsets, tagStripByteCounts, parts)
+	chain := handmadeChain(binary.LittleEndian, [][]tag{main, half}, tiff.TagStripOffsets, tiff.TagStripByteCounts,
+		parts)
 	first := binary.LittleEndian.Uint32(chain[4:])
 	second := binary.LittleEndian.Uint32(chain[int(first)+2+12*int(binary.LittleEndian.Uint16(chain[first:])):])
 	// The same with the offset of the second directory in a tag of the first, which makes that one
 	// entry longer.
 	nested := handmadeChain(binary.LittleEndian,
-		[][]tag{append(main, tag{tagSubIFDs, typeLong, []uint64{uint64(second) + 12}}), half}, tagStripOffsets,
-		tagStripByteCounts, parts)
+		[][]tag{append(main, tag{tiff.TagSubIFDs, tiff.TypeLong, []uint64{uint64(second) + 12}}), half},
+		tiff.TagStripOffsets,
+		tiff.TagStripByteCounts, parts)
 	end := int(first) + 2 + 12*int(binary.LittleEndian.Uint16(nested[first:]))
 	binary.LittleEndian.PutUint32(nested[end:], 0)
 	for name, b := range map[string][]byte{"in the chain": chain, "below": nested} {
@@ -141,11 +148,12 @@ func TestOverviewsInSubIFDs(t *testing.T) {
 }
 
 func TestOverviewWithoutMaskOmitted(t *testing.T) {
-	main := plain(8, 4, 8, 1, formatUint, compressNone)
-	mask := append(plain(8, 4, 8, 1, formatUint, compressNone), tag{tagNewSubfileType, typeLong, []uint64{subfileMask}})
-	half := append(plain(4, 2, 8, 1, formatUint, compressNone),
-		tag{tagNewSubfileType, typeLong, []uint64{subfileReduced}})
-	b := handmadeChain(binary.LittleEndian, [][]tag{main, mask, half}, tagStripOffsets, tagStripByteCounts,
+	main := plain(8, 4, 8, 1, tiff.FormatUint, tiff.CompressionNone)
+	mask := append(plain(8, 4, 8, 1, tiff.FormatUint, tiff.CompressionNone),
+		tag{tiff.TagNewSubfileType, tiff.TypeLong, []uint64{tiff.SubfileMask}})
+	half := append(plain(4, 2, 8, 1, tiff.FormatUint, tiff.CompressionNone),
+		tag{tiff.TagNewSubfileType, tiff.TypeLong, []uint64{tiff.SubfileReduced}})
+	b := handmadeChain(binary.LittleEndian, [][]tag{main, mask, half}, tiff.TagStripOffsets, tiff.TagStripByteCounts,
 		[][][]byte{{count(32)}, {count(32)}, {count(8)}})
 	f := openBytes(t, b)
 	if f.Info().Mask != raster.MaskDataset || len(f.Overviews()) != 0 {

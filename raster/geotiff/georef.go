@@ -5,22 +5,9 @@ import (
 	"strconv"
 	"strings"
 
+	"leat/internal/tiff"
+	"leat/internal/wkt"
 	"leat/raster"
-)
-
-// Geo keys that identify the coordinate reference system.
-const (
-	geoModelType     = 1024
-	geoRasterType    = 1025
-	geoCitation      = 1026
-	geoGeographic    = 2048
-	geoGeogCitation  = 2049
-	geoProjected     = 3072
-	geoProjCitation  = 3073
-	geoUserDefined   = 32767
-	modelProjected   = 1
-	modelGeographic  = 2
-	rasterPixelPoint = 2
 )
 
 // georeference returns the grid of d's image.
@@ -32,7 +19,7 @@ func georeference(d *directory, width, height int) (raster.Grid, error) {
 	}
 	if keys != nil {
 		g.CRS = crsOf(keys)
-		g.PixelIsPoint = geoShort(keys, geoRasterType) == rasterPixelPoint
+		g.PixelIsPoint = geoShort(keys, tiff.GeoKeyRasterType) == tiff.GeoPixelIsPoint
 	}
 	t, ok, err := transform(d)
 	if err != nil {
@@ -52,7 +39,7 @@ func georeference(d *directory, width, height int) (raster.Grid, error) {
 // controlPoints makes ground control points of the tie points of a file without a transform. The
 // CRS is theirs then.
 func controlPoints(d *directory, g *raster.Grid) error {
-	tie, err := d.floats(tagModelTiepoint)
+	tie, err := d.floats(tiff.TagModelTiepoint)
 	if err != nil || len(tie) < 6 {
 		return err
 	}
@@ -72,7 +59,7 @@ func controlPoints(d *directory, g *raster.Grid) error {
 
 // coefficients reads the RPC tag; nil where there is none. bad says why one is not read.
 func coefficients(d *directory) (r *raster.RPC, bad, err error) {
-	v, err := d.floats(tagRPC)
+	v, err := d.floats(tiff.TagRPC)
 	if err != nil || len(v) == 0 {
 		return nil, nil, err
 	}
@@ -82,15 +69,15 @@ func coefficients(d *directory) (r *raster.RPC, bad, err error) {
 
 // transform reads the affine transform as the file gives it.
 func transform(d *directory) (t raster.Transform, ok bool, err error) {
-	scale, err := d.floats(tagModelPixelScale)
+	scale, err := d.floats(tiff.TagModelPixelScale)
 	if err != nil {
 		return t, false, err
 	}
-	tie, err := d.floats(tagModelTiepoint)
+	tie, err := d.floats(tiff.TagModelTiepoint)
 	if err != nil {
 		return t, false, err
 	}
-	matrix, err := d.floats(tagModelTransform)
+	matrix, err := d.floats(tiff.TagModelTransform)
 	if err != nil {
 		return t, false, err
 	}
@@ -115,7 +102,7 @@ func transform(d *directory) (t raster.Transform, ok bool, err error) {
 // readGeoKeys reads the three tags of the coordinate reference system. It returns nil if there are
 // none.
 func readGeoKeys(d *directory) (*raster.GeoKeys, error) {
-	dir, err := d.uints(tagGeoKeyDirectory)
+	dir, err := d.uints(tiff.TagGeoKeyDirectory)
 	if err != nil || len(dir) < 4 {
 		return nil, err
 	}
@@ -123,10 +110,10 @@ func readGeoKeys(d *directory) (*raster.GeoKeys, error) {
 	for i, v := range dir {
 		k.Directory[i] = uint16(v)
 	}
-	if k.Doubles, err = d.floats(tagGeoDoubleParams); err != nil {
+	if k.Doubles, err = d.floats(tiff.TagGeoDoubleParams); err != nil {
 		return nil, err
 	}
-	b, _, err := d.values(tagGeoASCIIParams, maxTextBytes)
+	b, _, err := d.values(tiff.TagGeoASCIIParams, maxTextBytes)
 	k.ASCII = strings.TrimRight(string(b), "\x00")
 	return k, err
 }
@@ -144,7 +131,7 @@ func geoShort(k *raster.GeoKeys, id uint16) uint16 {
 // geoText returns the value of a text key, "" if it is absent.
 func geoText(k *raster.GeoKeys, id uint16) string {
 	for i := 4; i+4 <= len(k.Directory); i += 4 {
-		if k.Directory[i] != id || k.Directory[i+1] != tagGeoASCIIParams {
+		if k.Directory[i] != id || k.Directory[i+1] != tiff.TagGeoASCIIParams {
 			continue
 		}
 		from := min(int(k.Directory[i+3]), len(k.ASCII))
@@ -161,22 +148,22 @@ func crsOf(k *raster.GeoKeys) raster.CRS {
 	c := raster.CRS{Keys: k}
 	code := func(id uint16) {
 		// 0 is undefined, and codes above 32767 are private.
-		if v := geoShort(k, id); v > 0 && v < geoUserDefined {
+		if v := geoShort(k, id); v > 0 && v < tiff.GeoUserDefined {
 			c.Code = fmt.Sprintf("EPSG:%d", v)
 		}
 	}
 	// The name of a projected system is in its own citation or in the general one, which otherwise
 	// names the file. ESRI software writes WKT into either.
-	citations := []uint16{geoCitation, geoProjCitation, geoGeogCitation}
-	switch geoShort(k, geoModelType) {
-	case modelProjected:
-		code(geoProjected)
-	case modelGeographic:
-		code(geoGeographic)
-		citations = []uint16{geoGeogCitation, geoCitation}
+	citations := []uint16{tiff.GeoKeyCitation, tiff.GeoKeyProjectedCitation, tiff.GeoKeyGeodeticCitation}
+	switch geoShort(k, tiff.GeoKeyModelType) {
+	case tiff.GeoModelProjected:
+		code(tiff.GeoKeyProjectedCRS)
+	case tiff.GeoModelGeographic:
+		code(tiff.GeoKeyGeodeticCRS)
+		citations = []uint16{tiff.GeoKeyGeodeticCitation, tiff.GeoKeyCitation}
 	default:
-		if code(geoProjected); c.Code == "" && geoShort(k, geoProjected) == 0 {
-			code(geoGeographic)
+		if code(tiff.GeoKeyProjectedCRS); c.Code == "" && geoShort(k, tiff.GeoKeyProjectedCRS) == 0 {
+			code(tiff.GeoKeyGeodeticCRS)
 		}
 	}
 	for _, id := range citations {
@@ -195,6 +182,20 @@ func crsOf(k *raster.GeoKeys) raster.CRS {
 		if _, rest, ok := strings.Cut(c.WKT, `["`); ok {
 			c.Name, _, _ = strings.Cut(rest, `"`)
 		}
+	}
+	return c
+}
+
+// crsOfWKT returns the system of a WKT, with the code of its horizontal part.
+func crsOfWKT(text string) raster.CRS {
+	c := raster.CRS{WKT: text}
+	n, err := wkt.Parse(text)
+	if err != nil {
+		return c
+	}
+	c.Name = n.Name()
+	if h, _ := n.Parts(); h.EPSG() != 0 {
+		c.Code = fmt.Sprintf("EPSG:%d", h.EPSG())
 	}
 	return c
 }

@@ -3,6 +3,7 @@ package geotiff
 import (
 	"bytes"
 	"encoding/binary"
+	"leat/internal/tiff"
 	"slices"
 	"sort"
 	"testing"
@@ -35,13 +36,13 @@ func handmadeChain(order binary.AppendByteOrder, dirs [][]tag, offsetTag, countT
 			out = append(out, tile...)
 		}
 		// The first of two equal tags counts, so given tags take precedence.
-		tags = append(slices.Clone(tags), tag{offsetTag, typeLong, offsets}, tag{countTag, typeLong, counts})
+		tags = append(slices.Clone(tags), tag{offsetTag, tiff.TypeLong, offsets}, tag{countTag, tiff.TypeLong, counts})
 		sort.SliceStable(tags, func(i, j int) bool { return tags[i].id < tags[j].id })
 		var entries []byte
 		for _, t := range tags {
 			var v []byte
 			for _, x := range t.values {
-				switch typeSizes[t.typ] {
+				switch tiff.TypeSizes[t.typ] {
 				case 1:
 					v = append(v, byte(x))
 				case 2:
@@ -74,10 +75,12 @@ func handmadeChain(order binary.AppendByteOrder, dirs [][]tag, offsetTag, countT
 // plain returns the tags of an image of one strip.
 func plain(width, height, bits, samples, format, compression uint64) []tag {
 	return []tag{
-		{tagImageWidth, typeLong, []uint64{width}}, {tagImageLength, typeLong, []uint64{height}},
-		{tagBitsPerSample, typeShort, repeat(bits, int(samples))}, {tagSamplesPerPixel, typeShort, []uint64{samples}},
-		{tagSampleFormat, typeShort, []uint64{format}}, {tagCompression, typeShort, []uint64{compression}},
-		{tagPhotometric, typeShort, []uint64{photometricMinIsBlack}},
+		{tiff.TagImageWidth, tiff.TypeLong, []uint64{width}}, {tiff.TagImageLength, tiff.TypeLong, []uint64{height}},
+		{tiff.TagBitsPerSample, tiff.TypeShort, repeat(bits, int(samples))},
+		{tiff.TagSamplesPerPixel, tiff.TypeShort, []uint64{samples}},
+		{tiff.TagSampleFormat, tiff.TypeShort, []uint64{format}},
+		{tiff.TagCompression, tiff.TypeShort, []uint64{compression}},
+		{tiff.TagPhotometric, tiff.TypeShort, []uint64{tiff.PhotometricMinIsBlack}},
 	}
 }
 

@@ -13,17 +13,18 @@ import (
 	"syscall"
 	"testing"
 
+	"leat/internal/tiff"
 	"leat/ndarray"
 	"leat/raster"
 )
 
 // little returns a valid small image: 8x4 uint8, one strip.
 func little(change func(tags []tag) []tag, data []byte) []byte {
-	tags := plain(8, 4, 8, 1, formatUint, compressNone)
+	tags := plain(8, 4, 8, 1, tiff.FormatUint, tiff.CompressionNone)
 	if change != nil {
 		tags = change(tags)
 	}
-	return handmade(binary.LittleEndian, tags, tagStripOffsets, tagStripByteCounts, [][]byte{data})
+	return handmade(binary.LittleEndian, tags, tiff.TagStripOffsets, tiff.TagStripByteCounts, [][]byte{data})
 }
 
 // set returns a function that replaces or adds a tag.
@@ -96,34 +97,41 @@ func TestOversizedHeadersAllocateLittle(t *testing.T) {
 		is   error
 	}{
 		{"2^31 x 2^31 pixels in one strip",
-			little(all(set(tagImageWidth, typeLong, huge), set(tagImageLength, typeLong, huge)), data),
+			little(all(set(tiff.TagImageWidth, tiff.TypeLong, huge), set(tiff.TagImageLength, tiff.TypeLong, huge)),
+				data),
 			raster.ErrFormat},
-		{"2^31 rows in strips of one", little(all(set(tagImageWidth, typeLong, huge),
-			set(tagImageLength, typeLong, huge), set(tagRowsPerStrip, typeLong, 1)), data), raster.ErrFormat},
-		{"a giant deflate strip", little(all(set(tagImageWidth, typeLong, 30000), set(tagImageLength, typeLong, 30000),
-			set(tagCompression, typeShort, compressDeflate)), data), raster.ErrFormat},
-		{"a giant LZW strip", little(all(set(tagImageWidth, typeLong, 30000), set(tagImageLength, typeLong, 30000),
-			set(tagCompression, typeShort, compressLZW)), data), raster.ErrFormat},
-		{"a giant zstd strip", little(all(set(tagImageWidth, typeLong, 30000), set(tagImageLength, typeLong, 30000),
-			set(tagCompression, typeShort, compressZstd)), data), raster.ErrFormat},
-		{"a strip beyond 2 GiB", little(all(set(tagImageWidth, typeLong, 1<<20), set(tagImageLength, typeLong, 1<<20),
-			set(tagCompression, typeShort, compressDeflate)), data), raster.ErrUnsupported},
-		{"65535 bands", little(set(tagSamplesPerPixel, typeShort, 65535), data), raster.ErrFormat},
-		{"65535 planes", little(all(set(tagSamplesPerPixel, typeShort, 65535),
-			set(tagPlanarConfig, typeShort, planarBand)), data), raster.ErrFormat},
-		{"no width", little(set(tagImageWidth, typeLong, 0), data), raster.ErrFormat},
-		{"no bands", little(set(tagSamplesPerPixel, typeShort, 0), data), raster.ErrFormat},
-		{"strips of no rows", little(set(tagRowsPerStrip, typeLong, 0), data), raster.ErrFormat},
-		{"tiles of no pixels", little(all(set(tagTileWidth, typeLong, 0), set(tagTileOffsets, typeLong, 8)), data),
+		{"2^31 rows in strips of one", little(all(set(tiff.TagImageWidth, tiff.TypeLong, huge),
+			set(tiff.TagImageLength, tiff.TypeLong, huge), set(tiff.TagRowsPerStrip, tiff.TypeLong, 1)), data),
 			raster.ErrFormat},
-		{"0 bits", little(set(tagBitsPerSample, typeShort, 0), data), raster.ErrFormat},
-		{"10000 bits", little(set(tagBitsPerSample, typeShort, 10000), data), raster.ErrFormat},
-		{"24-bit floats", little(all(set(tagBitsPerSample, typeShort, 24),
-			set(tagSampleFormat, typeShort, formatFloat)), data), raster.ErrUnsupported},
-		{"bands of different types", little(all(set(tagSamplesPerPixel, typeShort, 3),
-			set(tagBitsPerSample, typeShort, 5, 6, 5)), data), raster.ErrUnsupported},
-		{"planar configuration 7", little(set(tagPlanarConfig, typeShort, 7), data), raster.ErrFormat},
-		{"a strip outside the file", little(set(tagStripOffsets, typeLong, 1<<30), data), raster.ErrFormat},
+		{"a giant deflate strip", little(all(set(tiff.TagImageWidth, tiff.TypeLong, 30000),
+			set(tiff.TagImageLength, tiff.TypeLong, 30000),
+			set(tiff.TagCompression, tiff.TypeShort, tiff.CompressionDeflate)), data), raster.ErrFormat},
+		{"a giant LZW strip", little(all(set(tiff.TagImageWidth, tiff.TypeLong, 30000),
+			set(tiff.TagImageLength, tiff.TypeLong, 30000),
+			set(tiff.TagCompression, tiff.TypeShort, tiff.CompressionLZW)), data), raster.ErrFormat},
+		{"a giant zstd strip", little(all(set(tiff.TagImageWidth, tiff.TypeLong, 30000),
+			set(tiff.TagImageLength, tiff.TypeLong, 30000),
+			set(tiff.TagCompression, tiff.TypeShort, tiff.CompressionZstd)), data), raster.ErrFormat},
+		{"a strip beyond 2 GiB", little(all(set(tiff.TagImageWidth, tiff.TypeLong, 1<<20),
+			set(tiff.TagImageLength, tiff.TypeLong, 1<<20),
+			set(tiff.TagCompression, tiff.TypeShort, tiff.CompressionDeflate)), data), raster.ErrUnsupported},
+		{"65535 bands", little(set(tiff.TagSamplesPerPixel, tiff.TypeShort, 65535), data), raster.ErrFormat},
+		{"65535 planes", little(all(set(tiff.TagSamplesPerPixel, tiff.TypeShort, 65535),
+			set(tiff.TagPlanarConfig, tiff.TypeShort, tiff.PlanarBand)), data), raster.ErrFormat},
+		{"no width", little(set(tiff.TagImageWidth, tiff.TypeLong, 0), data), raster.ErrFormat},
+		{"no bands", little(set(tiff.TagSamplesPerPixel, tiff.TypeShort, 0), data), raster.ErrFormat},
+		{"strips of no rows", little(set(tiff.TagRowsPerStrip, tiff.TypeLong, 0), data), raster.ErrFormat},
+		{"tiles of no pixels", little(all(set(tiff.TagTileWidth, tiff.TypeLong, 0),
+			set(tiff.TagTileOffsets, tiff.TypeLong, 8)), data),
+			raster.ErrFormat},
+		{"0 bits", little(set(tiff.TagBitsPerSample, tiff.TypeShort, 0), data), raster.ErrFormat},
+		{"10000 bits", little(set(tiff.TagBitsPerSample, tiff.TypeShort, 10000), data), raster.ErrFormat},
+		{"24-bit floats", little(all(set(tiff.TagBitsPerSample, tiff.TypeShort, 24),
+			set(tiff.TagSampleFormat, tiff.TypeShort, tiff.FormatFloat)), data), raster.ErrUnsupported},
+		{"bands of different types", little(all(set(tiff.TagSamplesPerPixel, tiff.TypeShort, 3),
+			set(tiff.TagBitsPerSample, tiff.TypeShort, 5, 6, 5)), data), raster.ErrUnsupported},
+		{"planar configuration 7", little(set(tiff.TagPlanarConfig, tiff.TypeShort, 7), data), raster.ErrFormat},
+		{"a strip outside the file", little(set(tiff.TagStripOffsets, tiff.TypeLong, 1<<30), data), raster.ErrFormat},
 		{"a strip of too few bytes", little(nil, data[:31]), raster.ErrFormat},
 		{"no table of strips", bytes.Replace(little(nil, data), []byte{17, 1, 4, 0}, []byte{16, 1, 4, 0}, 1),
 			raster.ErrFormat},
@@ -227,10 +235,11 @@ func TestOpenErrors(t *testing.T) {
 }
 
 func TestUnsupportedCodecs(t *testing.T) {
-	for codec, name := range map[uint64]string{2: "ccitt", compressJPEG: "jpeg", 34712: "jpeg2000",
-		compressLERC: "lerc", compressLZMA: "lzma", compressWebP: "webp", compressJXL: "jpegxl",
-		12345: "compression 12345"} {
-		f := openBytes(t, little(set(tagCompression, typeShort, codec), make([]byte, 32)))
+	for codec, name := range map[uint64]string{2: "ccitt", tiff.CompressionJPEG: "jpeg", 34712: "jpeg2000",
+		tiff.CompressionLERC: "lerc", tiff.CompressionLZMA: "lzma", tiff.CompressionWebP: "webp",
+		tiff.CompressionJXL: "jpegxl",
+		12345:               "compression 12345"} {
+		f := openBytes(t, little(set(tiff.TagCompression, tiff.TypeShort, codec), make([]byte, 32)))
 		if got := f.Info().Compression; got != name {
 			t.Errorf("codec %d is called %q", codec, got)
 		}
@@ -243,8 +252,9 @@ func TestUnsupportedCodecs(t *testing.T) {
 }
 
 func TestUnsupportedColours(t *testing.T) {
-	for _, p := range []uint64{photometricCMYK, photometricYCbCr, photometricCIELab, photometricLogLuv} {
-		err := openBytes(t, little(set(tagPhotometric, typeShort, p), make([]byte, 32))).Readable()
+	for _, p := range []uint64{tiff.PhotometricCMYK, tiff.PhotometricYCbCr, tiff.PhotometricCIELab,
+		tiff.PhotometricLogLuv} {
+		err := openBytes(t, little(set(tiff.TagPhotometric, tiff.TypeShort, p), make([]byte, 32))).Readable()
 		if !errors.Is(err, raster.ErrUnsupported) || !strings.Contains(err.Error(), "PHOTOMETRIC=RGB") {
 			t.Errorf("photometric %d: %v", p, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"leat/internal/tiff"
 	"leat/ndarray"
 )
 
@@ -60,11 +61,13 @@ func newImage(d *directory) (*image, error) {
 	for i, q := range [...]struct {
 		tag uint16
 		def uint64
-	}{{tagImageWidth, 0}, {tagImageLength, 0}, {tagSamplesPerPixel, 1}, {tagCompression, compressNone},
-		{tagPlanarConfig, planarPixel},
-		{tagPredictor, 1}, {tagFillOrder, 1}, {tagPhotometric, photometricMinIsBlack}, {tagTileWidth, 0},
-		{tagTileLength, 0},
-		{tagRowsPerStrip, math.MaxUint32}, {tagNewSubfileType, 0}} {
+	}{{tiff.TagImageWidth, 0}, {tiff.TagImageLength, 0}, {tiff.TagSamplesPerPixel, 1},
+		{tiff.TagCompression, tiff.CompressionNone},
+		{tiff.TagPlanarConfig, tiff.PlanarPixel},
+		{tiff.TagPredictor, 1}, {tiff.TagFillOrder, 1}, {tiff.TagPhotometric, tiff.PhotometricMinIsBlack},
+		{tiff.TagTileWidth, 0},
+		{tiff.TagTileLength, 0},
+		{tiff.TagRowsPerStrip, math.MaxUint32}, {tiff.TagNewSubfileType, 0}} {
 		var err error
 		if v[i], err = d.uint(q.tag, q.def); err != nil {
 			return nil, err
@@ -79,10 +82,10 @@ func newImage(d *directory) (*image, error) {
 	}
 	im.width, im.height, im.spp = int(width), int(height), int(spp)
 	im.compression, im.photometric = int(min(v[3], math.MaxInt32)), int(min(v[7], math.MaxInt32))
-	im.planar = v[4] == planarBand && spp > 1
+	im.planar = v[4] == tiff.PlanarBand && spp > 1
 	im.reverseBits = v[6] == 2
-	im.reduced, im.isMask = v[11]&subfileReduced != 0, v[11]&subfileMask != 0
-	if v[4] != planarBand && v[4] != planarPixel {
+	im.reduced, im.isMask = v[11]&tiff.SubfileReduced != 0, v[11]&tiff.SubfileMask != 0
+	if v[4] != tiff.PlanarBand && v[4] != tiff.PlanarPixel {
 		return nil, d.damaged("planar configuration %d", v[4])
 	}
 	if err := im.sampleType(d); err != nil {
@@ -94,8 +97,8 @@ func newImage(d *directory) (*image, error) {
 	}
 
 	// As in libtiff, a file is tiled if it has a tile size, whichever tags hold the offsets.
-	_, wide := d.fields[tagTileWidth]
-	_, long := d.fields[tagTileLength]
+	_, wide := d.fields[tiff.TagTileWidth]
+	_, long := d.fields[tiff.TagTileLength]
 	im.tiled = wide || long
 	if im.tiled {
 		if tileW == 0 || tileH == 0 || tileW > math.MaxInt32 || tileH > math.MaxInt32 {
@@ -115,14 +118,14 @@ func newImage(d *directory) (*image, error) {
 
 	im.predictor = 1
 	switch im.compression {
-	case compressLZW, compressDeflate, compressOldDeflate, compressZstd:
+	case tiff.CompressionLZW, tiff.CompressionDeflate, tiff.CompressionOldDeflate, tiff.CompressionZstd:
 		im.predictor = int(min(v[5], 99))
 	}
 	var err error
-	if im.extra, err = d.uints(tagExtraSamples); err != nil {
+	if im.extra, err = d.uints(tiff.TagExtraSamples); err != nil {
 		return nil, err
 	}
-	if im.colorMap, err = d.uints(tagColorMap); err != nil {
+	if im.colorMap, err = d.uints(tiff.TagColorMap); err != nil {
 		return nil, err
 	}
 	if im.unreadable == nil {
@@ -149,10 +152,10 @@ func (im *image) sampleType(d *directory) error {
 		return int(min(v[0], math.MaxInt32)), nil
 	}
 	var err error
-	if im.bits, err = one(tagBitsPerSample, 1); err != nil {
+	if im.bits, err = one(tiff.TagBitsPerSample, 1); err != nil {
 		return err
 	}
-	if im.format, err = one(tagSampleFormat, formatUint); err != nil {
+	if im.format, err = one(tiff.TagSampleFormat, tiff.FormatUint); err != nil {
 		return err
 	}
 	if im.bits == 0 || im.bits > 128 {
@@ -163,7 +166,7 @@ func (im *image) sampleType(d *directory) error {
 	}
 	im.pixel = ndarray.NoType
 	switch im.format {
-	case formatUint, formatVoid:
+	case tiff.FormatUint, tiff.FormatVoid:
 		switch {
 		case im.bits == 8:
 			im.pixel = ndarray.Uint8
@@ -180,7 +183,7 @@ func (im *image) sampleType(d *directory) error {
 				im.pixel = ndarray.Uint16
 			}
 		}
-	case formatInt:
+	case tiff.FormatInt:
 		switch im.bits {
 		case 8:
 			im.pixel = ndarray.Int8
@@ -191,7 +194,7 @@ func (im *image) sampleType(d *directory) error {
 		case 64:
 			im.pixel = ndarray.Int64
 		}
-	case formatFloat:
+	case tiff.FormatFloat:
 		switch im.bits {
 		case 16:
 			im.pixel, im.conv, im.stored = ndarray.Float32, convHalf, "float16"
@@ -200,14 +203,14 @@ func (im *image) sampleType(d *directory) error {
 		case 64:
 			im.pixel = ndarray.Float64
 		}
-	case formatComplexInt:
+	case tiff.FormatComplexInt:
 		switch im.bits {
 		case 32:
 			im.pixel, im.conv, im.stored = ndarray.Complex64, convCInt2, "int16 complex"
 		case 64:
 			im.pixel, im.conv, im.stored = ndarray.Complex128, convCInt4, "int32 complex"
 		}
-	case formatComplex:
+	case tiff.FormatComplex:
 		switch im.bits {
 		case 64:
 			im.pixel = ndarray.Complex64
@@ -228,7 +231,7 @@ func (im *image) sampleType(d *directory) error {
 // wordSize returns the size of the machine words that byte order and predictor apply to.
 func (im *image) wordSize() int {
 	switch im.format {
-	case formatComplexInt, formatComplex:
+	case tiff.FormatComplexInt, tiff.FormatComplex:
 		return im.size / 2
 	}
 	return im.size
@@ -236,12 +239,13 @@ func (im *image) wordSize() int {
 
 // checkCoding returns an error if this package cannot decode the pixels.
 func (im *image) checkCoding() error {
-	if name := codecName(im.compression); !codecReads(im.compression) {
+	if name := tiff.CompressionName(im.compression); !tiff.Decodes(im.compression) {
 		return im.unsupported(name+" compression", "-co COMPRESS=DEFLATE ")
 	}
 	switch im.photometric {
-	case photometricCMYK, photometricYCbCr, photometricCIELab, photometricICCLab, photometricITULab, photometricLogL,
-		photometricLogLuv:
+	case tiff.PhotometricCMYK, tiff.PhotometricYCbCr, tiff.PhotometricCIELab, tiff.PhotometricICCLab,
+		tiff.PhotometricITULab, tiff.PhotometricLogL,
+		tiff.PhotometricLogLuv:
 		return im.unsupported(fmt.Sprintf("colours stored as photometric %d (not RGB or grey)", im.photometric),
 			"-co COMPRESS=DEFLATE -co PHOTOMETRIC=RGB ")
 	}
@@ -254,7 +258,7 @@ func (im *image) checkCoding() error {
 			return im.unsupported(fmt.Sprintf("predictor 2 on %d-bit samples", im.bits), "-co COMPRESS=DEFLATE ")
 		}
 	case 3:
-		if im.format != formatFloat {
+		if im.format != tiff.FormatFloat {
 			return im.unsupported("predictor 3 on samples that are not floats", "-co COMPRESS=DEFLATE ")
 		}
 	default:
@@ -270,7 +274,7 @@ func (im *image) checkCoding() error {
 // direct reports whether the file stores the pixels unencoded, so that rows can be read without the
 // rest of their tile.
 func (im *image) direct() bool {
-	return im.compression == compressNone && im.conv != convBits && !im.reverseBits
+	return im.compression == tiff.CompressionNone && im.conv != convBits && !im.reverseBits
 }
 
 // tileBytes returns the decoded size of rows of a tile, saturating.

@@ -5,12 +5,16 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math/bits"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"leat/internal/pytest"
+	"leat/internal/tiff"
 	"leat/ndarray"
 )
 
@@ -29,7 +33,7 @@ func oldLZW(src []byte) []byte {
 	}
 	table, next := map[string]int{}, 258
 	clear256 := func() {
-		emit(lzwClear)
+		emit(tiff.LZWClear)
 		width, next = 9, 258
 		clear(table)
 	}
@@ -62,7 +66,7 @@ func oldLZW(src []byte) []byte {
 	if s != "" {
 		emit(code(s))
 	}
-	emit(lzwEnd)
+	emit(tiff.LZWEnd)
 	return append(out, byte(acc))
 }
 
@@ -73,18 +77,22 @@ func lenientFiles() map[string][]byte {
 	for i := range pix {
 		pix[i] = byte(i*7%253 + i/40)
 	}
-	packed := func(b []byte) []byte {
-		out, _ := packBits{}.appendTile(nil, b, w)
+	packed := func(b []byte) (out []byte) { // literal runs of a row
+		for row := range slices.Chunk(b, w) {
+			out = append(append(out, byte(len(row)-1)), row...)
+		}
 		return out
 	}
 	same := func(b []byte) []byte { return b }
 	files := map[string][]byte{}
 	tiled := func(compression uint64) []tag {
-		return append(plain(w, h, 8, 1, formatUint, compression), tag{tagTileWidth, typeShort, []uint64{16}},
-			tag{tagTileLength, typeShort, []uint64{16}})
+		return append(plain(w, h, 8, 1, tiff.FormatUint, compression),
+			tag{tiff.TagTileWidth, tiff.TypeShort, []uint64{16}},
+			tag{tiff.TagTileLength, tiff.TypeShort, []uint64{16}})
 	}
 	strips := func(rows, compression uint64) []tag {
-		return append(plain(w, h, 8, 1, formatUint, compression), tag{tagRowsPerStrip, typeShort, []uint64{rows}})
+		return append(plain(w, h, 8, 1, tiff.FormatUint, compression),
+			tag{tiff.TagRowsPerStrip, tiff.TypeShort, []uint64{rows}})
 	}
 	cut := func(rows int, pack func([]byte) []byte) (out [][]byte) {
 		for b := pix; len(b) > 0; b = b[min(len(b), rows*w):] {
@@ -95,17 +103,19 @@ func lenientFiles() map[string][]byte {
 	for name, c := range map[string]struct {
 		tag  uint64
 		pack func([]byte) []byte
-	}{"none": {compressNone, same}, "packbits": {compressPackBits, packed}, "deflate": {compressDeflate, deflated},
-		"old lzw": {compressLZW, oldLZW}} {
-		files[name+", the last tile ends with the image"] = handmade(binary.LittleEndian, tiled(c.tag), tagTileOffsets,
-			tagTileByteCounts, cut(16, c.pack))
+	}{"none": {tiff.CompressionNone, same}, "packbits": {tiff.CompressionPackBits, packed},
+		"deflate": {tiff.CompressionDeflate, deflated},
+		"old lzw": {tiff.CompressionLZW, oldLZW}} {
+		files[name+", the last tile ends with the image"] = handmade(binary.LittleEndian, tiled(c.tag),
+			tiff.TagTileOffsets,
+			tiff.TagTileByteCounts, cut(16, c.pack))
 		inner := cut(16, c.pack)
 		inner[0] = c.pack(pix[:13*w])
-		files[name+", the first tile ends early"] = handmade(binary.LittleEndian, tiled(c.tag), tagTileOffsets,
-			tagTileByteCounts, inner)
+		files[name+", the first tile ends early"] = handmade(binary.LittleEndian, tiled(c.tag), tiff.TagTileOffsets,
+			tiff.TagTileByteCounts, inner)
 		files[name+", one strip of 0 bytes"] = handmade(binary.LittleEndian,
-			append(strips(h, c.tag), tag{tagStripByteCounts, typeLong, []uint64{0}}),
-			tagStripOffsets, tagStripByteCounts, cut(h, c.pack))
+			append(strips(h, c.tag), tag{tiff.TagStripByteCounts, tiff.TypeLong, []uint64{0}}),
+			tiff.TagStripOffsets, tiff.TagStripByteCounts, cut(h, c.pack))
 		four := cut(5, c.pack)
 		for n := 1; n < 4; n++ {
 			counts := make([]uint64, n)
@@ -113,31 +123,33 @@ func lenientFiles() map[string][]byte {
 				counts[i] = uint64(len(four[i]))
 			}
 			files[fmt.Sprintf("%s, %d byte counts of 4", name, n)] = handmade(binary.BigEndian,
-				append(strips(5, c.tag), tag{tagStripByteCounts, typeLong, counts}),
-				tagStripOffsets, tagStripByteCounts, four)
+				append(strips(5, c.tag), tag{tiff.TagStripByteCounts, tiff.TypeLong, counts}),
+				tiff.TagStripOffsets, tiff.TagStripByteCounts, four)
 		}
 		var surplus [][]byte // each strip holds a row too many
 		for at := 0; at < len(pix); at += 5 * w {
 			surplus = append(surplus, c.pack(append(bytes.Clone(pix[at:at+5*w]), pix[:w]...)))
 		}
-		files[name+", strips with surplus rows"] = handmade(binary.LittleEndian, strips(5, c.tag), tagStripOffsets,
-			tagStripByteCounts, surplus)
+		files[name+", strips with surplus rows"] = handmade(binary.LittleEndian, strips(5, c.tag), tiff.TagStripOffsets,
+			tiff.TagStripByteCounts, surplus)
 		ten, six := cut(2, c.pack), make([]uint64, 6)
 		for i := range six {
 			six[i] = uint64(len(ten[i]))
 		}
 		files[name+", 6 byte counts of 10"] = handmade(binary.LittleEndian,
-			append(strips(2, c.tag), tag{tagStripByteCounts, typeLong, six}),
-			tagStripOffsets, tagStripByteCounts, ten)
-		files[name+", one strip"] = handmade(binary.LittleEndian, strips(h, c.tag), tagStripOffsets, tagStripByteCounts,
+			append(strips(2, c.tag), tag{tiff.TagStripByteCounts, tiff.TypeLong, six}),
+			tiff.TagStripOffsets, tiff.TagStripByteCounts, ten)
+		files[name+", one strip"] = handmade(binary.LittleEndian, strips(h, c.tag), tiff.TagStripOffsets,
+			tiff.TagStripByteCounts,
 			cut(h, c.pack))
 	}
 	two := cut(10, same)
-	for _, typ := range []uint16{typeByte, typeSByte, typeUndefined, typeSShort, typeSLong, typeSLong8} {
+	for _, typ := range []uint16{tiff.TypeByte, tiff.TypeSByte, tiff.TypeUndefined, tiff.TypeSShort, tiff.TypeSLong,
+		tiff.TypeSLong8} {
 		// The offset 8 and the size of the first strip are below 256, and for a signed byte below
 		// 128.
 		rows, n := 10, 168
-		if typ == typeSByte {
+		if typ == tiff.TypeSByte {
 			rows, n = 5, 88
 		}
 		chunks := cut(rows, same)
@@ -145,18 +157,18 @@ func lenientFiles() map[string][]byte {
 		for i := range offsets {
 			offsets[i] = uint64(8 + i*(n-8))
 		}
-		if typ == typeSByte {
+		if typ == tiff.TypeSByte {
 			offsets, chunks = offsets[:2], chunks[:2]
 		}
-		tags := append(plain(w, uint64(rows*len(chunks)), 8, 1, formatUint, compressNone),
-			tag{tagRowsPerStrip, typeShort, []uint64{uint64(rows)}},
-			tag{tagStripOffsets, typ, offsets})
-		files[fmt.Sprintf("offsets of type %d", typ)] = handmade(binary.LittleEndian, tags, tagStripOffsets,
-			tagStripByteCounts, chunks)
+		tags := append(plain(w, uint64(rows*len(chunks)), 8, 1, tiff.FormatUint, tiff.CompressionNone),
+			tag{tiff.TagRowsPerStrip, tiff.TypeShort, []uint64{uint64(rows)}},
+			tag{tiff.TagStripOffsets, typ, offsets})
+		files[fmt.Sprintf("offsets of type %d", typ)] = handmade(binary.LittleEndian, tags, tiff.TagStripOffsets,
+			tiff.TagStripByteCounts, chunks)
 	}
 	files["byte counts of type BYTE"] = handmade(binary.LittleEndian,
-		append(strips(10, compressNone), tag{tagStripByteCounts, typeByte, []uint64{160, 160}}),
-		tagStripOffsets, tagStripByteCounts, two)
+		append(strips(10, tiff.CompressionNone), tag{tiff.TagStripByteCounts, tiff.TypeByte, []uint64{160, 160}}),
+		tiff.TagStripOffsets, tiff.TagStripByteCounts, two)
 
 	large := make([]byte, 300*200) // clears the LZW table many times
 	for i := range large {
@@ -165,17 +177,20 @@ func lenientFiles() map[string][]byte {
 	for _, fill := range []uint64{1, 2} {
 		data := oldLZW(large)
 		if fill == 2 {
-			reverseBits(data)
+			for i, b := range data {
+				data[i] = bits.Reverse8(b)
+			}
 		}
 		files[fmt.Sprintf("old lzw, large, fill order %d", fill)] = handmade(binary.LittleEndian,
-			append(plain(300, 200, 8, 1, formatUint, compressLZW), tag{tagFillOrder, typeShort, []uint64{fill}}),
-			tagStripOffsets, tagStripByteCounts, [][]byte{data})
+			append(plain(300, 200, 8, 1, tiff.FormatUint, tiff.CompressionLZW),
+				tag{tiff.TagFillOrder, tiff.TypeShort, []uint64{fill}}),
+			tiff.TagStripOffsets, tiff.TagStripByteCounts, [][]byte{data})
 	}
 	return files
 }
 
 func TestOddTIFFsReadAsGDAL(t *testing.T) {
-	python := pythonWith(t, "osgeo.gdal", "python3-gdal")
+	python := pytest.Python(t, "osgeo.gdal")
 	dir := t.TempDir()
 	names := map[string]string{} // by path
 	args := []string{"testdata/read_pixels.py"}
@@ -238,17 +253,18 @@ func TestOldLZW(t *testing.T) {
 			src[i] = byte(i * i >> 5)
 		}
 		got := make([]byte, n)
-		if err := new(lzwDecoder).decode(got, oldLZW(src)); err != nil || !bytes.Equal(got, src) {
+		if err := new(tiff.Decoder).Decompress(tiff.CompressionLZW, got, oldLZW(src), n); err != nil ||
+			!bytes.Equal(got, src) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
 	}
 }
 
 func TestIncompleteWorldFiles(t *testing.T) {
-	python := pythonWith(t, "osgeo.gdal", "python3-gdal")
+	python := pytest.Python(t, "osgeo.gdal")
 	dir := t.TempDir()
-	raw := handmade(binary.LittleEndian, plain(4, 4, 8, 1, formatUint, compressNone), tagStripOffsets,
-		tagStripByteCounts, [][]byte{make([]byte, 16)})
+	raw := handmade(binary.LittleEndian, plain(4, 4, 8, 1, tiff.FormatUint, tiff.CompressionNone), tiff.TagStripOffsets,
+		tiff.TagStripByteCounts, [][]byte{make([]byte, 16)})
 	good := "2\n0\n0\n-2\n500\n600\n"
 	for name, c := range map[string]struct {
 		tfw, wld string

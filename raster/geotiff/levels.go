@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"leat/internal/tiff"
 	"leat/ndarray"
 	"leat/raster"
 )
@@ -35,7 +36,7 @@ func (f *File) addLevels(dirs []*directory) error {
 
 // subDirectories reads the directories that the tag SubIFDs lists.
 func (im *image) subDirectories(d *directory) ([]*directory, error) {
-	places, err := d.uints(tagSubIFDs)
+	places, err := d.uints(tiff.TagSubIFDs)
 	if err != nil {
 		return nil, err
 	}
@@ -55,11 +56,11 @@ func (im *image) subDirectories(d *directory) ([]*directory, error) {
 func reducedOf(dirs []*directory) ([]*image, error) {
 	var out []*image
 	for _, d := range dirs {
-		kind, err := d.uint(tagNewSubfileType, 0)
+		kind, err := d.uint(tiff.TagNewSubfileType, 0)
 		if err != nil {
 			return nil, err
 		}
-		if kind&(subfileReduced|subfileMask) == 0 {
+		if kind&(tiff.SubfileReduced|tiff.SubfileMask) == 0 {
 			continue
 		}
 		im, err := newImage(d)
@@ -143,7 +144,7 @@ func (f *File) finishLevels() {
 
 // addSidecars reads the sidecars that GDAL reads: overviews in FILE.ovr, masks in FILE.msk and
 // their overviews in FILE.msk.ovr, a world file, and metadata in FILE.aux.xml.
-func (f *File) addSidecars(sidecars Beside) error {
+func (f *File) addSidecars(sidecars SidecarOpener) error {
 	if len(f.found) == 0 {
 		parts, err := f.sidecar(sidecars, ".ovr")
 		if err != nil {
@@ -175,7 +176,7 @@ func (f *File) addSidecars(sidecars Beside) error {
 
 // addWorldFile reads the transform from a world file: six numbers, the last two the centre of the
 // first pixel.
-func (f *File) addWorldFile(sidecars Beside) error {
+func (f *File) addWorldFile(sidecars SidecarOpener) error {
 	for _, ext := range []string{".tfw", ".TFW", ".tifw", ".wld"} {
 		text, name, err := sidecarText(sidecars, ext, true, 4096)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -221,7 +222,7 @@ func worldNumbers(text string) (v [6]float64, ok bool) {
 
 // sidecar returns the images of a TIFF sidecar, none if there is no such file. The first directory
 // of an .ovr is the first overview, that of a .msk the mask.
-func (f *File) sidecar(sidecars Beside, suffix string) ([]*image, error) {
+func (f *File) sidecar(sidecars SidecarOpener, suffix string) ([]*image, error) {
 	r, size, name, err := sidecars(suffix, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

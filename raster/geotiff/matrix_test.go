@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"leat/internal/pytest"
 	"leat/ndarray"
 	"leat/raster"
 )
@@ -24,7 +25,7 @@ type matrixFile struct {
 // gdalMatrix creates the matrix of files and returns its directory.
 func gdalMatrix(t testing.TB, seed string) (string, []matrixFile) {
 	t.Helper()
-	python := pythonWith(t, "numpy, osgeo.gdal_array", "python3-numpy python3-gdal")
+	python := pytest.Python(t, "numpy", "osgeo.gdal_array")
 	dir := t.TempDir()
 	cmd := exec.Command(python, "testdata/matrix.py", dir, seed)
 	cmd.Stderr = os.Stderr

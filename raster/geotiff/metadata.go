@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"leat/internal/tiff"
 	"leat/raster"
 )
 
@@ -21,7 +22,7 @@ type gdalItem struct {
 
 // gdalItems parses the GDAL_METADATA tag. Like GDAL it ignores text that is not XML.
 func gdalItems(d *directory) ([]gdalItem, error) {
-	text, err := d.text(tagGDALMetadata)
+	text, err := d.text(tiff.TagGDALMetadata)
 	if err != nil || text == "" {
 		return nil, err
 	}

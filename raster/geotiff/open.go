@@ -70,16 +70,16 @@ func (f *File) warnOfRPCFiles(path string) {
 // erdasMagic starts files in ERDAS's format.
 const erdasMagic = "EHFA_HEADER_TAG"
 
-// Beside opens a sidecar of a raster. Its name is the raster's name with suffix appended or,
+// SidecarOpener opens a sidecar of a raster. Its name is the raster's name with suffix appended or,
 // with instead, with suffix in place of its extension. The returned name is for messages. If there
 // is no such file, the error is fs.ErrNotExist. The [File] closes r if it is an io.Closer.
-type Beside func(suffix string, instead bool) (r io.ReaderAt, size int64, name string, err error)
+type SidecarOpener func(suffix string, instead bool) (r io.ReaderAt, size int64, name string, err error)
 
 // OpenAt is Open for a file of size bytes that is read through r, which must allow concurrent
 // reads; name is the path in messages and in Info. sidecars opens the file's sidecars; nil means
 // that there are none. The File closes r if it is an io.Closer, also when OpenAt fails. If r is a
 // [raster.Prefetcher], each read first calls its Fetch.
-func OpenAt(r io.ReaderAt, size int64, name string, sidecars Beside) (*File, error) {
+func OpenAt(r io.ReaderAt, size int64, name string, sidecars SidecarOpener) (*File, error) {
 	f, err := openReader(r, size, name)
 	if err != nil {
 		return nil, errors.Join(err, closeAt(r))
@@ -109,8 +109,8 @@ func (f *File) addCloser(r io.ReaderAt) {
 	}
 }
 
-// sidecarFiles returns a Beside for the file at path.
-func sidecarFiles(path string) Beside {
+// sidecarFiles returns a SidecarOpener for the file at path.
+func sidecarFiles(path string) SidecarOpener {
 	return func(suffix string, instead bool) (io.ReaderAt, int64, string, error) {
 		name := path + suffix
 		if instead {
@@ -149,7 +149,7 @@ func cause(err error) error {
 
 // sidecarText reads the text of a sidecar, at most limit bytes. If there is none the error is
 // fs.ErrNotExist.
-func sidecarText(sidecars Beside, suffix string, instead bool, limit int64) (text, name string, err error) {
+func sidecarText(sidecars SidecarOpener, suffix string, instead bool, limit int64) (text, name string, err error) {
 	r, size, name, err := sidecars(suffix, instead)
 	if err != nil {
 		return "", name, err

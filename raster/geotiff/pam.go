@@ -61,8 +61,8 @@ type pamItems struct {
 	Geodata []struct{} `xml:"GeodataXform"`
 }
 
-// hasGeodataXform reports whether the file has georeferencing of ESRI's programs where GDAL reads it:
-// as the whole file (ArcGIS 9), or in a metadata domain of its own (ArcGIS 10).
+// hasGeodataXform reports whether the file has georeferencing of ESRI's programs where GDAL reads
+// it: as the whole file (ArcGIS 9), or in a metadata domain of its own (ArcGIS 10).
 func (p *pamFile) hasGeodataXform() bool {
 	return p.XMLName.Local == "GeodataXform" || slices.ContainsFunc(p.Metadata, func(m pamItems) bool {
 		return m.Domain == "xml:ESRI" && len(m.Geodata) > 0
@@ -71,7 +71,7 @@ func (p *pamFile) hasGeodataXform() bool {
 
 // addPAM applies the sidecar .aux.xml, whose contents take precedence over the file as in GDAL. It
 // is not an error if there is none.
-func (f *File) addPAM(sidecars Beside) error {
+func (f *File) addPAM(sidecars SidecarOpener) error {
 	text, path, err := sidecarText(sidecars, ".aux.xml", false, maxTextBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
+	"leat/internal/tiff"
 	"leat/ndarray"
 )
 
@@ -149,7 +150,7 @@ func fillBytes(t ndarray.DType, text string) []byte {
 }
 
 func topByte(size int) int {
-	if nativeBig {
+	if tiff.NativeBig {
 		return 0
 	}
 	return size - 1

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"sync"
 
+	"leat/internal/tiff"
 	"leat/ndarray"
 	"leat/raster"
 )
@@ -98,6 +100,22 @@ func firstRow(w raster.Window, n int) int {
 	return n * int(bits.Reverse8(uint8(w.Col/w.Width))) >> 8
 }
 
+// buffers holds the memory and the decoder of one read. A pool reuses them.
+type buffers struct {
+	packed  []byte // compressed bytes
+	tile    []byte // the decoded tile
+	decoder tiff.Decoder
+	job     job
+}
+
+var bufferPool = sync.Pool{New: func() any { return new(buffers) }}
+
+func (b *buffers) release() {
+	b.decoder.Trim(&b.packed, &b.tile)
+	b.job = job{}
+	bufferPool.Put(b)
+}
+
 // job is the part of a read that one tile provides.
 type job struct {
 	im              *image
@@ -133,10 +151,10 @@ func (j *job) run(ctx context.Context, keep *keeper) error {
 		return j.wrap(errOutside)
 	}
 	want := im.tileBytes(j.rows)
-	if want/expansion(im.compression) > have { // the tile may end with the image
+	if want/tiff.Expansion(im.compression) > have { // the tile may end with the image
 		j.rows = im.imageRows(j.row)
-		if want = im.tileBytes(j.rows); want/expansion(im.compression) > have {
-			return j.wrap(errShort)
+		if want = im.tileBytes(j.rows); want/tiff.Expansion(im.compression) > have {
+			return j.wrap(tiff.ErrShort)
 		}
 	}
 	if keep != nil {
@@ -149,7 +167,7 @@ func (j *job) run(ctx context.Context, keep *keeper) error {
 	if dst := j.directMemory(int(want)); dst != nil {
 		return j.decode(dst, have)
 	}
-	data := grown(&j.b.tile, int(want))
+	data := tiff.Grow(&j.b.tile, int(want))
 	if err := j.decode(data, have); err != nil {
 		return err
 	}
@@ -198,32 +216,29 @@ func (j *job) decode(dst []byte, have int64) error {
 	full := int(im.tileBytes(im.tileH))
 	// No codec makes pixels much larger, so bytes beyond this limit do not belong to the tile.
 	have = min(have, 2*int64(full)+64<<10)
-	packed := grown(&j.b.packed, int(have))
+	packed := tiff.Grow(&j.b.packed, int(have))
 	if err := im.readAt(packed, j.offset); err != nil {
 		return err
 	}
 	if im.reverseBits {
-		reverseBits(packed)
+		for i, v := range packed {
+			packed[i] = bits.Reverse8(v)
+		}
 	}
-	err := j.b.decompress(im.compression, dst, packed, full)
-	if needed := int(im.tileBytes(im.imageRows(j.row))); err == errShort && needed < len(dst) {
+	err := j.b.decoder.Decompress(im.compression, dst, packed, full)
+	if needed := int(im.tileBytes(im.imageRows(j.row))); err == tiff.ErrShort && needed < len(dst) {
 		// As in GDAL, a tile at the lower edge may end with the image.
 		clear(dst[needed:])
-		err = j.b.decompress(im.compression, dst[:needed], packed, full)
+		err = j.b.decoder.Decompress(im.compression, dst[:needed], packed, full)
 	}
 	if err != nil {
 		return j.wrap(err)
 	}
 	word := im.wordSize()
-	if word > 1 && im.predictor != 3 && isBig(im.order) != nativeBig {
-		swapWords(dst, word)
+	if word > 1 && im.predictor != 3 && isBig(im.order) != tiff.NativeBig {
+		tiff.SwapWords(dst, word)
 	}
-	switch im.predictor {
-	case 2:
-		undoDifference(dst, im.rowBytes, im.size, im.perPixel)
-	case 3:
-		undoFloat(dst, im.rowBytes, im.size, im.perPixel, grown(&j.b.spare, im.rowBytes))
-	}
+	j.b.decoder.Unpredict(im.predictor, dst, im.rowBytes, im.size, im.perPixel)
 	return nil
 }
 
@@ -265,19 +280,19 @@ func (j *job) fill() {
 func (j *job) copyRows() error {
 	im := j.im
 	if want := im.tileBytes(im.imageRows(j.row)); j.count < want {
-		return errShort
+		return tiff.ErrShort
 	} else if j.offset < 0 || j.offset > im.container.size || want > im.container.size-j.offset {
 		// The rows before the end of the file could be read, but a partial tile must be an error.
 		return errOutside
 	}
-	swap := isBig(im.order) != nativeBig
+	swap := isBig(im.order) != tiff.NativeBig
 	word, size := im.wordSize(), im.pixel.Size()
 	if dst := j.directMemory(int(im.tileBytes(j.rows))); dst != nil {
 		if err := im.readAt(dst, j.offset); err != nil {
 			return err
 		}
 		if swap {
-			swapWords(dst, word)
+			tiff.SwapWords(dst, word)
 		}
 		return nil
 	}
@@ -292,16 +307,16 @@ func (j *job) copyRows() error {
 				return err
 			}
 			if swap {
-				swapWords(dst, word)
+				tiff.SwapWords(dst, word)
 			}
 			continue
 		}
-		src := grown(&j.b.spare, n*pixelBytes)
+		src := j.b.decoder.Scratch(n * pixelBytes)
 		if err := im.readAt(src, at); err != nil {
 			return err
 		}
 		if swap {
-			swapWords(src, word)
+			tiff.SwapWords(src, word)
 		}
 		for i := range j.targets {
 			t := &j.targets[i]
@@ -320,7 +335,8 @@ func checkRead(name string, im *image, bands []int, w raster.Window, dst *ndarra
 		return fmt.Errorf("%s: pixels are %v, destination array is %v", name, im.pixel, dst.Type)
 	case len(dst.Shape) != 3 || len(dst.Strides) != 3 || dst.Shape[0] != len(bands) || dst.Shape[1] != w.Height ||
 		dst.Shape[2] != w.Width:
-		return fmt.Errorf("%s: destination array has shape %v, want (%d, %d, %d)", name, dst.Shape, len(bands), w.Height,
+		return fmt.Errorf("%s: destination array has shape %v, want (%d, %d, %d)", name, dst.Shape, len(bands),
+			w.Height,
 			w.Width)
 	case w.Width < 0 || w.Height < 0 || !(raster.Window{Width: im.width, Height: im.height}).Contains(w):
 		return fmt.Errorf("%s: window %v is outside the raster of %d x %d pixels", name, w, im.width, im.height)

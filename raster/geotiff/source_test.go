@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"leat/internal/tiff"
 	"leat/ndarray"
 	"leat/raster"
 	"leat/raster/rastertest"
@@ -64,15 +65,16 @@ func cutTiles(a *ndarray.Array, tileW, tileH int, planar, strips bool, order bin
 
 func TestSourceConformance(t *testing.T) {
 	want := ramp(3, 75, 91)
-	tags := plain(91, 75, 16, 3, formatUint, compressNone)
+	tags := plain(91, 75, 16, 3, tiff.FormatUint, tiff.CompressionNone)
 	files := map[string][]byte{
 		"strips of pixels, big-endian": handmade(binary.BigEndian,
-			append(tags, tag{tagRowsPerStrip, typeShort, []uint64{8}}),
-			tagStripOffsets, tagStripByteCounts, cutTiles(want, 91, 8, false, true, binary.BigEndian)),
+			append(tags, tag{tiff.TagRowsPerStrip, tiff.TypeShort, []uint64{8}}),
+			tiff.TagStripOffsets, tiff.TagStripByteCounts, cutTiles(want, 91, 8, false, true, binary.BigEndian)),
 		"tiles of bands, little-endian": handmade(binary.LittleEndian,
-			append(tags, tag{tagPlanarConfig, typeShort, []uint64{planarBand}},
-				tag{tagTileWidth, typeShort, []uint64{32}}, tag{tagTileLength, typeShort, []uint64{16}}),
-			tagTileOffsets, tagTileByteCounts, cutTiles(want, 32, 16, true, false, binary.LittleEndian)),
+			append(tags, tag{tiff.TagPlanarConfig, tiff.TypeShort, []uint64{tiff.PlanarBand}},
+				tag{tiff.TagTileWidth, tiff.TypeShort, []uint64{32}},
+				tag{tiff.TagTileLength, tiff.TypeShort, []uint64{16}}),
+			tiff.TagTileOffsets, tiff.TagTileByteCounts, cutTiles(want, 32, 16, true, false, binary.LittleEndian)),
 	}
 	for name, b := range files {
 		t.Run(name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package geotiff
 
 import (
 	"fmt"
+	"leat/internal/tiff"
 	"math"
 	"sync/atomic"
 )
@@ -54,11 +55,11 @@ func (t *tileTable) init(d *directory, im *image) error {
 	}
 	var ok, counted bool
 	if im.tiled {
-		t.offsets, ok = pick(tagTileOffsets, tagStripOffsets)
-		t.counts, counted = pick(tagTileByteCounts, tagStripByteCounts)
+		t.offsets, ok = pick(tiff.TagTileOffsets, tiff.TagStripOffsets)
+		t.counts, counted = pick(tiff.TagTileByteCounts, tiff.TagStripByteCounts)
 	} else {
-		t.offsets, ok = pick(tagStripOffsets, tagTileOffsets)
-		t.counts, counted = pick(tagStripByteCounts, tagTileByteCounts)
+		t.offsets, ok = pick(tiff.TagStripOffsets, tiff.TagTileOffsets)
+		t.counts, counted = pick(tiff.TagStripByteCounts, tiff.TagTileByteCounts)
 	}
 	if !ok {
 		return d.damaged("no table of tile offsets")
@@ -70,7 +71,7 @@ func (t *tileTable) init(d *directory, im *image) error {
 		switch f.typ {
 		case 0:
 			continue
-		case typeASCII, typeUndefined, typeRational, typeSRational, typeFloat, typeDouble:
+		case tiff.TypeASCII, tiff.TypeUndefined, tiff.TypeRational, tiff.TypeSRational, tiff.TypeFloat, tiff.TypeDouble:
 			return d.damaged("table of tiles of type %d", f.typ)
 		}
 		if size := int64(f.count) * int64(f.size()); size > d.size || f.at > d.size-size {

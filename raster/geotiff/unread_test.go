@@ -5,8 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"leat/ndarray"
 )
 
 func TestUnreadSidecarsWarn(t *testing.T) {
@@ -25,9 +23,10 @@ func TestUnreadSidecarsWarn(t *testing.T) {
 		"statistics":               {"a.tif.aux.xml", `<PAMDataset><PAMRasterBand band="1"/></PAMDataset>`, ""},
 	} {
 		dir := t.TempDir()
-		spec := FileSpec{Width: 20, Height: 20, Bands: 1, Type: ndarray.Uint8, TileWidth: 32, TileHeight: 32,
-			Coding: DefaultCoding(ndarray.Uint8, Deflate)}
-		path := newPicture(spec, 1).describe(t, dir, "a", 1).Path
+		path := filepath.Join(dir, "a.tif")
+		if err := os.WriteFile(path, little(nil, make([]byte, 32)), 0o666); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(filepath.Join(filepath.Dir(path), c.file), []byte(c.text), 0o666); err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"leat/raster/geotiff"
+	"leat/internal/tiffwrite"
 	"leat/raster/stats"
 )
 
@@ -15,10 +15,10 @@ import (
 // number of workers. Tiles that are finished before the choice is made are encoded with the type's
 // default, and again at the end if the choice differs.
 type Chooser struct {
-	shape      geotiff.TileShape
-	candidates []geotiff.Coding
-	chosen     atomic.Pointer[geotiff.Coding] // nil until decided
-	file       *File                          // nil in a worker process
+	shape      tiffwrite.TileShape
+	candidates []tiffwrite.Coding
+	chosen     atomic.Pointer[tiffwrite.Coding] // nil until decided
+	file       *File                            // nil in a worker process
 
 	mu      sync.Mutex
 	next    int              // all tiles below it have been sampled
@@ -71,7 +71,7 @@ func (c *Chooser) Follow(choice string) {
 }
 
 // coding returns the coding to encode a tile with now, and whether it is final.
-func (c *Chooser) coding() (_ geotiff.Coding, final bool) {
+func (c *Chooser) coding() (_ tiffwrite.Coding, final bool) {
 	if chosen := c.chosen.Load(); chosen != nil {
 		return *chosen, true
 	}
@@ -79,7 +79,7 @@ func (c *Chooser) coding() (_ geotiff.Coding, final bool) {
 }
 
 // fallback returns the type's default.
-func (c *Chooser) fallback() geotiff.Coding { return c.candidates[len(c.candidates)-1] }
+func (c *Chooser) fallback() tiffwrite.Coding { return c.candidates[len(c.candidates)-1] }
 
 // wants reports whether a tile may be a sample.
 func (c *Chooser) wants(m stats.Moments) bool { return m.Valid*10 >= m.Total && m.Min != m.Max }
@@ -127,12 +127,12 @@ func (c *Chooser) offer(index int, tile []byte, m stats.Moments) error {
 }
 
 // finish decides with the samples there are, or takes the default if there are none.
-func (c *Chooser) finish() (geotiff.Coding, error) {
+func (c *Chooser) finish() (tiffwrite.Coding, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.chosen.Load() == nil {
 		if err := c.decide(); err != nil {
-			return geotiff.Coding{}, err
+			return tiffwrite.Coding{}, err
 		}
 	}
 	return *c.chosen.Load(), nil
@@ -145,7 +145,7 @@ func (c *Chooser) decide() error {
 	if len(c.samples) > 0 {
 		var buf []byte
 		for i, candidate := range c.candidates {
-			enc, size := geotiff.NewEncoder(c.shape, candidate), 0
+			enc, size := tiffwrite.NewEncoder(c.shape, candidate), 0
 			for _, s := range c.samples {
 				b, err := enc.Encode(buf[:0], s.tile)
 				if err != nil {

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"leat/block"
+	"leat/internal/tiffwrite"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/geotiff"
 	"leat/raster/overview"
 	"leat/raster/stats"
 	"leat/timing"
@@ -22,7 +22,7 @@ type Encoder struct {
 	chooser    *Chooser
 	timings    *timing.Recorder
 	lane       string // in timings
-	encoders   map[geotiff.Coding]*geotiff.Encoder
+	encoders   map[tiffwrite.Coding]*tiffwrite.Encoder
 	collectors []*stats.Collector // by band
 	pixels     []byte             // one tile before encoding
 	mask       []byte             // of the part of the tile inside the raster, if the output has an alpha band
@@ -32,7 +32,7 @@ type Encoder struct {
 // NewEncoder returns an encoder with the codings that the chooser selects. Its timings have this
 // lane.
 func NewEncoder(l *Layout, c *Chooser, timings *timing.Recorder, lane string) *Encoder {
-	e := &Encoder{l: l, chooser: c, timings: timings, lane: lane, encoders: map[geotiff.Coding]*geotiff.Encoder{},
+	e := &Encoder{l: l, chooser: c, timings: timings, lane: lane, encoders: map[tiffwrite.Coding]*tiffwrite.Encoder{},
 		pixels: ndarray.New(ndarray.Uint8, l.File.Shape().Bytes()).Raw()}
 	for range l.File.Bands {
 		e.collectors = append(e.collectors, stats.NewCollector(l.File.Type, l.File.Nodata, l.Histogram))
@@ -40,10 +40,10 @@ func NewEncoder(l *Layout, c *Chooser, timings *timing.Recorder, lane string) *E
 	return e
 }
 
-func (e *Encoder) encoder(c geotiff.Coding) *geotiff.Encoder {
+func (e *Encoder) encoder(c tiffwrite.Coding) *tiffwrite.Encoder {
 	enc := e.encoders[c]
 	if enc == nil {
-		enc = geotiff.NewEncoder(e.l.File.Shape(), c)
+		enc = tiffwrite.NewEncoder(e.l.File.Shape(), c)
 		e.encoders[c] = enc
 	}
 	return enc

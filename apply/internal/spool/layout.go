@@ -4,8 +4,8 @@ import (
 	"iter"
 
 	"leat/block"
+	"leat/internal/tiffwrite"
 	"leat/raster"
-	"leat/raster/geotiff"
 	"leat/raster/overview"
 	"leat/raster/stats"
 )
@@ -19,10 +19,10 @@ type Spec struct {
 	Output string // its name, for messages
 	// File describes pixels, tiles and overviews as the finished file has them, also if GDAL writes
 	// that file.
-	File       geotiff.FileSpec
+	File       tiffwrite.FileSpec
 	Blocks     block.Plan
-	Candidates []geotiff.Coding // to choose from; the last is the type's default
-	Factors    []int            // of File.Levels
+	Candidates []tiffwrite.Coding // to choose from; the last is the type's default
+	Factors    []int              // of File.Levels
 	Method     overview.Method
 	Alpha      int // band, counted from 1, that marks valid pixels of the others; 0 for none
 	// Statistics and Histogram select what records contain besides pixels. Complex types have no
@@ -77,7 +77,7 @@ func (l *Layout) tileWindow(level, col, row int) block.Window {
 
 // windowOfTile returns the part of full resolution that the tile with this index covers.
 func (l *Layout) windowOfTile(index int) block.Window {
-	across, down := l.File.TilesAcross(0)
+	across, down := l.File.TileGrid(0)
 	index %= across * down
 	return l.tileWindow(0, index%across, index/across)
 }

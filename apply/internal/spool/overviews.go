@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"leat/block"
+	"leat/internal/tiffwrite"
 	"leat/ndarray"
-	"leat/raster/geotiff"
 	"leat/raster/overview"
 )
 
@@ -21,7 +21,7 @@ func (s *Spool) markSections(b block.Block, sections []section, offset int64) (c
 	for _, c := range sections {
 		l := &s.levels[c.level]
 		l.sections[b.Number] = offset + int64(c.offset)
-		across, _ := s.l.File.TilesAcross(c.level)
+		across, _ := s.l.File.TileGrid(c.level)
 		for p := range s.l.tilesIn(s.l.levels[c.level].blocks.At(b.Number).Window) {
 			t := p.row*across + p.col
 			if l.waiting[t]--; l.waiting[t] == 0 {
@@ -101,7 +101,7 @@ func (s *Spool) addOverviewTile(e *Encoder, t levelTile, a *ndarray.Array) error
 		return err
 	}
 	for _, p := range planes {
-		s.levels[t.level].tiles[p.index] = tile{geotiff.TileRef{Offset: at + int64(p.offset), Bytes: int64(p.length)},
+		s.levels[t.level].tiles[p.index] = tile{tiffwrite.TileRef{Offset: at + int64(p.offset), Bytes: int64(p.length)},
 			final}
 	}
 	return nil

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"leat/block"
+	"leat/internal/tiffwrite"
 	"leat/ndarray"
-	"leat/raster/geotiff"
 )
 
 // Reader reads windows of full resolution from the tiles of a finished spool.
@@ -60,7 +60,7 @@ func (r *Reader) tile(b *tileBuffer, plane int, p position, w block.Window, a *n
 		return fmt.Errorf("%s: reading a tile back: %w", s.file.path, err)
 	}
 	coding, _ := s.chooser.coding()
-	if err := geotiff.DecodeTile(f.Shape(), coding, stored, b.pixels); err != nil {
+	if err := tiffwrite.DecodeTile(f.Shape(), coding, stored, b.pixels); err != nil {
 		return fmt.Errorf("%s: %w", s.file.path, err)
 	}
 	size := f.Type.Size()

@@ -8,8 +8,8 @@ import (
 
 	"leat/block"
 	"leat/expr"
+	"leat/internal/tiffwrite"
 	"leat/internal/units"
-	"leat/raster/geotiff"
 	"leat/raster/stats"
 )
 
@@ -143,7 +143,7 @@ func (l *Layout) parseMeta(b block.Block, head []byte, total int64) (*Record, er
 		p := recordTile{index: t.Uint32(), offset: at, length: t.Uint32()}
 		final := t.Uint32()
 		n := t.Uint32()
-		if p.index != want[i] || final > 1 || p.length < geotiff.FrameBytes || n != 0 && n != 1 &&
+		if p.index != want[i] || final > 1 || p.length < tiffwrite.FrameBytes || n != 0 && n != 1 &&
 			n != l.bandsPerTile() {
 			return bad("tile %d does not match the block", i)
 		}

@@ -10,7 +10,7 @@ import (
 
 	"leat/block"
 	"leat/internal/fault"
-	"leat/raster/geotiff"
+	"leat/internal/tiffwrite"
 )
 
 // Continue prepares the file for more records after those of an earlier run. It returns
@@ -198,7 +198,7 @@ func (r *Resume) restoreTiles() error {
 		if h.Kind == KindOverview {
 			planes = file.Planes()
 		}
-		across, down := file.TilesAcross(lev)
+		across, down := file.TileGrid(lev)
 		entries, ok := r.entries(h, planes, index, across*down)
 		if !ok {
 			continue
@@ -218,7 +218,7 @@ func (r *Resume) restoreTiles() error {
 			}
 		}
 		for _, t := range entries {
-			s.levels[lev].tiles[t.index] = tile{geotiff.TileRef{Offset: h.DataOffset() + int64(t.offset),
+			s.levels[lev].tiles[t.index] = tile{tiffwrite.TileRef{Offset: h.DataOffset() + int64(t.offset),
 				Bytes: int64(t.length)}, t.final}
 		}
 	}
@@ -248,7 +248,7 @@ func (r *Resume) entries(h *Head, planes, index, step int) ([]recordTile, bool) 
 	for plane := range planes {
 		t := recordTile{index: d.Uint32(), offset: offset, length: d.Uint32()}
 		t.final = d.Uint32() == 1
-		if t.index != index+plane*step || t.length < geotiff.FrameBytes || t.final && !r.known {
+		if t.index != index+plane*step || t.length < tiffwrite.FrameBytes || t.final && !r.known {
 			return nil, false
 		}
 		offset += t.length

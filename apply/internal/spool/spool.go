@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"leat/block"
-	"leat/raster/geotiff"
+	"leat/internal/tiffwrite"
 	"leat/raster/stats"
 	"leat/timing"
 )
@@ -42,7 +42,7 @@ type level struct {
 // tile is the place of an encoded tile in the file. final is false if it was encoded before the
 // coding was chosen.
 type tile struct {
-	ref   geotiff.TileRef
+	ref   tiffwrite.TileRef
 	final bool
 }
 
@@ -50,7 +50,7 @@ type tile struct {
 func New(file *File, l *Layout, c *Chooser, timings *timing.Recorder) *Spool {
 	s := &Spool{l: l, file: file, chooser: c, timings: timings}
 	for i, v := range l.levels {
-		across, down := l.File.TilesAcross(i)
+		across, down := l.File.TileGrid(i)
 		lev := level{tiles: make([]tile, across*down*l.File.Planes())}
 		if v.fused {
 			lev.sections = make([]int64, l.Blocks.Count())
@@ -61,7 +61,7 @@ func New(file *File, l *Layout, c *Chooser, timings *timing.Recorder) *Spool {
 		}
 		s.levels = append(s.levels, lev)
 	}
-	across, down := l.File.TilesAcross(0)
+	across, down := l.File.TileGrid(0)
 	for range l.File.Bands {
 		s.moments = append(s.moments, make([]stats.Moments, across*down))
 		s.totals = append(s.totals, stats.NewTotals(l.File.Type))
@@ -120,7 +120,7 @@ func (s *Spool) commit(b block.Block, r *Record, offset int64) ([]levelTile, err
 		}
 	}
 	for _, t := range r.tiles {
-		s.levels[0].tiles[t.index] = tile{geotiff.TileRef{Offset: offset + int64(t.offset), Bytes: int64(t.length)},
+		s.levels[0].tiles[t.index] = tile{tiffwrite.TileRef{Offset: offset + int64(t.offset), Bytes: int64(t.length)},
 			t.final}
 		tilesPerPlane := len(s.moments[0])
 		for i, m := range t.moments {
@@ -144,7 +144,7 @@ func (s *Spool) sample(e *Encoder, r *Record, encoded func(t recordTile) ([]byte
 			if err != nil {
 				return err
 			}
-			if err := geotiff.DecodeTile(s.l.File.Shape(), s.chooser.fallback(), data, e.pixels); err != nil {
+			if err := tiffwrite.DecodeTile(s.l.File.Shape(), s.chooser.fallback(), data, e.pixels); err != nil {
 				return fmt.Errorf("%w, output %s: %w", ErrRecord, s.l.Output, err)
 			}
 		}
@@ -157,7 +157,7 @@ func (s *Spool) sample(e *Encoder, r *Record, encoded func(t recordTile) ([]byte
 
 // Finish makes all tiles that are still missing, in the chosen coding, which it returns, with this
 // number of workers. All blocks have been added.
-func (s *Spool) Finish(ctx context.Context, workers int) (geotiff.Coding, error) {
+func (s *Spool) Finish(ctx context.Context, workers int) (tiffwrite.Coding, error) {
 	coding, err := s.chooser.finish()
 	if err != nil {
 		return coding, fmt.Errorf("output %s: %w", s.l.Output, err)
@@ -170,7 +170,7 @@ func (s *Spool) Finish(ctx context.Context, workers int) (geotiff.Coding, error)
 
 // encodeAgain replaces the tiles that were encoded with the default coding before another was
 // chosen.
-func (s *Spool) encodeAgain(ctx context.Context, coding geotiff.Coding, workers int) error {
+func (s *Spool) encodeAgain(ctx context.Context, coding tiffwrite.Coding, workers int) error {
 	before := s.chooser.fallback()
 	if before == coding {
 		return nil
@@ -196,13 +196,13 @@ func (s *Spool) encodeAgain(ctx context.Context, coding geotiff.Coding, workers 
 	return g.Wait()
 }
 
-func (s *Spool) encodeTileAgain(e *Encoder, lev, i int, before, coding geotiff.Coding) error {
+func (s *Spool) encodeTileAgain(e *Encoder, lev, i int, before, coding tiffwrite.Coding) error {
 	t := &s.levels[lev].tiles[i]
 	stored := make([]byte, t.ref.Bytes)
 	if _, err := s.file.ReadAt(stored, t.ref.Offset); err != nil {
 		return fmt.Errorf("%s: reading a tile back: %w", s.file.path, err)
 	}
-	if err := geotiff.DecodeTile(s.l.File.Shape(), before, stored, e.pixels); err != nil {
+	if err := tiffwrite.DecodeTile(s.l.File.Shape(), before, stored, e.pixels); err != nil {
 		return fmt.Errorf("%s: %w", s.file.path, err)
 	}
 	data, err := e.encoder(coding).Encode(e.rec.Data[:0], e.pixels)
@@ -215,12 +215,12 @@ func (s *Spool) encodeTileAgain(e *Encoder, lev, i int, before, coding geotiff.C
 	if err != nil {
 		return err
 	}
-	*t = tile{geotiff.TileRef{Offset: at, Bytes: int64(len(data))}, true}
+	*t = tile{tiffwrite.TileRef{Offset: at, Bytes: int64(len(data))}, true}
 	return nil
 }
 
 // TileRef returns the place in the file of a tile of a level, of which 0 is full resolution.
-func (s *Spool) TileRef(level, index int) geotiff.TileRef { return s.levels[level].tiles[index].ref }
+func (s *Spool) TileRef(level, index int) tiffwrite.TileRef { return s.levels[level].tiles[index].ref }
 
 // Tiles returns the number of tiles of all levels.
 func (s *Spool) Tiles() (n int) {

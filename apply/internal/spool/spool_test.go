@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"leat/block"
+	"leat/internal/tiffwrite"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/geotiff"
 	"leat/raster/overview"
 )
 
@@ -134,10 +134,10 @@ func testLayout(tb testing.TB) *Layout {
 	tb.Helper()
 	const w, h = 100, 70
 	l, err := NewLayout(Spec{Output: "out",
-		File: geotiff.FileSpec{Path: "a.tif", Width: w, Height: h, Bands: 1, Type: ndarray.Uint8, TileWidth: 32,
+		File: tiffwrite.FileSpec{Path: "a.tif", Width: w, Height: h, Bands: 1, Type: ndarray.Uint8, TileWidth: 32,
 			TileHeight: 32, Levels: []raster.Size{{Width: overview.Reduced(w, 2), Height: overview.Reduced(h, 2)}}},
 		Blocks:     block.Plan{Width: w, Height: h, WindowWidth: 64, WindowHeight: 64},
-		Candidates: geotiff.Candidates(ndarray.Uint8, geotiff.Deflate), Factors: []int{2}, Method: overview.Average,
+		Candidates: tiffwrite.Candidates(ndarray.Uint8, tiffwrite.Deflate), Factors: []int{2}, Method: overview.Average,
 		Statistics: true, Histogram: true})
 	if err != nil {
 		tb.Fatal(err)

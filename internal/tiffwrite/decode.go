@@ -1,0 +1,36 @@
+package tiffwrite
+
+import (
+	"fmt"
+	"leat/internal/tiff"
+	"sync"
+)
+
+// DecodeTile decodes one tile that [Encoder.Encode] wrote, frame included. It fills dst with
+// Width*Height*Samples elements in the machine's byte order; dst must be aligned to 8 bytes. It is
+// safe for concurrent use.
+func DecodeTile(s TileShape, c Coding, framed, dst []byte) error {
+	if len(framed) < FrameBytes || len(dst) != s.Bytes() {
+		return fmt.Errorf("decoding a tile of %d bytes to %d bytes: wrong size", len(framed), len(dst))
+	}
+	compression, err := compressionOf(c.Compression)
+	if err != nil {
+		return err
+	}
+	d := decoders.Get().(*tiff.Decoder)
+	defer func() {
+		d.Trim()
+		decoders.Put(d)
+	}()
+	src := framed[frameHead : len(framed)-frameTail]
+	if err := d.Decompress(int(compression.tag), dst, src, len(dst)); err != nil {
+		return fmt.Errorf("decoding a tile: %w", err)
+	}
+	if tiff.NativeBig && c.Predictor != 3 { // files are written little-endian
+		tiff.SwapWords(dst, s.wordSize())
+	}
+	d.Unpredict(c.Predictor, dst, len(dst)/s.Height, s.Type.Size(), s.Samples)
+	return nil
+}
+
+var decoders = sync.Pool{New: func() any { return new(tiff.Decoder) }}

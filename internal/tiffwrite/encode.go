@@ -1,0 +1,202 @@
+package tiffwrite
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"leat/internal/tiff"
+	"leat/ndarray"
+)
+
+// TileShape describes the pixels of one tile.
+type TileShape struct {
+	Type          ndarray.DType
+	Width, Height int // in pixels, multiples of 16
+	Samples       int // 1, or the number of bands if they are pixel-interleaved
+}
+
+// Bytes returns the size of the tile in bytes before encoding.
+func (s TileShape) Bytes() int { return s.Width * s.Height * s.Samples * s.Type.Size() }
+
+// wordSize returns the size in bytes of what changes with the byte order: a complex pixel has two.
+func (s TileShape) wordSize() int {
+	if s.Type.IsComplex() {
+		return s.Type.Size() / 2
+	}
+	return s.Type.Size()
+}
+
+// check returns an error if the shape is invalid.
+func (s TileShape) check() error {
+	switch {
+	case !s.Type.Valid():
+		return fmt.Errorf("element type is missing")
+	case s.Width <= 0 || s.Height <= 0 || s.Width%16 != 0 || s.Height%16 != 0:
+		return fmt.Errorf("tile size %dx%d (sides must be multiples of 16)", s.Width, s.Height)
+	case s.Samples <= 0 || s.Samples > maxBands:
+		return fmt.Errorf("%d bands (1 to %d are possible)", s.Samples, maxBands)
+	case int64(s.Width)*int64(s.Height) > maxShapeBytes/int64(s.Samples)/int64(s.Type.Size()):
+		return fmt.Errorf("tile of %dx%d with %d bands of %v is larger than %d MiB (use smaller tiles, or interleave by band)",
+			s.Width, s.Height, s.Samples, s.Type, maxShapeBytes>>20)
+	}
+	return nil
+}
+
+const (
+	maxBands = 65535
+	// maxShapeBytes keeps every size of a tile, encoded or not, within 32 bits.
+	maxShapeBytes = 1 << 30
+)
+
+// FrameBytes is the number of bytes that [Encoder.Encode] adds to a tile: its length before it (4
+// bytes, little endian) and its last 4 bytes repeated after it. They are part of the file. Readers
+// over a network use them instead of the table of tile sizes, and Write checks with them what it
+// copies.
+const FrameBytes = frameHead + frameTail
+
+const (
+	frameHead = 4
+	frameTail = 4
+)
+
+// Encoder encodes tiles. It holds scratch memory, so each goroutine needs its own. The encoded
+// bytes depend only on the tile's pixels, its shape and the coding.
+type Encoder struct {
+	shape    TileShape
+	coding   Coding
+	swapped  []byte // the tile in the file's byte order, if the machine's differs
+	scratch  []byte // the tile after the predictor
+	row      []byte // one row for predictor 3
+	compress compressor
+}
+
+// compressor compresses tiles.
+type compressor interface {
+	// appendTile compresses src, whose rows have rowBytes bytes, and appends the result to dst.
+	appendTile(dst, src []byte, rowBytes int) ([]byte, error)
+}
+
+// NewEncoder returns an encoder of tiles of one shape. It panics if the shape or the coding is
+// invalid; [FileSpec.Check] and [Coding.Check] report that as an error.
+func NewEncoder(s TileShape, c Coding) *Encoder {
+	if err := s.check(); err != nil {
+		panic(err)
+	}
+	if err := c.Check(s.Type); err != nil {
+		panic(err)
+	}
+	c = c.filled(s.Type)
+	e := &Encoder{shape: s, coding: c, compress: newCompressor(c)}
+	if tiff.NativeBig && s.Type.Size() > 1 {
+		e.swapped = make([]byte, s.Bytes())
+	}
+	if c.Predictor > 1 {
+		e.scratch = make([]byte, s.Bytes())
+	}
+	if c.Predictor == 3 {
+		e.row = make([]byte, s.Bytes()/s.Height)
+	}
+	return e
+}
+
+func newCompressor(c Coding) compressor {
+	switch c.Compression {
+	case Deflate:
+		return newDeflater(c.Level)
+	case Zstd:
+		return newZstdEncoder(c.Level)
+	case LZW:
+		return new(lzwEncoder)
+	case PackBits:
+		return packBits{}
+	}
+	return stored{}
+}
+
+// Encode appends the encoded tile, [FrameBytes] included, to dst and returns the result. tile holds
+// Width*Height*Samples elements in the machine's byte order: row by row, the samples of a pixel
+// together. Encode does not change it.
+func (e *Encoder) Encode(dst, tile []byte) ([]byte, error) {
+	if len(tile) != e.shape.Bytes() {
+		return dst, fmt.Errorf("tile has %d bytes, want %d", len(tile), e.shape.Bytes())
+	}
+	src := tile
+	if e.swapped != nil {
+		copy(e.swapped, src)
+		tiff.SwapWords(e.swapped, e.shape.wordSize())
+		src = e.swapped
+	}
+	rowBytes := len(tile) / e.shape.Height
+	size := e.shape.Type.Size()
+	switch e.coding.Predictor {
+	case 2:
+		for at := 0; at < len(src); at += rowBytes {
+			differenceRow(e.scratch[at:at+rowBytes], src[at:at+rowBytes], e.shape.Samples*size, size)
+		}
+		src = e.scratch
+	case 3:
+		for at := 0; at < len(src); at += rowBytes {
+			floatRow(e.scratch[at:at+rowBytes], src[at:at+rowBytes], e.row, e.shape.Samples, size)
+		}
+		src = e.scratch
+	}
+	return appendFramed(dst, src, rowBytes, e.compress)
+}
+
+// appendFramed appends the compressed src with its frame to dst.
+func appendFramed(dst, src []byte, rowBytes int, c compressor) ([]byte, error) {
+	start := len(dst)
+	dst = append(dst, 0, 0, 0, 0)
+	out, err := c.appendTile(dst, src, rowBytes)
+	if err != nil {
+		return dst[:start], fmt.Errorf("compressing a tile: %w", err)
+	}
+	n := len(out) - start - frameHead
+	binary.LittleEndian.PutUint32(out[start:], uint32(n))
+	out = slices.Grow(out, frameTail)
+	return append(out, out[len(out)-frameTail:]...), nil
+}
+
+// stored is the compressor of uncompressed tiles.
+type stored struct{}
+
+func (stored) appendTile(dst, src []byte, _ int) ([]byte, error) { return append(dst, src...), nil }
+
+// MaskEncoder encodes tiles of a mask as [Encoder] does tiles of pixels: one bit per pixel,
+// deflate.
+type MaskEncoder struct {
+	width, height int
+	bits          []byte
+	compress      compressor
+}
+
+// NewMaskEncoder returns an encoder of mask tiles, which have the size of the raster's tiles.
+func NewMaskEncoder(width, height int) *MaskEncoder {
+	if err := (TileShape{ndarray.Uint8, width, height, 1}).check(); err != nil {
+		panic(err)
+	}
+	return &MaskEncoder{width: width, height: height, bits: make([]byte, width*height/8),
+		compress: newDeflater(maskLevel)}
+}
+
+// maskLevel is the level for masks, whose long runs do not shrink further at higher levels.
+const maskLevel = 5
+
+// Encode appends the encoded tile, [FrameBytes] included, to dst. mask has one byte for each pixel
+// of the tile, row by row: 0 for invalid pixels, anything else for valid ones.
+func (e *MaskEncoder) Encode(dst, mask []byte) ([]byte, error) {
+	if len(mask) != e.width*e.height {
+		return dst, fmt.Errorf("mask tile has %d bytes, want %d", len(mask), e.width*e.height)
+	}
+	for i := range e.bits {
+		var b byte
+		for k, m := range mask[8*i : 8*i+8] {
+			if m != 0 {
+				b |= 0x80 >> k
+			}
+		}
+		e.bits[i] = b
+	}
+	return appendFramed(dst, e.bits, e.width/8, e.compress)
+}

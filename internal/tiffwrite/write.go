@@ -1,0 +1,291 @@
+package tiffwrite
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"leat/internal/tiff"
+	"math"
+	"os"
+	"syscall"
+)
+
+// TileRef is the position of an encoded tile in the source. It spans exactly what Encode appended,
+// frame included.
+type TileRef struct{ Offset, Bytes int64 }
+
+// TileSource returns the positions of tiles. level is 0 for full resolution and 1 and up for the
+// overviews; mask requests a tile of the level's mask. index counts row by row within a plane,
+// planes one after the other, see [FileSpec.TileIndex]. Write calls it once per tile, from one
+// goroutine.
+type TileSource func(level int, mask bool, index int) TileRef
+
+// Write writes a file to dst, which must be empty, and returns its length. It copies the encoded
+// tiles from src, at the positions that tiles returns. The order is: header, directories from full
+// resolution to the smallest overview, tiles of the smallest overview to those of full resolution,
+// row by row. The file depends only on the spec and the tiles.
+//
+// An error names spec.Path; dst then holds a partial file, which the caller must remove. The caller
+// also publishes the file. The read and write offsets of both files are not used. Write returns
+// ctx's error soon after ctx ends.
+func Write(ctx context.Context, dst *os.File, spec *FileSpec, src *os.File, tiles TileSource) (written int64,
+	err error) {
+	l, err := newLayout(spec, tiles)
+	if err != nil {
+		return 0, err
+	}
+	if err := l.write(ctx, dst, src); err != nil {
+		switch {
+		case ctx.Err() != nil:
+			return 0, context.Cause(ctx)
+		case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+			return 0, fmt.Errorf("%s: the disk is full: the file needs %d bytes (%.1f MiB); free some space, or write elsewhere (%w)",
+				spec.Path, l.total, float64(l.total)/(1<<20), err)
+		case errors.Is(err, syscall.EFBIG):
+			return 0, fmt.Errorf("%s: the file needs %d bytes, more than the file system or the process's limit (ulimit -f) allows (%w)", spec.Path, l.total, err)
+		}
+		return 0, fmt.Errorf("%s: %w", spec.Path, err)
+	}
+	return l.total, nil
+}
+
+// layout is a file with all its offsets.
+type layout struct {
+	spec    *FileSpec
+	big     bool
+	dirs    []*outDirectory
+	ghost   string
+	total   int64
+	data    int64 // offset of the first tile
+	ordered []piece
+}
+
+// piece is one framed tile, or several adjacent ones: its offsets in source and file, and its size.
+type piece struct{ src, dst, bytes int64 }
+
+func newLayout(spec *FileSpec, tiles TileSource) (*layout, error) {
+	if err := spec.Check(); err != nil {
+		return nil, err
+	}
+	dirs, err := spec.directories()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", spec.Path, err)
+	}
+	l := &layout{spec: spec, dirs: dirs, ghost: ghostArea(spec)}
+	var bytes int64
+	for _, d := range dirs {
+		n := spec.tilesOf(d.level)
+		if d.mask {
+			n = spec.maskTilesOf(d.level)
+		}
+		d.tiles, d.offsets = make([]TileRef, n), make([]int64, n)
+		for i := range d.tiles {
+			t := tiles(d.level, d.mask, i)
+			if t.Offset < 0 || t.Bytes < FrameBytes || t.Bytes > math.MaxUint32 || bytes > math.MaxInt64-t.Bytes {
+				return nil, fmt.Errorf("%s: tile %d of level %d: invalid position %d or size %d", spec.Path, i,
+					d.level, t.Offset, t.Bytes)
+			}
+			d.tiles[i] = t
+			bytes += t.Bytes
+		}
+	}
+	l.big = spec.BigTIFF || l.headerBytes(false)+bytes > math.MaxUint32
+	l.data = l.headerBytes(l.big)
+	l.total = l.data + bytes
+	l.place()
+	return l, nil
+}
+
+// place sets the offsets of the tiles, smallest level first. With one plane a mask tile follows its
+// image tile, as in GDAL; otherwise the mask tiles follow the last plane.
+func (l *layout) place() {
+	at := l.data
+	put := func(d *outDirectory, i int) {
+		t := d.tiles[i]
+		l.ordered = append(l.ordered, piece{t.Offset, at, t.Bytes})
+		d.offsets[i] = at + frameHead
+		at += t.Bytes
+	}
+	step := 1
+	if l.spec.HasMask {
+		step = 2
+	}
+	for k := len(l.dirs) - step; k >= 0; k -= step {
+		image := l.dirs[k]
+		for i := range image.tiles {
+			put(image, i)
+			if l.spec.HasMask && l.spec.Planes() == 1 {
+				put(l.dirs[k+1], i)
+			}
+		}
+		if l.spec.HasMask && l.spec.Planes() > 1 {
+			for i := range l.dirs[k+1].tiles {
+				put(l.dirs[k+1], i)
+			}
+		}
+	}
+}
+
+// ghostArea returns the text between header and first directory, from which GDAL recognises the
+// layout of the file (LAYOUT=COG). The blank after NO leaves space for YES.
+func ghostArea(spec *FileSpec) string {
+	text := "LAYOUT=IFDS_BEFORE_DATA\nBLOCK_ORDER=ROW_MAJOR\nBLOCK_LEADER=SIZE_AS_UINT4\nBLOCK_TRAILER=LAST_4_BYTES_REPEATED\nKNOWN_INCOMPATIBLE_EDITION=NO\n "
+	if spec.HasMask && spec.Planes() == 1 {
+		text += "MASK_INTERLEAVED_WITH_IMAGERY=YES\n"
+	}
+	return fmt.Sprintf("GDAL_STRUCTURAL_METADATA_SIZE=%06d bytes\n", len(text)) + text
+}
+
+// form holds the sizes that differ between classic TIFF and BigTIFF.
+type form struct {
+	header, count, entry, word int64
+}
+
+func formOf(big bool) form {
+	if big {
+		return form{16, 8, 20, 8}
+	}
+	return form{8, 2, 12, 4}
+}
+
+// even rounds n up to an even number. Directories and values start at even offsets.
+func even(n int64) int64 { return n + n&1 }
+
+// firstDirectory returns the offset of the first directory.
+func (l *layout) firstDirectory(f form) int64 { return even(f.header + int64(len(l.ghost))) }
+
+// directoryBytes returns the size of a directory and its values, without the tables of its tiles.
+func (d *outDirectory) directoryBytes(f form) int64 {
+	n := f.count + int64(len(d.entries)+2)*f.entry + f.word
+	for _, e := range d.entries {
+		if b := int64(len(e.data)); b > f.word {
+			n += even(b)
+		}
+	}
+	return even(n)
+}
+
+// tableBytes returns the sizes of the two tables of a directory's tiles. They follow all
+// directories, so that these are close together; a table of one tile is inside its entry. Sizes of
+// tiles have 32 bits in both forms.
+func (d *outDirectory) tableBytes(f form) (offsets, sizes int64) {
+	n := int64(len(d.tiles))
+	if n > 1 {
+		offsets = n * f.word
+	}
+	if 4*n > f.word {
+		sizes = even(4 * n)
+	}
+	return offsets, sizes
+}
+
+// headerBytes returns the number of bytes before the first tile.
+func (l *layout) headerBytes(big bool) int64 {
+	f := formOf(big)
+	n := l.firstDirectory(f)
+	for _, d := range l.dirs {
+		offsets, sizes := d.tableBytes(f)
+		n += d.directoryBytes(f) + offsets + sizes
+	}
+	return n
+}
+
+// header returns the bytes before the first tile.
+func (l *layout) header() []byte {
+	f := formOf(l.big)
+	le := binary.LittleEndian
+	word := func(b []byte, v int64) []byte {
+		if l.big {
+			return le.AppendUint64(b, uint64(v))
+		}
+		return le.AppendUint32(b, uint32(v))
+	}
+	first := l.firstDirectory(f)
+	out := make([]byte, 0, l.data)
+	if l.big {
+		out = append(out, 'I', 'I', 43, 0, 8, 0, 0, 0)
+	} else {
+		out = append(out, 'I', 'I', 42, 0)
+	}
+	out = append(word(out, first), l.ghost...)
+	out = pad(out)
+	tables := first
+	for _, d := range l.dirs {
+		tables += d.directoryBytes(f)
+	}
+	for k, d := range l.dirs {
+		start := int64(len(out))
+		next := start + d.directoryBytes(f)
+		offsetTable, sizeTable := d.tables(l.big, f)
+		entries := append(d.entries[:len(d.entries):len(d.entries)], offsetTable, sizeTable)
+		(&outDirectory{entries: entries}).sort()
+		if l.big {
+			out = le.AppendUint64(out, uint64(len(entries)))
+		} else {
+			out = le.AppendUint16(out, uint16(len(entries)))
+		}
+		values := start + f.count + int64(len(entries))*f.entry + f.word
+		var behind []byte
+		for _, e := range entries {
+			out = le.AppendUint16(out, e.tag)
+			out = le.AppendUint16(out, e.typ)
+			out = word(out, int64(e.count))
+			switch {
+			case int64(len(e.data)) <= f.word:
+				out = append(out, e.data...)
+				out = append(out, make([]byte, f.word-int64(len(e.data)))...)
+			case e.tag == tiff.TagTileOffsets || e.tag == tiff.TagTileByteCounts:
+				out = word(out, tables)
+				tables += even(int64(len(e.data)))
+			default:
+				out = word(out, values+int64(len(behind)))
+				behind = pad(append(behind, e.data...))
+			}
+		}
+		if k == len(l.dirs)-1 {
+			next = 0
+		}
+		out = append(word(out, next), behind...)
+		out = pad(out)
+	}
+	for _, d := range l.dirs {
+		offsetTable, sizeTable := d.tables(l.big, f)
+		for _, e := range []outEntry{offsetTable, sizeTable} {
+			if int64(len(e.data)) > f.word {
+				out = pad(append(out, e.data...))
+			}
+		}
+	}
+	if int64(len(out)) != l.data {
+		panic(fmt.Sprintf("header has %d bytes instead of %d", len(out), l.data))
+	}
+	return out
+}
+
+// tables returns the entries of the tiles' offsets and sizes.
+func (d *outDirectory) tables(big bool, f form) (offsets, sizes outEntry) {
+	le := binary.LittleEndian
+	n := len(d.tiles)
+	typ := uint16(tiff.TypeLong)
+	if big {
+		typ = tiff.TypeLong8
+	}
+	o, s := make([]byte, 0, int64(n)*f.word), make([]byte, 0, 4*n)
+	for i, t := range d.tiles {
+		if big {
+			o = le.AppendUint64(o, uint64(d.offsets[i]))
+		} else {
+			o = le.AppendUint32(o, uint32(d.offsets[i]))
+		}
+		s = le.AppendUint32(s, uint32(t.Bytes-FrameBytes))
+	}
+	return outEntry{tiff.TagTileOffsets, typ, n, o}, outEntry{tiff.TagTileByteCounts, tiff.TypeLong, n, s}
+}
+
+func pad(b []byte) []byte {
+	if len(b)%2 != 0 {
+		return append(b, 0)
+	}
+	return b
+}
