@@ -205,19 +205,15 @@ func TestResumeOneBlockPerJob(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	first := job
 	first.Concurrency.Workers, first.Concurrency.Readers = 1, 1
-	first.Progress = func(p Progress) {
-		if p.Done == 3 {
-			stop()
-		}
-	}
+	afterBlocks(t, 3, stop)
 	if _, err := Run(ctx, first); err == nil {
 		t.Fatal("the first run was not stopped")
 	}
 	job.Resume = true
 	job.Concurrency = Concurrency{On: pbs.New(nil), OneBlockPerJob: true, Listen: "127.0.0.1"}
 	res := mustRun(t, job)
-	if res.Resumed < 3 || len(res.Outside.Workers) != res.Blocks-res.Resumed {
-		t.Errorf("%d workers for %d blocks of which %d were done", len(res.Outside.Workers), res.Blocks, res.Resumed)
+	if res.Resumed < 3 || len(res.Workers.Workers) != res.Blocks-res.Resumed {
+		t.Errorf("%d workers for %d blocks of which %d were done", len(res.Workers.Workers), res.Blocks, res.Resumed)
 	}
 }
 

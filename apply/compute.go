@@ -109,7 +109,7 @@ func (r *run) worker(ctx context.Context, number int, ready <-chan *blockData) (
 		if err := ctx.Err(); err != nil { // select picks a random one of two that are ready
 			return err
 		}
-		at := &r.watched.working[number]
+		at := &r.watched.local[number]
 		at.block.Store(int64(d.block.Number))
 		r.mark(d.block.Number, BlockHeld)
 		if err := w.block(ctx, d); err != nil {

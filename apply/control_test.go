@@ -156,15 +156,10 @@ func TestControlPointsDoNotDependOnHowTheJobIsRun(t *testing.T) {
 			Controls:    Controls{WindowWidth: 128, WindowHeight: 128}, Concurrency: c}
 		if cut {
 			ctx, cancel := context.WithCancel(t.Context())
-			job.Progress = func(p Progress) {
-				if p.Done >= 3 {
-					cancel()
-				}
-			}
+			afterBlocks(t, 3, cancel)
 			if _, err := Run(ctx, job); err == nil {
 				t.Fatal("the run was not cut short")
 			}
-			job.Progress = nil
 			job.Resume = true
 			if res := mustRun(t, job); res.Resumed == 0 {
 				t.Error("nothing was resumed")

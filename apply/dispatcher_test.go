@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -317,8 +316,8 @@ func slowRemote(red, out string, workers int, each time.Duration) Job {
 }
 
 // remoteStatus returns the current status of the worker processes.
-func remoteStatus(state func() State) worker.Status {
-	if s := state().Outside; s != nil {
+func remoteStatus(r *Running) worker.Status {
+	if s := r.Status().Remote; s != nil {
 		return *s
 	}
 	return worker.Status{}
@@ -339,40 +338,12 @@ func TestKilledWorkersSameBytes(t *testing.T) {
 	for ; kills < enough && rounds < 60; rounds++ {
 		dir := t.TempDir()
 		job := slowRemote(red, filepath.Join(dir, "out.tif"), 4, 3*time.Millisecond)
-		var status atomic.Pointer[func() State]
-		job.Watch = func(f func() State) { status.Store(&f) }
-		done := make(chan struct{})
-		finished := make(chan int)
-		go func() { // kills three of the four workers
-			n := 0
-			defer func() { finished <- n }()
-			for n < 3 {
-				select {
-				case <-done:
-					return
-				case <-time.After(time.Duration(rand.IntN(40)) * time.Millisecond):
-				}
-				f := status.Load()
-				if f == nil {
-					continue
-				}
-				var live []int
-				for _, w := range remoteStatus(*f).Workers {
-					if w.State == worker.StateJoined && w.PID > 0 {
-						live = append(live, w.PID)
-					}
-				}
-				if len(live) > 1 {
-					if syscall.Kill(live[rand.IntN(len(live))], syscall.SIGKILL) == nil {
-						n++
-					}
-				}
-			}
-		}()
-		_, err := Run(t.Context(), job)
-		close(done)
-		kills += <-finished
+		r, err := Start(t.Context(), job)
 		if err != nil {
+			t.Fatal(err)
+		}
+		kills += killWorkers(r, 3) // of four
+		if _, err := r.Wait(); err != nil {
 			t.Fatalf("after %d kills: %v", kills, err)
 		}
 		sameFileBytes(t, "with killed workers", job.Outputs["out"].Path, want)
@@ -384,23 +355,49 @@ func TestKilledWorkersSameBytes(t *testing.T) {
 	t.Logf("%d kills in %d rounds", kills, rounds)
 }
 
+// killWorkers kills workers of a run at random moments, but never the last one, until the run has
+// ended. It returns their number, at most n.
+func killWorkers(r *Running, n int) (killed int) {
+	for killed < n {
+		select {
+		case <-r.Done():
+			return killed
+		case <-time.After(time.Duration(rand.IntN(40)) * time.Millisecond):
+		}
+		var joined []int
+		for _, w := range remoteStatus(r).Workers {
+			if w.State == worker.StateJoined && w.PID > 0 {
+				joined = append(joined, w.PID)
+			}
+		}
+		if len(joined) > 1 && syscall.Kill(joined[rand.IntN(len(joined))], syscall.SIGKILL) == nil {
+			killed++
+		}
+	}
+	return killed
+}
+
 func TestAllWorkersLost(t *testing.T) {
 	red, _ := scene(t)
 	job := slowRemote(red, filepath.Join(t.TempDir(), "out.tif"), 2, 20*time.Millisecond)
 	job.Concurrency.ReplaceWorkers = -1
-	job.Watch = func(f func() State) {
-		go func() {
-			for killed := map[int]bool{}; len(killed) < 2; { // a dead worker may still count as joined for a while
-				for _, w := range remoteStatus(f).Workers {
-					if w.State == worker.StateJoined && w.PID > 0 && syscall.Kill(w.PID, syscall.SIGKILL) == nil {
-						killed[w.PID] = true
-					}
-				}
-				time.Sleep(10 * time.Millisecond)
-			}
-		}()
+	r, err := Start(t.Context(), job)
+	if err != nil {
+		t.Fatal(err)
 	}
-	_, err := Run(t.Context(), job)
+	for killed := map[int]bool{}; len(killed) < 2; { // a dead worker may still count as joined for a while
+		select {
+		case <-r.Done():
+			t.Fatal("the run ended before its workers were killed")
+		case <-time.After(10 * time.Millisecond):
+		}
+		for _, w := range remoteStatus(r).Workers {
+			if w.State == worker.StateJoined && w.PID > 0 && syscall.Kill(w.PID, syscall.SIGKILL) == nil {
+				killed[w.PID] = true
+			}
+		}
+	}
+	_, err = r.Wait()
 	var lost *worker.LostError
 	if !errors.As(err, &lost) {
 		t.Fatalf("%v", err)
@@ -417,22 +414,27 @@ func TestReplacedWorkerSameBytes(t *testing.T) {
 	for _, reading := range []Reading{ReadHere, ReadByWorkers} {
 		job := slowRemote(red, filepath.Join(t.TempDir(), "out.tif"), 1, 5*time.Millisecond)
 		job.Concurrency.Reading = reading
-		job.Watch = func(f func() State) {
-			go func() { // kills the only worker
-				for {
-					for _, w := range remoteStatus(f).Workers {
-						if w.State == worker.StateJoined && w.Done > 5 && syscall.Kill(w.PID, syscall.SIGKILL) == nil {
-							return
-						}
-					}
-					time.Sleep(time.Millisecond)
-				}
-			}()
+		r, err := Start(t.Context(), job)
+		if err != nil {
+			t.Fatal(err)
 		}
-		res := mustRun(t, job)
-		if res.Outside.LostWorkers != 1 || res.Outside.ReplacedWorkers != 1 {
-			t.Errorf("reading %v: %d workers were lost, %d replaced", reading, res.Outside.LostWorkers,
-				res.Outside.ReplacedWorkers)
+		for killed := false; !killed; { // the only worker
+			for _, w := range remoteStatus(r).Workers {
+				killed = killed || w.State == worker.StateJoined && w.Done > 5 && syscall.Kill(w.PID, syscall.SIGKILL) == nil
+			}
+			select {
+			case <-r.Done():
+				killed = true
+			case <-time.After(time.Millisecond):
+			}
+		}
+		res, err := r.Wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Workers.LostWorkers != 1 || res.Workers.ReplacedWorkers != 1 {
+			t.Errorf("reading %v: %d workers were lost, %d replaced", reading, res.Workers.LostWorkers,
+				res.Workers.ReplacedWorkers)
 		}
 		sameFileBytes(t, "with a replaced worker", job.Outputs["out"].Path, fileBytes(t, whole))
 	}

@@ -29,7 +29,9 @@ func (r *run) finish(ctx context.Context, start time.Time) (*Result, error) {
 	if err := r.in.checkUnchanged(); err != nil {
 		return nil, err
 	}
-	res := &Result{Plan: r.plan, Blocks: r.done, Resumed: r.resumed, Pixels: r.pixels}
+	plan := *r.plan
+	plan.Notes = slices.Concat(plan.Notes, r.notes)
+	res := &Result{Plan: &plan, Blocks: r.done, Resumed: r.resumed, Pixels: r.pixels}
 	files := make([]*tempfile.File, len(r.outs))
 	defer func() {
 		for _, f := range files {
@@ -42,10 +44,8 @@ func (r *run) finish(ctx context.Context, start time.Time) (*Result, error) {
 		}
 	}()
 	r.at("laying out")
-	stop := func() {}
 	if slices.ContainsFunc(r.outs, func(o *output) bool { return o.spec.usesGDAL() }) {
 		r.freeBlocks()
-		stop = r.reportProgress("laying out")
 	}
 	for i, o := range r.outs {
 		layOut := o.layOut
@@ -55,7 +55,6 @@ func (r *run) finish(ctx context.Context, start time.Time) (*Result, error) {
 		or, f, err := layOut(ctx)
 		files[i] = f
 		if err != nil {
-			stop()
 			return nil, err
 		}
 		if r.exprs != nil {
@@ -64,7 +63,6 @@ func (r *run) finish(ctx context.Context, start time.Time) (*Result, error) {
 		or.warnOfPixels()
 		res.Outputs = append(res.Outputs, *or)
 	}
-	stop()
 	fault.Point("apply.laid-out")
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
@@ -97,7 +95,7 @@ func (r *run) finish(ctx context.Context, start time.Time) (*Result, error) {
 	}
 	if c := r.watched.remote.Load(); c != nil {
 		status := c.Status()
-		res.Outside = &status
+		res.Workers = &status
 	}
 	res.Timings = r.timings.Summary()
 	res.Wall = time.Since(start)

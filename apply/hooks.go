@@ -34,13 +34,6 @@ func (r *run) recoverCallbacks() {
 			return r.called("Merge", func() error { return merge(block, value) })
 		}
 	}
-	if progress := r.job.Progress; progress != nil {
-		r.job.Progress = func(p Progress) {
-			if err := r.called("Progress", func() error { progress(p); return nil }); err != nil {
-				r.abort(err)
-			}
-		}
-	}
 	for _, o := range r.outs {
 		if before := o.spec.BeforeClose; before != nil {
 			o.spec.BeforeClose = func(info *raster.Info) error {
@@ -56,7 +49,7 @@ const goexit = "it ended its goroutine (runtime.Goexit)"
 // PanicError is returned when the job's function or one of its hooks panicked. errors.Is and
 // errors.As look into a Value that is an error.
 type PanicError struct {
-	Of    string // "Setup", "Close", "Merge", "Progress" or "BeforeClose"; "" for the function of blocks
+	Of    string // "Setup", "Close", "Merge" or "BeforeClose"; "" for the function of blocks
 	Value any    // a string if another process computed the block
 	Stack []byte // stack of the panic
 }

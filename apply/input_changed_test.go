@@ -76,11 +76,7 @@ func TestInputWrittenDuringRun(t *testing.T) {
 				want := mustRun(t, job)
 				wanted := fileBytes(t, job.Outputs["out"].Path)
 				job.Concurrency = concurrency
-				job.Progress = func(p Progress) {
-					if p.Done == 1 {
-						c.change(t, path, other)
-					}
-				}
+				afterBlocks(t, 1, func() { c.change(t, path, other) })
 				_, err := Run(t.Context(), job)
 				if c.fails == "" {
 					if err != nil {

@@ -51,13 +51,6 @@ type Job struct {
 	Controls    Controls
 	Concurrency Concurrency
 
-	// Progress, if not nil, is called after each block, and at intervals while the run waits for
-	// remote inputs or lays out or uploads outputs. One goroutine at a time calls it. It must
-	// return quickly.
-	Progress func(Progress)
-	// Watch, if not nil, is called once before the first block with a function that returns the
-	// state of the run. That function may be called at any time, even after Run has returned.
-	Watch   func(state func() State)
 	Logger  *slog.Logger     // receives warnings; nil discards them
 	Timings *timing.Recorder // nil: Run makes one
 	// Open opens inputs; nil means [Open]. Inputs whose path is a URL are opened several at a time.
@@ -251,15 +244,6 @@ const (
 	ReadHere      = jobspec.ReadHere      // this process reads ahead and passes blocks to workers in shared memory
 	ReadByWorkers = jobspec.ReadByWorkers // each worker opens the inputs and reads its blocks
 )
-
-// Progress is the progress of a run.
-type Progress struct {
-	Done, Total int   // blocks
-	Pixels      int64 // of the grid, in the finished blocks
-	// Stage is "blocks", "rasterising", "staging", "laying out" or "uploading"; or "resuming",
-	// once, for the blocks of an earlier run.
-	Stage string
-}
 
 // Vector is an input made of vectors. The run rasterizes them onto its grid, as gdal_rasterize
 // does, once and before the first block. A function or expression sees an input of one file with

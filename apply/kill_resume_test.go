@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -83,21 +84,23 @@ func TestResumeAfterKillAtEveryPoint(t *testing.T) {
 					}
 					return t.TempDir(), tempDir
 				}
-				passes := passesOf(t, func(point string) {
+				passes := passesOf(t, func(point string, onBlock *atomic.Pointer[func()]) {
 					dir, tempDir := folders()
 					job := severalOutputs(dir, tempDir, outputs)
 					if point == "resumed" { // passes points that only a resumed run passes
 						ctx, cancel := context.WithCancel(t.Context())
 						defer cancel()
-						job.Progress = func(p Progress) {
-							if p.Done == 5 {
+						done := 0
+						stop := func() {
+							if done++; done == 5 {
 								cancel()
 							}
 						}
+						onBlock.Store(&stop)
 						if _, err := Run(ctx, job); !errors.Is(err, context.Canceled) {
 							t.Fatal(err)
 						}
-						job.Progress = nil
+						onBlock.Store(nil)
 					}
 					mustRun(t, job)
 				})
@@ -132,23 +135,28 @@ func TestResumeAfterKillAtEveryPoint(t *testing.T) {
 	}
 }
 
-// passesOf counts how often a run passes each named point.
-func passesOf(t *testing.T, run func(kind string)) map[string]int {
+// passesOf counts how often a run passes each named point. run may set a function to call when a
+// block is done.
+func passesOf(t *testing.T, run func(kind string, onBlock *atomic.Pointer[func()])) map[string]int {
 	t.Helper()
+	var onBlock atomic.Pointer[func()]
 	counts := make(chan map[string]int, 1)
 	counts <- map[string]int{}
 	fault.Set(func(point string) error {
 		m := <-counts
 		m[point]++
 		counts <- m
+		if f := onBlock.Load(); f != nil && point == "apply.block-done" {
+			(*f)()
+		}
 		return nil
 	})
 	defer fault.Set(nil)
-	run("new")
+	run("new", &onBlock)
 	m := <-counts
 	fresh := maps.Clone(m)
 	counts <- m
-	run("resumed")
+	run("resumed", &onBlock)
 	for point, n := range <-counts {
 		if _, ok := fresh[point]; !ok {
 			fresh[point] = n

@@ -139,30 +139,6 @@ func TestJobWithoutOutputs(t *testing.T) {
 	}
 }
 
-func TestProgress(t *testing.T) {
-	g := mapGrid(1000, 1000, 0, 0)
-	var seen []int
-	var pixels int64
-	mustRun(t, Job{Controls: Controls{Grid: &g, WindowWidth: 256, WindowHeight: 256},
-		Func:        func(context.Context, *Block) error { return nil },
-		Concurrency: Concurrency{Workers: 5},
-		Progress: func(p Progress) {
-			seen = append(seen, p.Done)
-			pixels = p.Pixels
-			if p.Total != 16 {
-				t.Errorf("total %d", p.Total)
-			}
-		}})
-	for i, n := range seen {
-		if n != i+1 {
-			t.Fatalf("%v", seen)
-		}
-	}
-	if len(seen) != 16 || pixels != 1e6 {
-		t.Errorf("%v, %d pixels", seen, pixels)
-	}
-}
-
 func TestSetupAndCloseOncePerWorker(t *testing.T) {
 	g := mapGrid(1000, 1000, 0, 0)
 	var setups, closes atomic.Int64

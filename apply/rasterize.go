@@ -117,10 +117,6 @@ func (r *run) rasterize(ctx context.Context) (err error) {
 	}
 	r.at("rasterising")
 	defer r.at("blocks")
-	if r.job.Progress != nil {
-		r.job.Progress(Progress{Done: r.done, Total: r.plan.Blocks.Count(), Pixels: r.pixels, Stage: "rasterising"})
-	}
-	defer r.reportProgress("rasterising")()
 	base := r.vectorDirectory()
 	if r.rasters.folder, err = makeRunDirectory(base); err != nil {
 		return fmt.Errorf("the folder to rasterise vectors in can't be made in %s: %w", base, plainPath(err))
@@ -151,7 +147,7 @@ func (r *run) rasterize(ctx context.Context) (err error) {
 	}
 	for _, f := range list {
 		if text := f.vector.unburnedNote(f.input + " (" + f.path + ")"); text != "" {
-			r.plan.Notes = append(r.plan.Notes, text)
+			r.notes = append(r.notes, text)
 		}
 	}
 	for _, f := range r.in.files {

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -200,23 +199,24 @@ func TestRasterizeCanceled(t *testing.T) {
 	out := t.TempDir()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("enough")
+	started, stage := make(chan *Running, 1), ""
 	atPoints(t, func(point string) error {
 		if point == "apply.rasterise" {
+			stage = (<-started).Status().Stage
 			cancel(stop)
 		}
 		return nil
 	})
-	job := vectorJob(out, vectorGrid(), map[string]Vector{"v": {Path: filepath.Join(dir, "fields.shp")}})
-	var mu sync.Mutex
-	var stages []string
-	job.Progress = func(p Progress) { mu.Lock(); stages = append(stages, p.Stage); mu.Unlock() }
-	var state func() State
-	job.Watch = func(f func() State) { state = f }
-	if _, err := Run(ctx, job); !errors.Is(err, stop) {
+	r, err := Start(ctx, vectorJob(out, vectorGrid(), map[string]Vector{"v": {Path: filepath.Join(dir, "fields.shp")}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	started <- r
+	if _, err := r.Wait(); !errors.Is(err, stop) {
 		t.Error(err)
 	}
-	if !slices.Equal(stages, []string{"rasterising"}) || state().Stage != "blocks" {
-		t.Errorf("%q, at %s", stages, state().Stage)
+	if stage != "rasterising" || r.Status().Stage != "done" {
+		t.Errorf("stages %s and %s", stage, r.Status().Stage)
 	}
 	if list, _ := os.ReadDir(out); len(list) > 0 {
 		t.Errorf("%v was left", list)

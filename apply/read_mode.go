@@ -147,7 +147,8 @@ func (f *inputFile) chooseAccess(ctx context.Context, grid raster.Grid, overlap 
 // maxNotes is how many files are named in warnings of the same kind.
 const maxNotes = 3
 
-// warnings returns what the files themselves are warned of, such as georeferencing that is not read.
+// warnings returns what the files themselves are warned of, such as georeferencing that is not
+// read.
 func (in *inputs) warnings() []string {
 	var list []string
 	odd := 0

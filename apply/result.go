@@ -22,9 +22,9 @@ type Result struct {
 	Blocks  int
 	Resumed int // blocks of an earlier run
 	Pixels  int64
-	// Outside is the status of worker processes: which there were, how many were lost, how many
+	// Workers is the status of worker processes: which there were, how many were lost, how many
 	// blocks were retried; nil if there were none.
-	Outside *worker.Status
+	Workers *worker.Status
 }
 
 // OutputResult describes a finished output.

@@ -54,15 +54,15 @@ func (r *run) resume(ctx context.Context) error {
 			return err
 		}
 	}
-	r.before, r.done, r.resumed, r.pixels = before, done, done, pixels
+	r.before = before
+	r.mu.Lock()
+	r.done, r.resumed, r.pixels = done, done, pixels
+	r.mu.Unlock()
 	if r.job.Merge != nil && len(saved) > 0 {
 		r.merge.before = func(n int) ([]any, bool, error) { return r.savedValues(saved[0], n) }
 	}
-	r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("%d of %s were taken from the unfinished output", r.resumed,
+	r.notes = append(r.notes, fmt.Sprintf("%d of %s were taken from the unfinished output", r.resumed,
 		units.Count(len(r.before), "block")))
-	if r.job.Progress != nil {
-		r.job.Progress(Progress{Done: r.done, Total: len(r.before), Pixels: r.pixels, Stage: "resuming"})
-	}
 	return nil
 }
 

@@ -23,13 +23,13 @@ func interrupt(t *testing.T, job Job) *IncompleteError {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("enough")
-	job.Progress = func(p Progress) {
-		if p.Stage == "blocks" && p.Done >= p.Total/2 {
-			cancel(stop)
-		}
+	plan, err := MakePlan(t.Context(), job)
+	if err != nil {
+		t.Fatal(err)
 	}
+	afterBlocks(t, int64(plan.Blocks.Count()/2), func() { cancel(stop) })
 	job.Concurrency.Workers = 1
-	_, err := Run(ctx, job)
+	_, err = Run(ctx, job)
 	var left *IncompleteError
 	if !errors.Is(err, stop) || !errors.As(err, &left) {
 		t.Fatal("the run was not interrupted:", err)

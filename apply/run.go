@@ -12,6 +12,7 @@ import (
 
 	"leat/apply/internal/spool"
 	"leat/block"
+	"leat/internal/fault"
 	"leat/namespace"
 	"leat/raster"
 	"leat/timing"
@@ -47,6 +48,7 @@ type run struct {
 	resumed int
 	rasters rasters
 
+	notes  []string   // of the run, in addition to those of the plan
 	mu     sync.Mutex // guards the fields below
 	done   int
 	pixels int64
@@ -163,30 +165,13 @@ func (r *run) indexFiles() {
 	}
 }
 
-// Run runs a job: it computes every block once and then publishes all outputs. On an error it
-// leaves old files unchanged, except that several outputs are renamed one by one at the very end.
-// An error or a panic of the function, or of Setup or Close, is a [BlockError]; a panic of Merge,
-// Progress or BeforeClose is a [PanicError]. A job with errors is a [JobError], a run that can be
-// resumed an [IncompleteError]. Run returns when all its goroutines have ended. When ctx is done,
-// it returns ctx's cause within about the time of one block.
+// Run is Start and Wait.
 func Run(ctx context.Context, job Job) (*Result, error) {
-	start := time.Now()
-	ctx, abort := context.WithCancelCause(ctx)
-	defer abort(nil)
-	r, err := prepare(ctx, &job)
+	r, err := Start(ctx, job)
 	if err != nil {
 		return nil, err
 	}
-	r.abort = abort
-	r.recoverCallbacks()
-	res, err := r.run(ctx, start)
-	if cerr := r.in.close(); err == nil && cerr != nil {
-		err = cerr
-	}
-	if err != nil {
-		return nil, err
-	}
-	return res, nil
+	return r.Wait()
 }
 
 func (r *run) run(ctx context.Context, start time.Time) (res *Result, err error) {
@@ -211,13 +196,15 @@ func (r *run) run(ctx context.Context, start time.Time) (res *Result, err error)
 	if err := r.openSpools(); err != nil {
 		return nil, err
 	}
+	r.at("resuming")
 	if err := r.resume(ctx); err != nil {
 		return nil, err
 	}
 	if err := r.startMerge(); err != nil {
 		return nil, err
 	}
-	r.watch()
+	r.watchSpools()
+	r.at("blocks")
 	if r.done < r.plan.Blocks.Count() {
 		defer r.dropRasters()
 		if err := r.rasterize(ctx); err != nil {
@@ -367,12 +354,13 @@ func (r *run) read(ctx context.Context, lane string, d *blockData, t task) error
 	r.mark(t.number, BlockRead)
 	if r.in.waits() {
 		staging := r.timings.Start("waiting for staging", lane, t.number)
-		stop := func() {}
 		if lane == firstReader {
-			stop = r.reportProgress("staging")
+			r.at("staging")
 		}
 		err := r.in.wait(ctx, b, r.plan.Blocks)
-		stop()
+		if lane == firstReader {
+			r.at("blocks")
+		}
 		staging.Stop()
 		if err != nil {
 			return err
@@ -389,42 +377,11 @@ func (r *run) read(ctx context.Context, lane string, d *blockData, t task) error
 
 func readerName(i int) string { return fmt.Sprintf("reader %d", i+1) }
 
-// firstReader reports progress while all readers wait.
+// firstReader shows in the status that all readers wait.
 var firstReader = readerName(0)
 
-// progressEvery is how often Progress is called in stages in which no block is finished.
-const progressEvery = 500 * time.Millisecond
-
-// reportProgress calls Progress at intervals with a stage in which no block is finished, until stop
-// is called.
-func (r *run) reportProgress(stage string) (stop func()) {
-	if r.job.Progress == nil {
-		return func() {}
-	}
-	done, finished := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(finished)
-		tick := time.NewTicker(progressEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-tick.C:
-			}
-			r.mu.Lock()
-			r.job.Progress(Progress{Done: r.done, Total: r.plan.Blocks.Count(), Pixels: r.pixels, Stage: stage})
-			r.mu.Unlock()
-		}
-	}()
-	return func() {
-		close(done)
-		<-finished
-	}
-}
-
 // blockDone counts the block and its results other than pixels (by output), merges values that are
-// next in order, and reports progress.
+// next in order.
 func (r *run) blockDone(b block.Block, extras []spool.Extra, emitted []any) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -439,8 +396,6 @@ func (r *run) blockDone(b block.Block, extras []spool.Extra, emitted []any) erro
 			return err
 		}
 	}
-	if r.job.Progress != nil {
-		r.job.Progress(Progress{Done: r.done, Total: r.plan.Blocks.Count(), Pixels: r.pixels, Stage: "blocks"})
-	}
+	fault.Point("apply.block-done")
 	return nil
 }

@@ -160,7 +160,6 @@ func (s *Output) checkStore(ctx context.Context, name string, store Store, log *
 func (o *output) upload(ctx context.Context, f *tempfile.File, res *OutputResult) error {
 	defer o.run.timings.Start("uploading", "main", -1).Stop()
 	o.run.at("uploading")
-	defer o.run.reportProgress("uploading")()
 	err := o.run.job.Store.Upload(ctx, o.spec.Path, f.File, res.Bytes,
 		objstore.UploadOptions{IfAbsent: o.spec.NoClobber})
 	if err == nil {

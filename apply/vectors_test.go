@@ -172,6 +172,17 @@ func atPoints(t testing.TB, f func(point string) error) {
 	t.Cleanup(func() { fault.Set(nil) })
 }
 
+// afterBlocks calls f when a run in this process has finished n blocks.
+func afterBlocks(t testing.TB, n int64, f func()) {
+	var done atomic.Int64
+	atPoints(t, func(point string) error {
+		if point == "apply.block-done" && done.Add(1) == n {
+			f()
+		}
+		return nil
+	})
+}
+
 // noFolders fails if a run left a directory of its own.
 func noFolders(t testing.TB, dir string) {
 	t.Helper()

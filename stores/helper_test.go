@@ -12,12 +12,14 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"leat/apply"
+	"leat/internal/fault"
 	"leat/ndarray"
 	"leat/objstore"
 	"leat/raster"
@@ -58,6 +60,18 @@ type shop struct {
 	bare     string                   // send no version of files with this suffix
 	hang     func(*http.Request) bool // requests without a response until their context ends
 	before   func(*http.Request)      // called before each response
+}
+
+// afterBlocks calls f when a run in this process has finished n blocks.
+func afterBlocks(t testing.TB, n int64, f func()) {
+	var done atomic.Int64
+	fault.Set(func(point string) error {
+		if point == "apply.block-done" && done.Add(1) == n {
+			f()
+		}
+		return nil
+	})
+	t.Cleanup(func() { fault.Set(nil) })
 }
 
 func newShop(t testing.TB) *shop {

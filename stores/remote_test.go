@@ -459,19 +459,29 @@ func TestFilesAndBlocksHaveNoSecrets(t *testing.T) {
 	}
 }
 
-func TestProgressWhileStaging(t *testing.T) {
+func TestStatusWhileStaging(t *testing.T) {
 	s := newShop(t)
 	scene(t, s.path("a.tif"), testGrid, 1, 1, nil)
 	dir := t.TempDir()
-	stages := map[string]int{}
 	job := apply.Job{Inputs: map[string]apply.Input{"a": apply.File(s.url("a.tif"))},
 		Outputs:     map[string]apply.Output{"out": {Path: filepath.Join(dir, "out.tif")}},
-		Expressions: map[string]string{"out": "a"}, Open: newStores(t, filepath.Join(dir, "stage")).Open,
-		Progress: func(p apply.Progress) { stages[p.Stage]++ }}
+		Expressions: map[string]string{"out": "a"}, Open: newStores(t, filepath.Join(dir, "stage")).Open}
 	s.delay = 600 * time.Millisecond
-	mustRun(t, job)
-	if stages["staging"] == 0 || stages["blocks"] == 0 {
-		t.Errorf("stages: %v", stages)
+	run, err := apply.Start(t.Context(), job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	staging := false
+	for ended := false; !ended; {
+		staging = staging || run.Status().Stage == "staging"
+		select {
+		case <-run.Done():
+			ended = true
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	if _, err := run.Wait(); err != nil || !staging {
+		t.Errorf("%v, staging was shown: %v", err, staging)
 	}
 }
 

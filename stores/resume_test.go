@@ -27,10 +27,9 @@ func halves(t *testing.T, s *shop, out, stageDir string, done int) (*apply.Resul
 	}
 	stop := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	job.Progress = func(p apply.Progress) {
-		if done > 0 && p.Stage == "blocks" && p.Done >= done {
-			cancel(stop)
-		}
+	defer cancel(nil)
+	if done > 0 {
+		afterBlocks(t, int64(done), func() { cancel(stop) })
 	}
 	res, err := apply.Run(ctx, job)
 	if done > 0 && !errors.Is(err, stop) {
@@ -114,11 +113,7 @@ func TestRemoteOutputResumeAndDiscard(t *testing.T) {
 	interrupt := func() *apply.IncompleteError {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		again := job
-		again.Progress = func(p apply.Progress) {
-			if p.Done >= 20 {
-				cancel(stop)
-			}
-		}
+		afterBlocks(t, 20, func() { cancel(stop) })
 		_, err := apply.Run(ctx, again)
 		var left *apply.IncompleteError
 		if !errors.Is(err, stop) || !errors.As(err,

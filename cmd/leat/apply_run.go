@@ -46,22 +46,6 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *stores.Stores, job *apply.J
 	again := bar.again
 	f.stores.retried.Store(&again)
 	job.Logger = slog.New(&peopleHandler{w: above})
-	var asked time.Time
-	stage := ""
-	job.Progress = func(p apply.Progress) {
-		if now := time.Now(); now.Sub(asked) > 500*time.Millisecond {
-			asked, stage = now, bottleneck(rec.Summary())
-		}
-		if p.Stage == "resuming" {
-			bar.from(p.Done, p.Total, p.Pixels)
-			return
-		}
-		if p.Stage != "blocks" {
-			stage = p.Stage
-		}
-		rec.Gauge(report.PixelsDone, p.Pixels)
-		bar.update(p.Done, p.Total, p.Pixels, stage)
-	}
 	var shown *shownRun
 	if f.serveAt != "" {
 		var err error
@@ -69,18 +53,7 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *stores.Stores, job *apply.J
 			return err
 		}
 	}
-	watch := job.Watch
-	job.Watch = func(state func() apply.State) {
-		plan := state().Plan
-		keepWithin(plan)
-		if plan.Replaced != nil {
-			printMessages(above, warningPrefix, []message{replacedMessage(plan.Replaced)})
-		}
-		if watch != nil {
-			watch(state)
-		}
-	}
-	res, err := apply.Run(ctx, *job)
+	res, err := runJob(ctx, job, above, rec, bar, shown)
 	if shown != nil {
 		shown.end(err)
 	}
@@ -123,12 +96,63 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *stores.Stores, job *apply.J
 	return nil
 }
 
+// runJob runs the job and shows its progress.
+func runJob(ctx context.Context, job *apply.Job, people io.Writer, rec *timing.Recorder, bar *progress,
+	shown *shownRun) (*apply.Result, error) {
+	r, err := apply.Start(ctx, *job)
+	if err != nil {
+		return nil, err
+	}
+	plan := r.Status().Plan
+	limitHeap(plan)
+	if plan.Replaced != nil {
+		printMessages(people, warningPrefix, []message{replacedMessage(plan.Replaced)})
+	}
+	if shown != nil {
+		shown.watch(r)
+	}
+	showProgress(r, rec, bar)
+	return r.Wait()
+}
+
+// progressEvery is how often the status of a run is looked at.
+const progressEvery = 100 * time.Millisecond
+
+// showProgress shows the progress of a run until it has ended.
+func showProgress(r *apply.Running, rec *timing.Recorder, bar *progress) {
+	tick := time.NewTicker(progressEvery)
+	defer tick.Stop()
+	var asked time.Time
+	stage, resumed := "", 0
+	for ended := false; !ended; {
+		select {
+		case <-r.Done():
+			ended = true
+		case <-tick.C:
+		}
+		s := r.Status()
+		if s.Resumed > resumed {
+			resumed = s.Resumed
+			bar.from(s.Done, len(s.Blocks), s.Pixels)
+		}
+		if now := time.Now(); now.Sub(asked) > 500*time.Millisecond {
+			asked, stage = now, bottleneck(rec.Summary())
+		}
+		shown := stage
+		if s.Stage != "blocks" && s.Stage != "done" {
+			shown = s.Stage
+		}
+		rec.Gauge(report.PixelsDone, s.Pixels)
+		bar.update(s.Done, len(s.Blocks), s.Pixels, shown)
+	}
+}
+
 // codeBytes is what the program has in memory besides its heap: its code and constants, and stacks.
 const codeBytes = 28 << 20
 
-// keepWithin has the collector keep the heap within the budget, of which garbage would take a part
-// else. With the usual budget that changes nothing.
-func keepWithin(p *apply.Plan) {
+// limitHeap sets a soft limit of the heap within the budget, so that garbage does not exceed it.
+// With the usual budget that changes nothing.
+func limitHeap(p *apply.Plan) {
 	if p.Kind != "" {
 		return // the heaps of several processes share it
 	}
@@ -209,7 +233,7 @@ func (f *applyFlags) summarise(w io.Writer, res *apply.Result) {
 			}
 		}
 	}
-	if o := res.Outside; o != nil && o.LostWorkers > 0 {
+	if o := res.Workers; o != nil && o.LostWorkers > 0 {
 		fmt.Fprintf(w, "workers that were lost: %d, and replaced: %d; blocks that were given out again: %d\n",
 			o.LostWorkers, o.ReplacedWorkers, o.Reissued)
 	}
@@ -271,7 +295,7 @@ func resultEvent(res *apply.Result) map[string]any {
 		"pixels":  res.Pixels,
 		"resumed": res.Resumed, "outputs": outputs, "notes": orEmpty(res.Plan.Notes),
 		"warnings": orEmpty(res.Plan.Warnings), "timings": res.Timings}
-	if o := res.Outside; o != nil {
+	if o := res.Workers; o != nil {
 		event["workers"], event["lost_workers"], event["reissued_blocks"], event["copied_blocks"] = len(o.Workers),
 			o.LostWorkers, o.Reissued, o.Copies
 		event["replaced_workers"] = o.ReplacedWorkers

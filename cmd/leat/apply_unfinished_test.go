@@ -54,7 +54,8 @@ func TestBlocksOfAnEarlierRunDoNotCountForTheRate(t *testing.T) {
 	p.update(91, 100, 91e6, "")
 	now = now.Add(9 * time.Second)
 	p.update(95, 100, 95e6, "")
-	// Five blocks in ten seconds; the time left counts from the first of them, four blocks in nine seconds.
+	// Five blocks in ten seconds; the time left counts from the first of them, four blocks in nine
+	// seconds.
 	if got := out.String(); !strings.Contains(got, `"blocks":95,`) || !strings.Contains(got,
 		`"pixels_per_s":500000,"eta_s":11.25}`) {
 		t.Error(got)

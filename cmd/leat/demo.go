@@ -9,6 +9,7 @@ import (
 
 	"leat/apply"
 	"leat/internal/demo"
+	"leat/timing"
 )
 
 // demoCommand is leat demo.
@@ -50,7 +51,7 @@ func runDemo(cmd *cobra.Command, dir string, size int) error {
 	fmt.Fprintf(people, "making a scene of two bands, %d x %d pixels of uint16, in %s\n", size, size, dir)
 	bar := newProgress(people, chooseProgress(os.Stderr))
 	red, nir, err := demo.WriteScene(cmd.Context(), dir, size, version,
-		func(p apply.Progress) { bar.update(p.Done, p.Total, p.Pixels, "") })
+		func(r *apply.Running) { showProgress(r, timing.New(), bar) })
 	bar.finish(err)
 	if err != nil {
 		return err

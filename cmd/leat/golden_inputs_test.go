@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// goldenRaster describes an uncompressed GeoTIFF in one strip. The writer below shares no code with the
-// packages under test.
+// goldenRaster describes an uncompressed GeoTIFF in one strip. The writer below shares no code with
+// the packages under test.
 type goldenRaster struct {
 	width, height, bands int
 	kind                 string // u1, u2, i2 or f4

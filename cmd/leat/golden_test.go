@@ -21,8 +21,8 @@ var updateGolden = flag.Bool("update-golden", false, "write testdata/golden/hash
 
 const goldenHashes = "testdata/golden/hashes.txt"
 
-// goldenJob is a command line whose output files never change. Inputs are those of writeGoldenInputs;
-// the outputs are all files that the command writes into its directory.
+// goldenJob is a command line whose output files never change. Inputs are those of
+// writeGoldenInputs; the outputs are all files that the command writes into its directory.
 type goldenJob struct {
 	name string
 	args string // of leat apply, separated by blanks
@@ -32,8 +32,8 @@ type goldenJob struct {
 	remote   bool // whether the job needs $WEB and $S3
 }
 
-// TestGoldenOutputs runs every job of goldenJobs, with each of its variants, and compares the bytes of
-// all files written with the recorded hashes.
+// TestGoldenOutputs runs every job of goldenJobs, with each of its variants, and compares the bytes
+// of all files written with the recorded hashes.
 func TestGoldenOutputs(t *testing.T) {
 	t.Parallel()
 	inputs := t.TempDir()
@@ -81,7 +81,8 @@ func TestGoldenOutputs(t *testing.T) {
 	}
 }
 
-// TestGoldenJobsAreEnough keeps the set from shrinking: at least 40 runs with distinct command lines.
+// TestGoldenJobsAreEnough keeps the set from shrinking: at least 40 runs with distinct command
+// lines.
 func TestGoldenJobsAreEnough(t *testing.T) {
 	t.Parallel()
 	runs := map[string]bool{}
@@ -95,8 +96,8 @@ func TestGoldenJobsAreEnough(t *testing.T) {
 	}
 }
 
-// TestGoldenResume kills a run with SIGKILL and compares what --resume makes of it with the recorded
-// hash of an uninterrupted run.
+// TestGoldenResume kills a run with SIGKILL and compares what --resume makes of it with the
+// recorded hash of an uninterrupted run.
 func TestGoldenResume(t *testing.T) {
 	t.Parallel()
 	if *updateGolden {
@@ -139,8 +140,8 @@ func waitForSpool(dir string) {
 	}
 }
 
-// runGoldenJob runs the job with further options in a directory of its own and returns the hash of the
-// files that it writes there, or into the bucket.
+// runGoldenJob runs the job with further options in a directory of its own and returns the hash of
+// the files that it writes there, or into the bucket.
 func runGoldenJob(t *testing.T, inputs string, server *mirror, job goldenJob, variant string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -163,8 +164,8 @@ func runGoldenJob(t *testing.T, inputs string, server *mirror, job goldenJob, va
 	return hashFiles(t, dir)
 }
 
-// goldenProcess is process with the copy of the test binary that is called leat, as workers that the
-// command starts have to be.
+// goldenProcess is process with the copy of the test binary that is called leat, as workers that
+// the command starts have to be.
 func goldenProcess(t *testing.T, dir string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	c, out := process(t, dir, args...)

@@ -24,7 +24,7 @@ func TestTheHeapIsKeptWithinTheBudget(t *testing.T) {
 		{apply.Plan{BudgetBytes: 100 * mib, MemoryBytes: 60 * mib, Kind: "subprocess"}, math.MaxInt64, math.MaxInt64},
 	} {
 		debug.SetMemoryLimit(c.before)
-		keepWithin(&c.plan)
+		limitHeap(&c.plan)
 		if got := debug.SetMemoryLimit(-1); got != c.limit {
 			t.Errorf("%+v: the limit is %d MiB", c, got/mib)
 		}

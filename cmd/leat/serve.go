@@ -23,9 +23,9 @@ type shownRun struct {
 	started time.Time
 
 	mu       sync.Mutex
-	state    func() apply.State
-	before   int64      // pixels that an earlier run did
-	phase    live.Phase // of the end; "" before
+	run      *apply.Running // nil before it has started
+	before   int64          // pixels that an earlier run computed
+	phase    live.Phase     // of the end; "" before
 	err      string
 	messages []live.Message
 	// What was done at the looks of the last seconds, for the throughput.
@@ -55,14 +55,15 @@ func (f *applyFlags) serve(people io.Writer, job *apply.Job, rec *timing.Recorde
 		return nil, err
 	}
 	fmt.Fprintf(people, "leat: this run shows itself at %s\n", url)
-	job.Watch = func(state func() apply.State) {
-		before := state().Pixels
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.state, s.before = state, before
-	}
 	job.Logger = slog.New(&peopleHandler{w: people, copy: s.warn})
 	return s, nil
+}
+
+// watch shows a run's status.
+func (s *shownRun) watch(r *apply.Running) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.run = r
 }
 
 // end shows how the run ended, for as long as those who look at it take to hear of it.
@@ -90,11 +91,17 @@ func (s *shownRun) status() live.Status {
 	s.mu.Lock()
 	st := live.Status{Command: commandLine(os.Args), Version: version, Started: s.started, Phase: live.Staging,
 		Err: s.err, Messages: append([]live.Message{}, s.messages...)}
-	state, phase := s.state, s.phase
+	run, phase := s.run, s.phase
 	s.mu.Unlock()
 	st.Timings = s.rec.Summary()
-	if state != nil {
-		showState(&st, state())
+	if run != nil {
+		now := run.Status()
+		s.mu.Lock()
+		if s.before == 0 && now.Resumed > 0 {
+			s.before = now.Pixels
+		}
+		s.mu.Unlock()
+		showState(&st, now)
 	}
 	if phase != "" {
 		st.Phase = phase
@@ -127,11 +134,12 @@ func (s *shownRun) reckon(st *live.Status) {
 }
 
 // phases are apply's stages as the page calls them.
-var phases = map[string]live.Phase{"rasterising": live.Burning, "blocks": live.Computing, "laying out": live.LayingOut,
-	"uploading": live.Uploading}
+var phases = map[string]live.Phase{"preparing": live.Staging, "resuming": live.Staging, "staging": live.Computing,
+	"rasterising": live.Burning, "blocks": live.Computing, "laying out": live.LayingOut, "uploading": live.Uploading,
+	"done": live.Done}
 
 // showState puts what a run is at in the page's words.
-func showState(st *live.Status, s apply.State) {
+func showState(st *live.Status, s apply.Status) {
 	st.Phase = phases[s.Stage]
 	st.Blocks = live.Blocks{Total: len(s.Blocks), Done: s.Done}
 	st.Pixels = s.Pixels
@@ -143,7 +151,7 @@ func showState(st *live.Status, s apply.State) {
 		st.Queues = append(st.Queues, live.Queue{Name: "blocks read ahead", Depth: int64(s.ReadAhead),
 			Limit: int64(s.Plan.Buffers)})
 	}
-	for i, w := range s.Working {
+	for i, w := range s.Local {
 		one := live.Worker{Name: fmt.Sprintf("worker %d", i+1), Kind: "in-process", State: "working", Slots: 1,
 			Done: w.Done}
 		if w.Block >= 0 {
@@ -155,10 +163,10 @@ func showState(st *live.Status, s apply.State) {
 		st.Outputs = append(st.Outputs, live.Output{Name: o.Name, Path: o.Path, Bytes: o.Bytes})
 	}
 	st.Bottleneck = advice(st.Timings, s.Plan)
-	if s.Outside == nil {
+	if s.Remote == nil {
 		return
 	}
-	o := s.Outside
+	o := s.Remote
 	// A lost block is given out again at once, or ends the run.
 	st.Blocks.Lost, st.Blocks.Reissued, st.Blocks.Copies = int(o.Reissued), int(o.Reissued), int(o.Copies)
 	st.Queues = append(st.Queues, live.Queue{Name: "blocks to be given out", Depth: int64(o.Waiting)},

@@ -66,7 +66,7 @@ func TestTheSceneHasNodataOnlyBeyondTheSwath(t *testing.T) {
 func TestTheScenesFilesHoldTheSceneAndSayWhatItIs(t *testing.T) {
 	const n = 700
 	var blocks int
-	red, nir, err := WriteScene(t.Context(), t.TempDir(), n, "test", func(p apply.Progress) { blocks = p.Total })
+	red, nir, err := WriteScene(t.Context(), t.TempDir(), n, "test", func(r *apply.Running) { blocks = len(r.Status().Blocks) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,8 +33,9 @@ func Grid(size int) raster.Grid {
 
 // WriteScene writes the two bands of the scene, size x size pixels of uint16, into dir as tiled
 // GeoTIFFs without overviews, as a provider would, and returns their paths. version is the
-// program's; progress may be nil. Files of the same names are replaced.
-func WriteScene(ctx context.Context, dir string, size int, version string, progress func(apply.Progress)) (
+// program's; show, if not nil, may show the run's status while it goes. Files of the same names are
+// replaced.
+func WriteScene(ctx context.Context, dir string, size int, version string, show func(*apply.Running)) (
 	red, nir string, err error) {
 	red, nir = filepath.Join(dir, redName), filepath.Join(dir, nirName)
 	grid := Grid(size)
@@ -53,7 +54,6 @@ func WriteScene(ctx context.Context, dir string, size int, version string, progr
 	job := apply.Job{
 		Outputs:  map[string]apply.Output{"red": band(red, "B04", "red"), "nir": band(nir, "B08", "near infrared")},
 		Controls: apply.Controls{Grid: &grid},
-		Progress: progress,
 		Version:  version,
 		Func: func(_ context.Context, b *apply.Block) error {
 			w := b.Window
@@ -61,6 +61,13 @@ func WriteScene(ctx context.Context, dir string, size int, version string, progr
 			return nil
 		},
 	}
-	_, err = apply.Run(ctx, job)
+	run, err := apply.Start(ctx, job)
+	if err != nil {
+		return red, nir, err
+	}
+	if show != nil {
+		show(run)
+	}
+	_, err = run.Wait()
 	return red, nir, err
 }
