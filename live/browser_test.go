@@ -14,7 +14,7 @@ import (
 
 var pictures = flag.String("pictures", "", "write pictures of the page to this `folder`")
 
-func TestABrowserShowsARunThatGoesOn(t *testing.T) {
+func TestBrowserShowsRunningRun(t *testing.T) {
 	b := browser(t)
 	run := &fakeRun{workers: 7, blocks: 2000, step: 30, columns: 50, last: 10}
 	p := New(Options{Title: hostile, Status: run.status})
@@ -139,7 +139,7 @@ func tiles(w *tab, looks, done int) string {
 		3.5+float64(looks%7)*.2, pixels)
 }
 
-func TestNumbersAreShownAsTheReportShowsThem(t *testing.T) {
+func TestBrowserNumbersEqualReport(t *testing.T) {
 	b := browser(t)
 	run := &fakeRun{workers: 1, blocks: 20, step: 1}
 	w := b.open(listen(t, New(Options{Status: run.status})), 800, 600, false)
@@ -162,7 +162,7 @@ func TestNumbersAreShownAsTheReportShowsThem(t *testing.T) {
 	}
 }
 
-func TestABrowserSaysWhenTheRunIsGone(t *testing.T) {
+func TestBrowserShowsLostRun(t *testing.T) {
 	b := browser(t)
 	run := &fakeRun{workers: 3, blocks: 2000, step: 3, columns: 50}
 	p := New(Options{Title: "ndvi", Status: run.status})
@@ -176,7 +176,7 @@ func TestABrowserSaysWhenTheRunIsGone(t *testing.T) {
 	}
 }
 
-func TestABrowserFindsARunAgainAfterItCouldNotBeReached(t *testing.T) {
+func TestBrowserReconnects(t *testing.T) {
 	b := browser(t)
 	run := &fakeRun{workers: 3, blocks: 2000, step: 3, columns: 50}
 	p := New(Options{Title: "ndvi", Status: run.status})
@@ -204,7 +204,7 @@ func TestABrowserFindsARunAgainAfterItCouldNotBeReached(t *testing.T) {
 	w.until(`document.getElementById("notice").hidden && !document.getElementById("workers").hidden`)
 }
 
-func TestALinkOnAnotherSiteOpensThePage(t *testing.T) {
+func TestCrossSiteLinkOpensPage(t *testing.T) {
 	b := browser(t)
 	run := &fakeRun{workers: 3, blocks: 2000, step: 3, columns: 50}
 	address := listen(t, New(Options{Title: "ndvi", Status: run.status}))
@@ -219,7 +219,7 @@ func TestALinkOnAnotherSiteOpensThePage(t *testing.T) {
 	w.until(`document.getElementById("percent")?.textContent > ""`)
 }
 
-func TestABrowserRunsNothingButThePagesScript(t *testing.T) {
+func TestBrowserRunsOnlyPageScript(t *testing.T) {
 	b := browser(t)
 	run := &fakeRun{workers: 3, blocks: 2000, step: 3, columns: 50}
 	w := b.open(listen(t, New(Options{Title: "ndvi", Status: run.status})), 800, 600, false)
@@ -237,7 +237,7 @@ func TestABrowserRunsNothingButThePagesScript(t *testing.T) {
 	}
 }
 
-func TestThePageFitsItsWindow(t *testing.T) {
+func TestPageFitsWindow(t *testing.T) {
 	b := browser(t)
 	for i, c := range []struct {
 		name          string

@@ -15,6 +15,6 @@
 // What it does NOT promise: the token and all that is shown travel as plain text, so an address
 // that other machines reach is for networks that are trusted; elsewhere tunnel the port by ssh.
 // Browsers send cookies to all ports of a host: another user's server on the same machine sees the
-// cookie of who opens both in one browser. Status is shown as it is given: what is secret in names
-// and command lines has to be taken out before.
+// cookie of who opens both in one browser. Status is shown as it is given: the caller removes
+// secrets from names and command lines.
 package live

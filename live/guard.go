@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// guard answers whom the page is not for.
+// guard refuses requests that must not see the page.
 type guard struct {
 	hosts  hosts
 	token  string
@@ -36,7 +36,7 @@ func (g *guard) protect(h http.Handler) http.Handler {
 		switch {
 		case !g.hosts.allow(r.Host):
 			refuse(w, http.StatusMisdirectedRequest,
-				"This page is not served under that name: open it by the address that was printed, or name the host in --serve HOST:PORT.")
+				"This page is not served under that name: open it by the address that was printed, or let the run listen at HOST:PORT.")
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD")
 			refuse(w, http.StatusMethodNotAllowed, "This page can only be read.")
@@ -74,7 +74,7 @@ func refuse(w http.ResponseWriter, status int, text string) {
 	http.Error(w, text, status)
 }
 
-// known tells whether a request brings the token in its headers.
+// known reports whether a request brings the token in its headers.
 func (g *guard) known(r *http.Request) bool {
 	if kind, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(kind,
 		"Bearer") && g.is(strings.TrimSpace(token)) {

@@ -16,7 +16,7 @@ import (
 
 var everyPath = []string{"/", "/status.json", "/events", "/metrics", "/nothing", "/page.html", "//", "/../status.json"}
 
-func TestWithoutTheTokenEveryPathIsRefused(t *testing.T) {
+func TestTokenIsRequired(t *testing.T) {
 	run := &fakeRun{blocks: 10, step: 1}
 	p := New(Options{Title: "secret title", Status: run.status})
 	base, token := parts(t, listen(t, p))
@@ -68,7 +68,7 @@ func cookieName(t *testing.T, base, token string) string {
 	return resp.Cookies()[0].Name
 }
 
-func TestTheURLBecomesACookieAndACleanAddress(t *testing.T) {
+func TestTokenBecomesCookie(t *testing.T) {
 	run := &fakeRun{blocks: 10, step: 1}
 	address := listen(t, New(Options{Status: run.status}))
 	base, token := parts(t, address)
@@ -114,7 +114,7 @@ func TestTheURLBecomesACookieAndACleanAddress(t *testing.T) {
 	}
 }
 
-func TestTwoPagesHaveTokensAndCookiesOfTheirOwn(t *testing.T) {
+func TestPagesHaveOwnTokens(t *testing.T) {
 	run := &fakeRun{blocks: 10, step: 1}
 	base, token := parts(t, listen(t, New(Options{Status: run.status})))
 	base2, token2 := parts(t, listen(t, New(Options{Status: run.status})))
@@ -123,7 +123,7 @@ func TestTwoPagesHaveTokensAndCookiesOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotReadingIsRefused(t *testing.T) {
+func TestOtherMethodsAreRefused(t *testing.T) {
 	run := &fakeRun{blocks: 10, step: 1}
 	base, token := parts(t, listen(t, New(Options{Status: run.status})))
 	for _, path := range everyPath {
@@ -163,7 +163,7 @@ func raw(t *testing.T, host, text string) string {
 	return string(answer)
 }
 
-func TestAnotherHostsNameIsRefused(t *testing.T) {
+func TestOtherHostNamesAreRefused(t *testing.T) {
 	run := &fakeRun{blocks: 10, step: 1}
 	base, token := parts(t, listen(t, New(Options{Title: "secret title", Status: run.status})))
 	_, port, _ := net.SplitHostPort(strings.TrimPrefix(base, "http://"))
@@ -193,7 +193,7 @@ func TestAnotherHostsNameIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheHostsOfAnAddress(t *testing.T) {
+func TestHosts(t *testing.T) {
 	name, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
@@ -228,7 +228,7 @@ func TestTheHostsOfAnAddress(t *testing.T) {
 	}
 }
 
-func TestAPortAloneIsOneOfTheLoopback(t *testing.T) {
+func TestPortAloneIsLoopback(t *testing.T) {
 	for address, want := range map[string]string{"8080": "127.0.0.1:8080", ":8080": "127.0.0.1:8080",
 		"0": "127.0.0.1:0", "0.0.0.0:80": "0.0.0.0:80", "[::1]:91": "[::1]:91", "host.example:1": "host.example:1",
 		"08": "127.0.0.1:8"} {
@@ -263,7 +263,7 @@ func TestAPortAloneIsOneOfTheLoopback(t *testing.T) {
 	}
 }
 
-func TestASpelledOutAddressOfAllIsShownByTheHostsName(t *testing.T) {
+func TestUnspecifiedAddressShowsHostName(t *testing.T) {
 	run := &fakeRun{blocks: 10, step: 1}
 	p := New(Options{Status: run.status})
 	u, err := p.Listen("0.0.0.0:0")
@@ -280,7 +280,7 @@ func TestASpelledOutAddressOfAllIsShownByTheHostsName(t *testing.T) {
 	}
 }
 
-func TestEveryAnswerForbidsBrowsersWhatThePageDoesNotNeed(t *testing.T) {
+func TestSecurityHeaders(t *testing.T) {
 	run := &fakeRun{blocks: 10, step: 1}
 	base, token := parts(t, listen(t, New(Options{Status: run.status})))
 	for _, path := range []string{"/", "/status.json", "/metrics", "/nothing", "/?token=" + token} {
@@ -300,7 +300,7 @@ func TestEveryAnswerForbidsBrowsersWhatThePageDoesNotNeed(t *testing.T) {
 	}
 }
 
-func TestThePageNeedsNothingFromElsewhere(t *testing.T) {
+func TestPageIsSelfContained(t *testing.T) {
 	page, policy := document()
 	if strings.Contains(page, "{{") || strings.Count(page, "<script>") != 1 || strings.Count(page, "<style>") != 1 {
 		t.Error("it is not put together")
@@ -315,7 +315,7 @@ func TestThePageNeedsNothingFromElsewhere(t *testing.T) {
 	}
 }
 
-func TestALinkFromAnotherSiteIsAskedForAgainByThePageOnce(t *testing.T) {
+func TestCrossSiteLinkReloadsOnce(t *testing.T) {
 	run := &fakeRun{blocks: 10, step: 1}
 	base, _ := parts(t, listen(t, New(Options{Title: "secret title", Status: run.status})))
 	from := func(site, mode string) func(*http.Request) {

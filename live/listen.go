@@ -176,7 +176,7 @@ func canonical(host string) string {
 	return host
 }
 
-// allow tells whether a Host header is of these.
+// allow reports whether a Host header names one of them.
 func (h hosts) allow(header string) bool {
 	host := header
 	if name, _, err := net.SplitHostPort(header); err == nil {

@@ -97,7 +97,7 @@ leat_run_workers{kind="slurm",state="lost"} 1
 	}
 }
 
-func TestMetricsAreServedWithThoseOfOthers(t *testing.T) {
+func TestMetricsOfOtherCollectors(t *testing.T) {
 	other := prometheus.NewCounter(prometheus.CounterOpts{Name: "other_total", Help: "Other."})
 	run := &fakeRun{blocks: 10, step: 1, workers: 3}
 	base, token := parts(t, listen(t, New(Options{Status: run.status, Collectors: []prometheus.Collector{other}})))

@@ -18,12 +18,12 @@ import (
 type Options struct {
 	// Title names the run, such as its outputs.
 	Title string
-	// Status tells what the run is doing. It is called by one goroutine, once a second from Listen
+	// Status returns what the run is doing. It is called by one goroutine, once a second from Listen
 	// on, and a last time by Close. It must not wait for the run.
 	Status func() Status
 	// Collectors are served besides the run's own metrics.
 	Collectors []prometheus.Collector
-	// Logger is told what goes wrong with connections; nil: nobody is.
+	// Logger receives failures of connections; nil discards them.
 	Logger *slog.Logger
 }
 

@@ -21,7 +21,7 @@ import (
 	"leat/timing"
 )
 
-func TestTheStatusIsServedAsJSON(t *testing.T) {
+func TestStatusJSON(t *testing.T) {
 	s := Status{
 		Command: "leat apply", Version: "v1", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		Elapsed: 2 * time.Second, Phase: LayingOut,
@@ -62,7 +62,7 @@ func TestTheStatusIsServedAsJSON(t *testing.T) {
 	}
 }
 
-func TestAStatusThatJSONHasNotIsSaidToBeSo(t *testing.T) {
+func TestStatusThatJSONCannotHold(t *testing.T) {
 	base, token := parts(t, listen(t, New(Options{Title: "the title",
 		Status: func() Status { return Status{Phase: Done, Started: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)} }})))
 	_, body := ask(t, "GET", base+"/status.json", bearer(token))
@@ -71,7 +71,7 @@ func TestAStatusThatJSONHasNotIsSaidToBeSo(t *testing.T) {
 	}
 }
 
-func TestOnlyTheLastMessagesAreServed(t *testing.T) {
+func TestMessagesAreBounded(t *testing.T) {
 	var s Status
 	for i := range MaxMessages + 7 {
 		s.Messages = append(s.Messages, Message{Text: fmt.Sprint("message ", i)})
@@ -92,7 +92,7 @@ func TestOnlyTheLastMessagesAreServed(t *testing.T) {
 	}
 }
 
-func TestAGridIsAsFineAsItCanBe(t *testing.T) {
+func TestGridResolution(t *testing.T) {
 	states := func(s string) (all []BlockState) {
 		for _, c := range []byte(s) {
 			all = append(all, BlockState(c))
@@ -142,7 +142,7 @@ func TestAGridIsAsFineAsItCanBe(t *testing.T) {
 	}
 }
 
-func TestHistoryKeepsTheWholeRun(t *testing.T) {
+func TestHistoryCoversRun(t *testing.T) {
 	var h history
 	const n = 100_000
 	for i := range n {
@@ -161,7 +161,7 @@ func TestHistoryKeepsTheWholeRun(t *testing.T) {
 	}
 }
 
-func TestEventsComeUntilTheLastThatCloseMakes(t *testing.T) {
+func TestEventsEndWithClose(t *testing.T) {
 	run := &fakeRun{blocks: 100_000, step: 1}
 	p := New(Options{Status: run.status})
 	base, token := parts(t, listen(t, p))
@@ -194,7 +194,7 @@ func TestEventsComeUntilTheLastThatCloseMakes(t *testing.T) {
 	}
 }
 
-func TestEventsGoOnForLongerThanARequestMayTake(t *testing.T) {
+func TestEventsOutliveRequestTimeout(t *testing.T) {
 	run := &fakeRun{blocks: 100_000, step: 1}
 	// What has to come in, and to go out, in this time fails on a machine that stands still for so
 	// long: another is tried then, which has longer.
@@ -217,7 +217,7 @@ func TestEventsGoOnForLongerThanARequestMayTake(t *testing.T) {
 	t.Error("events always end")
 }
 
-func TestCloseWaitsForTheLastEventToGoOut(t *testing.T) {
+func TestCloseWaitsForLastEvent(t *testing.T) {
 	run := &fakeRun{blocks: 10, step: 1}
 	p := New(Options{Status: run.status})
 	listen(t, p)
@@ -336,7 +336,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-func TestAnAddressThatIsTakenIsAnError(t *testing.T) {
+func TestListenAtUsedAddress(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -348,7 +348,7 @@ func TestAnAddressThatIsTakenIsAnError(t *testing.T) {
 	}
 }
 
-func TestSlowAndLargeRequestsAreCutOff(t *testing.T) {
+func TestSlowAndLargeRequests(t *testing.T) {
 	run := &fakeRun{blocks: 10, step: 1}
 	var log strings.Builder
 	p := New(Options{Status: run.status, Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -424,7 +424,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-func TestAPageServesSomeConnectionsAtOnce(t *testing.T) {
+func TestParallelConnections(t *testing.T) {
 	run := &fakeRun{blocks: 10, step: 1}
 	p := New(Options{Status: run.status})
 	p.patience = time.Hour

@@ -76,7 +76,7 @@ const (
 	BlockDone    BlockState = 'd'
 )
 
-// Grid tells of each block.
+// Grid holds the state of each block.
 //
 // In JSON it is an object with rows and columns of cells, the side of a cell in blocks, and a
 // string with a letter for each cell, row by row. A cell of several blocks has the letter of the

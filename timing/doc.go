@@ -1,4 +1,4 @@
-// Package timing records named intervals of work and tells where the time went: exact counts and
+// Package timing records named intervals of work and shows where the time went: exact counts and
 // totals, quartiles, a table for people, one sentence of advice, and a trace that Chrome and
 // Perfetto show. It stands on the standard library alone and is usable by itself.
 //

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestAnIntervalCountsAlsoWhenItsBodyFails(t *testing.T) {
+func TestIntervalOfFailedBody(t *testing.T) {
 	r := New()
 	func() {
 		defer func() { recover() }()
@@ -26,7 +26,7 @@ func TestAnIntervalCountsAlsoWhenItsBodyFails(t *testing.T) {
 	}
 }
 
-func TestANilRecorderDoesNothing(t *testing.T) {
+func TestNilRecorder(t *testing.T) {
 	var r *Recorder
 	r.Declare("reading")
 	r.Start("reading", "reader 1", 0).Stop()
@@ -41,7 +41,7 @@ func TestANilRecorderDoesNothing(t *testing.T) {
 	}
 }
 
-func TestQuartilesEqualThoseOfTheSortedDurations(t *testing.T) {
+func TestQuartiles(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{1, 2, 3, 4, 5, 10, 999, MaxSample} {
 		r := New()
@@ -80,7 +80,7 @@ func TestQuartilesEqualThoseOfTheSortedDurations(t *testing.T) {
 	}
 }
 
-func TestAMillionBlocksKeepExactCountsAndBoundedSamples(t *testing.T) {
+func TestMillionBlocksHaveExactCounts(t *testing.T) {
 	r := New()
 	const n = 1_000_000
 	for i := range n {
@@ -111,7 +111,7 @@ func TestAMillionBlocksKeepExactCountsAndBoundedSamples(t *testing.T) {
 	}
 }
 
-func TestAllStagesOfAKeptBlockAreKept(t *testing.T) {
+func TestKeptBlocksKeepAllStages(t *testing.T) {
 	r := New()
 	for i := range MaxIntervals {
 		r.Record("reading", "reader 1", i, r.begin, 1)
@@ -129,7 +129,7 @@ func TestAllStagesOfAKeptBlockAreKept(t *testing.T) {
 	}
 }
 
-func TestIntervalsOfOneBlockOnlyStayBounded(t *testing.T) {
+func TestIntervalsOfOneBlockAreBounded(t *testing.T) {
 	r := New()
 	for range MaxIntervals + 10 {
 		r.Record("reading", "reader 1", 0, r.begin, 1)
@@ -142,7 +142,7 @@ func TestIntervalsOfOneBlockOnlyStayBounded(t *testing.T) {
 	}
 }
 
-func TestStagesAreInOrderOfDeclaration(t *testing.T) {
+func TestStageOrder(t *testing.T) {
 	r := New()
 	r.Declare("reading", "computing", "never run")
 	r.Start("laying out", "writer", NoBlock).Stop()
@@ -157,7 +157,7 @@ func TestStagesAreInOrderOfDeclaration(t *testing.T) {
 	}
 }
 
-func TestManyGoroutinesMayRecordAtOnce(t *testing.T) {
+func TestConcurrentRecord(t *testing.T) {
 	r := New()
 	var g sync.WaitGroup
 	for w := range 8 {
@@ -181,7 +181,7 @@ func TestManyGoroutinesMayRecordAtOnce(t *testing.T) {
 	}
 }
 
-func TestAGaugeIsThinnedButKeepsItsExtremes(t *testing.T) {
+func TestThinnedGaugeKeepsExtremes(t *testing.T) {
 	r := New()
 	for i := range 100_000 {
 		r.Gauge("queue", int64(i%1000))
@@ -200,7 +200,7 @@ func TestAGaugeIsThinnedButKeepsItsExtremes(t *testing.T) {
 	}
 }
 
-func TestTheMeanOfAGaugeIsOverTime(t *testing.T) {
+func TestGaugeMean(t *testing.T) {
 	g := &gauge{firstAt: 0, stride: 1}
 	g.add(0, 4)
 	g.add(10, 0)
@@ -210,7 +210,7 @@ func TestTheMeanOfAGaugeIsOverTime(t *testing.T) {
 	}
 }
 
-func TestTheTraceIsJSONWithLanesEventsAndCounters(t *testing.T) {
+func TestTrace(t *testing.T) {
 	r := New()
 	r.Record("reading", "reader \"1\"\n", 7, r.begin.Add(1500*time.Nanosecond), 2500*time.Nanosecond)
 	r.Record("laying out", "writer", NoBlock, r.begin.Add(time.Millisecond), time.Millisecond)
@@ -250,7 +250,7 @@ func TestTheTraceIsJSONWithLanesEventsAndCounters(t *testing.T) {
 	}
 }
 
-func TestTheSummarySurvivesJSON(t *testing.T) {
+func TestSummaryRoundTrip(t *testing.T) {
 	r := New()
 	r.Record("reading", "reader 1", 0, r.begin, 5*time.Millisecond)
 	r.Gauge("ready", 2)
@@ -268,7 +268,7 @@ func TestTheSummarySurvivesJSON(t *testing.T) {
 	}
 }
 
-func TestTheTableNamesTheWallClockFirst(t *testing.T) {
+func TestSummaryText(t *testing.T) {
 	s := Summary{
 		Wall: 720 * time.Millisecond, CPU: 1440 * time.Millisecond,
 		Stages: []StageSummary{
@@ -304,7 +304,7 @@ blocks ready  242       0      1.5               4
 	}
 }
 
-func TestDurationsHaveThreeDigitsAndAUnit(t *testing.T) {
+func TestFormatDuration(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0 s", 7: "7 ns", 1500: "1.50 µs", 999_700: "1.00 ms", 12_345_678: "12.3 ms",
 		999_900_000: "1.00 s", 4560 * time.Millisecond: "4.56 s", 99_700 * time.Millisecond: "1 min 40 s",
@@ -316,7 +316,7 @@ func TestDurationsHaveThreeDigitsAndAUnit(t *testing.T) {
 	}
 }
 
-func TestAdviceNamesWhatLimits(t *testing.T) {
+func TestAdviceNamesLimit(t *testing.T) {
 	sec := func(f float64) time.Duration { return time.Duration(f * 1e9) }
 	st := func(name string, f float64) StageSummary { return StageSummary{Stage: name, N: 1, Total: sec(f)} }
 	blocks := func(n int64, f float64) StageSummary { return StageSummary{Stage: "computing", N: n, Total: sec(f)} }
@@ -360,7 +360,7 @@ func TestAdviceNamesWhatLimits(t *testing.T) {
 	}
 }
 
-func TestThereIsNoAdviceBelowTwoSeconds(t *testing.T) {
+func TestNoAdviceForShortRuns(t *testing.T) {
 	stages := []StageSummary{{Stage: "encoding", N: 9, Total: time.Second}}
 	for _, wall := range []time.Duration{0, 50 * time.Millisecond, 1999 * time.Millisecond} {
 		if got := (Summary{Wall: wall, CPU: wall, Stages: stages}).Advice(1); got != "" {

@@ -142,17 +142,17 @@ signal, after it has cleaned up.`,
 	fl.StringVar(&f.ovMethod, "overview-method", "nearest",
 		"`METHOD`: how overviews are made: nearest (default), average or mode")
 	fl.BoolVar(&f.noStats, "no-stats", false, "write no statistics and no histogram")
-	fl.BoolVar(&f.noHist, "no-hist", false, "write no histogram")
-	fl.BoolVar(&f.aux, "hist-aux", false, "write the histogram to FILE.aux.xml too, where GDAL and QGIS look for it")
+	fl.BoolVar(&f.noHist, "no-histogram", false, "write no histogram")
+	fl.BoolVar(&f.aux, "aux-xml", false, "write the histogram to FILE.aux.xml too, where GDAL and QGIS look for it")
 	fl.StringArrayVar(&f.names, "names", nil, "`[NAME=]TEXT,...`: layer names, one for each band")
 	fl.BoolVar(&f.thematic, "thematic", false, "the pixels are classes (LAYER_TYPE=thematic)")
 	fl.StringVar(&f.colors, "color-table", "",
 		"`FILE`: a text of lines 'value red green blue' (0 to 255) for outputs of uint8 or uint16")
 	fl.StringVar(&f.unit, "unit", "", "`TEXT`: unit of the values")
-	fl.StringArrayVar(&f.tags, "tag", nil, "`KEY=VALUE`: metadata item")
+	fl.StringArrayVar(&f.tags, "metadata", nil, "`KEY=VALUE`: metadata item")
 	fl.BoolVar(&f.noClobber, "no-clobber", false, "an output that exists is an error")
 	fl.StringVar(&f.tempDir, "tmpdir", "",
-		"`FOLDER`: where unfinished outputs are kept, and vectors rasterised (default: beside each output; of URLs: the system's folder for temporary files)")
+		"`FOLDER`: where unfinished outputs are kept, and vectors rasterised (default: the directory of each output; of URLs: the system's directory for temporary files)")
 
 	fl.StringVar(&f.footprint, "footprint", "",
 		"`WHICH`: the pixels to cover: intersection of the inputs (default; with --grid: reference), union, or reference: those of the grid")
@@ -191,7 +191,7 @@ signal, after it has cleaned up.`,
 
 	f.remote.add(fl)
 
-	fl.BoolVar(&f.plan, "plan", false, "say what would be done, and do nothing")
+	fl.BoolVar(&f.plan, "plan", false, "show what would be done, and do nothing (also --dry-run)")
 	group(fl, "plan", "Seeing it")
 	fl.StringVar(&f.preview, "preview", "", "`FILE.png`: write a quicklook of the output that is first by name")
 	fl.StringVar(&f.report, "report", "", "`FILE.html`: write a page about the run")

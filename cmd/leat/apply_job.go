@@ -283,7 +283,7 @@ func (f *applyFlags) setLook(ctx context.Context, job *apply.Job) error {
 	for _, s := range f.tags {
 		k, v, ok := strings.Cut(s, "=")
 		if !ok || k == "" {
-			errs = append(errs, fmt.Errorf("--tag %s: write it as KEY=VALUE", s))
+			errs = append(errs, fmt.Errorf("--metadata %s: write it as KEY=VALUE", s))
 		}
 		metadata[k] = v
 	}
@@ -316,7 +316,7 @@ func (f *applyFlags) setInputs(job *apply.Job) error {
 			in, known := job.Inputs[name]
 			_, vector := job.Vectors[name]
 			switch {
-			case vector: // told already
+			case vector: // reported already
 			case !ok:
 				errs = append(errs, fmt.Errorf("%s %s: write it as NAME=VALUE, NAME being an input", flag, s))
 			case !known:

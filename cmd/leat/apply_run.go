@@ -26,7 +26,7 @@ import (
 	"leat/timing"
 )
 
-// execute runs the job and tells about it.
+// execute runs the job and reports what it did.
 func (f *applyFlags) execute(cmd *cobra.Command, in *stores.Stores, job *apply.Job) error {
 	// A reader that goes away, as head does, must not kill the run in the middle: that would leave
 	// unfinished outputs.
@@ -211,7 +211,7 @@ func writeFile(path string, write func(io.Writer) error) error {
 	return p.Commit()
 }
 
-// summarise tells people what was done. What can't be written is lost without an error: the work is
+// summarise writes what was done for the user. What can't be written is lost without an error: the work is
 // done.
 func (f *applyFlags) summarise(w io.Writer, res *apply.Result) {
 	for _, note := range res.Plan.Notes {

@@ -15,8 +15,8 @@ import (
 	"leat/internal/units"
 )
 
-// incompleteMessage returns what a failed run has left, and what the user can do with it. args is the
-// command line that ran.
+// incompleteMessage returns what a failed run has left, and what the user can do with it. args is
+// the command line that ran.
 func incompleteMessage(left *apply.IncompleteError, args []string) message {
 	what := fmt.Sprintf("%d of %d blocks are kept", left.Done, left.Total)
 	if left.Done < 0 {

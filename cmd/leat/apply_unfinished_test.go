@@ -43,7 +43,7 @@ func TestIncompleteRunHints(t *testing.T) {
 	}
 }
 
-func TestBlocksOfAnEarlierRunDoNotCountForTheRate(t *testing.T) {
+func TestResumedBlocksDoNotCountForRate(t *testing.T) {
 	var out bytes.Buffer
 	p := newProgress(&out, progressJSON)
 	now := time.Now()

@@ -41,7 +41,7 @@ func (f *vectorFlags) add(fl *pflag.FlagSet) {
 		"`NAME=KEY=VALUE`: an option of the driver that opens the file, such as X_POSSIBLE_NAMES=lon of CSV files")
 }
 
-// addVectors adds the vectors to a job that has its inputs.
+// addTo adds the vectors to a job that has its inputs.
 func (f *vectorFlags) addTo(job *apply.Job) error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }

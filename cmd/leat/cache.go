@@ -59,8 +59,8 @@ command line.`,
 	return c
 }
 
-// newCacheCommand is a command whose arguments are as Use tells: as many words in capitals, those
-// in brackets being optional.
+// newCacheCommand returns a command with as many arguments as use has words in capitals; those in
+// brackets are optional.
 func newCacheCommand(use, short, long, example string,
 	run func(cmd *cobra.Command, args []string) error) *cobra.Command {
 	var least, most int
@@ -101,7 +101,7 @@ func (f *cacheFlags) addOverwrite(c *cobra.Command, what string) {
 	c.Flags().BoolVar(&f.overwrite, "overwrite", false, "replace "+what+" if it exists")
 }
 
-// openCache opens an existing cache, and tells what it was before: a preserved one for reading,
+// openCache opens an existing cache, and returns what it was before: a preserved one for reading,
 // another one as programs do.
 func openCache(path string, f *cacheFlags) (*cache.Cache, cache.Info, error) {
 	info, err := inspectCache(path)
@@ -127,7 +127,7 @@ func (f *cacheFlags) of(info cache.Info, index int64) func() (done, total int64)
 	return func() (int64, int64) { return f.done.Load(), total }
 }
 
-// inspectCache tells of a cache that must exist.
+// inspectCache describes a cache that must exist.
 func inspectCache(path string) (cache.Info, error) {
 	info, err := cache.Inspect(path)
 	if err != nil {

@@ -67,7 +67,7 @@ func getEntry(ctx context.Context, w io.Writer, path string, i int64, f *cacheFl
 		return nil
 	}); {
 	case errors.Is(err, found) && (info.Preserved || info.Frozen):
-		return fmt.Errorf("%s: the entry in slot %d is damaged, and the cache takes no other: leat cache check tells what else is", path, i)
+		return fmt.Errorf("%s: the entry in slot %d is damaged, and the cache takes no other: leat cache check lists what else is", path, i)
 	case errors.Is(err, found):
 		return fmt.Errorf("%s: the entry in slot %d is damaged: put it again", path, i)
 	case err != nil:
@@ -144,7 +144,7 @@ func putEntry(cmd *cobra.Command, path string, i int64, from string, f *cacheFla
 	return refused
 }
 
-// offer stores an entry, or tells why it is not stored. It freezes the cache for nobody.
+// offer stores an entry, or returns why it is not stored. It freezes the cache for nobody.
 func offer(c *cache.Cache, path string, i int64, in *entryInput) (why string, refused, err error) {
 	o, err := c.TryPutFrom(i, in, in.size)
 	switch {
@@ -157,7 +157,7 @@ func offer(c *cache.Cache, path string, i int64, in *entryInput) (why string, re
 	case o == cache.NoSpace:
 		return noSpaceFor(path, units.FormatSize(in.size))
 	}
-	// room of others' puts that failed, and went back
+	// space of others' puts that failed, and went back
 	if why, refused, err = refusal(c, path, i, in.size); why == "" && err == nil {
 		why, refused = "full", fmt.Errorf("%s: other processes were putting up to its limit: try again", path)
 	}
@@ -165,10 +165,11 @@ func offer(c *cache.Cache, path string, i int64, in *entryInput) (why string, re
 }
 
 func noSpaceFor(path, what string) (why string, refused, err error) {
-	return "no space", fmt.Errorf("%s: there is no room for %s on its disk, or below the largest file that this process may write (ulimit -f): free some and try again", path, what), nil
+	return "no space", hintedError{fmt.Errorf("%s: no space for %s on its disk, or below the size of files that this process may write",
+		path, what), "free some of the disk, or raise the limit (ulimit -f)"}, nil
 }
 
-// refusal tells why an entry of so many bytes, -1 for any, would not be stored; the empty word says
+// refusal returns why an entry of so many bytes, -1 for any, would not be stored; the empty word says
 // that nothing stands in its way.
 func refusal(c *cache.Cache, path string, i, size int64) (why string, refused, err error) {
 	has, err := c.Has(i)

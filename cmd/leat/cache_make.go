@@ -18,7 +18,7 @@ import (
 func cacheCreateCommand() *cobra.Command {
 	f := &cacheFlags{}
 	c := newCacheCommand("create FILE N", "Make an empty cache of N slots",
-		`Create makes a named cache of N slots, numbered from 0, complete in one step. It costs the same for any N: room is
+		`Create makes a named cache of N slots, numbered from 0, complete in one step. It costs the same for any N: space is
 taken when slots are filled. Programs join it by cache.Open with the same N, or make it themselves.`,
 		`  leat cache create samples.cache 50000
   leat cache create /scratch/samples.cache 1000000 --max-bytes 200G`,
@@ -33,7 +33,7 @@ taken when slots are filled. Programs join it by cache.Open with the same N, or 
 		"`SIZE`: most bytes of the file, such as 10G; the first entry of a program that does not fit freezes the cache (default: no limit)")
 	c.Flags().StringVar(&f.durability, "durability", "none",
 		"`WHEN`: entries are brought to the disk by the kernel in its time (none, default), every 64 MiB or 1024 entries (batch), or each at once (each)")
-	f.addJSON(c, "one JSON object, as stat --json tells")
+	f.addJSON(c, "one JSON object, as of stat --json")
 	f.addRemote(c)
 	return c
 }

@@ -52,7 +52,7 @@ func importCache(cmd *cobra.Command, from string, n int64, to string, f *cacheFl
 	}
 	ctx, people := cmd.Context(), cmd.ErrOrStderr()
 	var filling atomic.Pointer[cache.Cache]
-	far := func() (done, total int64) {
+	imported := func() (done, total int64) {
 		c := filling.Load()
 		if c == nil {
 			return 0, 0
@@ -63,8 +63,8 @@ func importCache(cmd *cobra.Command, from string, n int64, to string, f *cacheFl
 		}
 		return s.Bytes - cache.FileSize(n), max(st.Size()-16*n, 0)
 	}
-	err = watch(ctx, people, "importing "+units.FormatSize(st.Size()), far, func() (err error) {
-		// Nameless until it is whole, and beside its name, where it needs no copy.
+	err = watch(ctx, people, "importing "+units.FormatSize(st.Size()), imported, func() (err error) {
+		// Nameless until it is whole, and in the directory of its name, where it needs no copy.
 		c, err := cache.Create(n, &cache.Options{Dir: dir, AllowRemote: f.remote})
 		if errors.Is(err, cache.ErrRemote) {
 			c, err = cache.Create(n, nil)

@@ -21,8 +21,8 @@ import (
 
 func cacheStatCommand() *cobra.Command {
 	f := &cacheFlags{}
-	c := newCacheCommand("stat FILE", "Tell what a cache is and what was done with it",
-		`Stat tells the size of a cache, its limit, whether it still takes entries, whether a process has it open, and
+	c := newCacheCommand("stat FILE", "Show what a cache is and what was done with it",
+		`Stat shows the size of a cache, its limit, whether it still takes entries, whether a process has it open, and
 what all processes counted since it was made: entries stored, puts refused and why, damaged entries met.`,
 		`  leat cache stat samples.cache
   leat cache stat --json samples.cache | jq .counters.bad`,
@@ -180,7 +180,7 @@ where caches without a name are made ($LEAT_CACHE_DIR, else leat below the user'
 			}
 			return listEntries(cmd.Context(), cmd.OutOrStdout(), path, f)
 		})
-	f.addJSON(c, "one JSON object a line: slot, bytes, offset, bad; of a directory, what stat --json tells without counters")
+	f.addJSON(c, "one JSON object a line: slot, bytes, offset, bad; of a directory, the object of stat --json without counters")
 	f.addRemote(c)
 	return c
 }

@@ -20,7 +20,7 @@ import (
 	"leat/cache"
 )
 
-func TestAPutThatWaitsForInputEndsWhenItIsInterrupted(t *testing.T) {
+func TestInterruptedPutOfPipe(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	leat(t, exitDone, dir, "cache", "create", "a.cache", "10")
@@ -58,7 +58,7 @@ func TestAPutThatWaitsForInputEndsWhenItIsInterrupted(t *testing.T) {
 	}
 }
 
-func TestPutTakesNoMemoryForLargeEntries(t *testing.T) {
+func TestPutOfLargeEntryUsesLittleMemory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	leat(t, exitDone, dir, "cache", "create", "a.cache", "10")
@@ -129,7 +129,7 @@ func printMaxRSS() {
 	fmt.Println(int64(c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss) * unit)
 }
 
-func TestTheTimeLeftFollowsTheRateOfTheLastSeconds(t *testing.T) {
+func TestProgressTimeLeft(t *testing.T) {
 	t.Parallel()
 	const mib = 1 << 20
 	var done int64
@@ -152,7 +152,7 @@ func TestTheTimeLeftFollowsTheRateOfTheLastSeconds(t *testing.T) {
 	}
 }
 
-func TestTheIndexOfAnExportIsPartOfItsProgress(t *testing.T) {
+func TestExportProgressCountsIndex(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	leat(t, exitDone, dir, "cache", "create", "a.cache", "300000")
@@ -178,7 +178,7 @@ func TestTheIndexOfAnExportIsPartOfItsProgress(t *testing.T) {
 	}
 }
 
-func TestLongOperationsOfACacheTellHowFarTheyAre(t *testing.T) {
+func TestCacheProgressText(t *testing.T) {
 	t.Parallel()
 	const mib = 1 << 20
 	for _, c := range []struct {
@@ -201,7 +201,7 @@ func TestLongOperationsOfACacheTellHowFarTheyAre(t *testing.T) {
 	}
 }
 
-func TestATerminalShowsALineWhileACacheIsWorkedOnAndNothingAfterwards(t *testing.T) {
+func TestCacheProgressOnTerminal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
@@ -217,7 +217,7 @@ func TestATerminalShowsALineWhileACacheIsWorkedOnAndNothingAfterwards(t *testing
 	})
 }
 
-func TestALogHasALineNowAndThenWhileACacheIsWorkedOn(t *testing.T) {
+func TestCacheProgressInLog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
@@ -234,7 +234,7 @@ func TestALogHasALineNowAndThenWhileACacheIsWorkedOn(t *testing.T) {
 	})
 }
 
-func TestAnInterruptedOperationOnACacheIsLeftWhenItDoesNotEnd(t *testing.T) {
+func TestInterruptedCacheOperationIsAbandoned(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -13,7 +13,7 @@ import (
 // endsWithin is how long an interrupted operation has to end by itself.
 const endsWithin = time.Second
 
-// watch runs an operation that may take minutes and tells people that it goes on: what, how long,
+// watch runs an operation that may take minutes and shows that it goes on: what, how long,
 // and, where done knows a total, how far. When ctx ends before the operation does, watch returns
 // the cause and lets it be: the process is about to end, and every operation on a cache may end at
 // any point.

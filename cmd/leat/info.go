@@ -102,7 +102,7 @@ func runInfo(ctx context.Context, w io.Writer, in *stores.Stores, paths []string
 	return errors.Join(errs...)
 }
 
-// infoText is what info tells of a file.
+// infoText is what info shows of a file.
 type infoText interface{ text(w io.Writer) error }
 
 type infoFailure struct {

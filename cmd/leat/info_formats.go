@@ -80,7 +80,7 @@ func showFormats(w io.Writer, names []string, asJSON bool) error {
 	return stdoutError(t.Flush())
 }
 
-// formatUse tells what can be done with rasters of a format.
+// formatUse returns what can be done with rasters of a format.
 func formatUse(d *gdal.Driver) string {
 	switch {
 	case d.Read && d.Write:

@@ -43,7 +43,7 @@ type infoSubdataset struct {
 	Description string `json:"description,omitempty"`
 }
 
-// tables adds what only GDAL's formats have, and what GDAL keeps beside GeoTIFFs.
+// tables adds what only GDAL's formats have, and what GDAL keeps in sidecars of GeoTIFFs.
 func (d *infoDoc) tables(src raster.Source) {
 	note := func(err error) {
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 	"leat/raster/rastertest"
 )
 
-func TestInfoOfARealSceneSaysWhatAPersonWantsToKnow(t *testing.T) {
+func TestInfoText(t *testing.T) {
 	path := sharedData(t, "rasterio/RGB.byte.tif")
 	var b strings.Builder
 	if err := runInfo(t.Context(), &b, (&storeFlags{}).stores(nil), []string{path}, false, false); err != nil {
@@ -73,7 +73,7 @@ func TestInfoHasGroundControlPoints(t *testing.T) {
 	}
 }
 
-func TestTheNamesOfJSONStay(t *testing.T) {
+func TestSummaryJSONNames(t *testing.T) {
 	path := sharedData(t, "landsat8/l8_B4.tif")
 	var b bytes.Buffer
 	if err := runInfo(t.Context(), &b, (&storeFlags{}).stores(nil), []string{path}, true, false); err != nil {
@@ -94,7 +94,7 @@ func TestTheNamesOfJSONStay(t *testing.T) {
 	}
 }
 
-func TestAFileThatCannotBeReadDoesNotHideTheOthers(t *testing.T) {
+func TestInfoContinuesAfterUnreadableFile(t *testing.T) {
 	good := sharedData(t, "rasterio/float32.tif")
 	bad := filepath.Join(t.TempDir(), "none.tif")
 	var b bytes.Buffer
@@ -132,7 +132,7 @@ func TestComputedStatisticsEqualGDALs(t *testing.T) {
 	}
 }
 
-func TestMaskedPixelsDoNotCountInStatistics(t *testing.T) {
+func TestMaskedPixelsAreNotInStatistics(t *testing.T) {
 	src := rastertest.NewMem(10, 4, 1, func(_, row, col int) int32 { return int32(col) })
 	src.Raster.Mask = raster.MaskDataset
 	for range 4 {
@@ -163,7 +163,7 @@ func TestMaskedPixelsDoNotCountInStatistics(t *testing.T) {
 	}
 }
 
-func TestTextFromAFileCannotMoveTheCursor(t *testing.T) {
+func TestFileTextHasNoControlCharacters(t *testing.T) {
 	if got := oneLine("a\x1b[2Jb\nc\x7f"); got != "a [2Jb c " {
 		t.Errorf("%q", got)
 	}
@@ -172,7 +172,7 @@ func TestTextFromAFileCannotMoveTheCursor(t *testing.T) {
 	}
 }
 
-func TestGeoreferencingThatIsNotFiniteIsAWarning(t *testing.T) {
+func TestNonFiniteTransformIsWarning(t *testing.T) {
 	for _, transform := range []raster.Transform{{math.NaN(), 10, 0, 0, 0, -10}, {0, math.Inf(1), 0, 0, 0, -10},
 		{0, 1e308, 0, 0, 0, -10}} {
 		grid := raster.Grid{Width: 20, Height: 10, Transform: transform, HasTransform: true}

@@ -74,7 +74,7 @@ func (d *infoDoc) facts() []fact {
 	return f
 }
 
-// fileText tells a format and how large the file is, where that is known: not in archives.
+// fileText returns a format and the size of the file, which is unknown in archives.
 func fileText(format string, bytes int64) string {
 	if bytes == 0 {
 		return format

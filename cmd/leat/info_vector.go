@@ -13,7 +13,7 @@ import (
 	"leat/objstore"
 )
 
-// vectorDoc is what leat info tells of a file of vectors, and how --json shows it.
+// vectorDoc describes a file of vectors, as --json shows it.
 type vectorDoc struct {
 	Path   string           `json:"path"`
 	Layers []vectorLayerDoc `json:"layers"`

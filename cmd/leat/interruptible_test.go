@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestTheWaitForAPipeCanBeInterrupted(t *testing.T) {
+func TestInterruptible(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {

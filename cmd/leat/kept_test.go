@@ -9,7 +9,7 @@ import (
 	"leat/apply"
 )
 
-func TestAnInterruptionSaysWhatItHasLeft(t *testing.T) {
+func TestInterruptedMessages(t *testing.T) {
 	kept := &apply.UnpublishedError{Err: fmt.Errorf("output b: %w", context.Canceled),
 		Files: map[string]string{"b": "/tmp/b-1.tif", "a": "a-2.tif"}}
 	for want, err := range map[string]error{

@@ -1,4 +1,4 @@
-// Command leat runs functions over rasters and tells what rasters hold.
+// Command leat runs functions over rasters and describes rasters.
 package main
 
 import (
@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
 	"leat/apply"
@@ -99,7 +100,7 @@ workers, and writes GeoTIFFs that are the same byte for byte for any number of w
 		SilenceUsage:  true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("there is no command %q; there are apply, info, demo, worker, cache, stage and ns",
+				return usagef("there is no command %q; there are apply, info, demo, worker, cache, stage and jobs",
 					args[0])
 			}
 			return nil
@@ -109,19 +110,32 @@ workers, and writes GeoTIFFs that are the same byte for byte for any number of w
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{flagError(err)} })
 	root.AddCommand(applyCommand(), infoCommand(), demoCommand(), workerCommand(), cacheCommand(), stageCommand(),
-		nsCommand())
-	dress(root)
+		jobsCommand())
+	root.SetGlobalNormalizationFunc(currentFlag)
+	addHelp(root)
 	return root
 }
 
-// dress gives a command and those below it their help.
-func dress(c *cobra.Command) {
+// earlierFlags maps the earlier names of flags, which still work, to the present ones.
+var earlierFlags = map[string]string{"hist-aux": "aux-xml", "no-hist": "no-histogram", "tag": "metadata",
+	"mixed": "allow-mixed-builds", "insecure-secret": "pbs-secret-in-env", "dry-run": "plan"}
+
+// currentFlag returns the present name of a flag.
+func currentFlag(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	if current, ok := earlierFlags[name]; ok {
+		name = current
+	}
+	return pflag.NormalizedName(name)
+}
+
+// addHelp gives a command and those below it their help.
+func addHelp(c *cobra.Command) {
 	c.SetUsageFunc(usageText)
 	c.Flags().BoolP("help", "h", false, "this text")
 	if c.Version != "" {
 		c.Flags().Bool("version", false, "the version")
 	}
 	for _, sub := range c.Commands() {
-		dress(sub)
+		addHelp(sub)
 	}
 }

@@ -48,8 +48,9 @@ func (l leakChecked) Run() int {
 // TestScripts runs testdata/script: leat as a process, as people call it. Besides testscript's
 // commands there are
 //
-//	refused CODE ARG...           leat ARG... ends with this code, says sentences for people, and touches nothing
-//	raster FILE WxH TYPE [KEY=V]  makes a raster on one common grid; KEYs: bands, nodata, at (COLUMN,ROW of the corner)
+//	refused CODE ARG...           leat ARG... exits with CODE, writes messages, touches nothing
+//	raster FILE WxH TYPE [KEY=V]  makes a raster on one common grid; KEYs: bands, nodata, at (the
+//	                              COLUMN,ROW of its corner)
 //	pixel FILE BAND COL ROW       prints a pixel
 //	json FILE                     FILE (or stdout) is a JSON value, or one a line
 //	png FILE                      prints the size of a picture
@@ -151,7 +152,7 @@ func refused(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// snapshot tells every file below dir with its size, time and content.
+// snapshot describes every file below dir with its size, time and content.
 func snapshot(ts *testscript.TestScript, dir string) map[string]string {
 	all := map[string]string{}
 	ts.Check(filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -8,7 +8,7 @@ import (
 	"leat/apply"
 )
 
-func TestTheHeapIsKeptWithinTheBudget(t *testing.T) {
+func TestMemoryLimit(t *testing.T) {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
 	const mib = 1 << 20
 	for _, c := range []struct {

@@ -47,8 +47,8 @@ func messages(err error) []message {
 	return []message{{terminal.Text(redact(err.Error())), hintOf(err)}}
 }
 
-// printLine writes a prefix and a text. Further lines of the text are indented, so that the output of
-// another program in it can't look like a message of leat.
+// printLine writes a prefix and a text. Further lines of the text are indented, so that the output
+// of another program in it can't look like a message of leat.
 func printLine(w io.Writer, prefix, text string) {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	for i, line := range lines[1:] {

@@ -156,7 +156,7 @@ func TestSignalsEndShellLoops(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedRunEndsSoonAndTheCommandThatItPrintsGoesOn(t *testing.T) {
+func TestInterruptedRunResumes(t *testing.T) {
 	t.Parallel()
 	dir, args := longRun(t)
 	leat(t, exitDone, dir, args...)
@@ -246,7 +246,7 @@ $`)
 	}
 }
 
-func TestARunAfterAKilledOneWritesTheSameFile(t *testing.T) {
+func TestRunAfterKilledRunWritesSameFile(t *testing.T) {
 	t.Parallel()
 	dir, args := longRun(t)
 	leat(t, exitDone, dir, args...)
@@ -278,7 +278,7 @@ func TestARunAfterAKilledOneWritesTheSameFile(t *testing.T) {
 	}
 }
 
-func TestTheSecondOfTwoRunsOnOneOutputIsRefused(t *testing.T) {
+func TestSecondRunOnOneOutputIsRefused(t *testing.T) {
 	t.Parallel()
 	dir, args := longRun(t)
 	before := names(t, dir)
@@ -330,7 +330,7 @@ func TestTheSecondOfTwoRunsOnOneOutputIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnExpressionOfMillionsOfParenthesesIsRefusedAtOnce(t *testing.T) {
+func TestHugeExpressionIsRefusedQuickly(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	leat(t, exitDone, dir, "demo", "--size", "64", ".")

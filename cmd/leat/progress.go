@@ -262,7 +262,7 @@ func (p *progress) begun() time.Time {
 }
 
 // finish ends the progress: the live line goes away, events end with the last state. The caller
-// tells of err itself; after an error nothing more is shown of the blocks.
+// reports err; after an error nothing more is shown of the blocks.
 func (p *progress) finish(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -22,7 +22,7 @@ func fakeProgress(mode progressMode) (*progress, *strings.Builder, func(time.Dur
 	return p, &out, func(d time.Duration) { now = now.Add(d) }
 }
 
-func TestPlainLinesComeAtMostEveryFiveSeconds(t *testing.T) {
+func TestProgressLinesInLog(t *testing.T) {
 	p, out, wait := fakeProgress(progressLines)
 	for i := 1; i <= 120; i++ {
 		wait(100 * time.Millisecond)
@@ -38,7 +38,7 @@ func TestPlainLinesComeAtMostEveryFiveSeconds(t *testing.T) {
 	}
 }
 
-func TestAShortRunPrintsNoLine(t *testing.T) {
+func TestShortRunPrintsNoLine(t *testing.T) {
 	p, out, wait := fakeProgress(progressLines)
 	for i := 1; i <= 4; i++ {
 		wait(time.Second)
@@ -50,7 +50,7 @@ func TestAShortRunPrintsNoLine(t *testing.T) {
 	}
 }
 
-func TestTheLiveLineIsRewrittenAndGoesAway(t *testing.T) {
+func TestProgressLineIsRemoved(t *testing.T) {
 	p, out, wait := fakeProgress(progressLine)
 	p.update(0, 4, 0, "")
 	wait(50 * time.Millisecond)
@@ -70,7 +70,7 @@ func TestTheLiveLineIsRewrittenAndGoesAway(t *testing.T) {
 	}
 }
 
-func TestLinesForPeopleStandAboveTheLiveLine(t *testing.T) {
+func TestLinesAboveProgressLine(t *testing.T) {
 	p, out, wait := fakeProgress(progressLine)
 	above := p.above(out)
 	io.WriteString(above, "leat: before\n")
@@ -92,7 +92,7 @@ func TestLinesForPeopleStandAboveTheLiveLine(t *testing.T) {
 	}
 }
 
-func TestTheLiveLineFitsANarrowTerminal(t *testing.T) {
+func TestProgressLineFitsTerminal(t *testing.T) {
 	p, out, _ := fakeProgress(progressLine)
 	p.width = func() int { return 20 }
 	p.update(1, 4, 1e6, "reading")
@@ -102,7 +102,7 @@ func TestTheLiveLineFitsANarrowTerminal(t *testing.T) {
 	}
 }
 
-func TestEventsAreOneJSONObjectALineAndEndWithTheLastState(t *testing.T) {
+func TestProgressEvents(t *testing.T) {
 	p, out, wait := fakeProgress(progressJSON)
 	for i := range 10 {
 		wait(200 * time.Millisecond)
@@ -125,7 +125,7 @@ func TestEventsAreOneJSONObjectALineAndEndWithTheLastState(t *testing.T) {
 	}
 }
 
-func TestProgressMayBeToldByManyGoroutines(t *testing.T) {
+func TestConcurrentProgress(t *testing.T) {
 	p, out, _ := fakeProgress(progressJSON)
 	var g sync.WaitGroup
 	for i := range 8 {
@@ -144,7 +144,7 @@ func TestProgressMayBeToldByManyGoroutines(t *testing.T) {
 	}
 }
 
-func TestTheFirstTimeLeftIsNearTheTruth(t *testing.T) {
+func TestFirstTimeLeft(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		before       int           // blocks of an earlier run
@@ -186,7 +186,7 @@ func TestTheFirstTimeLeftIsNearTheTruth(t *testing.T) {
 	}
 }
 
-func TestTheTimeLeftFollowsTheLastSeconds(t *testing.T) {
+func TestServeTimeLeft(t *testing.T) {
 	p, out, wait := fakeProgress(progressLines)
 	done := 0
 	for range 60 { // fast at first

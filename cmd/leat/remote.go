@@ -37,7 +37,7 @@ func (f *storeFlags) add(fl *pflag.FlagSet) {
 func (f *storeFlags) addStage(fl *pflag.FlagSet) {
 	fl.StringVar(&f.stageDir, "stage-dir", "",
 		"`DIR`: where remote inputs are brought of which more than half is needed, for all runs of this machine: a folder on a local disk; none: they are read in pieces (default: $LEAT_CACHE_DIR, else leat below the user's cache directory)")
-	fl.StringVar(&f.stageBytes, "stage-bytes", "1T", "`SIZE`: most room that all of them take there, such as 200G")
+	fl.StringVar(&f.stageBytes, "stage-bytes", "1T", "`SIZE`: most space that all of them take there, such as 200G")
 	fl.StringVar(&f.stageFree, "stage-min-free", "5%",
 		"`PART`: part of that disk that is left free for others, such as 10% or 0%")
 }
@@ -90,8 +90,8 @@ func (f *storeFlags) check() error {
 	return errors.Join(errs...)
 }
 
-// stores makes what reaches stores; nothing is asked of any yet. warn is told what is no error; it
-// may be nil. The caller closes them.
+// stores returns what reaches stores, without a request yet. warn, if not nil, receives warnings.
+// The caller closes it.
 func (f *storeFlags) stores(warn func(error)) *stores.Stores {
 	retry, _ := parseRetryFor(f.retryFor) // see check
 	retry.OnRetry = func(err error) {

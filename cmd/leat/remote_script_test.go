@@ -73,7 +73,8 @@ func newMirror(t testing.TB, dir string) *mirror {
 // files, below /closed/ none; $S3 is the endpoint of a server with an empty bucket called bucket.
 // There is besides
 //
-//	sent PATH MOST   of a file the server sent no more bytes than MOST since the last time; prints how many
+//	sent PATH MOST   the server sent at most MOST bytes of a file since the last time; prints how
+//	                 many
 //	no-parts         no unfinished output is left
 //	close-bucket     from now on nothing can be written to the bucket
 func TestRemoteScripts(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"leat/objstore"
 )
 
-func TestRetryForIsObeyedByCommandsThatFetch(t *testing.T) {
+func TestRetryForFlag(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -37,7 +37,7 @@ func TestRetryForIsObeyedByCommandsThatFetch(t *testing.T) {
 	leat(t, exitDone, dir, "stage", "get", s.URL+"/once/a", "--retry-for", "5m")
 }
 
-func TestProgressSaysWhyRequestsAreMadeAgain(t *testing.T) {
+func TestProgressShowsRetryReason(t *testing.T) {
 	p := &stageProgress{what: "staging", waiting: &waiting{}}
 	p.known.Store(3)
 	if text := p.text(time.Second); strings.Contains(text, "again") {

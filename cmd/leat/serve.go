@@ -42,7 +42,7 @@ type look struct {
 // looksKept are one second apart.
 const looksKept = 5
 
-// serve shows the job's run at an address, of which people are told. The caller ends it by end.
+// serve shows the job's run at an address, which it prints. The caller ends it by end.
 func (f *applyFlags) serve(people io.Writer, job *apply.Job, rec *timing.Recorder) (*shownRun, error) {
 	s := &shownRun{rec: rec, started: time.Now()}
 	s.page = live.New(live.Options{Title: strings.Join(sortedNames(job.Outputs), ", "), Status: s.status})
@@ -130,7 +130,8 @@ func (s *shownRun) reckon(st *live.Status) {
 		return
 	}
 	st.Rate = float64(now.pixels-first.pixels) / seconds
-	st.Left = time.Duration(float64(st.Blocks.Total-now.blocks) * seconds / float64(now.blocks-first.blocks) * float64(time.Second))
+	perBlock := seconds / float64(now.blocks-first.blocks)
+	st.Left = time.Duration(float64(st.Blocks.Total-now.blocks) * perBlock * float64(time.Second))
 }
 
 // phases are apply's stages as the page calls them.

@@ -20,15 +20,15 @@ import (
 	"leat/raster"
 )
 
-// A run shows what it is at: the page's numbers are those of the run, and its end is told.
-func TestARunShowsItself(t *testing.T) {
+// The page's numbers are those of the run, and it shows the run's end.
+func TestServe(t *testing.T) {
 	dir := t.TempDir()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	leat := filepath.Join(dir, "leat")
-	// A name of its own, not a symbolic link: its workers run the file, and are told by its name
+	// A name of its own, not a symbolic link: its workers run the file, and are found by its name
 	// what they are.
 	if err := os.Link(exe, leat); err != nil {
 		t.Skipf("the test binary can't be linked: %v", err)
@@ -59,7 +59,7 @@ func TestARunShowsItself(t *testing.T) {
 	}
 }
 
-// seenAtWork has a program run an expression of so many terms, looks at its page, and tells whether
+// seenAtWork has a program run an expression of so many terms, looks at its page, and reports whether
 // it was seen among its blocks.
 func seenAtWork(t *testing.T, leat string, on []string, terms int) (working bool) {
 	t.Helper()

@@ -39,20 +39,20 @@ func stageCommand() *cobra.Command {
 		Short: "Bring remote objects to the local disk, for all processes",
 		Long: `Stage copies objects of buckets and web servers (s3, gs, azblob, http, https, file) to a directory on a local disk
 that all processes of this machine share: each object once, whoever asks, within one limit. What nobody uses stays
-until its room is needed. Programs use the same directory through the Go package leat/stage; these commands may run
+until its space is needed. Programs use the same directory through the Go package leat/stage; these commands may run
 meanwhile.
 
 Data go to standard output, words to standard error. The code is 0 when done, 1 when not, 2 for a mistake in the
 command line.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("there is no command %q of stage; there are get, warm, ls, stat, pin and gc", args[0])
+				return usagef("there is no command %q of stage; there are get, prefetch, ls, stat, pin and gc", args[0])
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.AddCommand(stageGetCommand(), stageWarmCommand(), stageListCommand(), stageStatCommand(), stagePinCommand(),
+	c.AddCommand(stageGetCommand(), stagePrefetchCommand(), stageListCommand(), stageStatCommand(), stagePinCommand(),
 		stageCollectCommand())
 	return c
 }
@@ -94,11 +94,11 @@ func (f *stageFlags) addJSON(c *cobra.Command, usage string) {
 func (f *stageFlags) addSource(c *cobra.Command) {
 	f.addDir(c)
 	c.Flags().StringVar(&f.maxBytes, "max-bytes", "1T",
-		"`SIZE`: most room that all objects of the directory take, whichever process uses them, such as 200G")
+		"`SIZE`: most space that all objects of the directory take, whichever process uses them, such as 200G")
 	c.Flags().StringVar(&f.minFree, "min-free", "5%",
 		"`PART`: part of the disk that is left free for others, such as 10% or 0%")
 	c.Flags().StringVar(&f.evict, "evict", "lru",
-		"`lru|epochs`: which objects make room for others: the least recently used, or those that suit objects which are all read again and again and are more than there is room for")
+		"`lru|epochs`: which objects are evicted for others: the least recently used, or those that suit objects which are all read again and again and exceed the space")
 	c.Flags().IntVar(&f.workers, "workers", 8, "`N`: objects that are copied at the same time, 1 to 512")
 	c.Flags().StringVar(&f.maxAge, "max-age", "0",
 		"`TIME`: take what was compared with its source so long ago, such as 30m, 12h or 7d, without asking again; never: what is there is not compared")

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// mostFailures is how many failures are told in words; --json has all.
+	// mostFailures is how many failures are shown; --json lists all.
 	mostFailures = 50
 	// mostHeld is how many objects warm keeps in use until its end, so that the last ones of a list
-	// do not take the room of the first. A process can have a million in use.
+	// do not take the space of the first. A process can have a million in use.
 	mostHeld = 1 << 19
 )
 
@@ -29,7 +29,7 @@ type filling struct {
 
 	mu   sync.Mutex
 	held []*stage.Ref
-	told int
+	seen int
 }
 
 // stageFailure is an object that was not staged, in --json.
@@ -38,26 +38,26 @@ type stageFailure struct {
 	Error string `json:"error"`
 }
 
-// fail tells of an object, or of a prefix, that was not staged.
+// fail reports an object, or of a prefix, that was not staged.
 func (f *filling) fail(url string, err error) {
 	f.progress.failed.Add(1)
 	url = objstore.Redact(url)
 	err = withSpaceHint(err)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.told++
+	f.seen++
 	if f.data != nil {
 		_ = writeJSON(f.data, stageFailure{url, errorText(err)})
 		return
 	}
 	switch {
-	case f.told <= mostFailures:
+	case f.seen <= mostFailures:
 		list := messages(err)
 		for i := range list {
 			list[i].text = withURL(url, list[i].text)
 		}
 		f.progress.print(list)
-	case f.told == mostFailures+1:
+	case f.seen == mostFailures+1:
 		f.progress.print([]message{{text: "further failures are counted only; --json lists all"}})
 	}
 }

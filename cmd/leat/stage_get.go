@@ -27,11 +27,11 @@ import (
 func stageGetCommand() *cobra.Command {
 	f := &stageFlags{}
 	var output string
-	c := newStageCommand("get URL...", "Stage objects and tell where they are, or write them",
+	c := newStageCommand("get URL...", "Stage objects and print where they are, or write them",
 		`Get stages objects and prints the names of local files that hold them, in the order of the URLs. The files are the
-stage's: read them, don't change them. They stay until their room is needed. With -o the bytes are written to FILE, to
+stage's: read them, don't change them. They stay until their space is needed. With -o the bytes are written to FILE, to
 files of the same names in the folder DIR, or one after the other to standard output (-); then it does not matter
-whether there is room to stage them. An output appears under its name when it is whole.`,
+whether there is space to stage them. An output appears under its name when it is whole.`,
 		`  leat stage get s3://bucket/scene.tif
   leat stage get https://example.org/a.tif https://example.org/b.tif -o data/
   leat stage get s3://bucket/notes.txt -o - | less`,
@@ -74,7 +74,7 @@ func getObjects(cmd *cobra.Command, urls []string, output string, f *stageFlags)
 	for _, u := range urls {
 		err := checkURL(u, false)
 		if err == nil && isPrefix(u, false) {
-			err = fmt.Errorf("%s ends in a slash: leat stage warm stages all objects below it", shown(u))
+			err = fmt.Errorf("%s ends in a slash: leat stage prefetch stages all objects below it", shown(u))
 		}
 		if err != nil {
 			errs = append(errs, usageError{err})
@@ -323,10 +323,11 @@ func (g *getting) direct(ctx context.Context, w wanted, id, output string) (err 
 func (g *getting) noSpace(size int64) error {
 	var st unix.Statfs_t
 	if unix.Statfs(g.s.pool.Dir(), &st) == nil && st.Files > 0 && st.Ffree == 0 {
-		return fmt.Errorf("no inode is left on the disk of %s to stage it: remove files there, or have it written by -o",
-			terminal.Name(g.s.pool.Dir()))
+		return hintedError{fmt.Errorf("no inode is left on the disk of %s to stage it", terminal.Name(g.s.pool.Dir())),
+			"remove files there, or write it with -o"}
 	}
-	return fmt.Errorf("there is no room to stage its %s: give a higher --max-bytes, free some of the disk, or have it written by -o", units.FormatSize(size))
+	return hintedError{fmt.Errorf("no space to stage its %s", units.FormatSize(size)),
+		"use a higher --max-bytes, free some of the disk, or write it with -o"}
 }
 
 // done reports an object and where it is.
@@ -351,7 +352,7 @@ func pathFor(w io.Writer, path string) string {
 	return path
 }
 
-// stdoutWriter tells errors of standard output from those of what is read.
+// stdoutWriter marks errors of standard output, so that they differ from those of what is read.
 type stdoutWriter struct{ w io.Writer }
 
 func (s stdoutWriter) Write(p []byte) (int, error) {

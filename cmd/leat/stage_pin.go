@@ -23,7 +23,7 @@ func stagePinCommand() *cobra.Command {
 	example := `  leat stage pin scenes.txt -- python3 train.py
   leat stage pin s3://bucket/val/ --max-bytes 200G`
 	c := newStageCommand("pin LIST|URL|-... [-- COMMAND...]", "Stage objects and keep them while a program runs",
-		`Pin stages objects, named as for warm, and keeps them from being removed, whoever needs room, while COMMAND runs;
+		`Pin stages objects, named as for prefetch, and keeps them from being evicted while COMMAND runs;
 without COMMAND until a signal ends it. If an object can't be staged COMMAND is not run. The code is that of COMMAND.
 However pin ends, a kill included, nothing stays pinned.`,
 		example, nil,
@@ -151,7 +151,7 @@ func runPinned(ctx context.Context, program string, command []string) error {
 	return statusOf(c, err)
 }
 
-// statusOf is a program's code, as a shell tells it.
+// statusOf returns a program's exit code as a shell shows it.
 func statusOf(c *exec.Cmd, err error) error {
 	if err == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"leat/objstore"
 )
 
-// stageProgress tells people how far a command is while objects are copied. Its counts may be
+// stageProgress shows the progress of a command that copies objects. Its counts may be
 // changed by many goroutines.
 type stageProgress struct {
 	w    io.Writer
@@ -146,7 +146,7 @@ func (p *stageProgress) text(so time.Duration) string {
 	if why := p.waiting.text(); why != "" {
 		text += ", " + why
 	}
-	// Objects may differ much in size: what is left is told when a tenth has come.
+	// Objects may differ much in size: the time left is shown when a tenth has come.
 	if all := done + failed; so > 2*time.Second && !p.counting.Load() && all*10 >= known && all < known {
 		text += ", about " + roughly(time.Duration(float64(so)*float64(known-all)/float64(all))) + " left"
 	}

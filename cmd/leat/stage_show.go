@@ -19,7 +19,7 @@ import (
 func stageListCommand() *cobra.Command {
 	f := &stageFlags{}
 	c := newStageCommand("ls", "List what is staged",
-		`Ls lists the objects in the directory, in no order: their size, the room that they take, how long ago each was last
+		`Ls lists the objects in the directory, in no order: their size, the space that they take, how long ago each was last
 used, and last compared with its source, and their URLs without secrets. "#file" behind a URL means a copy that lies
 in a file of its own, for a program that asked for one.`,
 		`  leat stage ls
@@ -117,7 +117,7 @@ func ageText(d time.Duration) string {
 func stageStatCommand() *cobra.Command {
 	f := &stageFlags{}
 	c := newStageCommand("stat", "Tell what a stage holds and what was done with it",
-		`Stat tells how much room the objects in the directory take, how many processes use it, and what all processes counted
+		`Stat shows how much space the objects in the directory take, how many processes use it, and what all processes counted
 since it was made.`,
 		`  leat stage stat
   leat stage stat --json | jq .since.read_through`,
@@ -163,7 +163,7 @@ func usageOf(w io.Writer, u stage.Usage) error {
 	line("evicted", "%d", c.Evicted)
 	line("compared", "%d, %d of them changed", c.Checks, c.Changed)
 	line("requests", "%s read, %d tried again, %d errors", units.Count(c.Reads, "object"), c.Retries, c.Errors)
-	line("no room", "%d waited, %d too large, %d while the disk was full, %d beyond the queue", c.Waits, c.TooLarge,
+	line("no space", "%d waited, %d too large, %d while the disk was full, %d beyond the queue", c.Waits, c.TooLarge,
 		c.DiskFull, c.NotQueued)
 	line("damage", "%d", c.Damaged)
 	return t.Flush()

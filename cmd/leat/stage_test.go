@@ -77,7 +77,7 @@ func awaitReads(t *testing.T, store *webStore, n int) {
 	t.Fatalf("nobody asked for %d objects", n)
 }
 
-func TestWhatAKilledWarmLeftIsGivenBackByGC(t *testing.T) {
+func TestGCAfterKilledPrefetch(t *testing.T) {
 	t.Parallel()
 	store, dir := newWebStore(t), t.TempDir()
 	list := urlList(t, store, 8)
@@ -115,7 +115,7 @@ func TestWhatAKilledWarmLeftIsGivenBackByGC(t *testing.T) {
 	}
 }
 
-func TestAStoppedProcessIsNamedToWhoWaitsForItsCopies(t *testing.T) {
+func TestWaitNamesStoppedProcess(t *testing.T) {
 	t.Parallel()
 	store, dir := newWebStore(t), t.TempDir()
 	store.hold(0)
@@ -159,7 +159,7 @@ func TestAStoppedProcessIsNamedToWhoWaitsForItsCopies(t *testing.T) {
 	}
 }
 
-func TestTwoWarmsOfOneListReadEachObjectOnce(t *testing.T) {
+func TestParallelPrefetchReadsObjectsOnce(t *testing.T) {
 	t.Parallel()
 	store, dir := newWebStore(t), t.TempDir()
 	list := urlList(t, store, 6)
@@ -195,7 +195,7 @@ func TestTwoWarmsOfOneListReadEachObjectOnce(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedStageCommandEndsSoonAndLeavesNothingHalf(t *testing.T) {
+func TestInterruptedStageCommands(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
@@ -240,7 +240,7 @@ func TestAnInterruptedStageCommandEndsSoonAndLeavesNothingHalf(t *testing.T) {
 	}
 }
 
-func TestPinKeepsObjectsUntilItIsInterruptedAndServesMetricsMeanwhile(t *testing.T) {
+func TestPinUntilInterrupted(t *testing.T) {
 	t.Parallel()
 	store, dir := newWebStore(t), t.TempDir()
 	c, _ := process(t, dir, "stage", "pin", store.URL+"/a/x.txt", store.URL+"/a/y.txt", "--dir", dir, "--metrics", ":0")
@@ -299,7 +299,7 @@ func TestPinKeepsObjectsUntilItIsInterruptedAndServesMetricsMeanwhile(t *testing
 	}
 }
 
-func TestAPrefixOfABucketIsWarmedAndItsFoldersAreNoObjects(t *testing.T) {
+func TestPrefetchPrefixSkipsFolders(t *testing.T) {
 	t.Parallel()
 	backend := s3mem.New()
 	server := httptest.NewServer(gofakes3.New(backend).Server())
@@ -375,7 +375,7 @@ func TestVersionOfAnS3ObjectIsItsOwn(t *testing.T) {
 	leat(t, exitFailed, dir, append([]string{"stage", "get", urls[0] + "0"}, store...)...)
 }
 
-func TestAProgramThatPinRunsIsAskedToEndAndItsCodeCounts(t *testing.T) {
+func TestPinEndsProgramAndReturnsItsCode(t *testing.T) {
 	t.Parallel()
 	store, dir := newWebStore(t), t.TempDir()
 	c, out := process(t, dir, "stage", "pin", store.URL+"/a/x.txt", "--dir", dir, "--", "sh", "-c",
@@ -399,7 +399,7 @@ func TestAProgramThatPinRunsIsAskedToEndAndItsCodeCounts(t *testing.T) {
 	}
 }
 
-func TestAListOfURLsIsReadAndItsMistakesAreNumbered(t *testing.T) {
+func TestURLListErrorsHaveLineNumbers(t *testing.T) {
 	t.Parallel()
 	many := strings.Repeat("no url\n", 20)
 	for _, c := range []struct {
@@ -440,7 +440,7 @@ func TestAListOfURLsIsReadAndItsMistakesAreNumbered(t *testing.T) {
 	}
 }
 
-func TestFilesAreCalledAsTheirObjectsWhereTheyCanBe(t *testing.T) {
+func TestFileNamesOfObjects(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]string{
 		"s3://b/a/x.tif": "x.tif", "s3://b/a/x.tif?versionId=v/1": "x.tif",
@@ -455,7 +455,7 @@ func TestFilesAreCalledAsTheirObjectsWhereTheyCanBe(t *testing.T) {
 	}
 }
 
-func TestTimesMayBeInDays(t *testing.T) {
+func TestParseAge(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{"0": 0, "90s": 90 * time.Second, "7d": 7 * 24 * time.Hour,
 		"1.5d": 36 * time.Hour, "1h30m": 90 * time.Minute, "0d": 0} {
@@ -470,7 +470,7 @@ func TestTimesMayBeInDays(t *testing.T) {
 	}
 }
 
-func TestTheProgressOfAStageTellsWhatIsKnown(t *testing.T) {
+func TestStageProgressText(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		so                         time.Duration
@@ -497,7 +497,7 @@ func TestTheProgressOfAStageTellsWhatIsKnown(t *testing.T) {
 	}
 }
 
-func TestFailuresStandAboveTheLiveLineOfAStage(t *testing.T) {
+func TestStageFailuresAboveProgressLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
@@ -535,7 +535,7 @@ func TestFailuresShownAreBounded(t *testing.T) {
 	}
 }
 
-func TestEvictChoosesWhatMakesRoom(t *testing.T) {
+func TestEvictFlag(t *testing.T) {
 	t.Parallel()
 	for evict, want := range map[string]stage.Keep{"lru": stage.LRU, "epochs": stage.Epochs} {
 		f := &stageFlags{maxBytes: "1G", minFree: "5%", maxAge: "0", workers: 1, evict: evict}
@@ -559,11 +559,11 @@ func TestErrorNamesObjectOnce(t *testing.T) {
 	}
 }
 
-func TestGetReplacesNothingThatComesMeanwhile(t *testing.T) {
+func TestGetKeepsFileCreatedMeanwhile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out.bin")
-	const size = 65 << 20 // read piece by piece where there is no room
+	const size = 65 << 20 // read piece by piece where there is no space
 	var gets atomic.Int64
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// to learn the size, to see that it is too large, to write it
@@ -589,7 +589,7 @@ func TestGetReplacesNothingThatComesMeanwhile(t *testing.T) {
 	}
 }
 
-func TestPathsAreQuotedOnTerminalsAlone(t *testing.T) {
+func TestPathsAreQuotedOnTerminals(t *testing.T) {
 	const path = "a\x1bb"
 	var b bytes.Buffer
 	if got := pathFor(&b, path); got != path {

@@ -66,7 +66,7 @@ func checkURL(text string, prefix bool) error {
 	return err
 }
 
-// isPrefix tells whether a URL stands for all objects whose names begin so. A web server has pages
+// isPrefix reports whether a URL stands for all objects whose names begin so. A web server has pages
 // of such names, and no lists.
 func isPrefix(text string, recursive bool) bool {
 	scheme, _, _ := strings.Cut(strings.ToLower(text), "://")
@@ -118,7 +118,7 @@ func readTargets(args []string, in io.Reader, recursive bool) ([]string, error) 
 
 // readList reads a URL a line. Empty lines, and those that begin with #, are passed over.
 func readList(r io.Reader, name string, recursive bool) (list []string, err error) {
-	const told = 10
+	const mostErrors = 10
 	var wrong []error
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
@@ -135,7 +135,7 @@ func readList(r io.Reader, name string, recursive bool) (list []string, err erro
 		}
 		if err := checkURL(text, isPrefix(text, recursive)); err == nil {
 			list = append(list, text)
-		} else if wrong = append(wrong, fmt.Errorf("%s, line %d: %w", name, n, err)); len(wrong) == told {
+		} else if wrong = append(wrong, fmt.Errorf("%s, line %d: %w", name, n, err)); len(wrong) == mostErrors {
 			wrong = append(wrong, fmt.Errorf("%s: the lines behind line %d were not looked at", name, n))
 			break
 		}
@@ -155,7 +155,7 @@ type wanted struct {
 }
 
 // each calls give with every object that the URLs name, those below prefixes as they are listed.
-// What can't be opened or listed is told to failed; the error is that of give.
+// It passes what can't be opened or listed to failed; its error is that of give.
 func (s *staging) each(ctx context.Context, urls []string, recursive bool, give func(wanted) error,
 	failed func(url string, err error)) error {
 	for _, u := range urls {

@@ -53,7 +53,7 @@ func usageText(c *cobra.Command) error {
 		optionText(&b, f)
 	})
 	if c.HasSubCommands() {
-		fmt.Fprintf(&b, "\n%s COMMAND --help tells about a command.\n", c.CommandPath())
+		fmt.Fprintf(&b, "\n%s COMMAND --help describes a command.\n", c.CommandPath())
 	}
 	_, err := fmt.Fprint(c.OutOrStderr(), b.String())
 	return err

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestWarningsAreSentences(t *testing.T) {
+func TestWarningText(t *testing.T) {
 	var b strings.Builder
 	l := slog.New(&peopleHandler{w: &b}).With("worker", "slurm-0")
 	for want, attrs := range map[string][]any{

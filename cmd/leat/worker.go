@@ -53,7 +53,7 @@ What leads it to the run is a secret and comes by the environment:
 	}
 }
 
-// site tells workers how the run reaches stores.
+// site describes to workers how the run reaches stores.
 type site struct {
 	Endpoint, Region              string
 	Anonymous                     bool
@@ -61,7 +61,7 @@ type site struct {
 	RetryFor                      string
 }
 
-// site is what workers are told.
+// site returns what workers get.
 func (f *storeFlags) site() []byte {
 	text, err := json.Marshal(site{f.endpoint, f.region, f.anonymous, f.stageDir, f.stageBytes, f.stageFree,
 		f.retryFor})

@@ -56,7 +56,7 @@ func (f *workerFlags) add(fl *pflag.FlagSet) {
 	fl.DurationVar(&f.barrier, "barrier", 0,
 		"`TIME`: begin when all workers are there, and fail if they are not after this time; alone: 10m")
 	fl.Lookup("barrier").NoOptDefVal = defaultBarrier.String()
-	fl.BoolVar(&f.mixed, "mixed", false,
+	fl.BoolVar(&f.mixed, "allow-mixed-builds", false,
 		"take workers of other versions and architectures too: the outputs may differ in their last bits")
 	fl.IntVar(&f.cpus, "cpus", 0, "`N`: cores that each job asks for; it computes as many blocks at once (default: what --batch-options or the system says)")
 	fl.StringVar(&f.options, "batch-options", "", "`TEXT`: options for sbatch or qsub, such as '-p short -t 1:00:00'")
@@ -65,7 +65,7 @@ func (f *workerFlags) add(fl *pflag.FlagSet) {
 	fl.StringVar(&f.prefix, "batch-prefix", "",
 		"`TEXT`: what stands before the worker's command, such as 'apptainer exec image.sif'")
 	fl.StringVar(&f.suffix, "batch-suffix", "", "`TEXT`: what stands behind it")
-	fl.BoolVar(&f.insecure, "insecure-secret", false,
+	fl.BoolVar(&f.insecure, "pbs-secret-in-env", false,
 		"pbs without a shared folder: pass the run's secret in a variable that everybody sees in qstat -f")
 	a := &f.aws
 	fl.StringVar(&a.Queue, "aws-queue", "", "`NAME`: job queue of AWS Batch, or its ARN")
@@ -90,7 +90,7 @@ var only = map[string][]string{
 	"listen": {"slurm", "pbs", "awsbatch"},
 	"cpus":   {"slurm", "pbs"}, "batch-options": {"slurm", "pbs"}, "batch-init": {"slurm", "pbs"},
 	"batch-prefix": {"slurm", "pbs"}, "batch-suffix": {"slurm", "pbs"},
-	"insecure-secret": {"pbs"}, "mixed": {"slurm", "pbs", "awsbatch"},
+	"pbs-secret-in-env": {"pbs"}, "allow-mixed-builds": {"slurm", "pbs", "awsbatch"},
 }
 
 // concurrency turns the options into the job's; the error joins all that is wrong with them.

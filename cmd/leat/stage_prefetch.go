@@ -21,27 +21,28 @@ func listOrURLs(name, example string) cobra.PositionalArgs {
 	}
 }
 
-func stageWarmCommand() *cobra.Command {
+func stagePrefetchCommand() *cobra.Command {
 	f := &stageFlags{}
-	example := `  leat stage warm scenes.txt --max-bytes 200G
-  leat stage warm s3://bucket/train/
-  aws s3 ls s3://bucket/train/ | awk '/\.tar$/ {print "s3://bucket/train/" $4}' | leat stage warm -`
-	c := newStageCommand("warm LIST|URL|-...", "Stage all objects of a list or below a prefix",
-		`Warm stages the objects of a list, one URL a line (a line that begins with # is passed over), of a list on standard
+	example := `  leat stage prefetch scenes.txt --max-bytes 200G
+  leat stage prefetch s3://bucket/train/
+  aws s3 ls s3://bucket/train/ | awk '/\.tar$/ {print "s3://bucket/train/" $4}' | leat stage prefetch -`
+	c := newStageCommand("prefetch LIST|URL|-...", "Stage all objects of a list or below a prefix",
+		`Prefetch stages the objects of a list, one URL a line (a line that begins with # is skipped), of a list on standard
 input (-), and URLs. A URL that ends in a slash, and with --recursive each, stands for all objects below that folder
 (a web server can't list any). What is there and still has the version of its source is not copied again. All of it
-is kept in use until warm ends: what then finds no room has failed, and so has what a process is copying that is
+is kept in use until prefetch ends: what then finds no space has failed, and so has what a process is copying that is
 stopped and does not go on within 30 s; that process is named. The code is 1 when any failed; the others are
 staged nevertheless.`,
-		example, listOrURLs("warm", example),
-		func(cmd *cobra.Command, args []string) error { return warm(cmd, args, f) })
+		example, listOrURLs("prefetch", example),
+		func(cmd *cobra.Command, args []string) error { return prefetch(cmd, args, f) })
+	c.Aliases = []string{"warm"} // the earlier name
 	c.Flags().BoolVar(&f.recursive, "recursive", false, "take every URL as that of a folder")
 	f.addSource(c)
 	f.addJSON(c, "one JSON object a line: of each object that failed, then the counts")
 	return c
 }
 
-func warm(cmd *cobra.Command, args []string, f *stageFlags) (err error) {
+func prefetch(cmd *cobra.Command, args []string, f *stageFlags) (err error) {
 	o, err := f.options()
 	if err != nil {
 		return err
@@ -85,7 +86,7 @@ func warm(cmd *cobra.Command, args []string, f *stageFlags) (err error) {
 	return nil
 }
 
-// notStaged is the error of a command some of whose objects failed, after it told which.
+// notStaged returns the error of a command that has reported which objects failed.
 func notStaged(d fillDoc) error {
 	if d.Failed == 1 {
 		return errors.New("one object was not staged")

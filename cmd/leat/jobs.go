@@ -18,16 +18,17 @@ import (
 	"leat/shm"
 )
 
-// nsCommand is leat ns.
-func nsCommand() *cobra.Command {
+// jobsCommand is leat jobs.
+func jobsCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "ns",
-		Short: "See what jobs share on this machine",
-		Long: `Ns shows the namespaces of this user's jobs on this machine, the directories and files that they claim,
+		Use:     "jobs",
+		Aliases: []string{"ns"}, // the earlier name
+		Short:   "See what jobs share on this machine",
+		Long: `Jobs shows the namespaces of this user's jobs on this machine, the directories and files that they claim,
 their processes, and the arrays that they share; and it removes what killed ones left.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("there is no command %q of ns; there are ls, show and gc", args[0])
+				return usagef("there is no command %q of jobs; there are ls, show and gc", args[0])
 			}
 			return nil
 		},
@@ -41,30 +42,30 @@ their processes, and the arrays that they share; and it removes what killed ones
 		Long: `Ls lists the namespaces that jobs of this user have registered on this machine, one a line: its number,
 whether a process of it lives, since when, how many processes, what it claims, and its key. Then the arrays
 that processes of this user share: the memory they take, the processes that have them mapped, and where they
-are. "dead" is what a killed job left; the next jobs reclaim it, or leat ns gc.`,
-		Example: `  leat ns ls
-  leat ns ls --json | jq -r 'select(.kind == "array") | .bytes'`,
+are. "dead" is what a killed job left; the next jobs reclaim it, or leat jobs gc.`,
+		Example: `  leat jobs ls
+  leat jobs ls --json | jq -r 'select(.kind == "array") | .bytes'`,
 		Args: noArguments("ls"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return nsList(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
+			return listJobs(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
 		},
 	}
 	ls.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line, \"kind\" is \"namespace\" or \"array\"")
 	show := &cobra.Command{
 		Use:                   "show NUMBER|KEY [options]",
 		DisableFlagsInUseLine: true,
-		Short:                 "Tell all about one namespace",
-		Long: `Show tells of one namespace, by its number or its job's key: processes, claims, and what its members
+		Short:                 "Describe one namespace",
+		Long: `Show describes one namespace, by its number or its job's key: processes, claims, and what its members
 share by name.`,
-		Example: `  leat ns show 500000`,
+		Example: `  leat jobs show 500000`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("give the number or the key of one namespace: leat ns ls lists them")
+				return usagef("give the number or the key of one namespace: leat jobs ls lists them")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return nsShow(cmd.OutOrStdout(), args[0], asJSON)
+			return showJobs(cmd.OutOrStdout(), args[0], asJSON)
 		},
 	}
 	show.Flags().BoolVar(&asJSON, "json", false, "one JSON object for each namespace with that number or key")
@@ -74,10 +75,10 @@ share by name.`,
 		Short:                 "Remove what killed jobs left",
 		Long: `Gc removes records, shared memory and arrays that no live process holds. Nothing that is in use is touched.
 Jobs reclaim such leftovers by themselves, a few at each start; gc does all of it now.`,
-		Example: `  leat ns gc`,
+		Example: `  leat jobs gc`,
 		Args:    noArguments("gc"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return nsCollect(cmd.OutOrStdout(), asJSON)
+			return collectJobs(cmd.OutOrStdout(), asJSON)
 		},
 	}
 	gc.Flags().BoolVar(&asJSON, "json", false, "one JSON object for each file that was removed")
@@ -94,13 +95,13 @@ func noArguments(name string) cobra.PositionalArgs {
 	}
 }
 
-// nsJob and nsArray are lines of --json.
-type nsJob struct {
+// jobDoc and arrayDoc are lines of --json.
+type jobDoc struct {
 	Kind string `json:"kind"`
 	namespace.Job
 }
 
-type nsArray struct {
+type arrayDoc struct {
 	Kind  string `json:"kind"`
 	Path  string `json:"path"`
 	Bytes int64  `json:"bytes"` // that it takes
@@ -109,8 +110,8 @@ type nsArray struct {
 	PIDs  []int  `json:"pids"`            // that have it mapped
 }
 
-// nsList lists everything. What can't be read is said on stderr; it keeps nobody from the rest.
-func nsList(w, people io.Writer, asJSON bool) error {
+// listJobs lists everything. What can't be read becomes a warning.
+func listJobs(w, people io.Writer, asJSON bool) error {
 	if err := namespace.Usable(); err != nil {
 		return err
 	}
@@ -124,12 +125,12 @@ func nsList(w, people io.Writer, asJSON bool) error {
 	}
 	if asJSON {
 		for _, j := range jobs {
-			if err := writeJSON(w, nsJob{"namespace", j}); err != nil {
+			if err := writeJSON(w, jobDoc{"namespace", j}); err != nil {
 				return stdoutError(err)
 			}
 		}
 		for _, a := range arrays {
-			if err := writeJSON(w, nsArray{"array", a.Name, a.Bytes, a.Held, a.Maker, a.PIDs}); err != nil {
+			if err := writeJSON(w, arrayDoc{"array", a.Name, a.Bytes, a.Held, a.Maker, a.PIDs}); err != nil {
 				return stdoutError(err)
 			}
 		}
@@ -209,8 +210,8 @@ func pidsText(pids []int) string {
 	return strings.Join(list, " ")
 }
 
-// nsShow tells of the namespaces with a number or a key; a job may have several names.
-func nsShow(w io.Writer, which string, asJSON bool) error {
+// showJobs describes the namespaces with a number or a key; a job may have several names.
+func showJobs(w io.Writer, which string, asJSON bool) error {
 	if err := namespace.Usable(); err != nil {
 		return err
 	}
@@ -224,7 +225,7 @@ func nsShow(w io.Writer, which string, asJSON bool) error {
 		}
 		found++
 		if asJSON {
-			if err := writeJSON(w, nsJob{"namespace", j}); err != nil {
+			if err := writeJSON(w, jobDoc{"namespace", j}); err != nil {
 				return stdoutError(err)
 			}
 			continue
@@ -232,18 +233,18 @@ func nsShow(w io.Writer, which string, asJSON bool) error {
 		if found > 1 {
 			fmt.Fprintln(w)
 		}
-		if err := nsText(w, j); err != nil {
+		if err := jobText(w, j); err != nil {
 			return stdoutError(err)
 		}
 	}
 	if found == 0 {
-		return errors.Join(append(problems, fmt.Errorf("there is no namespace %q: leat ns ls lists them", which))...)
+		return errors.Join(append(problems, fmt.Errorf("there is no namespace %q: leat jobs ls lists them", which))...)
 	}
 	return nil
 }
 
-// nsText tells all of a namespace.
-func nsText(w io.Writer, j namespace.Job) error {
+// jobText writes the description of a namespace.
+func jobText(w io.Writer, j namespace.Job) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(t, "  %s\t%s\n", label, fmt.Sprintf(format, args...))
@@ -290,8 +291,8 @@ func nsText(w io.Writer, j namespace.Job) error {
 	return t.Flush()
 }
 
-// nsCollect removes what nobody holds.
-func nsCollect(w io.Writer, asJSON bool) error {
+// collectJobs removes what nobody holds.
+func collectJobs(w io.Writer, asJSON bool) error {
 	if err := namespace.Usable(); err != nil {
 		return err
 	}
