@@ -2,7 +2,6 @@ package timing
 
 import (
 	"fmt"
-	"runtime"
 	"time"
 )
 
@@ -15,7 +14,7 @@ const (
 	Wait               // is waiting, not work
 )
 
-// Remedy says what to do where a stage is what limits a run.
+// Remedy is what to do about a stage that limits a run.
 type Remedy struct {
 	Stage string
 	Role  Role
@@ -24,39 +23,6 @@ type Remedy struct {
 	Do string
 	// PerBlock says that the stage has one interval for each block.
 	PerBlock bool
-}
-
-// Remedies returns what leat knows of its own stages. Programs with other stages give
-// [Summary.AdviceFrom] a table of their own.
-func Remedies() []Remedy {
-	return []Remedy{
-		{Stage: "reading", Role: Work, Do: "inputs in zstd, or not compressed, decode faster than deflate or LZW"},
-		{Stage: "computing", Role: Work,
-			Do: "the cores do your function's work, which is as it should be; more cores (-j) or a cheaper function are what would help", PerBlock: true},
-		{Stage: "encoding", Role: Work, Do: "--co COMPRESS=ZSTD writes faster at about the same size, --co COMPRESS=NONE fastest of all"},
-		{Stage: "statistics", Role: Work, Do: "leave them out where nobody needs them"},
-		{Stage: "overviews", Role: Work,
-			Do: "leave them out and add them later where this file is only an intermediate one"},
-		{Stage: "spooling", Role: Work, Do: "the disk takes encoded blocks more slowly than the cores make them, so give --tmpdir on a faster one"},
-		{Stage: "laying out", Role: Serial,
-			Do: "the last step copies the file on disk, which a faster disk or a smaller file (stronger compression) would shorten"},
-		{Stage: "writing by GDAL", Role: Serial,
-			Do: "GDAL makes files of this format at the end, on one core: options of the format (--co), such as less compression, or a GeoTIFF would shorten that"},
-		{Stage: "waiting to read", Role: Wait},
-		{Stage: "waiting for input", Role: Wait,
-			Do: "the blocks did not come in fast enough, so use more readers (--readers) or bring the inputs to a faster disk"},
-	}
-}
-
-// Advice returns one sentence that names what limited the run and says what to do about it, from
-// leat's own stages, or "" for a run below two seconds. cores is how many the run could use, by
-// default all of the machine.
-func (s Summary) Advice(cores ...int) string {
-	n := runtime.NumCPU()
-	if len(cores) > 0 && cores[0] > 0 {
-		n = cores[0]
-	}
-	return s.AdviceFrom(Remedies(), n)
 }
 
 // Thresholds below which no advice is worth a person's time.
@@ -68,11 +34,13 @@ const (
 	adviceBlocks    = 4    // blocks for each core, from which on they are not too few
 )
 
-// AdviceFrom is Advice for stages of any program. A stage that is not in the table counts as Work.
+// Advice returns one sentence that names what limited the run and what to do about it, "" for a run
+// below two seconds. A stage that is not in the table counts as Work; cores is how many the run could
+// use.
 //
-// Intervals tell for how much of the time there was something to do, processor time how much of it
+// Intervals show for how much of the time there was something to do, processor time how much of it
 // was done: an interval goes on while another process has the core, or while it waits for a disk.
-func (s Summary) AdviceFrom(table []Remedy, cores int) string {
+func (s Summary) Advice(table []Remedy, cores int) string {
 	wall := s.Wall.Seconds()
 	if s.Wall < adviceMinWall {
 		return ""
@@ -121,9 +89,9 @@ func (s Summary) AdviceFrom(table []Remedy, cores int) string {
 		}
 		text := fmt.Sprintf("For %.0f %% of the cores' time there was nothing to do: ", 100*idle)
 		if blocks > 0 && blocks < adviceBlocks*int64(cores) {
-			return text + fmt.Sprintf("%d blocks are too few for %d cores, so try a smaller --window.", blocks, cores)
+			return text + fmt.Sprintf("%d blocks are too few for %d cores, so smaller blocks would help.", blocks, cores)
 		}
-		return text + "one stage held the others up, which the lanes in --report show."
+		return text + "one stage held the others up, which its lane in the trace shows."
 	}
 	if unused := 1 - s.CPU.Seconds()/all; s.CPU > 0 && unused >= adviceIdle {
 		if w := wait.Total.Seconds() / all; w >= unused*adviceIdleShare {

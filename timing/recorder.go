@@ -1,6 +1,7 @@
 package timing
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -139,18 +140,28 @@ func (r *Recorder) record(name, lane string, block int, start, length time.Durat
 		key = uint64(block)
 	}
 	s.add(int64(length))
-	if key&r.thin != 0 {
-		return
-	}
-	for len(r.intervals) >= MaxIntervals {
+	r.keep(interval{int64(start), int64(length), int64(block), key, s.index, r.lane(lane)})
+}
+
+// keep keeps an interval for the trace, if its block is one of those kept; r.mu is held.
+func (r *Recorder) keep(i interval) {
+	for len(r.intervals) >= MaxIntervals && i.key&r.thin == 0 {
 		if !r.thinOut() {
 			return
 		}
-		if key&r.thin != 0 {
-			return
-		}
 	}
-	r.intervals = append(r.intervals, interval{int64(start), int64(length), int64(block), key, s.index, r.lane(lane)})
+	if i.key&r.thin == 0 {
+		r.intervals = append(r.intervals, i)
+	}
+}
+
+// thinTo drops the blocks that a recorder with that thin does not keep; r.mu is held.
+func (r *Recorder) thinTo(thin uint64) {
+	if thin <= r.thin {
+		return
+	}
+	r.thin = thin
+	r.intervals = slices.DeleteFunc(r.intervals, func(i interval) bool { return i.key&thin != 0 })
 }
 
 // thinOut drops every second of the blocks kept so far; false when nothing is left to drop, which
@@ -207,10 +218,15 @@ func (s *stage) add(d int64) {
 		s.sample = append(s.sample, d)
 		return
 	}
+	if i := s.next() % uint64(s.n); i < MaxSample {
+		s.sample[i] = d
+	}
+}
+
+// next returns a pseudorandom number (xorshift).
+func (s *stage) next() uint64 {
 	s.random ^= s.random << 13
 	s.random ^= s.random >> 7
 	s.random ^= s.random << 17
-	if i := s.random % uint64(s.n); i < MaxSample {
-		s.sample[i] = d
-	}
+	return s.random
 }

@@ -316,6 +316,15 @@ func TestFormatDuration(t *testing.T) {
 	}
 }
 
+// stages is a table for Advice.
+var stages = []Remedy{
+	{Stage: "computing", Role: Work, PerBlock: true},
+	{Stage: "encoding", Role: Work, Do: "zstd writes faster"},
+	{Stage: "laying out", Role: Serial, Do: "a faster disk would shorten it"},
+	{Stage: "waiting to read", Role: Wait},
+	{Stage: "waiting for input", Role: Wait, Do: "the blocks did not come in fast enough, so use more readers"},
+}
+
 func TestAdviceNamesLimit(t *testing.T) {
 	sec := func(f float64) time.Duration { return time.Duration(f * 1e9) }
 	st := func(name string, f float64) StageSummary { return StageSummary{Stage: name, N: 1, Total: sec(f)} }
@@ -328,7 +337,7 @@ func TestAdviceNamesLimit(t *testing.T) {
 		{"nothing timed", Summary{Wall: sec(2)}, "No stage was timed"},
 		{"encoding", Summary{Wall: sec(3), CPU: sec(5.7),
 			Stages: []StageSummary{st("reading", 1.2), st("computing", 1.2), st("encoding", 3.6),
-				st("waiting to read", 2.7)}}, "Encoding took 60 % of the time of all work: --co COMPRESS=ZSTD"},
+				st("waiting to read", 2.7)}}, "Encoding took 60 % of the time of all work: zstd writes faster."},
 		{"reading is slow", Summary{Wall: sec(2), CPU: sec(.8),
 			Stages: []StageSummary{st("reading", 1.9), st("computing", .4), st("waiting for input", 3)}},
 			"Waiting for input took 75 % of the cores' time: the blocks did not come in fast enough"},
@@ -337,7 +346,7 @@ func TestAdviceNamesLimit(t *testing.T) {
 			"Laying out took 40 % of the wall clock: "},
 		{"a slow disk", Summary{Wall: sec(10), CPU: sec(4),
 			Stages: []StageSummary{st("reading", 19), st("computing", 2), st("waiting for input", 16)}},
-			"Waiting for input took 80 % of the cores' time: the blocks did not come in fast enough, so use more readers (--readers) or bring the inputs to a faster disk, unless"},
+			"Waiting for input took 80 % of the cores' time: the blocks did not come in fast enough, so use more readers, unless"},
 		{"too few blocks", Summary{Wall: sec(2), CPU: sec(2), Stages: []StageSummary{blocks(7, 2)}},
 			"For 50 % of the cores' time there was nothing to do: 7 blocks are too few for 2 cores"},
 		{"many blocks and idle lanes", Summary{Wall: sec(10), CPU: sec(9), Stages: []StageSummary{blocks(576, 9.5)}},
@@ -350,7 +359,7 @@ func TestAdviceNamesLimit(t *testing.T) {
 		{"an unknown stage", Summary{Wall: sec(2), Stages: []StageSummary{st("dreaming", 4)}},
 			"Dreaming took 100 % of the time of all work."},
 	} {
-		got := c.s.Advice(2)
+		got := c.s.Advice(stages, 2)
 		if !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
@@ -361,14 +370,52 @@ func TestAdviceNamesLimit(t *testing.T) {
 }
 
 func TestNoAdviceForShortRuns(t *testing.T) {
-	stages := []StageSummary{{Stage: "encoding", N: 9, Total: time.Second}}
+	times := []StageSummary{{Stage: "encoding", N: 9, Total: time.Second}}
 	for _, wall := range []time.Duration{0, 50 * time.Millisecond, 1999 * time.Millisecond} {
-		if got := (Summary{Wall: wall, CPU: wall, Stages: stages}).Advice(1); got != "" {
+		if got := (Summary{Wall: wall, CPU: wall, Stages: times}).Advice(stages, 1); got != "" {
 			t.Errorf("%v: %q", wall, got)
 		}
 	}
-	if (Summary{Wall: 2 * time.Second, CPU: time.Second, Stages: stages}).Advice(1) == "" {
+	if (Summary{Wall: 2 * time.Second, CPU: time.Second, Stages: times}).Advice(stages, 1) == "" {
 		t.Error("none after two seconds either")
+	}
+}
+
+func TestMerge(t *testing.T) {
+	a, b := New(), New()
+	for i := range 3 * MaxSample {
+		a.Record("reading", "r", i, a.begin, time.Duration(i))
+		b.Record("reading", "r", i, a.begin, time.Duration(i))
+	}
+	b.Record("computing", "w", 7, a.begin.Add(time.Second), time.Minute)
+	b.Gauge("ready", 3)
+	a.Merge(b)
+	a.Merge(nil)
+	(*Recorder)(nil).Merge(a)
+	n := 3 * MaxSample
+	s := a.Summary()
+	r := s.Stage("reading")
+	if r.N != int64(2*n) || r.Total != time.Duration(n*(n-1)) || r.Min != 0 || r.Max != time.Duration(n-1) {
+		t.Errorf("%+v", r)
+	}
+	if got := len(a.Durations("reading")); got != MaxSample {
+		t.Errorf("%d durations are kept", got)
+	}
+	if lo, hi := time.Duration(n*45/100), time.Duration(n*55/100); r.Median < lo || r.Median > hi {
+		t.Errorf("median %d of %d", r.Median, n)
+	}
+	if got := a.Durations("computing"); len(got) != 1 || got[0] != time.Minute || len(s.Gauges) != 1 {
+		t.Errorf("%v, %v", got, s.Gauges)
+	}
+	spans, every := a.Spans()
+	if every != 1 || len(spans) != 2*n+1 {
+		t.Errorf("%d spans, every %d", len(spans), every)
+	}
+	if last := spans[len(spans)-1]; last.Stage != "computing" || last.Block != 7 || last.Start != time.Second {
+		t.Errorf("%+v", last)
+	}
+	if a.Durations("none") != nil {
+		t.Error("durations of an unknown stage")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"leat/apply"
 	"leat/stores"
@@ -75,7 +76,7 @@ XSCALE and YSCALE that --plan prints. That needs GDAL.
 Outputs are GeoTIFFs, tiled, in the order of a cloud-optimised one, with statistics, histogram and overviews
 inside, or files of another --format, written by GDAL. They appear under their name only when they are whole. A
 run that fails or is interrupted keeps what it has done in hidden files .NAME.leat-part: --resume goes on from
-there, --unfinished DIR lists them, --discard removes them.
+there, --unfinished DIR lists them, leat apply discard removes them.
 
 Values marked [NAME=] hold for all outputs, or for the one that is named; such options can be
 repeated. Exit codes: 0 done, 1 failed, 2 a mistake in the command line. ^C, SIGTERM and SIGHUP end leat by that
@@ -87,7 +88,7 @@ signal, after it has cleaned up.`,
   leat apply -i t=temp.tif -v towns=towns.gpkg --burn towns=class -o out=t.tif -e 'towns > 2 ? t : nodata'
   leat apply -i a=dem.tif -o out=high.tif -e 'a > 1500 ? a : nodata' --preview high.png
   leat apply --unfinished DIR
-  leat apply --discard DIR`,
+  leat apply discard DIR`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 && !f.discard && !f.unfinished {
 				if _, err := time.ParseDuration(args[0]); err == nil && f.remote.barrier > 0 {
@@ -107,7 +108,32 @@ signal, after it has cleaned up.`,
 			return runApply(cmd, f)
 		},
 	}
-	fl := c.Flags()
+	f.addFlags(c.Flags())
+	c.AddCommand(discardCommand())
+	return c
+}
+
+// discardCommand returns leat apply discard. It takes all options of leat apply, so that a command
+// line can be repeated.
+func discardCommand() *cobra.Command {
+	f := &applyFlags{}
+	c := &cobra.Command{
+		Use:                   "discard [DIR...] [-o NAME=FILE.tif...]",
+		DisableFlagsInUseLine: true,
+		Hidden:                true, // the help of leat apply names it
+		Short:                 "Remove what failed runs left",
+		Long: `Discard removes the unfinished files that failed runs left of outputs (-o), or in whole directories. It accepts
+the options of leat apply, so that its command line can be repeated.`,
+		Example: `  leat apply discard .
+  leat apply discard -o ndvi=ndvi.tif`,
+		RunE: func(cmd *cobra.Command, args []string) error { return f.discardUnfinished(cmd, args) },
+	}
+	f.addFlags(c.Flags())
+	return c
+}
+
+// addFlags adds the options of leat apply.
+func (f *applyFlags) addFlags(fl *pflag.FlagSet) {
 	fl.SortFlags = false
 	fl.StringArrayVarP(&f.inputs, "input", "i", nil,
 		"`NAME=FILE`: an input, or the URL of one; the same name again makes a list of files")
@@ -201,7 +227,9 @@ signal, after it has cleaned up.`,
 	fl.BoolVar(&f.json, "json", false, "events and results as JSON lines on standard output")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing but warnings and errors")
 	fl.BoolVar(&f.verbose, "verbose", false, "count and quartiles of every stage at the end")
-	return c
+	if err := fl.MarkHidden("discard"); err != nil { // the earlier form of leat apply discard
+		panic(err)
+	}
 }
 
 // asUsage makes each error in a tree of joined ones a mistake in the command line, unless it is

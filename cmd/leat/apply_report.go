@@ -21,7 +21,7 @@ import (
 func writeReport(ctx context.Context, in *stores.Stores, path string, job *apply.Job, res *apply.Result,
 	rec *timing.Recorder) error {
 	r := &report.Report{Command: commandLine(os.Args), Version: version, Started: time.Now().Add(-res.Wall),
-		Pixels: res.Pixels, Plan: reportFacts(planFacts(res.Plan)),
+		Pixels: res.Pixels, Remedies: remedies, Plan: reportFacts(planFacts(res.Plan)),
 		Notes: slices.Concat(res.Plan.Notes, res.Plan.Warnings)}
 	if res.Plan.Kind != "" {
 		r.Outside, r.Limit = true, advice(res.Timings, res.Plan)

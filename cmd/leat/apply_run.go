@@ -8,9 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -162,17 +160,6 @@ func limitHeap(p *apply.Plan) {
 	}
 }
 
-// bottleneck is the stage with most of the working time so far.
-func bottleneck(s timing.Summary) string {
-	most, name := time.Duration(0), ""
-	for _, st := range s.Stages {
-		if !strings.HasPrefix(st.Stage, "waiting") && st.Total > most {
-			most, name = st.Total, st.Stage
-		}
-	}
-	return name
-}
-
 // sideFiles writes preview, trace and report.
 func (f *applyFlags) sideFiles(ctx context.Context, in *stores.Stores, job *apply.Job, res *apply.Result,
 	rec *timing.Recorder) error {
@@ -242,30 +229,6 @@ func (f *applyFlags) summarise(w io.Writer, res *apply.Result) {
 	if text := advice(res.Timings, res.Plan); text != "" {
 		fmt.Fprintln(w, text)
 	}
-}
-
-// minAdvice is how long a run must take for advice to be worth reading.
-const minAdvice = 2 * time.Second
-
-// advice returns one sentence on what limited the run; "" for a short one. Of workers in other
-// processes only the stages are known, not the time of their processors.
-func advice(s timing.Summary, p *apply.Plan) string {
-	if p.Kind == "" {
-		return s.Advice(min(p.Workers, runtime.GOMAXPROCS(0)))
-	}
-	if s.Wall < minAdvice {
-		return ""
-	}
-	var all, most time.Duration
-	for _, st := range s.Stages {
-		if !strings.HasPrefix(st.Stage, "waiting") {
-			all, most = all+st.Total, max(most, st.Total)
-		}
-	}
-	if all == 0 {
-		return ""
-	}
-	return fmt.Sprintf("Most of the work, %d %% of it, was %s.", 100*most/all, bottleneck(s))
 }
 
 // resultEvent is the last line of --json.

@@ -28,9 +28,9 @@ func incompleteMessage(left *apply.IncompleteError, args []string) message {
 	case !slices.Contains(args, "apply"): // leat demo has no --resume
 		m.hint = "the next run of the same command replaces them"
 	case !shown:
-		m.hint = "use the same command with --resume to compute the rest, or with --discard to remove them"
+		m.hint = "use the same command with --resume to compute the rest, or leat apply discard to remove them"
 	default:
-		m.hint = "use --resume to compute the rest, or --discard in its place to remove them:\n  " + again
+		m.hint = "use --resume to compute the rest, or discard in its place to remove them:\n  " + again
 	}
 	m.text, m.hint = terminal.Text(redact(m.text)), terminal.Text(m.hint)
 	return m
@@ -64,11 +64,11 @@ func withoutLeftover(err error) error {
 func (f *applyFlags) discardUnfinished(cmd *cobra.Command, dirs []string) error {
 	switch {
 	case f.resume:
-		return usagef("--resume and --discard: give one of them")
+		return usagef("--resume and discard: give one of them")
 	case f.unfinished:
-		return usagef("--unfinished and --discard: give one of them")
+		return usagef("--unfinished and discard: give one of them")
 	case len(dirs) == 0 && len(f.outputs) == 0:
-		return usagef("--discard: give an output (-o NAME=FILE.tif), or a directory in which all unfinished outputs are to be removed")
+		return usagef("discard: give an output (-o NAME=FILE.tif), or a directory in which all unfinished outputs are to be removed")
 	}
 	var errs []error
 	if len(f.outputs) > 0 {

@@ -15,7 +15,7 @@ func TestIncompleteRunHints(t *testing.T) {
 	left := &apply.IncompleteError{Err: errors.New("a reason"),
 		Paths: []string{"/d/.a.tif.leat-part", "/d/.b.tif.leat-part"}, Bytes: 3 << 20, Done: 5, Total: 9}
 	const text = "5 of 9 blocks are kept in /d/.a.tif.leat-part, /d/.b.tif.leat-part (3.0 MiB)"
-	const resume = "use --resume to compute the rest, or --discard in its place to remove them:\n  "
+	const resume = "use --resume to compute the rest, or discard in its place to remove them:\n  "
 	for name, c := range map[string]struct {
 		args []string
 		hint string
@@ -23,7 +23,7 @@ func TestIncompleteRunHints(t *testing.T) {
 		"a command":   {[]string{"leat", "apply", "-o", "a=a b.tif", "-e", "x*2"}, resume + "leat apply --resume -o 'a=a b.tif' -e 'x*2'"},
 		"one resumed": {[]string{"./leat", "apply", "-q", "--resume"}, resume + "./leat apply -q --resume"},
 		"one with secret": {[]string{"leat", "apply", "-i", "a=https://u:hunter2@h/a.tif"},
-			"use the same command with --resume to compute the rest, or with --discard to remove them"},
+			"use the same command with --resume to compute the rest, or leat apply discard to remove them"},
 		"another command": {[]string{"leat", "demo", "d"}, "the next run of the same command replaces them"},
 	} {
 		if got := incompleteMessage(left, c.args); got != (message{text, c.hint}) {

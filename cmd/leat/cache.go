@@ -32,8 +32,8 @@ func cacheCommand() *cobra.Command {
 entry of any length, once. Programs use them through the Go package leat/cache, all processes of a machine at
 the same time; these commands may run meanwhile.
 
-Data go to standard output, words to standard error. The code is 0 when done, 1 when not, 2 for a mistake in the
-command line.`,
+Data go to standard output, messages to standard error. The exit code is 0 for success, 1 for a failure, 2 for a
+mistake in the command line.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usagef("there is no command %q of cache; there are create, stat, ls, get, put, check, preserve, import, export and gc", args[0])

@@ -67,7 +67,7 @@ func ownHint(err error) string {
 
 // fieldHints maps the fields of apply.Job to what options of leat apply can change.
 var fieldHints = map[string]string{
-	"Resume": "run without --resume to start over, or remove the unfinished output with --discard",
+	"Resume": "run without --resume to start over, or leat apply discard to remove the unfinished output",
 
 	"Input.Files":     "see -i",
 	"Input.Layers":    "see --layers",

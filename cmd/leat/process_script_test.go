@@ -190,7 +190,7 @@ func TestInterruptedRunResumes(t *testing.T) {
 	before := names(t, dir)
 	said := regexp.MustCompile(`^leat: interrupted: no output was finished, and files that were there are as they were
 leat: (\d+) of 16 blocks are kept in (\S+/\.o\.tif\.leat-part) \(.*B\)
-hint: use --resume to compute the rest, or --discard in its place to remove them:
+hint: use --resume to compute the rest, or discard in its place to remove them:
   (leat apply --resume -q -i r=B04.tif .*)
 $`)
 	for i, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
@@ -232,7 +232,7 @@ $`)
 					t.Fatal(err)
 				}
 			case 1:
-				if text := shell(strings.Replace(m[3], "apply --resume -q", "apply --discard",
+				if text := shell(strings.Replace(m[3], "apply --resume -q", "apply discard",
 					1)); !strings.HasPrefix(text, "output o: removed "+m[2]+" (") {
 					t.Errorf("%q", text)
 				}

@@ -42,8 +42,8 @@ that all processes of this machine share: each object once, whoever asks, within
 until its space is needed. Programs use the same directory through the Go package leat/stage; these commands may run
 meanwhile.
 
-Data go to standard output, words to standard error. The code is 0 when done, 1 when not, 2 for a mistake in the
-command line.`,
+Data go to standard output, messages to standard error. The exit code is 0 for success, 1 for a failure, 2 for a
+mistake in the command line.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usagef("there is no command %q of stage; there are get, prefetch, ls, stat, pin and gc", args[0])

@@ -116,7 +116,7 @@ func ageText(d time.Duration) string {
 
 func stageStatCommand() *cobra.Command {
 	f := &stageFlags{}
-	c := newStageCommand("stat", "Tell what a stage holds and what was done with it",
+	c := newStageCommand("stat", "Show what a stage holds and what was done with it",
 		`Stat shows how much space the objects in the directory take, how many processes use it, and what all processes counted
 since it was made.`,
 		`  leat stage stat

@@ -29,7 +29,7 @@ func group(fl *pflag.FlagSet, flag, heading string) {
 func usageText(c *cobra.Command) error {
 	var b strings.Builder
 	fmt.Fprint(&b, "Usage:\n")
-	if c.HasSubCommands() {
+	if c.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, "  %s COMMAND\n\nCommands:\n", c.CommandPath())
 		for _, sub := range c.Commands() {
 			if sub.IsAvailableCommand() && sub.Name() != "help" {
@@ -44,6 +44,9 @@ func usageText(c *cobra.Command) error {
 	}
 	first := true
 	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
 		if g := f.Annotations[flagGroup]; len(g) > 0 {
 			fmt.Fprintf(&b, "\n%s:\n", g[0])
 		} else if first {
@@ -52,7 +55,7 @@ func usageText(c *cobra.Command) error {
 		first = false
 		optionText(&b, f)
 	})
-	if c.HasSubCommands() {
+	if c.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, "\n%s COMMAND --help describes a command.\n", c.CommandPath())
 	}
 	_, err := fmt.Fprint(c.OutOrStderr(), b.String())

@@ -10,6 +10,7 @@ import (
 	"html/template"
 	"io"
 	"runtime"
+	"strings"
 	"time"
 
 	"leat/internal/preview"
@@ -34,10 +35,11 @@ type Report struct {
 	Inputs  []Raster
 	Outputs []Raster
 
-	Summary timing.Summary
-	Spans   []timing.Span
-	Every   int // Spans are of every so many blocks
-	Series  []timing.Series
+	Summary  timing.Summary
+	Remedies []timing.Remedy // for the advice about Summary
+	Spans    []timing.Span
+	Every    int // Spans are of every so many blocks
+	Series   []timing.Series
 }
 
 // Fact is a line of a list: a label and a value.
@@ -167,7 +169,7 @@ func (r *Report) view() *reportView {
 	}
 	if len(s.Stages) > 0 {
 		if v.Advice = r.Limit; !r.Outside {
-			v.Advice = s.Advice(cores)
+			v.Advice = s.Advice(r.Remedies, cores)
 		}
 	}
 	colors := stageColors(s)
@@ -206,15 +208,11 @@ func (r *Report) view() *reportView {
 
 // stageColors returns a CSS class for each stage; all kinds of waiting share one.
 func stageColors(s timing.Summary) map[string]string {
-	wait := map[string]bool{}
-	for _, r := range timing.Remedies() {
-		wait[r.Stage] = r.Role == timing.Wait
-	}
 	const classes = 9
 	colors := map[string]string{}
 	n := 0
 	for _, st := range s.Stages {
-		if wait[st.Stage] {
+		if strings.HasPrefix(st.Stage, "waiting") {
 			colors[st.Stage] = "wait"
 			continue
 		}
