@@ -20,8 +20,7 @@ import (
 // applies. On systems without namespaces only the locks of the spools protect the outputs.
 func (r *run) claim(ctx context.Context) (*namespace.Namespace, error) {
 	spec := namespace.Spec{
-		Ranks: &namespace.Ranks{}, MustLead: true,
-		Warn: func(err error) { r.log.Warn("the run's namespace", "error", err) },
+		Ranks: namespace.Ranks{Ranks: 1}, MustLead: true, Logger: r.log,
 	}
 	labels := map[string]string{} // of outputs in stores; others are known by their paths
 	for _, o := range r.outs {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -23,7 +24,7 @@ import (
 	"leat/internal/proctest"
 )
 
-// An agent is a real process that does what the test tells it over a socket, one order after the
+// An agent is a real process that executes the orders of the test from a socket, one after the
 // other, and can be killed at any time. It may be a member of several namespaces, by handle.
 
 type order struct {
@@ -43,7 +44,7 @@ type orderSpec struct {
 	Key, Name string
 	Dirs      []Dir
 	Files     []string
-	World     *Ranks
+	Ranks     Ranks
 	Wait      time.Duration
 	Command   string
 }
@@ -52,12 +53,12 @@ type answer struct {
 	Err     string
 	Is      []string // names of the errors that it is
 	Claimed *ClaimedError
-	Died    *DiedError
+	Died    *MemberDiedError
 	Took    time.Duration
 	PID     int
 	Number  int
 	Leader  bool
-	World   Ranks
+	Ranks   Ranks
 	Key     string
 	Value   int64
 	Text    string
@@ -66,8 +67,8 @@ type answer struct {
 }
 
 var errorNames = map[string]error{
-	"mismatch": ErrMismatch, "in use": ErrInUse, "no leader": ErrNoLeader, "member died": ErrMemberDied,
-	"closed": ErrClosed, "broken": ErrBroken,
+	"mismatch": ErrMismatch, "in use": ErrInUse, "no leader": ErrNoLeader,
+	"closed": ErrClosed, "broken": ErrBarrierBroken,
 	"no space": syscall.ENOSPC, "canceled": context.Canceled, "deadline": context.DeadlineExceeded,
 }
 
@@ -158,17 +159,17 @@ func (s *agentState) do(ctx context.Context, o *order, a *answer) error {
 			os.Setenv(name, value)
 		}
 		p := o.Spec
-		n, err := Join(ctx, Spec{Key: p.Key, Name: p.Name, Dirs: p.Dirs, Files: p.Files, Ranks: p.World, Wait: p.Wait,
-			Command: p.Command, Warn: func(err error) {
+		n, err := Join(ctx, Spec{Key: p.Key, Name: p.Name, Dirs: p.Dirs, Files: p.Files, Ranks: p.Ranks, Wait: p.Wait,
+			Command: p.Command, Logger: warnTo(func(err error) {
 				s.mu.Lock()
 				s.warned = append(s.warned, err.Error())
 				s.mu.Unlock()
-			}})
+			})})
 		if err != nil {
 			return err
 		}
 		s.spaces[o.Handle] = n
-		a.Number, a.Leader, a.World, a.Key = n.Number(), n.Leader(), n.Ranks(), n.Key()
+		a.Number, a.Leader, a.Ranks, a.Key = n.Number(), n.Leader(), n.Ranks(), n.Key()
 		return nil
 	}
 	switch o.Op {
@@ -242,8 +243,8 @@ func (s *agentState) do(ctx context.Context, o *order, a *answer) error {
 		if err != nil {
 			return err
 		}
-		a.Value = int64(r.Bytes()[0])
-		r.Bytes()[0], r.Bytes()[o.N-1] = byte(o.Value), byte(o.Value)
+		a.Value = int64(r[0])
+		r[0], r[o.N-1] = byte(o.Value), byte(o.Value)
 	case "wait": // at barrier Name for N, Value times (at least once)
 		b, err := n.Barrier(o.Name, o.N)
 		if err != nil {
@@ -254,7 +255,7 @@ func (s *agentState) do(ctx context.Context, o *order, a *answer) error {
 				return err
 			}
 		}
-	case "check rounds": // as wait, and nobody may be a round ahead: the counter tells
+	case "check rounds": // as wait, and nobody may be a round ahead: which the counter shows
 		b, err := n.Barrier(o.Name, o.N)
 		if err != nil {
 			return err
@@ -456,9 +457,9 @@ func (a *agent) killWait() {
 }
 
 // rank is the world of a rank of a job on this machine.
-func rank(i, n int) *Ranks { return &Ranks{Rank: i, Ranks: n, LocalRank: i, LocalRanks: n} }
+func rank(i, n int) Ranks { return Ranks{Rank: i, Ranks: n, LocalRank: i, LocalRanks: n} }
 
-// both sends one order to several and returns their answers.
+// all sends one order to several and returns their answers.
 func all(list []*agent, o func(i int) order) []answer {
 	for i, a := range list {
 		a.send(o(i))
@@ -482,7 +483,7 @@ func countUnderLock(ctx context.Context, n *Namespace, name string, goroutines, 
 	if err != nil {
 		return err
 	}
-	b := r.Bytes()
+	b := r
 	errs := make(chan error)
 	for range goroutines {
 		go func() {
@@ -517,4 +518,21 @@ func countUnderLock(ctx context.Context, n *Namespace, name string, goroutines, 
 		err = errors.Join(err, <-errs)
 	}
 	return err
+}
+
+// warnTo returns a logger that passes the error of each warning to f.
+func warnTo(f func(error)) *slog.Logger { return slog.New(warnHandler{f}) }
+
+type warnHandler struct{ f func(error) }
+
+func (h warnHandler) Enabled(context.Context, slog.Level) bool { return true }
+func (h warnHandler) WithAttrs([]slog.Attr) slog.Handler       { return h }
+func (h warnHandler) WithGroup(string) slog.Handler            { return h }
+
+func (h warnHandler) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		h.f(a.Value.Any().(error))
+		return true
+	})
+	return nil
 }

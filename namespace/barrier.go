@@ -11,10 +11,11 @@ import (
 	"unsafe"
 )
 
-// ErrBroken tells that somebody gave up waiting at a barrier, so that it can never be complete.
-var ErrBroken = errors.New("the barrier is broken")
+// ErrBarrierBroken is returned if another member failed to wait at a barrier, which can never be
+// complete then.
+var ErrBarrierBroken = errors.New("barrier is broken")
 
-// Barrier is where n processes (or goroutines) wait for each other, any number of times.
+// Barrier lets a number of processes (or goroutines) wait for each other, any number of times.
 type Barrier struct {
 	n     int
 	space *Namespace
@@ -24,7 +25,7 @@ type Barrier struct {
 
 const barrierBroken = 1 << 31
 
-// load returns the state, which is memory until the namespace is closed.
+// load returns the state, whose memory is unmapped by Close.
 func (b *Barrier) load() (uint64, error) {
 	b.space.mu.Lock()
 	defer b.space.mu.Unlock()
@@ -41,10 +42,10 @@ func (b *Barrier) swap(from, to uint64) bool {
 	return !b.space.closed && b.word.CompareAndSwap(from, to)
 }
 
-// Barrier returns the barrier of that name. All who wait there must give the same n.
+// Barrier returns the barrier of that name. All members must give the same number of parties.
 func (n *Namespace) Barrier(name string, parties int) (*Barrier, error) {
 	if parties < 1 || parties >= barrierBroken {
-		return nil, fmt.Errorf("a barrier for %d can't be", parties)
+		return nil, fmt.Errorf("barrier for %d parties", parties)
 	}
 	data, err := n.memory("barrier-", name, 16)
 	if err != nil {
@@ -52,22 +53,20 @@ func (n *Namespace) Barrier(name string, parties int) (*Barrier, error) {
 	}
 	want := (*atomic.Uint64)(unsafe.Pointer(&data[8]))
 	if !want.CompareAndSwap(0, uint64(parties)) && want.Load() != uint64(parties) {
-		return nil, fmt.Errorf("the barrier %s is for %d, not %d", name, want.Load(), parties)
+		return nil, fmt.Errorf("barrier %s for %d parties, want %d", name, parties, want.Load())
 	}
 	return &Barrier{n: parties, space: n, word: (*atomic.Uint64)(unsafe.Pointer(&data[0]))}, nil
 }
 
-// How long a wait looks at memory before it begins to sleep, and how it sleeps. What it waits for
-// is mostly microseconds away, or seconds.
+// Pauses between checks of shared memory. Most waits take microseconds, or seconds.
 const (
 	waitFirst = 20 * time.Microsecond
 	waitMost  = time.Millisecond
 )
 
-// Wait waits until n have come. It fails with ctx, with a *DiedError when a process of the job died
-// (which may be one that should have come), and with ErrBroken when another failed so: after an
-// error the barrier stays broken, since it is not known who will come. A process that left the job
-// in good order is not missed: give such waits a deadline.
+// Wait waits until all parties wait. It returns the error of ctx, a *MemberDiedError if a process
+// of the job died, and ErrBarrierBroken if another party got an error. After an error the barrier
+// stays broken. The Close of a member breaks no barrier; a deadline of ctx ends such waits.
 func (b *Barrier) Wait(ctx context.Context) error {
 	var round uint64
 	for {
@@ -77,7 +76,7 @@ func (b *Barrier) Wait(ctx context.Context) error {
 		}
 		round = s >> 32
 		if s&barrierBroken != 0 {
-			return ErrBroken
+			return ErrBarrierBroken
 		}
 		if int(s&(barrierBroken-1))+1 == b.n {
 			if b.swap(s, (round+1)<<32) {
@@ -99,7 +98,7 @@ func (b *Barrier) Wait(ctx context.Context) error {
 			return nil
 		}
 		if s&barrierBroken != 0 {
-			return ErrBroken
+			return ErrBarrierBroken
 		}
 		err = p.wait(ctx)
 		if err == nil {
@@ -108,7 +107,7 @@ func (b *Barrier) Wait(ctx context.Context) error {
 		if err == nil {
 			continue
 		}
-		// Unless the round was completed meanwhile, nobody can rely on it any more.
+		// The barrier is broken unless the round was completed meanwhile.
 		for {
 			s, closed := b.load()
 			if closed != nil {
@@ -124,7 +123,7 @@ func (b *Barrier) Wait(ctx context.Context) error {
 	}
 }
 
-// died returns a *DiedError if a member died.
+// died returns a *MemberDiedError if a member died.
 func (n *Namespace) died() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -28,7 +28,7 @@ const (
 	claimShards    = 64
 )
 
-// dirs and files as Join has opened them.
+// wanted is a directory or file that Join has opened to claim it.
 type wanted struct {
 	claim
 	place *place
@@ -69,11 +69,11 @@ func (c *claims) at(id dirID) (*lockfile.Ranges, int64, error) {
 	return r, base, nil
 }
 
-// errCollision tells that someone else's lock stands in the way of a claim.
+// errCollision is returned if a lock of another job excludes a claim.
 var errCollision = errors.New("claimed by another")
 
-// take claims all of the places, or fails with errCollision and the one that collides. The caller
-// closes c then.
+// take claims all of the places. On errCollision it returns the one that collides, and the caller
+// closes c.
 func (c *claims) take(places []wanted) (*wanted, error) {
 	for i := range places {
 		w := &places[i]
@@ -91,7 +91,7 @@ func (c *claims) take(places []wanted) (*wanted, error) {
 		}
 	}
 	fault.Point("namespace.claimed")
-	return nil, c.settle(places)
+	return nil, c.downgrade(places)
 }
 
 // excluding are the ways that exclude each way, as runs of neighbours: first, count.
@@ -102,7 +102,7 @@ var excluding = [4][][2]int64{
 	claimInsideR:   {{claimExclusive, 1}},
 }
 
-// lock takes one lock and looks for those that exclude it, unless the job has the claim already.
+// lock takes one lock. With look it then checks those that exclude it.
 func (c *claims) lock(id dirID, way int, look bool) error {
 	r, base, err := c.at(id)
 	if err != nil {
@@ -134,8 +134,9 @@ func (c *claims) lock(id dirID, way int, look bool) error {
 	return nil
 }
 
-// settle lets other members of the job in: write locks become read locks, each in one step.
-func (c *claims) settle(places []wanted) error {
+// downgrade turns write locks into read locks, each in one step, so that other members of the job
+// can add theirs.
+func (c *claims) downgrade(places []wanted) error {
 	for _, w := range places {
 		if w.Exclusive {
 			if err := c.lock(w.place.ID, claimExclusive, false); err != nil {
@@ -146,8 +147,8 @@ func (c *claims) settle(places []wanted) error {
 	return nil
 }
 
-// add adds this process's locks to those of its job. They count only if some member that was there
-// before still is, afterwards.
+// add adds this process's locks to those of its job. The caller then checks that a member that was
+// there before still is.
 func (c *claims) add(places []wanted) error {
 	for _, w := range places {
 		own, inside := claimShared, claimInsideR
@@ -185,7 +186,7 @@ func (c *claims) close() error {
 	return errors.Join(errs...)
 }
 
-// collide tells how two claims stand in each other's way, or "" if they don't.
+// collide returns how two places overlap, "" if they do not.
 func collide(mine *place, theirs dirID, theirAncestors []dirID) string {
 	if mine.ID == theirs {
 		return "is"

@@ -13,7 +13,7 @@ import (
 
 func read(dir string) []Dir { return []Dir{{dir, ""}} }
 
-// What one process has, and what another may have beside it, in every combination.
+// What one process has, and what another may have at the same time, in every combination.
 func TestClaimsAreGrantedExactlyAsDocumented(t *testing.T) {
 	ownRoot(t)
 	base := t.TempDir()
@@ -102,7 +102,7 @@ func TestOutputFilesAreClaimedByPlaceAndName(t *testing.T) {
 	}
 }
 
-func TestOneSpecMayNotAskForAPlaceTwice(t *testing.T) {
+func TestSpecWithOnePlaceTwice(t *testing.T) {
 	ownRoot(t)
 	base := t.TempDir()
 	a := mkdirs(t, base, "a")
@@ -128,7 +128,7 @@ func TestOneSpecMayNotAskForAPlaceTwice(t *testing.T) {
 		if (err == nil) != c.ok {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err != nil && !strings.Contains(err.Error(), "directory of its own") {
+		if err != nil && !strings.Contains(err.Error(), "which the job uses too") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err == nil {
@@ -254,7 +254,7 @@ func TestGrantedIsWhatBruteForceSays(t *testing.T) {
 			begin := time.Now()
 			n, err := Join(t.Context(), spec)
 			if (err == nil) != want {
-				t.Fatalf("seed %d: %v beside %v: %v", seed, places, granted, err)
+				t.Fatalf("seed %d: %v and %v: %v", seed, places, granted, err)
 			}
 			if err == nil {
 				granted, spaces = append(granted, places), append(spaces, n)

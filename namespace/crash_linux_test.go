@@ -42,7 +42,7 @@ func wayIn(t *testing.T, who, base string, prepare func(*proctest.Command)) (vic
 }
 
 func crashSpec(base string, i int) orderSpec {
-	return orderSpec{Key: "job", World: rank(i, 2), Dirs: write(base + "/a"), Files: []string{base + "/out.tif"}}
+	return orderSpec{Key: "job", Ranks: rank(i, 2), Dirs: write(base + "/a"), Files: []string{base + "/out.tif"}}
 }
 
 // Every pass of every point on this way ends one process.
@@ -125,7 +125,7 @@ func TestKillsAtRandomMomentsLeaveNothingBehind(t *testing.T) {
 	for round := range rounds {
 		victim := rand.IntN(ranks)
 		for i, a := range list {
-			a.send(order{Op: "join", Spec: orderSpec{Key: "job", World: rank(i, ranks), Dirs: write(base + "/a"),
+			a.send(order{Op: "join", Spec: orderSpec{Key: "job", Ranks: rank(i, ranks), Dirs: write(base + "/a"),
 				Wait: 100 * time.Millisecond}})
 		}
 		time.Sleep(rand.N(3 * time.Millisecond))

@@ -15,9 +15,9 @@ import (
 	"leat/internal/lockfile"
 )
 
-// Holder is a job that has what another asks for.
+// Holder is a job that holds a claim.
 type Holder struct {
-	PID     int // a process of it that lives
+	PID     int // a live process of the job
 	Host    string
 	Since   time.Time
 	Command string
@@ -25,7 +25,7 @@ type Holder struct {
 	Name    string
 }
 
-// shownCommand is how much of a command line tells one run from another in a message.
+// shownCommand bounds the characters of a command line in a message.
 const shownCommand = 80
 
 func (h Holder) String() string {
@@ -43,7 +43,7 @@ func (h Holder) String() string {
 	return text + ": " + string(command)
 }
 
-// ClaimedError tells that a directory or file of this job is, contains or lies inside one that
+// ClaimedError is returned if a directory or file of this job is, contains or lies inside one that
 // another job uses.
 type ClaimedError struct {
 	Path   string // of this job
@@ -62,7 +62,7 @@ func (e *ClaimedError) Error() string {
 	if e.File {
 		kind = "file"
 	}
-	return fmt.Sprintf("%s %s (%s): wait for that to end, or use another %s", e.Path, what, e.Holder, kind)
+	return fmt.Sprintf("%s %s %s by %s", kind, e.Path, what, e.Holder)
 }
 
 // found is a job file that was read.
@@ -72,8 +72,8 @@ type found struct {
 	members []Member // those that have not left
 }
 
-// alive returns a member that lives and is not about to end. One that can't be found, in another
-// container's numbers of processes, lives if its lock does.
+// alive returns a member that is alive and not ending. A process of another PID namespace counts as
+// alive while it holds its lock.
 func (f *found) alive() (Member, bool) {
 	for _, m := range f.members {
 		if m.Alive && !m.ending() {
@@ -83,7 +83,7 @@ func (f *found) alive() (Member, bool) {
 	return Member{}, false
 }
 
-// led reports whether the process that leads the job lives.
+// led reports whether the leader of the job is alive.
 func (f *found) led() bool {
 	for _, m := range f.members {
 		if m.Leader && m.Alive {
@@ -98,7 +98,7 @@ func (f *found) holder(m Member) Holder {
 		Name: f.record.Name}
 }
 
-// lookUp reads a job's file without holding it: sweeps and last members are not disturbed.
+// lookUp reads a job's file without a lock, which would disturb sweeps and last members.
 func lookUp(jobs *lockfile.Dir, name string) (*found, error) {
 	fd, err := unix.Openat(jobs.Fd(), name, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -123,7 +123,7 @@ func lookUp(jobs *lockfile.Dir, name string) (*found, error) {
 	return &found{record: rec, file: name, members: members}, err
 }
 
-// eachJob reads all job files. Torn and foreign ones are problems, not ends.
+// eachJob reads all job files. It skips damaged and foreign ones and returns an error for each.
 func eachJob(jobs *lockfile.Dir) (list []*found, problems []error) {
 	names, err := jobs.Names()
 	if err != nil {
@@ -142,12 +142,12 @@ func eachJob(jobs *lockfile.Dir) (list []*found, problems []error) {
 	return list, problems
 }
 
-// longestUnknown is how long a collision with someone who has no record is tried again: such a one
-// is registering, or gone.
+// longestUnknown limits the retries after a collision with a process without a record, which is
+// registering or ending.
 const longestUnknown = 2 * time.Second
 
-// seen is how long something was seen to be so. The time between two looks counts for no more than
-// mostBetween: a machine that stood still has let nobody go on.
+// seen measures how long something was observed. The time between two observations counts for at
+// most mostBetween: on a machine that was suspended nobody made progress.
 type seen struct {
 	last time.Time
 	sum  time.Duration
@@ -155,7 +155,7 @@ type seen struct {
 
 const mostBetween = 20 * time.Millisecond
 
-// at is a look.
+// at adds an observation and returns the time so far.
 func (s *seen) at(now time.Time) time.Duration {
 	if !s.last.IsZero() {
 		s.sum += min(now.Sub(s.last), mostBetween)
@@ -164,12 +164,12 @@ func (s *seen) at(now time.Time) time.Duration {
 	return s.sum
 }
 
-// explainCollision finds who stands in the way of a claim. Only this path reads the records of all
-// jobs.
+// explainCollision returns an error that names the holder of a claim. Only this path reads the
+// records of all jobs.
 func (r *registration) explainCollision(at *wanted, spec *Spec, mayFollow bool) error {
 	list, problems := eachJob(r.jobs)
 	for _, err := range problems {
-		r.warn(spec, err)
+		r.warn(spec, "skipping job file", err)
 	}
 	for _, f := range list {
 		for _, c := range f.record.Claims {
@@ -200,8 +200,8 @@ func (r *registration) explainCollision(at *wanted, spec *Spec, mayFollow bool) 
 	return retryError{err}
 }
 
-// collision tells how a claim of ours and a recorded one collide. What theirs lies in is found by
-// its path, if that still leads to it.
+// collision returns how a claim of ours and a recorded one collide, "" if they do not. The parents
+// of theirs are found by its path, if that still leads to it.
 func (r *registration) collision(mine *wanted, theirs claim) string {
 	if !mine.Exclusive && !theirs.Exclusive {
 		return ""
@@ -216,17 +216,17 @@ func (r *registration) collision(mine *wanted, theirs claim) string {
 	return collide(mine.place, dirID{theirs.Dev, theirs.Ino}, above)
 }
 
-// explainExisting tells whether the job's file belongs to a run that goes on.
+// explainExisting returns ErrInUse if the job's file belongs to a live run.
 func (r *registration) explainExisting(name string, mayFollow bool) error {
 	f, err := lookUp(r.jobs, name)
 	if errors.Is(err, unix.ENOENT) {
 		return retryError{err}
 	}
 	if errors.Is(err, errRecord) {
-		return retryError{fmt.Errorf("%w: remove the file", err)} // it goes when nobody holds it
+		return retryError{err} // it is swept once it is not locked
 	}
 	if err != nil {
-		return fmt.Errorf("%w: remove the file", err)
+		return err
 	}
 	m, alive := f.alive()
 	if !alive {
@@ -242,14 +242,12 @@ func (r *registration) explainExisting(name string, mayFollow bool) error {
 	return r.refuse(m, err)
 }
 
-// surelyAlive is for how long a process must be seen to live to be believed: between the arrival of
-// a SIGKILL and the first sign of exiting the kernel shows neither for an instant, in which the
-// process may lose its processor, and then waits for a slice, of 3 ms or more, of each of the
-// others.
+// surelyAlive is how long a process must be observed to count as alive: for an instant the kernel
+// shows neither a SIGKILL nor the exit of a process, which may lose its processor in it and then
+// waits for time slices of 3 ms or more of the others.
 const surelyAlive = 50 * time.Millisecond
 
-// refuse is the final word that a live process m stands in the way, when it was seen to live for
-// long enough.
+// refuse returns err, as a retryError until the process m was observed long enough.
 func (r *registration) refuse(m Member, err error) error {
 	if r.refuser.PID != m.PID || r.refuser.start != m.start {
 		r.refuser, r.refused = m, seen{}
@@ -260,11 +258,11 @@ func (r *registration) refuse(m Member, err error) error {
 	return err
 }
 
-// tidyNumber picks a number whose leftovers to look for: among as many as are likely to be in use.
+// tidyNumber returns a random number whose leftovers to sweep, among those likely to be in use.
 func tidyNumber(mine int) int { return firstNumber + rand.IntN(2*max(mine-firstNumber, 0)+16) }
 
-// avoidStreaming refuses a directory of ours that a live job of MosaicML streaming uses. Its
-// records are no locks: where no process that maps one can be seen, that is worth a warning only.
+// avoidStreaming returns a *ClaimedError for a directory of ours that a live job of MosaicML
+// streaming uses. Its records are not locks: if no process that maps one is visible, it only warns.
 func (r *registration) avoidStreaming(spec *Spec) error {
 	var exclusive bool
 	for _, p := range r.places {
@@ -275,7 +273,7 @@ func (r *registration) avoidStreaming(spec *Spec) error {
 	}
 	jobs, problems := streamingJobs(shmDir)
 	for _, err := range problems {
-		r.warn(spec, err)
+		r.warn(spec, "skipping record of streaming", err)
 	}
 	for _, job := range jobs {
 		if err := r.avoidStreamingJob(spec, job); err != nil {
@@ -287,8 +285,7 @@ func (r *registration) avoidStreaming(spec *Spec) error {
 
 func (r *registration) avoidStreamingJob(spec *Spec, job streamingJob) error {
 	var ended bool // for certain
-	// Looking through all processes takes milliseconds: only once something collides, or can't be
-	// compared without.
+	// Searching all processes takes milliseconds, so it is done only when needed.
 	users := sync.OnceValue(func() (pids []int) {
 		pids, complete := job.mappedBy("/proc")
 		ended = len(pids) == 0 && complete && seesAllProcesses("/proc")
@@ -311,17 +308,17 @@ func (r *registration) avoidStreamingJob(spec *Spec, job streamingJob) error {
 			continue
 		}
 		if ended {
-			text += "; that job was killed: remove the file"
+			text += "; that job was killed"
 		} else {
-			text += "; whether that job lives can't be checked, since it may run in another PID namespace (a container) or as another user: remove the file if it has ended"
+			text += "; that job may be alive in another PID namespace or as another user"
 		}
-		r.warn(spec, errors.New(text))
+		r.warn(spec, "directory named by streaming", errors.New(text))
 	}
 	return nil
 }
 
-// collideStreaming finds the directory of ours that collides with one that a streaming job wrote
-// down. A relative one is relative to where that job's processes are.
+// collideStreaming returns the directory of ours that collides with one in a streaming job's
+// record. A relative one is relative to the working directory of that job's processes.
 func (r *registration) collideStreaming(dir string, users func() []int) (mine *wanted, how string) {
 	paths := []string{dir}
 	if !filepath.IsAbs(dir) {
@@ -333,7 +330,7 @@ func (r *registration) collideStreaming(dir string, users func() []int) (mine *w
 	for _, path := range paths {
 		p, err := lookPlace(path, false)
 		if err != nil {
-			continue // it is not there (any more), or not to be seen by us
+			continue // missing or not visible
 		}
 		p.Close()
 		for i := range r.places {

@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// Namespace is this process's membership in a job. Its methods may be used by several goroutines.
+// Namespace is the membership of this process in a job. Its methods may be called concurrently.
 type Namespace struct {
 	spec  Spec
-	world Ranks
+	ranks Ranks
 
-	mu  sync.Mutex    // over all below; held while regions and mutexes are made, never while waiting
+	mu  sync.Mutex    // guards the fields below; never held while waiting
 	reg *registration // members, mutexes
-	// claims, number and the folder of shared things: reg, but after the runtime folder was removed
-	// and made anew
+	// claims, number and the directory of shared objects: reg, unless the runtime directory was
+	// removed and made anew
 	borrowed *registration
-	shared   map[string]*thing
+	shared   map[string]*mapped
 	locks    map[string]chan struct{}
 	err      error // why the job's claims no longer hold
 	closed   bool
@@ -34,28 +34,20 @@ type Namespace struct {
 }
 
 // Join makes this process a member of the job that spec names, and returns when it is registered
-// with the same directories as the one that leads. It waits for that one, or for a killed holder of
-// a claim to be gone, until ctx ends or spec.Wait is over.
+// with the same directories as the leader. It waits for the leader, or for a killed holder of a
+// claim to end, until ctx ends or spec.Wait is over.
 //
-// Errors: *ClaimedError where another job uses one of the directories; ErrMismatch where this
-// process and its leader name different ones; ErrInUse where another run leads the same job;
-// ErrNoLeader where nobody registered it in time. Close ends the membership; so does any end of the
-// process. The caller must not change its slices in spec afterwards.
+// Errors: *ClaimedError if another job uses one of the directories; ErrMismatch if this process and
+// its leader name different ones; ErrInUse if another run leads the same job; ErrNoLeader if nobody
+// registered it in time. The membership lasts until Close or the end of the process. The caller
+// must not change its slices in spec afterwards.
 func Join(ctx context.Context, spec Spec) (*Namespace, error) {
 	if err := spec.validate(); err != nil {
 		return nil, err
 	}
-	var world Ranks
-	if spec.Ranks != nil {
-		world = spec.Ranks.filled()
-		if err := world.validate(); err != nil {
-			return nil, err
-		}
-	} else {
-		var err error
-		if world, err = WorldFromEnv(os.Getenv); err != nil {
-			return nil, err
-		}
+	ranks, err := ranksOf(spec.Ranks)
+	if err != nil {
+		return nil, err
 	}
 	source := "Spec.Key"
 	if spec.Key == "" {
@@ -70,19 +62,19 @@ func Join(ctx context.Context, spec Spec) (*Namespace, error) {
 	if spec.Wait == 0 {
 		spec.Wait = defaultWait
 	}
-	n := &Namespace{spec: spec, world: world, shared: map[string]*thing{}, locks: map[string]chan struct{}{},
+	n := &Namespace{spec: spec, ranks: ranks, shared: map[string]*mapped{}, locks: map[string]chan struct{}{},
 		leaderGone: make(chan struct{}), lost: make(chan struct{}), watched: make(chan struct{})}
 	reg, err := openRegistration(&n.spec, nil)
 	if err != nil {
 		return nil, err
 	}
-	many := world.LocalRanks > 1 || world.Workers > 1
-	leads := world.LocalRank == 0 && world.Worker == 0
+	many := ranks.LocalRanks > 1 || ranks.Workers > 1
+	leads := ranks.LocalRank == 0 && ranks.Worker == 0
 	within, cancel := context.WithTimeoutCause(ctx, spec.Wait, fmt.Errorf("waited %v", spec.Wait))
-	err = reg.register(within, &n.spec, world, spec.MustLead || leads || !many, !spec.MustLead && (!leads || !many))
+	err = reg.register(within, &n.spec, ranks, spec.MustLead || leads || !many, !spec.MustLead && (!leads || !many))
 	cancel()
 	if err != nil {
-		return nil, errors.Join(nobody(err), reg.close(false))
+		return nil, errors.Join(leaderError(err), reg.close(false))
 	}
 	n.reg, n.borrowed = reg, reg
 	watch, stop := context.WithCancel(context.Background())
@@ -94,11 +86,11 @@ func Join(ctx context.Context, spec Spec) (*Namespace, error) {
 // RandomKey returns a key that no other job has.
 func RandomKey() string { return rand.Text() }
 
-// Key is the job's.
+// Key returns the key of the job.
 func (n *Namespace) Key() string { return n.spec.Key }
 
-// Ranks says which process of the job this is.
-func (n *Namespace) Ranks() Ranks { return n.world }
+// Ranks returns the place of this process in the job.
+func (n *Namespace) Ranks() Ranks { return n.ranks }
 
 // Leader reports whether this process registered the job.
 func (n *Namespace) Leader() bool {
@@ -107,31 +99,28 @@ func (n *Namespace) Leader() bool {
 	return !n.closed && n.reg.leader
 }
 
-// Number returns the job's number, from 500000 to 999999. No other job of this user that lives on
-// this machine has it; later ones may.
+// Number returns the number of the job, from 500000 to 999999. No other live job of this user on
+// this host has it; later ones may.
 func (n *Namespace) Number() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.reg.record.Number
 }
 
-// Prefix returns the number as six digits.
-func (n *Namespace) Prefix() string { return prefixOf(n.Number()) }
-
-// Name returns a name for something outside the namespace that no other job of any user on this
-// machine has: the job's number, the user's id and what, as in "500012_1000_cache". what has 1 to
-// 23 letters, digits, '.', '_' and '-', so the name has at most 41 bytes.
+// Name returns a name that no other job of any user on this host has: the number of the job, the
+// user's id and what, as in "500012_1000_cache". what has 1 to 23 letters, digits, '.', '_' and
+// '-', so the name has at most 41 bytes.
 func (n *Namespace) Name(what string) (string, error) {
 	if err := checkWhat(what); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s_%d_%s", n.Prefix(), os.Geteuid(), what), nil
+	return fmt.Sprintf("%s_%d_%s", prefixOf(n.Number()), os.Geteuid(), what), nil
 }
 
-// Environ is what to add to a child's environment so that it joins the same job.
+// Environ returns the environment variables with which a child joins the same job.
 func (n *Namespace) Environ() []string { return []string{"LEAT_JOB=" + n.spec.Key} }
 
-// Members lists the processes of the job that have not left, dead ones included.
+// Members returns the processes of the job that have not left, dead ones included.
 func (n *Namespace) Members() ([]Member, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -141,24 +130,24 @@ func (n *Namespace) Members() ([]Member, error) {
 	return n.reg.table.members(n.reg.slot)
 }
 
-// LeaderGone is closed when the process that leads ends, in whichever way. In that process itself
-// it never is.
+// LeaderGone returns a channel that is closed when the leader ends, in any way; in the leader
+// itself it never is.
 func (n *Namespace) LeaderGone() <-chan struct{} { return n.leaderGone }
 
-// Lost is closed when the job's claims no longer hold, which is when someone removed the runtime
-// folder and another job took them before this one could register anew. Err then says more. Nothing
-// may be written to the job's directories any longer.
+// Lost returns a channel that is closed when the job has lost its claims: somebody removed the
+// runtime directory, and another job claimed them before this one registered anew. Err returns the
+// cause. The job must not write to its directories any more.
 func (n *Namespace) Lost() <-chan struct{} { return n.lost }
 
-// Err tells why the claims were lost.
+// Err returns why the claims were lost, nil if they were not.
 func (n *Namespace) Err() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.err
 }
 
-// Close leaves the job: this process's claims, names and regions end. The last one out removes what
-// the members shared. Memory of regions must not be touched any more. A second Close does nothing.
+// Close leaves the job and ends this process's claims, names and regions, whose memory must not be
+// used any more. The last member removes what they shared. Further calls do nothing.
 func (n *Namespace) Close() error {
 	n.mu.Lock()
 	if n.closed {
@@ -173,7 +162,7 @@ func (n *Namespace) Close() error {
 	defer n.mu.Unlock()
 	var err error
 	for _, t := range n.shared {
-		err = errors.Join(err, t.close())
+		err = errors.Join(err, t.mapping.Close())
 	}
 	n.shared = nil
 	if n.borrowed != n.reg {
@@ -182,41 +171,41 @@ func (n *Namespace) Close() error {
 	return errors.Join(err, n.reg.close(true))
 }
 
-// How often the watcher looks: a dead leader is noticed within leaderLook, a removed runtime folder
-// within rootLook. A look is one or a few system calls of a microsecond.
+// Intervals of the watcher's checks. A check is a few system calls of a microsecond.
 const (
-	leaderLook = 20 * time.Millisecond
-	rootLook   = time.Second
+	leaderInterval = 20 * time.Millisecond // for the end of the leader
+	rootInterval   = time.Second           // for the removal of the runtime directory
 )
 
-// watch tells of the leader's end, and registers anew when the runtime folder was removed.
+// watch closes leaderGone at the end of the leader, and registers anew after the runtime directory
+// was removed.
 func (n *Namespace) watch(ctx context.Context) {
 	defer close(n.watched)
 	leader := n.Leader()
-	every := leaderLook
+	every := leaderInterval
 	if leader {
-		every = rootLook
+		every = rootInterval
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	lastRoot := time.Now()
-	told, lost, tries := leader, false, 0
+	leaderGone, lost, tries := leader, false, 0
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		if !told {
+		if !leaderGone {
 			n.mu.Lock()
 			alive, err := n.reg.table.leaderAlive()
 			n.mu.Unlock()
 			if err == nil && !alive {
-				told = true
+				leaderGone = true
 				close(n.leaderGone)
 			}
 		}
-		if !lost && time.Since(lastRoot) >= rootLook {
+		if !lost && time.Since(lastRoot) >= rootInterval {
 			lastRoot = time.Now()
 			again, err := n.renew(ctx)
 			switch {
@@ -228,25 +217,25 @@ func (n *Namespace) watch(ctx context.Context) {
 				tries++
 			default:
 				lost = true
-				n.lose(err)
+				n.markLost(err)
 			}
 		}
 	}
 }
 
-// lose tells that the claims are gone for good.
-func (n *Namespace) lose(err error) {
+// markLost records that the claims are lost for good.
+func (n *Namespace) markLost(err error) {
 	err = fmt.Errorf("the claims of job %s were lost: %w", n.spec.Key, err)
 	n.mu.Lock()
 	n.err = err
 	n.mu.Unlock()
 	close(n.lost)
-	n.spec.warn(err)
+	n.spec.warn("namespace claims lost", err)
 }
 
-// renew registers the job again in a new runtime folder if someone removed the old one. The members
-// keep to their old table and what they have mapped, which stays shared among them; no process can
-// join them any more. After an error, again tells whether it may help to try once more in a moment.
+// renew registers the job again in a new runtime directory if somebody removed the old one. The
+// members keep their old table and mappings, which they continue to share; no process can join them
+// any more. After an error, again reports whether another try may help.
 func (n *Namespace) renew(ctx context.Context) (again bool, err error) {
 	n.mu.Lock()
 	some, whole := n.borrowed.gone()
@@ -256,21 +245,20 @@ func (n *Namespace) renew(ctx context.Context) (again bool, err error) {
 		return false, nil
 	}
 	if !whole {
-		// The removal may be going on. What is left of it is this job's own, and would stand in its
-		// way.
+		// The removal may be in progress, and what is left of the job would collide with it.
 		return true, fmt.Errorf("a part of %s was removed while the job was running", old.root.Path())
 	}
-	n.spec.warn(fmt.Errorf("%s was removed while job %s was running: registering its claims anew",
-		old.root.Path(), n.spec.Key))
-	// The directories are those that are open: their paths may lead elsewhere by now.
+	n.spec.warn("runtime directory removed, registering anew",
+		fmt.Errorf("%s was removed while job %s was running", old.root.Path(), n.spec.Key))
+	// It claims the open directories: their paths may lead elsewhere by now.
 	reg, err := openRegistration(&n.spec, old.places)
 	if err != nil {
-		return errors.Is(err, os.ErrNotExist), err // where the removal goes on
+		return errors.Is(err, os.ErrNotExist), err // the removal is in progress
 	}
 	reg.record, reg.renewing = old.record, true
 	reg.record.Renewed = true
 	within, cancel := context.WithTimeout(ctx, n.spec.Wait)
-	err = reg.register(within, &n.spec, n.world, true, true)
+	err = reg.register(within, &n.spec, n.ranks, true, true)
 	cancel()
 	if err != nil {
 		return reg.root.Gone(), errors.Join(err, reg.close(false))
@@ -283,14 +271,14 @@ func (n *Namespace) renew(ctx context.Context) (again bool, err error) {
 	n.mu.Unlock()
 	if old != n.reg {
 		if err := old.close(false); err != nil {
-			n.spec.warn(err)
+			n.spec.warn("closing old registration failed", err)
 		}
 	}
 	return false, nil
 }
 
-// nobody words the end of a wait for a leader that never came.
-func nobody(err error) error {
+// leaderError returns ErrNoLeader for the end of a wait for a leader that never registered.
+func leaderError(err error) error {
 	if errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%w: the process with local rank 0 has not registered it (%w)", ErrNoLeader, err)
 	}

@@ -10,12 +10,12 @@ import (
 
 const maxKeyBytes = 256
 
-// KeyFromEnv finds the text by which the processes of one job on this machine know each other, and
-// says which variables it comes from. Both are "" when nothing tells: then the process is a job of
-// its own. getenv is [os.Getenv] if nil; an empty variable counts as one that is not set.
+// KeyFromEnv returns the text by which the processes of one job on this host find each other, and
+// the variables that it comes from. Both are "" if no variable identifies a job: the process is
+// then a job of its own. getenv is [os.Getenv] if nil; an empty variable counts as unset.
 //
-// LEAT_JOB comes first, as it is. Then, as for the Ranks, the launcher that started this very
-// process, since two of them may run side by side in one batch job and are two jobs:
+// LEAT_JOB comes first, as it is. Then, as for the Ranks, comes the launcher that started this
+// process, since two of them in one batch job are two jobs:
 //
 //   - torchrun: TORCHELASTIC_RUN_ID with MASTER_ADDR and MASTER_PORT. The id alone is not enough:
 //     it is `none` unless the user gives one, and then often the same for all of their jobs (a
@@ -23,12 +23,11 @@ const maxKeyBytes = 256
 //   - mpirun: PMIX_NAMESPACE, or Open MPI's own job number, together with the batch job's id.
 //   - srun: SLURM_JOB_ID and SLURM_STEP_ID.
 //
-// Then PBS_JOBID, AWS_BATCH_JOB_ID and SLURM_JOB_ID, and at last MASTER_ADDR with MASTER_PORT;
-// these only where a launcher has given this process a rank. A batch script's plain processes have
-// none: two commands that it runs at the same time are two jobs, although they share the id of the
-// batch job.
+// Then come PBS_JOBID, AWS_BATCH_JOB_ID and SLURM_JOB_ID, and MASTER_ADDR with MASTER_PORT, but
+// only if a launcher has given this process a rank: two commands of one batch script are two jobs,
+// although they share the id of the batch job.
 //
-// The text may be anything that the environment holds; joining checks it.
+// Join checks the text, which may be anything.
 func KeyFromEnv(getenv func(string) string) (key, source string) {
 	if getenv == nil {
 		getenv = os.Getenv
@@ -41,7 +40,7 @@ func KeyFromEnv(getenv func(string) string) (key, source string) {
 		master = addr + ":" + port
 	}
 	if run := getenv("TORCHELASTIC_RUN_ID"); run != "" && getenv("RANK") != "" {
-		switch { // torchrun itself gives an address; another agent may not
+		switch { // torchrun itself sets an address; another agent may not
 		case run == "none" && master != "":
 			return "torchrun:" + master, "MASTER_ADDR and MASTER_PORT"
 		case run != "none" && master != "":
@@ -112,22 +111,20 @@ func ranked(getenv func(string) string) bool {
 	return slurmStep(getenv) != ""
 }
 
-// validateKey reports what makes a key unfit: it is shown to people and stored in records of
-// limited length. source says where it comes from.
+// validateKey returns an error for a key that cannot be shown or stored. source is where it comes
+// from.
 func validateKey(key, source string) error {
 	switch {
 	case strings.TrimSpace(key) == "":
-		return fmt.Errorf("the job key of %s is empty or blank: give some text, such as a name and a number",
-			source)
+		return fmt.Errorf("job key of %s is blank", source)
 	case len(key) > maxKeyBytes:
-		return fmt.Errorf("the job key of %s has %d bytes: give %d at most", source, len(key), maxKeyBytes)
+		return fmt.Errorf("job key of %s has %d bytes, want at most %d", source, len(key), maxKeyBytes)
 	case !utf8.ValidString(key):
-		return fmt.Errorf("the job key of %s, %q, is not UTF-8: give printable characters only", source, key)
+		return fmt.Errorf("job key of %s is not UTF-8: %q", source, key)
 	}
 	for _, r := range key {
 		if !unicode.IsPrint(r) {
-			return fmt.Errorf("the job key of %s, %q, has the unprintable character %U: leave it out",
-				source, key, r)
+			return fmt.Errorf("job key of %s has the unprintable character %U: %q", source, r, key)
 		}
 	}
 	return nil

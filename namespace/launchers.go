@@ -15,21 +15,20 @@ var (
 	hydra = four{"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}
 )
 
-// launched returns the world that a launcher other than torchrun made, and its name, "" if there is
-// none.
+// launched returns the ranks of a launcher other than torchrun, and its name, "" if there is none.
 func (v *vars) launched() (Ranks, string) {
 	if n, set := v.read(openMPI); set > 0 {
 		if !v.all(openMPI, n) {
 			return Ranks{}, "Open MPI"
 		}
-		return v.world(openMPI, n), "Open MPI"
+		return v.ranks(openMPI, n), "Open MPI"
 	}
 	if v.getenv(hydra.localRank) != "" {
 		n, _ := v.read(hydra)
 		if !v.all(hydra, n) {
 			return Ranks{}, "MPI"
 		}
-		return v.world(hydra, n), "MPI"
+		return v.ranks(hydra, n), "MPI"
 	}
 	if step := slurmStep(v.getenv); step != "" {
 		return v.slurm(), "Slurm"
@@ -37,9 +36,9 @@ func (v *vars) launched() (Ranks, string) {
 	return Ranks{}, ""
 }
 
-// torch returns the world of torchrun's variables, and whether they told all of it. Job scripts set
-// some of them by hand (WORLD_SIZE for all tasks, RANK by each task from SLURM_PROCID): then the
-// world is the one that the launcher below made, if it says the same of those that are set.
+// torch returns the ranks of torchrun's variables; whole reports whether all are set. Job scripts
+// set some of them by hand (WORLD_SIZE for all tasks, RANK by each task from SLURM_PROCID): then it
+// returns those of the launcher below, which must agree with the ones that are set.
 func (v *vars) torch(below Ranks, launcher string) (w Ranks, whole bool) {
 	n, set := v.read(torchVars)
 	if len(v.errs) > 0 || set == 0 {
@@ -49,7 +48,7 @@ func (v *vars) torch(below Ranks, launcher string) (w Ranks, whole bool) {
 		v.agree(below.filled(), launcher, n)
 		return below, false
 	}
-	w = v.world(torchVars, n)
+	w = v.ranks(torchVars, n)
 	node, nodeName := v.number("GROUP_RANK", "NODE_RANK")
 	nodes, nodesName := v.number("GROUP_WORLD_SIZE")
 	ranks, localRanks := n[1], n[3]
@@ -68,8 +67,8 @@ func (v *vars) torch(below Ranks, launcher string) (w Ranks, whole bool) {
 	return w, true
 }
 
-// agree checks the part of torchrun's variables that is set against the world that the launcher
-// below made.
+// agree records an error if those of torchrun's variables that are set contradict the launcher
+// below.
 func (v *vars) agree(below Ranks, launcher string, n [4]int) {
 	for i, want := range [4]int{below.Rank, below.Ranks, below.LocalRank, below.LocalRanks} {
 		names := torchVars.names()
@@ -79,14 +78,14 @@ func (v *vars) agree(below Ranks, launcher string, n [4]int) {
 			v.all(torchVars, n)
 			return
 		default:
-			v.failf("%s=%d, but %s's variables say %d: unset it, or set all of %s", names[i], n[i], launcher, want,
+			v.failf("%s=%d, but %d according to the variables of %s; either none or all of %s must be set", names[i], n[i], want, launcher,
 				strings.Join(names[:], ", "))
 		}
 	}
 }
 
-// slurm returns the world of a task that srun started. The variables of the step come before those
-// of the allocation, which may be larger and which srun leaves as they were in an interactive step.
+// slurm returns the ranks of a task that srun started. The variables of the step come before those
+// of the allocation, which may be larger and which srun does not change in an interactive step.
 func (v *vars) slurm() Ranks {
 	const local, id, list = "SLURM_LOCALID", "SLURM_PROCID", "SLURM_STEP_TASKS_PER_NODE"
 	rank, _ := v.number(id)
@@ -100,7 +99,7 @@ func (v *vars) slurm() Ranks {
 			if name == ranksName {
 				name = "SLURM_NTASKS"
 			}
-			v.failf("SLURM_STEP_ID=%s is set, but not %s: srun sets both", slurmStep(v.getenv), name)
+			v.failf("SLURM_STEP_ID=%s is set, but not %s", slurmStep(v.getenv), name)
 		}
 	}
 	if len(v.errs) > 0 {
@@ -122,7 +121,7 @@ func (v *vars) slurm() Ranks {
 		nodes, nodesName, localRanks = length, list, here
 	}
 	if nodes < 0 {
-		v.failf("SLURM_STEP_ID=%s is set, but neither SLURM_STEP_NUM_NODES nor SLURM_NNODES: srun sets them",
+		v.failf("SLURM_STEP_ID=%s is set, but neither SLURM_STEP_NUM_NODES nor SLURM_NNODES",
 			slurmStep(v.getenv))
 		return Ranks{}
 	}
@@ -130,7 +129,7 @@ func (v *vars) slurm() Ranks {
 	case node < 0 && nodes == 1:
 		node = 0
 	case node < 0:
-		v.failf("%s=%s, but SLURM_NODEID is not set: srun sets both", nodesName, v.getenv(nodesName))
+		v.failf("%s=%s, but SLURM_NODEID is not set", nodesName, v.getenv(nodesName))
 		return Ranks{}
 	case node >= nodes:
 		v.failf("SLURM_NODEID=%d is not below the number of nodes, %d, of %s=%s", node, nodes, nodesName,
@@ -138,7 +137,7 @@ func (v *vars) slurm() Ranks {
 		return Ranks{}
 	}
 	if localRanks < 0 {
-		switch { // SLURM_NTASKS_PER_NODE is what was asked for at most, so it counts only when it adds up
+		switch { // SLURM_NTASKS_PER_NODE is a maximum, so it counts only if it adds up
 		case nodes == 1:
 			localRanks = ranks
 		case perNode > 0 && int64(perNode)*int64(nodes) == int64(ranks):
@@ -146,7 +145,7 @@ func (v *vars) slurm() Ranks {
 		case nodes == ranks:
 			localRanks = 1
 		default:
-			v.failf("%s=%d tasks on %s=%d nodes, but %s is not set and SLURM_NTASKS_PER_NODE=%s does not tell how many are on this one",
+			v.failf("%s=%d tasks on %s=%d nodes, but %s is not set and SLURM_NTASKS_PER_NODE=%s does not determine those of this one",
 				ranksName, ranks, nodesName, nodes, list, v.getenv("SLURM_NTASKS_PER_NODE"))
 			return Ranks{}
 		}
@@ -158,9 +157,8 @@ func (v *vars) slurm() Ranks {
 	return Ranks{Nodes: nodes, Node: node, Ranks: ranks, Rank: rank, LocalRanks: localRanks, LocalRank: localRank}
 }
 
-// slurmStep returns the step that srun started this process in, "" if it did not. Numbers from
-// 0xfffffff0 are Slurm's own: the batch script, the shell of an salloc, and others that run no
-// tasks side by side.
+// slurmStep returns the step that srun started this process in, or "". Numbers from 0xfffffff0 are
+// Slurm's own: the batch script, the shell of an salloc, and others without parallel tasks.
 func slurmStep(getenv func(string) string) string {
 	for _, name := range []string{"SLURM_STEP_ID", "SLURM_STEPID"} {
 		text := getenv(name)
@@ -175,7 +173,7 @@ func slurmStep(getenv func(string) string) string {
 	return ""
 }
 
-// tasksPerNode reads Slurm's list of tasks on each node, such as "4(x2),3" for 4, 4, 3. It returns
+// tasksPerNode parses Slurm's list of tasks on each node, such as "4(x2),3" for 4, 4, 3. It returns
 // the entry of a node (0 if the list is shorter), the sum and the length.
 func tasksPerNode(text string, node int) (here, sum, length int, err error) {
 	for entry := range strings.SplitSeq(text, ",") {

@@ -22,7 +22,7 @@ func TestDescriptorsDoNotDependOnTheNumberOfLiveJobs(t *testing.T) {
 		leader, follower := newAgent(t, nil), newAgent(t, nil)
 		for i, a := range []*agent{leader, follower} {
 			before := a.must(order{Op: "descriptors"}).Value
-			a.join(orderSpec{Key: "job", World: rank(i, 2),
+			a.join(orderSpec{Key: "job", Ranks: rank(i, 2),
 				Dirs: append(write(base+"/job"), Dir{base + "/common", ""})})
 			a.must(order{Op: "add", Name: "c", N: 1})
 			counts = append(counts, int(a.must(order{Op: "descriptors"}).Value-before))
@@ -142,7 +142,7 @@ func TestTwoNamespacesOfOneJobAreApart(t *testing.T) {
 	for i, a := range list { // each process in both
 		for handle, name := range []string{"train", "validation"} {
 			got := a.must(order{Op: "join", Handle: handle,
-				Spec: orderSpec{Key: "job", Name: name, World: rank(i, 2), Dirs: write(base + "/" + name)}})
+				Spec: orderSpec{Key: "job", Name: name, Ranks: rank(i, 2), Dirs: write(base + "/" + name)}})
 			if i == 0 {
 				numbers[name] = got.Number
 			} else if got.Number != numbers[name] {
@@ -162,7 +162,7 @@ func TestTwoNamespacesOfOneJobAreApart(t *testing.T) {
 	list[0].must(order{Op: "close", Handle: 0})
 	list[0].must(order{Op: "load", Handle: 1, Name: "c"})
 	// A claim of the one is refused to the other.
-	if got := list[0].tryJoin(orderSpec{Key: "job", Name: "test", World: rank(0, 2),
+	if got := list[0].tryJoin(orderSpec{Key: "job", Name: "test", Ranks: rank(0, 2),
 		Dirs: write(base + "/train")}); got.Claimed == nil || got.Claimed.Holder.Name != "train" {
 		t.Errorf("%+v", got)
 	}
@@ -193,7 +193,7 @@ func TestOneProcessMayBeSeveralMembers(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentTellsTheKeyAndTheWorld(t *testing.T) {
+func TestKeyAndRanksFromEnvironment(t *testing.T) {
 	for name, c := range map[string]struct {
 		env  func(i int) []string
 		key  string
@@ -222,8 +222,8 @@ func TestTheEnvironmentTellsTheKeyAndTheWorld(t *testing.T) {
 				if got.Err != "" {
 					t.Fatalf("rank %d: %s", i, got.Err)
 				}
-				if got.Key != c.key || got.Leader != (i == 0) || got.World.Rank != i ||
-					got.World.LocalRanks != c.size || got.Number != firstNumber {
+				if got.Key != c.key || got.Leader != (i == 0) || got.Ranks.Rank != i ||
+					got.Ranks.LocalRanks != c.size || got.Number != firstNumber {
 					t.Errorf("rank %d: %+v", i, got)
 				}
 			}
@@ -248,7 +248,7 @@ func TestAChildWithTheEnvironmentOfARandomKeyJoinsItsParentsJob(t *testing.T) {
 	ownRoot(t)
 	clearLaunchers(t)
 	dir := t.TempDir()
-	parent, child, stranger := newAgent(t, nil), newAgent(t, nil), newAgent(t, nil)
+	parent, child, other := newAgent(t, nil), newAgent(t, nil), newAgent(t, nil)
 	first := parent.join(orderSpec{Dirs: write(dir)})
 	if len(first.Key) < 20 {
 		t.Errorf("the key %q is easily had twice", first.Key)
@@ -258,7 +258,7 @@ func TestAChildWithTheEnvironmentOfARandomKeyJoinsItsParentsJob(t *testing.T) {
 	if got.Key != first.Key || got.Leader || got.Number != first.Number {
 		t.Errorf("%+v, its parent %+v", got, first)
 	}
-	if got := stranger.join(orderSpec{}); got.Key == first.Key || got.Number == first.Number {
+	if got := other.join(orderSpec{}); got.Key == first.Key || got.Number == first.Number {
 		t.Errorf("%+v, another %+v", got, first)
 	}
 }
@@ -275,7 +275,7 @@ func TestASpecThatCannotBeIsRefusedWithAllThatIsWrong(t *testing.T) {
 		}
 	}
 	for _, w := range []Ranks{{LocalRank: 2, LocalRanks: 2}, {Rank: -1}, {Workers: -3}} {
-		if _, err := Join(t.Context(), Spec{Key: "job", Ranks: &w}); err == nil {
+		if _, err := Join(t.Context(), Spec{Key: "job", Ranks: w}); err == nil {
 			t.Errorf("%+v is possible", w)
 		}
 	}

@@ -16,12 +16,12 @@ import (
 	"leat/internal/lockfile"
 )
 
-// Job is what List tells of a namespace.
+// Job describes a namespace.
 type Job struct {
 	Key     string    `json:"key"`
 	Name    string    `json:"name,omitempty"`
 	Number  int       `json:"number"`
-	Live    bool      `json:"live"` // false: left by processes that died; the next registrations reclaim it, or GC
+	Live    bool      `json:"live"` // false: left by killed processes, until a later registration or GC removes it
 	Host    string    `json:"host"`
 	PID     int       `json:"pid"` // of the process that registered it
 	Since   time.Time `json:"since"`
@@ -38,15 +38,15 @@ type Claim struct {
 	Exclusive bool   `json:"exclusive"`
 }
 
-// Shared is a thing that members share by name.
+// Shared is an object that members share by name.
 type Shared struct {
 	Name  string `json:"name"`
 	Bytes int64  `json:"bytes"` // of a directory 0
 }
 
-// List tells of this user's namespaces on this machine, by number. Job files that are torn or
-// foreign, and MosaicML streaming's, are problems: told, and skipped. It holds nothing and stands
-// in nobody's way. Where there is no runtime folder there are no namespaces.
+// List returns this user's namespaces on this host, by number. It skips job files that are damaged
+// or foreign and returns an error for each. It takes no locks. Without a runtime directory there
+// are no namespaces.
 func List() (jobs []Job, problems []error) {
 	root, dir, err := openJobs()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -68,7 +68,7 @@ func List() (jobs []Job, problems []error) {
 			j.Claims = append(j.Claims, Claim{Path: c.Path, Remote: c.Remote, Exclusive: c.Exclusive})
 		}
 		if j.Live { // else its number may be another's by now
-			j.Shared = sharedThings(root, j.Number)
+			j.Shared = sharedObjects(root, j.Number)
 		}
 		jobs = append(jobs, j)
 	}
@@ -90,7 +90,7 @@ func openJobs() (root, jobs *lockfile.Dir, err error) {
 	return root, jobs, nil
 }
 
-func sharedThings(root *lockfile.Dir, number int) []Shared {
+func sharedObjects(root *lockfile.Dir, number int) []Shared {
 	dir, err := root.OpenSub(prefixOf(number))
 	if err != nil {
 		return nil
@@ -116,8 +116,7 @@ func sharedThings(root *lockfile.Dir, number int) []Shared {
 	return list
 }
 
-// Usable reports what stands in the way of using the runtime folder. One that does not exist yet is
-// usable.
+// Usable returns an error if the runtime directory cannot be used. A missing one can.
 func Usable() error {
 	root, jobs, err := openJobs()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -129,8 +128,8 @@ func Usable() error {
 	return errors.Join(jobs.Close(), root.Close())
 }
 
-// GC removes what killed jobs left in the runtime folder, all at once, and tells what. What a live
-// process holds stays.
+// GC removes what killed jobs left in the runtime directory and returns the paths. It does not
+// touch what a live process holds.
 func GC() (removed []string, err error) {
 	root, jobs, err := openJobs()
 	if errors.Is(err, fs.ErrNotExist) {

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 
 // childUnwarned claims a directory, and leaves warnings to the default.
 func childUnwarned(args []string) error {
-	n, err := Join(context.Background(), Spec{Key: "unwarned", Dirs: []Dir{{Dir: args[0], Remote: "s3://bucket"}}})
+	n, err := Join(context.Background(), Spec{Key: "unwarned", Dirs: []Dir{{Path: args[0], Remote: "s3://bucket"}}})
 	if err != nil {
 		return err
 	}

@@ -17,8 +17,8 @@ import (
 )
 
 // The table of members is shared memory in the job's file. A member takes a slot by a write lock on
-// the slot's number, which the kernel frees with the member; then it writes the slot, the state
-// last. So a slot that says "joined" and is not locked belonged to one that died.
+// the slot's number, which the kernel releases with the process; then it writes the slot, the state
+// last. So a joined slot without a lock belongs to a member that died.
 const (
 	slotFree   = 0
 	slotJoined = 1
@@ -27,8 +27,7 @@ const (
 	leaderSlot = 0
 )
 
-// Offsets in a slot. All are little-endian words of the machine (leat runs on little-endian ones
-// alone) written by its holder.
+// Offsets in a slot of little-endian words, written by its holder.
 const (
 	slotState  = 0  // uint32, atomic
 	slotPID    = 4  // uint32
@@ -51,11 +50,11 @@ func mapTable(fd, offset, slots int, locks *lockfile.Ranges) (*table, error) {
 		return nil, err
 	}
 	if int64(offset+slots*slotSize) > st.Size {
-		return nil, fmt.Errorf("%w: its table of members is cut off", errRecord)
+		return nil, fmt.Errorf("%w: table of members is cut off", errRecord)
 	}
 	data, err := unix.Mmap(fd, int64(offset), slots*slotSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
-		return nil, fmt.Errorf("mapping the table of members: %w", err)
+		return nil, fmt.Errorf("mapping table of members: %w", err)
 	}
 	return &table{data: data, slots: slots, locks: locks}, nil
 }
@@ -73,12 +72,12 @@ type Member struct {
 	LocalRank int  `json:"local_rank"`
 	Worker    int  `json:"worker"`
 	Leader    bool `json:"leader"`
-	Alive     bool `json:"alive"` // false: it died without leaving
+	Alive     bool `json:"alive"` // false: it died without Close
 	slot      int
 	start     uint64
 }
 
-// member reads one slot; ok is false where there is none or it has left.
+// member reads one slot; ok is false if it is free or its member has left.
 func (t *table) member(slot int) (m Member, ok bool, err error) {
 	if t.word(slot, slotState).Load() != slotJoined {
 		return m, false, nil
@@ -95,11 +94,11 @@ func (t *table) member(slot int) (m Member, ok bool, err error) {
 		Worker:    int(int32(binary.LittleEndian.Uint32(b[slotWorker:]))),
 		Leader:    slot == leaderSlot, Alive: held != lockfile.Free, slot: slot,
 	}
-	// It may have left between the two looks.
+	// It may have left in between.
 	return m, t.word(slot, slotState).Load() == slotJoined, nil
 }
 
-// members lists all but self, whose own locks no probe shows.
+// members returns all members. A process cannot probe its own locks, so self is alive.
 func (t *table) members(self int) ([]Member, error) {
 	var list []Member
 	for slot := range t.slots {
@@ -115,35 +114,34 @@ func (t *table) members(self int) ([]Member, error) {
 	return list, nil
 }
 
-// anyAlive reports whether any other member lives: one look for all slots.
+// anyAlive reports whether any other member is alive.
 func (t *table) anyAlive() (bool, error) {
 	held, err := t.locks.Probe(0, int64(t.slots))
 	return held != lockfile.Free, err
 }
 
-// leaderAlive is for the others.
+// leaderAlive reports whether the leader, another process, is alive.
 func (t *table) leaderAlive() (bool, error) {
 	held, err := t.locks.Probe(leaderSlot, 1)
 	return held != lockfile.Free, err
 }
 
-// leaderEnding reports whether the process that leads was killed or exits, although its locks are
-// still there. One that can't be found (in another container's numbers of processes) is taken for
-// alive.
+// leaderEnding reports whether the leader was killed or exits, although it still holds its locks.
+// It is false for a process of another PID namespace.
 func (t *table) leaderEnding() bool {
 	m, ok, err := t.member(leaderSlot)
 	return err == nil && ok && m.ending()
 }
 
-// ending reports whether nothing of a member that holds its lock will run any more.
+// ending reports whether a member that holds its lock was killed or exits.
 func (m Member) ending() bool {
 	p := procState(m.PID)
 	return p.Exists && p.Start == m.start && p.Exiting
 }
 
-// enter takes a slot: the leader's, or for others that of a dead process of the same rank, else a
+// takeSlot takes the leader's slot, or for others that of a dead process of the same rank, else a
 // free one.
-func (t *table) enter(w Ranks, leader bool) (int, error) {
+func (t *table) takeSlot(w Ranks, leader bool) (int, error) {
 	if leader {
 		return leaderSlot, t.occupy(leaderSlot, w)
 	}
@@ -153,21 +151,21 @@ func (t *table) enter(w Ranks, leader bool) (int, error) {
 		if t.word(slot, slotState).Load() == slotJoined &&
 			binary.LittleEndian.Uint32(b[slotLocal:]) == uint32(w.LocalRank) &&
 			binary.LittleEndian.Uint32(b[slotWorker:]) == uint32(w.Worker) {
-			first = slot // its own earlier life, if the lock is to be had
+			first = slot // of an earlier process of the same rank, unless it is locked
 			break
 		}
 	}
 	for i := range t.slots - 1 {
 		slot := 1 + (first-1+i)%(t.slots-1)
 		if slot != first && t.word(slot, slotState).Load() == slotJoined {
-			continue // of one that lives or died: its death should still be seen
+			continue // of a live member, or of a dead one whose death others must see
 		}
 		err := t.occupy(slot, w)
 		if !errors.Is(err, errCollision) {
 			return slot, err
 		}
 	}
-	return 0, fmt.Errorf("the namespace has %d members, there is no room for more", t.slots)
+	return 0, fmt.Errorf("namespace has %d members, the maximum", t.slots)
 }
 
 func (t *table) occupy(slot int, w Ranks) error {
@@ -196,24 +194,21 @@ func putSlot(b []byte, w Ranks) {
 	binary.LittleEndian.PutUint32(b[slotWorker:], uint32(int32(w.Worker)))
 }
 
-// leave says that this end is meant. The lock goes with the descriptor.
+// leave marks the end of this process as intended. Its lock ends with the descriptor.
 func (t *table) leave(slot int) { t.word(slot, slotState).Store(slotLeft) }
 
-// DiedError tells which process of the job ended without leaving. It is ErrMemberDied.
-type DiedError struct{ Member Member }
+// MemberDiedError is returned if a process of the job ended without Close.
+type MemberDiedError struct{ Member Member }
 
-func (e *DiedError) Error() string {
+func (e *MemberDiedError) Error() string {
 	who := "a process"
 	if e.Member.Leader {
-		who = "the process that leads"
+		who = "the leader"
 	}
 	return fmt.Sprintf("%s of the job died: process %d, rank %d", who, e.Member.PID, e.Member.Rank)
 }
 
-// Is makes the error an ErrMemberDied.
-func (e *DiedError) Is(target error) bool { return target == ErrMemberDied }
-
-// died returns an error if a member other than self died.
+// died returns a *MemberDiedError if a member other than self died.
 func (t *table) died(self int) error {
 	for slot := range t.slots {
 		if slot == self {
@@ -224,7 +219,7 @@ func (t *table) died(self int) error {
 			return err
 		}
 		if ok && !m.Alive {
-			return &DiedError{Member: m}
+			return &MemberDiedError{Member: m}
 		}
 	}
 	return nil

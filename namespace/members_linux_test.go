@@ -13,16 +13,16 @@ func write(dir string) []Dir { return []Dir{{dir, "s3://bucket/data"}} }
 func TestClaimsOutliveTheLeaderUntilTheLastFollowerDies(t *testing.T) {
 	ownRoot(t)
 	dir := t.TempDir()
-	spec := func(i int) orderSpec { return orderSpec{Key: "job", World: rank(i, 3), Dirs: write(dir)} }
-	job, stranger := newAgents(t, 3), newAgent(t, nil)
+	spec := func(i int) orderSpec { return orderSpec{Key: "job", Ranks: rank(i, 3), Dirs: write(dir)} }
+	job, another := newAgents(t, 3), newAgent(t, nil)
 	for i, a := range job {
 		if got := a.join(spec(i)); got.Leader != (i == 0) || got.Number != firstNumber {
 			t.Fatalf("rank %d: %+v", i, got)
 		}
 	}
-	other := orderSpec{Key: "stranger", Dirs: write(dir)}
+	other := orderSpec{Key: "another", Dirs: write(dir)}
 	for i, a := range job {
-		got := stranger.tryJoin(other)
+		got := another.tryJoin(other)
 		if got.Claimed == nil || got.Claimed.Holder.Key != "job" {
 			t.Fatalf("while ranks %d to 2 live: %+v", i, got)
 		}
@@ -34,7 +34,7 @@ func TestClaimsOutliveTheLeaderUntilTheLastFollowerDies(t *testing.T) {
 		}
 		a.killWait()
 	}
-	stranger.join(other)
+	another.join(other)
 }
 
 func TestFollowersLearnOfTheLeadersEndWhicheverItIs(t *testing.T) {
@@ -43,7 +43,7 @@ func TestFollowersLearnOfTheLeadersEndWhicheverItIs(t *testing.T) {
 			ownRoot(t)
 			job := newAgents(t, 3)
 			for i, a := range job {
-				a.join(orderSpec{Key: "job", World: rank(i, 3)})
+				a.join(orderSpec{Key: "job", Ranks: rank(i, 3)})
 			}
 			for _, a := range job[1:] {
 				if got := a.try(order{Op: "leader gone", Timeout: 100 * time.Millisecond}); !got.is("deadline") {
@@ -80,9 +80,9 @@ func TestANewLeaderIsRefusedWhileFollowersOfTheOldOneLive(t *testing.T) {
 			}
 			job, next := newAgents(t, 2), newAgent(t, nil)
 			for i, a := range job {
-				a.join(orderSpec{Key: "job", World: rank(i, 2), Dirs: dirs})
+				a.join(orderSpec{Key: "job", Ranks: rank(i, 2), Dirs: dirs})
 			}
-			again := orderSpec{Key: "job", World: rank(0, 2), Dirs: dirs}
+			again := orderSpec{Key: "job", Ranks: rank(0, 2), Dirs: dirs}
 			for _, a := range job {
 				got := next.tryJoin(again)
 				if got.Err == "" || got.Took > 20*time.Second {
@@ -101,7 +101,7 @@ func TestANewLeaderIsRefusedWhileFollowersOfTheOldOneLive(t *testing.T) {
 	}
 }
 
-func TestANewcomerWithoutALauncherIsToldAtOnceThatTheLeaderIsGoneAndOthersLive(t *testing.T) {
+func TestJoinWithoutLauncherAfterLeaderEnded(t *testing.T) {
 	for _, with := range []string{"directories", "no directories"} {
 		t.Run(with, func(t *testing.T) {
 			ownRoot(t)
@@ -124,12 +124,12 @@ func TestANewcomerWithoutALauncherIsToldAtOnceThatTheLeaderIsGoneAndOthersLive(t
 	}
 }
 
-func TestAFollowerWithOtherDirectoriesIsToldBothLists(t *testing.T) {
+func TestMismatchNamesBothLists(t *testing.T) {
 	ownRoot(t)
 	base := t.TempDir()
 	a, b := mkdirs(t, base, "a"), mkdirs(t, base, "b")
 	leader := newAgent(t, nil)
-	leader.join(orderSpec{Key: "job", World: rank(0, 2), Dirs: []Dir{{a, "s3://x"}, {b, ""}}})
+	leader.join(orderSpec{Key: "job", Ranks: rank(0, 2), Dirs: []Dir{{a, "s3://x"}, {b, ""}}})
 	follower := newAgent(t, nil)
 	for name, dirs := range map[string][]Dir{
 		"none":            nil,
@@ -139,7 +139,7 @@ func TestAFollowerWithOtherDirectoriesIsToldBothLists(t *testing.T) {
 		"remote or not":   {{a, ""}, {b, ""}},
 		"one directory's": {{a, "s3://x"}, {mkdirs(t, base, "c"), ""}},
 	} {
-		got := follower.tryJoin(orderSpec{Key: "job", World: rank(1, 2), Dirs: dirs, Wait: 10 * time.Second})
+		got := follower.tryJoin(orderSpec{Key: "job", Ranks: rank(1, 2), Dirs: dirs, Wait: 10 * time.Second})
 		if !got.is("mismatch") || got.Took > 20*time.Second {
 			t.Errorf("%s: %+v", name, got)
 			continue
@@ -150,39 +150,39 @@ func TestAFollowerWithOtherDirectoriesIsToldBothLists(t *testing.T) {
 			}
 		}
 		for _, d := range dirs {
-			if !strings.Contains(got.Err, d.Dir) {
-				t.Errorf("%s: %q lacks %q", name, got.Err, d.Dir)
+			if !strings.Contains(got.Err, d.Path) {
+				t.Errorf("%s: %q lacks %q", name, got.Err, d.Path)
 			}
 		}
 	}
 	// The same directories by other paths are the same.
-	follower.join(orderSpec{Key: "job", World: rank(1, 2), Dirs: []Dir{{a + "/../a/", "s3://x"}, {b + "//", ""}}})
+	follower.join(orderSpec{Key: "job", Ranks: rank(1, 2), Dirs: []Dir{{a + "/../a/", "s3://x"}, {b + "//", ""}}})
 }
 
-func TestAFollowerWhoseLeaderNeverComesIsToldSo(t *testing.T) {
+func TestNoLeaderRegisters(t *testing.T) {
 	ownRoot(t)
 	a := newAgent(t, nil)
-	got := a.tryJoin(orderSpec{Key: "job", World: rank(1, 2), Wait: 300 * time.Millisecond})
+	got := a.tryJoin(orderSpec{Key: "job", Ranks: rank(1, 2), Wait: 300 * time.Millisecond})
 	if !got.is("no leader") || got.Took < 300*time.Millisecond || got.Took > 20*time.Second {
 		t.Errorf("%+v", got)
 	}
 	if !strings.Contains(got.Err, "local rank 0") || !strings.Contains(got.Err, "300ms") {
 		t.Error(got.Err)
 	}
-	got = a.try(order{Op: "join", Timeout: 200 * time.Millisecond, Spec: orderSpec{Key: "job", World: rank(1, 2)}})
+	got = a.try(order{Op: "join", Timeout: 200 * time.Millisecond, Spec: orderSpec{Key: "job", Ranks: rank(1, 2)}})
 	if !got.is("deadline") || got.Took > 20*time.Second {
 		t.Errorf("with a context that ends: %+v", got)
 	}
 }
 
-func TestAFollowerWhoseLeaderDiedIsToldWhichProcessThatWas(t *testing.T) {
+func TestNoLeaderNamesDeadLeader(t *testing.T) {
 	ownRoot(t)
 	leader := newAgent(t, nil)
-	leader.join(orderSpec{Key: "job", World: rank(0, 3)})
+	leader.join(orderSpec{Key: "job", Ranks: rank(0, 3)})
 	other := newAgent(t, nil)
-	other.join(orderSpec{Key: "job", World: rank(1, 3)})
+	other.join(orderSpec{Key: "job", Ranks: rank(1, 3)})
 	leader.killWait()
-	got := newAgent(t, nil).tryJoin(orderSpec{Key: "job", World: rank(2, 3), Wait: 200 * time.Millisecond})
+	got := newAgent(t, nil).tryJoin(orderSpec{Key: "job", Ranks: rank(2, 3), Wait: 200 * time.Millisecond})
 	if !got.is("no leader") || !strings.Contains(got.Err, fmt.Sprint(leader.pid)) {
 		t.Errorf("%+v", got)
 	}
@@ -192,7 +192,7 @@ func TestAMemberThatDiedIsListedUntilItsNextLife(t *testing.T) {
 	ownRoot(t)
 	job := newAgents(t, 4)
 	for i, a := range job {
-		a.join(orderSpec{Key: "job", World: rank(i, 4)})
+		a.join(orderSpec{Key: "job", Ranks: rank(i, 4)})
 	}
 	find := func(rank int) (m Member, found bool) {
 		for _, m := range job[0].must(order{Op: "members"}).Members {
@@ -216,7 +216,7 @@ func TestAMemberThatDiedIsListedUntilItsNextLife(t *testing.T) {
 		t.Errorf("it has left: %+v", m)
 	}
 	again := newAgent(t, nil)
-	again.join(orderSpec{Key: "job", World: rank(2, 4)})
+	again.join(orderSpec{Key: "job", Ranks: rank(2, 4)})
 	if m, ok := find(2); !ok || !m.Alive || m.PID != again.pid {
 		t.Errorf("restarted: %+v", m)
 	}
@@ -242,7 +242,7 @@ func TestAJobMayHaveMoreMembersThanTheTableBeginsWith(t *testing.T) {
 	}
 }
 
-func TestWhereThereIsNoRoomForAnotherMemberItIsTold(t *testing.T) {
+func TestFullTableOfMembers(t *testing.T) {
 	ownRoot(t)
 	for i := range minSlots {
 		n, err := Join(t.Context(), Spec{Key: "job"})
@@ -262,10 +262,10 @@ func TestAZombieStandsInNobodysWay(t *testing.T) {
 	ownRoot(t)
 	dir := t.TempDir()
 	parent := newAgent(t, nil)
-	meeting := newRendezvous(t)
-	parent.must(order{Op: "spawn", Name: meeting.path})
-	zombie := meeting.meet(t)
-	spec := orderSpec{Key: "job", World: rank(0, 2), Dirs: write(dir)}
+	point := newRendezvous(t)
+	parent.must(order{Op: "spawn", Name: point.path})
+	zombie := point.meet(t)
+	spec := orderSpec{Key: "job", Ranks: rank(0, 2), Dirs: write(dir)}
 	zombie.join(spec)
 	zombie.kill()
 	got := newAgent(t, nil).join(spec)
@@ -310,7 +310,7 @@ func TestChildrenThatAProcessStartedDoNotKeepItsClaims(t *testing.T) {
 	newAgent(t, nil).join(spec)
 }
 
-func TestTheHolderIsNamedWithProcessTimeAndCommand(t *testing.T) {
+func TestClaimedErrorNamesHolder(t *testing.T) {
 	ownRoot(t)
 	base := t.TempDir()
 	dir := mkdirs(t, base, "a", "b")
@@ -328,7 +328,7 @@ func TestTheHolderIsNamedWithProcessTimeAndCommand(t *testing.T) {
 		t.Errorf("%+v", got.Claimed)
 	}
 	for _, want := range []string{base + "/a contains " + dir, fmt.Sprintf("process %d on ", holder.pid),
-		"leat apply --fast", "use another directory"} {
+		"leat apply --fast", "is in use by"} {
 		if !strings.Contains(got.Err, want) {
 			t.Errorf("%q lacks %q", got.Err, want)
 		}

@@ -10,15 +10,15 @@ import (
 	"leat/internal/lockfile"
 )
 
-// mutexNumbers is where the locks of mutexes lie, beyond those of the members' slots.
+// mutexNumbers is the first lock number of mutexes, beyond those of the members' slots.
 const mutexNumbers = 1 << 61
 
 // Mutex is a lock among the processes of a job, and among the goroutines of each. The kernel
-// unlocks it when its holder dies: what it guards may then be half done.
+// unlocks it when its holder dies, which may leave what it guards in a partial state.
 type Mutex struct {
 	space  *Namespace
 	number int64
-	mine   chan struct{} // among the goroutines of this process, for which the kernel's lock is one
+	mine   chan struct{} // for the goroutines of this process, which share the kernel's lock
 }
 
 // Mutex returns the mutex of that name. It takes no memory.
@@ -40,8 +40,8 @@ func (n *Namespace) Mutex(name string) (*Mutex, error) {
 	return &Mutex{space: n, number: mutexNumbers + int64(binary.LittleEndian.Uint64(sum[:])>>4), mine: mine}, nil
 }
 
-// Lock waits for the mutex until ctx ends, and returns what unlocks it, to be called once. Waiting
-// is by polling (at most a millisecond late) and not fair.
+// Lock waits for the mutex until ctx ends. The caller calls unlock once. Lock polls every
+// millisecond or more often, and is not fair.
 func (m *Mutex) Lock(ctx context.Context) (unlock func() error, err error) {
 	select {
 	case m.mine <- struct{}{}:
@@ -64,7 +64,7 @@ func (m *Mutex) Lock(ctx context.Context) (unlock func() error, err error) {
 	}
 }
 
-// TryLock locks the mutex if nobody has it; unlock is nil otherwise.
+// TryLock locks the mutex if it is free; unlock is nil otherwise.
 func (m *Mutex) TryLock() (unlock func() error, err error) {
 	select {
 	case m.mine <- struct{}{}:
@@ -96,7 +96,7 @@ func (m *Mutex) unlocker(locks *lockfile.Ranges) func() error {
 		m.space.mu.Lock()
 		defer m.space.mu.Unlock()
 		if m.space.closed {
-			return ErrClosed // and the lock went with it
+			return ErrClosed // which released the lock
 		}
 		_, err := locks.Try(lockfile.Free, m.number, 1)
 		return err

@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// pause is the time between two looks at something that no channel tells of: short at first, then
-// up to a limit. Its random part keeps processes that started together from meeting again and
-// again.
+// pause is the time between two polls: short at first, then up to a limit. Its random part spreads
+// processes that started together.
 type pause struct{ next, most time.Duration }
 
 func newPause(first, most time.Duration) *pause { return &pause{first, most} }
 
-// wait sleeps, or returns the cause of ctx's end.
+// wait sleeps, or returns the cause of the end of ctx.
 func (p *pause) wait(ctx context.Context) error {
 	d := p.next/2 + rand.N(p.next)
 	if p.next *= 2; p.next > p.most {

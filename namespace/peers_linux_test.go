@@ -27,7 +27,7 @@ func TestStreamingAfterKillOfAllRanksTheNextRunWorksAtOnce(t *testing.T) {
 	if testing.Short() {
 		rounds = 8
 	}
-	spec := func(i int) orderSpec { return orderSpec{Key: "job", World: rank(i, ranks), Dirs: write(dir)} }
+	spec := func(i int) orderSpec { return orderSpec{Key: "job", Ranks: rank(i, ranks), Dirs: write(dir)} }
 	run, next := newAgents(t, ranks), newAgents(t, ranks)
 	var slowest time.Duration
 	for round := range rounds {
@@ -165,7 +165,7 @@ func TestStreamingAHoleInTheNumbersGivesNobodysDirectoryAway(t *testing.T) {
 
 // Streaming: 8 to 37 % of the jobs die. Here four processes that run already are released by the
 // clock, and join and leave round after round.
-func TestStreamingStrangersThatStartTogetherAllStart(t *testing.T) {
+func TestStreamingJobsStartTogether(t *testing.T) {
 	root := ownRoot(t)
 	base := t.TempDir()
 	rounds := 1000
@@ -206,7 +206,7 @@ func TestStreamingStrangersThatStartTogetherAllStart(t *testing.T) {
 }
 
 // The same, each start a new process.
-func TestStreamingStrangersWhoseProcessesStartTogetherAllStart(t *testing.T) {
+func TestStreamingJobsOfSeveralProcessesStartTogether(t *testing.T) {
 	ownRoot(t)
 	base := t.TempDir()
 	rounds := 50
@@ -245,7 +245,7 @@ func TestStreamingRanksStartInAnyOrderWithoutABarrierLibrary(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, i := range c.order {
-				list[i].send(order{Op: "join", Spec: orderSpec{Key: "job", World: rank(i, ranks), Dirs: write(dir)}})
+				list[i].send(order{Op: "join", Spec: orderSpec{Key: "job", Ranks: rank(i, ranks), Dirs: write(dir)}})
 				time.Sleep(c.pause)
 			}
 			for i, a := range list {
@@ -364,12 +364,12 @@ func TestStreamingTornRecordsStopNobody(t *testing.T) {
 			}
 			put("torn", b) // the first may have swept it
 			warned := 0
-			_, err = Join(t.Context(), Spec{Key: "b", Dirs: write(base + "/x"), Warn: func(err error) {
+			_, err = Join(t.Context(), Spec{Key: "b", Dirs: write(base + "/x"), Logger: warnTo(func(err error) {
 				warned++
 				if !strings.Contains(err.Error(), filepath.Join(jobs, "torn")) {
 					t.Error(err)
 				}
-			}})
+			})})
 			if !errors.As(err, new(*ClaimedError)) || !strings.Contains(err.Error(), base+"/x is in use") {
 				t.Errorf("the one who collides: %v", err)
 			}
@@ -493,7 +493,7 @@ func TestStreamingAnotherUsersRuntimeFolderIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Join(t.Context(), Spec{Key: "job"})
-	if err == nil || !strings.Contains(err.Error(), root+" belongs to user 4711") || !strings.Contains(err.Error(),
+	if err == nil || !strings.Contains(err.Error(), root+": belongs to user 4711") || !strings.Contains(err.Error(),
 		"LEAT_RUNTIME_DIR") {
 		t.Error(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// dirID tells directories apart, whatever paths lead to them.
+// dirID identifies a directory, whatever paths lead to it.
 type dirID struct{ Dev, Ino uint64 }
 
 // place is a directory, or a file by its name in a directory, and what it lies in.

@@ -280,7 +280,7 @@ func openDir(at int, path string) (int, error) {
 }
 
 // identify returns the directory's ID and the number of the mount that it was reached by, 0 if the
-// kernel does not tell.
+// kernel does not report it.
 func identify(fd int) (dirID, uint64, error) {
 	var sx unix.Statx_t
 	// DONT_SYNC: a network file system need not be asked, since neither changes.

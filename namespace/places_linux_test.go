@@ -476,7 +476,7 @@ func TestAMountIsSaidToShowAllOfItsFileSystemOnlyIfItDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := 0
+	known := 0
 	for _, m := range parseMountinfo(string(text)) {
 		fd, err := openDir(unix.AT_FDCWD, m.point)
 		if err != nil {
@@ -484,14 +484,14 @@ func TestAMountIsSaidToShowAllOfItsFileSystemOnlyIfItDoes(t *testing.T) {
 		}
 		_, mnt, err := identify(fd)
 		if showsAll(fd) {
-			told++
+			known++
 			if err == nil && mnt == m.id && m.root != "/" {
 				t.Errorf("%s shows %s only", m.point, m.root)
 			}
 		}
 		unix.Close(fd)
 	}
-	if told == 0 {
+	if known == 0 {
 		t.Log("this kernel does not tell")
 	}
 }
@@ -511,7 +511,7 @@ func TestDirectoriesOfTheSamePathInAnotherFileSystemAreNotAncestors(t *testing.T
 	base := t.TempDir()
 	other, disk, dst := mkdirs(t, base, "other"), mkdirs(t, base, "disk"), mkdirs(t, base, "dst")
 	mount(t, "none", other, "tmpfs", 0)
-	mount(t, "none", mkdirs(t, other, "a", "b"), "tmpfs", 0) // covered, so that it can't be told by its inode
+	mount(t, "none", mkdirs(t, other, "a", "b"), "tmpfs", 0) // covered, so that its inode is hidden
 	mount(t, "none", disk, "tmpfs", 0)
 	bind(t, mkdirs(t, disk, "a", "b"), dst)
 	related(t, dst, filepath.Join(other, "a"), false)

@@ -9,29 +9,28 @@ import (
 	"unicode/utf8"
 )
 
-// procInfo is what the kernel says of a process.
+// procInfo describes a process.
 type procInfo struct {
 	PID     int
 	Exists  bool
 	Start   uint64 // clock ticks from the machine's start to the process's; 0 if not known
 	State   byte   // R, S, D, Z and so on; 0 if not known
-	Exiting bool   // a zombie, on its way out, or about to be killed: nothing of it will run any more
-	Command string // its command line, at most 200 bytes, fit for a terminal
+	Exiting bool   // a zombie, exiting, or about to be killed
+	Command string // its command line, at most 200 printable bytes
 }
 
-// dying reports whether the process that had this number and start time is gone or will be in a
-// moment. One of which nothing can be read is taken for alive.
+// dying reports whether the process with this id and start time has ended or is ending. An
+// unreadable one counts as alive.
 func dying(pid int, start uint64) bool {
 	p := procState(pid)
 	return !p.Exists || p.Exiting || p.Start != 0 && p.Start != start
 }
 
-// startTime returns when a process started, in clock ticks since the machine's start: with its
-// number it tells the process from a later one of the same number. It is 0 if there is no such
-// process.
+// startTime returns when a process started, in clock ticks since boot, 0 if it does not exist. It
+// distinguishes the process from a later one with the same id.
 func startTime(pid int) uint64 { return procState(pid).Start }
 
-// statLine is what /proc/PID/stat says, as far as it matters here.
+// statLine holds fields of /proc/PID/stat.
 type statLine struct {
 	comm    string
 	state   byte
@@ -40,8 +39,8 @@ type statLine struct {
 	start   uint64
 }
 
-// parseStat reads the line of /proc/PID/stat. The command stands in parentheses and is whatever the
-// process likes, parentheses and line ends included, so the rest begins after the last one.
+// parseStat parses /proc/PID/stat. The command is in parentheses and may itself contain parentheses
+// and line ends, so the rest begins after the last one.
 func parseStat(text string) (statLine, error) {
 	first, last := strings.IndexByte(text, '('), strings.LastIndexByte(text, ')')
 	if first < 0 || last < first {
@@ -86,13 +85,12 @@ func ending(s statLine, status string) bool {
 	return false
 }
 
-// commandBytes is how much is read of a command line: more than is shown, for what is taken out of
-// it.
+// commandBytes is how much of a command line is read, more than is shown, since secrets are
+// removed.
 const commandBytes = 4096
 
-// commandText makes the content of /proc/PID/cmdline, or its first commandBytes, fit to be shown:
-// arguments with spaces between them and without the secrets of URLs, at most 200 bytes, '?' for
-// what can't be printed.
+// commandText returns the first commandBytes of /proc/PID/cmdline for display: arguments separated
+// by spaces, without the secrets of URLs, at most 200 bytes, with '?' for unprintable characters.
 func commandText(raw string) string {
 	const most = 200
 	args := strings.Split(strings.TrimRight(raw, "\x00"), "\x00")
@@ -115,11 +113,12 @@ func commandText(raw string) string {
 	return b.String()
 }
 
-// urlInArgument is a URL, or what looks like one, in an argument of a command.
+// urlInArgument matches a URL in an argument of a command.
 var urlInArgument = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)([^\s"'<>` + "`" + `]*)`)
 
-// withoutSecrets takes user and password, query and fragment out of the URLs in an argument: what of these is no secret nobody needs to know a process by. Where the argument was cut off,
-// as much of its last URL as may be a password is taken out too.
+// withoutSecrets removes user and password, query and fragment from the URLs in an argument. With
+// cut, which means that the argument was cut off, it also removes what may be a password at the
+// end.
 func withoutSecrets(arg string, cut bool) string {
 	found := urlInArgument.FindAllStringSubmatchIndex(arg, -1)
 	var b strings.Builder
@@ -132,7 +131,7 @@ func withoutSecrets(arg string, cut bool) string {
 	return b.String() + arg[end:]
 }
 
-// openPart is what of a URL, behind its "://", may be told.
+// openPart returns what may be shown of a URL after its "://".
 func openPart(rest string, cut bool) string {
 	hidden := ""
 	if i := strings.IndexAny(rest, "?#"); i >= 0 {
@@ -147,7 +146,7 @@ func openPart(rest string, cut bool) string {
 	case strings.Contains(host, "@"):
 		host = host[strings.LastIndexByte(host, '@')+1:]
 	case hasPort && strings.Trim(port, "0123456789") != "":
-		// No port, but the beginning of a password in which there is one of the characters that end a host.
+		// It is not a port but the start of a password with a character that ends a host.
 		if i := strings.LastIndexByte(path, '@'); i >= 0 {
 			return path[i+1:] + hidden
 		}

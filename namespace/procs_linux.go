@@ -12,7 +12,7 @@ import (
 )
 
 // procState asks the kernel about a process of this PID namespace. Other users' processes may be
-// hidden: of them it tells only that they exist.
+// hidden: only their existence is visible.
 func procState(pid int) procInfo {
 	p := procInfo{PID: pid}
 	if pid <= 0 {

@@ -38,7 +38,7 @@ type claim struct {
 
 // record is what a job says of itself.
 type record struct {
-	ID      string    `json:"id"` // 32 hex digits, random: tells this registration from an earlier one of the same key
+	ID      string    `json:"id"` // 32 random hex digits of this registration
 	Key     string    `json:"key"`
 	Name    string    `json:"name,omitempty"`
 	Number  int       `json:"number"`

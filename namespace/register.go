@@ -22,38 +22,38 @@ import (
 	"leat/internal/lockfile"
 )
 
-// registration is all that a process holds of its job in one runtime folder. Its parts end
-// together.
+// registration is what a process holds of its job in one runtime directory.
 type registration struct {
 	root, claimsDir, jobs *lockfile.Dir
 
-	places []wanted // their descriptors keep the inodes from being used again
-	lent   bool     // places are another registration's
-	claims *claims
-	number *lockfile.Ranges
-	hold   *lockfile.Lock
-	locks  *lockfile.Ranges // on slots of members, and on mutexes
-	table  *table
+	places   []wanted // their descriptors keep the inodes from being reused
+	borrowed bool     // places belong to another registration
+	claims   *claims
+	number   *lockfile.Ranges
+	hold     *lockfile.Lock
+	locks    *lockfile.Ranges // on slots of members, and on mutexes
+	table    *table
 
 	record record
-	slot   int // -1 while it is no member
+	slot   int // -1 before it is a member
 	leader bool
 
-	renewing bool // in a runtime folder made anew: record is the job's from before
+	renewing bool // in a new runtime directory; record is the old one
 
-	unknown seen            // the collision with someone who has no record
-	warned  map[string]bool // what was told already: a wait looks many times
-	refuser Member          // who stands in the way
+	unknown seen            // a collision with a process without a record
+	warned  map[string]bool // texts of earlier warnings
+	refuser Member          // the process that collides
 	refused seen
 }
 
-// jobFile is the name of a job's file. Keys are hashed: they may be long, and hold any character.
+// jobFile returns the name of a job's file. Keys are hashed since they may be long and hold any
+// character.
 func jobFile(key, name string) string {
 	sum := sha256.Sum256([]byte(key + "\x00" + name))
 	return hex.EncodeToString(sum[:16])
 }
 
-// openRegistration opens the folders, and what the job wants to claim, unless that is open already.
+// openRegistration opens the directories, and the places to claim unless they are given.
 func openRegistration(spec *Spec, places []wanted) (_ *registration, err error) {
 	r := &registration{slot: -1}
 	defer func() {
@@ -71,7 +71,7 @@ func openRegistration(spec *Spec, places []wanted) (_ *registration, err error) 
 		return nil, err
 	}
 	if places != nil {
-		r.places, r.lent = places, true
+		r.places, r.borrowed = places, true
 		return r, nil
 	}
 	if r.places, err = openPlaces(spec); err != nil {
@@ -80,8 +80,7 @@ func openRegistration(spec *Spec, places []wanted) (_ *registration, err error) 
 	return r, nil
 }
 
-// openPlaces opens the directories and files of a spec, and refuses those that stand in each
-// other's way.
+// openPlaces opens the directories and files of a spec, which must not collide with each other.
 func openPlaces(spec *Spec) (list []wanted, err error) {
 	defer func() {
 		if err != nil {
@@ -104,14 +103,14 @@ func openPlaces(spec *Spec) (list []wanted, err error) {
 			if how := collide(p, o.place.ID,
 				o.place.Ancestors); how == "is" || how != "" && (exclusive || o.Exclusive) {
 				list = append(list, w)
-				return fmt.Errorf("%s %s %s: a job can't use both, give each a directory of its own", path, how, o.Path)
+				return fmt.Errorf("%s %s %s, which the job uses too", path, how, o.Path)
 			}
 		}
 		list = append(list, w)
 		return nil
 	}
 	for _, d := range spec.Dirs {
-		if err := open(d.Dir, false, d.Remote != "", d.Remote); err != nil {
+		if err := open(d.Path, false, d.Remote != "", d.Remote); err != nil {
 			return list, err
 		}
 	}
@@ -129,11 +128,11 @@ func closePlaces(list []wanted) {
 	}
 }
 
-// register makes r a member: as the one that leads, or as one that follows, whichever mayLead and
-// the others allow. It waits until the deadline of ctx for a leader, for dying holders of a claim,
-// and for an earlier run of the job that is dying.
+// register makes r a member, as leader or follower as mayLead and mayFollow allow. It waits until
+// the end of ctx for a leader, for the end of killed holders of a claim, and for that of an earlier
+// run of the job.
 func (r *registration) register(ctx context.Context, spec *Spec, w Ranks, mayLead, mayFollow bool) error {
-	// A follower that looks less often is late by as much; looking costs it a hundredth of a core.
+	// Polling this often takes a hundredth of a core.
 	pause := newPause(50*time.Microsecond, 500*time.Microsecond)
 	var last error
 	for {
@@ -157,7 +156,7 @@ func (r *registration) register(ctx context.Context, spec *Spec, w Ranks, mayLea
 	}
 }
 
-// retryError marks what may be different in a moment.
+// retryError marks an error that may pass.
 type retryError struct{ err error }
 
 func (e retryError) Error() string { return e.err.Error() }
@@ -172,7 +171,7 @@ func noRetry(err error) error {
 	return err
 }
 
-// lead registers the job: claims, number, then the file by which the others find it.
+// lead registers the job: claims, number, then the file by which the other processes find it.
 func (r *registration) lead(spec *Spec, w Ranks, mayFollow bool) (err error) {
 	defer func() {
 		if err != nil {
@@ -190,7 +189,7 @@ func (r *registration) lead(spec *Spec, w Ranks, mayFollow bool) (err error) {
 	}
 	want := -1
 	if r.renewing {
-		want = r.record.Number // members have made names of it
+		want = r.record.Number // which names of members contain
 	}
 	number, locked, err := takeNumber(r.root, r.claimsDir, want)
 	if err != nil {
@@ -213,16 +212,15 @@ func (r *registration) lead(spec *Spec, w Ranks, mayFollow bool) (err error) {
 		return err
 	}
 	name := jobFile(r.record.Key, r.record.Name)
-	// What a killed run of this job has left; and a few of what others have, so that leftovers
-	// never pile up.
+	// Sweeps what a killed run of this job left, and a few of the leftovers of others.
 	if _, err := r.jobs.Sweep(name); err != nil {
 		return err
 	}
 	if err := r.tidy(); err != nil {
-		r.warn(spec, fmt.Errorf("reclaiming what killed jobs left: %w", err))
+		r.warn(spec, "sweeping leftovers failed", err)
 	}
 	r.hold, err = r.jobs.Publish(name, 0o600, func(fd int) error {
-		// The slot is taken before the file has a name: whoever finds it finds its leader alive.
+		// Takes the slot before the file has a name, so that whoever finds it finds a live leader.
 		if r.locks, err = r.jobs.Ranges(fd, name); err != nil {
 			return err
 		}
@@ -238,7 +236,7 @@ func (r *registration) lead(spec *Spec, w Ranks, mayFollow bool) (err error) {
 			err = unix.ENOSPC
 		}
 		if err != nil {
-			return fmt.Errorf("%s has no room for the job's record of %d KiB: free some, or name another folder in %s (%w)", r.root.Path(), len(b)>>10, lockfile.RootVariable, err)
+			return fmt.Errorf("%s has no space for the job's record of %d KiB: %w", r.root.Path(), len(b)>>10, err)
 		}
 		return nil
 	})
@@ -263,7 +261,7 @@ func errCollisionIf(yes bool) error {
 	return nil
 }
 
-// joinKeeping adds the errors of cleaning up, without hiding that the first may be retried.
+// joinKeeping joins the errors of the cleanup; err stays a retryError if cleanup is nil.
 func joinKeeping(err, cleanup error) error {
 	if cleanup == nil {
 		return err
@@ -290,13 +288,12 @@ func newRecord(spec *Spec, number int) record {
 		PID: self.PID, Start: self.Start, Since: time.Now().Round(0), Command: command}
 }
 
-// tidy reclaims a bounded number of things that killed jobs have left.
+// tidy sweeps a few of the leftovers of killed jobs.
 func (r *registration) tidy() error {
 	const few = 4 // each registration leaves at most one, so the leftovers shrink
 	_, err := r.jobs.SweepSome(few)
-	// The folder's first names, which some file systems list in an order of their own, may be those
-	// of jobs that live. So now and then a registration looks at names from all over it. So
-	// leftovers grow to about as many as there are live jobs, and no further.
+	// The first names of the directory may be those of live jobs, so now and then random names are
+	// swept. Leftovers then grow to about the number of live jobs.
 	const seldom = 8
 	if mathrand.IntN(seldom) == 0 {
 		names, err1 := r.jobs.Names()
@@ -316,8 +313,8 @@ func (r *registration) tidy() error {
 // follow joins a job that another process has registered.
 func (r *registration) follow(spec *Spec, w Ranks) (err error) {
 	name := jobFile(spec.Key, spec.Name)
-	// First without a hold: many who hold a dead job's file, each for a moment, would keep its next
-	// life from sweeping it.
+	// First without a lock: many processes that lock a dead job's file, each for a moment, would
+	// keep its next run from sweeping it.
 	if held, err := r.jobs.Probe(name, leaderSlot, 1); err == nil && held == lockfile.Free && !r.renewing {
 		if f, err := lookUp(r.jobs, name); err == nil && !f.led() {
 			return retryError{fmt.Errorf("%w: process %d, which led it, ended", ErrNoLeader, f.record.PID)}
@@ -337,29 +334,28 @@ func (r *registration) follow(spec *Spec, w Ranks) (err error) {
 	}()
 	rec, offset, slots, err := readRecord(r.hold.Fd())
 	if err != nil {
-		// Torn or foreign: whoever leads removes it unless somebody holds it.
-		return retryError{fmt.Errorf("%s: %w: remove it", r.jobs.FilePath(name), err)}
+		// It is damaged or foreign: the leader removes it unless it is locked.
+		return retryError{fmt.Errorf("%s: %w", r.jobs.FilePath(name), err)}
 	}
 	if r.renewing && r.record.ID != rec.ID {
 		return fmt.Errorf("%w: another run has registered it since %s was removed", ErrInUse, r.root.Path())
 	}
 	if rec.Renewed && !r.renewing {
-		return fmt.Errorf("%w: process %d leads it, but %s was removed while it was running, so that no process can join any more: start the job again", ErrInUse, rec.PID, r.root.Path())
+		return fmt.Errorf("%w: process %d leads it without its directory %s, which was removed", ErrInUse, rec.PID, r.root.Path())
 	}
 	if r.locks, err = r.jobs.Ranges(r.hold.Fd(), name); err != nil {
 		return err
 	}
 	if r.table, err = mapTable(r.hold.Fd(), offset, slots, r.locks); errors.Is(err, errRecord) {
-		return retryError{fmt.Errorf("%s: %w: remove it", r.jobs.FilePath(name), err)}
+		return retryError{fmt.Errorf("%s: %w", r.jobs.FilePath(name), err)}
 	} else if err != nil {
 		return err
 	}
 	if alive, err := r.table.leaderAlive(); err != nil {
 		return err
 	} else if !r.renewing && (!alive || r.table.leaderEnding()) {
-		// Its next life will register the job anew, once the last of the old members is gone. One
-		// that was killed holds its locks for a while: to follow it would make the claims outlive
-		// it and stand in that next life's way.
+		// The next run registers the job once the last of the old members is gone. Following a
+		// killed leader, which holds its locks for a while, would delay that.
 		return retryError{fmt.Errorf("%w: process %d, which led it, ended", ErrNoLeader, rec.PID)}
 	}
 	if err := r.compare(rec); err != nil {
@@ -371,21 +367,21 @@ func (r *registration) follow(spec *Spec, w Ranks) (err error) {
 		r.number, err = shareNumber(r.claimsDir, rec.Number)
 	}
 	if errors.Is(err, errCollision) {
-		return retryError{fmt.Errorf("%w: its claims went with it", ErrNoLeader)}
+		return retryError{fmt.Errorf("%w: its claims ended", ErrNoLeader)}
 	} else if err != nil {
 		return err
 	}
 	fault.Point("namespace.added")
-	// Our locks continue those of the job only if someone of it has been there throughout.
+	// These locks continue those of the job only if a member of it was there throughout.
 	if alive, err := r.table.anyAlive(); err != nil {
 		return err
 	} else if !alive {
 		return retryError{fmt.Errorf("%w: process %d, which led it, ended", ErrNoLeader, rec.PID)}
 	}
-	if r.slot, err = r.table.enter(w, false); err != nil {
+	if r.slot, err = r.table.takeSlot(w, false); err != nil {
 		return err
 	}
-	// Once more, for a process that is being killed looks alive for an instant.
+	// Again, since a process that is being killed appears alive for an instant.
 	if !r.renewing && r.table.leaderEnding() {
 		return retryError{fmt.Errorf("%w: process %d, which led it, is ending", ErrNoLeader, rec.PID)}
 	}
@@ -394,7 +390,7 @@ func (r *registration) follow(spec *Spec, w Ranks) (err error) {
 	return nil
 }
 
-// compare checks that this process means the same directories as the one that leads.
+// compare checks that this process names the same directories as the leader.
 func (r *registration) compare(rec record) error {
 	same := len(rec.Claims) == len(r.places)
 	for i := 0; same && i < len(rec.Claims); i++ {
@@ -409,7 +405,7 @@ func (r *registration) compare(rec record) error {
 	for i, p := range r.places {
 		mine[i] = p.claim
 	}
-	return fmt.Errorf("%w: this process has the directories %s, process %d, which leads the job %s, has %s",
+	return fmt.Errorf("%w: directories %s, those of process %d, the leader of job %s, are %s",
 		ErrMismatch, listClaims(mine), rec.PID, rec.Key, listClaims(rec.Claims))
 }
 
@@ -427,7 +423,7 @@ func listClaims(list []claim) string {
 	return text + "]"
 }
 
-// readRecord reads the record of an open job file, and where its table is.
+// readRecord reads the record of an open job file and the position of its table.
 func readRecord(fd int) (rec record, offset, slots int, err error) {
 	b := make([]byte, tableAlign)
 	for {
@@ -449,7 +445,7 @@ func readRecord(fd int) (rec record, offset, slots int, err error) {
 	}
 }
 
-// unregister gives up what lead or follow took, so that either can be tried again.
+// unregister releases what lead or follow took.
 func (r *registration) unregister() error {
 	var errs []error
 	if r.table != nil {
@@ -475,8 +471,7 @@ func (r *registration) unregister() error {
 	return errors.Join(errs...)
 }
 
-// leave ends the membership for good; the last one out removes the job's file and all that its
-// members shared by name.
+// leave ends the membership; the last member removes the job's file and what its members shared.
 func (r *registration) leave() error {
 	r.table.leave(r.slot)
 	err := r.table.close()
@@ -495,7 +490,7 @@ func (r *registration) close(leave bool) error {
 		err = r.leave()
 	}
 	err = errors.Join(err, r.unregister())
-	if !r.lent {
+	if !r.borrowed {
 		closePlaces(r.places)
 	}
 	r.places = nil
@@ -508,29 +503,29 @@ func (r *registration) close(leave bool) error {
 	return err
 }
 
-// gone reports whether some of the runtime folder was removed, so that others don't see all that is
-// held in it; and whether all of it was that would be in the way of registering anew.
+// gone reports whether some of the runtime directory was removed, so that other jobs do not see all
+// claims; whole means that nothing is left that collides with a new registration.
 func (r *registration) gone() (some, whole bool) {
 	whole = r.claimsDir.Gone() && r.jobs.Gone()
 	return whole || r.root.Gone() || r.claimsDir.Gone() || r.jobs.Gone() || r.number.Gone() || r.locks.Gone() ||
 		r.claims.gone(), whole
 }
 
-// warn tells what is odd once.
-func (r *registration) warn(spec *Spec, err error) {
+// warn logs a warning once: registering is tried many times.
+func (r *registration) warn(spec *Spec, msg string, err error) {
 	if text := err.Error(); !r.warned[text] {
 		if r.warned == nil {
 			r.warned = map[string]bool{}
 		}
 		r.warned[text] = true
-		spec.warn(err)
+		spec.warn(msg, err)
 	}
 }
 
-func (s *Spec) warn(err error) {
-	if s.Warn != nil {
-		s.Warn(err)
-		return
+func (s *Spec) warn(msg string, err error) {
+	logger := s.Logger
+	if logger == nil {
+		logger = slog.Default()
 	}
-	slog.Default().Warn("namespace warning", "error", err)
+	logger.Warn(msg, "error", err)
 }

@@ -21,7 +21,7 @@ func removeRoot(t testing.TB, root string) {
 	t.Fatalf("%s can't be removed", root)
 }
 
-// holdsAgain waits until a stranger is refused the directory.
+// holdsAgain waits until another job is refused the directory.
 func holdsAgain(t testing.TB, dir string) {
 	t.Helper()
 	begin := time.Now()
@@ -30,17 +30,17 @@ func holdsAgain(t testing.TB, dir string) {
 		jobs, _ := List()
 		return len(jobs) > 0
 	})
-	if got := probe.tryJoin(orderSpec{Key: "stranger", Dirs: write(dir)}); got.Claimed == nil {
-		t.Fatalf("a stranger: %+v", got)
+	if got := probe.tryJoin(orderSpec{Key: "another", Dirs: write(dir)}); got.Claimed == nil {
+		t.Fatalf("another job: %+v", got)
 	}
 	t.Logf("claimed again after %v", time.Since(begin))
 }
 
-func TestClaimsHoldAgainSoonAfterTheRuntimeFolderWasRemoved(t *testing.T) {
+func TestClaimsAreRenewedAfterRemoval(t *testing.T) {
 	root := ownRoot(t)
 	dir := t.TempDir()
 	job := newAgents(t, 3)
-	spec := func(i int) orderSpec { return orderSpec{Key: "job", World: rank(i, 4), Dirs: write(dir)} }
+	spec := func(i int) orderSpec { return orderSpec{Key: "job", Ranks: rank(i, 4), Dirs: write(dir)} }
 	for i, a := range job {
 		a.join(spec(i))
 		a.must(order{Op: "add", Name: "c", N: 1})
@@ -65,7 +65,7 @@ func TestClaimsHoldAgainSoonAfterTheRuntimeFolderWasRemoved(t *testing.T) {
 	for i, a := range job {
 		list := a.must(order{Op: "warnings"}).List
 		if len(list) != 1 || !strings.Contains(list[0], root+" was removed while job job was running") {
-			t.Errorf("rank %d is told: %q", i, list)
+			t.Errorf("rank %d warns: %q", i, list)
 		}
 		if got := a.try(order{Op: "lost", Timeout: 50 * time.Millisecond}); !got.is("deadline") {
 			t.Errorf("rank %d has lost its claims: %+v", i, got)
@@ -84,11 +84,10 @@ func TestClaimsHoldAgainSoonAfterTheRuntimeFolderWasRemoved(t *testing.T) {
 	if got := job[1].must(order{Op: "try lock", Name: "m"}); got.Value != 0 {
 		t.Error("two have the mutex")
 	}
-	// Nobody can join the job any more, and is told why.
+	// No process can join the job any more; the error says why.
 	late := newAgent(t, nil)
 	got := late.tryJoin(spec(3))
-	if !got.is("in use") || !strings.Contains(got.Err, "was removed while it was running") || !strings.Contains(got.Err,
-		"start the job again") {
+	if !got.is("in use") || !strings.Contains(got.Err, "which was removed") {
 		t.Errorf("a newcomer: %+v", got)
 	}
 	// Deaths are seen as before, and the claims hold until the last one's.
@@ -97,11 +96,11 @@ func TestClaimsHoldAgainSoonAfterTheRuntimeFolderWasRemoved(t *testing.T) {
 		t.Errorf("the leader's end: %+v", got)
 	}
 	job[1].killWait()
-	if got := late.tryJoin(orderSpec{Key: "stranger", Dirs: write(dir)}); got.Claimed == nil {
+	if got := late.tryJoin(orderSpec{Key: "another", Dirs: write(dir)}); got.Claimed == nil {
 		t.Errorf("while the last member lives: %+v", got)
 	}
 	job[2].must(order{Op: "close"})
-	late.join(orderSpec{Key: "stranger", Dirs: write(dir)})
+	late.join(orderSpec{Key: "another", Dirs: write(dir)})
 	late.must(order{Op: "close"})
 	mustBeEmptyAfterGC(t, root)
 }
@@ -144,12 +143,12 @@ func TestARuntimeFolderThatIsRemovedAgainAndAgainIsRenewedEachTime(t *testing.T)
 	mustBeEmptyAfterGC(t, root)
 }
 
-func TestAJobWhoseDirectoryAnotherTookAfterTheRemovalIsTold(t *testing.T) {
+func TestLostAfterRemovalAndAnotherClaim(t *testing.T) {
 	root := ownRoot(t)
 	dir := t.TempDir()
 	job := newAgents(t, 2)
 	for i, a := range job {
-		a.join(orderSpec{Key: "job", World: rank(i, 2), Dirs: write(dir)})
+		a.join(orderSpec{Key: "job", Ranks: rank(i, 2), Dirs: write(dir)})
 	}
 	other := newAgent(t, nil)
 	removeRoot(t, root)
@@ -160,7 +159,7 @@ func TestAJobWhoseDirectoryAnotherTookAfterTheRemovalIsTold(t *testing.T) {
 			"claims of job job were lost") {
 			t.Errorf("rank %d: %+v", i, got)
 		}
-		// The warning comes after Lost has told it.
+		// The warning comes after Lost is closed.
 		eventually(t, fmt.Sprintf("rank %d to be warned", i), func() bool {
 			list := a.must(order{Op: "warnings"}).List
 			return len(list) == 2 && strings.Contains(list[1], "were lost")
@@ -194,7 +193,7 @@ func TestLeavingAfterTheRemovalTakesNothingFromOthers(t *testing.T) {
 	}
 	defer next.Close()
 	if next.Number() != old.Number() {
-		t.Fatalf("numbers %d and %d: the test tells nothing", next.Number(), old.Number())
+		t.Fatalf("numbers %d and %d: the test is useless", next.Number(), old.Number())
 	}
 	c, err := next.Counter("c")
 	if err != nil {
@@ -225,7 +224,7 @@ func TestAPartOfTheRuntimeFolderThatIsMissingIsNotTakenForAll(t *testing.T) {
 	root := ownRoot(t)
 	dir := t.TempDir()
 	warned := make(chan error, 10)
-	n, err := Join(t.Context(), Spec{Key: "job", Dirs: write(dir), Warn: func(err error) { warned <- err }})
+	n, err := Join(t.Context(), Spec{Key: "job", Dirs: write(dir), Logger: warnTo(func(err error) { warned <- err })})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +235,7 @@ func TestAPartOfTheRuntimeFolderThatIsMissingIsNotTakenForAll(t *testing.T) {
 	select {
 	case <-n.Lost():
 	case <-time.After(time.Minute):
-		t.Fatal("nobody is told")
+		t.Fatal("Lost was not closed")
 	}
 	if err := n.Err(); err == nil || !strings.Contains(err.Error(), "a part of "+root) {
 		t.Error(err)

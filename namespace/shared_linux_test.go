@@ -18,7 +18,7 @@ func joined(t testing.TB, n int) []*agent {
 	t.Helper()
 	list := newAgents(t, n)
 	for i, a := range list {
-		a.join(orderSpec{Key: "job", World: rank(i, n)})
+		a.join(orderSpec{Key: "job", Ranks: rank(i, n)})
 	}
 	return list
 }
@@ -37,7 +37,7 @@ func alone(t testing.TB) *Namespace {
 	return n
 }
 
-func TestARegionIsTheSameMemoryInAllProcesses(t *testing.T) {
+func TestRegionIsShared(t *testing.T) {
 	ownRoot(t)
 	job := joined(t, 3)
 	const size = 1<<20 + 17
@@ -53,8 +53,8 @@ func TestARegionIsTheSameMemoryInAllProcesses(t *testing.T) {
 		}
 	}
 	late := newAgent(t, nil)
-	late.join(orderSpec{Key: "job", World: rank(2, 3)})
-	if got := late.try(order{Op: "region", Name: "r", N: size + 1}); !strings.Contains(got.Err, "one size") {
+	late.join(orderSpec{Key: "job", Ranks: rank(2, 3)})
+	if got := late.try(order{Op: "region", Name: "r", N: size + 1}); !strings.Contains(got.Err, ", want ") {
 		t.Errorf("another size in another process: %+v", got)
 	}
 	if got := late.must(order{Op: "region", Name: "other", N: size}); got.Value != 0 {
@@ -83,7 +83,7 @@ func TestSizesThatCannotBeAreRefused(t *testing.T) {
 	if _, err := n.Barrier("b", 2); err != nil {
 		t.Error(err)
 	}
-	if _, err := n.Barrier("b", 3); err == nil || !strings.Contains(err.Error(), "for 2, not 3") {
+	if _, err := n.Barrier("b", 3); err == nil || !strings.Contains(err.Error(), "for 3 parties, want 2") {
 		t.Error(err)
 	}
 }
@@ -124,7 +124,7 @@ func TestNamesOfSharedThingsAreShortAndPlain(t *testing.T) {
 	}
 }
 
-func TestAFullRuntimeFolderIsAnErrorAndNotASignal(t *testing.T) {
+func TestFullRuntimeDirectoryIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	root := mkdirs(t, dir, "root")
 	if os.Getuid() != 0 {
@@ -140,7 +140,7 @@ func TestAFullRuntimeFolderIsAnErrorAndNotASignal(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := n.Region("big", 2<<20); !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(),
-		root+" has no room for 2097152 bytes") {
+		root+" has no space for 2097152 bytes") {
 		t.Errorf("%v", err)
 	}
 	small, err := n.Region("small", 500<<10)
@@ -150,13 +150,13 @@ func TestAFullRuntimeFolderIsAnErrorAndNotASignal(t *testing.T) {
 	if _, err := n.Region("second", 600<<10); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("%v", err)
 	}
-	// What failed has left nothing: there is room for what fits, and all of the memory that was
+	// What failed has left nothing: there is space for what fits, and all of the memory that was
 	// granted can be written.
 	third, err := n.Region("third", 300<<10)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, b := range [][]byte{small.Bytes(), third.Bytes()} {
+	for _, b := range [][]byte{small, third} {
 		for i := range b {
 			b[i] = 1
 		}
@@ -294,14 +294,13 @@ func TestTheDeathOfAPartyFailsTheOthersByName(t *testing.T) {
 			}
 			time.Sleep(50 * time.Millisecond)
 			job[2].kill()
-			told := 0
+			reported := 0
 			for _, i := range []int{0, 1} {
 				got := job[i].receive()
 				switch { // the first to notice breaks the barrier
 				case got.Died != nil:
-					told++
+					reported++
 					if got.Died.Member.PID != job[2].pid || got.Died.Member.Rank != 2 || got.Died.Member.Leader ||
-						!got.is("member died") ||
 						!strings.Contains(got.Err, fmt.Sprintf("process %d, rank 2", job[2].pid)) {
 						t.Errorf("rank %d: %+v", i, got)
 					}
@@ -309,8 +308,8 @@ func TestTheDeathOfAPartyFailsTheOthersByName(t *testing.T) {
 					t.Errorf("rank %d: %+v", i, got)
 				}
 			}
-			if told == 0 {
-				t.Error("nobody is told who died")
+			if reported == 0 {
+				t.Error("nobody reports who died")
 			}
 			for _, a := range job {
 				_ = unix.Kill(a.pid, unix.SIGKILL)
@@ -348,7 +347,7 @@ func TestAMutexExcludesProcessesAndGoroutines(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := 0
-	for i, b := range r.Bytes() {
+	for i, b := range r {
 		got |= int(b) << (8 * i)
 	}
 	if got != locks {
@@ -492,7 +491,7 @@ func TestAfterCloseOperationsTellThatItIsClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Those that wait at that moment are told too.
+	// Those that wait at that moment get the error too.
 	waiting := make(chan error, 2)
 	go func() { waiting <- b.Wait(context.Background()) }()
 	other, err := Join(t.Context(), Spec{Key: "job", Dirs: n.spec.Dirs})
@@ -539,8 +538,8 @@ func TestAfterCloseOperationsTellThatItIsClosed(t *testing.T) {
 			t.Errorf("operation %d: %v", i+1, err)
 		}
 	}
-	if n.Leader() || n.Number() != firstNumber || n.Prefix() != "500000" || n.Key() != "job" {
-		t.Errorf("%v %d %s %s", n.Leader(), n.Number(), n.Prefix(), n.Key())
+	if n.Leader() || n.Number() != firstNumber || prefixOf(n.Number()) != "500000" || n.Key() != "job" {
+		t.Errorf("%v %d %s %s", n.Leader(), n.Number(), prefixOf(n.Number()), n.Key())
 	}
 	// The mutex that was held went with the namespace.
 	again, err := other.Mutex("m")

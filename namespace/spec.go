@@ -3,46 +3,47 @@ package namespace
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"time"
 )
 
-// Dir is a directory of a job on this machine.
+// Dir is a directory of a job on this host.
 type Dir struct {
-	Dir string `json:"dir"` // made if it is missing
-	// where its content comes from; with one, the job writes Dir and claims it exclusively
-	Remote string `json:"remote,omitempty"`
+	Path string // made if it is missing
+	// Remote is the source of its content. With one, the job writes the directory and claims it
+	// exclusively.
+	Remote string
 }
 
-// Spec says which namespace to join, and with what.
+// Spec says which namespace to join. The zero value of a field is its default.
 type Spec struct {
-	// Key is the job's: equal in all of its processes, different in any other job. Empty: what the
-	// environment says (see KeyFromEnv), else a random one, which children get through
-	// Namespace.Environ.
+	// Key identifies the job: equal in all of its processes, different in any other job. The
+	// default is that of the environment (see KeyFromEnv), else a random one, which children get
+	// through Namespace.Environ.
 	Key string
-	// Name tells several namespaces of one job apart ("train", "validation"). May be empty.
+	// Name distinguishes several namespaces of one job ("train", "validation").
 	Name string
 	// Dirs are the job's directories, in the same order in all of its processes.
 	Dirs []Dir
-	// Files are output files, claimed exclusively. They need not exist, their folders must.
+	// Files are output files, claimed exclusively. They need not exist, their directories must.
 	Files []string
-	// Ranks says how many processes there are and which this is. Nil: what the environment says
-	// (see WorldFromEnv). The process with LocalRank 0 and Worker 0 of a launcher's leads; without
-	// a launcher (LocalRanks 0) whoever comes first.
-	Ranks *Ranks
-	// MustLead has this process register the job and never follow: where another has registered it,
-	// that is ErrInUse or a *ClaimedError.
+	// Ranks is the place of this process in the job. The default is that of the environment (see
+	// RanksFromEnv); Workers and Worker may be set in addition. With several processes the one with
+	// LocalRank 0 and Worker 0 leads, otherwise whoever comes first.
+	Ranks Ranks
+	// MustLead makes this process register the job and never follow: if another has registered it,
+	// the error is ErrInUse or a *ClaimedError.
 	MustLead bool
-	// Wait is how long a process waits for the one that leads, and the one that leads for a dying
-	// job's claims. 0: 30 s.
+	// Wait limits how long a process waits for its leader, and a leader for the claims of a job
+	// that is ending. The default is 30 s.
 	Wait time.Duration
-	// Command is how this run is named to those whom it stands in the way of. Empty: the process's
-	// command line.
+	// Command describes this run in the errors of other jobs. The default is the command line.
 	Command string
-	// Warn is called with what is odd but no error: torn records, a removed runtime folder (which
-	// was made anew), records of MosaicML streaming with a directory of this job whose processes
-	// are not to be seen. It may be called from any goroutine. Nil: slog.Default logs them.
-	Warn func(error)
+	// Logger gets warnings: damaged records, a removed runtime directory (which was made anew), and
+	// records of MosaicML streaming that name a directory of this job but whose processes are not
+	// visible. The default is slog.Default().
+	Logger *slog.Logger
 }
 
 const (
@@ -51,16 +52,13 @@ const (
 )
 
 var (
-	// ErrMismatch tells that this process and the one that leads its job do not mean the same
-	// directories.
+	// ErrMismatch is returned if this process and its leader name different directories.
 	ErrMismatch = errors.New("processes of one job disagree")
-	// ErrInUse tells that another run has registered the same job.
+	// ErrInUse is returned if another run has registered the same job.
 	ErrInUse = errors.New("the job is registered already")
-	// ErrNoLeader tells that the process that should register the job has not, or died.
-	ErrNoLeader = errors.New("nobody leads the job")
-	// ErrMemberDied tells that a process of the job ended without leaving.
-	ErrMemberDied = errors.New("a process of the job died")
-	// ErrClosed is returned by operations of a namespace that was left.
+	// ErrNoLeader is returned if the process that should register the job has not, or died.
+	ErrNoLeader = errors.New("the job has no leader")
+	// ErrClosed is returned by uses of a Namespace after its Close.
 	ErrClosed = errors.New("namespace is closed")
 )
 
@@ -69,14 +67,14 @@ var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 func (s *Spec) validate() error {
 	var errs []error
 	if s.Name != "" && (len(s.Name) > maxKeyBytes || !plainName.MatchString(s.Name)) {
-		errs = append(errs, fmt.Errorf("the name %q of the namespace must be letters, digits, '.', '_' and '-'",
+		errs = append(errs, fmt.Errorf("name %q of the namespace: want letters, digits, '.', '_' and '-'",
 			s.Name))
 	}
 	if s.Wait < 0 {
-		errs = append(errs, fmt.Errorf("waiting for %v is not possible", s.Wait))
+		errs = append(errs, fmt.Errorf("wait of %v: want at least 0", s.Wait))
 	}
 	for i, d := range s.Dirs {
-		if d.Dir == "" {
+		if d.Path == "" {
 			errs = append(errs, fmt.Errorf("directory %d has no path", i+1))
 		}
 	}
@@ -88,10 +86,10 @@ func (s *Spec) validate() error {
 	return errors.Join(errs...)
 }
 
-// checkWhat checks the name of a shared thing.
+// checkWhat checks the name of a shared object, which becomes part of a file name.
 func checkWhat(what string) error {
 	if len(what) > maxWhat || !plainName.MatchString(what) {
-		return fmt.Errorf("%q must be 1 to %d letters, digits, '.', '_' and '-': it becomes part of a file's name",
+		return fmt.Errorf("name %q: want 1 to %d letters, digits, '.', '_' and '-'",
 			what, maxWhat)
 	}
 	return nil

@@ -7,8 +7,8 @@ import (
 )
 
 // showsAll reports whether the mount that fd was reached by surely shows its file system from the
-// root up. Kernels from 6.8 on tell, in 2 us; the list of all mounts takes 44 us where there are
-// 20, and grows with them. false may mean that the kernel does not tell.
+// root up. Kernels from 6.8 report it in 2 us; the list of all mounts takes 44 us where there are
+// 20, and grows with them. false may mean that it is unknown.
 func showsAll(fd int) bool {
 	const wantRoot = 0x8 // STATMOUNT_MNT_ROOT
 	var sx unix.Statx_t

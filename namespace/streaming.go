@@ -42,7 +42,7 @@ func parseStreamingName(name string) (int, bool) {
 
 // unpackLocals reads the content of such a file:
 //
-//	int32, little-endian   size of all of this, itself included; 0 when the job has released the file
+//	int32, little-endian   size of all of this, itself included; 0: the job has released the file
 //	UTF-8                  directory NUL directory NUL … number, in decimal
 //
 // What follows is padding. data may be the file's beginning; length is the file's. The error is

@@ -224,8 +224,8 @@ func TestNamesAreNoOtherUsersAndNotThoseOfStreaming(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, taken := parseStreamingName(mine); taken || n.Number() < 500_000 || len(n.Prefix()) != 6 {
-		t.Errorf("number %d, prefix %s, name %s", n.Number(), n.Prefix(), mine)
+	if _, taken := parseStreamingName(mine); taken || n.Number() < 500_000 || len(prefixOf(n.Number())) != 6 {
+		t.Errorf("number %d, prefix %s, name %s", n.Number(), prefixOf(n.Number()), mine)
 	}
 	asNobody(t, func() {
 		if theirs, err := n.Name("locals"); err != nil || theirs == mine {
@@ -234,7 +234,7 @@ func TestNamesAreNoOtherUsersAndNotThoseOfStreaming(t *testing.T) {
 	})
 }
 
-func TestAStreamingJobThatCannotBeSeenIsAWarningByDefault(t *testing.T) {
+func TestInvisibleStreamingJobIsAWarning(t *testing.T) {
 	ownRoot(t)
 	base := t.TempDir()
 	t.Chdir(base)
@@ -263,7 +263,7 @@ func TestAStreamingJobThatCannotBeSeenIsAWarningByDefault(t *testing.T) {
 		t.Skipf("no PID namespace can be made: %v", err)
 	}
 	out := join(container...)
-	for _, part := range []string{path, dir, "can't be checked", "another PID namespace",
+	for _, part := range []string{path, dir, "may be alive in another PID namespace",
 		"below its working directory"} {
 		if !strings.Contains(out, part) {
 			t.Errorf("from another PID namespace: %q has no %q", out, part)

@@ -146,7 +146,7 @@ next:
 
 func claimsSpec(places []string) (s Spec) {
 	for _, p := range places {
-		l := Dir{Dir: p[2:]}
+		l := Dir{Path: p[2:]}
 		if p[0] == 'x' {
 			l.Remote = "s3://bucket"
 		}
@@ -155,7 +155,7 @@ func claimsSpec(places []string) (s Spec) {
 	return s
 }
 
-// excludes tells whether two claims of different jobs may not hold at the same time.
+// excludes reports whether two claims of different jobs may not hold at the same time.
 func excludes(a, b string) bool {
 	if a[0] == 's' && b[0] == 's' {
 		return false

@@ -34,8 +34,8 @@ type job struct {
 
 func (j *job) spec() namespace.Spec {
 	return namespace.Spec{
-		Key: j.Key, Ranks: &namespace.Ranks{Rank: j.Rank, Ranks: j.Ranks, LocalRank: j.Rank, LocalRanks: j.Ranks},
-		Dirs: []namespace.Dir{{Dir: j.Dir, Remote: "s3://bucket/data"}},
+		Key: j.Key, Ranks: namespace.Ranks{Rank: j.Rank, Ranks: j.Ranks, LocalRank: j.Rank, LocalRanks: j.Ranks},
+		Dirs: []namespace.Dir{{Path: j.Dir, Remote: "s3://bucket/data"}},
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 
 const rows, columns, workers = 1000, 2000, 2
 
-// task is what the parent tells a worker: which rows of which arrays.
+// task is the work of a worker: which rows of which arrays.
 type task struct {
 	Band, Output shm.Handle
 	First, Last  int
@@ -39,7 +39,7 @@ func main() {
 
 // parent shares the arrays, starts the workers, and reads what they wrote.
 func parent(ctx context.Context) error {
-	job, err := namespace.Join(ctx, namespace.Spec{Ranks: &namespace.Ranks{}})
+	job, err := namespace.Join(ctx, namespace.Spec{})
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func parent(ctx context.Context) error {
 
 // worker scales its rows and ends.
 func worker(ctx context.Context) error {
-	job, err := namespace.Join(ctx, namespace.Spec{Ranks: &namespace.Ranks{}})
+	job, err := namespace.Join(ctx, namespace.Spec{})
 	if err != nil {
 		return err
 	}

@@ -8,40 +8,36 @@ import (
 	"strings"
 )
 
-// Ranks says which process of a job this is. Counts are how many there are, indices run from 0. A
-// count of 0 stands for 1, so the zero Ranks is a job of one process.
+// Ranks is the place of a process in its job. Indices run from 0; a count of 0 stands for 1, so
+// Ranks{Ranks: 1} is a job of one process.
 type Ranks struct {
-	// Nodes is the number of machines, Node the index of this one. Both are -1 where the launcher
-	// does not tell, as Open MPI does not when there are several: nothing that happens on one
-	// machine needs them.
+	// Nodes is the number of hosts, Node the index of this one. Both are -1 if the launcher does
+	// not set them, as Open MPI does not on several hosts; nothing within one host needs them.
 	Nodes, Node int
-	// Ranks is the number of processes that the launcher started on all machines, Rank the index of
+	// Ranks is the number of processes that the launcher started on all hosts, Rank the index of
 	// this one.
 	Ranks, Rank int
-	// LocalRanks is the number of ranks on this machine, LocalRank the index of this one among
-	// them. LocalRank 0 is the leader of the machine.
+	// LocalRanks is the number of ranks on this host, LocalRank the index of this one among them.
+	// LocalRank 0 is the leader of the host.
 	LocalRanks, LocalRank int
-	// Workers is the number of processes that each rank starts by itself (a data loader's), Worker
-	// the index of this one among those of its rank. No launcher knows them: they are the program's
-	// to set.
+	// Workers is the number of processes that each rank starts itself (those of a data loader),
+	// Worker the index of this one among those of its rank. Launchers do not know them: the program
+	// sets them.
 	Workers, Worker int
 }
 
-// WorldFromEnv finds the world of this process in the variables that launchers set: torchrun (and
-// what follows its names), Open MPI, MPICH and Intel MPI, Slurm's srun, in this order: the launcher
-// that started this process itself comes before the one in whose job it runs, and torchrun and
-// mpirun are run inside of Slurm jobs, not the other way round. getenv is [os.Getenv] if nil; an
-// empty variable counts as one that is not set.
+// RanksFromEnv returns the ranks in the environment variables of the launcher: torchrun (and
+// launchers with its names), Open MPI, MPICH and Intel MPI, Slurm's srun, in this order, since
+// torchrun and mpirun run inside Slurm jobs and not the other way round. getenv is [os.Getenv] if
+// nil; an empty variable counts as unset.
 //
-// Without a launcher the world is the zero Ranks. So it is for a process that a Slurm batch script
-// or an salloc shell starts without srun: it sees the number of tasks of the allocation, but no
-// other task was started beside it.
+// Without a launcher it returns the zero Ranks, also for a process that a Slurm batch script or an
+// salloc shell starts without srun: it sees the tasks of the allocation but is not one of them.
+// Workers and Worker are always 0.
 //
-// Workers and Worker are 0.
-//
-// Settings that are incomplete, no numbers, or contradict each other are an error that names the
-// variable and its value.
-func WorldFromEnv(getenv func(string) string) (Ranks, error) {
+// For settings that are incomplete, not numbers, or contradictory the error names the variable and
+// its value.
+func RanksFromEnv(getenv func(string) string) (Ranks, error) {
 	v, outer := newVars(getenv), newVars(getenv)
 	below, launcher := outer.launched()
 	w, whole := v.torch(below, launcher)
@@ -49,12 +45,26 @@ func WorldFromEnv(getenv func(string) string) (Ranks, error) {
 		v.errs = append(outer.errs, v.errs...)
 	}
 	if err := errors.Join(v.errs...); err != nil {
-		return Ranks{}, fmt.Errorf("the environment does not tell this process's place in its job: %w", err)
+		return Ranks{}, fmt.Errorf("ranks from the environment: %w", err)
 	}
 	return w, w.validate()
 }
 
-// filled returns the world with its counts of 0 replaced by 1.
+// ranksOf returns the given ranks, or those of the environment if all but the workers are zero.
+func ranksOf(given Ranks) (Ranks, error) {
+	if given != (Ranks{Workers: given.Workers, Worker: given.Worker}) {
+		given = given.filled()
+		return given, given.validate()
+	}
+	w, err := RanksFromEnv(os.Getenv)
+	if err != nil {
+		return Ranks{}, err
+	}
+	w.Workers, w.Worker = given.Workers, given.Worker
+	return w, w.validate()
+}
+
+// filled returns w with its counts of 0 replaced by 1.
 func (w Ranks) filled() Ranks {
 	for _, n := range []*int{&w.Nodes, &w.Ranks, &w.LocalRanks, &w.Workers} {
 		if *n == 0 {
@@ -64,10 +74,10 @@ func (w Ranks) filled() Ranks {
 	return w
 }
 
-// validate reports everything that can't be so.
+// validate returns an error that names all wrong fields.
 func (w Ranks) validate() error {
 	var errs []error
-	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf("World: "+format, a...)) }
+	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf("Ranks: "+format, a...)) }
 	f := w.filled()
 	unknown := f.Nodes == -1 && f.Node == -1
 	for _, c := range []struct {
@@ -82,9 +92,9 @@ func (w Ranks) validate() error {
 		switch {
 		case c.countName == "Nodes" && unknown:
 		case c.count < 0 || c.count > maxCount:
-			bad("%s is %d: give a number from 1 to %d", c.countName, c.count, maxCount)
+			bad("%s is %d, want 1 to %d", c.countName, c.count, maxCount)
 		case c.index < 0 || c.index >= c.count:
-			bad("%s is %d with %s %d: give a number from 0 to %d", c.name, c.index, c.countName, c.count, c.count-1)
+			bad("%s is %d with %s %d, want 0 to %d", c.name, c.index, c.countName, c.count, c.count-1)
 		}
 	}
 	if len(errs) > 0 {
@@ -95,17 +105,17 @@ func (w Ranks) validate() error {
 		bad("LocalRanks is %d, more than Ranks, %d", f.LocalRanks, f.Ranks)
 	case unknown:
 	case f.Nodes == 1 && f.LocalRanks != f.Ranks:
-		bad("LocalRanks is %d and Ranks %d on a single node: they must be equal, or Nodes set", f.LocalRanks, f.Ranks)
+		bad("LocalRanks is %d and Ranks %d on a single node, want equal numbers", f.LocalRanks, f.Ranks)
 	case f.LocalRanks > f.Ranks-(f.Nodes-1):
 		bad("Nodes is %d and LocalRanks %d, but Ranks only %d: each node has a rank", f.Nodes, f.LocalRanks, f.Ranks)
 	}
 	return errors.Join(errs...)
 }
 
-// maxCount is far above all real counts and keeps sums of them inside an int32.
+// maxCount exceeds all real counts, and sums of them fit into an int32.
 const maxCount = 1 << 24
 
-// vars reads numbers from the environment and gathers what is wrong with them.
+// vars reads numbers from the environment and collects errors.
 type vars struct {
 	getenv func(string) string
 	errs   []error
@@ -129,8 +139,7 @@ func (v *vars) number(names ...string) (int, string) {
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 || n > maxCount {
-			v.failf("%s=%q is not a number from 0 to %d: unset it, or set it as the launcher does", name, text,
-				maxCount)
+			v.failf("%s=%q is not a number from 0 to %d", name, text, maxCount)
 			return -1, name
 		}
 		return n, name
@@ -138,7 +147,7 @@ func (v *vars) number(names ...string) (int, string) {
 	return -1, names[0]
 }
 
-// four are the variables in which most launchers tell a world.
+// four names the variables of most launchers.
 type four struct {
 	rank, ranks, localRank, localRanks string
 }
@@ -156,8 +165,8 @@ func (v *vars) read(f four) (n [4]int, set int) {
 	return n, set
 }
 
-// world makes a world of four numbers that are all set. Its nodes are known if there is one.
-func (v *vars) world(f four, n [4]int) Ranks {
+// ranks returns the Ranks of four numbers that are all set. Nodes is known only if it is 1.
+func (v *vars) ranks(f four, n [4]int) Ranks {
 	v.below(f.rank, n[0], f.ranks, n[1])
 	v.below(f.localRank, n[2], f.localRanks, n[3])
 	if n[3] > n[1] {
@@ -170,14 +179,14 @@ func (v *vars) world(f four, n [4]int) Ranks {
 	return w
 }
 
-// below checks an index against its count. What is -1 was not set, and is an error of its own.
+// below records an error for an index that is not below its count. -1 is unset, another error.
 func (v *vars) below(indexName string, index int, countName string, count int) {
 	if index >= 0 && count >= 0 && index >= count {
 		v.failf("%s=%d is not below %s=%d", indexName, index, countName, count)
 	}
 }
 
-// all reports the variables of a launcher that are missing while others of it are set.
+// all reports whether all variables of a launcher are set and valid, and records the missing ones.
 func (v *vars) all(f four, n [4]int) bool {
 	before := len(v.errs)
 	var present, missing []string
@@ -192,7 +201,7 @@ func (v *vars) all(f four, n [4]int) bool {
 		}
 	}
 	if len(missing) > 0 {
-		v.failf("%s set, but not %s: set them all, as the launcher does, or unset them",
+		v.failf("%s set, but not %s",
 			strings.Join(present, " "), strings.Join(missing, ", "))
 	}
 	return len(v.errs) == before

@@ -74,7 +74,7 @@ func TestTheWorldIsWhatTheLauncherOfThisProcessSays(t *testing.T) {
 		"mpirun in a PBS job": {openMPIEnv + " PBS_JOBID=1.pbs",
 			Ranks{Nodes: 1, Ranks: 4, Rank: 3, LocalRanks: 4, LocalRank: 3}},
 	} {
-		got, err := WorldFromEnv(environ(c.env))
+		got, err := RanksFromEnv(environ(c.env))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -84,7 +84,7 @@ func TestTheWorldIsWhatTheLauncherOfThisProcessSays(t *testing.T) {
 	}
 }
 
-func TestAWorldThatContradictsItselfIsRefusedByTheVariablesName(t *testing.T) {
+func TestRanksFromEnvErrors(t *testing.T) {
 	for env, want := range map[string]string{
 		"RANK=3":                          "RANK=3 set, but not WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE",
 		"RANK=0 WORLD_SIZE=8":             "but not LOCAL_RANK, LOCAL_WORLD_SIZE",
@@ -100,8 +100,8 @@ func TestAWorldThatContradictsItselfIsRefusedByTheVariablesName(t *testing.T) {
 		"RANK=1 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 GROUP_RANK=0 GROUP_WORLD_SIZE=1": "GROUP_WORLD_SIZE=1 contradicts WORLD_SIZE=8",
 		"RANK=1 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 GROUP_RANK=0 GROUP_WORLD_SIZE=6": "GROUP_WORLD_SIZE=6 contradicts",
 		"RANK=1 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 GROUP_RANK=two":                  `GROUP_RANK="two"`,
-		slurmEnv + " RANK=8":                                   "RANK=8, but Slurm's variables say 9",
-		slurmEnv + " WORLD_SIZE=8 RANK=9":                      "WORLD_SIZE=8, but Slurm's variables say 11",
+		slurmEnv + " RANK=8":                                   "RANK=8, but 9 according to the variables of Slurm",
+		slurmEnv + " WORLD_SIZE=8 RANK=9":                      "WORLD_SIZE=8, but 11 according to",
 		slurmEnv + " WORLD_SIZE=11 SLURM_PROCID=":              "not SLURM_PROCID",
 		slurmEnv + " SLURM_PROCID=11":                          "SLURM_PROCID=11 is not below SLURM_NTASKS=11",
 		slurmEnv + " SLURM_LOCALID=3":                          "SLURM_LOCALID=3, but there are 3 tasks on node 2",
@@ -112,13 +112,13 @@ func TestAWorldThatContradictsItselfIsRefusedByTheVariablesName(t *testing.T) {
 		slurmEnv + " SLURM_STEP_TASKS_PER_NODE=4(y2)":          `"4(y2)" is not a number of tasks`,
 		slurmEnv + " SLURM_STEP_TASKS_PER_NODE=1(x2000000000)": "not a number of tasks",
 		slurmEnv + " SLURM_NTASKS=":                            "SLURM_NTASKS",
-		"SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=5 SLURM_LOCALID=0 SLURM_NTASKS_PER_NODE=3 SLURM_NNODES=2 SLURM_NODEID=1": "SLURM_NTASKS_PER_NODE=3 does not tell",
+		"SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=5 SLURM_LOCALID=0 SLURM_NTASKS_PER_NODE=3 SLURM_NNODES=2 SLURM_NODEID=1": "SLURM_NTASKS_PER_NODE=3 does not determine",
 		"SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=5 SLURM_LOCALID=0":                                                       "neither SLURM_STEP_NUM_NODES nor SLURM_NNODES",
 		"OMPI_COMM_WORLD_RANK=1":                     "OMPI_COMM_WORLD_RANK=1 set, but not OMPI_COMM_WORLD_SIZE",
 		openMPIEnv + " OMPI_COMM_WORLD_LOCAL_RANK=9": "OMPI_COMM_WORLD_LOCAL_RANK=9 is not below OMPI_COMM_WORLD_LOCAL_SIZE=4",
 		"MPI_LOCALRANKID=0":                          "but not PMI_RANK",
 	} {
-		w, err := WorldFromEnv(environ(env))
+		w, err := RanksFromEnv(environ(env))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v; want %q in the error", env, w, err, want)
 		}
