@@ -146,7 +146,7 @@ func stateOf(path string) (jobspec.FileState, bool) {
 }
 
 func stateInStore(i objstore.Info) jobspec.FileState {
-	s := jobspec.FileState{Bytes: i.Size, ETag: i.ETag, Weak: i.Weak}
+	s := jobspec.FileState{Bytes: i.Size, ETag: i.ETag, Weak: i.AmbiguousVersion}
 	if !i.ModTime.IsZero() {
 		s.MTime = i.ModTime.UTC().Format(jobspec.TimeFormat)
 	}

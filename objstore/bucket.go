@@ -157,7 +157,7 @@ func (b *Bucket) Upload(ctx context.Context, name string, r io.ReaderAt, size in
 	if o.IfAbsent { // some servers ignore the condition, and others check it only after the last part
 		switch _, err := b.retry.Stat(ctx, b, name); {
 		case err == nil:
-			return ErrNotFoundFor(Redact(b.ID(name)))
+			return ExistsError(Redact(b.ID(name)))
 		case !errors.Is(err, fs.ErrNotExist):
 			return err
 		}
@@ -165,9 +165,9 @@ func (b *Bucket) Upload(ctx context.Context, name string, r io.ReaderAt, size in
 	return u.Upload(ctx, b.prefix+name, r, size, o)
 }
 
-// ErrNotFoundFor returns the error of a driver that refuses to replace an existing object: an
+// ExistsError returns the error of a driver that refuses to replace an existing object: an
 // *Error that wraps fs.ErrExist.
-func ErrNotFoundFor(url string) error { return &Error{Op: "writing", URL: url, Err: fs.ErrExist} }
+func ExistsError(url string) error { return &Error{Op: "writing", URL: url, Err: fs.ErrExist} }
 
 // CanUpload reports whether the bucket's kind of store can be written to. It does not check access.
 func (b *Bucket) CanUpload() bool {

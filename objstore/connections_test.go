@@ -132,7 +132,7 @@ func TestRetryUsesNewConnection(t *testing.T) {
 		if forgotten {
 			f.forget()
 		}
-		_, body, err := objstore.Retry{Stall: 2 * time.Second, Base: time.Millisecond}.Read(t.Context(), b, "x", 0, -1,
+		_, body, err := objstore.Retry{StallTimeout: 2 * time.Second, MinPause: time.Millisecond}.Read(t.Context(), b, "x", 0, -1,
 			nil)
 		if err != nil {
 			t.Fatalf("forgotten %v, %d connections made: %v", forgotten, f.made.Load(), err)
@@ -164,7 +164,7 @@ func TestStallClosesIdleConnections(t *testing.T) {
 	}
 	defer b.Close()
 	read := func(name string, stall time.Duration) error {
-		_, body, err := objstore.Retry{Stall: stall, Base: time.Millisecond}.Read(t.Context(), b, name, 0, -1, nil)
+		_, body, err := objstore.Retry{StallTimeout: stall, MinPause: time.Millisecond}.Read(t.Context(), b, name, 0, -1, nil)
 		if err != nil {
 			return err
 		}

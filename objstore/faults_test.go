@@ -232,7 +232,7 @@ func TestShortSourceIsResumed(t *testing.T) {
 			m := &memory{size: 10, gives: func(offset, length int64) io.ReadCloser {
 				return wrap(bytes.NewReader(data[offset:min(10, offset+4)]))
 			}}
-			_, body, err := objstore.Retry{Base: 1}.Read(t.Context(), m, "x", 0, -1, nil)
+			_, body, err := objstore.Retry{MinPause: 1}.Read(t.Context(), m, "x", 0, -1, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -55,7 +55,7 @@ func infoOf(name string, fi fs.FileInfo) Info {
 	i := Info{Name: name, Size: fi.Size(), ModTime: fi.ModTime()}
 	var changed time.Time
 	i.ETag, changed = fileTag(fi)
-	i.Weak = recent(changed, time.Now())
+	i.AmbiguousVersion = recent(changed, time.Now())
 	return i
 }
 
@@ -212,7 +212,7 @@ func (f *files) Upload(ctx context.Context, name string, r io.ReaderAt, size int
 	case err != nil:
 	case o.IfAbsent:
 		if err = file.CommitNew(); errors.Is(err, fs.ErrExist) {
-			return ErrNotFoundFor(f.ID(name))
+			return ExistsError(f.ID(name))
 		}
 	default:
 		err = file.Commit()

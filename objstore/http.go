@@ -194,7 +194,7 @@ func (w *web) Stat(ctx context.Context, name string) (Info, error) {
 	resp.Body.Close()
 	i := w.info(name, resp.Header)
 	i.Size = resp.ContentLength
-	i.Weak = weak(i, resp.Header)
+	i.AmbiguousVersion = weak(i, resp.Header)
 	switch resp.StatusCode {
 	case http.StatusOK:
 		if i.Size >= 0 {
@@ -265,7 +265,7 @@ func (w *web) read(ctx context.Context, op, name string, offset, length int64, m
 	default:
 		return Info{}, nil, w.statusError(op, name, resp)
 	}
-	i.Weak = weak(i, resp.Header)
+	i.AmbiguousVersion = weak(i, resp.Header)
 	if err == nil && changed(match, i) {
 		err = ErrChanged
 	}
@@ -308,7 +308,7 @@ func describeRange(offset, length int64) string {
 
 // whole returns the body of a response with the whole object, from a server without ranges.
 func (w *web) whole(i *Info, resp *http.Response, offset, length int64) (io.ReadCloser, error) {
-	i.Size, i.Whole = resp.ContentLength, offset > 0 || length >= 0
+	i.Size, i.NoRanges = resp.ContentLength, offset > 0 || length >= 0
 	left := int64(-1)
 	if i.Size >= 0 {
 		left = max(0, i.Size-offset)
@@ -342,7 +342,7 @@ func (w *web) pastEnd(ctx context.Context, op, name string, resp *http.Response,
 		return i, nil, refused
 	}
 	i.Size = size
-	i.Weak = weak(i, header)
+	i.AmbiguousVersion = weak(i, header)
 	if changed(match, i) {
 		return i, nil, &Error{Op: op, URL: w.show(name), Err: ErrChanged}
 	}

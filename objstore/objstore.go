@@ -13,20 +13,19 @@ type Info struct {
 	Size int64  // bytes; -1 where the store does not report it
 	// ETag is the store's name of this version without quotes; "" where there is none or it is
 	// weak. It is not a checksum.
-	// It is no checksum.
 	ETag    string
 	ModTime time.Time // zero where the store does not report it
-	// Weak says that two versions may share ETag and ModTime: both depend on a clock, and the
-	// object had just changed.
-	Weak   bool
-	MD5    []byte // of the whole object, where the store reports it; else nil
-	CRC32C []byte // likewise, 4 bytes, big-endian
-	Whole  bool   // the store can't send a part without all bytes before it; set by Read
+	// AmbiguousVersion is true if two versions may share ETag and ModTime: both depend on a clock,
+	// and the object had just changed.
+	AmbiguousVersion bool
+	MD5              []byte // of the whole object, where the store reports it; else nil
+	CRC32C           []byte // likewise, 4 bytes, big-endian
+	NoRanges         bool   // the store can't send a part without all bytes before it; set by Read
 }
 
 // Versioned reports whether ETag or ModTime identifies this version among all others. If it does
 // not, two requests may return different versions undetected.
-func (i Info) Versioned() bool { return !i.Weak && (i.ETag != "" || !i.ModTime.IsZero()) }
+func (i Info) Versioned() bool { return !i.AmbiguousVersion && (i.ETag != "" || !i.ModTime.IsZero()) }
 
 // strongAfter is the age from which a modification time identifies a version. Servers and coarse
 // file systems (FAT) count in steps of one or two seconds, within which an object may be replaced

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"leat/internal/backoff"
 )
 
 // A server's limit refuses most requests above it, while other failures do not depend on the rate.
@@ -70,7 +72,7 @@ func (p *pace) enter(ctx context.Context, limit time.Duration) (progress bool, e
 	for {
 		wait, err := p.take(limit)
 		if err == nil && wait > 0 {
-			err = sleep(ctx, wait)
+			err = backoff.Sleep(ctx, wait)
 		}
 		if err != nil {
 			return false, err

@@ -293,10 +293,10 @@ func TestStallEndsWithinFor(t *testing.T) {
 		r    objstore.Retry
 		want time.Duration
 	}{
-		{objstore.Retry{For: 5 * time.Second}, 5 * time.Second},
-		{objstore.Retry{For: 5 * time.Second, Stall: time.Minute}, 5 * time.Second},
-		{objstore.Retry{Attempts: 1}, 30 * time.Second},
-		{objstore.Retry{Attempts: 1, Stall: 2 * time.Minute}, 2 * time.Minute},
+		{objstore.Retry{Timeout: 5 * time.Second}, 5 * time.Second},
+		{objstore.Retry{Timeout: 5 * time.Second, StallTimeout: time.Minute}, 5 * time.Second},
+		{objstore.Retry{MaxAttempts: 1}, 30 * time.Second},
+		{objstore.Retry{MaxAttempts: 1, StallTimeout: 2 * time.Minute}, 2 * time.Minute},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()

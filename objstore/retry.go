@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"time"
+
+	"leat/internal/backoff"
 )
 
 // Retry repeats requests that failed for a reason that may pass. The zero value has the defaults.
@@ -17,15 +19,21 @@ import (
 // or a refused connection from a server that answered before, all of them start more slowly;
 // answers raise the rate again.
 type Retry struct {
-	For      time.Duration // longest time that a request or a body may go without progress; default 1 minute
-	Attempts int           // maximum number of attempts without progress; default: as many as For allows
-	// Base bounds the first pause, which is random; the bound doubles with each further pause.
+	// Timeout is the longest time that a request or a body may go without progress. Default 1 minute.
+	Timeout time.Duration
+	// MaxAttempts is the maximum number of attempts without progress. Default: as many as Timeout
+	// allows.
+	MaxAttempts int
+	// MinPause bounds the first pause, which is random; the bound doubles with each further pause.
 	// Default 100 ms.
-	Base time.Duration
-	Max  time.Duration // longest pause, except one that the store asks for and that ends within For; default 5 s
-	// Stall is the time without a byte after which an attempt has failed. Default 30 s; at most
-	// For, where that is set.
-	Stall   time.Duration
+	MinPause time.Duration
+	// MaxPause is the longest pause, except one that the store asks for and that ends within
+	// Timeout. Default 5 s.
+	MaxPause time.Duration
+	// StallTimeout is the time without a byte after which an attempt has failed. Default 30 s; at
+	// most Timeout, where that is set.
+	StallTimeout time.Duration
+	// OnRetry, if not nil, is called with the error of each failed attempt that is repeated.
 	OnRetry func(err error)
 }
 
@@ -34,19 +42,19 @@ type Retry struct {
 const firstAttempts = 5
 
 func (r Retry) withDefaults() Retry {
-	if r.Stall <= 0 {
-		r.Stall = 30 * time.Second
+	if r.StallTimeout <= 0 {
+		r.StallTimeout = 30 * time.Second
 	}
-	if r.For > 0 {
-		r.Stall = min(r.Stall, r.For)
+	if r.Timeout > 0 {
+		r.StallTimeout = min(r.StallTimeout, r.Timeout)
 	} else {
-		r.For = time.Minute
+		r.Timeout = time.Minute
 	}
-	if r.Base <= 0 {
-		r.Base = 100 * time.Millisecond
+	if r.MinPause <= 0 {
+		r.MinPause = 100 * time.Millisecond
 	}
-	if r.Max <= 0 {
-		r.Max = 5 * time.Second
+	if r.MaxPause <= 0 {
+		r.MaxPause = 5 * time.Second
 	}
 	return r
 }
@@ -66,7 +74,7 @@ func (t *tries) begin(ctx context.Context) error {
 	if t.failed == 0 {
 		t.since = now
 	}
-	progress, err := t.pace.enter(ctx, t.r.For)
+	progress, err := t.pace.enter(ctx, t.r.Timeout)
 	t.started = time.Now()
 	if progress { // the wait does not count: the server answered other requests meanwhile
 		t.since = t.since.Add(t.started.Sub(now))
@@ -81,7 +89,7 @@ func (t *tries) progress() { t.failed = 0 }
 // final, the attempts or the time are used up, or ctx is done.
 func (t *tries) again(ctx context.Context, err error) bool {
 	t.failed++
-	if ctx.Err() != nil || !Temporary(err) || t.r.Attempts > 0 && t.failed >= t.r.Attempts {
+	if ctx.Err() != nil || !Temporary(err) || t.r.MaxAttempts > 0 && t.failed >= t.r.MaxAttempts {
 		return false
 	}
 	if t.failed >= firstAttempts && isUnreached(err) && !t.pace.isReached() {
@@ -92,7 +100,7 @@ func (t *tries) again(ctx context.Context, err error) bool {
 	if errors.As(err, &e) {
 		asked = e.RetryAfter
 	}
-	left := t.r.For - time.Since(t.since)
+	left := t.r.Timeout - time.Since(t.since)
 	if left <= 0 || asked > left {
 		return false
 	}
@@ -102,28 +110,16 @@ func (t *tries) again(ctx context.Context, err error) bool {
 	if t.r.OnRetry != nil {
 		t.r.OnRetry(err)
 	}
-	top := min(t.r.Base, t.r.Max)
-	for i := 1; i < t.failed && top < t.r.Max; i++ {
-		top = min(2*top, t.r.Max)
+	top := min(t.r.MinPause, t.r.MaxPause)
+	for i := 1; i < t.failed && top < t.r.MaxPause; i++ {
+		top = min(2*top, t.r.MaxPause)
 	}
 	// The last attempt starts when the time is up.
-	return sleep(ctx, min(max(asked, rand.N(top+1)), left)) == nil
-}
-
-// sleep waits for d; if ctx ends first, it returns the cause.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return backoff.Sleep(ctx, min(max(asked, rand.N(top+1)), left)) == nil
 }
 
 // Do calls attempt until it succeeds or its error is not temporary, within the limits of r. Each
-// call gets a ctx that ends after Stall.
+// call gets a ctx that ends after StallTimeout.
 func (r Retry) Do(ctx context.Context, attempt func(ctx context.Context) error) error {
 	return r.do(ctx, newPace(), attempt)
 }
@@ -135,7 +131,7 @@ func (r Retry) do(ctx context.Context, p *pace, attempt func(ctx context.Context
 		if err := t.begin(ctx); err != nil {
 			return err
 		}
-		one, cancel := context.WithTimeoutCause(ctx, r.Stall, ErrStalled)
+		one, cancel := context.WithTimeoutCause(ctx, r.StallTimeout, ErrStalled)
 		err := attempt(one)
 		if err != nil && ctx.Err() == nil && errors.Is(context.Cause(one), ErrStalled) {
 			stalled := &Error{Op: "waiting for", URL: "the store", Err: ErrStalled}
@@ -211,7 +207,7 @@ func (b *body) open() error {
 		if err := b.tries.begin(b.ctx); err != nil {
 			return err
 		}
-		ctx, w := newWatch(b.ctx, b.r.Stall)
+		ctx, w := newWatch(b.ctx, b.r.StallTimeout)
 		info, now, err := b.src.Read(ctx, b.name, b.at, b.left, b.want)
 		if err == nil && changed(b.want, info) {
 			now.Close()

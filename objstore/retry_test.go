@@ -18,7 +18,7 @@ import (
 
 // quick returns a Retry with short pauses, which counts its retries.
 func quick(retries *atomic.Int64) objstore.Retry {
-	return objstore.Retry{Base: time.Millisecond, Stall: time.Minute, OnRetry: func(error) { retries.Add(1) }}
+	return objstore.Retry{MinPause: time.Millisecond, StallTimeout: time.Minute, OnRetry: func(error) { retries.Add(1) }}
 }
 
 func readAll(ctx context.Context, r objstore.Retry, src objstore.Source, name string, offset, length int64) ([]byte,
@@ -145,7 +145,7 @@ func TestStallIsRetried(t *testing.T) {
 	}
 	patiently(t, 100*time.Millisecond, func(stall time.Duration) error {
 		n.Store(0)
-		got, err := readAll(t.Context(), objstore.Retry{Base: time.Millisecond, Stall: stall}, open(t, s.URL, nil), "o",
+		got, err := readAll(t.Context(), objstore.Retry{MinPause: time.Millisecond, StallTimeout: stall}, open(t, s.URL, nil), "o",
 			0, -1)
 		if !bytes.Equal(got, data) || err != nil || n.Load() != 3 {
 			return fmt.Errorf("%d bytes, %v, %d requests", len(got), err, n.Load())
@@ -177,7 +177,7 @@ func TestSkippedBytesAreProgress(t *testing.T) {
 	patiently(t, 300*time.Millisecond, func(stall time.Duration) error {
 		n.Store(0)
 		pause.Store(int64(stall / 10)) // for 16 times
-		got, err := readAll(t.Context(), objstore.Retry{Base: time.Millisecond, Stall: stall}, open(t, s.URL, nil), "o",
+		got, err := readAll(t.Context(), objstore.Retry{MinPause: time.Millisecond, StallTimeout: stall}, open(t, s.URL, nil), "o",
 			0, -1)
 		if !bytes.Equal(got, data) || err != nil || n.Load() != 2 {
 			return fmt.Errorf("%d bytes, %v, %d requests", len(got), err, n.Load())
@@ -200,7 +200,7 @@ func TestSlowStoreIsNotAStall(t *testing.T) {
 	}
 	patiently(t, 200*time.Millisecond, func(stall time.Duration) error {
 		pause.Store(int64(stall / 10))
-		if got, err := readAll(t.Context(), objstore.Retry{Attempts: 1, Stall: stall}, open(t, s.URL, nil), "o", 0,
+		if got, err := readAll(t.Context(), objstore.Retry{MaxAttempts: 1, StallTimeout: stall}, open(t, s.URL, nil), "o", 0,
 			-1); len(got) != 20 || err != nil {
 			return fmt.Errorf("%d bytes, %w", len(got), err)
 		}
@@ -212,7 +212,7 @@ func TestSlowReaderIsNotAStall(t *testing.T) {
 	s := serve(t)
 	s.put("o", make([]byte, 1<<20))
 	patiently(t, 50*time.Millisecond, func(stall time.Duration) error {
-		r := objstore.Retry{Attempts: 1, Stall: stall}
+		r := objstore.Retry{MaxAttempts: 1, StallTimeout: stall}
 		_, body, err := r.Read(t.Context(), open(t, s.URL, nil), "o", 0, -1, nil)
 		if err != nil {
 			return err
@@ -238,7 +238,7 @@ func TestTemporaryErrors(t *testing.T) {
 			return true
 		}
 		r := quick(&retries)
-		r.Attempts = 3
+		r.MaxAttempts = 3
 		_, err := readAll(t.Context(), r, b, "o", 0, -1)
 		if want := int64(map[bool]int{true: 3, false: 1}[again]); err == nil || n.Load() != want ||
 			retries.Load() != want-1 {
@@ -266,7 +266,7 @@ func TestRetryAfter(t *testing.T) {
 			}
 			return true
 		}
-		got, err := readAll(t.Context(), objstore.Retry{Base: time.Millisecond}, b, "o", 0, -1)
+		got, err := readAll(t.Context(), objstore.Retry{MinPause: time.Millisecond}, b, "o", 0, -1)
 		if d := time.Since(start); string(got) != "ok" || err != nil || d < 500*time.Millisecond {
 			t.Errorf("%q %v after %v", got, err, d)
 		}
@@ -283,7 +283,7 @@ func TestContextEndsPause(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	start := time.Now()
-	if _, err := readAll(ctx, objstore.Retry{For: 2 * time.Hour}, open(t, s.URL, nil), "o", 0, -1); !errors.Is(err,
+	if _, err := readAll(ctx, objstore.Retry{Timeout: 2 * time.Hour}, open(t, s.URL, nil), "o", 0, -1); !errors.Is(err,
 		context.DeadlineExceeded) || time.Since(start) > time.Minute {
 		t.Error(err, time.Since(start))
 	}
@@ -299,7 +299,7 @@ func TestProgressResetsAttempts(t *testing.T) {
 	}
 	var retries atomic.Int64
 	r := quick(&retries)
-	r.Attempts = 2
+	r.MaxAttempts = 2
 	got, err := readAll(t.Context(), r, open(t, s.URL, nil), "o", 0, -1)
 	if !bytes.Equal(got, data) || err != nil {
 		t.Errorf("%d bytes, %v", len(got), err)

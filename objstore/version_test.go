@@ -123,7 +123,7 @@ func TestWeakVersionIsNotResumed(t *testing.T) {
 		cut(w, r, at, make([]byte, 5000), 1000)
 		return true
 	}
-	got, err := readAll(t.Context(), objstore.Retry{Base: time.Millisecond}, open(t, s.URL, nil), "o", 0, -1)
+	got, err := readAll(t.Context(), objstore.Retry{MinPause: time.Millisecond}, open(t, s.URL, nil), "o", 0, -1)
 	if err == nil || len(s.requests) != 1 {
 		t.Errorf("%d bytes, %v, %d requests", len(got), err, len(s.requests))
 	}

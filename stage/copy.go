@@ -244,11 +244,11 @@ func (p *Pool) copy(ctx context.Context, it *item) outcome {
 	return outcome{entry: e, size: size}
 }
 
-// begin makes the first request for an object. Info.Whole is true if the body is the whole object.
+// begin makes the first request for an object. Info.NoRanges is true if the body is the whole object.
 func (p *Pool) begin(ctx context.Context, it *item) (objstore.Info, io.ReadCloser, error) {
 	if m, ok := it.src.(maker); ok {
 		info, b, err := m.make(ctx, it.name)
-		info.Whole = true
+		info.NoRanges = true
 		return info, memory(b, 0, -1), err
 	}
 	info, body, err := p.retry().Read(ctx, it.src, it.name, 0, p.o.RangeBytes, nil)
@@ -257,11 +257,11 @@ func (p *Pool) begin(ctx context.Context, it *item) (objstore.Info, io.ReadClose
 	}
 	// Parts of an unversioned object could belong to two versions. A source that only sends whole
 	// objects would resend all preceding bytes for each part.
-	if (info.Whole || !info.Versioned()) && (info.Size < 0 || info.Size > p.o.RangeBytes) {
+	if (info.NoRanges || !info.Versioned()) && (info.Size < 0 || info.Size > p.o.RangeBytes) {
 		body.Close()
 		first := info
 		info, body, err = p.retry().Read(ctx, it.src, it.name, 0, -1, &first)
-		info.Whole = true
+		info.NoRanges = true
 	}
 	return info, body, err
 }
@@ -361,7 +361,7 @@ func (w *download) all(body io.Reader) (size int64, crc uint32, err error) {
 	first := part{w: w, limit: -1}
 	if w.info.Size >= 0 {
 		first.limit = w.info.Size
-		if !w.info.Whole {
+		if !w.info.NoRanges {
 			first.limit = min(w.info.Size, w.p.o.RangeBytes)
 		}
 	}
@@ -374,7 +374,7 @@ func (w *download) all(body io.Reader) (size int64, crc uint32, err error) {
 	} else {
 		err = first.copyFrom(body)
 		size, crc = first.n, first.crc
-		if err == nil && w.info.Size < 0 && size == w.p.o.RangeBytes && !w.info.Whole {
+		if err == nil && w.info.Size < 0 && size == w.p.o.RangeBytes && !w.info.NoRanges {
 			// A source without sizes returns at most the requested range: ask until it is
 			// exhausted.
 			size, crc, err = w.readRest(size, crc)

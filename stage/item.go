@@ -145,6 +145,6 @@ func (p *Pool) unuse(e *index.Entry, drop bool) {
 // infoOf returns the version of a staged object, to read more of it from its source.
 func infoOf(e *index.Entry) *objstore.Info {
 	m := &objstore.Info{Size: e.Size, ETag: e.ETag, ModTime: e.Modified}
-	m.Weak = versionOf(*m) != e.Version
+	m.AmbiguousVersion = versionOf(*m) != e.Version
 	return m
 }

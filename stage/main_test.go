@@ -41,11 +41,11 @@ func quick(o Options) *Options {
 	if o.MinFree == 0 {
 		o.MinFree = -1
 	}
-	if o.Retry.Attempts == 0 && o.Retry.For == 0 {
-		o.Retry.Attempts = 5
+	if o.Retry.MaxAttempts == 0 && o.Retry.Timeout == 0 {
+		o.Retry.MaxAttempts = 5
 	}
-	if o.Retry.Base == 0 {
-		o.Retry.Base = time.Millisecond
+	if o.Retry.MinPause == 0 {
+		o.Retry.MinPause = time.Millisecond
 	}
 	return &o
 }

@@ -79,7 +79,7 @@ const modelLimit = 128 * kib
 
 func (m *model) open(t *rapid.T) {
 	o := Options{MaxBytes: modelLimit, MaxFiles: 6, Workers: 2, Keep: m.keep, MaxQueue: 5}
-	o.Retry.Attempts = 20 // more than fail can come to while one request is made
+	o.Retry.MaxAttempts = 20 // more than fail can come to while one request is made
 	p, err := Open(m.dir, quick(o))
 	if err != nil {
 		t.Fatal(err)

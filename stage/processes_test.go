@@ -182,7 +182,7 @@ func TestStoppedCopier(t *testing.T) {
 		pid := ok(strconv.Atoi(string(ok(os.ReadFile(filepath.Join(dir, "copying")))(t))))(t)
 		stopAll(t, []int{pid})
 		s := small("stuck", size)
-		p := pool(t, dir, Options{Retry: objstore.Retry{Stall: 200 * time.Millisecond}})
+		p := pool(t, dir, Options{Retry: objstore.Retry{StallTimeout: 200 * time.Millisecond}})
 		l := p.Prefetch(s, "a")
 		defer l.Release()
 		become(t, l, copiedElsewhere)

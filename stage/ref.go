@@ -178,8 +178,8 @@ func (p *Pool) open(ctx context.Context, it *item) (*Reader, error) {
 
 // stallTimeout returns how long the pool waits for a copy of another process.
 func (p *Pool) stallTimeout() time.Duration {
-	if p.o.Retry.Stall > 0 {
-		return p.o.Retry.Stall
+	if p.o.Retry.StallTimeout > 0 {
+		return p.o.Retry.StallTimeout
 	}
 	return 30 * time.Second
 }

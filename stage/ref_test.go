@@ -236,7 +236,7 @@ func TestStalledRequest(t *testing.T) {
 	t.Parallel()
 	s := small("stalled", 1000)
 	s.put("a", object{size: 1000, middle: make(chan struct{})})
-	p := pool(t, t.TempDir(), Options{Retry: objstore.Retry{Stall: 50 * time.Millisecond}})
+	p := pool(t, t.TempDir(), Options{Retry: objstore.Retry{StallTimeout: 50 * time.Millisecond}})
 	l := p.Prefetch(s, "a")
 	soon(t, "half of it being read", func() bool { _, _, n := s.count("a"); return n >= 500 }) // the next may have come
 	s.edit("a", func(o *object) { o.middle = nil })

@@ -22,7 +22,7 @@ func TestErrStoppedNamesProcess(t *testing.T) {
 	must(t, waitForFile(filepath.Join(dir, "copying")))
 	pid := ok(strconv.Atoi(string(ok(os.ReadFile(filepath.Join(dir, "copying")))(t))))(t)
 	o := Options{}
-	o.Retry.Stall = 50 * time.Millisecond
+	o.Retry.StallTimeout = 50 * time.Millisecond
 	p := pool(t, dir, o)
 	s := newSource("stuck").put("a", object{size: mib})
 	l := p.Prefetch(s, "a")

@@ -74,7 +74,7 @@ func (m *entrySource) Read(_ context.Context, _ string, offset, length int64, _ 
 		return objstore.Info{}, nil, errPartialRead
 	}
 	info := *infoOf(m.e)
-	info.Whole = true
+	info.NoRanges = true
 	info.CRC32C = binary.BigEndian.AppendUint32(nil, m.e.CRC)
 	return info, io.NopCloser(io.NewSectionReader(m.f, 0, m.e.Size)), nil
 }

@@ -196,7 +196,7 @@ func TestOpenBadOptions(t *testing.T) {
 	dir := t.TempDir()
 	_, err := Open(dir, &Options{Workers: 1000, MaxBytes: -1, MaxFiles: -1, MinFree: 2, MaxQueue: -1, Keep: 7,
 		Ranges: 65, RangeBytes: 1000,
-		Retry: objstore.Retry{Stall: -1}})
+		Retry: objstore.Retry{StallTimeout: -1}})
 	var joined interface{ Unwrap() []error }
 	if !errors.As(err, &joined) || len(joined.Unwrap()) != 9 {
 		t.Errorf("%v", err)

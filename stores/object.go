@@ -60,7 +60,7 @@ func (o *object) Brought() int64 { return o.remote.Counters().Bytes }
 
 // Pieces returns an error if the object can't be read in pieces.
 func (o *object) Pieces() error {
-	if o.remote.Info().Whole {
+	if o.remote.Info().NoRanges {
 		return fmt.Errorf("%s: the server does not support range requests", o.label)
 	}
 	return nil

@@ -183,7 +183,7 @@ func (s *sidecars) open(suffix string, instead bool) (io.ReaderAt, int64, string
 	if suffix == ".msk" || suffix == ".aux.xml" {
 		s.o.versions[suffix] = c.r.Info()
 	}
-	if i := c.r.Info(); i.Size > headBytes && (i.Whole || !i.Versioned()) {
+	if i := c.r.Info(); i.Size > headBytes && (i.NoRanges || !i.Versioned()) {
 		w := &wholeFile{s: s.o.s, ctx: s.ctx, bucket: s.o.bucket, name: siblingOf(s.o.name, suffix, instead),
 			label: name, remote: c.r}
 		return w, i.Size, name, nil

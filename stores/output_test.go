@@ -76,7 +76,7 @@ func (v *vault) Upload(ctx context.Context, name string, r io.ReaderAt, size int
 		return &objstore.Error{Op: "writing", URL: v.ID(name), Status: 403, Err: err}
 	}
 	if _, there := v.objects[name]; there && o.IfAbsent {
-		return objstore.ErrNotFoundFor(v.ID(name))
+		return objstore.ExistsError(v.ID(name))
 	}
 	v.objects[name] = b
 	return nil
@@ -333,7 +333,7 @@ func TestMissingBucketIsRefusedFirst(t *testing.T) {
 	for status, refused := range map[int]bool{404: true, 403: false, 501: false} {
 		v := &vault{objects: map[string][]byte{}}
 		stores := New(&Options{NoStage: true,
-			Store: objstore.Options{Retry: objstore.Retry{Attempts: 5, Base: time.Millisecond},
+			Store: objstore.Options{Retry: objstore.Retry{MaxAttempts: 5, MinPause: time.Millisecond},
 				Drivers: map[string]objstore.Opener{
 					"vault": func(context.Context, *url.URL, *objstore.Options) (objstore.Source, error) {
 						return listed{v, &objstore.Error{Op: "listing", URL: "vault://box", Status: status,

@@ -53,11 +53,11 @@ func parseRetryFor(text string) (r objstore.Retry, err error) {
 	if text == "" {
 		return r, nil
 	}
-	if r.For, err = parseAge(text); err != nil {
+	if r.Timeout, err = parseAge(text); err != nil {
 		return r, usagef("--retry-for %s: %w, or 0", text, err)
 	}
-	if r.For == 0 {
-		r.Attempts = 1
+	if r.Timeout == 0 {
+		r.MaxAttempts = 1
 	}
 	return r, nil
 }

@@ -60,8 +60,8 @@ func openAzure(ctx context.Context, u *url.URL, o *objstore.Options) (objstore.S
 		return azureblob.OpenBucket(ctx, c, nil)
 	}
 	more := int32(4)
-	if o.Retry.Attempts > 0 {
-		more = int32(min(o.Retry.Attempts, 100)) - 1
+	if o.Retry.MaxAttempts > 0 {
+		more = int32(min(o.Retry.MaxAttempts, 100)) - 1
 	}
 	if more == 0 {
 		more = -1 // none; 0 means the default, three

@@ -118,7 +118,7 @@ func (b *bucket) seconds(t time.Time) time.Time {
 // is not known here.
 func (b *bucket) weaken(i *objstore.Info) {
 	if _, ok := b.provider.(memProvider); !ok {
-		i.Weak = i.ETag == ""
+		i.AmbiguousVersion = i.ETag == ""
 	}
 }
 
@@ -350,7 +350,7 @@ func (b *bucket) Upload(ctx context.Context, name string, r io.ReaderAt, size in
 	}
 	err := b.do(ctx, func(c clients) error { return upload(ctx, c.write, name, r, size, o) })
 	if o.IfAbsent && gcerrors.Code(err) == gcerrors.FailedPrecondition {
-		return objstore.ErrNotFoundFor(objstore.Redact(b.name + "/" + name))
+		return objstore.ExistsError(objstore.Redact(b.name + "/" + name))
 	}
 	return b.fail("writing", name, err)
 }

@@ -48,7 +48,7 @@ func TestS3StallClosesIdleConnections(t *testing.T) {
 	defer b.Close()
 	closed, idle := 0, b.idle
 	b.idle = func() { closed++; idle() }
-	_, err = objstore.Retry{Attempts: 1, Stall: 10 * time.Millisecond}.Stat(t.Context(), b, "x")
+	_, err = objstore.Retry{MaxAttempts: 1, StallTimeout: 10 * time.Millisecond}.Stat(t.Context(), b, "x")
 	if !errors.Is(err, objstore.ErrStalled) || closed != 1 {
 		t.Errorf("closed %d times, %v", closed, err)
 	}

@@ -54,8 +54,8 @@ func openGS(ctx context.Context, u *url.URL, o *objstore.Options) (objstore.Sour
 		hc = &with
 	}
 	attempts := 5
-	if o.Retry.Attempts > 0 {
-		attempts = o.Retry.Attempts
+	if o.Retry.MaxAttempts > 0 {
+		attempts = o.Retry.MaxAttempts
 	}
 	open := func(policy storage.RetryPolicy) (*blob.Bucket, error) {
 		c, err := storage.NewClient(ctx, append(opts, option.WithHTTPClient(hc))...)

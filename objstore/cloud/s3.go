@@ -139,11 +139,11 @@ func clockOff(answer http.Header) time.Duration {
 func repeatedly(r objstore.Retry) aws.Retryer {
 	return retry.NewStandard(func(so *retry.StandardOptions) {
 		so.MaxAttempts = 5
-		if r.Attempts > 0 {
-			so.MaxAttempts = r.Attempts
+		if r.MaxAttempts > 0 {
+			so.MaxAttempts = r.MaxAttempts
 		}
-		if r.Max > 0 {
-			so.MaxBackoff = r.Max
+		if r.MaxPause > 0 {
+			so.MaxBackoff = r.MaxPause
 		}
 		so.RateLimiter = ratelimit.None
 	})

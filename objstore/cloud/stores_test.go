@@ -23,13 +23,13 @@ func azure(t *testing.T) (*fake, *objstore.Bucket) {
 	t.Setenv("AZURE_STORAGE_KEY", "dmVyeSBzZWNyZXQ=")
 	f := newFake(t, serveAzure)
 	return f, open(t, "azblob://box", &objstore.Options{Endpoint: f.URL + "/acct",
-		Retry: objstore.Retry{Base: time.Millisecond}})
+		Retry: objstore.Retry{MinPause: time.Millisecond}})
 }
 
 func gs(t *testing.T) (*fake, *objstore.Bucket) {
 	f := newFake(t, serveGS)
 	t.Setenv("STORAGE_EMULATOR_HOST", strings.TrimPrefix(f.URL, "http://"))
-	return f, open(t, "gs://box", &objstore.Options{Retry: objstore.Retry{Base: time.Millisecond}})
+	return f, open(t, "gs://box", &objstore.Options{Retry: objstore.Retry{MinPause: time.Millisecond}})
 }
 
 func TestAzure(t *testing.T) {
@@ -191,7 +191,7 @@ func TestUploadRetries(t *testing.T) {
 		})
 	})
 	b := open(t, "s3://bucket", &objstore.Options{Endpoint: endpoint, Anonymous: true,
-		Retry: objstore.Retry{Attempts: 8, Max: 10 * time.Millisecond}})
+		Retry: objstore.Retry{MaxAttempts: 8, MaxPause: 10 * time.Millisecond}})
 	data := bytes.Repeat([]byte("0123456789abcdef"), 1<<20)
 	if err := b.Upload(t.Context(), "big", bytes.NewReader(data), int64(len(data)),
 		objstore.UploadOptions{}); err != nil {

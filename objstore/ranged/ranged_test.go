@@ -101,7 +101,7 @@ func noise(n int) []byte {
 }
 
 func quick() objstore.Retry {
-	return objstore.Retry{Attempts: 5, Base: time.Millisecond, Max: 5 * time.Millisecond}
+	return objstore.Retry{MaxAttempts: 5, MinPause: time.Millisecond, MaxPause: 5 * time.Millisecond}
 }
 
 func openMemory(t testing.TB, m *memory, o *Options) *Reader {
@@ -109,7 +109,7 @@ func openMemory(t testing.TB, m *memory, o *Options) *Reader {
 	if o == nil {
 		o = &Options{}
 	}
-	if o.Retry.Base == 0 {
+	if o.Retry.MinPause == 0 {
 		o.Retry = quick()
 	}
 	r, err := Open(t.Context(), m, "a.tif", o)
