@@ -157,7 +157,7 @@ func TestDiscardKeepsNewSpool(t *testing.T) {
 	// name.
 	var other *os.File
 	fault.Set(func(point string) error {
-		if point == "apply.locked" && other == nil {
+		if point == "lockfile.locked" && other == nil {
 			var err error
 			if err = os.Remove(path); err == nil {
 				if other, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err == nil {

@@ -12,8 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"leat/internal/lockfile"
 	"leat/worker"
 )
 
@@ -71,23 +70,18 @@ func makeRunDirectory(base string) (*runDirectory, error) {
 			return nil, err
 		}
 		f, err := os.OpenFile(filepath.Join(path, sharedLock), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		locked := false
 		if err == nil {
-			err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+			locked, err = lockfile.TryLock(f)
 		}
-		// Another run may have swept it before it was locked.
-		swept := errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, os.ErrNotExist)
-		if err == nil {
-			mine, err1 := f.Stat()
-			there, err2 := os.Lstat(f.Name())
-			swept = err1 != nil || err2 != nil || !os.SameFile(mine, there)
-		}
-		if err == nil && !swept {
+		if locked {
 			return &runDirectory{path, f}, nil
 		}
 		if f != nil {
 			f.Close()
 		}
-		if !swept {
+		// Another run may have swept it before it was locked.
+		if err != nil && !errors.Is(err, lockfile.ErrLocked) && !errors.Is(err, os.ErrNotExist) {
 			return nil, errors.Join(fmt.Errorf("%s can't be locked: %w", path, plainPath(err)), os.RemoveAll(path))
 		}
 	}
@@ -125,7 +119,7 @@ func sweepRunDirectories(base string) {
 		return
 	}
 	for _, path := range list {
-		f, err := os.OpenFile(filepath.Join(path, sharedLock), os.O_RDWR|unix.O_NOFOLLOW, 0)
+		f, err := lockfile.OpenFile(filepath.Join(path, sharedLock), os.O_RDWR)
 		if errors.Is(err, os.ErrNotExist) {
 			if st, err := os.Lstat(path); err == nil && st.IsDir() && time.Since(st.ModTime()) > sweepAfter {
 				_ = os.RemoveAll(path)
@@ -133,11 +127,9 @@ func sweepRunDirectories(base string) {
 			continue
 		}
 		if err != nil {
-			continue
+			continue // in use
 		}
-		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-			_ = os.RemoveAll(path) // those of other users can't be removed
-		}
+		_ = os.RemoveAll(path) // those of other users can't be removed
 		f.Close()
 	}
 }

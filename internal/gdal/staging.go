@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"leat/internal/lockfile"
 	"leat/internal/tempfile"
 )
 
@@ -86,24 +87,15 @@ func newStaging(path string) (*staging, error) {
 		if err := os.Mkdir(s.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, s.explain(err)
 		}
-		f, err := os.OpenFile(s.dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
-		if errors.Is(err, fs.ErrNotExist) {
+		f, err := lockfile.OpenFile(s.dir, os.O_RDONLY|syscall.O_DIRECTORY)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			continue // its Writer has just ended
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %s is in the way (%w); remove it", path, s.dir, err)
-		}
-		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-			f.Close()
+		case errors.Is(err, lockfile.ErrLocked):
 			return nil, fmt.Errorf("%s: another process is writing it (%s is locked); wait, or write elsewhere", path,
 				s.dir)
-		}
-		// The locked directory may have been removed in between.
-		mine, err1 := f.Stat()
-		named, err2 := os.Lstat(s.dir)
-		if err1 != nil || err2 != nil || !os.SameFile(mine, named) {
-			f.Close()
-			continue
+		case err != nil:
+			return nil, fmt.Errorf("%s: %s is in the way (%w); remove it", path, s.dir, err)
 		}
 		s.lock = f
 		break

@@ -95,14 +95,14 @@ func lockAt(dir int, name string, flags, how int, patience time.Duration, check 
 			return -1, err
 		}
 		fault.Point("lockfile.opened")
-		err = flock(fd, how|unix.LOCK_NB)
-		if err == nil && tempfile.Leads(dir, name, fd) {
+		locked, err := tryLock(dir, name, fd, how)
+		if locked {
 			return fd, nil
 		}
 		unix.Close(fd)
 		switch {
 		case err == nil: // removed between open and lock: the name may lead to another file now
-		case !errors.Is(err, unix.EWOULDBLOCK):
+		case !errors.Is(err, ErrLocked):
 			return -1, &stepError{"lock", err}
 		case pause.Next > patience:
 			return -1, ErrLocked
@@ -110,6 +110,26 @@ func lockAt(dir int, name string, flags, how int, patience time.Duration, check 
 			pause.Sleep()
 		}
 	}
+}
+
+// tryLock locks an open file without waiting and reports whether name still leads to it.
+func tryLock(dir int, name string, fd, how int) (bool, error) {
+	err := flock(fd, how|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return false, ErrLocked
+	}
+	if err != nil {
+		return false, err
+	}
+	fault.Point("lockfile.locked")
+	return tempfile.Leads(dir, name, fd), nil
+}
+
+// TryLock locks an open file exclusively, until it is closed, and reports whether its name still
+// leads to it: if not, a sweep has removed it. It does not wait; the error is ErrLocked if others
+// have locked the file.
+func TryLock(f *os.File) (bool, error) {
+	return tryLock(unix.AT_FDCWD, f.Name(), int(f.Fd()), unix.LOCK_EX)
 }
 
 // OpenFile opens the file at path with the os package's flags and locks it exclusively, until it is

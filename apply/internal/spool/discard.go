@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"os"
 
-	"golang.org/x/sys/unix"
+	"leat/internal/lockfile"
 )
 
 // Discarded is a spool that was removed.
@@ -24,34 +24,25 @@ type Discard struct {
 
 // Lock locks the spool at path, if there is one. label is the output in messages.
 func (d *Discard) Lock(path, output, label string) error {
-	for {
-		f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("%s can't be removed: %w", path, pathCause(err))
-		}
-		st, err := f.Stat()
-		if err != nil || !st.Mode().IsRegular() {
-			return errors.Join(fmt.Errorf("%s can't be removed: it is not a regular file", path), f.Close())
-		}
-		if locked, err := lockNamed(f, path); locked {
-			if _, err := ReadHeader(f, st.Size()); st.Size() > 0 && errors.Is(err, ErrNotSpool) {
-				return errors.Join(fmt.Errorf("%s can't be removed: %w", path, err), f.Close())
-			}
-			d.files = append(d.files, &File{f: f, path: path, label: label})
-			d.list = append(d.list, Discarded{Output: output, Path: path, Bytes: st.Size()})
-			return nil
-		} else if err != nil {
-			f.Close()
-			if errors.Is(err, unix.EWOULDBLOCK) {
-				return inUseError(label, path)
-			}
-			return fmt.Errorf("%s can't be removed: %w", path, err)
-		}
-		f.Close()
+	f, err := lockfile.OpenFile(path, os.O_RDWR)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case errors.Is(err, lockfile.ErrLocked):
+		return inUseError(label, path)
+	case err != nil:
+		return fmt.Errorf("%s can't be removed: %w", path, pathCause(err))
 	}
+	st, err := f.Stat()
+	if err != nil || !st.Mode().IsRegular() {
+		return errors.Join(fmt.Errorf("%s can't be removed: it is not a regular file", path), f.Close())
+	}
+	if _, err := ReadHeader(f, st.Size()); st.Size() > 0 && errors.Is(err, ErrNotSpool) {
+		return errors.Join(fmt.Errorf("%s can't be removed: %w", path, err), f.Close())
+	}
+	d.files = append(d.files, &File{f: f, path: path, label: label})
+	d.list = append(d.list, Discarded{Output: output, Path: path, Bytes: st.Size()})
+	return nil
 }
 
 // Remove removes the locked spools and returns those that it could remove. It clears them all

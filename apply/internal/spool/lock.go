@@ -5,57 +5,22 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
+
+	"leat/internal/lockfile"
 
 	"golang.org/x/sys/unix"
-
-	"leat/internal/fault"
 )
 
 // openLocked opens the file at path, creating it if necessary, and locks it exclusively.
 func openLocked(label, path string) (*os.File, error) {
-	for {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
-		if err != nil {
-			return nil, writeError(label, path, err)
-		}
-		if locked, err := lockNamed(f, path); locked {
-			return f, nil
-		} else if err != nil {
-			f.Close()
-			if errors.Is(err, unix.EWOULDBLOCK) {
-				return nil, inUseError(label, path)
-			}
-			return nil, writeError(label, path, err)
-		}
-		f.Close()
+	f, err := lockfile.OpenFile(path, os.O_RDWR|os.O_CREATE)
+	switch {
+	case errors.Is(err, lockfile.ErrLocked):
+		return nil, inUseError(label, path)
+	case err != nil:
+		return nil, writeError(label, path, err)
 	}
-}
-
-// lockNamed locks an open file and reports whether path still leads to it: the run that held the
-// lock may have removed the name between our open and our lock.
-func lockNamed(f *os.File, path string) (bool, error) {
-	var err error
-	for try := 0; ; try++ {
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if !errors.Is(err, unix.EWOULDBLOCK) || try == 5 {
-			break
-		}
-		time.Sleep(10 * time.Millisecond) // ListSpools holds a lock for an instant
-	}
-	if err != nil {
-		return false, err
-	}
-	fault.Point("apply.locked")
-	mine, err := f.Stat()
-	if err != nil {
-		return false, err
-	}
-	named, err := os.Lstat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil && os.SameFile(mine, named), err
+	return f, nil
 }
 
 // inUseError returns the error for an output that another run is writing.
