@@ -83,7 +83,8 @@ func TestPutAndGet(t *testing.T) {
 			t.Errorf("%+v", rep)
 		}
 		s := stats(t, other)
-		if s.Stored != 5 || s.RefusedFilled != 10 || s.DeadBytes != 0 || s.Faults != 0 || s.Bad != 0 || s.Slots != 1000 {
+		if s.Stored != 5 || s.RefusedFilled != 10 || s.DeadBytes != 0 || s.Faults != 0 || s.Bad != 0 ||
+			s.Slots != 1000 {
 			t.Errorf("%+v", s)
 		}
 		if c.UUID() != other.UUID() || len(c.UUID()) != 32 || c.N() != 1000 {
@@ -269,7 +270,7 @@ func TestLargeIndexIsCheap(t *testing.T) {
 			if took > 20*time.Second || blocks > 64<<10 {
 				t.Errorf("%d slots: %v, %d bytes on disk", n, took, blocks)
 			}
-			for i := int64(0); i < n; i += n/1000 + 1 { // looking takes no room, on tmpfs neither
+			for i := int64(0); i < n; i += n/1000 + 1 { // a lookup takes no space, not even on tmpfs
 				if _, err := c.Get(i); err != nil && !errors.Is(err, ErrMiss) {
 					t.Fatal(err)
 				}

@@ -152,8 +152,8 @@ func TestKillWriterAtEachPoint(t *testing.T) {
 				wantEntry(t, c, i, string(content(i)))
 			}
 			rep := check(t, c)
-			room := (&record{length: int64(len(content(i)))}).space()
-			dead := map[bool]int64{true: room}[point != "cache.index" && !visible]
+			space := (&record{length: int64(len(content(i)))}).space()
+			dead := map[bool]int64{true: space}[point != "cache.index" && !visible]
 			if !rep.OK() || rep.FilledSlots != 1 || rep.DeadBytes != dead {
 				t.Errorf("%+v, not %d dead bytes", rep, dead)
 			}

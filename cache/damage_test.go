@@ -156,11 +156,11 @@ func TestRecordLengthOverflow(t *testing.T) {
 }
 
 func TestHugeLengthAllocatesNothing(t *testing.T) {
-	const far = mapBytes + 1<<20
+	const distant = mapBytes + 1<<20
 	c := handMade(t, func(f *os.File) {
 		must(t, f.Truncate(4*mapBytes))
-		pointTo(t, f, record{slot: 1, length: 2 * mapBytes, offset: far})
-		pointTo(t, f, record{slot: 2, length: 2 * largeRecord, offset: far + recordHead, sum: 1})
+		pointTo(t, f, record{slot: 1, length: 2 * mapBytes, offset: distant})
+		pointTo(t, f, record{slot: 2, length: 2 * largeRecord, offset: distant + recordHead, sum: 1})
 	})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -185,10 +185,10 @@ func TestHugeLengthAllocatesNothing(t *testing.T) {
 }
 
 func TestCancelledCheck(t *testing.T) {
-	const far = mapBytes + 1<<20
+	const distant = mapBytes + 1<<20
 	c := handMade(t, func(f *os.File) {
 		must(t, f.Truncate(2*mapBytes))
-		pointTo(t, f, record{slot: 1, length: largeRecord, offset: far, sum: 1})
+		pointTo(t, f, record{slot: 1, length: largeRecord, offset: distant, sum: 1})
 	})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	faults(t, func(point string) error {
@@ -433,6 +433,6 @@ func TestLowerTailWhileShared(t *testing.T) {
 	other := attachTo(t, c, nil)
 	put(t, other, 2, "entry")
 	if at := slotOf(t, other, 2); at < r.offset+r.space() {
-		t.Errorf("room was given twice: a record at %d, another one at %d to %d", at, r.offset, r.offset+r.space())
+		t.Errorf("space was given twice: a record at %d, another one at %d to %d", at, r.offset, r.offset+r.space())
 	}
 }

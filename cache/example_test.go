@@ -11,8 +11,8 @@ import (
 	"leat/cache"
 )
 
-// A data loader needs sample 3 in every epoch and reads it from its store once.
 func Example() {
+	// A data loader needs sample 3 in every epoch and reads it from its store once.
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
 		fmt.Println(err)
@@ -39,8 +39,8 @@ func Example() {
 	// sample 3 <nil>
 }
 
-// Another process gets the handle as an argument or through a pipe and uses the same entries.
 func ExampleAttach() {
+	// Another process gets the handle as an argument or through a pipe and uses the same entries.
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
 		fmt.Println(err)

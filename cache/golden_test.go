@@ -69,7 +69,7 @@ func TestGoldenCaches(t *testing.T) {
 		lost  []int64
 		bad   int64
 		dead  int64
-		index bool // the seal tells that the index is not the one that was sealed
+		index bool // the index differs from the sealed one
 	}{
 		"good.cache": {}, "dead.cache": {dead: 640},
 		"cut_data.cache":      {lost: []int64{0, 1, 7, 19}, bad: 4},
@@ -99,7 +99,8 @@ func TestGoldenCaches(t *testing.T) {
 					t.Error("a preserved cache was put to")
 				}
 				must(t, c.Freeze(t.Context()))
-				if s := stats(t, c); !s.Frozen || !s.Preserved || s.RefusedFrozen != 1 || (s.Bad > 0) != (test.bad > 0) {
+				if s := stats(t, c); !s.Frozen || !s.Preserved || s.RefusedFrozen != 1 ||
+					(s.Bad > 0) != (test.bad > 0) {
 					t.Errorf("%+v", s)
 				}
 			})

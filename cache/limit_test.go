@@ -206,7 +206,7 @@ func TestNoSpaceIsCountedAndLoggedOnce(t *testing.T) {
 				t.Errorf("logged %d times: %s", n, log.String())
 			}
 			faults(t, func(string) error { return nil })
-			for k := range int64(3) { // room again, nothing is poisoned or locked
+			for k := range int64(3) { // space again, nothing is poisoned or locked
 				wantMiss(t, c, 1000+k)
 				if !put(t, other, 1000+k, "after") {
 					t.Error("not stored")
@@ -275,7 +275,8 @@ func TestFullDisk(t *testing.T) {
 				}
 			}
 			s, rep := stats(t, c), check(t, c)
-			if s.RefusedNoSpace != 50 || s.Frozen || !rep.OK() || rep.FilledSlots != int64(len(stored)) || len(stored) == 0 {
+			if s.RefusedNoSpace != 50 || s.Frozen || !rep.OK() || rep.FilledSlots != int64(len(stored)) ||
+				len(stored) == 0 {
 				t.Errorf("%+v, %+v, %d stored", s, rep, len(stored))
 			}
 			t.Logf("%d stored, %d faults", len(stored), s.Faults)
@@ -325,7 +326,7 @@ func allAt(t *testing.T, many int, point, then string, err error) {
 	})
 }
 
-// Of puts that fail at the same time only one is the last of the file: the room of the others must
+// Of puts that fail at the same time only one is the last of the file: the space of the others must
 // not be lost.
 func TestTemporarilyFullDisk(t *testing.T) {
 	const size, writers, rounds = 10_000, 4, 100
@@ -349,7 +350,7 @@ func TestTemporarilyFullDisk(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	faults(t, func(string) error { return nil })
-	for i := range int64(30) { // into that room and behind it
+	for i := range int64(30) { // into that space and behind it
 		if !put(t, []*Cache{c, other}[i%2], i, strings.Repeat("x", size)) {
 			t.Errorf("slot %d was not stored", i)
 		}
@@ -405,7 +406,7 @@ func TestFreeExtents(t *testing.T) {
 		t.Errorf("%+v", s.list)
 	}
 	if r := (record{length: 129}); s.take(&r, 1<<20) {
-		t.Errorf("%d bytes were given room at %d", r.length, r.offset)
+		t.Errorf("%d bytes were given space at %d", r.length, r.offset)
 	}
 	if r := (record{length: 128}); s.take(&r, 447) || !s.take(&r, 448) || r.offset != 256 {
 		t.Errorf("%+v", r)
@@ -443,7 +444,7 @@ func TestFreeExtentAtEndIsTrimmed(t *testing.T) {
 	if b := stats(t, c).Bytes; b != empty+first.space() {
 		t.Fatalf("%d bytes, %d when it was empty", b, empty)
 	}
-	put(t, c, 1, string(make([]byte, 5000))) // which does not fit into the spare room
+	put(t, c, 1, string(make([]byte, 5000))) // which does not fit into the spare space
 	if s := stats(t, c); s.DeadBytes != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -518,7 +519,7 @@ func TestReopenOnFullDiskKeepsLimit(t *testing.T) {
 	if s := stats(t, c); s.Frozen || s.DeadBytes > 1<<16 {
 		t.Errorf("%+v", s)
 	}
-	put(t, c, 1, "when there is room again")
+	put(t, c, 1, "when there is space again")
 }
 
 func TestTryPut(t *testing.T) {

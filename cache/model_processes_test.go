@@ -117,7 +117,7 @@ type modelEntry struct {
 	data   []byte
 }
 
-// model is what the cache has to be.
+// model is the expected state of the cache.
 type model struct {
 	procs    []*modelProcess
 	dirs     []string
@@ -140,7 +140,7 @@ func (m *model) begin(r *rapid.T) {
 	m.n = rapid.SampledFrom([]int64{1, 3, 8, 600, 3000}).Draw(r, "n")
 	m.empty()
 	if rapid.Bool().Draw(r, "limited") {
-		m.max = m.end + rapid.Int64Range(0, 4000).Draw(r, "room")
+		m.max = m.end + rapid.Int64Range(0, 4000).Draw(r, "space")
 	}
 	if rapid.Bool().Draw(r, "named") {
 		m.path = filepath.Join(m.dirs[0], "cache")
@@ -223,7 +223,7 @@ func modelData(r *rapid.T) []byte {
 }
 
 // ask makes a call of slots and checks the error that follows from them and from what p has open;
-// ok tells that there is none.
+// ok is true if there is none.
 func (m *model) ask(r *rapid.T, p *modelProcess, o modelCall, slots ...int64) (a modelReply, ok bool) {
 	a = p.ask(r, o)
 	want := ""
@@ -701,7 +701,7 @@ func (m *model) oldHandle(r *rapid.T) {
 	}
 }
 
-// modelProcess is the test's side of a process that makes calls as it is told.
+// modelProcess is the test's side of a process that makes the requested calls.
 type modelProcess struct {
 	number int
 	cmd    *exec.Cmd
@@ -860,8 +860,8 @@ func (o *modelCall) open() (*Cache, error) {
 	return nil, nil
 }
 
-// do makes the other calls. What the caller owns afterwards is overwritten when it was told: nobody
-// may see that.
+// do makes the other calls. What the caller owns afterwards is overwritten once it was reported:
+// nobody may see that.
 func (o *modelCall) do(c *Cache, a *modelReply) (err error) {
 	ctx := context.Background()
 	switch o.Op {

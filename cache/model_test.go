@@ -24,7 +24,7 @@ func TestCacheAgainstModel(t *testing.T) {
 		n := rapid.Int64Range(1, 2000).Draw(r, "n")
 		max := int64(0)
 		if rapid.Bool().Draw(r, "limited") {
-			max = FileSize(n) + rapid.Int64Range(0, 5000).Draw(r, "room")
+			max = FileSize(n) + rapid.Int64Range(0, 5000).Draw(r, "space")
 		}
 		verify := func() Verify { return Verify(rapid.IntRange(0, 2).Draw(r, "verify")) }
 		first, err := Create(n, &Options{Dir: dir, MaxBytes: max, Verify: verify()})
@@ -43,7 +43,7 @@ func TestCacheAgainstModel(t *testing.T) {
 		holder := func(r *rapid.T) *Cache { return holders[rapid.IntRange(0, len(holders)-1).Draw(r, "holder")] }
 		slot := func(r *rapid.T) int64 { return rapid.Int64Range(0, n-1).Draw(r, "slot") }
 		data := rapid.SliceOfN(rapid.Byte(), 0, 300)
-		// put does to the model what a Put does, and tells what it answers.
+		// put does to the model what a Put does, and returns its result.
 		put := func(i int64, b []byte) bool {
 			if _, ok := model[i]; ok || frozen {
 				return false

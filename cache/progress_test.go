@@ -9,8 +9,8 @@ import (
 )
 
 func TestProgress(t *testing.T) {
-	var told []int64
-	c, err := Create(100, &Options{Dir: t.TempDir(), Progress: func(n int64) { told = append(told, n) }})
+	var reported []int64
+	c, err := Create(100, &Options{Dir: t.TempDir(), Progress: func(n int64) { reported = append(reported, n) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,10 +22,10 @@ func TestProgress(t *testing.T) {
 	}
 	rising := func(what string, last int64) {
 		t.Helper()
-		if len(told) < 10 || !slices.IsSorted(told) || told[len(told)-1] != last {
-			t.Errorf("%s reported %v, the last should be %d", what, told, last)
+		if len(reported) < 10 || !slices.IsSorted(reported) || reported[len(reported)-1] != last {
+			t.Errorf("%s reported %v, the last should be %d", what, reported, last)
 		}
-		told = nil
+		reported = nil
 	}
 	r, err := c.Check(t.Context())
 	if err != nil {

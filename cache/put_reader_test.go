@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// counted counts what is read, and fails where it is told to.
+// counted counts what is read, and fails at failAt.
 type counted struct {
 	io.ReaderAt
 	read   int64

@@ -26,7 +26,7 @@ func freeBytes(t testing.TB, dir string) int64 {
 	return int64(st.Bavail) * st.Bsize
 }
 
-// freeMemory is what the machine has for new processes, where it tells.
+// freeMemory is what the machine has for new processes, if it is known.
 func freeMemory() (bytes int64, known bool) {
 	b, _ := os.ReadFile("/proc/meminfo")
 	_, after, known := strings.Cut(string(b), "MemAvailable:")

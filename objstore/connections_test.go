@@ -164,7 +164,8 @@ func TestStallClosesIdleConnections(t *testing.T) {
 	}
 	defer b.Close()
 	read := func(name string, stall time.Duration) error {
-		_, body, err := objstore.Retry{StallTimeout: stall, MinPause: time.Millisecond}.Read(t.Context(), b, name, 0, -1, nil)
+		r := objstore.Retry{StallTimeout: stall, MinPause: time.Millisecond}
+		_, body, err := r.Read(t.Context(), b, name, 0, -1, nil)
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,8 @@ import (
 // or a refused connection from a server that answered before, all of them start more slowly;
 // answers raise the rate again.
 type Retry struct {
-	// Timeout is the longest time that a request or a body may go without progress. Default 1 minute.
+	// Timeout is the longest time that a request or a body may go without progress. Default 1
+	// minute.
 	Timeout time.Duration
 	// MaxAttempts is the maximum number of attempts without progress. Default: as many as Timeout
 	// allows.

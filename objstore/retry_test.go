@@ -18,7 +18,8 @@ import (
 
 // quick returns a Retry with short pauses, which counts its retries.
 func quick(retries *atomic.Int64) objstore.Retry {
-	return objstore.Retry{MinPause: time.Millisecond, StallTimeout: time.Minute, OnRetry: func(error) { retries.Add(1) }}
+	return objstore.Retry{MinPause: time.Millisecond, StallTimeout: time.Minute,
+		OnRetry: func(error) { retries.Add(1) }}
 }
 
 func readAll(ctx context.Context, r objstore.Retry, src objstore.Source, name string, offset, length int64) ([]byte,

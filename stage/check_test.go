@@ -101,7 +101,7 @@ func TestWrongSize(t *testing.T) {
 				}
 				filler.Release()
 				if how == "staged" && err != nil {
-					soon(t, "its room being free", func() bool { return ok(p.Usage())(t).Bytes == 0 })
+					soon(t, "its space being free", func() bool { return ok(p.Usage())(t).Bytes == 0 })
 					wantDisk(t, p)
 				}
 			}

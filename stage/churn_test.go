@@ -108,7 +108,7 @@ func verifyPath(rd *Reader, s *source) error {
 	return nil
 }
 
-// verifyAll compares everything that the books of a pool know with what it should be.
+// verifyAll compares everything in the index of a pool with what it should be.
 func verifyAll(p *Pool, s *source) (n int, err error) {
 	var all []index.Object
 	if err := p.index.Each(func(o index.Object) bool { all = append(all, o); return true }); err != nil {

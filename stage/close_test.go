@@ -102,7 +102,7 @@ func TestLostRefIsReleased(t *testing.T) {
 	}()
 	b := p.Prefetch(s, "b")
 	defer b.Release()
-	soon(t, "the forgotten ones giving their room back", func() bool { runtime.GC(); return stateOf(b) == staged })
+	soon(t, "the forgotten ones giving their space back", func() bool { runtime.GC(); return stateOf(b) == staged })
 }
 
 func TestRefInUseIsKept(t *testing.T) {
@@ -115,7 +115,7 @@ func TestRefInUseIsKept(t *testing.T) {
 		runtime.GC()
 		p.Prefetch(s, "b").Release()
 		if i == 1 {
-			_, err := r.Path() // no room for another copy
+			_, err := r.Path() // no space for another copy
 			wantErr(t, err, ErrNoSpace)
 		}
 	}
@@ -209,7 +209,7 @@ func TestReleasedRef(t *testing.T) {
 	must(t, r.Close())
 	_, err = r.ReadAt(make([]byte, 1), 0)
 	wantErr(t, err, ErrClosed)
-	soon(t, "its room being free", func() bool { return ok(p.Usage())(t).Bytes == 0 })
+	soon(t, "its space being free", func() bool { return ok(p.Usage())(t).Bytes == 0 })
 }
 
 func TestCloseDuringRelease(t *testing.T) {

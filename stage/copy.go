@@ -244,7 +244,8 @@ func (p *Pool) copy(ctx context.Context, it *item) outcome {
 	return outcome{entry: e, size: size}
 }
 
-// begin makes the first request for an object. Info.NoRanges is true if the body is the whole object.
+// begin makes the first request for an object. Info.NoRanges is true if the body is the whole
+// object.
 func (p *Pool) begin(ctx context.Context, it *item) (objstore.Info, io.ReadCloser, error) {
 	if m, ok := it.src.(maker); ok {
 		info, b, err := m.make(ctx, it.name)

@@ -74,7 +74,7 @@ func swept(t testing.TB, dir string) {
 	if err != nil {
 		t.Error(err)
 	}
-	if n > int(u.Objects) { // fewer: versions that were replaced are there until their room is needed
+	if n > int(u.Objects) { // fewer: versions that were replaced are there until their space is needed
 		t.Errorf("%d objects are counted, %d found", u.Objects, n)
 	}
 	for folder, want := range map[string]int{"procs": 1} {
@@ -147,11 +147,11 @@ func TestKillAtEachPoint(t *testing.T) {
 			seed++
 			n := 1 + r.IntN(max(1, min(points[point]*2/3, 200)))
 			did := false
-			if seed%2 == 0 { // alone in a directory that has to be put right
+			if seed%2 == 0 { // alone in a directory that needs repair
 				kill("stage.copying", 1+r.IntN(20), seed)
 				did = kill(point, n, seed)
 			} else { // while others go on
-				did = killBeside(t, dir, seed, func() bool { return kill(point, n, seed+100) })
+				did = killAmongOthers(t, dir, seed, func() bool { return kill(point, n, seed+100) })
 			}
 			if did {
 				kills++
@@ -170,7 +170,7 @@ func TestKillAtEachPoint(t *testing.T) {
 	}
 	for range random {
 		seed++
-		killBeside(t, dir, seed, func() bool {
+		killAmongOthers(t, dir, seed, func() bool {
 			c := proctest.New("crash", dir, strconv.FormatUint(seed+100, 10)).Start(t)
 			time.Sleep(time.Duration(10+r.IntN(50)) * time.Millisecond)
 			c.Kill()
@@ -195,9 +195,9 @@ func TestKillAtEachPoint(t *testing.T) {
 	}
 }
 
-// killBeside has a pool of this process churn in the directory while a child is killed there, and a
-// little longer.
-func killBeside(t testing.TB, dir string, seed uint64, kill func() bool) bool {
+// killAmongOthers has a pool of this process churn in the directory while a child is killed there,
+// and a little longer.
+func killAmongOthers(t testing.TB, dir string, seed uint64, kill func() bool) bool {
 	t.Helper()
 	p := ok(Open(dir, crashOptions(seed)))(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -192,7 +192,7 @@ func TestFullDiskReadsDirectly(t *testing.T) {
 				s.missing = func(string) *object { return &object{size: size, unknown: unknown} }
 				p := pool(t, dir, Options{RangeBytes: mib, Warn: func(error) { warned.Add(1) }})
 				var all []*Ref
-				n := int(40 * mib / size) // more than there is room for, all in use
+				n := int(40 * mib / size) // more than there is space for, all in use
 				for i := range n {
 					all = append(all, p.Prefetch(s, fmt.Sprint(i)))
 				}
@@ -211,7 +211,7 @@ func TestFullDiskReadsDirectly(t *testing.T) {
 				if after, _, _ := s.all(); after > before {
 					t.Errorf("the source was asked %d times while nobody wanted anything", after-before)
 				}
-				// What is used no more makes room.
+				// What is used no more makes space.
 				for _, l := range all {
 					l.Release()
 				}
@@ -247,7 +247,7 @@ func TestFullDiskDoesNotRepeatRequests(t *testing.T) {
 	for _, l := range all {
 		wantBytes(t, l, s, 0)
 		if stateOf(l) != staged {
-			t.Errorf("with room again an object is %s", stateNames[stateOf(l)])
+			t.Errorf("with space again an object is %s", stateNames[stateOf(l)])
 		}
 	}
 }
@@ -375,7 +375,7 @@ func TestMinFree(t *testing.T) {
 				if c := p.Counters(); c.ReadThrough == 0 || c.Errors != 0 {
 					t.Errorf("counters: %+v", c)
 				}
-				// Others fill it: what nobody uses makes room, but no more than there is.
+				// Others fill it: what nobody uses makes space, but no more than there is.
 				for _, l := range all {
 					l.Release()
 				}

@@ -39,7 +39,7 @@ func TestEnergonOpenInFullPool(t *testing.T) {
 			wantBytes(t, l, s, 0)
 		}
 		c, d := p.Prefetch(s, "c"), p.Prefetch(s, "d")
-		become(t, c, running) // with the room that is left; d has none
+		become(t, c, running) // with the space that is left; d has none
 		var wg sync.WaitGroup
 		for _, l := range []*Ref{c, c, d, d} {
 			wg.Go(func() { wantBytes(t, l, s, 0) })
@@ -78,7 +78,7 @@ func TestEnergonDirectReadBlocksNoOtherKey(t *testing.T) {
 	wantBytes(t, a, s, 0)
 	b := p.Prefetch(s, "b")
 	wantBytes(t, b, s, 0)
-	c := p.Prefetch(s, "c") // there is no room for it now
+	c := p.Prefetch(s, "c") // there is no space for it now
 	wantBytes(t, c, s, 0)
 	for _, l := range []*Ref{a, b, c} {
 		l.Release()
@@ -115,13 +115,13 @@ func TestEnergonReleaseWhileReadingFreesSpace(t *testing.T) {
 		if keep == Drop && u.Bytes != 0 {
 			t.Errorf("Drop: %d bytes of %d objects stay", u.Bytes, u.Objects)
 		}
-		// All of the room can be had still.
+		// All of the space can be had still.
 		for j := range 4 {
 			l := p.Prefetch(s, fmt.Sprint("more", j))
 			defer l.Release()
 			wantBytes(t, l, s, 0)
 			if stateOf(l) != staged {
-				t.Errorf("Keep %d: there is no room for object %d", keep, j)
+				t.Errorf("Keep %d: there is no space for object %d", keep, j)
 			}
 		}
 	}
@@ -232,10 +232,10 @@ func TestEnergonDiskError(t *testing.T) {
 				} else {
 					must(t, r.Close())
 				}
-				told := 0
-				warnings.Range(func(k, v any) bool { told++; return true })
-				if told == 0 {
-					t.Error("nobody was told")
+				warned := 0
+				warnings.Range(func(k, v any) bool { warned++; return true })
+				if warned == 0 {
+					t.Error("nobody was warned")
 				}
 			})
 		}

@@ -30,13 +30,13 @@ func namesOf(prefix string, n int) (names []string) {
 
 func TestEpochsLargerThanLimit(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct{ objects, room, most int }{{12, 10, 10}, {20, 10, 10}, {600, 500, 500}} {
+	for _, test := range []struct{ objects, space, most int }{{12, 10, 10}, {20, 10, 10}, {600, 500, 500}} {
 		for _, order := range []string{"sequential", "shuffled"} {
 			for _, keep := range []Keep{LRU, Epochs} {
-				t.Run(fmt.Sprintf("%d in %d %s %d", test.objects, test.room, order, keep), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%d in %d %s %d", test.objects, test.space, order, keep), func(t *testing.T) {
 					t.Parallel()
 					s := small("epochs", 100)
-					p := pool(t, t.TempDir(), Options{Keep: keep, MaxFiles: int64(test.room)})
+					p := pool(t, t.TempDir(), Options{Keep: keep, MaxFiles: int64(test.space)})
 					names := namesOf("", test.objects)
 					epochs, hits := 20, 0
 					if test.objects > 100 {
@@ -102,7 +102,7 @@ func TestEpochsEvictForLargeObject(t *testing.T) {
 	defer other.Release()
 	wantBytes(t, other, s, 0)
 	if stateOf(other) == staged {
-		t.Error("there is room for what there is none for")
+		t.Error("there is space for what there is none for")
 	}
 	wantDisk(t, p)
 }

@@ -8,9 +8,9 @@ import (
 	"leat/stage"
 )
 
-// A training reads its samples in an order that it knows in advance. The pool copies them to a
-// local disk, once for all processes of the machine, while the program works on earlier ones.
 func Example() {
+	// A training reads its samples in an order that it knows in advance. The pool copies them to a
+	// local disk, once for all processes of the machine, while the program works on earlier ones.
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
 		fmt.Println(err)

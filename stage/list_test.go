@@ -17,8 +17,8 @@ import (
 	"leat/stage"
 )
 
-// shelfOf is a folder with n objects of one KiB, "0" to n-1, as a source.
-func shelfOf(t *testing.T, n int) (src *objstore.Bucket, folder string) {
+// storeOf is a folder with n objects of one KiB, "0" to n-1, as a source.
+func storeOf(t *testing.T, n int) (src *objstore.Bucket, folder string) {
 	t.Helper()
 	folder = t.TempDir()
 	for i := range n {
@@ -78,7 +78,7 @@ func sources(t *testing.T, p *stage.Pool) map[string]int64 {
 }
 
 func TestObjects(t *testing.T) {
-	src, _ := shelfOf(t, 3)
+	src, _ := storeOf(t, 3)
 	p := poolIn(t, t.TempDir(), nil)
 	if d := cmp.Diff(map[string]int64{}, sources(t, p)); d != "" {
 		t.Error(d)
@@ -110,7 +110,7 @@ func TestObjects(t *testing.T) {
 }
 
 func TestTrim(t *testing.T) {
-	src, _ := shelfOf(t, 10)
+	src, _ := storeOf(t, 10)
 	p := poolIn(t, t.TempDir(), nil)
 	held := stageSome(t, p, src, "0", "1", "2", "3", "4", "5", "6", "7", "8", "9")
 	if n, err := p.Trim(t.Context(), 0); n != 0 || err != nil {
@@ -142,7 +142,7 @@ func TestTrim(t *testing.T) {
 }
 
 func TestRemoveUnused(t *testing.T) {
-	src, _ := shelfOf(t, 4)
+	src, _ := storeOf(t, 4)
 	p := poolIn(t, t.TempDir(), nil)
 	old := stageSome(t, p, src, "0", "1", "2")
 	old[0].Release()
@@ -165,7 +165,7 @@ func TestRemoveUnused(t *testing.T) {
 }
 
 func TestWaitStaged(t *testing.T) {
-	src, folder := shelfOf(t, 3)
+	src, folder := storeOf(t, 3)
 	if err := os.WriteFile(filepath.Join(folder, "large"), make([]byte, 9000), 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestWaitStaged(t *testing.T) {
 	if n := p.Counters().ReadThrough; n != 0 {
 		t.Errorf("%d were read", n)
 	}
-	// One that waits for room comes when there is some.
+	// One that waits for space comes when there is some.
 	l := p.Prefetch(src, "2")
 	held[0].Release()
 	for i := 0; ; i++ {

@@ -58,7 +58,7 @@ func pool(t testing.TB, dir string, o Options) *Pool {
 	return p
 }
 
-// soon waits until something is so. It fails the test when it has taken far too long.
+// soon waits until something is so. It fails the test when it has taken too long.
 func soon(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
@@ -152,20 +152,20 @@ func onDisk(dir string) (bytes int64, files int, err error) {
 	return bytes, files, nil
 }
 
-// wantDisk checks that a directory takes exactly what the books of the pool say.
+// wantDisk checks that a directory takes exactly what the index of the pool says.
 func wantDisk(t testing.TB, p *Pool) Usage {
 	t.Helper()
 	u := ok(p.Usage())(t)
 	n, files, err := onDisk(filepath.Dir(u.Dir))
 	must(t, err)
 	if n != u.Bytes {
-		t.Errorf("%d bytes in %d files are on the disk, the books have %d bytes of %d objects", n, files, u.Bytes,
+		t.Errorf("%d bytes in %d files are on the disk, the index has %d bytes of %d objects", n, files, u.Bytes,
 			u.Objects)
 	}
 	return u
 }
 
-// watchdog ends the test binary with all goroutines when a test takes far too long.
+// watchdog ends the test binary with all goroutines when a test takes too long.
 func watchdog(t testing.TB, d time.Duration) {
 	timer := time.AfterFunc(d, func() { panic(t.Name() + " hangs:\n" + goroutines()) })
 	t.Cleanup(func() { timer.Stop() })
@@ -182,7 +182,7 @@ var errFinal = &objstore.Error{Op: "reading", URL: "test://x", Status: 403, Err:
 
 func lines(s string) []string { return strings.Split(strings.TrimSpace(s), "\n") }
 
-// raced tells whether the race detector is part of this binary.
+// raced reports whether the race detector is part of this binary.
 func raced() bool {
 	info, known := debug.ReadBuildInfo()
 	return known && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})

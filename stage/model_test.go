@@ -143,7 +143,7 @@ func (m *model) path(t *rapid.T) {
 	defer r.Close()
 	path, err := r.Path()
 	if err != nil {
-		t.Skip("no room for a file")
+		t.Skip("no space for a file")
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -152,7 +152,7 @@ func (m *model) path(t *rapid.T) {
 	m.compare(t, l, r, b)
 }
 
-// compare tells whether bytes are right.
+// compare reports whether bytes are right.
 func (m *model) compare(t *rapid.T, l *modelLazy, r *Reader, b []byte) {
 	if l.put != nil {
 		if !bytes.Equal(b, l.put) {
@@ -267,7 +267,7 @@ func (m *model) end(t *rapid.T) {
 	m.open(t)
 	u, err := m.p.Usage()
 	if err != nil || u.Bytes < n || u.Bytes > n+6*4096 { // an empty object is counted as a block
-		t.Fatalf("%d bytes are on the disk, the books have %+v: %v", n, u, err)
+		t.Fatalf("%d bytes are on the disk, the index has %+v: %v", n, u, err)
 	}
 	if err := m.p.Close(); err != nil {
 		t.Fatal(err)

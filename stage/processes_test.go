@@ -132,7 +132,7 @@ func stopAll(t testing.TB, pids []int) {
 	}
 }
 
-// allThreadsStopped tells whether no thread of a process runs any more.
+// allThreadsStopped reports whether no thread of a process runs any more.
 func allThreadsStopped(pid int) bool {
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	for _, path := range tasks {

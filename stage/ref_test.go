@@ -91,7 +91,7 @@ func TestOpenStagedObject(t *testing.T) {
 
 func TestDirectReadIsShared(t *testing.T) {
 	t.Parallel()
-	s := small("room", 64*kib)
+	s := small("space", 64*kib)
 	p := pool(t, t.TempDir(), Options{MaxBytes: 64 * kib})
 	a := p.Prefetch(s, "a")
 	wantBytes(t, a, s, 0)
@@ -109,7 +109,7 @@ func TestDirectReadIsShared(t *testing.T) {
 			r := ok(b.Open(t.Context()))(t)
 			defer r.Close()
 			if r.Staged() {
-				t.Error("staged without room")
+				t.Error("staged without space")
 			}
 			if got := ok(io.ReadAll(r))(t); !bytes.Equal(got, content("b", 0, 64*kib)) {
 				t.Error("other bytes")
@@ -125,7 +125,7 @@ func TestDirectReadIsShared(t *testing.T) {
 	if u := wantDisk(t, p); u.Bytes != 64*kib || p.Counters().ReadThrough != 1 {
 		t.Errorf("%d bytes, %+v", u.Bytes, p.Counters())
 	}
-	// Room that is given back is taken by who comes next.
+	// Space that is freed goes to the next in line.
 	a.Release()
 	wantBytes(t, b, s, 0)
 	if stateOf(b) != staged {
@@ -147,7 +147,7 @@ func TestCopyWhenSpaceBecomesFree(t *testing.T) {
 		reads, _, _ := s.count("b")
 		time.Sleep(30 * time.Millisecond)
 		if again, _, _ := s.count("b"); again != reads {
-			t.Errorf("the source was asked %d times while there was no room", again-reads)
+			t.Errorf("the source was asked %d times while there was no space", again-reads)
 		}
 		a.Release()
 		become(t, b, staged) // nobody opens it
@@ -183,9 +183,9 @@ func waitingCosts(t *testing.T, n int) {
 			break
 		}
 	}
-	t.Logf("%d objects waiting for room cost %.1f %% of a core", len(all), least)
+	t.Logf("%d objects waiting for space cost %.1f %% of a core", len(all), least)
 	if least > 20 {
-		t.Errorf("%d objects that wait for room cost %.1f %% of a core", n, least)
+		t.Errorf("%d objects that wait for space cost %.1f %% of a core", n, least)
 	}
 	a.Release()
 	for _, l := range all {

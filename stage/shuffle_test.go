@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A training loop draws from a buffer of 1000 samples at random, and the disk has room for 500 of
+// A training loop draws from a buffer of 1000 samples at random, and the disk has space for 500 of
 // them. In each run some are opened by several at once, some never, and all are released.
 func TestShuffleBufferLargerThanLimit(t *testing.T) {
 	runs := 1000

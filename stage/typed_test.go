@@ -151,7 +151,7 @@ func TestPutWithoutSpace(t *testing.T) {
 	p := pool(t, t.TempDir(), Options{MaxBytes: 64 * kib})
 	a, b := p.Put(content("a", 0, 64*kib), "a"), p.Put(content("b", 0, 64*kib), "b")
 	big := p.Put(content("big", 0, mib), "big")
-	soon(t, "both being settled", func() bool {
+	soon(t, "both having a result", func() bool {
 		return stateOf(a) == staged && stateOf(b) == waitingForSpace || stateOf(a) == waitingForSpace &&
 			stateOf(b) == staged
 	})

@@ -14,7 +14,7 @@ import (
 )
 
 func TestWaitStagedDirectoryError(t *testing.T) {
-	for cause, noRoom := range map[error]bool{unix.EIO: false, unix.EMFILE: false, unix.ENOSPC: true} {
+	for cause, noSpace := range map[error]bool{unix.EIO: false, unix.EMFILE: false, unix.ENOSPC: true} {
 		s := small("await", 100)
 		p := pool(t, t.TempDir(), Options{})
 		fault.Set(func(point string) error {
@@ -26,8 +26,8 @@ func TestWaitStagedDirectoryError(t *testing.T) {
 		l := p.Prefetch(s, "a")
 		err := l.WaitStaged(within(t, 20*time.Second))
 		fault.Set(nil)
-		if errors.Is(err, ErrNoSpace) != noRoom || !noRoom && (!errors.Is(err, cause) || !strings.Contains(err.Error(),
-			s.ID("a")+" can't be staged")) {
+		if errors.Is(err, ErrNoSpace) != noSpace || !noSpace && (!errors.Is(err, cause) ||
+			!strings.Contains(err.Error(), s.ID("a")+" can't be staged")) {
 			t.Errorf("%v: %v", cause, err)
 		}
 		wantBytes(t, l, s, 0)

@@ -22,7 +22,7 @@ type timedStore struct {
 	*httptest.Server
 	mu      sync.Mutex
 	data    []byte
-	date    time.Time           // of answers; zero: none is told
+	date    time.Time           // of answers; zero: none is sent
 	onRange func(s *timedStore) // called behind each answer to a range
 	ranges  int
 }

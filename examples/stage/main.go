@@ -195,7 +195,7 @@ func (l *loader) draw(ctx context.Context, names []string, drawn chan<- *stage.T
 func (l *loader) read(ctx context.Context, drawn <-chan *stage.TypedRef[[]byte], decoded chan<- []byte) error {
 	for lazy := range drawn {
 		image, _, err := lazy.Get(ctx)
-		lazy.Release() // it may be evicted now, if room is needed
+		lazy.Release() // it may be evicted now, if its space is needed
 		if err != nil {
 			return err
 		}

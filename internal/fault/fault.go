@@ -1,4 +1,4 @@
-// Package fault lets tests end a process, or have a system call fail, at a named point of the code.
+// Package fault lets tests end a process, or make a system call fail, at a named point of the code.
 // Outside tests a point costs one atomic load.
 package fault
 
@@ -6,8 +6,8 @@ import "sync/atomic"
 
 var hook atomic.Pointer[func(point string) error]
 
-// Set has f called at every point that any goroutine passes; nil ends that. For tests alone: the
-// hook is the process's.
+// Set makes all goroutines of the process call f at every point they pass; nil ends that. It is for
+// tests only.
 func Set(f func(point string) error) {
 	if f == nil {
 		hook.Store(nil)
@@ -19,8 +19,7 @@ func Set(f func(point string) error) {
 // Point is a place at which a test may end the process.
 func Point(name string) { _ = Error(name) }
 
-// Error is a place at which a test may have something fail: the error that it wants there, else
-// nil.
+// Error is a place at which a test may make an operation fail: it returns the test's error, or nil.
 func Error(name string) error {
 	if f := hook.Load(); f != nil {
 		return (*f)(name)

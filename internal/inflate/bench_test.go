@@ -135,7 +135,8 @@ func tiffTiles(t testing.TB, name string) (tiles []tile) {
 }
 
 // BenchmarkDecode compares with the stream readers, all of them reading whole tiles and their
-// checksums. The files named in LEAT_TIFF, separated by colons, are read beside the made-up tiles.
+// checksums. The files named in LEAT_TIFF, separated by colons, are read in addition to the made-up
+// tiles.
 func BenchmarkDecode(b *testing.B) {
 	type input struct {
 		name  string

@@ -14,7 +14,7 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// The outside truth is the standard library.
+// standard decodes with the standard library, the independent reference.
 func standard(src []byte, most int) (out []byte, err error) {
 	r, err := zlib.NewReader(bytes.NewReader(src))
 	if err != nil {
@@ -24,30 +24,30 @@ func standard(src []byte, most int) (out []byte, err error) {
 	return out, err
 }
 
-// agree decodes src into room bytes and compares with the standard library.
-func agree(t testing.TB, d *Decoder, src []byte, room int) {
+// agree decodes src into space bytes and compares with the standard library.
+func agree(t testing.TB, d *Decoder, src []byte, space int) {
 	t.Helper()
 	// What lies around the two slices must neither be needed nor touched.
-	inside := make([]byte, room+64)
+	inside := make([]byte, space+64)
 	for i := range inside {
 		inside[i] = 0xa5
 	}
-	dst := inside[32 : 32+room : 32+room]
+	dst := inside[32 : 32+space : 32+space]
 	n, err := d.Zlib(dst, src)
 	for i, v := range inside {
-		if (i < 32 || i >= 32+room) && v != 0xa5 {
-			t.Fatalf("a byte %d beyond the target was written", i-32-room)
+		if (i < 32 || i >= 32+space) && v != 0xa5 {
+			t.Fatalf("a byte %d beyond the target was written", i-32-space)
 		}
 	}
-	want, wantErr := standard(src, room)
-	if k := min(n, len(want)); !bytes.Equal(dst[:k], want[:k]) || err == ErrLong && n < room {
+	want, wantErr := standard(src, space)
+	if k := min(n, len(want)); !bytes.Equal(dst[:k], want[:k]) || err == ErrLong && n < space {
 		t.Fatalf("%d bytes and error %v, other bytes than the standard library's %d", n, err, len(want))
 	}
 	switch {
-	case len(want) > room:
+	case len(want) > space:
 		// The standard library may find a fault only behind what fits.
 		if err == nil {
-			t.Fatalf("%d bytes decoded, the standard library finds more than %d", n, room)
+			t.Fatalf("%d bytes decoded, the standard library finds more than %d", n, space)
 		}
 	case wantErr == nil:
 		if err != nil || !bytes.Equal(dst[:n], want) {
@@ -76,12 +76,12 @@ func samples(r *rand.Rand) [][]byte {
 			ramp[i] = byte(i / 3)
 			skew[i] = byte(min(r.ExpFloat64()*9, 255))
 		}
-		far := bytes.Clone(noise) // repeats at every distance
+		distant := bytes.Clone(noise) // repeats at every distance
 		for i := 300; i+300 < n; i += 300 + r.IntN(200) {
 			from := max(0, i-1-r.IntN(min(i, 32768)))
-			copy(far[i:i+r.IntN(290)], far[from:])
+			copy(distant[i:i+r.IntN(290)], distant[from:])
 		}
-		all = append(all, noise, few, runs, ramp, skew, far)
+		all = append(all, noise, few, runs, ramp, skew, distant)
 	}
 	return all
 }
@@ -117,9 +117,10 @@ func TestDecodesLikeStandardLibrary(t *testing.T) {
 		for _, level := range []int{-2, -1, 0, 1, 6, 9} {
 			for _, tail := range []string{"", "what follows the stream"} {
 				src := append(deflated(t, data, level), tail...)
-				for _, room := range []int{len(data), len(data) + 1, len(data) + 300, len(data) - 1, len(data) / 2, 0} {
-					if room >= 0 {
-						agree(t, &d, src, room)
+				n := len(data)
+				for _, space := range []int{n, n + 1, n + 300, n - 1, n / 2, 0} {
+					if space >= 0 {
+						agree(t, &d, src, space)
 						streams++
 					}
 				}
@@ -218,12 +219,12 @@ func FuzzZlib(f *testing.F) {
 			f.Add(src[2:], len(data))
 		}
 	}
-	f.Fuzz(func(t *testing.T, src []byte, room int) {
-		if room < 0 || room > 1<<17 {
+	f.Fuzz(func(t *testing.T, src []byte, space int) {
+		if space < 0 || space > 1<<17 {
 			return
 		}
 		var d Decoder
-		agree(t, &d, src, room)
+		agree(t, &d, src, space)
 		// As a raw stream it needs no sum to be right, and gets one.
 		source := bytes.NewReader(src)
 		out, err := io.ReadAll(io.LimitReader(stdflate.NewReader(source), 1<<17+1))
@@ -232,7 +233,7 @@ func FuzzZlib(f *testing.F) {
 		} else {
 			src = append([]byte{0x78, 0x9c}, src...)
 		}
-		agree(t, &d, src, room)
+		agree(t, &d, src, space)
 		agree(t, &d, src, min(len(out), 1<<17))
 	})
 }

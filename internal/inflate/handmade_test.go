@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// writer makes deflate data by hand, and beside it the bytes that they stand for.
+// writer makes deflate data by hand, and the bytes that they stand for.
 type writer struct {
 	raw, data []byte
 	n         uint // bits written
@@ -120,15 +120,15 @@ func (w *writer) match(lit, dist code, length, back int) {
 	}
 }
 
-// taken fails unless the stream decodes to what it was made from, with rooms of every kind.
+// taken fails unless the stream decodes to what it was made from, with spaces of every kind.
 func (w *writer) taken(t testing.TB, d *Decoder) {
 	t.Helper()
 	src, dst := framed(w.raw, w.data), make([]byte, len(w.data))
 	if n, err := d.Zlib(dst, src); err != nil || !bytes.Equal(dst[:n], w.data) {
 		t.Fatalf("%d of %d bytes: %v", n, len(w.data), err)
 	}
-	for _, room := range []int{0, len(w.data) / 2, len(w.data) - 1, len(w.data), len(w.data) + 1, len(w.data) + 400} {
-		agree(t, d, src, max(room, 0))
+	for _, space := range []int{0, len(w.data) / 2, len(w.data) - 1, len(w.data), len(w.data) + 1, len(w.data) + 400} {
+		agree(t, d, src, max(space, 0))
 	}
 }
 

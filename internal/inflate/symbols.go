@@ -2,17 +2,17 @@ package inflate
 
 import "encoding/binary"
 
-// What fast touches at most in one turn beyond where it stands.
+// Bytes that one iteration of fast accesses at most.
 const (
-	inRoom  = 8            // one load
-	outRoom = 1 + 258 + 15 // a literal and a match, which is copied in steps of 16
+	inSpace  = 8            // one load
+	outSpace = 1 + 258 + 15 // a literal and a match, which is copied in steps of 16
 )
 
-// fast decodes symbols while there is room on both sides for whatever they may be, without looking
-// at either end. It tells whether the block has ended.
+// fast decodes symbols as long as both ends are so distant that no symbol can reach them. It
+// reports whether the block has ended.
 func (d *Decoder) fast(dst, src []byte) (end bool, err error) {
 	in, out, buf, have := d.in, d.out, d.buf, uint64(d.have)
-	inEnd, outEnd := len(src)-inRoom, len(dst)-outRoom
+	inEnd, outEnd := len(src)-inSpace, len(dst)-outSpace
 	if in > inEnd || out > outEnd {
 		return false, nil
 	}

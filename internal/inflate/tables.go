@@ -40,7 +40,7 @@ const (
 	longest    = 15 // bits of a word
 )
 
-// Bits of the tables, and the entries that they have room for. A further table of 2^k entries holds
+// Bits of the tables, and the numbers of their entries. A second-level table of 2^k entries holds
 // at least k+1 words, for a code has no gaps; so the 286 words of lengths and literals fill at most
 // 286/4 further tables of 8, and the 30 of distances 30/8 of 128. The sizes are powers of two, so
 // that an index needs no check.

@@ -1,35 +1,32 @@
-// Package localdir finds the directory on a local disk in which leat keeps what it can make again,
-// and tells local file systems from those that machines share. A [Use] is what such a directory is
-// for; [Use.Open] follows the rule that all uses have in common:
+// Package localdir finds the directory on a local disk for data that leat can make again, and
+// distinguishes local file systems from those that machines share. A [Use] describes what such a
+// directory is for; [Use.Open] opens the first that exists or can be created:
 //
 //  1. the directory that an option names, which is created if it is missing;
 //  2. $LEAT_CACHE_DIR, likewise;
 //  3. $XDG_CACHE_HOME/leat, else $HOME/.cache/leat;
 //  4. $SLURM_TMPDIR, else leat-UID in the machine's temporary directory.
 //
-// One that the user named is taken or is an error. One that was only guessed is passed over where
-// it lies on a file system that is not known to be local, where it can't be made, or where others
-// could write to it.
+// A directory that the user named is used, or is an error. The others are skipped if they are not
+// known to be on a local file system, can't be created, or are writable by other users.
 package localdir
 
-// Variable names another directory than the guessed ones.
+// Variable is the environment variable that names the directory.
 const Variable = "LEAT_CACHE_DIR"
 
-// Kind says how far processes that use a file system see what others do there.
+// Kind is the scope of a file system.
 type Kind int
 
 const (
-	// Unknown file systems may be anything, as those of FUSE.
+	// Unknown file systems may be local or not.
 	Unknown Kind = iota
-	// Local ones are of one machine: mappings are shared and locks hold.
+	// Local file systems belong to one machine: mappings are shared and locks work.
 	Local
-	// Remote ones are of many machines: a lock of one is not seen by others, or is slow and may be
-	// lost.
+	// Remote file systems are shared by machines: locks may be invisible to others, slow or lost.
 	Remote
 )
 
-// FileSystem is a kind of file system and what people call it; the name of one that is not known is
-// empty.
+// FileSystem is a kind of file system; Name is empty if it is unknown.
 type FileSystem struct {
 	Name string
 	Kind Kind

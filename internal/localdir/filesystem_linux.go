@@ -2,7 +2,7 @@ package localdir
 
 import "golang.org/x/sys/unix"
 
-// known are file systems by the numbers of statfs(2) and of the systems' own headers.
+// known maps the numbers of statfs(2) and of the systems' own headers to file systems.
 var known = map[uint32]FileSystem{
 	0xef53: {"ext4", Local}, 0x58465342: {"xfs", Local}, 0x9123683e: {"btrfs", Local}, 0x2fc12fc1: {"zfs", Local},
 	0xf2f52010: {"f2fs", Local},
@@ -20,8 +20,8 @@ var known = map[uint32]FileSystem{
 	0x61636673: {"ACFS", Remote}, 0x013111a8: {"IBRIX", Remote},
 }
 
-// Of tells on what file system an open file or directory lies. One that can't be asked is taken for
-// a remote one.
+// Of returns the file system of an open file or directory. If it can't be determined, it counts as
+// remote.
 func Of(fd int) FileSystem {
 	var st unix.Statfs_t
 	if unix.Fstatfs(fd, &st) != nil {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Use is what a directory is for. It gives errors their words.
+// Use describes what a directory is for, in errors.
 type Use struct {
 	Many    string // what is kept: "caches"
 	Shared  string // what processes would not see of each other where it is not local: "entries"
@@ -21,9 +21,9 @@ type Use struct {
 	Foreign error  // the beginning of errors about directories that belong to others
 }
 
-// Open opens the directory by the rule of the package, and creates it if it is missing; named is
-// the one of an option, or empty. With anywhere the file system need not be local. The caller
-// closes fd. The path is absolute.
+// Open opens the directory, see the package comment, and creates it if it is missing. named is the
+// directory of an option, or "". With anywhere the file system need not be local. The caller closes
+// fd. The path is absolute.
 func (u *Use) Open(named string, anywhere bool) (dir string, fd int, err error) {
 	for _, by := range []struct{ dir, from string }{{named, "Dir"}, {os.Getenv(Variable), Variable}} {
 		if by.dir == "" {
@@ -49,7 +49,7 @@ func (u *Use) Open(named string, anywhere bool) (dir string, fd int, err error) 
 	return "", -1, fmt.Errorf("no directory for %s, and %s names none: %w", u.Many, Variable, errors.Join(errs...))
 }
 
-// Has tells whether a file of that name lies in a directory that Open(named) may give. It makes
+// Has reports whether a directory that Open(named) may open has a file of that name. It creates
 // nothing.
 func Has(named, file string) bool {
 	dirs := []string{named}
@@ -66,7 +66,7 @@ func Has(named, file string) bool {
 	return false
 }
 
-// guesses are the directories to try where none was named, in order.
+// guesses returns the directories to try if none was named, in order.
 func guesses() []string {
 	var dirs []string
 	if d := os.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(d) {
@@ -80,7 +80,7 @@ func guesses() []string {
 	return append(dirs, filepath.Join(os.TempDir(), "leat-"+strconv.Itoa(os.Geteuid())))
 }
 
-// openOwn opens a directory that nobody named, and so must be the user's own.
+// openOwn opens a default directory, which must belong to the user.
 func (u *Use) openOwn(dir string, anywhere bool) (int, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return -1, u.Explain(dir, err)

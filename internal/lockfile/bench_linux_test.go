@@ -11,7 +11,7 @@ func BenchmarkRanges(b *testing.B) {
 		for i := range live { // apart, so that the kernel can't join them to one
 			try(b, rs[1], Read, 2*i, 1, true)
 		}
-		b.Run(fmt.Sprintf("Try and free beside %d", live), func(b *testing.B) {
+		b.Run(fmt.Sprintf("Try and free among %d", live), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				got, err := rs[0].Try(Write, live+1, 1)
@@ -23,7 +23,7 @@ func BenchmarkRanges(b *testing.B) {
 				}
 			}
 		})
-		b.Run(fmt.Sprintf("Probe beside %d", live), func(b *testing.B) {
+		b.Run(fmt.Sprintf("Probe among %d", live), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := rs[0].Probe(live+1, 1); err != nil {

@@ -221,7 +221,7 @@ func TestRemovedDirectoryIsGone(t *testing.T) {
 		}
 		for _, err := range []error{errPublish, errJoin, errShare} {
 			if err == nil || !strings.Contains(err.Error(), "the directory was removed") {
-				t.Errorf("not told that the folder was removed: %v", err)
+				t.Errorf("the error does not name the cause: %v", err)
 			}
 		}
 		if last, err := h.RemoveIfLast(nil); last || err != nil {

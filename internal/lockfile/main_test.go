@@ -153,7 +153,7 @@ func await(t testing.TB, what string, f func() bool) {
 
 func exists(path string) bool { return unix.Access(path, unix.F_OK) == nil }
 
-// mark tells the parent that the child came here.
+// mark shows the parent that the child came here.
 func mark(path string) error { return os.WriteFile(path, nil, 0o600) }
 
 // awaitKilled waits for a child that was killed or has killed itself.

@@ -18,7 +18,7 @@ import (
 	"leat/internal/proctest"
 )
 
-// plant puts things that are no files of ours under names in a folder, and tells what they are.
+// plant creates entries in a directory that are not files of the user, and returns what they are.
 func plant(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -44,7 +44,7 @@ func plant(t *testing.T, dir string) map[string]string {
 	return look(t, dir)
 }
 
-// look tells everything of a folder that using it could change.
+// look returns everything of a directory that its use could change.
 func look(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}

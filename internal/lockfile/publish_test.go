@@ -82,7 +82,7 @@ func TestPublishRefusesTakenName(t *testing.T) {
 func TestFailedFillLeavesNothing(t *testing.T) {
 	bothWays(t, func(t *testing.T) {
 		d := openTest(t)
-		full := errors.New("no room")
+		full := errors.New("no space")
 		before := openFiles(t)
 		_, err := d.Publish("a", 0o600, func(int) error { return full })
 		wantErr(t, err, full)

@@ -10,7 +10,7 @@ import (
 
 // The child processes of the tests of Ranges, which are for Linux.
 
-// rangesHammer tries to lock the number 7 alone, without end, and tells when it got it.
+// rangesHammer tries to lock the number 7 alone, without end, and prints when it got it.
 func rangesHammer(args []string) error {
 	d, err := OpenRoot(filepath.Join(args[0], "leat"), "LEAT_RUNTIME_DIR")
 	if err != nil {

@@ -22,23 +22,24 @@ func OpenFD(pid, fd int) (*File, error) {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ESRCH), errors.Is(err, unix.ENXIO):
 		return nil, fmt.Errorf("descriptor %d of process %d: %w", fd, pid, ErrGone)
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		return nil, fmt.Errorf("process %d does not let this one look at its files: %w", pid, ErrForeign)
+		return nil, fmt.Errorf("process %d denies access to its files: %w", pid, ErrForeign)
 	case err != nil:
 		return nil, fmt.Errorf("descriptor %d of process %d: %w", fd, pid, err)
 	}
 	f := &File{at: at}
-	if err := f.check(pid, fd); err != nil {
+	if err := f.describe(pid, fd); err != nil {
 		return nil, errors.Join(err, unix.Close(at))
 	}
 	return f, nil
 }
 
-func (f *File) check(pid, fd int) error {
+// describe sets Stat and Name, and returns an error unless it is a regular file of the user.
+func (f *File) describe(pid, fd int) error {
 	if err := unix.Fstat(f.at, &f.Stat); err != nil {
 		return fmt.Errorf("descriptor %d of process %d: %w", fd, pid, err)
 	}
 	if f.Stat.Mode&unix.S_IFMT != unix.S_IFREG {
-		return fmt.Errorf("descriptor %d of process %d is no regular file now: %w", fd, pid, ErrGone)
+		return fmt.Errorf("descriptor %d of process %d is not a regular file now: %w", fd, pid, ErrGone)
 	}
 	if int(f.Stat.Uid) != os.Geteuid() {
 		return fmt.Errorf("descriptor %d of process %d belongs to user %d, not to user %d: %w", fd, pid, f.Stat.Uid,
@@ -59,7 +60,7 @@ func (f *File) Open(flags int) (fd int, err error) { return Reopen(f.at, flags) 
 // Close ends the use of the file; descriptors from Open stay.
 func (f *File) Close() error {
 	err := unix.Close(f.at)
-	f.at = -1 // the number may be another file's soon
+	f.at = -1 // another file may get the number
 	return err
 }
 
@@ -78,16 +79,16 @@ func open(path string, flags int) (int, error) {
 	}
 }
 
-// BootID is a number that the kernel draws when the machine starts.
+// BootID returns the random number of this boot of the machine.
 func BootID() (id [16]byte, err error) {
 	const path = "/proc/sys/kernel/random/boot_id"
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return id, fmt.Errorf("no boot id: %w", err)
+		return id, fmt.Errorf("reading the boot id: %w", err)
 	}
 	b, err := hex.DecodeString(strings.ReplaceAll(strings.TrimSpace(string(text)), "-", ""))
 	if err != nil || len(b) != len(id) {
-		return id, fmt.Errorf("%s holds %q, which is no boot id", path, text)
+		return id, fmt.Errorf("%s holds %q; expected a boot id", path, text)
 	}
 	return [16]byte(b), nil
 }

@@ -6,7 +6,7 @@
 //		goleak.VerifyTestMain(m)
 //	}
 //
-// [Must], [OK], [WantErr] and [MemoryDir] are the words that such tests are written in.
+// [Must], [OK], [WantErr] and [MemoryDir] are helpers of such tests.
 package proctest
 
 import (
@@ -58,7 +58,7 @@ func Main(table map[string]Func) {
 
 var passes atomic.Int64
 
-// Point is a place at which a test may have the child killed, see [Command.KillAt]; so is every
+// Point is a place at which a test may kill the child, see [Command.KillAt]; so is every
 // [fault.Point] of the code. Elsewhere it does nothing. Passes are counted over all goroutines,
 // from 1.
 func Point(name string) {
@@ -84,7 +84,7 @@ func New(name string, args ...string) *Command {
 	return c
 }
 
-// KillAt has the child kill itself with SIGKILL at the n-th pass of a point.
+// KillAt makes the child kill itself with SIGKILL at the n-th pass of a point.
 func (c *Command) KillAt(point string, n int) *Command {
 	c.cmd.Env = append(c.cmd.Env, fmt.Sprintf("%s=%s:%d", envKill, point, n))
 	return c
@@ -108,8 +108,8 @@ func (c *Command) Start(t testing.TB) *Command {
 // Kill sends SIGKILL, as a machine out of memory does.
 func (c *Command) Kill() { _ = c.cmd.Process.Kill() }
 
-// Wait waits for the child's end and tells whether it was killed, and what it printed. err is nil
-// when the Func returned nil.
+// Wait waits for the child's end. It reports whether the child was killed and what it printed; err
+// is nil if the Func returned nil.
 func (c *Command) Wait() (killed bool, output string, err error) {
 	err = c.cmd.Wait()
 	s, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus)

@@ -37,8 +37,7 @@ func Open(path string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// Check reports why the file at path can't be opened as a regular file, as far as that can be told
-// without opening it.
+// Check returns an error if the file at path is not a regular file. It does not open the file.
 func Check(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {

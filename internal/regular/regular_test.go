@@ -54,7 +54,8 @@ func TestFindSpecialNextToFile(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for _, name := range []string{"box.shp", "box.shx", "boxes.shp", "link.shp", "upper.shp", "a.b.tif", "folder.gdb/a"} {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(at(name)), 0o700), os.WriteFile(at(name), nil, 0o600)); err != nil {
+		err := os.MkdirAll(filepath.Dir(at(name)), 0o700)
+		if err := errors.Join(err, os.WriteFile(at(name), nil, 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}

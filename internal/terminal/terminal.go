@@ -15,7 +15,7 @@ import (
 
 // Name returns a name as it can be shown within a line. A name with a character that a terminal
 // acts on, with invalid UTF-8, or with a quotation mark at its start is quoted as a Go string,
-// which tells all its bytes; any other is unchanged.
+// which shows all its bytes; any other name is unchanged.
 func Name(name string) string {
 	if strings.HasPrefix(name, `"`) || unsafeAt(name, false) < len(name) {
 		return strconv.Quote(name)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// audit checks that the books are whole while nobody changes them and no copy is under way: each
+// audit checks that the index is whole while nobody changes them and no copy is under way: each
 // record is exactly one of free and in the list of free ones, in the chain of its bucket, or more
 // text of one that is; the counts are the sums; no key has two objects that can be found. It
 // returns the objects whose bytes are counted.
@@ -116,7 +116,7 @@ func TestAudit(t *testing.T) {
 			b := open(t)
 			b.add(t, 1, 2, 3)
 			b.find(t, 3).Drop()
-			wantBooks(t, b)
+			wantIndex(t, b)
 			damage(b.Index)
 			if _, err := audit(b.Index); err == nil {
 				t.Error("it finds nothing")

@@ -12,8 +12,8 @@ type nothing struct{}
 
 func (nothing) free(Place, int64) error { return nil }
 
-// filled opens books with n objects.
-func filled(b *testing.B, n int) *books {
+// filled opens index with n objects.
+func filled(b *testing.B, n int) *testIndex {
 	l := open(b)
 	l.Index.free = nothing{}.free
 	for k := range n {
@@ -23,8 +23,8 @@ func filled(b *testing.B, n int) *books {
 }
 
 // bring is publish without a store.
-func (b *books) bring(o Object) (*Entry, error) {
-	room, _, err := b.Reserve(o.Charge, limits)
+func (b *testIndex) bring(o Object) (*Entry, error) {
+	space, _, err := b.Reserve(o.Charge, limits)
 	if err != nil {
 		return nil, err
 	}
@@ -36,8 +36,8 @@ func (b *books) bring(o Object) (*Entry, error) {
 	if o.Place.ID, err = b.NextPlace(); err != nil {
 		return nil, err
 	}
-	room.Writes(o.Place)
-	return b.Publish(room, o)
+	space.Writes(o.Place)
+	return b.Publish(space, o)
 }
 
 // objects are made before the clock runs: a hash takes as long as a look.
@@ -83,7 +83,7 @@ func BenchmarkIndex(b *testing.B) {
 				}
 			})
 		})
-		b.Run(fmt.Sprintf("Reserve, LockKey, Publish and Drop beside %d", n), func(b *testing.B) {
+		b.Run(fmt.Sprintf("Reserve, LockKey, Publish and Drop among %d", n), func(b *testing.B) {
 			o := object(-1, 0)
 			b.ReportAllocs()
 			for b.Loop() {
@@ -96,7 +96,7 @@ func BenchmarkIndex(b *testing.B) {
 				}
 			}
 		})
-		b.Run(fmt.Sprintf("Reserve, LockKey, Publish and Unpin beside %d", n), func(b *testing.B) {
+		b.Run(fmt.Sprintf("Reserve, LockKey, Publish and Unpin among %d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
@@ -114,7 +114,7 @@ func BenchmarkIndex(b *testing.B) {
 				}
 			}
 		})
-		b.Run(fmt.Sprintf("Reserve and Release beside %d", n), func(b *testing.B) {
+		b.Run(fmt.Sprintf("Reserve and Release among %d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				r, _, err := l.Reserve(unit, limits)

@@ -43,24 +43,24 @@ func walk(args []string) error {
 			return fmt.Errorf("the key of object %d is locked: %w", n, err)
 		}
 		defer unlock()
-		room, err := g.reserve(3 * unit)
-		if room == nil {
-			return fmt.Errorf("no room: %w", err)
+		space, err := g.reserve(3 * unit)
+		if space == nil {
+			return fmt.Errorf("no space: %w", err)
 		}
-		if !room.Grow(unit, gameLimits) {
-			return errors.New("no room to grow")
+		if !space.Grow(unit, gameLimits) {
+			return errors.New("no space to grow")
 		}
-		room.Shrink(unit)
+		space.Shrink(unit)
 		id, err := g.l.NextPlace()
 		if err != nil {
 			return err
 		}
 		o := g.object(n, id, 2, 500)
-		room.Writes(o.Place)
+		space.Writes(o.Place)
 		if err := g.f.write(o); err != nil || !publish {
 			return err
 		}
-		e, err := g.l.Publish(room, o)
+		e, err := g.l.Publish(space, o)
 		if err == nil {
 			err = g.f.check(e.Object)
 			e.Unpin()
@@ -118,11 +118,11 @@ func step(t *testing.T, a *arena, g *game) {
 
 func TestKillAtEachPoint(t *testing.T) {
 	for i, p := range points {
-		for _, beside := range []bool{false, true} {
-			if beside && i < first {
+		for _, shared := range []bool{false, true} {
+			if shared && i < first {
 				continue
 			}
-			t.Run(fmt.Sprintf("%s, beside another: %v", p.name, beside), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, with another: %v", p.name, shared), func(t *testing.T) {
 				passes := []int{1}
 				if p.passes > 1 {
 					passes = append(passes, 2+rand.IntN(p.passes-1))
@@ -130,7 +130,7 @@ func TestKillAtEachPoint(t *testing.T) {
 				for _, n := range passes {
 					a := newArena(t)
 					var g *game
-					if beside {
+					if shared {
 						g = ok(joinGame(a.dir))(t)
 					}
 					killed, out, err := proctest.New("walk", a.dir).KillAt(p.name, n).Start(t).Wait()
@@ -140,7 +140,7 @@ func TestKillAtEachPoint(t *testing.T) {
 					if err := a.look(); err != nil {
 						t.Error(err)
 					}
-					if beside {
+					if shared {
 						step(t, a, g)
 						must(t, g.leave())
 					}
@@ -196,14 +196,14 @@ func TestPlayerCompletes(t *testing.T) {
 func TestKillDuringSweep(t *testing.T) {
 	for _, point := range []string{"index.releasing", "test.removed", "test.tidying", "index.swept",
 		"index.rebuilt", "lockfile.sweeping", "lockfile.swept", "index.joining", "lockfile.last"} {
-		for _, beside := range []bool{false, true} {
-			if beside && (point == "index.rebuilt" || point == "test.tidying") {
+		for _, shared := range []bool{false, true} {
+			if shared && (point == "index.rebuilt" || point == "test.tidying") {
 				continue
 			}
-			t.Run(fmt.Sprintf("%s, beside another: %v", point, beside), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, with another: %v", point, shared), func(t *testing.T) {
 				a := newArena(t)
 				var g *game
-				if beside {
+				if shared {
 					g = ok(joinGame(a.dir))(t)
 				}
 				// One that leaves copies under way, published bytes that nobody knows, and pins.
@@ -226,7 +226,7 @@ func TestKillDuringSweep(t *testing.T) {
 				if err := a.look(); err != nil {
 					t.Error(err)
 				}
-				if beside {
+				if shared {
 					step(t, a, g)
 					must(t, g.leave())
 				}

@@ -44,7 +44,7 @@ func TestFindPublished(t *testing.T) {
 		want[o.Key] = o
 	}
 	used := cmpopts.IgnoreFields(Object{}, "Used")
-	check := func(b *books) {
+	check := func(b *testIndex) {
 		t.Helper()
 		for name, o := range all {
 			e := ok(b.Find(o.Key))(t)
@@ -64,7 +64,7 @@ func TestFindPublished(t *testing.T) {
 		if diff := cmp.Diff(want, got, used); diff != "" {
 			t.Errorf("each (-want +got):\n%s", diff)
 		}
-		wantBooks(t, b)
+		wantIndex(t, b)
 	}
 	check(b)
 	other := b.another(t)
@@ -94,9 +94,9 @@ func TestNameTooLong(t *testing.T) {
 	b := open(t)
 	o := object(1, 0)
 	o.ETag = strings.Repeat("x", maxTextLen)
-	room, _, err := b.Reserve(unit, limits)
+	space, _, err := b.Reserve(unit, limits)
 	must(t, err)
-	_, err = b.Publish(room, o)
+	_, err = b.Publish(space, o)
 	wantErr(t, err, ErrFull)
 	if !strings.Contains(err.Error(), "name and entity tag") {
 		t.Error(err)
@@ -106,9 +106,9 @@ func TestNameTooLong(t *testing.T) {
 	o = object(1, 0)
 	o.Place.ID = ok(b.NextPlace())(t)
 	b.s.put(o)
-	ok(b.Publish(room, o))(t).Unpin()
+	ok(b.Publish(space, o))(t).Unpin()
 	wantTaken(t, b, unit, 1)
-	wantBooks(t, b)
+	wantIndex(t, b)
 }
 
 func TestFindMissing(t *testing.T) {
@@ -147,7 +147,7 @@ func TestReplaceWhileUsed(t *testing.T) {
 		t.Errorf("%d pinned ones were evicted", gone)
 	}
 	wantTaken(t, b, 2*unit, 2)
-	wantBooks(t, b)
+	wantIndex(t, b)
 	fresh.Unpin()
 	old.Unpin()
 	// The one that nobody finds goes first, and even if it is enough without.
@@ -156,7 +156,7 @@ func TestReplaceWhileUsed(t *testing.T) {
 	}
 	wantHas(t, b, []int{1}, []int{1})
 	wantTaken(t, b, unit, 1)
-	wantBooks(t, b)
+	wantIndex(t, b)
 }
 
 func TestDiscardWhileUsed(t *testing.T) {
@@ -183,7 +183,7 @@ func TestDiscardWhileUsed(t *testing.T) {
 	}
 	wantHas(t, b, []int{1}, []int{1})
 	wantTaken(t, b, unit, 1)
-	wantBooks(t, b)
+	wantIndex(t, b)
 }
 
 func TestDiscardWhileMarked(t *testing.T) {
@@ -200,26 +200,26 @@ func TestDiscardWhileMarked(t *testing.T) {
 	if gone := b.evict(t, 1); gone != 1 {
 		t.Errorf("%d were evicted", gone)
 	}
-	wantBooks(t, b)
+	wantIndex(t, b)
 }
 
 func TestEvictBeforePin(t *testing.T) {
 	for name, test := range map[string]struct {
-		meanwhile func(t *testing.T, b *books)
+		meanwhile func(t *testing.T, b *testIndex)
 		version   int // 0: not found
 	}{
-		"evicted":                              {func(t *testing.T, b *books) { b.evict(t, 1) }, 0},
-		"evicted, and its record is another's": {func(t *testing.T, b *books) { b.evict(t, 1); b.add(t, 2) }, 0},
+		"evicted":                              {func(t *testing.T, b *testIndex) { b.evict(t, 1) }, 0},
+		"evicted, and its record is another's": {func(t *testing.T, b *testIndex) { b.evict(t, 1); b.add(t, 2) }, 0},
 		"evicted, and there again": {func(t *testing.T,
-			b *books) {
+			b *testIndex) {
 			b.evict(t, 1)
 			ok(b.publish(object(1, 2), limits))(t).Unpin()
 		}, 2},
 		"replaced": {func(t *testing.T,
-			b *books) {
+			b *testIndex) {
 			ok(b.publish(object(1, 2), limits))(t).Unpin()
 		}, 2},
-		"used by another": {func(t *testing.T, b *books) { b.find(t, 1).Unpin() }, 1},
+		"used by another": {func(t *testing.T, b *testIndex) { b.find(t, 1).Unpin() }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := open(t)
@@ -241,7 +241,7 @@ func TestEvictBeforePin(t *testing.T) {
 				other.evict(t, 10)
 			}
 			wantTaken(t, b, 0, 0)
-			wantBooks(t, b)
+			wantIndex(t, b)
 		})
 	}
 }
@@ -259,7 +259,7 @@ func TestDrop(t *testing.T) {
 	}
 	wantHas(t, b, []int{1, 2}, []int{2})
 	wantTaken(t, b, unit, 1)
-	wantBooks(t, b)
+	wantIndex(t, b)
 	// A record that was given to another object meanwhile is not dropped in its place.
 	e := b.find(t, 2)
 	e.Unpin()
@@ -273,7 +273,7 @@ func TestDrop(t *testing.T) {
 		t.Error("dropped again")
 	}
 	wantHas(t, b, []int{1, 2, 3}, []int{3})
-	wantBooks(t, b)
+	wantIndex(t, b)
 }
 
 func TestDropLockedKey(t *testing.T) {
@@ -307,7 +307,7 @@ func TestLockKey(t *testing.T) {
 	if !locked || err != nil {
 		t.Fatal(locked, err)
 	}
-	for _, l := range []*books{b, other} {
+	for _, l := range []*testIndex{b, other} {
 		for _, k := range []Key{k, same} {
 			if _, locked, err := l.LockKey(k); locked || err != nil {
 				t.Errorf("locked twice: %v, %v", locked, err)
@@ -361,18 +361,18 @@ func TestEachStops(t *testing.T) {
 
 func TestPublishBeyondReservation(t *testing.T) {
 	b := open(t)
-	room, _, err := b.Reserve(2*unit, limits)
+	space, _, err := b.Reserve(2*unit, limits)
 	must(t, err)
 	o := object(1, 0)
 	o.Place.ID = ok(b.NextPlace())(t)
 	o.Charge = 3 * unit
-	if _, err := b.Publish(room, o); err == nil || !strings.Contains(err.Error(), "takes 12288 bytes, reserved are 8192") {
+	if _, err := b.Publish(space, o); err == nil || !strings.Contains(err.Error(), "takes 12288 bytes, reserved are 8192") {
 		t.Error(err)
 	}
 	wantTaken(t, b, 2*unit, 1)
 	o.Charge = unit // what it does not need goes back
 	b.s.put(o)
-	ok(b.Publish(room, o))(t).Unpin()
+	ok(b.Publish(space, o))(t).Unpin()
 	wantTaken(t, b, unit, 1)
-	wantBooks(t, b)
+	wantIndex(t, b)
 }

@@ -52,7 +52,7 @@ func TestEvictOrder(t *testing.T) {
 		t.Errorf("evicted (-want +got):\n%s", diff)
 	}
 	wantTaken(t, b, 0, 0)
-	wantBooks(t, b)
+	wantIndex(t, b)
 }
 
 func TestEvictUntilEnough(t *testing.T) {
@@ -73,7 +73,7 @@ func TestEvictUntilEnough(t *testing.T) {
 	if gone := b.evict(t, 1); gone != 0 {
 		t.Errorf("%d were evicted where there is none", gone)
 	}
-	wantBooks(t, b)
+	wantIndex(t, b)
 }
 
 func TestPinnedIsNotEvicted(t *testing.T) {
@@ -106,14 +106,14 @@ func TestPinnedIsNotEvicted(t *testing.T) {
 	if gone := other.evict(t, 100); gone != 1 {
 		t.Errorf("%d were evicted", gone)
 	}
-	wantBooks(t, b)
+	wantIndex(t, b)
 }
 
 func TestPinsOfDeadProcess(t *testing.T) {
-	for name, end := range map[string]func(t testing.TB, b *books){
-		"closed": func(t testing.TB, b *books) { b.close(t) },
-		"died":   func(t testing.TB, b *books) { b.die(t) },
-		"died, and who swept it died before telling": func(t testing.TB, b *books) {
+	for name, end := range map[string]func(t testing.TB, b *testIndex){
+		"closed": func(t testing.TB, b *testIndex) { b.close(t) },
+		"died":   func(t testing.TB, b *testIndex) { b.die(t) },
+		"died, and who swept it died before telling": func(t testing.TB, b *testIndex) {
 			name := b.own.name
 			b.die(t)
 			must(t, b.d.Close())
@@ -137,18 +137,18 @@ func TestPinsOfDeadProcess(t *testing.T) {
 			}
 			wantHas(t, b, []int{1, 2, 3}, []int{3})
 			mine.Unpin()
-			wantBooks(t, b)
+			wantIndex(t, b)
 		})
 	}
 }
 
 // candidateOf is what eviction knows of an object that nobody used when it looked.
-func candidateOf(b *books, e *Entry) candidate {
+func candidateOf(b *testIndex, e *Entry) candidate {
 	return candidate{e.rec, e.seq, b.record(e.rec).used.Load()}
 }
 
 // evictIt has an object evicted as if it had been pinned a moment after it was chosen.
-func evictIt(t testing.TB, b *books, e *Entry) (gone int) {
+func evictIt(t testing.TB, b *testIndex, e *Entry) (gone int) {
 	t.Helper()
 	return ok(b.evictSome([]candidate{candidateOf(b, e)}, func() bool { return false }))(t)
 }
@@ -156,7 +156,7 @@ func evictIt(t testing.TB, b *books, e *Entry) (gone int) {
 func TestPinAfterChoice(t *testing.T) {
 	b := open(t)
 	b.add(t, 1, 2)
-	others := []*books{b, b.another(t), b.another(t), b.another(t)}
+	others := []*testIndex{b, b.another(t), b.another(t), b.another(t)}
 	var last *Entry
 	for _, o := range others {
 		last = o.find(t, 1)
@@ -180,7 +180,7 @@ func TestPinAfterChoice(t *testing.T) {
 	others[2].die(t)
 	evict(1)
 	wantHas(t, b, []int{1, 2}, []int{2})
-	wantBooks(t, b)
+	wantIndex(t, b)
 }
 
 func TestEvictLargeIndex(t *testing.T) {
@@ -211,7 +211,7 @@ func TestEvictLargeIndex(t *testing.T) {
 	if gone := b.evict(t, 1); gone != 0 {
 		t.Errorf("%d pinned ones were evicted", gone)
 	}
-	t.Logf("%v beside %d that are in use", time.Since(begun), len(used))
+	t.Logf("%v among %d that are in use", time.Since(begun), len(used))
 	wantTaken(t, b, int64(len(used)*unit), int64(len(used)))
 	for _, e := range used {
 		e.Unpin()
@@ -219,7 +219,7 @@ func TestEvictLargeIndex(t *testing.T) {
 	if gone := b.evict(t, n); gone != len(used) {
 		t.Errorf("%d of %d were evicted", gone, len(used))
 	}
-	wantBooks(t, b)
+	wantIndex(t, b)
 }
 
 func TestFreeFails(t *testing.T) {
@@ -235,14 +235,14 @@ func TestFreeFails(t *testing.T) {
 	}
 	wantTaken(t, b, 3*unit, 3)
 	wantHas(t, b, []int{1, 2, 3}, []int{2}) // the others may have lost their bytes
-	wantBooks(t, b)
+	wantIndex(t, b)
 	b.s.fail = nil
 	b.add(t, 1) // its key is not locked
 	if gone := b.evict(t, 2); gone != 2 {
 		t.Errorf("%d were evicted", gone)
 	}
 	wantHas(t, b, []int{1, 2, 3}, []int{1, 2})
-	wantBooks(t, b)
+	wantIndex(t, b)
 }
 
 func TestDeathDuringEviction(t *testing.T) {
@@ -278,13 +278,13 @@ func TestDeathDuringEviction(t *testing.T) {
 			}
 			wantHas(t, b, []int{1, 2}, []int{2})
 			wantTaken(t, b, unit, 1)
-			wantBooks(t, b)
+			wantIndex(t, b)
 		})
 	}
 }
 
 // recordOf finds the record of an object, whatever its state.
-func recordOf(b *books, n int) (uint32, *record) {
+func recordOf(b *testIndex, n int) (uint32, *record) {
 	for i := uint32(1); i < b.h.next.Load(); i++ {
 		if r := b.record(i); r.key == keyOf(n) {
 			return i, r
@@ -318,7 +318,7 @@ func TestEvictErrorKeepsOthers(t *testing.T) {
 	if gone := b.evict(t, 10); gone != 9 {
 		t.Errorf("%d were evicted", gone)
 	}
-	wantBooks(t, b)
+	wantIndex(t, b)
 }
 
 func TestConcurrentDrop(t *testing.T) {
@@ -359,7 +359,7 @@ func TestConcurrentDrop(t *testing.T) {
 	must(t, <-dropped)
 	wantHas(t, b, span(1, 1), nil)
 	wantTaken(t, b, 0, 0)
-	wantBooks(t, b)
+	wantIndex(t, b)
 }
 
 func TestPeekIsNoUse(t *testing.T) {

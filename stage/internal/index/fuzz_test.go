@@ -83,7 +83,7 @@ func applyEdits(index, edits []byte) {
 }
 
 // FuzzOpenIndex opens an index that is edited at some places and cut at one, or any bytes at all,
-// and uses it: that must end, and soon, and without a panic; and a check of it leaves whole books.
+// and uses it: that must end, and soon, and without a panic; and a check of it leaves whole index.
 func FuzzOpenIndex(f *testing.F) {
 	base := fuzzBase(f)
 	f.Add([]byte{}, int64(-1), false)
@@ -91,7 +91,7 @@ func FuzzOpenIndex(f *testing.F) {
 	f.Add([]byte{}, int64(100), false)
 	f.Add(base[:4096], int64(-1), true)
 	f.Add([]byte("leatstg1 and so on"), int64(-1), true)
-	const far = 1<<32 - 1
+	const huge = 1<<32 - 1
 	offsets := func(fields ...uintptr) (all []byte) {
 		for _, o := range fields {
 			all = append(all, byte(o/8))
@@ -102,21 +102,21 @@ func FuzzOpenIndex(f *testing.F) {
 	for _, o := range offsets(0, 8, 16, 24, unsafe.Offsetof(h.epoch), unsafe.Offsetof(h.bytes),
 		unsafe.Offsetof(h.files), unsafe.Offsetof(h.next), unsafe.Offsetof(h.free), unsafe.Offsetof(h.unclean),
 		unsafe.Offsetof(h.place), unsafe.Offsetof(h.hand)) {
-		for _, value := range []uint64{0, 1, 5, 4096, far, far << 32, 4096<<32 | 5, 4096<<32 | far, 1 << 63} {
+		for _, value := range []uint64{0, 1, 5, 4096, huge, huge << 32, 4096<<32 | 5, 4096<<32 | huge, 1 << 63} {
 			f.Add(edit(editHeader, 0, o, value), int64(-1), false)
 		}
 	}
 	var r record
 	for _, o := range []uintptr{0, unsafe.Offsetof(r.next), unsafe.Offsetof(r.key), unsafe.Offsetof(r.charge),
 		unsafe.Offsetof(r.place), unsafe.Offsetof(r.used), unsafe.Offsetof(r.tag)} {
-		for _, value := range []uint64{0, 1, 2, 3, 4, 10, 1<<32 | 10, 10<<32 | 10, 30<<32 | 11, far, far << 32,
+		for _, value := range []uint64{0, 1, 2, 3, 4, 10, 1<<32 | 10, 10<<32 | 10, 30<<32 | 11, huge, huge << 32,
 			1<<63 | stateValid} {
 			f.Add(append(edit(editRecords, 10, byte(o), value), edit(editRecords, 11, byte(o), value)...), int64(-1),
 				false)
 		}
 	}
 	// chains and lists of free ones that lead to others, and in circles
-	for _, value := range []uint64{0, 1, 10, 100, 4096, far} {
+	for _, value := range []uint64{0, 1, 10, 100, 4096, huge} {
 		f.Add(append(edit(editBucket, 5, 0, value), edit(editBucket, 6, 0, value)...), int64(-1), false)
 		f.Add(append(edit(editBucket, 5, 0, value), edit(editHeader, 0, byte(unsafe.Offsetof(h.free)/8), value)...),
 			int64(-1), false)
@@ -162,7 +162,7 @@ func useEdited(t *testing.T, path string, checked bool) (opened bool) {
 		return false
 	}
 	defer l.Close()
-	b := &books{l, s, path, d}
+	b := &testIndex{l, s, path, d}
 	if checked {
 		if _, err := audit(l); err != nil {
 			t.Errorf("after the check: %v", err)

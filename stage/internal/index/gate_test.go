@@ -20,7 +20,7 @@ import (
 	"leat/internal/proctest"
 )
 
-// stopper opens a directory, and at a point of that tells its id and does what its second argument
+// stopper opens a directory, and at a point of that prints its id and does what its second argument
 // says: "stop" has it stopped, "wait" waits for a file called go.
 func stopper(args []string) error {
 	dir, how := args[0], args[1]
@@ -156,5 +156,5 @@ func TestInterruptedRebuild(t *testing.T) {
 	if b.s.tidy1 != tidied+1 {
 		t.Errorf("checked %d times", b.s.tidy1-tidied)
 	}
-	wantBooks(t, b)
+	wantIndex(t, b)
 }

@@ -37,8 +37,8 @@ func atPoint(t testing.TB, point string, f, g func()) {
 	}
 }
 
-// rmProc removes the file of a process, and tells nobody.
-func rmProc(b *books, name string) error { return os.Remove(filepath.Join(b.path, "procs", name)) }
+// rmProc removes the file of a process behind its back.
+func rmProc(b *testIndex, name string) error { return os.Remove(filepath.Join(b.path, "procs", name)) }
 
 func TestGrowWithOneBucket(t *testing.T) {
 	b := open(t)
@@ -68,7 +68,7 @@ func TestGrowWithOneBucket(t *testing.T) {
 		e.Unpin()
 	}
 	wantTaken(t, b, int64(n*unit), int64(n))
-	check := func(b *books, keep func(k int) bool) {
+	check := func(b *testIndex, keep func(k int) bool) {
 		t.Helper()
 		for k, key := range all {
 			e := ok(b.Find(key))(t)
@@ -82,7 +82,7 @@ func TestGrowWithOneBucket(t *testing.T) {
 				e.Unpin()
 			}
 		}
-		wantBooks(t, b)
+		wantIndex(t, b)
 	}
 	every := func(int) bool { return true }
 	check(b, every)
@@ -125,7 +125,7 @@ func TestReopenAndRebuild(t *testing.T) {
 		}
 		wantHas(t, b, span(1, 1000), want)
 		wantTaken(t, b, int64((len(want)+i)*unit), int64(len(want)+i))
-		wantBooks(t, b)
+		wantIndex(t, b)
 		b.add(t, 2000+i)
 	}
 }
@@ -164,12 +164,12 @@ func testTheCheckDropsWhatIsNotWhole(t *testing.T, sums bool, want []int) {
 	edit(4, func(_ uint32, r *record) { r.place.ID = b.h.place.Load() + 1 })
 	// less than nothing
 	edit(5, func(_ uint32, r *record) { r.charge = -unit })
-	// far too much text
+	// too much text
 	edit(6, func(_ uint32, r *record) { r.length = 1 << 31 })
 	// a tag that is longer than the text
 	edit(7, func(_ uint32, r *record) { r.tag = r.length + 1 })
 	edit(8, func(_ uint32, r *record) { r.more.Store(0) }) // the text is cut
-	// it goes on far away
+	// it continues at a high offset
 	edit(9, func(_ uint32, r *record) { more(r, 2).more.Store(1 << 30) })
 	// it goes on in what is free
 	edit(10, func(_ uint32, r *record) { more(r, 1).seq.Store(0) })
@@ -186,14 +186,14 @@ func testTheCheckDropsWhatIsNotWhole(t *testing.T, sums bool, want []int) {
 	// no state that there is
 	edit(19, func(_ uint32, r *record) { r.seq.Store(r.seq.Load()&^(1<<stateBits-1) | 99) })
 	b.unclean()
-	b.s.put(Object{Place: Place{ID: 1000}}) // and one that the books do not know
+	b.s.put(Object{Place: Place{ID: 1000}}) // and one that the index does not know
 	b = b.again(t)
 	wantHas(t, b, span(1, 20), want)
 	wantTaken(t, b, 3*unit, 3)
-	wantBooks(t, b)
+	wantIndex(t, b)
 	b.add(t, span(1, 200)...) // all records are used again
 	wantHas(t, b, span(1, 200), span(1, 200))
-	wantBooks(t, b)
+	wantIndex(t, b)
 }
 
 func TestRebuildDuplicateKey(t *testing.T) {
@@ -227,7 +227,7 @@ func TestRebuildDuplicateKey(t *testing.T) {
 			t.Errorf("the newer one is number %d, and the other is found", want)
 		}
 		wantTaken(t, b, unit, 1)
-		wantBooks(t, b)
+		wantIndex(t, b)
 	}
 }
 
@@ -275,21 +275,21 @@ func TestInvalidIndex(t *testing.T) {
 			b = openIn(t, b.path, b.s)
 			wantHas(t, b, []int{1, 2, 3}, nil)
 			wantTaken(t, b, 0, 0)
-			wantBooks(t, b) // what lay there is gone
+			wantIndex(t, b) // what lay there is gone
 			b.add(t, span(1, 5000)...)
 			b = b.again(t)
 			wantHas(t, b, span(1, 5000), span(1, 5000))
-			wantBooks(t, b)
+			wantIndex(t, b)
 		})
 	}
 }
 
 func TestInvalidHeader(t *testing.T) {
-	for name, damage := range map[string]func(b *books){
-		"no next record":             func(b *books) { b.h.next.Store(0) },
-		"a next record far away":     func(b *books) { b.h.next.Store(1 << 31) },
-		"less than nothing in bytes": func(b *books) { b.h.bytes.Store(-1) },
-		"less than nothing in files": func(b *books) { b.h.files.Store(-1) },
+	for name, damage := range map[string]func(b *testIndex){
+		"no next record":             func(b *testIndex) { b.h.next.Store(0) },
+		"a next record out of range": func(b *testIndex) { b.h.next.Store(1 << 31) },
+		"less than nothing in bytes": func(b *testIndex) { b.h.bytes.Store(-1) },
+		"less than nothing in files": func(b *testIndex) { b.h.files.Store(-1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := open(t)
@@ -305,7 +305,7 @@ func TestInvalidHeader(t *testing.T) {
 			} else {
 				wantHas(t, b, []int{1, 2, 3}, []int{1, 2, 3})
 			}
-			wantBooks(t, b)
+			wantIndex(t, b)
 			b.add(t, 4)
 			wantHas(t, b, []int{4}, []int{4})
 		})
@@ -362,7 +362,7 @@ func TestDamagedRecord(t *testing.T) {
 			b = b.again(t)
 			wantHas(t, b, []int{2, 4}, []int{2, 4})
 			wantTaken(t, b, 2*unit, 2)
-			wantBooks(t, b)
+			wantIndex(t, b)
 		})
 	}
 }
@@ -388,7 +388,7 @@ func TestReboot(t *testing.T) {
 	if e := b.find(t, 3); !e.Sound {
 		t.Error("what was written since is not sound")
 	}
-	wantBooks(t, b)
+	wantIndex(t, b)
 }
 
 func TestForeignIndex(t *testing.T) {
@@ -462,7 +462,7 @@ func TestTruncatedWhileOpen(t *testing.T) {
 	b = openIn(t, b.path, b.s) // alone: anew
 	wantTaken(t, b, 0, 0)
 	b.add(t, 1)
-	wantBooks(t, b)
+	wantIndex(t, b)
 }
 
 func TestFullDisk(t *testing.T) {
@@ -492,15 +492,15 @@ func TestFullDisk(t *testing.T) {
 		_, err := b.publish(o, limits)
 		wantErr(t, err, ErrFull)
 	})
-	wantBooks(t, b)
+	wantIndex(t, b)
 	ok(b.publish(o, limits))(t).Unpin()
-	wantBooks(t, b)
+	wantIndex(t, b)
 	// For the file of a process that comes.
 	failAt("index.allocate", func() {
 		_, err := tryOpen(t, path, b.s)
 		wantErr(t, err, errTest)
 	})
-	wantBooks(t, b)
+	wantIndex(t, b)
 }
 
 func TestFailedRebuild(t *testing.T) {
@@ -516,7 +516,7 @@ func TestFailedRebuild(t *testing.T) {
 	b.s.fail = nil
 	b = openIn(t, b.path, b.s)
 	wantHas(t, b, []int{1}, []int{1})
-	wantBooks(t, b)
+	wantIndex(t, b)
 }
 
 func TestClose(t *testing.T) {
@@ -525,7 +525,7 @@ func TestClose(t *testing.T) {
 	files := openFiles(t)
 	s := newStore()
 	l := ok(Open(context.Background(), d, s.free, s.keep, s.tidy))(t)
-	b := &books{l, s, path, d}
+	b := &testIndex{l, s, path, d}
 	other := b.another(t)
 	b.add(t, 1, 2, 3)
 	b.find(t, 1)

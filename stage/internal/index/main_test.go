@@ -109,31 +109,31 @@ func (s *putEntry) tidy(all []Object) error {
 
 func (s *putEntry) numbers() []uint64 { return slices.Sorted(maps.Keys(s.there)) }
 
-// books is a ledger with what it needs to be opened again.
-type books struct {
+// testIndex is an index with what it needs to be opened again.
+type testIndex struct {
 	*Index
 	s    *putEntry
 	path string
 	d    *lockfile.Dir
 }
 
-// open opens the books of a fresh folder.
-// open opens new books, whose places are numbered from 1 on.
-func open(t testing.TB) *books {
+// open opens the index of a fresh folder.
+// open opens new index, whose places are numbered from 1 on.
+func open(t testing.TB) *testIndex {
 	b := openIn(t, filepath.Join(inMemory(t), "stage"), newStore())
 	b.h.place.Store(0)
 	return b
 }
 
-func openIn(t testing.TB, path string, s *putEntry) *books {
+func openIn(t testing.TB, path string, s *putEntry) *testIndex {
 	t.Helper()
 	return ok(tryOpen(t, path, s))(t)
 }
 
-func tryOpen(t testing.TB, path string, s *putEntry) (*books, error) {
+func tryOpen(t testing.TB, path string, s *putEntry) (*testIndex, error) {
 	d := ok(lockfile.OpenRoot(path, ""))(t)
 	l, err := Open(context.Background(), d, s.free, s.keep, s.tidy)
-	b := &books{l, s, path, d}
+	b := &testIndex{l, s, path, d}
 	if err != nil {
 		must(t, d.Close())
 		return nil, err
@@ -142,7 +142,7 @@ func tryOpen(t testing.TB, path string, s *putEntry) (*books, error) {
 	return b, nil
 }
 
-func (b *books) close(t testing.TB) {
+func (b *testIndex) close(t testing.TB) {
 	t.Helper()
 	must(t, b.Close())
 	if b.d != nil {
@@ -151,24 +151,24 @@ func (b *books) close(t testing.TB) {
 	}
 }
 
-// again closes the books and opens them alone.
-func (b *books) again(t testing.TB) *books {
+// again closes the index and opens them alone.
+func (b *testIndex) again(t testing.TB) *testIndex {
 	t.Helper()
 	b.close(t)
 	return openIn(t, b.path, b.s)
 }
 
-// another opens the books once more, as another process would.
-func (b *books) another(t testing.TB) *books { return openIn(t, b.path, b.s) }
+// another opens the index once more, as another process would.
+func (b *testIndex) another(t testing.TB) *testIndex { return openIn(t, b.path, b.s) }
 
-// unclean has the next one who opens the directory alone check the books.
-func (b *books) unclean() { b.h.unclean.Store(1) }
+// unclean has the next one who opens the directory alone check the index.
+func (b *testIndex) unclean() { b.h.unclean.Store(1) }
 
-func (b *books) index() string { return filepath.Join(b.path, "index") }
+func (b *testIndex) index() string { return filepath.Join(b.path, "index") }
 
-// die ends the books as a SIGKILL would: the kernel takes the locks and the mappings, and nothing
+// die ends the index as a SIGKILL would: the kernel takes the locks and the mappings, and nothing
 // else happens.
-func (b *books) die(t testing.TB) {
+func (b *testIndex) die(t testing.TB) {
 	t.Helper()
 	own := b.own
 	b.own, b.Index.closed = nil, true
@@ -194,31 +194,31 @@ func object(n, version int) Object {
 }
 
 // publish brings an object in, as the stage does, and returns its entry, which is pinned.
-func (b *books) publish(o Object, lim Limits) (*Entry, error) {
+func (b *testIndex) publish(o Object, lim Limits) (*Entry, error) {
 	unlock, ok, err := b.LockKey(o.Key)
 	if !ok || err != nil {
 		return nil, fmt.Errorf("the key is not locked: %v, %w", ok, err)
 	}
 	defer unlock()
-	room, taken, err := b.Reserve(o.Charge, lim)
+	space, taken, err := b.Reserve(o.Charge, lim)
 	if !taken || err != nil {
-		return nil, fmt.Errorf("no room: %v, %w", taken, err)
+		return nil, fmt.Errorf("no space: %v, %w", taken, err)
 	}
 	if o.Place.ID, err = b.NextPlace(); err != nil {
 		return nil, err
 	}
-	room.Writes(o.Place)
+	space.Writes(o.Place)
 	b.s.put(o)
-	e, err := b.Publish(room, o)
+	e, err := b.Publish(space, o)
 	if err != nil {
 		_ = b.s.free(o.Place, o.Charge)
-		room.Release()
+		space.Release()
 	}
 	return e, err
 }
 
 // add publishes objects with these numbers, in their first version.
-func (b *books) add(t testing.TB, numbers ...int) {
+func (b *testIndex) add(t testing.TB, numbers ...int) {
 	t.Helper()
 	for _, n := range numbers {
 		ok(b.publish(object(n, 0), limits))(t).Unpin()
@@ -234,7 +234,7 @@ func span(first, last int) (all []int) {
 }
 
 // find pins the object of a number, which must be there.
-func (b *books) find(t testing.TB, n int) *Entry {
+func (b *testIndex) find(t testing.TB, n int) *Entry {
 	t.Helper()
 	e := ok(b.Find(keyOf(n)))(t)
 	if e == nil {
@@ -247,7 +247,7 @@ func (b *books) find(t testing.TB, n int) *Entry {
 }
 
 // has are those of the numbers whose objects are found.
-func (b *books) has(t testing.TB, numbers ...int) (found []int) {
+func (b *testIndex) has(t testing.TB, numbers ...int) (found []int) {
 	t.Helper()
 	for _, n := range numbers {
 		if e := ok(b.Find(keyOf(n)))(t); e != nil {
@@ -258,14 +258,14 @@ func (b *books) has(t testing.TB, numbers ...int) (found []int) {
 	return found
 }
 
-func wantHas(t testing.TB, b *books, among, want []int) {
+func wantHas(t testing.TB, b *testIndex, among, want []int) {
 	t.Helper()
 	if diff := cmp.Diff(want, b.has(t, among...)); diff != "" {
 		t.Errorf("objects that are found (-want +got):\n%s", diff)
 	}
 }
 
-func wantTaken(t testing.TB, b *books, bytes, files int64) {
+func wantTaken(t testing.TB, b *testIndex, bytes, files int64) {
 	t.Helper()
 	if gotBytes, gotFiles := b.Taken(); gotBytes != bytes || gotFiles != files {
 		t.Errorf("%d bytes and %d files are taken, not %d and %d", gotBytes, gotFiles, bytes, files)
@@ -273,7 +273,7 @@ func wantTaken(t testing.TB, b *books, bytes, files int64) {
 }
 
 // evict evicts n objects.
-func (b *books) evict(t testing.TB, n int) (gone int) {
+func (b *testIndex) evict(t testing.TB, n int) (gone int) {
 	t.Helper()
 	_, files := b.Taken()
 	return ok(b.Evict(func() bool {
@@ -282,8 +282,8 @@ func (b *books) evict(t testing.TB, n int) (gone int) {
 	}))(t)
 }
 
-// wantBooks checks that the books are whole, and say what the store has.
-func wantBooks(t testing.TB, b *books) {
+// wantIndex checks that the index is whole, and say what the store has.
+func wantIndex(t testing.TB, b *testIndex) {
 	t.Helper()
 	all := ok(audit(b.Index))(t)
 	var in []uint64
@@ -292,7 +292,7 @@ func wantBooks(t testing.TB, b *books) {
 	}
 	slices.Sort(in)
 	if diff := cmp.Diff(in, b.s.numbers()); diff != "" {
-		t.Errorf("places in the books and in the store (-books +store):\n%s", diff)
+		t.Errorf("places in the index and in the store (-index +store):\n%s", diff)
 	}
 }
 

@@ -25,7 +25,7 @@ import (
 var children = map[string]proctest.Func{"player": player, "walk": walk, "opener": opener, "stopper": stopper}
 
 // folder stands for what keeps the bytes, for several processes: a file for each object, whose name
-// tells its number and how many units it takes, and whose content its key and version.
+// contains its number and how many units it takes, and whose content its key and version.
 type folder string
 
 func (f folder) path(p Place) string {
@@ -64,7 +64,7 @@ func (f folder) free(p Place, charge int64) error {
 	return err
 }
 
-// check tells what is wrong with the bytes of an object.
+// check returns what is wrong with the bytes of an object.
 func (f folder) check(o Object) error {
 	b, err := os.ReadFile(f.path(o.Place))
 	if err == nil && string(b) != f.content(o) {
@@ -113,7 +113,7 @@ func (f folder) sums() (bytes, files int64, err error) {
 	return bytes, files, err
 }
 
-// Of the game: so many keys, room for fewer.
+// Of the game: so many keys, space for fewer.
 const gameKeys = 100
 
 var (
@@ -147,7 +147,7 @@ func joinGame(dir string) (*game, error) {
 
 func (g *game) leave() error { return errors.Join(g.l.Close(), g.d.Close()) }
 
-// player plays until it is told to stop, or killed: in a directory, with a number and a seed.
+// player plays until it must stop, or is killed: in a directory, with a number and a seed.
 func player(args []string) error {
 	dir, me := args[0], args[1]
 	seed, err := strconv.ParseUint(args[2], 10, 64)
@@ -164,7 +164,7 @@ func player(args []string) error {
 		time.Sleep(200 * time.Microsecond)
 	}
 	long := int64(0)
-	for !told(dir) {
+	for !mustStop(dir) {
 		g, err := joinGame(dir)
 		if err != nil {
 			return err
@@ -186,7 +186,7 @@ func player(args []string) error {
 	return nil
 }
 
-func told(dir string) bool { return exists(filepath.Join(dir, "stop")) }
+func mustStop(dir string) bool { return exists(filepath.Join(dir, "stop")) }
 
 // play does steps at random, holding some objects meanwhile.
 func (g *game) play(r *rand.Rand, steps int) (err error) {
@@ -215,7 +215,7 @@ func (g *game) play(r *rand.Rand, steps int) (err error) {
 		}
 	}()
 	for n := range steps {
-		if n%20 == 0 && told(g.dir) {
+		if n%20 == 0 && mustStop(g.dir) {
 			return nil
 		}
 		begun := time.Now()
@@ -264,7 +264,7 @@ func (g *game) play(r *rand.Rand, steps int) (err error) {
 }
 
 // get pins the object of a random key: what is there, or a new version where there is none or a new
-// one is wanted. nil: there is no room, or others are at it.
+// one is wanted. nil: there is no space, or others are at it.
 func (g *game) get(r *rand.Rand, anew bool) (*Entry, error) {
 	n := r.IntN(gameKeys)
 	k := keyOf(n)
@@ -284,32 +284,32 @@ func (g *game) get(r *rand.Rand, anew bool) (*Entry, error) {
 		}
 	}
 	units := 1 + r.Int64N(4)
-	room, err := g.reserve((1 + r.Int64N(4)) * unit)
-	if room == nil {
+	space, err := g.reserve((1 + r.Int64N(4)) * unit)
+	if space == nil {
 		return nil, err
 	}
 	abandon := func() {
 		_ = g.l.guard(func() error {
-			c := room.copying()
+			c := space.copying()
 			if c.place.ID != 0 {
-				err = g.f.free(c.place, room.Charge())
+				err = g.f.free(c.place, space.Charge())
 			}
 			return err
 		})
-		room.Release()
+		space.Release()
 	}
-	if need := units*unit - room.Charge(); need > 0 && !room.Grow(need, gameLimits) {
+	if need := units*unit - space.Charge(); need > 0 && !space.Grow(need, gameLimits) {
 		abandon()
 		return nil, err
 	} else if need < 0 && r.IntN(2) == 0 { // else Publish gives it back
-		room.Shrink(-need)
+		space.Shrink(-need)
 	}
 	id, err := g.l.NextPlace()
 	if err != nil {
 		return nil, err
 	}
 	o := g.object(n, id, units, r.IntN(1000))
-	room.Writes(o.Place)
+	space.Writes(o.Place)
 	if err := g.f.write(o); err != nil {
 		return nil, err
 	}
@@ -317,7 +317,7 @@ func (g *game) get(r *rand.Rand, anew bool) (*Entry, error) {
 		abandon()
 		return nil, err
 	}
-	e, err := g.l.Publish(room, o)
+	e, err := g.l.Publish(space, o)
 	if err != nil {
 		return nil, fmt.Errorf("publishing: %w", err)
 	}
@@ -364,12 +364,12 @@ func (g *game) saw(n int, version uint64) {
 	}
 }
 
-// reserve takes room, and evicts what it needs for it. nil: there is none.
+// reserve takes space, and evicts what it needs for it. nil: there is none.
 func (g *game) reserve(charge int64) (*Reservation, error) {
 	for range 10 {
-		room, taken, err := g.l.Reserve(charge, gameLimits)
+		space, taken, err := g.l.Reserve(charge, gameLimits)
 		if taken || err != nil {
-			return room, err
+			return space, err
 		}
 		if _, err := g.l.Evict(func() bool {
 			bytes, files := g.l.Taken()

@@ -160,7 +160,7 @@ func (a *arena) monitor(done <-chan struct{}, looks *atomic.Int64) {
 func (a *arena) stop()  { must(a.t, os.WriteFile(filepath.Join(a.dir, "stop"), nil, 0o600)) }
 func (a *arena) again() { _ = os.Remove(filepath.Join(a.dir, "stop")) }
 
-// wantExact opens the directory alone: the books must be whole, and say exactly what is in the
+// wantExact opens the directory alone: the index must be whole, and say exactly what is in the
 // folder.
 func (a *arena) wantExact() {
 	a.t.Helper()
@@ -173,7 +173,7 @@ func (a *arena) wantExact() {
 	}
 	for _, o := range all {
 		if _, err := os.Stat(a.f.path(o.Place)); err != nil {
-			a.t.Errorf("in the books: %v", err)
+			a.t.Errorf("in the index: %v", err)
 		}
 	}
 	bytes, files, err := a.f.sums()
@@ -216,7 +216,7 @@ func TestRandomProcesses(t *testing.T) {
 		t.Errorf("only %d looks", looks.Load())
 	}
 	g := ok(joinGame(a.dir))(t)
-	if g.l.h.unclean.Load() != 0 { // nobody died: the books are right without a check
+	if g.l.h.unclean.Load() != 0 { // nobody died: the index is right without a check
 		t.Error("a check was needed")
 	}
 	must(t, g.leave())

@@ -13,7 +13,7 @@ func TestReserveWithinLimits(t *testing.T) {
 	b := open(t)
 	other := b.another(t)
 	lim := Limits{Bytes: 10 * unit, Files: 3}
-	reserve := func(b *books, charge int64, lim Limits, want bool) *Reservation {
+	reserve := func(b *testIndex, charge int64, lim Limits, want bool) *Reservation {
 		t.Helper()
 		r, taken, err := b.Reserve(charge, lim)
 		must(t, err)
@@ -51,13 +51,13 @@ func TestReserveWithinLimits(t *testing.T) {
 	}
 	two.Release()
 	wantTaken(t, b, 0, 0)
-	wantBooks(t, b)
+	wantIndex(t, b)
 }
 
 func TestConcurrentReserve(t *testing.T) {
 	b := open(t)
 	lim := Limits{Bytes: 100, Files: 20}
-	all := []*books{b, b.another(t)}
+	all := []*testIndex{b, b.another(t)}
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
@@ -84,13 +84,13 @@ func TestConcurrentReserve(t *testing.T) {
 
 func TestMaxCopies(t *testing.T) {
 	b := open(t)
-	var rooms []*Reservation
+	var spaces []*Reservation
 	for range MaxCopies {
 		r, taken, err := b.Reserve(unit, limits)
 		if !taken || err != nil {
 			t.Fatal(taken, err)
 		}
-		rooms = append(rooms, r)
+		spaces = append(spaces, r)
 	}
 	_, taken, err := b.Reserve(unit, limits)
 	wantErr(t, err, ErrFull)
@@ -101,14 +101,14 @@ func TestMaxCopies(t *testing.T) {
 	r, _, err := other.Reserve(unit, limits)
 	must(t, err)
 	r.Release()
-	rooms[0].Release()
+	spaces[0].Release()
 	r, _, err = b.Reserve(unit, limits)
 	must(t, err)
-	for _, r := range append(rooms[1:], r) {
+	for _, r := range append(spaces[1:], r) {
 		r.Release()
 	}
 	wantTaken(t, b, 0, 0)
-	wantBooks(t, b)
+	wantIndex(t, b)
 }
 
 func TestMaxPins(t *testing.T) {
@@ -127,7 +127,7 @@ func TestMaxPins(t *testing.T) {
 	}
 	wantTaken(t, b, 2*unit, 2)
 	wantErr(t, b.Each(func(Object) bool { return true }), ErrFull)
-	wantBooks(t, b)
+	wantIndex(t, b)
 	// Another process sees all of them.
 	other := b.another(t)
 	if gone := other.evict(t, 2); gone != 1 {
@@ -152,13 +152,13 @@ func TestPinsOnFullDisk(t *testing.T) {
 		wantErr(t, err, ErrFull)
 		wantErr(t, err, errTest)
 	})
-	b.find(t, 1).Unpin() // when there is room again
+	b.find(t, 1).Unpin() // when there is space again
 }
 
 func TestReleaseCopies(t *testing.T) {
-	for name, end := range map[string]func(t testing.TB, b *books){
-		"closed": func(t testing.TB, b *books) { b.close(t) },
-		"died":   func(t testing.TB, b *books) { b.die(t) },
+	for name, end := range map[string]func(t testing.TB, b *testIndex){
+		"closed": func(t testing.TB, b *testIndex) { b.close(t) },
+		"died":   func(t testing.TB, b *testIndex) { b.die(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := open(t)
@@ -166,25 +166,25 @@ func TestReleaseCopies(t *testing.T) {
 			b.add(t, 1)
 			// One has not begun to write, one has grown, one is written, one is published, one is
 			// released.
-			rooms := make([]*Reservation, 5)
-			for i := range rooms {
+			spaces := make([]*Reservation, 5)
+			for i := range spaces {
 				var err error
-				rooms[i], _, err = other.Reserve(unit, limits)
+				spaces[i], _, err = other.Reserve(unit, limits)
 				must(t, err)
 				if i > 0 {
 					o := object(10+i, 0)
 					o.Place = Place{ID: ok(other.NextPlace())(t), Offset: int64(i) * unit, Ext: [16]byte{'.', 'x'}}
-					rooms[i].Writes(o.Place)
+					spaces[i].Writes(o.Place)
 					b.s.put(o)
 				}
 			}
-			if !rooms[1].Grow(3*unit, limits) {
+			if !spaces[1].Grow(3*unit, limits) {
 				t.Fatal("not grown")
 			}
 			o := object(13, 0)
 			o.Place = Place{ID: 4, Offset: 3 * unit, Ext: [16]byte{'.', 'x'}}
-			ok(other.Publish(rooms[3], o))(t)
-			rooms[4].Release()
+			ok(other.Publish(spaces[3], o))(t)
+			spaces[4].Release()
 			must(t, b.s.free(Place{ID: 5}, unit))
 			wantTaken(t, b, 8*unit, 5)
 			var places []Place
@@ -208,7 +208,7 @@ func TestReleaseCopies(t *testing.T) {
 				t.Errorf("freed: %v", places)
 			}
 			wantTaken(t, b, 2*unit, 2)
-			wantBooks(t, b)
+			wantIndex(t, b)
 			if unclean := b.h.unclean.Load() != 0; unclean != (name == "died") {
 				t.Error("to be checked:", unclean)
 			}
@@ -239,7 +239,7 @@ func TestReleaseCopiesFails(t *testing.T) {
 	b.s.fail = nil
 	b = b.again(t) // and the check finds it
 	wantTaken(t, b, unit, 1)
-	wantBooks(t, b)
+	wantIndex(t, b)
 
 	// Likewise when it closes.
 	other = b.another(t)
@@ -252,7 +252,7 @@ func TestReleaseCopiesFails(t *testing.T) {
 	wantTaken(t, b, 2*unit, 2)
 	b = b.again(t)
 	wantTaken(t, b, unit, 1)
-	wantBooks(t, b)
+	wantIndex(t, b)
 }
 
 func TestCounts(t *testing.T) {
@@ -262,7 +262,7 @@ func TestCounts(t *testing.T) {
 	other.Count(0, 10)
 	third.Count(0, 100)
 	third.Count(Counters-1, 7)
-	check := func(b *books, own, all int64, processes int) {
+	check := func(b *testIndex, own, all int64, processes int) {
 		t.Helper()
 		if got := b.Own(); got[0] != own {
 			t.Errorf("own: %v", got)
@@ -289,7 +289,7 @@ func TestNextPlaceIsUnique(t *testing.T) {
 	other := b.another(t)
 	seen := map[uint64]bool{0: true}
 	for range 100 {
-		for _, l := range []*books{b, other} {
+		for _, l := range []*testIndex{b, other} {
 			if n := ok(l.NextPlace())(t); seen[n] {
 				t.Fatalf("%d again", n)
 			} else {
@@ -330,18 +330,18 @@ func TestBucketLockEndsWithHolder(t *testing.T) {
 func TestAbandon(t *testing.T) {
 	b := open(t)
 	b.add(t, 1)
-	room, taken, err := b.Reserve(3*unit, limits)
+	space, taken, err := b.Reserve(3*unit, limits)
 	if !taken || err != nil {
 		t.Fatal(taken, err)
 	}
 	b.s.put(Object{Place: Place{ID: 99}, Charge: 3 * unit})
 	slots := len(b.own.copies)
-	room.Abandon()
+	space.Abandon()
 	if len(b.own.copies) != slots+1 {
 		t.Error("its slot is lost")
 	}
 	wantTaken(t, b, 4*unit, 2)
 	b = b.again(t)
 	wantTaken(t, b, unit, 1)
-	wantBooks(t, b)
+	wantIndex(t, b)
 }

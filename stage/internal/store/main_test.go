@@ -86,7 +86,7 @@ func failAt(t testing.TB, point string, err error) {
 
 var numbers atomic.Uint64
 
-// open opens the shelf in a folder, with numbers of the test process.
+// open opens the store in a directory, with numbers of the test process.
 func open(t testing.TB, dir string) *Store {
 	t.Helper()
 	s := ok(openAt(filepath.Join(dir, "stage"), func() (uint64, error) { return numbers.Add(1), nil }))(t)
@@ -173,7 +173,7 @@ func check(s *Store, p Place, want []byte) error {
 	return nil
 }
 
-// files lists the shelf's files, hidden ones too, with the room that each takes.
+// files lists the store's files, hidden ones too, with the space that each takes.
 func files(t testing.TB, s *Store) map[string]int64 {
 	t.Helper()
 	all := map[string]int64{}
@@ -191,8 +191,8 @@ func files(t testing.TB, s *Store) map[string]int64 {
 	return all
 }
 
-// room is what the shelf takes on the disk.
-func room(t testing.TB, s *Store) (bytes int64) {
+// space is what the store takes on the disk.
+func space(t testing.TB, s *Store) (bytes int64) {
 	t.Helper()
 	for _, n := range files(t, s) {
 		bytes += n

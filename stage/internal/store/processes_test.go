@@ -68,7 +68,7 @@ func TestProcessesShareDirectory(t *testing.T) {
 			}
 			must(t, check(s, mine, object(1, 1000)))
 			must(t, s.Free(mine, 1000))
-			if left := files(t, s); len(left) > 1 || room(t, s) != 0 {
+			if left := files(t, s); len(left) > 1 || space(t, s) != 0 {
 				t.Errorf("left: %v", left)
 			}
 		})
@@ -76,7 +76,8 @@ func TestProcessesShareDirectory(t *testing.T) {
 }
 
 // crash stores an object for good, stores another, and frees both, to be killed on the way. It
-// tells after each step what the ledger would know, and in the end how often it came to each point.
+// prints after each step what the index would contain, and in the end how often it passed each
+// point.
 func crash(args []string) error {
 	dir, way := args[0], args[1]
 	size, err := strconv.ParseInt(args[2], 10, 64)
@@ -152,7 +153,7 @@ func tell(dir string, known map[string]Place) error {
 	return os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, "known"))
 }
 
-func told(t testing.TB, dir string) (known map[string]Place) {
+func committed(t testing.TB, dir string) (known map[string]Place) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, "known"))
 	if !errors.Is(err, os.ErrNotExist) {
@@ -186,7 +187,7 @@ func TestKillAtEachPoint(t *testing.T) {
 					}
 					t.Run(fmt.Sprintf("%s at %d with %d bytes, %s", point, pass, size, way), func(t *testing.T) {
 						inWay(t, way)
-						known := told(t, dir)
+						known := committed(t, dir)
 						for _, how := range []string{"sweep", "tidy"} {
 							s := open(t, dir)
 							if how == "sweep" {
@@ -205,7 +206,7 @@ func TestKillAtEachPoint(t *testing.T) {
 									}
 								})
 								must(t, err)
-								if taken := room(t, s); taken != int64(len(known))*Charge(size) {
+								if taken := space(t, s); taken != int64(len(known))*Charge(size) {
 									t.Errorf("%d bytes are taken by %d objects", taken, len(known))
 								}
 							}
@@ -249,7 +250,7 @@ func TestTidy(t *testing.T) {
 		must(t, check(s, p, object(seeds[p], size)))
 		want += Charge(size)
 	}
-	if taken := room(t, s); taken != want || n != 0 {
+	if taken := space(t, s); taken != want || n != 0 {
 		t.Errorf("%d bytes are taken, not %d; %d files removed", taken, want, n)
 	}
 	if n := ok(s.Tidy(maps.All(map[Place]int64{})))(t); n != 1 {

@@ -36,12 +36,12 @@ func TestWriteReadFree(t *testing.T) {
 			if path := s.Path(p); !p.Packed() && filepath.Ext(path) != ".tif" {
 				t.Errorf("the file is %s", path)
 			}
-			if taken := room(t, s); size > 0 && taken != Charge(size) {
+			if taken := space(t, s); size > 0 && taken != Charge(size) {
 				t.Errorf("%d bytes take %d", size, taken)
 			}
 			must(t, other.Free(p, size))
 			must(t, s.Free(p, size))
-			if taken := room(t, s); taken != 0 {
+			if taken := space(t, s); taken != 0 {
 				t.Errorf("%d bytes freed leave %d", size, taken)
 			}
 		}
@@ -62,7 +62,7 @@ func TestCloseWithoutCommit(t *testing.T) {
 			_, err = d.WriteAt([]byte("late"), 0)
 			wantErr(t, err, fs.ErrClosed)
 			wantErr(t, d.Commit(0), fs.ErrClosed)
-			if taken := room(t, s); taken != 0 {
+			if taken := space(t, s); taken != 0 {
 				t.Errorf("size %d: %d bytes are taken", size, taken)
 			}
 			if _, err := s.ReadAt(d.Place(), make([]byte, 1), 0); !d.Place().Packed() {
@@ -84,7 +84,7 @@ func TestUnknownOrWrongSize(t *testing.T) {
 			wantErr(t, d.Commit(1), fs.ErrClosed)
 			must(t, d.Close())
 			must(t, check(s, d.Place(), want))
-			if taken := room(t, s); taken != Charge(int64(len(want))) {
+			if taken := space(t, s); taken != Charge(int64(len(want))) {
 				t.Errorf("announced as %d: %d bytes are taken", announced, taken)
 			}
 			must(t, s.Free(d.Place(), int64(len(want))))
@@ -203,7 +203,7 @@ func TestConcurrentUse(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if taken := room(t, s); taken != 0 {
+		if taken := space(t, s); taken != 0 {
 			t.Errorf("%d bytes are taken: %v", taken, files(t, s))
 		}
 		if left := files(t, s); len(left) > maxActive { // the active segments
@@ -406,7 +406,7 @@ func TestFullDisk(t *testing.T) {
 				must(t, check(s, p, want))
 				must(t, s.Free(p, int64(len(want))))
 			}
-			if taken := room(t, s); taken != 0 {
+			if taken := space(t, s); taken != 0 {
 				t.Errorf("%d bytes are taken", taken)
 			}
 			must(t, check(s, kept(t, s, want, ""), want))
@@ -464,7 +464,7 @@ func TestRetryFailedWrite(t *testing.T) {
 			must(t, s.Free(d.Place(), size))
 		}
 	})
-	t.Run("room in advance", func(t *testing.T) {
+	t.Run("space in advance", func(t *testing.T) {
 		s := open(t, t.TempDir())
 		before := descriptorsOpen(t)
 		failAt(t, "stage.allocate", unix.ENOSPC)
