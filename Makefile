@@ -34,7 +34,7 @@ test-all:
 # Left out are packages in which goroutines share little (arithmetic, encodings, commands), or whose
 # clients and processes take minutes with the race detector (stores, batch systems, browsers, GDAL).
 # Of apply, and of what reads for it, the tests run in which goroutines and workers meet.
-NO_RACE := /cmd/ /examples/ /bench /apply$$ /stores /raster/geotiff /objstore/cloud /worker/slurm /worker/pbs \
+NO_RACE := /cmd/ /examples/ /apply$$ /stores /raster/geotiff /objstore/cloud /worker/slurm /worker/pbs \
 	/worker/awsbatch /live /internal/gdal /internal/archtest /internal/testreport /expr /internal/inflate
 RACE_RUN := SourceConformance$$|WorkerProcess|InAnyProcess|AllWorkersLost|ConcurrentRun|Panic|Merge|DecodedOnce|StagedOnce|ComeOnce|AtOnce|TwoRuns|RemoteEqualsLocal
 race:

@@ -15,7 +15,7 @@ import (
 // layers from the ground up. A package that is not listed here is an error: it needs a place.
 var layers = [][]string{
 	{"leat/codec", "leat/ndarray", "leat/timing", "leat/block", "leat/internal/backoff", "leat/internal/inflate",
-		"leat/internal/archtest", "leat/internal/fault", "leat/bench/measured", "leat/bench/scene", "leat/bench/runner",
+		"leat/internal/archtest", "leat/internal/fault",
 		"leat/internal/pytest", "leat/internal/localdir", "leat/internal/terminal", "leat/internal/regular",
 		"leat/internal/sysmem", "leat/internal/testreport", "leat/internal/units", "leat/internal/wkt"},
 	{"leat/internal/tempfile"},
@@ -33,10 +33,8 @@ var layers = [][]string{
 	{"leat/apply/internal/jobspec", "leat/apply/internal/spool"},
 	{"leat/apply", "leat/stage/metrics", "leat/live", "leat/internal/preview"},
 	{"leat/stores", "leat/internal/demo", "leat/internal/report"},
-	{"leat/cmd/leat", "leat/bench/apply", "leat/bench/cache", "leat/bench/gdal", "leat/bench/namespace", "leat/bench/shm",
-		"leat/bench/stage", "leat/bench/workers", "leat/examples/cache", "leat/examples/sharing", "leat/examples/stage",
+	{"leat/cmd/leat", "leat/examples/cache", "leat/examples/sharing", "leat/examples/stage",
 		"leat/examples/workers"},
-	{"leat/bench/cmd/bench"},
 }
 
 func TestImportsGoDownOnly(t *testing.T) {
