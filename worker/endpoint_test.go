@@ -65,7 +65,7 @@ func TestEndpointHidesSecrets(t *testing.T) {
 		}
 	}
 	if b, err := json.Marshal(o.Endpoint); err == nil {
-		t.Errorf("an invitation was written into JSON: %s", b)
+		t.Errorf("an endpoint was written into JSON: %s", b)
 	}
 }
 

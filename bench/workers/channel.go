@@ -21,8 +21,8 @@ import (
 
 func buildID() (string, error) { return protocol.BuildID() }
 
-// errand is the job that this program's workers are told.
-type errand struct {
+// testJob is what this program's workers compute.
+type testJob struct {
 	Bytes int // of each result
 }
 
@@ -41,7 +41,7 @@ func work(ctx context.Context) error {
 	}
 	return client.Work(ctx, client.Options{Environment: e, Build: build,
 		Open: func(_ context.Context, j client.JoinInfo) (client.Handler, error) {
-			var job errand
+			var job testJob
 			if err := json.Unmarshal(j.Job, &job); err != nil {
 				return nil, err
 			}
@@ -59,7 +59,7 @@ func (i idle) Notify(json.RawMessage)                                       {}
 func (i idle) Close() error                                                 { return nil }
 
 // channel makes one for this program's workers. It must be closed.
-func (b *bench) channel(blocks int, job errand, accept func()) (*coordinator.Coordinator, error) {
+func (b *bench) channel(blocks int, job testJob, accept func()) (*coordinator.Coordinator, error) {
 	text, err := json.Marshal(job)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ type steps struct {
 func (b *bench) firstBlock(k worker.Launcher, folder string) (s steps, err error) {
 	var first atomic.Int64
 	var begin time.Time
-	c, err := b.channel(1, errand{}, func() { first.Store(int64(time.Since(begin))) })
+	c, err := b.channel(1, testJob{}, func() { first.Store(int64(time.Since(begin))) })
 	if err != nil {
 		return s, err
 	}
@@ -161,7 +161,7 @@ func (b *bench) joining() (took time.Duration, err error) {
 
 // stream has one worker compute many blocks without work, one at a time, and returns the time of
 // one. The worker was there before.
-func (b *bench) stream(blocks int, job errand, tls bool) (each time.Duration, err error) {
+func (b *bench) stream(blocks int, job testJob, tls bool) (each time.Duration, err error) {
 	c, err := b.channel(blocks, job, func() {})
 	if err != nil {
 		return 0, err

@@ -1,5 +1,5 @@
 // Command workers measures workers in other processes: how soon they are there, what a block costs
-// on its way to one and back, leat apply with them beside leat apply in one process, what the loss
+// on its way to one and back, leat apply with them and in one process, what the loss
 // of one costs, how soon a job of Slurm has its first block done, and how many workers one channel
 // can stand. It prints tables in Markdown.
 //

@@ -103,7 +103,7 @@ func (b *bench) simulation() error {
 }
 
 // simulate runs one, as often as it should, and makes cells of a table of what it found. Runs that
-// fail are counted there and told.
+// fail are counted there and reported.
 func (b *bench) simulate(c crowd, failures *[]string, row func(figures) []string) (cells []string, err error) {
 	o := workersim.Options{Workers: c.workers, BodyBytes: c.bytes, Compute: c.compute, TLS: true}
 	switch {

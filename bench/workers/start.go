@@ -63,7 +63,7 @@ func (b *bench) trivialBlocks() error {
 				name += "over inherited connections"
 			}
 			lines = append(lines, &line{name: name,
-				run: func() (time.Duration, error) { return b.stream(b.trivial, errand{bytes}, tls) }})
+				run: func() (time.Duration, error) { return b.stream(b.trivial, testJob{bytes}, tls) }})
 		}
 	}
 	runs, err := b.tinyRuns()

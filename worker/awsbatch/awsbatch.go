@@ -1,17 +1,16 @@
 // Package awsbatch starts workers as array jobs of AWS Batch.
 //
-// n workers are an array job of n children in a queue of the user's (one worker is a plain job,
-// more than 10,000 are several arrays), from a job definition that is named, or made of an image
-// for the run and deregistered at its end. Their command is the worker's command; a container finds
-// its number in AWS_BATCH_JOB_ARRAY_INDEX.
+// n workers are an array job of n children in the user's queue (one worker is a plain job, more
+// than 10,000 are several arrays). The job definition is an existing one, or one that is
+// registered from an image for the run and deregistered at its end. The containers' command is the
+// worker's command; a container finds its number in AWS_BATCH_JOB_ARRAY_INDEX.
 //
-// A container can neither be given a file nor a variable that nobody else reads: job definitions
-// and jobs are shown to all who may describe them. So the way to the run goes through a secret of
-// AWS Secrets Manager or a SecureString of SSM's parameter store that the user names: the run puts
-// its invitation there as a new version, and workers, told the name and the version, fetch it
-// ([Fetch]). Runs at the same time may share one secret.
+// A container has no private file or variable: all users who may describe a job see its variables.
+// So the endpoint is stored in a secret of AWS Secrets Manager, or in a SecureString of SSM's
+// parameter store, which the user names. The run writes it as a new version, and workers get the
+// name and the version and fetch it ([Fetch]). Concurrent runs may share one secret.
 //
-// Rights that the run needs: batch:SubmitJob, TerminateJob, ListJobs, DescribeJobs,
+// The run needs the permissions batch:SubmitJob, TerminateJob, ListJobs, DescribeJobs,
 // DescribeJobQueues, DescribeComputeEnvironments and DescribeJobDefinitions; with an image also
 // batch:RegisterJobDefinition and DeregisterJobDefinition, and iam:PassRole for the roles;
 // secretsmanager:PutSecretValue and DescribeSecret, or ssm:PutParameter, and kms:GenerateDataKey,
@@ -19,13 +18,13 @@
 // secretsmanager:GetSecretValue or ssm:GetParameter, and kms:Decrypt. Both need them for that one
 // secret only.
 //
-// What workers write goes to CloudWatch; with the right logs:GetLogEvents, the end of it is told
-// when one of them fails, and the name of the stream in any case.
+// The output of workers goes to CloudWatch. The error of a failed worker names its stream, and
+// quotes the end of it if the run has the permission logs:GetLogEvents.
 //
-// What it does not promise: workers must reach the address at which the run listens, which security
-// groups and networks decide. AWS takes half a minute and more to end a container: when the time of
-// Stop is over before, it is content that AWS has accepted to end all of them. One job per block is
-// refused: starting a container takes longer than most blocks.
+// Not promised: workers must reach the address at which the run listens, which depends on security
+// groups and networks. AWS takes half a minute or more to end a container: when ctx ends earlier,
+// Stop returns if AWS has accepted to end all of them. One job per block is not supported: starting
+// a container takes longer than most blocks.
 package awsbatch
 
 import (
@@ -165,8 +164,8 @@ func New(o *Options) *Launcher {
 // Name returns "awsbatch".
 func (k *Launcher) Name() string { return Name }
 
-// Capabilities tells that workers are on other machines, need no shared folder, and are not started
-// for one block each.
+// Capabilities returns that workers are remote, share no directory with the run, and are not
+// started for one block each.
 func (k *Launcher) Capabilities() worker.Capabilities { return worker.Capabilities{NoSharedFS: true} }
 
 // Check checks the options, that the queue takes jobs and could run a worker, that the job

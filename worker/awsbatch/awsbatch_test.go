@@ -35,7 +35,7 @@ func arrays(s *batchtest.Server) (sizes []int) {
 func TestWorkerIdentity(t *testing.T) {
 	for _, n := range []int{1, 2, 5} {
 		t.Run(fmt.Sprintf("%d", n), func(t *testing.T) {
-			// What a container is told is seen in the end of its log, which a failure brings.
+			// The environment of a container is at the end of its log, which a failure quotes.
 			r := newRun(t, batchtest.Settings{}, n, "env; exit 1")
 			r.o.First = 7
 			r.kind.o.Env = []string{"GREETING=good morning=x"}
@@ -125,8 +125,8 @@ func TestListChildrenOnlyAfterChange(t *testing.T) {
 	f := r.start()
 	calls := r.s.Calls("DescribeJobs")
 	eventually(t, "the array is not looked at", func() bool { return r.s.Calls("DescribeJobs") >= calls+5 })
-	if len(r.told()) > 0 {
-		t.Errorf("told: %v", r.told())
+	if len(r.exited()) > 0 {
+		t.Errorf("exited: %v", r.exited())
 	}
 	r.s.Set(func(set *batchtest.Settings) { set.Running = 208 })
 	if e := r.ends(1)["awsbatch-207"]; e.Err != nil || e.Job != "job 00000001-0000-4000-8000-000000000000:207" {
@@ -222,7 +222,7 @@ func TestEndpointOnlyInSecret(t *testing.T) {
 			r := newRun(t, batchtest.Settings{}, 2, "env; exit 1")
 			r.kind.o.Secret = secret
 			r.start()
-			text, err := invitation.MarshalText()
+			text, err := endpoint.MarshalText()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -230,18 +230,18 @@ func TestEndpointOnlyInSecret(t *testing.T) {
 			if got := r.s.Value(name); got != string(text) {
 				t.Errorf("the secret is %q", got)
 			}
-			if all := fmt.Sprint(r.s.Submitted()); strings.Contains(all, invitation.Token) {
+			if all := fmt.Sprint(r.s.Submitted()); strings.Contains(all, endpoint.Token) {
 				t.Error("the token is in the job")
 			}
-			told := ""
+			exited := ""
 			for l := range strings.SplitSeq(r.ends(2)["awsbatch-1"].Log, "\n") {
 				if v, ok := strings.CutPrefix(l, worker.EnvSecret+"="); ok {
-					told = v
+					exited = v
 				}
 			}
-			gotStore, gotName, _ := strings.Cut(told, ":")
+			gotStore, gotName, _ := strings.Cut(exited, ":")
 			if gotStore != store || !strings.HasPrefix(gotName, name+"#") {
-				t.Errorf("workers are told %q", told)
+				t.Errorf("workers get %q", exited)
 			}
 			// Another run has written it since; these workers find their own.
 			r.o.Endpoint.Token, r.o.First = "the-token-of-a-later-run-altogether", 2
@@ -432,8 +432,8 @@ func TestStopEndsRunningAndWaitingJobs(t *testing.T) {
 				t.Errorf("%v are left", left)
 			}
 			r.stop(f)
-			if told := r.told(); len(told) > 0 {
-				t.Errorf("of those that Stop ends nobody is to be told: %v", told)
+			if exited := r.exited(); len(exited) > 0 {
+				t.Errorf("OnExit was called for workers that Stop ended: %v", exited)
 			}
 		})
 	}
@@ -460,7 +460,9 @@ func TestStopTimeout(t *testing.T) {
 	t.Run("AWS does not answer", func(t *testing.T) {
 		r := newRun(t, batchtest.Settings{}, 2, "exec sleep 600")
 		f := r.start()
-		r.s.Set(func(set *batchtest.Settings) { set.Before = func(string) *batchtest.Error { return batchtest.Denied } })
+		r.s.Set(func(set *batchtest.Settings) {
+			set.Before = func(string) *batchtest.Error { return batchtest.Denied }
+		})
 		wantError(t, f.Stop(over(t)), "five seconds are over", "aws batch terminate-job --region eu-test-1",
 			"--job-id 00000001", "not authorized")
 		r.s.Set(func(set *batchtest.Settings) { set.Before = nil })
@@ -501,8 +503,8 @@ func TestTemporaryFailuresEndNoWorker(t *testing.T) {
 		}
 	})
 	eventually(t, "they are not asked for any more", func() bool { return n.Load() > 5 })
-	if told := r.told(); len(told) > 0 {
-		t.Errorf("told: %v", told)
+	if exited := r.exited(); len(exited) > 0 {
+		t.Errorf("exited: %v", exited)
 	}
 	r.stop(f)
 	if n := strings.Count(log.String(), "not authorized"); n != 1 {
@@ -565,6 +567,6 @@ func TestGiveUpWhenJobsAreUnknown(t *testing.T) {
 // RIOS refuses one job per block on AWS Batch, too.
 func TestRIOSSingleBlockJobsOnAWSBatch(t *testing.T) {
 	if New(nil).Capabilities().OneBlockPerJob {
-		t.Error("the run is told that workers may be started for one block each")
+		t.Error("workers can be started for one block each")
 	}
 }

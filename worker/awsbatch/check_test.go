@@ -41,7 +41,7 @@ func TestRefusedOptions(t *testing.T) {
 	r := newRun(t, batchtest.Settings{}, 0, "")
 	r.o.Command, r.o.Endpoint.Addresses, r.o.Endpoint.Pin, r.o.Endpoint.Token = []string{"true"}, nil, "", ""
 	_, err := r.kind.Start(t.Context(), r.o)
-	wantError(t, err, "Workers is 0", "absolute path", "Invitation is empty")
+	wantError(t, err, "Workers is 0", "absolute path", "Endpoint is empty")
 }
 
 func TestCheck(t *testing.T) {

@@ -30,8 +30,8 @@ const attempts = 8
 type clients struct {
 	region string
 	idle   func() // closes connections that are not in use
-	// submitting makes a call again only if it has had no effect for sure: SubmitJob knows no token
-	// by which a second call is told from a first.
+	// submitting repeats a call only if it certainly had no effect: SubmitJob has no token by which
+	// the service recognizes a repeated call.
 	submitting aws.Retryer
 
 	describeJobQueues           call[batch.DescribeJobQueuesInput, batch.DescribeJobQueuesOutput, batch.Options]
@@ -144,7 +144,7 @@ func failed(err error, doing string, a ...any) error {
 	return &callError{doing: fmt.Sprintf(doing, a...), err: err}
 }
 
-// hasCode tells whether a service answered with one of the codes.
+// hasCode reports whether a service answered with one of the codes.
 func hasCode(err error, codes ...string) bool {
 	var api smithy.APIError
 	if !errors.As(err, &api) {

@@ -21,7 +21,7 @@ const (
 	maxLogs = 20
 )
 
-// exitError tells all that Batch says of a job that failed: the container's status, why it was
+// exitError returns all that Batch reports about a failed job: the container's status, why it was
 // stopped, and where its log is.
 func exitError(j *types.JobDetail) error {
 	var status string
@@ -41,7 +41,7 @@ func exitError(j *types.JobDetail) error {
 		}
 	}
 	add(j.StatusReason)
-	// The last attempt tells what the job itself does not say of a host that is gone.
+	// Only the last attempt has the reason if the host is gone.
 	if n := len(j.Attempts); n > 0 {
 		add(j.Attempts[n-1].StatusReason)
 		if c := j.Attempts[n-1].Container; c != nil {
@@ -87,7 +87,8 @@ func logOf(j *types.JobDetail) (group, stream string) {
 	return group, stream
 }
 
-// log fetches the end of what a worker wrote. Who may not read it is told its name by the error.
+// log fetches the end of a worker's output. The error names the stream for users who may not read
+// it.
 func (f *fleet) log(ctx context.Context, j *types.JobDetail) string {
 	group, stream := logOf(j)
 	if stream == "" || f.logs == maxLogs {

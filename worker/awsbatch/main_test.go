@@ -25,7 +25,7 @@ const patience = 30 * time.Second
 var quick = times{first: 5 * time.Millisecond, longest: 40 * time.Millisecond, answer: patience, grace: patience,
 	clean: patience, backoff: 10 * time.Millisecond}
 
-var invitation = worker.Endpoint{
+var endpoint = worker.Endpoint{
 	Addresses: []string{"127.0.0.1:4711"},
 	Pin:       "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 	Token:     "this-is-the-secret-token-of-the-run",
@@ -56,12 +56,12 @@ func newRun(t *testing.T, set batchtest.Settings, n int, shell string) *run {
 	r.kind = New(&o)
 	r.kind.times = quick
 	r.o = worker.StartOptions{
-		Workers: n, Command: []string{"/bin/sh", "-c", shell}, RunID: "test-1", Endpoint: invitation,
+		Workers: n, Command: []string{"/bin/sh", "-c", shell}, RunID: "test-1", Endpoint: endpoint,
 		OnExit: func(e worker.Exit) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			if _, twice := r.gone[e.Name]; twice {
-				t.Errorf("%s is told to be gone twice", e.Name)
+				t.Errorf("%s has exited twice", e.Name)
 			}
 			r.gone[e.Name] = e
 			r.more <- struct{}{}
@@ -97,13 +97,13 @@ func (r *run) ends(n int) map[string]worker.Exit {
 		select {
 		case <-r.more:
 		case <-late:
-			r.t.Fatalf("%d workers are told to be gone, %d awaited", len(r.told()), n)
+			r.t.Fatalf("%d workers have exited, expected %d", len(r.exited()), n)
 		}
 	}
-	return r.told()
+	return r.exited()
 }
 
-func (r *run) told() map[string]worker.Exit {
+func (r *run) exited() map[string]worker.Exit {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := map[string]worker.Exit{}

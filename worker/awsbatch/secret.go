@@ -58,8 +58,8 @@ func noSecret(err error, name string) error {
 	return failed(err, "the secret %s of Secrets Manager", name)
 }
 
-// putSecret writes the invitation as a new version of the secret, and returns what workers are
-// told: store, name and version.
+// putSecret writes the endpoint as a new version of the secret and returns the value of
+// worker.EnvSecret: store, name and version.
 func (k *Launcher) putSecret(ctx context.Context, c *clients, text string) (string, error) {
 	store, name, err := parseSecret(k.o.Secret)
 	if err != nil {
@@ -84,9 +84,9 @@ func (k *Launcher) putSecret(ctx context.Context, c *clients, text string) (stri
 	return store + ":" + name + versionMark + version, nil
 }
 
-// Fetch are the functions by which a worker process fetches its invitation, for
-// worker.FromEnvironment: by the store's name, given the secret's name as the kind has told it.
-// Region and credentials come from the container's environment and role.
+// Fetch returns, by the name of the secret store, the functions with which a worker process fetches
+// its endpoint: apply's WorkOptions.Secrets. Region and credentials come from the container's
+// environment and role.
 func Fetch() map[string]func(ctx context.Context, name string) (string, error) {
 	return map[string]func(context.Context, string) (string, error){
 		secretsManager: func(ctx context.Context, secret string) (string, error) {

@@ -17,19 +17,19 @@ import (
 	leatbatch "leat/worker/internal/batch"
 )
 
-// indexVariable is how AWS Batch tells a child of an array its number; plain jobs have none.
+// indexVariable holds the number of an array's child; plain jobs have none.
 const indexVariable = "AWS_BATCH_JOB_ARRAY_INDEX"
 
-// Start puts the invitation into the secret and submits the workers. On an error it ends what was
-// submitted. When ctx ends it returns within 4 s, of which a submission under way may take half to
-// be answered; what could not be ended in that time is named by the error.
+// Start writes the endpoint into the secret and submits the workers. On an error it terminates what
+// was submitted. When ctx ends it returns within 4 s, half of which a running submission gets to be
+// answered; the error names what could not be terminated in that time.
 func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, error) {
 	if err := errors.Join(k.o.validate(), validateStart(&o)); err != nil {
 		return nil, err
 	}
 	text, err := o.Endpoint.MarshalText()
 	if err != nil {
-		return nil, fmt.Errorf("the invitation: %w", err)
+		return nil, fmt.Errorf("encode endpoint: %w", err)
 	}
 	c, err := k.connect(ctx)
 	if err != nil {
@@ -58,21 +58,21 @@ func validateStart(o *worker.StartOptions) error {
 		errs = append(errs, fmt.Errorf("Workers is %d: it must be 1 or more", o.Workers))
 	}
 	if o.RunID == "" {
-		errs = append(errs, errors.New("RunID is empty: it must be a word that tells the run's jobs from others"))
+		errs = append(errs, errors.New("RunID is empty"))
 	}
 	if len(o.Command) == 0 || !filepath.IsAbs(o.Command[0]) {
 		errs = append(errs, fmt.Errorf("Command is %q: it must begin with the absolute path of a program",
 			o.Command))
 	}
 	if o.Endpoint.IsZero() {
-		errs = append(errs, errors.New("Invitation is empty: workers would not find the run"))
+		errs = append(errs, errors.New("Endpoint is empty"))
 	}
 	return errors.Join(errs...)
 }
 
 // submitAll submits the workers. In extended, which ends a while after ctx, a submission without an
 // answer is looked for.
-func (f *fleet) submitAll(ctx, extended context.Context, invitation string) error {
+func (f *fleet) submitAll(ctx, extended context.Context, endpoint string) error {
 	p, err := f.k.plan(ctx, f.c)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (f *fleet) submitAll(ctx, extended context.Context, invitation string) erro
 		f.o.Logger.Warn("not all workers can run at once: the others wait for them to end", "queue", f.k.o.Queue,
 			"workers", f.o.Workers, "at once", n, "vCPUs of a worker", p.vcpus, "maxvCpus", p.total)
 	}
-	secret, err := f.k.putSecret(ctx, f.c, invitation)
+	secret, err := f.k.putSecret(ctx, f.c, endpoint)
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (f *fleet) findLost(ctx context.Context, why error, name string, first, n i
 	return nil
 }
 
-// environment is what the containers of one job are told.
+// environment returns the variables of the containers of one job.
 func (f *fleet) environment(p *plan, secret string, number, n int) []types.KeyValuePair {
 	var env []types.KeyValuePair
 	set := func(name, value string) {

@@ -27,7 +27,7 @@ const patience = 30 * time.Second
 
 var quick = times{first: 5 * time.Millisecond, longest: 40 * time.Millisecond, command: patience, grace: patience}
 
-var invitation = worker.Endpoint{
+var endpoint = worker.Endpoint{
 	Addresses: []string{"127.0.0.1:4711"},
 	Pin:       "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 	Token:     "this-is-the-secret-token-of-the-run",
@@ -55,12 +55,12 @@ func newRun(t *testing.T, o *Options, n int, shell string) *run {
 		t.Fatal(err)
 	}
 	r.o = worker.StartOptions{
-		Workers: n, Command: []string{"/bin/sh", "-c", shell}, RunID: "test-1", Endpoint: invitation, Folder: r.folder,
+		Workers: n, Command: []string{"/bin/sh", "-c", shell}, RunID: "test-1", Endpoint: endpoint, Folder: r.folder,
 		OnExit: func(e worker.Exit) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			if _, twice := r.gone[e.Name]; twice {
-				t.Errorf("%s is told to be gone twice", e.Name)
+				t.Errorf("%s has exited twice", e.Name)
 			}
 			r.gone[e.Name] = e
 			r.more <- struct{}{}
@@ -95,13 +95,13 @@ func (r *run) ends(n int) map[string]worker.Exit {
 		select {
 		case <-r.more:
 		case <-late:
-			r.t.Fatalf("%d workers are told to be gone, %d awaited", len(r.told()), n)
+			r.t.Fatalf("%d workers have exited, expected %d", len(r.exited()), n)
 		}
 	}
-	return r.told()
+	return r.exited()
 }
 
-func (r *run) told() map[string]worker.Exit {
+func (r *run) exited() map[string]worker.Exit {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := map[string]worker.Exit{}

@@ -48,7 +48,7 @@ func TestWorkerNames(t *testing.T) {
 				if n == 1 {
 					want = "job 100." + pbstest.Host
 				}
-				if got := r.told()[name].Job; got != want {
+				if got := r.exited()[name].Job; got != want {
 					t.Errorf("%s ran as %q, not %q", name, got, want)
 				}
 			}
@@ -77,12 +77,12 @@ func TestArraySizeLimit(t *testing.T) {
 	}{
 		{"the server's limit", Options{}, pbstest.Settings{MaxArray: 4}, 10, []string{"0-3", "0-3", "0-1"}},
 		{"the server's limit, one left", Options{}, pbstest.Settings{MaxArray: 4}, 9, []string{"0-3", "0-3", ""}},
-		{"the server's limit, told by an old version", Options{}, pbstest.Settings{MaxArray: 4, Old: true}, 5,
+		{"the server's limit, old version", Options{}, pbstest.Settings{MaxArray: 4, Old: true}, 5,
 			[]string{"0-3", ""}},
 		{"the user's limit", Options{MaxArray: 3}, pbstest.Settings{}, 6, []string{"0-2", "0-2"}},
-		{"the queue's limit, which nobody tells", Options{}, pbstest.Settings{QueueMaxArray: 3}, 8,
+		{"the queue's limit, unknown", Options{}, pbstest.Settings{QueueMaxArray: 3}, 8,
 			[]string{"0-1", "0-1", "0-1", "0-1"}},
-		{"no limit is told", Options{}, pbstest.Settings{}, 12, []string{"0-11"}},
+		{"no limit", Options{}, pbstest.Settings{}, 12, []string{"0-11"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := pbstest.New(t, c.set)
@@ -191,7 +191,7 @@ func TestKilledWorkerIsReportedEarly(t *testing.T) {
 			}
 			ends := r.ends(1)
 			if len(ends) != 1 {
-				t.Errorf("%d workers are told to be gone", len(ends))
+				t.Errorf("%d workers have exited", len(ends))
 			}
 			wantError(t, ends["pbs-1"].Err, "signal 9")
 		})
@@ -242,7 +242,7 @@ func TestRIOSSecretOnCommandLine(t *testing.T) {
 	s := pbstest.New(t, pbstest.Settings{})
 	r := newRun(t, nil, 2, `cat "$LEAT_WORKER_FILE"; stat -c %a "$LEAT_WORKER_FILE"; [ -z "$LEAT_WORKER" ]`)
 	f := r.start()
-	text, err := invitation.MarshalText()
+	text, err := endpoint.MarshalText()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,11 +255,11 @@ func TestRIOSSecretOnCommandLine(t *testing.T) {
 	for _, a := range s.Submitted() {
 		all += strings.Join(a, " ")
 	}
-	if strings.Contains(all, invitation.Token) {
+	if strings.Contains(all, endpoint.Token) {
 		t.Error("the token is in the script, or among the arguments of qsub")
 	}
 	r.stop(f)
-	if found, _ := filepath.Glob(filepath.Join(r.folder, "*invitation*")); len(found) != 0 {
+	if found, _ := filepath.Glob(filepath.Join(r.folder, "*endpoint*")); len(found) != 0 {
 		t.Errorf("the secret stays: %v", found)
 	}
 }
@@ -271,20 +271,20 @@ func TestSecretWithoutSharedFolder(t *testing.T) {
 	_, err := r.kind.Start(t.Context(), r.o)
 	wantError(t, err, "need a folder", "qstat -f", "InsecureSecret")
 	if !r.kind.Capabilities().SharedFolder {
-		t.Error("the run is not told that a folder is needed")
+		t.Error("no shared folder is needed")
 	}
 	if len(s.Submitted()) > 0 {
 		t.Error("it was submitted")
 	}
 	r.kind.o.InsecureSecret = true
 	if r.kind.Capabilities().SharedFolder {
-		t.Error("the run is told that a folder is needed")
+		t.Error("a shared folder is needed")
 	}
 	out := filepath.Join(t.TempDir(), "out")
 	r.kind.o.Suffix = []string{">" + out + ".$LEAT_WORKER_NAME"}
 	r.start()
 	r.ends(2)
-	text, err := invitation.MarshalText()
+	text, err := endpoint.MarshalText()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +293,7 @@ func TestSecretWithoutSharedFolder(t *testing.T) {
 			t.Errorf("%s finds %q, not %q", n, got, want)
 		}
 	}
-	if args := strings.Join(s.Submitted()[0], " "); strings.Contains(args, invitation.Token) || !strings.Contains(args,
+	if args := strings.Join(s.Submitted()[0], " "); strings.Contains(args, endpoint.Token) || !strings.Contains(args,
 		"-v "+secretVariable) {
 		t.Errorf("qsub %s", args)
 	}
@@ -324,7 +324,7 @@ func TestRIOSJobsStay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := pbstest.New(t, set)
-			// The worker does not heed SIGTERM, and has a child.
+			// The worker ignores SIGTERM, and has a child.
 			r := newRun(t, &Options{MaxArray: 3}, 7, `trap "" TERM; : >"$0/$LEAT_WORKER_NAME.up"; sleep 600; sleep 600`)
 			r.o.Command = append(r.o.Command, r.folder)
 			f := r.start()
@@ -339,8 +339,8 @@ func TestRIOSJobsStay(t *testing.T) {
 				t.Errorf("%v are left", left)
 			}
 			r.stop(f)
-			if told := r.told(); len(told) > 0 {
-				t.Errorf("of those that Stop ends nobody is to be told: %v", told)
+			if exited := r.exited(); len(exited) > 0 {
+				t.Errorf("OnExit was called for workers that Stop ended: %v", exited)
 			}
 		})
 	}
@@ -436,7 +436,7 @@ func TestFailedStartLeavesNoJobs(t *testing.T) {
 		if len(s.Submitted()) != 1 || len(s.Left()) > 0 {
 			t.Errorf("%v are left of %d", s.Left(), len(s.Submitted()))
 		}
-		if left, _ := filepath.Glob(filepath.Join(r.folder, "*invitation*")); len(left) > 0 {
+		if left, _ := filepath.Glob(filepath.Join(r.folder, "*endpoint*")); len(left) > 0 {
 			t.Errorf("%v are left", left)
 		}
 	})
@@ -508,8 +508,8 @@ func TestTemporaryQstatFailureEndsNoWorker(t *testing.T) {
 		}
 	})
 	eventually(t, "qstat is not asked on", func() bool { return failed.Load() > 6 })
-	if told := r.told(); len(told) > 0 {
-		t.Errorf("told: %v", told)
+	if exited := r.exited(); len(exited) > 0 {
+		t.Errorf("exited: %v", exited)
 	}
 	if err := os.WriteFile(filepath.Join(r.folder, "end"), nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -79,8 +79,8 @@ func TestMalformedListingEndsNoWorker(t *testing.T) {
 			})
 			f := r.start()
 			eventually(t, "qstat is not asked on", func() bool { return looks.Load() > 7 })
-			if told := r.told(); len(told) > 0 {
-				t.Errorf("told: %v", told)
+			if exited := r.exited(); len(exited) > 0 {
+				t.Errorf("exited: %v", exited)
 			}
 			r.stop(f)
 			if left := s.Left(); len(left) > 0 {
@@ -149,7 +149,7 @@ func TestStopTimeoutWithHangingQdel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Its time has to be enough to begin a qdel: the next has longer.
+	// The time may be too short to begin a qdel: the next try has longer.
 	for d := 250 * time.Millisecond; !exists(pid); d *= 2 {
 		if d > patience {
 			t.Fatal("qdel was not run")
@@ -200,7 +200,7 @@ func TestDeleteJobWithoutIdentifier(t *testing.T) {
 			release := make(chan struct{})
 			s.Set(func(set *pbstest.Settings) {
 				set.After = func(program string, a pbstest.Answer) pbstest.Answer {
-					// The first is told, the second is not.
+					// The first is reported, the second is not.
 					if program == "qsub" && !strings.HasPrefix(a.Stdout, "100") {
 						return *after(release)
 					}

@@ -28,7 +28,7 @@ func TestCluster(t *testing.T) {
 		run  func(*testing.T, *slurmtest.Cluster)
 	}{
 		{"a worker knows its name, its slots and its run", workerEnvironment},
-		{"ends are told with the way and the last lines", endings},
+		{"exits have the reason and the last lines", endings},
 		{"a folder with blanks and percent signs in its name", oddFolder},
 		{"a folder that the node does not have", missingFolder},
 		{"without a folder the secret is in the environment and nowhere else", secretInEnvironment},
@@ -41,7 +41,7 @@ func TestCluster(t *testing.T) {
 		{"a throttled array never runs more", throttled},
 		{"variables of the user that hide jobs do no harm", hidingVariables},
 		{"a run that is in a job itself gives its own CPUs to nobody", withinJob},
-		{"reasons for which workers never start are told", neverStart},
+		{"reasons for pending workers are logged", neverStart},
 		{"initial commands, prefix and suffix stand around the worker", aroundTheWorker},
 		{"a cancelled start leaves nothing", cancelledStart},
 	} {
@@ -72,7 +72,7 @@ func workerEnvironment(t *testing.T, c *slurmtest.Cluster) {
 	t.Setenv("GOMAXPROCS", "")
 	s.o.First = 9
 	s.start(k)
-	text, err := invitation.MarshalText()
+	text, err := endpoint.MarshalText()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,10 +181,10 @@ func secretInEnvironment(t *testing.T, c *slurmtest.Cluster) {
 	s.o.Command[len(s.o.Command)-1] = folder
 	s.start(k)
 	var i worker.Endpoint
-	if err := i.UnmarshalText([]byte(await(t, filepath.Join(folder, "it")))); err != nil || !cmp.Equal(i, invitation) {
-		t.Errorf("the worker was given another invitation: %v", err)
+	if err := i.UnmarshalText([]byte(await(t, filepath.Join(folder, "it")))); err != nil || !cmp.Equal(i, endpoint) {
+		t.Errorf("the worker was given another endpoint: %v", err)
 	}
-	if text := publicly(t, c, s.fleet.Jobs()); strings.Contains(text, invitation.Token) || !strings.Contains(text,
+	if text := publicly(t, c, s.fleet.Jobs()); strings.Contains(text, endpoint.Token) || !strings.Contains(text,
 		"leat-test") {
 		t.Errorf("the secret is in:\n%s", text)
 	}
@@ -195,7 +195,7 @@ func secretInEnvironment(t *testing.T, c *slurmtest.Cluster) {
 			return nil // a job's files come and go
 		}
 		b, err := os.ReadFile(path)
-		if err != nil || !strings.Contains(string(b), invitation.Token) {
+		if err != nil || !strings.Contains(string(b), endpoint.Token) {
 			return nil
 		}
 		holds++
@@ -235,7 +235,7 @@ func secretInFile(t *testing.T, c *slurmtest.Cluster) {
 		return nil
 	})
 	s.stop()
-	if left := list(t, s.o.Folder, "*invitation*"); len(left) > 0 {
+	if left := list(t, s.o.Folder, "*endpoint*"); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
@@ -266,7 +266,7 @@ func stopEndsAll(t *testing.T, c *slurmtest.Cluster) {
 	}
 	s.stop()
 	if n := len(s.exits); n > 0 {
-		t.Errorf("the ends of %d workers that were stopped were told", n)
+		t.Errorf("OnExit was called for %d stopped workers", n)
 	}
 	if s.log.String() != "" {
 		t.Errorf("it was said: %s", s.log.String())
@@ -417,7 +417,7 @@ func cancelledStart(t *testing.T, c *slurmtest.Cluster) {
 		if left := c.Jobs(t); left != "" {
 			t.Errorf("%s: left:\n%s", wait, left)
 		}
-		if left := list(t, s.o.Folder, "*invitation*"); len(left) > 0 {
+		if left := list(t, s.o.Folder, "*endpoint*"); len(left) > 0 {
 			t.Errorf("%s: left: %v", wait, left)
 		}
 	}

@@ -38,7 +38,7 @@ func wants(t *testing.T, err error, parts ...string) {
 }
 
 func TestCanceledStartWithHangingSlurm(t *testing.T) {
-	// The grace has to be enough to begin a scancel: the next has longer.
+	// The grace may be too short to begin a scancel: the next try has longer.
 	for grace := 500 * time.Millisecond; ; grace *= 4 {
 		notes := standIns(t, map[string]string{"sbatch": deaf, "squeue": deaf, "scancel": deaf})
 		k := quick(nil)

@@ -61,7 +61,7 @@ func TestRefusedSbatchOptions(t *testing.T) {
 	}
 	for _, a := range []string{"-c", "-c4", "--cpus-per-task=4", "--cpus"} {
 		if err := checkExtra([]string{a}, true); err == nil || !strings.Contains(err.Error(), "Options.CPUs is set") {
-			t.Errorf("%q beside CPUs: %v", a, err)
+			t.Errorf("%q with CPUs: %v", a, err)
 		}
 	}
 	err := checkExtra([]string{"--array=1", "--wrap=x"}, false)

@@ -37,7 +37,7 @@ func run(t testing.TB, l *log, folder string, blocks, workers int, single bool, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	invitation, err := c.Listen("127.0.0.1:0")
+	endpoint, err := c.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func run(t testing.TB, l *log, folder string, blocks, workers int, single bool, 
 		t.Fatal(err)
 	}
 	err = coordinator.Run(t.Context(), c, New(nil), coordinator.RunOptions{
-		Workers: workers, Command: []string{exe}, Run: "run", Folder: folder, Endpoint: invitation, Logger: l.logger(),
+		Workers: workers, Command: []string{exe}, Run: "run", Folder: folder, Endpoint: endpoint, Logger: l.logger(),
 		StopWithin: time.Minute,
 	})
 	if err != nil {

@@ -126,7 +126,7 @@ func TestErrorQuotesSbatch(t *testing.T) {
 			if f != nil || err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("Start: %v, %v", f, err)
 			}
-			if strings.Contains(fmt.Sprint(err), invitation.Token) {
+			if strings.Contains(fmt.Sprint(err), endpoint.Token) {
 				t.Error("the secret is in the error")
 			}
 			// Whatever it was that was submitted must go.
@@ -208,7 +208,7 @@ func TestUnreachableQueueLosesNoWorker(t *testing.T) {
 		t.Fatalf("not within 30 s: %s; it was said: %s", what, s.log.String())
 	}
 	looks := func() int { return strings.Count(noted(t, notes, "squeue"), "\n") }
-	until("it is told once", func() bool { return strings.Contains(s.log.String(), "connect failure") })
+	until("one warning", func() bool { return strings.Contains(s.log.String(), "connect failure") })
 	set("echo 'Scheduled maintenance at 17:00'; echo '17_0 is not here'")
 	n := looks()
 	until("garbage was looked at", func() bool { return looks() > n+2 })
@@ -218,7 +218,7 @@ func TestUnreachableQueueLosesNoWorker(t *testing.T) {
 	if len(s.exits) > 0 {
 		t.Fatalf("gone: %s", texts([]worker.Exit{<-s.exits}))
 	}
-	// One that is not listed has to be missing twice.
+	// A job that is not listed ends after the second query.
 	hole := filepath.Join(t.TempDir(), "hole")
 	set("if [ $(($(wc -l <" + filepath.Join(notes,
 		"squeue") + ") % 2)) = 0 ]; then : >" + hole + "; else echo '17_0|RUNNING|None'; echo '17_1|RUNNING|None'; fi")
@@ -299,7 +299,7 @@ func TestStopNamesRemainingJobs(t *testing.T) {
 			}
 		}
 	}
-	if left := list(t, s.o.Folder, "*invitation*"); len(left) > 0 {
+	if left := list(t, s.o.Folder, "*endpoint*"); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"leat/worker"
 )
 
-// invitation is one that workers of these tests are given and never follow.
-var invitation = worker.Endpoint{
+// endpoint is one that workers of these tests are given and never follow.
+var endpoint = worker.Endpoint{
 	Addresses: []string{"127.0.0.1:9"},
 	Pin:       "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 	Token:     "a-token-that-nobody-may-see",
@@ -43,7 +43,7 @@ func (l *log) String() string {
 
 func (l *log) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
-// start is a run as seen by a kind: what it was told.
+// start is a run as seen by a launcher: the calls that it received.
 type start struct {
 	t     *testing.T
 	o     worker.StartOptions
@@ -79,7 +79,7 @@ func prepare(t *testing.T, n int, script string) *start {
 		t.Fatal(err)
 	}
 	s.o = worker.StartOptions{
-		Workers: n, Command: []string{"/bin/sh", "-c", script, "worker", folder}, RunID: "test", Endpoint: invitation,
+		Workers: n, Command: []string{"/bin/sh", "-c", script, "worker", folder}, RunID: "test", Endpoint: endpoint,
 		Folder: folder,
 		OnExit: func(e worker.Exit) { s.exits <- e }, Logger: s.log.logger(),
 	}

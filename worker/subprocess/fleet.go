@@ -24,20 +24,20 @@ const lastWait = time.Second
 
 // fleet is a group of children that were started together.
 type fleet struct {
-	kind     Options
-	o        worker.StartOptions
-	slots    int
-	children []*child // complete when start has returned
-	stopping atomic.Bool
-	settled  chan struct{} // closed when the start has succeeded or failed
-	watchers sync.WaitGroup
+	kind      Options
+	o         worker.StartOptions
+	slots     int
+	children  []*child // complete when start has returned
+	stopping  atomic.Bool
+	startDone chan struct{} // closed when the start has succeeded or failed
+	watchers  sync.WaitGroup
 	// closed when all children and all goroutines have ended, except for one blocked in
 	// Options.Output
 	ended chan struct{}
 }
 
 func newFleet(kind Options, o worker.StartOptions) *fleet {
-	f := &fleet{kind: kind, o: o, slots: kind.Slots, settled: make(chan struct{}), ended: make(chan struct{})}
+	f := &fleet{kind: kind, o: o, slots: kind.Slots, startDone: make(chan struct{}), ended: make(chan struct{})}
 	if f.slots == 0 {
 		f.slots = max(1, runtime.GOMAXPROCS(0)/max(o.Total, o.Workers))
 	}
@@ -58,7 +58,7 @@ func (f *fleet) start(ctx context.Context) error {
 			}
 			f.signal(syscall.SIGKILL)
 		}
-		close(f.settled)
+		close(f.startDone)
 		if err == nil {
 			started <- nil
 		}
@@ -167,7 +167,7 @@ func (f *fleet) sink(name string) func(line string) {
 // watch waits for a child's end and reports it.
 func (f *fleet) watch(c *child) {
 	err := c.wait()
-	<-f.settled // Gone is not called after a failed start
+	<-f.startDone // OnExit is not called after a failed start
 	if f.stopping.Load() || f.o.OnExit == nil {
 		return
 	}

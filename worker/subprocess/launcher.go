@@ -43,8 +43,8 @@ const connections = 3
 // FirstFile is the descriptor of the first of [Options.Files] in a worker.
 const FirstFile = 3 + connections
 
-// defaultGrace is short, because a run ends within 5 s of ^C and the coordinator has already told
-// the workers to stop.
+// defaultGrace is short, because a run ends within 5 s of ^C and the coordinator has already asked
+// the workers to end.
 const defaultGrace = time.Second
 
 // Options configures a Launcher.

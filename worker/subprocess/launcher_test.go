@@ -67,7 +67,7 @@ func (r *run) exit(t *testing.T) worker.Exit {
 	case e := <-r.gone:
 		return e
 	case <-time.After(patience):
-		t.Fatal("Gone is not told")
+		t.Fatal("OnExit is not called")
 		return worker.Exit{}
 	}
 }
@@ -207,7 +207,7 @@ func TestStopLeavesNothing(t *testing.T) {
 	}
 	select {
 	case e := <-r.gone:
-		t.Errorf("Gone was told of %+v", e)
+		t.Errorf("OnExit was called with %+v", e)
 	default:
 	}
 }
@@ -384,16 +384,16 @@ func TestPartialStartLeavesNoWorker(t *testing.T) {
 		}
 		return c.connect()
 	}
-	var told error
+	var reported error
 	o.OnStartError = func(err error) {
-		told = err
+		reported = err
 		if n := len(childrenOf(t)); n != 1 {
-			t.Errorf("%d workers are there when it is told why", n)
+			t.Errorf("%d workers run when OnStartError is called", n)
 		}
 	}
 	_, err := New(&Options{Env: []string{"LEAT_PROCTEST=worker"}}).Start(t.Context(), o)
-	if told != err {
-		t.Errorf("it was told of %v", told)
+	if reported != err {
+		t.Errorf("OnStartError was called with %v", reported)
 	}
 	if !errors.Is(err, sorry) || !strings.Contains(err.Error(), worker.WorkerName(Name, 1)) {
 		t.Fatal(err)
@@ -409,7 +409,7 @@ func TestPartialStartLeavesNoWorker(t *testing.T) {
 	}
 	select {
 	case e := <-c.gone:
-		t.Errorf("Gone was told of %+v", e)
+		t.Errorf("OnExit was called with %+v", e)
 	default:
 	}
 }

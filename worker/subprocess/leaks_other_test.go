@@ -4,5 +4,5 @@ package subprocess
 
 import "testing"
 
-// childrenOf can't be told without /proc.
+// childrenOf returns nothing: only /proc lists children.
 func childrenOf(*testing.T) []string { return nil }

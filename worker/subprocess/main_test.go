@@ -34,13 +34,13 @@ func TestMain(m *testing.M) {
 
 var itoa = strconv.Itoa
 
-// hello is what a worker of these tests tells of itself on its first connection.
+// hello is what a worker of these tests sends on its first connection.
 type hello struct {
 	Pid, Group int
 	Name       string
 	Env        map[string]string
 	Args       []string
-	Files      map[int]string // what its descriptors are, where /proc tells
+	Files      map[int]string // what its descriptors are, where there is /proc
 	Stdin      int            // bytes
 	Grandchild int
 }
@@ -113,7 +113,7 @@ func sleeperProcess([]string) error {
 	return nil
 }
 
-// parentProcess starts two workers and writes their numbers to the file it is told.
+// parentProcess starts two workers and writes their numbers to a file.
 func parentProcess(args []string) error {
 	c := &connector{}
 	_, err := New(&Options{Env: []string{"LEAT_PROCTEST=worker"}}).Start(ctxForever, c.options(2))

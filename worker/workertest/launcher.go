@@ -16,14 +16,14 @@ import (
 	"leat/worker"
 )
 
-// Setup tells the suite of a kind.
+// Setup configures the suite for a launcher.
 type Setup struct {
 	// Launcher makes a kind for one test, with all that it needs to run, such as a stand-in of a
 	// batch system, which ends with the test.
 	Launcher func(t *testing.T) worker.Launcher
 	// Command of a worker; nil: this test binary, whose TestMain calls Main.
 	Command []string
-	// Address is where the channel listens for workers of kinds that are not local; "":
+	// Address is where the coordinator listens for workers of kinds that are not local; "":
 	// 127.0.0.1:0.
 	Address string
 	// Folder: workers are started with StartOptions.Folder though the kind could do without.
@@ -221,7 +221,7 @@ func allExit(t *testing.T, s Setup) {
 	err := tr.run()
 	var lost *worker.LostError
 	if !errors.As(err, &lost) || len(lost.Exits) == 0 {
-		t.Fatalf("not a LostError that tells how the worker ended: %v", err)
+		t.Fatalf("not a LostError with the worker's exit: %v", err)
 	}
 	x := lost.Exits[0]
 	if x.Name != worker.WorkerName(tr.kind.Name(), 0) || x.Job == "" || x.Err == nil || !strings.Contains(x.Log,

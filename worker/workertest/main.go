@@ -1,6 +1,6 @@
 // Package workertest holds what kinds of workers promise: a suite that each of them runs against
-// the real channel, with processes that are killed, stopped, and go wrong in all the ways in which
-// workers do.
+// the real coordinator, with processes that are killed, stopped, and go wrong in all the ways in
+// which workers do.
 //
 //	func TestMain(m *testing.M) {
 //		workertest.Main() // the test binary is the worker, too
@@ -36,7 +36,7 @@ const build = "workertest"
 // Fetch returns the text of a secret, see [worker.FromEnvironment].
 type Fetch = func(ctx context.Context, name string) (string, error)
 
-// Main makes this process a worker of the suite, and exits, if its environment tells it that it is
+// Main makes this process a worker of the suite, and exits, if its environment is that of
 // one; otherwise it returns. fetch are the stores of secrets that the kind uses.
 func Main(fetch ...map[string]Fetch) {
 	all := map[string]Fetch{}
@@ -61,7 +61,7 @@ func Main(fetch ...map[string]Fetch) {
 	os.Exit(0)
 }
 
-// job is what the workers of a trial are told.
+// job is the job of a trial's workers.
 type job struct {
 	Size  int           // bytes of a block's result
 	Sleep time.Duration // over each block

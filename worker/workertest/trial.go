@@ -23,7 +23,7 @@ import (
 	"leat/worker"
 )
 
-// trial is one run of a channel with workers of the kind.
+// trial is one run of a coordinator with workers of the kind.
 type trial struct {
 	*testing.T
 	s      Setup
@@ -175,8 +175,8 @@ func (tr *trial) until(what string, end <-chan error, is func(worker.Status) boo
 	}
 }
 
-// status is what the channel knows; workers are noted, so that it can be seen at the end that none
-// is left.
+// status is what the coordinator knows; workers are noted, so that it can be seen at the end that
+// none is left.
 func (tr *trial) status() worker.Status {
 	s := tr.c.Status()
 	host, _ := os.Hostname()
@@ -265,7 +265,7 @@ func (tr *trial) nothingLeft() {
 	}
 }
 
-// secret checks that the channel's token was not on the command line of any process of this
+// secret checks that the coordinator's token was not on the command line of any process of this
 // machine.
 func (tr *trial) secret() {
 	tr.Helper()
@@ -289,14 +289,14 @@ func (tr *trial) secret() {
 	}
 }
 
-// Alive tells whether a process of this machine runs: it exists and is no zombie.
+// Alive reports whether a process of this machine runs: it exists and is no zombie.
 func Alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
 	}
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		// Where there is no /proc it exists, as far as can be told.
+		// Without /proc only its existence is known.
 		_, noProc := os.Stat("/proc/self")
 		return noProc != nil || !errors.Is(err, fs.ErrNotExist)
 	}

@@ -18,10 +18,10 @@ func TestActiveTimer(t *testing.T) {
 	l := newActiveTimer(time.Millisecond, func() { close(called) })
 	<-called
 	if l.stop() {
-		t.Error("it was called, and is told to have been stopped before")
+		t.Error("stop reports true after the call")
 	}
 	l = newActiveTimer(time.Hour, func() { t.Error("it was stopped, and is called") })
 	if !l.stop() {
-		t.Error("it was stopped, and is told to have been called")
+		t.Error("stop reports false before the call")
 	}
 }

@@ -32,8 +32,7 @@ func TestLeaseSupersededBeforeArrival(t *testing.T) {
 	}
 }
 
-// A request for blocks that is on its way when the worker gives back what it has may be answered
-// afterwards.
+// A lease request may be answered after the worker has returned its leases.
 func TestLeaseAfterEndIsDropped(t *testing.T) {
 	for _, over := range []bool{false, true} {
 		const answer = `{"leases":[{"lease":7,"block":1}]}`

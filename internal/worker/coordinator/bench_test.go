@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// BenchmarkTrivialBlocks is one block of no work on its way from the channel to a worker and back:
-// what a block costs beyond its computing.
+// BenchmarkTrivialBlocks is one block of no work on its way from the coordinator to a worker and
+// back: what a block costs beyond its computing.
 func BenchmarkTrivialBlocks(b *testing.B) {
 	for _, transport := range transports {
 		for _, size := range []int{100, 1 << 20} {

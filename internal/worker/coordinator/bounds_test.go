@@ -34,7 +34,7 @@ func TestResultsWaitForMemory(t *testing.T) {
 			o.Accept = func(context.Context, *Result) error {
 				defer in.Add(-1)
 				if in.Add(1) > 1 {
-					t.Error("two results are in memory, which has room for one")
+					t.Error("two results are in memory, expected one")
 				}
 				first <- struct{}{}
 				<-goOn

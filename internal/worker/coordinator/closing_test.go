@@ -286,7 +286,7 @@ func TestLastTryHasWorkerAlone(t *testing.T) {
 		order = append(order, <-begun)
 	}
 	if fmt.Sprint(order) != "[2 0 1 3]" || most.Load() != 1 {
-		t.Errorf("blocks were begun in the order %v; beside the lost ones the worker had %d others", order,
+		t.Errorf("blocks were begun in the order %v; the worker had %d others with the lost ones", order,
 			most.Load()-1)
 	}
 }

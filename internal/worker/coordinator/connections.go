@@ -69,7 +69,7 @@ func (c *Coordinator) unbind(k *connection, now time.Time) (released []int) {
 	m.disconnectedAt = now
 	if m.local && m.state == worker.StateJoined && !c.ended {
 		released = c.markLost(m, "its connection ended", now).released
-		c.checkQuorum(now)
+		c.updateQuorum(now)
 	}
 	return released
 }

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// calm are the times of tests in which nobody is lost for being silent: a machine under load must
-// not be taken for that. Waits are so long that a test fails when what should end them does not.
+// calm are the times of tests in which no worker is lost by its silence, even on a machine under
+// load. A test that waits for such a time fails.
 var calm = protocol.Times{
 	Heartbeat:        patience,
 	HeartbeatTimeout: 3 * patience,
@@ -30,7 +30,7 @@ var calm = protocol.Times{
 	ShutdownGrace:    5 * time.Second,
 }
 
-// quick are those of tests in which silence has to be noticed.
+// quick are the times of tests in which a worker is lost by its silence.
 var quick = protocol.Times{
 	Heartbeat:        50 * time.Millisecond,
 	HeartbeatTimeout: time.Second,
@@ -43,7 +43,7 @@ var quick = protocol.Times{
 
 const testBuild = "go:test"
 
-// taken collects what a channel accepts.
+// taken collects what a coordinator accepts.
 type taken struct {
 	mu       sync.Mutex
 	bodies   map[int]string
@@ -90,7 +90,7 @@ func (k *taken) check(t *testing.T, n int) {
 
 func resultOf(block int) string { return fmt.Sprintf("result of block %d", block) }
 
-// testOptions are those of a channel with one worker, whose results k takes.
+// testOptions are those of a coordinator with one worker, whose results k takes.
 func testOptions(blocks int, k *taken) Options {
 	return Options{
 		Blocks: blocks, MaxResult: 1 << 20, MaxBytes: 4 << 20, Accept: k.accept, Released: k.release, Build: testBuild,
@@ -112,10 +112,10 @@ func newTestCoordinator(t testing.TB, o Options) *Coordinator {
 	return c
 }
 
-// transports are the two ways to a channel.
+// transports are the two ways to a coordinator.
 var transports = []string{"sockets", "tls"}
 
-// environmentOf makes what a worker process would have been told.
+// environmentOf returns the environment of a worker process.
 func environmentOf(t testing.TB, c *Coordinator, transport, name string) *client.Environment {
 	t.Helper()
 	e := &client.Environment{Name: name, Kind: "test", Slots: 1}
@@ -244,7 +244,7 @@ func startWorker(t testing.TB, e *client.Environment, p *plain) *working {
 	return startWork(t, workOptions(e, p), p)
 }
 
-// startHasty starts a worker that waits for its channel as shortly as quick says.
+// startHasty starts a worker that waits for its coordinator as shortly as quick says.
 func startHasty(t testing.TB, e *client.Environment, p *plain) *working {
 	o := workOptions(e, p)
 	o.Times = quick

@@ -21,12 +21,12 @@ func TestCopiesForIdleWorkers(t *testing.T) {
 				o := testOptions(3, k)
 				o.Workers = 2
 				c := newTestCoordinator(t, o)
-				stuck, told := make(chan struct{}), make(chan struct{})
+				stuck, informed := make(chan struct{}), make(chan struct{})
 				wait := func(ctx context.Context, block int) error {
 					if block == 0 {
 						close(stuck)
 						<-ctx.Done() // the run says that nobody wants it any more
-						close(told)
+						close(informed)
 					}
 					return ctx.Err()
 				}
@@ -40,7 +40,7 @@ func TestCopiesForIdleWorkers(t *testing.T) {
 				e.Slots = 2 // one waits with block 2
 				fast := startWorker(t, e, &plain{onCompute: func(ctx context.Context, block int) error {
 					if block == 2 {
-						<-told // the run is not over before the loser has been told
+						<-informed // the run is not over before the superseded worker knows
 					}
 					return nil
 				}})

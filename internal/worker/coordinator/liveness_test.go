@@ -129,7 +129,7 @@ func TestLocalWorkerLostOnDisconnect(t *testing.T) {
 	}
 }
 
-// proxy stands between workers and a channel, and can cut them off.
+// proxy stands between workers and a coordinator, and can cut them off.
 type proxy struct {
 	refused atomic.Int64
 	net.Listener
@@ -406,7 +406,7 @@ func TestLateJoinAndEarlyLeave(t *testing.T) {
 			if err := early.wait(); !errors.Is(err, context.Canceled) {
 				t.Errorf("the early leaver: %v", err)
 			}
-			until(t, "the farewell", hasState(c, worker.StateLeft))
+			until(t, "the leave message", hasState(c, worker.StateLeft))
 			late := startWorker(t, environmentOf(t, c, transport, "test-1"), &plain{})
 			if err := waitRun(t, c); err != nil {
 				t.Fatal(err)

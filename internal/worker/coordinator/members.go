@@ -140,7 +140,7 @@ func (c *Coordinator) gone(x worker.Exit) (released []int) {
 			x.Log = "" // of no use: it has reported everything
 		}
 	}
-	c.checkQuorum(time.Now())
+	c.updateQuorum(time.Now())
 	return released
 }
 
@@ -221,7 +221,7 @@ func (c *Coordinator) pending() (n int) {
 	return n
 }
 
-// markLost marks a member as lost and takes its blocks away. The caller calls checkQuorum, and
+// markLost marks a member as lost and takes its blocks away. The caller calls updateQuorum, and
 // release with the released blocks after unlocking.
 func (c *Coordinator) markLost(m *member, why string, now time.Time) loss {
 	m.state = worker.StateLost
@@ -271,8 +271,8 @@ func (c *Coordinator) wake(n int) {
 	c.polls.wake(n)
 }
 
-// checkQuorum ends the run if all its workers are gone, or if too few can join.
-func (c *Coordinator) checkQuorum(now time.Time) {
+// updateQuorum ends the run if all its workers are gone, or if too few can join.
+func (c *Coordinator) updateQuorum(now time.Time) {
 	if c.ended {
 		return
 	}
@@ -498,7 +498,7 @@ func (c *Coordinator) markSilent(now time.Time, excused time.Duration) (released
 			Reason: fmt.Sprintf("%d of %d workers joined within %v, and all of them are required", c.alive(),
 				c.o.Workers, c.o.Barrier)})
 	}
-	c.checkQuorum(now)
+	c.updateQuorum(now)
 	return released
 }
 

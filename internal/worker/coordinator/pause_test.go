@@ -14,7 +14,7 @@ import (
 
 const stillVariable = "LEAT_TEST_STANDS_STILL" // TRANSPORT:FOLDER
 
-// In the child: a run and its worker, at a block that takes until it is told to go on.
+// The child has a run and its worker, whose block lasts until a file appears.
 func TestHelperForStoppedProcess(t *testing.T) {
 	transport, dir, child := strings.Cut(os.Getenv(stillVariable), ":")
 	if !child {

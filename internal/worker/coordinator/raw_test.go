@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// raw is a worker that somebody else has written: it speaks to a channel message by message.
+// raw is a worker that somebody else has written: it speaks to a coordinator message by message.
 type raw struct {
 	t      testing.TB
 	at     worker.Endpoint

@@ -181,7 +181,7 @@ func TestInvalidResultsAreRefused(t *testing.T) {
 			"lease"},
 		{"of a block that the run does not have", r, protocol.PathResult, r.resultHeaderOf(l.Lease, 3, body), body, 404,
 			"block"},
-		{"of a block far beyond", r, protocol.PathResult, r.resultHeaderOf(l.Lease, 1<<31-1, body), body, 404, "block"},
+		{"of a block out of range", r, protocol.PathResult, r.resultHeaderOf(l.Lease, 1<<31-1, body), body, 404, "block"},
 		{"of a negative block", r, protocol.PathResult, r.resultHeaderOf(l.Lease, -1, body), body, 400, "malformed"},
 		{"of nobody", r, protocol.PathResult, (&raw{worker: 9}).resultHeaderOf(l.Lease, l.Block, body), body, 404, "worker"},
 		{"with a wrong checksum", r, protocol.PathResult, r.resultHeaderOf(l.Lease, l.Block, "other"), body, 422, "checksum"},
@@ -250,7 +250,7 @@ func TestLargeResultIsRefusedUnread(t *testing.T) {
 	}
 }
 
-// dial makes a connection of TLS to the channel.
+// dial makes a connection of TLS to the coordinator.
 func (r *raw) dial() net.Conn {
 	r.t.Helper()
 	conn, err := tls.Dial("tcp", r.at.Addresses[0], &tls.Config{InsecureSkipVerify: true})
@@ -323,7 +323,7 @@ func TestEndCodes(t *testing.T) {
 func TestStalledBody(t *testing.T) {
 	k := newTaken()
 	o := testOptions(2, k)
-	o.MaxResult, o.MaxBytes = 1<<20, 1<<20 // room for one
+	o.MaxResult, o.MaxBytes = 1<<20, 1<<20 // one fits
 	o.Times = quick
 	c := newTestCoordinator(t, o)
 	r := newRaw(t, c)
@@ -416,7 +416,7 @@ func TestSilentConnectionsBlockNoWorker(t *testing.T) {
 	}
 }
 
-// A worker that was told to join by a connection for leases alone was lost when its heartbeats had
+// A worker that joined by a connection for leases alone was lost when its heartbeats had
 // to wait behind newcomers.
 func TestHeartbeatsDoNotWaitForHandshakes(t *testing.T) {
 	o := testOptions(1, newTaken())
@@ -431,7 +431,7 @@ func TestHeartbeatsDoNotWaitForHandshakes(t *testing.T) {
 	w := startWorker(t, e, &plain{})
 	until(t, "a worker", hasState(c, worker.StateJoined))
 	connectOnly(t, at, 4)
-	time.Sleep(2 * quick.HeartbeatTimeout) // in which it has to be heard of
+	time.Sleep(2 * quick.HeartbeatTimeout) // its heartbeats arrive meanwhile
 	if s := c.Status(); s.LostWorkers != 0 || s.Workers[0].State != worker.StateJoined {
 		t.Errorf("%+v", s)
 	}
@@ -467,7 +467,7 @@ func TestGateLimit(t *testing.T) {
 	}
 	_ = b.Close() // its place was given away
 	if g.unauthenticated() != 2 {
-		t.Errorf("%d strangers", g.unauthenticated())
+		t.Errorf("%d unauthenticated connections", g.unauthenticated())
 	}
 	go func() { in <- g.enter(open()) }()
 	g.close()

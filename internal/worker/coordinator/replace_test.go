@@ -58,8 +58,8 @@ func TestFailedReplacementEndsNoRun(t *testing.T) {
 	k.check(t, 20)
 }
 
-// newReplacing makes a channel of which Run has started the given number of workers, one of which
-// has joined and was lost.
+// newReplacing makes a coordinator of which Run has started the given number of workers, one of
+// which has joined and was lost.
 func newReplacing(t *testing.T, workers, most int) *Coordinator {
 	o := testOptions(1000, newTaken())
 	o.Workers, o.Times.ExitReportWait = workers, time.Hour

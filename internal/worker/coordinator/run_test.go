@@ -23,7 +23,7 @@ type doubles struct {
 	t     testing.TB
 	facts worker.Capabilities
 	plain func(name string) *plain
-	// dies tells of workers that end without a word, before they join.
+	// dies lets workers end before they join.
 	dies     func(name string) bool
 	startErr error
 	onStop   func()
@@ -527,11 +527,11 @@ func TestOnDemandBlocksAreReleasedOnce(t *testing.T) {
 func TestNotePrecedesLaterBlocks(t *testing.T) {
 	k := newTaken()
 	o := testOptions(60, k)
-	var settled atomic.Int64
-	o.Note = func() json.RawMessage { return fmt.Appendf(nil, `%d`, settled.Load()) }
+	var tens atomic.Int64
+	o.Note = func() json.RawMessage { return fmt.Appendf(nil, `%d`, tens.Load()) }
 	accept := o.Accept
 	o.Accept = func(ctx context.Context, r *Result) error {
-		settled.Store(int64(r.Block / 10))
+		tens.Store(int64(r.Block / 10))
 		return accept(ctx, r)
 	}
 	c := newTestCoordinator(t, o)

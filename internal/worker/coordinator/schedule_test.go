@@ -435,7 +435,7 @@ func (m *model) compare(t *rapid.T, s *schedule) {
 	}
 }
 
-// One block or several kill whoever begins them, which others lie beside, or are being read beside.
+// One block or several kill each worker that begins them, which holds or reads other blocks too.
 // Only they may be named.
 func TestOnlyFatalBlockIsBlamed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

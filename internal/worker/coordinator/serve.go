@@ -465,7 +465,7 @@ func (c *Coordinator) memberLeft(k *connection, q protocol.Leave) (released []in
 	if !c.ended {
 		c.log.Info("worker left", "worker", m.name, "host", m.host, "blocks", m.done)
 	}
-	c.checkQuorum(time.Now())
+	c.updateQuorum(time.Now())
 	return l.released, nil
 }
 

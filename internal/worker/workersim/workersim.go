@@ -1,6 +1,6 @@
-// Package workersim runs many workers against one channel in one process, without real work: it
-// measures what the channel itself can stand. Each worker is a [worker.Work] with its connections,
-// heartbeats and leases; only its blocks are empty.
+// Package workersim runs many workers against one coordinator in one process, without real work:
+// it measures what the coordinator itself can stand. Each worker is a [worker.Work] with its
+// connections, heartbeats and leases; only its blocks are empty.
 package workersim
 
 import (
@@ -29,7 +29,7 @@ type Options struct {
 	BodyBytes int
 	// Compute is how long a worker sleeps on each block; 0: not at all.
 	Compute time.Duration
-	// Accept is the channel's; nil: results are dropped.
+	// Accept is the coordinator's; nil: results are dropped.
 	Accept func(context.Context, *coordinator.Result) error
 	// TLS over loopback; else pairs of sockets, as children of a run have.
 	TLS   bool
@@ -45,7 +45,7 @@ type Figures struct {
 	// Blocks in a second.
 	PerSecond float64
 	// Lease is how long workers waited for an answer that gave them blocks. When all want blocks at
-	// once, as here, it is the time in which the channel gives one to each.
+	// once, as here, it is the time in which the coordinator gives one to each.
 	LeaseMedian, LeaseP99, LeaseMax time.Duration
 	// Lost workers; there should be none.
 	Lost int64

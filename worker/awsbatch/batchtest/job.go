@@ -149,7 +149,7 @@ func (s *Server) start(j *job, c *child) {
 	c.stream = fmt.Sprintf("%s/default/%s-%d", j.name, j.id, c.index)
 	out, err := os.Create(filepath.Join(s.dir, filepath.Base(c.stream)+".log"))
 	if err != nil {
-		s.finish(c, "FAILED", "no room for the log")
+		s.finish(c, "FAILED", "no space for the log")
 		return
 	}
 	cmd := exec.Command(j.command[0], j.command[1:]...)

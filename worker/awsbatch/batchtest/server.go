@@ -50,7 +50,7 @@ type Settings struct {
 	Running int
 	// StopTimeout is from SIGTERM to SIGKILL in milliseconds; 0: 300.
 	StopTimeout int
-	// Forgetful has arrays whose children are not told of.
+	// Forgetful omits the children of arrays from answers.
 	Forgetful bool
 	// NoJobs has DescribeJobs answer with an empty list.
 	NoJobs bool
@@ -168,14 +168,14 @@ func (s *Server) Set(change func(*Settings)) {
 	s.schedule()
 }
 
-// Calls tells how often an operation was called.
+// Calls returns how often an operation was called.
 func (s *Server) Calls(operation string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls[operation]
 }
 
-// Signed tells whether a call was signed for a service in the region of these tests.
+// Signed reports whether a call was signed for a service in the region of these tests.
 func (s *Server) Signed(service string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -279,7 +279,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// operationOf tells Batch's operations by their path, those of the others by a header.
+// operationOf returns the operation of a request: Batch's by its path, those of others by a header.
 func operationOf(r *http.Request) (operation, service string) {
 	if target := r.Header.Get("X-Amz-Target"); target != "" {
 		service, operation, _ = strings.Cut(target, ".")

@@ -44,7 +44,7 @@ func (s *Server) qstat(q *request) answer {
 loop:
 	for _, n := range names {
 		if history && s.set.NoHistory {
-			// The error that is not told by the status: qstat.c sets it to 0 at its end.
+			// The status does not show this error: qstat.c sets it to 0 at its end.
 			a.Stderr += "qstat: PBS is not configured to maintain job history " + n + "\n"
 			continue
 		}

@@ -32,7 +32,7 @@ func running(t *testing.T, folder string) (found []string) {
 	return found
 }
 
-// In the child: a cluster with a job that runs, until it is killed or told to end.
+// The child starts a cluster with a running job, and lives until it is killed or its input ends.
 func TestChild(t *testing.T) {
 	if os.Getenv(child) == "" {
 		t.Skip("is the child of another test")
