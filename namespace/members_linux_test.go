@@ -335,7 +335,7 @@ func TestClaimedErrorNamesHolder(t *testing.T) {
 	}
 }
 
-func TestWithoutALauncherWhoeverComesFirstLeadsAndTheOthersFollow(t *testing.T) {
+func TestFirstProcessLeadsWithoutLauncher(t *testing.T) {
 	ownRoot(t)
 	dir := t.TempDir()
 	list := newAgents(t, 4)

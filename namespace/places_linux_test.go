@@ -496,7 +496,7 @@ func TestAMountIsSaidToShowAllOfItsFileSystemOnlyIfItDoes(t *testing.T) {
 	}
 }
 
-func TestABindMountOfATopDirectoryThatIsCoveredLiesInItsFileSystem(t *testing.T) {
+func TestBindMountOfCoveredDirectory(t *testing.T) {
 	base := t.TempDir()
 	disk, dst := mkdirs(t, base, "disk"), mkdirs(t, base, "dst")
 	mount(t, "none", disk, "tmpfs", 0)
@@ -507,7 +507,7 @@ func TestABindMountOfATopDirectoryThatIsCoveredLiesInItsFileSystem(t *testing.T)
 	related(t, dst, src, false)
 }
 
-func TestDirectoriesOfTheSamePathInAnotherFileSystemAreNotAncestors(t *testing.T) {
+func TestSamePathInAnotherFileSystemIsNoAncestor(t *testing.T) {
 	base := t.TempDir()
 	other, disk, dst := mkdirs(t, base, "other"), mkdirs(t, base, "disk"), mkdirs(t, base, "dst")
 	mount(t, "none", other, "tmpfs", 0)
@@ -518,7 +518,7 @@ func TestDirectoriesOfTheSamePathInAnotherFileSystemAreNotAncestors(t *testing.T
 	related(t, dst, filepath.Join(disk, "a"), true)
 }
 
-func TestADirectoryThatWasReplacedInTheMeantimeIsNotTakenForAMountsRoot(t *testing.T) {
+func TestReplacedDirectoryIsNoMountRoot(t *testing.T) {
 	base := t.TempDir()
 	mount(t, "none", base, "tmpfs", 0)
 	p := mustPlaceUntilClosed(t, mkdirs(t, base, "a"))

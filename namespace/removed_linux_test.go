@@ -105,7 +105,7 @@ func TestClaimsAreRenewedAfterRemoval(t *testing.T) {
 	mustBeEmptyAfterGC(t, root)
 }
 
-func TestARuntimeFolderThatIsRemovedAgainAndAgainIsRenewedEachTime(t *testing.T) {
+func TestRepeatedRemovalIsRenewed(t *testing.T) {
 	root := ownRoot(t)
 	dir := t.TempDir()
 	n, err := Join(t.Context(), Spec{Key: "job", Dirs: write(dir)})

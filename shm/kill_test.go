@@ -196,7 +196,7 @@ func childPair(args []string) error {
 }
 
 // joblib leaves 100 MB and its folders for ever.
-func TestKillingAnySubsetOfParentAndWorkersLeavesNothingAfterOneSweep(t *testing.T) {
+func TestKillsOfParentAndWorkersLeaveNothing(t *testing.T) {
 	run, temp := isolate(t)
 	before := memfds(t)
 	for subset := 1; subset < 8; subset++ {
