@@ -137,7 +137,7 @@ func (b *Block) Path(name string) string { return b.Paths(name)[0] }
 func (b *Block) Paths(name string) []string {
 	var p []string
 	for _, i := range b.fileIndices(name) {
-		p = append(p, b.run.in.files[i].path)
+		p = append(p, b.run.in.Files[i].Path)
 	}
 	return p
 }
@@ -145,9 +145,9 @@ func (b *Block) Paths(name string) []string {
 // Nodata returns the nodata value of a band (counted from 1 among those that the job reads) of an
 // input's first file, and false if the band has none or a mask replaces it.
 func (b *Block) Nodata(name string, band int) (ndarray.Scalar, bool) {
-	f := b.run.in.files[b.fileIndices(name)[0]]
-	checkBand(name, band, len(f.nodata))
-	if n := f.nodata[band-1]; n != nil {
+	f := b.run.in.Files[b.fileIndices(name)[0]]
+	checkBand(name, band, len(f.Nodata))
+	if n := f.Nodata[band-1]; n != nil {
 		return *n, true
 	}
 	return ndarray.Scalar{}, false
@@ -212,7 +212,7 @@ func Out[T ndarray.Element](b *Block, output string) []T {
 
 func (b *Block) file(name string) int {
 	i := b.fileIndices(name)
-	if b.run.in.lists[name] {
+	if b.run.in.Lists[name] {
 		panic(fmt.Sprintf("input %q is a list: use InList", name))
 	}
 	return i[0]
@@ -246,10 +246,10 @@ func (b *Block) validOf(i int) *ndarray.Array {
 		b.valid = make([]*ndarray.Array, len(b.data.files))
 	}
 	if b.valid[i] == nil {
-		f, fd := b.run.in.files[i], &b.data.files[i]
+		f, fd := b.run.in.Files[i], &b.data.files[i]
 		v := ndarray.New(ndarray.Uint8, fd.array.Shape...)
-		for l := range f.layers {
-			validity(v.At(l).Raw(), fd.array.At(l), f.nodata[l], fd.maskOf(f, l))
+		for l := range f.Layers {
+			validity(v.At(l).Raw(), fd.array.At(l), f.Nodata[l], fd.maskOf(f, l))
 		}
 		b.valid[i] = v
 	}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"leat/apply/internal/resolve"
+
 	"leat/block"
 	"leat/raster"
 	"leat/worker"
@@ -115,7 +117,7 @@ func (e *workerError) Code() string {
 	if bits != 0 {
 		words = append(words, codeIs+strconv.FormatUint(bits, 16))
 	}
-	var c *inputChangedError
+	var c *resolve.InputChangedError
 	if errors.As(e.err, &c) {
 		words = append(words, c.Code())
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"leat/apply/internal/resolve"
+
 	"leat/expr"
 	"leat/raster"
 )
@@ -17,12 +19,12 @@ import (
 // and a reference to a missing one is not an error. Check writes nothing.
 func Check(ctx context.Context, job Job, partial bool) error {
 	in, _, err := openJob(ctx, &job, partial)
-	return errors.Join(err, in.close())
+	return errors.Join(err, in.Close())
 }
 
 // openJob opens the inputs of a job and resolves its outputs. The error joins all errors that Check
 // describes; the caller closes the inputs even if there is one.
-func openJob(ctx context.Context, job *Job, partial bool) (in *inputs, outs []*output, err error) {
+func openJob(ctx context.Context, job *Job, partial bool) (in *resolve.Inputs, outs []*output, err error) {
 	controls, err := withReferenceFile(ctx, job)
 	job.Controls = controls
 	outputs, listErr := withOutputLists(job)
@@ -33,7 +35,7 @@ func openJob(ctx context.Context, job *Job, partial bool) (in *inputs, outs []*o
 	if len(validateConcurrency(job)) == 0 {
 		errs = append(errs, checkKind(ctx, &job.Concurrency))
 	}
-	in, err = openInputs(ctx, job.values(), job.Open)
+	in, err = resolve.Open(ctx, job.values(), job.Open)
 	if ctx.Err() != nil {
 		return in, outs, context.Cause(ctx)
 	}
@@ -46,7 +48,7 @@ func openJob(ctx context.Context, job *Job, partial bool) (in *inputs, outs []*o
 
 // checkExpressions returns the errors in the expressions of a job that has other errors. It skips
 // expressions that use inputs that were not opened, since their types are unknown.
-func checkExpressions(job *Job, in *inputs, outs []*output, partial bool) error {
+func checkExpressions(job *Job, in *resolve.Inputs, outs []*output, partial bool) error {
 	described := describeInputs(job, in, raster.Grid{}, nil)
 	var errs []error
 	for _, o := range outs {

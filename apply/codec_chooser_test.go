@@ -3,11 +3,12 @@ package apply
 import (
 	"cmp"
 	"fmt"
-	"leat/internal/tiffwrite"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"leat/internal/tiffwrite"
 )
 
 // noisy returns few values, which compress best without a predictor; a ramp compresses best with

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"leat/apply/internal/resolve"
+
 	"leat/internal/pytest"
 	"leat/raster"
 	"leat/worker/subprocess"
@@ -137,7 +139,7 @@ func TestControlPointsOfARealFileAreKept(t *testing.T) {
 // info describes a raster of any format.
 func info(t *testing.T, path string) *raster.Info {
 	t.Helper()
-	s, err := Open(path)
+	s, err := resolve.OpenRaster(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ type Float interface{ float32 | float64 }
 // The slice is the caller's until the function returns: later blocks reuse its memory. As panics
 // like Block.In, if the input has several bands, and if its pixels are complex.
 func As[T Float](b *Block, input string) []T {
-	if n := len(b.run.in.files[b.file(input)].layers); n != 1 {
+	if n := len(b.run.in.Files[b.file(input)].Layers); n != 1 {
 		panic(fmt.Sprintf("input %q has %d bands: As needs one, AsBand selects one", input, n))
 	}
 	return AsBand[T](b, input, 1)
@@ -27,12 +27,12 @@ func As[T Float](b *Block, input string) []T {
 // AsBand is As for one band of an input, counted from 1.
 func AsBand[T Float](b *Block, input string, band int) []T {
 	i := b.file(input)
-	f := b.run.in.files[i]
+	f := b.run.in.Files[i]
 	plane := b.plane(input, band)
 	out := ndarray.Slice[T](b.worker.array(ndarray.TypeOf[T](), 1, b.Rows(), b.Columns()).At(0))
 	scale, offset := 1.0, 0.0
 	if b.run.job.Controls.Unscale {
-		s := &f.info.Bands[f.layers[band-1]-1]
+		s := &f.Info.Bands[f.Layers[band-1]-1]
 		scale, offset = s.Scale, s.Offset
 	}
 	convertPlane(out, plane, scale, offset)

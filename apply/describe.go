@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"leat/apply/internal/resolve"
+
 	"leat/apply/internal/jobspec"
 	"leat/internal/worker/protocol"
 	"leat/ndarray"
@@ -52,28 +54,28 @@ func (o *output) describe(t ndarray.DType, bands int, nodata *ndarray.Scalar) (*
 	for _, c := range candidates {
 		d.Candidates = append(d.Candidates, c.String())
 	}
-	for _, f := range o.run.in.files {
+	for _, f := range o.run.in.Files {
 		d.Inputs = append(d.Inputs, o.run.describeInput(f))
 	}
 	return d, nil
 }
 
-func (r *run) describeInput(f *inputFile) jobspec.DescribedFile {
-	d := jobspec.DescribedFile{Name: f.input, List: r.in.lists[f.input], Path: f.path, FileVersion: f.version,
-		Layers: f.layers, Type: f.typ.String(), Col: f.colOffset, Row: f.rowOffset, Warp: f.warp.describe()}
-	if local := localFile(f.from); local != "" {
+func (r *run) describeInput(f *resolve.File) jobspec.DescribedFile {
+	d := jobspec.DescribedFile{Name: f.Name, List: r.in.Lists[f.Name], Path: f.Path, FileVersion: f.Version,
+		Layers: f.Layers, Type: f.Type.String(), Col: f.ColOffset, Row: f.RowOffset, Warp: f.Warp.Describe()}
+	if local := resolve.LocalFile(f.From); local != "" {
 		d.Path = local
 	}
-	d.Bytes = f.info.FileBytes
-	for i, l := range f.layers {
-		b := f.info.Bands[l-1]
-		d.Nodata = append(d.Nodata, jobspec.NodataText(f.nodata[i]))
+	d.Bytes = f.Info.FileBytes
+	for i, l := range f.Layers {
+		b := f.Info.Bands[l-1]
+		d.Nodata = append(d.Nodata, jobspec.NodataText(f.Nodata[i]))
 		d.Scales = append(d.Scales, strconv.FormatFloat(b.Scale, 'g', -1, 64))
 		d.Offsets = append(d.Offsets, strconv.FormatFloat(b.Offset, 'g', -1, 64))
 	}
-	if f.vector != nil {
-		v := jobspec.Vector(r.job.Vectors[f.input])
-		f.vector.describe(f, &v, &d)
+	if f.Vector != nil {
+		v := jobspec.Vector(r.job.Vectors[f.Name])
+		f.Vector.Describe(f, &v, &d)
 	}
 	return d
 }

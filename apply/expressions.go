@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"leat/apply/internal/resolve"
+
 	"leat/apply/internal/spool"
 	"leat/block"
 	"leat/expr"
@@ -23,8 +25,8 @@ type expressions struct {
 type program struct {
 	out      *output
 	prog     *expr.Program
-	operands []operand  // in the order of prog.Refs
-	carried  *inputFile // the file whose alpha band the output copies; this alpha band does not mask pixels here
+	operands []operand     // in the order of prog.Refs
+	carried  *resolve.File // the file whose alpha band the output copies; this alpha band does not mask pixels here
 	counts   expr.Counts
 	first    *block.Window // pixel of the first nodata collision: a window of width and height 1
 }
@@ -34,14 +36,14 @@ type operand struct{ file, layer int }
 
 // compileExpressions compiles every output's expression, sets the outputs' types, and drops the
 // inputs' layers that no expression uses.
-func compileExpressions(job *Job, in *inputs, grid raster.Grid, outs []*output) (*expressions, error) {
+func compileExpressions(job *Job, in *resolve.Inputs, grid raster.Grid, outs []*output) (*expressions, error) {
 	described := describeInputs(job, in, grid, nil)
 	x := &expressions{}
 	used := map[operand]bool{}
 	var errs []error
 	index := map[string][]int{}
-	for i, f := range in.files {
-		index[f.input] = append(index[f.input], i)
+	for i, f := range in.Files {
+		index[f.Name] = append(index[f.Name], i)
 	}
 	for _, o := range outs {
 		e, err := expr.Parse(job.Expressions[o.name])
@@ -51,7 +53,7 @@ func compileExpressions(job *Job, in *inputs, grid raster.Grid, outs []*output) 
 		}
 		opts := o.exprOptions(job)
 		p, err := expr.Compile(e, described, opts)
-		var carried *inputFile
+		var carried *resolve.File
 		if err == nil {
 			p, carried, err = carryAlpha(e, p, opts, job, in, grid)
 		}
@@ -68,9 +70,9 @@ func compileExpressions(job *Job, in *inputs, grid raster.Grid, outs []*output) 
 		o.copied = make([]*raster.Band, p.Bands())
 		for i := range o.copied {
 			if ref, ok := p.Copied(i); ok {
-				f := in.byName[ref.Name][ref.File]
-				o.copied[i] = &f.info.Bands[f.layers[ref.Band-1]-1]
-				if f == carried && f.layers[ref.Band-1] == f.alpha {
+				f := in.ByName[ref.Name][ref.File]
+				o.copied[i] = &f.Info.Bands[f.Layers[ref.Band-1]-1]
+				if f == carried && f.Layers[ref.Band-1] == f.Alpha {
 					o.alpha = i + 1
 				}
 			}
@@ -98,15 +100,15 @@ func (o *output) exprOptions(job *Job) *expr.Options {
 // carryAlpha compiles an expression again if one of its results is the alpha band of a file. That
 // band then marks the file's valid pixels in the output, so the expression keeps all pixels. It
 // returns the file, or nil if there is none.
-func carryAlpha(e *expr.Expr, p *expr.Program, opts *expr.Options, job *Job, in *inputs,
-	grid raster.Grid) (*expr.Program, *inputFile, error) {
+func carryAlpha(e *expr.Expr, p *expr.Program, opts *expr.Options, job *Job, in *resolve.Inputs,
+	grid raster.Grid) (*expr.Program, *resolve.File, error) {
 	for i := range p.Bands() {
 		ref, ok := p.Copied(i)
 		if !ok {
 			continue
 		}
-		f := in.byName[ref.Name][ref.File]
-		if f.alpha == 0 || f.layers[ref.Band-1] != f.alpha || slices.ContainsFunc(f.nodata,
+		f := in.ByName[ref.Name][ref.File]
+		if f.Alpha == 0 || f.Layers[ref.Band-1] != f.Alpha || slices.ContainsFunc(f.Nodata,
 			func(v *ndarray.Scalar) bool { return v != nil }) {
 			continue
 		}
@@ -123,19 +125,19 @@ func carryAlpha(e *expr.Expr, p *expr.Program, opts *expr.Options, job *Job, in 
 
 // describeInputs describes the inputs to the compiler, by name. All pixels of the file carried,
 // which may be nil, count as valid: pixels outside the file are 0, in its alpha band too.
-func describeInputs(job *Job, in *inputs, grid raster.Grid, carried *inputFile) map[string]expr.Input {
+func describeInputs(job *Job, in *resolve.Inputs, grid raster.Grid, carried *resolve.File) map[string]expr.Input {
 	described := map[string]expr.Input{}
 	whole := grid.Window()
-	for _, name := range sortedKeys(in.byName) {
-		d := expr.Input{List: in.lists[name]}
-		for _, f := range in.byName[name] {
+	for _, name := range sortedKeys(in.ByName) {
+		d := expr.Input{List: in.Lists[name]}
+		for _, f := range in.ByName[name] {
 			var file expr.File
-			outside := !f.extent().Contains(whole)
-			for i, l := range f.layers {
-				b := expr.Band{Type: f.typ, Nodata: f.nodata[i],
-					Masked: f != carried && (outside || f.masks[i].Kind != raster.MaskNone)}
+			outside := !f.Extent().Contains(whole)
+			for i, l := range f.Layers {
+				b := expr.Band{Type: f.Type, Nodata: f.Nodata[i],
+					Masked: f != carried && (outside || f.Masks[i].Kind != raster.MaskNone)}
 				if job.Controls.Unscale {
-					b.Scale, b.Offset = f.info.Bands[l-1].Scale, f.info.Bands[l-1].Offset
+					b.Scale, b.Offset = f.Info.Bands[l-1].Scale, f.Info.Bands[l-1].Offset
 				}
 				file.Bands = append(file.Bands, b)
 			}
@@ -148,20 +150,20 @@ func describeInputs(job *Job, in *inputs, grid raster.Grid, carried *inputFile) 
 
 // keepUsed drops the layers that no expression reads. A file without layers is not read but still
 // counts for the footprint.
-func (x *expressions) keepUsed(in *inputs, used map[operand]bool) {
+func (x *expressions) keepUsed(in *resolve.Inputs, used map[operand]bool) {
 	place := map[operand]operand{}
-	for i, f := range in.files {
-		layers, nodata, masks := f.layers, f.nodata, f.masks
-		f.offered, f.offeredNodata, f.offeredMasks = layers, nodata, masks
-		f.layers, f.nodata, f.masks = nil, nil, nil
+	for i, f := range in.Files {
+		layers, nodata, masks := f.Layers, f.Nodata, f.Masks
+		f.Offered, f.OfferedNodata, f.OfferedMasks = layers, nodata, masks
+		f.Layers, f.Nodata, f.Masks = nil, nil, nil
 		for l := range layers {
 			if used[operand{i, l}] {
-				place[operand{i, l}] = operand{i, len(f.layers)}
-				f.layers, f.nodata, f.masks = append(f.layers, layers[l]), append(f.nodata, nodata[l]),
-					append(f.masks, masks[l])
+				place[operand{i, l}] = operand{i, len(f.Layers)}
+				f.Layers, f.Nodata, f.Masks = append(f.Layers, layers[l]), append(f.Nodata, nodata[l]),
+					append(f.Masks, masks[l])
 			}
 		}
-		f.indexMasks()
+		f.IndexMasks()
 	}
 	for _, p := range x.programs {
 		for i, op := range p.operands {
@@ -171,11 +173,11 @@ func (x *expressions) keepUsed(in *inputs, used map[operand]bool) {
 }
 
 // unused returns a note for each input that no expression reads, except the reference.
-func (x *expressions) unused(in *inputs, reference string) []string {
+func (x *expressions) unused(in *resolve.Inputs, reference string) []string {
 	var list []string
-	for _, name := range sortedKeys(in.byName) {
-		if name != reference && !slices.ContainsFunc(in.byName[name],
-			func(f *inputFile) bool { return len(f.layers) > 0 }) {
+	for _, name := range sortedKeys(in.ByName) {
+		if name != reference && !slices.ContainsFunc(in.ByName[name],
+			func(f *resolve.File) bool { return len(f.Layers) > 0 }) {
 			list = append(list, fmt.Sprintf("input %s is used by no expression: it counts for the grid alone", name))
 		}
 	}
@@ -208,7 +210,7 @@ func (x *expressions) compute(ctx context.Context, b *Block) error {
 		for _, op := range p.operands {
 			fd := &b.data.files[op.file]
 			var mask []byte
-			if f := x.run.in.files[op.file]; f != p.carried {
+			if f := x.run.in.Files[op.file]; f != p.carried {
 				mask = fd.maskOf(f, op.layer)
 			}
 			ev.operands = append(ev.operands, expr.Operand{Data: fd.array.At(op.layer).Raw(), Mask: mask})

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"leat/apply/internal/resolve"
+
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
@@ -26,7 +28,7 @@ import (
 
 // finish lays out all outputs and then publishes them.
 func (r *run) finish(ctx context.Context, start time.Time) (*Result, error) {
-	if err := r.in.checkUnchanged(); err != nil {
+	if err := r.in.CheckUnchanged(); err != nil {
 		return nil, err
 	}
 	plan := *r.plan
@@ -238,7 +240,7 @@ func histogramItems(items map[string]string, b *BandResult) {
 
 // publish removes the sidecars of the old file and publishes the new one.
 func (o *output) publish(f *tempfile.File, res *OutputResult) error {
-	path := absolute(o.spec.Path)
+	path := resolve.Absolute(o.spec.Path)
 	if _, err := os.Stat(path); err == nil && o.spec.NoClobber {
 		return o.clobbers()
 	}

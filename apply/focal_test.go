@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"leat/apply/internal/resolve"
+
 	"pgregory.net/rapid"
 
 	"leat/block"
@@ -215,7 +217,7 @@ func focal(b *Block, files map[string]*modelFile, grid block.Window, r int) erro
 }
 
 func checkFocal(t *rapid.T, path string, grid block.Window, want []int32) {
-	f, err := Open(path)
+	f, err := resolve.OpenRaster(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"leat/apply/internal/resolve"
+
 	"leat/internal/gdal"
 	"leat/internal/tiffwrite"
 	"leat/ndarray"
@@ -349,9 +351,9 @@ func (r *run) tryFormats(ctx context.Context) error {
 			files = append(files, file{o.spec.identity(), "output " + o.name})
 		}
 	}
-	for _, f := range r.in.files {
-		if path := localFile(f.from); path != "" {
-			files = append(files, file{realPath(path), "input " + f.input})
+	for _, f := range r.in.Files {
+		if path := resolve.LocalFile(f.From); path != "" {
+			files = append(files, file{realPath(path), "input " + f.Name})
 		}
 	}
 	for i, o := range r.outs {

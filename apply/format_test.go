@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 
+	"leat/apply/internal/resolve"
+
 	"leat/internal/gdal"
 	"leat/internal/proctest"
 	"leat/ndarray"
@@ -183,7 +185,7 @@ func TestFormatMatchesGeoTIFF(t *testing.T) {
 			}
 			sameByGDAL(t, &c, o.Path, native.Path, w)
 			// leat reads it too.
-			src, err := Open(o.Path)
+			src, err := resolve.OpenRaster(o.Path)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"leat/apply/internal/resolve"
+
 	"golang.org/x/sys/unix"
 
 	"leat/block"
@@ -223,7 +225,7 @@ func (o *output) publishGDAL(_ *tempfile.File, res *OutputResult) error {
 	if err := o.checkSidecars(res.Files); err != nil {
 		return err
 	}
-	path, real := absolute(o.spec.Path), o.spec.identity()
+	path, real := resolve.Absolute(o.spec.Path), o.spec.identity()
 	if path != real { // the writer removes the sidecars of the file itself
 		for _, ext := range sidecarSuffixes {
 			if err := os.Remove(path + ext); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"leat/apply/internal/resolve"
+
 	"leat/raster"
 )
 
@@ -16,7 +18,7 @@ func TestSouthUpRows(t *testing.T) {
 		if pair[0].Transform[5] > 0 {
 			want = "its rows run from south to north"
 		}
-		if text := offGrid(pair[0], pair[1]); !strings.Contains(text, want) || strings.Contains(text, "pixel size") {
+		if text := resolve.OffGrid(pair[0], pair[1]); !strings.Contains(text, want) || strings.Contains(text, "pixel size") {
 			t.Errorf("%q does not say that %s", text, want)
 		}
 	}

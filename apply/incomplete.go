@@ -4,6 +4,8 @@ import (
 	"errors"
 	"iter"
 
+	"leat/apply/internal/resolve"
+
 	"leat/apply/internal/spool"
 	"leat/block"
 )
@@ -62,7 +64,7 @@ func (r *run) endSpools(err error) error {
 	}
 	// Finished files that could not be published are kept as they are.
 	keep := err != nil && left.Done != 0 && r.job.resumable() && !errors.As(err,
-		new(*UnpublishedError)) && !isInputChanged(err)
+		new(*UnpublishedError)) && !resolve.IsInputChanged(err)
 	var spools []*spool.File
 	for _, o := range r.outs {
 		if o.file != nil {

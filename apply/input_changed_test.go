@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"leat/apply/internal/resolve"
+
 	"leat/worker/subprocess"
 )
 
@@ -103,19 +105,19 @@ func TestInputsCheckedDuringRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.in.close()
-	if err := r.in.checkUnchangedSometimes(); err != nil {
+	defer r.in.Close()
+	if err := r.in.CheckUnchangedSometimes(); err != nil {
 		t.Error(err)
 	}
 	later := time.Now().Add(time.Hour)
-	if err := os.Chtimes(r.in.files[0].path, later, later); err != nil {
+	if err := os.Chtimes(r.in.Files[0].Path, later, later); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.in.checkUnchangedSometimes(); err != nil {
+	if err := r.in.CheckUnchangedSometimes(); err != nil {
 		t.Errorf("it was looked at again at once: %v", err)
 	}
-	r.in.checkedAt.Store(time.Now().Add(-checkInputsEvery).UnixNano())
-	if err := r.in.checkUnchangedSometimes(); !isInputChanged(err) {
+	r.in.CheckedAt.Store(time.Now().Add(-resolve.CheckInputsEvery).UnixNano())
+	if err := r.in.CheckUnchangedSometimes(); !resolve.IsInputChanged(err) {
 		t.Errorf("%v", err)
 	}
 }

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"leat/block"
 	"leat/codec"
 	"leat/ndarray"
+	"leat/objstore"
 	"leat/raster"
 	"leat/raster/overview"
 	"leat/timing"
@@ -279,4 +281,15 @@ type Vector struct {
 	Nodata string
 	// OpenOptions are options of the format's driver in OGR, as KEY=VALUE.
 	OpenOptions []string
+}
+
+// Store writes outputs whose Path is a URL. Errors name the URL without secrets.
+type Store interface {
+	// Check returns why nothing can be written there, as far as that can be found without writing.
+	Check(ctx context.Context, url string) error
+	// Exists reports whether the object exists. If the store does not reveal that, the error is
+	// fs.ErrPermission.
+	Exists(ctx context.Context, url string) (bool, error)
+	// Upload writes size bytes of r as an object: completely or not at all.
+	Upload(ctx context.Context, url string, r io.ReaderAt, size int64, o objstore.UploadOptions) error
 }

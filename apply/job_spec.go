@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"leat/apply/internal/resolve"
+
 	"leat/apply/internal/jobspec"
 	"leat/block"
 	"leat/ndarray"
@@ -39,22 +41,22 @@ type jobSpec struct {
 
 // inputSpec is a file of an input, with the run's decisions on it.
 type inputSpec struct {
-	Name   string            `json:"name"`
-	List   bool              `json:"list,omitempty"`
-	Index  int               `json:"index"`
-	Path   string            `json:"path"`           // for messages
-	From   string            `json:"from,omitempty"` // to open; only if workers read
-	Info   raster.Info       `json:"info"`
-	Layers []int             `json:"layers"`
-	Nodata []*ndarray.Scalar `json:"nodata"`
-	DC     int               `json:"column_offset"` // from a column of the run's grid to one of the file
-	DR     int               `json:"row_offset"`
-	Access readMode          `json:"access,omitempty"` // how the file is read if it is in a store
-	Masks  []maskSource      `json:"masks"`
+	Name   string               `json:"name"`
+	List   bool                 `json:"list,omitempty"`
+	Index  int                  `json:"index"`
+	Path   string               `json:"path"`           // for messages
+	From   string               `json:"from,omitempty"` // to open; only if workers read
+	Info   raster.Info          `json:"info"`
+	Layers []int                `json:"layers"`
+	Nodata []*ndarray.Scalar    `json:"nodata"`
+	DC     int                  `json:"column_offset"` // from a column of the run's grid to one of the file
+	DR     int                  `json:"row_offset"`
+	Access resolve.ReadMode     `json:"access,omitempty"` // how the file is read if it is in a store
+	Masks  []resolve.MaskSource `json:"masks"`
 	// Version is the version that the run opened; only if workers read.
 	Version *jobspec.FileVersion `json:"version,omitempty"`
 	// Warp describes how the file is warped onto the grid; only if workers read.
-	Warp *warping `json:"warp,omitempty"`
+	Warp *resolve.Warping `json:"warp,omitempty"`
 }
 
 // outputSpec is an output without its file.
@@ -83,21 +85,21 @@ func (r *run) jobSpec(reads bool) (*jobSpec, error) {
 			}
 		}
 	}
-	for _, f := range r.in.files {
-		info := *f.info
+	for _, f := range r.in.Files {
+		info := *f.Info
 		info.Metadata, info.Domains, info.Overviews = nil, nil, nil
 		if err := plainScales(&info, job.Controls.Unscale); err != nil {
-			return nil, fmt.Errorf("input %s: %s %w", f.input, f.path, err)
+			return nil, fmt.Errorf("input %s: %s %w", f.Name, f.Path, err)
 		}
-		i := inputSpec{Name: f.input, List: r.in.lists[f.input], Index: f.index, Path: f.path, Info: info,
-			Layers: f.layers, Nodata: f.nodata,
-			DC: f.colOffset, DR: f.rowOffset, Access: f.mode, Masks: f.masks}
-		if f.offered != nil { // the worker's compiler makes the same choice among all layers
-			i.Layers, i.Nodata, i.Masks = f.offered, f.offeredNodata, f.offeredMasks
+		i := inputSpec{Name: f.Name, List: r.in.Lists[f.Name], Index: f.Index, Path: f.Path, Info: info,
+			Layers: f.Layers, Nodata: f.Nodata,
+			DC: f.ColOffset, DR: f.RowOffset, Access: f.Mode, Masks: f.Masks}
+		if f.Offered != nil { // the worker's compiler makes the same choice among all layers
+			i.Layers, i.Nodata, i.Masks = f.Offered, f.OfferedNodata, f.OfferedMasks
 		}
 		if reads {
-			i.From = f.from
-			i.Version, i.Warp = &f.version, f.warp
+			i.From = f.From
+			i.Version, i.Warp = &f.Version, f.Warp
 		}
 		e.Inputs = append(e.Inputs, i)
 	}
@@ -139,20 +141,20 @@ func (e *jobSpec) restore(ctx context.Context, o *WorkOptions) (_ *run, err erro
 	for name, out := range e.Outputs {
 		job.Outputs[name] = out.Spec
 	}
-	in := &inputs{byName: map[string][]*inputFile{}, lists: map[string]bool{}}
+	in := &resolve.Inputs{ByName: map[string][]*resolve.File{}, Lists: map[string]bool{}}
 	for i := range e.Inputs {
 		d := &e.Inputs[i]
 		if len(d.Layers) == 0 || len(d.Layers) != len(d.Nodata) || len(d.Layers) != len(d.Masks) || d.Layers[0] < 1 ||
 			d.Layers[0] > len(d.Info.Bands) {
 			return nil, fmt.Errorf("the run describes no layers of %s", d.Path)
 		}
-		f := &inputFile{input: d.Name, index: d.Index, path: d.Path, from: d.From, info: &d.Info, layers: d.Layers,
-			nodata: d.Nodata,
-			typ:    d.Info.Bands[d.Layers[0]-1].Type, colOffset: d.DC, rowOffset: d.DR, mode: d.Access, masks: d.Masks}
-		f.indexMasks()
-		in.files = append(in.files, f)
-		in.byName[d.Name] = append(in.byName[d.Name], f)
-		in.lists[d.Name] = d.List
+		f := &resolve.File{Name: d.Name, Index: d.Index, Path: d.Path, From: d.From, Info: &d.Info, Layers: d.Layers,
+			Nodata: d.Nodata,
+			Type:   d.Info.Bands[d.Layers[0]-1].Type, ColOffset: d.DC, RowOffset: d.DR, Mode: d.Access, Masks: d.Masks}
+		f.IndexMasks()
+		in.Files = append(in.Files, f)
+		in.ByName[d.Name] = append(in.ByName[d.Name], f)
+		in.Lists[d.Name] = d.List
 	}
 	outs, err := resolveOutputs(job)
 	if err != nil {
@@ -175,12 +177,12 @@ func (e *jobSpec) restore(ctx context.Context, o *WorkOptions) (_ *run, err erro
 		return r, nil
 	}
 	if o.Opener != nil {
-		if job.Open, in.closeStore, err = o.Opener(e.Site); err != nil {
+		if job.Open, in.CloseStore, err = o.Opener(e.Site); err != nil {
 			return nil, err
 		}
 	}
-	if err := errors.Join(boundGDAL(e.GDALBytes), e.open(ctx, r)); err != nil {
-		return nil, errors.Join(err, in.close())
+	if err := errors.Join(resolve.BoundGDAL(e.GDALBytes), e.open(ctx, r)); err != nil {
+		return nil, errors.Join(err, in.Close())
 	}
 	r.shareTiles()
 	return r, nil
@@ -214,27 +216,27 @@ func (e *jobSpec) bind(job *Job, functions Functions) error {
 func (e *jobSpec) open(ctx context.Context, r *run) error {
 	open := r.job.Open
 	if open == nil {
-		open = OpenLocal
+		open = resolve.OpenLocal
 	}
 	var errs []error
-	for i, f := range r.in.files {
-		if len(f.layers) == 0 || f.mode == accessNone {
+	for i, f := range r.in.Files {
+		if len(f.Layers) == 0 || f.Mode == resolve.ReadNone {
 			continue
 		}
-		if err := f.reopen(ctx, open, e.Inputs[i].Warp, e.Mixed); err != nil {
-			errs = append(errs, fmt.Errorf("input %s: %w: workers read their inputs themselves and must find them under the same names", f.input, err))
+		if err := f.Reopen(ctx, open, e.Inputs[i].Warp, e.Mixed); err != nil {
+			errs = append(errs, fmt.Errorf("input %s: %w: workers read their inputs themselves and must find them under the same names", f.Name, err))
 			continue
 		}
-		if f.remote != nil && f.mode == accessWhole {
-			staged, err := f.remote.Stage()
+		if f.Remote != nil && f.Mode == resolve.ReadStaged {
+			staged, err := f.Remote.Stage()
 			if err != nil {
-				errs = append(errs, fmt.Errorf("input %s: %s can't be staged: %w", f.input, f.path, err))
+				errs = append(errs, fmt.Errorf("input %s: %s can't be staged: %w", f.Name, f.Path, err))
 			} else if !staged {
-				f.mode = accessPieces
+				f.Mode = resolve.ReadPieces
 			}
 		}
 		if err := e.Inputs[i].checkFile(f); err != nil {
-			errs = append(errs, fmt.Errorf("input %s: %w", f.input, err))
+			errs = append(errs, fmt.Errorf("input %s: %w", f.Name, err))
 		}
 	}
 	return errors.Join(errs...)
@@ -242,12 +244,12 @@ func (e *jobSpec) open(ctx context.Context, r *run) error {
 
 // checkFile returns an error if the file that a worker opened differs from the one that the run
 // opened.
-func (d *inputSpec) checkFile(f *inputFile) error {
-	now := *f.src.Info()
+func (d *inputSpec) checkFile(f *resolve.File) error {
+	now := *f.Source.Info()
 	if d.Version == nil {
-		return fmt.Errorf("%s: the run does not say which version of it is to be read", f.path)
+		return fmt.Errorf("%s: the run does not say which version of it is to be read", f.Path)
 	}
-	if text := d.Version.Mismatch(&f.version, f.path); text != "" {
+	if text := d.Version.Mismatch(&f.Version, f.Path); text != "" {
 		return errors.New(text)
 	}
 	if err := plainScales(&now, false); err != nil {
@@ -257,7 +259,7 @@ func (d *inputSpec) checkFile(f *inputFile) error {
 		now.Grid.Transform != d.Info.Grid.Transform || now.FileBytes != d.Info.FileBytes ||
 		now.Mask != d.Info.Mask || now.MaskFromNodata != d.Info.MaskFromNodata || !slices.EqualFunc(now.Bands,
 		d.Info.Bands, sameBand) {
-		return fmt.Errorf("%s has another grid, other bands, or another mask than for the run: it is another file, or its metadata were changed", f.path)
+		return fmt.Errorf("%s has another grid, other bands, or another mask than for the run: it is another file, or its metadata were changed", f.Path)
 	}
 	return nil
 }

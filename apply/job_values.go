@@ -1,6 +1,11 @@
 package apply
 
-import "leat/apply/internal/jobspec"
+import (
+	"cmp"
+	"slices"
+
+	"leat/apply/internal/jobspec"
+)
 
 // values returns the values of a job without its functions.
 func (j *Job) values() *jobspec.Job {
@@ -20,4 +25,14 @@ func (j *Job) values() *jobspec.Job {
 		v.BudgetBytes = DefaultMemoryBytes()
 	}
 	return v
+}
+
+// sortedKeys returns the keys of a map in order.
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
+	keys := make([]K, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
 }

@@ -1,106 +1,25 @@
 package apply
 
 import (
-	"errors"
-	"fmt"
-	"io"
-	"os"
-	"strings"
-
-	"leat/internal/gdal"
-	"leat/internal/regular"
-	"leat/npy"
+	"leat/apply/internal/resolve"
 	"leat/raster"
-	"leat/raster/geotiff"
 )
 
 // Open opens a raster by its content: GeoTIFF and .npy by leat's own drivers; other formats, and
 // TIFFs with codings that these do not read, by GDAL if it is installed. A path that is not a file
 // may be a name that GDAL understands, such as NETCDF:"file.nc":var or /vsizip/a.zip/b.img.
-func Open(path string) (raster.Source, error) {
-	src, ours, err := openNative(path)
-	if err == nil {
-		r, ok := src.(raster.Decodable)
-		if !ok || !errors.Is(r.Readable(), raster.ErrUnsupported) {
-			return src, nil
-		}
-		// Without GDAL at least the file's metadata are available.
-		if g, gerr := gdal.Open(path, nil); gerr == nil {
-			return g, src.Close()
-		}
-		return src, nil
-	}
-	if ours && !errors.Is(err, raster.ErrUnsupported) || !ours && !errors.Is(err, raster.ErrFormat) && !errors.Is(err,
-		errDirectory) && !gdalName(path) {
-		return nil, err
-	}
-	g, gerr := gdal.Open(path, nil)
-	switch {
-	case gerr == nil:
-		return g, nil
-	case ours, errors.Is(err, errDirectory) && !errors.As(gerr, new(*gdal.SubdatasetsError)):
-		return nil, err // this error says more, or the directory is no raster
-	case errors.Is(gerr, gdal.ErrAbsent):
-		return nil, fmt.Errorf("%w; other formats need GDAL: %w", err, gdal.Available())
-	case strings.Contains(gerr.Error(), "not recognized as"): // else the file is damaged and of a format that GDAL knows
-		if gdal.HoldsVectors(path) {
-			return nil, fmt.Errorf("%s: it holds vectors, not pixels: a job takes it with -v, and leat info shows its extent (%w)", path, raster.ErrFormat)
-		}
-		return nil, fmt.Errorf("%w; GDAL does not know it either", err)
-	}
-	return nil, gerr
-}
+func Open(path string) (raster.Source, error) { return resolve.OpenRaster(path) }
 
-// gdalName reports whether a path is not a file but may be one of GDAL's names.
-func gdalName(path string) bool {
-	if !strings.HasPrefix(path, "/vsi") && !strings.Contains(path, ":") {
-		return false
-	}
-	_, err := os.Lstat(path)
-	return errors.Is(err, os.ErrNotExist)
-}
+// Remote is a raster in a store. Job.Open may return one; package stores implements it. A run
+// reads it piece by piece if it needs less than half of it, and otherwise stages the whole file on
+// local disk before the first block that needs it.
+type Remote = resolve.Remote
 
-// openNative opens a format that leat reads itself. ours reports whether the file is of such a
-// format, or empty.
-func openNative(path string) (src raster.Source, ours bool, err error) {
-	f, _, err := regular.Open(path)
-	if err != nil {
-		return nil, false, openError(path, err)
-	}
-	var head [6]byte
-	n, err := io.ReadFull(f, head[:])
-	f.Close()
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
-		return nil, false, openError(path, err)
-	}
-	if string(head[:n]) == "\x93NUMPY" {
-		src, err = npy.Open(path)
-		return src, true, err
-	}
-	switch string(head[:min(n, 4)]) {
-	case "", "II*\x00", "MM\x00*", "II+\x00", "MM\x00+":
-		ours = true
-	}
-	src, err = geotiff.Open(path)
-	return src, ours, err
-}
+// Filed is a [Remote] that can be staged as a local file: GDAL, which warps rasters on other grids,
+// opens files.
+type Filed = resolve.Filed
 
-var errDirectory = errors.New("a folder")
-
-// openError words common errors for users.
-func openError(path string, err error) error {
-	var pe *os.PathError
-	if errors.As(err, &pe) {
-		err = pe.Err
-	}
-	if errors.Is(err, regular.ErrDirectory) {
-		return directoryError{path}
-	}
-	return fmt.Errorf("%s: %w", path, err)
-}
-
-// directoryError is returned for a directory, which some of GDAL's formats are.
-type directoryError struct{ path string }
-
-func (e directoryError) Error() string        { return e.path + " is a directory, not a raster" }
-func (e directoryError) Is(target error) bool { return target == errDirectory }
+// Accompanied is a [Remote] with sidecars that change the meaning of its pixels, such as a mask.
+// Without it, a run can't detect that one of them was replaced, before it resumes or between the
+// workers that read it.
+type Accompanied = resolve.Accompanied

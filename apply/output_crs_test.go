@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"leat/apply/internal/resolve"
+
 	"leat/internal/gdal"
 	"leat/raster"
 )
@@ -41,7 +43,7 @@ func TestOutputCRSWithoutCode(t *testing.T) {
 				if _, err := os.Stat(path + ".aux.xml"); (err == nil) != (c.aside || aux) {
 					t.Errorf("an .aux.xml: %v", err)
 				}
-				for _, open := range []func(string) (raster.Source, error){Open,
+				for _, open := range []func(string) (raster.Source, error){resolve.OpenRaster,
 					func(path string) (raster.Source, error) { return gdal.Open(path, nil) }} {
 					src, err := open(path)
 					if err != nil {
@@ -72,7 +74,7 @@ func TestCRSOfSidecar(t *testing.T) {
 	out := filepath.Join(dir, "out.tif")
 	mustRun(t, Job{Inputs: map[string]Input{"a": File(in)}, Outputs: map[string]Output{"out": {Path: out}},
 		Expressions: map[string]string{"out": "a"}})
-	src, err := Open(out)
+	src, err := resolve.OpenRaster(out)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,10 @@
 package apply
 
-import "fmt"
+import (
+	"fmt"
+
+	"leat/apply/internal/resolve"
+)
 
 // averaging are the resampling methods that compute values between those of pixels, which are no
 // classes.
@@ -8,14 +12,14 @@ var averaging = map[string]bool{"bilinear": true, "cubic": true, "cubicspline": 
 	"rms": true}
 
 // paletteNotes returns notes on classes that are resampled as if they were quantities.
-func (in *inputs) paletteNotes() (notes []string) {
-	for _, f := range in.files {
-		if f.warp == nil || !averaging[f.warp.Method] {
+func paletteNotes(in *resolve.Inputs) (notes []string) {
+	for _, f := range in.Files {
+		if f.Warp == nil || !averaging[f.Warp.Method] {
 			continue
 		}
-		for _, l := range f.layers {
-			if f.info.Bands[l-1].Colors != nil {
-				notes = append(notes, fmt.Sprintf("%s (%s) has a colour table, so its pixels are classes, and resampling by %s makes others between them: near and mode do not (--resample %s=mode)", f.input, f.path, f.warp.Method, f.input))
+		for _, l := range f.Layers {
+			if f.Info.Bands[l-1].Colors != nil {
+				notes = append(notes, fmt.Sprintf("%s (%s) has a colour table, so its pixels are classes, and resampling by %s makes others between them: near and mode do not (--resample %s=mode)", f.Name, f.Path, f.Warp.Method, f.Name))
 				break
 			}
 		}

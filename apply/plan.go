@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"slices"
 
+	"leat/apply/internal/resolve"
+
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/spool"
 	"leat/block"
@@ -93,7 +95,7 @@ func MakePlan(ctx context.Context, job Job) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.plan, r.in.close()
+	return r.plan, r.in.Close()
 }
 
 // targetPixels is the size of a block to aim for: large enough that the overhead of a block (tens
@@ -107,15 +109,15 @@ const remoteBytes = 256 << 10
 const baseBytes = 24 << 20
 
 // makePlan chooses the block size and the number of buffers within the memory budget.
-func makePlan(job *Job, in *inputs, outs []*output, grid raster.Grid) (*Plan, error) {
+func makePlan(job *Job, in *resolve.Inputs, outs []*output, grid raster.Grid) (*Plan, error) {
 	c := &job.Controls
 	p := &Plan{Grid: grid, BudgetBytes: c.MemoryBytes}
 	p.setWorkers((*jobspec.Concurrency)(&job.Concurrency))
 	if p.BudgetBytes == 0 {
 		p.BudgetBytes = DefaultMemoryBytes()
 	}
-	for _, f := range in.files {
-		if f.mode == accessPieces {
+	for _, f := range in.Files {
+		if f.Mode == resolve.ReadPieces {
 			p.AheadBytes = aheadBytes(p.BudgetBytes)
 		}
 	}
@@ -131,9 +133,9 @@ func makePlan(job *Job, in *inputs, outs []*output, grid raster.Grid) (*Plan, er
 		}
 	}
 	if p.WorkersRead {
-		p.gdalBytes = in.gdalCacheBytes(p.BudgetBytes/int64(max(1, p.shares)), z.slots)
+		p.gdalBytes = in.GDALCacheBytes(p.BudgetBytes/int64(max(1, p.shares)), z.slots)
 	} else {
-		p.gdalBytes = in.gdalCacheBytes(p.BudgetBytes, p.Readers)
+		p.gdalBytes = in.GDALCacheBytes(p.BudgetBytes, p.Readers)
 	}
 	if c.WindowWidth > 0 || c.WindowHeight > 0 {
 		w, h := roundUp(c.WindowWidth, alignW), roundUp(c.WindowHeight, alignH)
@@ -190,7 +192,7 @@ func lcm(a, b int) int {
 
 // sizing computes block sizes and memory.
 type sizing struct {
-	in      *inputs
+	in      *resolve.Inputs
 	outs    []*output
 	plan    *Plan
 	overlap int
@@ -209,18 +211,18 @@ func (z *sizing) choose(alignW, alignH int) error {
 	// Warped inputs are read in boxes around the blocks: those of long blocks would be much too
 	// large where the rows of file and grid are not parallel.
 	square := z.overlap > 0
-	for _, f := range z.in.files {
-		if f.warp != nil {
-			square = square || len(f.layers) > 0
+	for _, f := range z.in.Files {
+		if f.Warp != nil {
+			square = square || len(f.Layers) > 0
 			continue
 		}
-		if f.info.TileWidth < f.info.Grid.Width && mod(f.colOffset, f.info.TileWidth) == 0 {
-			if l := lcm(tileW, f.info.TileWidth); l <= 2048 {
+		if f.Info.TileWidth < f.Info.Grid.Width && mod(f.ColOffset, f.Info.TileWidth) == 0 {
+			if l := lcm(tileW, f.Info.TileWidth); l <= 2048 {
 				tileW = l
 			}
 		}
-		if mod(f.rowOffset, f.info.TileHeight) == 0 {
-			if l := lcm(tileH, f.info.TileHeight); l <= 2048 {
+		if mod(f.RowOffset, f.Info.TileHeight) == 0 {
+			if l := lcm(tileH, f.Info.TileHeight); l <= 2048 {
 				tileH = l
 			}
 		}
@@ -297,26 +299,26 @@ func (z *sizing) bytes(w, h int) int64 {
 	// Floats don't overflow and hold whole numbers of bytes exactly up to 2^53.
 	margin := float64(ww+2*z.overlap) * float64(wh+2*z.overlap)
 	var in, tile float64
-	for _, f := range z.in.files {
-		in += margin * float64(len(f.layers)*f.typ.Size())
-		if f.masked() || f.exceeded(p.Blocks) {
-			in += margin * float64(len(f.planes))
+	for _, f := range z.in.Files {
+		in += margin * float64(len(f.Layers)*f.Type.Size())
+		if f.Masked() || f.ExceededBy(p.Blocks) {
+			in += margin * float64(len(f.Planes))
 		}
 		tile = max(tile, 2*float64(z.tileBytes(f)))
 	}
 	var warp float64 // of each reader
-	for _, f := range z.in.files {
-		if f.warp != nil && len(f.layers) > 0 {
-			bytes := float64(f.warp.MaxBytes)
-			if f.alpha > 0 { // it is read together with the layers, in addition to the block
-				bytes += margin * float64((len(f.layers)+1)*f.typ.Size()+1)
+	for _, f := range z.in.Files {
+		if f.Warp != nil && len(f.Layers) > 0 {
+			bytes := float64(f.Warp.MaxBytes)
+			if f.Alpha > 0 { // it is read together with the layers, in addition to the block
+				bytes += margin * float64((len(f.Layers)+1)*f.Type.Size()+1)
 			}
 			warp = max(warp, bytes)
 		}
 	}
 	cache := p.gdalBytes
 	if p.WorkersRead && cache > 0 {
-		cache = (cache + gdalBytes) * int64(max(1, z.processes))
+		cache = (cache + resolve.GDALBytes) * int64(max(1, z.processes))
 	}
 	var out, scratch float64
 	for _, o := range z.outs {
@@ -332,13 +334,13 @@ func (z *sizing) bytes(w, h int) int64 {
 	if p.Kind != "" {
 		results = resultBytes(p.BudgetBytes)
 	}
-	for _, f := range z.in.files {
-		if f.remote != nil {
+	for _, f := range z.in.Files {
+		if f.Remote != nil {
 			in += remoteBytes / float64(p.Buffers)
 		}
 	}
 	readers := float64(max(p.Readers, z.processes))
-	foreign := baseBytes*float64(z.processes) + readers*warp + float64(cache) + float64(z.in.libraryBytes())
+	foreign := baseBytes*float64(z.processes) + readers*warp + float64(cache) + float64(z.in.LibraryBytes())
 	p.ForeignBytes = bytesOf(foreign)
 	return bytesOf(baseBytes + foreign + float64(p.AheadBytes) + float64(p.Buffers)*in + float64(z.here)*(out+scratch) +
 		readers*tile + float64(results))
@@ -352,20 +354,20 @@ type stored struct {
 }
 
 // pieces returns the pieces of the file's pixels and, if it has one, of its mask.
-func pieces(f *inputFile) []stored {
-	i := f.info
-	s := stored{i.TileWidth, i.TileHeight, int64(i.TileWidth) * int64(i.TileHeight) * int64(f.typ.Size()),
-		len(f.layers)}
+func pieces(f *resolve.File) []stored {
+	i := f.Info
+	s := stored{i.TileWidth, i.TileHeight, int64(i.TileWidth) * int64(i.TileHeight) * int64(f.Type.Size()),
+		len(f.Layers)}
 	if i.Interleave == "pixel" {
 		s.bytes *= int64(len(i.Bands))
 		s.planes = 1
 	}
-	if i.Compression == "none" || i.Compression == "unknown" || len(f.layers) == 0 || f.warp != nil {
+	if i.Compression == "none" || i.Compression == "unknown" || len(f.Layers) == 0 || f.Warp != nil {
 		s.bytes = 0
 	}
 	list := []stored{s}
 	switch {
-	case f.warp != nil || !f.readsMask():
+	case f.Warp != nil || !f.ReadsMask():
 	case i.MaskFromNodata: // computed from the pixels of all bands
 		if i.Interleave != "pixel" {
 			list[0].planes = len(i.Bands)
@@ -378,7 +380,7 @@ func pieces(f *inputFile) []stored {
 }
 
 // tileBytes returns the size of the largest decoded piece of a file.
-func (z *sizing) tileBytes(f *inputFile) int64 {
+func (z *sizing) tileBytes(f *resolve.File) int64 {
 	var most int64
 	for _, s := range pieces(f) {
 		most = max(most, s.bytes)
@@ -392,13 +394,13 @@ func (z *sizing) tileBytes(f *inputFile) int64 {
 func (z *sizing) cacheNeed() int64 {
 	var need float64
 	p := z.plan.Blocks
-	for _, f := range z.in.files {
+	for _, f := range z.in.Files {
 		for _, s := range pieces(f) {
 			if s.bytes == 0 || !z.shared(f, s) {
 				continue
 			}
-			across := (f.info.Grid.Width + s.width - 1) / s.width
-			down := (f.info.Grid.Height + s.height - 1) / s.height
+			across := (f.Info.Grid.Width + s.width - 1) / s.width
+			down := (f.Info.Grid.Height + s.height - 1) / s.height
 			rows := (2*min(p.WindowHeight, z.grid.Height)+2*z.overlap+s.height-1)/s.height + 2
 			need += float64(min(rows, down)) * float64(across) * float64(s.planes) * float64(s.bytes)
 		}
@@ -407,22 +409,22 @@ func (z *sizing) cacheNeed() int64 {
 }
 
 // shared reports whether more than one block needs some piece.
-func (z *sizing) shared(f *inputFile, s stored) bool {
+func (z *sizing) shared(f *resolve.File, s stored) bool {
 	p := z.plan.Blocks
 	if z.overlap > 0 && p.Count() > 1 {
 		return true
 	}
-	cols := p.Across() > 1 && (mod(p.WindowWidth, s.width) != 0 || mod(f.colOffset, s.width) != 0)
-	rows := p.Down() > 1 && (mod(p.WindowHeight, s.height) != 0 || mod(f.rowOffset, s.height) != 0)
+	cols := p.Across() > 1 && (mod(p.WindowWidth, s.width) != 0 || mod(f.ColOffset, s.width) != 0)
+	rows := p.Down() > 1 && (mod(p.WindowHeight, s.height) != 0 || mod(f.RowOffset, s.height) != 0)
 	return cols || rows
 }
 
 func (z *sizing) tooLittle(w, h int) error {
 	var errs []error
-	for _, f := range z.in.files {
+	for _, f := range z.in.Files {
 		if n := z.tileBytes(f); 2*n > z.plan.BudgetBytes {
 			errs = append(errs, fmt.Errorf("%s is stored in pieces of %d x %d pixels that must be decoded whole and take %s, more than the memory allowed (%s): raise the limit (--memory), or tile the file first, with: gdal_translate -co TILED=YES -co COMPRESS=DEFLATE in.tif out.tif",
-				f.path, f.info.TileWidth, f.info.TileHeight, units.FormatSize(n), units.FormatSize(z.plan.BudgetBytes)))
+				f.Path, f.Info.TileWidth, f.Info.TileHeight, units.FormatSize(n), units.FormatSize(z.plan.BudgetBytes)))
 		}
 	}
 	if len(errs) > 0 {
@@ -460,19 +462,19 @@ func storedText(i *raster.Info) string {
 // describe fills in the descriptions of inputs and outputs.
 func (z *sizing) describe(job *Job) {
 	p := z.plan
-	for _, f := range z.in.files {
-		i, warped, xs, ys := f.info, "", 0.0, 0.0
-		if f.warp != nil {
-			i, warped, xs, ys = &f.warp.was, f.warp.text(), f.warp.xs, f.warp.ys
+	for _, f := range z.in.Files {
+		i, warped, xs, ys := f.Info, "", 0.0, 0.0
+		if f.Warp != nil {
+			i, warped, xs, ys = &f.Warp.Original, f.Warp.Text(), f.Warp.XScale, f.Warp.YScale
 		}
-		d := fmt.Sprintf("%d x %d pixels, %s of %v, %s", i.Grid.Width, i.Grid.Height, units.Count(len(f.layers), "layer"),
-			f.typ, storedText(i))
+		d := fmt.Sprintf("%d x %d pixels, %s of %v, %s", i.Grid.Width, i.Grid.Height, units.Count(len(f.Layers), "layer"),
+			f.Type, storedText(i))
 		decodes := 1.0
 		if z.tileBytes(f) > 0 && p.CacheBytes < z.cacheNeed() {
 			decodes = z.decodes(f)
 		}
-		p.Inputs = append(p.Inputs, PlanInput{Name: f.input, Path: f.path, Description: d, Decodes: decodes,
-			Access: f.mode.String(), Why: f.readReason, NeedBytes: f.bytesNeeded, FileBytes: i.FileBytes,
+		p.Inputs = append(p.Inputs, PlanInput{Name: f.Name, Path: f.Path, Description: d, Decodes: decodes,
+			Access: f.Mode.String(), Why: f.ReadReason, NeedBytes: f.BytesNeeded, FileBytes: i.FileBytes,
 			Warped: warped, XScale: xs, YScale: ys})
 	}
 	for _, o := range z.outs {
@@ -498,12 +500,12 @@ func (z *sizing) describe(job *Job) {
 }
 
 // decodes returns how often a tile of the file is decoded on average without a cache.
-func (z *sizing) decodes(f *inputFile) float64 {
-	i, n, sum := f.info, 0, 0
+func (z *sizing) decodes(f *resolve.File) float64 {
+	i, n, sum := f.Info, 0, 0
 	for y := 0; y < i.Grid.Height; y += i.TileHeight {
 		for x := 0; x < i.Grid.Width; x += i.TileWidth {
 			w := block.Window{Col: x, Row: y, Width: i.TileWidth, Height: i.TileHeight}.Intersect(i.Grid.Window())
-			if k := z.plan.Blocks.Touching(w.Shift(-f.colOffset, -f.rowOffset)); k > 0 {
+			if k := z.plan.Blocks.Touching(w.Shift(-f.ColOffset, -f.RowOffset)); k > 0 {
 				n++
 				sum += k
 			}

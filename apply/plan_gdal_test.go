@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"leat/apply/internal/resolve"
+
 	"leat/raster"
 )
 
@@ -47,7 +49,7 @@ func TestPlanWarped(t *testing.T) {
 
 func TestVectorGivenAsRaster(t *testing.T) {
 	path := filepath.Join(vectorFiles(t), "a.gpkg")
-	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), path+": it holds vectors") {
+	if _, err := resolve.OpenRaster(path); err == nil || !strings.Contains(err.Error(), path+": it holds vectors") {
 		t.Error(err)
 	}
 }

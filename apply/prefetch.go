@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"leat/apply/internal/resolve"
+
 	"golang.org/x/sync/semaphore"
 
 	"leat/raster"
@@ -32,7 +34,7 @@ type prefetcher struct {
 }
 
 type prefetchFile struct {
-	f *inputFile
+	f *resolve.File
 	// asked contains the pieces that were fetched for an earlier block, by offset: decoded tiles
 	// that several blocks need are cached. nil if no blocks share tiles.
 	asked map[int64]struct{}
@@ -41,8 +43,8 @@ type prefetchFile struct {
 func newPrefetcher(r *run) *prefetcher {
 	a := &prefetcher{r: r, limit: r.plan.AheadBytes}
 	z := sizing{in: r.in, plan: r.plan, overlap: r.plan.Blocks.Overlap, grid: r.plan.Grid}
-	for _, f := range r.in.files {
-		if f.mode != accessPieces {
+	for _, f := range r.in.Files {
+		if f.Mode != resolve.ReadPieces {
 			continue
 		}
 		af := &prefetchFile{f: f}
@@ -80,9 +82,9 @@ func (a *prefetcher) task(ctx context.Context, n int) (task, error) {
 	lists := make([][]raster.Range, len(a.files))
 	var total int64
 	for i, af := range a.files {
-		list, err := af.f.rangesOf(ctx, w)
+		list, err := af.f.RangesOf(ctx, w)
 		if err != nil {
-			return task{}, fmt.Errorf("reading block %d of %s: %w", n, af.f.path, err)
+			return task{}, fmt.Errorf("reading block %d of %s: %w", n, af.f.Path, err)
 		}
 		if af.asked != nil {
 			list = af.first(list)
@@ -97,7 +99,7 @@ func (a *prefetcher) task(ctx context.Context, n int) (task, error) {
 	var releases []func()
 	for i, af := range a.files {
 		if len(lists[i]) > 0 {
-			releases = append(releases, af.f.remote.Fetch(lists[i]))
+			releases = append(releases, af.f.Remote.Fetch(lists[i]))
 		}
 	}
 	return task{n, func() {

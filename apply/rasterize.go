@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"slices"
 
+	"leat/apply/internal/resolve"
+
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
@@ -16,7 +18,6 @@ import (
 	"leat/internal/fault"
 	"leat/internal/gdal"
 	"leat/internal/units"
-	"leat/raster/geotiff"
 	"leat/timing"
 )
 
@@ -29,54 +30,28 @@ type rasters struct {
 	cache    int64
 }
 
-// gdalBytes is the memory of libgdal once it is loaded and has opened a source: 51 MiB with GDAL
-// 3.6 and its plugins.
-const gdalBytes = 52 << 20
-
-// libraryBytes returns the memory of the libraries that the run loads for its inputs.
-func (in *inputs) libraryBytes() int64 {
-	for _, f := range in.files {
-		if f.vector != nil || f.byGDAL() {
-			return gdalBytes
-		}
-	}
-	return 0
-}
-
-// vectorsToRasterize returns the vectors that are read, one for each distinct request.
-func (in *inputs) vectorsToRasterize() (list []*inputFile) {
-	seen := map[string]bool{}
-	for _, f := range in.files {
-		if f.vector != nil && len(f.layers) > 0 && !seen[f.vector.key] {
-			seen[f.vector.key] = true
-			list = append(list, f)
-		}
-	}
-	return list
-}
-
 // planVectors adds the vectors' costs to the plan, and computes how many are rasterized at once.
 func (r *run) planVectors() error {
-	p, list := r.plan, r.in.vectorsToRasterize()
+	p, list := r.plan, r.in.VectorsToRasterize()
 	for i := range p.Inputs {
-		f := r.in.files[i]
-		if f.vector == nil {
+		f := r.in.Files[i]
+		if f.Vector == nil {
 			continue
 		}
-		if text := f.vector.nowhere(); text != "" {
-			p.Notes = append(p.Notes, fmt.Sprintf("no feature of %s (%s) %s", f.input, f.path, text))
+		if text := f.Vector.Nowhere(); text != "" {
+			p.Notes = append(p.Notes, fmt.Sprintf("no feature of %s (%s) %s", f.Name, f.Path, text))
 		}
 		d := &p.Inputs[i]
-		d.Description, d.Decodes = f.vector.text(), 1
+		d.Description, d.Decodes = f.Vector.Text(), 1
 		switch {
-		case len(f.layers) == 0:
+		case len(f.Layers) == 0:
 			d.Access, d.Why = "not read", "no expression uses it"
-		case f.vector.first != f.input && slices.ContainsFunc(list,
-			func(o *inputFile) bool { return o.input == f.vector.first }):
-			d.Access, d.Why = "rasterised", "together with "+f.vector.first+", which is the same"
+		case f.Vector.First != f.Name && slices.ContainsFunc(list,
+			func(o *resolve.File) bool { return o.Name == f.Vector.First }):
+			d.Access, d.Why = "rasterised", "together with "+f.Vector.First+", which is the same"
 		default:
 			d.Access, d.Why = "rasterised",
-				fmt.Sprintf("once, when the run begins, to a file of at most %s in %s", units.FormatSize(f.vector.pixelBytes()),
+				fmt.Sprintf("once, when the run begins, to a file of at most %s in %s", units.FormatSize(f.Vector.PixelBytes()),
 					r.vectorDirectory())
 		}
 	}
@@ -89,11 +64,11 @@ func (r *run) planVectors() error {
 	}
 	var largest int64
 	for _, f := range list {
-		largest = max(largest, f.vector.pixelBytes())
+		largest = max(largest, f.Vector.PixelBytes())
 	}
 	// GDAL rasterizes in strips of at most its cache size, and writes them through the cache.
 	need := func(n int) int64 {
-		return baseBytes + gdalBytes + int64(n)*min(largest, cache) + min(int64(n)*largest, cache)
+		return baseBytes + resolve.GDALBytes + int64(n)*min(largest, cache) + min(int64(n)*largest, cache)
 	}
 	r.rasters.parallel = min(len(list), p.Workers, runtime.GOMAXPROCS(0))
 	for r.rasters.parallel > 1 && need(r.rasters.parallel) > p.BudgetBytes {
@@ -101,7 +76,7 @@ func (r *run) planVectors() error {
 	}
 	if need(1) > p.BudgetBytes {
 		const least = 4 << 20 // a row of tiles of a wide raster
-		cache = max(least, (p.BudgetBytes-baseBytes-gdalBytes)/2)
+		cache = max(least, (p.BudgetBytes-baseBytes-resolve.GDALBytes)/2)
 		r.rasters.cache = cache
 	}
 	p.MemoryBytes = max(p.MemoryBytes, need(r.rasters.parallel))
@@ -111,7 +86,7 @@ func (r *run) planVectors() error {
 // rasterize makes the rasters of all vectors that are read, each distinct request once, and opens
 // them as inputs.
 func (r *run) rasterize(ctx context.Context) (err error) {
-	list := r.in.vectorsToRasterize()
+	list := r.in.VectorsToRasterize()
 	if len(list) == 0 {
 		return nil
 	}
@@ -146,27 +121,27 @@ func (r *run) rasterize(ctx context.Context) (err error) {
 		return err
 	}
 	for _, f := range list {
-		if text := f.vector.unburnedNote(f.input + " (" + f.path + ")"); text != "" {
+		if text := f.Vector.UnburnedNote(f.Name + " (" + f.Path + ")"); text != "" {
 			r.notes = append(r.notes, text)
 		}
 	}
-	for _, f := range r.in.files {
-		if f.vector == nil || len(f.layers) == 0 {
+	for _, f := range r.in.Files {
+		if f.Vector == nil || len(f.Layers) == 0 {
 			continue
 		}
-		if err := f.openRaster(r.rasterPath(f)); err != nil {
-			return fmt.Errorf("vector %s: %w", f.input, err)
+		if err := f.OpenRaster(r.rasterPath(f)); err != nil {
+			return fmt.Errorf("vector %s: %w", f.Name, err)
 		}
 	}
 	return nil
 }
 
-func (r *run) rasterPath(f *inputFile) string {
-	return filepath.Join(r.rasters.folder.path, f.vector.key+".tif")
+func (r *run) rasterPath(f *resolve.File) string {
+	return filepath.Join(r.rasters.folder.path, f.Vector.Key+".tif")
 }
 
 // checkVectorSpace returns an error if the disk can't hold even empty rasters.
-func (r *run) checkVectorSpace(list []*inputFile) error {
+func (r *run) checkVectorSpace(list []*resolve.File) error {
 	dir := r.rasters.folder.path
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
@@ -174,7 +149,7 @@ func (r *run) checkVectorSpace(list []*inputFile) error {
 	}
 	least := int64(0)
 	for _, f := range list {
-		least += 4096 + f.vector.pixelBytes()/1000 // deflate compresses to a thousandth at best
+		least += 4096 + f.Vector.PixelBytes()/1000 // deflate compresses to a thousandth at best
 	}
 	if free := int64(st.Bavail) * int64(st.Bsize); free < least {
 		return r.vectorDiskFull(fmt.Errorf("%s are free, and the rasters of the vectors take %s at least", units.FormatSize(free),
@@ -188,27 +163,27 @@ func (r *run) vectorDiskFull(err error) error {
 }
 
 // burn rasterizes one request.
-func (r *run) burn(ctx context.Context, f *inputFile) error {
-	defer r.timings.Start("rasterising", f.input, timing.NoBlock).Stop()
+func (r *run) burn(ctx context.Context, f *resolve.File) error {
+	defer r.timings.Start("rasterising", f.Name, timing.NoBlock).Stop()
 	path := r.rasterPath(f)
 	err := fault.Error("apply.rasterise")
 	if err == nil {
-		f.vector.burned, err = gdal.Rasterize(ctx, f.vector.request, f.vector.grid, path)
+		f.Vector.Burned, err = gdal.Rasterize(ctx, f.Vector.Request, f.Vector.Grid, path)
 	}
 	if err != nil {
 		if ctx.Err() == nil && r.full() {
 			return r.vectorDiskFull(err)
 		}
-		return fmt.Errorf("vector %s can't be rasterised (in %s): %w", f.input, filepath.Dir(r.rasters.folder.path),
+		return fmt.Errorf("vector %s can't be rasterised (in %s): %w", f.Name, filepath.Dir(r.rasters.folder.path),
 			err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
-		return fmt.Errorf("vector %s: %w", f.input, err)
+		return fmt.Errorf("vector %s: %w", f.Name, err)
 	}
-	v := jobspec.Vector(r.job.Vectors[f.input])
-	now := vectorState(&v, slices.Collect(f.vector.stateFiles(vectorFile(&v))))
-	if text := f.vector.since(f.path, now); text != "" {
-		return fmt.Errorf("vector %s: %s while it was rasterised: run again when it is complete", f.input, text)
+	v := jobspec.Vector(r.job.Vectors[f.Name])
+	now := resolve.VectorState(&v, slices.Collect(f.Vector.StateFiles(resolve.VectorFile(&v))))
+	if text := f.Vector.Since(f.Path, now); text != "" {
+		return fmt.Errorf("vector %s: %s while it was rasterised: run again when it is complete", f.Name, text)
 	}
 	fault.Point("apply.rasterised")
 	return nil
@@ -220,23 +195,6 @@ func (r *run) full() bool {
 	return unix.Statfs(r.rasters.folder.path, &st) == nil && int64(st.Bavail)*int64(st.Bsize) < 1<<20
 }
 
-// openRaster replaces a vector's placeholder by its raster.
-func (f *inputFile) openRaster(path string) error {
-	src, err := geotiff.Open(path)
-	if err != nil {
-		return err
-	}
-	info, want := src.Info(), f.src.Info()
-	if info.Grid.Width != want.Grid.Width || info.Grid.Height != want.Grid.Height || len(info.Bands) != 1 ||
-		info.Bands[0].Type != f.typ {
-		return errors.Join(fmt.Errorf("GDAL made a raster of %d x %d pixels of %v", info.Grid.Width, info.Grid.Height,
-			info.Bands[0].Type), src.Close())
-	}
-	f.src, f.owned, f.info = src, true, info
-	f.from, f.version = path, versionOf(src, path)
-	return nil
-}
-
 // dropRasters closes and removes the vectors' rasters.
 func (r *run) dropRasters() {
 	folder := r.rasters.folder
@@ -245,10 +203,10 @@ func (r *run) dropRasters() {
 	}
 	r.rasters.folder = nil
 	var errs []error
-	for _, f := range r.in.files {
-		if f.vector != nil && f.owned {
-			errs = append(errs, f.src.Close())
-			f.owned = false
+	for _, f := range r.in.Files {
+		if f.Vector != nil && f.Owned {
+			errs = append(errs, f.Source.Close())
+			f.Owned = false
 		}
 	}
 	if err := errors.Join(append(errs, folder.remove())...); err != nil {
@@ -267,7 +225,7 @@ func (r *run) vectorDirectory() string {
 	}
 	o := &r.outs[0].spec
 	if dir := o.tempDir(); dir != "" {
-		return absolute(dir)
+		return resolve.Absolute(dir)
 	}
 	return filepath.Dir(realPath(o.Path))
 }

@@ -75,22 +75,22 @@ func TestPlanVectors(t *testing.T) {
 		t.Fatal(err)
 	}
 	var planned [][]stored
-	for _, f := range r.in.files {
+	for _, f := range r.in.Files {
 		planned = append(planned, pieces(f))
 	}
 	defer r.dropRasters()
 	if err := r.rasterize(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for i, f := range r.in.files {
+	for i, f := range r.in.Files {
 		if got := pieces(f); !slices.Equal(got, planned[i]) {
-			t.Errorf("%s is stored as %+v and was planned as %+v", f.input, got, planned[i])
+			t.Errorf("%s is stored as %+v and was planned as %+v", f.Name, got, planned[i])
 		}
-		st, err := os.Stat(f.from)
+		st, err := os.Stat(f.From)
 		if err != nil || st.Mode().Perm() != 0o600 {
 			t.Errorf("%v: %v", st.Mode(), err)
 		}
-		if st, err = os.Stat(filepath.Dir(f.from)); err != nil || st.Mode().Perm() != 0o700 {
+		if st, err = os.Stat(filepath.Dir(f.From)); err != nil || st.Mode().Perm() != 0o700 {
 			t.Errorf("%v: %v", st.Mode(), err)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"leat/apply/internal/resolve"
+
 	"leat/block"
 	"leat/ndarray"
 	"leat/raster"
@@ -34,14 +36,14 @@ type fileData struct {
 	mask []byte
 }
 
-func newBlockData(in *inputs, p block.Plan) *blockData {
+func newBlockData(in *resolve.Inputs, p block.Plan) *blockData {
 	places, _ := placesOf(in, p)
-	d := &blockData{files: make([]fileData, len(in.files))}
-	for i, f := range in.files {
-		if len(f.layers) == 0 {
+	d := &blockData{files: make([]fileData, len(in.Files))}
+	for i, f := range in.Files {
+		if len(f.Layers) == 0 {
 			continue
 		}
-		d.files[i].store = ndarray.New(f.typ, places[i].pixels/f.typ.Size()).Raw()
+		d.files[i].store = ndarray.New(f.Type, places[i].pixels/f.Type.Size()).Raw()
 		if places[i].mask > 0 {
 			d.files[i].maskStore = make([]byte, places[i].mask)
 		}
@@ -50,32 +52,33 @@ func newBlockData(in *inputs, p block.Plan) *blockData {
 }
 
 // read fills d with block b of all files.
-func (d *blockData) read(ctx context.Context, in *inputs, b block.Block, p block.Plan, margin block.Margin) error {
+func (d *blockData) read(ctx context.Context, in *resolve.Inputs, b block.Block, p block.Plan,
+	margin block.Margin) error {
 	d.block = b
 	w := b.Window.Grow(p.Overlap)
-	for i, f := range in.files {
+	for i, f := range in.Files {
 		fd := &d.files[i]
-		if len(f.layers) == 0 { // an input that no expression uses
+		if len(f.Layers) == 0 { // an input that no expression uses
 			continue
 		}
-		fd.array = ndarray.FromBytes(f.typ, fd.store, len(f.layers), w.Height, w.Width)
+		fd.array = ndarray.FromBytes(f.Type, fd.store, len(f.Layers), w.Height, w.Width)
 		fd.mask = nil
 		if err := fd.read(ctx, f, w, p, margin); err != nil {
-			if changed := f.checkUnchanged(); changed != nil { // this is the cause
+			if changed := f.CheckUnchanged(); changed != nil { // this is the cause
 				err = changed
 			}
-			return fmt.Errorf("reading block %d of %s: %w", b.Number, f.path, err)
+			return fmt.Errorf("reading block %d of %s: %w", b.Number, f.Path, err)
 		}
 	}
-	return in.checkUnchangedSometimes()
+	return in.CheckUnchangedSometimes()
 }
 
 // read fills d with the window w of the job's grid, which may extend beyond it.
-func (d *fileData) read(ctx context.Context, f *inputFile, w block.Window, p block.Plan, margin block.Margin) error {
-	have := w.Intersect(f.extent())
+func (d *fileData) read(ctx context.Context, f *resolve.File, w block.Window, p block.Plan, margin block.Margin) error {
+	have := w.Intersect(f.Extent())
 	whole := have == w
-	if !whole || f.masked() {
-		d.mask = d.maskStore[:w.Width*w.Height*len(f.planes)]
+	if !whole || f.Masked() {
+		d.mask = d.maskStore[:w.Width*w.Height*len(f.Planes)]
 	}
 	if !whole {
 		d.fillAll(f)
@@ -87,9 +90,9 @@ func (d *fileData) read(ctx context.Context, f *inputFile, w block.Window, p blo
 			return nil
 		}
 	}
-	size := f.typ.Size()
-	view := &ndarray.Array{Type: f.typ, Data: d.array.Data, Strides: d.array.Strides,
-		Shape:  []int{len(f.layers), have.Height, have.Width},
+	size := f.Type.Size()
+	view := &ndarray.Array{Type: f.Type, Data: d.array.Data, Strides: d.array.Strides,
+		Shape:  []int{len(f.Layers), have.Height, have.Width},
 		Offset: ((have.Row-w.Row)*w.Width + have.Col - w.Col) * size}
 	alpha, err := readPixels(ctx, f, view, have)
 	if err != nil {
@@ -106,18 +109,19 @@ func (d *fileData) read(ctx context.Context, f *inputFile, w block.Window, p blo
 
 // readPixels fills view with a window of the job's grid that lies inside the file. alpha is the
 // mask from the file's alpha band if it was read with the pixels, else nil.
-func readPixels(ctx context.Context, f *inputFile, view *ndarray.Array, have block.Window) (alpha []byte, err error) {
-	at := have.Shift(f.colOffset, f.rowOffset)
-	if f.warp == nil || f.alpha == 0 || f.info.Bands[f.alpha-1].Type != f.typ {
-		return nil, f.src.Read(ctx, f.layers, at, view)
+func readPixels(ctx context.Context, f *resolve.File, view *ndarray.Array,
+	have block.Window) (alpha []byte, err error) {
+	at := have.Shift(f.ColOffset, f.RowOffset)
+	if f.Warp == nil || f.Alpha == 0 || f.Info.Bands[f.Alpha-1].Type != f.Type {
+		return nil, f.Source.Read(ctx, f.Layers, at, view)
 	}
 	// Warping them separately would take twice the time.
-	n := len(f.layers)
-	all := ndarray.New(f.typ, n+1, have.Height, have.Width)
-	if err := f.src.Read(ctx, append(slices.Clone(f.layers), f.alpha), at, all); err != nil {
+	n := len(f.Layers)
+	all := ndarray.New(f.Type, n+1, have.Height, have.Width)
+	if err := f.Source.Read(ctx, append(slices.Clone(f.Layers), f.Alpha), at, all); err != nil {
 		return nil, err
 	}
-	row := have.Width * f.typ.Size()
+	row := have.Width * f.Type.Size()
 	for l := range n {
 		from := all.At(l).Raw()
 		for y := range have.Height {
@@ -125,20 +129,20 @@ func readPixels(ctx context.Context, f *inputFile, view *ndarray.Array, have blo
 		}
 	}
 	alpha = make([]byte, have.Width*have.Height)
-	raster.AlphaMask(all.At(n).Raw(), f.typ.Size(), alpha)
+	raster.AlphaMask(all.At(n).Raw(), f.Type.Size(), alpha)
 	return alpha, nil
 }
 
 // fillAll sets all pixels to the fill value of their layer.
-func (d *fileData) fillAll(f *inputFile) {
-	for l := range f.layers {
+func (d *fileData) fillAll(f *resolve.File) {
+	for l := range f.Layers {
 		raw := d.array.At(l).Raw()
-		v := f.fill(l)
+		v := f.Fill(l)
 		if v.Bits == 0 {
 			clear(raw)
 			continue
 		}
-		size := f.typ.Size()
+		size := f.Type.Size()
 		clear(raw[:size]) // a complex pixel's imaginary part
 		v.Put(raw)
 		for n := size; n < len(raw); n *= 2 {
@@ -150,13 +154,13 @@ func (d *fileData) fillAll(f *inputFile) {
 // foldMargin fills the pixels of the margin that lie outside both the grid and the file. Along each
 // axis it folds their coordinates back at the outer edge of the two, so that the result does not
 // depend on the block size.
-func (d *fileData) foldMargin(f *inputFile, w block.Window, p block.Plan, margin block.Margin) {
+func (d *fileData) foldMargin(f *resolve.File, w block.Window, p block.Plan, margin block.Margin) {
 	cols, rows := foldSources(f, w, p, margin)
 	if cols == nil {
 		return
 	}
-	for l := range f.layers {
-		fold(d.array.At(l).Raw(), w.Width, f.typ.Size(), cols, rows)
+	for l := range f.Layers {
+		fold(d.array.At(l).Raw(), w.Width, f.Type.Size(), cols, rows)
 	}
 	for n, at := w.Width*w.Height, 0; at < len(d.mask); at += n {
 		fold(d.mask[at:at+n], w.Width, 1, cols, rows)
@@ -165,8 +169,8 @@ func (d *fileData) foldMargin(f *inputFile, w block.Window, p block.Plan, margin
 
 // foldSources returns for each column and row of w the one to copy from; nil if w lies within grid
 // and file.
-func foldSources(f *inputFile, w block.Window, p block.Plan, margin block.Margin) (cols, rows []int) {
-	all := f.extent().Union(block.Window{Width: p.Width, Height: p.Height})
+func foldSources(f *resolve.File, w block.Window, p block.Plan, margin block.Margin) (cols, rows []int) {
+	all := f.Extent().Union(block.Window{Width: p.Width, Height: p.Height})
 	if all.Contains(w) {
 		return nil, nil
 	}
@@ -202,28 +206,28 @@ func fold(data []byte, width, size int, cols, rows []int) {
 }
 
 // maskOf returns the mask of a layer, nil if it has none.
-func (d *fileData) maskOf(f *inputFile, layer int) []byte {
+func (d *fileData) maskOf(f *resolve.File, layer int) []byte {
 	if d.mask == nil {
 		return nil
 	}
-	n := len(d.mask) / len(f.planes)
-	return d.mask[f.planeOf[layer]*n:][:n]
+	n := len(d.mask) / len(f.Planes)
+	return d.mask[f.PlaneOf[layer]*n:][:n]
 }
 
 // readMask sets the masks of the pixels inside the file; alpha is the file's alpha band if it is
 // already known.
-func (d *fileData) readMask(ctx context.Context, f *inputFile, w, have block.Window, alpha []byte) error {
+func (d *fileData) readMask(ctx context.Context, f *resolve.File, w, have block.Window, alpha []byte) error {
 	if d.mask == nil {
 		return nil
 	}
-	n := len(d.mask) / len(f.planes)
-	for i, s := range f.planes {
+	n := len(d.mask) / len(f.Planes)
+	for i, s := range f.Planes {
 		plane := d.mask[i*n:][:n]
 		rows := plane
 		if have != w {
 			rows = make([]byte, have.Width*have.Height)
 		}
-		if err := f.ReadMaskPlane(ctx, s, have.Shift(f.colOffset, f.rowOffset), rows, alpha); err != nil {
+		if err := f.ReadMaskPlane(ctx, s, have.Shift(f.ColOffset, f.RowOffset), rows, alpha); err != nil {
 			return err
 		}
 		for y := 0; have != w && y < have.Height; y++ {

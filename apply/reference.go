@@ -5,13 +5,17 @@ import (
 	"fmt"
 	"os"
 
+	"leat/apply/internal/resolve"
+
 	"leat/objstore"
 	"leat/raster"
 )
 
 // GridOf returns the grid of a raster that [Open] can open, for Controls.Grid. Its ground control
 // points and RPC are not part of it.
-func GridOf(path string) (raster.Grid, error) { return openGrid(context.Background(), OpenLocal, path) }
+func GridOf(path string) (raster.Grid, error) {
+	return openGrid(context.Background(), resolve.OpenLocal, path)
+}
 
 func openGrid(ctx context.Context, open func(ctx context.Context, path string) (raster.Source, error),
 	path string) (raster.Grid, error) {
@@ -35,7 +39,7 @@ func withReferenceFile(ctx context.Context, job *Job) (Controls, error) {
 	}
 	open := job.Open
 	if open == nil {
-		open = OpenLocal
+		open = resolve.OpenLocal
 	}
 	g, err := openGrid(ctx, open, c.Reference)
 	if err != nil {
@@ -47,5 +51,5 @@ func withReferenceFile(ctx context.Context, job *Job) (Controls, error) {
 
 func exists(path string) bool {
 	_, err := os.Stat(path)
-	return err == nil || gdalName(path)
+	return err == nil || resolve.IsGDALName(path)
 }

@@ -100,7 +100,7 @@ func (w *remoteWorker) Read(ctx context.Context, l client.Lease) (any, error) {
 	}
 	b := r.plan.Blocks.At(l.Block)
 	reading := r.timings.Start("reading", "", l.Block)
-	if err = r.in.wait(ctx, b, r.plan.Blocks); err == nil {
+	if err = r.in.Wait(ctx, b, r.plan.Blocks); err == nil {
 		err = d.read(ctx, r.in, b, r.plan.Blocks, r.job.Controls.Margin)
 	}
 	reading.Stop()
@@ -280,7 +280,7 @@ func (w *remoteWorker) Close() error {
 	for _, s := range w.slots {
 		errs = append(errs, w.close(s))
 	}
-	errs = append(errs, w.run.in.close())
+	errs = append(errs, w.run.in.Close())
 	if w.memory != nil {
 		errs = append(errs, w.memory.Close())
 	}

@@ -79,7 +79,7 @@ func openRemoteWorker(t *testing.T, function string) *remoteWorker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.in.close()
+	defer r.in.Close()
 	e, err := r.jobSpec(true)
 	if err != nil {
 		t.Fatal(err)

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
+
+	"leat/apply/internal/resolve"
 
 	"leat/apply/internal/spool"
 	"leat/block"
@@ -21,7 +22,7 @@ import (
 // run is a job in progress.
 type run struct {
 	job       *Job
-	in        *inputs
+	in        *resolve.Inputs
 	outs      []*output
 	plan      *Plan
 	timings   *timing.Recorder
@@ -62,14 +63,14 @@ func prepare(ctx context.Context, job *Job) (*run, error) {
 	}
 	in, outs, err := openJob(ctx, job, false)
 	if err != nil {
-		return nil, errors.Join(err, in.close())
+		return nil, errors.Join(err, in.Close())
 	}
 	r := &run{job: job, in: in, outs: outs, timings: job.Timings, log: discard(job.Logger), function: job.Func}
 	if r.timings == nil {
 		r.timings = timing.New()
 	}
 	if err := r.resolve(ctx); err != nil {
-		return nil, errors.Join(err, in.close())
+		return nil, errors.Join(err, in.Close())
 	}
 	return r, nil
 }
@@ -86,20 +87,20 @@ func (r *run) resolve(ctx context.Context) error {
 		}
 	}
 	values := job.values()
-	grid, err := resolveGrid(values, r.in)
+	grid, err := resolve.Grid(values, r.in)
 	if err != nil {
 		return errors.Join(err, checkExpressions(job, r.in, r.outs, false))
 	}
-	notes = append(notes, keepControl(values, r.in, &grid)...)
+	notes = append(notes, resolve.KeepControl(values, r.in, &grid)...)
 	note, err := r.resolveCRS(&grid)
 	if note != "" {
 		notes = append(notes, note)
 	}
 	native := slices.ContainsFunc(r.outs, func(o *output) bool { return !o.spec.usesGDAL() })
-	if note := pointNames(&grid); note != "" && native {
+	if note := resolve.PointNames(&grid); note != "" && native {
 		notes = append(notes, note)
 	}
-	errs := []error{err, r.in.addVectors(ctx, values, grid)}
+	errs := []error{err, r.in.AddVectors(ctx, values, grid)}
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -115,7 +116,7 @@ func (r *run) resolve(ctx context.Context) error {
 	if err := r.resolveTypes(grid); err != nil {
 		return err
 	}
-	if err := r.in.chooseAccess(ctx, grid, job.Controls.Overlap); err != nil {
+	if err := r.in.ChooseAccess(ctx, grid, job.Controls.Overlap); err != nil {
 		return err
 	}
 	note, err = r.findEarlier()
@@ -132,11 +133,11 @@ func (r *run) resolve(ctx context.Context) error {
 	if err := r.planVectors(); err != nil {
 		return err
 	}
-	r.plan.Warnings = r.in.warnings()
+	r.plan.Warnings = r.in.Warnings()
 	if r.exprs != nil {
 		r.plan.Warnings = append(r.plan.Warnings, r.exprs.unused(r.in, job.Controls.Reference)...)
 	}
-	r.plan.Notes = append(append(append(notes, r.in.notes()...), r.in.paletteNotes()...), r.plan.Notes...)
+	r.plan.Notes = append(append(append(notes, r.in.Notes()...), paletteNotes(r.in)...), r.plan.Notes...)
 	if err := r.tryFormats(ctx); err != nil {
 		return err
 	}
@@ -160,8 +161,8 @@ func (r *run) compile(grid raster.Grid) (err error) {
 // indexFiles records which files each input has.
 func (r *run) indexFiles() {
 	r.fileIndex = map[string][]int{}
-	for i, f := range r.in.files {
-		r.fileIndex[f.input] = append(r.fileIndex[f.input], i)
+	for i, f := range r.in.Files {
+		r.fileIndex[f.Name] = append(r.fileIndex[f.Name], i)
 	}
 }
 
@@ -212,11 +213,11 @@ func (r *run) run(ctx context.Context, start time.Time) (res *Result, err error)
 		}
 	}
 	if !r.plan.WorkersRead {
-		if err := boundGDAL(r.plan.gdalBytes); err != nil {
+		if err := resolve.BoundGDAL(r.plan.gdalBytes); err != nil {
 			return nil, err
 		}
 		r.shareTiles()
-		if err := r.in.stage(r.reads, r.countBlocks); err != nil {
+		if err := r.in.Stage(r.reads, r.countBlocks); err != nil {
 			return nil, err
 		}
 	}
@@ -231,13 +232,6 @@ func (r *run) run(ctx context.Context, start time.Time) (res *Result, err error)
 		r.dropRasters()
 	}
 	return r.finish(ctx, start)
-}
-
-func absolute(path string) string {
-	if abs, err := filepath.Abs(path); err == nil {
-		return abs
-	}
-	return path
 }
 
 // blocks reads, computes and spools all blocks.
@@ -352,12 +346,12 @@ func (r *run) reader(ctx context.Context, lane string, tasks <-chan task, ready 
 func (r *run) read(ctx context.Context, lane string, d *blockData, t task) error {
 	b := r.plan.Blocks.At(t.number)
 	r.mark(t.number, BlockRead)
-	if r.in.waits() {
+	if r.in.Waits() {
 		staging := r.timings.Start("waiting for staging", lane, t.number)
 		if lane == firstReader {
 			r.at("staging")
 		}
-		err := r.in.wait(ctx, b, r.plan.Blocks)
+		err := r.in.Wait(ctx, b, r.plan.Blocks)
 		if lane == firstReader {
 			r.at("blocks")
 		}
@@ -372,7 +366,7 @@ func (r *run) read(ctx context.Context, lane string, d *blockData, t task) error
 	if err != nil {
 		return err
 	}
-	return r.in.done(b, r.plan.Blocks)
+	return r.in.Done(b, r.plan.Blocks)
 }
 
 func readerName(i int) string { return fmt.Sprintf("reader %d", i+1) }

@@ -12,7 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"leat/apply/internal/resolve"
 	"leat/internal/lockfile"
+
 	"leat/worker"
 )
 
@@ -26,7 +28,7 @@ func (r *run) runID() string {
 // sharedBase returns the directory in which the directory that worker processes share is made.
 func (r *run) sharedBase() string {
 	if dir := r.job.Concurrency.SharedTemp; dir != "" {
-		return absolute(dir)
+		return resolve.Absolute(dir)
 	}
 	for _, o := range r.outs {
 		if !o.spec.inStore() {

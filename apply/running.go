@@ -42,7 +42,7 @@ func (s *Running) work(ctx context.Context, start time.Time) {
 		if !returned {
 			s.err = context.Cause(ctx)
 		}
-		if err := r.in.close(); err != nil && s.err == nil {
+		if err := r.in.Close(); err != nil && s.err == nil {
 			s.res, s.err = nil, err
 		}
 		r.at("done")

@@ -3,6 +3,8 @@ package apply
 import (
 	"fmt"
 
+	"leat/apply/internal/resolve"
+
 	"leat/block"
 	"leat/internal/units"
 	"leat/ndarray"
@@ -17,20 +19,20 @@ const regionAlign = 64
 
 // placesOf lays out the arrays of the plan's largest block, and returns their places and total
 // size.
-func placesOf(in *inputs, p block.Plan) (places []span, size int) {
+func placesOf(in *resolve.Inputs, p block.Plan) (places []span, size int) {
 	n := (min(p.WindowWidth, p.Width) + 2*p.Overlap) * (min(p.WindowHeight, p.Height) + 2*p.Overlap)
 	take := func(bytes int) int {
 		at := size
 		size = (size + bytes + regionAlign - 1) &^ (regionAlign - 1)
 		return at
 	}
-	for _, f := range in.files {
+	for _, f := range in.Files {
 		var pl span
-		if len(f.layers) > 0 {
-			pl.pixels = n * len(f.layers) * f.typ.Size()
+		if len(f.Layers) > 0 {
+			pl.pixels = n * len(f.Layers) * f.Type.Size()
 			pl.at = take(pl.pixels)
-			if f.masked() || f.exceeded(p) {
-				pl.mask = n * len(f.planes)
+			if f.Masked() || f.ExceededBy(p) {
+				pl.mask = n * len(f.Planes)
 				pl.maskAt = take(pl.mask)
 			}
 		}
@@ -40,13 +42,13 @@ func placesOf(in *inputs, p block.Plan) (places []span, size int) {
 }
 
 // newSharedBlock is newBlockData in memory that other processes on this machine can attach.
-func newSharedBlock(s *shm.Pool, in *inputs, p block.Plan) (*blockData, error) {
+func newSharedBlock(s *shm.Pool, in *resolve.Inputs, p block.Plan) (*blockData, error) {
 	places, size := placesOf(in, p)
 	a, err := s.New(ndarray.Uint8, size)
 	if err != nil {
 		return nil, err
 	}
-	d := &blockData{files: make([]fileData, len(in.files))}
+	d := &blockData{files: make([]fileData, len(in.Files))}
 	if d.region, err = shm.Slice[uint8](a); err != nil {
 		return nil, err
 	}
@@ -96,14 +98,14 @@ func (d *blockData) describe(places []span) *sharedBlock {
 // open returns the arrays of block b in the memory, after checking them against the run's
 // description.
 func (s *sharedBlock) open(r *run, b block.Block, memory []byte) (*blockData, error) {
-	if len(s.Arrays) != len(r.in.files) {
+	if len(s.Arrays) != len(r.in.Files) {
 		return nil, fmt.Errorf("block %d comes with %s instead of %d", b.Number, units.Count(len(s.Arrays), "array"),
-			len(r.in.files))
+			len(r.in.Files))
 	}
-	d := &blockData{block: b, files: make([]fileData, len(r.in.files)), region: memory}
+	d := &blockData{block: b, files: make([]fileData, len(r.in.Files)), region: memory}
 	w := b.Window.Grow(r.plan.Blocks.Overlap)
-	for i, f := range r.in.files {
-		if len(f.layers) == 0 {
+	for i, f := range r.in.Files {
+		if len(f.Layers) == 0 {
 			continue
 		}
 		a := &s.Arrays[i]
@@ -113,19 +115,19 @@ func (s *sharedBlock) open(r *run, b block.Block, memory []byte) (*blockData, er
 			}
 			return memory[at : at+n : at+n], nil
 		}
-		n, ok := ndarray.ByteSize(f.typ, len(f.layers), w.Height, w.Width)
-		if !ok || a.Type != f.typ || len(a.Shape) != 3 || a.Shape[0] != len(f.layers) || a.Shape[1] != w.Height ||
+		n, ok := ndarray.ByteSize(f.Type, len(f.Layers), w.Height, w.Width)
+		if !ok || a.Type != f.Type || len(a.Shape) != 3 || a.Shape[0] != len(f.Layers) || a.Shape[1] != w.Height ||
 			a.Shape[2] != w.Width || a.Offset%regionAlign != 0 {
-			return nil, fmt.Errorf("block %d: an array of %v with shape %v for %s", b.Number, a.Type, a.Shape, f.path)
+			return nil, fmt.Errorf("block %d: an array of %v with shape %v for %s", b.Number, a.Type, a.Shape, f.Path)
 		}
 		store, err := part(a.Offset, n)
 		if err != nil {
 			return nil, err
 		}
 		fd := &d.files[i]
-		fd.store, fd.array = store, ndarray.FromBytes(f.typ, store, len(f.layers), w.Height, w.Width)
+		fd.store, fd.array = store, ndarray.FromBytes(f.Type, store, len(f.Layers), w.Height, w.Width)
 		if a.Mask != nil {
-			if fd.mask, err = part(*a.Mask, w.Width*w.Height*len(f.planes)); err != nil {
+			if fd.mask, err = part(*a.Mask, w.Width*w.Height*len(f.Planes)); err != nil {
 				return nil, err
 			}
 		}

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 
+	"leat/apply/internal/resolve"
+
 	"golang.org/x/sync/errgroup"
 
 	"leat/apply/internal/spool"
@@ -75,11 +77,11 @@ func (s *Output) spoolPath() string {
 // similar one, only if it can't be uploaded.
 func (s *Output) localPath() string {
 	if !s.inStore() {
-		return absolute(s.Path)
+		return resolve.Absolute(s.Path)
 	}
 	base := path.Base(s.label())
 	ext := path.Ext(base)
-	return absolute(filepath.Join(s.tempDir(),
+	return resolve.Absolute(filepath.Join(s.tempDir(),
 		fmt.Sprintf("%s-%08x%s", strings.TrimSuffix(base, ext), crc32.Checksum([]byte(s.identity()), crc32.MakeTable(crc32.Castagnoli)), ext)))
 }
 
@@ -90,7 +92,7 @@ var sidecarSuffixes = []string{".aux.xml", ".ovr", ".msk", ".msk.ovr"}
 // be found without writing.
 func checkStore(ctx context.Context, job *Job) error {
 	var g errgroup.Group
-	g.SetLimit(manyAtOnce)
+	g.SetLimit(resolve.ManyAtOnce)
 	var all []*[]error
 	for _, name := range sortedKeys(job.Outputs) {
 		o := job.Outputs[name]

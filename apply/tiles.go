@@ -12,11 +12,11 @@ func (r *run) shareTiles() {
 		return
 	}
 	cache := raster.NewTileCache(r.plan.CacheBytes)
-	for _, f := range r.in.files {
-		t, ok := f.src.(raster.Tiled)
+	for _, f := range r.in.Files {
+		t, ok := f.Source.(raster.Tiled)
 		if !ok {
 			continue
 		}
-		t.SetCache(cache, func(w block.Window) int { return r.countBlocks(w.Shift(-f.colOffset, -f.rowOffset)) })
+		t.SetCache(cache, func(w block.Window) int { return r.countBlocks(w.Shift(-f.ColOffset, -f.RowOffset)) })
 	}
 }

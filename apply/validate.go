@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"leat/apply/internal/resolve"
+
 	"golang.org/x/sys/unix"
 
 	"leat/apply/internal/jobspec"
@@ -94,7 +96,7 @@ func validate(job *Job, partial bool) error {
 	errs = append(errs, validateConcurrency(job)...)
 	vectors, lacking := validateVectors(job)
 	errs = append(errs, vectors...)
-	return errors.Join(jobErrors(errs...), errors.Join(validateWarps(job.values())...),
+	return errors.Join(jobErrors(errs...), errors.Join(resolve.ValidateWarps(job.values())...),
 		errors.Join(validatePaths(job)...),
 		lacking)
 }
@@ -169,7 +171,7 @@ func validatePaths(job *Job) []error {
 	for _, name := range sortedKeys(job.Vectors) {
 		v := job.Vectors[name]
 		for _, out := range seen {
-			if file := vectorFile((*jobspec.Vector)(&v)); file != "" && (out == realPath(file) || sameFile(out, file)) {
+			if file := resolve.VectorFile((*jobspec.Vector)(&v)); file != "" && (out == realPath(file) || sameFile(out, file)) {
 				mistake("output %s is also the vector %s (%s): write to another file", owner[out], name, (*jobspec.Vector)(&v).Label())
 			}
 		}
@@ -186,7 +188,7 @@ func checkTempDir(name, dir string) []error {
 
 // realPath follows links, even one whose target does not exist yet.
 func realPath(path string) string {
-	path = absolute(path)
+	path = resolve.Absolute(path)
 	for range 40 { // as many as the kernel follows
 		if real, err := filepath.EvalSymlinks(path); err == nil {
 			return real

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"leat/apply/internal/resolve"
+
 	"leat/internal/fault"
 	"leat/raster"
 )
@@ -105,7 +107,7 @@ func TestReopenFileReplacedDuringOpen(t *testing.T) {
 		for times, ok := range map[int]bool{1: true, 1000: false} {
 			job, opened := oneInput(path, dir, -1), 0
 			job.Open = func(ctx context.Context, path string) (raster.Source, error) {
-				src, err := Open(path)
+				src, err := resolve.OpenRaster(path)
 				if opened++; opened <= times {
 					replace(t, path+suffix)
 				}
@@ -119,10 +121,10 @@ func TestReopenFileReplacedDuringOpen(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if now := localVersion(path); opened != 2 || !reflect.DeepEqual(r.in.files[0].version, now) {
-				t.Errorf("opened %d times, %+v is not %+v", opened, r.in.files[0].version, now)
+			if now := resolve.LocalVersion(path); opened != 2 || !reflect.DeepEqual(r.in.Files[0].Version, now) {
+				t.Errorf("opened %d times, %+v is not %+v", opened, r.in.Files[0].Version, now)
 			}
-			if err := r.in.close(); err != nil {
+			if err := r.in.Close(); err != nil {
 				t.Error(err)
 			}
 		}
@@ -152,7 +154,7 @@ func TestFileURLVersion(t *testing.T) {
 	fromURL := func(stop int) Job {
 		job := oneInput("file://"+path, dir, stop)
 		job.Open = func(_ context.Context, url string) (raster.Source, error) {
-			return Open(strings.TrimPrefix(url, "file://"))
+			return resolve.OpenRaster(strings.TrimPrefix(url, "file://"))
 		}
 		return job
 	}
@@ -174,7 +176,7 @@ func TestFileURLVersion(t *testing.T) {
 
 func TestResumeRejectsUnknownVersion(t *testing.T) {
 	path, dir := inputWithMask(t), t.TempDir()
-	opener := func(context.Context, string) (raster.Source, error) { return Open(path) }
+	opener := func(context.Context, string) (raster.Source, error) { return resolve.OpenRaster(path) }
 	for name, want := range map[string]string{"/vsimem/of-gdal": "is no regular file, or consists of files that are not", "http://a.example/in.tif": "identifies no version"} {
 		job := oneInput(name, dir, 40)
 		job.Open = opener
@@ -209,7 +211,7 @@ func TestVersionOfAllRasterFiles(t *testing.T) {
 	path, dir := inputWithMask(t), t.TempDir()
 	other := write(t, filepath.Join(dir, "part.tif"), mapGrid(8, 8, 0, 0), terrain[uint8](8, 8, 1), nil)
 	opener := func(_ context.Context, path string) (raster.Source, error) {
-		src, err := Open(path)
+		src, err := resolve.OpenRaster(path)
 		return parts{src, []string{path, path + ".aux.xml", path + ".ovr", other}}, err
 	}
 	job := oneInput(path, dir, 40)
@@ -234,7 +236,7 @@ func TestWorkerRejectsChangedInput(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer r.in.close()
+		defer r.in.Close()
 		change() // before the job is sent to workers
 		e, err := r.jobSpec(true)
 		if err != nil {
@@ -250,7 +252,7 @@ func TestWorkerRejectsChangedInput(t *testing.T) {
 		}
 		w, err := there.restore(t.Context(), &WorkOptions{Functions: job.Functions})
 		if err == nil {
-			err = w.in.close()
+			err = w.in.Close()
 		}
 		return err
 	}

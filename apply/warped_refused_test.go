@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"leat/apply/internal/resolve"
+
 	"leat/internal/gdal"
 	"leat/raster"
 )
@@ -168,12 +170,12 @@ func TestExactGridJSON(t *testing.T) {
 	g.Transform[0] = 0.1 + 0.2
 	g.CRS = raster.CRS{Code: "", Name: "Stra\xdfe", WKT: "a\xff",
 		Keys: &raster.GeoKeys{Directory: []uint16{1, 1, 0, 0}, Doubles: []float64{1. / 3}, ASCII: "M\xfcnchen|"}}
-	w := warping{Grid: exactGrid{g}, Method: "near", MaxBytes: rand.Int64()}
+	w := resolve.Warping{Grid: resolve.ExactGrid{Grid: g}, Method: "near", MaxBytes: rand.Int64()}
 	text, err := json.Marshal(w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var back warping
+	var back resolve.Warping
 	if err := json.Unmarshal(text, &back); err != nil {
 		t.Fatal(err)
 	}
@@ -200,9 +202,9 @@ func TestWorkerGDALVersion(t *testing.T) {
 		want    string
 	}{{version, false, ""}, {"1.2.3", true, ""},
 		{"1.2.3", false, "whose version is " + version + " here and 1.2.3 where the run is"}} {
-		f := &inputFile{path: b, from: b}
-		w := &warping{Grid: exactGrid{mapGrid(40, 30, 0, 0)}, Method: "near", Nodata: []string{""}, GDAL: c.version}
-		err := f.reopen(t.Context(), OpenLocal, w, c.mixed)
+		f := &resolve.File{Path: b, From: b}
+		w := &resolve.Warping{Grid: resolve.ExactGrid{Grid: mapGrid(40, 30, 0, 0)}, Method: "near", Nodata: []string{""}, GDAL: c.version}
+		err := f.Reopen(t.Context(), resolve.OpenLocal, w, c.mixed)
 		if c.want != "" {
 			wantError(t, err, c.want, "--mixed")
 			continue
@@ -210,10 +212,10 @@ func TestWorkerGDALVersion(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if g := f.src.Info().Grid; g.Width != 80 || g.Height != 30 {
+		if g := f.Source.Info().Grid; g.Width != 80 || g.Height != 30 {
 			t.Errorf("%+v", g)
 		}
-		if err := f.src.Close(); err != nil {
+		if err := f.Source.Close(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -227,7 +229,7 @@ func TestNorthUpGrid(t *testing.T) {
 			CRS: raster.CRS{Code: "EPSG:32631"}}
 		g.Transform = raster.Transform{(r.Float64() - 0.5) * 1e6 * px, px * math.Cos(turn), px * math.Sin(turn),
 			(r.Float64() - 0.5) * 1e6 * px, px * math.Sin(turn), -px * math.Cos(turn)}
-		fields := strings.Split(northUp(g, ""), ",")
+		fields := strings.Split(resolve.NorthUp(g, ""), ",")
 		var v []float64
 		for _, s := range fields[1:] {
 			n, err := strconv.ParseFloat(s, 64)
@@ -254,7 +256,7 @@ func TestNorthUpGrid(t *testing.T) {
 	}
 	for want, g := range map[string]raster.Grid{"none,": {}, "x.tif,": {CRS: raster.CRS{WKT: "LOCAL_CS[]"}}} {
 		g.Width, g.Height, g.Transform = 2, 2, raster.Transform{0, 1, 0.1, 0, 0.1, -1}
-		if text := northUp(g, "x.tif"); !strings.HasPrefix(text, want) {
+		if text := resolve.NorthUp(g, "x.tif"); !strings.HasPrefix(text, want) {
 			t.Errorf("%q does not begin with %q", text, want)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"testing"
 
+	"leat/apply/internal/resolve"
+
 	"leat/block"
 	"leat/internal/gdal"
 	"leat/internal/pytest"
@@ -90,7 +92,7 @@ func gdalwarped(t testing.TB, list []warpCase) [][]byte {
 
 func gridAt(t testing.TB, path string) raster.Grid {
 	t.Helper()
-	src, err := Open(path)
+	src, err := resolve.OpenRaster(path)
 	if err != nil {
 		t.Fatal(err)
 	}

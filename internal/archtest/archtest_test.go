@@ -31,6 +31,7 @@ var layers = [][]string{
 	{"leat/npy", "leat/raster/stats", "leat/raster/overview", "leat/expr", "leat/objstore/ranged", "leat/internal/tiff"},
 	{"leat/raster/geotiff", "leat/shm", "leat/internal/gdal", "leat/raster/rastertest", "leat/internal/tiffwrite"},
 	{"leat/apply/internal/jobspec", "leat/apply/internal/spool"},
+	{"leat/apply/internal/resolve"},
 	{"leat/apply", "leat/stage/metrics", "leat/live", "leat/internal/preview"},
 	{"leat/stores", "leat/internal/demo", "leat/internal/report"},
 	{"leat/cmd/leat", "leat/examples/cache", "leat/examples/sharing", "leat/examples/stage",

@@ -1,4 +1,4 @@
-package apply
+package resolve
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	neturl "net/url"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -28,19 +29,19 @@ const openings = 5
 
 // open opens the file by the job's name for it, and records its version. The version is checked
 // before and after: if that of a later file were recorded, a resumed run could mix blocks of two.
-func (f *inputFile) open(ctx context.Context, open Opener,
+func (f *File) open(ctx context.Context, open Opener,
 	name string) error {
-	local := localFile(f.from)
+	local := LocalFile(f.From)
 	for range openings {
-		before := localVersion(local)
+		before := LocalVersion(local)
 		src, err := open(ctx, name)
 		if err != nil {
 			return err
 		}
-		if f.version = versionOf(src, f.from); sameVersion(&f.version, &before) {
-			f.src, f.owned = src, true
-			if objstore.IsURL(f.from) {
-				f.remote, _ = src.(Remote)
+		if f.Version = versionOf(src, f.From); sameVersion(&f.Version, &before) {
+			f.Source, f.Owned = src, true
+			if objstore.IsURL(f.From) {
+				f.Remote, _ = src.(Remote)
 			}
 			return nil
 		}
@@ -48,7 +49,7 @@ func (f *inputFile) open(ctx context.Context, open Opener,
 			return err
 		}
 	}
-	return fmt.Errorf("%s, or one of its sidecars, is being written: wait until it is complete", f.path)
+	return fmt.Errorf("%s, or one of its sidecars, is being written: wait until it is complete", f.Path)
 }
 
 // sameVersion reports whether the version of an opened file is the same as before opening.
@@ -75,13 +76,13 @@ func versionOf(src raster.Source, from string) jobspec.FileVersion {
 		}
 		return v
 	}
-	local := localFile(from)
-	v := localVersion(local)
+	local := LocalFile(from)
+	v := LocalVersion(local)
 	// GDAL's rasters may consist of many files.
 	if l, ok := src.(interface{ FileNames() ([]string, error) }); ok {
 		names, _ := l.FileNames()
 		for _, name := range names {
-			name = absolute(name)
+			name = Absolute(name)
 			key := name
 			if local != "" {
 				key = strings.TrimPrefix(name, local)
@@ -99,8 +100,8 @@ func versionOf(src raster.Source, from string) jobspec.FileVersion {
 // checkedSidecars are the suffixes of the sidecars that change the meaning of a raster's pixels.
 var checkedSidecars = []string{".msk", ".aux.xml"}
 
-// localVersion returns the version of the file at a path; the zero value for "".
-func localVersion(path string) (v jobspec.FileVersion) {
+// LocalVersion returns the version of the file at a path; the zero value for "".
+func LocalVersion(path string) (v jobspec.FileVersion) {
 	if path == "" {
 		return v
 	}
@@ -113,10 +114,10 @@ func localVersion(path string) (v jobspec.FileVersion) {
 	return v
 }
 
-// localFile returns the path of an input if it is a local file, and "" if it is in a store.
-func localFile(from string) string {
+// LocalFile returns the path of an input if it is a local file, and "" if it is in a store.
+func LocalFile(from string) string {
 	if !objstore.IsURL(from) {
-		return absolute(from)
+		return Absolute(from)
 	}
 	if scheme, _, _ := strings.Cut(from, "://"); !strings.EqualFold(scheme, "file") {
 		return ""
@@ -151,4 +152,12 @@ func stateInStore(i objstore.Info) jobspec.FileState {
 		s.MTime = i.ModTime.UTC().Format(jobspec.TimeFormat)
 	}
 	return s
+}
+
+// Absolute returns the absolute form of a path, or the path itself where there is none.
+func Absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
 }

@@ -1,4 +1,4 @@
-package apply
+package resolve
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"slices"
@@ -20,10 +21,10 @@ import (
 	"leat/raster"
 )
 
-// warping describes how a file off the grid is warped onto it when it is read. It contains all that
+// Warping describes how a file off the grid is warped onto it when it is read. It contains all that
 // another process needs to do the same.
-type warping struct {
-	Grid      exactGrid `json:"grid"` // the reference
+type Warping struct {
+	Grid      ExactGrid `json:"grid"` // the reference
 	Method    string    `json:"method"`
 	Nodata    []string  `json:"nodata"` // for each band of the file
 	Overviews bool      `json:"overviews,omitempty"`
@@ -31,19 +32,19 @@ type warping struct {
 	MaxBytes  int64     `json:"max_bytes"`
 	GDAL      string    `json:"gdal"` // GDAL's version: others may resample differently
 
-	was    raster.Info // the file's own metadata
-	xs, ys float64     // GDAL's options XSCALE and YSCALE
+	Original       raster.Info `json:"-"` // the file's own metadata
+	XScale, YScale float64     `json:"-"` // GDAL's options XSCALE and YSCALE
 }
 
-// exactGrid is a grid that JSON preserves exactly: the texts of a CRS need not be UTF-8.
-type exactGrid struct{ raster.Grid }
+// ExactGrid is a grid that JSON preserves exactly: the texts of a CRS need not be UTF-8.
+type ExactGrid struct{ raster.Grid }
 
 type exactGridDoc struct {
 	Grid            raster.Grid `json:"grid"`
 	Name, WKT, Keys []byte
 }
 
-func (g exactGrid) MarshalJSON() ([]byte, error) {
+func (g ExactGrid) MarshalJSON() ([]byte, error) {
 	d := exactGridDoc{Grid: g.Grid, Name: []byte(g.CRS.Name), WKT: []byte(g.CRS.WKT)}
 	if k := g.CRS.Keys; k != nil {
 		d.Keys = []byte(k.ASCII)
@@ -51,7 +52,7 @@ func (g exactGrid) MarshalJSON() ([]byte, error) {
 	return json.Marshal(d)
 }
 
-func (g *exactGrid) UnmarshalJSON(text []byte) error {
+func (g *ExactGrid) UnmarshalJSON(text []byte) error {
 	var d exactGridDoc
 	if err := json.Unmarshal(text, &d); err != nil {
 		return err
@@ -77,15 +78,15 @@ func warpBytes(job *jobspec.Job) int64 {
 	return min(max(job.BudgetBytes/8/int64(max(readers, workers)), leastWarpBytes), mostWarpBytes)
 }
 
-// gdalCacheBytes returns the size of GDAL's cache in a process with this many readers, each of
+// GDALCacheBytes returns the size of GDAL's cache in a process with this many readers, each of
 // which has its own handles.
-func (in *inputs) gdalCacheBytes(budget int64, readers int) int64 {
+func (in *Inputs) GDALCacheBytes(budget int64, readers int) int64 {
 	var all int64
-	for _, f := range in.files {
-		if f.byGDAL() && len(f.layers) > 0 {
-			i := f.info
-			if f.warp != nil {
-				i = &f.warp.was
+	for _, f := range in.Files {
+		if f.ByGDAL() && len(f.Layers) > 0 {
+			i := f.Info
+			if f.Warp != nil {
+				i = &f.Warp.Original
 			}
 			for _, b := range i.Bands {
 				all += int64(i.Grid.Width) * int64(i.Grid.Height) * int64(b.Type.Size())
@@ -95,35 +96,35 @@ func (in *inputs) gdalCacheBytes(budget int64, readers int) int64 {
 	return min(all*int64(max(1, readers)), max(budget/8, 8<<20), 256<<20)
 }
 
-// byGDAL reports whether GDAL reads the file.
-func (f *inputFile) byGDAL() bool {
-	_, ok := f.src.(*gdal.File)
-	return ok || f.warp != nil
+// ByGDAL reports whether GDAL reads the file.
+func (f *File) ByGDAL() bool {
+	_, ok := f.Source.(*gdal.File)
+	return ok || f.Warp != nil
 }
 
-// boundGDAL limits GDAL's cache to the planned size, unless the user has set its size.
-func boundGDAL(bytes int64) error {
+// BoundGDAL limits GDAL's cache to the planned size, unless the user has set its size.
+func BoundGDAL(bytes int64) error {
 	if bytes <= 0 || os.Getenv("GDAL_CACHEMAX") != "" {
 		return nil
 	}
 	return gdal.SetCacheBytes(bytes)
 }
 
-// validateWarps returns the errors in the warping options of a job, which need not warp.
-func validateWarps(job *jobspec.Job) []error {
+// ValidateWarps returns the errors in the warping options of a job, which need not warp.
+func ValidateWarps(job *jobspec.Job) []error {
 	var errs []error
-	for _, name := range sortedKeys(job.Inputs) {
+	for _, name := range slices.Sorted(maps.Keys(job.Inputs)) {
 		if method := job.Inputs[name].Resample; method != "" {
 			if err := gdal.CheckMethod(method); errors.Is(err, gdal.ErrAbsent) {
 				errs = append(errs, fmt.Errorf("input %s is to be resampled by %s (--resample), which needs GDAL: %w",
 					name, method, err))
 			} else if err != nil {
-				errs = append(errs, &JobError{Err: fmt.Errorf("input %s: %w", name, err)})
+				errs = append(errs, &jobspec.JobError{Err: fmt.Errorf("input %s: %w", name, err)})
 			}
 		}
 	}
 	if c := &job.Controls; c.BBox != nil && len(c.Extents) > 0 {
-		errs = append(errs, &JobError{Err: errors.New("a bounding box and extents of rasters restrict the job: give one of them")})
+		errs = append(errs, &jobspec.JobError{Err: errors.New("a bounding box and extents of rasters restrict the job: give one of them")})
 	}
 	return errs
 }
@@ -135,19 +136,19 @@ type warpedSource interface {
 }
 
 // place sets the file's offset from the grid ref, to which it is aligned.
-func (f *inputFile) place(ref raster.Grid) {
-	if w, ok := f.src.(warpedSource); ok && f.warp != nil {
+func (f *File) place(ref raster.Grid) {
+	if w, ok := f.Source.(warpedSource); ok && f.Warp != nil {
 		col, row := w.Offset()
-		f.colOffset, f.rowOffset = -col, -row
-		f.warp.xs, f.warp.ys = w.Scales()
+		f.ColOffset, f.RowOffset = -col, -row
+		f.Warp.XScale, f.Warp.YScale = w.Scales()
 		return
 	}
-	col, row, _ := ref.Transform.Invert(f.info.Grid.Transform[0], f.info.Grid.Transform[3])
-	f.colOffset, f.rowOffset = -round(col), -round(row)
+	col, row, _ := ref.Transform.Invert(f.Info.Grid.Transform[0], f.Info.Grid.Transform[3])
+	f.ColOffset, f.RowOffset = -round(col), -round(row)
 }
 
 // warpAll warps files that are off the grid onto it.
-func warpAll(job *jobspec.Job, files []*inputFile, ref raster.Grid, refName string) error {
+func warpAll(job *jobspec.Job, files []*File, ref raster.Grid, refName string) error {
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	errs := make([]error, len(files))
@@ -159,8 +160,8 @@ func warpAll(job *jobspec.Job, files []*inputFile, ref raster.Grid, refName stri
 	for i, f := range files {
 		g.Go(func() error {
 			if err := f.warpOnto(job, ref, most); err != nil {
-				errs[i] = fmt.Errorf("input %s: %s is not on %s: %s; it can't be brought there: %w", f.input, f.path,
-					where, offGrid(f.info.Grid, ref), err)
+				errs[i] = fmt.Errorf("input %s: %s is not on %s: %s; it can't be brought there: %w", f.Name, f.Path,
+					where, OffGrid(f.Info.Grid, ref), err)
 			}
 			return nil
 		})
@@ -170,18 +171,18 @@ func warpAll(job *jobspec.Job, files []*inputFile, ref raster.Grid, refName stri
 }
 
 // warpOnto reopens the file, warped onto ref.
-func (f *inputFile) warpOnto(job *jobspec.Job, ref raster.Grid, most int64) error {
-	spec := job.Inputs[f.input]
-	g := f.info.Grid
+func (f *File) warpOnto(job *jobspec.Job, ref raster.Grid, most int64) error {
+	spec := job.Inputs[f.Name]
+	g := f.Info.Grid
 	switch {
-	case f.version.Given:
+	case f.Version.Given:
 		return errors.New("it is an open raster (Input.Source), and GDAL, which warps, opens files by their names: give the file")
 	case !g.HasTransform:
-		return fmt.Errorf("it says nothing of where it lies: write that into it first, with: gdal_edit.py -a_ullr ... -a_srs ... %[1]s; or, if it has control points, warp it by them, with: gdalwarp %[1]s out.tif", raster.GDALName(f.path))
+		return fmt.Errorf("it says nothing of where it lies: write that into it first, with: gdal_edit.py -a_ullr ... -a_srs ... %[1]s; or, if it has control points, warp it by them, with: gdalwarp %[1]s out.tif", raster.GDALName(f.Path))
 	case !ref.HasTransform:
 		return errors.New("the reference says nothing of where it lies: take another one")
 	case g.CRS.IsZero() && !ref.CRS.IsZero():
-		return fmt.Errorf("it names no coordinate reference system: write one into it first, with: gdal_edit.py -a_srs EPSG:... %s", raster.GDALName(f.path))
+		return fmt.Errorf("it names no coordinate reference system: write one into it first, with: gdal_edit.py -a_srs EPSG:... %s", raster.GDALName(f.Path))
 	case ref.CRS.IsZero() && !g.CRS.IsZero():
 		return errors.New("the reference names no coordinate reference system: take another one, or write one into it first, with: gdal_edit.py -a_srs EPSG:... FILE")
 	}
@@ -193,23 +194,23 @@ func (f *inputFile) warpOnto(job *jobspec.Job, ref raster.Grid, most int64) erro
 	if err != nil {
 		return err
 	}
-	f.warp = &warping{Grid: exactGrid{ref}, Method: cmp.Or(strings.ToLower(spec.Resample), "near"), Nodata: texts,
+	f.Warp = &Warping{Grid: ExactGrid{ref}, Method: cmp.Or(strings.ToLower(spec.Resample), "near"), Nodata: texts,
 		Overviews: spec.Overviews,
-		NoMask:    job.Controls.NoMask, MaxBytes: most, GDAL: version, was: *f.info}
-	seen := f.version
+		NoMask:    job.Controls.NoMask, MaxBytes: most, GDAL: version, Original: *f.Info}
+	seen := f.Version
 	open := f.openWarp
-	if f.remote != nil {
+	if f.Remote != nil {
 		open = f.openStaged
 	}
 	if err := open(); err != nil {
-		f.warp = nil
+		f.Warp = nil
 		return err
 	}
-	if f.version.FileState != seen.FileState {
-		return fmt.Errorf("%s was replaced or changed while the job was prepared: run again", f.path)
+	if f.Version.FileState != seen.FileState {
+		return fmt.Errorf("%s was replaced or changed while the job was prepared: run again", f.Path)
 	}
 	spec.Nodata = nil // the warped raster includes the job's nodata
-	f.layers, f.nodata, f.masks = nil, nil, nil
+	f.Layers, f.Nodata, f.Masks = nil, nil, nil
 	if err := f.resolve(spec, job.Controls.NoMask); err != nil {
 		return err
 	}
@@ -218,14 +219,14 @@ func (f *inputFile) warpOnto(job *jobspec.Job, ref raster.Grid, most int64) erro
 }
 
 // nodataTexts returns the nodata of each band of the file, "" for the file's own.
-func (f *inputFile) nodataTexts(spec jobspec.Input) ([]string, error) {
-	texts := make([]string, len(f.info.Bands))
+func (f *File) nodataTexts(spec jobspec.Input) ([]string, error) {
+	texts := make([]string, len(f.Info.Bands))
 	if len(spec.Nodata) == 0 {
 		return texts, nil
 	}
-	for i, l := range f.layers {
+	for i, l := range f.Layers {
 		text := spec.Nodata[min(i, len(spec.Nodata)-1)]
-		if at := slices.Index(f.layers, l); at < i && texts[l-1] != text {
+		if at := slices.Index(f.Layers, l); at < i && texts[l-1] != text {
 			return nil, fmt.Errorf("its band %d is read twice with different nodata, which can't be warped at once: make two inputs of it", l)
 		}
 		texts[l-1] = text
@@ -233,27 +234,27 @@ func (f *inputFile) nodataTexts(spec jobspec.Input) ([]string, error) {
 	return texts, nil
 }
 
-func (w *warping) options() *gdal.WarpOptions {
+func (w *Warping) options() *gdal.WarpOptions {
 	return &gdal.WarpOptions{Grid: w.Grid.Grid, Method: w.Method, Nodata: w.Nodata, Overviews: w.Overviews,
 		MaxBytes: w.MaxBytes, NoMask: w.NoMask}
 }
 
 // openWarp opens the file through GDAL by the job's name for it, in place of the open source, and
 // records its version.
-func (f *inputFile) openWarp() error {
-	local := localFile(f.from)
-	name := f.from
+func (f *File) openWarp() error {
+	local := LocalFile(f.From)
+	name := f.From
 	if objstore.IsURL(name) {
 		name = local
 	}
 	for range openings {
-		before := localVersion(local)
-		src, err := gdal.Warp(name, f.warp.options())
+		before := LocalVersion(local)
+		src, err := gdal.Warp(name, f.Warp.options())
 		if err != nil {
 			return err
 		}
-		version := versionOf(src, f.from)
-		if f.warp.Overviews && local != "" {
+		version := versionOf(src, f.From)
+		if f.Warp.Overviews && local != "" {
 			if s, ok := stateOf(local + ".ovr"); ok {
 				version.Add(".ovr", s)
 			}
@@ -265,35 +266,35 @@ func (f *inputFile) openWarp() error {
 			return err
 		}
 	}
-	return fmt.Errorf("%s, or one of its sidecars, is being written: wait until it is complete", f.path)
+	return fmt.Errorf("%s, or one of its sidecars, is being written: wait until it is complete", f.Path)
 }
 
 // replaceSource replaces the open source.
-func (f *inputFile) replaceSource(src raster.Source, version jobspec.FileVersion) error {
-	old := f.src
-	if !f.owned {
+func (f *File) replaceSource(src raster.Source, version jobspec.FileVersion) error {
+	old := f.Source
+	if !f.Owned {
 		old = nil
 	}
-	f.src, f.owned, f.version = src, true, version
+	f.Source, f.Owned, f.Version = src, true, version
 	if old != nil {
 		return old.Close()
 	}
 	return nil
 }
 
-// text describes for users how the file is warped.
-func (w *warping) text() string {
+// Text describes for users how the file is warped.
+func (w *Warping) Text() string {
 	text := "by " + w.Method
 	if w.Overviews {
 		text += ", with its overviews"
 	}
-	if from := w.was.Grid.CRS; !from.IsZero() && !from.Equal(w.Grid.CRS) {
+	if from := w.Original.Grid.CRS; !from.IsZero() && !from.Equal(w.Grid.CRS) {
 		return "warped from " + from.String() + " " + text
 	}
-	return "warped " + text + ": " + offGrid(w.was.Grid, w.Grid.Grid)
+	return "warped " + text + ": " + OffGrid(w.Original.Grid, w.Grid.Grid)
 }
 
-func (w *warping) describe() *jobspec.DescribedWarp {
+func (w *Warping) Describe() *jobspec.DescribedWarp {
 	if w == nil {
 		return nil
 	}
@@ -309,7 +310,7 @@ func extentsBox(job *jobspec.Job, ref raster.Grid) (box [4]float64, err error) {
 		var b [4]float64
 		switch {
 		case g.HasTransform != ref.HasTransform:
-			return box, &JobError{Err: errors.New("an extent (--extent) can't be related to the grid: one is georeferenced and the other is not")}
+			return box, &jobspec.JobError{Err: errors.New("an extent (--extent) can't be related to the grid: one is georeferenced and the other is not")}
 		case g.CRS.IsZero() || ref.CRS.IsZero() || gdal.SameCRS(g.CRS, ref.CRS):
 			b[0], b[1], b[2], b[3] = g.Bounds()
 		default:
@@ -317,7 +318,7 @@ func extentsBox(job *jobspec.Job, ref raster.Grid) (box [4]float64, err error) {
 				return box, fmt.Errorf("an extent (--extent) has another CRS (%v) than the grid (%v), and to relate them leat needs GDAL: %w", g.CRS, ref.CRS, err)
 			}
 			if b, err = gdal.ExtentOn(g, ref); err != nil {
-				return box, &JobError{Err: fmt.Errorf("--extent: %w", err)}
+				return box, &jobspec.JobError{Err: fmt.Errorf("--extent: %w", err)}
 			}
 		}
 		if i == 0 {
@@ -329,25 +330,39 @@ func extentsBox(job *jobspec.Job, ref raster.Grid) (box [4]float64, err error) {
 	return box, nil
 }
 
-// reopen opens the file in a worker as the run has opened it. mixed allows another version of GDAL.
-func (f *inputFile) reopen(ctx context.Context, open Opener,
-	w *warping, mixed bool) error {
+// Reopen opens the file in a worker as the run has opened it. mixed allows another version of GDAL.
+func (f *File) Reopen(ctx context.Context, open Opener,
+	w *Warping, mixed bool) error {
 	if w == nil {
-		return f.open(ctx, open, f.from)
+		return f.open(ctx, open, f.From)
 	}
 	if version, err := gdal.Version(); err != nil {
-		return fmt.Errorf("%s is warped, which needs GDAL, and here: %w", f.path, err)
+		return fmt.Errorf("%s is warped, which needs GDAL, and here: %w", f.Path, err)
 	} else if version != w.GDAL && !mixed {
-		return fmt.Errorf("%s is warped by GDAL, whose version is %s here and %s where the run is, so that pixels may differ: install the same one, or allow that (--mixed)", f.path, version, w.GDAL)
+		return fmt.Errorf("%s is warped by GDAL, whose version is %s here and %s where the run is, so that pixels may differ: install the same one, or allow that (--mixed)", f.Path, version, w.GDAL)
 	}
-	if !objstore.IsURL(f.from) || localFile(f.from) != "" {
-		f.warp = w
+	if !objstore.IsURL(f.From) || LocalFile(f.From) != "" {
+		f.Warp = w
 		return f.openWarp()
 	}
-	if err := f.open(ctx, open, f.from); err != nil {
+	if err := f.open(ctx, open, f.From); err != nil {
 		return err
 	}
-	f.warp = w
-	f.warp.was = *f.src.Info()
+	f.Warp = w
+	f.Warp.Original = *f.Source.Info()
 	return f.openStaged()
+}
+
+// GDALBytes is the memory of libgdal once it is loaded and has opened a source: 51 MiB with GDAL
+// 3.6 and its plugins.
+const GDALBytes = 52 << 20
+
+// LibraryBytes returns the memory of the libraries that the run loads for its inputs.
+func (in *Inputs) LibraryBytes() int64 {
+	for _, f := range in.Files {
+		if f.Vector != nil || f.ByGDAL() {
+			return GDALBytes
+		}
+	}
+	return 0
 }

@@ -1,4 +1,4 @@
-package apply
+package resolve
 
 import (
 	"fmt"
@@ -11,28 +11,28 @@ import (
 	"leat/raster"
 )
 
-// keepControl gives the grid the ground control points (GCPs) and coefficients (RPCs) of the
+// KeepControl gives the grid the ground control points (GCPs) and coefficients (RPCs) of the
 // reference input, or else of the first that has them, and returns notes on those that outputs do
 // not have. Both count pixels, so they hold for files that are read pixel by pixel; points stand
 // for a transform, so they hold where there is none.
-func keepControl(job *jobspec.Job, in *inputs, grid *raster.Grid) (notes []string) {
-	files := slices.Clone(in.files)
-	if first := in.byName[job.Controls.Reference]; len(first) > 0 {
+func KeepControl(job *jobspec.Job, in *Inputs, grid *raster.Grid) (notes []string) {
+	files := slices.Clone(in.Files)
+	if first := in.ByName[job.Controls.Reference]; len(first) > 0 {
 		i := slices.Index(files, first[0])
 		files = slices.Insert(slices.Delete(files, i, i+1), 0, first[0])
 	}
 	points := keeper[*raster.GCPs]{what: "ground control points (GCPs)"}
 	coefficients := keeper[*raster.RPC]{what: "rational polynomial coefficients (RPCs)"}
 	for _, f := range files {
-		g, warped := &f.info.Grid, f.warp != nil
+		g, warped := &f.Info.Grid, f.Warp != nil
 		if warped {
-			g = &f.warp.was.Grid
+			g = &f.Warp.Original.Grid
 		}
 		if g.GCPs != nil {
-			points.add(f, g.GCPs.Shift(f.colOffset, f.rowOffset), warped || grid.HasTransform, sameGCPs)
+			points.add(f, g.GCPs.Shift(f.ColOffset, f.RowOffset), warped || grid.HasTransform, sameGCPs)
 		}
 		if g.RPC != nil {
-			coefficients.add(f, g.RPC.Shift(f.colOffset, f.rowOffset), warped, (*raster.RPC).Equal)
+			coefficients.add(f, g.RPC.Shift(f.ColOffset, f.RowOffset), warped, (*raster.RPC).Equal)
 		}
 	}
 	grid.GCPs, grid.RPC = points.kept, coefficients.kept
@@ -42,8 +42,8 @@ func keepControl(job *jobspec.Job, in *inputs, grid *raster.Grid) (notes []strin
 	return append(points.notes("the grid has coordinates of its own"), coefficients.notes("it is warped")...)
 }
 
-// pointNames returns a note if the grid's points have names: a GeoTIFF has only their numbers.
-func pointNames(grid *raster.Grid) string {
+// PointNames returns a note if the grid's points have names: a GeoTIFF has only their numbers.
+func PointNames(grid *raster.Grid) string {
 	if grid.GCPs == nil {
 		return ""
 	}
@@ -68,19 +68,19 @@ func sameGCPs(a, b *raster.GCPs) bool {
 // keeper chooses among what inputs have of one kind.
 type keeper[T any] struct {
 	what          string
-	of            *inputFile // whose are kept
+	of            *File // whose are kept
 	kept          T
 	others, unfit []string // inputs that have others, and those whose do not fit the grid
 }
 
-func (k *keeper[T]) add(f *inputFile, v T, unfit bool, same func(a, b T) bool) {
+func (k *keeper[T]) add(f *File, v T, unfit bool, same func(a, b T) bool) {
 	switch {
 	case unfit:
-		k.unfit = append(k.unfit, f.input)
+		k.unfit = append(k.unfit, f.Name)
 	case k.of == nil:
 		k.of, k.kept = f, v
 	case !same(k.kept, v):
-		k.others = append(k.others, f.input)
+		k.others = append(k.others, f.Name)
 	}
 }
 
@@ -91,7 +91,7 @@ func (k *keeper[T]) notes(reason string) (notes []string) {
 	}
 	if len(k.others) > 0 {
 		notes = append(notes, fmt.Sprintf("inputs have different %s: outputs have those of %s (%s), not of %s", k.what,
-			k.of.input, k.of.path, inputNames(k.others)))
+			k.of.Name, k.of.Path, inputNames(k.others)))
 	}
 	return notes
 }

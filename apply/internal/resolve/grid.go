@@ -1,9 +1,11 @@
-package apply
+package resolve
 
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,10 +20,10 @@ import (
 // what resampling could show.
 const alignTolerance = 1e-3
 
-// resolveGrid computes the job's grid: that of the reference, cut to the footprint, the box and the
+// Grid computes the job's grid: that of the reference, cut to the footprint, the box and the
 // window. It sets each file's offset from it. The ground control points and RPCs are left to
 // keepControl.
-func resolveGrid(job *jobspec.Job, in *inputs) (raster.Grid, error) {
+func Grid(job *jobspec.Job, in *Inputs) (raster.Grid, error) {
 	c := &job.Controls
 	ref, refName, refPath, err := referenceGrid(job, in)
 	ref.GCPs, ref.RPC = nil, nil
@@ -38,17 +40,17 @@ func resolveGrid(job *jobspec.Job, in *inputs) (raster.Grid, error) {
 		return ref, rotatedError(ref, refName, refPath, in)
 	}
 	var errs []error
-	var off []*inputFile
-	for _, f := range in.files {
-		switch d := offGrid(f.info.Grid, ref); {
+	var off []*File
+	for _, f := range in.Files {
+		switch d := OffGrid(f.Info.Grid, ref); {
 		case d == "":
 			f.place(ref)
 		case c.Grid != nil || c.Reference != "":
 			off = append(off, f)
 		default:
 			errs = append(errs, fmt.Errorf("inputs are not on one grid: %s (%s) against %s: %s; say onto whose grid others are to be warped (--reference %s, or --grid), or bring it onto that grid first, with: gdalwarp %s %s out.tif",
-				f.input, f.path, refName, d, in.files[0].input, warpOptions(f.info.Grid, ref, refPath),
-				raster.GDALName(f.path)))
+				f.Name, f.Path, refName, d, in.Files[0].Name, warpOptions(f.Info.Grid, ref, refPath),
+				raster.GDALName(f.Path)))
 		}
 	}
 	if len(errs) > 0 {
@@ -59,16 +61,16 @@ func resolveGrid(job *jobspec.Job, in *inputs) (raster.Grid, error) {
 	}
 	w := ref.Window()
 	switch {
-	case len(in.files) == 0 || c.Footprint == jobspec.Reference:
+	case len(in.Files) == 0 || c.Footprint == jobspec.Reference:
 	case c.Footprint == jobspec.Union:
 		w = block.Window{}
-		for _, f := range in.files {
-			w = w.Union(f.extent())
+		for _, f := range in.Files {
+			w = w.Union(f.Extent())
 		}
 	default:
-		w = in.files[0].extent()
-		for _, f := range in.files[1:] {
-			w = w.Intersect(f.extent())
+		w = in.Files[0].Extent()
+		for _, f := range in.Files[1:] {
+			w = w.Intersect(f.Extent())
 		}
 	}
 	if w.Empty() {
@@ -87,54 +89,54 @@ func resolveGrid(job *jobspec.Job, in *inputs) (raster.Grid, error) {
 			return ref, err
 		}
 		if box = box.Intersect(w); box.Empty() {
-			return ref, &JobError{Err: fmt.Errorf("the bounding box %s (--bbox or --extent) has no pixel of the inputs:%s",
+			return ref, &jobspec.JobError{Err: fmt.Errorf("the bounding box %s (--bbox or --extent) has no pixel of the inputs:%s",
 				boxText(*limits), extents(in))}
 		}
 		w = box
 	}
 	if c.Window != nil {
 		if c.Window.Empty() || !(block.Window{Width: w.Width, Height: w.Height}).Contains(*c.Window) {
-			return ref, &JobError{Err: fmt.Errorf("the window of %d x %d pixels from column %d, row %d (--srcwin) does not lie inside the grid of %d x %d pixels",
+			return ref, &jobspec.JobError{Err: fmt.Errorf("the window of %d x %d pixels from column %d, row %d (--srcwin) does not lie inside the grid of %d x %d pixels",
 				c.Window.Width, c.Window.Height, c.Window.Col, c.Window.Row, w.Width, w.Height)}
 		}
 		w = c.Window.Shift(w.Col, w.Row)
 	}
 	if w.Width > jobspec.MaxGridSide || w.Height > jobspec.MaxGridSide {
-		return ref, &JobError{Err: fmt.Errorf("the grid would have %d x %d pixels: expected at most %d a side", w.Width,
+		return ref, &jobspec.JobError{Err: fmt.Errorf("the grid would have %d x %d pixels: expected at most %d a side", w.Width,
 			w.Height, jobspec.MaxGridSide)}
 	}
-	for _, f := range in.files {
-		f.colOffset += w.Col
-		f.rowOffset += w.Row
+	for _, f := range in.Files {
+		f.ColOffset += w.Col
+		f.RowOffset += w.Row
 	}
 	return ref.Sub(w), nil
 }
 
 // referenceGrid returns the grid that all files are compared with, its name for messages, and the
 // path of its file, if there is one.
-func referenceGrid(job *jobspec.Job, in *inputs) (grid raster.Grid, name, path string, err error) {
+func referenceGrid(job *jobspec.Job, in *Inputs) (grid raster.Grid, name, path string, err error) {
 	c := &job.Controls
 	switch {
 	case c.Grid != nil:
 		return *c.Grid, "the given grid", "", nil
 	case c.Reference != "":
-		files := in.byName[c.Reference]
+		files := in.ByName[c.Reference]
 		if files == nil {
-			return grid, "", "", &JobError{Err: fmt.Errorf("the reference %q (--reference) is not the name of an input; there is %s", c.Reference, strings.Join(sortedKeys(in.byName), ", "))}
+			return grid, "", "", &jobspec.JobError{Err: fmt.Errorf("the reference %q (--reference) is not the name of an input; there is %s", c.Reference, strings.Join(slices.Sorted(maps.Keys(in.ByName)), ", "))}
 		}
-		return files[0].info.Grid, c.Reference + " (" + files[0].path + ")", files[0].path, nil
-	case len(in.files) == 0:
+		return files[0].Info.Grid, c.Reference + " (" + files[0].Path + ")", files[0].Path, nil
+	case len(in.Files) == 0:
 		return grid, "", "", errors.New("a job without inputs needs a grid to run over (Controls.Grid)")
 	}
-	f := in.files[0]
-	return f.info.Grid, f.input + " (" + f.path + ")", f.path, nil
+	f := in.Files[0]
+	return f.Info.Grid, f.Name + " (" + f.Path + ")", f.Path, nil
 }
 
 func round(v float64) int { return int(math.Round(v)) }
 
-// offGrid describes how g differs from the grid ref; "" if the two are a whole number of pixels
+// OffGrid describes how g differs from the grid ref; "" if the two are a whole number of pixels
 // apart.
-func offGrid(g, ref raster.Grid) string {
+func OffGrid(g, ref raster.Grid) string {
 	var d []string
 	switch {
 	case g.HasTransform != ref.HasTransform:
@@ -190,11 +192,11 @@ func warpOptions(g, ref raster.Grid, path string) string {
 }
 
 // rotatedError names grids onto which a job with a rotated reference can warp its inputs.
-func rotatedError(ref raster.Grid, name, path string, in *inputs) error {
+func rotatedError(ref raster.Grid, name, path string, in *Inputs) error {
 	what := ""
-	for _, f := range in.files {
-		if g := f.info.Grid; f.path != path && g.HasTransform && !g.Transform.Rotated() {
-			what = fmt.Sprintf(", or onto the grid of %s (--reference %s)", f.path, f.input)
+	for _, f := range in.Files {
+		if g := f.Info.Grid; f.Path != path && g.HasTransform && !g.Transform.Rotated() {
+			what = fmt.Sprintf(", or onto the grid of %s (--reference %s)", f.Path, f.Name)
 			break
 		}
 	}
@@ -202,12 +204,12 @@ func rotatedError(ref raster.Grid, name, path string, in *inputs) error {
 	if path == "" {
 		rotated = "all inputs"
 	}
-	return fmt.Errorf("%s is rotated (its rows do not run along x): leat warps %s onto a north-up grid, such as one that covers it (--grid %s)%s", name, rotated, northUp(ref, path), what)
+	return fmt.Errorf("%s is rotated (its rows do not run along x): leat warps %s onto a north-up grid, such as one that covers it (--grid %s)%s", name, rotated, NorthUp(ref, path), what)
 }
 
-// northUp returns the --grid that encloses a rotated one, with pixels of the same size. path is a
+// NorthUp returns the --grid that encloses a rotated one, with pixels of the same size. path is a
 // file that has its CRS.
-func northUp(g raster.Grid, path string) string {
+func NorthUp(g raster.Grid, path string) string {
 	t := g.Transform
 	text := strconv.FormatFloat(math.Sqrt(math.Abs(t[1]*t[5]-t[2]*t[4])), 'g', 4, 64)
 	size, err := strconv.ParseFloat(text, 64)
@@ -241,7 +243,7 @@ func boxText(box [4]float64) string {
 // bboxWindow returns the pixels whose centres lie in the box (min x, min y, max x, max y).
 func bboxWindow(g raster.Grid, box [4]float64) (block.Window, error) {
 	if !(box[0] < box[2]) || !(box[1] < box[3]) {
-		return block.Window{}, &JobError{Err: fmt.Errorf("the bounding box %s (--bbox or --extent) is empty: give min x, min y, max x, max y", boxText(box))}
+		return block.Window{}, &jobspec.JobError{Err: fmt.Errorf("the bounding box %s (--bbox or --extent) is empty: give min x, min y, max x, max y", boxText(box))}
 	}
 	c0, r0, ok := g.Transform.Invert(box[0], box[3])
 	c1, r1, _ := g.Transform.Invert(box[2], box[1])
@@ -262,11 +264,11 @@ func bboxWindow(g raster.Grid, box [4]float64) (block.Window, error) {
 	return w, nil
 }
 
-func extents(in *inputs) string {
+func extents(in *Inputs) string {
 	var s strings.Builder
-	for _, f := range in.files {
-		minX, minY, maxX, maxY := f.info.Grid.Bounds()
-		fmt.Fprintf(&s, "\n  %s (%s): x %s to %s, y %s to %s", f.input, f.path, plainNumber(minX), plainNumber(maxX),
+	for _, f := range in.Files {
+		minX, minY, maxX, maxY := f.Info.Grid.Bounds()
+		fmt.Fprintf(&s, "\n  %s (%s): x %s to %s, y %s to %s", f.Name, f.Path, plainNumber(minX), plainNumber(maxX),
 			plainNumber(minY), plainNumber(maxY))
 	}
 	return s.String()

@@ -1,4 +1,4 @@
-package apply
+package resolve
 
 import (
 	"cmp"
@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,18 +19,19 @@ import (
 	"leat/internal/units"
 	"leat/ndarray"
 	"leat/raster"
+	"leat/raster/geotiff"
 )
 
-// vectorInput is the part of an inputFile that describes vectors to rasterize.
-type vectorInput struct {
-	request gdal.VectorRequest
-	key     string // of the request: inputs with the same key share one raster
-	first   string // name of the first input with the same key
+// VectorInput is the part of a File that describes vectors to rasterize.
+type VectorInput struct {
+	Request gdal.VectorRequest
+	Key     string // of the request: inputs with the same key share one raster
+	First   string // name of the first input with the same key
 	layer   gdal.VectorLayer
 	onto    *[4]float64         // its extent in the grid's CRS; nil if unknown
 	state   jobspec.FileVersion // of the source
-	grid    raster.Grid         // to rasterize onto: the job's grid with its margin
-	burned  gdal.Burned
+	Grid    raster.Grid         // to rasterize onto: the job's grid with its margin
+	Burned  gdal.Burned
 }
 
 // pendingRaster is the placeholder of a raster that is not made yet.
@@ -40,12 +43,12 @@ func (u *pendingRaster) Read(context.Context, []int, raster.Window, *ndarray.Arr
 	return fmt.Errorf("%s was not rasterised", u.info.Path)
 }
 
-// vectorFile returns the path of the source if it is a file or directory on this machine, else "".
-func vectorFile(v *jobspec.Vector) string {
-	if _, err := os.Stat(v.Path); err != nil && gdalName(v.Path) {
+// VectorFile returns the path of the source if it is a file or directory on this machine, else "".
+func VectorFile(v *jobspec.Vector) string {
+	if _, err := os.Stat(v.Path); err != nil && IsGDALName(v.Path) {
 		return ""
 	}
-	return absolute(v.Path)
+	return Absolute(v.Path)
 }
 
 func vectorRequest(v *jobspec.Vector) gdal.VectorRequest {
@@ -54,17 +57,17 @@ func vectorRequest(v *jobspec.Vector) gdal.VectorRequest {
 		AllTouched: v.AllTouched, OpenOptions: v.OpenOptions, NoNodata: true, Exact: true}
 }
 
-// addVectors opens and checks the vectors, and adds their future rasters to the inputs.
-func (in *inputs) addVectors(ctx context.Context, job *jobspec.Job, grid raster.Grid) error {
+// AddVectors opens and checks the vectors, and adds their future rasters to the inputs.
+func (in *Inputs) AddVectors(ctx context.Context, job *jobspec.Job, grid raster.Grid) error {
 	overlap := job.Controls.Overlap
 	grid = grid.Sub(grid.Window().Grow(overlap))
 	first := map[string]string{}
 	var errs []error
-	for _, name := range sortedKeys(job.Vectors) {
+	for _, name := range slices.Sorted(maps.Keys(job.Vectors)) {
 		v := job.Vectors[name]
 		f, err := openVector(ctx, name, &v, grid)
 		if err == nil {
-			f.colOffset, f.rowOffset = overlap, overlap
+			f.ColOffset, f.RowOffset = overlap, overlap
 			err = f.resolve(jobspec.Input{Nodata: []string{v.Nodata}}, job.Controls.NoMask)
 		}
 		if err != nil {
@@ -74,18 +77,18 @@ func (in *inputs) addVectors(ctx context.Context, job *jobspec.Job, grid raster.
 			errs = append(errs, fmt.Errorf("vector %s: %w", name, err))
 			continue
 		}
-		if _, again := first[f.vector.key]; !again {
-			first[f.vector.key] = name
+		if _, again := first[f.Vector.Key]; !again {
+			first[f.Vector.Key] = name
 		}
-		f.vector.first = first[f.vector.key]
-		in.files = append(in.files, f)
-		in.byName[name] = []*inputFile{f}
+		f.Vector.First = first[f.Vector.Key]
+		in.Files = append(in.Files, f)
+		in.ByName[name] = []*File{f}
 	}
 	return errors.Join(errs...)
 }
 
 // openVector checks a vector and describes its future raster.
-func openVector(ctx context.Context, name string, v *jobspec.Vector, grid raster.Grid) (*inputFile, error) {
+func openVector(ctx context.Context, name string, v *jobspec.Vector, grid raster.Grid) (*File, error) {
 	request := vectorRequest(v)
 	info, err := gdal.CheckVector(ctx, request, grid)
 	if err != nil {
@@ -95,10 +98,10 @@ func openVector(ctx context.Context, name string, v *jobspec.Vector, grid raster
 	if request.SQL == "" {
 		request.Layer = info.Name // a layer by its number and by its name are the same
 	}
-	f := &inputFile{input: name, path: v.Label(), from: v.Path, mode: accessLocal,
-		vector: &vectorInput{request: request, key: gdal.VectorKey(request), layer: info.VectorLayer, onto: info.Onto,
-			state: vectorState(v, info.Files), grid: grid}}
-	f.src = &pendingRaster{raster.Info{Path: v.Label(), Driver: "GTiff", Grid: grid,
+	f := &File{Name: name, Path: v.Label(), From: v.Path, Mode: ReadLocal,
+		Vector: &VectorInput{Request: request, Key: gdal.VectorKey(request), layer: info.VectorLayer, onto: info.Onto,
+			state: VectorState(v, info.Files), Grid: grid}}
+	f.Source = &pendingRaster{raster.Info{Path: v.Label(), Driver: "GTiff", Grid: grid,
 		Bands:     []raster.Band{{Type: info.Type, Color: raster.ColorGray, Scale: 1}},
 		TileWidth: rasterTile, TileHeight: rasterTile, Interleave: "band", Compression: "deflate", Predictor: 1}}
 	return f, nil
@@ -107,16 +110,16 @@ func openVector(ctx context.Context, name string, v *jobspec.Vector, grid raster
 // rasterTile is the side of the tiles of the rasters that gdal.Rasterize makes.
 const rasterTile = 512
 
-// vectorState returns the state of all files of the source.
-func vectorState(v *jobspec.Vector, files []string) jobspec.FileVersion {
+// VectorState returns the state of all files of the source.
+func VectorState(v *jobspec.Vector, files []string) jobspec.FileVersion {
 	var s jobspec.FileVersion
-	local := vectorFile(v)
+	local := VectorFile(v)
 	if local != "" {
 		s.FileState, _ = stateOf(local)
 	}
 	for _, name := range files {
 		// SQLite changes this file when it reads
-		if name = absolute(name); name == local || strings.HasSuffix(name, "-shm") {
+		if name = Absolute(name); name == local || strings.HasSuffix(name, "-shm") {
 			continue
 		}
 		key := name
@@ -131,12 +134,12 @@ func vectorState(v *jobspec.Vector, files []string) jobspec.FileVersion {
 	return s
 }
 
-// since describes how the source differs from its state when it was checked; "" if it does not.
-func (v *vectorInput) since(name string, now jobspec.FileVersion) string {
+// Since describes how the source differs from its state when it was checked; "" if it does not.
+func (v *VectorInput) Since(name string, now jobspec.FileVersion) string {
 	if text := v.state.FileState.Changes(now.FileState); text != "" {
 		return name + " " + text
 	}
-	for _, key := range sortedKeys(v.state.Sidecars) {
+	for _, key := range slices.Sorted(maps.Keys(v.state.Sidecars)) {
 		if text := v.state.Sidecars[key].Changes(now.Sidecars[key]); text != "" {
 			return jobspec.SidecarName(name, key) + " " + text
 		}
@@ -145,8 +148,8 @@ func (v *vectorInput) since(name string, now jobspec.FileVersion) string {
 }
 
 // burnText describes the values that are burned.
-func (v *vectorInput) burnText() string {
-	q := &v.request
+func (v *VectorInput) burnText() string {
+	q := &v.Request
 	what := "1"
 	if q.Attribute != "" {
 		what = "attribute " + q.Attribute
@@ -160,9 +163,9 @@ func (v *vectorInput) burnText() string {
 	return text
 }
 
-// text describes the vectors for the plan.
-func (v *vectorInput) text() string {
-	l, q := &v.layer, &v.request
+// Text describes the vectors for the plan.
+func (v *VectorInput) Text() string {
+	l, q := &v.layer, &v.Request
 	text := "layer " + l.Name
 	if q.SQL != "" {
 		text = "the result of " + strconv.Quote(q.SQL)
@@ -181,8 +184,8 @@ func (v *vectorInput) text() string {
 	return text + "; " + v.burnText()
 }
 
-// nowhere explains why no feature lies on the grid, if that is known; else "".
-func (v *vectorInput) nowhere() string {
+// Nowhere explains why no feature lies on the grid, if that is known; else "".
+func (v *VectorInput) Nowhere() string {
 	if v.layer.Features == 0 {
 		return v.none()
 	}
@@ -190,7 +193,7 @@ func (v *vectorInput) nowhere() string {
 	if e == nil {
 		return ""
 	}
-	minX, minY, maxX, maxY := v.grid.Bounds()
+	minX, minY, maxX, maxY := v.Grid.Bounds()
 	if e[0] <= maxX && e[2] >= minX && e[1] <= maxY && e[3] >= minY {
 		return ""
 	}
@@ -198,25 +201,25 @@ func (v *vectorInput) nowhere() string {
 }
 
 // none explains why nothing is burned if no feature has a geometry.
-func (v *vectorInput) none() string {
+func (v *VectorInput) none() string {
 	switch {
-	case v.request.SQL != "":
+	case v.Request.SQL != "":
 		return "is burned: the statement gives none with a geometry"
-	case v.request.Where != "":
-		return "is burned: there is none with a geometry and " + v.request.Where
+	case v.Request.Where != "":
+		return "is burned: there is none with a geometry and " + v.Request.Where
 	}
 	return "is burned: there is none with a geometry in the layer " + v.layer.Name
 }
 
-// unburnedNote describes the features that were not burned, after reading them; "" if there are
+// UnburnedNote describes the features that were not burned, after reading them; "" if there are
 // none, or if the plan says so.
-func (v *vectorInput) unburnedNote(name string) string {
-	switch n := &v.burned; {
+func (v *VectorInput) UnburnedNote(name string) string {
+	switch n := &v.Burned; {
 	case n.Features == 0 && v.layer.Features != 0:
 		return fmt.Sprintf("no feature of %s %s", name, v.none())
 	case n.Unplaced > 0:
 		return fmt.Sprintf("%s %s, with points that have no place in %v: feature %d is the first; if that matters here, cut it to the ground of the grid before, with: ogr2ogr -clipsrc",
-			units.Plural(n.Unplaced, "feature was left out of", "features were left out of"), name, v.grid.CRS, n.First)
+			units.Plural(n.Unplaced, "feature was left out of", "features were left out of"), name, v.Grid.CRS, n.First)
 	}
 	return ""
 }
@@ -229,10 +232,10 @@ func numberText(v *float64) string {
 	return number(*v)
 }
 
-// describe completes the description of an input that is rasterized.
-func (v *vectorInput) describe(f *inputFile, spec *jobspec.Vector, d *jobspec.DescribedFile) {
-	q := &v.request
-	d.Path = cmp.Or(vectorFile(spec), f.path)
+// Describe completes the description of an input that is rasterized.
+func (v *VectorInput) Describe(f *File, spec *jobspec.Vector, d *jobspec.DescribedFile) {
+	q := &v.Request
+	d.Path = cmp.Or(VectorFile(spec), f.Path)
 	d.FileVersion = v.state
 	d.Vector = &jobspec.DescribedVector{Layer: q.Layer, SQL: q.SQL, Where: q.Where, Attribute: q.Attribute,
 		Null: numberText(q.Null), AllTouched: q.AllTouched, OpenOptions: q.OpenOptions}
@@ -244,13 +247,13 @@ func (v *vectorInput) describe(f *inputFile, spec *jobspec.Vector, d *jobspec.De
 	}
 }
 
-// pixelBytes returns the size of the raster before compression.
-func (v *vectorInput) pixelBytes() int64 {
-	return block.Window{Width: v.grid.Width, Height: v.grid.Height}.Pixels() * int64(v.request.Type.Size())
+// PixelBytes returns the size of the raster before compression.
+func (v *VectorInput) PixelBytes() int64 {
+	return block.Window{Width: v.Grid.Width, Height: v.Grid.Height}.Pixels() * int64(v.Request.Type.Size())
 }
 
-// stateFiles yields the files other than the source's own whose state is known.
-func (v *vectorInput) stateFiles(local string) iter.Seq[string] {
+// StateFiles yields the files other than the source's own whose state is known.
+func (v *VectorInput) StateFiles(local string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for key := range v.state.Sidecars {
 			if !yield(jobspec.SidecarName(local, key)) {
@@ -259,3 +262,34 @@ func (v *vectorInput) stateFiles(local string) iter.Seq[string] {
 		}
 	}
 }
+
+// VectorsToRasterize returns the vectors that are read, one for each distinct request.
+func (in *Inputs) VectorsToRasterize() (list []*File) {
+	seen := map[string]bool{}
+	for _, f := range in.Files {
+		if f.Vector != nil && len(f.Layers) > 0 && !seen[f.Vector.Key] {
+			seen[f.Vector.Key] = true
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// OpenRaster replaces a vector's placeholder by its raster.
+func (f *File) OpenRaster(path string) error {
+	src, err := geotiff.Open(path)
+	if err != nil {
+		return err
+	}
+	info, want := src.Info(), f.Source.Info()
+	if info.Grid.Width != want.Grid.Width || info.Grid.Height != want.Grid.Height || len(info.Bands) != 1 ||
+		info.Bands[0].Type != f.Type {
+		return errors.Join(fmt.Errorf("GDAL made a raster of %d x %d pixels of %v", info.Grid.Width, info.Grid.Height,
+			info.Bands[0].Type), src.Close())
+	}
+	f.Source, f.Owned, f.Info = src, true, info
+	f.From, f.Version = path, versionOf(src, path)
+	return nil
+}
+
+func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

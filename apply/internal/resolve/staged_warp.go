@@ -1,4 +1,4 @@
-package apply
+package resolve
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 // computed from its header; its pixels are warped from the local disk after staging.
 type stagedWarp struct {
 	Remote
-	warp     *warping
+	warp     *Warping
 	path     string // for messages
 	info     *raster.Info
 	col, row int
@@ -30,32 +30,32 @@ type stagedWarp struct {
 var _ raster.Masker = (*stagedWarp)(nil)
 
 // openStaged replaces the open remote file by a stagedWarp.
-func (f *inputFile) openStaged() error {
-	if _, ok := f.remote.(Filed); !ok {
+func (f *File) openStaged() error {
+	if _, ok := f.Remote.(Filed); !ok {
 		return fmt.Errorf("GDAL needs it as a local file: copy it first, with: leat stage get")
 	}
-	if err := f.remote.Staging(); err != nil {
+	if err := f.Remote.Staging(); err != nil {
 		return fmt.Errorf("GDAL needs it on the local disk, and it can't be staged: %w: allow a stage, or copy it first, with: leat stage get", err)
 	}
-	if a, ok := f.remote.(Accompanied); ok {
+	if a, ok := f.Remote.(Accompanied); ok {
 		for suffix := range a.BesideVersions() {
-			return fmt.Errorf("it has a sidecar %s, which is not staged with it: copy both first, with: leat stage get", path.Base(f.path)+suffix)
+			return fmt.Errorf("it has a sidecar %s, which is not staged with it: copy both first, with: leat stage get", path.Base(f.Path)+suffix)
 		}
 	}
-	if f.warp.Overviews {
+	if f.Warp.Overviews {
 		return errors.New("its overviews can't be used (--use-overviews) while it is in a store: leave that out, or copy it first, with: leat stage get")
 	}
-	w, err := gdal.PlanWarp(&f.warp.was, f.warp.options())
+	w, err := gdal.PlanWarp(&f.Warp.Original, f.Warp.options())
 	if err != nil {
 		return err
 	}
-	staged := &stagedWarp{Remote: f.remote, warp: f.warp, path: f.path, info: w.Info()}
+	staged := &stagedWarp{Remote: f.Remote, warp: f.Warp, path: f.Path, info: w.Info()}
 	staged.col, staged.row = w.Offset()
 	staged.xs, staged.ys = w.Scales()
 	if err := w.Close(); err != nil {
 		return err
 	}
-	f.src, f.remote = staged, staged // closing it closes the open file
+	f.Source, f.Remote = staged, staged // closing it closes the open file
 	return nil
 }
 

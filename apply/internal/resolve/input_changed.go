@@ -1,0 +1,105 @@
+package resolve
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"leat/apply/internal/jobspec"
+	"leat/worker"
+)
+
+// CheckInputsEvery is how often a run checks whether its inputs are being written to, so that it
+// does not continue for hours.
+const CheckInputsEvery = 5 * time.Second
+
+// InputChangedError is returned when an input was changed while it was read: the blocks are of more
+// than one state of it and can't be resumed.
+type InputChangedError struct {
+	what string // the file and what happened to it
+	tip  string
+}
+
+func (e *InputChangedError) Error() string {
+	return e.what + " while it was read, so that its pixels may be of several versions: run again when it is complete" +
+		e.tip
+}
+
+// Code is the word that identifies this error in a worker's message.
+func (e *InputChangedError) Code() string { return "input-changed" }
+
+// IsInputChanged reports whether a run failed because this process or a worker found an input
+// changed.
+func IsInputChanged(err error) bool {
+	var f *worker.Failure
+	var c *InputChangedError
+	return errors.As(err, &c) || errors.As(err, &f) && slices.Contains(strings.Split(f.Code, ";"), c.Code())
+}
+
+// CheckUnchanged returns an error if a file was written to since it was opened. A file that another
+// one replaced is no error: the open one stays as it was, and workers reject the other. GDAL,
+// however, opens the files behind a raster again, and those of a VRT on demand, so for its rasters
+// a replaced file is an error too.
+func (f *File) CheckUnchanged() error {
+	if f.Version.Given || f.Version.Remote || len(f.Layers) == 0 {
+		return nil
+	}
+	local := LocalFile(f.From)
+	if f.ByGDAL() {
+		if what := changeOf(&f.Version, local, f.Path); what != "" {
+			return &InputChangedError{what: what}
+		}
+		return nil
+	}
+	if now, there := stateOf(local); there && now.Inode == f.Version.Inode && now != f.Version.FileState {
+		return writtenTo(f.Path)
+	}
+	for key := range f.Version.ContentSidecars() {
+		if now, there := stateOf(jobspec.SidecarName(local, key)); there && now != f.Version.Sidecars[key] {
+			return writtenTo(jobspec.SidecarName(f.Path, key))
+		}
+	}
+	return nil
+}
+
+func writtenTo(path string) error {
+	return &InputChangedError{path + " was written to", ", and replace inputs of a run by renaming"}
+}
+
+// changeOf describes how the files differ from their version; "" if they do not. path is the user's
+// name of the first one.
+func changeOf(v *jobspec.FileVersion, local, path string) string {
+	now, _ := stateOf(local)
+	if text := v.FileState.Changes(now); text != "" {
+		return path + " " + text
+	}
+	for key := range v.ContentSidecars() {
+		now, _ := stateOf(jobspec.SidecarName(local, key))
+		if text := v.Sidecars[key].Changes(now); text != "" {
+			return jobspec.SidecarName(path, key) + " " + text
+		}
+	}
+	return ""
+}
+
+// CheckUnchanged returns an error if one of the files was written to since it was opened.
+func (in *Inputs) CheckUnchanged() error {
+	for _, f := range in.Files {
+		if err := f.CheckUnchanged(); err != nil {
+			return fmt.Errorf("input %s: %w", f.Name, err)
+		}
+	}
+	return nil
+}
+
+// CheckUnchangedSometimes calls checkUnchanged unless that was done less than checkInputsEvery ago.
+func (in *Inputs) CheckUnchangedSometimes() error {
+	now := time.Now().UnixNano()
+	last := in.CheckedAt.Load()
+	if now-last < int64(CheckInputsEvery) || !in.CheckedAt.CompareAndSwap(last, now) {
+		return nil
+	}
+	return in.CheckUnchanged()
+}

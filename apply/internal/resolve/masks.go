@@ -1,0 +1,114 @@
+package resolve
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"leat/apply/internal/jobspec"
+	"leat/block"
+	"leat/ndarray"
+	"leat/raster"
+)
+
+// MaskSource is the mask of a layer, which applies in addition to nodata and NaN.
+type MaskSource struct {
+	Kind  raster.MaskKind `json:"kind,omitempty"`
+	Alpha int             `json:"alpha,omitempty"` // number of the band, if Kind is MaskAlpha
+}
+
+// resolveValidity returns the nodata value and the mask of a layer; [raster.Info.Validity] has the
+// file's own rules. The job's nodata replaces the file's and applies in addition to a mask.
+func (f *File) resolveValidity(layer, band int, spec jobspec.Input,
+	noMask bool) (*ndarray.Scalar, MaskSource, error) {
+	nodata, kind := f.Info.Validity(band)
+	// Both apply. gdalwarp ignores the mask in each of its chunks with a nodata pixel, so that its
+	// result depends on the chunks.
+	if f.Warp != nil {
+		nodata, kind = f.Info.Bands[band-1].Nodata, f.Info.Mask
+	}
+	if len(spec.Nodata) > 0 {
+		text := spec.Nodata[min(layer, len(spec.Nodata)-1)]
+		if text != "" {
+			nodata = nil
+			if kind == raster.MaskNone && f.Info.Mask == raster.MaskAlpha && band != f.Info.AlphaBand() {
+				kind = raster.MaskAlpha
+			}
+			if f.Info.MaskFromNodata {
+				kind = raster.MaskNone
+			}
+		}
+		if text != "" && text != "none" {
+			v, err := ndarray.ParseScalar(text, f.Type)
+			if err != nil {
+				return nil, MaskSource{},
+					&jobspec.JobError{Err: fmt.Errorf("nodata %s for %s: not a value of its type, %v; use another, or none", text,
+						f.Path, f.Type)}
+			}
+			nodata = &v
+		}
+	}
+	if noMask {
+		nodata = nil
+		if f.Warp == nil { // the mask of a warped file then marks the pixels it covers
+			kind = raster.MaskNone
+		}
+	}
+	if _, ok := f.Source.(raster.Masker); kind == raster.MaskDataset && !ok {
+		kind = raster.MaskNone
+	}
+	s := MaskSource{Kind: kind}
+	if kind == raster.MaskAlpha {
+		s.Alpha = f.Info.AlphaBand()
+	}
+	return nodata, s, nil
+}
+
+// IndexMasks finds the mask planes that a block of the file needs: layers with the same mask share
+// one.
+func (f *File) IndexMasks() {
+	f.Planes, f.PlaneOf, f.Alpha = nil, nil, 0
+	index := map[MaskSource]int{}
+	for _, s := range f.Masks {
+		i, ok := index[s]
+		if !ok {
+			i = len(f.Planes)
+			index[s] = i
+			f.Planes = append(f.Planes, s)
+		}
+		f.PlaneOf = append(f.PlaneOf, i)
+		f.Alpha = max(f.Alpha, s.Alpha)
+	}
+}
+
+// Masked reports whether any layer has a mask or an alpha band.
+func (f *File) Masked() bool {
+	return slices.ContainsFunc(f.Planes, func(s MaskSource) bool { return s.Kind != raster.MaskNone })
+}
+
+// ReadsMask reports whether any layer uses the file's own mask.
+func (f *File) ReadsMask() bool {
+	return slices.ContainsFunc(f.Planes, func(s MaskSource) bool { return s.Kind == raster.MaskDataset })
+}
+
+// ReadMaskPlane fills dst with the mask in a window of the file.
+func (f *File) ReadMaskPlane(ctx context.Context, s MaskSource, w block.Window, dst, alpha []byte) error {
+	switch {
+	case s.Kind == raster.MaskNone:
+		for i := range dst {
+			dst[i] = 255
+		}
+		return nil
+	case s.Kind == raster.MaskDataset:
+		return f.Source.(raster.Masker).ReadMask(ctx, w, dst)
+	case alpha != nil:
+		copy(dst, alpha)
+		return nil
+	}
+	a := ndarray.New(f.Info.Bands[s.Alpha-1].Type, 1, w.Height, w.Width)
+	if err := f.Source.Read(ctx, []int{s.Alpha}, w, a); err != nil {
+		return err
+	}
+	raster.AlphaMask(a.Raw(), a.Type.Size(), dst)
+	return nil
+}
