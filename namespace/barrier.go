@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"leat/internal/backoff"
 )
 
 // ErrBarrierBroken is returned if another member failed to wait at a barrier, which can never be
@@ -88,7 +90,7 @@ func (b *Barrier) Wait(ctx context.Context) error {
 			break
 		}
 	}
-	p := newPause(waitFirst, waitMost)
+	p := backoff.Backoff{Next: waitFirst, Max: waitMost}
 	for {
 		s, err := b.load()
 		if err != nil {
@@ -100,7 +102,7 @@ func (b *Barrier) Wait(ctx context.Context) error {
 		if s&barrierBroken != 0 {
 			return ErrBarrierBroken
 		}
-		err = p.wait(ctx)
+		_, err = p.Wait(ctx)
 		if err == nil {
 			err = b.space.died()
 		}

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 
+	"leat/internal/backoff"
 	"leat/internal/lockfile"
 )
 
@@ -48,14 +49,14 @@ func (m *Mutex) Lock(ctx context.Context) (unlock func() error, err error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	p := newPause(waitFirst, waitMost)
+	p := backoff.Backoff{Next: waitFirst, Max: waitMost}
 	for {
 		locks, got, err := m.try()
 		if got {
 			return m.unlocker(locks), nil
 		}
 		if err == nil {
-			err = p.wait(ctx)
+			_, err = p.Wait(ctx)
 		}
 		if err != nil {
 			<-m.mine

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/internal/backoff"
 	"leat/internal/fault"
 	"leat/internal/lockfile"
 )
@@ -133,7 +134,7 @@ func closePlaces(list []wanted) {
 // run of the job.
 func (r *registration) register(ctx context.Context, spec *Spec, w Ranks, mayLead, mayFollow bool) error {
 	// Polling this often takes a hundredth of a core.
-	pause := newPause(50*time.Microsecond, 500*time.Microsecond)
+	pause := backoff.Backoff{Next: 50 * time.Microsecond, Max: 500 * time.Microsecond}
 	var last error
 	for {
 		if mayFollow {
@@ -150,7 +151,7 @@ func (r *registration) register(ctx context.Context, spec *Spec, w Ranks, mayLea
 			}
 			last = err
 		}
-		if err := pause.wait(ctx); err != nil {
+		if _, err := pause.Wait(ctx); err != nil {
 			return fmt.Errorf("%w (%w)", noRetry(last), err)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"leat/internal/backoff"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -21,12 +23,11 @@ func flock(fd, how int) error {
 // patiently repeats f while it returns EWOULDBLOCK, for about 0.4 s: children that are being
 // started keep locks for a moment, longer on a busy machine.
 func patiently(f func() error) error {
-	for wait := 50 * time.Microsecond; ; wait *= 2 {
+	for pause := (backoff.Backoff{Next: 50 * time.Microsecond}); ; pause.Sleep() {
 		err := f()
-		if !errors.Is(err, unix.EWOULDBLOCK) || wait > 210*time.Millisecond {
+		if !errors.Is(err, unix.EWOULDBLOCK) || pause.Next > 400*time.Millisecond {
 			return err
 		}
-		time.Sleep(wait)
 	}
 }
 
