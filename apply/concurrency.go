@@ -16,6 +16,9 @@ import (
 func validateConcurrency(job *Job) []error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	field := func(name, format string, args ...any) {
+		errs = append(errs, &FieldError{Field: "Concurrency." + name, Err: fmt.Errorf(format, args...)})
+	}
 	c := &job.Concurrency
 	if c.Workers < 0 || c.Readers < 0 {
 		bad("%d workers and %d readers: use 1 or more, or 0 for one per core", c.Workers, c.Readers)
@@ -24,17 +27,18 @@ func validateConcurrency(job *Job) []error {
 		bad("%d workers and %d readers: use at most %d of each", c.Workers, c.Readers, jobspec.MaxWorkers)
 	}
 	if c.Barrier < 0 {
-		bad("a barrier of %v (--barrier): use a time above 0", c.Barrier)
+		field("Barrier", "a barrier of %v, expected a time above 0", c.Barrier)
 	}
 	if c.On == nil {
 		switch {
 		case c.OneBlockPerJob:
-			bad("jobs of a single block (--single-block-jobs) are for workers in other processes: say of which kind (--on)")
+			field("On", "jobs of a single block need workers in other processes")
 		case c.Reading == ReadByWorkers:
-			bad("workers that read (--workers-read) are workers in other processes: those in this one share its readers; say of which kind they are to be (--on)")
+			field("On", "workers that read their inputs must be in other processes")
 		}
 		if c.SharedTemp != "" || c.Listen != "" || c.Barrier > 0 || c.AllowMixedBuilds || c.ReplaceWorkers != 0 {
-			bad("a shared folder, an address to listen at, a barrier, replaced workers and mixed builds are for workers in other processes: say of which kind (--on)")
+			field("On", "a shared folder, an address to listen at, a barrier, replaced workers and mixed builds "+
+				"need workers in other processes")
 		}
 		return errs
 	}
@@ -42,40 +46,41 @@ func validateConcurrency(job *Job) []error {
 	reads := (*jobspec.Concurrency)(c).WorkersRead()
 	if c.OneBlockPerJob {
 		if !facts.OneBlockPerJob {
-			bad("jobs of a single block (--single-block-jobs) are not supported by %s", name)
+			field("OneBlockPerJob", "jobs of a single block are not supported by %s", name)
 		}
 		if c.Workers > 0 {
-			bad("with jobs of a single block (--single-block-jobs) there is one for each block: leave the number of workers out (--workers %d)", c.Workers)
+			field("OneBlockPerJob", "%d workers with jobs of a single block, of which there is one for each block", c.Workers)
 		}
 		if c.Readers > 0 {
-			bad("with jobs of a single block (--single-block-jobs) each reads its block: leave readers out (--readers %d)", c.Readers)
+			field("Readers", "%d readers with jobs of a single block, each of which reads its block", c.Readers)
 		}
 		if c.ReplaceWorkers != 0 {
-			bad("with jobs of a single block (--single-block-jobs) each lost block gets another worker: leave the number of replacements out (--replace-workers)")
+			field("ReplaceWorkers", "a number of replacements with jobs of a single block, where each lost block gets "+
+				"another worker")
 		}
 		if c.Barrier > 0 {
-			bad("jobs of a single block (--single-block-jobs) do not wait for each other: leave the barrier out")
+			field("OneBlockPerJob", "a barrier with jobs of a single block, which do not wait for each other")
 		}
 	} else if c.Workers == 0 {
-		bad("say how many workers of %s are to be started (--workers)", name)
+		field("Workers", "the number of workers of %s is missing", name)
 	}
 	if !reads && !facts.Local {
 		bad("workers of %s are on other machines and read their inputs themselves", name)
 	}
 	if reads && c.Readers > 0 && !c.OneBlockPerJob {
-		bad("the workers read their inputs themselves: leave readers out (--readers %d)", c.Readers)
+		field("Readers", "%d readers, but the workers read their inputs themselves", c.Readers)
 	}
 	if facts.Local && (c.SharedTemp != "" || c.Listen != "") {
 		bad("workers of %s are children of this process: they need no shared folder and no address to listen at", name)
 	}
 	if _, port, err := net.SplitHostPort(c.Listen); err == nil {
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			bad("the port of %s (--listen): use a number from 0 to 65535; 0, or none, is one that is free", c.Listen)
+			field("Listen", "the port of %s is not a number from 0 to 65535", c.Listen)
 		}
 	}
 	if c.SharedTemp != "" {
 		if st, err := os.Stat(c.SharedTemp); err != nil || !st.IsDir() {
-			bad("the folder %s for what workers share (--shared-temp) does not exist: make it first, where all of them can reach it", c.SharedTemp)
+			field("SharedTemp", "the folder %s for what workers share does not exist", c.SharedTemp)
 		}
 	}
 	if job.Func != nil && job.Function == "" {

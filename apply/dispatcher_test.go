@@ -469,30 +469,35 @@ func TestInvalidConcurrency(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		c    Concurrency
-		want string
+		// field is that of Concurrency which the error names, "" if it names none.
+		field string
 	}{
 		{"single-block jobs with a number of workers",
 			Concurrency{On: kind, OneBlockPerJob: true, Workers: 2, Reading: ReadByWorkers},
-			"leave the number of workers out"},
+			"OneBlockPerJob"},
 		{"single-block jobs with readers",
-			Concurrency{On: kind, OneBlockPerJob: true, Readers: 2, Reading: ReadByWorkers}, "leave readers out"},
-		{"single-block jobs in-process", Concurrency{OneBlockPerJob: true}, "say of which kind"},
-		{"workers that read, in-process", Concurrency{Reading: ReadByWorkers}, "share its readers"},
-		{"a kind without workers", Concurrency{On: kind}, "how many workers"},
+			Concurrency{On: kind, OneBlockPerJob: true, Readers: 2, Reading: ReadByWorkers}, "OneBlockPerJob"},
+		{"single-block jobs in-process", Concurrency{OneBlockPerJob: true}, "On"},
+		{"workers that read, in-process", Concurrency{Reading: ReadByWorkers}, "On"},
+		{"a kind without workers", Concurrency{On: kind}, "Workers"},
 		{"readers with workers that read", Concurrency{On: kind, Workers: 2, Readers: 1, Reading: ReadByWorkers},
-			"leave readers out"},
+			"Readers"},
 		{"a shared folder for children", Concurrency{On: kind, Workers: 2, SharedTemp: t.TempDir()},
-			"no shared folder"},
-		{"a barrier in-process", Concurrency{Barrier: time.Second}, "workers in other processes"},
-		{"fewer than no workers", Concurrency{Workers: -1}, "-1 workers"},
+			""},
+		{"a barrier in-process", Concurrency{Barrier: time.Second}, "On"},
+		{"fewer than no workers", Concurrency{Workers: -1}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			job := Job{Inputs: map[string]Input{"red": File(red)}, Expressions: map[string]string{"out": "red"},
 				Outputs: map[string]Output{"out": {Path: filepath.Join(dir, "out.tif")}}, Concurrency: c.c}
-			err := failRun(t, job, c.want)
+			err := failRun(t, job)
 			if !errors.As(err, new(*JobError)) {
-				t.Errorf("%T is no mistake of the job", err)
+				t.Errorf("%T is no JobError", err)
+			}
+			var field *FieldError
+			if errors.As(err, &field) != (c.field != "") || field != nil && field.Field != "Concurrency."+c.field {
+				t.Errorf("the field is %+v, expected %q: %v", field, c.field, err)
 			}
 			noFile(t, job.Outputs["out"].Path)
 		})
@@ -501,7 +506,7 @@ func TestInvalidConcurrency(t *testing.T) {
 		job := Job{Inputs: map[string]Input{"red": File(red)}, Func: failsAt,
 			Outputs:     map[string]Output{"out": {Path: filepath.Join(t.TempDir(), "out.tif")}},
 			Concurrency: Concurrency{On: kind, SharedTemp: t.TempDir(), Barrier: -1}}
-		failRun(t, job, "how many workers", "no shared folder", "above 0", "stays in this process")
+		failRun(t, job, "the number of workers", "no shared folder", "above 0", "stays in this process")
 	})
 	t.Run("parameters and values without a codec", func(t *testing.T) {
 		job := Job{Inputs: map[string]Input{"red": File(red)}, Functions: Functions{"f": {Func: failsAt}},

@@ -18,8 +18,8 @@ import (
 type Options struct {
 	// Title names the run, such as its outputs.
 	Title string
-	// Status returns what the run is doing. It is called by one goroutine, once a second from Listen
-	// on, and a last time by Close. It must not wait for the run.
+	// Status returns what the run is doing. It is called by one goroutine, once a second from
+	// Listen on, and a last time by Close. It must not wait for the run.
 	Status func() Status
 	// Collectors are served besides the run's own metrics.
 	Collectors []prometheus.Collector

@@ -35,8 +35,8 @@ const (
 )
 
 // Advice returns one sentence that names what limited the run and what to do about it, "" for a run
-// below two seconds. A stage that is not in the table counts as Work; cores is how many the run could
-// use.
+// below two seconds. A stage that is not in the table counts as Work; cores is how many the run
+// could use.
 //
 // Intervals show for how much of the time there was something to do, processor time how much of it
 // was done: an interval goes on while another process has the core, or while it waits for a disk.

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Merge adds what other has recorded, such as the intervals of another part of a program. Start times
-// are those of the same clock. Counts, totals and extremes add up exactly; of more than [MaxSample]
-// durations a stage keeps a random sample of both. A gauge that both have keeps the values of r.
-// Recording may go on meanwhile; other does not change.
+// Merge adds what other has recorded, such as the intervals of another part of a program. Start
+// times are those of the same clock. Counts, totals and extremes add up exactly; of more than
+// [MaxSample] durations a stage keeps a random sample of both. A gauge that both have keeps the
+// values of r. Recording may go on meanwhile; other does not change.
 func (r *Recorder) Merge(other *Recorder) {
 	if r == nil || other == nil || r == other {
 		return
@@ -40,8 +40,8 @@ func (r *Recorder) Merge(other *Recorder) {
 	}
 }
 
-// Durations returns the durations of a stage's intervals in no order, a random sample of [MaxSample]
-// where there are more. They are nil for an unknown stage.
+// Durations returns the durations of a stage's intervals in no order, a random sample of
+// [MaxSample] where there are more. They are nil for an unknown stage.
 func (r *Recorder) Durations(name string) []time.Duration {
 	if r == nil {
 		return nil

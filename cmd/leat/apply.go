@@ -11,43 +11,16 @@ import (
 	"leat/stores"
 )
 
-// applyFlags are the options of leat apply as they are typed.
+// applyFlags are the options of leat apply as they are typed, by the groups of its help.
 type applyFlags struct {
-	inputs, outputs, exprs []string
-
-	types, nodata, scales, offsets []string
-	inputNodata, layers            []string
-	creation, formats              []string
-
-	cog                    bool
-	overviews, ovMethod    string
-	noStats, noHist, aux   bool
-	names, tags            []string
-	thematic               bool
-	colors, unit           string
-	noClobber              bool
-	tempDir                string
-	footprint, reference   string
-	bbox, srcwin           string
-	extents                []string
-	overlap                int
-	margin                 string
-	window, memory         string
-	noMask, unscale        bool
-	collision              string
-	workers, readers       int
-	plan, json             bool
-	preview, report, trace string
-	serveAt                string
-	quiet, verbose         bool
-	resume, discard        bool
-	unfinished             bool
-	grid                   string
-	resample, useOverviews []string
-
-	stores  storeFlags
-	remote  workerFlags
+	inputFlags
 	vectors vectorFlags
+	outputFlags
+	gridFlags
+	stores storeFlags
+	runFlags
+	remote workerFlags
+	showFlags
 }
 
 func applyCommand() *cobra.Command {
@@ -108,7 +81,7 @@ signal, after it has cleaned up.`,
 			return runApply(cmd, f)
 		},
 	}
-	f.addFlags(c.Flags())
+	f.AddFlags(c.Flags())
 	c.AddCommand(discardCommand())
 	return c
 }
@@ -128,108 +101,22 @@ the options of leat apply, so that its command line can be repeated.`,
   leat apply discard -o ndvi=ndvi.tif`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.discardUnfinished(cmd, args) },
 	}
-	f.addFlags(c.Flags())
+	f.AddFlags(c.Flags())
 	return c
 }
 
-// addFlags adds the options of leat apply.
-func (f *applyFlags) addFlags(fl *pflag.FlagSet) {
+// AddFlags adds the options of leat apply.
+func (f *applyFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.SortFlags = false
-	fl.StringArrayVarP(&f.inputs, "input", "i", nil,
-		"`NAME=FILE`: an input, or the URL of one; the same name again makes a list of files")
-	group(fl, "input", "Inputs")
-	fl.StringArrayVar(&f.layers, "layers", nil, "`NAME=N,N...`: the bands of an input to use, in this order")
-	fl.StringArrayVar(&f.inputNodata, "input-nodata", nil,
-		"`NAME=V,V...`: nodata of an input instead of what its files say; one value for all bands, or one for each; none for none")
-	fl.BoolVar(&f.noMask, "no-mask", false, "nodata, masks and alpha do not count: every pixel is valid")
-	fl.BoolVar(&f.unscale, "unscale", false, "expressions see pixel*scale + offset of inputs that have them")
-
-	f.vectors.add(fl)
-
-	fl.StringArrayVarP(&f.outputs, "output", "o", nil, "`NAME=FILE.tif`: an output, or the URL of an object to write")
-	group(fl, "output", "Outputs")
-	fl.StringArrayVarP(&f.exprs, "expression", "e", nil, "`[NAME=]EXPR`: how an output is computed")
-	fl.StringArrayVar(&f.types, "type", nil,
-		"`[NAME=]TYPE`: element type, such as uint8 or float32: values are rounded and saturated, and the saturated ones are counted (default: what the expression needs)")
-	fl.StringArrayVar(&f.nodata, "nodata", nil,
-		"`[NAME=]VALUE`: nodata value, a number, nan or none (default: that of the inputs where the type holds it, else nan or the end of the type's range)")
-	fl.StringArrayVar(&f.scales, "scale", nil,
-		"`[NAME=]NUMBER`: store (value - offset) / scale, and say so in the file")
-	fl.StringArrayVar(&f.offsets, "offset", nil, "`[NAME=]NUMBER`: see --scale")
-	fl.StringVar(&f.collision, "nodata-collision", "warn",
-		"`WHAT`: warn (default) or error, where a valid result equals nodata")
-	fl.StringArrayVar(&f.formats, "format", nil,
-		"`[NAME=]FORMAT`: GDAL's name of the format to write, such as HFA, through GDAL (default: GTiff, leat's own GeoTIFF; leat info --formats lists others)")
-	fl.StringArrayVar(&f.creation, "co", nil,
-		"`[NAME=]KEY=VALUE`: creation option in GDAL's names: COMPRESS (DEFLATE, ZSTD, LZW, PACKBITS, NONE), PREDICTOR (1, 2, 3), LEVEL, BLOCKSIZE, INTERLEAVE (BAND, PIXEL), BIGTIFF (YES, IF_NEEDED); of another format (--format) those that leat info --formats FORMAT lists")
-	fl.StringVar(&f.overviews, "overviews", "",
-		"`N,N...`: overview levels, powers of two, or none (default: 4,8,16... while the smaller side stays above 128)")
-	fl.BoolVar(&f.cog, "cog", false, "overviews as a cloud-optimised GeoTIFF has them: 2,4,8... down to 512 pixels")
-	fl.StringVar(&f.ovMethod, "overview-method", "nearest",
-		"`METHOD`: how overviews are made: nearest (default), average or mode")
-	fl.BoolVar(&f.noStats, "no-stats", false, "write no statistics and no histogram")
-	fl.BoolVar(&f.noHist, "no-histogram", false, "write no histogram")
-	fl.BoolVar(&f.aux, "aux-xml", false, "write the histogram to FILE.aux.xml too, where GDAL and QGIS look for it")
-	fl.StringArrayVar(&f.names, "names", nil, "`[NAME=]TEXT,...`: layer names, one for each band")
-	fl.BoolVar(&f.thematic, "thematic", false, "the pixels are classes (LAYER_TYPE=thematic)")
-	fl.StringVar(&f.colors, "color-table", "",
-		"`FILE`: a text of lines 'value red green blue' (0 to 255) for outputs of uint8 or uint16")
-	fl.StringVar(&f.unit, "unit", "", "`TEXT`: unit of the values")
-	fl.StringArrayVar(&f.tags, "metadata", nil, "`KEY=VALUE`: metadata item")
-	fl.BoolVar(&f.noClobber, "no-clobber", false, "an output that exists is an error")
-	fl.StringVar(&f.tempDir, "tmpdir", "",
-		"`FOLDER`: where unfinished outputs are kept, and vectors rasterised (default: the directory of each output; of URLs: the system's directory for temporary files)")
-
-	fl.StringVar(&f.footprint, "footprint", "",
-		"`WHICH`: the pixels to cover: intersection of the inputs (default; with --grid: reference), union, or reference: those of the grid")
-	group(fl, "footprint", "Grid")
-	fl.StringVar(&f.reference, "reference", "",
-		"`NAME`: the input, or another raster, whose grid is meant (default: the first input by name); inputs on other grids are warped onto it by GDAL")
-	fl.StringVar(&f.grid, "grid", "", "`GRID`: the grid onto which inputs on others are warped: a raster that has it, or CRS,MINX,MINY,MAXX,MAXY,SIZE[,SIZEY] such as EPSG:32631,500000,5190000,509990,5200000,10; CRS may also be a raster, a file .prj or .wkt, or none")
-	fl.StringArrayVar(&f.resample, "resample", nil,
-		"`[NAME=]METHOD`: how an input is warped: near (default), bilinear, cubic, cubicspline, lanczos, average, rms, mode, min, max, median, q1 or q3")
-	fl.StringArrayVar(&f.useOverviews, "use-overviews", nil,
-		"`NAME`: an input may be warped from its overviews where they have the resolution that is needed (default: from its pixels)")
-	fl.StringVar(&f.bbox, "bbox", "", "`X,Y,X,Y`: cover only pixels whose centres lie in a box: smallest x and y, largest x and y, in the grid's coordinates")
-	fl.StringArrayVar(&f.extents, "extent", nil,
-		"`FILE`: cover only what it covers, in whatever CRS; again for the box around several")
-	fl.StringVar(&f.srcwin, "srcwin", "", "`COL,ROW,W,H`: cover only a window of the footprint's pixels")
-
-	f.stores.add(fl)
-	f.stores.addStage(fl)
-
-	fl.IntVarP(&f.workers, "jobs", "j", 0, "`N`: workers that compute and encode (default: one per core)")
-	group(fl, "jobs", "Running")
-	fl.IntVar(&f.readers, "readers", 0, "`N`: readers that read ahead (default: as many as workers)")
-	fl.StringVar(&f.memory, "memory", "",
-		"`SIZE`: ceiling for the memory, such as 500M or 2G (default: a quarter of the machine's)")
-	fl.StringVar(&f.window, "window", "",
-		"`N`: size of blocks in pixels, or WIDTHxHEIGHT, rounded up to whole output tiles (default: planned from the memory)")
-	fl.IntVar(&f.overlap, "overlap", 0, "`N`: margin in pixels around blocks; expressions do not look at neighbours, so it changes nothing for them")
-	fl.StringVar(&f.margin, "margin", "nodata",
-		"`WHAT`: what stands in a margin beyond the data: nodata (default), reflect or nearest")
-	fl.BoolVar(&f.resume, "resume", false,
-		"go on from what the same command left when it failed, was interrupted or killed: blocks that it has done are not done again")
-	fl.BoolVar(&f.unfinished, "unfinished", false,
-		"list the unfinished outputs in directories, leat apply --unfinished [DIR...] (default: the current one), and do nothing else")
-	fl.BoolVar(&f.discard, "discard", false,
-		"remove what failed runs left of the outputs (-o), or in whole directories, leat apply --discard DIR..., and do nothing else")
-
-	f.remote.add(fl)
-
-	fl.BoolVar(&f.plan, "plan", false, "show what would be done, and do nothing (also --dry-run)")
-	group(fl, "plan", "Seeing it")
-	fl.StringVar(&f.preview, "preview", "", "`FILE.png`: write a quicklook of the output that is first by name")
-	fl.StringVar(&f.report, "report", "", "`FILE.html`: write a page about the run")
-	fl.StringVar(&f.trace, "trace", "", "`FILE.json`: write a timeline for Perfetto or chrome://tracing")
-	fl.StringVar(&f.serveAt, "serve", "",
-		"`PORT`: show the run while it goes, as a page for a browser and as metrics for Prometheus, on this machine alone (127.0.0.1), or at HOST:PORT; 0: a free port")
-	fl.BoolVar(&f.json, "json", false, "events and results as JSON lines on standard output")
-	fl.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing but warnings and errors")
-	fl.BoolVar(&f.verbose, "verbose", false, "count and quartiles of every stage at the end")
-	if err := fl.MarkHidden("discard"); err != nil { // the earlier form of leat apply discard
-		panic(err)
-	}
+	f.inputFlags.AddFlags(fl)
+	f.vectors.AddFlags(fl)
+	f.outputFlags.AddFlags(fl)
+	f.gridFlags.AddFlags(fl)
+	f.stores.AddFlags(fl)
+	f.stores.addStageFlags(fl)
+	f.runFlags.AddFlags(fl)
+	f.remote.AddFlags(fl)
+	f.showFlags.AddFlags(fl)
 }
 
 // asUsage makes each error in a tree of joined ones a mistake in the command line, unless it is

@@ -27,7 +27,7 @@ import (
 func (f *applyFlags) job(ctx context.Context, in *stores.Stores) (_ *apply.Job, partial bool, _ error) {
 	job := &apply.Job{Open: in.Open, Store: in, Inputs: map[string]apply.Input{}, Outputs: map[string]apply.Output{},
 		Expressions: map[string]string{}}
-	errs := []error{f.stores.check()}
+	errs := []error{f.stores.Finalize()}
 	inputs, vectors := f.addInputs(job), f.vectors.addTo(job)
 	inputs = errors.Join(inputs, vectors)
 	if vectors == nil {

@@ -198,8 +198,8 @@ func writeFile(path string, write func(io.Writer) error) error {
 	return p.Commit()
 }
 
-// summarise writes what was done for the user. What can't be written is lost without an error: the work is
-// done.
+// summarise writes what was done for the user. What can't be written is lost without an error: the
+// work is done.
 func (f *applyFlags) summarise(w io.Writer, res *apply.Result) {
 	for _, note := range res.Plan.Notes {
 		fmt.Fprintln(w, note)

@@ -19,7 +19,8 @@ type vectorFlags struct {
 	vectors, layer, burn, where, sql, null, vectorType, allTouched, openOptions []string
 }
 
-func (f *vectorFlags) add(fl *pflag.FlagSet) {
+// AddFlags adds the options.
+func (f *vectorFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.StringArrayVarP(&f.vectors, "vector", "v", nil,
 		"`NAME=FILE`: an input made of vectors (GeoPackage, Shapefile, GeoJSON, whatever OGR opens; needs GDAL), which are burned onto the grid before the first block")
 	group(fl, "vector", "Vectors")

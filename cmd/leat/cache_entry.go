@@ -169,8 +169,8 @@ func noSpaceFor(path, what string) (why string, refused, err error) {
 		path, what), "free some of the disk, or raise the limit (ulimit -f)"}, nil
 }
 
-// refusal returns why an entry of so many bytes, -1 for any, would not be stored; the empty word says
-// that nothing stands in its way.
+// refusal returns why an entry of so many bytes, -1 for any, would not be stored; the empty word
+// says that nothing stands in its way.
 func refusal(c *cache.Cache, path string, i, size int64) (why string, refused, err error) {
 	has, err := c.Has(i)
 	if err != nil {

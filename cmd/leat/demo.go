@@ -58,12 +58,14 @@ func runDemo(cmd *cobra.Command, dir string, size int) error {
 	}
 	in := func(name string) string { return filepath.Join(dir, name) }
 	f := &applyFlags{
-		inputs: []string{"red=" + red, "nir=" + nir}, outputs: []string{"ndvi=" + in("ndvi.tif")},
-		// Sentinel-2 adds 1000 to its reflectances; the difference cancels it, the sum does not.
-		exprs:   []string{"(nir - red) / (nir + red - 2000)"},
-		preview: in("ndvi.png"), report: in("report.html"),
-		names:     []string{"NDVI"},
-		footprint: "intersection", margin: "nodata", collision: "warn", ovMethod: "nearest",
+		inputFlags: inputFlags{inputs: []string{"red=" + red, "nir=" + nir}},
+		outputFlags: outputFlags{outputs: []string{"ndvi=" + in("ndvi.tif")},
+			// Sentinel-2 adds 1000 to its reflectances; the difference cancels it, the sum does not.
+			exprs: []string{"(nir - red) / (nir + red - 2000)"},
+			names: []string{"NDVI"}, collision: "warn", ovMethod: "nearest"},
+		gridFlags: gridFlags{footprint: "intersection"},
+		runFlags:  runFlags{margin: "nodata"},
+		showFlags: showFlags{preview: in("ndvi.png"), report: in("report.html")},
 	}
 	fmt.Fprintf(people, "leat apply -i red=%s -i nir=%s -o ndvi=%s -e '%s' --names NDVI --preview %s --report %s\n\n",
 		red, nir, in("ndvi.tif"), f.exprs[0], f.preview, f.report)

@@ -44,7 +44,7 @@ as s3://BUCKET/NAME, gs://, azblob:// or https://.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, paths []string) error {
-			if err := f.check(); err != nil {
+			if err := f.Finalize(); err != nil {
 				return usageError{err}
 			}
 			if formats {
@@ -58,7 +58,7 @@ as s3://BUCKET/NAME, gs://, azblob:// or https://.`,
 		"compute minimum, maximum, mean, standard deviation and valid share from all pixels")
 	c.Flags().BoolVar(&formats, "formats", false,
 		"list the formats that GDAL reads and writes here, or show what can be said of those that are named instead of files, such as their creation options")
-	f.add(c.Flags())
+	f.AddFlags(c.Flags())
 	return c
 }
 

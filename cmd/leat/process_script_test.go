@@ -338,9 +338,10 @@ func TestHugeExpressionIsRefusedQuickly(t *testing.T) {
 	// An argument of a process may have 128 KiB, so only a caller in the same process can pass
 	// millions.
 	deep := strings.Repeat("(", 5_000_000) + "a" + strings.Repeat(")", 5_000_000)
-	f := &applyFlags{inputs: []string{"a=" + filepath.Join(dir, "B04.tif")},
-		outputs: []string{"o=" + filepath.Join(dir, "o.tif")}, exprs: []string{deep},
-		footprint: "intersection", margin: "nodata", collision: "warn", ovMethod: "nearest"}
+	f := &applyFlags{inputFlags: inputFlags{inputs: []string{"a=" + filepath.Join(dir, "B04.tif")}},
+		outputFlags: outputFlags{outputs: []string{"o=" + filepath.Join(dir, "o.tif")}, exprs: []string{deep},
+			collision: "warn", ovMethod: "nearest"},
+		gridFlags: gridFlags{footprint: "intersection"}, runFlags: runFlags{margin: "nodata"}}
 	c := applyCommand()
 	c.SetContext(t.Context())
 	err := runApply(c, f)

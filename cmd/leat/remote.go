@@ -25,7 +25,8 @@ type storeFlags struct {
 	retried              atomic.Pointer[func(error)] // called before each further attempt; nil: nobody shows it
 }
 
-func (f *storeFlags) add(fl *pflag.FlagSet) {
+// AddFlags adds the options.
+func (f *storeFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.StringVar(&f.endpoint, "endpoint", "",
 		"`URL`: a server that speaks a provider's protocol, such as http://127.0.0.1:9000")
 	group(fl, "endpoint", "Stores, for files given as s3://, gs://, azblob:// or https:// URLs")
@@ -34,7 +35,8 @@ func (f *storeFlags) add(fl *pflag.FlagSet) {
 	addRetryFor(fl, &f.retryFor)
 }
 
-func (f *storeFlags) addStage(fl *pflag.FlagSet) {
+// addStageFlags adds the options of the stage.
+func (f *storeFlags) addStageFlags(fl *pflag.FlagSet) {
 	fl.StringVar(&f.stageDir, "stage-dir", "",
 		"`DIR`: where remote inputs are brought of which more than half is needed, for all runs of this machine: a folder on a local disk; none: they are read in pieces (default: $LEAT_CACHE_DIR, else leat below the user's cache directory)")
 	fl.StringVar(&f.stageBytes, "stage-bytes", "1T", "`SIZE`: most space that all of them take there, such as 200G")
@@ -65,8 +67,8 @@ func parseRetryFor(text string) (r objstore.Retry, err error) {
 // noStage is the --stage-dir of those who want none.
 const noStage = "none"
 
-// check reports what is wrong with the options.
-func (f *storeFlags) check() error {
+// Finalize returns all that is wrong with the options.
+func (f *storeFlags) Finalize() error {
 	var errs []error
 	if f.endpoint != "" {
 		// Not repeated in the error: there may be a password in it.
@@ -93,7 +95,7 @@ func (f *storeFlags) check() error {
 // stores returns what reaches stores, without a request yet. warn, if not nil, receives warnings.
 // The caller closes it.
 func (f *storeFlags) stores(warn func(error)) *stores.Stores {
-	retry, _ := parseRetryFor(f.retryFor) // see check
+	retry, _ := parseRetryFor(f.retryFor) // see Finalize
 	retry.OnRetry = func(err error) {
 		if show := f.retried.Load(); show != nil {
 			(*show)(err)
@@ -106,10 +108,10 @@ func (f *storeFlags) stores(warn func(error)) *stores.Stores {
 		Warn: warn,
 	}
 	if f.stageBytes != "" {
-		o.Stage.MaxBytes, _ = units.ParseSize(f.stageBytes) // see check
+		o.Stage.MaxBytes, _ = units.ParseSize(f.stageBytes) // see Finalize
 	}
 	if f.stageFree != "" {
-		o.Stage.MinFree, _ = parsePart(f.stageFree) // see check
+		o.Stage.MinFree, _ = parsePart(f.stageFree) // see Finalize
 	}
 	return stores.New(o)
 }

@@ -59,8 +59,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// seenAtWork has a program run an expression of so many terms, looks at its page, and reports whether
-// it was seen among its blocks.
+// seenAtWork has a program run an expression of so many terms, looks at its page, and reports
+// whether it was seen among its blocks.
 func seenAtWork(t *testing.T, leat string, on []string, terms int) (working bool) {
 	t.Helper()
 	heavy := "a"

@@ -66,8 +66,8 @@ func checkURL(text string, prefix bool) error {
 	return err
 }
 
-// isPrefix reports whether a URL stands for all objects whose names begin so. A web server has pages
-// of such names, and no lists.
+// isPrefix reports whether a URL stands for all objects whose names begin so. A web server has
+// pages of such names, and no lists.
 func isPrefix(text string, recursive bool) bool {
 	scheme, _, _ := strings.Cut(strings.ToLower(text), "://")
 	return recursive || strings.HasSuffix(text, "/") && scheme != "http" && scheme != "https"

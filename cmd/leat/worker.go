@@ -79,7 +79,7 @@ func openSite(text []byte) (func(context.Context, string) (raster.Source, error)
 	}
 	f := storeFlags{endpoint: s.Endpoint, region: s.Region, anonymous: s.Anonymous, stageDir: s.StageDir,
 		stageBytes: s.StageBytes, stageFree: s.MinFree, retryFor: s.RetryFor}
-	if err := f.check(); err != nil {
+	if err := f.Finalize(); err != nil {
 		return nil, nil, err
 	}
 	stores := f.stores(nil)

@@ -40,7 +40,8 @@ var kinds = []string{"subprocess", "slurm", "pbs", "awsbatch"}
 // defaultBarrier is how long --barrier waits where it is not said.
 const defaultBarrier = 10 * time.Minute
 
-func (f *workerFlags) add(fl *pflag.FlagSet) {
+// AddFlags adds the options.
+func (f *workerFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.StringVar(&f.on, "on", "", "`KIND`: compute in other processes: subprocess (of this machine), slurm, pbs or awsbatch")
 	group(fl, "on", "Workers in other processes")
 	fl.IntVar(&f.workers, "workers", 0, "`N`: how many of them to start")

@@ -1,0 +1,24 @@
+package main
+
+import "github.com/spf13/pflag"
+
+// showFlags are the options of what a run shows.
+type showFlags struct {
+	plan                            bool
+	preview, report, trace, serveAt string
+	json, quiet, verbose            bool
+}
+
+// AddFlags adds the options.
+func (f *showFlags) AddFlags(fl *pflag.FlagSet) {
+	fl.BoolVar(&f.plan, "plan", false, "show what would be done, and do nothing (also --dry-run)")
+	group(fl, "plan", "Seeing it")
+	fl.StringVar(&f.preview, "preview", "", "`FILE.png`: write a quicklook of the output that is first by name")
+	fl.StringVar(&f.report, "report", "", "`FILE.html`: write a page about the run")
+	fl.StringVar(&f.trace, "trace", "", "`FILE.json`: write a timeline for Perfetto or chrome://tracing")
+	fl.StringVar(&f.serveAt, "serve", "",
+		"`PORT`: show the run while it goes, as a page for a browser and as metrics for Prometheus, on this machine alone (127.0.0.1), or at HOST:PORT; 0: a free port")
+	fl.BoolVar(&f.json, "json", false, "events and results as JSON lines on standard output")
+	fl.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing but warnings and errors")
+	fl.BoolVar(&f.verbose, "verbose", false, "count and quartiles of every stage at the end")
+}
