@@ -176,7 +176,7 @@ func removeOutput(v *variant) error {
 	return nil
 }
 
-// compare tells how the pixels of two rasters differ.
+// compare reports how the pixels of two rasters differ.
 func (b *bench) compare(ctx context.Context, x, y string) (string, error) {
 	cmd := exec.CommandContext(ctx, b.python, b.script("compare.py"), x, y)
 	cmd.Stderr = os.Stderr
@@ -220,7 +220,7 @@ func cpu(s sample) float64     { return s.cpu.Seconds() }
 func rss(s sample) float64     { return float64(s.rss) }
 func bytesOf(s sample) float64 { return float64(s.bytes) }
 
-// inner is the time without the start of the process, the whole of it where that is not told.
+// inner is the time without the start of the process, the whole of it where that is not known.
 func inner(s sample) float64 {
 	if s.inner == 0 {
 		return s.wall.Seconds()

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// time is what a result is judged by: the whole process, or the inner time where only that means
+// time is what results are compared by: the whole process, or the inner time where only that means
 // something.
 func (r *result) time() spread {
 	if r.computeOnly {

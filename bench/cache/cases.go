@@ -19,7 +19,7 @@ type sizes struct {
 	processes []int
 	large     int64 // entries of 110 KiB to be read
 	small     int64 // entries of 1 KiB
-	beside    int64 // entries of 110 KiB to be read while another process puts
+	shared    int64 // entries of 110 KiB to be read while another process puts
 	openSlots int64
 	// most bytes that a measurement of puts writes: less than what makes the kernel write back, 10
 	// % of the memory
@@ -31,7 +31,7 @@ type sizes struct {
 func fullSize(runs int, seconds time.Duration) sizes {
 	return sizes{
 		runs: runs, seconds: seconds, processes: []int{1, 2, 4, 8},
-		large: 2000, small: 100_000, beside: 500, openSlots: 1_000_000,
+		large: 2000, small: 100_000, shared: 500, openSlots: 1_000_000,
 		putBytes: 1 << 30, freshLarge: 1 << 16, freshSmall: 1 << 20,
 	}
 }
@@ -39,7 +39,7 @@ func fullSize(runs int, seconds time.Duration) sizes {
 func quickSize() sizes {
 	return sizes{
 		runs: 1, seconds: 20 * time.Millisecond, processes: []int{1, 2},
-		large: 50, small: 500, beside: 20, openSlots: 10_000,
+		large: 50, small: 500, shared: 20, openSlots: 10_000,
 		putBytes: 64 << 20, freshLarge: 1 << 10, freshSmall: 1 << 14,
 	}
 }
@@ -78,11 +78,11 @@ func (s sizes) rows() (all []row) {
 	return all
 }
 
-const readersBeside = 4
+const mixedReaders = 4
 
-// The lines that rows does not have.
+// mixedWhat is the line that rows does not have.
 func mixedWhat() string {
-	return fmt.Sprintf("put 110 KiB by one process, while %d others get by copy", readersBeside)
+	return fmt.Sprintf("put 110 KiB by one process, while %d others get by copy", mixedReaders)
 }
 func (s sizes) openWhat() string {
 	return fmt.Sprintf("time to open %s slots", count(float64(s.openSlots)))
@@ -91,7 +91,7 @@ func (s sizes) openWhat() string {
 // mixed is one writer against readers that copy.
 func (s sizes) mixed() task {
 	return task{
-		Op: opMixed, Size: large, Entries: s.beside, Fresh: s.freshLarge / 2, Processes: 1 + readersBeside,
+		Op: opMixed, Size: large, Entries: s.shared, Fresh: s.freshLarge / 2, Processes: 1 + mixedReaders,
 		For:   s.seconds,
 		Limit: min(s.freshLarge/2, s.putBytes/large),
 	}

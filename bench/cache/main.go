@@ -1,4 +1,4 @@
-// Command cache measures leat's cache beside two peers, in one run on one machine, and prints
+// Command cache measures leat's cache and two peers, in one run on one machine, and prints
 // tables in Markdown: LMDB through python3-lmdb, and the same idea with a lock for every operation,
 // in Go (locked.go), which is how pfio's MultiprocessFileCache works.
 //
@@ -127,7 +127,7 @@ func (b *bench) all(ctx context.Context) error {
 			y := b.systems[(k+round)%len(b.systems)]
 			parts, err := b.one(ctx, y, b.mixed())
 			if err != nil {
-				return fmt.Errorf("%s, one writer against %d readers: %w", y.name(), readersBeside, err)
+				return fmt.Errorf("%s, one writer against %d readers: %w", y.name(), mixedReaders, err)
 			}
 			b.add(keyPuts, y.name(), perSecond(parts[:1]))
 			b.add(keyReads, y.name(), perSecond(parts[1:]))

@@ -32,7 +32,7 @@ func TestTheBenchmarkRuns(t *testing.T) {
 	if python() != "" {
 		systems = 4
 	} else if !strings.Contains(report, "LMDB is not installed") {
-		t.Error("nothing tells that LMDB was left out")
+		t.Error("the report does not say that LMDB was left out")
 	}
 	s, lines := quickSize(), map[string][]string{}
 	for line := range strings.Lines(report) {
@@ -103,7 +103,7 @@ func TestAWrongEntryIsNoticed(t *testing.T) {
 	}
 }
 
-func TestAWorkerToldOfEntriesThatAreNotThereFails(t *testing.T) {
+func TestWorkerWithMissingEntriesFails(t *testing.T) {
 	for _, y := range []system{leatSystem{}, lockedSystem{}} {
 		made := task{Op: opCopy, Size: small, Entries: 4, Fresh: 4, Processes: 1, For: 1}
 		w, err := y.make(t.TempDir(), made)

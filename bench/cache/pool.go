@@ -12,7 +12,7 @@ import (
 	"leat/bench/runner"
 )
 
-// soon is when workers that are told now begin: late enough for all to have heard.
+// soon is when workers begin that get the order now: late enough for all to have it.
 const soon = 5 * time.Millisecond
 
 // process is this program's side of a worker.

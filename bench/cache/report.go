@@ -109,7 +109,7 @@ func (r *results) targets(s sizes) (all []target) {
 	}
 	least("get 1 KiB by view, a second, 1 process", r.rates["view small 1"][leatName].median(), 2e6)
 	least("get 1 KiB by copy into new memory, a second, 1 process", r.rates["copy small 1"][leatName].median(), 2e6)
-	least(fmt.Sprintf("one writer against %d busy readers, puts a second", readersBeside),
+	least(fmt.Sprintf("one writer against %d busy readers, puts a second", mixedReaders),
 		r.rates[keyPuts][leatName].median(), 5e3)
 	return all
 }

@@ -53,7 +53,7 @@ type place struct {
 // system is leat or a peer.
 type system interface {
 	name() string
-	// open makes an empty cache of n slots and tells how long it took.
+	// open makes an empty cache of n slots and returns how long it took.
 	open(dir string, n int64) (time.Duration, error)
 	// make makes one with the entries of a task.
 	make(dir string, t task) (place, error)

@@ -23,11 +23,11 @@ type store interface {
 	Close() error
 }
 
-// begin tells a worker when to begin.
+// begin is the order that says when to begin.
 type begin struct{ At int64 }
 
-// work is a worker: it is told a task, warms up and says so, is told when to begin, and tells what
-// it did.
+// work is a worker: it gets a task, warms up, reports that, gets the time to begin, and reports
+// what it did.
 func work(in io.Reader, out io.Writer) error {
 	from, to := json.NewDecoder(in), json.NewEncoder(out)
 	var t task

@@ -8,7 +8,7 @@ import (
 	"leat/bench/measured"
 )
 
-// soon is when ranks that are told now are released: late enough for all to have heard, and to
+// soon is when ranks are released that get the order now: late enough for all to have it, and to
 // sleep.
 const soon = 20 * time.Millisecond
 
@@ -80,10 +80,10 @@ func (o *options) release(list []*rank, name string, n int) (got []answer, from 
 
 // together has four jobs of one process start at one moment, again and again.
 func (o *options) together(ctx context.Context) (failed int, took measured.Times, err error) {
-	const strangers = 4
+	const jobs = 4
 	p := &pool{ctx: ctx}
 	defer p.end()
-	if err := p.start(strangers); err != nil {
+	if err := p.start(jobs); err != nil {
 		return 0, nil, err
 	}
 	for round := range o.starts {

@@ -15,7 +15,7 @@ import (
 	"leat/namespace"
 )
 
-// order is what a process is told, answer what it says.
+// order is sent to a process, answer is its reply.
 type order struct {
 	Op   string // join, close, descriptors, hold
 	At   int64  // nanoseconds of the clock at which to begin; 0: at once

@@ -44,7 +44,7 @@ const (
 	fourTime    = "the same: time until all have read all, source of 5 ms"
 	oneStream   = "one object of %d MiB at 50 MB/s a connection: by one stream"
 	eightParts  = "the same by 8 ranges"
-	memoryReads = "the same: requests for their bytes, those included that found no room"
+	memoryReads = "the same: requests for their bytes, those included that found no space"
 	memoryLine  = "memory above the start, MiB: %d objects of 8 MiB, 32 workers, a limit of 16 MiB"
 )
 

@@ -42,7 +42,7 @@ func cogBase(line string) string {
 // cogLatency is what the server of the COGs takes for each request.
 const cogLatency = 20 * time.Millisecond
 
-// cogs measures leat apply's main job on two files behind a server, beside the same on local ones.
+// cogs measures leat apply's main job on two files behind a server, and on local ones.
 func (b *bench) cogs(runs int) error {
 	p := b.places[0]
 	return p.fresh(0, func(dir string) error {
@@ -161,7 +161,7 @@ func hills(ctx context.Context, path string, side int, seed uint64) error {
 
 // printCOGs prints the table.
 func (b *bench) printCOGs(w io.Writer) {
-	rows := [][]string{{"", "time", "beside local files"}}
+	rows := [][]string{{"", "time", "÷ local files"}}
 	for _, l := range b.results {
 		if l.table != cogTable {
 			continue
@@ -173,6 +173,6 @@ func (b *bench) printCOGs(w io.Writer) {
 		}
 		rows = append(rows, []string{l.what, took.String(), ratio})
 	}
-	fmt.Fprintf(w, "leat apply, the NDVI of two COGs of %d x %[1]d uint16 behind a server that takes %v for each request, beside the same on local files; all outputs are the same bytes:\n\n", b.side, cogLatency)
+	fmt.Fprintf(w, "leat apply, the NDVI of two COGs of %d x %[1]d uint16 behind a server that takes %v for each request, and on local files; all outputs are the same bytes:\n\n", b.side, cogLatency)
 	measured.Table(w, rows)
 }

@@ -10,7 +10,7 @@ import (
 	"leat/stage"
 )
 
-// Hit rates of epochs whose objects take more than there is room for.
+// Hit rates of epochs whose objects take more than fit.
 const (
 	hitsTable  = "hits"
 	hitsSize   = 4 << 10
@@ -20,11 +20,11 @@ const (
 	sequential, shuffled = "same order", "another order each time"
 )
 
-// hitsRooms are numbers of objects that there is room for, and of those that an epoch reads.
-var hitsRooms = []struct{ room, objects int }{{10, 12}, {1000, 1050}, {1000, 1200}, {1000, 1500}, {1000, 2000},
+// hitsSizes are numbers of objects that fit into the stage, and of objects that an epoch reads.
+var hitsSizes = []struct{ fitting, objects int }{{10, 12}, {1000, 1050}, {1000, 1200}, {1000, 1500}, {1000, 2000},
 	{1000, 4000}}
 
-func hitsLine(room, objects int) string { return fmt.Sprintf("%d in %d", objects, room) }
+func hitsLine(fitting, objects int) string { return fmt.Sprintf("%d in %d", objects, fitting) }
 
 func hitsColumn(keep stage.Keep, order string) string {
 	return map[stage.Keep]string{stage.LRU: "LRU", stage.Epochs: "Epochs"}[keep] + ", " + order
@@ -38,12 +38,12 @@ var hitsOrders = []struct {
 
 // hits measures the hit rates once.
 func (b *bench) hits(round int) error {
-	for _, r := range hitsRooms[:b.rooms] {
+	for _, r := range hitsSizes[:b.epochs] {
 		for _, c := range hitsOrders {
-			err := b.places[0].fresh(int64(r.room)*hitsSize, func(dir string) error {
-				a, err := b.one(fmt.Sprintf("hits-%d-%d-%d.prof", r.room, r.objects, c.keep),
+			err := b.places[0].fresh(int64(r.fitting)*hitsSize, func(dir string) error {
+				a, err := b.one(fmt.Sprintf("hits-%d-%d-%d.prof", r.fitting, r.objects, c.keep),
 					task{Op: opHits, Dir: dir, Objects: r.objects, Size: hitsSize, Workers: 1,
-						MaxFiles: r.room, Keep: c.keep, Shuffle: c.order == shuffled, Seed: round,
+						MaxFiles: r.fitting, Keep: c.keep, Shuffle: c.order == shuffled, Seed: round,
 						Epochs: hitsWarm + hitsEpochs})
 				if err != nil {
 					return err
@@ -52,7 +52,7 @@ func (b *bench) hits(round int) error {
 				for _, e := range a.Epochs[hitsWarm:] {
 					reads += e.Reads
 				}
-				b.add(hitsTable, hitsLine(r.room, r.objects), hitsColumn(c.keep, c.order),
+				b.add(hitsTable, hitsLine(r.fitting, r.objects), hitsColumn(c.keep, c.order),
 					100-100*float64(reads)/float64(hitsEpochs*r.objects))
 				return nil
 			})
@@ -75,18 +75,18 @@ func (b *bench) allHits(runs int) error {
 }
 
 func (b *bench) printHits(w io.Writer) {
-	head := []string{"objects of an epoch, in room for"}
+	head := []string{"objects of an epoch, in space for"}
 	for _, c := range hitsOrders {
 		head = append(head, hitsColumn(c.keep, c.order))
 	}
 	rows := [][]string{append(head, "most possible without foresight")}
-	for _, r := range hitsRooms[:b.rooms] {
-		l := b.results.find(hitsTable, hitsLine(r.room, r.objects))
+	for _, r := range hitsSizes[:b.epochs] {
+		l := b.results.find(hitsTable, hitsLine(r.fitting, r.objects))
 		row := []string{l.what}
 		for _, c := range hitsOrders {
 			row = append(row, l.values[hitsColumn(c.keep, c.order)].String())
 		}
-		rows = append(rows, append(row, digits(100*float64(r.room)/float64(r.objects))))
+		rows = append(rows, append(row, digits(100*float64(r.fitting)/float64(r.objects))))
 	}
 	fmt.Fprintf(w, "Objects of an epoch that were staged already, in per cent, in %d epochs after the first %d; medians of the runs, in brackets the lowest and highest:\n\n", hitsEpochs, hitsWarm)
 	measured.Table(w, rows)

@@ -4,7 +4,7 @@
 //
 // Everything that is measured is done by processes of its own: this program, run again, each with a
 // fresh heap. Objects come from a source within the process, which sleeps before each, or from an
-// HTTP server in another process on 127.0.0.1. Beside leat the same job is done by a plain program
+// HTTP server in another process on 127.0.0.1. The same job is also done by a plain program
 // without a stage (plain.go), and by single steps of it that show what the machine takes at least.
 // Every object that is read is looked at: a wrong one ends the benchmark.
 //
@@ -53,7 +53,7 @@ type sizes struct {
 	large         int   // of 8 MiB
 	big           int64 // bytes of the one object that is read by ranges
 	side          int   // of the rasters
-	rooms         int   // of hitsRooms
+	epochs        int   // of hitsSizes
 }
 
 const (
@@ -69,9 +69,9 @@ func run(ctx context.Context, o *runner.Options) (err error) {
 		return fmt.Errorf("-objects %d: 1 to %d", objects, maxObjects)
 	}
 	s := sizes{runs: o.Runs, bigRuns: bigRuns, objects: objects, shared: 300, large: 64, big: 1 << 30, side: 5490,
-		rooms: len(hitsRooms)}
+		epochs: len(hitsSizes)}
 	if o.Quick {
-		s = sizes{runs: 1, bigRuns: 1, objects: 100, shared: 20, large: 6, big: 24 << 20, side: 700, rooms: 1}
+		s = sizes{runs: 1, bigRuns: 1, objects: 100, shared: 20, large: 6, big: 24 << 20, side: 700, epochs: 1}
 	}
 	out := o.Out
 	b := &bench{sizes: s, ctx: ctx}

@@ -112,7 +112,7 @@ func TestAWrongObjectIsNoticed(t *testing.T) {
 	}
 }
 
-func TestAWorkerTellsWhatWentWrong(t *testing.T) {
+func TestWorkerReportsErrors(t *testing.T) {
 	b := &bench{ctx: t.Context()}
 	for what, x := range map[string]task{
 		"a folder that can't be made": {Op: opStage, Dir: "/dev/null/stage", Objects: 1, Size: smallSize, Workers: 1},

@@ -44,7 +44,7 @@ func digits(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-// seconds are samples as times.
+// times returns the samples, which are seconds, as times.
 func (s samples) times() (t measured.Times) {
 	for _, v := range s {
 		t = append(t, time.Duration(v*1e9))

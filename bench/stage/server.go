@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// serverTask is what the server is told.
+// serverTask is what the server has to do.
 type serverTask struct {
 	Latency time.Duration // before each answer
 	Rate    float64       // bytes a second that one connection gives; 0: all that it can
@@ -50,7 +50,7 @@ func (b *bench) startServer(t serverTask) (*server, error) {
 	return &server{p, s.URL}, nil
 }
 
-// counts tells what was asked for so far.
+// counts holds what was asked for until now.
 func (s *server) counts() (n served, err error) {
 	if err = s.to.Encode("counts"); err == nil {
 		err = s.from.Decode(&n)

@@ -33,7 +33,7 @@ const (
 	opHits   = "hits"   // reads each, one after the other
 )
 
-// task is what a process is told to do.
+// task is what a process has to do.
 type task struct {
 	Op       string
 	Dir      string

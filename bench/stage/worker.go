@@ -18,8 +18,8 @@ import (
 	"leat/stage"
 )
 
-// work is a measured process: it is told a task, gets ready and says so, is told to go, and tells
-// what it did.
+// work is a measured process: it gets a task, prepares, reports that, gets the order to begin, and
+// reports what it did.
 func work(in io.Reader, out io.Writer) error {
 	from, to := json.NewDecoder(in), json.NewEncoder(out)
 	var t task

@@ -59,7 +59,9 @@ func (b *bench) simulation() error {
 				}
 				cells, err := b.simulate(crowd{workers: n, bytes: bytes, written: written}, &failures,
 					func(all figures) []string {
-						mib := all.times(func(f workersim.Figures) float64 { return f.PerSecond * float64(bytes) / (1 << 20) }).Median().Seconds()
+						mib := all.times(func(f workersim.Figures) float64 {
+							return f.PerSecond * float64(bytes) / (1 << 20)
+						}).Median().Seconds()
 						return append([]string{all.perSecond(), fmt.Sprintf("%.0f", mib)}, all.leases(true)...)
 					})
 				if err != nil {
@@ -85,7 +87,9 @@ func (b *bench) simulation() error {
 			}
 			cells, err := b.simulate(crowd{workers: n, bytes: 100 << 10, written: true, compute: compute}, &failures,
 				func(all figures) []string {
-					share := all.times(func(f workersim.Figures) float64 { return f.PerSecond * compute.Seconds() / float64(n) }).Median().Seconds()
+					share := all.times(func(f workersim.Figures) float64 {
+						return f.PerSecond * compute.Seconds() / float64(n)
+					}).Median().Seconds()
 					return append([]string{all.perSecond(), fmt.Sprintf("%.0f %%", 100*share)}, all.leases(false)...)
 				})
 			if err != nil {

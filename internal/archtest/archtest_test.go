@@ -1,5 +1,5 @@
-// Package archtest checks that imports go down only: the layers of the rooms are listed below, and
-// a package may import packages of lower layers alone.
+// Package archtest checks that imports point down only: a package may import packages of lower
+// layers, as listed below. It also checks names, comments and docs.
 package archtest
 
 import (

@@ -72,13 +72,14 @@ func testsBelow(t *testing.T, dir string) map[string]bool {
 	return names
 }
 
-// pathInDocs is a file or directory of the tree as Markdown cites it: `apply/job.go`, `worker/pbs/`.
+// pathInDocs is a file or directory as Markdown cites it: `apply/job.go`, `worker/pbs/`.
 var pathInDocs = regexp.MustCompile("`([a-z0-9_.]+(?:/[A-Za-z0-9_.-]+)+/?|Makefile)`")
 
 // linkInDocs is a relative link.
 var linkInDocs = regexp.MustCompile(`\]\(([^):#\s",]+)(?:#[^)]*)?\)`)
 
-// TestDocsNameFilesThatExist checks the paths in docs/contributing.md, and the links in docs/design.
+// TestDocsNameFilesThatExist checks the paths in docs/contributing.md and the links and tests in
+// docs/design.
 func TestDocsNameFilesThatExist(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
