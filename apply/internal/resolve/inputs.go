@@ -42,8 +42,8 @@ type File struct {
 	// column + ColOffset.
 	ColOffset, RowOffset int
 	Masks                []MaskSource // by layer
-	// IndexMasks computes from Masks: Planes, PlaneOf (by layer), and Alpha, the number of the alpha
-	// band that masks layers.
+	// IndexMasks computes from Masks: Planes, PlaneOf (by layer), and Alpha, the number of the
+	// alpha band that masks layers.
 	Planes  []MaskSource
 	PlaneOf []int
 	Alpha   int

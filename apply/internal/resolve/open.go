@@ -14,9 +14,9 @@ import (
 	"leat/raster/geotiff"
 )
 
-// OpenRaster opens a raster by its content: GeoTIFF and .npy by leat's own drivers; other formats, and
-// TIFFs with codings that these do not read, by GDAL if it is installed. A path that is not a file
-// may be a name that GDAL understands, such as NETCDF:"file.nc":var or /vsizip/a.zip/b.img.
+// OpenRaster opens a raster by its content: GeoTIFF and .npy by leat's own drivers; other formats,
+// and TIFFs with codings that these do not read, by GDAL if it is installed. A path that is not a
+// file may be a name that GDAL understands, such as NETCDF:"file.nc":var or /vsizip/a.zip/b.img.
 func OpenRaster(path string) (raster.Source, error) {
 	src, ours, err := openNative(path)
 	if err == nil {
