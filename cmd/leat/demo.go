@@ -60,7 +60,7 @@ func runDemo(cmd *cobra.Command, dir string, size int) error {
 	f := &applyFlags{
 		inputFlags: inputFlags{inputs: []string{"red=" + red, "nir=" + nir}},
 		outputFlags: outputFlags{outputs: []string{"ndvi=" + in("ndvi.tif")},
-			// Sentinel-2 adds 1000 to its reflectances; the difference cancels it, the sum does not.
+			// Sentinel-2 adds 1000 to its reflectances; only the difference cancels it.
 			exprs: []string{"(nir - red) / (nir + red - 2000)"},
 			names: []string{"NDVI"}, collision: "warn", ovMethod: "nearest"},
 		gridFlags: gridFlags{footprint: "intersection"},

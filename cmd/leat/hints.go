@@ -128,7 +128,7 @@ var fieldHints = map[string]string{
 	"Controls.NoMask":          "see --no-mask",
 	"Controls.Unscale":         "leave out --unscale",
 	"Controls.NodataCollision": "use --nodata to select another value, or --nodata-collision warn",
-	"Controls.Extents":         "see --extent",
+	"Controls.Extents":         "see --extent and --bbox",
 
 	"Concurrency.Workers":          "use --workers to set the number of workers",
 	"Concurrency.Readers":          "leave out --readers",

@@ -135,7 +135,8 @@ func TestWaitNamesStoppedProcess(t *testing.T) {
 	cmd := &cobra.Command{}
 	cmd.SetErr(&said)
 	cmd.SetContext(t.Context())
-	s, err := (&stageFlags{dir: dir}).open(cmd, &stage.Options{Retry: objstore.Retry{StallTimeout: 100 * time.Millisecond}})
+	retry := objstore.Retry{StallTimeout: 100 * time.Millisecond}
+	s, err := (&stageFlags{dir: dir}).open(cmd, &stage.Options{Retry: retry})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package gdal
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -167,11 +166,8 @@ func onto(from, to, turn float64, on raster.Grid) (minX, maxX float64, err error
 	}
 	for i, p := range parts[1:] {
 		if before := parts[i].to; p.from > before+rounding {
-			return 0, 0, fmt.Errorf("it meets both ends of the grid, from %.9g on and up to %.9g: %w", p.from, before,
-				errEnds)
+			return 0, 0, fmt.Errorf("it meets both ends of the grid, from %.9g on and up to %.9g", p.from, before)
 		}
 	}
 	return parts[0].from, parts[len(parts)-1].to, nil
 }
-
-var errEnds = errors.New("run the job for each of them (--bbox), or over a grid that begins elsewhere")
