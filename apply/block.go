@@ -36,10 +36,10 @@ func (b *Block) First() bool { return b.Number == 0 }
 func (b *Block) Last() bool { return b.Number == b.Total()-1 }
 
 // BlocksAcross returns the number of columns of blocks.
-func (b *Block) BlocksAcross() int { return b.run.plan.Blocks.Across() }
+func (b *Block) BlocksAcross() int { return b.run.plan.Blocks.Cols() }
 
 // BlocksDown returns the number of rows of blocks.
-func (b *Block) BlocksDown() int { return b.run.plan.Blocks.Down() }
+func (b *Block) BlocksDown() int { return b.run.plan.Blocks.Rows() }
 
 // Overlap returns the width of the margin in pixels, the same on each side.
 func (b *Block) Overlap() int { return b.run.plan.Blocks.Overlap }

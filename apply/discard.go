@@ -58,7 +58,7 @@ func Discard(ctx context.Context, outputs map[string]Output) (list []Discarded, 
 			continue
 		}
 		d := Discarded{Output: o.name}
-		d.Path, d.Bytes, err = gdal.RemoveLeft(o.spec.identity())
+		d.Path, d.Bytes, err = gdal.RemoveStaging(o.spec.identity())
 		if d.Path != "" {
 			list = append(list, d)
 		}

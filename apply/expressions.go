@@ -69,7 +69,7 @@ func compileExpressions(job *Job, in *resolve.Inputs, grid raster.Grid, outs []*
 		pr := &program{out: o, prog: p, carried: carried}
 		o.copied = make([]*raster.Band, p.Bands())
 		for i := range o.copied {
-			if ref, ok := p.Copied(i); ok {
+			if ref, ok := p.CopiedBand(i + 1); ok {
 				f := in.ByName[ref.Name][ref.File]
 				o.copied[i] = &f.Info.Bands[f.Layers[ref.Band-1]-1]
 				if f == carried && f.Layers[ref.Band-1] == f.Alpha {
@@ -103,7 +103,7 @@ func (o *output) exprOptions(job *Job) *expr.Options {
 func carryAlpha(e *expr.Expr, p *expr.Program, opts *expr.Options, job *Job, in *resolve.Inputs,
 	grid raster.Grid) (*expr.Program, *resolve.File, error) {
 	for i := range p.Bands() {
-		ref, ok := p.Copied(i)
+		ref, ok := p.CopiedBand(i + 1)
 		if !ok {
 			continue
 		}

@@ -67,7 +67,7 @@ func (o *output) tryFormat(ctx context.Context, p *Plan) error {
 	}
 	defer w.Discard()
 	fault.Point("apply.tried")
-	hidden = w.Hidden()
+	hidden = w.StagingPath()
 	o.gdal.files, _, err = w.FileNames()
 	if err != nil {
 		return wrong(err)
@@ -75,7 +75,7 @@ func (o *output) tryFormat(ctx context.Context, p *Plan) error {
 	if err := s.compareOnDisk(&o.gdal, w, dir, false); err != nil {
 		return wrong(fmt.Errorf("%s: %w", o.spec.label(), err))
 	}
-	inexact, err := differs(ctx, w.Hidden(), o.spec.Format, px)
+	inexact, err := differs(ctx, w.StagingPath(), o.spec.Format, px)
 	if err != nil {
 		return wrong(err)
 	}

@@ -98,7 +98,7 @@ func freeBelow(dir string, n uint64) bool {
 // GDAL does not always report that it could not write a sidecar.
 func (s *gdalFile) compareOnDisk(notes *gdalOutput, w *gdal.Writer, dir string, exact bool) error {
 	known := len(notes.dropped)
-	if err := s.compare(notes, w.Hidden(), exact); err != nil || len(notes.dropped) == known {
+	if err := s.compare(notes, w.StagingPath(), exact); err != nil || len(notes.dropped) == known {
 		return err
 	}
 	if freeBelow(dir, 64<<10) {
@@ -199,7 +199,7 @@ func (o *output) layOutGDAL(ctx context.Context) (*OutputResult, *tempfile.File,
 	}
 	o.gdal.writer = w
 	if err := s.compareOnDisk(&o.gdal, w, filepath.Dir(o.spec.identity()), true); err != nil {
-		return nil, nil, fmt.Errorf("output %s: %w", o.name, inPlaceOf(err, w.Hidden(), o.spec.label()))
+		return nil, nil, fmt.Errorf("output %s: %w", o.name, inPlaceOf(err, w.StagingPath(), o.spec.label()))
 	}
 	res.Warnings = append(res.Warnings, o.gdalNotes()...)
 	if res.Files, res.Bytes, err = w.FileNames(); err != nil {

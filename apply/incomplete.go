@@ -98,7 +98,7 @@ func (r *run) endSpools(err error) error {
 func (r *run) countBlocks(w block.Window) int {
 	n := 0
 	if r.resumed == 0 {
-		return r.plan.Blocks.Touching(w)
+		return r.plan.Blocks.CountIntersecting(w)
 	}
 	for range r.reads(w) {
 		n++
@@ -113,10 +113,10 @@ func (r *run) reads(w block.Window) iter.Seq[int] {
 	from := func(at, step, count int) int { return min(max(0, at-p.Overlap)/step, count-1) }
 	return func(yield func(int) bool) {
 		for row := from(w.Row, p.WindowHeight,
-			p.Down()); row < p.Down() && row*p.WindowHeight-p.Overlap < w.Row+w.Height; row++ {
+			p.Rows()); row < p.Rows() && row*p.WindowHeight-p.Overlap < w.Row+w.Height; row++ {
 			for col := from(w.Col, p.WindowWidth,
-				p.Across()); col < p.Across() && col*p.WindowWidth-p.Overlap < w.Col+w.Width; col++ {
-				n := row*p.Across() + col
+				p.Cols()); col < p.Cols() && col*p.WindowWidth-p.Overlap < w.Col+w.Width; col++ {
+				n := row*p.Cols() + col
 				if !r.isDone(n) && !p.At(n).Window.Grow(p.Overlap).Intersect(w).Empty() && !yield(n) {
 					return
 				}

@@ -15,11 +15,11 @@ func Open(path string) (raster.Source, error) { return resolve.OpenRaster(path) 
 // local disk before the first block that needs it.
 type Remote = resolve.Remote
 
-// Filed is a [Remote] that can be staged as a local file: GDAL, which warps rasters on other grids,
-// opens files.
-type Filed = resolve.Filed
+// FileStager is a [Remote] that can be staged as a local file: GDAL, which warps rasters on other
+// grids, opens files.
+type FileStager = resolve.FileStager
 
-// Accompanied is a [Remote] with sidecars that change the meaning of its pixels, such as a mask.
-// Without it, a run can't detect that one of them was replaced, before it resumes or between the
-// workers that read it.
-type Accompanied = resolve.Accompanied
+// SidecarVersioner is a [Remote] with sidecars that change the meaning of its pixels, such as a
+// mask. Without it, a run can't detect that one of them was replaced, before it resumes or between
+// the workers that read it.
+type SidecarVersioner = resolve.SidecarVersioner

@@ -414,8 +414,8 @@ func (z *sizing) shared(f *resolve.File, s stored) bool {
 	if z.overlap > 0 && p.Count() > 1 {
 		return true
 	}
-	cols := p.Across() > 1 && (mod(p.WindowWidth, s.width) != 0 || mod(f.ColOffset, s.width) != 0)
-	rows := p.Down() > 1 && (mod(p.WindowHeight, s.height) != 0 || mod(f.RowOffset, s.height) != 0)
+	cols := p.Cols() > 1 && (mod(p.WindowWidth, s.width) != 0 || mod(f.ColOffset, s.width) != 0)
+	rows := p.Rows() > 1 && (mod(p.WindowHeight, s.height) != 0 || mod(f.RowOffset, s.height) != 0)
 	return cols || rows
 }
 
@@ -505,7 +505,7 @@ func (z *sizing) decodes(f *resolve.File) float64 {
 	for y := 0; y < i.Grid.Height; y += i.TileHeight {
 		for x := 0; x < i.Grid.Width; x += i.TileWidth {
 			w := block.Window{Col: x, Row: y, Width: i.TileWidth, Height: i.TileHeight}.Intersect(i.Grid.Window())
-			if k := z.plan.Blocks.Touching(w.Shift(-f.ColOffset, -f.RowOffset)); k > 0 {
+			if k := z.plan.Blocks.CountIntersecting(w.Shift(-f.ColOffset, -f.RowOffset)); k > 0 {
 				n++
 				sum += k
 			}

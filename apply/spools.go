@@ -52,7 +52,7 @@ func DiscardSpools(ctx context.Context, dir string) (list []Discarded, err error
 			errs = append(errs, err)
 		}
 	}
-	outputs, err := gdal.FindLeft(dir)
+	outputs, err := gdal.FindStaging(dir)
 	errs = append(errs, err)
 	for _, output := range outputs {
 		t := spool.Target{Path: output}
@@ -60,7 +60,7 @@ func DiscardSpools(ctx context.Context, dir string) (list []Discarded, err error
 			continue
 		}
 		d := Discarded{Output: output}
-		d.Path, d.Bytes, err = gdal.RemoveLeft(output)
+		d.Path, d.Bytes, err = gdal.RemoveStaging(output)
 		if errs = append(errs, err); d.Path != "" {
 			list = append(list, d)
 		}

@@ -17,7 +17,7 @@ func TestBlocksCoverEachPixelOnce(t *testing.T) {
 		seen := make([]int, p.Width*p.Height)
 		for n := range p.Count() {
 			b := p.At(n)
-			if b.Number != n || b.Row*p.Across()+b.Col != n {
+			if b.Number != n || b.Row*p.Cols()+b.Col != n {
 				t.Fatalf("block %d is numbered %+v", n, b)
 			}
 			for r := b.Window.Row; r < b.Window.Row+b.Window.Height; r++ {
@@ -34,7 +34,7 @@ func TestBlocksCoverEachPixelOnce(t *testing.T) {
 	})
 }
 
-func TestTouching(t *testing.T) {
+func TestCountIntersecting(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := Plan{Width: rapid.IntRange(1, 40).Draw(t, "w"), Height: rapid.IntRange(1, 40).Draw(t, "h"),
 			WindowWidth: rapid.IntRange(1, 45).Draw(t, "ww"), WindowHeight: rapid.IntRange(1, 45).Draw(t, "wh"),
@@ -47,7 +47,7 @@ func TestTouching(t *testing.T) {
 				want++
 			}
 		}
-		if got := p.Touching(w); got != want {
+		if got := p.CountIntersecting(w); got != want {
 			t.Fatalf("%+v touches %v: got %d, want %d", p, w, got, want)
 		}
 	})

@@ -8,14 +8,14 @@ type Plan struct {
 	Overlap                   int // margin in pixels on each side, read but not written
 }
 
-// Across returns the number of windows in a row.
-func (p Plan) Across() int { return ceilDiv(p.Width, p.WindowWidth) }
+// Cols returns the number of windows in a row.
+func (p Plan) Cols() int { return ceilDiv(p.Width, p.WindowWidth) }
 
-// Down returns the number of rows of windows.
-func (p Plan) Down() int { return ceilDiv(p.Height, p.WindowHeight) }
+// Rows returns the number of rows of windows.
+func (p Plan) Rows() int { return ceilDiv(p.Height, p.WindowHeight) }
 
 // Count returns the number of windows.
-func (p Plan) Count() int { return p.Across() * p.Down() }
+func (p Plan) Count() int { return p.Cols() * p.Rows() }
 
 // Block is one window of a plan.
 type Block struct {
@@ -26,20 +26,20 @@ type Block struct {
 
 // At returns block n.
 func (p Plan) At(n int) Block {
-	b := Block{Number: n, Col: n % p.Across(), Row: n / p.Across()}
+	b := Block{Number: n, Col: n % p.Cols(), Row: n / p.Cols()}
 	b.Window = Window{b.Col * p.WindowWidth, b.Row * p.WindowHeight, p.WindowWidth, p.WindowHeight}.
 		Intersect(Window{Width: p.Width, Height: p.Height})
 	return b
 }
 
-// Touching returns the number of windows of the plan, margins included, that a rectangle overlaps.
-// The rectangle may lie partly or wholly outside the grid.
-func (p Plan) Touching(w Window) int {
-	return touching(w.Col, w.Width, p.WindowWidth, p.Across(), p.Width, p.Overlap) *
-		touching(w.Row, w.Height, p.WindowHeight, p.Down(), p.Height, p.Overlap)
+// CountIntersecting returns the number of windows of the plan, margins included, that a rectangle
+// overlaps. The rectangle may lie partly or wholly outside the grid.
+func (p Plan) CountIntersecting(w Window) int {
+	return countIntersecting(w.Col, w.Width, p.WindowWidth, p.Cols(), p.Width, p.Overlap) *
+		countIntersecting(w.Row, w.Height, p.WindowHeight, p.Rows(), p.Height, p.Overlap)
 }
 
-func touching(off, n, step, count, length, overlap int) int {
+func countIntersecting(off, n, step, count, length, overlap int) int {
 	// Window i spans [i*step-overlap, min((i+1)*step, length)+overlap).
 	first := 0
 	if off-overlap >= step {

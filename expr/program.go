@@ -57,13 +57,13 @@ func (p *Program) Nodata() *ndarray.Scalar {
 	return &s
 }
 
-// Copied returns the input band whose pixels output band i, counted from 0, holds unchanged and in
-// the same type, and false if there is none.
-func (p *Program) Copied(i int) (Ref, bool) {
-	if p.copied[i] == nil {
+// CopiedBand returns the input band whose pixels an output band, counted from 1, holds unchanged
+// and in the same type, and false if there is none.
+func (p *Program) CopiedBand(band int) (Ref, bool) {
+	if p.copied[band-1] == nil {
 		return Ref{}, false
 	}
-	return *p.copied[i], true
+	return *p.copied[band-1], true
 }
 
 // CanBeInvalid reports whether output pixels can be invalid.

@@ -171,7 +171,7 @@ func (i *Info) AlphaMasks() bool {
 
 // Decodable is a Source that knows before a read whether it can decode its pixels.
 type Decodable interface {
-	// Readable returns nil if the pixels can be read. Its error wraps ErrUnsupported or ErrFormat
-	// and names the file, the codec and the remedy.
-	Readable() error
+	// CheckReadable returns nil if the pixels can be read. Its error wraps ErrUnsupported or
+	// ErrFormat and names the file, the codec and the remedy.
+	CheckReadable() error
 }

@@ -23,18 +23,14 @@ type object struct {
 	remote *ranged.Reader
 	local  atomic.Pointer[stage.Reader]
 
-	sidecars []string                 // suffixes of the sidecars that the raster uses
 	versions map[string]objstore.Info // of the sidecars that change what pixels mean
 
 	mu  sync.Mutex
 	ref *stage.Ref
 }
 
-// Beside returns the suffixes of the raster's sidecars.
-func (o *object) Beside() []string { return o.sidecars }
-
-// BesideVersions implements apply.Accompanied.
-func (o *object) BesideVersions() map[string]objstore.Info { return o.versions }
+// SidecarVersions implements apply.SidecarVersioner.
+func (o *object) SidecarVersions() map[string]objstore.Info { return o.versions }
 
 // ReadAt implements io.ReaderAt.
 func (o *object) ReadAt(b []byte, at int64) (int, error) {
@@ -55,20 +51,17 @@ func (o *object) Fetch(ranges []raster.Range) (release func()) {
 // Version returns the version that is read.
 func (o *object) Version() objstore.Info { return o.remote.Info() }
 
-// Brought returns the number of bytes that were read in pieces.
-func (o *object) Brought() int64 { return o.remote.Counters().Bytes }
-
-// Pieces returns an error if the object can't be read in pieces.
-func (o *object) Pieces() error {
+// CheckRanges returns an error if the object can't be read in pieces.
+func (o *object) CheckRanges() error {
 	if o.remote.Info().NoRanges {
 		return fmt.Errorf("%s: the server does not support range requests", o.label)
 	}
 	return nil
 }
 
-// Staging returns an error if the object can't be staged. It does not open the stage, and so may
-// miss a cause.
-func (o *object) Staging() error {
+// CheckStaging returns an error if the object can't be staged. It does not open the stage, and so
+// may miss a cause.
+func (o *object) CheckStaging() error {
 	if o.s.o.NoStage {
 		return errors.New("there is no stage")
 	}
@@ -78,9 +71,9 @@ func (o *object) Staging() error {
 	return nil
 }
 
-// Here reports whether the whole object is staged already. It does not create a stage.
-func (o *object) Here() bool {
-	if o.Staging() != nil || !stage.Exists(o.s.o.StageDir) {
+// Local reports whether the whole object is staged already. It does not create a stage.
+func (o *object) Local() bool {
+	if o.CheckStaging() != nil || !stage.Exists(o.s.o.StageDir) {
 		return false
 	}
 	pool, err := o.s.stage()
@@ -141,7 +134,7 @@ func (o *object) Wait(ctx context.Context) error {
 	switch {
 	case r.Size() != o.remote.Size() || !objstore.SameVersion(r.Version(), o.remote.Info()):
 		return errors.Join(&objstore.Error{Op: "staging", URL: o.label, Err: objstore.ErrChanged}, r.Close())
-	case !r.Staged() && o.Pieces() == nil:
+	case !r.Staged() && o.CheckRanges() == nil:
 		// The whole object would be in memory.
 		o.release()
 		if !o.Version().Versioned() {

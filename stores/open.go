@@ -39,7 +39,7 @@ var (
 	_ apply.Remote = array{}
 	_ apply.Store  = (*Stores)(nil)
 
-	_ apply.Accompanied = tiff{}
+	_ apply.SidecarVersioner = tiff{}
 )
 
 // LocalPath returns the path of a local file, given as a file: URL or as a path. It returns "" for
@@ -179,7 +179,6 @@ func (s *sidecars) open(suffix string, instead bool) (io.ReaderAt, int64, string
 		return nil, 0, name, c.err
 	}
 	c.used = true
-	s.o.sidecars = append(s.o.sidecars, suffix)
 	if suffix == ".msk" || suffix == ".aux.xml" {
 		s.o.versions[suffix] = c.r.Info()
 	}

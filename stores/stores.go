@@ -119,7 +119,7 @@ func (s *Stores) stage() (*stage.Pool, error) {
 // returns nil, unless the user named a directory that is wrong for other reasons than a full disk.
 func (s *Stores) staged(o *object) (*stage.Pool, error) {
 	pool, err := s.stage()
-	if err == nil || s.o.StageDir != "" && !errors.Is(err, stage.ErrNoSpace) || o.Pieces() != nil {
+	if err == nil || s.o.StageDir != "" && !errors.Is(err, stage.ErrNoSpace) || o.CheckRanges() != nil {
 		return pool, err
 	}
 	s.warn(0, fmt.Errorf("remote inputs are read in pieces, since they can't be staged: %w", err))

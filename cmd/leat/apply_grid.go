@@ -183,7 +183,7 @@ func (f *applyFlags) systemOf(ctx context.Context, job *apply.Job, name string) 
 	}
 	crs, err := gdal.ParseCRS(text)
 	switch {
-	case errors.Is(err, gdal.ErrAbsent):
+	case errors.Is(err, gdal.ErrNotInstalled):
 		return crs, fileError{fmt.Errorf("--grid: a grid by numbers needs GDAL, which knows what %s is; without it, give a raster that has the grid: %w", shorten(name), err)}
 	case err != nil:
 		return crs, fmt.Errorf("--grid: %s is neither a CRS that GDAL knows, such as EPSG:32631, nor a raster or a file .prj or .wkt that has one: %w", shorten(name), err)

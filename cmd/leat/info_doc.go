@@ -181,7 +181,7 @@ func newInfoDoc(src raster.Source) *infoDoc {
 		d.Layout.Ratio = math.Round(100*pixels*float64(pixelBytes)/float64(info.FileBytes)) / 100
 	}
 	if r, ok := src.(raster.Decodable); ok {
-		if err := r.Readable(); err != nil {
+		if err := r.CheckReadable(); err != nil {
 			d.Readable, d.Unreadable = false, errorText(err)
 		}
 	}

@@ -33,7 +33,7 @@ func showPlan(ctx context.Context, w io.Writer, job apply.Job, asJSON bool) erro
 	fmt.Fprintf(t, "CRS\t%s\n", oneLine(fmt.Sprint(g.CRS)))
 	b := p.Blocks
 	fmt.Fprintf(t, "blocks\t%d of %d x %d pixels (%d across, %d down)", b.Count(), b.WindowWidth, b.WindowHeight,
-		b.Across(), b.Down())
+		b.Cols(), b.Rows())
 	if b.Overlap > 0 {
 		fmt.Fprintf(t, ", overlap %d", b.Overlap)
 	}

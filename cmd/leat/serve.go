@@ -144,7 +144,7 @@ func showState(st *live.Status, s apply.Status) {
 	st.Phase = phases[s.Stage]
 	st.Blocks = live.Blocks{Total: len(s.Blocks), Done: s.Done}
 	st.Pixels = s.Pixels
-	st.Grid = &live.Grid{Columns: s.Plan.Blocks.Across(), States: make([]live.BlockState, len(s.Blocks))}
+	st.Grid = &live.Grid{Columns: s.Plan.Blocks.Cols(), States: make([]live.BlockState, len(s.Blocks))}
 	for n, b := range s.Blocks {
 		st.Grid.States[n] = [...]live.BlockState{live.BlockWaiting, live.BlockRead, live.BlockHeld, live.BlockDone}[b]
 	}

@@ -66,8 +66,8 @@ const (
 // Open opens the raster that GDAL calls path: a file or directory, a name like NETCDF:"a.nc":b, a
 // path below /vsizip/ and the like, or a URL (s3://, gs://, azblob://, http://). The error wraps
 // raster.ErrFormat if GDAL does not know the format or the file is damaged, raster.ErrUnsupported,
-// fs.ErrNotExist, or [ErrAbsent]. A file that holds several rasters but none of its own gives a
-// *SubdatasetsError.
+// fs.ErrNotExist, or [ErrNotInstalled]. A file that holds several rasters but none of its own gives
+// a *SubdatasetsError.
 func Open(path string, opt *Options) (*File, error) {
 	if opt == nil {
 		opt = &Options{}

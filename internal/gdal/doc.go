@@ -5,9 +5,9 @@
 //
 // GDAL 3.2 or later is searched under its usual names (libgdal.so.32 and so on, the active conda
 // environment first); LEAT_GDAL_LIBRARY names another library. Without one, every call returns an
-// error that wraps [ErrAbsent] and names the packages to install. A binary built with -tags nogdal,
-// or for a system that purego does not support, has the same functions, which all return such an
-// error.
+// error that wraps [ErrNotInstalled] and names the packages to install. A binary built with -tags
+// nogdal, or for a system that purego does not support, has the same functions, which all return
+// such an error.
 //
 // table.go declares the functions of GDAL's C interface that are called, with their C prototypes.
 //

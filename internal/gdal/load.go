@@ -12,9 +12,9 @@ import (
 	"sync"
 )
 
-// ErrAbsent is returned when there is no usable GDAL, or the binary was built without it. The text
-// of the error that wraps it says what to install.
-var ErrAbsent = errors.New("gdal: not available")
+// ErrNotInstalled is returned when there is no usable GDAL, or the binary was built without it. The
+// text of the error that wraps it says what to install.
+var ErrNotInstalled = errors.New("gdal: not available")
 
 const (
 	oldest       = 3_02_00_00 // 3.2, as GDALVersionInfo counts
@@ -28,7 +28,7 @@ var version int
 // load loads the library once per process. It is never unloaded, which GDAL does not survive.
 var load = sync.OnceValue(func() error {
 	if leftOut != "" {
-		return fmt.Errorf("%s (%w)", leftOut, ErrAbsent)
+		return fmt.Errorf("%s (%w)", leftOut, ErrNotInstalled)
 	}
 	library, name, err := find()
 	if err != nil {
@@ -50,8 +50,8 @@ var load = sync.OnceValue(func() error {
 	return nil
 })
 
-// Available returns nil if GDAL can be used, else an error that wraps ErrAbsent and says what to
-// do. It loads the library.
+// Available returns nil if GDAL can be used, else an error that wraps ErrNotInstalled and says what
+// to do. It loads the library.
 func Available() error { return load() }
 
 // Version returns the library's version, such as "3.6.2".
@@ -112,14 +112,14 @@ func find() (library uintptr, name string, err error) {
 		if len(faults) > 0 {
 			text = faults[0].Error()
 		}
-		return 0, "", fmt.Errorf("%s=%s can't be loaded: %s; name a libgdal (3.2 or later), or unset it to use the system's (%w)", libraryInEnv, name, text, ErrAbsent)
+		return 0, "", fmt.Errorf("%s=%s can't be loaded: %s; name a libgdal (3.2 or later), or unset it to use the system's (%w)", libraryInEnv, name, text, ErrNotInstalled)
 	}
 	if len(faults) > 0 {
 		return 0, "", fmt.Errorf("libgdal can't be loaded: %v; repair its installation, or name another one in %s (%w)",
-			faults[0], libraryInEnv, ErrAbsent)
+			faults[0], libraryInEnv, ErrNotInstalled)
 	}
 	return 0, "", fmt.Errorf("GDAL is not installed (no libgdal of version 3.2 or later was found); %s (%w)", install,
-		ErrAbsent)
+		ErrNotInstalled)
 }
 
 // bind fills in the table of functions.
@@ -127,13 +127,13 @@ func bind(library uintptr, name string) error {
 	sym, err := dlsym(library, "GDALVersionInfo")
 	if err != nil {
 		dlclose(library)
-		return fmt.Errorf("%s is not a libgdal: it lacks the function GDALVersionInfo; %s (%w)", name, install, ErrAbsent)
+		return fmt.Errorf("%s is not a libgdal: it lacks the function GDALVersionInfo; %s (%w)", name, install, ErrNotInstalled)
 	}
 	register(&c.GDALVersionInfo, sym)
 	release := c.GDALVersionInfo("RELEASE_NAME")
 	if version, err = strconv.Atoi(c.GDALVersionInfo("VERSION_NUM")); err != nil || version < oldest {
 		return fmt.Errorf("%s is GDAL %s, which is too old: leat needs 3.2 or later; %s (%w)", name, release, install,
-			ErrAbsent)
+			ErrNotInstalled)
 	}
 	for _, f := range functions() {
 		sym, err := dlsym(library, f.name)
@@ -141,7 +141,7 @@ func bind(library uintptr, name string) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("%s (GDAL %s) lacks the function %s; %s (%w)", name, release, f.name, install, ErrAbsent)
+			return fmt.Errorf("%s (GDAL %s) lacks the function %s; %s (%w)", name, release, f.name, install, ErrNotInstalled)
 		}
 		if set := direct[f.name]; set != nil && runtime.GOOS == "linux" {
 			set(sym)

@@ -23,7 +23,7 @@ func TestCallsWithoutGDAL(t *testing.T) {
 	for name, err := range map[string]error{"Open": open, "Create": create, "Drivers": drivers, "DriverByName": driver,
 		"Version": version, "VectorLayers": layers, "CheckVector": vector, "CacheBytes": cache,
 		"Rasterize": burned, "Available": Available(), "SetCacheBytes": SetCacheBytes(1)} {
-		if !errors.Is(err, ErrAbsent) {
+		if !errors.Is(err, ErrNotInstalled) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}

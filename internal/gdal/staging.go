@@ -30,10 +30,10 @@ func stagingFolder(path string) string {
 
 const stagingSuffix = ".leat-gdal"
 
-// FindLeft returns the paths of outputs in dir whose Writer was killed or is running: see
-// RemoveLeft. A very long name ends with a checksum instead, with which RemoveLeft finds the same
-// directory.
-func FindLeft(dir string) ([]string, error) {
+// FindStaging returns the paths of outputs in dir whose Writer was killed or is running: see
+// RemoveStaging. A very long name ends with a checksum instead, with which RemoveStaging finds the
+// same directory.
+func FindStaging(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -47,9 +47,9 @@ func FindLeft(dir string) ([]string, error) {
 	return list, nil
 }
 
-// RemoveLeft removes the directory that a killed Writer of path left, and returns its path and
+// RemoveStaging removes the directory that a killed Writer of path left, and returns its path and
 // size; "" if there is none. It returns an error if a Writer is running.
-func RemoveLeft(path string) (folder string, bytes int64, err error) {
+func RemoveStaging(path string) (folder string, bytes int64, err error) {
 	st, err := os.Lstat(stagingFolder(path))
 	if err != nil || !st.IsDir() {
 		return "", 0, nil

@@ -82,7 +82,7 @@ const openVector = 0x04
 // result is that of gdal_rasterize. Geometries of another CRS are transformed to g's; those that
 // can't be are counted in n. A curve or a surface, which GDAL does not burn, is an error. Errors
 // list the existing layers and attributes.
-func Rasterize(ctx context.Context, r VectorRequest, g raster.Grid, path string) (n Burned, err error) {
+func Rasterize(ctx context.Context, r VectorRequest, g raster.Grid, path string) (n RasterizeResult, err error) {
 	if err := r.validate(g); err != nil {
 		return n, err
 	}
@@ -264,7 +264,7 @@ func (r *VectorRequest) create(g raster.Grid, path string) (to hDataset, err err
 	return to, err
 }
 
-func (r *VectorRequest) burn(ctx context.Context, from, to hDataset, args []string, n Burned) error {
+func (r *VectorRequest) burn(ctx context.Context, from, to hDataset, args []string, n RasterizeResult) error {
 	var options hBurning
 	err := try(r.Path, "burn", func() bool {
 		options = c.GDALRasterizeOptionsNew(cStrings(args), nil)

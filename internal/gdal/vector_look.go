@@ -12,8 +12,8 @@ import (
 // all features are checked before they are burned, which for many small ones in another CRS takes
 // about as long as burning them.
 
-// Burned counts the features of a request.
-type Burned struct {
+// RasterizeResult counts the features of a request.
+type RasterizeResult struct {
 	Features int64 // with a geometry
 	// Unplaced counts those not burned because a point can't be transformed to the grid's CRS, such
 	// as a pole in Lambert's projection, or a latitude of 100 degrees.
@@ -53,7 +53,7 @@ func unsupportedGeometry(g hGeometry) string {
 }
 
 // scanFeatures checks all features that will be burned.
-func (r *VectorRequest) scanFeatures(ctx context.Context, from hDataset, layer *VectorLayer, g raster.Grid) (n Burned,
+func (r *VectorRequest) scanFeatures(ctx context.Context, from hDataset, layer *VectorLayer, g raster.Grid) (n RasterizeResult,
 	err error) {
 	err = r.withLayer(from, func(l hLayer) error {
 		t, err := r.transformation(l, layer, g)
@@ -99,7 +99,7 @@ func (r *VectorRequest) transformation(l hLayer, layer *VectorLayer, g raster.Gr
 }
 
 // scanSome checks the next features, and returns a type that can't be burned, or "".
-func (r *VectorRequest) scanSome(l hLayer, t hTransformation, n *Burned) (what string, more bool, err error) {
+func (r *VectorRequest) scanSome(l hLayer, t hTransformation, n *RasterizeResult) (what string, more bool, err error) {
 	err = try(r.Path, "read its features", func() bool {
 		for range someFeatures {
 			f := c.OGR_L_GetNextFeature(l)

@@ -509,8 +509,8 @@ func (w *Writer) Close(ctx context.Context) error {
 	return errors.Join(err, w.Discard())
 }
 
-// Hidden returns the output's path until Close, where it can be opened after Finish.
-func (w *Writer) Hidden() string { return w.staged.main() }
+// StagingPath returns the output's path until Close, where it can be opened after Finish.
+func (w *Writer) StagingPath() string { return w.staged.main() }
 
 // FileNames returns the files and directories that Close publishes, the output itself first, and
 // their total size in bytes.

@@ -69,7 +69,7 @@ func New(ctx context.Context, src raster.Source, side int) (*Preview, error) {
 		side = DefaultSide
 	}
 	if r, ok := src.(raster.Decodable); ok {
-		if err := r.Readable(); err != nil {
+		if err := r.CheckReadable(); err != nil {
 			return nil, err
 		}
 	}

@@ -95,8 +95,8 @@ func (d *directory) firstData(table field) (int64, error) {
 	return 0, nil
 }
 
-// cogStart returns where the first directory of a COG begins: after the header and GDAL's description
-// of the layout, if there is one.
+// cogStart returns where the first directory of a COG begins: after the header and GDAL's
+// description of the layout, if there is one.
 func (c *container) cogStart() (int64, error) {
 	start := int64(8)
 	if c.big {

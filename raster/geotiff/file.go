@@ -92,9 +92,9 @@ func (f *File) finish() {
 // Info returns the description of the raster.
 func (f *File) Info() *raster.Info { return f.info }
 
-// Readable returns nil if Read can decode the pixels and ReadMask the mask, if there is one.
+// CheckReadable returns nil if Read can decode the pixels and ReadMask the mask, if there is one.
 // Otherwise it returns the error that they would return.
-func (f *File) Readable() error {
+func (f *File) CheckReadable() error {
 	for _, im := range append([]*image{f.im}, f.masks...) {
 		if im.unreadable != nil {
 			return im.unreadable

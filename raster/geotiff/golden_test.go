@@ -171,7 +171,7 @@ func TestReadRealFiles(t *testing.T) {
 			if strings.Contains(want.Compression, "JPEG") {
 				err := f.Read(t.Context(), []int{1}, f.Info().Grid.Window(),
 					ndarray.New(ndarray.Uint8, 1, f.im.height, f.im.width))
-				for _, err := range []error{err, f.Readable()} {
+				for _, err := range []error{err, f.CheckReadable()} {
 					if !errors.Is(err, raster.ErrUnsupported) || !strings.Contains(err.Error(),
 						"jpeg") || !strings.Contains(err.Error(), "gdal_translate") {
 						t.Errorf("a JPEG file is refused with: %v", err)

@@ -243,7 +243,7 @@ func TestUnsupportedCodecs(t *testing.T) {
 		if got := f.Info().Compression; got != name {
 			t.Errorf("codec %d is called %q", codec, got)
 		}
-		err := f.Readable()
+		err := f.CheckReadable()
 		if !errors.Is(err, raster.ErrUnsupported) || !strings.Contains(err.Error(),
 			name) || !strings.Contains(err.Error(), "gdal_translate -co COMPRESS=DEFLATE memory.tif out.tif") {
 			t.Errorf("codec %d: %v", codec, err)
@@ -254,7 +254,7 @@ func TestUnsupportedCodecs(t *testing.T) {
 func TestUnsupportedColours(t *testing.T) {
 	for _, p := range []uint64{tiff.PhotometricCMYK, tiff.PhotometricYCbCr, tiff.PhotometricCIELab,
 		tiff.PhotometricLogLuv} {
-		err := openBytes(t, little(set(tiff.TagPhotometric, tiff.TypeShort, p), make([]byte, 32))).Readable()
+		err := openBytes(t, little(set(tiff.TagPhotometric, tiff.TypeShort, p), make([]byte, 32))).CheckReadable()
 		if !errors.Is(err, raster.ErrUnsupported) || !strings.Contains(err.Error(), "PHOTOMETRIC=RGB") {
 			t.Errorf("photometric %d: %v", p, err)
 		}

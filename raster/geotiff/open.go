@@ -16,8 +16,8 @@ import (
 
 // Open opens the GeoTIFF at path, with the overviews, the mask, the transform and the metadata in
 // its sidecars (.ovr, .msk, world file, .aux.xml). It also opens a file that it cannot decode: Info
-// describes it, and Readable and Read return the reason. Its error wraps raster.ErrFormat if the
-// file is not a TIFF or is damaged, raster.ErrUnsupported, or the system's error.
+// describes it, and CheckReadable and Read return the reason. Its error wraps raster.ErrFormat if
+// the file is not a TIFF or is damaged, raster.ErrUnsupported, or the system's error.
 func Open(path string) (*File, error) {
 	r, size, err := openFile(path)
 	if err != nil {

@@ -51,7 +51,7 @@ func TestRangesOfGDALFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if local.Readable() != nil {
+		if local.CheckReadable() != nil {
 			local.Close()
 			continue
 		}

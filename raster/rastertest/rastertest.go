@@ -74,8 +74,8 @@ func checkInfo(t *testing.T, s raster.Source, want *ndarray.Array) {
 	if !i.Grid.HasTransform && i.Grid.Transform != raster.Identity {
 		t.Errorf("no transform, yet %v", i.Grid.Transform)
 	}
-	if r, ok := s.(raster.Decodable); ok && r.Readable() != nil {
-		t.Errorf("Readable: %v", r.Readable())
+	if r, ok := s.(raster.Decodable); ok && r.CheckReadable() != nil {
+		t.Errorf("CheckReadable: %v", r.CheckReadable())
 	}
 	if _, ok := s.(raster.Masker); i.Mask == raster.MaskDataset && !ok {
 		t.Error("a mask, but no Masker")

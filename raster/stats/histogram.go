@@ -98,15 +98,15 @@ func NewTotals(t ndarray.DType) *Totals { return &Totals{t, make([]uint64, count
 // Add adds a histogram in the format of AppendTo and returns the bytes that follow it. It returns
 // an error, and adds nothing, when the bytes are not a histogram.
 func (t *Totals) Add(b []byte) ([]byte, error) {
-	if _, err := t.Check(b); err != nil {
+	if _, err := t.CheckEncoded(b); err != nil {
 		return nil, err
 	}
 	return t.walk(b, func(counter, n uint64) { t.counts[counter] += n })
 }
 
-// Check returns the bytes that follow the histogram at the start of b, or an error when Add would
-// refuse it.
-func (t *Totals) Check(b []byte) ([]byte, error) { return t.walk(b, func(uint64, uint64) {}) }
+// CheckEncoded returns the bytes that follow the histogram at the start of b, or an error when Add
+// would refuse it.
+func (t *Totals) CheckEncoded(b []byte) ([]byte, error) { return t.walk(b, func(uint64, uint64) {}) }
 
 // walk calls f for each nonzero counter of a histogram and returns the bytes that follow it.
 func (t *Totals) walk(b []byte, f func(counter, n uint64)) ([]byte, error) {

@@ -134,7 +134,7 @@ func Open(ctx context.Context, job *jobspec.Job, open Opener) (*Inputs, error) {
 func (f *File) resolve(spec jobspec.Input, noMask bool) error {
 	f.Info = f.Source.Info()
 	if r, ok := f.Source.(raster.Decodable); ok {
-		if err := r.Readable(); err != nil {
+		if err := r.CheckReadable(); err != nil {
 			return err
 		}
 	}

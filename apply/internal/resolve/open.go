@@ -21,7 +21,7 @@ func OpenRaster(path string) (raster.Source, error) {
 	src, ours, err := openNative(path)
 	if err == nil {
 		r, ok := src.(raster.Decodable)
-		if !ok || !errors.Is(r.Readable(), raster.ErrUnsupported) {
+		if !ok || !errors.Is(r.CheckReadable(), raster.ErrUnsupported) {
 			return src, nil
 		}
 		// Without GDAL at least the file's metadata are available.
@@ -40,7 +40,7 @@ func OpenRaster(path string) (raster.Source, error) {
 		return g, nil
 	case ours, errors.Is(err, errDirectory) && !errors.As(gerr, new(*gdal.SubdatasetsError)):
 		return nil, err // this error says more, or the directory is no raster
-	case errors.Is(gerr, gdal.ErrAbsent):
+	case errors.Is(gerr, gdal.ErrNotInstalled):
 		return nil, fmt.Errorf("%w; other formats need GDAL: %w", err, gdal.Available())
 	case strings.Contains(gerr.Error(), "not recognized as"): // else the file is damaged and of a format that GDAL knows
 		if gdal.HoldsVectors(path) {

@@ -26,12 +26,12 @@ type Remote interface {
 	Version() objstore.Info
 	// Fetch starts to fetch pieces, see raster.Prefetcher.
 	Fetch(ranges []raster.Range) (release func())
-	// Pieces returns why the file can't be read piece by piece, Staging why it can't be staged; nil
-	// if it can.
-	Pieces() error
-	Staging() error
-	// Here reports whether the whole file is on local disk.
-	Here() bool
+	// CheckRanges returns why the file can't be read piece by piece, CheckStaging why it can't be
+	// staged; nil if it can.
+	CheckRanges() error
+	CheckStaging() error
+	// Local reports whether the whole file is on local disk.
+	Local() bool
 	// Stage starts to stage the file and returns at once; false means that it is read in pieces
 	// instead. Wait waits until staging is done; later reads are local.
 	Stage() (bool, error)
@@ -40,9 +40,9 @@ type Remote interface {
 	Done() error
 }
 
-// Filed is a [Remote] that can be staged as a local file: GDAL, which warps rasters on other grids,
-// opens files.
-type Filed interface {
+// FileStager is a [Remote] that can be staged as a local file: GDAL, which warps rasters on other
+// grids, opens files.
+type FileStager interface {
 	// StageFile is like Stage and makes LocalPath valid, from when Wait has returned until Done.
 	StageFile() (bool, error)
 	LocalPath() (string, error)
@@ -99,20 +99,20 @@ func (f *File) chooseAccess(ctx context.Context, grid raster.Grid, overlap int) 
 	}
 	f.BytesNeeded = raster.RangeBytes(ranges)
 	share := units.FormatSize(f.BytesNeeded) + " of " + units.FormatSize(f.Info.FileBytes)
-	noPieces := f.Remote.Pieces()
+	noPieces := f.Remote.CheckRanges()
 	mixed := !f.Remote.Version().Versioned() // pieces may be of several versions, which nothing would detect
 	switch {
 	case f.BytesNeeded == 0 && len(ranges) == 0:
 		f.Mode, f.ReadReason = ReadNone, "nothing of it is needed"
 		return nil
-	case noPieces == nil && f.BytesNeeded < f.Info.FileBytes/2 && !mixed && f.Remote.Here():
+	case noPieces == nil && f.BytesNeeded < f.Info.FileBytes/2 && !mixed && f.Remote.Local():
 		f.Mode, f.ReadReason = ReadStaged, "the job needs "+share+", and it is on the local disk already"
 		return nil
 	case noPieces == nil && f.BytesNeeded < f.Info.FileBytes/2 && !mixed:
 		f.Mode, f.ReadReason = ReadPieces, "the job needs "+share
 		return nil
 	}
-	noStage := f.Remote.Staging()
+	noStage := f.Remote.CheckStaging()
 	switch {
 	case noStage == nil && f.Warp != nil:
 		f.Mode, f.ReadReason = ReadStaged, "it is warped from the local disk"

@@ -31,14 +31,14 @@ var _ raster.Masker = (*stagedWarp)(nil)
 
 // openStaged replaces the open remote file by a stagedWarp.
 func (f *File) openStaged() error {
-	if _, ok := f.Remote.(Filed); !ok {
+	if _, ok := f.Remote.(FileStager); !ok {
 		return fmt.Errorf("GDAL needs it as a local file: copy it first, with: leat stage get")
 	}
-	if err := f.Remote.Staging(); err != nil {
+	if err := f.Remote.CheckStaging(); err != nil {
 		return fmt.Errorf("GDAL needs it on the local disk, and it can't be staged: %w: allow a stage, or copy it first, with: leat stage get", err)
 	}
-	if a, ok := f.Remote.(Accompanied); ok {
-		for suffix := range a.BesideVersions() {
+	if a, ok := f.Remote.(SidecarVersioner); ok {
+		for suffix := range a.SidecarVersions() {
 			return fmt.Errorf("it has a sidecar %s, which is not staged with it: copy both first, with: leat stage get", path.Base(f.Path)+suffix)
 		}
 	}
@@ -64,8 +64,8 @@ func (w *stagedWarp) Offset() (col, row int)      { return w.col, w.row }
 func (w *stagedWarp) Scales() (x, y float64)      { return w.xs, w.ys }
 func (w *stagedWarp) Fetch([]raster.Range) func() { return func() {} }
 
-// Pieces implements Remote.
-func (w *stagedWarp) Pieces() error {
+// CheckRanges implements Remote.
+func (w *stagedWarp) CheckRanges() error {
 	return fmt.Errorf("%s lies on another grid, and GDAL, which warps it, needs it as a whole", w.path)
 }
 
@@ -76,7 +76,7 @@ func (w *stagedWarp) Ranges(context.Context, []int, raster.Window, bool) ([]rast
 
 // Stage implements Remote.
 func (w *stagedWarp) Stage() (bool, error) {
-	ok, err := w.Remote.(Filed).StageFile()
+	ok, err := w.Remote.(FileStager).StageFile()
 	if err == nil && !ok {
 		err = errors.New("there is no stage: name a folder for it (--stage-dir), or copy the file first, with: leat stage get")
 	}
@@ -93,7 +93,7 @@ func (w *stagedWarp) Wait(ctx context.Context) error {
 	if w.local != nil {
 		return nil
 	}
-	local, err := w.Remote.(Filed).LocalPath()
+	local, err := w.Remote.(FileStager).LocalPath()
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ type VectorInput struct {
 	onto    *[4]float64         // its extent in the grid's CRS; nil if unknown
 	state   jobspec.FileVersion // of the source
 	Grid    raster.Grid         // to rasterize onto: the job's grid with its margin
-	Burned  gdal.Burned
+	Burned  gdal.RasterizeResult
 }
 
 // pendingRaster is the placeholder of a raster that is not made yet.

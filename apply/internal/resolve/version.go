@@ -15,13 +15,13 @@ import (
 	"leat/raster"
 )
 
-// Accompanied is a [Remote] with sidecars that change the meaning of its pixels, such as a mask.
-// Without it, a run can't detect that one of them was replaced, before it resumes or between the
-// workers that read it.
-type Accompanied interface {
-	// BesideVersions returns the store's description of the sidecars, by the suffix after the
+// SidecarVersioner is a [Remote] with sidecars that change the meaning of its pixels, such as a
+// mask. Without it, a run can't detect that one of them was replaced, before it resumes or between
+// the workers that read it.
+type SidecarVersioner interface {
+	// SidecarVersions returns the store's description of the sidecars, by the suffix after the
 	// raster's name.
-	BesideVersions() map[string]objstore.Info
+	SidecarVersions() map[string]objstore.Info
 }
 
 // openings is how often opening is tried while a file is being replaced.
@@ -69,8 +69,8 @@ func sameVersion(v, before *jobspec.FileVersion) bool {
 func versionOf(src raster.Source, from string) jobspec.FileVersion {
 	if r, ok := src.(Remote); ok {
 		v := jobspec.FileVersion{FileState: stateInStore(r.Version()), Remote: true}
-		if a, ok := src.(Accompanied); ok {
-			for suffix, info := range a.BesideVersions() {
+		if a, ok := src.(SidecarVersioner); ok {
+			for suffix, info := range a.SidecarVersions() {
 				v.Add(suffix, stateInStore(info))
 			}
 		}

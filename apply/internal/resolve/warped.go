@@ -115,7 +115,7 @@ func ValidateWarps(job *jobspec.Job) []error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(job.Inputs)) {
 		if method := job.Inputs[name].Resample; method != "" {
-			if err := gdal.CheckMethod(method); errors.Is(err, gdal.ErrAbsent) {
+			if err := gdal.CheckMethod(method); errors.Is(err, gdal.ErrNotInstalled) {
 				errs = append(errs, fmt.Errorf("input %s is to be resampled by %s (--resample), which needs GDAL: %w",
 					name, method, err))
 			} else if err != nil {

@@ -51,7 +51,7 @@ func (s *Spool) readLevel(lev int, w block.Window, a *ndarray.Array) error {
 	var buf []byte
 	for r := firstRow; r*blocks.WindowHeight < w.Row+w.Height; r++ {
 		for c := firstCol; c*blocks.WindowWidth < w.Col+w.Width; c++ {
-			n := r*blocks.Across() + c
+			n := r*blocks.Cols() + c
 			have := blocks.At(n).Window
 			part := have.Intersect(w)
 			for band := range s.l.File.Bands {

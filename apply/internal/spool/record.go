@@ -196,7 +196,7 @@ func (l *Layout) parseMeta(b block.Block, head []byte, total int64) (*Record, er
 	if l.Histogram {
 		for range l.File.Bands {
 			var err error
-			if rest, err = l.totals.Check(rest); err != nil {
+			if rest, err = l.totals.CheckEncoded(rest); err != nil {
 				return bad("%w", err)
 			}
 		}

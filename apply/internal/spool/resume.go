@@ -263,7 +263,7 @@ func (s *Spool) newestSection(t levelTile) (newest int64) {
 	w := s.l.tileWindow(t.level, t.col, t.row)
 	for r := w.Row / blocks.WindowHeight; r*blocks.WindowHeight < w.Row+w.Height; r++ {
 		for c := w.Col / blocks.WindowWidth; c*blocks.WindowWidth < w.Col+w.Width; c++ {
-			newest = max(newest, sections[r*blocks.Across()+c])
+			newest = max(newest, sections[r*blocks.Cols()+c])
 		}
 	}
 	return newest

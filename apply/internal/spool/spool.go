@@ -56,7 +56,7 @@ func New(file *File, l *Layout, c *Chooser, timings *timing.Recorder) *Spool {
 			lev.sections = make([]int64, l.Blocks.Count())
 			lev.waiting = make([]int, across*down)
 			for t := range lev.waiting {
-				lev.waiting[t] = v.blocks.Touching(l.tileWindow(i, t%across, t/across))
+				lev.waiting[t] = v.blocks.CountIntersecting(l.tileWindow(i, t%across, t/across))
 			}
 		}
 		s.levels = append(s.levels, lev)
