@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"leat/apply/internal/output"
 	"leat/apply/internal/resolve"
-
 	"leat/expr"
 	"leat/raster"
 )
@@ -24,14 +24,14 @@ func Check(ctx context.Context, job Job, partial bool) error {
 
 // openJob opens the inputs of a job and resolves its outputs. The error joins all errors that Check
 // describes; the caller closes the inputs even if there is one.
-func openJob(ctx context.Context, job *Job, partial bool) (in *resolve.Inputs, outs []*output, err error) {
+func openJob(ctx context.Context, job *Job, partial bool) (in *resolve.Inputs, outs []*output.Output, err error) {
 	controls, err := withReferenceFile(ctx, job)
 	job.Controls = controls
 	outputs, listErr := withOutputLists(job)
 	job.Outputs = outputs
 	errs := []error{err, listErr, validate(job, partial)}
 	outs, err = resolveOutputs(job)
-	errs = append(errs, err, resolveFormats(outs), checkStore(ctx, job))
+	errs = append(errs, err, output.FindFormats(outs), output.CheckStore(ctx, outs, job.Store, job.Logger))
 	if len(validateConcurrency(job)) == 0 {
 		errs = append(errs, checkKind(ctx, &job.Concurrency))
 	}
@@ -46,13 +46,25 @@ func openJob(ctx context.Context, job *Job, partial bool) (in *resolve.Inputs, o
 	return in, outs, err
 }
 
+// resolveOutputs returns the outputs of a job, and all errors that can be found before the grid is
+// known.
+func resolveOutputs(job *Job) (outs []*output.Output, err error) {
+	var errs []error
+	for _, name := range sortedKeys(job.Outputs) {
+		o, wrong := output.New(name, output.Spec(job.Outputs[name]), job.Expressions != nil)
+		errs = append(errs, wrong...)
+		outs = append(outs, o)
+	}
+	return outs, jobErrors(errs...)
+}
+
 // checkExpressions returns the errors in the expressions of a job that has other errors. It skips
 // expressions that use inputs that were not opened, since their types are unknown.
-func checkExpressions(job *Job, in *resolve.Inputs, outs []*output, partial bool) error {
+func checkExpressions(job *Job, in *resolve.Inputs, outs []*output.Output, partial bool) error {
 	described := describeInputs(job, in, raster.Grid{}, nil)
 	var errs []error
 	for _, o := range outs {
-		text, ok := job.Expressions[o.name]
+		text, ok := job.Expressions[o.Name]
 		if !ok {
 			continue
 		}
@@ -65,15 +77,15 @@ func checkExpressions(job *Job, in *resolve.Inputs, outs []*output, partial bool
 			_, raster := job.Inputs[name]
 			_, vector := job.Vectors[name]
 			if !raster && !vector && !partial {
-				errs = append(errs, fmt.Errorf("output %s: no input is named %s; %s", o.name, name, namesOfInputs(job)))
+				errs = append(errs, fmt.Errorf("output %s: no input is named %s; %s", o.Name, name, namesOfInputs(job)))
 			}
 			whole = whole && raster && len(described[name].Files) == len(job.Inputs[name].Files)
 		}
 		if !whole {
 			continue
 		}
-		if _, err := expr.Compile(e, described, o.exprOptions(job)); err != nil {
-			errs = append(errs, fmt.Errorf("output %s: %w", o.name, plain(err)))
+		if _, err := expr.Compile(e, described, exprOptions(job, o)); err != nil {
+			errs = append(errs, fmt.Errorf("output %s: %w", o.Name, plain(err)))
 		}
 	}
 	return jobErrors(errs...)
@@ -94,21 +106,18 @@ func namesOfInputs(job *Job) string {
 func (r *run) resolveTypes(grid raster.Grid) error {
 	var errs []error
 	for _, o := range r.outs {
-		o.run = r
-		o.size(grid)
-		if !o.typ.Valid() {
+		o.SetGrid(grid)
+		if !o.Type.Valid() {
 			continue
 		}
-		if o.nodata == nil && o.spec.Nodata != "" && o.spec.Nodata != "none" && r.exprs == nil {
-			v, err := parseNodata(o.spec.Nodata, o.typ)
-			if err != nil {
-				errs = append(errs, fmt.Errorf("output %s: %w", o.name, err))
+		if r.exprs == nil {
+			if err := o.SetNodata(); err != nil {
+				errs = append(errs, fmt.Errorf("output %s: %w", o.Name, err))
 				continue
 			}
-			o.nodata = &v
 		}
-		if err := o.checkTyped(); err != nil {
-			errs = append(errs, fmt.Errorf("output %s: %w", o.name, err))
+		if err := o.CheckType(); err != nil {
+			errs = append(errs, fmt.Errorf("output %s: %w", o.Name, err))
 		}
 	}
 	return jobErrors(errs...)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"leat/apply/internal/output"
 	"leat/namespace"
 )
 
@@ -24,8 +25,8 @@ func (r *run) claim(ctx context.Context) (*namespace.Namespace, error) {
 	}
 	labels := map[string]string{} // of outputs in stores; others are known by their paths
 	for _, o := range r.outs {
-		path := o.spec.claimPath()
-		labels[path] = o.spec.label()
+		path := o.Spec.ClaimPath()
+		labels[path] = o.Spec.Label()
 		spec.Files = append(spec.Files, path)
 	}
 	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(spec.Files)), "\x00")))
@@ -43,7 +44,7 @@ func (r *run) claim(ctx context.Context) (*namespace.Namespace, error) {
 		if strings.HasPrefix(path, "/leat-output-") {
 			path = labels[path]
 		}
-		if folder, ok := strings.CutSuffix(filepath.Base(path), directoryClaim); ok {
+		if folder, ok := strings.CutSuffix(filepath.Base(path), output.DirectoryClaim); ok {
 			path = filepath.Join(filepath.Dir(path), folder[1:])
 		}
 		return nil, fmt.Errorf("%s is being written by another run of leat (%s): wait for it or end it", path,

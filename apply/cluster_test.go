@@ -6,9 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
+	"leat/apply/internal/rundir"
 	"leat/raster/overview"
 	"leat/worker"
 	"leat/worker/pbs"
@@ -76,7 +76,7 @@ func onCluster(t *testing.T, kind func() worker.Launcher) {
 
 func noSharedFolder(t testing.TB, dir string) {
 	t.Helper()
-	list, err := filepath.Glob(filepath.Join(dir, sharedPrefix+"*"))
+	list, err := filepath.Glob(filepath.Join(dir, rundir.Prefix+"*"))
 	if err != nil || len(list) > 0 {
 		t.Errorf("the folders %v are left (%v)", list, err)
 	}
@@ -139,61 +139,6 @@ func (r *removing) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 		return nil, err
 	}
 	return r.Launcher.Start(ctx, o)
-}
-
-func TestSweepDirectoryOfKilledRun(t *testing.T) {
-	base := t.TempDir()
-	mine, err := makeSharedDirectory(base)
-	if err != nil {
-		t.Fatal(err)
-	}
-	killed, err := makeSharedDirectory(base)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(killed.path, "log"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	killed.lock.Close() // as the kernel does
-	next, err := makeSharedDirectory(base)
-	if err != nil {
-		t.Fatal(err)
-	}
-	noFile(t, killed.path)
-	for _, f := range []*runDirectory{mine, next} {
-		st, err := os.Stat(f.path)
-		if err != nil || st.Mode().Perm() != 0o700 {
-			t.Errorf("%s: %v, %v", f.path, st, err)
-		}
-		if err := f.remove(); err != nil {
-			t.Error(err)
-		}
-	}
-	noSharedFolder(t, base)
-}
-
-func TestConcurrentRunDirectories(t *testing.T) {
-	base := t.TempDir()
-	var g sync.WaitGroup
-	for range 8 {
-		g.Go(func() {
-			for range 100 {
-				f, err := makeSharedDirectory(base)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if _, err := os.Stat(filepath.Join(f.path, sharedLock)); err != nil {
-					t.Errorf("removed while it was in use: %v", err)
-				}
-				if err := f.remove(); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	g.Wait()
-	noSharedFolder(t, base)
 }
 
 // A resumed run starts no more workers than there are blocks left.

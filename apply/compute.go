@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"leat/apply/internal/output"
 	"leat/apply/internal/spool"
 	"leat/ndarray"
 	"leat/timing"
@@ -16,7 +17,7 @@ type computeState struct {
 	run       *run
 	lane      string
 	state     any
-	encodings map[*output]*spool.Encoder
+	encodings map[*output.Writer]*spool.Encoder
 	arrays    []*lent // memory of output arrays
 	exprs     any     // evaluators of expressions
 }
@@ -57,7 +58,7 @@ func (w *computeState) freeArrays() {
 }
 
 func newComputeState(r *run, lane string) *computeState {
-	return &computeState{run: r, lane: lane, encodings: map[*output]*spool.Encoder{}}
+	return &computeState{run: r, lane: lane, encodings: map[*output.Writer]*spool.Encoder{}}
 }
 
 // setup calls the job's Setup.
@@ -131,12 +132,12 @@ func (w *computeState) block(ctx context.Context, d *blockData) error {
 		}
 		return e
 	}
-	for i, o := range r.outs {
+	for i, o := range r.writers {
 		e, rec, err := w.encode(b, i)
 		if err != nil {
 			return err
 		}
-		if err := o.spool.Add(e, b.Block, rec); err != nil {
+		if err := o.Spool.Add(e, b.Block, rec); err != nil {
 			return err
 		}
 	}
@@ -149,18 +150,18 @@ func (w *computeState) block(ctx context.Context, d *blockData) error {
 // encode makes the record of a computed block for output i in the order of names. The record is
 // valid until the encoding is used again.
 func (w *computeState) encode(b *Block, i int) (*spool.Encoder, *spool.Record, error) {
-	o := w.run.outs[i]
-	a := b.outs[o.name]
+	o := w.run.writers[i]
+	a := b.outs[o.Name]
 	if a == nil {
 		return nil, nil, localError(stageComputing, w.lane, &b.Block,
-			fmt.Errorf("the function set no output %q", o.name))
+			fmt.Errorf("the function set no output %q", o.Name))
 	}
-	if err := o.begin(b.Number, a.Type, a.Shape[0]); err != nil {
+	if err := o.Begin(b.Number, a.Type, a.Shape[0]); err != nil {
 		return nil, nil, err
 	}
 	e := w.encodings[o]
 	if e == nil {
-		e = o.newEncoder(w.lane)
+		e = o.NewEncoder(w.lane)
 		w.encodings[o] = e
 	}
 	rec, err := e.Encode(b.Block, a, b.extras[i])

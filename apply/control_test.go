@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -235,7 +236,8 @@ func TestNotesNameControlThatIsNotKept(t *testing.T) {
 			if g.GCPs == nil && c.points > 0 || g.GCPs != nil && len(g.GCPs.Points) != c.points {
 				t.Errorf("points %v", g.GCPs)
 			}
-			if (g.RPC == nil) != (c.rpc == nil) || g.RPC != nil && !nearAll(g.RPC.Values(), c.rpc.Values()) {
+			if (g.RPC == nil) != (c.rpc == nil) || g.RPC != nil &&
+				!slices.EqualFunc(g.RPC.Values(), c.rpc.Values(), isClose) {
 				t.Errorf("coefficients %v, want %v", g.RPC, c.rpc)
 			}
 		})

@@ -9,13 +9,15 @@ import (
 	"leat/apply/internal/resolve"
 
 	"leat/apply/internal/jobspec"
+	"leat/apply/internal/output"
 	"leat/internal/worker/protocol"
 	"leat/ndarray"
 )
 
 // describe returns the description of the run for an output of this type and number of bands.
-func (o *output) describe(t ndarray.DType, bands int, nodata *ndarray.Scalar) (*jobspec.Description, error) {
-	job, p := o.run.job, o.run.plan
+func (r *run) describe(o *output.Output, t ndarray.DType, bands int,
+	nodata *ndarray.Scalar) (*jobspec.Description, error) {
+	job, p := r.job, r.plan
 	c := &job.Controls
 	build, err := protocol.BuildID()
 	if err != nil {
@@ -23,11 +25,11 @@ func (o *output) describe(t ndarray.DType, bands int, nodata *ndarray.Scalar) (*
 	}
 	d := &jobspec.Description{Build: build, Version: job.Version, Expressions: job.Expressions,
 		Outputs: sortedKeys(job.Outputs),
-		Output:  o.name, Path: o.spec.identity(), Width: p.Grid.Width, Height: p.Grid.Height, CRS: p.Grid.CRS.String(),
-		Bands: bands, Type: t.String(), Nodata: jobspec.NodataText(nodata), Scale: o.spec.Scale, Offset: o.spec.Offset,
-		TileWidth: o.tileW, TileHeight: o.tileH, Interleave: "band", Factors: o.factors,
-		Method:     o.spec.OverviewMethod.String(),
-		Statistics: !o.spec.NoStatistics, Histogram: !o.spec.NoHistogram,
+		Output:  o.Name, Path: o.Spec.Identity(), Width: p.Grid.Width, Height: p.Grid.Height, CRS: p.Grid.CRS.String(),
+		Bands: bands, Type: t.String(), Nodata: jobspec.NodataText(nodata), Scale: o.Spec.Scale, Offset: o.Spec.Offset,
+		TileWidth: o.TileWidth, TileHeight: o.TileHeight, Interleave: "band", Factors: o.Factors,
+		Method:     o.Spec.OverviewMethod.String(),
+		Statistics: !o.Spec.NoStatistics, Histogram: !o.Spec.NoHistogram,
 		BlockWidth: p.Blocks.WindowWidth, BlockHeight: p.Blocks.WindowHeight, Blocks: p.Blocks.Count(),
 		Overlap: p.Blocks.Overlap, Margin: c.Margin.String(), NoMask: c.NoMask, Unscale: c.Unscale,
 		Collision: c.NodataCollision,
@@ -44,18 +46,18 @@ func (o *output) describe(t ndarray.DType, bands int, nodata *ndarray.Scalar) (*
 	if p.Grid.HasTransform {
 		d.Transform = p.Grid.Transform[:]
 	}
-	if o.spec.PixelInterleave && bands > 1 {
+	if o.Spec.PixelInterleave && bands > 1 {
 		d.Interleave = "pixel"
 	}
-	candidates, err := o.candidates(t)
+	candidates, err := o.Candidates(t)
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range candidates {
 		d.Candidates = append(d.Candidates, c.String())
 	}
-	for _, f := range o.run.in.Files {
-		d.Inputs = append(d.Inputs, o.run.describeInput(f))
+	for _, f := range r.in.Files {
+		d.Inputs = append(d.Inputs, r.describeInput(f))
 	}
 	return d, nil
 }
@@ -80,12 +82,12 @@ func (r *run) describeInput(f *resolve.File) jobspec.DescribedFile {
 	return d
 }
 
-// startSpool writes the header of the output's spool.
-func (o *output) startSpool() error {
-	if err := o.run.clearSpools(); err != nil {
+// startSpool writes the header of an output's spool.
+func (r *run) startSpool(w *output.Writer) error {
+	if err := r.clearSpools(); err != nil {
 		return err
 	}
-	d, err := o.describe(o.typ, o.bands, o.nodata)
+	d, err := r.describe(&w.Output, w.Type, w.Bands, w.Nodata)
 	if err != nil {
 		return err
 	}
@@ -93,7 +95,7 @@ func (o *output) startSpool() error {
 	if err != nil {
 		return err
 	}
-	return o.file.Start(text)
+	return w.File.Start(text)
 }
 
 var bigEndian = binary.NativeEndian.Uint16([]byte{0, 1}) == 1

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"leat/apply/internal/output"
+	"leat/apply/internal/rundir"
 	"leat/apply/internal/spool"
 	"leat/internal/gdal"
 )
@@ -29,7 +31,7 @@ func Discard(ctx context.Context, outputs map[string]Output) (list []Discarded, 
 		if outputs[name].Path == "" {
 			return nil, &JobError{Err: fmt.Errorf("output %s: no file is given", name)}
 		}
-		r.outs = append(r.outs, &output{name: name, spec: outputs[name]})
+		r.outs = append(r.outs, &output.Output{Name: name, Spec: output.Spec(outputs[name])})
 	}
 	ns, err := r.claim(ctx)
 	if err != nil {
@@ -41,24 +43,24 @@ func Discard(ctx context.Context, outputs map[string]Output) (list []Discarded, 
 	var spools spool.Discard
 	defer func() { err = errors.Join(err, spools.Close()) }()
 	for _, o := range r.outs {
-		t := o.spec.target()
+		t := o.Spec.Target()
 		paths := []string{t.SpoolPath()}
 		if !t.InStore { // with a TempDir, an empty file next to the output holds the lock
 			paths = append(paths, t.LockPath())
 		}
 		for _, path := range slices.Compact(paths) {
-			if err := spools.Lock(path, o.name, t.Label); err != nil {
+			if err := spools.Lock(path, o.Name, t.Label); err != nil {
 				return nil, err
 			}
 		}
 	}
 	// A killed run leaves an incomplete file of a GDAL format in a directory.
 	for _, o := range r.outs {
-		if o.spec.inStore() {
+		if o.Spec.InStore() {
 			continue
 		}
-		d := Discarded{Output: o.name}
-		d.Path, d.Bytes, err = gdal.RemoveStaging(o.spec.identity())
+		d := Discarded{Output: o.Name}
+		d.Path, d.Bytes, err = gdal.RemoveStaging(o.Spec.Identity())
 		if d.Path != "" {
 			list = append(list, d)
 		}
@@ -72,7 +74,7 @@ func Discard(ctx context.Context, outputs map[string]Output) (list []Discarded, 
 		return list, err
 	}
 	for _, o := range r.outs { // directories in which killed runs rasterized
-		sweepRunDirectories(cmp.Or(o.spec.tempDir(), filepath.Dir(o.spec.identity())))
+		rundir.Sweep(cmp.Or(o.Spec.SpoolDir(), filepath.Dir(o.Spec.Identity())))
 	}
 	return list, nil
 }

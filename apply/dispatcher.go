@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"leat/apply/internal/output"
 	"leat/apply/internal/spool"
 	"leat/block"
 	"leat/internal/units"
@@ -29,7 +30,7 @@ type dispatcher struct {
 	// accepting bounds the results that are accepted at once: each takes memory and encodes
 	// overview tiles.
 	accepting chan int
-	encodings []map[*output]*spool.Encoder // by the number from accepting
+	encodings []map[*output.Writer]*spool.Encoder // by the number from accepting
 
 	mu     sync.Mutex
 	lent   map[int]*blockData // by block: arrays that workers read
@@ -42,7 +43,7 @@ func (r *run) runRemote(ctx context.Context) error {
 	o.accepting = make(chan int, runtime.GOMAXPROCS(0)+1)
 	for i := range cap(o.accepting) {
 		o.accepting <- i
-		o.encodings = append(o.encodings, map[*output]*spool.Encoder{})
+		o.encodings = append(o.encodings, map[*output.Writer]*spool.Encoder{})
 	}
 	if err := o.open(); err != nil {
 		return err
@@ -111,11 +112,11 @@ func (o *dispatcher) work(ctx context.Context) error {
 			return err
 		}
 		defer func() {
-			if err := folder.remove(); err != nil {
+			if err := folder.Remove(); err != nil {
 				r.log.Warn("removing the folder that workers shared", "error", err)
 			}
 		}()
-		options.Folder = folder.path
+		options.Folder = folder.Path
 	}
 	var g sync.WaitGroup
 	begin := func(f func() error) {
@@ -250,7 +251,7 @@ func (o *dispatcher) acceptResult(ctx context.Context, res *coordinator.Result) 
 	return nil
 }
 
-func (o *dispatcher) enqueue(encodings map[*output]*spool.Encoder, slot int, res *coordinator.Result) error {
+func (o *dispatcher) enqueue(encodings map[*output.Writer]*spool.Encoder, slot int, res *coordinator.Result) error {
 	r, b := o.run, o.run.plan.Blocks.At(res.Block)
 	a, parts, err := parseAnswer(res.Body, len(r.outs))
 	if err != nil {
@@ -258,11 +259,11 @@ func (o *dispatcher) enqueue(encodings map[*output]*spool.Encoder, slot int, res
 	}
 	extras := make([]spool.Extra, max(1, len(r.outs)))
 	records := make([]*spool.Record, len(r.outs))
-	for i, out := range r.outs {
-		if err := out.begin(b.Number, a.Outputs[i].Type, a.Outputs[i].Bands); err != nil {
+	for i, out := range r.writers {
+		if err := out.Begin(b.Number, a.Outputs[i].Type, a.Outputs[i].Bands); err != nil {
 			return err
 		}
-		if records[i], err = out.layout.Parse(b, parts[i]); err != nil {
+		if records[i], err = out.Layout.Parse(b, parts[i]); err != nil {
 			return err
 		}
 		extras[i] = records[i].Extra
@@ -276,13 +277,13 @@ func (o *dispatcher) enqueue(encodings map[*output]*spool.Encoder, slot int, res
 	for _, i := range a.Intervals {
 		r.timings.Record(i.Stage, res.Worker+i.Lane, b.Number, now.Add(-i.Ago), i.Length)
 	}
-	for i, out := range r.outs {
+	for i, out := range r.writers {
 		e := encodings[out]
 		if e == nil {
-			e = out.newEncoder(fmt.Sprintf("accepting %d", slot+1))
+			e = out.NewEncoder(fmt.Sprintf("accepting %d", slot+1))
 			encodings[out] = e
 		}
-		if err := out.spool.AddRemote(e, b, records[i]); err != nil {
+		if err := out.Spool.AddRemote(e, b, records[i]); err != nil {
 			return err
 		}
 	}
@@ -292,9 +293,9 @@ func (o *dispatcher) enqueue(encodings map[*output]*spool.Encoder, slot int, res
 // note returns the codings chosen so far, for the workers.
 func (o *dispatcher) note() json.RawMessage {
 	chosen := map[string]string{}
-	for _, out := range o.run.outs {
-		if c, ok := out.choice(); ok {
-			chosen[out.name] = c
+	for _, out := range o.run.writers {
+		if c, ok := out.Choice(); ok {
+			chosen[out.Name] = c
 		}
 	}
 	text, err := json.Marshal(workerNote{chosen})
@@ -309,29 +310,19 @@ type workerNote struct {
 	Codings map[string]string `json:"codings"` // by output: the chosen coding as the plan shows it
 }
 
-// choice returns the coding that was chosen, and false before the choice.
-func (o *output) choice() (string, bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.chooser == nil {
-		return "", false
-	}
-	return o.chooser.Choice()
-}
-
 // maxResult returns the maximum size of a worker's result for a block.
 func (r *run) maxResult() int64 {
 	w := block.Window{Width: min(r.plan.Blocks.WindowWidth, r.plan.Grid.Width),
 		Height: min(r.plan.Blocks.WindowHeight, r.plan.Grid.Height)}
 	n := int64(answerHead)
-	for _, o := range r.outs {
-		pixel := int64(o.bands * o.typ.Size())
+	for _, o := range r.writers {
+		pixel := int64(o.Bands * o.Type.Size())
 		if pixel == 0 { // unknown before the first block
 			return min(maxAnswer, max(256<<20, r.plan.BudgetBytes/2))
 		}
-		tiles := int64(roundUp(w.Width, o.tileW)) * int64(roundUp(w.Height, o.tileH))
+		tiles := int64(output.RoundUp(w.Width, o.TileWidth)) * int64(output.RoundUp(w.Height, o.TileHeight))
 		n += tiles*pixel*2 + w.Pixels()*pixel // tiles that no coding makes smaller, and overviews
-		n += int64(o.bands)*(1<<16)*11 + tiles/int64(o.tileW*o.tileH)*int64(o.bands)*128
+		n += int64(o.Bands)*(1<<16)*11 + tiles/int64(o.TileWidth*o.TileHeight)*int64(o.Bands)*128
 	}
 	if r.job.Emits != nil {
 		n += maxValues

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"leat/apply/internal/output"
 	"leat/apply/internal/resolve"
-
 	"leat/apply/internal/spool"
 	"leat/block"
 	"leat/expr"
@@ -23,7 +23,7 @@ type expressions struct {
 }
 
 type program struct {
-	out      *output
+	out      *output.Output
 	prog     *expr.Program
 	operands []operand     // in the order of prog.Refs
 	carried  *resolve.File // the file whose alpha band the output copies; this alpha band does not mask pixels here
@@ -36,7 +36,7 @@ type operand struct{ file, layer int }
 
 // compileExpressions compiles every output's expression, sets the outputs' types, and drops the
 // inputs' layers that no expression uses.
-func compileExpressions(job *Job, in *resolve.Inputs, grid raster.Grid, outs []*output) (*expressions, error) {
+func compileExpressions(job *Job, in *resolve.Inputs, grid raster.Grid, outs []*output.Output) (*expressions, error) {
 	described := describeInputs(job, in, grid, nil)
 	x := &expressions{}
 	used := map[operand]bool{}
@@ -46,34 +46,34 @@ func compileExpressions(job *Job, in *resolve.Inputs, grid raster.Grid, outs []*
 		index[f.Name] = append(index[f.Name], i)
 	}
 	for _, o := range outs {
-		e, err := expr.Parse(job.Expressions[o.name])
+		e, err := expr.Parse(job.Expressions[o.Name])
 		if err != nil {
-			errs = append(errs, fmt.Errorf("output %s: %w", o.name, err))
+			errs = append(errs, fmt.Errorf("output %s: %w", o.Name, err))
 			continue
 		}
-		opts := o.exprOptions(job)
+		opts := exprOptions(job, o)
 		p, err := expr.Compile(e, described, opts)
 		var carried *resolve.File
 		if err == nil {
 			p, carried, err = carryAlpha(e, p, opts, job, in, grid)
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("output %s: %w", o.name, plain(err)))
+			errs = append(errs, fmt.Errorf("output %s: %w", o.Name, plain(err)))
 			continue
 		}
-		if o.spec.Bands > 0 && o.spec.Bands != p.Bands() {
-			errs = append(errs, fmt.Errorf("output %s: the expression gives %s, not %d", o.name,
-				units.Count(p.Bands(), "band"), o.spec.Bands))
+		if o.Spec.Bands > 0 && o.Spec.Bands != p.Bands() {
+			errs = append(errs, fmt.Errorf("output %s: the expression gives %s, not %d", o.Name,
+				units.Count(p.Bands(), "band"), o.Spec.Bands))
 		}
-		o.typ, o.bands, o.nodata = p.Type(), p.Bands(), p.Nodata()
+		o.Type, o.Bands, o.Nodata = p.Type(), p.Bands(), p.Nodata()
 		pr := &program{out: o, prog: p, carried: carried}
-		o.copied = make([]*raster.Band, p.Bands())
-		for i := range o.copied {
+		o.Copied = make([]*raster.Band, p.Bands())
+		for i := range o.Copied {
 			if ref, ok := p.CopiedBand(i + 1); ok {
 				f := in.ByName[ref.Name][ref.File]
-				o.copied[i] = &f.Info.Bands[f.Layers[ref.Band-1]-1]
+				o.Copied[i] = &f.Info.Bands[f.Layers[ref.Band-1]-1]
 				if f == carried && f.Layers[ref.Band-1] == f.Alpha {
-					o.alpha = i + 1
+					o.Alpha = i + 1
 				}
 			}
 		}
@@ -92,8 +92,8 @@ func compileExpressions(job *Job, in *resolve.Inputs, grid raster.Grid, outs []*
 }
 
 // exprOptions returns the compiler's options for an output.
-func (o *output) exprOptions(job *Job) *expr.Options {
-	return &expr.Options{Type: o.spec.Type, Scale: o.spec.Scale, Offset: o.spec.Offset, Nodata: o.spec.Nodata,
+func exprOptions(job *Job, o *output.Output) *expr.Options {
+	return &expr.Options{Type: o.Spec.Type, Scale: o.Spec.Scale, Offset: o.Spec.Offset, Nodata: o.Spec.Nodata,
 		NoMask: job.Controls.NoMask}
 }
 
@@ -229,10 +229,10 @@ func (x *expressions) compute(ctx context.Context, b *Block) error {
 			at := b.pixelAt(counts.FirstCollision)
 			b.extras[i].Col, b.extras[i].Row = at.Col, at.Row
 			if x.run.job.Controls.NodataCollision {
-				return fmt.Errorf("output %s: the valid pixel at column %d, row %d of the grid has the nodata value %v: choose another nodata value (--nodata)", p.out.name, at.Col, at.Row, p.out.nodata)
+				return fmt.Errorf("output %s: the valid pixel at column %d, row %d of the grid has the nodata value %v: choose another nodata value (--nodata)", p.out.Name, at.Col, at.Row, p.out.Nodata)
 			}
 		}
-		b.SetOut(p.out.name, out)
+		b.SetOut(p.out.Name, out)
 	}
 	return nil
 }
@@ -248,7 +248,7 @@ func (x *expressions) locate(b *Block, p *program, err error) error {
 	if what == "" {
 		what = fmt.Sprintf("band %d", pe.Band)
 	}
-	return fmt.Errorf("output %s: %s at column %d, row %d of the grid: %s", p.out.name, what, w.Col, w.Row, pe.Msg)
+	return fmt.Errorf("output %s: %s at column %d, row %d of the grid: %s", p.out.Name, what, w.Col, w.Row, pe.Msg)
 }
 
 // pixelAt returns the pixel of the grid at index i of the block's arrays.

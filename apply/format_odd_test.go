@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"leat/apply/internal/rundir"
 	"leat/internal/gdal"
 	"leat/internal/proctest"
 	"leat/ndarray"
@@ -148,17 +149,17 @@ func TestSweepKilledFormatSample(t *testing.T) {
 		}
 	}
 	// A plan writes a sample too. It must not remove the directories of others.
-	other, err := makeRunDirectory(temporary)
+	other, err := rundir.Make(temporary)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := MakePlan(t.Context(), formatPlanJob(t.TempDir())); err != nil {
 		t.Fatal(err)
 	}
-	if list := left(); !slices.Equal(list, []string{filepath.Base(other.path)}) {
+	if list := left(); !slices.Equal(list, []string{filepath.Base(other.Path)}) {
 		t.Errorf("%q is left", list)
 	}
-	if err := other.remove(); err != nil {
+	if err := other.Remove(); err != nil {
 		t.Error(err)
 	}
 }

@@ -116,26 +116,6 @@ func TestFormatsRejectedBeforeRun(t *testing.T) {
 	}
 }
 
-// Endings that may belong to the format, or to no format, are accepted.
-func TestFormatEndingAccepted(t *testing.T) {
-	needFormat(t, "HFA", "PNG", "JPEG", "ENVI", "EHdr", "GSAG", "AAIGrid", "netCDF", "GRIB", "Zarr", "LAN", "COG",
-		"PNM")
-	for _, c := range []struct{ path, format string }{{"o", "HFA"}, {"o.", "HFA"}, {".png", "PNG"}, {"o.IMG", "HFA"},
-		{"o.dat", "HFA"}, {"o.2", "PNG"}, {"o.img", "ENVI"}, {"o.bil", "ENVI"}, {"o.envi", "ENVI"},
-		{"o.flt", "EHdr"}, {"o.bil", "EHdr"}, {"o.grd", "GSAG"}, {"o.grd", "AAIGrid"}, {"o.hdr", "AAIGrid"},
-		{"o.nc4", "netCDF"}, {"o.grib", "GRIB"}, {"o.grb2", "GRIB"}, {"o.zarr", "Zarr"}, {"o.img", "LAN"},
-		{"o.tiff", "COG"},
-		{"o.jpe", "JPEG"}, {"o.PPM", "PNM"}} {
-		d, err := writableFormat(c.format)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if other := otherEnding(&d, filepath.Join("a.png", c.path)); other != "" {
-			t.Errorf("%s of %s is taken for %s", c.path, c.format, other)
-		}
-	}
-}
-
 func TestFormatSampleErrors(t *testing.T) {
 	needFormat(t, "BYN")
 	path := filepath.Join(t.TempDir(), "o.byn")

@@ -215,7 +215,7 @@ func sameByGDAL(t *testing.T, c *formatCase, path, native string, want *OutputRe
 	t.Helper()
 	f, n := infoBy(t, path, "-hist"), infoBy(t, native)
 	if f.Size != n.Size || !slices.EqualFunc(f.GeoTransform, n.GeoTransform,
-		near) || len(f.Bands) != len(n.Bands) || f.CRS.Wkt == "" {
+		isClose) || len(f.Bands) != len(n.Bands) || f.CRS.Wkt == "" {
 		t.Fatalf("it has the size %v, the transform %v, %d bands and the CRS %q", f.Size, f.GeoTransform, len(f.Bands),
 			f.CRS.Wkt)
 	}
@@ -234,7 +234,7 @@ func sameByGDAL(t *testing.T, c *formatCase, path, native string, want *OutputRe
 		}
 		for item, v := range map[string]float64{"MINIMUM": m.Min, "MAXIMUM": m.Max, "MEAN": m.Mean,
 			"STDDEV": m.StdDev()} {
-			if got, err := strconv.ParseFloat(b.Metadata[""]["STATISTICS_"+item], 64); err != nil || !near(got, v) {
+			if got, err := strconv.ParseFloat(b.Metadata[""]["STATISTICS_"+item], 64); err != nil || !isClose(got, v) {
 				t.Errorf("band %d: %s is %v, not %v", i+1, item, got, v)
 			}
 		}
@@ -245,9 +245,9 @@ func sameByGDAL(t *testing.T, c *formatCase, path, native string, want *OutputRe
 				Direct: true, Counts: h.Buckets}, bins) {
 				t.Errorf("band %d: the histogram is %+v, not %v", i+1, h, bins)
 			}
-		} else if !near(h.Min, bins.Min) || !near(h.Max, bins.Max) || !slices.Equal(h.Buckets, bins.Counts) {
+		} else if !isClose(h.Min, bins.Min) || !isClose(h.Max, bins.Max) || !slices.Equal(h.Buckets, bins.Counts) {
 			// In HFA these are the middles of the first and the last bin.
-			if half := (bins.Max - bins.Min) / float64(len(bins.Counts)-1) / 2; !near(h.Min,
+			if half := (bins.Max - bins.Min) / float64(len(bins.Counts)-1) / 2; !isClose(h.Min,
 				bins.Min-half) || !slices.Equal(h.Buckets, bins.Counts) {
 				t.Errorf("band %d: the histogram is %+v, not %v", i+1, h, bins)
 			}
@@ -605,24 +605,4 @@ func TestFormatReplacesLinkTarget(t *testing.T) {
 	}
 	noFormatTraces(t, dir)
 	noFormatTraces(t, elsewhere)
-}
-
-func TestLayWindow(t *testing.T) {
-	for _, c := range []struct{ width, height, bw, bh, pixel, most, w, h int }{
-		{10000, 10000, 64, 64, 4, 128 << 20, 10000, 512},
-		{10000, 10000, 10000, 1, 4, 128 << 20, 10000, 512},
-		{100000, 10000, 100000, 1, 4, 64 << 20, 100000, 128},
-		{100000, 10000, 256, 256, 4, 64 << 20, 25088, 512},
-		{100000, 10000, 1000, 1000, 1, 256 << 20, 100000, 1000},
-		{100, 100, 128, 128, 4, 1 << 20, 100, 600},
-		{5000, 5000, 5000, 5000, 8, 4 << 20, 5000, 64},
-	} {
-		w, h := layWindow(c.width, c.height, 512, c.bw, c.bh, int64(c.pixel), int64(c.most))
-		if w*h*c.pixel > c.most && h > c.bh && c.height > h {
-			t.Errorf("%+v: windows of %d x %d are too large", c, w, h)
-		}
-		if w < c.width && w%c.bw != 0 || h < c.height && c.bh <= 2048 && h%c.bh != 0 {
-			t.Errorf("%+v: windows of %d x %d are no unions of blocks", c, w, h)
-		}
-	}
 }

@@ -263,3 +263,6 @@ func repositoryData(t testing.TB, name string) string {
 
 // nothing is a function for jobs that must fail before they call it.
 func nothing(context.Context, *Block) error { return fmt.Errorf("the function was called") }
+
+// isClose reports whether two numbers agree to nine digits.
+func isClose(a, b float64) bool { return a == b || math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b)) }

@@ -35,8 +35,8 @@ func (r *run) recoverCallbacks() {
 		}
 	}
 	for _, o := range r.outs {
-		if before := o.spec.BeforeClose; before != nil {
-			o.spec.BeforeClose = func(info *raster.Info) error {
+		if before := o.Spec.BeforeClose; before != nil {
+			o.Spec.BeforeClose = func(info *raster.Info) error {
 				return r.called("BeforeClose", func() error { return before(info) })
 			}
 		}

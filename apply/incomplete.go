@@ -4,8 +4,8 @@ import (
 	"errors"
 	"iter"
 
+	"leat/apply/internal/output"
 	"leat/apply/internal/resolve"
-
 	"leat/apply/internal/spool"
 	"leat/block"
 )
@@ -28,12 +28,26 @@ func (e *IncompleteError) Unwrap() error { return e.Err }
 // resumable reports whether a run of the job can be resumed.
 func (j *Job) resumable() bool { return len(j.Outputs) > 0 && (j.Merge == nil || j.Emits != nil) }
 
+// startWriters makes the writers of the outputs.
+func (r *run) startWriters() {
+	for _, o := range r.outs {
+		r.writers = append(r.writers, output.NewWriter(o, output.Options{Grid: r.plan.Grid, Blocks: r.plan.Blocks,
+			BudgetBytes: r.plan.BudgetBytes, Workers: r.plan.Workers, Timings: r.timings, Log: r.log,
+			Start: func(w *output.Writer) error {
+				if r.continues { // the spool has a header
+					return nil
+				}
+				return r.startSpool(w)
+			}}))
+	}
+}
+
 // openSpools opens and locks the spools of all outputs. Their contents from an earlier run stay
 // until clearSpools.
 func (r *run) openSpools() error {
-	for _, o := range r.outs {
+	for _, o := range r.writers {
 		var err error
-		if o.file, err = spool.Open(o.spec.target()); err != nil {
+		if o.File, err = spool.Open(o.Spec.Target()); err != nil {
 			return err
 		}
 	}
@@ -45,8 +59,8 @@ func (r *run) openSpools() error {
 // is safe for concurrent use.
 func (r *run) clearSpools() error {
 	r.clearOnce.Do(func() {
-		for _, o := range r.outs {
-			if r.clearErr = o.file.Clear(); r.clearErr != nil {
+		for _, o := range r.writers {
+			if r.clearErr = o.File.Clear(); r.clearErr != nil {
 				return
 			}
 		}
@@ -66,10 +80,10 @@ func (r *run) endSpools(err error) error {
 	keep := err != nil && left.Done != 0 && r.job.resumable() && !errors.As(err,
 		new(*UnpublishedError)) && !resolve.IsInputChanged(err)
 	var spools []*spool.File
-	for _, o := range r.outs {
-		if o.file != nil {
-			spools = append(spools, o.file)
-			o.file = nil
+	for _, o := range r.writers {
+		if o.File != nil {
+			spools = append(spools, o.File)
+			o.File = nil
 		}
 	}
 	if keep && (r.plan.Replaced == nil || r.cleared || len(r.plan.Replaced.Changes) == 0) {

@@ -10,6 +10,7 @@ import (
 	"leat/apply/internal/resolve"
 
 	"leat/apply/internal/jobspec"
+	"leat/apply/internal/output"
 	"leat/block"
 	"leat/ndarray"
 	"leat/raster"
@@ -103,10 +104,10 @@ func (r *run) jobSpec(reads bool) (*jobSpec, error) {
 		}
 		e.Inputs = append(e.Inputs, i)
 	}
-	for _, o := range r.outs {
-		spec := o.spec
-		spec.Path, spec.TempDir, spec.BeforeClose = o.spec.label(), "", nil
-		e.Outputs[o.name] = outputSpec{Spec: spec, Type: o.typ, Bands: o.bands, Nodata: o.nodata}
+	for _, o := range r.writers {
+		spec := o.Spec
+		spec.Path, spec.TempDir, spec.BeforeClose = o.Spec.Label(), "", nil
+		e.Outputs[o.Name] = outputSpec{Spec: Output(spec), Type: o.Type, Bands: o.Bands, Nodata: o.Nodata}
 	}
 	return e, nil
 }
@@ -167,9 +168,11 @@ func (e *jobSpec) restore(ctx context.Context, o *WorkOptions) (_ *run, err erro
 		}
 	}
 	for _, out := range r.outs {
-		d := e.Outputs[out.name]
-		out.run, out.typ, out.bands, out.nodata, out.remote = r, d.Type, d.Bands, d.Nodata, true
-		out.size(e.Grid)
+		d := e.Outputs[out.Name]
+		out.Type, out.Bands, out.Nodata = d.Type, d.Bands, d.Nodata
+		out.SetGrid(e.Grid)
+		r.writers = append(r.writers, output.NewWriter(out, output.Options{Grid: e.Grid, Blocks: e.Blocks, Workers: 1,
+			Timings: r.timings, Log: r.log}))
 	}
 	r.plan = &Plan{Grid: e.Grid, Blocks: e.Blocks, Workers: 1, Readers: 1, CacheBytes: e.CacheBytes}
 	r.indexFiles()

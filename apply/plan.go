@@ -10,6 +10,7 @@ import (
 	"leat/apply/internal/resolve"
 
 	"leat/apply/internal/jobspec"
+	"leat/apply/internal/output"
 	"leat/apply/internal/spool"
 	"leat/block"
 	"leat/internal/units"
@@ -105,11 +106,11 @@ const targetPixels = 1 << 20
 // remoteBytes estimates the memory of an open remote file: its header and the tables read last.
 const remoteBytes = 256 << 10
 
-// baseBytes estimates the memory of the process without buffers: runtime, code, tables.
-const baseBytes = 24 << 20
+// baseBytes estimates the memory of the process without buffers.
+const baseBytes = output.BaseBytes
 
 // makePlan chooses the block size and the number of buffers within the memory budget.
-func makePlan(job *Job, in *resolve.Inputs, outs []*output, grid raster.Grid) (*Plan, error) {
+func makePlan(job *Job, in *resolve.Inputs, outs []*output.Output, grid raster.Grid) (*Plan, error) {
 	c := &job.Controls
 	p := &Plan{Grid: grid, BudgetBytes: c.MemoryBytes}
 	p.setWorkers((*jobspec.Concurrency)(&job.Concurrency))
@@ -138,7 +139,7 @@ func makePlan(job *Job, in *resolve.Inputs, outs []*output, grid raster.Grid) (*
 		p.gdalBytes = in.GDALCacheBytes(p.BudgetBytes, p.Readers)
 	}
 	if c.WindowWidth > 0 || c.WindowHeight > 0 {
-		w, h := roundUp(c.WindowWidth, alignW), roundUp(c.WindowHeight, alignH)
+		w, h := output.RoundUp(c.WindowWidth, alignW), output.RoundUp(c.WindowHeight, alignH)
 		if w != c.WindowWidth || h != c.WindowHeight {
 			p.Notes = append(p.Notes, fmt.Sprintf("window %dx%d rounded up to %dx%d, whole output tiles", c.WindowWidth,
 				c.WindowHeight, w, h))
@@ -156,44 +157,38 @@ func makePlan(job *Job, in *resolve.Inputs, outs []*output, grid raster.Grid) (*
 			return nil, err
 		}
 	}
-	p.addLayoutMemory(outs)
+	layout, note := output.LayoutMemory(outs, grid, p.BudgetBytes)
+	if note != "" {
+		p.Notes = append(p.Notes, note)
+	}
+	p.MemoryBytes = max(p.MemoryBytes, layout)
 	z.describe(job)
 	return p, nil
 }
 
 // alignment returns the numbers of which block sides must be multiples: whole output tiles, and
 // whole cells of all overview levels that are made block by block.
-func alignment(outs []*output, grid raster.Grid) (w, h int) {
+func alignment(outs []*output.Output, grid raster.Grid) (w, h int) {
 	if len(outs) == 0 {
 		return 256, 256 // the block size of RIOS
 	}
 	w, h = 1, 1
 	for _, o := range outs {
 		f := 1
-		for _, l := range o.factors {
+		for _, l := range o.Factors {
 			f = max(f, min(l, spool.MaxFusedFactor))
 		}
 		// A side that covers the grid needs no further alignment.
-		w = min(lcm(w, lcm(o.tileW, f)), roundUp(grid.Width, 16))
-		h = min(lcm(h, lcm(o.tileH, f)), roundUp(grid.Height, 16))
+		w = min(output.LCM(w, output.LCM(o.TileWidth, f)), output.RoundUp(grid.Width, 16))
+		h = min(output.LCM(h, output.LCM(o.TileHeight, f)), output.RoundUp(grid.Height, 16))
 	}
 	return w, h
-}
-
-func roundUp(n, step int) int { return max(1, (n+step-1)/step) * step }
-
-func lcm(a, b int) int {
-	x, y := a, b
-	for y != 0 {
-		x, y = y, x%y
-	}
-	return a / x * b
 }
 
 // sizing computes block sizes and memory.
 type sizing struct {
 	in      *resolve.Inputs
-	outs    []*output
+	outs    []*output.Output
 	plan    *Plan
 	overlap int
 	grid    raster.Grid
@@ -217,12 +212,12 @@ func (z *sizing) choose(alignW, alignH int) error {
 			continue
 		}
 		if f.Info.TileWidth < f.Info.Grid.Width && mod(f.ColOffset, f.Info.TileWidth) == 0 {
-			if l := lcm(tileW, f.Info.TileWidth); l <= 2048 {
+			if l := output.LCM(tileW, f.Info.TileWidth); l <= 2048 {
 				tileW = l
 			}
 		}
 		if mod(f.RowOffset, f.Info.TileHeight) == 0 {
-			if l := lcm(tileH, f.Info.TileHeight); l <= 2048 {
+			if l := output.LCM(tileH, f.Info.TileHeight); l <= 2048 {
 				tileH = l
 			}
 		}
@@ -247,7 +242,7 @@ func (z *sizing) choose(alignW, alignH int) error {
 			}
 			// Make enough blocks that no core waits long for the last ones.
 			for w > cell[0] && z.blocks(w, h) < 4*z.plan.Workers {
-				w = max(cell[0], roundUp(w/2, cell[0]))
+				w = max(cell[0], output.RoundUp(w/2, cell[0]))
 			}
 			if z.fits(w, h) {
 				return nil
@@ -322,13 +317,13 @@ func (z *sizing) bytes(w, h int) int64 {
 	}
 	var out, scratch float64
 	for _, o := range z.outs {
-		bytes := float64(max(o.bands, 1) * max(o.typ.Size(), 4))
+		bytes := float64(max(o.Bands, 1) * max(o.Type.Size(), 4))
 		out += margin * bytes
 		// encoded tiles of a block before they are spooled
 		scratch += float64(ww) * float64(wh) * bytes
-		scratch += 4 * float64(o.tileW) * float64(o.tileH) * max(bytes, 4) // tile, predictor, encoder
-		scratch += float64(max(o.bands, 1)) * (256 << 10)                  // histogram
-		scratch += float64(z.grid.Width/o.tileW+1) * float64(z.grid.Height/o.tileH+1) * 96 / float64(z.here)
+		scratch += 4 * float64(o.TileWidth) * float64(o.TileHeight) * max(bytes, 4) // tile, predictor, encoder
+		scratch += float64(max(o.Bands, 1)) * (256 << 10)                           // histogram
+		scratch += float64(z.grid.Width/o.TileWidth+1) * float64(z.grid.Height/o.TileHeight+1) * 96 / float64(z.here)
 	}
 	var results int64
 	if p.Kind != "" {
@@ -478,19 +473,19 @@ func (z *sizing) describe(job *Job) {
 			Warped: warped, XScale: xs, YScale: ys})
 	}
 	for _, o := range z.outs {
-		po := PlanOutput{Name: o.name, Path: o.spec.label(), Expression: job.Expressions[o.name],
-			Type: "from the first block", Bands: o.bands,
-			Nodata: "none", Coding: o.codingText(), TileWidth: o.tileW, TileHeight: o.tileH,
-			Format: o.spec.formatName(), Options: o.spec.Options}
-		if o.typ.Valid() {
-			po.Type = o.typ.String()
-			if o.nodata != nil {
-				po.Nodata = o.nodata.String()
+		po := PlanOutput{Name: o.Name, Path: o.Spec.Label(), Expression: job.Expressions[o.Name],
+			Type: "from the first block", Bands: o.Bands,
+			Nodata: "none", Coding: o.CodingText(), TileWidth: o.TileWidth, TileHeight: o.TileHeight,
+			Format: o.Spec.FormatName(), Options: o.Spec.Options}
+		if o.Type.Valid() {
+			po.Type = o.Type.String()
+			if o.Nodata != nil {
+				po.Nodata = o.Nodata.String()
 			}
-			po.RawBytes = int64(z.grid.Width) * int64(z.grid.Height) * int64(o.typ.Size()*max(o.bands, 1))
+			po.RawBytes = int64(z.grid.Width) * int64(z.grid.Height) * int64(o.Type.Size()*max(o.Bands, 1))
 		}
 		full := po.RawBytes
-		for _, f := range append(slices.Clone(o.factors), o.gdal.factors...) {
+		for _, f := range append(slices.Clone(o.Factors), o.LaterFactors()...) {
 			s := raster.Size{Width: overview.Reduced(z.grid.Width, f), Height: overview.Reduced(z.grid.Height, f)}
 			po.Overviews = append(po.Overviews, s)
 			po.RawBytes += full / int64(f*f)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/apply/internal/jobspec"
+	"leat/apply/internal/rundir"
 	"leat/internal/fault"
 	"leat/internal/gdal"
 	"leat/internal/units"
@@ -23,7 +24,7 @@ import (
 
 // rasters holds the rasterized vectors during a run.
 type rasters struct {
-	folder *runDirectory // nil if there are none
+	folder *rundir.Dir // nil if there are none
 	// parallel is how many are made at once. cache is the size of GDAL's cache while they are made;
 	// 0 leaves it as it is.
 	parallel int
@@ -93,7 +94,7 @@ func (r *run) rasterize(ctx context.Context) (err error) {
 	r.at("rasterising")
 	defer r.at("blocks")
 	base := r.vectorDirectory()
-	if r.rasters.folder, err = makeRunDirectory(base); err != nil {
+	if r.rasters.folder, err = rundir.Make(base); err != nil {
 		return fmt.Errorf("the folder to rasterise vectors in can't be made in %s: %w", base, plainPath(err))
 	}
 	if err := r.checkVectorSpace(list); err != nil {
@@ -137,12 +138,12 @@ func (r *run) rasterize(ctx context.Context) (err error) {
 }
 
 func (r *run) rasterPath(f *resolve.File) string {
-	return filepath.Join(r.rasters.folder.path, f.Vector.Key+".tif")
+	return filepath.Join(r.rasters.folder.Path, f.Vector.Key+".tif")
 }
 
 // checkVectorSpace returns an error if the disk can't hold even empty rasters.
 func (r *run) checkVectorSpace(list []*resolve.File) error {
-	dir := r.rasters.folder.path
+	dir := r.rasters.folder.Path
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return nil // writing will show it
@@ -159,7 +160,7 @@ func (r *run) checkVectorSpace(list []*resolve.File) error {
 }
 
 func (r *run) vectorDiskFull(err error) error {
-	return fmt.Errorf("the disk of %s, where vectors are rasterised, is full: free some space, or name another folder (--tmpdir, or --shared-temp with workers on other machines): %w", filepath.Dir(r.rasters.folder.path), err)
+	return fmt.Errorf("the disk of %s, where vectors are rasterised, is full: free some space, or name another folder (--tmpdir, or --shared-temp with workers on other machines): %w", filepath.Dir(r.rasters.folder.Path), err)
 }
 
 // burn rasterizes one request.
@@ -174,7 +175,7 @@ func (r *run) burn(ctx context.Context, f *resolve.File) error {
 		if ctx.Err() == nil && r.full() {
 			return r.vectorDiskFull(err)
 		}
-		return fmt.Errorf("vector %s can't be rasterised (in %s): %w", f.Name, filepath.Dir(r.rasters.folder.path),
+		return fmt.Errorf("vector %s can't be rasterised (in %s): %w", f.Name, filepath.Dir(r.rasters.folder.Path),
 			err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
@@ -192,7 +193,7 @@ func (r *run) burn(ctx context.Context, f *resolve.File) error {
 // full reports whether the disk of the rasters is almost full.
 func (r *run) full() bool {
 	var st unix.Statfs_t
-	return unix.Statfs(r.rasters.folder.path, &st) == nil && int64(st.Bavail)*int64(st.Bsize) < 1<<20
+	return unix.Statfs(r.rasters.folder.Path, &st) == nil && int64(st.Bavail)*int64(st.Bsize) < 1<<20
 }
 
 // dropRasters closes and removes the vectors' rasters.
@@ -209,8 +210,8 @@ func (r *run) dropRasters() {
 			f.Owned = false
 		}
 	}
-	if err := errors.Join(append(errs, folder.remove())...); err != nil {
-		r.log.Warn("removing the folder in which vectors were rasterised", "folder", folder.path, "error", err)
+	if err := errors.Join(append(errs, folder.Remove())...); err != nil {
+		r.log.Warn("removing the folder in which vectors were rasterised", "folder", folder.Path, "error", err)
 	}
 }
 
@@ -223,8 +224,8 @@ func (r *run) vectorDirectory() string {
 	if len(r.outs) == 0 {
 		return os.TempDir()
 	}
-	o := &r.outs[0].spec
-	if dir := o.tempDir(); dir != "" {
+	o := &r.outs[0].Spec
+	if dir := o.SpoolDir(); dir != "" {
 		return resolve.Absolute(dir)
 	}
 	return filepath.Dir(realPath(o.Path))

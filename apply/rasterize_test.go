@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"leat/apply/internal/jobspec"
+	"leat/apply/internal/output"
+	"leat/apply/internal/rundir"
 	"leat/internal/gdal"
 	"leat/internal/proctest"
 	"leat/ndarray"
@@ -292,7 +294,7 @@ func TestResumeRasterizeAfterKill(t *testing.T) {
 			if at.point == "apply.laid-out" { // all blocks are done
 				left = 0
 			}
-			if list, _ := filepath.Glob(filepath.Join(dir, sharedPrefix+"*")); len(list) != left {
+			if list, _ := filepath.Glob(filepath.Join(dir, rundir.Prefix+"*")); len(list) != left {
 				t.Errorf("%v: %q were left", at, list)
 			}
 			job := burnJob(vectors, dir)
@@ -417,7 +419,7 @@ func TestVectorsInSharedTemp(t *testing.T) {
 		temp   string
 	}{out: {remote, "", temp}, shared: {remote, shared, temp}, temp: {worker.Capabilities{Local: true}, "", temp}} {
 		r := &run{job: &Job{Concurrency: Concurrency{On: factsOnly{facts: c.facts}, SharedTemp: c.shared}}}
-		r.outs = []*output{{spec: Output{Path: filepath.Join(out, "o.tif"), TempDir: c.temp}}}
+		r.outs = []*output.Output{{Spec: output.Spec{Path: filepath.Join(out, "o.tif"), TempDir: c.temp}}}
 		if got := r.vectorDirectory(); got != want {
 			t.Errorf("%+v: %s, not %s", c, got, want)
 		}

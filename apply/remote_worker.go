@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"leat/apply/internal/output"
 	"leat/block"
 	"leat/internal/worker/client"
 	"leat/shm"
@@ -174,14 +175,14 @@ func (w *remoteWorker) Compute(ctx context.Context, place int, read any) (_ [][]
 		return nil, w.failed(stageComputing, err)
 	}
 	parts, a := [][]byte{nil}, answer{}
-	for i, o := range w.run.outs {
+	for i, o := range w.run.writers {
 		_, rec, err := s.encode(b, i)
 		if err != nil {
 			return nil, w.failed(stageComputing, err)
 		}
 		w.applyCodec(o)
 		parts = append(parts, rec.Meta, rec.Data)
-		a.Outputs = append(a.Outputs, answerOutput{o.typ, o.bands, len(rec.Meta) + len(rec.Data)})
+		a.Outputs = append(a.Outputs, answerOutput{o.Type, o.Bands, len(rec.Meta) + len(rec.Data)})
 	}
 	if len(w.run.outs) == 0 {
 		for _, v := range b.extras[0].Values {
@@ -257,20 +258,18 @@ func (w *remoteWorker) Notify(note json.RawMessage) {
 	w.mu.Lock()
 	w.note = n
 	w.mu.Unlock()
-	for _, o := range w.run.outs {
+	for _, o := range w.run.writers {
 		w.applyCodec(o)
 	}
 }
 
 // applyCodec makes a started output use the chosen coding.
-func (w *remoteWorker) applyCodec(o *output) {
+func (w *remoteWorker) applyCodec(o *output.Writer) {
 	w.mu.Lock()
-	chosen, ok := w.note.Codings[o.name]
+	chosen, ok := w.note.Codings[o.Name]
 	w.mu.Unlock()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if ok && o.started {
-		o.chooser.Follow(chosen)
+	if ok {
+		o.Follow(chosen)
 	}
 }
 

@@ -80,6 +80,7 @@ func openRemoteWorker(t *testing.T, function string) *remoteWorker {
 		t.Fatal(err)
 	}
 	defer r.in.Close()
+	r.startWriters()
 	e, err := r.jobSpec(true)
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 
 	"leat/apply/internal/spool"
 )
@@ -21,18 +22,16 @@ func (r *run) findReplaced(ctx context.Context) error {
 	if r.job.Resume {
 		return nil
 	}
-	var have, lack []*output
 	var common map[uint64]bool
 	found := &ReplacedBlocks{}
-	for _, o := range r.outs {
-		path := o.spec.spoolPath()
+	saved := make([]*savedRun, len(r.outs))
+	for i, o := range r.outs {
+		path := o.Spec.SpoolPath()
 		h, err := openSaved(path)
 		if err != nil || h == nil {
-			lack = append(lack, o)
 			continue
 		}
-		o.resume = h
-		have = append(have, o)
+		saved[i] = h
 		blocks, err := spool.Blocks(ctx, path, h.header)
 		if err != nil {
 			return err
@@ -43,26 +42,21 @@ func (r *run) findReplaced(ctx context.Context) error {
 		maps.DeleteFunc(common, func(n uint64, _ bool) bool { return !blocks[n] })
 		found.Paths, found.Total = append(found.Paths, path), h.Blocks
 	}
-	defer func() {
-		for _, o := range have {
-			o.resume = nil
-		}
-	}()
 	if found.Blocks = len(common); found.Blocks == 0 {
 		return nil
 	}
 	var refused *ResumeError
-	switch err := r.checkMissing(have, lack); {
+	switch err := r.checkMissing(saved); {
 	case errors.As(err, &refused):
 		found.Changes = refused.Changes
 	case err != nil:
 		return err
-	case len(lack) > 0: // empty files: a resumed run would start over
+	case slices.Contains(saved, nil): // empty files: a resumed run would start over
 		return nil
 	case !r.job.resumable():
 		found.Changes = []string{"the job has Merge and no codec for the emitted values (Job.Emits)"}
 	default:
-		changes, err := r.compareEarlier(true)
+		changes, err := r.compareEarlier(saved, true)
 		if errors.As(err, &refused) {
 			changes = []string{refused.Err.Error()}
 		} else if err != nil {

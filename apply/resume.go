@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"leat/apply/internal/output"
 	"leat/apply/internal/spool"
 	"leat/internal/units"
 	"leat/ndarray"
@@ -18,9 +19,9 @@ func (r *run) resume(ctx context.Context) error {
 	}
 	defer r.timings.Start("resuming", "main", -1).Stop()
 	saved := make([]*spool.Resume, len(r.outs))
-	for i, o := range r.outs {
+	for i, w := range r.writers {
 		var err error
-		if saved[i], err = o.scanSpool(ctx); err != nil {
+		if saved[i], err = r.scanSpool(ctx, w, r.saved[i]); err != nil {
 			return err
 		}
 	}
@@ -67,18 +68,18 @@ func (r *run) resume(ctx context.Context) error {
 }
 
 // scanSpool starts the output with the type of the earlier run and finds the records in its spool.
-func (o *output) scanSpool(ctx context.Context) (*spool.Resume, error) {
-	if err := o.file.Continue(o.resume.header); err != nil {
+func (r *run) scanSpool(ctx context.Context, w *output.Writer, saved *savedRun) (*spool.Resume, error) {
+	if err := w.File.Continue(saved.header); err != nil {
 		return nil, err
 	}
-	t, bands, _, err := o.earlierType()
+	t, bands, _, err := r.savedType(&w.Output, saved)
 	if err != nil {
-		return nil, fmt.Errorf("output %s: %w", o.name, err)
+		return nil, fmt.Errorf("output %s: %w", w.Name, err)
 	}
-	if err := o.begin(0, t, bands); err != nil {
+	if err := w.Begin(0, t, bands); err != nil {
 		return nil, err
 	}
-	return o.spool.Scan(ctx, o.resume.header)
+	return w.Spool.Scan(ctx, saved.header)
 }
 
 // savedValues returns the values that block n emitted in the earlier run, and false if it was not
@@ -98,23 +99,24 @@ func (r *run) savedValues(s *spool.Resume, n int) ([]any, bool, error) {
 	return values, true, nil
 }
 
-// earlierType returns the type, number of bands and nodata of an output, from its header where they
+// savedType returns the type, number of bands and nodata of an output, from the header where they
 // are not known yet.
-func (o *output) earlierType() (t ndarray.DType, bands int, nodata *ndarray.Scalar, err error) {
-	t, bands, nodata = o.typ, o.bands, o.nodata
+func (r *run) savedType(o *output.Output, saved *savedRun) (t ndarray.DType, bands int, nodata *ndarray.Scalar,
+	err error) {
+	t, bands, nodata = o.Type, o.Bands, o.Nodata
 	if !t.Valid() {
-		if t, err = ndarray.ParseDType(o.resume.Type); err != nil {
+		if t, err = ndarray.ParseDType(saved.Type); err != nil {
 			return t, 0, nil, spool.ErrDamaged
 		}
 	}
 	if bands == 0 {
-		bands = o.resume.Bands
+		bands = saved.Bands
 	}
 	if bands < 1 || bands > 1<<16 {
 		return t, 0, nil, spool.ErrDamaged
 	}
-	if nodata == nil && o.spec.Nodata != "" && o.spec.Nodata != "none" && o.run.exprs == nil {
-		v, err := parseNodata(o.spec.Nodata, t)
+	if nodata == nil && o.Spec.Nodata != "" && o.Spec.Nodata != "none" && r.exprs == nil {
+		v, err := output.ParseNodata(o.Spec.Nodata, t)
 		if err != nil {
 			return t, 0, nil, err
 		}

@@ -44,68 +44,59 @@ func (r *run) findEarlier() (note string, err error) {
 	if !r.job.Resume {
 		return "", nil
 	}
-	var have, lack []*output
-	for _, o := range r.outs {
-		path := o.spec.spoolPath()
-		if o.resume, err = openSaved(path); err != nil {
+	saved := make([]*savedRun, len(r.outs))
+	for i, o := range r.outs {
+		path := o.Spec.SpoolPath()
+		if saved[i], err = openSaved(path); err != nil {
 			return "", &ResumeError{Path: path, Err: err}
 		}
-		if o.resume != nil {
-			have = append(have, o)
+		if saved[i] != nil {
 			continue
 		}
-		lack = append(lack, o)
 		note = fmt.Sprintf("nothing to resume: there is no %s, so all blocks are computed", path)
 		if _, err := os.Lstat(path); err == nil {
 			note = fmt.Sprintf("nothing to resume: %s contains no block, so all blocks are computed", path)
 		}
-		if t := o.spec.target(); path != t.LockPath() {
+		if t := o.Spec.Target(); path != t.LockPath() {
 			sibling := t.LockPath()
-			if st, err := os.Stat(sibling); err == nil && st.Size() > 0 && !o.spec.inStore() {
+			if st, err := os.Stat(sibling); err == nil && st.Size() > 0 && !t.InStore {
 				return "", &ResumeError{Path: sibling,
 					Err: fmt.Errorf("it is next to the output, and unfinished outputs are expected elsewhere (--tmpdir): leave that out")}
 			}
 		}
 	}
-	if len(lack) == 0 {
-		r.continues = len(have) > 0
+	if !slices.Contains(saved, nil) {
+		r.saved, r.continues = saved, len(saved) > 0
 		return "", nil
 	}
-	if err := r.checkMissing(have, lack); err != nil {
-		return "", err
-	}
-	for _, o := range r.outs {
-		o.resume = nil
-	}
-	return note, nil
+	return note, r.checkMissing(saved)
 }
 
 // checkMissing returns an error if a run can't start over because some spools have blocks and
 // others are missing. Starting over would delete the blocks because of an output that was added or
 // renamed.
-func (r *run) checkMissing(have, lack []*output) error {
-	e := &ResumeError{}
-	for _, o := range have {
-		if o.resume.header.Empty() { // no block
+func (r *run) checkMissing(saved []*savedRun) error {
+	for i, o := range r.outs {
+		if saved[i] == nil || saved[i].header.Empty() { // no block
 			continue
 		}
-		all := jobspec.DiffOutputs(o.resume.Outputs, sortedKeys(r.job.Outputs))
-		for _, l := range lack {
-			path := l.spec.spoolPath()
+		all := jobspec.DiffOutputs(saved[i].Outputs, sortedKeys(r.job.Outputs))
+		for k, l := range r.outs {
+			if saved[k] != nil {
+				continue
+			}
+			path := l.Spec.SpoolPath()
 			// A run leaves an empty file if it is killed before its first block is complete, or
 			// while it removes the spools of finished outputs.
 			if st, err := os.Lstat(path); err != nil || len(all) > 0 || !st.Mode().IsRegular() {
-				all = append(all, fmt.Sprintf("output %s has nothing to resume from (%s)", l.name, path))
+				all = append(all, fmt.Sprintf("output %s has nothing to resume from (%s)", l.Name, path))
 			}
 		}
-		if len(all) > 0 && e.Path == "" {
-			e.Path, e.Changes = o.spec.spoolPath(), all
+		if len(all) > 0 {
+			return &ResumeError{Path: o.Spec.SpoolPath(), Changes: all}
 		}
 	}
-	if e.Path == "" {
-		return nil
-	}
-	return e
+	return nil
 }
 
 // savedRun is the header of a spool and the description of the run that wrote it.
@@ -136,7 +127,7 @@ func (r *run) adoptBlockSize() {
 		return
 	}
 	const most = 1 << 24
-	if d := r.outs[0].resume; d.BlockWidth > 0 && d.BlockHeight > 0 && d.BlockWidth <= most && d.BlockHeight <= most {
+	if d := r.saved[0]; d.BlockWidth > 0 && d.BlockHeight > 0 && d.BlockWidth <= most && d.BlockHeight <= most {
 		c.WindowWidth, c.WindowHeight = d.BlockWidth, d.BlockHeight
 	}
 }
@@ -146,27 +137,27 @@ func (r *run) checkEarlier() error {
 	if !r.continues {
 		return nil
 	}
-	changes, err := r.compareEarlier(false)
+	changes, err := r.compareEarlier(r.saved, false)
 	if err != nil {
 		return err
 	}
 	if len(changes) > 0 {
 		o := r.outs[0]
-		return &ResumeError{Path: o.spec.spoolPath(), Changes: changes}
+		return &ResumeError{Path: o.Spec.SpoolPath(), Changes: changes}
 	}
 	return nil
 }
 
 // compareEarlier lists the differences between this run and the earlier one. If anyBlocks is true
 // it ignores the block size, which a resumed run adopts.
-func (r *run) compareEarlier(anyBlocks bool) (all []string, err error) {
-	for _, o := range r.outs {
-		was := o.resume
-		t, bands, nodata, err := o.earlierType()
+func (r *run) compareEarlier(saved []*savedRun, anyBlocks bool) (all []string, err error) {
+	for i, o := range r.outs {
+		was := saved[i]
+		t, bands, nodata, err := r.savedType(o, was)
 		if err != nil {
-			return nil, &ResumeError{Path: o.spec.spoolPath(), Err: err}
+			return nil, &ResumeError{Path: o.Spec.SpoolPath(), Err: err}
 		}
-		now, err := o.describe(t, bands, nodata)
+		now, err := r.describe(o, t, bands, nodata)
 		if err != nil {
 			return nil, err
 		}

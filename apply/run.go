@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
+	"leat/apply/internal/output"
 	"leat/apply/internal/resolve"
-
 	"leat/apply/internal/spool"
 	"leat/block"
 	"leat/internal/fault"
@@ -23,8 +22,9 @@ import (
 type run struct {
 	job       *Job
 	in        *resolve.Inputs
-	outs      []*output
+	outs      []*output.Output
 	plan      *Plan
+	writers   []*output.Writer // of outs
 	timings   *timing.Recorder
 	log       *slog.Logger
 	fileIndex map[string][]int // by input name
@@ -40,7 +40,8 @@ type run struct {
 	// continues means that the run resumes from an earlier one. before reports for each block
 	// whether the earlier run computed it, and is nil if none was; resumed is their number.
 	continues bool
-	clearOnce sync.Once // see clearSpools
+	saved     []*savedRun // by output
+	clearOnce sync.Once   // see clearSpools
 	cleared   bool
 	clearErr  error
 	watched   watched
@@ -92,12 +93,11 @@ func (r *run) resolve(ctx context.Context) error {
 		return errors.Join(err, checkExpressions(job, r.in, r.outs, false))
 	}
 	notes = append(notes, resolve.KeepControl(values, r.in, &grid)...)
-	note, err := r.resolveCRS(&grid)
+	note, err := output.ResolveCRS(r.outs, &grid)
 	if note != "" {
 		notes = append(notes, note)
 	}
-	native := slices.ContainsFunc(r.outs, func(o *output) bool { return !o.spec.usesGDAL() })
-	if note := resolve.PointNames(&grid); note != "" && native {
+	if note := resolve.PointNames(&grid); note != "" && output.HasNative(r.outs) {
 		notes = append(notes, note)
 	}
 	errs := []error{err, r.in.AddVectors(ctx, values, grid)}
@@ -138,7 +138,7 @@ func (r *run) resolve(ctx context.Context) error {
 		r.plan.Warnings = append(r.plan.Warnings, r.exprs.unused(r.in, job.Controls.Reference)...)
 	}
 	r.plan.Notes = append(append(append(notes, r.in.Notes()...), paletteNotes(r.in)...), r.plan.Notes...)
-	if err := r.tryFormats(ctx); err != nil {
+	if err := r.sampleFormats(ctx); err != nil {
 		return err
 	}
 	r.indexFiles()
@@ -193,6 +193,7 @@ func (r *run) run(ctx context.Context, start time.Time) (res *Result, err error)
 			}
 		}()
 	}
+	r.startWriters()
 	defer func() { err = r.endSpools(err) }()
 	if err := r.openSpools(); err != nil {
 		return nil, err

@@ -10,11 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"leat/apply/internal/resolve"
-	"leat/internal/lockfile"
-
+	"leat/apply/internal/rundir"
 	"leat/worker"
 )
 
@@ -31,8 +29,8 @@ func (r *run) sharedBase() string {
 		return resolve.Absolute(dir)
 	}
 	for _, o := range r.outs {
-		if !o.spec.inStore() {
-			return filepath.Dir(realPath(o.spec.Path))
+		if !o.Spec.InStore() {
+			return filepath.Dir(realPath(o.Spec.Path))
 		}
 	}
 	if dir, err := os.Getwd(); err == nil {
@@ -41,52 +39,13 @@ func (r *run) sharedBase() string {
 	return os.TempDir()
 }
 
-// runDirectory is a temporary directory of a run, which its workers can reach if they need it. A
-// locked file in it, whose lock ends with the process, marks it as in use.
-type runDirectory struct {
-	path string
-	lock *os.File
-}
-
-const (
-	sharedPrefix = ".leat-run-"
-	sharedLock   = "lock"
-)
-
-// makeSharedDirectory is makeRunDirectory for the directory that workers share.
-func makeSharedDirectory(base string) (*runDirectory, error) {
-	folder, err := makeRunDirectory(base)
+// makeSharedDirectory makes the directory that workers share.
+func makeSharedDirectory(base string) (*rundir.Dir, error) {
+	folder, err := rundir.Make(base)
 	if err != nil {
 		return nil, fmt.Errorf("the folder that workers share can't be made in %s: %w; name another that all workers can reach (--shared-temp)", base, plainPath(err))
 	}
 	return folder, nil
-}
-
-// makeRunDirectory makes a directory of mode 0700 in base, and removes those that killed runs left
-// there.
-func makeRunDirectory(base string) (*runDirectory, error) {
-	sweepRunDirectories(base)
-	for {
-		path, err := os.MkdirTemp(base, sharedPrefix+"*")
-		if err != nil {
-			return nil, err
-		}
-		f, err := os.OpenFile(filepath.Join(path, sharedLock), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-		locked := false
-		if err == nil {
-			locked, err = lockfile.TryLock(f)
-		}
-		if locked {
-			return &runDirectory{path, f}, nil
-		}
-		if f != nil {
-			f.Close()
-		}
-		// Another run may have swept it before it was locked.
-		if err != nil && !errors.Is(err, lockfile.ErrLocked) && !errors.Is(err, os.ErrNotExist) {
-			return nil, errors.Join(fmt.Errorf("%s can't be locked: %w", path, plainPath(err)), os.RemoveAll(path))
-		}
-	}
 }
 
 func plainPath(err error) error {
@@ -95,50 +54,6 @@ func plainPath(err error) error {
 		return pe.Err
 	}
 	return err
-}
-
-// remove removes the directory, its lockfile last and after closing it: a network file system keeps
-// a file that is removed while open, and its directory with it.
-func (s *runDirectory) remove() error {
-	list, err := os.ReadDir(s.path)
-	errs := []error{err}
-	for _, e := range list {
-		if e.Name() != sharedLock {
-			errs = append(errs, os.RemoveAll(filepath.Join(s.path, e.Name())))
-		}
-	}
-	return errors.Join(append(errs, s.lock.Close(), os.RemoveAll(s.path))...)
-}
-
-// sweepAfter is the age from which a directory without a lockfile counts as abandoned: a new one
-// has none for an instant.
-const sweepAfter = time.Hour
-
-// sweepRunDirectories removes directories whose run has ended.
-func sweepRunDirectories(base string) {
-	list, err := filepath.Glob(filepath.Join(globQuote(base), sharedPrefix+"*"))
-	if err != nil {
-		return
-	}
-	for _, path := range list {
-		f, err := lockfile.OpenFile(filepath.Join(path, sharedLock), os.O_RDWR)
-		if errors.Is(err, os.ErrNotExist) {
-			if st, err := os.Lstat(path); err == nil && st.IsDir() && time.Since(st.ModTime()) > sweepAfter {
-				_ = os.RemoveAll(path)
-			}
-			continue
-		}
-		if err != nil {
-			continue // in use
-		}
-		_ = os.RemoveAll(path) // those of other users can't be removed
-		f.Close()
-	}
-}
-
-// globQuote escapes a path for use in a pattern.
-func globQuote(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
 // listen opens the coordinator to workers on other machines.

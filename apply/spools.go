@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"leat/apply/internal/rundir"
 	"leat/apply/internal/spool"
 	"leat/internal/gdal"
 )
@@ -54,19 +55,19 @@ func DiscardSpools(ctx context.Context, dir string) (list []Discarded, err error
 	}
 	outputs, err := gdal.FindStaging(dir)
 	errs = append(errs, err)
-	for _, output := range outputs {
-		t := spool.Target{Path: output}
+	for _, path := range outputs {
+		t := spool.Target{Path: path}
 		if inUse[t.LockPath()] {
 			continue
 		}
-		d := Discarded{Output: output}
-		d.Path, d.Bytes, err = gdal.RemoveStaging(output)
+		d := Discarded{Output: path}
+		d.Path, d.Bytes, err = gdal.RemoveStaging(path)
 		if errs = append(errs, err); d.Path != "" {
 			list = append(list, d)
 		}
 	}
 	removed, err := removeSpools(&spools)
-	sweepRunDirectories(dir)
+	rundir.Sweep(dir)
 	return append(list, removed...), errors.Join(append(errs, err)...)
 }
 

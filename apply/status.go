@@ -82,8 +82,8 @@ func (r *run) watchSpools() {
 		}
 	}
 	var spools []*spool.File
-	for _, o := range r.outs {
-		spools = append(spools, o.file)
+	for _, w := range r.writers {
+		spools = append(spools, w.File)
 	}
 	w.spools.Store(&spools)
 }
@@ -125,7 +125,7 @@ func (r *run) status() Status {
 	}
 	spools := w.spools.Load()
 	for i, o := range r.outs {
-		os := OutputState{Name: o.name, Path: o.spec.label()}
+		os := OutputState{Name: o.Name, Path: o.Spec.Label()}
 		if spools != nil {
 			os.Bytes = (*spools)[i].Bytes()
 		}

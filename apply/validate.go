@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/apply/internal/jobspec"
+	"leat/apply/internal/localpath"
+	"leat/apply/internal/output"
 	"leat/expr"
 	"leat/internal/gdal"
 	"leat/internal/regular"
@@ -109,18 +111,18 @@ func validatePaths(job *Job) []error {
 	var seen []string
 	owner := map[string]string{}
 	for _, name := range sortedKeys(job.Outputs) {
-		o := job.Outputs[name]
+		o := output.Spec(job.Outputs[name])
 		if o.Path == "" {
 			continue
 		}
-		path := o.identity()
+		path := o.Identity()
 		if other, ok := owner[path]; ok {
-			mistake("outputs %s and %s are the same file %s: give each a file of its own", other, name, o.label())
+			mistake("outputs %s and %s are the same file %s: give each a file of its own", other, name, o.Label())
 		}
 		owner[path] = name
 		seen = append(seen, path)
-		if o.inStore() { // checkStore checks the store
-			errs = append(errs, checkTempDir(name, o.tempDir())...)
+		if o.InStore() { // checkStore checks the store
+			errs = append(errs, checkTempDir(name, o.SpoolDir())...)
 			continue
 		}
 		dir := filepath.Dir(path)
@@ -138,7 +140,7 @@ func validatePaths(job *Job) []error {
 		}
 		if st, err := os.Stat(path); err == nil {
 			switch {
-			case st.IsDir() && !o.usesGDAL(): // some formats are directories
+			case st.IsDir() && !o.UsesGDAL(): // some formats are directories
 				bad("output %s: %s is a folder: give the name of a file in it", name, o.Path)
 			case !st.IsDir() && !st.Mode().IsRegular():
 				bad("output %s: %s: %w", name, o.Path, regular.ErrSpecial)
@@ -157,7 +159,7 @@ func validatePaths(job *Job) []error {
 				path = realPath(in)
 			}
 			for _, out := range seen {
-				if out == path || sameFile(out, path) {
+				if out == path || localpath.Same(out, path) {
 					mistake("output %s is also the input %s (%s): write to another file", owner[out], name,
 						objstore.Redact(in))
 				}
@@ -171,7 +173,7 @@ func validatePaths(job *Job) []error {
 	for _, name := range sortedKeys(job.Vectors) {
 		v := job.Vectors[name]
 		for _, out := range seen {
-			if file := resolve.VectorFile((*jobspec.Vector)(&v)); file != "" && (out == realPath(file) || sameFile(out, file)) {
+			if file := resolve.VectorFile((*jobspec.Vector)(&v)); file != "" && (out == realPath(file) || localpath.Same(out, file)) {
 				mistake("output %s is also the vector %s (%s): write to another file", owner[out], name, (*jobspec.Vector)(&v).Label())
 			}
 		}
@@ -187,32 +189,7 @@ func checkTempDir(name, dir string) []error {
 }
 
 // realPath follows links, even one whose target does not exist yet.
-func realPath(path string) string {
-	path = resolve.Absolute(path)
-	for range 40 { // as many as the kernel follows
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			return real
-		}
-		if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-			path = filepath.Join(dir, filepath.Base(path))
-		}
-		target, err := os.Readlink(path)
-		if err != nil {
-			break
-		}
-		if !filepath.IsAbs(target) {
-			target = filepath.Join(filepath.Dir(path), target)
-		}
-		path = target
-	}
-	return path
-}
-
-func sameFile(a, b string) bool {
-	x, err1 := os.Stat(a)
-	y, err2 := os.Stat(b)
-	return err1 == nil && err2 == nil && os.SameFile(x, y)
-}
+func realPath(path string) string { return localpath.Real(path) }
 
 // validateVectors returns the errors in a job's vectors that can be found without opening them:
 // errors in the job, and an error about what this machine lacks.
@@ -251,7 +228,7 @@ func validateVectors(job *Job) (wrong []error, lacking error) {
 		if on.Capabilities().NoSharedFS {
 			bad("vectors are rasterised to a file, and workers of %s share no folder with this machine in which they could read it: %s", on.Name(), remedy)
 		} else if !slices.ContainsFunc(slices.Collect(maps.Values(job.Outputs)),
-			func(o Output) bool { return !o.inStore() }) {
+			func(o Output) bool { return !objstore.IsURL(o.Path) }) {
 			bad("vectors are rasterised to a file next to the first output, and no output is a file that workers of %s could reach too: %s", on.Name(), remedy)
 		}
 	}

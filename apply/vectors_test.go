@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"leat/apply/internal/rundir"
 	"leat/block"
 	"leat/internal/fault"
 	"leat/internal/gdal"
@@ -186,7 +187,7 @@ func afterBlocks(t testing.TB, n int64, f func()) {
 // noFolders fails if a run left a directory of its own.
 func noFolders(t testing.TB, dir string) {
 	t.Helper()
-	if list, err := filepath.Glob(filepath.Join(dir, sharedPrefix+"*")); err != nil || len(list) > 0 {
+	if list, err := filepath.Glob(filepath.Join(dir, rundir.Prefix+"*")); err != nil || len(list) > 0 {
 		t.Errorf("%q were left (%v)", list, err)
 	}
 }

@@ -238,6 +238,7 @@ func TestWorkerRejectsChangedInput(t *testing.T) {
 		}
 		defer r.in.Close()
 		change() // before the job is sent to workers
+		r.startWriters()
 		e, err := r.jobSpec(true)
 		if err != nil {
 			t.Fatal(err)

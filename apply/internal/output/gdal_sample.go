@@ -1,4 +1,4 @@
-package apply
+package output
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"leat/apply/internal/jobspec"
+	"leat/apply/internal/rundir"
 	"leat/internal/fault"
 	"leat/internal/gdal"
 	"leat/internal/units"
@@ -20,47 +22,47 @@ import (
 	"leat/raster/stats"
 )
 
-// tryFormat writes a small raster like the output in a temporary directory, since only that shows
+// sample writes a small raster like the output in a temporary directory, since only that shows
 // what a format rejects and what it drops without an error: bands, nodata, names, coordinates. A
-// loss that changes how pixels are read is an error, any other loss a note. It does nothing for
-// GeoTIFF and on later calls.
-func (o *output) tryFormat(ctx context.Context, p *Plan) error {
-	if o.gdal.driver == nil || o.gdal.tried {
+// loss that changes how pixels are read is an error, any other loss a note. It does nothing in
+// worker processes and on later calls.
+func (f *gdalFormat) sample(ctx context.Context, o *Output, grid raster.Grid) error {
+	if f.driver == nil || f.sampled {
 		return nil
 	}
-	o.gdal.tried = true
-	if most := maxSides[o.gdal.driver.Name]; most > 0 && max(p.Grid.Width, p.Grid.Height) > most {
-		return jobErrors(fmt.Errorf("output %s: the format %s holds at most %d x %d pixels, not %d x %d: take another one", o.name, o.spec.Format, most, most, p.Grid.Width, p.Grid.Height))
+	f.sampled = true
+	if most := maxSides[f.driver.Name]; most > 0 && max(grid.Width, grid.Height) > most {
+		return jobspec.JobErrors(fmt.Errorf("output %s: the format %s holds at most %d x %d pixels, not %d x %d: take another one", o.Name, o.Spec.Format, most, most, grid.Width, grid.Height))
 	}
-	if o.gdal.driver.Name == "PCRaster" && o.typ == ndarray.Uint8 { // PCRaster reads bytes as Boolean
-		return jobErrors(fmt.Errorf("output %s: GDAL converts uint8 pixels to 0 and 1 in the format PCRaster: ask for int32 (--type)", o.name))
+	if f.driver.Name == "PCRaster" && o.Type == ndarray.Uint8 { // PCRaster reads bytes as Boolean
+		return jobspec.JobErrors(fmt.Errorf("output %s: GDAL converts uint8 pixels to 0 and 1 in the format PCRaster: ask for int32 (--type)", o.Name))
 	}
-	folder, err := makeRunDirectory(os.TempDir())
+	folder, err := rundir.Make(os.TempDir())
 	if err != nil {
-		return fmt.Errorf("output %s: trying the format %s: no temporary folder can be made, set TMPDIR to a folder that can be written to: %w", o.name, o.spec.Format, err)
+		return fmt.Errorf("output %s: trying the format %s: no temporary folder can be made, set TMPDIR to a folder that can be written to: %w", o.Name, o.Spec.Format, err)
 	}
-	defer func() { _ = folder.remove() }() // the next run sweeps what stays
-	dir := filepath.Join(folder.path, "trial")
+	defer func() { _ = folder.Remove() }() // the next run sweeps what stays
+	dir := filepath.Join(folder.Path, "trial")
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return fmt.Errorf("output %s: trying the format %s: %w", o.name, o.spec.Format, err)
+		return fmt.Errorf("output %s: trying the format %s: %w", o.Name, o.Spec.Format, err)
 	}
-	path := filepath.Join(dir, filepath.Base(o.spec.identity()))
+	path := filepath.Join(dir, filepath.Base(o.Spec.Identity()))
 	hidden := path
 	wrong := func(err error) error {
-		err = inPlaceOf(inPlaceOf(err, hidden, o.spec.label()), path, o.spec.label())
-		err = fmt.Errorf("output %s: %w", o.name, err)
+		err = inPlaceOf(inPlaceOf(err, hidden, o.Spec.Label()), path, o.Spec.Label())
+		err = fmt.Errorf("output %s: %w", o.Name, err)
 		if errors.As(err, new(*diskFullError)) {
 			return err
 		}
-		return jobErrors(err)
+		return jobspec.JobErrors(err)
 	}
-	s, px := o.sample(p, trySide)
-	w, err := o.writeSample(ctx, path, s, px)
-	if whole := max(p.Grid.Width, p.Grid.Height); err != nil && ctx.Err() == nil && whole > trySide &&
-		int64(p.Grid.Width)*int64(p.Grid.Height)*int64(o.bands*o.typ.Size()) <= tryMost {
+	s, px := f.sampleFile(o, grid, trySide)
+	w, err := f.writeSample(ctx, o, path, s, px)
+	if whole := max(grid.Width, grid.Height); err != nil && ctx.Err() == nil && whole > trySide &&
+		int64(grid.Width)*int64(grid.Height)*int64(o.Bands*o.Type.Size()) <= tryMost {
 		// Some formats have tiles of one size only.
-		s, px = o.sample(p, whole)
-		w, err = o.writeSample(ctx, path, s, px)
+		s, px = f.sampleFile(o, grid, whole)
+		w, err = f.writeSample(ctx, o, path, s, px)
 	}
 	if err != nil {
 		return wrong(err)
@@ -68,65 +70,64 @@ func (o *output) tryFormat(ctx context.Context, p *Plan) error {
 	defer w.Discard()
 	fault.Point("apply.tried")
 	hidden = w.StagingPath()
-	o.gdal.files, _, err = w.FileNames()
+	f.names, _, err = w.FileNames()
 	if err != nil {
 		return wrong(err)
 	}
-	if err := s.compareOnDisk(&o.gdal, w, dir, false); err != nil {
-		return wrong(fmt.Errorf("%s: %w", o.spec.label(), err))
+	if err := s.compareOnDisk(f, w, dir, false); err != nil {
+		return wrong(fmt.Errorf("%s: %w", o.Spec.Label(), err))
 	}
-	inexact, err := differs(ctx, w.StagingPath(), o.spec.Format, px)
+	inexact, err := differs(ctx, w.StagingPath(), o.Spec.Format, px)
 	if err != nil {
 		return wrong(err)
 	}
 	if inexact {
-		o.gdal.note(fmt.Sprintf("the format %s, with these options, changes pixels: statistics and histogram are those of the pixels before", o.spec.Format))
+		f.note(fmt.Sprintf("the format %s, with these options, changes pixels: statistics and histogram are those of the pixels before", o.Spec.Format))
 	}
 	return nil
 }
 
 // writeSample writes the sample, without overviews if the format has none and the job asks for
 // none.
-func (o *output) writeSample(ctx context.Context, path string, s *gdalFile, px *ndarray.Array) (*gdal.Writer, error) {
+func (f *gdalFormat) writeSample(ctx context.Context, o *Output, path string, s *gdalFile,
+	px *ndarray.Array) (*gdal.Writer, error) {
 	feed := func(w *gdal.Writer) error { return w.WriteBlock(ctx, s.spec.Grid.Window(), px) }
 	w, err := s.write(ctx, path, feed)
 	if !errors.As(err, new(*overviewsError)) || errors.As(err, new(*diskFullError)) {
 		return w, err
 	}
 	// If the sample is too small for overviews, a larger raster may still have them.
-	if small := strings.Contains(err.Error(), "too small"); !small && o.spec.Overviews != nil {
-		return nil, fmt.Errorf("overviews were asked for, and the format %s has none (%w): leave them out (--overviews none), or take another format", o.spec.Format, err)
+	if small := strings.Contains(err.Error(), "too small"); !small && o.Spec.Overviews != nil {
+		return nil, fmt.Errorf("overviews were asked for, and the format %s has none (%w): leave them out (--overviews none), or take another format", o.Spec.Format, err)
 	} else if !small {
-		o.gdal.unsupported("overviews")
-		o.gdal.factors = nil
+		f.unsupported("overviews")
+		f.factors = nil
 	}
 	s.factors = nil
 	return s.write(ctx, path, feed)
 }
 
 // unsupported notes that the format does not keep something.
-func (f *gdalOutput) unsupported(what string) {
+func (f *gdalFormat) unsupported(what string) {
 	if !slices.Contains(f.dropped, what) {
 		f.dropped = append(f.dropped, what)
 	}
 }
 
-func (f *gdalOutput) note(text string) {
-	if !slices.Contains(f.notes, text) {
-		f.notes = append(f.notes, text)
+func (f *gdalFormat) note(text string) {
+	if !slices.Contains(f.remarks, text) {
+		f.remarks = append(f.remarks, text)
 	}
 }
 
-// gdalNotes returns the notes on what the output lacks because of its format.
-func (o *output) gdalNotes() []string {
-	f := &o.gdal
-	notes := slices.Clone(f.notes)
+func (f *gdalFormat) notes() []string {
+	notes := slices.Clone(f.remarks)
 	if n := len(f.dropped); n > 0 {
 		text := f.dropped[n-1]
 		if n > 1 {
 			text = strings.Join(f.dropped[:n-1], ", ") + " and " + text
 		}
-		notes = append(notes, fmt.Sprintf("the format %s does not keep %s", o.spec.Format, text))
+		notes = append(notes, fmt.Sprintf("the format %s does not keep %s", f.driver.Name, text))
 	}
 	return notes
 }
@@ -138,23 +139,23 @@ const (
 	tryMost = 32 << 20
 )
 
-// sample returns a raster of at most side pixels a side with all features that the output will
+// sampleFile returns a raster of at most side pixels a side with all features that the output will
 // have.
-func (o *output) sample(p *Plan, side int) (*gdalFile, *ndarray.Array) {
-	s := &gdalFile{spec: gdal.Spec{Driver: o.spec.Format, Options: o.formatOptions(), Grid: p.Grid, Bands: o.bands,
-		Type: o.typ, Nodata: o.nodata, Metadata: o.spec.Metadata},
-		method: gdalMethods[o.spec.OverviewMethod]}
+func (f *gdalFormat) sampleFile(o *Output, grid raster.Grid, side int) (*gdalFile, *ndarray.Array) {
+	s := &gdalFile{spec: gdal.Spec{Driver: o.Spec.Format, Options: o.formatOptions(), Grid: grid, Bands: o.Bands,
+		Type: o.Type, Nodata: o.Nodata, Metadata: o.Spec.Metadata},
+		method: gdalMethods[o.Spec.OverviewMethod]}
 	g := &s.spec.Grid
 	g.Width, g.Height = min(g.Width, side), min(g.Height, side)
-	if len(o.gdal.factors) > 0 {
+	if len(f.factors) > 0 {
 		s.factors = []int{2}
 	}
-	for i := range o.bands {
+	for i := range o.Bands {
 		b, br := o.bandInfo(i), BandResult{}
-		if !o.spec.NoStatistics && !o.typ.IsComplex() {
+		if !o.Spec.NoStatistics && !o.Type.IsComplex() {
 			br.Moments = stats.Moments{Total: 4, Valid: 3, Min: 1, Max: 3, Mean: 2, M2: 2}
 			statisticsItems(b.Metadata, &br.Moments)
-			if !o.spec.NoHistogram {
+			if !o.Spec.NoHistogram {
 				br.Bins = stats.Bins{Min: 1, Max: 3, Direct: true, Counts: []uint64{1, 1, 1}}
 				br.Median, br.Mode = 2, 1
 				histogramItems(b.Metadata, &br)
@@ -167,14 +168,14 @@ func (o *output) sample(p *Plan, side int) (*gdalFile, *ndarray.Array) {
 }
 
 // noise returns pixels of all kinds, so that a format which does not keep some of them shows it.
-func (o *output) noise(width, height int) *ndarray.Array {
-	a := ndarray.New(o.typ, o.bands, height, width)
+func (o *Output) noise(width, height int) *ndarray.Array {
+	a := ndarray.New(o.Type, o.Bands, height, width)
 	raw, r := a.Raw(), rand.New(rand.NewPCG(1, 2))
-	size, parts := o.typ.Size(), 1
-	part := o.typ
-	if o.typ.IsComplex() {
+	size, parts := o.Type.Size(), 1
+	part := o.Type
+	if o.Type.IsComplex() {
 		parts, size = 2, size/2
-		if part = ndarray.Float32; o.typ == ndarray.Complex128 {
+		if part = ndarray.Float32; o.Type == ndarray.Complex128 {
 			part = ndarray.Float64
 		}
 	}
@@ -182,10 +183,10 @@ func (o *output) noise(width, height int) *ndarray.Array {
 	if part.IsInteger() {
 		lo, hi = part.Limits()
 	}
-	if n := len(o.spec.Colors); n > 0 {
+	if n := len(o.Spec.Colors); n > 0 {
 		lo, hi = 0, float64(n-1)
 	}
-	for i := range width * height * o.bands * parts {
+	for i := range width * height * o.Bands * parts {
 		v := lo + r.Float64()*(hi-lo)
 		if part.IsFloat() && i%2 == 0 { // of all magnitudes
 			v = math.Ldexp(r.Float64()-0.5, r.IntN(40)-20)
@@ -194,8 +195,8 @@ func (o *output) noise(width, height int) *ndarray.Array {
 		if err != nil {
 			continue // it stays 0
 		}
-		if o.nodata != nil && parts == 1 && i%7 == 0 {
-			sc = *o.nodata
+		if o.Nodata != nil && parts == 1 && i%7 == 0 {
+			sc = *o.Nodata
 		}
 		sc.Put(raw[i*size:])
 	}
@@ -252,7 +253,7 @@ func sameValues[T ndarray.Real](a, b []T) bool {
 // compare opens a file that was written and compares it with s. A difference that changes how
 // pixels are read is an error, any other becomes a note. If exact is true, the statistics must be
 // equal: some formats compute their own.
-func (s *gdalFile) compare(notes *gdalOutput, path string, exact bool) error {
+func (s *gdalFile) compare(notes *gdalFormat, path string, exact bool) error {
 	name := s.spec.Driver
 	f, err := gdal.Open(path, &gdal.Options{Drivers: []string{gdal.ReadAs(name)}})
 	var sub *gdal.SubdatasetsError
@@ -296,7 +297,7 @@ func (s *gdalFile) compare(notes *gdalOutput, path string, exact bool) error {
 			notes.unsupported("names of ground control points")
 		}
 	}
-	if g.RPC != nil && (i.Grid.RPC == nil || !nearAll(g.RPC.Values(), i.Grid.RPC.Values())) {
+	if g.RPC != nil && (i.Grid.RPC == nil || !allClose(g.RPC.Values(), i.Grid.RPC.Values())) {
 		notes.unsupported("RPCs")
 	}
 	for k, v := range s.spec.Metadata {
@@ -322,7 +323,7 @@ func (s *gdalFile) compare(notes *gdalOutput, path string, exact bool) error {
 		if want.Colors != nil && !sameColors(want.Colors, b.Colors) {
 			return remedy("the colour table", "leave it out (--color-table)")
 		}
-		if scale := want.Scale; scale != 0 && !near(scale, b.Scale) || !near(want.Offset, b.Offset) {
+		if scale := want.Scale; scale != 0 && !isClose(scale, b.Scale) || !isClose(want.Offset, b.Offset) {
 			return remedy("scale and offset", "leave them out (--scale, --offset)")
 		}
 		if b.Color == raster.ColorAlpha && want.Color != raster.ColorAlpha {
@@ -368,17 +369,17 @@ func (s *gdalFile) compare(notes *gdalOutput, path string, exact bool) error {
 	return nil
 }
 
-func near(a, b float64) bool { return a == b || math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b)) }
+func isClose(a, b float64) bool { return a == b || math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b)) }
 
-func nearAll(a, b []float64) bool { return slices.EqualFunc(a, b, near) }
+func allClose(a, b []float64) bool { return slices.EqualFunc(a, b, isClose) }
 
 // sameControlPoints reports whether a file has the points that were written to it. Sidecars keep
 // some ten digits.
 func sameControlPoints(want, got *raster.GCPs) bool {
 	return got != nil && gdal.SameCRS(want.CRS, got.CRS) && slices.EqualFunc(want.Points, got.Points,
 		func(a, b raster.GCP) bool {
-			return math.Abs(a.Pixel-b.Pixel) <= 1e-3 && math.Abs(a.Line-b.Line) <= 1e-3 && near(a.X, b.X) &&
-				near(a.Y, b.Y) && near(a.Z, b.Z)
+			return math.Abs(a.Pixel-b.Pixel) <= 1e-3 && math.Abs(a.Line-b.Line) <= 1e-3 && isClose(a.X, b.X) &&
+				isClose(a.Y, b.Y) && isClose(a.Z, b.Z)
 		})
 }
 
@@ -436,5 +437,5 @@ func hasStatistics(got, want string, exact bool) bool {
 	if _, err := fmt.Sscan(want, &b); err != nil {
 		return true
 	}
-	return !exact || near(a, b) || math.Abs(a-b) < 1e-9
+	return !exact || isClose(a, b) || math.Abs(a-b) < 1e-9
 }

@@ -1,23 +1,20 @@
-package apply
+package output
 
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"leat/internal/gdal"
 	"leat/internal/tiffwrite"
 	"leat/raster"
 )
 
-// resolveCRS finds how GeoTIFF outputs store the CRS of the grid or of its ground control points:
+// ResolveCRS finds how GeoTIFF outputs store the CRS of the grid or of its ground control points:
 // as geo keys, or, if keys can't express it, as WKT in NAME.aux.xml, where GDAL looks first. It
 // returns a note on the latter.
-func (r *run) resolveCRS(grid *raster.Grid) (note string, err error) {
-	native := false
-	for _, o := range r.outs {
-		native = native || !o.spec.usesGDAL()
-	}
-	if !native {
+func ResolveCRS(outs []*Output, grid *raster.Grid) (note string, err error) {
+	if !HasNative(outs) {
 		return "", nil
 	}
 	cause := tiffwrite.CheckGeoreference(*grid)
@@ -33,7 +30,7 @@ func (r *run) resolveCRS(grid *raster.Grid) (note string, err error) {
 			if err != nil {
 				return "", fmt.Errorf("%w, and %v can't be written otherwise: %w", cause, *crs, err)
 			}
-			r.holdAside(wkt)
+			holdAside(outs, wkt)
 			return fmt.Sprintf("%v: GeoTIFFs have them in their .aux.xml", cause), nil
 		}
 	}
@@ -44,28 +41,21 @@ func (r *run) resolveCRS(grid *raster.Grid) (note string, err error) {
 	if crs.Keys = system.Keys; system.Keys != nil {
 		return "", tiffwrite.CheckGeoreference(*grid)
 	}
-	r.holdAside(system.WKT)
+	holdAside(outs, system.WKT)
 	return fmt.Sprintf("no geo keys express the coordinate reference system %v: GeoTIFFs have %s in their .aux.xml",
 		*crs, held), nil
 }
 
 // holdAside makes GeoTIFF outputs have the system, and ground control points, in their .aux.xml.
-func (r *run) holdAside(wkt string) {
-	for _, o := range r.outs {
-		if !o.spec.usesGDAL() {
-			o.wkt = wkt
+func holdAside(outs []*Output, wkt string) {
+	for _, o := range outs {
+		if !o.Spec.UsesGDAL() {
+			o.WKT = wkt
 		}
 	}
 }
 
-// fileGrid returns the grid that the output's file stores.
-func (o *output) fileGrid() raster.Grid {
-	g := o.run.plan.Grid
-	if !o.spec.usesGDAL() && tiffwrite.CheckGeoreference(g) != nil {
-		g.CRS = raster.CRS{} // it is in .aux.xml
-		if !g.HasTransform {
-			g.GCPs = nil // so are they
-		}
-	}
-	return g
+// HasNative reports whether one of the outputs is a GeoTIFF that leat writes itself.
+func HasNative(outs []*Output) bool {
+	return slices.ContainsFunc(outs, func(o *Output) bool { return !o.Spec.UsesGDAL() })
 }

@@ -1,0 +1,155 @@
+package output
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"leat/internal/gdal"
+)
+
+// endings maps file name endings to GDAL's names of formats.
+var endings = map[string]string{
+	".asc": "AAIGrid", ".bil": "EHdr", ".bmp": "BMP", ".bt": "BT", ".envi": "ENVI", ".ers": "ERS", ".gif": "GIF",
+	".gpkg": "GPKG", ".grib": "GRIB", ".grb2": "GRIB", ".h5": "BAG",
+	".hdf": "HDF4Image", ".img": "HFA", ".j2k": "JP2OpenJPEG", ".jp2": "JP2OpenJPEG", ".jpeg": "JPEG", ".jpg": "JPEG",
+	".kea": "KEA", ".kro": "KRO", ".mbtiles": "MBTiles", ".mrf": "MRF",
+	".nc": "netCDF", ".ntf": "NITF", ".pix": "PCIDSK", ".png": "PNG", ".rst": "RST", ".sdat": "SAGA", ".vrt": "VRT",
+	".webp": "WEBP", ".xyz": "XYZ", ".zarr": "Zarr",
+}
+
+const geoTIFF = "GeoTIFF"
+
+// wellKnown are formats whose endings belong to them alone: no format without an ending of its own
+// may use them.
+var wellKnown = []string{"GIF", "GPKG", "JP2OpenJPEG", "JPEG", "netCDF", "PNG", "WEBP"}
+
+// otherEnding returns the format that a name's ending belongs to if it is not d, and "" if the name
+// may be that of a file of format d. If d has no ending of its own, only the endings of well-known
+// formats count: ENVI's files often end in .img.
+func otherEnding(d *gdal.Driver, path string) string {
+	ext := strings.ToLower(filepath.Ext(path))
+	owner := endings[ext]
+	switch {
+	case len(ext) < 2 || owner == d.Name || hasEnding(d, ext):
+		return ""
+	case ext == ".tif" || ext == ".tiff":
+		return geoTIFF
+	case len(d.Extensions) == 0 && !slices.Contains(wellKnown, owner):
+		return ""
+	}
+	return owner
+}
+
+func hasEnding(d *gdal.Driver, ext string) bool {
+	return slices.ContainsFunc(d.Extensions, func(e string) bool { return strings.EqualFold(e, ext[1:]) })
+}
+
+// usualEnding returns the ending of a format, "" if it has none.
+func usualEnding(d *gdal.Driver) string {
+	if len(d.Extensions) > 0 {
+		return "." + d.Extensions[0]
+	}
+	for _, ext := range slices.Sorted(maps.Keys(endings)) {
+		if endings[ext] == d.Name {
+			return ext
+		}
+	}
+	return ""
+}
+
+// writableFormat looks up a format of rasters that GDAL can write.
+func writableFormat(name string) (gdal.Driver, error) {
+	all, err := gdal.Drivers()
+	if err != nil {
+		return gdal.Driver{}, err
+	}
+	i := slices.IndexFunc(all, func(d gdal.Driver) bool { return strings.EqualFold(d.Name, name) })
+	if i < 0 {
+		return gdal.Driver{}, noFormat(all, name)
+	}
+	d := all[i]
+	switch {
+	case d.Name == "VRT":
+		return d, errors.New("a VRT holds no pixels: take another format (leat info --formats lists them)")
+	case !d.Write:
+		return d, fmt.Errorf("GDAL can't write rasters of the format %s (%s): take another one (leat info --formats lists those that it can)", d.Name, d.LongName)
+	}
+	return d, nil
+}
+
+// NoFormat returns an error about a format that GDAL does not have, with suggestions of similar
+// names.
+func NoFormat(name string) error {
+	all, err := gdal.Drivers()
+	if err != nil {
+		return err
+	}
+	return noFormat(all, name)
+}
+
+func noFormat(all []gdal.Driver, name string) error {
+	release, _ := gdal.Version()
+	text := fmt.Sprintf("GDAL %s has no format %s", release, name)
+	if similar := similarFormats(all, name); similar != nil {
+		text += ": is it " + strings.Join(similar, " or ") + "?"
+	}
+	return errors.New(text + " (leat info --formats lists those that it has)")
+}
+
+// similarFormats returns up to three formats that the user may have meant.
+func similarFormats(all []gdal.Driver, name string) (similar []string) {
+	simple := func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+				return r
+			}
+			return -1
+		}, strings.ToLower(s))
+	}
+	want := simple(name)
+	if want == "" {
+		return nil
+	}
+	for _, matches := range []func(d *gdal.Driver) bool{
+		func(d *gdal.Driver) bool { return slices.Contains(d.Extensions, want) },
+		func(d *gdal.Driver) bool { return distance(simple(d.Name), want) <= 1+len(want)/8 },
+		func(d *gdal.Driver) bool { return len(want) > 2 && strings.Contains(simple(d.LongName), want) },
+	} {
+		for _, d := range byDistance(all, func(d *gdal.Driver) int { return distance(simple(d.Name), want) }) {
+			if d.Write && len(similar) < 3 && !slices.Contains(similar, d.Name) && matches(&d) {
+				similar = append(similar, d.Name)
+			}
+		}
+	}
+	return similar
+}
+
+// byDistance returns the formats, the nearest first.
+func byDistance(all []gdal.Driver, dist func(d *gdal.Driver) int) []gdal.Driver {
+	return slices.SortedStableFunc(slices.Values(all), func(a, b gdal.Driver) int { return dist(&a) - dist(&b) })
+}
+
+// distance returns how many letters have to be inserted, deleted or replaced to turn a into b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := before
+			if a[i] != b[j] {
+				change++
+			}
+			before = row[j+1]
+			row[j+1] = min(change, row[j]+1, before+1)
+		}
+	}
+	return row[len(b)]
+}

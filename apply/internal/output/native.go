@@ -1,0 +1,252 @@
+package output
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"leat/apply/internal/localpath"
+	"leat/apply/internal/spool"
+	"leat/internal/tempfile"
+	"leat/internal/tiffwrite"
+	"leat/ndarray"
+	"leat/objstore"
+	"leat/raster"
+	"leat/raster/stats"
+)
+
+const nativeName = "GTiff"
+
+// native is leat's own GeoTIFF.
+type native struct{}
+
+func (native) check(o *Output) []error {
+	s := &o.Spec
+	var errs []error
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("output %s: %w", o.Name, fmt.Errorf(format, args...)))
+	}
+	ext := strings.ToLower(filepath.Ext(s.Path))
+	switch format := endings[ext]; {
+	case s.Path == "":
+		bad("no file is given")
+	case ext == ".tif" || ext == ".tiff":
+	case format == "VRT":
+		bad("%s: a VRT holds no pixels: end the name in .tif", s.Label())
+	case format != "" && !s.InStore():
+		bad("%s: its ending is that of %s: say --format %s, or end the name in .tif", s.Label(), format, format)
+	default:
+		bad("%s: leat writes GeoTIFF: give a name that ends in .tif", s.Label())
+	}
+	if len(s.Options) > 0 {
+		bad("creation options of GeoTIFF are fields of the output (Compression, Predictor and so on), not its Options")
+	}
+	if s.Compression == "" {
+		s.Compression = tiffwrite.Deflate
+	}
+	s.Compression = strings.ToLower(s.Compression)
+	if err := (tiffwrite.Coding{Compression: s.Compression}).Check(ndarray.Uint8); err != nil {
+		bad("%w", err)
+	}
+	if n := len(s.Overviews); n > 0 && s.Overviews[n-1] > spool.MaxFusedFactor &&
+		!slices.Contains(s.Overviews, spool.MaxFusedFactor) {
+		bad("overview levels %s: levels above %d are made from level %d: name it too", listText(s.Overviews),
+			spool.MaxFusedFactor, spool.MaxFusedFactor)
+	}
+	return errs
+}
+
+func (native) find(*Output) error { return nil }
+
+func (native) takeOverviews(_ *Output, factors []int) []int { return factors }
+
+func (native) laterFactors() []int { return nil }
+
+// candidates returns the codings that the options allow.
+func (native) candidates(o *Output, t ndarray.DType) ([]tiffwrite.Coding, error) {
+	list := tiffwrite.Candidates(t, o.Spec.Compression)
+	if p := o.Spec.Predictor; p != 0 {
+		want := tiffwrite.Coding{Compression: o.Spec.Compression, Predictor: p, Level: o.Spec.Level}
+		i := slices.IndexFunc(list, func(c tiffwrite.Coding) bool { return c.Predictor == p })
+		if i >= 0 && o.Spec.Level == 0 {
+			want.Level = list[i].Level
+		}
+		list = []tiffwrite.Coding{want}
+	}
+	for i := range list {
+		if o.Spec.Level != 0 {
+			list[i].Level = o.Spec.Level
+		}
+		if err := list[i].Check(t); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func (f native) codingText(o *Output) string {
+	if !o.Type.Valid() {
+		return o.Spec.Compression
+	}
+	list, err := f.candidates(o, o.Type)
+	if err != nil || len(list) == 0 {
+		return o.Spec.Compression
+	}
+	if len(list) == 1 {
+		return list[0].String()
+	}
+	return "by trial: " + list[len(list)-1].String() + " unless another is smaller"
+}
+
+func (native) sample(context.Context, *Output, raster.Grid) error { return nil }
+
+func (native) files() []string { return nil }
+
+func (native) notes() []string { return nil }
+
+func (native) memory(*Output, raster.Grid, int64) memory { return memory{} }
+
+func (native) bins(_ *Output, b stats.Bins) stats.Bins { return b }
+
+func (native) holdsColors(o *Output) bool {
+	return o.Bands == 1 && (o.Type == ndarray.Uint8 || o.Type == ndarray.Uint16)
+}
+
+// grid leaves out what .aux.xml has.
+func (native) grid(g raster.Grid) raster.Grid {
+	if tiffwrite.CheckGeoreference(g) != nil {
+		g.CRS = raster.CRS{}
+		if !g.HasTransform {
+			g.GCPs = nil
+		}
+	}
+	return g
+}
+
+func (native) layOut(ctx context.Context, w *Writer) (Finished, error) {
+	defer w.timings.Start("laying out", "main", -1).Stop()
+	coding, err := w.Spool.Finish(ctx, w.workers)
+	if err != nil {
+		return nil, err
+	}
+	file := w.Layout.File
+	file.Coding = coding
+	f := &finishedNative{w: w, res: Result{Name: w.Name, Path: w.Spec.Label(), Type: w.Type, Nodata: w.Nodata,
+		Coding: coding.String(), Overviews: file.Levels, Format: nativeName}}
+	info, err := w.describeBands(&f.res)
+	if err != nil {
+		return nil, err
+	}
+	file.BandInfo, file.Metadata, file.Domains = info.Bands, info.Metadata, info.Domains
+	if f.file, err = tempfile.Create(w.Spec.localPath(), 0o666); err != nil {
+		return nil, err
+	}
+	f.res.Tiles = w.Spool.Tiles()
+	f.res.Bytes, err = tiffwrite.Write(ctx, f.file.File, &file, w.File.OSFile(),
+		func(level int, _ bool, index int) tiffwrite.TileRef { return w.Spool.TileRef(level, index) })
+	if err != nil {
+		return nil, errors.Join(err, f.file.Abort())
+	}
+	return f, nil
+}
+
+// finishedNative is a GeoTIFF without a name.
+type finishedNative struct {
+	w    *Writer
+	file *tempfile.File
+	res  Result
+}
+
+func (f *finishedNative) Result() *Result { return &f.res }
+
+// Publish removes the sidecars of the old file and publishes the new one.
+func (f *finishedNative) Publish() error {
+	o := f.w
+	path := localpath.Absolute(o.Spec.Path)
+	if _, err := os.Stat(path); err == nil && o.Spec.NoClobber {
+		return o.clobbers()
+	}
+	// Stale sidecars would be read as this file's statistics, overviews and mask, under the name of
+	// a link and of its target.
+	for _, name := range []string{path, localpath.Real(path)} {
+		for _, ext := range sidecarSuffixes {
+			err := os.Remove(name + ext)
+			if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ENAMETOOLONG) {
+				return fmt.Errorf("output %s: %s belongs to the old file and can't be removed: %w", o.Name, name+ext,
+					err)
+			}
+		}
+	}
+	if err := f.writeAux(path + ".aux.xml"); err != nil {
+		return fmt.Errorf("output %s: %w", o.Name, err)
+	}
+	if !o.Spec.NoClobber {
+		return f.file.Commit()
+	}
+	err := f.file.CommitNew()
+	if errors.Is(err, os.ErrExist) {
+		return o.clobbers()
+	}
+	return err
+}
+
+// clobbers returns the error about a file that appeared during the run.
+func (o *Output) clobbers() error {
+	return fmt.Errorf("output %s: %s exists by now and is not to be replaced (--no-clobber)", o.Name, o.Spec.Path)
+}
+
+// Upload writes the file, and its .aux.xml, to the output's store.
+func (f *finishedNative) Upload(ctx context.Context, store Store) error {
+	w := f.w
+	defer w.timings.Start("uploading", "main", -1).Stop()
+	err := store.Upload(ctx, w.Spec.Path, f.file.File, f.res.Bytes, objstore.UploadOptions{IfAbsent: w.Spec.NoClobber})
+	if err == nil {
+		err = f.uploadAux(ctx, store)
+	}
+	if err == nil {
+		return f.file.Abort() // the local copy is not needed any more
+	}
+	if ctx.Err() != nil {
+		err = fmt.Errorf("writing %s was ended: %w", w.Spec.Label(), context.Cause(ctx))
+	}
+	return fmt.Errorf("output %s: %w", w.Name, err)
+}
+
+func (f *finishedNative) uploadAux(ctx context.Context, store Store) error {
+	text, err := f.auxText()
+	if err != nil || text == "" {
+		return err
+	}
+	return store.Upload(ctx, f.w.Spec.Path+".aux.xml", strings.NewReader(text), int64(len(text)),
+		objstore.UploadOptions{})
+}
+
+func (f *finishedNative) Keepable() bool { return true }
+
+// Keep gives the file the output's name, or a similar one if that name or the name of one of its
+// sidecars is taken.
+func (f *finishedNative) Keep() (string, error) {
+	path, err := f.file.CommitNumbered(func(path string) bool {
+		return slices.ContainsFunc(sidecarSuffixes, func(suffix string) bool {
+			_, err := os.Lstat(path + suffix)
+			return err == nil
+		})
+	})
+	if err == nil {
+		if err := f.writeAux(path + ".aux.xml"); err != nil {
+			f.w.log.Warn("writing the .aux.xml of a kept file", "error", err)
+		}
+	}
+	return path, err
+}
+
+func (f *finishedNative) Discard() error { return f.file.Abort() }
+
+// sidecarSuffixes are the suffixes of the sidecars of a GeoTIFF.
+var sidecarSuffixes = []string{".aux.xml", ".ovr", ".msk", ".msk.ovr"}

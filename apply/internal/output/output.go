@@ -1,0 +1,190 @@
+package output
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"leat/internal/tiffwrite"
+	"leat/internal/units"
+	"leat/ndarray"
+	"leat/raster"
+	"leat/raster/overview"
+)
+
+// Output is an output of a job. The run's preparation completes it; the run itself only reads it.
+type Output struct {
+	Name string
+	Spec Spec // with defaults
+	// Type, Bands and Nodata are those of the file. Type is invalid and Bands 0 if only the first
+	// block shows them.
+	Type   ndarray.DType
+	Bands  int
+	Nodata *ndarray.Scalar
+	// Copied are the bands of inputs that the output's bands copy unchanged, nil for other bands;
+	// empty without expressions.
+	Copied []*raster.Band
+	// Alpha is the band, counted from 1, that marks valid pixels of the others; 0 for none.
+	Alpha                 int
+	TileWidth, TileHeight int
+	Factors               []int  // of the overviews that are made from blocks, rising
+	WKT                   string // of the CRS, for .aux.xml; "" if the file's grid can express it
+
+	format format
+}
+
+// New returns an output with defaults filled in, and the errors in its options that can be found
+// before the grid is known.
+func New(name string, spec Spec, expressions bool) (*Output, []error) {
+	o := &Output{Name: name, Spec: spec, Type: spec.Type, Bands: spec.Bands, format: native{}}
+	if spec.UsesGDAL() {
+		o.format = &gdalFormat{}
+	}
+	return o, o.resolve(expressions)
+}
+
+// resolve fills in defaults and returns the errors in the options.
+func (o *Output) resolve(expressions bool) []error {
+	s := &o.Spec
+	errs := o.format.check(o)
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("output %s: %w", o.Name, fmt.Errorf(format, args...)))
+	}
+	if s.TileSize < 0 || s.TileSize%16 != 0 || s.TileSize > 4096 {
+		bad("tile size %d: use a multiple of 16 up to 4096", s.TileSize)
+	}
+	if s.Bands < 0 {
+		bad("%d bands", s.Bands)
+	}
+	if s.COG && s.NoOverviews {
+		bad("a COG has overviews: leave out --cog or --overviews none")
+	}
+	for i, f := range s.Overviews {
+		if f < 2 || f&(f-1) != 0 || i > 0 && f <= s.Overviews[i-1] {
+			bad("overview levels %s: use rising powers of two, such as 2,4,8", listText(s.Overviews))
+			break
+		}
+	}
+	if !expressions && (s.Scale != 0 || s.Offset != 0) && s.Scale == 0 {
+		bad("scale 0")
+	}
+	if len(s.Colors) > 0 && s.Bands > 1 {
+		bad("a colour table is for one band")
+	}
+	return errs
+}
+
+// listText formats numbers as the command line accepts them.
+func listText[T any](list []T) string {
+	text := make([]string, len(list))
+	for i, v := range list {
+		text[i] = fmt.Sprint(v)
+	}
+	return strings.Join(text, ",")
+}
+
+// SetGrid computes tiles and overviews for a grid.
+func (o *Output) SetGrid(grid raster.Grid) {
+	side := o.Spec.TileSize
+	if side == 0 {
+		side = 512
+	}
+	// A raster smaller than a tile gets a tile of its own size.
+	o.TileWidth, o.TileHeight = min(side, RoundUp(grid.Width, 16)), min(side, RoundUp(grid.Height, 16))
+	switch {
+	case o.Spec.NoOverviews:
+	case o.Spec.COG:
+		o.Factors = overview.COGLevels(grid.Width, grid.Height)
+	case o.Spec.Overviews != nil:
+		for _, f := range o.Spec.Overviews {
+			if overview.Reduced(max(grid.Width, grid.Height), f) > 1 || max(grid.Width, grid.Height) == f {
+				o.Factors = append(o.Factors, f)
+			}
+		}
+	default:
+		o.Factors = overview.DefaultLevels(grid.Width, grid.Height)
+	}
+	o.Factors = o.format.takeOverviews(o, o.Factors)
+}
+
+// LaterFactors returns the factors of the overviews that are made when the file is laid out.
+func (o *Output) LaterFactors() []int { return o.format.laterFactors() }
+
+// RoundUp returns the smallest multiple of step, above 0, that is not below n.
+func RoundUp(n, step int) int { return max(1, (n+step-1)/step) * step }
+
+// CodingText describes for the plan what is known of the coding.
+func (o *Output) CodingText() string { return o.format.codingText(o) }
+
+// SetNodata parses the nodata value, once the type is known. It does nothing if there is one.
+func (o *Output) SetNodata() error {
+	if o.Nodata != nil || o.Spec.Nodata == "" || o.Spec.Nodata == "none" {
+		return nil
+	}
+	v, err := ParseNodata(o.Spec.Nodata, o.Type)
+	if err != nil {
+		return err
+	}
+	o.Nodata = &v
+	return nil
+}
+
+// CheckType returns an error if the options don't fit the type.
+func (o *Output) CheckType() error {
+	if o.Spec.OverviewMethod != overview.Nearest && o.Type.IsComplex() && len(o.Factors) > 0 {
+		return fmt.Errorf("overviews of %v pixels can only be made by nearest", o.Type)
+	}
+	if n := len(o.Spec.LayerNames); n > 0 && o.Bands > 0 && n != o.Bands {
+		return fmt.Errorf("%s for %s: give one for each", units.Count(n, "layer name"), units.Count(o.Bands, "band"))
+	}
+	if n := len(o.Spec.Colors); n > 0 {
+		most := 1 << 8
+		if o.Type == ndarray.Uint16 {
+			most = 1 << 16
+		}
+		switch {
+		case o.Type != ndarray.Uint8 && o.Type != ndarray.Uint16:
+			return fmt.Errorf("a colour table needs pixels of uint8 or uint16, not %v: ask for one of them (--type)",
+				o.Type)
+		case o.Bands > 1:
+			return fmt.Errorf("a colour table is for one band, not %d", o.Bands)
+		case n > most:
+			return fmt.Errorf("the colour table has a colour for %d, which no pixel of %v can be", n-1, o.Type)
+		}
+	}
+	_, err := o.format.candidates(o, o.Type)
+	return err
+}
+
+// ParseNodata parses a nodata value of the type.
+func ParseNodata(text string, t ndarray.DType) (ndarray.Scalar, error) {
+	real := t
+	switch t {
+	case ndarray.Complex64:
+		real = ndarray.Float32
+	case ndarray.Complex128:
+		real = ndarray.Float64
+	}
+	v, err := ndarray.ParseScalar(text, real)
+	if err != nil {
+		return v, fmt.Errorf("nodata %s is not a value of %v", text, t)
+	}
+	return v, nil
+}
+
+// Candidates returns the codings that the options allow for a type.
+func (o *Output) Candidates(t ndarray.DType) ([]tiffwrite.Coding, error) {
+	return o.format.candidates(o, t)
+}
+
+// Sample writes a sample of the output where only that shows what the format keeps, and notes what
+// it does not keep. It does nothing on later calls.
+func (o *Output) Sample(ctx context.Context, grid raster.Grid) error {
+	return o.format.sample(ctx, o, grid)
+}
+
+// Files returns the names of the output's files that a sample showed.
+func (o *Output) Files() []string { return o.format.files() }
+
+// Notes returns the notes on what the format does not keep.
+func (o *Output) Notes() []string { return o.format.notes() }
