@@ -98,7 +98,7 @@ func TestResumeSkipsFinishedInputs(t *testing.T) {
 	}
 	s.plain = true
 	_, err = halves(t, s, out, "", 0)
-	wantError(t, err, "does not identify the version of the file")
+	wantError(t, err, "identifies no version of it")
 }
 
 func TestRemoteOutputResumeAndDiscard(t *testing.T) {
@@ -160,7 +160,7 @@ func TestResumeChecksRemoteSidecars(t *testing.T) {
 		"mask removed": {func(s *shop) { os.Remove(s.path("a.tif.msk")) }, ".msk is gone"},
 		"scale":        {func(s *shop) { put(s.path("a.tif.aux.xml"), aux("3")) }, ".aux.xml was changed at "},
 		"no versions": {func(s *shop) { s.bare = ".msk" },
-			"does not identify the version of the file or of one of its sidecars"},
+			"identifies no version of it or of one of its sidecars"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShop(t)
