@@ -185,7 +185,21 @@ func (r *run) blockErrors(err error) error {
 	case *worker.Failure:
 		return r.blockError(e)
 	case *worker.RunError:
-		return &worker.RunError{Cause: r.blockErrors(e.Cause), After: e.After}
+		var after []error
+		for _, later := range e.After {
+			if !repeats(later, e.Cause) {
+				after = append(after, r.blockErrors(later))
+			}
+		}
+		return worker.WithLater(r.blockErrors(e.Cause), after...)
 	}
 	return err
+}
+
+// repeats reports whether err is the failure cause again: Setup fails for every block that a worker
+// holds.
+func repeats(err, cause error) bool {
+	a, ok := err.(*worker.Failure)
+	b, same := cause.(*worker.Failure)
+	return ok && same && a.Worker == b.Worker && a.Message == b.Message && a.Code == b.Code
 }

@@ -130,6 +130,27 @@ func TestBlockErrorInAnyProcess(t *testing.T) {
 	}
 }
 
+func TestRepeatedFailureOfSetup(t *testing.T) {
+	job := remoteJob(t, "block errors")
+	r, err := prepare(t.Context(), &job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.in.Close()
+	failure := func(block int, message string) *worker.Failure {
+		return &worker.Failure{Worker: "subprocess-0", Block: block, Message: message, Code: stageSetup}
+	}
+	first := failure(1, "setting up worker 1: no model")
+	err = r.blockErrors(&worker.RunError{Cause: first, After: []error{failure(0, first.Message)}})
+	if strings.Contains(err.Error(), "block ") || strings.Contains(err.Error(), "after that") {
+		t.Errorf("the error is %v", err)
+	}
+	err = r.blockErrors(&worker.RunError{Cause: first, After: []error{failure(0, "out of memory")}})
+	if !strings.Contains(err.Error(), "after that: ") || !strings.Contains(err.Error(), "out of memory") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 func TestReadErrorInAnyProcess(t *testing.T) {
 	for where, concurrency := range map[string]Concurrency{
 		"here":            {Workers: 1},

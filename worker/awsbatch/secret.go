@@ -27,10 +27,10 @@ func parseSecret(s string) (store, name string, err error) {
 	store, name, ok := strings.Cut(s, ":")
 	switch {
 	case s == "":
-		return "", "", errors.New("Secret is empty: workers find the run by a secret: name one that the run may write and the jobs' role may read, secretsmanager:NAME or ssm:NAME")
+		return "", "", errors.New("option Secret is empty: workers find the run by a secret: name one that the run may write and the jobs' role may read, secretsmanager:NAME or ssm:NAME")
 	case !ok || name == "" || store != secretsManager && store != parameterStore || strings.ContainsAny(name,
 		versionMark+" \n"):
-		return "", "", fmt.Errorf("Secret is %q: it must be secretsmanager:NAME or ssm:NAME", s)
+		return "", "", fmt.Errorf("option Secret is %q: it must be secretsmanager:NAME or ssm:NAME", s)
 	}
 	return store, name, nil
 }

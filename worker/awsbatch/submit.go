@@ -55,17 +55,17 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 func validateStart(o *worker.StartOptions) error {
 	var errs []error
 	if o.Workers < 1 {
-		errs = append(errs, fmt.Errorf("Workers is %d: it must be 1 or more", o.Workers))
+		errs = append(errs, fmt.Errorf("option Workers is %d: it must be 1 or more", o.Workers))
 	}
 	if o.RunID == "" {
 		errs = append(errs, errors.New("RunID is empty"))
 	}
 	if len(o.Command) == 0 || !filepath.IsAbs(o.Command[0]) {
-		errs = append(errs, fmt.Errorf("Command is %q: it must begin with the absolute path of a program",
+		errs = append(errs, fmt.Errorf("option Command is %q: it must begin with the absolute path of a program",
 			o.Command))
 	}
 	if o.Endpoint.IsZero() {
-		errs = append(errs, errors.New("Endpoint is empty"))
+		errs = append(errs, errors.New("option Endpoint is empty"))
 	}
 	return errors.Join(errs...)
 }

@@ -152,10 +152,10 @@ func (o *Options) validate() error {
 	errs = append(errs, checkExtra(o.Extra, o.InsecureSecret, o.CPUs > 0))
 	all := strings.Join(append(append(append([]string(nil), o.Prefix...), o.Suffix...), o.Init...), "")
 	if strings.ContainsRune(all, 0) {
-		errs = append(errs, errors.New("Init, Prefix and Suffix can't hold a zero byte"))
+		errs = append(errs, errors.New("option Init, Prefix and Suffix can't hold a zero byte"))
 	}
 	if strings.ContainsRune(strings.Join(append(append([]string(nil), o.Prefix...), o.Suffix...), ""), '\n') {
-		errs = append(errs, errors.New("Prefix and Suffix can't hold a line break; lines go into Init"))
+		errs = append(errs, errors.New("option Prefix and Suffix can't hold a line break; lines go into Init"))
 	}
 	return errors.Join(errs...)
 }

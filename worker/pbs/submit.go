@@ -50,17 +50,17 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 func (k *Launcher) validateStart(o *worker.StartOptions) error {
 	var errs []error
 	if o.Workers < 1 {
-		errs = append(errs, fmt.Errorf("Workers is %d, expected 1 or more", o.Workers))
+		errs = append(errs, fmt.Errorf("option Workers is %d, expected 1 or more", o.Workers))
 	}
 	if len(o.Command) == 0 || !filepath.IsAbs(o.Command[0]) {
-		errs = append(errs, fmt.Errorf("Command is %q, expected the absolute path of a program first",
+		errs = append(errs, fmt.Errorf("option Command is %q, expected the absolute path of a program first",
 			o.Command))
 	}
 	if o.RunID == "" {
 		errs = append(errs, errors.New("RunID is empty"))
 	}
 	if o.Endpoint.IsZero() {
-		errs = append(errs, errors.New("Endpoint is empty"))
+		errs = append(errs, errors.New("option Endpoint is empty"))
 	}
 	switch {
 	case o.Folder == "" && !k.o.InsecureSecret:

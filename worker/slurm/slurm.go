@@ -215,9 +215,9 @@ func (k *Launcher) validate() error {
 	}
 	if k.o.Folder != "" {
 		if info, err := os.Stat(k.o.Folder); err != nil {
-			errs = append(errs, fmt.Errorf("Folder: %w", err))
+			errs = append(errs, fmt.Errorf("option Folder: %w", err))
 		} else if !info.IsDir() {
-			errs = append(errs, fmt.Errorf("Folder: %s is not a directory", k.o.Folder))
+			errs = append(errs, fmt.Errorf("option Folder: %s is not a directory", k.o.Folder))
 		}
 	}
 	return errors.Join(errs...)

@@ -35,7 +35,7 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 	}
 	arrays := (o.Workers + limit - 1) / limit
 	if k.o.Throttle > 0 && k.o.Throttle < arrays {
-		return nil, fmt.Errorf("Throttle is %d, but %d workers need %d job arrays, each of which runs at least one worker: expected %d or more",
+		return nil, fmt.Errorf("option Throttle is %d, but %d workers need %d job arrays, each of which runs at least one worker: expected %d or more",
 			k.o.Throttle, o.Workers, arrays, arrays)
 	}
 	f := newFleet(k, o)
@@ -65,29 +65,29 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 func validateStart(o *worker.StartOptions) error {
 	var errs []error
 	if o.Workers < 1 {
-		errs = append(errs, fmt.Errorf("Workers is %d, expected 1 or more", o.Workers))
+		errs = append(errs, fmt.Errorf("option Workers is %d, expected 1 or more", o.Workers))
 	}
 	if o.First < 0 {
-		errs = append(errs, fmt.Errorf("First is %d, expected 0 or more", o.First))
+		errs = append(errs, fmt.Errorf("option First is %d, expected 0 or more", o.First))
 	}
 	if o.RunID == "" || strings.ContainsFunc(o.RunID,
 		func(r rune) bool { return r > 'z' || r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
 		errs = append(errs, fmt.Errorf("RunID is %q, expected letters, digits and dashes", o.RunID))
 	}
 	if len(o.Command) == 0 || !filepath.IsAbs(o.Command[0]) {
-		errs = append(errs, fmt.Errorf("Command is %q, expected the absolute path of a program first",
+		errs = append(errs, fmt.Errorf("option Command is %q, expected the absolute path of a program first",
 			o.Command))
 	}
 	for _, w := range o.Command {
 		if strings.ContainsRune(w, 0) {
-			errs = append(errs, fmt.Errorf("Command has %q: zero bytes are not allowed", w))
+			errs = append(errs, fmt.Errorf("option Command has %q: zero bytes are not allowed", w))
 		}
 	}
 	if o.Endpoint.IsZero() {
-		errs = append(errs, errors.New("Endpoint is empty"))
+		errs = append(errs, errors.New("option Endpoint is empty"))
 	}
 	if o.Folder != "" && !filepath.IsAbs(o.Folder) {
-		errs = append(errs, fmt.Errorf("Folder is %q, expected an absolute path",
+		errs = append(errs, fmt.Errorf("option Folder is %q, expected an absolute path",
 			o.Folder))
 	}
 	return errors.Join(errs...)
@@ -103,7 +103,7 @@ func (f *fleet) prepare() error {
 	if f.folder == "" && f.k.o.Folder != "" {
 		parent, err := filepath.Abs(f.k.o.Folder)
 		if err != nil {
-			return fmt.Errorf("Folder: %w", err)
+			return fmt.Errorf("option Folder: %w", err)
 		}
 		if f.folder, err = os.MkdirTemp(parent, "leat-"+f.o.RunID+"-"); err != nil { // mode 0700
 			return fmt.Errorf("create folder: %w", err)
@@ -112,7 +112,7 @@ func (f *fleet) prepare() error {
 	}
 	f.env = environment()
 	if strings.ContainsAny(f.folder, "\\\r\n") {
-		return fmt.Errorf("Folder is %q: Slurm can't write logs to a path with a backslash or a line break",
+		return fmt.Errorf("option Folder is %q: Slurm can't write logs to a path with a backslash or a line break",
 			f.folder)
 	}
 	if f.folder == "" {

@@ -69,24 +69,24 @@ func (o *Options) validate() error {
 	var errs []error
 	for i, f := range o.Files {
 		if f == nil {
-			errs = append(errs, fmt.Errorf("Files[%d] is nil", i))
+			errs = append(errs, fmt.Errorf("option Files[%d] is nil", i))
 		}
 	}
 	for i, e := range o.Env {
 		name, _, ok := strings.Cut(e, "=")
 		switch {
 		case !ok || name == "" || strings.ContainsRune(e, 0):
-			errs = append(errs, fmt.Errorf("Env[%d] is %q, expected NAME=VALUE", i, e))
+			errs = append(errs, fmt.Errorf("option Env[%d] is %q, expected NAME=VALUE", i, e))
 		case isReserved(name):
-			errs = append(errs, fmt.Errorf("Env[%d] sets %s, which is reserved for the launcher", i, name))
+			errs = append(errs, fmt.Errorf("option Env[%d] sets %s, which is reserved for the launcher", i, name))
 		}
 	}
 	if o.Slots < 0 {
-		errs = append(errs, fmt.Errorf("Slots is %d, expected 0 (divide the processors) or more",
+		errs = append(errs, fmt.Errorf("option Slots is %d, expected 0 (divide the processors) or more",
 			o.Slots))
 	}
 	if o.Grace < 0 {
-		errs = append(errs, fmt.Errorf("Grace is %v, expected 0 (one second) or more", o.Grace))
+		errs = append(errs, fmt.Errorf("option Grace is %v, expected 0 (one second) or more", o.Grace))
 	}
 	return errors.Join(errs...)
 }
@@ -141,14 +141,14 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 func validateStart(o worker.StartOptions) error {
 	var errs []error
 	if o.Workers < 1 {
-		errs = append(errs, fmt.Errorf("Workers is %d, expected 1 or more", o.Workers))
+		errs = append(errs, fmt.Errorf("option Workers is %d, expected 1 or more", o.Workers))
 	}
 	if len(o.Command) == 0 || !filepath.IsAbs(o.Command[0]) {
-		errs = append(errs, fmt.Errorf("Command is %q, expected the absolute path of a program first",
+		errs = append(errs, fmt.Errorf("option Command is %q, expected the absolute path of a program first",
 			o.Command))
 	}
 	if o.Connect == nil {
-		errs = append(errs, errors.New("Connect is nil"))
+		errs = append(errs, errors.New("option Connect is nil"))
 	}
 	return errors.Join(errs...)
 }

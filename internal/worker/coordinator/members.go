@@ -436,7 +436,7 @@ func (c *Coordinator) release(blocks []int) {
 	}
 	defer func() {
 		if p := recover(); p != nil { // net/http would recover from it, and the run would hang
-			c.end(fmt.Errorf("Released: panic: %v\n%s", p, debug.Stack()))
+			c.end(fmt.Errorf("panic in Released: %v\n%s", p, debug.Stack()))
 		}
 	}()
 	for _, b := range blocks {

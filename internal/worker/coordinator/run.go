@@ -84,9 +84,9 @@ func (o *RunOptions) check(c *Coordinator, kind worker.Launcher) error {
 	f := kind.Capabilities()
 	switch {
 	case o.Workers < 1:
-		return errors.New("Workers is less than 1")
+		return errors.New("option Workers is less than 1")
 	case len(o.Command) == 0:
-		return errors.New("Command is empty")
+		return errors.New("option Command is empty")
 	case o.Run == "":
 		return errors.New("Run is empty")
 	case !f.Local && o.Endpoint.IsZero():
