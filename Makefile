@@ -35,7 +35,10 @@ test-all:
 # clients and processes take minutes with the race detector (stores, batch systems, browsers, GDAL).
 # Of apply, and of what reads for it, the tests run in which goroutines and workers meet.
 NO_RACE := /cmd/ /examples/ /apply$$ /stores /raster/geotiff /objstore/cloud /worker/slurm /worker/pbs \
-	/worker/awsbatch /live /internal/gdal /internal/archtest /internal/testreport /expr /internal/inflate
+	/worker/awsbatch /live /internal/gdal /internal/archtest /internal/testreport /expr /internal/inflate \
+	/internal/tiff /internal/wkt /internal/demo /internal/preview /internal/report /internal/units \
+	/internal/sysmem /raster$$ /raster/stats /raster/overview /raster/rastertest /npy /ndarray /block /codec \
+	/apply/internal/jobspec /apply/internal/output
 RACE_RUN := SourceConformance$$|WorkerProcess|InAnyProcess|AllWorkersLost|ConcurrentRun|Panic|Merge|DecodedOnce|StagedOnce|ComeOnce|AtOnce|TwoRuns|RemoteEqualsLocal
 race:
 	CGO_ENABLED=1 $(GO) test -p 4 -timeout 30m -race -short -skip Kill \

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -120,7 +121,10 @@ func TestExtentOnGridTo360Degrees(t *testing.T) {
 	if g := p.Grid; g.Transform[0] != 258 || g.Width != 4 || g.Transform[3] != 41 || g.Height != 2 {
 		t.Errorf("the grid is %v", boundsOf(g))
 	}
-	failRun(t, job("EPSG:32631", 166000, 4987300), "--extent", "both ends of the grid", "--bbox")
+	err = failRun(t, job("EPSG:32631", 166000, 4987300), "extent: ", "both ends of the grid")
+	if f := new(FieldError); !errors.As(err, &f) || f.Field != "Controls.Extents" {
+		t.Errorf("the error names no field: %v", err)
+	}
 }
 
 func TestResumeRejectsChangedWarp(t *testing.T) {

@@ -315,10 +315,10 @@ func extentsBox(job *jobspec.Job, ref raster.Grid) (box [4]float64, err error) {
 			b[0], b[1], b[2], b[3] = g.Bounds()
 		default:
 			if err := gdal.Available(); err != nil {
-				return box, fmt.Errorf("an extent (--extent) has another CRS (%v) than the grid (%v), and to relate them leat needs GDAL: %w", g.CRS, ref.CRS, err)
+				return box, fmt.Errorf("extent: its CRS is %v and that of the grid %v, which needs GDAL: %w", g.CRS, ref.CRS, err)
 			}
 			if b, err = gdal.ExtentOn(g, ref); err != nil {
-				return box, &jobspec.JobError{Err: fmt.Errorf("--extent: %w", err)}
+				return box, &jobspec.JobError{Err: &jobspec.FieldError{Field: "Controls.Extents", Err: fmt.Errorf("extent: %w", err)}}
 			}
 		}
 		if i == 0 {

@@ -244,7 +244,7 @@ func TestPanicEndsRun(t *testing.T) {
 	o.Released = func(int) { panic("no") }
 	c := newTestCoordinator(t, o)
 	c.release([]int{0})
-	if err := waitRun(t, c); err == nil || !strings.Contains(err.Error(), "Released: panic: no") {
+	if err := waitRun(t, c); err == nil || !strings.Contains(err.Error(), "panic in Released: no") {
 		t.Errorf("Released: %v", err)
 	}
 	c = newTestCoordinator(t, testOptions(1, newTaken()))

@@ -155,6 +155,7 @@ func TestWatchUntilNoJobIsLeft(t *testing.T) {
 		}, Pace{time.Second, time.Minute}, time.Second)
 		f.Watch()
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		warned := strings.Count(log.String(), "job query failed")
 		if queries != 6 || failed != 3 || warned != 2 || strings.Join(gone, " ") != "a b" {
 			t.Errorf("%d queries, %d failed, %d logged, %q ended", queries, failed, warned, gone)
