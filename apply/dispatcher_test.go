@@ -420,7 +420,9 @@ func TestReplacedWorkerSameBytes(t *testing.T) {
 		}
 		for killed := false; !killed; { // the only worker
 			for _, w := range remoteStatus(r).Workers {
-				killed = killed || w.State == worker.StateJoined && w.Done > 5 && syscall.Kill(w.PID, syscall.SIGKILL) == nil
+				if w.State == worker.StateJoined && w.Done > 5 {
+					killed = syscall.Kill(w.PID, syscall.SIGKILL) == nil
+				}
 			}
 			select {
 			case <-r.Done():

@@ -168,7 +168,8 @@ func (s *shop) url(name string) string  { return s.URL + "/" + name }
 func newStores(t testing.TB, dir string) *Stores {
 	t.Helper()
 	s := New(&Options{NoStage: dir == "", StageDir: dir,
-		Store: objstore.Options{Retry: objstore.Retry{MaxAttempts: 5, MinPause: time.Millisecond, MaxPause: 10 * time.Millisecond}},
+		Store: objstore.Options{Retry: objstore.Retry{MaxAttempts: 5,
+			MinPause: time.Millisecond, MaxPause: 10 * time.Millisecond}},
 		Stage: stage.Options{MinFree: -1}})
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {

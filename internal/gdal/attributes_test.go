@@ -29,7 +29,8 @@ for name, typ, use in (("Value", gdal.GFT_Integer, gdal.GFU_MinMax), ("Histogram
     rat.CreateColumn(name, typ, use)
 rat.SetRowCount(3)
 for i, (n, w) in enumerate(((5, "water"), (7.5, "forest"), (0, "\u00fcbrig"))):
-    rat.SetValueAsInt(i, 0, i); rat.SetValueAsDouble(i, 1, n); rat.SetValueAsString(i, 2, w); rat.SetValueAsInt(i, 3, -i)
+    rat.SetValueAsInt(i, 0, i); rat.SetValueAsDouble(i, 1, n)
+    rat.SetValueAsString(i, 2, w); rat.SetValueAsInt(i, 3, -i)
 for name, driver in (("a.img", "HFA"), ("a.tif", "GTiff")):
     ds = gdal.GetDriverByName(driver).Create(folder + "/" + name, 4, 4, 2)
     ds.GetRasterBand(1).SetDefaultRAT(rat)

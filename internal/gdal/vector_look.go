@@ -53,8 +53,8 @@ func unsupportedGeometry(g hGeometry) string {
 }
 
 // scanFeatures checks all features that will be burned.
-func (r *VectorRequest) scanFeatures(ctx context.Context, from hDataset, layer *VectorLayer, g raster.Grid) (n RasterizeResult,
-	err error) {
+func (r *VectorRequest) scanFeatures(ctx context.Context, from hDataset, layer *VectorLayer,
+	g raster.Grid) (n RasterizeResult, err error) {
 	err = r.withLayer(from, func(l hLayer) error {
 		t, err := r.transformation(l, layer, g)
 		if err != nil {

@@ -65,7 +65,8 @@ for c in json.load(sys.stdin):
     d, m = warp(0), warp(1)
     pixels = np.stack([d.GetRasterBand(k + 1).ReadAsArray() for k in range(src.RasterCount)])
     valid = m.GetRasterBand(src.RasterCount + 1).ReadAsArray() > 0
-    out.append(dict(pixels=base64.b64encode(np.ascontiguousarray(pixels).tobytes()).decode(), valid=base64.b64encode(valid.astype(np.uint8).tobytes()).decode()))
+    out.append(dict(pixels=base64.b64encode(np.ascontiguousarray(pixels).tobytes()).decode(),
+                    valid=base64.b64encode(valid.astype(np.uint8).tobytes()).decode()))
 json.dump(out, sys.stdout)
 `
 
@@ -130,11 +131,15 @@ from osgeo import osr
 osr.UseExceptions()
 p = json.load(sys.stdin)
 def srs(code):
-    s = osr.SpatialReference(); s.SetFromUserInput(code); s.SetAxisMappingStrategy(osr.OAMS_TRADITIONAL_GIS_ORDER); return s
+    s = osr.SpatialReference()
+    s.SetFromUserInput(code)
+    s.SetAxisMappingStrategy(osr.OAMS_TRADITIONAL_GIS_ORDER)
+    return s
 t = osr.CoordinateTransformation(srs(p["from"]), srs(p["to"]))
 x0, y0, x1, y1 = p["box"]
 n = 4000
-e = [(x0 + (x1 - x0) * i / n, y) for i in range(n + 1) for y in (y0, y1)] + [(x, y0 + (y1 - y0) * i / n) for i in range(n + 1) for x in (x0, x1)]
+e = [(x0 + (x1 - x0) * i / n, y) for i in range(n + 1) for y in (y0, y1)] + [
+    (x, y0 + (y1 - y0) * i / n) for i in range(n + 1) for x in (x0, x1)]
 q = np.array(t.TransformPoints(e))
 json.dump([q[:, 0].min(), q[:, 1].min(), q[:, 0].max(), q[:, 1].max()], sys.stdout)`,
 			map[string]any{"from": g.CRS.Code, "to": code, "box": boxOf(g)}, &box)

@@ -212,7 +212,8 @@ func TestPolarFootprintOnWebMercator(t *testing.T) {
 import json, sys
 from osgeo import gdal, osr
 f = gdal.GetDriverByName("GTiff").Create(json.load(sys.stdin), 100, 100, 1, gdal.GDT_Byte)
-f.SetGeoTransform((-500000, 10000, 0, 500000, 0, -10000)); s = osr.SpatialReference(); s.ImportFromEPSG(3031); f.SetSpatialRef(s)
+f.SetGeoTransform((-500000, 10000, 0, 500000, 0, -10000))
+s = osr.SpatialReference(); s.ImportFromEPSG(3031); f.SetSpatialRef(s)
 f.GetRasterBand(1).Fill(7)
 print("{}")`, path, nil)
 	for code, six := range map[string]raster.Transform{"EPSG:3857": {0, 10000, 0, 0, 0, -10000},

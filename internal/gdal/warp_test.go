@@ -50,7 +50,10 @@ gdal.UseExceptions(); osr.UseExceptions()
 p = json.load(sys.stdin)
 r = random.Random(p["seed"])
 def srs(code):
-    s = osr.SpatialReference(); s.ImportFromEPSG(code); s.SetAxisMappingStrategy(osr.OAMS_TRADITIONAL_GIS_ORDER); return s
+    s = osr.SpatialReference()
+    s.ImportFromEPSG(code)
+    s.SetAxisMappingStrategy(osr.OAMS_TRADITIONAL_GIS_ORDER)
+    return s
 places = [ # codes, longitudes, latitudes
     ([32631, 32632, 4326, 3857], (2, 8), (-10, 75)),
     ([32631, 4326, 3857, 3413, 3035], (-20, 30), (45, 80)),
@@ -58,7 +61,8 @@ places = [ # codes, longitudes, latitudes
     ([4326, 3031, 3857], (-180, 180), (-88, -62)),
     ([4326, 3857], (-180, 180), (-70, 70)),
 ]
-types = [gdal.GDT_Byte, gdal.GDT_UInt16, gdal.GDT_Int16, gdal.GDT_Int32, gdal.GDT_UInt32, gdal.GDT_Float32, gdal.GDT_Float64]
+types = [gdal.GDT_Byte, gdal.GDT_UInt16, gdal.GDT_Int16, gdal.GDT_Int32, gdal.GDT_UInt32,
+         gdal.GDT_Float32, gdal.GDT_Float64]
 methods = p["methods"]
 out = []
 for n in range(p["cases"]):
@@ -149,7 +153,8 @@ for c in json.load(sys.stdin):
     alpha = c["valid"] == "alpha"
     n, typ = src.RasterCount, src.GetRasterBand(1).DataType
     nodata = src.GetRasterBand(1).GetNoDataValue()
-    # One chunk that reads all of the source: gdalwarp cuts what the target has little of into chunks, which loses pixels that
+    # One chunk that reads all of the source: gdalwarp cuts what the target has little of into chunks,
+    # which loses pixels that
     # lie on the source's edge, and gives each chunk as much of the source as 21 points on each of its edges tell.
     wo = ["XSCALE=" + c["xscale"], "YSCALE=" + c["yscale"], "SRC_FILL_RATIO_HEURISTICS=NO", "SOURCE_EXTRA=1000"]
     kw = dict(errorThreshold=0, resampleAlg=c["method"], warpOptions=wo, warpMemoryLimit=2000)
@@ -158,7 +163,8 @@ for c in json.load(sys.stdin):
         wo.append("UNIFIED_SRC_NODATA=NO")
         if n == 1:
             src = gdal.Translate("", src, format="VRT", bandList=[1, 1], noData=nodata, maskBand="mask")
-    # Pixels beside the source, which average and its kin give too, are left out of a chunk with no others: then the target is made larger, on
+    # Pixels next to the source, which average and the like give too, are left out of a chunk with no
+    # others: then the target is made larger, on
     # the sides first that leave coordinates as they are.
     for before, after in [(0, 0), (0, 8), (8, 8)] if c["area"] else [(0, 0)]:
         d = target(src.RasterCount, typ)
@@ -180,7 +186,8 @@ for c in json.load(sys.stdin):
         own = np.s_[..., before:before + c["height"], before:before + c["width"]]
         pixels, valid = pixels[own], valid[own]
         if valid.any(): break
-    out.append(dict(pixels=base64.b64encode(np.ascontiguousarray(pixels).tobytes()).decode(), valid=base64.b64encode(np.ascontiguousarray(valid).astype(np.uint8).tobytes()).decode()))
+    out.append(dict(pixels=base64.b64encode(np.ascontiguousarray(pixels).tobytes()).decode(),
+                    valid=base64.b64encode(np.ascontiguousarray(valid).astype(np.uint8).tobytes()).decode()))
 json.dump(out, sys.stdout)
 `
 
@@ -552,7 +559,8 @@ from osgeo import gdal, osr
 gdal.UseExceptions()
 p = json.load(sys.stdin)
 f = gdal.GetDriverByName("GTiff").Create(p, 512, 512, 1, gdal.GDT_UInt16)
-f.SetGeoTransform((500000, 10, 0, 5000000, 0, -10)); s = osr.SpatialReference(); s.ImportFromEPSG(32631); f.SetSpatialRef(s)
+f.SetGeoTransform((500000, 10, 0, 5000000, 0, -10))
+s = osr.SpatialReference(); s.ImportFromEPSG(32631); f.SetSpatialRef(s)
 f.GetRasterBand(1).WriteArray(np.random.RandomState(1).randint(0, 60000, (512, 512)))
 f.BuildOverviews("AVERAGE", [2, 4, 8])
 print("{}")`, path, nil)
