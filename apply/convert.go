@@ -31,9 +31,11 @@ func AsBand[T Float](b *Block, input string, band int) []T {
 	plane := b.plane(input, band)
 	out := ndarray.Slice[T](b.worker.array(ndarray.TypeOf[T](), 1, b.Rows(), b.Columns()).At(0))
 	scale, offset := 1.0, 0.0
-	if b.run.job.Controls.Unscale {
-		s := &f.Info.Bands[f.Layers[band-1]-1]
-		scale, offset = s.Scale, s.Offset
+	if s := &f.Info.Bands[f.Layers[band-1]-1]; b.run.job.Controls.Unscale {
+		offset = s.Offset
+		if s.Scale != 0 { // a source that gives none may leave it 0
+			scale = s.Scale
+		}
 	}
 	convertPlane(out, plane, scale, offset)
 	nan := T(math.NaN())

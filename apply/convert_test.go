@@ -93,3 +93,19 @@ func TestAsOutsideFileAndBands(t *testing.T) {
 		}
 	}
 }
+
+// unscaledSource says 0 for the scale of its band, as a source that has none may.
+type unscaledSource struct{ raster.Source }
+
+func (s unscaledSource) Info() *raster.Info {
+	i := *s.Source.Info()
+	i.Bands = []raster.Band{i.Bands[0]}
+	i.Bands[0].Scale, i.Bands[0].Offset = 0, 2
+	return &i
+}
+
+func TestAsWithoutScale(t *testing.T) {
+	path := write(t, filepath.Join(t.TempDir(), "a.tif"), mapGrid(3, 1, 0, 0), []uint8{5, 6, 7}, nil)
+	in := Input{Files: []string{"a"}, Source: unscaledSource{open(t, path)}}
+	samePixels(t, "offset alone", 3, asFloats[float32](t, in, Controls{Unscale: true}), []float32{7, 8, 9})
+}

@@ -34,13 +34,15 @@ func Start(ctx context.Context, job Job) (*Running, error) {
 	return s, nil
 }
 
-// work runs the job. A hook that ends its goroutine ends the run with an error.
+// work runs the job. A function of the job that ends its goroutine ends the run with an error.
 func (s *Running) work(ctx context.Context, start time.Time) {
 	r := s.run
 	returned := false
 	defer func() {
 		if !returned {
-			s.err = context.Cause(ctx)
+			if s.err = context.Cause(ctx); s.err == nil {
+				s.err = &PanicError{Value: goexit}
+			}
 		}
 		if err := r.in.Close(); err != nil && s.err == nil {
 			s.res, s.err = nil, err

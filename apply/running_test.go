@@ -3,11 +3,13 @@ package apply
 import (
 	"context"
 	"errors"
+	"io"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 
+	"leat/objstore"
 	"leat/raster"
 )
 
@@ -97,5 +99,25 @@ func TestHookThatEndsItsGoroutine(t *testing.T) {
 	_, err := Run(t.Context(), job)
 	if p := new(PanicError); !errors.As(err, &p) || p.Of != "BeforeClose" || !strings.Contains(p.Error(), "Goexit") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// exitingStore ends the goroutine that uploads.
+type exitingStore struct{}
+
+func (exitingStore) Check(context.Context, string) error          { return nil }
+func (exitingStore) Exists(context.Context, string) (bool, error) { return false, nil }
+func (exitingStore) Upload(context.Context, string, io.ReaderAt, int64, objstore.UploadOptions) error {
+	runtime.Goexit()
+	return nil
+}
+
+func TestStoreThatEndsItsGoroutine(t *testing.T) {
+	g := mapGrid(64, 64, 0, 0)
+	res, err := Run(t.Context(), Job{Controls: Controls{Grid: &g}, Store: exitingStore{},
+		Outputs: map[string]Output{"x": {Path: "s3://bucket/x.tif", TempDir: t.TempDir()}},
+		Func:    func(_ context.Context, b *Block) error { Out[uint8](b, "x"); return nil }})
+	if p := new(PanicError); res != nil || !errors.As(err, &p) {
+		t.Errorf("%v, %v", res, err)
 	}
 }

@@ -136,7 +136,7 @@ func validatePaths(job *Job) []error {
 		if _, err := os.Lstat(path); errors.Is(err, unix.ENAMETOOLONG) {
 			bad("output %s: %s: %w", name, o.Path, unix.ENAMETOOLONG)
 		} else if _, err := os.Lstat(path + ".aux.xml"); o.HistAux && errors.Is(err, unix.ENAMETOOLONG) {
-			bad("output %s: %s.aux.xml, for the histogram (--hist-aux): %w", name, o.Path, unix.ENAMETOOLONG)
+			bad("output %s: %s.aux.xml, for the histogram: %w", name, o.Path, unix.ENAMETOOLONG)
 		}
 		if st, err := os.Stat(path); err == nil {
 			switch {

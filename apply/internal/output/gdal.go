@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"leat/apply/internal/jobspec"
 	"leat/internal/gdal"
 	"leat/internal/tiffwrite"
 	"leat/ndarray"
@@ -54,7 +55,8 @@ func (*gdalFormat) check(o *Output) []error {
 		}
 	}
 	if s.HistAux {
-		bad("--hist-aux is for GeoTIFF: in other formats the histogram lies where GDAL looks for it")
+		bad("%w", &jobspec.FieldError{Field: "Output.HistAux",
+			Err: errors.New("a sidecar with the histogram is for GeoTIFF: GDAL's formats store it themselves")})
 	}
 	return errs
 }

@@ -26,7 +26,7 @@ type Options struct {
 	Job json.RawMessage
 	// Blocks is the number of blocks, which are numbered from 0.
 	Blocks int
-	// Done reports whether a block is done already, as in a resumed run; nil: none is. NewChannel
+	// Done reports whether a block is done already, as in a resumed run; nil: none is. New
 	// calls it once per block.
 	Done func(block int) bool
 	// OnDemand leases a block only after Offer; otherwise all blocks are leased in order.
