@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -35,7 +36,10 @@ func stopper(args []string) error {
 			return err
 		}
 		if how == "stop" {
-			return unix.Kill(os.Getpid(), unix.SIGSTOP)
+			// A signal to the process may stop another thread first, and this one would pass the gate.
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			return unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGSTOP)
 		}
 		for {
 			if _, err := os.Stat(filepath.Join(dir, "go")); err == nil {
