@@ -86,25 +86,6 @@ signal, after it has cleaned up.`,
 	return c
 }
 
-// discardCommand returns leat apply discard. It takes all options of leat apply, so that a command
-// line can be repeated.
-func discardCommand() *cobra.Command {
-	f := &applyFlags{}
-	c := &cobra.Command{
-		Use:                   "discard [DIR...] [-o NAME=FILE.tif...]",
-		DisableFlagsInUseLine: true,
-		Hidden:                true, // the help of leat apply names it
-		Short:                 "Remove what failed runs left",
-		Long: `Discard removes the unfinished files that failed runs left of outputs (-o), or in whole directories. It accepts
-the options of leat apply, so that its command line can be repeated.`,
-		Example: `  leat apply discard .
-  leat apply discard -o ndvi=ndvi.tif`,
-		RunE: func(cmd *cobra.Command, args []string) error { return f.discardUnfinished(cmd, args) },
-	}
-	f.AddFlags(c.Flags())
-	return c
-}
-
 // AddFlags adds the options of leat apply.
 func (f *applyFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.SortFlags = false
@@ -149,17 +130,7 @@ func runApply(cmd *cobra.Command, f *applyFlags) error {
 
 func (f *applyFlags) run(cmd *cobra.Command, in *stores.Stores) error {
 	job, partial, err := f.job(cmd.Context(), in)
-	job.Version, job.Resume = version, f.resume
-	c, cerr := f.concurrency(cmd.Flags())
-	if cerr == nil {
-		c.Workers, c.Readers = max(0, c.Workers), max(0, c.Readers) // f.job reports negative ones
-		job.Concurrency = c
-	}
-	errs := []error{err, cerr}
-	if cmd.Flags().Changed("jobs") && f.workers == 0 {
-		errs = append(errs, errors.New("-j 0: use 1 or more, or leave it out for one per core"))
-	}
-	err = errors.Join(asUsage(errors.Join(errs...)), f.checkSideFiles(job))
+	err = errors.Join(asUsage(err), f.checkSideFiles(job))
 	if err != nil {
 		// What else is wrong, of what could be read.
 		return errors.Join(err, apply.Check(cmd.Context(), *job, partial))

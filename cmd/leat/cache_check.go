@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -106,4 +108,18 @@ func (d *checkDoc) verdict(frozen bool) error {
 		errs = append(errs, fmt.Errorf("%s: its index is not what was preserved: entries may be missing or exchanged; make the cache again", d.Path))
 	}
 	return errors.Join(errs...)
+}
+
+// slotsText are some slots out of count.
+func slotsText(some []int64, count int64) string {
+	const most = 10
+	var list []string
+	for _, i := range some[:min(len(some), most)] {
+		list = append(list, strconv.FormatInt(i, 10))
+	}
+	text := strings.Join(list, ", ")
+	if more := count - int64(len(list)); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"leat/apply"
 	"leat/internal/demo"
@@ -57,18 +58,17 @@ func runDemo(cmd *cobra.Command, dir string, size int) error {
 		return err
 	}
 	in := func(name string) string { return filepath.Join(dir, name) }
-	f := &applyFlags{
-		inputFlags: inputFlags{inputs: []string{"red=" + red, "nir=" + nir}},
-		outputFlags: outputFlags{outputs: []string{"ndvi=" + in("ndvi.tif")},
-			// Sentinel-2 adds 1000 to its reflectances; only the difference cancels it.
-			exprs: []string{"(nir - red) / (nir + red - 2000)"},
-			names: []string{"NDVI"}, collision: "warn", ovMethod: "nearest"},
-		gridFlags: gridFlags{footprint: "intersection"},
-		runFlags:  runFlags{margin: "nodata"},
-		showFlags: showFlags{preview: in("ndvi.png"), report: in("report.html")},
+	f := &applyFlags{}
+	options := pflag.NewFlagSet("demo", pflag.ContinueOnError)
+	f.AddFlags(options)
+	// Sentinel-2 adds 1000 to its reflectances; only the difference cancels it.
+	args := []string{"-i", "red=" + red, "-i", "nir=" + nir, "-o", "ndvi=" + in("ndvi.tif"),
+		"-e", "(nir - red) / (nir + red - 2000)", "--names", "NDVI", "--preview", in("ndvi.png"),
+		"--report", in("report.html")}
+	if err := options.Parse(args); err != nil {
+		return err
 	}
-	fmt.Fprintf(people, "leat apply -i red=%s -i nir=%s -o ndvi=%s -e '%s' --names NDVI --preview %s --report %s\n\n",
-		red, nir, in("ndvi.tif"), f.exprs[0], f.preview, f.report)
+	fmt.Fprintf(people, "leat apply %s\n\n", commandLine(args))
 	if err := runApply(cmd, f); err != nil {
 		return err
 	}

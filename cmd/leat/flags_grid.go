@@ -1,6 +1,18 @@
 package main
 
-import "github.com/spf13/pflag"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"leat/apply"
+	"leat/block"
+	"leat/internal/gdal"
+)
 
 // gridFlags are the options of the grid and of warping onto it.
 type gridFlags struct {
@@ -8,6 +20,12 @@ type gridFlags struct {
 	resample, useOverviews     []string // [NAME=]METHOD, NAME
 	bbox, srcwin               string
 	extents                    []string
+
+	// What Finalize reads.
+	cover  apply.Footprint
+	box    *[4]float64
+	pixels *block.Window
+	warps  []namedValue[string]
 }
 
 // AddFlags adds the options.
@@ -26,4 +44,138 @@ func (f *gridFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.StringArrayVar(&f.extents, "extent", nil,
 		"`FILE`: cover only what it covers, in whatever CRS; again for the box around several")
 	fl.StringVar(&f.srcwin, "srcwin", "", "`COL,ROW,W,H`: cover only a window of the footprint's pixels")
+}
+
+// Finalize reads the values of the options, as far as they are right.
+func (f *gridFlags) Finalize() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	switch f.footprint {
+	case "":
+		if f.grid != "" {
+			f.cover = apply.Reference
+		}
+	case "intersection":
+		f.cover = apply.Intersection
+	case "union":
+		f.cover = apply.Union
+	case "reference":
+		f.cover = apply.Reference
+	default:
+		bad("--footprint %s: use intersection, union or reference", f.footprint)
+	}
+	if f.bbox != "" {
+		v, err := numbers(f.bbox)
+		if err != nil || len(v) != 4 {
+			bad("--bbox %s: write it as MINX,MINY,MAXX,MAXY", f.bbox)
+		} else {
+			f.box = &[4]float64{v[0], v[1], v[2], v[3]}
+		}
+	}
+	if f.srcwin != "" {
+		v, err := integers(f.srcwin)
+		if err != nil || len(v) != 4 || v[2] <= 0 || v[3] <= 0 {
+			bad("--srcwin %s: write it as COLUMN,ROW,WIDTH,HEIGHT", f.srcwin)
+		} else {
+			f.pixels = &block.Window{Col: v[0], Row: v[1], Width: v[2], Height: v[3]}
+		}
+	}
+	if f.grid != "" && f.reference != "" {
+		bad("--grid and --reference: give one of them")
+	}
+	if len(f.extents) > 0 && f.bbox != "" {
+		bad("--bbox and --extent: give one of them")
+	}
+	if (len(f.resample) > 0 || len(f.useOverviews) > 0) && f.grid == "" && f.reference == "" &&
+		f.footprint != "reference" {
+		bad("--resample and --use-overviews are for inputs that are warped: say onto which grid, with --reference or --grid")
+	}
+	var err error
+	f.warps, err = parseNamed("--resample", f.resample, parseMethod)
+	return errors.Join(append(errs, err)...)
+}
+
+// parseMethod checks the name of a resampling method.
+func parseMethod(s string) (string, error) {
+	if strings.EqualFold(s, "sum") {
+		return s, gdal.CheckMethod(s)
+	}
+	if !slices.Contains(gdal.Methods(), strings.ToLower(s)) {
+		return s, fmt.Errorf("use one of %s", strings.Join(gdal.Methods(), " "))
+	}
+	return s, nil
+}
+
+// setOptions sets the grid of a job that has its inputs, as far as they could be read.
+func (f *gridFlags) setOptions(ctx context.Context, job *apply.Job) error {
+	c := &job.Controls
+	c.Footprint, c.Reference, c.BBox, c.Window = f.cover, f.reference, f.box, f.pixels
+	if c.Footprint == apply.Reference && c.Reference == "" && f.grid == "" && len(job.Inputs) > 0 {
+		c.Reference = sortedNames(job.Inputs)[0]
+	}
+	var errs []error
+	if f.grid != "" && f.reference == "" {
+		g, err := gridOf(ctx, job, f.grid)
+		if err != nil {
+			errs = append(errs, err)
+		} else {
+			c.Grid = &g
+		}
+	}
+	if f.bbox == "" {
+		for _, path := range f.extents {
+			g, err := gridOfFile(ctx, job, "--extent", path)
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			c.Extents = append(c.Extents, g)
+		}
+	}
+	if len(errs) > 0 && c.Grid == nil && c.Reference == "" {
+		c.Footprint = apply.Intersection // else the footprint of a grid that could not be read is called wrong, too
+	}
+	return errors.Join(errs...)
+}
+
+// setWarps sets how inputs off the grid are warped onto it.
+func (f *gridFlags) setWarps(job *apply.Job) error {
+	var errs []error
+	given := map[string]bool{}
+	for _, w := range f.warps {
+		if _, ok := job.Inputs[w.name]; w.named && !ok {
+			errs = append(errs, unknownInput(job, "--resample", w.text, w.name))
+			continue
+		}
+		if given[w.name] {
+			errs = append(errs, fmt.Errorf("--resample %s: a method was given for that already", w.text))
+		}
+		given[w.name] = true
+		for _, n := range sortedNames(job.Inputs) {
+			// What is said of one input goes before what is said of all.
+			if in := job.Inputs[n]; n == w.name || !w.named && !given[n] {
+				in.Resample = w.value
+				job.Inputs[n] = in
+			}
+		}
+	}
+	for _, name := range f.useOverviews {
+		in, ok := job.Inputs[name]
+		if !ok {
+			errs = append(errs, unknownInput(job, "--use-overviews", name, name))
+			continue
+		}
+		in.Overviews = true
+		job.Inputs[name] = in
+	}
+	return errors.Join(errs...)
+}
+
+// unknownInput is the error for an option that names no input that can be warped.
+func unknownInput(job *apply.Job, option, text, name string) error {
+	if _, ok := job.Vectors[name]; ok {
+		return fmt.Errorf("%s %s: %s is a vector (-v), which is burned onto the grid and not warped", option, text, name)
+	}
+	return fmt.Errorf("%s %s: there is no input %q; there is %s", option, text, name,
+		strings.Join(sortedNames(job.Inputs), ", "))
 }

@@ -1,6 +1,22 @@
 package main
 
-import "github.com/spf13/pflag"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"leat/apply"
+	"leat/ndarray"
+	"leat/objstore"
+	"leat/raster"
+	"leat/raster/overview"
+)
 
 // outputFlags are the options of outputs and expressions.
 type outputFlags struct {
@@ -14,6 +30,18 @@ type outputFlags struct {
 	tags                                []string // KEY=VALUE
 	noClobber                           bool
 	tempDir                             string
+
+	// What Finalize reads.
+	files          []namedFile
+	dtypes         []namedValue[ndarray.DType]
+	nodatas        []namedValue[string]
+	scale, offset  []namedValue[float64]
+	drivers        []namedValue[string]
+	layerNames     []namedValue[[]string]
+	levels         []int // of overviews
+	method         overview.Method
+	failCollisions bool
+	metadata       map[string]string
 }
 
 // AddFlags adds the options.
@@ -51,4 +79,199 @@ func (f *outputFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.noClobber, "no-clobber", false, "an output that exists is an error")
 	fl.StringVar(&f.tempDir, "tmpdir", "",
 		"`FOLDER`: where unfinished outputs are kept, and vectors rasterised (default: the directory of each output; of URLs: the system's directory for temporary files)")
+}
+
+// Finalize reads the values of the options, as far as they are right.
+func (f *outputFlags) Finalize() error {
+	errs := []error{f.finalizeFiles()}
+	var err error
+	f.dtypes, err = parseNamed("--type", f.types, parseType)
+	errs = append(errs, err)
+	f.nodatas, err = parseNamed("--nodata", f.nodata, func(s string) (string, error) {
+		if _, err := strconv.ParseFloat(s, 64); err != nil && s != "none" {
+			return "", errors.New("use a number, nan or none")
+		}
+		return s, nil
+	})
+	errs = append(errs, err)
+	f.scale, err = parseNamed("--scale", f.scales, func(s string) (float64, error) {
+		v, err := parseFinite(s)
+		if err != nil || v == 0 {
+			return 0, errors.New("use a finite number other than 0")
+		}
+		return v, nil
+	})
+	errs = append(errs, err)
+	f.offset, err = parseNamed("--offset", f.offsets, parseFinite)
+	errs = append(errs, err)
+	f.drivers, err = parseNamed("--format", f.formats, func(s string) (string, error) {
+		if s == "" {
+			return "", errors.New("give the name of a format, such as HFA (leat info --formats lists them)")
+		}
+		return s, nil
+	})
+	errs = append(errs, err)
+	f.layerNames, _ = parseNamed("--names", f.names, parseList)
+	return errors.Join(append(errs, f.finalizeOverviews(), f.finalizeOthers())...)
+}
+
+// finalizeFiles reads -o.
+func (f *outputFlags) finalizeFiles() error {
+	var errs []error
+	f.files = nil
+	for _, s := range f.outputs {
+		file, err := parseOutput(s)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		f.files = append(f.files, file)
+	}
+	return errors.Join(errs...)
+}
+
+// finalizeOverviews reads the options of overviews.
+func (f *outputFlags) finalizeOverviews() (err error) {
+	var errs []error
+	if f.method, err = overview.ParseMethod(f.ovMethod); err != nil {
+		errs = append(errs, fmt.Errorf("--overview-method %s: use nearest, average or mode", f.ovMethod))
+	}
+	f.levels = nil
+	if f.overviews != "" && !f.noOverviews() {
+		if f.levels, err = integers(f.overviews); err != nil {
+			errs = append(errs, fmt.Errorf("--overviews %s: write levels as 2,4,8, or none", f.overviews))
+		}
+		if f.cog {
+			errs = append(errs, errors.New("--overviews and --cog: give one of them"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (f *outputFlags) noOverviews() bool { return f.overviews == "none" }
+
+// finalizeOthers reads --metadata and --nodata-collision.
+func (f *outputFlags) finalizeOthers() error {
+	var errs []error
+	f.metadata = map[string]string{}
+	for _, s := range f.tags {
+		k, v, ok := strings.Cut(s, "=")
+		if !ok || k == "" {
+			errs = append(errs, fmt.Errorf("--metadata %s: write it as KEY=VALUE", s))
+			continue
+		}
+		f.metadata[k] = v
+	}
+	switch f.collision {
+	case "warn":
+	case "error":
+		f.failCollisions = true
+	default:
+		errs = append(errs, fmt.Errorf("--nodata-collision %s: use warn or error", f.collision))
+	}
+	return errors.Join(errs...)
+}
+
+// parseOutput reads [NAME=]FILE; a file alone is the output "out".
+func parseOutput(s string) (namedFile, error) {
+	name, path, ok := strings.Cut(s, "=")
+	if !ok || objstore.IsURL(name) {
+		name, path = "out", s
+	}
+	return newNamedFile("-o", s, name, path, "NAME=FILE.tif, such as ndvi=ndvi.tif")
+}
+
+// parseType reads the element type of an output.
+func parseType(s string) (ndarray.DType, error) {
+	t, err := ndarray.ParseDType(s)
+	if err != nil || t.IsComplex() {
+		return 0, errors.New("use one of uint8 int8 uint16 int16 uint32 int32 uint64 int64 float16 float32 float64")
+	}
+	return t, nil
+}
+
+func parseFinite(s string) (float64, error) {
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0, errors.New("use a finite number")
+	}
+	return v, nil
+}
+
+// addTo adds the outputs to a job. complete is false if one could not be read.
+func (f *outputFlags) addTo(job *apply.Job) (complete bool, _ error) {
+	if len(f.outputs) == 0 {
+		return false, errors.New("no output: give at least one -o NAME=FILE.tif")
+	}
+	var errs []error
+	for _, file := range f.files {
+		if old, again := job.Outputs[file.name]; again {
+			errs = append(errs, fmt.Errorf("-o %s: there is an output %s already (%s): give each a name of its own",
+				shown(file.text), file.name, shown(old.Path)))
+			continue
+		}
+		job.Outputs[file.name] = apply.Output{Path: file.path, TempDir: f.tempDir}
+	}
+	return len(errs) == 0 && len(f.files) == len(f.outputs), errors.Join(errs...)
+}
+
+// namedExpression is NAME=EXPRESSION, but not a comparison.
+var namedExpression = regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_]*)\s*=([^=](?s:.*))$`)
+
+// addExpressions adds the expressions. If outputs are missing, one without a name may be for any of
+// them.
+func (f *outputFlags) addExpressions(job *apply.Job, allOutputs bool) error {
+	if len(f.exprs) == 0 {
+		return errors.New("no expression: say with -e what to compute")
+	}
+	var errs []error
+	for _, s := range f.exprs {
+		var name, text string
+		if len(s) < 1<<16 { // a longer one is refused by the parser, not searched here
+			if m := namedExpression.FindStringSubmatch(s); m != nil {
+				name, text = m[1], m[2]
+			}
+		}
+		if name == "" {
+			if len(f.outputs) > 1 {
+				errs = append(errs, fmt.Errorf("-e %s: there are several outputs: write it as NAME=EXPRESSION", shorten(s)))
+				continue
+			}
+			name, text = "out", s
+			if allOutputs {
+				name = f.files[0].name
+			}
+		}
+		if _, again := job.Expressions[name]; again {
+			errs = append(errs, fmt.Errorf("-e %s: output %s has an expression already", shorten(s), name))
+			continue
+		}
+		job.Expressions[name] = text
+	}
+	return errors.Join(errs...)
+}
+
+// setOptions sets the options of the outputs of a job that has all of them.
+func (f *outputFlags) setOptions(ctx context.Context, job *apply.Job) error {
+	errs := []error{
+		setOutputs(job, "--type", f.dtypes, func(o *apply.Output, v ndarray.DType) { o.Type = v }),
+		setOutputs(job, "--nodata", f.nodatas, func(o *apply.Output, v string) { o.Nodata = v }),
+		setOutputs(job, "--scale", f.scale, func(o *apply.Output, v float64) { o.Scale = v }),
+		setOutputs(job, "--offset", f.offset, func(o *apply.Output, v float64) { o.Offset = v }),
+		setOutputs(job, "--format", f.drivers, func(o *apply.Output, v string) { o.Format = v }),
+		f.setCreation(job),
+	}
+	colors, err := interruptible(ctx, func() ([]raster.RGBA, error) { return readColors(f.colors) })
+	errs = append(errs, err)
+	setAllOutputs(job, func(o *apply.Output) {
+		o.COG, o.Overviews, o.NoOverviews, o.OverviewMethod = f.cog, f.levels, f.noOverviews(), f.method
+		o.NoStatistics, o.NoHistogram, o.HistAux = f.noStats, f.noHist, f.aux
+		o.Thematic, o.Unit, o.NoClobber = f.thematic, f.unit, f.noClobber
+		o.Colors = colors
+		if len(f.metadata) > 0 {
+			o.Metadata = f.metadata
+		}
+	})
+	return errors.Join(append(errs,
+		setOutputs(job, "--names", f.layerNames, func(o *apply.Output, v []string) { o.LayerNames = v }))...)
 }

@@ -1,6 +1,12 @@
 package main
 
-import "github.com/spf13/pflag"
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
 
 // showFlags are the options of what a run shows.
 type showFlags struct {
@@ -21,4 +27,12 @@ func (f *showFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.json, "json", false, "events and results as JSON lines on standard output")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing but warnings and errors")
 	fl.BoolVar(&f.verbose, "verbose", false, "count and quartiles of every stage at the end")
+}
+
+// Finalize checks the values of the options.
+func (f *showFlags) Finalize() error {
+	if f.preview != "" && !strings.EqualFold(filepath.Ext(f.preview), ".png") {
+		return fmt.Errorf("--preview %s: the preview is a PNG: give a name that ends in .png", f.preview)
+	}
+	return nil
 }

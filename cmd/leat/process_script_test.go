@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 )
 
 // process is leat with arguments, in a folder, not started yet. What it says goes to the buffer.
@@ -338,12 +339,15 @@ func TestHugeExpressionIsRefusedQuickly(t *testing.T) {
 	// An argument of a process may have 128 KiB, so only a caller in the same process can pass
 	// millions.
 	deep := strings.Repeat("(", 5_000_000) + "a" + strings.Repeat(")", 5_000_000)
-	f := &applyFlags{inputFlags: inputFlags{inputs: []string{"a=" + filepath.Join(dir, "B04.tif")}},
-		outputFlags: outputFlags{outputs: []string{"o=" + filepath.Join(dir, "o.tif")}, exprs: []string{deep},
-			collision: "warn", ovMethod: "nearest"},
-		gridFlags: gridFlags{footprint: "intersection"}, runFlags: runFlags{margin: "nodata"}}
 	c := applyCommand()
 	c.SetContext(t.Context())
+	f := &applyFlags{}
+	options := pflag.NewFlagSet("apply", pflag.ContinueOnError)
+	f.AddFlags(options)
+	if err := options.Parse([]string{"-i", "a=" + filepath.Join(dir, "B04.tif"), "-o",
+		"o=" + filepath.Join(dir, "o.tif"), "-e", deep}); err != nil {
+		t.Fatal(err)
+	}
 	err := runApply(c, f)
 	if err == nil || !strings.Contains(err.Error(),
 		"the expression is too long: 10000001 bytes, the limit is 65536") {

@@ -5,22 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"net/url"
 	"os"
-	"path"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
-	"golang.org/x/term"
 
-	"leat/internal/tempfile"
 	"leat/internal/terminal"
 	"leat/internal/units"
 	"leat/objstore"
-	"leat/objstore/cloud"
 	"leat/stage"
 )
 
@@ -110,70 +102,6 @@ func getObjects(cmd *cobra.Command, urls []string, output string, f *stageFlags)
 	return err
 }
 
-// outputNames are the files for the objects, in a folder or the only one.
-func outputNames(urls []string, output string, overwrite bool) ([]string, error) {
-	st, err := os.Stat(output)
-	inFolder := err == nil && st.IsDir()
-	switch {
-	case !inFolder && strings.HasSuffix(output, "/"):
-		return nil, fmt.Errorf("-o %s: there is no such folder: make it first", output)
-	case !inFolder && len(urls) > 1:
-		return nil, usagef("-o %s: several objects need a folder, which must exist", output)
-	case !inFolder:
-		return []string{output}, free(output, overwrite)
-	}
-	names := make([]string, len(urls))
-	whose := map[string]int{}
-	var errs []error
-	for i, u := range urls {
-		base := baseName(u)
-		if base == "" {
-			errs = append(errs, usagef("%s has no name that a file could have: get it alone, with -o FILE", shown(u)))
-			continue
-		}
-		if j, ok := whose[base]; ok {
-			errs = append(errs, usagef("%s and %s would both become %s: get them into different folders",
-				shown(urls[j]), shown(u), terminal.Name(filepath.Join(output, base))))
-			continue
-		}
-		whose[base] = i
-		names[i] = filepath.Join(output, base)
-		if err := free(names[i], overwrite); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return names, errors.Join(errs...)
-}
-
-// baseName is the last part of an object's name, "" where a file can't be called so.
-func baseName(u string) string {
-	_, name, err := objstore.Split(u)
-	if err != nil {
-		return ""
-	}
-	if scheme, _, _ := strings.Cut(strings.ToLower(u), "://"); scheme == "http" || scheme == "https" {
-		name, _, _ = strings.Cut(name, "?")
-		if i := strings.LastIndexByte(name, '/'); i >= 0 {
-			name = name[i+1:]
-		}
-		if name, err = url.PathUnescape(name); err != nil {
-			return ""
-		}
-		if strings.Contains(name, "/") {
-			return ""
-		}
-	} else {
-		if scheme == "s3" {
-			name, _, _ = cloud.CutVersion(name)
-		}
-		name = path.Base(name)
-	}
-	if name == "." || name == ".." || name == "/" || len(name) > 255 || strings.ContainsRune(name, 0) {
-		return ""
-	}
-	return name
-}
-
 // ahead is how many objects are staged before those in front of them are done.
 const ahead = 256
 
@@ -245,11 +173,6 @@ func (g *getting) all(ctx context.Context, urls []string) error {
 	}
 	return errors.Join(errs...)
 }
-
-// outputError is an error of what is written to, not of an object.
-type outputError struct{ error }
-
-func (e outputError) Unwrap() error { return e.error }
 
 // one gets an object. Bytes that go to a file are read again from the beginning where the object
 // was replaced meanwhile, or its connection broke and its version is not identified.
@@ -341,75 +264,4 @@ func (g *getting) done(d gotDoc) (err error) {
 		return outputError{stdoutError(err)}
 	}
 	return nil
-}
-
-// pathFor returns a path as it is printed to w: quoted where it has control characters and w is a
-// terminal, else as it is, for scripts that use it.
-func pathFor(w io.Writer, path string) string {
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		return terminal.Name(path)
-	}
-	return path
-}
-
-// stdoutWriter marks errors of standard output, so that they differ from those of what is read.
-type stdoutWriter struct{ w io.Writer }
-
-func (s stdoutWriter) Write(p []byte) (int, error) {
-	n, err := s.w.Write(p)
-	if err != nil {
-		err = outputError{stdoutError(err)}
-	}
-	return n, err
-}
-
-// writeObject writes an object as a file that appears when it is whole.
-// size is -1 where it is not known.
-func writeObject(ctx context.Context, name string, r io.Reader, size int64, overwrite bool) error {
-	if err := free(name, overwrite); err != nil { // it may be there by now
-		return err
-	}
-	out, err := tempfile.Create(name, 0o666)
-	if err != nil {
-		return err
-	}
-	defer out.Abort()
-	n, err := copyObject(ctx, out, r)
-	if err == nil && size >= 0 && n != size {
-		err = fmt.Errorf("%d of %d bytes came", n, size)
-	}
-	if err != nil {
-		return fmt.Errorf("%s is not written: %w", name, err)
-	}
-	if overwrite {
-		return out.Commit()
-	}
-	err = out.CommitNew()
-	if errors.Is(err, fs.ErrExist) { // somebody has made it meanwhile
-		return fmt.Errorf("%s exists: give another name, or --overwrite", name)
-	}
-	return err
-}
-
-// copyObject copies in pieces, so that it can be interrupted between them.
-func copyObject(ctx context.Context, w io.Writer, r io.Reader) (n int64, err error) {
-	buf := make([]byte, 1<<20)
-	for {
-		if err := ctx.Err(); err != nil {
-			return n, err
-		}
-		k, err := r.Read(buf)
-		if k > 0 {
-			k, werr := w.Write(buf[:k])
-			if n += int64(k); werr != nil {
-				return n, werr
-			}
-		}
-		if err == io.EOF {
-			return n, nil
-		}
-		if err != nil {
-			return n, err
-		}
-	}
 }

@@ -13,11 +13,6 @@ import (
 	"golang.org/x/term"
 )
 
-// exitStatus is that of a program that was run, which is passed on without a word.
-type exitStatus int
-
-func (e exitStatus) Error() string { return fmt.Sprintf("the program ended with code %d", int(e)) }
-
 func stagePinCommand() *cobra.Command {
 	f := &stageFlags{}
 	example := `  leat stage pin scenes.txt -- python3 train.py

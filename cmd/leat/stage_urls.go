@@ -10,39 +10,11 @@ import (
 	"os"
 	"strings"
 
-	"leat/internal/terminal"
 	"leat/objstore"
 )
 
 // stageSchemes are the stores that there are.
 var stageSchemes = []string{"s3", "gs", "azblob", "http", "https", "file", "mem"}
-
-// shown is what a person gave, without what may be secret, for an error.
-func shown(text string) string {
-	text = objstore.Redact(text)
-	if !objstore.IsURL(text) {
-		text, _, _ = strings.Cut(text, "?")
-		text = text[strings.LastIndex(text, "@")+1:]
-	}
-	if r := []rune(text); len(r) > 200 {
-		text = string(r[:200]) + "…"
-	}
-	return terminal.Name(text)
-}
-
-// mentions reports whether a text has a URL in it, which may lack its query.
-func mentions(text, url string) bool {
-	url, _, _ = strings.Cut(url, "?")
-	return strings.Contains(text, url) || strings.Contains(text, terminal.Text(url))
-}
-
-// withURL returns a text about an object that names it.
-func withURL(url, text string) string {
-	if mentions(text, url) {
-		return text
-	}
-	return terminal.Name(url) + ": " + text
-}
 
 // checkURL says what is wrong with the URL of an object, or of a prefix.
 func checkURL(text string, prefix bool) error {

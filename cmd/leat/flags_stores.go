@@ -115,18 +115,3 @@ func (f *storeFlags) stores(warn func(error)) *stores.Stores {
 	}
 	return stores.New(o)
 }
-
-// localName is the path of a file: URL, and everything else as it is.
-func localName(path string) (string, error) {
-	local, err := stores.LocalPath(path)
-	if err != nil {
-		return "", err
-	}
-	if local == "" {
-		return path, nil
-	}
-	return local, nil
-}
-
-// redact hides secrets of URLs in a text for people.
-func redact(text string) string { return objstore.RedactURLs(text) }

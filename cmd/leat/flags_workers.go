@@ -32,6 +32,10 @@ type workerFlags struct {
 	insecure            bool
 	aws                 awsbatch.Options
 	awsVCPUs            float64
+
+	set   *pflag.FlagSet // of the command, for which options are given
+	words []string       // of options, as a shell cuts it
+	valid bool           // Finalize has found nothing wrong
 }
 
 // kinds are what --on takes.
@@ -42,6 +46,7 @@ const defaultBarrier = 10 * time.Minute
 
 // AddFlags adds the options.
 func (f *workerFlags) AddFlags(fl *pflag.FlagSet) {
+	f.set = fl
 	fl.StringVar(&f.on, "on", "", "`KIND`: compute in other processes: subprocess (of this machine), slurm, pbs or awsbatch")
 	group(fl, "on", "Workers in other processes")
 	fl.IntVar(&f.workers, "workers", 0, "`N`: how many of them to start")
@@ -94,98 +99,105 @@ var only = map[string][]string{
 	"pbs-secret-in-env": {"pbs"}, "allow-mixed-builds": {"slurm", "pbs", "awsbatch"},
 }
 
-// concurrency turns the options into the job's; the error joins all that is wrong with them.
-func (f *applyFlags) concurrency(fl *pflag.FlagSet) (apply.Concurrency, error) {
-	c := apply.Concurrency{Workers: f.workers, Readers: f.readers}
-	w := &f.remote
+// Finalize checks the options, which need --on.
+func (f *workerFlags) Finalize() error {
+	err := f.finalize()
+	f.valid = err == nil
+	return err
+}
+
+func (f *workerFlags) finalize() error {
+	if f.on == "" {
+		return f.checkNoneGiven()
+	}
+	if !slices.Contains(kinds, f.on) {
+		return fmt.Errorf("--on %s: there is %s", f.on, strings.Join(kinds, ", "))
+	}
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if fl.Changed("readers") && f.readers == 0 {
-		bad("--readers 0: somebody has to read: use 1 or more, or leave it out")
-	}
-	given := func(names ...string) (list []string) {
-		for _, n := range names {
-			if fl.Changed(n) {
-				list = append(list, "--"+n)
-			}
-		}
-		return list
-	}
-	if w.on == "" {
-		names := []string{"workers", "replace-workers", "barrier"}
-		for n := range only {
-			names = append(names, n)
-		}
-		fl.VisitAll(func(g *pflag.Flag) {
-			if strings.HasPrefix(g.Name, "aws-") {
-				names = append(names, g.Name)
-			}
-		})
-		slices.Sort(names)
-		if list := given(names...); len(list) > 0 {
-			bad("%s: that is for workers in other processes: say of which kind with --on (%s); those of this process are counted by -j", strings.Join(list, ", "), strings.Join(kinds, ", "))
-		}
-		return c, errors.Join(errs...)
-	}
-	if !slices.Contains(kinds, w.on) {
-		bad("--on %s: there is %s", w.on, strings.Join(kinds, ", "))
-		return c, errors.Join(errs...)
-	}
 	for n, of := range only {
-		if fl.Changed(n) && !slices.Contains(of, w.on) {
-			bad("--%s is for %s, not for %s", n, strings.Join(of, " and "), w.on)
+		if f.set.Changed(n) && !slices.Contains(of, f.on) {
+			bad("--%s is for %s, not for %s", n, strings.Join(of, " and "), f.on)
 		}
 	}
-	fl.VisitAll(func(g *pflag.Flag) {
-		if strings.HasPrefix(g.Name, "aws-") && g.Changed && w.on != "awsbatch" {
-			bad("--%s is for awsbatch, not for %s", g.Name, w.on)
+	f.set.VisitAll(func(g *pflag.Flag) {
+		if strings.HasPrefix(g.Name, "aws-") && g.Changed && f.on != "awsbatch" {
+			bad("--%s is for awsbatch, not for %s", g.Name, f.on)
 		}
 	})
-	if fl.Changed("jobs") {
-		bad("-j %d is for workers of this process: with --on %s say --workers", f.workers, w.on)
+	if g := f.set.Lookup("jobs"); g != nil && g.Changed {
+		bad("-j %s is for workers of this process: with --on %s say --workers", g.Value, f.on)
 	}
-	if fl.Changed("workers") && w.workers < 1 {
-		bad("--workers %d: use 1 or more", w.workers)
+	if f.set.Changed("workers") && f.workers < 1 {
+		bad("--workers %d: use 1 or more", f.workers)
 	}
-	switch {
-	case w.replace < 0:
-		bad("--replace-workers %d: use 0 or more", w.replace)
-	case fl.Changed("replace-workers") && w.replace == 0:
-		c.ReplaceWorkers = -1
-	default:
-		c.ReplaceWorkers = w.replace
+	if f.replace < 0 {
+		bad("--replace-workers %d: use 0 or more", f.replace)
 	}
-	if fl.Changed("cpus") && w.cpus < 1 {
-		bad("--cpus %d: use 1 or more", w.cpus)
+	if f.set.Changed("cpus") && f.cpus < 1 {
+		bad("--cpus %d: use 1 or more", f.cpus)
 	}
-	if w.on == "awsbatch" {
+	if f.on == "awsbatch" {
 		for _, need := range []struct{ value, text string }{
-			{w.aws.Queue, "--aws-queue NAME: the job queue"},
-			{w.aws.Definition + w.aws.Image, "--aws-definition NAME or --aws-image IMAGE: what workers run"},
-			{w.aws.Secret, "--aws-secret secretsmanager:NAME or ssm:NAME: where workers find the run's secret"},
+			{f.aws.Queue, "--aws-queue NAME: the job queue"},
+			{f.aws.Definition + f.aws.Image, "--aws-definition NAME or --aws-image IMAGE: what workers run"},
+			{f.aws.Secret, "--aws-secret secretsmanager:NAME or ssm:NAME: where workers find the run's secret"},
 		} {
 			if need.value == "" {
 				bad("--on awsbatch needs %s", need.text)
 			}
 		}
 	}
-	words, err := shellWords(w.options)
-	if err != nil {
-		bad("--batch-options %s: %w", w.options, err)
+	var err error
+	if f.words, err = shellWords(f.options); err != nil {
+		bad("--batch-options %s: %w", f.options, err)
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
+}
+
+// checkNoneGiven returns an error if options of workers in other processes are given, which there
+// are none of.
+func (f *workerFlags) checkNoneGiven() error {
+	var given []string
+	f.set.VisitAll(func(g *pflag.Flag) {
+		_, of := only[g.Name]
+		if g.Changed && (of || strings.HasPrefix(g.Name, "aws-") ||
+			slices.Contains([]string{"workers", "replace-workers", "barrier"}, g.Name)) {
+			given = append(given, "--"+g.Name)
+		}
+	})
+	if len(given) == 0 {
+		return nil
+	}
+	slices.Sort(given)
+	return fmt.Errorf("%s: that is for workers in other processes: say of which kind with --on (%s); those of this process are counted by -j",
+		strings.Join(given, ", "), strings.Join(kinds, ", "))
+}
+
+// concurrency turns the options into the job's. Finalize has found nothing wrong with them.
+func (f *applyFlags) concurrency() (apply.Concurrency, error) {
+	c := apply.Concurrency{Workers: max(0, f.workers), Readers: max(0, f.readers)}
+	w := &f.remote
+	if w.on == "" {
+		return c, nil
 	}
 	program, err := os.Executable()
 	if err != nil {
-		bad("leat's own file, which workers are to run, can't be found: %w", err)
+		return c, fmt.Errorf("leat's own file, which workers are to run, can't be found: %w", err)
 	}
 	c.Workers, c.OneBlockPerJob, c.SharedTemp, c.Listen, c.Barrier, c.AllowMixedBuilds = w.workers, w.single,
 		w.sharedTemp, w.listen, w.barrier, w.mixed
+	c.ReplaceWorkers = w.replace
+	if w.set.Changed("replace-workers") && w.replace == 0 {
+		c.ReplaceWorkers = -1
+	}
 	c.Command, c.WorkerConfig = []string{program, "worker"}, f.stores.site()
 	if w.read {
 		c.Reading = apply.ReadByWorkers
 	}
-	c.On = w.kind(words, f.stores.region)
-	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return c, errors.Join(errs...)
+	c.On = w.kind(w.words, f.stores.region)
+	return c, nil
 }
 
 // kind makes the kind of --on.
@@ -209,46 +221,4 @@ func (w *workerFlags) kind(options []string, region string) worker.Launcher {
 		return awsbatch.New(&o)
 	}
 	return subprocess.New(&subprocess.Options{Output: os.Stderr})
-}
-
-// shellWords cuts a text into words as a shell does, with quotes and backslashes, but without
-// variables and patterns.
-func shellWords(text string) ([]string, error) {
-	var words []string
-	var word strings.Builder
-	in, quote := false, rune(0)
-	escaped := false
-	for _, c := range text {
-		switch {
-		case escaped:
-			word.WriteRune(c)
-			escaped = false
-		case c == '\\' && quote != '\'':
-			escaped, in = true, true
-		case quote != 0 && c == quote:
-			quote = 0
-		case quote != 0:
-			word.WriteRune(c)
-		case c == '\'' || c == '"':
-			quote, in = c, true
-		case c == ' ' || c == '\t' || c == '\n':
-			if in {
-				words = append(words, word.String())
-				word.Reset()
-				in = false
-			}
-		default:
-			word.WriteRune(c)
-			in = true
-		}
-	}
-	switch {
-	case quote != 0:
-		return nil, fmt.Errorf("a %c is not closed", quote)
-	case escaped:
-		return nil, errors.New("there is nothing behind the last backslash")
-	case in:
-		words = append(words, word.String())
-	}
-	return words, nil
 }

@@ -18,95 +18,8 @@ import (
 	"leat/raster"
 )
 
-// setWarps sets how inputs off the grid are warped onto it.
-func (f *applyFlags) setWarps(job *apply.Job) error {
-	var errs []error
-	names := sortedNames(job.Inputs)
-	unknown := func(flag, text, name string) {
-		if _, ok := job.Vectors[name]; ok {
-			errs = append(errs, fmt.Errorf("%s %s: %s is a vector (-v), which is burned onto the grid and not warped",
-				flag, text, name))
-			return
-		}
-		errs = append(errs, fmt.Errorf("%s %s: there is no input %q; there is %s", flag, text, name,
-			strings.Join(names, ", ")))
-	}
-	given := map[string]bool{}
-	for _, s := range f.resample {
-		name, method, named := strings.Cut(s, "=")
-		if !named {
-			name, method = "", s
-		}
-		if _, ok := job.Inputs[name]; named && !ok {
-			unknown("--resample", s, name)
-			continue
-		}
-		if given[name] {
-			errs = append(errs, fmt.Errorf("--resample %s: a method was given for that already", s))
-		}
-		given[name] = true
-		if strings.EqualFold(method, "sum") {
-			errs = append(errs, fmt.Errorf("--resample %s: %w", s, gdal.CheckMethod(method)))
-			continue
-		}
-		if !slices.Contains(gdal.Methods(), strings.ToLower(method)) {
-			errs = append(errs, fmt.Errorf("--resample %s: use one of %s", s, strings.Join(gdal.Methods(), " ")))
-			continue
-		}
-		for _, n := range names {
-			// What is said of one input goes before what is said of all.
-			if in := job.Inputs[n]; n == name || !named && !given[n] {
-				in.Resample = method
-				job.Inputs[n] = in
-			}
-		}
-	}
-	for _, name := range f.useOverviews {
-		in, ok := job.Inputs[name]
-		if !ok {
-			unknown("--use-overviews", name, name)
-			continue
-		}
-		in.Overviews = true
-		job.Inputs[name] = in
-	}
-	if (len(f.resample) > 0 || len(f.useOverviews) > 0) && f.grid == "" && f.reference == "" &&
-		f.footprint != "reference" {
-		errs = append(errs, errors.New("--resample and --use-overviews are for inputs that are warped: say onto which grid, with --reference or --grid"))
-	}
-	return errors.Join(errs...)
-}
-
-// setGrid sets the grid that --grid gives, and the extents.
-func (f *applyFlags) setGrid(ctx context.Context, job *apply.Job) error {
-	c := &job.Controls
-	var errs []error
-	if f.grid != "" {
-		if f.reference != "" {
-			errs = append(errs, errors.New("--grid and --reference: give one of them"))
-		} else if g, err := f.gridOf(ctx, job, f.grid); err != nil {
-			errs = append(errs, err)
-		} else {
-			c.Grid = &g
-		}
-	}
-	if len(f.extents) > 0 && f.bbox != "" {
-		errs = append(errs, errors.New("--bbox and --extent: give one of them"))
-	} else {
-		for _, path := range f.extents {
-			g, err := gridOfFile(ctx, job, "--extent", path)
-			if err != nil {
-				errs = append(errs, err)
-				continue
-			}
-			c.Extents = append(c.Extents, g)
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // gridOf is the grid of a raster, or one by numbers: CRS,MINX,MINY,MAXX,MAXY,SIZE[,SIZEY].
-func (f *applyFlags) gridOf(ctx context.Context, job *apply.Job, text string) (g raster.Grid, err error) {
+func gridOf(ctx context.Context, job *apply.Job, text string) (g raster.Grid, err error) {
 	fields := strings.Split(text, ",")
 	var v []float64 // from the last one on
 	for i := len(fields) - 1; i > 0 && len(v) < 6; i-- {
@@ -151,13 +64,13 @@ func (f *applyFlags) gridOf(ctx context.Context, job *apply.Job, text string) (g
 	g = raster.Grid{Width: int(math.Round(width)), Height: int(math.Round(height)), HasTransform: true,
 		Transform: raster.Transform{box[0], x, 0, box[3], 0, -y}}
 	name := strings.Join(fields[:len(fields)-len(v)], ",")
-	g.CRS, err = f.systemOf(ctx, job, name)
+	g.CRS, err = systemOf(ctx, job, name)
 	return g, err
 }
 
 // systemOf is the CRS of a grid by numbers: AUTHORITY:NUMBER, none, a raster that has it, or a text
 // file of WKT such as a .prj.
-func (f *applyFlags) systemOf(ctx context.Context, job *apply.Job, name string) (raster.CRS, error) {
+func systemOf(ctx context.Context, job *apply.Job, name string) (raster.CRS, error) {
 	if name == "none" {
 		return raster.CRS{}, nil
 	}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"leat/apply"
+	"leat/internal/terminal"
+	"leat/internal/units"
+)
+
+// incompleteMessage returns what a failed run has left, and what the user can do with it. args is
+// the command line that ran.
+func incompleteMessage(left *apply.IncompleteError, args []string) message {
+	what := fmt.Sprintf("%d of %d blocks are kept", left.Done, left.Total)
+	if left.Done < 0 {
+		what = "the blocks of an earlier run are still"
+	}
+	m := message{text: fmt.Sprintf("%s in %s (%s)", what, strings.Join(left.Paths, ", "), units.FormatSize(left.Bytes))}
+	again, shown := resumeCommand(args)
+	switch {
+	case !slices.Contains(args, "apply"): // leat demo has no --resume
+		m.hint = "the next run of the same command replaces them"
+	case !shown:
+		m.hint = "use the same command with --resume to compute the rest, or leat apply discard to remove them"
+	default:
+		m.hint = "use --resume to compute the rest, or discard in its place to remove them:\n  " + again
+	}
+	m.text, m.hint = terminal.Text(redact(m.text)), terminal.Text(m.hint)
+	return m
+}
+
+// resumeCommand is the command line that goes on from what one has left. It is not shown where a
+// URL in it has a secret.
+func resumeCommand(args []string) (text string, shown bool) {
+	at := slices.Index(args, "apply")
+	if at < 1 || slices.ContainsFunc(args, func(a string) bool { return redact(a) != a }) {
+		return "", false
+	}
+	again := slices.Clone(args)
+	if !slices.Contains(again, "--resume") {
+		again = slices.Insert(again, at+1, "--resume")
+	}
+	return commandLine(again), true
+}
+
+// withoutLeftover is why a run failed, without what it has left.
+func withoutLeftover(err error) error {
+	var left *apply.IncompleteError
+	if errors.As(err, &left) {
+		return left.Err
+	}
+	return err
+}
+
+// replacedMessage warns of blocks of an earlier run that this one replaces.
+func replacedMessage(r *apply.ReplacedBlocks) message {
+	m := message{text: fmt.Sprintf("%d of %d blocks of an earlier run in %s are replaced when the first block is done",
+		r.Blocks, r.Total, strings.Join(r.Paths, ", ")), hint: "--resume would use them"}
+	if len(r.Changes) > 0 {
+		m.hint = "--resume can't use them: " + strings.Join(r.Changes, "; ")
+	}
+	return message{terminal.Text(m.text), terminal.Text(m.hint)}
+}

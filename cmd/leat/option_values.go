@@ -1,0 +1,130 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"leat/apply"
+	"leat/objstore"
+)
+
+// namedValue is a [NAME=]VALUE of an option.
+type namedValue[T any] struct {
+	text  string // as typed
+	name  string
+	named bool // false: VALUE holds for all
+	value T
+}
+
+// parseNamed reads each [NAME=]VALUE of an option. It leaves out those that parse refuses.
+func parseNamed[T any](option string, texts []string, parse func(string) (T, error)) ([]namedValue[T], error) {
+	var list []namedValue[T]
+	var errs []error
+	for _, s := range texts {
+		v := namedValue[T]{text: s}
+		value := s
+		if name, rest, ok := strings.Cut(s, "="); ok {
+			v.name, v.named, value = name, true, rest
+		}
+		var err error
+		if v.value, err = parse(value); err != nil {
+			errs = append(errs, fmt.Errorf("%s %s: %w", option, s, err))
+			continue
+		}
+		list = append(list, v)
+	}
+	return list, errors.Join(errs...)
+}
+
+// setOutputs calls set for the outputs that each value is for.
+func setOutputs[T any](job *apply.Job, option string, values []namedValue[T], set func(o *apply.Output, v T)) error {
+	var errs []error
+	for _, v := range values {
+		names := sortedNames(job.Outputs)
+		if v.named {
+			if _, known := job.Outputs[v.name]; !known {
+				errs = append(errs, fmt.Errorf("%s %s: there is no output %q; there is %s", option, v.text, v.name,
+					strings.Join(names, ", ")))
+				continue
+			}
+			names = []string{v.name}
+		}
+		for _, n := range names {
+			o := job.Outputs[n]
+			set(&o, v.value)
+			job.Outputs[n] = o
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// setAllOutputs changes every output.
+func setAllOutputs(job *apply.Job, set func(o *apply.Output)) {
+	for _, n := range sortedNames(job.Outputs) {
+		o := job.Outputs[n]
+		set(&o)
+		job.Outputs[n] = o
+	}
+}
+
+func anyText(s string) (string, error) { return s, nil }
+
+func parseList(s string) ([]string, error) { return strings.Split(s, ","), nil }
+
+func integers(s string) ([]int, error) {
+	var list []int
+	for part := range strings.SplitSeq(s, ",") {
+		v, err := strconv.Atoi(strings.TrimSpace(part))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+func numbers(s string) ([]float64, error) {
+	var list []float64
+	for part := range strings.SplitSeq(s, ",") {
+		v, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+func shorten(s string) string {
+	if r := []rune(s[:min(len(s), 200)]); len(r) > 40 {
+		return string(r[:40]) + "..."
+	}
+	return s
+}
+
+// namedFile is a NAME=FILE.
+type namedFile struct{ text, name, path string }
+
+// cutFile reads NAME=FILE.
+func cutFile(option, text, example string) (namedFile, error) {
+	name, path, ok := strings.Cut(text, "=")
+	if !ok || objstore.IsURL(name) {
+		name = ""
+	}
+	return newNamedFile(option, text, name, path, example)
+}
+
+// newNamedFile checks a name and a file; a file: URL becomes the path that it stands for.
+func newNamedFile(option, text, name, path, example string) (namedFile, error) {
+	name = strings.TrimSpace(name)
+	if name == "" || path == "" {
+		return namedFile{}, fmt.Errorf("%s %s: write it as %s", option, shown(text), example)
+	}
+	path, err := localName(path)
+	if err != nil {
+		return namedFile{}, fmt.Errorf("%s %s: %w", option, name, err)
+	}
+	return namedFile{text, name, path}, nil
+}

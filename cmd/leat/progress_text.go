@@ -1,0 +1,98 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// show shows the last state; p.mu is held.
+func (p *progress) show() {
+	s := p.last
+	p.shown, p.lastDone = s.at, s.done
+	// One state older than the history is kept, so that there always is one to compare with.
+	for len(p.history) > 1 && s.at.Sub(p.history[1].at) > progressHistory {
+		p.history = p.history[1:]
+	}
+	rate, left := p.reckon(s)
+	if len(p.history) == 0 || s.at.After(p.history[len(p.history)-1].at) {
+		p.history = append(p.history, s)
+	}
+	percent := 0
+	if s.total > 0 {
+		percent = 100 * s.done / s.total
+	}
+	switch p.mode {
+	case progressLine:
+		const bar = 24
+		full := min(bar, bar*percent/100)
+		line := fmt.Sprintf("%s%s %3d %%  %d/%d blocks", strings.Repeat("█", full), strings.Repeat("░", bar-full),
+			percent, s.done, s.total)
+		if rate > 0 {
+			line += fmt.Sprintf("  %.1f Mpixel/s", rate/1e6)
+		}
+		if left >= 0 && s.done < s.total {
+			line += "  " + roughly(left) + " left"
+		}
+		if why := p.waiting.text(); why != "" {
+			line += "  " + why
+		} else if s.stage != "" {
+			line += "  " + s.stage
+		}
+		if r, most := []rune(line), p.width()-1; len(r) > most {
+			line = string(r[:max(0, most)])
+		}
+		fmt.Fprint(p.w, "\r"+line+"\x1b[K")
+	case progressLines:
+		line := fmt.Sprintf("%d of %d blocks (%d %%)", s.done, s.total, percent)
+		if rate > 0 {
+			line += fmt.Sprintf(", %.1f Mpixel/s", rate/1e6)
+		}
+		if left >= 0 && s.done < s.total {
+			line += ", about " + roughly(left) + " left"
+		}
+		if s.stage != "" {
+			line += ", bottleneck " + s.stage
+		}
+		if why := p.waiting.text(); why != "" {
+			line += ", " + why
+		}
+		fmt.Fprintln(p.w, line)
+	case progressJSON:
+		e := progressEvent{"progress", s.done, s.total, s.pixels, s.at.Sub(p.start).Seconds(), rate, nil, s.stage}
+		if left >= 0 {
+			sec := left.Seconds()
+			e.Left = &sec
+		}
+		if j, err := json.Marshal(e); err == nil {
+			p.w.Write(append(j, '\n'))
+		}
+	}
+}
+
+// progressEvent is a line of --json.
+type progressEvent struct {
+	Event   string   `json:"event"`
+	Blocks  int      `json:"blocks"`
+	Total   int      `json:"total"`
+	Pixels  int64    `json:"pixels"`
+	Elapsed float64  `json:"elapsed_s"`
+	Rate    float64  `json:"pixels_per_s"`
+	Left    *float64 `json:"eta_s"` // null where unknown
+	Stage   string   `json:"bottleneck,omitempty"`
+}
+
+// roughly gives a duration as people say it: "8 s", "3 min", "2 h 10 min".
+func roughly(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return "1 s"
+	case d < 99500*time.Millisecond:
+		return fmt.Sprintf("%.0f s", d.Seconds())
+	case d < 99*time.Minute+30*time.Second:
+		return fmt.Sprintf("%.0f min", d.Minutes())
+	}
+	d = d.Round(time.Minute)
+	return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+}

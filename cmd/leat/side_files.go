@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"leat/apply"
+	"leat/internal/preview"
+	"leat/internal/regular"
+	"leat/internal/tempfile"
+	"leat/stores"
+	"leat/timing"
+)
+
+// sideFiles writes preview, trace and report.
+func (f *applyFlags) sideFiles(ctx context.Context, in *stores.Stores, job *apply.Job, res *apply.Result,
+	rec *timing.Recorder) error {
+	if f.preview != "" {
+		src, err := openOutput(ctx, in, job.Outputs[res.Outputs[0].Name].Path)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(preview.Write(ctx, f.preview, src, preview.DefaultSide), src.Close()); err != nil {
+			return fmt.Errorf("the preview %s could not be written: %w", f.preview, cause(err))
+		}
+	}
+	if f.trace != "" {
+		if err := writeFile(f.trace, rec.Trace); err != nil {
+			return fmt.Errorf("the trace %s could not be written: %w", f.trace, cause(err))
+		}
+	}
+	if f.report != "" {
+		if err := writeReport(ctx, in, f.report, job, res, rec); err != nil {
+			return fmt.Errorf("the report %s could not be written: %w", f.report, cause(err))
+		}
+	}
+	return nil
+}
+
+// writeFile publishes what write makes.
+func writeFile(path string, write func(io.Writer) error) error {
+	p, err := tempfile.Create(path, 0o666)
+	if err != nil {
+		return err
+	}
+	defer p.Abort()
+	if err := write(p); err != nil {
+		return err
+	}
+	return p.Commit()
+}
+
+// checkSideFiles says beforehand whether the files that come besides the outputs can be written.
+func (f *applyFlags) checkSideFiles(job *apply.Job) error {
+	var errs []error
+	taken := map[string]string{} // by absolute path: what it is
+	for _, name := range sortedNames(job.Inputs) {
+		for _, path := range job.Inputs[name].Files {
+			taken[absolute(path)] = "the input " + name
+		}
+	}
+	for _, name := range sortedNames(job.Vectors) {
+		taken[absolute(job.Vectors[name].Path)] = "the vector " + name
+	}
+	for _, name := range sortedNames(job.Outputs) {
+		taken[absolute(job.Outputs[name].Path)] = "the output " + name
+	}
+	for _, side := range []struct{ flag, path string }{{"--preview", f.preview}, {"--report", f.report},
+		{"--trace", f.trace}} {
+		if side.path == "" {
+			continue
+		}
+		if what, ok := taken[absolute(side.path)]; ok {
+			errs = append(errs, usagef("%s %s is %s: write to another file", side.flag, side.path, what))
+			continue
+		}
+		taken[absolute(side.path)] = "that of " + side.flag
+		if err := checkSideFile(side.path); err != nil {
+			errs = append(errs, fmt.Errorf("%s %s: %w", side.flag, side.path, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func checkSideFile(path string) error {
+	if err := regular.Check(path); errors.Is(err, regular.ErrDirectory) {
+		return errors.New("that is a folder: give the name of a file in it")
+	} else if errors.Is(err, regular.ErrSpecial) {
+		return regular.ErrSpecial
+	} else if errors.Is(err, unix.ENAMETOOLONG) {
+		return unix.ENAMETOOLONG
+	}
+	dir := filepath.Dir(path)
+	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+		return fmt.Errorf("the folder %s does not exist: make it first", dir)
+	}
+	if err := unix.Access(dir, unix.W_OK); err != nil {
+		return fmt.Errorf("the folder %s can't be written to: %w", dir, err)
+	}
+	return nil
+}
+
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"strings"
+
+	"leat/internal/terminal"
+	"leat/objstore"
+	"leat/stores"
+)
+
+// shown is what a person gave, without what may be secret, for an error.
+func shown(text string) string {
+	text = objstore.Redact(text)
+	if !objstore.IsURL(text) {
+		text, _, _ = strings.Cut(text, "?")
+		text = text[strings.LastIndex(text, "@")+1:]
+	}
+	if r := []rune(text); len(r) > 200 {
+		text = string(r[:200]) + "…"
+	}
+	return terminal.Name(text)
+}
+
+// mentions reports whether a text has a URL in it, which may lack its query.
+func mentions(text, url string) bool {
+	url, _, _ = strings.Cut(url, "?")
+	return strings.Contains(text, url) || strings.Contains(text, terminal.Text(url))
+}
+
+// withURL returns a text about an object that names it.
+func withURL(url, text string) string {
+	if mentions(text, url) {
+		return text
+	}
+	return terminal.Name(url) + ": " + text
+}
+
+// localName is the path of a file: URL, and everything else as it is.
+func localName(path string) (string, error) {
+	local, err := stores.LocalPath(path)
+	if err != nil {
+		return "", err
+	}
+	if local == "" {
+		return path, nil
+	}
+	return local, nil
+}
+
+// redact hides secrets of URLs in a text for people.
+func redact(text string) string { return objstore.RedactURLs(text) }
