@@ -36,7 +36,8 @@ func stopper(args []string) error {
 			return err
 		}
 		if how == "stop" {
-			// A signal to the process may stop another thread first, and this one would pass the gate.
+			// A signal to the process may stop another thread first, and this one would pass the
+			// gate.
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			return unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGSTOP)
