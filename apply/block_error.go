@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"leat/apply/internal/resolve"
-
 	"leat/block"
 	"leat/raster"
 	"leat/worker"

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"leat/apply/internal/resolve"
-
 	"leat/internal/pytest"
 	"leat/raster"
 	"leat/worker/subprocess"

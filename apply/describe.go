@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"strconv"
 
-	"leat/apply/internal/resolve"
-
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/output"
+	"leat/apply/internal/resolve"
 	"leat/internal/worker/protocol"
 	"leat/ndarray"
 )

@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	"leat/apply/internal/resolve"
-
 	"leat/internal/gdal"
 	"leat/internal/proctest"
 	"leat/ndarray"

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"leat/apply/internal/resolve"
-
 	"leat/raster"
 )
 

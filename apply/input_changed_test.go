@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"leat/apply/internal/resolve"
-
 	"leat/worker/subprocess"
 )
 

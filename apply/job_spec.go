@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"slices"
 
-	"leat/apply/internal/resolve"
-
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/output"
+	"leat/apply/internal/resolve"
 	"leat/block"
 	"leat/ndarray"
 	"leat/raster"
@@ -157,15 +156,14 @@ func (e *jobSpec) restore(ctx context.Context, o *WorkOptions) (_ *run, err erro
 		in.ByName[d.Name] = append(in.ByName[d.Name], f)
 		in.Lists[d.Name] = d.List
 	}
-	outs, err := resolveOutputs(job)
+	res, err := resolve.Restore(job.values(), in, e.Grid)
 	if err != nil {
 		return nil, err
 	}
-	r := &run{job: job, in: in, outs: outs, log: discard(o.Logger), function: job.Func}
-	if job.Expressions != nil {
-		if err := r.compile(e.Grid); err != nil {
-			return nil, err
-		}
+	r := &run{job: job, in: in, outs: res.Outputs, log: discard(o.Logger), function: job.Func}
+	if res.Programs != nil {
+		r.exprs = newExpressions(r, res.Programs)
+		r.function = r.exprs.compute
 	}
 	for _, out := range r.outs {
 		d := e.Outputs[out.Name]

@@ -11,7 +11,10 @@ import (
 func (j *Job) values() *jobspec.Job {
 	v := &jobspec.Job{Inputs: map[string]jobspec.Input{}, Vectors: map[string]jobspec.Vector{},
 		Outputs: map[string]jobspec.Output{}, Expressions: j.Expressions, Controls: jobspec.Controls(j.Controls),
-		Concurrency: jobspec.Concurrency(j.Concurrency), BudgetBytes: j.Controls.MemoryBytes}
+		Concurrency: jobspec.Concurrency(j.Concurrency), Version: j.Version, Resume: j.Resume,
+		BudgetBytes: j.Controls.MemoryBytes,
+		Function: jobspec.Function{Defined: j.Func != nil, Name: j.Function, Merges: j.Merge != nil,
+			Params: j.Params, ParamsCodec: j.Functions[j.Function].Params, Emits: j.Emits}}
 	for name, in := range j.Inputs {
 		v.Inputs[name] = jobspec.Input(in)
 	}

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"leat/apply/internal/resolve"
 	"leat/raster"
 )
@@ -9,6 +10,12 @@ import (
 // TIFFs with codings that these do not read, by GDAL if it is installed. A path that is not a file
 // may be a name that GDAL understands, such as NETCDF:"file.nc":var or /vsizip/a.zip/b.img.
 func Open(path string) (raster.Source, error) { return resolve.OpenRaster(path) }
+
+// GridOf returns the grid of a raster that [Open] can open, for Controls.Grid. Its ground control
+// points and RPC are not part of it.
+func GridOf(path string) (raster.Grid, error) {
+	return resolve.GridOf(context.Background(), resolve.OpenLocal, path)
+}
 
 // Remote is a raster in a store. Job.Open may return one; package stores implements it. A run
 // reads it piece by piece if it needs less than half of it, and otherwise stages the whole file on

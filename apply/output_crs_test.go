@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"leat/apply/internal/resolve"
-
 	"leat/internal/gdal"
 	"leat/raster"
 )

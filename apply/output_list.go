@@ -11,36 +11,37 @@ import (
 // listItem returns the name of an output in a list, counted from 1.
 func listItem(name string, number int) string { return fmt.Sprintf("%s[%d]", name, number) }
 
-// withOutputLists returns Job.Outputs and the outputs of Job.OutputLists, under the names that
+// addOutputLists adds the outputs of Job.OutputLists to Job.Outputs, under the names that
 // [Block.SetOutList] uses.
-func withOutputLists(job *Job) (map[string]Output, error) {
-	if len(job.OutputLists) == 0 {
-		return job.Outputs, nil
+func (j *Job) addOutputLists() error {
+	if len(j.OutputLists) == 0 {
+		return nil
 	}
-	all := maps.Clone(job.Outputs)
+	all := maps.Clone(j.Outputs)
 	if all == nil {
 		all = map[string]Output{}
 	}
 	var errs []error
-	for _, name := range sortedKeys(job.OutputLists) {
-		if _, taken := job.Outputs[name]; taken {
+	for _, name := range sortedKeys(j.OutputLists) {
+		if _, taken := j.Outputs[name]; taken {
 			errs = append(errs, fmt.Errorf("output %s: both an output and a list", name))
 		}
-		if len(job.OutputLists[name]) == 0 {
+		if len(j.OutputLists[name]) == 0 {
 			errs = append(errs, fmt.Errorf("output %s: an empty list", name))
 		}
-		for i, o := range job.OutputLists[name] {
+		for i, o := range j.OutputLists[name] {
 			item := listItem(name, i+1)
-			if _, taken := job.Outputs[item]; taken {
+			if _, taken := j.Outputs[item]; taken {
 				errs = append(errs, fmt.Errorf("output %s: both an output and part of a list", item))
 			}
 			all[item] = o
 		}
 	}
+	j.Outputs = all
 	if len(errs) > 0 {
-		return all, &JobError{Err: errors.Join(errs...)}
+		return &JobError{Err: errors.Join(errs...)}
 	}
-	return all, nil
+	return nil
 }
 
 // SetOutList is SetOut for each output of a list in Job.OutputLists. It panics if list has another

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"leat/apply/internal/resolve"
-
 	"leat/raster"
 )
 

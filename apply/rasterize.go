@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 
+	"leat/apply/internal/localpath"
 	"leat/apply/internal/resolve"
 
 	"golang.org/x/sync/errgroup"
@@ -228,5 +229,5 @@ func (r *run) vectorDirectory() string {
 	if dir := o.SpoolDir(); dir != "" {
 		return resolve.Absolute(dir)
 	}
-	return filepath.Dir(realPath(o.Path))
+	return filepath.Dir(localpath.Real(o.Path))
 }

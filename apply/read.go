@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"leat/apply/internal/resolve"
-
 	"leat/block"
 	"leat/ndarray"
 	"leat/raster"

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/apply/internal/localpath"
 	"leat/apply/internal/spool"
 	"leat/internal/fault"
 )
@@ -127,7 +128,7 @@ func TestListAndDiscardSpools(t *testing.T) {
 	}
 	inUse := SpoolFile{Path: at(".held.tif.leat-part"), InUse: true}
 	check("before", []SpoolFile{{Path: at(".empty.tif.leat-part")}, inUse,
-		{Path: path, Output: realPath(job.Outputs["out"].Path), Blocks: 20, Total: 100}})
+		{Path: path, Output: localpath.Real(job.Outputs["out"].Path), Blocks: 20, Total: 100}})
 	removed, err := DiscardSpools(t.Context(), dir)
 	if err != nil || len(removed) != 3 || removed[0].Path != at(".killed.img.leat-gdal") ||
 		removed[0].Bytes != int64(len(notes)) || removed[1].Path != at(".empty.tif.leat-part") ||

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,13 +15,13 @@ import (
 	"leat/block"
 	"leat/internal/fault"
 	"leat/namespace"
-	"leat/raster"
 	"leat/timing"
 )
 
 // run is a job in progress.
 type run struct {
 	job       *Job
+	res       *resolve.Job
 	in        *resolve.Inputs
 	outs      []*output.Output
 	plan      *Plan
@@ -57,105 +58,73 @@ type run struct {
 	merge  merger
 }
 
+// env returns what a job needs besides its values.
+func (j *Job) env() resolve.Env { return resolve.Env{Open: j.Open, Store: j.Store, Logger: j.Logger} }
+
+// Check returns all errors in a job that can be found before its inputs are combined: wrong fields
+// and expressions, inputs that can't be opened, outputs that can't be written. Run and MakePlan
+// begin with it. If partial is true, inputs, outputs and expressions may be missing from the job,
+// and a reference to a missing one is not an error. Check writes nothing.
+func Check(ctx context.Context, job Job, partial bool) error {
+	err := job.addOutputLists()
+	return errors.Join(err, resolve.Check(ctx, job.values(), job.env(), partial))
+}
+
 // prepare checks a job and everything it names, and plans it. It writes nothing.
 func prepare(ctx context.Context, job *Job) (*run, error) {
 	if err := bindFunction(job); err != nil {
 		return nil, err
 	}
-	in, outs, err := openJob(ctx, job, false)
-	if err != nil {
-		return nil, errors.Join(err, in.Close())
+	if err := job.addOutputLists(); err != nil {
+		return nil, errors.Join(err, resolve.Check(ctx, job.values(), job.env(), false))
 	}
-	r := &run{job: job, in: in, outs: outs, timings: job.Timings, log: discard(job.Logger), function: job.Func}
+	res, err := resolve.Resolve(ctx, job.values(), job.env())
+	if err != nil {
+		return nil, err
+	}
+	job.Controls = Controls(res.Values.Controls)
+	r := &run{job: job, res: res, in: res.Inputs, outs: res.Outputs, timings: job.Timings, log: discard(job.Logger),
+		function: job.Func}
 	if r.timings == nil {
 		r.timings = timing.New()
 	}
-	if err := r.resolve(ctx); err != nil {
-		return nil, errors.Join(err, in.Close())
+	if res.Programs != nil {
+		r.exprs = newExpressions(r, res.Programs)
+		r.function = r.exprs.compute
+	}
+	if err := r.makePlan(ctx); err != nil {
+		return nil, errors.Join(err, r.in.Close())
 	}
 	return r, nil
 }
 
-// resolve combines inputs, expressions, grid and outputs into a plan.
-func (r *run) resolve(ctx context.Context) error {
-	job := r.job
-	var notes []string
-	if job.Expressions != nil {
-		if job.Controls.Overlap > 0 {
-			notes = append(notes, fmt.Sprintf("overlap %d is not used: expressions do not look at neighbours",
-				job.Controls.Overlap))
-			job.Controls.Overlap = 0
-		}
-	}
-	values := job.values()
-	grid, err := resolve.Grid(values, r.in)
-	if err != nil {
-		return errors.Join(err, checkExpressions(job, r.in, r.outs, false))
-	}
-	notes = append(notes, resolve.KeepControl(values, r.in, &grid)...)
-	note, err := output.ResolveCRS(r.outs, &grid)
-	if note != "" {
-		notes = append(notes, note)
-	}
-	if note := resolve.PointNames(&grid); note != "" && output.HasNative(r.outs) {
-		notes = append(notes, note)
-	}
-	errs := []error{err, r.in.AddVectors(ctx, values, grid)}
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case job.Expressions == nil:
-	case errs[1] != nil:
-		errs = append(errs, checkExpressions(job, r.in, r.outs, false))
-	default:
-		errs = append(errs, r.compile(grid))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	if err := r.resolveTypes(grid); err != nil {
-		return err
-	}
-	if err := r.in.ChooseAccess(ctx, grid, job.Controls.Overlap); err != nil {
-		return err
-	}
-	note, err = r.findEarlier()
+// makePlan plans the run, and compares it with an earlier one.
+func (r *run) makePlan(ctx context.Context) error {
+	note, err := r.findEarlier()
 	if err != nil {
 		return err
-	}
-	if note != "" {
-		notes = append(notes, note)
 	}
 	r.adoptBlockSize()
-	if r.plan, err = makePlan(job, r.in, r.outs, grid); err != nil {
+	if r.plan, err = makePlan(r.job, r.in, r.outs, r.res.Grid); err != nil {
 		return err
 	}
 	if err := r.planVectors(); err != nil {
 		return err
 	}
-	r.plan.Warnings = r.in.Warnings()
-	if r.exprs != nil {
-		r.plan.Warnings = append(r.plan.Warnings, r.exprs.unused(r.in, job.Controls.Reference)...)
+	notes := slices.Clone(r.res.Notes)
+	if note != "" {
+		notes = append(notes, note)
 	}
-	r.plan.Notes = append(append(append(notes, r.in.Notes()...), paletteNotes(r.in)...), r.plan.Notes...)
-	if err := r.sampleFormats(ctx); err != nil {
-		return err
+	r.plan.Notes = append(notes, r.plan.Notes...)
+	r.plan.Warnings = r.res.Warnings
+	for i, o := range r.outs {
+		r.plan.Outputs[i].Notes = o.Notes()
 	}
 	r.indexFiles()
 	if err := r.findReplaced(ctx); err != nil {
 		return err
 	}
 	return r.checkEarlier()
-}
-
-// compile compiles the job's expressions.
-func (r *run) compile(grid raster.Grid) (err error) {
-	if r.exprs, err = compileExpressions(r.job, r.in, grid, r.outs); err != nil {
-		return err
-	}
-	r.exprs.run = r
-	r.function = r.exprs.compute
-	return nil
 }
 
 // indexFiles records which files each input has.

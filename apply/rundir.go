@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"leat/apply/internal/localpath"
 	"leat/apply/internal/resolve"
 	"leat/apply/internal/rundir"
 	"leat/worker"
@@ -30,7 +31,7 @@ func (r *run) sharedBase() string {
 	}
 	for _, o := range r.outs {
 		if !o.Spec.InStore() {
-			return filepath.Dir(realPath(o.Spec.Path))
+			return filepath.Dir(localpath.Real(o.Spec.Path))
 		}
 	}
 	if dir, err := os.Getwd(); err == nil {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"leat/apply/internal/resolve"
-
 	"leat/block"
 	"leat/internal/units"
 	"leat/ndarray"

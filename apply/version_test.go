@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"leat/apply/internal/resolve"
-
 	"leat/internal/fault"
 	"leat/raster"
 )

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"leat/apply/internal/resolve"
-
 	"leat/internal/gdal"
 	"leat/raster"
 )

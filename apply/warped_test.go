@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"leat/apply/internal/resolve"
-
 	"leat/block"
 	"leat/internal/gdal"
 	"leat/internal/pytest"

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"leat/block"
+	"leat/codec"
 	"leat/ndarray"
 	"leat/objstore"
 	"leat/raster"
@@ -159,14 +160,33 @@ func (c *Concurrency) Counts() (workers, readers int) {
 	return workers, readers
 }
 
-// Job is the description of apply.Job without its functions.
+// Function describes the function and the hooks of a job, which are code.
+type Function struct {
+	Defined bool   // whether there is a function
+	Name    string // in the table of functions; "" for one that stays in this process
+	Merges  bool   // whether emitted values are merged
+	// Params are the function's parameters. ParamsCodec encodes them, and Emits the values that the
+	// function emits; they may be nil.
+	Params             any
+	ParamsCodec, Emits codec.Codec[any]
+}
+
+// Job is the description of apply.Job without code.
 type Job struct {
 	Inputs      map[string]Input
 	Vectors     map[string]Vector
 	Outputs     map[string]Output
 	Expressions map[string]string // nil for a function
+	Function    Function
 	Controls    Controls
 	Concurrency Concurrency
+	Version     string
+	Resume      bool
 	// BudgetBytes is Controls.MemoryBytes or its default.
 	BudgetBytes int64
+}
+
+// Resumable reports whether a failed run of the job can be resumed.
+func (j *Job) Resumable() bool {
+	return len(j.Outputs) > 0 && (!j.Function.Merges || j.Function.Emits != nil)
 }

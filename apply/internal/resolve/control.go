@@ -11,11 +11,11 @@ import (
 	"leat/raster"
 )
 
-// KeepControl gives the grid the ground control points (GCPs) and coefficients (RPCs) of the
+// keepControl gives the grid the ground control points (GCPs) and coefficients (RPCs) of the
 // reference input, or else of the first that has them, and returns notes on those that outputs do
 // not have. Both count pixels, so they hold for files that are read pixel by pixel; points stand
 // for a transform, so they hold where there is none.
-func KeepControl(job *jobspec.Job, in *Inputs, grid *raster.Grid) (notes []string) {
+func keepControl(job *jobspec.Job, in *Inputs, grid *raster.Grid) (notes []string) {
 	files := slices.Clone(in.Files)
 	if first := in.ByName[job.Controls.Reference]; len(first) > 0 {
 		i := slices.Index(files, first[0])
@@ -42,8 +42,8 @@ func KeepControl(job *jobspec.Job, in *Inputs, grid *raster.Grid) (notes []strin
 	return append(points.notes("the grid has coordinates of its own"), coefficients.notes("it is warped")...)
 }
 
-// PointNames returns a note if the grid's points have names: a GeoTIFF has only their numbers.
-func PointNames(grid *raster.Grid) string {
+// pointNames returns a note if the grid's points have names: a GeoTIFF has only their numbers.
+func pointNames(grid *raster.Grid) string {
 	if grid.GCPs == nil {
 		return ""
 	}

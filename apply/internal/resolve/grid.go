@@ -20,10 +20,10 @@ import (
 // what resampling could show.
 const alignTolerance = 1e-3
 
-// Grid computes the job's grid: that of the reference, cut to the footprint, the box and the
+// findGrid computes the job's grid: that of the reference, cut to the footprint, the box and the
 // window. It sets each file's offset from it. The ground control points and RPCs are left to
 // keepControl.
-func Grid(job *jobspec.Job, in *Inputs) (raster.Grid, error) {
+func findGrid(job *jobspec.Job, in *Inputs) (raster.Grid, error) {
 	c := &job.Controls
 	ref, refName, refPath, err := referenceGrid(job, in)
 	ref.GCPs, ref.RPC = nil, nil

@@ -70,13 +70,10 @@ type Inputs struct {
 	CheckedAt  atomic.Int64 // time of the last check for changes, in Unix nanoseconds
 }
 
-// Open opens the inputs of a job. With an error it returns those that it could open; the
+// openInputs opens the inputs of a job. With an error it returns those that it could open; the
 // caller closes them.
-func Open(ctx context.Context, job *jobspec.Job, open Opener) (*Inputs, error) {
+func openInputs(ctx context.Context, job *jobspec.Job, open Opener) (*Inputs, error) {
 	in := &Inputs{ByName: map[string][]*File{}, Lists: map[string]bool{}}
-	if open == nil {
-		open = OpenLocal
-	}
 	type opening struct {
 		f    *File
 		from string

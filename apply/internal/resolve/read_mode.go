@@ -75,15 +75,15 @@ func OpenLocal(_ context.Context, path string) (raster.Source, error) {
 	return OpenRaster(path)
 }
 
-// ChooseAccess decides how each remote file is read on the job's grid.
-func (in *Inputs) ChooseAccess(ctx context.Context, grid raster.Grid, overlap int) error {
+// chooseModes decides how each remote file is read on the job's grid.
+func (in *Inputs) chooseModes(ctx context.Context, grid raster.Grid, overlap int) error {
 	var g errgroup.Group
 	g.SetLimit(ManyAtOnce)
 	errs := make([]error, len(in.Files))
 	for i, f := range in.Files {
 		if f.Remote != nil {
 			g.Go(func() error {
-				errs[i] = f.chooseAccess(ctx, grid, overlap)
+				errs[i] = f.chooseMode(ctx, grid, overlap)
 				return nil
 			})
 		}
@@ -92,7 +92,7 @@ func (in *Inputs) ChooseAccess(ctx context.Context, grid raster.Grid, overlap in
 	return errors.Join(errs...)
 }
 
-func (f *File) chooseAccess(ctx context.Context, grid raster.Grid, overlap int) error {
+func (f *File) chooseMode(ctx context.Context, grid raster.Grid, overlap int) error {
 	ranges, err := f.RangesOf(ctx, block.Window{Width: grid.Width, Height: grid.Height}.Grow(overlap))
 	if err != nil {
 		return fmt.Errorf("input %s: %w", f.Name, err)
@@ -135,9 +135,9 @@ func (f *File) chooseAccess(ctx context.Context, grid raster.Grid, overlap int) 
 // maxNotes is how many files are named in warnings of the same kind.
 const maxNotes = 3
 
-// Warnings returns what the files themselves are warned of, such as georeferencing that is not
+// warnings returns what the files themselves are warned of, such as georeferencing that is not
 // read.
-func (in *Inputs) Warnings() []string {
+func (in *Inputs) warnings() []string {
 	var list []string
 	odd := 0
 	for _, f := range in.Files {
@@ -154,8 +154,8 @@ func (in *Inputs) Warnings() []string {
 	return list
 }
 
-// Notes returns notes on how the files are read.
-func (in *Inputs) Notes() []string {
+// notes returns notes on how the files are read.
+func (in *Inputs) notes() []string {
 	var mixed []*File
 	for _, f := range in.Files {
 		if f.mixed {

@@ -57,8 +57,8 @@ func vectorRequest(v *jobspec.Vector) gdal.VectorRequest {
 		AllTouched: v.AllTouched, OpenOptions: v.OpenOptions, NoNodata: true, Exact: true}
 }
 
-// AddVectors opens and checks the vectors, and adds their future rasters to the inputs.
-func (in *Inputs) AddVectors(ctx context.Context, job *jobspec.Job, grid raster.Grid) error {
+// addVectors opens and checks the vectors, and adds their future rasters to the inputs.
+func (in *Inputs) addVectors(ctx context.Context, job *jobspec.Job, grid raster.Grid) error {
 	overlap := job.Controls.Overlap
 	grid = grid.Sub(grid.Window().Grow(overlap))
 	first := map[string]string{}

@@ -110,8 +110,8 @@ func BoundGDAL(bytes int64) error {
 	return gdal.SetCacheBytes(bytes)
 }
 
-// ValidateWarps returns the errors in the warping options of a job, which need not warp.
-func ValidateWarps(job *jobspec.Job) []error {
+// validateWarps returns the errors in the warping options of a job, which need not warp.
+func validateWarps(job *jobspec.Job) []error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(job.Inputs)) {
 		if method := job.Inputs[name].Resample; method != "" {

@@ -1,9 +1,7 @@
-package apply
+package resolve
 
 import (
 	"fmt"
-
-	"leat/apply/internal/resolve"
 )
 
 // averaging are the resampling methods that compute values between those of pixels, which are no
@@ -12,7 +10,7 @@ var averaging = map[string]bool{"bilinear": true, "cubic": true, "cubicspline": 
 	"rms": true}
 
 // paletteNotes returns notes on classes that are resampled as if they were quantities.
-func paletteNotes(in *resolve.Inputs) (notes []string) {
+func paletteNotes(in *Inputs) (notes []string) {
 	for _, f := range in.Files {
 		if f.Warp == nil || !averaging[f.Warp.Method] {
 			continue

@@ -1,4 +1,4 @@
-package apply
+package resolve
 
 import (
 	"errors"
@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"leat/apply/internal/resolve"
 
 	"golang.org/x/sys/unix"
 
@@ -25,17 +23,17 @@ import (
 
 // validate returns all errors in a job that can be found without opening a raster. For partial see
 // Check.
-func validate(job *Job, partial bool) error {
+func validate(job *jobspec.Job, partial bool) error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	switch {
 	case partial:
-	case job.Func == nil && job.Expressions == nil:
+	case !job.Function.Defined && job.Expressions == nil:
 		bad("nothing to compute: the job has neither a function nor expressions")
-	case job.Func != nil && job.Expressions != nil:
+	case job.Function.Defined && job.Expressions != nil:
 		bad("the job has a function and expressions: give one of them")
 	}
-	for _, name := range sortedKeys(job.Inputs) {
+	for _, name := range slices.Sorted(maps.Keys(job.Inputs)) {
 		in := job.Inputs[name]
 		if job.Expressions != nil {
 			if err := expr.CheckName(name); err != nil {
@@ -49,16 +47,16 @@ func validate(job *Job, partial bool) error {
 			bad("input %s: %s: say that it is a list", name, units.Count(len(in.Files), "file"))
 		}
 	}
-	for _, name := range sortedKeys(job.Expressions) {
+	for _, name := range slices.Sorted(maps.Keys(job.Expressions)) {
 		if _, ok := job.Outputs[name]; !ok && !partial {
 			bad("there is an expression for %q, but no output of that name: there is %s", name,
-				strings.Join(sortedKeys(job.Outputs), ", "))
+				strings.Join(slices.Sorted(maps.Keys(job.Outputs)), ", "))
 		} else if _, err := expr.Parse(job.Expressions[name]); err != nil {
 			bad("output %s: %w", name, err)
 		}
 	}
 	if job.Expressions != nil && !partial {
-		for _, name := range sortedKeys(job.Outputs) {
+		for _, name := range slices.Sorted(maps.Keys(job.Outputs)) {
 			if _, ok := job.Expressions[name]; !ok {
 				bad("output %s has no expression", name)
 			}
@@ -71,7 +69,7 @@ func validate(job *Job, partial bool) error {
 	case !job.Resume:
 	case len(job.Outputs) == 0:
 		bad("the job has no outputs, so an earlier run left nothing to resume from: run it from the start")
-	case !job.resumable():
+	case !job.Resumable():
 		bad("a job with Merge can only be resumed with a codec for the emitted values (Job.Emits): run it from the start")
 	}
 	c := &job.Controls
@@ -87,30 +85,32 @@ func validate(job *Job, partial bool) error {
 	if c.MemoryBytes < 0 {
 		bad("a memory of %d bytes (--memory): use a size above 0", c.MemoryBytes)
 	}
-	if c.Footprint == Reference && c.Reference == "" && c.Grid == nil {
+	if c.Footprint == jobspec.Reference && c.Reference == "" && c.Grid == nil {
 		bad("the footprint of the reference needs one: name an input")
 	}
 	_, known := job.Inputs[c.Reference]
 	if _, vector := job.Vectors[c.Reference]; c.Reference != "" && !known && !vector && !partial {
 		bad("the reference %q (--reference) is not the name of an input; there is %s", c.Reference,
-			strings.Join(sortedKeys(job.Inputs), ", "))
+			strings.Join(slices.Sorted(maps.Keys(job.Inputs)), ", "))
 	}
 	errs = append(errs, validateConcurrency(job)...)
 	vectors, lacking := validateVectors(job)
 	errs = append(errs, vectors...)
-	return errors.Join(jobErrors(errs...), errors.Join(resolve.ValidateWarps(job.values())...),
+	return errors.Join(jobspec.JobErrors(errs...), errors.Join(validateWarps(job)...),
 		errors.Join(validatePaths(job)...),
 		lacking)
 }
 
 // validatePaths returns errors for outputs that can't be written, are named twice, or are inputs.
-func validatePaths(job *Job) []error {
+func validatePaths(job *jobspec.Job) []error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	mistake := func(format string, args ...any) { errs = append(errs, &JobError{Err: fmt.Errorf(format, args...)}) }
+	mistake := func(format string, args ...any) {
+		errs = append(errs, &jobspec.JobError{Err: fmt.Errorf(format, args...)})
+	}
 	var seen []string
 	owner := map[string]string{}
-	for _, name := range sortedKeys(job.Outputs) {
+	for _, name := range slices.Sorted(maps.Keys(job.Outputs)) {
 		o := output.Spec(job.Outputs[name])
 		if o.Path == "" {
 			continue
@@ -152,11 +152,11 @@ func validatePaths(job *Job) []error {
 			errs = append(errs, checkTempDir(name, o.TempDir)...)
 		}
 	}
-	for _, name := range sortedKeys(job.Inputs) {
+	for _, name := range slices.Sorted(maps.Keys(job.Inputs)) {
 		for _, in := range job.Inputs[name].Files {
 			path := objstore.Redact(in)
 			if !objstore.IsURL(in) {
-				path = realPath(in)
+				path = localpath.Real(in)
 			}
 			for _, out := range seen {
 				if out == path || localpath.Same(out, path) {
@@ -170,11 +170,11 @@ func validatePaths(job *Job) []error {
 			}
 		}
 	}
-	for _, name := range sortedKeys(job.Vectors) {
+	for _, name := range slices.Sorted(maps.Keys(job.Vectors)) {
 		v := job.Vectors[name]
 		for _, out := range seen {
-			if file := resolve.VectorFile((*jobspec.Vector)(&v)); file != "" && (out == realPath(file) || localpath.Same(out, file)) {
-				mistake("output %s is also the vector %s (%s): write to another file", owner[out], name, (*jobspec.Vector)(&v).Label())
+			if file := VectorFile(&v); file != "" && (out == localpath.Real(file) || localpath.Same(out, file)) {
+				mistake("output %s is also the vector %s (%s): write to another file", owner[out], name, v.Label())
 			}
 		}
 	}
@@ -188,17 +188,14 @@ func checkTempDir(name, dir string) []error {
 	return nil
 }
 
-// realPath follows links, even one whose target does not exist yet.
-func realPath(path string) string { return localpath.Real(path) }
-
 // validateVectors returns the errors in a job's vectors that can be found without opening them:
 // errors in the job, and an error about what this machine lacks.
-func validateVectors(job *Job) (wrong []error, lacking error) {
+func validateVectors(job *jobspec.Job) (wrong []error, lacking error) {
 	if len(job.Vectors) == 0 {
 		return nil, nil
 	}
 	bad := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
-	for _, name := range sortedKeys(job.Vectors) {
+	for _, name := range slices.Sorted(maps.Keys(job.Vectors)) {
 		v := job.Vectors[name]
 		if job.Expressions != nil {
 			if err := expr.CheckName(name); err != nil {
@@ -212,7 +209,7 @@ func validateVectors(job *Job) (wrong []error, lacking error) {
 		case v.Path == "":
 			bad("vector %s: no file is given", name)
 		case objstore.IsURL(v.Path):
-			bad("vector %s: %s is in a store: bring it to local disk first, with: leat stage get %s, or give GDAL's own name for it (/vsis3/BUCKET/NAME, /vsicurl/URL and the like)", name, (*jobspec.Vector)(&v).Label(), (*jobspec.Vector)(&v).Label())
+			bad("vector %s: %s is in a store: bring it to local disk first, with: leat stage get %s, or give GDAL's own name for it (/vsis3/BUCKET/NAME, /vsicurl/URL and the like)", name, v.Label(), v.Label())
 		}
 	}
 	c := &job.Controls
@@ -228,12 +225,12 @@ func validateVectors(job *Job) (wrong []error, lacking error) {
 		if on.Capabilities().NoSharedFS {
 			bad("vectors are rasterised to a file, and workers of %s share no folder with this machine in which they could read it: %s", on.Name(), remedy)
 		} else if !slices.ContainsFunc(slices.Collect(maps.Values(job.Outputs)),
-			func(o Output) bool { return !objstore.IsURL(o.Path) }) {
+			func(o jobspec.Output) bool { return !objstore.IsURL(o.Path) }) {
 			bad("vectors are rasterised to a file next to the first output, and no output is a file that workers of %s could reach too: %s", on.Name(), remedy)
 		}
 	}
 	if err := gdal.Available(); err != nil {
-		lacking = fmt.Errorf("vector %s: vectors are read through GDAL: %w", sortedKeys(job.Vectors)[0], err)
+		lacking = fmt.Errorf("vector %s: vectors are read through GDAL: %w", slices.Sorted(maps.Keys(job.Vectors))[0], err)
 	}
 	return wrong, lacking
 }

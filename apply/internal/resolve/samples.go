@@ -1,36 +1,37 @@
-package apply
+package resolve
 
 import (
 	"context"
 	"fmt"
+	"leat/apply/internal/jobspec"
+	"leat/apply/internal/localpath"
+	"leat/apply/internal/output"
+	"leat/raster"
 	"path/filepath"
-
-	"leat/apply/internal/resolve"
 )
 
 // sampleFormats writes samples of the outputs that GDAL writes, and finds files that two outputs or
 // inputs share.
-func (r *run) sampleFormats(ctx context.Context) error {
+func sampleFormats(ctx context.Context, outs []*output.Output, in *Inputs, grid raster.Grid) error {
 	type file struct{ path, what string }
 	var files []file
-	for _, o := range r.outs {
+	for _, o := range outs {
 		if !o.Spec.UsesGDAL() {
 			files = append(files, file{o.Spec.Identity(), "output " + o.Name})
 		}
 	}
-	for _, f := range r.in.Files {
-		if path := resolve.LocalFile(f.From); path != "" {
-			files = append(files, file{realPath(path), "input " + f.Name})
+	for _, f := range in.Files {
+		if path := LocalFile(f.From); path != "" {
+			files = append(files, file{localpath.Real(path), "input " + f.Name})
 		}
 	}
-	for i, o := range r.outs {
+	for _, o := range outs {
 		if !o.Spec.UsesGDAL() || !o.Type.Valid() || o.Bands == 0 {
 			continue
 		}
-		if err := o.Sample(ctx, r.plan.Grid); err != nil {
+		if err := o.Sample(ctx, grid); err != nil {
 			return err
 		}
-		r.plan.Outputs[i].Notes = o.Notes()
 		if err := o.CheckSidecars(o.Files()); err != nil {
 			return err
 		}
@@ -38,7 +39,7 @@ func (r *run) sampleFormats(ctx context.Context) error {
 			path := filepath.Join(filepath.Dir(o.Spec.Identity()), name)
 			for _, f := range files {
 				if f.path == path {
-					return jobErrors(fmt.Errorf("output %s: %s has a sidecar %s, which is that of %s: write to another folder, or under another name", o.Name, o.Spec.Label(), path, f.what))
+					return jobspec.JobErrors(fmt.Errorf("output %s: %s has a sidecar %s, which is that of %s: write to another folder, or under another name", o.Name, o.Spec.Label(), path, f.what))
 				}
 			}
 			files = append(files, file{path, "output " + o.Name})

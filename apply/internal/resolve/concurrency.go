@@ -1,23 +1,23 @@
-package apply
+package resolve
 
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"os"
-	"runtime"
+	"slices"
 	"strconv"
 
 	"leat/apply/internal/jobspec"
-	"leat/internal/units"
 )
 
 // validateConcurrency returns the errors in the job's Concurrency and in what its workers need.
-func validateConcurrency(job *Job) []error {
+func validateConcurrency(job *jobspec.Job) []error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	field := func(name, format string, args ...any) {
-		errs = append(errs, &FieldError{Field: "Concurrency." + name, Err: fmt.Errorf(format, args...)})
+		errs = append(errs, &jobspec.FieldError{Field: "Concurrency." + name, Err: fmt.Errorf(format, args...)})
 	}
 	c := &job.Concurrency
 	if c.Workers < 0 || c.Readers < 0 {
@@ -33,7 +33,7 @@ func validateConcurrency(job *Job) []error {
 		switch {
 		case c.OneBlockPerJob:
 			field("On", "jobs of a single block need workers in other processes")
-		case c.Reading == ReadByWorkers:
+		case c.Reading == jobspec.ReadByWorkers:
 			field("On", "workers that read their inputs must be in other processes")
 		}
 		if c.SharedTemp != "" || c.Listen != "" || c.Barrier > 0 || c.AllowMixedBuilds || c.ReplaceWorkers != 0 {
@@ -43,7 +43,7 @@ func validateConcurrency(job *Job) []error {
 		return errs
 	}
 	facts, name := c.On.Capabilities(), c.On.Name()
-	reads := (*jobspec.Concurrency)(c).WorkersRead()
+	reads := c.WorkersRead()
 	if c.OneBlockPerJob {
 		if !facts.OneBlockPerJob {
 			field("OneBlockPerJob", "jobs of a single block are not supported by %s", name)
@@ -83,17 +83,17 @@ func validateConcurrency(job *Job) []error {
 			field("SharedTemp", "the folder %s for what workers share does not exist", c.SharedTemp)
 		}
 	}
-	if job.Func != nil && job.Function == "" {
+	if job.Function.Defined && job.Function.Name == "" {
 		bad("the function stays in this process: workers in others find functions by name (Job.Function, and apply.Main at the top of main)")
 	}
-	if job.Merge != nil && job.Emits == nil && job.Expressions == nil {
+	if job.Function.Merges && job.Function.Emits == nil && job.Expressions == nil {
 		bad("the function's values can't come from other processes: say how they are encoded (Function.Emits, such as apply.Gob)")
 	}
-	if job.Params != nil && job.Function != "" && job.Functions[job.Function].Params == nil {
+	if job.Function.Params != nil && job.Function.Name != "" && job.Function.ParamsCodec == nil {
 		bad("the function's parameters can't go to other processes: say how they are encoded (Function.Params, such as apply.Gob)")
 	}
 	if reads {
-		for _, in := range sortedKeys(job.Inputs) {
+		for _, in := range slices.Sorted(maps.Keys(job.Inputs)) {
 			if job.Inputs[in].Source != nil {
 				bad("input %s is an open raster of this process, which workers that read can't open", in)
 			}
@@ -102,8 +102,8 @@ func validateConcurrency(job *Job) []error {
 	return errs
 }
 
-// checkKind reports whether the launcher can start workers, before anything is read.
-func checkKind(ctx context.Context, c *Concurrency) error {
+// checkLauncher returns why the launcher can't start workers, before anything is read.
+func checkLauncher(ctx context.Context, c *jobspec.Concurrency) error {
 	if c.On == nil {
 		return nil
 	}
@@ -112,23 +112,3 @@ func checkKind(ctx context.Context, c *Concurrency) error {
 	}
 	return nil
 }
-
-// setWorkers sets the numbers of workers and readers, before the number of blocks is known.
-func (p *Plan) setWorkers(c *jobspec.Concurrency) {
-	p.Workers, p.Readers = c.Counts()
-	if c.On == nil {
-		if cores := runtime.GOMAXPROCS(0); p.Workers > cores {
-			p.Notes = append(p.Notes, fmt.Sprintf("%d workers for %s: more of them than cores take memory and save no time", p.Workers, units.Count(cores, "core")))
-		}
-		return
-	}
-	p.Kind = c.On.Name()
-	p.WorkersRead = c.WorkersRead()
-}
-
-// buffersEach returns how many blocks a worker that reads holds in memory: those it computes, as
-// many read ahead, and one in between.
-func buffersEach(slots int) int { return 2*slots + 1 }
-
-// slotsEach returns how many blocks a worker process on this machine computes at once.
-func slotsEach(workers int) int { return max(1, runtime.GOMAXPROCS(0)/max(1, workers)) }

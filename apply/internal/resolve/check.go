@@ -1,66 +1,74 @@
-package apply
+package resolve
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 
+	"leat/apply/internal/jobspec"
 	"leat/apply/internal/output"
-	"leat/apply/internal/resolve"
 	"leat/expr"
 	"leat/raster"
 )
 
-// Check returns all errors in a job that can be found before its inputs are combined: wrong fields
-// and expressions, inputs that can't be opened, outputs that can't be written. Run and MakePlan
-// begin with it. If partial is true, inputs, outputs and expressions may be missing from the job,
-// and a reference to a missing one is not an error. Check writes nothing.
-func Check(ctx context.Context, job Job, partial bool) error {
-	in, _, err := openJob(ctx, &job, partial)
+// Env is what a job needs besides its values.
+type Env struct {
+	Open   Opener       // nil: OpenLocal
+	Store  output.Store // nil: outputs are local files
+	Logger *slog.Logger // may be nil
+}
+
+// Check returns all errors in a job that can be found before its inputs are combined. It writes
+// nothing. For partial see apply.Check.
+func Check(ctx context.Context, job *jobspec.Job, env Env, partial bool) error {
+	_, in, _, err := openJob(ctx, job, env, partial)
 	return errors.Join(err, in.Close())
 }
 
-// openJob opens the inputs of a job and resolves its outputs. The error joins all errors that Check
-// describes; the caller closes the inputs even if there is one.
-func openJob(ctx context.Context, job *Job, partial bool) (in *resolve.Inputs, outs []*output.Output, err error) {
-	controls, err := withReferenceFile(ctx, job)
-	job.Controls = controls
-	outputs, listErr := withOutputLists(job)
-	job.Outputs = outputs
-	errs := []error{err, listErr, validate(job, partial)}
-	outs, err = resolveOutputs(job)
-	errs = append(errs, err, output.FindFormats(outs), output.CheckStore(ctx, outs, job.Store, job.Logger))
-	if len(validateConcurrency(job)) == 0 {
-		errs = append(errs, checkKind(ctx, &job.Concurrency))
+// openJob opens the inputs of a job and its reference, whose grid the result has, and resolves its
+// outputs. The caller closes the inputs even if there is an error, which joins all.
+func openJob(ctx context.Context, job *jobspec.Job, env Env, partial bool) (_ *jobspec.Job, in *Inputs,
+	outs []*output.Output, err error) {
+	if env.Open == nil {
+		env.Open = OpenLocal
 	}
-	in, err = resolve.Open(ctx, job.values(), job.Open)
+	job, err = withReferenceFile(ctx, job, env.Open)
+	errs := []error{err, validate(job, partial)}
+	outs, err = resolveOutputs(job)
+	errs = append(errs, err, output.FindFormats(outs), output.CheckStore(ctx, outs, env.Store, env.Logger))
+	if len(validateConcurrency(job)) == 0 {
+		errs = append(errs, checkLauncher(ctx, &job.Concurrency))
+	}
+	in, err = openInputs(ctx, job, env.Open)
 	if ctx.Err() != nil {
-		return in, outs, context.Cause(ctx)
+		return job, in, outs, context.Cause(ctx)
 	}
 	errs = append(errs, err)
 	if err = errors.Join(errs...); err != nil {
 		err = errors.Join(err, checkExpressions(job, in, outs, partial))
 	}
-	return in, outs, err
+	return job, in, outs, err
 }
 
 // resolveOutputs returns the outputs of a job, and all errors that can be found before the grid is
 // known.
-func resolveOutputs(job *Job) (outs []*output.Output, err error) {
+func resolveOutputs(job *jobspec.Job) (outs []*output.Output, err error) {
 	var errs []error
-	for _, name := range sortedKeys(job.Outputs) {
+	for _, name := range slices.Sorted(maps.Keys(job.Outputs)) {
 		o, wrong := output.New(name, output.Spec(job.Outputs[name]), job.Expressions != nil)
 		errs = append(errs, wrong...)
 		outs = append(outs, o)
 	}
-	return outs, jobErrors(errs...)
+	return outs, jobspec.JobErrors(errs...)
 }
 
 // checkExpressions returns the errors in the expressions of a job that has other errors. It skips
 // expressions that use inputs that were not opened, since their types are unknown.
-func checkExpressions(job *Job, in *resolve.Inputs, outs []*output.Output, partial bool) error {
+func checkExpressions(job *jobspec.Job, in *Inputs, outs []*output.Output, partial bool) error {
 	described := describeInputs(job, in, raster.Grid{}, nil)
 	var errs []error
 	for _, o := range outs {
@@ -88,12 +96,12 @@ func checkExpressions(job *Job, in *resolve.Inputs, outs []*output.Output, parti
 			errs = append(errs, fmt.Errorf("output %s: %w", o.Name, plain(err)))
 		}
 	}
-	return jobErrors(errs...)
+	return jobspec.JobErrors(errs...)
 }
 
 // namesOfInputs lists the names that expressions can use, for an error message.
-func namesOfInputs(job *Job) string {
-	names := append(sortedKeys(job.Inputs), sortedKeys(job.Vectors)...)
+func namesOfInputs(job *jobspec.Job) string {
+	names := append(slices.Sorted(maps.Keys(job.Inputs)), slices.Sorted(maps.Keys(job.Vectors))...)
 	if len(names) == 0 {
 		return "there are no inputs"
 	}
@@ -103,14 +111,14 @@ func namesOfInputs(job *Job) string {
 
 // resolveTypes completes the outputs for a grid: nodata in the type of the pixels, tiles and
 // overviews. It returns all errors that the types show.
-func (r *run) resolveTypes(grid raster.Grid) error {
+func resolveTypes(outs []*output.Output, grid raster.Grid, expressions bool) error {
 	var errs []error
-	for _, o := range r.outs {
+	for _, o := range outs {
 		o.SetGrid(grid)
 		if !o.Type.Valid() {
 			continue
 		}
-		if r.exprs == nil {
+		if !expressions {
 			if err := o.SetNodata(); err != nil {
 				errs = append(errs, fmt.Errorf("output %s: %w", o.Name, err))
 				continue
@@ -120,5 +128,5 @@ func (r *run) resolveTypes(grid raster.Grid) error {
 			errs = append(errs, fmt.Errorf("output %s: %w", o.Name, err))
 		}
 	}
-	return jobErrors(errs...)
+	return jobspec.JobErrors(errs...)
 }

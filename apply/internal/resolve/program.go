@@ -1,0 +1,176 @@
+package resolve
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"leat/apply/internal/jobspec"
+	"leat/apply/internal/output"
+	"leat/expr"
+	"leat/internal/units"
+	"leat/ndarray"
+	"leat/raster"
+)
+
+// Program is the compiled expression of an output.
+type Program struct {
+	*expr.Program
+	Output   string
+	Operands []Operand // in the order of Refs
+	// Carried is the index of the file whose alpha band the output copies: its alpha band does not
+	// mask pixels here. It is -1 if there is none.
+	Carried int
+}
+
+// Operand is a layer of a file of the job, both counted from 0.
+type Operand struct{ File, Layer int }
+
+// compile compiles every output's expression, sets the outputs' types, and drops the inputs' layers
+// that no expression uses.
+func compile(job *jobspec.Job, in *Inputs, grid raster.Grid, outs []*output.Output) (programs []*Program, err error) {
+	described := describeInputs(job, in, grid, nil)
+	used := map[Operand]bool{}
+	var errs []error
+	index := map[string][]int{}
+	for i, f := range in.Files {
+		index[f.Name] = append(index[f.Name], i)
+	}
+	for _, o := range outs {
+		e, err := expr.Parse(job.Expressions[o.Name])
+		if err != nil {
+			errs = append(errs, fmt.Errorf("output %s: %w", o.Name, err))
+			continue
+		}
+		opts := exprOptions(job, o)
+		p, err := expr.Compile(e, described, opts)
+		var carried *File
+		if err == nil {
+			p, carried, err = carryAlpha(e, p, opts, job, in, grid)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("output %s: %w", o.Name, plain(err)))
+			continue
+		}
+		if o.Spec.Bands > 0 && o.Spec.Bands != p.Bands() {
+			errs = append(errs, fmt.Errorf("output %s: the expression gives %s, not %d", o.Name,
+				units.Count(p.Bands(), "band"), o.Spec.Bands))
+		}
+		o.Type, o.Bands, o.Nodata = p.Type(), p.Bands(), p.Nodata()
+		o.Copied = make([]*raster.Band, p.Bands())
+		for i := range o.Copied {
+			if ref, ok := p.CopiedBand(i + 1); ok {
+				f := in.ByName[ref.Name][ref.File]
+				o.Copied[i] = &f.Info.Bands[f.Layers[ref.Band-1]-1]
+				if f == carried && f.Layers[ref.Band-1] == f.Alpha {
+					o.Alpha = i + 1
+				}
+			}
+		}
+		pr := &Program{Program: p, Output: o.Name, Carried: slices.Index(in.Files, carried)}
+		for _, ref := range p.Refs() {
+			op := Operand{index[ref.Name][ref.File], ref.Band - 1}
+			used[op] = true
+			pr.Operands = append(pr.Operands, op)
+		}
+		programs = append(programs, pr)
+	}
+	if len(errs) > 0 {
+		return nil, jobspec.JobErrors(errs...)
+	}
+	keepUsed(programs, in, used)
+	return programs, nil
+}
+
+// exprOptions returns the compiler's options for an output.
+func exprOptions(job *jobspec.Job, o *output.Output) *expr.Options {
+	return &expr.Options{Type: o.Spec.Type, Scale: o.Spec.Scale, Offset: o.Spec.Offset, Nodata: o.Spec.Nodata,
+		NoMask: job.Controls.NoMask}
+}
+
+// carryAlpha compiles an expression again if one of its results is the alpha band of a file. That
+// band then marks the file's valid pixels in the output, so the expression keeps all pixels. It
+// returns the file, or nil if there is none.
+func carryAlpha(e *expr.Expr, p *expr.Program, opts *expr.Options, job *jobspec.Job, in *Inputs,
+	grid raster.Grid) (*expr.Program, *File, error) {
+	for i := range p.Bands() {
+		ref, ok := p.CopiedBand(i + 1)
+		if !ok {
+			continue
+		}
+		f := in.ByName[ref.Name][ref.File]
+		if f.Alpha == 0 || f.Layers[ref.Band-1] != f.Alpha || slices.ContainsFunc(f.Nodata,
+			func(v *ndarray.Scalar) bool { return v != nil }) {
+			continue
+		}
+		again, err := expr.Compile(e, describeInputs(job, in, grid, f), opts)
+		if err != nil {
+			return nil, nil, err
+		}
+		if again.Nodata() == nil { // readers ignore alpha where they find nodata
+			return again, f, nil
+		}
+	}
+	return p, nil, nil
+}
+
+// describeInputs describes the inputs to the compiler, by name. All pixels of the file carried,
+// which may be nil, count as valid: pixels outside the file are 0, in its alpha band too.
+func describeInputs(job *jobspec.Job, in *Inputs, grid raster.Grid, carried *File) map[string]expr.Input {
+	described := map[string]expr.Input{}
+	whole := grid.Window()
+	for _, name := range slices.Sorted(maps.Keys(in.ByName)) {
+		d := expr.Input{List: in.Lists[name]}
+		for _, f := range in.ByName[name] {
+			var file expr.File
+			outside := !f.Extent().Contains(whole)
+			for i, l := range f.Layers {
+				b := expr.Band{Type: f.Type, Nodata: f.Nodata[i],
+					Masked: f != carried && (outside || f.Masks[i].Kind != raster.MaskNone)}
+				if job.Controls.Unscale {
+					b.Scale, b.Offset = f.Info.Bands[l-1].Scale, f.Info.Bands[l-1].Offset
+				}
+				file.Bands = append(file.Bands, b)
+			}
+			d.Files = append(d.Files, file)
+		}
+		described[name] = d
+	}
+	return described
+}
+
+// keepUsed drops the layers that no expression reads. A file without layers is not read but still
+// counts for the footprint.
+func keepUsed(programs []*Program, in *Inputs, used map[Operand]bool) {
+	place := map[Operand]Operand{}
+	for i, f := range in.Files {
+		layers, nodata, masks := f.Layers, f.Nodata, f.Masks
+		f.Offered, f.OfferedNodata, f.OfferedMasks = layers, nodata, masks
+		f.Layers, f.Nodata, f.Masks = nil, nil, nil
+		for l := range layers {
+			if used[Operand{i, l}] {
+				place[Operand{i, l}] = Operand{i, len(f.Layers)}
+				f.Layers, f.Nodata, f.Masks = append(f.Layers, layers[l]), append(f.Nodata, nodata[l]),
+					append(f.Masks, masks[l])
+			}
+		}
+		f.IndexMasks()
+	}
+	for _, p := range programs {
+		for i, op := range p.Operands {
+			p.Operands[i] = place[op]
+		}
+	}
+}
+
+// unusedInputs returns a note for each input that no expression reads, except the reference.
+func unusedInputs(in *Inputs, reference string) []string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(in.ByName)) {
+		if name != reference && !slices.ContainsFunc(in.ByName[name],
+			func(f *File) bool { return len(f.Layers) > 0 }) {
+			list = append(list, fmt.Sprintf("input %s is used by no expression: it counts for the grid alone", name))
+		}
+	}
+	return list
+}

@@ -1,0 +1,101 @@
+package resolve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"leat/apply/internal/jobspec"
+	"leat/apply/internal/output"
+	"leat/raster"
+)
+
+// Job is a job with open inputs and all that follows from them. It is only read.
+type Job struct {
+	Values   *jobspec.Job // the job that the user wrote, with the grid of a reference file
+	Inputs   *Inputs
+	Outputs  []*output.Output // in the order of their names
+	Programs []*Program       // by output; nil for a function
+	Grid     raster.Grid
+	// Notes are decisions that differ from the request, Warnings sentences about probable errors.
+	Notes, Warnings []string
+}
+
+// Resolve checks a job and everything it names, opens its inputs, and combines them. It writes
+// nothing but samples in directories of its own. The caller closes the inputs.
+func Resolve(ctx context.Context, values *jobspec.Job, env Env) (*Job, error) {
+	values, in, outs, err := openJob(ctx, values, env, false)
+	if err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	r := &Job{Values: values, Inputs: in, Outputs: outs}
+	if err := r.combine(ctx); err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	return r, nil
+}
+
+// combine finds the grid, compiles the expressions, and chooses how files are read.
+func (r *Job) combine(ctx context.Context) (err error) {
+	in, outs, expressions := r.Inputs, r.Outputs, r.Values.Expressions != nil
+	if overlap := r.Values.Controls.Overlap; expressions && overlap > 0 {
+		r.note(fmt.Sprintf("overlap %d is not used: expressions do not look at neighbours", overlap))
+		without := *r.Values
+		without.Controls.Overlap = 0
+		r.Values = &without
+	}
+	job := r.Values
+	if r.Grid, err = findGrid(job, in); err != nil {
+		return errors.Join(err, checkExpressions(job, in, outs, false))
+	}
+	r.note(keepControl(job, in, &r.Grid)...)
+	note, err := output.ResolveCRS(outs, &r.Grid)
+	if note != "" {
+		r.note(note)
+	}
+	if note := pointNames(&r.Grid); note != "" && output.HasNative(outs) {
+		r.note(note)
+	}
+	errs := []error{err, in.addVectors(ctx, job, r.Grid)}
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case !expressions:
+	case errs[1] != nil:
+		errs = append(errs, checkExpressions(job, in, outs, false))
+	default:
+		r.Programs, err = compile(job, in, r.Grid, outs)
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if err := resolveTypes(outs, r.Grid, expressions); err != nil {
+		return err
+	}
+	if err := in.chooseModes(ctx, r.Grid, job.Controls.Overlap); err != nil {
+		return err
+	}
+	r.note(in.notes()...)
+	r.note(paletteNotes(in)...)
+	r.Warnings = in.warnings()
+	if expressions {
+		r.Warnings = append(r.Warnings, unusedInputs(in, job.Controls.Reference)...)
+	}
+	return sampleFormats(ctx, outs, in, r.Grid)
+}
+
+// Restore makes the job of a worker process from the inputs that the run describes.
+func Restore(values *jobspec.Job, in *Inputs, grid raster.Grid) (*Job, error) {
+	r := &Job{Values: values, Inputs: in, Grid: grid}
+	var err error
+	if r.Outputs, err = resolveOutputs(values); err != nil {
+		return nil, err
+	}
+	if values.Expressions != nil {
+		r.Programs, err = compile(values, in, grid, r.Outputs)
+	}
+	return r, err
+}
+
+func (r *Job) note(text ...string) { r.Notes = append(r.Notes, text...) }
