@@ -4,25 +4,30 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"leat/apply"
 	"leat/internal/demo"
+	"leat/internal/units"
 	"leat/timing"
 )
 
 // demoCommand is leat demo.
 func demoCommand() *cobra.Command {
-	var size int
+	var size, dates int
 	c := &cobra.Command{
 		Use:                   "demo [FOLDER] [options]",
 		DisableFlagsInUseLine: true,
 		Short:                 "Make a scene, compute its NDVI, and show what a run leaves behind",
-		Long: `Demo makes a Sentinel-2-like scene of two bands in FOLDER (leat-demo unless given), the same on every machine,
-runs leat apply on it, and leaves the NDVI, a quicklook and a report of the run. Files of these names in FOLDER are
-replaced.`,
+		Long: `Demo makes a Sentinel-2-like scene in FOLDER (leat-demo unless given), the same on every machine: red (B04.tif),
+near infrared (B08.tif) and the classes of its pixels (SCL.tif). It runs leat apply on the bands, and leaves the NDVI, a
+quicklook and a report of the run. Files of these names in FOLDER are replaced.
+
+With --dates N it makes scenes of N dates, five days apart, in FOLDER/2024-05-01, FOLDER/2024-05-06 and so on. Their
+clouds differ, and more and more fields are harvested. The NDVI is that of the first.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usagef("%s: demo takes one folder", args[1])
@@ -37,32 +42,29 @@ replaced.`,
 			if size < 64 || size > 30000 {
 				return usagef("--size %d: use 64 to 30000 pixels a side", size)
 			}
-			return runDemo(cmd, dir, size)
+			if dates < 1 || dates > 12 {
+				return usagef("--dates %d: use 1 to 12 dates", dates)
+			}
+			return runDemo(cmd, dir, size, dates)
 		},
 	}
 	c.Flags().IntVar(&size, "size", demo.BaseSize, "`N`: pixels a side, 64 to 30000 (default 5490)")
+	c.Flags().IntVar(&dates, "dates", 1, "`N`: scenes of so many dates, 1 to 12, each in a directory of its own (default 1)")
 	return c
 }
 
-func runDemo(cmd *cobra.Command, dir string, size int) error {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return fmt.Errorf("the folder %s can't be made: %w", dir, cause(err))
-	}
-	people := cmd.ErrOrStderr()
-	fmt.Fprintf(people, "making a scene of two bands, %d x %d pixels of uint16, in %s\n", size, size, dir)
-	bar := newProgress(people, chooseProgress(os.Stderr))
-	red, nir, err := demo.WriteScene(cmd.Context(), dir, size, version,
-		func(r *apply.Running) { showProgress(r, timing.New(), bar) })
-	bar.finish(err)
+func runDemo(cmd *cobra.Command, dir string, size, dates int) error {
+	scene, err := writeScenes(cmd, dir, size, dates)
 	if err != nil {
 		return err
 	}
+	people := cmd.ErrOrStderr()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	f := &applyFlags{}
 	options := pflag.NewFlagSet("demo", pflag.ContinueOnError)
 	f.AddFlags(options)
 	// Sentinel-2 adds 1000 to its reflectances; only the difference cancels it.
-	args := []string{"-i", "red=" + red, "-i", "nir=" + nir, "-o", "ndvi=" + in("ndvi.tif"),
+	args := []string{"-i", "red=" + scene.Red, "-i", "nir=" + scene.NIR, "-o", "ndvi=" + in("ndvi.tif"),
 		"-e", "(nir - red) / (nir + red - 2000)", "--names", "NDVI", "--preview", in("ndvi.png"),
 		"--report", in("report.html")}
 	if err := options.Parse(args); err != nil {
@@ -75,4 +77,31 @@ func runDemo(cmd *cobra.Command, dir string, size int) error {
 	fmt.Fprintf(people, "\nLook at:\n  %-*s   the quicklook\n  %-*s   the page about the run, for a browser\n  %-*s   for QGIS, or: leat info %s\n",
 		len(f.report), f.preview, len(f.report), f.report, len(f.report), in("ndvi.tif"), in("ndvi.tif"))
 	return nil
+}
+
+// writeScenes writes scenes of so many dates, and returns the first.
+func writeScenes(cmd *cobra.Command, dir string, size, dates int) (first *demo.Scene, err error) {
+	people := cmd.ErrOrStderr()
+	fmt.Fprintf(people, "making %s of two bands and classes, %d x %d pixels, in %s\n", units.Count(dates, "scene"),
+		size, size, dir)
+	for date := range dates {
+		at := dir
+		if dates > 1 {
+			at = filepath.Join(dir, time.Date(2024, 5, 1+5*date, 0, 0, 0, 0, time.UTC).Format(time.DateOnly))
+		}
+		if err := os.MkdirAll(at, 0o777); err != nil {
+			return nil, fmt.Errorf("the folder %s can't be made: %w", at, cause(err))
+		}
+		bar := newProgress(people, chooseProgress(os.Stderr))
+		scene, err := demo.WriteScene(cmd.Context(), at, size, date, version,
+			func(r *apply.Running) { showProgress(r, timing.New(), bar) })
+		bar.finish(err)
+		if err != nil {
+			return nil, err
+		}
+		if date == 0 {
+			first = scene
+		}
+	}
+	return first, nil
 }

@@ -10,6 +10,20 @@ var crops = [...]surface{
 	{760, 3400}, {650, 3600}, {560, 3500}, // meadows
 }
 
+// stubble is a field after its harvest.
+var stubble = surface{1700, 2500}
+
+// Classes of the scene classification of Sentinel-2's level 2A (SCL).
+const (
+	classNone       = 0
+	classShadow     = 3
+	classVegetation = 4
+	classBare       = 5
+	classWater      = 6
+	classThinCloud  = 8
+	classCloud      = 9
+)
+
 // painter paints rows of a window of the scene. It is for one goroutine.
 type painter struct {
 	size, col0, width              int
@@ -23,10 +37,11 @@ type painter struct {
 	parcelID                       [3]int  // the last parcel painted,
 	crop                           surface // what grows there
 	meadow                         bool    // and whether it is grass where the river is near
+	date                           int
 }
 
-func newPainter(size, col0, width int) *painter {
-	s := &painter{size: size, col0: col0, width: width}
+func newPainter(size, col0, width, date int) *painter {
+	s := &painter{size: size, col0: col0, width: width, date: date}
 	s.elev = newField(101, 0, 0, 1531, 14000, 797, 9000, 389, 5200, 197, 2600, 97, 1200, 47, 600, 23, 250)
 	s.wood = newField(202, 0, 0, 911, 11000, 433, 7000, 167, 4500, 61, 2600, 29, 1600, 13, 900)
 	s.warpU = newField(303, 0, 0, 1211, 330*256, 173, 14*256)
@@ -34,8 +49,9 @@ func newPainter(size, col0, width int) *painter {
 	s.edge = newField(505, 0, 0, 71, 60, 31, 40, 13, 20)
 	s.grain = newField(606, 0, 0, 9, 90, 4, 70, 2, 50)
 	clouds := []int{1900, 15000, 700, 7000, 241, 8000, 113, 7000, 53, 4200, 27, 2500, 13, 1400, 6, 800}
-	s.cloud = newField(707, 0, 0, clouds...)
-	s.shadow = newField(707, 46, 62, clouds...) // the sun stands in the south-east
+	weather := 707 + 1009*uint32(date)
+	s.cloud = newField(weather, 0, 0, clouds...)
+	s.shadow = newField(weather, 46, 62, clouds...) // the sun stands in the south-east
 	for _, f := range []*field{s.wood, s.warpU, s.warpV, s.edge, s.grain, s.cloud, s.shadow} {
 		f.columns(size, col0, width)
 	}
@@ -53,7 +69,7 @@ func newPainter(size, col0, width int) *painter {
 }
 
 // row paints one row.
-func (s *painter) row(row int, red, nir []uint16) {
+func (s *painter) row(row int, red, nir []uint16, class []uint8) {
 	y := positionOf(row, s.size)
 	s.elev.at(y, noFloor, s.e)
 	s.wood.at(y, noFloor, s.w)
@@ -75,14 +91,15 @@ func (s *painter) row(row int, red, nir []uint16) {
 	edge := (BaseSize - (y/unit-3400)*28/100) * unit
 	for i, x := range s.x {
 		if x > edge {
-			red[i], nir[i] = 0, 0
+			red[i], nir[i], class[i] = 0, 0, classNone
 			continue
 		}
 		p := s.land(i, x, y, riv)
+		class[i] = s.classOf(i, p)
 		p = s.sky(i, p)
 		// Sensor noise: two sums of bytes, nearly normal, a few DN wide and growing with the
 		// signal.
-		h := mix(s.col0+i, row, 909)
+		h := mix(s.col0+i, row, 909+uint32(s.date))
 		n1 := int32(h&255+h>>8&255) - 255
 		n2 := int32(h>>16&255+h>>24) - 255
 		red[i] = dn(p.red + n1*(40+p.red>>5)>>9)
@@ -237,6 +254,9 @@ func (s *painter) parcel(i, x, y int, toWater int32, texture *int32) surface {
 	if id := [3]int{col, row, part}; id != s.parcelID {
 		s.parcelID, s.crop, s.meadow = id, cropOf(col, row, part, (col*width+width/2)/unit, row*strip/unit),
 			mix(col, row, 51)>>30 != 0
+		if harvest := int(mix(col, row, 71+uint32(part)) % 12); s.date > 0 && harvest < s.date {
+			s.crop = stubble
+		}
 	}
 	p := s.crop
 	if s.meadow && toWater < 90*16+s.d[i]*6 {
@@ -266,4 +286,21 @@ func (s *painter) sky(i int, p surface) surface {
 		p.nir += (bright + 300 - p.nir) * a >> 12
 	}
 	return p
+}
+
+// classOf returns the class of pixel i, whose ground is p.
+func (s *painter) classOf(i int, p surface) uint8 {
+	switch d := s.c[i] - cloudBase; {
+	case d > 1200:
+		return classCloud
+	case d > 0:
+		return classThinCloud
+	case s.sh[i] > cloudBase:
+		return classShadow
+	case p.nir < 700 && p.nir < p.red+200:
+		return classWater
+	case p.nir > 2*p.red:
+		return classVegetation
+	}
+	return classBare
 }

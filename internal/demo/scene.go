@@ -19,24 +19,13 @@ const (
 	unit   = 256  // positions are in 1/256 of a 20 m pixel
 )
 
-// fillRows fills red and nir with rows of a scene of size x size pixels, from row0 on; both hold
-// rows*size values. It uses all cores.
-func fillRows(size, row0, rows int, red, nir []uint16) {
-	const strip = 64
-	var g sync.WaitGroup
-	for r := 0; r < rows; r += strip {
-		n := min(strip, rows-r)
-		g.Go(func() { fillWindow(size, 0, row0+r, size, n, red[r*size:], nir[r*size:]) })
-	}
-	g.Wait()
-}
-
-// fillWindow fills red and nir with a window of a scene of size x size pixels; both hold
-// width*height values, row by row.
-func fillWindow(size, col0, row0, width, height int, red, nir []uint16) {
-	s := newPainter(size, col0, width)
+// fillWindow fills the bands and the classes with a window of a scene of size x size pixels; each
+// holds width*height values, row by row. Clouds, harvests and the sensor's noise depend on the date.
+func fillWindow(size, date, col0, row0, width, height int, red, nir []uint16, class []uint8) {
+	s := newPainter(size, col0, width, date)
 	for r := range height {
-		s.row(row0+r, red[r*width:(r+1)*width], nir[r*width:(r+1)*width])
+		from, to := r*width, (r+1)*width
+		s.row(row0+r, red[from:to], nir[from:to], class[from:to])
 	}
 }
 

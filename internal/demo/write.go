@@ -11,8 +11,9 @@ import (
 
 // The names of the scene's files.
 const (
-	redName = "B04.tif"
-	nirName = "B08.tif"
+	redName     = "B04.tif"
+	nirName     = "B08.tif"
+	classesName = "SCL.tif"
 )
 
 // Grid returns the grid of Sentinel-2 tile 31TCJ: UTM zone 31N, 109.8 km a side, pixels of 20 m at
@@ -31,13 +32,16 @@ func Grid(size int) raster.Grid {
 	}
 }
 
-// WriteScene writes the two bands of the scene, size x size pixels of uint16, into dir as tiled
-// GeoTIFFs without overviews, as a provider would, and returns their paths. version is the
-// program's; show, if not nil, may show the run's status while it goes. Files of the same names are
-// replaced.
-func WriteScene(ctx context.Context, dir string, size int, version string, show func(*apply.Running)) (
-	red, nir string, err error) {
-	red, nir = filepath.Join(dir, redName), filepath.Join(dir, nirName)
+// Scene holds the paths of a scene's files.
+type Scene struct{ Red, NIR, Classes string }
+
+// WriteScene writes a scene of size x size pixels into dir as tiled GeoTIFFs without overviews, as a
+// provider would: two bands of uint16 and the classes of uint8. Scenes of other dates, counted from
+// 0, have other clouds and harvested fields. version is the program's; show, if not nil, may show the
+// run's status while it goes. Files of the same names are replaced.
+func WriteScene(ctx context.Context, dir string, size, date int, version string, show func(*apply.Running)) (*Scene, error) {
+	s := &Scene{Red: filepath.Join(dir, redName), NIR: filepath.Join(dir, nirName),
+		Classes: filepath.Join(dir, classesName)}
 	grid := Grid(size)
 	band := func(path, name, what string) apply.Output {
 		return apply.Output{
@@ -51,23 +55,29 @@ func WriteScene(ctx context.Context, dir string, size int, version string, show 
 			},
 		}
 	}
-	job := apply.Job{
-		Outputs:  map[string]apply.Output{"red": band(red, "B04", "red"), "nir": band(nir, "B08", "near infrared")},
+	classes := apply.Output{
+		Path: s.Classes, Type: ndarray.Uint8, Bands: 1, Nodata: "0", NoOverviews: true, LayerNames: []string{"SCL"},
+		Thematic: true,
+		Metadata: map[string]string{"TIFFTAG_IMAGEDESCRIPTION": "Made-up Sentinel-2-like scene: classes of its pixels"},
+	}
+	run, err := apply.Start(ctx, apply.Job{
+		Outputs: map[string]apply.Output{"red": band(s.Red, "B04", "red"), "nir": band(s.NIR, "B08", "near infrared"),
+			"classes": classes},
 		Controls: apply.Controls{Grid: &grid},
 		Version:  version,
 		Func: func(_ context.Context, b *apply.Block) error {
 			w := b.Window
-			fillWindow(size, w.Col, w.Row, w.Width, w.Height, apply.Out[uint16](b, "red"), apply.Out[uint16](b, "nir"))
+			fillWindow(size, date, w.Col, w.Row, w.Width, w.Height, apply.Out[uint16](b, "red"),
+				apply.Out[uint16](b, "nir"), apply.Out[uint8](b, "classes"))
 			return nil
 		},
-	}
-	run, err := apply.Start(ctx, job)
+	})
 	if err != nil {
-		return red, nir, err
+		return s, err
 	}
 	if show != nil {
 		show(run)
 	}
 	_, err = run.Wait()
-	return red, nir, err
+	return s, err
 }
