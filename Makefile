@@ -1,20 +1,44 @@
+# make install:   installs leat, man pages and completions below PREFIX (default: /usr/local), in DESTDIR if given.
 # make demo:      builds leat and runs its main job on a made-up scene.
 # make test:      the quick tests, within minutes; needs neither Slurm nor a browser.
 # make test-rest: what make test leaves out: tests by Slurm and in a browser, long storms of kills.
 # make test-all:  installs what the tests compare leat with (where it may) and runs all tests, then
 #                 those of goroutines again with the race detector.
+# make dist:      archives, Debian packages and checksums in dist/.
 
 GO ?= go
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT := $(shell git describe --always --dirty --exclude '*' 2>/dev/null)
+PREFIX ?= /usr/local
 
 # Without the gRPC half of Google's client, which leat does not use: see docs/design/cmd-leat.md.
 # Everything is compiled with the same flags, so it is compiled once.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath -tags=disable_grpc_modules)
 
-.PHONY: build demo test test-rest test-all race fuzz bench-apply bench-cache bench-shm bench-namespace bench-stage bench-workers bench-gdal clean
+.PHONY: build static install uninstall dist demo test test-rest test-all race fuzz bench-apply bench-cache bench-shm bench-namespace bench-stage bench-workers bench-gdal clean
+
+LDFLAGS := -s -w -X main.commit=$(COMMIT)
 
 build:
-	CGO_ENABLED=0 $(GO) build -ldflags "-s -w -X main.version=$(VERSION)" -o bin/leat ./cmd/leat
+	CGO_ENABLED=0 $(GO) build -ldflags "$(LDFLAGS)" -o bin/leat ./cmd/leat
+	@touch bin/leat
+
+# Without GDAL, and without a C library.
+static:
+	CGO_ENABLED=0 $(GO) build -tags=disable_grpc_modules,nogdal -ldflags "$(LDFLAGS)" -o bin/leat-static ./cmd/leat
+
+# Not built again if it is newer than all sources: "sudo make install" after "make build" needs no Go.
+bin/leat: $(shell find . -type f \( -name '*.go' -o -name 'page.*' \) ! -name '*_test.go' ! -path './bench/*') go.mod go.sum cmd/leat/VERSION
+	@$(MAKE) --no-print-directory build
+
+install: bin/leat
+	scripts/install-files bin/leat "$(DESTDIR)$(PREFIX)"
+
+uninstall:
+	cd "$(DESTDIR)$(PREFIX)" && rm -rf bin/leat share/man/man1/leat.1.gz share/man/man1/leat-*.1.gz share/doc/leat \
+		share/bash-completion/completions/leat share/zsh/site-functions/_leat share/fish/vendor_completions.d/leat.fish
+
+dist:
+	COMMIT="$(COMMIT)" GO="$(GO)" scripts/dist
 
 demo: build
 	bin/leat demo demo
@@ -75,4 +99,4 @@ bench-gdal:
 	cd bench && $(GO) run ./cmd/bench gdal
 
 clean:
-	rm -rf bin demo bench/data
+	rm -rf bin demo dist bench/data

@@ -14,9 +14,6 @@ import (
 	"leat/apply"
 )
 
-// version is set at build time by -ldflags "-X main.version=...".
-var version = "dev"
-
 // Exit codes.
 const (
 	exitDone   = 0
@@ -110,7 +107,7 @@ workers, and writes GeoTIFFs that are the same byte for byte for any number of w
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{flagError(err)} })
 	root.AddCommand(applyCommand(), infoCommand(), demoCommand(), workerCommand(), cacheCommand(), stageCommand(),
-		jobsCommand())
+		jobsCommand(), versionCommand(), manCommand())
 	root.SetGlobalNormalizationFunc(currentFlag)
 	addHelp(root)
 	return root

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bytes"
+	"debug/elf"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// sourceTree copies what git tracks or would track into a directory and returns it.
+func sourceTree(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	list.Dir = root
+	names, err := list.Output()
+	if err != nil {
+		t.Skipf("no repository: %v", err)
+	}
+	dir := t.TempDir()
+	for name := range strings.SplitSeq(strings.TrimRight(string(names), "\x00"), "\x00") {
+		copyFile(t, filepath.Join(root, name), filepath.Join(dir, name))
+	}
+	return dir
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	info, err := os.Stat(from)
+	if os.IsNotExist(err) {
+		return // removed, and not committed yet
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, b, info.Mode().Perm()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// command runs a program in a directory and returns its output.
+func command(t *testing.T, dir string, env []string, name string, args ...string) string {
+	t.Helper()
+	c := exec.Command(name, args...)
+	c.Dir, c.Env = dir, append(os.Environ(), env...)
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// TestDistIsReproducible builds the archives of this machine's architecture in two directories.
+func TestDistIsReproducible(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: links leat four times")
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("the archives are made on Linux")
+	}
+	t.Parallel()
+	var sums []string
+	var dir string
+	for range 2 {
+		dir = sourceTree(t)
+		env := []string{"ARCHES=" + runtime.GOARCH, "DEB=no", "COMMIT=test", "SOURCE_DATE_EPOCH=1700000000"}
+		sums = append(sums, command(t, dir, env, "scripts/dist"))
+	}
+	if sums[0] != sums[1] || strings.Count(sums[0], "\n") != 2 {
+		t.Errorf("%s\nin another directory:\n%s", sums[0], sums[1])
+	}
+	number := strings.TrimSpace(versionFile)
+	for _, name := range []string{"", "-static"} {
+		base := "leat-" + number + "-linux-" + runtime.GOARCH + name
+		command(t, dir, nil, "tar", "-xzf", "dist/"+base+".tar.gz")
+		checkArchive(t, filepath.Join(dir, base), number, name == "-static")
+	}
+}
+
+// checkArchive checks what an archive has in it.
+func checkArchive(t *testing.T, dir, number string, static bool) {
+	t.Helper()
+	program := filepath.Join(dir, "bin", "leat")
+	f, err := elf.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	interpreter := false
+	for _, p := range f.Progs {
+		interpreter = interpreter || p.Type == elf.PT_INTERP
+	}
+	if interpreter == static {
+		t.Errorf("%s: has an interpreter: %t", program, interpreter)
+	}
+	if out := command(t, dir, nil, program, "version"); !strings.HasPrefix(out, "leat "+number+"+test\n") ||
+		strings.Contains(out, "built without GDAL") != static {
+		t.Errorf("leat version prints %s", out)
+	}
+	for _, name := range []string{"share/man/man1/leat.1.gz", "share/man/man1/leat-apply.1.gz",
+		"share/bash-completion/completions/leat", "share/zsh/site-functions/_leat",
+		"share/fish/vendor_completions.d/leat.fish", "share/doc/leat/LICENSE", "share/doc/leat/THIRD-PARTY-LICENSES"} {
+		if st, err := os.Stat(filepath.Join(dir, name)); err != nil || st.Size() < 100 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	licenses, err := os.ReadFile(filepath.Join(dir, "share/doc/leat/THIRD-PARTY-LICENSES"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, module := range []string{"github.com/spf13/cobra ", "github.com/klauspost/compress ", "gocloud.dev "} {
+		if !bytes.Contains(licenses, []byte("== "+module)) {
+			t.Errorf("no licence of %s", module)
+		}
+	}
+	if static {
+		c := exec.Command(program, "info", "--formats")
+		if out, err := c.CombinedOutput(); err == nil || !bytes.Contains(out, []byte("built without GDAL")) {
+			t.Errorf("leat info --formats: %v\n%s", err, out)
+		}
+	}
+}
+
+// TestInstall runs make install and make uninstall in a directory of their own.
+func TestInstall(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: links leat")
+	}
+	t.Parallel()
+	dir, root := sourceTree(t), t.TempDir()
+	args := []string{"--no-print-directory", "DESTDIR=" + root, "PREFIX=/opt/leat", "COMMIT=test"}
+	command(t, dir, nil, "make", append(args, "install")...)
+	out := command(t, dir, []string{"PATH=" + filepath.Join(root, "opt/leat/bin")},
+		filepath.Join(root, "opt/leat/bin/leat"), "--version")
+	if want := "leat version " + strings.TrimSpace(versionFile) + "+test\n"; out != want {
+		t.Errorf("leat --version prints %q, expected %q", out, want)
+	}
+	// Without Go and with nothing changed, as by sudo.
+	command(t, dir, nil, "make", append(args, "GO=false", "install")...)
+	command(t, dir, nil, "make", append(args, "GO=false", "uninstall")...)
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			t.Errorf("%s is left", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
