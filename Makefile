@@ -9,6 +9,8 @@
 GO ?= go
 COMMIT := $(shell git describe --always --dirty --exclude '*' 2>/dev/null)
 PREFIX ?= /usr/local
+# Only some shells expand ~ there.
+override PREFIX := $(patsubst ~/%,$(HOME)/%,$(PREFIX))
 
 # Without the gRPC half of Google's client, which leat does not use: see docs/design/cmd-leat.md.
 # Everything is compiled with the same flags, so it is compiled once.

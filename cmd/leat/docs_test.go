@@ -31,9 +31,9 @@ func shellBlocks(t *testing.T, page string) (blocks []string) {
 	return blocks
 }
 
-// runPage runs all commands of a page in a new directory, in order, and returns it. There is an S3
-// server with a bucket, whose name is $BUCKET.
-func runPage(t *testing.T, page string) string {
+// runPage runs all commands of a page in a new directory, in order and after those of before, and
+// returns it. There is an S3 server with a bucket, whose name is $BUCKET.
+func runPage(t *testing.T, page string, before ...string) string {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("it computes for seconds")
@@ -49,7 +49,7 @@ func runPage(t *testing.T, page string) string {
 		"AWS_SECRET_ACCESS_KEY=secret", "AWS_REGION=us-east-1", "AWS_CONFIG_FILE="+filepath.Join(dir, "none"),
 		"AWS_SHARED_CREDENTIALS_FILE="+filepath.Join(dir, "none"), "LEAT_CACHE_DIR="+filepath.Join(dir, "home"),
 		"LEAT_RUNTIME_DIR="+filepath.Join(dir, "run"))
-	for _, commands := range shellBlocks(t, page) {
+	for _, commands := range append(before, shellBlocks(t, page)...) {
 		c := exec.CommandContext(t.Context(), "bash", "-eu", "-o", "pipefail", "-c", commands)
 		c.Dir, c.Env = dir, env
 		if out, err := c.CombinedOutput(); err != nil {
@@ -99,6 +99,23 @@ func TestTutorialRuns(t *testing.T) {
 		}
 		if !same(clear[i], want) {
 			t.Fatalf("pixel %d of class %v: %v, want %v", i, class[i], clear[i], want)
+		}
+	}
+}
+
+func TestReadmeRuns(t *testing.T) {
+	t.Parallel()
+	dir := runPage(t, "../README.md", "leat demo --size 512 demo")
+	ndvi, _ := pixels(t, filepath.Join(dir, "ndvi.tif"))
+	demo, _ := pixels(t, filepath.Join(dir, "demo/ndvi.tif"))
+	class, _ := pixels(t, filepath.Join(dir, "class.tif"))
+	for i := range ndvi {
+		want := 1.0
+		if ndvi[i] > 0.5 {
+			want = 2
+		}
+		if !same(ndvi[i], demo[i]) || ndvi[i] == ndvi[i] && class[i] != want {
+			t.Fatalf("pixel %d: %v, in the demo %v, class %v", i, ndvi[i], demo[i], class[i])
 		}
 	}
 }
