@@ -5,11 +5,12 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 	"unicode/utf8"
+
+	"leat/internal/units"
 )
 
 // Summary is what a Recorder knows at one moment. It is a copy without ties to the Recorder. In
@@ -84,7 +85,7 @@ func quantile(sorted []int64, q float64) time.Duration {
 	return time.Duration(lo + int64(math.Round((at-float64(i))*float64(hi-lo))))
 }
 
-// Stage returns the summary of one stage, zero but for its name when it has no interval.
+// Stage returns the summary of one stage. Without an interval only its name is set.
 func (s Summary) Stage(name string) StageSummary {
 	for _, st := range s.Stages {
 		if st.Stage == name {
@@ -98,9 +99,9 @@ func (s Summary) Stage(name string) StageSummary {
 // or, when verbose, minimum, quartiles and maximum, and the gauges.
 func (s Summary) Text(w io.Writer, verbose bool) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "wall clock %s", FormatDuration(s.Wall))
+	fmt.Fprintf(&b, "wall clock %s", units.FormatDuration(s.Wall))
 	if s.CPU > 0 && s.Wall > 0 {
-		fmt.Fprintf(&b, ", processor time %s (%.1f cores busy)", FormatDuration(s.CPU),
+		fmt.Fprintf(&b, ", processor time %s (%.1f cores busy)", units.FormatDuration(s.CPU),
 			s.CPU.Seconds()/s.Wall.Seconds())
 	}
 	b.WriteByte('\n')
@@ -114,7 +115,7 @@ func (s Summary) Text(w io.Writer, verbose bool) error {
 		fmt.Fprintf(t, "%s\t%s\n", s.pad("stage"), head)
 	}
 	for _, st := range s.Stages {
-		f := FormatDuration
+		f := units.FormatDuration
 		if verbose {
 			fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t\n", s.pad(st.Stage), st.N, f(st.Total), f(st.Min),
 				f(st.Lower), f(st.Median), f(st.Upper), f(st.Max))
@@ -148,39 +149,4 @@ func (s Summary) pad(name string) string {
 		width = max(width, utf8.RuneCountInString(g.Gauge))
 	}
 	return fmt.Sprintf("%-*s", width, name)
-}
-
-// FormatDuration gives three significant digits and a unit: "12.3 ms", "4.56 s", "3 min 20 s".
-func FormatDuration(d time.Duration) string {
-	if d < 0 {
-		return "-" + FormatDuration(-d)
-	}
-	digits := func(v float64, unit string) string {
-		precision := 2
-		switch {
-		case v >= 99.95:
-			precision = 0
-		case v >= 9.995:
-			precision = 1
-		}
-		return strconv.FormatFloat(v, 'f', precision, 64) + " " + unit
-	}
-	switch {
-	case d == 0:
-		return "0 s"
-	case d < time.Microsecond:
-		return fmt.Sprintf("%d ns", d)
-	case d < 999500*time.Nanosecond:
-		return digits(float64(d)/1e3, "µs")
-	case d < 999500*time.Microsecond:
-		return digits(float64(d)/1e6, "ms")
-	case d < 99500*time.Millisecond:
-		return digits(d.Seconds(), "s")
-	}
-	d = d.Round(time.Second)
-	h, m, sec := int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60
-	if h > 0 {
-		return fmt.Sprintf("%d h %02d min", h, m)
-	}
-	return fmt.Sprintf("%d min %02d s", m, sec)
 }

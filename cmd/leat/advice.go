@@ -7,25 +7,26 @@ import (
 	"time"
 
 	"leat/apply"
+	"leat/internal/report"
 	"leat/timing"
 )
 
 // remedies are the stages of a run, and what to do about one that limits it.
-var remedies = []timing.Remedy{
-	{Stage: "reading", Role: timing.Work, Do: "inputs in zstd, or not compressed, decode faster than deflate or LZW"},
-	{Stage: "computing", Role: timing.Work,
+var remedies = []report.Remedy{
+	{Stage: "reading", Role: report.Work, Do: "inputs in zstd, or not compressed, decode faster than deflate or LZW"},
+	{Stage: "computing", Role: report.Work,
 		Do: "the cores do your function's work, which is as it should be; more cores (-j) or a cheaper function are what would help", PerBlock: true},
-	{Stage: "encoding", Role: timing.Work, Do: "--co COMPRESS=ZSTD writes faster at about the same size, --co COMPRESS=NONE fastest of all"},
-	{Stage: "statistics", Role: timing.Work, Do: "leave them out where nobody needs them"},
-	{Stage: "overviews", Role: timing.Work,
+	{Stage: "encoding", Role: report.Work, Do: "--co COMPRESS=ZSTD writes faster at about the same size, --co COMPRESS=NONE fastest of all"},
+	{Stage: "statistics", Role: report.Work, Do: "leave them out where nobody needs them"},
+	{Stage: "overviews", Role: report.Work,
 		Do: "leave them out and add them later where this file is only an intermediate one"},
-	{Stage: "spooling", Role: timing.Work, Do: "the disk takes encoded blocks more slowly than the cores make them, so give --tmpdir on a faster one"},
-	{Stage: "laying out", Role: timing.Serial,
+	{Stage: "spooling", Role: report.Work, Do: "the disk takes encoded blocks more slowly than the cores make them, so give --tmpdir on a faster one"},
+	{Stage: "laying out", Role: report.Serial,
 		Do: "the last step copies the file on disk, which a faster disk or a smaller file (stronger compression) would shorten"},
-	{Stage: "writing by GDAL", Role: timing.Serial,
+	{Stage: "writing by GDAL", Role: report.Serial,
 		Do: "GDAL makes files of this format at the end, on one core: options of the format (--co), such as less compression, or a GeoTIFF would shorten that"},
-	{Stage: "waiting to read", Role: timing.Wait},
-	{Stage: "waiting for input", Role: timing.Wait,
+	{Stage: "waiting to read", Role: report.Wait},
+	{Stage: "waiting for input", Role: report.Wait,
 		Do: "the blocks did not come in fast enough, so use more readers (--readers) or bring the inputs to a faster disk"},
 }
 
@@ -36,7 +37,7 @@ const minAdvice = 2 * time.Second
 // processes only the stages are known, not the time of their processors.
 func advice(s timing.Summary, p *apply.Plan) string {
 	if p.Kind == "" {
-		return s.Advice(remedies, min(p.Workers, runtime.GOMAXPROCS(0)))
+		return report.Advice(s, remedies, min(p.Workers, runtime.GOMAXPROCS(0)))
 	}
 	if s.Wall < minAdvice {
 		return ""

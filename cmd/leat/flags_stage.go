@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"leat/internal/listen"
 	"leat/internal/units"
 	"leat/stage"
-	"leat/stage/metrics"
 )
 
 // stageFlags are what the commands of leat stage take; each has some of them.
@@ -93,8 +93,8 @@ func (f *stageFlags) options() (*stage.Options, error) {
 		}
 	}
 	if f.metrics != "" {
-		if _, err := metrics.Address(f.metrics); err != nil {
-			errs = append(errs, usagef("--metrics %s: %w", f.metrics, err))
+		if _, _, err := listen.Resolve(f.metrics); err != nil {
+			errs = append(errs, usagef("--metrics: %w", err))
 		}
 	}
 	return o, errors.Join(errs...)

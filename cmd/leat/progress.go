@@ -3,13 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
+	"leat/internal/units"
 	"os"
 	"sync"
 	"time"
 
 	"golang.org/x/term"
-
-	"leat/timing"
 )
 
 // progressMode says how a running command shows how far it is.
@@ -150,7 +149,7 @@ func (p *progress) finish(err error) {
 		fmt.Fprint(p.w, "\r\x1b[K")
 	case p.mode == progressLines && !p.shown.IsZero() && err == nil:
 		d := p.now().Sub(p.start)
-		fmt.Fprintf(p.w, "%d of %d blocks in %s, %.1f Mpixel/s\n", p.last.done, p.last.total, timing.FormatDuration(d),
+		fmt.Fprintf(p.w, "%d of %d blocks in %s, %.1f Mpixel/s\n", p.last.done, p.last.total, units.FormatDuration(d),
 			float64(p.last.pixels-p.before.pixels)/1e6/max(1e-9, d.Seconds()))
 	case p.mode == progressJSON && !p.last.at.IsZero() && p.lastDone != p.last.done:
 		p.show()

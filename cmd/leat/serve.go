@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"leat/apply"
-	"leat/live"
+	"leat/internal/listen"
+	"leat/internal/live"
 	"leat/timing"
 )
 
@@ -48,11 +49,10 @@ func (f *applyFlags) serve(people io.Writer, job *apply.Job, rec *timing.Recorde
 	s.page = live.New(live.Options{Title: strings.Join(sortedNames(job.Outputs), ", "), Status: s.status})
 	url, err := s.page.Listen(f.serveAt)
 	if err != nil {
-		err = fmt.Errorf("--serve %s: %w", f.serveAt, err)
-		if errors.Is(err, live.ErrAddress) {
-			err = usageError{err}
+		if errors.Is(err, listen.ErrAddress) {
+			return nil, usagef("--serve: %w", err)
 		}
-		return nil, err
+		return nil, fmt.Errorf("--serve %s: %w", f.serveAt, err)
 	}
 	fmt.Fprintf(people, "leat: this run shows itself at %s\n", url)
 	job.Logger = slog.New(&peopleHandler{w: people, copy: s.warn})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"leat/internal/listen"
 	"leat/objstore"
 	"leat/objstore/cloud"
 	"leat/stage"
@@ -19,7 +20,7 @@ import (
 type staging struct {
 	pool    *stage.Pool // nil: there is no space for a stage
 	people  io.Writer
-	metrics *metrics.Server
+	metrics *listen.Server
 	stores  *objstore.Options
 	waiting waiting
 	close   func() error
@@ -52,11 +53,11 @@ func (f *stageFlags) open(cmd *cobra.Command, o *stage.Options) (_ *staging, err
 	s.close = sync.OnceValue(s.pool.Close)
 	s.stop = context.AfterFunc(cmd.Context(), func() { _ = s.close() })
 	if f.metrics != "" {
-		if s.metrics, err = metrics.Listen(f.metrics, s.pool); err != nil {
+		if s.metrics, err = listen.Metrics(f.metrics, metrics.Collector(s.pool)); err != nil {
 			return nil, errors.Join(fmt.Errorf("--metrics %s: nothing can listen there: %w", f.metrics,
 				networkCause(err)), s.end())
 		}
-		fmt.Fprintln(s.people, "leat: metrics at", s.metrics.URL())
+		fmt.Fprintln(s.people, "leat: metrics at", s.metrics.URL)
 	}
 	return s, nil
 }

@@ -14,11 +14,11 @@ import (
 
 // layers from the ground up. A package that is not listed here is an error: it needs a place.
 var layers = [][]string{
-	{"leat/codec", "leat/ndarray", "leat/timing", "leat/block", "leat/internal/backoff", "leat/internal/inflate",
-		"leat/internal/archtest", "leat/internal/fault",
+	{"leat/codec", "leat/ndarray", "leat/block", "leat/internal/backoff", "leat/internal/inflate",
+		"leat/internal/archtest", "leat/internal/fault", "leat/internal/listen",
 		"leat/internal/pytest", "leat/internal/localdir", "leat/internal/terminal", "leat/internal/regular",
 		"leat/internal/sysmem", "leat/internal/testreport", "leat/internal/units", "leat/internal/wkt"},
-	{"leat/internal/tempfile"},
+	{"leat/internal/tempfile", "leat/timing"},
 	{"leat/internal/lockfile", "leat/internal/procfile", "leat/internal/proctest", "leat/objstore"},
 	{"leat/namespace", "leat/stage/internal/store", "leat/objstore/objstoretest"},
 	{"leat/cache", "leat/objstore/cloud", "leat/stage/internal/index",
@@ -34,7 +34,7 @@ var layers = [][]string{
 		"leat/apply/internal/rundir"},
 	{"leat/apply/internal/output"},
 	{"leat/apply/internal/resolve"},
-	{"leat/apply", "leat/stage/metrics", "leat/live", "leat/internal/preview"},
+	{"leat/apply", "leat/stage/metrics", "leat/internal/live", "leat/internal/preview"},
 	{"leat/stores", "leat/internal/demo", "leat/internal/report"},
 	{"leat/cmd/leat", "leat/examples/cache", "leat/examples/sharing", "leat/examples/stage",
 		"leat/examples/workers"},

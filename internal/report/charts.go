@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"leat/internal/preview"
+	"leat/internal/units"
 	"leat/timing"
 )
 
@@ -78,8 +79,8 @@ func drawTimeline(spans []timing.Span, wall time.Duration, colors map[string]str
 				fmt.Fprintf(&b, `<rect x="%.2f" y="0" width="%.2f" height="20" class="%s"><title>%s, %s to %s</title></rect>`,
 					float64(c)*chartWidth/timelineColumns, float64(end-c)*chartWidth/timelineColumns, colors[stage],
 					html.EscapeString(stage),
-					timing.FormatDuration(wall*time.Duration(c)/timelineColumns),
-					timing.FormatDuration(wall*time.Duration(end)/timelineColumns))
+					units.FormatDuration(wall*time.Duration(c)/timelineColumns),
+					units.FormatDuration(wall*time.Duration(end)/timelineColumns))
 			}
 			c = end
 		}
@@ -94,7 +95,7 @@ func timeAxis(wall time.Duration) string {
 	var b strings.Builder
 	b.WriteString(`<div class="times">`)
 	for i := range 5 {
-		fmt.Fprintf(&b, `<span>%s</span>`, timing.FormatDuration(wall*time.Duration(i)/4))
+		fmt.Fprintf(&b, `<span>%s</span>`, units.FormatDuration(wall*time.Duration(i)/4))
 	}
 	b.WriteString(`</div>`)
 	return b.String()

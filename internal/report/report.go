@@ -15,6 +15,7 @@ import (
 
 	"leat/internal/preview"
 	"leat/internal/tempfile"
+	"leat/internal/units"
 	"leat/timing"
 )
 
@@ -36,7 +37,7 @@ type Report struct {
 	Outputs []Raster
 
 	Summary  timing.Summary
-	Remedies []timing.Remedy // for the advice about Summary
+	Remedies []Remedy // for the advice about Summary
 	Spans    []timing.Span
 	Every    int // Spans are of every so many blocks
 	Series   []timing.Series
@@ -100,7 +101,7 @@ var reportPage string
 // render writes the page.
 func (r *Report) render(w io.Writer) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
-		"duration":  timing.FormatDuration,
+		"duration":  units.FormatDuration,
 		"number":    numberText,
 		"quicklook": quicklookURL,
 		"legend":    drawLegend,
@@ -155,7 +156,7 @@ func (r *Report) view() *reportView {
 		v.When = r.Started.Format("2006-01-02 15:04:05 -0700")
 	}
 	s := r.Summary
-	v.Tiles = append(v.Tiles, Fact{"wall clock", timing.FormatDuration(s.Wall)})
+	v.Tiles = append(v.Tiles, Fact{"wall clock", units.FormatDuration(s.Wall)})
 	if sec := s.Wall.Seconds(); sec > 0 {
 		if r.Pixels > 0 {
 			v.Tiles = append(v.Tiles, Fact{"throughput", fmt.Sprintf("%.3g Mpixel/s", float64(r.Pixels)/1e6/sec)})
@@ -169,7 +170,7 @@ func (r *Report) view() *reportView {
 	}
 	if len(s.Stages) > 0 {
 		if v.Advice = r.Limit; !r.Outside {
-			v.Advice = s.Advice(r.Remedies, cores)
+			v.Advice = Advice(s, r.Remedies, cores)
 		}
 	}
 	colors := stageColors(s)

@@ -1,4 +1,5 @@
-// Package units reads and writes sizes and counts as people do: "1.5 GiB", "3 blocks".
+// Package units reads and writes sizes, counts and durations as people do: "1.5 GiB", "3 blocks",
+// "12.3 ms".
 package units
 
 import (

@@ -1,7 +1,6 @@
 // Package metrics exports the counters of a stage to Prometheus.
 //
-// [Collector] returns a collector for any registry. [Listen] serves it over HTTP, for programs
-// without a server of their own.
+// [Collector] returns a collector for any registry.
 package metrics
 
 import (

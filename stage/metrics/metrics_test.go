@@ -1,9 +1,6 @@
 package metrics_test
 
 import (
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -106,75 +103,5 @@ func TestCollectorAfterClose(t *testing.T) {
 	n, err := testutil.GatherAndCount(registry)
 	if err != nil || n != 16 {
 		t.Errorf("%d metrics, %v", n, err)
-	}
-}
-
-func TestListen(t *testing.T) {
-	s, err := metrics.Listen("0", used(t, t.TempDir()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.HasPrefix(s.URL(), "http://127.0.0.1:") || !strings.HasSuffix(s.URL(), "/metrics") {
-		t.Errorf("%s", s.URL())
-	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	for accept, want := range map[string]string{"": "\nleat_stage_hits_total 1\n",
-		"application/openmetrics-text; version=1.0.0": "# TYPE leat_stage_hits counter\nleat_stage_hits_total 1.0\n"} {
-		r, err := http.NewRequest("GET", s.URL(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if accept != "" {
-			r.Header.Set("Accept", accept)
-		}
-		resp, err := client.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if err != nil || resp.StatusCode != 200 || !strings.Contains(string(body), want) {
-			t.Errorf("%q: %v, %v, no %q in\n%s", accept, resp.Status, err, want, body)
-		}
-	}
-	resp, err := client.Post(s.URL(), "text/plain", strings.NewReader("x"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	if resp.StatusCode != http.StatusMethodNotAllowed {
-		t.Error(resp.Status)
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-	if _, err := client.Get(s.URL()); err == nil {
-		t.Error("it is still served")
-	}
-}
-
-func TestListenAddressInUse(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	if _, err := metrics.Listen(l.Addr().String(), used(t, t.TempDir())); err == nil {
-		t.Error("no error")
-	}
-}
-
-func TestAddress(t *testing.T) {
-	for addr, want := range map[string]string{"9100": "127.0.0.1:9100", ":9100": "127.0.0.1:9100", "0": "127.0.0.1:0",
-		"0.0.0.0:9100": "0.0.0.0:9100", "[::1]:91": "[::1]:91",
-		"host.example:1": "host.example:1", "[::]:9100": "[::]:9100", ":09100": "127.0.0.1:9100"} {
-		if got, err := metrics.Address(addr); err != nil || got != want {
-			t.Errorf("%q: %q, %v, want %q", addr, got, err, want)
-		}
-	}
-	for _, addr := range []string{"", ":", "x", "h:x", "1:2:3", ":65536", ":-1", "http://h:1", "::1", "1.2.3.4"} {
-		if got, err := metrics.Address(addr); err == nil {
-			t.Errorf("%q: %q", addr, got)
-		}
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
 	"net"
@@ -35,7 +35,7 @@ func TestStatusJSON(t *testing.T) {
 		Outputs:  []Output{{"o", "o.tif", 5}},
 		Messages: []Message{{time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC), true, "<b>"}},
 	}
-	base, token := parts(t, listen(t, New(Options{Title: "the title", Status: func() Status { return s }})))
+	base, token := parts(t, serve(t, New(Options{Title: "the title", Status: func() Status { return s }})))
 	_, body := ask(t, "GET", base+"/status.json", bearer(token))
 	var got map[string]any
 	if err := json.Unmarshal([]byte(body), &got); err != nil {
@@ -63,7 +63,7 @@ func TestStatusJSON(t *testing.T) {
 }
 
 func TestStatusThatJSONCannotHold(t *testing.T) {
-	base, token := parts(t, listen(t, New(Options{Title: "the title",
+	base, token := parts(t, serve(t, New(Options{Title: "the title",
 		Status: func() Status { return Status{Phase: Done, Started: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)} }})))
 	_, body := ask(t, "GET", base+"/status.json", bearer(token))
 	if !strings.Contains(body, "can't be shown: ") || !strings.Contains(body, `"title":"the title"`) {
@@ -73,21 +73,21 @@ func TestStatusThatJSONCannotHold(t *testing.T) {
 
 func TestMessagesAreBounded(t *testing.T) {
 	var s Status
-	for i := range MaxMessages + 7 {
+	for i := range maxMessages + 7 {
 		s.Messages = append(s.Messages, Message{Text: fmt.Sprint("message ", i)})
 	}
-	base, token := parts(t, listen(t, New(Options{Status: func() Status { return s }})))
+	base, token := parts(t, serve(t, New(Options{Status: func() Status { return s }})))
 	_, body := ask(t, "GET", base+"/status.json", bearer(token))
 	var got Status
 	if err := json.Unmarshal([]byte(strings.Replace(body, `"grid":null,`, "", 1)), &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Messages) != MaxMessages || got.Messages[0].Text != "message 7" ||
-		got.Messages[MaxMessages-1].Text != fmt.Sprint("message ", MaxMessages+6) {
+	if len(got.Messages) != maxMessages || got.Messages[0].Text != "message 7" ||
+		got.Messages[maxMessages-1].Text != fmt.Sprint("message ", maxMessages+6) {
 		t.Errorf("%d, %v", len(got.Messages), got.Messages[0])
 	}
 	_, body = ask(t, "GET", base+"/metrics", bearer(token))
-	if !strings.Contains(body, fmt.Sprintf(`leat_run_messages_total{severity="error"} %d`, MaxMessages+7)) {
+	if !strings.Contains(body, fmt.Sprintf(`leat_run_messages_total{severity="error"} %d`, maxMessages+7)) {
 		t.Error(body)
 	}
 }
@@ -135,7 +135,7 @@ func TestGridResolution(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := len(got.Cells)
-		if n != got.Rows*got.Columns || n > MaxCells || (rows*columns <= MaxCells) != (got.Side == 1) ||
+		if n != got.Rows*got.Columns || n > maxCells || (rows*columns <= maxCells) != (got.Side == 1) ||
 			got.Cells != strings.Repeat("d", n-1)+"l" {
 			t.Errorf("%v: %d × %d cells of %d, %d", size, got.Rows, got.Columns, got.Side, n)
 		}
@@ -164,7 +164,7 @@ func TestHistoryCoversRun(t *testing.T) {
 func TestEventsEndWithClose(t *testing.T) {
 	run := &fakeRun{blocks: 100_000, step: 1}
 	p := New(Options{Status: run.status})
-	base, token := parts(t, listen(t, p))
+	base, token := parts(t, serve(t, p))
 	next := follow(t, base, token)
 	before := -1
 	for range 20 {
@@ -198,16 +198,16 @@ func TestEventsOutliveRequestTimeout(t *testing.T) {
 	run := &fakeRun{blocks: 100_000, step: 1}
 	// What has to come in, and to go out, in this time fails on a machine that stands still for so
 	// long: another is tried then, which has longer.
-	for patience := 100 * time.Millisecond; patience < seconds; patience *= 4 {
+	for timeout := 100 * time.Millisecond; timeout < seconds; timeout *= 4 {
 		p := New(Options{Status: run.status})
-		p.patience = patience
-		base, token := parts(t, listen(t, p))
+		p.clientTimeout = timeout
+		base, token := parts(t, serve(t, p))
 		next, err := tryToFollow(t, base, token)
 		if err != nil {
 			continue
 		}
 		begin, ok := time.Now(), true
-		for ok && time.Since(begin) < 5*patience {
+		for ok && time.Since(begin) < 5*timeout {
 			_, ok = next()
 		}
 		if ok {
@@ -220,8 +220,8 @@ func TestEventsOutliveRequestTimeout(t *testing.T) {
 func TestCloseWaitsForLastEvent(t *testing.T) {
 	run := &fakeRun{blocks: 10, step: 1}
 	p := New(Options{Status: run.status})
-	listen(t, p)
-	p.lastWait = seconds
+	serve(t, p)
+	p.lastEventLimit = seconds
 	w := &heldAnswer{ResponseRecorder: httptest.NewRecorder(), first: make(chan struct{}), last: make(chan struct{}),
 		goOn: make(chan struct{})}
 	followed := make(chan struct{})
@@ -273,7 +273,7 @@ func TestClose(t *testing.T) {
 	})
 	t.Run("frees the port, and may be called again", func(t *testing.T) {
 		p := New(Options{Status: run.status})
-		base, _ := parts(t, listen(t, p))
+		base, _ := parts(t, serve(t, p))
 		if _, err := p.Listen("0"); err == nil {
 			t.Error("it listens twice")
 		}
@@ -287,7 +287,7 @@ func TestClose(t *testing.T) {
 	})
 	t.Run("does not wait for connections that nobody uses", func(t *testing.T) {
 		p := New(Options{Status: run.status})
-		base, _ := parts(t, listen(t, p))
+		base, _ := parts(t, serve(t, p))
 		c, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
 		if err != nil {
 			t.Fatal(err)
@@ -304,8 +304,8 @@ func TestClose(t *testing.T) {
 	t.Run("does not wait for a client that reads no events", func(t *testing.T) {
 		big := strings.Repeat("x", 8<<20)
 		p := New(Options{Status: func() Status { return Status{Bottleneck: big} }})
-		p.patience = time.Hour
-		base, token := parts(t, listen(t, p))
+		p.clientTimeout = time.Hour
+		base, token := parts(t, serve(t, p))
 		host := strings.TrimPrefix(base, "http://")
 		c, err := net.Dial("tcp", host)
 		if err != nil {
@@ -320,7 +320,7 @@ func TestClose(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("says so when the status is not to be had", func(t *testing.T) {
+	t.Run("returns an error if the status does not come", func(t *testing.T) {
 		hang := make(chan struct{})
 		p := New(Options{Status: func() Status { <-hang; return Status{} }})
 		if _, err := p.Listen("0"); err != nil {
@@ -328,7 +328,7 @@ func TestClose(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
-		if err := p.Close(ctx); err == nil || !strings.Contains(err.Error(), "not to be had") {
+		if err := p.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 		close(hang)
@@ -352,9 +352,9 @@ func TestSlowAndLargeRequests(t *testing.T) {
 	run := &fakeRun{blocks: 10, step: 1}
 	var log strings.Builder
 	p := New(Options{Status: run.status, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	p.patience = 50 * time.Millisecond
+	p.clientTimeout = 50 * time.Millisecond
 	patient := New(Options{Status: run.status})
-	base, token := parts(t, listen(t, p))
+	base, token := parts(t, serve(t, p))
 	host := strings.TrimPrefix(base, "http://")
 	head := "GET /status.json HTTP/1.1\r\nHost: " + host + "\r\n"
 	for name, text := range map[string]string{"nothing": "", "half a line": "GET /",
@@ -367,7 +367,7 @@ func TestSlowAndLargeRequests(t *testing.T) {
 		"\r\nContent-Length: 1000\r\n\r\nx"); strings.Count(answer, "HTTP/1.1") > 1 {
 		t.Errorf("a body that does not come: %s", answer)
 	}
-	base, _ = parts(t, listen(t, patient)) // which has the time to take it all
+	base, _ = parts(t, serve(t, patient)) // which has the time to take it all
 	host = strings.TrimPrefix(base, "http://")
 	if answer := raw(t, host, "GET /status.json HTTP/1.1\r\nHost: "+host+"\r\nX: "+strings.Repeat("y",
 		40<<10)+"\r\n\r\n"); !strings.HasPrefix(answer, "HTTP/1.1 431 ") {
@@ -376,59 +376,10 @@ func TestSlowAndLargeRequests(t *testing.T) {
 }
 
 func TestConnectionsAreBounded(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := newBounded(l, 2)
-	accepted := make(chan net.Conn)
-	ended := make(chan error, 1)
-	go func() {
-		for {
-			c, err := b.Accept()
-			if err != nil {
-				ended <- err
-				return
-			}
-			accepted <- c
-		}
-	}()
-	var conns []io.Closer
-	for range 4 {
-		c, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		conns = append(conns, c)
-	}
-	first, second := <-accepted, <-accepted
-	select {
-	case <-accepted:
-		t.Error("a third is accepted")
-	case <-time.After(50 * time.Millisecond):
-	}
-	first.Close()
-	first.Close() // which frees one place, not two
-	third := <-accepted
-	select {
-	case <-accepted:
-		t.Error("a fourth is accepted")
-	case <-time.After(50 * time.Millisecond):
-	}
-	b.Close()
-	if err := <-ended; err == nil {
-		t.Error("no error")
-	}
-	for _, c := range append(conns, second, third) {
-		c.Close()
-	}
-}
-
-func TestParallelConnections(t *testing.T) {
 	run := &fakeRun{blocks: 10, step: 1}
 	p := New(Options{Status: run.status})
-	p.patience = time.Hour
-	base, token := parts(t, listen(t, p))
+	p.clientTimeout = time.Hour
+	base, token := parts(t, serve(t, p))
 	host := strings.TrimPrefix(base, "http://")
 	var conns []net.Conn
 	for range maxConnections + 1 {

@@ -16,7 +16,7 @@ func TestMetrics(t *testing.T) {
 	if n := testutil.CollectAndCount(collector{p}); n != 0 {
 		t.Errorf("%d before the first look", n)
 	}
-	p.show(Status{
+	p.publish(Status{
 		Phase: Computing, Elapsed: 90 * time.Second,
 		Blocks: Blocks{Total: 10, Done: 4, Lost: 3, Reissued: 2, Copies: 1}, Pixels: 400, Left: 30 * time.Second,
 		Queues: []Queue{{"read ahead", 3, 8}, {"prefetches", 5, 0}, {"read ahead", 1, 8}},
@@ -33,7 +33,7 @@ func TestMetrics(t *testing.T) {
 	want := `# HELP leat_run_blocks Blocks of the run.
 # TYPE leat_run_blocks gauge
 leat_run_blocks 10
-# HELP leat_run_blocks_copied_total Blocks given out to a second worker.
+# HELP leat_run_blocks_copied_total Blocks assigned to a second worker.
 # TYPE leat_run_blocks_copied_total counter
 leat_run_blocks_copied_total 1
 # HELP leat_run_blocks_done_total Blocks that are finished.
@@ -42,20 +42,20 @@ leat_run_blocks_done_total 4
 # HELP leat_run_blocks_lost_total Blocks whose worker was lost.
 # TYPE leat_run_blocks_lost_total counter
 leat_run_blocks_lost_total 3
-# HELP leat_run_blocks_reissued_total Blocks given out again.
+# HELP leat_run_blocks_reissued_total Blocks assigned again after a loss or a failure.
 # TYPE leat_run_blocks_reissued_total counter
 leat_run_blocks_reissued_total 2
 # HELP leat_run_elapsed_seconds Time since the start of the run.
 # TYPE leat_run_elapsed_seconds gauge
 leat_run_elapsed_seconds 90
-# HELP leat_run_left_seconds Reckoned time to the end of the run, where it is known.
+# HELP leat_run_left_seconds Estimated time to the end of the run, if known.
 # TYPE leat_run_left_seconds gauge
 leat_run_left_seconds 30
 # HELP leat_run_messages_total Errors and warnings.
 # TYPE leat_run_messages_total counter
 leat_run_messages_total{severity="error"} 1
 leat_run_messages_total{severity="warning"} 2
-# HELP leat_run_output_spooled_bytes Bytes spooled of an output.
+# HELP leat_run_output_spooled_bytes Bytes of an output in its spool.
 # TYPE leat_run_output_spooled_bytes gauge
 leat_run_output_spooled_bytes{output="a\"b\\c\nd"} 5
 leat_run_output_spooled_bytes{output="bad �"} 6
@@ -71,17 +71,17 @@ leat_run_phase{phase="uploading"} 0
 # HELP leat_run_pixels_total Pixels of finished blocks.
 # TYPE leat_run_pixels_total counter
 leat_run_pixels_total 400
-# HELP leat_run_queue_depth What waits in a queue.
+# HELP leat_run_queue_depth Items in a queue.
 # TYPE leat_run_queue_depth gauge
 leat_run_queue_depth{queue="prefetches"} 5
 leat_run_queue_depth{queue="read ahead"} 4
-# HELP leat_run_queue_limit What a queue holds at most.
+# HELP leat_run_queue_limit Maximum number of items in a queue.
 # TYPE leat_run_queue_limit gauge
 leat_run_queue_limit{queue="read ahead"} 16
-# HELP leat_run_stage_intervals_total How often a stage was gone through.
+# HELP leat_run_stage_intervals_total Number of intervals of a stage.
 # TYPE leat_run_stage_intervals_total counter
 leat_run_stage_intervals_total{stage="reading"} 4
-# HELP leat_run_stage_seconds_total Time that a stage took, added up over all that work at it.
+# HELP leat_run_stage_seconds_total Time spent in a stage, summed over all goroutines and processes.
 # TYPE leat_run_stage_seconds_total counter
 leat_run_stage_seconds_total{stage="reading"} 1.5
 # HELP leat_run_workers Workers by kind and state.
@@ -100,7 +100,7 @@ leat_run_workers{kind="slurm",state="lost"} 1
 func TestMetricsOfOtherCollectors(t *testing.T) {
 	other := prometheus.NewCounter(prometheus.CounterOpts{Name: "other_total", Help: "Other."})
 	run := &fakeRun{blocks: 10, step: 1, workers: 3}
-	base, token := parts(t, listen(t, New(Options{Status: run.status, Collectors: []prometheus.Collector{other}})))
+	base, token := parts(t, serve(t, New(Options{Status: run.status, Collectors: []prometheus.Collector{other}})))
 	resp, body := ask(t, "GET", base+"/metrics", bearer(token))
 	if resp.StatusCode != 200 || !strings.Contains(body, "\nother_total 0\n") || !strings.Contains(body,
 		"\nleat_run_blocks 10\n") {

@@ -1,16 +1,18 @@
-package timing
+package report
 
 import (
 	"fmt"
 	"time"
+
+	"leat/timing"
 )
 
-// Role says how a stage uses the machine, for advice.
+// Role is how a stage uses the machine.
 type Role uint8
 
 const (
-	Work   Role = iota // keeps a core busy, many at once
-	Serial             // runs alone while the other cores stand idle
+	Work   Role = iota // keeps a core busy, on all cores at once
+	Serial             // runs alone while the other cores are idle
 	Wait               // is waiting, not work
 )
 
@@ -18,14 +20,14 @@ const (
 type Remedy struct {
 	Stage string
 	Role  Role
-	// Do follows a colon: "Encoding took 61 % of the cores' time: " and then this, without full
-	// stop. For a stage of Role Wait it is the remedy for too much of that waiting.
+	// Do follows a colon and has no full stop: "Encoding took 61 % of the cores' time: …". Waiting
+	// without a remedy is not reported.
 	Do string
-	// PerBlock says that the stage has one interval for each block.
+	// PerBlock is true if the stage has one interval for each block.
 	PerBlock bool
 }
 
-// Thresholds below which no advice is worth a person's time.
+// Thresholds below which advice is not worth reading.
 const (
 	adviceMinWall   = 2 * time.Second
 	adviceSerial    = 0.25 // of the wall clock
@@ -34,13 +36,13 @@ const (
 	adviceBlocks    = 4    // blocks for each core, from which on they are not too few
 )
 
-// Advice returns one sentence that names what limited the run and what to do about it, "" for a run
-// below two seconds. A stage that is not in the table counts as Work; cores is how many the run
-// could use.
+// Advice returns one sentence that names what limited the run and what to do about it. It returns
+// "" for a run below two seconds. A stage that is not in the table counts as Work; cores is the
+// number of cores that the run could use.
 //
-// Intervals show for how much of the time there was something to do, processor time how much of it
-// was done: an interval goes on while another process has the core, or while it waits for a disk.
-func (s Summary) Advice(table []Remedy, cores int) string {
+// An interval continues while another process has the core or while it waits for a disk. So
+// intervals show when there was work to do, and processor time shows how much of it was done.
+func Advice(s timing.Summary, table []Remedy, cores int) string {
 	wall := s.Wall.Seconds()
 	if s.Wall < adviceMinWall {
 		return ""
@@ -51,15 +53,13 @@ func (s Summary) Advice(table []Remedy, cores int) string {
 	}
 	var lanes float64 // time in intervals of work
 	var blocks int64
-	var work, serial, wait StageSummary // the largest of each role
+	var work, serial, wait timing.StageSummary // the largest of each role
 	for _, st := range s.Stages {
 		largest := &work
 		switch known[st.Stage].Role {
 		case Wait:
 			largest = &wait
-			// Waiting that has no remedy is that of a stage which is faster than the next one: no
-			// news.
-			if known[st.Stage].Do == "" {
+			if known[st.Stage].Do == "" { // the stage is faster than the next one
 				continue
 			}
 		case Serial:

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"leat/live"
+	"leat/internal/live"
 )
 
 func Example() {

@@ -18,8 +18,8 @@ func TestBrowserShowsRunningRun(t *testing.T) {
 	b := browser(t)
 	run := &fakeRun{workers: 7, blocks: 2000, step: 30, columns: 50, last: 10}
 	p := New(Options{Title: hostile, Status: run.status})
-	p.patience = time.Hour // no notice that it can't be reached
-	w := b.open(listen(t, p), 1100, 900, false)
+	p.clientTimeout = time.Hour // no notice that it can't be reached
+	w := b.open(serve(t, p), 1100, 900, false)
 	shows := func(looks int) {
 		w.until(fmt.Sprintf(`document.getElementById("count")?.textContent.replace(/\s/g, "") === "%dof2000blocks"`,
 			looks*run.step))
@@ -81,11 +81,11 @@ func TestBrowserShowsRunningRun(t *testing.T) {
 	}
 	// For those who hear the page.
 	for expression, want := range map[string]any{
-		`document.getElementById("progress").getAttribute("aria-valuenow")`:                                                            fmt.Sprint(done * 100 / 2000),
-		`document.getElementById("sentence").getAttribute("aria-live")`:                                                                "polite",
-		`[...document.querySelectorAll("table")].every((t) => [...t.tHead.rows[0].cells].every((c) => c.matches("th[scope=col]")))`:    true,
-		`[...document.querySelectorAll("tbody tr")].every((r) => r.cells[0].matches("th[scope=row]"))`:                                 true,
-		`[...document.querySelectorAll("svg, canvas")].every((e) => e.getAttribute("role") === "img" && e.getAttribute("aria-label"))`: true,
+		`document.getElementById("progress").getAttribute("aria-valuenow")`:                                                               fmt.Sprint(done * 100 / 2000),
+		`document.getElementById("sentence").getAttribute("aria-live")`:                                                                   "polite",
+		`[...document.querySelectorAll("table")].every((t) => [...t.tHead.rows[0].cells].every((c) => c.matches("th[scope=col]")))`:       true,
+		`[...document.querySelectorAll("tbody tr")].interval((r) => r.cells[0].matches("th[scope=row]"))`:                                 true,
+		`[...document.querySelectorAll("svg, canvas")].interval((e) => e.getAttribute("role") === "img" && e.getAttribute("aria-label"))`: true,
 		`document.cookie`:                     "", // scripts can't read it
 		`location.search`:                     "",
 		`document.title.includes("<script>")`: true,
@@ -142,7 +142,7 @@ func tiles(w *tab, looks, done int) string {
 func TestBrowserNumbersEqualReport(t *testing.T) {
 	b := browser(t)
 	run := &fakeRun{workers: 1, blocks: 20, step: 1}
-	w := b.open(listen(t, New(Options{Status: run.status})), 800, 600, false)
+	w := b.open(serve(t, New(Options{Status: run.status})), 800, 600, false)
 	w.until(`typeof digits === "function"`)
 	for expression, want := range map[string]any{
 		`duration(0)`: "0 s", `duration(999)`: "1.00 µs", `duration(12345678)`: "12.3 ms",
@@ -152,9 +152,9 @@ func TestBrowserNumbersEqualReport(t *testing.T) {
 		`bytes(5e12)`: "4.55 TiB", `grouped(1234567)`: "1\u202f234\u202f567", `grouped(999)`: "999",
 		`pixelText(999999)`: "999\u202f999", `pixelText(1e6)`: "1.00 million", `pixelText(1.28e11)`: "128 billion",
 		`blockText(null)`: "–", `blockText([3])`: "3", `rateText(0)`: "–", `rateText(123456789)`: "123 Mpixel/s",
-		`rates([[0, 0, 0], [1e9, 2e6, 1], [2e9, 8e6, 2]]).values.join()`:           "2,6",
-		`rates([[0, 0, 0], [2e9, 0, 4]]).unit`:                                     "blocks/s",
-		`rates([[0, 0, 0], [0, 0, 0], [0, 5e6, 0]]).values.every(Number.isFinite)`: true,
+		`rates([[0, 0, 0], [1e9, 2e6, 1], [2e9, 8e6, 2]]).values.join()`:              "2,6",
+		`rates([[0, 0, 0], [2e9, 0, 4]]).unit`:                                        "blocks/s",
+		`rates([[0, 0, 0], [0, 0, 0], [0, 5e6, 0]]).values.interval(Number.isFinite)`: true,
 	} {
 		if got := w.eval(expression); got != want {
 			t.Errorf("%s: %v, want %v", expression, got, want)
@@ -166,7 +166,7 @@ func TestBrowserShowsLostRun(t *testing.T) {
 	b := browser(t)
 	run := &fakeRun{workers: 3, blocks: 2000, step: 3, columns: 50}
 	p := New(Options{Title: "ndvi", Status: run.status})
-	w := b.open(listen(t, p), 1100, 900, false)
+	w := b.open(serve(t, p), 1100, 900, false)
 	w.until(`document.getElementById("percent")?.textContent > ""`)
 	p.server.Close() // as when its process is killed
 	w.until(`document.getElementById("notice").textContent.startsWith("The run has ended, or it can't be reached.")`)
@@ -180,7 +180,7 @@ func TestBrowserReconnects(t *testing.T) {
 	b := browser(t)
 	run := &fakeRun{workers: 3, blocks: 2000, step: 3, columns: 50}
 	p := New(Options{Title: "ndvi", Status: run.status})
-	address := listen(t, p)
+	address := serve(t, p)
 	base, _ := parts(t, address)
 	// A tunnel to the run, that breaks and is made again. It keeps its port, which another process
 	// might take.
@@ -207,7 +207,7 @@ func TestBrowserReconnects(t *testing.T) {
 func TestCrossSiteLinkOpensPage(t *testing.T) {
 	b := browser(t)
 	run := &fakeRun{workers: 3, blocks: 2000, step: 3, columns: 50}
-	address := listen(t, New(Options{Title: "ndvi", Status: run.status}))
+	address := serve(t, New(Options{Title: "ndvi", Status: run.status}))
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		fmt.Fprintf(w, `<a href="%s">a terminal in a browser</a>`, address)
@@ -222,7 +222,7 @@ func TestCrossSiteLinkOpensPage(t *testing.T) {
 func TestBrowserRunsOnlyPageScript(t *testing.T) {
 	b := browser(t)
 	run := &fakeRun{workers: 3, blocks: 2000, step: 3, columns: 50}
-	w := b.open(listen(t, New(Options{Title: "ndvi", Status: run.status})), 800, 600, false)
+	w := b.open(serve(t, New(Options{Title: "ndvi", Status: run.status})), 800, 600, false)
 	w.until(`document.getElementById("percent")?.textContent > ""`)
 	if _, err := w.try(`document.body.innerHTML = "<b>x</b>"`); err == nil || !strings.Contains(err.Error(),
 		"TrustedHTML") {
@@ -266,7 +266,7 @@ func TestPageFitsWindow(t *testing.T) {
 			b.t = t
 			c.run.set(c.phase)
 			p := New(Options{Title: "ndvi, mask", Status: c.run.status})
-			w := b.open(listen(t, p), c.width, c.height, c.dark)
+			w := b.open(serve(t, p), c.width, c.height, c.dark)
 			w.until(`document.getElementById("throughput")?.hidden === false && latest.history.length > 50`)
 			if c.phase != "" {
 				shut(t, p)

@@ -132,11 +132,11 @@ func (f *fakeRun) goTo(last int) {
 // seconds is a moment for what has to happen, long enough for a slow machine that does much else.
 const seconds = 2 * time.Minute
 
-// listen serves a page, which looks often, at a free port of the loopback until the end of the
+// serve serves a page, which looks often, at a free port of the loopback until the end of the
 // test.
-func listen(t *testing.T, p *Page) string {
+func serve(t *testing.T, p *Page) string {
 	t.Helper()
-	p.every = 20 * time.Millisecond
+	p.interval = 20 * time.Millisecond
 	u, err := p.Listen("0")
 	if err != nil {
 		t.Fatal(err)

@@ -1,49 +1,36 @@
 package live
 
 import (
-	"net/http"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
-
-// metrics serves the numbers of the last look in the text formats of Prometheus and OpenMetrics.
-func (p *Page) metrics() (http.Handler, error) {
-	registry := prometheus.NewRegistry()
-	for _, c := range append([]prometheus.Collector{collector{p}}, p.o.Collectors...) {
-		if err := registry.Register(c); err != nil {
-			return nil, err
-		}
-	}
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}), nil
-}
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("leat_run_"+name, help, labels, nil)
 }
 
-// Workers are counted, not named: each label is a series that Prometheus keeps for good.
+// Workers are counted, not named: Prometheus keeps the series of each label for good.
 var (
 	descPhase    = desc("phase", "1 for the phase that the run is in.", "phase")
 	descElapsed  = desc("elapsed_seconds", "Time since the start of the run.")
-	descLeft     = desc("left_seconds", "Reckoned time to the end of the run, where it is known.")
+	descLeft     = desc("left_seconds", "Estimated time to the end of the run, if known.")
 	descBlocks   = desc("blocks", "Blocks of the run.")
 	descDone     = desc("blocks_done_total", "Blocks that are finished.")
 	descLost     = desc("blocks_lost_total", "Blocks whose worker was lost.")
-	descReissued = desc("blocks_reissued_total", "Blocks given out again.")
-	descCopies   = desc("blocks_copied_total", "Blocks given out to a second worker.")
+	descReissued = desc("blocks_reissued_total", "Blocks assigned again after a loss or a failure.")
+	descCopies   = desc("blocks_copied_total", "Blocks assigned to a second worker.")
 	descPixels   = desc("pixels_total", "Pixels of finished blocks.")
-	descDepth    = desc("queue_depth", "What waits in a queue.", "queue")
-	descLimit    = desc("queue_limit", "What a queue holds at most.", "queue")
-	descTime     = desc("stage_seconds_total", "Time that a stage took, added up over all that work at it.", "stage")
-	descTimes    = desc("stage_intervals_total", "How often a stage was gone through.", "stage")
+	descDepth    = desc("queue_depth", "Items in a queue.", "queue")
+	descLimit    = desc("queue_limit", "Maximum number of items in a queue.", "queue")
+	descTime     = desc("stage_seconds_total", "Time spent in a stage, summed over all goroutines and processes.", "stage")
+	descTimes    = desc("stage_intervals_total", "Number of intervals of a stage.", "stage")
 	descWorkers  = desc("workers", "Workers by kind and state.", "kind", "state")
-	descSpooled  = desc("output_spooled_bytes", "Bytes spooled of an output.", "output")
+	descSpooled  = desc("output_spooled_bytes", "Bytes of an output in its spool.", "output")
 	descMessages = desc("messages_total", "Errors and warnings.", "severity")
 )
 
-// collector gives what was seen last, and nothing before the first look.
+// collector exports the latest snapshot, and nothing before the first one.
 type collector struct{ p *Page }
 
 func (c collector) Describe(to chan<- *prometheus.Desc) {
@@ -62,7 +49,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 		return
 	}
 	s := l.status
-	give := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
+	send := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, kind, v, labels...)
 	}
 	const counter, gauge = prometheus.CounterValue, prometheus.GaugeValue
@@ -71,21 +58,20 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 		if ph == s.Phase {
 			v = 1
 		}
-		give(descPhase, gauge, v, string(ph))
+		send(descPhase, gauge, v, string(ph))
 	}
-	give(descElapsed, gauge, s.Elapsed.Seconds())
+	send(descElapsed, gauge, s.Elapsed.Seconds())
 	if s.Left > 0 {
-		give(descLeft, gauge, s.Left.Seconds())
+		send(descLeft, gauge, s.Left.Seconds())
 	}
-	give(descBlocks, gauge, float64(s.Blocks.Total))
-	give(descDone, counter, float64(s.Blocks.Done))
-	give(descLost, counter, float64(s.Blocks.Lost))
-	give(descReissued, counter, float64(s.Blocks.Reissued))
-	give(descCopies, counter, float64(s.Blocks.Copies))
-	give(descPixels, counter, float64(s.Pixels))
+	send(descBlocks, gauge, float64(s.Blocks.Total))
+	send(descDone, counter, float64(s.Blocks.Done))
+	send(descLost, counter, float64(s.Blocks.Lost))
+	send(descReissued, counter, float64(s.Blocks.Reissued))
+	send(descCopies, counter, float64(s.Blocks.Copies))
+	send(descPixels, counter, float64(s.Pixels))
 
-	// A scrape fails as a whole where two series have the same labels, so what has the same name is
-	// added up.
+	// Two series with the same labels would make the scrape fail, so values of one name are summed.
 	depths, limits, spooled, seconds, intervals := sums{}, sums{}, sums{}, sums{}, sums{}
 	for _, q := range s.Queues {
 		depths.add(float64(q.Depth), q.Name)
@@ -122,12 +108,12 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 		{descTimes, counter, intervals}, {descWorkers, gauge, workers}, {descSpooled, gauge, spooled},
 		{descMessages, counter, messages}} {
 		for labels, v := range f.sums {
-			give(f.d, f.kind, v, labels.values()...)
+			send(f.d, f.kind, v, labels.values()...)
 		}
 	}
 }
 
-// sums adds up by one or two labels.
+// sums holds sums by one or two labels.
 type sums map[labels]float64
 
 type labels struct {

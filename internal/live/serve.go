@@ -18,11 +18,11 @@ var pageCSS string
 //go:embed page.js
 var pageJS string
 
-// document puts the page together, and gives the policy that lets run what is in it, and nothing
-// else.
+// document returns the page and the content security policy that allows its own script and style
+// only.
 func document() (page, policy string) {
-	// The markers stand alone between tags, so that a tag's content is the file's, which is what is
-	// hashed.
+	// A marker is the whole content of its tag, so that the hash of the file is that of the
+	// content.
 	page = strings.NewReplacer("{{style}}", pageCSS, "{{script}}", pageJS).Replace(pageHTML)
 	hash := func(s string) string {
 		sum := sha256.Sum256([]byte(s))
@@ -33,7 +33,7 @@ func document() (page, policy string) {
 	return page, policy
 }
 
-// routes answers who has the token.
+// routes answers requests that passed the guard.
 func (p *Page) routes(metrics http.Handler) http.Handler {
 	page, policy := document()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -62,22 +62,22 @@ func (p *Page) routes(metrics http.Handler) http.Handler {
 	})
 }
 
-// events sends each look until the last, or until the client leaves.
+// events sends each snapshot until the last, or until the client leaves.
 func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	if r.Method == http.MethodHead {
 		return
 	}
-	p.following.Add(1)
-	defer p.following.Add(-1)
+	p.followers.Add(1)
+	defer p.followers.Add(-1)
 	c := http.NewResponseController(w)
 	for {
 		l, err := p.latest(r.Context())
 		if err != nil {
 			return
 		}
-		// The answer goes on for as long as the run: what is bounded is the time for one event.
-		c.SetWriteDeadline(time.Now().Add(p.patience))
+		// The answer lasts as long as the run: the timeout applies to each event.
+		c.SetWriteDeadline(time.Now().Add(p.clientTimeout))
 		for _, part := range []string{"data: ", string(l.json), "\n\n"} {
 			if _, err := w.Write([]byte(part)); err != nil {
 				return

@@ -1,0 +1,71 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"leat/internal/listen"
+)
+
+// maxConnections is the number of connections served at once: a page has two or three. Further ones
+// wait in the kernel's queue. Clients without the token lose theirs after one answer or some
+// seconds.
+const maxConnections = 64
+
+// Listen serves the page at an address until Close and returns the URL to open, which contains the
+// token. A port alone ("8080", or "0" for any free one) is one of the loopback interface; other
+// machines reach "0.0.0.0:8080". The error is listen.ErrAddress for a text that is not an address.
+func (p *Page) Listen(address string) (string, error) {
+	host, port, err := listen.Resolve(address)
+	if err != nil {
+		return "", err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.server != nil {
+		return "", errors.New("a page listens once")
+	}
+	metrics, err := listen.MetricsHandler(append(p.o.Collectors, collector{p})...)
+	if err != nil {
+		return "", fmt.Errorf("metrics: %w", err)
+	}
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return "", err
+	}
+	at := l.Addr().(*net.TCPAddr)
+	shown := host
+	if at.IP.IsUnspecified() { // not an address to open
+		shown = "localhost"
+		if name, err := os.Hostname(); err == nil {
+			shown = name
+		}
+	}
+	g := newGuard(host, at.AddrPort().Addr(), newToken())
+	p.server = &http.Server{
+		Handler:           g.protect(p.routes(metrics)),
+		ReadHeaderTimeout: p.clientTimeout,
+		ReadTimeout:       p.clientTimeout, // includes bodies, which are ignored
+		WriteTimeout:      p.clientTimeout, // events set their own
+		IdleTimeout:       30 * time.Second,
+		MaxHeaderBytes:    16 << 10,
+		// the guard refuses "OPTIONS *" too
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     slog.NewLogLogger(p.o.Logger.Handler(), slog.LevelDebug),
+	}
+	go func() { p.ended <- p.server.Serve(netutil.LimitListener(l, maxConnections)) }()
+	go p.watch()
+	u := url.URL{Scheme: "http", Host: net.JoinHostPort(shown, strconv.Itoa(at.Port)), Path: "/",
+		RawQuery: url.Values{"token": {g.token}}.Encode()}
+	return u.String(), nil
+}
