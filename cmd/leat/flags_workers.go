@@ -34,7 +34,6 @@ type workerFlags struct {
 	awsVCPUs            float64
 
 	set   *pflag.FlagSet // of the command, for which options are given
-	words []string       // of options, as a shell cuts it
 	valid bool           // Finalize has found nothing wrong
 }
 
@@ -65,7 +64,7 @@ func (f *workerFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.mixed, "allow-mixed-builds", false,
 		"take workers of other versions and architectures too: the outputs may differ in their last bits")
 	fl.IntVar(&f.cpus, "cpus", 0, "`N`: cores that each job asks for; it computes as many blocks at once (default: what --batch-options or the system says)")
-	fl.StringVar(&f.options, "batch-options", "", "`TEXT`: options for sbatch or qsub, such as '-p short -t 1:00:00'")
+	fl.StringVar(&f.options, "batch-options", "", "`TEXT`: options for sbatch or qsub, written as in a job script, such as '-p short -t 1:00:00'")
 	fl.StringArrayVar(&f.init, "batch-init", nil,
 		"`COMMAND`: a line of shell to run before each worker, such as 'module load gdal'")
 	fl.StringVar(&f.prefix, "batch-prefix", "",
@@ -148,10 +147,6 @@ func (f *workerFlags) finalize() error {
 			}
 		}
 	}
-	var err error
-	if f.words, err = shellWords(f.options); err != nil {
-		bad("--batch-options %s: %w", f.options, err)
-	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(errs...)
 }
@@ -196,13 +191,16 @@ func (f *applyFlags) concurrency() (apply.Concurrency, error) {
 	if w.read {
 		c.Reading = apply.ReadByWorkers
 	}
-	c.On = w.kind(w.words, f.stores.region)
+	c.On = w.kind(f.stores.region)
 	return c, nil
 }
 
 // kind makes the kind of --on.
-func (w *workerFlags) kind(options []string, region string) worker.Launcher {
-	var prefix, suffix []string
+func (w *workerFlags) kind(region string) worker.Launcher {
+	var directives, prefix, suffix []string
+	if w.options != "" {
+		directives = []string{w.options}
+	}
 	if w.prefix != "" {
 		prefix = []string{w.prefix}
 	}
@@ -211,9 +209,10 @@ func (w *workerFlags) kind(options []string, region string) worker.Launcher {
 	}
 	switch w.on {
 	case "slurm":
-		return slurm.New(&slurm.Options{Extra: options, Init: w.init, Prefix: prefix, Suffix: suffix, CPUs: w.cpus})
+		return slurm.New(&slurm.Options{Directives: directives, Init: w.init, Prefix: prefix, Suffix: suffix,
+			CPUs: w.cpus})
 	case "pbs":
-		return pbs.New(&pbs.Options{Extra: options, Init: w.init, Prefix: prefix, Suffix: suffix, CPUs: w.cpus,
+		return pbs.New(&pbs.Options{Directives: directives, Init: w.init, Prefix: prefix, Suffix: suffix, CPUs: w.cpus,
 			InsecureSecret: w.insecure})
 	case "awsbatch":
 		o := w.aws

@@ -24,8 +24,8 @@ func workerCommand() *cobra.Command {
 themselves (leat apply --on KIND); by hand it serves to lend a run one more machine.
 
 What leads it to the run is a secret and comes by the environment:
-  LEAT_WORKER_FILE    a file of mode 0600 that holds the run's invitation
-  LEAT_WORKER         the invitation itself
+  LEAT_WORKER_FILE    a file of mode 0600 that holds the run's endpoint
+  LEAT_WORKER         the endpoint itself
   LEAT_WORKER_SECRET  the name of a secret that holds it: secretsmanager:NAME or ssm:NAME
   LEAT_WORKER_NAME    what the run calls this worker
   LEAT_WORKER_SLOTS   blocks to work on at once (default: one for each core it may use)`,

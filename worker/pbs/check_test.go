@@ -13,8 +13,7 @@ func TestCheck(t *testing.T) {
 	t.Run("all is well", func(t *testing.T) {
 		for _, set := range []pbstest.Settings{{}, {Old: true}, {NoHistory: true}} {
 			pbstest.New(t, set)
-			if err := New(&Options{Extra: []string{"-q", "short", "-lselect=1:ncpus=4",
-				"-V"}}).Check(t.Context()); err != nil {
+			if err := New(&Options{Directives: []string{"-q short -lselect=1:ncpus=4 -V"}}).Check(t.Context()); err != nil {
 				t.Error(err)
 			}
 		}
@@ -51,49 +50,64 @@ func TestCheck(t *testing.T) {
 }
 
 func TestRefusedOptions(t *testing.T) {
-	pbstest.New(t, pbstest.Settings{})
+	s := pbstest.New(t, pbstest.Settings{})
 	for _, c := range []struct {
 		o    Options
 		want []string
 	}{
-		{Options{Extra: []string{"-J", "0-3"}}, []string{"-J", "the number of workers"}},
-		{Options{Extra: []string{"-Nmine"}}, []string{"-N", "named after the run"}},
-		{Options{Extra: []string{"-o", "x", "-e", "y", "-joe", "-koed", "-R", "oe"}},
-			[]string{"-o of", "-e of", "-j of", "-k of", "-R of"}},
-		{Options{Extra: []string{"-S", "/bin/zsh"}}, []string{"-S", "Prefix"}},
-		{Options{Extra: []string{"-I"}}, []string{"-I", "not interactive"}},
-		{Options{Extra: []string{"-hz"}}, []string{"-h of", "-z of"}},
-		{Options{Extra: []string{"-C", "#X"}}, []string{"-C", "directives"}},
-		{Options{Extra: []string{"-r", "n"}}, []string{"-r", "rerunnable"}},
-		{Options{Extra: []string{"-fVzq", "short"}}, []string{"-z of"}},
-		{Options{Extra: []string{"-W", "block=true"}}, []string{"-W block"}},
-		{Options{Extra: []string{"-Wdepend=afterok:12,block=true"}}, []string{"-W block"}},
-		{Options{Extra: []string{"-v", "A=1,LEAT_WORKER_NAME=x"}}, []string{"-v", "LEAT_WORKER"}},
-		{Options{Extra: []string{"-v", "A=1"}, InsecureSecret: true}, []string{"-v", "InsecureSecret", "Init"}},
-		{Options{Extra: []string{"-lwalltime=1:00,select=1:ncpus=2"}, CPUs: 2},
-			[]string{"-l walltime", "Options.CPUs is set"}},
-		{Options{Extra: []string{"-q"}}, []string{"-q of qsub has no value"}},
-		{Options{Extra: []string{"job.sh"}}, []string{`"job.sh"`, "script"}},
-		{Options{Extra: []string{"--", "/bin/true"}}, []string{`"--"`}},
-		{Options{Extra: []string{"-"}}, []string{`"-"`}},
-		{Options{Extra: []string{"--version"}}, []string{"--version"}},
-		{Options{Extra: []string{"-q", "a\x00b"}, MaxArray: -1, Init: []string{"\x00"}, Prefix: []string{"a\nb"}},
-			[]string{"MaxArray is -1", "zero byte", "line break"}},
+		{Options{Directives: []string{"-I -z"}}, []string{"Directives has -I", "Directives has -z"}},
+		{Options{Directives: []string{"-W block=true"}}, []string{"block=true"}},
+		{Options{Directives: []string{"-Wdepend=afterok:12,block=true"}}, []string{"block=true"}},
+		{Options{Directives: []string{"-v A=1"}, InsecureSecret: true}, []string{"-v", "InsecureSecret"}},
+		{Options{Directives: []string{"-q short\n-h", "-A a\r", "-A a\x00"}, MaxArray: -1, Init: []string{"\x00"},
+			Prefix: []string{"a\nb"}, Suffix: []string{"c\nd"}},
+			[]string{`Directives has "-q short\n-h"`, `"-A a\r"`, `"-A a\x00"`, "MaxArray is -1", "Init has", "Prefix has",
+				"Suffix has"}},
 	} {
-		t.Run(strings.Join(c.o.Extra, " "), func(t *testing.T) {
+		t.Run(strings.Join(c.o.Directives, " "), func(t *testing.T) {
 			wantError(t, New(&c.o).Check(t.Context()), c.want...)
 			r := newRun(t, &c.o, 1, "exit 0")
 			_, err := r.kind.Start(t.Context(), r.o)
 			wantError(t, err, c.want...)
 		})
 	}
-	for _, q := range [][]string{
-		nil, {"-q", "-z"}, {"-l", "select=1:ncpus=4,walltime=1:00:00"}, {"-lselect=1", "-V", "-Wgroup_list=x"},
-		{"-v", "A=1"}, {"-W", "depend=afterok:block"},
-		{"-A", "--"}, {"-p10"}, {"-m", "n"},
-	} {
-		if err := (&Options{Extra: q}).validate(); err != nil {
-			t.Errorf("%q: %v", q, err)
+	if len(s.Submitted()) > 0 {
+		t.Error("something was submitted")
+	}
+}
+
+func TestLauncherOptionsWinOverDirectives(t *testing.T) {
+	t.Setenv("PBS_DPREFIX", "#OTHER")
+	for _, n := range []int{1, 2} {
+		s := pbstest.New(t, pbstest.Settings{})
+		r := newRun(t, &Options{CPUs: 3, Directives: []string{
+			`-q short -A "two words" -l select=9:ncpus=9,walltime=60`,
+			"-N mine -o /none -j n -k oe -S /none -C #X -v 'B=it is',C=a\\ b -r " + map[int]string{1: "y", 2: "n"}[n],
+		}, Init: []string{"#PBS -q long"}}, n, `echo "$B, $C"`)
+		r.start()
+		for name, e := range r.ends(n) {
+			if e.Err != nil || e.Log != "it is, a b" {
+				t.Errorf("%s: %v, log %q", name, e.Err, e.Log)
+			}
+		}
+		array := map[int]string{1: "", 2: "0-1"}[n]
+		for option, want := range map[byte]string{'q': "short", 'A': "two words", 'N': "leat-test-1", 'J': array,
+			'l': "select=1:ncpus=3,walltime=60", 'S': "/bin/sh", 'j': "oe"} {
+			if got := s.Option(100, option); got != want {
+				t.Errorf("%d workers: -%c is %q, expected %q", n, option, got, want)
+			}
+		}
+	}
+}
+
+func TestInvalidDirectivesAreRefusedByQsub(t *testing.T) {
+	for _, d := range []string{"job.sh", "-q", "-q short job.sh", "-- /bin/true", "--version", `-A "a`} {
+		s := pbstest.New(t, pbstest.Settings{})
+		r := newRun(t, &Options{Directives: []string{d}}, 1, "exit 0")
+		_, err := r.kind.Start(t.Context(), r.o)
+		wantError(t, err, "submit a job of 1 workers: qsub: ")
+		if len(s.Submitted()) > 0 || len(s.Left()) > 0 {
+			t.Errorf("%s: something was submitted", d)
 		}
 	}
 }
@@ -126,7 +140,7 @@ func TestRefusedFoldersAndStarts(t *testing.T) {
 	r := newRun(t, nil, 0, "exit 0")
 	r.o.RunID, r.o.Command, r.o.Endpoint.Addresses, r.o.Endpoint.Pin, r.o.Endpoint.Token = "", []string{"true"}, nil, "", ""
 	_, err := r.kind.Start(t.Context(), r.o)
-	wantError(t, err, "Workers is 0", "absolute path", "RunID is empty", "Endpoint is empty")
+	wantError(t, err, "Workers is 0", "absolute path", `RunID is ""`, "Endpoint is empty")
 	if len(s.Submitted()) > 0 {
 		t.Error("something was submitted")
 	}

@@ -31,6 +31,8 @@ type fleet struct {
 	k *Launcher
 	o worker.StartOptions
 
+	secret string // path of the secret file; "": none
+
 	// The fields below belong to Query, and then to Cancel.
 	jobs      []*submitted
 	noHistory bool // the server keeps no history of jobs: qstat -x lists none

@@ -39,10 +39,11 @@ const Name = "pbs"
 type Options struct {
 	// Qsub, Qstat and Qdel are the programs, by name or path; "": these names in PATH.
 	Qsub, Qstat, Qdel string
-	// Extra are more options of qsub: "-q", "short", "-l", "walltime=1:00:00". Options that the
-	// launcher sets itself (-J, -N, -o, -e, -j, -k, -R, -S, -r) or that can't work (-I, -z, -C,
-	// ...) are refused.
-	Extra []string
+	// Directives are more options of qsub, written as on the #PBS lines of a job script: "-q short
+	// -l walltime=1:00:00". The options that the launcher sets itself (-J, -N, -o, -j, -k, -S, -r)
+	// win over them. Options with which qsub prints no identifier or waits (-z, -I, -W block) are
+	// refused, and -v with InsecureSecret.
+	Directives []string
 	// Init are shell lines that each job runs before its worker: "module load gdal". The worker is
 	// started even if one fails, unless the line prevents that: "module load gdal || exit 1".
 	Init []string
@@ -50,7 +51,7 @@ type Options struct {
 	// are interpreted by the shell: "apptainer", "exec", "$HOME/image.sif".
 	Prefix, Suffix []string
 	// CPUs is the number of CPUs per worker (-l select=1:ncpus=CPUs), which is also its number of
-	// slots; 0: as Extra or the system says.
+	// slots; 0: as Directives or the system says.
 	CPUs int
 	// MaxArray bounds the subjobs of a job array; 0: the server's limit (max_array_size).
 	MaxArray int
@@ -149,15 +150,26 @@ func (o *Options) validate() error {
 			errs = append(errs, fmt.Errorf("%s is %d, expected 0 (the system's default) or more", name, n))
 		}
 	}
-	errs = append(errs, checkExtra(o.Extra, o.InsecureSecret, o.CPUs > 0))
-	all := strings.Join(append(append(append([]string(nil), o.Prefix...), o.Suffix...), o.Init...), "")
-	if strings.ContainsRune(all, 0) {
-		errs = append(errs, errors.New("option Init, Prefix and Suffix can't hold a zero byte"))
+	return errors.Join(append(errs, o.script().Validate(o.refused))...)
+}
+
+func (o *Options) script() *batch.Script {
+	return &batch.Script{Directives: o.Directives, Init: o.Init, Prefix: o.Prefix, Suffix: o.Suffix}
+}
+
+// refused returns why a word of the user's directives is refused; "": it is not.
+func (o *Options) refused(word string) string {
+	switch {
+	case word == "-I":
+		return "workers are not interactive"
+	case word == "-z":
+		return "qsub must print the job's identifier"
+	case strings.HasPrefix(strings.TrimPrefix(word, "-W"), "block=") || strings.Contains(word, ",block="):
+		return "qsub would not return before the workers end"
+	case o.InsecureSecret && strings.HasPrefix(word, "-v"):
+		return "InsecureSecret needs it; lines of Init can set variables"
 	}
-	if strings.ContainsRune(strings.Join(append(append([]string(nil), o.Prefix...), o.Suffix...), ""), '\n') {
-		errs = append(errs, errors.New("option Prefix and Suffix can't hold a line break; lines go into Init"))
-	}
-	return errors.Join(errs...)
+	return ""
 }
 
 // server queries the server's attributes.

@@ -269,7 +269,7 @@ func TestSecretWithoutSharedFolder(t *testing.T) {
 	r := newRun(t, nil, 2, `echo "$LEAT_WORKER"; env | grep -c "^LEAT_PBS"; exit 0`)
 	r.o.Folder = ""
 	_, err := r.kind.Start(t.Context(), r.o)
-	wantError(t, err, "need a folder", "qstat -f", "InsecureSecret")
+	wantError(t, err, "Folder is empty", "InsecureSecret")
 	if !r.kind.Capabilities().SharedFolder {
 		t.Error("no shared folder is needed")
 	}
@@ -303,7 +303,7 @@ func TestSubmitterVariablesNotInherited(t *testing.T) {
 	t.Setenv(worker.EnvEndpoint, "of another run")
 	t.Setenv("LEAT_WORKER_OTHER", "x")
 	pbstest.New(t, pbstest.Settings{})
-	r := newRun(t, &Options{Extra: []string{"-V"}}, 2, showEnvironment)
+	r := newRun(t, &Options{Directives: []string{"-V"}}, 2, showEnvironment)
 	r.o.Command = append(r.o.Command, r.folder)
 	r.start()
 	r.ends(2)
@@ -485,7 +485,7 @@ func TestQsubPrintsMoreThanIdentifier(t *testing.T) {
 			return &pbstest.Answer{Stdout: "Your project has 12.5 hours left.\n4711[].pbs-01.site.example\n\n"}
 		}
 	})
-	got, err := k.submit(t.Context(), &worker.StartOptions{Workers: 2, Command: []string{"/bin/true"}}, 0, 2, nil)
+	got, err := newFleet(k, worker.StartOptions{Workers: 2, Command: []string{"/bin/true"}}).submit(t.Context(), 0, 2, nil)
 	if err != nil || got != "4711[].pbs-01.site.example" {
 		t.Errorf("%q, %v", got, err)
 	}

@@ -3,7 +3,6 @@ package pbs
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os/user"
 	"strings"
 
@@ -106,15 +105,7 @@ func (f *fleet) find(ctx context.Context) (found bool, err error) {
 }
 
 // Cleanup removes the secret.
-func (f *fleet) Cleanup() error {
-	if f.o.Folder == "" {
-		return nil
-	}
-	if err := remove(secretFile(&f.o)); err != nil {
-		return fmt.Errorf("remove secret: %w", err)
-	}
-	return nil
-}
+func (f *fleet) Cleanup() error { return batch.RemoveSecret(f.secret) }
 
 // left returns the names of the jobs that have not ended as of the last query.
 func (f *fleet) left() []string {

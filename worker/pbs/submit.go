@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -29,12 +28,12 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 	if err != nil {
 		return nil, fmt.Errorf("encode endpoint: %w", err)
 	}
+	f := newFleet(k, o)
 	if o.Folder == "" {
 		env = append(env, secretVariable+"="+base64.StdEncoding.EncodeToString(text))
-	} else if err := writeSecret(&o, text); err != nil {
+	} else if f.secret, err = batch.WriteSecret(o.Folder, Name, text); err != nil {
 		return nil, err
 	}
-	f := newFleet(k, o)
 	// Delete what was submitted even if ctx has ended.
 	extended, stop := batch.Extend(ctx, k.times.grace)
 	defer stop()
@@ -48,28 +47,15 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 }
 
 func (k *Launcher) validateStart(o *worker.StartOptions) error {
-	var errs []error
-	if o.Workers < 1 {
-		errs = append(errs, fmt.Errorf("option Workers is %d, expected 1 or more", o.Workers))
-	}
-	if len(o.Command) == 0 || !filepath.IsAbs(o.Command[0]) {
-		errs = append(errs, fmt.Errorf("option Command is %q, expected the absolute path of a program first",
-			o.Command))
-	}
-	if o.RunID == "" {
-		errs = append(errs, errors.New("RunID is empty"))
-	}
-	if o.Endpoint.IsZero() {
-		errs = append(errs, errors.New("option Endpoint is empty"))
-	}
+	err := batch.ValidateStart(o)
 	switch {
 	case o.Folder == "" && !k.o.InsecureSecret:
-		errs = append(errs, errors.New("workers need a folder that this machine and all nodes see, for the secret that leads them to the run: "+
-			"without it the secret would stand in the job's variables, where others may read it by qstat -f. Name a shared folder, or allow this (InsecureSecret)"))
+		err = errors.Join(err, errors.New("option Folder is empty, expected a directory that all nodes share: "+
+			"without InsecureSecret the secret is only passed in a file"))
 	case o.Folder != "":
-		errs = append(errs, checkFolder(o.Folder))
+		err = errors.Join(err, checkFolder(o.Folder))
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 func checkFolder(folder string) error {
@@ -93,31 +79,6 @@ func checkFolder(folder string) error {
 	return nil
 }
 
-// writeSecret writes the endpoint's text to the secret file.
-func writeSecret(o *worker.StartOptions, text []byte) error {
-	fail := func(err error) error { return fmt.Errorf("write secret: %w", err) }
-	f, err := os.CreateTemp(o.Folder, ".invitation-*") // mode 0600
-	if err != nil {
-		return fail(err)
-	}
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), secretFile(o))
-	}
-	if err != nil {
-		return fail(errors.Join(err, remove(f.Name())))
-	}
-	return nil
-}
-
-func remove(name string) error {
-	if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
 // submitAll submits the workers in as few arrays as the server allows.
 func (f *fleet) submitAll(ctx context.Context, env []string) error {
 	size := f.k.o.MaxArray
@@ -135,7 +96,7 @@ func (f *fleet) submitAll(ctx context.Context, env []string) error {
 			return fmt.Errorf("not all workers submitted: %w", context.Cause(ctx))
 		}
 		take := min(size, f.o.Workers-n)
-		name, err := f.k.submit(ctx, &f.o, f.o.First+n, take, env)
+		name, err := f.submit(ctx, f.o.First+n, take, env)
 		if errors.Is(err, errTooLarge) && take > 1 {
 			size = (take + 1) / 2 // a limit of the queue, which the server's attributes don't show
 			continue
@@ -161,11 +122,11 @@ var (
 // submit submits one array of n workers, the first of which has number first. It returns the job's
 // identifier as printed by qsub, possibly together with an error. After the end of ctx, a running
 // qsub gets half of the grace period to print it; the other half is for deleting.
-func (k *Launcher) submit(ctx context.Context, o *worker.StartOptions, first, n int, env []string) (string, error) {
-	extended, stop := batch.Extend(ctx, k.times.grace/2)
+func (f *fleet) submit(ctx context.Context, first, n int, env []string) (string, error) {
+	extended, stop := batch.Extend(ctx, f.k.times.grace/2)
 	defer stop()
-	r := batch.Program{Path: k.o.program("qsub"), Args: k.qsub(o, n), Stdin: k.script(o, first), Env: env}.Run(extended,
-		k.times.command)
+	r := batch.Program{Path: f.k.o.program("qsub"), Args: f.arguments(n), Stdin: f.script(first), Env: env}.Run(
+		extended, f.k.times.command)
 	name := lastID(r.Stdout)
 	switch {
 	case r.Err == nil && name == "":
@@ -192,10 +153,12 @@ func lastID(out []byte) string {
 	return ""
 }
 
-// qsub returns the arguments that submit n workers. -f makes qsub leave no process behind, which
-// would keep the environment; -k n overrides a site default that keeps output on the nodes.
-func (k *Launcher) qsub(o *worker.StartOptions, n int) []string {
-	args := append([]string{"-f", "-N", jobName(o), "-S", "/bin/sh", "-j", "oe", "-k", "n"}, k.o.Extra...)
+// arguments returns qsub's arguments for n workers, which win over the user's directives. -C is for
+// PBS_DPREFIX, -f makes qsub leave no process behind, which would keep the environment, and -k n
+// overrides a site default that keeps output on the nodes.
+func (f *fleet) arguments(n int) []string {
+	k, o := f.k, &f.o
+	args := []string{"-f", "-C", directivePrefix, "-N", jobName(o), "-S", "/bin/sh", "-j", "oe", "-k", "n"}
 	if k.o.CPUs > 0 {
 		args = append(args, "-l", fmt.Sprintf("select=1:ncpus=%d", k.o.CPUs))
 	}
@@ -204,7 +167,7 @@ func (k *Launcher) qsub(o *worker.StartOptions, n int) []string {
 		if share := k.o.Throttle * n / o.Workers; k.o.Throttle > 0 && share < n {
 			indices += fmt.Sprintf("%%%d", max(1, share))
 		}
-		args = append(args, "-J", indices)
+		args = append(args, "-r", "y", "-J", indices)
 	} else {
 		// An array is always rerunnable, a plain job need not be: its blocks go to other workers.
 		args = append(args, "-r", "n")

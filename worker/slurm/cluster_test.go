@@ -38,6 +38,8 @@ func TestCluster(t *testing.T) {
 		{"what others cancel is gone", cancelled},
 		{"a wrong option's refusal is in the error", refusedBySlurm},
 		{"an array larger than the system allows is several", severalArrays},
+		{"the launcher's options win over the user's", directives},
+		{"invalid directives are refused by sbatch", invalidDirectives},
 		{"a throttled array never runs more", throttled},
 		{"variables of the user that hide jobs do no harm", hidingVariables},
 		{"a run that is in a job itself gives its own CPUs to nobody", withinJob},
@@ -146,7 +148,7 @@ func missingFolder(t *testing.T, c *slurmtest.Cluster) {
 	if err := os.Mkdir(s.o.Folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	k := quick(&Options{Extra: []string{"--hold"}})
+	k := quick(&Options{Directives: []string{"--hold"}})
 	s.start(k)
 	if err := os.RemoveAll(s.o.Folder); err != nil {
 		t.Fatal(err)
@@ -286,12 +288,48 @@ func cancelled(t *testing.T, c *slurmtest.Cluster) {
 
 func refusedBySlurm(t *testing.T, c *slurmtest.Cluster) {
 	s := prepare(t, 1, "exit 0")
-	_, err := quick(&Options{Extra: []string{"-p", "nosuch"}}).Start(t.Context(), s.o)
+	_, err := quick(&Options{Directives: []string{"-p nosuch"}}).Start(t.Context(), s.o)
 	if err == nil || !strings.Contains(err.Error(), "sbatch: error: invalid partition specified: nosuch") {
 		t.Errorf("Start: %v", err)
 	}
 	if left := list(t, s.o.Folder, "*"); len(left) > 0 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+func directives(t *testing.T, c *slurmtest.Cluster) {
+	k := quick(&Options{CPUs: 2, Directives: []string{
+		`--comment "it's a \#1" -p short --time=0:30`,
+		"--array=0-99 -J mine -o /none/o --error=/none/e -i /none/i --export=NONE --requeue --parsable -c 5",
+	}})
+	s := prepare(t, 2, `echo "$LEAT_TEST_OF_USER $LEAT_WORKER_SLOTS"; cat; echo >"$1/$LEAT_WORKER_NAME"; exec sleep 600`)
+	t.Setenv("LEAT_TEST_OF_USER", "passed")
+	s.start(k)
+	await(t, filepath.Join(s.o.Folder, "slurm-0"))
+	await(t, filepath.Join(s.o.Folder, "slurm-1"))
+	job := strings.TrimPrefix(s.fleet.Jobs(), "job ")
+	text := c.Run(t, "scontrol", "show", "job", job)
+	for _, want := range []string{"Comment=it's a #1", "Partition=short", "TimeLimit=00:01:00", "JobName=leat-test-",
+		"Requeue=0", "CPUs/Task=2", "StdErr=" + s.o.Folder} {
+		if strings.Count(text, want) != 2 {
+			t.Errorf("%s is not of both tasks of job %s:\n%s", want, job, text)
+		}
+	}
+	c.Run(t, "scancel", job)
+	for _, e := range s.gone(2) {
+		if !strings.HasPrefix(e.Log, "passed 2\n") {
+			t.Errorf("%s: %v, log %q", e.Name, e.Err, e.Log)
+		}
+	}
+}
+
+func invalidDirectives(t *testing.T, c *slurmtest.Cluster) {
+	for d, want := range map[string]string{"-p short script.sh": "script.sh", "-N": "requires an argument",
+		"--nonesuch": "unrecognized option", `--comment "a`: "Unmatched"} {
+		_, err := quick(&Options{Directives: []string{d}}).Start(t.Context(), prepare(t, 1, "exit 0").o)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", d, err)
+		}
 	}
 }
 
@@ -312,7 +350,7 @@ func severalArrays(t *testing.T, c *slurmtest.Cluster) {
 		}
 	}
 	// The largest array that there is, and one more: taken and cancelled.
-	s = begin(t, quick(&Options{Extra: []string{"--hold"}}), 1002, "exit 0")
+	s = begin(t, quick(&Options{Directives: []string{"--hold"}}), 1002, "exit 0")
 	s.stop()
 }
 
@@ -330,7 +368,8 @@ func throttled(t *testing.T, c *slurmtest.Cluster) {
 func hidingVariables(t *testing.T, c *slurmtest.Cluster) {
 	for _, e := range []string{"SQUEUE_PARTITION=down", "SQUEUE_STATES=PENDING", "SQUEUE_FORMAT=%u",
 		"SCANCEL_PARTITION=down", "SCANCEL_INTERACTIVE=1",
-		"SBATCH_WAIT=1", "SBATCH_EXPORT=NONE", "SBATCH_ARRAY_INX=7-9", "SBATCH_OUTPUT=/nonexistent/x",
+		"SBATCH_WAIT=1", "SBATCH_EXPORT=NONE", "SBATCH_ERROR=/nonexistent/y", "SBATCH_INPUT=/nonexistent/z",
+		"SBATCH_REQUEUE=1", "SBATCH_OPEN_MODE=truncate", "SBATCH_ARRAY_INX=7-9", "SBATCH_OUTPUT=/nonexistent/x",
 		"SBATCH_JOB_NAME=mine"} {
 		name, value, _ := strings.Cut(e, "=")
 		t.Setenv(name, value)
@@ -361,7 +400,7 @@ func neverStart(t *testing.T, c *slurmtest.Cluster) {
 		{"--ntasks=100", "PartitionConfig", "--partition"},
 		{"--hold", "JobHeldUser", "scontrol release"},
 	} {
-		s := begin(t, quick(&Options{Extra: strings.Fields(x.extra)}), 3, "exit 0")
+		s := begin(t, quick(&Options{Directives: []string{x.extra}}), 3, "exit 0")
 		for range 600 {
 			if strings.Contains(s.log.String(), x.reason) {
 				break

@@ -17,7 +17,7 @@ func (k *Launcher) run(ctx context.Context, limit time.Duration, program string,
 // environment returns the environment for Slurm's programs and for jobs: that of this process
 // without
 //   - LEAT_WORKER..., which configure a worker process;
-//   - variables that set options of sbatch which the launcher sets itself;
+//   - SBATCH_WAIT, with which sbatch would not return before the workers end;
 //   - SQUEUE_... and SCANCEL_..., which filter jobs or make scancel ask for confirmation;
 //   - the description of the job that this process runs in, if any: a worker would take that job's
 //     number of CPUs for its own.
@@ -27,9 +27,7 @@ func environment() []string {
 	for _, e := range os.Environ() {
 		n, _, _ := strings.Cut(e, "=")
 		switch n {
-		case "SBATCH_ARRAY_INX", "SBATCH_ERROR", "SBATCH_EXPORT", "SBATCH_INPUT", "SBATCH_JOB_NAME", "SBATCH_OPEN_MODE",
-			"SBATCH_OUTPUT",
-			"SBATCH_REQUEUE", "SBATCH_WAIT":
+		case "SBATCH_WAIT":
 			continue
 		case "SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_CLUSTERS", "SLURM_JWT":
 		default:

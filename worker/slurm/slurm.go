@@ -48,10 +48,11 @@ type Options struct {
 	// Sbatch, Squeue, Scancel and Scontrol are the programs, by name or path; "": these names in
 	// PATH.
 	Sbatch, Squeue, Scancel, Scontrol string
-	// Extra are more options of sbatch: "-p", "short", "--time=1:00:00". Options that the launcher
-	// sets itself (--array, --output, --export, ...) or that can't work (--wait, --test-only, ...)
-	// are refused.
-	Extra []string
+	// Directives are more options of sbatch, written as on the #SBATCH lines of a job script:
+	// "-p short --time=1:00:00". As there, variables such as SBATCH_PARTITION win over them, and so
+	// do the options that the launcher sets itself (--array, --output, --export, ...). Options with
+	// which sbatch submits nothing or waits (--test-only, --wait, ...) are refused.
+	Directives []string
 	// Init are bash lines that each job runs before its worker: "module load gdal". The worker is
 	// started even if one fails, unless the line prevents that: "module load gdal || exit 1".
 	Init []string
@@ -59,7 +60,7 @@ type Options struct {
 	// are interpreted by the shell: "apptainer", "exec", "$HOME/image.sif".
 	Prefix, Suffix []string
 	// CPUs is the number of CPUs per worker (--cpus-per-task), which is also its number of slots;
-	// 0: as Extra or the system says.
+	// 0: as Directives or the system says.
 	CPUs int
 	// MaxArray bounds the tasks of a job array; 0: the system's limit (MaxArraySize).
 	MaxArray int
@@ -186,6 +187,10 @@ func maxArraySize(config string) (int, error) {
 	return 1001, nil
 }
 
+func (k *Launcher) script() *batch.Script {
+	return &batch.Script{Directives: k.o.Directives, Init: k.o.Init, Prefix: k.o.Prefix, Suffix: k.o.Suffix}
+}
+
 // validate returns an error that names all invalid options.
 func (k *Launcher) validate() error {
 	var errs []error
@@ -202,17 +207,7 @@ func (k *Launcher) validate() error {
 			errs = append(errs, fmt.Errorf("%s is %d, expected 0 (%s) or more", n.name, n.value, n.zero))
 		}
 	}
-	errs = append(errs, checkExtra(k.o.Extra, k.o.CPUs > 0))
-	for _, l := range []struct {
-		name  string
-		words []string
-	}{{"Init", k.o.Init}, {"Prefix", k.o.Prefix}, {"Suffix", k.o.Suffix}} {
-		for _, w := range l.words {
-			if strings.ContainsRune(w, 0) || l.name != "Init" && strings.ContainsAny(w, "\r\n") {
-				errs = append(errs, fmt.Errorf("%s has %q: zero bytes are not allowed, nor line breaks except in Init", l.name, w))
-			}
-		}
-	}
+	errs = append(errs, k.script().Validate(refused))
 	if k.o.Folder != "" {
 		if info, err := os.Stat(k.o.Folder); err != nil {
 			errs = append(errs, fmt.Errorf("option Folder: %w", err))

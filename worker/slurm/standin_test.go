@@ -166,7 +166,7 @@ func TestOtherCluster(t *testing.T) {
 	notes := standIns(t, map[string]string{"sbatch": "echo '17;green'",
 		"squeue": "echo 'CLUSTER: green'; echo '17_0|FAILED|NonZeroExitCode'; echo '17_1|RUNNING|None'"})
 	s := prepare(t, 2, "exit 0")
-	k := quick(&Options{Extra: []string{"-M", "green"}})
+	k := quick(&Options{Directives: []string{"-M green"}})
 	f, err := k.Start(t.Context(), s.o)
 	if err != nil {
 		t.Fatal(err)

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"leat/worker"
 	"leat/worker/internal/batch"
@@ -63,34 +61,11 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 }
 
 func validateStart(o *worker.StartOptions) error {
-	var errs []error
-	if o.Workers < 1 {
-		errs = append(errs, fmt.Errorf("option Workers is %d, expected 1 or more", o.Workers))
-	}
-	if o.First < 0 {
-		errs = append(errs, fmt.Errorf("option First is %d, expected 0 or more", o.First))
-	}
-	if o.RunID == "" || strings.ContainsFunc(o.RunID,
-		func(r rune) bool { return r > 'z' || r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-		errs = append(errs, fmt.Errorf("RunID is %q, expected letters, digits and dashes", o.RunID))
-	}
-	if len(o.Command) == 0 || !filepath.IsAbs(o.Command[0]) {
-		errs = append(errs, fmt.Errorf("option Command is %q, expected the absolute path of a program first",
-			o.Command))
-	}
-	for _, w := range o.Command {
-		if strings.ContainsRune(w, 0) {
-			errs = append(errs, fmt.Errorf("option Command has %q: zero bytes are not allowed", w))
-		}
-	}
-	if o.Endpoint.IsZero() {
-		errs = append(errs, errors.New("option Endpoint is empty"))
-	}
+	var folder error
 	if o.Folder != "" && !filepath.IsAbs(o.Folder) {
-		errs = append(errs, fmt.Errorf("option Folder is %q, expected an absolute path",
-			o.Folder))
+		folder = fmt.Errorf("option Folder is %q, expected an absolute path", o.Folder)
 	}
-	return errors.Join(errs...)
+	return errors.Join(batch.ValidateStart(o), folder)
 }
 
 // prepare stores the secret where workers find it.
@@ -119,26 +94,13 @@ func (f *fleet) prepare() error {
 		f.env = append(f.env, worker.EnvEndpoint+"="+string(text))
 		return nil
 	}
-	s, err := os.CreateTemp(f.folder, "slurm-*.invitation") // mode 0600
-	if err != nil {
-		return fmt.Errorf("write secret: %w", err)
-	}
-	f.secret = s.Name()
-	_, err = s.Write(text)
-	if err = errors.Join(err, s.Close()); err != nil {
-		return fmt.Errorf("write secret: %w", err)
-	}
-	return nil
+	f.secret, err = batch.WriteSecret(f.folder, Name, text)
+	return err
 }
 
 // Cleanup removes what prepare created.
 func (f *fleet) Cleanup() error {
-	var err error
-	if f.secret != "" {
-		if e := os.Remove(f.secret); e != nil && !errors.Is(e, fs.ErrNotExist) {
-			err = fmt.Errorf("remove secret: %w", e)
-		}
-	}
+	err := batch.RemoveSecret(f.secret)
 	if f.ownFolder != "" {
 		if e := os.RemoveAll(f.ownFolder); e != nil {
 			err = errors.Join(err, fmt.Errorf("remove folder: %w", e))
@@ -203,14 +165,13 @@ func jobNumber(out string) (id, cluster string, ok bool) {
 // jobName returns a name unique to this start: jobs whose number is unknown are canceled by it.
 func (f *fleet) jobName() string { return "leat-" + f.o.RunID + "-" + f.word }
 
-// arguments returns sbatch's arguments. The user's come first, because the last one wins.
+// arguments returns sbatch's arguments, which win over the user's directives in the script.
 func (f *fleet) arguments(n, throttle int) []string {
 	tasks := fmt.Sprintf("0-%d", n-1)
 	if throttle > 0 {
 		tasks += fmt.Sprintf("%%%d", throttle)
 	}
-	a := append([]string(nil), f.k.o.Extra...)
-	a = append(a, "--parsable", "--job-name="+f.jobName(), "--array="+tasks, "--export=ALL", "--no-requeue")
+	a := []string{"--parsable", "--job-name=" + f.jobName(), "--array=" + tasks, "--export=ALL", "--no-requeue"}
 	if f.k.o.CPUs > 0 {
 		a = append(a, "--cpus-per-task="+strconv.Itoa(f.k.o.CPUs))
 	}
@@ -219,7 +180,7 @@ func (f *fleet) arguments(n, throttle int) []string {
 		log = strings.ReplaceAll(logFile(f.folder, "\x00A", "\x00a"), "%", "%%")
 		log = strings.ReplaceAll(log, "\x00", "%")
 	}
-	return append(a, "--output="+log)
+	return append(a, "--output="+log, "--error="+log, "--input="+os.DevNull)
 }
 
 // logFile returns the path of a task's log.
@@ -228,29 +189,15 @@ func logFile(folder, job, task string) string {
 }
 
 // script returns the script of each task. It is bash, because module and conda are bash functions.
-// The variables precede the user's lines, because sbatch would take first lines that begin with
-// #SBATCH for options.
 func (f *fleet) script(first int) string {
-	var b strings.Builder
-	line := func(format string, a ...any) { fmt.Fprintf(&b, format+"\n", a...) }
-	line("#!/bin/bash")
-	line(`export %s=%s-$((%d + SLURM_ARRAY_TASK_ID))`, worker.EnvName, Name, first)
-	// without control groups, a node shows a worker all its cores
-	line(`export %s=${SLURM_CPUS_PER_TASK:-${SLURM_CPUS_ON_NODE:-1}}`, worker.EnvSlots)
-	line(`export GOMAXPROCS=${GOMAXPROCS:-$%s}`, worker.EnvSlots)
+	setup := []string{
+		fmt.Sprintf("export %s=%s-$((%d + SLURM_ARRAY_TASK_ID))", worker.EnvName, Name, first),
+		// Without control groups, a node shows a worker all its cores.
+		"export " + worker.EnvSlots + "=${SLURM_CPUS_PER_TASK:-${SLURM_CPUS_ON_NODE:-1}}",
+		"export GOMAXPROCS=${GOMAXPROCS:-$" + worker.EnvSlots + "}",
+	}
 	if f.secret != "" {
-		line("export %s=%s", worker.EnvFile, quote(f.secret))
+		setup = append(setup, "export "+worker.EnvFile+"="+batch.Quote(f.secret))
 	}
-	for _, l := range f.k.o.Init {
-		line("%s", l)
-	}
-	words := append([]string(nil), f.k.o.Prefix...)
-	for _, w := range f.o.Command {
-		words = append(words, quote(w))
-	}
-	line("%s", strings.Join(append(words, f.k.o.Suffix...), " "))
-	return b.String()
+	return strings.Join(f.k.script().Lines("/bin/bash", "#SBATCH", setup, f.o.Command), "\n") + "\n"
 }
-
-// quote quotes a word for the shell.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -416,7 +416,7 @@ func TestInvalidRunOptions(t *testing.T) {
 		"no workers":    func(_ *doubles, o *RunOptions) { o.Workers = 0 },
 		"no word":       func(_ *doubles, o *RunOptions) { o.Run = "" },
 		"no command":    func(_ *doubles, o *RunOptions) { o.Command = nil },
-		"no invitation": func(d *doubles, _ *RunOptions) { d.facts.Local = false },
+		"no endpoint": func(d *doubles, _ *RunOptions) { d.facts.Local = false },
 		"no folder":     func(d *doubles, _ *RunOptions) { d.facts.SharedFolder = true },
 		"no single":     func(d *doubles, _ *RunOptions) { d.facts.OneBlockPerJob = false },
 	} {

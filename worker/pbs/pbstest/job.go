@@ -21,6 +21,7 @@ type job struct {
 	array    bool
 	title    string
 	args     []string
+	options  map[byte]string
 	script   string
 	output   string // -o
 	vars     []string
@@ -81,12 +82,16 @@ func (j *job) state() string {
 }
 
 func (s *Server) qsub(q *request) answer {
-	o, operands, err := getopt(q.Args, "aAcCeJjklmMNopPqrRSuvW")
+	o, operands, err := getopt(q.Args, qsubValues)
 	if err != nil || len(operands) > 0 {
 		return answer{Stderr: "usage: qsub [-a date_time] [-A account_string] [-c interval]\n", Code: 2}
 	}
+	if err := directives(o, q); err != nil {
+		return answer{Stderr: err.Error() + "\n", Code: 1}
+	}
 	s.next++
-	j := &job{sequence: s.next - 1, title: "STDIN", args: q.Args, script: q.Stdin, output: o['o'], held: s.set.Hold}
+	_, held := o['h']
+	j := &job{sequence: s.next - 1, title: "STDIN", args: q.Args, options: o, script: q.Stdin, output: o['o'], held: held || s.set.Hold}
 	if n, ok := o['N']; ok {
 		j.title = n
 	}

@@ -24,6 +24,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -169,16 +170,18 @@ func (s *Server) Left() []string {
 	return ids
 }
 
-// Script is what the job of this sequence number (the first is 100) runs.
+// Script returns what the job of this sequence number runs; the first is 100.
 func (s *Server) Script(sequence int) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, j := range s.jobs {
-		if j.sequence == sequence {
-			return j.script
-		}
-	}
-	return ""
+	return s.jobs[sequence-100].script
+}
+
+// Option returns the value of an option of qsub for a job, from the command line or a directive.
+func (s *Server) Option(sequence int, option byte) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.jobs[sequence-100].options[option]
 }
 
 // Kill ends part i of a job (0 of a plain one) with SIGKILL, as a node that is out of memory does;
@@ -255,7 +258,7 @@ func getopt(args []string, takesValue string) (options map[byte]string, operands
 		}
 		for j := 1; j < len(a); j++ {
 			options[a[j]] = ""
-			if !contains(takesValue, a[j]) {
+			if strings.IndexByte(takesValue, a[j]) < 0 {
 				continue
 			}
 			v := a[j+1:]
@@ -270,13 +273,4 @@ func getopt(args []string, takesValue string) (options map[byte]string, operands
 		}
 	}
 	return options, operands, nil
-}
-
-func contains(s string, c byte) bool {
-	for i := range len(s) {
-		if s[i] == c {
-			return true
-		}
-	}
-	return false
 }
