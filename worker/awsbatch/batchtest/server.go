@@ -30,8 +30,8 @@ import (
 const (
 	Queue       = "spot-queue"
 	Environment = "spot-environment"
-	Definition  = "worker"          // 2 vCPUs, 4096 MiB, revisions 1 and 2
-	MultiNode   = "mpi"             // a definition that is not of type container
+	Definition  = "worker"        // 2 vCPUs, 4096 MiB, revisions 1 and 2
+	MultiNode   = "mpi"           // a definition that is not of type container
 	Secret      = "leat/endpoint" // in Secrets Manager
 	Region      = "eu-test-1"
 )
