@@ -3,8 +3,11 @@ package main
 import (
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"leat/apply"
 	"leat/internal/report"
+	"leat/internal/sysmem"
 	"leat/timing"
 )
 
@@ -17,6 +20,7 @@ func showProgress(r *apply.Running, rec *timing.Recorder, bar *progress) {
 	defer tick.Stop()
 	var asked time.Time
 	stage, resumed := "", 0
+	used := newUsage(rec)
 	for ended := false; !ended; {
 		select {
 		case <-r.Done():
@@ -36,6 +40,32 @@ func showProgress(r *apply.Running, rec *timing.Recorder, bar *progress) {
 			shown = s.Stage
 		}
 		rec.Gauge(report.PixelsDone, s.Pixels)
+		used.record()
 		bar.update(s.Done, len(s.Blocks), s.Pixels, shown)
 	}
+}
+
+// usage records the memory and the processor time of this process, for the report.
+type usage struct {
+	rec   *timing.Recorder
+	begin int64 // ms of processor time
+}
+
+func newUsage(rec *timing.Recorder) usage {
+	u := usage{rec, processorMillis()}
+	u.record()
+	return u
+}
+
+func (u usage) record() {
+	u.rec.Gauge(report.Memory, sysmem.Resident())
+	u.rec.Gauge(report.Processor, processorMillis()-u.begin)
+}
+
+func processorMillis() int64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return (u.Utime.Nano() + u.Stime.Nano()) / 1e6
 }

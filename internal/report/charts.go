@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"html"
 	"html/template"
-	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -24,65 +24,29 @@ func svg(b *strings.Builder, height int, label string) {
 		height, html.EscapeString(label))
 }
 
-// timelineColumns is how finely the timeline is drawn; in each column of a lane the stage that took
-// most of it is shown.
-const timelineColumns = 1200
+// timelineBytes bounds the shapes of a timeline, and maxColumns the columns that it is cut into; in
+// each column of a lane the stage that took most of it is shown.
+const (
+	timelineBytes = 100 << 10
+	maxColumns    = 4000
+	shapeBytes    = 14 // of one rectangle of a path
+	laneHeight    = 20
+)
 
-// drawTimeline shows what each lane did when.
-func drawTimeline(spans []timing.Span, wall time.Duration, colors map[string]string) template.HTML {
-	if len(spans) == 0 || wall <= 0 {
+// drawTimeline shows what each lane did when. The script of the page zooms into it by changing the
+// view boxes.
+func drawTimeline(lanes []*lane, wall time.Duration, colors map[string]string) template.HTML {
+	if len(lanes) == 0 || wall <= 0 {
 		return ""
 	}
-	for _, s := range spans { // clocks of other processes may be a little ahead
-		wall = max(wall, s.Start+s.Length)
-	}
-	lanes := map[string]map[string][]float64{} // lane, stage, share of each column
-	var names []string
-	for _, s := range spans {
-		if lanes[s.Lane] == nil {
-			lanes[s.Lane] = map[string][]float64{}
-			names = append(names, s.Lane)
-		}
-		columns := lanes[s.Lane][s.Stage]
-		if columns == nil {
-			columns = make([]float64, timelineColumns)
-			lanes[s.Lane][s.Stage] = columns
-		}
-		from := max(0, float64(s.Start)/float64(wall)*timelineColumns)
-		to := float64(s.Start+s.Length) / float64(wall) * timelineColumns
-		for c := int(from); c < timelineColumns && float64(c) < to; c++ {
-			columns[c] += min(to, float64(c+1)) - max(from, float64(c))
-		}
-	}
-	slices.SortFunc(names, naturally)
+	columns := min(maxColumns, max(200, timelineBytes/shapeBytes/len(lanes)))
 	var b strings.Builder
 	b.WriteString(`<div class="lanes">`)
-	for _, name := range names {
-		fmt.Fprintf(&b, `<div class="lane"><span>%s</span>`, html.EscapeString(name))
-		svg(&b, 20, "timeline of "+name)
-		stages := slices.Sorted(maps.Keys(lanes[name]))
-		most := func(c int) string {
-			best, share := "", 0.02 // less than that of a column is not seen
-			for _, s := range stages {
-				if v := lanes[name][s][c]; v > share {
-					best, share = s, v
-				}
-			}
-			return best
-		}
-		for c := 0; c < timelineColumns; {
-			stage, end := most(c), c+1
-			for end < timelineColumns && most(end) == stage {
-				end++
-			}
-			if stage != "" {
-				fmt.Fprintf(&b, `<rect x="%.2f" y="0" width="%.2f" height="20" class="%s"><title>%s, %s to %s</title></rect>`,
-					float64(c)*chartWidth/timelineColumns, float64(end-c)*chartWidth/timelineColumns, colors[stage],
-					html.EscapeString(stage),
-					units.FormatDuration(wall*time.Duration(c)/timelineColumns),
-					units.FormatDuration(wall*time.Duration(end)/timelineColumns))
-			}
-			c = end
+	for _, l := range lanes {
+		fmt.Fprintf(&b, `<div class="lane"><span title="%s">%s</span>`, html.EscapeString(l.Name), html.EscapeString(l.Name))
+		svg(&b, laneHeight, "timeline of "+l.Name+": "+l.shares(wall))
+		for stage, path := range l.paths(wall, columns) {
+			fmt.Fprintf(&b, `<path class="%s" d="%s"><title>%s</title></path>`, colors[stage], path, html.EscapeString(stage))
 		}
 		b.WriteString(`</svg></div>`)
 	}
@@ -93,7 +57,7 @@ func drawTimeline(spans []timing.Span, wall time.Duration, colors map[string]str
 // timeAxis is the row of times below a chart.
 func timeAxis(wall time.Duration) string {
 	var b strings.Builder
-	b.WriteString(`<div class="times">`)
+	b.WriteString(`<div class="times" data-axis>`)
 	for i := range 5 {
 		fmt.Fprintf(&b, `<span>%s</span>`, units.FormatDuration(wall*time.Duration(i)/4))
 	}
@@ -133,7 +97,7 @@ func digits(s string) int {
 }
 
 // drawSteps shows a gauge over time, each column by the largest value in it.
-func drawSteps(points []timing.Point, wall time.Duration) template.HTML {
+func drawSteps(points []timing.Point, wall time.Duration, label string) template.HTML {
 	if len(points) == 0 || wall <= 0 {
 		return ""
 	}
@@ -155,22 +119,34 @@ func drawSteps(points []timing.Point, wall time.Duration) template.HTML {
 		}
 		top = max(top, values[c])
 	}
-	var b strings.Builder
-	svg(&b, height, "over time")
-	fmt.Fprintf(&b, `<path class="area" d="M0 %d`, height)
+	rates := make([]float64, columns)
 	for c, v := range values {
-		y := height - float64(v)*(height-4)/float64(top)
-		fmt.Fprintf(&b, "L%.1f %.1fL%.1f %.1f", float64(c)*chartWidth/columns, y, float64(c+1)*chartWidth/columns, y)
+		rates[c] = float64(v)
 	}
-	fmt.Fprintf(&b, `L%d %dZ"/></svg>`, chartWidth, height)
-	return template.HTML(b.String())
+	return template.HTML(drawArea(rates, float64(top), height, label))
+}
+
+// drawArea fills the area below values, which are evenly spaced over the width.
+func drawArea(values []float64, top float64, height int, label string) string {
+	var b strings.Builder
+	svg(&b, height, label)
+	fmt.Fprintf(&b, `<path class="area" d="M0 %d`, height)
+	y := -1
+	for c, v := range values {
+		if level := height - int(math.Round(v*float64(height-4)/top)); level != y {
+			fmt.Fprintf(&b, "H%dV%d", c*chartWidth/len(values), level)
+			y = level
+		}
+	}
+	fmt.Fprintf(&b, `H%dV%dZ"/></svg>`, chartWidth, height)
+	return b.String()
 }
 
 // rateColumns is how many parts of the run throughput is averaged over.
 const rateColumns = 50
 
-// rateOf gives Mpixel/s in parts of the run from a count that grows.
-func rateOf(points []timing.Point, wall time.Duration) []float64 {
+// rateOf returns the rate, in units per second, in parts of the run from a count that grows.
+func rateOf(points []timing.Point, wall time.Duration, unit float64) []float64 {
 	if len(points) == 0 || wall <= 0 {
 		return nil
 	}
@@ -191,7 +167,7 @@ func rateOf(points []timing.Point, wall time.Duration) []float64 {
 	rates := make([]float64, rateColumns)
 	for c := range rates {
 		from, to := wall*time.Duration(c)/rateColumns, wall*time.Duration(c+1)/rateColumns
-		rates[c] = max(0, at(to)-at(from)) / 1e6 / max(1e-9, (to-from).Seconds())
+		rates[c] = max(0, at(to)-at(from)) / unit / max(1e-9, (to-from).Seconds())
 	}
 	return rates
 }
@@ -206,35 +182,32 @@ func blockRate(spans []timing.Span, every int, wall time.Duration) []float64 {
 	}
 	slices.SortFunc(points, func(a, b timing.Point) int { return int(a.At - b.At) })
 	for i := range points {
-		points[i].Value = int64(i+1) * int64(max(1, every)) * 1e6
+		points[i].Value = int64(i+1) * int64(max(1, every))
 	}
-	return rateOf(points, wall)
+	return rateOf(points, wall, 1)
 }
 
-// drawRate shows throughput over time.
-func drawRate(rates []float64, unit string, wall time.Duration) template.HTML {
+// drawRate shows a rate over time. top is the end of its axis; 0: the largest value.
+func drawRate(rates []float64, unit, what string, top float64, wall time.Duration) template.HTML {
 	if len(rates) == 0 {
 		return ""
 	}
-	top := slices.Max(rates)
-	if top == 0 {
+	most, sum := slices.Max(rates), 0.0
+	if most == 0 {
 		return ""
 	}
-	const height = 120
-	var b strings.Builder
-	fmt.Fprintf(&b, `<div class="rate"><span class="top">%.3g %s</span>`, top, unit)
-	svg(&b, height, "throughput over time")
-	fmt.Fprintf(&b, `<path class="area" d="M0 %d`, height)
-	for c, v := range rates {
-		fmt.Fprintf(&b, "L%.1f %.1f", (float64(c)+.5)*chartWidth/float64(len(rates)), height-v*(height-4)/top)
+	for _, v := range rates {
+		sum += v
 	}
-	fmt.Fprintf(&b, `L%d %dZ"/></svg>%s</div>`, chartWidth, height, timeAxis(wall))
-	return template.HTML(b.String())
+	top = max(top, most)
+	label := fmt.Sprintf("%s over time: mean %.3g, at most %.3g %s", what, sum/float64(len(rates)), most, unit)
+	return template.HTML(fmt.Sprintf(`<div class="rate"><span class="top">%.3g %s</span>%s%s</div>`, top, unit,
+		drawArea(rates, top, 120, label), timeAxis(wall)))
 }
 
 // drawHistogram shows a histogram with the range of its values.
 func drawHistogram(h *Histogram) template.HTML {
-	const height, most = 130, 512
+	const most = 512
 	counts := h.Counts
 	if len(counts) > most {
 		joined := make([]float64, most)
@@ -247,20 +220,10 @@ func drawHistogram(h *Histogram) template.HTML {
 	if top == 0 {
 		return ""
 	}
-	var b strings.Builder
-	b.WriteString(`<div class="histogram">`)
-	svg(&b, height, "histogram")
-	width := float64(chartWidth) / float64(len(counts))
-	for i, v := range counts {
-		if v > 0 {
-			y := max(1, v/top*(height-2))
-			fmt.Fprintf(&b, `<rect class="bar" x="%.2f" y="%.1f" width="%.2f" height="%.1f"/>`, float64(i)*width,
-				height-y, width+.3, y)
-		}
-	}
-	fmt.Fprintf(&b, `</svg><div class="times"><span>%.5g</span><span>%.5g</span><span>%.5g</span></div></div>`, h.Lo,
-		h.Lo+(h.Hi-h.Lo)/2, h.Hi)
-	return template.HTML(b.String())
+	peak := h.Lo + (float64(slices.Index(counts, top))+.5)*(h.Hi-h.Lo)/float64(len(counts))
+	label := fmt.Sprintf("histogram from %.5g to %.5g in %d bins, most pixels near %.3g", h.Lo, h.Hi, len(h.Counts), peak)
+	return template.HTML(fmt.Sprintf(`<div class="histogram">%s<div class="times"><span>%.5g</span><span>%.5g</span><span>%.5g</span></div></div>`,
+		drawArea(counts, top, 130, label), h.Lo, h.Lo+(h.Hi-h.Lo)/2, h.Hi))
 }
 
 // drawLegend shows what the colours of a single band mean; nothing for others.
@@ -270,8 +233,8 @@ func drawLegend(p *preview.Preview) template.HTML {
 	}
 	var b strings.Builder
 	b.WriteString(`<div class="legend">`)
-	svg(&b, 12, "colours")
-	const steps = 128
+	svg(&b, 12, fmt.Sprintf("colours from %.4g to %.4g", p.Lo, p.Hi))
+	const steps = 64
 	for i := range steps {
 		c := p.Ramp.At(float64(i) / (steps - 1))
 		fmt.Fprintf(&b, `<rect x="%.1f" y="0" width="%.1f" height="12" fill="#%02x%02x%02x"/>`,

@@ -5,7 +5,6 @@ package report
 import (
 	"bytes"
 	_ "embed"
-	"encoding/base64"
 	"fmt"
 	"html/template"
 	"io"
@@ -66,8 +65,13 @@ type Band struct {
 // Statistics are those of a band; nil where a value is not known or not finite.
 type Statistics struct{ Min, Max, Mean, StdDev, ValidPercent *float64 }
 
-// PixelsDone is the name of the gauge that the chart of throughput shows.
-const PixelsDone = "pixels done"
+// Gauges with charts of their own: the pixels done, the process's resident memory in bytes, and the
+// processor time that it has used, in milliseconds.
+const (
+	PixelsDone = "pixels done"
+	Memory     = "memory"
+	Processor  = "processor time"
+)
 
 // AddTimings copies what rec has recorded so far. A Summary that is already set, from the end of
 // the run, stays.
@@ -101,9 +105,13 @@ var reportPage string
 // render writes the page.
 func (r *Report) render(w io.Writer) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
-		"duration":  units.FormatDuration,
-		"number":    numberText,
-		"quicklook": quicklookURL,
+		"duration": units.FormatDuration,
+		"number":   numberText,
+		"quicklook": func(p *preview.Preview) (template.URL, error) {
+			return quicklookURL(p, pictureBytes/max(1, len(r.Outputs)))
+		},
+		"describe":  quicklookText,
+		"short":     shorten,
 		"legend":    drawLegend,
 		"histogram": drawHistogram,
 	}).Parse(reportPage)
@@ -126,9 +134,20 @@ type reportView struct {
 	Tiles      []Fact
 	Advice     string
 	Stages     []stageView
+	Lanes      []laneView
 	Timeline   template.HTML
+	Wall       float64 // seconds
 	Throughput template.HTML
+	Processor  template.HTML
+	Memory     template.HTML
 	Gauges     []gaugeView
+}
+
+// laneView is a row of the table of workers and readers.
+type laneView struct {
+	*lane
+	Share   float64 // percent of the run in which it worked
+	Waiting time.Duration
 }
 
 type stageView struct {
@@ -142,7 +161,7 @@ type gaugeView struct {
 	Name  string
 	Chart template.HTML
 	Mean  string
-	Max   int64
+	Max   string
 }
 
 // view computes what the template shows.
@@ -187,24 +206,73 @@ func (r *Report) view() *reportView {
 		}
 		v.Stages = append(v.Stages, sv)
 	}
-	v.Timeline = drawTimeline(r.Spans, s.Wall, colors)
+	r.viewLanes(v, colors)
 	for _, g := range r.Series {
-		if g.Gauge == PixelsDone {
-			v.Throughput = drawRate(rateOf(g.Points, s.Wall), "Mpixel/s", s.Wall)
-			continue
+		switch g.Gauge {
+		case PixelsDone:
+			v.Throughput = drawRate(rateOf(g.Points, s.Wall, 1e6), "Mpixel/s", "throughput", 0, s.Wall)
+		case Processor:
+			v.Processor = drawRate(rateOf(g.Points, s.Wall, 1e3), "cores", "processor", float64(cores), s.Wall)
+		default:
+			v.viewGauge(g, s)
 		}
-		gv := gaugeView{Name: g.Gauge, Chart: drawSteps(g.Points, s.Wall)}
-		for _, gs := range s.Gauges {
-			if gs.Gauge == g.Gauge {
-				gv.Mean, gv.Max = numberText(gs.Mean), gs.Max
-			}
-		}
-		v.Gauges = append(v.Gauges, gv)
 	}
 	if v.Throughput == "" {
-		v.Throughput = drawRate(blockRate(r.Spans, r.Every, s.Wall), "blocks/s", s.Wall)
+		v.Throughput = drawRate(blockRate(r.Spans, r.Every, s.Wall), "blocks/s", "throughput", 0, s.Wall)
 	}
 	return v
+}
+
+// viewLanes adds the timeline and the table of workers and readers.
+func (r *Report) viewLanes(v *reportView, colors map[string]string) {
+	wall := r.Summary.Wall
+	for _, s := range r.Spans { // clocks of other processes may be a little ahead
+		wall = max(wall, s.Start+s.Length)
+	}
+	lanes := lanesOf(r.Spans)
+	v.Timeline, v.Wall = drawTimeline(lanes, wall, colors), wall.Seconds()
+	for _, l := range lanes {
+		lv := laneView{lane: l}
+		for stage, d := range l.Stages {
+			if isWait(stage) {
+				lv.Waiting += d
+			}
+		}
+		if wall > 0 {
+			lv.Share = 100 * l.Busy.Seconds() / wall.Seconds()
+		}
+		v.Lanes = append(v.Lanes, lv)
+	}
+}
+
+// viewGauge adds the chart of a gauge.
+func (v *reportView) viewGauge(g timing.Series, s timing.Summary) {
+	gv := gaugeView{Name: g.Gauge}
+	for _, gs := range s.Gauges {
+		if gs.Gauge != g.Gauge {
+			continue
+		}
+		gv.Mean, gv.Max = numberText(gs.Mean), fmt.Sprint(gs.Max)
+		if g.Gauge == Memory {
+			gv.Mean, gv.Max = units.FormatSize(int64(gs.Mean)), units.FormatSize(gs.Max)
+		}
+	}
+	gv.Chart = drawSteps(g.Points, s.Wall, fmt.Sprintf("%s over time: mean %s, at most %s", gv.Name, gv.Mean, gv.Max))
+	if g.Gauge == Memory {
+		v.Memory = gv.Chart
+		v.Tiles = append(v.Tiles, Fact{"memory at most", gv.Max})
+		return
+	}
+	v.Gauges = append(v.Gauges, gv)
+}
+
+// shorten returns the beginning of a long text, and "" for one that needs no shortening.
+func shorten(text string) string {
+	const most = 160
+	if len(text) <= most {
+		return ""
+	}
+	return strings.ToValidUTF8(text[:most-1], "") + "…"
 }
 
 // stageColors returns a CSS class for each stage; all kinds of waiting share one.
@@ -213,7 +281,7 @@ func stageColors(s timing.Summary) map[string]string {
 	colors := map[string]string{}
 	n := 0
 	for _, st := range s.Stages {
-		if strings.HasPrefix(st.Stage, "waiting") {
+		if isWait(st.Stage) {
 			colors[st.Stage] = "wait"
 			continue
 		}
@@ -221,20 +289,6 @@ func stageColors(s timing.Summary) map[string]string {
 		n++
 	}
 	return colors
-}
-
-// quicklookURL returns the picture as a data URL.
-func quicklookURL(p *preview.Preview) (template.URL, error) {
-	var b bytes.Buffer
-	b.WriteString("data:image/png;base64,")
-	e := base64.NewEncoder(base64.StdEncoding, &b)
-	if err := p.Encode(e); err != nil {
-		return "", err
-	}
-	if err := e.Close(); err != nil {
-		return "", err
-	}
-	return template.URL(b.String()), nil
 }
 
 // numberText returns a measured number to five digits; pointers may be nil.

@@ -1,8 +1,11 @@
 package sysmem
 
 import (
+	"bytes"
 	"io/fs"
 	"math"
+	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -34,6 +37,24 @@ func machineMemory() (ram, swap int64) {
 	unit := uint64(max(i.Unit, 1))
 	most := uint64(math.MaxInt64/2) / unit
 	return int64(min(uint64(i.Totalram), most) * unit), int64(min(uint64(i.Totalswap), most) * unit)
+}
+
+// Resident returns the bytes of this process that are in memory, shared pages included; 0 where that
+// is not known.
+func Resident() int64 {
+	b, err := readSmallFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	fields := bytes.Fields(b)
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * int64(os.Getpagesize())
 }
 
 const errNoDevice = unix.ENODEV
