@@ -82,8 +82,6 @@ func runDemo(cmd *cobra.Command, dir string, size, dates int) error {
 // writeScenes writes scenes of so many dates, and returns the first.
 func writeScenes(cmd *cobra.Command, dir string, size, dates int) (first *demo.Scene, err error) {
 	people := cmd.ErrOrStderr()
-	fmt.Fprintf(people, "making %s of two bands and classes, %d x %d pixels, in %s\n", units.Count(dates, "scene"),
-		size, size, dir)
 	for date := range dates {
 		at := dir
 		if dates > 1 {
@@ -91,6 +89,10 @@ func writeScenes(cmd *cobra.Command, dir string, size, dates int) (first *demo.S
 		}
 		if err := os.MkdirAll(at, 0o777); err != nil {
 			return nil, fmt.Errorf("the folder %s can't be made: %w", at, cause(err))
+		}
+		if date == 0 {
+			fmt.Fprintf(people, "making %s of two bands and classes, %d x %d pixels, in %s\n", units.Count(dates, "scene"),
+				size, size, dir)
 		}
 		bar := newProgress(people, chooseProgress(os.Stderr))
 		scene, err := demo.WriteScene(cmd.Context(), at, size, date, version,
