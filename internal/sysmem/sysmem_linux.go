@@ -39,8 +39,8 @@ func machineMemory() (ram, swap int64) {
 	return int64(min(uint64(i.Totalram), most) * unit), int64(min(uint64(i.Totalswap), most) * unit)
 }
 
-// Resident returns the bytes of this process that are in memory, shared pages included; 0 where that
-// is not known.
+// Resident returns the bytes of this process that are in memory, shared pages included; 0 where
+// that is not known.
 func Resident() int64 {
 	b, err := readSmallFile("/proc/self/statm")
 	if err != nil {
