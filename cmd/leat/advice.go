@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +31,15 @@ var remedies = []report.Remedy{
 		Do: "the blocks did not come in fast enough, so use more readers (--readers) or bring the inputs to a faster disk"},
 }
 
+// userRemedies returns the remedies by the names of stageName.
+func userRemedies() []report.Remedy {
+	list := slices.Clone(remedies)
+	for i := range list {
+		list[i].Stage = stageName(list[i].Stage)
+	}
+	return list
+}
+
 // minAdvice is how long a run must take for advice to be worth reading.
 const minAdvice = 2 * time.Second
 
@@ -37,7 +47,7 @@ const minAdvice = 2 * time.Second
 // processes only the stages are known, not the time of their processors.
 func advice(s timing.Summary, p *apply.Plan) string {
 	if p.Kind == "" {
-		return report.Advice(s, remedies, min(p.Workers, runtime.GOMAXPROCS(0)))
+		return report.Advice(inUserWords(s), userRemedies(), min(p.Workers, runtime.GOMAXPROCS(0)))
 	}
 	if s.Wall < minAdvice {
 		return ""
@@ -51,7 +61,7 @@ func advice(s timing.Summary, p *apply.Plan) string {
 	if all == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Most of the work, %d %% of it, was %s.", 100*most/all, bottleneck(s))
+	return fmt.Sprintf("Most of the work, %d %% of it, was %s.", 100*most/all, stageName(bottleneck(s)))
 }
 
 // bottleneck is the stage with most of the working time so far.

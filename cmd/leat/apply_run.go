@@ -49,7 +49,7 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *stores.Stores, job *apply.J
 	if shown != nil {
 		shown.end(err)
 	}
-	bar.finish(err)
+	bar.finish()
 	if err == nil {
 		if err = f.sideFiles(ctx, in, job, res, rec); err != nil {
 			err = afterOutputs{err}

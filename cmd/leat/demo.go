@@ -97,7 +97,7 @@ func writeScenes(cmd *cobra.Command, dir string, size, dates int) (first *demo.S
 		bar := newProgress(people, chooseProgress(os.Stderr))
 		scene, err := demo.WriteScene(cmd.Context(), at, size, date, version,
 			func(r *apply.Running) { showProgress(r, timing.New(), bar) })
-		bar.finish(err)
+		bar.finish()
 		if err != nil {
 			return nil, err
 		}

@@ -64,7 +64,7 @@ func printMessages(w io.Writer, prefix string, list []message) {
 	for i, m := range list {
 		printLine(w, prefix, m.text)
 		if m.hint != "" && (i+1 == len(list) || list[i+1].hint != m.hint) {
-			printLine(w, "hint:", m.hint)
+			printLine(w, hintPrefix, m.hint)
 		}
 	}
 }
@@ -73,6 +73,8 @@ func printMessages(w io.Writer, prefix string, list []message) {
 const (
 	errorPrefix   = "leat:"
 	warningPrefix = "leat: warning:"
+	notePrefix    = "note:"
+	hintPrefix    = "hint:"
 )
 
 // printError writes all messages of an error.

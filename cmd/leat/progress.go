@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"leat/internal/units"
 	"os"
 	"sync"
 	"time"
@@ -135,9 +134,8 @@ func (p *progress) again(err error) {
 	p.show()
 }
 
-// finish ends the progress: the live line goes away, events end with the last state. The caller
-// reports err; after an error nothing more is shown of the blocks.
-func (p *progress) finish(err error) {
+// finish ends the progress: the live line goes away, events end with the last state.
+func (p *progress) finish() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.finished {
@@ -147,10 +145,6 @@ func (p *progress) finish(err error) {
 	switch {
 	case p.mode == progressLine && !p.shown.IsZero():
 		fmt.Fprint(p.w, "\r\x1b[K")
-	case p.mode == progressLines && !p.shown.IsZero() && err == nil:
-		d := p.now().Sub(p.start)
-		fmt.Fprintf(p.w, "%d of %d blocks in %s, %.1f Mpixel/s\n", p.last.done, p.last.total, units.FormatDuration(d),
-			float64(p.last.pixels-p.before.pixels)/1e6/max(1e-9, d.Seconds()))
 	case p.mode == progressJSON && !p.last.at.IsZero() && p.lastDone != p.last.done:
 		p.show()
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"strings"
 	"sync"
@@ -28,10 +27,9 @@ func TestProgressLinesInLog(t *testing.T) {
 		wait(100 * time.Millisecond)
 		p.update(i, 120, int64(i)*1e6, "encoding")
 	}
-	p.finish(nil)
-	want := `50 of 120 blocks (41 %), 10.0 Mpixel/s, about 7 s left, bottleneck encoding
-100 of 120 blocks (83 %), 10.0 Mpixel/s, about 2 s left, bottleneck encoding
-120 of 120 blocks in 12.0 s, 10.0 Mpixel/s
+	p.finish()
+	want := `50 of 120 blocks (41 %), 10 Mpixel/s, about 7 s left, mostly compressing
+100 of 120 blocks (83 %), 10 Mpixel/s, about 2 s left, mostly compressing
 `
 	if d := cmp.Diff(want, out.String()); d != "" {
 		t.Error(d)
@@ -44,7 +42,7 @@ func TestShortRunPrintsNoLine(t *testing.T) {
 		wait(time.Second)
 		p.update(i, 4, int64(i), "reading")
 	}
-	p.finish(nil)
+	p.finish()
 	if out.Len() != 0 {
 		t.Errorf("printed %q", out)
 	}
@@ -58,9 +56,9 @@ func TestProgressLineIsRemoved(t *testing.T) {
 	wait(950 * time.Millisecond)
 	p.update(2, 4, 2e6, "reading")
 	p.update(1, 4, 1e6, "reading") // overtaken
-	p.finish(errors.New("disk full"))
+	p.finish()
 	p.update(3, 4, 3e6, "reading")
-	p.finish(nil)
+	p.finish()
 	want := []string{"",
 		"░░░░░░░░░░░░░░░░░░░░░░░░   0 %  0/4 blocks\x1b[K",
 		"████████████░░░░░░░░░░░░  50 %  2/4 blocks  2.0 Mpixel/s  reading\x1b[K",
@@ -79,7 +77,7 @@ func TestLinesAboveProgressLine(t *testing.T) {
 	shown := out.String()
 	line := shown[strings.LastIndexByte(shown, '\r'):]
 	io.WriteString(above, "leat: worker lost\n")
-	p.finish(nil)
+	p.finish()
 	io.WriteString(above, "leat: after\n")
 	want := "leat: before\n" + line + "\r\x1b[Kleat: worker lost\n" + line + "\r\x1b[Kleat: after\n"
 	if d := cmp.Diff(want, out.String()); d != "" {
@@ -92,13 +90,26 @@ func TestLinesAboveProgressLine(t *testing.T) {
 	}
 }
 
-func TestProgressLineFitsTerminal(t *testing.T) {
-	p, out, _ := fakeProgress(progressLine)
-	p.width = func() int { return 20 }
-	p.update(1, 4, 1e6, "reading")
-	line := strings.TrimSuffix(strings.TrimPrefix(out.String(), "\r"), "\x1b[K")
-	if n := len([]rune(line)); n != 19 {
-		t.Errorf("%d columns: %q", n, line)
+func TestNarrowTerminalKeepsPercentAndTimeLeft(t *testing.T) {
+	for columns, want := range map[int]string{
+		79: "████████████░░░░░░░░░░░░  50 %  20/40 blocks  2.0 Mpixel/s  10 s left  reading",
+		70: "████░░░░  50 %  20/40 blocks  2.0 Mpixel/s  10 s left  reading",
+		60: "████░░░░  50 %  20/40 blocks  10 s left  reading",
+		40: " 50 %  20/40 blocks  10 s left  reading",
+		20: " 50 %  10 s left",
+		8:  " 50 %  ",
+	} {
+		p, out, wait := fakeProgress(progressLine)
+		p.width = func() int { return columns }
+		for i := range 20 {
+			wait(500 * time.Millisecond)
+			p.update(i+1, 40, int64(i+1)*1e6, "reading")
+		}
+		lines := strings.Split(out.String(), "\r")
+		got := strings.TrimSuffix(lines[len(lines)-1], "\x1b[K")
+		if got != want {
+			t.Errorf("%d columns: %q, want %q", columns, got, want)
+		}
 	}
 }
 
@@ -108,7 +119,7 @@ func TestProgressEvents(t *testing.T) {
 		wait(200 * time.Millisecond)
 		p.update(i+1, 11, int64(i+1)*100, "computing")
 	}
-	p.finish(nil)
+	p.finish()
 	var blocks []int
 	for line := range strings.Lines(out.String()) {
 		var e map[string]any
@@ -137,7 +148,7 @@ func TestConcurrentProgress(t *testing.T) {
 	}
 	g.Wait()
 	p.update(800, 800, 800, "reading")
-	p.finish(nil)
+	p.finish()
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if !strings.Contains(lines[len(lines)-1], `"blocks":800`) {
 		t.Errorf("last line %s", lines[len(lines)-1])

@@ -3,8 +3,10 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // show shows the last state; p.mu is held.
@@ -25,35 +27,17 @@ func (p *progress) show() {
 	}
 	switch p.mode {
 	case progressLine:
-		const bar = 24
-		full := min(bar, bar*percent/100)
-		line := fmt.Sprintf("%s%s %3d %%  %d/%d blocks", strings.Repeat("█", full), strings.Repeat("░", bar-full),
-			percent, s.done, s.total)
-		if rate > 0 {
-			line += fmt.Sprintf("  %.1f Mpixel/s", rate/1e6)
-		}
-		if left >= 0 && s.done < s.total {
-			line += "  " + roughly(left) + " left"
-		}
-		if why := p.waiting.text(); why != "" {
-			line += "  " + why
-		} else if s.stage != "" {
-			line += "  " + s.stage
-		}
-		if r, most := []rune(line), p.width()-1; len(r) > most {
-			line = string(r[:max(0, most)])
-		}
-		fmt.Fprint(p.w, "\r"+line+"\x1b[K")
+		fmt.Fprint(p.w, "\r"+p.line(percent, rate, left)+"\x1b[K")
 	case progressLines:
 		line := fmt.Sprintf("%d of %d blocks (%d %%)", s.done, s.total, percent)
 		if rate > 0 {
-			line += fmt.Sprintf(", %.1f Mpixel/s", rate/1e6)
+			line += ", " + rateText(rate)
 		}
 		if left >= 0 && s.done < s.total {
 			line += ", about " + roughly(left) + " left"
 		}
 		if s.stage != "" {
-			line += ", bottleneck " + s.stage
+			line += ", mostly " + stageName(s.stage)
 		}
 		if why := p.waiting.text(); why != "" {
 			line += ", " + why
@@ -69,6 +53,49 @@ func (p *progress) show() {
 			p.w.Write(append(j, '\n'))
 		}
 	}
+}
+
+// Columns of the bar: where there are enough, and on a narrow terminal.
+const (
+	barColumns   = 24
+	shortColumns = 8
+)
+
+// line returns the live line. Where it is too long for the terminal, percent and time left stay.
+func (p *progress) line(percent int, rate float64, left time.Duration) string {
+	s := p.last
+	bar := func(columns int) string {
+		full := min(columns, columns*percent/100)
+		return strings.Repeat("█", full) + strings.Repeat("░", columns-full)
+	}
+	const inBar, inPercent, inBlocks, inRate, inLeft, inStage = 0, 1, 2, 3, 4, 5
+	parts := [6]string{inBar: bar(barColumns), inPercent: fmt.Sprintf("%3d %%", percent),
+		inBlocks: fmt.Sprintf(" %d/%d blocks", s.done, s.total)}
+	if rate > 0 {
+		parts[inRate] = " " + rateText(rate)
+	}
+	if left >= 0 && s.done < s.total {
+		parts[inLeft] = " " + roughly(left) + " left"
+	}
+	if why := p.waiting.text(); why != "" {
+		parts[inStage] = " " + why
+	} else if s.stage != "" {
+		parts[inStage] = " " + stageName(s.stage)
+	}
+	text := func() string {
+		return strings.Join(slices.DeleteFunc(slices.Clone(parts[:]), func(s string) bool { return s == "" }), " ")
+	}
+	most := p.width() - 1
+	for _, shorter := range []struct {
+		part int
+		text string
+	}{{inBar, bar(shortColumns)}, {inRate, ""}, {inBar, ""}, {inBlocks, ""}, {inStage, ""}} {
+		if utf8.RuneCountInString(text()) > most {
+			parts[shorter.part] = shorter.text
+		}
+	}
+	r := []rune(text())
+	return string(r[:max(0, min(len(r), most))])
 }
 
 // progressEvent is a line of --json.

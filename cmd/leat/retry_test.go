@@ -56,7 +56,7 @@ func TestProgressShowsRetryReason(t *testing.T) {
 	bar.width = func() int { return 200 }
 	bar.again(objstore.ErrStalled) // before there is a line
 	bar.update(1, 10, 100, "reading")
-	bar.finish(nil)
+	bar.finish()
 	if !strings.Contains(out.String(), "  trying again: no answer\x1b[K") {
 		t.Errorf("%q", out.String())
 	}
