@@ -37,7 +37,7 @@ median(t) works over all. Pixels that are nodata, NaN, masked or outside a file 
 unless the expression says otherwise; the guide (docs/guide/expressions.md) has the whole table.
 
 Inputs and outputs may be URLs: s3://BUCKET/NAME, gs://, azblob://, and https:// for inputs. An input of which
-less than half is needed is read in pieces; others are brought to a folder on the local disk that all runs share.
+less than half is needed is read in pieces; others are brought to a directory on the local disk that all runs share.
 
 Vectors given with -v are inputs of one band to expressions: they are burned once, onto the grid of the rasters (or
 what else the grid is), in whatever coordinate reference system they are.

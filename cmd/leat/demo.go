@@ -19,18 +19,18 @@ import (
 func demoCommand() *cobra.Command {
 	var size, dates int
 	c := &cobra.Command{
-		Use:                   "demo [FOLDER] [options]",
+		Use:                   "demo [DIR] [options]",
 		DisableFlagsInUseLine: true,
 		Short:                 "Make a scene, compute its NDVI, and show what a run leaves behind",
-		Long: `Demo makes a Sentinel-2-like scene in FOLDER (leat-demo unless given), the same on every machine: red (B04.tif),
+		Long: `Demo makes a Sentinel-2-like scene in DIR (leat-demo unless given), the same on every machine: red (B04.tif),
 near infrared (B08.tif) and the classes of its pixels (SCL.tif). It runs leat apply on the bands, and leaves the NDVI, a
-quicklook and a report of the run. Files of these names in FOLDER are replaced.
+quicklook and a report of the run. Files of these names in DIR are replaced.
 
-With --dates N it makes scenes of N dates, five days apart, in FOLDER/2024-05-01, FOLDER/2024-05-06 and so on. Their
+With --dates N it makes scenes of N dates, five days apart, in DIR/2024-05-01, DIR/2024-05-06 and so on. Their
 clouds differ, and more and more fields are harvested. The NDVI is that of the first.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usagef("%s: demo takes one folder", args[1])
+				return usagef("%s: demo takes one directory", args[1])
 			}
 			return nil
 		},
@@ -81,6 +81,9 @@ func runDemo(cmd *cobra.Command, dir string, size, dates int) error {
 
 // writeScenes writes scenes of so many dates, and returns the first.
 func writeScenes(cmd *cobra.Command, dir string, size, dates int) (first *demo.Scene, err error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, fmt.Errorf("the directory %s can't be made: %w", dir, cause(err))
+	}
 	people := cmd.ErrOrStderr()
 	for date := range dates {
 		at := dir
@@ -88,7 +91,7 @@ func writeScenes(cmd *cobra.Command, dir string, size, dates int) (first *demo.S
 			at = filepath.Join(dir, time.Date(2024, 5, 1+5*date, 0, 0, 0, 0, time.UTC).Format(time.DateOnly))
 		}
 		if err := os.MkdirAll(at, 0o777); err != nil {
-			return nil, fmt.Errorf("the folder %s can't be made: %w", at, cause(err))
+			return nil, fmt.Errorf("the directory %s can't be made: %w", at, cause(err))
 		}
 		if date == 0 {
 			fmt.Fprintf(people, "making %s of two bands and classes, %d x %d pixels, in %s\n", units.Count(dates, "scene"),

@@ -78,7 +78,7 @@ func (f *outputFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.StringArrayVar(&f.tags, "metadata", nil, "`KEY=VALUE`: metadata item")
 	fl.BoolVar(&f.noClobber, "no-clobber", false, "an output that exists is an error")
 	fl.StringVar(&f.tempDir, "tmpdir", "",
-		"`FOLDER`: where unfinished outputs are kept, and vectors rasterised (default: the directory of each output; of URLs: the system's directory for temporary files)")
+		"`DIR`: where unfinished outputs are kept, and vectors rasterised (default: the directory of each output; of URLs: the system's directory for temporary files)")
 }
 
 // Finalize reads the values of the options, as far as they are right.

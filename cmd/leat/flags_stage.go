@@ -28,7 +28,7 @@ type stageFlags struct {
 
 func (f *stageFlags) addDir(c *cobra.Command) {
 	c.Flags().StringVar(&f.dir, "dir", "",
-		"`DIR`: the directory, on a local disk; the objects lie in its folder stage (default: $LEAT_CACHE_DIR, else leat below the user's cache directory)")
+		"`DIR`: the directory, on a local disk; the objects lie in its directory stage (default: $LEAT_CACHE_DIR, else leat below the user's cache directory)")
 }
 
 func (f *stageFlags) addJSON(c *cobra.Command, usage string) {

@@ -38,7 +38,7 @@ func (f *storeFlags) AddFlags(fl *pflag.FlagSet) {
 // addStageFlags adds the options of the stage.
 func (f *storeFlags) addStageFlags(fl *pflag.FlagSet) {
 	fl.StringVar(&f.stageDir, "stage-dir", "",
-		"`DIR`: where remote inputs are brought of which more than half is needed, for all runs of this machine: a folder on a local disk; none: they are read in pieces (default: $LEAT_CACHE_DIR, else leat below the user's cache directory)")
+		"`DIR`: where remote inputs are brought of which more than half is needed, for all runs of this machine: a directory on a local disk; none: they are read in pieces (default: $LEAT_CACHE_DIR, else leat below the user's cache directory)")
 	fl.StringVar(&f.stageBytes, "stage-bytes", "1T", "`SIZE`: most space that all of them take there, such as 200G")
 	fl.StringVar(&f.stageFree, "stage-min-free", "5%",
 		"`PART`: part of that disk that is left free for others, such as 10% or 0%")

@@ -55,7 +55,7 @@ func (f *workerFlags) AddFlags(fl *pflag.FlagSet) {
 		"subprocesses read the inputs too, each its own blocks; on other machines they always do")
 	fl.BoolVar(&f.single, "single-block-jobs", false, "a job for each block, on slurm and pbs: it takes one and ends")
 	fl.StringVar(&f.sharedTemp, "shared-temp", "",
-		"`FOLDER`: one that all workers can reach at this path, for the run's secret and their logs (default: that of the first output)")
+		"`DIR`: one that all workers can reach at this path, for the run's secret and their logs (default: that of the first output)")
 	fl.StringVar(&f.listen, "listen", "",
 		"`HOST[:PORT]`: where workers of other machines find this run (default: the addresses of this machine's name)")
 	fl.DurationVar(&f.barrier, "barrier", 0,
@@ -71,7 +71,7 @@ func (f *workerFlags) AddFlags(fl *pflag.FlagSet) {
 		"`TEXT`: what stands before the worker's command, such as 'apptainer exec image.sif'")
 	fl.StringVar(&f.suffix, "batch-suffix", "", "`TEXT`: what stands behind it")
 	fl.BoolVar(&f.insecure, "pbs-secret-in-env", false,
-		"pbs without a shared folder: pass the run's secret in a variable that everybody sees in qstat -f")
+		"pbs without a shared directory: pass the run's secret in a variable that everybody sees in qstat -f")
 	a := &f.aws
 	fl.StringVar(&a.Queue, "aws-queue", "", "`NAME`: job queue of AWS Batch, or its ARN")
 	fl.StringVar(&a.Definition, "aws-definition", "", "`NAME`: job definition with leat in its image")

@@ -247,7 +247,7 @@ func subdatasetLines(line func(label, value string), list []infoSubdataset) {
 	}
 }
 
-// filesText names the files of a raster that has several; without its folder, if it is a file
+// filesText names the files of a raster that has several; without its directory, if it is a file
 // itself.
 func filesText(d *infoDoc) string {
 	var names []string

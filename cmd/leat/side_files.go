@@ -90,7 +90,7 @@ func (f *applyFlags) checkSideFiles(job *apply.Job) error {
 
 func checkSideFile(path string) error {
 	if err := regular.Check(path); errors.Is(err, regular.ErrDirectory) {
-		return errors.New("that is a folder: give the name of a file in it")
+		return errors.New("that is a directory: give the name of a file in it")
 	} else if errors.Is(err, regular.ErrSpecial) {
 		return regular.ErrSpecial
 	} else if errors.Is(err, unix.ENAMETOOLONG) {
@@ -98,10 +98,10 @@ func checkSideFile(path string) error {
 	}
 	dir := filepath.Dir(path)
 	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
-		return fmt.Errorf("the folder %s does not exist: make it first", dir)
+		return fmt.Errorf("the directory %s does not exist: make it first", dir)
 	}
 	if err := unix.Access(dir, unix.W_OK); err != nil {
-		return fmt.Errorf("the folder %s can't be written to: %w", dir, err)
+		return fmt.Errorf("the directory %s can't be written to: %w", dir, err)
 	}
 	return nil
 }

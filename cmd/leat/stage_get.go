@@ -22,7 +22,7 @@ func stageGetCommand() *cobra.Command {
 	c := newStageCommand("get URL...", "Stage objects and print where they are, or write them",
 		`Get stages objects and prints the names of local files that hold them, in the order of the URLs. The files are the
 stage's: read them, don't change them. They stay until their space is needed. With -o the bytes are written to FILE, to
-files of the same names in the folder DIR, or one after the other to standard output (-); then it does not matter
+files of the same names in the directory DIR, or one after the other to standard output (-); then it does not matter
 whether there is space to stage them. An output appears under its name when it is whole.`,
 		`  leat stage get s3://bucket/scene.tif
   leat stage get https://example.org/a.tif https://example.org/b.tif -o data/

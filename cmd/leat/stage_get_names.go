@@ -14,16 +14,16 @@ import (
 	"leat/objstore/cloud"
 )
 
-// outputNames are the files for the objects, in a folder or the only one.
+// outputNames are the files for the objects, in a directory or the only one.
 func outputNames(urls []string, output string, overwrite bool) ([]string, error) {
 	st, err := os.Stat(output)
-	inFolder := err == nil && st.IsDir()
+	inDirectory := err == nil && st.IsDir()
 	switch {
-	case !inFolder && strings.HasSuffix(output, "/"):
-		return nil, fmt.Errorf("-o %s: there is no such folder: make it first", output)
-	case !inFolder && len(urls) > 1:
-		return nil, usagef("-o %s: several objects need a folder, which must exist", output)
-	case !inFolder:
+	case !inDirectory && strings.HasSuffix(output, "/"):
+		return nil, fmt.Errorf("-o %s: there is no such directory: make it first", output)
+	case !inDirectory && len(urls) > 1:
+		return nil, usagef("-o %s: several objects need a directory, which must exist", output)
+	case !inDirectory:
 		return []string{output}, free(output, overwrite)
 	}
 	names := make([]string, len(urls))
@@ -36,7 +36,7 @@ func outputNames(urls []string, output string, overwrite bool) ([]string, error)
 			continue
 		}
 		if j, ok := whose[base]; ok {
-			errs = append(errs, usagef("%s and %s would both become %s: get them into different folders",
+			errs = append(errs, usagef("%s and %s would both become %s: get them into different directories",
 				shown(urls[j]), shown(u), terminal.Name(filepath.Join(output, base))))
 			continue
 		}

@@ -36,7 +36,7 @@ However pin ends, a kill included, nothing stays pinned.`,
 			return pin(cmd, args, command, f)
 		})
 	c.Args = cobra.ArbitraryArgs
-	c.Flags().BoolVar(&f.recursive, "recursive", false, "take every URL as that of a folder")
+	c.Flags().BoolVar(&f.recursive, "recursive", false, "take every URL as that of a directory")
 	f.addSource(c)
 	f.addJSON(c, "one JSON object a line before COMMAND begins: of each object that failed, then the counts")
 	return c

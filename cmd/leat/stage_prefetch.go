@@ -28,7 +28,7 @@ func stagePrefetchCommand() *cobra.Command {
   aws s3 ls s3://bucket/train/ | awk '/\.tar$/ {print "s3://bucket/train/" $4}' | leat stage prefetch -`
 	c := newStageCommand("prefetch LIST|URL|-...", "Stage all objects of a list or below a prefix",
 		`Prefetch stages the objects of a list, one URL a line (a line that begins with # is skipped), of a list on standard
-input (-), and URLs. A URL that ends in a slash, and with --recursive each, stands for all objects below that folder
+input (-), and URLs. A URL that ends in a slash, and with --recursive each, stands for all objects below that directory
 (a web server can't list any). What is there and still has the version of its source is not copied again. All of it
 is kept in use until prefetch ends: what then finds no space has failed, and so has what a process is copying that is
 stopped and does not go on within 30 s; that process is named. The code is 1 when any failed; the others are
@@ -36,7 +36,7 @@ staged nevertheless.`,
 		example, listOrURLs("prefetch", example),
 		func(cmd *cobra.Command, args []string) error { return prefetch(cmd, args, f) })
 	c.Aliases = []string{"warm"} // the earlier name
-	c.Flags().BoolVar(&f.recursive, "recursive", false, "take every URL as that of a folder")
+	c.Flags().BoolVar(&f.recursive, "recursive", false, "take every URL as that of a directory")
 	f.addSource(c)
 	f.addJSON(c, "one JSON object a line: of each object that failed, then the counts")
 	return c

@@ -19,7 +19,7 @@ var stageSchemes = []string{"s3", "gs", "azblob", "http", "https", "file", "mem"
 // checkURL says what is wrong with the URL of an object, or of a prefix.
 func checkURL(text string, prefix bool) error {
 	if !objstore.IsURL(text) {
-		return fmt.Errorf("%s is no URL: write one such as s3://bucket/name, https://host/name or file:///folder/name",
+		return fmt.Errorf("%s is no URL: write one such as s3://bucket/name, https://host/name or file:///directory/name",
 			shown(text))
 	}
 	scheme, _, _ := strings.Cut(text, "://")
@@ -157,7 +157,7 @@ func (s *staging) each(ctx context.Context, urls []string, recursive bool, give 
 				failed(u, err)
 				break
 			}
-			if info.Name == "" || strings.HasSuffix(info.Name, "/") { // folders, as some tools make them in buckets
+			if info.Name == "" || strings.HasSuffix(info.Name, "/") { // directories, as some tools make them in buckets
 				continue
 			}
 			if err := give(wanted{b, info.Name}); err != nil {
