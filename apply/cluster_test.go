@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	"leat/apply/internal/rundir"
+	"leat/internal/worker/pbstest"
+	"leat/internal/worker/slurmtest"
 	"leat/raster/overview"
 	"leat/worker"
 	"leat/worker/pbs"
-	"leat/worker/pbs/pbstest"
 	"leat/worker/slurm"
-	"leat/worker/slurm/slurmtest"
 )
 
 // clusterJobs returns a job of expressions and one of a function with values, whose outputs are in

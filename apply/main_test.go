@@ -6,7 +6,7 @@ import (
 	"go.uber.org/goleak"
 
 	"leat/internal/proctest"
-	"leat/worker/pbs/pbstest"
+	"leat/internal/worker/pbstest"
 )
 
 func TestMain(m *testing.M) {

@@ -19,12 +19,12 @@ import (
 	"leat/apply/internal/rundir"
 	"leat/internal/gdal"
 	"leat/internal/proctest"
+	"leat/internal/worker/pbstest"
 	"leat/ndarray"
 	"leat/raster"
 	"leat/worker"
 	"leat/worker/awsbatch"
 	"leat/worker/pbs"
-	"leat/worker/pbs/pbstest"
 )
 
 func TestPlanVectors(t *testing.T) {

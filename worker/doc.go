@@ -4,8 +4,7 @@
 // A [Launcher] starts workers in one way; packages worker/subprocess, worker/slurm, worker/pbs and
 // worker/awsbatch each have one. Start gets [StartOptions] and returns a [Fleet], which the run
 // stops at its end. A worker is the run's own program, started again with the variables that begin
-// with LEAT_WORKER ([EnvEndpoint] and the others), which lead it to the run's [Endpoint]. Package
-// worker/workertest has the tests that every launcher must pass.
+// with LEAT_WORKER ([EnvEndpoint] and the others), which lead it to the run's [Endpoint].
 //
 // [Status] is a snapshot of a run's workers, and [Failure] and [LostError] are errors of a run that
 // workers computed.

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"leat/bench/measured"
+	"leat/internal/worker/slurmtest"
 	"leat/worker/slurm"
-	"leat/worker/slurm/slurmtest"
 )
 
 const slurmTarget = "Slurm, from submission to the first block < 1.5 s"

@@ -13,10 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"leat/internal/worker/batchtest"
 	"leat/internal/worker/coordinator"
 	"leat/internal/worker/protocol"
 	"leat/worker"
-	"leat/worker/awsbatch/batchtest"
 	leatbatch "leat/worker/internal/batch"
 )
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"leat/worker/awsbatch/batchtest"
+	"leat/internal/worker/batchtest"
 )
 
 func TestRefusedOptions(t *testing.T) {

@@ -3,9 +3,9 @@ package awsbatch
 import (
 	"testing"
 
+	"leat/internal/worker/batchtest"
+	"leat/internal/worker/workertest"
 	"leat/worker"
-	"leat/worker/awsbatch/batchtest"
-	"leat/worker/workertest"
 )
 
 func TestConformance(t *testing.T) {

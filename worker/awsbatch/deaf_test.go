@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"leat/worker/awsbatch/batchtest"
+	"leat/internal/worker/batchtest"
 )
 
 // within fails the test when something does not return long after it should have.

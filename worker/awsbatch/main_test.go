@@ -9,9 +9,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"leat/internal/worker/batchtest"
+	"leat/internal/worker/workertest"
 	"leat/worker"
-	"leat/worker/awsbatch/batchtest"
-	"leat/worker/workertest"
 )
 
 func TestMain(m *testing.M) {

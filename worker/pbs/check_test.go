@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"leat/worker/pbs/pbstest"
+	"leat/internal/worker/pbstest"
 )
 
 func TestCheck(t *testing.T) {

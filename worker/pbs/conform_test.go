@@ -3,9 +3,9 @@ package pbs
 import (
 	"testing"
 
+	"leat/internal/worker/pbstest"
+	"leat/internal/worker/workertest"
 	"leat/worker"
-	"leat/worker/pbs/pbstest"
-	"leat/worker/workertest"
 )
 
 func TestConformance(t *testing.T) {

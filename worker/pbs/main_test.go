@@ -11,9 +11,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"leat/internal/worker/pbstest"
+	"leat/internal/worker/workertest"
 	"leat/worker"
-	"leat/worker/pbs/pbstest"
-	"leat/worker/workertest"
 )
 
 func TestMain(m *testing.M) {

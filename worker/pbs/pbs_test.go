@@ -16,9 +16,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"leat/internal/worker/pbstest"
 	"leat/worker"
 	"leat/worker/internal/batch"
-	"leat/worker/pbs/pbstest"
 )
 
 // The variables a worker finds, one file a worker.

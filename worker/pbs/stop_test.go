@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"leat/worker/pbs/pbstest"
-	"leat/worker/workertest"
+	"leat/internal/worker/pbstest"
+	"leat/internal/worker/workertest"
 )
 
 // scripts makes stand-ins of which each is a line of shell, and notes its arguments in the file of

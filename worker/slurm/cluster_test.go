@@ -14,9 +14,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"leat/internal/worker/slurmtest"
 	"leat/worker"
 	"leat/worker/internal/batch"
-	"leat/worker/slurm/slurmtest"
 )
 
 // TestCluster is on a real Slurm, one for all its parts.

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"leat/internal/worker/slurmtest"
+	"leat/internal/worker/workertest"
 	"leat/worker"
-	"leat/worker/slurm/slurmtest"
-	"leat/worker/workertest"
 )
 
 func TestConformance(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"leat/worker/workertest"
+	"leat/internal/worker/workertest"
 )
 
 func TestMain(m *testing.M) {

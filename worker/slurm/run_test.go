@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"leat/internal/worker/coordinator"
-	"leat/worker/slurm/slurmtest"
+	"leat/internal/worker/slurmtest"
 )
 
 // run runs blocks on workers of workertest.Main, in Single mode one for each; accepted is called

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"leat/internal/worker/workertest"
 	"leat/worker"
-	"leat/worker/workertest"
 )
 
 // standIns puts programs into PATH, alone but for the system's; each is the body of a shell script,

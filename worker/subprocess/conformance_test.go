@@ -3,8 +3,8 @@ package subprocess
 import (
 	"testing"
 
+	"leat/internal/worker/workertest"
 	"leat/worker"
-	"leat/worker/workertest"
 )
 
 func TestConformance(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"leat/internal/proctest"
+	"leat/internal/worker/workertest"
 	"leat/worker"
-	"leat/worker/workertest"
 )
 
 // patience is how long anything is waited for before a test fails.

@@ -22,8 +22,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/proctest"
+	"leat/internal/worker/workertest"
 	"leat/worker"
-	"leat/worker/workertest"
 )
 
 func TestMain(m *testing.M) {
