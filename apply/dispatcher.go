@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"leat/apply/internal/output"
+	"leat/apply/internal/plan"
 	"leat/apply/internal/spool"
 	"leat/block"
 	"leat/internal/units"
@@ -61,11 +62,11 @@ func (r *run) runRemote(ctx context.Context) error {
 // open creates the coordinator.
 func (o *dispatcher) open() error {
 	r, c := o.run, &o.run.job.Concurrency
-	e, err := r.jobSpec(o.reads)
+	e, err := r.spec()
 	if err != nil {
 		return err
 	}
-	text, err := e.marshal()
+	text, err := e.Marshal()
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func (o *dispatcher) open() error {
 	undone := r.plan.Blocks.Count() - r.done
 	o.coordinator, err = coordinator.New(coordinator.Options{
 		Job: text, Blocks: r.plan.Blocks.Count(), Done: r.isDone, OnDemand: true,
-		MaxResult: most, MaxBytes: max(most, resultBytes(r.plan.BudgetBytes)),
+		MaxResult: most, MaxBytes: max(most, plan.ResultBytes(r.plan.BudgetBytes)),
 		Accept: o.acceptResult, Released: o.released, Note: o.note,
 		Build: build, AllowMixedBuilds: c.AllowMixedBuilds, Workers: min(r.plan.Workers, undone), Barrier: c.Barrier,
 		OneBlockPerJob: c.OneBlockPerJob, Logger: r.log,
@@ -107,7 +108,7 @@ func (o *dispatcher) work(ctx context.Context) error {
 		if options.Endpoint, err = o.listen(); err != nil {
 			return err
 		}
-		folder, err := makeSharedDirectory(r.sharedBase())
+		folder, err := makeSharedDirectory(r.decided.SharedDir)
 		if err != nil {
 			return err
 		}
@@ -335,9 +336,6 @@ const (
 	maxValues  = 64 << 20 // maximum size of a block's encoded values
 	answerHead = 1 << 20  // maximum size of a result's head
 )
-
-// resultBytes returns how many bytes of results may wait to be accepted.
-func resultBytes(budget int64) int64 { return min(256<<20, max(16<<20, budget/8)) }
 
 // answer is the head of a worker's result for a block: JSON preceded by its length in 4 bytes,
 // little-endian. The records of the outputs follow it, and then, in jobs without outputs, the

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"leat/apply/internal/output"
 	"leat/internal/units"
 	"leat/ndarray"
 )
@@ -25,7 +26,7 @@ func TestPlanFormatMemory(t *testing.T) {
 		return p
 	}
 	const remedy = "--co INTERLEAVING=TILED"
-	if p := plan("x.pix", "PCIDSK"); p.MemoryBytes < 256<<20+baseBytes || !strings.Contains(strings.Join(p.Notes,
+	if p := plan("x.pix", "PCIDSK"); p.MemoryBytes < 256<<20+output.BaseBytes || !strings.Contains(strings.Join(p.Notes,
 		"; "), remedy) {
 		t.Errorf("PCIDSK takes %s, %q", units.FormatSize(p.MemoryBytes), p.Notes)
 	}

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"encoding/json"
 	"errors"
 	"iter"
 
@@ -24,9 +25,6 @@ type IncompleteError struct {
 func (e *IncompleteError) Error() string { return e.Err.Error() }
 
 func (e *IncompleteError) Unwrap() error { return e.Err }
-
-// resumable reports whether a run of the job can be resumed.
-func (j *Job) resumable() bool { return len(j.Outputs) > 0 && (j.Merge == nil || j.Emits != nil) }
 
 // startWriters makes the writers of the outputs.
 func (r *run) startWriters() {
@@ -77,7 +75,7 @@ func (r *run) endSpools(err error) error {
 		left.Done = -1
 	}
 	// Finished files that could not be published are kept as they are.
-	keep := err != nil && left.Done != 0 && r.job.resumable() && !errors.As(err,
+	keep := err != nil && left.Done != 0 && r.res.Values.Resumable() && !errors.As(err,
 		new(*UnpublishedError)) && !resolve.IsInputChanged(err)
 	var spools []*spool.File
 	for _, o := range r.writers {
@@ -146,4 +144,20 @@ func (r *run) startMerge() error {
 	}
 	r.merge.start()
 	return r.merge.begin(r.job.Merge)
+}
+
+// startSpool writes the header of an output's spool.
+func (r *run) startSpool(w *output.Writer) error {
+	if err := r.clearSpools(); err != nil {
+		return err
+	}
+	d, err := r.decided.Describe(r.res, &w.Output, w.Type, w.Bands, w.Nodata)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	return w.File.Start(text)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"leat/apply/internal/jobspec"
+	"leat/apply/internal/plan"
 	"leat/apply/internal/resolve"
 
 	"golang.org/x/sync/semaphore"
@@ -13,10 +15,6 @@ import (
 
 // aheadBlocks bounds the blocks whose pieces are fetched ahead, however small they are.
 const aheadBlocks = 256
-
-// aheadBytes returns the maximum size of the pieces that are fetched ahead: 32 MiB keep a network
-// of 1 Gbit/s busy with a latency of 250 ms; less if the budget is small.
-func aheadBytes(budget int64) int64 { return min(32<<20, max(1<<20, budget/16)) }
 
 // task is a block to read.
 type task struct {
@@ -42,21 +40,18 @@ type prefetchFile struct {
 
 func newPrefetcher(r *run) *prefetcher {
 	a := &prefetcher{r: r, limit: r.plan.AheadBytes}
-	z := sizing{in: r.in, plan: r.plan, overlap: r.plan.Blocks.Overlap, grid: r.plan.Grid}
 	for _, f := range r.in.Files {
-		if f.Mode != resolve.ReadPieces {
+		if f.Mode != jobspec.ReadPieces {
 			continue
 		}
 		af := &prefetchFile{f: f}
-		for _, s := range pieces(f) {
-			if s.bytes > 0 && z.shared(f, s) {
-				af.asked = map[int64]struct{}{}
-			}
+		if r.decided.Shared(f) {
+			af.asked = map[int64]struct{}{}
 		}
 		a.files = append(a.files, af)
 	}
 	if a.limit == 0 { // the plan was to stage them
-		a.limit = aheadBytes(r.plan.BudgetBytes)
+		a.limit = plan.AheadBytes(r.plan.BudgetBytes)
 	}
 	if len(a.files) > 0 {
 		a.bytes = semaphore.NewWeighted(a.limit)

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 
-	"leat/apply/internal/localpath"
 	"leat/apply/internal/resolve"
 
 	"golang.org/x/sync/errgroup"
@@ -23,68 +21,6 @@ import (
 	"leat/timing"
 )
 
-// rasters holds the rasterized vectors during a run.
-type rasters struct {
-	folder *rundir.Dir // nil if there are none
-	// parallel is how many are made at once. cache is the size of GDAL's cache while they are made;
-	// 0 leaves it as it is.
-	parallel int
-	cache    int64
-}
-
-// planVectors adds the vectors' costs to the plan, and computes how many are rasterized at once.
-func (r *run) planVectors() error {
-	p, list := r.plan, r.in.VectorsToRasterize()
-	for i := range p.Inputs {
-		f := r.in.Files[i]
-		if f.Vector == nil {
-			continue
-		}
-		if text := f.Vector.Nowhere(); text != "" {
-			p.Notes = append(p.Notes, fmt.Sprintf("no feature of %s (%s) %s", f.Name, f.Path, text))
-		}
-		d := &p.Inputs[i]
-		d.Description, d.Decodes = f.Vector.Text(), 1
-		switch {
-		case len(f.Layers) == 0:
-			d.Access, d.Why = "not read", "no expression uses it"
-		case f.Vector.First != f.Name && slices.ContainsFunc(list,
-			func(o *resolve.File) bool { return o.Name == f.Vector.First }):
-			d.Access, d.Why = "rasterised", "together with "+f.Vector.First+", which is the same"
-		default:
-			d.Access, d.Why = "rasterised",
-				fmt.Sprintf("once, when the run begins, to a file of at most %s in %s", units.FormatSize(f.Vector.PixelBytes()),
-					r.vectorDirectory())
-		}
-	}
-	if len(list) == 0 {
-		return nil
-	}
-	cache, err := gdal.CacheBytes()
-	if err != nil {
-		return err
-	}
-	var largest int64
-	for _, f := range list {
-		largest = max(largest, f.Vector.PixelBytes())
-	}
-	// GDAL rasterizes in strips of at most its cache size, and writes them through the cache.
-	need := func(n int) int64 {
-		return baseBytes + resolve.GDALBytes + int64(n)*min(largest, cache) + min(int64(n)*largest, cache)
-	}
-	r.rasters.parallel = min(len(list), p.Workers, runtime.GOMAXPROCS(0))
-	for r.rasters.parallel > 1 && need(r.rasters.parallel) > p.BudgetBytes {
-		r.rasters.parallel--
-	}
-	if need(1) > p.BudgetBytes {
-		const least = 4 << 20 // a row of tiles of a wide raster
-		cache = max(least, (p.BudgetBytes-baseBytes-resolve.GDALBytes)/2)
-		r.rasters.cache = cache
-	}
-	p.MemoryBytes = max(p.MemoryBytes, need(r.rasters.parallel))
-	return nil
-}
-
 // rasterize makes the rasters of all vectors that are read, each distinct request once, and opens
 // them as inputs.
 func (r *run) rasterize(ctx context.Context) (err error) {
@@ -94,14 +30,14 @@ func (r *run) rasterize(ctx context.Context) (err error) {
 	}
 	r.at("rasterising")
 	defer r.at("blocks")
-	base := r.vectorDirectory()
-	if r.rasters.folder, err = rundir.Make(base); err != nil {
+	base := r.decided.Rasterizing.Dir
+	if r.rasterFolder, err = rundir.Make(base); err != nil {
 		return fmt.Errorf("the folder to rasterise vectors in can't be made in %s: %w", base, plainPath(err))
 	}
 	if err := r.checkVectorSpace(list); err != nil {
 		return err
 	}
-	if n := r.rasters.cache; n > 0 {
+	if n := r.decided.Rasterizing.CacheBytes; n > 0 {
 		before, err := gdal.CacheBytes()
 		if err != nil {
 			return err
@@ -112,7 +48,7 @@ func (r *run) rasterize(ctx context.Context) (err error) {
 		defer gdal.SetCacheBytes(before)
 	}
 	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(r.rasters.parallel)
+	g.SetLimit(r.decided.Rasterizing.Parallel)
 	for _, f := range list {
 		g.Go(func() error { return r.burn(gctx, f) })
 	}
@@ -139,12 +75,12 @@ func (r *run) rasterize(ctx context.Context) (err error) {
 }
 
 func (r *run) rasterPath(f *resolve.File) string {
-	return filepath.Join(r.rasters.folder.Path, f.Vector.Key+".tif")
+	return filepath.Join(r.rasterFolder.Path, f.Vector.Key+".tif")
 }
 
 // checkVectorSpace returns an error if the disk can't hold even empty rasters.
 func (r *run) checkVectorSpace(list []*resolve.File) error {
-	dir := r.rasters.folder.Path
+	dir := r.rasterFolder.Path
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return nil // writing will show it
@@ -161,7 +97,7 @@ func (r *run) checkVectorSpace(list []*resolve.File) error {
 }
 
 func (r *run) vectorDiskFull(err error) error {
-	return fmt.Errorf("the disk of %s, where vectors are rasterised, is full: free some space, or name another folder (--tmpdir, or --shared-temp with workers on other machines): %w", filepath.Dir(r.rasters.folder.Path), err)
+	return fmt.Errorf("the disk of %s, where vectors are rasterised, is full: free some space, or name another folder (--tmpdir, or --shared-temp with workers on other machines): %w", filepath.Dir(r.rasterFolder.Path), err)
 }
 
 // burn rasterizes one request.
@@ -176,7 +112,7 @@ func (r *run) burn(ctx context.Context, f *resolve.File) error {
 		if ctx.Err() == nil && r.full() {
 			return r.vectorDiskFull(err)
 		}
-		return fmt.Errorf("vector %s can't be rasterised (in %s): %w", f.Name, filepath.Dir(r.rasters.folder.Path),
+		return fmt.Errorf("vector %s can't be rasterised (in %s): %w", f.Name, filepath.Dir(r.rasterFolder.Path),
 			err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
@@ -194,16 +130,16 @@ func (r *run) burn(ctx context.Context, f *resolve.File) error {
 // full reports whether the disk of the rasters is almost full.
 func (r *run) full() bool {
 	var st unix.Statfs_t
-	return unix.Statfs(r.rasters.folder.Path, &st) == nil && int64(st.Bavail)*int64(st.Bsize) < 1<<20
+	return unix.Statfs(r.rasterFolder.Path, &st) == nil && int64(st.Bavail)*int64(st.Bsize) < 1<<20
 }
 
 // dropRasters closes and removes the vectors' rasters.
 func (r *run) dropRasters() {
-	folder := r.rasters.folder
+	folder := r.rasterFolder
 	if folder == nil {
 		return
 	}
-	r.rasters.folder = nil
+	r.rasterFolder = nil
 	var errs []error
 	for _, f := range r.in.Files {
 		if f.Vector != nil && f.Owned {
@@ -214,20 +150,4 @@ func (r *run) dropRasters() {
 	if err := errors.Join(append(errs, folder.Remove())...); err != nil {
 		r.log.Warn("removing the folder in which vectors were rasterised", "folder", folder.Path, "error", err)
 	}
-}
-
-// vectorDirectory returns the directory in which the run makes its directory for rasters: one that
-// worker processes on other machines can reach, else that of unfinished outputs.
-func (r *run) vectorDirectory() string {
-	if on := r.job.Concurrency.On; on != nil && !on.Capabilities().Local {
-		return r.sharedBase()
-	}
-	if len(r.outs) == 0 {
-		return os.TempDir()
-	}
-	o := &r.outs[0].Spec
-	if dir := o.SpoolDir(); dir != "" {
-		return resolve.Absolute(dir)
-	}
-	return filepath.Dir(localpath.Real(o.Path))
 }

@@ -9,20 +9,17 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"leat/apply/internal/jobspec"
-	"leat/apply/internal/output"
 	"leat/apply/internal/rundir"
 	"leat/internal/gdal"
 	"leat/internal/proctest"
 	"leat/internal/worker/pbstest"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/worker"
 	"leat/worker/awsbatch"
 	"leat/worker/pbs"
 )
@@ -76,16 +73,16 @@ func TestPlanVectors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var planned [][]stored
+	var planned []storage
 	for _, f := range r.in.Files {
-		planned = append(planned, pieces(f))
+		planned = append(planned, storageOf(f.Info))
 	}
 	defer r.dropRasters()
 	if err := r.rasterize(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for i, f := range r.in.Files {
-		if got := pieces(f); !slices.Equal(got, planned[i]) {
+		if got := storageOf(f.Info); got != planned[i] {
 			t.Errorf("%s is stored as %+v and was planned as %+v", f.Name, got, planned[i])
 		}
 		st, err := os.Stat(f.From)
@@ -96,6 +93,17 @@ func TestPlanVectors(t *testing.T) {
 			t.Errorf("%v: %v", st.Mode(), err)
 		}
 	}
+}
+
+// storage is how a raster is stored, as far as the memory of a plan depends on it.
+type storage struct {
+	tileWidth, tileHeight, bands int
+	interleave                   string
+	compressed                   bool
+}
+
+func storageOf(i *raster.Info) storage {
+	return storage{i.TileWidth, i.TileHeight, len(i.Bands), i.Interleave, i.Compression != "none"}
 }
 
 func TestInvalidVectors(t *testing.T) {
@@ -410,30 +418,6 @@ func TestResumeRejectsChangedVectors(t *testing.T) {
 	sameFileBytes(t, "resumed", filepath.Join(dir, "b.tif"), want)
 }
 
-func TestVectorsInSharedTemp(t *testing.T) {
-	shared, out, temp := t.TempDir(), t.TempDir(), t.TempDir()
-	remote := worker.Capabilities{}
-	for want, c := range map[string]struct {
-		facts  worker.Capabilities
-		shared string
-		temp   string
-	}{out: {remote, "", temp}, shared: {remote, shared, temp}, temp: {worker.Capabilities{Local: true}, "", temp}} {
-		r := &run{job: &Job{Concurrency: Concurrency{On: factsOnly{facts: c.facts}, SharedTemp: c.shared}}}
-		r.outs = []*output.Output{{Spec: output.Spec{Path: filepath.Join(out, "o.tif"), TempDir: c.temp}}}
-		if got := r.vectorDirectory(); got != want {
-			t.Errorf("%+v: %s, not %s", c, got, want)
-		}
-	}
-}
-
-// factsOnly is a launcher of which only the capabilities are used.
-type factsOnly struct {
-	worker.Launcher
-	facts worker.Capabilities
-}
-
-func (f factsOnly) Capabilities() worker.Capabilities { return f.facts }
-
 func TestVectorLabelHidesPasswords(t *testing.T) {
 	for path, want := range map[string]string{
 		"PG:dbname=a host=b password=secret user=c": "PG:dbname=a host=b password=... user=c",
@@ -494,9 +478,9 @@ func TestRasterizeWithinMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.plan.MemoryBytes > r.plan.BudgetBytes || r.rasters.parallel > parallel ||
-			(r.rasters.cache > 0) != (budget > 0) {
-			t.Errorf("of %d bytes: %d, %+v", budget, r.plan.MemoryBytes, r.rasters)
+		if r.plan.MemoryBytes > r.plan.BudgetBytes || r.decided.Rasterizing.Parallel > parallel ||
+			(r.decided.Rasterizing.CacheBytes > 0) != (budget > 0) {
+			t.Errorf("of %d bytes: %d, %+v", budget, r.plan.MemoryBytes, r.decided.Rasterizing)
 		}
 		during := int64(0)
 		atPoints(t, func(point string) error {
@@ -508,8 +492,8 @@ func TestRasterizeWithinMemory(t *testing.T) {
 		if err := r.rasterize(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if r.rasters.cache > 0 && during != r.rasters.cache {
-			t.Errorf("GDAL's cache may take %d bytes, not %d", during, r.rasters.cache)
+		if r.decided.Rasterizing.CacheBytes > 0 && during != r.decided.Rasterizing.CacheBytes {
+			t.Errorf("GDAL's cache may take %d bytes, not %d", during, r.decided.Rasterizing.CacheBytes)
 		}
 		r.dropRasters()
 		if now, _ := gdal.CacheBytes(); now != before {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"leat/apply/internal/jobspec"
 	"leat/apply/internal/output"
 	"leat/block"
 	"leat/internal/worker/client"
@@ -50,11 +51,11 @@ type stageInterval struct {
 }
 
 func newRemoteWorker(ctx context.Context, o *WorkOptions, j client.JoinInfo) (client.Handler, error) {
-	e := &jobSpec{}
-	if err := json.Unmarshal(j.Job, e); err != nil {
-		return nil, fmt.Errorf("the run's description can't be read: %w", err)
+	e, err := jobspec.ParseSpec(j.Job)
+	if err != nil {
+		return nil, err
 	}
-	r, err := e.restore(ctx, o)
+	r, err := restore(ctx, e, o)
 	if err != nil {
 		return nil, err
 	}

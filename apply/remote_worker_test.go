@@ -75,17 +75,18 @@ func TestCloseErrorInWorkerProcess(t *testing.T) {
 func openRemoteWorker(t *testing.T, function string) *remoteWorker {
 	t.Helper()
 	job := remoteJob(t, function)
+	job.Concurrency = Concurrency{On: subprocess.New(nil), Workers: 1, Reading: ReadByWorkers}
 	r, err := prepare(t.Context(), &job)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.in.Close()
 	r.startWriters()
-	e, err := r.jobSpec(true)
+	e, err := r.spec()
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := e.marshal()
+	text, err := e.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}

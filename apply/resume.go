@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"leat/apply/internal/output"
+	"leat/apply/internal/plan"
 	"leat/apply/internal/spool"
 	"leat/internal/units"
-	"leat/ndarray"
 )
 
 // resume restores the contents of the locked spools: blocks with all their results, the chosen
@@ -21,7 +21,7 @@ func (r *run) resume(ctx context.Context) error {
 	saved := make([]*spool.Resume, len(r.outs))
 	for i, w := range r.writers {
 		var err error
-		if saved[i], err = r.scanSpool(ctx, w, r.saved[i]); err != nil {
+		if saved[i], err = r.scanSpool(ctx, w, r.decided.Earlier.Saved[i]); err != nil {
 			return err
 		}
 	}
@@ -68,18 +68,18 @@ func (r *run) resume(ctx context.Context) error {
 }
 
 // scanSpool starts the output with the type of the earlier run and finds the records in its spool.
-func (r *run) scanSpool(ctx context.Context, w *output.Writer, saved *savedRun) (*spool.Resume, error) {
-	if err := w.File.Continue(saved.header); err != nil {
+func (r *run) scanSpool(ctx context.Context, w *output.Writer, saved *plan.Saved) (*spool.Resume, error) {
+	if err := w.File.Continue(saved.Header); err != nil {
 		return nil, err
 	}
-	t, bands, _, err := r.savedType(&w.Output, saved)
+	t, bands, _, err := saved.TypeOf(&w.Output, r.exprs != nil)
 	if err != nil {
 		return nil, fmt.Errorf("output %s: %w", w.Name, err)
 	}
 	if err := w.Begin(0, t, bands); err != nil {
 		return nil, err
 	}
-	return w.Spool.Scan(ctx, saved.header)
+	return w.Spool.Scan(ctx, saved.Header)
 }
 
 // savedValues returns the values that block n emitted in the earlier run, and false if it was not
@@ -97,30 +97,4 @@ func (r *run) savedValues(s *spool.Resume, n int) ([]any, bool, error) {
 		return nil, false, fmt.Errorf("block %d: %w", n, err)
 	}
 	return values, true, nil
-}
-
-// savedType returns the type, number of bands and nodata of an output, from the header where they
-// are not known yet.
-func (r *run) savedType(o *output.Output, saved *savedRun) (t ndarray.DType, bands int, nodata *ndarray.Scalar,
-	err error) {
-	t, bands, nodata = o.Type, o.Bands, o.Nodata
-	if !t.Valid() {
-		if t, err = ndarray.ParseDType(saved.Type); err != nil {
-			return t, 0, nil, spool.ErrDamaged
-		}
-	}
-	if bands == 0 {
-		bands = saved.Bands
-	}
-	if bands < 1 || bands > 1<<16 {
-		return t, 0, nil, spool.ErrDamaged
-	}
-	if nodata == nil && o.Spec.Nodata != "" && o.Spec.Nodata != "none" && r.exprs == nil {
-		v, err := output.ParseNodata(o.Spec.Nodata, t)
-		if err != nil {
-			return t, 0, nil, err
-		}
-		nodata = &v
-	}
-	return t, bands, nodata, nil
 }

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
 	"leat/apply/internal/output"
+	"leat/apply/internal/plan"
 	"leat/apply/internal/resolve"
+	"leat/apply/internal/rundir"
 	"leat/apply/internal/spool"
 	"leat/block"
 	"leat/internal/fault"
@@ -24,6 +25,7 @@ type run struct {
 	res       *resolve.Job
 	in        *resolve.Inputs
 	outs      []*output.Output
+	decided   *plan.Plan
 	plan      *Plan
 	writers   []*output.Writer // of outs
 	timings   *timing.Recorder
@@ -41,15 +43,14 @@ type run struct {
 	// continues means that the run resumes from an earlier one. before reports for each block
 	// whether the earlier run computed it, and is nil if none was; resumed is their number.
 	continues bool
-	saved     []*savedRun // by output
-	clearOnce sync.Once   // see clearSpools
+	clearOnce sync.Once // see clearSpools
 	cleared   bool
 	clearErr  error
 	watched   watched
 
-	before  []bool
-	resumed int
-	rasters rasters
+	before       []bool
+	resumed      int
+	rasterFolder *rundir.Dir // nil if there are none
 
 	notes  []string   // of the run, in addition to those of the plan
 	mu     sync.Mutex // guards the fields below
@@ -92,39 +93,13 @@ func prepare(ctx context.Context, job *Job) (*run, error) {
 		r.exprs = newExpressions(r, res.Programs)
 		r.function = r.exprs.compute
 	}
-	if err := r.makePlan(ctx); err != nil {
+	if r.decided, err = plan.New(ctx, res); err != nil {
 		return nil, errors.Join(err, r.in.Close())
 	}
-	return r, nil
-}
-
-// makePlan plans the run, and compares it with an earlier one.
-func (r *run) makePlan(ctx context.Context) error {
-	note, err := r.findEarlier()
-	if err != nil {
-		return err
-	}
-	r.adoptBlockSize()
-	if r.plan, err = makePlan(r.job, r.in, r.outs, r.res.Grid); err != nil {
-		return err
-	}
-	if err := r.planVectors(); err != nil {
-		return err
-	}
-	notes := slices.Clone(r.res.Notes)
-	if note != "" {
-		notes = append(notes, note)
-	}
-	r.plan.Notes = append(notes, r.plan.Notes...)
-	r.plan.Warnings = r.res.Warnings
-	for i, o := range r.outs {
-		r.plan.Outputs[i].Notes = o.Notes()
-	}
+	r.continues = r.decided.Earlier != nil
+	r.plan = newPlan(res, r.decided)
 	r.indexFiles()
-	if err := r.findReplaced(ctx); err != nil {
-		return err
-	}
-	return r.checkEarlier()
+	return r, nil
 }
 
 // indexFiles records which files each input has.
@@ -183,7 +158,7 @@ func (r *run) run(ctx context.Context, start time.Time) (res *Result, err error)
 		}
 	}
 	if !r.plan.WorkersRead {
-		if err := resolve.BoundGDAL(r.plan.gdalBytes); err != nil {
+		if err := resolve.BoundGDAL(r.decided.GDALBytes); err != nil {
 			return nil, err
 		}
 		r.shareTiles()

@@ -8,11 +8,8 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"strings"
 
-	"leat/apply/internal/localpath"
-	"leat/apply/internal/resolve"
 	"leat/apply/internal/rundir"
 	"leat/worker"
 )
@@ -20,24 +17,8 @@ import (
 // runID identifies this run in the names of jobs.
 func (r *run) runID() string {
 	host, _ := os.Hostname()
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", host, os.Getpid(), r.sharedBase()))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", host, os.Getpid(), r.decided.SharedDir))
 	return hex.EncodeToString(sum[:4])
-}
-
-// sharedBase returns the directory in which the directory that worker processes share is made.
-func (r *run) sharedBase() string {
-	if dir := r.job.Concurrency.SharedTemp; dir != "" {
-		return resolve.Absolute(dir)
-	}
-	for _, o := range r.outs {
-		if !o.Spec.InStore() {
-			return filepath.Dir(localpath.Real(o.Spec.Path))
-		}
-	}
-	if dir, err := os.Getwd(); err == nil {
-		return dir
-	}
-	return os.TempDir()
 }
 
 // makeSharedDirectory makes the directory that workers share.

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -14,9 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"leat/apply/internal/jobspec"
 	"leat/apply/internal/resolve"
 	"leat/internal/fault"
 	"leat/raster"
+	"leat/worker/subprocess"
 )
 
 // oneInput returns a job that copies the file at path into dir, in 100 blocks of which number stop
@@ -231,6 +232,7 @@ func TestWorkerRejectsChangedInput(t *testing.T) {
 		t.Helper()
 		job := oneInput(path, t.TempDir(), -1)
 		job.Func, job.Function, job.Functions = nil, "copies", Functions{"copies": {Func: job.Func}}
+		job.Concurrency = Concurrency{On: subprocess.New(nil), Workers: 1, Reading: ReadByWorkers}
 		r, err := prepare(t.Context(), &job)
 		if err != nil {
 			t.Fatal(err)
@@ -238,19 +240,19 @@ func TestWorkerRejectsChangedInput(t *testing.T) {
 		defer r.in.Close()
 		change() // before the job is sent to workers
 		r.startWriters()
-		e, err := r.jobSpec(true)
+		e, err := r.spec()
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := e.marshal()
+		text, err := e.Marshal()
 		if err != nil {
 			t.Fatal(err)
 		}
-		there := &jobSpec{}
-		if err := json.Unmarshal(text, there); err != nil {
+		there, err := jobspec.ParseSpec(text)
+		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := there.restore(t.Context(), &WorkOptions{Functions: job.Functions})
+		w, err := restore(t.Context(), there, &WorkOptions{Functions: job.Functions})
 		if err == nil {
 			err = w.in.Close()
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"leat/apply/internal/jobspec"
 	"leat/apply/internal/resolve"
 	"leat/internal/gdal"
 	"leat/raster"
@@ -173,12 +174,12 @@ func TestExactGridJSON(t *testing.T) {
 	g.Transform[0] = 0.1 + 0.2
 	g.CRS = raster.CRS{Code: "", Name: "Stra\xdfe", WKT: "a\xff",
 		Keys: &raster.GeoKeys{Directory: []uint16{1, 1, 0, 0}, Doubles: []float64{1. / 3}, ASCII: "M\xfcnchen|"}}
-	w := resolve.Warping{Grid: resolve.ExactGrid{Grid: g}, Method: "near", MaxBytes: rand.Int64()}
+	w := jobspec.Warp{Grid: jobspec.ExactGrid{Grid: g}, Method: "near", MaxBytes: rand.Int64()}
 	text, err := json.Marshal(w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var back resolve.Warping
+	var back jobspec.Warp
 	if err := json.Unmarshal(text, &back); err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +207,7 @@ func TestWorkerGDALVersion(t *testing.T) {
 	}{{version, false, ""}, {"1.2.3", true, ""},
 		{"1.2.3", false, "whose version is " + version + " here and 1.2.3 where the run is"}} {
 		f := &resolve.File{Path: b, From: b}
-		w := &resolve.Warping{Grid: resolve.ExactGrid{Grid: mapGrid(40, 30, 0, 0)}, Method: "near", Nodata: []string{""}, GDAL: c.version}
+		w := &jobspec.Warp{Grid: jobspec.ExactGrid{Grid: mapGrid(40, 30, 0, 0)}, Method: "near", Nodata: []string{""}, GDAL: c.version}
 		err := f.Reopen(t.Context(), resolve.OpenLocal, w, c.mixed)
 		if c.want != "" {
 			wantError(t, err, c.want, "--mixed")

@@ -34,6 +34,7 @@ var layers = [][]string{
 		"leat/apply/internal/rundir"},
 	{"leat/apply/internal/output"},
 	{"leat/apply/internal/resolve"},
+	{"leat/apply/internal/plan"},
 	{"leat/apply", "leat/stage/metrics", "leat/internal/live", "leat/internal/preview"},
 	{"leat/stores", "leat/internal/demo", "leat/internal/report"},
 	{"leat/cmd/leat", "leat/examples/cache", "leat/examples/sharing", "leat/examples/stage",

@@ -1,6 +1,9 @@
 package jobspec
 
-import "leat/ndarray"
+import (
+	"encoding/binary"
+	"leat/ndarray"
+)
 
 // Description is the run's description in the spool's header (docs/format/spool.md): everything
 // that its records depend on. What matters only when the file is laid out, such as names, colours
@@ -88,6 +91,9 @@ type DescribedVector struct {
 	AllTouched  bool     `json:"all_touched,omitempty"`
 	OpenOptions []string `json:"open_options,omitempty"`
 }
+
+// BigEndian reports the byte order of this machine.
+var BigEndian = binary.NativeEndian.Uint16([]byte{0, 1}) == 1
 
 // NodataText returns the text of a nodata value in descriptions: "none" or a number.
 func NodataText(v *ndarray.Scalar) string {

@@ -37,20 +37,20 @@ type File struct {
 	// without expressions.
 	Offered       []int
 	OfferedNodata []*ndarray.Scalar
-	OfferedMasks  []MaskSource
+	OfferedMasks  []jobspec.MaskSource
 	// ColOffset and RowOffset lead from a pixel of the job's grid to one of the file: file column =
 	// column + ColOffset.
 	ColOffset, RowOffset int
-	Masks                []MaskSource // by layer
-	// IndexMasks computes from Masks: Planes, PlaneOf (by layer), and Alpha, the number of the
+	Masks                []jobspec.MaskSource // by layer
+	// indexMasks computes from Masks: Planes, PlaneOf (by layer), and Alpha, the number of the
 	// alpha band that masks layers.
-	Planes  []MaskSource
+	Planes  []jobspec.MaskSource
 	PlaneOf []int
 	Alpha   int
 
 	// How a remote file is read, why, how many bytes of it the job needs, and how many blocks have
 	// yet to read it.
-	Mode          ReadMode
+	Mode          jobspec.ReadMode
 	ReadReason    string
 	BytesNeeded   int64
 	mixed         bool // read in pieces that can't be proven to be of one version
@@ -65,8 +65,8 @@ type Inputs struct {
 	Files  []*File
 	ByName map[string][]*File
 	Lists  map[string]bool
-	// CloseStore closes what opened the files in a worker process; nil otherwise.
-	CloseStore func() error
+	// closeStore closes what opened the files in a worker process; nil otherwise.
+	closeStore func() error
 	CheckedAt  atomic.Int64 // time of the last check for changes, in Unix nanoseconds
 }
 
@@ -165,7 +165,7 @@ func (f *File) resolve(spec jobspec.Input, noMask bool) error {
 		}
 		f.Nodata, f.Masks = append(f.Nodata, nodata), append(f.Masks, mask)
 	}
-	f.IndexMasks()
+	f.indexMasks()
 	return nil
 }
 
@@ -177,9 +177,9 @@ func (in *Inputs) Close() error {
 			f.Owned = false
 		}
 	}
-	if in.CloseStore != nil {
-		errs = append(errs, in.CloseStore())
-		in.CloseStore = nil
+	if in.closeStore != nil {
+		errs = append(errs, in.closeStore())
+		in.closeStore = nil
 	}
 	return errors.Join(errs...)
 }

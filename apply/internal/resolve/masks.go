@@ -11,16 +11,10 @@ import (
 	"leat/raster"
 )
 
-// MaskSource is the mask of a layer, which applies in addition to nodata and NaN.
-type MaskSource struct {
-	Kind  raster.MaskKind `json:"kind,omitempty"`
-	Alpha int             `json:"alpha,omitempty"` // number of the band, if Kind is MaskAlpha
-}
-
 // resolveValidity returns the nodata value and the mask of a layer; [raster.Info.Validity] has the
 // file's own rules. The job's nodata replaces the file's and applies in addition to a mask.
 func (f *File) resolveValidity(layer, band int, spec jobspec.Input,
-	noMask bool) (*ndarray.Scalar, MaskSource, error) {
+	noMask bool) (*ndarray.Scalar, jobspec.MaskSource, error) {
 	nodata, kind := f.Info.Validity(band)
 	// Both apply. gdalwarp ignores the mask in each of its chunks with a nodata pixel, so that its
 	// result depends on the chunks.
@@ -41,7 +35,7 @@ func (f *File) resolveValidity(layer, band int, spec jobspec.Input,
 		if text != "" && text != "none" {
 			v, err := ndarray.ParseScalar(text, f.Type)
 			if err != nil {
-				return nil, MaskSource{},
+				return nil, jobspec.MaskSource{},
 					&jobspec.JobError{Err: fmt.Errorf("nodata %s for %s: not a value of its type, %v; use another, or none", text,
 						f.Path, f.Type)}
 			}
@@ -57,18 +51,18 @@ func (f *File) resolveValidity(layer, band int, spec jobspec.Input,
 	if _, ok := f.Source.(raster.Masker); kind == raster.MaskDataset && !ok {
 		kind = raster.MaskNone
 	}
-	s := MaskSource{Kind: kind}
+	s := jobspec.MaskSource{Kind: kind}
 	if kind == raster.MaskAlpha {
 		s.Alpha = f.Info.AlphaBand()
 	}
 	return nodata, s, nil
 }
 
-// IndexMasks finds the mask planes that a block of the file needs: layers with the same mask share
+// indexMasks finds the mask planes that a block of the file needs: layers with the same mask share
 // one.
-func (f *File) IndexMasks() {
+func (f *File) indexMasks() {
 	f.Planes, f.PlaneOf, f.Alpha = nil, nil, 0
-	index := map[MaskSource]int{}
+	index := map[jobspec.MaskSource]int{}
 	for _, s := range f.Masks {
 		i, ok := index[s]
 		if !ok {
@@ -83,16 +77,16 @@ func (f *File) IndexMasks() {
 
 // Masked reports whether any layer has a mask or an alpha band.
 func (f *File) Masked() bool {
-	return slices.ContainsFunc(f.Planes, func(s MaskSource) bool { return s.Kind != raster.MaskNone })
+	return slices.ContainsFunc(f.Planes, func(s jobspec.MaskSource) bool { return s.Kind != raster.MaskNone })
 }
 
 // ReadsMask reports whether any layer uses the file's own mask.
 func (f *File) ReadsMask() bool {
-	return slices.ContainsFunc(f.Planes, func(s MaskSource) bool { return s.Kind == raster.MaskDataset })
+	return slices.ContainsFunc(f.Planes, func(s jobspec.MaskSource) bool { return s.Kind == raster.MaskDataset })
 }
 
 // ReadMaskPlane fills dst with the mask in a window of the file.
-func (f *File) ReadMaskPlane(ctx context.Context, s MaskSource, w block.Window, dst, alpha []byte) error {
+func (f *File) ReadMaskPlane(ctx context.Context, s jobspec.MaskSource, w block.Window, dst, alpha []byte) error {
 	switch {
 	case s.Kind == raster.MaskNone:
 		for i := range dst {

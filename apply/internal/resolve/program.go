@@ -154,7 +154,7 @@ func keepUsed(programs []*Program, in *Inputs, used map[Operand]bool) {
 					append(f.Masks, masks[l])
 			}
 		}
-		f.IndexMasks()
+		f.indexMasks()
 	}
 	for _, p := range programs {
 		for i, op := range p.Operands {

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"leat/apply/internal/jobspec"
 	"leat/block"
 	"leat/internal/units"
 	"leat/objstore"
@@ -47,18 +48,6 @@ type FileStager interface {
 	StageFile() (bool, error)
 	LocalPath() (string, error)
 }
-
-// ReadMode is how a run reads a file.
-type ReadMode uint8
-
-const (
-	ReadLocal  ReadMode = iota // it is a local file
-	ReadNone                   // nothing of it is needed
-	ReadPieces                 // pieces are fetched ahead
-	ReadStaged                 // it is staged first
-)
-
-func (a ReadMode) String() string { return [...]string{"local", "not read", "in pieces", "staged"}[a] }
 
 // ManyAtOnce bounds the concurrent requests to stores while a job is prepared: each takes long and
 // little work.
@@ -103,29 +92,29 @@ func (f *File) chooseMode(ctx context.Context, grid raster.Grid, overlap int) er
 	mixed := !f.Remote.Version().Versioned() // pieces may be of several versions, which nothing would detect
 	switch {
 	case f.BytesNeeded == 0 && len(ranges) == 0:
-		f.Mode, f.ReadReason = ReadNone, "nothing of it is needed"
+		f.Mode, f.ReadReason = jobspec.ReadNone, "nothing of it is needed"
 		return nil
 	case noPieces == nil && f.BytesNeeded < f.Info.FileBytes/2 && !mixed && f.Remote.Local():
-		f.Mode, f.ReadReason = ReadStaged, "the job needs "+share+", and it is on the local disk already"
+		f.Mode, f.ReadReason = jobspec.ReadStaged, "the job needs "+share+", and it is on the local disk already"
 		return nil
 	case noPieces == nil && f.BytesNeeded < f.Info.FileBytes/2 && !mixed:
-		f.Mode, f.ReadReason = ReadPieces, "the job needs "+share
+		f.Mode, f.ReadReason = jobspec.ReadPieces, "the job needs "+share
 		return nil
 	}
 	noStage := f.Remote.CheckStaging()
 	switch {
 	case noStage == nil && f.Warp != nil:
-		f.Mode, f.ReadReason = ReadStaged, "it is warped from the local disk"
+		f.Mode, f.ReadReason = jobspec.ReadStaged, "it is warped from the local disk"
 	case noStage == nil && noPieces != nil:
-		f.Mode, f.ReadReason = ReadStaged, fmt.Sprintf("the job needs %s, and its server gives no parts", share)
+		f.Mode, f.ReadReason = jobspec.ReadStaged, fmt.Sprintf("the job needs %s, and its server gives no parts", share)
 	case noStage == nil && mixed:
-		f.Mode, f.ReadReason = ReadStaged,
+		f.Mode, f.ReadReason = jobspec.ReadStaged,
 			fmt.Sprintf("the job needs %s, and its server reports no version of it", share)
 	case noStage == nil:
-		f.Mode, f.ReadReason = ReadStaged, "the job needs "+share
+		f.Mode, f.ReadReason = jobspec.ReadStaged, "the job needs "+share
 	case noPieces == nil:
 		f.mixed = mixed
-		f.Mode, f.ReadReason = ReadPieces, fmt.Sprintf("the job needs %s, and it can't be staged: %v", share, noStage)
+		f.Mode, f.ReadReason = jobspec.ReadPieces, fmt.Sprintf("the job needs %s, and it can't be staged: %v", share, noStage)
 	default:
 		return fmt.Errorf("input %s: %w, and it can't be brought to local disk: %w", f.Name, noPieces, noStage)
 	}
@@ -211,7 +200,7 @@ func (in *Inputs) Stage(reads func(block.Window) iter.Seq[int], count func(block
 			continue
 		}
 		f.pendingBlocks.Store(int64(count(f.Extent())))
-		if f.Mode == ReadStaged {
+		if f.Mode == jobspec.ReadStaged {
 			order = append(order, staging{f, first})
 		}
 	}
@@ -222,7 +211,7 @@ func (in *Inputs) Stage(reads func(block.Window) iter.Seq[int], count func(block
 			return fmt.Errorf("input %s: %s can't be staged: %w", s.f.Name, s.f.Path, err)
 		}
 		if !ok {
-			s.f.Mode = ReadPieces
+			s.f.Mode = jobspec.ReadPieces
 		}
 	}
 	return nil
@@ -231,7 +220,7 @@ func (in *Inputs) Stage(reads func(block.Window) iter.Seq[int], count func(block
 // Wait waits until the files that a block needs are staged.
 func (in *Inputs) Wait(ctx context.Context, b block.Block, p block.Plan) error {
 	for _, f := range in.Files {
-		if f.Mode == ReadStaged && f.needed(b, p) {
+		if f.Mode == jobspec.ReadStaged && f.needed(b, p) {
 			if err := f.Remote.Wait(ctx); err != nil {
 				return fmt.Errorf("input %s: %w", f.Name, err)
 			}
@@ -253,5 +242,5 @@ func (in *Inputs) Done(b block.Block, p block.Plan) error {
 
 // Waits reports whether any file is staged before it is read.
 func (in *Inputs) Waits() bool {
-	return slices.ContainsFunc(in.Files, func(f *File) bool { return f.Mode == ReadStaged })
+	return slices.ContainsFunc(in.Files, func(f *File) bool { return f.Mode == jobspec.ReadStaged })
 }

@@ -85,17 +85,4 @@ func (r *Job) combine(ctx context.Context) (err error) {
 	return sampleFormats(ctx, outs, in, r.Grid)
 }
 
-// Restore makes the job of a worker process from the inputs that the run describes.
-func Restore(values *jobspec.Job, in *Inputs, grid raster.Grid) (*Job, error) {
-	r := &Job{Values: values, Inputs: in, Grid: grid}
-	var err error
-	if r.Outputs, err = resolveOutputs(values); err != nil {
-		return nil, err
-	}
-	if values.Expressions != nil {
-		r.Programs, err = compile(values, in, grid, r.Outputs)
-	}
-	return r, err
-}
-
 func (r *Job) note(text ...string) { r.Notes = append(r.Notes, text...) }

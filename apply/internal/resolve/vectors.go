@@ -98,7 +98,7 @@ func openVector(ctx context.Context, name string, v *jobspec.Vector, grid raster
 	if request.SQL == "" {
 		request.Layer = info.Name // a layer by its number and by its name are the same
 	}
-	f := &File{Name: name, Path: v.Label(), From: v.Path, Mode: ReadLocal,
+	f := &File{Name: name, Path: v.Label(), From: v.Path, Mode: jobspec.ReadLocal,
 		Vector: &VectorInput{Request: request, Key: gdal.VectorKey(request), layer: info.VectorLayer, onto: info.Onto,
 			state: VectorState(v, info.Files), Grid: grid}}
 	f.Source = &pendingRaster{raster.Info{Path: v.Label(), Driver: "GTiff", Grid: grid,

@@ -21,48 +21,11 @@ import (
 	"leat/raster"
 )
 
-// Warping describes how a file off the grid is warped onto it when it is read. It contains all that
-// another process needs to do the same.
+// Warping is how a file off the grid is warped onto it when it is read.
 type Warping struct {
-	Grid      ExactGrid `json:"grid"` // the reference
-	Method    string    `json:"method"`
-	Nodata    []string  `json:"nodata"` // for each band of the file
-	Overviews bool      `json:"overviews,omitempty"`
-	NoMask    bool      `json:"no_mask,omitempty"`
-	MaxBytes  int64     `json:"max_bytes"`
-	GDAL      string    `json:"gdal"` // GDAL's version: others may resample differently
-
-	Original       raster.Info `json:"-"` // the file's own metadata
-	XScale, YScale float64     `json:"-"` // GDAL's options XSCALE and YSCALE
-}
-
-// ExactGrid is a grid that JSON preserves exactly: the texts of a CRS need not be UTF-8.
-type ExactGrid struct{ raster.Grid }
-
-type exactGridDoc struct {
-	Grid            raster.Grid `json:"grid"`
-	Name, WKT, Keys []byte
-}
-
-func (g ExactGrid) MarshalJSON() ([]byte, error) {
-	d := exactGridDoc{Grid: g.Grid, Name: []byte(g.CRS.Name), WKT: []byte(g.CRS.WKT)}
-	if k := g.CRS.Keys; k != nil {
-		d.Keys = []byte(k.ASCII)
-	}
-	return json.Marshal(d)
-}
-
-func (g *ExactGrid) UnmarshalJSON(text []byte) error {
-	var d exactGridDoc
-	if err := json.Unmarshal(text, &d); err != nil {
-		return err
-	}
-	g.Grid = d.Grid
-	g.CRS.Name, g.CRS.WKT = string(d.Name), string(d.WKT)
-	if g.CRS.Keys != nil {
-		g.CRS.Keys.ASCII = string(d.Keys)
-	}
-	return nil
+	jobspec.Warp
+	Original       raster.Info // the file's own metadata
+	XScale, YScale float64     // GDAL's options XSCALE and YSCALE
 }
 
 // Limits of the memory of one read of a warped file, in addition to its block: more memory avoids
@@ -194,9 +157,9 @@ func (f *File) warpOnto(job *jobspec.Job, ref raster.Grid, most int64) error {
 	if err != nil {
 		return err
 	}
-	f.Warp = &Warping{Grid: ExactGrid{ref}, Method: cmp.Or(strings.ToLower(spec.Resample), "near"), Nodata: texts,
-		Overviews: spec.Overviews,
-		NoMask:    job.Controls.NoMask, MaxBytes: most, GDAL: version, Original: *f.Info}
+	f.Warp = &Warping{Warp: jobspec.Warp{Grid: jobspec.ExactGrid{Grid: ref}, Method: cmp.Or(strings.ToLower(spec.Resample), "near"),
+		Nodata: texts, Overviews: spec.Overviews, NoMask: job.Controls.NoMask, MaxBytes: most, GDAL: version},
+		Original: *f.Info}
 	seen := f.Version
 	open := f.openWarp
 	if f.Remote != nil {
@@ -332,7 +295,7 @@ func extentsBox(job *jobspec.Job, ref raster.Grid) (box [4]float64, err error) {
 
 // Reopen opens the file in a worker as the run has opened it. mixed allows another version of GDAL.
 func (f *File) Reopen(ctx context.Context, open Opener,
-	w *Warping, mixed bool) error {
+	w *jobspec.Warp, mixed bool) error {
 	if w == nil {
 		return f.open(ctx, open, f.From)
 	}
@@ -342,13 +305,13 @@ func (f *File) Reopen(ctx context.Context, open Opener,
 		return fmt.Errorf("%s is warped by GDAL, whose version is %s here and %s where the run is, so that pixels may differ: install the same one, or allow that (--mixed)", f.Path, version, w.GDAL)
 	}
 	if !objstore.IsURL(f.From) || LocalFile(f.From) != "" {
-		f.Warp = w
+		f.Warp = &Warping{Warp: *w}
 		return f.openWarp()
 	}
 	if err := f.open(ctx, open, f.From); err != nil {
 		return err
 	}
-	f.Warp = w
+	f.Warp = &Warping{Warp: *w}
 	f.Warp.Original = *f.Source.Info()
 	return f.openStaged()
 }

@@ -1,9 +1,9 @@
-package apply
+package plan
 
 import (
-	"encoding/binary"
-	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	"leat/apply/internal/jobspec"
@@ -13,17 +13,17 @@ import (
 	"leat/ndarray"
 )
 
-// describe returns the description of the run for an output of this type and number of bands.
-func (r *run) describe(o *output.Output, t ndarray.DType, bands int,
+// Describe returns the description of the run for an output of this type and number of bands.
+func (p *Plan) Describe(job *resolve.Job, o *output.Output, t ndarray.DType, bands int,
 	nodata *ndarray.Scalar) (*jobspec.Description, error) {
-	job, p := r.job, r.plan
-	c := &job.Controls
+	values := job.Values
+	c := &values.Controls
 	build, err := protocol.BuildID()
 	if err != nil {
 		return nil, err
 	}
-	d := &jobspec.Description{Build: build, Version: job.Version, Expressions: job.Expressions,
-		Outputs: sortedKeys(job.Outputs),
+	d := &jobspec.Description{Build: build, Version: values.Version, Expressions: values.Expressions,
+		Outputs: slices.Sorted(maps.Keys(values.Outputs)),
 		Output:  o.Name, Path: o.Spec.Identity(), Width: p.Grid.Width, Height: p.Grid.Height, CRS: p.Grid.CRS.String(),
 		Bands: bands, Type: t.String(), Nodata: jobspec.NodataText(nodata), Scale: o.Spec.Scale, Offset: o.Spec.Offset,
 		TileWidth: o.TileWidth, TileHeight: o.TileHeight, Interleave: "band", Factors: o.Factors,
@@ -32,13 +32,12 @@ func (r *run) describe(o *output.Output, t ndarray.DType, bands int,
 		BlockWidth: p.Blocks.WindowWidth, BlockHeight: p.Blocks.WindowHeight, Blocks: p.Blocks.Count(),
 		Overlap: p.Blocks.Overlap, Margin: c.Margin.String(), NoMask: c.NoMask, Unscale: c.Unscale,
 		Collision: c.NodataCollision,
-		BigEndian: bigEndian}
-	if job.Function != "" {
-		d.Function = job.Function
-		if codec := job.Functions[job.Function].Params; codec != nil {
-			if d.Params, err = jobspec.DescribeParams(codec, job.Params); err != nil {
-				return nil, &JobError{Err: fmt.Errorf("Job.Params can't be saved for resuming: %w",
-					err)}
+		BigEndian: jobspec.BigEndian}
+	if f := &values.Function; f.Name != "" {
+		d.Function = f.Name
+		if f.ParamsCodec != nil {
+			if d.Params, err = jobspec.DescribeParams(f.ParamsCodec, f.Params); err != nil {
+				return nil, &jobspec.JobError{Err: fmt.Errorf("Job.Params can't be saved for resuming: %w", err)}
 			}
 		}
 	}
@@ -55,14 +54,14 @@ func (r *run) describe(o *output.Output, t ndarray.DType, bands int,
 	for _, c := range candidates {
 		d.Candidates = append(d.Candidates, c.String())
 	}
-	for _, f := range r.in.Files {
-		d.Inputs = append(d.Inputs, r.describeInput(f))
+	for _, f := range job.Inputs.Files {
+		d.Inputs = append(d.Inputs, describeInput(job, f))
 	}
 	return d, nil
 }
 
-func (r *run) describeInput(f *resolve.File) jobspec.DescribedFile {
-	d := jobspec.DescribedFile{Name: f.Name, List: r.in.Lists[f.Name], Path: f.Path, FileVersion: f.Version,
+func describeInput(job *resolve.Job, f *resolve.File) jobspec.DescribedFile {
+	d := jobspec.DescribedFile{Name: f.Name, List: job.Inputs.Lists[f.Name], Path: f.Path, FileVersion: f.Version,
 		Layers: f.Layers, Type: f.Type.String(), Col: f.ColOffset, Row: f.RowOffset, Warp: f.Warp.Describe()}
 	if local := resolve.LocalFile(f.From); local != "" {
 		d.Path = local
@@ -75,26 +74,8 @@ func (r *run) describeInput(f *resolve.File) jobspec.DescribedFile {
 		d.Offsets = append(d.Offsets, strconv.FormatFloat(b.Offset, 'g', -1, 64))
 	}
 	if f.Vector != nil {
-		v := jobspec.Vector(r.job.Vectors[f.Name])
+		v := job.Values.Vectors[f.Name]
 		f.Vector.Describe(f, &v, &d)
 	}
 	return d
 }
-
-// startSpool writes the header of an output's spool.
-func (r *run) startSpool(w *output.Writer) error {
-	if err := r.clearSpools(); err != nil {
-		return err
-	}
-	d, err := r.describe(&w.Output, w.Type, w.Bands, w.Nodata)
-	if err != nil {
-		return err
-	}
-	text, err := json.Marshal(d)
-	if err != nil {
-		return err
-	}
-	return w.File.Start(text)
-}
-
-var bigEndian = binary.NativeEndian.Uint16([]byte{0, 1}) == 1

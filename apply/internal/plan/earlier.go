@@ -1,14 +1,18 @@
-package apply
+package plan
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 
 	"leat/apply/internal/jobspec"
+	"leat/apply/internal/output"
+	"leat/apply/internal/resolve"
 	"leat/apply/internal/spool"
+	"leat/ndarray"
 )
 
 // ResumeError is returned when a run can't resume from the blocks of an earlier one.
@@ -38,17 +42,22 @@ func (e *ResumeError) Error() string {
 
 func (e *ResumeError) Unwrap() error { return e.Err }
 
+// Earlier is a run that left blocks in the spools of all outputs, from which this one continues.
+type Earlier struct {
+	Saved []*Saved // by output
+}
+
 // findEarlier reads the headers of all spools of an earlier run. If one is missing there is nothing
-// to resume from. It locks nothing: see openSpools.
-func (r *run) findEarlier() (note string, err error) {
-	if !r.job.Resume {
-		return "", nil
+// to resume from, which the note says. It locks nothing.
+func findEarlier(job *resolve.Job) (_ *Earlier, note string, err error) {
+	if !job.Values.Resume {
+		return nil, "", nil
 	}
-	saved := make([]*savedRun, len(r.outs))
-	for i, o := range r.outs {
+	saved := make([]*Saved, len(job.Outputs))
+	for i, o := range job.Outputs {
 		path := o.Spec.SpoolPath()
 		if saved[i], err = openSaved(path); err != nil {
-			return "", &ResumeError{Path: path, Err: err}
+			return nil, "", &ResumeError{Path: path, Err: err}
 		}
 		if saved[i] != nil {
 			continue
@@ -60,28 +69,30 @@ func (r *run) findEarlier() (note string, err error) {
 		if t := o.Spec.Target(); path != t.LockPath() {
 			sibling := t.LockPath()
 			if st, err := os.Stat(sibling); err == nil && st.Size() > 0 && !t.InStore {
-				return "", &ResumeError{Path: sibling,
+				return nil, "", &ResumeError{Path: sibling,
 					Err: fmt.Errorf("it is next to the output, and unfinished outputs are expected elsewhere (--tmpdir): leave that out")}
 			}
 		}
 	}
-	if !slices.Contains(saved, nil) {
-		r.saved, r.continues = saved, len(saved) > 0
-		return "", nil
+	switch {
+	case slices.Contains(saved, nil):
+		return nil, note, checkMissing(job, saved)
+	case len(saved) == 0:
+		return nil, "", nil
 	}
-	return note, r.checkMissing(saved)
+	return &Earlier{saved}, "", nil
 }
 
 // checkMissing returns an error if a run can't start over because some spools have blocks and
 // others are missing. Starting over would delete the blocks because of an output that was added or
 // renamed.
-func (r *run) checkMissing(saved []*savedRun) error {
-	for i, o := range r.outs {
-		if saved[i] == nil || saved[i].header.Empty() { // no block
+func checkMissing(job *resolve.Job, saved []*Saved) error {
+	for i, o := range job.Outputs {
+		if saved[i] == nil || saved[i].Header.Empty() { // no block
 			continue
 		}
-		all := jobspec.DiffOutputs(saved[i].Outputs, sortedKeys(r.job.Outputs))
-		for k, l := range r.outs {
+		all := jobspec.DiffOutputs(saved[i].Outputs, slices.Sorted(maps.Keys(job.Values.Outputs)))
+		for k, l := range job.Outputs {
 			if saved[k] != nil {
 				continue
 			}
@@ -99,65 +110,59 @@ func (r *run) checkMissing(saved []*savedRun) error {
 	return nil
 }
 
-// savedRun is the header of a spool and the description of the run that wrote it.
-type savedRun struct {
-	header *spool.Header
+// Saved is the header of a spool and the description of the run that wrote it.
+type Saved struct {
+	Header *spool.Header
 	jobspec.Description
 }
 
 // openSaved reads the header of the spool at path. It returns nil if there is no file, an empty
 // one, or one whose header is not complete.
-func openSaved(path string) (*savedRun, error) {
+func openSaved(path string) (*Saved, error) {
 	h, err := spool.OpenHeader(path)
 	if h == nil || err != nil {
 		return nil, err
 	}
-	s := &savedRun{header: h}
+	s := &Saved{Header: h}
 	if err := json.Unmarshal(h.Description, &s.Description); err != nil {
 		return nil, spool.ErrDamaged
 	}
 	return s, nil
 }
 
-// adoptBlockSize gives a resumed run the block size of the earlier run, unless the user sets one:
-// the machine's memory and cores must not matter.
-func (r *run) adoptBlockSize() {
-	c := &r.job.Controls
-	if !r.continues || c.WindowWidth > 0 {
-		return
+// blockSize returns the size of the earlier run's blocks, which this run has too unless the user
+// sets one: the machine's memory and cores must not matter. It is 0 if the header has none that is
+// valid.
+func (e *Earlier) blockSize() (width, height int) {
+	d := e.Saved[0]
+	if d.BlockWidth < 1 || d.BlockHeight < 1 || d.BlockWidth > jobspec.MaxBlockSide || d.BlockHeight > jobspec.MaxBlockSide {
+		return 0, 0
 	}
-	const most = 1 << 24
-	if d := r.saved[0]; d.BlockWidth > 0 && d.BlockHeight > 0 && d.BlockWidth <= most && d.BlockHeight <= most {
-		c.WindowWidth, c.WindowHeight = d.BlockWidth, d.BlockHeight
-	}
+	return d.BlockWidth, d.BlockHeight
 }
 
-// checkEarlier returns a ResumeError if this run differs from the earlier one.
-func (r *run) checkEarlier() error {
-	if !r.continues {
-		return nil
-	}
-	changes, err := r.compareEarlier(r.saved, false)
+// check returns a ResumeError if the planned run differs from the earlier one.
+func (e *Earlier) check(job *resolve.Job, p *Plan) error {
+	changes, err := compare(job, p, e.Saved, false)
 	if err != nil {
 		return err
 	}
 	if len(changes) > 0 {
-		o := r.outs[0]
-		return &ResumeError{Path: o.Spec.SpoolPath(), Changes: changes}
+		return &ResumeError{Path: job.Outputs[0].Spec.SpoolPath(), Changes: changes}
 	}
 	return nil
 }
 
-// compareEarlier lists the differences between this run and the earlier one. If anyBlocks is true
-// it ignores the block size, which a resumed run adopts.
-func (r *run) compareEarlier(saved []*savedRun, anyBlocks bool) (all []string, err error) {
-	for i, o := range r.outs {
+// compare lists the differences between the planned run and the earlier one. If anyBlocks is true it
+// ignores the block size, which a resumed run adopts.
+func compare(job *resolve.Job, p *Plan, saved []*Saved, anyBlocks bool) (all []string, err error) {
+	for i, o := range job.Outputs {
 		was := saved[i]
-		t, bands, nodata, err := r.savedType(o, was)
+		t, bands, nodata, err := was.TypeOf(o, job.Programs != nil)
 		if err != nil {
 			return nil, &ResumeError{Path: o.Spec.SpoolPath(), Err: err}
 		}
-		now, err := r.describe(o, t, bands, nodata)
+		now, err := p.Describe(job, o, t, bands, nodata)
 		if err != nil {
 			return nil, err
 		}
@@ -171,4 +176,30 @@ func (r *run) compareEarlier(saved []*savedRun, anyBlocks bool) (all []string, e
 		}
 	}
 	return all, nil
+}
+
+// TypeOf returns the type, number of bands and nodata of an output, from the header where they are
+// not known yet. expressions reports whether the output is that of an expression.
+func (s *Saved) TypeOf(o *output.Output, expressions bool) (t ndarray.DType, bands int, nodata *ndarray.Scalar,
+	err error) {
+	t, bands, nodata = o.Type, o.Bands, o.Nodata
+	if !t.Valid() {
+		if t, err = ndarray.ParseDType(s.Type); err != nil {
+			return t, 0, nil, spool.ErrDamaged
+		}
+	}
+	if bands == 0 {
+		bands = s.Bands
+	}
+	if bands < 1 || bands > 1<<16 {
+		return t, 0, nil, spool.ErrDamaged
+	}
+	if nodata == nil && o.Spec.Nodata != "" && o.Spec.Nodata != "none" && !expressions {
+		v, err := output.ParseNodata(o.Spec.Nodata, t)
+		if err != nil {
+			return t, 0, nil, err
+		}
+		nodata = &v
+	}
+	return t, bands, nodata, nil
 }

@@ -1,4 +1,4 @@
-package apply
+package plan
 
 import (
 	"context"
@@ -6,35 +6,35 @@ import (
 	"maps"
 	"slices"
 
+	"leat/apply/internal/resolve"
 	"leat/apply/internal/spool"
 )
 
-// ReplacedBlocks are blocks of an earlier run that a run replaces because Job.Resume is false.
-type ReplacedBlocks struct {
-	Paths         []string // of the unfinished outputs
-	Blocks, Total int      // Blocks of Total are in all of them
-	// Changes are the reasons why Job.Resume could not use the blocks; empty if it could.
-	Changes []string
+// Replaced are blocks of an earlier run that a run replaces: see apply.ReplacedBlocks.
+type Replaced struct {
+	Paths         []string
+	Blocks, Total int
+	Changes       []string
 }
 
 // findReplaced looks for blocks that a run of the same outputs kept and this one does not use.
-func (r *run) findReplaced(ctx context.Context) error {
-	if r.job.Resume {
-		return nil
+func findReplaced(ctx context.Context, job *resolve.Job, p *Plan) (*Replaced, error) {
+	if job.Values.Resume {
+		return nil, nil
 	}
 	var common map[uint64]bool
-	found := &ReplacedBlocks{}
-	saved := make([]*savedRun, len(r.outs))
-	for i, o := range r.outs {
+	found := &Replaced{}
+	saved := make([]*Saved, len(job.Outputs))
+	for i, o := range job.Outputs {
 		path := o.Spec.SpoolPath()
 		h, err := openSaved(path)
 		if err != nil || h == nil {
 			continue
 		}
 		saved[i] = h
-		blocks, err := spool.Blocks(ctx, path, h.header)
+		blocks, err := spool.Blocks(ctx, path, h.Header)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if common == nil {
 			common = blocks
@@ -43,27 +43,26 @@ func (r *run) findReplaced(ctx context.Context) error {
 		found.Paths, found.Total = append(found.Paths, path), h.Blocks
 	}
 	if found.Blocks = len(common); found.Blocks == 0 {
-		return nil
+		return nil, nil
 	}
 	var refused *ResumeError
-	switch err := r.checkMissing(saved); {
+	switch err := checkMissing(job, saved); {
 	case errors.As(err, &refused):
 		found.Changes = refused.Changes
 	case err != nil:
-		return err
+		return nil, err
 	case slices.Contains(saved, nil): // empty files: a resumed run would start over
-		return nil
-	case !r.job.resumable():
+		return nil, nil
+	case !job.Values.Resumable():
 		found.Changes = []string{"the job has Merge and no codec for the emitted values (Job.Emits)"}
 	default:
-		changes, err := r.compareEarlier(saved, true)
+		changes, err := compare(job, p, saved, true)
 		if errors.As(err, &refused) {
 			changes = []string{refused.Err.Error()}
 		} else if err != nil {
-			return err
+			return nil, err
 		}
 		found.Changes = changes
 	}
-	r.plan.Replaced = found
-	return nil
+	return found, nil
 }

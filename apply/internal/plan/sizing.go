@@ -1,0 +1,159 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"leat/apply/internal/output"
+	"leat/apply/internal/resolve"
+	"leat/apply/internal/spool"
+	"leat/block"
+	"leat/internal/units"
+	"leat/raster"
+)
+
+// targetPixels is the size of a block to aim for: large enough that the overhead of a block (tens
+// of microseconds) is negligible, small enough that a few blocks per worker stay below 100 MB.
+const targetPixels = 1 << 20
+
+// alignment returns the numbers of which block sides must be multiples: whole output tiles, and
+// whole cells of all overview levels that are made block by block.
+func alignment(outs []*output.Output, grid raster.Grid) (w, h int) {
+	if len(outs) == 0 {
+		return 256, 256 // the block size of RIOS
+	}
+	w, h = 1, 1
+	for _, o := range outs {
+		f := 1
+		for _, l := range o.Factors {
+			f = max(f, min(l, spool.MaxFusedFactor))
+		}
+		// A side that covers the grid needs no further alignment.
+		w = min(output.LCM(w, output.LCM(o.TileWidth, f)), output.RoundUp(grid.Width, 16))
+		h = min(output.LCM(h, output.LCM(o.TileHeight, f)), output.RoundUp(grid.Height, 16))
+	}
+	return w, h
+}
+
+// sizing computes block sizes and memory.
+type sizing struct {
+	in      *resolve.Inputs
+	outs    []*output.Output
+	plan    *Plan
+	overlap int
+	grid    raster.Grid
+	// here is how many blocks are computed at once in this machine's memory, slots by each worker;
+	// processes is the number of workers that are processes. For workers on other machines, here is
+	// the number that this machine could run.
+	here, slots, processes int
+}
+
+// choose takes the first block size that fits the budget: about targetPixels at first, then smaller
+// ones.
+func (z *sizing) choose(alignW, alignH int) error {
+	// Blocks of whole input tiles decode each tile once without a cache.
+	tileW, tileH := alignW, alignH
+	// Warped inputs are read in boxes around the blocks: those of long blocks would be much too
+	// large where the rows of file and grid are not parallel.
+	square := z.overlap > 0
+	for _, f := range z.in.Files {
+		if f.Warp != nil {
+			square = square || len(f.Layers) > 0
+			continue
+		}
+		if f.Info.TileWidth < f.Info.Grid.Width && mod(f.ColOffset, f.Info.TileWidth) == 0 {
+			if l := output.LCM(tileW, f.Info.TileWidth); l <= 2048 {
+				tileW = l
+			}
+		}
+		if mod(f.RowOffset, f.Info.TileHeight) == 0 {
+			if l := output.LCM(tileH, f.Info.TileHeight); l <= 2048 {
+				tileH = l
+			}
+		}
+	}
+	for _, cell := range [][2]int{{tileW, tileH}, {alignW, alignH}} {
+		for target := targetPixels; target > targetPixels/64; target /= 2 {
+			w, h := cell[0], cell[1]
+			// Blocks grow along rows, as files are stored; with a margin or a warped input they
+			// stay square.
+			for {
+				grown := false
+				if fits := 2 * w * h; fits <= target && w < z.grid.Width && (!square || w <= h) {
+					w *= 2
+					grown = true
+				} else if fits <= target && h < z.grid.Height && (square || w >= z.grid.Width) {
+					h *= 2
+					grown = true
+				}
+				if !grown {
+					break
+				}
+			}
+			// Make enough blocks that no core waits long for the last ones.
+			for w > cell[0] && z.blocks(w, h) < 4*z.plan.Workers {
+				w = max(cell[0], output.RoundUp(w/2, cell[0]))
+			}
+			if z.fits(w, h) {
+				return nil
+			}
+		}
+	}
+	return z.tooLittle(alignW, alignH)
+}
+
+func mod(a, n int) int { return ((a % n) + n) % n }
+
+func (z *sizing) blocks(w, h int) int {
+	return block.Plan{Width: z.grid.Width, Height: z.grid.Height, WindowWidth: w, WindowHeight: h}.Count()
+}
+
+// fits reports whether the budget allows blocks of w x h pixels. If so, it sets them in the plan,
+// with as many buffers and as large a tile cache as possible.
+func (z *sizing) fits(w, h int) bool {
+	p := z.plan
+	p.Blocks = block.Plan{Width: z.grid.Width, Height: z.grid.Height, WindowWidth: w, WindowHeight: h,
+		Overlap: z.overlap}
+	// One block with each worker and each reader, and one between them.
+	most := z.here + p.Readers + 1
+	if z.processes > 0 {
+		most += z.processes // each holds one more block than it computes
+	}
+	least := z.here + 1
+	if p.WorkersRead && z.processes > 0 {
+		most = z.processes * BuffersEach(z.slots) // in their own memory
+		least = min(most, max(least, p.Blocks.Count()))
+	}
+	for p.Buffers = most; p.Buffers >= least; p.Buffers-- {
+		p.Buffers = min(p.Buffers, max(z.here+1, p.Blocks.Count()))
+		fixed := z.bytes(w, h)
+		if fixed > p.BudgetBytes {
+			continue
+		}
+		p.CacheBytes = min(cacheNeed(z.in, p.Blocks), p.BudgetBytes-fixed)
+		p.MemoryBytes = fixed + p.CacheBytes
+		return true
+	}
+	return false
+}
+
+func (z *sizing) tooLittle(w, h int) error {
+	var errs []error
+	for _, f := range z.in.Files {
+		if n := tileBytes(f); 2*n > z.plan.BudgetBytes {
+			errs = append(errs, fmt.Errorf("%s is stored in pieces of %d x %d pixels that must be decoded whole and take %s, more than the memory allowed (%s): raise the limit (--memory), or tile the file first, with: gdal_translate -co TILED=YES -co COMPRESS=DEFLATE in.tif out.tif",
+				f.Path, f.Info.TileWidth, f.Info.TileHeight, units.FormatSize(n), units.FormatSize(z.plan.BudgetBytes)))
+		}
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	z.plan.Buffers = z.here + 1
+	z.plan.Blocks = block.Plan{Width: z.grid.Width, Height: z.grid.Height, WindowWidth: w, WindowHeight: h,
+		Overlap: z.overlap}
+	fewer := "-j"
+	if z.plan.Kind != "" {
+		fewer = "--workers"
+	}
+	return fmt.Errorf("windows of %d x %d pixels with %s need about %s, more than the memory allowed (%s): raise the limit (--memory) or take fewer workers (%s)",
+		w, h, units.Count(z.plan.Workers, "worker"), units.FormatSize(z.bytes(w, h)), units.FormatSize(z.plan.BudgetBytes), fewer)
+}

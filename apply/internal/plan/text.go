@@ -1,0 +1,114 @@
+package plan
+
+import (
+	"fmt"
+	"leat/apply/internal/resolve"
+	"leat/block"
+	"leat/internal/units"
+	"leat/raster"
+	"leat/raster/overview"
+	"slices"
+)
+
+// Input describes one input file: see apply.PlanInput.
+type Input struct {
+	Name, Path           string
+	Description          string
+	Decodes              float64
+	Access, Why          string
+	NeedBytes, FileBytes int64
+	Warped               string
+	XScale, YScale       float64
+}
+
+// Output describes one output: see apply.PlanOutput.
+type Output struct {
+	Name, Path string
+	Expression string
+	Type       string
+	Bands      int
+	Nodata     string
+	Coding     string
+	TileWidth  int
+	TileHeight int
+	Overviews  []raster.Size
+	RawBytes   int64
+	Format     string
+	Options    []string
+	Notes      []string
+}
+
+// storedText describes how a file stores its pixels.
+func storedText(i *raster.Info) string {
+	coding := i.Compression + ", "
+	switch i.Compression {
+	case "none":
+		coding = "not compressed, "
+	case "unknown":
+		coding = ""
+	}
+	switch {
+	case i.TileHeight >= i.Grid.Height && i.TileWidth >= i.Grid.Width:
+		return coding + "in one piece"
+	case i.TileWidth >= i.Grid.Width:
+		return fmt.Sprintf("%sin strips of %s", coding, units.Count(i.TileHeight, "row"))
+	}
+	return fmt.Sprintf("%sin tiles of %d x %d", coding, i.TileWidth, i.TileHeight)
+}
+
+// describe fills in the descriptions of inputs and outputs.
+func (p *Plan) describe(job *resolve.Job) {
+	for _, f := range job.Inputs.Files {
+		i, warped, xs, ys := f.Info, "", 0.0, 0.0
+		if f.Warp != nil {
+			i, warped, xs, ys = &f.Warp.Original, f.Warp.Text(), f.Warp.XScale, f.Warp.YScale
+		}
+		d := fmt.Sprintf("%d x %d pixels, %s of %v, %s", i.Grid.Width, i.Grid.Height, units.Count(len(f.Layers), "layer"),
+			f.Type, storedText(i))
+		decodes := 1.0
+		if tileBytes(f) > 0 && p.CacheBytes < cacheNeed(job.Inputs, p.Blocks) {
+			decodes = decodesOf(f, p.Blocks)
+		}
+		p.Inputs = append(p.Inputs, Input{Name: f.Name, Path: f.Path, Description: d, Decodes: decodes,
+			Access: f.Mode.String(), Why: f.ReadReason, NeedBytes: f.BytesNeeded, FileBytes: i.FileBytes,
+			Warped: warped, XScale: xs, YScale: ys})
+	}
+	for _, o := range job.Outputs {
+		po := Output{Name: o.Name, Path: o.Spec.Label(), Expression: job.Values.Expressions[o.Name],
+			Type: "from the first block", Bands: o.Bands,
+			Nodata: "none", Coding: o.CodingText(), TileWidth: o.TileWidth, TileHeight: o.TileHeight,
+			Format: o.Spec.FormatName(), Options: o.Spec.Options, Notes: o.Notes()}
+		if o.Type.Valid() {
+			po.Type = o.Type.String()
+			if o.Nodata != nil {
+				po.Nodata = o.Nodata.String()
+			}
+			po.RawBytes = int64(p.Grid.Width) * int64(p.Grid.Height) * int64(o.Type.Size()*max(o.Bands, 1))
+		}
+		full := po.RawBytes
+		for _, f := range append(slices.Clone(o.Factors), o.LaterFactors()...) {
+			s := raster.Size{Width: overview.Reduced(p.Grid.Width, f), Height: overview.Reduced(p.Grid.Height, f)}
+			po.Overviews = append(po.Overviews, s)
+			po.RawBytes += full / int64(f*f)
+		}
+		p.Outputs = append(p.Outputs, po)
+	}
+}
+
+// decodesOf returns how often a tile of the file is decoded on average without a cache.
+func decodesOf(f *resolve.File, blocks block.Plan) float64 {
+	i, n, sum := f.Info, 0, 0
+	for y := 0; y < i.Grid.Height; y += i.TileHeight {
+		for x := 0; x < i.Grid.Width; x += i.TileWidth {
+			w := block.Window{Col: x, Row: y, Width: i.TileWidth, Height: i.TileHeight}.Intersect(i.Grid.Window())
+			if k := blocks.CountIntersecting(w.Shift(-f.ColOffset, -f.RowOffset)); k > 0 {
+				n++
+				sum += k
+			}
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	return float64(sum) / float64(n)
+}
