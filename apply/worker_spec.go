@@ -28,7 +28,8 @@ func (r *run) spec() (_ *jobspec.Spec, err error) {
 	for _, o := range r.writers {
 		spec := o.Spec
 		spec.Path, spec.TempDir, spec.BeforeClose = o.Spec.Label(), "", nil
-		s.Outputs[o.Name] = jobspec.OutputSpec{Spec: jobspec.Output(spec), Type: o.Type, Bands: o.Bands, Nodata: o.Nodata}
+		s.Outputs[o.Name] = jobspec.OutputSpec{Spec: jobspec.Output(spec), Type: o.Type, Bands: o.Bands,
+			Nodata: o.Nodata}
 	}
 	return s, nil
 }

@@ -135,7 +135,8 @@ func openSaved(path string) (*Saved, error) {
 // valid.
 func (e *Earlier) blockSize() (width, height int) {
 	d := e.Saved[0]
-	if d.BlockWidth < 1 || d.BlockHeight < 1 || d.BlockWidth > jobspec.MaxBlockSide || d.BlockHeight > jobspec.MaxBlockSide {
+	const most = jobspec.MaxBlockSide
+	if d.BlockWidth < 1 || d.BlockHeight < 1 || d.BlockWidth > most || d.BlockHeight > most {
 		return 0, 0
 	}
 	return d.BlockWidth, d.BlockHeight
@@ -153,8 +154,8 @@ func (e *Earlier) check(job *resolve.Job, p *Plan) error {
 	return nil
 }
 
-// compare lists the differences between the planned run and the earlier one. If anyBlocks is true it
-// ignores the block size, which a resumed run adopts.
+// compare lists the differences between the planned run and the earlier one. If anyBlocks is true
+// it ignores the block size, which a resumed run adopts.
 func compare(job *resolve.Job, p *Plan, saved []*Saved, anyBlocks bool) (all []string, err error) {
 	for i, o := range job.Outputs {
 		was := saved[i]

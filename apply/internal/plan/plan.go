@@ -39,8 +39,8 @@ type Plan struct {
 	Inputs  []Input
 	Outputs []Output
 	Notes   []string
-	// Earlier is the run from which this one continues; nil if there is none. Replaced are blocks of
-	// an earlier run that this one does not use; nil if there are none.
+	// Earlier is the run from which this one continues; nil if there is none. Replaced are blocks
+	// of an earlier run that this one does not use; nil if there are none.
 	Earlier  *Earlier
 	Replaced *Replaced
 }
@@ -88,7 +88,8 @@ func (p *Plan) size(job *resolve.Job, width, height int) error {
 		}
 	}
 	alignW, alignH := alignment(outs, p.Grid)
-	z := &sizing{in: in, outs: outs, plan: p, overlap: job.Values.Controls.Overlap, grid: p.Grid, here: p.Workers, slots: 1}
+	z := &sizing{in: in, outs: outs, plan: p, overlap: job.Values.Controls.Overlap, grid: p.Grid, here: p.Workers,
+		slots: 1}
 	if c.On != nil {
 		z.slots = slotsEach(p.Workers)
 		if z.here = min(p.Workers, runtime.GOMAXPROCS(0)); c.On.Capabilities().Local {
