@@ -157,17 +157,13 @@ func (b *Bucket) Upload(ctx context.Context, name string, r io.ReaderAt, size in
 	if o.IfAbsent { // some servers ignore the condition, and others check it only after the last part
 		switch _, err := b.retry.Stat(ctx, b, name); {
 		case err == nil:
-			return ExistsError(Redact(b.ID(name)))
+			return &Error{Op: "writing", URL: Redact(b.ID(name)), Err: fs.ErrExist}
 		case !errors.Is(err, fs.ErrNotExist):
 			return err
 		}
 	}
 	return u.Upload(ctx, b.prefix+name, r, size, o)
 }
-
-// ExistsError returns the error of a driver that refuses to replace an existing object: an
-// *Error that wraps fs.ErrExist.
-func ExistsError(url string) error { return &Error{Op: "writing", URL: url, Err: fs.ErrExist} }
 
 // CanUpload reports whether the bucket's kind of store can be written to. It does not check access.
 func (b *Bucket) CanUpload() bool {

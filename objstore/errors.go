@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"leat/objstore/internal/transport"
 	"net"
 	"net/http"
 	"strconv"
@@ -24,7 +25,7 @@ var (
 	// ErrStalled is returned when a store sent nothing for too long.
 	ErrStalled = errors.New("the store sent nothing for too long")
 	// ErrProxy is returned when a proxy refused to connect to the store.
-	ErrProxy = errors.New("a proxy refused the connection")
+	ErrProxy = transport.ErrProxy
 	// ErrNoCredentials is returned when a store needs credentials and none were found.
 	ErrNoCredentials = errors.New("no credentials found")
 	// ErrProtocol is returned when the server's answer lacks a field that the store's protocol
@@ -73,27 +74,6 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, ", and asks to wait %v", e.RetryAfter.Round(time.Second))
 	}
 	return b.String()
-}
-
-// Reason returns the cause of a failed request in a few words and without the object's name, for a
-// progress line.
-func Reason(err error) string {
-	var e *Error
-	var dns *net.DNSError
-	switch {
-	case errors.As(err, &e) && e.Status != 0:
-		return strings.TrimSpace(fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status)))
-	case errors.Is(err, ErrStalled):
-		return "no answer"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "connection refused"
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET),
-		errors.Is(err, syscall.EPIPE):
-		return "connection broken"
-	case errors.As(err, &dns):
-		return "host not found"
-	}
-	return "network failure"
 }
 
 // printable returns name with control characters escaped.
@@ -157,10 +137,10 @@ func temporary(err error) bool {
 	var dns *net.DNSError
 	var op *net.OpError
 	var ne net.Error
-	var proxy *proxyError
+	var proxy *transport.ProxyError
 	switch {
 	case errors.As(err, &proxy):
-		return (&Error{Status: proxy.status}).Temporary()
+		return (&Error{Status: proxy.Status}).Temporary()
 	case errors.As(err, &dns):
 		return dns.IsTemporary || dns.IsTimeout
 	case errors.As(err, &op) && op.Timeout():

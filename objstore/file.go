@@ -212,7 +212,7 @@ func (f *files) Upload(ctx context.Context, name string, r io.ReaderAt, size int
 	case err != nil:
 	case o.IfAbsent:
 		if err = file.CommitNew(); errors.Is(err, fs.ErrExist) {
-			return ExistsError(f.ID(name))
+			err = fs.ErrExist
 		}
 	default:
 		err = file.Commit()

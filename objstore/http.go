@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"leat/objstore/internal/transport"
 	"math"
 	"net"
 	"net/http"
@@ -70,7 +71,7 @@ func sameServer(from, to *url.URL) bool {
 // reading has none, since objects may be of any size. It obeys HTTP_PROXY and does not decompress.
 func NewClient() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
-	ConfigureTransport(t)
+	transport.Configure(t)
 	t.DialContext = (&net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 256, 128
 	t.ResponseHeaderTimeout = 0 // Retry detects stalls
@@ -109,7 +110,7 @@ func (w *web) do(ctx context.Context, op, method, name string, header map[string
 	}
 	resp, err := w.client.Do(req)
 	if err != nil {
-		if w.own && Stalled(ctx) {
+		if w.own && errors.Is(context.Cause(ctx), ErrStalled) {
 			w.client.CloseIdleConnections()
 		}
 		var ue *url.Error
@@ -132,18 +133,7 @@ func (w *web) statusError(op, name string, resp *http.Response) error {
 	_, _ = io.CopyN(io.Discard, resp.Body, 4096) // lets the connection be used again
 	resp.Body.Close()
 	return &Error{Op: op, URL: w.show(name), Status: resp.StatusCode,
-		RetryAfter: ParseRetryAfter(resp.Header.Get("Retry-After"))}
-}
-
-// ParseRetryAfter parses the header Retry-After, seconds or a date. It returns 0 for none.
-func ParseRetryAfter(s string) time.Duration {
-	if n, err := strconv.Atoi(strings.TrimSpace(s)); err == nil && n > 0 {
-		return time.Duration(min(n, 1<<30)) * time.Second
-	}
-	if t, err := http.ParseTime(s); err == nil {
-		return max(0, time.Until(t))
-	}
-	return 0
+		RetryAfter: transport.ParseRetryAfter(resp.Header.Get("Retry-After"))}
 }
 
 func (w *web) info(name string, h http.Header) Info {

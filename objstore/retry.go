@@ -414,11 +414,6 @@ func ctxFirst(ctx context.Context, err error) error {
 	return err
 }
 
-// Stalled reports whether Retry gave up the attempt with this context because the store sent
-// nothing. The network may then have lost the idle connections too, so a driver closes them instead
-// of trying one after the other.
-func Stalled(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrStalled) }
-
 // watch cancels a context after a time without progress.
 type watch struct {
 	ctx    context.Context

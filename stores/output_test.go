@@ -76,7 +76,7 @@ func (v *vault) Upload(ctx context.Context, name string, r io.ReaderAt, size int
 		return &objstore.Error{Op: "writing", URL: v.ID(name), Status: 403, Err: err}
 	}
 	if _, there := v.objects[name]; there && o.IfAbsent {
-		return objstore.ExistsError(v.ID(name))
+		return &objstore.Error{Op: "writing", URL: v.ID(name), Err: fs.ErrExist}
 	}
 	v.objects[name] = b
 	return nil

@@ -2,11 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"leat/internal/units"
@@ -50,7 +55,7 @@ const waitingFor = 10 * time.Second
 func (w *waiting) note(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.reason, w.at = objstore.Reason(err), time.Now()
+	w.reason, w.at = retryReason(err), time.Now()
 }
 
 // text returns the words for a line of progress; "" where nothing is waited for.
@@ -177,4 +182,25 @@ func (b *countedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.n.Add(int64(n))
 	return n, err
+}
+
+// retryReason returns the cause of a failed request in a few words and without the object's name,
+// for a progress line.
+func retryReason(err error) string {
+	var e *objstore.Error
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &e) && e.Status != 0:
+		return strings.TrimSpace(fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status)))
+	case errors.Is(err, objstore.ErrStalled):
+		return "no answer"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET),
+		errors.Is(err, syscall.EPIPE):
+		return "connection broken"
+	case errors.As(err, &dns):
+		return "host not found"
+	}
+	return "network failure"
 }

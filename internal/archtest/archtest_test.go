@@ -18,7 +18,7 @@ var layers = [][]string{
 		"leat/internal/archtest", "leat/internal/fault", "leat/internal/listen",
 		"leat/internal/pytest", "leat/internal/localdir", "leat/internal/terminal", "leat/internal/regular",
 		"leat/internal/sysmem", "leat/internal/testreport", "leat/internal/units", "leat/internal/wkt"},
-	{"leat/internal/tempfile", "leat/timing"},
+	{"leat/internal/tempfile", "leat/timing", "leat/objstore/internal/transport"},
 	{"leat/internal/lockfile", "leat/internal/procfile", "leat/internal/proctest", "leat/objstore"},
 	{"leat/namespace", "leat/stage/internal/store", "leat/objstore/objstoretest"},
 	{"leat/cache", "leat/objstore/cloud", "leat/stage/internal/index",

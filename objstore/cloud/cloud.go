@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"math"
 	"net"
@@ -27,6 +28,7 @@ import (
 	"gocloud.dev/gcerrors"
 
 	"leat/objstore"
+	"leat/objstore/internal/transport"
 )
 
 // Drivers returns the drivers by scheme, for objstore.Options.Drivers.
@@ -141,7 +143,7 @@ func (b *bucket) do(ctx context.Context, attempt func(c clients) error) (err err
 	}()
 	c := b.clients()
 	err = attempt(c)
-	if err != nil && b.idle != nil && objstore.Stalled(ctx) {
+	if err != nil && b.idle != nil && errors.Is(context.Cause(ctx), objstore.ErrStalled) {
 		b.idle()
 	}
 	if err == nil || b.reopen == nil {
@@ -172,7 +174,7 @@ func (b *bucket) fail(op, name string, err error) error {
 	e := &objstore.Error{Op: op, URL: objstore.Redact(b.name + "/" + name)}
 	if r := b.provider.refused(err); r.status != 0 {
 		e.Status, e.Code = r.status, r.code
-		e.RetryAfter = objstore.ParseRetryAfter(r.header.Get("Retry-After"))
+		e.RetryAfter = transport.ParseRetryAfter(r.header.Get("Retry-After"))
 		if r.detail != "" {
 			e.Err = errors.New(r.detail)
 		}
@@ -350,7 +352,7 @@ func (b *bucket) Upload(ctx context.Context, name string, r io.ReaderAt, size in
 	}
 	err := b.do(ctx, func(c clients) error { return upload(ctx, c.write, name, r, size, o) })
 	if o.IfAbsent && gcerrors.Code(err) == gcerrors.FailedPrecondition {
-		return objstore.ExistsError(objstore.Redact(b.name + "/" + name))
+		return &objstore.Error{Op: "writing", URL: objstore.Redact(b.name + "/" + name), Err: fs.ErrExist}
 	}
 	return b.fail("writing", name, err)
 }

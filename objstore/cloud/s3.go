@@ -24,6 +24,7 @@ import (
 	"gocloud.dev/blob/s3blob"
 
 	"leat/objstore"
+	"leat/objstore/internal/transport"
 )
 
 // openS3 opens s3://BUCKET. Credentials are found as by the aws command: environment, shared files,
@@ -96,7 +97,7 @@ func s3Client(configured aws.HTTPClient, o *objstore.Options) (aws.HTTPClient, f
 		return c, idle
 	}
 	t := built.GetTransport()
-	objstore.ConfigureTransport(t)
+	transport.Configure(t)
 	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.ResponseHeaderTimeout = 256, 128, answerWithin
 	c := &http.Client{Transport: t, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		if s := req.Response.StatusCode; len(via) >= 10 || s != http.StatusTemporaryRedirect &&

@@ -87,12 +87,6 @@ func (l *Limiter) enter(ctx context.Context) error {
 
 func (l *Limiter) leave() { <-l.slots }
 
-// Counters counts what a Reader has requested.
-type Counters struct {
-	Requests int64 // without retries
-	Bytes    int64 // received
-}
-
 // Reader reads one version of an object. All methods but Close are safe for concurrent use. It
 // implements raster.Prefetcher.
 type Reader struct {
@@ -108,7 +102,6 @@ type Reader struct {
 	came    []received // only where the store does not identify versions; see Matches
 	closed  bool
 	pieces  pieces
-	count   Counters
 	queue   []*piece // to be requested
 	senders int      // goroutines that send the requests
 }
@@ -157,7 +150,6 @@ func (r *Reader) head() error {
 		return &objstore.Error{Op: "reading", URL: r.src.ID(r.name), Err: io.ErrUnexpectedEOF}
 	}
 	r.info = info
-	r.count = Counters{Requests: 1, Bytes: int64(len(data))}
 	r.note(0, data)
 	if len(data) > 0 {
 		p := &piece{at: 0, bytes: int64(len(data)), data: data, ready: make(chan struct{})}
@@ -173,16 +165,6 @@ func (r *Reader) Info() objstore.Info { return r.info }
 
 // Size returns the object's size in bytes.
 func (r *Reader) Size() int64 { return r.info.Size }
-
-// ID returns the object's name, without secrets.
-func (r *Reader) ID() string { return r.src.ID(r.name) }
-
-// Counters returns what was requested so far.
-func (r *Reader) Counters() Counters {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.count
-}
 
 // Close cancels requests and waits for them. Concurrent and later reads fail.
 func (r *Reader) Close() error {
@@ -201,7 +183,7 @@ func (r *Reader) Close() error {
 // smaller than a block fetches the whole block.
 func (r *Reader) ReadAt(b []byte, at int64) (int, error) {
 	if at < 0 {
-		return 0, fmt.Errorf("reading %s from byte %d", r.ID(), at)
+		return 0, fmt.Errorf("reading %s from byte %d", r.src.ID(r.name), at)
 	}
 	want := b
 	if at >= r.info.Size {
@@ -255,7 +237,6 @@ func (r *Reader) acquire(spans []span, widen bool) ([]*piece, error) {
 			p := &piece{at: at, bytes: min(maxRequest, s.at+s.bytes-at), ready: make(chan struct{})}
 			r.pieces.put(p)
 			p.refs++ // for the request
-			r.count.Requests++
 			wanted = append(wanted, p)
 		}
 	}
@@ -307,7 +288,6 @@ func (r *Reader) request(p *piece) {
 	if err != nil {
 		r.pieces.drop(p) // the next reader requests it again
 	} else {
-		r.count.Bytes += p.bytes
 		r.note(p.at, data)
 	}
 	close(p.ready)
@@ -331,7 +311,7 @@ func (r *Reader) fetch(p *piece) ([]byte, error) {
 		err = cerr
 	}
 	if err == io.ErrUnexpectedEOF {
-		err = &objstore.Error{Op: "reading", URL: r.ID(), Err: err}
+		err = &objstore.Error{Op: "reading", URL: r.src.ID(r.name), Err: err}
 	}
 	return data, err
 }

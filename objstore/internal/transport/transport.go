@@ -1,0 +1,59 @@
+// Package transport configures HTTP for requests to stores.
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Configure prepares a transport for reading objects. Each request uses its own HTTP/1.1
+// connection: HTTP/2 would send all of them over one, which limits parallel ranges to the speed of
+// one connection and repeats attempts on a connection that the network has lost. Errors name a
+// proxy that refuses to connect.
+func Configure(t *http.Transport) {
+	t.Protocols = new(http.Protocols)
+	t.Protocols.SetHTTP1(true)
+	if t.TLSClientConfig != nil { // a clone of a used transport offers HTTP/2 here
+		t.TLSClientConfig = t.TLSClientConfig.Clone()
+		t.TLSClientConfig.NextProtos = nil
+	}
+	t.OnProxyConnectResponse = func(_ context.Context, proxy *url.URL, _ *http.Request, resp *http.Response) error {
+		if resp.StatusCode == http.StatusOK {
+			return nil
+		}
+		return &ProxyError{proxy.Host, resp.StatusCode}
+	}
+}
+
+// ErrProxy is returned when a proxy refused to connect to the store.
+var ErrProxy = errors.New("a proxy refused the connection")
+
+// ProxyError is an ErrProxy with the proxy's answer.
+type ProxyError struct {
+	Host   string
+	Status int
+}
+
+func (e *ProxyError) Error() string {
+	return fmt.Sprintf("the proxy %s answered %d %s", e.Host, e.Status, http.StatusText(e.Status))
+}
+
+// Is reports whether target is ErrProxy.
+func (e *ProxyError) Is(target error) bool { return target == ErrProxy }
+
+// ParseRetryAfter parses the header Retry-After, seconds or a date. It returns 0 for none.
+func ParseRetryAfter(s string) time.Duration {
+	if n, err := strconv.Atoi(strings.TrimSpace(s)); err == nil && n > 0 {
+		return time.Duration(min(n, 1<<30)) * time.Second
+	}
+	if t, err := http.ParseTime(s); err == nil {
+		return max(0, time.Until(t))
+	}
+	return 0
+}

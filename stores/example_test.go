@@ -1,0 +1,54 @@
+package stores_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"leat/ndarray"
+	"leat/npy"
+	"leat/objstore"
+	"leat/objstore/cloud"
+	"leat/stores"
+)
+
+func Example() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	s := stores.New(&stores.Options{
+		Store:    objstore.Options{Drivers: cloud.Drivers()},
+		StageDir: filepath.Join(dir, "stage"), // copies of the inputs that are read as a whole
+	})
+	defer s.Close()
+
+	// In a job of package apply, Job.Open is s.Open and Job.Store is s.
+	header := npy.Header{Elem: npy.ElemOfDType(ndarray.Uint16), Shape: []int{2, 3}}
+	array, err := header.Append(nil, 64)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	array = append(array, make([]byte, 2*3*2)...)
+	url := "mem://scenes/dem.npy"
+	if err := s.Upload(ctx, url, bytes.NewReader(array), int64(len(array)), objstore.UploadOptions{}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	src, err := s.Open(ctx, url)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer src.Close()
+	info := src.Info()
+	fmt.Println(info.Grid.Width, info.Grid.Height, info.Bands[0].Type)
+	// Output:
+	// 3 2 uint16
+}
