@@ -5,6 +5,7 @@ package stage
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -80,19 +82,21 @@ func (c *cancelled) Read(ctx context.Context, name string, offset, length int64,
 }
 
 func TestSourceReturnsCanceled(t *testing.T) {
-	p := pool(t, inMemory(t), Options{})
-	s := &cancelled{source: small("c", 1000)}
-	l := p.Prefetch(s, "a")
-	defer l.Release()
-	time.Sleep(300 * time.Millisecond)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	if _, err := l.Bytes(ctx); err == nil {
-		t.Error("no error")
-	}
-	if s.n.Load() > 100 {
-		t.Errorf("%d requests", s.n.Load())
-	}
+	dir := inMemory(t)
+	synctest.Test(t, func(t *testing.T) {
+		p := ok(Open(dir, quick(Options{})))(t)
+		defer p.Close()
+		s := &cancelled{source: small("c", 1000)}
+		l := p.Prefetch(s, "a")
+		defer l.Release()
+		time.Sleep(time.Second)
+		if _, err := l.Bytes(within(t, time.Second)); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if s.n.Load() > 100 {
+			t.Errorf("%d requests", s.n.Load())
+		}
+	})
 }
 
 // repeated encodes a byte as 8 MiB of it.
@@ -241,6 +245,15 @@ func TestMemoryOfUnknownSize(t *testing.T) {
 	}
 }
 
+// isClosing reports whether Close waits for the calls that run.
+func isClosing(p *Pool) bool {
+	if p.gate.TryRLock() {
+		p.gate.RUnlock()
+		return false
+	}
+	return true
+}
+
 // nested is a source whose objects are pieces of another, which it reads by the same pool.
 type nested struct {
 	*source
@@ -252,7 +265,9 @@ type nested struct {
 func (n *nested) Read(ctx context.Context, name string, offset, length int64, match *objstore.Info) (objstore.Info,
 	io.ReadCloser, error) {
 	close(n.started)
-	time.Sleep(300 * time.Millisecond) // Close comes meanwhile
+	for !isClosing(n.p) {
+		time.Sleep(time.Millisecond)
+	}
 	b := make([]byte, 10)
 	_, err := n.inner.ReadAt(b, 0)
 	return objstore.Info{Size: 10}, io.NopCloser(bytes.NewReader(b)), err
@@ -282,7 +297,9 @@ func TestOnRetryUsesPoolDuringClose(t *testing.T) {
 	started := make(chan struct{}, 100)
 	p = ok(Open(inMemory(t), &Options{MinFree: -1, Retry: objstore.Retry{OnRetry: func(error) {
 		started <- struct{}{}
-		time.Sleep(300 * time.Millisecond)
+		for !isClosing(p) {
+			time.Sleep(time.Millisecond)
+		}
 		p.Counters()
 	}}}))(t)
 	go func() { _, _, _ = p.ReadDirect(context.Background(), s, "a") }()

@@ -10,6 +10,7 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"leat/objstore"
@@ -145,7 +146,7 @@ func TestCopyWhenSpaceBecomesFree(t *testing.T) {
 		b := p.Prefetch(s, "b")
 		become(t, b, waitingForSpace)
 		reads, _, _ := s.count("b")
-		time.Sleep(30 * time.Millisecond)
+		retryOften(t, p)
 		if again, _, _ := s.count("b"); again != reads {
 			t.Errorf("the source was asked %d times while there was no space", again-reads)
 		}
@@ -155,41 +156,41 @@ func TestCopyWhenSpaceBecomesFree(t *testing.T) {
 	}
 }
 
-func TestWaitingForSpaceIsCheap(t *testing.T) {
-	for _, n := range []int{1, 50} {
-		waitingCosts(t, n)
-	}
+// retryOften waits until the pool has looked for space many times.
+func retryOften(t *testing.T, p *Pool) {
+	t.Helper()
+	begin := ticketsOf(p)
+	soon(t, "retries", func() bool { return ticketsOf(p) > begin+5 })
 }
 
-func waitingCosts(t *testing.T, n int) {
-	s := small("idle", 64*kib)
-	p := pool(t, t.TempDir(), Options{MaxBytes: 64 * kib})
-	wantBytes(t, p.Prefetch(s, "a"), s, 0)
-	a := p.Prefetch(s, "a")
-	var all []*Ref
-	for i := range n {
-		all = append(all, p.Prefetch(s, fmt.Sprint(i)))
-	}
-	soon(t, "all being parked", func() bool { return p.Counters().Waits == int64(n) })
-	time.Sleep(20 * time.Millisecond)
-	// What else this process does in a moment, such as collecting garbage, and what a busy machine
-	// makes of it, is not in the least of several.
-	least := 100.
-	for range 10 {
-		begun, before := time.Now(), cpuTime(t)
-		time.Sleep(100 * time.Millisecond)
-		least = min(least, 100*float64(cpuTime(t)-before)/float64(time.Since(begun)))
-		if least < 5 {
-			break
-		}
-	}
-	t.Logf("%d objects waiting for space cost %.1f %% of a core", len(all), least)
-	if least > 20 {
-		t.Errorf("%d objects that wait for space cost %.1f %% of a core", n, least)
-	}
-	a.Release()
-	for _, l := range all {
-		l.Release()
+// ticketsOf returns how often items were queued.
+func ticketsOf(p *Pool) uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.queue.tickets
+}
+
+func TestWaitingForSpaceIsCheap(t *testing.T) {
+	for _, n := range []int{1, 50} {
+		dir := inMemory(t)
+		synctest.Test(t, func(t *testing.T) {
+			s := small("idle", 64*kib)
+			p := ok(Open(dir, quick(Options{MaxBytes: 64 * kib})))(t)
+			defer p.Close()
+			a := p.Prefetch(s, "a")
+			wantBytes(t, a, s, 0)
+			for i := range n {
+				defer p.Prefetch(s, fmt.Sprint(i)).Release()
+			}
+			soon(t, "all waiting for space", func() bool { return p.Counters().Waits == int64(n) })
+			time.Sleep(time.Second)
+			begin := ticketsOf(p)
+			time.Sleep(time.Second)
+			if got := ticketsOf(p) - begin; got == 0 || got > 150 {
+				t.Errorf("%d objects that wait for space were tried %d times in a second", n, got)
+			}
+			a.Release()
+		})
 	}
 }
 

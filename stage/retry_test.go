@@ -4,13 +4,16 @@ package stage
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"leat/objstore"
@@ -24,7 +27,7 @@ func TestCopySurvivesARestartOfTheServer(t *testing.T) {
 			data := make([]byte, 64*mib)
 			fill(data, 1, 0)
 			var sent atomic.Int64
-			began := make(chan struct{})
+			began, stopped := make(chan struct{}), make(chan struct{})
 			var once sync.Once
 			handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if tag != "" {
@@ -33,7 +36,7 @@ func TestCopySurvivesARestartOfTheServer(t *testing.T) {
 				http.ServeContent(&countedAnswer{w, func(n int) {
 					if sent.Add(int64(n)) > 20*mib {
 						once.Do(func() { close(began) })
-						time.Sleep(time.Millisecond) // so that it is not over when the server stops
+						<-stopped // so that the copy is not complete before the server stops
 					}
 				}}, r, "", time.Time{}, bytes.NewReader(data))
 			})
@@ -50,7 +53,8 @@ func TestCopySurvivesARestartOfTheServer(t *testing.T) {
 			go func() { copied <- lazy.WaitStaged(t.Context()) }() // which makes no attempt of its own, as Bytes does
 			<-began
 			must(t, s.Close())
-			time.Sleep(3 * time.Second)
+			close(stopped)
+			soon(t, "requests while there is no server", func() bool { return p.Counters().Retries >= 2 })
 			l = ok(net.Listen("tcp", l.Addr().String()))(t)
 			s = &http.Server{Handler: handler}
 			go s.Serve(l)
@@ -58,9 +62,6 @@ func TestCopySurvivesARestartOfTheServer(t *testing.T) {
 			must(t, <-copied)
 			if b, err := lazy.Bytes(t.Context()); err != nil || !bytes.Equal(b, data) {
 				t.Errorf("%d bytes, %v", len(b), err)
-			}
-			if n := p.Counters().Retries; n == 0 {
-				t.Error("nothing was tried again")
 			}
 		})
 	}
@@ -79,37 +80,50 @@ func (c *countedAnswer) Write(b []byte) (int, error) {
 
 func TestRateLimitedServer(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	tokens, last := 20.0, time.Now()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		now := time.Now()
-		tokens, last = min(20, tokens+20*now.Sub(last).Seconds()), now
-		refused := tokens < 1
-		if !refused {
-			tokens--
+	dir := inMemory(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := &rateLimited{source: small("limited", 1000), tokens: 20, last: time.Now()}
+		src := ok(objstore.Open(t.Context(), "limited://b", &objstore.Options{Drivers: map[string]objstore.Opener{
+			"limited": func(context.Context, *url.URL, *objstore.Options) (objstore.Source, error) { return s, nil }}}))(t)
+		p := ok(Open(dir, &Options{Workers: 16, MinFree: -1}))(t)
+		defer p.Close()
+		var refs []*Ref
+		for i := range 100 {
+			refs = append(refs, p.Prefetch(src, fmt.Sprint(i)))
 		}
-		mu.Unlock()
-		if refused {
-			http.Error(w, "slow down", http.StatusTooManyRequests)
-			return
+		for _, l := range refs {
+			wantBytes(t, l, s.source, 0)
+			l.Release()
 		}
-		w.Header().Set("ETag", `"1"`)
-		fmt.Fprint(w, r.URL.Path)
-	}))
-	defer s.Close()
-	src := ok(objstore.Open(t.Context(), s.URL, nil))(t)
-	defer src.Close()
-	p := ok(Open(t.TempDir(), &Options{Workers: 16, MinFree: -1}))(t)
-	defer p.Close()
-	var lazies []*Ref
-	for i := range 100 {
-		lazies = append(lazies, p.Prefetch(src, fmt.Sprint(i)))
+		if s.refused == 0 {
+			t.Error("no request was refused")
+		}
+	})
+}
+
+// rateLimited is a source that answers 20 requests a second.
+type rateLimited struct {
+	*source
+	mu      sync.Mutex
+	tokens  float64
+	last    time.Time
+	refused int
+}
+
+func (s *rateLimited) Read(ctx context.Context, name string, offset, length int64,
+	match *objstore.Info) (objstore.Info, io.ReadCloser, error) {
+	s.mu.Lock()
+	now := time.Now()
+	s.tokens, s.last = min(20, s.tokens+20*now.Sub(s.last).Seconds()), now
+	refused := s.tokens < 1
+	if refused {
+		s.refused++
+	} else {
+		s.tokens--
 	}
-	for i, l := range lazies {
-		if b, err := l.Bytes(t.Context()); err != nil || string(b) != fmt.Sprint("/", i) {
-			t.Errorf("object %d: %q, %v", i, b, err)
-		}
-		l.Release()
+	s.mu.Unlock()
+	if refused {
+		return objstore.Info{}, nil, &objstore.Error{Op: "reading", URL: s.ID(name), Status: http.StatusTooManyRequests}
 	}
+	return s.source.Read(ctx, name, offset, length, match)
 }
