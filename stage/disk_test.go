@@ -73,7 +73,11 @@ func TestNoInodes(t *testing.T) {
 			must(t, p.Close())
 			fillInodes(t, dir)
 			// As often as one likes, and several at the same time.
-			for range 10 {
+			rounds := 10
+			if testing.Short() {
+				rounds = 3
+			}
+			for range rounds {
 				var open []*Pool
 				for range 4 {
 					open = append(open, ok(Open(dir, quick(Options{})))(t))

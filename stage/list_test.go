@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -142,14 +143,18 @@ func TestTrim(t *testing.T) {
 }
 
 func TestRemoveUnused(t *testing.T) {
+	synctest.Test(t, testRemoveUnused)
+}
+
+func testRemoveUnused(t *testing.T) {
 	src, _ := storeOf(t, 4)
 	p := poolIn(t, t.TempDir(), nil)
 	old := stageSome(t, p, src, "0", "1", "2")
 	old[0].Release()
 	old[1].Release()
-	time.Sleep(time.Millisecond)
+	time.Sleep(time.Second)
 	since := time.Now()
-	time.Sleep(time.Millisecond)
+	time.Sleep(time.Second)
 	for _, l := range stageSome(t, p, src, "3", "1") {
 		l.Release()
 	}

@@ -17,7 +17,7 @@ import (
 func TestShuffleBufferLargerThanLimit(t *testing.T) {
 	runs := 1000
 	if testing.Short() {
-		runs = 50
+		runs = 15
 	}
 	watchdog(t, 5*time.Minute)
 	s := small("shuffle", 200)

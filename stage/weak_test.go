@@ -139,6 +139,9 @@ func TestUnversionedDirectReadRestarts(t *testing.T) {
 	for name, size := range map[string]int{"in memory": 3 * mib, "in pieces": directMemory + 5} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if testing.Short() && size > directMemory {
+				t.Skip("-short: 64 MiB, ten times")
+			}
 			var cut atomic.Int64
 			data := bytes.Repeat([]byte{1, 2, 3, 4, 5}, size/5+1)[:size]
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -143,6 +143,9 @@ func TestWindowReadsOnlyItsBytes(t *testing.T) {
 	big.Width, big.Height = 4000, 3600
 	for _, tile := range []int{64, 256} {
 		t.Run(fmt.Sprintf("tiles of %d", tile), func(t *testing.T) {
+			if testing.Short() && tile == 64 {
+				t.Skip("-short: small tiles")
+			}
 			s := newShop(t)
 			for i, name := range []string{"a.tif", "b.tif"} {
 				scene(t, s.path(name), big, 1, uint64(i), func(o *apply.Output) { o.COG, o.TileSize = true, tile })

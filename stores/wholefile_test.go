@@ -43,7 +43,8 @@ func TestSidecarWithoutRangesIsReadOnce(t *testing.T) {
 					return apply.Job{Inputs: map[string]apply.Input{"a": apply.File(path)},
 						Outputs:     map[string]apply.Output{"out": {Path: filepath.Join(dir, out), TileSize: 64}},
 						Expressions: map[string]string{"out": "a + 1"},
-						Controls:    apply.Controls{WindowWidth: 256, WindowHeight: 256}}
+						Controls: apply.Controls{WindowWidth: 256, WindowHeight: 256,
+							Window: &block.Window{Row: grid.Height - 150, Width: grid.Width, Height: 150}}}
 				}
 				mustRun(t, job(s.path("a.tif"), "local.tif"))
 				set(s)
