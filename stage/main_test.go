@@ -188,14 +188,6 @@ func raced() bool {
 	return known && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// cpuTime is what this process has used, in nanoseconds.
-func cpuTime(t testing.TB) int64 {
-	t.Helper()
-	var u unix.Rusage
-	must(t, unix.Getrusage(unix.RUSAGE_SELF, &u))
-	return u.Utime.Nano() + u.Stime.Nano()
-}
-
 // anotherBoot has a directory look as if it was left by the machine before it was started anew.
 // Nobody has it open.
 func anotherBoot(t testing.TB, dir string) {
