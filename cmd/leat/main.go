@@ -107,7 +107,9 @@ workers, and writes GeoTIFFs that are the same byte for byte for any number of w
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{flagError(err)} })
 	root.AddCommand(applyCommand(), infoCommand(), demoCommand(), workerCommand(), cacheCommand(), stageCommand(),
-		jobsCommand(), versionCommand(), manCommand())
+		jobsCommand(), versionCommand(), configCommand(), manCommand())
+	root.PersistentPreRunE = configure
+	addProfile(root)
 	root.SetGlobalNormalizationFunc(currentFlag)
 	addHelp(root)
 	return root

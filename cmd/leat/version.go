@@ -75,12 +75,7 @@ func versionCommand() *cobra.Command {
 		DisableFlagsInUseLine: true,
 		Short:                 "Print the versions of leat and of GDAL",
 		Long:                  `Version prints the version of leat, the commit it was built from, and the GDAL library that it uses.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("leat version takes no arguments, not %q", args[0])
-			}
-			return nil
-		},
+		Args:                  noArguments("leat version"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			doc := versionDoc{Version: strings.TrimSpace(versionFile), Commit: builtCommit(), Go: runtime.Version(),
 				OS: runtime.GOOS, Arch: runtime.GOARCH}
