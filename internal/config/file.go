@@ -155,7 +155,7 @@ func profileName(line string) (string, error) {
 	case name == "" || strings.ContainsFunc(name, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.", r)
 	}):
-		return "", errors.New("expected a profile's name of letters, digits, -, _ and .")
+		return "", errors.New("expected a profile's name of letters, digits and the characters -_. only")
 	case strings.EqualFold(name, "default"):
 		return "", errors.New("no profile can have this name: values for all profiles stand above the first one")
 	}
