@@ -50,10 +50,10 @@ func TestFloat64Accuracy(t *testing.T) {
 				}
 			}
 		}
-		if f := kernelV[float64](o); f != nil {
+		if f := kernels64.v[o]; f != nil {
 			f(d, a)
 		} else {
-			kernelVV[float64](o)(d, a, b)
+			kernels64.vv[o](d, a, b)
 		}
 		for _, s := range [][]float64{a, b, d} {
 			if err := binary.Write(&buf, binary.LittleEndian, s); err != nil {

@@ -10,7 +10,7 @@ func (c *compiler) call(n *ast) (value, error) {
 			return value{}, err
 		}
 	}
-	if f.Kind == "list" && (len(args) == 1 || f.op != opRedMin && f.op != opRedMax) {
+	if f.kind == "list" && (len(args) == 1 || f.op != opRedMin && f.op != opRedMax) {
 		return c.reduce(n, f.op, args[0])
 	}
 	return c.zip(n.pos, func(vs []val) (val, error) {
@@ -20,7 +20,7 @@ func (c *compiler) call(n *ast) (value, error) {
 		if err := c.noNodata(n.pos, vs...); err != nil {
 			return val{}, err
 		}
-		switch f.Kind {
+		switch f.kind {
 		case "float":
 			for i := range vs {
 				vs[i] = c.number(vs[i])

@@ -68,22 +68,13 @@ type Evaluator struct {
 func (p *Program) NewEvaluator() *Evaluator {
 	ev := &Evaluator{
 		p:       p,
-		r32:     make([][]float32, p.regs[reg32]),
-		r64:     make([][]float64, p.regs[reg64]),
-		rb:      make([][]byte, p.regs[regBool]),
+		r32:     registers[float32](p.regs[reg32]),
+		r64:     registers[float64](p.regs[reg64]),
+		rb:      registers[byte](p.regs[regBool]),
 		masks:   make([][]byte, p.regs[regMask]),
 		maskMem: make([][]byte, p.regs[regMask]),
 		src:     make([]Operand, len(p.refs)),
 		dst:     make([][]byte, p.bands),
-	}
-	for i := range ev.r32 {
-		ev.r32[i] = make([]float32, chunk)
-	}
-	for i := range ev.r64 {
-		ev.r64[i] = make([]float64, chunk)
-	}
-	for i := range ev.rb {
-		ev.rb[i] = make([]byte, chunk)
 	}
 	for _, k := range p.constants {
 		for i := range chunk {
@@ -98,6 +89,14 @@ func (p *Program) NewEvaluator() *Evaluator {
 		}
 	}
 	return ev
+}
+
+func registers[T any](n int) [][]T {
+	r := make([][]T, n)
+	for i := range r {
+		r[i] = make([]T, chunk)
+	}
+	return r
 }
 
 // Eval computes n pixels. src has an operand for each of the program's Refs, of at least n

@@ -5,159 +5,108 @@ import (
 	"encoding/binary"
 )
 
-// select2 sets the kernel of an operation with two operands. side is 1 for a constant on the right,
-// -1 for one on the left, else 0. It reports whether the kernel takes the constant.
-func (in *instr) select2(reg, src regKind, side int) bool {
+type runner = func(ev *Evaluator, in *instr, n int)
+
+// vectors returns the registers of a class.
+func vectors[T real](ev *Evaluator) [][]T {
+	if r, ok := any(&ev.r32).(*[][]T); ok {
+		return *r
+	}
+	return *any(&ev.r64).(*[][]T)
+}
+
+// byClass returns the runner for registers of float32 or float64.
+func byClass(r regKind, narrow, wide runner) runner {
+	if r == reg64 {
+		return wide
+	}
+	return narrow
+}
+
+// select2 sets the kernel of an operation with two operands. side is 1 for a constant k on the
+// right, -1 for one on the left, else 0. It reports whether the kernel takes the constant.
+func (in *instr) select2(reg, src regKind, side int, k float64) (constant bool) {
 	switch {
 	case in.op == opAnd:
 		in.run = runAnd
-		return false
 	case in.op == opOr:
 		in.run = runOr
-		return false
+	case reg == regBool && src == reg32:
+		in.run, constant = compare2[float32](in.op, side, k)
 	case reg == regBool:
-		if src == reg32 {
-			return compare2(in, &in.f32, side, compare32, compareK32)
-		}
-		return compare2(in, &in.f64, side, compare64, compareK64)
+		in.run, constant = compare2[float64](in.op, side, k)
 	case reg == reg32:
-		return arith2(in, &in.f32, side, fastVV32, fastVK32, binary32, binaryK32)
+		in.run, constant = arith2[float32](in.op, side, k)
+	default:
+		in.run, constant = arith2[float64](in.op, side, k)
 	}
-	return arith2(in, &in.f64, side, fastVV64, fastVK64, binary64, binaryK64)
+	return constant
 }
 
-type runner = func(ev *Evaluator, in *instr, n int)
+func arith2[T real](o op, side int, k float64) (run runner, constant bool) {
+	table := kernelsOf[T]()
+	vv, vk := table.vv[o], table.vk[o]
+	if side < 0 {
+		vk = table.kv[o]
+	}
+	if side != 0 && vk != nil {
+		k := T(k)
+		return func(ev *Evaluator, in *instr, n int) {
+			r := vectors[T](ev)
+			vk(r[in.dst][:n], r[in.args[0]], k)
+		}, true
+	}
+	return func(ev *Evaluator, in *instr, n int) {
+		r := vectors[T](ev)
+		vv(r[in.dst][:n], r[in.args[0]], r[in.args[1]])
+	}, false
+}
 
-func arith2[T real](in *instr, k *kernel[T], side int, fastVV func(op) func(d, a, b []T),
-	fastVK func(op, int) func(d, a []T, k T), vectors, constant runner) bool {
+func compare2[T real](o op, side int, k float64) (run runner, constant bool) {
+	table := kernelsOf[T]()
+	if side < 0 {
+		o = mirrored[o]
+	}
 	if side != 0 {
-		if k.vk = fastVK(in.op, side); k.vk == nil {
-			k.vk = kernelVK[T](in.op, side)
-		}
-		if k.vk != nil {
-			in.run = constant
-			return true
-		}
+		f, k := table.compareK[o], T(k)
+		return func(ev *Evaluator, in *instr, n int) {
+			f(ev.rb[in.dst][:n], vectors[T](ev)[in.args[0]], k)
+		}, true
 	}
-	if k.vv = fastVV(in.op); k.vv == nil {
-		k.vv = kernelVV[T](in.op)
-	}
-	in.run = vectors
-	return false
+	f := table.compare[o]
+	return func(ev *Evaluator, in *instr, n int) {
+		r := vectors[T](ev)
+		f(ev.rb[in.dst][:n], r[in.args[0]], r[in.args[1]])
+	}, false
 }
 
-func compare2[T real](in *instr, k *kernel[T], side int, vectors, constant runner) bool {
-	if side != 0 {
-		o := in.op
-		if side < 0 {
-			o = mirrored[o]
-		}
-		k.ck = comparisonK[T](o)
-		in.run = constant
-		return true
-	}
-	k.c, k.swap = comparison[T](in.op)
-	in.run = vectors
-	return false
-}
+// runners holds the runners of operations whose operands have one kind.
+var runners = map[op]runner{opTo32: runTo32, opTo64: runTo64, opNumber: runNumber, opNot: runNot, opInvalid: runInvalid,
+	opMaskAnd: maskAnd, opMaskOr: maskOr, opMaskWhere: maskWhere, opMaskNone: maskNone}
 
 // select1 sets the kernel of all operations but those of select2, loads and reductions.
 func (in *instr) select1(reg, src regKind) {
 	switch in.op {
-	case opTo32:
-		in.run = runTo32
-	case opTo64:
-		in.run = runTo64
-	case opNumber:
-		in.run = runNumber
 	case opTruth:
-		in.run = runTruth32
-		if src == reg64 {
-			in.run = runTruth64
-		}
-	case opNot:
-		in.run = runNot
+		in.run = byClass(src, truth[float32], truth[float64])
 	case opWhere:
-		in.run = [...]runner{reg32: where32, reg64: where64, regBool: whereBool}[reg]
+		in.run = [...]runner{reg32: runWhere[float32], reg64: runWhere[float64], regBool: whereBool}[reg]
 	case opPick:
-		in.run = [...]runner{reg32: pick32, reg64: pick64, regBool: pickBool}[reg]
-	case opInvalid:
-		in.run = runInvalid
-	case opMaskAnd:
-		in.run = maskAnd
-	case opMaskOr:
-		in.run = maskOr
+		in.run = [...]runner{reg32: pick[float32], reg64: pick[float64], regBool: pickBool}[reg]
 	case opMaskNaN:
-		in.run = maskNaN32
-		if src == reg64 {
-			in.run = maskNaN64
-		}
-	case opMaskWhere:
-		in.run = maskWhere
-	case opMaskNone:
-		in.run = maskNone
+		in.run = byClass(src, maskNaN[float32], maskNaN[float64])
 	case opPowInt:
-		in.run = runPowInt32
-		if reg == reg64 {
-			in.run = runPowInt64
-		}
+		in.run = byClass(reg, runPowInt[float32], runPowInt[float64])
 	default:
-		if in.f32.v = kernelV[float32](in.op); in.f32.v != nil {
-			in.f64.v = kernelV[float64](in.op)
-			in.run = unary32
-			if reg == reg64 {
-				in.run = unary64
-			}
+		if in.run = runners[in.op]; in.run == nil && kernels32.v[in.op] != nil {
+			in.run = byClass(reg, unary[float32], unary[float64])
 		}
 	}
 }
 
-func binary32(ev *Evaluator, in *instr, n int) {
-	in.f32.vv(ev.r32[in.dst][:n], ev.r32[in.args[0]], ev.r32[in.args[1]])
-}
-
-func binary64(ev *Evaluator, in *instr, n int) {
-	in.f64.vv(ev.r64[in.dst][:n], ev.r64[in.args[0]], ev.r64[in.args[1]])
-}
-
-func binaryK32(ev *Evaluator, in *instr, n int) {
-	in.f32.vk(ev.r32[in.dst][:n], ev.r32[in.args[0]], in.k32)
-}
-
-func binaryK64(ev *Evaluator, in *instr, n int) {
-	in.f64.vk(ev.r64[in.dst][:n], ev.r64[in.args[0]], in.k)
-}
-
-func unary32(ev *Evaluator, in *instr, n int) {
-	in.f32.v(ev.r32[in.dst][:n], ev.r32[in.args[0]])
-}
-
-func unary64(ev *Evaluator, in *instr, n int) {
-	in.f64.v(ev.r64[in.dst][:n], ev.r64[in.args[0]])
-}
-
-func compare32(ev *Evaluator, in *instr, n int) {
-	a, b := ev.r32[in.args[0]], ev.r32[in.args[1]]
-	if in.f32.swap {
-		a, b = b, a
-	}
-	in.f32.c(ev.rb[in.dst][:n], a, b)
-}
-
-func compare64(ev *Evaluator, in *instr, n int) {
-	a, b := ev.r64[in.args[0]], ev.r64[in.args[1]]
-	if in.f64.swap {
-		a, b = b, a
-	}
-	in.f64.c(ev.rb[in.dst][:n], a, b)
-}
-
-func compareK32(ev *Evaluator, in *instr, n int) {
-	in.f32.ck(ev.rb[in.dst][:n], ev.r32[in.args[0]], in.k32)
-}
-
-func compareK64(ev *Evaluator, in *instr, n int) {
-	in.f64.ck(ev.rb[in.dst][:n], ev.r64[in.args[0]], in.k)
+func unary[T real](ev *Evaluator, in *instr, n int) {
+	r := vectors[T](ev)
+	kernelsOf[T]().v[in.op](r[in.dst][:n], r[in.args[0]])
 }
 
 func runTo32(ev *Evaluator, in *instr, n int) {
@@ -181,19 +130,12 @@ func runNumber(ev *Evaluator, in *instr, n int) {
 	}
 }
 
-func runTruth32(ev *Evaluator, in *instr, n int) {
-	notEqualK(ev.rb[in.dst][:n], ev.r32[in.args[0]], 0)
-}
-
-func runTruth64(ev *Evaluator, in *instr, n int) {
-	notEqualK(ev.rb[in.dst][:n], ev.r64[in.args[0]], 0)
+func truth[T real](ev *Evaluator, in *instr, n int) {
+	notEqualK(ev.rb[in.dst][:n], vectors[T](ev)[in.args[0]], 0)
 }
 
 func runAnd(ev *Evaluator, in *instr, n int) {
-	d, a, b := ev.rb[in.dst][:n], ev.rb[in.args[0]][:n], ev.rb[in.args[1]][:n]
-	for i := range d {
-		d[i] = a[i] & b[i]
-	}
+	andBytes(ev.rb[in.dst][:n], ev.rb[in.args[0]], ev.rb[in.args[1]])
 }
 
 func runOr(ev *Evaluator, in *instr, n int) {
@@ -210,24 +152,23 @@ func runNot(ev *Evaluator, in *instr, n int) {
 	}
 }
 
-func where32(ev *Evaluator, in *instr, n int) {
-	whereFloat(ev.r32[in.dst][:n], ev.rb[in.args[0]], ev.r32[in.args[1]], ev.r32[in.args[2]])
-}
-
-func where64(ev *Evaluator, in *instr, n int) {
-	whereFloat(ev.r64[in.dst][:n], ev.rb[in.args[0]], ev.r64[in.args[1]], ev.r64[in.args[2]])
+func runWhere[T real](ev *Evaluator, in *instr, n int) {
+	r := vectors[T](ev)
+	whereFloat(r[in.dst][:n], ev.rb[in.args[0]], r[in.args[1]], r[in.args[2]])
 }
 
 func whereBool(ev *Evaluator, in *instr, n int) {
 	where(ev.rb[in.dst][:n], ev.rb[in.args[0]], ev.rb[in.args[1]], ev.rb[in.args[2]])
 }
 
-func pick32(ev *Evaluator, in *instr, n int) {
-	pick(ev.r32[in.dst][:n], ev.masks[in.args[0]], ev.r32[in.args[1]], ev.r32[in.args[2]])
-}
-
-func pick64(ev *Evaluator, in *instr, n int) {
-	pick(ev.r64[in.dst][:n], ev.masks[in.args[0]], ev.r64[in.args[1]], ev.r64[in.args[2]])
+func pick[T real](ev *Evaluator, in *instr, n int) {
+	r := vectors[T](ev)
+	d, m := r[in.dst][:n], ev.masks[in.args[0]]
+	if m == nil {
+		copy(d, r[in.args[1]])
+		return
+	}
+	whereFloat(d, m, r[in.args[1]], r[in.args[2]])
 }
 
 func pickBool(ev *Evaluator, in *instr, n int) {
@@ -239,26 +180,14 @@ func pickBool(ev *Evaluator, in *instr, n int) {
 	where(d, m, ev.rb[in.args[1]], ev.rb[in.args[2]])
 }
 
-func pick[T real](d []T, mask []byte, a, b []T) {
-	if mask == nil {
-		copy(d, a)
-		return
+func runPowInt[T real](ev *Evaluator, in *instr, n int) {
+	r, f := vectors[T](ev), powInt
+	if isFloat32[T]() {
+		f = powInt32
 	}
-	whereFloat(d, mask, a, b)
-}
-
-func runPowInt32(ev *Evaluator, in *instr, n int) {
-	powIntKernel(ev.r32[in.dst][:n], ev.r32[in.args[0]], int(in.k), powInt32)
-}
-
-func runPowInt64(ev *Evaluator, in *instr, n int) {
-	powIntKernel(ev.r64[in.dst][:n], ev.r64[in.args[0]], int(in.k), powInt)
-}
-
-func powIntKernel[T real](d, a []T, k int, f func(float64, int) float64) {
-	a = a[:len(d)]
+	d, a := r[in.dst][:n], r[in.args[0]][:n]
 	for i := range d {
-		d[i] = T(f(float64(a[i]), k))
+		d[i] = T(f(float64(a[i]), int(in.k)))
 	}
 }
 
@@ -332,15 +261,13 @@ func andBytes(d, a, b []byte) {
 	}
 }
 
-func maskNaN32(ev *Evaluator, in *instr, n int) { maskNaN(ev, in, ev.r32[in.args[0]][:n]) }
-func maskNaN64(ev *Evaluator, in *instr, n int) { maskNaN(ev, in, ev.r64[in.args[0]][:n]) }
-
-func maskNaN[T real](ev *Evaluator, in *instr, a []T) {
+func maskNaN[T real](ev *Evaluator, in *instr, n int) {
+	a := vectors[T](ev)[in.args[0]][:n]
 	if !hasNot(a) {
 		ev.masks[in.dst] = nil
 		return
 	}
-	d := ev.maskBuffer(in, len(a))
+	d := ev.maskBuffer(in, n)
 	for i := range d {
 		d[i] = one(a[i] == a[i])
 	}

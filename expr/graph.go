@@ -80,6 +80,8 @@ const (
 	opMaskNaN   // valid where the value is not NaN
 	opMaskWhere // condition, its mask, mask of a, mask of b
 	opMaskNone  // all invalid
+
+	numOps
 )
 
 // regKind is the kind of vector that a node computes.

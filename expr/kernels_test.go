@@ -43,35 +43,34 @@ var lengths = []int{0, 1, 7, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 500, 
 func TestVectorArithmeticEqualsGo(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	for _, n := range lengths {
-		vectorRoutines(t, r, n, fastVV32, fastVK32)
-		vectorRoutines(t, r, n, fastVV64, fastVK64)
+		vectorRoutines(t, r, n, kernels32)
+		vectorRoutines(t, r, n, kernels64)
 	}
 }
 
-func vectorRoutines[T real](t *testing.T, r *rand.Rand, n int, vv func(op) func(d, a, b []T),
-	vk func(op, int) func(d, a []T, k T)) {
-	a, b, k := awkward[T](r, n, true), awkward[T](r, n, true), awkward[T](r, 1, false)[0]
+func vectorRoutines[T real](t *testing.T, r *rand.Rand, n int, k *kernels[T]) {
+	a, b, c := awkward[T](r, n, true), awkward[T](r, n, true), awkward[T](r, 1, false)[0]
 	got, want := make([]T, n), make([]T, n)
+	plain := newKernels[T]()
 	for _, o := range []op{opAdd, opSub, opMul, opDiv} {
-		if f := vv(o); f != nil {
-			f(got, a, b)
-			kernelVV[T](o)(want, a, b)
-			if !equalFloats(got, want) {
-				t.Errorf("operation %d of %d %T differs", o, n, a)
-			}
-			c := slices.Clone(a)
-			if f(c, c, b); !equalFloats(c, want) {
-				t.Errorf("operation %d of %d %T in place differs", o, n, a)
-			}
+		k.vv[o](got, a, b)
+		plain.vv[o](want, a, b)
+		if !equalFloats(got, want) {
+			t.Errorf("operation %d of %d %T differs", o, n, a)
 		}
-		for _, side := range []int{-1, 1} {
-			if f := vk(o, side); f != nil {
-				f(got, a, k)
-				kernelVK[T](o, side)(want, a, k)
-				if !equalFloats(got, want) {
-					t.Errorf("operation %d of %d %T with a constant on side %d differs", o, n, a, side)
-				}
-			}
+		d := slices.Clone(a)
+		if k.vv[o](d, d, b); !equalFloats(d, want) {
+			t.Errorf("operation %d of %d %T in place differs", o, n, a)
+		}
+		k.vk[o](got, a, c)
+		plain.vk[o](want, a, c)
+		if !equalFloats(got, want) {
+			t.Errorf("operation %d of %d %T with a constant on the right differs", o, n, a)
+		}
+		k.kv[o](got, a, c)
+		plain.kv[o](want, a, c)
+		if !equalFloats(got, want) {
+			t.Errorf("operation %d of %d %T with a constant on the left differs", o, n, a)
 		}
 	}
 }
@@ -178,7 +177,7 @@ func TestNetworkMedianEqualsSorting(t *testing.T) {
 		ev.r32[items], ev.r32[items+1] = make([]float32, n), make([]float32, n)
 		medianKernel(items)(ev, in, n)
 		in.dst = items + 1
-		medianByColumn(ev, in, ev.r32, n)
+		medianByColumn[float32](ev, in, n)
 		if !bytes.Equal(ndarray.BytesOf(ev.r32[items]), ndarray.BytesOf(ev.r32[items+1])) {
 			t.Errorf("medians of %d items differ", items)
 		}

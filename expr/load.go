@@ -12,58 +12,39 @@ type integer interface {
 	uint8 | int8 | uint16 | int16 | uint32 | int32 | uint64 | int64
 }
 
-// alias32 makes a register point to the input's memory.
-func alias32(ev *Evaluator, in *instr, n int) {
-	ev.r32[in.dst] = ndarray.Cast[float32](ev.src[in.ref].Data)
+// alias makes a register point to the input's memory.
+func alias[T real](ev *Evaluator, in *instr, n int) {
+	vectors[T](ev)[in.dst] = ndarray.Cast[T](ev.src[in.ref].Data)
 }
 
-func alias64(ev *Evaluator, in *instr, n int) {
-	ev.r64[in.dst] = ndarray.Cast[float64](ev.src[in.ref].Data)
-}
-
-// loadKernel returns the instruction that converts a band's pixels.
-func loadKernel(b *Band, r regKind) runner {
-	switch b.Type {
-	case ndarray.Uint8:
-		return loader[uint8](b, r)
-	case ndarray.Int8:
-		return loader[int8](b, r)
-	case ndarray.Uint16:
-		return loader[uint16](b, r)
-	case ndarray.Int16:
-		return loader[int16](b, r)
-	case ndarray.Uint32:
-		return loader[uint32](b, r)
-	case ndarray.Int32:
-		return loader[int32](b, r)
-	case ndarray.Uint64:
-		return loader[uint64](b, r)
-	case ndarray.Int64:
-		return loader[int64](b, r)
-	case ndarray.Float32:
-		return loader[float32](b, r)
-	}
-	return loader[float64](b, r)
+// loaders holds functions that return the instruction that converts a band's pixels.
+var loaders = map[ndarray.DType]func(b *Band, r regKind) runner{
+	ndarray.Uint8: loader[uint8], ndarray.Int8: loader[int8], ndarray.Uint16: loader[uint16],
+	ndarray.Int16: loader[int16], ndarray.Uint32: loader[uint32], ndarray.Int32: loader[int32],
+	ndarray.Uint64: loader[uint64], ndarray.Int64: loader[int64], ndarray.Float32: loader[float32],
+	ndarray.Float64: loader[float64],
 }
 
 func loader[T integer | real](b *Band, r regKind) runner {
+	if r == reg32 {
+		return load[float32, T](b)
+	}
+	return load[float64, T](b)
+}
+
+func load[D real, T integer | real](b *Band) runner {
 	wide := b.Type.IsInteger() && b.Type.Size() == 8
 	raw := b.raw()
 	scale, offset := b.Scale, b.Offset
 	return func(ev *Evaluator, in *instr, n int) {
-		s := ndarray.Cast[T](ev.src[in.ref].Data)[:n]
+		s, d := ndarray.Cast[T](ev.src[in.ref].Data)[:n], vectors[D](ev)[in.dst]
 		if wide {
 			checkExact(ev, in, s)
 		}
-		switch {
-		case raw && r == reg32:
-			convert(ev.r32[in.dst], s)
-		case raw:
-			convert(ev.r64[in.dst], s)
-		case r == reg32:
-			convertScaled(ev.r32[in.dst], s, scale, offset)
-		default:
-			convertScaled(ev.r64[in.dst], s, scale, offset)
+		if raw {
+			convert(d, s)
+		} else {
+			convertScaled(d, s, scale, offset)
 		}
 	}
 }
@@ -113,30 +94,13 @@ func checkExact[T integer | real](ev *Evaluator, in *instr, s []T) {
 	}
 }
 
-// maskKernel returns the instruction that finds a band's invalid pixels: masked, NaN, or equal to
-// nodata.
-func maskKernel(b *Band) runner {
-	switch b.Type {
-	case ndarray.Uint8:
-		return masker[uint8](b)
-	case ndarray.Int8:
-		return masker[int8](b)
-	case ndarray.Uint16:
-		return masker[uint16](b)
-	case ndarray.Int16:
-		return masker[int16](b)
-	case ndarray.Uint32:
-		return masker[uint32](b)
-	case ndarray.Int32:
-		return masker[int32](b)
-	case ndarray.Uint64:
-		return masker[uint64](b)
-	case ndarray.Int64:
-		return masker[int64](b)
-	case ndarray.Float32:
-		return masker[float32](b)
-	}
-	return masker[float64](b)
+// maskers holds functions that return the instruction that finds a band's invalid pixels: masked,
+// NaN, or equal to nodata.
+var maskers = map[ndarray.DType]func(b *Band) runner{
+	ndarray.Uint8: masker[uint8], ndarray.Int8: masker[int8], ndarray.Uint16: masker[uint16],
+	ndarray.Int16: masker[int16], ndarray.Uint32: masker[uint32], ndarray.Int32: masker[int32],
+	ndarray.Uint64: masker[uint64], ndarray.Int64: masker[int64], ndarray.Float32: masker[float32],
+	ndarray.Float64: masker[float64],
 }
 
 func masker[T integer | real](b *Band) runner {

@@ -4,28 +4,15 @@ import "leat/ndarray"
 
 // instr is one vector operation on registers.
 type instr struct {
-	run  func(ev *Evaluator, in *instr, n int)
+	run  runner
 	op   op
 	dst  int
 	args []int // registers of the operands; run knows their kinds
 	k    float64
-	k32  float32
 	ref  int
-	f32  kernel[float32]
-	f64  kernel[float64]
 	root *root
 	// items of a reduction: args[:items] are its values, args[items:] their masks.
 	items int
-}
-
-// kernel holds the function of a vector operation, in one of these forms.
-type kernel[T real] struct {
-	vv   func(d, a, b []T)        // d = a op b
-	vk   func(d, a []T, k T)      // d = a op k, and k op a
-	v    func(d, a []T)           // d = op a
-	c    func(d []byte, a, b []T) // d = a op b, a comparison
-	ck   func(d []byte, a []T, k T)
-	swap bool // c takes its operands exchanged
 }
 
 // root is an output band of the graph.
@@ -203,7 +190,7 @@ func (b *builder) release(at int, ids ...int) {
 // emit appends the instruction of a node.
 func (b *builder) emit(at, id int) {
 	n := &b.nodes[id]
-	in := instr{op: n.op, k: n.k, k32: float32(n.k), ref: -1}
+	in := instr{op: n.op, k: n.k, ref: -1}
 	if n.op == opLoad || n.op == opLoadMask {
 		in.ref = b.refOf[n.ref]
 	}
@@ -224,10 +211,7 @@ func (b *builder) emit(at, id int) {
 	case n.op == opLoad && b.isAlias(id):
 		in.dst = b.fresh(n.reg)
 		b.register[id], b.fixed[id] = in.dst, true
-		in.run = alias32
-		if n.reg == reg64 {
-			in.run = alias64
-		}
+		in.run = byClass(n.reg, alias[float32], alias[float64])
 	case n.op >= opRedMin && n.op <= opRedCount:
 		// Reductions read their operands several times, so the result must not overwrite any of
 		// them.
@@ -238,10 +222,12 @@ func (b *builder) emit(at, id int) {
 		in.dst = b.allocate(id)
 	}
 	if n.op == opLoad && in.run == nil {
-		in.run = loadKernel(&b.p.bandOf[in.ref], n.reg)
+		band := &b.p.bandOf[in.ref]
+		in.run = loaders[band.Type](band, n.reg)
 	}
 	if n.op == opLoadMask {
-		in.run = maskKernel(&b.p.bandOf[in.ref])
+		band := &b.p.bandOf[in.ref]
+		in.run = maskers[band.Type](band)
 	}
 	if n.op >= opRedMin && n.op <= opRedCount {
 		in.items = len(n.args) / 2
@@ -267,11 +253,10 @@ func (b *builder) choose(in *instr, n *node, src regKind) []int {
 	case x.op == opConst && y.op != opConst:
 		k, side = x.k, -1
 	}
-	if in.select2(n.reg, src, side) {
-		in.k, in.k32 = k, float32(k)
-		if side > 0 {
-			return n.args[:1]
-		}
+	switch constant := in.select2(n.reg, src, side, k); {
+	case constant && side > 0:
+		return n.args[:1]
+	case constant:
 		return n.args[1:]
 	}
 	return n.args

@@ -54,7 +54,7 @@ func network(n, first, last int) []comparator {
 // medianKernel returns the instruction for the median of items float32.
 func medianKernel(items int) runner {
 	if items > maxNetwork {
-		return func(ev *Evaluator, in *instr, n int) { medianByColumn(ev, in, ev.r32, n) }
+		return medianByColumn[float32]
 	}
 	low, high := (items-1)/2, items/2
 	whole := network(items, low, high)
@@ -154,7 +154,8 @@ func medianByRow(ev *Evaluator, in *instr, off, n, low, high int, whole, some []
 func middle32(a, b float64) float32 { return float32((a+b)/2 + 0) }
 
 // medianByColumn sorts the items of each pixel separately.
-func medianByColumn[T real](ev *Evaluator, in *instr, r [][]T, n int) {
+func medianByColumn[T real](ev *Evaluator, in *instr, n int) {
+	r := vectors[T](ev)
 	d := r[in.dst][:n]
 	if cap(ev.column) < in.items {
 		ev.column = make([]float64, in.items)

@@ -274,8 +274,8 @@ func (p *parser) name(t token) (*ast, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(args) < f.Min || f.Max >= 0 && len(args) > f.Max {
-			return nil, p.fail(t.pos, "%s has %d arguments: write %s", t.text, len(args), f.Usage)
+		if len(args) < f.min || f.max >= 0 && len(args) > f.max {
+			return nil, p.fail(t.pos, "%s has %d arguments: write %s", t.text, len(args), f.usage)
 		}
 		return &ast{kind: astCall, pos: t.pos, text: t.text, args: args}, nil
 	}
@@ -292,7 +292,7 @@ func (p *parser) name(t token) (*ast, error) {
 	if why := reserved(t.text); why != "" {
 		msg := fmt.Sprintf("%s cannot name an input: it is %s", t.text, why)
 		if f, ok := functions[t.text]; ok {
-			msg = fmt.Sprintf("%s is a function: write %s", t.text, f.Usage)
+			msg = fmt.Sprintf("%s is a function: write %s", t.text, f.usage)
 		}
 		return nil, p.fail(t.pos, "%s", msg)
 	}

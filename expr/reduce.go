@@ -4,40 +4,28 @@ import "math"
 
 // reduceKernel returns the instruction of a function over a list.
 func reduceKernel(o op, r regKind, items int) runner {
-	switch o {
-	case opRedCount:
-		if r == reg32 {
-			return func(ev *Evaluator, in *instr, n int) { countValid(ev, in, ev.r32[in.dst][:n]) }
-		}
-		return func(ev *Evaluator, in *instr, n int) { countValid(ev, in, ev.r64[in.dst][:n]) }
-	case opRedMedian:
-		if r == reg32 {
-			return medianKernel(items)
-		}
-		return func(ev *Evaluator, in *instr, n int) { medianByColumn(ev, in, ev.r64, n) }
-	case opRedMin, opRedMax:
-		if r == reg32 {
-			return func(ev *Evaluator, in *instr, n int) { extremes(ev, in, ev.r32, n) }
-		}
-		return func(ev *Evaluator, in *instr, n int) { extremes(ev, in, ev.r64, n) }
+	switch {
+	case o == opRedCount:
+		return byClass(r, countValid[float32], countValid[float64])
+	case o == opRedMedian && r == reg32:
+		return medianKernel(items)
+	case o == opRedMedian:
+		return medianByColumn[float64]
+	case o == opRedMin || o == opRedMax:
+		return byClass(r, extremes[float32], extremes[float64])
 	}
-	if r == reg32 {
-		return func(ev *Evaluator, in *instr, n int) { moments(ev, in, ev.r32, n) }
-	}
-	return func(ev *Evaluator, in *instr, n int) { moments(ev, in, ev.r64, n) }
+	return byClass(r, moments[float32], moments[float64])
 }
 
-func countValid[T real](ev *Evaluator, in *instr, d []T) {
+func countValid[T real](ev *Evaluator, in *instr, n int) {
+	d := vectors[T](ev)[in.dst][:n]
 	clear(d)
 	for _, r := range in.args {
 		m := ev.masks[r]
 		if m == nil {
-			for i := range d {
-				d[i]++
-			}
-			continue
+			m = allValid
 		}
-		m = m[:len(d)]
+		m = m[:n]
 		for i := range d {
 			d[i] += T(m[i])
 		}
@@ -45,7 +33,8 @@ func countValid[T real](ev *Evaluator, in *instr, d []T) {
 }
 
 // extremes computes the smallest or largest valid item.
-func extremes[T real](ev *Evaluator, in *instr, r [][]T, n int) {
+func extremes[T real](ev *Evaluator, in *instr, n int) {
+	r := vectors[T](ev)
 	d := r[in.dst][:n]
 	worst := T(math.Inf(1))
 	if in.op == opRedMax {
@@ -79,7 +68,8 @@ func extremes[T real](ev *Evaluator, in *instr, r [][]T, n int) {
 
 // moments computes the sum, mean or standard deviation of the valid items in float64, adding the
 // items in their order.
-func moments[T real](ev *Evaluator, in *instr, r [][]T, n int) {
+func moments[T real](ev *Evaluator, in *instr, n int) {
+	r := vectors[T](ev)
 	if ev.sums == nil {
 		ev.sums, ev.more, ev.number = make([]float64, chunk), make([]float64, chunk), make([]float64, chunk)
 	}

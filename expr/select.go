@@ -2,164 +2,63 @@ package expr
 
 import "math"
 
-// kernelVV returns the kernel of an operation with two vectors.
-func kernelVV[T real](o op) func(d, a, b []T) {
-	switch o {
-	case opAdd:
-		return add[T]
-	case opSub:
-		return sub[T]
-	case opMul:
-		return mul[T]
-	case opDiv:
-		return div[T]
-	case opMod:
-		return mod[T]
-	case opModInt:
-		return modInt[T]
-	case opMin:
-		return minVV[T]
-	case opMax:
-		return maxVV[T]
-	case opPow:
-		return each2[T](pow32, pow)
-	case opAtan2:
-		return each2[T](math.Atan2, atan2)
-	case opHypot:
-		return each2[T](hypot32, hypot)
-	}
-	return nil
+// kernels holds the vector operations of a class by op; nil where there is none.
+type kernels[T real] struct {
+	vv       [numOps]func(d, a, b []T)   // d = a op b
+	vk       [numOps]func(d, a []T, k T) // d = a op k
+	kv       [numOps]func(d, a []T, k T) // d = k op a
+	v        [numOps]func(d, a []T)      // d = op a
+	compare  [numOps]func(d []byte, a, b []T)
+	compareK [numOps]func(d []byte, a []T, k T)
 }
 
-// kernelVK returns the kernel of an operation with a constant on the right (side 1) or left (side
-// -1), or nil.
-func kernelVK[T real](o op, side int) func(d, a []T, k T) {
-	switch o {
-	case opAdd:
-		return addK[T]
-	case opMul:
-		return mulK[T]
-	case opMin:
-		return minK[T]
-	case opMax:
-		return maxK[T]
-	case opSub:
-		if side < 0 {
-			return kSub[T]
-		}
-		return subK[T]
-	case opDiv:
-		if side < 0 {
-			return kDiv[T]
-		}
-		return divK[T]
+var kernels32, kernels64 = withRoutines(newKernels[float32](), newKernels[float64]())
+
+func kernelsOf[T real]() *kernels[T] {
+	if k, ok := any(kernels32).(*kernels[T]); ok {
+		return k
 	}
-	return nil
+	return any(kernels64).(*kernels[T])
 }
 
-// kernelV returns the kernel of an operation with one vector.
-func kernelV[T real](o op) func(d, a []T) {
-	switch o {
-	case opNeg:
-		return neg[T]
-	case opAbs:
-		return abs[T]
-	case opFloor:
-		return floor[T]
-	case opCeil:
-		return ceil[T]
-	case opRound:
-		return round[T]
-	case opSqrt:
-		return sqrt[T]
-	case opExp:
-		return each[T](math.Exp, exp)
-	case opExpm1:
-		return each[T](math.Expm1, math.Expm1)
-	case opLog:
-		return each[T](math.Log, log)
-	case opLog10:
-		return each[T](math.Log10, log10)
-	case opLog2:
-		return each[T](math.Log2, log2)
-	case opLog1p:
-		return each[T](math.Log1p, math.Log1p)
-	case opSin:
-		return each[T](math.Sin, sin)
-	case opCos:
-		return each[T](math.Cos, cos)
-	case opTan:
-		return each[T](math.Tan, tan)
-	case opAsin:
-		return each[T](math.Asin, asin)
-	case opAcos:
-		return each[T](math.Acos, acos)
-	case opAtan:
-		return each[T](math.Atan, atan)
-	case opSinh:
-		return each[T](math.Sinh, sinh)
-	case opCosh:
-		return each[T](math.Cosh, cosh)
-	case opTanh:
-		return each[T](math.Tanh, tanh)
+// newKernels returns the kernels written in Go.
+func newKernels[T real]() *kernels[T] {
+	k := &kernels[T]{
+		vv: [numOps]func(d, a, b []T){opAdd: add[T], opSub: sub[T], opMul: mul[T], opDiv: div[T], opMod: mod[T],
+			opModInt: modInt[T], opMin: minVV[T], opMax: maxVV[T], opPow: each2[T](pow32, pow),
+			opAtan2: each2[T](math.Atan2, atan2), opHypot: each2[T](hypot32, hypot)},
+		vk: [numOps]func(d, a []T, k T){opAdd: addK[T], opSub: subK[T], opMul: mulK[T], opDiv: divK[T], opMin: minK[T],
+			opMax: maxK[T]},
+		kv: [numOps]func(d, a []T, k T){opAdd: addK[T], opSub: kSub[T], opMul: mulK[T], opDiv: kDiv[T], opMin: minK[T],
+			opMax: maxK[T]},
+		v: [numOps]func(d, a []T){opNeg: neg[T], opAbs: abs[T], opFloor: floor[T], opCeil: ceil[T], opRound: round[T],
+			opSqrt: sqrt[T], opExp: each[T](math.Exp, exp), opExpm1: each[T](math.Expm1, math.Expm1),
+			opLog: each[T](math.Log, log), opLog10: each[T](math.Log10, log10), opLog2: each[T](math.Log2, log2),
+			opLog1p: each[T](math.Log1p, math.Log1p), opSin: each[T](math.Sin, sin), opCos: each[T](math.Cos, cos),
+			opTan: each[T](math.Tan, tan), opAsin: each[T](math.Asin, asin), opAcos: each[T](math.Acos, acos),
+			opAtan: each[T](math.Atan, atan), opSinh: each[T](math.Sinh, sinh), opCosh: each[T](math.Cosh, cosh),
+			opTanh: each[T](math.Tanh, tanh)},
+		compare: [numOps]func(d []byte, a, b []T){opLt: less[T], opLe: lessEqual[T], opEq: equal[T], opNe: notEqual[T]},
+		compareK: [numOps]func(d []byte, a []T, k T){opLt: lessK[T], opLe: lessEqualK[T], opGt: greaterK[T],
+			opGe: greaterEqualK[T], opEq: equalK[T], opNe: notEqualK[T]},
 	}
-	return nil
+	k.compare[opGt] = func(d []byte, a, b []T) { less(d, b, a) }
+	k.compare[opGe] = func(d []byte, a, b []T) { lessEqual(d, b, a) }
+	return k
 }
 
-// comparison returns the kernel of a comparison of two vectors, and whether it takes them
-// exchanged.
-func comparison[T real](o op) (f func(d []byte, a, b []T), swap bool) {
-	switch o {
-	case opLt:
-		return less[T], false
-	case opLe:
-		return lessEqual[T], false
-	case opGt:
-		return less[T], true
-	case opGe:
-		return lessEqual[T], true
-	case opEq:
-		return equal[T], false
-	}
-	return notEqual[T], false
-}
+func apply64(o op, vs []val) float64 { return apply[float64](o, vs) }
+func apply32(o op, vs []val) float64 { return float64(apply[float32](o, vs)) }
 
-func comparisonK[T real](o op) func(d []byte, a []T, k T) {
-	switch o {
-	case opLt:
-		return lessK[T]
-	case opLe:
-		return lessEqualK[T]
-	case opGt:
-		return greaterK[T]
-	case opGe:
-		return greaterEqualK[T]
-	case opEq:
-		return equalK[T]
-	}
-	return notEqualK[T]
-}
-
-func apply64(o op, vs []val) float64 {
+// apply computes an operation on one or two constants.
+func apply[T real](o op, vs []val) T {
+	var d, a, b [1]T
+	a[0] = T(vs[0].c)
 	if len(vs) == 1 {
-		return applyTo[float64](o, vs[0].c)
+		kernelsOf[T]().v[o](d[:], a[:])
+		return d[0]
 	}
-	return applyTo[float64](o, vs[0].c, vs[1].c)
-}
-
-func apply32(o op, vs []val) float64 {
-	if len(vs) == 1 {
-		return float64(applyTo[float32](o, float32(vs[0].c)))
-	}
-	return float64(applyTo[float32](o, float32(vs[0].c), float32(vs[1].c)))
-}
-
-func applyTo[T real](o op, vs ...T) T {
-	var d [1]T
-	if len(vs) == 1 {
-		kernelV[T](o)(d[:], vs)
-	} else {
-		kernelVV[T](o)(d[:], vs[:1], vs[1:])
-	}
+	b[0] = T(vs[1].c)
+	kernelsOf[T]().vv[o](d[:], a[:], b[:])
 	return d[0]
 }

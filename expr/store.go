@@ -6,35 +6,26 @@ import (
 	"leat/ndarray"
 )
 
+// intStores holds functions that return the instruction that writes an output band of integers.
+var intStores = map[ndarray.DType]func(o *output, r *root) runner{
+	ndarray.Uint8: storeInt[uint8], ndarray.Int8: storeInt[int8], ndarray.Uint16: storeInt[uint16],
+	ndarray.Int16: storeInt[int16], ndarray.Uint32: storeInt[uint32], ndarray.Int32: storeInt[int32],
+	ndarray.Uint64: storeInt[uint64], ndarray.Int64: storeInt[int64],
+}
+
 // storeKernel returns the instruction that writes an output band.
 func storeKernel(o *output, r *root) runner {
-	switch o.typ {
-	case ndarray.Uint8:
-		return storeInt[uint8](o, r)
-	case ndarray.Int8:
-		return storeInt[int8](o, r)
-	case ndarray.Uint16:
-		return storeInt[uint16](o, r)
-	case ndarray.Int16:
-		return storeInt[int16](o, r)
-	case ndarray.Uint32:
-		return storeInt[uint32](o, r)
-	case ndarray.Int32:
-		return storeInt[int32](o, r)
-	case ndarray.Uint64:
-		return storeInt[uint64](o, r)
-	case ndarray.Int64:
-		return storeInt[int64](o, r)
-	case ndarray.Float16:
+	switch {
+	case o.typ.IsInteger():
+		return intStores[o.typ](o, r)
+	case o.typ == ndarray.Float16:
 		return storeFloat16(o)
-	case ndarray.Float32:
-		if r.reg == reg32 && !o.scaled {
-			return storeSame(o, r, func(ev *Evaluator) [][]float32 { return ev.r32 })
-		}
+	case o.typ == ndarray.Float32 && r.reg == reg32 && !o.scaled:
+		return storeSame[float32](o, r)
+	case o.typ == ndarray.Float32:
 		return storeFloat[float32](o)
-	}
-	if r.reg == reg64 && !o.scaled {
-		return storeSame(o, r, func(ev *Evaluator) [][]float64 { return ev.r64 })
+	case r.reg == reg64 && !o.scaled:
+		return storeSame[float64](o, r)
 	}
 	return storeFloat[float64](o)
 }
@@ -63,7 +54,7 @@ func (ev *Evaluator) collision(i int) {
 }
 
 // storeSame stores floats unchanged.
-func storeSame[T real](o *output, r *root, regs func(ev *Evaluator) [][]T) runner {
+func storeSame[T real](o *output, r *root) runner {
 	has := o.nodata != nil
 	nodata := T(math.NaN()) // equals nothing
 	if has {
@@ -73,7 +64,7 @@ func storeSame[T real](o *output, r *root, regs func(ev *Evaluator) [][]T) runne
 	return func(ev *Evaluator, in *instr, n int) {
 		d, mask, c := ndarray.Cast[T](ev.dst[in.root.band])[:n], ev.masks[in.args[1]], ev.counts
 		if !direct {
-			copy(d, regs(ev)[in.args[0]])
+			copy(d, vectors[T](ev)[in.args[0]])
 		}
 		c.Pixels += int64(n)
 		if !has && (mask != nil || hasNot(d)) {
