@@ -1,6 +1,8 @@
 package gdal
 
 import (
+	"maps"
+	"slices"
 	"unsafe"
 
 	"leat/raster"
@@ -69,7 +71,7 @@ func (w *Writer) setControl() error {
 	}
 	if g.RPC != nil {
 		m := g.RPC.Items()
-		for _, k := range sortedKeys(m) {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
 			c.GDALSetMetadataItem(hObject(w.h), k, m[k], domainRPC)
 		}
 	}

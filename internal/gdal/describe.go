@@ -145,26 +145,22 @@ func describeBand(b hBand) (raster.Band, error) {
 // nodataOf returns a band's nodata value, nil if no pixel of its type can have it, and its text.
 func nodataOf(b hBand, typ int32, as ndarray.DType) (*ndarray.Scalar, string) {
 	var has int32
-	var s ndarray.Scalar
+	var s, given ndarray.Scalar
+	var err error
 	switch typ {
 	case gdtInt64:
 		s = ndarray.ScalarOf(c.GDALGetRasterNoDataValueAsInt64(b, &has))
 	case gdtUInt64:
 		s = ndarray.ScalarOf(c.GDALGetRasterNoDataValueAsUInt64(b, &has))
 	default:
-		v := c.GDALGetRasterNoDataValue(b, &has)
-		if has == 0 {
-			return nil, ""
-		}
-		text := ndarray.ScalarOf(v).String()
-		s, err := ndarray.ScalarFromFloat(v, as)
-		if err != nil {
-			return nil, text
-		}
-		return &s, s.String()
+		given = ndarray.ScalarOf(c.GDALGetRasterNoDataValue(b, &has))
+		s, err = ndarray.ScalarFromFloat(given.Float64(), as)
 	}
-	if has == 0 {
+	switch {
+	case has == 0:
 		return nil, ""
+	case err != nil:
+		return nil, given.String()
 	}
 	return &s, s.String()
 }
@@ -276,12 +272,10 @@ func (f *File) size(h hDataset) int64 {
 		return n
 	}
 	var n int64
-	list := c.GDALGetFileList(h)
-	for k, name := range goStrings(list) {
+	for k, name := range fileNames(h) {
 		if st, err := os.Stat(name); k < maxSized && err == nil && st.Mode().IsRegular() {
 			n += st.Size()
 		}
 	}
-	c.CSLDestroy(list)
 	return n
 }

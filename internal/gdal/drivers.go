@@ -26,12 +26,13 @@ type Driver struct {
 
 // CreationOption is a creation option of a Driver.
 type CreationOption struct {
-	Name        string
-	Type        string   // "string", "string-select", "int", "boolean", ...
-	Values      []string // of a "string-select"
-	Min, Max    string   // bounds of numbers; empty for none
-	Default     string
-	Description string
+	Name        string   `xml:"name,attr"`
+	Type        string   `xml:"type,attr"` // "string", "string-select", "int", "boolean", ...
+	Values      []string `xml:"-"`         // of a "string-select"
+	Min         string   `xml:"min,attr"`  // bound of numbers; empty for none
+	Max         string   `xml:"max,attr"`
+	Default     string   `xml:"default,attr"`
+	Description string   `xml:"description,attr"`
 	aliases     []string // of the name
 	valueNames  []string // aliases of values
 	vector      bool     // only for vectors
@@ -101,7 +102,7 @@ func describeDriver(h hDriver) Driver {
 		}
 	}
 	d.Options = creationOptions(item("DMD_CREATIONOPTIONLIST"))
-	if d.option("PIXELTYPE") != nil && slices.Contains(d.Types, ndarray.Uint8) && !slices.Contains(d.Types,
+	if findOption(d.RasterOptions(), "PIXELTYPE") != nil && slices.Contains(d.Types, ndarray.Uint8) && !slices.Contains(d.Types,
 		ndarray.Int8) {
 		d.Types = append(d.Types, ndarray.Int8) // as in GDAL before 3.7
 	}
@@ -123,16 +124,11 @@ func ReadAs(name string) string {
 func creationOptions(text string) []CreationOption {
 	var doc struct {
 		Options []struct {
-			Name        string `xml:"name,attr"`
-			Alias       string `xml:"alias,attr"`
-			Deprecated  string `xml:"deprecated_alias,attr"`
-			Type        string `xml:"type,attr"`
-			Min         string `xml:"min,attr"`
-			Max         string `xml:"max,attr"`
-			Default     string `xml:"default,attr"`
-			Description string `xml:"description,attr"`
-			Scope       string `xml:"scope,attr"`
-			Values      []struct {
+			CreationOption
+			Alias      string `xml:"alias,attr"`
+			Deprecated string `xml:"deprecated_alias,attr"`
+			Scope      string `xml:"scope,attr"`
+			Choices    []struct {
 				Alias      string `xml:"alias,attr"`
 				Deprecated string `xml:"deprecated_alias,attr"`
 				Text       string `xml:",chardata"`
@@ -144,10 +140,10 @@ func creationOptions(text string) []CreationOption {
 	}
 	var list []CreationOption
 	for _, o := range doc.Options {
-		p := CreationOption{Name: o.Name, Type: o.Type, Min: o.Min, Max: o.Max, Default: o.Default,
-			Description: o.Description, vector: o.Scope == "vector"}
+		p := o.CreationOption
+		p.vector = o.Scope == "vector"
 		p.aliases = strings.FieldsFunc(o.Alias+","+o.Deprecated, func(r rune) bool { return r == ',' || r == ' ' })
-		for _, v := range o.Values {
+		for _, v := range o.Choices {
 			p.Values = append(p.Values, strings.TrimSpace(v.Text))
 			for _, alias := range []string{v.Alias, v.Deprecated} {
 				if alias != "" {
@@ -165,11 +161,11 @@ func (d *Driver) RasterOptions() []CreationOption {
 	return slices.DeleteFunc(slices.Clone(d.Options), func(o CreationOption) bool { return o.vector })
 }
 
-// option returns the creation option of that name, or nil.
-func (d *Driver) option(name string) *CreationOption {
-	for i, o := range d.Options {
-		if !o.vector && (strings.EqualFold(o.Name, name) || containsFold(o.aliases, name)) {
-			return &d.Options[i]
+// findOption returns the option of that name, or nil.
+func findOption(options []CreationOption, name string) *CreationOption {
+	for i, o := range options {
+		if strings.EqualFold(o.Name, name) || containsFold(o.aliases, name) {
+			return &options[i]
 		}
 	}
 	return nil
@@ -182,28 +178,29 @@ func containsFold(list []string, s string) bool {
 // CheckOptions returns an error for all creation options KEY=VALUE that the format does not have or
 // whose value it does not accept. GDAL itself only warns. A format that lists no options has none.
 func (d *Driver) CheckOptions(options []string) error {
+	return checkOptions("creation option", "the format "+d.Name, d.RasterOptions(), options)
+}
+
+// checkOptions returns an error for options of a kind, KEY=VALUE, that owner does not have or whose
+// value it does not accept.
+func checkOptions(kind, owner string, has []CreationOption, options []string) error {
 	var errs []error
 	for _, s := range options {
 		key, value, ok := strings.Cut(s, "=")
 		if !ok || key == "" {
-			errs = append(errs, fmt.Errorf("the creation option %q is not KEY=VALUE", s))
-			continue
-		}
-		if o := d.option(key); o == nil {
-			var names []string
-			for _, o := range d.Options {
-				if !o.vector {
-					names = append(names, o.Name)
+			errs = append(errs, fmt.Errorf("the %s %q is not KEY=VALUE", kind, s))
+		} else if o := findOption(has, key); o == nil {
+			names := "none"
+			for i, o := range has {
+				if i == 0 {
+					names = o.Name
+				} else {
+					names += ", " + o.Name
 				}
 			}
-			has := "it has none"
-			if names != nil {
-				has = "it has " + strings.Join(names, ", ")
-			}
-			errs = append(errs, fmt.Errorf("the format %s has no creation option %s; %s", d.Name, key, has))
+			errs = append(errs, fmt.Errorf("%s has no %s %s; it has %s", owner, kind, key, names))
 		} else if fault := o.invalidReason(value); fault != "" {
-			errs = append(errs, fmt.Errorf("the creation option %s of the format %s can't be %q: %s", o.Name, d.Name,
-				value, fault))
+			errs = append(errs, fmt.Errorf("the %s %s of %s can't be %q: %s", kind, o.Name, owner, value, fault))
 		}
 	}
 	return errors.Join(errs...)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"runtime"
 	"strconv"
 	"strings"
@@ -148,22 +147,8 @@ func bind(library uintptr, name string) error {
 		} else {
 			register(f.value.Addr().Interface(), sym)
 		}
-		if observe != nil {
-			f.watch()
-		}
 	}
 	return nil
-}
-
-// observe is called for each call of a C function, in tests.
-var observe func(function string)
-
-func (f function) watch() {
-	call := reflect.ValueOf(f.value.Interface())
-	f.value.Set(reflect.MakeFunc(call.Type(), func(args []reflect.Value) []reflect.Value {
-		observe(f.name)
-		return call.Call(args)
-	}))
 }
 
 // maxCache bounds GDAL's cache of decoded blocks, whose own default is a twentieth of the machine's

@@ -47,38 +47,16 @@ var pixelTypes = map[int32]struct {
 // gdalType returns the type in which GDAL fills an array of t, or 0. Before 3.7, GDAL reads signed
 // bytes as bytes, with a metadata item.
 func gdalType(t ndarray.DType) int32 {
-	switch t {
-	case ndarray.Uint8:
+	switch {
+	case t == ndarray.Int8 && version < since37:
 		return gdtByte
-	case ndarray.Int8:
-		if version < since37 {
-			return gdtByte
+	case (t == ndarray.Int64 || t == ndarray.Uint64) && version < since35:
+		return 0
+	}
+	for number, p := range pixelTypes {
+		if p.read == t && p.stored == "" {
+			return number
 		}
-		return gdtInt8
-	case ndarray.Uint16:
-		return gdtUInt16
-	case ndarray.Int16:
-		return gdtInt16
-	case ndarray.Uint32:
-		return gdtUInt32
-	case ndarray.Int32:
-		return gdtInt32
-	case ndarray.Uint64:
-		if version >= since35 {
-			return gdtUInt64
-		}
-	case ndarray.Int64:
-		if version >= since35 {
-			return gdtInt64
-		}
-	case ndarray.Float32:
-		return gdtFloat32
-	case ndarray.Float64:
-		return gdtFloat64
-	case ndarray.Complex64:
-		return gdtCFloat32
-	case ndarray.Complex128:
-		return gdtCFloat64
 	}
 	return 0
 }

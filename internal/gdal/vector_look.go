@@ -63,20 +63,28 @@ func (r *VectorRequest) scanFeatures(ctx context.Context, from hDataset, layer *
 		if t != 0 {
 			defer onThread(func() { c.OCTDestroyCoordinateTransformation(t) })
 		}
-		for more := true; more; {
-			if err := ctx.Err(); err != nil {
-				return err
+		what, err := r.eachFeature(ctx, l, 0, func(f hFeature) string {
+			h := c.OGR_F_GetGeometryRef(f)
+			if h == 0 || c.OGR_G_IsEmpty(h) != 0 {
+				return ""
 			}
-			var what string
-			if what, more, err = r.scanSome(l, t, &n); err != nil {
-				return err
+			n.Features++
+			if name := unsupportedGeometry(h); name != "" {
+				return fmt.Sprintf("feature %d is or has a %s", c.OGR_F_GetFID(f), name)
 			}
-			if what != "" {
-				return fmt.Errorf("%s: %s, which GDAL does not burn: convert it to lines and polygons first, with: ogr2ogr -explodecollections -nlt CONVERT_TO_LINEAR straight.gpkg %s; or exclude such features by a condition",
-					r.Path, what, raster.GDALName(r.Path))
+			if t != 0 && !transformable(h, t) {
+				if n.Unplaced == 0 {
+					n.First = c.OGR_F_GetFID(f)
+				}
+				n.Unplaced++
 			}
+			return ""
+		})
+		if err == nil && what != "" {
+			err = fmt.Errorf("%s: %s, which GDAL does not burn: convert it to lines and polygons first, with: ogr2ogr -explodecollections -nlt CONVERT_TO_LINEAR straight.gpkg %s; or exclude such features by a condition",
+				r.Path, what, raster.GDALName(r.Path))
 		}
-		return nil
+		return err
 	})
 	return n, err
 }
@@ -96,35 +104,6 @@ func (r *VectorRequest) transformation(l hLayer, layer *VectorLayer, g raster.Gr
 		return t != 0
 	})
 	return t, err
-}
-
-// scanSome checks the next features, and returns a type that can't be burned, or "".
-func (r *VectorRequest) scanSome(l hLayer, t hTransformation, n *RasterizeResult) (what string, more bool, err error) {
-	err = try(r.Path, "read its features", func() bool {
-		for range someFeatures {
-			f := c.OGR_L_GetNextFeature(l)
-			if more = f != 0; !more || c.CPLGetLastErrorType() >= classFailure {
-				return true
-			}
-			if g := c.OGR_F_GetGeometryRef(f); g != 0 && c.OGR_G_IsEmpty(g) == 0 {
-				n.Features++
-				if name := unsupportedGeometry(g); name != "" {
-					what = fmt.Sprintf("feature %d is or has a %s", c.OGR_F_GetFID(f), name)
-				} else if t != 0 && !transformable(g, t) {
-					if n.Unplaced == 0 {
-						n.First = c.OGR_F_GetFID(f)
-					}
-					n.Unplaced++
-				}
-			}
-			c.OGR_F_Destroy(f)
-			if what != "" {
-				return true
-			}
-		}
-		return true
-	})
-	return what, more, err
 }
 
 // transformable reports whether all points of a feature's geometry can be transformed. It changes

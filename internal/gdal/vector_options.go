@@ -1,7 +1,6 @@
 package gdal
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -18,25 +17,16 @@ func (r *VectorRequest) checkOpenOptions(from hDataset) error {
 		d := hObject(c.GDALGetDatasetDriver(from))
 		driver, list = c.GDALGetDescription(d), c.GDALGetMetadataItem(d, "DMD_OPENOPTIONLIST", "")
 	})
-	has := Driver{Options: creationOptions(list)}
-	if len(has.Options) == 0 {
+	has := creationOptions(list)
+	if len(has) == 0 {
 		return nil
 	}
-	var names []string
-	for i := range has.Options {
-		has.Options[i].vector = false
-		names = append(names, has.Options[i].Name)
+	var options []string
+	for _, o := range r.OpenOptions {
+		options = append(options, strings.TrimPrefix(o, "@"))
 	}
-	var errs []error
-	for _, s := range r.OpenOptions {
-		key, value, _ := strings.Cut(s, "=")
-		if o := has.option(strings.TrimPrefix(key, "@")); o == nil {
-			errs = append(errs, fmt.Errorf("%s: the driver %s has no open option %s; it has %s", r.Path, driver, key,
-				strings.Join(names, ", ")))
-		} else if fault := o.invalidReason(value); fault != "" {
-			errs = append(errs, fmt.Errorf("%s: the open option %s of the driver %s can't be %q: %s", r.Path, o.Name,
-				driver, value, fault))
-		}
+	if err := checkOptions("open option", "the driver "+driver, has, options); err != nil {
+		return fmt.Errorf("%s: %w", r.Path, err)
 	}
-	return errors.Join(errs...)
+	return nil
 }

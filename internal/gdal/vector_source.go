@@ -146,11 +146,7 @@ func CheckVector(ctx context.Context, r VectorRequest, g raster.Grid) (*VectorIn
 	if info.Onto, err = layer.onto(g.CRS); err != nil {
 		return nil, fmt.Errorf("%s: %w", r.Path, err)
 	}
-	onThread(func() {
-		list := c.GDALGetFileList(from)
-		info.Files = goStrings(list)
-		c.CSLDestroy(list)
-	})
+	info.Files = fileNames(from)
 	return info, nil
 }
 
@@ -392,62 +388,58 @@ func (r *VectorRequest) withLayer(from hDataset, f func(l hLayer) error) error {
 // features; 0 means all.
 func (r *VectorRequest) checkValues(ctx context.Context, from hDataset, layer *VectorLayer, most int) error {
 	a, at := layer.attribute(r.Attribute)
-	if a.Type != "Integer64" && (r.Type == ndarray.Float64 || r.Type == a.Pixels) {
+	integer := a.Type == "Integer64"
+	if !integer && (r.Type == ndarray.Float64 || r.Type == a.Pixels) {
 		return nil // the type holds all values
 	}
 	return r.withLayer(from, func(l hLayer) error {
-		for n := 0; most == 0 || n < most; n += someFeatures {
-			if err := ctx.Err(); err != nil {
-				return err
+		unfit, err := r.eachFeature(ctx, l, most, func(f hFeature) string {
+			if c.OGR_F_IsFieldSetAndNotNull(f, int32(at)) == 0 {
+				return ""
 			}
-			unfit, more, err := r.checkSome(l, int32(at), a.Type == "Integer64")
-			if err != nil {
-				return err
+			v := c.OGR_F_GetFieldAsDouble(f, int32(at))
+			fits, text := r.holds(r.Type, &v), number(&v)
+			if integer {
+				n := c.OGR_F_GetFieldAsInteger64(f, int32(at))
+				// GDAL burns 64-bit integers as float64.
+				fits, text = fits && v < math.MaxInt64 && int64(v) == n, strconv.FormatInt(n, 10)
 			}
-			if unfit != "" {
-				return fmt.Errorf("%s: the attribute %s of %s, which pixels of %v can't hold; choose another type, exclude features by a condition, or convert it in a statement (SQL)", r.Path, a.Name, unfit, r.Type)
+			if fits || c.OGR_F_GetGeometryRef(f) == 0 {
+				return ""
 			}
-			if !more {
-				break
-			}
+			return fmt.Sprintf("feature %d is %s", c.OGR_F_GetFID(f), text)
+		})
+		if err == nil && unfit != "" {
+			err = fmt.Errorf("%s: the attribute %s of %s, which pixels of %v can't hold; choose another type, exclude features by a condition, or convert it in a statement (SQL)", r.Path, a.Name, unfit, r.Type)
 		}
-		return nil
+		return err
 	})
 }
 
 // someFeatures is the number of features read between checks of the context.
 const someFeatures = 1000
 
-// checkSome checks the next features.
-func (r *VectorRequest) checkSome(l hLayer, at int32, integer bool) (unfit string, more bool, err error) {
-	err = try(r.Path, "read its features", func() bool {
-		for range someFeatures {
-			f := c.OGR_L_GetNextFeature(l)
-			if f == 0 {
-				more = false
-				return true
-			}
-			more = true
-			if c.OGR_F_IsFieldSetAndNotNull(f, at) != 0 {
-				v := c.OGR_F_GetFieldAsDouble(f, at)
-				fits, text := r.holds(r.Type, &v), number(&v)
-				if integer {
-					n := c.OGR_F_GetFieldAsInteger64(f, at)
-					// GDAL burns 64-bit integers as float64.
-					fits, text = fits && v < math.MaxInt64 && int64(v) == n, strconv.FormatInt(n, 10)
-				}
-				if !fits && c.OGR_F_GetGeometryRef(f) != 0 {
-					unfit = fmt.Sprintf("feature %d is %s", c.OGR_F_GetFID(f), text)
-				}
-			}
-			c.OGR_F_Destroy(f)
-			if unfit != "" {
-				return true
-			}
+// eachFeature calls f with the features of a layer, at most most (0: all), until f returns a text
+// other than "", which eachFeature returns.
+func (r *VectorRequest) eachFeature(ctx context.Context, l hLayer, most int,
+	f func(h hFeature) string) (found string, err error) {
+	for n, more := 0, true; more && found == "" && err == nil && (most == 0 || n < most); n += someFeatures {
+		if err := ctx.Err(); err != nil {
+			return "", err
 		}
-		return true
-	})
-	return unfit, more, err
+		err = try(r.Path, "read its features", func() bool {
+			for i := 0; i < someFeatures && found == ""; i++ {
+				h := c.OGR_L_GetNextFeature(l)
+				if more = h != 0 && c.CPLGetLastErrorType() < classFailure; !more {
+					break
+				}
+				found = f(h)
+				c.OGR_F_Destroy(h)
+			}
+			return true
+		})
+	}
+	return found, err
 }
 
 // checkTexts returns an error for texts that C would truncate.

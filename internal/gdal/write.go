@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"runtime"
 	"slices"
@@ -292,7 +293,7 @@ func (w *Writer) describe() error {
 		return fmt.Errorf("%s: %w", w.path, err)
 	}
 	set := func(o hObject, m map[string]string, domain string) {
-		for _, k := range sortedKeys(m) {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
 			c.CPLErrorReset()
 			// In netCDF, a failure without a message is not one.
 			if result := c.GDALSetMetadataItem(o, k, m[k], domain); c.CPLGetLastErrorType() >= classFailure {
@@ -304,7 +305,7 @@ func (w *Writer) describe() error {
 	if s.Grid.PixelIsPoint {
 		set(hObject(w.h), map[string]string{"AREA_OR_POINT": "Point"}, "")
 	}
-	for _, d := range sortedKeys(s.Domains) {
+	for _, d := range slices.Sorted(maps.Keys(s.Domains)) {
 		set(hObject(w.h), s.Domains[d], d)
 	}
 	for n := range s.Bands {
@@ -320,11 +321,7 @@ func (w *Writer) describe() error {
 			c.GDALSetDescription(hObject(b), i.Name)
 		}
 		if i.Scale != 0 && i.Scale != 1 || i.Offset != 0 {
-			scale := i.Scale
-			if scale == 0 {
-				scale = 1
-			}
-			ok("the scale", c.GDALSetRasterScale(b, scale))
+			ok("the scale", c.GDALSetRasterScale(b, cmp.Or(i.Scale, 1)))
 			ok("the offset", c.GDALSetRasterOffset(b, i.Offset))
 		}
 		if i.Unit != "" {
@@ -342,15 +339,6 @@ func (w *Writer) describe() error {
 	}
 	c.CPLErrorReset() // errors of optional items
 	return fault
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	var keys []string
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 func setNodata(b hBand, s ndarray.Scalar) int32 {

@@ -582,7 +582,7 @@ func TestFormatCapabilities(t *testing.T) {
 	if !slices.Equal(d.Types, []ndarray.DType{ndarray.Uint8, ndarray.Uint16}) {
 		t.Errorf("PNG holds %v", d.Types)
 	}
-	if o := d.option("zlevel"); o == nil || o.Type != "int" || o.Default == "" {
+	if o := findOption(d.RasterOptions(), "zlevel"); o == nil || o.Type != "int" || o.Default == "" {
 		t.Errorf("its option ZLEVEL is %+v", o)
 	}
 }
