@@ -63,7 +63,7 @@ test-all:
 NO_RACE := /cmd/ /examples/ /apply$$ /stores /raster/geotiff /objstore/cloud /worker/slurm /worker/pbs \
 	/worker/awsbatch /live /internal/gdal /internal/archtest /internal/testreport /expr /internal/inflate \
 	/internal/tiff /internal/wkt /internal/demo /internal/preview /internal/report /internal/units \
-	/internal/sysmem /raster$$ /raster/stats /raster/overview /raster/rastertest /npy /ndarray /block /codec \
+	/internal/sysmem /raster$$ /raster/stats /raster/overview /internal/rastertest /npy /ndarray /block /codec \
 	/apply/internal/jobspec /apply/internal/output
 RACE_RUN := SourceConformance$$|WorkerProcess|InAnyProcess|AllWorkersLost|ConcurrentRun|Panic|Merge|DecodedOnce|StagedOnce|ComeOnce|AtOnce|TwoRuns|RemoteEqualsLocal
 race:

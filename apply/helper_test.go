@@ -87,7 +87,7 @@ func writeRotated(t testing.TB, path string, grid raster.Grid) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	if _, err := tiffwrite.Write(context.Background(), out, spec, in, func(int, bool, int) tiffwrite.TileRef {
+	if _, err := tiffwrite.Write(context.Background(), out, spec, in, func(int, int) tiffwrite.TileRef {
 		return tiffwrite.TileRef{Bytes: int64(len(tile))}
 	}); err != nil {
 		t.Fatal(err)

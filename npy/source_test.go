@@ -15,7 +15,7 @@ import (
 	"leat/internal/pytest"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/rastertest"
+	"leat/internal/rastertest"
 
 	"go.uber.org/goleak"
 )

@@ -15,7 +15,7 @@ import (
 	"leat/internal/gdal"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/rastertest"
+	"leat/internal/rastertest"
 )
 
 func TestInfoText(t *testing.T) {

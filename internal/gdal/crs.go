@@ -1,16 +1,18 @@
 package gdal
 
 import (
-	"encoding/binary"
+	"bytes"
 	"fmt"
-	"math"
 	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"unsafe"
 
+	"leat/internal/tiffwrite"
+	"leat/ndarray"
 	"leat/raster"
+	"leat/raster/geotiff"
 )
 
 // CRSs are compared by EPSG code where they have one, and else by geo keys (raster.CRS.Equal). GDAL
@@ -154,8 +156,12 @@ func keysIn(flavor string, s hSRS) *raster.GeoKeys {
 	if b == nil {
 		return nil
 	}
-	keys := parseKeys(unsafe.Slice((*byte)(b), n))
-	if keys == nil {
+	f, err := geotiff.OpenAt(bytes.NewReader(unsafe.Slice((*byte)(b), n)), int64(n), path, nil)
+	if err != nil {
+		return nil
+	}
+	keys := f.Info().Grid.CRS.Keys
+	if keys == nil || len(keys.Directory) <= 4 {
 		return nil
 	}
 	back := c.GDALOpenEx(path, openRaster, nil, nil, nil)
@@ -204,7 +210,10 @@ var codePattern = regexp.MustCompile(`^[A-Za-z_]+:[0-9]+$`)
 
 func srsOfKeys(k *raster.GeoKeys) hSRS {
 	path := fmt.Sprintf("/vsimem/leat-crs-%d.tif", serial.Add(1))
-	b := fileOfKeys(k)
+	b, err := fileOfKeys(k)
+	if err != nil {
+		return 0
+	}
 	f := c.VSIFOpenL(path, "wb")
 	if f == 0 {
 		return 0
@@ -225,114 +234,17 @@ func srsOfKeys(k *raster.GeoKeys) hSRS {
 	return 0
 }
 
-// Tags of the geo keys.
-const (
-	tagKeys    = 34735
-	tagDoubles = 34736
-	tagASCII   = 34737
-)
-
-// fileOfKeys returns a little-endian TIFF of one pixel with geo keys.
-func fileOfKeys(k *raster.GeoKeys) []byte {
-	le := binary.LittleEndian
-	var keys, doubles []byte
-	for _, v := range k.Directory {
-		keys = le.AppendUint16(keys, v)
+// fileOfKeys returns a TIFF of one pixel with geo keys.
+func fileOfKeys(k *raster.GeoKeys) ([]byte, error) {
+	keys := *k
+	keys.Directory = keys.Directory[:len(keys.Directory)&^3] // whole keys
+	spec := &tiffwrite.FileSpec{Path: "geo keys", Width: 1, Height: 1, Bands: 1, Type: ndarray.Uint8, TileWidth: 16,
+		TileHeight: 16, Grid: raster.Grid{Width: 1, Height: 1, CRS: raster.CRS{Keys: &keys},
+			// Without a transform, some versions of GDAL ignore the keys.
+			HasTransform: true, Transform: raster.Transform{0, 1, 0, 0, 0, -1}}}
+	tile, err := tiffwrite.NewEncoder(spec.Shape(), spec.Coding).Encode(nil, make([]byte, spec.Shape().Bytes()))
+	if err != nil {
+		return nil, err
 	}
-	for _, v := range k.Doubles {
-		doubles = le.AppendUint64(doubles, math.Float64bits(v))
-	}
-	const short, long, double, ascii = 3, 4, 12, 2
-	entries := []struct {
-		tag, typ uint16
-		count    int
-		value    uint32
-		data     []byte
-	}{
-		{256, short, 1, 1, nil}, {257, short, 1, 1, nil}, {258, short, 1, 8, nil}, {259, short, 1, 1, nil},
-		{262, short, 1, 1, nil},
-		{273, long, 1, 0, []byte{0}}, {277, short, 1, 1, nil}, {278, short, 1, 1, nil}, {279, long, 1, 1, nil},
-		{33550, double, 3, 0, make([]byte, 24)}, // without scale and tie point, some versions ignore the keys
-		{33922, double, 6, 0, make([]byte, 48)},
-		{tagKeys, short, len(k.Directory), 0, keys}, {tagDoubles, double, len(k.Doubles), 0, doubles},
-		{tagASCII, ascii, len(k.ASCII) + 1, 0, append([]byte(k.ASCII), 0)},
-	}
-	le.PutUint64(entries[9].data, math.Float64bits(1))
-	le.PutUint64(entries[9].data[8:], math.Float64bits(1))
-	n := len(entries)
-	if len(doubles) == 0 {
-		n--
-	}
-	b := le.AppendUint32([]byte("II*\x00"), 8)
-	b = le.AppendUint16(b, uint16(n))
-	at := len(b) + 12*n + 4
-	var tail []byte
-	for _, e := range entries {
-		if e.count == 0 {
-			continue
-		}
-		b = le.AppendUint16(le.AppendUint16(b, e.tag), e.typ)
-		b = le.AppendUint32(b, uint32(e.count))
-		switch {
-		case e.data == nil:
-			b = le.AppendUint32(b, e.value)
-		case len(e.data) <= 4 && e.tag != 273:
-			b = append(append(b, e.data...), make([]byte, 4-len(e.data))...)
-		default:
-			b = le.AppendUint32(b, uint32(at+len(tail)))
-			tail = append(tail, e.data...)
-			if len(tail)%2 == 1 {
-				tail = append(tail, 0)
-			}
-		}
-	}
-	return append(le.AppendUint32(b, 0), tail...)
-}
-
-// parseKeys returns the geo keys of a classic TIFF written by GDAL, or nil.
-func parseKeys(b []byte) *raster.GeoKeys {
-	if len(b) < 8 {
-		return nil
-	}
-	var order binary.ByteOrder = binary.LittleEndian
-	if b[0] == 'M' {
-		order = binary.BigEndian
-	}
-	at := int(order.Uint32(b[4:]))
-	if at+2 > len(b) {
-		return nil
-	}
-	k := &raster.GeoKeys{}
-	for range order.Uint16(b[at:]) {
-		e := b[at+2:]
-		if len(e) < 12 {
-			return nil
-		}
-		at += 12
-		size := map[uint16]int{2: 1, 3: 2, 12: 8}[order.Uint16(e[2:])] * int(order.Uint32(e[4:]))
-		data := e[8:12]
-		if size > 4 {
-			from := int(order.Uint32(e[8:]))
-			if from+size > len(b) {
-				return nil
-			}
-			data = b[from : from+size]
-		}
-		switch order.Uint16(e) {
-		case tagKeys:
-			for i := 0; i+2 <= size; i += 2 {
-				k.Directory = append(k.Directory, order.Uint16(data[i:]))
-			}
-		case tagDoubles:
-			for i := 0; i+8 <= size; i += 8 {
-				k.Doubles = append(k.Doubles, math.Float64frombits(order.Uint64(data[i:])))
-			}
-		case tagASCII:
-			k.ASCII = strings.TrimRight(string(data[:size]), "\x00")
-		}
-	}
-	if len(k.Directory) <= 4 {
-		return nil
-	}
-	return k
+	return tiffwrite.Single(spec, tile)
 }

@@ -13,7 +13,7 @@ import (
 	"leat/internal/pytest"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/rastertest"
+	"leat/internal/rastertest"
 
 	_ "embed"
 )

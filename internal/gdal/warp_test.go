@@ -17,7 +17,7 @@ import (
 	"leat/internal/pytest"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/rastertest"
+	"leat/internal/rastertest"
 )
 
 // Random pairs of grids: gdalwarp runs with an exact transformation of every pixel (-et 0), with

@@ -11,7 +11,7 @@ import (
 
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/rastertest"
+	"leat/internal/rastertest"
 )
 
 func makePreview(t *testing.T, src raster.Source, side int) *Preview {

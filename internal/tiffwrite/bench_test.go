@@ -40,7 +40,7 @@ func BenchmarkEncode(b *testing.B) {
 		tile []byte
 	}{{"ndvi-float32-512x512", ndarray.Float32, ndviTile()}, {"scene-uint16-512x512", ndarray.Uint16, sceneTile()}} {
 		for _, c := range compressionNames() {
-			coding := DefaultCoding(in.typ, c)
+			coding := defaultCoding(in.typ, c)
 			b.Run(in.name+"/"+coding.String(), func(b *testing.B) {
 				e := NewEncoder(TileShape{in.typ, 512, 512, 1}, coding)
 				var out []byte

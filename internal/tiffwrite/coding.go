@@ -50,7 +50,7 @@ type Coding struct {
 	// difference of the bytes of floats. 0 means 1.
 	Predictor int
 	// Level is 1 to 9 for deflate and 1 to 22 for zstd; the other compressions have none. 0 means
-	// the default for the type, see [DefaultCoding]. Levels of deflate differ from those of zlib.
+	// the default for the type, see [Candidates]. Levels of deflate differ from those of zlib.
 	Level int
 }
 
@@ -105,12 +105,6 @@ func (c Coding) filled(t ndarray.DType) Coding {
 		c.Level = defaultLevel(t, c.Compression, c.Predictor)
 	}
 	return c
-}
-
-// DefaultCoding returns the coding that suits pixels of type t in most rasters.
-func DefaultCoding(t ndarray.DType, compression string) Coding {
-	all := Candidates(t, compression)
-	return all[len(all)-1]
 }
 
 // Candidates returns the codings to choose from by encoded size, the default last: one for each

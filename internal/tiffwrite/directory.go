@@ -18,10 +18,9 @@ type outEntry struct {
 	data     []byte // the values, little endian
 }
 
-// outDirectory is a directory to be written: that of a level or of its mask.
+// outDirectory is the directory of a level to be written.
 type outDirectory struct {
 	level   int
-	mask    bool
 	entries []outEntry
 	tiles   []TileRef // the encoded tiles in the source, frames included
 	// offsets of the tiles in the file, after their frames' lengths. Set by layout.place.
@@ -56,29 +55,17 @@ func (d *outDirectory) sort() {
 	slices.SortFunc(d.entries, func(a, b outEntry) int { return cmp.Compare(a.tag, b.tag) })
 }
 
-// directories returns the file's directories in order: full resolution, its mask, the first
-// overview, its mask, and so on.
-func (s *FileSpec) directories() ([]*outDirectory, error) {
-	var all []*outDirectory
-	for level := range 1 + len(s.Levels) {
-		d, err := s.imageDirectory(level)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, d)
-		if s.HasMask {
-			all = append(all, s.maskDirectory(level))
-		}
-	}
-	return all, nil
-}
-
-func (s *FileSpec) imageDirectory(level int) (*outDirectory, error) {
+// directory returns the directory of a level.
+func (s *FileSpec) directory(level int) (*outDirectory, error) {
 	d := &outDirectory{level: level}
 	if level > 0 {
 		d.long(tiff.TagNewSubfileType, tiff.SubfileReduced)
 	}
-	d.size(s, level)
+	z := s.Size(level)
+	d.long(tiff.TagImageWidth, uint32(z.Width))
+	d.long(tiff.TagImageLength, uint32(z.Height))
+	d.long(tiff.TagTileWidth, uint32(s.TileWidth))
+	d.long(tiff.TagTileLength, uint32(s.TileHeight))
 	bits, format := make([]uint16, s.Bands), make([]uint16, s.Bands)
 	for i := range bits {
 		bits[i], format[i] = uint16(8*s.Type.Size()), sampleFormat(s.Type)
@@ -120,33 +107,6 @@ func (s *FileSpec) imageDirectory(level int) (*outDirectory, error) {
 	}
 	d.sort()
 	return d, nil
-}
-
-func (s *FileSpec) maskDirectory(level int) *outDirectory {
-	d := &outDirectory{level: level, mask: true}
-	kind := uint32(tiff.SubfileMask)
-	if level > 0 {
-		kind |= tiff.SubfileReduced
-	}
-	d.long(tiff.TagNewSubfileType, kind)
-	d.size(s, level)
-	d.shorts(tiff.TagBitsPerSample, 1)
-	d.shorts(tiff.TagSampleFormat, tiff.FormatUint)
-	d.shorts(tiff.TagCompression, tiff.CompressionDeflate)
-	d.shorts(tiff.TagSamplesPerPixel, 1)
-	d.shorts(tiff.TagPlanarConfig, tiff.PlanarPixel)
-	d.shorts(tiff.TagPhotometric, tiff.PhotometricMask)
-	d.sort()
-	return d
-}
-
-// size adds the entries that a level and its mask have in common.
-func (d *outDirectory) size(s *FileSpec, level int) {
-	z := s.Size(level)
-	d.long(tiff.TagImageWidth, uint32(z.Width))
-	d.long(tiff.TagImageLength, uint32(z.Height))
-	d.long(tiff.TagTileWidth, uint32(s.TileWidth))
-	d.long(tiff.TagTileLength, uint32(s.TileHeight))
 }
 
 func sampleFormat(t ndarray.DType) uint16 {

@@ -141,19 +141,12 @@ func (e *Encoder) Encode(dst, tile []byte) ([]byte, error) {
 		}
 		src = e.scratch
 	}
-	return appendFramed(dst, src, rowBytes, e.compress)
-}
-
-// appendFramed appends the compressed src with its frame to dst.
-func appendFramed(dst, src []byte, rowBytes int, c compressor) ([]byte, error) {
 	start := len(dst)
-	dst = append(dst, 0, 0, 0, 0)
-	out, err := c.appendTile(dst, src, rowBytes)
+	out, err := e.compress.appendTile(append(dst, 0, 0, 0, 0), src, rowBytes)
 	if err != nil {
-		return dst[:start], fmt.Errorf("compressing a tile: %w", err)
+		return dst, fmt.Errorf("compressing a tile: %w", err)
 	}
-	n := len(out) - start - frameHead
-	binary.LittleEndian.PutUint32(out[start:], uint32(n))
+	binary.LittleEndian.PutUint32(out[start:], uint32(len(out)-start-frameHead))
 	out = slices.Grow(out, frameTail)
 	return append(out, out[len(out)-frameTail:]...), nil
 }
@@ -162,41 +155,3 @@ func appendFramed(dst, src []byte, rowBytes int, c compressor) ([]byte, error) {
 type stored struct{}
 
 func (stored) appendTile(dst, src []byte, _ int) ([]byte, error) { return append(dst, src...), nil }
-
-// MaskEncoder encodes tiles of a mask as [Encoder] does tiles of pixels: one bit per pixel,
-// deflate.
-type MaskEncoder struct {
-	width, height int
-	bits          []byte
-	compress      compressor
-}
-
-// NewMaskEncoder returns an encoder of mask tiles, which have the size of the raster's tiles.
-func NewMaskEncoder(width, height int) *MaskEncoder {
-	if err := (TileShape{ndarray.Uint8, width, height, 1}).check(); err != nil {
-		panic(err)
-	}
-	return &MaskEncoder{width: width, height: height, bits: make([]byte, width*height/8),
-		compress: newDeflater(maskLevel)}
-}
-
-// maskLevel is the level for masks, whose long runs do not shrink further at higher levels.
-const maskLevel = 5
-
-// Encode appends the encoded tile, [FrameBytes] included, to dst. mask has one byte for each pixel
-// of the tile, row by row: 0 for invalid pixels, anything else for valid ones.
-func (e *MaskEncoder) Encode(dst, mask []byte) ([]byte, error) {
-	if len(mask) != e.width*e.height {
-		return dst, fmt.Errorf("mask tile has %d bytes, want %d", len(mask), e.width*e.height)
-	}
-	for i := range e.bits {
-		var b byte
-		for k, m := range mask[8*i : 8*i+8] {
-			if m != 0 {
-				b |= 0x80 >> k
-			}
-		}
-		e.bits[i] = b
-	}
-	return appendFramed(dst, e.bits, e.width/8, e.compress)
-}

@@ -190,7 +190,7 @@ func TestEncodeAllocations(t *testing.T) {
 		s := TileShape{typ, 128, 128, 1}
 		tile := testTile(r, s, 5)
 		for _, c := range compressionNames() {
-			e := NewEncoder(s, DefaultCoding(typ, c))
+			e := NewEncoder(s, defaultCoding(typ, c))
 			out := make([]byte, 0, 2*s.Bytes())
 			if n := testing.AllocsPerRun(20, func() {
 				if _, err := e.Encode(out, tile); err != nil {
@@ -216,22 +216,6 @@ func TestDeflateCompressesNoise(t *testing.T) {
 		if len(out) > len(tile)*3/4 {
 			t.Errorf("%v: encoded size %d of %d bytes", c, len(out), len(tile))
 		}
-	}
-}
-
-func TestMaskEncoder(t *testing.T) {
-	mask := make([]byte, 32*16)
-	mask[0], mask[9], mask[33] = 1, 255, 7
-	framed, err := NewMaskEncoder(32, 16).Encode(nil, mask)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := decode(framed, TileShape{ndarray.Uint8, 16, 4, 1}, Coding{Compression: Deflate, Predictor: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := append([]byte{0x80, 0x40, 0, 0, 0x40}, make([]byte, 59)...); !bytes.Equal(got, want) {
-		t.Fatalf("the mask is % x", got)
 	}
 }
 

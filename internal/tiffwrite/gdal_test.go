@@ -22,7 +22,6 @@ type expected struct {
 	Bands      int
 	Sizes      [][2]int // width and height of each level
 	Pixels     []string // paths of the raw pixels of each level
-	Masks      []string
 	Tile       [2]int
 	Interleave string
 	Codec      string
@@ -62,13 +61,6 @@ func (p *picture) describe(t *testing.T, dir, name string, seed uint64) expected
 			t.Fatal(err)
 		}
 		e.Pixels = append(e.Pixels, raw)
-		if s.HasMask {
-			raw := filepath.Join(dir, fmt.Sprintf("%s.%d.mask", name, level))
-			if err := os.WriteFile(raw, p.masks[level], 0o666); err != nil {
-				t.Fatal(err)
-			}
-			e.Masks = append(e.Masks, raw)
-		}
 	}
 	if s.Grid.HasTransform {
 		e.Transform = s.Grid.Transform[:]
@@ -126,7 +118,7 @@ func TestGDALReadsWrittenFiles(t *testing.T) {
 				n++
 				spec := FileSpec{Width: 150 + n%13, Height: 131 + n%7, Bands: 1 + n%4, Type: typ, TileWidth: 64,
 					TileHeight: 48, Coding: coding,
-					PixelInterleave: n%3 == 0, BigTIFF: n%5 == 0, HasMask: n%4 == 0}
+					PixelInterleave: n%3 == 0, BigTIFF: n%5 == 0}
 				if n%2 == 0 {
 					spec.Levels = []raster.Size{{Width: (spec.Width + 1) / 2, Height: (spec.Height + 1) / 2},
 						{Width: (spec.Width + 3) / 4, Height: (spec.Height + 3) / 4}}
@@ -139,7 +131,7 @@ func TestGDALReadsWrittenFiles(t *testing.T) {
 	checkWritten(t, dir, files)
 }
 
-func TestGDALReadsPlanesAndMasks(t *testing.T) {
+func TestGDALReadsPlanes(t *testing.T) {
 	dir := t.TempDir()
 	var files []expected
 	for n, spec := range layouts() {
@@ -173,7 +165,7 @@ func TestGDALReadsMetadata(t *testing.T) {
 	dir := t.TempDir()
 	var files []expected
 	base := FileSpec{Width: 70, Height: 50, Bands: 1, Type: ndarray.Uint8, TileWidth: 32, TileHeight: 32,
-		Coding: DefaultCoding(ndarray.Uint8, Deflate)}
+		Coding: defaultCoding(ndarray.Uint8, Deflate)}
 	for name, g := range grids {
 		spec := base
 		spec.Grid = g
@@ -188,7 +180,7 @@ func TestGDALReadsMetadata(t *testing.T) {
 	for i, v := range nodata {
 		spec := base
 		spec.Type, spec.Nodata = v.Type, &v
-		spec.Coding = DefaultCoding(v.Type, Zstd)
+		spec.Coding = defaultCoding(v.Type, Zstd)
 		spec.Levels = []raster.Size{{Width: 35, Height: 25}}
 		files = append(files, newPicture(spec, 1).describe(t, dir, fmt.Sprintf("nodata_%d", i), 1))
 	}
@@ -205,7 +197,7 @@ func TestGDALReadsMetadata(t *testing.T) {
 	files = append(files, newPicture(spec, 3).describe(t, dir, "rgba", 3))
 
 	spec.Bands, spec.Type, spec.PixelInterleave = 3, ndarray.Int16, false
-	spec.Coding = DefaultCoding(ndarray.Int16, Deflate)
+	spec.Coding = defaultCoding(ndarray.Int16, Deflate)
 	spec.BandInfo = []raster.Band{
 		{Name: `a<b & "c" > é &amp; d`, Color: raster.ColorBlue, Scale: 0.1, Offset: 1.0 / 3, Unit: "W/m²",
 			Metadata: map[string]string{

@@ -2,6 +2,7 @@ package tiffwrite
 
 import (
 	"cmp"
+	_ "embed"
 	"errors"
 	"fmt"
 	"maps"
@@ -100,8 +101,8 @@ func keysOfCode(code string) (*raster.GeoKeys, error) {
 func (l *keyList) horizontalCode(code int) bool {
 	model, key := tiff.GeoModelProjected, uint16(tiff.GeoKeyProjectedCRS)
 	switch {
-	case projectedList().has(code):
-	case geographicList().has(code):
+	case epsgCodes()["projected"].has(code):
+	case epsgCodes()["geographic"].has(code):
 		model, key = tiff.GeoModelGeographic, tiff.GeoKeyGeodeticCRS
 	default:
 		return false
@@ -126,7 +127,7 @@ func keysOfWKT(text string) (*raster.GeoKeys, error) {
 	}
 	if vertical != nil {
 		code := vertical.EPSG()
-		if !verticalList().has(code) {
+		if !epsgCodes()["vertical"].has(code) {
 			return nil, fmt.Errorf("vertical system %q has no EPSG code", vertical.Name())
 		}
 		if err := l.citation(tiff.GeoKeyCitation, root.Name()); err != nil {
@@ -164,7 +165,7 @@ func (l *keyList) citation(id uint16, name string) error {
 
 // geographic sets the keys of a GEOGCS.
 func (l *keyList) geographic(n *wkt.Node) error {
-	if code := n.EPSG(); geographicList().has(code) {
+	if code := n.EPSG(); epsgCodes()["geographic"].has(code) {
 		l.short(tiff.GeoKeyGeodeticCRS, code)
 		l.short(geoKeyAngularUnits, geoDegree)
 		return nil
@@ -420,29 +421,35 @@ func (p *projection) parameter(n *wkt.Node, name string) float64 {
 	return math.NaN()
 }
 
-// EPSG codes by kind of system.
-var (
-	geographicList = sync.OnceValue(func() codeList { return newCodeList(geographicCodes) })
-	projectedList  = sync.OnceValue(func() codeList { return newCodeList(projectedCodes) })
-	verticalList   = sync.OnceValue(func() codeList { return newCodeList(verticalCodes) })
-)
+//go:embed epsg_codes.txt
+var epsgText string
+
+// epsgCodes holds EPSG's codes by kind of system: geographic, projected, vertical.
+var epsgCodes = sync.OnceValue(func() map[string]codeList {
+	codes, kind := map[string]codeList{}, ""
+	for line := range strings.Lines(epsgText) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		for _, field := range strings.Fields(line) {
+			if name, ok := strings.CutSuffix(field, ":"); ok {
+				kind = name
+				continue
+			}
+			first, last, both := strings.Cut(field, "-")
+			if !both {
+				last = first
+			}
+			a, _ := strconv.Atoi(first)
+			b, _ := strconv.Atoi(last)
+			codes[kind] = append(codes[kind], [2]int{a, b})
+		}
+	}
+	return codes
+})
 
 // codeList holds ranges of codes in increasing order.
 type codeList [][2]int
-
-// newCodeList parses a list such as "4001-4016 4018".
-func newCodeList(text string) (list codeList) {
-	for _, field := range strings.Fields(text) {
-		first, last, both := strings.Cut(field, "-")
-		if !both {
-			last = first
-		}
-		a, _ := strconv.Atoi(first)
-		b, _ := strconv.Atoi(last)
-		list = append(list, [2]int{a, b})
-	}
-	return list
-}
 
 func (l codeList) has(code int) bool {
 	_, ok := slices.BinarySearchFunc(l, code, func(r [2]int, code int) int {

@@ -93,7 +93,7 @@ func TestGDALReadsCRSOfWKT(t *testing.T) {
 			g.CRS = raster.CRS{Code: text}
 		}
 		spec := FileSpec{Width: 20, Height: 20, Bands: 1, Type: ndarray.Uint8, TileWidth: 32, TileHeight: 32,
-			Coding: DefaultCoding(ndarray.Uint8, Deflate), Grid: g}
+			Coding: defaultCoding(ndarray.Uint8, Deflate), Grid: g}
 		if err := spec.Check(); err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -175,8 +175,8 @@ func TestEPSGCodesEqualPROJ(t *testing.T) {
 	}
 	python := pytest.Python(t, "sqlite3")
 	for _, c := range []struct{ list, query string }{
-		{geographicCodes, "geodetic_crs where type = 'geographic 2D' and"}, {projectedCodes, "projected_crs where"},
-		{verticalCodes, "vertical_crs where"},
+		{"geographic", "geodetic_crs where type = 'geographic 2D' and"}, {"projected", "projected_crs where"},
+		{"vertical", "vertical_crs where"},
 	} {
 		out, err := exec.Command(python, "-c",
 			`import sqlite3,sys; print(*(r[0] for r in sqlite3.connect(sys.argv[1]).execute("select code from " + sys.argv[2] + " auth_name = 'EPSG'")))`, db, c.query).CombinedOutput()
@@ -188,12 +188,12 @@ func TestEPSGCodesEqualPROJ(t *testing.T) {
 			known[code] = true
 		}
 		n := 0
-		for _, r := range newCodeList(c.list) {
+		for _, r := range epsgCodes()[c.list] {
 			for code := r[0]; code <= r[1]; code++ {
 				if n++; !known[fmt.Sprint(code)] {
 					t.Errorf("PROJ does not know %d among %s", code, c.query)
 				}
-				if !newCodeList(c.list).has(code) {
+				if !epsgCodes()[c.list].has(code) {
 					t.Fatalf("code %d not found", code)
 				}
 			}

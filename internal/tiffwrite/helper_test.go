@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"leat/ndarray"
 	"leat/raster"
 )
 
@@ -14,7 +15,6 @@ import (
 type picture struct {
 	spec   FileSpec
 	pixels [][]byte
-	masks  [][]byte
 }
 
 func compressionNames() (names []string) {
@@ -32,15 +32,6 @@ func newPicture(spec FileSpec, seed uint64) *picture {
 	for level := range 1 + len(spec.Levels) {
 		z := spec.Size(level)
 		p.pixels = append(p.pixels, randomPixels(r, spec, z))
-		if spec.HasMask {
-			m := make([]byte, z.Width*z.Height)
-			for i := range m {
-				if i/37%3 != level%3 {
-					m[i] = 255
-				}
-			}
-			p.masks = append(p.masks, m)
-		}
 	}
 	return p
 }
@@ -83,21 +74,8 @@ func (p *picture) cut(level, plane, column, row int) []byte {
 	return out
 }
 
-// cutMask returns the mask of one tile, one byte per pixel.
-func (p *picture) cutMask(level, column, row int) []byte {
-	s, z := &p.spec, p.spec.Size(level)
-	out := make([]byte, s.TileWidth*s.TileHeight)
-	for y := range min(s.TileHeight, z.Height-row*s.TileHeight) {
-		for x := range min(s.TileWidth, z.Width-column*s.TileWidth) {
-			out[y*s.TileWidth+x] = p.masks[level][(row*s.TileHeight+y)*z.Width+column*s.TileWidth+x]
-		}
-	}
-	return out
-}
-
 type tileKey struct {
 	level int
-	mask  bool
 	index int
 }
 
@@ -110,18 +88,13 @@ func (p *picture) spool(t testing.TB, seed uint64) (*os.File, TileSource) {
 	var keys []tileKey
 	for level := range 1 + len(s.Levels) {
 		for i := range s.tilesOf(level) {
-			keys = append(keys, tileKey{level, false, i})
-		}
-		if s.HasMask {
-			for i := range s.maskTilesOf(level) {
-				keys = append(keys, tileKey{level, true, i})
-			}
+			keys = append(keys, tileKey{level, i})
 		}
 	}
 	if seed != 0 {
 		r.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 	}
-	enc, maskEnc := NewEncoder(s.Shape(), s.Coding), NewMaskEncoder(s.TileWidth, s.TileHeight)
+	enc := NewEncoder(s.Shape(), s.Coding)
 	at := map[tileKey]TileRef{}
 	var b []byte
 	for _, k := range keys {
@@ -135,12 +108,7 @@ func (p *picture) spool(t testing.TB, seed uint64) (*os.File, TileSource) {
 			t.Fatalf("TileIndex(%d, %d, %d, %d) is not %d", k.level, plane, column, row, k.index)
 		}
 		var err error
-		if k.mask {
-			b, err = maskEnc.Encode(b, p.cutMask(k.level, column, row))
-		} else {
-			b, err = enc.Encode(b, p.cut(k.level, plane, column, row))
-		}
-		if err != nil {
+		if b, err = enc.Encode(b, p.cut(k.level, plane, column, row)); err != nil {
 			t.Fatal(err)
 		}
 		at[k] = TileRef{int64(start), int64(len(b) - start)}
@@ -153,7 +121,7 @@ func (p *picture) spool(t testing.TB, seed uint64) (*os.File, TileSource) {
 	if _, err := f.Write(b); err != nil {
 		t.Fatal(err)
 	}
-	return f, func(level int, mask bool, index int) TileRef { return at[tileKey{level, mask, index}] }
+	return f, func(level, index int) TileRef { return at[tileKey{level, index}] }
 }
 
 // write writes the picture to path, with tiles spooled in an order given by seed.
@@ -185,4 +153,10 @@ func (p *picture) bytesOf(t testing.TB, seed uint64) []byte {
 		t.Fatal(err)
 	}
 	return bytes.Clone(b)
+}
+
+// defaultCoding returns the coding that suits pixels of type t in most rasters.
+func defaultCoding(t ndarray.DType, compression string) Coding {
+	all := Candidates(t, compression)
+	return all[len(all)-1]
 }

@@ -42,19 +42,6 @@ func readBack(t *testing.T, p *picture) {
 		if !bytes.Equal(got.Raw(), p.pixels[level]) {
 			t.Fatalf("%v %v: level %d is read as other pixels", s.Type, s.Coding, level)
 		}
-		if s.HasMask {
-			m, ok := src.(raster.Masker)
-			if !ok {
-				t.Fatalf("level %d has no mask", level)
-			}
-			mask := make([]byte, z.Width*z.Height)
-			if err := m.ReadMask(t.Context(), w, mask); err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(mask, p.masks[level]) {
-				t.Fatalf("the mask of level %d is read as another", level)
-			}
-		}
 	}
 }
 

@@ -35,7 +35,6 @@ type FileSpec struct {
 	Domains  map[string]map[string]string
 
 	Levels  []raster.Size // of the overviews, largest first
-	HasMask bool          // each level has a mask, with tiles from a MaskEncoder
 	BigTIFF bool          // write a BigTIFF even if the file is small
 }
 
@@ -130,7 +129,7 @@ func (s *FileSpec) TileGrid(level int) (columns, rows int) {
 }
 
 // Planes returns the number of tile grids of a level: the number of bands, or 1 if they are
-// pixel-interleaved. A mask has one.
+// pixel-interleaved.
 func (s *FileSpec) Planes() int {
 	if s.PixelInterleave {
 		return 1
@@ -144,14 +143,8 @@ func (s *FileSpec) TileIndex(level, plane, column, row int) int {
 	return (plane*rows+row)*columns + column
 }
 
-// tilesOf returns the number of tiles of a level, without its mask.
+// tilesOf returns the number of tiles of a level.
 func (s *FileSpec) tilesOf(level int) int {
 	columns, rows := s.TileGrid(level)
 	return columns * rows * s.Planes()
-}
-
-// maskTilesOf returns the number of tiles of a level's mask.
-func (s *FileSpec) maskTilesOf(level int) int {
-	columns, rows := s.TileGrid(level)
-	return columns * rows
 }

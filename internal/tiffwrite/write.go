@@ -8,6 +8,7 @@ import (
 	"leat/internal/tiff"
 	"math"
 	"os"
+	"slices"
 	"syscall"
 )
 
@@ -16,10 +17,9 @@ import (
 type TileRef struct{ Offset, Bytes int64 }
 
 // TileSource returns the positions of tiles. level is 0 for full resolution and 1 and up for the
-// overviews; mask requests a tile of the level's mask. index counts row by row within a plane,
-// planes one after the other, see [FileSpec.TileIndex]. Write calls it once per tile, from one
-// goroutine.
-type TileSource func(level int, mask bool, index int) TileRef
+// overviews. index counts row by row within a plane, planes one after the other, see
+// [FileSpec.TileIndex]. Write calls it once per tile, from one goroutine.
+type TileSource func(level, index int) TileRef
 
 // Write writes a file to dst, which must be empty, and returns its length. It copies the encoded
 // tiles from src, at the positions that tiles returns. The order is: header, directories from full
@@ -50,12 +50,20 @@ func Write(ctx context.Context, dst *os.File, spec *FileSpec, src *os.File, tile
 	return l.total, nil
 }
 
+// Single returns a file of one tile, encoded by an [Encoder].
+func Single(spec *FileSpec, tile []byte) ([]byte, error) {
+	l, err := newLayout(spec, func(int, int) TileRef { return TileRef{Bytes: int64(len(tile))} })
+	if err != nil {
+		return nil, err
+	}
+	return append(l.header(), tile...), nil
+}
+
 // layout is a file with all its offsets.
 type layout struct {
 	spec    *FileSpec
 	big     bool
 	dirs    []*outDirectory
-	ghost   string
 	total   int64
 	data    int64 // offset of the first tile
 	ordered []piece
@@ -68,23 +76,21 @@ func newLayout(spec *FileSpec, tiles TileSource) (*layout, error) {
 	if err := spec.Check(); err != nil {
 		return nil, err
 	}
-	dirs, err := spec.directories()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", spec.Path, err)
-	}
-	l := &layout{spec: spec, dirs: dirs, ghost: ghostArea(spec)}
+	l := &layout{spec: spec}
 	var bytes int64
-	for _, d := range dirs {
-		n := spec.tilesOf(d.level)
-		if d.mask {
-			n = spec.maskTilesOf(d.level)
+	for level := range 1 + len(spec.Levels) {
+		d, err := spec.directory(level)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", spec.Path, err)
 		}
+		l.dirs = append(l.dirs, d)
+		n := spec.tilesOf(level)
 		d.tiles, d.offsets = make([]TileRef, n), make([]int64, n)
 		for i := range d.tiles {
-			t := tiles(d.level, d.mask, i)
+			t := tiles(level, i)
 			if t.Offset < 0 || t.Bytes < FrameBytes || t.Bytes > math.MaxUint32 || bytes > math.MaxInt64-t.Bytes {
 				return nil, fmt.Errorf("%s: tile %d of level %d: invalid position %d or size %d", spec.Path, i,
-					d.level, t.Offset, t.Bytes)
+					level, t.Offset, t.Bytes)
 			}
 			d.tiles[i] = t
 			bytes += t.Bytes
@@ -97,45 +103,25 @@ func newLayout(spec *FileSpec, tiles TileSource) (*layout, error) {
 	return l, nil
 }
 
-// place sets the offsets of the tiles, smallest level first. With one plane a mask tile follows its
-// image tile, as in GDAL; otherwise the mask tiles follow the last plane.
+// place sets the offsets of the tiles, smallest level first.
 func (l *layout) place() {
 	at := l.data
-	put := func(d *outDirectory, i int) {
-		t := d.tiles[i]
-		l.ordered = append(l.ordered, piece{t.Offset, at, t.Bytes})
-		d.offsets[i] = at + frameHead
-		at += t.Bytes
-	}
-	step := 1
-	if l.spec.HasMask {
-		step = 2
-	}
-	for k := len(l.dirs) - step; k >= 0; k -= step {
-		image := l.dirs[k]
-		for i := range image.tiles {
-			put(image, i)
-			if l.spec.HasMask && l.spec.Planes() == 1 {
-				put(l.dirs[k+1], i)
-			}
-		}
-		if l.spec.HasMask && l.spec.Planes() > 1 {
-			for i := range l.dirs[k+1].tiles {
-				put(l.dirs[k+1], i)
-			}
+	for _, d := range slices.Backward(l.dirs) {
+		for i, t := range d.tiles {
+			l.ordered = append(l.ordered, piece{t.Offset, at, t.Bytes})
+			d.offsets[i] = at + frameHead
+			at += t.Bytes
 		}
 	}
 }
 
-// ghostArea returns the text between header and first directory, from which GDAL recognises the
-// layout of the file (LAYOUT=COG). The blank after NO leaves space for YES.
-func ghostArea(spec *FileSpec) string {
-	text := "LAYOUT=IFDS_BEFORE_DATA\nBLOCK_ORDER=ROW_MAJOR\nBLOCK_LEADER=SIZE_AS_UINT4\nBLOCK_TRAILER=LAST_4_BYTES_REPEATED\nKNOWN_INCOMPATIBLE_EDITION=NO\n "
-	if spec.HasMask && spec.Planes() == 1 {
-		text += "MASK_INTERLEAVED_WITH_IMAGERY=YES\n"
-	}
+// ghostArea is the text between header and first directory, from which GDAL recognises the layout
+// of the file (LAYOUT=COG). The blank after NO leaves space for YES.
+var ghostArea = func() string {
+	const text = "LAYOUT=IFDS_BEFORE_DATA\nBLOCK_ORDER=ROW_MAJOR\nBLOCK_LEADER=SIZE_AS_UINT4\n" +
+		"BLOCK_TRAILER=LAST_4_BYTES_REPEATED\nKNOWN_INCOMPATIBLE_EDITION=NO\n "
 	return fmt.Sprintf("GDAL_STRUCTURAL_METADATA_SIZE=%06d bytes\n", len(text)) + text
-}
+}()
 
 // form holds the sizes that differ between classic TIFF and BigTIFF.
 type form struct {
@@ -153,7 +139,7 @@ func formOf(big bool) form {
 func even(n int64) int64 { return n + n&1 }
 
 // firstDirectory returns the offset of the first directory.
-func (l *layout) firstDirectory(f form) int64 { return even(f.header + int64(len(l.ghost))) }
+func firstDirectory(f form) int64 { return even(f.header + int64(len(ghostArea))) }
 
 // directoryBytes returns the size of a directory and its values, without the tables of its tiles.
 func (d *outDirectory) directoryBytes(f form) int64 {
@@ -183,7 +169,7 @@ func (d *outDirectory) tableBytes(f form) (offsets, sizes int64) {
 // headerBytes returns the number of bytes before the first tile.
 func (l *layout) headerBytes(big bool) int64 {
 	f := formOf(big)
-	n := l.firstDirectory(f)
+	n := firstDirectory(f)
 	for _, d := range l.dirs {
 		offsets, sizes := d.tableBytes(f)
 		n += d.directoryBytes(f) + offsets + sizes
@@ -201,14 +187,14 @@ func (l *layout) header() []byte {
 		}
 		return le.AppendUint32(b, uint32(v))
 	}
-	first := l.firstDirectory(f)
+	first := firstDirectory(f)
 	out := make([]byte, 0, l.data)
 	if l.big {
 		out = append(out, 'I', 'I', 43, 0, 8, 0, 0, 0)
 	} else {
 		out = append(out, 'I', 'I', 42, 0)
 	}
-	out = append(word(out, first), l.ghost...)
+	out = append(word(out, first), ghostArea...)
 	out = pad(out)
 	tables := first
 	for _, d := range l.dirs {

@@ -13,7 +13,7 @@ import (
 
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/rastertest"
+	"leat/internal/rastertest"
 )
 
 // openRemote opens the file at path and its sidecars through Remotes.

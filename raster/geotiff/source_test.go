@@ -13,7 +13,7 @@ import (
 	"leat/internal/tiff"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/raster/rastertest"
+	"leat/internal/rastertest"
 )
 
 // ramp returns an image of uint16 in which neighbouring pixels differ.

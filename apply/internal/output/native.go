@@ -148,8 +148,7 @@ func (native) layOut(ctx context.Context, w *Writer) (Finished, error) {
 		return nil, err
 	}
 	f.res.Tiles = w.Spool.Tiles()
-	f.res.Bytes, err = tiffwrite.Write(ctx, f.file.File, &file, w.File.OSFile(),
-		func(level int, _ bool, index int) tiffwrite.TileRef { return w.Spool.TileRef(level, index) })
+	f.res.Bytes, err = tiffwrite.Write(ctx, f.file.File, &file, w.File.OSFile(), w.Spool.TileRef)
 	if err != nil {
 		return nil, errors.Join(err, f.file.Abort())
 	}
