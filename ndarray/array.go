@@ -22,12 +22,7 @@ func New(t DType, shape ...int) *Array {
 	if !ok {
 		panic(fmt.Sprintf("ndarray: New of type %v and shape %v", t, shape))
 	}
-	words := make([]uint64, (n+7)/8)
-	var data []byte
-	if len(words) > 0 {
-		data = unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), n)
-	}
-	return FromBytes(t, data, shape...)
+	return FromBytes(t, BytesOf(make([]uint64, (n+7)/8)), shape...)
 }
 
 // FromBytes returns an array in C order over data, without copying it. It panics when data is

@@ -1,6 +1,9 @@
 package ndarray
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // DType is the type of an array's elements.
 type DType uint8
@@ -26,23 +29,15 @@ const (
 )
 
 var dtypes = [numTypes]struct {
-	name string
+	name string // NumPy's
+	gdal string
 	size int
 }{
-	NoType:     {"none", 0},
-	Uint8:      {"uint8", 1},
-	Int8:       {"int8", 1},
-	Uint16:     {"uint16", 2},
-	Int16:      {"int16", 2},
-	Uint32:     {"uint32", 4},
-	Int32:      {"int32", 4},
-	Uint64:     {"uint64", 8},
-	Int64:      {"int64", 8},
-	Float16:    {"float16", 2},
-	Float32:    {"float32", 4},
-	Float64:    {"float64", 8},
-	Complex64:  {"complex64", 8},
-	Complex128: {"complex128", 16},
+	NoType: {"none", "", 0}, Uint8: {"uint8", "Byte", 1}, Int8: {"int8", "Int8", 1},
+	Uint16: {"uint16", "UInt16", 2}, Int16: {"int16", "Int16", 2}, Uint32: {"uint32", "UInt32", 4},
+	Int32: {"int32", "Int32", 4}, Uint64: {"uint64", "UInt64", 8}, Int64: {"int64", "Int64", 8},
+	Float16: {"float16", "Float16", 2}, Float32: {"float32", "Float32", 4}, Float64: {"float64", "Float64", 8},
+	Complex64: {"complex64", "CFloat32", 8}, Complex128: {"complex128", "CFloat64", 16},
 }
 
 // String returns NumPy's name of the type, such as "uint16".
@@ -79,40 +74,14 @@ func (t DType) IsComplex() bool { return t == Complex64 || t == Complex128 }
 // ParseDType returns the type that has NumPy's name s ("uint8", "float32") or GDAL's ("Byte",
 // "UInt16", "CFloat32").
 func ParseDType(s string) (DType, error) {
+	var names []string
 	for t := Uint8; t < numTypes; t++ {
-		if dtypes[t].name == s {
+		if dtypes[t].name == s || dtypes[t].gdal == s {
 			return t, nil
 		}
+		names = append(names, dtypes[t].name)
 	}
-	switch s {
-	case "Byte":
-		return Uint8, nil
-	case "Int8":
-		return Int8, nil
-	case "UInt16":
-		return Uint16, nil
-	case "Int16":
-		return Int16, nil
-	case "UInt32":
-		return Uint32, nil
-	case "Int32":
-		return Int32, nil
-	case "UInt64":
-		return Uint64, nil
-	case "Int64":
-		return Int64, nil
-	case "Float16":
-		return Float16, nil
-	case "Float32":
-		return Float32, nil
-	case "Float64":
-		return Float64, nil
-	case "CFloat32":
-		return Complex64, nil
-	case "CFloat64":
-		return Complex128, nil
-	}
-	return NoType, fmt.Errorf("ndarray: unknown element type %q (use one of uint8 int8 uint16 int16 uint32 int32 uint64 int64 float16 float32 float64 complex64 complex128)", s)
+	return NoType, fmt.Errorf("ndarray: unknown element type %q: expected one of %s", s, strings.Join(names, " "))
 }
 
 // Element lists the Go types that array elements can have.

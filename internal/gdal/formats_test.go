@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"leat/internal/pytest"
+	"leat/internal/rastertest"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/internal/rastertest"
 
 	_ "embed"
 )

@@ -15,9 +15,9 @@ import (
 	"testing"
 
 	"leat/internal/pytest"
+	"leat/internal/rastertest"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/internal/rastertest"
 )
 
 // Random pairs of grids: gdalwarp runs with an exact transformation of every pixel (-et 0), with

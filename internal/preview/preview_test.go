@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"leat/internal/rastertest"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/internal/rastertest"
 )
 
 func makePreview(t *testing.T, src raster.Source, side int) *Preview {

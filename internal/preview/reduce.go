@@ -17,27 +17,11 @@ type reducedRow struct {
 
 // addAny adds a row of pixels of any type. Complex ones count by their magnitude.
 func (r *reducedRow) addAny(a *ndarray.Array, nodata *ndarray.Scalar) {
+	if add := adders[a.Type]; add != nil {
+		add(r, a, nodata)
+		return
+	}
 	switch a.Type {
-	case ndarray.Uint8:
-		addRow(r, ndarray.Slice[uint8](a), nodata)
-	case ndarray.Int8:
-		addRow(r, ndarray.Slice[int8](a), nodata)
-	case ndarray.Uint16:
-		addRow(r, ndarray.Slice[uint16](a), nodata)
-	case ndarray.Int16:
-		addRow(r, ndarray.Slice[int16](a), nodata)
-	case ndarray.Uint32:
-		addRow(r, ndarray.Slice[uint32](a), nodata)
-	case ndarray.Int32:
-		addRow(r, ndarray.Slice[int32](a), nodata)
-	case ndarray.Uint64:
-		addRow(r, ndarray.Slice[uint64](a), nodata)
-	case ndarray.Int64:
-		addRow(r, ndarray.Slice[int64](a), nodata)
-	case ndarray.Float32:
-		addRow(r, ndarray.Slice[float32](a), nodata)
-	case ndarray.Float64:
-		addRow(r, ndarray.Slice[float64](a), nodata)
 	case ndarray.Float16:
 		bits := ndarray.Slice[uint16](a)
 		wide := make([]float32, len(bits))
@@ -48,23 +32,35 @@ func (r *reducedRow) addAny(a *ndarray.Array, nodata *ndarray.Scalar) {
 			s := ndarray.ScalarOf(float32(nodata.Float64()))
 			nodata = &s
 		}
-		addRow(r, wide, nodata)
+		addValues(r, wide, nodata)
 	case ndarray.Complex64:
 		wide := make([]float64, a.Len())
 		for i, v := range ndarray.Slice[complex64](a) {
 			wide[i] = cmplx.Abs(complex128(v))
 		}
-		addRow(r, wide, nil)
+		addValues(r, wide, nil)
 	case ndarray.Complex128:
 		wide := make([]float64, a.Len())
 		for i, v := range ndarray.Slice[complex128](a) {
 			wide[i] = cmplx.Abs(v)
 		}
-		addRow(r, wide, nil)
+		addValues(r, wide, nil)
 	}
 }
 
-func addRow[T ndarray.Real](r *reducedRow, row []T, nodata *ndarray.Scalar) {
+// adders holds the function of addAny for each real type of Go.
+var adders = map[ndarray.DType]func(r *reducedRow, a *ndarray.Array, nodata *ndarray.Scalar){
+	ndarray.Uint8: addRow[uint8], ndarray.Int8: addRow[int8], ndarray.Uint16: addRow[uint16],
+	ndarray.Int16: addRow[int16], ndarray.Uint32: addRow[uint32], ndarray.Int32: addRow[int32],
+	ndarray.Uint64: addRow[uint64], ndarray.Int64: addRow[int64], ndarray.Float32: addRow[float32],
+	ndarray.Float64: addRow[float64],
+}
+
+func addRow[T ndarray.Real](r *reducedRow, a *ndarray.Array, nodata *ndarray.Scalar) {
+	addValues(r, ndarray.Slice[T](a), nodata)
+}
+
+func addValues[T ndarray.Real](r *reducedRow, row []T, nodata *ndarray.Scalar) {
 	var no T
 	// A nodata of NaN equals nothing, and NaN does not count anyway.
 	has := nodata != nil

@@ -12,34 +12,16 @@ import (
 
 // CompressionName returns the name of a compression in Info.
 func CompressionName(c int) string {
-	switch c {
-	case CompressionNone:
-		return "none"
-	case 2, 3, 4:
-		return "ccitt"
-	case CompressionLZW:
-		return "lzw"
-	case 6, CompressionJPEG:
-		return "jpeg"
-	case CompressionDeflate, CompressionOldDeflate:
-		return "deflate"
-	case CompressionPackBits:
-		return "packbits"
-	case 34712:
-		return "jpeg2000"
-	case CompressionLERC:
-		return "lerc"
-	case CompressionLZMA:
-		return "lzma"
-	case CompressionZstd:
-		return "zstd"
-	case CompressionWebP:
-		return "webp"
-	case CompressionJXL, 52546:
-		return "jpegxl"
+	if name, ok := compressionNames[c]; ok {
+		return name
 	}
 	return fmt.Sprintf("compression %d", c)
 }
+
+var compressionNames = map[int]string{CompressionNone: "none", 2: "ccitt", 3: "ccitt", 4: "ccitt", CompressionLZW: "lzw",
+	6: "jpeg", CompressionJPEG: "jpeg", CompressionDeflate: "deflate", CompressionOldDeflate: "deflate",
+	CompressionPackBits: "packbits", 34712: "jpeg2000", CompressionLERC: "lerc", CompressionLZMA: "lzma",
+	CompressionZstd: "zstd", CompressionWebP: "webp", CompressionJXL: "jpegxl", 52546: "jpegxl"}
 
 // Decodes reports whether the package can decode a compression.
 func Decodes(c int) bool {

@@ -164,7 +164,7 @@ func (c *container) readDirectory(at int64) (*directory, error) {
 		d.fields[tag] = f
 	}
 	end := body + int64(len(raw))
-	next := make([]byte, countSizeOfNext(c.big))
+	next := make([]byte, inline)
 	d.end = end + int64(len(next))
 	if end+int64(len(next)) <= c.size { // the last directory may lack the offset of the next one
 		if err := c.readAt(next, end); err != nil {
@@ -181,13 +181,6 @@ func (c *container) readDirectory(at int64) (*directory, error) {
 		}
 	}
 	return d, nil
-}
-
-func countSizeOfNext(big bool) int {
-	if big {
-		return 8
-	}
-	return 4
 }
 
 // readChain reads the directories from the one at byte at to the last. A cycle is an error.

@@ -137,6 +137,26 @@ func newImage(d *directory) (*image, error) {
 	return im, nil
 }
 
+// sampleKind says how samples become pixels.
+type sampleKind struct {
+	pixel  ndarray.DType
+	conv   conversion
+	stored string // name of the stored type if it differs
+}
+
+// sampleKinds holds the kinds by sample format and bits, except packed bits.
+var sampleKinds = map[[2]int]sampleKind{
+	{tiff.FormatUint, 8}: {pixel: ndarray.Uint8}, {tiff.FormatUint, 16}: {pixel: ndarray.Uint16},
+	{tiff.FormatUint, 32}: {pixel: ndarray.Uint32}, {tiff.FormatUint, 64}: {pixel: ndarray.Uint64},
+	{tiff.FormatInt, 8}: {pixel: ndarray.Int8}, {tiff.FormatInt, 16}: {pixel: ndarray.Int16},
+	{tiff.FormatInt, 32}: {pixel: ndarray.Int32}, {tiff.FormatInt, 64}: {pixel: ndarray.Int64},
+	{tiff.FormatFloat, 16}: {ndarray.Float32, convHalf, "float16"}, {tiff.FormatFloat, 32}: {pixel: ndarray.Float32},
+	{tiff.FormatFloat, 64}: {pixel: ndarray.Float64}, {tiff.FormatComplex, 64}: {pixel: ndarray.Complex64},
+	{tiff.FormatComplex, 128}:   {pixel: ndarray.Complex128},
+	{tiff.FormatComplexInt, 32}: {ndarray.Complex64, convCInt2, "int16 complex"},
+	{tiff.FormatComplexInt, 64}: {ndarray.Complex128, convCInt4, "int32 complex"},
+}
+
 // sampleType sets the types of the stored samples and of the pixels.
 func (im *image) sampleType(d *directory) error {
 	one := func(tag uint16, def uint64) (int, error) {
@@ -164,60 +184,18 @@ func (im *image) sampleType(d *directory) error {
 	if im.bits%8 == 0 {
 		im.size = im.bits / 8
 	}
-	im.pixel = ndarray.NoType
-	switch im.format {
-	case tiff.FormatUint, tiff.FormatVoid:
-		switch {
-		case im.bits == 8:
-			im.pixel = ndarray.Uint8
-		case im.bits == 16:
-			im.pixel = ndarray.Uint16
-		case im.bits == 32:
-			im.pixel = ndarray.Uint32
-		case im.bits == 64:
-			im.pixel = ndarray.Uint64
-		case im.bits < 16:
-			im.conv, im.stored = convBits, fmt.Sprintf("uint%d", im.bits)
-			im.pixel = ndarray.Uint8
-			if im.bits > 8 {
-				im.pixel = ndarray.Uint16
-			}
-		}
-	case tiff.FormatInt:
-		switch im.bits {
-		case 8:
-			im.pixel = ndarray.Int8
-		case 16:
-			im.pixel = ndarray.Int16
-		case 32:
-			im.pixel = ndarray.Int32
-		case 64:
-			im.pixel = ndarray.Int64
-		}
-	case tiff.FormatFloat:
-		switch im.bits {
-		case 16:
-			im.pixel, im.conv, im.stored = ndarray.Float32, convHalf, "float16"
-		case 32:
-			im.pixel = ndarray.Float32
-		case 64:
-			im.pixel = ndarray.Float64
-		}
-	case tiff.FormatComplexInt:
-		switch im.bits {
-		case 32:
-			im.pixel, im.conv, im.stored = ndarray.Complex64, convCInt2, "int16 complex"
-		case 64:
-			im.pixel, im.conv, im.stored = ndarray.Complex128, convCInt4, "int32 complex"
-		}
-	case tiff.FormatComplex:
-		switch im.bits {
-		case 64:
-			im.pixel = ndarray.Complex64
-		case 128:
-			im.pixel = ndarray.Complex128
+	format := im.format
+	if format == tiff.FormatVoid {
+		format = tiff.FormatUint
+	}
+	kind, ok := sampleKinds[[2]int{format, im.bits}]
+	if !ok && format == tiff.FormatUint && im.bits < 16 {
+		kind = sampleKind{ndarray.Uint8, convBits, fmt.Sprintf("uint%d", im.bits)}
+		if im.bits > 8 {
+			kind.pixel = ndarray.Uint16
 		}
 	}
+	im.pixel, im.conv, im.stored = kind.pixel, kind.conv, kind.stored
 	if im.pixel == ndarray.NoType {
 		im.pixel, im.stored = ndarray.Uint8, fmt.Sprintf("%d-bit samples of format %d", im.bits, im.format)
 		if im.unreadable == nil {

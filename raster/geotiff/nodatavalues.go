@@ -36,57 +36,50 @@ func (f *File) readValuesMask(ctx context.Context, w raster.Window, dst []byte) 
 			if err := f.Read(ctx, []int{i + 1}, part, a); err != nil {
 				return err
 			}
-			markOthers(dst[y*w.Width:end*w.Width], a, f.values[i])
+			markers[b.Type](dst[y*w.Width:end*w.Width], a, f.values[i])
 		}
 		y = end
 	}
 	return nil
 }
 
-// markOthers sets dst to 255 where a pixel is not v.
-func markOthers(dst []byte, a *ndarray.Array, v float64) {
-	switch a.Type {
-	case ndarray.Uint8:
-		markOtherReals(dst, ndarray.Slice[uint8](a), float64(uint8(int64(v)))) // GDAL drops the high bits
-	case ndarray.Int8:
-		markOtherReals(dst, ndarray.Slice[int8](a), float64(int8(int64(v))))
-	case ndarray.Uint16:
-		markOtherReals(dst, ndarray.Slice[uint16](a), v)
-	case ndarray.Int16:
-		markOtherReals(dst, ndarray.Slice[int16](a), v)
-	case ndarray.Uint32:
-		markOtherReals(dst, ndarray.Slice[uint32](a), v)
-	case ndarray.Int32:
-		markOtherReals(dst, ndarray.Slice[int32](a), v)
-	case ndarray.Uint64:
-		markOtherReals(dst, ndarray.Slice[uint64](a), v)
-	case ndarray.Int64:
-		markOtherReals(dst, ndarray.Slice[int64](a), v)
-	case ndarray.Float32:
-		markOtherReals(dst, ndarray.Slice[float32](a), float64(float32(v)))
-	case ndarray.Float64:
-		markOtherReals(dst, ndarray.Slice[float64](a), v)
-	case ndarray.Complex64:
+// markers holds functions that set dst to 255 where a pixel is not v.
+var markers = map[ndarray.DType]func(dst []byte, a *ndarray.Array, v float64){
+	ndarray.Uint8: markOthers[uint8], ndarray.Int8: markOthers[int8], ndarray.Uint16: markOthers[uint16],
+	ndarray.Int16: markOthers[int16], ndarray.Uint32: markOthers[uint32], ndarray.Int32: markOthers[int32],
+	ndarray.Uint64: markOthers[uint64], ndarray.Int64: markOthers[int64], ndarray.Float32: markOthers[float32],
+	ndarray.Float64: markOthers[float64],
+	ndarray.Complex64: func(dst []byte, a *ndarray.Array, v float64) {
 		for i, p := range ndarray.Slice[complex64](a) {
 			if real(p) != float32(v) {
 				dst[i] = 255
 			}
 		}
-	case ndarray.Complex128:
+	},
+	ndarray.Complex128: func(dst []byte, a *ndarray.Array, v float64) {
 		for i, p := range ndarray.Slice[complex128](a) {
 			if real(p) != v {
 				dst[i] = 255
 			}
 		}
-	}
+	},
 }
 
-// markOtherReals is markOthers for real types. GDAL truncates the values for integer types.
-func markOtherReals[T ndarray.Real](dst []byte, px []T, v float64) {
-	if ndarray.TypeOf[T]().IsInteger() {
+// markOthers converts v to the type as GDAL does: it drops the high bits for 8-bit integers, and
+// truncates for others.
+func markOthers[T ndarray.Real](dst []byte, a *ndarray.Array, v float64) {
+	switch a.Type {
+	case ndarray.Uint8:
+		v = float64(uint8(int64(v)))
+	case ndarray.Int8:
+		v = float64(int8(int64(v)))
+	case ndarray.Float32:
+		v = float64(float32(v))
+	case ndarray.Float64:
+	default:
 		v = math.Trunc(v)
 	}
-	for i, p := range px {
+	for i, p := range ndarray.Slice[T](a) {
 		if float64(p) != v {
 			dst[i] = 255
 		}

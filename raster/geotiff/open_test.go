@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"leat/internal/rastertest"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/internal/rastertest"
 )
 
 // openRemote opens the file at path and its sidecars through Remotes.

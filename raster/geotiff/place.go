@@ -136,16 +136,7 @@ func fillBytes(t ndarray.DType, text string) []byte {
 			return p
 		}
 	}
-	switch s.Type.Size() {
-	case 1:
-		p[0] = byte(s.Bits)
-	case 2:
-		binary.NativeEndian.PutUint16(p, uint16(s.Bits))
-	case 4:
-		binary.NativeEndian.PutUint32(p, uint32(s.Bits))
-	case 8:
-		binary.NativeEndian.PutUint64(p, s.Bits)
-	}
+	s.Put(p)
 	return p
 }
 

@@ -10,10 +10,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"leat/internal/rastertest"
 	"leat/internal/tiff"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/internal/rastertest"
 )
 
 // ramp returns an image of uint16 in which neighbouring pixels differ.

@@ -66,33 +66,21 @@ func Reduce(m Method, dst []byte, src Plane, factor int, nodata *ndarray.Scalar)
 		}
 		return nil
 	}
-	switch src.Type {
-	case ndarray.Uint8:
-		cells[uint8](m, dst, src, factor, nodata)
-	case ndarray.Int8:
-		cells[int8](m, dst, src, factor, nodata)
-	case ndarray.Uint16:
-		cells[uint16](m, dst, src, factor, nodata)
-	case ndarray.Int16:
-		cells[int16](m, dst, src, factor, nodata)
-	case ndarray.Uint32:
-		cells[uint32](m, dst, src, factor, nodata)
-	case ndarray.Int32:
-		cells[int32](m, dst, src, factor, nodata)
-	case ndarray.Uint64:
-		cells[uint64](m, dst, src, factor, nodata)
-	case ndarray.Int64:
-		cells[int64](m, dst, src, factor, nodata)
-	case ndarray.Float32:
-		cells[float32](m, dst, src, factor, nodata)
-	case ndarray.Float64:
-		cells[float64](m, dst, src, factor, nodata)
-	case ndarray.Float16:
-		half(m, dst, src, factor, nodata)
-	default:
+	f := reducers[src.Type]
+	if f == nil {
 		return fmt.Errorf("overviews of %v pixels can only be made by nearest", src.Type)
 	}
+	f(m, dst, src, factor, nodata)
 	return nil
+}
+
+// reducers holds the function of Reduce by average and mode for each real type.
+var reducers = map[ndarray.DType]func(m Method, dst []byte, src Plane, factor int, nodata *ndarray.Scalar){
+	ndarray.Float16: half,
+	ndarray.Uint8:   cells[uint8], ndarray.Int8: cells[int8], ndarray.Uint16: cells[uint16],
+	ndarray.Int16: cells[int16], ndarray.Uint32: cells[uint32], ndarray.Int32: cells[int32],
+	ndarray.Uint64: cells[uint64], ndarray.Int64: cells[int64], ndarray.Float32: cells[float32],
+	ndarray.Float64: cells[float64],
 }
 
 func nearest[T any](dst, src []T, p Plane, f int) {
@@ -134,7 +122,7 @@ func cells[T ndarray.Real](m Method, dstBytes []byte, p Plane, f int, nodata *nd
 	if has {
 		none = ndarray.Value[T](*nodata)
 	} else if p.Type.IsFloat() {
-		none = T(nan())
+		none = notANumber[T]()
 	}
 	w, h := Reduced(p.Width, f), Reduced(p.Height, f)
 	valid := make([]T, 0, f*f)
@@ -236,7 +224,11 @@ func mode[T ndarray.Real](v []T) T {
 	return best
 }
 
-func nan() float64 { return math.NaN() }
+// notANumber converts at run time, since the compiler refuses a NaN for the integer types of T.
+func notANumber[T ndarray.Real]() T {
+	nan := math.NaN()
+	return T(nan)
+}
 
 // DefaultLevels returns the default factors, those of RIOS: 4, 8, 16, ... up to 512 while the
 // smaller side stays above 128 pixels.

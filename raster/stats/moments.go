@@ -84,31 +84,18 @@ func (c *Collector) Tile(data []byte, width, height, stride, step int) Moments {
 // MaskedTile is Tile without the pixels whose mask, height rows of width bytes, is 0. A nil mask
 // excludes none.
 func (c *Collector) MaskedTile(data, mask []byte, width, height, stride, step int) Moments {
-	switch c.typ {
-	case ndarray.Uint8:
-		return tile[uint8](c, data, mask, width, height, stride, step)
-	case ndarray.Int8:
-		return tile[int8](c, data, mask, width, height, stride, step)
-	case ndarray.Uint16:
-		return tile[uint16](c, data, mask, width, height, stride, step)
-	case ndarray.Int16:
-		return tile[int16](c, data, mask, width, height, stride, step)
-	case ndarray.Uint32:
-		return tile[uint32](c, data, mask, width, height, stride, step)
-	case ndarray.Int32:
-		return tile[int32](c, data, mask, width, height, stride, step)
-	case ndarray.Uint64:
-		return tile[uint64](c, data, mask, width, height, stride, step)
-	case ndarray.Int64:
-		return tile[int64](c, data, mask, width, height, stride, step)
-	case ndarray.Float32:
-		return tile[float32](c, data, mask, width, height, stride, step)
-	case ndarray.Float64:
-		return tile[float64](c, data, mask, width, height, stride, step)
-	case ndarray.Float16:
-		return halfTile(c, data, mask, width, height, stride, step)
+	if f := tiles[c.typ]; f != nil {
+		return f(c, data, mask, width, height, stride, step)
 	}
 	return Moments{Total: int64(width) * int64(height)}
+}
+
+// tiles holds the function of MaskedTile for each real type.
+var tiles = map[ndarray.DType]func(c *Collector, data, mask []byte, width, height, stride, step int) Moments{
+	ndarray.Float16: halfTile,
+	ndarray.Uint8:   tile[uint8], ndarray.Int8: tile[int8], ndarray.Uint16: tile[uint16], ndarray.Int16: tile[int16],
+	ndarray.Uint32: tile[uint32], ndarray.Int32: tile[int32], ndarray.Uint64: tile[uint64],
+	ndarray.Int64: tile[int64], ndarray.Float32: tile[float32], ndarray.Float64: tile[float64],
 }
 
 // chunk is the number of pixels summarised at a time: two passes over 8 KiB of float64 stay in the
