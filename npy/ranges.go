@@ -2,8 +2,8 @@ package npy
 
 import (
 	"context"
-	"fmt"
 
+	"leat/internal/driver"
 	"leat/raster"
 )
 
@@ -14,14 +14,8 @@ const maxRanges = 1 << 16
 
 // Ranges implements raster.RangeLister.
 func (n *File) Ranges(ctx context.Context, bands []int, w raster.Window, _ bool) ([]raster.Range, error) {
-	if w.Width < 0 || w.Height < 0 || !n.info.Grid.Window().Contains(w) {
-		return nil, fmt.Errorf("%s: window %v is outside the raster of %d x %d pixels", n.info.Path, w,
-			n.info.Grid.Width, n.info.Grid.Height)
-	}
-	for _, b := range bands {
-		if b < 1 || b > len(n.info.Bands) {
-			return nil, fmt.Errorf("%s: band %d out of range (has %d)", n.info.Path, b, len(n.info.Bands))
-		}
+	if err := driver.CheckRanges(&n.info, bands, w); err != nil {
+		return nil, err
 	}
 	if w.Empty() || len(bands) == 0 {
 		return nil, ctx.Err()

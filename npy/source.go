@@ -6,11 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"strings"
 	"sync"
 
-	"leat/internal/regular"
+	"leat/internal/driver"
 	"leat/ndarray"
 	"leat/raster"
 )
@@ -33,18 +32,11 @@ var _ raster.Source = (*File)(nil)
 // when the file is not a .npy file or is cut short, raster.ErrUnsupported when its elements are not
 // numbers or it has neither two nor three dimensions, or else the system's error.
 func Open(path string) (*File, error) {
-	f, st, err := regular.Open(path)
+	f, size, err := driver.Open(path)
 	if err != nil {
-		cause := err
-		if pe := new(fs.PathError); errors.As(err, &pe) {
-			cause = pe.Err
-		}
-		if errors.Is(err, regular.ErrDirectory) || errors.Is(err, regular.ErrSpecial) {
-			cause = fmt.Errorf("%w (%w)", cause, raster.ErrFormat)
-		}
-		return nil, fmt.Errorf("%s: %w", path, cause)
+		return nil, err
 	}
-	return OpenAt(f, st.Size(), path)
+	return OpenAt(f, size, path)
 }
 
 // OpenAt is Open for a file of size bytes that is read through r, which must allow concurrent
@@ -53,17 +45,9 @@ func Open(path string) (*File, error) {
 func OpenAt(r io.ReaderAt, size int64, name string) (*File, error) {
 	n, err := open(r, size, name)
 	if err != nil {
-		return nil, errors.Join(err, closeAt(r))
+		return nil, errors.Join(err, driver.Close(r))
 	}
 	return n, nil
-}
-
-// closeAt closes r if it is an io.Closer.
-func closeAt(r io.ReaderAt) error {
-	if c, ok := r.(io.Closer); ok {
-		return c.Close()
-	}
-	return nil
 }
 
 func open(f io.ReaderAt, fileBytes int64, path string) (*File, error) {
@@ -159,11 +143,11 @@ func readHeader(f io.ReaderAt) (Header, error) {
 func (n *File) Info() *raster.Info { return &n.info }
 
 // Close closes the file.
-func (n *File) Close() error { return closeAt(n.r) }
+func (n *File) Close() error { return driver.Close(n.r) }
 
 // Read implements raster.Source.
 func (n *File) Read(ctx context.Context, bands []int, w raster.Window, dst *ndarray.Array) error {
-	if err := n.check(bands, w, dst); err != nil {
+	if err := driver.CheckRead(&n.info, bands, w, dst); err != nil {
 		return err
 	}
 	if w.Empty() {
@@ -180,30 +164,6 @@ func (n *File) Read(ctx context.Context, bands []int, w raster.Window, dst *ndar
 		return n.readRows(ctx, bands, w, dst)
 	}
 	return n.readColumns(ctx, bands, w, dst)
-}
-
-func (n *File) check(bands []int, w raster.Window, dst *ndarray.Array) error {
-	name, typ, g := n.info.Path, n.info.Bands[0].Type, n.info.Grid
-	switch {
-	case dst == nil:
-		return fmt.Errorf("%s: destination array is nil", name)
-	case dst.Type != typ:
-		return fmt.Errorf("%s: pixels are %v, destination array is %v", name, typ, dst.Type)
-	case len(dst.Shape) != 3 || len(dst.Strides) != 3 || dst.Shape[0] != len(bands) || dst.Shape[1] != w.Height ||
-		dst.Shape[2] != w.Width:
-		return fmt.Errorf("%s: destination array has shape %v, want (%d, %d, %d)", name, dst.Shape, len(bands), w.Height,
-			w.Width)
-	case w.Width < 0 || w.Height < 0 || !g.Window().Contains(w):
-		return fmt.Errorf("%s: window %v is outside the raster of %d x %d pixels", name, w, g.Width, g.Height)
-	case w.Width > 1 && dst.Strides[2] != typ.Size():
-		return fmt.Errorf("%s: rows of the destination array are not contiguous", name)
-	}
-	for _, b := range bands {
-		if b < 1 || b > len(n.info.Bands) {
-			return fmt.Errorf("%s: band %d out of range (has %d)", name, b, len(n.info.Bands))
-		}
-	}
-	return nil
 }
 
 // rowsAtOnce is the number of rows read between checks of the context.

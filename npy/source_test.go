@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"leat/internal/pytest"
+	"leat/internal/rastertest"
 	"leat/ndarray"
 	"leat/raster"
-	"leat/internal/rastertest"
 
 	"go.uber.org/goleak"
 )

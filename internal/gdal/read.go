@@ -2,10 +2,12 @@ package gdal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"unsafe"
 
+	"leat/internal/driver"
 	"leat/ndarray"
 	"leat/raster"
 )
@@ -16,7 +18,7 @@ const bytesAtOnce = 64 << 20
 // Read implements raster.Source. GDAL writes into the array's memory, which must not be mapped from
 // a file that can shrink.
 func (f *File) Read(ctx context.Context, bands []int, w raster.Window, dst *ndarray.Array) error {
-	if err := f.check(bands, w, dst); err != nil {
+	if err := checkRead(&f.info, bands, w, dst); err != nil {
 		return err
 	}
 	if w.Empty() || len(bands) == 0 {
@@ -80,31 +82,13 @@ func (f *File) readBackwards(ctx context.Context, bands []int, w raster.Window, 
 	return nil
 }
 
-// check returns an error for arguments outside the contract of Read, and for arrays that exceed
+// checkRead returns an error for arguments outside the contract of Read, and for arrays that exceed
 // their memory, into which GDAL would write.
-func (f *File) check(bands []int, w raster.Window, dst *ndarray.Array) error {
-	name, g := f.info.Path, f.info.Grid
-	switch {
-	case dst == nil:
-		return fmt.Errorf("%s: the array to fill is nil", name)
-	case len(dst.Shape) != 3 || len(dst.Strides) != 3 || dst.Shape[0] != len(bands) || dst.Shape[1] != w.Height ||
-		dst.Shape[2] != w.Width:
-		return fmt.Errorf("%s: the array to fill has shape %v, not (%d, %d, %d)", name, dst.Shape, len(bands), w.Height,
-			w.Width)
-	case w.Width < 0 || w.Height < 0 || !g.Window().Contains(w):
-		return fmt.Errorf("%s: window %v is not inside the raster of %d x %d pixels", name, w, g.Width, g.Height)
-	case w.Width > 1 && dst.Strides[2] != dst.Type.Size():
-		return fmt.Errorf("%s: the rows of the array to fill have gaps", name)
+func checkRead(info *raster.Info, bands []int, w raster.Window, dst *ndarray.Array) error {
+	if err := driver.CheckRead(info, bands, w, dst); err != nil {
+		return err
 	}
-	for _, b := range bands {
-		if b < 1 || b > len(f.info.Bands) {
-			return fmt.Errorf("%s: band %d out of range (has %d)", name, b, len(f.info.Bands))
-		}
-		if typ := f.info.Bands[b-1].Type; dst.Type != typ {
-			return fmt.Errorf("%s: the pixels of band %d are %v, the array to fill is of %v", name, b, typ, dst.Type)
-		}
-	}
-	return checkInside(name, dst)
+	return checkInside(info.Path, dst)
 }
 
 // checkInside returns an error unless all elements of a are inside its memory.
@@ -129,16 +113,8 @@ func checkInside(name string, a *ndarray.Array) error {
 
 // ReadMask implements raster.Masker.
 func (f *File) ReadMask(ctx context.Context, w raster.Window, dst []byte) error {
-	name, g := f.info.Path, f.info.Grid
-	switch {
-	case f.masks == nil:
-		return fmt.Errorf("%s: it has no mask", name)
-	case w.Width < 0 || w.Height < 0 || !g.Window().Contains(w):
-		return fmt.Errorf("%s: window %v is not inside the raster of %d x %d pixels", name, w, g.Width, g.Height)
-	case len(dst) != w.Width*w.Height:
-		return fmt.Errorf("%s: %d bytes to fill with the mask of %d x %d pixels", name, len(dst), w.Width, w.Height)
-	case w.Empty():
-		return ctx.Err()
+	if err := driver.CheckMask(&f.info, w, dst); err != nil || w.Empty() {
+		return errors.Join(err, ctx.Err())
 	}
 	h, err := f.acquire(ctx)
 	if err != nil {

@@ -104,7 +104,6 @@ const defaultWarpBytes = 64 << 20
 type Warped struct {
 	info    raster.Info
 	src     *File
-	check   *File // only its info, to check arguments
 	method  method
 	grid    raster.Grid // the reference
 	origin  [2]int      // lattice column and row of the first pixel of Info().Grid
@@ -360,7 +359,6 @@ func (w *Warped) describe(at raster.Window) {
 	case uncovered:
 		i.Mask, i.MaskTile = raster.MaskDataset, raster.Size{Width: i.TileWidth, Height: i.TileHeight}
 	}
-	w.check = &File{info: w.info}
 	if w.shift != [2]int{} {
 		w.dropTransformers()
 	}

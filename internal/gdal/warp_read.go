@@ -3,6 +3,7 @@ package gdal
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"leat/internal/driver"
 	"leat/ndarray"
 	"leat/raster"
 )
@@ -312,7 +314,7 @@ func (l *transformer) alphaBand(k work, at raster.Window, alpha []byte) (to hDat
 
 // Read implements raster.Source.
 func (w *Warped) Read(ctx context.Context, bands []int, at raster.Window, dst *ndarray.Array) error {
-	if err := w.check.check(bands, at, dst); err != nil {
+	if err := checkRead(&w.info, bands, at, dst); err != nil {
 		return err
 	}
 	if at.Empty() || len(bands) == 0 {
@@ -427,16 +429,8 @@ func (w *Warped) fillValue(b int) []byte {
 // ReadMask implements raster.Masker: 0 where the input yields no pixel, or one that its mask
 // excludes.
 func (w *Warped) ReadMask(ctx context.Context, at raster.Window, dst []byte) error {
-	name, g := w.info.Path, w.info.Grid
-	switch {
-	case w.info.Mask != raster.MaskDataset:
-		return fmt.Errorf("%s: it has no mask", name)
-	case at.Width < 0 || at.Height < 0 || !g.Window().Contains(at):
-		return fmt.Errorf("%s: window %v is not inside the raster of %d x %d pixels", name, at, g.Width, g.Height)
-	case len(dst) != at.Width*at.Height:
-		return fmt.Errorf("%s: %d bytes to fill with the mask of %d x %d pixels", name, len(dst), at.Width, at.Height)
-	case at.Empty():
-		return ctx.Err()
+	if err := driver.CheckMask(&w.info, at, dst); err != nil || at.Empty() {
+		return errors.Join(err, ctx.Err())
 	}
 	clear(dst)
 	h, err := w.src.acquire(ctx)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	"leat/internal/driver"
 	"leat/ndarray"
 	"leat/raster"
 )
@@ -114,7 +115,7 @@ func (f *File) SetCache(c *raster.TileCache, uses func(w raster.Window) int) {
 
 // Read implements raster.Source.
 func (f *File) Read(ctx context.Context, bands []int, w raster.Window, dst *ndarray.Array) error {
-	if err := checkRead(f.info.Path, f.im, bands, w, dst); err != nil {
+	if err := driver.CheckRead(f.info, bands, w, dst); err != nil {
 		return err
 	}
 	targets := make([]target, len(bands))
@@ -127,12 +128,8 @@ func (f *File) Read(ctx context.Context, bands []int, w raster.Window, dst *ndar
 
 // ReadMask implements raster.Masker. It returns an error unless Info().Mask is raster.MaskDataset.
 func (f *File) ReadMask(ctx context.Context, w raster.Window, dst []byte) error {
-	if len(f.masks) == 0 && f.values == nil {
-		return fmt.Errorf("%s: no mask", f.info.Path)
-	}
-	if w.Width < 0 || w.Height < 0 || !f.info.Grid.Window().Contains(w) || len(dst) != w.Width*w.Height {
-		return fmt.Errorf("%s: mask of window %v in %d bytes: the raster has %d x %d pixels", f.info.Path,
-			w, len(dst), f.im.width, f.im.height)
+	if err := driver.CheckMask(f.info, w, dst); err != nil {
+		return err
 	}
 	if f.values != nil {
 		return f.readValuesMask(ctx, w, dst)

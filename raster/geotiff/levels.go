@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"leat/internal/driver"
 	"leat/internal/tiff"
 	"leat/ndarray"
 	"leat/raster"
@@ -232,7 +233,7 @@ func (f *File) sidecar(sidecars SidecarOpener, suffix string) ([]*image, error) 
 	}
 	parts, err := sidecarImages(r, size, name, suffix)
 	if err != nil {
-		return nil, errors.Join(err, closeAt(r))
+		return nil, errors.Join(err, driver.Close(r))
 	}
 	f.addCloser(r)
 	return parts, nil

@@ -5,13 +5,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"leat/internal/driver"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
-
-	"leat/internal/regular"
-	"leat/raster"
 )
 
 // Open opens the GeoTIFF at path, with the overviews, the mask, the transform and the metadata in
@@ -19,7 +17,7 @@ import (
 // describes it, and CheckReadable and Read return the reason. Its error wraps raster.ErrFormat if
 // the file is not a TIFF or is damaged, raster.ErrUnsupported, or the system's error.
 func Open(path string) (*File, error) {
-	r, size, err := openFile(path)
+	r, size, err := driver.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +35,7 @@ func (f *File) warnOfERDAS(path string) {
 		return
 	}
 	for _, name := range []string{strings.TrimSuffix(path, filepath.Ext(path)) + ".aux", path + ".aux"} {
-		r, _, err := openFile(name)
+		r, _, err := driver.Open(name)
 		if err != nil {
 			continue
 		}
@@ -82,7 +80,7 @@ type SidecarOpener func(suffix string, instead bool) (r io.ReaderAt, size int64,
 func OpenAt(r io.ReaderAt, size int64, name string, sidecars SidecarOpener) (*File, error) {
 	f, err := openReader(r, size, name)
 	if err != nil {
-		return nil, errors.Join(err, closeAt(r))
+		return nil, errors.Join(err, driver.Close(r))
 	}
 	f.addCloser(r)
 	if sidecars != nil {
@@ -93,14 +91,6 @@ func OpenAt(r io.ReaderAt, size int64, name string, sidecars SidecarOpener) (*Fi
 		f.finish()
 	}
 	return f, nil
-}
-
-// closeAt closes r if it is an io.Closer.
-func closeAt(r io.ReaderAt) error {
-	if c, ok := r.(io.Closer); ok {
-		return c.Close()
-	}
-	return nil
 }
 
 func (f *File) addCloser(r io.ReaderAt) {
@@ -116,7 +106,7 @@ func sidecarFiles(path string) SidecarOpener {
 		if instead {
 			name = strings.TrimSuffix(path, filepath.Ext(path)) + suffix
 		}
-		r, size, err := openFile(name)
+		r, size, err := driver.Open(name)
 		if errors.Is(err, syscall.ENAMETOOLONG) { // so it does not exist
 			err = fmt.Errorf("%s: %w", name, fs.ErrNotExist)
 		}
@@ -127,26 +117,6 @@ func sidecarFiles(path string) SidecarOpener {
 	}
 }
 
-// openFile opens a regular file for reading.
-func openFile(path string) (*os.File, int64, error) {
-	f, info, err := regular.Open(path)
-	if err == nil {
-		return f, info.Size(), nil
-	}
-	if errors.Is(err, regular.ErrDirectory) || errors.Is(err, regular.ErrSpecial) {
-		err = fmt.Errorf("%w (%w)", cause(err), raster.ErrFormat)
-	}
-	return nil, 0, fmt.Errorf("%s: %w", path, cause(err))
-}
-
-// cause returns the cause of err without its path, which messages already have.
-func cause(err error) error {
-	if pe, ok := err.(*fs.PathError); ok {
-		return pe.Err
-	}
-	return err
-}
-
 // sidecarText reads the text of a sidecar, at most limit bytes. If there is none the error is
 // fs.ErrNotExist.
 func sidecarText(sidecars SidecarOpener, suffix string, instead bool, limit int64) (text, name string, err error) {
@@ -155,7 +125,7 @@ func sidecarText(sidecars SidecarOpener, suffix string, instead bool, limit int6
 		return "", name, err
 	}
 	b, err := io.ReadAll(io.NewSectionReader(r, 0, min(size, limit)))
-	if err = errors.Join(err, closeAt(r)); err != nil {
+	if err = errors.Join(err, driver.Close(r)); err != nil {
 		return "", name, fmt.Errorf("%s: %w", name, err)
 	}
 	return string(b), name, nil

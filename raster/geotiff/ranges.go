@@ -2,9 +2,9 @@ package geotiff
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
+	"leat/internal/driver"
 	"leat/raster"
 )
 
@@ -13,14 +13,8 @@ var _ raster.RangeLister = (*File)(nil)
 // Ranges implements raster.RangeLister. It does not list missing tiles, nor a mask that is in a
 // sidecar.
 func (f *File) Ranges(ctx context.Context, bands []int, w raster.Window, mask bool) ([]raster.Range, error) {
-	if w.Width < 0 || w.Height < 0 || !f.info.Grid.Window().Contains(w) {
-		return nil, fmt.Errorf("%s: window %v is outside the raster of %d x %d pixels", f.info.Path, w, f.im.width,
-			f.im.height)
-	}
-	for _, b := range bands {
-		if b < 1 || b > f.im.spp {
-			return nil, fmt.Errorf("%s: band %d out of range (has %d)", f.info.Path, b, f.im.spp)
-		}
+	if err := driver.CheckRanges(f.info, bands, w); err != nil {
+		return nil, err
 	}
 	var planes []int
 	for _, b := range bands {

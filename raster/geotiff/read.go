@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"leat/internal/tiff"
-	"leat/ndarray"
 	"leat/raster"
 )
 
@@ -321,31 +320,6 @@ func (j *job) copyRows() error {
 		for i := range j.targets {
 			t := &j.targets[i]
 			im.placeRow(t.row(x, y, n, size), src, 0, n, j.sample(t))
-		}
-	}
-	return nil
-}
-
-// checkRead returns an error for a read that violates the contract of raster.Source.
-func checkRead(name string, im *image, bands []int, w raster.Window, dst *ndarray.Array) error {
-	switch {
-	case dst == nil:
-		return fmt.Errorf("%s: destination array is nil", name)
-	case dst.Type != im.pixel:
-		return fmt.Errorf("%s: pixels are %v, destination array is %v", name, im.pixel, dst.Type)
-	case len(dst.Shape) != 3 || len(dst.Strides) != 3 || dst.Shape[0] != len(bands) || dst.Shape[1] != w.Height ||
-		dst.Shape[2] != w.Width:
-		return fmt.Errorf("%s: destination array has shape %v, want (%d, %d, %d)", name, dst.Shape, len(bands),
-			w.Height,
-			w.Width)
-	case w.Width < 0 || w.Height < 0 || !(raster.Window{Width: im.width, Height: im.height}).Contains(w):
-		return fmt.Errorf("%s: window %v is outside the raster of %d x %d pixels", name, w, im.width, im.height)
-	case w.Width > 1 && dst.Strides[2] != im.pixel.Size():
-		return fmt.Errorf("%s: rows of the destination array are not contiguous", name)
-	}
-	for _, b := range bands {
-		if b < 1 || b > im.spp {
-			return fmt.Errorf("%s: band %d out of range (has %d)", name, b, im.spp)
 		}
 	}
 	return nil
