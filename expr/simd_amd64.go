@@ -91,7 +91,9 @@ type routines[T real] struct {
 
 func useRoutines[T real](k *kernels[T], step int, r routines[T]) {
 	for i, o := range [4]op{opAdd, opSub, opMul, opDiv} {
-		k.vv[o], k.vk[o], k.kv[o] = wide(step, r.vv[i], k.vv[o]), wideK(step, r.vk[i], k.vk[o]), wideK(step, r.kv[i], k.kv[o])
+		k.vv[o] = wide(step, r.vv[i], k.vv[o])
+		k.vk[o] = wideK(step, r.vk[i], k.vk[o])
+		k.kv[o] = wideK(step, r.kv[i], k.kv[o])
 	}
 }
 

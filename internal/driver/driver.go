@@ -14,8 +14,8 @@ import (
 	"leat/raster"
 )
 
-// Open opens a regular file for reading and returns its size. The error has the path once, and wraps
-// raster.ErrFormat for directories and special files.
+// Open opens a regular file for reading and returns its size. The error names the path once. It
+// wraps raster.ErrFormat for directories and special files.
 func Open(path string) (*os.File, int64, error) {
 	f, info, err := regular.Open(path)
 	if err == nil {

@@ -9,7 +9,7 @@
 // nogdal, or for a system that purego does not support, has the same functions, which all return
 // such an error.
 //
-// table.go declares the functions of GDAL's C interface that are called, with their C prototypes.
+// table.go declares the functions of GDAL's C interface that are called.
 //
 // The package does not promise that GDAL survives a file made to attack it, nor that files are on
 // disk after a power loss, nor that a handle is closed that the caller does not close.

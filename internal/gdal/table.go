@@ -18,10 +18,11 @@ type (
 	hFile    uintptr // VSILFILE *
 )
 
-// c holds the functions of libgdal once load has returned nil, in fields of their names. No compiler
-// checks their types: tests compare them with the C prototypes in testdata/prototypes.txt, and these
-// with GDAL's headers if installed, and call every function. Strings that C returns are copied; const
-// char * arguments must not contain NUL. Lists of strings and optional pointers are unsafe.Pointer.
+// c holds the functions of libgdal once load has returned nil, in fields of their names. No
+// compiler checks their types. Tests compare them with the C prototypes in testdata/prototypes.txt,
+// compare these with GDAL's headers if installed, and call every function. Strings that C returns
+// are copied; const char * arguments must not contain NUL. Lists of strings and optional pointers
+// are unsafe.Pointer.
 //
 // To add functions, embed another struct of such fields.
 var c struct {
