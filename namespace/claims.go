@@ -127,7 +127,7 @@ func (c *claims) lock(id dirID, way int, look bool) error {
 		if err != nil {
 			return err
 		}
-		if held != lockfile.Free {
+		if held {
 			return errCollision
 		}
 	}

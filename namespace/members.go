@@ -92,7 +92,7 @@ func (t *table) member(slot int) (m Member, ok bool, err error) {
 		Rank:      int(int32(binary.LittleEndian.Uint32(b[slotRank:]))),
 		LocalRank: int(int32(binary.LittleEndian.Uint32(b[slotLocal:]))),
 		Worker:    int(int32(binary.LittleEndian.Uint32(b[slotWorker:]))),
-		Leader:    slot == leaderSlot, Alive: held != lockfile.Free, slot: slot,
+		Leader:    slot == leaderSlot, Alive: held, slot: slot,
 	}
 	// It may have left in between.
 	return m, t.word(slot, slotState).Load() == slotJoined, nil
@@ -116,14 +116,12 @@ func (t *table) members(self int) ([]Member, error) {
 
 // anyAlive reports whether any other member is alive.
 func (t *table) anyAlive() (bool, error) {
-	held, err := t.locks.Probe(0, int64(t.slots))
-	return held != lockfile.Free, err
+	return t.locks.Probe(0, int64(t.slots))
 }
 
 // leaderAlive reports whether the leader, another process, is alive.
 func (t *table) leaderAlive() (bool, error) {
-	held, err := t.locks.Probe(leaderSlot, 1)
-	return held != lockfile.Free, err
+	return t.locks.Probe(leaderSlot, 1)
 }
 
 // leaderEnding reports whether the leader was killed or exits, although it still holds its locks.

@@ -316,7 +316,7 @@ func (r *registration) follow(spec *Spec, w Ranks) (err error) {
 	name := jobFile(spec.Key, spec.Name)
 	// First without a lock: many processes that lock a dead job's file, each for a moment, would
 	// keep its next run from sweeping it.
-	if held, err := r.jobs.Probe(name, leaderSlot, 1); err == nil && held == lockfile.Free && !r.renewing {
+	if held, err := r.jobs.Probe(name, leaderSlot, 1); err == nil && !held && !r.renewing {
 		if f, err := lookUp(r.jobs, name); err == nil && !f.led() {
 			return retryError{fmt.Errorf("%w: process %d, which led it, ended", ErrNoLeader, f.record.PID)}
 		}

@@ -14,13 +14,14 @@ import (
 
 // layers from the ground up. A package that is not listed here is an error: it needs a place.
 var layers = [][]string{
+	{"leat/internal/fdio"},
 	{"leat/codec", "leat/ndarray", "leat/block", "leat/internal/backoff", "leat/internal/inflate",
 		"leat/internal/archtest", "leat/internal/fault", "leat/internal/listen",
 		"leat/internal/pytest", "leat/internal/localdir", "leat/internal/terminal", "leat/internal/regular",
 		"leat/internal/sysmem", "leat/internal/testreport", "leat/internal/units", "leat/internal/wkt",
 		"leat/internal/suggest"},
-	{"leat/internal/tempfile", "leat/timing", "leat/objstore/internal/transport", "leat/internal/config"},
-	{"leat/internal/lockfile", "leat/internal/procfile", "leat/internal/proctest", "leat/objstore"},
+	{"leat/internal/procfile", "leat/internal/tempfile", "leat/timing", "leat/objstore/internal/transport", "leat/internal/config"},
+	{"leat/internal/lockfile", "leat/internal/proctest", "leat/objstore"},
 	{"leat/namespace", "leat/stage/internal/store", "leat/objstore/objstoretest"},
 	{"leat/cache", "leat/objstore/cloud", "leat/stage/internal/index",
 		"leat/internal/worker/protocol"},

@@ -11,6 +11,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"leat/internal/fdio"
 )
 
 // Use describes what a directory is for, in errors.
@@ -103,7 +105,7 @@ func (u *Use) openOwn(dir string, anywhere bool) (int, error) {
 
 // openLocal opens a directory on a local file system.
 func (u *Use) openLocal(dir string, anywhere bool) (int, error) {
-	fd, err := open(dir)
+	fd, err := fdio.Open(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return -1, u.Explain(dir, err)
 	}
@@ -112,15 +114,6 @@ func (u *Use) openLocal(dir string, anywhere bool) (int, error) {
 			"where processes may not see each other's %s", u.Remote, dir, u.Shared), unix.Close(fd))
 	}
 	return fd, nil
-}
-
-func open(dir string) (int, error) {
-	for {
-		fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		if !errors.Is(err, unix.EINTR) {
-			return fd, err
-		}
-	}
 }
 
 // Explain says what is wrong with a directory and what to do about it. The cause is last.

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/internal/fdio"
 	"leat/internal/localdir"
 )
 
@@ -25,11 +26,6 @@ var (
 	// ErrLocked is returned when another process has locked a file.
 	ErrLocked = errors.New("locked by another process")
 )
-
-// ID identifies a file, whatever its names.
-type ID struct{ Dev, Ino uint64 }
-
-func idOf(st *unix.Stat_t) ID { return ID{uint64(st.Dev), st.Ino} }
 
 // Dir is an open private directory. It is safe for concurrent use until Close.
 type Dir struct {
@@ -101,7 +97,7 @@ func openRoot(path, variable string) (*Dir, error) {
 	// Not in /dev/shm, which nobody cleans by age: the locks of a thousand jobs would make a long
 	// list.
 	if !strings.HasPrefix(path, "/dev/shm/") {
-		_ = flock(d.fd, unix.LOCK_SH|unix.LOCK_NB)
+		_ = fdio.Flock(d.fd, unix.LOCK_SH|unix.LOCK_NB)
 	}
 	return d, nil
 }
@@ -118,7 +114,7 @@ func (d *Dir) mark() error {
 	if len(names) > 0 && !d.Exists(marker) { // another process may have marked it meanwhile
 		return notPrivate("%s: holds other files, such as %q", d.path, names[0])
 	}
-	fd, err := openat(d.fd, marker, unix.O_RDONLY|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	fd, err := fdio.Open(d.fd, marker, unix.O_RDONLY|unix.O_CREAT|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return d.explain("create", marker, err)
 	}
@@ -177,7 +173,7 @@ func restoreRights(at int, name string) {
 
 // openPrivate opens an existing private directory of the user.
 func openPrivate(at int, name, path string) (*Dir, error) {
-	fd, err := openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := fdio.Open(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	switch {
 	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR):
 		return nil, notPrivate("%s: a symbolic link or a file; expected a directory", path)
@@ -216,7 +212,7 @@ func (d *Dir) Fd() int { return d.fd }
 func (d *Dir) Gone() bool {
 	var st, there unix.Stat_t
 	return unix.Fstat(d.fd, &st) != nil || st.Nlink == 0 || unix.Lstat(d.path, &there) != nil ||
-		idOf(&st) != idOf(&there)
+		st.Dev != there.Dev || st.Ino != there.Ino
 }
 
 // RemoveAll removes a file, or a directory with all that it holds, and follows no symbolic link. A
@@ -256,7 +252,7 @@ func (d *Dir) Names() ([]string, error) {
 
 // open opens the directory again, to list it.
 func (d *Dir) open() (*os.File, error) {
-	fd, err := openat(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	fd, err := fdio.Open(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: d.path, Err: err}
 	}
@@ -284,21 +280,4 @@ func (d *Dir) Close() error {
 	err = errors.Join(err, unix.Close(d.fd))
 	d.fd = -1 // another file may get the number
 	return err
-}
-
-func openat(at int, name string, flags int, mode uint32) (int, error) {
-	for {
-		fd, err := unix.Openat(at, name, flags, mode)
-		if !errors.Is(err, unix.EINTR) {
-			return fd, err
-		}
-	}
-}
-
-func flock(fd, how int) error {
-	for {
-		if err := unix.Flock(fd, how); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
+	"leat/internal/fdio"
 	"leat/internal/proctest"
 )
 
@@ -192,8 +193,8 @@ func TestOpenRootLocksAgainstCleaners(t *testing.T) {
 	fd := ok(unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0))(t)
 	defer unix.Close(fd)
 	// As systemd-tmpfiles does.
-	wantErr(t, flock(fd, unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
-	must(t, flock(openAgain(t, path).fd, unix.LOCK_SH|unix.LOCK_NB)) // others share it
+	wantErr(t, fdio.Flock(fd, unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
+	must(t, fdio.Flock(openAgain(t, path).fd, unix.LOCK_SH|unix.LOCK_NB)) // others share it
 	must(t, d.Close())
 }
 

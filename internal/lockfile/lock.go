@@ -14,6 +14,7 @@ import (
 
 	"leat/internal/backoff"
 	"leat/internal/fault"
+	"leat/internal/fdio"
 	"leat/internal/tempfile"
 )
 
@@ -23,7 +24,6 @@ type Lock struct {
 	dir  *Dir
 	name string
 	fd   int
-	id   ID
 }
 
 // LockShared locks a file that other processes may use too. It must exist (else fs.ErrNotExist) and
@@ -37,12 +37,6 @@ func (d *Dir) LockShared(name string, write bool) (*Lock, error) {
 	return d.lock(name, flags, unix.LOCK_SH)
 }
 
-// LockExclusive locks a file for one user and opens it for reading and writing. If others have
-// locked it, the error is ErrLocked.
-func (d *Dir) LockExclusive(name string) (*Lock, error) {
-	return d.lock(name, unix.O_RDWR, unix.LOCK_EX)
-}
-
 func (d *Dir) lock(name string, flags, how int) (*Lock, error) {
 	// A sweep locks a file for the length of three system calls; its process may be stopped in
 	// between.
@@ -50,12 +44,8 @@ func (d *Dir) lock(name string, flags, how int) (*Lock, error) {
 	if how == unix.LOCK_SH {
 		patience = 100 * time.Millisecond
 	}
-	var id ID
 	fd, err := lockAt(d.fd, name, flags, how, patience, func(fd int) error {
-		st, err := d.checkOwn(fd, name)
-		if err == nil {
-			id = idOf(st)
-		}
+		_, err := d.checkOwn(fd, name)
 		return err
 	})
 	var step *stepError
@@ -67,7 +57,7 @@ func (d *Dir) lock(name string, flags, how int) (*Lock, error) {
 	case err != nil:
 		return nil, err
 	}
-	return &Lock{dir: d, name: name, fd: fd, id: id}, nil
+	return &Lock{dir: d, name: name, fd: fd}, nil
 }
 
 // stepError is an error of a system call.
@@ -86,7 +76,7 @@ func lockAt(dir int, name string, flags, how int, patience time.Duration, check 
 	pause := backoff.Backoff{Next: 20 * time.Microsecond}
 	for {
 		// Without O_NONBLOCK, opening a pipe would wait.
-		fd, err := openat(dir, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0o600)
+		fd, err := fdio.Open(dir, name, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 		if err != nil {
 			return -1, &stepError{"open", err}
 		}
@@ -114,7 +104,7 @@ func lockAt(dir int, name string, flags, how int, patience time.Duration, check 
 
 // tryLock locks an open file without waiting and reports whether name still leads to it.
 func tryLock(dir int, name string, fd, how int) (bool, error) {
-	err := flock(fd, how|unix.LOCK_NB)
+	err := fdio.Flock(fd, how|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return false, ErrLocked
 	}
@@ -159,12 +149,6 @@ func (d *Dir) checkOwn(fd int, name string) (*unix.Stat_t, error) {
 	return &st, nil
 }
 
-// isForeign reports whether name belongs to another user.
-func (d *Dir) isForeign(name string) bool {
-	var st unix.Stat_t
-	return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && int(st.Uid) != os.Geteuid()
-}
-
 // isOwnEmpty reports whether name is an empty file of the user.
 func (d *Dir) isOwnEmpty(name string) bool {
 	var st unix.Stat_t
@@ -173,12 +157,14 @@ func (d *Dir) isOwnEmpty(name string) bool {
 }
 
 func (d *Dir) explain(op, name string, err error) error {
+	var st unix.Stat_t
 	switch {
 	case errors.Is(err, unix.ELOOP):
 		err = fmt.Errorf("a symbolic link: %w", ErrForeign)
 	case errors.Is(err, unix.ENXIO), errors.Is(err, unix.EISDIR):
 		err = fmt.Errorf("not a regular file: %w", ErrForeign)
-	case errors.Is(err, unix.EACCES) && d.isForeign(name):
+	case errors.Is(err, unix.EACCES) && unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil &&
+		int(st.Uid) != os.Geteuid():
 		err = fmt.Errorf("owned by another user: %w", ErrForeign)
 	case errors.Is(err, unix.ENOENT) && d.Gone():
 		err = fmt.Errorf("the directory was removed: %w", err)
@@ -188,12 +174,6 @@ func (d *Dir) explain(op, name string, err error) error {
 
 // Fd returns the descriptor, which the Lock keeps.
 func (l *Lock) Fd() int { return l.fd }
-
-// ID returns the identity of the file.
-func (l *Lock) ID() ID { return l.id }
-
-// Name returns the name of the file in its Dir.
-func (l *Lock) Name() string { return l.name }
 
 // Release unlocks and closes the file.
 func (l *Lock) Release() error {
@@ -205,7 +185,7 @@ func (l *Lock) Release() error {
 // release unlocks and closes a file. Closing alone is not enough: until its exec, a child being
 // started has the descriptor too.
 func release(fd int) error {
-	_ = flock(fd, unix.LOCK_UN)
+	_ = fdio.Flock(fd, unix.LOCK_UN)
 	return unix.Close(fd)
 }
 
@@ -214,7 +194,7 @@ func release(fd int) error {
 // locked, to remove what belongs to it.
 func (l *Lock) RemoveIfLast(before func() error) (removed bool, err error) {
 	// The change from shared to exclusive is not atomic: a sweep may remove the file in between.
-	if flock(l.fd, unix.LOCK_EX|unix.LOCK_NB) == nil && tempfile.Leads(l.dir.fd, l.name, l.fd) {
+	if fdio.Flock(l.fd, unix.LOCK_EX|unix.LOCK_NB) == nil && tempfile.Leads(l.dir.fd, l.name, l.fd) {
 		removed = true
 		fault.Point("lockfile.last")
 		if before != nil {

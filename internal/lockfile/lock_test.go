@@ -18,6 +18,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/internal/fdio"
+
 	"leat/internal/proctest"
 )
 
@@ -233,12 +235,12 @@ func leaver(args []string) error {
 	}
 	for i, h := range holds {
 		last, err := h.RemoveIfLast(func() error {
-			fd, err := openat(d.fd, fmt.Sprint(i), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			fd, err := fdio.Open(d.fd, fmt.Sprint(i), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 			if err != nil {
 				return fmt.Errorf("the name is gone before the end: %w", err)
 			}
 			defer unix.Close(fd)
-			if err := flock(fd, unix.LOCK_SH|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
+			if err := fdio.Flock(fd, unix.LOCK_SH|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
 				return fmt.Errorf("another can share it: %w", err)
 			}
 			return nil

@@ -107,6 +107,25 @@ func needRoot(t testing.TB) {
 	}
 }
 
+// LockExclusive locks a file for one user.
+func (d *Dir) LockExclusive(name string) (*Lock, error) {
+	return d.lock(name, unix.O_RDWR, unix.LOCK_EX)
+}
+
+// ID identifies a file, whatever its names.
+type ID struct{ Dev, Ino uint64 }
+
+func idOf(st *unix.Stat_t) ID { return ID{uint64(st.Dev), st.Ino} }
+
+// ID returns the identity of a locked file.
+func (l *Lock) ID() ID {
+	var st unix.Stat_t
+	if err := unix.Fstat(l.fd, &st); err != nil {
+		panic(err)
+	}
+	return idOf(&st)
+}
+
 // text fills a file.
 func text(s string) func(fd int) error {
 	b := []byte(s)

@@ -5,9 +5,14 @@ package lockfile
 import (
 	"errors"
 	"fmt"
+	"runtime"
 
 	"golang.org/x/sys/unix"
 )
+
+// mappingCarriesLock reports that a lock belongs to the open file, which a mapping keeps. Elsewhere a
+// lock ends with its descriptor.
+const mappingCarriesLock = runtime.GOOS == "linux"
 
 // Mapping is memory of a locked file. On Linux the mapping carries the lock, so that thousands of
 // them need no descriptor.

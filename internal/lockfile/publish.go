@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
+	"leat/internal/fdio"
 	"leat/internal/tempfile"
 )
 
@@ -23,7 +24,7 @@ func (d *Dir) CreateTemp(perm uint32) (*tempfile.Locked, error) {
 		Perm:       perm,
 		HiddenName: func() string { return TempPrefix + rand.Text() },
 		Lock: func(fd int) (bool, error) {
-			err := flock(fd, unix.LOCK_SH|unix.LOCK_NB)
+			err := fdio.Flock(fd, unix.LOCK_SH|unix.LOCK_NB)
 			if errors.Is(err, unix.EWOULDBLOCK) {
 				return false, nil
 			}
@@ -42,14 +43,8 @@ func (d *Dir) Publish(name string, perm uint32, fill func(fd int) error) (*Lock,
 	if err != nil {
 		return nil, d.explain("create", name, err)
 	}
-	l := &Lock{dir: d, name: name, fd: f.FD}
-	var st unix.Stat_t
-	if err := unix.Fstat(l.fd, &st); err != nil {
-		return nil, errors.Join(d.explain("stat", name, err), f.Discard())
-	}
-	l.id = idOf(&st)
 	if fill != nil {
-		if err := fill(l.fd); err != nil {
+		if err := fill(f.FD); err != nil {
 			return nil, errors.Join(err, f.Discard())
 		}
 	}
@@ -57,7 +52,7 @@ func (d *Dir) Publish(name string, perm uint32, fill func(fd int) error) (*Lock,
 	if err := f.Publish(name); err != nil {
 		return nil, errors.Join(d.explain("name", name, err), f.Discard())
 	}
-	return l, nil
+	return &Lock{dir: d, name: name, fd: f.FD}, nil
 }
 
 // LockOrPublish is LockShared for writing, or Publish where the file does not exist; created

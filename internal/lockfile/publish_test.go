@@ -52,8 +52,8 @@ func TestPublishedFileAppearsCompleteAndLocked(t *testing.T) {
 		must(t, unix.Fstat(h.Fd(), &st))
 		var named unix.Stat_t
 		must(t, unix.Lstat(d.FilePath("a"), &named))
-		if h.Name() != "a" || h.ID() != idOf(&st) || h.ID() != idOf(&named) || st.Nlink != 1 {
-			t.Errorf("name %q, id %v, of the descriptor %v, of the name %v, %d links", h.Name(), h.ID(), idOf(&st),
+		if h.name != "a" || h.ID() != idOf(&st) || h.ID() != idOf(&named) || st.Nlink != 1 {
+			t.Errorf("name %q, id %v, of the descriptor %v, of the name %v, %d links", h.name, h.ID(), idOf(&st),
 				idOf(&named), st.Nlink)
 		}
 		if sweep(t, d, "a") {

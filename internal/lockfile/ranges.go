@@ -4,41 +4,46 @@ package lockfile
 
 import (
 	"errors"
+	"fmt"
+	"math"
 
 	"golang.org/x/sys/unix"
+
+	"leat/internal/fdio"
+	"leat/internal/procfile"
 )
 
 // Mode is the kind of lock on a range.
-type Mode int
+type Mode int16
 
 // Modes of locks.
 const (
-	Free  Mode = iota
-	Read       // shared
-	Write      // exclusive
+	Free  Mode = unix.F_UNLCK
+	Read  Mode = unix.F_RDLCK // shared
+	Write Mode = unix.F_WRLCK // exclusive
 )
 
 // Ranges are locks on numbers from 0 to 1<<63-1: on byte ranges of an empty file. The locks of one
 // Ranges never conflict with each other, but with those of any other Ranges in this process or
-// another (Linux's open file description locks). They end with Close or the process. A Ranges is
-// safe for concurrent use, but does not exclude goroutines from each other.
+// another (Linux's open file description locks; elsewhere the errors are errors.ErrUnsupported).
+// They end with Close or the process. A Ranges is safe for concurrent use, but does not exclude
+// goroutines from each other.
 type Ranges struct {
 	path string
 	fd   int
-	id   ID
 }
 
 // OpenRanges opens the file of that name for locks on ranges, and creates it (0600) if it is
 // missing. It takes no lock on the file, which must be in a directory that is never swept: the
 // kernel keeps a file's locks in a list, so each open would cost a walk over all of them.
 func (d *Dir) OpenRanges(name string) (*Ranges, error) {
-	const flags = unix.O_RDWR | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK
-	fd, err := openat(d.fd, name, flags, 0o600)
+	const flags = unix.O_RDWR | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK
+	fd, err := fdio.Open(d.fd, name, flags, 0o600)
 	if errors.Is(err, unix.EACCES) && d.isOwnEmpty(name) {
 		// Created under an umask that removes the user's rights, by a process that was killed
 		// before it restored them.
 		if err = unix.Fchmodat(d.fd, name, 0o600, unix.AT_SYMLINK_NOFOLLOW); err == nil {
-			fd, err = openat(d.fd, name, flags, 0o600)
+			fd, err = fdio.Open(d.fd, name, flags, 0o600)
 		}
 	}
 	if err != nil {
@@ -52,15 +57,15 @@ func (d *Dir) OpenRanges(name string) (*Ranges, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	return &Ranges{path: d.FilePath(name), fd: fd, id: idOf(st)}, nil
+	return &Ranges{path: d.FilePath(name), fd: fd}, nil
 }
 
-// Probe returns the strongest lock on any of n numbers from first of the file of that name. It
+// Probe reports whether anybody has locked any of n numbers from first of the file of that name. It
 // takes no lock. A missing file is fs.ErrNotExist.
-func (d *Dir) Probe(name string, first, n int64) (Mode, error) {
-	fd, err := openat(d.fd, name, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+func (d *Dir) Probe(name string, first, n int64) (bool, error) {
+	fd, err := fdio.Open(d.fd, name, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return Free, d.explain("open", name, err)
+		return false, d.explain("open", name, err)
 	}
 	defer unix.Close(fd)
 	return (&Ranges{path: d.FilePath(name), fd: fd}).Probe(first, n)
@@ -69,16 +74,51 @@ func (d *Dir) Probe(name string, first, n int64) (Mode, error) {
 // Ranges returns locks on the ranges of an open file, which may not have its name yet. They belong
 // to a descriptor of their own and end with the Ranges; fd stays the caller's.
 func (d *Dir) Ranges(fd int, name string) (*Ranges, error) {
-	again, err := reopen(fd)
+	again, err := procfile.Reopen(fd, unix.O_RDWR)
 	if err != nil {
 		return nil, d.explain("open", name, err)
 	}
-	st, err := d.checkOwn(again, name)
-	if err != nil {
+	if _, err := d.checkOwn(again, name); err != nil {
 		unix.Close(again)
 		return nil, err
 	}
-	return &Ranges{path: d.FilePath(name), fd: again, id: idOf(st)}, nil
+	return &Ranges{path: d.FilePath(name), fd: again}, nil
+}
+
+// Try locks n numbers from first without waiting; it reports false if another lock conflicts. The
+// mode of numbers that r has locked already changes in one step. Free unlocks.
+func (r *Ranges) Try(mode Mode, first, n int64) (bool, error) {
+	if err := r.checkRange(first, n); err != nil {
+		return false, err
+	}
+	got, err := fdio.Lock(r.fd, int16(mode), first, n)
+	return got, r.explain(err)
+}
+
+// Probe reports whether others have locked any of n numbers from first. It takes no lock, so it
+// never makes another process fail.
+func (r *Ranges) Probe(first, n int64) (bool, error) {
+	if err := r.checkRange(first, n); err != nil {
+		return false, err
+	}
+	held, err := fdio.Locked(r.fd, first, n)
+	return held, r.explain(err)
+}
+
+// checkRange refuses ranges to which the kernel gives another meaning: length 0 is the rest of the
+// file, and a negative length ends at first.
+func (r *Ranges) checkRange(first, n int64) error {
+	if first < 0 || n < 1 || n-1 > math.MaxInt64-first {
+		return fmt.Errorf("locking %s: %d numbers from %d are not a range", r.path, n, first)
+	}
+	return nil
+}
+
+func (r *Ranges) explain(err error) error {
+	if err != nil {
+		err = fmt.Errorf("locking %s: %w", r.path, err)
+	}
+	return err
 }
 
 // Gone reports whether the file was removed: processes that open it now lock another file.
@@ -90,7 +130,7 @@ func (r *Ranges) Gone() bool {
 // Close ends all locks of r.
 func (r *Ranges) Close() error {
 	// Closing alone is not enough: until its exec, a child being started has the descriptor too.
-	_ = r.lock(Free, 0, 0) // length 0: all numbers
+	_, _ = fdio.Lock(r.fd, unix.F_UNLCK, 0, 0)
 	err := unix.Close(r.fd)
 	r.fd = -1 // another file may get the number
 	return err

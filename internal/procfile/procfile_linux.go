@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"leat/internal/fdio"
 )
 
 // OpenFD finds the file that process pid has open as fd. The error wraps ErrGone or ErrForeign.
@@ -17,7 +19,7 @@ func OpenFD(pid, fd int) (*File, error) {
 		return nil, fmt.Errorf("descriptor %d of process %d: %w", fd, pid, ErrGone)
 	}
 	// Without opening what is there: it may be a device, or a pipe.
-	at, err := open("/proc/"+strconv.Itoa(pid)+"/fd/"+strconv.Itoa(fd), unix.O_PATH|unix.O_CLOEXEC)
+	at, err := fdio.Open(unix.AT_FDCWD, "/proc/"+strconv.Itoa(pid)+"/fd/"+strconv.Itoa(fd), unix.O_PATH, 0)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ESRCH), errors.Is(err, unix.ENXIO):
 		return nil, fmt.Errorf("descriptor %d of process %d: %w", fd, pid, ErrGone)
@@ -67,16 +69,7 @@ func (f *File) Close() error {
 // Reopen opens the file behind a descriptor of this process once more, as a description of its own.
 // Where /proc is not mounted the error is fs.ErrNotExist.
 func Reopen(fd, flags int) (int, error) {
-	return open("/proc/self/fd/"+strconv.Itoa(fd), flags|unix.O_CLOEXEC|unix.O_NOCTTY|unix.O_NONBLOCK)
-}
-
-func open(path string, flags int) (int, error) {
-	for {
-		fd, err := unix.Open(path, flags, 0)
-		if !errors.Is(err, unix.EINTR) {
-			return fd, err
-		}
-	}
+	return fdio.Open(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), flags|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
 }
 
 // BootID returns the random number of this boot of the machine.

@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"leat/internal/fdio"
 )
 
 // Available returns how much memory this process may still take, and by which limit. need is what
@@ -62,14 +64,14 @@ const errNoDevice = unix.ENODEV
 // readSmallFile is os.ReadFile without the poller, which files of /proc have no use for: it takes a
 // third of the time.
 func readSmallFile(name string) ([]byte, error) {
-	fd, err := retry(func() (int, error) { return unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
+	fd, err := fdio.Open(unix.AT_FDCWD, name, unix.O_RDONLY, 0)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
 	defer unix.Close(fd)
 	b := make([]byte, 0, 4096)
 	for {
-		n, err := retry(func() (int, error) { return unix.Read(fd, b[len(b):cap(b)]) })
+		n, err := fdio.Retry(func() (int, error) { return unix.Read(fd, b[len(b):cap(b)]) })
 		if err != nil {
 			return nil, &fs.PathError{Op: "read", Path: name, Err: err}
 		}
@@ -78,15 +80,6 @@ func readSmallFile(name string) ([]byte, error) {
 		}
 		if b = b[:len(b)+n]; len(b) == cap(b) {
 			b = append(b, make([]byte, len(b))...)[:len(b)]
-		}
-	}
-}
-
-// retry repeats a system call that a signal interrupted.
-func retry(call func() (int, error)) (int, error) {
-	for {
-		if n, err := call(); err != unix.EINTR {
-			return n, err
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
+	"leat/internal/fdio"
 )
 
 // Locked is a file in an open directory that has no name yet, or a hidden one. Its lock protects it
@@ -45,9 +46,9 @@ func CreateLocked(dir int, o *LockedOptions) (*Locked, error) {
 func createLocked(dir int, o *LockedOptions) (*Locked, error) {
 	f := &Locked{dir: dir, close: o.Close}
 	var err error
-	if f.FD, err = Unnamed(dir, o.Perm); errors.Is(err, errors.ErrUnsupported) {
+	if f.FD, err = unnamed(dir, ".", o.Perm); errors.Is(err, errors.ErrUnsupported) {
 		f.hidden = o.HiddenName()
-		f.FD, err = openNew(dir, f.hidden, o.Perm)
+		f.FD, err = fdio.Open(dir, f.hidden, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, o.Perm)
 	}
 	if err != nil {
 		return nil, err
@@ -65,15 +66,6 @@ func createLocked(dir int, o *LockedOptions) (*Locked, error) {
 		return nil, f.Discard()
 	}
 	return f, nil
-}
-
-func openNew(dir int, name string, perm uint32) (int, error) {
-	for {
-		fd, err := unix.Openat(dir, name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, perm)
-		if !errors.Is(err, unix.EINTR) {
-			return fd, err
-		}
-	}
 }
 
 // HiddenName returns the file's hidden name, or "".

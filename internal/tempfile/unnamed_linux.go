@@ -10,27 +10,21 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
+	"leat/internal/fdio"
 )
 
-// Unnamed creates a file without a name in an open directory. The error is errors.ErrUnsupported if
-// the file system has no such files.
-func Unnamed(dir int, perm uint32) (fd int, err error) { return unnamedAt(dir, ".", perm) }
-
-// unnamedAt creates it without O_EXCL, which would forbid a name later.
-func unnamedAt(at int, dir string, perm uint32) (fd int, err error) {
+// unnamed creates a file without a name in a directory. The error is errors.ErrUnsupported if the
+// file system has no such files.
+func unnamed(at int, dir string, perm uint32) (fd int, err error) {
 	if fault.Error("tempfile.no O_TMPFILE") != nil {
 		return -1, errors.ErrUnsupported
 	}
-	for {
-		fd, err := unix.Openat(at, dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, perm)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EISDIR), errors.Is(err, unix.EINVAL):
-			return -1, errors.ErrUnsupported
-		}
-		return fd, err
+	// Without O_EXCL, which would forbid a name later.
+	fd, err = fdio.Open(at, dir, unix.O_TMPFILE|unix.O_RDWR, perm)
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EINVAL) {
+		return -1, errors.ErrUnsupported
 	}
+	return fd, err
 }
 
 // Link gives an open file a name in an open directory. The error is fs.ErrExist if the name is
@@ -50,7 +44,7 @@ func createUnnamed(path string, perm fs.FileMode) (*os.File, error) {
 	if dir == "" {
 		dir = "."
 	}
-	fd, err := unnamedAt(unix.AT_FDCWD, dir, uint32(perm.Perm()))
+	fd, err := unnamed(unix.AT_FDCWD, dir, uint32(perm.Perm()))
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
 		return nil, err

@@ -8,8 +8,7 @@ import (
 	"os"
 )
 
-// Unnamed is supported on Linux only.
-func Unnamed(int, uint32) (int, error) { return -1, errors.ErrUnsupported }
+func unnamed(int, string, uint32) (int, error) { return -1, errors.ErrUnsupported }
 
 // Link is supported on Linux only.
 func Link(int, int, string) error { return errors.ErrUnsupported }

@@ -104,6 +104,6 @@ func (l *Index) LockKey(k Key) (unlock func(), ok bool, err error) {
 
 // Busy reports whether another process copies or evicts the object of a key.
 func (l *Index) Busy(k Key) bool {
-	mode, err := l.locks.Probe(k.lock(), 1)
-	return err == nil && mode != lockfile.Free
+	held, err := l.locks.Probe(k.lock(), 1)
+	return err == nil && held
 }
