@@ -51,11 +51,10 @@ func (s *Pool) putSmall(p *allocation) (*object, error) {
 		addr: handle{kind: kindMemfd, boot: s.boot, id: id, size: size, pid: s.pid, fd: seg.fd, base: base},
 		seg:  seg, base: base, data: t.data, length: p.length, state: state, own: true,
 	}
-	s.reg.mu.Lock()
-	defer s.reg.mu.Unlock()
-	if s.reg.closed {
-		return nil, ErrClosed
+	if err := s.reg.lock(); err != nil {
+		return nil, err
 	}
+	defer s.reg.mu.Unlock()
 	s.arenaAt += size
 	seg.filled = max(seg.filled, s.arenaAt)
 	s.reg.addObject(o)
@@ -92,10 +91,8 @@ func (s *Pool) newArena() error {
 	if err != nil {
 		return errors.Join(err, seg.close())
 	}
-	s.reg.mu.Lock()
-	if s.reg.closed {
-		s.reg.mu.Unlock()
-		return errors.Join(ErrClosed, seg.close())
+	if err := s.reg.lock(); err != nil {
+		return errors.Join(err, seg.close())
 	}
 	old := s.arena
 	var out []*segment

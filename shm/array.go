@@ -209,7 +209,7 @@ func (a *Array) Seal() error {
 func (o *object) sealWith(fd int, seal func() error) error {
 	// A child that is being started may keep the lock of a writer for a moment after its Close.
 	err := patiently(func() error {
-		ok, err := lockSealer(fd)
+		ok, err := lockByte(fd, unix.F_WRLCK)
 		if err == nil && !ok {
 			err = unix.EWOULDBLOCK
 		}
@@ -225,7 +225,8 @@ func (o *object) sealWith(fd int, seal func() error) error {
 	if err == nil {
 		o.state.CompareAndSwap(stateOpen, stateSealed)
 	}
-	return errors.Join(err, unlockSealer(fd))
+	_, unlocked := lockByte(fd, unix.F_UNLCK)
+	return errors.Join(err, unlocked)
 }
 
 func (a *Array) sealNamed() error {

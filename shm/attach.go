@@ -89,10 +89,8 @@ func (o *object) check(h *handle) error {
 func (s *Pool) attachParsed(h *handle, mode Mode) (*object, error) {
 	write := mode == ReadWrite
 	if mode != CopyOnWrite {
-		s.reg.mu.Lock()
-		if s.reg.closed {
-			s.reg.mu.Unlock()
-			return nil, ErrClosed
+		if err := s.reg.lock(); err != nil {
+			return nil, err
 		}
 		// An array that was handed over has one handle at its sender and one at its receiver.
 		if o := s.reg.objects[objectKey{h.id, write}]; o != nil && o.addr.pid == h.pid && o.addr.fd == h.fd {
@@ -140,10 +138,8 @@ func (s *Pool) attachParsed(h *handle, mode Mode) (*object, error) {
 // enter registers an object of a segment that was just mapped. If another goroutine was quicker,
 // its mapping is used.
 func (s *Pool) enter(o *object) (*object, error) {
-	s.reg.mu.Lock()
-	if s.reg.closed {
-		s.reg.mu.Unlock()
-		return nil, errors.Join(ErrClosed, o.seg.close())
+	if err := s.reg.lock(); err != nil {
+		return nil, errors.Join(err, o.seg.close())
 	}
 	if first := s.reg.objects[objectKey{o.addr.id, o.write}]; first != nil && first.addr.pid == o.addr.pid &&
 		first.addr.fd == o.addr.fd {
@@ -274,7 +270,7 @@ func readTag(fd int, size int64, kind uint16, h *handle) (tag, error) {
 		return tag{}, fmt.Errorf("%w: leads to a file that is not a shared array", ErrHandle)
 	}
 	var b [tagSize]byte
-	if err := preadFull(fd, b[:], size-pageSize); err != nil {
+	if err := readFull(fd, b[:], size-pageSize); err != nil {
 		return tag{}, err
 	}
 	t, err := parseTag(b[:])
@@ -343,7 +339,7 @@ func (s *Pool) mapNamed(h *handle, mode Mode) (*segment, error) {
 
 func checkNamed(hold *lockfile.Lock, h *handle, write bool) (tag, error) {
 	if write {
-		if ok, err := lockWriter(hold.Fd()); err != nil {
+		if ok, err := lockByte(hold.Fd(), unix.F_RDLCK); err != nil {
 			return tag{}, err
 		} else if !ok {
 			return tag{}, fmt.Errorf("%w: the array is being sealed", ErrSealed)

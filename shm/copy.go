@@ -5,13 +5,14 @@ package shm
 import (
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"sync"
 
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
-
+	"leat/internal/fdio"
 	"leat/npy"
 )
 
@@ -199,17 +200,8 @@ func pwriteAll(fd int, b []byte, at int64) error {
 	if err := fault.Error("shm.pwrite"); err != nil {
 		return fmt.Errorf("writing: %w", wrapNoSpace(err))
 	}
-	for len(b) > 0 {
-		n, err := unix.Pwrite(fd, b, at)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil:
-			return fmt.Errorf("writing: %w", wrapNoSpace(err))
-		case n == 0:
-			return fmt.Errorf("writing: %w", ErrNoSpace)
-		}
-		b, at = b[n:], at+int64(n)
+	if err := fdio.WriteFull(fd, b, at); err != nil {
+		return fmt.Errorf("writing: %w", wrapNoSpace(err))
 	}
 	return nil
 }
@@ -220,7 +212,7 @@ func wrapNoSpace(err error) error {
 	if errors.Is(err, ErrNoSpace) {
 		return err
 	}
-	for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.ENOMEM, unix.EFBIG, npy.ErrTooLarge} {
+	for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.ENOMEM, unix.EFBIG, io.ErrShortWrite, npy.ErrTooLarge} {
 		if errors.Is(err, e) {
 			return fmt.Errorf("%w: %w", ErrNoSpace, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 
+	"leat/internal/fdio"
 	"leat/internal/lockfile"
 	"leat/internal/units"
 	"leat/npy"
@@ -192,10 +193,10 @@ func (s *Pool) createNamed(p *allocation, root string) (*object, error) {
 		return nil, fmt.Errorf("%w: %w", errNoPlace, err)
 	}
 	size := p.used() + pageSize
-	if err := checkDiskSpace(d.Path(), size); err != nil {
+	if err := checkDiskSpace(d, size); err != nil {
 		return nil, err
 	}
-	if inMemory(d.Path()) {
+	if inMemory(d) {
 		if err := s.reserveMemory(size); err != nil {
 			return nil, err
 		}
@@ -211,7 +212,7 @@ func (s *Pool) createNamed(p *allocation, root string) (*object, error) {
 	name := fileName(id)
 	hold, err := d.Publish(name, perm, func(fd int) error {
 		if p.src == nil {
-			if err := allocate(fd, size); err != nil {
+			if err := fdio.Reserve(fd, 0, size); err != nil {
 				return fmt.Errorf("allocating in %s: %w", d.Path(), wrapNoSpace(err))
 			}
 		}
@@ -271,7 +272,7 @@ func (s *Pool) createTemp(p *allocation, failed error) (*object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoPlace, err)
 	}
-	if errors.Is(failed, ErrNoSpace) && inMemory(d.Path()) {
+	if errors.Is(failed, ErrNoSpace) && inMemory(d) {
 		return nil, fmt.Errorf("%w: temporary directory %s is in memory too", errNoPlace, d.Path())
 	}
 	return s.createNamed(p, rootTemp)
@@ -279,11 +280,10 @@ func (s *Pool) createTemp(p *allocation, failed error) (*object, error) {
 
 // register adds an object of a new segment, with one reference.
 func (s *Pool) register(o *object) error {
-	s.reg.mu.Lock()
-	defer s.reg.mu.Unlock()
-	if s.reg.closed {
-		return ErrClosed
+	if err := s.reg.lock(); err != nil {
+		return err
 	}
+	defer s.reg.mu.Unlock()
 	s.reg.addSegment(o.seg)
 	s.reg.addObject(o)
 	return nil

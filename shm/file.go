@@ -7,18 +7,13 @@ import (
 	"fmt"
 	"time"
 
-	"leat/internal/backoff"
-
 	"golang.org/x/sys/unix"
-)
 
-func flock(fd, how int) error {
-	for {
-		if err := unix.Flock(fd, how); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
-}
+	"leat/internal/backoff"
+	"leat/internal/fdio"
+	"leat/internal/localdir"
+	"leat/internal/lockfile"
+)
 
 // patiently repeats f while it returns EWOULDBLOCK, for about 0.4 s: children that are being
 // started keep locks for a moment, longer on a busy machine.
@@ -31,32 +26,47 @@ func patiently(f func() error) error {
 	}
 }
 
-// zeroFile allocates a file by writing zeros to all of it.
-func zeroFile(fd int, size int64) error {
-	b := make([]byte, min(size, copyChunk))
-	for at := int64(0); at < size; at += int64(len(b)) {
-		if err := pwriteAll(fd, b[:min(int64(len(b)), size-at)], at); err != nil {
-			return err
-		}
+// readFull reads len(b) bytes.
+func readFull(fd int, b []byte, at int64) error {
+	n, err := fdio.ReadFull(fd, b, at)
+	if err != nil {
+		return fmt.Errorf("reading: %w", err)
+	}
+	if n < len(b) {
+		return fmt.Errorf("%w: file is cut short", ErrHandle)
 	}
 	return nil
 }
 
-// preadFull reads len(b) bytes.
-func preadFull(fd int, b []byte, at int64) error {
-	for len(b) > 0 {
-		n, err := unix.Pread(fd, b, at)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil:
-			return fmt.Errorf("reading: %w", err)
-		case n == 0:
-			return fmt.Errorf("%w: file is cut short", ErrHandle)
-		}
-		b, at = b[n:], at+int64(n)
+// lockByte sets a lock on the first byte: writers share it, whoever seals the array excludes them.
+// Systems without locks of open files do not count writers.
+func lockByte(fd int, kind int16) (bool, error) {
+	ok, err := fdio.Lock(fd, kind, 0, 1)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return true, nil
 	}
-	return nil
+	if err != nil {
+		err = fmt.Errorf("locking: %w", err)
+	}
+	return ok, err
+}
+
+// inMemory reports whether the file system of a directory keeps its files in memory.
+func inMemory(d *lockfile.Dir) bool {
+	name := localdir.Of(d.Fd()).Name
+	return name == "tmpfs" || name == "ramfs"
+}
+
+// processGone reports whether no process has that id.
+func processGone(pid int) bool { return errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
+
+// descriptorLimit returns half of the descriptors that the process may have.
+func descriptorLimit() int {
+	var lim unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &lim) != nil {
+		return 512
+	}
+	return int(min(lim.Cur, 1<<20) / 2)
 }
 
 // errNoMemfd is returned if the system has no memfd, or the process no descriptor to spare; another

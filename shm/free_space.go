@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"leat/internal/fault"
+	"leat/internal/fdio"
+	"leat/internal/lockfile"
 	"leat/internal/sysmem"
 	"leat/internal/units"
 )
@@ -72,16 +74,15 @@ func (s *Pool) available(need int64) (sysmem.Free, error) {
 	return free, nil
 }
 
-// checkDiskSpace returns ErrNoSpace if the file system of dir has less than need bytes free.
-func checkDiskSpace(dir string, need int64) error {
-	free, err := freeOn(dir)
-	switch {
-	case errors.Is(err, errors.ErrUnsupported):
-		return nil
-	case err != nil:
-		return err
-	case free < need:
-		return fmt.Errorf("%w: need %s in %s, %s free", ErrNoSpace, units.FormatSize(need), dir, units.FormatSize(free))
+// checkDiskSpace returns ErrNoSpace if the file system of d has less than need bytes free.
+func checkDiskSpace(d *lockfile.Dir, need int64) error {
+	free, err := fdio.FreeSpace(d.Fd())
+	if err != nil {
+		return fmt.Errorf("file system of %s: %w", d.Path(), err)
+	}
+	if free < need {
+		return fmt.Errorf("%w: need %s in %s, %s free", ErrNoSpace, units.FormatSize(need), d.Path(),
+			units.FormatSize(free))
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/url"
 	"path"
 	"strconv"
 	"strings"
@@ -21,6 +22,7 @@ const (
 	handlePrefix = "leat-shm1:"
 	maxHandle    = 24 << 10 // characters: a description, and the longest path with each byte as %XX
 	maxPath      = 4096     // bytes, the kernel's limit
+	maxDims      = 32       // dimensions, as in NumPy 1
 )
 
 // Kinds of handles.
@@ -123,9 +125,9 @@ func (h handle) text() Handle {
 }
 
 // parseHandle parses a handle strictly: it accepts only what text writes, with the view inside the
-// object. It looks at nothing but the text. The error wraps ErrHandle.
+// object. The error wraps ErrHandle.
 func parseHandle(text Handle) (handle, error) {
-	h, err := readHandle(string(text))
+	h, err := readHandle(text)
 	if err != nil {
 		return handle{}, handleError(text, err)
 	}
@@ -136,73 +138,118 @@ func handleError(text Handle, err error) error {
 	return fmt.Errorf("%w: %w: %.80q", ErrHandle, err, string(text))
 }
 
-func readHandle(s string) (handle, error) {
-	if len(s) > maxHandle {
-		return handle{}, fmt.Errorf("it has %d characters, more than %d", len(s), maxHandle)
+func readHandle(text Handle) (handle, error) {
+	if len(text) > maxHandle {
+		return handle{}, fmt.Errorf("it has %d characters, more than %d", len(text), maxHandle)
 	}
-	s, ok := strings.CutPrefix(s, handlePrefix)
+	s, ok := strings.CutPrefix(string(text), handlePrefix)
 	if !ok {
 		return handle{}, fmt.Errorf("it does not begin with %q", handlePrefix)
 	}
-	var parts [9]string // the last one, the description, may have colons in it
-	for i := range parts[:8] {
-		if parts[i], s, ok = strings.Cut(s, ":"); !ok {
-			return handle{}, fmt.Errorf("it has %d parts instead of 9", i+1)
-		}
+	parts := strings.SplitN(s, ":", 9) // the last one, the description, may have colons in it
+	if len(parts) != 9 {
+		return handle{}, fmt.Errorf("it has %d parts instead of 9", len(parts))
 	}
-	parts[8] = s
 	h := handle{kind: parts[0]}
-	var err error
-	part := func(name, text string, ok bool) {
-		if !ok && err == nil {
-			err = fmt.Errorf("its %s is %.80q", name, text)
+	for i, part := range []struct {
+		name string
+		err  error
+	}{
+		{"boot id", readID(&h.boot, parts[1])}, {"place", h.readWhere(parts[2])}, {"id", readID(&h.id, parts[3])},
+		{"size", readInt(&h.size, parts[4])}, {"offset", readInt(&h.view.offset, parts[5])},
+		{"shape", readInts(&h.view.shape, parts[6])}, {"strides", readInts(&h.view.strides, parts[7])},
+	} {
+		if part.err != nil {
+			return handle{}, fmt.Errorf("its %s is %.80q", part.name, parts[i+1])
 		}
 	}
-	part("boot id", parts[1], readID(&h.boot, parts[1]))
-	part("place", parts[2], h.readWhere(parts[2]))
-	part("id", parts[3], readID(&h.id, parts[3]))
-	h.size, ok = readInt(parts[4])
-	part("size", parts[4], ok)
-	h.view.offset, ok = readInt(parts[5])
-	part("offset", parts[5], ok)
-	h.view.shape, ok = readInts(parts[6])
-	part("shape", parts[6], ok)
-	h.view.strides, ok = readInts(parts[7])
-	part("strides", parts[7], ok)
-	if err != nil {
-		return handle{}, err
-	}
+	var err error
 	if h.view.elem, err = npy.ParseElem(parts[8]); err != nil {
 		return handle{}, err
 	}
-	if h.view.elem.Descr() != parts[8] {
-		return handle{}, errors.New("its element type is not written as NumPy does")
+	if err := h.check(); err != nil {
+		return handle{}, err
 	}
-	return h, h.check()
+	if h.text() != text {
+		return handle{}, errors.New("it is not in canonical form")
+	}
+	return h, nil
 }
 
-func (h *handle) readWhere(s string) bool {
-	var ok [4]bool
+func (h *handle) readWhere(s string) error {
 	switch h.kind {
 	case kindMemfd:
-		pid, rest, _ := strings.Cut(s, "/")
-		fd, base, _ := strings.Cut(rest, "/")
-		h.pid, ok[0] = readSmall(pid)
-		h.fd, ok[1] = readSmall(fd)
-		h.base, ok[2] = readInt(base)
-		return ok[0] && ok[1] && ok[2]
+		at := strings.SplitN(s, "/", 3)
+		at = append(at, "", "") // missing ones are no numbers
+		return errors.Join(readInt(&h.pid, at[0]), readInt(&h.fd, at[1]), readInt(&h.base, at[2]))
 	case kindFile:
 		h.root = s
-		return s == "run" || s == "tmp"
 	case kindUser:
 		name, rest, _ := strings.Cut(s, "@")
-		dev, rest, _ := strings.Cut(rest, "/")
-		ino, mtime, _ := strings.Cut(rest, "/")
-		h.path, ok[0] = readPath(name)
-		h.dev, ok[1] = readUint(dev)
-		h.ino, ok[2] = readUint(ino)
-		h.mtime, ok[3] = readInt(mtime)
-		return ok[0] && ok[1] && ok[2] && ok[3]
+		at := append(strings.SplitN(rest, "/", 3), "", "")
+		var err [3]error
+		h.path, err[0] = url.PathUnescape(name)
+		h.dev, err[1] = strconv.ParseUint(at[0], 10, 64)
+		h.ino, err[2] = strconv.ParseUint(at[1], 10, 64)
+		return errors.Join(err[0], err[1], err[2], readInt(&h.mtime, at[2]))
 	}
-	return true // check names the kind
+	return nil // check names the kind
+}
+
+// readID parses 32 hexadecimal digits.
+func readID(id *[16]byte, s string) error {
+	if len(s) != 2*len(id) {
+		return hex.ErrLength
+	}
+	_, err := hex.Decode(id[:], []byte(s))
+	return err
+}
+
+func readInt[N int | int64](n *N, s string) error {
+	v, err := strconv.ParseInt(s, 10, 64)
+	*n = N(v)
+	return err
+}
+
+// readInts parses numbers separated by commas; "-" is none.
+func readInts(list *[]int, s string) error {
+	if s == "-" {
+		return nil
+	}
+	if strings.Count(s, ",") >= maxDims {
+		return fmt.Errorf("more than %d dimensions", maxDims)
+	}
+	for text := range strings.SplitSeq(s, ",") {
+		var n int
+		if err := readInt(&n, text); err != nil {
+			return err
+		}
+		*list = append(*list, n)
+	}
+	return nil
+}
+
+func appendInts(b []byte, list []int) []byte {
+	if len(list) == 0 {
+		return append(b, '-')
+	}
+	for i, n := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(n), 10)
+	}
+	return b
+}
+
+// appendPath writes bytes other than those of plain names as %XX.
+func appendPath(b []byte, path string) []byte {
+	for _, c := range []byte(path) {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("/-._~", c) >= 0 {
+			b = append(b, c)
+		} else {
+			b = fmt.Appendf(b, "%%%02X", c)
+		}
+	}
+	return b
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/internal/fdio"
 	"leat/internal/lockfile"
 	"leat/ndarray"
 )
@@ -201,7 +202,7 @@ func TestANamedArrayThatIsHeldIsNotCalledGone(t *testing.T) {
 	check(t, os.WriteFile(name, nil, 0o600))
 	f := must(os.Open(name))(t)
 	defer f.Close()
-	check(t, flock(int(f.Fd()), unix.LOCK_EX))
+	check(t, fdio.Flock(int(f.Fd()), unix.LOCK_EX))
 	_, err := s.Attach(h.text(), ReadOnly)
 	if !errors.Is(err, lockfile.ErrLocked) || errors.Is(err, ErrStale) {
 		t.Error(err)

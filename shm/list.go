@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/internal/fdio"
 	"leat/internal/lockfile"
 )
 
@@ -88,8 +89,8 @@ func lookAt(d *lockfile.Dir, name string) (Info, bool) {
 	}
 	info.Name = d.FilePath(name)
 	// A process that attaches it at this moment tries again.
-	info.Held = errors.Is(flock(fd, unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
-	_ = flock(fd, unix.LOCK_UN) // closing is not enough, see unlock
+	info.Held = errors.Is(fdio.Flock(fd, unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
+	_ = fdio.Flock(fd, unix.LOCK_UN) // closing is not enough, see unlock
 	return info, true
 }
 
@@ -101,7 +102,7 @@ func describe(fd int) (Info, bool) {
 	}
 	info := Info{Size: st.Size, Bytes: st.Blocks * 512, dev: uint64(st.Dev), ino: st.Ino}
 	var b [tagSize]byte
-	if st.Size >= pageSize && preadFull(fd, b[:], st.Size-pageSize) == nil {
+	if st.Size >= pageSize && readFull(fd, b[:], st.Size-pageSize) == nil {
 		if t, err := parseTag(b[:]); err == nil {
 			info.Kind = map[uint16]string{kindWhole: "whole", kindArena: "arena"}[t.kind]
 		}

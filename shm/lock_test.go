@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/internal/fdio"
 	"leat/internal/procfile"
 	"leat/ndarray"
 )
@@ -27,11 +28,11 @@ func TestTheLockOfRecyclingEndsThoughAChildHasItsDescriptor(t *testing.T) {
 	defer unix.Close(child)
 	reader := must(procfile.Reopen(seg.fd, unix.O_RDONLY))(t)
 	defer unix.Close(reader)
-	if err := flock(reader, unix.LOCK_SH|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
+	if err := fdio.Flock(reader, unix.LOCK_SH|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
 		t.Fatalf("a reader gets in: %v", err)
 	}
 	check(t, unlock(lock))
-	check(t, flock(reader, unix.LOCK_SH|unix.LOCK_NB))
+	check(t, fdio.Flock(reader, unix.LOCK_SH|unix.LOCK_NB))
 }
 
 func TestAnAttachWaitsAMomentForMemoryThatIsHeld(t *testing.T) {
@@ -78,7 +79,7 @@ func TestASealWaitsAMomentForAWriterThatLeaves(t *testing.T) {
 		check(t, err)
 		f := must(os.OpenFile(path, os.O_RDWR, 0))(t)
 		defer f.Close()
-		if ok, err := lockWriter(int(f.Fd())); err != nil || !ok {
+		if ok, err := lockByte(int(f.Fd()), unix.F_RDLCK); err != nil || !ok {
 			t.Fatal(ok, err)
 		}
 		if err := a.Seal(); !errors.Is(err, ErrWriters) {

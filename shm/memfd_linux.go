@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
+	"leat/internal/fdio"
 	"leat/internal/procfile"
 )
 
@@ -103,7 +104,7 @@ func (seg *segment) exclude() (fd int, ok bool, err error) {
 	if err != nil {
 		return -1, false, fmt.Errorf("reopening a memfd: %w", err)
 	}
-	if err := flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := fdio.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		unix.Close(fd)
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			err = nil
@@ -149,7 +150,7 @@ func openMemfd(pid, fd int, write bool) (got int, size int64, err error) {
 	fault.Point("shm.opened")
 	// Its maker locks it exclusively while it recycles it; a child that is being started may keep
 	// that lock a moment longer.
-	if err := patiently(func() error { return flock(got, unix.LOCK_SH|unix.LOCK_NB) }); errors.Is(err,
+	if err := patiently(func() error { return fdio.Flock(got, unix.LOCK_SH|unix.LOCK_NB) }); errors.Is(err,
 		unix.EWOULDBLOCK) {
 		return -1, 0, fmt.Errorf("%w: memory is being recycled", ErrStale)
 	} else if err != nil {
@@ -157,7 +158,7 @@ func openMemfd(pid, fd int, write bool) (got int, size int64, err error) {
 	}
 	if write {
 		// Before the check of the seals, since sealing takes this lock exclusively first.
-		if ok, err := lockWriter(got); err != nil {
+		if ok, err := lockByte(got, unix.F_RDLCK); err != nil {
 			return -1, 0, err
 		} else if !ok {
 			return -1, 0, fmt.Errorf("%w: array is being sealed", ErrSealed)
@@ -173,36 +174,6 @@ func openMemfd(pid, fd int, write bool) (got int, size int64, err error) {
 	return got, st.Size, nil
 }
 
-// lockWriter locks an open file for a writer; ok is false if it is being sealed.
-func lockWriter(fd int) (ok bool, err error) { return lockByte(fd, unix.F_RDLCK) }
-
-// lockSealer locks an open file against writers; ok is false if there are some.
-func lockSealer(fd int) (ok bool, err error) { return lockByte(fd, unix.F_WRLCK) }
-
-// unlockSealer releases the lock of lockSealer.
-func unlockSealer(fd int) error {
-	_, err := lockByte(fd, unix.F_UNLCK)
-	return err
-}
-
-// lockByte sets a lock on the first byte. It belongs to the open file description and ends with it,
-// which the last mapping keeps too.
-func lockByte(fd int, kind int16) (bool, error) {
-	lk := unix.Flock_t{Type: kind, Len: 1}
-	for {
-		err := unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &lk)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EACCES):
-			return false, nil
-		case err != nil:
-			return false, fmt.Errorf("locking: %w", err)
-		}
-		return true, nil
-	}
-}
-
 // populateWrite takes memory for a range of a mapping and puts it into the page table. Kernels
 // before 5.14 leave that to the first store.
 func populateWrite(b []byte) error {
@@ -210,39 +181,16 @@ func populateWrite(b []byte) error {
 		return err
 	}
 	for len(b) > 0 {
-		err := unix.Madvise(b, unix.MADV_POPULATE_WRITE)
-		switch {
-		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
+		switch err := unix.Madvise(b, unix.MADV_POPULATE_WRITE); err {
+		case unix.EINTR, unix.EAGAIN:
 			continue
-		case errors.Is(err, unix.EINVAL):
+		case unix.EINVAL:
 			return nil
-		case errors.Is(err, unix.EFAULT): // a store would get a SIGBUS
+		case unix.EFAULT: // a store would get a SIGBUS
 			return unix.ENOSPC
+		default:
+			return err
 		}
-		return err
 	}
 	return nil
-}
-
-// allocate takes the space of a file on its file system, so that later stores cannot fail.
-func allocate(fd int, size int64) error {
-	for {
-		err := unix.Fallocate(fd, 0, 0, size)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOSYS):
-			return zeroFile(fd, size)
-		}
-		return err
-	}
-}
-
-// descriptorLimit returns half of the descriptors that the process may have.
-func descriptorLimit() int {
-	var lim unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &lim) != nil {
-		return 512
-	}
-	return int(min(lim.Cur, 1<<20) / 2)
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
+	"leat/internal/fdio"
 )
 
 // capacity rounds the bytes before the tag up to a size class: quarter steps between powers of two.
@@ -102,7 +103,7 @@ func (p *recycler) close() []*segment {
 
 // unlock admits readers again. Closing is not enough: a child that is being started has the
 // descriptor too, until its exec.
-func unlock(lock int) error { return errors.Join(flock(lock, unix.LOCK_UN), unix.Close(lock)) }
+func unlock(lock int) error { return errors.Join(fdio.Flock(lock, unix.LOCK_UN), unix.Close(lock)) }
 
 // giveBack recycles or closes segments that are no longer in the registry.
 func (s *Pool) giveBack(segs []*segment) error {

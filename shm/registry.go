@@ -42,6 +42,16 @@ func (r *registry) init(idleLimit int64) {
 	r.idleLimit = idleLimit
 }
 
+// lock locks the registry, or returns ErrClosed.
+func (r *registry) lock() error {
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return ErrClosed
+	}
+	return nil
+}
+
 func address(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
 
 func byAddress(s *segment, a uintptr) int { return cmp.Compare(address(s.mem), a) }

@@ -10,26 +10,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/internal/fdio"
 	"leat/internal/procfile"
 )
-
-// inMemory reports whether the file system of dir keeps its files in memory.
-func inMemory(dir string) bool {
-	var st unix.Statfs_t
-	if unix.Statfs(dir, &st) != nil {
-		return false
-	}
-	return uint32(st.Type) == unix.TMPFS_MAGIC || uint32(st.Type) == 0x858458f6 // ramfs
-}
-
-// processGone reports whether no process has that id.
-func processGone(pid int) bool { return errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
 
 // openFile opens a regular file for reading if it lies below one of roots; nil roots allow all.
 // truePath is the kernel's path of the open file, without symbolic links, so a concurrent exchange
 // of names cannot make it wrong.
 func openFile(path string, roots []string) (fd int, truePath string, err error) {
-	at, err := retry(func() (int, error) { return unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0) })
+	at, err := fdio.Open(unix.AT_FDCWD, path, unix.O_PATH, 0)
 	if err != nil {
 		return -1, "", &fs.PathError{Op: "open", Path: path, Err: err}
 	}
@@ -89,12 +78,4 @@ func pathOf(fd int) (string, error) {
 		return "", fmt.Errorf("%w: the file has no path", ErrStale)
 	}
 	return path, nil
-}
-
-func statTime(fd int) (dev, ino uint64, size, mtime int64, err error) {
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return 0, 0, 0, 0, fmt.Errorf("stat: %w", err)
-	}
-	return uint64(st.Dev), st.Ino, st.Size, st.Mtim.Nano(), nil
 }

@@ -48,7 +48,7 @@ func (s *Pool) openUser(path string) (*object, view, error) {
 		return nil, view{}, err
 	}
 	b := make([]byte, min(h.size, maxHeader))
-	if err := preadFull(fd, b, 0); err != nil {
+	if err := readFull(fd, b, 0); err != nil {
 		return nil, view{}, err
 	}
 	header, err := parseHeader(b)
@@ -59,22 +59,22 @@ func (s *Pool) openUser(path string) (*object, view, error) {
 	if err := v.within(h.size); err != nil {
 		return nil, view{}, fmt.Errorf("file is shorter than its array: %w", err)
 	}
-	s.reg.mu.Lock()
-	if s.reg.closed {
-		s.reg.mu.Unlock()
-		return nil, view{}, ErrClosed
+	if err := s.reg.lock(); err != nil {
+		return nil, view{}, err
 	}
-	if o := s.reg.objects[objectKey{h.id, false}]; o != nil {
+	o := s.reg.objects[objectKey{h.id, false}]
+	if o != nil {
 		s.reg.retain(o)
-		s.reg.mu.Unlock()
-		return o, v, nil
 	}
 	s.reg.mu.Unlock()
+	if o != nil {
+		return o, v, nil
+	}
 	seg, err := mapFD(fd, h.size, ReadOnly)
 	if err != nil {
 		return nil, view{}, err
 	}
-	o, err := s.enter(&object{addr: h, seg: seg, length: h.size})
+	o, err = s.enter(&object{addr: h, seg: seg, length: h.size})
 	return o, v, err
 }
 
@@ -112,16 +112,17 @@ func (s *Pool) mapUser(h *handle, mode Mode) (*segment, error) {
 
 // userHandle describes an open file.
 func userHandle(fd int, path string, boot [16]byte) (handle, error) {
-	dev, ino, size, mtime, err := statTime(fd)
-	if err != nil {
-		return handle{}, err
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return handle{}, fmt.Errorf("stat: %w", err)
 	}
-	if size == 0 || size > maxMapping {
+	if st.Size == 0 || st.Size > maxMapping {
 		return handle{}, errors.New("not a .npy file")
 	}
-	h := handle{kind: kindUser, boot: boot, size: size, path: path, dev: dev, ino: ino, mtime: mtime}
+	h := handle{kind: kindUser, boot: boot, size: st.Size, path: path, dev: uint64(st.Dev), ino: st.Ino,
+		mtime: st.Mtim.Nano()}
 	b := append([]byte("leat user file\x00"), path...)
-	for _, n := range []uint64{dev, ino, uint64(size), uint64(mtime)} {
+	for _, n := range []uint64{h.dev, h.ino, uint64(h.size), uint64(h.mtime)} {
 		b = binary.LittleEndian.AppendUint64(b, n)
 	}
 	sum := sha256.Sum256(b)

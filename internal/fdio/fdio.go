@@ -95,18 +95,3 @@ func FileLimit() int64 {
 	}
 	return int64(lim.Cur)
 }
-
-// FreeSpace returns the bytes that this user may still write on the file system of an open file or
-// directory, without regard to quotas. A file system without a size, such as a tmpfs without limit,
-// has math.MaxInt64.
-func FreeSpace(fd int) (int64, error) {
-	var st unix.Statfs_t
-	if _, err := Retry(func() (int, error) { return 0, unix.Fstatfs(fd, &st) }); err != nil {
-		return 0, err
-	}
-	unit := uint64(max(st.Bsize, 1))
-	if st.Blocks == 0 || uint64(st.Bavail) > math.MaxInt64/unit {
-		return math.MaxInt64, nil
-	}
-	return int64(uint64(st.Bavail) * unit), nil
-}

@@ -2,6 +2,7 @@ package fdio
 
 import (
 	"errors"
+	"math"
 
 	"golang.org/x/sys/unix"
 )
@@ -34,4 +35,22 @@ func Locked(fd int, at, n int64) (bool, error) {
 	lk := unix.Flock_t{Type: unix.F_WRLCK, Start: at, Len: n}
 	_, err := Retry(func() (int, error) { return 0, unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &lk) })
 	return err == nil && lk.Type != unix.F_UNLCK, err
+}
+
+// FreeSpace returns the bytes that this user may still write on the file system of an open file or
+// directory, without regard to quotas. A file system without a size, such as a tmpfs without limit,
+// has math.MaxInt64.
+func FreeSpace(fd int) (int64, error) {
+	var st unix.Statfs_t
+	if _, err := Retry(func() (int, error) { return 0, unix.Fstatfs(fd, &st) }); err != nil {
+		return 0, err
+	}
+	unit := uint64(st.Frsize)
+	if unit == 0 {
+		unit = uint64(max(st.Bsize, 1))
+	}
+	if st.Blocks == 0 || st.Bavail > math.MaxInt64/unit {
+		return math.MaxInt64, nil
+	}
+	return int64(st.Bavail * unit), nil
 }

@@ -6,7 +6,7 @@ import "golang.org/x/sys/unix"
 var known = map[uint32]FileSystem{
 	0xef53: {"ext4", Local}, 0x58465342: {"xfs", Local}, 0x9123683e: {"btrfs", Local}, 0x2fc12fc1: {"zfs", Local},
 	0xf2f52010: {"f2fs", Local},
-	0x01021994: {"tmpfs", Local}, 0x794c7630: {"overlay", Local},
+	0x01021994: {"tmpfs", Local}, 0x794c7630: {"overlay", Local}, 0x858458f6: {"ramfs", Unknown},
 
 	0x6969: {"NFS", Remote}, 0x517b: {"SMB", Remote}, 0xff534d42: {"CIFS", Remote}, 0xfe534d42: {"SMB2", Remote},
 	0x01021997: {"9p", Remote},
