@@ -315,7 +315,7 @@ func TestTooManySlotsForFileSystem(t *testing.T) {
 	if err == nil {
 		t.Skip("this ext4 takes 8 TiB")
 	}
-	m := regexp.MustCompile(`1099511627776 slots .* has at most \d+: give at most (\d+) slots`).FindStringSubmatch(err.Error())
+	m := regexp.MustCompile(`1099511627776 slots .* has at most \d+, for (\d+) slots`).FindStringSubmatch(err.Error())
 	if m == nil {
 		t.Fatal(err)
 	}

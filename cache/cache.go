@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
+	"leat/internal/fdio"
 	"leat/internal/procfile"
 	"leat/internal/tempfile"
 )
@@ -72,7 +72,7 @@ const (
 // open returns a Cache on an open file that it owns and closes on error. The caller has taken the
 // hold lock.
 func open(fd int, path string, o Options, readOnly bool) (c *Cache, err error) {
-	c = &Cache{fd: fd, path: path, readOnly: readOnly, verify: o.Verify, opts: o, dir: -1, limit: fileLimit(),
+	c = &Cache{fd: fd, path: path, readOnly: readOnly, verify: o.Verify, opts: o, dir: -1, limit: fdio.FileLimit(),
 		noHoleReads: loadsAllocate(fd), begun: time.Now()}
 	defer func() { _, _ = lock(fd, lockOpen, unlocked) }() // taken by hold
 	defer func() {
@@ -166,7 +166,7 @@ func (c *Cache) hasData(from, to int64) bool {
 	b := pages.Get().(*[pageSize]byte)
 	defer pages.Put(b)
 	page := min(roundUp(from, pageSize), to)
-	n, err := preadFull(c.fd, b[:page-from], from)
+	n, err := fdio.ReadFull(c.fd, b[:page-from], from)
 	if err != nil || !bytes.Equal(b[:n], zeroPage[:n]) {
 		return true
 	}
@@ -187,30 +187,12 @@ func readHeader(fd int) (h header, page []byte, size int64, err error) {
 		return header{}, nil, 0, fmt.Errorf("%w: it is not a regular file", ErrFormat)
 	}
 	page = make([]byte, pageSize)
-	n, err := preadFull(fd, page, 0)
+	n, err := fdio.ReadFull(fd, page, 0)
 	if err != nil {
 		return header{}, nil, 0, fmt.Errorf("reading: %w", err)
 	}
 	h, err = parseHeader(page[:n], st.Size)
 	return h, page, st.Size, err
-}
-
-// preadFull reads until b is full or the file ends.
-func preadFull(fd int, b []byte, at int64) (int, error) {
-	done := 0
-	for done < len(b) {
-		n, err := unix.Pread(fd, b[done:min(len(b), done+math.MaxInt32&^(pageSize-1))], at+int64(done))
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil:
-			return done, err
-		case n == 0:
-			return done, nil
-		}
-		done += n
-	}
-	return done, nil
 }
 
 // enter starts a call on slot i, which drainGate.leave(i) ends.

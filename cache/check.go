@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"leat/internal/fdio"
 )
 
 // Entry describes a filled slot.
@@ -58,7 +60,7 @@ func (c *Cache) eachFilled(ctx context.Context, f func(i, offset int64) error) e
 			if err := context.Cause(ctx); err != nil {
 				return err
 			}
-			n, err := preadFull(c.fd, b[:min(int64(len(b)), end-at)], at)
+			n, err := fdio.ReadFull(c.fd, b[:min(int64(len(b)), end-at)], at)
 			if err != nil {
 				return fmt.Errorf("reading the index of %s: %w", c.name(), err)
 			}
@@ -233,7 +235,7 @@ func (c *Cache) verifyByReads(ctx context.Context, i, offset int64) (r record, e
 		return record{}, errBad
 	}
 	var head [recordHead]byte
-	n, err := preadFull(c.fd, head[:], offset)
+	n, err := fdio.ReadFull(c.fd, head[:], offset)
 	if err != nil {
 		return record{}, err
 	}
@@ -251,7 +253,7 @@ func (c *Cache) verifyByReads(ctx context.Context, i, offset int64) (r record, e
 // seal returns the seal of a preserved cache.
 func (c *Cache) seal() (seal, bool) {
 	page := make([]byte, pageSize)
-	if n, err := preadFull(c.fd, page, 0); n < pageSize || err != nil {
+	if n, err := fdio.ReadFull(c.fd, page, 0); n < pageSize || err != nil {
 		return seal{}, false
 	}
 	return parseSeal(page)

@@ -6,12 +6,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
-	"math"
 
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
+	"leat/internal/fdio"
+	"leat/internal/localdir"
 	"leat/internal/procfile"
 )
 
@@ -30,14 +30,14 @@ func Create(n int64, opts *Options) (*Cache, error) {
 	}
 	d, err := newTempFile(dir, newNamelessName)
 	if err != nil {
-		return nil, errors.Join(explainDir(path, err), unix.Close(dir))
+		return nil, errors.Join(localdir.Explain(path, err), unix.Close(dir))
 	}
 	if err := format(d.FD, path, n, &o, flagNameless); err != nil {
 		return nil, errors.Join(err, d.Discard(), unix.Close(dir))
 	}
 	if d.HiddenName() != "" {
 		if _, err := sweep(dir, isNamelessName); err != nil {
-			return nil, errors.Join(explainDir(path, err), d.Discard(), unix.Close(dir))
+			return nil, errors.Join(localdir.Explain(path, err), d.Discard(), unix.Close(dir))
 		}
 	}
 	fault.Point("cache.formatted")
@@ -61,22 +61,22 @@ func format(fd int, dir string, n int64, o *Options, flags uint32) error {
 		return err
 	}
 	h := &header{flags: flags, n: n, maxBytes: o.MaxBytes, durability: o.Durability}
-	_, _ = rand.Read(h.uuid[:])                 // never fails
-	h.boot, _ = procfile.BootID()               // zero if unknown
-	if limit := fileLimit(); h.base() > limit { // writing beyond it raises a signal
-		return fmt.Errorf("%d slots take a file of %d bytes, this process may write %d (ulimit -f): give fewer slots, or raise the limit",
+	_, _ = rand.Read(h.uuid[:])                      // never fails
+	h.boot, _ = procfile.BootID()                    // zero if unknown
+	if limit := fdio.FileLimit(); h.base() > limit { // writing beyond it raises a signal
+		return fmt.Errorf("%d slots take a file of %d bytes, this process may write %d (ulimit -f)",
 			n, h.base(), limit)
 	}
 	switch err := unix.Ftruncate(fd, h.base()); {
 	case errors.Is(err, unix.EFBIG), errors.Is(err, unix.EINVAL):
 		most := largestFile(fd, h.base())
-		return fmt.Errorf("%d slots take a file of %d bytes, the file system of %s has at most %d: give at most %d slots, or another directory (%w)",
+		return fmt.Errorf("%d slots take a file of %d bytes, the file system of %s has at most %d, for %d slots: %w",
 			n, h.base(), dir, most, max((most-pageSize)/8, 0), err)
 	case err != nil:
-		return explainDir(dir, err)
+		return localdir.Explain(dir, err)
 	}
 	if err := writeFull(fd, h.encode(), 0); err != nil {
-		return explainDir(dir, err)
+		return localdir.Explain(dir, err)
 	}
 	return nil
 }
@@ -92,24 +92,4 @@ func largestFile(fd int, refused int64) int64 {
 		}
 	}
 	return low
-}
-
-// writeFull writes all of b.
-func writeFull(fd int, b []byte, at int64) error {
-	for len(b) > 0 {
-		if err := fault.Error("cache.write"); err != nil {
-			return err
-		}
-		n, err := unix.Pwrite(fd, b[:min(len(b), math.MaxInt32&^(pageSize-1))], at)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil:
-			return err
-		case n == 0:
-			return io.ErrShortWrite
-		}
-		b, at = b[n:], at+int64(n)
-	}
-	return nil
 }

@@ -3,7 +3,6 @@
 package cache
 
 import (
-	"errors"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -30,17 +29,5 @@ var location = &localdir.Use{
 
 // openDir opens the directory for nameless caches.
 func openDir(o *Options) (dir string, fd int, err error) { return location.Open(o.Dir, o.AllowRemote) }
-
-// explainDir adds the directory and the cause to an error.
-func explainDir(dir string, err error) error { return location.Explain(dir, err) }
-
-func openat(dir int, name string, flags int) (int, error) {
-	for {
-		fd, err := unix.Openat(dir, name, flags, 0o600)
-		if !errors.Is(err, unix.EINTR) {
-			return fd, err
-		}
-	}
-}
 
 func procFD(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }

@@ -17,7 +17,7 @@ var (
 // Errors of creating and opening caches.
 var (
 	// ErrFormat is returned for a file that is not a cache, is damaged, or has another version.
-	ErrFormat = errors.New("not a cache file that can be used")
+	ErrFormat = errors.New("not a usable cache file")
 	// ErrMismatch is returned when an existing cache differs from the requested one.
 	ErrMismatch = errors.New("the existing cache differs")
 	// ErrRemote is returned for a directory on a file system where caches don't work.

@@ -132,19 +132,19 @@ func parseHeader(b []byte, size int64) (h header, err error) {
 	}
 	switch {
 	case len(b) < 8 || string(b[:7]) != magic[:7]:
-		return bad("it does not begin as one does; give the name of a cache")
+		return bad("another kind of file")
 	case string(b[:8]) != magic || len(b) >= 12 && le.Uint32(b[8:]) > version:
-		return bad("it was made by a newer leat; use that one, or remove it")
+		return bad("made by a newer leat")
 	case len(b) < pageSize:
-		return bad("it is cut off within its first page; remove it")
+		return bad("cut off within its first page")
 	case le.Uint32(b[fixedSize:]) != crc32.Checksum(b[:fixedSize], castagnoli):
-		return bad("its first page is damaged; remove it")
+		return bad("damaged first page")
 	case le.Uint32(b[8:]) < version:
-		return bad("it was made by an older leat (layout %d, this is %d); remove it", le.Uint32(b[8:]), version)
+		return bad("made by an older leat (layout %d, want %d)", le.Uint32(b[8:]), version)
 	}
 	n := le.Uint64(b[16:])
 	if n < 1 || n > MaxSlots || int64(le.Uint64(b[24:])) != firstRecord(int64(n)) {
-		return bad("its first page is invalid (%d slots); remove it", n)
+		return bad("invalid first page (%d slots)", n)
 	}
 	h = header{
 		flags: le.Uint32(b[12:]), n: int64(n), maxBytes: int64(le.Uint64(b[32:])),
@@ -152,10 +152,10 @@ func parseHeader(b []byte, size int64) (h header, err error) {
 	}
 	tail := int64(le.Uint64(b[tailAt:]) &^ frozen)
 	if size < h.base() {
-		return bad("it has %d bytes, its %d slots alone take %d: it is cut off; remove it", size, n, h.base())
+		return bad("cut off: %d bytes, its %d slots alone take %d", size, n, h.base())
 	}
 	if h.maxBytes < 0 || h.durability > DurabilityEach || tail < h.base() || tail%align != 0 || tail > maxOffset {
-		return bad("its first page is invalid; remove it")
+		return bad("invalid first page")
 	}
 	return h, nil
 }

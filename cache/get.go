@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
+	"leat/internal/fdio"
 )
 
 // errBad is the miss of a slot with a damaged record.
@@ -154,7 +155,7 @@ func (c *Cache) readHead(i, offset int64) (r record, err error) {
 		r, ok = parseRecord(c.m.data[offset:offset+recordHead], i, offset)
 	} else {
 		var head [recordHead]byte
-		if n, err := preadFull(c.fd, head[:], offset); n == recordHead && err == nil {
+		if n, err := fdio.ReadFull(c.fd, head[:], offset); n == recordHead && err == nil {
 			r, ok = parseRecord(head[:], i, offset)
 		}
 	}
@@ -201,7 +202,7 @@ func (c *Cache) readAs(verify Verify, r record) (b []byte, own bool, err error) 
 		}
 	}
 	b = make([]byte, r.length)
-	if n, err := preadFull(c.fd, b, r.offset+recordHead); int64(n) < r.length || err != nil {
+	if n, err := fdio.ReadFull(c.fd, b, r.offset+recordHead); int64(n) < r.length || err != nil {
 		c.count(countBad, 1)
 		return nil, false, errBad
 	}
@@ -262,7 +263,7 @@ func (c *Cache) sumChunks(ctx context.Context, r record) (sum uint32, err error)
 			return 0, err
 		}
 		part := b[:min(int64(len(b)), end-at)]
-		n, err := preadFull(c.fd, part, at)
+		n, err := fdio.ReadFull(c.fd, part, at)
 		if err == nil {
 			err = fault.Error("cache.read")
 		}

@@ -116,9 +116,9 @@ func TestGoldenCaches(t *testing.T) {
 func TestOpenInvalidFiles(t *testing.T) {
 	for name, why := range map[string]string{
 		"newer.cache": "newer leat", "newer_magic.cache": "newer leat", "older.cache": "older leat",
-		"foreign.cache":  "does not begin as one does",
+		"foreign.cache":  "another kind of file",
 		"cut_page.cache": "cut off", "cut_index.cache": "cut off", "page_bit.cache": "damaged",
-		"growing.cache": "not preserved", "good.pfio": "does not begin",
+		"growing.cache": "not preserved", "good.pfio": "another kind",
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := copied(t, name)

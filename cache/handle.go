@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
+	"leat/internal/fdio"
 	"leat/internal/procfile"
 	"leat/internal/tempfile"
 )
@@ -113,7 +114,7 @@ func Attach(text Handle, opts *Options) (*Cache, error) {
 	case errors.Is(err, procfile.ErrGone):
 		return nil, fmt.Errorf("%w: %w", ErrGone, err)
 	case errors.Is(err, procfile.ErrForeign):
-		return nil, fmt.Errorf("%w: %w; pass the file itself to AttachFile", ErrForeign, err)
+		return nil, fmt.Errorf("%w: %w", ErrForeign, err)
 	case err != nil:
 		return nil, err
 	}
@@ -200,7 +201,7 @@ func (c *Cache) findHidden() {
 	if err != nil || !isNamelessName(filepath.Base(path)) {
 		return
 	}
-	dir, err := openat(unix.AT_FDCWD, filepath.Dir(path), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
+	dir, err := fdio.Open(unix.AT_FDCWD, filepath.Dir(path), unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return
 	}
@@ -224,7 +225,7 @@ func forAttach(opts *Options) (Options, error) {
 func reopenFile(fd, flags int) (int, error) {
 	err := fault.Error("cache.no proc")
 	if err == nil {
-		if fd, err = reopen(fd, flags); err == nil {
+		if fd, err = procfile.Reopen(fd, flags); err == nil {
 			return fd, nil
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/internal/fdio"
 	"leat/internal/proctest"
 )
 
@@ -370,7 +371,7 @@ func TestTemporarilyFullDiskWithManyWriters(t *testing.T) {
 			const size = 100_000
 			c := create(t, 1000, &Options{Dir: dir, MaxBytes: 100 << 20})
 			other := attachTo(t, c, nil)
-			must(t, os.WriteFile(dir+"/filler", make([]byte, freeSpace(c.fd)-50_000), 0o600))
+			must(t, os.WriteFile(dir+"/filler", make([]byte, ok(fdio.FreeSpace(c.fd))(t)-50_000), 0o600))
 			end := time.Now().Add(500 * time.Millisecond)
 			var wg sync.WaitGroup
 			for w := range int64(4) {

@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
+	"leat/internal/fdio"
+	"leat/internal/localdir"
 	"leat/internal/tempfile"
 )
 
@@ -53,7 +55,7 @@ func Inspect(path string) (Info, error) {
 }
 
 func inspect(dir int, name string, follow bool) (info Info, err error) {
-	at, flags := unix.AT_SYMLINK_NOFOLLOW, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC
+	at, flags := unix.AT_SYMLINK_NOFOLLOW, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK
 	if follow {
 		at, flags = 0, flags&^unix.O_NOFOLLOW
 	}
@@ -64,7 +66,7 @@ func inspect(dir int, name string, follow bool) (info Info, err error) {
 	if kind := named.Mode & unix.S_IFMT; kind != unix.S_IFREG && kind != unix.S_IFLNK {
 		return Info{}, fmt.Errorf("%w: it is not a regular file", ErrFormat)
 	}
-	fd, err := openat(dir, name, flags)
+	fd, err := fdio.Open(dir, name, flags, 0)
 	if err != nil {
 		return Info{}, err
 	}
@@ -84,12 +86,12 @@ func inspect(dir int, name string, follow bool) (info Info, err error) {
 		Bytes: int64(w &^ frozen), DiskBytes: st.Blocks * 512, MaxBytes: h.maxBytes, Frozen: w&frozen != 0,
 		Preserved: sealed,
 		Nameless:  h.flags&flagNameless != 0, Leftover: isNamelessName(name) || isTempName(name),
-		Modified: modified(&st), Durable: h.durability,
+		Modified: time.Unix(st.Mtim.Unix()), Durable: h.durability,
 	}
 	if sealed {
 		info.Entries = s.entries
 	}
-	info.Held, _ = locked(fd, lockHold)
+	info.Held, _ = fdio.Locked(fd, lockHold, 1)
 	if !info.Held { // the next process to open it moves the tail back to the end of the file
 		info.Bytes = min(info.Bytes, roundUp(st.Size, align))
 	}
@@ -99,14 +101,14 @@ func inspect(dir int, name string, follow bool) (info Info, err error) {
 // List describes all cache files in a directory, including hidden ones, sorted by name. It skips
 // symbolic links and files that are not caches or can't be read.
 func List(dir string) ([]Info, error) {
-	fd, err := openat(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
+	fd, err := fdio.Open(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
-		return nil, explainDir(dir, err)
+		return nil, localdir.Explain(dir, err)
 	}
 	defer unix.Close(fd)
 	all, err := names(fd)
 	if err != nil {
-		return nil, explainDir(dir, err)
+		return nil, localdir.Explain(dir, err)
 	}
 	slices.Sort(all)
 	var infos []Info
@@ -122,9 +124,9 @@ func List(dir string) ([]Info, error) {
 // GC removes what killed processes left in a directory: unlocked files of the user with hidden
 // names. It returns their paths. Named and preserved caches stay.
 func GC(dir string) ([]string, error) {
-	fd, err := openat(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
+	fd, err := fdio.Open(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
-		return nil, explainDir(dir, err)
+		return nil, localdir.Explain(dir, err)
 	}
 	defer unix.Close(fd)
 	removed, err := sweep(fd, func(name string) bool { return isNamelessName(name) || isTempName(name) })
@@ -132,7 +134,7 @@ func GC(dir string) ([]string, error) {
 		removed[k] = filepath.Join(dir, name)
 	}
 	if err != nil {
-		return removed, explainDir(dir, err)
+		return removed, localdir.Explain(dir, err)
 	}
 	return removed, nil
 }
@@ -152,10 +154,10 @@ func Remove(path string, force bool) error {
 		return explainOpen(path, err)
 	}
 	const flags = unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
-	fd, err := openat(dir, name, unix.O_RDWR|flags)
+	fd, err := fdio.Open(dir, name, unix.O_RDWR|flags, 0)
 	readOnly := errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) // usually a preserved one
 	if readOnly {
-		fd, err = openat(dir, name, unix.O_RDONLY|flags)
+		fd, err = fdio.Open(dir, name, unix.O_RDONLY|flags, 0)
 	}
 	if err != nil {
 		return explainOpen(path, err)
@@ -164,7 +166,7 @@ func Remove(path string, force bool) error {
 	// A process that opens it now waits, and then finds the name gone.
 	held := false
 	if readOnly {
-		held, err = locked(fd, lockHold)
+		held, err = fdio.Locked(fd, lockHold, 1)
 	} else {
 		var ok bool
 		ok, err = lock(fd, lockHold, exclusive)
@@ -174,14 +176,14 @@ func Remove(path string, force bool) error {
 	case err != nil && !force:
 		return fmt.Errorf("locking %s: %w", path, err)
 	case held && !force:
-		return fmt.Errorf("%s is in use", path)
+		return fmt.Errorf("%s: open in a process", path)
 	}
 	fault.Point("cache.removing")
 	if _, _, _, err := readHeader(fd); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	if !tempfile.Leads(dir, name, fd) {
-		return fmt.Errorf("%s was replaced meanwhile: try again", path)
+		return fmt.Errorf("%s: replaced meanwhile", path)
 	}
 	if err := unix.Unlinkat(dir, name, 0); err != nil {
 		return explainOpen(path, err)

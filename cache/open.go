@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
+	"leat/internal/fdio"
+	"leat/internal/localdir"
 	"leat/internal/tempfile"
 )
 
@@ -32,9 +33,8 @@ func Open(path string, n int64, opts *Options) (*Cache, error) {
 	if err := checkName(path, name); err != nil {
 		return nil, err
 	}
-	if !o.AllowRemote && !isLocal(dir) {
-		return nil, fmt.Errorf("%w: %s is on a network or unknown file system, where processes may not see each other's entries",
-			ErrRemote, path)
+	if !o.AllowRemote && localdir.Of(dir).Kind != localdir.Local {
+		return nil, fmt.Errorf("%s: %w: processes may not see each other's entries", path, ErrRemote)
 	}
 	for range 100 {
 		fd, err := openNamed(dir, name, unix.O_RDWR)
@@ -66,11 +66,9 @@ func join(fd int, path string, n int64, o Options) (*Cache, error) {
 	if err == nil {
 		switch {
 		case h.n != n:
-			err = fmt.Errorf("%w: it has %d slots, %d were asked for; give %d, or another name", ErrMismatch, h.n, n,
-				h.n)
+			err = fmt.Errorf("%w: it has %d slots, want %d", ErrMismatch, h.n, n)
 		case o.MaxBytes != 0 && o.MaxBytes != h.maxBytes:
-			err = fmt.Errorf("%w: its MaxBytes is %d, %d was asked for; leave it 0, or give another name", ErrMismatch,
-				h.maxBytes, o.MaxBytes)
+			err = fmt.Errorf("%w: its MaxBytes is %d, want %d", ErrMismatch, h.maxBytes, o.MaxBytes)
 		}
 	}
 	if err != nil {
@@ -87,7 +85,7 @@ func join(fd int, path string, n int64, o Options) (*Cache, error) {
 // is no file.
 func openNamed(dir int, name string, flags int) (int, error) {
 	// Not blocking: the file may be a pipe.
-	fd, err := openat(dir, name, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC)
+	fd, err := fdio.Open(dir, name, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return -1, err
 	}
@@ -95,7 +93,7 @@ func openNamed(dir int, name string, flags int) (int, error) {
 	if err == nil {
 		var st unix.Stat_t
 		if err = unix.Fstat(fd, &st); err == nil && st.Mode&0o022 != 0 {
-			err = fmt.Errorf("%w: other users may write to it (mode %04o): chmod 600 it", ErrForeign, st.Mode&0o7777)
+			err = fmt.Errorf("%w: other users may write to it (mode %04o, want 0600)", ErrForeign, st.Mode&0o7777)
 		}
 	}
 	if err == nil {
@@ -112,7 +110,7 @@ func openNamed(dir int, name string, flags int) (int, error) {
 func createNamed(dir int, path, name string, n int64, o *Options) (fd int, err error) {
 	d, err := newTempFile(dir, func() string { return newTempName(name) })
 	if err != nil {
-		return -1, explainDir(filepath.Dir(path), err)
+		return -1, localdir.Explain(filepath.Dir(path), err)
 	}
 	defer func() {
 		if err != nil {
@@ -124,7 +122,7 @@ func createNamed(dir int, path, name string, n int64, o *Options) (fd int, err e
 	}
 	// The name must not reach the disk before the first page.
 	if err := flush(d.FD); err != nil {
-		return -1, explainDir(filepath.Dir(path), err)
+		return -1, localdir.Explain(filepath.Dir(path), err)
 	}
 	if d.HiddenName() != "" {
 		_, _ = sweep(dir, tempsOf(name)) // leftovers do no harm
@@ -134,7 +132,7 @@ func createNamed(dir int, path, name string, n int64, o *Options) (fd int, err e
 		if errors.Is(err, fs.ErrExist) {
 			return -1, err
 		}
-		return -1, explainDir(filepath.Dir(path), err)
+		return -1, localdir.Explain(filepath.Dir(path), err)
 	}
 	fault.Point("cache.named")
 	return d.FD, nil
@@ -157,14 +155,14 @@ func Load(path string, opts *Options) (*Cache, error) {
 		return nil, err
 	}
 	defer unix.Close(dir)
-	fd, err := openat(dir, name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC)
+	fd, err := fdio.Open(dir, name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, explainOpen(path, err)
 	}
 	_, page, _, err := readHeader(fd)
 	if err == nil {
 		if _, sealed := parseSeal(page); !sealed {
-			err = fmt.Errorf("%w: it was not preserved; use Open, or Preserve it first", ErrFormat)
+			err = fmt.Errorf("%w: it was not preserved", ErrFormat)
 		}
 	}
 	if err != nil {
@@ -179,23 +177,13 @@ func Load(path string, opts *Options) (*Cache, error) {
 	return c, nil
 }
 
-// explainOpen adds the path and the cause to an error of an existing file.
+// explainOpen adds the path and what was expected to an error of an existing file.
 func explainOpen(path string, err error) error {
 	switch {
 	case errors.Is(err, unix.ELOOP):
-		return fmt.Errorf("%s is a symbolic link (%w)", path, ErrForeign)
-	case errors.Is(err, unix.EISDIR):
-		return fmt.Errorf("%w: %s is a directory: give the name of a file", ErrFormat, path)
-	case errors.Is(err, unix.ENXIO):
-		return fmt.Errorf("%w: %s is not a regular file", ErrFormat, path)
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s: there is no such file (%w)", path, err)
-	case errors.Is(err, unix.EROFS):
-		return fmt.Errorf("%s is on a read-only file system (%w)",
-			path, err)
-	case errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("%s can't be opened, it may belong to another user: change its permissions or give another name (%w)",
-			path, err)
+		err = fmt.Errorf("%w: it is a symbolic link", ErrForeign)
+	case errors.Is(err, unix.EISDIR), errors.Is(err, unix.ENXIO):
+		err = fmt.Errorf("%w: it is not a regular file", ErrFormat)
 	}
 	return fmt.Errorf("%s: %w", path, err)
 }

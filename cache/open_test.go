@@ -111,12 +111,12 @@ func TestErrMismatch(t *testing.T) {
 	must(t, ok(Open(path, 10, &Options{MaxBytes: 10000}))(t).Close())
 	_, err := Open(path, 11, nil)
 	wantErr(t, err, ErrMismatch)
-	if !strings.Contains(fmt.Sprint(err), "10 slots, 11 were asked") {
+	if !strings.Contains(fmt.Sprint(err), "10 slots, want 11") {
 		t.Error(err)
 	}
 	_, err = Open(path, 10, &Options{MaxBytes: 20000})
 	wantErr(t, err, ErrMismatch)
-	if !strings.Contains(fmt.Sprint(err), "10000, 20000 was asked") {
+	if !strings.Contains(fmt.Sprint(err), "10000, want 20000") {
 		t.Error(err)
 	}
 	c := ok(Open(path, 10, &Options{MaxBytes: 10000}))(t)
@@ -143,12 +143,12 @@ func TestOpenOtherFiles(t *testing.T) {
 		text string
 	}{
 		"link": {ErrForeign, "symbolic link"}, "dangling": {ErrForeign, "symbolic link"},
-		"folder": {ErrFormat, "directory"}, "fifo": {ErrFormat, "regular"},
-		"open to all": {ErrForeign, "chmod 600"}, "missing/named": {fs.ErrNotExist, "create it first"},
-		"good/named": {unix.ENOTDIR, "no directory"},
-		"folder/":    {nil, "names a directory"}, "": {nil, "no file name"},
+		"folder": {ErrFormat, "regular"}, "fifo": {ErrFormat, "regular"},
+		"open to all": {ErrForeign, "mode 0666"}, "missing/named": {fs.ErrNotExist, "directory"},
+		"good/named": {unix.ENOTDIR, "directory"},
+		"folder/":    {nil, "names a directory"}, "": {nil, "empty file name"},
 		strings.Repeat("x", 300): {unix.ENAMETOOLONG, "too long"},
-		"/proc/self/named":       {ErrRemote, "network"},
+		"/proc/self/named":       {ErrRemote, "not a local file system"},
 	}
 	if os.Geteuid() == 0 {
 		must(t, ok(Open(at("another's"), 10, nil))(t).Close())

@@ -65,13 +65,14 @@ type Options struct {
 func (o *Options) validate() error {
 	var errs []error
 	if o.MaxBytes < 0 {
-		errs = append(errs, fmt.Errorf("MaxBytes is %d: give a number of bytes, or 0 for no limit", o.MaxBytes))
+		errs = append(errs, fmt.Errorf("Options.MaxBytes is %d, want at least 0", o.MaxBytes))
 	}
 	if o.Verify < VerifyFirst || o.Verify > VerifyNever {
-		errs = append(errs, fmt.Errorf("Verify is %d: give VerifyFirst, VerifyAlways or VerifyNever", o.Verify))
+		errs = append(errs, fmt.Errorf("Options.Verify is %d, want VerifyFirst, VerifyAlways or VerifyNever", o.Verify))
 	}
 	if o.Durability > DurabilityEach {
-		errs = append(errs, fmt.Errorf("Durability is %d: give DurabilityNone, DurabilityBatch or DurabilityEach", o.Durability))
+		errs = append(errs, fmt.Errorf("Options.Durability is %d, want DurabilityNone, DurabilityBatch or DurabilityEach",
+			o.Durability))
 	}
 	return errors.Join(errs...)
 }
@@ -95,7 +96,7 @@ func (o *Options) checkOpen(n int64) error {
 
 func checkSlots(n int64) error {
 	if n < 1 || n > MaxSlots {
-		return fmt.Errorf("%d slots: give a number from 1 to %d", n, int64(MaxSlots))
+		return fmt.Errorf("%d slots, want 1 to %d", n, int64(MaxSlots))
 	}
 	return nil
 }

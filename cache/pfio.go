@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
+	"leat/internal/fdio"
 	"leat/internal/tempfile"
 )
 
@@ -35,9 +36,9 @@ func (c *Cache) ImportPFIO(ctx context.Context, path string, n int64) (stored in
 		return 0, err
 	}
 	if n > c.h.n {
-		return 0, fmt.Errorf("importing %d slots into a cache of %d: make one with as many", n, c.h.n)
+		return 0, fmt.Errorf("importing %d slots into a cache of %d", n, c.h.n)
 	}
-	fd, err := openat(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC)
+	fd, err := fdio.Open(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return 0, explainOpen(path, err)
 	}
@@ -82,7 +83,7 @@ func readPFIO(f *os.File, n int64) ([]pfioEntry, error) {
 		return bad("it is not a regular file")
 	}
 	if size < index {
-		return bad("it needs an index of %d bytes, but has %d: give the number of slots that it was made with",
+		return bad("it needs an index of %d bytes, but has %d",
 			index, size)
 	}
 	var entries []pfioEntry
@@ -97,10 +98,10 @@ func readPFIO(f *os.File, n int64) ([]pfioEntry, error) {
 		case e.offset == 0 && e.length == -1:
 			continue
 		case e.length < 0 || e.offset < 0:
-			return bad("slot %d is invalid (offset %d, length %d): give the number of slots that it was made with", i,
+			return bad("slot %d is invalid (offset %d, length %d)", i,
 				uint64(e.offset), e.length)
 		case e.offset < index:
-			return bad("the data of slot %d begin at byte %d, within the index: give the number of slots that it was made with", i, e.offset)
+			return bad("the data of slot %d begin at byte %d, within the index", i, e.offset)
 		case e.offset > size || e.length > size-e.offset:
 			return bad("the data of slot %d end at byte %d of %d: truncated, or another number of slots", i,
 				uint64(e.offset)+uint64(e.length), size)
@@ -123,7 +124,7 @@ func readPFIO(f *os.File, n int64) ([]pfioEntry, error) {
 		end = e.offset + e.length
 	}
 	if len(entries) == 0 && size != index {
-		return bad("it has no entries, but %d bytes of data: give the number of slots that it was made with",
+		return bad("it has no entries, but %d bytes of data",
 			size-index)
 	}
 	return entries, nil
@@ -147,7 +148,7 @@ func (c *Cache) ExportPFIO(ctx context.Context, path string, overwrite bool) (ex
 		return 0, err
 	}
 	if tempfile.Leads(dir, name, c.fd) {
-		return 0, fmt.Errorf("%s is the cache itself: give another name", abs)
+		return 0, fmt.Errorf("%s is the cache itself", abs)
 	}
 	var entries []pfioEntry // offsets in this cache
 	if err := c.Each(ctx, func(e Entry) error {
@@ -184,7 +185,7 @@ func (c *Cache) writePFIO(ctx context.Context, fd int, entries []pfioEntry) (exp
 			return 0, err
 		}
 		err := c.View(e.slot, func(b []byte) error {
-			if at+int64(len(b)) > fileLimit() { // writing beyond it raises a signal
+			if at+int64(len(b)) > fdio.FileLimit() { // writing beyond it raises a signal
 				return unix.EFBIG
 			}
 			if err := writeFull(fd, b, at); err != nil {
@@ -237,7 +238,7 @@ func allocateExport(fd int, index int64, entries []pfioEntry) error {
 			break
 		}
 	}
-	if total > fileLimit() {
+	if total > fdio.FileLimit() {
 		return fmt.Errorf("%d bytes, %d of them the index: %w", total, index, unix.EFBIG)
 	}
 	err := fault.Error("cache.space")
@@ -245,7 +246,8 @@ func allocateExport(fd int, index int64, entries []pfioEntry) error {
 		err = allocate(fd, 0, total)
 	}
 	if errors.Is(err, errors.ErrUnsupported) {
-		if err = nil; total > freeSpace(fd) {
+		var free int64
+		if free, err = fdio.FreeSpace(fd); err == nil && total > free {
 			err = unix.ENOSPC
 		}
 	}

@@ -8,11 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
+	"leat/internal/fdio"
 	"leat/internal/procfile"
 	"leat/internal/tempfile"
 )
@@ -75,7 +75,7 @@ func checkTarget(dir int, path, name string, overwrite bool) error {
 	var st unix.Stat_t
 	switch err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); {
 	case err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR:
-		return fmt.Errorf("%s is a directory: give the name of a file in it", path)
+		return fmt.Errorf("%s: is a directory, want a file", path)
 	case err == nil && !overwrite:
 		return taken(path)
 	case err != nil && !errors.Is(err, unix.ENOENT):
@@ -88,18 +88,10 @@ func checkTarget(dir int, path, name string, overwrite bool) error {
 	return d.Discard()
 }
 
-// explainCreate adds the path and the cause to an error of creating or writing a file.
+// explainCreate adds the path to an error of creating or writing a file.
 func explainCreate(path string, err error) error {
-	dir := filepath.Dir(path)
-	switch {
-	case errors.Is(err, unix.ENOENT): // the directory was opened before
-		return fmt.Errorf("no file can be made in %s: name another directory (%w)", dir, err)
-	case errors.Is(err, unix.EFBIG):
-		return fmt.Errorf("%s would exceed the limit of this process (ulimit -f) or of the file system: raise the limit, or name another directory (%w)",
-			path, err)
-	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT), errors.Is(err, unix.EROFS),
-		errors.Is(err, fs.ErrPermission), errors.Is(err, unix.ENOTDIR):
-		return explainDir(dir, err)
+	if errors.Is(err, unix.EFBIG) {
+		err = fmt.Errorf("larger than this process (ulimit -f) or the file system allows: %w", err)
 	}
 	return fmt.Errorf("%s: %w", path, err)
 }
@@ -117,7 +109,7 @@ func flushDir(dir int, path string) error {
 }
 
 func taken(path string) error {
-	return fmt.Errorf("%s exists: give another name, or overwrite it (%w)", path, fs.ErrExist)
+	return fmt.Errorf("%s: %w", path, fs.ErrExist)
 }
 
 // sealFile verifies all entries, writes the seal and flushes it to the disk. No put may run.
@@ -198,7 +190,7 @@ func (c *Cache) linkTo(dir int, name string, mayBe bool) error {
 // replace renames temp to name and then removes temp, since a rename between two names of the same
 // file does nothing.
 func replace(dir int, path, temp, name string) error {
-	err := rename(dir, temp, name)
+	err := unix.Renameat(dir, temp, dir, name)
 	if err != nil {
 		return errors.Join(explainCreate(path, err), unlink(dir, temp))
 	}
@@ -249,7 +241,7 @@ func (c *Cache) copyFile(ctx context.Context, to int) error {
 	if err := unix.Fstat(c.fd, &st); err != nil {
 		return err
 	}
-	if st.Size > fileLimit() { // to try is a signal
+	if st.Size > fdio.FileLimit() { // to try is a signal
 		return unix.EFBIG
 	}
 	if err := unix.Ftruncate(to, st.Size); err != nil {
@@ -268,7 +260,7 @@ func (c *Cache) copyFile(ctx context.Context, to int) error {
 			if err := context.Cause(ctx); err != nil {
 				return err
 			}
-			n, err := preadFull(c.fd, b[:min(int64(len(b)), end-at)], at)
+			n, err := fdio.ReadFull(c.fd, b[:min(int64(len(b)), end-at)], at)
 			if err != nil {
 				return err
 			}

@@ -88,8 +88,8 @@ func TestPreserve(t *testing.T) {
 func TestPreserveBadName(t *testing.T) {
 	c := create(t, 10, nil)
 	dir := t.TempDir()
-	for name, text := range map[string]string{"": "no file name", dir: "directory", dir + "/": "names a directory",
-		dir + "/missing/x": "create it first", "/proc/self/x": "/proc/self"} {
+	for name, text := range map[string]string{"": "empty file name", dir: "directory", dir + "/": "names a directory",
+		dir + "/missing/x": "no such file", "/proc/self/x": "/proc/self"} {
 		if err := preserve(c, name, true); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%q: %v", name, err)
 		}
@@ -184,7 +184,7 @@ func TestListInspectGCRemove(t *testing.T) {
 	wantErr(t, err, ErrFormat)
 	_, err = Inspect(filepath.Join(dir, "none"))
 	wantErr(t, err, fs.ErrNotExist)
-	if err := Remove(other.Path, false); err == nil || !strings.Contains(err.Error(), "in use") {
+	if err := Remove(other.Path, false); err == nil || !strings.Contains(err.Error(), "open in a process") {
 		t.Errorf("%v", err)
 	}
 	wantErr(t, Remove(filepath.Join(dir, "plain"), true), ErrFormat)
@@ -212,12 +212,11 @@ func TestBadNameDoesNotFreeze(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, "taken"), nil, 0o600))
 	for name, text := range map[string]string{
 		"/proc/x": "/proc", dir: "directory", filepath.Join(dir, "taken"): "exists",
-		filepath.Join(dir, "missing", "x"):           "create it first",
-		filepath.Join(dir, strings.Repeat("x", 300)): "too long", filepath.Join(dir, leftName(1)): "another name",
-		filepath.Join(dir, ".x.0123456789abcdef.leat-new"): "another name",
+		filepath.Join(dir, "missing", "x"):           "no such file",
+		filepath.Join(dir, strings.Repeat("x", 300)): "too long", filepath.Join(dir, leftName(1)): "reserved",
+		filepath.Join(dir, ".x.0123456789abcdef.leat-new"): "reserved",
 	} {
-		if err := preserve(c, name, false); err == nil || !strings.Contains(err.Error(),
-			text) || text == "/proc" && strings.Contains(err.Error(), "does not exist") {
+		if err := preserve(c, name, false); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%.40s: %v", name, err)
 		}
 		if _, err := c.ExportPFIO(t.Context(), name, false); err == nil || !strings.Contains(err.Error(), text) {
@@ -238,7 +237,7 @@ func TestGC(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	_, err := Open(at(leftName(1)), 10, nil)
-	if err == nil || !strings.Contains(err.Error(), "another name") {
+	if err == nil || !strings.Contains(err.Error(), "reserved") {
 		t.Errorf("%v", err)
 	}
 	for _, name := range []string{"named", ".leat-cache-train"} {
@@ -337,8 +336,7 @@ func TestExportWithoutSpace(t *testing.T) {
 		})
 		_, got := c.ExportPFIO(t.Context(), filepath.Join(dir, "x"), false)
 		if errors.Is(err, unix.ENOSPC) {
-			if !errors.Is(got, err) || written || !strings.Contains(got.Error(),
-				"165 bytes, 160 of them the index") || !strings.Contains(got.Error(), "no space is left in "+dir) {
+			if !errors.Is(got, err) || written || !strings.Contains(got.Error(), "165 bytes, 160 of them the index") {
 				t.Errorf("%v, written %v", got, written)
 			}
 		} else if got != nil || !written {

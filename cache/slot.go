@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
+	"leat/internal/fdio"
 )
 
 func slotAt(i int64) int64 { return pageSize + 8*i }
@@ -26,7 +27,7 @@ func (c *Cache) loadSlot(i int64) int64 {
 	w, word, err := c.m.win.word(at)
 	if err != nil { // out of address space
 		var b [8]byte
-		if n, err := preadFull(c.fd, b[:], at); n < 8 || err != nil {
+		if n, err := fdio.ReadFull(c.fd, b[:], at); n < 8 || err != nil {
 			return 0
 		}
 		return int64(le.Uint64(b[:]))
@@ -73,7 +74,7 @@ var pages = sync.Pool{New: func() any { return new([pageSize]byte) }}
 func (c *Cache) findPage(page int64) bool {
 	b := pages.Get().(*[pageSize]byte)
 	defer pages.Put(b)
-	n, err := preadFull(c.fd, b[:], slotAt(page*slotsOnPage))
+	n, err := fdio.ReadFull(c.fd, b[:], slotAt(page*slotsOnPage))
 	n = int(min(int64(n), 8*(c.h.n-page*slotsOnPage))) // records may begin on the last page
 	if err != nil || bytes.Equal(b[:n], zeroPage[:n]) {
 		return false

@@ -17,6 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/backoff"
+	"leat/internal/fdio"
+	"leat/internal/localdir"
 	"leat/internal/tempfile"
 )
 
@@ -72,7 +74,7 @@ func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
 // checkName returns an error for a name that would be swept.
 func checkName(path, name string) error {
 	if isNamelessName(name) || isTempName(name) {
-		return fmt.Errorf("%s: leat gives such names to temporary files, which GC removes: give another name", path)
+		return fmt.Errorf("%s: reserved for temporary files, which GC removes", path)
 	}
 	return nil
 }
@@ -102,7 +104,7 @@ func unlink(dir int, name string) error {
 
 // names returns the names in an open directory.
 func names(dir int) ([]string, error) {
-	fd, err := openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
+	fd, err := fdio.Open(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +131,7 @@ func sweep(dir int, match func(name string) bool) (removed []string, err error) 
 // with the name of a nameless cache must be one; temporary files are recognized by name alone,
 // since an export has no header.
 func removeIfUnlocked(dir int, name string) bool {
-	fd, err := openat(dir, name, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC)
+	fd, err := fdio.Open(dir, name, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return false
 	}
@@ -148,7 +150,7 @@ func removeIfUnlocked(dir int, name string) bool {
 // first page. It may be sealed, if a process was killed before it linked the file.
 func isNameless(fd int) bool {
 	page := make([]byte, pageSize)
-	n, err := preadFull(fd, page, 0)
+	n, err := fdio.ReadFull(fd, page, 0)
 	if err != nil {
 		return false
 	}
@@ -187,7 +189,7 @@ func hold(fd int) error {
 		case ok:
 			return nil
 		case pause.Next > 500*time.Millisecond:
-			return errors.New("another process is removing it: try again")
+			return errors.New("another process is removing it")
 		}
 	}
 }
@@ -206,18 +208,18 @@ func lockOpening(fd int) {
 // splitPath makes a path absolute and opens its directory.
 func splitPath(path string) (abs, name string, dir int, err error) {
 	if path == "" {
-		return "", "", -1, errors.New("no file name given")
+		return "", "", -1, errors.New("empty file name")
 	}
 	if os.IsPathSeparator(path[len(path)-1]) {
-		return "", "", -1, fmt.Errorf("%s names a directory: give the name of a file in it", path)
+		return "", "", -1, fmt.Errorf("%s: names a directory, want a file", path)
 	}
 	if abs, err = filepath.Abs(path); err != nil {
 		return "", "", -1, fmt.Errorf("%s: %w", path, err)
 	}
 	name = filepath.Base(abs)
-	dir, err = openat(unix.AT_FDCWD, filepath.Dir(abs), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
+	dir, err = fdio.Open(unix.AT_FDCWD, filepath.Dir(abs), unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
-		return "", "", -1, explainDir(filepath.Dir(abs), err)
+		return "", "", -1, localdir.Explain(filepath.Dir(abs), err)
 	}
 	return abs, name, dir, nil
 }

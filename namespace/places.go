@@ -5,10 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 )
 
@@ -44,14 +42,14 @@ func fileID(dir dirID, name string) dirID {
 // a symbolic link does not mean the directory that the text says.
 func absolute(path string) (string, error) {
 	if path == "" {
-		return "", errors.New("no path given")
+		return "", errors.New("empty path")
 	}
 	if filepath.IsAbs(path) {
 		return path, nil
 	}
 	wd, err := os.Getwd()
 	if err != nil {
-		return "", fmt.Errorf("%s: the working directory does not exist any more: change to another or give an absolute path (%w)", path, err)
+		return "", fmt.Errorf("%s: the working directory was removed: %w", path, err)
 	}
 	return wd + "/" + path, nil
 }
@@ -71,66 +69,8 @@ func followLinks(path string) (string, error) {
 		}
 		path = to
 	}
-	return "", fmt.Errorf("%s: too many symbolic links after each other: mend the one that leads to itself", given)
+	return "", explainPlace(given, syscall.ELOOP)
 }
 
-// explainPlace says why a directory can't be had and what to do. The cause is last.
-func explainPlace(path string, err error) error {
-	at, cause := path, err
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		at, cause = pe.Path, pe.Err
-	}
-	if at = strings.TrimRight(at, "/"); at == "" {
-		at = "/"
-	}
-	part := ""
-	if filepath.Clean(at) != filepath.Clean(path) {
-		part = at + ": "
-	}
-	switch {
-	case errors.Is(cause, syscall.ENOTDIR), errors.Is(cause, syscall.EEXIST), errors.Is(cause, syscall.ENOENT):
-		if link, to := firstDangling(path); link != "" {
-			return fmt.Errorf("%s: the symbolic link %s leads to %s, which does not exist: create that or remove the link", path, link, to)
-		}
-		if errors.Is(cause, syscall.ENOENT) {
-			return fmt.Errorf("%s: %sthe directory does not exist: create it first (%w)", path, part, cause)
-		}
-		if _, err := os.Stat(path); err == nil {
-			return fmt.Errorf("%s is a file, not a directory: give a directory (%w)", path, cause)
-		}
-		return fmt.Errorf("%s: %sa part of the path is a file, not a directory: give another path (%w)", path, part,
-			cause)
-	case errors.Is(cause, syscall.ELOOP):
-		return fmt.Errorf("%s: %stoo many symbolic links after each other: mend the one that leads to itself (%w)",
-			path, part, cause)
-	case errors.Is(cause, syscall.ENAMETOOLONG):
-		return fmt.Errorf("%s: the path, or a name in it, is too long: give a shorter one (%w)", path, cause)
-	case errors.Is(cause, syscall.EROFS):
-		return fmt.Errorf("%s: %sthe file system is read-only: give a directory elsewhere (%w)", path, part, cause)
-	case errors.Is(cause, fs.ErrPermission):
-		return fmt.Errorf("%s: %sno permission to make or enter the directory: change its or its parents' permissions, or give another (%w)", path, part, cause)
-	case errors.Is(cause, syscall.ENOSPC), errors.Is(cause, syscall.EDQUOT):
-		return fmt.Errorf("%s: %sno space is left to make the directory: free some or give one elsewhere (%w)", path,
-			part, cause)
-	}
-	return fmt.Errorf("%s: %scan't open the directory: %w", path, part, cause)
-}
-
-// firstDangling returns the first element of a path that is a symbolic link to nothing, and what it
-// holds.
-func firstDangling(path string) (link, to string) {
-	for i := 1; i <= len(path); i++ {
-		if i < len(path) && path[i] != '/' {
-			continue
-		}
-		to, err := os.Readlink(path[:i])
-		if err != nil {
-			continue
-		}
-		if _, err := os.Stat(path[:i]); errors.Is(err, fs.ErrNotExist) {
-			return path[:i], to
-		}
-	}
-	return "", ""
-}
+// explainPlace adds the path that the user gave to an error.
+func explainPlace(path string, err error) error { return fmt.Errorf("directory %s: %w", path, err) }

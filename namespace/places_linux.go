@@ -57,23 +57,23 @@ func openFilePlace(path string) (*place, error) {
 	}
 	dir, name := filepath.Split(final)
 	if name == "" || name == "." || name == ".." {
-		return nil, fmt.Errorf("%s names a directory, not a file: give the name of a file in it", path)
+		return nil, fmt.Errorf("%s: names a directory, want a file", path)
 	}
 	if len(name) > unix.NAME_MAX {
-		return nil, fmt.Errorf("%s: the name of the file is too long: give a shorter one", path)
+		return nil, fmt.Errorf("%s: %w", path, unix.ENAMETOOLONG)
 	}
 	fd, err := openDir(unix.AT_FDCWD, dir)
 	if err != nil {
-		return nil, fmt.Errorf("%s: can't reach the file's directory: %w", path, explainPlace(dir, err))
+		return nil, explainPlace(dir, err)
 	}
 	p := &place{Path: dir, fd: fd}
 	var st unix.Stat_t
 	if err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		return nil, errors.Join(fmt.Errorf("%s is a directory, not a file: give the name of a file in it", path),
+		return nil, errors.Join(fmt.Errorf("%s: is a directory, want a file", path),
 			p.Close())
 	}
 	if err := p.climb(); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: can't reach the file's directory: %w", path, explainPlace(dir, err)),
+		return nil, errors.Join(explainPlace(dir, err),
 			p.Close())
 	}
 	p.Path = filepath.Join(shorter(dir, p.ID), name)

@@ -18,7 +18,7 @@ func TestFileSystemsAreKnownByNumber(t *testing.T) {
 		unix.XFS_SUPER_MAGIC:   {"xfs", Local},
 		unix.BTRFS_SUPER_MAGIC: {"btrfs", Local}, unix.OVERLAYFS_SUPER_MAGIC: {"overlay", Local},
 		unix.F2FS_SUPER_MAGIC: {"f2fs", Local},
-		unix.RAMFS_MAGIC:      {}, unix.PROC_SUPER_MAGIC: {},
+		unix.RAMFS_MAGIC:      {Name: "ramfs"}, unix.PROC_SUPER_MAGIC: {},
 	} {
 		if known[magic] != want {
 			t.Errorf("%#x is %+v, not %+v", magic, known[magic], want)

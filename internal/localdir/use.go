@@ -35,7 +35,7 @@ func (u *Use) Open(named string, anywhere bool) (dir string, fd int, err error) 
 			return "", -1, fmt.Errorf("%s: %w", by.from, err)
 		}
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return "", -1, u.Explain(dir, err)
+			return "", -1, Explain(dir, err)
 		}
 		fd, err = u.openLocal(dir, anywhere)
 		return dir, fd, err
@@ -85,7 +85,7 @@ func guesses() []string {
 // openOwn opens a default directory, which must belong to the user.
 func (u *Use) openOwn(dir string, anywhere bool) (int, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return -1, u.Explain(dir, err)
+		return -1, Explain(dir, err)
 	}
 	fd, err := u.openLocal(dir, anywhere)
 	if err != nil {
@@ -93,7 +93,7 @@ func (u *Use) openOwn(dir string, anywhere bool) (int, error) {
 	}
 	var st, named unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return -1, errors.Join(u.Explain(dir, err), unix.Close(fd))
+		return -1, errors.Join(Explain(dir, err), unix.Close(fd))
 	}
 	if err := unix.Lstat(dir, &named); err != nil || int(st.Uid) != os.Geteuid() || st.Mode&0o022 != 0 ||
 		named.Mode&unix.S_IFMT == unix.S_IFLNK && int(named.Uid) != os.Geteuid() {
@@ -107,7 +107,7 @@ func (u *Use) openOwn(dir string, anywhere bool) (int, error) {
 func (u *Use) openLocal(dir string, anywhere bool) (int, error) {
 	fd, err := fdio.Open(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
-		return -1, u.Explain(dir, err)
+		return -1, Explain(dir, err)
 	}
 	if !anywhere && Of(fd).Kind != Local {
 		return -1, errors.Join(fmt.Errorf("%w: %s is on a network file system or one that leat does not know, "+
@@ -116,24 +116,11 @@ func (u *Use) openLocal(dir string, anywhere bool) (int, error) {
 	return fd, nil
 }
 
-// Explain says what is wrong with a directory and what to do about it. The cause is last.
-func (u *Use) Explain(dir string, err error) error {
+// Explain adds the directory to an error, in place of the path of an operation.
+func Explain(dir string, err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
 		err = pe.Err
 	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("the directory %s does not exist: create it first (%w)", dir, err)
-	case errors.Is(err, unix.ENOTDIR):
-		return fmt.Errorf("%s is no directory: name one (%w)", dir, err)
-	case errors.Is(err, unix.EROFS):
-		return fmt.Errorf("the file system of %s is read-only: name another directory (%w)", dir, err)
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("the directory %s can't be written to: change its permissions or name another one (%w)",
-			dir, err)
-	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
-		return fmt.Errorf("no space is left in %s: free some or name another directory (%w)", dir, err)
-	}
-	return fmt.Errorf("the directory %s: %w", dir, err)
+	return fmt.Errorf("directory %s: %w", dir, err)
 }

@@ -103,20 +103,17 @@ func TestErrorsNameDirectory(t *testing.T) {
 		words string
 	}{
 		{"/proc/self", errRemote, "test: not local: /proc/self is on a network file system or one that leat does not know"},
-		{filepath.Join(base, "file", "none"), unix.ENOTDIR, base + "/file/none is no directory: name one"},
-		{filepath.Join(base, "file"), unix.ENOTDIR, base + "/file is no directory: name one"},
+		{filepath.Join(base, "file", "none"), unix.ENOTDIR, "directory " + base + "/file/none: "},
+		{filepath.Join(base, "file"), unix.ENOTDIR, "directory " + base + "/file: "},
 	} {
 		_, _, err := use.Open(test.dir, false)
 		if !errors.Is(err, test.is) || !strings.HasPrefix(err.Error(), test.words) {
 			t.Errorf("%s: %v", test.dir, err)
 		}
 	}
-	for cause, words := range map[error]string{fs.ErrNotExist: "create it first", unix.EROFS: "read-only",
-		unix.EACCES: "permissions", unix.EDQUOT: "no space", unix.EIO: "the directory /x: "} {
-		err := use.Explain("/x", &fs.PathError{Op: "open", Path: "/y", Err: cause})
-		if !errors.Is(err, cause) || !strings.Contains(err.Error(), words) || strings.Contains(err.Error(), "/y") {
-			t.Errorf("%v: %v", cause, err)
-		}
+	err := Explain("/x", &fs.PathError{Op: "open", Path: "/y", Err: unix.EROFS})
+	if !errors.Is(err, unix.EROFS) || !strings.HasPrefix(err.Error(), "directory /x: ") || strings.Contains(err.Error(), "/y") {
+		t.Error(err)
 	}
 	t.Setenv("HOME", "/proc/self")
 	t.Setenv("TMPDIR", "/proc/self")

@@ -17,7 +17,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 )
 
 // File is a file that is not visible yet. The embedded os.File is for writing and reading; Commit
@@ -35,7 +34,7 @@ type File struct {
 // replaced. A missing or read-only directory and a path that is not a regular file are errors.
 func Create(path string, perm fs.FileMode) (*File, error) {
 	if path == "" {
-		return nil, errors.New("no file name given")
+		return nil, errors.New("empty file name")
 	}
 	f := &File{path: path, final: followLinks(path)}
 	old, err := os.Stat(f.final)
@@ -162,30 +161,14 @@ func followLinks(path string) string {
 	return path
 }
 
-// explain adds the file and what is wrong with its directory to an error.
+// explain adds the path that the caller named to an error, in place of a hidden one.
 func (f *File) explain(operation string, err error) error {
-	dir := filepath.Dir(f.final)
-	var cause error = err
 	var pe *fs.PathError
 	var le *os.LinkError
 	if errors.As(err, &pe) {
-		cause = pe.Err
+		err = pe.Err
 	} else if errors.As(err, &le) {
-		cause = le.Err
+		err = le.Err
 	}
-	switch {
-	case errors.Is(err, syscall.ENOTDIR):
-		return fmt.Errorf("%s: %s is not a directory: %w", f.path, dir, cause)
-	case errors.Is(err, syscall.ENAMETOOLONG):
-		return fmt.Errorf("%s: the name is too long: %w", f.path, cause)
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s: the directory %s does not exist: %w", f.path, dir, cause)
-	case errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("%s: the file system of %s is read-only: %w", f.path, dir, cause)
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s: the directory %s is not writable: %w", f.path, dir, cause)
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fmt.Errorf("%s: no space is left in %s: %w", f.path, dir, cause)
-	}
-	return fmt.Errorf("%s: %s the file: %w", f.path, operation, cause)
+	return fmt.Errorf("%s %s: %w", operation, f.path, err)
 }
