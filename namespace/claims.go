@@ -5,6 +5,7 @@ package namespace
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"leat/internal/fault"
 	"leat/internal/lockfile"
@@ -75,23 +76,47 @@ var errCollision = errors.New("claimed by another")
 // take claims all of the places. On errCollision it returns the one that collides, and the caller
 // closes c.
 func (c *claims) take(places []wanted) (*wanted, error) {
+	if w, err := c.lockAll(places, true); err != nil {
+		return w, err
+	}
+	fault.Point("namespace.claimed")
+	// Write locks become read locks, each in one step, so that other members of the job can add
+	// theirs.
+	for _, w := range places {
+		if w.Exclusive {
+			if err := c.lock(w.place.ID, claimExclusive, false); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return nil, nil
+}
+
+// add adds this process's locks to those of its job. The caller then checks that a member that was
+// there before still is.
+func (c *claims) add(places []wanted) error {
+	_, err := c.lockAll(places, false)
+	return err
+}
+
+// lockAll takes the locks of all places and their ancestors. On an error it returns the place.
+func (c *claims) lockAll(places []wanted, look bool) (*wanted, error) {
 	for i := range places {
 		w := &places[i]
 		own, inside := claimShared, claimInsideR
 		if w.Exclusive {
 			own, inside = claimExclusive, claimInsideW
 		}
-		if err := c.lock(w.place.ID, own, true); err != nil {
+		if err := c.lock(w.place.ID, own, look); err != nil {
 			return w, err
 		}
 		for _, up := range w.place.Ancestors {
-			if err := c.lock(up, inside, true); err != nil {
+			if err := c.lock(up, inside, look); err != nil {
 				return w, err
 			}
 		}
 	}
-	fault.Point("namespace.claimed")
-	return nil, c.downgrade(places)
+	return nil, nil
 }
 
 // excluding are the ways that exclude each way, as runs of neighbours: first, count.
@@ -134,39 +159,6 @@ func (c *claims) lock(id dirID, way int, look bool) error {
 	return nil
 }
 
-// downgrade turns write locks into read locks, each in one step, so that other members of the job
-// can add theirs.
-func (c *claims) downgrade(places []wanted) error {
-	for _, w := range places {
-		if w.Exclusive {
-			if err := c.lock(w.place.ID, claimExclusive, false); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// add adds this process's locks to those of its job. The caller then checks that a member that was
-// there before still is.
-func (c *claims) add(places []wanted) error {
-	for _, w := range places {
-		own, inside := claimShared, claimInsideR
-		if w.Exclusive {
-			own, inside = claimExclusive, claimInsideW
-		}
-		if err := c.lock(w.place.ID, own, false); err != nil {
-			return err
-		}
-		for _, up := range w.place.Ancestors {
-			if err := c.lock(up, inside, false); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // gone reports whether one of the files was removed.
 func (c *claims) gone() bool {
 	for _, r := range c.files {
@@ -191,15 +183,11 @@ func collide(mine *place, theirs dirID, theirAncestors []dirID) string {
 	if mine.ID == theirs {
 		return "is"
 	}
-	for _, up := range mine.Ancestors {
-		if up == theirs {
-			return "lies inside"
-		}
+	if slices.Contains(mine.Ancestors, theirs) {
+		return "lies inside"
 	}
-	for _, up := range theirAncestors {
-		if up == mine.ID {
-			return "contains"
-		}
+	if slices.Contains(theirAncestors, mine.ID) {
+		return "contains"
 	}
 	return ""
 }

@@ -10,8 +10,8 @@ import (
 	"leat/internal/lockfile"
 )
 
-// MosaicML streaming counts its jobs from 0 and knows nothing of ours, so ours begin where it
-// hardly comes. They have six digits.
+// MosaicML streaming counts its jobs from 0 and does not know ours, which begin where it hardly
+// comes. They have six digits.
 const (
 	firstNumber = 500_000
 	maxNumber   = 999_999
@@ -26,29 +26,13 @@ func prefixOf(number int) string { return fmt.Sprintf("%06d", number) }
 // locks of a file.
 const numberFiles = 16
 
-// tryNumber locks a number alone, or returns nil where another job has it.
-func tryNumber(claimsDir *lockfile.Dir, n int) (*lockfile.Ranges, error) {
+// lockNumber locks a number, or returns nil if another job has it.
+func lockNumber(claimsDir *lockfile.Dir, n int, mode lockfile.Mode) (*lockfile.Ranges, error) {
 	r, err := claimsDir.OpenRanges(fmt.Sprintf("number-%x", n%numberFiles))
 	if err != nil {
 		return nil, err
 	}
-	if got, err := r.Try(lockfile.Write, int64(n), 1); err != nil || !got {
-		return nil, errors.Join(err, r.Close())
-	}
-	return r, nil
-}
-
-// shareNumber adds this process's lock on the number of its job.
-func shareNumber(claimsDir *lockfile.Dir, n int) (*lockfile.Ranges, error) {
-	r, err := claimsDir.OpenRanges(fmt.Sprintf("number-%x", n%numberFiles))
-	if err != nil {
-		return nil, err
-	}
-	got, err := r.Try(lockfile.Read, int64(n), 1)
-	if err == nil && !got {
-		err = errCollision
-	}
-	if err != nil {
+	if got, err := r.Try(mode, int64(n), 1); err != nil || !got {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
@@ -68,7 +52,7 @@ func takeNumber(root, claimsDir *lockfile.Dir, want int) (int, *lockfile.Ranges,
 			if streamingNumberTaken(shmDir, n) {
 				continue
 			}
-			r, err := tryNumber(claimsDir, n)
+			r, err := lockNumber(claimsDir, n, lockfile.Write)
 			if err != nil {
 				return 0, nil, err
 			}
@@ -76,9 +60,9 @@ func takeNumber(root, claimsDir *lockfile.Dir, want int) (int, *lockfile.Ranges,
 				continue
 			}
 			// What a killed job of this number has left.
-			if err := removeThings(root, n); err != nil {
+			if err := root.RemoveAll(prefixOf(n)); err != nil {
 				stuck = errors.Join(err, r.Close())
-				continue // something in a directory of that job that can't be removed; others shall not suffer from it
+				continue // something in a directory of that job can't be removed
 			}
 			if _, err = r.Try(lockfile.Read, int64(n), 1); err != nil {
 				return 0, nil, errors.Join(err, r.Close())
@@ -92,21 +76,16 @@ func takeNumber(root, claimsDir *lockfile.Dir, want int) (int, *lockfile.Ranges,
 	return 0, nil, errors.Join(errors.New("all numbers of namespaces are taken"), stuck)
 }
 
-// removeThings removes what members of the number's job shared by name. The number must be locked.
-func removeThings(root *lockfile.Dir, number int) error {
-	return root.RemoveAll(prefixOf(number))
-}
-
 // reclaim removes what the job of a number left, if no live one has the number; it reports whether
 // it did.
 func reclaim(root, claimsDir *lockfile.Dir, number int) (bool, error) {
 	if !root.Exists(prefixOf(number)) {
 		return false, nil
 	}
-	r, err := tryNumber(claimsDir, number)
+	r, err := lockNumber(claimsDir, number, lockfile.Write)
 	if err != nil || r == nil {
 		return false, err
 	}
-	err = removeThings(root, number)
+	err = root.RemoveAll(prefixOf(number))
 	return err == nil, errors.Join(err, r.Close())
 }

@@ -30,6 +30,14 @@ type place struct {
 	Ancestors []dirID
 }
 
+// lookPlace finds the place of a directory or file of another job. It makes nothing.
+func lookPlace(path string, file bool) (*place, error) {
+	if file {
+		return openFilePlace(path)
+	}
+	return openPlace(path, false)
+}
+
 // fileID returns the ID of a file by its name in a directory. The top bit keeps it apart from the
 // inodes of directories, which have numbers below.
 func fileID(dir dirID, name string) dirID {

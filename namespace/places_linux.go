@@ -10,23 +10,24 @@ import (
 	"strconv"
 	"strings"
 
+	"leat/internal/fdio"
+
 	"golang.org/x/sys/unix"
 )
 
-const dirFlags = unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC
-
-// openPlace makes a directory, with its missing parents, permissions 0777 less the umask, and finds
-// what it lies in. It opens no file and changes nothing else. The caller closes the place.
+// openPlace finds what a directory lies in. With create it makes the directory, with its missing
+// parents, permissions 0777 less the umask. It opens no file and changes nothing else. The caller
+// closes the place.
 //
 // Directories that this process may not enter, and mounts of other mount namespaces, are not seen:
 // a bind mount of /a/b is then not known to lie in /a.
-func openPlace(path string) (*place, error) {
+func openPlace(path string, create bool) (*place, error) {
 	abs, err := absolute(path)
 	if err != nil {
 		return nil, err
 	}
 	fd, err := openDir(unix.AT_FDCWD, abs)
-	if errors.Is(err, unix.ENOENT) {
+	if create && errors.Is(err, unix.ENOENT) {
 		if err := os.MkdirAll(abs, 0o777); err != nil {
 			return nil, explainPlace(path, err)
 		}
@@ -269,14 +270,9 @@ func (m mountLine) open(rest string, id dirID) (int, dirID) {
 	return -1, dirID{}
 }
 
-// openDir opens a directory to look at, not to read. An interrupted call is repeated.
+// openDir opens a directory to look at, not to read.
 func openDir(at int, path string) (int, error) {
-	for {
-		fd, err := unix.Openat(at, path, dirFlags, 0)
-		if err != unix.EINTR {
-			return fd, err
-		}
-	}
+	return fdio.Open(at, path, unix.O_PATH|unix.O_DIRECTORY, 0)
 }
 
 // identify returns the directory's ID and the number of the mount that it was reached by, 0 if the

@@ -19,13 +19,6 @@ type procInfo struct {
 	Command string // its command line, at most 200 printable bytes
 }
 
-// dying reports whether the process with this id and start time has ended or is ending. An
-// unreadable one counts as alive.
-func dying(pid int, start uint64) bool {
-	p := procState(pid)
-	return !p.Exists || p.Exiting || p.Start != 0 && p.Start != start
-}
-
 // startTime returns when a process started, in clock ticks since boot, 0 if it does not exist. It
 // distinguishes the process from a later one with the same id.
 func startTime(pid int) uint64 { return procState(pid).Start }
@@ -113,46 +106,19 @@ func commandText(raw string) string {
 	return b.String()
 }
 
-// urlInArgument matches a URL in an argument of a command.
-var urlInArgument = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)([^\s"'<>` + "`" + `]*)`)
+var (
+	urlInArgument = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>` + "`" + `]*`)
+	// secretInURL matches a user, a query, a fragment, and a port that may be the start of a password.
+	secretInURL = regexp.MustCompile(`[@?#]|//[^/]*:[0-9]*[^0-9/]`)
+)
 
-// withoutSecrets removes user and password, query and fragment from the URLs in an argument. With
-// cut, which means that the argument was cut off, it also removes what may be a password at the
-// end.
+// withoutSecrets hides what follows the scheme of a URL in an argument if that may be a secret. With
+// cut the argument was cut off.
 func withoutSecrets(arg string, cut bool) string {
-	found := urlInArgument.FindAllStringSubmatchIndex(arg, -1)
-	var b strings.Builder
-	end := 0
-	for _, at := range found {
-		b.WriteString(arg[end:at[4]])
-		end = at[5]
-		b.WriteString(openPart(arg[at[4]:end], cut && end == len(arg)))
-	}
-	return b.String() + arg[end:]
-}
-
-// openPart returns what may be shown of a URL after its "://".
-func openPart(rest string, cut bool) string {
-	hidden := ""
-	if i := strings.IndexAny(rest, "?#"); i >= 0 {
-		rest, hidden = rest[:i], rest[i:i+1]+"..."
-	}
-	host, path := rest, ""
-	if i := strings.IndexByte(rest, '/'); i >= 0 {
-		host, path = rest[:i], rest[i:]
-	}
-	_, port, hasPort := strings.Cut(host[strings.LastIndexByte(host, ']')+1:], ":")
-	switch {
-	case strings.Contains(host, "@"):
-		host = host[strings.LastIndexByte(host, '@')+1:]
-	case hasPort && strings.Trim(port, "0123456789") != "":
-		// It is not a port but the start of a password with a character that ends a host.
-		if i := strings.LastIndexByte(path, '@'); i >= 0 {
-			return path[i+1:] + hidden
+	return urlInArgument.ReplaceAllStringFunc(arg, func(url string) string {
+		if secretInURL.MatchString(url) || cut && strings.HasSuffix(arg, url) {
+			return url[:strings.Index(url, "://")+3] + "..."
 		}
-		return "..."
-	case cut && path == "" && hidden == "":
-		return "..."
-	}
-	return host + path + hidden
+		return url
+	})
 }

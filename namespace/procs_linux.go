@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"leat/internal/fdio"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -75,7 +77,7 @@ func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(e
 // readSome reads the beginning of a file of /proc. An os.File would ask the kernel three times as
 // much.
 func readSome(path string, most int) (string, error) {
-	fd, err := openFile(path)
+	fd, err := fdio.Open(unix.AT_FDCWD, path, unix.O_RDONLY, 0)
 	if err != nil {
 		return "", &fs.PathError{Op: "open", Path: path, Err: err}
 	}
@@ -85,26 +87,14 @@ func readSome(path string, most int) (string, error) {
 		if len(b) == cap(b) {
 			b = slices.Grow(b, min(most-len(b), len(b)))
 		}
-		n, err := unix.Read(fd, b[len(b):min(cap(b), most)])
-		switch {
-		case err == unix.EINTR:
-		case err != nil:
+		n, err := fdio.Retry(func() (int, error) { return unix.Read(fd, b[len(b):min(cap(b), most)]) })
+		if err != nil {
 			return string(b), &fs.PathError{Op: "read", Path: path, Err: err}
-		case n == 0:
-			return string(b), nil
-		default:
-			b = b[:len(b)+n]
 		}
+		if n == 0 {
+			break
+		}
+		b = b[:len(b)+n]
 	}
 	return string(b), nil
-}
-
-// openFile opens a file to be read.
-func openFile(path string) (int, error) {
-	for {
-		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		if err != unix.EINTR {
-			return fd, err
-		}
-	}
 }

@@ -190,3 +190,9 @@ func TestOtherUsersProcessesAreSeenToLive(t *testing.T) {
 		}
 	})
 }
+
+// dying reports whether the process with this id and start time has ended or is ending.
+func dying(pid int, start uint64) bool {
+	p := procState(pid)
+	return !p.Exists || p.Exiting || p.Start != 0 && p.Start != start
+}

@@ -69,23 +69,23 @@ func TestCommandsAreShownShortAndPrintable(t *testing.T) {
 func TestCommandsAreShownWithoutTheSecretsOfURLs(t *testing.T) {
 	long := strings.Repeat("s", commandBytes)
 	for raw, want := range map[string]string{
-		"leat\x00apply\x00-i\x00a=https://h/a.tif?X-Amz-Signature=SECRET&X-Amz-Date=1\x00-o\x00o.tif": "leat apply -i a=https://h/a.tif?... -o o.tif",
-		"leat\x00--endpoint\x00http://user:SECRET@h:9000":                                             "leat --endpoint http://h:9000",
-		"leat\x00--endpoint=http://user:SEC@RET@h:9000/x@y":                                           "leat --endpoint=http://h:9000/x@y",
-		"x https://SECRET@h/p s3://b/n https://[::1]:80/p#t=SECRET y":                                 "x https://h/p s3://b/n https://[::1]:80/p#... y",
-		"http://user:SEC/RET@h/p?x":                                                                   "http://h/p?...",
-		"http://user:SEC?RET@h/p":                                                                     "http://...",
-		"http://user:SEC#RET@h/p":                                                                     "http://...",
-		"sh\x00-c\x00curl 'http://u:SECRET@h/a?SECRET' >b":                                            "sh -c curl 'http://h/a?...' >b",
+		"leat\x00-i\x00a=https://h/a.tif?X-Amz-Signature=SECRET&X-Amz-Date=1\x00-o\x00o.tif": "leat -i a=https://... -o o.tif",
+		"leat\x00--endpoint\x00http://h:9000":                                                "leat --endpoint http://h:9000",
+		"leat\x00--endpoint\x00http://user:SECRET@h:9000":                                    "leat --endpoint http://...",
+		"leat\x00--endpoint=http://user:SEC@RET@h:9000/x@y":                                  "leat --endpoint=http://...",
+		"x https://SECRET@h/p s3://b/n https://[::1]:80/p#t=SECRET y":                        "x https://... s3://b/n https://... y",
+		"http://user:SEC/RET@h/p?x":                                                          "http://...",
+		"http://user:SEC?RET@h/p":                                                            "http://...",
+		"http://user:SEC#RET@h/p":                                                            "http://...",
+		`http://user:SEC"RET@h/p`:                                                            `http://..."RET@h/p`,
+		"sh\x00-c\x00curl 'http://u:SECRET@h/a?SECRET' >b":                                   "sh -c curl 'http://...' >b",
 		"a?b@c:d/e":                      "a?b@c:d/e",
-		"\xffhttps://h/\xff?SECRET":      "?https://h/??...",
-		"https://h/?" + long[:5000-4000]: "https://h/?...",
+		"\xffhttps://h/\xff?SECRET":      "?https://...",
+		"https://h/?" + long[:5000-4000]: "https://...",
 		// The beginning of a command line that is longer.
-		("x\x00https://h/?" + long)[:commandBytes]:                               "x https://h/?...",
-		("https://h/?" + long[:3000] + "\x00http://user" + long)[:commandBytes]:  "https://h/?... http://...",
-		("https://h/?" + long[:3000] + "\x00http://user:" + long)[:commandBytes]: "https://h/?... http://...",
-		("https://h/?" + long[:3000] + "\x00http://us@h/" + long)[:commandBytes]: "https://h/?... http://h/" +
-			long[:200-len("https://h/?... http://h/")],
+		("x\x00https://h/" + long)[:commandBytes]:                                "x https://...",
+		("https://h/?" + long[:3000] + "\x00http://user" + long)[:commandBytes]:  "https://... http://...",
+		("https://h/?" + long[:3000] + "\x00http://user:" + long)[:commandBytes]: "https://... http://...",
 	} {
 		if got := commandText(raw); got != want {
 			t.Errorf("%.100q: %q, not %q", raw, got, want)

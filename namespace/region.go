@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/internal/fdio"
 	"leat/internal/lockfile"
 )
 
@@ -57,7 +58,7 @@ func (n *Namespace) memory(kind, name string, size int) ([]byte, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	hold, _, err := dir.LockOrPublish(kind+name, 0o600, func(fd int) error { return reserve(fd, size) })
+	hold, _, err := dir.LockOrPublish(kind+name, 0o600, func(fd int) error { return fdio.Reserve(fd, 0, int64(size)) })
 	if err != nil {
 		if errors.Is(err, unix.ENOSPC) {
 			err = fmt.Errorf("%s has no space for %d bytes: %w", n.borrowed.root.Path(), size, err)

@@ -16,10 +16,9 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"leat/internal/backoff"
 	"leat/internal/fault"
+	"leat/internal/fdio"
 	"leat/internal/lockfile"
 )
 
@@ -90,11 +89,11 @@ func openPlaces(spec *Spec) (list []wanted, err error) {
 		}
 	}()
 	open := func(path string, file, exclusive bool, remote string) error {
-		how := openPlace
+		look := func() (*place, error) { return openPlace(path, true) }
 		if file {
-			how = openFilePlace
+			look = func() (*place, error) { return openFilePlace(path) }
 		}
-		p, err := how(path)
+		p, err := look()
 		if err != nil {
 			return err
 		}
@@ -204,10 +203,7 @@ func (r *registration) lead(spec *Spec, w Ranks, mayFollow bool) (err error) {
 	for _, p := range r.places {
 		r.record.Claims = append(r.record.Claims, p.claim)
 	}
-	slots := minSlots
-	if n := 2 * w.LocalRanks * (1 + w.Workers); n > slots {
-		slots = min(n, maxSlots)
-	}
+	slots := max(minSlots, min(2*w.LocalRanks*(1+w.Workers), maxSlots))
 	head, err := encodeRecord(r.record, slots)
 	if err != nil {
 		return err
@@ -225,18 +221,16 @@ func (r *registration) lead(spec *Spec, w Ranks, mayFollow bool) (err error) {
 		if r.locks, err = r.jobs.Ranges(fd, name); err != nil {
 			return err
 		}
-		if got, err := r.locks.Try(lockfile.Write, leaderSlot, 1); err != nil || !got {
-			return errors.Join(err, errCollisionIf(!got))
+		if got, err := r.locks.Try(lockfile.Write, leaderSlot, 1); err != nil {
+			return err
+		} else if !got {
+			return errCollision
 		}
 		b := append(head, make([]byte, slots*slotSize)...)
 		slot := b[len(head)+leaderSlot*slotSize:]
 		putSlot(slot, w)
 		binary.LittleEndian.PutUint32(slot[slotState:], slotJoined)
-		n, err := unix.Pwrite(fd, b, 0)
-		if err == nil && n < len(b) {
-			err = unix.ENOSPC
-		}
-		if err != nil {
+		if err := fdio.WriteFull(fd, b, 0); err != nil {
 			return fmt.Errorf("%s has no space for the job's record of %d KiB: %w", r.root.Path(), len(b)>>10, err)
 		}
 		return nil
@@ -252,13 +246,6 @@ func (r *registration) lead(spec *Spec, w Ranks, mayFollow bool) (err error) {
 	}
 	r.slot, r.leader = leaderSlot, true
 	fault.Point("namespace.registered")
-	return nil
-}
-
-func errCollisionIf(yes bool) error {
-	if yes {
-		return errCollision
-	}
 	return nil
 }
 
@@ -365,9 +352,9 @@ func (r *registration) follow(spec *Spec, w Ranks) (err error) {
 	r.claims = &claims{dir: r.claimsDir}
 	err = r.claims.add(r.places)
 	if err == nil {
-		r.number, err = shareNumber(r.claimsDir, rec.Number)
+		r.number, err = lockNumber(r.claimsDir, rec.Number, lockfile.Read)
 	}
-	if errors.Is(err, errCollision) {
+	if errors.Is(err, errCollision) || err == nil && r.number == nil {
 		return retryError{fmt.Errorf("%w: its claims ended", ErrNoLeader)}
 	} else if err != nil {
 		return err
@@ -428,10 +415,7 @@ func listClaims(list []claim) string {
 func readRecord(fd int) (rec record, offset, slots int, err error) {
 	b := make([]byte, tableAlign)
 	for {
-		n, err := unix.Pread(fd, b, 0)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
+		n, err := fdio.ReadFull(fd, b, 0)
 		if err != nil {
 			return rec, 0, 0, err
 		}
@@ -479,7 +463,7 @@ func (r *registration) leave() error {
 	r.table, r.slot = nil, -1
 	err = errors.Join(err, r.locks.Close())
 	r.locks = nil
-	_, err1 := r.hold.RemoveIfLast(func() error { return removeThings(r.root, r.record.Number) })
+	_, err1 := r.hold.RemoveIfLast(func() error { return r.root.RemoveAll(prefixOf(r.record.Number)) })
 	r.hold = nil
 	return errors.Join(err, err1)
 }

@@ -18,7 +18,6 @@ type streamingJob struct {
 	Number int
 	Dirs   []string // as the job wrote them; relative ones are relative to its working directory
 	Path   string   // the file's
-	UID    uint32   // of the file's owner
 	id     dirID    // of the file
 }
 

@@ -83,7 +83,7 @@ func readStreaming(path string, n int) (streamingJob, error) {
 	if number != n {
 		return streamingJob{}, fmt.Errorf("its number is %d, not that of its name", number)
 	}
-	return streamingJob{Number: n, Dirs: dirs, Path: path, UID: st.Uid, id: dirID{uint64(st.Dev), st.Ino}}, nil
+	return streamingJob{Number: n, Dirs: dirs, Path: path, id: dirID{uint64(st.Dev), st.Ino}}, nil
 }
 
 // streamingNumberTaken reports whether a file of this number exists, whatever it holds. One that

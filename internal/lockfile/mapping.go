@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mappingCarriesLock is true where a lock belongs to the open file, which a mapping keeps. Elsewhere
-// it ends with its descriptor.
+// mappingCarriesLock is true where a lock belongs to the open file, which a mapping keeps.
+// Elsewhere it ends with its descriptor.
 const mappingCarriesLock = runtime.GOOS == "linux"
 
 // Mapping is memory of a locked file. On Linux the mapping carries the lock, so that thousands of

@@ -1,5 +1,0 @@
-//go:build unix && !linux
-
-package namespace
-
-func reserve(fd, size int) error { return writeZeros(fd, size) }
