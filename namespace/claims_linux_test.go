@@ -141,7 +141,7 @@ func TestSpecWithOnePlaceTwice(t *testing.T) {
 }
 
 // A directory that was removed while it was claimed is another one when it is made again.
-func TestADirectoryThatIsMadeAnewIsNotTheOneThatIsClaimed(t *testing.T) {
+func TestDirectoryMadeAnewIsNotClaimed(t *testing.T) {
 	ownRoot(t)
 	dir := filepath.Join(t.TempDir(), "a")
 	n, err := Join(t.Context(), Spec{Key: "a", Dirs: write(dir)})
@@ -163,7 +163,7 @@ func TestADirectoryThatIsMadeAnewIsNotTheOneThatIsClaimed(t *testing.T) {
 
 // Several processes claim at random in a small tree and write down what they were granted and when.
 // At no time two hold what excludes each other.
-func TestWhatIsHeldAtTheSameTimeIsAlwaysCompatible(t *testing.T) {
+func TestHeldClaimsAreCompatible(t *testing.T) {
 	ownRoot(t)
 	long := 10 * time.Second
 	if testing.Short() {

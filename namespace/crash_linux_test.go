@@ -46,7 +46,7 @@ func crashSpec(base string, i int) orderSpec {
 }
 
 // Every pass of every point on this way ends one process.
-func TestAKillAtAnyPointLeavesNothingInTheNextJobsWay(t *testing.T) {
+func TestKillAtEachPoint(t *testing.T) {
 	for who, mustPass := range map[string]string{
 		"leader":        "namespace.claimed tempfile.created tempfile.locked lockfile.filled tempfile.linked namespace.registered lockfile.last lockfile.left",
 		"follower":      "lockfile.opened namespace.added namespace.slot locked namespace.followed",
@@ -113,7 +113,7 @@ func killAt(t *testing.T, who, point string, pass int) {
 
 // Killed at random moments rather than named ones, in a job of four ranks of which one is killed
 // while all join, share and leave.
-func TestKillsAtRandomMomentsLeaveNothingBehind(t *testing.T) {
+func TestRandomKills(t *testing.T) {
 	root := ownRoot(t)
 	base := t.TempDir()
 	rounds := 150

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestDescriptorsDoNotDependOnTheNumberOfLiveJobs(t *testing.T) {
+func TestDescriptorsDoNotGrowWithJobs(t *testing.T) {
 	ownRoot(t)
 	base := t.TempDir()
 	live := 300
@@ -244,7 +244,7 @@ func clearLaunchers(t *testing.T) {
 	}
 }
 
-func TestAChildWithTheEnvironmentOfARandomKeyJoinsItsParentsJob(t *testing.T) {
+func TestChildJoinsByEnviron(t *testing.T) {
 	ownRoot(t)
 	clearLaunchers(t)
 	dir := t.TempDir()
@@ -263,7 +263,7 @@ func TestAChildWithTheEnvironmentOfARandomKeyJoinsItsParentsJob(t *testing.T) {
 	}
 }
 
-func TestASpecThatCannotBeIsRefusedWithAllThatIsWrong(t *testing.T) {
+func TestInvalidSpec(t *testing.T) {
 	root := ownRoot(t)
 	_, err := Join(t.Context(), Spec{Name: "a b", Dirs: []Dir{{}}, Files: []string{"x", ""}, Wait: -1})
 	if err == nil {

@@ -10,7 +10,7 @@ import (
 
 func write(dir string) []Dir { return []Dir{{dir, "s3://bucket/data"}} }
 
-func TestClaimsOutliveTheLeaderUntilTheLastFollowerDies(t *testing.T) {
+func TestClaimsOutliveLeader(t *testing.T) {
 	ownRoot(t)
 	dir := t.TempDir()
 	spec := func(i int) orderSpec { return orderSpec{Key: "job", Ranks: rank(i, 3), Dirs: write(dir)} }
@@ -37,7 +37,7 @@ func TestClaimsOutliveTheLeaderUntilTheLastFollowerDies(t *testing.T) {
 	another.join(other)
 }
 
-func TestFollowersLearnOfTheLeadersEndWhicheverItIs(t *testing.T) {
+func TestLeaderGone(t *testing.T) {
 	for _, how := range []string{"kill -9", "close", "exit"} {
 		t.Run(how, func(t *testing.T) {
 			ownRoot(t)
@@ -70,7 +70,7 @@ func TestFollowersLearnOfTheLeadersEndWhicheverItIs(t *testing.T) {
 	}
 }
 
-func TestANewLeaderIsRefusedWhileFollowersOfTheOldOneLive(t *testing.T) {
+func TestNewLeaderWaitsForOldFollowers(t *testing.T) {
 	for _, with := range []string{"directories", "no directories"} {
 		t.Run(with, func(t *testing.T) {
 			ownRoot(t)
@@ -188,7 +188,7 @@ func TestNoLeaderNamesDeadLeader(t *testing.T) {
 	}
 }
 
-func TestAMemberThatDiedIsListedUntilItsNextLife(t *testing.T) {
+func TestDeadMemberIsListed(t *testing.T) {
 	ownRoot(t)
 	job := newAgents(t, 4)
 	for i, a := range job {
@@ -225,7 +225,7 @@ func TestAMemberThatDiedIsListedUntilItsNextLife(t *testing.T) {
 	}
 }
 
-func TestAJobMayHaveMoreMembersThanTheTableBeginsWith(t *testing.T) {
+func TestManyMembers(t *testing.T) {
 	ownRoot(t)
 	dir := t.TempDir()
 	const ranks = 300
@@ -296,7 +296,7 @@ func TestAStoppedHolderIsALiveOne(t *testing.T) {
 	other.join(orderSpec{Key: "other", Dirs: write(dir)})
 }
 
-func TestChildrenThatAProcessStartedDoNotKeepItsClaims(t *testing.T) {
+func TestChildrenDoNotKeepClaims(t *testing.T) {
 	ownRoot(t)
 	spec := orderSpec{Key: "job", Dirs: write(t.TempDir())}
 	holder := newAgent(t, nil)

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestMountinfoIsReadWithItsEscapesAndOddLinesAreSkipped(t *testing.T) {
+func TestParseMountinfo(t *testing.T) {
 	text := `27 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
 42 27 254:0 /a\040b\134c /mnt/x\011y\012z rw - ext4 /dev/vda rw
 43 27 0:4 net:[4026531992] /run/netns/a rw - nsfs nsfs rw
@@ -27,7 +27,7 @@ x 27 0:1 / / rw
 	}
 }
 
-func TestADirectoryOfAFileSystemLiesBelowAnotherByWholeNames(t *testing.T) {
+func TestBelowComparesWholeNames(t *testing.T) {
 	for _, c := range []struct {
 		dir, path, rest string
 		ok              bool

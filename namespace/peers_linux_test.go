@@ -19,7 +19,7 @@ import (
 // peers.md).
 
 // Streaming: "Reused local directory", after 0.73 s.
-func TestStreamingAfterKillOfAllRanksTheNextRunWorksAtOnce(t *testing.T) {
+func TestStreamingRunAfterKillOfAllRanks(t *testing.T) {
 	root := ownRoot(t)
 	dir := t.TempDir()
 	const ranks = 8
@@ -77,7 +77,7 @@ func TestStreamingAfterKillOfAllRanksTheNextRunWorksAtOnce(t *testing.T) {
 }
 
 // Streaming accepts them all.
-func TestStreamingASecondNameOfADirectoryIsCaught(t *testing.T) {
+func TestStreamingSecondNameOfDirectory(t *testing.T) {
 	ownRoot(t)
 	base := t.TempDir()
 	dir := mkdirs(t, base, "data", "train")
@@ -140,7 +140,7 @@ func TestStreamingABindMountIsCaught(t *testing.T) {
 }
 
 // Streaming: the third job gets the directory of the first, since its scan ends at the hole.
-func TestStreamingAHoleInTheNumbersGivesNobodysDirectoryAway(t *testing.T) {
+func TestStreamingGapInNumbers(t *testing.T) {
 	ownRoot(t)
 	base := t.TempDir()
 	list := newAgents(t, 4)
@@ -206,7 +206,7 @@ func TestStreamingJobsStartTogether(t *testing.T) {
 }
 
 // The same, each start a new process.
-func TestStreamingJobsOfSeveralProcessesStartTogether(t *testing.T) {
+func TestStreamingProcessesStartTogether(t *testing.T) {
 	ownRoot(t)
 	base := t.TempDir()
 	rounds := 50
@@ -228,7 +228,7 @@ func TestStreamingJobsOfSeveralProcessesStartTogether(t *testing.T) {
 }
 
 // Streaming: 34 of 40 starts fail without torch.distributed.
-func TestStreamingRanksStartInAnyOrderWithoutABarrierLibrary(t *testing.T) {
+func TestStreamingRanksStartInAnyOrder(t *testing.T) {
 	ownRoot(t)
 	dir := t.TempDir()
 	const ranks = 8
@@ -272,7 +272,7 @@ func TestStreamingRanksStartInAnyOrderWithoutABarrierLibrary(t *testing.T) {
 }
 
 // Streaming: its clean-up call deletes live jobs' memory.
-func TestStreamingCleaningUpNeverTakesFromTheLiving(t *testing.T) {
+func TestStreamingCleanUpKeepsLiveJobs(t *testing.T) {
 	root := ownRoot(t)
 	base := t.TempDir()
 	time4 := 8 * time.Second
@@ -308,7 +308,7 @@ func TestStreamingCleaningUpNeverTakesFromTheLiving(t *testing.T) {
 }
 
 // Streaming: torn blocks stop everyone.
-func TestStreamingTornRecordsStopNobody(t *testing.T) {
+func TestStreamingTornRecords(t *testing.T) {
 	root := ownRoot(t)
 	base := t.TempDir()
 	good, err := encodeRecord(record{ID: strings.Repeat("0", 32), Key: "torn", Number: 3,
@@ -428,7 +428,7 @@ func TestStreamingTornRecordsStopNobody(t *testing.T) {
 }
 
 // Streaming: another user's names stop you.
-func TestStreamingAnotherUsersFilesAreSkipped(t *testing.T) {
+func TestStreamingFilesOfOtherUsers(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can make files of another user")
 	}
@@ -484,7 +484,7 @@ func TestStreamingAnotherUsersFilesAreSkipped(t *testing.T) {
 	}
 }
 
-func TestStreamingAnotherUsersRuntimeFolderIsRefused(t *testing.T) {
+func TestStreamingForeignRuntimeDirectory(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can make folders of another user")
 	}

@@ -123,7 +123,7 @@ func TestOnePlaceIsTheSameByAllOfItsPaths(t *testing.T) {
 	}
 }
 
-func TestDotDotAfterALinkMeansTheParentOfWhereItLeads(t *testing.T) {
+func TestDotDotAfterSymbolicLink(t *testing.T) {
 	base := t.TempDir()
 	mkdirs(t, base, "a", "b")
 	symlink(t, filepath.Join(base, "a", "b"), filepath.Join(base, "link"))
@@ -137,7 +137,7 @@ func TestDotDotAfterALinkMeansTheParentOfWhereItLeads(t *testing.T) {
 	}
 }
 
-func TestAncestorsAreAllDirectoriesAboveNearestFirst(t *testing.T) {
+func TestAncestorsNearestFirst(t *testing.T) {
 	path := mkdirs(t, t.TempDir(), "größe", "with space", `back\slash\040`, "new\nline")
 	p := mustPlace(t, makePlace, path)
 	var want []dirID
@@ -157,7 +157,7 @@ func TestAncestorsAreAllDirectoriesAboveNearestFirst(t *testing.T) {
 	}
 }
 
-func TestMissingDirectoriesAreMadeAndStayTheSameWhileOpen(t *testing.T) {
+func TestMissingDirectoriesAreMade(t *testing.T) {
 	mask := unix.Umask(0o027)
 	defer unix.Umask(mask)
 	path := filepath.Join(t.TempDir(), "a", "b")
@@ -186,7 +186,7 @@ func TestMissingDirectoriesAreMadeAndStayTheSameWhileOpen(t *testing.T) {
 	}
 }
 
-func TestBindMountsAreTheDirectoriesThatTheyShow(t *testing.T) {
+func TestBindMounts(t *testing.T) {
 	base := t.TempDir()
 	src, dst := mkdirs(t, base, "src", "deep", "er"), mkdirs(t, base, "dst place")
 	bind(t, src, dst)
@@ -200,7 +200,7 @@ func TestBindMountsAreTheDirectoriesThatTheyShow(t *testing.T) {
 	related(t, dst, base, true)
 }
 
-func TestABindMountOfABindMountIsFollowedToItsSource(t *testing.T) {
+func TestBindMountOfBindMount(t *testing.T) {
 	base := t.TempDir()
 	src, one, two := mkdirs(t, base, "src", "a", "b"), mkdirs(t, base, "one"), mkdirs(t, base, "two")
 	bind(t, filepath.Join(base, "src", "a"), one)
@@ -210,7 +210,7 @@ func TestABindMountOfABindMountIsFollowedToItsSource(t *testing.T) {
 	related(t, two, filepath.Join(base, "src"), true)
 }
 
-func TestABindMountOfADirectoryIntoItselfHasNoAncestorTwice(t *testing.T) {
+func TestBindMountIntoItself(t *testing.T) {
 	base := t.TempDir()
 	a := mkdirs(t, base, "a")
 	c := mkdirs(t, a, "b", "c")
@@ -221,7 +221,7 @@ func TestABindMountOfADirectoryIntoItselfHasNoAncestorTwice(t *testing.T) {
 	related(t, filepath.Join(c, "x"), a, true)
 }
 
-func TestABindMountWhoseSourceIsCoveredLiesInWhatCanStillBeSeen(t *testing.T) {
+func TestBindMountOfCoveredSource(t *testing.T) {
 	base := t.TempDir()
 	src, dst := mkdirs(t, base, "src", "a", "b"), mkdirs(t, base, "dst")
 	bind(t, src, dst)
@@ -230,7 +230,7 @@ func TestABindMountWhoseSourceIsCoveredLiesInWhatCanStillBeSeen(t *testing.T) {
 	related(t, dst, filepath.Join(base, "src", "a"), false) // the tmpfs
 }
 
-func TestAFileSystemThatIsMountedInsideADirectoryLiesInIt(t *testing.T) {
+func TestMountLiesInItsDirectory(t *testing.T) {
 	base := t.TempDir()
 	at := mkdirs(t, base, "a", "disk with space")
 	mount(t, "none", at, "tmpfs", 0)
@@ -346,7 +346,7 @@ func TestWhatIsNoDirectoryIsRefused(t *testing.T) {
 	}
 }
 
-func TestADeletedWorkingDirectoryIsNamedAsTheCause(t *testing.T) {
+func TestDeletedWorkingDirectory(t *testing.T) {
 	gone := mkdirs(t, t.TempDir(), "gone")
 	t.Chdir(gone)
 	if err := os.Remove(gone); err != nil {
@@ -359,7 +359,7 @@ func TestADeletedWorkingDirectoryIsNamedAsTheCause(t *testing.T) {
 	}
 }
 
-func TestPermissionsThatAreMissingAreNamedAsTheCause(t *testing.T) {
+func TestMissingPermissions(t *testing.T) {
 	base := t.TempDir()
 	locked := mkdirs(t, base, "locked")
 	for _, dir := range []string{filepath.Dir(base), base} {
@@ -384,7 +384,7 @@ func TestPermissionsThatAreMissingAreNamedAsTheCause(t *testing.T) {
 	})
 }
 
-func TestVeryDeepDirectoriesHaveAllOfTheirAncestors(t *testing.T) {
+func TestDeepDirectories(t *testing.T) {
 	path := t.TempDir() + strings.Repeat("/d", 1000)
 	p := mustPlace(t, makePlace, path)
 	if len(p.Ancestors) < strings.Count(path, "/") {
@@ -392,7 +392,7 @@ func TestVeryDeepDirectoriesHaveAllOfTheirAncestors(t *testing.T) {
 	}
 }
 
-func TestMountNumbersAreTheSameBySlowAndFastWay(t *testing.T) {
+func TestMountNumbersWithoutStatx(t *testing.T) {
 	for _, path := range []string{"/", "/proc", t.TempDir()} {
 		p := mustPlace(t, makePlace, path)
 		_, mnt, err := identify(p.fd)
@@ -405,7 +405,7 @@ func TestMountNumbersAreTheSameBySlowAndFastWay(t *testing.T) {
 	}
 }
 
-func TestInsideIsWhatRealPathsSayOnRandomTrees(t *testing.T) {
+func TestAncestorsOnRandomTrees(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		base := t.TempDir()
@@ -468,7 +468,7 @@ func BenchmarkOpenPlace(b *testing.B) {
 	})
 }
 
-func TestAMountIsSaidToShowAllOfItsFileSystemOnlyIfItDoes(t *testing.T) {
+func TestShowsAll(t *testing.T) {
 	base := t.TempDir()
 	part, whole, long := mkdirs(t, base, "part"), mkdirs(t, base, "whole"), mkdirs(t, base, "long")
 	bind(t, mkdirs(t, base, "a"), part)
@@ -509,7 +509,7 @@ func TestBindMountOfCoveredDirectory(t *testing.T) {
 	related(t, dst, src, false)
 }
 
-func TestSamePathInAnotherFileSystemIsNoAncestor(t *testing.T) {
+func TestSamePathInOtherFileSystem(t *testing.T) {
 	base := t.TempDir()
 	other, disk, dst := mkdirs(t, base, "other"), mkdirs(t, base, "disk"), mkdirs(t, base, "dst")
 	mount(t, "none", other, "tmpfs", 0)

@@ -62,7 +62,7 @@ func eventually(t testing.TB, what string, is func() bool) {
 	}
 }
 
-func TestALiveProcessIsKnownByItsStartAndCommand(t *testing.T) {
+func TestProcStateOfLiveProcess(t *testing.T) {
 	cmd := started(t, "sleep", "100")
 	// It runs, or waits for its file to be read, before it sleeps.
 	eventually(t, "exec", func() bool {
@@ -104,7 +104,7 @@ func TestAZombieIsDying(t *testing.T) {
 	}
 }
 
-func TestAProcessIsDyingFromTheMomentThatItIsKilled(t *testing.T) {
+func TestKilledProcessIsDying(t *testing.T) {
 	for range 20 {
 		cmd := started(t, "sleep", "100")
 		start := startTime(cmd.Process.Pid)
@@ -130,7 +130,7 @@ func TestAStoppedProcessIsNotDying(t *testing.T) {
 	}
 }
 
-func TestAProcessWhoseFirstThreadHasEndedLivesOn(t *testing.T) {
+func TestProcessWithoutFirstThread(t *testing.T) {
 	script := `
 import ctypes, threading, time
 threading.Thread(target=time.sleep, args=(100,)).start()
@@ -159,7 +159,7 @@ func TestNumbersOfNoProcessDoNotExist(t *testing.T) {
 	}
 }
 
-func TestACommandNamedLikeTheRestOfTheLineDoesNotMislead(t *testing.T) {
+func TestStatLineWithOddCommand(t *testing.T) {
 	script := `
 import ctypes, time
 ctypes.CDLL(None).prctl(15, b") Z 1 (\n) 0", 0, 0, 0)

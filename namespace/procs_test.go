@@ -9,7 +9,7 @@ import (
 
 const statText = "41 (a) b (c) S 1 2 3 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 3 0 12345 1 2 3\n"
 
-func TestTheStatLineIsReadAfterItsLastParenthesis(t *testing.T) {
+func TestParseStat(t *testing.T) {
 	got, err := parseStat(statText)
 	if want := (statLine{"a) b (c", 'S', 4194560, 3, 12345}); err != nil || got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
@@ -23,7 +23,7 @@ func TestTheStatLineIsReadAfterItsLastParenthesis(t *testing.T) {
 	}
 }
 
-func TestATaskEndsWhenItIsAZombieExitsOrHasAKillToCome(t *testing.T) {
+func TestEndingTasks(t *testing.T) {
 	const none = "Name:\tx\nSigPnd:\t0000000000000000\nShdPnd:\t0000000000000000\nSigBlk:\t0000000000000100\n"
 	kill := func(name string) string {
 		return strings.Replace(none, name+":\t0000000000000000", name+":\t0000000000004100", 1)
@@ -51,7 +51,7 @@ func TestATaskEndsWhenItIsAZombieExitsOrHasAKillToCome(t *testing.T) {
 	}
 }
 
-func TestCommandsAreShownShortAndPrintable(t *testing.T) {
+func TestCommandText(t *testing.T) {
 	for raw, want := range map[string]string{
 		"":                             "",
 		"sleep\x00100\x00":             "sleep 100",
@@ -66,7 +66,7 @@ func TestCommandsAreShownShortAndPrintable(t *testing.T) {
 	}
 }
 
-func TestCommandsAreShownWithoutTheSecretsOfURLs(t *testing.T) {
+func TestCommandTextHidesSecrets(t *testing.T) {
 	long := strings.Repeat("s", commandBytes)
 	for raw, want := range map[string]string{
 		"leat\x00-i\x00a=https://h/a.tif?X-Amz-Signature=SECRET&X-Amz-Date=1\x00-o\x00o.tif": "leat -i a=https://... -o o.tif",

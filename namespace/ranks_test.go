@@ -29,7 +29,7 @@ const (
 	hydraEnv    = "PMI_RANK=2 PMI_SIZE=4 MPI_LOCALRANKID=0 MPI_LOCALNRANKS=2"
 )
 
-func TestTheWorldIsWhatTheLauncherOfThisProcessSays(t *testing.T) {
+func TestRanksFromLauncher(t *testing.T) {
 	slurmWorld := Ranks{Nodes: 3, Node: 2, Ranks: 11, Rank: 9, LocalRanks: 3, LocalRank: 1}
 	torchWorld := Ranks{Nodes: 2, Node: 1, Ranks: 8, Rank: 5, LocalRanks: 4, LocalRank: 1}
 	for name, c := range map[string]struct {
@@ -125,7 +125,7 @@ func TestRanksFromEnvErrors(t *testing.T) {
 	}
 }
 
-func TestAWorldGivenByTheCallerIsCheckedAsAWhole(t *testing.T) {
+func TestInvalidRanks(t *testing.T) {
 	good := []Ranks{
 		{}, {Ranks: 4, Rank: 3, LocalRanks: 4, LocalRank: 3}, {Nodes: 2, Node: 1, Ranks: 3, Rank: 2, LocalRanks: 1},
 		{Workers: 4, Worker: 3}, {Nodes: -1, Node: -1, Ranks: 3, LocalRanks: 1},

@@ -61,7 +61,7 @@ func TestEveryChangedByteOfARecordIsNoticed(t *testing.T) {
 	}
 }
 
-func TestARecordWithMoreDirectoriesThanFitIsRefused(t *testing.T) {
+func TestRecordWithTooManyDirectories(t *testing.T) {
 	r := exampleRecord()
 	r.Claims = make([]claim, maxRecordDirs)
 	b, err := encodeRecord(r, minSlots)

@@ -177,7 +177,7 @@ func TestLostAfterRemovalAndAnotherClaim(t *testing.T) {
 }
 
 // Leaving takes nothing from a job that has the same number in the new folder.
-func TestLeavingAfterTheRemovalTakesNothingFromOthers(t *testing.T) {
+func TestLeaveAfterRemoval(t *testing.T) {
 	root := ownRoot(t)
 	old, err := Join(t.Context(), Spec{Key: "old"})
 	if err != nil {
@@ -217,7 +217,7 @@ func TestLeavingAfterTheRemovalTakesNothingFromOthers(t *testing.T) {
 	}
 }
 
-func TestAPartOfTheRuntimeFolderThatIsMissingIsNotTakenForAll(t *testing.T) {
+func TestPartlyRemovedRuntimeDirectory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: takes five seconds")
 	}
@@ -247,7 +247,7 @@ func TestAPartOfTheRuntimeFolderThatIsMissingIsNotTakenForAll(t *testing.T) {
 
 // The working directory may change, and directories be renamed, without the claims becoming those
 // of other ones.
-func TestRenewedClaimsAreThoseOfTheDirectoriesThatWereOpened(t *testing.T) {
+func TestRenewalClaimsOpenDirectories(t *testing.T) {
 	root := ownRoot(t)
 	base := t.TempDir()
 	mkdirs(t, base, "elsewhere")

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestATimeInWhichAMachineStoodStillIsNotSeen(t *testing.T) {
+func TestSuspendedTimeDoesNotCount(t *testing.T) {
 	var s seen
 	now := time.Now()
 	for range 11 {

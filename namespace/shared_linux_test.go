@@ -228,7 +228,7 @@ func TestACounterCountsEveryProcess(t *testing.T) {
 	}
 }
 
-func TestABarrierKeepsItsPartiesTogetherRoundAfterRound(t *testing.T) {
+func TestBarrierRounds(t *testing.T) {
 	ownRoot(t)
 	rounds := int64(1000)
 	if testing.Short() {
@@ -280,7 +280,7 @@ func TestOneWhoGivesUpBreaksTheBarrierForAll(t *testing.T) {
 	}
 }
 
-func TestTheDeathOfAPartyFailsTheOthersByName(t *testing.T) {
+func TestBarrierReportsDeadMember(t *testing.T) {
 	ownRoot(t)
 	for _, arrived := range []bool{false, true} {
 		t.Run(fmt.Sprintf("it has arrived: %v", arrived), func(t *testing.T) {
@@ -319,7 +319,7 @@ func TestTheDeathOfAPartyFailsTheOthersByName(t *testing.T) {
 	}
 }
 
-func TestAMutexExcludesProcessesAndGoroutines(t *testing.T) {
+func TestMutexExcludes(t *testing.T) {
 	ownRoot(t)
 	times := 2000
 	if testing.Short() {
@@ -384,7 +384,7 @@ func TestAMutexIsFreeWhenItsHolderDies(t *testing.T) {
 	}
 }
 
-func TestAGoroutineThatWaitsForAMutexGivesUpWithItsContext(t *testing.T) {
+func TestMutexWaitEndsWithContext(t *testing.T) {
 	ownRoot(t)
 	m, err := alone(t).Mutex("m")
 	if err != nil {
@@ -415,7 +415,7 @@ func TestAGoroutineThatWaitsForAMutexGivesUpWithItsContext(t *testing.T) {
 	}
 }
 
-func TestASharedDirectoryGoesWithTheLastMember(t *testing.T) {
+func TestSharedDirectoryEndsWithLastMember(t *testing.T) {
 	root := ownRoot(t)
 	job := joined(t, 2)
 	dir := job[0].must(order{Op: "dir", Name: "d"}).Text
@@ -443,7 +443,7 @@ func TestASharedDirectoryGoesWithTheLastMember(t *testing.T) {
 }
 
 // Something that can't be removed in the directory of a killed job is not the next jobs' trouble.
-func TestALeftoverThatCannotBeRemovedStopsNobody(t *testing.T) {
+func TestLeftoverThatCannotBeRemoved(t *testing.T) {
 	root := ownRoot(t)
 	if os.Getuid() != 0 {
 		t.Skip("only root may mount")
@@ -469,7 +469,7 @@ func TestALeftoverThatCannotBeRemovedStopsNobody(t *testing.T) {
 	}
 }
 
-func TestAfterCloseOperationsTellThatItIsClosed(t *testing.T) {
+func TestUseAfterClose(t *testing.T) {
 	ownRoot(t)
 	n, err := Join(t.Context(), Spec{Key: "job", Dirs: write(t.TempDir())})
 	if err != nil {

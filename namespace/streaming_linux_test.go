@@ -30,7 +30,7 @@ for name, dirs, number, pad in json.load(sys.stdin):
         f.write(data)
 `
 
-func TestStreamingsJobsAreReadAndWhatIsNoneIsSkippedWithAReason(t *testing.T) {
+func TestStreamingJobsAreRead(t *testing.T) {
 	dir := t.TempDir()
 	at := func(n int) string { return filepath.Join(dir, streamingName(n)) }
 	pytest.Run(t, []string{"struct"}, writeLocals, [][]any{
@@ -89,7 +89,7 @@ func TestStreamingsJobsAreReadAndWhatIsNoneIsSkippedWithAReason(t *testing.T) {
 	}
 }
 
-func TestAnotherUsersRecordThatCannotBeReadIsAWarning(t *testing.T) {
+func TestUnreadableRecordIsWarning(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, streamingName(3)), packLocals("/a\x003", 0), 0o600); err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ sys.stdin.read()`, path)
 	return cmd
 }
 
-func TestAStreamingJobIsAliveWhileAProcessMapsItsFile(t *testing.T) {
+func TestStreamingJobAliveWhileMapped(t *testing.T) {
 	for name, dir := range map[string]string{"where tests are": t.TempDir(), "shared memory": shmTemp(t)} {
 		path := filepath.Join(dir, streamingName(12))
 		pytest.Run(t, []string{"struct"}, writeLocals, [][]any{{path, []string{"/data"}, 12, true}}, nil)
@@ -191,7 +191,7 @@ func shmTemp(t *testing.T) string {
 	return dir
 }
 
-func TestProcessesThatCannotBeReadLeaveTheAnswerOpen(t *testing.T) {
+func TestUnreadableProcesses(t *testing.T) {
 	job := streamingJob{Path: "/dev/shm/000012_locals", id: dirID{1, 1}}
 	if _, complete := job.mappedBy(filepath.Join(t.TempDir(), "none")); complete {
 		t.Error("complete without a /proc")
@@ -217,7 +217,7 @@ func TestProcessesThatCannotBeReadLeaveTheAnswerOpen(t *testing.T) {
 }
 
 // MosaicML streaming counts its jobs from 0, and two users count alike.
-func TestNamesAreNoOtherUsersAndNotThoseOfStreaming(t *testing.T) {
+func TestNamesAreUnique(t *testing.T) {
 	ownRoot(t)
 	n := alone(t)
 	mine, err := n.Name("locals")

@@ -17,7 +17,7 @@ func packLocals(text string, padding int) []byte {
 	return append(append(b, text...), make([]byte, padding)...)
 }
 
-func TestRecordsOfStreamingAreUnpackedAndBrokenOnesRefused(t *testing.T) {
+func TestUnpackStreamingRecords(t *testing.T) {
 	for name, c := range map[string]struct {
 		data   []byte
 		number int
@@ -58,7 +58,7 @@ func TestRecordsOfStreamingAreUnpackedAndBrokenOnesRefused(t *testing.T) {
 	}
 }
 
-func TestOnlyNamesOfTheExactPatternAreStreamings(t *testing.T) {
+func TestParseStreamingName(t *testing.T) {
 	for name, want := range map[string]int{"000000_locals": 0, "000123_locals": 123, "1234567_locals": 1234567} {
 		if n, ok := parseStreamingName(name); !ok || n != want || streamingName(n) != name {
 			t.Errorf("%s: %d %v", name, n, ok)
@@ -72,7 +72,7 @@ func TestOnlyNamesOfTheExactPatternAreStreamings(t *testing.T) {
 	}
 }
 
-func TestAMappingIsKnownByInodeAndDeviceOrPath(t *testing.T) {
+func TestMapsFile(t *testing.T) {
 	id := dirID{Ino: 77}
 	const device, path = "00:17", "/dev/shm/000012_locals"
 	for line, want := range map[string]bool{

@@ -9,7 +9,7 @@ import (
 )
 
 // A child has its parent's descriptors, and their locks, from its fork to its exec.
-func TestALiveArrayIsNotGoneWhileItsMakerStartsChildren(t *testing.T) {
+func TestLiveArrayWhileChildrenStart(t *testing.T) {
 	isolate(t)
 	s, other := must(Open(nil))(t), must(Open(nil))(t)
 	defer s.Close()

@@ -61,7 +61,7 @@ func sameHandle(a, b handle) bool {
 	return fmt.Sprintf("%#v", a) == fmt.Sprintf("%#v", b)
 }
 
-func TestAnyHandleIsReadBackFromItsText(t *testing.T) {
+func TestHandleRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := handles().Draw(t, "handle")
 		text := h.text()
@@ -90,7 +90,7 @@ const (
 	someUser  = "leat-shm1:user:" + zeros + ":/data/a%20%C3%A9.npy@64769/12/-5:" + zeros + ":1000:100:0:4:'|b1'"
 )
 
-func TestTheTextOfAHandleIsWhatTheFormatSays(t *testing.T) {
+func TestHandleText(t *testing.T) {
 	h, err := parseHandle(someMemfd)
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestTheTextOfAHandleIsWhatTheFormatSays(t *testing.T) {
 	}
 }
 
-func TestTextThatIsNoHandleIsRefused(t *testing.T) {
+func TestInvalidHandles(t *testing.T) {
 	memfd := func(old, with string) string {
 		if strings.Count(someMemfd, old) != 1 {
 			t.Fatalf("%q is not once in %q", old, someMemfd)
@@ -238,7 +238,7 @@ func TestSmallArraysTravelInTheirHandle(t *testing.T) {
 	}
 }
 
-func TestInlineTextThatIsNoArrayIsRefused(t *testing.T) {
+func TestInvalidInlineHandles(t *testing.T) {
 	header, err := npy.Header{Elem: npy.ElemOfDType(ndarray.Uint16), Shape: []int{3}}.Append(nil, 64)
 	if err != nil {
 		t.Fatal(err)

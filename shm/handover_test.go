@@ -124,7 +124,7 @@ func nothingIsLeft(t *testing.T, run, temp string) {
 }
 
 // joblib: the result of a worker that ends is gone, or stays for ever.
-func TestAnArrayOfAWorkerOutlivesItWhenItWasHandedOver(t *testing.T) {
+func TestHandedOverArrayOutlivesWorker(t *testing.T) {
 	eachPlace(t, func(t *testing.T, place Place, run, temp string) {
 		name, accept := listen(t)
 		for point, arrives := range map[string]bool{"": true, "shm.handing": false, "shm.handed": true} {
@@ -210,7 +210,7 @@ func TestAKilledReceiverLeavesNothing(t *testing.T) {
 	})
 }
 
-func TestAnArrayThatNobodyTakesIsFreed(t *testing.T) {
+func TestUnreceivedArrayIsFreed(t *testing.T) {
 	eachPlace(t, func(t *testing.T, place Place, run, temp string) {
 		name, accept := listen(t)
 		worker := proctest.New("hand over", name, place.String()).Start(t)
@@ -228,7 +228,7 @@ func TestAnArrayThatNobodyTakesIsFreed(t *testing.T) {
 }
 
 // The memory is the receiver's: its sender must not use it for the next array.
-func TestMemoryThatWasHandedOverIsNotUsedAgain(t *testing.T) {
+func TestHandedOverMemoryIsNotRecycled(t *testing.T) {
 	eachPlace(t, func(t *testing.T, place Place, run, temp string) {
 		s, r := newSharer(t, &Options{Place: place}), newSharer(t, nil)
 		from, to := pair(t)
@@ -312,7 +312,7 @@ func TestAnAttachedArrayIsSentAsItsHandle(t *testing.T) {
 	}
 }
 
-func TestHandlesOfTheSenderAndOfTheReceiverLeadToTheSameArray(t *testing.T) {
+func TestHandlesOfSenderAndReceiver(t *testing.T) {
 	eachPlace(t, func(t *testing.T, place Place, run, temp string) {
 		s, r, third := newSharer(t, &Options{Place: place}), newSharer(t, nil), newSharer(t, nil)
 		from, to := pair(t)
@@ -364,7 +364,7 @@ func TestHandlesOfTheSenderAndOfTheReceiverLeadToTheSameArray(t *testing.T) {
 	})
 }
 
-func TestAnArrayWithWritersIsNotHandedOver(t *testing.T) {
+func TestSendWithWriters(t *testing.T) {
 	isolate(t)
 	s, other := newSharer(t, nil), newSharer(t, nil)
 	from, to := pair(t)
@@ -381,7 +381,7 @@ func TestAnArrayWithWritersIsNotHandedOver(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoHandOverIsRefusedAndLeavesNoDescriptor(t *testing.T) {
+func TestReceiveRefusesInvalidMessages(t *testing.T) {
 	isolate(t)
 	s := newSharer(t, nil)
 	a := must(s.Put(numbers(handedBytes, 1)))(t)

@@ -18,7 +18,7 @@ import (
 	"leat/ndarray"
 )
 
-func TestHandlesThatAreForgedStaleOrForeignAreRefused(t *testing.T) {
+func TestForgedStaleForeignHandles(t *testing.T) {
 	run, _ := isolate(t)
 	s := newSharer(t, nil)
 	named := newSharer(t, &Options{Place: Named})
@@ -192,7 +192,7 @@ func TestATagThatItsMakerChangedLeadsNowhere(t *testing.T) {
 	}
 }
 
-func TestANamedArrayThatIsHeldIsNotCalledGone(t *testing.T) {
+func TestHeldNamedArrayIsNotStale(t *testing.T) {
 	run, _ := isolate(t)
 	s := newSharer(t, &Options{Place: Named})
 	a := must(s.Put(numbers(1<<17, 1)))(t)
@@ -248,7 +248,7 @@ func TestRandomChangesOfAHandleNeverHarm(t *testing.T) {
 	t.Logf("%d of %d were good", accepted, rounds)
 }
 
-func TestAnotherUsersFilesAreNeitherFollowedNorTouched(t *testing.T) {
+func TestFilesOfOtherUsersStay(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make files of another user")
 	}
@@ -299,7 +299,7 @@ func TestAnotherUsersFilesAreNeitherFollowedNorTouched(t *testing.T) {
 	}
 }
 
-func TestModesOfFilesKeepOthersOut(t *testing.T) {
+func TestModesOfFiles(t *testing.T) {
 	run, temp := isolate(t)
 	for _, place := range []Place{Memfd, Named, Temp} {
 		s := newSharer(t, &Options{Place: place})

@@ -32,7 +32,7 @@ func image(t *testing.T, s *Pool) (*Array, *ndarray.Array) {
 	return a, a.View()
 }
 
-func TestATransposedSharedArrayIsNotScrambled(t *testing.T) {
+func TestTransposedArray(t *testing.T) {
 	inMemoryAndNamed(t, func(t *testing.T, s *Pool) {
 		_, v := image(t, s)
 		transposed := &ndarray.Array{Type: v.Type, Shape: []int{300, 400}, Strides: []int{v.Strides[1], v.Strides[0]},
@@ -44,7 +44,7 @@ func TestATransposedSharedArrayIsNotScrambled(t *testing.T) {
 	})
 }
 
-func TestNegativeStridesReadTheirOwnMemory(t *testing.T) {
+func TestNegativeStrides(t *testing.T) {
 	inMemoryAndNamed(t, func(t *testing.T, s *Pool) {
 		_, v := image(t, s)
 		flipped := &ndarray.Array{Type: v.Type, Shape: v.Shape, Strides: []int{-v.Strides[0], -v.Strides[1]},
@@ -62,7 +62,7 @@ func TestNegativeStridesReadTheirOwnMemory(t *testing.T) {
 	})
 }
 
-func TestAnArrayChangedInPlaceArrivesChanged(t *testing.T) {
+func TestArrayChangedInPlace(t *testing.T) {
 	for _, o := range []*Options{{}, {Place: Named}} {
 		isolate(t)
 		s := newSharer(t, o)
@@ -76,7 +76,7 @@ func TestAnArrayChangedInPlaceArrivesChanged(t *testing.T) {
 	}
 }
 
-func TestScopeFreesArraysOfOneCall(t *testing.T) {
+func TestScopeFreesArrays(t *testing.T) {
 	isolate(t)
 	s := newSharer(t, &Options{RecycleBytes: -1})
 	before := memfds(t)
@@ -90,7 +90,7 @@ func TestScopeFreesArraysOfOneCall(t *testing.T) {
 	}
 }
 
-func TestSeparateCallsShareOneCopyOfAnArray(t *testing.T) {
+func TestSeparateCallsShareOneCopy(t *testing.T) {
 	s := newSharer(t, nil)
 	a := must(s.Put(numbers(2<<20, 1)))(t)
 	first := must(a.Handle())(t)
@@ -104,7 +104,7 @@ func TestSeparateCallsShareOneCopyOfAnArray(t *testing.T) {
 	check(t, must(newSharer(t, nil).Attach(first, ReadOnly))(t).Close())
 }
 
-func TestTheModeDoesNotDependOnTheSize(t *testing.T) {
+func TestModeDoesNotDependOnSize(t *testing.T) {
 	s, other := newSharer(t, nil), newSharer(t, nil)
 	for _, mode := range []Mode{ReadOnly, ReadWrite, CopyOnWrite} {
 		var outcomes []string

@@ -107,7 +107,7 @@ func memfds(t testing.TB) int {
 	return n
 }
 
-func TestAKillAtAnyPointLeavesNothingAfterOneSweep(t *testing.T) {
+func TestKillAtEachPoint(t *testing.T) {
 	run, temp := isolate(t)
 	if _, output, err := proctest.New("busy").Start(t).Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
@@ -196,7 +196,7 @@ func childPair(args []string) error {
 }
 
 // joblib leaves 100 MB and its folders for ever.
-func TestKillsOfParentAndWorkersLeaveNothing(t *testing.T) {
+func TestKillsOfParentAndWorkers(t *testing.T) {
 	run, temp := isolate(t)
 	before := memfds(t)
 	for subset := 1; subset < 8; subset++ {
@@ -254,7 +254,7 @@ func TestKillsOfParentAndWorkersLeaveNothing(t *testing.T) {
 	}
 }
 
-func TestMakingNamedArraysSweepsWhatOthersLeft(t *testing.T) {
+func TestNamedArraysSweepLeftovers(t *testing.T) {
 	run, temp := isolate(t)
 	for range 3 {
 		if killed, output, _ := proctest.New("busy").KillAt("tempfile.linked", 2).Start(t).Wait(); !killed {

@@ -152,7 +152,7 @@ func TestDiskIsUsedWithoutMemory(t *testing.T) {
 	}
 }
 
-func TestDiskIsUsedForSmallArraysWithoutMemory(t *testing.T) {
+func TestSmallArraysOnDisk(t *testing.T) {
 	_, temp := isolate(t)
 	shm, err := os.MkdirTemp("/dev/shm", "leat-test-")
 	check(t, err)
@@ -181,7 +181,7 @@ func noMemory(t *testing.T) {
 	t.Cleanup(func() { fault.Set(nil) })
 }
 
-func TestASmallArrayNeedsThePagesThatItTakesAndNoMore(t *testing.T) {
+func TestSmallArrayReservesItsPages(t *testing.T) {
 	s := newSharer(t, &Options{Place: Memfd})
 	const free = 1 << 20 // less than an arena
 	s.memory = freeMemory{known: true, at: time.Now().Add(time.Hour), bytes: free}
@@ -199,7 +199,7 @@ func TestASmallArrayNeedsThePagesThatItTakesAndNoMore(t *testing.T) {
 	}
 }
 
-func TestAnArenaInUsedMemoryNeedsWhatIsNotThereYet(t *testing.T) {
+func TestArenaInRecycledMemory(t *testing.T) {
 	s := newSharer(t, &Options{Place: Memfd, RecycleBytes: 64 << 20})
 	const kept = 10 << 10 // of an arena
 	whole := must(s.Put(numbers(arenaSize-pageSize, 1)))(t)
@@ -221,7 +221,7 @@ func TestAnArenaInUsedMemoryNeedsWhatIsNotThereYet(t *testing.T) {
 	}
 }
 
-func TestMemoryThatIsUsedUpMeanwhileIsGivenBack(t *testing.T) {
+func TestMemoryUsedUpMeanwhile(t *testing.T) {
 	isolate(t)
 	s := newSharer(t, &Options{Place: Memfd})
 	before := descriptors(t)
@@ -314,7 +314,7 @@ func childFewDescriptors([]string) error {
 	return s.Close()
 }
 
-func TestPastHalfOfTheDescriptorsArraysAreNamed(t *testing.T) {
+func TestManyDescriptorsMakeArraysNamed(t *testing.T) {
 	run, _ := isolate(t)
 	if _, output, err := proctest.New("fewDescriptors").Start(t).Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
@@ -333,7 +333,7 @@ func TestWrongOptionsAreAllNamed(t *testing.T) {
 	}
 }
 
-func TestARelativeFolderInTheEnvironmentIsRefused(t *testing.T) {
+func TestRelativeTempVariable(t *testing.T) {
 	isolate(t)
 	s := newSharer(t, &Options{Place: Temp})
 	setenv(t, "LEAT_TEMP_FOLDER", "here")

@@ -16,7 +16,7 @@ import (
 )
 
 // A second descriptor of the same open file is what a child has until its exec.
-func TestTheLockOfRecyclingEndsThoughAChildHasItsDescriptor(t *testing.T) {
+func TestRecyclingUnlocksDespiteChildren(t *testing.T) {
 	s := newSharer(t, &Options{Place: Memfd})
 	seg := must(s.Put(numbers(200<<10, 1)))(t).obj.seg
 	lock, ok, err := seg.exclude()
@@ -35,7 +35,7 @@ func TestTheLockOfRecyclingEndsThoughAChildHasItsDescriptor(t *testing.T) {
 	check(t, fdio.Flock(reader, unix.LOCK_SH|unix.LOCK_NB))
 }
 
-func TestAnAttachWaitsAMomentForMemoryThatIsHeld(t *testing.T) {
+func TestAttachWaitsForLock(t *testing.T) {
 	s := newSharer(t, &Options{Place: Memfd})
 	a := must(s.Put(numbers(200<<10, 1)))(t)
 	h := must(a.Handle())(t)
@@ -72,7 +72,7 @@ func TestAnAttachWaitsAMomentForMemoryThatIsHeld(t *testing.T) {
 	check(t, unlock(lock))
 }
 
-func TestASealWaitsAMomentForAWriterThatLeaves(t *testing.T) {
+func TestSealWaitsForLeavingWriter(t *testing.T) {
 	inMemoryAndNamed(t, func(t *testing.T, s *Pool) {
 		a := must(s.New(ndarray.Uint8, 100_000))(t)
 		path, _, err := a.File()

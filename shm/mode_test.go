@@ -25,7 +25,7 @@ func inMemoryAndNamed(t *testing.T, f func(t *testing.T, s *Pool)) {
 	}
 }
 
-func TestWhatAnotherProcessWritesToANewArrayIsSeenHere(t *testing.T) {
+func TestWritesOfOtherProcessesAreSeen(t *testing.T) {
 	inMemoryAndNamed(t, func(t *testing.T, s *Pool) {
 		a := must(s.New(ndarray.Uint8, 300, 1000))(t)
 		v := must(Slice[uint8](a))(t)
@@ -44,7 +44,7 @@ func TestWhatAnotherProcessWritesToANewArrayIsSeenHere(t *testing.T) {
 	})
 }
 
-func TestSealingWaitsForNobodyAndRefusesWritersAfterwards(t *testing.T) {
+func TestSealRefusesWriters(t *testing.T) {
 	inMemoryAndNamed(t, func(t *testing.T, s *Pool) {
 		a := must(s.PutWritable(numbers(100_000, 1)))(t)
 		h := must(a.Handle())(t)
@@ -74,7 +74,7 @@ func TestSealingWaitsForNobodyAndRefusesWritersAfterwards(t *testing.T) {
 	})
 }
 
-func TestAWriterThatClosedStandsInNoSealsWay(t *testing.T) {
+func TestSealAfterClosedWriter(t *testing.T) {
 	inMemoryAndNamed(t, func(t *testing.T, s *Pool) {
 		other := newSharer(t, nil)
 		a := must(s.New(ndarray.Int16, 100, 1000))(t)
@@ -162,7 +162,7 @@ func TestAnArrayIsMappedOnceAndKeptForAWhile(t *testing.T) {
 	}
 }
 
-func TestAFreedArrayIsStaleForAllAndItsMappingGoes(t *testing.T) {
+func TestFreedArrayIsStale(t *testing.T) {
 	inMemoryAndNamed(t, func(t *testing.T, s *Pool) {
 		other := newSharer(t, nil)
 		for _, n := range []int{10, 1 << 20} {
@@ -222,7 +222,7 @@ func TestASharedArrayIsNeverCopiedAgain(t *testing.T) {
 	}
 }
 
-func TestAUsersFileIsAttachedBelowAllowedFoldersOnly(t *testing.T) {
+func TestUserFilesBelowRootsOnly(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	name, link := userFiles(t, dir)
 	s := newSharer(t, nil)
@@ -259,7 +259,7 @@ func TestAUsersFileIsAttachedBelowAllowedFoldersOnly(t *testing.T) {
 	}
 }
 
-func TestAMissingFileIsMissingAndOneThatWentIsGone(t *testing.T) {
+func TestMissingAndRemovedUserFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	name, _ := userFiles(t, dir)
 	s := newSharer(t, nil)

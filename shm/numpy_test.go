@@ -62,7 +62,7 @@ print("null")
 `, jobs, nil)
 }
 
-func TestNumPyReadsEveryKindOfViewWhereItLies(t *testing.T) {
+func TestNumPyReadsViews(t *testing.T) {
 	isolate(t)
 	views := 1000
 	if !testing.Short() {

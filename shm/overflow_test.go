@@ -11,7 +11,7 @@ import (
 	"leat/npy"
 )
 
-func TestArraysBeyondAllMemoryAreErrorsInEveryPlace(t *testing.T) {
+func TestArraysLargerThanMemory(t *testing.T) {
 	isolate(t)
 	for _, o := range []Options{{}, {Place: Memfd}, {Place: Named}, {Place: Temp}} {
 		place := o.Place
@@ -51,7 +51,7 @@ func TestArraysBeyondAllMemoryAreErrorsInEveryPlace(t *testing.T) {
 	}
 }
 
-func TestAnAttachedViewOfMoreElementsThanMemoryIsNeverCopied(t *testing.T) {
+func TestViewLargerThanMemoryIsNotCopied(t *testing.T) {
 	isolate(t)
 	for _, place := range []Place{Memfd, Named} {
 		s, other := must(Open(&Options{Place: place}))(t), must(Open(nil))(t)

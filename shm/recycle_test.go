@@ -17,7 +17,7 @@ import (
 	"leat/ndarray"
 )
 
-func TestFreedMemoryIsUsedAgainWhenNobodyReadsIt(t *testing.T) {
+func TestFreedMemoryIsRecycled(t *testing.T) {
 	s, other := newSharer(t, &Options{Place: Memfd}), newSharer(t, nil)
 	first := must(s.Put(numbers(1<<20, 1)))(t)
 	seg := first.obj.seg
@@ -141,7 +141,7 @@ func childHammered(args []string) error {
 	return lines.Err()
 }
 
-func TestUsedMemoryNeverChangesUnderAReader(t *testing.T) {
+func TestRecycledMemoryHasNoReaders(t *testing.T) {
 	s := newSharer(t, &Options{Place: Memfd})
 	rounds := 400
 	if !testing.Short() {
@@ -231,7 +231,7 @@ func TestSmallArraysShareDescriptors(t *testing.T) {
 	}
 }
 
-func TestArraysThatAreAttachedKeepTheirMemoryAfterTheMakersDeath(t *testing.T) {
+func TestAttachedArrayOutlivesItsMaker(t *testing.T) {
 	pipe := fifo(t)
 	c := proctest.New("maker", pipe).Start(t)
 	out := must(os.Open(pipe))(t)

@@ -24,7 +24,7 @@ type spot struct {
 	OK  bool
 }
 
-func TestEveryPlaceAndSizeArrivesInAnotherProcess(t *testing.T) {
+func TestEveryPlaceAndSize(t *testing.T) {
 	isolate(t)
 	for _, place := range []Place{Auto, Memfd, Named, Temp} {
 		t.Run(place.String(), func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestEveryPlaceAndSizeArrivesInAnotherProcess(t *testing.T) {
 	}
 }
 
-func TestRecordsAndTruthValuesArriveWithTheirFields(t *testing.T) {
+func TestRecordsAndTruthValues(t *testing.T) {
 	s, other := newSharer(t, nil), newSharer(t, nil)
 	src := make([]spot, 5000)
 	for i := range src {
@@ -104,7 +104,7 @@ func TestWhatHoldsAPointerIsRefused(t *testing.T) {
 	}
 }
 
-func TestAShapeThatDoesNotFitItsSliceIsRefused(t *testing.T) {
+func TestShapeOfSlice(t *testing.T) {
 	s := newSharer(t, nil)
 	for _, shape := range [][]int{{3}, {2, 3}, {-1, -4}, {0}, {1 << 62, 4, 1 << 62}} {
 		if _, err := s.Put([]int32{1, 2, 3, 4}, shape...); err == nil {
@@ -150,7 +150,7 @@ func randomView(r *rand.Rand, elem ndarray.DType, n int) *ndarray.Array {
 var viewTypes = []ndarray.DType{ndarray.Uint8, ndarray.Int16, ndarray.Float32, ndarray.Float64, ndarray.Complex128,
 	ndarray.Float16, ndarray.Uint64}
 
-func TestRandomViewsArriveAsViewsInAnotherProcess(t *testing.T) {
+func TestRandomViewsInOtherProcess(t *testing.T) {
 	isolate(t)
 	views := 1000
 	if !testing.Short() {
@@ -190,7 +190,7 @@ func TestRandomViewsArriveAsViewsInAnotherProcess(t *testing.T) {
 	}
 }
 
-func TestAPutViewOfOtherMemoryIsGatheredInOrder(t *testing.T) {
+func TestPutGathersViews(t *testing.T) {
 	s := newSharer(t, &Options{Place: Memfd})
 	r := rand.New(rand.NewPCG(3, 4))
 	for i := range 300 {

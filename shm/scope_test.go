@@ -55,7 +55,7 @@ func TestScopeFreesItsArrays(t *testing.T) {
 	}
 }
 
-func TestAnArrayOfTwoScopesLivesAsLongAsTheLonger(t *testing.T) {
+func TestArrayOfTwoScopes(t *testing.T) {
 	s, other := newSharer(t, nil), newSharer(t, nil)
 	short, long := must(s.Scope())(t), must(s.Scope())(t)
 	a := must(short.Put(numbers(1<<20, 1)))(t)
@@ -72,7 +72,7 @@ func TestAnArrayOfTwoScopesLivesAsLongAsTheLonger(t *testing.T) {
 	}
 }
 
-func TestSmallArraysTravelInTheirHandlesAndWorkTheSame(t *testing.T) {
+func TestSmallArraysTravelInHandles(t *testing.T) {
 	for _, limit := range []int64{1000, -1} {
 		s, other := newSharer(t, &Options{MaxInlineBytes: limit}), newSharer(t, nil)
 		for _, n := range []int{0, 1, 1000, 1001, 100_000} {
@@ -104,7 +104,7 @@ func TestSmallArraysTravelInTheirHandlesAndWorkTheSame(t *testing.T) {
 	}
 }
 
-func TestManyGoroutinesShareOneSharer(t *testing.T) {
+func TestManyGoroutines(t *testing.T) {
 	isolate(t)
 	s, other := newSharer(t, &Options{RecycleBytes: 8 << 20}),
 		newSharer(t, &Options{RecycleBytes: 4 << 20})
@@ -152,7 +152,7 @@ func TestManyGoroutinesShareOneSharer(t *testing.T) {
 	}
 }
 
-func TestClosingASharerWhileOthersUseItHarmsNobody(t *testing.T) {
+func TestCloseOfPoolInUse(t *testing.T) {
 	isolate(t)
 	maker := newSharer(t, nil)
 	h := must(must(maker.Put(numbers(1<<20, 1)))(t).Handle())(t)

@@ -73,7 +73,7 @@ func TestBoundsAreThoseOfAllElements(t *testing.T) {
 	})
 }
 
-func TestContiguousViewsHaveTheirElementsInARow(t *testing.T) {
+func TestContiguousViews(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := views(3).Draw(t, "view")
 		inOrder := func(v view) bool {
@@ -155,7 +155,7 @@ json.dump(out, sys.stdout)
 	}
 }
 
-func TestViewsBeyondAllNumbersAreErrorsNotOverflows(t *testing.T) {
+func TestViewsBeyondIntegers(t *testing.T) {
 	f4 := npy.ElemOfDType(ndarray.Float32)
 	for _, c := range []struct {
 		name string
