@@ -108,12 +108,12 @@ func commandText(raw string) string {
 
 var (
 	urlInArgument = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>` + "`" + `]*`)
-	// secretInURL matches a user, a query, a fragment, and a port that may be the start of a password.
+	// secretInURL matches a user, a query, a fragment, and a port that may begin a password.
 	secretInURL = regexp.MustCompile(`[@?#]|//[^/]*:[0-9]*[^0-9/]`)
 )
 
-// withoutSecrets hides what follows the scheme of a URL in an argument if that may be a secret. With
-// cut the argument was cut off.
+// withoutSecrets hides what follows the scheme of a URL in an argument if that may be a secret.
+// With cut the argument was cut off.
 func withoutSecrets(arg string, cut bool) string {
 	return urlInArgument.ReplaceAllStringFunc(arg, func(url string) string {
 		if secretInURL.MatchString(url) || cut && strings.HasSuffix(arg, url) {
