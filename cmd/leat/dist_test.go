@@ -163,3 +163,99 @@ func TestInstall(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// ownModule is a program in another module.
+const ownModule = `package main
+
+import (
+	"context"
+	"log"
+
+	"leat/apply"
+)
+
+func main() {
+	_, err := apply.Run(context.Background(), apply.Job{
+		Inputs:  map[string]apply.Input{"a": apply.File("a.tif")},
+		Outputs: map[string]apply.Output{"double": {Path: "double.tif"}},
+		Func: func(_ context.Context, b *apply.Block) error {
+			in, out := apply.As[float32](b, "a"), apply.Out[float32](b, "double")
+			for i := range in {
+				out[i] = 2 * in[i]
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+`
+
+// TestUseFromAnotherModule does what README says, without the network.
+func TestUseFromAnotherModule(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: compiles apply")
+	}
+	t.Parallel()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(readme), "```\ngo mod edit -require=leat@")
+	commands, _, ended := strings.Cut("go mod edit -require=leat@"+rest, "\n```\n")
+	if !found || !ended || !strings.Contains(commands, "/path/to/leat") {
+		t.Fatal("README does not say how to use the packages")
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(ownModule), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	offline := []string{"GOPROXY=off", "GOSUMDB=off", "GOFLAGS=-trimpath -buildvcs=false -tags=disable_grpc_modules"}
+	command(t, dir, offline, "go", "mod", "init", "example.org/mine")
+	command(t, dir, offline, "sh", "-euc", strings.ReplaceAll(commands, "/path/to/leat", root))
+	command(t, dir, offline, "go", "build", "-o", "mine", ".")
+	command(t, dir, nil, "leat", "demo", "--size", "128", "scene")
+	if err := os.Rename(filepath.Join(dir, "scene", "B04.tif"), filepath.Join(dir, "a.tif")); err != nil {
+		t.Fatal(err)
+	}
+	command(t, dir, nil, filepath.Join(dir, "mine"))
+	in, _ := pixels(t, filepath.Join(dir, "a.tif"))
+	out, _ := pixels(t, filepath.Join(dir, "double.tif"))
+	for i, v := range in {
+		if v *= 2; !same(out[i], v) {
+			t.Fatalf("pixel %d is %v, expected %v", i, out[i], v)
+		}
+	}
+}
+
+// TestSetModulePath renames the module in a copy: each import of each package and test must be
+// found under the new path.
+func TestSetModulePath(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: looks at the imports of all packages")
+	}
+	t.Parallel()
+	dir := sourceTree(t)
+	if out, err := exec.Command(filepath.Join(dir, "scripts/set-module-path"), "a b").CombinedOutput(); err == nil {
+		t.Errorf("%q was taken for a path: %s", "a b", out)
+	}
+	const path = "example.org/team/leat"
+	command(t, dir, nil, "scripts/set-module-path", path)
+	for _, module := range []string{"", "bench"} {
+		list := command(t, filepath.Join(dir, module), nil, "go", "list", "-deps", "-test", "./...")
+		if !strings.Contains(list, path+"/apply\n") || strings.Contains(list, "\nleat/") {
+			t.Errorf("%s: imports of the old path are left, or none of the new", module)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "README.md")); err != nil ||
+		!strings.Contains(string(text), "-replace="+path+"=/path/to/leat") {
+		t.Errorf("README names the old path: %v", err)
+	}
+	// The layers are a list of paths.
+	command(t, dir, nil, "go", "test", "./internal/archtest", "-run", "TestImports")
+}
