@@ -3,7 +3,8 @@ package apply
 import (
 	"fmt"
 
-	"leat/apply/internal/spool"
+	"leat/apply/internal/exec"
+	"leat/apply/internal/resolve"
 	"leat/block"
 	"leat/internal/units"
 	"leat/ndarray"
@@ -17,17 +18,36 @@ import (
 // margin: Rows = window height + 2*Overlap, and Columns = window width + 2*Overlap.
 type Block struct {
 	block.Block // number, place in the grid of blocks, window without margin
-	run         *run
-	data        *blockData
-	worker      *computeState
-	outs        map[string]*ndarray.Array
-	emitted     []any
-	extras      []spool.Extra    // results of the block other than pixels, by output
-	valid       []*ndarray.Array // by file, computed on demand
+	exec        *exec.Block
+	names       *names
 }
 
+// names finds the files and outputs of a job by their names, and holds what else a function sees of
+// the job. It is only read.
+type names struct {
+	files           map[string][]int // by input, in the order of its list
+	lists           map[string]bool
+	outputs         map[string]int
+	params          any
+	merges, unscale bool
+}
+
+func newNames(job *resolve.Job) *names {
+	n := &names{files: map[string][]int{}, lists: job.Inputs.Lists, outputs: map[string]int{},
+		params: job.Values.Function.Params, merges: job.Values.Function.Merges, unscale: job.Values.Controls.Unscale}
+	for i, f := range job.Inputs.Files {
+		n.files[f.Name] = append(n.files[f.Name], i)
+	}
+	for i, o := range job.Outputs {
+		n.outputs[o.Name] = i
+	}
+	return n
+}
+
+func newBlock(b *exec.Block, n *names) *Block { return &Block{Block: b.Block, exec: b, names: n} }
+
 // Total returns the number of blocks of the run.
-func (b *Block) Total() int { return b.run.plan.Blocks.Count() }
+func (b *Block) Total() int { return b.exec.Blocks().Count() }
 
 // First reports whether this is block 0. Blocks are computed in any order.
 func (b *Block) First() bool { return b.Number == 0 }
@@ -36,32 +56,32 @@ func (b *Block) First() bool { return b.Number == 0 }
 func (b *Block) Last() bool { return b.Number == b.Total()-1 }
 
 // BlocksAcross returns the number of columns of blocks.
-func (b *Block) BlocksAcross() int { return b.run.plan.Blocks.Cols() }
+func (b *Block) BlocksAcross() int { return b.exec.Blocks().Cols() }
 
 // BlocksDown returns the number of rows of blocks.
-func (b *Block) BlocksDown() int { return b.run.plan.Blocks.Rows() }
+func (b *Block) BlocksDown() int { return b.exec.Blocks().Rows() }
 
 // Overlap returns the width of the margin in pixels, the same on each side.
-func (b *Block) Overlap() int { return b.run.plan.Blocks.Overlap }
+func (b *Block) Overlap() int { return b.exec.Overlap() }
 
 // Rows returns the height of the arrays, margin included.
-func (b *Block) Rows() int { return b.Window.Height + 2*b.Overlap() }
+func (b *Block) Rows() int { return b.exec.Rows() }
 
 // Columns returns the width of the arrays, margin included.
-func (b *Block) Columns() int { return b.Window.Width + 2*b.Overlap() }
+func (b *Block) Columns() int { return b.exec.Columns() }
 
 // Grid returns the grid of the whole run: size, transform and CRS.
-func (b *Block) Grid() raster.Grid { return b.run.plan.Grid }
+func (b *Block) Grid() raster.Grid { return b.exec.Grid() }
 
 // Transform returns the transform of the block's arrays: pixel (0, 0) is the upper left one of the
 // margin.
 func (b *Block) Transform() raster.Transform {
-	return b.run.plan.Grid.Transform.Shift(b.Window.Col-b.Overlap(), b.Window.Row-b.Overlap())
+	return b.exec.Grid().Transform.Shift(b.Window.Col-b.Overlap(), b.Window.Row-b.Overlap())
 }
 
 // PixelSize returns the width and height of a pixel in units of the CRS, both positive.
 func (b *Block) PixelSize() (width, height float64) {
-	t := b.run.plan.Grid.Transform
+	t := b.exec.Grid().Transform
 	return max(t[1], -t[1]), max(t[5], -t[5])
 }
 
@@ -95,23 +115,22 @@ func floor(v float64) int {
 }
 
 // Params returns Job.Params.
-func (b *Block) Params() any { return b.run.job.Params }
+func (b *Block) Params() any { return b.names.params }
 
 // State returns what Job.Setup returned for this worker.
-func (b *Block) State() any { return b.worker.state }
+func (b *Block) State() any { return b.exec.State() }
 
 // In returns the array of an input of one file. It panics if there is no such input, or if the
 // input is a list.
 func (b *Block) In(name string) *ndarray.Array {
-	i := b.file(name)
-	return b.data.files[i].array
+	return b.exec.In(b.file(name))
 }
 
 // InList returns the arrays of an input, in the order of its files.
 func (b *Block) InList(name string) []*ndarray.Array {
 	var list []*ndarray.Array
 	for _, i := range b.fileIndices(name) {
-		list = append(list, b.data.files[i].array)
+		list = append(list, b.exec.In(i))
 	}
 	return list
 }
@@ -119,13 +138,13 @@ func (b *Block) InList(name string) []*ndarray.Array {
 // Valid returns the valid pixels of an input of one file: an array of uint8 of the input's shape
 // with 0 where a pixel is nodata, NaN, masked or outside the file, and 1 elsewhere. It panics like
 // In.
-func (b *Block) Valid(name string) *ndarray.Array { return b.validOf(b.file(name)) }
+func (b *Block) Valid(name string) *ndarray.Array { return b.exec.Valid(b.file(name)) }
 
 // ValidList returns the array of Valid for each file of an input.
 func (b *Block) ValidList(name string) []*ndarray.Array {
 	var list []*ndarray.Array
 	for _, i := range b.fileIndices(name) {
-		list = append(list, b.validOf(i))
+		list = append(list, b.exec.Valid(i))
 	}
 	return list
 }
@@ -137,7 +156,7 @@ func (b *Block) Path(name string) string { return b.Paths(name)[0] }
 func (b *Block) Paths(name string) []string {
 	var p []string
 	for _, i := range b.fileIndices(name) {
-		p = append(p, b.run.in.Files[i].Path)
+		p = append(p, b.exec.File(i).Path)
 	}
 	return p
 }
@@ -145,7 +164,7 @@ func (b *Block) Paths(name string) []string {
 // Nodata returns the nodata value of a band (counted from 1 among those that the job reads) of an
 // input's first file, and false if the band has none or a mask replaces it.
 func (b *Block) Nodata(name string, band int) (ndarray.Scalar, bool) {
-	f := b.run.in.Files[b.fileIndices(name)[0]]
+	f := b.exec.File(b.fileIndices(name)[0])
 	checkBand(name, band, len(f.Nodata))
 	if n := f.Nodata[band-1]; n != nil {
 		return *n, true
@@ -156,31 +175,18 @@ func (b *Block) Nodata(name string, band int) (ndarray.Scalar, bool) {
 // NewOut returns an array for SetOut, with this number of bands and the block's size, margin
 // included. Its values are undefined.
 func (b *Block) NewOut(t ndarray.DType, bands int) *ndarray.Array {
-	return b.worker.array(t, bands, b.Rows(), b.Columns())
+	return b.exec.NewArray(t, bands)
 }
 
 // SetOut sets the pixels of an output and takes ownership of the array. Its shape is (bands, rows,
 // columns), with the margin, which is cut off, or without it. It panics if there is no output of
 // that name or the shape differs.
 func (b *Block) SetOut(name string, a *ndarray.Array) {
-	if _, ok := b.run.job.Outputs[name]; !ok {
+	i, ok := b.names.outputs[name]
+	if !ok {
 		panic(fmt.Sprintf("there is no output %q", name))
 	}
-	w := b.Window
-	full := len(a.Shape) == 3 && a.Shape[1] == b.Rows() && a.Shape[2] == b.Columns()
-	cut := len(a.Shape) == 3 && a.Shape[1] == w.Height && a.Shape[2] == w.Width
-	if !full && !cut || a.Shape[0] < 1 {
-		panic(fmt.Sprintf("output %q has the shape %v, not (bands, %d, %d)", name, a.Shape, b.Rows(), b.Columns()))
-	}
-	if size := a.Type.Size(); a.Strides[2] != size {
-		panic(fmt.Sprintf("output %q has gaps between the pixels of a row", name))
-	}
-	if full && b.Overlap() > 0 {
-		o := b.Overlap()
-		a = &ndarray.Array{Type: a.Type, Data: a.Data, Strides: a.Strides, Shape: []int{a.Shape[0], w.Height, w.Width},
-			Offset: a.Offset + o*a.Strides[1] + o*a.Strides[2]}
-	}
-	b.outs[name] = a
+	b.exec.SetOut(i, a)
 }
 
 // Emit passes a value of this block to Job.Merge. A block may emit any number of values. Merge sees
@@ -190,10 +196,10 @@ func (b *Block) Emit(value any) {
 	if _, shared := value.(*ndarray.Array); shared {
 		panic("an array was emitted: its memory is used again before Merge sees it; emit a copy of its values")
 	}
-	if b.run.job.Merge == nil {
+	if !b.names.merges {
 		panic("a value was emitted, but Job.Merge is nil")
 	}
-	b.emitted = append(b.emitted, value)
+	b.exec.Emit(value)
 }
 
 // Band returns one band of an input of one file, counted from 1, as a slice of rows*columns values
@@ -212,7 +218,7 @@ func Out[T ndarray.Element](b *Block, output string) []T {
 
 func (b *Block) file(name string) int {
 	i := b.fileIndices(name)
-	if b.run.in.Lists[name] {
+	if b.names.lists[name] {
 		panic(fmt.Sprintf("input %q is a list: use InList", name))
 	}
 	return i[0]
@@ -234,24 +240,9 @@ func checkBand(name string, band, n int) {
 
 // fileIndices returns the indices of an input's files among those of the run.
 func (b *Block) fileIndices(name string) []int {
-	i, ok := b.run.fileIndex[name]
+	i, ok := b.names.files[name]
 	if !ok {
 		panic(fmt.Sprintf("there is no input %q", name))
 	}
 	return i
-}
-
-func (b *Block) validOf(i int) *ndarray.Array {
-	if b.valid == nil {
-		b.valid = make([]*ndarray.Array, len(b.data.files))
-	}
-	if b.valid[i] == nil {
-		f, fd := b.run.in.Files[i], &b.data.files[i]
-		v := ndarray.New(ndarray.Uint8, fd.array.Shape...)
-		for l := range f.Layers {
-			validity(v.At(l).Raw(), fd.array.At(l), f.Nodata[l], fd.maskOf(f, l))
-		}
-		b.valid[i] = v
-	}
-	return b.valid[i]
 }

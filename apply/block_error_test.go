@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"leat/apply/internal/exec"
 	"leat/worker"
 	"leat/worker/subprocess"
 )
@@ -130,27 +131,6 @@ func TestBlockErrorInAnyProcess(t *testing.T) {
 	}
 }
 
-func TestRepeatedFailureOfSetup(t *testing.T) {
-	job := remoteJob(t, "block errors")
-	r, err := prepare(t.Context(), &job)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.in.Close()
-	failure := func(block int, message string) *worker.Failure {
-		return &worker.Failure{Worker: "subprocess-0", Block: block, Message: message, Code: stageSetup}
-	}
-	first := failure(1, "setting up worker 1: no model")
-	err = r.blockErrors(&worker.RunError{Cause: first, After: []error{failure(0, first.Message)}})
-	if strings.Contains(err.Error(), "block ") || strings.Contains(err.Error(), "after that") {
-		t.Errorf("the error is %v", err)
-	}
-	err = r.blockErrors(&worker.RunError{Cause: first, After: []error{failure(0, "out of memory")}})
-	if !strings.Contains(err.Error(), "after that: ") || !strings.Contains(err.Error(), "out of memory") {
-		t.Errorf("the error is %v", err)
-	}
-}
-
 func TestReadErrorInAnyProcess(t *testing.T) {
 	for where, concurrency := range map[string]Concurrency{
 		"here":            {Workers: 1},
@@ -190,7 +170,7 @@ func damageTile(t *testing.T, path string) {
 func TestTooManyFunctionErrors(t *testing.T) {
 	job := remoteJob(t, "many")
 	job.Functions = Functions{"many": {Func: func(context.Context, *Block) error { return nil },
-		Errors: make([]error, mostErrors+1)}}
+		Errors: make([]error, exec.MaxErrors+1)}}
 	err := failRun(t, job, "49 errors", "at most 48")
 	if !errors.As(err, new(*JobError)) {
 		t.Errorf("%T", err)

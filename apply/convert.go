@@ -18,7 +18,7 @@ type Float interface{ float32 | float64 }
 // The slice is the caller's until the function returns: later blocks reuse its memory. As panics
 // like Block.In, if the input has several bands, and if its pixels are complex.
 func As[T Float](b *Block, input string) []T {
-	if n := len(b.run.in.Files[b.file(input)].Layers); n != 1 {
+	if n := len(b.exec.File(b.file(input)).Layers); n != 1 {
 		panic(fmt.Sprintf("input %q has %d bands: As needs one, AsBand selects one", input, n))
 	}
 	return AsBand[T](b, input, 1)
@@ -27,11 +27,11 @@ func As[T Float](b *Block, input string) []T {
 // AsBand is As for one band of an input, counted from 1.
 func AsBand[T Float](b *Block, input string, band int) []T {
 	i := b.file(input)
-	f := b.run.in.Files[i]
+	f := b.exec.File(i)
 	plane := b.plane(input, band)
-	out := ndarray.Slice[T](b.worker.array(ndarray.TypeOf[T](), 1, b.Rows(), b.Columns()).At(0))
+	out := ndarray.Slice[T](b.exec.NewArray(ndarray.TypeOf[T](), 1).At(0))
 	scale, offset := 1.0, 0.0
-	if s := &f.Info.Bands[f.Layers[band-1]-1]; b.run.job.Controls.Unscale {
+	if s := &f.Info.Bands[f.Layers[band-1]-1]; b.names.unscale {
 		offset = s.Offset
 		if s.Scale != 0 { // a source that gives none may leave it 0
 			scale = s.Scale
@@ -39,7 +39,7 @@ func AsBand[T Float](b *Block, input string, band int) []T {
 	}
 	convertPlane(out, plane, scale, offset)
 	nan := T(math.NaN())
-	for i, valid := range b.validOf(i).At(band - 1).Raw() {
+	for i, valid := range b.exec.Valid(i).At(band - 1).Raw() {
 		if valid == 0 {
 			out[i] = nan
 		}

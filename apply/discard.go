@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"slices"
 
@@ -26,14 +25,14 @@ type Discarded struct {
 // run is writing one of them, Discard returns an error and removes nothing. With other errors it
 // also returns what it had removed. It does not touch finished outputs.
 func Discard(ctx context.Context, outputs map[string]Output) (list []Discarded, err error) {
-	r := &run{log: slog.New(slog.DiscardHandler)}
+	var outs []*output.Output
 	for _, name := range sortedKeys(outputs) {
 		if outputs[name].Path == "" {
 			return nil, &JobError{Err: fmt.Errorf("output %s: no file is given", name)}
 		}
-		r.outs = append(r.outs, &output.Output{Name: name, Spec: output.Spec(outputs[name])})
+		outs = append(outs, &output.Output{Name: name, Spec: output.Spec(outputs[name])})
 	}
-	ns, err := r.claim(ctx)
+	ns, err := output.Claim(ctx, outs, logger(nil))
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +41,7 @@ func Discard(ctx context.Context, outputs map[string]Output) (list []Discarded, 
 	}
 	var spools spool.Discard
 	defer func() { err = errors.Join(err, spools.Close()) }()
-	for _, o := range r.outs {
+	for _, o := range outs {
 		t := o.Spec.Target()
 		paths := []string{t.SpoolPath()}
 		if !t.InStore { // with a TempDir, an empty file next to the output holds the lock
@@ -55,7 +54,7 @@ func Discard(ctx context.Context, outputs map[string]Output) (list []Discarded, 
 		}
 	}
 	// A killed run leaves an incomplete file of a GDAL format in a directory.
-	for _, o := range r.outs {
+	for _, o := range outs {
 		if o.Spec.InStore() {
 			continue
 		}
@@ -73,8 +72,17 @@ func Discard(ctx context.Context, outputs map[string]Output) (list []Discarded, 
 	if err != nil {
 		return list, err
 	}
-	for _, o := range r.outs { // directories in which killed runs rasterized
+	for _, o := range outs { // directories in which killed runs rasterized
 		rundir.Sweep(cmp.Or(o.Spec.SpoolDir(), filepath.Dir(o.Spec.Identity())))
 	}
 	return list, nil
+}
+
+// removeSpools removes locked spools and returns those that it could remove.
+func removeSpools(spools *spool.Discard) (list []Discarded, err error) {
+	removed, err := spools.Remove()
+	for _, d := range removed {
+		list = append(list, Discarded(d))
+	}
+	return list, err
 }

@@ -46,7 +46,7 @@ func emitsRecord(_ context.Context, b *Block) error {
 		time.Sleep(100 * time.Millisecond)
 	}
 	b.Emit(bytes.Repeat([]byte{byte(b.Number)}, b.Params().(int)))
-	for name := range b.run.job.Outputs {
+	for name := range b.names.outputs {
 		b.SetOut(name, b.In("red"))
 	}
 	return nil

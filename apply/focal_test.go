@@ -8,10 +8,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"leat/apply/internal/resolve"
-
 	"pgregory.net/rapid"
 
+	"leat/apply/internal/resolve"
 	"leat/block"
 	"leat/ndarray"
 	"leat/raster"
@@ -152,7 +151,7 @@ func focalCase(t *rapid.T, dir string) {
 		path := filepath.Join(dir, "out.tif")
 		job.Outputs["out"] = Output{Path: path, TileSize: 16, NoStatistics: true, NoOverviews: true}
 		c.WindowWidth, c.WindowHeight = window[0], window[1]
-		job.Func = func(_ context.Context, b *Block) error { return focal(b, files, grid, r) }
+		job.Func = func(_ context.Context, b *Block) error { return focal(b, files, grid, c.Margin, r) }
 		if _, err := Run(context.Background(), job); err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +185,7 @@ func model(files map[string]*modelFile, grid block.Window, c *Controls, r int) [
 }
 
 // focal is the job's function; it also compares each array, margin included, with the model.
-func focal(b *Block, files map[string]*modelFile, grid block.Window, r int) error {
+func focal(b *Block, files map[string]*modelFile, grid block.Window, margin block.Margin, r int) error {
 	out := b.NewOut(ndarray.Int32, 2)
 	clear(out.Raw())
 	sums, counts := ndarray.Slice[int32](out.At(0)), ndarray.Slice[int32](out.At(1))
@@ -195,7 +194,7 @@ func focal(b *Block, files map[string]*modelFile, grid block.Window, r int) erro
 		for i := range px {
 			x := grid.Col + b.Window.Col - b.Overlap() + i%b.Columns()
 			y := grid.Row + b.Window.Row - b.Overlap() + i/b.Columns()
-			if v, ok := f.at(x, y, grid, b.run.job.Controls.Margin); v != px[i] || ok != (valid[i] == 1) {
+			if v, ok := f.at(x, y, grid, margin); v != px[i] || ok != (valid[i] == 1) {
 				return fmt.Errorf("%s at %d,%d: %d (%d), not %d (%v)", name, x, y, px[i], valid[i], v, ok)
 			}
 		}

@@ -11,6 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/apply/internal/exec"
+	"leat/apply/internal/jobspec"
+	"leat/apply/internal/resolve"
 	"leat/codec"
 	"leat/internal/terminal"
 	"leat/internal/worker/client"
@@ -109,39 +112,93 @@ func Work(ctx context.Context, o WorkOptions) error {
 	}
 	return client.Work(ctx, client.Options{Environment: env, Build: build, Logger: o.Logger,
 		Open: func(ctx context.Context, j client.JoinInfo) (client.Handler, error) {
-			return newRemoteWorker(ctx, &o, j)
+			return openWorker(ctx, &o, j)
 		}})
 }
 
-// bindFunction copies the function that a job names, with its hooks, into the job.
-func bindFunction(job *Job) error {
-	if job.Function == "" {
+// bindFunction copies the function that the job names, with its hooks, into the job.
+func (j *Job) bindFunction() error {
+	if j.Function == "" {
 		return nil
 	}
-	f, ok := job.Functions[job.Function]
+	f, ok := j.Functions[j.Function]
 	switch {
-	case job.Func != nil || job.Setup != nil || job.Close != nil || job.Emits != nil:
-		return &JobError{Err: fmt.Errorf("the job names the function %q, and also sets Func, Setup, Close or Emits, which belong in the table", job.Function)}
-	case !ok && len(job.Functions) == 0:
+	case j.Func != nil || j.Setup != nil || j.Close != nil || j.Emits != nil:
+		return &JobError{Err: fmt.Errorf("the job names the function %q, and also sets Func, Setup, Close or Emits, which belong in the table", j.Function)}
+	case !ok && len(j.Functions) == 0:
 		return &JobError{Err: fmt.Errorf("the job names the function %q, and has no table of functions (Job.Functions)",
-			job.Function)}
+			j.Function)}
 	case !ok:
-		return &JobError{Err: fmt.Errorf("there is no function %q; there is %s", job.Function,
-			strings.Join(sortedKeys(job.Functions), ", "))}
+		return &JobError{Err: fmt.Errorf("there is no function %q; there is %s", j.Function,
+			strings.Join(sortedKeys(j.Functions), ", "))}
 	case f.Func == nil:
-		return &JobError{Err: fmt.Errorf("the function %q is nil", job.Function)}
-	case len(f.Errors) > mostErrors:
-		return &JobError{Err: fmt.Errorf("the function %q has %d errors in its table: give at most %d", job.Function,
-			len(f.Errors), mostErrors)}
+		return &JobError{Err: fmt.Errorf("the function %q is nil", j.Function)}
+	case len(f.Errors) > exec.MaxErrors:
+		return &JobError{Err: fmt.Errorf("the function %q has %d errors in its table: give at most %d", j.Function,
+			len(f.Errors), exec.MaxErrors)}
 	}
-	job.Func, job.Setup, job.Close, job.Emits = f.Func, f.Setup, f.Close, f.Emits
+	j.Func, j.Setup, j.Close, j.Emits = f.Func, f.Setup, f.Close, f.Emits
 	return nil
 }
 
-// discard returns log, or a logger that drops everything if log is nil.
-func discard(log *slog.Logger) *slog.Logger {
-	if log == nil {
-		return slog.New(slog.DiscardHandler)
+// execFunction returns the job's function as it is executed.
+func (j *Job) execFunction(n *names) exec.Function {
+	f := exec.Function{Close: j.Close, Emits: j.Emits, Errors: j.Functions[j.Function].Errors}
+	if compute := j.Func; compute != nil {
+		f.Compute = func(ctx context.Context, b *exec.Block) error { return compute(ctx, newBlock(b, n)) }
 	}
-	return log
+	if setup := j.Setup; setup != nil {
+		f.Setup = func(ctx context.Context, w exec.WorkerInfo) (any, error) { return setup(ctx, WorkerInfo(w)) }
+	}
+	return f
 }
+
+// openWorker makes this worker process's part of a run.
+func openWorker(ctx context.Context, o *WorkOptions, join client.JoinInfo) (client.Handler, error) {
+	spec, err := jobspec.ParseSpec(join.Job)
+	if err != nil {
+		return nil, err
+	}
+	job := &Job{Functions: o.Functions, Function: spec.Function}
+	if err := job.bindSpec(spec); err != nil {
+		return nil, err
+	}
+	var closeStore func() error
+	if spec.Reads && o.Opener != nil {
+		if job.Open, closeStore, err = o.Opener(spec.Site); err != nil {
+			return nil, err
+		}
+	}
+	resolved, err := resolve.Restore(ctx, spec, job.values(nil).Function, job.Open, closeStore)
+	if err != nil {
+		return nil, err
+	}
+	return exec.OpenWorker(ctx, spec, resolved, job.execFunction(newNames(resolved)), join, logger(o.Logger))
+}
+
+// bindSpec binds the function that the run's description names, and its parameters.
+func (j *Job) bindSpec(s *jobspec.Spec) error {
+	if s.Function == "" {
+		return nil
+	}
+	if err := j.bindFunction(); err != nil {
+		return fmt.Errorf("this program is not the program of the run: %w", err)
+	}
+	if s.Emits != (j.Emits != nil) {
+		return fmt.Errorf("this program is not the program of the run: only one of the two emits values from the function %q", s.Function)
+	}
+	if s.Merges {
+		j.Merge = func(int, any) error { return nil } // the coordinator calls the real Merge
+	}
+	if codec := j.Functions[s.Function].Params; codec != nil {
+		var err error
+		if j.Params, err = codec.Decode(s.Params); err != nil {
+			return fmt.Errorf("the parameters of the function %q can't be read: %w", s.Function, err)
+		}
+	}
+	return nil
+}
+
+// Gob returns a codec for the values of a job that are of one type T: those that its function
+// emits, or its Params.
+func Gob[T any]() codec.Codec[any] { return codec.Any(codec.Gob[T]()) }

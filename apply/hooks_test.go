@@ -48,6 +48,9 @@ var hooked = map[string]struct {
 	}, "output out: before closing: BeforeClose panicked: "},
 }
 
+// goexit is the value of the PanicError of a function that ended its goroutine.
+const goexit = "it ended its goroutine (runtime.Goexit)"
+
 func TestHookPanic(t *testing.T) {
 	for name, hook := range hooked {
 		for how, fail := range map[string]func(){"a heron": func() { panic(errHeron) }, goexit: runtime.Goexit} {

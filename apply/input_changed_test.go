@@ -100,23 +100,24 @@ func TestInputWrittenDuringRun(t *testing.T) {
 
 func TestInputsCheckedDuringRun(t *testing.T) {
 	job := remoteJob(t, "emits one")
-	r, err := prepare(t.Context(), &job)
+	r, _, err := prepare(t.Context(), &job, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.in.Close()
-	if err := r.in.CheckUnchangedSometimes(); err != nil {
+	defer r.Inputs.Close()
+	c := resolve.ChangeChecker{Inputs: r.Inputs}
+	if err := c.Check(); err != nil {
 		t.Error(err)
 	}
 	later := time.Now().Add(time.Hour)
-	if err := os.Chtimes(r.in.Files[0].Path, later, later); err != nil {
+	if err := os.Chtimes(r.Inputs.Files[0].Path, later, later); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.in.CheckUnchangedSometimes(); err != nil {
+	if err := c.Check(); err != nil {
 		t.Errorf("it was looked at again at once: %v", err)
 	}
-	r.in.CheckedAt.Store(time.Now().Add(-resolve.CheckInputsEvery).UnixNano())
-	if err := r.in.CheckUnchangedSometimes(); !resolve.IsInputChanged(err) {
+	c.CheckedAt.Store(time.Now().Add(-resolve.CheckInputsEvery).UnixNano())
+	if err := c.Check(); !resolve.IsInputChanged(err) {
 		t.Errorf("%v", err)
 	}
 }

@@ -2,13 +2,16 @@ package apply
 
 import (
 	"cmp"
+	"log/slog"
 	"slices"
 
+	"leat/apply/internal/exec"
 	"leat/apply/internal/jobspec"
 )
 
-// values returns the values of a job without its functions.
-func (j *Job) values() *jobspec.Job {
+// values returns the values of a job without its functions. abort, which may be nil, ends the run
+// if an output's BeforeClose ends its goroutine.
+func (j *Job) values(abort func(error)) *jobspec.Job {
 	v := &jobspec.Job{Inputs: map[string]jobspec.Input{}, Vectors: map[string]jobspec.Vector{},
 		Outputs: map[string]jobspec.Output{}, Expressions: j.Expressions, Controls: jobspec.Controls(j.Controls),
 		Concurrency: jobspec.Concurrency(j.Concurrency), Version: j.Version, Resume: j.Resume,
@@ -22,6 +25,7 @@ func (j *Job) values() *jobspec.Job {
 		v.Vectors[name] = jobspec.Vector(vector)
 	}
 	for name, out := range j.Outputs {
+		out.BeforeClose = exec.RecoverBeforeClose(out.BeforeClose, abort)
 		v.Outputs[name] = jobspec.Output(out)
 	}
 	if v.BudgetBytes == 0 {
@@ -38,4 +42,12 @@ func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// logger returns log, or a logger that drops everything if log is nil.
+func logger(log *slog.Logger) *slog.Logger {
+	if log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return log
 }

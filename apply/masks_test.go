@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"leat/block"
 	"leat/internal/gdal"
 	"leat/internal/pytest"
 	"leat/ndarray"
@@ -177,7 +178,8 @@ func sameValidPixels(t *testing.T, files []maskedFile, open func(path string) (*
 			for band := range v.Shape[0] {
 				px := ndarray.Slice[uint8](v.At(band))
 				for k, valid := range px {
-					at := b.pixelAt(k)
+					at := block.Window{Col: b.Window.Col - b.Overlap() + k%b.Columns(),
+						Row: b.Window.Row - b.Overlap() + k/b.Columns(), Width: 1, Height: 1}
 					if inside := g.Window().Contains(at); inside {
 						got[i][(band*g.Height+at.Row)*g.Width+at.Col] = valid
 					} else if valid != 0 {

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"leat/apply/internal/exec"
 )
 
 func TestMergeInBlockOrder(t *testing.T) {
@@ -66,7 +68,7 @@ func TestMergeAheadLimit(t *testing.T) {
 			case <-ctx.Done():
 			}
 		}
-		if release.Add(1) == mergeAhead-1 { // all that may run before the first is merged
+		if release.Add(1) == exec.MergeAhead-1 { // all that may run before the first is merged
 			ahead <- struct{}{}
 		}
 		b.Emit(b.Number)

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+
 	"leat/apply/internal/resolve"
 	"leat/raster"
 )

@@ -47,7 +47,7 @@ func (j *Job) addOutputLists() error {
 // SetOutList is SetOut for each output of a list in Job.OutputLists. It panics if list has another
 // length.
 func (b *Block) SetOutList(name string, list []*ndarray.Array) {
-	outputs := b.run.job.Outputs
+	outputs := b.names.outputs
 	_, all := outputs[listItem(name, len(list))]
 	if _, more := outputs[listItem(name, len(list)+1)]; !all || more {
 		panic(fmt.Sprintf("%d arrays for the list of outputs %q, which has another length", len(list), name))

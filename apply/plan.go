@@ -1,12 +1,12 @@
 package apply
 
 import (
-	"context"
+	"slices"
+
 	"leat/apply/internal/plan"
 	"leat/apply/internal/resolve"
 	"leat/block"
 	"leat/raster"
-	"slices"
 )
 
 // Plan describes how a job will be run: the decisions that Run makes before it reads the first
@@ -82,16 +82,6 @@ type ReplacedBlocks struct {
 	Blocks, Total int      // Blocks of Total are in all of them
 	// Changes are the reasons why Job.Resume could not use the blocks; empty if it could.
 	Changes []string
-}
-
-// MakePlan opens the inputs of a job, checks all that can be checked, and returns how Run would run
-// it. It writes nothing.
-func MakePlan(ctx context.Context, job Job) (*Plan, error) {
-	r, err := prepare(ctx, &job)
-	if err != nil {
-		return nil, err
-	}
-	return r.plan, r.in.Close()
 }
 
 // newPlan returns the public form of a plan.

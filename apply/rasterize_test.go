@@ -13,13 +13,17 @@ import (
 	"testing"
 	"time"
 
+	"leat/apply/internal/exec"
 	"leat/apply/internal/jobspec"
+	"leat/apply/internal/plan"
+	"leat/apply/internal/resolve"
 	"leat/apply/internal/rundir"
 	"leat/internal/gdal"
 	"leat/internal/proctest"
 	"leat/internal/worker/pbstest"
 	"leat/ndarray"
 	"leat/raster"
+	"leat/timing"
 	"leat/worker/awsbatch"
 	"leat/worker/pbs"
 )
@@ -69,21 +73,19 @@ func TestPlanVectors(t *testing.T) {
 		t.Errorf("%q", p.Notes)
 	}
 	// The memory of the plan includes the rasters.
-	r, err := prepare(t.Context(), &job)
+	r, plan, err := prepare(t.Context(), &job, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var planned []storage
-	for _, f := range r.in.Files {
-		planned = append(planned, storageOf(f.Info))
-	}
-	defer r.dropRasters()
-	if err := r.rasterize(t.Context()); err != nil {
+	rasters := rasterizer(r, plan)
+	defer rasters.Drop()
+	in, _, err := rasters.Rasterize(t.Context(), r.Inputs)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for i, f := range r.in.Files {
-		if got := storageOf(f.Info); got != planned[i] {
-			t.Errorf("%s is stored as %+v and was planned as %+v", f.Name, got, planned[i])
+	for i, f := range in.Files {
+		if got, planned := storageOf(f.Info), storageOf(r.Inputs.Files[i].Info); got != planned {
+			t.Errorf("%s is stored as %+v and was planned as %+v", f.Name, got, planned)
 		}
 		st, err := os.Stat(f.From)
 		if err != nil || st.Mode().Perm() != 0o600 {
@@ -93,6 +95,11 @@ func TestPlanVectors(t *testing.T) {
 			t.Errorf("%v: %v", st.Mode(), err)
 		}
 	}
+}
+
+// rasterizer returns what makes the rasters of a planned job.
+func rasterizer(job *resolve.Job, p *plan.Plan) *exec.Rasterizer {
+	return &exec.Rasterizer{Plan: p.Rasterizing, Vectors: job.Values.Vectors, Timings: timing.New(), Log: logger(nil)}
 }
 
 // storage is how a raster is stored, as far as the memory of a plan depends on it.
@@ -474,13 +481,14 @@ func TestRasterizeWithinMemory(t *testing.T) {
 	job.Concurrency.Workers = 2
 	for budget, parallel := range map[int64]int{0: 2, 100 << 20: 1} {
 		job.Controls.MemoryBytes = budget
-		r, err := prepare(t.Context(), &job)
+		r, plan, err := prepare(t.Context(), &job, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.plan.MemoryBytes > r.plan.BudgetBytes || r.decided.Rasterizing.Parallel > parallel ||
-			(r.decided.Rasterizing.CacheBytes > 0) != (budget > 0) {
-			t.Errorf("of %d bytes: %d, %+v", budget, r.plan.MemoryBytes, r.decided.Rasterizing)
+		planned := plan.Rasterizing
+		if plan.MemoryBytes > plan.BudgetBytes || planned.Parallel > parallel ||
+			(planned.CacheBytes > 0) != (budget > 0) {
+			t.Errorf("of %d bytes: %d, %+v", budget, plan.MemoryBytes, planned)
 		}
 		during := int64(0)
 		atPoints(t, func(point string) error {
@@ -489,13 +497,14 @@ func TestRasterizeWithinMemory(t *testing.T) {
 			}
 			return nil
 		})
-		if err := r.rasterize(t.Context()); err != nil {
+		rasters := rasterizer(r, plan)
+		if _, _, err := rasters.Rasterize(t.Context(), r.Inputs); err != nil {
 			t.Fatal(err)
 		}
-		if r.decided.Rasterizing.CacheBytes > 0 && during != r.decided.Rasterizing.CacheBytes {
-			t.Errorf("GDAL's cache may take %d bytes, not %d", during, r.decided.Rasterizing.CacheBytes)
+		if planned.CacheBytes > 0 && during != planned.CacheBytes {
+			t.Errorf("GDAL's cache may take %d bytes, not %d", during, planned.CacheBytes)
 		}
-		r.dropRasters()
+		rasters.Drop()
 		if now, _ := gdal.CacheBytes(); now != before {
 			t.Errorf("GDAL's cache may take %d bytes now, and %d before", now, before)
 		}

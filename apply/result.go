@@ -2,8 +2,12 @@ package apply
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"leat/apply/internal/exec"
+	"leat/apply/internal/output"
 	"leat/expr"
 	"leat/internal/units"
 	"leat/ndarray"
@@ -68,4 +72,76 @@ func (r *Result) String() string {
 		s += fmt.Sprintf(" (%d from an earlier run)", r.Resumed)
 	}
 	return s
+}
+
+// newResult returns the public form of a result.
+func newResult(r *exec.Result, p *Plan, timings timing.Summary, wall time.Duration) *Result {
+	planned := *p
+	planned.Notes = slices.Concat(p.Notes, r.Notes)
+	res := &Result{Plan: &planned, Blocks: r.Blocks, Resumed: r.Resumed, Pixels: r.Pixels, Workers: r.Workers,
+		Timings: timings, Wall: wall}
+	for i, o := range r.Outputs {
+		out := newOutputResult(o)
+		if r.Counts != nil {
+			out.addCounts(&r.Counts[i])
+		}
+		out.warnOfPixels()
+		res.Outputs = append(res.Outputs, out)
+	}
+	return res
+}
+
+// newOutputResult returns the public form of an output's result.
+func newOutputResult(r *output.Result) OutputResult {
+	res := OutputResult{Name: r.Name, Path: r.Path, Type: r.Type, Nodata: r.Nodata, Bytes: r.Bytes, Coding: r.Coding,
+		Tiles: r.Tiles, Overviews: r.Overviews, Warnings: r.Warnings, Format: r.Format, Options: r.Options,
+		Files: r.Files}
+	for _, b := range r.Bands {
+		res.Bands = append(res.Bands, BandResult(b))
+	}
+	return res
+}
+
+// addCounts adds the counts of an expression, and warnings about them.
+func (res *OutputResult) addCounts(c *exec.Counts) {
+	res.Counts = c.Counts
+	if c.Saturated > 0 {
+		res.Warnings = append(res.Warnings,
+			fmt.Sprintf("%s beyond the range of %v and became its nearest value",
+				units.Plural(c.Saturated, "pixel was", "pixels were"), res.Type))
+	}
+	if c.NodataCollision > 0 {
+		another := "another value (--nodata)"
+		if res.Type.IsFloat() {
+			another = "--nodata nan"
+		}
+		res.Warnings = append(res.Warnings,
+			fmt.Sprintf("%s computed as the nodata value %v, the first at column %d, row %d: readers will take that for nodata; choose %s",
+				units.Plural(c.NodataCollision, "valid pixel was", "valid pixels were"), res.Nodata, c.First.Col, c.First.Row,
+				another))
+	}
+}
+
+// warnOfPixels adds warnings about an output whose pixels are probably a mistake.
+func (res *OutputResult) warnOfPixels() {
+	var infinite int64
+	var empty []string
+	for i, b := range res.Bands {
+		infinite += b.Moments.Infinite
+		if b.Moments.Total > 0 && b.Moments.Valid+b.Moments.Infinite == 0 {
+			empty = append(empty, fmt.Sprint(i+1))
+		}
+	}
+	c := &res.Counts
+	if n := max(c.Inf, infinite); n > 0 {
+		res.Warnings = append(res.Warnings, fmt.Sprintf("%s infinite", units.Plural(n, "pixel is", "pixels are")))
+	}
+	switch {
+	case len(empty) > 0 && len(empty) == len(res.Bands), c.Pixels > 0 && c.Invalid == c.Pixels:
+		res.Warnings = append(res.Warnings, "it has no valid pixel")
+	case len(empty) > 0:
+		res.Warnings = append(res.Warnings,
+			fmt.Sprintf("%s no valid pixel: %s", units.Plural(int64(len(empty)), "band has", "bands have"),
+				strings.Join(empty, ", ")))
+	}
 }

@@ -70,12 +70,3 @@ func DiscardSpools(ctx context.Context, dir string) (list []Discarded, err error
 	rundir.Sweep(dir)
 	return append(list, removed...), errors.Join(append(errs, err)...)
 }
-
-// removeSpools removes locked spools and returns those that it could remove.
-func removeSpools(spools *spool.Discard) (list []Discarded, err error) {
-	removed, err := spools.Remove()
-	for _, d := range removed {
-		list = append(list, Discarded(d))
-	}
-	return list, err
-}

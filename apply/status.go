@@ -1,10 +1,10 @@
 package apply
 
 import (
-	"sync/atomic"
+	"slices"
 
-	"leat/apply/internal/spool"
-	"leat/internal/worker/coordinator"
+	"leat/apply/internal/exec"
+	"leat/apply/internal/output"
 	"leat/worker"
 )
 
@@ -49,87 +49,28 @@ type WorkerState struct {
 	Done  int // finished blocks
 }
 
-// watched holds the data of Status. It costs the run an atomic store at each step of a block.
-type watched struct {
-	stage  atomic.Pointer[string]
-	blocks []atomic.Uint32
-	local  []localWorker
-	remote atomic.Pointer[coordinator.Coordinator]
-	spools atomic.Pointer[[]*spool.File]
+// outputStates returns the states of outputs before a run.
+func outputStates(outs []*output.Output) []OutputState {
+	var list []OutputState
+	for _, o := range outs {
+		list = append(list, OutputState{Name: o.Name, Path: o.Spec.Label()})
+	}
+	return list
 }
 
-type localWorker struct{ block, done atomic.Int64 }
-
-// watch prepares Status for a planned run.
-func (r *run) watch() {
-	w := &r.watched
-	w.blocks = make([]atomic.Uint32, r.plan.Blocks.Count())
-	if r.job.Concurrency.On == nil {
-		w.local = make([]localWorker, r.plan.Workers)
-		for i := range w.local {
-			w.local[i].block.Store(-1)
-		}
+// newStatus returns the public form of a status.
+func newStatus(e exec.Status, p *Plan, outputs []OutputState) Status {
+	s := Status{Plan: p, Stage: e.Stage, Done: e.Done, Resumed: e.Resumed, Pixels: e.Pixels,
+		Blocks: make([]BlockState, len(e.Blocks)), ReadAhead: e.ReadAhead,
+		Outputs: slices.Clone(outputs), Remote: e.Remote}
+	for i, b := range e.Blocks {
+		s.Blocks[i] = BlockState(b)
 	}
-	r.at("preparing")
-}
-
-// watchSpools records the open spools, and the blocks in them, which an earlier run computed.
-func (r *run) watchSpools() {
-	w := &r.watched
-	for n := range w.blocks {
-		if r.isDone(n) {
-			w.blocks[n].Store(uint32(BlockDone))
-		}
+	for i, n := range e.Spooled {
+		s.Outputs[i].Bytes = n
 	}
-	var spools []*spool.File
-	for _, w := range r.writers {
-		spools = append(spools, w.File)
-	}
-	w.spools.Store(&spools)
-}
-
-// at sets the stage of the run.
-func (r *run) at(stage string) { r.watched.stage.Store(&stage) }
-
-// mark sets the state of a block.
-func (r *run) mark(n int, s BlockState) { r.watched.blocks[n].Store(uint32(s)) }
-
-// status returns the status of the run. It takes short locks only.
-func (r *run) status() Status {
-	w := &r.watched
-	s := Status{Plan: r.plan, Stage: *w.stage.Load(), Blocks: make([]BlockState, len(w.blocks))}
-	for n := range s.Blocks {
-		s.Blocks[n] = BlockState(w.blocks[n].Load())
-	}
-	r.mu.Lock()
-	s.Done, s.Resumed, s.Pixels = r.done, r.resumed, r.pixels
-	r.mu.Unlock()
-	for i := range w.local {
-		s.Local = append(s.Local, WorkerState{int(w.local[i].block.Load()), int(w.local[i].done.Load())})
-	}
-	if c := w.remote.Load(); c != nil {
-		status := c.Status()
-		s.Remote = &status
-		for _, one := range status.Workers {
-			for _, n := range one.Held {
-				if s.Blocks[n] != BlockDone {
-					s.Blocks[n] = BlockHeld
-				}
-			}
-		}
-	}
-	for _, b := range s.Blocks {
-		if b == BlockRead {
-			s.ReadAhead++
-		}
-	}
-	spools := w.spools.Load()
-	for i, o := range r.outs {
-		os := OutputState{Name: o.Name, Path: o.Spec.Label()}
-		if spools != nil {
-			os.Bytes = (*spools)[i].Bytes()
-		}
-		s.Outputs = append(s.Outputs, os)
+	for _, w := range e.Local {
+		s.Local = append(s.Local, WorkerState(w))
 	}
 	return s
 }

@@ -13,9 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"leat/apply/internal/jobspec"
+	"leat/apply/internal/exec"
 	"leat/apply/internal/resolve"
 	"leat/internal/fault"
+	"leat/internal/worker/client"
 	"leat/raster"
 	"leat/worker/subprocess"
 )
@@ -113,7 +114,7 @@ func TestReopenFileReplacedDuringOpen(t *testing.T) {
 				}
 				return src, err
 			}
-			r, err := prepare(t.Context(), &job)
+			r, _, err := prepare(t.Context(), &job, nil)
 			if !ok {
 				wantError(t, err, path, "is being written: wait until it is complete")
 				continue
@@ -121,10 +122,10 @@ func TestReopenFileReplacedDuringOpen(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if now := resolve.LocalVersion(path); opened != 2 || !reflect.DeepEqual(r.in.Files[0].Version, now) {
-				t.Errorf("opened %d times, %+v is not %+v", opened, r.in.Files[0].Version, now)
+			if now := resolve.LocalVersion(path); opened != 2 || !reflect.DeepEqual(r.Inputs.Files[0].Version, now) {
+				t.Errorf("opened %d times, %+v is not %+v", opened, r.Inputs.Files[0].Version, now)
 			}
-			if err := r.in.Close(); err != nil {
+			if err := r.Inputs.Close(); err != nil {
 				t.Error(err)
 			}
 		}
@@ -233,14 +234,13 @@ func TestWorkerRejectsChangedInput(t *testing.T) {
 		job := oneInput(path, t.TempDir(), -1)
 		job.Func, job.Function, job.Functions = nil, "copies", Functions{"copies": {Func: job.Func}}
 		job.Concurrency = Concurrency{On: subprocess.New(nil), Workers: 1, Reading: ReadByWorkers}
-		r, err := prepare(t.Context(), &job)
+		r, p, err := prepare(t.Context(), &job, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer r.in.Close()
+		defer r.Inputs.Close()
 		change() // before the job is sent to workers
-		r.startWriters()
-		e, err := r.spec()
+		e, err := exec.NewSpec(r.Values, p, r.Inputs, r.Outputs)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,13 +248,9 @@ func TestWorkerRejectsChangedInput(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		there, err := jobspec.ParseSpec(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w, err := restore(t.Context(), there, &WorkOptions{Functions: job.Functions})
+		w, err := openWorker(t.Context(), &WorkOptions{Functions: job.Functions}, client.JoinInfo{Job: text})
 		if err == nil {
-			err = w.in.Close()
+			err = w.Close()
 		}
 		return err
 	}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"leat/apply/internal/resolve"
 	"leat/block"
 	"leat/internal/gdal"
@@ -16,8 +18,6 @@ import (
 	"leat/ndarray"
 	"leat/raster"
 	"leat/worker/subprocess"
-
-	"pgregory.net/rapid"
 )
 
 func needGDAL(t testing.TB) {

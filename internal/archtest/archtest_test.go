@@ -39,6 +39,7 @@ var layers = [][]string{
 	{"leat/apply/internal/output"},
 	{"leat/apply/internal/resolve"},
 	{"leat/apply/internal/plan"},
+	{"leat/apply/internal/exec"},
 	{"leat/apply", "leat/stage/metrics", "leat/internal/live", "leat/internal/preview"},
 	{"leat/stores", "leat/internal/demo", "leat/internal/report"},
 	{"leat/cmd/leat", "leat/examples/cache", "leat/examples/sharing", "leat/examples/stage",

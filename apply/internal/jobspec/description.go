@@ -2,6 +2,7 @@ package jobspec
 
 import (
 	"encoding/binary"
+
 	"leat/ndarray"
 )
 

@@ -1,10 +1,11 @@
 package jobspec
 
 import (
-	"leat/raster"
 	"math"
 	"slices"
 	"testing"
+
+	"leat/raster"
 )
 
 func TestNonFiniteScales(t *testing.T) {

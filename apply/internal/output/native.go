@@ -21,8 +21,6 @@ import (
 	"leat/raster/stats"
 )
 
-const nativeName = "GTiff"
-
 // native is leat's own GeoTIFF.
 type native struct{}
 
@@ -246,6 +244,3 @@ func (f *finishedNative) Keep() (string, error) {
 }
 
 func (f *finishedNative) Discard() error { return f.file.Abort() }
-
-// sidecarSuffixes are the suffixes of the sidecars of a GeoTIFF.
-var sidecarSuffixes = []string{".aux.xml", ".ovr", ".msk", ".msk.ovr"}

@@ -15,6 +15,9 @@ import (
 	"leat/objstore"
 )
 
+// nativeName is GDAL's name of GeoTIFF.
+const nativeName = "GTiff"
+
 // Spec is what the user asked for.
 type Spec jobspec.Output
 
@@ -92,3 +95,6 @@ func (s *Spec) FormatName() string {
 	}
 	return nativeName
 }
+
+// sidecarSuffixes are the suffixes of the sidecars of a GeoTIFF.
+var sidecarSuffixes = []string{".aux.xml", ".ovr", ".msk", ".msk.ovr"}

@@ -2,9 +2,10 @@ package plan
 
 import (
 	"fmt"
+	"runtime"
+
 	"leat/apply/internal/jobspec"
 	"leat/internal/units"
-	"runtime"
 )
 
 // setWorkers sets the numbers of workers and readers, before the number of blocks is known.

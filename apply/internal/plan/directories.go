@@ -1,12 +1,13 @@
 package plan
 
 import (
+	"os"
+	"path/filepath"
+
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/localpath"
 	"leat/apply/internal/output"
 	"leat/apply/internal/resolve"
-	"os"
-	"path/filepath"
 )
 
 // sharedDir returns the directory in which the directory that worker processes share is made.

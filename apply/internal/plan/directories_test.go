@@ -1,11 +1,12 @@
 package plan
 
 import (
+	"path/filepath"
+	"testing"
+
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/output"
 	"leat/worker"
-	"path/filepath"
-	"testing"
 )
 
 func TestVectorsInSharedTemp(t *testing.T) {

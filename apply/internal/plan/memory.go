@@ -1,11 +1,13 @@
 package plan
 
 import (
+	"math"
+	"slices"
+
 	"leat/apply/internal/output"
 	"leat/apply/internal/resolve"
 	"leat/block"
-	"math"
-	"slices"
+	"leat/raster"
 )
 
 // remoteBytes estimates the memory of an open remote file: its header and the tables read last.
@@ -27,6 +29,19 @@ func bytesOf(estimate float64) int64 {
 		return math.MaxInt64
 	}
 	return int64(estimate)
+}
+
+// sizing computes block sizes and memory.
+type sizing struct {
+	in      *resolve.Inputs
+	outs    []*output.Output
+	plan    *Plan
+	overlap int
+	grid    raster.Grid
+	// here is how many blocks are computed at once in this machine's memory, slots by each worker;
+	// processes is the number of workers that are processes. For workers on other machines, here is
+	// the number that this machine could run.
+	here, slots, processes int
 }
 
 // bytes estimates the memory of a run without the tile cache.

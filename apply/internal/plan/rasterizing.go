@@ -2,21 +2,13 @@ package plan
 
 import (
 	"fmt"
+	"runtime"
+	"slices"
+
 	"leat/apply/internal/resolve"
 	"leat/internal/gdal"
 	"leat/internal/units"
-	"runtime"
-	"slices"
 )
-
-// Rasterizing says how vectors are rasterized before the first block.
-type Rasterizing struct {
-	Dir string // directory in which the run makes its directory for rasters
-	// Parallel is how many are made at once. CacheBytes is the size of GDAL's cache while they are
-	// made; 0 leaves it as it is.
-	Parallel   int
-	CacheBytes int64
-}
 
 // addVectors adds the vectors' costs to the plan, and computes how many are rasterized at once.
 func (p *Plan) addVectors(job *resolve.Job) error {

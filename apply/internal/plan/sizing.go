@@ -3,8 +3,8 @@ package plan
 import (
 	"errors"
 	"fmt"
+
 	"leat/apply/internal/output"
-	"leat/apply/internal/resolve"
 	"leat/apply/internal/spool"
 	"leat/block"
 	"leat/internal/units"
@@ -32,19 +32,6 @@ func alignment(outs []*output.Output, grid raster.Grid) (w, h int) {
 		h = min(output.LCM(h, output.LCM(o.TileHeight, f)), output.RoundUp(grid.Height, 16))
 	}
 	return w, h
-}
-
-// sizing computes block sizes and memory.
-type sizing struct {
-	in      *resolve.Inputs
-	outs    []*output.Output
-	plan    *Plan
-	overlap int
-	grid    raster.Grid
-	// here is how many blocks are computed at once in this machine's memory, slots by each worker;
-	// processes is the number of workers that are processes. For workers on other machines, here is
-	// the number that this machine could run.
-	here, slots, processes int
 }
 
 // choose takes the first block size that fits the budget: about targetPixels at first, then smaller

@@ -2,41 +2,14 @@ package plan
 
 import (
 	"fmt"
+	"slices"
+
 	"leat/apply/internal/resolve"
 	"leat/block"
 	"leat/internal/units"
 	"leat/raster"
 	"leat/raster/overview"
-	"slices"
 )
-
-// Input describes one input file: see apply.PlanInput.
-type Input struct {
-	Name, Path           string
-	Description          string
-	Decodes              float64
-	Access, Why          string
-	NeedBytes, FileBytes int64
-	Warped               string
-	XScale, YScale       float64
-}
-
-// Output describes one output: see apply.PlanOutput.
-type Output struct {
-	Name, Path string
-	Expression string
-	Type       string
-	Bands      int
-	Nodata     string
-	Coding     string
-	TileWidth  int
-	TileHeight int
-	Overviews  []raster.Size
-	RawBytes   int64
-	Format     string
-	Options    []string
-	Notes      []string
-}
 
 // storedText describes how a file stores its pixels.
 func storedText(i *raster.Info) string {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"leat/apply/internal/jobspec"
@@ -94,12 +95,19 @@ func (in *Inputs) CheckUnchanged() error {
 	return nil
 }
 
-// CheckUnchangedSometimes calls checkUnchanged unless that was done less than checkInputsEvery ago.
-func (in *Inputs) CheckUnchangedSometimes() error {
+// ChangeChecker checks inputs from time to time.
+type ChangeChecker struct {
+	Inputs    *Inputs
+	CheckedAt atomic.Int64 // in Unix nanoseconds
+}
+
+// Check returns the error of Inputs.CheckUnchanged, unless that was called less than
+// CheckInputsEvery ago.
+func (c *ChangeChecker) Check() error {
 	now := time.Now().UnixNano()
-	last := in.CheckedAt.Load()
-	if now-last < int64(CheckInputsEvery) || !in.CheckedAt.CompareAndSwap(last, now) {
+	last := c.CheckedAt.Load()
+	if now-last < int64(CheckInputsEvery) || !c.CheckedAt.CompareAndSwap(last, now) {
 		return nil
 	}
-	return in.CheckUnchanged()
+	return c.Inputs.CheckUnchanged()
 }

@@ -3,11 +3,12 @@ package resolve
 import (
 	"context"
 	"fmt"
+	"path/filepath"
+
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/localpath"
 	"leat/apply/internal/output"
 	"leat/raster"
-	"path/filepath"
 )
 
 // sampleFormats writes samples of the outputs that GDAL writes, and finds files that two outputs or

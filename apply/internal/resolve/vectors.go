@@ -31,7 +31,6 @@ type VectorInput struct {
 	onto    *[4]float64         // its extent in the grid's CRS; nil if unknown
 	state   jobspec.FileVersion // of the source
 	Grid    raster.Grid         // to rasterize onto: the job's grid with its margin
-	Burned  gdal.RasterizeResult
 }
 
 // pendingRaster is the placeholder of a raster that is not made yet.
@@ -213,8 +212,8 @@ func (v *VectorInput) none() string {
 
 // UnburnedNote describes the features that were not burned, after reading them; "" if there are
 // none, or if the plan says so.
-func (v *VectorInput) UnburnedNote(name string) string {
-	switch n := &v.Burned; {
+func (v *VectorInput) UnburnedNote(n *gdal.RasterizeResult, name string) string {
+	switch {
 	case n.Features == 0 && v.layer.Features != 0:
 		return fmt.Sprintf("no feature of %s %s", name, v.none())
 	case n.Unplaced > 0:
@@ -275,21 +274,23 @@ func (in *Inputs) VectorsToRasterize() (list []*File) {
 	return list
 }
 
-// OpenRaster replaces a vector's placeholder by its raster.
-func (f *File) OpenRaster(path string) error {
+// WithRaster returns the file of a vector with its open raster in place of the placeholder. The
+// caller closes the raster.
+func (f *File) WithRaster(path string) (*File, error) {
 	src, err := geotiff.Open(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	info, want := src.Info(), f.Source.Info()
 	if info.Grid.Width != want.Grid.Width || info.Grid.Height != want.Grid.Height || len(info.Bands) != 1 ||
 		info.Bands[0].Type != f.Type {
-		return errors.Join(fmt.Errorf("GDAL made a raster of %d x %d pixels of %v", info.Grid.Width, info.Grid.Height,
-			info.Bands[0].Type), src.Close())
+		return nil, errors.Join(fmt.Errorf("GDAL made a raster of %d x %d pixels of %v", info.Grid.Width,
+			info.Grid.Height, info.Bands[0].Type), src.Close())
 	}
-	f.Source, f.Owned, f.Info = src, true, info
-	f.From, f.Version = path, versionOf(src, path)
-	return nil
+	with := *f
+	with.Source, with.Owned, with.Info = src, false, info
+	with.From, with.Version = path, versionOf(src, path)
+	return &with, nil
 }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

@@ -15,15 +15,6 @@ import (
 	"leat/raster"
 )
 
-// SidecarVersioner is a [Remote] with sidecars that change the meaning of its pixels, such as a
-// mask. Without it, a run can't detect that one of them was replaced, before it resumes or between
-// the workers that read it.
-type SidecarVersioner interface {
-	// SidecarVersions returns the store's description of the sidecars, by the suffix after the
-	// raster's name.
-	SidecarVersions() map[string]objstore.Info
-}
-
 // openings is how often opening is tried while a file is being replaced.
 const openings = 5
 

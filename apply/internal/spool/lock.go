@@ -6,9 +6,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"leat/internal/lockfile"
-
 	"golang.org/x/sys/unix"
+
+	"leat/internal/lockfile"
 )
 
 // openLocked opens the file at path, creating it if necessary, and locks it exclusively.

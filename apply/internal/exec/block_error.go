@@ -1,0 +1,192 @@
+package exec
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"leat/apply/internal/resolve"
+	"leat/block"
+	"leat/worker"
+)
+
+// BlockError is returned when a run failed at a block, or in the function's Setup or Close, whether
+// in this process or in a worker process. errors.Is and errors.As find what Err wraps. If the error
+// comes from another process, errors.Is finds the errors of Function.Errors and a few of the
+// standard library (such as fs.ErrNotExist), and errors.As finds a [PanicError] and the
+// [worker.Failure] that the worker sent.
+type BlockError struct {
+	Block  int // -1 in Setup and Close, which belong to no block
+	Window block.Window
+	Stage  string // "reading", "computing", "setup" or "closing"
+	Worker string // name of the worker, "" for a reader of this process
+	Host   string // name of the machine
+	Stack  []byte // stack of a panic; nil if there was none
+	Err    error
+
+	text string
+}
+
+// Values of BlockError.Stage.
+const (
+	stageReading   = "reading"
+	stageComputing = "computing"
+	stageSetup     = "setup"
+	stageClosing   = "closing"
+)
+
+func (e *BlockError) Error() string {
+	if e.text != "" {
+		return e.text
+	}
+	switch e.Stage {
+	case stageSetup:
+		return fmt.Sprintf("setting up %s: %v", e.Worker, e.Err)
+	case stageClosing:
+		return fmt.Sprintf("closing %s: %v", e.Worker, e.Err)
+	}
+	return fmt.Sprintf("block %d (%v): %v", e.Block, e.Window, e.Err)
+}
+
+func (e *BlockError) Unwrap() error { return e.Err }
+
+// localError returns a BlockError for an error in this process; b is nil in Setup and Close.
+func localError(stage, worker string, b *block.Block, err error) *BlockError {
+	e := &BlockError{Block: -1, Stage: stage, Worker: worker, Stack: stackOf(err), Err: err}
+	e.Host, _ = os.Hostname()
+	if b != nil {
+		e.Block, e.Window = b.Number, b.Window
+	}
+	return e
+}
+
+func stackOf(err error) []byte {
+	var p *PanicError
+	if errors.As(err, &p) {
+		return p.Stack
+	}
+	return nil
+}
+
+// workerError is an error of a worker, with what the coordinator needs to make a BlockError of it.
+type workerError struct {
+	err   error
+	stage string
+	known []error // sentinels
+}
+
+func (e *workerError) Error() string { return e.err.Error() }
+func (e *workerError) Unwrap() error { return e.err }
+func (e *workerError) Stack() []byte { return stackOf(e.err) }
+
+// Code implements worker.Coder. It returns the stage and codes for what the error wraps, separated
+// by semicolons.
+func (e *workerError) Code() string {
+	words := []string{e.stage}
+	var p *PanicError
+	if errors.As(e.err, &p) {
+		words = append(words, codePanic+p.Of)
+	}
+	var bits uint64
+	for i, s := range e.known {
+		if errors.Is(e.err, s) {
+			bits |= 1 << i
+		}
+	}
+	if bits != 0 {
+		words = append(words, codeIs+strconv.FormatUint(bits, 16))
+	}
+	var c *resolve.InputChangedError
+	if errors.As(e.err, &c) {
+		words = append(words, c.Code())
+	}
+	return strings.Join(words, ";")
+}
+
+const (
+	codePanic = "panic="
+	codeIs    = "is="
+)
+
+// remoteError is the Err of a BlockError from another process.
+type remoteError struct {
+	message string
+	wraps   []error
+}
+
+func (e *remoteError) Error() string   { return e.message }
+func (e *remoteError) Unwrap() []error { return e.wraps }
+
+// failures makes BlockErrors of what workers report.
+type failures struct {
+	blocks block.Plan
+	known  []error // sentinels
+}
+
+// blockError returns the BlockError of a failure that a worker reported, or the failure itself if
+// it concerns the worker and not the job's function or blocks.
+func (r *failures) blockError(f *worker.Failure) error {
+	words := strings.Split(f.Code, ";")
+	stage := words[0]
+	if !slices.Contains([]string{stageReading, stageComputing, stageSetup, stageClosing}, stage) {
+		return f
+	}
+	e := &BlockError{Block: -1, Stage: stage, Worker: f.Worker, Host: f.Host}
+	if f.Stack != "" {
+		e.Stack = []byte(f.Stack)
+	}
+	if stage == stageReading || stage == stageComputing {
+		e.Block = f.Block
+		if f.Block >= 0 && f.Block < r.blocks.Count() {
+			e.Window = r.blocks.At(f.Block).Window
+		}
+	}
+	shown := *f
+	shown.Block = e.Block // not the block for which a worker was set up
+	e.text = shown.Error()
+	inner := &remoteError{message: f.Message, wraps: []error{f}}
+	for _, w := range words[1:] {
+		if of, ok := strings.CutPrefix(w, codePanic); ok {
+			_, value, _ := strings.Cut(f.Message, " panicked: ")
+			inner.wraps = append(inner.wraps, &PanicError{Of: of, Value: value, Stack: e.Stack})
+		}
+		if text, ok := strings.CutPrefix(w, codeIs); ok {
+			bits, _ := strconv.ParseUint(text, 16, 64)
+			for i, s := range r.known {
+				if bits&(1<<i) != 0 {
+					inner.wraps = append(inner.wraps, s)
+				}
+			}
+		}
+	}
+	e.Err = inner
+	return e
+}
+
+// blockErrors converts the failures in an error of coordinator.Run to BlockErrors.
+func (r *failures) blockErrors(err error) error {
+	switch e := err.(type) {
+	case *worker.Failure:
+		return r.blockError(e)
+	case *worker.RunError:
+		var after []error
+		for _, later := range e.After {
+			if !repeats(later, e.Cause) {
+				after = append(after, r.blockErrors(later))
+			}
+		}
+		return worker.WithLater(r.blockErrors(e.Cause), after...)
+	}
+	return err
+}
+
+// repeats reports whether err is the failure cause again: Setup fails for every block that a worker
+// holds.
+func repeats(err, cause error) bool {
+	a, ok := err.(*worker.Failure)
+	b, same := cause.(*worker.Failure)
+	return ok && same && a.Worker == b.Worker && a.Message == b.Message && a.Code == b.Code
+}

@@ -1,0 +1,165 @@
+package exec
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"leat/apply/internal/output"
+	"leat/apply/internal/resolve"
+	"leat/apply/internal/spool"
+	"leat/block"
+	"leat/ndarray"
+	"leat/raster"
+	"leat/timing"
+)
+
+// computing is what computing blocks needs in the process of the run and in a worker process. It is
+// only read.
+type computing struct {
+	grid        raster.Grid
+	blocks      block.Plan
+	files       []*resolve.File
+	writers     []*output.Writer // of the outputs
+	function    Function
+	expressions *expressions // nil for a function
+	timings     *timing.Recorder
+	abort       func(cause error) // ends the run
+}
+
+func newComputing(job *resolve.Job, blocks block.Plan, in *resolve.Inputs, writers []*output.Writer, f Function,
+	timings *timing.Recorder, abort func(error)) *computing {
+	c := &computing{grid: job.Grid, blocks: blocks, files: in.Files, writers: writers, function: f, timings: timings,
+		abort: abort}
+	if job.Programs != nil {
+		c.expressions = &expressions{programs: job.Programs, collisionFails: job.Values.Controls.NodataCollision}
+		c.function.Compute = c.expressions.compute
+	}
+	return c
+}
+
+// computeState is what one worker keeps between blocks.
+type computeState struct {
+	shared     *computing
+	lane       string
+	state      any              // of the function
+	encodings  []*spool.Encoder // by output
+	arrays     []*lent          // memory of output arrays
+	evaluators *evaluators      // of expressions
+}
+
+type lent struct {
+	store []byte
+	taken bool
+}
+
+func newComputeState(c *computing, lane string) *computeState {
+	return &computeState{shared: c, lane: lane, encodings: make([]*spool.Encoder, len(c.writers))}
+}
+
+// array returns an array for the outputs of the current block. freeArrays frees its memory for the
+// next one.
+func (w *computeState) array(t ndarray.DType, shape ...int) *ndarray.Array {
+	n, ok := ndarray.ByteSize(t, shape...)
+	if !ok || len(shape) == 0 || shape[0] < 1 {
+		panic(fmt.Sprintf("an array of %v with %v bands can't be made", t, shape))
+	}
+	for _, l := range w.arrays {
+		if !l.taken && len(l.store) >= n && len(l.store) <= 4*n {
+			l.taken = true
+			return ndarray.FromBytes(t, l.store, shape...)
+		}
+	}
+	l := &lent{ndarray.New(t, shape...).Raw(), true}
+	w.arrays = append(w.arrays, l)
+	return ndarray.FromBytes(t, l.store, shape...)
+}
+
+// freeArrays frees the arrays for the next block and drops those that this one did not use.
+func (w *computeState) freeArrays() {
+	kept := w.arrays[:0]
+	for _, l := range w.arrays {
+		if l.taken {
+			l.taken = false
+			kept = append(kept, l)
+		}
+	}
+	w.arrays = kept
+}
+
+// setup calls the function's Setup.
+func (w *computeState) setup(ctx context.Context, info WorkerInfo) (err error) {
+	f := &w.shared.function
+	if f.Setup == nil {
+		return nil
+	}
+	err = call("Setup", w.shared.abort, func() (err error) {
+		w.state, err = f.Setup(ctx, info)
+		return err
+	})
+	if err != nil {
+		return localError(stageSetup, fmt.Sprintf("worker %d", info.Worker+1), nil, err)
+	}
+	return nil
+}
+
+// end calls the function's Close.
+func (w *computeState) end() error {
+	f := &w.shared.function
+	if f.Close == nil {
+		return nil
+	}
+	return call("Close", w.shared.abort, func() error { return f.Close(w.state) })
+}
+
+// compute runs the function on a block whose inputs have been read. It returns the block even if
+// there is an error.
+func (w *computeState) compute(ctx context.Context, d *blockData) (*Block, error) {
+	n := len(w.shared.writers)
+	b := &Block{Block: d.block, state: w, data: d, outs: make([]*ndarray.Array, n),
+		extras: make([]spool.Extra, max(1, n))}
+	err := w.call(ctx, b)
+	if err == nil {
+		b.extras[0].Values, err = w.shared.function.encodeValues(b.emitted)
+	}
+	return b, err
+}
+
+// call calls the function. A panic in it becomes a PanicError with its stack.
+func (w *computeState) call(ctx context.Context, b *Block) (err error) {
+	defer w.shared.timings.Start("computing", w.lane, b.Number).Stop()
+	finished := false
+	defer func() {
+		if finished {
+			return
+		}
+		p := recover()
+		if p == nil { // runtime.Goexit can't be stopped: abort the run with an error
+			p = goexit
+			w.shared.abort(localError(stageComputing, w.lane, &b.Block, &PanicError{Value: p}))
+		}
+		err = &PanicError{Value: p, Stack: debug.Stack()}
+	}()
+	err = w.shared.function.Compute(ctx, b)
+	finished = true
+	return err
+}
+
+// encode makes the record of a computed block for an output. The record is valid until the encoder
+// is used again.
+func (w *computeState) encode(b *Block, i int) (*spool.Encoder, *spool.Record, error) {
+	o := w.shared.writers[i]
+	a := b.outs[i]
+	if a == nil {
+		return nil, nil, localError(stageComputing, w.lane, &b.Block,
+			fmt.Errorf("the function set no output %q", o.Name))
+	}
+	if err := o.Begin(b.Number, a.Type, a.Shape[0]); err != nil {
+		return nil, nil, err
+	}
+	if w.encodings[i] == nil {
+		w.encodings[i] = o.NewEncoder(w.lane)
+	}
+	rec, err := w.encodings[i].Encode(b.Block, a, b.extras[i])
+	return w.encodings[i], rec, err
+}

@@ -1,0 +1,90 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"leat/apply/internal/resolve"
+	"leat/block"
+	"leat/expr"
+)
+
+// expressions compute a job's outputs from its inputs.
+type expressions struct {
+	programs       []*resolve.Program // by output
+	collisionFails bool               // a valid result that equals nodata is an error
+}
+
+// evaluators is the memory that one worker reuses.
+type evaluators struct {
+	evals    []*expr.Evaluator
+	operands []expr.Operand
+	dst      [][]byte
+}
+
+// compute is the function of a job with expressions.
+func (x *expressions) compute(ctx context.Context, b *Block) error {
+	ev := b.state.evaluators
+	if ev == nil {
+		ev = &evaluators{}
+		for _, p := range x.programs {
+			ev.evals = append(ev.evals, p.NewEvaluator())
+		}
+		b.state.evaluators = ev
+	}
+	n := b.Rows() * b.Columns()
+	for i, p := range x.programs {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		ev.operands = ev.operands[:0]
+		for _, op := range p.Operands {
+			fd := &b.data.files[op.File]
+			var mask []byte
+			if op.File != p.Carried {
+				mask = fd.maskOf(b.File(op.File), op.Layer)
+			}
+			ev.operands = append(ev.operands, expr.Operand{Data: fd.array.At(op.Layer).Raw(), Mask: mask})
+		}
+		out := b.NewArray(p.Type(), p.Bands())
+		ev.dst = ev.dst[:0]
+		for band := range p.Bands() {
+			ev.dst = append(ev.dst, out.At(band).Raw())
+		}
+		counts := expr.Counts{FirstCollision: -1}
+		if err := ev.evals[i].Eval(ev.operands, ev.dst, n, &counts); err != nil {
+			return locate(b, p, err)
+		}
+		b.extras[i].Counts = counts
+		if counts.NodataCollision > 0 {
+			at := b.pixelAt(counts.FirstCollision)
+			b.extras[i].Col, b.extras[i].Row = at.Col, at.Row
+			if x.collisionFails {
+				return fmt.Errorf("output %s: the valid pixel at column %d, row %d of the grid has the nodata value %v: choose another nodata value (--nodata)", p.Output, at.Col, at.Row, p.Nodata())
+			}
+		}
+		b.SetOut(i, out)
+	}
+	return nil
+}
+
+// locate adds the pixel's position in the grid to an error about one pixel.
+func locate(b *Block, p *resolve.Program, err error) error {
+	var pe *expr.PixelError
+	if !errors.As(err, &pe) {
+		return err
+	}
+	w := b.pixelAt(pe.Index)
+	what := pe.Input
+	if what == "" {
+		what = fmt.Sprintf("band %d", pe.Band)
+	}
+	return fmt.Errorf("output %s: %s at column %d, row %d of the grid: %s", p.Output, what, w.Col, w.Row, pe.Msg)
+}
+
+// pixelAt returns the pixel of the grid at index i of the block's arrays.
+func (b *Block) pixelAt(i int) block.Window {
+	return block.Window{Col: b.Window.Col - b.Overlap() + i%b.Columns(),
+		Row: b.Window.Row - b.Overlap() + i/b.Columns(), Width: 1, Height: 1}
+}

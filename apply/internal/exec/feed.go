@@ -1,0 +1,133 @@
+package exec
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"leat/apply/internal/plan"
+	"leat/block"
+	"leat/timing"
+)
+
+// feeder reads the blocks that are still to be computed, ahead of the workers.
+type feeder struct {
+	plan    *plan.Plan
+	todo    *remaining
+	reader  *blockReader
+	staging *staging
+	results *results // bound how far ahead
+	tracker *Tracker
+	timings *timing.Recorder
+}
+
+// start reads the blocks into buffers, in goroutines that begin starts. It returns a queue that is
+// closed after the last block.
+func (f *feeder) start(ctx context.Context, buffers *block.FreeList[*blockData],
+	begin func(func() error)) <-chan *blockData {
+	ahead := newPrefetcher(f.staging.pieces, f.plan)
+	tasks := ahead.tasks()
+	begin(func() error {
+		defer close(tasks)
+		for n := range f.todo.all() {
+			if err := f.results.merger.waitFor(ctx, n); err != nil {
+				return err
+			}
+			t, err := ahead.task(ctx, n)
+			if err != nil {
+				return err
+			}
+			select {
+			case tasks <- t:
+			case <-ctx.Done():
+				t.release()
+				return ctx.Err()
+			}
+		}
+		return nil
+	})
+	// The queue can hold all buffers, so a reader never waits here; the buffers bound the memory.
+	ready := make(chan *blockData, f.plan.Buffers)
+	var readers sync.WaitGroup
+	for i := range f.plan.Readers {
+		readers.Add(1)
+		begin(func() error {
+			defer readers.Done()
+			return f.readAll(ctx, readerName(i), buffers, tasks, ready)
+		})
+	}
+	begin(func() error {
+		readers.Wait()
+		close(ready)
+		return nil
+	})
+	return ready
+}
+
+// readAll is one reader: it reads the blocks of tasks.
+func (f *feeder) readAll(ctx context.Context, lane string, buffers *block.FreeList[*blockData], tasks <-chan task,
+	ready chan<- *blockData) error {
+	for {
+		waiting := f.timings.Start("waiting to read", lane, timing.NoBlock)
+		d, err := buffers.Get(ctx)
+		if err != nil {
+			return err
+		}
+		var t task
+		var ok bool
+		select {
+		case t, ok = <-tasks:
+		case <-ctx.Done():
+		}
+		waiting.Stop()
+		if !ok {
+			buffers.Put(d)
+			return ctx.Err()
+		}
+		err = f.read(ctx, lane, d, t)
+		t.release()
+		if err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			b := f.plan.Blocks.At(t.number)
+			e := localError(stageReading, "", &b, err)
+			e.text = err.Error() // the message names the file
+			return e
+		}
+		ready <- d
+		f.timings.Gauge("blocks read ahead", int64(len(ready)))
+	}
+}
+
+// read reads a block, after waiting for the files it needs to be staged.
+func (f *feeder) read(ctx context.Context, lane string, d *blockData, t task) error {
+	b := f.plan.Blocks.At(t.number)
+	f.tracker.mark(t.number, BlockRead)
+	if len(f.staging.whole) > 0 {
+		staging := f.timings.Start("waiting for staging", lane, t.number)
+		if lane == firstReader {
+			f.tracker.at("staging")
+		}
+		err := f.staging.wait(ctx, b)
+		if lane == firstReader {
+			f.tracker.at("blocks")
+		}
+		staging.Stop()
+		if err != nil {
+			return err
+		}
+	}
+	reading := f.timings.Start("reading", lane, t.number)
+	err := f.reader.read(ctx, d, b)
+	reading.Stop()
+	if err != nil {
+		return err
+	}
+	return f.staging.done(b)
+}
+
+func readerName(i int) string { return fmt.Sprintf("reader %d", i+1) }
+
+// firstReader shows in the status that all readers wait.
+var firstReader = readerName(0)

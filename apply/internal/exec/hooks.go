@@ -1,0 +1,75 @@
+package exec
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"leat/raster"
+)
+
+// call calls one of the job's functions other than Compute. A panic in it becomes a PanicError with
+// this name. One that ends its goroutine aborts the run.
+func call(name string, abort func(cause error), f func() error) (err error) {
+	finished := false
+	defer func() {
+		if finished {
+			return
+		}
+		p := recover()
+		err = &PanicError{Of: name, Value: p, Stack: debug.Stack()}
+		if p == nil && abort != nil { // runtime.Goexit can't be stopped
+			abort(&PanicError{Of: name, Value: goexit})
+		}
+	}()
+	err = f()
+	finished = true
+	return err
+}
+
+// RecoverMerge returns merge with its panics made errors of the run.
+func RecoverMerge(merge func(block int, value any) error, abort func(error)) func(int, any) error {
+	if merge == nil {
+		return nil
+	}
+	return func(block int, value any) error {
+		return call("Merge", abort, func() error { return merge(block, value) })
+	}
+}
+
+// RecoverBeforeClose returns an output's hook with its panics made errors of the run.
+func RecoverBeforeClose(before func(*raster.Info) error, abort func(error)) func(*raster.Info) error {
+	if before == nil {
+		return nil
+	}
+	return func(info *raster.Info) error {
+		return call("BeforeClose", abort, func() error { return before(info) })
+	}
+}
+
+// Goexit returns the error of a function that ended the run's goroutine.
+func Goexit() error { return &PanicError{Value: goexit} }
+
+// goexit is the value of the PanicError of a function that ended its goroutine.
+const goexit = "it ended its goroutine (runtime.Goexit)"
+
+// PanicError is returned when the job's function or one of its hooks panicked. errors.Is and
+// errors.As look into a Value that is an error.
+type PanicError struct {
+	Of    string // "Setup", "Close", "Merge" or "BeforeClose"; "" for the function of blocks
+	Value any    // a string if another process computed the block
+	Stack []byte // stack of the panic
+}
+
+// Unwrap returns Value if it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+func (e *PanicError) Error() string {
+	of := e.Of
+	if of == "" {
+		of = "the function"
+	}
+	return fmt.Sprintf("%s panicked: %v", of, e.Value)
+}

@@ -1,0 +1,135 @@
+package exec
+
+import (
+	"fmt"
+
+	"leat/apply/internal/resolve"
+	"leat/block"
+	"leat/internal/units"
+	"leat/ndarray"
+	"leat/shm"
+)
+
+// span is the place of a file's pixels and mask in a shared block: offsets and lengths in bytes.
+type span struct{ at, pixels, maskAt, mask int }
+
+// regionAlign is the alignment of arrays: a cache line, and enough for any type.
+const regionAlign = 64
+
+// placesOf lays out the arrays of the plan's largest block, and returns their places and total
+// size.
+func placesOf(in *resolve.Inputs, p block.Plan) (places []span, size int) {
+	n := (min(p.WindowWidth, p.Width) + 2*p.Overlap) * (min(p.WindowHeight, p.Height) + 2*p.Overlap)
+	take := func(bytes int) int {
+		at := size
+		size = (size + bytes + regionAlign - 1) &^ (regionAlign - 1)
+		return at
+	}
+	for _, f := range in.Files {
+		var pl span
+		if len(f.Layers) > 0 {
+			pl.pixels = n * len(f.Layers) * f.Type.Size()
+			pl.at = take(pl.pixels)
+			if f.Masked() || f.ExceededBy(p) {
+				pl.mask = n * len(f.Planes)
+				pl.maskAt = take(pl.mask)
+			}
+		}
+		places = append(places, pl)
+	}
+	return places, max(size, regionAlign)
+}
+
+// newSharedBlock is newBlock in memory that other processes on this machine can attach.
+func newSharedBlock(s *shm.Pool, in *resolve.Inputs, p block.Plan) (*blockData, error) {
+	places, size := placesOf(in, p)
+	a, err := s.New(ndarray.Uint8, size)
+	if err != nil {
+		return nil, err
+	}
+	d := &blockData{files: make([]fileData, len(in.Files))}
+	if d.region, err = shm.Slice[uint8](a); err != nil {
+		return nil, err
+	}
+	if d.memory, err = a.Handle(); err != nil {
+		return nil, err
+	}
+	for i, pl := range places {
+		d.files[i].store = d.region[pl.at : pl.at+pl.pixels : pl.at+pl.pixels]
+		if pl.mask > 0 {
+			d.files[i].maskStore = d.region[pl.maskAt : pl.maskAt+pl.mask : pl.maskAt+pl.mask]
+		}
+	}
+	return d, nil
+}
+
+// sharedBlock describes to a worker where in shared memory the arrays of a block are.
+type sharedBlock struct {
+	Memory shm.Handle    `json:"memory"` // an array of bytes
+	Arrays []sharedArray `json:"arrays"` // by file, as in the run's description
+}
+
+type sharedArray struct {
+	Offset int           `json:"offset"`
+	Type   ndarray.DType `json:"type"`
+	// Shape is (layers, rows, columns), without gaps; empty if the file is not read.
+	Shape []int `json:"shape"`
+	Mask  *int  `json:"mask,omitempty"` // offset of rows * columns bytes for each mask plane
+}
+
+// describe returns the places of the block's arrays.
+func (d *blockData) describe(places []span) *sharedBlock {
+	s := &sharedBlock{Memory: d.memory}
+	for i := range d.files {
+		f := &d.files[i]
+		var a sharedArray
+		if f.array != nil && f.store != nil {
+			a = sharedArray{Offset: places[i].at, Type: f.array.Type, Shape: f.array.Shape}
+			if f.mask != nil {
+				a.Mask = &places[i].maskAt
+			}
+		}
+		s.Arrays = append(s.Arrays, a)
+	}
+	return s
+}
+
+// open returns the arrays of block b in the memory, after checking them against the run's
+// description.
+func (s *sharedBlock) open(files []*resolve.File, overlap int, b block.Block, memory []byte) (*blockData, error) {
+	if len(s.Arrays) != len(files) {
+		return nil, fmt.Errorf("block %d comes with %s instead of %d", b.Number, units.Count(len(s.Arrays), "array"),
+			len(files))
+	}
+	d := &blockData{block: b, files: make([]fileData, len(files)), region: memory}
+	w := b.Window.Grow(overlap)
+	for i, f := range files {
+		if len(f.Layers) == 0 {
+			continue
+		}
+		a := &s.Arrays[i]
+		part := func(at, n int) ([]byte, error) {
+			if at < 0 || n > len(memory)-at {
+				return nil, fmt.Errorf("block %d: an array of %d bytes at byte %d of %d", b.Number, n, at, len(memory))
+			}
+			return memory[at : at+n : at+n], nil
+		}
+		n, ok := ndarray.ByteSize(f.Type, len(f.Layers), w.Height, w.Width)
+		if !ok || a.Type != f.Type || len(a.Shape) != 3 || a.Shape[0] != len(f.Layers) || a.Shape[1] != w.Height ||
+			a.Shape[2] != w.Width || a.Offset%regionAlign != 0 {
+			return nil, fmt.Errorf("block %d: an array of %v with shape %v for %s", b.Number, a.Type, a.Shape, f.Path)
+		}
+		store, err := part(a.Offset, n)
+		if err != nil {
+			return nil, err
+		}
+		fd := &d.files[i]
+		fd.store, fd.array = store, ndarray.FromBytes(f.Type, store, len(f.Layers), w.Height, w.Width)
+		if a.Mask != nil {
+			if fd.mask, err = part(*a.Mask, w.Width*w.Height*len(f.Planes)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return d, nil
+}

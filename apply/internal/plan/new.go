@@ -1,0 +1,94 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"leat/apply/internal/jobspec"
+	"leat/apply/internal/output"
+	"leat/apply/internal/resolve"
+	"leat/internal/worker/coordinator"
+	"runtime"
+)
+
+// New plans a job. It reads the spools of an earlier run, and writes nothing.
+func New(ctx context.Context, job *resolve.Job) (*Plan, error) {
+	values := job.Values
+	earlier, note, err := findEarlier(job)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{Grid: job.Grid, BudgetBytes: values.BudgetBytes, Earlier: earlier,
+		SharedDir: sharedDir(&values.Concurrency, job.Outputs)}
+	if note != "" {
+		p.note(note)
+	}
+	width, height := values.Controls.WindowWidth, values.Controls.WindowHeight
+	if width == 0 && earlier != nil {
+		width, height = earlier.blockSize()
+	}
+	if err := p.size(job, width, height); err != nil {
+		return nil, err
+	}
+	p.describe(job)
+	if err := p.addVectors(job); err != nil {
+		return nil, err
+	}
+	if earlier != nil {
+		return p, earlier.check(job, p)
+	}
+	p.Replaced, err = findReplaced(ctx, job, p)
+	return p, err
+}
+
+// size chooses the size of blocks, unless it is given, and the number of buffers within the memory
+// budget.
+func (p *Plan) size(job *resolve.Job, width, height int) error {
+	in, outs, c := job.Inputs, job.Outputs, &job.Values.Concurrency
+	p.setWorkers(c)
+	for _, f := range in.Files {
+		if f.Mode == jobspec.ReadPieces {
+			p.AheadBytes = AheadBytes(p.BudgetBytes)
+		}
+	}
+	alignW, alignH := alignment(outs, p.Grid)
+	z := &sizing{in: in, outs: outs, plan: p, overlap: job.Values.Controls.Overlap, grid: p.Grid, here: p.Workers,
+		slots: 1}
+	if c.On != nil {
+		z.slots = slotsEach(p.Workers)
+		if z.here = min(p.Workers, runtime.GOMAXPROCS(0)); c.On.Capabilities().Local {
+			z.here, z.processes = p.Workers*z.slots, p.Workers
+		}
+		if p.Shares = z.here; z.processes > 0 {
+			p.Shares = z.processes
+		}
+	}
+	if p.WorkersRead {
+		p.GDALBytes = in.GDALCacheBytes(p.BudgetBytes/int64(max(1, p.Shares)), z.slots)
+	} else {
+		p.GDALBytes = in.GDALCacheBytes(p.BudgetBytes, p.Readers)
+	}
+	if width > 0 || height > 0 {
+		w, h := output.RoundUp(width, alignW), output.RoundUp(height, alignH)
+		if w != width || h != height {
+			p.note(fmt.Sprintf("window %dx%d rounded up to %dx%d, whole output tiles", width, height, w, h))
+		}
+		if !z.fits(w, h) {
+			return z.tooLittle(w, h)
+		}
+	} else if err := z.choose(alignW, alignH); err != nil {
+		return err
+	}
+	if c.OneBlockPerJob {
+		p.Workers = p.Blocks.Count()
+	} else if c.On != nil {
+		if err := coordinator.CheckDescriptors(c.On.Capabilities(), min(p.Workers, p.Blocks.Count())); err != nil {
+			return err
+		}
+	}
+	layout, note := output.LayoutMemory(outs, p.Grid, p.BudgetBytes)
+	if note != "" {
+		p.note(note)
+	}
+	p.MemoryBytes = max(p.MemoryBytes, layout)
+	return nil
+}

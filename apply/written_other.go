@@ -1,9 +1,0 @@
-//go:build !linux
-
-package apply
-
-// dropsWritten is false where a private mapping keeps what was written to it: a worker then copies
-// the block.
-const dropsWritten = false
-
-func dropWritten([]byte) error { return nil }
