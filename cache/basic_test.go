@@ -176,7 +176,7 @@ func TestCloseWaitsForViews(t *testing.T) {
 	go func() {
 		done <- c.View(3, func(b []byte) error {
 			inside <- true
-			time.Sleep(50 * time.Millisecond)
+			await(t, "Close", c.drainGate.closed.Load)
 			if closed.Load() {
 				return errors.New("Close did not wait")
 			}

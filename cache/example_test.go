@@ -5,10 +5,12 @@ package cache_test
 import (
 	"context"
 	"fmt"
+	"log"
 	"os"
 	"path/filepath"
 
 	"leat/cache"
+	"leat/codec"
 )
 
 func Example() {
@@ -87,4 +89,33 @@ func ExampleAttach() {
 	// <nil>
 	// 0 <nil>
 	// true <nil>
+}
+
+func ExampleTyped() {
+	// A named cache stays, and grows from run to run. Its values are encoded by a codec.
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	type mean struct{ Red, NIR float64 }
+	for range 2 { // two runs
+		c, err := cache.Open(filepath.Join(dir, "means"), 1000, &cache.Options{MaxBytes: 1 << 20})
+		if err != nil {
+			log.Fatal(err)
+		}
+		means := cache.NewTyped(c, codec.JSON[mean]())
+		m, err := means.GetOrFill(context.Background(), 7, func(context.Context) (mean, error) {
+			fmt.Println("computing")
+			return mean{0.1, 0.4}, nil
+		})
+		fmt.Println(m, err)
+		if err := c.Close(); err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// computing
+	// {0.1 0.4} <nil>
+	// {0.1 0.4} <nil>
 }

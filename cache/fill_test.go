@@ -86,6 +86,16 @@ func TestFillWaitContext(t *testing.T) {
 	wg.Wait()
 }
 
+// waiting returns how many goroutines of this process wait for another to fill a slot.
+func waiting(c *Cache, i int64) int {
+	c.flights.mu.Lock()
+	defer c.flights.mu.Unlock()
+	if f := c.flights.m[i]; f != nil {
+		return f.waiting
+	}
+	return 0
+}
+
 func TestGoroutinesFillOnce(t *testing.T) {
 	c := create(t, 10, nil)
 	other := attachTo(t, c, nil)
@@ -96,7 +106,7 @@ func TestGoroutinesFillOnce(t *testing.T) {
 		wg.Go(func() {
 			b, err := at.GetOrFill(t.Context(), 3, func(context.Context) ([]byte, error) {
 				fills.Add(1)
-				time.Sleep(20 * time.Millisecond)
+				await(t, "the others", func() bool { return waiting(c, 3) == 7 && waiting(other, 3) == 7 })
 				return []byte("entry"), nil
 			})
 			if err != nil || string(b) != "entry" {
@@ -120,7 +130,7 @@ func TestFailedFill(t *testing.T) {
 	wg.Go(func() {
 		_, err := c.GetOrFill(t.Context(), 3, func(context.Context) ([]byte, error) {
 			inside <- true
-			time.Sleep(20 * time.Millisecond)
+			await(t, "the other", func() bool { return waiting(c, 3) == 1 })
 			return nil, errTest
 		})
 		wantErr(t, err, errTest)
@@ -243,7 +253,7 @@ func TestTyped(t *testing.T) {
 	when := time.Date(2020, 1, 2, 3, 4, 5, 6, time.UTC)
 	times := NewTyped[time.Time](c, codec.Binary[time.Time]())
 	must(t, ignore(times.Put(4, when)))
-	if got := ok(times.Get(4))(t); !got.Equal(when) || times.Cache() != c {
+	if got := ok(times.Get(4))(t); !got.Equal(when) {
 		t.Errorf("%v", got)
 	}
 	if _, err := NewTyped[func()](c, nil).Put(5, nil); err == nil {

@@ -115,7 +115,6 @@ func freezeAmongPuts(t *testing.T, n int64) (inTime bool) {
 	await(t, "an entry", func() bool { return stats(t, c).Stored > 50 })
 	must(t, c.Freeze(t.Context()))
 	before := check(t, c)
-	time.Sleep(50 * time.Millisecond)
 	for _, p := range children {
 		awaitEnd(t, p)
 	}
@@ -161,7 +160,7 @@ func TestFreezeWaitsForPut(t *testing.T) {
 			}
 		})
 	}
-	time.Sleep(30 * time.Millisecond)
+	await(t, "the freeze", func() bool { return stats(t, c).Frozen })
 	if put(t, c, 2, "late") {
 		t.Error("stored while it is being frozen")
 	}

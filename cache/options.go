@@ -57,8 +57,8 @@ type Options struct {
 	// processed: the space of records, with headers and padding, entry by entry, and then the bytes
 	// of the index that ExportPFIO writes, 16 for each slot. It must be fast.
 	Progress func(bytes int64)
-	// Logger receives one warning when there is no space, and one when the limit freezes the cache.
-	// nil: no logging.
+	// Logger receives one warning when there is no space, and one when the limit freezes the cache;
+	// nil discards them.
 	Logger *slog.Logger
 }
 
@@ -110,8 +110,12 @@ func (o *Options) checkLimit(n int64) error {
 }
 
 func orDefault(o *Options) Options {
-	if o == nil {
-		return Options{}
+	var v Options
+	if o != nil {
+		v = *o
 	}
-	return *o
+	if v.Logger == nil {
+		v.Logger = slog.New(slog.DiscardHandler)
+	}
+	return v
 }

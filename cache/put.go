@@ -256,11 +256,7 @@ func (c *Cache) writeFrom(r *record, from io.ReaderAt) error {
 func (c *Cache) noSpace(o *PutResult, err error) error {
 	*o = NoSpace
 	c.noSpaceSince.Store(int64(now(c)))
-	c.warnNoSpace.Do(func() {
-		if l := c.opts.Logger; l != nil {
-			l.Warn("cache full: no disk space", "file", c.name(), "cause", err)
-		}
-	})
+	c.warnNoSpace.Do(func() { c.opts.Logger.Warn("cache full: no disk space", "file", c.name(), "cause", err) })
 	c.count(countNoSpace, 1)
 	return nil
 }

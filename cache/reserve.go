@@ -49,10 +49,7 @@ func (c *Cache) reserve(r *record, freezes bool) reserveResult {
 			}
 			if freezes {
 				c.warnFull.Do(func() {
-					if l := c.opts.Logger; l != nil {
-						l.Warn("cache frozen: limit reached", "file", c.name(),
-							"max bytes", c.h.maxBytes)
-					}
+					c.opts.Logger.Warn("cache frozen: limit reached", "file", c.name(), "max bytes", c.h.maxBytes)
 				})
 			}
 			return reserveFull

@@ -25,9 +25,6 @@ func NewTyped[T any](c *Cache, values codec.Codec[T]) *Typed[T] {
 	return &Typed[T]{c, values}
 }
 
-// Cache returns the underlying cache.
-func (t *Typed[T]) Cache() *Cache { return t.c }
-
 // Put encodes v and calls Cache.Put.
 func (t *Typed[T]) Put(i int64, v T) (stored bool, err error) {
 	b, err := t.codec.Encode(v)

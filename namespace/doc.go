@@ -4,7 +4,7 @@
 // free at once.
 //
 // Every process of the job calls [Join]. Processes find each other by the key of the job, which
-// launchers set (see [KeyFromEnv]); the one with local rank 0 registers, the others wait for it and
+// launchers set (see [Spec]); the one with local rank 0 registers, the others wait for it and
 // check that they name the same directories. A [Namespace] then has the number, on which
 // [Namespace.Name] bases names, and memory and directories for its members ([Namespace.Region],
 // [Namespace.Counter], [Namespace.Barrier], [Namespace.Mutex], [Namespace.Dir]).

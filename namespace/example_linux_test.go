@@ -41,3 +41,41 @@ func Example() {
 	// 1
 	// true is
 }
+
+// ExampleNamespace_Mutex appends to a file that all processes of the job share.
+func ExampleNamespace_Mutex() {
+	ctx := context.Background()
+	job, err := namespace.Join(ctx, namespace.Spec{Key: namespace.RandomKey()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer job.Close() // the last member's Close removes the directory
+	dir, err := job.Dir("logs")
+	if err != nil {
+		log.Fatal(err)
+	}
+	mutex, err := job.Mutex("logs")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for rank := range 2 { // each in a process of its own
+		unlock, err := mutex.Lock(ctx)
+		if err != nil {
+			log.Fatal(err)
+		}
+		f, err := os.OpenFile(filepath.Join(dir, "log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Fprintln(f, "rank", rank)
+		if err := errors.Join(f.Close(), unlock()); err != nil {
+			log.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "log"))
+	fmt.Print(string(text), err)
+	// Output:
+	// rank 0
+	// rank 1
+	// <nil>
+}

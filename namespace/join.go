@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 	"time"
@@ -51,7 +52,7 @@ func Join(ctx context.Context, spec Spec) (*Namespace, error) {
 	}
 	source := "Spec.Key"
 	if spec.Key == "" {
-		spec.Key, source = KeyFromEnv(os.Getenv)
+		spec.Key, source = keyFromEnv(os.Getenv)
 	}
 	if spec.Key == "" {
 		spec.Key = RandomKey()
@@ -61,6 +62,9 @@ func Join(ctx context.Context, spec Spec) (*Namespace, error) {
 	}
 	if spec.Wait == 0 {
 		spec.Wait = defaultWait
+	}
+	if spec.Logger == nil {
+		spec.Logger = slog.New(slog.DiscardHandler)
 	}
 	n := &Namespace{spec: spec, ranks: ranks, shared: map[string]*mapped{}, locks: map[string]chan struct{}{},
 		leaderGone: make(chan struct{}), lost: make(chan struct{}), watched: make(chan struct{})}

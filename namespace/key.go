@@ -2,7 +2,6 @@ package namespace
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -10,28 +9,12 @@ import (
 
 const maxKeyBytes = 256
 
-// KeyFromEnv returns the text by which the processes of one job on this host find each other, and
-// the variables that it comes from. Both are "" if no variable identifies a job: the process is
-// then a job of its own. getenv is [os.Getenv] if nil; an empty variable counts as unset.
+// keyFromEnv returns the key of the job, and the variables that it comes from. Both are "" if no
+// variable identifies a job: the process is then a job of its own.
 //
-// LEAT_JOB comes first, as it is. Then, as for the Ranks, comes the launcher that started this
-// process, since two of them in one batch job are two jobs:
-//
-//   - torchrun: TORCHELASTIC_RUN_ID with MASTER_ADDR and MASTER_PORT. The id alone is not enough:
-//     it is `none` unless the user gives one, and then often the same for all of their jobs (a
-//     tutorial's 100). All ranks of one torchrun have the same three.
-//   - mpirun: PMIX_NAMESPACE, or Open MPI's own job number, together with the batch job's id.
-//   - srun: SLURM_JOB_ID and SLURM_STEP_ID.
-//
-// Then come PBS_JOBID, AWS_BATCH_JOB_ID and SLURM_JOB_ID, and MASTER_ADDR with MASTER_PORT, but
-// only if a launcher has given this process a rank: two commands of one batch script are two jobs,
-// although they share the id of the batch job.
-//
-// Join checks the text, which may be anything.
-func KeyFromEnv(getenv func(string) string) (key, source string) {
-	if getenv == nil {
-		getenv = os.Getenv
-	}
+// The launcher that started this process comes before the batch job around it. The batch job counts
+// only if a launcher has given this process a rank: two commands of one batch script are two jobs.
+func keyFromEnv(getenv func(string) string) (key, source string) {
 	if job := getenv("LEAT_JOB"); job != "" {
 		return job, "LEAT_JOB"
 	}
@@ -40,7 +23,9 @@ func KeyFromEnv(getenv func(string) string) (key, source string) {
 		master = addr + ":" + port
 	}
 	if run := getenv("TORCHELASTIC_RUN_ID"); run != "" && getenv("RANK") != "" {
-		switch { // torchrun itself sets an address; another agent may not
+		// The id alone is not enough: it is "none" unless the user gives one, and then often the same
+		// for all of their jobs. torchrun itself sets an address; another agent may not.
+		switch {
 		case run == "none" && master != "":
 			return "torchrun:" + master, "MASTER_ADDR and MASTER_PORT"
 		case run != "none" && master != "":

@@ -46,7 +46,7 @@ func TestTheKeyIsThatOfTheInnermostLauncher(t *testing.T) {
 			"pbs:12[3].pbs", "PBS_JOBID"},
 		"a master without a port": {"RANK=0 MASTER_ADDR=a", "", ""},
 	} {
-		key, source := KeyFromEnv(environ(c.env))
+		key, source := keyFromEnv(environ(c.env))
 		if key != c.key || source != c.source {
 			t.Errorf("%s: %q of %q, want %q of %q", name, key, source, c.key, c.source)
 		}

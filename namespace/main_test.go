@@ -4,6 +4,7 @@ package namespace
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"testing"
 
@@ -14,13 +15,14 @@ import (
 
 func TestMain(m *testing.M) {
 	proctest.Main(map[string]proctest.Func{"agent": agentMain, "walker": walkerMain, "gc": gcMain,
-		"unwarned": childUnwarned})
+		"warned": childWarned})
 	goleak.VerifyTestMain(m)
 }
 
-// childUnwarned claims a directory, and leaves warnings to the default.
-func childUnwarned(args []string) error {
-	n, err := Join(context.Background(), Spec{Key: "unwarned", Dirs: []Dir{{Path: args[0], Remote: "s3://bucket"}}})
+// childWarned claims a directory.
+func childWarned(args []string) error {
+	n, err := Join(context.Background(), Spec{Key: "warned", Logger: slog.Default(),
+		Dirs: []Dir{{Path: args[0], Remote: "s3://bucket"}}})
 	if err != nil {
 		return err
 	}

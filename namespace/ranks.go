@@ -26,19 +26,11 @@ type Ranks struct {
 	Workers, Worker int
 }
 
-// RanksFromEnv returns the ranks in the environment variables of the launcher: torchrun (and
-// launchers with its names), Open MPI, MPICH and Intel MPI, Slurm's srun, in this order, since
-// torchrun and mpirun run inside Slurm jobs and not the other way round. getenv is [os.Getenv] if
-// nil; an empty variable counts as unset.
-//
-// Without a launcher it returns the zero Ranks, also for a process that a Slurm batch script or an
-// salloc shell starts without srun: it sees the tasks of the allocation but is not one of them.
-// Workers and Worker are always 0.
-//
-// For settings that are incomplete, not numbers, or contradictory the error names the variable and
-// its value.
-func RanksFromEnv(getenv func(string) string) (Ranks, error) {
-	v, outer := newVars(getenv), newVars(getenv)
+// ranksFromEnv returns the ranks in the environment variables of the launcher. torchrun and mpirun
+// come before srun, since they run inside Slurm jobs and not the other way round. Without a launcher
+// it returns the zero Ranks, also for a process of a Slurm batch script that srun did not start.
+func ranksFromEnv(getenv func(string) string) (Ranks, error) {
+	v, outer := &vars{getenv: getenv}, &vars{getenv: getenv}
 	below, launcher := outer.launched()
 	w, whole := v.torch(below, launcher)
 	if !whole {
@@ -56,7 +48,7 @@ func ranksOf(given Ranks) (Ranks, error) {
 		given = given.filled()
 		return given, given.validate()
 	}
-	w, err := RanksFromEnv(os.Getenv)
+	w, err := ranksFromEnv(os.Getenv)
 	if err != nil {
 		return Ranks{}, err
 	}
@@ -119,13 +111,6 @@ const maxCount = 1 << 24
 type vars struct {
 	getenv func(string) string
 	errs   []error
-}
-
-func newVars(getenv func(string) string) *vars {
-	if getenv == nil {
-		getenv = os.Getenv
-	}
-	return &vars{getenv: getenv}
 }
 
 func (v *vars) failf(format string, a ...any) { v.errs = append(v.errs, fmt.Errorf(format, a...)) }

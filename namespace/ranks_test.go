@@ -74,7 +74,7 @@ func TestRanksFromLauncher(t *testing.T) {
 		"mpirun in a PBS job": {openMPIEnv + " PBS_JOBID=1.pbs",
 			Ranks{Nodes: 1, Ranks: 4, Rank: 3, LocalRanks: 4, LocalRank: 3}},
 	} {
-		got, err := RanksFromEnv(environ(c.env))
+		got, err := ranksFromEnv(environ(c.env))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -118,7 +118,7 @@ func TestRanksFromEnvErrors(t *testing.T) {
 		openMPIEnv + " OMPI_COMM_WORLD_LOCAL_RANK=9": "OMPI_COMM_WORLD_LOCAL_RANK=9 is not below OMPI_COMM_WORLD_LOCAL_SIZE=4",
 		"MPI_LOCALRANKID=0":                          "but not PMI_RANK",
 	} {
-		w, err := RanksFromEnv(environ(env))
+		w, err := ranksFromEnv(environ(env))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v; want %q in the error", env, w, err, want)
 		}

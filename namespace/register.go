@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	mathrand "math/rand/v2"
 	"os"
 	"time"
@@ -507,10 +506,4 @@ func (r *registration) warn(spec *Spec, msg string, err error) {
 	}
 }
 
-func (s *Spec) warn(msg string, err error) {
-	logger := s.Logger
-	if logger == nil {
-		logger = slog.Default()
-	}
-	logger.Warn(msg, "error", err)
-}
+func (s *Spec) warn(msg string, err error) { s.Logger.Warn(msg, "error", err) }

@@ -19,8 +19,11 @@ type Dir struct {
 // Spec says which namespace to join. The zero value of a field is its default.
 type Spec struct {
 	// Key identifies the job: equal in all of its processes, different in any other job. The
-	// default is that of the environment (see KeyFromEnv), else a random one, which children get
-	// through Namespace.Environ.
+	// default is LEAT_JOB, else what the launcher sets, else a random key, which children get
+	// through Namespace.Environ. Of launchers, the innermost counts, since two in one batch job are
+	// two jobs: torchrun with its run id, address and port; mpirun and srun with their step and the
+	// batch job's id; else the id of a PBS, AWS Batch or Slurm job, or MASTER_ADDR and MASTER_PORT,
+	// if the process has a rank.
 	Key string
 	// Name distinguishes several namespaces of one job ("train", "validation").
 	Name string
@@ -28,9 +31,11 @@ type Spec struct {
 	Dirs []Dir
 	// Files are output files, claimed exclusively. They need not exist, their directories must.
 	Files []string
-	// Ranks is the place of this process in the job. The default is that of the environment (see
-	// RanksFromEnv); Workers and Worker may be set in addition. With several processes the one with
-	// LocalRank 0 and Worker 0 leads, otherwise whoever comes first.
+	// Ranks is the place of this process in the job. The default is that of the environment, by
+	// torchrun (and launchers with its names), Open MPI, MPICH, Intel MPI or Slurm's srun; settings
+	// that are incomplete, not numbers, or contradictory are errors. Workers and Worker may be set
+	// in addition. With several processes the one with LocalRank 0 and Worker 0 leads, otherwise
+	// whoever comes first.
 	Ranks Ranks
 	// MustLead makes this process register the job and never follow: if another has registered it,
 	// the error is ErrInUse or a *ClaimedError.
@@ -42,7 +47,7 @@ type Spec struct {
 	Command string
 	// Logger gets warnings: damaged records, a removed runtime directory (which was made anew), and
 	// records of MosaicML streaming that name a directory of this job but whose processes are not
-	// visible. The default is slog.Default().
+	// visible. nil discards them.
 	Logger *slog.Logger
 }
 

@@ -249,7 +249,7 @@ func TestInvisibleStreamingJobIsAWarning(t *testing.T) {
 		if len(wrap) > 0 {
 			cmd = exec.Command(wrap[0], append(wrap[1:], os.Args[0])...)
 		}
-		cmd.Env = append(os.Environ(), "LEAT_PROCTEST=unwarned", "LEAT_PROCTEST_ARGS="+dir)
+		cmd.Env = append(os.Environ(), "LEAT_PROCTEST=warned", "LEAT_PROCTEST_ARGS="+dir)
 		out, _ := cmd.CombinedOutput()
 		return string(out)
 	}

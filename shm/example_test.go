@@ -3,8 +3,10 @@
 package shm_test
 
 import (
+	"context"
 	"fmt"
 	"log"
+	"net"
 
 	"leat/ndarray"
 	"leat/shm"
@@ -90,4 +92,47 @@ func ExampleScope_New() {
 	}
 	fmt.Println(result)
 	// Output: [0 1 4 9]
+}
+
+// ExampleArray_Send hands a result over to another process, here to the other end of a socket. The
+// sender need not wait for its receiver.
+func ExampleArray_Send() {
+	ctx := context.Background()
+	conn, file, err := shm.SocketPair() // file is for a child, see os/exec's ExtraFiles
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close()
+	own, err := net.FileConn(file) // what the child does
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer own.Close()
+
+	worker, err := shm.Open(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	result, err := worker.Put(make([]float64, 100_000), 100, 1000)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := result.Send(ctx, own.(*net.UnixConn)); err != nil {
+		log.Fatal(err)
+	}
+	if err := worker.Close(); err != nil { // the array lives on in the socket
+		log.Fatal(err)
+	}
+
+	receiver, err := shm.Open(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer receiver.Close()
+	a, err := receiver.Receive(ctx, conn)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(a.Shape(), file.Close())
+	// Output: [100 1000] <nil>
 }

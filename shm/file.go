@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/backoff"
+	"leat/internal/fault"
 	"leat/internal/fdio"
 	"leat/internal/localdir"
 	"leat/internal/lockfile"
@@ -23,6 +24,7 @@ func patiently(f func() error) error {
 		if !errors.Is(err, unix.EWOULDBLOCK) || pause.Next > 400*time.Millisecond {
 			return err
 		}
+		fault.Point("shm.waiting")
 	}
 }
 

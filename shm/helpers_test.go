@@ -258,3 +258,13 @@ func fifo(t testing.TB) string {
 	check(t, unix.Mkfifo(name, 0o600))
 	return name
 }
+
+var placeNames = [...]string{"auto", "memfd", "named", "temp"}
+
+// String returns the place's name.
+func (p Place) String() string {
+	if p < 0 || int(p) >= len(placeNames) {
+		return fmt.Sprintf("Place(%d)", int(p))
+	}
+	return placeNames[p]
+}

@@ -20,16 +20,6 @@ const (
 	Temp               // a file in the temporary directory, on a disk
 )
 
-var placeNames = [...]string{"auto", "memfd", "named", "temp"}
-
-// String returns the place's name.
-func (p Place) String() string {
-	if p < 0 || int(p) >= len(placeNames) {
-		return fmt.Sprintf("Place(%d)", int(p))
-	}
-	return placeNames[p]
-}
-
 // Mode is how an array is attached, in NumPy's words. NumPy's "w+" is ReadWrite here, and "" is
 // ReadOnly.
 type Mode string

@@ -97,6 +97,7 @@ func lockAt(dir int, name string, flags, how int, patience time.Duration, check 
 		case pause.Next > patience:
 			return -1, ErrLocked
 		default:
+			fault.Point("lockfile.waiting")
 			pause.Sleep()
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/internal/fault"
 	"leat/internal/fdio"
 
 	"leat/internal/proctest"
@@ -69,14 +70,14 @@ func TestLockSharedWaitsForSweep(t *testing.T) {
 	d := openTest(t)
 	leave(t, d, "a", "old")
 	o := ok(d.LockExclusive("a"))(t)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	wg.Go(func() {
-		time.Sleep(20 * time.Millisecond)
-		if err := errors.Join(d.Remove("a"), o.Release()); err != nil {
-			t.Error(err)
+	var once sync.Once
+	fault.Set(func(point string) error {
+		if point == "lockfile.waiting" {
+			once.Do(func() { must(t, errors.Join(d.Remove("a"), o.Release())) })
 		}
+		return nil
 	})
+	defer fault.Set(nil)
 	h, created, err := d.LockOrPublish("a", 0o600, text("new"))
 	must(t, err)
 	if !created || content(t, d, "a") != "new" {
