@@ -23,8 +23,8 @@ func keyFromEnv(getenv func(string) string) (key, source string) {
 		master = addr + ":" + port
 	}
 	if run := getenv("TORCHELASTIC_RUN_ID"); run != "" && getenv("RANK") != "" {
-		// The id alone is not enough: it is "none" unless the user gives one, and then often the same
-		// for all of their jobs. torchrun itself sets an address; another agent may not.
+		// The id alone is not enough: it is "none" unless the user gives one, and then often the
+		// same for all of their jobs. torchrun itself sets an address; another agent may not.
 		switch {
 		case run == "none" && master != "":
 			return "torchrun:" + master, "MASTER_ADDR and MASTER_PORT"

@@ -94,7 +94,7 @@ func (t *table) member(slot int) (m Member, ok bool, err error) {
 		Worker:    int(int32(binary.LittleEndian.Uint32(b[slotWorker:]))),
 		Leader:    slot == leaderSlot, Alive: held, slot: slot,
 	}
-	// It may have left in between.
+	// It may have left meanwhile.
 	return m, t.word(slot, slotState).Load() == slotJoined, nil
 }
 

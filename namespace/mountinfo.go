@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// mountLine is what a line of /proc/PID/mountinfo says of one mount.
+// mountLine is a mount in a line of /proc/PID/mountinfo.
 type mountLine struct {
 	id    uint64
 	dev   string // major:minor of the file system; in btrfs not those of its files
@@ -13,8 +13,8 @@ type mountLine struct {
 	point string // where
 }
 
-// parseMountinfo reads the lines of a mountinfo file. Those that are none are skipped: mounts that
-// are no directories, and whatever later kernels may say.
+// parseMountinfo parses a mountinfo file. It skips lines that it does not understand, and mounts
+// that are not directories.
 func parseMountinfo(text string) []mountLine {
 	var mounts []mountLine
 	for line := range strings.SplitSeq(text, "\n") {
@@ -31,8 +31,7 @@ func parseMountinfo(text string) []mountLine {
 	return mounts
 }
 
-// unescapeOctal replaces \040 and the like, by which the kernel writes white space and backslashes
-// in names.
+// unescapeOctal decodes \040 and the like, by which the kernel escapes white space and backslashes.
 func unescapeOctal(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
@@ -51,8 +50,7 @@ func unescapeOctal(s string) string {
 	return b.String()
 }
 
-// below returns what leads from the directory dir to path in the same file system, if path lies
-// inside it.
+// below returns the path from dir to path in the same file system, if path lies inside dir.
 func below(dir, path string) (rest string, ok bool) {
 	if dir == "/" {
 		return path[1:], path != "/"

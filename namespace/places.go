@@ -18,11 +18,11 @@ type place struct {
 	// Path is absolute and without needless parts, and else as the user wrote it. It leads to the
 	// place.
 	Path string
-	// fd is open with O_PATH, so that the inode is not given to another directory; -1 after Close.
-	// A file's is its directory's.
+	// fd is open with O_PATH, so that the inode is not reused; -1 after Close. For a file it is
+	// that of its directory.
 	fd int
-	// ID is the directory's; a file's is made of its directory's and its name, whether or not it
-	// exists.
+	// ID is that of the directory. That of a file is made of its directory's and its name, whether
+	// or not it exists.
 	ID dirID
 	// Ancestors are the directories around the place, each once, without the place itself: first
 	// those on the way to "/", nearest first; then those that only lead there by another mount of
@@ -42,12 +42,12 @@ func lookPlace(path string, file bool) (*place, error) {
 // inodes of directories, which have numbers below.
 func fileID(dir dirID, name string) dirID {
 	text := binary.LittleEndian.AppendUint64(nil, dir.Ino)
-	sum := sha256.Sum256(append(text, name...)) // no name can be found that collides with another one on purpose
+	sum := sha256.Sum256(append(text, name...)) // against deliberate collisions
 	return dirID{dir.Dev, binary.LittleEndian.Uint64(sum[:]) | 1<<63}
 }
 
-// absolute puts the working directory before a relative path. It leaves ".." as it is, which after
-// a symbolic link does not mean the directory that the text says.
+// absolute makes a path absolute. It keeps "..", which after a symbolic link does not mean the
+// parent in the text.
 func absolute(path string) (string, error) {
 	if path == "" {
 		return "", errors.New("empty path")
@@ -62,8 +62,8 @@ func absolute(path string) (string, error) {
 	return wd + "/" + path, nil
 }
 
-// followLinks returns where the last element of an absolute path leads. A link that leads nowhere
-// names the file to be made.
+// followLinks returns where the last element of an absolute path leads. A dangling link names the
+// file to be created.
 func followLinks(path string) (string, error) {
 	given := path
 	for range 40 { // as many as the kernel follows
@@ -72,7 +72,7 @@ func followLinks(path string) (string, error) {
 			return path, nil
 		}
 		if !filepath.IsAbs(to) {
-			dir, _ := filepath.Split(path) // not filepath.Join, which would take "link/.." for nothing
+			dir, _ := filepath.Split(path) // not filepath.Join, which would drop "link/.."
 			to = dir + to
 		}
 		path = to

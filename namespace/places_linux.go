@@ -83,7 +83,7 @@ func openFilePlace(path string) (*place, error) {
 	return p, nil
 }
 
-// Close lets the directory go. The ID may mean another one from then on.
+// Close closes the directory. From then on the ID may mean another one.
 func (p *place) Close() error {
 	if p.fd < 0 {
 		return nil
@@ -112,7 +112,7 @@ func shorter(path string, id dirID) string {
 	return path
 }
 
-// climber goes up from a directory and notes what it passes.
+// climber collects the ancestors of a place.
 type climber struct {
 	place  *place
 	seen   map[dirID]bool
@@ -153,7 +153,7 @@ func (c *climber) add(id dirID) {
 	}
 }
 
-// left notes that a mount was followed to its root, fd, if more of its file system may lie above.
+// left records that a mount was followed to its root, fd, if more of its file system may lie above.
 func (c *climber) left(fd int, id dirID, mnt uint64) {
 	if mnt != 0 && !showsAll(fd) && !slices.ContainsFunc(c.roots, func(r mountRoot) bool { return r.mnt == mnt }) {
 		c.roots = append(c.roots, mountRoot{id, mnt})
@@ -172,7 +172,7 @@ func (c *climber) up(fd int, id dirID, mnt uint64, across bool) error {
 	for range 1 << 16 {
 		next, err := openDir(at, "..")
 		if err != nil {
-			return fmt.Errorf("looking at what it lies in: %w", err)
+			return fmt.Errorf("opening its parent: %w", err)
 		}
 		upID, upMnt, err := identify(next)
 		top := upID == id && upMnt == mnt // "/" is its own parent
@@ -189,7 +189,7 @@ func (c *climber) up(fd int, id dirID, mnt uint64, across bool) error {
 		id, mnt = upID, upMnt
 		c.add(id)
 	}
-	return errors.New("more than 65536 directories lie above each other")
+	return errors.New("more than 65536 ancestors")
 }
 
 // behind adds the directories above the root of a mount in its own file system, up to the root of

@@ -38,8 +38,8 @@ func procState(pid int) procInfo {
 	return p
 }
 
-// allEnding reports whether all threads of a process end. The first may be a zombie while the
-// others go on.
+// allEnding reports whether all threads of a process are ending. The first may be a zombie while
+// others run.
 func allEnding(dir string) bool {
 	tasks, err := os.ReadDir(filepath.Join(dir, "task"))
 	if err != nil {
@@ -58,8 +58,8 @@ func allEnding(dir string) bool {
 }
 
 func readTask(dir string) (s statLine, status string, err error) {
-	// The signal that is to come first, the flag of exiting then: a thread drops the one before it
-	// takes on the other.
+	// The pending signals first, then the flag of exiting: a thread drops the former before it sets
+	// the latter.
 	if status, err = readSome(filepath.Join(dir, "status"), 64<<10); err != nil {
 		return s, "", err
 	}
@@ -74,8 +74,7 @@ func readTask(dir string) (s statLine, status string, err error) {
 // gone reports whether a file of /proc could not be read since its process has ended.
 func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) }
 
-// readSome reads the beginning of a file of /proc. An os.File would ask the kernel three times as
-// much.
+// readSome reads the first most bytes of a file of /proc, with a third of os.File's system calls.
 func readSome(path string, most int) (string, error) {
 	fd, err := fdio.Open(unix.AT_FDCWD, path, unix.O_RDONLY, 0)
 	if err != nil {

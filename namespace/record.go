@@ -36,7 +36,7 @@ type claim struct {
 	Ino       uint64 `json:"ino"`
 }
 
-// record is what a job says of itself.
+// record describes a job.
 type record struct {
 	ID      string    `json:"id"` // 32 random hex digits of this registration
 	Key     string    `json:"key"`
@@ -51,7 +51,7 @@ type record struct {
 	Renewed bool      `json:"renewed,omitempty"` // registered anew after the runtime folder was removed
 }
 
-var errRecord = errors.New("no record of a namespace")
+var errRecord = errors.New("not a record of a namespace")
 
 // encodeRecord returns the record with its head, up to where the table of members begins.
 func encodeRecord(r record, slots int) ([]byte, error) {
@@ -73,8 +73,8 @@ func encodeRecord(r record, slots int) ([]byte, error) {
 	return append(b, make([]byte, table-len(b))...), nil
 }
 
-// decodeRecord reads what a job file begins with, and where its table of members is. What is torn
-// or foreign is an error.
+// decodeRecord parses the record at the start of a job file, and where its table of members is. A
+// torn or foreign file is an error.
 func decodeRecord(b []byte) (r record, table, slots int, err error) {
 	bad := func(why string) (record, int, int, error) {
 		return record{}, 0, 0, fmt.Errorf("%w: %s", errRecord, why)
@@ -85,7 +85,7 @@ func decodeRecord(b []byte) (r record, table, slots int, err error) {
 	length, table, slots := int64(binary.LittleEndian.Uint32(b[8:])), int(binary.LittleEndian.Uint32(b[12:])),
 		int(binary.LittleEndian.Uint32(b[16:]))
 	if length > maxRecord-recordHead || recordHead+length > int64(len(b)) {
-		return bad("it is shorter than it says")
+		return bad("it is cut off")
 	}
 	text := b[recordHead : recordHead+length]
 	if crc32.Update(crc32.Checksum(b[:20], castagnoli), castagnoli, text) != binary.LittleEndian.Uint32(b[20:]) {

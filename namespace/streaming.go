@@ -9,11 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// MosaicML streaming keeps a file of shared memory for each of its jobs, NNNNNN_locals: the job's
-// prefix number, and in it the job's directories. leat reads them to keep clear of the numbers and
-// the directories, and never writes or removes one.
+// MosaicML streaming keeps a file of shared memory for each of its jobs: NNNNNN_locals, named by
+// the job's number, holds the job's directories. leat reads these files to avoid the numbers and
+// the directories. It never writes or removes one.
 
-// streamingJob is what such a file says.
+// streamingJob is the content of such a file.
 type streamingJob struct {
 	Number int
 	Dirs   []string // as the job wrote them; relative ones are relative to its working directory
@@ -48,26 +48,26 @@ func parseStreamingName(name string) (int, bool) {
 // errReleased if the size is 0.
 func unpackLocals(data []byte, length int64) (number int, dirs []string, err error) {
 	if len(data) < 4 {
-		return 0, nil, fmt.Errorf("it has %d bytes, less than its own size takes", len(data))
+		return 0, nil, fmt.Errorf("%d bytes, want at least 4", len(data))
 	}
 	size := int64(int32(binary.LittleEndian.Uint32(data)))
 	switch {
 	case size == 0:
 		return 0, nil, errReleased
 	case size <= 4 || size > streamingMost:
-		return 0, nil, fmt.Errorf("it says that it has %d bytes, not 5 to %d", size, streamingMost)
+		return 0, nil, fmt.Errorf("its size is given as %d bytes, want 5 to %d", size, streamingMost)
 	case size > length || size > int64(len(data)):
-		return 0, nil, fmt.Errorf("it says that it has %d bytes, but has %d", size, length)
+		return 0, nil, fmt.Errorf("its size is given as %d bytes, but is %d", size, length)
 	}
 	text := string(data[4:size])
 	if !utf8.ValidString(text) {
-		return 0, nil, errors.New("it is not UTF-8")
+		return 0, nil, errors.New("not UTF-8")
 	}
 	parts := strings.Split(text, "\x00")
 	last := parts[len(parts)-1]
 	number, err = strconv.Atoi(last)
 	if err != nil || number < 0 || strconv.Itoa(number) != last {
-		return 0, nil, fmt.Errorf("it ends in %.20q, not in a number", last)
+		return 0, nil, fmt.Errorf("it ends in %.20q, want a number", last)
 	}
 	return number, parts[:len(parts)-1], nil
 }

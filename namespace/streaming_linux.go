@@ -14,11 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// streamingJobs reads the files of MosaicML streaming's jobs in shmDir, ordered by number. Files
-// that can't be read or make no sense are skipped, each with a warning; those of jobs that have
-// released theirs are skipped in silence. A missing shmDir has none.
+// streamingJobs reads the files of MosaicML streaming's jobs in shmDir, ordered by number. It skips
+// files that can't be read or are invalid, with a warning for each, and released ones without.
 func streamingJobs(shmDir string) (jobs []streamingJob, warnings []error) {
-	// Not os.ReadDir, which sorts all of the names, of which there may be many others.
+	// Not os.ReadDir, which sorts all names; there may be many others.
 	dir, err := os.Open(shmDir)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -44,15 +43,15 @@ func streamingJobs(shmDir string) (jobs []streamingJob, warnings []error) {
 			jobs = append(jobs, j)
 		case errors.Is(err, errReleased), errors.Is(err, fs.ErrNotExist):
 		default:
-			warnings = append(warnings, fmt.Errorf("%s is skipped: no record of a MosaicML streaming job: %w", path, err))
+			warnings = append(warnings, fmt.Errorf("%s: not a record of a MosaicML streaming job: %w", path, err))
 		}
 	}
 	slices.SortFunc(jobs, func(a, b streamingJob) int { return a.Number - b.Number })
 	return jobs, warnings
 }
 
-// readStreaming reads one file. It follows no link and waits for no pipe: everyone may make names
-// in /dev/shm.
+// readStreaming reads one file. It follows no link and does not wait for a pipe: any user may
+// create files in /dev/shm.
 func readStreaming(path string, n int) (streamingJob, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
 	switch {
@@ -86,8 +85,8 @@ func readStreaming(path string, n int) (streamingJob, error) {
 	return streamingJob{Number: n, Dirs: dirs, Path: path, id: dirID{uint64(st.Dev), st.Ino}}, nil
 }
 
-// streamingNumberTaken reports whether a file of this number exists, whatever it holds. One that
-// can't be looked at counts.
+// streamingNumberTaken reports whether a file of this number exists, whatever its content. An
+// unreadable one counts.
 func streamingNumberTaken(shmDir string, n int) bool {
 	var st unix.Stat_t
 	err := unix.Lstat(filepath.Join(shmDir, streamingName(n)), &st)

@@ -64,7 +64,7 @@ func TestStreamingJobsAreRead(t *testing.T) {
 	if diff := cmp.Diff(want, jobs, cmp.AllowUnexported(streamingJob{}), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	reasons := map[int]string{2: "it has 0 bytes", 3: "says that it has 255 bytes", 4: "not UTF-8", 5: "symbolic link",
+	reasons := map[int]string{2: "0 bytes", 3: "given as 255 bytes", 4: "not UTF-8", 5: "symbolic link",
 		6: "not a regular file", 7: "not a regular file", 13: "its number is 14"}
 	if len(warnings) != len(reasons) {
 		t.Errorf("%d warnings: %v", len(warnings), warnings)

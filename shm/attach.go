@@ -219,7 +219,7 @@ func (s *Pool) mapSegment(h *handle, mode Mode) (*segment, error) {
 	case kindMemfd:
 		return mapMemfd(h, mode)
 	case kindFile:
-		return s.mapNamed(h, mode)
+		return s.mapNamed(h, mode, -1)
 	}
 	return s.mapUser(h, mode)
 }
@@ -302,17 +302,18 @@ func mapFD(fd int, size int64, mode Mode) (*segment, error) {
 	return seg, nil
 }
 
-// mapNamed maps a named array, found by its id below our own root.
-func (s *Pool) mapNamed(h *handle, mode Mode) (*segment, error) {
+// mapNamed maps a named array, found by its id below our own root. received is a descriptor that
+// must be of the same file, or -1.
+func (s *Pool) mapNamed(h *handle, mode Mode, received int) (*segment, error) {
 	d, err := s.dir(h.root)
 	if err != nil {
 		return nil, err
 	}
-	write := mode == ReadWrite
-	hold, err := d.LockShared(fileName(h.id), write)
+	write, name := mode == ReadWrite, fileName(h.id)
+	hold, err := d.LockShared(name, write)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%w: %s does not exist", ErrStale, d.FilePath(fileName(h.id)))
+		return nil, fmt.Errorf("%w: %s does not exist", ErrStale, d.FilePath(name))
 	case errors.Is(err, lockfile.ErrForeign):
 		return nil, fmt.Errorf("%w: %w", ErrForeign, err)
 	case write && errors.Is(err, fs.ErrPermission):
@@ -320,7 +321,7 @@ func (s *Pool) mapNamed(h *handle, mode Mode) (*segment, error) {
 	case err != nil:
 		return nil, fmt.Errorf("attaching: %w", err)
 	}
-	t, err := checkNamed(hold, h, write)
+	t, err := checkNamed(hold, h, write, received)
 	if err != nil {
 		return nil, errors.Join(err, hold.Release())
 	}
@@ -331,13 +332,12 @@ func (s *Pool) mapNamed(h *handle, mode Mode) (*segment, error) {
 	}
 	seg := &segment{mem: m.Data, fd: -1, write: mode != ReadOnly}
 	seg.state = stateOf(seg.mem[t.size-pageSize:])
-	seg.close = closeNamed(seg, d, fileName(h.id), m)
-	name := fileName(h.id)
+	seg.close = closeNamed(seg, d, name, m)
 	seg.lost = func() bool { return !d.Exists(name) }
 	return seg, nil
 }
 
-func checkNamed(hold *lockfile.Lock, h *handle, write bool) (tag, error) {
+func checkNamed(hold *lockfile.Lock, h *handle, write bool, received int) (tag, error) {
 	if write {
 		if ok, err := lockByte(hold.Fd(), unix.F_RDLCK); err != nil {
 			return tag{}, err
@@ -345,9 +345,17 @@ func checkNamed(hold *lockfile.Lock, h *handle, write bool) (tag, error) {
 			return tag{}, fmt.Errorf("%w: the array is being sealed", ErrSealed)
 		}
 	}
-	var st unix.Stat_t
+	var st, came unix.Stat_t
 	if err := unix.Fstat(hold.Fd(), &st); err != nil {
 		return tag{}, fmt.Errorf("attaching: %w", err)
+	}
+	if received >= 0 {
+		if err := unix.Fstat(received, &came); err != nil {
+			return tag{}, fmt.Errorf("attaching: %w", err)
+		}
+		if came.Dev != st.Dev || came.Ino != st.Ino {
+			return tag{}, fmt.Errorf("%w: descriptor is of another file than %s", ErrHandle, fileName(h.id))
+		}
 	}
 	t, err := readTag(hold.Fd(), st.Size, kindWhole, h)
 	if err == nil && write && sealedState(t.state) {

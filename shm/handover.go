@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"os"
 	"syscall"
@@ -17,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
-	"leat/internal/lockfile"
 )
 
 // An array is handed over by passing its descriptor through a unix socket. The kernel keeps the
@@ -329,7 +327,7 @@ func (s *Pool) takeOver(text Handle, fd int) (_ *object, _ view, err error) {
 	case h.kind == kindMemfd && h.base == 0:
 		seg, err = takeMemfd(fd, &h)
 	case h.kind == kindFile:
-		seg, err = s.takeNamed(fd, &h)
+		seg, err = s.mapNamed(&h, ReadOnly, fd)
 	default:
 		err = handleError(text, errors.New("arrays of this kind have no descriptor"))
 	}
@@ -341,7 +339,7 @@ func (s *Pool) takeOver(text Handle, fd int) (_ *object, _ view, err error) {
 		err = o.check(&h)
 	}
 	if err == nil {
-		seg.own, o.own = true, true
+		seg.own, o.own, seg.lost = true, true, nil
 		if h.kind == kindMemfd {
 			o.addr.pid, o.addr.fd = s.pid, fd
 		}
@@ -375,40 +373,4 @@ func takeMemfd(fd int, h *handle) (*segment, error) {
 		return nil, err
 	}
 	return mapFD(fd, st.Size, ReadOnly)
-}
-
-// takeNamed maps a named array, whose name must be in this process's directory.
-func (s *Pool) takeNamed(fd int, h *handle) (*segment, error) {
-	d, err := s.dir(h.root)
-	if err != nil {
-		return nil, err
-	}
-	hold, err := d.LockShared(fileName(h.id), false)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %s does not exist; %s and %s must be the same in both processes", ErrStale,
-			d.FilePath(fileName(h.id)), lockfile.RootVariable, tempVariable)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("receiving array: %w", err)
-	}
-	var came, found unix.Stat_t
-	err = errors.Join(unix.Fstat(fd, &came), unix.Fstat(hold.Fd(), &found))
-	if err == nil && (came.Dev != found.Dev || came.Ino != found.Ino) {
-		err = fmt.Errorf("%w: descriptor is of another file than %s", ErrHandle, d.FilePath(fileName(h.id)))
-	}
-	var t tag
-	if err == nil {
-		t, err = checkNamed(hold, h, false)
-	}
-	if err != nil {
-		return nil, errors.Join(err, hold.Release())
-	}
-	m, err := hold.MapAs(int(t.size), protRead, mapShared)
-	if err != nil {
-		return nil, fmt.Errorf("receiving array: %w", wrapNoSpace(err))
-	}
-	seg := &segment{mem: m.Data, fd: -1}
-	seg.state = stateOf(seg.mem[t.size-pageSize:])
-	seg.close = closeNamed(seg, d, fileName(h.id), m)
-	return seg, nil
 }
