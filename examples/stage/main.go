@@ -1,6 +1,6 @@
-// Command stage trains on the images of an object store with several processes. Each image is
-// fetched from the store once, whichever process needs it first, and comes from the local disk in
-// all later epochs.
+// Command stage trains on the images of an object store with several processes. The process that
+// needs an image first fetches it from the store. All processes read it from the local disk after
+// that, also in later epochs.
 package main
 
 import (
@@ -16,6 +16,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,7 +29,7 @@ import (
 const (
 	samples, side   = 400, 64 // images of bytes
 	epochs, workers = 3, 4
-	shuffle         = 50 // samples of which the next one is drawn; they are prefetched meanwhile
+	shuffle         = 50 // size of the buffer from which the next sample is drawn
 	readers         = 4  // goroutines of one process that decode
 )
 
@@ -43,20 +44,18 @@ func main() {
 	}
 }
 
-// result is what a worker has done.
+// result is what a worker did.
 type result struct {
-	Given int64
-	Sum   uint64 // of all pixels
+	Samples int64
+	Sum     uint64 // of all pixels
 }
 
-// parent stands for the job: it starts the workers. It also is the store, so that the example needs
-// none.
+// parent starts the workers. It also serves the images, so that the example needs no other store.
 func parent(ctx context.Context) error {
 	var gets atomic.Int64
 	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(w, r, &gets) }))
 	defer store.Close()
-	// Jobs that should find what others have fetched name one directory, such as /scratch/me; "" is
-	// the user's own.
+	// Jobs that share objects use the same directory, such as /scratch/me; "" is the user's own.
 	dir, err := os.MkdirTemp("", "leat-example-")
 	if err != nil {
 		return err
@@ -81,14 +80,14 @@ func parent(ctx context.Context) error {
 	}
 	var all result
 	for _, r := range results {
-		all.Given, all.Sum = all.Given+r.Given, all.Sum+r.Sum
+		all.Samples, all.Sum = all.Samples+r.Samples, all.Sum+r.Sum
 	}
-	fmt.Printf("%d epochs by %d processes: %d samples given, %d fetched from the store, mean %.3f\n",
-		epochs, workers, all.Given, gets.Load(), float64(all.Sum)/float64(all.Given*side*side))
+	fmt.Printf("%d epochs by %d processes: %d samples used, %d fetched from the store, mean %.3f\n",
+		epochs, workers, all.Samples, gets.Load(), float64(all.Sum)/float64(all.Samples*side*side))
 	return nil
 }
 
-// worker is one process of the job: it takes its share of every epoch.
+// worker is one process of the job: it uses its share of the samples of each epoch.
 func worker(ctx context.Context) error {
 	rank, err := strconv.Atoi(os.Args[2])
 	if err != nil {
@@ -108,13 +107,10 @@ func worker(ctx context.Context) error {
 		return err
 	}
 	defer pool.Close()
-	images := stage.Typed(pool, decode)
-
-	l := &loader{images: images, store: store, random: rand.New(rand.NewPCG(1, uint64(rank)))}
+	l := &loader{images: stage.Typed(pool, decode), store: store, random: rand.New(rand.NewPCG(1, uint64(rank)))}
 	var r result
 	for epoch := range epochs {
-		// The names in the order of the store; each process takes others in each epoch.
-		var names []string
+		var names []string // others in each epoch
 		for k := range samples {
 			if (k+epoch)%workers == rank {
 				names = append(names, fmt.Sprintf("%06d.raw", k))
@@ -124,7 +120,7 @@ func worker(ctx context.Context) error {
 			for _, pixel := range image {
 				r.Sum += uint64(pixel)
 			}
-			r.Given++
+			r.Samples++
 		}); err != nil {
 			return err
 		}
@@ -132,91 +128,59 @@ func worker(ctx context.Context) error {
 	return json.NewEncoder(os.Stdout).Encode(r)
 }
 
-// loader gives samples in random order.
+// loader loads samples in random order.
 type loader struct {
 	images *stage.TypedPool[[]byte]
 	store  *objstore.Bucket
 	random *rand.Rand
 }
 
-// epoch calls give with every sample once, from one goroutine.
-func (l *loader) epoch(ctx context.Context, names []string, give func(image []byte)) error {
-	g, ctx := errgroup.WithContext(ctx)
-	drawn := make(chan *stage.TypedRef[[]byte])
-	g.Go(func() error {
-		defer close(drawn)
-		return l.draw(ctx, names, drawn)
-	})
-	decoded := make(chan []byte, 2*readers)
-	g.Go(func() error {
-		defer close(decoded)
-		r, ctx := errgroup.WithContext(ctx)
-		for range readers {
-			r.Go(func() error { return l.read(ctx, drawn, decoded) })
-		}
-		return r.Wait()
-	})
-	g.Go(func() error {
-		for image := range decoded {
-			give(image)
-		}
-		return nil
-	})
-	return g.Wait()
-}
-
-// draw is the shuffle buffer. What it holds are no samples but promises of some: Prefetch returns
-// at once, and the pool copies what is in the buffer to the disk until its turn comes.
-func (l *loader) draw(ctx context.Context, names []string, drawn chan<- *stage.TypedRef[[]byte]) error {
-	var buffer []*stage.TypedRef[[]byte]
-	defer func() {
-		for _, b := range buffer { // of an epoch that was given up
-			b.Release()
-		}
-	}()
-	for len(names) > 0 || len(buffer) > 0 {
+// epoch calls use with every sample once, one at a time.
+func (l *loader) epoch(ctx context.Context, names []string, use func(image []byte)) error {
+	var mu sync.Mutex
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(readers)
+	var buffer []*stage.TypedRef[[]byte] // for shuffling
+	for gctx.Err() == nil && len(names)+len(buffer) > 0 {
 		for len(names) > 0 && len(buffer) < shuffle {
+			// Prefetch returns at once. The pool copies the object to the disk meanwhile.
 			buffer = append(buffer, l.images.Prefetch(l.store, names[0]))
 			names = names[1:]
 		}
 		i, last := l.random.IntN(len(buffer)), len(buffer)-1
-		select {
-		case drawn <- buffer[i]:
-			buffer[i] = buffer[last]
-			buffer = buffer[:last]
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+		ref := buffer[i]
+		buffer[i] = buffer[last]
+		buffer = buffer[:last]
+		g.Go(func() error { // waits until a reader is free
+			defer ref.Release() // from then on the object may be evicted
+			image, _, err := ref.Get(gctx)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			use(image)
+			return nil
+		})
 	}
-	return nil
+	for _, ref := range buffer { // after an error
+		ref.Release()
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return ctx.Err()
 }
 
-// read waits for samples to be on the disk, and decodes them.
-func (l *loader) read(ctx context.Context, drawn <-chan *stage.TypedRef[[]byte], decoded chan<- []byte) error {
-	for lazy := range drawn {
-		image, _, err := lazy.Get(ctx)
-		lazy.Release() // it may be evicted now, if its space is needed
-		if err != nil {
-			return err
-		}
-		select {
-		case decoded <- image:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
-// decode stands for a decoder of images.
+// decode is a placeholder for a decoder of images.
 func decode(object []byte) ([]byte, error) {
 	if len(object) != side*side {
-		return nil, fmt.Errorf("an image has %d bytes, not %d", side*side, len(object))
+		return nil, fmt.Errorf("image of %d bytes, expected %d", len(object), side*side)
 	}
 	return object, nil
 }
 
-// serve stands for an object store, 5 ms away.
+// serve answers as an object store does, after 5 ms.
 func serve(w http.ResponseWriter, r *http.Request, gets *atomic.Int64) {
 	time.Sleep(5 * time.Millisecond)
 	number, err := strconv.Atoi(strings.TrimSuffix(path.Base(r.URL.Path), ".raw"))
@@ -231,6 +195,6 @@ func serve(w http.ResponseWriter, r *http.Request, gets *atomic.Int64) {
 	for p := range image {
 		image[p] = byte(number + 31*p)
 	}
-	w.Header().Set("ETag", `"1"`) // names the version: a changed object is fetched again
+	w.Header().Set("ETag", `"1"`) // identifies the version: a changed object is fetched again
 	http.ServeContent(w, r, "", time.Time{}, strings.NewReader(string(image)))
 }
