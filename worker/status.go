@@ -17,6 +17,8 @@ const (
 // Status is a snapshot of a run.
 type Status struct {
 	Workers []WorkerStatus
+	// Jobs names the jobs of the batch system, or the processes, that were started: "job 17".
+	Jobs []string
 	// Blocks counts all blocks, Done those that are done (earlier runs included), Held those held
 	// by workers, and Waiting those to be leased.
 	Blocks, Done, Held, Waiting int

@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +16,8 @@ import (
 	"leat/apply"
 	"leat/internal/listen"
 	"leat/internal/live"
+	"leat/internal/sysmem"
+	"leat/objstore"
 	"leat/timing"
 )
 
@@ -46,9 +50,12 @@ const looksKept = 5
 // serve shows the job's run at an address, which it prints. The caller ends it by end.
 func (f *applyFlags) serve(people io.Writer, job *apply.Job, rec *timing.Recorder) (*shownRun, error) {
 	s := &shownRun{rec: rec, started: time.Now()}
-	s.page = live.New(live.Options{Title: strings.Join(sortedNames(job.Outputs), ", "), Status: s.status})
+	s.page = live.New(live.Options{Title: outputFiles(job), Status: s.status, Token: os.Getenv(serveToken)})
 	url, err := s.page.Listen(f.serveAt)
 	if err != nil {
+		if errors.Is(err, live.ErrToken) {
+			return nil, usagef("%s: %w", serveToken, err)
+		}
 		if errors.Is(err, listen.ErrAddress) {
 			return nil, usagef("--serve: %w", err)
 		}
@@ -57,6 +64,21 @@ func (f *applyFlags) serve(people io.Writer, job *apply.Job, rec *timing.Recorde
 	fmt.Fprintf(people, "leat: this run shows itself at %s\n", url)
 	job.Logger = slog.New(&peopleHandler{w: people, copy: s.warn})
 	return s, nil
+}
+
+// serveToken is the environment variable with the token of the live page.
+const serveToken = "LEAT_SERVE_TOKEN"
+
+// outputFiles returns the file names of a job's outputs, in the order of the outputs' names.
+func outputFiles(job *apply.Job) string {
+	var files []string
+	for _, name := range sortedNames(job.Outputs) {
+		if file := path.Base(objstore.Redact(filepath.ToSlash(job.Outputs[name].Path))); file != "." && file != "/" {
+			name = file
+		}
+		files = append(files, name)
+	}
+	return strings.Join(files, ", ")
 }
 
 // watch shows a run's status.
@@ -93,7 +115,7 @@ func (s *shownRun) status() live.Status {
 		Err: s.err, Messages: append([]live.Message{}, s.messages...)}
 	run, phase := s.run, s.phase
 	s.mu.Unlock()
-	st.Timings = s.rec.Summary()
+	st.Timings, st.Memory = s.rec.Summary(), sysmem.Resident()
 	if run != nil {
 		now := run.Status()
 		s.mu.Lock()
@@ -143,7 +165,7 @@ var phases = map[string]live.Phase{"preparing": live.Staging, "resuming": live.S
 func showState(st *live.Status, s apply.Status) {
 	st.Phase = phases[s.Stage]
 	st.Blocks = live.Blocks{Total: len(s.Blocks), Done: s.Done}
-	st.Pixels = s.Pixels
+	st.Pixels, st.MemoryLimit = s.Pixels, s.Plan.BudgetBytes
 	st.Grid = &live.Grid{Columns: s.Plan.Blocks.Cols(), States: make([]live.BlockState, len(s.Blocks))}
 	for n, b := range s.Blocks {
 		st.Grid.States[n] = [...]live.BlockState{live.BlockWaiting, live.BlockRead, live.BlockHeld, live.BlockDone}[b]
@@ -168,6 +190,7 @@ func showState(st *live.Status, s apply.Status) {
 		return
 	}
 	o := s.Remote
+	st.Jobs = o.Jobs
 	// A lost block is given out again at once, or ends the run.
 	st.Blocks.Lost, st.Blocks.Reissued, st.Blocks.Copies = int(o.Reissued), int(o.Reissued), int(o.Copies)
 	st.Queues = append(st.Queues, live.Queue{Name: "blocks to be given out", Depth: int64(o.Waiting)},

@@ -84,6 +84,9 @@ func seenAtWork(t *testing.T, leat string, on []string, terms int) (working bool
 		t.Fatalf("%q has no URL (%v)", line, err)
 	}
 	var seen struct {
+		Title   string
+		Memory  int64    `json:"memory_bytes"`
+		Jobs    []string `json:"jobs"`
 		Phase   string
 		Blocks  struct{ Total, Done int }
 		Grid    struct{ Cells string }
@@ -105,6 +108,9 @@ func seenAtWork(t *testing.T, leat string, on []string, terms int) (working bool
 		}
 		if seen.Phase == "blocks" && seen.Blocks.Done > 0 {
 			working = true
+			if seen.Title != "x.tif" || seen.Memory <= 0 || (len(on) > 0) != (len(seen.Jobs) > 0) {
+				t.Errorf("title %q, %d bytes of memory, jobs %q", seen.Title, seen.Memory, seen.Jobs)
+			}
 			if seen.Blocks.Total != 16 || len(seen.Grid.Cells) != 16 || strings.Count(seen.Grid.Cells,
 				"d") > seen.Blocks.Done+2 {
 				t.Errorf("%d of %d blocks, the grid is %q", seen.Blocks.Done, seen.Blocks.Total, seen.Grid.Cells)

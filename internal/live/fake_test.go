@@ -50,6 +50,7 @@ func (f *fakeRun) status() Status {
 		Phase:  Computing,
 		Blocks: Blocks{Total: f.blocks, Done: done, Lost: 2, Reissued: 2, Copies: 1},
 		Pixels: int64(done) * 512 * 512, Rate: 3.5e6 + float64(f.looks%7)*2e5, MeanRate: 3.4e6, Left: 125 * time.Second,
+		Memory: 3 << 29, MemoryLimit: 4 << 30, Jobs: []string{"job 17", "jobs 18 and 19"},
 		Queues: []Queue{{"blocks read ahead", int64(2 + f.looks%5), 8}, {"results to spool", int64(f.looks % 3), 16},
 			{"prefetches", 40, 0}},
 		Timings: timing.Summary{Wall: 10 * time.Second, Stages: []timing.StageSummary{

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"os"
 	"regexp"
 	"strings"
@@ -112,6 +113,25 @@ func TestTokenBecomesCookie(t *testing.T) {
 	}
 	if resp, _ := ask(t, "HEAD", base+"/events", bearer(token)); resp.StatusCode != 200 {
 		t.Error(resp.Status)
+	}
+}
+
+func TestFixedToken(t *testing.T) {
+	run := &fakeRun{blocks: 10, step: 1}
+	const fixed = "a token with 24+ letters"
+	address := serve(t, New(Options{Status: run.status, Token: fixed}))
+	base, token := parts(t, address)
+	if token != "" {
+		t.Errorf("the URL contains the token: %s", address)
+	}
+	for query, want := range map[string]int{"": 401, "?token=": 401, "?token=another": 401,
+		"?token=" + url.QueryEscape(fixed): 200} {
+		if resp, _ := ask(t, "GET", base+"/status.json"+query, nil); resp.StatusCode != want {
+			t.Errorf("%q: %s, want %d", query, resp.Status, want)
+		}
+	}
+	if _, err := New(Options{Status: run.status, Token: "short"}).Listen("0"); !errors.Is(err, ErrToken) {
+		t.Error(err)
 	}
 }
 

@@ -22,13 +22,24 @@ import (
 // seconds.
 const maxConnections = 64
 
-// Listen serves the page at an address until Close and returns the URL to open, which contains the
-// token. A port alone ("8080", or "0" for any free one) is one of the loopback interface; other
+// ErrToken is returned for a token that is too short.
+var ErrToken = fmt.Errorf("token too short: expected at least %d characters", minToken)
+
+const minToken = 16
+
+// Listen serves the page at an address until Close and returns the URL to open. The URL contains the
+// token unless it was given by Options. A port alone ("8080", or "0" for any free one) is one of the loopback interface; other
 // machines reach "0.0.0.0:8080". The error is listen.ErrAddress for a text that is not an address.
 func (p *Page) Listen(address string) (string, error) {
 	host, port, err := listen.Resolve(address)
 	if err != nil {
 		return "", err
+	}
+	token := p.o.Token
+	if token == "" {
+		token = newToken()
+	} else if len(token) < minToken {
+		return "", ErrToken
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,7 +62,7 @@ func (p *Page) Listen(address string) (string, error) {
 			shown = name
 		}
 	}
-	g := newGuard(host, at.AddrPort().Addr(), newToken())
+	g := newGuard(host, at.AddrPort().Addr(), token)
 	p.server = &http.Server{
 		Handler:           g.protect(p.routes(metrics)),
 		ReadHeaderTimeout: p.clientTimeout,
@@ -65,7 +76,9 @@ func (p *Page) Listen(address string) (string, error) {
 	}
 	go func() { p.ended <- p.server.Serve(netutil.LimitListener(l, maxConnections)) }()
 	go p.watch()
-	u := url.URL{Scheme: "http", Host: net.JoinHostPort(shown, strconv.Itoa(at.Port)), Path: "/",
-		RawQuery: url.Values{"token": {g.token}}.Encode()}
+	u := url.URL{Scheme: "http", Host: net.JoinHostPort(shown, strconv.Itoa(at.Port)), Path: "/"}
+	if p.o.Token == "" { // a fixed token is a secret that must not get into logs
+		u.RawQuery = "token=" + token
+	}
 	return u.String(), nil
 }

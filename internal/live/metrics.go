@@ -21,6 +21,7 @@ var (
 	descReissued = desc("blocks_reissued_total", "Blocks assigned again after a loss or a failure.")
 	descCopies   = desc("blocks_copied_total", "Blocks assigned to a second worker.")
 	descPixels   = desc("pixels_total", "Pixels of finished blocks.")
+	descMemory   = desc("memory_bytes", "Resident memory of the process, if known.")
 	descDepth    = desc("queue_depth", "Items in a queue.", "queue")
 	descLimit    = desc("queue_limit", "Maximum number of items in a queue.", "queue")
 	descTime     = desc("stage_seconds_total", "Time spent in a stage, summed over all goroutines and processes.", "stage")
@@ -35,7 +36,7 @@ type collector struct{ p *Page }
 
 func (c collector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descPhase, descElapsed, descLeft, descBlocks, descDone, descLost, descReissued,
-		descCopies, descPixels, descDepth, descLimit,
+		descCopies, descPixels, descMemory, descDepth, descLimit,
 		descTime, descTimes, descWorkers, descSpooled, descMessages} {
 		to <- d
 	}
@@ -70,6 +71,9 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	send(descReissued, counter, float64(s.Blocks.Reissued))
 	send(descCopies, counter, float64(s.Blocks.Copies))
 	send(descPixels, counter, float64(s.Pixels))
+	if s.Memory > 0 {
+		send(descMemory, gauge, float64(s.Memory))
+	}
 
 	// Two series with the same labels would make the scrape fail, so values of one name are summed.
 	depths, limits, spooled, seconds, intervals := sums{}, sums{}, sums{}, sums{}, sums{}

@@ -17,11 +17,13 @@ import (
 
 // Options configure a Page.
 type Options struct {
-	// Title names the run, for example by its outputs.
+	// Title names the run, for example by the files of its outputs.
 	Title string
 	// Status returns the state of the run. One goroutine calls it: once a second after Listen, and
 	// a last time during Close. It must not wait for the run.
 	Status func() Status
+	// Token is what requests have to send, at least 16 characters. Default: a random one.
+	Token string
 	// Collectors are served in addition to the run's own metrics.
 	Collectors []prometheus.Collector
 	// Logger receives failures of connections. Default: none.

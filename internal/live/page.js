@@ -97,6 +97,7 @@ function drawHead(s) {
   const tiles = [["elapsed", clock(s.elapsed_ns)]];
   if (going) tiles.push(["throughput now", rateText(s.pixels_per_s)]);
   tiles.push(["mean throughput", rateText(s.mean_pixels_per_s)], ["pixels done", pixelText(s.pixels)]);
+  if (s.memory_bytes > 0) tiles.push(["memory", bytes(s.memory_bytes) + (s.memory_limit_bytes > 0 ? " of " + bytes(s.memory_limit_bytes) : "")]);
   const box = at("tiles");
   while (box.children.length > tiles.length) box.lastChild.remove();
   tiles.forEach(([label, value], i) => {
@@ -245,15 +246,16 @@ function drawQueues(queues) {
 
 const trouble = (w) => w.state === "lost" || w.state === "failed";
 
-function drawWorkers(workers, blocks) {
+function drawWorkers(workers, blocks, jobs) {
   if (!show("workers", workers.length)) return;
   const counts = new Map();
   for (const w of workers) counts.set(w.state, (counts.get(w.state) || 0) + 1);
-  const events = [[blocks.lost, "lost with a worker"], [blocks.reissued, "given out again"], [blocks.copies, "given to a second worker"]].filter((e) => e[0]);
-  say(at("workers-count"), grouped(workers.length) + (workers.length === 1 ? " worker: " : " workers: ") + [...counts].map(([s, n]) => n + " " + s).join(", ") + "." +
+  const events = [[blocks.lost, "lost with a worker"], [blocks.reissued, "assigned again"], [blocks.copies, "assigned to a second worker"]].filter((e) => e[0]);
+  say(at("workers-count"), grouped(workers.length) + (workers.length === 1 ? " worker: " : " workers: ") + [...counts].map(([s, n]) => n + " " + (s === "starting" ? "pending" : s)).join(", ") + "." +
     (events.length ? " Blocks: " + events.map(([n, what]) => grouped(n) + " " + what).join(", ") + "." : ""));
+  if (show("jobs", jobs.length)) say(at("jobs"), "Started as " + jobs.join(", ") + ".");
   const sorted = workers.filter(trouble).concat(workers.filter((w) => !trouble(w))); // what needs a look stands first
-  const body = table("worker-rows", sorted.map((w) => [w.name, w.state, grouped(w.done), blockText(w.held), w.quiet_ns > 0 ? duration(w.quiet_ns) + " ago" : "–",
+  const body = table("worker-rows", sorted.map((w) => [w.name, w.state === "starting" ? "pending" : w.state, grouped(w.done), blockText(w.held), w.quiet_ns > 0 ? duration(w.quiet_ns) + " ago" : "–",
     w.kind, w.host || "–", w.pid ? String(w.pid) : "–", w.cores ? String(w.cores) : "–", w.slots ? String(w.slots) : "–"]), ["", "left", "", "", "", "left minor", "left minor", "minor", "minor", "minor"]);
   sorted.forEach((w, i) => {
     body.rows[i].cells[1].className = "left" + (trouble(w) ? " bad" : w.state === "left" || w.state === "gone" || w.state === "starting" ? " soft" : "");
@@ -300,7 +302,7 @@ function draw(s) {
   if (show("stages", stages.length)) {
     table("stage-rows", stages.map((t) => [t.stage, duration(t.total_ns), grouped(t.n), duration(t.lower_quartile_ns), duration(t.median_ns), duration(t.upper_quartile_ns)]), ["", "", "", "minor", "", "minor"]);
   }
-  drawWorkers(s.workers || [], s.blocks);
+  drawWorkers(s.workers || [], s.blocks, s.jobs || []);
   const outputs = s.outputs || [];
   if (show("outputs", outputs.length)) table("output-rows", outputs.map((o) => [o.name, bytes(o.bytes), o.path]), ["", "", "text"]);
   drawMessages(s.messages || []);

@@ -30,6 +30,7 @@ func TestStatusJSON(t *testing.T) {
 		Pixels: 99, Rate: 1.5, MeanRate: math.NaN(), Left: time.Second,
 		Queues: []Queue{{"spool", 1, 2}}, Bottleneck: "Reading.",
 		Timings: timing.Summary{Wall: time.Second, Stages: []timing.StageSummary{{Stage: "reading", N: 1, Total: 7}}},
+		Memory:  5, MemoryLimit: 6, Jobs: []string{"job 17"},
 		Workers: []Worker{{Name: "w1", Kind: "slurm", Host: "n1", PID: 7, Cores: 4, Slots: 4, State: "joined", Done: 3,
 			Held: []int{4}, Quiet: time.Second}},
 		Outputs:  []Output{{"o", "o.tif", 5}},
@@ -48,7 +49,7 @@ func TestStatusJSON(t *testing.T) {
 	var want map[string]any
 	if err := json.Unmarshal([]byte(`{"title": "the title", "command": "leat apply", "version": "v1", "started": "2026-01-02T03:04:05Z", "elapsed_ns": 2e9, "phase": "laying out",
 		"blocks": {"total": 6, "done": 3, "lost": 1, "reissued": 1, "copies": 2}, "grid": {"rows": 2, "columns": 3, "side": 1, "cells": "dddhr "},
-		"pixels": 99, "pixels_per_s": 1.5, "mean_pixels_per_s": 0, "left_ns": 1e9, "queues": [{"name": "spool", "depth": 1, "limit": 2}], "bottleneck": "Reading.",
+		"pixels": 99, "pixels_per_s": 1.5, "mean_pixels_per_s": 0, "left_ns": 1e9, "memory_bytes": 5, "memory_limit_bytes": 6, "jobs": ["job 17"], "queues": [{"name": "spool", "depth": 1, "limit": 2}], "bottleneck": "Reading.",
 		"timings": {"wall_ns": 1e9, "cpu_ns": 0, "stages": [{"stage": "reading", "n": 1, "total_ns": 7, "min_ns": 0, "lower_quartile_ns": 0, "median_ns": 0, "upper_quartile_ns": 0, "max_ns": 0}]},
 		"workers": [{"name": "w1", "kind": "slurm", "host": "n1", "pid": 7, "cores": 4, "slots": 4, "state": "joined", "done": 3, "held": [4], "quiet_ns": 1e9}],
 		"outputs": [{"name": "o", "path": "o.tif", "bytes": 5}], "messages": [{"time": "2026-01-02T03:04:06Z", "warning": true, "text": "<b>"}], "last": false}`), &want); err != nil {

@@ -25,10 +25,14 @@ type Status struct {
 	MeanRate float64       `json:"mean_pixels_per_s"` // since the start
 	Left     time.Duration `json:"left_ns"`           // estimate; 0: unknown
 
+	Memory      int64 `json:"memory_bytes"`       // of this process; 0: unknown
+	MemoryLimit int64 `json:"memory_limit_bytes"` // of the run; 0: unknown
+
 	Queues     []Queue        `json:"queues"`
 	Timings    timing.Summary `json:"timings"`
 	Bottleneck string         `json:"bottleneck,omitempty"` // a sentence on what limits the run
 	Workers    []Worker       `json:"workers"`
+	Jobs       []string       `json:"jobs"` // that run the workers: "job 17"
 	Outputs    []Output       `json:"outputs"`
 	// Messages are in order of time. The last maxMessages are served.
 	Messages []Message `json:"messages"`

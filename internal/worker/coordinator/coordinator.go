@@ -117,6 +117,7 @@ type Coordinator struct {
 	polls      polls
 	open       bool // blocks are leased: there is no barrier, or it was reached
 	starting   bool // Run starts workers
+	jobs       []string
 	more       chan struct{}
 	replace    replacements
 	barrier    time.Time // deadline of joining; zero: not yet known
@@ -351,12 +352,19 @@ func (c *Coordinator) Close() error {
 	return nil
 }
 
+// addJobs adds the name of a fleet's jobs to the status.
+func (c *Coordinator) addJobs(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.jobs = append(c.jobs, name)
+}
+
 // Status returns a snapshot of the run.
 func (c *Coordinator) Status() worker.Status {
 	s := worker.Status{Unauthenticated: c.gate.unauthenticated()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s.Refused = c.refused
+	s.Refused, s.Jobs = c.refused, slices.Clone(c.jobs)
 	s.Blocks, s.Done = c.o.Blocks, c.o.Blocks-c.schedule.undone
 	s.Held, s.Waiting = c.schedule.held, c.schedule.ready+c.schedule.waiting
 	given := c.schedule.given

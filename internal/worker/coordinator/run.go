@@ -154,6 +154,7 @@ func (r *run) launch(ctx context.Context, n int, st *start, failed func(error)) 
 		return err
 	}
 	r.fleets = append(r.fleets, f)
+	r.c.addJobs(f.Jobs())
 	r.o.Logger.Info("workers started", "kind", r.kind.Name(), "workers", n, "jobs", f.Jobs())
 	return nil
 }
