@@ -8,8 +8,8 @@
 //	/metrics      metrics for Prometheus
 //
 // Every request needs a token, which is part of the URL that [Page.Listen] returns, or fixed by
-// [Options]. Opening the URL with the token in a browser stores it in a cookie; scripts send it as ?token=TOKEN or as "Authorization:
-// Bearer TOKEN". The page is read-only: it accepts GET and HEAD.
+// [Options]. Opening the URL with the token in a browser stores it in a cookie; scripts send it as
+// ?token=TOKEN or as "Authorization: Bearer TOKEN". The page is read-only: it accepts GET and HEAD.
 //
 // The package does not encrypt: the token and the status travel as plain text, so addresses that
 // other machines reach are for trusted networks; elsewhere, tunnel the port by ssh. Browsers send

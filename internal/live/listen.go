@@ -27,9 +27,10 @@ var ErrToken = fmt.Errorf("token too short: expected at least %d characters", mi
 
 const minToken = 16
 
-// Listen serves the page at an address until Close and returns the URL to open. The URL contains the
-// token unless it was given by Options. A port alone ("8080", or "0" for any free one) is one of the loopback interface; other
-// machines reach "0.0.0.0:8080". The error is listen.ErrAddress for a text that is not an address.
+// Listen serves the page at an address until Close and returns the URL to open. The URL contains
+// the token unless it was given by Options. A port alone ("8080", or "0" for any free one) is one
+// of the loopback interface; other machines reach "0.0.0.0:8080". The error is listen.ErrAddress
+// for a text that is not an address.
 func (p *Page) Listen(address string) (string, error) {
 	host, port, err := listen.Resolve(address)
 	if err != nil {
