@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"leat/internal/worker/batchtest"
 	"leat/internal/worker/coordinator"
 	"leat/internal/worker/protocol"
+	"leat/internal/worker/workertest"
 	"leat/worker"
 	leatbatch "leat/worker/internal/batch"
 )
@@ -37,10 +40,10 @@ func TestWorkerIdentity(t *testing.T) {
 		t.Run(fmt.Sprintf("%d", n), func(t *testing.T) {
 			// The environment of a container is at the end of its log, which a failure quotes.
 			r := newRun(t, batchtest.Settings{}, n, "env; exit 1")
-			r.o.First = 7
+			r.Options.First = 7
 			r.kind.o.Env = []string{"GREETING=good morning=x"}
 			r.start()
-			for name, e := range r.ends(n) {
+			for name, e := range r.Await(n) {
 				// As the worker's side reads it.
 				env := map[string]string{}
 				for l := range strings.SplitSeq(e.Log, "\n") {
@@ -78,7 +81,7 @@ func TestArraySizeLimit(t *testing.T) {
 		r := newRun(t, batchtest.Settings{}, c.workers, "exit 0")
 		r.kind.maxArray = c.max
 		f := r.start()
-		ends := r.ends(c.workers)
+		ends := r.Await(c.workers)
 		for i := range c.workers {
 			if e, ok := ends[worker.WorkerName(Name, i)]; !ok || e.Err != nil {
 				t.Errorf("worker %d: %+v", i, e)
@@ -106,8 +109,8 @@ func TestDescribeManyWorkersInPages(t *testing.T) {
 		t.Error(d)
 	}
 	before := r.s.Calls("DescribeJobs")
-	eventually(t, "jobs are not looked at", func() bool { return r.s.Calls("DescribeJobs") > before+2 })
-	r.stop(f)
+	workertest.Eventually(t, "jobs are not looked at", func() bool { return r.s.Calls("DescribeJobs") > before+2 })
+	r.Stop(f)
 	if left := r.s.Left(); len(left) > 0 {
 		t.Errorf("%v are left", left)
 	}
@@ -124,15 +127,15 @@ func TestListChildrenOnlyAfterChange(t *testing.T) {
 	r.s.Set(func(set *batchtest.Settings) { set.Running = 200 })
 	f := r.start()
 	calls := r.s.Calls("DescribeJobs")
-	eventually(t, "the array is not looked at", func() bool { return r.s.Calls("DescribeJobs") >= calls+5 })
-	if len(r.exited()) > 0 {
-		t.Errorf("exited: %v", r.exited())
+	workertest.Eventually(t, "the array is not looked at", func() bool { return r.s.Calls("DescribeJobs") >= calls+5 })
+	if len(r.Exits()) > 0 {
+		t.Errorf("exited: %v", r.Exits())
 	}
 	r.s.Set(func(set *batchtest.Settings) { set.Running = 208 })
-	if e := r.ends(1)["awsbatch-207"]; e.Err != nil || e.Job != "job 00000001-0000-4000-8000-000000000000:207" {
+	if e := r.Await(1)["awsbatch-207"]; e.Err != nil || e.Job != "job 00000001-0000-4000-8000-000000000000:207" {
 		t.Errorf("%+v", e)
 	}
-	r.stop(f)
+	r.Stop(f)
 }
 
 func TestExitDetails(t *testing.T) {
@@ -140,8 +143,8 @@ func TestExitDetails(t *testing.T) {
 		for _, n := range []int{1, 3} {
 			r := newRun(t, batchtest.Settings{}, n, "echo went wrong >&2; exit 3")
 			r.start()
-			for name, e := range r.ends(n) {
-				wantError(t, e.Err, "ended with status 3", "Essential container in task exited", "leat-test-1-0-",
+			for name, e := range r.Await(n) {
+				workertest.WantError(t, e.Err, "ended with status 3", "Essential container in task exited", "leat-test-1-0-",
 					"/default/0", "/aws/batch/job")
 				if e.Log != "went wrong" {
 					t.Errorf("%s: log %q", name, e.Log)
@@ -152,22 +155,22 @@ func TestExitDetails(t *testing.T) {
 	t.Run("a signal", func(t *testing.T) {
 		r := newRun(t, batchtest.Settings{}, 1, "kill -9 $$")
 		r.start()
-		wantError(t, r.ends(1)["awsbatch-0"].Err, "ended with status 137, which is signal 9")
+		workertest.WantError(t, r.Await(1)["awsbatch-0"].Err, "ended with status 137, which is signal 9")
 	})
 	t.Run("spot reclaim", func(t *testing.T) {
 		r := newRun(t, batchtest.Settings{}, 3, "exec sleep 600")
 		r.start()
-		eventually(t, "it does not run", func() bool { return r.s.Reclaim(0, 1) })
-		ends := r.ends(1)
-		wantError(t, ends["awsbatch-1"].Err, "failed without an exit status",
+		workertest.Eventually(t, "it does not run", func() bool { return r.s.Reclaim(0, 1) })
+		ends := r.Await(1)
+		workertest.WantError(t, ends["awsbatch-1"].Err, "failed without an exit status",
 			"Host EC2 (instance i-0123456789abcdef0) terminated.")
 	})
 	t.Run("an image without the program", func(t *testing.T) {
 		r := newRun(t, batchtest.Settings{}, 2, "")
 		r.kind.o.Program = "/opt/no-such-leat"
 		r.start()
-		for _, e := range r.ends(2) {
-			wantError(t, e.Err, "CannotStartContainerError", "/opt/no-such-leat", "Task failed to start")
+		for _, e := range r.Await(2) {
+			workertest.WantError(t, e.Err, "CannotStartContainerError", "/opt/no-such-leat", "Task failed to start")
 			if strings.Contains(e.Err.Error(), "CloudWatch") {
 				t.Errorf("there is no log: %v", e.Err)
 			}
@@ -181,8 +184,8 @@ func TestExitDetails(t *testing.T) {
 			return nil
 		}}, 1, "echo went wrong; exit 3")
 		r.start()
-		e := r.ends(1)["awsbatch-0"]
-		wantError(t, e.Err, "status 3", "CloudWatch")
+		e := r.Await(1)["awsbatch-0"]
+		workertest.WantError(t, e.Err, "status 3", "CloudWatch")
 		if e.Log != "" {
 			t.Errorf("log %q", e.Log)
 		}
@@ -193,7 +196,7 @@ func TestExitDetails(t *testing.T) {
 		if err := f.terminate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		wantError(t, r.ends(1)["awsbatch-0"].Err, "the run of leat has ended")
+		workertest.WantError(t, r.Await(1)["awsbatch-0"].Err, "the run of leat has ended")
 	})
 }
 
@@ -202,7 +205,7 @@ func TestLongLogs(t *testing.T) {
 		`i=0; while [ $i -lt 300 ]; do printf '%0200d\n' $i; i=$((i+1)); done; exit 1`)
 	r.start()
 	read := 0
-	for _, e := range r.ends(maxLogs + 5) {
+	for _, e := range r.Await(maxLogs + 5) {
 		if e.Log == "" {
 			continue
 		}
@@ -222,7 +225,7 @@ func TestEndpointOnlyInSecret(t *testing.T) {
 			r := newRun(t, batchtest.Settings{}, 2, "env; exit 1")
 			r.kind.o.Secret = secret
 			r.start()
-			text, err := endpoint.MarshalText()
+			text, err := workertest.Endpoint.MarshalText()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -230,11 +233,11 @@ func TestEndpointOnlyInSecret(t *testing.T) {
 			if got := r.s.Value(name); got != string(text) {
 				t.Errorf("the secret is %q", got)
 			}
-			if all := fmt.Sprint(r.s.Submitted()); strings.Contains(all, endpoint.Token) {
+			if all := fmt.Sprint(r.s.Submitted()); strings.Contains(all, workertest.Endpoint.Token) {
 				t.Error("the token is in the job")
 			}
 			exited := ""
-			for l := range strings.SplitSeq(r.ends(2)["awsbatch-1"].Log, "\n") {
+			for l := range strings.SplitSeq(r.Await(2)["awsbatch-1"].Log, "\n") {
 				if v, ok := strings.CutPrefix(l, worker.EnvSecret+"="); ok {
 					exited = v
 				}
@@ -244,7 +247,7 @@ func TestEndpointOnlyInSecret(t *testing.T) {
 				t.Errorf("workers get %q", exited)
 			}
 			// Another run has written it since; these workers find their own.
-			r.o.Endpoint.Token, r.o.First = "the-token-of-a-later-run-altogether", 2
+			r.Options.Endpoint.Token, r.Options.First = "the-token-of-a-later-run-altogether", 2
 			r.start()
 			t.Setenv("AWS_ENDPOINT_URL", r.s.URL)
 			got, err := Fetch()[gotStore](t.Context(), gotName)
@@ -255,7 +258,7 @@ func TestEndpointOnlyInSecret(t *testing.T) {
 				t.Errorf("fetched without a version: %q, %v", got, err)
 			}
 			_, err = Fetch()[gotStore](t.Context(), name+"#99")
-			wantError(t, err, "reading", name)
+			workertest.WantError(t, err, "reading", name)
 			service := map[string]string{"ssm": "ssm", "secretsmanager": "secretsmanager"}[store]
 			if !r.s.Signed(service) || !r.s.Signed("batch") {
 				t.Error("calls are not signed for their service and region")
@@ -272,12 +275,12 @@ func TestJobDefinitionFromImage(t *testing.T) {
 	if d := cmp.Diff([]string{"leat-test-1"}, r.s.Definitions()); d != "" {
 		t.Error(d)
 	}
-	r.stop(f)
+	r.Stop(f)
 	if left := r.s.Definitions(); len(left) > 0 {
 		t.Errorf("%v are left", left)
 	}
 	r.kind.o.ExecutionRole = ""
-	wantError(t, r.kind.Check(t.Context()), "ExecutionRole is empty", "Fargate")
+	workertest.WantError(t, r.kind.Check(t.Context()), "ExecutionRole is empty", "Fargate")
 }
 
 func TestResourceOptions(t *testing.T) {
@@ -300,9 +303,9 @@ func TestVCPULimits(t *testing.T) {
 	t.Run("one worker can't run", func(t *testing.T) {
 		r := newRun(t, batchtest.Settings{MaxvCPUs: 1}, 1, "exit 0")
 		want := []string{"a worker takes 2 vCPUs", "1 at most", "would never start"}
-		wantError(t, r.kind.Check(t.Context()), want...)
-		_, err := r.kind.Start(t.Context(), r.o)
-		wantError(t, err, want...)
+		workertest.WantError(t, r.kind.Check(t.Context()), want...)
+		_, err := r.kind.Start(t.Context(), r.Options)
+		workertest.WantError(t, err, want...)
 		if len(r.s.Submitted()) > 0 || r.s.Value(batchtest.Secret) != "old" {
 			t.Error("something was done")
 		}
@@ -320,9 +323,9 @@ func TestVCPULimits(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var log bytes.Buffer
 			r := newRun(t, c.set, c.n, "exit 0")
-			r.o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			r.Options.Logger = slog.New(slog.NewTextHandler(&log, nil))
 			r.start()
-			r.ends(c.n)
+			r.Await(c.n)
 			if c.warn == "" && log.Len() > 0 || !strings.Contains(log.String(), c.warn) {
 				t.Errorf("said: %q", &log)
 			}
@@ -345,8 +348,8 @@ func TestRetryThrottledCalls(t *testing.T) {
 		t.Error(err)
 	}
 	f := r.start()
-	r.ends(3)
-	r.stop(f)
+	r.Await(3)
+	r.Stop(f)
 	if len(r.s.Submitted()) != 1 {
 		t.Errorf("submitted %d times", len(r.s.Submitted()))
 	}
@@ -367,8 +370,8 @@ func TestLostSubmitAnswerLeavesNoJob(t *testing.T) {
 					return nil
 				}
 			})
-			_, err := r.kind.Start(t.Context(), r.o)
-			wantError(t, err, "submitting 2 workers")
+			_, err := r.kind.Start(t.Context(), r.Options)
+			workertest.WantError(t, err, "submitting 2 workers")
 			if len(r.s.Submitted()) != 1 || len(r.s.Left()) > 0 {
 				t.Errorf("%v are left of %d", r.s.Left(), len(r.s.Submitted()))
 			}
@@ -401,8 +404,8 @@ func TestFailedStartLeavesNoJobs(t *testing.T) {
 				return nil
 			}
 		})
-		_, err := r.kind.Start(ctx, r.o)
-		wantError(t, err, c.want)
+		_, err := r.kind.Start(ctx, r.Options)
+		workertest.WantError(t, err, c.want)
 		if left := append(r.s.Left(), r.s.Definitions()...); len(left) > 0 {
 			t.Errorf("%s: %v are left", c.name, left)
 		}
@@ -427,12 +430,12 @@ func TestStopEndsRunningAndWaitingJobs(t *testing.T) {
 					}
 				})
 			}
-			r.stop(f)
+			r.Stop(f)
 			if left := r.s.Left(); len(left) > 0 {
 				t.Errorf("%v are left", left)
 			}
-			r.stop(f)
-			if exited := r.exited(); len(exited) > 0 {
+			r.Stop(f)
+			if exited := r.Exits(); len(exited) > 0 {
 				t.Errorf("OnExit was called for workers that Stop ended: %v", exited)
 			}
 		})
@@ -452,7 +455,7 @@ func TestStopTimeout(t *testing.T) {
 		if err := f.Stop(over(t)); err != nil {
 			t.Error(err)
 		}
-		eventually(t, "they stay", func() bool { return len(r.s.Left()) == 0 })
+		workertest.Eventually(t, "they stay", func() bool { return len(r.s.Left()) == 0 })
 		if left := r.s.Definitions(); len(left) > 0 {
 			t.Errorf("%v are left", left)
 		}
@@ -463,12 +466,13 @@ func TestStopTimeout(t *testing.T) {
 		r.s.Set(func(set *batchtest.Settings) {
 			set.Before = func(string) *batchtest.Error { return batchtest.Denied }
 		})
-		wantError(t, f.Stop(over(t)), "five seconds are over", "aws batch terminate-job --region eu-test-1",
+		workertest.WantError(t, f.Stop(over(t)), "five seconds are over", "aws batch terminate-job --region eu-test-1",
 			"--job-id 00000001", "not authorized")
 		r.s.Set(func(set *batchtest.Settings) { set.Before = nil })
 	})
 	t.Run("AWS has accepted, and does nothing", func(t *testing.T) {
-		r := newRun(t, batchtest.Settings{}, 2, "exec sleep 600")
+		end := filepath.Join(t.TempDir(), "end")
+		r := newRun(t, batchtest.Settings{}, 2, "while [ ! -e "+end+" ]; do sleep 0.01; done")
 		f := r.start()
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
@@ -485,13 +489,16 @@ func TestStopTimeout(t *testing.T) {
 			t.Error(err)
 		}
 		r.s.Set(func(set *batchtest.Settings) { set.Deaf, set.Before = false, nil })
+		if err := os.WriteFile(end, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	})
 }
 
 func TestTemporaryFailuresEndNoWorker(t *testing.T) {
 	r := newRun(t, batchtest.Settings{}, 2, "exec sleep 600")
 	var log bytes.Buffer
-	r.o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	r.Options.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	f := r.start()
 	var n atomic.Int32
 	r.s.Set(func(set *batchtest.Settings) {
@@ -502,11 +509,11 @@ func TestTemporaryFailuresEndNoWorker(t *testing.T) {
 			return nil
 		}
 	})
-	eventually(t, "they are not asked for any more", func() bool { return n.Load() > 5 })
-	if exited := r.exited(); len(exited) > 0 {
+	workertest.Eventually(t, "they are not asked for any more", func() bool { return n.Load() > 5 })
+	if exited := r.Exits(); len(exited) > 0 {
 		t.Errorf("exited: %v", exited)
 	}
-	r.stop(f)
+	r.Stop(f)
 	if n := strings.Count(log.String(), "not authorized"); n != 1 {
 		t.Errorf("said %d times: %s", n, &log)
 	}
@@ -547,14 +554,14 @@ func TestGiveUpWhenJobsAreUnknown(t *testing.T) {
 			time.AfterFunc(2*time.Second, cancel)
 		}
 		err = coordinator.Run(ctx, k, r.kind,
-			coordinator.RunOptions{Workers: 2, Command: r.o.Command, Run: "test-1", Endpoint: at, StopWithin: time.Second})
+			coordinator.RunOptions{Workers: 2, Command: r.Options.Command, Run: "test-1", Endpoint: at, StopWithin: time.Second})
 		cancel()
 		var lost *worker.LostError
 		if errors.As(err, &lost) != giveUp {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if giveUp {
-			wantError(t, err, "no worker has joined the run",
+			workertest.WantError(t, err, "no worker has joined the run",
 				"the jobs of 2 workers that have not joined have been unknown for 50ms", c.reason)
 		}
 		r.s.Set(func(set *batchtest.Settings) { set.Before, set.NoJobs = nil, false })

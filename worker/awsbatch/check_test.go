@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"leat/internal/worker/batchtest"
+	"leat/internal/worker/workertest"
 )
 
 func TestRefusedOptions(t *testing.T) {
@@ -30,18 +31,18 @@ func TestRefusedOptions(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRun(t, batchtest.Settings{}, 1, "exit 0")
 			c.change(&r.kind.o)
-			wantError(t, r.kind.Check(t.Context()), c.want...)
-			_, err := r.kind.Start(t.Context(), r.o)
-			wantError(t, err, c.want...)
+			workertest.WantError(t, r.kind.Check(t.Context()), c.want...)
+			_, err := r.kind.Start(t.Context(), r.Options)
+			workertest.WantError(t, err, c.want...)
 			if len(r.s.Submitted()) > 0 {
 				t.Error("it was submitted")
 			}
 		})
 	}
 	r := newRun(t, batchtest.Settings{}, 0, "")
-	r.o.Command, r.o.Endpoint.Addresses, r.o.Endpoint.Pin, r.o.Endpoint.Token = []string{"true"}, nil, "", ""
-	_, err := r.kind.Start(t.Context(), r.o)
-	wantError(t, err, "Workers is 0", "absolute path", "Endpoint is empty")
+	r.Options.Command, r.Options.Endpoint.Addresses, r.Options.Endpoint.Pin, r.Options.Endpoint.Token = []string{"true"}, nil, "", ""
+	_, err := r.kind.Start(t.Context(), r.Options)
+	workertest.WantError(t, err, "Workers is 0", "absolute path", "Endpoint is empty")
 }
 
 func TestCheck(t *testing.T) {
@@ -105,7 +106,7 @@ func TestCheck(t *testing.T) {
 		r := newRun(t, batchtest.Settings{}, 1, "exit 0")
 		t.Setenv("AWS_REGION", "")
 		t.Setenv("AWS_DEFAULT_REGION", "")
-		wantError(t, r.kind.Check(t.Context()), "no region")
+		workertest.WantError(t, r.kind.Check(t.Context()), "no region")
 		r.kind.o.Region = batchtest.Region
 		if err := r.kind.Check(t.Context()); err != nil {
 			t.Error(err)
@@ -115,6 +116,6 @@ func TestCheck(t *testing.T) {
 		r := newRun(t, batchtest.Settings{}, 1, "exit 0")
 		t.Setenv("AWS_ACCESS_KEY_ID", "")
 		t.Setenv("AWS_SECRET_ACCESS_KEY", "")
-		wantError(t, r.kind.Check(t.Context()), "looking for queue", "credentials")
+		workertest.WantError(t, r.kind.Check(t.Context()), "looking for queue", "credentials")
 	})
 }

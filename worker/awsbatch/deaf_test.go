@@ -9,21 +9,8 @@ import (
 	"time"
 
 	"leat/internal/worker/batchtest"
+	"leat/internal/worker/workertest"
 )
-
-// within fails the test when something does not return long after it should have.
-func within(t *testing.T, what string, do func() error) error {
-	t.Helper()
-	end := make(chan error, 1)
-	go func() { end <- do() }()
-	select {
-	case err := <-end:
-		return err
-	case <-time.After(patience):
-		t.Fatalf("%s has not returned after %v", what, patience)
-		return nil
-	}
-}
 
 // deafen lets all calls hang, from the first that is asked for on, until the returned function is
 // called.
@@ -62,11 +49,11 @@ func TestCanceledStartWithHangingAWS(t *testing.T) {
 		return submissions == 2
 	})
 	defer hear()
-	err := within(t, "Start", func() error {
-		_, err := r.kind.Start(ctx, r.o)
+	err := workertest.Within(t, "Start", func() error {
+		_, err := r.kind.Start(ctx, r.Options)
 		return err
 	})
-	wantError(t, err, "not all submitted: enough", "may be left", "`aws batch list-jobs --region eu-test-1",
+	workertest.WantError(t, err, "not all submitted: enough", "may be left", "`aws batch list-jobs --region eu-test-1",
 		"values=leat-test-1-2-",
 		"`aws batch terminate-job --region eu-test-1", "--job-id 00000001",
 		"`aws batch deregister-job-definition --region eu-test-1")
@@ -80,10 +67,10 @@ func TestStopTimeoutWithHangingAWS(t *testing.T) {
 	hear := r.deafen(func(string) bool { return true })
 	ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer stop()
-	err := within(t, "Stop", func() error { return f.Stop(ctx) })
+	err := workertest.Within(t, "Stop", func() error { return f.Stop(ctx) })
 	hear()
-	wantError(t, err, "may be left", "`aws batch terminate-job", "`aws batch deregister-job-definition")
-	r.stop(f)
+	workertest.WantError(t, err, "may be left", "`aws batch terminate-job", "`aws batch deregister-job-definition")
+	r.Stop(f)
 	if left := append(r.s.Left(), r.s.Definitions()...); len(left) > 0 {
 		t.Errorf("%v are left", left)
 	}
@@ -93,18 +80,18 @@ func TestUnlistedChildrenEndWithArray(t *testing.T) {
 	for shell, want := range map[string]string{"exit 0": "", "exit 3": "failed without an exit status"} {
 		r := newRun(t, batchtest.Settings{Forgetful: true}, 3, shell)
 		f := r.start()
-		for name, e := range r.ends(3) {
+		for name, e := range r.Await(3) {
 			if want == "" && e.Err != nil {
 				t.Errorf("%s: %v", name, e.Err)
 			}
 			if want != "" {
-				wantError(t, e.Err, want)
+				workertest.WantError(t, e.Err, want)
 			}
 			if !strings.HasPrefix(e.Job, "job 00000001-") {
 				t.Errorf("%s is %s", name, e.Job)
 			}
 		}
-		r.stop(f)
+		r.Stop(f)
 	}
 }
 
@@ -120,12 +107,12 @@ func TestLostSubmissionFoundByName(t *testing.T) {
 			return nil
 		}
 	})
-	_, err := r.kind.Start(t.Context(), r.o)
-	wantError(t, err, "submitting 2 workers", "is not there", "aws batch list-jobs")
+	_, err := r.kind.Start(t.Context(), r.Options)
+	workertest.WantError(t, err, "submitting 2 workers", "is not there", "aws batch list-jobs")
 	if n := len(r.s.Left()); n == 0 {
 		t.Error("the first start's jobs were ended")
 	}
-	r.o.RunID = ""
-	_, err = r.kind.Start(t.Context(), r.o)
-	wantError(t, err, "RunID is empty")
+	r.Options.RunID = ""
+	_, err = r.kind.Start(t.Context(), r.Options)
+	workertest.WantError(t, err, "RunID is empty")
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"leat/internal/worker/pbstest"
+	"leat/internal/worker/workertest"
 )
 
 func TestCheck(t *testing.T) {
@@ -20,7 +21,7 @@ func TestCheck(t *testing.T) {
 	})
 	t.Run("no qsub", func(t *testing.T) {
 		t.Setenv("PATH", t.TempDir())
-		wantError(t, New(nil).Check(t.Context()), "qsub: not found in PATH")
+		workertest.WantError(t, New(nil).Check(t.Context()), "qsub: not found in PATH")
 	})
 	t.Run("no qdel", func(t *testing.T) {
 		pbstest.New(t, pbstest.Settings{})
@@ -29,7 +30,7 @@ func TestCheck(t *testing.T) {
 		if err := os.Remove(filepath.Join(bin, "qdel")); err != nil {
 			t.Fatal(err)
 		}
-		wantError(t, New(nil).Check(t.Context()), "qdel: not found in PATH")
+		workertest.WantError(t, New(nil).Check(t.Context()), "qdel: not found in PATH")
 	})
 	for _, c := range []struct {
 		name   string
@@ -44,7 +45,7 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			pbstest.New(t, pbstest.Settings{Before: func(string, []string) *pbstest.Answer { return &c.answer }})
-			wantError(t, New(nil).Check(t.Context()), c.want)
+			workertest.WantError(t, New(nil).Check(t.Context()), c.want)
 		})
 	}
 }
@@ -65,10 +66,10 @@ func TestRefusedOptions(t *testing.T) {
 				"Suffix has"}},
 	} {
 		t.Run(strings.Join(c.o.Directives, " "), func(t *testing.T) {
-			wantError(t, New(&c.o).Check(t.Context()), c.want...)
+			workertest.WantError(t, New(&c.o).Check(t.Context()), c.want...)
 			r := newRun(t, &c.o, 1, "exit 0")
-			_, err := r.kind.Start(t.Context(), r.o)
-			wantError(t, err, c.want...)
+			_, err := r.kind.Start(t.Context(), r.Options)
+			workertest.WantError(t, err, c.want...)
 		})
 	}
 	if len(s.Submitted()) > 0 {
@@ -85,7 +86,7 @@ func TestLauncherOptionsWinOverDirectives(t *testing.T) {
 			"-N mine -o /none -j n -k oe -S /none -C #X -v 'B=it is',C=a\\ b -r " + map[int]string{1: "y", 2: "n"}[n],
 		}, Init: []string{"#PBS -q long"}}, n, `echo "$B, $C"`)
 		r.start()
-		for name, e := range r.ends(n) {
+		for name, e := range r.Await(n) {
 			if e.Err != nil || e.Log != "it is, a b" {
 				t.Errorf("%s: %v, log %q", name, e.Err, e.Log)
 			}
@@ -104,8 +105,8 @@ func TestInvalidDirectivesAreRefusedByQsub(t *testing.T) {
 	for _, d := range []string{"job.sh", "-q", "-q short job.sh", "-- /bin/true", "--version", `-A "a`} {
 		s := pbstest.New(t, pbstest.Settings{})
 		r := newRun(t, &Options{Directives: []string{d}}, 1, "exit 0")
-		_, err := r.kind.Start(t.Context(), r.o)
-		wantError(t, err, "submit a job of 1 workers: qsub: ")
+		_, err := r.kind.Start(t.Context(), r.Options)
+		workertest.WantError(t, err, "submit a job of 1 workers: qsub: ")
 		if len(s.Submitted()) > 0 || len(s.Left()) > 0 {
 			t.Errorf("%s: something was submitted", d)
 		}
@@ -133,14 +134,14 @@ func TestRefusedFoldersAndStarts(t *testing.T) {
 		{".", "absolute"},
 	} {
 		r := newRun(t, nil, 1, "exit 0")
-		r.o.Folder = c.folder
-		_, err := r.kind.Start(t.Context(), r.o)
-		wantError(t, err, "shared folder", c.want)
+		r.Options.Folder = c.folder
+		_, err := r.kind.Start(t.Context(), r.Options)
+		workertest.WantError(t, err, "shared folder", c.want)
 	}
 	r := newRun(t, nil, 0, "exit 0")
-	r.o.RunID, r.o.Command, r.o.Endpoint.Addresses, r.o.Endpoint.Pin, r.o.Endpoint.Token = "", []string{"true"}, nil, "", ""
-	_, err := r.kind.Start(t.Context(), r.o)
-	wantError(t, err, "Workers is 0", "absolute path", `RunID is ""`, "Endpoint is empty")
+	r.Options.RunID, r.Options.Command, r.Options.Endpoint.Addresses, r.Options.Endpoint.Pin, r.Options.Endpoint.Token = "", []string{"true"}, nil, "", ""
+	_, err := r.kind.Start(t.Context(), r.Options)
+	workertest.WantError(t, err, "Workers is 0", "absolute path", `RunID is ""`, "Endpoint is empty")
 	if len(s.Submitted()) > 0 {
 		t.Error("something was submitted")
 	}

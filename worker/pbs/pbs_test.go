@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"leat/internal/worker/pbstest"
+	"leat/internal/worker/workertest"
 	"leat/worker"
 	"leat/worker/internal/batch"
 )
@@ -29,10 +30,10 @@ func TestWorkerNames(t *testing.T) {
 		t.Run(fmt.Sprintf("%d", n), func(t *testing.T) {
 			s := pbstest.New(t, pbstest.Settings{})
 			r := newRun(t, nil, n, showEnvironment)
-			r.o.First = 7
-			r.o.Command = append(r.o.Command, r.folder)
+			r.Options.First = 7
+			r.Options.Command = append(r.Options.Command, r.folder)
 			f := r.start()
-			for name, e := range r.ends(n) {
+			for name, e := range r.Await(n) {
 				if e.Err != nil {
 					t.Errorf("%s: %v, log %q", name, e.Err, e.Log)
 				}
@@ -48,7 +49,7 @@ func TestWorkerNames(t *testing.T) {
 				if n == 1 {
 					want = "job 100." + pbstest.Host
 				}
-				if got := r.exited()[name].Job; got != want {
+				if got := r.Exits()[name].Job; got != want {
 					t.Errorf("%s ran as %q, not %q", name, got, want)
 				}
 			}
@@ -87,9 +88,9 @@ func TestArraySizeLimit(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := pbstest.New(t, c.set)
 			r := newRun(t, &c.o, c.workers, "exit 0")
-			r.o.First = 2
+			r.Options.First = 2
 			r.start()
-			ends := r.ends(c.workers)
+			ends := r.Await(c.workers)
 			for _, n := range names(2, c.workers) {
 				if e, ok := ends[n]; !ok || e.Err != nil {
 					t.Errorf("%s: %+v", n, e)
@@ -111,7 +112,7 @@ func TestCPUsAndThrottle(t *testing.T) {
 	s := pbstest.New(t, pbstest.Settings{})
 	r := newRun(t, &Options{CPUs: 4, Throttle: 5, MaxArray: 8}, 11, "exit 0")
 	r.start()
-	r.ends(11)
+	r.Await(11)
 	for i, want := range []string{"0-7%3", "0-2%1"} {
 		args := s.Submitted()[i]
 		if got, _ := option(args, "-J"); got != want {
@@ -134,8 +135,8 @@ func TestProgramsByPath(t *testing.T) {
 		t.Error(err)
 	}
 	r.start()
-	r.ends(2)
-	wantError(t, New(&Options{Qsub: o.Qsub, Qstat: o.Qstat, Qdel: "/no/such/qdel"}).Check(t.Context()),
+	r.Await(2)
+	workertest.WantError(t, New(&Options{Qsub: o.Qsub, Qstat: o.Qstat, Qdel: "/no/such/qdel"}).Check(t.Context()),
 		"/no/such/qdel: not found")
 }
 
@@ -156,14 +157,14 @@ func TestExitStatusAndLog(t *testing.T) {
 *-4) exit 11;;
 esac`)
 			r.start()
-			for name, e := range r.ends(6) {
+			for name, e := range r.Await(6) {
 				want := "this is " + name
 				switch name {
 				case "pbs-1":
 					want += "\nwent wrong"
-					wantError(t, e.Err, "ended with status 3")
+					workertest.WantError(t, e.Err, "ended with status 3")
 				case "pbs-4":
-					wantError(t, e.Err, "ended with status 11")
+					workertest.WantError(t, e.Err, "ended with status 11")
 				default:
 					if e.Err != nil {
 						t.Errorf("%s: %v", name, e.Err)
@@ -183,17 +184,17 @@ func TestKilledWorkerIsReportedEarly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := pbstest.New(t, set)
 			r := newRun(t, &Options{MaxArray: 2}, 3, `: >"$0/$LEAT_WORKER_NAME.up"; exec sleep 600`)
-			r.o.Command = append(r.o.Command, r.folder)
+			r.Options.Command = append(r.Options.Command, r.folder)
 			r.start()
-			eventually(t, "no worker is up", func() bool { return exists(filepath.Join(r.folder, "pbs-1.up")) })
+			workertest.Eventually(t, "no worker is up", func() bool { return exists(filepath.Join(r.folder, "pbs-1.up")) })
 			if !s.Kill(100, 1) {
 				t.Fatal("it does not run")
 			}
-			ends := r.ends(1)
+			ends := r.Await(1)
 			if len(ends) != 1 {
 				t.Errorf("%d workers have exited", len(ends))
 			}
-			wantError(t, ends["pbs-1"].Err, "signal 9")
+			workertest.WantError(t, ends["pbs-1"].Err, "signal 9")
 		})
 	}
 }
@@ -202,7 +203,7 @@ func TestLongLogTail(t *testing.T) {
 	pbstest.New(t, pbstest.Settings{})
 	r := newRun(t, nil, 1, `i=0; while [ $i -lt 3000 ]; do echo "line $i"; i=$((i+1)); done; exit 1`)
 	r.start()
-	log := r.ends(1)["pbs-0"].Log
+	log := r.Await(1)["pbs-0"].Log
 	if len(log) > batch.EndOfLog || !strings.HasPrefix(log, "line ") || !strings.HasSuffix(log, "\nline 2999") {
 		t.Errorf("%d bytes: %.40q ... ", len(log), log)
 	}
@@ -214,7 +215,7 @@ func TestJobMessagesInLog(t *testing.T) {
 		pbstest.New(t, pbstest.Settings{MomSays: killed})
 		r := newRun(t, nil, n, "echo of the worker; exit 1")
 		r.start()
-		for name, e := range r.ends(n) {
+		for name, e := range r.Await(n) {
 			if want := "of the worker\n" + killed; e.Log != want {
 				t.Errorf("%s: log is %q, not %q", name, e.Log, want)
 			}
@@ -229,9 +230,9 @@ func TestInitialCommandsPrefixAndSuffix(t *testing.T) {
 		Prefix: []string{"worker", "env inner=1"},
 		Suffix: []string{"'the last word'", "$LEAT_WORKER_NAME"},
 	}, 1, `echo "$greeting, $inner, $0, $1, $2"`)
-	r.o.Command = append(r.o.Command, `it's a "word" $HOME`)
+	r.Options.Command = append(r.Options.Command, `it's a "word" $HOME`)
 	r.start()
-	e := r.ends(1)["pbs-0"]
+	e := r.Await(1)["pbs-0"]
 	if want := "good morning, 1, it's a \"word\" $HOME, the last word, pbs-0\nafter"; e.Err != nil || e.Log != want {
 		t.Errorf("%v, log %q, want %q", e.Err, e.Log, want)
 	}
@@ -242,11 +243,11 @@ func TestRIOSSecretOnCommandLine(t *testing.T) {
 	s := pbstest.New(t, pbstest.Settings{})
 	r := newRun(t, nil, 2, `cat "$LEAT_WORKER_FILE"; stat -c %a "$LEAT_WORKER_FILE"; [ -z "$LEAT_WORKER" ]`)
 	f := r.start()
-	text, err := endpoint.MarshalText()
+	text, err := workertest.Endpoint.MarshalText()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, e := range r.ends(2) {
+	for name, e := range r.Await(2) {
 		if want := string(text) + "600"; e.Err != nil || e.Log != want {
 			t.Errorf("%s finds %q (%v)", name, e.Log, e.Err)
 		}
@@ -255,10 +256,10 @@ func TestRIOSSecretOnCommandLine(t *testing.T) {
 	for _, a := range s.Submitted() {
 		all += strings.Join(a, " ")
 	}
-	if strings.Contains(all, endpoint.Token) {
+	if strings.Contains(all, workertest.Endpoint.Token) {
 		t.Error("the token is in the script, or among the arguments of qsub")
 	}
-	r.stop(f)
+	r.Stop(f)
 	if found, _ := filepath.Glob(filepath.Join(r.folder, "*endpoint*")); len(found) != 0 {
 		t.Errorf("the secret stays: %v", found)
 	}
@@ -267,9 +268,9 @@ func TestRIOSSecretOnCommandLine(t *testing.T) {
 func TestSecretWithoutSharedFolder(t *testing.T) {
 	s := pbstest.New(t, pbstest.Settings{})
 	r := newRun(t, nil, 2, `echo "$LEAT_WORKER"; env | grep -c "^LEAT_PBS"; exit 0`)
-	r.o.Folder = ""
-	_, err := r.kind.Start(t.Context(), r.o)
-	wantError(t, err, "Folder is empty", "InsecureSecret")
+	r.Options.Folder = ""
+	_, err := r.kind.Start(t.Context(), r.Options)
+	workertest.WantError(t, err, "Folder is empty", "InsecureSecret")
 	if !r.kind.Capabilities().SharedFolder {
 		t.Error("no shared folder is needed")
 	}
@@ -283,8 +284,8 @@ func TestSecretWithoutSharedFolder(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	r.kind.o.Suffix = []string{">" + out + ".$LEAT_WORKER_NAME"}
 	r.start()
-	r.ends(2)
-	text, err := endpoint.MarshalText()
+	r.Await(2)
+	text, err := workertest.Endpoint.MarshalText()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +294,7 @@ func TestSecretWithoutSharedFolder(t *testing.T) {
 			t.Errorf("%s finds %q, not %q", n, got, want)
 		}
 	}
-	if args := strings.Join(s.Submitted()[0], " "); strings.Contains(args, endpoint.Token) || !strings.Contains(args,
+	if args := strings.Join(s.Submitted()[0], " "); strings.Contains(args, workertest.Endpoint.Token) || !strings.Contains(args,
 		"-v "+secretVariable) {
 		t.Errorf("qsub %s", args)
 	}
@@ -304,9 +305,9 @@ func TestSubmitterVariablesNotInherited(t *testing.T) {
 	t.Setenv("LEAT_WORKER_OTHER", "x")
 	pbstest.New(t, pbstest.Settings{})
 	r := newRun(t, &Options{Directives: []string{"-V"}}, 2, showEnvironment)
-	r.o.Command = append(r.o.Command, r.folder)
+	r.Options.Command = append(r.Options.Command, r.folder)
 	r.start()
-	r.ends(2)
+	r.Await(2)
 	env := read(t, filepath.Join(r.folder, "pbs-1.env"))
 	if strings.Contains(env, "of another run") || strings.Contains(env, "LEAT_WORKER_OTHER") {
 		t.Error("they do")
@@ -326,20 +327,20 @@ func TestRIOSJobsStay(t *testing.T) {
 			s := pbstest.New(t, set)
 			// The worker ignores SIGTERM, and has a child.
 			r := newRun(t, &Options{MaxArray: 3}, 7, `trap "" TERM; : >"$0/$LEAT_WORKER_NAME.up"; sleep 600; sleep 600`)
-			r.o.Command = append(r.o.Command, r.folder)
+			r.Options.Command = append(r.Options.Command, r.folder)
 			f := r.start()
 			if !set.Hold {
-				eventually(t, "no worker is up", func() bool { return exists(filepath.Join(r.folder, "pbs-0.up")) })
+				workertest.Eventually(t, "no worker is up", func() bool { return exists(filepath.Join(r.folder, "pbs-0.up")) })
 			}
 			if len(s.Left()) != 3 {
 				t.Errorf("jobs %v", s.Left())
 			}
-			r.stop(f)
+			r.Stop(f)
 			if left := s.Left(); len(left) > 0 {
 				t.Errorf("%v are left", left)
 			}
-			r.stop(f)
-			if exited := r.exited(); len(exited) > 0 {
+			r.Stop(f)
+			if exited := r.Exits(); len(exited) > 0 {
 				t.Errorf("OnExit was called for workers that Stop ended: %v", exited)
 			}
 		})
@@ -359,7 +360,7 @@ func TestStopRetriesBusyServer(t *testing.T) {
 			return nil
 		}
 	})
-	r.stop(f)
+	r.Stop(f)
 	if left := s.Left(); len(left) > 0 {
 		t.Errorf("%v are left", left)
 	}
@@ -375,10 +376,10 @@ func TestStopNamesRemainingJobs(t *testing.T) {
 	s.Set(func(set *pbstest.Settings) { set.Before = down })
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("five seconds are over"))
-	wantError(t, f.Stop(ctx), "qdel '100[].pbstest' '101.pbstest'", "five seconds are over",
+	workertest.WantError(t, f.Stop(ctx), "qdel '100[].pbstest' '101.pbstest'", "five seconds are over",
 		"jobs 100[].pbstest 101.pbstest may be left")
 	s.Set(func(set *pbstest.Settings) { set.Before = nil })
-	r.stop(f)
+	r.Stop(f)
 }
 
 func TestStopTimeoutDuringEpilogue(t *testing.T) {
@@ -414,7 +415,7 @@ func TestStopDeletesAfterTimeout(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_ = f.Stop(ctx)
-	eventually(t, "the job stays", func() bool { return len(s.Left()) == 0 })
+	workertest.Eventually(t, "the job stays", func() bool { return len(s.Left()) == 0 })
 }
 
 func TestFailedStartLeavesNoJobs(t *testing.T) {
@@ -431,8 +432,8 @@ func TestFailedStartLeavesNoJobs(t *testing.T) {
 			}
 		})
 		r := newRun(t, &Options{MaxArray: 2}, 4, "exec sleep 600")
-		_, err := r.kind.Start(t.Context(), r.o)
-		wantError(t, err, "per-user limit", "submit a job of 2 workers")
+		_, err := r.kind.Start(t.Context(), r.Options)
+		workertest.WantError(t, err, "per-user limit", "submit a job of 2 workers")
 		if len(s.Submitted()) != 1 || len(s.Left()) > 0 {
 			t.Errorf("%v are left of %d", s.Left(), len(s.Submitted()))
 		}
@@ -454,8 +455,8 @@ func TestFailedStartLeavesNoJobs(t *testing.T) {
 			}
 		})
 		r := newRun(t, &Options{MaxArray: 2}, 4, "exec sleep 600")
-		_, err := r.kind.Start(ctx, r.o)
-		wantError(t, err, "canceled")
+		_, err := r.kind.Start(ctx, r.Options)
+		workertest.WantError(t, err, "canceled")
 		if len(s.Submitted()) != 1 || len(s.Left()) > 0 {
 			t.Errorf("%v are left of %d", s.Left(), len(s.Submitted()))
 		}
@@ -471,8 +472,8 @@ func TestFailedStartLeavesNoJobs(t *testing.T) {
 			}
 		})
 		r := newRun(t, nil, 1, "exit 0")
-		_, err := r.kind.Start(t.Context(), r.o)
-		wantError(t, err, "printed no job identifier", "thank you")
+		_, err := r.kind.Start(t.Context(), r.Options)
+		workertest.WantError(t, err, "printed no job identifier", "thank you")
 	})
 }
 
@@ -495,8 +496,8 @@ func TestTemporaryQstatFailureEndsNoWorker(t *testing.T) {
 	s := pbstest.New(t, pbstest.Settings{})
 	var log bytes.Buffer
 	r := newRun(t, nil, 2, `while [ ! -e "$0/end" ]; do sleep 0.01; done`)
-	r.o.Command = append(r.o.Command, r.folder)
-	r.o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	r.Options.Command = append(r.Options.Command, r.folder)
+	r.Options.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	f := r.start()
 	var failed atomic.Int32
 	s.Set(func(set *pbstest.Settings) {
@@ -507,19 +508,19 @@ func TestTemporaryQstatFailureEndsNoWorker(t *testing.T) {
 			return nil
 		}
 	})
-	eventually(t, "qstat is not asked on", func() bool { return failed.Load() > 6 })
-	if exited := r.exited(); len(exited) > 0 {
+	workertest.Eventually(t, "qstat is not asked on", func() bool { return failed.Load() > 6 })
+	if exited := r.Exits(); len(exited) > 0 {
 		t.Errorf("exited: %v", exited)
 	}
 	if err := os.WriteFile(filepath.Join(r.folder, "end"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, e := range r.ends(2) {
+	for name, e := range r.Await(2) {
 		if e.Err != nil {
 			t.Errorf("%s: %v", name, e.Err)
 		}
 	}
-	r.stop(f)
+	r.Stop(f)
 	if n := strings.Count(log.String(), "errno=111"); n != 1 {
 		t.Errorf("said %d times: %s", n, &log)
 	}
@@ -529,8 +530,8 @@ func TestHeldJobIsLoggedOnce(t *testing.T) {
 	pbstest.New(t, pbstest.Settings{Hold: true})
 	var log bytes.Buffer
 	r := newRun(t, nil, 2, "exit 0")
-	r.o.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	f := newFleet(r.kind, r.o)
+	r.Options.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	f := newFleet(r.kind, r.Options)
 	if err := f.submitAll(t.Context(), environment()); err != nil {
 		t.Fatal(err)
 	}
@@ -539,7 +540,7 @@ func TestHeldJobIsLoggedOnce(t *testing.T) {
 			t.Errorf("%v, %d, %v", ended, left, err)
 		}
 	}
-	r.stop(f)
+	r.Stop(f)
 	if n := strings.Count(log.String(), "too many failed attempts"); n != 1 {
 		t.Errorf("said %d times: %s", n, &log)
 	}
@@ -555,7 +556,7 @@ func TestDeletedJobIsReported(t *testing.T) {
 			if res := r.kind.run(t.Context(), "qdel", strings.TrimPrefix(f.Jobs(), "job ")); res.Err != nil {
 				t.Fatal(res.Err)
 			}
-			for name, e := range r.ends(2) {
+			for name, e := range r.Await(2) {
 				if e.Err == nil {
 					t.Errorf("%s is said to have ended well", name)
 				}

@@ -1,6 +1,7 @@
 package pbs
 
 import (
+	"leat/internal/worker/workertest"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -141,10 +142,10 @@ func TestExitStatuses(t *testing.T) {
 		"-1": "PBS could not run the job: exit status -1", "": "no exit status",
 		"x": "no exit status",
 	} {
-		wantError(t, exitError(status, ""), want)
+		workertest.WantError(t, exitError(status, ""), want)
 	}
 	for _, status := range []string{"", "-1"} {
-		wantError(t, exitError(status, "no node"), "(PBS says: no node)")
+		workertest.WantError(t, exitError(status, "no node"), "(PBS says: no node)")
 	}
 	if err := exitError("0", "Job finished"); err != nil {
 		t.Error(err)

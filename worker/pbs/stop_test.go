@@ -41,20 +41,6 @@ func calls(t *testing.T, dir, program string) string {
 	return string(b)
 }
 
-// comesBack returns what f returns, in the patience of tests.
-func comesBack(t *testing.T, f func() error) error {
-	t.Helper()
-	c := make(chan error, 1)
-	go func() { c <- f() }()
-	select {
-	case err := <-c:
-		return err
-	case <-time.After(patience):
-		t.Fatal("it does not come back")
-		return nil
-	}
-}
-
 const takes = "cat >/dev/null; echo '17[].s'"
 
 func TestMalformedListingEndsNoWorker(t *testing.T) {
@@ -78,11 +64,11 @@ func TestMalformedListingEndsNoWorker(t *testing.T) {
 				}
 			})
 			f := r.start()
-			eventually(t, "qstat is not asked on", func() bool { return looks.Load() > 7 })
-			if exited := r.exited(); len(exited) > 0 {
+			workertest.Eventually(t, "qstat is not asked on", func() bool { return looks.Load() > 7 })
+			if exited := r.Exits(); len(exited) > 0 {
 				t.Errorf("exited: %v", exited)
 			}
-			r.stop(f)
+			r.Stop(f)
 			if left := s.Left(); len(left) > 0 {
 				t.Errorf("%v are left", left)
 			}
@@ -93,7 +79,7 @@ func TestMalformedListingEndsNoWorker(t *testing.T) {
 func TestJobEndsAfterTwoUnknownAnswers(t *testing.T) {
 	dir, o := scripts(t, map[string]string{"qsub": takes, "qstat": "echo 'qstat: Unknown Job Id 17[].s' >&2; exit 153"})
 	r := newRun(t, o, 2, "exit 0")
-	f := newFleet(r.kind, r.o)
+	f := newFleet(r.kind, r.Options)
 	if err := f.submitAll(t.Context(), environment()); err != nil {
 		t.Fatal(err)
 	}
@@ -102,8 +88,8 @@ func TestJobEndsAfterTwoUnknownAnswers(t *testing.T) {
 			t.Errorf("%v, %d, %v; %d should be left", ended, left, err, want)
 		}
 	}
-	r.stop(f)
-	r.stop(f)
+	r.Stop(f)
+	r.Stop(f)
 	if got := calls(t, dir, "qdel"); got != "17[].s\n" {
 		t.Errorf("qdel was called with %q, want one call", got)
 	}
@@ -123,7 +109,7 @@ func TestEmptyListingEndsNoWorker(t *testing.T) {
 				"qstat": `echo '{"timestamp":1,"pbs_version":"23.06.06","pbs_server":"s"}'; echo "` + says + `" >&2`,
 			})
 			r := newRun(t, o, 2, "exit 0")
-			f := newFleet(r.kind, r.o)
+			f := newFleet(r.kind, r.Options)
 			if err := f.submitAll(t.Context(), environment()); err != nil {
 				t.Fatal(err)
 			}
@@ -145,7 +131,7 @@ func TestStopTimeoutWithHangingQdel(t *testing.T) {
 	})
 	r := newRun(t, o, 2, "exit 0")
 	r.kind.times.command, r.kind.times.grace = time.Hour, time.Hour
-	f, err := r.kind.Start(t.Context(), r.o)
+	f, err := r.kind.Start(t.Context(), r.Options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +141,7 @@ func TestStopTimeoutWithHangingQdel(t *testing.T) {
 			t.Fatal("qdel was not run")
 		}
 		ctx, stop := context.WithTimeout(t.Context(), d)
-		wantError(t, comesBack(t, func() error { return f.Stop(ctx) }), "17[].s may be left", "deadline",
+		workertest.WantError(t, workertest.Within(t, "it", func() error { return f.Stop(ctx) }), "17[].s may be left", "deadline",
 			"qdel '17[].s'")
 		stop()
 	}
@@ -176,46 +162,41 @@ func TestCanceledStartSharesOneGrace(t *testing.T) {
 		}
 		cancel(why)
 	}()
-	err := comesBack(t, func() error {
-		_, err := r.kind.Start(ctx, r.o)
+	err := workertest.Within(t, "it", func() error {
+		_, err := r.kind.Start(ctx, r.Options)
 		return err
 	})
 	if !errors.Is(err, why) {
 		t.Error(err)
 	}
-	wantError(t, err, "may be left", "qdel $(qselect -N leat-test-1 -u ")
+	workertest.WantError(t, err, "may be left", "qdel $(qselect -N leat-test-1 -u ")
 	if got := calls(t, dir, "qdel"); got != "17[].s\n" {
 		t.Errorf("qdel was called with %q: qsub should leave time for it", got)
 	}
 }
 
 func TestDeleteJobWithoutIdentifier(t *testing.T) {
-	for name, after := range map[string]func(release <-chan struct{}) *pbstest.Answer{
-		"a banner":     func(<-chan struct{}) *pbstest.Answer { return &pbstest.Answer{Stdout: "Welcome\n"} },
-		"nothing":      func(<-chan struct{}) *pbstest.Answer { return &pbstest.Answer{} },
-		"until killed": func(release <-chan struct{}) *pbstest.Answer { <-release; return &pbstest.Answer{} },
+	for name, after := range map[string]pbstest.Answer{
+		"a banner": {Stdout: "Welcome\n"}, "nothing": {}, "killed": {Kill: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := pbstest.New(t, pbstest.Settings{})
-			release := make(chan struct{})
 			s.Set(func(set *pbstest.Settings) {
 				set.After = func(program string, a pbstest.Answer) pbstest.Answer {
 					// The first is reported, the second is not.
 					if program == "qsub" && !strings.HasPrefix(a.Stdout, "100") {
-						return *after(release)
+						return after
 					}
 					return a
 				}
 			})
 			// A job of another start of the same run is to stay.
 			other := newRun(t, nil, 1, "exec sleep 600")
-			other.o.First = 4
+			other.Options.First = 4
 			kept := other.start()
 			r := newRun(t, nil, 3, "exec sleep 600")
-			r.kind.times.command = 8 * time.Second // of all programs, though but one of them hangs
-			_, err := r.kind.Start(t.Context(), r.o)
-			close(release)
-			wantError(t, err, "qsub printed no job identifier")
+			_, err := r.kind.Start(t.Context(), r.Options)
+			workertest.WantError(t, err, errLost.Error())
 			if err != nil && strings.Contains(err.Error(), "may be left") {
 				t.Error(err)
 			}
@@ -236,8 +217,8 @@ func TestKilledQsubIsNoRefusal(t *testing.T) {
 		"qstat":   "echo '{\"Jobs\":{\"17[].s\":{\"job_state\":\"F\"}}}'",
 	})
 	r := newRun(t, o, 2, "exit 0")
-	_, err := r.kind.Start(t.Context(), r.o)
-	wantError(t, err, "before it was killed", "killed")
+	_, err := r.kind.Start(t.Context(), r.Options)
+	workertest.WantError(t, err, "before it was killed", "killed")
 	if got := calls(t, dir, "qdel"); got != "17[].s\n" {
 		t.Errorf("qdel was called with %q", got)
 	}
@@ -254,7 +235,7 @@ func TestProgramsRunInOwnSession(t *testing.T) {
 	defer signal.Stop(c)
 	r := newRun(t, o, 2, "exit 0")
 	r.start()
-	r.ends(2)
+	r.Await(2)
 	if len(c) > 0 {
 		t.Error("qsub is in the group of this process")
 	}
@@ -279,5 +260,5 @@ func TestKillWrapperWithItsProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "what qdel started is left", func() bool { return !workertest.Alive(n) })
+	workertest.Eventually(t, "what qdel started is left", func() bool { return !workertest.Alive(n) })
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 )
 
 // socketVariable leads the stand-ins to their server.
@@ -23,10 +24,7 @@ type request struct {
 	Dir     string
 }
 
-type answer struct {
-	Stdout, Stderr string
-	Code           int
-}
+type answer = Answer
 
 // Main runs qsub, qstat, qdel or qselect and ends the process if it was started under one of these
 // names by a test with a [Server]. A test binary calls it first thing in TestMain.
@@ -68,6 +66,10 @@ func client(program, socket string) (int, error) {
 	var a answer
 	if err := json.NewDecoder(c).Decode(&a); err != nil {
 		return 0, err
+	}
+	if a.Kill {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
 	}
 	fmt.Fprint(os.Stdout, a.Stdout)
 	fmt.Fprint(os.Stderr, a.Stderr)

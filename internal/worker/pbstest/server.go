@@ -70,6 +70,7 @@ type Settings struct {
 type Answer struct {
 	Stdout, Stderr string
 	Code           int
+	Kill           bool // the program is killed instead
 }
 
 // Server is a batch system of one test.
@@ -223,12 +224,12 @@ func (s *Server) answer(q *request) answer {
 	s.mu.Unlock()
 	if before != nil {
 		if a := before(q.Program, q.Args); a != nil {
-			return answer(*a)
+			return *a
 		}
 	}
 	a := s.do(q)
 	if after != nil {
-		return answer(after(q.Program, Answer(a)))
+		return after(q.Program, a)
 	}
 	return a
 }
