@@ -40,7 +40,7 @@ import (
 	leatbatch "leat/worker/internal/batch"
 )
 
-// Name is the kind's name.
+// Name is the launcher's name.
 const Name = "awsbatch"
 
 // unknownJob is an identifier that no job has.
@@ -52,41 +52,40 @@ const (
 	maxPage  = 100 // jobs in one DescribeJobs
 )
 
-// Options say where and how jobs are submitted. Queue, Secret, and one of Definition and Image are
-// needed.
+// Options configures a Launcher. Queue, Secret, and either Definition or Image are required.
 type Options struct {
 	// Queue is the name or the ARN of the job queue.
 	Queue string
 	// Definition is an existing job definition for containers: "NAME" (its latest revision),
 	// "NAME:REVISION", or an ARN.
 	Definition string
-	// Image is a container image with this program in it; a job definition is registered for the
-	// run.
+	// Image is a container image that contains this program; a job definition is registered for
+	// the run.
 	Image string
-	// VCPUs and MemoryMiB are what each worker takes; 0: what Definition says, 1 and 2048 with
-	// Image.
+	// VCPUs and MemoryMiB are the resources of each worker; 0: those of Definition, or 1 and 2048
+	// with Image.
 	VCPUs     float64
 	MemoryMiB int
-	// JobRole is the ARN of the role of which workers have their rights, ExecutionRole that of
-	// which ECS starts them (Fargate needs one). With Image only.
+	// JobRole is the ARN of the workers' role, ExecutionRole that of the role with which ECS starts
+	// them; Fargate requires one. With Image only.
 	JobRole, ExecutionRole string
-	// PublicIP gives workers on Fargate a public address, which they need to pull images in a
-	// subnet without NAT. With Image only.
+	// PublicIP gives workers on Fargate a public address: in a subnet without NAT they need it to
+	// pull the image. With Image only.
 	PublicIP bool
-	// Program is the path of this program in the image; "": the same as here. An image's ENTRYPOINT
-	// stands before it.
+	// Program is the path of this program in the image; "": the same as here. An ENTRYPOINT of the
+	// image precedes it.
 	Program string
-	// Env is added to the environment of workers: NAME=VALUE each. No secrets: whoever may describe
-	// the jobs sees it.
+	// Env is added to the environment of workers: NAME=VALUE each. All users who may describe the
+	// jobs can read it.
 	Env []string
 	// Secret is "secretsmanager:NAME", an existing secret of any content, or "ssm:NAME", a
-	// parameter that is made when it does not exist. NAME may be an ARN.
+	// parameter that is created if it does not exist. NAME may be an ARN.
 	Secret string
-	// Region is the region of all that; "": that of the environment and the shared configuration,
-	// as for the aws command.
+	// Region is the region of the queue and the secret; "": that of the environment or the shared
+	// configuration, as for the aws command.
 	Region string
-	// Endpoint is the URL of a server that stands in for all services, for tests; workers are given
-	// it by AWS_ENDPOINT_URL.
+	// Endpoint is the URL of a server that replaces all services, for tests. Workers get it as
+	// AWS_ENDPOINT_URL.
 	Endpoint string
 }
 
@@ -100,15 +99,15 @@ func (o *Options) validate() error {
 	case o.Definition == "" && o.Image == "":
 		bad("Definition and Image are empty: name a job definition, or an image to make one of")
 	case o.Definition != "" && o.Image != "":
-		bad("Definition %q and Image %q are both given: choose one", o.Definition, o.Image)
+		bad("Definition is %q and Image is %q, expected one of them", o.Definition, o.Image)
 	case o.Definition != "" && (o.JobRole != "" || o.ExecutionRole != "" || o.PublicIP):
-		bad("JobRole, ExecutionRole and PublicIP belong to an Image: Definition %q says them itself", o.Definition)
+		bad("JobRole, ExecutionRole or PublicIP are set, expected none with Definition %q", o.Definition)
 	}
 	if o.VCPUs < 0 || o.VCPUs != o.VCPUs || o.VCPUs > 1e6 {
-		bad("VCPUs is %v: it must be 0 (what the definition says) or more", o.VCPUs)
+		bad("VCPUs is %v, expected 0 (as in the definition) or more", o.VCPUs)
 	}
 	if o.MemoryMiB < 0 {
-		bad("MemoryMiB is %d: it must be 0 (what the definition says) or more", o.MemoryMiB)
+		bad("MemoryMiB is %d, expected 0 (as in the definition) or more", o.MemoryMiB)
 	}
 	if _, _, err := parseSecret(o.Secret); err != nil {
 		errs = append(errs, err)
@@ -117,25 +116,24 @@ func (o *Options) validate() error {
 		name, _, ok := strings.Cut(e, "=")
 		switch {
 		case !ok || name == "":
-			bad("Env[%d] is %q: it must be NAME=VALUE", i, e)
+			bad("Env[%d] is %q, expected NAME=VALUE", i, e)
 		case strings.HasPrefix(name, worker.EnvEndpoint):
-			bad("Env[%d] sets %s, which the kind sets itself", i, name)
+			bad("Env[%d] sets %s, which is reserved for the launcher", i, name)
 		case strings.HasPrefix(name, "AWS_BATCH"):
-			bad("Env[%d] sets %s: names with AWS_BATCH are AWS's own", i, name)
+			bad("Env[%d] sets %s, which is reserved for AWS Batch", i, name)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// times are shorter in tests.
+// times holds timeouts, which are shorter in tests.
 type times struct {
-	first, longest time.Duration // between looks
-	// that a call under way, which makes something, is given to answer when the start is called off
-	answer time.Duration
-	// in which a start that is called off returns; for a Stop whose time is over before it begins
+	first, longest time.Duration // between queries
+	answer         time.Duration // that a running submission gets to finish when the start is canceled
+	// for a canceled start to return, and for a Stop whose ctx has ended
 	grace   time.Duration
-	clean   time.Duration // for ending what a start has submitted that failed by itself
-	backoff time.Duration // at most, before a call is made again
+	clean   time.Duration // to terminate the jobs of a failed start
+	backoff time.Duration // longest pause before a call is repeated
 }
 
 func (t times) pace() leatbatch.Pace { return leatbatch.Pace{First: t.first, Longest: t.longest} }
@@ -143,7 +141,7 @@ func (t times) pace() leatbatch.Pace { return leatbatch.Pace{First: t.first, Lon
 var usual = times{first: 500 * time.Millisecond, longest: 10 * time.Second, answer: 2 * time.Second,
 	grace: 4 * time.Second, clean: time.Minute, backoff: 10 * time.Second}
 
-// Launcher starts workers by AWS Batch.
+// Launcher starts workers with AWS Batch.
 type Launcher struct {
 	o        Options
 	times    times
@@ -152,7 +150,7 @@ type Launcher struct {
 
 var _ worker.Launcher = (*Launcher)(nil)
 
-// New makes the kind. Options that can't be are reported by Check and Start.
+// New returns a launcher; nil means defaults. Check and Start report invalid options.
 func New(o *Options) *Launcher {
 	k := &Launcher{times: usual, maxArray: maxArray}
 	if o != nil {
@@ -168,8 +166,9 @@ func (k *Launcher) Name() string { return Name }
 // started for one block each.
 func (k *Launcher) Capabilities() worker.Capabilities { return worker.Capabilities{NoSharedFS: true} }
 
-// Check checks the options, that the queue takes jobs and could run a worker, that the job
-// definition is one for containers, that jobs can be described, and that the secret is there.
+// Check returns an error if options are invalid, the queue takes no jobs or could never run a
+// worker, the job definition is not for containers, jobs can't be described, or the secret is
+// missing.
 func (k *Launcher) Check(ctx context.Context) error {
 	if err := k.o.validate(); err != nil {
 		return err
@@ -182,10 +181,10 @@ func (k *Launcher) Check(ctx context.Context) error {
 	if _, err := k.plan(ctx, c); err != nil {
 		return err
 	}
-	// A run that can't ask for its jobs would wait long for workers that never come. AWS leaves
-	// jobs out that it does not know.
+	// A run that can't describe its jobs would wait long for workers that never start. AWS omits
+	// unknown jobs from its answer.
 	if _, err := c.describeJobs(ctx, &batch.DescribeJobsInput{Jobs: []string{unknownJob}}); err != nil {
-		return failed(err, "asking for jobs (batch:DescribeJobs)")
+		return failed(err, "describe jobs (batch:DescribeJobs)")
 	}
 	return k.checkSecret(ctx, c)
 }

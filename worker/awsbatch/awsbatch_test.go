@@ -155,7 +155,7 @@ func TestExitDetails(t *testing.T) {
 	t.Run("a signal", func(t *testing.T) {
 		r := newRun(t, batchtest.Settings{}, 1, "kill -9 $$")
 		r.start()
-		workertest.WantError(t, r.Await(1)["awsbatch-0"].Err, "ended with status 137, which is signal 9")
+		workertest.WantError(t, r.Await(1)["awsbatch-0"].Err, "ended with status 137, which shells return for signal 9")
 	})
 	t.Run("spot reclaim", func(t *testing.T) {
 		r := newRun(t, batchtest.Settings{}, 3, "exec sleep 600")
@@ -258,7 +258,7 @@ func TestEndpointOnlyInSecret(t *testing.T) {
 				t.Errorf("fetched without a version: %q, %v", got, err)
 			}
 			_, err = Fetch()[gotStore](t.Context(), name+"#99")
-			workertest.WantError(t, err, "reading", name)
+			workertest.WantError(t, err, "read ", name)
 			service := map[string]string{"ssm": "ssm", "secretsmanager": "secretsmanager"}[store]
 			if !r.s.Signed(service) || !r.s.Signed("batch") {
 				t.Error("calls are not signed for their service and region")
@@ -316,7 +316,7 @@ func TestVCPULimits(t *testing.T) {
 		n    int
 		warn string
 	}{
-		{"not all at once", batchtest.Settings{MaxvCPUs: 5}, 3, `"at once"=2`},
+		{"not all at once", batchtest.Settings{MaxvCPUs: 5}, 3, "at_once=2"},
 		{"all at once", batchtest.Settings{MaxvCPUs: 6}, 3, ""},
 		{"nobody knows", batchtest.Settings{Unmanaged: true}, 3, ""},
 	} {
@@ -371,7 +371,7 @@ func TestLostSubmitAnswerLeavesNoJob(t *testing.T) {
 				}
 			})
 			_, err := r.kind.Start(t.Context(), r.Options)
-			workertest.WantError(t, err, "submitting 2 workers")
+			workertest.WantError(t, err, "submit a job of 2 workers")
 			if len(r.s.Submitted()) != 1 || len(r.s.Left()) > 0 {
 				t.Errorf("%v are left of %d", r.s.Left(), len(r.s.Submitted()))
 			}
@@ -393,7 +393,7 @@ func TestFailedStartLeavesNoJobs(t *testing.T) {
 	}{
 		{"denied", func() *batchtest.Error { return batchtest.Denied }, "is not authorized to perform"},
 		{"the run ends", func() *batchtest.Error { cancel(errors.New("the user is impatient")); return nil },
-			"called off: the user is impatient"},
+			"not all workers submitted: the user is impatient"},
 	} {
 		n.Store(0)
 		r.s.Set(func(set *batchtest.Settings) {

@@ -16,8 +16,8 @@ func TestRefusedOptions(t *testing.T) {
 	}{
 		{"nothing at all", func(o *Options) { *o = Options{} },
 			[]string{"Queue is empty", "Definition and Image are empty", "Secret is empty"}},
-		{"two definitions", func(o *Options) { o.Image = "x" }, []string{"both given"}},
-		{"a role for a definition", func(o *Options) { o.JobRole = "x" }, []string{"belong to an Image"}},
+		{"two definitions", func(o *Options) { o.Image = "x" }, []string{"expected one of them"}},
+		{"a role for a definition", func(o *Options) { o.JobRole = "x" }, []string{"expected none with Definition"}},
 		{"negative sizes", func(o *Options) { o.VCPUs, o.MemoryMiB = -1, -1 },
 			[]string{"VCPUs is -1", "MemoryMiB is -1"}},
 		{"a secret without a store", func(o *Options) { o.Secret = "mine" },
@@ -26,7 +26,7 @@ func TestRefusedOptions(t *testing.T) {
 		{"a secret without a name", func(o *Options) { o.Secret = "ssm:" }, []string{"secretsmanager:NAME"}},
 		{"a secret with a version", func(o *Options) { o.Secret = "ssm:a#3" }, []string{"secretsmanager:NAME"}},
 		{"variables", func(o *Options) { o.Env = []string{"X", "LEAT_WORKER_NAME=x", "AWS_BATCH_X=1"} },
-			[]string{"NAME=VALUE", "LEAT_WORKER_NAME", "AWS_BATCH_X"}},
+			[]string{"expected NAME=VALUE", "LEAT_WORKER_NAME", "AWS_BATCH_X"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRun(t, batchtest.Settings{}, 1, "exit 0")
@@ -62,7 +62,7 @@ func TestCheck(t *testing.T) {
 	}{
 		{"all is well", batchtest.Settings{}, nil, ""},
 		{"jobs can't be described", batchtest.Settings{Before: denied("DescribeJobs")}, nil,
-			"asking for jobs (batch:DescribeJobs)"},
+			"describe jobs (batch:DescribeJobs)"},
 		{"a revision", batchtest.Settings{}, func(o *Options) { o.Definition += ":1" }, ""},
 		{"an ARN", batchtest.Settings{},
 			func(o *Options) { o.Definition = "arn:aws:batch:eu-test-1:1:job-definition/worker:2" }, ""},
@@ -84,9 +84,9 @@ func TestCheck(t *testing.T) {
 			"there is no secret other in Secrets Manager: make it"},
 		{"a secret that may not be looked at", batchtest.Settings{Before: denied("DescribeSecret")}, nil, ""},
 		{"a queue that may not be looked at", batchtest.Settings{Before: denied("DescribeJobQueues")}, nil,
-			"looking for queue spot-queue: User: arn:aws:iam::1:user/u is not authorized to perform: it (AccessDeniedException)"},
+			"describe queue spot-queue: User: arn:aws:iam::1:user/u is not authorized to perform: it (AccessDeniedException)"},
 		{"no answer", batchtest.Settings{Before: func(string) *batchtest.Error { return batchtest.Broken }}, nil,
-			"looking for queue spot-queue: "},
+			"describe queue spot-queue: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRun(t, c.set, 1, "exit 0")
@@ -116,6 +116,6 @@ func TestCheck(t *testing.T) {
 		r := newRun(t, batchtest.Settings{}, 1, "exit 0")
 		t.Setenv("AWS_ACCESS_KEY_ID", "")
 		t.Setenv("AWS_SECRET_ACCESS_KEY", "")
-		workertest.WantError(t, r.kind.Check(t.Context()), "looking for queue", "credentials")
+		workertest.WantError(t, r.kind.Check(t.Context()), "describe queue", "credentials")
 	})
 }

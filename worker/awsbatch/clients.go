@@ -20,13 +20,12 @@ import (
 	"github.com/aws/smithy-go/logging"
 )
 
-// attempts of one call. Batch allows few calls a second to an account, and answers
-// TooManyRequestsException above that.
+// attempts is the number of attempts of one call. Batch allows an account few calls per second and
+// answers more with TooManyRequestsException.
 const attempts = 8
 
-// clients are the calls that are made, as functions. The clients of the services themselves must
-// not be reached from a type that becomes an interface, as the fleet does: the linker would keep
-// all their hundreds of methods, 12 MB of them.
+// clients holds the calls as functions. If a type that becomes an interface, as the fleet does,
+// referred to the services' clients, the linker would keep all their methods, 12 MB.
 type clients struct {
 	region string
 	idle   func() // closes connections that are not in use
@@ -60,19 +59,19 @@ type clients struct {
 
 type call[In, Out, Options any] func(context.Context, *In, ...func(*Options)) (*Out, error)
 
-// connect makes the clients. Credentials are found as the aws command finds them.
+// connect creates the clients, with credentials found as by the aws command.
 func connect(ctx context.Context, region, endpoint string, backoff time.Duration) (*clients, error) {
-	// what they have to say comes with their errors
+	// The SDK logs nothing: its errors say the same.
 	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if region != "" {
 		load = append(load, config.WithRegion(region))
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, load...)
 	if err != nil {
-		return nil, fmt.Errorf("the configuration of AWS: %w", err)
+		return nil, fmt.Errorf("load AWS configuration: %w", err)
 	}
 	if cfg.Region == "" {
-		return nil, errors.New("no region: set Region, AWS_REGION, or region in ~/.aws/config")
+		return nil, errors.New("no region: neither Region nor AWS_REGION nor ~/.aws/config sets one")
 	}
 	c := &clients{region: cfg.Region, idle: func() {}}
 	if h, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok {
@@ -83,13 +82,13 @@ func connect(ctx context.Context, region, endpoint string, backoff time.Duration
 	if endpoint != "" {
 		cfg.BaseEndpoint = aws.String(endpoint)
 	}
-	// Servers that are not Amazon's don't know the newer checksums.
+	// Other servers than Amazon's don't support the newer checksums.
 	cfg.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 	cfg.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 	retryer := func(more ...func(*retry.StandardOptions)) aws.Retryer {
 		return retry.NewStandard(append([]func(*retry.StandardOptions){func(o *retry.StandardOptions) {
 			o.MaxAttempts, o.MaxBackoff = attempts, backoff
-			o.RateLimiter = ratelimit.None // which would count failed calls of all, and end in an error of its own
+			o.RateLimiter = ratelimit.None // it counts failures of all calls and then fails by itself
 		}}, more...)...)
 	}
 	cfg.Retryer = func() aws.Retryer { return retryer() }
@@ -120,28 +119,27 @@ func (k *Launcher) connect(ctx context.Context) (*clients, error) {
 	return connect(ctx, k.o.Region, k.o.Endpoint, k.times.backoff)
 }
 
-// callError is an error of a service in few words: what was to be done, what the service said, its
-// code.
+// callError is an error of a service: the operation, the service's message and its code.
 type callError struct {
-	doing string
-	err   error
+	op  string
+	err error
 }
 
 func (e *callError) Error() string {
 	var api smithy.APIError
 	if errors.As(e.err, &api) {
 		if m := api.ErrorMessage(); m != "" {
-			return e.doing + ": " + m + " (" + api.ErrorCode() + ")"
+			return e.op + ": " + m + " (" + api.ErrorCode() + ")"
 		}
-		return e.doing + ": " + api.ErrorCode()
+		return e.op + ": " + api.ErrorCode()
 	}
-	return e.doing + ": " + e.err.Error()
+	return e.op + ": " + e.err.Error()
 }
 
 func (e *callError) Unwrap() error { return e.err }
 
-func failed(err error, doing string, a ...any) error {
-	return &callError{doing: fmt.Sprintf(doing, a...), err: err}
+func failed(err error, op string, a ...any) error {
+	return &callError{op: fmt.Sprintf(op, a...), err: err}
 }
 
 // hasCode reports whether a service answered with one of the codes.

@@ -53,7 +53,7 @@ func TestCanceledStartWithHangingAWS(t *testing.T) {
 		_, err := r.kind.Start(ctx, r.Options)
 		return err
 	})
-	workertest.WantError(t, err, "not all submitted: enough", "may be left", "`aws batch list-jobs --region eu-test-1",
+	workertest.WantError(t, err, "not all workers submitted: enough", "may be left", "`aws batch list-jobs --region eu-test-1",
 		"values=leat-test-1-2-",
 		"`aws batch terminate-job --region eu-test-1", "--job-id 00000001",
 		"`aws batch deregister-job-definition --region eu-test-1")
@@ -108,11 +108,11 @@ func TestLostSubmissionFoundByName(t *testing.T) {
 		}
 	})
 	_, err := r.kind.Start(t.Context(), r.Options)
-	workertest.WantError(t, err, "submitting 2 workers", "is not there", "aws batch list-jobs")
+	workertest.WantError(t, err, "submit a job of 2 workers", "not found", "aws batch list-jobs")
 	if n := len(r.s.Left()); n == 0 {
 		t.Error("the first start's jobs were ended")
 	}
 	r.Options.RunID = ""
 	_, err = r.kind.Start(t.Context(), r.Options)
-	workertest.WantError(t, err, "RunID is empty")
+	workertest.WantError(t, err, `RunID is ""`)
 }

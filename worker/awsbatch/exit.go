@@ -14,10 +14,10 @@ import (
 	leatbatch "leat/worker/internal/batch"
 )
 
-// How much of CloudWatch goes into the words of workers' deaths.
+// Limits of the logs that exits quote.
 const (
-	endEvents = 50 // an event is a line, mostly
-	// maxLogs are fetched: a mistake in the image ends all workers at once, in the same way.
+	endEvents = 50 // usually one line each
+	// maxLogs bounds the logs fetched: an error in the image ends all workers in the same way.
 	maxLogs = 20
 )
 
@@ -35,7 +35,7 @@ func exitError(j *types.JobDetail) error {
 		switch {
 		case c == nil:
 		case *c > 128 && *c < 128+65:
-			status = fmt.Sprintf("ended with status %d, which is signal %d", *c, *c-128)
+			status = fmt.Sprintf("ended with status %d, which shells return for signal %d", *c, *c-128)
 		default:
 			status = fmt.Sprintf("ended with status %d", *c)
 		}
@@ -65,7 +65,7 @@ func exitError(j *types.JobDetail) error {
 	return errors.New(status)
 }
 
-// logOf returns CloudWatch's group and stream of a job's log; "", "" when there is none.
+// logOf returns CloudWatch's group and stream of a job's log; "", "": none.
 func logOf(j *types.JobDetail) (group, stream string) {
 	if n := len(j.Attempts); n > 0 && j.Attempts[n-1].Container != nil {
 		stream = aws.ToString(j.Attempts[n-1].Container.LogStreamName)
@@ -87,8 +87,7 @@ func logOf(j *types.JobDetail) (group, stream string) {
 	return group, stream
 }
 
-// log fetches the end of a worker's output. The error names the stream for users who may not read
-// it.
+// log fetches the end of a worker's output; "" if that fails.
 func (f *fleet) log(ctx context.Context, j *types.JobDetail) string {
 	group, stream := logOf(j)
 	if stream == "" || f.logs == maxLogs {
@@ -100,7 +99,7 @@ func (f *fleet) log(ctx context.Context, j *types.JobDetail) string {
 	out, err := f.c.getLogEvents(ctx, &cloudwatchlogs.GetLogEventsInput{LogGroupName: &group, LogStreamName: &stream,
 		Limit: aws.Int32(endEvents), StartFromHead: aws.Bool(false)})
 	if err != nil {
-		f.o.Logger.Debug("the log of a failed worker can't be read", "group", group, "stream", stream, "error", err)
+		f.o.Logger.Debug("worker log not readable", "group", group, "stream", stream, "error", err)
 		return ""
 	}
 	var lines []string

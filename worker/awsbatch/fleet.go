@@ -20,7 +20,7 @@ import (
 // submitted is one job of the fleet.
 type submitted struct {
 	id    string
-	first int // number of its first worker, from the fleet's first
+	first int // number of its first worker, relative to the fleet's first
 	ends  []bool
 	left  int
 }
@@ -35,7 +35,7 @@ type fleet struct {
 	// The fields below belong to Query, and then to Cancel.
 	definition string // registered for the run; "": none
 	jobs       []*submitted
-	logs       int  // number of logs that were fetched
+	logs       int  // number of logs fetched
 	terminated bool // AWS has accepted to end all jobs
 }
 
@@ -61,9 +61,9 @@ func (f *fleet) Jobs() string {
 	return "jobs " + strings.Join(ids, " ")
 }
 
-// Query returns the workers that have ended since the last query and how many are left. It asks for
-// children of an array only if the array's summary counts more ends than are known: for 10,000
-// workers a query would take 100 calls otherwise.
+// Query returns the workers that have ended since the last query and how many are left. It
+// describes an array's children only if the array's summary counts more ended ones than are known:
+// otherwise a query for 10,000 workers would take 100 calls.
 func (f *fleet) Query(ctx context.Context) (ended []worker.Exit, left int, err error) {
 	defer func() {
 		left = 0
@@ -120,22 +120,22 @@ func (f *fleet) Query(ctx context.Context) (ended []worker.Exit, left int, err e
 	if err != nil {
 		return ended, 0, err
 	}
-	// An array that is over has no child that is not: those that Batch does not tell of were never
-	// made, or are forgotten.
+	// All children of an ended array have ended: those that Batch omits never started or are too
+	// old.
 	for _, id := range ids {
 		if p, ok := of[id]; ok && over(p.parent.Status) {
 			ended = append(ended, f.collectExited(ctx, p.s, p.i,
 				&types.JobDetail{JobId: &id, Status: p.parent.Status, StatusReason: p.parent.StatusReason})...)
 		}
 	}
-	if len(missing) > 0 { // no end, but no news of the job either
+	if len(missing) > 0 { // an omitted job has not ended
 		return ended, 0, fmt.Errorf("DescribeJobs answered without %s",
 			strings.Join(slices.Sorted(maps.Keys(missing)), ", "))
 	}
 	return ended, 0, nil
 }
 
-// ends counts the children of an array that have ended.
+// ends returns how many children of an array have ended.
 func ends(j *types.JobDetail) int {
 	if j.ArrayProperties == nil {
 		return 0
@@ -148,21 +148,21 @@ func over(s types.JobStatus) bool {
 	return s == types.JobStatusSucceeded || s == types.JobStatusFailed
 }
 
-// describe asks for jobs page by page, and returns what it has when a page fails.
+// describe describes jobs page by page. With an error it returns the jobs of earlier pages.
 func (f *fleet) describe(ctx context.Context, ids []string) ([]types.JobDetail, error) {
 	var jobs []types.JobDetail
 	for len(ids) > 0 {
 		n := min(len(ids), maxPage)
 		out, err := f.c.describeJobs(ctx, &batch.DescribeJobsInput{Jobs: ids[:n]})
 		if err != nil {
-			return jobs, failed(err, "asking for the workers' jobs")
+			return jobs, failed(err, "describe jobs")
 		}
 		jobs, ids = append(jobs, out.Jobs...), ids[n:]
 	}
 	return jobs, nil
 }
 
-// collectExited notes the end of a worker.
+// collectExited returns the exit of a worker if its job has ended since the last query.
 func (f *fleet) collectExited(ctx context.Context, s *submitted, i int, j *types.JobDetail) []worker.Exit {
 	if s.ends[i] || !over(j.Status) {
 		return nil
@@ -217,7 +217,7 @@ func (f *fleet) terminate(ctx context.Context) error {
 		_, err := f.c.terminateJob(ctx, &batch.TerminateJobInput{JobId: &id,
 			Reason: aws.String("the run of leat has ended")})
 		if err != nil {
-			errs = append(errs, failed(err, "terminating job %s", id))
+			errs = append(errs, failed(err, "terminate job %s", id))
 		}
 	}
 	return errors.Join(errs...)
@@ -229,13 +229,13 @@ func (f *fleet) deregister(ctx context.Context) error {
 	}
 	if _, err := f.c.deregisterJobDefinition(ctx,
 		&batch.DeregisterJobDefinitionInput{JobDefinition: &f.definition}); err != nil {
-		return failed(err, "the job definition of the run may be left (see to it by `aws batch deregister-job-definition --region %s --job-definition %s`): deregistering it", f.c.region, f.definition)
+		return failed(err, "the job definition may be left (`aws batch deregister-job-definition --region %s --job-definition %s`): deregister it", f.c.region, f.definition)
 	}
 	f.definition = ""
 	return nil
 }
 
-// left names the jobs that have not ended as far as is known.
+// left returns the jobs that have not ended as of the last query.
 func (f *fleet) left() []string {
 	var ids []string
 	for _, s := range f.jobs {

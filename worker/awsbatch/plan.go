@@ -11,11 +11,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/batch/types"
 )
 
-// plan is what is known of the queue and the job definition before anything is submitted.
+// plan describes the queue and the job definition before anything is submitted.
 type plan struct {
-	vcpus   float64 // of a worker; 0: not known
+	vcpus   float64 // of a worker; 0: unknown
 	fargate bool
-	total   int // vCPUs of all compute environments together; -1: not known
+	total   int // vCPUs of all compute environments together; -1: unknown
 	largest int // of one
 }
 
@@ -44,7 +44,7 @@ func (k *Launcher) plan(ctx context.Context, c *clients) (*plan, error) {
 func (k *Launcher) planQueue(ctx context.Context, c *clients, p *plan) error {
 	out, err := c.describeJobQueues(ctx, &batch.DescribeJobQueuesInput{JobQueues: []string{k.o.Queue}})
 	if err != nil {
-		return failed(err, "looking for queue %s", k.o.Queue)
+		return failed(err, "describe queue %s", k.o.Queue)
 	}
 	if len(out.JobQueues) == 0 {
 		return fmt.Errorf("there is no job queue %s in region %s", k.o.Queue, c.region)
@@ -66,7 +66,7 @@ func (k *Launcher) planQueue(ctx context.Context, c *clients, p *plan) error {
 	}
 	envs, err := c.describeComputeEnvironments(ctx, &batch.DescribeComputeEnvironmentsInput{ComputeEnvironments: names})
 	if err != nil {
-		return failed(err, "looking at the compute environments of queue %s", k.o.Queue)
+		return failed(err, "describe compute environments of queue %s", k.o.Queue)
 	}
 	usable, unknown := 0, false
 	var why []string
@@ -97,7 +97,7 @@ func (k *Launcher) planQueue(ctx context.Context, c *clients, p *plan) error {
 	return nil
 }
 
-// planDefinition looks at a definition of the user's.
+// planDefinition describes the user's job definition.
 func (k *Launcher) planDefinition(ctx context.Context, c *clients, p *plan) error {
 	name := k.o.Definition
 	in := &batch.DescribeJobDefinitionsInput{JobDefinitions: []string{name}}
@@ -108,7 +108,7 @@ func (k *Launcher) planDefinition(ctx context.Context, c *clients, p *plan) erro
 	for {
 		out, err := c.describeJobDefinitions(ctx, in)
 		if err != nil {
-			return failed(err, "looking for job definition %s", name)
+			return failed(err, "describe job definition %s", name)
 		}
 		for i, d := range out.JobDefinitions {
 			if aws.ToString(d.Status) != "INACTIVE" &&
@@ -141,6 +141,6 @@ func vcpusOf(p *types.ContainerProperties) float64 {
 			}
 		}
 	}
-	//lint:ignore SA1019 old definitions have but this
+	//lint:ignore SA1019 old definitions have only this
 	return float64(aws.ToInt32(p.Vcpus))
 }

@@ -19,8 +19,8 @@ const (
 	parameterStore = "ssm"
 )
 
-// versionMark stands between a secret's name and the version of it that belongs to the run, in the
-// variable of workers. No name and no ARN has it.
+// versionMark separates a secret's name from the run's version of it in the workers' variable. No
+// name or ARN contains it.
 const versionMark = "#"
 
 func parseSecret(s string) (store, name string, err error) {
@@ -35,7 +35,8 @@ func parseSecret(s string) (store, name string, err error) {
 	return store, name, nil
 }
 
-// checkSecret looks whether the secret is there. Who may not look may still be allowed to write it.
+// checkSecret returns an error if the secret does not exist. A user who may not describe it may
+// still be allowed to write it.
 func (k *Launcher) checkSecret(ctx context.Context, c *clients) error {
 	store, name, err := parseSecret(k.o.Secret)
 	if err != nil || store != secretsManager {
@@ -55,7 +56,7 @@ func noSecret(err error, name string) error {
 	if hasCode(err, "ResourceNotFoundException") {
 		return fmt.Errorf("there is no secret %s in Secrets Manager: make it, with any content (aws secretsmanager create-secret --name %s --secret-string leat)", name, name)
 	}
-	return failed(err, "the secret %s of Secrets Manager", name)
+	return failed(err, "secret %s in Secrets Manager", name)
 }
 
 // putSecret writes the endpoint as a new version of the secret and returns the value of
@@ -77,54 +78,55 @@ func (k *Launcher) putSecret(ctx context.Context, c *clients, text string) (stri
 		out, err := c.putParameter(ctx, &ssm.PutParameterInput{Name: &name, Value: &text,
 			Type: ssmtypes.ParameterTypeSecureString, Overwrite: aws.Bool(true)})
 		if err != nil {
-			return "", failed(err, "writing the parameter %s of SSM", name)
+			return "", failed(err, "write SSM parameter %s", name)
 		}
 		version = strconv.FormatInt(out.Version, 10)
 	}
 	return store + ":" + name + versionMark + version, nil
 }
 
-// Fetch returns, by the name of the secret store, the functions with which a worker process fetches
-// its endpoint: apply's WorkOptions.Secrets. Region and credentials come from the container's
+// Fetch returns the functions with which a worker process fetches its endpoint, by the name of the
+// secret store: apply's WorkOptions.Secrets. Region and credentials come from the container's
 // environment and role.
 func Fetch() map[string]func(ctx context.Context, name string) (string, error) {
-	return map[string]func(context.Context, string) (string, error){
-		secretsManager: func(ctx context.Context, secret string) (string, error) {
+	fetch := func(get func(context.Context, *clients, string, string) (*string, error)) func(context.Context,
+		string) (string, error) {
+		return func(ctx context.Context, secret string) (string, error) {
 			c, err := connect(ctx, "", "", usual.backoff)
 			if err != nil {
 				return "", err
 			}
 			defer c.idle()
 			name, version, _ := strings.Cut(secret, versionMark)
+			text, err := get(ctx, c, name, version)
+			return aws.ToString(text), err
+		}
+	}
+	return map[string]func(context.Context, string) (string, error){
+		secretsManager: fetch(func(ctx context.Context, c *clients, name, version string) (*string, error) {
 			in := &secretsmanager.GetSecretValueInput{SecretId: &name}
 			if version != "" {
 				in.VersionId = &version
 			}
 			out, err := c.getSecretValue(ctx, in)
 			if err != nil {
-				return "", failed(err, "reading the secret %s of Secrets Manager", name)
+				return nil, failed(err, "read secret %s in Secrets Manager", name)
 			}
-			return aws.ToString(out.SecretString), nil
-		},
-		parameterStore: func(ctx context.Context, secret string) (string, error) {
-			c, err := connect(ctx, "", "", usual.backoff)
-			if err != nil {
-				return "", err
-			}
-			defer c.idle()
-			name, version, _ := strings.Cut(secret, versionMark)
+			return out.SecretString, nil
+		}),
+		parameterStore: fetch(func(ctx context.Context, c *clients, name, version string) (*string, error) {
+			at := name
 			if version != "" {
-				version = ":" + version // as SSM writes it
+				at += ":" + version // the form of SSM
 			}
-			out, err := c.getParameter(ctx,
-				&ssm.GetParameterInput{Name: aws.String(name + version), WithDecryption: aws.Bool(true)})
+			out, err := c.getParameter(ctx, &ssm.GetParameterInput{Name: &at, WithDecryption: aws.Bool(true)})
 			if err != nil {
-				return "", failed(err, "reading the parameter %s of SSM", name)
+				return nil, failed(err, "read SSM parameter %s", name)
 			}
 			if out.Parameter == nil {
-				return "", fmt.Errorf("the parameter %s of SSM has no value", name)
+				return nil, fmt.Errorf("SSM parameter %s has no value", name)
 			}
-			return aws.ToString(out.Parameter.Value), nil
-		},
+			return out.Parameter.Value, nil
+		}),
 	}
 }

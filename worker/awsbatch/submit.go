@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -24,7 +23,7 @@ const indexVariable = "AWS_BATCH_JOB_ARRAY_INDEX"
 // was submitted. When ctx ends it returns within 4 s, half of which a running submission gets to be
 // answered; the error names what could not be terminated in that time.
 func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fleet, error) {
-	if err := errors.Join(k.o.validate(), validateStart(&o)); err != nil {
+	if err := errors.Join(k.o.validate(), leatbatch.ValidateStart(&o)); err != nil {
 		return nil, err
 	}
 	text, err := o.Endpoint.MarshalText()
@@ -40,10 +39,10 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 	defer done()
 	if err := f.submitAll(ctx, extended, string(text)); err != nil {
 		if why := context.Cause(ctx); why != nil && !errors.Is(err, why) {
-			// the clients tell of any end of ctx alike
-			err = fmt.Errorf("the workers were not all submitted: %w (%w)", why, err)
+			// The SDK does not report the cause of a canceled context.
+			err = fmt.Errorf("not all workers submitted: %w (%w)", why, err)
 		}
-		// The run may be ending: what has been submitted must go all the same.
+		// Terminate what was submitted even if ctx has ended.
 		end, stop := context.WithTimeout(extended, k.times.clean)
 		defer stop()
 		return nil, errors.Join(err, f.Stop(end))
@@ -52,34 +51,16 @@ func (k *Launcher) Start(ctx context.Context, o worker.StartOptions) (worker.Fle
 	return f, nil
 }
 
-func validateStart(o *worker.StartOptions) error {
-	var errs []error
-	if o.Workers < 1 {
-		errs = append(errs, fmt.Errorf("option Workers is %d: it must be 1 or more", o.Workers))
-	}
-	if o.RunID == "" {
-		errs = append(errs, errors.New("RunID is empty"))
-	}
-	if len(o.Command) == 0 || !filepath.IsAbs(o.Command[0]) {
-		errs = append(errs, fmt.Errorf("option Command is %q: it must begin with the absolute path of a program",
-			o.Command))
-	}
-	if o.Endpoint.IsZero() {
-		errs = append(errs, errors.New("option Endpoint is empty"))
-	}
-	return errors.Join(errs...)
-}
-
-// submitAll submits the workers. In extended, which ends a while after ctx, a submission without an
-// answer is looked for.
+// submitAll submits the workers. Until extended ends, which is later than ctx, it searches for a
+// job whose submission got no answer.
 func (f *fleet) submitAll(ctx, extended context.Context, endpoint string) error {
 	p, err := f.k.plan(ctx, f.c)
 	if err != nil {
 		return err
 	}
 	if n := int(float64(p.total) / max(p.vcpus, 0.01)); p.total >= 0 && p.vcpus > 0 && n < f.o.Workers {
-		f.o.Logger.Warn("not all workers can run at once: the others wait for them to end", "queue", f.k.o.Queue,
-			"workers", f.o.Workers, "at once", n, "vCPUs of a worker", p.vcpus, "maxvCpus", p.total)
+		f.o.Logger.Warn("fewer workers at once", "queue", f.k.o.Queue,
+			"workers", f.o.Workers, "at_once", n, "vcpus", p.vcpus, "max_vcpus", p.total)
 	}
 	secret, err := f.k.putSecret(ctx, f.c, endpoint)
 	if err != nil {
@@ -98,13 +79,13 @@ func (f *fleet) submitAll(ctx, extended context.Context, endpoint string) error 
 		}
 		n += take
 		if ctx.Err() != nil {
-			return fmt.Errorf("the start was called off: %w", context.Cause(ctx))
+			return fmt.Errorf("not all workers submitted: %w", context.Cause(ctx))
 		}
 	}
 	return nil
 }
 
-// register makes a job definition for the run, which Stop deregisters.
+// register registers a job definition for the run, which Stop deregisters.
 func (f *fleet) register(ctx context.Context, p *plan) (string, error) {
 	o := &f.k.o
 	memory := o.MemoryMiB
@@ -127,9 +108,9 @@ func (f *fleet) register(ctx context.Context, p *plan) (string, error) {
 		}
 		c.NetworkConfiguration = &types.NetworkConfiguration{AssignPublicIp: public}
 	}
-	// The command is said with each job; Batch does not take a definition without one for Fargate.
+	// Each job has its own command, but Batch refuses a definition for Fargate without one.
 	c.Command = f.command()
-	// Without the answer nobody could deregister it.
+	// Without the answer it can't be deregistered.
 	ctx, stop := leatbatch.Extend(ctx, f.k.times.answer)
 	defer stop()
 	out, err := f.c.registerJobDefinition(ctx, &batch.RegisterJobDefinitionInput{
@@ -137,7 +118,7 @@ func (f *fleet) register(ctx context.Context, p *plan) (string, error) {
 		PlatformCapabilities: []types.PlatformCapability{platform},
 	})
 	if err != nil {
-		return "", failed(err, "registering a job definition for image %s", o.Image)
+		return "", failed(err, "register job definition for image %s", o.Image)
 	}
 	f.definition = aws.ToString(out.JobDefinitionArn)
 	return f.definition, nil
@@ -156,7 +137,7 @@ func resources(vcpus float64, memory int) []types.ResourceRequirement {
 	return r
 }
 
-// command is the worker's, with its path in the image.
+// command returns the worker's command, with the program's path in the image.
 func (f *fleet) command() []string {
 	c := append([]string(nil), f.o.Command...)
 	if f.k.o.Program != "" {
@@ -167,18 +148,17 @@ func (f *fleet) command() []string {
 
 func (f *fleet) jobName() string { return "leat-" + f.o.RunID }
 
-// submit submits n workers, the first of which has number first of the fleet.
+// submit submits n workers, of which the first has number first in the fleet.
 func (f *fleet) submit(ctx, extended context.Context, p *plan, definition, secret string, first, n int) error {
 	o := &f.k.o
 	number := f.o.First + first
-	// Each job has a name of its own, also among runs, by which it is found when the answer to its
-	// submission is lost.
+	// The unique name finds the job if the answer to its submission is lost.
 	name := f.jobName() + "-" + strconv.Itoa(number) + "-" + strings.ToLower(rand.Text()[:8])
 	in := &batch.SubmitJobInput{
 		JobName: &name, JobQueue: &o.Queue, JobDefinition: &definition,
 		ContainerOverrides: &types.ContainerOverrides{Command: f.command(),
 			Environment: f.environment(p, secret, number, n)},
-		// A lost worker's blocks are given to others; starting it again is not Batch's business.
+		// Batch must not restart a lost worker: its blocks go to others.
 		RetryStrategy: &types.RetryStrategy{Attempts: aws.Int32(1)},
 	}
 	if o.Definition != "" {
@@ -194,12 +174,12 @@ func (f *fleet) submit(ctx, extended context.Context, p *plan, definition, secre
 		f.add(aws.ToString(out.JobId), first, n)
 		return nil
 	}
-	return errors.Join(failed(err, "submitting %d workers to queue %s", n, o.Queue),
+	return errors.Join(failed(err, "submit a job of %d workers to queue %s", n, o.Queue),
 		f.findLost(extended, err, name, first, n))
 }
 
-// findLost looks for a job whose submission failed without an answer of the service: it may be
-// there.
+// findLost searches for a job whose submission failed without an answer of the service: it may
+// exist.
 func (f *fleet) findLost(ctx context.Context, why error, name string, first, n int) error {
 	if hasCode(why, "ClientException", "AccessDeniedException", "UnrecognizedClientException",
 		"InvalidSignatureException", "TooManyRequestsException") {
@@ -212,13 +192,13 @@ func (f *fleet) findLost(ctx context.Context, why error, name string, first, n i
 	out, err := f.c.listJobs(ctx, &batch.ListJobsInput{JobQueue: &f.k.o.Queue,
 		Filters: []types.KeyValuesPair{{Name: aws.String("JOB_NAME"), Values: []string{name}}}})
 	if err != nil {
-		return failed(err, "job %s may be left, submitted all the same (%s): looking for it", name, byHand)
+		return failed(err, "job %s may be left (%s): list jobs", name, byHand)
 	}
 	for _, j := range out.JobSummaryList {
 		f.add(aws.ToString(j.JobId), first, n)
 	}
 	if len(out.JobSummaryList) == 0 {
-		return fmt.Errorf("job %s is not there; should it come all the same, %s", name, byHand)
+		return fmt.Errorf("job %s not found (%s)", name, byHand)
 	}
 	return nil
 }
@@ -229,7 +209,7 @@ func (f *fleet) environment(p *plan, secret string, number, n int) []types.KeyVa
 	set := func(name, value string) {
 		env = append(env, types.KeyValuePair{Name: aws.String(name), Value: aws.String(value)})
 	}
-	set("AWS_REGION", f.c.region) // which ECS does not tell on all platforms
+	set("AWS_REGION", f.c.region) // not all platforms of ECS set it
 	if f.k.o.Endpoint != "" {
 		set("AWS_ENDPOINT_URL", f.k.o.Endpoint)
 	}

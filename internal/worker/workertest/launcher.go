@@ -157,10 +157,10 @@ func killed(t *testing.T, s Setup) {
 	n := s.workers(4)
 	barrier := func(o *coordinator.Options) { o.Barrier = s.Patience }
 	t.Run("in their work", func(t *testing.T) {
-		tr := s.trial(t, plan{blocks: 300, workers: n, job: job{Sleep: 5 * time.Millisecond}, channel: barrier})
+		tr := s.trial(t, plan{blocks: 100, workers: n, job: job{Sleep: 5 * time.Millisecond}, channel: barrier})
 		end := tr.begin(t.Context())
 		for i := range n - 1 {
-			tr.until("work goes on", end, func(st worker.Status) bool { return st.Done >= 20*(i+1) })
+			tr.until("work goes on", end, func(st worker.Status) bool { return st.Done >= 10*(i+1) })
 			for _, w := range tr.status().Workers {
 				if w.Name == worker.WorkerName(tr.kind.Name(), i) {
 					tr.signal(w, syscall.SIGKILL)
