@@ -11,7 +11,7 @@ import (
 	"leat/worker"
 )
 
-// Patience is much longer than anything in these tests takes: only a failing test waits for its end.
+// Patience is much longer than anything in these tests takes: only a failing test waits for it.
 const Patience = time.Minute
 
 // Endpoint is one that workers under test get and never follow.
