@@ -20,8 +20,8 @@ var functions = apply.Functions{"feet": {Func: func(_ context.Context, b *apply.
 	return nil
 }}}
 
-// A program's own function runs in four child processes, which are the same program: examples/workers
-// is a complete one.
+// A program's own function runs in four child processes, which are the same program. The directory
+// examples/workers has a complete one.
 func Example() {
 	apply.Main(functions, nil) // first in main: in a worker it does not return
 	_, err := apply.Run(context.Background(), apply.Job{
@@ -59,4 +59,3 @@ func ExampleLauncher_Start() {
 	// subprocess-0: computing
 	// subprocess-0 ended: exit status 3
 }
-
