@@ -11,8 +11,8 @@ import (
 	"leat/worker/awsbatch"
 )
 
-// A job is computed by 100 containers of two vCPUs each. The image contains this program, which
-// must begin with apply.Main.
+// Example computes a job with 100 containers of two vCPUs each. The image contains this program,
+// which must begin with apply.Main.
 func Example() {
 	s := stores.New(&stores.Options{Store: objstore.Options{Drivers: cloud.Drivers()}})
 	l := awsbatch.New(&awsbatch.Options{

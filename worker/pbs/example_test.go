@@ -8,7 +8,7 @@ import (
 	"leat/worker/pbs"
 )
 
-// A job is computed by 64 workers of the queue "short", with two cores each.
+// Example computes a job with 64 workers of the queue "short", with two cores each.
 func Example() {
 	l := pbs.New(&pbs.Options{
 		Directives: []string{"-q short -l walltime=1:00:00"},

@@ -8,7 +8,7 @@ import (
 	"leat/worker/slurm"
 )
 
-// A job is computed by 64 workers in the partition "short", with two cores each.
+// Example computes a job with 64 workers in the partition "short", with two cores each.
 func Example() {
 	l := slurm.New(&slurm.Options{
 		Directives: []string{`-p short --time=1:00:00 --comment="band math"`},

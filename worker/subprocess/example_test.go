@@ -20,8 +20,8 @@ var functions = apply.Functions{"feet": {Func: func(_ context.Context, b *apply.
 	return nil
 }}}
 
-// A program's own function runs in four child processes, which are the same program. The directory
-// examples/workers has a complete one.
+// Example runs a program's own function in four child processes, which are the same program. The
+// directory examples/workers has a complete one.
 func Example() {
 	apply.Main(functions, nil) // first in main: in a worker it does not return
 	_, err := apply.Run(context.Background(), apply.Job{
@@ -35,7 +35,8 @@ func Example() {
 	}
 }
 
-// A launcher starts any program: it reports the exits of workers, and Output receives their lines.
+// ExampleLauncher_Start starts a program without a run: the launcher reports the exits of workers,
+// and Output receives their lines.
 func ExampleLauncher_Start() {
 	var running sync.WaitGroup
 	running.Add(1)

@@ -113,6 +113,7 @@ func TestCloseErrorFailsRun(t *testing.T) {
 // A worker that leaves early gives its blocks to others before it closes, which may take as long as
 // it likes.
 func TestSlowClose(t *testing.T) {
+	t.Parallel() // it waits for real timeouts
 	k := newTaken()
 	o := testOptions(4, k)
 	o.Workers, o.Times, o.NoCopies = 2, quick, true

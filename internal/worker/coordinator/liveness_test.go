@@ -348,6 +348,7 @@ func TestFailedListenerIsLogged(t *testing.T) {
 }
 
 func TestJoinTimeout(t *testing.T) {
+	t.Parallel() // it waits for real timeouts
 	c := newTestCoordinator(t, testOptions(1, newTaken()))
 	e := environmentOf(t, c, "tls", "test-0")
 	e.Endpoint.Addresses = []string{"127.0.0.1:1"}
@@ -423,6 +424,7 @@ func TestLateJoinAndEarlyLeave(t *testing.T) {
 }
 
 func TestNoTimeoutForSlowBlocks(t *testing.T) {
+	t.Parallel() // it waits for real timeouts
 	for _, transport := range transports {
 		k := newTaken()
 		o := testOptions(1, k)

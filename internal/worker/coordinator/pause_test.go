@@ -48,6 +48,7 @@ func TestHelperForStoppedProcess(t *testing.T) {
 
 // As when a machine is moved to another host, or a job is frozen.
 func TestStoppedRunAndWorkerContinue(t *testing.T) {
+	t.Parallel() // it waits for real timeouts
 	for _, transport := range transports {
 		dir := t.TempDir()
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHelperForStoppedProcess$")

@@ -381,6 +381,7 @@ func connectOnly(t *testing.T, at worker.Endpoint, n int) {
 }
 
 func TestSilentConnectionsBlockNoWorker(t *testing.T) {
+	t.Parallel() // it waits for real timeouts
 	k := newTaken()
 	o := testOptions(300, k)
 	o.Workers, o.MaxUnauthenticated, o.Times.TokenTimeout = 2, 8, time.Second
@@ -419,6 +420,7 @@ func TestSilentConnectionsBlockNoWorker(t *testing.T) {
 // A worker that joined by a connection for leases alone was lost when its heartbeats had
 // to wait behind newcomers.
 func TestHeartbeatsDoNotWaitForHandshakes(t *testing.T) {
+	t.Parallel() // it waits for real timeouts
 	o := testOptions(1, newTaken())
 	o.Workers, o.MaxUnauthenticated, o.Times = 2, 2, quick
 	o.Times.TokenTimeout = patience
