@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"leat/internal/tilecache"
 	"os"
 	"path/filepath"
 	"strings"
@@ -103,10 +104,10 @@ func TestBlockSizeRoundedUp(t *testing.T) {
 // countingSource keeps the cache that a run sets, which counts decoded tiles.
 type countingSource struct {
 	*geotiff.File
-	cache *raster.TileCache
+	cache *tilecache.Cache
 }
 
-func (c *countingSource) SetCache(cache *raster.TileCache, uses func(w raster.Window) int) {
+func (c *countingSource) SetCache(cache *tilecache.Cache, uses func(w raster.Window) int) {
 	c.cache = cache
 	c.File.SetCache(cache, uses)
 }

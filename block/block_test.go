@@ -1,7 +1,6 @@
 package block
 
 import (
-	"context"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -67,24 +66,5 @@ func TestFold(t *testing.T) {
 		if got := c.m.Fold(c.x, c.lo, c.hi); got != c.want {
 			t.Errorf("%v.Fold(%d, %d, %d) = %d, want %d", c.m, c.x, c.lo, c.hi, got, c.want)
 		}
-	}
-}
-
-func TestFreeListBound(t *testing.T) {
-	made := 0
-	f := NewFreeList(2, func() int { made++; return made })
-	ctx, cancel := context.WithCancel(t.Context())
-	a, _ := f.Get(ctx)
-	b, _ := f.Get(ctx)
-	if a == b || f.Free() != 0 {
-		t.Fatalf("got %d and %d, %d free", a, b, f.Free())
-	}
-	cancel()
-	if _, err := f.Get(ctx); err == nil {
-		t.Fatal("a third thing was lent")
-	}
-	f.Put(a)
-	if c, err := f.Get(t.Context()); err != nil || c != a || made != 2 {
-		t.Fatalf("got %d, %v after Put; %d made", c, err, made)
 	}
 }

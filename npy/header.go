@@ -30,17 +30,17 @@ type Header struct {
 
 const (
 	magic = "\x93NUMPY"
-	// PrefixSize is the number of bytes that HeaderSize needs.
-	PrefixSize = 12
+	// prefixSize is the number of bytes that headerSize needs.
+	prefixSize = 12
 	// maxHeader bounds the dictionary that is read. NumPy itself stops at 10000 characters.
 	maxHeader = 64 << 10
 	// maxDict is the longest dictionary that NumPy reads without allow_pickle.
 	maxDict = 10000
 )
 
-// HeaderSize returns the number of bytes at the start of a .npy file that ParseHeader needs, given
-// the first PrefixSize of them. Its error wraps ErrFormat.
-func HeaderSize(prefix []byte) (int, error) {
+// headerSize returns the number of bytes at the start of a .npy file that ParseHeader needs, given
+// the first prefixSize of them. Its error wraps ErrFormat.
+func headerSize(prefix []byte) (int, error) {
 	if len(prefix) < 10 || string(prefix[:6]) != magic {
 		return 0, fmt.Errorf("%w: file does not begin with \\x93NUMPY", ErrFormat)
 	}
@@ -48,14 +48,14 @@ func HeaderSize(prefix []byte) (int, error) {
 	case 1:
 		return 10 + int(binary.LittleEndian.Uint16(prefix[8:])), nil
 	case 2, 3:
-		if len(prefix) < PrefixSize {
-			return 0, fmt.Errorf("%w: file ends within its first %d bytes", ErrFormat, PrefixSize)
+		if len(prefix) < prefixSize {
+			return 0, fmt.Errorf("%w: file ends within its first %d bytes", ErrFormat, prefixSize)
 		}
 		n := binary.LittleEndian.Uint32(prefix[8:])
 		if n > maxHeader {
 			return 0, fmt.Errorf("%w: header of %d bytes, want at most %d", ErrFormat, n, maxHeader)
 		}
-		return PrefixSize + int(n), nil
+		return prefixSize + int(n), nil
 	}
 	return 0, fmt.Errorf("%w: version %d.%d, want 1 to 3", ErrFormat, prefix[6], prefix[7])
 }
@@ -63,7 +63,7 @@ func HeaderSize(prefix []byte) (int, error) {
 // ParseHeader parses the header of version 1, 2 or 3 at the start of b. Its error wraps ErrFormat
 // or ErrUnsupported.
 func ParseHeader(b []byte) (Header, error) {
-	size, err := HeaderSize(b[:min(len(b), PrefixSize)])
+	size, err := headerSize(b[:min(len(b), prefixSize)])
 	if err != nil {
 		return Header{}, err
 	}
@@ -72,7 +72,7 @@ func ParseHeader(b []byte) (Header, error) {
 	}
 	start := 10
 	if b[6] > 1 {
-		start = PrefixSize
+		start = prefixSize
 	}
 	p := literal{s: string(b[start:size])}
 	h, err := p.header()

@@ -47,5 +47,5 @@ func (n *File) Ranges(ctx context.Context, bands []int, w raster.Window, _ bool)
 			}
 		}
 	}
-	return raster.SortRanges(out), ctx.Err()
+	return driver.SortRanges(out), ctx.Err()
 }

@@ -123,12 +123,12 @@ func open(f io.ReaderAt, fileBytes int64, path string) (*File, error) {
 
 // readHeader reads and parses the header of f.
 func readHeader(f io.ReaderAt) (Header, error) {
-	var prefix [PrefixSize]byte
+	var prefix [prefixSize]byte
 	k, err := f.ReadAt(prefix[:], 0)
 	if err != nil && err != io.EOF {
 		return Header{}, err
 	}
-	size, err := HeaderSize(prefix[:k])
+	size, err := headerSize(prefix[:k])
 	if err != nil {
 		return Header{}, err
 	}

@@ -71,13 +71,13 @@ type RPC struct {
 	LineNum, LineDen, SampNum, SampDen [20]float64
 }
 
-// RPCValues is how many numbers an RPC has.
-const RPCValues = 92
+// rpcCount is how many numbers an RPC has.
+const rpcCount = 92
 
 // RPCOf makes an RPC of the values of a RPCCoefficientTag. They must be finite.
 func RPCOf(values []float64) (*RPC, error) {
-	if len(values) != RPCValues {
-		return nil, fmt.Errorf("%d numbers: expected %d", len(values), RPCValues)
+	if len(values) != rpcCount {
+		return nil, fmt.Errorf("%d numbers: expected %d", len(values), rpcCount)
 	}
 	for _, v := range values {
 		if v-v != 0 {
@@ -96,7 +96,7 @@ func RPCOf(values []float64) (*RPC, error) {
 
 // Values returns the numbers in the order of the RPCCoefficientTag.
 func (r *RPC) Values() []float64 {
-	v := make([]float64, 0, RPCValues)
+	v := make([]float64, 0, rpcCount)
 	for _, p := range r.scalars() {
 		v = append(v, *p.value)
 	}
@@ -155,7 +155,7 @@ func ParseRPC(items map[string]string) (*RPC, error) {
 		if !ok && i < 2 {
 			continue
 		}
-		if err := parseRPCValues(p.key, text, p.value); err != nil {
+		if err := parserpcCount(p.key, text, p.value); err != nil {
 			return nil, err
 		}
 	}
@@ -164,16 +164,16 @@ func ParseRPC(items map[string]string) (*RPC, error) {
 		for i := range to {
 			to[i] = &p.values[i]
 		}
-		if err := parseRPCValues(p.key, items[p.key], to[:]...); err != nil {
+		if err := parserpcCount(p.key, items[p.key], to[:]...); err != nil {
 			return nil, err
 		}
 	}
 	return r, nil
 }
 
-// parseRPCValues reads as many numbers as there are places for them. Some writers put a unit behind
+// parserpcCount reads as many numbers as there are places for them. Some writers put a unit behind
 // a single one.
-func parseRPCValues(key, text string, to ...*float64) error {
+func parserpcCount(key, text string, to ...*float64) error {
 	words := strings.Fields(text)
 	if len(words) < len(to) || len(to) > 1 && len(words) > len(to) {
 		return fmt.Errorf("%s has %d numbers: expected %d", key, len(words), len(to))

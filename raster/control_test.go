@@ -8,7 +8,7 @@ import (
 )
 
 func rpcValues() []float64 {
-	v := make([]float64, RPCValues)
+	v := make([]float64, rpcCount)
 	for i := range v {
 		v[i] = float64(i) + 0.25
 	}

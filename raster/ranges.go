@@ -1,10 +1,8 @@
 package raster
 
 import (
-	"cmp"
 	"context"
 	"io"
-	"slices"
 )
 
 // Range is a part of a file: Bytes bytes from byte Offset on.
@@ -28,31 +26,4 @@ type Prefetcher interface {
 	// these bytes sends no further request: it waits for the fetch and returns its error. release
 	// is called once, by any goroutine.
 	Fetch(ranges []Range) (release func())
-}
-
-// SortRanges sorts ranges by offset in place, merges those that overlap, but not adjacent ones, and
-// drops empty ones.
-func SortRanges(ranges []Range) []Range {
-	slices.SortFunc(ranges, func(a, b Range) int { return cmp.Compare(a.Offset, b.Offset) })
-	out := ranges[:0]
-	for _, r := range ranges {
-		if r.Bytes <= 0 {
-			continue
-		}
-		if n := len(out); n > 0 && r.Offset < out[n-1].Offset+out[n-1].Bytes {
-			out[n-1].Bytes = max(out[n-1].Bytes, r.Offset+r.Bytes-out[n-1].Offset)
-			continue
-		}
-		out = append(out, r)
-	}
-	return out
-}
-
-// RangeBytes returns the sum of the sizes.
-func RangeBytes(ranges []Range) int64 {
-	var n int64
-	for _, r := range ranges {
-		n += r.Bytes
-	}
-	return n
 }

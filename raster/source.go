@@ -37,15 +37,6 @@ type Masker interface {
 	ReadMask(ctx context.Context, w Window, dst []byte) error
 }
 
-// Tiled is a Source whose tiles or strips are decoded as a whole. A [TileCache] keeps decoded tiles
-// that a later window needs again.
-type Tiled interface {
-	// SetCache makes Read and ReadMask keep decoded tiles in c and look for them there. uses
-	// returns how many reads of the whole job overlap a window of the raster, such as that of a
-	// tile; tiles used once are not kept. SetCache is called before the first Read.
-	SetCache(c *TileCache, uses func(w Window) int)
-}
-
 // OverviewSource is a Source with overviews.
 type OverviewSource interface {
 	// Overviews returns the sizes of the reduced copies, largest first.

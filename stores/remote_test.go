@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"leat/internal/driver"
 	"net/http"
 	"os"
 	"path"
@@ -111,7 +112,7 @@ func tilesOf(t *testing.T, path string, w raster.Window, bands ...int) int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return raster.RangeBytes(list)
+	return driver.RangeBytes(list)
 }
 
 // headOf returns the size of the directories of a COG: all before its first tile.

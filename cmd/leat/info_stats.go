@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"leat/internal/driver"
 
 	"leat/ndarray"
 	"leat/raster"
@@ -40,7 +41,7 @@ func bandMoments(ctx context.Context, src raster.Source, band int) (stats.Moment
 	if byAlpha {
 		pixel += info.Bands[alpha-1].Type.Size()
 	}
-	ww, wh := raster.ScanWindow(info, scanBytes/pixel)
+	ww, wh := driver.ScanWindow(info, scanBytes/pixel)
 	pixels := ndarray.New(b.Type, 1, wh, ww)
 	var alphas *ndarray.Array
 	if byAlpha {
@@ -68,10 +69,10 @@ func bandMoments(ctx context.Context, src raster.Source, band int) (stats.Moment
 					ndarray.FromBytes(alphas.Type, alphas.Data, 1, win.Height, win.Width)); err != nil {
 					return total, err
 				}
-				raster.AlphaMask(alphas.Data, alphas.Type.Size(), valid[:n])
+				driver.AlphaMask(alphas.Data, alphas.Type.Size(), valid[:n])
 				count = compact(data, b.Type.Size(), valid[:n])
 			}
-			m := c.Tile(data[:count*b.Type.Size()], count, 1, count, 1)
+			m := c.Tile(data[:count*b.Type.Size()], nil, count, 1, count, 1)
 			m.Total = int64(n)
 			total.Merge(m)
 		}

@@ -14,7 +14,7 @@ import (
 
 // layers from the ground up. A package that is not listed here is an error: it needs a place.
 var layers = [][]string{
-	{"leat/internal/fdio"},
+	{"leat/internal/fdio", "leat/internal/freelist"},
 	{"leat/codec", "leat/ndarray", "leat/block", "leat/internal/backoff", "leat/internal/inflate",
 		"leat/internal/archtest", "leat/internal/fault", "leat/internal/listen",
 		"leat/internal/pytest", "leat/internal/localdir", "leat/internal/terminal", "leat/internal/regular",
@@ -30,7 +30,7 @@ var layers = [][]string{
 	{"leat/raster", "leat/stage", "leat/worker/subprocess", "leat/worker/pbs", "leat/internal/worker/pbstest",
 		"leat/worker/awsbatch", "leat/internal/worker/batchtest", "leat/worker/slurm", "leat/internal/worker/slurmtest",
 		"leat/internal/worker/workertest", "leat/internal/worker/workersim"},
-	{"leat/internal/driver"},
+	{"leat/internal/driver", "leat/internal/tilecache"},
 	{"leat/npy", "leat/raster/stats", "leat/raster/overview", "leat/expr", "leat/objstore/ranged", "leat/internal/tiff"},
 	{"leat/raster/geotiff", "leat/shm", "leat/internal/rastertest", "leat/internal/tiffwrite"},
 	{"leat/internal/gdal"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"leat/internal/driver"
 	"os"
 	"runtime"
 	"slices"
@@ -78,7 +79,7 @@ func Open(path string, opt *Options) (*File, error) {
 	if err := load(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	f := &File{name: raster.GDALName(path), drivers: opt.Drivers, options: opt.OpenOptions}
+	f := &File{name: driver.GDALName(path), drivers: opt.Drivers, options: opt.OpenOptions}
 	if err := checkKind(path); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"leat/internal/driver"
 	"os"
 	"strconv"
 	"strings"
@@ -151,7 +152,7 @@ func (r *VectorRequest) open() (from hDataset, err error) {
 		return 0, err
 	}
 	err = try(r.Path, "open its vectors", func() bool {
-		from = c.GDALOpenEx(raster.GDALName(r.Path), openVector|openVerbose, cStrings(r.Drivers),
+		from = c.GDALOpenEx(driver.GDALName(r.Path), openVector|openVerbose, cStrings(r.Drivers),
 			cStrings(r.OpenOptions), nil)
 		return from != 0
 	})

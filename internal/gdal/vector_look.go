@@ -3,6 +3,7 @@ package gdal
 import (
 	"context"
 	"fmt"
+	"leat/internal/driver"
 
 	"leat/raster"
 )
@@ -82,7 +83,7 @@ func (r *VectorRequest) scanFeatures(ctx context.Context, from hDataset, layer *
 		})
 		if err == nil && what != "" {
 			err = fmt.Errorf("%s: %s, which GDAL does not burn: convert it to lines and polygons first, with: ogr2ogr -explodecollections -nlt CONVERT_TO_LINEAR straight.gpkg %s; or exclude such features by a condition",
-				r.Path, what, raster.GDALName(r.Path))
+				r.Path, what, driver.GDALName(r.Path))
 		}
 		return err
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"leat/internal/driver"
 	"math"
 	"slices"
 	"strconv"
@@ -124,7 +125,7 @@ func CheckVector(ctx context.Context, r VectorRequest, g raster.Grid) (*VectorIn
 		return nil, r.noType()
 	}
 	what, remedy := "the layer "+layer.Name,
-		"make a copy that does, with: ogr2ogr -a_srs EPSG:CODE copy.gpkg "+raster.GDALName(r.Path)
+		"make a copy that does, with: ogr2ogr -a_srs EPSG:CODE copy.gpkg "+driver.GDALName(r.Path)
 	if r.SQL != "" {
 		what, remedy = "what the statement gives",
 			"have it tell, by SetSRID in the dialects that know it, or burn a layer that does"

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"leat/internal/driver"
 	"math"
 	"runtime"
 	"strings"
@@ -255,7 +256,7 @@ func (w *Warped) changedError(lost loss, v ndarray.Scalar, band, col, row int) e
 	}
 	path := w.src.info.Path
 	if strings.Contains(instead, "gdal_translate") {
-		instead += " " + raster.GDALName(path) + " out.tif"
+		instead += " " + driver.GDALName(path) + " out.tif"
 	}
 	return fmt.Errorf("%s: the pixel of band %d at column %d, row %d is %v, and GDAL %s resamples pixels of %v by %s %s, so that it would come out as another: "+
 		"take a grid that the file lies on, so that it is not resampled, or %s (%w)", path, band, col, row, v,

@@ -7,6 +7,7 @@ import (
 	"image"
 	"image/png"
 	"io"
+	"leat/internal/driver"
 	"math"
 	"slices"
 
@@ -218,7 +219,7 @@ func (r *reducer) read(ctx context.Context, src raster.Source) error {
 	for _, b := range bands {
 		pixel += info.Bands[b-1].Type.Size()
 	}
-	ww, wh := raster.ScanWindow(info, maxReadBytes/pixel)
+	ww, wh := driver.ScanWindow(info, maxReadBytes/pixel)
 	buffers := make([]*ndarray.Array, len(bands))
 	var mask []byte
 	masker, masked := src.(raster.Masker)
@@ -244,7 +245,7 @@ func (r *reducer) read(ctx context.Context, src raster.Source) error {
 			case r.alpha > 0:
 				mask = slices.Grow(mask[:0], win.Width*win.Height)[:win.Width*win.Height]
 				a := buffers[len(bands)-1]
-				raster.AlphaMask(a.Data, a.Type.Size(), mask)
+				driver.AlphaMask(a.Data, a.Type.Size(), mask)
 			}
 			for i, b := range r.bands {
 				nodata, kind := info.Validity(b)

@@ -4,6 +4,7 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"leat/internal/driver"
 	"math"
 	"os"
 	"path/filepath"
@@ -205,7 +206,7 @@ func TestTheReadingWindowOfAPreviewStaysWithinItsBound(t *testing.T) {
 		{100, 80, 32, 32, 50}, {7, 5, 512, 512, 1000}, {100, 80, 100, 80, 30},
 	} {
 		info := &raster.Info{TileWidth: c.tw, TileHeight: c.th, Grid: raster.Grid{Width: c.w, Height: c.h}}
-		w, h := raster.ScanWindow(info, c.most)
+		w, h := driver.ScanWindow(info, c.most)
 		if w < 1 || h < 1 || w > c.w || h > c.h || w*h > c.most {
 			t.Errorf("%+v: window of %d x %d", c, w, h)
 		}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"leat/internal/tilecache"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -209,12 +210,12 @@ func checkRefusals(t *testing.T, s raster.Source, want *ndarray.Array) {
 
 // checkCache reads overlapping windows with a large cache, a cache of about one tile, and none.
 func checkCache(t *testing.T, s raster.Source, want *ndarray.Array) {
-	tiled, ok := s.(raster.Tiled)
+	tiled, ok := s.(tilecache.Source)
 	if !ok {
-		t.Skip("skipped: no raster.Tiled")
+		t.Skip("skipped: no tilecache.Source")
 	}
 	for _, limit := range []int64{1 << 30, 1 << 12, 0} {
-		cache := raster.NewTileCache(limit)
+		cache := tilecache.New(limit)
 		tiled.SetCache(cache, func(raster.Window) int { return 3 })
 		r := rand.New(rand.NewPCG(5, uint64(limit)))
 		for range 15 {

@@ -3,6 +3,7 @@ package rastertest
 import (
 	"fmt"
 	"io"
+	"leat/internal/driver"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -39,7 +40,7 @@ func (f *Remote) Fetch(ranges []raster.Range) (release func()) {
 	n := f.next
 	f.next++
 	f.held[n] = append([]raster.Range{}, ranges...)
-	f.bytes += raster.RangeBytes(ranges)
+	f.bytes += driver.RangeBytes(ranges)
 	return func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -99,8 +100,8 @@ func Ranges(t *testing.T, r *rand.Rand, remote *Remote, s, local raster.Source) 
 			t.Errorf("window %v of bands %v: %v", w, bands, err)
 			return
 		}
-		if n := remote.Fetched() - before; n != raster.RangeBytes(listed) {
-			t.Errorf("window %v of bands %v: %d bytes were fetched, %d listed", w, bands, n, raster.RangeBytes(listed))
+		if n := remote.Fetched() - before; n != driver.RangeBytes(listed) {
+			t.Errorf("window %v of bands %v: %d bytes were fetched, %d listed", w, bands, n, driver.RangeBytes(listed))
 		}
 		if err := local.Read(t.Context(), bands, w, want); err != nil {
 			t.Error(err)

@@ -9,7 +9,7 @@ import (
 var _ raster.Prefetcher = (*Reader)(nil)
 
 // Fetch starts to fetch ranges of the object, which must be ordered and disjoint, as
-// raster.SortRanges returns them, and returns at once. It joins ranges that are close together and
+// driver.SortRanges returns them, and returns at once. It joins ranges that are close together and
 // sends several requests at a time. The bytes stay in memory until release is called, which does
 // not wait. ReadAt reports the errors.
 func (r *Reader) Fetch(ranges []raster.Range) (release func()) {

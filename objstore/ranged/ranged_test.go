@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"leat/internal/driver"
 	"math/rand/v2"
 	"runtime"
 	"strings"
@@ -90,7 +91,7 @@ func (m *memory) Read(ctx context.Context, name string, offset, length int64, ma
 func (m *memory) since(n int) []raster.Range {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return raster.SortRanges(append([]raster.Range{}, m.asked[n:]...))
+	return driver.SortRanges(append([]raster.Range{}, m.asked[n:]...))
 }
 
 func noise(n int) []byte {
@@ -153,7 +154,7 @@ func TestReadAt(t *testing.T) {
 						ranges = append(ranges,
 							raster.Range{Offset: rnd.Int64N(int64(len(m.data))), Bytes: rnd.Int64N(100 << 10)})
 					}
-					ranges = raster.SortRanges(append(ranges, raster.Range{Offset: at, Bytes: int64(n)}))
+					ranges = driver.SortRanges(append(ranges, raster.Range{Offset: at, Bytes: int64(n)}))
 					defer r.Fetch(ranges)()
 				}
 				check(t, r, m, at, n)

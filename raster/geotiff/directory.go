@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"leat/internal/driver"
 	"math"
 	"strings"
 
@@ -54,7 +55,7 @@ func (c *container) damaged(format string, args ...any) error {
 // unsupported returns the error of a sound file that this package cannot read, which wraps
 // raster.ErrUnsupported.
 func (c *container) unsupported(what, option string) error {
-	return fmt.Errorf("%s: %s can't be read by leat's own GeoTIFF driver; convert it with: gdal_translate %s%s out.tif (%w)", c.name, what, option, shellWord(raster.GDALName(c.name)), raster.ErrUnsupported)
+	return fmt.Errorf("%s: %s can't be read by leat's own GeoTIFF driver; convert it with: gdal_translate %s%s out.tif (%w)", c.name, what, option, shellWord(driver.GDALName(c.name)), raster.ErrUnsupported)
 }
 
 // shellWord quotes a path for use in a shell command.

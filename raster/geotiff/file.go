@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"leat/internal/tilecache"
 	"slices"
 
 	"leat/internal/driver"
@@ -12,7 +13,7 @@ import (
 	"leat/raster"
 )
 
-// File is an open GeoTIFF or one of its overviews. It is a raster.Source, raster.Tiled,
+// File is an open GeoTIFF or one of its overviews. It is a raster.Source, tilecache.Source,
 // raster.OverviewSource, raster.RangeLister and raster.Decodable. It is a raster.Masker if
 // Info().Mask is raster.MaskDataset. Read and ReadMask may be called concurrently.
 type File struct {
@@ -31,7 +32,7 @@ type File struct {
 var (
 	_ raster.Source         = (*File)(nil)
 	_ raster.Masker         = (*File)(nil)
-	_ raster.Tiled          = (*File)(nil)
+	_ tilecache.Source      = (*File)(nil)
 	_ raster.OverviewSource = (*File)(nil)
 	_ raster.Decodable      = (*File)(nil)
 )
@@ -104,9 +105,9 @@ func (f *File) CheckReadable() error {
 	return nil
 }
 
-// SetCache implements raster.Tiled. A kept pixel-interleaved tile has all its bands. Uncompressed
+// SetCache implements tilecache.Source. A kept pixel-interleaved tile has all its bands. Uncompressed
 // files are read by rows and keep nothing.
-func (f *File) SetCache(c *raster.TileCache, uses func(w raster.Window) int) {
+func (f *File) SetCache(c *tilecache.Cache, uses func(w raster.Window) int) {
 	f.keep = nil
 	if c != nil && uses != nil {
 		f.keep = &keeper{c, uses}

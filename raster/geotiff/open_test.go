@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 	"io/fs"
+	"leat/internal/driver"
+	"leat/internal/tilecache"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -80,7 +82,7 @@ func TestKeptTilesFetchedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.SetCache(raster.NewTileCache(1<<20), func(raster.Window) int { return 8 })
+	f.SetCache(tilecache.New(1<<20), func(raster.Window) int { return 8 })
 	fetched := remote.Fetched()
 	for row := 0; row < 256; row += 8 {
 		if err := f.Read(t.Context(), []int{1}, raster.Window{Row: row, Width: 256, Height: 8},
@@ -88,7 +90,7 @@ func TestKeptTilesFetchedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, want := remote.Fetched()-fetched, raster.RangeBytes(all); got != want {
+	if got, want := remote.Fetched()-fetched, driver.RangeBytes(all); got != want {
 		t.Errorf("%d bytes were fetched, the tiles have %d", got, want)
 	}
 }

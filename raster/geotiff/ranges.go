@@ -2,6 +2,7 @@ package geotiff
 
 import (
 	"context"
+	"leat/internal/tilecache"
 	"slices"
 
 	"leat/internal/driver"
@@ -39,7 +40,7 @@ func (f *File) Ranges(ctx context.Context, bands []int, w raster.Window, mask bo
 			ranges = append(ranges, more...)
 		}
 	}
-	return raster.SortRanges(ranges), nil
+	return driver.SortRanges(ranges), nil
 }
 
 // addPlane appends the plane of a band, counted from 0, to planes unless it is there.
@@ -77,14 +78,14 @@ func (im *image) fetch(ctx context.Context, w raster.Window, targets []target, k
 	var kept func(plane, col, row int) bool
 	if keep != nil {
 		kept = func(plane, col, row int) bool {
-			return keep.cache.Has(raster.TileKey{Source: im, Plane: plane, Col: col, Row: row})
+			return keep.cache.Has(tilecache.Key{Source: im, Plane: plane, Col: col, Row: row})
 		}
 	}
 	ranges, err := im.ranges(ctx, w, planes, kept)
 	if err != nil {
 		return nil, err
 	}
-	return prefetcher.Fetch(raster.SortRanges(ranges)), nil
+	return prefetcher.Fetch(driver.SortRanges(ranges)), nil
 }
 
 // ranges returns the ranges of the file that a read of window w of some planes takes, without the
@@ -170,5 +171,5 @@ func (t *tileTable) fetch(planes []int, first, last int) (release func()) {
 	if len(missing) == 0 {
 		return func() {}
 	}
-	return prefetcher.Fetch(raster.SortRanges(missing))
+	return prefetcher.Fetch(driver.SortRanges(missing))
 }

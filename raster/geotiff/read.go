@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"leat/internal/tilecache"
 	"math/bits"
 	"slices"
 	"sync"
@@ -29,7 +30,7 @@ func (t *target) row(x, y, n, size int) []byte {
 
 // keeper shares decoded tiles between reads. A nil keeper does nothing.
 type keeper struct {
-	cache *raster.TileCache
+	cache *tilecache.Cache
 	uses  func(w raster.Window) int
 }
 
@@ -158,7 +159,7 @@ func (j *job) run(ctx context.Context, keep *keeper) error {
 	}
 	if keep != nil {
 		if uses := keep.uses(tile.Intersect(raster.Window{Width: im.width, Height: im.height})); uses > 1 {
-			key := raster.TileKey{Source: im, Plane: j.plane, Col: j.col, Row: j.row}
+			key := tilecache.Key{Source: im, Plane: j.plane, Col: j.col, Row: j.row}
 			return keep.cache.Get(ctx, key, int(want), uses, func(dst []byte) error { return j.decode(dst, have) },
 				j.place)
 		}

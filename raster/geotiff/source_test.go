@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"leat/internal/tilecache"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -158,7 +159,7 @@ func TestTileDecodedOnce(t *testing.T) {
 	if n := r.n.Swap(0); n != 16 {
 		t.Errorf("three bands of 16 tiles: %d tiles decoded", n)
 	}
-	f.SetCache(raster.NewTileCache(1<<20), func(raster.Window) int { return 2 })
+	f.SetCache(tilecache.New(1<<20), func(raster.Window) int { return 2 })
 	for row := 0; row < 256; row += 32 {
 		if err := f.Read(t.Context(), []int{1, 2, 3}, raster.Window{Row: row, Width: 256, Height: 32},
 			ndarray.New(ndarray.Uint16, 3, 32, 256)); err != nil {

@@ -9,17 +9,17 @@ import (
 	"leat/ndarray"
 )
 
-// Histogram counts the pixels of one band: per value for 8- and 16-bit integers, else per leading
+// histogram counts the pixels of one band: per value for 8- and 16-bit integers, else per leading
 // 16 bits of the value as a float32, in increasing order of value. Its counters hold what one block
-// can have; [Totals] sums blocks.
-type Histogram struct {
+// can have; Totals sums blocks.
+type histogram struct {
 	typ    ndarray.DType
 	counts []uint32
 }
 
-// NewHistogram returns an empty histogram for a band of type t.
-func NewHistogram(t ndarray.DType) *Histogram {
-	return &Histogram{typ: t, counts: make([]uint32, counters(t))}
+// newHistogram returns an empty histogram for a band of type t.
+func newHistogram(t ndarray.DType) *histogram {
+	return &histogram{typ: t, counts: make([]uint32, counters(t))}
 }
 
 func counters(t ndarray.DType) int {
@@ -63,10 +63,8 @@ func bounds(t ndarray.DType, i int) (lo, hi float64) {
 	return lo, hi
 }
 
-// AppendTo appends the nonzero counters to dst and sets all counters to 0. The format is a uvarint
-// with their number, then for each the distance from the previous counter and its count, as
-// uvarints.
-func (h *Histogram) AppendTo(dst []byte) []byte {
+// appendTo is [Collector.AppendHistogram].
+func (h *histogram) appendTo(dst []byte) []byte {
 	n := 0
 	for _, c := range h.counts {
 		if c != 0 {
@@ -95,7 +93,7 @@ type Totals struct {
 // NewTotals returns empty totals for a band of type t.
 func NewTotals(t ndarray.DType) *Totals { return &Totals{t, make([]uint64, counters(t))} }
 
-// Add adds a histogram in the format of AppendTo and returns the bytes that follow it. It returns
+// Add adds a histogram in the format of [Collector.AppendHistogram] and returns the bytes that follow it. It returns
 // an error, and adds nothing, when the bytes are not a histogram.
 func (t *Totals) Add(b []byte) ([]byte, error) {
 	if _, err := t.CheckEncoded(b); err != nil {
@@ -149,11 +147,11 @@ type Bins struct {
 	Counts   []uint64
 }
 
-// MaxBins is the number of bins that RIOS and GDAL use by default.
-const MaxBins = 256
+// maxBins is the number of bins that RIOS and GDAL use by default.
+const maxBins = 256
 
-// Bins returns at most MaxBins bins between the band's minimum and maximum. For 8- and 16-bit
-// integers they are exact: each bin is one value if at most MaxBins values lie between the two, and
+// Bins returns at most maxBins bins between the band's minimum and maximum. For 8- and 16-bit
+// integers they are exact: each bin is one value if at most maxBins values lie between the two, and
 // else holds whole values. For other types the pixels of a counter are spread evenly over its
 // values, so that a pixel may be counted in a bin up to 1/128 of its own value away.
 func (t *Totals) Bins(m Moments) Bins {
@@ -161,8 +159,8 @@ func (t *Totals) Bins(m Moments) Bins {
 	if m.Valid == 0 || math.IsInf(m.Min, 0) || math.IsInf(m.Max, 0) {
 		return b
 	}
-	n := MaxBins
-	if exact(t.typ) && m.Max-m.Min < MaxBins {
+	n := maxBins
+	if exact(t.typ) && m.Max-m.Min < maxBins {
 		b.Direct = true
 		n = int(m.Max-m.Min) + 1
 	}

@@ -59,9 +59,9 @@ func (m *Moments) ValidPercent() float64 {
 // Collector summarises the pixels of one band: moments for each tile, and a histogram over all
 // tiles. Only one goroutine may use it at a time.
 type Collector struct {
-	Histogram *Histogram // nil when none is wanted
 	typ       ndarray.DType
 	nodata    *ndarray.Scalar
+	histogram *histogram // nil when none is wanted
 }
 
 // NewCollector returns a collector for a band of type t. nodata may be nil. Complex bands have no
@@ -69,28 +69,33 @@ type Collector struct {
 func NewCollector(t ndarray.DType, nodata *ndarray.Scalar, histogram bool) *Collector {
 	c := &Collector{typ: t, nodata: nodata}
 	if histogram {
-		c.Histogram = NewHistogram(t)
+		c.histogram = newHistogram(t)
 	}
 	return c
 }
 
-// Tile returns the moments of width x height pixels of data, in the machine's byte order. stride is
-// the distance between rows and step between neighbouring pixels, in elements: step is 1, or the
-// number of bands for pixel-interleaved data.
-func (c *Collector) Tile(data []byte, width, height, stride, step int) Moments {
-	return c.MaskedTile(data, nil, width, height, stride, step)
+// AppendHistogram appends the histogram of the tiles so far to dst and empties it. The format is a
+// uvarint with the number of nonzero counters, then for each the distance from the previous counter
+// and its count, as uvarints. A collector without a histogram appends nothing.
+func (c *Collector) AppendHistogram(dst []byte) []byte {
+	if c.histogram == nil {
+		return dst
+	}
+	return c.histogram.appendTo(dst)
 }
 
-// MaskedTile is Tile without the pixels whose mask, height rows of width bytes, is 0. A nil mask
-// excludes none.
-func (c *Collector) MaskedTile(data, mask []byte, width, height, stride, step int) Moments {
+// Tile returns the moments of width x height pixels of data, in the machine's byte order. stride is
+// the distance between rows and step between neighbouring pixels, in elements: step is 1, or the
+// number of bands for pixel-interleaved data. Pixels whose mask, height rows of width bytes, is 0 do
+// not count; a nil mask excludes none.
+func (c *Collector) Tile(data, mask []byte, width, height, stride, step int) Moments {
 	if f := tiles[c.typ]; f != nil {
 		return f(c, data, mask, width, height, stride, step)
 	}
 	return Moments{Total: int64(width) * int64(height)}
 }
 
-// tiles holds the function of MaskedTile for each real type.
+// tiles holds the function of Tile for each real type.
 var tiles = map[ndarray.DType]func(c *Collector, data, mask []byte, width, height, stride, step int) Moments{
 	ndarray.Float16: halfTile,
 	ndarray.Uint8:   tile[uint8], ndarray.Int8: tile[int8], ndarray.Uint16: tile[uint16], ndarray.Int16: tile[int16],
@@ -125,7 +130,7 @@ func tile[T ndarray.Real](c *Collector, data, mask []byte, width, height, stride
 			default:
 				part = packed[:gather(packed[:], part, n, step, has, nodata)]
 			}
-			m.Merge(summarise(part, c.Histogram))
+			m.Merge(summarise(part, c.histogram))
 		}
 	}
 	return m
@@ -149,7 +154,7 @@ func halfTile(c *Collector, data, mask []byte, width, height, stride, step int) 
 					k++
 				}
 			}
-			m.Merge(summarise(packed[:k], c.Histogram))
+			m.Merge(summarise(packed[:k], c.histogram))
 		}
 	}
 	return m
@@ -183,7 +188,7 @@ func gatherMasked[T ndarray.Real](dst, src []T, mask []byte, step int, has bool,
 
 // summarise returns the moments of at most chunk pixels without nodata, and counts them in h unless
 // it is nil. Total stays 0.
-func summarise[T ndarray.Real](px []T, h *Histogram) Moments {
+func summarise[T ndarray.Real](px []T, h *histogram) Moments {
 	switch p := any(px).(type) {
 	case []uint8:
 		return summariseInts(p, h, 0)
@@ -288,7 +293,7 @@ func finite[T ndarray.Real](px []T) (kept [chunk]T, n, nans int) {
 
 // summariseInts is summarise for 8- and 16-bit integers. It sums chunks exactly: the sum is below
 // 2^26, the sum of squares below 2^42. offset maps the smallest value of the type to counter 0.
-func summariseInts[T uint8 | int8 | uint16 | int16](px []T, h *Histogram, offset int) Moments {
+func summariseInts[T uint8 | int8 | uint16 | int16](px []T, h *histogram, offset int) Moments {
 	if len(px) == 0 {
 		return Moments{}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"leat/ndarray"
+
 	"pgregory.net/rapid"
 )
 
@@ -54,8 +55,8 @@ func check[T ndarray.Real](t *testing.T, draw func(*rand.Rand) T) {
 		totals := NewTotals(ndarray.TypeOf[T]())
 		var m Moments
 		for y := range h { // one tile per row
-			m.Merge(c.Tile(ndarray.BytesOf(px[y*w*step:(y+1)*w*step]), w, 1, w*step, step))
-			if rest, err := totals.Add(c.Histogram.AppendTo(nil)); err != nil || len(rest) != 0 {
+			m.Merge(c.Tile(ndarray.BytesOf(px[y*w*step:(y+1)*w*step]), nil, w, 1, w*step, step))
+			if rest, err := totals.Add(c.AppendHistogram(nil)); err != nil || len(rest) != 0 {
 				rt.Fatal(err, rest)
 			}
 		}
@@ -87,7 +88,7 @@ func check[T ndarray.Real](t *testing.T, draw func(*rand.Rand) T) {
 func TestNaNPixelsAreInvalid(t *testing.T) {
 	nan := float32(math.NaN())
 	c := NewCollector(ndarray.Float32, nil, true)
-	m := c.Tile(ndarray.BytesOf([]float32{1, nan, 3, nan, nan, 8, 2, 1}), 4, 2, 4, 1)
+	m := c.Tile(ndarray.BytesOf([]float32{1, nan, 3, nan, nan, 8, 2, 1}), nil, 4, 2, 4, 1)
 	if m.NaN != 3 || m.Valid != 5 || m.Min != 1 || m.Max != 8 || m.Mean != 3 {
 		t.Fatalf("%+v", m)
 	}
@@ -107,9 +108,9 @@ func TestHistogramCounterOrder(t *testing.T) {
 }
 
 func TestDamagedHistogram(t *testing.T) {
-	h := NewHistogram(ndarray.Uint8)
+	h := newHistogram(ndarray.Uint8)
 	h.counts[3], h.counts[200] = 7, 9
-	b := h.AppendTo(nil)
+	b := h.appendTo(nil)
 	for n := range b {
 		if _, err := NewTotals(ndarray.Uint8).Add(b[:n]); err == nil {
 			t.Errorf("the first %d of %d bytes were taken", n, len(b))
@@ -122,9 +123,9 @@ func TestDamagedHistogram(t *testing.T) {
 
 func TestQuantileAndModeUint8(t *testing.T) {
 	c := NewCollector(ndarray.Uint8, nil, true)
-	m := c.Tile([]byte{1, 2, 2, 3, 9}, 5, 1, 5, 1)
+	m := c.Tile([]byte{1, 2, 2, 3, 9}, nil, 5, 1, 5, 1)
 	totals := NewTotals(ndarray.Uint8)
-	if _, err := totals.Add(c.Histogram.AppendTo(nil)); err != nil {
+	if _, err := totals.Add(c.AppendHistogram(nil)); err != nil {
 		t.Fatal(err)
 	}
 	if q := totals.Quantile(0.5, m); q != 2 {
@@ -154,7 +155,7 @@ func BenchmarkTile(b *testing.B) {
 			b.SetBytes(int64(len(px)) * 4)
 			b.ReportAllocs()
 			for b.Loop() {
-				c.Tile(ndarray.BytesOf(px), 512, 512, 512, 1)
+				c.Tile(ndarray.BytesOf(px), nil, 512, 512, 512, 1)
 			}
 		})
 		b.Run(name+" uint16 512x512", func(b *testing.B) {
@@ -166,7 +167,7 @@ func BenchmarkTile(b *testing.B) {
 			b.SetBytes(int64(len(px)) * 2)
 			b.ReportAllocs()
 			for b.Loop() {
-				c.Tile(ndarray.BytesOf(px), 512, 512, 512, 1)
+				c.Tile(ndarray.BytesOf(px), nil, 512, 512, 512, 1)
 			}
 		})
 	}
@@ -175,9 +176,9 @@ func BenchmarkTile(b *testing.B) {
 func totalsOf[T ndarray.Real](t testing.TB, px []T) (*Totals, Moments) {
 	t.Helper()
 	c := NewCollector(ndarray.TypeOf[T](), nil, true)
-	m := c.Tile(ndarray.BytesOf(px), len(px), 1, len(px), 1)
+	m := c.Tile(ndarray.BytesOf(px), nil, len(px), 1, len(px), 1)
 	totals := NewTotals(ndarray.TypeOf[T]())
-	if _, err := totals.Add(c.Histogram.AppendTo(nil)); err != nil {
+	if _, err := totals.Add(c.AppendHistogram(nil)); err != nil {
 		t.Fatal(err)
 	}
 	return totals, m

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"leat/internal/freelist"
 	"log/slog"
 	"os"
 	"runtime"
@@ -15,7 +16,6 @@ import (
 	"leat/apply/internal/plan"
 	"leat/apply/internal/resolve"
 	"leat/apply/internal/spool"
-	"leat/block"
 	"leat/internal/worker/coordinator"
 	"leat/internal/worker/protocol"
 	"leat/shm"
@@ -44,7 +44,7 @@ type dispatcher struct {
 	accepting chan int
 	encodings []map[*output.Writer]*spool.Encoder // by the number from accepting
 
-	buffers *block.FreeList[*blockData] // in memory that workers attach
+	buffers *freelist.List[*blockData] // in memory that workers attach
 	places  []span
 	mu      sync.Mutex
 	lent    map[int]*blockData // by block: arrays that workers read
@@ -238,7 +238,7 @@ func (o *dispatcher) share() (*shm.Pool, error) {
 		}
 		made <- d
 	}
-	o.buffers = block.NewFreeList(o.plan.Buffers, func() *blockData { return <-made })
+	o.buffers = freelist.New(o.plan.Buffers, func() *blockData { return <-made })
 	return s, nil
 }
 

@@ -3,10 +3,10 @@ package exec
 import (
 	"context"
 	"fmt"
+	"leat/internal/freelist"
 	"sync"
 
 	"leat/apply/internal/plan"
-	"leat/block"
 	"leat/timing"
 )
 
@@ -23,7 +23,7 @@ type feeder struct {
 
 // start reads the blocks into buffers, in goroutines that begin starts. It returns a queue that is
 // closed after the last block.
-func (f *feeder) start(ctx context.Context, buffers *block.FreeList[*blockData],
+func (f *feeder) start(ctx context.Context, buffers *freelist.List[*blockData],
 	begin func(func() error)) <-chan *blockData {
 	ahead := newPrefetcher(f.staging.pieces, f.plan)
 	tasks := ahead.tasks()
@@ -65,7 +65,7 @@ func (f *feeder) start(ctx context.Context, buffers *block.FreeList[*blockData],
 }
 
 // readAll is one reader: it reads the blocks of tasks.
-func (f *feeder) readAll(ctx context.Context, lane string, buffers *block.FreeList[*blockData], tasks <-chan task,
+func (f *feeder) readAll(ctx context.Context, lane string, buffers *freelist.List[*blockData], tasks <-chan task,
 	ready chan<- *blockData) error {
 	for {
 		waiting := f.timings.Start("waiting to read", lane, timing.NoBlock)

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"leat/internal/freelist"
 	"sync"
 
-	"leat/block"
 	"leat/timing"
 )
 
@@ -21,7 +21,7 @@ type localWorkers struct {
 
 // run reads, computes and spools all blocks.
 func (l *localWorkers) run(ctx context.Context) error {
-	buffers := block.NewFreeList(l.feed.plan.Buffers, l.feed.reader.newBlock)
+	buffers := freelist.New(l.feed.plan.Buffers, l.feed.reader.newBlock)
 	var g sync.WaitGroup
 	begin := func(f func() error) {
 		g.Go(func() {
@@ -41,7 +41,7 @@ func (l *localWorkers) run(ctx context.Context) error {
 
 // work is one worker: it computes blocks until there are none left.
 func (l *localWorkers) work(ctx context.Context, number int, ready <-chan *blockData,
-	buffers *block.FreeList[*blockData]) (err error) {
+	buffers *freelist.List[*blockData]) (err error) {
 	w := newComputeState(l.shared, fmt.Sprintf("worker %d", number+1))
 	if err := w.setup(ctx, WorkerInfo{Worker: number, Workers: l.count}); err != nil {
 		return err

@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"fmt"
+	"leat/internal/driver"
 
 	"golang.org/x/sync/semaphore"
 
@@ -81,7 +82,7 @@ func (a *prefetcher) task(ctx context.Context, n int) (task, error) {
 			list = af.first(list)
 		}
 		lists[i] = list
-		total += raster.RangeBytes(list)
+		total += driver.RangeBytes(list)
 	}
 	weight := min(total, a.limit)
 	if err := a.bytes.Acquire(ctx, weight); err != nil {

@@ -3,12 +3,12 @@ package exec
 import (
 	"context"
 	"fmt"
+	"leat/internal/driver"
 	"slices"
 
 	"leat/apply/internal/resolve"
 	"leat/block"
 	"leat/ndarray"
-	"leat/raster"
 	"leat/shm"
 )
 
@@ -140,7 +140,7 @@ func readPixels(ctx context.Context, f *resolve.File, view *ndarray.Array,
 		}
 	}
 	alpha = make([]byte, have.Width*have.Height)
-	raster.AlphaMask(all.At(n).Raw(), f.Type.Size(), alpha)
+	driver.AlphaMask(all.At(n).Raw(), f.Type.Size(), alpha)
 	return alpha, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"leat/internal/freelist"
 	"log/slog"
 	"slices"
 	"sync"
@@ -15,7 +16,6 @@ import (
 	"leat/apply/internal/output"
 	"leat/apply/internal/plan"
 	"leat/apply/internal/resolve"
-	"leat/block"
 	"leat/internal/worker/client"
 	"leat/shm"
 	"leat/timing"
@@ -32,7 +32,7 @@ type remoteWorker struct {
 	// If the worker reads the inputs, it has a reader, buffers and staging, else memory of the
 	// coordinator.
 	reader  *blockReader
-	buffers *block.FreeList[*blockData]
+	buffers *freelist.List[*blockData]
 	staging *staging
 	memory  *shm.Pool
 
@@ -80,7 +80,7 @@ func OpenWorker(ctx context.Context, s *jobspec.Spec, job *resolve.Job, f Functi
 	}
 	if s.Reads {
 		w.reader = newBlockReader(job.Inputs, s.Blocks, s.Controls.Margin)
-		w.buffers = block.NewFreeList(plan.BuffersEach(len(w.slots)), w.reader.newBlock)
+		w.buffers = freelist.New(plan.BuffersEach(len(w.slots)), w.reader.newBlock)
 		w.staging = newStaging(job.Inputs, s.Blocks)
 		shareTiles(job.Inputs, s.CacheBytes, newRemaining(s.Blocks, nil))
 		return w, nil

@@ -3,7 +3,7 @@ package exec
 import (
 	"leat/apply/internal/resolve"
 	"leat/block"
-	"leat/raster"
+	"leat/internal/tilecache"
 )
 
 // shareTiles makes blocks that need the same stored tile decode it once, if the plan has memory for
@@ -12,9 +12,9 @@ func shareTiles(in *resolve.Inputs, cacheBytes int64, todo *remaining) {
 	if cacheBytes == 0 {
 		return
 	}
-	cache := raster.NewTileCache(cacheBytes)
+	cache := tilecache.New(cacheBytes)
 	for _, f := range in.Files {
-		t, ok := f.Source.(raster.Tiled)
+		t, ok := f.Source.(tilecache.Source)
 		if !ok {
 			continue
 		}

@@ -3,6 +3,7 @@ package resolve
 import (
 	"errors"
 	"fmt"
+	"leat/internal/driver"
 	"maps"
 	"math"
 	"slices"
@@ -50,7 +51,7 @@ func findGrid(job *jobspec.Job, in *Inputs) (raster.Grid, error) {
 		default:
 			errs = append(errs, fmt.Errorf("inputs are not on one grid: %s (%s) against %s: %s; say onto whose grid others are to be warped (--reference %s, or --grid), or bring it onto that grid first, with: gdalwarp %s %s out.tif",
 				f.Name, f.Path, refName, d, in.Files[0].Name, warpOptions(f.Info.Grid, ref, refPath),
-				raster.GDALName(f.Path)))
+				driver.GDALName(f.Path)))
 		}
 	}
 	if len(errs) > 0 {
@@ -185,7 +186,7 @@ func warpOptions(g, ref raster.Grid, path string) string {
 	case ref.CRS.Code != "":
 		crs = "-t_srs " + ref.CRS.Code + " "
 	case path != "":
-		crs = "-t_srs \"$(gdalsrsinfo -o wkt " + raster.GDALName(path) + ")\" "
+		crs = "-t_srs \"$(gdalsrsinfo -o wkt " + driver.GDALName(path) + ")\" "
 	}
 	return fmt.Sprintf("%s-te %s %s %s %s -ts %d %d", crs, plainNumber(minX), plainNumber(minY), plainNumber(maxX),
 		plainNumber(maxY), ref.Width, ref.Height)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"leat/internal/driver"
 	"maps"
 	"slices"
 
@@ -81,7 +82,7 @@ func (f *File) resolve(spec jobspec.Input, noMask bool) error {
 		}
 	}
 	if t := f.Info.Grid.Transform; !t.Finite() {
-		return fmt.Errorf("%s: its georeferencing, %v in GDAL's order, is not made of finite numbers: write it anew, with: gdal_edit.py -a_ullr ... %s", f.Path, t, raster.GDALName(f.Path))
+		return fmt.Errorf("%s: its georeferencing, %v in GDAL's order, is not made of finite numbers: write it anew, with: gdal_edit.py -a_ullr ... %s", f.Path, t, driver.GDALName(f.Path))
 	}
 	f.Layers = spec.Layers
 	if len(f.Layers) == 0 {

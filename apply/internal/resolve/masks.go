@@ -3,6 +3,7 @@ package resolve
 import (
 	"context"
 	"fmt"
+	"leat/internal/driver"
 	"slices"
 
 	"leat/apply/internal/jobspec"
@@ -103,6 +104,6 @@ func (f *File) ReadMaskPlane(ctx context.Context, s jobspec.MaskSource, w block.
 	if err := f.Source.Read(ctx, []int{s.Alpha}, w, a); err != nil {
 		return err
 	}
-	raster.AlphaMask(a.Raw(), a.Type.Size(), dst)
+	driver.AlphaMask(a.Raw(), a.Type.Size(), dst)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"leat/internal/driver"
 	"slices"
 	"strings"
 
@@ -41,7 +42,7 @@ func (f *File) chooseMode(ctx context.Context, grid raster.Grid, overlap int) er
 	if err != nil {
 		return fmt.Errorf("input %s: %w", f.Name, err)
 	}
-	f.BytesNeeded = raster.RangeBytes(ranges)
+	f.BytesNeeded = driver.RangeBytes(ranges)
 	share := units.FormatSize(f.BytesNeeded) + " of " + units.FormatSize(f.Info.FileBytes)
 	noPieces := f.Remote.CheckRanges()
 	mixed := !f.Remote.Version().Versioned() // pieces may be of several versions, which nothing would detect

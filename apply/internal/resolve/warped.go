@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"leat/internal/driver"
 	"maps"
 	"os"
 	"runtime"
@@ -141,11 +142,11 @@ func (f *File) warpOnto(job *jobspec.Job, ref raster.Grid, most int64) error {
 	case f.Version.Given:
 		return errors.New("it is an open raster (Input.Source), and GDAL, which warps, opens files by their names: give the file")
 	case !g.HasTransform:
-		return fmt.Errorf("it says nothing of where it lies: write that into it first, with: gdal_edit.py -a_ullr ... -a_srs ... %[1]s; or, if it has control points, warp it by them, with: gdalwarp %[1]s out.tif", raster.GDALName(f.Path))
+		return fmt.Errorf("it says nothing of where it lies: write that into it first, with: gdal_edit.py -a_ullr ... -a_srs ... %[1]s; or, if it has control points, warp it by them, with: gdalwarp %[1]s out.tif", driver.GDALName(f.Path))
 	case !ref.HasTransform:
 		return errors.New("the reference says nothing of where it lies: take another one")
 	case g.CRS.IsZero() && !ref.CRS.IsZero():
-		return fmt.Errorf("it names no coordinate reference system: write one into it first, with: gdal_edit.py -a_srs EPSG:... %s", raster.GDALName(f.Path))
+		return fmt.Errorf("it names no coordinate reference system: write one into it first, with: gdal_edit.py -a_srs EPSG:... %s", driver.GDALName(f.Path))
 	case ref.CRS.IsZero() && !g.CRS.IsZero():
 		return errors.New("the reference names no coordinate reference system: take another one, or write one into it first, with: gdal_edit.py -a_srs EPSG:... FILE")
 	}

@@ -2,6 +2,7 @@ package spool
 
 import (
 	"encoding/binary"
+	"leat/internal/driver"
 	"math"
 	"slices"
 	"time"
@@ -9,7 +10,6 @@ import (
 	"leat/block"
 	"leat/internal/tiffwrite"
 	"leat/ndarray"
-	"leat/raster"
 	"leat/raster/overview"
 	"leat/raster/stats"
 	"leat/timing"
@@ -163,12 +163,12 @@ func (e *Encoder) moments(plane, width, height int) []stats.Moments {
 	f := &e.l.File
 	if !f.PixelInterleave {
 		c := e.collectors[plane]
-		return []stats.Moments{c.MaskedTile(e.pixels, e.maskFor(plane), width, height, f.TileWidth, 1)}
+		return []stats.Moments{c.Tile(e.pixels, e.maskFor(plane), width, height, f.TileWidth, 1)}
 	}
 	n := f.Bands
 	list := make([]stats.Moments, n)
 	for i, c := range e.collectors {
-		list[i] = c.MaskedTile(e.pixels[i*f.Type.Size():], e.maskFor(i), width, height, f.TileWidth*n, n)
+		list[i] = c.Tile(e.pixels[i*f.Type.Size():], e.maskFor(i), width, height, f.TileWidth*n, n)
 	}
 	return list
 }
@@ -257,9 +257,7 @@ func (e *Encoder) describe(r *Record) {
 	m = r.Extra.appendTo(m)
 	histograms := len(m)
 	for _, c := range e.collectors {
-		if c.Histogram != nil {
-			m = c.Histogram.AppendTo(m)
-		}
+		m = c.AppendHistogram(m)
 	}
 	r.Meta, r.histograms = m, m[histograms:]
 }
@@ -276,4 +274,4 @@ func appendTileEntry(m []byte, index, length int, final bool) []byte {
 }
 
 // setMask sets mask to 255 where a pixel of an alpha band is not 0, and to 0 elsewhere.
-func setMask(mask, alpha []byte) { raster.AlphaMask(alpha, len(alpha)/len(mask), mask) }
+func setMask(mask, alpha []byte) { driver.AlphaMask(alpha, len(alpha)/len(mask), mask) }

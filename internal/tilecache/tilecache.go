@@ -1,32 +1,43 @@
-package raster
+// Package tilecache keeps decoded tiles of rasters that a later window needs again.
+package tilecache
 
 import (
 	"context"
 	"sync"
+
+	"leat/block"
 )
 
-// TileCache keeps decoded tiles until the last read that needs them, within a limit of bytes. One
+// Source is a raster.Source whose tiles or strips are decoded as a whole.
+type Source interface {
+	// SetCache makes Read and ReadMask keep decoded tiles in c and look for them there. uses
+	// returns how many reads of the whole job overlap a window of the raster, such as that of a
+	// tile; tiles used once are not kept. SetCache is called before the first Read.
+	SetCache(c *Cache, uses func(w block.Window) int)
+}
+
+// Cache keeps decoded tiles until the last read that needs them, within a limit of bytes. One
 // goroutine decodes a tile while others wait for it. A tile that does not fit is decoded into the
-// caller's memory and not kept. TileCache is safe for concurrent use.
-type TileCache struct {
+// caller's memory and not kept. Cache is safe for concurrent use.
+type Cache struct {
 	mu          sync.Mutex
 	max         int64
 	used        int64
 	peak        int64
 	count       int64 // number of decodes
-	tiles       map[TileKey]*tileEntry
+	tiles       map[Key]*entry
 	freeBuffers map[int][][]byte // recycled buffers by size, counted in used
-	usedUp      map[TileKey]int  // uses so far of tiles that are not kept
+	usedUp      map[Key]int      // uses so far of tiles that are not kept
 }
 
-// TileKey identifies a tile by the source it belongs to, its plane (0 for pixel-interleaved files),
+// Key identifies a tile by the source it belongs to, its plane (0 for pixel-interleaved files),
 // and its column and row in the source's tile grid.
-type TileKey struct {
+type Key struct {
 	Source          any // comparable: a pointer to the driver's file
 	Plane, Col, Row int
 }
 
-type tileEntry struct {
+type entry struct {
 	ready    chan struct{}
 	data     []byte
 	err      error
@@ -34,16 +45,16 @@ type tileEntry struct {
 	refs     int // readers that use data now
 }
 
-// NewTileCache returns a cache of at most maxBytes bytes of pixels.
-func NewTileCache(maxBytes int64) *TileCache {
-	return &TileCache{max: maxBytes, tiles: map[TileKey]*tileEntry{}, freeBuffers: map[int][][]byte{},
-		usedUp: map[TileKey]int{}}
+// New returns a cache of at most maxBytes bytes of pixels.
+func New(maxBytes int64) *Cache {
+	return &Cache{max: maxBytes, tiles: map[Key]*entry{}, freeBuffers: map[int][][]byte{},
+		usedUp: map[Key]int{}}
 }
 
 // Get calls use with the decoded tile of size bytes. If memory allows, decode is called once for
 // all users of the tile. uses is the total number of Gets of the tile; the last one drops it. use
 // must neither keep nor change the bytes.
-func (c *TileCache) Get(ctx context.Context, key TileKey, size, uses int, decode func(dst []byte) error,
+func (c *Cache) Get(ctx context.Context, key Key, size, uses int, decode func(dst []byte) error,
 	use func(data []byte)) error {
 	c.mu.Lock()
 	e := c.tiles[key]
@@ -67,7 +78,7 @@ func (c *TileCache) Get(ctx context.Context, key TileKey, size, uses int, decode
 			use(own)
 			return nil
 		}
-		e = &tileEntry{ready: make(chan struct{}), data: buf, usesLeft: left, refs: 1}
+		e = &entry{ready: make(chan struct{}), data: buf, usesLeft: left, refs: 1}
 		delete(c.usedUp, key)
 		c.tiles[key] = e
 		c.count++
@@ -96,14 +107,14 @@ func (c *TileCache) Get(ctx context.Context, key TileKey, size, uses int, decode
 }
 
 // Has reports whether a tile is kept or being decoded. It does not count as a use.
-func (c *TileCache) Has(key TileKey) bool {
+func (c *Cache) Has(key Key) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.tiles[key] != nil
 }
 
 // take returns size bytes, recycled or new, or nil when the limit is reached. c.mu must be held.
-func (c *TileCache) take(size int) []byte {
+func (c *Cache) take(size int) []byte {
 	if s := c.freeBuffers[size]; len(s) > 0 {
 		buf := s[len(s)-1]
 		c.freeBuffers[size] = s[:len(s)-1]
@@ -126,7 +137,7 @@ func (c *TileCache) take(size int) []byte {
 	return make([]byte, size)
 }
 
-func (c *TileCache) done(key TileKey, e *tileEntry) {
+func (c *Cache) done(key Key, e *entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e.usesLeft--
@@ -140,14 +151,14 @@ func (c *TileCache) done(key TileKey, e *tileEntry) {
 }
 
 // Decoded returns the number of decodes: one per tile while memory allows.
-func (c *TileCache) Decoded() int64 {
+func (c *Cache) Decoded() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.count
 }
 
 // Peak returns the largest number of bytes held at one time.
-func (c *TileCache) Peak() int64 {
+func (c *Cache) Peak() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.peak

@@ -1,14 +1,15 @@
-package block
+// Package freelist has the bounded list through which the stages of a pipeline return buffers.
+package freelist
 
 import (
 	"context"
 	"sync"
 )
 
-// FreeList lends a fixed number of items, each created when it is first needed and reused after it
+// List lends a fixed number of items, each created when it is first needed and reused after it
 // is returned. Get waits while all are lent, which bounds the memory of a pipeline. It is safe for
 // concurrent use.
-type FreeList[T any] struct {
+type List[T any] struct {
 	free   chan T
 	create func() T
 
@@ -16,13 +17,13 @@ type FreeList[T any] struct {
 	left int // not created yet
 }
 
-// NewFreeList returns a list of n items that create makes.
-func NewFreeList[T any](n int, create func() T) *FreeList[T] {
-	return &FreeList[T]{free: make(chan T, n), create: create, left: n}
+// New returns a list of n items that create makes.
+func New[T any](n int, create func() T) *List[T] {
+	return &List[T]{free: make(chan T, n), create: create, left: n}
 }
 
 // Get returns an item. While all are lent it waits for one to return, or until ctx ends.
-func (f *FreeList[T]) Get(ctx context.Context) (T, error) {
+func (f *List[T]) Get(ctx context.Context) (T, error) {
 	select {
 	case t := <-f.free:
 		return t, nil
@@ -45,16 +46,16 @@ func (f *FreeList[T]) Get(ctx context.Context) (T, error) {
 }
 
 // Put returns an item to the list. It panics when the list already holds all its items.
-func (f *FreeList[T]) Put(t T) {
+func (f *List[T]) Put(t T) {
 	select {
 	case f.free <- t:
 	default:
-		panic("block: Put into a full list")
+		panic("freelist: Put into a full list")
 	}
 }
 
 // Free returns the number of items that Get would find without waiting.
-func (f *FreeList[T]) Free() int {
+func (f *List[T]) Free() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.free) + f.left

@@ -1,9 +1,11 @@
-package raster
+package driver
+
+import "leat/raster"
 
 // ScanWindow returns the size of the windows, of at most maxPixels pixels, in which to read a whole
 // raster: several rows of tiles if they fit, else several tiles, else part of a tile, which is then
 // decoded more than once.
-func ScanWindow(info *Info, maxPixels int) (width, height int) {
+func ScanWindow(info *raster.Info, maxPixels int) (width, height int) {
 	w, h := info.Grid.Width, info.Grid.Height
 	tw, th := max(1, min(info.TileWidth, w)), max(1, min(info.TileHeight, h))
 	switch {
