@@ -6,21 +6,17 @@ import (
 	"leat/ndarray"
 )
 
-// Example views a slice as two bands of 2 rows and 3 columns, and changes one band in place.
+// Example fills one of two bands of 2 x 3 pixels: a band is a view of the same memory.
 func Example() {
-	pixels := []uint16{1, 2, 3, 4, 5, 6, 10, 20, 30, 40, 50, 60}
-	bands := ndarray.FromSlice(pixels, 2, 2, 3)
-	second := bands.At(1) // a view of the same memory
-	values := ndarray.Slice[uint16](second)
-	for i := range values {
-		values[i]++
+	a := ndarray.New(ndarray.Int16, 2, 2, 3)
+	band := ndarray.Slice[int16](a.At(1))
+	for i := range band {
+		band[i] = int16(10 + i)
 	}
-	fmt.Println(second.Type, second.Shape, pixels[6:])
-
-	// Single values keep their type.
-	nodata, err := ndarray.ParseScalar("-9999", ndarray.Int16)
-	fmt.Println(nodata, nodata.Type, err)
+	fmt.Println(a.Type, a.Shape, a.Strides, ndarray.Slice[int16](a))
+	nodata, err := ndarray.ParseScalar("-9999", a.Type)
+	fmt.Println(nodata, err)
 	// Output:
-	// uint16 [2 3] [11 21 31 41 51 61]
-	// -9999 int16 <nil>
+	// int16 [2 2 3] [12 6 2] [0 0 0 0 0 0 10 11 12 13 14 15]
+	// -9999 <nil>
 }

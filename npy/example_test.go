@@ -3,44 +3,45 @@ package npy_test
 import (
 	"context"
 	"fmt"
-	"log"
 	"os"
 	"path/filepath"
 
 	"leat/ndarray"
 	"leat/npy"
+	"leat/raster"
 )
 
-// Example writes an array of 2 rows and 3 columns as NumPy would, and reads it as a raster.
+// Example writes a file that numpy.load reads, and reads a window of it as a raster.
 func Example() {
 	dir, err := os.MkdirTemp("", "npy")
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "heights.npy")
-
-	heights := []float32{1, 2, 3, 4, 5, 6}
-	h := npy.Header{Elem: npy.ElemOfDType(ndarray.Float32), Shape: []int{2, 3}}
-	file, err := h.Append(nil, 64)
+	path := filepath.Join(dir, "a.npy")
+	h := npy.Header{Elem: npy.ElemOfDType(ndarray.Float32), Shape: []int{3, 4}}
+	b, err := h.Append(nil, 64)
+	if err == nil {
+		b = append(b, ndarray.BytesOf([]float32{0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23})...)
+		err = os.WriteFile(path, b, 0o666)
+	}
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
-	// On little-endian machines the elements follow as they are in memory.
-	if err := os.WriteFile(path, append(file, ndarray.BytesOf(heights)...), 0o644); err != nil {
-		log.Fatal(err)
-	}
-
-	src, err := npy.Open(path)
+	f, err := npy.Open(path)
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
-	defer src.Close()
-	grid := src.Info().Grid
-	pixels := ndarray.New(src.Info().Bands[0].Type, 1, grid.Height, grid.Width)
-	if err := src.Read(context.Background(), []int{1}, grid.Window(), pixels); err != nil {
-		log.Fatal(err)
+	defer f.Close()
+	w := raster.Window{Col: 1, Row: 1, Width: 2, Height: 2}
+	dst := ndarray.New(f.Info().Bands[0].Type, 1, w.Height, w.Width)
+	if err := f.Read(context.Background(), []int{1}, w, dst); err != nil {
+		fmt.Println(err)
+		return
 	}
-	fmt.Println(grid.Width, grid.Height, ndarray.Slice[float32](pixels))
-	// Output: 3 2 [1 2 3 4 5 6]
+	fmt.Println(h.Elem, ndarray.Slice[float32](dst))
+	// Output: '<f4' [11 12 21 22]
 }

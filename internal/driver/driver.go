@@ -1,5 +1,5 @@
-// Package driver has what the drivers of rasters and their callers share: it opens files, checks the
-// arguments of raster.Source, sorts ranges and divides rasters into windows.
+// Package driver has what the drivers of rasters and their callers share: it opens files, checks
+// the arguments of raster.Source, sorts ranges and divides rasters into windows.
 package driver
 
 import (

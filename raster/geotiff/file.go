@@ -105,8 +105,8 @@ func (f *File) CheckReadable() error {
 	return nil
 }
 
-// SetCache implements tilecache.Source. A kept pixel-interleaved tile has all its bands. Uncompressed
-// files are read by rows and keep nothing.
+// SetCache implements tilecache.Source. A kept pixel-interleaved tile has all its bands.
+// Uncompressed files are read by rows and keep nothing.
 func (f *File) SetCache(c *tilecache.Cache, uses func(w raster.Window) int) {
 	f.keep = nil
 	if c != nil && uses != nil {

@@ -93,8 +93,8 @@ type Totals struct {
 // NewTotals returns empty totals for a band of type t.
 func NewTotals(t ndarray.DType) *Totals { return &Totals{t, make([]uint64, counters(t))} }
 
-// Add adds a histogram in the format of [Collector.AppendHistogram] and returns the bytes that follow it. It returns
-// an error, and adds nothing, when the bytes are not a histogram.
+// Add adds a histogram in the format of [Collector.AppendHistogram] and returns the bytes that
+// follow it. It returns an error, and adds nothing, when the bytes are not a histogram.
 func (t *Totals) Add(b []byte) ([]byte, error) {
 	if _, err := t.CheckEncoded(b); err != nil {
 		return nil, err

@@ -86,8 +86,8 @@ func (c *Collector) AppendHistogram(dst []byte) []byte {
 
 // Tile returns the moments of width x height pixels of data, in the machine's byte order. stride is
 // the distance between rows and step between neighbouring pixels, in elements: step is 1, or the
-// number of bands for pixel-interleaved data. Pixels whose mask, height rows of width bytes, is 0 do
-// not count; a nil mask excludes none.
+// number of bands for pixel-interleaved data. Pixels whose mask, height rows of width bytes, is 0
+// do not count; a nil mask excludes none.
 func (c *Collector) Tile(data, mask []byte, width, height, stride, step int) Moments {
 	if f := tiles[c.typ]; f != nil {
 		return f(c, data, mask, width, height, stride, step)
