@@ -3,29 +3,21 @@
 package index
 
 import (
-	"io"
 	"unsafe"
+
+	"leat/internal/fault"
+	"leat/internal/fdio"
 
 	"golang.org/x/sys/unix"
 )
 
-// zeros writes n zero bytes from offset on.
-func zeros(fd int, offset, n int64) error {
-	b := make([]byte, min(n, 1<<20))
-	for n > 0 {
-		k, err := unix.Pwrite(fd, b[:min(n, int64(len(b)))], offset)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if k == 0 {
-			return io.ErrShortWrite
-		}
-		offset, n = offset+int64(k), n-int64(k)
+// allocate allocates n bytes on the disk, so that writing to their mapped pages can't fail for lack
+// of space.
+func allocate(fd int, offset, n int64) error {
+	if err := fault.Error("index.allocate"); err != nil {
+		return err
 	}
-	return nil
+	return fdio.Reserve(fd, offset, n)
 }
 
 func unmap(c *[chunkCount]record) error {

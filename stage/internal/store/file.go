@@ -3,61 +3,28 @@
 package store
 
 import (
-	"errors"
 	"io"
+
+	"leat/internal/fdio"
 
 	"golang.org/x/sys/unix"
 )
 
-func openat(dir int, name string, flags int, mode uint32) (int, error) {
-	for {
-		fd, err := unix.Openat(dir, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, mode)
-		if !errors.Is(err, unix.EINTR) {
-			return fd, err
-		}
-	}
+func openat(dir int, name string, flags int) (int, error) {
+	return fdio.Open(dir, name, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 }
 
 func truncate(fd int, size int64) error {
-	for {
-		if err := unix.Ftruncate(fd, size); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
-}
-
-// write writes all of b.
-func write(fd int, b []byte, at int64) error {
-	for len(b) > 0 {
-		n, err := unix.Pwrite(fd, b, at)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil:
-			return err
-		case n <= 0:
-			return io.ErrShortWrite
-		}
-		b, at = b[n:], at+int64(n)
-	}
-	return nil
+	_, err := fdio.Retry(func() (int, error) { return 0, unix.Ftruncate(fd, size) })
+	return err
 }
 
 // read fills b, or reads to the end of the file and returns io.EOF.
 func read(fd int, b []byte, at int64) (done int, err error) {
-	for done < len(b) {
-		n, err := unix.Pread(fd, b[done:], at+int64(done))
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil:
-			return done, err
-		case n <= 0:
-			return done, io.EOF
-		}
-		done += n
+	if done, err = fdio.ReadFull(fd, b, at); err == nil && done < len(b) {
+		err = io.EOF
 	}
-	return done, nil
+	return done, err
 }
 
 // allocated returns the space that a file takes on the disk, in bytes.

@@ -152,7 +152,7 @@ func (c *descriptors) get(dir *lockfile.Dir, id uint64) (*descriptor, error) {
 		return d, nil
 	}
 	c.mu.Unlock()
-	fd, err := openat(dir.Fd(), segmentName(id), unix.O_RDWR, 0)
+	fd, err := openat(dir.Fd(), segmentName(id), unix.O_RDWR)
 	if err != nil {
 		return nil, err
 	}

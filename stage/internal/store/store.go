@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
+	"leat/internal/fdio"
 	"leat/internal/lockfile"
 )
 
@@ -39,7 +40,7 @@ type Store struct {
 // returns numbers, never 0, that no process ever got before in this directory; it must not call the
 // Store.
 func Open(dir *lockfile.Dir, next func() (uint64, error)) (*Store, error) {
-	s := &Store{next: next, limit: fileLimit()}
+	s := &Store{next: next, limit: fdio.FileLimit()}
 	s.open.max = maxDescriptors
 	var err error
 	if s.segments, err = dir.MakeSub("segments"); err != nil {
@@ -104,7 +105,7 @@ func (s *Store) probePunch(fd int, length int64) (bool, error) {
 	copy(b[:Block], "some bytes")
 	err := truncate(fd, length)
 	if err == nil {
-		err = write(fd, b[:], 0)
+		err = fdio.WriteFull(fd, b[:], 0)
 	}
 	if Full(err) {
 		return punch(fd, 0, 3*Block) == nil, nil // all that can be tested
@@ -155,7 +156,7 @@ func (s *Store) ReadAt(p Place, b []byte, at int64) (int, error) {
 	} else {
 		// Not cached: a removed file would keep its space.
 		var fd int
-		if fd, err = openat(s.objects.Fd(), p.name(), unix.O_RDONLY, 0); err == nil {
+		if fd, err = openat(s.objects.Fd(), p.name(), unix.O_RDONLY); err == nil {
 			n, err = read(fd, b, at)
 			closeFD(fd)
 		}
@@ -175,7 +176,7 @@ func (s *Store) OpenFile(p Place) (*os.File, error) {
 	if p.Packed() {
 		return nil, fmt.Errorf("an object in segment %d has no file of its own", p.ID)
 	}
-	fd, err := openat(s.objects.Fd(), p.name(), unix.O_RDONLY, 0)
+	fd, err := openat(s.objects.Fd(), p.name(), unix.O_RDONLY)
 	if err != nil {
 		return nil, explain("opening", s.Path(p), err)
 	}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/internal/fault"
+	"leat/internal/fdio"
 	"leat/internal/tempfile"
 )
 
@@ -67,7 +68,7 @@ func (s *Store) CreateFile(size int64, ext string) (*Writer, error) {
 	fault.Point("stage.created")
 	if size > 0 {
 		if err = fault.Error("stage.allocate"); err == nil {
-			err = allocate(d.file.FD, size)
+			err = fdio.Allocate(d.file.FD, 0, 0, size)
 		}
 		if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			return nil, errors.Join(explain("allocating a file in", s.objects.Path(), err), d.file.Discard())
@@ -98,7 +99,7 @@ func (d *Writer) WriteAt(b []byte, at int64) (int, error) {
 		if d.seg != nil {
 			d.seg.write.Lock()
 		}
-		err = write(fd, b, to)
+		err = fdio.WriteFull(fd, b, to)
 		if d.seg != nil {
 			d.seg.write.Unlock()
 		}
