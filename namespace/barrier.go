@@ -21,7 +21,7 @@ var ErrBarrierBroken = errors.New("barrier is broken")
 type Barrier struct {
 	n     int
 	space *Namespace
-	// rounds done << 32 | broken << 31 | arrived: one word, so that a kill leaves nothing half done
+	// rounds done << 32 | broken << 31 | arrived: one word, so that a kill leaves no partial state
 	word *atomic.Uint64
 }
 
@@ -47,7 +47,7 @@ func (b *Barrier) swap(from, to uint64) bool {
 // Barrier returns the barrier of that name. All members must give the same number of parties.
 func (n *Namespace) Barrier(name string, parties int) (*Barrier, error) {
 	if parties < 1 || parties >= barrierBroken {
-		return nil, fmt.Errorf("barrier for %d parties", parties)
+		return nil, fmt.Errorf("barrier for %d parties, want 1 to 2^31-1", parties)
 	}
 	data, err := n.memory("barrier-", name, 16)
 	if err != nil {

@@ -41,7 +41,7 @@ func Main(table map[string]Func) {
 	}
 	f, ok := table[name]
 	if !ok {
-		fmt.Fprintf(os.Stderr, "proctest: there is no %q\n", name)
+		fmt.Fprintf(os.Stderr, "proctest: unknown function %q\n", name)
 		os.Exit(2)
 	}
 	var args []string

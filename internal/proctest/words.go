@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Must ends the test where there is an error.
+// Must ends the test on an error.
 func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -14,7 +14,7 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// OK returns a function that ends the test where there is an error, and gives the value otherwise:
+// OK returns a function that ends the test on an error, and otherwise returns the value:
 // OK(os.Open(name))(t).
 func OK[T any](v T, err error) func(t testing.TB) T {
 	return func(t testing.TB) T {
@@ -28,12 +28,11 @@ func OK[T any](v T, err error) func(t testing.TB) T {
 func WantErr(t testing.TB, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
-		t.Errorf("the error is %v, not %v", err, want)
+		t.Errorf("error %v, want %v", err, want)
 	}
 }
 
-// MemoryDir is t.TempDir on /dev/shm, where that is: what all processes of a test reach without a
-// disk.
+// MemoryDir is t.TempDir on /dev/shm, if that exists, so that tests need no disk.
 func MemoryDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "leat-test-")

@@ -30,7 +30,7 @@ func readAvailable(root string, need int64) (Free, error) {
 		return Free{}, err
 	}
 	if r.free.Limit == "" {
-		return Free{}, fmt.Errorf("how much memory is free is not known: no MemAvailable in %s/proc/meminfo and no cgroup with a limit", root)
+		return Free{}, fmt.Errorf("free memory is unknown: no MemAvailable in %s/proc/meminfo and no cgroup with a limit", root)
 	}
 	return r.free, nil
 }
@@ -86,7 +86,7 @@ func (r *availableReader) cgroup(dir, name string, v *cgroupVersion) error {
 	return nil
 }
 
-// statValue returns the number behind a key at the begin of a line.
+// statValue returns the number behind a key at the start of a line.
 func statValue(b []byte, key string) (int64, bool) {
 	for line := range bytes.Lines(b) {
 		rest, ok := bytes.CutPrefix(line, []byte(key))

@@ -25,7 +25,7 @@ var (
 		"total_inactive_file"}
 )
 
-// noLimit is where version 1 counts begin that mean none; it writes the highest multiple of a page
+// noLimit is the lowest value that means no limit. Version 1 writes the highest multiple of a page
 // below 2^63.
 const noLimit = 1 << 62
 
@@ -40,12 +40,12 @@ func (r files) read(name string) ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("how much memory is free: %w", err)
+		return nil, fmt.Errorf("free memory: %w", err)
 	}
 	return b, nil
 }
 
-// number reads a file of one number; ok is false where there is none, or where it means no limit.
+// number reads a file of one number; ok is false if there is none or it means no limit.
 func (r files) number(name string) (n int64, ok bool, err error) {
 	b, err := r.read(name)
 	if b == nil || err != nil {
@@ -57,7 +57,7 @@ func (r files) number(name string) (n int64, ok bool, err error) {
 	}
 	u, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, false, fmt.Errorf("how much memory is free: %s%s holds %.40q, which is no number of bytes",
+		return 0, false, fmt.Errorf("free memory: %s%s holds %.40q, want a number of bytes",
 			r.root, name, text)
 	}
 	return int64(min(u, math.MaxInt64)), u < noLimit, nil

@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// cgroupMount is where a cgroup is seen.
+// cgroupMount is a mount that shows a cgroup.
 type cgroupMount struct {
-	// the cgroup that the mount point shows, as this process's namespace calls it: "/",
-	// "/docker/1f", "/../x"
+	// root is the cgroup at the mount point, by its name in this process's namespace: "/",
+	// "/docker/1f", "/../x".
 	root  string
 	point string // where
-	rel   string // the way from root to the cgroup that was looked for, "/" for none
+	rel   string // the path from root to the cgroup in question, "/" for root itself
 }
 
 // findMount finds, in the text of mountinfo, the mount of a hierarchy that shows the cgroup named p
 // with the most of its ancestors. Where none shows it, as for a process that was moved out of its
-// namespace's cgroup after the mount, it returns the root of the mount: the closest one visible, a
-// guess on the careful side.
+// namespace's cgroup after the mount, it returns the root of the mount: the closest visible one, a
+// cautious guess.
 func findMount(mountinfo []byte, fsType, option, p string) (cgroupMount, bool) {
 	var best cgroupMount
 	found, shown := false, false
@@ -43,7 +43,7 @@ func findMount(mountinfo []byte, fsType, option, p string) (cgroupMount, bool) {
 	return best, found
 }
 
-// below returns the way down from root to p. Ways up lead out of what the mount shows.
+// below returns the path from root down to p. A path with ".." leads out of the mount.
 func below(p, root string) (string, bool) {
 	rest, ok := strings.CutPrefix(p, strings.TrimSuffix(root, "/"))
 	if !ok || rest != "" && rest[0] != '/' {
@@ -57,7 +57,7 @@ func below(p, root string) (string, bool) {
 	return path.Clean("/" + rest), true
 }
 
-// unescapeMount undoes \040 and its like, which stand for blanks, newlines and backslashes.
+// unescapeMount decodes \040 and the like, which stand for blanks, newlines and backslashes.
 func unescapeMount(s string) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s
