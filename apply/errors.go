@@ -14,6 +14,10 @@ type JobError = jobspec.JobError
 // names of inputs and outputs, such as "Controls.MemoryBytes", "Input.Resample" or "Output.Nodata".
 type FieldError = jobspec.FieldError
 
+// UnknownNameError is an error about a name, such as that of an input, that is none of those that
+// there are.
+type UnknownNameError = jobspec.UnknownNameError
+
 // ResumeError is returned when a run can't resume from the blocks of an earlier one. Path is that
 // of the unfinished output, Changes are clauses about the differences between the runs, and Err is
 // another reason; one of the two is set.

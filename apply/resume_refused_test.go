@@ -121,7 +121,7 @@ func TestResumeRejectsChangedJob(t *testing.T) {
 		"input nodata": {input(func(in *Input) { in.Nodata = []string{"3"} }),
 			"input a: nodata was 0,0 and is 3,3"},
 		"layers": {input(func(in *Input) { in.Layers = []int{2, 1} }),
-			"input a: the list of layers that are read was 1,2 and is 2,1"},
+			"input a: the list of bands that are read was 1,2 and is 2,1"},
 		"a list": {input(func(in *Input) { *in = Files(at("a.tif"), at("c.tif")) }),
 			"the number of files of input a was 1 and is 2 (a list)"},
 		"another input": {input(func(in *Input) { *in = File(at("c.tif")) }),

@@ -149,7 +149,8 @@ func (c *compiler) name(n *ast) (value, error) {
 			names = append(names, k)
 		}
 		sort.Strings(names)
-		return value{}, c.fail(n.pos, "no input is named %s; the inputs are %s", n.text, strings.Join(names, ", "))
+		return value{}, &TypeError{Pos: n.pos, Text: c.text, Unknown: n.text, Known: names,
+			Msg: fmt.Sprintf("no input is named %s; the inputs are %s", n.text, strings.Join(names, ", "))}
 	}
 	if len(in.Files) == 0 {
 		return value{}, c.fail(n.pos, "input %s has no files", n.text)

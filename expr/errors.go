@@ -11,6 +11,10 @@ type SyntaxError struct {
 	Pos  int    // byte offset in Text
 	Msg  string // what is wrong and what to write instead
 	Text string // the expression
+
+	// Unknown is the name of a function that there is none of, and Known are those that there are.
+	Unknown string
+	Known   []string
 }
 
 func (e *SyntaxError) Error() string { return render(e.Text, e.Pos, e.Msg) }
@@ -21,6 +25,10 @@ type TypeError struct {
 	Pos  int
 	Msg  string
 	Text string
+
+	// Unknown is the name that no input has, and Known are the names of the inputs.
+	Unknown string
+	Known   []string
 }
 
 func (e *TypeError) Error() string { return render(e.Text, e.Pos, e.Msg) }

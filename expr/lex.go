@@ -85,6 +85,9 @@ func (l *lexer) next() (token, error) {
 		}
 		return t, nil
 	}
+	if c == '.' && l.pos > 0 {
+		return token{}, l.fail(l.pos, "%s", attribute(lastName(l.text[:l.pos]), firstName(rest[1:])))
+	}
 	for _, w := range instead {
 		if strings.HasPrefix(rest, w.wrong) && !(w.wrong == "!" || w.wrong == "=") {
 			return token{}, l.fail(l.pos, "%s is not an operator: %s", w.wrong, w.hint)
@@ -187,4 +190,17 @@ func isHex(c byte) bool {
 
 func isNameRune(r rune) bool {
 	return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r)
+}
+
+// firstName returns the name at the start of a text, "" if there is none.
+func firstName(text string) string {
+	if n := strings.IndexFunc(text, func(r rune) bool { return !isNameRune(r) }); n >= 0 {
+		return text[:n]
+	}
+	return text
+}
+
+// lastName returns the name at the end of a text, "" if there is none.
+func lastName(text string) string {
+	return text[strings.LastIndexFunc(text, func(r rune) bool { return !isNameRune(r) })+1:]
 }

@@ -2,8 +2,9 @@ package expr
 
 import (
 	"fmt"
+	"maps"
 	"math"
-	"sort"
+	"slices"
 	"strings"
 )
 
@@ -268,7 +269,8 @@ func (p *parser) name(t token) (*ast, error) {
 	if p.is("(") {
 		f, ok := functions[t.text]
 		if !ok {
-			return nil, p.fail(t.pos, "%s", unknownFunction(t.text))
+			return nil, &SyntaxError{Pos: t.pos, Text: p.text, Msg: unknownFunction(t.text), Unknown: t.text,
+				Known: functionNames()}
 		}
 		args, err := p.list(")", "the call of "+t.text)
 		if err != nil {
@@ -349,10 +351,31 @@ func unknownFunction(name string) string {
 	case "arcsin", "arccos", "arctan", "arctan2":
 		return "no function " + name + ": write " + strings.Replace(name, "arc", "a", 1)
 	}
-	var names []string
-	for n := range functions {
-		names = append(names, n)
+	if t, ok := conversions[strings.ToLower(name)]; ok {
+		return "no function " + name + ": write " + t + "(a)"
 	}
-	sort.Strings(names)
-	return fmt.Sprintf("no function %s; there are %s", short(name), strings.Join(names, " "))
+	return fmt.Sprintf("no function %s", short(name))
+}
+
+// conversions are the functions that convert to floats, by other names of their types.
+var conversions = map[string]string{"float": "float64", "double": "float64", "single": "float32"}
+
+func functionNames() []string { return slices.Sorted(maps.Keys(functions)) }
+
+// attribute returns the message for .NAME behind a name or a value, as Python has it.
+func attribute(object, name string) string {
+	_, known := functions[name]
+	switch {
+	case object != "np" && object != "numpy" && name == "astype":
+		return "values have no method astype: write float32(a) or float64(a); outputs have types of their own"
+	case object != "np" && object != "numpy" && known:
+		return fmt.Sprintf("values have no methods: write %s(...)", name)
+	case object != "np" && object != "numpy":
+		return "values have no attributes or methods"
+	case known:
+		return fmt.Sprintf("there are no modules: write %s(...) without %s", name, object)
+	case name == "":
+		return "there are no modules"
+	}
+	return "there are no modules: " + unknownFunction(name)
 }

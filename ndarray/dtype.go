@@ -71,15 +71,21 @@ func (t DType) IsFloat() bool { return t >= Float16 && t <= Float64 }
 // IsComplex reports whether t is a complex type.
 func (t DType) IsComplex() bool { return t == Complex64 || t == Complex128 }
 
-// ParseDType returns the type that has NumPy's name s ("uint8", "float32") or GDAL's ("Byte",
-// "UInt16", "CFloat32").
+// otherTypeNames are C's names of types.
+var otherTypeNames = map[string]DType{"float": Float32, "double": Float64}
+
+// ParseDType returns the type that has NumPy's name s ("uint8", "float32"), GDAL's ("Byte",
+// "UInt16", "CFloat32") or C's ("float", "double"), in upper or lower case.
 func ParseDType(s string) (DType, error) {
 	var names []string
 	for t := Uint8; t < numTypes; t++ {
-		if dtypes[t].name == s || dtypes[t].gdal == s {
+		if strings.EqualFold(dtypes[t].name, s) || strings.EqualFold(dtypes[t].gdal, s) {
 			return t, nil
 		}
 		names = append(names, dtypes[t].name)
+	}
+	if t, ok := otherTypeNames[strings.ToLower(s)]; ok {
+		return t, nil
 	}
 	return NoType, fmt.Errorf("ndarray: unknown element type %q: expected one of %s", s, strings.Join(names, " "))
 }

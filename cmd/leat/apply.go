@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -66,6 +67,11 @@ signal, after it has cleaned up.`,
 			if len(args) > 0 && !f.discard && !f.unfinished {
 				if _, err := time.ParseDuration(args[0]); err == nil && f.remote.barrier > 0 {
 					return usagef("--barrier %s: write --barrier=%s", args[0], args[0])
+				}
+				for _, o := range f.outputs {
+					if hint, ok := swallowed[o]; ok {
+						return usageError{hintedError{fmt.Errorf("-o %s: write it as NAME=FILE.tif, such as ndvi=ndvi.tif", o), hint}}
+					}
 				}
 				return usagef("%q is not an option: put an expression or a pattern that has blanks or * in quotes, as in -e 'a + b'", args[0])
 			}

@@ -34,22 +34,22 @@ the same time; these commands may run meanwhile.
 
 Data go to standard output, messages to standard error. The exit code is 0 for success, 1 for a failure, 2 for a
 mistake in the command line.`,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("there is no command %q of cache; there are create, stat, ls, get, put, check, preserve, import, export and gc", args[0])
+				return unknownCommand(cmd, args[0])
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		// A number below 0 looks like an option.
 		var unknown *pflag.NotExistError
 		if errors.As(err, &unknown) && strings.Trim(unknown.GetSpecifiedName(), "0123456789") == "" {
 			return usagef("-%s: numbers of slots begin at 0, and a cache has one slot or more",
 				unknown.GetSpecifiedShortnames())
 		}
-		return usageError{flagError(err)}
+		return usageError{flagError(c, err)}
 	})
 	c.AddCommand(
 		cacheCreateCommand(), cacheStatCommand(), cacheListCommand(), cacheGetCommand(), cachePutCommand(),

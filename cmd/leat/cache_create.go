@@ -36,6 +36,9 @@ taken when slots are filled. Programs join it by cache.Open with the same N, or 
 	return c
 }
 
+// durabilities are what --durability takes.
+var durabilities = []string{"none", "batch", "each"}
+
 // creation checks N and the options.
 func (f *cacheFlags) creation(count string) (int64, *cache.Options, error) {
 	n, err := slotCount(count)
@@ -56,7 +59,7 @@ func (f *cacheFlags) creation(count string) (int64, *cache.Options, error) {
 	case "each":
 		o.Durability = cache.DurabilityEach
 	default:
-		err = errors.Join(err, usagef("--durability %s: use none, batch or each", f.durability))
+		err = errors.Join(err, usagef("--durability %s: %w", f.durability, unknownWord(f.durability, durabilities)))
 	}
 	return n, o, err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,6 +43,12 @@ func (f *outputFlags) setCreation(job *apply.Job) error {
 	return errors.Join(errs...)
 }
 
+// What --co takes of leat's own GeoTIFF.
+var (
+	creationKeys = []string{"COMPRESS", "PREDICTOR", "LEVEL", "BLOCKSIZE", "INTERLEAVE", "BIGTIFF"}
+	compressions = []string{"DEFLATE", "ZSTD", "LZW", "PACKBITS", "NONE"}
+)
+
 // setOption sets an option of leat's own GeoTIFF.
 func setOption(o *apply.Output, key, value string) error {
 	whole := func(what string, to *int) error {
@@ -54,10 +61,8 @@ func setOption(o *apply.Output, key, value string) error {
 	}
 	switch key {
 	case "COMPRESS":
-		switch value {
-		case "DEFLATE", "ZSTD", "LZW", "PACKBITS", "NONE":
-		default:
-			return errors.New("use DEFLATE, ZSTD, LZW, PACKBITS or NONE")
+		if !slices.Contains(compressions, value) {
+			return unknownWord(value, compressions)
 		}
 		o.Compression = strings.ToLower(value)
 	case "PREDICTOR":
@@ -100,7 +105,8 @@ func setOption(o *apply.Output, key, value string) error {
 	case "NUM_THREADS":
 		return errors.New("use -j: leat encodes with all workers")
 	default:
-		return errors.New("leat knows COMPRESS, PREDICTOR, LEVEL, BLOCKSIZE, INTERLEAVE and BIGTIFF")
+		return didYouMean(errors.New("leat knows COMPRESS, PREDICTOR, LEVEL, BLOCKSIZE, INTERLEAVE and BIGTIFF"), key,
+			creationKeys)
 	}
 	return nil
 }

@@ -14,6 +14,9 @@ import (
 	"leat/internal/gdal"
 )
 
+// footprints are what --footprint takes.
+var footprints = []string{"intersection", "union", "reference"}
+
 // gridFlags are the options of the grid and of warping onto it.
 type gridFlags struct {
 	footprint, reference, grid string
@@ -62,7 +65,7 @@ func (f *gridFlags) Finalize() error {
 	case "reference":
 		f.cover = apply.Reference
 	default:
-		bad("--footprint %s: use intersection, union or reference", f.footprint)
+		bad("--footprint %s: %w", f.footprint, unknownWord(f.footprint, footprints))
 	}
 	if f.bbox != "" {
 		v, err := numbers(f.bbox)
@@ -100,10 +103,17 @@ func parseMethod(s string) (string, error) {
 	if strings.EqualFold(s, "sum") {
 		return s, gdal.CheckMethod(s)
 	}
-	if !slices.Contains(gdal.Methods(), strings.ToLower(s)) {
-		return s, fmt.Errorf("use one of %s", strings.Join(gdal.Methods(), " "))
+	lower := strings.ToLower(s)
+	switch lower {
+	case "nearest":
+		return "near", nil
+	case "med":
+		return "median", nil
 	}
-	return s, nil
+	if methods := gdal.Methods(); !slices.Contains(methods, lower) {
+		return s, didYouMean(fmt.Errorf("use one of %s", strings.Join(methods, " ")), lower, methods)
+	}
+	return lower, nil
 }
 
 // setOptions sets the grid of a job that has its inputs, as far as they could be read.
@@ -176,6 +186,5 @@ func unknownInput(job *apply.Job, option, text, name string) error {
 	if _, ok := job.Vectors[name]; ok {
 		return fmt.Errorf("%s %s: %s is a vector (-v), which is burned onto the grid and not warped", option, text, name)
 	}
-	return fmt.Errorf("%s %s: there is no input %q; there is %s", option, text, name,
-		strings.Join(sortedNames(job.Inputs), ", "))
+	return fmt.Errorf("%s %s: %w", option, text, unknownName("input", name, sortedNames(job.Inputs)))
 }

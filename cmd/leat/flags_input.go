@@ -16,9 +16,9 @@ import (
 
 // inputFlags are the options of inputs.
 type inputFlags struct {
-	inputs              []string // NAME=FILE
-	layers, inputNodata []string // NAME=VALUE,...
-	noMask, unscale     bool
+	inputs                 []string // NAME=FILE
+	bandLists, inputNodata []string // NAME=VALUE,...
+	noMask, unscale        bool
 
 	// What Finalize reads.
 	files []namedFile
@@ -30,7 +30,7 @@ func (f *inputFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.StringArrayVarP(&f.inputs, "input", "i", nil,
 		"`NAME=FILE`: an input, or the URL of one; the same name again makes a list of files")
 	group(fl, "input", "Inputs")
-	fl.StringArrayVar(&f.layers, "layers", nil, "`NAME=N,N...`: the bands of an input to use, in this order")
+	fl.StringArrayVar(&f.bandLists, "bands", nil, "`NAME=N,N...`: the bands of an input to use, in this order")
 	fl.StringArrayVar(&f.inputNodata, "input-nodata", nil,
 		"`NAME=V,V...`: nodata of an input instead of what its files say; one value for all bands, or one for each; none for none")
 	fl.BoolVar(&f.noMask, "no-mask", false, "nodata, masks and alpha do not count: every pixel is valid")
@@ -50,7 +50,7 @@ func (f *inputFlags) Finalize() error {
 		f.files = append(f.files, in)
 	}
 	var err error
-	f.bands, err = parseNamed("--layers", f.layers, func(s string) ([]int, error) {
+	f.bands, err = parseNamed("--bands", f.bandLists, func(s string) ([]int, error) {
 		list, err := integers(s)
 		if err != nil {
 			return nil, errors.New("write bands as 1,2,3")
@@ -99,11 +99,11 @@ func addInput(job *apply.Job, file namedFile) error {
 // setOptions sets bands and nodata of a job that has all inputs and vectors.
 func (f *inputFlags) setOptions(job *apply.Job, vectors *vectorFlags) error {
 	nodata, err := vectors.nodata(job, f.inputNodata)
-	errs := []error{err, vectors.noBands(job, f.layers)}
+	errs := []error{err, vectors.noBands(job, f.bandLists)}
 	values, err := parseNamed("--input-nodata", nodata, parseList)
 	return errors.Join(append(errs, err,
 		setInputs(job, "--input-nodata", values, func(in *apply.Input, v []string) { in.Nodata = v }),
-		setInputs(job, "--layers", f.bands, func(in *apply.Input, v []int) { in.Layers = v }))...)
+		setInputs(job, "--bands", f.bands, func(in *apply.Input, v []int) { in.Layers = v }))...)
 }
 
 // setInputs calls set for the input that each value names; vectors are left out.
@@ -117,8 +117,7 @@ func setInputs[T any](job *apply.Job, option string, values []namedValue[T], set
 		case !v.named:
 			errs = append(errs, fmt.Errorf("%s %s: write it as NAME=VALUE, NAME being an input", option, v.text))
 		case !known:
-			errs = append(errs, fmt.Errorf("%s %s: there is no input %q; there is %s", option, v.text, v.name,
-				strings.Join(sortedNames(job.Inputs), ", ")))
+			errs = append(errs, fmt.Errorf("%s %s: %w", option, v.text, unknownName("input", v.name, sortedNames(job.Inputs))))
 		default:
 			set(&in, v.value)
 			job.Inputs[v.name] = in

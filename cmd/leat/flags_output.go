@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,6 +18,21 @@ import (
 	"leat/raster"
 	"leat/raster/overview"
 )
+
+// Words that options take.
+var (
+	outputTypes = []string{"uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16",
+		"float32", "float64"}
+	vectorTypes = slices.DeleteFunc(slices.Clone(outputTypes), func(t string) bool { return t == "float16" })
+
+	overviewMethods = []string{"nearest", "average", "mode"}
+	collisions      = []string{"warn", "error"}
+)
+
+// unknownType is the error for a word that is none of the types.
+func unknownType(s string, types []string) error {
+	return didYouMean(fmt.Errorf("use one of %s", strings.Join(types, " ")), s, types)
+}
 
 // outputFlags are the options of outputs and expressions.
 type outputFlags struct {
@@ -70,7 +86,7 @@ func (f *outputFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.noStats, "no-stats", false, "write no statistics and no histogram")
 	fl.BoolVar(&f.noHist, "no-histogram", false, "write no histogram")
 	fl.BoolVar(&f.aux, "aux-xml", false, "write the histogram to FILE.aux.xml too, where GDAL and QGIS look for it")
-	fl.StringArrayVar(&f.names, "names", nil, "`[NAME=]TEXT,...`: layer names, one for each band")
+	fl.StringArrayVar(&f.names, "names", nil, "`[NAME=]TEXT,...`: names of the bands")
 	fl.BoolVar(&f.thematic, "thematic", false, "the pixels are classes (LAYER_TYPE=thematic)")
 	fl.StringVar(&f.colors, "color-table", "",
 		"`FILE`: a text of lines 'value red green blue' (0 to 255) for outputs of uint8 or uint16")
@@ -134,7 +150,7 @@ func (f *outputFlags) finalizeFiles() error {
 func (f *outputFlags) finalizeOverviews() (err error) {
 	var errs []error
 	if f.method, err = overview.ParseMethod(f.ovMethod); err != nil {
-		errs = append(errs, fmt.Errorf("--overview-method %s: use nearest, average or mode", f.ovMethod))
+		errs = append(errs, fmt.Errorf("--overview-method %s: %w", f.ovMethod, unknownWord(f.ovMethod, overviewMethods)))
 	}
 	f.levels = nil
 	if f.overviews != "" && !f.noOverviews() {
@@ -167,7 +183,7 @@ func (f *outputFlags) finalizeOthers() error {
 	case "error":
 		f.failCollisions = true
 	default:
-		errs = append(errs, fmt.Errorf("--nodata-collision %s: use warn or error", f.collision))
+		errs = append(errs, fmt.Errorf("--nodata-collision %s: %w", f.collision, unknownWord(f.collision, collisions)))
 	}
 	return errors.Join(errs...)
 }
@@ -185,7 +201,7 @@ func parseOutput(s string) (namedFile, error) {
 func parseType(s string) (ndarray.DType, error) {
 	t, err := ndarray.ParseDType(s)
 	if err != nil || t.IsComplex() {
-		return 0, errors.New("use one of uint8 int8 uint16 int16 uint32 int32 uint64 int64 float16 float32 float64")
+		return 0, unknownType(s, outputTypes)
 	}
 	return t, nil
 }

@@ -70,7 +70,7 @@ func (f *vectorFlags) Finalize() error {
 	f.dtypes, err = parseNamed("--vector-type", f.vectorType, func(s string) (ndarray.DType, error) {
 		t, err := ndarray.ParseDType(s)
 		if err != nil || t.IsComplex() || t == ndarray.Float16 {
-			return 0, errors.New("use one of uint8 int8 uint16 int16 uint32 int32 uint64 int64 float32 float64")
+			return 0, unknownType(s, vectorTypes)
 		}
 		return t, nil
 	})
@@ -173,7 +173,7 @@ func (f *vectorFlags) unknown(job *apply.Job, name string) error {
 	if len(job.Vectors) == 0 {
 		return fmt.Errorf("there is no vector %q: give one with -v", name)
 	}
-	return fmt.Errorf("there is no vector %q; there is %s", name, strings.Join(sortedNames(job.Vectors), ", "))
+	return unknownName("vector", name, sortedNames(job.Vectors))
 }
 
 // nodata takes the values of --input-nodata that name vectors, and returns the others.
@@ -208,5 +208,5 @@ func (f *vectorFlags) noBands(job *apply.Job, values []string) error {
 	if i < 0 {
 		return nil
 	}
-	return fmt.Errorf("--layers %s: a vector becomes one band; the layer of its file is chosen with --layer", values[i])
+	return fmt.Errorf("--bands %s: a vector becomes one band; the layer of its file is chosen with --layer", values[i])
 }

@@ -110,7 +110,7 @@ func (f *workerFlags) finalize() error {
 		return f.checkNoneGiven()
 	}
 	if !slices.Contains(kinds, f.on) {
-		return fmt.Errorf("--on %s: there is %s", f.on, strings.Join(kinds, ", "))
+		return fmt.Errorf("--on %s: %w", f.on, unknownWord(f.on, kinds))
 	}
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }

@@ -13,6 +13,7 @@ import (
 
 	"leat/apply"
 	"leat/cache"
+	"leat/expr"
 	"leat/objstore"
 )
 
@@ -55,6 +56,16 @@ func ownHint(err error) string {
 		return fieldHints[e.Field]
 	case *objstore.Error:
 		return storeHint(e)
+	case *apply.UnknownNameError:
+		return meant(e.Name, e.Known)
+	case *expr.SyntaxError:
+		return unknownFunctionHint(e)
+	case *expr.TypeError:
+		return meant(e.Unknown, e.Known)
+	case syscall.Errno:
+		if e == syscall.EADDRINUSE {
+			return "another program listens at that port: use another one, or 0 for one that is free"
+		}
 	}
 	switch err {
 	case cache.ErrRemote:
@@ -70,7 +81,7 @@ var fieldHints = map[string]string{
 	"Resume": "run without --resume to start over, or leat apply discard to remove the unfinished output",
 
 	"Input.Files":     "see -i",
-	"Input.Layers":    "see --layers",
+	"Input.Layers":    "see --bands",
 	"Input.Nodata":    "see --input-nodata",
 	"Input.Resample":  "see --resample",
 	"Input.Overviews": "leave out --use-overviews, or copy the file first: leat stage get",
@@ -145,6 +156,7 @@ func storeHint(e *objstore.Error) string {
 	var dns *net.DNSError
 	var cert *tls.CertificateVerificationError
 	var unknown x509.UnknownAuthorityError
+	var notTLS tls.RecordHeaderError
 	switch {
 	case errors.Is(e, objstore.ErrProxy):
 		return "check HTTP_PROXY, HTTPS_PROXY and NO_PROXY"
@@ -172,8 +184,14 @@ func storeHint(e *objstore.Error) string {
 		return "use fewer workers, or try later: the server is overloaded or limits requests"
 	case errors.As(e.Err, &dns):
 		return "check the host's name and the network"
-	case errors.As(e.Err, &cert), errors.As(e.Err, &unknown):
+	case errors.As(e.Err, &unknown):
+		return "set SSL_CERT_FILE to a file with the certificate of the authority that signed the server's, if you trust it"
+	case errors.As(e.Err, &cert):
 		return "check the host's name and the machine's certificates"
+	case errors.As(e.Err, &notTLS), errors.Is(e.Err, http.ErrSchemeMismatch):
+		return "the server does not speak TLS: use http in place of https"
+	case e.Status == http.StatusBadRequest && strings.HasPrefix(e.URL, "http://"):
+		return "check whether the server is one for https"
 	case errors.Is(e.Err, syscall.EMFILE):
 		return "use fewer workers, or allow more open files (ulimit -n)"
 	case errors.Is(e.Err, syscall.ECONNREFUSED):

@@ -16,7 +16,7 @@ func jobsCommand() *cobra.Command {
 their processes, and the arrays that they share; and it removes what killed ones left.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("there is no command %q of jobs; there are ls, show and gc", args[0])
+				return unknownCommand(cmd, args[0])
 			}
 			return nil
 		},

@@ -95,17 +95,16 @@ workers, and writes GeoTIFFs that are the same byte for byte for any number of w
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("there is no command %q; there are apply, info, demo, worker, cache, stage and jobs",
-					args[0])
+				return unknownCommand(cmd, args[0])
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{flagError(err)} })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError{flagError(c, err)} })
 	root.AddCommand(applyCommand(), infoCommand(), demoCommand(), workerCommand(), cacheCommand(), stageCommand(),
 		jobsCommand(), versionCommand(), configCommand(), manCommand())
 	root.PersistentPreRunE = configure
@@ -117,7 +116,7 @@ workers, and writes GeoTIFFs that are the same byte for byte for any number of w
 
 // earlierFlags maps the earlier names of flags, which still work, to the present ones.
 var earlierFlags = map[string]string{"hist-aux": "aux-xml", "no-hist": "no-histogram", "tag": "metadata",
-	"mixed": "allow-mixed-builds", "insecure-secret": "pbs-secret-in-env", "dry-run": "plan"}
+	"layers": "bands", "mixed": "allow-mixed-builds", "insecure-secret": "pbs-secret-in-env", "dry-run": "plan"}
 
 // currentFlag returns the present name of a flag.
 func currentFlag(_ *pflag.FlagSet, name string) pflag.NormalizedName {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"leat/apply"
@@ -131,11 +132,14 @@ func interrupted(err error) []message {
 	return []message{{text: "interrupted: nothing was written, and files that were there are as they were"}}
 }
 
-// flagError words what the flag package finds wrong.
-func flagError(err error) error {
+// flagError words what the flag package finds wrong with options of a command.
+func flagError(c *cobra.Command, err error) error {
 	var value *pflag.InvalidValueError
 	var missing *pflag.ValueRequiredError
+	var unknown *pflag.NotExistError
 	switch {
+	case errors.As(err, &unknown):
+		return unknownOption(c, unknown)
 	case errors.As(err, &value):
 		f := value.GetFlag()
 		switch f.Value.Type() {

@@ -45,8 +45,7 @@ func setOutputs[T any](job *apply.Job, option string, values []namedValue[T], se
 		names := sortedNames(job.Outputs)
 		if v.named {
 			if _, known := job.Outputs[v.name]; !known {
-				errs = append(errs, fmt.Errorf("%s %s: there is no output %q; there is %s", option, v.text, v.name,
-					strings.Join(names, ", ")))
+				errs = append(errs, fmt.Errorf("%s %s: %w", option, v.text, unknownName("output", v.name, names)))
 				continue
 			}
 			names = []string{v.name}

@@ -18,9 +18,9 @@ meanwhile.
 
 Data go to standard output, messages to standard error. The exit code is 0 for success, 1 for a failure, 2 for a
 mistake in the command line.`,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("there is no command %q of stage; there are get, prefetch, ls, stat, pin and gc", args[0])
+				return unknownCommand(cmd, args[0])
 			}
 			return nil
 		},

@@ -29,8 +29,8 @@ func checkURL(text string, prefix bool) error {
 	}
 	switch {
 	case !known:
-		return fmt.Errorf("%s: there is no store called %q; there are s3, gs, azblob, http, https and file",
-			shown(text), scheme)
+		return didYouMean(fmt.Errorf("%s: there is no store called %q; there are s3, gs, azblob, http, https and file",
+			shown(text), scheme), scheme, stageSchemes)
 	case prefix:
 		return nil
 	}

@@ -9,7 +9,7 @@ import "strings"
 func Closest(name string, names []string) string {
 	best, least := "", max(1, len(name)/3)+1
 	for _, n := range names {
-		if d := distance(normalize(name), normalize(n)); d < least {
+		if d := Distance(normalize(name), normalize(n)); d < least {
 			best, least = n, d
 		}
 	}
@@ -18,9 +18,9 @@ func Closest(name string, names []string) string {
 
 func normalize(name string) string { return strings.ReplaceAll(strings.ToLower(name), "_", "-") }
 
-// distance returns the number of characters to insert, remove, replace or swap with their neighbour
+// Distance returns the number of characters to insert, remove, replace or swap with their neighbour
 // to get from a to b (optimal string alignment).
-func distance(a, b string) int {
+func Distance(a, b string) int {
 	s, t := []rune(a), []rune(b)
 	var before, last []int
 	row := make([]int, len(t)+1)

@@ -21,7 +21,7 @@ func TestDistance(t *testing.T) {
 		want int
 	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"kitten", "sitting", 3},
 		{"ca", "abc", 3}, {"memory", "memroy", 1}} {
-		if got := distance(c.a, c.b); got != c.want {
+		if got := Distance(c.a, c.b); got != c.want {
 			t.Errorf("%q to %q: %d, expected %d", c.a, c.b, got, c.want)
 		}
 	}

@@ -6,6 +6,7 @@ package overview
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"leat/ndarray"
 )
@@ -23,6 +24,10 @@ func (m Method) String() string { return [...]string{"nearest", "average", "mode
 
 // ParseMethod returns the method whose name is s.
 func ParseMethod(s string) (Method, error) {
+	s = strings.ToLower(s)
+	if s == "near" { // as resampling calls it
+		return Nearest, nil
+	}
 	for m := Nearest; m <= Mode; m++ {
 		if m.String() == s {
 			return m, nil

@@ -52,7 +52,7 @@ var outputProperties = []property[Description]{
 }
 
 var fileProperties = []property[DescribedFile]{
-	{"the list of layers that are read", func(f *DescribedFile) string { return list(f.Layers) }},
+	{"the list of bands that are read", func(f *DescribedFile) string { return list(f.Layers) }},
 	{"the type", func(f *DescribedFile) string { return f.Type }},
 	{"nodata", func(f *DescribedFile) string { return strings.Join(f.Nodata, ",") }},
 	{"the scale", func(f *DescribedFile) string { return strings.Join(f.Scales, ",") }},

@@ -30,3 +30,13 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return e.Err.Error() }
 func (e *FieldError) Unwrap() error { return e.Err }
+
+// UnknownNameError is an error about a name that is none of those that there are.
+type UnknownNameError struct {
+	Name  string
+	Known []string // the names that there are
+	Err   error
+}
+
+func (e *UnknownNameError) Error() string { return e.Err.Error() }
+func (e *UnknownNameError) Unwrap() error { return e.Err }

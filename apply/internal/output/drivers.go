@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"leat/internal/gdal"
+	"leat/internal/suggest"
 )
 
 // endings maps file name endings to GDAL's names of formats.
@@ -116,10 +117,10 @@ func similarFormats(all []gdal.Driver, name string) (similar []string) {
 	}
 	for _, matches := range []func(d *gdal.Driver) bool{
 		func(d *gdal.Driver) bool { return slices.Contains(d.Extensions, want) },
-		func(d *gdal.Driver) bool { return distance(simple(d.Name), want) <= 1+len(want)/8 },
+		func(d *gdal.Driver) bool { return suggest.Distance(simple(d.Name), want) <= 1+len(want)/8 },
 		func(d *gdal.Driver) bool { return len(want) > 2 && strings.Contains(simple(d.LongName), want) },
 	} {
-		for _, d := range byDistance(all, func(d *gdal.Driver) int { return distance(simple(d.Name), want) }) {
+		for _, d := range byDistance(all, func(d *gdal.Driver) int { return suggest.Distance(simple(d.Name), want) }) {
 			if d.Write && len(similar) < 3 && !slices.Contains(similar, d.Name) && matches(&d) {
 				similar = append(similar, d.Name)
 			}
@@ -131,25 +132,4 @@ func similarFormats(all []gdal.Driver, name string) (similar []string) {
 // byDistance returns the formats, the nearest first.
 func byDistance(all []gdal.Driver, dist func(d *gdal.Driver) int) []gdal.Driver {
 	return slices.SortedStableFunc(slices.Values(all), func(a, b gdal.Driver) int { return dist(&a) - dist(&b) })
-}
-
-// distance returns how many letters have to be inserted, deleted or replaced to turn a into b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := before
-			if a[i] != b[j] {
-				change++
-			}
-			before = row[j+1]
-			row[j+1] = min(change, row[j]+1, before+1)
-		}
-	}
-	return row[len(b)]
 }

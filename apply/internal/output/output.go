@@ -135,7 +135,7 @@ func (o *Output) CheckType() error {
 		return fmt.Errorf("overviews of %v pixels can only be made by nearest", o.Type)
 	}
 	if n := len(o.Spec.LayerNames); n > 0 && o.Bands > 0 && n != o.Bands {
-		return fmt.Errorf("%s for %s: give one for each", units.Count(n, "layer name"), units.Count(o.Bands, "band"))
+		return fmt.Errorf("%s for %s: give one for each", units.Count(n, "band name"), units.Count(o.Bands, "band"))
 	}
 	if n := len(o.Spec.Colors); n > 0 {
 		most := 1 << 8

@@ -36,7 +36,7 @@ func (p *Plan) describe(job *resolve.Job) {
 		if f.Warp != nil {
 			i, warped, xs, ys = &f.Warp.Original, f.Warp.Text(), f.Warp.XScale, f.Warp.YScale
 		}
-		d := fmt.Sprintf("%d x %d pixels, %s of %v, %s", i.Grid.Width, i.Grid.Height, units.Count(len(f.Layers), "layer"),
+		d := fmt.Sprintf("%d x %d pixels, %s of %v, %s", i.Grid.Width, i.Grid.Height, units.Count(len(f.Layers), "band"),
 			f.Type, storedText(i))
 		decodes := 1.0
 		if tileBytes(f) > 0 && p.CacheBytes < cacheNeed(job.Inputs, p.Blocks) {

@@ -85,7 +85,9 @@ func checkExpressions(job *jobspec.Job, in *Inputs, outs []*output.Output, parti
 			_, raster := job.Inputs[name]
 			_, vector := job.Vectors[name]
 			if !raster && !vector && !partial {
-				errs = append(errs, fmt.Errorf("output %s: no input is named %s; %s", o.Name, name, namesOfInputs(job)))
+				names, text := namesOfInputs(job)
+				errs = append(errs, &jobspec.UnknownNameError{Name: name, Known: names,
+					Err: fmt.Errorf("output %s: no input is named %s; %s", o.Name, name, text)})
 			}
 			whole = whole && raster && len(described[name].Files) == len(job.Inputs[name].Files)
 		}
@@ -100,13 +102,13 @@ func checkExpressions(job *jobspec.Job, in *Inputs, outs []*output.Output, parti
 }
 
 // namesOfInputs lists the names that expressions can use, for an error message.
-func namesOfInputs(job *jobspec.Job) string {
-	names := append(slices.Sorted(maps.Keys(job.Inputs)), slices.Sorted(maps.Keys(job.Vectors))...)
+func namesOfInputs(job *jobspec.Job) (names []string, text string) {
+	names = append(slices.Sorted(maps.Keys(job.Inputs)), slices.Sorted(maps.Keys(job.Vectors))...)
 	if len(names) == 0 {
-		return "there are no inputs"
+		return nil, "there are no inputs"
 	}
 	slices.Sort(names)
-	return "the inputs are " + strings.Join(names, ", ")
+	return names, "the inputs are " + strings.Join(names, ", ")
 }
 
 // resolveTypes completes the outputs for a grid: nodata in the type of the pixels, tiles and

@@ -123,7 +123,8 @@ func referenceGrid(job *jobspec.Job, in *Inputs) (grid raster.Grid, name, path s
 	case c.Reference != "":
 		files := in.ByName[c.Reference]
 		if files == nil {
-			return grid, "", "", &jobspec.JobError{Err: fmt.Errorf("the reference %q (--reference) is not the name of an input; there is %s", c.Reference, strings.Join(slices.Sorted(maps.Keys(in.ByName)), ", "))}
+			return grid, "", "", &jobspec.JobError{Err: &jobspec.UnknownNameError{Name: c.Reference, Known: slices.Sorted(maps.Keys(in.ByName)),
+				Err: fmt.Errorf("the reference %q is not the name of an input; there is %s", c.Reference, strings.Join(slices.Sorted(maps.Keys(in.ByName)), ", "))}}
 		}
 		return files[0].Info.Grid, c.Reference + " (" + files[0].Path + ")", files[0].Path, nil
 	case len(in.Files) == 0:

@@ -97,13 +97,13 @@ func (f *File) resolve(spec jobspec.Input, noMask bool) error {
 	}
 	if n := len(spec.Nodata); n > 1 && n != len(f.Layers) {
 		return &jobspec.JobError{Err: fmt.Errorf("%d nodata values for %s of %s: give one, or one for each", n,
-			units.Count(len(f.Layers), "layer"), f.Path)}
+			units.Count(len(f.Layers), "band"), f.Path)}
 	}
 	f.Type = f.Info.Bands[f.Layers[0]-1].Type
 	for i, l := range f.Layers {
 		b := f.Info.Bands[l-1]
 		if b.Type != f.Type {
-			return fmt.Errorf("%s has bands of types %v and %v: select layers of one type", f.Path, f.Type, b.Type)
+			return fmt.Errorf("%s has bands of types %v and %v: select bands of one type", f.Path, f.Type, b.Type)
 		}
 		nodata, mask, err := f.resolveValidity(i, l, spec, noMask)
 		if err != nil {

@@ -89,7 +89,7 @@ func Restore(ctx context.Context, s *jobspec.Spec, function jobspec.Function, op
 func restoreFile(d *jobspec.InputSpec) (*File, error) {
 	if len(d.Layers) == 0 || len(d.Layers) != len(d.Nodata) || len(d.Layers) != len(d.Masks) || d.Layers[0] < 1 ||
 		d.Layers[0] > len(d.Info.Bands) {
-		return nil, fmt.Errorf("the run describes no layers of %s", d.Path)
+		return nil, fmt.Errorf("the run describes no bands of %s", d.Path)
 	}
 	f := &File{Name: d.Name, Index: d.Index, Path: d.Path, From: d.From, Info: &d.Info, Layers: d.Layers,
 		Nodata: d.Nodata, Type: d.Info.Bands[d.Layers[0]-1].Type, ColOffset: d.ColOffset, RowOffset: d.RowOffset,

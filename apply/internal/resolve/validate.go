@@ -90,8 +90,9 @@ func validate(job *jobspec.Job, partial bool) error {
 	}
 	_, known := job.Inputs[c.Reference]
 	if _, vector := job.Vectors[c.Reference]; c.Reference != "" && !known && !vector && !partial {
-		bad("the reference %q (--reference) is not the name of an input; there is %s", c.Reference,
-			strings.Join(slices.Sorted(maps.Keys(job.Inputs)), ", "))
+		names := slices.Sorted(maps.Keys(job.Inputs))
+		errs = append(errs, &jobspec.UnknownNameError{Name: c.Reference, Known: names,
+			Err: fmt.Errorf("the reference %q is not the name of an input; there is %s", c.Reference, strings.Join(names, ", "))})
 	}
 	errs = append(errs, validateConcurrency(job)...)
 	vectors, lacking := validateVectors(job)
