@@ -4,5 +4,5 @@ package timing
 
 import "time"
 
-// processCPU is 0: the processor time is not known here.
+// processCPU returns 0: the processor time is unknown here.
 func processCPU() time.Duration { return 0 }

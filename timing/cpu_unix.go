@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// processCPU is the processor time, user and system, that this process has used; 0 where unknown.
+// processCPU returns the user and system time of this process, or 0 if it is unknown.
 func processCPU() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

@@ -1,16 +1,15 @@
 // Package timing records named intervals of work and shows where the time went: exact counts and
-// totals, quartiles, a table for people, one sentence of advice, and a trace that Chrome and
-// Perfetto show. It stands on the standard library alone and is usable by itself.
+// totals, quartiles, a table for people, and a trace for Chrome and Perfetto.
 //
-// The types to know are [Recorder], which many goroutines feed, and [Summary], which it gives.
+// The types to know are [Recorder], to which many goroutines report, and [Summary], its result.
 //
-// Memory is bounded however long a job runs. Counts, totals, minima and maxima are exact. Quartiles
-// come from a uniform random sample of [MaxSample] durations a stage, so they are exact up to that
-// many. The trace keeps at most [MaxIntervals] intervals: when they are full, every second block is
-// dropped, and from then on only every second, fourth, eighth ... block is kept, with all of its
-// stages. A gauge keeps at most [MaxPoints] points by the same rule. Stages, lanes and gauges are
-// expected to be few (tens to hundreds); each name is kept for good.
+// Memory is bounded, however long a job runs. Counts, totals, minima and maxima are exact.
+// Quartiles come from a uniform random sample of [MaxSample] durations a stage, so they are exact
+// up to that many. The trace keeps at most [MaxIntervals] intervals: when they are full, every
+// second block is dropped, and from then on only every second, fourth, eighth ... block is kept,
+// with all of its stages. A gauge keeps at most [MaxPoints] points by the same rule. Stages, lanes
+// and gauges are expected to be few (tens to hundreds), since the Recorder keeps each name.
 //
-// It measures elapsed time, not processor time: an interval whose goroutine was not running counts
-// in full. Clocks of several machines are not reconciled.
+// Intervals are elapsed time, not processor time: they include times in which the goroutine did not
+// run. Clocks of several machines are not adjusted to each other.
 package timing

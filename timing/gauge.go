@@ -2,7 +2,7 @@ package timing
 
 import "time"
 
-// gauge is a value over time.
+// gauge holds the values of a quantity over time.
 type gauge struct {
 	name     string
 	n        int64
@@ -17,7 +17,7 @@ type gauge struct {
 
 type point struct{ at, value int64 }
 
-// Gauge records what a value is from now on, such as the depth of a queue.
+// Gauge records the value of a gauge from now on, for example the depth of a queue.
 func (r *Recorder) Gauge(name string, value int64) {
 	if r == nil {
 		return
@@ -55,7 +55,7 @@ func (g *gauge) add(at, value int64) {
 	g.points = append(g.points, point{at, value})
 }
 
-// mean is over time up to now; a gauge that never changed since its first value has that mean.
+// mean returns the mean over the time from the first value until now.
 func (g *gauge) mean(now int64) float64 {
 	if now <= g.firstAt {
 		return float64(g.last)

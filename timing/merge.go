@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Merge adds what other has recorded, such as the intervals of another part of a program. Start
-// times are those of the same clock. Counts, totals and extremes add up exactly; of more than
-// [MaxSample] durations a stage keeps a random sample of both. A gauge that both have keeps the
-// values of r. Recording may go on meanwhile; other does not change.
+// Merge adds the intervals and gauges of other, which does not change, for example those of another
+// part of a program. Both must use the same clock. Counts, totals and extremes are exact. Of more
+// than [MaxSample] durations, a stage keeps a random sample of both. If both have a gauge, r keeps
+// its own values. Recording may continue meanwhile.
 func (r *Recorder) Merge(other *Recorder) {
 	if r == nil || other == nil || r == other {
 		return
@@ -40,8 +40,8 @@ func (r *Recorder) Merge(other *Recorder) {
 	}
 }
 
-// Durations returns the durations of a stage's intervals in no order, a random sample of
-// [MaxSample] where there are more. They are nil for an unknown stage.
+// Durations returns the durations of a stage's intervals in no particular order: all, or a random
+// sample of [MaxSample]. It returns nil for an unknown stage.
 func (r *Recorder) Durations(name string) []time.Duration {
 	if r == nil {
 		return nil
@@ -91,7 +91,7 @@ func (s *stage) merge(other *stage) {
 		s.sample = append(s.sample, other.sample...)
 		return
 	}
-	// Each choice takes one of the durations left, those out of the samples included.
+	// Each choice is among all remaining durations, including those outside the samples.
 	from, list := s.sample, other.sample
 	s.sample = make([]int64, 0, MaxSample)
 	for len(s.sample) < MaxSample && (len(from) > 0 || len(list) > 0) {

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// What a Recorder keeps at most.
+// Limits of what a Recorder keeps.
 const (
-	MaxSample    = 8192    // durations a stage, for the quartiles: 64 KiB
+	MaxSample    = 8192    // durations of each stage, for the quartiles: 64 KiB
 	MaxIntervals = 1 << 16 // intervals for the trace: 2 MiB
-	MaxPoints    = 4096    // points a gauge: 64 KiB
+	MaxPoints    = 4096    // points of each gauge: 64 KiB
 )
 
 // NoBlock is the block number of an interval that belongs to no block.
 const NoBlock = -1
 
-// Recorder collects intervals and gauges. All methods may be called from many goroutines at once,
-// and do nothing on a nil Recorder, so that timing can be left out.
+// Recorder collects intervals and gauges. Its methods may be called concurrently. On a nil Recorder
+// they do nothing, so that a program can run without timing.
 type Recorder struct {
 	begin    time.Time
 	beginCPU time.Duration
@@ -30,7 +30,7 @@ type Recorder struct {
 	gauges    []*gauge
 	gaugeOf   map[string]*gauge
 	intervals []interval
-	// Only blocks whose number has none of these low bits set are kept for the trace.
+	// thin selects the blocks of the trace: those whose number has none of these low bits set.
 	thin uint64
 
 	forward func(stage, lane string, block int, start time.Time, length time.Duration)
@@ -48,7 +48,7 @@ type stage struct {
 type interval struct {
 	start, length int64 // ns since begin, ns
 	block         int64
-	key           uint64 // what decides whether it is kept: the block, or the count of its stage
+	key           uint64 // the block, or the count of its stage; thin selects by it
 	stage, lane   int32
 }
 
@@ -63,17 +63,17 @@ func New() *Recorder {
 	}
 }
 
-// Forward returns a Recorder that keeps nothing and passes each interval on as it ends: for a
-// process whose intervals another one records. f is called by the goroutines that end them, several
-// at a time. Gauges are dropped.
+// Forward returns a Recorder that keeps nothing and calls f for each interval as it ends, for a
+// process whose intervals another process records. f may be called concurrently. Gauges are
+// dropped.
 func Forward(f func(stage, lane string, block int, start time.Time, length time.Duration)) *Recorder {
 	r := New()
 	r.forward = f
 	return r
 }
 
-// Declare fixes the order in which stages are reported; others follow in the order of their first
-// interval. Stages without an interval are not reported.
+// Declare sets the order in which stages are reported. Other stages follow in the order of their
+// first interval. Stages without an interval are not reported.
 func (r *Recorder) Declare(stages ...string) {
 	if r == nil {
 		return
@@ -85,8 +85,7 @@ func (r *Recorder) Declare(stages ...string) {
 	}
 }
 
-// Interval is a running interval; [Interval.Stop] ends it. It is a plain value without memory of
-// its own.
+// Interval is a running interval, which [Interval.Stop] ends. It allocates no memory.
 type Interval struct {
 	r           *Recorder
 	stage, lane string
@@ -94,13 +93,12 @@ type Interval struct {
 	start       time.Duration
 }
 
-// Start begins an interval of a stage ("reading") in a lane (what does one thing at a time: "worker
-// 1") for a block (NoBlock where it belongs to none). It is recorded when Stop is called, which
-// works as
+// Start begins an interval of a stage ("reading") in a lane, which does one thing at a time
+// ("worker 1"), for a block or NoBlock. Stop records it. With
 //
 //	defer rec.Start("reading", "reader 1", n).Stop()
 //
-// so that an interval counts also when its body fails or panics.
+// the interval also counts if the function fails or panics.
 func (r *Recorder) Start(stage, lane string, block int) Interval {
 	if r == nil {
 		return Interval{}
@@ -108,7 +106,7 @@ func (r *Recorder) Start(stage, lane string, block int) Interval {
 	return Interval{r, stage, lane, block, time.Since(r.begin)}
 }
 
-// Stop ends the interval and returns its length. It is called once: each call records the interval.
+// Stop ends the interval and returns its length. Call it once: each call records the interval.
 func (i Interval) Stop() time.Duration {
 	if i.r == nil {
 		return 0
@@ -143,7 +141,7 @@ func (r *Recorder) record(name, lane string, block int, start, length time.Durat
 	r.keep(interval{int64(start), int64(length), int64(block), key, s.index, r.lane(lane)})
 }
 
-// keep keeps an interval for the trace, if its block is one of those kept; r.mu is held.
+// keep keeps an interval for the trace if its block is selected. r.mu is held.
 func (r *Recorder) keep(i interval) {
 	for len(r.intervals) >= MaxIntervals && i.key&r.thin == 0 {
 		if !r.thinOut() {
@@ -155,7 +153,7 @@ func (r *Recorder) keep(i interval) {
 	}
 }
 
-// thinTo drops the blocks that a recorder with that thin does not keep; r.mu is held.
+// thinTo drops the blocks that thin does not select. r.mu is held.
 func (r *Recorder) thinTo(thin uint64) {
 	if thin <= r.thin {
 		return
@@ -164,27 +162,18 @@ func (r *Recorder) thinTo(thin uint64) {
 	r.intervals = slices.DeleteFunc(r.intervals, func(i interval) bool { return i.key&thin != 0 })
 }
 
-// thinOut drops every second of the blocks kept so far; false when nothing is left to drop, which
-// is so only where all intervals name the same few blocks.
+// thinOut drops every second of the kept blocks. It returns false if there is nothing to drop,
+// which happens only if all intervals belong to the same few blocks. r.mu is held.
 func (r *Recorder) thinOut() bool {
-	for r.thin>>62 == 0 {
-		r.thin = r.thin<<1 | 1
-		kept := r.intervals[:0]
-		for _, i := range r.intervals {
-			if i.key&r.thin == 0 {
-				kept = append(kept, i)
-			}
-		}
-		dropped := len(kept) < len(r.intervals)
-		r.intervals = kept
-		if dropped {
+	for before := len(r.intervals); r.thin>>62 == 0; {
+		if r.thinTo(r.thin<<1 | 1); len(r.intervals) < before {
 			return true
 		}
 	}
 	return false
 }
 
-// stage returns the stage of a name, new or known; r.mu is held.
+// stage returns the stage of a name and creates it if it is new. r.mu is held.
 func (r *Recorder) stage(name string) *stage {
 	s := r.stageOf[name]
 	if s == nil {
@@ -205,8 +194,8 @@ func (r *Recorder) lane(name string) int32 {
 	return l
 }
 
-// add counts a duration; past MaxSample it replaces a random one of the sample, so that every
-// duration has the same chance to be in it (Vitter's algorithm R).
+// add counts a duration. Beyond MaxSample it may replace a random one of the sample, so that all
+// durations are in it with the same probability (Vitter's algorithm R).
 func (s *stage) add(d int64) {
 	if s.n == 0 || d < s.min {
 		s.min = d

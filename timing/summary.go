@@ -13,8 +13,8 @@ import (
 	"leat/internal/units"
 )
 
-// Summary is what a Recorder knows at one moment. It is a copy without ties to the Recorder. In
-// JSON all durations are integers of nanoseconds.
+// Summary is a copy of a Recorder's results at one time. In JSON, durations are integers in
+// nanoseconds.
 type Summary struct {
 	Wall   time.Duration  `json:"wall_ns"` // since New
 	CPU    time.Duration  `json:"cpu_ns"`  // processor time of this process since New, 0 where unknown
@@ -35,7 +35,7 @@ type StageSummary struct {
 	Max    time.Duration `json:"max_ns"`
 }
 
-// GaugeSummary describes the values of one gauge; Mean is over time.
+// GaugeSummary describes the values of one gauge. Mean is the mean over time.
 type GaugeSummary struct {
 	Gauge string  `json:"gauge"`
 	N     int64   `json:"n"`
@@ -44,7 +44,7 @@ type GaugeSummary struct {
 	Max   int64   `json:"max"`
 }
 
-// Summary returns what was recorded so far. Intervals that are still running are not in it.
+// Summary returns the results so far, without intervals that still run.
 func (r *Recorder) Summary() Summary {
 	if r == nil {
 		return Summary{Stages: []StageSummary{}}
@@ -74,7 +74,7 @@ func (r *Recorder) Summary() Summary {
 	return s
 }
 
-// quantile of sorted values, of which there is at least one.
+// quantile returns a quantile of sorted values, of which there must be at least one.
 func quantile(sorted []int64, q float64) time.Duration {
 	at := q * float64(len(sorted)-1)
 	i := int(at)
@@ -95,8 +95,8 @@ func (s Summary) Stage(name string) StageSummary {
 	return StageSummary{Stage: name}
 }
 
-// Text writes a table for people: the wall clock first, then the stages with count, total and mean,
-// or, when verbose, minimum, quartiles and maximum, and the gauges.
+// Text writes the wall clock and a table of the stages: count, total and mean; with verbose, also
+// minimum, quartiles and maximum, and the gauges.
 func (s Summary) Text(w io.Writer, verbose bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "wall clock %s", units.FormatDuration(s.Wall))
@@ -139,7 +139,7 @@ func (s Summary) Text(w io.Writer, verbose bool) error {
 	return err
 }
 
-// pad fills the first column, so that names stand left of numbers that stand right.
+// pad pads a name to the width of the first column, which is aligned to the left.
 func (s Summary) pad(name string) string {
 	width := 0
 	for _, st := range s.Stages {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Span is one interval that was kept for the trace. Start counts from the Recorder's New.
+// Span is an interval of the trace. Start counts from the call of New.
 type Span struct {
 	Stage, Lane string
 	Block       int
@@ -18,7 +18,7 @@ type Span struct {
 	Length      time.Duration
 }
 
-// Series is one gauge over time; each value holds until the next point.
+// Series holds the values of a gauge. Each one is valid until the next point.
 type Series struct {
 	Gauge  string
 	Points []Point
