@@ -48,7 +48,7 @@ type StartOptions struct {
 	Total int
 	// Command is the worker's program, an absolute path, and its arguments. It contains no secrets.
 	Command []string
-	// Run identifies this run in names of jobs: letters, digits and dashes, at most 32 bytes.
+	// RunID identifies this run in names of jobs: letters, digits and dashes, at most 32 bytes.
 	RunID string
 	// Endpoint locates the coordinator. Its text is a secret: it is passed in a file of mode 0600,
 	// or in an environment that only this user can read, never on a command line. It is zero for
@@ -60,14 +60,14 @@ type StartOptions struct {
 	// Connect creates a connection for a child and returns the child's end, which the launcher
 	// closes after starting the child. Only for local launchers.
 	Connect func() (*os.File, error)
-	// Gone is called once for each worker that has ended, or will never start, as soon as the
+	// OnExit is called once for each worker that has ended, or will never start, as soon as the
 	// launcher knows: at once for child processes, after the next query of a batch system. It is
 	// not called for workers that Fleet.Stop ends.
 	OnExit func(Exit)
-	// Looked is called after each query of the workers' jobs, with nil or the error of the query.
+	// OnQuery is called after each query of the workers' jobs, with nil or the error of the query.
 	// nil: not called. Launchers that don't query never call it.
 	OnQuery func(err error)
-	// Failed may be called with the error of Start before Start ends the workers that it has
+	// OnStartError may be called with the error of Start before Start ends the workers that it has
 	// started, so that their exits are not taken for the cause. nil: not called.
 	OnStartError func(error)
 	Logger       *slog.Logger

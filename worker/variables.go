@@ -3,7 +3,7 @@ package worker
 // Environment variables of a worker process. Exactly one of the first three is set and holds or
 // locates the endpoint.
 const (
-	// EnvInvitation holds the text of an Endpoint, or "fds:3,4,5": the descriptors of inherited
+	// EnvEndpoint holds the text of an Endpoint, or "fds:3,4,5": the descriptors of inherited
 	// connections.
 	EnvEndpoint = "LEAT_WORKER"
 	// EnvFile is the path of a file with the text of an Endpoint: a regular file owned by this

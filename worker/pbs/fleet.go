@@ -180,7 +180,7 @@ func (f *fleet) collectExited(s *submitted, whole job, l *listing) []worker.Exit
 	var ended []worker.Exit
 	if whole.State == "H" && !s.held {
 		s.held = true
-		f.o.Logger.Warn("pbs: job is held, qrls releases it", "job", s.name, "comment", string(whole.Comment))
+		f.o.Logger.Warn("job held", "job", s.name, "comment", string(whole.Comment))
 	}
 	for i, gone := range s.ends {
 		if gone {

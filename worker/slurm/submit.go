@@ -141,7 +141,7 @@ func (f *fleet) submit(ctx context.Context, first, n, throttle int) error {
 			batch.Tail(string(a.Stdout), 200),
 			when(a.Stderr != "", ", and "+batch.Tail(a.Stderr, batch.EndOfLog)))
 	case a.Stderr != "":
-		f.o.Logger.Info("slurm: output of sbatch", "job", id, "text", a.Stderr)
+		f.o.Logger.Info("sbatch printed a message", "job", id, "text", a.Stderr)
 	}
 	return nil
 }

@@ -194,7 +194,7 @@ func (f *fleet) Jobs() string {
 
 // Stop sends SIGTERM to the workers' process groups, then SIGKILL after the grace period or when
 // ctx ends, and waits for all workers. It returns an error after another second if the kernel has
-// not ended a process. Gone must not call it.
+// not ended a process. OnExit must not call it.
 func (f *fleet) Stop(ctx context.Context) error {
 	f.stopping.Store(true)
 	f.signal(syscall.SIGTERM)

@@ -40,7 +40,7 @@ type Settings struct {
 	// MaxArray is the server's attribute max_array_size; 0: not set, as by default, which means
 	// 10000.
 	MaxArray int
-	// QueueMaxArray is a smaller limit of the queue, which the server's attributes do not tell.
+	// QueueMaxArray is a smaller limit of the queue, which the server's attributes omit.
 	QueueMaxArray int
 	// Running is how many jobs and subjobs run at once; the others stay queued. 0: all.
 	Running int
@@ -49,7 +49,7 @@ type Settings struct {
 	// Old prints what version 14 to 19 print: indented by four, variables not escaped, numbers like
 	// 005, a "Jobs" for each job.
 	Old bool
-	// FirstOnly prints but the first of several jobs in JSON, as some builds do.
+	// FirstOnly prints only the first of several jobs in JSON, as some builds do.
 	FirstOnly bool
 	// Before is asked before each command; an answer that is not nil is given instead of the
 	// server's. It may block, and is called by several goroutines.
@@ -151,14 +151,14 @@ func (s *Server) Set(change func(*Settings)) {
 	s.schedule()
 }
 
-// Submitted are the arguments of all calls of qsub that the server has taken.
+// Submitted returns the arguments of all calls of qsub that the server has accepted.
 func (s *Server) Submitted() [][]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([][]string(nil), s.submitted...)
 }
 
-// Left are the identifiers of jobs that have not finished.
+// Left returns the identifiers of jobs that have not finished.
 func (s *Server) Left() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

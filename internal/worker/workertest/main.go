@@ -1,6 +1,5 @@
-// Package workertest holds what kinds of workers promise: a suite that each of them runs against
-// the real coordinator, with processes that are killed, stopped, and go wrong in all the ways in
-// which workers do.
+// Package workertest is the conformance suite of launchers. It runs each of them against the real
+// coordinator, with worker processes that are killed or stopped, or fail in other ways.
 //
 //	func TestMain(m *testing.M) {
 //		workertest.Main() // the test binary is the worker, too
@@ -30,14 +29,14 @@ import (
 	"leat/internal/worker/client"
 )
 
-// build is that of the workers of these tests.
+// build identifies the workers of these tests.
 const build = "workertest"
 
 // Fetch returns the text of a secret, see [worker.FromEnvironment].
 type Fetch = func(ctx context.Context, name string) (string, error)
 
-// Main makes this process a worker of the suite, and exits, if its environment is that of
-// one; otherwise it returns. fetch are the stores of secrets that the kind uses.
+// Main runs this process as a worker of the suite and exits if its environment is that of a worker;
+// otherwise it returns. fetch holds the secret stores that the launcher uses.
 func Main(fetch ...map[string]Fetch) {
 	all := map[string]Fetch{}
 	for _, m := range fetch {
@@ -71,7 +70,7 @@ type job struct {
 	GateFrom int
 }
 
-// act is what a worker does at a block.
+// act is what a worker does when it reaches a block.
 type act struct {
 	Block int    // -1: at each
 	Do    string // a key of acts, or of readActs
