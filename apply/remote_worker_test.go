@@ -53,6 +53,20 @@ func TestSetupContextInWorkerProcess(t *testing.T) {
 	}
 }
 
+func TestTimingsOfWorkerProcess(t *testing.T) {
+	for _, reading := range []Reading{ReadHere, ReadByWorkers} {
+		job := remoteJob(t, "emits one")
+		job.Merge = func(int, any) error { return nil }
+		job.Concurrency = Concurrency{On: subprocess.New(nil), Workers: 2, Reading: reading}
+		res := mustRun(t, job)
+		for _, stage := range []string{"reading", "computing", "encoding"} {
+			if n := res.Timings.Stage(stage).N; n < int64(res.Blocks) {
+				t.Errorf("reading %v: %d intervals of %s for %d blocks", reading, n, stage, res.Blocks)
+			}
+		}
+	}
+}
+
 func TestCloseErrorInWorkerProcess(t *testing.T) {
 	for _, how := range []string{"closes with an error", "closes with a panic"} {
 		job := remoteJob(t, how)

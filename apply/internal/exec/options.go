@@ -1,12 +1,13 @@
 package exec
 
 import (
+	"log/slog"
+
 	"leat/apply/internal/output"
 	"leat/apply/internal/plan"
 	"leat/apply/internal/resolve"
 	"leat/timing"
 	"leat/worker"
-	"log/slog"
 )
 
 // Options are a planned job and what its run uses.

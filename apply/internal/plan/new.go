@@ -3,11 +3,12 @@ package plan
 import (
 	"context"
 	"fmt"
+	"runtime"
+
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/output"
 	"leat/apply/internal/resolve"
 	"leat/internal/worker/coordinator"
-	"runtime"
 )
 
 // New plans a job. It reads the spools of an earlier run, and writes nothing.

@@ -2,13 +2,14 @@ package resolve
 
 import (
 	"errors"
+
 	"leat/apply/internal/jobspec"
 	"leat/block"
 	"leat/ndarray"
 	"leat/raster"
 )
 
-// File is one open file of an input.
+// File is one open file of an input. Resolve and Restore complete it; after that it is only read.
 type File struct {
 	Name   string // name of the input
 	Index  int    // index in its list
@@ -48,7 +49,8 @@ type File struct {
 	Vector *VectorInput // what is rasterized to make the file; nil for a raster
 }
 
-// Inputs are the open files of a job, ordered by name and then index in the list.
+// Inputs are the open files of a job, ordered by name and then index in the list. They are only
+// read after Resolve and Restore.
 type Inputs struct {
 	Files  []*File
 	ByName map[string][]*File
@@ -57,9 +59,10 @@ type Inputs struct {
 	closeStore func() error
 }
 
-// Replace returns the inputs with other files in place of some of them.
+// Replace returns the inputs with other files in place of some of them. Only one of the two may be
+// closed.
 func (in *Inputs) Replace(files map[*File]*File) *Inputs {
-	with := &Inputs{ByName: map[string][]*File{}, Lists: in.Lists}
+	with := &Inputs{ByName: map[string][]*File{}, Lists: in.Lists, closeStore: in.closeStore}
 	for _, f := range in.Files {
 		if other := files[f]; other != nil {
 			f = other

@@ -26,9 +26,10 @@ type Program struct {
 // Operand is a layer of a file of the job, both counted from 0.
 type Operand struct{ File, Layer int }
 
-// compile compiles every output's expression, sets the outputs' types, and drops the inputs' layers
-// that no expression uses.
-func compile(job *jobspec.Job, in *Inputs, grid raster.Grid, outs []*output.Output) (programs []*Program, err error) {
+// compile compiles every output's expression and sets the outputs' types. It returns the inputs
+// without the layers that no expression uses.
+func compile(job *jobspec.Job, in *Inputs, grid raster.Grid, outs []*output.Output) (programs []*Program, _ *Inputs,
+	err error) {
 	described := describeInputs(job, in, grid, nil)
 	used := map[Operand]bool{}
 	var errs []error
@@ -76,10 +77,9 @@ func compile(job *jobspec.Job, in *Inputs, grid raster.Grid, outs []*output.Outp
 		programs = append(programs, pr)
 	}
 	if len(errs) > 0 {
-		return nil, jobspec.JobErrors(errs...)
+		return nil, nil, jobspec.JobErrors(errs...)
 	}
-	keepUsed(programs, in, used)
-	return programs, nil
+	return programs, keepUsed(programs, in, used), nil
 }
 
 // exprOptions returns the compiler's options for an output.
@@ -139,28 +139,31 @@ func describeInputs(job *jobspec.Job, in *Inputs, grid raster.Grid, carried *Fil
 	return described
 }
 
-// keepUsed drops the layers that no expression reads. A file without layers is not read but still
-// counts for the footprint.
-func keepUsed(programs []*Program, in *Inputs, used map[Operand]bool) {
+// keepUsed returns the inputs without the layers that no expression reads, and adapts the operands.
+// A file without layers is not read but still counts for the footprint.
+func keepUsed(programs []*Program, in *Inputs, used map[Operand]bool) *Inputs {
 	place := map[Operand]Operand{}
+	kept := map[*File]*File{}
 	for i, f := range in.Files {
-		layers, nodata, masks := f.Layers, f.Nodata, f.Masks
-		f.Offered, f.OfferedNodata, f.OfferedMasks = layers, nodata, masks
-		f.Layers, f.Nodata, f.Masks = nil, nil, nil
-		for l := range layers {
+		k := *f
+		k.Offered, k.OfferedNodata, k.OfferedMasks = f.Layers, f.Nodata, f.Masks
+		k.Layers, k.Nodata, k.Masks = nil, nil, nil
+		for l := range f.Layers {
 			if used[Operand{i, l}] {
-				place[Operand{i, l}] = Operand{i, len(f.Layers)}
-				f.Layers, f.Nodata, f.Masks = append(f.Layers, layers[l]), append(f.Nodata, nodata[l]),
-					append(f.Masks, masks[l])
+				place[Operand{i, l}] = Operand{i, len(k.Layers)}
+				k.Layers, k.Nodata, k.Masks = append(k.Layers, f.Layers[l]), append(k.Nodata, f.Nodata[l]),
+					append(k.Masks, f.Masks[l])
 			}
 		}
-		f.indexMasks()
+		k.indexMasks()
+		kept[f] = &k
 	}
 	for _, p := range programs {
 		for i, op := range p.Operands {
 			p.Operands[i] = place[op]
 		}
 	}
+	return in.Replace(kept)
 }
 
 // unusedInputs returns a note for each input that no expression reads, except the reference.

@@ -3,6 +3,7 @@ package resolve
 import (
 	"context"
 	"fmt"
+
 	"leat/objstore"
 	"leat/raster"
 )

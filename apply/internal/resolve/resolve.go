@@ -30,7 +30,7 @@ func Resolve(ctx context.Context, values *jobspec.Job, env Env) (*Job, error) {
 	}
 	r := &Job{Values: values, Inputs: in, Outputs: outs}
 	if err := r.combine(ctx); err != nil {
-		return nil, errors.Join(err, in.Close())
+		return nil, errors.Join(err, r.Inputs.Close())
 	}
 	return r, nil
 }
@@ -64,7 +64,10 @@ func (r *Job) combine(ctx context.Context) (err error) {
 	case errs[1] != nil:
 		errs = append(errs, checkExpressions(job, in, outs, false))
 	default:
-		r.Programs, err = compile(job, in, r.Grid, outs)
+		var kept *Inputs
+		if r.Programs, kept, err = compile(job, in, r.Grid, outs); err == nil {
+			r.Inputs, in = kept, kept
+		}
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -60,15 +60,18 @@ func Restore(ctx context.Context, s *jobspec.Spec, function jobspec.Function, op
 		in.ByName[d.Name] = append(in.ByName[d.Name], f)
 		in.Lists[d.Name] = d.List
 	}
-	r := &Job{Values: values, Inputs: in, Grid: s.Grid}
+	r := &Job{Values: values, Grid: s.Grid}
 	if r.Outputs, err = resolveOutputs(values); err != nil {
 		return nil, err
 	}
 	if s.Expressions != nil {
-		if r.Programs, err = compile(values, in, s.Grid, r.Outputs); err != nil {
+		programs, kept, err := compile(values, in, s.Grid, r.Outputs)
+		if err != nil {
 			return nil, err
 		}
+		r.Programs, in = programs, kept
 	}
+	r.Inputs = in
 	for _, o := range r.Outputs {
 		d := s.Outputs[o.Name]
 		o.Type, o.Bands, o.Nodata = d.Type, d.Bands, d.Nodata
