@@ -195,13 +195,13 @@ func TestAvailableReportsBrokenLimits(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		{"nothing at all", nil, "not known"},
+		{"nothing at all", nil, "unknown"},
 		{"no limit and no meminfo", all(map[string]string{"proc/self/cgroup": "0::/a\n",
-			"proc/self/mountinfo": v2Mount}, cg2("sys/fs/cgroup/a", -1, 5, 0)), "not known"},
+			"proc/self/mountinfo": v2Mount}, cg2("sys/fs/cgroup/a", -1, 5, 0)), "unknown"},
 		{"no limit of version 1 and no meminfo",
 			all(map[string]string{"proc/self/cgroup": "4:memory:/a\n", "proc/self/mountinfo": v1Mount},
 				map[string]string{"sys/fs/cgroup/memory/a/memory.limit_in_bytes": v1None,
-					"sys/fs/cgroup/memory/a/memory.usage_in_bytes": "5\n"}), "not known"},
+					"sys/fs/cgroup/memory/a/memory.usage_in_bytes": "5\n"}), "unknown"},
 		{"a limit in words", all(proc("0::/a\n", v2Mount), cg2("sys/fs/cgroup/a", 5, 5, 0),
 			map[string]string{"sys/fs/cgroup/a/memory.max": "plenty\n"}), `/sys/fs/cgroup/a/memory.max holds "plenty"`},
 		{"a negative usage", all(proc("0::/a\n", v2Mount), cg2("sys/fs/cgroup/a", 5, -5, 0)),
