@@ -16,7 +16,7 @@ import (
 // the block; it is reused when the function has returned.
 type blockData struct {
 	block block.Block
-	files []fileData // same order as inputs.files
+	files []fileData // in the order of resolve.Inputs.Files
 	// region is all of the memory if it is shared, and memory its handle; else nil.
 	region []byte
 	memory shm.Handle
