@@ -2,18 +2,29 @@
 
 package gdal
 
-import "github.com/ebitengine/purego"
+import (
+	"runtime"
+
+	"github.com/ebitengine/purego"
+)
 
 const leftOut = ""
 
-// dlopen binds all functions at once: a missing one is an error now rather than a crash later.
+// dlopen binds all functions at once: a missing one is an error now rather than a crash later. The
+// C library keeps the text of an error for the thread, which must not change until it is read.
 func dlopen(name string) (uintptr, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	return purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
 }
 
 func dlclose(library uintptr) error { return purego.Dlclose(library) }
 
-func dlsym(library uintptr, name string) (uintptr, error) { return purego.Dlsym(library, name) }
+func dlsym(library uintptr, name string) (uintptr, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return purego.Dlsym(library, name)
+}
 
 // register makes *function, a func, call the C function at address.
 func register(function any, address uintptr) { purego.RegisterFunc(function, address) }
