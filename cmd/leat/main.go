@@ -110,7 +110,10 @@ workers, and writes GeoTIFFs that are the same byte for byte for any number of w
 	root.PersistentPreRunE = configure
 	addProfile(root)
 	root.SetGlobalNormalizationFunc(currentFlag)
+	root.SetHelpCommand(helpCommand())
+	addTopics(root)
 	addHelp(root)
+	setShortHelp(root)
 	return root
 }
 

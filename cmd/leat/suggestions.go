@@ -62,8 +62,11 @@ func orList(words []string) string {
 
 // unknownCommand is the error for an argument that is no command of c.
 func unknownCommand(c *cobra.Command, word string) error {
-	var names []string
+	var names, topics []string
 	for _, sub := range c.Commands() {
+		if sub.IsAdditionalHelpTopicCommand() {
+			topics = append(topics, sub.Name())
+		}
 		if sub.IsAvailableCommand() && sub.Name() != "help" {
 			names = append(names, sub.Name())
 		}
@@ -74,7 +77,7 @@ func unknownCommand(c *cobra.Command, word string) error {
 	}
 	last := len(names) - 1
 	return usageError{didYouMean(fmt.Errorf("there is no command %q%s; there are %s and %s", word, of,
-		strings.Join(names[:last], ", "), names[last]), word, names)}
+		strings.Join(names[:last], ", "), names[last]), word, append(names, topics...))}
 }
 
 // unknownOption is the error for an option that the command does not have.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,12 +31,8 @@ func usageText(c *cobra.Command) error {
 	var b strings.Builder
 	fmt.Fprint(&b, "Usage:\n")
 	if c.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "  %s COMMAND\n\nCommands:\n", c.CommandPath())
-		for _, sub := range c.Commands() {
-			if sub.IsAvailableCommand() && sub.Name() != "help" {
-				fmt.Fprintf(&b, "  %-8s %s\n", sub.Name(), sub.Short)
-			}
-		}
+		fmt.Fprintf(&b, "  %s COMMAND\n", c.CommandPath())
+		commandsText(&b, c)
 	} else {
 		fmt.Fprintf(&b, "  %s\n", c.UseLine())
 	}
@@ -60,6 +57,38 @@ func usageText(c *cobra.Command) error {
 	}
 	_, err := fmt.Fprint(c.OutOrStderr(), b.String())
 	return err
+}
+
+// commandsText prints the commands below c: those of leat in groups, with the topics of leat help.
+func commandsText(b *strings.Builder, c *cobra.Command) {
+	left := slices.DeleteFunc(slices.Clone(c.Commands()), func(sub *cobra.Command) bool {
+		return !sub.IsAvailableCommand() || sub.Name() == "help"
+	})
+	print := func(title string, list []*cobra.Command) {
+		if len(list) == 0 {
+			return
+		}
+		fmt.Fprintf(b, "\n%s:\n", title)
+		for _, sub := range list {
+			fmt.Fprintf(b, "  %-11s %s\n", sub.Name(), sub.Short)
+		}
+	}
+	if c.HasParent() {
+		print("Commands", left)
+		return
+	}
+	for _, g := range commandGroups {
+		var list []*cobra.Command
+		for _, name := range g.commands {
+			if i := slices.IndexFunc(left, func(sub *cobra.Command) bool { return sub.Name() == name }); i >= 0 {
+				list, left = append(list, left[i]), slices.Delete(left, i, i+1)
+			}
+		}
+		print(g.title, list)
+	}
+	print("Others", left)
+	print("Topics of leat help", slices.DeleteFunc(slices.Clone(c.Commands()),
+		func(sub *cobra.Command) bool { return !sub.IsAdditionalHelpTopicCommand() }))
 }
 
 // optionText prints a flag: its names and value, and from usageIndent on what it does.
