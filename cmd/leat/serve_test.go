@@ -108,7 +108,7 @@ func seenAtWork(t *testing.T, leat string, on []string, terms int) (working bool
 		}
 		if seen.Phase == "blocks" && seen.Blocks.Done > 0 {
 			working = true
-			if seen.Title != "x.tif" || seen.Memory <= 0 || (len(on) > 0) != (len(seen.Jobs) > 0) {
+			if seen.Title != "x.tif" || seen.Memory <= 0 || (on[0] == "--on") != (len(seen.Jobs) > 0) {
 				t.Errorf("title %q, %d bytes of memory, jobs %q", seen.Title, seen.Memory, seen.Jobs)
 			}
 			if seen.Blocks.Total != 16 || len(seen.Grid.Cells) != 16 || strings.Count(seen.Grid.Cells,
