@@ -227,7 +227,7 @@ func TestNotesNameControlThatIsNotKept(t *testing.T) {
 				Expressions: map[string]string{"o": "min(a, b)"}, Outputs: map[string]Output{"o": out},
 				Controls: Controls{Reference: c.reference}}
 			res := mustRun(t, job)
-			notes := strings.Join(append(res.Plan.Notes, res.Outputs[0].Warnings...), "\n")
+			notes := strings.Join(noteTexts(res.Plan.Notes, res.Outputs[0].Warnings), "\n")
 			if strings.Count(notes, c.note) != 1 && c.note != "" || c.note == "" && strings.Contains(notes, "control") {
 				t.Errorf("notes %q", notes)
 			}

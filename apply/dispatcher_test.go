@@ -462,8 +462,9 @@ func TestInvalidConcurrency(t *testing.T) {
 		{"a kind without workers", Concurrency{On: kind}, "Workers"},
 		{"readers with workers that read", Concurrency{On: kind, Workers: 2, Readers: 1, Reading: ReadByWorkers},
 			"Readers"},
-		{"a shared folder for children", Concurrency{On: kind, Workers: 2, SharedTemp: t.TempDir()},
-			""},
+		{"a shared directory for children", Concurrency{On: kind, Workers: 2, SharedTemp: t.TempDir()},
+			"SharedTemp"},
+		{"an address for children", Concurrency{On: kind, Workers: 2, Listen: "127.0.0.1"}, "Listen"},
 		{"a barrier in-process", Concurrency{Barrier: time.Second}, "On"},
 		{"fewer than no workers", Concurrency{Workers: -1}, ""},
 	} {
@@ -486,7 +487,7 @@ func TestInvalidConcurrency(t *testing.T) {
 		job := Job{Inputs: map[string]Input{"red": File(red)}, Func: failsAt,
 			Outputs:     map[string]Output{"out": {Path: filepath.Join(t.TempDir(), "out.tif")}},
 			Concurrency: Concurrency{On: kind, SharedTemp: t.TempDir(), Barrier: -1}}
-		failRun(t, job, "the number of workers", "no shared folder", "above 0", "stays in this process")
+		failRun(t, job, "the number of workers", "no shared directory", "above 0", "stays in this process")
 	})
 	t.Run("parameters and values without a codec", func(t *testing.T) {
 		job := Job{Inputs: map[string]Input{"red": File(red)}, Functions: Functions{"f": {Func: failsAt}},

@@ -4,6 +4,8 @@ import (
 	"leat/apply/internal/exec"
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/plan"
+	"leat/apply/internal/resolve"
+	"leat/apply/internal/spool"
 )
 
 // JobError is returned for an error in the job itself: it can't be done with any rasters, or not
@@ -18,6 +20,23 @@ type FieldError = jobspec.FieldError
 // there are.
 type UnknownNameError = jobspec.UnknownNameError
 
+// Note is a sentence for users about a job or its outputs, with the field of the job that changes
+// what it is about; Field is "" if there is none. Field and Value are as in [FieldError].
+type Note = jobspec.Note
+
+// InputChangedError is returned when an input was changed while a run read it.
+type InputChangedError = resolve.InputChangedError
+
+// Errors of a job's inputs and outputs.
+var (
+	ErrNotGeoreferenced = jobspec.ErrNotGeoreferenced // a raster that must be warped has no position
+	ErrNoCRS            = jobspec.ErrNoCRS            // a raster that must be warped has no CRS
+	ErrBeingWritten     = jobspec.ErrBeingWritten     // an input is incomplete: another process writes it
+	ErrInUse            = jobspec.ErrInUse            // another run of leat writes an output
+	ErrVectors          = resolve.ErrVectors          // a file of vectors is given as an input
+	ErrNotSpool         = spool.ErrNotSpool           // the file of an unfinished output is something else
+)
+
 // ResumeError is returned when a run can't resume from the blocks of an earlier one. Path is that
 // of the unfinished output, Changes are clauses about the differences between the runs, and Err is
 // another reason; one of the two is set.
@@ -30,7 +49,8 @@ type ResumeError = plan.ResumeError
 //
 // errors.Is and errors.As find what Err wraps. If the error comes from another process, errors.Is
 // finds the errors of Function.Errors and a few of the standard library (such as fs.ErrNotExist),
-// and errors.As finds a [PanicError] and the [worker.Failure] that the worker sent.
+// and errors.As finds a [PanicError], a [FieldError] without its Value, an [InputChangedError], and
+// the [worker.Failure] that the worker sent.
 type BlockError = exec.BlockError
 
 // PanicError is returned when the job's function or one of its hooks panicked. Of is "Setup",

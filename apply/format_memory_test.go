@@ -2,6 +2,7 @@ package apply
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,14 +26,14 @@ func TestPlanFormatMemory(t *testing.T) {
 		}
 		return p
 	}
-	const remedy = "--co INTERLEAVING=TILED"
-	if p := plan("x.pix", "PCIDSK"); p.MemoryBytes < 256<<20+output.BaseBytes || !strings.Contains(strings.Join(p.Notes,
-		"; "), remedy) {
+	remedy := Note{Field: "Output.Options", Value: "INTERLEAVING=TILED"}
+	if p := plan("x.pix", "PCIDSK"); p.MemoryBytes < 256<<20+output.BaseBytes || !slices.ContainsFunc(p.Notes,
+		func(n Note) bool { return n.Field == remedy.Field && n.Value == remedy.Value }) {
 		t.Errorf("PCIDSK takes %s, %q", units.FormatSize(p.MemoryBytes), p.Notes)
 	}
 	for _, p := range []*Plan{plan("x.pix", "PCIDSK", "interleaving=tiled"), plan("x.tif", "COG"),
 		plan("x.img", "HFA")} {
-		if p.MemoryBytes > budget || strings.Contains(strings.Join(p.Notes, "; "), "memory allowed") {
+		if p.MemoryBytes > budget || strings.Contains(strings.Join(noteTexts(p.Notes), "; "), "memory allowed") {
 			t.Errorf("%s takes %s, %q", p.Outputs[0].Path, units.FormatSize(p.MemoryBytes), p.Notes)
 		}
 	}

@@ -26,14 +26,14 @@ func TestFormatsRejectedBeforeRun(t *testing.T) {
 		"VRT":        {Output{Path: "o.vrt", Format: "vrt", Type: u8}, 1, []string{"holds no pixels"}},
 		"read alone": {Output{Path: "o.x", Format: "ESAT", Type: u8}, 1, []string{"can't write", "ESAT"}},
 		"an ending of another": {Output{Path: "o.img", Type: u8}, 1,
-			[]string{"--format HFA", "end the name in .tif"}},
+			[]string{"field Output.Format=HFA", "expected .tif"}},
 		"a VRT's ending": {Output{Path: "o.vrt", Type: u8}, 1, []string{"holds no pixels"}},
 		"GeoTIFF's ending": {Output{Path: "o.tif", Format: "HFA", Type: u8}, 1,
-			[]string{"leave out --format HFA", "end the name in .img"}},
+			[]string{"field Output.Format=GeoTIFF", "whose ending is .img"}},
 		"an ending of a third": {Output{Path: "o.png", Format: "HFA", Type: u8}, 1,
-			[]string{"that of PNG, and the format is to be HFA", "say --format PNG", "end the name in .img"}},
+			[]string{"that of PNG, and the format is to be HFA", "field Output.Format=PNG", "whose ending is .img"}},
 		"of a format without": {Output{Path: "o.jpeg", Format: "ENVI", Type: u8}, 1,
-			[]string{"that of JPEG", "ENVI", "end the name in .envi"}},
+			[]string{"that of JPEG", "ENVI", "whose ending is .envi"}},
 		"creation option": {Output{Path: "o.img", Format: "HFA", Options: []string{"COMPRESED=YES"}, Type: u8},
 			1, []string{"no creation option COMPRESED", "COMPRESSED"}},
 		"value of an option": {Output{Path: "o.png", Format: "PNG", Options: []string{"ZLEVEL=lots"}, Type: u8,
@@ -44,19 +44,19 @@ func TestFormatsRejectedBeforeRun(t *testing.T) {
 			[]string{"can't hold pixels of type float32"}},
 		"bands":         {Output{Path: "o.png", Format: "PNG", Type: u8, Bands: 5}, 5, []string{"5 bands"}},
 		"bands of JPEG": {Output{Path: "o.jpg", Format: "JPEG", Type: u8, Bands: 2}, 2, []string{"2 bands"}},
-		"--cog":         {Output{Path: "o.img", Format: "HFA", Type: u8, COG: true}, 1, []string{"--cog"}},
+		"a COG":         {Output{Path: "o.img", Format: "HFA", Type: u8, COG: true}, 1, []string{"field Output.COG"}},
 		"compression": {Output{Path: "o.img", Format: "HFA", Type: u8, Compression: "zstd", Predictor: 2,
-			Level: 3}, 1, []string{"compression", "predictor", "level", "leat info --formats HFA"}},
+			Level: 3}, 1, []string{"compression", "predictor", "level", "field Output.Options"}},
 		"tiles": {Output{Path: "o.img", Format: "HFA", Type: u8, TileSize: 64, BigTIFF: true,
 			PixelInterleave: true}, 1, []string{"tile size", "BigTIFF", "interleave"}},
 		"histogram": {Output{Path: "o.img", Format: "HFA", Type: u8, HistAux: true}, 1,
 			[]string{"sidecar with the histogram"}},
 		"URL": {Output{Path: "s3://bucket/o.img", Format: "HFA", Type: u8}, 1,
-			[]string{"local disk", "copy it"}},
+			[]string{"local disk", "field Output.Format"}},
 		"nodata": {Output{Path: "o.xyz", Format: "XYZ", Type: ndarray.Int32, Bands: 1, Nodata: "3"}, 1,
-			[]string{"nodata value 3", "--nodata none"}},
+			[]string{"nodata value 3", "field Output.Nodata"}},
 		"overviews": {Output{Path: "o.nc", Format: "netCDF", Type: f32, Bands: 1, Overviews: []int{2}}, 1,
-			[]string{"overviews", "--overviews none"}},
+			[]string{"overviews", "field Output.Overviews"}},
 		"overviews of MRF": {Output{Path: "o.mrf", Format: "MRF", Type: u8, Bands: 1, Overviews: []int{2}}, 1,
 			[]string{"overviews", "gdaladdo"}},
 		"levels of COG": {Output{Path: "o.tif", Format: "COG", Type: f32, Bands: 1, Overviews: []int{2}}, 1,
@@ -75,7 +75,7 @@ func TestFormatsRejectedBeforeRun(t *testing.T) {
 		"GDAL's crash": {Output{Path: "o.kml", Format: "KMLSUPEROVERLAY", Type: u8, Bands: 4}, 4,
 			[]string{"can't write", "KMLSUPEROVERLAY"}},
 		"bytes for PCRaster": {Output{Path: "o.map", Format: "PCRaster", Type: u8, Bands: 1}, 1,
-			[]string{"0 and 1", "int32"}},
+			[]string{"0 and 1", "field Output.Type=int32"}},
 		"too wide for SGI": {Output{Path: "o.rgb", Format: "SGI", Type: u8, Bands: 1}, -1, []string{"65535"}},
 		"too wide":         {Output{Path: "o.jpg", Format: "JPEG", Type: u8, Bands: 1}, -1, []string{"65500"}},
 	} {
@@ -173,11 +173,11 @@ func TestFormatNoClobber(t *testing.T) {
 	job.Func = func(ctx context.Context, b *Block) error { // another process is faster
 		return errors.Join(os.WriteFile(path, []byte("theirs"), 0o600), work(ctx, b))
 	}
-	failRun(t, job, "exists by now")
+	failRun(t, job, "exists by now", "field Output.NoClobber")
 	if string(fileBytes(t, path)) != "theirs" {
 		t.Error("it was replaced")
 	}
-	failRun(t, job, "--no-clobber")
+	failRun(t, job, "exists", "field Output.NoClobber")
 	if _, err := os.Stat(filepath.Join(dir, "x.hdr")); err == nil {
 		t.Error("a part of the output was published")
 	}

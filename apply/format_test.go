@@ -177,7 +177,7 @@ func TestFormatMatchesGeoTIFF(t *testing.T) {
 			}) {
 				t.Errorf("the result has other statistics: %+v, not %+v", r.Bands, w.Bands)
 			}
-			if warned := strings.Join(r.Warnings,
+			if warned := strings.Join(noteTexts(r.Warnings),
 				"; "); warned != "" && (c.lost == "" || !strings.Contains(warned, c.lost)) || warned == "" &&
 				c.lost != "" {
 				t.Errorf("the warnings are %q", warned)
@@ -449,7 +449,7 @@ func TestResumeFormatAfterDiskFull(t *testing.T) {
 			dir := smallDisk(t, "800k") // space for the spool, but not for the output too
 			o := Output{Path: filepath.Join(dir, "out.dat"), Format: format, NoOverviews: true}
 			job := sliceJob(mapGrid(side, side, 0, 0), px, o)
-			err := failRun(t, job, "out.dat", "is full: free some space")
+			err := failRun(t, job, "out.dat", "is full")
 			left := new(IncompleteError)
 			if !errors.As(err, &left) || left.Done != left.Total {
 				t.Fatalf("the work is not kept: %v", err)
@@ -493,7 +493,7 @@ func TestNotesOnFormat(t *testing.T) {
 			px = terrain[uint8](640, 640, 1)
 		}
 		job := sliceJob(grid, px[:grid.Width*grid.Height], o)
-		if got := strings.Join(mustRun(t, job).Outputs[0].Warnings, "; "); !strings.HasPrefix(got, want) {
+		if got := strings.Join(noteTexts(mustRun(t, job).Outputs[0].Warnings), "; "); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: the warnings are %q, not %q", format, got, want)
 		}
 		px = terrain[uint8](64, 64, 1)
@@ -505,7 +505,7 @@ func TestNoteOnBandReadAsAlpha(t *testing.T) {
 	o := Output{Path: filepath.Join(t.TempDir(), "x.png"), Format: "PNG"}
 	px := append(terrain[uint8](64, 64, 1), terrain[uint8](64, 64, 2)...)
 	if w := mustRun(t, sliceJob(mapGrid(64, 64, 0, 0), px, o)).Outputs[0].Warnings; len(w) != 1 ||
-		!strings.Contains(w[0], "takes band 2 for opacity") {
+		!strings.Contains(w[0].Text, "takes band 2 for opacity") {
 		t.Errorf("the result says %q", w)
 	}
 }
@@ -515,11 +515,11 @@ func TestNoteOnLossyFormat(t *testing.T) {
 	o := Output{Path: filepath.Join(t.TempDir(), "x.jpg"), Format: "JPEG", Type: ndarray.Uint8, Bands: 1}
 	job := sliceJob(mapGrid(600, 600, 0, 0), terrain[uint8](600, 600, 1), o)
 	p, err := MakePlan(t.Context(), job)
-	if err != nil || len(p.Outputs[0].Notes) != 1 || !strings.Contains(p.Outputs[0].Notes[0],
+	if err != nil || len(p.Outputs[0].Notes) != 1 || !strings.Contains(p.Outputs[0].Notes[0].Text,
 		"changes pixels") || p.Outputs[0].Format != "JPEG" {
 		t.Errorf("the plan says %+v, %v", p.Outputs, err)
 	}
-	if w := mustRun(t, job).Outputs[0].Warnings; len(w) != 1 || !strings.Contains(w[0], "changes pixels") {
+	if w := mustRun(t, job).Outputs[0].Warnings; len(w) != 1 || !strings.Contains(w[0].Text, "changes pixels") {
 		t.Errorf("the result says %q", w)
 	}
 }

@@ -45,7 +45,7 @@ func (j *Job) bindFunction() error {
 	case f.Func == nil:
 		return &JobError{Err: fmt.Errorf("the function %q is nil", j.Function)}
 	case len(f.Errors) > exec.MaxErrors:
-		return &JobError{Err: fmt.Errorf("the function %q has %d errors in its table: give at most %d", j.Function,
+		return &JobError{Err: fmt.Errorf("the function %q has %d errors in its table, expected at most %d", j.Function,
 			len(f.Errors), exec.MaxErrors)}
 	}
 	j.Func, j.Setup, j.Close, j.Emits = f.Func, f.Setup, f.Close, f.Emits

@@ -75,7 +75,7 @@ func TestRotatedGridRejected(t *testing.T) {
 	g := mapGrid(10, 10, 0, 0)
 	g.Transform[2] = 3
 	a := write(t, filepath.Join(t.TempDir(), "a.tif"), g, terrain[uint8](10, 10, 1), nil)
-	failRun(t, Job{Inputs: map[string]Input{"a": File(a)}, Func: nothing}, a, "rotated", "--grid EPSG:32631,")
+	failRun(t, Job{Inputs: map[string]Input{"a": File(a)}, Func: nothing}, a, "rotated", "field Controls.Grid=EPSG:32631,500000,4999900,500130,5000000,10")
 }
 
 func TestEmptyFootprint(t *testing.T) {
@@ -91,13 +91,13 @@ func TestEmptyFootprint(t *testing.T) {
 		want     []string
 	}{
 		"nothing in common": {two, Controls{},
-			[]string{"no pixel in common", a, b, "x 500000 to 500400", "x 500400 to 500800", "union"}},
+			[]string{"no pixel in common", a, b, "x 500000 to 500400", "x 500400 to 500800", "field Controls.Footprint"}},
 		"box outside": {one, Controls{BBox: &[4]float64{0, 0, 10, 10}},
 			[]string{"bounding box", a, "x 500000 to 500400"}},
 		"box between two centres": {one, Controls{BBox: &[4]float64{500006, 4999996, 500014, 4999999}},
 			[]string{"bounding box", a}},
 		"box upside down": {one, Controls{BBox: &[4]float64{500000, 4999900, 500100, 4999800}},
-			[]string{"bounding box", "min x, min y, max x, max y"}},
+			[]string{"bounding box", "min x, min y, max x, max y", "field Controls.BBox"}},
 		"window outside": {one, Controls{Window: &block.Window{Col: 30, Width: 11, Height: 1}},
 			[]string{"window", "40 x 30"}},
 		"window of no pixel": {one, Controls{Window: &block.Window{Col: 3, Width: 0, Height: 1}},
@@ -105,7 +105,7 @@ func TestEmptyFootprint(t *testing.T) {
 		"window before the grid": {one, Controls{Window: &block.Window{Col: -1, Width: 3, Height: 1}},
 			[]string{"window"}},
 		"unknown reference":     {two, Controls{Reference: "c", Footprint: Reference}, []string{`"c"`, "a, b"}},
-		"no reference":          {two, Controls{Footprint: Reference}, []string{"reference", "name an input"}},
+		"no reference":          {two, Controls{Footprint: Reference}, []string{"reference", "field Controls.Footprint"}},
 		"grid without size":     {nil, Controls{Grid: &raster.Grid{Transform: raster.Identity}}, []string{"0 x 0"}},
 		"no inputs and no grid": {nil, Controls{}, []string{"grid"}},
 	} {

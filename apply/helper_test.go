@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,7 +104,7 @@ func mustRun(t testing.TB, job Job) *Result {
 	return res
 }
 
-// failRun runs a job that must fail with a text that contains all of want.
+// failRun runs a job that must fail with an error as wantError expects it.
 func failRun(t testing.TB, job Job, want ...string) error {
 	t.Helper()
 	_, err := Run(context.Background(), job)
@@ -111,12 +112,21 @@ func failRun(t testing.TB, job Job, want ...string) error {
 	return err
 }
 
+// wantError checks an error: its text contains all of want, except for "field F" and "field F=V",
+// which stand for a FieldError with this field, and with this value.
 func wantError(t testing.TB, err error, want ...string) {
 	t.Helper()
 	if err == nil {
 		t.Fatalf("no error; it should say %q", want)
 	}
+	fields := fieldsOf(err)
 	for _, w := range want {
+		if field, ok := strings.CutPrefix(w, "field "); ok {
+			if !slices.Contains(fields, field) {
+				t.Errorf("the error has the fields %q, not %s:\n%v", fields, field, err)
+			}
+			continue
+		}
 		if !strings.Contains(err.Error(), w) {
 			t.Errorf("the error does not say %q:\n%v", w, err)
 		}
@@ -266,3 +276,29 @@ func nothing(context.Context, *Block) error { return fmt.Errorf("the function wa
 
 // isClose reports whether two numbers agree to nine digits.
 func isClose(a, b float64) bool { return a == b || math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b)) }
+
+// fieldsOf returns the fields of all FieldErrors that err wraps, with and without their values.
+func fieldsOf(err error) (fields []string) {
+	if f, ok := err.(*FieldError); ok {
+		fields = append(fields, f.Field, f.Field+"="+f.Value)
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			fields = append(fields, fieldsOf(inner)...)
+		}
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			fields = append(fields, fieldsOf(one)...)
+		}
+	}
+	return fields
+}
+
+// noteTexts returns the texts of notes.
+func noteTexts(lists ...[]Note) (texts []string) {
+	for _, n := range slices.Concat(lists...) {
+		texts = append(texts, n.Text)
+	}
+	return texts
+}

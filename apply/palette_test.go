@@ -28,7 +28,7 @@ func TestNoteOnAveragedClasses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if noted := strings.Contains(strings.Join(p.Notes, "\n"), "b ("+c.path+") has a colour table"); noted != c.noted {
+		if noted := strings.Contains(strings.Join(noteTexts(p.Notes), "\n"), "b ("+c.path+") has a colour table"); noted != c.noted {
 			t.Errorf("%s by %q: notes %q", filepath.Base(c.path), c.method, p.Notes)
 		}
 	}

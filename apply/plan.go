@@ -34,9 +34,9 @@ type Plan struct {
 
 	Inputs  []PlanInput
 	Outputs []PlanOutput
-	Notes   []string // decisions that differ from the request, with reasons
-	// Warnings are sentences about probable errors in the job.
-	Warnings []string
+	Notes   []Note // decisions that differ from the request, with reasons
+	// Warnings are about probable errors in the job.
+	Warnings []Note
 	// Replaced are blocks of an earlier run that this run replaces; nil if there are none.
 	Replaced *ReplacedBlocks
 }
@@ -73,7 +73,7 @@ type PlanOutput struct {
 	RawBytes   int64    // pixels before compression, overviews included; 0 if unknown
 	Format     string   // "GTiff", or GDAL's short name of another
 	Options    []string // its creation options
-	Notes      []string // what the format does not keep
+	Notes      []Note   // what the format does not keep
 }
 
 // ReplacedBlocks are blocks of an earlier run that a run replaces because Job.Resume is false.

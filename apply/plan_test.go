@@ -6,6 +6,7 @@ import (
 	"leat/internal/tilecache"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,8 +54,8 @@ func TestPlanWithinMemory(t *testing.T) {
 			Concurrency: Concurrency{Workers: rapid.IntRange(1, 16).Draw(t, "workers")}}
 		p, err := MakePlan(t.Context(), job)
 		if err != nil {
-			if !strings.Contains(err.Error(), "--memory") {
-				t.Fatal("an error without a remedy:", err)
+			if !slices.Contains(fieldsOf(err), "Controls.MemoryBytes") {
+				t.Fatal("an error of another field:", err)
 			}
 			return
 		}
@@ -80,7 +81,7 @@ func TestStripLargerThanMemory(t *testing.T) {
 	job := Job{Inputs: map[string]Input{"a": {Files: []string{"onestrip.tif"}, Source: src}}, Func: nothing,
 		Controls: Controls{MemoryBytes: 256 << 20}}
 	_, err := MakePlan(t.Context(), job)
-	wantError(t, err, "onestrip.tif", "20000 x 20000", "--memory", "gdal_translate")
+	wantError(t, err, "onestrip.tif", "20000 x 20000", "field Controls.MemoryBytes")
 	src.info.Compression = "none" // it is read by rows
 	if _, err := MakePlan(t.Context(), job); err != nil {
 		t.Error(err)
@@ -96,7 +97,7 @@ func TestBlockSizeRoundedUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b := p.Blocks; b.WindowWidth != 512 || b.WindowHeight != 1536 || len(p.Notes) != 1 ||
-		!strings.Contains(p.Notes[0], "500x1025 rounded up to 512x1536") {
+		!strings.Contains(p.Notes[0].Text, "500x1025 rounded up to 512x1536") {
 		t.Errorf("%+v %q", b, p.Notes)
 	}
 }

@@ -68,7 +68,7 @@ func TestPlanVectors(t *testing.T) {
 		map[string]Vector{"a": {Path: filepath.Join(dir, "degrees.geojson")}})); err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Notes) != 1 || !strings.HasPrefix(p.Notes[0],
+	if len(p.Notes) != 1 || !strings.HasPrefix(p.Notes[0].Text,
 		"no feature of a ("+filepath.Join(dir, "degrees.geojson")+") lies on the grid: they lie in x 4995") {
 		t.Errorf("%q", p.Notes)
 	}
@@ -132,14 +132,14 @@ func TestInvalidVectors(t *testing.T) {
 		"no file": {func(j *Job) { j.Vectors["w"] = Vector{} }, []string{"vector w: no file is given"},
 			true},
 		"in a store": {func(j *Job) { j.Vectors["v"] = Vector{Path: "s3://bucket/a.gpkg"} },
-			[]string{"s3://bucket/a.gpkg is in a store", "leat stage get s3://bucket/a.gpkg", "/vsis3/"}, true},
+			[]string{"s3://bucket/a.gpkg is in a store", "field Vector.Path"}, true},
 		"as reference": {func(j *Job) { j.Controls.Reference = "v" },
 			[]string{"the reference v", "is a vector"}, true},
 		"no grid": {func(j *Job) { j.Controls.Grid = nil }, []string{"vectors have no grid"}, true},
 		"as output": {func(j *Job) { j.Outputs["v"] = Output{Path: shp} },
 			[]string{"output v is also the vector v"}, true},
 		"workers on other machines": {func(j *Job) { j.Concurrency = Concurrency{On: aws, Workers: 2} },
-			[]string{"share no folder with this machine", "gdal_rasterize"}, true},
+			[]string{"share no directory with this machine", "field Concurrency.SharedTemp"}, true},
 		"no such file": {func(j *Job) { j.Vectors["v"] = Vector{Path: "/nowhere.gpkg"} },
 			[]string{"vector v: /nowhere.gpkg: file does not exist"}, false},
 		"no such layer": {func(j *Job) { j.Vectors["v"] = Vector{Path: gpkg, Layer: "rivers"} },
@@ -263,7 +263,7 @@ func TestRasterizeDiskFull(t *testing.T) {
 		o.TempDir = small
 		job.Outputs["v"] = o
 		n := countBurning(t)
-		err := failRun(t, job, small, "full", "--tmpdir")
+		err := failRun(t, job, small, "full", "field Output.TempDir")
 		t.Logf("%s: %v", name, err)
 		if n.Load() != 0 {
 			t.Error("a raster was made")
@@ -405,7 +405,7 @@ func TestResumeRejectsChangedVectors(t *testing.T) {
 			job.Resume = true
 			c.change(&job)
 			_, err = Run(t.Context(), job)
-			wantError(t, err, "can't be continued (--resume): ", c.want)
+			wantError(t, err, "can't be continued: ", c.want)
 			if !errors.As(err, new(*ResumeError)) {
 				t.Errorf("%T", err)
 			}

@@ -45,8 +45,8 @@ type OutputResult struct {
 	Overviews []raster.Size
 	// Counts are those of an expression; all 0 for a Func.
 	Counts expr.Counts
-	// Warnings are sentences for users.
-	Warnings []string
+	// Warnings are about pixels and metadata that are probably not what the user wants.
+	Warnings []Note
 	// Format is "GTiff" or GDAL's short name of another format, and Options are its creation
 	// options. Files are the names of the output's files in its directory; they are not listed for
 	// GeoTIFF.
@@ -107,18 +107,17 @@ func (res *OutputResult) addCounts(c *exec.Counts) {
 	res.Counts = c.Counts
 	if c.Saturated > 0 {
 		res.Warnings = append(res.Warnings,
-			fmt.Sprintf("%s beyond the range of %v and became its nearest value",
-				units.Plural(c.Saturated, "pixel was", "pixels were"), res.Type))
+			Note{Field: "Output.Type", Text: fmt.Sprintf("%s beyond the range of %v and became its nearest value",
+				units.Plural(c.Saturated, "pixel was", "pixels were"), res.Type)})
 	}
 	if c.NodataCollision > 0 {
-		another := "another value (--nodata)"
+		note := Note{Field: "Output.Nodata", Text: fmt.Sprintf(
+			"%s computed as the nodata value %v, the first at column %d, row %d: readers will take that for nodata",
+			units.Plural(c.NodataCollision, "valid pixel was", "valid pixels were"), res.Nodata, c.First.Col, c.First.Row)}
 		if res.Type.IsFloat() {
-			another = "--nodata nan"
+			note.Value = "nan"
 		}
-		res.Warnings = append(res.Warnings,
-			fmt.Sprintf("%s computed as the nodata value %v, the first at column %d, row %d: readers will take that for nodata; choose %s",
-				units.Plural(c.NodataCollision, "valid pixel was", "valid pixels were"), res.Nodata, c.First.Col, c.First.Row,
-				another))
+		res.Warnings = append(res.Warnings, note)
 	}
 }
 
@@ -134,14 +133,15 @@ func (res *OutputResult) warnOfPixels() {
 	}
 	c := &res.Counts
 	if n := max(c.Inf, infinite); n > 0 {
-		res.Warnings = append(res.Warnings, fmt.Sprintf("%s infinite", units.Plural(n, "pixel is", "pixels are")))
+		res.Warnings = append(res.Warnings,
+			Note{Text: fmt.Sprintf("%s infinite", units.Plural(n, "pixel is", "pixels are"))})
 	}
 	switch {
 	case len(empty) > 0 && len(empty) == len(res.Bands), c.Pixels > 0 && c.Invalid == c.Pixels:
-		res.Warnings = append(res.Warnings, "it has no valid pixel")
+		res.Warnings = append(res.Warnings, Note{Text: "it has no valid pixel"})
 	case len(empty) > 0:
 		res.Warnings = append(res.Warnings,
-			fmt.Sprintf("%s no valid pixel: %s", units.Plural(int64(len(empty)), "band has", "bands have"),
-				strings.Join(empty, ", ")))
+			Note{Text: fmt.Sprintf("%s no valid pixel: %s", units.Plural(int64(len(empty)), "band has", "bands have"),
+				strings.Join(empty, ", "))})
 	}
 }

@@ -165,8 +165,7 @@ func TestResumeRejectsChangedJob(t *testing.T) {
 				func() error { _, err := MakePlan(t.Context(), job); return err },
 			} {
 				err := run()
-				wantError(t, err, "x.tif.leat-part can't be continued (--resume): ", c.want,
-					"; run without --resume to start over, or remove it (leat apply --discard)")
+				wantError(t, err, "x.tif.leat-part can't be continued: ", c.want)
 				if !errors.As(err, new(*ResumeError)) {
 					t.Errorf("%T", err)
 				}
@@ -219,7 +218,7 @@ func TestResumeAdoptsBlockSize(t *testing.T) {
 		t.Errorf("%v: planned %+v, %q", err, p.Blocks, p.Notes)
 	}
 	res := mustRun(t, job)
-	if res.Resumed != left.Done || res.Plan.Blocks.WindowWidth != 128 || !slices.ContainsFunc(res.Plan.Notes,
+	if res.Resumed != left.Done || res.Plan.Blocks.WindowWidth != 128 || !slices.ContainsFunc(noteTexts(res.Plan.Notes),
 		func(n string) bool {
 			return n == fmt.Sprintf("%d of 50 blocks were taken from the unfinished output", left.Done)
 		}) {
@@ -232,10 +231,10 @@ func TestResumeWithoutSpool(t *testing.T) {
 	dir := t.TempDir()
 	job, calls, _ := resumeJob("nearest", "", dir, 2)
 	job.Resume = true
-	says := func(notes []string) {
+	says := func(notes []Note) {
 		t.Helper()
 		if want := "nothing to resume: there is no " + filepath.Join(dir,
-			".out.tif.leat-part") + ", so all blocks are computed"; !slices.Contains(notes, want) {
+			".out.tif.leat-part") + ", so all blocks are computed"; !slices.Contains(noteTexts(notes), want) {
 			t.Errorf("%q", notes)
 		}
 	}
@@ -270,7 +269,7 @@ func TestResumeMissingSpool(t *testing.T) {
 		again, _, _ := resumeJob(name, inputs, dir, 1)
 		again.Resume = true
 		change(&again)
-		err := failRun(t, again, append(words, "can't be continued (--resume): ")...)
+		err := failRun(t, again, append(words, "can't be continued: ")...)
 		if !errors.As(err, new(*ResumeError)) || errors.As(err, new(*IncompleteError)) {
 			t.Errorf("%s: %T", what, err)
 		}
@@ -409,7 +408,7 @@ func TestMergeWithoutCodecNotResumable(t *testing.T) {
 	job, _, _ := resumeJob("emitted values", "", dir, 1)
 	job.Emits = nil
 	job.Resume = true
-	failRun(t, job, "Merge", "Job.Emits", "run it from the start")
+	failRun(t, job, "Merge", "Job.Emits", "field Resume")
 	job.Resume = false
 	stop := errors.New("enough")
 	work := job.Func
@@ -425,7 +424,7 @@ func TestMergeWithoutCodecNotResumable(t *testing.T) {
 	}
 	noTraces(t, dir)
 	none := Job{Resume: true, Controls: Controls{Grid: gridOf(8, 8)}, Func: nothing}
-	failRun(t, none, "no outputs", "run it from the start")
+	failRun(t, none, "no outputs", "field Resume")
 }
 
 func TestFailBeforeFirstBlock(t *testing.T) {
@@ -492,7 +491,7 @@ func TestResumeAfterDiskFull(t *testing.T) {
 	whole := make(t.TempDir())
 	mustRun(t, whole)
 	job := make(dir)
-	err := failRun(t, job, "o.tif", "full", "--tmpdir")
+	err := failRun(t, job, "o.tif", "full", "field Output.TempDir")
 	var left *IncompleteError
 	if !errors.As(err, &left) || left.Done < 10 || left.Done > 300 {
 		t.Fatalf("%v: %+v", err, left)
@@ -550,7 +549,7 @@ func TestResumeWithOtherTempDir(t *testing.T) {
 	o.TempDir = temp
 	job.Outputs = map[string]Output{"out": o}
 	job.Resume = true
-	failRun(t, job, path, "next to the output", "--tmpdir")
+	failRun(t, job, path, "next to the output", "field Output.TempDir")
 	if !bytes.Equal(fileBytes(t, path), whole) {
 		t.Error("it was changed")
 	}

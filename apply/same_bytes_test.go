@@ -193,7 +193,7 @@ func TestBlockSizeRoundedUpToTiles(t *testing.T) {
 	if p.Blocks.WindowWidth != 512 || p.Blocks.WindowHeight != 512 {
 		t.Errorf("windows of %d x %d", p.Blocks.WindowWidth, p.Blocks.WindowHeight)
 	}
-	if !slices.ContainsFunc(p.Notes, func(n string) bool {
+	if !slices.ContainsFunc(noteTexts(p.Notes), func(n string) bool {
 		return strings.Contains(n, "500x500") && strings.Contains(n,
 			"512x512")
 	}) {

@@ -98,7 +98,7 @@ func TestResumeRejectsReplacedInput(t *testing.T) {
 		stopped(t, job)
 		again := oneInput(path, dir, -1)
 		again.Resume = true
-		failRun(t, again, "can't be continued (--resume): input a: "+path+suffix+" was changed at ")
+		failRun(t, again, "can't be continued: input a: "+path+suffix+" was changed at ")
 	}
 }
 
@@ -116,7 +116,7 @@ func TestReopenFileReplacedDuringOpen(t *testing.T) {
 			}
 			r, _, err := prepare(t.Context(), &job, nil)
 			if !ok {
-				wantError(t, err, path, "is being written: wait until it is complete")
+				wantError(t, err, path, "is being written to")
 				continue
 			}
 			if err != nil {

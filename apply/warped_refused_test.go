@@ -44,19 +44,19 @@ func TestWarpRejected(t *testing.T) {
 		want     []string
 	}{
 		"without a reference": {map[string]Input{"a": File(a), "b": File(b)}, Controls{},
-			[]string{"--reference a, or --grid", "pixel size 20 x 10"}},
+			[]string{"field Controls.Reference=a", "pixel size 20 x 10"}},
 		"an open raster": {map[string]Input{"a": File(a), "b": {Files: []string{b}, Source: open(t, b)}},
 			Controls{Reference: "a"}, []string{"Input.Source", b, "pixel size 20"}},
 		"no CRS": {map[string]Input{"a": File(a), "b": File(noCRS)}, Controls{Reference: "a"},
-			[]string{noCRS, "names no coordinate reference system", "-a_srs"}},
+			[]string{noCRS, "it has no coordinate reference system"}},
 		"no CRS of the reference": {map[string]Input{"a": File(a), "b": File(noCRS)}, Controls{Reference: "b"},
-			[]string{a, "the reference names no coordinate"}},
+			[]string{a, "the reference has no coordinate"}},
 		"no transform": {map[string]Input{"a": File(a), "b": File(nowhere)}, Controls{Reference: "a"},
-			[]string{nowhere, "where it lies"}},
+			[]string{nowhere, "it is not georeferenced"}},
 		"no transform of the grid": {map[string]Input{"a": File(a), "b": File(nowhere)}, Controls{Reference: "b"},
-			[]string{a, "the reference says nothing"}},
+			[]string{a, "the reference is not georeferenced"}},
 		"a rotated reference": {map[string]Input{"a": File(a), "r": File(rotated)}, Controls{Reference: "r"},
-			[]string{rotated, "is rotated", "(--grid EPSG:32631,", "or onto the grid of " + a + " (--reference a)"}},
+			[]string{rotated, "is rotated", "field Controls.Reference=a"}},
 		"a method": {map[string]Input{"a": File(a), "b": {Files: []string{b}, Resample: "best"}},
 			Controls{Reference: "a"}, []string{"input b", `"best"`, "cubicspline"}},
 		"a method that is not used": {map[string]Input{"a": {Files: []string{a}, Resample: "best"}}, Controls{},
@@ -65,10 +65,10 @@ func TestWarpRejected(t *testing.T) {
 			"b": {Files: []string{b}, Layers: []int{1, 1}, Nodata: []string{"1", "2"}}}, Controls{Reference: "a"},
 			[]string{b, "band 1 is read twice"}},
 		"extents and a box": {map[string]Input{"a": File(a)},
-			Controls{BBox: &[4]float64{0, 0, 1, 1}, Extents: []raster.Grid{grid}}, []string{"give one of them"}},
+			Controls{BBox: &[4]float64{0, 0, 1, 1}, Extents: []raster.Grid{grid}}, []string{"expected one of them", "field Controls.BBox"}},
 		"an extent that lies nowhere": {map[string]Input{"a": File(a)},
 			Controls{Extents: []raster.Grid{{Width: 3, Height: 3, Transform: raster.Identity}}},
-			[]string{"--extent", "georeferenced"}},
+			[]string{"field Controls.Extents", "georeferenced"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Log(failRun(t, Job{Inputs: c.inputs, Controls: c.controls, Func: nothing}, c.want...))

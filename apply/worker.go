@@ -97,7 +97,12 @@ func Work(ctx context.Context, o WorkOptions) error {
 }
 
 // openWorker makes this worker process's part of a run.
-func openWorker(ctx context.Context, o *WorkOptions, join client.JoinInfo) (client.Handler, error) {
+func openWorker(ctx context.Context, o *WorkOptions, join client.JoinInfo) (_ client.Handler, err error) {
+	defer func() {
+		if err != nil {
+			err = exec.Starting(err)
+		}
+	}()
 	spec, err := jobspec.ParseSpec(join.Job)
 	if err != nil {
 		return nil, err

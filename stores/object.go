@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"leat/apply"
 	"leat/objstore"
 	"leat/objstore/ranged"
 	"leat/raster"
@@ -92,7 +93,8 @@ func (o *object) StageFile() (bool, error) { return o.begin((*stage.Pool).Prefet
 func (o *object) LocalPath() (string, error) {
 	r := o.local.Load()
 	if r == nil {
-		return "", fmt.Errorf("%s: there is no space for it on the local disk: make some (leat stage gc), or copy it first, with: leat stage get", o.label)
+		return "", &apply.FieldError{Field: "Input.Source",
+			Err: fmt.Errorf("%s: there is no space for it on the local disk", o.label)}
 	}
 	return r.Path()
 }

@@ -92,7 +92,7 @@ func TestResumeSkipsFinishedInputs(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := halves(t, s, out, "", 0)
-	wantError(t, err, "can't be continued (--resume): input b: "+s.url("b.tif")+" was changed at ")
+	wantError(t, err, "can't be continued: input b: "+s.url("b.tif")+" was changed at ")
 	if strings.Contains(err.Error(), "input a") {
 		t.Error(err)
 	}
@@ -189,7 +189,7 @@ func TestResumeChecksRemoteSidecars(t *testing.T) {
 			c.change(s)
 			res, err := run(-1)
 			if c.want != "" {
-				wantError(t, err, "can't be continued (--resume): input a: ", s.url("a.tif"), c.want)
+				wantError(t, err, "can't be continued: input a: ", s.url("a.tif"), c.want)
 			} else if err != nil || res.Resumed != 20 {
 				t.Errorf("%v: %+v", err, res)
 			}

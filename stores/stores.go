@@ -183,9 +183,9 @@ func (s *Stores) Check(ctx context.Context, url string) error {
 	case err != nil:
 		return err
 	case strings.ContainsAny(url[strings.Index(url, "://")+3:], "?#"):
-		return fmt.Errorf("%s: the name of an output can't have a query: give a bucket and a name, such as s3://bucket/out.tif", objstore.Redact(url))
+		return fmt.Errorf("%s: the name of an output can't have a query, expected a bucket and a name", objstore.Redact(url))
 	case !b.CanUpload():
-		return fmt.Errorf("%s: the server can't be written to: give a bucket (s3://, gs://, azblob://) or a local file", objstore.Redact(url))
+		return fmt.Errorf("%s: the server can't be written to, expected a bucket (s3://, gs://, azblob://) or a local file", objstore.Redact(url))
 	}
 	// A missing bucket would otherwise be found only after all is computed. The answer about a
 	// single object does not distinguish a missing bucket from a missing object.

@@ -1,6 +1,7 @@
 package stores
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -85,7 +86,10 @@ func TestWarpNeedsStage(t *testing.T) {
 		j.Open = stores.Open
 		change(&j)
 		_, err := apply.Run(t.Context(), j)
-		wantError(t, err, append(words, "input b: "+s.url("b.tif"), "leat stage get")...)
+		wantError(t, err, append(words, "input b: "+s.url("b.tif"))...)
+		if f := new(apply.FieldError); !errors.As(err, &f) || f.Field != "Input.Source" && f.Field != "Input.Overviews" {
+			t.Errorf("the field is %+v", f)
+		}
 		t.Log(err)
 		if files, _ := os.ReadDir(dir); len(files) > 0 {
 			t.Errorf("%v was left", files)

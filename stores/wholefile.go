@@ -7,6 +7,7 @@ import (
 	"io"
 	"sync"
 
+	"leat/apply"
 	"leat/objstore"
 	"leat/objstore/ranged"
 	"leat/stage"
@@ -65,7 +66,8 @@ func (w *wholeFile) load() error {
 	} else {
 		pool, err := w.s.stage()
 		if err != nil {
-			return fmt.Errorf("%s can't be read in pieces and can't be staged: %w: allow a stage, or copy it and its raster to local disk first, with: leat stage get", w.label, err)
+			return &apply.FieldError{Field: "Input.Source",
+				Err: fmt.Errorf("%s can't be read in pieces and can't be staged: %w", w.label, err)}
 		}
 		w.ref = pool.Prefetch(w.bucket, w.name)
 		if w.local, err = w.ref.Open(w.ctx); err != nil {

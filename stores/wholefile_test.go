@@ -71,7 +71,10 @@ func TestLargeSidecarNeedsStage(t *testing.T) {
 		Outputs:     map[string]apply.Output{"out": {Path: filepath.Join(t.TempDir(), "out.tif")}},
 		Expressions: map[string]string{"out": "a"}, Open: stores.Open}
 	_, err := apply.Run(t.Context(), job)
-	wantError(t, err, s.url("a.tif.msk"), "can't be read in pieces", "leat stage get")
+	wantError(t, err, s.url("a.tif.msk"), "can't be read in pieces")
+	if f := new(apply.FieldError); !errors.As(err, &f) || f.Field != "Input.Source" {
+		t.Errorf("the field is %+v", f)
+	}
 }
 
 func TestUnversionedInput(t *testing.T) {
@@ -98,7 +101,7 @@ func TestUnversionedInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "2 inputs, "+s.url("a.tif")) || !strings.Contains(p.Notes[0],
+	if len(p.Notes) != 1 || !strings.Contains(p.Notes[0].Text, "2 inputs, "+s.url("a.tif")) || !strings.Contains(p.Notes[0].Text,
 		"may go unnoticed") || p.Inputs[0].Access != "in pieces" {
 		t.Errorf("%q, %s", p.Notes, p.Inputs[0].Access)
 	}

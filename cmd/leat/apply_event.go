@@ -27,12 +27,12 @@ func resultEvent(res *apply.Result) map[string]any {
 			"nodata": nodata, "bytes": o.Bytes,
 			"coding": o.Coding, "format": o.Format, "files": orEmpty(o.Files), "bands": bands,
 			"saturated": o.Counts.Saturated, "nodata_collisions": o.Counts.NodataCollision,
-			"inf": o.Counts.Inf, "warnings": orEmpty(o.Warnings)})
+			"inf": o.Counts.Inf, "warnings": noteTexts(o.Warnings)})
 	}
 	event := map[string]any{"event": "done", "wall_seconds": res.Wall.Seconds(), "blocks": res.Blocks,
 		"pixels":  res.Pixels,
-		"resumed": res.Resumed, "outputs": outputs, "notes": orEmpty(res.Plan.Notes),
-		"warnings": orEmpty(res.Plan.Warnings), "timings": res.Timings}
+		"resumed": res.Resumed, "outputs": outputs, "notes": noteTexts(res.Plan.Notes),
+		"warnings": noteTexts(res.Plan.Warnings), "timings": res.Timings}
 	if o := res.Workers; o != nil {
 		event["workers"], event["lost_workers"], event["reissued_blocks"], event["copied_blocks"] = len(o.Workers),
 			o.LostWorkers, o.Reissued, o.Copies

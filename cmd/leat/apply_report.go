@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +21,7 @@ func writeReport(ctx context.Context, in *stores.Stores, path string, job *apply
 	rec *timing.Recorder) error {
 	r := &report.Report{Command: commandLine(os.Args), Version: version, Started: time.Now().Add(-res.Wall),
 		Pixels: res.Pixels, Remedies: remedies, Plan: reportFacts(planFacts(res.Plan)),
-		Notes: slices.Concat(res.Plan.Notes, res.Plan.Warnings)}
+		Notes: noteTexts(res.Plan.Notes, res.Plan.Warnings)}
 	if res.Plan.Kind != "" {
 		r.Outside, r.Limit = true, advice(res.Timings, res.Plan)
 	}
@@ -52,7 +51,7 @@ func writeReport(ctx context.Context, in *stores.Stores, path string, job *apply
 	for _, o := range res.Outputs {
 		addReportOutput(ctx, r, in, o.Name, job.Expressions[o.Name], job.Outputs[o.Name].Path)
 		for _, w := range o.Warnings {
-			r.Notes = append(r.Notes, o.Name+": "+w)
+			r.Notes = append(r.Notes, o.Name+": "+w.Text)
 		}
 	}
 	r.AddTimings(rec)

@@ -69,14 +69,11 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *stores.Stores, job *apply.J
 		}
 		return err
 	}
-	for _, warning := range res.Plan.Warnings {
-		printLine(people, warningPrefix, terminal.Text(warning))
-	}
+	warnings := noteMessages("", res.Plan.Warnings)
 	for _, o := range res.Outputs {
-		for _, warning := range o.Warnings {
-			printLine(people, warningPrefix, terminal.Name(o.Path)+": "+warning)
-		}
+		warnings = append(warnings, noteMessages(terminal.Name(o.Path)+": ", o.Warnings)...)
 	}
+	printMessages(people, warningPrefix, warnings)
 	switch {
 	case f.json:
 		if err := stdoutError(writeJSON(cmd.OutOrStdout(), resultEvent(res))); err != nil {

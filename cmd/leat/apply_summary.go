@@ -17,9 +17,7 @@ import (
 // summarise writes what was done: a line for each output, and one for the run. What can't be
 // written is lost without an error: the work is done.
 func (f *applyFlags) summarise(w io.Writer, res *apply.Result) {
-	for _, note := range res.Plan.Notes {
-		printLine(w, notePrefix, terminal.Text(note))
-	}
+	printMessages(w, notePrefix, noteMessages("", res.Plan.Notes))
 	for _, o := range res.Outputs {
 		fmt.Fprintln(w, outputText(res.Plan, &o))
 		if f.verbose {

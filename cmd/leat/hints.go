@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"leat/cache"
 	"leat/expr"
 	"leat/objstore"
+	"leat/objstore/ranged"
 )
 
 // hintedError is an error with a hint of the command that met it.
@@ -27,15 +29,17 @@ func (e hintedError) Error() string { return e.err.Error() }
 func (e hintedError) Unwrap() error { return e.err }
 
 // hintOf returns what the user can do about an error, "" if nothing is known. It looks at err and
-// all errors that it wraps.
+// all errors that it wraps, the innermost first, which is the most specific.
 func hintOf(err error) string {
-	if hint := ownHint(err); hint != "" {
-		return hint
+	if own, ok := err.(hintedError); ok {
+		return own.hint
 	}
 	switch e := err.(type) {
 	case interface{ Unwrap() error }:
 		if inner := e.Unwrap(); inner != nil {
-			return hintOf(inner)
+			if hint := hintOf(inner); hint != "" {
+				return hint
+			}
 		}
 	case interface{ Unwrap() []error }:
 		for _, one := range e.Unwrap() {
@@ -44,7 +48,7 @@ func hintOf(err error) string {
 			}
 		}
 	}
-	return ""
+	return ownHint(err)
 }
 
 // ownHint is hintOf without the errors that err wraps.
@@ -53,7 +57,17 @@ func ownHint(err error) string {
 	case hintedError:
 		return e.hint
 	case *apply.FieldError:
-		return fieldHints[e.Field]
+		return fieldHint(e.Field, e.Value)
+	case *apply.ResumeError:
+		if errors.Is(e, apply.ErrNotSpool) {
+			return "run without --resume to start over, or remove the file first"
+		}
+		return fieldHint("Resume", "")
+	case *apply.InputChangedError:
+		if e.Overwritten {
+			return "run again when it is complete; replace the inputs of a run by renaming"
+		}
+		return "run again when it is complete"
 	case *objstore.Error:
 		return storeHint(e)
 	case *apply.UnknownNameError:
@@ -72,21 +86,57 @@ func ownHint(err error) string {
 		return "use a path on a local disk, or --allow-remote if all processes that use the cache run on this machine"
 	case cache.ErrMismatch:
 		return "use the values of the existing cache, or another name"
+	case ranged.ErrNoSize:
+		return "fetch it first: leat stage get"
+	case apply.ErrNotGeoreferenced:
+		return "write the coordinates into the file with gdal_edit.py -a_ullr and -a_srs, or warp it by its control points with gdalwarp"
+	case apply.ErrNoCRS:
+		return "write the CRS into the file first: gdal_edit.py -a_srs EPSG:CODE FILE"
+	case apply.ErrBeingWritten:
+		return "wait until it is complete, and run again"
+	case apply.ErrInUse:
+		return "wait for the other run, or end it"
+	case apply.ErrVectors:
+		return "use -v to rasterize vectors; leat info shows their extent"
+	case syscall.ENOSPC, syscall.EDQUOT:
+		return "free some space on the disk"
 	}
 	return ""
+}
+
+// fieldHint returns what the user can do about a field, "" if nothing is known. value is a value of
+// the field that works, "" if none is known.
+func fieldHint(field, value string) string {
+	if text, ok := valueHints[field]; ok && value != "" {
+		return fmt.Sprintf(text, value)
+	}
+	return fieldHints[field]
+}
+
+// valueHints maps fields for which a value is known to what options of leat apply select it.
+var valueHints = map[string]string{
+	"Input.Resample":     "use --resample %s",
+	"Controls.Reference": "use --reference %s or --grid to warp inputs onto one grid",
+	"Controls.Grid":      "use --grid %s, which encloses it",
+	"Output.Type":        "use --type %s, or another --format",
+	"Output.Nodata":      "use --nodata %s",
+	"Output.Format":      "use --format %s, or a name with another ending",
+	"Output.Options":     "use --co %s",
 }
 
 // fieldHints maps the fields of apply.Job to what options of leat apply can change.
 var fieldHints = map[string]string{
 	"Resume": "run without --resume to start over, or leat apply discard to remove the unfinished output",
 
-	"Input.Files":     "see -i",
-	"Input.Layers":    "see --bands",
+	"Input.Files":     "leat info shows a file and its warnings",
+	"Input.List":      "give the name once for each file: -i NAME=FILE -i NAME=FILE",
+	"Input.Layers":    "use --bands to select bands",
 	"Input.Nodata":    "see --input-nodata",
 	"Input.Resample":  "see --resample",
 	"Input.Overviews": "leave out --use-overviews, or copy the file first: leat stage get",
 	"Input.Source":    "use --stage-dir to name a directory for remote inputs, or copy the file first: leat stage get",
 
+	"Vector.Path":        "copy it first (leat stage get), or give GDAL's own name for it, such as /vsis3/BUCKET/NAME",
 	"Vector.Layer":       "use --layer to select a layer",
 	"Vector.Burn":        "see --burn",
 	"Vector.Attribute":   "see --burn",
@@ -98,10 +148,10 @@ var fieldHints = map[string]string{
 	"Vector.AllTouched":  "see --all-touched",
 	"Vector.OpenOptions": "see --open-option",
 
-	"Output.Path":            "see -o",
+	"Output.Path":            "use another name or directory (-o)",
 	"Output.Type":            "use --type to select another type",
-	"Output.Nodata":          "use --nodata to select another value",
-	"Output.Scale":           "see --scale and --offset",
+	"Output.Nodata":          "use --nodata to select another value, or --nodata none if all pixels are valid",
+	"Output.Scale":           "use another --scale and --offset, or leave them out",
 	"Output.Offset":          "see --scale and --offset",
 	"Output.Compression":     "see --co COMPRESS",
 	"Output.Predictor":       "see --co PREDICTOR",
@@ -109,21 +159,21 @@ var fieldHints = map[string]string{
 	"Output.TileSize":        "see --co BLOCKSIZE",
 	"Output.PixelInterleave": "see --co INTERLEAVE",
 	"Output.BigTIFF":         "see --co BIGTIFF",
-	"Output.Overviews":       "see --overviews",
-	"Output.NoOverviews":     "leave out --overviews none",
-	"Output.COG":             "leave out --cog",
+	"Output.Overviews":       "use other --overviews, or --overviews none",
+	"Output.NoOverviews":     "leave out --cog or --overviews none",
+	"Output.COG":             "leave out --cog or --format",
 	"Output.OverviewMethod":  "see --overview-method",
 	"Output.NoStatistics":    "see --no-stats",
 	"Output.NoHistogram":     "see --no-histogram",
 	"Output.HistAux":         "leave out --aux-xml",
 	"Output.LayerNames":      "see --names",
 	"Output.Thematic":        "leave out --thematic",
-	"Output.Colors":          "see --color-table",
+	"Output.Colors":          "use another --color-table, or leave it out",
 	"Output.Unit":            "see --unit",
 	"Output.Metadata":        "see --metadata",
 	"Output.NoClobber":       "use another name, remove the file first, or leave out --no-clobber",
 	"Output.TempDir":         "use --tmpdir to name another directory for unfinished outputs",
-	"Output.Format":          "use --format to select another format; leat info --formats lists them",
+	"Output.Format":          "use another --format; leat info --formats lists them",
 	"Output.Options":         "see --co; leat info --formats FORMAT lists the options of a format",
 
 	"Controls.Footprint":       "use --footprint union, or another --reference or --grid",
@@ -133,7 +183,7 @@ var fieldHints = map[string]string{
 	"Controls.Window":          "see --srcwin",
 	"Controls.WindowWidth":     "use --window to select another size of blocks",
 	"Controls.WindowHeight":    "use --window to select another size of blocks",
-	"Controls.MemoryBytes":     "use a higher --memory, a smaller --window, or fewer workers (-j, --workers)",
+	"Controls.MemoryBytes":     "use a higher --memory, a smaller --window, or fewer workers (-j, --workers); files in large pieces can be tiled first",
 	"Controls.NoMask":          "see --no-mask",
 	"Controls.Unscale":         "leave out --unscale",
 	"Controls.NodataCollision": "use --nodata to select another value, or --nodata-collision warn",
@@ -143,7 +193,7 @@ var fieldHints = map[string]string{
 	"Concurrency.Readers":          "leave out --readers",
 	"Concurrency.On":               "use --on to select the kind of workers",
 	"Concurrency.OneBlockPerJob":   "see --single-block-jobs",
-	"Concurrency.Reading":          "leave out --workers-read, or use --on",
+	"Concurrency.Reading":          "make the inputs readable for workers under the same names, or leave out --workers-read",
 	"Concurrency.SharedTemp":       "use --shared-temp to name a directory that all workers can reach",
 	"Concurrency.Listen":           "use --listen to give an address of this machine that workers can reach",
 	"Concurrency.ReplaceWorkers":   "leave out --replace-workers",

@@ -121,8 +121,7 @@ func checkSentences(text string) error {
 		return fmt.Errorf("people would read %q", m)
 	}
 	for line := range strings.Lines(text) {
-		if !strings.HasPrefix(line, "leat: ") && !strings.HasPrefix(line, "hint: ") && !strings.HasPrefix(line, "  ") && !strings.HasPrefix(line,
-			"use another footprint") {
+		if !strings.HasPrefix(line, "leat: ") && !strings.HasPrefix(line, "hint: ") && !strings.HasPrefix(line, "  ") {
 			return fmt.Errorf("the line %q does not say whose it is", line)
 		}
 	}

@@ -78,6 +78,39 @@ const (
 	hintPrefix    = "hint:"
 )
 
+// noteTexts returns the texts of notes, never nil.
+func noteTexts(lists ...[]apply.Note) []string {
+	texts := []string{}
+	for _, n := range slices.Concat(lists...) {
+		texts = append(texts, n.Text)
+	}
+	return texts
+}
+
+// noteMessages returns the messages of notes, whose texts get a prefix.
+func noteMessages(prefix string, notes []apply.Note) []message {
+	var list []message
+	for _, n := range notes {
+		list = append(list, message{terminal.Text(prefix + n.Text), fieldHint(n.Field, n.Value)})
+	}
+	return list
+}
+
+// printNotes writes notes, each followed by its hint, if there is one.
+func printNotes(w io.Writer, lists ...[]apply.Note) error {
+	for _, n := range slices.Concat(lists...) {
+		if _, err := fmt.Fprintln(w, n.Text); err != nil {
+			return err
+		}
+		if hint := fieldHint(n.Field, n.Value); hint != "" {
+			if _, err := fmt.Fprintln(w, "hint:", hint); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // printError writes all messages of an error.
 func printError(w io.Writer, err error) { printMessages(w, errorPrefix, messages(err)) }
 

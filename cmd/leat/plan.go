@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"text/tabwriter"
 
@@ -79,14 +78,12 @@ func showPlan(ctx context.Context, w io.Writer, job apply.Job, asJSON bool) erro
 		}
 		fmt.Fprintf(t, "; %s before compression\n", units.FormatSize(o.RawBytes))
 		for _, note := range o.Notes {
-			fmt.Fprintf(t, "\t%s\n", note)
+			fmt.Fprintf(t, "\t%s\n", note.Text)
 		}
 	}
 	err = t.Flush()
-	for _, note := range slices.Concat(p.Notes, p.Warnings) {
-		if err == nil {
-			_, err = fmt.Fprintln(w, note)
-		}
+	if err == nil {
+		err = printNotes(w, p.Notes, p.Warnings)
 	}
 	if err == nil && p.Replaced != nil {
 		m := replacedMessage(p.Replaced)
@@ -170,7 +167,7 @@ func newPlanDoc(p *apply.Plan) *planDoc {
 		BlockHeight: b.WindowHeight, Overlap: b.Overlap, Workers: p.Workers, Kind: p.Kind, WorkersRead: p.WorkersRead,
 		Readers: p.Readers, InMemory: p.Buffers,
 		Memory: p.MemoryBytes, Budget: p.BudgetBytes, Cache: p.CacheBytes, Ahead: p.AheadBytes,
-		Inputs: []planInputDoc{}, Outputs: []planFileDoc{}, Notes: orEmpty(p.Notes), Warnings: orEmpty(p.Warnings)}
+		Inputs: []planInputDoc{}, Outputs: []planFileDoc{}, Notes: noteTexts(p.Notes), Warnings: noteTexts(p.Warnings)}
 	if p.Grid.HasTransform {
 		t := [6]float64(p.Grid.Transform)
 		d.Transform = &t
@@ -184,7 +181,7 @@ func newPlanDoc(p *apply.Plan) *planDoc {
 	for _, o := range p.Outputs {
 		f := planFileDoc{o.Name, o.Path, o.Expression, o.Type, max(o.Bands, 1), o.Nodata, o.Coding, o.TileWidth,
 			o.TileHeight, [][2]int{}, o.RawBytes,
-			o.Format, orEmpty(o.Options), orEmpty(o.Notes)}
+			o.Format, orEmpty(o.Options), noteTexts(o.Notes)}
 		for _, s := range o.Overviews {
 			f.Overviews = append(f.Overviews, [2]int{s.Width, s.Height})
 		}

@@ -290,7 +290,7 @@ func TestSecondRunOnOneOutputIsRefused(t *testing.T) {
 	}
 	said := leat(t, exitFailed, dir, args...)
 	if !strings.Contains(said, "o.tif is being written by another run of leat") || !strings.Contains(said,
-		"wait for it or end it") {
+		"hint: wait for the other run, or end it") {
 		t.Errorf("%q", said)
 	}
 	for _, want := range []string{fmt.Sprintf("process %d on ", c.Process.Pid), "leat apply -q -i r=B04.tif"} {

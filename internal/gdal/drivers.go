@@ -65,7 +65,7 @@ func DriverByName(name string) (Driver, error) {
 	})
 	if d.Name == "" {
 		release, _ := Version()
-		return d, fmt.Errorf("GDAL %s has no format %q; leat info --formats lists its formats", release, name)
+		return d, fmt.Errorf("GDAL %s has no format %q", release, name)
 	}
 	return d, nil
 }

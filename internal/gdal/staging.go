@@ -92,10 +92,10 @@ func newStaging(path string) (*staging, error) {
 		case errors.Is(err, fs.ErrNotExist):
 			continue // its Writer has just ended
 		case errors.Is(err, lockfile.ErrLocked):
-			return nil, fmt.Errorf("%s: another process is writing it (%s is locked); wait, or write elsewhere", path,
+			return nil, fmt.Errorf("%s: another process is writing it (%s is locked)", path,
 				s.dir)
 		case err != nil:
-			return nil, fmt.Errorf("%s: %s is in the way (%w); remove it", path, s.dir, err)
+			return nil, fmt.Errorf("%s: %s is in the way: %w", path, s.dir, err)
 		}
 		s.lock = f
 		break

@@ -191,7 +191,7 @@ func replaceable(path, driver string) error {
 	if errors.Is(err, raster.ErrUnsupported) { // it holds several rasters
 		return nil
 	}
-	return fmt.Errorf("%s is a directory but not a raster of the format %s, and is not replaced; remove it or write elsewhere",
+	return fmt.Errorf("%s is a directory but not a raster of the format %s, and is not replaced",
 		path, driver)
 }
 

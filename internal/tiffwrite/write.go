@@ -40,7 +40,7 @@ func Write(ctx context.Context, dst *os.File, spec *FileSpec, src *os.File, tile
 		case ctx.Err() != nil:
 			return 0, context.Cause(ctx)
 		case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-			return 0, fmt.Errorf("%s: the disk is full: the file needs %d bytes (%.1f MiB); free some space, or write elsewhere (%w)",
+			return 0, fmt.Errorf("%s: the disk is full: the file needs %d bytes (%.1f MiB): %w",
 				spec.Path, l.total, float64(l.total)/(1<<20), err)
 		case errors.Is(err, syscall.EFBIG):
 			return 0, fmt.Errorf("%s: the file needs %d bytes, more than the file system or the process's limit (ulimit -f) allows (%w)", spec.Path, l.total, err)

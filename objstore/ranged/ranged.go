@@ -22,6 +22,9 @@ import (
 	"leat/objstore"
 )
 
+// ErrNoSize is returned for an object whose server does not report its size.
+var ErrNoSize = errors.New("the server does not report its size")
+
 // Options configure a Reader; nil and zero fields mean the defaults.
 type Options struct {
 	// Retry repeats requests.
@@ -144,7 +147,7 @@ func (r *Reader) head() error {
 		}
 	}
 	if info.Size < 0 {
-		return fmt.Errorf("%s: the server does not report its size, so it can't be read in pieces: fetch it first, with: leat stage get", r.src.ID(r.name))
+		return fmt.Errorf("%s can't be read in pieces: %w", r.src.ID(r.name), ErrNoSize)
 	}
 	if want := min(info.Size, r.o.HeadBytes); int64(len(data)) < want {
 		return &objstore.Error{Op: "reading", URL: r.src.ID(r.name), Err: io.ErrUnexpectedEOF}

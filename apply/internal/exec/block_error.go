@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"leat/apply/internal/jobspec"
 	"leat/apply/internal/resolve"
 	"leat/block"
 	"leat/worker"
@@ -83,12 +84,15 @@ func (e *workerError) Unwrap() error { return e.err }
 func (e *workerError) Stack() []byte { return stackOf(e.err) }
 
 // Code implements worker.Coder. It returns the stage and codes for what the error wraps, separated
-// by semicolons.
+// by semicolons, in at most 64 bytes (protocol.MaxCode).
 func (e *workerError) Code() string {
 	words := []string{e.stage}
 	var p *PanicError
 	if errors.As(e.err, &p) {
 		words = append(words, codePanic+p.Of)
+	}
+	if f := fieldOf(e.err); f != nil {
+		words = append(words, codeField+f.Field)
 	}
 	var bits uint64
 	for i, s := range e.known {
@@ -109,7 +113,20 @@ func (e *workerError) Code() string {
 const (
 	codePanic = "panic="
 	codeIs    = "is="
+	codeField = "field="
 )
+
+// fieldOf returns the innermost FieldError that err wraps, the most specific one; nil if there is
+// none.
+func fieldOf(err error) (found *jobspec.FieldError) {
+	for {
+		var f *jobspec.FieldError
+		if !errors.As(err, &f) {
+			return found
+		}
+		found, err = f, f.Err
+	}
+}
 
 // remoteError is the Err of a BlockError from another process.
 type remoteError struct {
@@ -129,8 +146,10 @@ type failures struct {
 // blockError returns the BlockError of a failure that a worker reported, or the failure itself if
 // it concerns the worker and not the job's function or blocks.
 func (r *failures) blockError(f *worker.Failure) error {
-	words := strings.Split(f.Code, ";")
-	stage := words[0]
+	stage, codes, _ := strings.Cut(f.Code, ";")
+	if stage == stageStarting {
+		return &remoteError{message: f.Error(), wraps: r.wrapped(f, strings.Split(codes, ";"))}
+	}
 	if !slices.Contains([]string{stageReading, stageComputing, stageSetup, stageClosing}, stage) {
 		return f
 	}
@@ -147,24 +166,44 @@ func (r *failures) blockError(f *worker.Failure) error {
 	shown := *f
 	shown.Block = e.Block // not the block for which a worker was set up
 	e.text = shown.Error()
-	inner := &remoteError{message: f.Message, wraps: []error{f}}
-	for _, w := range words[1:] {
+	e.Err = &remoteError{message: f.Message, wraps: r.wrapped(f, strings.Split(codes, ";"))}
+	return e
+}
+
+// wrapped returns the failure and the errors that its codes stand for.
+func (r *failures) wrapped(f *worker.Failure, codes []string) []error {
+	wraps := []error{f}
+	for _, w := range codes {
 		if of, ok := strings.CutPrefix(w, codePanic); ok {
 			_, value, _ := strings.Cut(f.Message, " panicked: ")
-			inner.wraps = append(inner.wraps, &PanicError{Of: of, Value: value, Stack: e.Stack})
+			wraps = append(wraps, &PanicError{Of: of, Value: value, Stack: []byte(f.Stack)})
+		}
+		if name, ok := strings.CutPrefix(w, codeField); ok {
+			wraps = append(wraps, &jobspec.FieldError{Field: name, Err: errors.New(f.Message)})
+		}
+		if changed := new(resolve.InputChangedError); w == changed.Code() {
+			changed.Change, _, _ = strings.Cut(f.Message, " while it was ")
+			changed.During, changed.Overwritten = "read", strings.HasSuffix(changed.Change, " was written to")
+			wraps = append(wraps, changed)
 		}
 		if text, ok := strings.CutPrefix(w, codeIs); ok {
 			bits, _ := strconv.ParseUint(text, 16, 64)
 			for i, s := range r.known {
 				if bits&(1<<i) != 0 {
-					inner.wraps = append(inner.wraps, s)
+					wraps = append(wraps, s)
 				}
 			}
 		}
 	}
-	e.Err = inner
-	return e
+	return wraps
 }
+
+// Starting returns an error of a worker process that could not begin, which keeps its field and the
+// standard library's sentinels on the way to the run.
+func Starting(err error) error { return &workerError{err, stageStarting, sharedErrors} }
+
+// stageStarting is the stage of these errors, which are no BlockErrors.
+const stageStarting = "starting"
 
 // blockErrors converts the failures in an error of coordinator.Run to BlockErrors.
 func (r *failures) blockErrors(err error) error {

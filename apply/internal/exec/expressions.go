@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"leat/apply/internal/jobspec"
 	"leat/apply/internal/resolve"
 	"leat/block"
 	"leat/expr"
@@ -61,7 +62,9 @@ func (x *expressions) compute(ctx context.Context, b *Block) error {
 			at := b.pixelAt(counts.FirstCollision)
 			b.extras[i].Col, b.extras[i].Row = at.Col, at.Row
 			if x.collisionFails {
-				return fmt.Errorf("output %s: the valid pixel at column %d, row %d of the grid has the nodata value %v: choose another nodata value (--nodata)", p.Output, at.Col, at.Row, p.Nodata())
+				return jobspec.Errorf("Controls.NodataCollision",
+					"output %s: the valid pixel at column %d, row %d of the grid has the nodata value %v", p.Output, at.Col, at.Row,
+					p.Nodata())
 			}
 		}
 		b.SetOut(i, out)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"leat/apply/internal/jobspec"
 	"leat/apply/internal/rundir"
 	"leat/internal/worker/coordinator"
 	"leat/worker"
@@ -26,7 +27,8 @@ func runID(dir string) string {
 func makeSharedDirectory(base string) (*rundir.Dir, error) {
 	folder, err := rundir.Make(base)
 	if err != nil {
-		return nil, fmt.Errorf("the folder that workers share can't be made in %s: %w; name another that all workers can reach (--shared-temp)", base, plainPath(err))
+		return nil, jobspec.Errorf("Concurrency.SharedTemp", "the directory that workers share can't be made in %s: %w", base,
+			plainPath(err))
 	}
 	return folder, nil
 }
@@ -53,7 +55,7 @@ func listen(c *coordinator.Coordinator, at string) (worker.Endpoint, error) {
 			if errors.As(err, &op) {
 				err = op.Err
 			}
-			err = fmt.Errorf("%s can't be listened at for workers (--listen): %w: name an address of this machine, by which others reach it", at, err)
+			err = jobspec.Errorf("Concurrency.Listen", "listening at %s for workers: %w", at, err)
 		}
 		return inv, err
 	}
@@ -70,7 +72,7 @@ func listen(c *coordinator.Coordinator, at string) (worker.Endpoint, error) {
 		all = inv
 	}
 	if len(all.Addresses) == 0 {
-		return all, fmt.Errorf("no address of this machine can be listened at for workers (%w): name one (--listen)",
+		return all, jobspec.Errorf("Concurrency.Listen", "listening at the addresses of this machine for workers: %w",
 			errors.Join(errs...))
 	}
 	return all, nil

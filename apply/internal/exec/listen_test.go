@@ -2,9 +2,10 @@ package exec
 
 import (
 	"context"
-	"strings"
+	"errors"
 	"testing"
 
+	"leat/apply/internal/jobspec"
 	"leat/internal/worker/coordinator"
 )
 
@@ -17,7 +18,9 @@ func TestListenAtForeignAddress(t *testing.T) {
 	defer c.Close()
 	for _, at := range []string{"203.0.113.9", "203.0.113.9:0", "[2001:db8::9]:0"} { // addresses for documentation
 		_, err := listen(c, at)
-		if err == nil || !strings.Contains(err.Error(), at+" can't be listened at for workers (--listen): bind: cannot assign requested address: name an address of this machine") {
+		var field *jobspec.FieldError
+		if err == nil || err.Error() != "listening at "+at+" for workers: bind: cannot assign requested address" ||
+			!errors.As(err, &field) || field.Field != "Concurrency.Listen" {
 			t.Errorf("%s: %v", at, err)
 		}
 	}

@@ -36,13 +36,14 @@ type Rasterizer struct {
 
 // Rasterize makes the rasters of all vectors that are read, each distinct request once. It returns
 // the inputs with open rasters in place of the vectors, and notes on features that were left out.
-func (r *Rasterizer) Rasterize(ctx context.Context, in *resolve.Inputs) (_ *resolve.Inputs, notes []string, err error) {
+func (r *Rasterizer) Rasterize(ctx context.Context, in *resolve.Inputs) (_ *resolve.Inputs, notes []jobspec.Note,
+	err error) {
 	list := in.VectorsToRasterize()
 	if len(list) == 0 {
 		return in, nil, nil
 	}
 	if r.folder, err = rundir.Make(r.Plan.Dir); err != nil {
-		return nil, nil, fmt.Errorf("the folder to rasterise vectors in can't be made in %s: %w", r.Plan.Dir,
+		return nil, nil, fmt.Errorf("the directory to rasterise vectors in can't be made in %s: %w", r.Plan.Dir,
 			plainPath(err))
 	}
 	if notes, err = r.burnAll(ctx, list); err != nil {
@@ -64,7 +65,7 @@ func (r *Rasterizer) Rasterize(ctx context.Context, in *resolve.Inputs) (_ *reso
 }
 
 // burnAll rasterizes the requests, and returns notes on features that were left out.
-func (r *Rasterizer) burnAll(ctx context.Context, list []*resolve.File) (notes []string, err error) {
+func (r *Rasterizer) burnAll(ctx context.Context, list []*resolve.File) (notes []jobspec.Note, err error) {
 	if err := r.checkVectorSpace(list); err != nil {
 		return nil, err
 	}
@@ -95,7 +96,7 @@ func (r *Rasterizer) burnAll(ctx context.Context, list []*resolve.File) (notes [
 	}
 	for i, f := range list {
 		if text := f.Vector.UnburnedNote(&burned[i], f.Name+" ("+f.Path+")"); text != "" {
-			notes = append(notes, text)
+			notes = append(notes, jobspec.Note{Text: text})
 		}
 	}
 	return notes, nil
@@ -124,7 +125,8 @@ func (r *Rasterizer) checkVectorSpace(list []*resolve.File) error {
 }
 
 func (r *Rasterizer) vectorDiskFull(err error) error {
-	return fmt.Errorf("the disk of %s, where vectors are rasterised, is full: free some space, or name another folder (--tmpdir, or --shared-temp with workers on other machines): %w", filepath.Dir(r.folder.Path), err)
+	return jobspec.Errorf(r.Plan.DirField, "the disk of %s, where vectors are rasterised, is full: %w",
+		filepath.Dir(r.folder.Path), err)
 }
 
 // burn rasterizes one request.
@@ -148,7 +150,8 @@ func (r *Rasterizer) burn(ctx context.Context, f *resolve.File) (burned gdal.Ras
 	v := r.Vectors[f.Name]
 	now := resolve.VectorState(&v, slices.Collect(f.Vector.StateFiles(resolve.VectorFile(&v))))
 	if text := f.Vector.Since(f.Path, now); text != "" {
-		return burned, fmt.Errorf("vector %s: %s while it was rasterised: run again when it is complete", f.Name, text)
+		return burned, fmt.Errorf("vector %s: %w", f.Name,
+			&resolve.InputChangedError{Change: text, During: "rasterised"})
 	}
 	fault.Point("apply.rasterised")
 	return burned, nil

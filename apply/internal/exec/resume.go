@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"leat/apply/internal/jobspec"
 	"leat/apply/internal/output"
 	"leat/apply/internal/plan"
 	"leat/apply/internal/spool"
@@ -65,8 +66,8 @@ func resume(ctx context.Context, o *Options, writers []*output.Writer, results *
 		}
 		return savedValues(saved[0], n, &o.Function)
 	}
-	res.Notes = append(res.Notes, fmt.Sprintf("%d of %s were taken from the unfinished output", done,
-		units.Count(len(before), "block")))
+	res.Notes = append(res.Notes, jobspec.Note{Text: fmt.Sprintf("%d of %s were taken from the unfinished output",
+		done, units.Count(len(before), "block"))})
 	return todo, nil
 }
 

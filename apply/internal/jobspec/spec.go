@@ -71,7 +71,7 @@ func ParseSpec(text []byte) (*Spec, error) {
 		return nil, fmt.Errorf("the run's description can't be read: %w", err)
 	}
 	if s.BigEndian != BigEndian {
-		return nil, errors.New("this machine has another byte order than the run's: it can't work for it, mixed or not")
+		return nil, errors.New("this machine has another byte order than the run's")
 	}
 	return s, nil
 }
@@ -95,7 +95,9 @@ func PlainScales(info *raster.Info, used bool) error {
 			continue
 		}
 		if used {
-			return fmt.Errorf("has a band %d with scale %v and offset %v, by which workers in other processes can't compute (--unscale)", i+1, b.Scale, b.Offset)
+			return Errorf("Controls.Unscale",
+				"has a band %d with scale %v and offset %v, by which workers in other processes can't compute", i+1, b.Scale,
+				b.Offset)
 		}
 		b.Scale, b.Offset = 1, 0
 	}

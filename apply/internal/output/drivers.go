@@ -1,13 +1,13 @@
 package output
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"leat/apply/internal/jobspec"
 	"leat/internal/gdal"
 	"leat/internal/suggest"
 )
@@ -75,9 +75,9 @@ func writableFormat(name string) (gdal.Driver, error) {
 	d := all[i]
 	switch {
 	case d.Name == "VRT":
-		return d, errors.New("a VRT holds no pixels: take another format (leat info --formats lists them)")
+		return d, jobspec.Errorf("Output.Format", "a VRT holds no pixels, expected another format")
 	case !d.Write:
-		return d, fmt.Errorf("GDAL can't write rasters of the format %s (%s): take another one (leat info --formats lists those that it can)", d.Name, d.LongName)
+		return d, jobspec.Errorf("Output.Format", "GDAL can't write rasters of the format %s (%s)", d.Name, d.LongName)
 	}
 	return d, nil
 }
@@ -98,7 +98,7 @@ func noFormat(all []gdal.Driver, name string) error {
 	if similar := similarFormats(all, name); similar != nil {
 		text += ": is it " + strings.Join(similar, " or ") + "?"
 	}
-	return errors.New(text + " (leat info --formats lists those that it has)")
+	return jobspec.Errorf("Output.Format", "%s", text)
 }
 
 // similarFormats returns up to three formats that the user may have meant.

@@ -30,7 +30,7 @@ type format interface {
 	// sample writes a sample of the output, which shows files and notes.
 	sample(ctx context.Context, o *Output, grid raster.Grid) error
 	files() []string
-	notes() []string
+	notes() []jobspec.Note
 	// grid returns the grid that the file stores, bins the histogram, and holdsColors reports
 	// whether it can hold the colour table of an input.
 	grid(g raster.Grid) raster.Grid
@@ -67,23 +67,23 @@ type memory struct {
 
 // LayoutMemory estimates the memory of laying the outputs out, and returns a note if that is more
 // than the budget.
-func LayoutMemory(outs []*Output, grid raster.Grid, budget int64) (bytes int64, note string) {
+func LayoutMemory(outs []*Output, grid raster.Grid, budget int64) (bytes int64, note jobspec.Note) {
 	var all memory
 	for _, o := range outs {
 		m := o.format.memory(o, grid, budget)
 		all = memory{max(all.bytes, m.bytes), max(all.most, m.most), max(all.zeros, m.zeros)}
 	}
 	if all.bytes == 0 {
-		return 0, ""
+		return 0, note
 	}
 	if n := max(all.bytes, all.zeros); n > budget {
-		remedy := ""
+		note.Text = fmt.Sprintf("GDAL, which writes the outputs, takes about %s with leat, more than the memory allowed (%s)",
+			units.FormatSize(n), units.FormatSize(budget))
 		if all.zeros > budget {
-			remedy = fmt.Sprintf(": %s of that are PCIDSK's, which takes less with --co INTERLEAVING=TILED",
+			note.Text += fmt.Sprintf(": %s of that are PCIDSK's, which takes less with INTERLEAVING=TILED",
 				units.FormatSize(pcidskBytes))
+			note.Field, note.Value = "Output.Options", "INTERLEAVING=TILED"
 		}
-		note = fmt.Sprintf("GDAL, which writes the outputs, takes about %s with leat, more than the memory allowed (%s)%s",
-			units.FormatSize(n), units.FormatSize(budget), remedy)
 	}
 	return max(min(all.bytes, all.most), all.zeros), note
 }

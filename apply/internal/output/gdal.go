@@ -22,41 +22,42 @@ type gdalFormat struct {
 	driver  *gdal.Driver // nil in worker processes
 	factors []int        // of the overviews that GDAL makes, rising
 	sampled bool
-	dropped []string // what the format does not keep
-	remarks []string // other notes
-	names   []string // of the output's files, found by writing a sample
+	dropped []string       // what the format does not keep
+	remarks []jobspec.Note // other notes
+	names   []string       // of the output's files, found by writing a sample
 }
 
 func (*gdalFormat) check(o *Output) []error {
 	s := &o.Spec
 	var errs []error
-	bad := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("output %s: %w", o.Name, fmt.Errorf(format, args...)))
+	bad := func(field, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("output %s: %w", o.Name, jobspec.Errorf("Output."+field, format, args...)))
 	}
 	switch {
 	case s.Path == "":
-		bad("no file is given")
+		bad("Path", "no file is given")
 	case s.InStore():
-		bad("%s: other formats than GeoTIFF may consist of several files and are written to the local disk alone: write it there and copy it, or write a GeoTIFF (without --format)", s.Label())
+		bad("Format", "%s: other formats than GeoTIFF may consist of several files, which are written to the local disk alone",
+			s.Label())
 	}
 	if s.COG {
-		bad("--cog is for leat's own GeoTIFF, not for --format %s: leave out one of them", s.Format)
+		bad("COG", "a COG by leat is a GeoTIFF, and the format is to be %s", s.Format)
 	}
 	if strings.EqualFold(s.Format, "COG") && len(s.Overviews) > 0 {
-		bad("overview levels can't be given to --format COG, which makes its own: leave out --overviews %s, or take leat's own GeoTIFF (without --format)", listText(s.Overviews))
+		bad("Overviews", "overview levels %s: the format COG makes its own", listText(s.Overviews))
 	}
 	for _, f := range []struct {
-		name string
-		set  bool
-	}{{"compression", s.Compression != ""}, {"predictor", s.Predictor != 0}, {"level", s.Level != 0},
-		{"tile size", s.TileSize != 0}, {"interleave", s.PixelInterleave}, {"BigTIFF", s.BigTIFF}} {
+		name, field string
+		set         bool
+	}{{"compression", "Compression", s.Compression != ""}, {"predictor", "Predictor", s.Predictor != 0},
+		{"level", "Level", s.Level != 0}, {"tile size", "TileSize", s.TileSize != 0},
+		{"interleave", "PixelInterleave", s.PixelInterleave}, {"BigTIFF", "BigTIFF", s.BigTIFF}} {
 		if f.set {
-			bad("the %s is for leat's own GeoTIFF: give creation options of %s instead (--co KEY=VALUE; leat info --formats %s lists them)", f.name, s.Format, s.Format)
+			bad("Options", "the %s (%s) is for GeoTIFF, expected creation options of %s", f.name, f.field, s.Format)
 		}
 	}
 	if s.HistAux {
-		bad("%w", &jobspec.FieldError{Field: "Output.HistAux",
-			Err: errors.New("a sidecar with the histogram is for GeoTIFF: GDAL's formats store it themselves")})
+		bad("HistAux", "a sidecar with the histogram is for GeoTIFF: GDAL's formats store it themselves")
 	}
 	return errs
 }
@@ -129,15 +130,12 @@ func (f *gdalFormat) find(o *Output) error {
 	}
 	f.driver, o.Spec.Format = &d, d.Name
 	if other := otherEnding(&d, o.Spec.Path); other != "" {
-		instead := "say --format " + other
-		if other == geoTIFF {
-			instead = "leave out --format " + d.Name
-		}
+		text := fmt.Sprintf("output %s: %s: its ending is that of %s, and the format is to be %s", o.Name,
+			o.Spec.Label(), other, d.Name)
 		if usual := usualEnding(&d); usual != "" {
-			instead += ", or end the name in " + usual
+			text += ", whose ending is " + usual
 		}
-		errs = append(errs, fmt.Errorf("output %s: %s: its ending is that of %s, and the format is to be %s: %s",
-			o.Name, o.Spec.Label(), other, d.Name, instead))
+		errs = append(errs, &jobspec.FieldError{Field: "Output.Format", Value: other, Err: errors.New(text)})
 	}
 	// Fill in what is unknown with a valid value.
 	spec := gdal.Spec{Driver: d.Name, Options: o.Spec.Options, Grid: raster.Grid{Width: 1, Height: 1}, Bands: 1,
@@ -196,7 +194,8 @@ func (o *Output) CheckSidecars(names []string) error {
 		}
 		sidecar := filepath.Join(filepath.Dir(path), name)
 		if _, err := os.Lstat(sidecar); err == nil {
-			return fmt.Errorf("output %s: %s has a sidecar %s, which exists and belongs to another file: remove it, or give another name", o.Name, o.Spec.Label(), sidecar)
+			return jobspec.Errorf("Output.Path", "output %s: %s has a sidecar %s, which exists and belongs to another file", o.Name,
+				o.Spec.Label(), sidecar)
 		}
 	}
 	return nil

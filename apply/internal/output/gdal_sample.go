@@ -32,14 +32,18 @@ func (f *gdalFormat) sample(ctx context.Context, o *Output, grid raster.Grid) er
 	}
 	f.sampled = true
 	if most := maxSides[f.driver.Name]; most > 0 && max(grid.Width, grid.Height) > most {
-		return jobspec.JobErrors(fmt.Errorf("output %s: the format %s holds at most %d x %d pixels, not %d x %d: take another one", o.Name, o.Spec.Format, most, most, grid.Width, grid.Height))
+		return jobspec.JobErrors(jobspec.Errorf("Output.Format",
+			"output %s: the format %s holds at most %d x %d pixels, not %d x %d", o.Name, o.Spec.Format, most, most,
+			grid.Width, grid.Height))
 	}
 	if f.driver.Name == "PCRaster" && o.Type == ndarray.Uint8 { // PCRaster reads bytes as Boolean
-		return jobspec.JobErrors(fmt.Errorf("output %s: GDAL converts uint8 pixels to 0 and 1 in the format PCRaster: ask for int32 (--type)", o.Name))
+		return jobspec.JobErrors(&jobspec.FieldError{Field: "Output.Type", Value: ndarray.Int32.String(),
+			Err: fmt.Errorf("output %s: GDAL converts uint8 pixels to 0 and 1 in the format PCRaster", o.Name)})
 	}
 	folder, err := rundir.Make(os.TempDir())
 	if err != nil {
-		return fmt.Errorf("output %s: trying the format %s: no temporary folder can be made, set TMPDIR to a folder that can be written to: %w", o.Name, o.Spec.Format, err)
+		return fmt.Errorf("output %s: trying the format %s: no temporary directory can be made in %s: %w", o.Name,
+			o.Spec.Format, os.TempDir(), err)
 	}
 	defer func() { _ = folder.Remove() }() // the next run sweeps what stays
 	dir := filepath.Join(folder.Path, "trial")
@@ -82,7 +86,8 @@ func (f *gdalFormat) sample(ctx context.Context, o *Output, grid raster.Grid) er
 		return wrong(err)
 	}
 	if inexact {
-		f.note(fmt.Sprintf("the format %s, with these options, changes pixels: statistics and histogram are those of the pixels before", o.Spec.Format))
+		f.note(jobspec.Note{Text: fmt.Sprintf("the format %s, with these options, changes pixels: statistics and histogram are those of the pixels before",
+			o.Spec.Format)})
 	}
 	return nil
 }
@@ -98,7 +103,7 @@ func (f *gdalFormat) writeSample(ctx context.Context, o *Output, path string, s 
 	}
 	// If the sample is too small for overviews, a larger raster may still have them.
 	if small := strings.Contains(err.Error(), "too small"); !small && o.Spec.Overviews != nil {
-		return nil, fmt.Errorf("overviews were asked for, and the format %s has none (%w): leave them out (--overviews none), or take another format", o.Spec.Format, err)
+		return nil, jobspec.Errorf("Output.Overviews", "overviews were asked for, and the format %s has none: %w", o.Spec.Format, err)
 	} else if !small {
 		f.unsupported("overviews")
 		f.factors = nil
@@ -114,20 +119,20 @@ func (f *gdalFormat) unsupported(what string) {
 	}
 }
 
-func (f *gdalFormat) note(text string) {
-	if !slices.Contains(f.remarks, text) {
-		f.remarks = append(f.remarks, text)
+func (f *gdalFormat) note(n jobspec.Note) {
+	if !slices.Contains(f.remarks, n) {
+		f.remarks = append(f.remarks, n)
 	}
 }
 
-func (f *gdalFormat) notes() []string {
+func (f *gdalFormat) notes() []jobspec.Note {
 	notes := slices.Clone(f.remarks)
 	if n := len(f.dropped); n > 0 {
 		text := f.dropped[n-1]
 		if n > 1 {
 			text = strings.Join(f.dropped[:n-1], ", ") + " and " + text
 		}
-		notes = append(notes, fmt.Sprintf("the format %s does not keep %s", f.driver.Name, text))
+		notes = append(notes, jobspec.Note{Text: fmt.Sprintf("the format %s does not keep %s", f.driver.Name, text)})
 	}
 	return notes
 }
@@ -258,7 +263,8 @@ func (s *gdalFile) compare(notes *gdalFormat, path string, exact bool) error {
 	f, err := gdal.Open(path, &gdal.Options{Drivers: []string{gdal.ReadAs(name)}})
 	var sub *gdal.SubdatasetsError
 	if errors.As(err, &sub) {
-		notes.note(fmt.Sprintf("the format %s makes a raster of its own of each band: leat info lists them", name))
+		notes.note(jobspec.Note{Field: "Output.Format",
+			Text: fmt.Sprintf("the format %s makes a raster of its own of each band", name)})
 		return nil
 	}
 	if err != nil {
@@ -267,16 +273,16 @@ func (s *gdalFile) compare(notes *gdalFormat, path string, exact bool) error {
 	defer f.Close()
 	i := f.Info()
 	s.made = i.Overviews
-	remedy := func(what, instead string) error {
-		return fmt.Errorf("the format %s does not keep %s: %s, or take another format", name, what, instead)
+	lost := func(field, what string) error {
+		return jobspec.Errorf(field, "the format %s does not keep %s", name, what)
 	}
 	g := s.spec.Grid
 	switch {
 	case len(i.Bands) != s.spec.Bands:
-		return fmt.Errorf("the format %s stores %s instead of %d: take another one", name, units.Count(len(i.Bands), "band"),
+		return jobspec.Errorf("Output.Format", "the format %s stores %s instead of %d", name, units.Count(len(i.Bands), "band"),
 			s.spec.Bands)
 	case i.Grid.Width != g.Width || i.Grid.Height != g.Height:
-		return fmt.Errorf("the format %s stores %d x %d pixels instead of %d x %d: take another one", name, i.Grid.Width,
+		return jobspec.Errorf("Output.Format", "the format %s stores %d x %d pixels instead of %d x %d", name, i.Grid.Width,
 			i.Grid.Height, g.Width, g.Height)
 	}
 	if g.HasTransform && (!i.Grid.HasTransform || !sameTransform(g.Transform, i.Grid.Transform, g)) {
@@ -309,26 +315,27 @@ func (s *gdalFile) compare(notes *gdalFormat, path string, exact bool) error {
 		switch {
 		case b.Type == s.spec.Type:
 		case exact: // the sample had the type
-			notes.note(fmt.Sprintf("the format %s has no type of pixels: these are read as %v", name, b.Type))
+			notes.note(jobspec.Note{Text: fmt.Sprintf("the format %s has no type of pixels: these are read as %v", name, b.Type)})
 		default:
-			return fmt.Errorf("the format %s stores pixels of %v instead of %v: ask for %v (--type), or take another format", name, b.Type, s.spec.Type, b.Type)
+			return &jobspec.FieldError{Field: "Output.Type", Value: b.Type.String(),
+				Err: fmt.Errorf("the format %s stores pixels of %v instead of %v", name, b.Type, s.spec.Type)}
 		}
 		if s.spec.Nodata != nil && (b.Nodata == nil || b.Nodata.String() != s.spec.Nodata.String()) {
-			return remedy("the nodata value "+s.spec.Nodata.String(), "take --nodata none where all pixels are valid")
+			return lost("Output.Nodata", "the nodata value "+s.spec.Nodata.String())
 		}
 		if s.spec.BandInfo == nil {
 			continue
 		}
 		want := &s.spec.BandInfo[n]
 		if want.Colors != nil && !sameColors(want.Colors, b.Colors) {
-			return remedy("the colour table", "leave it out (--color-table)")
+			return lost("Output.Colors", "the colour table")
 		}
 		if scale := want.Scale; scale != 0 && !isClose(scale, b.Scale) || !isClose(want.Offset, b.Offset) {
-			return remedy("scale and offset", "leave them out (--scale, --offset)")
+			return lost("Output.Scale", "scale and offset")
 		}
 		if b.Color == raster.ColorAlpha && want.Color != raster.ColorAlpha {
-			notes.note(fmt.Sprintf("the format %s takes band %d for opacity (alpha): pixels are invalid where it is 0",
-				name, n+1))
+			notes.note(jobspec.Note{Text: fmt.Sprintf(
+				"the format %s takes band %d for opacity (alpha): pixels are invalid where it is 0", name, n+1)})
 		}
 		if want.Name != "" && b.Name != want.Name {
 			notes.unsupported("names of bands")

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/apply/internal/jobspec"
 	"leat/apply/internal/localpath"
 	"leat/block"
 	"leat/internal/fault"
@@ -71,9 +72,9 @@ type diskFullError struct {
 }
 
 func (e *diskFullError) Error() string {
-	return fmt.Sprintf("%v: the disk of %s is full: free some space", e.err, e.dir)
+	return fmt.Sprintf("%v: the disk of %s is full", e.err, e.dir)
 }
-func (e *diskFullError) Unwrap() error { return e.err }
+func (e *diskFullError) Unwrap() []error { return []error{e.err, unix.ENOSPC} }
 
 // diskFull returns err, as a diskFullError if the disk is full now: GDAL's errors often don't
 // mention it.
@@ -171,7 +172,7 @@ func (f *gdalFormat) layOut(ctx context.Context, w *Writer) (Finished, error) {
 	file, err := s.write(ctx, w.Spec.Identity(), feed)
 	if errors.As(err, new(*overviewsError)) && !errors.As(err, new(*diskFullError)) && ctx.Err() == nil &&
 		w.Spec.Overviews == nil {
-		f.note(fmt.Sprintf("it has no overviews: %v", err))
+		f.note(jobspec.Note{Text: fmt.Sprintf("it has no overviews: %v", err)})
 		s.factors = nil
 		file, err = s.write(ctx, w.Spec.Identity(), feed)
 	}

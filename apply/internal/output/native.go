@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/apply/internal/jobspec"
 	"leat/apply/internal/localpath"
 	"leat/apply/internal/spool"
 	"leat/internal/tempfile"
@@ -27,34 +28,35 @@ type native struct{}
 func (native) check(o *Output) []error {
 	s := &o.Spec
 	var errs []error
-	bad := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("output %s: %w", o.Name, fmt.Errorf(format, args...)))
+	bad := func(field, value, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("output %s: %w", o.Name,
+			&jobspec.FieldError{Field: "Output." + field, Value: value, Err: fmt.Errorf(format, args...)}))
 	}
 	ext := strings.ToLower(filepath.Ext(s.Path))
 	switch format := endings[ext]; {
 	case s.Path == "":
-		bad("no file is given")
+		bad("Path", "", "no file is given")
 	case ext == ".tif" || ext == ".tiff":
 	case format == "VRT":
-		bad("%s: a VRT holds no pixels: end the name in .tif", s.Label())
+		bad("Path", "", "%s: a VRT holds no pixels, expected a name that ends in .tif", s.Label())
 	case format != "" && !s.InStore():
-		bad("%s: its ending is that of %s: say --format %s, or end the name in .tif", s.Label(), format, format)
+		bad("Format", format, "%s: its ending is that of %s, expected .tif", s.Label(), format)
 	default:
-		bad("%s: leat writes GeoTIFF: give a name that ends in .tif", s.Label())
+		bad("Path", "", "%s: the format is GeoTIFF, expected a name that ends in .tif", s.Label())
 	}
 	if len(s.Options) > 0 {
-		bad("creation options of GeoTIFF are fields of the output (Compression, Predictor and so on), not its Options")
+		bad("Options", "", "creation options of GeoTIFF are fields of the output (Compression, Predictor and so on), not its Options")
 	}
 	if s.Compression == "" {
 		s.Compression = tiffwrite.Deflate
 	}
 	s.Compression = strings.ToLower(s.Compression)
 	if err := (tiffwrite.Coding{Compression: s.Compression}).Check(ndarray.Uint8); err != nil {
-		bad("%w", err)
+		bad("Compression", "", "%w", err)
 	}
 	if n := len(s.Overviews); n > 0 && s.Overviews[n-1] > spool.MaxFusedFactor &&
 		!slices.Contains(s.Overviews, spool.MaxFusedFactor) {
-		bad("overview levels %s: levels above %d are made from level %d: name it too", listText(s.Overviews),
+		bad("Overviews", "", "overview levels %s: levels above %d are made from level %d, which is missing", listText(s.Overviews),
 			spool.MaxFusedFactor, spool.MaxFusedFactor)
 	}
 	return errs
@@ -106,7 +108,7 @@ func (native) sample(context.Context, *Output, raster.Grid) error { return nil }
 
 func (native) files() []string { return nil }
 
-func (native) notes() []string { return nil }
+func (native) notes() []jobspec.Note { return nil }
 
 func (native) memory(*Output, raster.Grid, int64) memory { return memory{} }
 
@@ -195,7 +197,7 @@ func (f *finishedNative) Publish() error {
 
 // clobbers returns the error about a file that appeared during the run.
 func (o *Output) clobbers() error {
-	return fmt.Errorf("output %s: %s exists by now and is not to be replaced (--no-clobber)", o.Name, o.Spec.Path)
+	return jobspec.Errorf("Output.NoClobber", "output %s: %s exists by now and is not to be replaced", o.Name, o.Spec.Path)
 }
 
 // Upload writes the file, and its .aux.xml, to the output's store.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"leat/apply/internal/jobspec"
 	"leat/internal/tiffwrite"
 	"leat/internal/units"
 	"leat/ndarray"
@@ -47,29 +48,29 @@ func New(name string, spec Spec, expressions bool) (*Output, []error) {
 func (o *Output) resolve(expressions bool) []error {
 	s := &o.Spec
 	errs := o.format.check(o)
-	bad := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("output %s: %w", o.Name, fmt.Errorf(format, args...)))
+	bad := func(field, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("output %s: %w", o.Name, jobspec.Errorf("Output."+field, format, args...)))
 	}
 	if s.TileSize < 0 || s.TileSize%16 != 0 || s.TileSize > 4096 {
-		bad("tile size %d: use a multiple of 16 up to 4096", s.TileSize)
+		bad("TileSize", "tile size %d: expected a multiple of 16 up to 4096", s.TileSize)
 	}
 	if s.Bands < 0 {
-		bad("%d bands", s.Bands)
+		bad("Bands", "%d bands", s.Bands)
 	}
 	if s.COG && s.NoOverviews {
-		bad("a COG has overviews: leave out --cog or --overviews none")
+		bad("NoOverviews", "a COG has overviews")
 	}
 	for i, f := range s.Overviews {
 		if f < 2 || f&(f-1) != 0 || i > 0 && f <= s.Overviews[i-1] {
-			bad("overview levels %s: use rising powers of two, such as 2,4,8", listText(s.Overviews))
+			bad("Overviews", "overview levels %s: expected rising powers of two", listText(s.Overviews))
 			break
 		}
 	}
 	if !expressions && (s.Scale != 0 || s.Offset != 0) && s.Scale == 0 {
-		bad("scale 0")
+		bad("Scale", "scale 0")
 	}
 	if len(s.Colors) > 0 && s.Bands > 1 {
-		bad("a colour table is for one band")
+		bad("Colors", "a colour table is for one band, not %d", s.Bands)
 	}
 	return errs
 }
@@ -132,10 +133,11 @@ func (o *Output) SetNodata() error {
 // CheckType returns an error if the options don't fit the type.
 func (o *Output) CheckType() error {
 	if o.Spec.OverviewMethod != overview.Nearest && o.Type.IsComplex() && len(o.Factors) > 0 {
-		return fmt.Errorf("overviews of %v pixels can only be made by nearest", o.Type)
+		return jobspec.Errorf("Output.OverviewMethod", "overviews of %v pixels can only be made by nearest", o.Type)
 	}
 	if n := len(o.Spec.LayerNames); n > 0 && o.Bands > 0 && n != o.Bands {
-		return fmt.Errorf("%s for %s: give one for each", units.Count(n, "band name"), units.Count(o.Bands, "band"))
+		return jobspec.Errorf("Output.LayerNames", "%s for %s: expected one for each", units.Count(n, "band name"),
+			units.Count(o.Bands, "band"))
 	}
 	if n := len(o.Spec.Colors); n > 0 {
 		most := 1 << 8
@@ -144,12 +146,11 @@ func (o *Output) CheckType() error {
 		}
 		switch {
 		case o.Type != ndarray.Uint8 && o.Type != ndarray.Uint16:
-			return fmt.Errorf("a colour table needs pixels of uint8 or uint16, not %v: ask for one of them (--type)",
-				o.Type)
+			return jobspec.Errorf("Output.Type", "a colour table needs pixels of uint8 or uint16, not %v", o.Type)
 		case o.Bands > 1:
-			return fmt.Errorf("a colour table is for one band, not %d", o.Bands)
+			return jobspec.Errorf("Output.Colors", "a colour table is for one band, not %d", o.Bands)
 		case n > most:
-			return fmt.Errorf("the colour table has a colour for %d, which no pixel of %v can be", n-1, o.Type)
+			return jobspec.Errorf("Output.Colors", "the colour table has a colour for %d, which no pixel of %v can be", n-1, o.Type)
 		}
 	}
 	_, err := o.format.candidates(o, o.Type)
@@ -167,7 +168,7 @@ func ParseNodata(text string, t ndarray.DType) (ndarray.Scalar, error) {
 	}
 	v, err := ndarray.ParseScalar(text, real)
 	if err != nil {
-		return v, fmt.Errorf("nodata %s is not a value of %v", text, t)
+		return v, jobspec.Errorf("Output.Nodata", "nodata %s is not a value of %v", text, t)
 	}
 	return v, nil
 }
@@ -187,4 +188,4 @@ func (o *Output) Sample(ctx context.Context, grid raster.Grid) error {
 func (o *Output) Files() []string { return o.format.files() }
 
 // Notes returns the notes on what the format does not keep.
-func (o *Output) Notes() []string { return o.format.notes() }
+func (o *Output) Notes() []jobspec.Note { return o.format.notes() }

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"leat/apply/internal/jobspec"
 	"leat/ndarray"
 	"leat/raster"
 	"leat/raster/stats"
@@ -16,7 +17,7 @@ type Result struct {
 	Coding     string
 	Tiles      int
 	Overviews  []raster.Size
-	Warnings   []string
+	Warnings   []jobspec.Note
 	Format     string
 	Options    []string
 	Files      []string

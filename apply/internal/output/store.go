@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"leat/apply/internal/jobspec"
 	"leat/objstore"
 )
 
@@ -58,17 +59,17 @@ func (s *Spec) checkStore(ctx context.Context, name string, store Store, log *sl
 		return []error{fmt.Errorf("output %s: %w", name, err)}
 	}
 	var errs []error
-	bad := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("output %s: %w", name, fmt.Errorf(format, args...)))
+	bad := func(field, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("output %s: %w", name, jobspec.Errorf(field, format, args...)))
 	}
 	if s.NoClobber {
 		switch there, err := store.Exists(ctx, s.Path); {
 		case errors.Is(err, fs.ErrPermission):
-			bad("whether %s exists can't be found out, and it is not to be replaced (--no-clobber): allow looking it up and listing the bucket, or leave out --no-clobber: %w", s.Label(), err)
+			bad("Output.NoClobber", "it is unknown whether %s exists, and it is not to be replaced: %w", s.Label(), err)
 		case err != nil:
-			bad("%w", err)
+			bad("", "%w", err)
 		case there:
-			bad("%s exists and is not to be replaced (--no-clobber): give another name, or remove it first", s.Label())
+			bad("Output.NoClobber", "%s exists and is not to be replaced", s.Label())
 		}
 	}
 	var unseen []string
@@ -80,15 +81,16 @@ func (s *Spec) checkStore(ctx context.Context, name string, store Store, log *sl
 		case errors.Is(err, fs.ErrPermission): // stores answer so for missing objects if the user may not list them
 			unseen = append(unseen, suffix)
 		case err != nil:
-			bad("%w", err)
+			bad("", "%w", err)
 		case there:
 			// It would be read as the new file's statistics, overviews or mask, and leat removes
 			// nothing from stores.
-			bad("%s belongs to an older file of the same name, and would be taken for a part of the new one: remove it first, or give another name", s.Label()+suffix)
+			bad("Output.Path", "%s belongs to an older file of the same name, and would be taken for a part of the new one",
+				s.Label()+suffix)
 		}
 	}
 	if len(unseen) > 0 && log != nil {
-		log.Warn("the store does not tell whether files of an older output lie there, which would be taken for parts of the new one", "output", s.Label(), "files", strings.Join(unseen, " "))
+		log.Warn("unknown whether older sidecars exist", "output", s.Label(), "files", strings.Join(unseen, " "))
 	}
 	return errs
 }

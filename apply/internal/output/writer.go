@@ -7,6 +7,7 @@ import (
 	"maps"
 	"sync"
 
+	"leat/apply/internal/jobspec"
 	"leat/apply/internal/spool"
 	"leat/block"
 	"leat/internal/tiffwrite"
@@ -70,7 +71,7 @@ func (w *Writer) Begin(number int, t ndarray.DType, bands int) error {
 		if w.started && w.Spec.Type != w.Type {
 			what = fmt.Sprintf("block %d gave", w.firstBlock)
 		}
-		return fmt.Errorf("output %s: block %d gives %s of %v, but %s %s of %v; nothing is cast in silence: convert in the function, or declare the type",
+		return jobspec.Errorf("Output.Type", "output %s: block %d gives %s of %v, but %s %s of %v",
 			w.Name, number, units.Count(bands, "band"), t, what, units.Count(max(w.Bands, 1), "band"), w.Type)
 	}
 	if w.started {

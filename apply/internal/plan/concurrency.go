@@ -13,7 +13,9 @@ func (p *Plan) setWorkers(c *jobspec.Concurrency) {
 	p.Workers, p.Readers = c.Counts()
 	if c.On == nil {
 		if cores := runtime.GOMAXPROCS(0); p.Workers > cores {
-			p.Notes = append(p.Notes, fmt.Sprintf("%d workers for %s: more of them than cores take memory and save no time", p.Workers, units.Count(cores, "core")))
+			p.note(jobspec.Note{Field: "Concurrency.Workers",
+				Text: fmt.Sprintf("%d workers for %s: more of them than cores take memory and save no time", p.Workers,
+					units.Count(cores, "core"))})
 		}
 		return
 	}

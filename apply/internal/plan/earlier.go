@@ -2,10 +2,10 @@ package plan
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"leat/apply/internal/jobspec"
@@ -19,11 +19,11 @@ import (
 type ResumeError struct {
 	Path    string   // path of the unfinished output
 	Changes []string // clauses, each about a difference between the runs
-	Err     error
+	Err     error    // spool.ErrNotSpool if the file at Path is not an unfinished output
 }
 
 func (e *ResumeError) Error() string {
-	text := fmt.Sprintf("%s can't be continued (--resume): ", e.Path)
+	text := e.Path + " can't be continued: "
 	if e.Err != nil {
 		text += e.Err.Error()
 	}
@@ -32,10 +32,6 @@ func (e *ResumeError) Error() string {
 			text += "; "
 		}
 		text += c
-	}
-	text += "; run without --resume to start over, or remove it"
-	if !errors.Is(e.Err, spool.ErrNotSpool) {
-		text += " (leat apply --discard)"
 	}
 	return text
 }
@@ -70,7 +66,7 @@ func findEarlier(job *resolve.Job) (_ *Earlier, note string, err error) {
 			sibling := t.LockPath()
 			if st, err := os.Stat(sibling); err == nil && st.Size() > 0 && !t.InStore {
 				return nil, "", &ResumeError{Path: sibling,
-					Err: fmt.Errorf("it is next to the output, and unfinished outputs are expected elsewhere (--tmpdir): leave that out")}
+					Err: jobspec.Errorf("Output.TempDir", "it is next to the output, expected in %s", filepath.Dir(path))}
 			}
 		}
 	}

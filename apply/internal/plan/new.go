@@ -21,7 +21,7 @@ func New(ctx context.Context, job *resolve.Job) (*Plan, error) {
 	p := &Plan{Grid: job.Grid, BudgetBytes: values.BudgetBytes, Earlier: earlier,
 		SharedDir: sharedDir(&values.Concurrency, job.Outputs)}
 	if note != "" {
-		p.note(note)
+		p.note(jobspec.Note{Text: note})
 	}
 	width, height := values.Controls.WindowWidth, values.Controls.WindowHeight
 	if width == 0 && earlier != nil {
@@ -71,7 +71,8 @@ func (p *Plan) size(job *resolve.Job, width, height int) error {
 	if width > 0 || height > 0 {
 		w, h := output.RoundUp(width, alignW), output.RoundUp(height, alignH)
 		if w != width || h != height {
-			p.note(fmt.Sprintf("window %dx%d rounded up to %dx%d, whole output tiles", width, height, w, h))
+			p.note(jobspec.Note{
+				Text: fmt.Sprintf("window %dx%d rounded up to %dx%d, whole output tiles", width, height, w, h)})
 		}
 		if !z.fits(w, h) {
 			return z.tooLittle(w, h)
@@ -87,7 +88,7 @@ func (p *Plan) size(job *resolve.Job, width, height int) error {
 		}
 	}
 	layout, note := output.LayoutMemory(outs, p.Grid, p.BudgetBytes)
-	if note != "" {
+	if note.Text != "" {
 		p.note(note)
 	}
 	p.MemoryBytes = max(p.MemoryBytes, layout)

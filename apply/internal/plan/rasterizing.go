@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 
+	"leat/apply/internal/jobspec"
 	"leat/apply/internal/resolve"
 	"leat/internal/gdal"
 	"leat/internal/units"
@@ -14,14 +15,17 @@ import (
 func (p *Plan) addVectors(job *resolve.Job) error {
 	list := job.Inputs.VectorsToRasterize()
 	z := &p.Rasterizing
-	z.Dir = rasterDir(&job.Values.Concurrency, job.Outputs)
+	z.Dir, z.DirField = rasterDir(&job.Values.Concurrency, job.Outputs), "Output.TempDir"
+	if on := job.Values.Concurrency.On; on != nil && !on.Capabilities().Local {
+		z.DirField = "Concurrency.SharedTemp"
+	}
 	for i := range p.Inputs {
 		f := job.Inputs.Files[i]
 		if f.Vector == nil {
 			continue
 		}
 		if text := f.Vector.Nowhere(); text != "" {
-			p.note(fmt.Sprintf("no feature of %s (%s) %s", f.Name, f.Path, text))
+			p.note(jobspec.Note{Text: fmt.Sprintf("no feature of %s (%s) %s", f.Name, f.Path, text)})
 		}
 		d := &p.Inputs[i]
 		d.Description, d.Decodes = f.Vector.Text(), 1

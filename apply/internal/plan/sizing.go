@@ -2,8 +2,8 @@ package plan
 
 import (
 	"errors"
-	"fmt"
 
+	"leat/apply/internal/jobspec"
 	"leat/apply/internal/output"
 	"leat/apply/internal/spool"
 	"leat/block"
@@ -127,7 +127,8 @@ func (z *sizing) tooLittle(w, h int) error {
 	var errs []error
 	for _, f := range z.in.Files {
 		if n := tileBytes(f); 2*n > z.plan.BudgetBytes {
-			errs = append(errs, fmt.Errorf("%s is stored in pieces of %d x %d pixels that must be decoded whole and take %s, more than the memory allowed (%s): raise the limit (--memory), or tile the file first, with: gdal_translate -co TILED=YES -co COMPRESS=DEFLATE in.tif out.tif",
+			errs = append(errs, jobspec.Errorf("Controls.MemoryBytes",
+				"%s is stored in pieces of %d x %d pixels that must be decoded whole and take %s, more than the memory allowed (%s)",
 				f.Path, f.Info.TileWidth, f.Info.TileHeight, units.FormatSize(n), units.FormatSize(z.plan.BudgetBytes)))
 		}
 	}
@@ -137,10 +138,7 @@ func (z *sizing) tooLittle(w, h int) error {
 	z.plan.Buffers = z.here + 1
 	z.plan.Blocks = block.Plan{Width: z.grid.Width, Height: z.grid.Height, WindowWidth: w, WindowHeight: h,
 		Overlap: z.overlap}
-	fewer := "-j"
-	if z.plan.Kind != "" {
-		fewer = "--workers"
-	}
-	return fmt.Errorf("windows of %d x %d pixels with %s need about %s, more than the memory allowed (%s): raise the limit (--memory) or take fewer workers (%s)",
-		w, h, units.Count(z.plan.Workers, "worker"), units.FormatSize(z.bytes(w, h)), units.FormatSize(z.plan.BudgetBytes), fewer)
+	return jobspec.Errorf("Controls.MemoryBytes",
+		"blocks of %d x %d pixels with %s need about %s, more than the memory allowed (%s)", w, h,
+		units.Count(z.plan.Workers, "worker"), units.FormatSize(z.bytes(w, h)), units.FormatSize(z.plan.BudgetBytes))
 }

@@ -17,14 +17,14 @@ func validateConcurrency(job *jobspec.Job) []error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	field := func(name, format string, args ...any) {
-		errs = append(errs, &jobspec.FieldError{Field: "Concurrency." + name, Err: fmt.Errorf(format, args...)})
+		errs = append(errs, jobspec.Errorf("Concurrency."+name, format, args...))
 	}
 	c := &job.Concurrency
 	if c.Workers < 0 || c.Readers < 0 {
-		bad("%d workers and %d readers: use 1 or more, or 0 for one per core", c.Workers, c.Readers)
+		bad("%d workers and %d readers: expected 1 or more, or 0 for one per core", c.Workers, c.Readers)
 	}
 	if c.Workers > jobspec.MaxWorkers || c.Readers > jobspec.MaxWorkers {
-		bad("%d workers and %d readers: use at most %d of each", c.Workers, c.Readers, jobspec.MaxWorkers)
+		bad("%d workers and %d readers: expected at most %d of each", c.Workers, c.Readers, jobspec.MaxWorkers)
 	}
 	if c.Barrier < 0 {
 		field("Barrier", "a barrier of %v, expected a time above 0", c.Barrier)
@@ -37,7 +37,7 @@ func validateConcurrency(job *jobspec.Job) []error {
 			field("On", "workers that read their inputs must be in other processes")
 		}
 		if c.SharedTemp != "" || c.Listen != "" || c.Barrier > 0 || c.AllowMixedBuilds || c.ReplaceWorkers != 0 {
-			field("On", "a shared folder, an address to listen at, a barrier, replaced workers and mixed builds "+
+			field("On", "a shared directory, an address to listen at, a barrier, replaced workers and mixed builds "+
 				"need workers in other processes")
 		}
 		return errs
@@ -71,7 +71,12 @@ func validateConcurrency(job *jobspec.Job) []error {
 		field("Readers", "%d readers, but the workers read their inputs themselves", c.Readers)
 	}
 	if facts.Local && (c.SharedTemp != "" || c.Listen != "") {
-		bad("workers of %s are children of this process: they need no shared folder and no address to listen at", name)
+		name := "SharedTemp"
+		if c.SharedTemp == "" {
+			name = "Listen"
+		}
+		field(name, "workers of %s are children of this process: they need no shared directory and no address to listen at",
+			c.On.Name())
 	}
 	if _, port, err := net.SplitHostPort(c.Listen); err == nil {
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
@@ -80,17 +85,17 @@ func validateConcurrency(job *jobspec.Job) []error {
 	}
 	if c.SharedTemp != "" {
 		if st, err := os.Stat(c.SharedTemp); err != nil || !st.IsDir() {
-			field("SharedTemp", "the folder %s for what workers share does not exist", c.SharedTemp)
+			field("SharedTemp", "the directory %s for what workers share does not exist", c.SharedTemp)
 		}
 	}
 	if job.Function.Defined && job.Function.Name == "" {
-		bad("the function stays in this process: workers in others find functions by name (Job.Function, and apply.Main at the top of main)")
+		bad("the function stays in this process: workers in others find functions by name (Job.Function, apply.Main)")
 	}
 	if job.Function.Merges && job.Function.Emits == nil && job.Expressions == nil {
-		bad("the function's values can't come from other processes: say how they are encoded (Function.Emits, such as apply.Gob)")
+		bad("the function's values can't come from other processes: there is no codec for them (Function.Emits)")
 	}
 	if job.Function.Params != nil && job.Function.Name != "" && job.Function.ParamsCodec == nil {
-		bad("the function's parameters can't go to other processes: say how they are encoded (Function.Params, such as apply.Gob)")
+		bad("the function's parameters can't go to other processes: there is no codec for them (Function.Params)")
 	}
 	if reads {
 		for _, in := range slices.Sorted(maps.Keys(job.Inputs)) {

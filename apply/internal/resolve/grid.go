@@ -3,7 +3,6 @@ package resolve
 import (
 	"errors"
 	"fmt"
-	"leat/internal/driver"
 	"maps"
 	"math"
 	"slices"
@@ -32,7 +31,7 @@ func findGrid(job *jobspec.Job, in *Inputs) (raster.Grid, error) {
 		return ref, err
 	}
 	if ref.Width <= 0 || ref.Height <= 0 {
-		return ref, fmt.Errorf("%s has %d x %d pixels: give one with pixels", refName, ref.Width, ref.Height)
+		return ref, jobspec.Errorf("Controls.Reference", "%s has %d x %d pixels, expected at least one", refName, ref.Width, ref.Height)
 	}
 	if ref.Width > jobspec.MaxGridSide || ref.Height > jobspec.MaxGridSide || !ref.Transform.Finite() {
 		return ref, fmt.Errorf("%s has %d x %d pixels and the transform %v: expected at most %d a side and finite numbers", refName, ref.Width, ref.Height, ref.Transform, jobspec.MaxGridSide)
@@ -49,9 +48,8 @@ func findGrid(job *jobspec.Job, in *Inputs) (raster.Grid, error) {
 		case c.Grid != nil || c.Reference != "":
 			off = append(off, f)
 		default:
-			errs = append(errs, fmt.Errorf("inputs are not on one grid: %s (%s) against %s: %s; say onto whose grid others are to be warped (--reference %s, or --grid), or bring it onto that grid first, with: gdalwarp %s %s out.tif",
-				f.Name, f.Path, refName, d, in.Files[0].Name, warpOptions(f.Info.Grid, ref, refPath),
-				driver.GDALName(f.Path)))
+			errs = append(errs, &jobspec.FieldError{Field: "Controls.Reference", Value: in.Files[0].Name,
+				Err: fmt.Errorf("inputs are not on one grid: %s (%s) against %s: %s", f.Name, f.Path, refName, d)})
 		}
 	}
 	if len(errs) > 0 {
@@ -75,7 +73,7 @@ func findGrid(job *jobspec.Job, in *Inputs) (raster.Grid, error) {
 		}
 	}
 	if w.Empty() {
-		return ref, fmt.Errorf("the inputs have no pixel in common:%s\nuse another footprint (union or reference) if that is meant", extents(in))
+		return ref, jobspec.Errorf("Controls.Footprint", "the inputs have no pixel in common:%s", extents(in))
 	}
 	if limits := c.BBox; limits != nil || len(c.Extents) > 0 {
 		if limits == nil {
@@ -90,14 +88,15 @@ func findGrid(job *jobspec.Job, in *Inputs) (raster.Grid, error) {
 			return ref, err
 		}
 		if box = box.Intersect(w); box.Empty() {
-			return ref, &jobspec.JobError{Err: fmt.Errorf("the bounding box %s (--bbox or --extent) has no pixel of the inputs:%s",
+			return ref, &jobspec.JobError{Err: jobspec.Errorf("Controls.BBox", "the bounding box %s has no pixel of the inputs:%s",
 				boxText(*limits), extents(in))}
 		}
 		w = box
 	}
 	if c.Window != nil {
 		if c.Window.Empty() || !(block.Window{Width: w.Width, Height: w.Height}).Contains(*c.Window) {
-			return ref, &jobspec.JobError{Err: fmt.Errorf("the window of %d x %d pixels from column %d, row %d (--srcwin) does not lie inside the grid of %d x %d pixels",
+			return ref, &jobspec.JobError{Err: jobspec.Errorf("Controls.Window",
+				"the window of %d x %d pixels from column %d, row %d does not lie inside the grid of %d x %d pixels",
 				c.Window.Width, c.Window.Height, c.Window.Col, c.Window.Row, w.Width, w.Height)}
 		}
 		w = c.Window.Shift(w.Col, w.Row)
@@ -123,15 +122,20 @@ func referenceGrid(job *jobspec.Job, in *Inputs) (grid raster.Grid, name, path s
 	case c.Reference != "":
 		files := in.ByName[c.Reference]
 		if files == nil {
-			return grid, "", "", &jobspec.JobError{Err: &jobspec.UnknownNameError{Name: c.Reference, Known: slices.Sorted(maps.Keys(in.ByName)),
-				Err: fmt.Errorf("the reference %q is not the name of an input; there is %s", c.Reference, strings.Join(slices.Sorted(maps.Keys(in.ByName)), ", "))}}
+			return grid, "", "", &jobspec.JobError{Err: unknownReference(c.Reference, slices.Sorted(maps.Keys(in.ByName)))}
 		}
 		return files[0].Info.Grid, c.Reference + " (" + files[0].Path + ")", files[0].Path, nil
 	case len(in.Files) == 0:
-		return grid, "", "", errors.New("a job without inputs needs a grid to run over (Controls.Grid)")
+		return grid, "", "", jobspec.Errorf("Controls.Grid", "a job without inputs needs a grid")
 	}
 	f := in.Files[0]
 	return f.Info.Grid, f.Name + " (" + f.Path + ")", f.Path, nil
+}
+
+// unknownReference returns an error about a reference that is none of the names of inputs.
+func unknownReference(name string, known []string) error {
+	return &jobspec.FieldError{Field: "Controls.Reference", Err: &jobspec.UnknownNameError{Name: name, Known: known,
+		Err: fmt.Errorf("the reference %q is not the name of an input; there is %s", name, strings.Join(known, ", "))}}
 }
 
 func round(v float64) int { return int(math.Round(v)) }
@@ -177,39 +181,21 @@ func pixelSize(g raster.Grid) string {
 	return number(math.Abs(g.Transform[1])) + " x " + number(math.Abs(g.Transform[5]))
 }
 
-// warpOptions returns gdalwarp's options to bring raster g onto the grid of ref, which is that of
-// the file at path.
-func warpOptions(g, ref raster.Grid, path string) string {
-	minX, minY, maxX, maxY := ref.Bounds()
-	crs := ""
-	switch {
-	case g.CRS.Equal(ref.CRS) || ref.CRS.IsZero():
-	case ref.CRS.Code != "":
-		crs = "-t_srs " + ref.CRS.Code + " "
-	case path != "":
-		crs = "-t_srs \"$(gdalsrsinfo -o wkt " + driver.GDALName(path) + ")\" "
-	}
-	return fmt.Sprintf("%s-te %s %s %s %s -ts %d %d", crs, plainNumber(minX), plainNumber(minY), plainNumber(maxX),
-		plainNumber(maxY), ref.Width, ref.Height)
-}
-
-// rotatedError names grids onto which a job with a rotated reference can warp its inputs.
+// rotatedError returns an error with a grid onto which a job with a rotated reference can warp its
+// inputs.
 func rotatedError(ref raster.Grid, name, path string, in *Inputs) error {
-	what := ""
+	err := &jobspec.FieldError{Field: "Controls.Grid", Value: NorthUp(ref, path)}
 	for _, f := range in.Files {
 		if g := f.Info.Grid; f.Path != path && g.HasTransform && !g.Transform.Rotated() {
-			what = fmt.Sprintf(", or onto the grid of %s (--reference %s)", f.Path, f.Name)
+			err.Field, err.Value = "Controls.Reference", f.Name
 			break
 		}
 	}
-	rotated := "it"
-	if path == "" {
-		rotated = "all inputs"
-	}
-	return fmt.Errorf("%s is rotated (its rows do not run along x): leat warps %s onto a north-up grid, such as one that covers it (--grid %s)%s", name, rotated, NorthUp(ref, path), what)
+	err.Err = fmt.Errorf("%s is rotated: its rows do not run along x, expected a north-up grid", name)
+	return err
 }
 
-// NorthUp returns the --grid that encloses a rotated one, with pixels of the same size. path is a
+// NorthUp returns a grid, as the command line writes it, that encloses a rotated one, with pixels of the same size. path is a
 // file that has its CRS.
 func NorthUp(g raster.Grid, path string) string {
 	t := g.Transform
@@ -245,7 +231,8 @@ func boxText(box [4]float64) string {
 // bboxWindow returns the pixels whose centres lie in the box (min x, min y, max x, max y).
 func bboxWindow(g raster.Grid, box [4]float64) (block.Window, error) {
 	if !(box[0] < box[2]) || !(box[1] < box[3]) {
-		return block.Window{}, &jobspec.JobError{Err: fmt.Errorf("the bounding box %s (--bbox or --extent) is empty: give min x, min y, max x, max y", boxText(box))}
+		return block.Window{}, &jobspec.JobError{Err: jobspec.Errorf("Controls.BBox",
+			"the bounding box %s is empty: expected min x, min y, max x, max y", boxText(box))}
 	}
 	c0, r0, ok := g.Transform.Invert(box[0], box[3])
 	c1, r1, _ := g.Transform.Invert(box[2], box[1])

@@ -19,13 +19,15 @@ const CheckInputsEvery = 5 * time.Second
 // InputChangedError is returned when an input was changed while it was read: the blocks are of more
 // than one state of it and can't be resumed.
 type InputChangedError struct {
-	what string // the file and what happened to it
-	tip  string
+	Change string // the file and what happened to it: "a.tif was written to"
+	// During is what the run did with the file: "read" or "rasterised".
+	During string
+	// Overwritten is true if the file was written to, and false if another one replaced it.
+	Overwritten bool
 }
 
 func (e *InputChangedError) Error() string {
-	return e.what + " while it was read, so that its pixels may be of several versions: run again when it is complete" +
-		e.tip
+	return fmt.Sprintf("%s while it was %s, so that its pixels may be of several versions", e.Change, e.During)
 }
 
 // Code is the word that identifies this error in a worker's message.
@@ -50,7 +52,7 @@ func (f *File) CheckUnchanged() error {
 	local := LocalFile(f.From)
 	if f.ByGDAL() {
 		if what := changeOf(&f.Version, local, f.Path); what != "" {
-			return &InputChangedError{what: what}
+			return &InputChangedError{Change: what, During: "read"}
 		}
 		return nil
 	}
@@ -66,7 +68,7 @@ func (f *File) CheckUnchanged() error {
 }
 
 func writtenTo(path string) error {
-	return &InputChangedError{path + " was written to", ", and replace inputs of a run by renaming"}
+	return &InputChangedError{Change: path + " was written to", During: "read", Overwritten: true}
 }
 
 // changeOf describes how the files differ from their version; "" if they do not. path is the user's

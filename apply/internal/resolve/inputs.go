@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"leat/internal/driver"
 	"maps"
 	"slices"
 
@@ -82,7 +81,8 @@ func (f *File) resolve(spec jobspec.Input, noMask bool) error {
 		}
 	}
 	if t := f.Info.Grid.Transform; !t.Finite() {
-		return fmt.Errorf("%s: its georeferencing, %v in GDAL's order, is not made of finite numbers: write it anew, with: gdal_edit.py -a_ullr ... %s", f.Path, t, driver.GDALName(f.Path))
+		return fmt.Errorf("%s: %w: its transform, %v in GDAL's order, is not made of finite numbers", f.Path,
+			jobspec.ErrNotGeoreferenced, t)
 	}
 	f.Layers = spec.Layers
 	if len(f.Layers) == 0 {
@@ -92,18 +92,19 @@ func (f *File) resolve(spec jobspec.Input, noMask bool) error {
 	}
 	for _, l := range f.Layers {
 		if l < 1 || l > len(f.Info.Bands) {
-			return &jobspec.JobError{Err: fmt.Errorf("%s has %s, not a band %d", f.Path, units.Count(len(f.Info.Bands), "band"), l)}
+			return &jobspec.JobError{Err: jobspec.Errorf("Input.Layers", "%s has %s, not a band %d", f.Path, units.Count(len(f.Info.Bands), "band"), l)}
 		}
 	}
 	if n := len(spec.Nodata); n > 1 && n != len(f.Layers) {
-		return &jobspec.JobError{Err: fmt.Errorf("%d nodata values for %s of %s: give one, or one for each", n,
-			units.Count(len(f.Layers), "band"), f.Path)}
+		return &jobspec.JobError{Err: jobspec.Errorf("Input.Nodata",
+			"%d nodata values for %s of %s: expected one, or one for each", n, units.Count(len(f.Layers), "band"), f.Path)}
 	}
 	f.Type = f.Info.Bands[f.Layers[0]-1].Type
 	for i, l := range f.Layers {
 		b := f.Info.Bands[l-1]
 		if b.Type != f.Type {
-			return fmt.Errorf("%s has bands of types %v and %v: select bands of one type", f.Path, f.Type, b.Type)
+			return jobspec.Errorf("Input.Layers", "%s has bands of types %v and %v: expected bands of one type", f.Path, f.Type,
+				b.Type)
 		}
 		nodata, mask, err := f.resolveValidity(i, l, spec, noMask)
 		if err != nil {

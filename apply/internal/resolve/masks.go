@@ -2,12 +2,11 @@ package resolve
 
 import (
 	"context"
-	"fmt"
-	"leat/internal/driver"
 	"slices"
 
 	"leat/apply/internal/jobspec"
 	"leat/block"
+	"leat/internal/driver"
 	"leat/ndarray"
 	"leat/raster"
 )
@@ -37,7 +36,7 @@ func (f *File) resolveValidity(layer, band int, spec jobspec.Input,
 			v, err := ndarray.ParseScalar(text, f.Type)
 			if err != nil {
 				return nil, jobspec.MaskSource{},
-					&jobspec.JobError{Err: fmt.Errorf("nodata %s for %s: not a value of its type, %v; use another, or none", text,
+					&jobspec.JobError{Err: jobspec.Errorf("Input.Nodata", "nodata %s for %s: expected a value of its type, %v", text,
 						f.Path, f.Type)}
 			}
 			nodata = &v

@@ -44,7 +44,7 @@ func OpenRaster(path string) (raster.Source, error) {
 		return nil, fmt.Errorf("%w; other formats need GDAL: %w", err, gdal.Available())
 	case strings.Contains(gerr.Error(), "not recognized as"): // else the file is damaged and of a format that GDAL knows
 		if gdal.HoldsVectors(path) {
-			return nil, fmt.Errorf("%s: it holds vectors, not pixels: a job takes it with -v, and leat info shows its extent (%w)", path, raster.ErrFormat)
+			return nil, fmt.Errorf("%s: %w: %w", path, ErrVectors, raster.ErrFormat)
 		}
 		return nil, fmt.Errorf("%w; GDAL does not know it either", err)
 	}
@@ -85,7 +85,10 @@ func openNative(path string) (src raster.Source, ours bool, err error) {
 	return src, ours, err
 }
 
-var errDirectory = errors.New("a folder")
+var errDirectory = errors.New("a directory")
+
+// ErrVectors is returned for a file of vectors where a raster is expected.
+var ErrVectors = errors.New("it holds vectors, not pixels")
 
 // openError words common errors for users.
 func openError(path string, err error) error {

@@ -2,6 +2,8 @@ package resolve
 
 import (
 	"fmt"
+
+	"leat/apply/internal/jobspec"
 )
 
 // averaging are the resampling methods that compute values between those of pixels, which are no
@@ -10,14 +12,16 @@ var averaging = map[string]bool{"bilinear": true, "cubic": true, "cubicspline": 
 	"rms": true}
 
 // paletteNotes returns notes on classes that are resampled as if they were quantities.
-func paletteNotes(in *Inputs) (notes []string) {
+func paletteNotes(in *Inputs) (notes []jobspec.Note) {
 	for _, f := range in.Files {
 		if f.Warp == nil || !averaging[f.Warp.Method] {
 			continue
 		}
 		for _, l := range f.Layers {
 			if f.Info.Bands[l-1].Colors != nil {
-				notes = append(notes, fmt.Sprintf("%s (%s) has a colour table, so its pixels are classes, and resampling by %s makes others between them: near and mode do not (--resample %s=mode)", f.Name, f.Path, f.Warp.Method, f.Name))
+				notes = append(notes, jobspec.Note{Field: "Input.Resample", Value: f.Name + "=mode",
+					Text: fmt.Sprintf("%s (%s) has a colour table, so its pixels are classes, and resampling by %s makes others between them: near and mode do not",
+						f.Name, f.Path, f.Warp.Method)})
 				break
 			}
 		}

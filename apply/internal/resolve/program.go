@@ -167,12 +167,13 @@ func keepUsed(programs []*Program, in *Inputs, used map[Operand]bool) *Inputs {
 }
 
 // unusedInputs returns a note for each input that no expression reads, except the reference.
-func unusedInputs(in *Inputs, reference string) []string {
-	var list []string
+func unusedInputs(in *Inputs, reference string) []jobspec.Note {
+	var list []jobspec.Note
 	for _, name := range slices.Sorted(maps.Keys(in.ByName)) {
 		if name != reference && !slices.ContainsFunc(in.ByName[name],
 			func(f *File) bool { return len(f.Layers) > 0 }) {
-			list = append(list, fmt.Sprintf("input %s is used by no expression: it counts for the grid alone", name))
+			list = append(list, jobspec.Note{
+				Text: fmt.Sprintf("input %s is used by no expression: it counts for the grid alone", name)})
 		}
 	}
 	return list

@@ -82,38 +82,44 @@ const maxNotes = 3
 
 // warnings returns what the files themselves are warned of, such as georeferencing that is not
 // read.
-func (in *Inputs) warnings() []string {
-	var list []string
+func (in *Inputs) warnings() []jobspec.Note {
+	var list []jobspec.Note
 	odd := 0
 	for _, f := range in.Files {
 		if len(f.Info.Warnings) == 0 {
 			continue
 		}
 		if odd++; odd <= maxNotes {
-			list = append(list, fmt.Sprintf("input %s (%s): %s", f.Name, f.Path, strings.Join(f.Info.Warnings, "; ")))
+			list = append(list, jobspec.Note{
+				Text: fmt.Sprintf("input %s (%s): %s", f.Name, f.Path, strings.Join(f.Info.Warnings, "; "))})
 		}
 	}
 	if odd > maxNotes {
-		list = append(list, fmt.Sprintf("%s more have warnings: see leat info", units.Count(odd-maxNotes, "file")))
+		list = append(list, jobspec.Note{Field: "Input.Files", Text: fmt.Sprintf("%d more inputs have warnings", odd-maxNotes)})
 	}
 	return list
 }
 
 // notes returns notes on how the files are read.
-func (in *Inputs) notes() []string {
+func (in *Inputs) notes() []jobspec.Note {
 	var mixed []*File
 	for _, f := range in.Files {
 		if f.mixed {
 			mixed = append(mixed, f)
 		}
 	}
+	note := jobspec.Note{Field: "Input.Source"}
 	switch len(mixed) {
 	case 0:
 		return nil
 	case 1:
-		return []string{fmt.Sprintf("%s is read in pieces, and its server reports no version of it: if it is replaced meanwhile, that may go unnoticed; a stage would help (--stage-dir)", mixed[0].Path)}
+		note.Text = fmt.Sprintf("%s is read in pieces, and its server reports no version of it: if it is replaced meanwhile, that may go unnoticed",
+			mixed[0].Path)
+	default:
+		note.Text = fmt.Sprintf("%d inputs, %s the first of them, are read in pieces, and their servers report no versions of them: if one is replaced meanwhile, that may go unnoticed",
+			len(mixed), mixed[0].Path)
 	}
-	return []string{fmt.Sprintf("%d inputs, %s the first of them, are read in pieces, and their servers report no versions of them: if one is replaced meanwhile, that may go unnoticed; a stage would help (--stage-dir)", len(mixed), mixed[0].Path)}
+	return []jobspec.Note{note}
 }
 
 // RangesOf returns the pieces of the file that contain window w of the job's grid.

@@ -17,8 +17,8 @@ type Job struct {
 	Outputs  []*output.Output // in the order of their names
 	Programs []*Program       // by output; nil for a function
 	Grid     raster.Grid
-	// Notes are decisions that differ from the request, Warnings sentences about probable errors.
-	Notes, Warnings []string
+	// Notes are decisions that differ from the request, Warnings are about probable errors.
+	Notes, Warnings []jobspec.Note
 }
 
 // Resolve checks a job and everything it names, opens its inputs, and combines them. It writes
@@ -39,7 +39,8 @@ func Resolve(ctx context.Context, values *jobspec.Job, env Env) (*Job, error) {
 func (r *Job) combine(ctx context.Context) (err error) {
 	in, outs, expressions := r.Inputs, r.Outputs, r.Values.Expressions != nil
 	if overlap := r.Values.Controls.Overlap; expressions && overlap > 0 {
-		r.note(fmt.Sprintf("overlap %d is not used: expressions do not look at neighbours", overlap))
+		r.note(jobspec.Note{Field: "Controls.Overlap",
+			Text: fmt.Sprintf("overlap %d is not used: expressions do not look at neighbours", overlap)})
 		without := *r.Values
 		without.Controls.Overlap = 0
 		r.Values = &without
@@ -48,13 +49,13 @@ func (r *Job) combine(ctx context.Context) (err error) {
 	if r.Grid, err = findGrid(job, in); err != nil {
 		return errors.Join(err, checkExpressions(job, in, outs, false))
 	}
-	r.note(keepControl(job, in, &r.Grid)...)
+	r.note(jobspec.NewNotes(keepControl(job, in, &r.Grid)...)...)
 	note, err := output.ResolveCRS(outs, &r.Grid)
 	if note != "" {
-		r.note(note)
+		r.note(jobspec.Note{Text: note})
 	}
 	if note := pointNames(&r.Grid); note != "" && output.HasNative(outs) {
-		r.note(note)
+		r.note(jobspec.Note{Text: note})
 	}
 	errs := []error{err, in.addVectors(ctx, job, r.Grid)}
 	switch {
@@ -88,4 +89,4 @@ func (r *Job) combine(ctx context.Context) (err error) {
 	return sampleFormats(ctx, outs, in, r.Grid)
 }
 
-func (r *Job) note(text ...string) { r.Notes = append(r.Notes, text...) }
+func (r *Job) note(notes ...jobspec.Note) { r.Notes = append(r.Notes, notes...) }

@@ -2,7 +2,6 @@ package resolve
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 
 	"leat/apply/internal/jobspec"
@@ -40,7 +39,8 @@ func sampleFormats(ctx context.Context, outs []*output.Output, in *Inputs, grid 
 			path := filepath.Join(filepath.Dir(o.Spec.Identity()), name)
 			for _, f := range files {
 				if f.path == path {
-					return jobspec.JobErrors(fmt.Errorf("output %s: %s has a sidecar %s, which is that of %s: write to another folder, or under another name", o.Name, o.Spec.Label(), path, f.what))
+					return jobspec.JobErrors(jobspec.Errorf("Output.Path", "output %s: %s has a sidecar %s, which is that of %s", o.Name,
+						o.Spec.Label(), path, f.what))
 				}
 			}
 			files = append(files, file{path, "output " + o.Name})

@@ -110,7 +110,7 @@ func (in *Inputs) reopen(ctx context.Context, s *jobspec.Spec, open Opener) erro
 		}
 		d := &s.Inputs[i]
 		if err := f.Reopen(ctx, open, d.Warp, s.Mixed); err != nil {
-			errs = append(errs, fmt.Errorf("input %s: %w: workers read their inputs themselves and must find them under the same names", f.Name, err))
+			errs = append(errs, jobspec.Errorf("Concurrency.Reading", "input %s of a worker, which reads it itself: %w", f.Name, err))
 			continue
 		}
 		if f.Remote != nil && f.Mode == jobspec.ReadStaged {

@@ -32,18 +32,18 @@ var _ raster.Masker = (*stagedWarp)(nil)
 // openStaged replaces the open remote file by a stagedWarp.
 func (f *File) openStaged() error {
 	if _, ok := f.Remote.(FileStager); !ok {
-		return fmt.Errorf("GDAL needs it as a local file: copy it first, with: leat stage get")
+		return jobspec.Errorf("Input.Source", "GDAL needs it as a local file")
 	}
 	if err := f.Remote.CheckStaging(); err != nil {
-		return fmt.Errorf("GDAL needs it on the local disk, and it can't be staged: %w: allow a stage, or copy it first, with: leat stage get", err)
+		return jobspec.Errorf("Input.Source", "GDAL needs it on the local disk, and it can't be staged: %w", err)
 	}
 	if a, ok := f.Remote.(SidecarVersioner); ok {
 		for suffix := range a.SidecarVersions() {
-			return fmt.Errorf("it has a sidecar %s, which is not staged with it: copy both first, with: leat stage get", path.Base(f.Path)+suffix)
+			return jobspec.Errorf("Input.Source", "it has a sidecar %s, which is not staged with it", path.Base(f.Path)+suffix)
 		}
 	}
 	if f.Warp.Overviews {
-		return errors.New("its overviews can't be used (--use-overviews) while it is in a store: leave that out, or copy it first, with: leat stage get")
+		return jobspec.Errorf("Input.Overviews", "its overviews can't be used while it is in a store")
 	}
 	w, err := gdal.PlanWarp(&f.Warp.Original, f.Warp.options())
 	if err != nil {
@@ -78,7 +78,7 @@ func (w *stagedWarp) Ranges(context.Context, []int, raster.Window, bool) ([]rast
 func (w *stagedWarp) Stage() (bool, error) {
 	ok, err := w.Remote.(FileStager).StageFile()
 	if err == nil && !ok {
-		err = errors.New("there is no stage: name a folder for it (--stage-dir), or copy the file first, with: leat stage get")
+		err = jobspec.Errorf("Input.Source", "there is no stage")
 	}
 	return ok, err
 }
@@ -102,7 +102,7 @@ func (w *stagedWarp) Wait(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", w.path, err)
 	}
 	if text := w.differs(opened); text != "" {
-		return errors.Join(fmt.Errorf("%s: GDAL finds %s than leat in its header: copy it and its sidecars first, with: leat stage get", w.path, text), opened.Close())
+		return errors.Join(jobspec.Errorf("Input.Source", "%s: GDAL finds %s than leat in its header", w.path, text), opened.Close())
 	}
 	w.local = opened
 	return nil

@@ -17,7 +17,6 @@ import (
 	"leat/expr"
 	"leat/internal/gdal"
 	"leat/internal/regular"
-	"leat/internal/units"
 	"leat/objstore"
 )
 
@@ -25,13 +24,15 @@ import (
 // Check.
 func validate(job *jobspec.Job, partial bool) error {
 	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	bad := func(field, format string, args ...any) {
+		errs = append(errs, jobspec.Errorf(field, format, args...))
+	}
 	switch {
 	case partial:
 	case !job.Function.Defined && job.Expressions == nil:
-		bad("nothing to compute: the job has neither a function nor expressions")
+		bad("", "nothing to compute: the job has neither a function nor expressions")
 	case job.Function.Defined && job.Expressions != nil:
-		bad("the job has a function and expressions: give one of them")
+		bad("", "the job has a function and expressions, expected one of them")
 	}
 	for _, name := range slices.Sorted(maps.Keys(job.Inputs)) {
 		in := job.Inputs[name]
@@ -42,57 +43,56 @@ func validate(job *jobspec.Job, partial bool) error {
 		}
 		switch {
 		case len(in.Files) == 0:
-			bad("input %s: no file is given", name)
+			bad("Input.Files", "input %s: no file is given", name)
 		case len(in.Files) > 1 && !in.List:
-			bad("input %s: %s: say that it is a list", name, units.Count(len(in.Files), "file"))
+			bad("Input.List", "input %s: %d files, expected one, as it is not a list", name, len(in.Files))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(job.Expressions)) {
 		if _, ok := job.Outputs[name]; !ok && !partial {
-			bad("there is an expression for %q, but no output of that name: there is %s", name,
+			bad("", "there is an expression for %q, but no output of that name: there is %s", name,
 				strings.Join(slices.Sorted(maps.Keys(job.Outputs)), ", "))
 		} else if _, err := expr.Parse(job.Expressions[name]); err != nil {
-			bad("output %s: %w", name, err)
+			bad("", "output %s: %w", name, err)
 		}
 	}
 	if job.Expressions != nil && !partial {
 		for _, name := range slices.Sorted(maps.Keys(job.Outputs)) {
 			if _, ok := job.Expressions[name]; !ok {
-				bad("output %s has no expression", name)
+				bad("", "output %s has no expression", name)
 			}
 		}
 		if len(job.Outputs) == 0 {
-			bad("expressions need an output each")
+			bad("", "expressions need an output each")
 		}
 	}
 	switch {
 	case !job.Resume:
 	case len(job.Outputs) == 0:
-		bad("the job has no outputs, so an earlier run left nothing to resume from: run it from the start")
+		bad("Resume", "the job has no outputs, so an earlier run left nothing to resume from")
 	case !job.Resumable():
-		bad("a job with Merge can only be resumed with a codec for the emitted values (Job.Emits): run it from the start")
+		bad("Resume", "a job with Merge can only be resumed with a codec for the emitted values (Job.Emits)")
 	}
 	c := &job.Controls
 	if c.Overlap < 0 || c.Overlap > jobspec.MaxBlockSide {
-		bad("overlap %d: use 0 to %d pixels", c.Overlap, jobspec.MaxBlockSide)
+		bad("Controls.Overlap", "overlap %d: expected 0 to %d pixels", c.Overlap, jobspec.MaxBlockSide)
 	}
 	if c.WindowWidth < 0 || c.WindowHeight < 0 || (c.WindowWidth == 0) != (c.WindowHeight == 0) {
-		bad("block size %d x %d: give both sides, above 0", c.WindowWidth, c.WindowHeight)
+		bad("Controls.WindowWidth", "block size %d x %d: expected two sides above 0", c.WindowWidth, c.WindowHeight)
 	}
 	if c.WindowWidth > jobspec.MaxBlockSide || c.WindowHeight > jobspec.MaxBlockSide {
-		bad("block size %d x %d: use at most %d pixels a side", c.WindowWidth, c.WindowHeight, jobspec.MaxBlockSide)
+		bad("Controls.WindowWidth", "block size %d x %d: expected at most %d pixels a side", c.WindowWidth, c.WindowHeight,
+			jobspec.MaxBlockSide)
 	}
 	if c.MemoryBytes < 0 {
-		bad("a memory of %d bytes (--memory): use a size above 0", c.MemoryBytes)
+		bad("Controls.MemoryBytes", "memory of %d bytes: expected a size above 0", c.MemoryBytes)
 	}
 	if c.Footprint == jobspec.Reference && c.Reference == "" && c.Grid == nil {
-		bad("the footprint of the reference needs one: name an input")
+		bad("Controls.Footprint", "the footprint is that of the reference, and there is no reference")
 	}
 	_, known := job.Inputs[c.Reference]
 	if _, vector := job.Vectors[c.Reference]; c.Reference != "" && !known && !vector && !partial {
-		names := slices.Sorted(maps.Keys(job.Inputs))
-		errs = append(errs, &jobspec.UnknownNameError{Name: c.Reference, Known: names,
-			Err: fmt.Errorf("the reference %q is not the name of an input; there is %s", c.Reference, strings.Join(names, ", "))})
+		errs = append(errs, unknownReference(c.Reference, slices.Sorted(maps.Keys(job.Inputs))))
 	}
 	errs = append(errs, validateConcurrency(job)...)
 	vectors, lacking := validateVectors(job)
@@ -105,9 +105,11 @@ func validate(job *jobspec.Job, partial bool) error {
 // validatePaths returns errors for outputs that can't be written, are named twice, or are inputs.
 func validatePaths(job *jobspec.Job) []error {
 	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	bad := func(field, format string, args ...any) {
+		errs = append(errs, jobspec.Errorf(field, format, args...))
+	}
 	mistake := func(format string, args ...any) {
-		errs = append(errs, &jobspec.JobError{Err: fmt.Errorf(format, args...)})
+		errs = append(errs, &jobspec.JobError{Err: jobspec.Errorf("Output.Path", format, args...)})
 	}
 	var seen []string
 	owner := map[string]string{}
@@ -118,7 +120,7 @@ func validatePaths(job *jobspec.Job) []error {
 		}
 		path := o.Identity()
 		if other, ok := owner[path]; ok {
-			mistake("outputs %s and %s are the same file %s: give each a file of its own", other, name, o.Label())
+			mistake("outputs %s and %s are the same file %s", other, name, o.Label())
 		}
 		owner[path] = name
 		seen = append(seen, path)
@@ -128,25 +130,25 @@ func validatePaths(job *jobspec.Job) []error {
 		}
 		dir := filepath.Dir(path)
 		if st, err := os.Stat(dir); err != nil {
-			bad("output %s: the folder %s does not exist: make it first", name, dir)
+			bad("Output.Path", "output %s: the directory %s does not exist", name, dir)
 		} else if !st.IsDir() {
-			bad("output %s: %s is not a folder", name, dir)
+			bad("Output.Path", "output %s: %s is not a directory", name, dir)
 		} else if err := unix.Access(dir, unix.W_OK); err != nil {
-			bad("output %s: the folder %s can't be written to: %w", name, dir, err)
+			bad("Output.Path", "output %s: the directory %s can't be written to: %w", name, dir, err)
 		}
 		if _, err := os.Lstat(path); errors.Is(err, unix.ENAMETOOLONG) {
-			bad("output %s: %s: %w", name, o.Path, unix.ENAMETOOLONG)
+			bad("Output.Path", "output %s: %s: %w", name, o.Path, unix.ENAMETOOLONG)
 		} else if _, err := os.Lstat(path + ".aux.xml"); o.HistAux && errors.Is(err, unix.ENAMETOOLONG) {
-			bad("output %s: %s.aux.xml, for the histogram: %w", name, o.Path, unix.ENAMETOOLONG)
+			bad("Output.Path", "output %s: %s.aux.xml, for the histogram: %w", name, o.Path, unix.ENAMETOOLONG)
 		}
 		if st, err := os.Stat(path); err == nil {
 			switch {
 			case st.IsDir() && !o.UsesGDAL(): // some formats are directories
-				bad("output %s: %s is a folder: give the name of a file in it", name, o.Path)
+				bad("Output.Path", "output %s: %s is a directory, expected the name of a file", name, o.Path)
 			case !st.IsDir() && !st.Mode().IsRegular():
-				bad("output %s: %s: %w", name, o.Path, regular.ErrSpecial)
+				bad("Output.Path", "output %s: %s: %w", name, o.Path, regular.ErrSpecial)
 			case o.NoClobber:
-				bad("output %s: %s exists and is not to be replaced (--no-clobber): give another name, or remove it first", name, o.Path)
+				bad("Output.NoClobber", "output %s: %s exists and is not to be replaced", name, o.Path)
 			}
 		}
 		if o.TempDir != "" {
@@ -161,11 +163,11 @@ func validatePaths(job *jobspec.Job) []error {
 			}
 			for _, out := range seen {
 				if out == path || localpath.Same(out, path) {
-					mistake("output %s is also the input %s (%s): write to another file", owner[out], name,
+					mistake("output %s is also the input %s (%s)", owner[out], name,
 						objstore.Redact(in))
 				}
 				if strings.TrimSuffix(path, filepath.Ext(path)) == out {
-					mistake("output %s (%s) would remove %s, which input %s reads: write to another file", owner[out],
+					mistake("output %s (%s) would remove %s, which input %s reads", owner[out],
 						out, objstore.Redact(in), name)
 				}
 			}
@@ -175,7 +177,7 @@ func validatePaths(job *jobspec.Job) []error {
 		v := job.Vectors[name]
 		for _, out := range seen {
 			if file := VectorFile(&v); file != "" && (out == localpath.Real(file) || localpath.Same(out, file)) {
-				mistake("output %s is also the vector %s (%s): write to another file", owner[out], name, v.Label())
+				mistake("output %s is also the vector %s (%s)", owner[out], name, v.Label())
 			}
 		}
 	}
@@ -184,7 +186,8 @@ func validatePaths(job *jobspec.Job) []error {
 
 func checkTempDir(name, dir string) []error {
 	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
-		return []error{fmt.Errorf("output %s: the folder %s for unfinished outputs (--tmpdir) does not exist: make it first", name, dir)}
+		return []error{jobspec.Errorf("Output.TempDir", "output %s: the directory %s for unfinished outputs does not exist",
+			name, dir)}
 	}
 	return nil
 }
@@ -195,7 +198,9 @@ func validateVectors(job *jobspec.Job) (wrong []error, lacking error) {
 	if len(job.Vectors) == 0 {
 		return nil, nil
 	}
-	bad := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	bad := func(field, format string, args ...any) {
+		wrong = append(wrong, jobspec.Errorf(field, format, args...))
+	}
 	for _, name := range slices.Sorted(maps.Keys(job.Vectors)) {
 		v := job.Vectors[name]
 		if job.Expressions != nil {
@@ -204,30 +209,33 @@ func validateVectors(job *jobspec.Job) (wrong []error, lacking error) {
 			}
 		}
 		if _, ok := job.Inputs[name]; ok {
-			bad("%s is the name of an input and of a vector: give each a name of its own", name)
+			bad("", "%s is the name of an input and of a vector", name)
 		}
 		switch {
 		case v.Path == "":
-			bad("vector %s: no file is given", name)
+			bad("Vector.Path", "vector %s: no file is given", name)
 		case objstore.IsURL(v.Path):
-			bad("vector %s: %s is in a store: bring it to local disk first, with: leat stage get %s, or give GDAL's own name for it (/vsis3/BUCKET/NAME, /vsicurl/URL and the like)", name, v.Label(), v.Label())
+			bad("Vector.Path", "vector %s: %s is in a store, expected a file on the local disk or a name of GDAL's", name,
+				v.Label())
 		}
 	}
 	c := &job.Controls
 	if _, ok := job.Vectors[c.Reference]; ok {
-		bad("the reference %s (--reference) is a vector, which has no pixels to make a grid: name an input",
-			c.Reference)
+		bad("Controls.Reference", "the reference %s is a vector, which has no pixels, expected an input", c.Reference)
 	}
 	if len(job.Inputs) == 0 && c.Grid == nil {
-		bad("vectors have no grid: give an input that has one, or a grid (--grid)")
+		bad("Controls.Grid", "vectors have no grid: expected a grid, or an input that has one")
 	}
 	if on := job.Concurrency.On; on != nil && !on.Capabilities().Local && job.Concurrency.SharedTemp == "" {
-		const remedy = "name a folder that all of them can reach (--shared-temp), or burn the vectors first, with gdal_rasterize"
 		if on.Capabilities().NoSharedFS {
-			bad("vectors are rasterised to a file, and workers of %s share no folder with this machine in which they could read it: %s", on.Name(), remedy)
+			bad("Concurrency.SharedTemp",
+				"vectors are rasterised to a file, and workers of %s share no directory with this machine in which they could read it",
+				on.Name())
 		} else if !slices.ContainsFunc(slices.Collect(maps.Values(job.Outputs)),
 			func(o jobspec.Output) bool { return !objstore.IsURL(o.Path) }) {
-			bad("vectors are rasterised to a file next to the first output, and no output is a file that workers of %s could reach too: %s", on.Name(), remedy)
+			bad("Concurrency.SharedTemp",
+				"vectors are rasterised to a file next to the first output, and no output is a file that workers of %s could reach too",
+				on.Name())
 		}
 	}
 	if err := gdal.Available(); err != nil {

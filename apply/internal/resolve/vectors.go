@@ -217,7 +217,7 @@ func (v *VectorInput) UnburnedNote(n *gdal.RasterizeResult, name string) string 
 	case n.Features == 0 && v.layer.Features != 0:
 		return fmt.Sprintf("no feature of %s %s", name, v.none())
 	case n.Unplaced > 0:
-		return fmt.Sprintf("%s %s, with points that have no place in %v: feature %d is the first; if that matters here, cut it to the ground of the grid before, with: ogr2ogr -clipsrc",
+		return fmt.Sprintf("%s %s, with points that have no place in %v: feature %d is the first",
 			units.Plural(n.Unplaced, "feature was left out of", "features were left out of"), name, v.Grid.CRS, n.First)
 	}
 	return ""

@@ -40,7 +40,7 @@ func (f *File) open(ctx context.Context, open Opener,
 			return err
 		}
 	}
-	return fmt.Errorf("%s, or one of its sidecars, is being written: wait until it is complete", f.Path)
+	return fmt.Errorf("%s, or one of its sidecars, is %w", f.Path, jobspec.ErrBeingWritten)
 }
 
 // sameVersion reports whether the version of an opened file is the same as before opening.

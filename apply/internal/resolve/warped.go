@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"leat/internal/driver"
 	"maps"
 	"os"
 	"runtime"
@@ -80,15 +79,16 @@ func validateWarps(job *jobspec.Job) []error {
 	for _, name := range slices.Sorted(maps.Keys(job.Inputs)) {
 		if method := job.Inputs[name].Resample; method != "" {
 			if err := gdal.CheckMethod(method); errors.Is(err, gdal.ErrNotInstalled) {
-				errs = append(errs, fmt.Errorf("input %s is to be resampled by %s (--resample), which needs GDAL: %w",
+				errs = append(errs, jobspec.Errorf("Input.Resample", "input %s is to be resampled by %s, which needs GDAL: %w",
 					name, method, err))
 			} else if err != nil {
-				errs = append(errs, &jobspec.JobError{Err: fmt.Errorf("input %s: %w", name, err)})
+				errs = append(errs, &jobspec.JobError{Err: jobspec.Errorf("Input.Resample", "input %s: %w", name, err)})
 			}
 		}
 	}
 	if c := &job.Controls; c.BBox != nil && len(c.Extents) > 0 {
-		errs = append(errs, &jobspec.JobError{Err: errors.New("a bounding box and extents of rasters restrict the job: give one of them")})
+		errs = append(errs, &jobspec.JobError{Err: jobspec.Errorf("Controls.BBox",
+			"a bounding box and extents of rasters restrict the job, expected one of them")})
 	}
 	return errs
 }
@@ -140,15 +140,15 @@ func (f *File) warpOnto(job *jobspec.Job, ref raster.Grid, most int64) error {
 	g := f.Info.Grid
 	switch {
 	case f.Version.Given:
-		return errors.New("it is an open raster (Input.Source), and GDAL, which warps, opens files by their names: give the file")
+		return errors.New("it is an open raster (Input.Source), and GDAL, which warps, opens files by their names")
 	case !g.HasTransform:
-		return fmt.Errorf("it says nothing of where it lies: write that into it first, with: gdal_edit.py -a_ullr ... -a_srs ... %[1]s; or, if it has control points, warp it by them, with: gdalwarp %[1]s out.tif", driver.GDALName(f.Path))
+		return fmt.Errorf("it is %w", jobspec.ErrNotGeoreferenced)
 	case !ref.HasTransform:
-		return errors.New("the reference says nothing of where it lies: take another one")
+		return jobspec.Errorf("Controls.Reference", "the reference is %w", jobspec.ErrNotGeoreferenced)
 	case g.CRS.IsZero() && !ref.CRS.IsZero():
-		return fmt.Errorf("it names no coordinate reference system: write one into it first, with: gdal_edit.py -a_srs EPSG:... %s", driver.GDALName(f.Path))
+		return fmt.Errorf("it has %w", jobspec.ErrNoCRS)
 	case ref.CRS.IsZero() && !g.CRS.IsZero():
-		return errors.New("the reference names no coordinate reference system: take another one, or write one into it first, with: gdal_edit.py -a_srs EPSG:... FILE")
+		return fmt.Errorf("the reference has %w", jobspec.ErrNoCRS)
 	}
 	version, err := gdal.Version()
 	if err != nil {
@@ -171,7 +171,7 @@ func (f *File) warpOnto(job *jobspec.Job, ref raster.Grid, most int64) error {
 		return err
 	}
 	if f.Version.FileState != seen.FileState {
-		return fmt.Errorf("%s was replaced or changed while the job was prepared: run again", f.Path)
+		return fmt.Errorf("%s was replaced or changed while the job was prepared: it is %w", f.Path, jobspec.ErrBeingWritten)
 	}
 	spec.Nodata = nil // the warped raster includes the job's nodata
 	f.Layers, f.Nodata, f.Masks = nil, nil, nil
@@ -191,7 +191,7 @@ func (f *File) nodataTexts(spec jobspec.Input) ([]string, error) {
 	for i, l := range f.Layers {
 		text := spec.Nodata[min(i, len(spec.Nodata)-1)]
 		if at := slices.Index(f.Layers, l); at < i && texts[l-1] != text {
-			return nil, fmt.Errorf("its band %d is read twice with different nodata, which can't be warped at once: make two inputs of it", l)
+			return nil, jobspec.Errorf("Input.Nodata", "its band %d is read twice with different nodata, which can't be warped at once", l)
 		}
 		texts[l-1] = text
 	}
@@ -230,7 +230,7 @@ func (f *File) openWarp() error {
 			return err
 		}
 	}
-	return fmt.Errorf("%s, or one of its sidecars, is being written: wait until it is complete", f.Path)
+	return fmt.Errorf("%s, or one of its sidecars, is %w", f.Path, jobspec.ErrBeingWritten)
 }
 
 // replaceSource replaces the open source.
@@ -274,15 +274,16 @@ func extentsBox(job *jobspec.Job, ref raster.Grid) (box [4]float64, err error) {
 		var b [4]float64
 		switch {
 		case g.HasTransform != ref.HasTransform:
-			return box, &jobspec.JobError{Err: errors.New("an extent (--extent) can't be related to the grid: one is georeferenced and the other is not")}
+			return box, &jobspec.JobError{Err: jobspec.Errorf("Controls.Extents",
+				"an extent can't be related to the grid: one is georeferenced and the other is not")}
 		case g.CRS.IsZero() || ref.CRS.IsZero() || gdal.SameCRS(g.CRS, ref.CRS):
 			b[0], b[1], b[2], b[3] = g.Bounds()
 		default:
 			if err := gdal.Available(); err != nil {
-				return box, fmt.Errorf("extent: its CRS is %v and that of the grid %v, which needs GDAL: %w", g.CRS, ref.CRS, err)
+				return box, jobspec.Errorf("Controls.Extents", "extent: its CRS is %v and that of the grid %v, which needs GDAL: %w", g.CRS, ref.CRS, err)
 			}
 			if b, err = gdal.ExtentOn(g, ref); err != nil {
-				return box, &jobspec.JobError{Err: &jobspec.FieldError{Field: "Controls.Extents", Err: fmt.Errorf("extent: %w", err)}}
+				return box, &jobspec.JobError{Err: jobspec.Errorf("Controls.Extents", "extent: %w", err)}
 			}
 		}
 		if i == 0 {
@@ -303,7 +304,9 @@ func (f *File) Reopen(ctx context.Context, open Opener,
 	if version, err := gdal.Version(); err != nil {
 		return fmt.Errorf("%s is warped, which needs GDAL, and here: %w", f.Path, err)
 	} else if version != w.GDAL && !mixed {
-		return fmt.Errorf("%s is warped by GDAL, whose version is %s here and %s where the run is, so that pixels may differ: install the same one, or allow that (--mixed)", f.Path, version, w.GDAL)
+		return jobspec.Errorf("Concurrency.AllowMixedBuilds",
+			"%s is warped by GDAL, whose version is %s here and %s where the run is, so that pixels may differ", f.Path, version,
+			w.GDAL)
 	}
 	if !objstore.IsURL(f.From) || LocalFile(f.From) != "" {
 		f.Warp = &Warping{Warp: *w}

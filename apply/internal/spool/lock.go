@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leat/apply/internal/jobspec"
 	"leat/internal/lockfile"
 )
 
@@ -25,7 +26,7 @@ func openLocked(label, path string) (*os.File, error) {
 
 // inUseError returns the error for an output that another run is writing.
 func inUseError(label, path string) error {
-	return fmt.Errorf("%s is being written by another run of leat (it holds %s): wait for it or end it", label, path)
+	return fmt.Errorf("%s is %w (it holds %s)", label, jobspec.ErrInUse, path)
 }
 
 // writeError words an error of the spool for users.
@@ -37,11 +38,11 @@ func writeError(label, path string, err error) error {
 	dir := filepath.Dir(path)
 	switch {
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
-		return fmt.Errorf("%s: the disk of %s is full: free some space, or keep the unfinished output elsewhere (--tmpdir) (%w)", label, dir, err)
+		return jobspec.Errorf("Output.TempDir", "%s: the disk of %s is full: %w", label, dir, err)
 	case errors.Is(err, os.ErrNotExist):
-		return fmt.Errorf("%s: the folder %s does not exist: make it first", label, dir)
+		return fmt.Errorf("%s: the directory %s does not exist", label, dir)
 	case errors.Is(err, os.ErrPermission), errors.Is(err, unix.EROFS):
-		return fmt.Errorf("%s: the folder %s can't be written to: %w", label, dir, err)
+		return fmt.Errorf("%s: the directory %s can't be written to: %w", label, dir, err)
 	}
 	return fmt.Errorf("%s: writing %s: %w", label, path, err)
 }
