@@ -210,7 +210,7 @@ func TestWorkerGDALVersion(t *testing.T) {
 		w := &jobspec.Warp{Grid: jobspec.ExactGrid{Grid: mapGrid(40, 30, 0, 0)}, Method: "near", Nodata: []string{""}, GDAL: c.version}
 		err := f.Reopen(t.Context(), resolve.OpenLocal, w, c.mixed)
 		if c.want != "" {
-			wantError(t, err, c.want, "--mixed")
+			wantError(t, err, c.want, "field Concurrency.AllowMixedBuilds")
 			continue
 		}
 		if err != nil {

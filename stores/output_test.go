@@ -271,8 +271,10 @@ func TestNoClobberNeedsLookup(t *testing.T) {
 	o.NoClobber = true
 	job.Outputs["a"] = o
 	_, err := apply.Run(t.Context(), job)
-	wantError(t, err, "output a: whether vault://box/a.tif exists can't be found out", "--no-clobber", "allow looking it up",
-		"403")
+	wantError(t, err, "output a: it is unknown whether vault://box/a.tif exists", "403")
+	if f := (*apply.FieldError)(nil); !errors.As(err, &f) || f.Field != "Output.NoClobber" {
+		t.Errorf("the field is not Output.NoClobber: %v", err)
+	}
 }
 
 func TestInvalidOutputsAreRefusedFirst(t *testing.T) {

@@ -88,7 +88,7 @@ func TestWarpNeedsStage(t *testing.T) {
 		_, err := apply.Run(t.Context(), j)
 		wantError(t, err, append(words, "input b: "+s.url("b.tif"))...)
 		if f := new(apply.FieldError); !errors.As(err, &f) || f.Field != "Input.Source" && f.Field != "Input.Overviews" {
-			t.Errorf("the field is %+v", f)
+			t.Errorf("the error has no field Input.Source: %v", err)
 		}
 		t.Log(err)
 		if files, _ := os.ReadDir(dir); len(files) > 0 {
@@ -97,7 +97,7 @@ func TestWarpNeedsStage(t *testing.T) {
 	}
 	none := func(*apply.Job) {}
 	refused(newStores(t, ""), none, "there is no stage")
-	refused(newStores(t, t.TempDir()), func(j *apply.Job) { in := j.Inputs["b"]; in.Overviews = true; j.Inputs["b"] = in }, "--use-overviews")
+	refused(newStores(t, t.TempDir()), func(j *apply.Job) { in := j.Inputs["b"]; in.Overviews = true; j.Inputs["b"] = in }, "its overviews can't be used")
 	if err := os.WriteFile(s.path("b.tif.aux.xml"), []byte("<PAMDataset></PAMDataset>"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func TestLargeSidecarNeedsStage(t *testing.T) {
 	_, err := apply.Run(t.Context(), job)
 	wantError(t, err, s.url("a.tif.msk"), "can't be read in pieces")
 	if f := new(apply.FieldError); !errors.As(err, &f) || f.Field != "Input.Source" {
-		t.Errorf("the field is %+v", f)
+		t.Errorf("the error has no field Input.Source: %v", err)
 	}
 }
 

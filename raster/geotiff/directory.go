@@ -216,12 +216,18 @@ func (c *container) readAt(b []byte, at int64) error {
 			return c.damaged("the file ends at byte %d", at+int64(n))
 		}
 		if strings.Contains(err.Error(), c.name) { // the error of a store is complete
-			return err
+			return &readError{err}
 		}
-		return fmt.Errorf("%s: reading at byte %d: %w", c.name, at, err)
+		return &readError{fmt.Errorf("%s: reading at byte %d: %w", c.name, at, err)}
 	}
 	return nil
 }
+
+// readError is an error of the disk or the store, not of the file's contents.
+type readError struct{ err error }
+
+func (e *readError) Error() string { return e.err.Error() }
+func (e *readError) Unwrap() error { return e.err }
 
 func (f field) size() int {
 	if int(f.typ) >= len(tiff.TypeSizes) {

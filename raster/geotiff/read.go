@@ -195,7 +195,7 @@ var errOutside = errors.New("its bytes are beyond the end of the file")
 
 // wrap adds the tile to an error of its data.
 func (j *job) wrap(err error) error {
-	if err == nil || errors.Is(err, raster.ErrFormat) {
+	if err == nil || errors.Is(err, raster.ErrFormat) || errors.As(err, new(*readError)) {
 		return err
 	}
 	im := j.im

@@ -263,7 +263,7 @@ func (s *gdalFile) compare(notes *gdalFormat, path string, exact bool) error {
 	f, err := gdal.Open(path, &gdal.Options{Drivers: []string{gdal.ReadAs(name)}})
 	var sub *gdal.SubdatasetsError
 	if errors.As(err, &sub) {
-		notes.note(jobspec.Note{Field: "Output.Format",
+		notes.note(jobspec.Note{
 			Text: fmt.Sprintf("the format %s makes a raster of its own of each band", name)})
 		return nil
 	}
