@@ -63,7 +63,8 @@ func TestWarnings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			res := result(c.job)
-			if !slices.Equal(noteTexts(res.Outputs[0].Warnings), c.outputs) || !slices.Equal(noteTexts(res.Plan.Warnings), c.plan) {
+			if !slices.Equal(noteTexts(res.Outputs[0].Warnings), c.outputs) ||
+				!slices.Equal(noteTexts(res.Plan.Warnings), c.plan) {
 				t.Errorf("%q and %q", res.Outputs[0].Warnings, res.Plan.Warnings)
 			}
 			for _, b := range res.Outputs[0].Bands {

@@ -39,7 +39,8 @@ func TestNoteOnUnburnedFeatures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.vector.Path = path
 			res := mustRun(t, vectorJob(t.TempDir(), grid, map[string]Vector{"v": c.vector}))
-			if !slices.ContainsFunc(noteTexts(res.Plan.Notes), func(n string) bool { return strings.HasPrefix(n, c.note) }) {
+			if !slices.ContainsFunc(noteTexts(res.Plan.Notes),
+				func(n string) bool { return strings.HasPrefix(n, c.note) }) {
 				t.Errorf("notes %q, without: %s", res.Plan.Notes, c.note)
 			}
 		})

@@ -30,8 +30,8 @@ func TestRepeatedFailureOfSetup(t *testing.T) {
 	}
 }
 
-// The codes of a worker's message carry every field of a job, with all sentinels, in the length that
-// the protocol allows.
+// The codes of a worker's message carry every field of a job, with all sentinels, in the length
+// that the protocol allows.
 func TestWorkerErrorsKeepFields(t *testing.T) {
 	sentinels := make([]error, MaxErrors+len(sharedErrors))
 	for i := range sentinels {

@@ -195,8 +195,8 @@ func rotatedError(ref raster.Grid, name, path string, in *Inputs) error {
 	return err
 }
 
-// NorthUp returns a grid, as the command line writes it, that encloses a rotated one, with pixels of the same size. path is a
-// file that has its CRS.
+// NorthUp returns a grid, as the command line writes it, that encloses a rotated one, with pixels
+// of the same size. path is a file that has its CRS.
 func NorthUp(g raster.Grid, path string) string {
 	t := g.Transform
 	text := strconv.FormatFloat(math.Sqrt(math.Abs(t[1]*t[5]-t[2]*t[4])), 'g', 4, 64)
