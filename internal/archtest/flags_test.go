@@ -1,0 +1,68 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// flagText matches what only the command may write: its flags and its command lines.
+var flagText = regexp.MustCompile(`(^|[^-\w])--[a-z]|` +
+	`\bleat (apply|stage|cache|jobs|info|zonal|worker|demo) [a-z-]`)
+
+// flagPackages may name flags: the command and programs, and, each with the flags of the program
+// that it starts, the launchers of batch systems and the servers that tests start.
+var flagPackages = []string{"bench", "cmd", "examples", "internal/demo", "internal/worker/slurmtest", "worker/awsbatch",
+	"worker/slurm", "scripts"}
+
+// Libraries return facts; the command maps the field of an error to a flag (docs/design).
+func TestLibrariesNameNoFlags(t *testing.T) {
+	root := filepath.Join("..", "..")
+	files := 0
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := filepath.ToSlash(strings.TrimPrefix(path, root+string(filepath.Separator)))
+		switch {
+		case d.IsDir() && (d.Name() == "testdata" || slices.Contains(flagPackages, name)):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, path, nil, 0)
+		if err != nil {
+			return err
+		}
+		files++
+		ast.Inspect(f, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				if text, err := strconv.Unquote(lit.Value); err == nil && flagText.MatchString(text) {
+					t.Errorf("%v: a library names a flag or a command: %s", fset.Position(lit.Pos()), lit.Value)
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files < 300 {
+		t.Errorf("only %d files were read", files)
+	}
+	for text, want := range map[string]bool{"use --nodata": true, "(--nodata)": true, "leat stage get URL": true,
+		"a -- b": false, "leat writes GeoTIFF": false} {
+		if flagText.MatchString(text) != want {
+			t.Errorf("%q: want %v", text, want)
+		}
+	}
+}
