@@ -67,7 +67,7 @@ const (
 	opPick    // mask, a, b: a where the mask is valid, else b
 	opInvalid // bool: where a mask is invalid
 
-	opRedMin // values, then masks
+	opRedMin // the first function over a list, opRedCount the last; values, then masks
 	opRedMax
 	opRedMean
 	opRedMedian

@@ -1,6 +1,9 @@
 package expr
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // reduceKernel returns the instruction of a function over a list.
 func reduceKernel(o op, r regKind, items int) runner {
@@ -13,8 +16,10 @@ func reduceKernel(o op, r regKind, items int) runner {
 		return medianByColumn[float64]
 	case o == opRedMin || o == opRedMax:
 		return byClass(r, extremes[float32], extremes[float64])
+	case o == opRedSum || o == opRedMean || o == opRedStd:
+		return byClass(r, moments[float32], moments[float64])
 	}
-	return byClass(r, moments[float32], moments[float64])
+	panic(fmt.Sprintf("expr: no kernel for function %d over a list", o))
 }
 
 func countValid[T real](ev *Evaluator, in *instr, n int) {

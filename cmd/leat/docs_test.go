@@ -36,7 +36,7 @@ func shellBlocks(t *testing.T, page string) (blocks []string) {
 func runPage(t *testing.T, page string, before ...string) string {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("it computes for seconds")
+		t.Skip("-short: computes for seconds")
 	}
 	for _, program := range []string{"bash", "gdal_sieve.py", "gdal_polygonize.py", "ogrinfo"} {
 		if _, err := exec.LookPath(program); err != nil {

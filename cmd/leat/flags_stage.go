@@ -49,7 +49,7 @@ func (f *stageFlags) addSource(c *cobra.Command) {
 	c.Flags().StringVar(&f.endpoint, "endpoint", "",
 		"`URL`: a server that speaks a provider's protocol, such as http://127.0.0.1:9000")
 	c.Flags().StringVar(&f.region, "region", "", "`NAME`: region of s3 buckets")
-	c.Flags().BoolVar(&f.anonymous, "anonymous", false, "look for no credentials: for public data")
+	c.Flags().BoolVar(&f.anonymous, "anonymous", false, "send no credentials, for public data")
 	addRetryFor(c.Flags(), &f.retryFor)
 	c.Flags().StringVar(&f.metrics, "metrics", "",
 		"`ADDR`: serve metrics for Prometheus at this port of the loopback, such as 9100, or at an address and port, while the command runs")

@@ -31,15 +31,15 @@ func (f *storeFlags) AddFlags(fl *pflag.FlagSet) {
 		"`URL`: a server that speaks a provider's protocol, such as http://127.0.0.1:9000")
 	group(fl, "endpoint", "Stores, for files given as s3://, gs://, azblob:// or https:// URLs")
 	fl.StringVar(&f.region, "region", "", "`NAME`: region of s3 buckets")
-	fl.BoolVar(&f.anonymous, "anonymous", false, "look for no credentials: for public data")
+	fl.BoolVar(&f.anonymous, "anonymous", false, "send no credentials, for public data")
 	addRetryFor(fl, &f.retryFor)
 }
 
 // addStageFlags adds the options of the stage.
 func (f *storeFlags) addStageFlags(fl *pflag.FlagSet) {
 	fl.StringVar(&f.stageDir, "stage-dir", "",
-		"`DIR`: where remote inputs are brought of which more than half is needed, for all runs of this machine: a directory on a local disk; none: they are read in pieces (default: $LEAT_CACHE_DIR, else leat below the user's cache directory)")
-	fl.StringVar(&f.stageBytes, "stage-bytes", "1T", "`SIZE`: most space that all of them take there, such as 200G")
+		"`DIR`: a directory on a local disk for copies of remote inputs, shared by all runs of this machine; an input is copied if more than half of it is needed; none: all are read in pieces (default: $LEAT_CACHE_DIR, else leat below the user's cache directory)")
+	fl.StringVar(&f.stageBytes, "stage-bytes", "1T", "`SIZE`: largest size of all copies, such as 200G")
 	fl.StringVar(&f.stageFree, "stage-min-free", "5%",
 		"`PART`: part of that disk that is left free for others, such as 10% or 0%")
 }

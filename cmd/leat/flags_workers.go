@@ -59,7 +59,7 @@ func (f *workerFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.StringVar(&f.listen, "listen", "",
 		"`HOST[:PORT]`: where workers of other machines find this run (default: the addresses of this machine's name)")
 	fl.DurationVar(&f.barrier, "barrier", 0,
-		"`TIME`: begin when all workers are there, and fail if they are not after this time; alone: 10m")
+		"`TIME`: begin when all workers have joined, and fail if they have not after this time; alone: 10m")
 	fl.Lookup("barrier").NoOptDefVal = defaultBarrier.String()
 	fl.BoolVar(&f.mixed, "allow-mixed-builds", false,
 		"take workers of other versions and architectures too: the outputs may differ in their last bits")
@@ -68,8 +68,8 @@ func (f *workerFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.StringArrayVar(&f.init, "batch-init", nil,
 		"`COMMAND`: a line of shell to run before each worker, such as 'module load gdal'")
 	fl.StringVar(&f.prefix, "batch-prefix", "",
-		"`TEXT`: what stands before the worker's command, such as 'apptainer exec image.sif'")
-	fl.StringVar(&f.suffix, "batch-suffix", "", "`TEXT`: what stands behind it")
+		"`TEXT`: what precedes the worker's command, such as 'apptainer exec image.sif'")
+	fl.StringVar(&f.suffix, "batch-suffix", "", "`TEXT`: what follows it")
 	fl.BoolVar(&f.insecure, "pbs-secret-in-env", false,
 		"pbs without a shared directory: pass the run's secret in a variable that everybody sees in qstat -f")
 	a := &f.aws
@@ -195,7 +195,7 @@ func (f *applyFlags) concurrency() (apply.Concurrency, error) {
 	return c, nil
 }
 
-// kind makes the kind of --on.
+// kind returns the launcher that --on names.
 func (w *workerFlags) kind(region string) worker.Launcher {
 	var directives, prefix, suffix []string
 	if w.options != "" {

@@ -105,7 +105,7 @@ func listJobs(w, people io.Writer, asJSON bool) error {
 	return stdoutError(t.Flush())
 }
 
-// clock is a time as people say it today, or on another day.
+// clock formats a time: the hour alone if it is today.
 func clock(t time.Time) string {
 	t = t.Local()
 	if now := time.Now(); t.YearDay() == now.YearDay() && t.Year() == now.Year() {

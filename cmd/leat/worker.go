@@ -23,7 +23,7 @@ func workerCommand() *cobra.Command {
 		Long: `Worker joins a run of leat apply and computes blocks for it until there are none left. Runs start their workers
 themselves (leat apply --on KIND); by hand it serves to lend a run one more machine.
 
-What leads it to the run is a secret and comes by the environment:
+What leads it to the run is a secret and is passed in the environment:
   LEAT_WORKER_FILE    a file of mode 0600 that holds the run's endpoint
   LEAT_WORKER         the endpoint itself
   LEAT_WORKER_SECRET  the name of a secret that holds it: secretsmanager:NAME or ssm:NAME

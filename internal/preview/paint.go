@@ -40,7 +40,7 @@ func (r *reducer) stretch(i int) (lo, hi float64) {
 	return at(.02), at(.98)
 }
 
-// share is where v lies between lo and hi, 0 to 1; in the middle where they are one.
+// share returns the position of v between lo and hi, 0 to 1; 0.5 if they are equal.
 func share(v, lo, hi float64) float64 {
 	if hi <= lo {
 		return 0.5

@@ -110,8 +110,10 @@ func newCompressor(c Coding) compressor {
 		return new(lzwEncoder)
 	case PackBits:
 		return packBits{}
+	case None, "":
+		return stored{}
 	}
-	return stored{}
+	panic("tiffwrite: no encoder for " + c.Compression)
 }
 
 // Encode appends the encoded tile, [FrameBytes] included, to dst and returns the result. tile holds
