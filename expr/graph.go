@@ -67,7 +67,8 @@ const (
 	opPick    // mask, a, b: a where the mask is valid, else b
 	opInvalid // bool: where a mask is invalid
 
-	opRedMin // the first function over a list, opRedCount the last; values, then masks
+	// Functions over a list, from opRedMin to opRedCount.
+	opRedMin // values, then masks
 	opRedMax
 	opRedMean
 	opRedMedian
