@@ -21,8 +21,8 @@ type Times struct {
 	// TokenTimeout is the limit for a connection's handshake, and again for sending the token.
 	// Default 10 s.
 	TokenTimeout time.Duration
-	// QueryFailureTimeout is how long a run without workers continues when the launcher can't query the jobs of
-	// those that have not joined. Default 10 min.
+	// QueryFailureTimeout is how long a run without workers continues when the launcher can't query
+	// the jobs of those that have not joined. Default 10 min.
 	QueryFailureTimeout time.Duration
 	// ShutdownGrace is how long an ending worker waits for its functions, and an ending run for its
 	// workers. Default 1 s.
