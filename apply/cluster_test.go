@@ -108,7 +108,7 @@ func TestSameBytesWithSlurm(t *testing.T) {
 		dir := t.TempDir()
 		job := slowRemote(red, filepath.Join(dir, "out.tif"), 2, 0)
 		job.Concurrency = Concurrency{On: &removing{slurm.New(nil), red}, Workers: 2, Listen: "127.0.0.1"}
-		failRun(t, job, "slurm-", filepath.Base(red), "must find them under the same names")
+		failRun(t, job, "slurm-", filepath.Base(red), "of a worker, which reads it itself")
 		noSharedFolder(t, dir)
 	})
 	t.Run("rasters of vectors", func(t *testing.T) {
