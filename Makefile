@@ -54,7 +54,7 @@ test-rest:
 
 test-all:
 	scripts/test-deps
-	CGO_ENABLED=0 scripts/test
+	LEAT_TEST_DIST=1 CGO_ENABLED=0 scripts/test
 	$(MAKE) race
 
 # Left out are packages in which goroutines share little (arithmetic, encodings, commands), or whose
