@@ -77,7 +77,8 @@ func longRun(t *testing.T) (dir string, args []string) {
 		"nan", "--window", "512"}
 }
 
-// underWay starts a run and returns when blocks of it lie in the unfinished output.
+// underWay starts a run and returns when a block of it is complete in the unfinished output: a block
+// takes at most about 1 MiB, and fewer than four are written at once.
 func underWay(t *testing.T, dir string, args []string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	c, out := process(t, dir, args...)
@@ -85,7 +86,7 @@ func underWay(t *testing.T, dir string, args []string) (*exec.Cmd, *bytes.Buffer
 		t.Fatal(err)
 	}
 	for range 20_000 {
-		if st, err := os.Stat(filepath.Join(dir, ".o.tif.leat-part")); err == nil && st.Size() > 10000 {
+		if st, err := os.Stat(filepath.Join(dir, ".o.tif.leat-part")); err == nil && st.Size() > 4<<20 {
 			return c, out
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -120,7 +121,7 @@ func TestSignalsEndShellLoops(t *testing.T) {
 	await := func() {
 		t.Helper()
 		for range 20_000 {
-			if st, err := os.Stat(filepath.Join(dir, ".o.tif.leat-part")); err == nil && st.Size() > 10000 {
+			if st, err := os.Stat(filepath.Join(dir, ".o.tif.leat-part")); err == nil && st.Size() > 4<<20 {
 				return
 			}
 			time.Sleep(5 * time.Millisecond)
