@@ -77,8 +77,8 @@ func longRun(t *testing.T) (dir string, args []string) {
 		"nan", "--window", "512"}
 }
 
-// underWay starts a run and returns when a block is complete in the unfinished output. A block takes
-// about 1 MiB, and fewer than four are written at once.
+// underWay starts a run and returns when a block is complete in the unfinished output. A block
+// takes about 1 MiB, and fewer than four are written at once.
 func underWay(t *testing.T, dir string, args []string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	c, out := process(t, dir, args...)
