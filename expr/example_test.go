@@ -7,7 +7,7 @@ import (
 	"leat/ndarray"
 )
 
-// Example computes the vegetation index of four pixels, one of which is nodata in the red band.
+// Example computes the vegetation index of four pixels. One is nodata in the red band.
 func Example() {
 	e, err := expr.Parse("(nir - red) / (nir + red)")
 	if err != nil {

@@ -166,7 +166,7 @@ func (f *workerFlags) checkNoneGiven() error {
 		return nil
 	}
 	slices.Sort(given)
-	return fmt.Errorf("%s: that is for workers in other processes: say of which kind with --on (%s); those of this process are counted by -j",
+	return fmt.Errorf("%s: that is for workers in other processes, whose kind --on names (%s); those of this process are counted by -j",
 		strings.Join(given, ", "), strings.Join(kinds, ", "))
 }
 

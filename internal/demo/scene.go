@@ -19,8 +19,9 @@ const (
 	unit   = 256  // positions are in 1/256 of a 20 m pixel
 )
 
-// fillWindow fills the bands and the classes with a window of a scene of size x size pixels; each
-// holds width*height values, row by row. Clouds, harvests and the sensor's noise depend on the date.
+// fillWindow fills the bands and the classes with a window of a scene of size x size pixels. Each
+// holds width*height values, row by row. Clouds, harvests and the sensor's noise depend on the
+// date.
 func fillWindow(size, date, col0, row0, width, height int, red, nir []uint16, class []uint8) {
 	s := newPainter(size, col0, width, date)
 	for r := range height {

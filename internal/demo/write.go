@@ -35,10 +35,10 @@ func Grid(size int) raster.Grid {
 // Scene holds the paths of a scene's files.
 type Scene struct{ Red, NIR, Classes string }
 
-// WriteScene writes a scene of size x size pixels into dir as tiled GeoTIFFs without overviews, as a
-// provider would: two bands of uint16 and the classes of uint8. Scenes of other dates, counted from
-// 0, have other clouds and harvested fields. version is the program's; show, if not nil, may show the
-// run's status while it goes. Files of the same names are replaced.
+// WriteScene writes a scene of size x size pixels into dir as tiled GeoTIFFs without overviews, as
+// a provider would: two bands of uint16 and the classes of uint8. Scenes of other dates, counted
+// from 0, have other clouds and harvested fields. version is the program's; show, if not nil, may
+// show the run's status while it goes. Files of the same names are replaced.
 func WriteScene(ctx context.Context, dir string, size, date int, version string, show func(*apply.Running)) (*Scene, error) {
 	s := &Scene{Red: filepath.Join(dir, redName), NIR: filepath.Join(dir, nirName),
 		Classes: filepath.Join(dir, classesName)}

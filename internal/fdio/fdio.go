@@ -76,7 +76,7 @@ func WriteZeros(fd int, at, n int64) error {
 	return nil
 }
 
-// Reserve makes sure that a range of a file has space, of which it extends the size: by fallocate,
+// Reserve allocates the space of a range of a file and extends the file to its end: by fallocate,
 // or by writing zeros where the file system can't. The range must hold no data yet.
 func Reserve(fd int, at, n int64) error {
 	err := Allocate(fd, 0, at, n)

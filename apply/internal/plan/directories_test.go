@@ -25,7 +25,7 @@ func TestVectorsInSharedTemp(t *testing.T) {
 	}
 }
 
-// factsOnly is a launcher of which only the capabilities are used.
+// factsOnly is a launcher that has only capabilities.
 type factsOnly struct {
 	worker.Launcher
 	facts worker.Capabilities

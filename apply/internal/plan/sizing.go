@@ -15,8 +15,8 @@ import (
 // of microseconds) is negligible, small enough that a few blocks per worker stay below 100 MB.
 const targetPixels = 1 << 20
 
-// alignment returns the numbers of which block sides must be multiples: whole output tiles, and
-// whole cells of all overview levels that are made block by block.
+// alignment returns the units of block sides: a block has whole output tiles, and whole cells of
+// all overview levels that are made block by block.
 func alignment(outs []*output.Output, grid raster.Grid) (w, h int) {
 	if len(outs) == 0 {
 		return 256, 256 // the block size of RIOS
