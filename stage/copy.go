@@ -206,7 +206,7 @@ func (p *Pool) copy(ctx context.Context, it *item) outcome {
 	defer func() {
 		if err := out.Close(); err != nil {
 			freed = false
-			p.o.Warn(err)
+			p.o.Logger.Warn("closing staged file failed", "object", it.id, "error", err)
 		}
 	}()
 	res.Writes(out.Place())
@@ -230,7 +230,7 @@ func (p *Pool) copy(ctx context.Context, it *item) outcome {
 	if err != nil {
 		if err := p.store.Free(out.Place(), res.Charge()); err != nil {
 			freed = false
-			p.o.Warn(err)
+			p.o.Logger.Warn("freeing staged space failed", "object", it.id, "error", err)
 		}
 		return p.unstageable(err)
 	}

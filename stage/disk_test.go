@@ -191,10 +191,10 @@ func TestFullDiskReadsDirectly(t *testing.T) {
 		for _, unknown := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d KiB unknown %v", size/kib, unknown), func(t *testing.T) {
 				dir := smallDisk(t, 24*mib)
-				var warned atomic.Int64
+				var warned warnings
 				s := newSource("full")
 				s.missing = func(string) *object { return &object{size: size, unknown: unknown} }
-				p := pool(t, dir, Options{RangeBytes: mib, Warn: func(error) { warned.Add(1) }})
+				p := pool(t, dir, Options{RangeBytes: mib, Logger: warned.logger()})
 				var all []*Ref
 				n := int(40 * mib / size) // more than there is space for, all in use
 				for i := range n {
@@ -204,8 +204,8 @@ func TestFullDiskReadsDirectly(t *testing.T) {
 					wantBytes(t, l, s, 0)
 				}
 				c := p.Counters()
-				if c.Errors != 0 || c.DiskFull == 0 || c.ReadThrough == 0 || warned.Load() == 0 {
-					t.Errorf("counters: %+v, %d warnings", c, warned.Load())
+				if c.Errors != 0 || c.DiskFull == 0 || c.ReadThrough == 0 || warned.n.Load() == 0 {
+					t.Errorf("counters: %+v, %d warnings", c, warned.n.Load())
 				}
 				wantDisk(t, p)
 				// Objects that nobody waits for do not have the source asked again and again.

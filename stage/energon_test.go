@@ -192,8 +192,8 @@ func TestEnergonDiskError(t *testing.T) {
 		for _, damage := range []string{"cut off", "removed", "cut in the middle"} {
 			t.Run(fmt.Sprintf("%d KiB %s", size/kib, damage), func(t *testing.T) {
 				s := small("disk", size)
-				var warnings sync.Map
-				p := pool(t, t.TempDir(), Options{Warn: func(err error) { warnings.Store(err.Error(), true) }})
+				var warned warnings
+				p := pool(t, t.TempDir(), Options{Logger: warned.logger()})
 				a, b := p.Prefetch(s, "a"), p.Prefetch(s, "b")
 				defer a.Release()
 				defer b.Release()
@@ -232,10 +232,8 @@ func TestEnergonDiskError(t *testing.T) {
 				} else {
 					must(t, r.Close())
 				}
-				warned := 0
-				warnings.Range(func(k, v any) bool { warned++; return true })
-				if warned == 0 {
-					t.Error("nobody was warned")
+				if warned.n.Load() == 0 {
+					t.Error("no warning is logged")
 				}
 			})
 		}

@@ -136,7 +136,7 @@ func (p *Pool) unuse(e *index.Entry, drop bool) {
 		return
 	}
 	if gone, err := e.Drop(); err != nil {
-		p.o.Warn(err)
+		p.o.Logger.Warn("removing staged object failed", "object", e.Name, "error", err)
 	} else if gone {
 		p.count(countEvicted, 1)
 	}

@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -211,4 +213,14 @@ func damage(t testing.TB, path string, at int64) {
 	_ = ok(f.ReadAt(b, at))(t)
 	b[0] ^= 1
 	_ = ok(f.WriteAt(b, at))(t)
+}
+
+// warnings counts what is logged.
+type warnings struct{ n atomic.Int64 }
+
+func (w *warnings) logger() *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
+
+func (w *warnings) Write(b []byte) (int, error) {
+	w.n.Add(1)
+	return len(b), nil
 }

@@ -3,6 +3,7 @@ package stage
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"time"
 
@@ -54,9 +55,9 @@ type Options struct {
 	RangeBytes int64
 	// Retry sets how often requests are repeated, and when a stalled one is abandoned.
 	Retry objstore.Retry
-	// Warn receives conditions that are not errors but that users should know, such as a full disk.
-	// It may be called concurrently and must not block. Default: ignore them.
-	Warn func(error)
+	// Logger receives warnings about conditions that are not errors, such as a full disk. Its
+	// handler must not close the pool. Default: none.
+	Logger *slog.Logger
 }
 
 func (o *Options) withDefaults() (Options, error) {
@@ -109,8 +110,8 @@ func (o *Options) withDefaults() (Options, error) {
 	if c.Retry.StallTimeout < 0 {
 		bad("Retry.StallTimeout is %v; expected a duration", c.Retry.StallTimeout)
 	}
-	if c.Warn == nil {
-		c.Warn = func(error) {}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c, errors.Join(errs...)
 }

@@ -125,8 +125,8 @@ func (p *Pool) Dir() string {
 
 // enter reports whether the pool is open and prevents Close from completing until leave.
 func (p *Pool) enter() bool {
-	// Only Close locks the gate for writing. Callbacks that run inside it, such as a Source or
-	// Warn, may use the pool: they must not wait for Close, which waits for them.
+	// Only Close locks the gate for writing. Callbacks that run inside it, such as a Source or a
+	// log handler, may use the pool: they must not wait for Close, which waits for them.
 	if !p.gate.TryRLock() {
 		return false
 	}

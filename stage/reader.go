@@ -115,7 +115,7 @@ func (r *Reader) readAt(ctx context.Context, b []byte, at int64) (int, error) {
 	}
 	p := r.h.it.p
 	p.count(countDamaged, 1)
-	p.o.Warn(fmt.Errorf("reading the staged copy of %s: %w", r.h.it.id, err))
+	p.o.Logger.Warn("staged copy not readable", "object", r.h.it.id, "error", err)
 	r.e.Discard()
 	version := infoOf(r.e)
 	if !version.Versioned() {

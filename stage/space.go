@@ -3,7 +3,6 @@
 package stage
 
 import (
-	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -97,14 +96,14 @@ func (p *Pool) diskHas(n int64) bool {
 func (p *Pool) warnFull(err error) {
 	now := time.Now().UnixNano()
 	if last := p.diskFull.Load(); now-last > int64(time.Minute) && p.diskFull.CompareAndSwap(last, now) {
-		p.o.Warn(fmt.Errorf("objects are read without being staged: %s is left on the disk of %s (%w)",
-			store.Lacking(p.dir.Fd(), err), p.dir.Path(), err))
+		p.o.Logger.Warn("objects not staged: disk full", "dir", p.dir.Path(), "left", store.Lacking(p.dir.Fd(), err),
+			"error", err)
 	}
 }
 
 // warnOnce warns that the directory can't be used. It does so once.
 func (p *Pool) warnOnce(err error) {
 	if p.warned.CompareAndSwap(false, true) {
-		p.o.Warn(fmt.Errorf("objects are read without being staged: %w", err))
+		p.o.Logger.Warn("objects read without being staged", "error", err)
 	}
 }

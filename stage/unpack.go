@@ -45,13 +45,13 @@ func (p *Pool) unpack(ctx context.Context, it *item, e *index.Entry) (o outcome,
 		size: e.Size, wanted: 1})
 	unlock()
 	if err := f.Close(); err != nil {
-		p.o.Warn(err)
+		p.o.Logger.Warn("closing staged file failed", "object", it.id, "error", err)
 	}
 	if o.entry == nil {
 		return outcome{entry: e}, false
 	}
 	if _, err := e.Drop(); err != nil { // not counted as evicted: the object is still there
-		p.o.Warn(err)
+		p.o.Logger.Warn("removing staged object failed", "object", it.id, "error", err)
 	}
 	return o, false
 }

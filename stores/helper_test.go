@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -250,4 +251,31 @@ func wantError(t testing.TB, err error, want ...string) {
 			t.Errorf("the error does not say %q:\n%v", w, err)
 		}
 	}
+}
+
+// logged is a slog.Handler that keeps the warnings of one goroutine at a time.
+type logged []struct {
+	input string
+	err   error
+}
+
+func (l *logged) Enabled(context.Context, slog.Level) bool { return true }
+func (l *logged) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *logged) WithGroup(string) slog.Handler            { return l }
+func (l *logged) Handle(_ context.Context, r slog.Record) error {
+	*l = append(*l, struct {
+		input string
+		err   error
+	}{})
+	last := &(*l)[len(*l)-1]
+	r.Attrs(func(a slog.Attr) bool {
+		switch v := a.Value.Any().(type) {
+		case error:
+			last.err = v
+		case string:
+			last.input = v
+		}
+		return true
+	})
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"leat/internal/driver"
+	"log/slog"
 	"net/http"
 	"os"
 	"path"
@@ -326,8 +327,8 @@ func TestRemoteSidecars(t *testing.T) {
 			defer delete(s.status, "/b.tif"+suffix)
 		}
 		stores := newStores(t, "")
-		var warnings []error
-		stores.o.Warn = func(err error) { warnings = append(warnings, err) }
+		var warnings logged
+		stores.o.Logger = slog.New(&warnings)
 		for range 2 {
 			src, err := stores.Open(t.Context(), s.url("b.tif"))
 			if err != nil {
@@ -338,7 +339,11 @@ func TestRemoteSidecars(t *testing.T) {
 		if len(warnings) != 1 {
 			t.Fatalf("warnings: %v", warnings)
 		}
-		wantError(t, warnings[0], s.url("b.tif."), "403", "treated as missing")
+		var refused *objstore.Error
+		if err := warnings[0].err; !errors.As(err, &refused) || refused.Status != 403 ||
+			!strings.HasPrefix(refused.URL, s.url("b.tif.")) {
+			t.Errorf("the warning is about %v", err)
+		}
 	})
 	t.Run("a server error is an error", func(t *testing.T) {
 		s.status["/b.tif.msk"] = 500

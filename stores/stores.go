@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"strings"
 	"sync"
 
@@ -31,10 +32,10 @@ type Options struct {
 	NoStage  bool
 	StageDir string
 	Stage    stage.Options
-	// Warn reports facts that are not errors, each kind once: there can be no stage, and none was
-	// requested; a store denies access to sidecars; a server reports no versions. It may be called
-	// concurrently. Default: none.
-	Warn func(error)
+	// Logger receives warnings, each kind once: there can be no stage, and none was requested; a
+	// store denies access to sidecars; a server reports no versions. The stage has it too, unless
+	// Stage.Logger is set. Default: none.
+	Logger *slog.Logger
 }
 
 // Stores opens rasters by URL and uploads finished ones. It is safe for concurrent use.
@@ -47,7 +48,8 @@ type Stores struct {
 	pool     *stage.Pool
 	poolErr  error
 	poolOnce sync.Once
-	warnings [3]sync.Once
+	// What was warned of.
+	noStage, refused, unversioned sync.Once
 }
 
 // New returns Stores. It sends no request and creates no directory; the first raster that needs one
@@ -59,6 +61,12 @@ func New(o *Options) *Stores {
 	}
 	if s.o.Requests <= 0 {
 		s.o.Requests = 16
+	}
+	if s.o.Logger == nil {
+		s.o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if s.o.Stage.Logger == nil {
+		s.o.Stage.Logger = s.o.Logger
 	}
 	s.limiter = ranged.NewLimiter(s.o.Requests)
 	return s
@@ -122,28 +130,24 @@ func (s *Stores) staged(o *object) (*stage.Pool, error) {
 	if err == nil || s.o.StageDir != "" && !errors.Is(err, stage.ErrNoSpace) || o.CheckRanges() != nil {
 		return pool, err
 	}
-	s.warn(0, fmt.Errorf("remote inputs are read in pieces, since they can't be staged: %w", err))
+	s.noStage.Do(func() { s.o.Logger.Warn("remote inputs read in pieces, not staged", "error", err) })
 	return nil, nil
 }
 
-// warn reports one kind of warning once.
-func (s *Stores) warn(kind int, err error) {
-	s.warnings[kind].Do(func() {
-		if s.o.Warn != nil {
-			s.o.Warn(err)
-		}
+// warnRefused warns once of a sidecar that may not be read. Some stores answer so for missing
+// objects.
+func (s *Stores) warnRefused(err error) {
+	s.refused.Do(func() { s.o.Logger.Warn("refused sidecars treated as missing", "error", err) })
+}
+
+// warnUnversioned warns once that an object is read in pieces which may be of several versions.
+func (s *Stores) warnUnversioned(o *object) {
+	s.unversioned.Do(func() {
+		s.o.Logger.Warn("replacement of input undetectable", "input", o.label, "error", errUnversioned)
 	})
 }
 
-// warnRefused warns of a sidecar that may not be read.
-func (s *Stores) warnRefused(err error) {
-	s.warn(1, fmt.Errorf("%w; some stores answer so for missing objects: this and other refused sidecars of inputs are treated as missing", err))
-}
-
-// warnUnversioned warns that an object is read in pieces which may be of several versions.
-func (s *Stores) warnUnversioned(o *object) {
-	s.warn(2, fmt.Errorf("%s is read in pieces, and its server reports no version: if it is replaced meanwhile, that may go unnoticed", o.label))
-}
+var errUnversioned = errors.New("it is read in pieces, and its server reports no version")
 
 // maxStageBytes returns the stage's limit.
 func (s *Stores) maxStageBytes() int64 {

@@ -3,9 +3,11 @@ package stores
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"leat/apply"
@@ -138,14 +140,14 @@ func TestUnversionedWarning(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("LEAT_CACHE_DIR", filepath.Join(file, "none")) // it can't be created
-	var warnings []string
-	stores := New(&Options{Warn: func(err error) { warnings = append(warnings, err.Error()) }})
+	var warnings logged
+	stores := New(&Options{Logger: slog.New(&warnings)})
 	defer stores.Close()
 	mustRun(t, apply.Job{Inputs: map[string]apply.Input{"a": apply.File(s.url("a.tif"))},
 		Outputs:     map[string]apply.Output{"out": {Path: filepath.Join(t.TempDir(), "out.tif")}},
 		Expressions: map[string]string{"out": "a"}, Open: stores.Open})
-	if len(warnings) != 2 || !strings.Contains(warnings[0], "can't be staged") || !strings.Contains(warnings[1],
-		s.url("a.tif")+" is read in pieces, and its server reports no version") {
-		t.Errorf("warnings: %q", warnings)
+	if len(warnings) != 2 || !errors.Is(warnings[0].err, syscall.ENOTDIR) || warnings[1].err != errUnversioned ||
+		warnings[1].input != s.url("a.tif") {
+		t.Errorf("warnings: %v", warnings)
 	}
 }

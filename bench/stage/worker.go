@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"runtime/pprof"
@@ -71,7 +72,7 @@ func (w *worker) open() (err error) {
 	}
 	if w.Op == opStage || w.Op == opInto || w.Op == opCopy || w.Op == opMemory || w.Op == opHits {
 		w.pool, err = stage.Open(w.Dir, &stage.Options{Workers: w.Workers, Ranges: w.Ranges, MaxBytes: w.MaxBytes,
-			MaxFiles: int64(w.MaxFiles), Keep: w.Keep, Warn: func(err error) { fmt.Fprintln(os.Stderr, err) }})
+			MaxFiles: int64(w.MaxFiles), Keep: w.Keep, Logger: slog.Default()})
 	}
 	return err
 }

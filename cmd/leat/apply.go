@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -126,7 +127,7 @@ func asUsage(err error) error {
 
 // runApply turns the options into a job and runs it.
 func runApply(cmd *cobra.Command, f *applyFlags) error {
-	in := f.stores.stores(func(err error) { printWarning(cmd.ErrOrStderr(), err) })
+	in := f.stores.stores(slog.New(&peopleHandler{w: cmd.ErrOrStderr()}))
 	err := f.run(cmd, in)
 	if cerr := in.Close(); err == nil && cerr != nil {
 		err = afterOutputs{cerr}

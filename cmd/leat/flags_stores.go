@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"sync/atomic"
 
@@ -92,9 +93,9 @@ func (f *storeFlags) Finalize() error {
 	return errors.Join(errs...)
 }
 
-// stores returns what reaches stores, without a request yet. warn, if not nil, receives warnings.
+// stores returns what reaches stores, without a request yet. logger, if not nil, receives warnings.
 // The caller closes it.
-func (f *storeFlags) stores(warn func(error)) *stores.Stores {
+func (f *storeFlags) stores(logger *slog.Logger) *stores.Stores {
 	retry, _ := parseRetryFor(f.retryFor) // see Finalize
 	retry.OnRetry = func(err error) {
 		if show := f.retried.Load(); show != nil {
@@ -104,8 +105,8 @@ func (f *storeFlags) stores(warn func(error)) *stores.Stores {
 	o := &stores.Options{
 		Store: objstore.Options{Endpoint: f.endpoint, Region: f.region, Anonymous: f.anonymous,
 			Drivers: cloud.Drivers(), Retry: retry},
-		NoStage: f.stageDir == noStage, StageDir: f.stageDir, Stage: stage.Options{Warn: warn, Retry: retry},
-		Warn: warn,
+		NoStage: f.stageDir == noStage, StageDir: f.stageDir, Stage: stage.Options{Retry: retry},
+		Logger: logger,
 	}
 	if f.stageBytes != "" {
 		o.Stage.MaxBytes, _ = units.ParseSize(f.stageBytes) // see Finalize

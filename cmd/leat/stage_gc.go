@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -113,9 +114,7 @@ func collectStage(cmd *cobra.Command, t trim, f *stageFlags) (err error) {
 func (d *collectDoc) collect(cmd *cobra.Command, dir string, t trim) (err error) {
 	ctx := cmd.Context()
 	before := processFiles(d.Dir)
-	p, err := stage.OpenContext(ctx, dir, &stage.Options{Warn: func(err error) {
-		printWarning(cmd.ErrOrStderr(), err)
-	}})
+	p, err := stage.OpenContext(ctx, dir, &stage.Options{Logger: slog.New(&peopleHandler{w: cmd.ErrOrStderr()})})
 	if err != nil {
 		return err
 	}

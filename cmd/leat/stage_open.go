@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -40,7 +41,7 @@ func (f *stageFlags) open(cmd *cobra.Command, o *stage.Options) (_ *staging, err
 	o.Retry.OnRetry = s.waiting.note
 	s.stores = &objstore.Options{Endpoint: f.endpoint, Region: f.region, Anonymous: f.anonymous,
 		Drivers: cloud.Drivers(), Retry: o.Retry}
-	o.Warn = func(err error) { s.warn(err) }
+	o.Logger = slog.New(&peopleHandler{w: s.people})
 	s.pool, err = stage.OpenContext(cmd.Context(), dir, o)
 	if errors.Is(err, stage.ErrNoSpace) && f.canRead && f.metrics == "" {
 		s.warn(fmt.Errorf("objects are read without being staged: %w", err))

@@ -13,8 +13,8 @@ import (
 	"leat/internal/terminal"
 )
 
-// peopleHandler writes what libraries warn of as lines for people, without secrets. copy, if not
-// nil, gets them too.
+// peopleHandler writes warnings of libraries as lines for people, without secrets, and the hint of
+// their error. copy, if not nil, gets the lines too.
 type peopleHandler struct {
 	mu    sync.Mutex
 	w     io.Writer
@@ -31,8 +31,12 @@ func (h *peopleHandler) Enabled(_ context.Context, level slog.Level) bool {
 func (h *peopleHandler) Handle(_ context.Context, r slog.Record) error {
 	var text strings.Builder
 	text.WriteString(r.Message)
+	hint := ""
 	add := func(a slog.Attr) bool {
 		value := a.Value.String()
+		if err, ok := a.Value.Any().(error); ok {
+			hint = hintOf(err)
+		}
 		if a.Key == "error" || a.Key == "err" {
 			fmt.Fprintf(&text, ": %v", a.Value)
 		} else if noun, _, _ := strings.Cut(value,
@@ -53,7 +57,7 @@ func (h *peopleHandler) Handle(_ context.Context, r slog.Record) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	printLine(h.w, warningPrefix, line)
+	printMessages(h.w, warningPrefix, []message{{line, hint}})
 	return nil
 }
 

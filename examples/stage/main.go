@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -101,7 +102,7 @@ func worker(ctx context.Context) error {
 	pool, err := stage.Open(os.Args[4], &stage.Options{
 		Workers:  16,
 		MaxBytes: 1 << 30, // of all processes together
-		Warn:     func(err error) { log.Print(err) },
+		Logger:   slog.Default(),
 	})
 	if err != nil {
 		return err

@@ -316,7 +316,7 @@ func TestVCPULimits(t *testing.T) {
 		n    int
 		warn string
 	}{
-		{"not all at once", batchtest.Settings{MaxvCPUs: 5}, 3, "at_once=2"},
+		{"not all at once", batchtest.Settings{MaxvCPUs: 5}, 3, `"at once"=2`},
 		{"all at once", batchtest.Settings{MaxvCPUs: 6}, 3, ""},
 		{"nobody knows", batchtest.Settings{Unmanaged: true}, 3, ""},
 	} {

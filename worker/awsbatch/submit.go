@@ -60,7 +60,7 @@ func (f *fleet) submitAll(ctx, extended context.Context, endpoint string) error 
 	}
 	if n := int(float64(p.total) / max(p.vcpus, 0.01)); p.total >= 0 && p.vcpus > 0 && n < f.o.Workers {
 		f.o.Logger.Warn("fewer workers at once", "queue", f.k.o.Queue,
-			"workers", f.o.Workers, "at_once", n, "vcpus", p.vcpus, "max_vcpus", p.total)
+			"workers", f.o.Workers, "at once", n, "vCPUs", p.vcpus, "max vCPUs", p.total)
 	}
 	secret, err := f.k.putSecret(ctx, f.c, endpoint)
 	if err != nil {

@@ -139,7 +139,8 @@ func (f *fleet) logPending(rows map[task]row) {
 	for reason, n := range reasons {
 		if why, never := waiting(reason); never && !f.logged[reason] {
 			f.logged[reason] = true
-			f.o.Logger.Warn("slurm: workers not started: "+why, "jobs", f.Jobs(), "workers", n, "reason", reason)
+			f.o.Logger.Warn("workers not started", "jobs", f.Jobs(), "workers", n, "reason", reason,
+				"error", errors.New(why))
 		}
 	}
 }

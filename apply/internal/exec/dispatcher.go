@@ -125,7 +125,7 @@ func (o *dispatcher) work(ctx context.Context) error {
 		}
 		defer func() {
 			if err := folder.Remove(); err != nil {
-				o.log.Warn("removing the folder that workers shared", "error", err)
+				o.log.Warn("removing shared directory failed", "error", err)
 			}
 		}()
 		options.Folder = folder.Path
@@ -160,7 +160,7 @@ func (o *dispatcher) work(ctx context.Context) error {
 // be running where the error does not say so: when all blocks are done, so that the run succeeds,
 // and when the run was canceled, so that the cause is the whole error.
 func (o *dispatcher) workersLeft(ctx context.Context, err error) error {
-	tell := func(s *worker.StopError) { o.log.Warn("ending the workers", "error", s) }
+	tell := func(s *worker.StopError) { o.log.Warn("ending workers failed", "error", s) }
 	cause := context.Cause(ctx)
 	switch e := err.(type) {
 	case *worker.StopError:

@@ -24,7 +24,7 @@ func finish(ctx context.Context, o *Options, writers []*output.Writer, claims *n
 	defer func() {
 		for _, f := range finished {
 			if err := f.Discard(); err != nil { // nothing to do if it is published
-				o.Log.Warn("removing what was laid out", "error", err)
+				o.Log.Warn("removing unpublished output failed", "error", err)
 			}
 		}
 	}()

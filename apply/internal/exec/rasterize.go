@@ -173,7 +173,7 @@ func (r *Rasterizer) Drop() {
 		errs = append(errs, src.Close())
 	}
 	if err := errors.Join(append(errs, r.folder.Remove())...); err != nil {
-		r.Log.Warn("removing the folder in which vectors were rasterised", "folder", r.folder.Path, "error", err)
+		r.Log.Warn("removing rasterized vectors failed", "dir", r.folder.Path, "error", err)
 	}
 	r.folder = nil
 }

@@ -28,7 +28,7 @@ func Run(ctx context.Context, o *Options) (res *Result, err error) {
 	if claims != nil {
 		defer func() {
 			if err := claims.Close(); err != nil {
-				o.Log.Warn("leaving the run's namespace", "error", err)
+				o.Log.Warn("leaving the namespace failed", "error", err)
 			}
 		}()
 	}

@@ -109,7 +109,7 @@ func (s *spools) end(err error, tracker *Tracker, counted bool) error {
 		end = spool.Leave
 	}
 	if eerr := end(files); eerr != nil {
-		s.log.Warn("ending an unfinished output", "error", eerr)
+		s.log.Warn("closing unfinished output failed", "error", eerr)
 	}
 	if len(left.Paths) == 0 {
 		return err

@@ -239,7 +239,7 @@ func (f *finishedNative) Keep() (string, error) {
 	})
 	if err == nil {
 		if err := f.writeAux(path + ".aux.xml"); err != nil {
-			f.w.log.Warn("writing the .aux.xml of a kept file", "error", err)
+			f.w.log.Warn("writing the .aux.xml failed", "error", err)
 		}
 	}
 	return path, err
