@@ -39,7 +39,7 @@ a line that is not JSON
 		{"", false, []string{"0 packages"}},
 	} {
 		var b strings.Builder
-		ok, err := report(strings.NewReader(c.events), &b)
+		ok, err := report(strings.NewReader(c.events), &b, nil)
 		if err != nil || ok != c.ok {
 			t.Errorf("%v, %v", ok, err)
 		}
