@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"leat/apply/internal/exec"
+	"leat/apply/outcome"
 	"leat/worker"
 	"leat/worker/subprocess"
 )
@@ -93,7 +94,7 @@ func TestBlockErrorInAnyProcess(t *testing.T) {
 				job := remoteJob(t, c.function)
 				job.Params, job.Concurrency = c.params, concurrency
 				_, err := Run(t.Context(), job)
-				var e *BlockError
+				var e *outcome.BlockError
 				if !errors.As(err, &e) {
 					t.Fatalf("%T: %v", err, err)
 				}
@@ -115,7 +116,7 @@ func TestBlockErrorInAnyProcess(t *testing.T) {
 					testFunctions["block errors"].Errors[0]) {
 					t.Errorf("it wraps another error: %#v", err)
 				}
-				var p *PanicError
+				var p *outcome.PanicError
 				if errors.As(err, &p) != c.panics || (len(e.Stack) > 0) != c.panics || c.panics &&
 					!strings.Contains(string(e.Stack), "block_error_test.go") {
 					t.Errorf("panic %v, stack %q", p, e.Stack)
@@ -146,7 +147,7 @@ func TestReadErrorInAnyProcess(t *testing.T) {
 				Controls:    Controls{WindowWidth: 64, WindowHeight: 64},
 				Concurrency: concurrency}
 			_, err := Run(t.Context(), job)
-			var e *BlockError
+			var e *outcome.BlockError
 			if !errors.As(err, &e) || e.Stage != "reading" || e.Block < 0 || e.Window.Empty() ||
 				!strings.Contains(err.Error(), "a.tif") {
 				t.Errorf("%v: %+v", err, e)
@@ -172,7 +173,7 @@ func TestTooManyFunctionErrors(t *testing.T) {
 	job.Functions = Functions{"many": {Func: func(context.Context, *Block) error { return nil },
 		Errors: make([]error, exec.MaxErrors+1)}}
 	err := failRun(t, job, "49 errors", "at most 48")
-	if !errors.As(err, new(*JobError)) {
+	if !errors.As(err, new(*outcome.JobError)) {
 		t.Errorf("%T", err)
 	}
 }

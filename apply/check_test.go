@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"leat/apply/outcome"
 )
 
 // linesOf returns the lines of an error, sorted.
@@ -42,7 +44,7 @@ func TestCheckReportsAllErrors(t *testing.T) {
 	} {
 		err := f()
 		wantError(t, err, wants...)
-		if !errors.As(err, new(*JobError)) || !errors.Is(err, fs.ErrNotExist) {
+		if !errors.As(err, new(*outcome.JobError)) || !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %T", what, err)
 		}
 		if now := fileNames(t, dir); !slices.Equal(now, before) {

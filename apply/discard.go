@@ -11,6 +11,7 @@ import (
 	"leat/apply/internal/output"
 	"leat/apply/internal/rundir"
 	"leat/apply/internal/spool"
+	"leat/apply/outcome"
 	"leat/internal/gdal"
 )
 
@@ -28,7 +29,7 @@ func Discard(ctx context.Context, outputs map[string]Output) (list []Discarded, 
 	var outs []*output.Output
 	for _, name := range sortedKeys(outputs) {
 		if outputs[name].Path == "" {
-			return nil, &JobError{Err: fmt.Errorf("output %s: no file is given", name)}
+			return nil, &outcome.JobError{Err: fmt.Errorf("output %s: no file is given", name)}
 		}
 		outs = append(outs, &output.Output{Name: name, Spec: output.Spec(outputs[name])})
 	}

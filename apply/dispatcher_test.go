@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"leat/apply/outcome"
 	"leat/ndarray"
 	"leat/raster/overview"
 	"leat/worker"
@@ -473,10 +474,10 @@ func TestInvalidConcurrency(t *testing.T) {
 			job := Job{Inputs: map[string]Input{"red": File(red)}, Expressions: map[string]string{"out": "red"},
 				Outputs: map[string]Output{"out": {Path: filepath.Join(dir, "out.tif")}}, Concurrency: c.c}
 			err := failRun(t, job)
-			if !errors.As(err, new(*JobError)) {
+			if !errors.As(err, new(*outcome.JobError)) {
 				t.Errorf("%T is no JobError", err)
 			}
-			var field *FieldError
+			var field *outcome.FieldError
 			if errors.As(err, &field) != (c.field != "") || field != nil && field.Field != "Concurrency."+c.field {
 				t.Errorf("the field is %+v, expected %q: %v", field, c.field, err)
 			}

@@ -3,7 +3,8 @@
 // byte for byte for any number of workers and any block size.
 //
 // The types to know are [Job], which describes what to do, [Block], which a function sees, and
-// [Result]. A job has either a [Func] or expressions (package expr).
+// [Result]. A job has either a [Func] or expressions (package expr). Package outcome declares the
+// errors and notes of jobs and runs.
 //
 // Controls.MemoryBytes bounds the memory whatever the size of the rasters. An output appears under
 // its name only when it is complete.

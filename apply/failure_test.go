@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"leat/apply/outcome"
 )
 
 // oldOutput makes an output that a failing run must not change.
@@ -22,7 +24,7 @@ func oldOutput(t *testing.T, dir string) (path string, content []byte) {
 // that the error names, and discards these.
 func noTracesBut(t *testing.T, err error, dir string, outputs map[string]Output) {
 	t.Helper()
-	if left := new(IncompleteError); errors.As(err, &left) {
+	if left := new(outcome.IncompleteError); errors.As(err, &left) {
 		var bytes int64
 		removed, err := Discard(t.Context(), outputs)
 		for i, d := range removed {
@@ -69,7 +71,7 @@ func TestFailedRunKeepsOldFileAndSpool(t *testing.T) {
 				job.Concurrency.Workers = 1 + round%3
 				_, err := Run(ctx, job)
 				cancel(nil)
-				var p *PanicError
+				var p *outcome.PanicError
 				switch {
 				case name == "panic" && (!errors.As(err, &p) || len(p.Stack) == 0):
 					t.Fatal("not a panic with its stack:", err)

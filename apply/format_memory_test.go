@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"leat/apply/internal/output"
+	"leat/apply/outcome"
 	"leat/internal/units"
 	"leat/ndarray"
 )
@@ -26,9 +27,9 @@ func TestPlanFormatMemory(t *testing.T) {
 		}
 		return p
 	}
-	remedy := Note{Field: "Output.Options", Value: "INTERLEAVING=TILED"}
+	remedy := outcome.Note{Field: "Output.Options", Value: "INTERLEAVING=TILED"}
 	if p := plan("x.pix", "PCIDSK"); p.MemoryBytes < 256<<20+output.BaseBytes || !slices.ContainsFunc(p.Notes,
-		func(n Note) bool { return n.Field == remedy.Field && n.Value == remedy.Value }) {
+		func(n outcome.Note) bool { return n.Field == remedy.Field && n.Value == remedy.Value }) {
 		t.Errorf("PCIDSK takes %s, %q", units.FormatSize(p.MemoryBytes), p.Notes)
 	}
 	for _, p := range []*Plan{plan("x.pix", "PCIDSK", "interleaving=tiled"), plan("x.tif", "COG"),

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"leat/apply/internal/resolve"
+	"leat/apply/outcome"
 	"leat/internal/gdal"
 	"leat/internal/proctest"
 	"leat/ndarray"
@@ -450,7 +451,7 @@ func TestResumeFormatAfterDiskFull(t *testing.T) {
 			o := Output{Path: filepath.Join(dir, "out.dat"), Format: format, NoOverviews: true}
 			job := sliceJob(mapGrid(side, side, 0, 0), px, o)
 			err := failRun(t, job, "out.dat", "is full")
-			left := new(IncompleteError)
+			left := new(outcome.IncompleteError)
 			if !errors.As(err, &left) || left.Done != left.Total {
 				t.Fatalf("the work is not kept: %v", err)
 			}
@@ -538,7 +539,8 @@ func TestLayoutCanceled(t *testing.T) {
 		o.BeforeClose = func(*raster.Info) error { cancel(why); return nil }
 		job.Outputs["out"] = o
 		_, err := Run(ctx, job)
-		if left := new(IncompleteError); !errors.Is(err, why) || !errors.As(err, &left) || left.Done != left.Total {
+		var left *outcome.IncompleteError
+		if !errors.Is(err, why) || !errors.As(err, &left) || left.Done != left.Total {
 			t.Errorf("%s: %v", format, err)
 		}
 		resumed.Resume, resumed.Func = true, nothing

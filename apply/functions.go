@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"leat/apply/internal/exec"
+	"leat/apply/outcome"
 	"leat/codec"
 )
 
@@ -35,17 +36,17 @@ func (j *Job) bindFunction() error {
 	f, ok := j.Functions[j.Function]
 	switch {
 	case j.Func != nil || j.Setup != nil || j.Close != nil || j.Emits != nil:
-		return &JobError{Err: fmt.Errorf("the job names the function %q, and also sets Func, Setup, Close or Emits, which belong in the table", j.Function)}
+		return &outcome.JobError{Err: fmt.Errorf("the job names the function %q, and also sets Func, Setup, Close or Emits, which belong in the table", j.Function)}
 	case !ok && len(j.Functions) == 0:
-		return &JobError{Err: fmt.Errorf("the job names the function %q, and has no table of functions (Job.Functions)",
+		return &outcome.JobError{Err: fmt.Errorf("the job names the function %q, and has no table of functions (Job.Functions)",
 			j.Function)}
 	case !ok:
-		return &JobError{Err: fmt.Errorf("there is no function %q; there is %s", j.Function,
+		return &outcome.JobError{Err: fmt.Errorf("there is no function %q; there is %s", j.Function,
 			strings.Join(sortedKeys(j.Functions), ", "))}
 	case f.Func == nil:
-		return &JobError{Err: fmt.Errorf("the function %q is nil", j.Function)}
+		return &outcome.JobError{Err: fmt.Errorf("the function %q is nil", j.Function)}
 	case len(f.Errors) > exec.MaxErrors:
-		return &JobError{Err: fmt.Errorf("the function %q has %d errors in its table, expected at most %d", j.Function,
+		return &outcome.JobError{Err: fmt.Errorf("the function %q has %d errors in its table, expected at most %d", j.Function,
 			len(f.Errors), exec.MaxErrors)}
 	}
 	j.Func, j.Setup, j.Close, j.Emits = f.Func, f.Setup, f.Close, f.Emits

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"leat/apply/outcome"
 	"leat/block"
 	"leat/internal/tiffwrite"
 	"leat/ndarray"
@@ -279,7 +280,7 @@ func isClose(a, b float64) bool { return a == b || math.Abs(a-b) <= 1e-9*max(mat
 
 // fieldsOf returns the fields of all FieldErrors that err wraps, with and without their values.
 func fieldsOf(err error) (fields []string) {
-	if f, ok := err.(*FieldError); ok {
+	if f, ok := err.(*outcome.FieldError); ok {
 		fields = append(fields, f.Field, f.Field+"="+f.Value)
 	}
 	switch e := err.(type) {
@@ -296,7 +297,7 @@ func fieldsOf(err error) (fields []string) {
 }
 
 // noteTexts returns the texts of notes.
-func noteTexts(lists ...[]Note) (texts []string) {
+func noteTexts(lists ...[]outcome.Note) (texts []string) {
 	for _, n := range slices.Concat(lists...) {
 		texts = append(texts, n.Text)
 	}

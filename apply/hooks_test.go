@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"leat/apply/outcome"
 	"leat/raster"
 	"leat/worker"
 	"leat/worker/subprocess"
@@ -67,7 +68,7 @@ func TestHookPanic(t *testing.T) {
 					_, err = Run(context.Background(), job)
 				}()
 				err := <-done
-				p := new(PanicError)
+				p := new(outcome.PanicError)
 				if !errors.As(err, &p) || p.Of != name || !strings.Contains(err.Error(),
 					p.Error()) || !strings.Contains(err.Error(), how) {
 					t.Fatalf("%v", err)

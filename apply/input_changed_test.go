@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"leat/apply/internal/resolve"
+	"leat/apply/outcome"
 	"leat/worker/subprocess"
 )
 
@@ -89,7 +90,7 @@ func TestInputWrittenDuringRun(t *testing.T) {
 					return
 				}
 				wantError(t, err, filepath.Join(dir, c.fails)+" was written to while it was read")
-				if left := new(IncompleteError); errors.As(err, &left) { // it can't be resumed
+				if left := new(outcome.IncompleteError); errors.As(err, &left) { // it can't be resumed
 					t.Errorf("%+v", left)
 				}
 				noTracesBut(t, err, filepath.Dir(job.Outputs["out"].Path), job.Outputs)

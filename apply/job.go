@@ -66,10 +66,10 @@ type Job struct {
 	// resumed run must have the same one.
 	Version string
 	// Resume continues from the blocks that a run of the same job kept when it failed or was killed
-	// ([IncompleteError]). The outputs are the same byte for byte as without the interruption. A
-	// job that differs is rejected ([ResumeError]). If nothing was kept, all blocks are computed.
-	// Blocks keep their size; Controls that ask for another are rejected. Input.Source is assumed
-	// to be unchanged.
+	// ([outcome.IncompleteError]). The outputs are the same byte for byte as without the
+	// interruption. A job that differs is rejected ([outcome.ResumeError]). If nothing was kept,
+	// all blocks are computed. Blocks keep their size; Controls that ask for another are rejected.
+	// Input.Source is assumed to be unchanged.
 	Resume bool
 
 	// Vectors are inputs that are rasterized onto the job's grid. Their names must differ from

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"leat/apply/outcome"
 )
 
 func TestResumeLongestName(t *testing.T) {
@@ -26,7 +28,7 @@ func TestResumeLongestName(t *testing.T) {
 			}
 			return whole(ctx, b)
 		}
-		var left *IncompleteError
+		var left *outcome.IncompleteError
 		if _, err := Run(context.Background(), job); !errors.Is(err, stop) || !errors.As(err, &left) {
 			t.Fatal(err)
 		}

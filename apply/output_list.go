@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 
+	"leat/apply/outcome"
 	"leat/ndarray"
 )
 
@@ -39,7 +40,7 @@ func (j *Job) addOutputLists() error {
 	}
 	j.Outputs = all
 	if len(errs) > 0 {
-		return &JobError{Err: errors.Join(errs...)}
+		return &outcome.JobError{Err: errors.Join(errs...)}
 	}
 	return nil
 }

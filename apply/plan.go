@@ -5,6 +5,7 @@ import (
 
 	"leat/apply/internal/plan"
 	"leat/apply/internal/resolve"
+	"leat/apply/outcome"
 	"leat/block"
 	"leat/raster"
 )
@@ -34,9 +35,9 @@ type Plan struct {
 
 	Inputs  []PlanInput
 	Outputs []PlanOutput
-	Notes   []Note // decisions that differ from the request, with reasons
+	Notes   []outcome.Note // decisions that differ from the request, with reasons
 	// Warnings are about probable errors in the job.
-	Warnings []Note
+	Warnings []outcome.Note
 	// Replaced are blocks of an earlier run that this run replaces; nil if there are none.
 	Replaced *ReplacedBlocks
 }
@@ -70,10 +71,10 @@ type PlanOutput struct {
 	TileWidth  int
 	TileHeight int
 	Overviews  []raster.Size
-	RawBytes   int64    // pixels before compression, overviews included; 0 if unknown
-	Format     string   // "GTiff", or GDAL's short name of another
-	Options    []string // its creation options
-	Notes      []Note   // what the format does not keep
+	RawBytes   int64          // pixels before compression, overviews included; 0 if unknown
+	Format     string         // "GTiff", or GDAL's short name of another
+	Options    []string       // its creation options
+	Notes      []outcome.Note // what the format does not keep
 }
 
 // ReplacedBlocks are blocks of an earlier run that a run replaces because Job.Resume is false.

@@ -18,6 +18,7 @@ import (
 	"leat/apply/internal/plan"
 	"leat/apply/internal/resolve"
 	"leat/apply/internal/rundir"
+	"leat/apply/outcome"
 	"leat/internal/gdal"
 	"leat/internal/proctest"
 	"leat/internal/worker/pbstest"
@@ -171,7 +172,7 @@ func TestInvalidVectors(t *testing.T) {
 			} {
 				err := run()
 				wantError(t, err, c.want...)
-				if errors.As(err, new(*JobError)) != c.mistake {
+				if errors.As(err, new(*outcome.JobError)) != c.mistake {
 					t.Errorf("%T", err)
 				}
 			}
@@ -406,7 +407,7 @@ func TestResumeRejectsChangedVectors(t *testing.T) {
 			c.change(&job)
 			_, err = Run(t.Context(), job)
 			wantError(t, err, "can't be continued: ", c.want)
-			if !errors.As(err, new(*ResumeError)) {
+			if !errors.As(err, new(*outcome.ResumeError)) {
 				t.Errorf("%T", err)
 			}
 			for name, at := range times {

@@ -14,6 +14,7 @@ import (
 
 	"leat/apply/internal/localpath"
 	"leat/apply/internal/spool"
+	"leat/apply/outcome"
 	"leat/internal/fault"
 )
 
@@ -69,7 +70,7 @@ func TestFailBeforeFirstBlockKeepsSpool(t *testing.T) {
 	stop := errors.New("enough")
 	again.Func = func(context.Context, *Block) error { return stop }
 	_, err := Run(t.Context(), again)
-	var left *IncompleteError
+	var left *outcome.IncompleteError
 	if !errors.Is(err, stop) || !errors.As(err, &left) || !slices.Equal(left.Paths,
 		[]string{path}) || left.Done != -1 {
 		t.Fatalf("%v: %+v", err, left)
@@ -137,7 +138,7 @@ func TestListAndDiscardSpools(t *testing.T) {
 	}
 	check("after", []SpoolFile{inUse})
 	_, err = Discard(t.Context(), map[string]Output{"n": {Path: at("notes")}})
-	if !errors.Is(err, spool.ErrNotSpool) {
+	if !errors.Is(err, outcome.ErrNotSpool) {
 		t.Errorf("discarding an output with another file for its path: %v", err)
 	}
 	for _, name := range []string{".notes.leat-part", ".short.leat-part", ".zeros.leat-part", "out.leat-part", ".folder.leat-part", ".link.leat-part",

@@ -8,6 +8,7 @@ import (
 
 	"leat/apply/internal/exec"
 	"leat/apply/internal/output"
+	"leat/apply/outcome"
 	"leat/expr"
 	"leat/internal/units"
 	"leat/ndarray"
@@ -46,7 +47,7 @@ type OutputResult struct {
 	// Counts are those of an expression; all 0 for a Func.
 	Counts expr.Counts
 	// Warnings are about pixels and metadata that are probably not what the user wants.
-	Warnings []Note
+	Warnings []outcome.Note
 	// Format is "GTiff" or GDAL's short name of another format, and Options are its creation
 	// options. Files are the names of the output's files in its directory; they are not listed for
 	// GeoTIFF.
@@ -107,11 +108,11 @@ func (res *OutputResult) addCounts(c *exec.Counts) {
 	res.Counts = c.Counts
 	if c.Saturated > 0 {
 		res.Warnings = append(res.Warnings,
-			Note{Field: "Output.Type", Text: fmt.Sprintf("%s beyond the range of %v and became its nearest value",
+			outcome.Note{Field: "Output.Type", Text: fmt.Sprintf("%s beyond the range of %v and became its nearest value",
 				units.Plural(c.Saturated, "pixel was", "pixels were"), res.Type)})
 	}
 	if c.NodataCollision > 0 {
-		note := Note{Field: "Output.Nodata", Text: fmt.Sprintf(
+		note := outcome.Note{Field: "Output.Nodata", Text: fmt.Sprintf(
 			"%s computed as the nodata value %v, the first at column %d, row %d: readers will take that for nodata",
 			units.Plural(c.NodataCollision, "valid pixel was", "valid pixels were"), res.Nodata, c.First.Col, c.First.Row)}
 		if res.Type.IsFloat() {
@@ -134,14 +135,14 @@ func (res *OutputResult) warnOfPixels() {
 	c := &res.Counts
 	if n := max(c.Inf, infinite); n > 0 {
 		res.Warnings = append(res.Warnings,
-			Note{Text: fmt.Sprintf("%s infinite", units.Plural(n, "pixel is", "pixels are"))})
+			outcome.Note{Text: fmt.Sprintf("%s infinite", units.Plural(n, "pixel is", "pixels are"))})
 	}
 	switch {
 	case len(empty) > 0 && len(empty) == len(res.Bands), c.Pixels > 0 && c.Invalid == c.Pixels:
-		res.Warnings = append(res.Warnings, Note{Text: "it has no valid pixel"})
+		res.Warnings = append(res.Warnings, outcome.Note{Text: "it has no valid pixel"})
 	case len(empty) > 0:
 		res.Warnings = append(res.Warnings,
-			Note{Text: fmt.Sprintf("%s no valid pixel: %s", units.Plural(int64(len(empty)), "band has", "bands have"),
+			outcome.Note{Text: fmt.Sprintf("%s no valid pixel: %s", units.Plural(int64(len(empty)), "band has", "bands have"),
 				strings.Join(empty, ", "))})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"leat/apply/internal/spool"
+	"leat/apply/outcome"
 )
 
 // unfinishedRun runs a case with one worker until some blocks are done, and returns the job and the
@@ -29,7 +30,7 @@ func unfinishedRun(t *testing.T, name, dir string, blocks int) (job Job, path st
 		return work(ctx, b)
 	}
 	_, err := Run(t.Context(), whole)
-	var left *IncompleteError
+	var left *outcome.IncompleteError
 	if !errors.As(err, &left) || left.Done != blocks {
 		t.Fatalf("%v: %+v", err, left)
 	}
@@ -95,7 +96,7 @@ func TestResumeFlippedBytes(t *testing.T) {
 				again.Resume = true
 				res, err := Run(t.Context(), again)
 				if err != nil {
-					if !errors.As(err, new(*ResumeError)) {
+					if !errors.As(err, new(*outcome.ResumeError)) {
 						t.Fatalf("byte %d of %d: %v", at, len(whole), err)
 					}
 					if !bytes.Equal(fileBytes(t, path), damaged) {
@@ -191,7 +192,8 @@ func TestResumeUnreadableSpool(t *testing.T) {
 		job, calls, _ := resumeJob(name, "", dir, 2)
 		job.Resume = true
 		err := failRun(t, job, path+" can't be continued: ", c.want)
-		if !errors.As(err, new(*ResumeError)) || errors.As(err, new(*IncompleteError)) || calls.Load() != 0 {
+		if !errors.As(err, new(*outcome.ResumeError)) || errors.As(err, new(*outcome.IncompleteError)) ||
+			calls.Load() != 0 {
 			t.Errorf("%s: %T after %d blocks", what, err, calls.Load())
 		}
 		job.Resume = false

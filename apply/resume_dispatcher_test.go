@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"leat/apply/outcome"
 	"leat/worker/subprocess"
 )
 
@@ -44,7 +45,7 @@ func TestResumeWithOtherLauncher(t *testing.T) {
 			return nil
 		}
 		_, err := Run(t.Context(), job)
-		var left *IncompleteError
+		var left *outcome.IncompleteError
 		if !errors.Is(err, stop) || !errors.As(err, &left) || left.Done < 40 {
 			t.Fatalf("%q: %v: %+v", c, err, left)
 		}

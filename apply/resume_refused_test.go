@@ -13,13 +13,14 @@ import (
 	"time"
 
 	"leat/apply/internal/spool"
+	"leat/apply/outcome"
 	"leat/block"
 	"leat/ndarray"
 	"leat/raster/overview"
 )
 
 // interrupt runs a job of expressions or a function until some blocks are done.
-func interrupt(t *testing.T, job Job) *IncompleteError {
+func interrupt(t *testing.T, job Job) *outcome.IncompleteError {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("enough")
@@ -30,7 +31,7 @@ func interrupt(t *testing.T, job Job) *IncompleteError {
 	afterBlocks(t, int64(plan.Blocks.Count()/2), func() { cancel(stop) })
 	job.Concurrency.Workers = 1
 	_, err = Run(ctx, job)
-	var left *IncompleteError
+	var left *outcome.IncompleteError
 	if !errors.Is(err, stop) || !errors.As(err, &left) {
 		t.Fatal("the run was not interrupted:", err)
 	}
@@ -166,7 +167,7 @@ func TestResumeRejectsChangedJob(t *testing.T) {
 			} {
 				err := run()
 				wantError(t, err, "x.tif.leat-part can't be continued: ", c.want)
-				if !errors.As(err, new(*ResumeError)) {
+				if !errors.As(err, new(*outcome.ResumeError)) {
 					t.Errorf("%T", err)
 				}
 				if strings.Count(err.Error(), c.want) != 1 {
@@ -231,7 +232,7 @@ func TestResumeWithoutSpool(t *testing.T) {
 	dir := t.TempDir()
 	job, calls, _ := resumeJob("nearest", "", dir, 2)
 	job.Resume = true
-	says := func(notes []Note) {
+	says := func(notes []outcome.Note) {
 		t.Helper()
 		if want := "nothing to resume: there is no " + filepath.Join(dir,
 			".out.tif.leat-part") + ", so all blocks are computed"; !slices.Contains(noteTexts(notes), want) {
@@ -270,7 +271,7 @@ func TestResumeMissingSpool(t *testing.T) {
 		again.Resume = true
 		change(&again)
 		err := failRun(t, again, append(words, "can't be continued: ")...)
-		if !errors.As(err, new(*ResumeError)) || errors.As(err, new(*IncompleteError)) {
+		if !errors.As(err, new(*outcome.ResumeError)) || errors.As(err, new(*outcome.IncompleteError)) {
 			t.Errorf("%s: %T", what, err)
 		}
 		for path, b := range parts {
@@ -419,7 +420,7 @@ func TestMergeWithoutCodecNotResumable(t *testing.T) {
 		return work(ctx, b)
 	}
 	_, err := Run(t.Context(), job)
-	if !errors.Is(err, stop) || errors.As(err, new(*IncompleteError)) {
+	if !errors.Is(err, stop) || errors.As(err, new(*outcome.IncompleteError)) {
 		t.Errorf("%T: %v", err, err)
 	}
 	noTraces(t, dir)
@@ -431,7 +432,7 @@ func TestFailBeforeFirstBlock(t *testing.T) {
 	dir := t.TempDir()
 	job, _, _ := resumeJob("nearest", "", dir, 4)
 	job.Func = func(context.Context, *Block) error { return errors.New("at once") }
-	if err := failRun(t, job, "at once"); errors.As(err, new(*IncompleteError)) {
+	if err := failRun(t, job, "at once"); errors.As(err, new(*outcome.IncompleteError)) {
 		t.Error("something is said to be left")
 	}
 	noTraces(t, dir)
@@ -455,7 +456,7 @@ func TestConcurrentResumeRejected(t *testing.T) {
 	}()
 	<-started
 	err := failRun(t, job, "out.tif", "another run")
-	if errors.As(err, new(*IncompleteError)) {
+	if errors.As(err, new(*outcome.IncompleteError)) {
 		t.Error("the second is said to have left something")
 	}
 	if _, err := Discard(t.Context(), job.Outputs); err == nil {
@@ -492,7 +493,7 @@ func TestResumeAfterDiskFull(t *testing.T) {
 	mustRun(t, whole)
 	job := make(dir)
 	err := failRun(t, job, "o.tif", "full", "field Output.TempDir")
-	var left *IncompleteError
+	var left *outcome.IncompleteError
 	if !errors.As(err, &left) || left.Done < 10 || left.Done > 300 {
 		t.Fatalf("%v: %+v", err, left)
 	}

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"leat/apply/outcome"
 	"leat/internal/proctest"
 	"leat/ndarray"
 	"leat/raster/overview"
@@ -247,7 +248,7 @@ func TestResumeAfterFailure(t *testing.T) {
 					return work(ctx, b)
 				}
 				_, err := Run(t.Context(), job)
-				var left *IncompleteError
+				var left *outcome.IncompleteError
 				if !errors.Is(err, stop) || !errors.As(err, &left) || left.Err.Error() != err.Error() {
 					t.Fatal("it is no IncompleteError:", err)
 				}

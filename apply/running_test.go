@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"leat/apply/outcome"
 	"leat/objstore"
 	"leat/raster"
 )
@@ -58,7 +59,7 @@ func TestStatus(t *testing.T) {
 
 func TestStartRejectsBadJobs(t *testing.T) {
 	run, err := Start(t.Context(), Job{})
-	var bad *JobError
+	var bad *outcome.JobError
 	if run != nil || !errors.As(err, &bad) {
 		t.Errorf("%v, %v", run, err)
 	}
@@ -97,7 +98,7 @@ func TestHookThatEndsItsGoroutine(t *testing.T) {
 	o.BeforeClose = func(*raster.Info) error { runtime.Goexit(); return nil }
 	job.Outputs["out"] = o
 	_, err := Run(t.Context(), job)
-	if p := new(PanicError); !errors.As(err, &p) || p.Of != "BeforeClose" || !strings.Contains(p.Error(), "Goexit") {
+	if p := new(outcome.PanicError); !errors.As(err, &p) || p.Of != "BeforeClose" || !strings.Contains(p.Error(), "Goexit") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -117,7 +118,7 @@ func TestStoreThatEndsItsGoroutine(t *testing.T) {
 	res, err := Run(t.Context(), Job{Controls: Controls{Grid: &g}, Store: exitingStore{},
 		Outputs: map[string]Output{"x": {Path: "s3://bucket/x.tif", TempDir: t.TempDir()}},
 		Func:    func(_ context.Context, b *Block) error { Out[uint8](b, "x"); return nil }})
-	if p := new(PanicError); res != nil || !errors.As(err, &p) {
+	if p := new(outcome.PanicError); res != nil || !errors.As(err, &p) {
 		t.Errorf("%v, %v", res, err)
 	}
 }

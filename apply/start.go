@@ -76,9 +76,9 @@ type Running struct {
 }
 
 // Start checks a job and all that it names, plans it, and starts to run it. It returns the errors
-// in the job, a [JobError] or those of inputs and outputs, before any output is touched. When ctx
-// is done, the run ends with ctx's cause within about the time of one block. The caller must call
-// Wait.
+// in the job, an [outcome.JobError] or those of inputs and outputs, before any output is touched.
+// When ctx is done, the run ends with ctx's cause within about the time of one block. The caller
+// must call Wait.
 func Start(ctx context.Context, job Job) (*Running, error) {
 	start := time.Now()
 	ctx, abort := context.WithCancelCause(ctx)
@@ -127,10 +127,10 @@ func (s *Running) Done() <-chan struct{} { return s.done }
 
 // Wait waits for the end of the run, in which every block was computed once and all outputs were
 // published. On an error old files are unchanged, except that several outputs are renamed one by
-// one at the very end. An error or a panic of the function, or of Setup or Close, is a
-// [BlockError]; a panic of Merge or BeforeClose is a [PanicError]. A run that can be resumed is an
-// [IncompleteError]. Wait returns when all goroutines of the run have ended; later calls return the
-// same.
+// one at the very end. An error or a panic of the function, or of Setup or Close, is an
+// [outcome.BlockError]; a panic of Merge or BeforeClose is an [outcome.PanicError]. A run that can
+// be resumed is an [outcome.IncompleteError]. Wait returns when all goroutines of the run have
+// ended; later calls return the same.
 func (s *Running) Wait() (*Result, error) {
 	<-s.done
 	return s.res, s.err

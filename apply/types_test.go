@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"leat/apply/outcome"
 	"leat/ndarray"
 )
 
@@ -90,7 +91,7 @@ func TestFunctionPanic(t *testing.T) {
 		return nil
 	})
 	err := failRun(t, job, "block 3", "panicked", "index out of range")
-	var p *PanicError
+	var p *outcome.PanicError
 	if !errors.As(err, &p) || !strings.Contains(string(p.Stack), "types_test.go") {
 		t.Errorf("%T", err)
 	}

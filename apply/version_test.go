@@ -15,6 +15,7 @@ import (
 
 	"leat/apply/internal/exec"
 	"leat/apply/internal/resolve"
+	"leat/apply/outcome"
 	"leat/internal/fault"
 	"leat/internal/worker/client"
 	"leat/raster"
@@ -39,10 +40,10 @@ func oneInput(path, dir string, stop int) Job {
 var errStopped = errors.New("enough")
 
 // stopped runs a job that fails with errStopped and leaves a spool.
-func stopped(t *testing.T, job Job) *IncompleteError {
+func stopped(t *testing.T, job Job) *outcome.IncompleteError {
 	t.Helper()
 	_, err := Run(t.Context(), job)
-	var left *IncompleteError
+	var left *outcome.IncompleteError
 	if !errors.Is(err, errStopped) || !errors.As(err, &left) {
 		t.Fatalf("%T: %v", err, err)
 	}
@@ -299,7 +300,7 @@ func TestCancelDuringResume(t *testing.T) {
 		})
 		_, err := Run(ctx, job)
 		fault.Set(nil)
-		var left *IncompleteError
+		var left *outcome.IncompleteError
 		if !errors.Is(err, errStopped) || !errors.As(err, &left) || left.Done != -1 || left.Paths[0] != spool {
 			t.Fatalf("%v: %+v", err, left)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/resolve"
+	"leat/apply/outcome"
 	"leat/internal/gdal"
 	"leat/raster"
 )
@@ -122,7 +123,7 @@ func TestExtentOnGridTo360Degrees(t *testing.T) {
 		t.Errorf("the grid is %v", boundsOf(g))
 	}
 	err = failRun(t, job("EPSG:32631", 166000, 4987300), "extent: ", "both ends of the grid")
-	if f := new(FieldError); !errors.As(err, &f) || f.Field != "Controls.Extents" {
+	if f := new(outcome.FieldError); !errors.As(err, &f) || f.Field != "Controls.Extents" {
 		t.Errorf("the error names no field: %v", err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"leat/apply"
+	"leat/apply/outcome"
 	"leat/objstore"
 	"leat/objstore/ranged"
 	"leat/raster"
@@ -93,7 +93,7 @@ func (o *object) StageFile() (bool, error) { return o.begin((*stage.Pool).Prefet
 func (o *object) LocalPath() (string, error) {
 	r := o.local.Load()
 	if r == nil {
-		return "", &apply.FieldError{Field: "Input.Source",
+		return "", &outcome.FieldError{Field: "Input.Source",
 			Err: fmt.Errorf("%s: there is no space for it on the local disk", o.label)}
 	}
 	return r.Path()

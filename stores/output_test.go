@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"leat/apply"
+	"leat/apply/outcome"
 	"leat/objstore"
 )
 
@@ -158,7 +159,7 @@ func TestRefusedUploadKeepsOutputs(t *testing.T) {
 		"c": "vault://box/c.tif", "old": at("old.tif"), "new": at("new.tif"), "stale": at("stale.tif")})
 	for round := range 2 {
 		_, err := apply.Run(t.Context(), job)
-		var kept *apply.UnpublishedError
+		var kept *outcome.UnpublishedError
 		if !errors.As(err, &kept) || !errors.Is(err, fs.ErrPermission) {
 			t.Fatalf("the error is %v", err)
 		}
@@ -209,7 +210,7 @@ func TestInterruptedUploadKeepsOutputs(t *testing.T) {
 	v.during = cancel
 	_, err := apply.Run(ctx, outputs(t, stores, tmp,
 		map[string]string{"a": "vault://box/a.tif", "b": "vault://box/b.tif", "old": old}))
-	var kept *apply.UnpublishedError
+	var kept *outcome.UnpublishedError
 	if !errors.Is(err, context.Canceled) || !errors.As(err, &kept) || len(kept.Files) != 3 || len(v.objects) > 0 {
 		t.Fatalf("the error is %v; %d objects", err, len(v.objects))
 	}
@@ -272,7 +273,7 @@ func TestNoClobberNeedsLookup(t *testing.T) {
 	job.Outputs["a"] = o
 	_, err := apply.Run(t.Context(), job)
 	wantError(t, err, "output a: it is unknown whether vault://box/a.tif exists", "403")
-	if f := (*apply.FieldError)(nil); !errors.As(err, &f) || f.Field != "Output.NoClobber" {
+	if f := (*outcome.FieldError)(nil); !errors.As(err, &f) || f.Field != "Output.NoClobber" {
 		t.Errorf("the field is not Output.NoClobber: %v", err)
 	}
 }

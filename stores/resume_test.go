@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"leat/apply"
+	"leat/apply/outcome"
 )
 
 // halves returns a job of a file above and one below. It is cancelled after a number of blocks, 0
@@ -59,7 +60,7 @@ func TestResumeSkipsFinishedInputs(t *testing.T) {
 		}
 		got := filepath.Join(dir, "got.tif")
 		_, err := halves(t, s, got, stage(), 60)
-		var left *apply.IncompleteError
+		var left *outcome.IncompleteError
 		if !errors.As(err, &left) || left.Done < 60 {
 			t.Fatalf("%+v: %v", left, err)
 		}
@@ -110,12 +111,12 @@ func TestRemoteOutputResumeAndDiscard(t *testing.T) {
 	want := string(v.objects["x/out.tif"])
 	delete(v.objects, "x/out.tif")
 	stop := errors.New("enough")
-	interrupt := func() *apply.IncompleteError {
+	interrupt := func() *outcome.IncompleteError {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		again := job
 		afterBlocks(t, 20, func() { cancel(stop) })
 		_, err := apply.Run(ctx, again)
-		var left *apply.IncompleteError
+		var left *outcome.IncompleteError
 		if !errors.Is(err, stop) || !errors.As(err,
 			&left) || len(left.Paths) != 1 || filepath.Dir(left.Paths[0]) != tmp {
 			t.Fatalf("%v: %+v", err, left)

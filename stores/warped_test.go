@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"leat/apply"
+	"leat/apply/outcome"
 	"leat/internal/gdal"
 )
 
@@ -87,7 +88,7 @@ func TestWarpNeedsStage(t *testing.T) {
 		change(&j)
 		_, err := apply.Run(t.Context(), j)
 		wantError(t, err, append(words, "input b: "+s.url("b.tif"))...)
-		if f := new(apply.FieldError); !errors.As(err, &f) || f.Field != "Input.Source" && f.Field != "Input.Overviews" {
+		if f := new(outcome.FieldError); !errors.As(err, &f) || f.Field != "Input.Source" && f.Field != "Input.Overviews" {
 			t.Errorf("the error has no field Input.Source: %v", err)
 		}
 		t.Log(err)

@@ -7,7 +7,7 @@ import (
 	"io"
 	"sync"
 
-	"leat/apply"
+	"leat/apply/outcome"
 	"leat/objstore"
 	"leat/objstore/ranged"
 	"leat/stage"
@@ -66,7 +66,7 @@ func (w *wholeFile) load() error {
 	} else {
 		pool, err := w.s.stage()
 		if err != nil {
-			return &apply.FieldError{Field: "Input.Source",
+			return &outcome.FieldError{Field: "Input.Source",
 				Err: fmt.Errorf("%s can't be read in pieces and can't be staged: %w", w.label, err)}
 		}
 		w.ref = pool.Prefetch(w.bucket, w.name)

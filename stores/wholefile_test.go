@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"leat/apply"
+	"leat/apply/outcome"
 	"leat/block"
 	"leat/ndarray"
 	"leat/objstore"
@@ -74,7 +75,7 @@ func TestLargeSidecarNeedsStage(t *testing.T) {
 		Expressions: map[string]string{"out": "a"}, Open: stores.Open}
 	_, err := apply.Run(t.Context(), job)
 	wantError(t, err, s.url("a.tif.msk"), "can't be read in pieces")
-	if f := new(apply.FieldError); !errors.As(err, &f) || f.Field != "Input.Source" {
+	if f := new(outcome.FieldError); !errors.As(err, &f) || f.Field != "Input.Source" {
 		t.Errorf("the error has no field Input.Source: %v", err)
 	}
 }

@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"leat/apply"
+	"leat/apply/outcome"
 	"leat/internal/terminal"
 	"leat/internal/units"
 )
 
 // incompleteMessage returns what a failed run has left, and what the user can do with it. args is
 // the command line that ran.
-func incompleteMessage(left *apply.IncompleteError, args []string) message {
+func incompleteMessage(left *outcome.IncompleteError, args []string) message {
 	what := fmt.Sprintf("%d of %d blocks are kept", left.Done, left.Total)
 	if left.Done < 0 {
 		what = "the blocks of an earlier run are still"
@@ -48,7 +49,7 @@ func resumeCommand(args []string) (text string, shown bool) {
 
 // withoutLeftover is why a run failed, without what it has left.
 func withoutLeftover(err error) error {
-	var left *apply.IncompleteError
+	var left *outcome.IncompleteError
 	if errors.As(err, &left) {
 		return left.Err
 	}

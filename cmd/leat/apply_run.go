@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/apply"
+	"leat/apply/outcome"
 	"leat/internal/terminal"
 	"leat/stores"
 	"leat/timing"
@@ -62,7 +63,7 @@ func (f *applyFlags) execute(cmd *cobra.Command, in *stores.Stores, job *apply.J
 			if hint := hintText(withoutLeftover(err)); hint != "" {
 				event["hint"] = hint
 			}
-			if left := new(apply.IncompleteError); errors.As(err, &left) {
+			if left := new(outcome.IncompleteError); errors.As(err, &left) {
 				event["kept"], event["kept_bytes"], event["kept_blocks"] = left.Paths, left.Bytes, left.Done
 			}
 			writeJSON(cmd.OutOrStdout(), event)

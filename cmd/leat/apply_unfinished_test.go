@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"leat/apply"
+	"leat/apply/outcome"
 )
 
 func TestIncompleteRunHints(t *testing.T) {
-	left := &apply.IncompleteError{Err: errors.New("a reason"),
+	left := &outcome.IncompleteError{Err: errors.New("a reason"),
 		Paths: []string{"/d/.a.tif.leat-part", "/d/.b.tif.leat-part"}, Bytes: 3 << 20, Done: 5, Total: 9}
 	const text = "5 of 9 blocks are kept in /d/.a.tif.leat-part, /d/.b.tif.leat-part (3.0 MiB)"
 	const resume = "use --resume to compute the rest, or discard in its place to remove them:\n  "

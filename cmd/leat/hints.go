@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"leat/apply"
+	"leat/apply/outcome"
 	"leat/cache"
 	"leat/expr"
 	"leat/objstore"
@@ -56,21 +56,21 @@ func ownHint(err error) string {
 	switch e := err.(type) {
 	case hintedError:
 		return e.hint
-	case *apply.FieldError:
+	case *outcome.FieldError:
 		return fieldHint(e.Field, e.Value)
-	case *apply.ResumeError:
-		if errors.Is(e, apply.ErrNotSpool) {
+	case *outcome.ResumeError:
+		if errors.Is(e, outcome.ErrNotSpool) {
 			return "run without --resume to start over, or remove the file first"
 		}
 		return fieldHint("Resume", "")
-	case *apply.InputChangedError:
+	case *outcome.InputChangedError:
 		if e.Overwritten {
 			return "run again when it is complete; replace the inputs of a run by renaming"
 		}
 		return "run again when it is complete"
 	case *objstore.Error:
 		return storeHint(e)
-	case *apply.UnknownNameError:
+	case *outcome.UnknownNameError:
 		return meant(e.Name, e.Known)
 	case *expr.SyntaxError:
 		return unknownFunctionHint(e)
@@ -88,15 +88,15 @@ func ownHint(err error) string {
 		return "use the values of the existing cache, or another name"
 	case ranged.ErrNoSize:
 		return "fetch it first: leat stage get"
-	case apply.ErrNotGeoreferenced:
+	case outcome.ErrNotGeoreferenced:
 		return "write the coordinates into the file with gdal_edit.py -a_ullr and -a_srs, or warp it by its control points with gdalwarp"
-	case apply.ErrNoCRS:
+	case outcome.ErrNoCRS:
 		return "write the CRS into the file first: gdal_edit.py -a_srs EPSG:CODE FILE"
-	case apply.ErrBeingWritten:
+	case outcome.ErrBeingWritten:
 		return "wait until it is complete, and run again"
-	case apply.ErrInUse:
+	case outcome.ErrInUse:
 		return "wait for the other run, or end it"
-	case apply.ErrVectors:
+	case outcome.ErrVectors:
 		return "use -v to rasterize vectors; leat info shows their extent"
 	case syscall.ENOSPC, syscall.EDQUOT:
 		return "free some space on the disk"

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"leat/apply"
+	"leat/apply/outcome"
 )
 
 func TestFieldHintsNameFieldsAndFlags(t *testing.T) {
@@ -37,7 +38,7 @@ func TestFieldHintsNameFieldsAndFlags(t *testing.T) {
 }
 
 func TestHintFollowsMessage(t *testing.T) {
-	field := &apply.FieldError{Field: "Controls.Unscale", Err: errors.New("bad scale")}
+	field := &outcome.FieldError{Field: "Controls.Unscale", Err: errors.New("bad scale")}
 	var b bytes.Buffer
 	printError(&b, errors.Join(errors.New("one"), fmt.Errorf("input a: %w", field), fmt.Errorf("input b: %w", field)))
 	const want = "leat: one\nleat: input a: bad scale\nleat: input b: bad scale\nhint: leave out --unscale\n"

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"testing"
 
-	"leat/apply"
+	"leat/apply/outcome"
 )
 
 func TestInterruptedMessages(t *testing.T) {
-	kept := &apply.UnpublishedError{Err: fmt.Errorf("output b: %w", context.Canceled),
+	kept := &outcome.UnpublishedError{Err: fmt.Errorf("output b: %w", context.Canceled),
 		Files: map[string]string{"b": "/tmp/b-1.tif", "a": "a-2.tif"}}
 	for want, err := range map[string]error{
 		"interrupted: nothing was written, and files that were there are as they were":                                                                             context.Canceled,

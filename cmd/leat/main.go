@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
-	"leat/apply"
+	"leat/apply/outcome"
 )
 
 // Exit codes.
@@ -67,7 +67,7 @@ func run(args []string) (int, unix.Signal) {
 func fail(root *cobra.Command, args []string, err error) int {
 	printError(os.Stderr, err)
 	var usage usageError
-	var job *apply.JobError
+	var job *outcome.JobError
 	switch {
 	case errors.As(err, &usage):
 		fmt.Fprintf(os.Stderr, "hint: see %s --help\n", commandOf(root, args))

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"leat/apply"
+	"leat/apply/outcome"
 	"leat/internal/terminal"
 )
 
@@ -23,7 +23,7 @@ type message struct{ text, hint string }
 // messages returns the messages of all errors that err joins.
 func messages(err error) []message {
 	switch e := err.(type) {
-	case *apply.IncompleteError:
+	case *outcome.IncompleteError:
 		return append(messages(e.Err), incompleteMessage(e, os.Args))
 	case interface{ Unwrap() []error }:
 		var list []message
@@ -79,7 +79,7 @@ const (
 )
 
 // noteTexts returns the texts of notes, never nil.
-func noteTexts(lists ...[]apply.Note) []string {
+func noteTexts(lists ...[]outcome.Note) []string {
 	texts := []string{}
 	for _, n := range slices.Concat(lists...) {
 		texts = append(texts, n.Text)
@@ -88,7 +88,7 @@ func noteTexts(lists ...[]apply.Note) []string {
 }
 
 // noteMessages returns the messages of notes, whose texts get a prefix.
-func noteMessages(prefix string, notes []apply.Note) []message {
+func noteMessages(prefix string, notes []outcome.Note) []message {
 	var list []message
 	for _, n := range notes {
 		list = append(list, message{terminal.Text(prefix + n.Text), fieldHint(n.Field, n.Value)})
@@ -97,7 +97,7 @@ func noteMessages(prefix string, notes []apply.Note) []message {
 }
 
 // printNotes writes notes, each followed by its hint, if there is one.
-func printNotes(w io.Writer, lists ...[]apply.Note) error {
+func printNotes(w io.Writer, lists ...[]outcome.Note) error {
 	for _, n := range slices.Concat(lists...) {
 		if _, err := fmt.Fprintln(w, n.Text); err != nil {
 			return err
@@ -148,7 +148,7 @@ func interrupted(err error) []message {
 	if errors.As(err, new(afterOutputs)) {
 		return []message{{text: "interrupted: the outputs are whole, but the preview, trace or report is missing"}}
 	}
-	var kept *apply.UnpublishedError
+	var kept *outcome.UnpublishedError
 	if errors.As(err, &kept) {
 		var files []string
 		for name, path := range kept.Files {
@@ -158,7 +158,7 @@ func interrupted(err error) []message {
 		return []message{{text: "interrupted while outputs were written: what was finished is kept, " +
 			strings.Join(files, ", ") + "; files that were there are as they were"}}
 	}
-	if left := new(apply.IncompleteError); errors.As(err, &left) {
+	if left := new(outcome.IncompleteError); errors.As(err, &left) {
 		return []message{{text: "interrupted: no output was finished, and files that were there are as they were"},
 			incompleteMessage(left, os.Args)}
 	}

@@ -34,6 +34,7 @@ var layers = [][]string{
 	{"leat/npy", "leat/raster/stats", "leat/raster/overview", "leat/expr", "leat/objstore/ranged", "leat/internal/tiff"},
 	{"leat/raster/geotiff", "leat/shm", "leat/internal/rastertest", "leat/internal/tiffwrite"},
 	{"leat/internal/gdal"},
+	{"leat/apply/outcome"},
 	{"leat/apply/internal/jobspec", "leat/apply/internal/localpath", "leat/apply/internal/rundir"},
 	{"leat/apply/internal/spool"},
 	{"leat/apply/internal/output"},

@@ -2,34 +2,16 @@ package exec
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 
-	"leat/apply/internal/jobspec"
 	"leat/apply/internal/resolve"
+	"leat/apply/outcome"
 	"leat/block"
 	"leat/worker"
 )
-
-// BlockError is returned when a run failed at a block, or in the function's Setup or Close, whether
-// in this process or in a worker process. errors.Is and errors.As find what Err wraps. If the error
-// comes from another process, errors.Is finds the errors of Function.Errors and a few of the
-// standard library (such as fs.ErrNotExist), and errors.As finds a [PanicError] and the
-// [worker.Failure] that the worker sent.
-type BlockError struct {
-	Block  int // -1 in Setup and Close, which belong to no block
-	Window block.Window
-	Stage  string // "reading", "computing", "setup" or "closing"
-	Worker string // name of the worker, "" for a reader of this process
-	Host   string // name of the machine
-	Stack  []byte // stack of a panic; nil if there was none
-	Err    error
-
-	text string
-}
 
 // Values of BlockError.Stage.
 const (
@@ -39,24 +21,9 @@ const (
 	stageClosing   = "closing"
 )
 
-func (e *BlockError) Error() string {
-	if e.text != "" {
-		return e.text
-	}
-	switch e.Stage {
-	case stageSetup:
-		return fmt.Sprintf("setting up %s: %v", e.Worker, e.Err)
-	case stageClosing:
-		return fmt.Sprintf("closing %s: %v", e.Worker, e.Err)
-	}
-	return fmt.Sprintf("block %d (%v): %v", e.Block, e.Window, e.Err)
-}
-
-func (e *BlockError) Unwrap() error { return e.Err }
-
 // localError returns a BlockError for an error in this process; b is nil in Setup and Close.
-func localError(stage, worker string, b *block.Block, err error) *BlockError {
-	e := &BlockError{Block: -1, Stage: stage, Worker: worker, Stack: stackOf(err), Err: err}
+func localError(stage, worker string, b *block.Block, err error) *outcome.BlockError {
+	e := &outcome.BlockError{Block: -1, Stage: stage, Worker: worker, Stack: stackOf(err), Err: err}
 	e.Host, _ = os.Hostname()
 	if b != nil {
 		e.Block, e.Window = b.Number, b.Window
@@ -65,7 +32,7 @@ func localError(stage, worker string, b *block.Block, err error) *BlockError {
 }
 
 func stackOf(err error) []byte {
-	var p *PanicError
+	var p *outcome.PanicError
 	if errors.As(err, &p) {
 		return p.Stack
 	}
@@ -87,7 +54,7 @@ func (e *workerError) Stack() []byte { return stackOf(e.err) }
 // by semicolons, in at most 64 bytes (protocol.MaxCode).
 func (e *workerError) Code() string {
 	words := []string{e.stage}
-	var p *PanicError
+	var p *outcome.PanicError
 	if errors.As(e.err, &p) {
 		words = append(words, codePanic+p.Of)
 	}
@@ -103,9 +70,8 @@ func (e *workerError) Code() string {
 	if bits != 0 {
 		words = append(words, codeIs+strconv.FormatUint(bits, 16))
 	}
-	var c *resolve.InputChangedError
-	if errors.As(e.err, &c) {
-		words = append(words, c.Code())
+	if errors.As(e.err, new(*outcome.InputChangedError)) {
+		words = append(words, resolve.CodeInputChanged)
 	}
 	return strings.Join(words, ";")
 }
@@ -118,9 +84,9 @@ const (
 
 // fieldOf returns the innermost FieldError that err wraps, the most specific one; nil if there is
 // none.
-func fieldOf(err error) (found *jobspec.FieldError) {
+func fieldOf(err error) (found *outcome.FieldError) {
 	for {
-		var f *jobspec.FieldError
+		var f *outcome.FieldError
 		if !errors.As(err, &f) {
 			return found
 		}
@@ -153,7 +119,7 @@ func (r *failures) blockError(f *worker.Failure) error {
 	if !slices.Contains([]string{stageReading, stageComputing, stageSetup, stageClosing}, stage) {
 		return f
 	}
-	e := &BlockError{Block: -1, Stage: stage, Worker: f.Worker, Host: f.Host}
+	e := &outcome.BlockError{Block: -1, Stage: stage, Worker: f.Worker, Host: f.Host}
 	if f.Stack != "" {
 		e.Stack = []byte(f.Stack)
 	}
@@ -165,7 +131,7 @@ func (r *failures) blockError(f *worker.Failure) error {
 	}
 	shown := *f
 	shown.Block = e.Block // not the block for which a worker was set up
-	e.text = shown.Error()
+	e.Text = shown.Error()
 	e.Err = &remoteError{message: f.Message, wraps: r.wrapped(f, strings.Split(codes, ";"))}
 	return e
 }
@@ -176,12 +142,12 @@ func (r *failures) wrapped(f *worker.Failure, codes []string) []error {
 	for _, w := range codes {
 		if of, ok := strings.CutPrefix(w, codePanic); ok {
 			_, value, _ := strings.Cut(f.Message, " panicked: ")
-			wraps = append(wraps, &PanicError{Of: of, Value: value, Stack: []byte(f.Stack)})
+			wraps = append(wraps, &outcome.PanicError{Of: of, Value: value, Stack: []byte(f.Stack)})
 		}
 		if name, ok := strings.CutPrefix(w, codeField); ok {
-			wraps = append(wraps, &jobspec.FieldError{Field: name, Err: errors.New(f.Message)})
+			wraps = append(wraps, &outcome.FieldError{Field: name, Err: errors.New(f.Message)})
 		}
-		if changed := new(resolve.InputChangedError); w == changed.Code() {
+		if changed := new(outcome.InputChangedError); w == resolve.CodeInputChanged {
 			changed.Change, _, _ = strings.Cut(f.Message, " while it was ")
 			changed.During, changed.Overwritten = "read", strings.HasSuffix(changed.Change, " was written to")
 			wraps = append(wraps, changed)

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"leat/apply/internal/jobspec"
-	"leat/apply/internal/resolve"
+	"leat/apply/outcome"
 	"leat/block"
 	"leat/internal/worker/protocol"
 	"leat/worker"
@@ -44,9 +44,9 @@ func TestWorkerErrorsKeepFields(t *testing.T) {
 		"Concurrency": reflect.TypeFor[jobspec.Concurrency]()} {
 		for f := range typ.NumField() {
 			field := name + "." + typ.Field(f).Name
-			err := &jobspec.FieldError{Field: field, Err: errors.Join(sentinels...)}
+			err := &outcome.FieldError{Field: field, Err: errors.Join(sentinels...)}
 			for _, stage := range []string{stageStarting, stageReading, stageComputing, stageSetup, stageClosing} {
-				code := (&workerError{&jobspec.FieldError{Field: "Outer", Err: fmt.Errorf("inner: %w", err)}, stage, sentinels}).Code()
+				code := (&workerError{&outcome.FieldError{Field: "Outer", Err: fmt.Errorf("inner: %w", err)}, stage, sentinels}).Code()
 				if len(code) > protocol.MaxCode {
 					t.Errorf("%s: %q has %d bytes, more than %d", field, code, len(code), protocol.MaxCode)
 				}
@@ -61,10 +61,10 @@ func TestWorkerErrorsKeepFields(t *testing.T) {
 	if checked < 100 {
 		t.Errorf("%d codes were checked", checked)
 	}
-	changed := &resolve.InputChangedError{Change: "a.tif was written to", During: "read", Overwritten: true}
+	changed := &outcome.InputChangedError{Change: "a.tif was written to", During: "read", Overwritten: true}
 	f := &worker.Failure{Worker: "w", Message: "input a: " + changed.Error(),
 		Code: (&workerError{fmt.Errorf("input a: %w", changed), stageReading, nil}).Code()}
-	if got := new(resolve.InputChangedError); !errors.As(r.blockError(f), &got) || got.Change != "input a: a.tif was written to" ||
+	if got := new(outcome.InputChangedError); !errors.As(r.blockError(f), &got) || got.Change != "input a: a.tif was written to" ||
 		!got.Overwritten {
 		t.Errorf("%+v", got)
 	}

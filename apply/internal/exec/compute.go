@@ -8,6 +8,7 @@ import (
 	"leat/apply/internal/output"
 	"leat/apply/internal/resolve"
 	"leat/apply/internal/spool"
+	"leat/apply/outcome"
 	"leat/block"
 	"leat/ndarray"
 	"leat/raster"
@@ -136,9 +137,9 @@ func (w *computeState) call(ctx context.Context, b *Block) (err error) {
 		p := recover()
 		if p == nil { // runtime.Goexit can't be stopped: abort the run with an error
 			p = goexit
-			w.shared.abort(localError(stageComputing, w.lane, &b.Block, &PanicError{Value: p}))
+			w.shared.abort(localError(stageComputing, w.lane, &b.Block, &outcome.PanicError{Value: p}))
 		}
-		err = &PanicError{Value: p, Stack: debug.Stack()}
+		err = &outcome.PanicError{Value: p, Stack: debug.Stack()}
 	}()
 	err = w.shared.function.Compute(ctx, b)
 	finished = true

@@ -5,12 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"leat/internal/freelist"
 	"log/slog"
 	"os"
 	"runtime"
 	"sync"
 	"time"
+
+	"leat/internal/freelist"
 
 	"leat/apply/internal/output"
 	"leat/apply/internal/plan"

@@ -3,8 +3,9 @@ package exec
 import (
 	"context"
 	"fmt"
-	"leat/internal/freelist"
 	"sync"
+
+	"leat/internal/freelist"
 
 	"leat/apply/internal/plan"
 	"leat/timing"
@@ -92,7 +93,7 @@ func (f *feeder) readAll(ctx context.Context, lane string, buffers *freelist.Lis
 			}
 			b := f.plan.Blocks.At(t.number)
 			e := localError(stageReading, "", &b, err)
-			e.text = err.Error() // the message names the file
+			e.Text = err.Error() // the message names the file
 			return e
 		}
 		ready <- d

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
-	"slices"
-	"strings"
 
 	"leat/apply/internal/output"
+	"leat/apply/outcome"
 	"leat/internal/fault"
 	"leat/namespace"
 )
@@ -67,25 +65,6 @@ func finish(ctx context.Context, o *Options, writers []*output.Writer, claims *n
 	return nil
 }
 
-// UnpublishedError is returned when a run failed after its outputs were finished and before all of
-// them had their names. Files are the current paths of those, by the name of the output: its own
-// path if no file was there, or a similar one next to it. Old files are unchanged.
-type UnpublishedError struct {
-	Err   error
-	Files map[string]string
-}
-
-func (e *UnpublishedError) Error() string {
-	var b strings.Builder
-	b.WriteString(e.Err.Error())
-	for _, name := range slices.Sorted(maps.Keys(e.Files)) {
-		fmt.Fprintf(&b, "; the finished file of output %s is kept as %s", name, e.Files[name])
-	}
-	return b.String()
-}
-
-func (e *UnpublishedError) Unwrap() error { return e.Err }
-
 // keep gives finished files local names after an error, so that no work is lost. It replaces
 // nothing.
 func keep(finished []output.Finished, err error) error {
@@ -94,7 +73,7 @@ func keep(finished []output.Finished, err error) error {
 			return err // the spools are kept instead
 		}
 	}
-	kept := &UnpublishedError{Err: err, Files: map[string]string{}}
+	kept := &outcome.UnpublishedError{Err: err, Files: map[string]string{}}
 	for _, f := range finished {
 		name := f.Result().Name
 		path, kerr := f.Keep()

@@ -1,9 +1,9 @@
 package exec
 
 import (
-	"fmt"
 	"runtime/debug"
 
+	"leat/apply/outcome"
 	"leat/raster"
 )
 
@@ -16,9 +16,9 @@ func call(name string, abort func(cause error), f func() error) (err error) {
 			return
 		}
 		p := recover()
-		err = &PanicError{Of: name, Value: p, Stack: debug.Stack()}
+		err = &outcome.PanicError{Of: name, Value: p, Stack: debug.Stack()}
 		if p == nil && abort != nil { // runtime.Goexit can't be stopped
-			abort(&PanicError{Of: name, Value: goexit})
+			abort(&outcome.PanicError{Of: name, Value: goexit})
 		}
 	}()
 	err = f()
@@ -47,29 +47,7 @@ func RecoverBeforeClose(before func(*raster.Info) error, abort func(error)) func
 }
 
 // Goexit returns the error of a function that ended the run's goroutine.
-func Goexit() error { return &PanicError{Value: goexit} }
+func Goexit() error { return &outcome.PanicError{Value: goexit} }
 
 // goexit is the value of the PanicError of a function that ended its goroutine.
 const goexit = "it ended its goroutine (runtime.Goexit)"
-
-// PanicError is returned when the job's function or one of its hooks panicked. errors.Is and
-// errors.As look into a Value that is an error.
-type PanicError struct {
-	Of    string // "Setup", "Close", "Merge" or "BeforeClose"; "" for the function of blocks
-	Value any    // a string if another process computed the block
-	Stack []byte // stack of the panic
-}
-
-// Unwrap returns Value if it is an error.
-func (e *PanicError) Unwrap() error {
-	err, _ := e.Value.(error)
-	return err
-}
-
-func (e *PanicError) Error() string {
-	of := e.Of
-	if of == "" {
-		of = "the function"
-	}
-	return fmt.Sprintf("%s panicked: %v", of, e.Value)
-}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"leat/apply/internal/jobspec"
+	"leat/apply/outcome"
 	"leat/internal/worker/coordinator"
 )
 
@@ -18,7 +18,7 @@ func TestListenAtForeignAddress(t *testing.T) {
 	defer c.Close()
 	for _, at := range []string{"203.0.113.9", "203.0.113.9:0", "[2001:db8::9]:0"} { // addresses for documentation
 		_, err := listen(c, at)
-		var field *jobspec.FieldError
+		var field *outcome.FieldError
 		if err == nil || err.Error() != "listening at "+at+" for workers: bind: cannot assign requested address" ||
 			!errors.As(err, &field) || field.Field != "Concurrency.Listen" {
 			t.Errorf("%s: %v", at, err)

@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"leat/internal/freelist"
 	"sync"
+
+	"leat/internal/freelist"
 
 	"leat/timing"
 )
@@ -91,7 +92,7 @@ func (l *localWorkers) compute(ctx context.Context, w *computeState, d *blockDat
 	if err != nil {
 		e := localError(stageComputing, w.lane, &b.Block, err)
 		if l.shared.expressions != nil {
-			e.text = err.Error() // the message names the pixel, or the block is not the cause
+			e.Text = err.Error() // the message names the pixel, or the block is not the cause
 		}
 		return nil, e
 	}

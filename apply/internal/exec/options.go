@@ -3,10 +3,10 @@ package exec
 import (
 	"log/slog"
 
-	"leat/apply/internal/jobspec"
 	"leat/apply/internal/output"
 	"leat/apply/internal/plan"
 	"leat/apply/internal/resolve"
+	"leat/apply/outcome"
 	"leat/timing"
 	"leat/worker"
 )
@@ -35,6 +35,6 @@ type Result struct {
 	Blocks  int
 	Resumed int // blocks of an earlier run
 	Pixels  int64
-	Notes   []jobspec.Note // in addition to those of the plan
+	Notes   []outcome.Note // in addition to those of the plan
 	Workers *worker.Status // nil if there were no worker processes
 }

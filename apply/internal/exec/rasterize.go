@@ -16,6 +16,7 @@ import (
 	"leat/apply/internal/plan"
 	"leat/apply/internal/resolve"
 	"leat/apply/internal/rundir"
+	"leat/apply/outcome"
 	"leat/internal/fault"
 	"leat/internal/gdal"
 	"leat/internal/units"
@@ -36,7 +37,7 @@ type Rasterizer struct {
 
 // Rasterize makes the rasters of all vectors that are read, each distinct request once. It returns
 // the inputs with open rasters in place of the vectors, and notes on features that were left out.
-func (r *Rasterizer) Rasterize(ctx context.Context, in *resolve.Inputs) (_ *resolve.Inputs, notes []jobspec.Note,
+func (r *Rasterizer) Rasterize(ctx context.Context, in *resolve.Inputs) (_ *resolve.Inputs, notes []outcome.Note,
 	err error) {
 	list := in.VectorsToRasterize()
 	if len(list) == 0 {
@@ -65,7 +66,7 @@ func (r *Rasterizer) Rasterize(ctx context.Context, in *resolve.Inputs) (_ *reso
 }
 
 // burnAll rasterizes the requests, and returns notes on features that were left out.
-func (r *Rasterizer) burnAll(ctx context.Context, list []*resolve.File) (notes []jobspec.Note, err error) {
+func (r *Rasterizer) burnAll(ctx context.Context, list []*resolve.File) (notes []outcome.Note, err error) {
 	if err := r.checkVectorSpace(list); err != nil {
 		return nil, err
 	}
@@ -96,7 +97,7 @@ func (r *Rasterizer) burnAll(ctx context.Context, list []*resolve.File) (notes [
 	}
 	for i, f := range list {
 		if text := f.Vector.UnburnedNote(&burned[i], f.Name+" ("+f.Path+")"); text != "" {
-			notes = append(notes, jobspec.Note{Text: text})
+			notes = append(notes, outcome.Note{Text: text})
 		}
 	}
 	return notes, nil
@@ -151,7 +152,7 @@ func (r *Rasterizer) burn(ctx context.Context, f *resolve.File) (burned gdal.Ras
 	now := resolve.VectorState(&v, slices.Collect(f.Vector.StateFiles(resolve.VectorFile(&v))))
 	if text := f.Vector.Since(f.Path, now); text != "" {
 		return burned, fmt.Errorf("vector %s: %w", f.Name,
-			&resolve.InputChangedError{Change: text, During: "rasterised"})
+			&outcome.InputChangedError{Change: text, During: "rasterised"})
 	}
 	fault.Point("apply.rasterised")
 	return burned, nil

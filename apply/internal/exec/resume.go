@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"leat/apply/internal/jobspec"
 	"leat/apply/internal/output"
 	"leat/apply/internal/plan"
 	"leat/apply/internal/spool"
+	"leat/apply/outcome"
 	"leat/internal/units"
 	"leat/timing"
 )
@@ -66,7 +66,7 @@ func resume(ctx context.Context, o *Options, writers []*output.Writer, results *
 		}
 		return savedValues(saved[0], n, &o.Function)
 	}
-	res.Notes = append(res.Notes, jobspec.Note{Text: fmt.Sprintf("%d of %s were taken from the unfinished output",
+	res.Notes = append(res.Notes, outcome.Note{Text: fmt.Sprintf("%d of %s were taken from the unfinished output",
 		done, units.Count(len(before), "block"))})
 	return todo, nil
 }

@@ -7,6 +7,7 @@ import (
 	"leat/apply/internal/output"
 	"leat/apply/internal/plan"
 	"leat/apply/internal/resolve"
+	"leat/apply/outcome"
 )
 
 // NewSpec describes a run for workers. It is called before the first block, which sets types that
@@ -20,7 +21,7 @@ func NewSpec(values *jobspec.Job, p *plan.Plan, in *resolve.Inputs, outs []*outp
 		Mixed: values.Concurrency.AllowMixedBuilds, Workers: p.Workers, Site: values.Concurrency.WorkerConfig}
 	if codec := values.Function.ParamsCodec; codec != nil && values.Function.Name != "" {
 		if s.Params, err = codec.Encode(values.Function.Params); err != nil {
-			return nil, &jobspec.JobError{Err: fmt.Errorf("Job.Params can't be sent to workers: %w", err)}
+			return nil, &outcome.JobError{Err: fmt.Errorf("Job.Params can't be sent to workers: %w", err)}
 		}
 	}
 	if s.Inputs, err = in.Specs(s.Reads, values.Controls.Unscale); err != nil {

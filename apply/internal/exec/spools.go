@@ -10,23 +10,9 @@ import (
 	"leat/apply/internal/plan"
 	"leat/apply/internal/resolve"
 	"leat/apply/internal/spool"
+	"leat/apply/outcome"
 	"leat/timing"
 )
-
-// IncompleteError is returned when a run failed and kept its finished blocks. A run of the same job
-// with Job.Resume continues from them, one without it starts over, and [Discard] removes them. The
-// text is that of Err, which says why the run failed.
-type IncompleteError struct {
-	Err   error
-	Paths []string // of the unfinished outputs
-	Bytes int64    // size of these files
-	// Done of Total blocks are finished; Done is -1 if the run failed before they were counted.
-	Done, Total int
-}
-
-func (e *IncompleteError) Error() string { return e.Err.Error() }
-
-func (e *IncompleteError) Unwrap() error { return e.Err }
 
 // spools are the unfinished outputs of a run.
 type spools struct {
@@ -81,14 +67,14 @@ func (s *spools) clear() error {
 // returns the run's error. counted reports whether the blocks of an earlier run were counted.
 func (s *spools) end(err error, tracker *Tracker, counted bool) error {
 	done, _, _ := tracker.progress()
-	left := &IncompleteError{Err: err, Done: done, Total: s.plan.Blocks.Count()}
+	left := &outcome.IncompleteError{Err: err, Done: done, Total: s.plan.Blocks.Count()}
 	continues, replaced := s.plan.Earlier != nil, s.plan.Replaced
 	if !continues && !s.cleared && replaced != nil || continues && !counted {
 		left.Done = -1
 	}
 	// Finished files that could not be published are kept as they are.
 	keep := err != nil && left.Done != 0 && s.job.Values.Resumable() && !errors.As(err,
-		new(*UnpublishedError)) && !resolve.IsInputChanged(err)
+		new(*outcome.UnpublishedError)) && !resolve.IsInputChanged(err)
 	var files []*spool.File
 	for _, o := range s.writers {
 		if o.File != nil {

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"leat/apply/internal/jobspec"
+	"leat/apply/outcome"
 	"leat/namespace"
 )
 
@@ -48,7 +48,7 @@ func Claim(ctx context.Context, outs []*Output, log *slog.Logger) (*namespace.Na
 		if folder, ok := strings.CutSuffix(filepath.Base(path), DirectoryClaim); ok {
 			path = filepath.Join(filepath.Dir(path), folder[1:])
 		}
-		return nil, fmt.Errorf("%s is %w (%s)", path, jobspec.ErrInUse, held.Holder)
+		return nil, fmt.Errorf("%s is %w (%s)", path, outcome.ErrInUse, held.Holder)
 	case errors.As(err, &held):
 		return nil, held
 	case err != nil:

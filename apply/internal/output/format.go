@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"leat/apply/internal/jobspec"
+	"leat/apply/outcome"
 	"leat/internal/tiffwrite"
 	"leat/internal/units"
 	"leat/ndarray"
@@ -30,7 +31,7 @@ type format interface {
 	// sample writes a sample of the output, which shows files and notes.
 	sample(ctx context.Context, o *Output, grid raster.Grid) error
 	files() []string
-	notes() []jobspec.Note
+	notes() []outcome.Note
 	// grid returns the grid that the file stores, bins the histogram, and holdsColors reports
 	// whether it can hold the colour table of an input.
 	grid(g raster.Grid) raster.Grid
@@ -67,7 +68,7 @@ type memory struct {
 
 // LayoutMemory estimates the memory of laying the outputs out, and returns a note if that is more
 // than the budget.
-func LayoutMemory(outs []*Output, grid raster.Grid, budget int64) (bytes int64, note jobspec.Note) {
+func LayoutMemory(outs []*Output, grid raster.Grid, budget int64) (bytes int64, note outcome.Note) {
 	var all memory
 	for _, o := range outs {
 		m := o.format.memory(o, grid, budget)

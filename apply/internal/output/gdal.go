@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"leat/apply/internal/jobspec"
+	"leat/apply/outcome"
 	"leat/internal/gdal"
 	"leat/internal/tiffwrite"
 	"leat/ndarray"
@@ -23,7 +24,7 @@ type gdalFormat struct {
 	factors []int        // of the overviews that GDAL makes, rising
 	sampled bool
 	dropped []string       // what the format does not keep
-	remarks []jobspec.Note // other notes
+	remarks []outcome.Note // other notes
 	names   []string       // of the output's files, found by writing a sample
 }
 
@@ -135,7 +136,7 @@ func (f *gdalFormat) find(o *Output) error {
 		if usual := usualEnding(&d); usual != "" {
 			text += ", whose ending is " + usual
 		}
-		errs = append(errs, &jobspec.FieldError{Field: "Output.Format", Value: other, Err: errors.New(text)})
+		errs = append(errs, &outcome.FieldError{Field: "Output.Format", Value: other, Err: errors.New(text)})
 	}
 	// Fill in what is unknown with a valid value.
 	spec := gdal.Spec{Driver: d.Name, Options: o.Spec.Options, Grid: raster.Grid{Width: 1, Height: 1}, Bands: 1,

@@ -14,6 +14,7 @@ import (
 
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/rundir"
+	"leat/apply/outcome"
 	"leat/internal/fault"
 	"leat/internal/gdal"
 	"leat/internal/units"
@@ -37,7 +38,7 @@ func (f *gdalFormat) sample(ctx context.Context, o *Output, grid raster.Grid) er
 			grid.Width, grid.Height))
 	}
 	if f.driver.Name == "PCRaster" && o.Type == ndarray.Uint8 { // PCRaster reads bytes as Boolean
-		return jobspec.JobErrors(&jobspec.FieldError{Field: "Output.Type", Value: ndarray.Int32.String(),
+		return jobspec.JobErrors(&outcome.FieldError{Field: "Output.Type", Value: ndarray.Int32.String(),
 			Err: fmt.Errorf("output %s: GDAL converts uint8 pixels to 0 and 1 in the format PCRaster", o.Name)})
 	}
 	folder, err := rundir.Make(os.TempDir())
@@ -86,7 +87,7 @@ func (f *gdalFormat) sample(ctx context.Context, o *Output, grid raster.Grid) er
 		return wrong(err)
 	}
 	if inexact {
-		f.note(jobspec.Note{Text: fmt.Sprintf("the format %s, with these options, changes pixels: statistics and histogram are those of the pixels before",
+		f.note(outcome.Note{Text: fmt.Sprintf("the format %s, with these options, changes pixels: statistics and histogram are those of the pixels before",
 			o.Spec.Format)})
 	}
 	return nil
@@ -119,20 +120,20 @@ func (f *gdalFormat) unsupported(what string) {
 	}
 }
 
-func (f *gdalFormat) note(n jobspec.Note) {
+func (f *gdalFormat) note(n outcome.Note) {
 	if !slices.Contains(f.remarks, n) {
 		f.remarks = append(f.remarks, n)
 	}
 }
 
-func (f *gdalFormat) notes() []jobspec.Note {
+func (f *gdalFormat) notes() []outcome.Note {
 	notes := slices.Clone(f.remarks)
 	if n := len(f.dropped); n > 0 {
 		text := f.dropped[n-1]
 		if n > 1 {
 			text = strings.Join(f.dropped[:n-1], ", ") + " and " + text
 		}
-		notes = append(notes, jobspec.Note{Text: fmt.Sprintf("the format %s does not keep %s", f.driver.Name, text)})
+		notes = append(notes, outcome.Note{Text: fmt.Sprintf("the format %s does not keep %s", f.driver.Name, text)})
 	}
 	return notes
 }
@@ -263,7 +264,7 @@ func (s *gdalFile) compare(notes *gdalFormat, path string, exact bool) error {
 	f, err := gdal.Open(path, &gdal.Options{Drivers: []string{gdal.ReadAs(name)}})
 	var sub *gdal.SubdatasetsError
 	if errors.As(err, &sub) {
-		notes.note(jobspec.Note{
+		notes.note(outcome.Note{
 			Text: fmt.Sprintf("the format %s makes a raster of its own of each band", name)})
 		return nil
 	}
@@ -315,9 +316,9 @@ func (s *gdalFile) compare(notes *gdalFormat, path string, exact bool) error {
 		switch {
 		case b.Type == s.spec.Type:
 		case exact: // the sample had the type
-			notes.note(jobspec.Note{Text: fmt.Sprintf("the format %s has no type of pixels: these are read as %v", name, b.Type)})
+			notes.note(outcome.Note{Text: fmt.Sprintf("the format %s has no type of pixels: these are read as %v", name, b.Type)})
 		default:
-			return &jobspec.FieldError{Field: "Output.Type", Value: b.Type.String(),
+			return &outcome.FieldError{Field: "Output.Type", Value: b.Type.String(),
 				Err: fmt.Errorf("the format %s stores pixels of %v instead of %v", name, b.Type, s.spec.Type)}
 		}
 		if s.spec.Nodata != nil && (b.Nodata == nil || b.Nodata.String() != s.spec.Nodata.String()) {
@@ -334,7 +335,7 @@ func (s *gdalFile) compare(notes *gdalFormat, path string, exact bool) error {
 			return lost("Output.Scale", "scale and offset")
 		}
 		if b.Color == raster.ColorAlpha && want.Color != raster.ColorAlpha {
-			notes.note(jobspec.Note{Text: fmt.Sprintf(
+			notes.note(outcome.Note{Text: fmt.Sprintf(
 				"the format %s takes band %d for opacity (alpha): pixels are invalid where it is 0", name, n+1)})
 		}
 		if want.Name != "" && b.Name != want.Name {

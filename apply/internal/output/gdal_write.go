@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"leat/apply/internal/jobspec"
 	"leat/apply/internal/localpath"
+	"leat/apply/outcome"
 	"leat/block"
 	"leat/internal/fault"
 	"leat/internal/gdal"
@@ -172,7 +172,7 @@ func (f *gdalFormat) layOut(ctx context.Context, w *Writer) (Finished, error) {
 	file, err := s.write(ctx, w.Spec.Identity(), feed)
 	if errors.As(err, new(*overviewsError)) && !errors.As(err, new(*diskFullError)) && ctx.Err() == nil &&
 		w.Spec.Overviews == nil {
-		f.note(jobspec.Note{Text: fmt.Sprintf("it has no overviews: %v", err)})
+		f.note(outcome.Note{Text: fmt.Sprintf("it has no overviews: %v", err)})
 		s.factors = nil
 		file, err = s.write(ctx, w.Spec.Identity(), feed)
 	}

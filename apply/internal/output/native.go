@@ -14,6 +14,7 @@ import (
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/localpath"
 	"leat/apply/internal/spool"
+	"leat/apply/outcome"
 	"leat/internal/tempfile"
 	"leat/internal/tiffwrite"
 	"leat/ndarray"
@@ -30,7 +31,7 @@ func (native) check(o *Output) []error {
 	var errs []error
 	bad := func(field, value, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("output %s: %w", o.Name,
-			&jobspec.FieldError{Field: "Output." + field, Value: value, Err: fmt.Errorf(format, args...)}))
+			&outcome.FieldError{Field: "Output." + field, Value: value, Err: fmt.Errorf(format, args...)}))
 	}
 	ext := strings.ToLower(filepath.Ext(s.Path))
 	switch format := endings[ext]; {
@@ -108,7 +109,7 @@ func (native) sample(context.Context, *Output, raster.Grid) error { return nil }
 
 func (native) files() []string { return nil }
 
-func (native) notes() []jobspec.Note { return nil }
+func (native) notes() []outcome.Note { return nil }
 
 func (native) memory(*Output, raster.Grid, int64) memory { return memory{} }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"leat/apply/internal/jobspec"
+	"leat/apply/outcome"
 	"leat/internal/tiffwrite"
 	"leat/internal/units"
 	"leat/ndarray"
@@ -188,4 +189,4 @@ func (o *Output) Sample(ctx context.Context, grid raster.Grid) error {
 func (o *Output) Files() []string { return o.format.files() }
 
 // Notes returns the notes on what the format does not keep.
-func (o *Output) Notes() []jobspec.Note { return o.format.notes() }
+func (o *Output) Notes() []outcome.Note { return o.format.notes() }

@@ -1,7 +1,7 @@
 package output
 
 import (
-	"leat/apply/internal/jobspec"
+	"leat/apply/outcome"
 	"leat/ndarray"
 	"leat/raster"
 	"leat/raster/stats"
@@ -17,7 +17,7 @@ type Result struct {
 	Coding     string
 	Tiles      int
 	Overviews  []raster.Size
-	Warnings   []jobspec.Note
+	Warnings   []outcome.Note
 	Format     string
 	Options    []string
 	Files      []string

@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"leat/apply/internal/jobspec"
+	"leat/apply/outcome"
 	"leat/internal/units"
 )
 
@@ -13,7 +14,7 @@ func (p *Plan) setWorkers(c *jobspec.Concurrency) {
 	p.Workers, p.Readers = c.Counts()
 	if c.On == nil {
 		if cores := runtime.GOMAXPROCS(0); p.Workers > cores {
-			p.note(jobspec.Note{Field: "Concurrency.Workers",
+			p.note(outcome.Note{Field: "Concurrency.Workers",
 				Text: fmt.Sprintf("%d workers for %s: more of them than cores take memory and save no time", p.Workers,
 					units.Count(cores, "core"))})
 		}

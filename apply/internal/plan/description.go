@@ -9,6 +9,7 @@ import (
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/output"
 	"leat/apply/internal/resolve"
+	"leat/apply/outcome"
 	"leat/internal/worker/protocol"
 	"leat/ndarray"
 )
@@ -37,7 +38,7 @@ func (p *Plan) Describe(job *resolve.Job, o *output.Output, t ndarray.DType, ban
 		d.Function = f.Name
 		if f.ParamsCodec != nil {
 			if d.Params, err = jobspec.DescribeParams(f.ParamsCodec, f.Params); err != nil {
-				return nil, &jobspec.JobError{Err: fmt.Errorf("Job.Params can't be saved for resuming: %w", err)}
+				return nil, &outcome.JobError{Err: fmt.Errorf("Job.Params can't be saved for resuming: %w", err)}
 			}
 		}
 	}

@@ -12,31 +12,9 @@ import (
 	"leat/apply/internal/output"
 	"leat/apply/internal/resolve"
 	"leat/apply/internal/spool"
+	"leat/apply/outcome"
 	"leat/ndarray"
 )
-
-// ResumeError is returned when a run can't resume from the blocks of an earlier one.
-type ResumeError struct {
-	Path    string   // path of the unfinished output
-	Changes []string // clauses, each about a difference between the runs
-	Err     error    // spool.ErrNotSpool if the file at Path is not an unfinished output
-}
-
-func (e *ResumeError) Error() string {
-	text := e.Path + " can't be continued: "
-	if e.Err != nil {
-		text += e.Err.Error()
-	}
-	for i, c := range e.Changes {
-		if i > 0 {
-			text += "; "
-		}
-		text += c
-	}
-	return text
-}
-
-func (e *ResumeError) Unwrap() error { return e.Err }
 
 // Earlier is a run that left blocks in the spools of all outputs, from which this one continues.
 type Earlier struct {
@@ -53,7 +31,7 @@ func findEarlier(job *resolve.Job) (_ *Earlier, note string, err error) {
 	for i, o := range job.Outputs {
 		path := o.Spec.SpoolPath()
 		if saved[i], err = openSaved(path); err != nil {
-			return nil, "", &ResumeError{Path: path, Err: err}
+			return nil, "", &outcome.ResumeError{Path: path, Err: err}
 		}
 		if saved[i] != nil {
 			continue
@@ -65,7 +43,7 @@ func findEarlier(job *resolve.Job) (_ *Earlier, note string, err error) {
 		if t := o.Spec.Target(); path != t.LockPath() {
 			sibling := t.LockPath()
 			if st, err := os.Stat(sibling); err == nil && st.Size() > 0 && !t.InStore {
-				return nil, "", &ResumeError{Path: sibling,
+				return nil, "", &outcome.ResumeError{Path: sibling,
 					Err: jobspec.Errorf("Output.TempDir", "it is next to the output, expected in %s", filepath.Dir(path))}
 			}
 		}
@@ -100,7 +78,7 @@ func checkMissing(job *resolve.Job, saved []*Saved) error {
 			}
 		}
 		if len(all) > 0 {
-			return &ResumeError{Path: o.Spec.SpoolPath(), Changes: all}
+			return &outcome.ResumeError{Path: o.Spec.SpoolPath(), Changes: all}
 		}
 	}
 	return nil
@@ -145,7 +123,7 @@ func (e *Earlier) check(job *resolve.Job, p *Plan) error {
 		return err
 	}
 	if len(changes) > 0 {
-		return &ResumeError{Path: job.Outputs[0].Spec.SpoolPath(), Changes: changes}
+		return &outcome.ResumeError{Path: job.Outputs[0].Spec.SpoolPath(), Changes: changes}
 	}
 	return nil
 }
@@ -157,7 +135,7 @@ func compare(job *resolve.Job, p *Plan, saved []*Saved, anyBlocks bool) (all []s
 		was := saved[i]
 		t, bands, nodata, err := was.TypeOf(o, job.Programs != nil)
 		if err != nil {
-			return nil, &ResumeError{Path: o.Spec.SpoolPath(), Err: err}
+			return nil, &outcome.ResumeError{Path: o.Spec.SpoolPath(), Err: err}
 		}
 		now, err := p.Describe(job, o, t, bands, nodata)
 		if err != nil {

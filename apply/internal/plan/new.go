@@ -8,6 +8,7 @@ import (
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/output"
 	"leat/apply/internal/resolve"
+	"leat/apply/outcome"
 	"leat/internal/worker/coordinator"
 )
 
@@ -21,7 +22,7 @@ func New(ctx context.Context, job *resolve.Job) (*Plan, error) {
 	p := &Plan{Grid: job.Grid, BudgetBytes: values.BudgetBytes, Earlier: earlier,
 		SharedDir: sharedDir(&values.Concurrency, job.Outputs)}
 	if note != "" {
-		p.note(jobspec.Note{Text: note})
+		p.note(outcome.Note{Text: note})
 	}
 	width, height := values.Controls.WindowWidth, values.Controls.WindowHeight
 	if width == 0 && earlier != nil {
@@ -71,7 +72,7 @@ func (p *Plan) size(job *resolve.Job, width, height int) error {
 	if width > 0 || height > 0 {
 		w, h := output.RoundUp(width, alignW), output.RoundUp(height, alignH)
 		if w != width || h != height {
-			p.note(jobspec.Note{
+			p.note(outcome.Note{
 				Text: fmt.Sprintf("window %dx%d rounded up to %dx%d, whole output tiles", width, height, w, h)})
 		}
 		if !z.fits(w, h) {

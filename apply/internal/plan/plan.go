@@ -5,7 +5,7 @@
 package plan
 
 import (
-	"leat/apply/internal/jobspec"
+	"leat/apply/outcome"
 	"leat/block"
 	"leat/raster"
 )
@@ -31,14 +31,14 @@ type Plan struct {
 
 	Inputs  []Input
 	Outputs []Output
-	Notes   []jobspec.Note
+	Notes   []outcome.Note
 	// Earlier is the run from which this one continues; nil if there is none. Replaced are blocks
 	// of an earlier run that this one does not use; nil if there are none.
 	Earlier  *Earlier
 	Replaced *Replaced
 }
 
-func (p *Plan) note(n jobspec.Note) { p.Notes = append(p.Notes, n) }
+func (p *Plan) note(n outcome.Note) { p.Notes = append(p.Notes, n) }
 
 // Input describes one input file: see apply.PlanInput.
 type Input struct {
@@ -65,13 +65,13 @@ type Output struct {
 	RawBytes   int64
 	Format     string
 	Options    []string
-	Notes      []jobspec.Note
+	Notes      []outcome.Note
 }
 
 // Rasterizing says how vectors are rasterized before the first block.
 type Rasterizing struct {
 	Dir      string // directory in which the run makes its directory for rasters
-	DirField string // field of the job that selects Dir, as in jobspec.FieldError
+	DirField string // field of the job that selects Dir, as in outcome.FieldError
 	// Parallel is how many are made at once. CacheBytes is the size of GDAL's cache while they are
 	// made; 0 leaves it as it is.
 	Parallel   int

@@ -5,8 +5,8 @@ import (
 	"runtime"
 	"slices"
 
-	"leat/apply/internal/jobspec"
 	"leat/apply/internal/resolve"
+	"leat/apply/outcome"
 	"leat/internal/gdal"
 	"leat/internal/units"
 )
@@ -25,7 +25,7 @@ func (p *Plan) addVectors(job *resolve.Job) error {
 			continue
 		}
 		if text := f.Vector.Nowhere(); text != "" {
-			p.note(jobspec.Note{Text: fmt.Sprintf("no feature of %s (%s) %s", f.Name, f.Path, text)})
+			p.note(outcome.Note{Text: fmt.Sprintf("no feature of %s (%s) %s", f.Name, f.Path, text)})
 		}
 		d := &p.Inputs[i]
 		d.Description, d.Decodes = f.Vector.Text(), 1

@@ -8,6 +8,7 @@ import (
 
 	"leat/apply/internal/resolve"
 	"leat/apply/internal/spool"
+	"leat/apply/outcome"
 )
 
 // Replaced are blocks of an earlier run that a run replaces: see apply.ReplacedBlocks.
@@ -45,7 +46,7 @@ func findReplaced(ctx context.Context, job *resolve.Job, p *Plan) (*Replaced, er
 	if found.Blocks = len(common); found.Blocks == 0 {
 		return nil, nil
 	}
-	var refused *ResumeError
+	var refused *outcome.ResumeError
 	switch err := checkMissing(job, saved); {
 	case errors.As(err, &refused):
 		found.Changes = refused.Changes

@@ -11,6 +11,7 @@ import (
 
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/output"
+	"leat/apply/outcome"
 	"leat/expr"
 	"leat/raster"
 )
@@ -86,7 +87,7 @@ func checkExpressions(job *jobspec.Job, in *Inputs, outs []*output.Output, parti
 			_, vector := job.Vectors[name]
 			if !raster && !vector && !partial {
 				names, text := namesOfInputs(job)
-				errs = append(errs, &jobspec.UnknownNameError{Name: name, Known: names,
+				errs = append(errs, &outcome.UnknownNameError{Name: name, Known: names,
 					Err: fmt.Errorf("output %s: no input is named %s; %s", o.Name, name, text)})
 			}
 			whole = whole && raster && len(described[name].Files) == len(job.Inputs[name].Files)

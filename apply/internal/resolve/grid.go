@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"leat/apply/internal/jobspec"
+	"leat/apply/outcome"
 	"leat/block"
 	"leat/internal/gdal"
 	"leat/raster"
@@ -48,7 +49,7 @@ func findGrid(job *jobspec.Job, in *Inputs) (raster.Grid, error) {
 		case c.Grid != nil || c.Reference != "":
 			off = append(off, f)
 		default:
-			errs = append(errs, &jobspec.FieldError{Field: "Controls.Reference", Value: in.Files[0].Name,
+			errs = append(errs, &outcome.FieldError{Field: "Controls.Reference", Value: in.Files[0].Name,
 				Err: fmt.Errorf("inputs are not on one grid: %s (%s) against %s: %s", f.Name, f.Path, refName, d)})
 		}
 	}
@@ -88,21 +89,21 @@ func findGrid(job *jobspec.Job, in *Inputs) (raster.Grid, error) {
 			return ref, err
 		}
 		if box = box.Intersect(w); box.Empty() {
-			return ref, &jobspec.JobError{Err: jobspec.Errorf("Controls.BBox", "the bounding box %s has no pixel of the inputs:%s",
+			return ref, &outcome.JobError{Err: jobspec.Errorf("Controls.BBox", "the bounding box %s has no pixel of the inputs:%s",
 				boxText(*limits), extents(in))}
 		}
 		w = box
 	}
 	if c.Window != nil {
 		if c.Window.Empty() || !(block.Window{Width: w.Width, Height: w.Height}).Contains(*c.Window) {
-			return ref, &jobspec.JobError{Err: jobspec.Errorf("Controls.Window",
+			return ref, &outcome.JobError{Err: jobspec.Errorf("Controls.Window",
 				"the window of %d x %d pixels from column %d, row %d does not lie inside the grid of %d x %d pixels",
 				c.Window.Width, c.Window.Height, c.Window.Col, c.Window.Row, w.Width, w.Height)}
 		}
 		w = c.Window.Shift(w.Col, w.Row)
 	}
 	if w.Width > jobspec.MaxGridSide || w.Height > jobspec.MaxGridSide {
-		return ref, &jobspec.JobError{Err: fmt.Errorf("the grid would have %d x %d pixels: expected at most %d a side", w.Width,
+		return ref, &outcome.JobError{Err: fmt.Errorf("the grid would have %d x %d pixels: expected at most %d a side", w.Width,
 			w.Height, jobspec.MaxGridSide)}
 	}
 	for _, f := range in.Files {
@@ -122,7 +123,7 @@ func referenceGrid(job *jobspec.Job, in *Inputs) (grid raster.Grid, name, path s
 	case c.Reference != "":
 		files := in.ByName[c.Reference]
 		if files == nil {
-			return grid, "", "", &jobspec.JobError{Err: unknownReference(c.Reference, slices.Sorted(maps.Keys(in.ByName)))}
+			return grid, "", "", &outcome.JobError{Err: unknownReference(c.Reference, slices.Sorted(maps.Keys(in.ByName)))}
 		}
 		return files[0].Info.Grid, c.Reference + " (" + files[0].Path + ")", files[0].Path, nil
 	case len(in.Files) == 0:
@@ -134,7 +135,7 @@ func referenceGrid(job *jobspec.Job, in *Inputs) (grid raster.Grid, name, path s
 
 // unknownReference returns an error about a reference that is none of the names of inputs.
 func unknownReference(name string, known []string) error {
-	return &jobspec.FieldError{Field: "Controls.Reference", Err: &jobspec.UnknownNameError{Name: name, Known: known,
+	return &outcome.FieldError{Field: "Controls.Reference", Err: &outcome.UnknownNameError{Name: name, Known: known,
 		Err: fmt.Errorf("the reference %q is not the name of an input; there is %s", name, strings.Join(known, ", "))}}
 }
 
@@ -184,7 +185,7 @@ func pixelSize(g raster.Grid) string {
 // rotatedError returns an error with a grid onto which a job with a rotated reference can warp its
 // inputs.
 func rotatedError(ref raster.Grid, name, path string, in *Inputs) error {
-	err := &jobspec.FieldError{Field: "Controls.Grid", Value: NorthUp(ref, path)}
+	err := &outcome.FieldError{Field: "Controls.Grid", Value: NorthUp(ref, path)}
 	for _, f := range in.Files {
 		if g := f.Info.Grid; f.Path != path && g.HasTransform && !g.Transform.Rotated() {
 			err.Field, err.Value = "Controls.Reference", f.Name
@@ -231,7 +232,7 @@ func boxText(box [4]float64) string {
 // bboxWindow returns the pixels whose centres lie in the box (min x, min y, max x, max y).
 func bboxWindow(g raster.Grid, box [4]float64) (block.Window, error) {
 	if !(box[0] < box[2]) || !(box[1] < box[3]) {
-		return block.Window{}, &jobspec.JobError{Err: jobspec.Errorf("Controls.BBox",
+		return block.Window{}, &outcome.JobError{Err: jobspec.Errorf("Controls.BBox",
 			"the bounding box %s is empty: expected min x, min y, max x, max y", boxText(box))}
 	}
 	c0, r0, ok := g.Transform.Invert(box[0], box[3])

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"leat/apply/internal/jobspec"
+	"leat/apply/outcome"
 	"leat/worker"
 )
 
@@ -16,29 +17,15 @@ import (
 // does not continue for hours.
 const CheckInputsEvery = 5 * time.Second
 
-// InputChangedError is returned when an input was changed while it was read: the blocks are of more
-// than one state of it and can't be resumed.
-type InputChangedError struct {
-	Change string // the file and what happened to it: "a.tif was written to"
-	// During is what the run did with the file: "read" or "rasterised".
-	During string
-	// Overwritten is true if the file was written to, and false if another one replaced it.
-	Overwritten bool
-}
-
-func (e *InputChangedError) Error() string {
-	return fmt.Sprintf("%s while it was %s, so that its pixels may be of several versions", e.Change, e.During)
-}
-
-// Code is the word that identifies this error in a worker's message.
-func (e *InputChangedError) Code() string { return "input-changed" }
+// CodeInputChanged is the word for an InputChangedError in a worker's message.
+const CodeInputChanged = "input-changed"
 
 // IsInputChanged reports whether a run failed because this process or a worker found an input
 // changed.
 func IsInputChanged(err error) bool {
 	var f *worker.Failure
-	var c *InputChangedError
-	return errors.As(err, &c) || errors.As(err, &f) && slices.Contains(strings.Split(f.Code, ";"), c.Code())
+	return errors.As(err, new(*outcome.InputChangedError)) ||
+		errors.As(err, &f) && slices.Contains(strings.Split(f.Code, ";"), CodeInputChanged)
 }
 
 // CheckUnchanged returns an error if a file was written to since it was opened. A file that another
@@ -52,7 +39,7 @@ func (f *File) CheckUnchanged() error {
 	local := LocalFile(f.From)
 	if f.ByGDAL() {
 		if what := changeOf(&f.Version, local, f.Path); what != "" {
-			return &InputChangedError{Change: what, During: "read"}
+			return &outcome.InputChangedError{Change: what, During: "read"}
 		}
 		return nil
 	}
@@ -68,7 +55,7 @@ func (f *File) CheckUnchanged() error {
 }
 
 func writtenTo(path string) error {
-	return &InputChangedError{Change: path + " was written to", During: "read", Overwritten: true}
+	return &outcome.InputChangedError{Change: path + " was written to", During: "read", Overwritten: true}
 }
 
 // changeOf describes how the files differ from their version; "" if they do not. path is the user's

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"leat/apply/internal/jobspec"
+	"leat/apply/outcome"
 	"leat/internal/units"
 	"leat/objstore"
 	"leat/raster"
@@ -82,7 +83,7 @@ func (f *File) resolve(spec jobspec.Input, noMask bool) error {
 	}
 	if t := f.Info.Grid.Transform; !t.Finite() {
 		return fmt.Errorf("%s: %w: its transform, %v in GDAL's order, is not made of finite numbers", f.Path,
-			jobspec.ErrNotGeoreferenced, t)
+			outcome.ErrNotGeoreferenced, t)
 	}
 	f.Layers = spec.Layers
 	if len(f.Layers) == 0 {
@@ -92,11 +93,11 @@ func (f *File) resolve(spec jobspec.Input, noMask bool) error {
 	}
 	for _, l := range f.Layers {
 		if l < 1 || l > len(f.Info.Bands) {
-			return &jobspec.JobError{Err: jobspec.Errorf("Input.Layers", "%s has %s, not a band %d", f.Path, units.Count(len(f.Info.Bands), "band"), l)}
+			return &outcome.JobError{Err: jobspec.Errorf("Input.Layers", "%s has %s, not a band %d", f.Path, units.Count(len(f.Info.Bands), "band"), l)}
 		}
 	}
 	if n := len(spec.Nodata); n > 1 && n != len(f.Layers) {
-		return &jobspec.JobError{Err: jobspec.Errorf("Input.Nodata",
+		return &outcome.JobError{Err: jobspec.Errorf("Input.Nodata",
 			"%d nodata values for %s of %s: expected one, or one for each", n, units.Count(len(f.Layers), "band"), f.Path)}
 	}
 	f.Type = f.Info.Bands[f.Layers[0]-1].Type

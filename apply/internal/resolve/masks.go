@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"leat/apply/internal/jobspec"
+	"leat/apply/outcome"
 	"leat/block"
 	"leat/internal/driver"
 	"leat/ndarray"
@@ -36,7 +37,7 @@ func (f *File) resolveValidity(layer, band int, spec jobspec.Input,
 			v, err := ndarray.ParseScalar(text, f.Type)
 			if err != nil {
 				return nil, jobspec.MaskSource{},
-					&jobspec.JobError{Err: jobspec.Errorf("Input.Nodata", "nodata %s for %s: expected a value of its type, %v", text,
+					&outcome.JobError{Err: jobspec.Errorf("Input.Nodata", "nodata %s for %s: expected a value of its type, %v", text,
 						f.Path, f.Type)}
 			}
 			nodata = &v

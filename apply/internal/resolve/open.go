@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"leat/apply/outcome"
 	"leat/internal/gdal"
 	"leat/internal/regular"
 	"leat/npy"
@@ -44,7 +45,7 @@ func OpenRaster(path string) (raster.Source, error) {
 		return nil, fmt.Errorf("%w; other formats need GDAL: %w", err, gdal.Available())
 	case strings.Contains(gerr.Error(), "not recognized as"): // else the file is damaged and of a format that GDAL knows
 		if gdal.HoldsVectors(path) {
-			return nil, fmt.Errorf("%s: %w: %w", path, ErrVectors, raster.ErrFormat)
+			return nil, fmt.Errorf("%s: %w: %w", path, outcome.ErrVectors, raster.ErrFormat)
 		}
 		return nil, fmt.Errorf("%w; GDAL does not know it either", err)
 	}
@@ -86,9 +87,6 @@ func openNative(path string) (src raster.Source, ours bool, err error) {
 }
 
 var errDirectory = errors.New("a directory")
-
-// ErrVectors is returned for a file of vectors where a raster is expected.
-var ErrVectors = errors.New("it holds vectors, not pixels")
 
 // openError words common errors for users.
 func openError(path string, err error) error {

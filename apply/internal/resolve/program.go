@@ -7,6 +7,7 @@ import (
 
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/output"
+	"leat/apply/outcome"
 	"leat/expr"
 	"leat/internal/units"
 	"leat/ndarray"
@@ -167,12 +168,12 @@ func keepUsed(programs []*Program, in *Inputs, used map[Operand]bool) *Inputs {
 }
 
 // unusedInputs returns a note for each input that no expression reads, except the reference.
-func unusedInputs(in *Inputs, reference string) []jobspec.Note {
-	var list []jobspec.Note
+func unusedInputs(in *Inputs, reference string) []outcome.Note {
+	var list []outcome.Note
 	for _, name := range slices.Sorted(maps.Keys(in.ByName)) {
 		if name != reference && !slices.ContainsFunc(in.ByName[name],
 			func(f *File) bool { return len(f.Layers) > 0 }) {
-			list = append(list, jobspec.Note{
+			list = append(list, outcome.Note{
 				Text: fmt.Sprintf("input %s is used by no expression: it counts for the grid alone", name)})
 		}
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"leat/internal/driver"
 	"slices"
 	"strings"
+
+	"leat/apply/outcome"
+	"leat/internal/driver"
 
 	"golang.org/x/sync/errgroup"
 
@@ -82,33 +84,33 @@ const maxNotes = 3
 
 // warnings returns what the files themselves are warned of, such as georeferencing that is not
 // read.
-func (in *Inputs) warnings() []jobspec.Note {
-	var list []jobspec.Note
+func (in *Inputs) warnings() []outcome.Note {
+	var list []outcome.Note
 	odd := 0
 	for _, f := range in.Files {
 		if len(f.Info.Warnings) == 0 {
 			continue
 		}
 		if odd++; odd <= maxNotes {
-			list = append(list, jobspec.Note{
+			list = append(list, outcome.Note{
 				Text: fmt.Sprintf("input %s (%s): %s", f.Name, f.Path, strings.Join(f.Info.Warnings, "; "))})
 		}
 	}
 	if odd > maxNotes {
-		list = append(list, jobspec.Note{Field: "Input.Files", Text: fmt.Sprintf("%d more inputs have warnings", odd-maxNotes)})
+		list = append(list, outcome.Note{Field: "Input.Files", Text: fmt.Sprintf("%d more inputs have warnings", odd-maxNotes)})
 	}
 	return list
 }
 
 // notes returns notes on how the files are read.
-func (in *Inputs) notes() []jobspec.Note {
+func (in *Inputs) notes() []outcome.Note {
 	var mixed []*File
 	for _, f := range in.Files {
 		if f.mixed {
 			mixed = append(mixed, f)
 		}
 	}
-	note := jobspec.Note{Field: "Input.Source"}
+	note := outcome.Note{Field: "Input.Source"}
 	switch len(mixed) {
 	case 0:
 		return nil
@@ -119,7 +121,7 @@ func (in *Inputs) notes() []jobspec.Note {
 		note.Text = fmt.Sprintf("%d inputs, %s the first of them, are read in pieces, and their servers report no versions of them: if one is replaced meanwhile, that may go unnoticed",
 			len(mixed), mixed[0].Path)
 	}
-	return []jobspec.Note{note}
+	return []outcome.Note{note}
 }
 
 // RangesOf returns the pieces of the file that contain window w of the job's grid.

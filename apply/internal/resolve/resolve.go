@@ -7,6 +7,7 @@ import (
 
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/output"
+	"leat/apply/outcome"
 	"leat/raster"
 )
 
@@ -18,7 +19,7 @@ type Job struct {
 	Programs []*Program       // by output; nil for a function
 	Grid     raster.Grid
 	// Notes are decisions that differ from the request, Warnings are about probable errors.
-	Notes, Warnings []jobspec.Note
+	Notes, Warnings []outcome.Note
 }
 
 // Resolve checks a job and everything it names, opens its inputs, and combines them. It writes
@@ -39,7 +40,7 @@ func Resolve(ctx context.Context, values *jobspec.Job, env Env) (*Job, error) {
 func (r *Job) combine(ctx context.Context) (err error) {
 	in, outs, expressions := r.Inputs, r.Outputs, r.Values.Expressions != nil
 	if overlap := r.Values.Controls.Overlap; expressions && overlap > 0 {
-		r.note(jobspec.Note{Field: "Controls.Overlap",
+		r.note(outcome.Note{Field: "Controls.Overlap",
 			Text: fmt.Sprintf("overlap %d is not used: expressions do not look at neighbours", overlap)})
 		without := *r.Values
 		without.Controls.Overlap = 0
@@ -52,10 +53,10 @@ func (r *Job) combine(ctx context.Context) (err error) {
 	r.note(jobspec.NewNotes(keepControl(job, in, &r.Grid)...)...)
 	note, err := output.ResolveCRS(outs, &r.Grid)
 	if note != "" {
-		r.note(jobspec.Note{Text: note})
+		r.note(outcome.Note{Text: note})
 	}
 	if note := pointNames(&r.Grid); note != "" && output.HasNative(outs) {
-		r.note(jobspec.Note{Text: note})
+		r.note(outcome.Note{Text: note})
 	}
 	errs := []error{err, in.addVectors(ctx, job, r.Grid)}
 	switch {
@@ -89,4 +90,4 @@ func (r *Job) combine(ctx context.Context) (err error) {
 	return sampleFormats(ctx, outs, in, r.Grid)
 }
 
-func (r *Job) note(notes ...jobspec.Note) { r.Notes = append(r.Notes, notes...) }
+func (r *Job) note(notes ...outcome.Note) { r.Notes = append(r.Notes, notes...) }

@@ -14,6 +14,7 @@ import (
 	"leat/apply/internal/jobspec"
 	"leat/apply/internal/localpath"
 	"leat/apply/internal/output"
+	"leat/apply/outcome"
 	"leat/expr"
 	"leat/internal/gdal"
 	"leat/internal/regular"
@@ -109,7 +110,7 @@ func validatePaths(job *jobspec.Job) []error {
 		errs = append(errs, jobspec.Errorf(field, format, args...))
 	}
 	mistake := func(format string, args ...any) {
-		errs = append(errs, &jobspec.JobError{Err: jobspec.Errorf("Output.Path", format, args...)})
+		errs = append(errs, &outcome.JobError{Err: jobspec.Errorf("Output.Path", format, args...)})
 	}
 	var seen []string
 	owner := map[string]string{}

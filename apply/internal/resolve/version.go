@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"leat/apply/internal/jobspec"
+	"leat/apply/outcome"
 	"leat/objstore"
 	"leat/raster"
 )
@@ -40,7 +41,7 @@ func (f *File) open(ctx context.Context, open Opener,
 			return err
 		}
 	}
-	return fmt.Errorf("%s, or one of its sidecars, is %w", f.Path, jobspec.ErrBeingWritten)
+	return fmt.Errorf("%s, or one of its sidecars, is %w", f.Path, outcome.ErrBeingWritten)
 }
 
 // sameVersion reports whether the version of an opened file is the same as before opening.

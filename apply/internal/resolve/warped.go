@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"leat/apply/internal/jobspec"
+	"leat/apply/outcome"
 	"leat/internal/gdal"
 	"leat/objstore"
 	"leat/raster"
@@ -82,12 +83,12 @@ func validateWarps(job *jobspec.Job) []error {
 				errs = append(errs, jobspec.Errorf("Input.Resample", "input %s is to be resampled by %s, which needs GDAL: %w",
 					name, method, err))
 			} else if err != nil {
-				errs = append(errs, &jobspec.JobError{Err: jobspec.Errorf("Input.Resample", "input %s: %w", name, err)})
+				errs = append(errs, &outcome.JobError{Err: jobspec.Errorf("Input.Resample", "input %s: %w", name, err)})
 			}
 		}
 	}
 	if c := &job.Controls; c.BBox != nil && len(c.Extents) > 0 {
-		errs = append(errs, &jobspec.JobError{Err: jobspec.Errorf("Controls.BBox",
+		errs = append(errs, &outcome.JobError{Err: jobspec.Errorf("Controls.BBox",
 			"a bounding box and extents of rasters restrict the job, expected one of them")})
 	}
 	return errs
@@ -142,13 +143,13 @@ func (f *File) warpOnto(job *jobspec.Job, ref raster.Grid, most int64) error {
 	case f.Version.Given:
 		return errors.New("it is an open raster (Input.Source), and GDAL, which warps, opens files by their names")
 	case !g.HasTransform:
-		return fmt.Errorf("it is %w", jobspec.ErrNotGeoreferenced)
+		return fmt.Errorf("it is %w", outcome.ErrNotGeoreferenced)
 	case !ref.HasTransform:
-		return jobspec.Errorf("Controls.Reference", "the reference is %w", jobspec.ErrNotGeoreferenced)
+		return jobspec.Errorf("Controls.Reference", "the reference is %w", outcome.ErrNotGeoreferenced)
 	case g.CRS.IsZero() && !ref.CRS.IsZero():
-		return fmt.Errorf("it has %w", jobspec.ErrNoCRS)
+		return fmt.Errorf("it has %w", outcome.ErrNoCRS)
 	case ref.CRS.IsZero() && !g.CRS.IsZero():
-		return fmt.Errorf("the reference has %w", jobspec.ErrNoCRS)
+		return fmt.Errorf("the reference has %w", outcome.ErrNoCRS)
 	}
 	version, err := gdal.Version()
 	if err != nil {
@@ -171,7 +172,7 @@ func (f *File) warpOnto(job *jobspec.Job, ref raster.Grid, most int64) error {
 		return err
 	}
 	if f.Version.FileState != seen.FileState {
-		return fmt.Errorf("%s was replaced or changed while the job was prepared: it is %w", f.Path, jobspec.ErrBeingWritten)
+		return fmt.Errorf("%s was replaced or changed while the job was prepared: it is %w", f.Path, outcome.ErrBeingWritten)
 	}
 	spec.Nodata = nil // the warped raster includes the job's nodata
 	f.Layers, f.Nodata, f.Masks = nil, nil, nil
@@ -230,7 +231,7 @@ func (f *File) openWarp() error {
 			return err
 		}
 	}
-	return fmt.Errorf("%s, or one of its sidecars, is %w", f.Path, jobspec.ErrBeingWritten)
+	return fmt.Errorf("%s, or one of its sidecars, is %w", f.Path, outcome.ErrBeingWritten)
 }
 
 // replaceSource replaces the open source.
@@ -274,7 +275,7 @@ func extentsBox(job *jobspec.Job, ref raster.Grid) (box [4]float64, err error) {
 		var b [4]float64
 		switch {
 		case g.HasTransform != ref.HasTransform:
-			return box, &jobspec.JobError{Err: jobspec.Errorf("Controls.Extents",
+			return box, &outcome.JobError{Err: jobspec.Errorf("Controls.Extents",
 				"an extent can't be related to the grid: one is georeferenced and the other is not")}
 		case g.CRS.IsZero() || ref.CRS.IsZero() || gdal.SameCRS(g.CRS, ref.CRS):
 			b[0], b[1], b[2], b[3] = g.Bounds()
@@ -283,7 +284,7 @@ func extentsBox(job *jobspec.Job, ref raster.Grid) (box [4]float64, err error) {
 				return box, jobspec.Errorf("Controls.Extents", "extent: its CRS is %v and that of the grid %v, which needs GDAL: %w", g.CRS, ref.CRS, err)
 			}
 			if b, err = gdal.ExtentOn(g, ref); err != nil {
-				return box, &jobspec.JobError{Err: jobspec.Errorf("Controls.Extents", "extent: %w", err)}
+				return box, &outcome.JobError{Err: jobspec.Errorf("Controls.Extents", "extent: %w", err)}
 			}
 		}
 		if i == 0 {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 
+	"leat/apply/outcome"
 	"leat/internal/lockfile"
 )
 
@@ -37,7 +38,7 @@ func (d *Discard) Lock(path, output, label string) error {
 	if err != nil || !st.Mode().IsRegular() {
 		return errors.Join(fmt.Errorf("%s can't be removed: it is not a regular file", path), f.Close())
 	}
-	if _, err := ReadHeader(f, st.Size()); st.Size() > 0 && errors.Is(err, ErrNotSpool) {
+	if _, err := ReadHeader(f, st.Size()); st.Size() > 0 && errors.Is(err, outcome.ErrNotSpool) {
 		return errors.Join(fmt.Errorf("%s can't be removed: %w", path, err), f.Close())
 	}
 	d.files = append(d.files, &File{f: f, path: path, label: label})

@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"leat/apply/outcome"
 )
 
 // Header is the beginning of a spool: format, nonce and the description of the run that wrote it.
@@ -33,9 +35,8 @@ func (h *Header) Empty() bool { return h.size == int64(len(h.bytes)) }
 
 // Reasons why a run can't resume from a file.
 var (
-	ErrNotSpool = errors.New("it is not an unfinished output of leat")
-	ErrVersion  = errors.New("it was made by another version of leat")
-	ErrDamaged  = errors.New("its beginning is damaged")
+	ErrVersion = errors.New("it was made by another version of leat")
+	ErrDamaged = errors.New("its beginning is damaged")
 )
 
 // OpenHeader reads the header of the spool at path. It returns nil if there is no file, an empty
@@ -56,7 +57,7 @@ func OpenHeader(path string) (*Header, error) {
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	switch {
 	case !st.Mode().IsRegular():
-		return nil, ErrNotSpool
+		return nil, outcome.ErrNotSpool
 	case st.Size() == 0:
 		return nil, nil
 	case ok && int(sys.Uid) != os.Geteuid(): // anyone can write to directories for temporary files
@@ -79,7 +80,7 @@ func ReadHeader(f io.ReaderAt, size int64) (*Header, error) {
 		return nil, checkTorn(f, head, size)
 	}
 	if !bytes.HasPrefix(head, []byte(magic)) {
-		return nil, ErrNotSpool
+		return nil, outcome.ErrNotSpool
 	}
 	if size < HeaderBytes {
 		return nil, ErrDamaged
@@ -125,7 +126,7 @@ func checkTorn(f io.ReaderAt, head []byte, size int64) error {
 			return err
 		}
 		if !zero(part) {
-			return ErrNotSpool
+			return outcome.ErrNotSpool
 		}
 		at += int64(len(part))
 	}

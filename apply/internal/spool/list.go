@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"leat/apply/outcome"
 )
 
 // Info describes a spool that a run left or is writing.
@@ -70,7 +72,7 @@ func inspect(ctx context.Context, path string) (*Info, error) {
 	var h *Header
 	if st.Size() > 0 {
 		h, err = ReadHeader(f, st.Size())
-		if errors.Is(err, ErrNotSpool) {
+		if errors.Is(err, outcome.ErrNotSpool) {
 			return nil, nil
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/apply/internal/jobspec"
+	"leat/apply/outcome"
 	"leat/internal/lockfile"
 )
 
@@ -26,7 +27,7 @@ func openLocked(label, path string) (*os.File, error) {
 
 // inUseError returns the error for an output that another run is writing.
 func inUseError(label, path string) error {
-	return fmt.Errorf("%s is %w (it holds %s)", label, jobspec.ErrInUse, path)
+	return fmt.Errorf("%s is %w (it holds %s)", label, outcome.ErrInUse, path)
 }
 
 // writeError words an error of the spool for users.

@@ -1,0 +1,50 @@
+package outcome
+
+// JobError is returned for an error in the job itself: it can't be done with any rasters, or not
+// with these. Other errors concern files, memory, or events during a run. The text is that of Err.
+type JobError struct{ Err error }
+
+func (e *JobError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *JobError) Unwrap() error { return e.Err }
+
+// FieldError is an error about one field of a job. The text is that of Err.
+type FieldError struct {
+	// Field is the path of the field in apply.Job without the names of inputs and outputs, such as
+	// "Controls.MemoryBytes", "Input.Resample" or "Output.Nodata".
+	Field string
+	// Value is a value of the field with which the job works as far as is known, as text; "" if
+	// none is known, or if the error comes from a worker process.
+	Value string
+	Err   error // what is wrong
+}
+
+func (e *FieldError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *FieldError) Unwrap() error { return e.Err }
+
+// UnknownNameError is an error about a name, such as that of an input, that is none of those that
+// there are. The text is that of Err.
+type UnknownNameError struct {
+	Name  string   // the name that was given
+	Known []string // the names that there are
+	Err   error    // what is wrong
+}
+
+func (e *UnknownNameError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *UnknownNameError) Unwrap() error { return e.Err }
+
+// Note is a sentence for users about a job or its outputs that is no error.
+type Note struct {
+	Text string // a clause in lower case, without a full stop
+	// Field is the path of a field of the job that changes what the note is about, and Value a
+	// value for it, as in [FieldError]; "" if there is none.
+	Field, Value string
+}
+
+// String returns the text.
+func (n Note) String() string { return n.Text }
