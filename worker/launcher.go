@@ -86,7 +86,7 @@ type Fleet interface {
 	// Jobs names the system's jobs for messages: "job 17".
 	Jobs() string
 	// Stop ends the remaining workers and returns when the system has none of them any more, or
-	// when ctx ends; its error then says what may be left and how to end it manually. It may be
-	// called several times. No goroutine of the fleet is left after it.
+	// when ctx ends; its error then has a LeftError for what may be left. It may be called several
+	// times. No goroutine of the fleet is left after it.
 	Stop(ctx context.Context) error
 }

@@ -3,8 +3,9 @@ package worker
 import (
 	"errors"
 	"fmt"
-	"leat/internal/worker/protocol"
 	"strings"
+
+	"leat/internal/worker/protocol"
 )
 
 // Failure is an error that a worker reported: its function failed on a block, or the worker could
@@ -43,6 +44,50 @@ type StopError struct{ Err error }
 
 func (e *StopError) Error() string { return e.Err.Error() }
 func (e *StopError) Unwrap() error { return e.Err }
+
+// LeftError reports jobs, or something else in a batch system, that may be left.
+type LeftError struct {
+	What string // "job 17", "job definition leat-a1:3"
+	// Commands are lines of shell with which a user finds and ends it.
+	Commands []string
+	Err      error // why it may be left
+}
+
+func (e *LeftError) Error() string { return e.What + " may be left: " + e.Err.Error() }
+func (e *LeftError) Unwrap() error { return e.Err }
+
+// LeftErrors returns all LeftErrors among what err wraps, later errors of a RunError too.
+func LeftErrors(err error) []*LeftError {
+	var list []*LeftError
+	switch e := err.(type) {
+	case *LeftError:
+		return []*LeftError{e}
+	case *RunError:
+		for _, one := range append([]error{e.Cause}, e.After...) {
+			list = append(list, LeftErrors(one)...)
+		}
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			list = append(list, LeftErrors(one)...)
+		}
+	case interface{ Unwrap() error }:
+		return LeftErrors(e.Unwrap())
+	}
+	return list
+}
+
+// BatchError is an error of a batch system, or of a launcher about the system.
+type BatchError struct {
+	Kind string // as returned by Launcher.Name
+	// Code is the system's own word for the cause ("TIMEOUT", "BadConstraints"), the path of a
+	// field of the launcher's Options ("Options.Queue"), "program" if one is missing, or "server"
+	// if the system does not answer.
+	Code string
+	Err  error
+}
+
+func (e *BatchError) Error() string { return e.Err.Error() }
+func (e *BatchError) Unwrap() error { return e.Err }
 
 // LostError reports that a run lost workers that it needs.
 type LostError struct {

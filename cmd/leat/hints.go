@@ -17,6 +17,7 @@ import (
 	"leat/expr"
 	"leat/objstore"
 	"leat/objstore/ranged"
+	"leat/worker"
 )
 
 // hintedError is an error with a hint of the command that met it.
@@ -70,6 +71,10 @@ func ownHint(err error) string {
 		return "run again when it is complete"
 	case *objstore.Error:
 		return storeHint(e)
+	case *worker.BatchError:
+		return batchHint(e)
+	case *worker.LostError:
+		return exitsHint(e)
 	case *outcome.UnknownNameError:
 		return meant(e.Name, e.Known)
 	case *expr.SyntaxError:

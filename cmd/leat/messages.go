@@ -45,7 +45,7 @@ func messages(err error) []message {
 			return list
 		}
 	}
-	return []message{{terminal.Text(redact(err.Error())), hintOf(err)}}
+	return []message{{terminal.Text(redact(err.Error())), withLeftHint(hintOf(err), err)}}
 }
 
 // printLine writes a prefix and a text. Further lines of the text are indented, so that the output

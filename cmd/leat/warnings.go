@@ -35,7 +35,7 @@ func (h *peopleHandler) Handle(_ context.Context, r slog.Record) error {
 	add := func(a slog.Attr) bool {
 		value := a.Value.String()
 		if err, ok := a.Value.Any().(error); ok {
-			hint = hintOf(err)
+			hint = withLeftHint(hintOf(err), err)
 		}
 		if a.Key == "error" || a.Key == "err" {
 			fmt.Fprintf(&text, ": %v", a.Value)

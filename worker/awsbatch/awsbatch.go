@@ -93,11 +93,11 @@ func (o *Options) validate() error {
 	var errs []error
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
 	if o.Queue == "" {
-		bad("Queue is empty: name the job queue")
+		bad("Queue is empty, expected the name of a job queue")
 	}
 	switch {
 	case o.Definition == "" && o.Image == "":
-		bad("Definition and Image are empty: name a job definition, or an image to make one of")
+		bad("Definition and Image are empty, expected one of them")
 	case o.Definition != "" && o.Image != "":
 		bad("Definition is %q and Image is %q, expected one of them", o.Definition, o.Image)
 	case o.Definition != "" && (o.JobRole != "" || o.ExecutionRole != "" || o.PublicIP):

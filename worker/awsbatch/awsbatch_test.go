@@ -466,8 +466,9 @@ func TestStopTimeout(t *testing.T) {
 		r.s.Set(func(set *batchtest.Settings) {
 			set.Before = func(string) *batchtest.Error { return batchtest.Denied }
 		})
-		workertest.WantError(t, f.Stop(over(t)), "five seconds are over", "aws batch terminate-job --region eu-test-1",
-			"--job-id 00000001", "not authorized")
+		err := f.Stop(over(t))
+		workertest.WantError(t, err, "five seconds are over", "not authorized")
+		workertest.WantCommands(t, err, "aws batch terminate-job --region eu-test-1", "--job-id 00000001")
 		r.s.Set(func(set *batchtest.Settings) { set.Before = nil })
 	})
 	t.Run("AWS has accepted, and does nothing", func(t *testing.T) {

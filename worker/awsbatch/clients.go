@@ -18,6 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/logging"
+
+	"leat/worker"
 )
 
 // attempts is the number of attempts of one call. Batch allows an account few calls per second and
@@ -71,7 +73,7 @@ func connect(ctx context.Context, region, endpoint string, backoff time.Duration
 		return nil, fmt.Errorf("load AWS configuration: %w", err)
 	}
 	if cfg.Region == "" {
-		return nil, errors.New("no region: neither Region nor AWS_REGION nor ~/.aws/config sets one")
+		return nil, batchError("Options.Region", "no region: neither Region nor AWS_REGION nor ~/.aws/config sets one")
 	}
 	c := &clients{region: cfg.Region, idle: func() {}}
 	if h, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok {
@@ -140,6 +142,11 @@ func (e *callError) Unwrap() error { return e.err }
 
 func failed(err error, op string, a ...any) error {
 	return &callError{op: fmt.Sprintf(op, a...), err: err}
+}
+
+// batchError returns an error about an option of the launcher, or with a code of AWS.
+func batchError(code, format string, a ...any) error {
+	return &worker.BatchError{Kind: Name, Code: code, Err: fmt.Errorf(format, a...)}
 }
 
 // hasCode reports whether a service answered with one of the codes.

@@ -195,13 +195,22 @@ func (f *fleet) Cancel(ctx context.Context) (leatbatch.Left, error) {
 	return leatbatch.Running, errors.Join(terminated, definition)
 }
 
-// Remedy says how a user terminates what is left.
-func (f *fleet) Remedy() string {
+// Commands returns the commands that terminate what is left.
+func (f *fleet) Commands() []string {
 	var commands []string
 	for _, id := range f.left() {
-		commands = append(commands, "`aws batch terminate-job --region "+f.c.region+" --reason ended --job-id "+id+"`")
+		commands = append(commands, f.terminateCommand(id))
 	}
-	return strings.Join(commands, ", ") + " ends them"
+	return commands
+}
+
+func (f *fleet) terminateCommand(id string) string {
+	return f.shellCommand("terminate-job", "--reason", "ended", "--job-id", id)
+}
+
+// shellCommand returns a command of Amazon's client for this fleet's region.
+func (f *fleet) shellCommand(operation string, args ...string) string {
+	return strings.Join(append([]string{"aws", "batch", operation, "--region", f.c.region}, args...), " ")
 }
 
 // Cleanup closes idle connections.
@@ -229,7 +238,8 @@ func (f *fleet) deregister(ctx context.Context) error {
 	}
 	if _, err := f.c.deregisterJobDefinition(ctx,
 		&batch.DeregisterJobDefinitionInput{JobDefinition: &f.definition}); err != nil {
-		return failed(err, "the job definition may be left (`aws batch deregister-job-definition --region %s --job-definition %s`): deregister it", f.c.region, f.definition)
+		return &worker.LeftError{What: "job definition " + f.definition, Err: failed(err, "deregister it"),
+			Commands: []string{f.shellCommand("deregister-job-definition", "--job-definition", f.definition)}}
 	}
 	f.definition = ""
 	return nil

@@ -29,13 +29,13 @@ func (k *Launcher) plan(ctx context.Context, c *clients) (*plan, error) {
 			p.vcpus = 1
 		}
 		if p.fargate && k.o.ExecutionRole == "" {
-			return nil, fmt.Errorf("ExecutionRole is empty: queue %s runs jobs on Fargate, which needs one to pull the image and write logs", k.o.Queue)
+			return nil, batchError("Options.ExecutionRole", "ExecutionRole is empty, expected one that may pull the image and write logs: queue %s runs jobs on Fargate", k.o.Queue)
 		}
 	} else if err := k.planDefinition(ctx, c, p); err != nil {
 		return nil, err
 	}
 	if p.total >= 0 && p.vcpus > float64(p.largest) {
-		return nil, fmt.Errorf("a worker takes %v vCPUs, but the compute environments of queue %s have %d at most: it would never start. Give workers fewer vCPUs, or raise maxvCpus",
+		return nil, batchError("Options.VCPUs", "a worker takes %v vCPUs and would never start: the compute environments of queue %s have %d at most",
 			p.vcpus, k.o.Queue, p.largest)
 	}
 	return p, nil
@@ -47,14 +47,14 @@ func (k *Launcher) planQueue(ctx context.Context, c *clients, p *plan) error {
 		return failed(err, "describe queue %s", k.o.Queue)
 	}
 	if len(out.JobQueues) == 0 {
-		return fmt.Errorf("there is no job queue %s in region %s", k.o.Queue, c.region)
+		return batchError("Options.Queue", "there is no job queue %s in region %s", k.o.Queue, c.region)
 	}
 	q := out.JobQueues[0]
 	if q.State == types.JQStateDisabled {
-		return fmt.Errorf("queue %s is disabled and takes no jobs: enable it (aws batch update-job-queue --job-queue %s --state ENABLED)", k.o.Queue, k.o.Queue)
+		return batchError("DISABLED", "queue %s is disabled and takes no jobs", k.o.Queue)
 	}
 	if q.Status != types.JQStatusValid && q.Status != types.JQStatusUpdating {
-		return fmt.Errorf("queue %s takes no jobs: it is %s, %s", k.o.Queue, q.Status,
+		return batchError(string(q.Status), "queue %s takes no jobs: it is %s, %s", k.o.Queue, q.Status,
 			aws.ToString(q.StatusReason))
 	}
 	var names []string
@@ -62,7 +62,7 @@ func (k *Launcher) planQueue(ctx context.Context, c *clients, p *plan) error {
 		names = append(names, aws.ToString(e.ComputeEnvironment))
 	}
 	if len(names) == 0 {
-		return fmt.Errorf("queue %s has no compute environment for containers", k.o.Queue)
+		return batchError("Options.Queue", "queue %s has no compute environment for containers", k.o.Queue)
 	}
 	envs, err := c.describeComputeEnvironments(ctx, &batch.DescribeComputeEnvironmentsInput{ComputeEnvironments: names})
 	if err != nil {
@@ -91,7 +91,7 @@ func (k *Launcher) planQueue(ctx context.Context, c *clients, p *plan) error {
 		p.total = -1
 	}
 	if usable == 0 {
-		return fmt.Errorf("no compute environment of queue %s runs jobs: %s", k.o.Queue,
+		return batchError("Options.Queue", "no compute environment of queue %s runs jobs: %s", k.o.Queue,
 			strings.TrimSpace(strings.Join(why, "; ")))
 	}
 	return nil
@@ -123,9 +123,9 @@ func (k *Launcher) planDefinition(ctx context.Context, c *clients, p *plan) erro
 	}
 	switch {
 	case found == nil:
-		return fmt.Errorf("there is no active job definition %s in region %s", name, c.region)
+		return batchError("Options.Definition", "there is no active job definition %s in region %s", name, c.region)
 	case aws.ToString(found.Type) != "container" || found.ContainerProperties == nil:
-		return fmt.Errorf("job definition %s is of type %s: workers need one of type container, with containerProperties", name, aws.ToString(found.Type))
+		return batchError("Options.Definition", "job definition %s is of type %s, expected container with containerProperties", name, aws.ToString(found.Type))
 	}
 	if p.vcpus == 0 {
 		p.vcpus = vcpusOf(found.ContainerProperties)

@@ -2,7 +2,6 @@ package awsbatch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -19,6 +18,12 @@ const (
 	parameterStore = "ssm"
 )
 
+// Codes of Secrets Manager.
+const (
+	secretMissing = "ResourceNotFoundException"
+	secretDeleted = "InvalidRequestException" // of a secret that is scheduled for deletion
+)
+
 // versionMark separates a secret's name from the run's version of it in the workers' variable. No
 // name or ARN contains it.
 const versionMark = "#"
@@ -27,10 +32,10 @@ func parseSecret(s string) (store, name string, err error) {
 	store, name, ok := strings.Cut(s, ":")
 	switch {
 	case s == "":
-		return "", "", errors.New("option Secret is empty: workers find the run by a secret: name one that the run may write and the jobs' role may read, secretsmanager:NAME or ssm:NAME")
+		return "", "", batchError("Options.Secret", "option Secret is empty, expected secretsmanager:NAME or ssm:NAME")
 	case !ok || name == "" || store != secretsManager && store != parameterStore || strings.ContainsAny(name,
 		versionMark+" \n"):
-		return "", "", fmt.Errorf("option Secret is %q: it must be secretsmanager:NAME or ssm:NAME", s)
+		return "", "", batchError("Options.Secret", "option Secret is %q, expected secretsmanager:NAME or ssm:NAME", s)
 	}
 	return store, name, nil
 }
@@ -45,7 +50,7 @@ func (k *Launcher) checkSecret(ctx context.Context, c *clients) error {
 	d, err := c.describeSecret(ctx, &secretsmanager.DescribeSecretInput{SecretId: &name})
 	switch {
 	case err == nil && d.DeletedDate != nil:
-		return fmt.Errorf("the secret %s is to be deleted: name another, or restore it (aws secretsmanager restore-secret --secret-id %s)", name, name)
+		return batchError(secretDeleted, "the secret %s is scheduled for deletion", name)
 	case err == nil || hasCode(err, "AccessDeniedException"):
 		return nil
 	}
@@ -53,8 +58,8 @@ func (k *Launcher) checkSecret(ctx context.Context, c *clients) error {
 }
 
 func noSecret(err error, name string) error {
-	if hasCode(err, "ResourceNotFoundException") {
-		return fmt.Errorf("there is no secret %s in Secrets Manager: make it, with any content (aws secretsmanager create-secret --name %s --secret-string leat)", name, name)
+	if hasCode(err, secretMissing) {
+		return batchError(secretMissing, "there is no secret %s in Secrets Manager", name)
 	}
 	return failed(err, "secret %s in Secrets Manager", name)
 }

@@ -178,6 +178,8 @@ func (f *fleet) submit(ctx, extended context.Context, p *plan, definition, secre
 		f.findLost(extended, err, name, first, n))
 }
 
+var errNotFound = errors.New("AWS Batch does not list it yet")
+
 // findLost searches for a job whose submission failed without an answer of the service: it may
 // exist.
 func (f *fleet) findLost(ctx context.Context, why error, name string, first, n int) error {
@@ -185,20 +187,22 @@ func (f *fleet) findLost(ctx context.Context, why error, name string, first, n i
 		"InvalidSignatureException", "TooManyRequestsException") {
 		return nil
 	}
-	byHand := "see by `aws batch list-jobs --region " + f.c.region + " --job-queue " + f.k.o.Queue +
-		" --filters name=JOB_NAME,values=" + name + "`, and end it by `aws batch terminate-job`"
+	left := &worker.LeftError{What: "job " + name, Err: errNotFound, Commands: []string{
+		f.shellCommand("list-jobs", "--job-queue", f.k.o.Queue, "--filters", "name=JOB_NAME,values="+name),
+		f.terminateCommand("ID")}}
 	ctx, stop := context.WithTimeout(ctx, f.k.times.grace)
 	defer stop()
 	out, err := f.c.listJobs(ctx, &batch.ListJobsInput{JobQueue: &f.k.o.Queue,
 		Filters: []types.KeyValuesPair{{Name: aws.String("JOB_NAME"), Values: []string{name}}}})
 	if err != nil {
-		return failed(err, "job %s may be left (%s): list jobs", name, byHand)
+		left.Err = failed(err, "list jobs")
+		return left
 	}
 	for _, j := range out.JobSummaryList {
 		f.add(aws.ToString(j.JobId), first, n)
 	}
 	if len(out.JobSummaryList) == 0 {
-		return fmt.Errorf("job %s not found (%s)", name, byHand)
+		return left
 	}
 	return nil
 }

@@ -14,7 +14,7 @@
 //
 // Not promised: a subjob that the server restarts after a node failure may join again under the
 // same name. A job that can't be deleted because its node is lost remains until an operator uses
-// qdel -W force, which the error mentions. Torque and Grid Engine have programs of the same names
+// qdel -W force. Torque and Grid Engine have programs of the same names
 // and are refused.
 package pbs
 
@@ -115,13 +115,18 @@ func (k *Launcher) Check(ctx context.Context) error {
 	}
 	for _, p := range []string{"qsub", "qstat", "qdel"} {
 		if _, err := exec.LookPath(k.o.program(p)); err != nil {
-			return fmt.Errorf("%s: not found in PATH: PBS's client programs are needed", k.o.program(p))
+			return failed("program", "%s: not found in PATH", k.o.program(p))
 		}
 	}
 	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
 	_, err := k.server(ctx)
 	return err
+}
+
+// failed returns an error about the system.
+func failed(code, format string, a ...any) error {
+	return &worker.BatchError{Kind: Name, Code: code, Err: fmt.Errorf(format, a...)}
 }
 
 // program returns the name or path of a program of PBS. If Qsub is a path, qselect is first looked
@@ -180,10 +185,10 @@ func (k *Launcher) server(ctx context.Context) (*listing, error) {
 	}
 	if r.Err != nil && ctx.Err() == nil && (strings.Contains(r.Stderr, "usage") || strings.Contains(r.Stderr,
 		"invalid option")) {
-		return nil, fmt.Errorf("this qstat has no -F json: OpenPBS or PBS Professional 14 or newer is needed, Torque and Grid Engine do not work (%w)", r.Err)
+		return nil, failed("server", "this qstat has no -F json, expected that of OpenPBS or PBS Professional 14 or newer: %w", r.Err)
 	}
 	if r.Err != nil {
-		return nil, fmt.Errorf("the server does not answer: %w", r.Err)
+		return nil, failed("server", "the server does not answer: %w", r.Err)
 	}
-	return nil, errors.New("qstat -B -f -F json printed no server: OpenPBS or PBS Professional 14 or newer is needed")
+	return nil, failed("server", "qstat -B -f -F json printed no server, expected OpenPBS or PBS Professional 14 or newer")
 }

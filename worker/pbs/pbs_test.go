@@ -376,8 +376,9 @@ func TestStopNamesRemainingJobs(t *testing.T) {
 	s.Set(func(set *pbstest.Settings) { set.Before = down })
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("five seconds are over"))
-	workertest.WantError(t, f.Stop(ctx), "qdel '100[].pbstest' '101.pbstest'", "five seconds are over",
-		"jobs 100[].pbstest 101.pbstest may be left")
+	err := f.Stop(ctx)
+	workertest.WantError(t, err, "five seconds are over", "jobs 100[].pbstest 101.pbstest may be left")
+	workertest.WantCommands(t, err, "qdel '100[].pbstest' '101.pbstest'")
 	s.Set(func(set *pbstest.Settings) { set.Before = nil })
 	r.Stop(f)
 }

@@ -57,13 +57,13 @@ func (f *fleet) Cancel(ctx context.Context) (batch.Left, error) {
 	return left, errors.Join(deleted.Err, last)
 }
 
-// Remedy says how a user deletes what is left.
-func (f *fleet) Remedy() string {
+// Commands returns the command that deletes what is left.
+func (f *fleet) Commands() []string {
 	which := "'" + strings.Join(f.left(), "' '") + "'"
 	if f.unsure {
 		which = "$(" + strings.Join(f.byName(), " ") + ")"
 	}
-	return "`qdel " + which + "` ends them, or `qdel -W force` if a node is lost"
+	return []string{"qdel " + which}
 }
 
 // byName returns the command that lists the fleet's jobs.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"leat/internal/worker/workertest"
 	"leat/worker"
 )
 
@@ -51,7 +52,8 @@ func TestCanceledStartWithHangingSlurm(t *testing.T) {
 			_, err := k.Start(ctx, s.o)
 			return err
 		})
-		wants(t, err, "enough", "may be left", "`scancel --name=leat-test-", "--user="+userID())
+		wants(t, err, "enough", "may be left")
+		workertest.WantCommands(t, err, "scancel --name=leat-test-", "--user="+userID())
 		if left := list(t, s.o.Folder, "*"); len(left) > 0 {
 			t.Errorf("left: %v", left)
 		}
@@ -77,7 +79,9 @@ func TestStopTimeoutWithHangingSlurm(t *testing.T) {
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer stop()
-	wants(t, within(t, "Stop", func() error { return f.Stop(ctx) }), "job 17 may be left", "`scancel 17`")
+	err = within(t, "Stop", func() error { return f.Stop(ctx) })
+	wants(t, err, "job 17 may be left")
+	workertest.WantCommands(t, err, "scancel 17")
 }
 
 func TestStartCancelsOnlyItsJobs(t *testing.T) {

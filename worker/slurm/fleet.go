@@ -137,10 +137,10 @@ func (f *fleet) logPending(rows map[task]row) {
 		}
 	}
 	for reason, n := range reasons {
-		if why, never := waiting(reason); never && !f.logged[reason] {
+		if err := pendingError(reason); err != nil && !f.logged[reason] {
 			f.logged[reason] = true
 			f.o.Logger.Warn("workers not started", "jobs", f.Jobs(), "workers", n, "reason", reason,
-				"error", errors.New(why))
+				"error", err)
 		}
 	}
 }
@@ -213,13 +213,13 @@ func (f *fleet) scancel(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Remedy says how a user cancels what is left.
-func (f *fleet) Remedy() string {
+// Commands returns the command that cancels what is left.
+func (f *fleet) Commands() []string {
 	which := f.left()
 	if f.unsure || len(f.arrays) == 0 {
 		which = []string{"--name=" + f.jobName(), "--user=" + userID()}
 	}
-	return "`" + strings.Join(append([]string{"scancel"}, f.inCluster(which...)...), " ") + "` ends them"
+	return []string{strings.Join(append([]string{"scancel"}, f.inCluster(which...)...), " ")}
 }
 
 func userID() string { return strconv.Itoa(os.Getuid()) }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"leat/worker"
 	"leat/worker/internal/batch"
 )
 
@@ -128,82 +129,94 @@ func (f *fleet) exitCodes(ctx context.Context, job string) map[task]string {
 
 // ending describes how a worker's job ended; nil: successfully.
 func (f *fleet) ending(r row, code string) error {
+	text := r.state
 	switch r.state {
 	case "COMPLETED":
 		return nil
 	case "FAILED":
-		return fmt.Errorf("FAILED: %s", f.exitText(code, r.reason))
+		return f.exitError(code, r.reason)
 	case "TIMEOUT":
-		return fmt.Errorf("TIMEOUT: time limit reached; sbatch's option --time raises it")
+		text += ": time limit reached"
 	case "OUT_OF_MEMORY":
-		return fmt.Errorf("OUT_OF_MEMORY: out of memory; sbatch's options --mem and --mem-per-cpu request more")
+		text += ": out of memory"
 	case "NODE_FAIL", "BOOT_FAIL":
-		return fmt.Errorf("%s: node failed", r.state)
+		text += ": node failed"
 	case "PREEMPTED":
-		return fmt.Errorf("PREEMPTED: preempted by a job of higher priority")
+		text += ": preempted by a job of higher priority"
 	case "DEADLINE":
-		return fmt.Errorf("DEADLINE: deadline reached")
+		text += ": deadline reached"
 	case "":
-		return fmt.Errorf("the job is no longer known to Slurm")
+		text = "the job is no longer known to Slurm"
+	default:
+		if r.reason != "" && r.reason != "None" {
+			text += " (" + r.reason + ")"
+		}
 	}
-	if r.reason != "" && r.reason != "None" {
-		return fmt.Errorf("%s (%s)", r.state, r.reason)
-	}
-	return fmt.Errorf("%s", r.state)
+	return failed(r.state, "%s", text)
 }
 
 // cantOpen is the signal that Slurm reports if it could not open a job's output.
 const cantOpen = 53
 
-func (f *fleet) exitText(code, reason string) string {
+// exitError describes a job that failed.
+func (f *fleet) exitError(code, reason string) error {
 	s, g, _ := strings.Cut(code, ":")
 	status, err1 := strconv.Atoi(s)
 	signal, err2 := strconv.Atoi(g)
 	switch {
 	case err1 != nil || err2 != nil:
-		return reason
+		return failed("FAILED", "FAILED: %s", reason)
 	case signal == cantOpen && f.folder != "":
-		return fmt.Sprintf("the node could not open its log in %s: nodes need access to that folder", f.folder)
+		return failed("Options.Folder", "FAILED: the node could not open its log in %s", f.folder)
 	case signal == cantOpen:
-		return "the node could not start it"
+		return failed("FAILED", "FAILED: the node could not start it")
 	case signal > 0:
-		return fmt.Sprintf("killed by signal %d", signal)
+		return failed("FAILED", "FAILED: killed by signal %d", signal)
 	case status > 128 && status <= 128+64:
-		return fmt.Sprintf("exit status %d, which shells return for signal %d", status, status-128)
+		return failed("FAILED", "FAILED: exit status %d, which shells return for signal %d", status, status-128)
 	}
-	return fmt.Sprintf("exit status %d", status)
+	return failed("FAILED", "FAILED: exit status %d", status)
 }
 
-// waiting explains why a pending job does not start. never: it will not start by itself.
-func waiting(reason string) (why string, never bool) {
+// pendingError returns why a pending job will not start by itself; nil: it may.
+func pendingError(reason string) error {
+	text := ""
 	switch reason {
 	case "None", "", "Resources", "Priority", "JobArrayTaskLimit", "BeginTime", "Cleaning", "Licenses", "Reservation",
 		"Dependency", "NodeDown":
-		return "", false
+		return nil
 	case "PartitionTimeLimit":
-		return "it requests more time than its partition allows: sbatch's options --time, --partition", true
+		text = "it requests more time than its partition allows"
 	case "PartitionNodeLimit", "PartitionConfig":
-		return "it requests more nodes or processors than its partition has: sbatch's options --partition, --nodes, --cpus-per-task", true
+		text = "it requests more nodes or processors than its partition has"
 	case "PartitionDown", "PartitionInactive":
-		return "its partition is not starting jobs: sbatch's option --partition", true
+		text = "its partition is not starting jobs"
 	case "BadConstraints":
-		return "no node satisfies its constraints: sbatch's options --constraint, --mem, --gres", true
+		text = "no node satisfies its constraints"
 	case "AccountNotAllowed", "InvalidAccount", "AssociationNotAllowed":
-		return "its account may not run there: sbatch's options --account, --partition", true
+		text = "its account may not run there"
 	case "QOSNotAllowed", "InvalidQOS":
-		return "its quality of service may not run there: sbatch's options --qos, --partition", true
+		text = "its quality of service may not run there"
 	case "JobHeldUser", "JobHeldAdmin":
-		return "it is held: `scontrol release` releases it", true
+		text = "it is held"
 	case "DependencyNeverSatisfied":
-		return "its dependency can't be satisfied: sbatch's option --dependency", true
+		text = "its dependency can't be satisfied"
 	}
 	switch {
+	case text != "":
 	case strings.HasPrefix(reason, "QOS"), strings.HasPrefix(reason, "Assoc"), strings.HasPrefix(reason, "MaxTRES"):
-		return "a limit of its account or quality of service is reached", true
+		text = "a limit of its account or quality of service is reached"
 	case strings.HasPrefix(reason, "ReqNodeNotAvail"):
-		return "the requested nodes are down or reserved", true
+		text = "the requested nodes are down or reserved"
 	case strings.Contains(reason, "held"):
-		return "it could not be started and is held: `scontrol release` retries it", true
+		text = "it could not be started and is held"
+	default:
+		return nil
 	}
-	return "", false
+	return failed(reason, "%s", text)
+}
+
+// failed returns an error about the system or a job.
+func failed(code, format string, a ...any) error {
+	return &worker.BatchError{Kind: Name, Code: code, Err: fmt.Errorf(format, a...)}
 }

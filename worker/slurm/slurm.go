@@ -138,9 +138,9 @@ func (k *Launcher) Check(ctx context.Context) error {
 	for _, p := range []string{k.o.Sbatch, k.o.Squeue, k.o.Scancel, k.o.Scontrol} {
 		if _, err := exec.LookPath(p); err != nil {
 			if errors.Is(err, exec.ErrNotFound) && !strings.Contains(p, "/") {
-				return fmt.Errorf("%s: not found in PATH: Slurm's client programs are needed (Debian: slurm-client)", p)
+				return failed("program", "%s: not found in PATH", p)
 			}
-			return fmt.Errorf("%w: Slurm's client programs are needed (Debian: slurm-client)", err)
+			return failed("program", "%w", err)
 		}
 	}
 	_, err := k.arrayLimit(ctx)
@@ -154,7 +154,7 @@ func (k *Launcher) arrayLimit(ctx context.Context) (int, error) {
 	if k.maxArray == 0 {
 		a := k.run(ctx, k.times.check, k.o.Scontrol, "show", "config")
 		if a.Err != nil {
-			return 0, fmt.Errorf("the controller does not answer: %w; slurmctld has to run, and SLURM_CONF to name its configuration", a.Err)
+			return 0, failed("server", "the controller does not answer: %w", a.Err)
 		}
 		limit, err := maxArraySize(string(a.Stdout))
 		if err != nil {

@@ -111,6 +111,21 @@ func WantError(t testing.TB, err error, parts ...string) {
 	}
 }
 
+// WantCommands fails the test unless the LeftErrors of err have commands with each part.
+func WantCommands(t testing.TB, err error, parts ...string) {
+	t.Helper()
+	var commands []string
+	for _, left := range worker.LeftErrors(err) {
+		commands = append(commands, left.Commands...)
+	}
+	text := strings.Join(commands, "\n")
+	for _, p := range parts {
+		if !strings.Contains(text, p) {
+			t.Errorf("the commands of %v are %q, expected one with %q", err, commands, p)
+		}
+	}
+}
+
 // Within returns what do returns, which must not take long.
 func Within(t testing.TB, what string, do func() error) error {
 	t.Helper()

@@ -118,7 +118,7 @@ func (s *fakeSystem) Query(context.Context) ([]worker.Exit, int, error) { return
 
 func (s *fakeSystem) Cancel(context.Context) (Left, error) { return s.cancel() }
 
-func (s *fakeSystem) Remedy() string { return "`cancel 17` ends them" }
+func (s *fakeSystem) Commands() []string { return []string{"cancel 17"} }
 
 func (s *fakeSystem) Cleanup() error {
 	s.clean++
@@ -179,7 +179,7 @@ func TestStopUntilNothingIsLeft(t *testing.T) {
 		{"after a refusal", []Left{Running, Running, Nothing}, refused, 3, ""},
 		{"nothing with an error", []Left{Nothing, Nothing}, refused, 2, ""},
 		{"ending", []Left{Ending}, nil, 0, ""},
-		{"running", []Left{Running}, nil, 0, "job 17 may be left (context deadline exceeded): `cancel 17` ends them"},
+		{"running", []Left{Running}, nil, 0, "job 17 may be left: context deadline exceeded"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			calls := 0

@@ -3,7 +3,6 @@ package batch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -21,8 +20,8 @@ type System interface {
 	// Cancel asks the system to end the jobs, where that was not done or may have failed, and
 	// returns what is left. It is called until nothing is left and its error is nil.
 	Cancel(ctx context.Context) (Left, error)
-	// Remedy says how a user ends what is left: "`scancel 17` ends them".
-	Remedy() string
+	// Commands returns the lines of shell with which a user ends what is left: "scancel 17".
+	Commands() []string
 	// Cleanup removes files of the fleet, and is called at the end of Stop.
 	Cleanup() error
 }
@@ -127,8 +126,8 @@ func (f *Fleet) end(ctx context.Context) error {
 		}
 		switch left {
 		case Running:
-			return errors.Join(fmt.Errorf("%s may be left (%w): %s", f.system.Jobs(), context.Cause(ctx),
-				f.system.Remedy()), err)
+			return errors.Join(&worker.LeftError{What: f.system.Jobs(), Commands: f.system.Commands(),
+				Err: context.Cause(ctx)}, err)
 		case Ending:
 			f.o.Logger.Info("jobs still ending", "jobs", f.system.Jobs())
 		}
