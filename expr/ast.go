@@ -13,9 +13,10 @@ const (
 	astDecimal                // num; also nan, inf, pi
 	astNodata
 	astName    // text
-	astUnary   // text: - + not; args[0]
-	astBinary  // text: + - * / % ** and or
+	astUnary   // text: - + ~ not; args[0]
+	astBinary  // text: + - * / % ** << >> & | and or
 	astCompare // ops between args
+	astIn      // text: in, not in; args: value, then the numbers
 	astCond    // args: condition, then, else
 	astCall    // text; args
 	astIndex   // args: value, index
@@ -34,9 +35,17 @@ type ast struct {
 
 // Expr is a parsed expression. It is immutable.
 type Expr struct {
-	text  string
-	root  *ast
-	names []string
+	text        string
+	definitions []definition
+	root        *ast
+	names       []string
+}
+
+// definition is a named intermediate result: name = value.
+type definition struct {
+	name  string
+	pos   int
+	value *ast
 }
 
 // String returns the text that was parsed.
@@ -65,7 +74,7 @@ func CheckName(name string) error {
 // reserved says what a reserved name stands for, and returns "" for others.
 func reserved(name string) string {
 	switch name {
-	case "and", "or", "not":
+	case "and", "or", "not", "in":
 		return "an operator"
 	case "x", "y":
 		return "reserved for the coordinates of the pixel"

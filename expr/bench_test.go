@@ -132,6 +132,8 @@ func BenchmarkOthers(b *testing.B) {
 	in := map[string]Input{"a": u, "b": u, "f": f, "t": dates(12, ndarray.Uint16, true)}
 	for _, text := range []string{"a", "f", "a > b", "a + b", "a > 100 ? a : nodata", "a > 0 ? log(a) : nodata",
 		"mean(t)", "std(t)", "max(t)",
+		"percentile(t, 90)", "var(t)", "mode(t)", "first(t)", "argmax(t)", "trend(t)", "bit(a, 3)", "a & 0xff",
+		"bits(a, 3, 5) in [1, 3]", "classify(f, [0.2, 0.4, 0.6])", "recode(a, [1, 2, 3], [10, 20, 30], 0)",
 		"sqrt(f)", "exp(f)", "f ** 2.5", "a % b", "fill(a, 1)", "clip(a, 0, 100)", "float64(a) * 2"} {
 		b.Run(strings.ReplaceAll(text, " ", ""), func(b *testing.B) { benchmarkExpr(b, text, in, 0.05) })
 	}

@@ -3,6 +3,9 @@ package expr
 // call compiles a function call. The parser has checked the name and the number of arguments.
 func (c *compiler) call(n *ast) (value, error) {
 	f := functions[n.text]
+	if f.kind == "classes" {
+		return c.classes(n)
+	}
 	args := make([]value, len(n.args))
 	for i, a := range n.args {
 		var err error
@@ -10,8 +13,8 @@ func (c *compiler) call(n *ast) (value, error) {
 			return value{}, err
 		}
 	}
-	if f.kind == "list" && (len(args) == 1 || f.op != opRedMin && f.op != opRedMax) {
-		return c.reduce(n, f.op, args[0])
+	if f.kind == "list" && (len(args) == 1 || f.max > 0) {
+		return c.reduce(n, f.op, args)
 	}
 	return c.zip(n.pos, func(vs []val) (val, error) {
 		if n.text == "where" {
@@ -29,7 +32,12 @@ func (c *compiler) call(n *ast) (value, error) {
 				return c.fold(f.op, vs...), nil
 			}
 			return c.float(f.op, vs...), nil
+		case "bits":
+			return c.bits(n, vs)
 		case "list":
+			if n.text == "coalesce" {
+				return c.coalesce(n.pos, vs)
+			}
 			v := vs[0]
 			for _, w := range vs[1:] {
 				v = c.extreme(f.op == opRedMin, v, w)
@@ -54,8 +62,6 @@ func (c *compiler) call(n *ast) (value, error) {
 			return v, nil
 		case "fill":
 			return c.fill(n, vs[0], vs[1])
-		case "coalesce":
-			return c.coalesce(n.pos, vs)
 		}
 		return c.rounding(f.op, vs[0]), nil
 	}, args...)
@@ -135,87 +141,4 @@ func (c *compiler) fill(n *ast, a, number val) (val, error) {
 		v.node = c.add(node{op: opPick, reg: c.nodes[v.node].reg, args: []int{m, v.node, c.as(number, t)}})
 	}
 	return v, nil
-}
-
-func (c *compiler) coalesce(pos int, vs []val) (val, error) {
-	t, err := c.unify(pos, vs...)
-	if err != nil {
-		return val{}, err
-	}
-	for i, v := range vs {
-		if c.validMask(v) == 0 { // items after the first that is always valid are never used
-			vs = vs[:i+1]
-			break
-		}
-	}
-	last := vs[len(vs)-1]
-	out := val{t: t, node: c.as(last, t), mask: last.mask, nan: last.nan}
-	for i := len(vs) - 2; i >= 0; i-- {
-		m := c.validMask(vs[i])
-		n := c.as(vs[i], t)
-		out.node = c.add(node{op: opPick, reg: c.nodes[n].reg, args: []int{m, n, out.node}})
-		out.mask = c.either(m, out.mask)
-	}
-	out.chosen = selectionOf(vs...)
-	return out, nil
-}
-
-// reduce compiles a function over the files of a list, band by band, or over the bands of one file.
-func (c *compiler) reduce(n *ast, o op, v value) (value, error) {
-	if !v.list {
-		r, err := c.reduction(n.pos, o, v.bands())
-		return single(r), err
-	}
-	bands := len(v.bands())
-	for i, item := range v.items {
-		if len(item) != bands {
-			return value{}, c.fail(n.pos, "the files of the list differ: file 1 has %d bands, file %d has %d", bands,
-				i+1, len(item))
-		}
-	}
-	var row []val
-	for b := range bands {
-		items := make([]val, len(v.items))
-		for i := range items {
-			items[i] = v.items[i][b]
-		}
-		r, err := c.reduction(n.pos, o, items)
-		if err != nil {
-			return value{}, err
-		}
-		row = append(row, r)
-	}
-	return value{items: [][]val{row}}, nil
-}
-
-func (c *compiler) reduction(pos int, o op, vs []val) (val, error) {
-	if err := c.noNodata(pos, vs...); err != nil {
-		return val{}, err
-	}
-	masks := make([]int, len(vs))
-	for i := range vs {
-		vs[i] = c.number(vs[i])
-		masks[i] = c.validMask(vs[i])
-	}
-	if o == opRedCount {
-		t := intType(0, int64(len(vs)))
-		return c.result(node{op: o, reg: t.class().reg(), args: masks}, t, 0, false), nil
-	}
-	t, err := c.unify(pos, vs...)
-	if err != nil {
-		return val{}, err
-	}
-	cls := t.class()
-	n := node{op: o, reg: cls.reg()}
-	for _, v := range vs {
-		n.args = append(n.args, c.vec(v, cls))
-	}
-	n.args = append(n.args, masks...)
-	var chosen *selection
-	if o == opRedMin || o == opRedMax {
-		chosen = selectionOf(vs...)
-	} else {
-		t = floatType(cls)
-	}
-	return val{t: t, node: c.add(n), mask: c.either(masks...), nan: t.kind == kindFloat, chosen: chosen}, nil
 }

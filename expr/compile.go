@@ -60,6 +60,8 @@ type compiler struct {
 	refs   []Ref
 	index  map[Ref]int
 	bandOf []Band
+	// defined holds the values of the names that the expression defines.
+	defined map[string]value
 }
 
 // Compile checks e against its inputs and returns the program that computes it. Inputs that the
@@ -69,7 +71,18 @@ func Compile(e *Expr, inputs map[string]Input, opts *Options) (*Program, error) 
 	if opts == nil {
 		opts = &Options{}
 	}
-	c := &compiler{graph: newGraph(), text: e.text, inputs: inputs, noMask: opts.NoMask, index: map[Ref]int{}}
+	c := &compiler{graph: newGraph(), text: e.text, inputs: inputs, noMask: opts.NoMask, index: map[Ref]int{},
+		defined: map[string]value{}}
+	for _, d := range e.definitions {
+		if _, ok := inputs[d.name]; ok {
+			return nil, c.fail(d.pos, "%s cannot be defined: it is the name of an input", d.name)
+		}
+		v, err := c.compile(d.value)
+		if err != nil {
+			return nil, err
+		}
+		c.defined[d.name] = v
+	}
 	v, err := c.compile(e.root)
 	if err != nil {
 		return nil, err
@@ -107,6 +120,8 @@ func (c *compiler) compile(n *ast) (value, error) {
 		return c.stack(n)
 	case astCall:
 		return c.call(n)
+	case astIn:
+		return c.in(n)
 	}
 	args := make([]value, len(n.args))
 	for i, a := range n.args {
@@ -129,6 +144,8 @@ func (c *compiler) compile(n *ast) (value, error) {
 			return c.logic(n.pos, n.text, v[0], v[1])
 		case "**":
 			return c.power(n.pos, v[0], v[1])
+		case "<<", ">>", "&", "|":
+			return c.bitwise(n.pos, n.text, v[0], v[1])
 		}
 		return c.arith(n.pos, n.text, v[0], v[1])
 	}, args...)
@@ -139,6 +156,9 @@ func decimal(v float64) val {
 }
 
 func (c *compiler) name(n *ast) (value, error) {
+	if v, ok := c.defined[n.text]; ok {
+		return v, nil
+	}
 	in, ok := c.inputs[n.text]
 	if !ok {
 		if len(c.inputs) == 0 {

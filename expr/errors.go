@@ -51,10 +51,18 @@ func (e *PixelError) Error() string {
 // excerpt is the number of characters that an error shows on each side of the position.
 const excerpt = 36
 
-// render returns the message with its column, the line of the expression, and a caret below it.
+// render returns the message with its line and column, the line of the expression, and a caret
+// below it. An expression of one line has no number of the line.
 func render(text string, pos int, msg string) string {
 	if pos > len(text) {
 		pos = len(text)
+	}
+	where := "expression, "
+	if strings.Contains(strings.TrimSpace(text), "\n") {
+		where += fmt.Sprintf("line %d, ", strings.Count(text[:pos], "\n")+1)
+		start := strings.LastIndexByte(text[:pos], '\n') + 1
+		text, _, _ = strings.Cut(text[start:], "\n")
+		pos -= start
 	}
 	column := utf8.RuneCountInString(text[:pos]) + 1
 	before := []rune(text[max(0, pos-4*excerpt):pos])
@@ -74,6 +82,6 @@ func render(text string, pos int, msg string) string {
 			return r
 		}, string(rs))
 	}
-	return fmt.Sprintf("expression, column %d: %s\n  %s%s%s%s\n  %s^", column, msg,
+	return fmt.Sprintf("%scolumn %d: %s\n  %s%s%s%s\n  %s^", where, column, msg,
 		lead, plain(before), plain(after), trail, strings.Repeat(" ", len(lead)+len(before)))
 }

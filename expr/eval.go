@@ -45,9 +45,7 @@ type Evaluator struct {
 	rb      [][]byte
 	masks   [][]byte // by mask register; nil if all pixels are valid
 	maskMem [][]byte
-	sums    []float64 // scratch of reductions
-	more    []float64
-	number  []float64
+	scratch [6][]float64 // of reductions
 	column  []float64
 	stored  []float64 // scratch of stores
 	ok      []byte
@@ -143,6 +141,14 @@ func (ev *Evaluator) Eval(src []Operand, dst [][]byte, n int, c *Counts) error {
 		off += m
 	}
 	return nil
+}
+
+// floats returns scratch memory number i for a chunk of float64.
+func (ev *Evaluator) floats(i int) []float64 {
+	if ev.scratch[i] == nil {
+		ev.scratch[i] = make([]float64, chunk)
+	}
+	return ev.scratch[i]
 }
 
 // run executes the program on the first n pixels of the chunk.

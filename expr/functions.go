@@ -5,7 +5,7 @@ import "strings"
 // function is a function of the language.
 type function struct {
 	usage    string
-	kind     string // "float", "number", "choice", "nodata", "list"
+	kind     string // "float", "number", "bits", "choice", "classes", "nodata", "list"
 	op       op     // of float and number functions that are one vector operation, and of list functions
 	min, max int    // number of arguments; max is -1 if there is no limit
 }
@@ -18,11 +18,17 @@ var functions = functionTable(map[string]map[string]op{
 		"atan2(b, a)": opAtan2, "hypot(a, b)": opHypot},
 	"number": {"abs(a)": opAbs, "floor(a)": opFloor, "ceil(a)": opCeil, "round(a)": opRound,
 		"clip(a, low, high)": opNone, "float32(a)": opNone, "float64(a)": opNone},
-	"choice": {"where(c, a, b)": opNone},
-	"nodata": {"isnodata(a)": opNone, "fill(a, number)": opNone, "coalesce(a, b, ...)": opNone},
+	"bits":    {"bits(a, low, high)": opNone, "bit(a, n)": opNone},
+	"choice":  {"where(c, a, b)": opNone},
+	"classes": {"classify(a, [breaks])": opNone, "recode(a, [values], [new values], otherwise)": opNone},
+	"nodata":  {"isnodata(a)": opNone, "fill(a, number)": opNone},
 	"list": {"min(a, b, ...) or min(list)": opRedMin, "max(a, b, ...) or max(list)": opRedMax,
-		"mean(list)": opRedMean, "median(list)": opRedMedian, "std(list)": opRedStd, "sum(list)": opRedSum,
-		"count(list)": opRedCount},
+		"mean(list)": opRedMean, "median(list)": opRedMedian, "std(list)": opRedStd, "var(list)": opRedVar,
+		"sum(list)": opRedSum, "count(list)": opRedCount, "mode(list)": opRedMode, "argmin(list)": opRedArgMin,
+		"argmax(list)": opRedArgMax, "trend(list)": opRedTrend, "intercept(list)": opRedIntercept,
+		"r2(list)": opRedR2, "percentile(list, p)": opRedQuantile, "quantile(list, q)": opRedQuantile,
+		"first(list)": opNone, "last(list)": opNone, "any(list)": opNone, "all(list)": opNone,
+		"pick(list, i)": opNone, "coalesce(a, b, ...) or coalesce(list)": opNone},
 })
 
 // functionTable derives names and numbers of arguments from the usages by kind.
@@ -37,8 +43,11 @@ func functionTable(kinds map[string]map[string]op) map[string]function {
 			if strings.HasSuffix(args, "...") {
 				f.min, f.max = n-1, -1
 			}
-			if kind == "list" {
+			if strings.Contains(usage, " or ") { // a list instead
 				f.min = 1
+			}
+			if name == "recode" { // the last argument can be left out
+				f.min--
 			}
 			table[name] = f
 		}

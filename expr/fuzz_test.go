@@ -17,6 +17,9 @@ func FuzzExpression(f *testing.F) {
 		"std(t * 2)[1]",
 		"a ^ b", "a && b", "((((", "1e999", "é + \xff", "[[[a]]]", "2 ** 53 + 1", "m + t", "hypot(a, b) // 2",
 		"float32(z) / i", "min(a, b, t)",
+		"d = ~i & 0xff; # bits\nd << bits(a, 1, 2) | bit(z, 3)", "a in [1, .5] & b not in [-1]", "pick(t, a) >> 3",
+		"recode(a, [1, 2], [nodata, 7], classify(b, [0, 1e9]))", "percentile(t, 90) + quantile(m, .1) * mode([a, b])",
+		"trend(t) / r2(m) - intercept([a, b, i])", "any(t) ? first(t) : last(m)", "argmin(t) == argmax(t * -1)", "var(m) = 3",
 	} {
 		f.Add(s)
 	}

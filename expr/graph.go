@@ -28,6 +28,10 @@ const (
 	opPowInt // exponent in k
 	opMin
 	opMax
+	opBitAnd
+	opBitOr
+	opShiftLeft
+	opShiftRight
 	opAtan2
 	opHypot
 
@@ -70,10 +74,18 @@ const (
 	// Functions over a list, from opRedMin to opRedCount.
 	opRedMin // values, then masks
 	opRedMax
+	opRedArgMin
+	opRedArgMax
+	opRedMode
 	opRedMean
 	opRedMedian
+	opRedQuantile // fraction in k
+	opRedVar
 	opRedStd
 	opRedSum
+	opRedTrend
+	opRedIntercept
+	opRedR2
 	opRedCount // masks only
 
 	opMaskAnd
@@ -107,7 +119,7 @@ type node struct {
 	op   op
 	reg  regKind
 	args []int
-	k    float64 // value of a constant, exponent of opPowInt
+	k    float64 // value of a constant, exponent of opPowInt, fraction of opRedQuantile
 	ref  int     // of loads
 }
 

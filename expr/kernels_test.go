@@ -175,11 +175,14 @@ func TestNetworkMedianEqualsSorting(t *testing.T) {
 			in.args = append(in.args, j)
 		}
 		ev.r32[items], ev.r32[items+1] = make([]float32, n), make([]float32, n)
-		medianKernel(items)(ev, in, n)
-		in.dst = items + 1
-		medianByColumn[float32](ev, in, n)
-		if !bytes.Equal(ndarray.BytesOf(ev.r32[items]), ndarray.BytesOf(ev.r32[items+1])) {
-			t.Errorf("medians of %d items differ", items)
+		for _, s := range []*statistic{medianOf(items), quantileOf(items, 0.9), quantileOf(items, r.Float64())} {
+			in.dst = items
+			rankKernel(reg32, items, s)(ev, in, n)
+			in.dst = items + 1
+			s.byColumn32(ev, in, n)
+			if !bytes.Equal(ndarray.BytesOf(ev.r32[items]), ndarray.BytesOf(ev.r32[items+1])) {
+				t.Errorf("statistics of %d items differ: ranks %v", items, s.ranks[items])
+			}
 		}
 	}
 }

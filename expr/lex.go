@@ -15,7 +15,7 @@ const (
 	tokInt
 	tokDecimal
 	tokName
-	tokOp // operators, brackets and the words and, or, not
+	tokOp // operators, brackets and the words and, or, not, in
 )
 
 type token struct {
@@ -34,22 +34,14 @@ var instead = []struct{ wrong, hint string }{
 	{"=>", "write >="},
 	{"=<", "write <="},
 	{"===", "write =="},
-	{"<<", "shifts are not supported: multiply by a power of two"},
-	{">>", "shifts are not supported: write floor(a / 2**n)"},
 	{"^", "write ** for a power"},
-	{"&", "write 'and' (bitwise operators are not supported)"},
-	{"|", "write 'or' (bitwise operators are not supported)"},
-	{"~", "write 'not'"},
-	{"!", "write 'not'"},
-	{"=", "write == to compare"},
 	{"{", "write [a, b] for bands"},
-	{";", "write one expression for each output"},
 	{"\"", "strings are not supported"},
 	{"'", "strings are not supported"},
 }
 
-var operators = []string{"**", "<=", ">=", "==", "!=", "+", "-", "*", "/", "%", "<", ">", "(", ")", "[", "]", ",", "?",
-	":"}
+var operators = []string{"**", "<<", ">>", "<=", ">=", "==", "!=", "+", "-", "*", "/", "%", "<", ">", "&", "|", "~",
+	"(", ")", "[", "]", ",", "?", ":", "=", ";"}
 
 type lexer struct {
 	text string
@@ -61,9 +53,7 @@ func (l *lexer) fail(pos int, format string, args ...any) error {
 }
 
 func (l *lexer) next() (token, error) {
-	for l.pos < len(l.text) && strings.IndexByte(" \t\r\n", l.text[l.pos]) >= 0 {
-		l.pos++
-	}
+	l.skip()
 	if l.pos == len(l.text) {
 		return token{kind: tokEnd, pos: l.pos}, nil
 	}
@@ -80,7 +70,7 @@ func (l *lexer) next() (token, error) {
 		t := token{kind: tokName, pos: l.pos, text: rest[:n]}
 		l.pos += n
 		switch t.text {
-		case "and", "or", "not":
+		case "and", "or", "not", "in":
 			t.kind = tokOp
 		}
 		return t, nil
@@ -89,7 +79,7 @@ func (l *lexer) next() (token, error) {
 		return token{}, l.fail(l.pos, "%s", attribute(lastName(l.text[:l.pos]), firstName(rest[1:])))
 	}
 	for _, w := range instead {
-		if strings.HasPrefix(rest, w.wrong) && !(w.wrong == "!" || w.wrong == "=") {
+		if strings.HasPrefix(rest, w.wrong) {
 			return token{}, l.fail(l.pos, "%s is not an operator: %s", w.wrong, w.hint)
 		}
 	}
@@ -100,16 +90,32 @@ func (l *lexer) next() (token, error) {
 			return t, nil
 		}
 	}
-	for _, w := range instead { // ! and =, which are also prefixes of operators
-		if strings.HasPrefix(rest, w.wrong) {
-			return token{}, l.fail(l.pos, "%s is not an operator: %s", w.wrong, w.hint)
-		}
+	if c == '!' {
+		return token{}, l.fail(l.pos, "! is not an operator: write 'not'")
 	}
 	r, size := utf8.DecodeRuneInString(rest)
 	if r == utf8.RuneError && size <= 1 {
 		return token{}, l.fail(l.pos, "invalid byte 0x%02x", c)
 	}
 	return token{}, l.fail(l.pos, "unexpected character %q", r)
+}
+
+// skip moves past blanks, and past comments, which reach from # to the end of the line.
+func (l *lexer) skip() {
+	for l.pos < len(l.text) {
+		switch c := l.text[l.pos]; {
+		case strings.IndexByte(" \t\r\n", c) >= 0:
+			l.pos++
+		case c == '#':
+			if n := strings.IndexByte(l.text[l.pos:], '\n'); n >= 0 {
+				l.pos += n
+			} else {
+				l.pos = len(l.text)
+			}
+		default:
+			return
+		}
+	}
 }
 
 func (l *lexer) number() (token, error) {

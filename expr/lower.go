@@ -234,7 +234,7 @@ func (b *builder) emit(at, id int) {
 		if n.op == opRedCount {
 			in.items = 0
 		}
-		in.run = reduceKernel(n.op, n.reg, in.items)
+		in.run = reduceKernel(n.op, n.reg, in.items, n.k)
 	}
 	if in.run == nil {
 		panic("expr: no kernel for operation")

@@ -289,6 +289,8 @@ type generator struct {
 	*rand.Rand
 	inputs map[string]numpyInput
 	wide   bool // 64-bit values beyond 2^53 occur
+	// defined makes expressions use the name d.
+	defined bool
 }
 
 func (g *generator) oneCase() numpyCase {
@@ -326,6 +328,13 @@ func (g *generator) oneCase() numpyCase {
 	c.Text, c.near = g.root()
 	for strings.Contains(c.Text, "isnodata") && g.wide || strings.Contains(c.Text, "count") && g.wide {
 		c.Text, c.near = g.root()
+	}
+	if g.IntN(6) == 0 && !g.wide {
+		definition := "d = " + []string{g.number(2, 0), g.boolean(2, 0)}[g.IntN(2)] + "; # named\n"
+		g.defined = true
+		c.Text, c.near = g.root()
+		c.Text = definition + c.Text
+		g.defined = false
 	}
 	c.NoMask = g.IntN(12) == 0
 	if g.IntN(4) == 0 {
@@ -465,7 +474,7 @@ func (g *generator) number(depth, need int) string {
 		return g.leaf(need)
 	}
 	n := func(need int) string { return g.number(depth-1, need) }
-	switch k := g.IntN(24); k {
+	switch k := g.IntN(32); k {
 	case 0, 1, 2:
 		return g.wrap(n(6)+[]string{" + ", "-", " - "}[k]+n(7), 6, need)
 	case 3, 4, 5, 6:
@@ -499,8 +508,64 @@ func (g *generator) number(depth, need int) string {
 		return fmt.Sprintf("float64(%s)", n(0))
 	case 21:
 		return g.wrap(n(7)+" / "+n(8), 7, need)
+	case 22, 23:
+		return g.bitwise(depth-1, need)
+	case 24:
+		return fmt.Sprintf("classify(%s, [%s])", n(0), []string{"0", "-1, 0.5, 3", "0.1, 0.2", "1, 1", "2, inf"}[g.IntN(5)])
+	case 25:
+		text := fmt.Sprintf("recode(%s, [0, %s, 7], [%s, %s, %s]", n(0), []string{"1", "0.5", "255", "0"}[g.IntN(4)],
+			g.literal(), []string{"nodata", "3", "9"}[g.IntN(3)], g.literal())
+		if g.IntN(2) == 0 {
+			text += ", " + g.branch(depth-1, 0)
+		}
+		return text + ")"
+	case 26:
+		list := g.list(n)
+		index := []string{n(0), "2", "1", "argmax(" + list + ")", "a"}[g.IntN(5)]
+		return fmt.Sprintf("pick(%s, %s)%s", list, index, g.first(list))
+	case 27:
+		list := g.list(n)
+		if g.IntN(2) == 0 {
+			return fmt.Sprintf("percentile(%s, %s)%s", list, []string{"0", "90", "33.3", "100", "101"}[g.IntN(5)], g.first(list))
+		}
+		return fmt.Sprintf("quantile(%s, %s)%s", list, []string{"0", "0.5", "0.1", "1", "a"}[g.IntN(5)], g.first(list))
+	case 28, 29:
+		list := g.list(n)
+		return g.reducer() + "(" + list + ")" + g.first(list)
 	}
 	return g.leaf(need)
+}
+
+// list generates a list, or bands that a function can reduce.
+func (g *generator) list(n func(int) string) string {
+	return []string{"s", "m", "[a, b]", fmt.Sprintf("[%s, %s, %s]", n(0), n(0), n(0)), "s", "s * 2", "[s[1], a]"}[g.IntN(7)]
+}
+
+// bitwise generates an operation on bits, mostly of integers.
+func (g *generator) bitwise(depth, need int) string {
+	whole := func(need int) string {
+		if depth > 0 && g.IntN(4) == 0 {
+			return g.number(depth, need)
+		}
+		return g.wrap([]string{"a", "b", "c", "m[1]", "0xff", "3", "-2", "floor(a)", "a % 8", "(a > 3)"}[g.IntN(10)],
+			7, need)
+	}
+	bit := func() string { return []string{"0", "1", "3", "7", "12", "30", "52", "54"}[g.IntN(8)] }
+	switch g.IntN(9) {
+	case 0, 1:
+		return g.wrap(whole(6)+" & "+whole(6), 6, need)
+	case 2, 3:
+		return g.wrap(whole(6)+" | "+whole(6), 6, need)
+	case 4:
+		return g.wrap(whole(6)+" << "+[]string{bit(), "m[2] % 8", "(a > 3)"}[g.IntN(3)], 6, need)
+	case 5:
+		return g.wrap(whole(6)+" >> "+[]string{bit(), "m[2] % 8", "bits(a, 0, 3)"}[g.IntN(3)], 6, need)
+	case 6:
+		return g.wrap("~"+whole(8), 8, need)
+	case 7:
+		return fmt.Sprintf("bits(%s, %s, %s)", whole(0), []string{"0", "1", "3"}[g.IntN(3)], bit())
+	}
+	return fmt.Sprintf("bit(%s, %s)", whole(0), bit())
 }
 
 // first selects a band if a reduction over files returns several.
@@ -512,7 +577,8 @@ func (g *generator) first(list string) string {
 }
 
 func (g *generator) reducer() string {
-	return []string{"mean", "median", "std", "sum", "min", "max", "count", "median"}[g.IntN(8)]
+	return []string{"mean", "median", "std", "sum", "min", "max", "count", "median", "var", "mode", "first", "last", "any",
+		"all", "argmin", "argmax", "coalesce"}[g.IntN(17)]
 }
 
 func (g *generator) branch(depth, need int) string {
@@ -531,6 +597,9 @@ func (g *generator) leaf(need int) string {
 	case 3:
 		return "s[1][1]"
 	}
+	if g.defined && g.IntN(2) == 0 {
+		return "d"
+	}
 	return []string{"a", "b", "c"}[g.IntN(3)]
 }
 
@@ -545,7 +614,12 @@ func (g *generator) boolean(depth, need int) string {
 		return g.wrap(g.leaf(6)+" > "+g.leaf(6), 5, need)
 	}
 	d := depth - 1
-	switch g.IntN(9) {
+	switch g.IntN(11) {
+	case 7:
+		in := []string{" in ", " not in "}[g.IntN(2)]
+		return g.wrap(g.number(d, 6)+in+"["+g.literal()+", 3, "+g.literal()+"]", 5, need)
+	case 8:
+		return g.wrap(g.boolean(d, 6)+[]string{" & ", " | "}[g.IntN(2)]+g.boolean(d, 6), 6, need)
 	case 0:
 		return g.wrap(g.boolean(d, 3)+" and "+g.boolean(d, 4), 3, need)
 	case 1:

@@ -73,7 +73,7 @@ func common(vs ...val) class {
 		if v.t.kind == kindNodata {
 			continue
 		}
-		if v.konst && v.weak && (v.t.kind != kindInt || v.t.class() == c32) {
+		if v.konst && (v.weak || v.t.kind == kindBool) && (v.t.kind != kindInt || v.t.class() == c32) {
 			continue
 		}
 		strong = true
@@ -257,12 +257,15 @@ func (c *compiler) product(n int, r regKind, k int) int {
 	return c.add(node{op: opMul, reg: r, args: []int{half, half}})
 }
 
-// unary compiles - + not.
+// unary compiles - + ~ not.
 func (c *compiler) unary(pos int, text string, a val) (val, error) {
 	if err := c.noNodata(pos, a); err != nil {
 		return val{}, err
 	}
-	if text == "not" {
+	if text == "~" && a.t.kind != kindBool {
+		return c.flip(pos, a)
+	}
+	if text == "not" || text == "~" {
 		if a.konst && !a.nan {
 			return boolean(a.c == 0), nil
 		}
@@ -434,13 +437,10 @@ func (c *compiler) choose(pos int, cond, a, b val) (val, error) {
 	if err != nil {
 		return val{}, err
 	}
-	none := func(v val) int {
-		if v.t.kind == kindNodata {
-			return c.add(node{op: opMaskNone, reg: regMask})
-		}
-		return v.mask
+	if t.kind == kindFloat && constantBranches([]val{a, b}) {
+		t = floatType(common(cond, a, b))
 	}
-	test, mc, ma, mb := c.truth(cond), c.validMask(cond), none(a), none(b)
+	test, mc, ma, mb := c.truth(cond), c.validMask(cond), c.branchMask(a), c.branchMask(b)
 	reg := t.class().reg()
 	if t.kind == kindBool {
 		reg = regBool
@@ -453,4 +453,12 @@ func (c *compiler) choose(pos int, cond, a, b val) (val, error) {
 		v.mask = c.add(node{op: opMaskWhere, reg: regMask, args: []int{test, mc, ma, mb}})
 	}
 	return v, nil
+}
+
+// branchMask returns the mask of a branch, which may be the word nodata.
+func (c *compiler) branchMask(v val) int {
+	if v.t.kind == kindNodata {
+		return c.add(node{op: opMaskNone, reg: regMask})
+	}
+	return v.mask
 }

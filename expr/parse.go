@@ -24,6 +24,9 @@ const (
 	bpAnd
 	bpNot
 	bpCompare
+	bpBitOr
+	bpBitAnd
+	bpShift
 	bpAdd
 	bpMul
 	bpUnary
@@ -33,6 +36,8 @@ const (
 var strength = map[string]int{
 	"?": bpCond, "or": bpOr, "and": bpAnd,
 	"<": bpCompare, "<=": bpCompare, ">": bpCompare, ">=": bpCompare, "==": bpCompare, "!=": bpCompare,
+	"in": bpCompare, "not": bpCompare, // not in
+	"|": bpBitOr, "&": bpBitAnd, "<<": bpShift, ">>": bpShift,
 	"+": bpAdd, "-": bpAdd, "*": bpMul, "/": bpMul, "%": bpMul, "**": bpPower,
 }
 
@@ -42,11 +47,14 @@ type parser struct {
 	depth int
 	names []string
 	seen  map[string]bool
+
+	definitions []definition
+	defined     map[string]bool
 }
 
 // Parse parses an expression. Its error is a *SyntaxError.
 func Parse(text string) (*Expr, error) {
-	p := &parser{lexer: lexer{text: text}, seen: map[string]bool{}}
+	p := &parser{lexer: lexer{text: text}, seen: map[string]bool{}, defined: map[string]bool{}}
 	if len(text) > maxLength {
 		p.text = text[:maxLength]
 		return nil, p.fail(maxLength, "the expression is too long: %d bytes, the limit is %d", len(text),
@@ -58,14 +66,71 @@ func Parse(text string) (*Expr, error) {
 	if p.tok.kind == tokEnd {
 		return nil, p.fail(0, "the expression is empty")
 	}
-	root, err := p.expr(0)
+	root, err := p.statements()
 	if err != nil {
 		return nil, err
 	}
-	if p.tok.kind != tokEnd {
-		return nil, p.unexpected()
+	return &Expr{text: text, definitions: p.definitions, root: root, names: p.names}, nil
+}
+
+// statements parses definitions and the value that ends them: v = a * 2; v + 1
+func (p *parser) statements() (*ast, error) {
+	for {
+		name, ok := p.definedName()
+		if ok {
+			if err := p.advance(); err != nil {
+				return nil, err
+			}
+		}
+		value, err := p.expr(0)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case p.tok.kind == tokEnd && ok:
+			return nil, p.fail(p.tok.pos, "the expression ends with the definition of %s: write == to compare, or a value after a semicolon",
+				short(name.text))
+		case p.tok.kind == tokEnd:
+			return value, nil
+		case !p.is(";"):
+			return nil, p.unexpected()
+		}
+		semicolon := p.tok.pos
+		if err := p.advance(); err != nil {
+			return nil, err
+		}
+		if !ok {
+			if p.tok.kind == tokEnd {
+				return value, nil
+			}
+			return nil, p.fail(semicolon, "the value before ; has no name: write name = value; for intermediate results")
+		}
+		why := reserved(name.text)
+		switch {
+		case why != "":
+			return nil, p.fail(name.pos, "%s cannot be defined: it is %s", short(name.text), why)
+		case p.defined[name.text]:
+			return nil, p.fail(name.pos, "%s is defined twice", short(name.text))
+		case p.seen[name.text]:
+			return nil, p.fail(name.pos, "%s is used before its definition", short(name.text))
+		}
+		p.defined[name.text] = true
+		p.definitions = append(p.definitions, definition{name.text, name.pos, value})
 	}
-	return &Expr{text: text, root: root, names: p.names}, nil
+}
+
+// definedName returns the name of the definition that begins here and moves to the = behind it. It
+// moves nowhere if there is no definition.
+func (p *parser) definedName() (name token, ok bool) {
+	name, before := p.tok, p.lexer
+	if name.kind != tokName {
+		return name, false
+	}
+	if err := p.advance(); err == nil && p.is("=") {
+		return name, true
+	}
+	p.tok, p.lexer = name, before
+	return name, false
 }
 
 func (p *parser) advance() (err error) {
@@ -81,6 +146,9 @@ func (p *parser) expect(op, what string) error {
 		if p.tok.kind == tokEnd {
 			return p.fail(p.tok.pos, "the expression ends where %s of %s is expected", op, what)
 		}
+		if p.is("=") {
+			return p.unexpected()
+		}
 		return p.fail(p.tok.pos, "expected %s of %s instead of %s", op, what, short(p.tok.text))
 	}
 	return p.advance()
@@ -95,6 +163,8 @@ func (p *parser) unexpected() error {
 		return p.fail(t.pos, "unexpected %s: write condition ? a : b", t.text)
 	case t.kind == tokName || t.kind == tokInt || t.kind == tokDecimal:
 		return p.fail(t.pos, "unexpected %s: an operator is missing before it", short(t.text))
+	case t.text == "=":
+		return p.fail(t.pos, "= is not an operator: write == to compare")
 	case t.text == ")" || t.text == "]":
 		return p.fail(t.pos, "%s without an opening bracket", t.text)
 	case t.text == ",":
@@ -124,7 +194,11 @@ func (p *parser) expr(bp int) (*ast, error) {
 		case bpCond:
 			left, err = p.cond(left)
 		case bpCompare:
-			left, err = p.compare(left)
+			if op.text == "in" || op.text == "not" {
+				left, err = p.in(left)
+			} else {
+				left, err = p.compare(left)
+			}
 		default:
 			if err = p.advance(); err != nil {
 				return nil, err
@@ -166,6 +240,9 @@ func (p *parser) cond(c *ast) (*ast, error) {
 func (p *parser) compare(first *ast) (*ast, error) {
 	n := &ast{kind: astCompare, pos: p.tok.pos, args: []*ast{first}}
 	for p.tok.kind == tokOp && strength[p.tok.text] == bpCompare {
+		if p.is("in") || p.is("not") {
+			return nil, p.fail(p.tok.pos, "in cannot follow a comparison: write parentheses")
+		}
 		n.ops = append(n.ops, p.tok.text)
 		n.at = append(n.at, p.tok.pos)
 		if err := p.advance(); err != nil {
@@ -180,13 +257,45 @@ func (p *parser) compare(first *ast) (*ast, error) {
 	return n, nil
 }
 
+// in parses what follows the value of "value in [1, 2]" and "value not in [1, 2]".
+func (p *parser) in(value *ast) (*ast, error) {
+	n := &ast{kind: astIn, pos: p.tok.pos, text: "in", args: []*ast{value}}
+	if p.is("not") {
+		n.text = "not in"
+		if err := p.advance(); err != nil {
+			return nil, err
+		}
+		if !p.is("in") {
+			return nil, p.fail(n.pos, "unexpected not: write 'and not' or 'not in'")
+		}
+	}
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	if !p.is("[") {
+		return nil, p.fail(p.tok.pos, "expected [ after %s: write a %s [1, 2, 3]", n.text, n.text)
+	}
+	items, err := p.list("]", "the numbers")
+	if err != nil {
+		return nil, err
+	}
+	if len(items) == 0 {
+		return nil, p.fail(n.pos, "%s has no numbers: write a %s [1, 2, 3]", n.text, n.text)
+	}
+	if p.tok.kind == tokOp && strength[p.tok.text] == bpCompare {
+		return nil, p.fail(p.tok.pos, "a comparison cannot follow %s: write parentheses", n.text)
+	}
+	n.args = append(n.args, items...)
+	return n, nil
+}
+
 // prefix parses a value with the signs before it and the indices after it.
 func (p *parser) prefix(bp int) (*ast, error) {
 	t := p.tok
 	if t.kind == tokOp {
 		inner := 0
 		switch t.text {
-		case "-", "+":
+		case "-", "+", "~":
 			inner = bpUnary
 		case "not":
 			inner = bpNot
@@ -298,7 +407,7 @@ func (p *parser) name(t token) (*ast, error) {
 		}
 		return nil, p.fail(t.pos, "%s", msg)
 	}
-	if !p.seen[t.text] {
+	if !p.seen[t.text] && !p.defined[t.text] {
 		p.seen[t.text] = true
 		p.names = append(p.names, t.text)
 	}

@@ -34,6 +34,8 @@ func (n *ast) show() string {
 		return "(" + args[0] + " ? " + args[1] + " : " + args[2] + ")"
 	case astCall:
 		return n.text + "(" + strings.Join(args, ", ") + ")"
+	case astIn:
+		return "(" + args[0] + " " + n.text + " [" + strings.Join(args[1:], ", ") + "])"
 	case astIndex:
 		return args[0] + "[" + args[1] + "]"
 	}
@@ -58,6 +60,13 @@ func TestOperatorPrecedence(t *testing.T) {
 		"a ? b : c ? d : e":       "(a ? b : (c ? d : e))",
 		"a ? b ? c : d : e":       "(a ? (b ? c : d) : e)",
 		"a or b ? c : d":          "((a or b) ? c : d)",
+		"a | b & c << 1 + 2":      "(a | (b & (c << (1 + 2))))",
+		"a & b == c":              "((a & b) == c)",
+		"~a ** 2 & -b":            "((~ (a ** 2)) & (- b))",
+		"not a in [1, -2]":        "(not (a in [1, (- 2)]))",
+		"a + 1 not in [2] or b":   "(((a + 1) not in [2]) or b)",
+		"a # b\n + c":             "(a + c)",
+		"a;":                      "a",
 		"a[1][2] ** 2":            "(a[1][2] ** 2)",
 		"-a[1]":                   "(- a[1])",
 		"[a, b + 1]":              "[a, (b + 1)]",
@@ -90,13 +99,28 @@ func TestParseErrors(t *testing.T) {
 		{"a ^ b", 2, "write **"},
 		{"a && b", 2, "write 'and'"},
 		{"a || b", 2, "write 'or'"},
-		{"a & b", 2, "write 'and'"},
 		{"a // b", 2, "floor(a / b)"},
-		{"a = b", 2, "write =="},
+		{"a = b", 5, "write =="},
+		{"(a = b)", 3, "write =="},
+		{"a + b = 3", 6, "write =="},
+		{"sqrt(a = 3)", 7, "write =="},
+		{"sqrt = a; a", 0, "a function"},
+		{"in = a; 1", 0, "unexpected in"},
+		{"v = a", 5, "definition of v"},
+		{"v = a;", 6, "too early"},
+		{"v = a; v = b; v", 7, "defined twice"},
+		{"v = w; w = a; v", 7, "used before"},
+		{"v = a; # v + 1", 14, "too early"},
+		{"# nothing", 0, "empty"},
+		{"a in b", 5, "expected [ after in"},
+		{"a in []", 2, "no numbers"},
+		{"a not b", 2, "and not"},
+		{"a < b in [1]", 6, "write parentheses"},
+		{"a in [1] == 1", 9, "write parentheses"},
 		{"!a", 0, "write 'not'"},
 		{"a <> b", 2, "write !="},
 		{"a => b", 2, "write >="},
-		{"a; b", 1, "each output"},
+		{"a; b", 1, "has no name"},
 		{"", 0, "empty"},
 		{"  ", 0, "empty"},
 		{"a +", 3, "ends too early"},
@@ -140,6 +164,19 @@ func TestParseErrors(t *testing.T) {
 		}
 		if s.Pos != c.pos || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.40s: position %d, not %d: %v", c.text, s.Pos, c.pos, err)
+		}
+	}
+}
+
+func TestErrorShowsItsLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"a + * b":                   "expression, column 5: unexpected *\n  a + * b\n      ^",
+		"v = a * 2; # twice\nv ^ 2": "expression, line 2, column 3: ^ is not an operator: write ** for a power\n  v ^ 2\n    ^",
+		"a ^ 2\n":                   "expression, column 3: ^ is not an operator: write ** for a power\n  a ^ 2 \n    ^",
+		"v = a;\n\n":                "expression, column 9: the expression ends too early: a value is missing\n  v = a;  \n          ^",
+	} {
+		if _, err := Parse(text); err == nil || err.Error() != want {
+			t.Errorf("%q:\n%v\nnot\n%s", text, err, want)
 		}
 	}
 }

@@ -3,20 +3,27 @@ package expr
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // reduceKernel returns the instruction of a function over a list.
-func reduceKernel(o op, r regKind, items int) runner {
+func reduceKernel(o op, r regKind, items int, fraction float64) runner {
 	switch {
 	case o == opRedCount:
 		return byClass(r, countValid[float32], countValid[float64])
-	case o == opRedMedian && r == reg32:
-		return medianKernel(items)
 	case o == opRedMedian:
-		return medianByColumn[float64]
+		return rankKernel(r, items, medianOf(items))
+	case o == opRedQuantile:
+		return rankKernel(r, items, quantileOf(items, fraction))
+	case o == opRedMode:
+		return byClass(r, modes[float32], modes[float64])
+	case o == opRedArgMin || o == opRedArgMax:
+		return byClass(r, extremeIndex[float32], extremeIndex[float64])
+	case o == opRedTrend || o == opRedIntercept || o == opRedR2:
+		return byClass(r, lines[float32], lines[float64])
 	case o == opRedMin || o == opRedMax:
 		return byClass(r, extremes[float32], extremes[float64])
-	case o == opRedSum || o == opRedMean || o == opRedStd:
+	case o == opRedSum || o == opRedMean || o == opRedVar || o == opRedStd:
 		return byClass(r, moments[float32], moments[float64])
 	}
 	panic(fmt.Sprintf("expr: no kernel for function %d over a list", o))
@@ -71,14 +78,32 @@ func extremes[T real](ev *Evaluator, in *instr, n int) {
 	}
 }
 
-// moments computes the sum, mean or standard deviation of the valid items in float64, adding the
-// items in their order.
+// extremeIndex computes the number, from 1, of the smallest or largest valid item, the first of
+// equal ones.
+func extremeIndex[T real](ev *Evaluator, in *instr, n int) {
+	r := vectors[T](ev)
+	d := r[in.dst][:n]
+	best := ev.floats(0)[:n]
+	clear(d)
+	for j := range in.items {
+		a, m := r[in.args[j]][:n], ev.masks[in.args[in.items+j]]
+		if m == nil {
+			m = allValid
+		}
+		for i, ok := range m[:n] {
+			v := float64(a[i])
+			if ok != 0 && (d[i] == 0 || in.op == opRedArgMin && v < best[i] || in.op == opRedArgMax && v > best[i]) {
+				d[i], best[i] = T(j+1), v
+			}
+		}
+	}
+}
+
+// moments computes the sum, mean, variance or standard deviation of the valid items in float64,
+// adding the items in their order.
 func moments[T real](ev *Evaluator, in *instr, n int) {
 	r := vectors[T](ev)
-	if ev.sums == nil {
-		ev.sums, ev.more, ev.number = make([]float64, chunk), make([]float64, chunk), make([]float64, chunk)
-	}
-	sums, number, d := ev.sums[:n], ev.number[:n], r[in.dst][:n]
+	sums, number, d := ev.floats(0)[:n], ev.floats(1)[:n], r[in.dst][:n]
 	clear(sums)
 	clear(number)
 	for j := range in.items {
@@ -110,7 +135,7 @@ func moments[T real](ev *Evaluator, in *instr, n int) {
 		}
 		return
 	}
-	squares := ev.more[:n]
+	squares := ev.floats(2)[:n]
 	clear(squares)
 	for j := range in.items {
 		a, m := r[in.args[j]][:n], ev.masks[in.args[in.items+j]]
@@ -124,7 +149,83 @@ func moments[T real](ev *Evaluator, in *instr, n int) {
 		}
 	}
 	for i := range d {
-		d[i] = T(math.Sqrt(squares[i] / number[i]))
+		v := squares[i] / number[i]
+		if in.op == opRedStd {
+			v = math.Sqrt(v)
+		}
+		d[i] = T(v)
+	}
+}
+
+// lines fits a line through the valid items by least squares, in float64, and computes its slope
+// per item, its value at the first item of the list, or the coefficient of determination.
+func lines[T real](ev *Evaluator, in *instr, n int) {
+	r := vectors[T](ev)
+	d := r[in.dst][:n]
+	number, x, y := ev.floats(0)[:n], ev.floats(1)[:n], ev.floats(2)[:n] // their means
+	clear(number)
+	clear(x)
+	clear(y)
+	for j := range in.items {
+		a, m := r[in.args[j]][:n], ev.masks[in.args[in.items+j]]
+		if m == nil {
+			m = allValid
+		}
+		for i, ok := range m[:n] {
+			number[i] += float64(ok)
+			x[i] += kept(float64(j), ok)
+			y[i] += kept(float64(a[i]), ok)
+		}
+	}
+	xx, xy, yy := ev.floats(3)[:n], ev.floats(4)[:n], ev.floats(5)[:n]
+	for i := range d {
+		x[i] /= number[i]
+		y[i] /= number[i]
+		xx[i], xy[i], yy[i] = 0, 0, 0
+	}
+	for j := range in.items {
+		a, m := r[in.args[j]][:n], ev.masks[in.args[in.items+j]]
+		if m == nil {
+			m = allValid
+		}
+		for i, ok := range m[:n] {
+			dx, dy := kept(float64(j)-x[i], ok), kept(float64(a[i])-y[i], ok)
+			xx[i] += float64(dx * dx)
+			xy[i] += float64(dx * dy)
+			yy[i] += float64(dy * dy)
+		}
+	}
+	for i := range d {
+		slope := xy[i] / xx[i] // 0/0 for a single item
+		switch in.op {
+		case opRedTrend:
+			d[i] = T(slope)
+		case opRedIntercept:
+			d[i] = T(y[i] - float64(slope*x[i]))
+		default:
+			d[i] = T(min(1, xy[i]/xx[i]*(xy[i]/yy[i])))
+		}
+	}
+}
+
+// modes computes the most frequent valid item, the smallest of several.
+func modes[T real](ev *Evaluator, in *instr, n int) {
+	d := vectors[T](ev)[in.dst][:n]
+	for i := range d {
+		col := validItems[T](ev, in, i)
+		slices.Sort(col)
+		most, best := 0, 0.0
+		for from := 0; from < len(col); {
+			to := from + 1
+			for to < len(col) && col[to] == col[from] {
+				to++
+			}
+			if to-from > most {
+				most, best = to-from, col[from]
+			}
+			from = to
+		}
+		d[i] = T(best + 0)
 	}
 }
 
@@ -132,4 +233,19 @@ func moments[T real](ev *Evaluator, in *instr, n int) {
 // that started at 0.
 func kept(v float64, ok byte) float64 {
 	return math.Float64frombits(math.Float64bits(v) & -uint64(ok))
+}
+
+// validItems returns the valid items of pixel i, in memory that the next call uses again.
+func validItems[T real](ev *Evaluator, in *instr, i int) []float64 {
+	r := vectors[T](ev)
+	if cap(ev.column) < in.items {
+		ev.column = make([]float64, in.items)
+	}
+	col := ev.column[:0]
+	for j := range in.items {
+		if m := ev.masks[in.args[in.items+j]]; m == nil || m[i] != 0 {
+			col = append(col, float64(r[in.args[j]][i]))
+		}
+	}
+	return col
 }

@@ -7,7 +7,7 @@ class Refused(Exception):
     """The expression cannot be compiled."""
 
 
-TOKEN = re.compile(r"\s*(?:(0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|([A-Za-z_]\w*)|(\*\*|<=|>=|==|!=|[-+*/%<>()\[\],?:]))")
+TOKEN = re.compile(r"(?:\s|#[^\n]*\n)*(?:(0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|([A-Za-z_]\w*)|(\*\*|<<|>>|<=|>=|==|!=|[-+*/%<>()\[\],?:&|~=;]))")
 
 
 def tokens(text):
@@ -36,9 +36,16 @@ class Parser:
         return t
 
     def whole(self):
+        """Definitions, then the value."""
+        named = []
+        while self.t[self.i + 1 : self.i + 2] == ["="]:
+            name = self.take()
+            self.take("=")
+            named.append((name, self.cond()))
+            self.take(";")
         e = self.cond()
         self.take("")
-        return e
+        return ("with", named, e) if named else e
 
     def cond(self):
         c = self.either()
@@ -70,10 +77,17 @@ class Parser:
         return self.comparison()
 
     def comparison(self):
-        items, ops = [self.sum()], []
+        items, ops = [self.bitor()], []
+        if self.peek() in ("in", "not"):
+            word = self.take()
+            if word == "not":
+                self.take("in")
+            self.take("[")
+            e = ("in", items[0], ("stack",) + tuple(self.args("]")))
+            return ("not", e) if word == "not" else e
         while self.peek() in ("<", "<=", ">", ">=", "==", "!="):
             ops.append(self.take())
-            items.append(self.sum())
+            items.append(self.bitor())
         if not ops:
             return items[0]
         pairs = [(o, items[i], items[i + 1]) for i, o in enumerate(ops)]
@@ -81,6 +95,24 @@ class Parser:
         for p in pairs[1:]:
             e = ("and", e, p)
         return e
+
+    def bitor(self):
+        a = self.bitand()
+        while self.peek() == "|":
+            a = (self.take(), a, self.bitand())
+        return a
+
+    def bitand(self):
+        a = self.shift()
+        while self.peek() == "&":
+            a = (self.take(), a, self.shift())
+        return a
+
+    def shift(self):
+        a = self.sum()
+        while self.peek() in ("<<", ">>"):
+            a = (self.take(), a, self.sum())
+        return a
 
     def sum(self):
         a = self.product()
@@ -95,7 +127,7 @@ class Parser:
         return a
 
     def sign(self):
-        if self.peek() in ("-", "+"):
+        if self.peek() in ("-", "+", "~"):
             return ("sign" + self.take(), self.sign())
         return self.power()
 

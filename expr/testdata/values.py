@@ -97,12 +97,16 @@ def no_nodata(*vs):
         raise Refused("nodata as an operand")
 
 
+REDUCERS = ("mean median std var sum count mode first last any all argmin argmax pick percentile quantile".split())
+
+
 class Env:
     def __init__(self, case):
         self.n = case["n"]
         self.inputs = case["inputs"]
         self.nomask = case.get("nomask", False)
         self.memo = {}
+        self.named = {}
 
     # -- inputs
 
@@ -205,6 +209,12 @@ class Env:
 
     def eval(self, e):
         op, n = e[0], self.n
+        if op == "with":
+            for name, value in e[1]:
+                if name in self.inputs or name in self.named:
+                    raise Refused("defined twice")
+                self.named[name] = self.eval(value)
+            return self.eval(e[2])
         if op == "int":
             if e[1] > 2**53:
                 raise Refused("literal")
@@ -214,7 +224,9 @@ class Env:
         if op == "nodata":
             return ("bands", [V("nodata")])
         if op == "name":
-            return self.name(e[1])
+            return self.named[e[1]] if e[1] in self.named else self.name(e[1])
+        if op in ("in", "classify", "recode"):
+            return self.classes(op, e[1:])
         if op == "index":
             v, i = self.eval(e[1]), self.eval(e[2])
             k = i[1][0]
@@ -233,8 +245,8 @@ class Env:
                     row += a[1]
             no_nodata(*[v for v in row if isinstance(v, V)])
             return ("bands", row)
-        if op in ("mean", "median", "std", "sum", "count") or op in ("min", "max") and len(args) == 1:
-            return self.reduce(op, args[0])
+        if op in REDUCERS or op in ("min", "max", "coalesce") and len(args) == 1:
+            return self.reduce("first" if op == "coalesce" else op, *args)
         if op in ("isnodata", "coalesce"):
             return self.spread(getattr(self, op), *args)
         return self.spread(lambda *vs: self.apply(op, *vs), *args)
@@ -277,6 +289,10 @@ class Env:
             for v in vs[-2::-1]:
                 data, ok = np.where(v.valid(n), t.of(v), data), v.valid(n) | ok
             return t(data, ok, all(v.maybe for v in vs))
+        if op in ("&", "|") and vs[0].kind == vs[1].kind == "bool":
+            return self.compute({"&": "and", "|": "or"}[op], *vs)
+        if op == "sign~" and vs[0].kind == "bool":
+            return self.compute("not", *vs)
         vs = [number(v) for v in vs]
         if op in ("float32", "float64"):
             dt = np.dtype(op)
@@ -294,6 +310,21 @@ class Env:
             return vs[0]
         if op in ("sign-", "abs", "floor", "ceil", "round"):
             return self.simple(op, vs[0])
+        if op in ("bits", "bit"):
+            if not all(v.const and v.kind == "int" and 0 <= v.data <= 52 for v in vs[1:]):
+                raise Refused("the number of a bit")
+            low, high = int(vs[1].data), int(vs[-1].data)
+            if low > high:
+                raise Refused("bits from high to low")
+            r = self.bitwise("&", self.bitwise(">>", vs[0], vs[1]), self.whole(2 ** (high - low + 1) - 1))
+            return r if op == "bits" else self.compare("!=", r, self.whole(0))
+        if op == "sign~":
+            if vs[0].kind != "int":
+                raise Refused("~ of a float")
+            a = vs[0]
+            return self.ranged(~a.hi, ~a.lo, [a], ~array(a, "i8", n), a.valid(n), a.maybe)
+        if op in ("&", "|", "<<", ">>"):
+            return self.bitwise(op, *vs)
         if op in ("+", "-", "*", "%") and vs[0].kind == vs[1].kind == "int":
             return self.integer(op, *vs)
         if op == "**" and vs[0].kind == vs[1].kind == "int" and vs[1].const and vs[1].data >= 0:
@@ -331,6 +362,42 @@ class Env:
             return V("float", float(r[0]), const=True, strong=strong)
         ok = np.logical_and.reduce([v.valid(n) for v in vs])
         return V("float", r, ok, maybe=op not in ("min", "max") or any(v.maybe for v in vs))
+
+    def whole(self, k):
+        return V("int", k, None, k, k, const=True)
+
+    def bitwise(self, op, a, b):
+        n = self.n
+        if a.kind != "int" or b.kind != "int":
+            raise Refused("bits of a float")
+        if op in ("<<", ">>") and (b.lo < 0 or b.hi > 53):
+            raise Refused("shift")
+        # Exact integers of Python, not those of NumPy, which wrap.
+        f = {"&": lambda p, q: p & q, "|": lambda p, q: p | q, "<<": lambda p, q: p << q, ">>": lambda p, q: p >> q}[op]
+        ok = a.valid(n) & b.valid(n)
+        x, y = array(a, "i8", n).tolist(), array(b, "i8", n).tolist()
+        data = np.array([f(p, q) if good else 0 for p, q, good in zip(x, y, ok)], object)
+        if op in ("<<", ">>"):
+            ends = [f(p, q) for p in (a.lo, a.hi) for q in (b.lo, b.hi)]
+            lo, hi = min(ends), max(ends)
+        elif op == "&":
+            lo, hi = self.and_range(a.lo, a.hi, b.lo, b.hi)
+        else:
+            lo, hi = self.and_range(~a.hi, ~a.lo, ~b.hi, ~b.lo)
+            lo, hi = ~hi, ~lo
+        if lo >= -(2**53) and hi <= 2**53:
+            data = data.astype("i8")
+        return self.ranged(lo, hi, [a, b], data, ok, a.maybe or b.maybe)
+
+    @staticmethod
+    def and_range(alo, ahi, blo, bhi):
+        lo = 0
+        if alo < 0 and blo < 0:
+            lo = -1
+            while lo > min(alo, blo):
+                lo *= 2
+        tops = [hi for low, hi in ((alo, ahi), (blo, bhi)) if low >= 0]
+        return lo, min(tops) if tops else max(ahi, bhi)
 
     def ranged(self, lo, hi, vs, data, ok, maybe):
         if lo < -(2**53) or hi > 2**53:
@@ -376,7 +443,7 @@ class Env:
         if a.kind == "int":
             if op == "sign-":
                 return self.ranged(-a.hi, -a.lo, [a], -array(a, "i8", n), a.valid(n), a.maybe)
-            if op == "abs":
+            if op == "abs" and a.lo < 0:
                 lo = 0 if a.lo <= 0 <= a.hi else min(abs(a.lo), abs(a.hi))
                 return self.ranged(lo, max(abs(a.lo), abs(a.hi)), [a], abs(array(a, "i8", n)), a.valid(n), a.maybe)
             return a
@@ -424,6 +491,11 @@ class Env:
                     return np.zeros(n, self.dtype)
                 return array(v if self.dtype == bool else number(v), self.dtype, n)
 
+            def alone(self, c, *vs):
+                """Where all branches are literals, they take the type of the condition."""
+                if self.kind == "float" and all(v.const or v.kind == "nodata" for v in vs):
+                    self.dtype = meet([c, *vs])
+
             def __call__(self, data, ok, maybe):
                 return V(self.kind, data, ok, self.lo, self.hi, self.flow, maybe=maybe)
 
@@ -444,38 +516,148 @@ class Env:
         n = self.n
         no_nodata(c)
         t = self.join(a, b)
+        t.alone(c, a, b)
         cond = array(c, c.data.dtype if not c.const else F64, n) != 0
         oka, okb = [np.zeros(n, bool) if v.kind == "nodata" else v.valid(n) for v in (a, b)]
         maybe = any(v.maybe or v.kind == "nodata" for v in (c, a, b))
         return t(np.where(cond, t.of(a), t.of(b)), c.valid(n) & np.where(cond, oka, okb), maybe)
 
-    def reduce(self, op, v):
-        if v[0] == "bands":
-            return ("bands", [self.reduction(op, [self.force(x) for x in v[1]])])
-        widths = {len(f) for f in v[1]}
-        if len(widths) > 1:
-            raise Refused("files differ")
-        return ("bands", [self.reduction(op, [self.force(f[b]) for f in v[1]]) for b in range(widths.pop())])
+    def classes(self, op, args):
+        """in, classify, recode: comparisons with constants, one after the other."""
+        a = self.eval(args[0])
+        lists = []
+        for x in args[1:3]:
+            if x[0] != "stack":
+                raise Refused("brackets")
+            rows = [self.eval(i) for i in x[1:]]
+            row = [number(self.force(v[1][0])) for v in rows]
+            for v in row:
+                if not v.const and v.kind != "nodata" or v.const and math.isnan(v.data):
+                    raise Refused("only numbers")
+            lists.append(row)
+        if any(v.kind == "nodata" for v in lists[0]):
+            raise Refused("nodata")
+        if op == "classify" and any(p.data >= q.data for p, q in zip(lists[0], lists[0][1:])):
+            raise Refused("order")
+        if op == "recode":
+            if len(lists[0]) != len(lists[1]) or len({v.data for v in lists[0]}) < len(lists[0]):
+                raise Refused("values")
+            other = self.eval(args[3]) if len(args) > 3 else ("bands", [V("nodata")])
+            return self.spread(lambda v, o: self.recode(v, lists[0], lists[1], o), a, other)
 
-    def reduction(self, op, vs):
-        r = self.combine(op, vs)
-        if op in ("min", "max"):
-            r.chosen = picked(*vs)
-        r.refs = r.refs.union(*[v.refs for v in vs if op != "count" or v.maybe])
+        def one(v):
+            no_nodata(v)
+            tests = [self.compare(">=" if op == "classify" else "==", number(v), k) for k in lists[0]]
+            n = self.n
+            if op == "in":
+                r = tests[0]
+                for t in tests[1:]:
+                    r = self.apply("or", r, t)
+                return r
+            r = number(tests[0])
+            for t in tests[1:]:
+                r = self.integer("+", r, number(t))
+            return r
+
+        return self.spread(one, a)
+
+    def recode(self, a, keys, values, other):
+        no_nodata(a)
+        tests = [self.compare("==", number(a), k) for k in keys]
+        return self.cases(a, tests, values, other)
+
+    def cases(self, a, tests, values, other):
+        n = self.n
+        t = self.join(*values, other)
+        t.alone(a, *values, other)
+        data, ok = t.of(other), np.zeros(n, bool) if other.kind == "nodata" else other.valid(n)
+        for test, v in list(zip(tests, values))[::-1]:
+            yes = array(test, bool, n)
+            data = np.where(yes, t.of(v), data)
+            ok = np.where(yes, np.zeros(n, bool) if v.kind == "nodata" else v.valid(n), ok)
+        maybe = any(v.maybe or v.kind == "nodata" for v in [a, other, *values])
+        r = t(data, ok & a.valid(n), maybe)
+        r.chosen = picked(*values, other)
         return r
 
-    def combine(self, op, vs):
+    def reduce(self, op, v, *more):
+        second = [None]
+        if more:
+            if more[0][0] == "list":
+                raise Refused("a list as second argument")
+            second = [self.force(x) for x in more[0][1]]
+        files = [[x] for x in v[1]] if v[0] == "bands" else v[1]
+        widths = {len(f) for f in files}
+        if len(widths) > 1:
+            raise Refused("files differ")
+        width = widths.pop()
+        if width != 1 and len(second) not in (1, width):
+            raise Refused("bands")
+        out = []
+        for b in range(max(width, len(second))):
+            items = [self.force(f[min(b, width - 1)]) for f in files]
+            out.append(self.reduction(op, items, second[min(b, len(second) - 1)]))
+        return ("bands", out)
+
+    def reduction(self, op, vs, arg):
+        used = vs
+        if op in ("first", "last"):
+            order = vs if op == "first" else vs[::-1]
+            no_nodata(*vs)
+            r = self.compute("coalesce", *order)
+            used = self.needed(self.coalesce, order)
+            r.chosen = picked(*used)
+        elif op == "pick":
+            no_nodata(*vs, arg)
+            i = number(arg)
+            if i.kind != "int" or i.hi < 1 or i.lo > len(vs):
+                raise Refused("pick")
+            tests = [self.compare("==", i, self.whole(k + 1)) for k in range(len(vs))]
+            r = self.cases(i, tests, vs, V("nodata"))
+            used = vs + [arg]
+        else:
+            r = self.combine(op, vs, arg)
+            if op in ("min", "max", "mode"):
+                r.chosen = picked(*vs)
+        r.refs = r.refs.union(*[v.refs for v in used if op != "count" or v.maybe])
+        return r
+
+    def combine(self, op, vs, arg):
         n = self.n
         no_nodata(*vs)
+        if op in ("percentile", "quantile"):
+            no_nodata(arg)
+            most = 100 if op == "percentile" else 1
+            if not arg.const or not 0 <= arg.data <= most:
+                raise Refused("fraction")
+            q = arg.data / most
         ok = np.array([v.valid(n) for v in vs])
         if op == "count":
             return V("int", ok.sum(0).astype("i8"), np.ones(n, bool), 0, len(vs))
+        if op in ("any", "all"):
+            truth = np.array([array(v, v.data.dtype if not v.const else F64, n) != 0 for v in vs])
+            data = (truth & ok).any(0) if op == "any" else (truth | ~ok).all(0)
+            return V("bool", data, ok.any(0), maybe=all(v.maybe for v in vs))
         vs = [number(v) for v in vs]
         t = self.join(*vs)
         cls = t.dtype if t.kind == "float" else (F32 if V("int", lo=t.lo, hi=t.hi).narrow() else F64)
         data = np.array([t.of(v) for v in vs])
         some = ok.any(0)
         maybe = t.kind == "float" or all(v.maybe for v in vs)
+        if op in ("argmin", "argmax"):
+            out = np.zeros(n, "i8")
+            for i in range(n):
+                if some[i]:
+                    at = np.flatnonzero(ok[:, i])
+                    out[i] = 1 + at[getattr(np, op)(data[at, i])]
+            return V("int", out, some, 1, len(vs), maybe=all(v.maybe for v in vs))
+        if op == "mode":
+            out = np.zeros(n, t.dtype)
+            for i in range(n):
+                if some[i]:
+                    values, count = np.unique(data[:, i][ok[:, i]], return_counts=True)
+                    out[i] = values[np.argmax(count)] + values.dtype.type(0)  # of two zeros the positive one
+            return t(out, some, maybe)
         if op in ("min", "max"):
             out = np.zeros(n, t.dtype)
             for i in range(n):
@@ -500,10 +682,16 @@ class Env:
                 r = s / len(x)
             elif op == "median":
                 r = np.median(x)
+            elif op in ("percentile", "quantile"):
+                r = np.quantile(x, q)
+                x, at = np.sort(x), (len(x) - 1) * q
+                low, high = x[math.floor(at)], x[math.ceil(at)]
+                if low == high:  # where NumPy computes inf - inf
+                    r = low + 0.0
             else:
-                m, q = s / len(x), F64.type(0)
+                m, d = s / len(x), F64.type(0)
                 for p in x:
-                    q = q + (p - m) * (p - m)
-                r = np.sqrt(q / len(x))
+                    d = d + (p - m) * (p - m)
+                r = d / len(x) if op == "var" else np.sqrt(d / len(x))
             out[i] = cls.type(r)
         return V("float", out, some)

@@ -1,0 +1,241 @@
+package expr
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+
+	"leat/ndarray"
+)
+
+// Medians and quantiles of float32 sort the items of all pixels of a chunk at once: row i of a
+// sorting network holds the i-th item of each pixel, and a comparator orders two rows. The items are compared as
+// integers of the same order, called keys. The key of an invalid item is the largest, so these
+// items end last. Only the comparators on which the rows of the result depend are kept.
+
+// maxNetwork is the largest number of items that a network sorts. The number of its comparators
+// grows with n (log n)**2; beyond this limit, sorting pixel by pixel is as fast.
+const maxNetwork = 1024
+
+// comparator orders two rows of a network.
+type comparator struct{ lo, hi int32 }
+
+// network returns the comparators of Batcher's odd-even merge sort of n rows on which the rows
+// first to last depend.
+func network(n, first, last int) []comparator {
+	var all []comparator
+	size := 1 << bits.Len(uint(n-1))
+	for p := 1; p < size; p *= 2 {
+		for k := p; k >= 1; k /= 2 {
+			for j := k % p; j+k < size; j += 2 * k {
+				for i := 0; i < k && i+j+k < n; i++ {
+					if (i+j)/(2*p) == (i+j+k)/(2*p) {
+						all = append(all, comparator{int32(i + j), int32(i + j + k)})
+					}
+				}
+			}
+		}
+	}
+	needed := make([]bool, n)
+	for i := first; i <= last; i++ {
+		needed[i] = true
+	}
+	var kept []comparator
+	for _, c := range slices.Backward(all) {
+		if needed[c.lo] || needed[c.hi] {
+			needed[c.lo], needed[c.hi] = true, true
+			kept = append(kept, c)
+		}
+	}
+	slices.Reverse(kept)
+	return kept
+}
+
+// rank says where a statistic of n sorted items lies: fraction of the way from item low to item
+// high, which are neighbours or the same. It counts items from 0.
+type rank struct {
+	low, high int
+	fraction  float64
+}
+
+func medianRank(n int) rank { return rank{(n - 1) / 2, n / 2, 0.5} }
+
+// quantileRank returns the rank of quantile q of n items by the method "linear" of NumPy: number 7
+// of Hyndman and Fan, Sample Quantiles in Statistical Packages (1996).
+func quantileRank(n int, q float64) rank {
+	at := float64(float64(n-1) * q)
+	low := int(at)
+	if float64(low) == at {
+		return rank{low, low, 0}
+	}
+	return rank{low, low + 1, at - float64(low)}
+}
+
+// interpolate returns the value at a rank between two neighbours. It rounds as NumPy does.
+func interpolate(a, b, fraction float64) float64 {
+	switch {
+	case a == b:
+		return a + 0
+	case fraction >= 0.5:
+		return b - float64((b-a)*(1-fraction))
+	}
+	return a + float64((b-a)*fraction)
+}
+
+// middle returns the mean of the middle two items, which may be the same one. A negative zero
+// becomes 0, as in NumPy.
+func middle(a, b, _ float64) float64 {
+	if a == b {
+		return a + 0 // halving the sum could overflow
+	}
+	return (a+b)/2 + 0
+}
+
+// statistic is a function of the sorted items of a pixel.
+type statistic struct {
+	ranks []rank // by the number of valid items
+	value func(low, high, fraction float64) float64
+
+	median bool // value is middle
+}
+
+func medianOf(items int) *statistic {
+	s := newStatistic(items, medianRank, middle)
+	s.median = true
+	return s
+}
+
+func quantileOf(items int, q float64) *statistic {
+	return newStatistic(items, func(n int) rank { return quantileRank(n, q) }, interpolate)
+}
+
+func newStatistic(items int, at func(n int) rank, value func(low, high, fraction float64) float64) *statistic {
+	s := &statistic{ranks: make([]rank, items+1), value: value}
+	for n := 1; n <= items; n++ {
+		s.ranks[n] = at(n)
+	}
+	return s
+}
+
+// rankKernel returns the instruction for a statistic.
+func rankKernel(r regKind, items int, s *statistic) runner {
+	switch {
+	case r == reg64:
+		return s.byColumn64
+	case items > maxNetwork:
+		return s.byColumn32
+	}
+	low, high := s.ranks[items].low, s.ranks[items].high
+	whole := network(items, low, high)
+	some := network(items, 0, high)
+	// All rows should fit into the L1 cache.
+	width := min(chunk, max(64, 6144/items&^31))
+	return func(ev *Evaluator, in *instr, n int) {
+		for off := 0; off < n; off += width {
+			s.byRow(ev, in, off, min(width, n-off), whole, some)
+		}
+	}
+}
+
+const invalidKey = math.MaxInt32
+
+// keys32 converts float32 bits to integers in the order of the floats, and such integers back to
+// bits. A NaN whose key exceeds invalidKey is always masked.
+func keys32(d, s []int32) {
+	for i := keys32Fast(d, s); i < len(s); i++ {
+		d[i] = key32(s[i])
+	}
+}
+
+func key32(b int32) int32 { return b ^ int32(uint32(b>>31)>>1) }
+
+func float32OfKey(k int32) float64 { return float64(math.Float32frombits(uint32(key32(k)))) }
+
+// order moves the smaller of each pair to a and the larger to b.
+func order(a, b []int32) {
+	b = b[:len(a)]
+	for i := order32Fast(a, b); i < len(a); i++ {
+		x, y := a[i], b[i]
+		a[i], b[i] = min(x, y), max(x, y)
+	}
+}
+
+func (s *statistic) byRow(ev *Evaluator, in *instr, off, n int, whole, some []comparator) {
+	if ev.rows == nil || cap(ev.rows) < in.items*chunk {
+		ev.rows = make([]int32, in.items*chunk)
+		ev.cells = make([][]int32, in.items)
+	}
+	rows := ev.cells[:in.items]
+	// The rank depends on how many items of a pixel are valid; if all are, it is the same everywhere.
+	if ev.left == nil {
+		ev.left = make([]int32, chunk)
+	}
+	counts := ev.left[:n]
+	sort, mixed := whole, false
+	for j := range rows {
+		rows[j] = ev.rows[j*n : (j+1)*n]
+		keys32(rows[j], ndarray.Cast[int32](ndarray.BytesOf(ev.r32[in.args[j]][off:off+n])))
+		m := ev.masks[in.args[in.items+j]]
+		if m == nil {
+			continue
+		}
+		if !mixed {
+			mixed, sort = true, some
+			for i := range counts {
+				counts[i] = int32(in.items)
+			}
+		}
+		for i, ok := range m[off : off+n] {
+			k := rows[j][i]
+			if ok == 0 {
+				k = invalidKey
+			}
+			rows[j][i] = k
+			counts[i] -= int32(ok ^ 1)
+		}
+	}
+	for _, c := range sort {
+		order(rows[c.lo], rows[c.hi])
+	}
+	d := ev.r32[in.dst][off : off+n]
+	if mixed {
+		for i := range d {
+			if counts[i] == 0 {
+				d[i] = 0
+				continue
+			}
+			k := &s.ranks[counts[i]]
+			d[i] = float32(s.value(float32OfKey(rows[k.low][i]), float32OfKey(rows[k.high][i]), k.fraction))
+		}
+		return
+	}
+	k := s.ranks[in.items]
+	a, b := rows[k.low][:len(d)], rows[k.high][:len(d)]
+	if s.median { // without a call for each pixel
+		for i := range d {
+			d[i] = float32(middle(float32OfKey(a[i]), float32OfKey(b[i]), 0.5))
+		}
+		return
+	}
+	for i := range d {
+		d[i] = float32(s.value(float32OfKey(a[i]), float32OfKey(b[i]), k.fraction))
+	}
+}
+
+func (s *statistic) byColumn32(ev *Evaluator, in *instr, n int) { byColumn[float32](s, ev, in, n) }
+func (s *statistic) byColumn64(ev *Evaluator, in *instr, n int) { byColumn[float64](s, ev, in, n) }
+
+// byColumn sorts the items of each pixel separately.
+func byColumn[T real](s *statistic, ev *Evaluator, in *instr, n int) {
+	d := vectors[T](ev)[in.dst][:n]
+	for i := range d {
+		col := validItems[T](ev, in, i)
+		if len(col) == 0 {
+			d[i] = 0
+			continue
+		}
+		slices.Sort(col)
+		k := &s.ranks[len(col)]
+		d[i] = T(s.value(col[k.low], col[k.high], k.fraction))
+	}
+}
