@@ -9,9 +9,10 @@ import (
 )
 
 // Medians and quantiles of float32 sort the items of all pixels of a chunk at once: row i of a
-// sorting network holds the i-th item of each pixel, and a comparator orders two rows. The items are compared as
-// integers of the same order, called keys. The key of an invalid item is the largest, so these
-// items end last. Only the comparators on which the rows of the result depend are kept.
+// sorting network holds the i-th item of each pixel, and a comparator orders two rows. The items
+// are compared as integers of the same order, called keys. The key of an invalid item is the
+// largest, so these items end last. Only the comparators on which the rows of the result depend are
+// kept.
 
 // maxNetwork is the largest number of items that a network sorts. The number of its comparators
 // grows with n (log n)**2; beyond this limit, sorting pixel by pixel is as fast.
@@ -166,7 +167,7 @@ func (s *statistic) byRow(ev *Evaluator, in *instr, off, n int, whole, some []co
 		ev.cells = make([][]int32, in.items)
 	}
 	rows := ev.cells[:in.items]
-	// The rank depends on how many items of a pixel are valid; if all are, it is the same everywhere.
+	// The rank depends on how many items of a pixel are valid; if all are, it is the same for all.
 	if ev.left == nil {
 		ev.left = make([]int32, chunk)
 	}

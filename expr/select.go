@@ -26,8 +26,8 @@ func newKernels[T real]() *kernels[T] {
 	k := &kernels[T]{
 		vv: [numOps]func(d, a, b []T){opAdd: add[T], opSub: sub[T], opMul: mul[T], opDiv: div[T], opMod: mod[T],
 			opModInt: modInt[T], opMin: minVV[T], opMax: maxVV[T],
-			opBitAnd: bitAnd[T], opBitOr: bitOr[T], opShiftLeft: shiftLeft[T], opShiftRight: shiftRight[T], opPow: each2[T](pow32, pow),
-			opAtan2: each2[T](math.Atan2, atan2), opHypot: each2[T](hypot32, hypot)},
+			opBitAnd: bitAnd[T], opBitOr: bitOr[T], opShiftLeft: shiftLeft[T], opShiftRight: shiftRight[T],
+			opPow: each2[T](pow32, pow), opAtan2: each2[T](math.Atan2, atan2), opHypot: each2[T](hypot32, hypot)},
 		vk: [numOps]func(d, a []T, k T){opAdd: addK[T], opSub: subK[T], opMul: mulK[T], opDiv: divK[T], opMin: minK[T],
 			opMax: maxK[T], opBitAnd: bitAndK[T], opShiftRight: shiftRightK[T]},
 		kv: [numOps]func(d, a []T, k T){opAdd: addK[T], opSub: kSub[T], opMul: mulK[T], opDiv: kDiv[T], opMin: minK[T],

@@ -27,7 +27,7 @@ func (f *applyFlags) job(ctx context.Context, in *stores.Stores) (_ *apply.Job, 
 	inputs, err := f.inputFlags.addTo(job)
 	vectors, err1 := f.vectors.addTo(job)
 	outputs, err2 := f.outputFlags.addTo(job)
-	expressions := f.addExpressions(job, outputs)
+	expressions := f.addExpressions(ctx, job, outputs)
 	errs = append(errs, err, err1, err2, expressions)
 	partial = partial || !inputs || !vectors || !outputs || expressions != nil
 	if vectors {

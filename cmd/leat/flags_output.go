@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -64,7 +66,7 @@ type outputFlags struct {
 func (f *outputFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.StringArrayVarP(&f.outputs, "output", "o", nil, "`NAME=FILE.tif`: an output, or the URL of an object to write")
 	group(fl, "output", "Outputs")
-	fl.StringArrayVarP(&f.exprs, "expression", "e", nil, "`[NAME=]EXPR`: how an output is computed")
+	fl.StringArrayVarP(&f.exprs, "expression", "e", nil, "`[NAME=]EXPR`: how an output is computed; @FILE reads it from a file")
 	fl.StringArrayVar(&f.types, "type", nil,
 		"`[NAME=]TYPE`: element type, such as uint8 or float32: values are rounded and saturated, and the saturated ones are counted (default: what the expression needs)")
 	fl.StringArrayVar(&f.nodata, "nodata", nil,
@@ -236,7 +238,7 @@ var namedExpression = regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_]*)\s*=([^=](
 
 // addExpressions adds the expressions. If outputs are missing, one without a name may be for any of
 // them.
-func (f *outputFlags) addExpressions(job *apply.Job, allOutputs bool) error {
+func (f *outputFlags) addExpressions(ctx context.Context, job *apply.Job, allOutputs bool) error {
 	if len(f.exprs) == 0 {
 		return errors.New("no expression: say with -e what to compute")
 	}
@@ -244,7 +246,7 @@ func (f *outputFlags) addExpressions(job *apply.Job, allOutputs bool) error {
 	for _, s := range f.exprs {
 		var name, text string
 		if len(s) < 1<<16 { // a longer one is refused by the parser, not searched here
-			if m := namedExpression.FindStringSubmatch(s); m != nil {
+			if m := namedExpression.FindStringSubmatch(s); m != nil && !f.definesName(m[1], s) {
 				name, text = m[1], m[2]
 			}
 		}
@@ -262,9 +264,45 @@ func (f *outputFlags) addExpressions(job *apply.Job, allOutputs bool) error {
 			errs = append(errs, fmt.Errorf("-e %s: output %s has an expression already", shorten(s), name))
 			continue
 		}
+		text, err := interruptible(ctx, func() (string, error) { return readExpression(text) })
+		if err != nil {
+			errs = append(errs, fmt.Errorf("-e %s: %w", shorten(s), err))
+			continue
+		}
 		job.Expressions[name] = text
 	}
 	return errors.Join(errs...)
+}
+
+// definesName reports whether an expression that begins with NAME= defines an intermediate result,
+// as in v = a * 2; v + 1. It does not if an output has this name.
+func (f *outputFlags) definesName(name, text string) bool {
+	return strings.Contains(text, ";") &&
+		!slices.ContainsFunc(f.files, func(file namedFile) bool { return file.name == name })
+}
+
+// maxExpressionFile is more than an expression can have, so that the parser says what its limit is.
+const maxExpressionFile = 1 << 17
+
+// readExpression returns the text of an expression, which @FILE holds.
+func readExpression(text string) (string, error) {
+	path, ok := strings.CutPrefix(strings.TrimSpace(text), "@")
+	if !ok {
+		return text, nil
+	}
+	if path == "" {
+		return "", errors.New("write @FILE, with the name of a file")
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return "", fileError{fmt.Errorf("read %s: %w", shown(path), cause(err))}
+	}
+	defer file.Close()
+	b, err := io.ReadAll(io.LimitReader(file, maxExpressionFile))
+	if err != nil {
+		return "", fileError{fmt.Errorf("read %s: %w", shown(path), cause(err))}
+	}
+	return string(b), nil
 }
 
 // setOptions sets the options of the outputs of a job that has all of them.

@@ -158,8 +158,12 @@ const expressionsTopic = `An expression computes a pixel of an output from the p
   [a, b[1]]      an output of several bands
   12, 0.5        numbers; nodata is the invalid value
   + - * / % **   arithmetic; / gives a float
+  & | ~ << >>    bits of integers
   < <= > >=      comparisons, also == and !=; and, or, not join them
+  a in [3, 8]    whether a is one of the numbers; also not in
   c ? a : b      a where c holds, else b
+  v = a * 2; v   a name for an intermediate result
+  # ...          a comment, to the end of the line
 
 Pixels that are nodata, NaN, masked or outside a file are invalid, and so is what is computed from them, unless the
 expression says otherwise. Integers never wrap: an expression whose values could exceed 2^53 is an error.
@@ -173,19 +177,32 @@ Functions that keep whole numbers:
   clip(a, low, high)                       a limited to low..high
   float32(a)  float64(a)                   conversions
 
-Choice and nodata:
+Bits of integers:
+  bits(a, low, high)                       bits low to high; bit 0 is the least significant
+  bit(a, n)                                whether bit n is 1
+
+Choice, classes and nodata:
   where(c, a, b)                           c ? a : b
+  classify(a, [0.2, 0.4])                  number of breaks that are not above a
+  recode(a, [1, 2], [10, 20], a)           10 for 1, 20 for 2, else a
   isnodata(a)                              whether a is invalid
   fill(a, number)                          the number where a is invalid
   coalesce(a, b, ...)                      the first that is valid
 
 Functions over a list of files, or over several values:
-  min(list)  max(list)  mean(list)  median(list)  std(list)  sum(list)  count(list)
+  min(list)  max(list)  mean(list)  median(list)  std(list)  var(list)  sum(list)  count(list)
+  percentile(list, p)  quantile(list, q)   p from 0 to 100, q from 0 to 1
+  first(list)  last(list)  mode(list)      the first, the last and the most frequent valid item
+  argmin(list)  argmax(list)               number of the smallest or largest item, from 1
+  pick(list, i)                            item i, from 1
+  any(list)  all(list)                     whether any or all are not 0
+  trend(list)  intercept(list)  r2(list)   line by least squares, a step an item
 
 Examples:
   -e '(nir - red) / (nir + red)'
-  -e 'qa == 3 ? nodata : red'
-  -e 'median(t)'
+  -e 'bit(qa, 3) ? nodata : red'
+  -e 'median(where(scl in [4, 5, 6], t, nodata))'
+  -e @ndvi.txt                             reads the expression from a file
 
 The guide docs/guide/expressions.md has the rules of types and of nodata.`
 
