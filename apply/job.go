@@ -148,8 +148,17 @@ type Output struct {
 	LayerNames []string
 	Thematic   bool // LAYER_TYPE=thematic; use Nearest or Mode for overviews of class maps
 	Colors     []raster.RGBA
-	Unit       string
-	Metadata   map[string]string
+	// Categories are the names of the values 0, 1, 2 and so on of an output of one band. GDAL and
+	// QGIS find those of a GeoTIFF in NAME.aux.xml, which holds the colour table too if it has
+	// translucent colours, which TIFF can't store. An output band that is one of an input has that
+	// one's names.
+	Categories []string
+	// ColorInterp is the meaning of each band when the raster is displayed; "" or a missing one
+	// keeps the default. Of a band that is alpha, statistics and overviews count the others'
+	// pixels as invalid where it is 0, as readers do.
+	ColorInterp []raster.Color
+	Unit        string
+	Metadata    map[string]string
 
 	NoClobber bool   // an existing file is an error
 	TempDir   string // directory of the unfinished output; "": that of a local Path

@@ -3,6 +3,8 @@ package raster
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"leat/ndarray"
 )
@@ -104,6 +106,20 @@ const (
 	ColorAlpha     Color = "alpha"
 )
 
+// colors are the names of GDAL 3.6, in the order of its numbers.
+var colors = [...]Color{ColorUndefined, ColorGray, ColorPalette, ColorRed, ColorGreen, ColorBlue, ColorAlpha, "hue",
+	"saturation", "lightness", "cyan", "magenta", "yellow", "black", "ycbcr_y", "ycbcr_cb", "ycbcr_cr"}
+
+// Colors returns all meanings, which are the names of GDAL 3.6 in lower case, in the order of its
+// numbers.
+func Colors() []Color { return slices.Clone(colors[:]) }
+
+// ParseColor returns the meaning with this name in any case, and false for an unknown name.
+func ParseColor(name string) (Color, bool) {
+	c := Color(strings.ToLower(name))
+	return c, slices.Contains(colors[:], c)
+}
+
 // RGBA is one entry of a colour table.
 type RGBA struct{ R, G, B, A uint8 }
 
@@ -120,13 +136,15 @@ type Band struct {
 	NodataText string
 	// NaN pixels are always invalid, whatever Nodata is.
 
-	Name     string // layer name (in GDAL: description)
-	Color    Color
-	Colors   []RGBA  // colour table, nil if none
-	Scale    float64 // value = pixel*Scale + Offset; 1 and 0 when the file gives none
-	Offset   float64
-	Unit     string
-	Metadata map[string]string // includes STATISTICS_*
+	Name   string // layer name (in GDAL: description)
+	Color  Color
+	Colors []RGBA // colour table, nil if none
+	// Categories are the names of the values 0, 1, 2 and so on, nil if none.
+	Categories []string
+	Scale      float64 // value = pixel*Scale + Offset; 1 and 0 when the file gives none
+	Offset     float64
+	Unit       string
+	Metadata   map[string]string // includes STATISTICS_*
 }
 
 // Validity returns what decides, besides NaN, which pixels of a band (counted from 1) are valid. As

@@ -44,7 +44,8 @@ type outputFlags struct {
 	collision                           string
 	overviews, ovMethod                 string
 	cog, noStats, noHist, aux, thematic bool
-	colors, unit                        string
+	colors, interp                      []string // [NAME=]VALUE
+	unit                                string
 	tags                                []string // KEY=VALUE
 	noClobber                           bool
 	tempDir                             string
@@ -55,6 +56,8 @@ type outputFlags struct {
 	nodatas        []namedValue[string]
 	scale, offset  []namedValue[float64]
 	drivers        []namedValue[string]
+	tables         []namedValue[string] // files
+	interps        []namedValue[[]raster.Color]
 	layerNames     []namedValue[[]string]
 	levels         []int // of overviews
 	method         overview.Method
@@ -64,7 +67,7 @@ type outputFlags struct {
 
 // AddFlags adds the options.
 func (f *outputFlags) AddFlags(fl *pflag.FlagSet) {
-	fl.StringArrayVarP(&f.outputs, "output", "o", nil, "`NAME=FILE.tif`: an output, or the URL of an object to write")
+	fl.StringArrayVarP(&f.outputs, "output", "o", nil, "`[NAME=]FILE.tif`: an output, or the URL of an object to write; the name may be left out (it is out then) if there is one output")
 	group(fl, "output", "Outputs")
 	fl.StringArrayVarP(&f.exprs, "expression", "e", nil, "`[NAME=]EXPR`: how an output is computed; @FILE reads it from a file")
 	fl.StringArrayVar(&f.types, "type", nil,
@@ -90,8 +93,10 @@ func (f *outputFlags) AddFlags(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.aux, "aux-xml", false, "write the histogram to FILE.aux.xml too, where GDAL and QGIS look for it")
 	fl.StringArrayVar(&f.names, "names", nil, "`[NAME=]TEXT,...`: names of the bands")
 	fl.BoolVar(&f.thematic, "thematic", false, "the pixels are classes (LAYER_TYPE=thematic)")
-	fl.StringVar(&f.colors, "color-table", "",
-		"`FILE`: a text of lines 'value red green blue' (0 to 255) for outputs of uint8 or uint16")
+	fl.StringArrayVar(&f.colors, "color-table", nil,
+		"`[NAME=]FILE`: colours and names of the values of uint8 or uint16 pixels: lines 'value red green blue', optionally alpha and a name, as gdaldem and QGIS write them")
+	fl.StringArrayVar(&f.interp, "color-interp", nil,
+		"`[NAME=]COLOR,...`: what the bands are when the raster is displayed: gray, red, green, blue, alpha, undefined and the other names of GDAL 3.6; or BAND:COLOR for one band")
 	fl.StringVar(&f.unit, "unit", "", "`TEXT`: unit of the values")
 	fl.StringArrayVar(&f.tags, "metadata", nil, "`KEY=VALUE`: metadata item")
 	fl.BoolVar(&f.noClobber, "no-clobber", false, "an output that exists is an error")
@@ -128,6 +133,15 @@ func (f *outputFlags) Finalize() error {
 		}
 		return s, nil
 	})
+	errs = append(errs, err)
+	f.tables, err = parseNamed("--color-table", f.colors, func(s string) (string, error) {
+		if s == "" {
+			return "", errors.New("give the name of a file")
+		}
+		return s, nil
+	})
+	errs = append(errs, err)
+	f.interps, err = parseNamed("--color-interp", f.interp, parseColorInterp)
 	errs = append(errs, err)
 	f.layerNames, _ = parseNamed("--names", f.names, parseList)
 	return errors.Join(append(errs, f.finalizeOverviews(), f.finalizeOthers())...)
@@ -315,13 +329,11 @@ func (f *outputFlags) setOptions(ctx context.Context, job *apply.Job) error {
 		setOutputs(job, "--format", f.drivers, func(o *apply.Output, v string) { o.Format = v }),
 		f.setCreation(job),
 	}
-	colors, err := interruptible(ctx, func() ([]raster.RGBA, error) { return readColors(f.colors) })
-	errs = append(errs, err)
+	errs = append(errs, f.setColors(ctx, job), setOutputs(job, "--color-interp", f.interps, setColorInterp))
 	setAllOutputs(job, func(o *apply.Output) {
 		o.COG, o.Overviews, o.NoOverviews, o.OverviewMethod = f.cog, f.levels, f.noOverviews(), f.method
 		o.NoStatistics, o.NoHistogram, o.HistAux = f.noStats, f.noHist, f.aux
 		o.Thematic, o.Unit, o.NoClobber = f.thematic, f.unit, f.noClobber
-		o.Colors = colors
 		if len(f.metadata) > 0 {
 			o.Metadata = f.metadata
 		}

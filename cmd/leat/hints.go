@@ -174,6 +174,8 @@ var fieldHints = map[string]string{
 	"Output.LayerNames":      "see --names",
 	"Output.Thematic":        "leave out --thematic",
 	"Output.Colors":          "use another --color-table, or leave it out",
+	"Output.Categories":      "leave out --color-table, or the names in it",
+	"Output.ColorInterp":     "see --color-interp",
 	"Output.Unit":            "see --unit",
 	"Output.Metadata":        "see --metadata",
 	"Output.NoClobber":       "use another name, remove the file first, or leave out --no-clobber",

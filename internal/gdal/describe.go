@@ -130,6 +130,7 @@ func describeBand(b hBand) (raster.Band, error) {
 	band.Name = c.GDALGetDescription(hObject(b))
 	band.Color = colorOf(c.GDALGetRasterColorInterpretation(b))
 	band.Colors = colorTable(b)
+	band.Categories = goStrings(c.GDALGetRasterCategoryNames(b))
 	var has int32
 	if v := c.GDALGetRasterScale(b, &has); has != 0 && v != 0 {
 		band.Scale = v

@@ -147,6 +147,7 @@ type tableAPI struct {
 	GDALGetColorEntryAsRGB     func(t hColors, i int32, e *colorEntry) int32
 	GDALSetColorEntry          func(t hColors, i int32, e *colorEntry)
 	GDALGetRasterCategoryNames func(b hBand) unsafe.Pointer
+	GDALSetRasterCategoryNames func(b hBand, names unsafe.Pointer) int32
 	GDALGetDefaultRAT          func(b hBand) hRAT
 	GDALRATGetColumnCount      func(t hRAT) int32
 	GDALRATGetRowCount         func(t hRAT) int32

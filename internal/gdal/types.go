@@ -62,8 +62,7 @@ func gdalType(t ndarray.DType) int32 {
 }
 
 // colors holds the colours in GDAL's order.
-var colors = []raster.Color{raster.ColorUndefined, raster.ColorGray, raster.ColorPalette, raster.ColorRed,
-	raster.ColorGreen, raster.ColorBlue, raster.ColorAlpha}
+var colors = raster.Colors()
 
 func colorOf(n int32) raster.Color {
 	if n >= 0 && int(n) < len(colors) {

@@ -141,7 +141,7 @@ func (w *Writer) resolveSpec() error {
 		if b.Colors != nil && s.Type != ndarray.Uint8 && s.Type != ndarray.Uint16 {
 			bad("the colour table of band %d needs pixels of uint8 or uint16, not %v", n+1, s.Type)
 		}
-		errs = append(errs, checkText(w.path, "text of a band", append(texts(b.Metadata), b.Name, b.Unit)...))
+		errs = append(errs, checkText(w.path, "text of a band", append(append(texts(b.Metadata), b.Name, b.Unit), b.Categories...)...))
 	}
 	errs = append(errs, checkText(w.path, "name", w.path), checkText(w.path, "creation option", s.Options...),
 		checkText(w.path, "item", texts(s.Metadata)...),
@@ -334,6 +334,9 @@ func (w *Writer) describe() error {
 			if r := c.GDALSetRasterColorInterpretation(b, int32(k)); i.Color == raster.ColorAlpha {
 				ok("that a band is alpha", r)
 			}
+		}
+		if i.Categories != nil { // few formats can hold them
+			c.GDALSetRasterCategoryNames(b, cStrings(i.Categories))
 		}
 		set(hObject(b), i.Metadata, "")
 	}

@@ -163,6 +163,8 @@ func TestWriteMetadata(t *testing.T) {
 		Domains:  map[string]map[string]string{"MINE": {"X": "1"}}}
 	spec.Grid.PixelIsPoint = true
 	pixels := ndarray.New(ndarray.Uint8, 1, 30, 40)
+	names := []string{"", "water", "wood & <x>"}
+	spec.BandInfo[0].Categories = names
 	path := write(t, "a.tif", spec, pixels)
 	d := pythonReads(t, path, pixels)
 	b := d.Bands[0]
@@ -179,7 +181,8 @@ func TestWriteMetadata(t *testing.T) {
 	}
 	i := open(t, path).Info()
 	if !i.Grid.PixelIsPoint || i.Bands[0].Color != raster.ColorPalette || i.Bands[0].Scale != 0.5 ||
-		i.Bands[0].Name != "classes" || i.Domains["MINE"]["X"] != "1" || !slices.Equal(i.Bands[0].Colors[:3], table) {
+		i.Bands[0].Name != "classes" || i.Domains["MINE"]["X"] != "1" || !slices.Equal(i.Bands[0].Colors[:3], table) ||
+		!slices.Equal(i.Bands[0].Categories, names) {
 		t.Errorf("read back: %+v", i)
 	}
 	spec = &Spec{Driver: "GTiff", Grid: raster.Grid{Width: 4, Height: 4}, Bands: 4, Type: ndarray.Uint8,

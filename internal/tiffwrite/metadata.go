@@ -56,13 +56,21 @@ func (s *FileSpec) metadataXML() string {
 		}
 		x.items(b.Metadata, sample)
 		if c := b.Color; c != "" && c != s.tagColor(i, len(extra)) {
-			role("COLORINTERP", strings.ToUpper(string(c[:1]))+string(c[1:]), "colorinterp")
+			role("COLORINTERP", colorName(c), "colorinterp")
 		}
 	}
 	if x.b.Len() == 0 {
 		return ""
 	}
 	return "<GDALMetadata>\n" + x.b.String() + "</GDALMetadata>\n"
+}
+
+// colorName returns GDAL's name of a colour interpretation: "Red", "YCbCr_Cb".
+func colorName(c raster.Color) string {
+	if part, ok := strings.CutPrefix(string(c), "ycbcr_"); ok {
+		return "YCbCr_" + strings.ToUpper(part[:1]) + part[1:]
+	}
+	return strings.ToUpper(string(c[:1])) + string(c[1:])
 }
 
 // tagColor returns the colour that readers derive from the other tags for band i.

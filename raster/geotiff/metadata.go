@@ -129,8 +129,7 @@ func parseNumber(text string) (float64, bool) {
 
 // colorOf returns the Color for GDAL's name of a colour interpretation.
 func colorOf(s string) raster.Color {
-	switch c := raster.Color(strings.ToLower(s)); c {
-	case raster.ColorGray, raster.ColorPalette, raster.ColorRed, raster.ColorGreen, raster.ColorBlue, raster.ColorAlpha:
+	if c, ok := raster.ParseColor(s); ok {
 		return c
 	}
 	return raster.ColorUndefined

@@ -34,7 +34,8 @@ type pamFile struct {
 			C3 int `xml:"c3,attr"`
 			C4 int `xml:"c4,attr"`
 		} `xml:"ColorTable>Entry"`
-		Metadata []pamItems `xml:"Metadata"`
+		Categories []string   `xml:"CategoryNames>Category"`
+		Metadata   []pamItems `xml:"Metadata"`
 	} `xml:"PAMRasterBand"`
 }
 
@@ -134,6 +135,9 @@ func (f *File) addPAM(sidecars SidecarOpener) error {
 				b.Colors = append(b.Colors,
 					raster.RGBA{R: toByte(e.C1), G: toByte(e.C2), B: toByte(e.C3), A: toByte(e.C4)})
 			}
+		}
+		if len(p.Categories) > 0 {
+			b.Categories = p.Categories
 		}
 		for _, m := range p.Metadata {
 			if m.Format != "" || m.Domain != "" {

@@ -28,6 +28,7 @@ type Description struct {
 	Nodata      string    `json:"nodata"` // "none" or a number
 	Scale       float64   `json:"scale,omitempty"`
 	Offset      float64   `json:"offset,omitempty"`
+	Alpha       int       `json:"alpha,omitempty"` // band that marks valid pixels of the others
 	TileWidth   int       `json:"tile_width"`
 	TileHeight  int       `json:"tile_height"`
 	Interleave  string    `json:"interleave"`

@@ -42,6 +42,7 @@ var outputProperties = []property[Description]{
 	{"nodata", func(d *Description) string { return d.Nodata }},
 	{"the scale", func(d *Description) string { return fmt.Sprint(d.Scale) }},
 	{"the offset", func(d *Description) string { return fmt.Sprint(d.Offset) }},
+	{"the alpha band", func(d *Description) string { return choose(d.Alpha > 0, fmt.Sprint(d.Alpha), "") }},
 	{"the tile size", func(d *Description) string { return size(d.TileWidth, d.TileHeight) }},
 	{"the interleave", func(d *Description) string { return d.Interleave }},
 	{"the coding", func(d *Description) string { return strings.Join(d.Candidates, " or ") }},

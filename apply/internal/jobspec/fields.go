@@ -77,6 +77,8 @@ type Output struct {
 	LayerNames      []string
 	Thematic        bool
 	Colors          []raster.RGBA
+	Categories      []string
+	ColorInterp     []raster.Color
 	Unit            string
 	Metadata        map[string]string
 	NoClobber       bool

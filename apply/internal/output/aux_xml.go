@@ -3,6 +3,7 @@ package output
 import (
 	"encoding/xml"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,7 +11,8 @@ import (
 	"leat/raster"
 )
 
-// pamDataset is the part of GDAL's .aux.xml that holds the CRS and histograms.
+// pamDataset is the part of GDAL's .aux.xml that holds the CRS, colours, names of values and
+// histograms.
 type pamDataset struct {
 	XMLName xml.Name   `xml:"PAMDataset"`
 	SRS     string     `xml:"SRS,omitempty"` // the axes are x, y whatever the CRS defines
@@ -43,8 +45,58 @@ func newPAMPoints(g *raster.GCPs, wkt string) *pamPoints {
 }
 
 type pamBand struct {
-	Band int     `xml:"band,attr"`
-	Item pamItem `xml:"Histograms>HistItem"`
+	Band       int        `xml:"band,attr"`
+	Color      string     `xml:"ColorInterp,omitempty"`
+	Colors     *pamColors `xml:"ColorTable"`
+	Categories *pamNames  `xml:"CategoryNames"`
+	Item       *pamItem   `xml:"Histograms>HistItem"`
+}
+
+type pamColors struct {
+	Entries []pamColor `xml:"Entry"`
+}
+
+type pamNames struct {
+	Names []string `xml:"Category"`
+}
+
+type pamColor struct {
+	R uint8 `xml:"c1,attr"`
+	G uint8 `xml:"c2,attr"`
+	B uint8 `xml:"c3,attr"`
+	A uint8 `xml:"c4,attr"`
+}
+
+// pamColors returns the colour table of a band if the file's own lacks something: opacity, or where
+// values have names the number of values, since QGIS lists as many classes as there are colours.
+func (o *Output) pamColors(b *raster.Band) *pamColors {
+	whole := 1 << (8 * o.Type.Size())
+	if !translucent(b.Colors, o.Nodata) && (b.Categories == nil || len(b.Colors) >= whole) {
+		return nil
+	}
+	list := &pamColors{}
+	for v, c := range b.Colors {
+		if c.A == 255 && o.Nodata != nil && o.Nodata.Float64() == float64(v) {
+			c.A = 0 // as readers of the file's own table have it
+		}
+		list.Entries = append(list.Entries, pamColor(c))
+	}
+	return list
+}
+
+func newPAMNames(b *raster.Band) *pamNames {
+	if names := categories(b); names != nil {
+		return &pamNames{names}
+	}
+	return nil
+}
+
+// categories returns the names of a band's values, nil if none has one.
+func categories(b *raster.Band) []string {
+	if !slices.ContainsFunc(b.Categories, func(s string) bool { return s != "" }) {
+		return nil
+	}
+	return b.Categories
 }
 
 type pamItem struct {
@@ -57,8 +109,8 @@ type pamItem struct {
 }
 
 // auxText returns the text of the output's .aux.xml: a CRS that geo keys can't express, ground
-// control points that the file can't hold, and the histograms if they are requested; "" if there is
-// none of these.
+// control points that the file can't hold, names of values with their colours, translucent colours,
+// and the histograms if they are requested; "" if there is none of these.
 func (f *finishedNative) auxText() (string, error) {
 	o := f.w
 	d := pamDataset{SRS: o.WKT}
@@ -66,25 +118,37 @@ func (f *finishedNative) auxText() (string, error) {
 		d.SRS, d.Points = "", newPAMPoints(g.GCPs, o.WKT)
 	}
 	for i, b := range f.res.Bands {
-		if b.Bins.Counts == nil || !o.Spec.HistAux {
-			continue
+		info := &f.bands[i]
+		band := pamBand{Band: i + 1, Colors: o.pamColors(info), Categories: newPAMNames(info)}
+		if band.Colors != nil {
+			band.Color = "Palette"
 		}
-		counts := make([]string, len(b.Bins.Counts))
-		for k, c := range b.Bins.Counts {
-			counts[k] = strconv.FormatUint(c, 10)
+		if b.Bins.Counts != nil && o.Spec.HistAux {
+			band.Item = newPAMItem(&b)
 		}
-		item := pamItem{Min: number(b.Bins.Min), Max: number(b.Bins.Max), Buckets: len(counts),
-			HistogramTxt: strings.Join(counts, "|")}
-		if b.Bins.Direct { // a bin extends half a value to each side
-			item.Min, item.Max = number(b.Bins.Min-0.5), number(b.Bins.Max+0.5)
+		if band.Colors != nil || band.Categories != nil || band.Item != nil {
+			d.Bands = append(d.Bands, band)
 		}
-		d.Bands = append(d.Bands, pamBand{i + 1, item})
 	}
 	if len(d.Bands) == 0 && d.SRS == "" && d.Points == nil {
 		return "", nil
 	}
 	text, err := xml.MarshalIndent(d, "", "  ")
 	return string(text) + "\n", err
+}
+
+// newPAMItem returns a band's histogram.
+func newPAMItem(b *BandResult) *pamItem {
+	counts := make([]string, len(b.Bins.Counts))
+	for k, c := range b.Bins.Counts {
+		counts[k] = strconv.FormatUint(c, 10)
+	}
+	item := &pamItem{Min: number(b.Bins.Min), Max: number(b.Bins.Max), Buckets: len(counts),
+		HistogramTxt: strings.Join(counts, "|")}
+	if b.Bins.Direct { // a bin extends half a value to each side
+		item.Min, item.Max = number(b.Bins.Min-0.5), number(b.Bins.Max+0.5)
+	}
+	return item
 }
 
 func (f *finishedNative) writeAux(path string) error {

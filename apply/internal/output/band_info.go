@@ -1,9 +1,11 @@
 package output
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
+	"leat/ndarray"
 	"leat/raster"
 	"leat/raster/stats"
 )
@@ -25,14 +27,62 @@ func (o *Output) bandInfo(i int) raster.Band {
 				b.Color, b.Colors = raster.ColorPalette, o.Copied[i].Colors
 			}
 		}
+		b.Categories = o.Copied[i].Categories
 	}
 	if o.Spec.Colors != nil {
 		b.Color, b.Colors = raster.ColorPalette, o.Spec.Colors
+	}
+	if o.Spec.Categories != nil {
+		b.Categories = o.Spec.Categories
+	}
+	if i < len(o.Spec.ColorInterp) && o.Spec.ColorInterp[i] != "" {
+		if b.Color = o.Spec.ColorInterp[i]; b.Color != raster.ColorPalette {
+			b.Colors = nil
+		}
 	}
 	if o.Spec.Thematic {
 		b.Metadata["LAYER_TYPE"] = "thematic"
 	}
 	return b
+}
+
+// AlphaBand returns the band, counted from 1, that marks valid pixels of the others for readers of
+// the output; 0 for none.
+func (o *Output) AlphaBand() int {
+	if !slices.ContainsFunc(o.Spec.ColorInterp, func(c raster.Color) bool { return c != "" }) {
+		return o.Alpha
+	}
+	if o.Nodata != nil || o.Type != ndarray.Uint8 && o.Type != ndarray.Uint16 {
+		return 0 // readers ignore it
+	}
+	for i := range o.Bands {
+		if o.bandInfo(i).Color == raster.ColorAlpha {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// translucent reports whether a colour table has colours that TIFF can't store: its readers take
+// the nodata value for transparent and all others for opaque. The zero RGBA is an entry that is not
+// set.
+func translucent(table []raster.RGBA, nodata *ndarray.Scalar) bool {
+	for v, c := range table {
+		if c.A < 255 && c != (raster.RGBA{}) && (nodata == nil || nodata.Float64() != float64(v)) {
+			return true
+		}
+	}
+	return false
+}
+
+// HasSidecar reports whether a GeoTIFF of the output's options has an .aux.xml.
+func (o *Output) HasSidecar() bool {
+	if o.Spec.HistAux || o.WKT != "" || o.Spec.Categories != nil || translucent(o.Spec.Colors, o.Nodata) {
+		return true
+	}
+	return slices.ContainsFunc(o.Copied, func(b *raster.Band) bool {
+		return b != nil && (b.Categories != nil || translucent(b.Colors, o.Nodata))
+	})
 }
 
 // number formats a float with as many digits as it takes to read it back.

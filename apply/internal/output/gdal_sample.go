@@ -150,7 +150,7 @@ const (
 func (f *gdalFormat) sampleFile(o *Output, grid raster.Grid, side int) (*gdalFile, *ndarray.Array) {
 	s := &gdalFile{spec: gdal.Spec{Driver: o.Spec.Format, Options: o.formatOptions(), Grid: grid, Bands: o.Bands,
 		Type: o.Type, Nodata: o.Nodata, Metadata: o.Spec.Metadata},
-		method: gdalMethods[o.Spec.OverviewMethod]}
+		method: gdalMethods[o.Spec.OverviewMethod], interp: o.Spec.ColorInterp != nil}
 	g := &s.spec.Grid
 	g.Width, g.Height = min(g.Width, side), min(g.Height, side)
 	if len(f.factors) > 0 {
@@ -331,6 +331,16 @@ func (s *gdalFile) compare(notes *gdalFormat, path string, exact bool) error {
 		if want.Colors != nil && !sameColors(want.Colors, b.Colors) {
 			return lost("Output.Colors", "the colour table")
 		}
+		if want.Colors != nil && translucent(want.Colors, s.spec.Nodata) &&
+			!slices.Equal(want.Colors, b.Colors[:len(want.Colors)]) {
+			notes.unsupported("the opacity of colours")
+		}
+		if names := categories(want); names != nil && !sameCategories(names, b.Categories) {
+			notes.unsupported("names of values")
+		}
+		if s.interp && want.Color != "" && want.Color != b.Color {
+			notes.unsupported("colour interpretations")
+		}
 		if scale := want.Scale; scale != 0 && !isClose(scale, b.Scale) || !isClose(want.Offset, b.Offset) {
 			return lost("Output.Scale", "scale and offset")
 		}
@@ -425,6 +435,11 @@ func sameColors(want, got []raster.RGBA) bool {
 		}
 	}
 	return true
+}
+
+// sameCategories reports whether got has the names of want; some formats have one for every value.
+func sameCategories(want, got []string) bool {
+	return len(got) >= len(want) && slices.Equal(want, got[:len(want)])
 }
 
 // holds reports whether items contain one, perhaps under the name that netCDF gives it.

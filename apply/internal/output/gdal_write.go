@@ -28,6 +28,7 @@ type gdalFile struct {
 	bands   []BandResult // with the statistics and histograms to store
 	method  string
 	factors []int
+	interp  bool          // whether the job asks for colour interpretations
 	made    []raster.Size // overviews that compare found
 }
 
@@ -167,7 +168,8 @@ func (f *gdalFormat) layOut(ctx context.Context, w *Writer) (Finished, error) {
 	s := &gdalFile{spec: gdal.Spec{Driver: w.Spec.Format, Options: w.formatOptions(), Grid: w.grid, Bands: w.Bands,
 		Type: w.Type, Nodata: w.Nodata, NoClobber: w.Spec.NoClobber, BandInfo: info.Bands, Metadata: info.Metadata,
 		Domains: info.Domains},
-		bands: done.res.Bands, method: gdalMethods[w.Spec.OverviewMethod], factors: f.factors}
+		bands: done.res.Bands, method: gdalMethods[w.Spec.OverviewMethod], factors: f.factors,
+		interp: w.Spec.ColorInterp != nil}
 	feed := func(file *gdal.Writer) error { return w.feed(ctx, file) }
 	file, err := s.write(ctx, w.Spec.Identity(), feed)
 	if errors.As(err, new(*overviewsError)) && !errors.As(err, new(*diskFullError)) && ctx.Err() == nil &&

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -145,6 +146,13 @@ func (native) layOut(ctx context.Context, w *Writer) (Finished, error) {
 		return nil, err
 	}
 	file.BandInfo, file.Metadata, file.Domains = info.Bands, info.Metadata, info.Domains
+	f.bands = info.Bands
+	if text, err := f.auxText(); err != nil {
+		return nil, err
+	} else if text != "" {
+		base := path.Base(w.Spec.Label())
+		f.res.Files = []string{base, base + ".aux.xml"}
+	}
 	if f.file, err = tempfile.Create(w.Spec.localPath(), 0o666); err != nil {
 		return nil, err
 	}
@@ -161,6 +169,8 @@ type finishedNative struct {
 	w    *Writer
 	file *tempfile.File
 	res  Result
+	// bands are the bands as the file describes them.
+	bands []raster.Band
 }
 
 func (f *finishedNative) Result() *Result { return &f.res }

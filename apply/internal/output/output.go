@@ -154,8 +154,44 @@ func (o *Output) CheckType() error {
 			return jobspec.Errorf("Output.Colors", "the colour table has a colour for %d, which no pixel of %v can be", n-1, o.Type)
 		}
 	}
+	if err := o.checkColors(); err != nil {
+		return err
+	}
 	_, err := o.format.candidates(o, o.Type)
 	return err
+}
+
+// checkColors returns an error for names of values and colour interpretations that don't fit the
+// bands.
+func (o *Output) checkColors() error {
+	if n := len(o.Spec.Categories); n > 0 && o.Bands > 1 {
+		return jobspec.Errorf("Output.Categories", "names of values are for one band, not %d", o.Bands)
+	}
+	list := o.Spec.ColorInterp
+	if n := len(list); n > o.Bands && o.Bands > 0 {
+		return jobspec.Errorf("Output.ColorInterp", "colour interpretation %s of band %d: the output has %s", list[n-1], n,
+			units.Count(o.Bands, "band"))
+	}
+	alpha := 0
+	for i, c := range list {
+		if c == "" {
+			continue
+		}
+		if _, ok := raster.ParseColor(string(c)); !ok {
+			return jobspec.Errorf("Output.ColorInterp", "unknown colour interpretation %q of band %d", c, i+1)
+		}
+		switch isPalette := o.Spec.Colors != nil || o.Bands > 0 && o.bandInfo(i).Colors != nil; {
+		case c == raster.ColorPalette && !isPalette:
+			return jobspec.Errorf("Output.ColorInterp", "band %d is a palette and has no colour table", i+1)
+		case c != raster.ColorPalette && o.Spec.Colors != nil:
+			return jobspec.Errorf("Output.ColorInterp", "a band with a colour table is a palette, not %s", c)
+		case c == raster.ColorAlpha && alpha > 0:
+			return jobspec.Errorf("Output.ColorInterp", "bands %d and %d are alpha: expected one", alpha, i+1)
+		case c == raster.ColorAlpha:
+			alpha = i + 1
+		}
+	}
+	return nil
 }
 
 // ParseNodata parses a nodata value of the type.

@@ -38,7 +38,7 @@ func CheckStore(ctx context.Context, outs []*Output, store Store, log *slog.Logg
 		errs := new([]error)
 		all = append(all, errs)
 		g.Go(func() error {
-			*errs = o.Spec.checkStore(ctx, o.Name, store, log)
+			*errs = o.checkStore(ctx, store, log)
 			return nil
 		})
 	}
@@ -50,7 +50,8 @@ func CheckStore(ctx context.Context, outs []*Output, store Store, log *slog.Logg
 	return errors.Join(errs...)
 }
 
-func (s *Spec) checkStore(ctx context.Context, name string, store Store, log *slog.Logger) []error {
+func (o *Output) checkStore(ctx context.Context, store Store, log *slog.Logger) []error {
+	s, name := &o.Spec, o.Name
 	if store == nil {
 		return []error{fmt.Errorf("output %s: %s: the job has no way to write to stores (Job.Store)", name,
 			s.Label())}
@@ -74,7 +75,7 @@ func (s *Spec) checkStore(ctx context.Context, name string, store Store, log *sl
 	}
 	var unseen []string
 	for _, suffix := range sidecarSuffixes {
-		if suffix == ".aux.xml" && s.HistAux {
+		if suffix == ".aux.xml" && o.HasSidecar() {
 			continue // it is replaced
 		}
 		switch there, err := store.Exists(ctx, s.Path+suffix); {

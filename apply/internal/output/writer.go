@@ -110,7 +110,7 @@ func (w *Writer) open() error {
 		return err
 	}
 	w.Layout, err = spool.NewLayout(spool.Spec{Output: w.Name, File: file, Blocks: w.blocks, Candidates: candidates,
-		Factors: w.Factors, Method: w.Spec.OverviewMethod, Alpha: w.Alpha,
+		Factors: w.Factors, Method: w.Spec.OverviewMethod, Alpha: w.AlphaBand(),
 		Statistics: !w.Spec.NoStatistics, Histogram: !w.Spec.NoHistogram})
 	if err != nil {
 		return err

@@ -27,6 +27,7 @@ func (p *Plan) Describe(job *resolve.Job, o *output.Output, t ndarray.DType, ban
 		Outputs: slices.Sorted(maps.Keys(values.Outputs)),
 		Output:  o.Name, Path: o.Spec.Identity(), Width: p.Grid.Width, Height: p.Grid.Height, CRS: p.Grid.CRS.String(),
 		Bands: bands, Type: t.String(), Nodata: jobspec.NodataText(nodata), Scale: o.Spec.Scale, Offset: o.Spec.Offset,
+		Alpha:     alphaBand(*o, t, bands, nodata),
 		TileWidth: o.TileWidth, TileHeight: o.TileHeight, Interleave: "band", Factors: o.Factors,
 		Method:     o.Spec.OverviewMethod.String(),
 		Statistics: !o.Spec.NoStatistics, Histogram: !o.Spec.NoHistogram,
@@ -59,6 +60,12 @@ func (p *Plan) Describe(job *resolve.Job, o *output.Output, t ndarray.DType, ban
 		d.Inputs = append(d.Inputs, describeInput(job, f))
 	}
 	return d, nil
+}
+
+// alphaBand returns the alpha band of an output with this type, bands and nodata.
+func alphaBand(o output.Output, t ndarray.DType, bands int, nodata *ndarray.Scalar) int {
+	o.Type, o.Bands, o.Nodata = t, bands, nodata
+	return o.AlphaBand()
 }
 
 func describeInput(job *resolve.Job, f *resolve.File) jobspec.DescribedFile {

@@ -139,8 +139,12 @@ func validatePaths(job *jobspec.Job) []error {
 		}
 		if _, err := os.Lstat(path); errors.Is(err, unix.ENAMETOOLONG) {
 			bad("Output.Path", "output %s: %s: %w", name, o.Path, unix.ENAMETOOLONG)
-		} else if _, err := os.Lstat(path + ".aux.xml"); o.HistAux && errors.Is(err, unix.ENAMETOOLONG) {
-			bad("Output.Path", "output %s: %s.aux.xml, for the histogram: %w", name, o.Path, unix.ENAMETOOLONG)
+		} else if _, err := os.Lstat(path + ".aux.xml"); (o.HistAux || o.Categories != nil) && errors.Is(err, unix.ENAMETOOLONG) {
+			what := "names of values"
+			if o.HistAux {
+				what = "histogram"
+			}
+			bad("Output.Path", "output %s: %s.aux.xml, for the %s: %w", name, o.Path, what, unix.ENAMETOOLONG)
 		}
 		if st, err := os.Stat(path); err == nil {
 			switch {
