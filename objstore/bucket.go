@@ -61,13 +61,13 @@ func Open(ctx context.Context, bucketURL string, o *Options) (*Bucket, error) {
 		return nil, err
 	}
 	if strings.ContainsAny(host, "?#") {
-		return nil, fmt.Errorf("%s: the URL of a bucket can't have options", Redact(bucketURL))
+		return nil, fmt.Errorf("%s: the URL of a bucket has a query, expected none", Redact(bucketURL))
 	}
 	var b *Bucket
 	switch open := o.Drivers[scheme]; {
 	case scheme == "http" || scheme == "https":
 		if strings.ContainsAny(prefix, "?#") {
-			return nil, fmt.Errorf("%s: the URL of a bucket can't have a query: give it with each object's name", Redact(bucketURL))
+			return nil, fmt.Errorf("%s: the URL of a bucket has a query, expected it with each object's name", Redact(bucketURL))
 		}
 		b, err = newBucket(openHTTP(u, o))
 	case open == nil:
@@ -76,10 +76,10 @@ func Open(ctx context.Context, bucketURL string, o *Options) (*Bucket, error) {
 			known = append(known, s)
 		}
 		slices.Sort(known)
-		return nil, fmt.Errorf("%s: there is no store called %q; the known ones are %s",
+		return nil, fmt.Errorf("%s: there is no store called %q, expected %s",
 			Redact(bucketURL), scheme, list(known))
 	case u.User != nil:
-		return nil, fmt.Errorf("%s: credentials do not belong in the URL of a bucket: write %s://BUCKET/NAME",
+		return nil, fmt.Errorf("%s: the URL of a bucket has credentials, expected %s://BUCKET/NAME",
 			Redact(bucketURL), scheme)
 	default:
 		b, err = newBucket(open(ctx, u, o))
@@ -132,7 +132,7 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 	if !ok {
 		return func(yield func(Info, error) bool) {
 			yield(Info{}, &Error{Op: "listing", URL: b.ID(prefix),
-				Err: fmt.Errorf("the server can't list its objects: give a list of URLs (%w)",
+				Err: fmt.Errorf("the server can't list its objects: %w",
 					errors.ErrUnsupported)})
 		}
 	}
@@ -152,7 +152,7 @@ func (b *Bucket) Upload(ctx context.Context, name string, r io.ReaderAt, size in
 	u, ok := b.src.(Uploader)
 	if !ok {
 		return &Error{Op: "writing", URL: b.ID(name),
-			Err: fmt.Errorf("the store can't be written to: give a bucket or a file (%w)", errors.ErrUnsupported)}
+			Err: fmt.Errorf("the store can't be written to: %w", errors.ErrUnsupported)}
 	}
 	if o.IfAbsent { // some servers ignore the condition, and others check it only after the last part
 		switch _, err := b.retry.Stat(ctx, b, name); {

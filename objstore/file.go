@@ -83,7 +83,7 @@ func kind(m fs.FileMode) string {
 
 func (f *files) Read(ctx context.Context, name string, offset, length int64, match *Info) (Info, io.ReadCloser, error) {
 	if offset < 0 {
-		return Info{}, nil, fmt.Errorf("reading %s from byte %d", f.ID(name), offset)
+		return Info{}, nil, fmt.Errorf("reading %s: the offset is %d, expected 0 or more", f.ID(name), offset)
 	}
 	info, err := f.Stat(ctx, name) // before the open, which would block on a pipe
 	if err != nil {

@@ -210,7 +210,7 @@ func (w *web) Read(ctx context.Context, name string, offset, length int64, match
 func (w *web) read(ctx context.Context, op, name string, offset, length int64, match *Info) (Info, io.ReadCloser,
 	error) {
 	if offset < 0 {
-		return Info{}, nil, fmt.Errorf("reading %s from byte %d", w.show(name), offset)
+		return Info{}, nil, fmt.Errorf("reading %s: the offset is %d, expected 0 or more", w.show(name), offset)
 	}
 	if length == 0 {
 		i, err := w.Stat(ctx, name)

@@ -61,13 +61,13 @@ func Split(objectURL string) (bucketURL, name string, err error) {
 			return "", "", err
 		}
 		if host == "" || name == "" {
-			return "", "", fmt.Errorf("%s names no object: a path is missing", Redact(objectURL))
+			return "", "", fmt.Errorf("%s names no object, expected a path", Redact(objectURL))
 		}
 		return scheme + "://" + host, name, nil
 	}
 	host, name, _ := strings.Cut(rest, "/")
 	if host == "" || name == "" {
-		return "", "", fmt.Errorf("%s names no object: write %s://BUCKET/NAME", Redact(objectURL), scheme)
+		return "", "", fmt.Errorf("%s names no object, expected %s://BUCKET/NAME", Redact(objectURL), scheme)
 	}
 	return scheme + "://" + host, name, nil
 }
@@ -81,10 +81,10 @@ func filePath(fileURL string) (string, error) {
 	case err != nil:
 		return "", err
 	case u.Host != "" && u.Host != "localhost":
-		return "", fmt.Errorf("%s names the host %q: a file has three slashes, as in file:///data/a.tif",
+		return "", fmt.Errorf("%s names the host %q, expected three slashes as in file:///data/a.tif",
 			Redact(fileURL), u.Host)
 	case strings.ContainsAny(fileURL, "?#"):
-		return "", fmt.Errorf("%s: in a URL, a file's name writes ? as %%3F and # as %%23",
+		return "", fmt.Errorf("%s has ? or #, expected %%3F or %%23 in the URL of a file",
 			Redact(fileURL))
 	}
 	return u.Path, nil
@@ -99,7 +99,7 @@ func parse(raw string) (*url.URL, error) {
 		}
 		text := RedactText(err.Error())
 		if strings.ContainsAny(raw, "?@") { // the error quotes a part that may be secret
-			text = "check its escapes, host and port"
+			text = "its escapes, host or port are invalid"
 		}
 		return nil, fmt.Errorf("%s is not a URL: %s", printable(Redact(raw)), text)
 	}

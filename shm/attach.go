@@ -267,7 +267,7 @@ func mapMemfd(h *handle, mode Mode) (*segment, error) {
 // readTag reads and checks the tag of a whole file before it is mapped.
 func readTag(fd int, size int64, kind uint16, h *handle) (tag, error) {
 	if size < 2*pageSize || size%pageSize != 0 || size > maxMapping {
-		return tag{}, fmt.Errorf("%w: leads to a file that is not a shared array", ErrHandle)
+		return tag{}, fmt.Errorf("%w: its file is not a shared array", ErrHandle)
 	}
 	var b [tagSize]byte
 	if err := readFull(fd, b[:], size-pageSize); err != nil {
@@ -280,7 +280,7 @@ func readTag(fd int, size int64, kind uint16, h *handle) (tag, error) {
 	case t.kind != kind:
 		return tag{}, fmt.Errorf("%w: its memory has been used again", ErrStale)
 	case t.size != size:
-		return tag{}, fmt.Errorf("%w: leads to %d bytes, want %d", ErrHandle, size, t.size)
+		return tag{}, fmt.Errorf("%w: its memory has %d bytes, want %d", ErrHandle, size, t.size)
 	case kind == kindWhole && t.id != h.id:
 		return tag{}, fmt.Errorf("%w: its memory has been used again", ErrStale)
 	case kind == kindWhole && t.state != stateOpen && !sealedState(t.state):

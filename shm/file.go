@@ -75,7 +75,7 @@ func descriptorLimit() int {
 // place may do.
 var errNoMemfd = errors.New("no memfd")
 
-var errSealed = fmt.Errorf("%w: attach with mode r or c", ErrSealed)
+var errSealed = fmt.Errorf("%w: expected mode r or c", ErrSealed)
 
 // mem returns the memory of a segment and removes it from it: a later use panics instead of reading
 // wrong numbers.

@@ -152,7 +152,7 @@ func openMemfd(pid, fd int, write bool) (got int, size int64, err error) {
 	// that lock a moment longer.
 	if err := patiently(func() error { return fdio.Flock(got, unix.LOCK_SH|unix.LOCK_NB) }); errors.Is(err,
 		unix.EWOULDBLOCK) {
-		return -1, 0, fmt.Errorf("%w: memory is being recycled", ErrStale)
+		return -1, 0, fmt.Errorf("%w: its memory is being reused", ErrStale)
 	} else if err != nil {
 		return -1, 0, fmt.Errorf("locking %s: %w", path, err)
 	}

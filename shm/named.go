@@ -31,7 +31,7 @@ const (
 )
 
 // errNoPlace is returned when a place cannot be used at all; another one may do.
-var errNoPlace = errors.New("no place for arrays")
+var errNoPlace = errors.New("no memory or directory for arrays")
 
 func rootOf(p Place) string {
 	if p == Temp {

@@ -105,7 +105,7 @@ func parseTag(b []byte) (tag, error) {
 	var c [tagSize]byte
 	copy(c[:], b)
 	if string(c[:8]) != tagMagic {
-		return tag{}, fmt.Errorf("%w: leads to a file that is not a shared array", ErrHandle)
+		return tag{}, fmt.Errorf("%w: its file is not a shared array", ErrHandle)
 	}
 	if v := binary.LittleEndian.Uint16(c[8:]); v != tagVersion {
 		return tag{}, fmt.Errorf("%w: array of layout version %d, want %d", ErrHandle, v, tagVersion)

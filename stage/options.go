@@ -70,45 +70,45 @@ func (o *Options) withDefaults() (Options, error) {
 	if c.Workers == 0 {
 		c.Workers = 8
 	} else if c.Workers < 0 || c.Workers > 512 {
-		bad("Workers is %d; expected 1 to 512", c.Workers)
+		bad("Workers is %d, expected 1 to 512", c.Workers)
 	}
 	if c.MaxBytes == 0 {
 		c.MaxBytes = 1 << 40
 	} else if c.MaxBytes < 0 {
-		bad("MaxBytes is %d; expected a number of bytes", c.MaxBytes)
+		bad("MaxBytes is %d, expected a number of bytes", c.MaxBytes)
 	}
 	if c.MaxFiles == 0 {
 		c.MaxFiles = 10_000_000
 	} else if c.MaxFiles < 0 {
-		bad("MaxFiles is %d; expected a number of objects", c.MaxFiles)
+		bad("MaxFiles is %d, expected a number of objects", c.MaxFiles)
 	}
 	if c.MinFree == 0 {
 		c.MinFree = 0.05
 	} else if c.MinFree < 0 {
 		c.MinFree = 0
 	} else if c.MinFree > 1 || math.IsNaN(c.MinFree) {
-		bad("MinFree is %g; expected a fraction of the disk, 0 to 1", c.MinFree)
+		bad("MinFree is %g, expected a fraction of the disk, 0 to 1", c.MinFree)
 	}
 	if c.MaxQueue == 0 {
 		c.MaxQueue = 1_000_000
 	} else if c.MaxQueue < 0 {
-		bad("MaxQueue is %d; expected a number of objects", c.MaxQueue)
+		bad("MaxQueue is %d, expected a number of objects", c.MaxQueue)
 	}
 	if c.Keep != LRU && c.Keep != Drop && c.Keep != Epochs {
-		bad("Keep is %d; expected LRU, Drop or Epochs", c.Keep)
+		bad("Keep is %d, expected LRU, Drop or Epochs", c.Keep)
 	}
 	if c.Ranges == 0 {
 		c.Ranges = 8
 	} else if c.Ranges < 0 || c.Ranges > 64 {
-		bad("Ranges is %d; expected 1 to 64", c.Ranges)
+		bad("Ranges is %d, expected 1 to 64", c.Ranges)
 	}
 	if c.RangeBytes == 0 {
 		c.RangeBytes = 8 << 20
 	} else if c.RangeBytes < 1<<20 {
-		bad("RangeBytes is %d; expected at least 1048576", c.RangeBytes)
+		bad("RangeBytes is %d, expected at least 1048576", c.RangeBytes)
 	}
 	if c.Retry.StallTimeout < 0 {
-		bad("Retry.StallTimeout is %v; expected a duration", c.Retry.StallTimeout)
+		bad("Retry.StallTimeout is %v, expected a duration", c.Retry.StallTimeout)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

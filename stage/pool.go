@@ -28,6 +28,9 @@ var (
 	ErrNoSpace = errors.New("no space")
 )
 
+// HolderError is an error of a wait for another process that holds a lock.
+type HolderError = index.HolderError
+
 // Pool copies objects into a directory and opens them for its callers. It may be used by many
 // goroutines.
 type Pool struct {
@@ -98,7 +101,7 @@ func explainFull(dir string, err error) error {
 	}
 	var no unix.Errno
 	errors.As(err, &no)
-	return fmt.Errorf("%w: %s is left on the disk for a stage in %s: free some, or name another directory: %w", ErrNoSpace,
+	return fmt.Errorf("%w: %s is left on the disk for a stage in %s: %w", ErrNoSpace,
 		store.LackingAt(dir, err), dir, no)
 }
 

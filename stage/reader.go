@@ -83,7 +83,7 @@ func (r *Reader) readAtContext(ctx context.Context, b []byte, at int64) (int, er
 	}
 	defer runtime.KeepAlive(r)
 	if at < 0 {
-		return 0, fmt.Errorf("reading %s from byte %d", r.h.it.id, at)
+		return 0, fmt.Errorf("reading %s: the offset is %d, expected 0 or more", r.h.it.id, at)
 	}
 	want := b
 	if at >= r.size {
@@ -145,14 +145,15 @@ func (r *Reader) fromDisk(b []byte, at int64) (int, error) {
 	return f.ReadAt(b, at)
 }
 
-// errUnversioned is returned instead of a second request to a source without versions.
-var errUnversioned = errors.New("its source has no versions, so that it can only be read in order, by one request: free space to stage it")
+// ErrUnversioned is returned instead of a second request for an object that is not staged and whose
+// source has no versions.
+var ErrUnversioned = errors.New("its source has no versions: it can only be read in order, by one request")
 
 // fromSource reads bytes of the given version from the source.
 func (r *Reader) fromSource(ctx context.Context, b []byte, at int64, version *objstore.Info) (int, error) {
 	it := r.h.it
 	if !version.Versioned() {
-		return 0, fmt.Errorf("reading %s from byte %d: %w", it.id, at, errUnversioned)
+		return 0, fmt.Errorf("reading %s from byte %d: %w", it.id, at, ErrUnversioned)
 	}
 	_, body, err := it.p.retry().Read(ctx, it.src, it.name, at, int64(len(b)), version)
 	if err != nil {
@@ -199,7 +200,7 @@ func (r *Reader) stream(ctx context.Context, b []byte) (int, error) {
 	}
 	if r.body == nil {
 		if r.streamed && !r.direct.info.Versioned() {
-			return 0, fmt.Errorf("reading %s from byte %d: %w", it.id, r.at, errUnversioned)
+			return 0, fmt.Errorf("reading %s from byte %d: %w", it.id, r.at, ErrUnversioned)
 		}
 		_, body, err := it.p.retry().Read(ctx, it.src, it.name, r.at, -1, &r.direct.info)
 		if err != nil {
@@ -230,10 +231,10 @@ func (r *Reader) Seek(offset int64, whence int) (int64, error) {
 	case io.SeekEnd:
 		offset += r.size
 	default:
-		return 0, fmt.Errorf("seeking in %s: whence is %d", r.h.it.id, whence)
+		return 0, fmt.Errorf("seeking in %s: whence is %d, expected 0, 1 or 2", r.h.it.id, whence)
 	}
 	if offset < 0 {
-		return 0, fmt.Errorf("seeking in %s to byte %d", r.h.it.id, offset)
+		return 0, fmt.Errorf("seeking in %s: the position is %d, expected 0 or more", r.h.it.id, offset)
 	}
 	r.at = offset
 	return offset, nil

@@ -66,15 +66,14 @@ func (p *Pool) stoppedError(it *item) error {
 	if pid == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: process %d is copying %s: continue it (kill -CONT %[2]d) or end it", ErrStopped, pid,
-		it.id)
+	return &HolderError{PID: pid, Err: fmt.Errorf("%w: process %d is copying %s", ErrStopped, pid, it.id)}
 }
 
 // noSpaceError returns the error for an item that is not staged. mu is held.
 func (p *Pool) noSpaceError(it *item) error {
 	switch need := store.Charge(it.size); {
 	case !p.stages():
-		return fmt.Errorf("%w: the pool stages nothing: %s", ErrNoSpace, it.id)
+		return fmt.Errorf("%w for %s: the pool stages nothing", ErrNoSpace, it.id)
 	case it.err != nil && !store.Full(it.err):
 		return fmt.Errorf("%s can't be staged: %w", it.id, it.err)
 	case it.size <= 0:

@@ -127,7 +127,7 @@ func TestUnversionedDirectRead(t *testing.T) {
 	r := ok(l.Open(t.Context()))(t)
 	defer r.Close()
 	_, err := r.ReadAt(make([]byte, 10), 5)
-	wantErr(t, err, errUnversioned)
+	wantErr(t, err, ErrUnversioned)
 	if b := ok(l.Bytes(t.Context()))(t); len(b) != size || bytes.Count(b, []byte{1}) != size {
 		t.Errorf("%d bytes", len(b))
 	}

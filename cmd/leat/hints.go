@@ -17,6 +17,7 @@ import (
 	"leat/expr"
 	"leat/objstore"
 	"leat/objstore/ranged"
+	"leat/stage"
 	"leat/worker"
 )
 
@@ -82,9 +83,13 @@ func ownHint(err error) string {
 	case *expr.TypeError:
 		return meant(e.Unknown, e.Known)
 	case syscall.Errno:
-		if e == syscall.EADDRINUSE {
-			return "another program listens at that port: use another one, or 0 for one that is free"
+		return errnoHints[e]
+	case *fs.PathError:
+		if e.Op == "fork/exec" && e.Err == syscall.EAGAIN {
+			return "use fewer workers, or allow more processes (ulimit -u)"
 		}
+	case *stage.HolderError:
+		return holderHint(e)
 	}
 	switch err {
 	case cache.ErrRemote:
@@ -103,10 +108,31 @@ func ownHint(err error) string {
 		return "wait for the other run, or end it"
 	case outcome.ErrVectors:
 		return "use -v to rasterize vectors; leat info shows their extent"
-	case syscall.ENOSPC, syscall.EDQUOT:
-		return "free some space on the disk"
+	case stage.ErrUnversioned:
+		return "free space on the disk so that it can be staged"
 	}
 	return ""
+}
+
+// errnoHints maps errors of the system to hints.
+var errnoHints = map[syscall.Errno]string{
+	syscall.EADDRINUSE: "another program listens at that port: use another one, or 0 for one that is free",
+	syscall.ENOSPC:     "free some space on the disk",
+	syscall.EDQUOT:     "free some space on the disk",
+	syscall.EROFS:      "use a directory on another file system",
+	syscall.EFBIG:      "allow larger files (ulimit -f), or use another file system",
+	syscall.EMFILE:     "use fewer workers, or allow more open files (ulimit -n)",
+}
+
+// holderHint returns what the user can do about a process that holds a lock.
+func holderHint(e *stage.HolderError) string {
+	switch {
+	case e.PID == 0:
+		return "end the process that uses the directory, perhaps in another container"
+	case errors.Is(e, stage.ErrStopped):
+		return fmt.Sprintf("continue it by `kill -CONT %d`, or end it", e.PID)
+	}
+	return "wait for it, or end it"
 }
 
 // fieldHint returns what the user can do about a field, "" if nothing is known. value is a value of
@@ -221,6 +247,10 @@ func storeHint(e *objstore.Error) string {
 		return "set credentials as for the provider's own command, or use --anonymous for public data"
 	case errors.Is(e.Err, objstore.ErrProtocol):
 		return "check --endpoint, and that the server speaks the store's protocol"
+	case e.Op == "listing" && errors.Is(e.Err, errors.ErrUnsupported):
+		return "give a list of URLs"
+	case e.Op == "writing" && errors.Is(e.Err, errors.ErrUnsupported):
+		return "use a bucket (s3://, gs://, azblob://) or a local file"
 	case e.Err == io.EOF:
 		return "check the host, the port, and whether it is http or https"
 	case errors.Is(e.Err, objstore.ErrChanged), e.Status == http.StatusPreconditionFailed:

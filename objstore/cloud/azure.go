@@ -33,7 +33,7 @@ func openAzure(ctx context.Context, u *url.URL, o *objstore.Options) (objstore.S
 	server := strings.TrimRight(o.Endpoint, "/")
 	if server == "" {
 		if so.AccountName == "" {
-			return refuse(errors.New("the storage account is not known: name it in AZURE_STORAGE_ACCOUNT"))
+			return refuse(errors.New("no storage account: AZURE_STORAGE_ACCOUNT is not set"))
 		}
 		s, err := azureblob.NewServiceURL(so)
 		if err != nil {

@@ -30,10 +30,10 @@ func endpoint(raw string) (canonical string, err error) {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return "", fmt.Errorf("the endpoint %q is not the URL of a server: write it as https://HOST:PORT",
+		return "", fmt.Errorf("the endpoint %q is not the URL of a server, expected https://HOST:PORT",
 			objstore.RedactText(raw))
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return "", fmt.Errorf("the endpoint %s can't have credentials or options in its URL",
+		return "", fmt.Errorf("the endpoint %s has credentials or a query, expected https://HOST:PORT",
 			objstore.Redact(raw))
 	}
 	return objstore.Redact(strings.TrimRight(u.String(), "/")), nil

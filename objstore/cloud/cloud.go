@@ -206,10 +206,10 @@ func (b *bucket) fail(op, name string, err error) error {
 func (b *bucket) check(op, name string) error {
 	switch {
 	case name == "":
-		return &objstore.Error{Op: op, URL: b.name, Err: errors.New("the object's name is missing: write " + b.name + "/NAME")}
+		return &objstore.Error{Op: op, URL: b.name, Err: errors.New("the object's name is missing, expected " + b.name + "/NAME")}
 	case !utf8.ValidString(name) || b.provider.hidden(name):
 		return &objstore.Error{Op: op, URL: objstore.Redact(b.name + "/" + name),
-			Err: errors.New("the client library can't request a name with these characters: rename the object")}
+			Err: errors.New("the client library can't request a name with these characters")}
 	}
 	return nil
 }
@@ -237,7 +237,7 @@ func (b *bucket) Read(ctx context.Context, name string, offset, length int64, ma
 		return objstore.Info{}, nil, err
 	}
 	if offset < 0 {
-		return objstore.Info{}, nil, fmt.Errorf("reading %s from byte %d", b.ID(name), offset)
+		return objstore.Info{}, nil, fmt.Errorf("reading %s: the offset is %d, expected 0 or more", b.ID(name), offset)
 	}
 	if length > math.MaxInt64-offset {
 		length = -1
@@ -348,7 +348,7 @@ func (b *bucket) Upload(ctx context.Context, name string, r io.ReaderAt, size in
 	}
 	if _, _, ok := b.cutVersion(name); ok {
 		return &objstore.Error{Op: "writing", URL: b.name + "/" + name,
-			Err: errors.New("an object version can't be written: leave out " + versionMark)}
+			Err: errors.New("an object version can't be written, expected a name without " + versionMark)}
 	}
 	err := b.do(ctx, func(c clients) error { return upload(ctx, c.write, name, r, size, o) })
 	if o.IfAbsent && gcerrors.Code(err) == gcerrors.FailedPrecondition {

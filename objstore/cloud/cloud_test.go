@@ -193,7 +193,7 @@ func TestEscapedNames(t *testing.T) {
 
 func TestInvalidURLsAndEndpoints(t *testing.T) {
 	for _, c := range []struct{ url, endpoint, want string }{
-		{"s3://key:secret@bucket", "", "do not belong"},
+		{"s3://key:secret@bucket", "", "has credentials"},
 		{"s3://bucket", "localhost:9000", "https://HOST"},
 		{"ftp://host", "", "no store called"},
 	} {

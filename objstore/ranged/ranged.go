@@ -186,7 +186,7 @@ func (r *Reader) Close() error {
 // smaller than a block fetches the whole block.
 func (r *Reader) ReadAt(b []byte, at int64) (int, error) {
 	if at < 0 {
-		return 0, fmt.Errorf("reading %s from byte %d", r.src.ID(r.name), at)
+		return 0, fmt.Errorf("reading %s: the offset is %d, expected 0 or more", r.src.ID(r.name), at)
 	}
 	want := b
 	if at >= r.info.Size {

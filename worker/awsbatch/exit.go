@@ -57,7 +57,7 @@ func exitError(j *types.JobDetail) error {
 		status = "failed without an exit status"
 	}
 	if len(reasons) > 0 {
-		status += " (AWS Batch says: " + strings.Join(reasons, "; ") + ")"
+		status += " (AWS Batch reports: " + strings.Join(reasons, "; ") + ")"
 	}
 	if group, stream := logOf(j); stream != "" {
 		status += "; its log is " + stream + " in CloudWatch's " + group

@@ -77,21 +77,10 @@ func (f *fleet) startAll(ctx context.Context) error {
 			return fmt.Errorf("start %s: %w", name, context.Cause(ctx))
 		}
 		if err := f.startOne(name); err != nil {
-			return fmt.Errorf("start %s: %w%s", name, err, remedy(err))
+			return fmt.Errorf("start %s: %w", name, err)
 		}
 	}
 	return nil
-}
-
-// remedy returns what to do about a resource limit.
-func remedy(err error) string {
-	switch {
-	case errors.Is(err, syscall.EMFILE):
-		return ": start fewer, or allow more open files (ulimit -n)"
-	case errors.Is(err, syscall.EAGAIN):
-		return ": start fewer, or allow more processes (ulimit -u)"
-	}
-	return ""
 }
 
 func (f *fleet) startOne(name string) error {
@@ -223,8 +212,7 @@ func (f *fleet) Stop(ctx context.Context) error {
 	var errs []error
 	for _, c := range f.children {
 		if !c.isGone() {
-			errs = append(errs, fmt.Errorf("%s (%s) has not ended after SIGKILL: `ps -o stat,wchan,args %d` shows what it waits for",
-				c.name, c.job(), c.cmd.Process.Pid))
+			errs = append(errs, fmt.Errorf("%s (%s) has not ended after SIGKILL", c.name, c.job()))
 		}
 	}
 	if errs == nil {

@@ -415,11 +415,11 @@ func TestPartialStartLeavesNoWorker(t *testing.T) {
 }
 
 func TestOpenFilesLimit(t *testing.T) {
-	for limit, want := range map[syscall.Errno]string{syscall.EMFILE: "(ulimit -n)", syscall.EAGAIN: "(ulimit -u)"} {
+	for _, limit := range []syscall.Errno{syscall.EMFILE, syscall.EAGAIN} {
 		c := &connector{}
 		o := c.options(1)
 		o.Connect = func() (*os.File, error) { return nil, os.NewSyscallError("socketpair", limit) }
-		if _, err := New(nil).Start(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := New(nil).Start(t.Context(), o); !errors.Is(err, limit) {
 			t.Errorf("%v", err)
 		}
 	}

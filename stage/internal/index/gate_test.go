@@ -119,9 +119,8 @@ func TestOpenNamesLockHolder(t *testing.T) {
 		dir, pid, c := startStopper(t, "stop")
 		err := openBlocked(t, t.Context(), dir)
 		wantErr(t, err, ErrStopped)
-		if err == nil || !strings.Contains(err.Error(),
-			fmt.Sprintf("process %d ", pid)) || !strings.Contains(err.Error(), fmt.Sprintf("kill -CONT %d", pid)) {
-			t.Error(err)
+		if holder := new(HolderError); !errors.As(err, &holder) || holder.PID != pid {
+			t.Errorf("%v, which should name process %d", err, pid)
 		}
 		must(t, unix.Kill(pid, unix.SIGCONT))
 		if _, out, err := c.Wait(); err != nil {

@@ -162,6 +162,15 @@ func (l *Index) wait(ctx context.Context, mode lockfile.Mode, number int64) erro
 	}
 }
 
+// HolderError is an error of a wait for another process that holds a lock.
+type HolderError struct {
+	PID int // 0: invisible, perhaps in another container
+	Err error
+}
+
+func (e *HolderError) Error() string { return e.Err.Error() }
+func (e *HolderError) Unwrap() error { return e.Err }
+
 // shortPause is the pause of a wait for a lock that others hold for microseconds.
 func shortPause() *backoff.Backoff {
 	return &backoff.Backoff{Next: 20 * time.Microsecond, Max: 5 * time.Millisecond}
@@ -178,16 +187,16 @@ func (l *Index) lockError(number int64, waited time.Duration, tooLong bool) erro
 	waited = waited.Round(time.Millisecond)
 	switch {
 	case stopped:
-		return fmt.Errorf("%w: process %d has held a lock of %s for %v: continue it (kill -CONT %[2]d) or end it",
-			ErrStopped, pid, l.dir.Path(), waited)
+		return &HolderError{pid, fmt.Errorf("%w: process %d has held a lock of %s for %v", ErrStopped, pid,
+			l.dir.Path(), waited)}
 	case !tooLong:
 		return nil
 	case pid != 0:
-		return fmt.Errorf("%w: process %d has held a lock of %s for %v: wait for it, or end it", ErrBusy, pid,
-			l.dir.Path(), waited)
+		return &HolderError{pid, fmt.Errorf("%w: process %d has held a lock of %s for %v", ErrBusy, pid,
+			l.dir.Path(), waited)}
 	}
-	return fmt.Errorf("%w: an invisible process, perhaps in another container, has held a lock of %s for %v: end it",
-		ErrBusy, l.dir.Path(), waited)
+	return &HolderError{0, fmt.Errorf("%w: an invisible process, perhaps in another container, has held a lock of %s for %v",
+		ErrBusy, l.dir.Path(), waited)}
 }
 
 // openIndex opens the index and creates it if it is missing. It reformats an index that is not of
@@ -204,7 +213,7 @@ func (l *Index) openIndex(alone bool) error {
 	}
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != os.Geteuid():
-		return fmt.Errorf("%s is not a regular file of this user: name another directory (%w)", l.dir.FilePath("index"),
+		return fmt.Errorf("%s is not a regular file of this user (%w)", l.dir.FilePath("index"),
 			lockfile.ErrForeign)
 	case st.Size < recordsAt && !alone:
 		return fmt.Errorf("%w: %s was truncated while processes use it", ErrBroken, l.dir.FilePath("index"))

@@ -46,7 +46,7 @@ func (l *Index) join() (*process, error) {
 	})
 	if err != nil {
 		if store.Full(err) {
-			return nil, fmt.Errorf("joining %s: %s is left on its disk: free some, or name another directory: %w", l.dir.Path(),
+			return nil, fmt.Errorf("joining %s: %s is left on its disk: %w", l.dir.Path(),
 				store.Lacking(l.dir.Fd(), err), err)
 		}
 		return nil, fmt.Errorf("joining %s: %w", l.dir.Path(), err)

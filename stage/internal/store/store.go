@@ -361,9 +361,9 @@ func explain(doing, path string, err error) error {
 	case Full(err):
 		return fmt.Errorf("%s %s: no space or inode is left: %w", doing, path, err)
 	case errors.Is(err, unix.EROFS):
-		return fmt.Errorf("%s %s: the file system is read-only, name another directory: %w", doing, path, err)
+		return fmt.Errorf("%s %s: the file system is read-only: %w", doing, path, err)
 	case errors.Is(err, unix.EFBIG):
-		return fmt.Errorf("%s %s: the file would exceed the limit of this process (ulimit -f) or of the file system: %w", doing, path, err)
+		return fmt.Errorf("%s %s: the file would exceed the limit of this process or of the file system: %w", doing, path, err)
 	}
 	return fmt.Errorf("%s %s: %w", doing, path, err)
 }
