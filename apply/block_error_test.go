@@ -39,7 +39,7 @@ func init() {
 			if stage == "setup" {
 				f.Setup = func(context.Context, WorkerInfo) (any, error) { return nil, failure(how, "") }
 			} else {
-				f.Close = func(any) error { return failure(how, "") }
+				f.Close = func(any) (any, error) { return nil, failure(how, "") }
 			}
 			testFunctions["block errors in "+stage+": "+how] = f
 		}

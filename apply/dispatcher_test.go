@@ -23,7 +23,7 @@ import (
 
 // testFunctions are the functions of the test binary, in workers too.
 var testFunctions = Functions{
-	"focal": {Func: focalMean, Setup: countSetup, Close: func(any) error { return nil }, Params: Gob[focalParams](),
+	"focal": {Func: focalMean, Setup: countSetup, Close: func(any) (any, error) { return nil, nil }, Params: Gob[focalParams](),
 		Emits: Gob[blockSum]()},
 	"slow":    {Func: slowDouble, Params: Gob[time.Duration]()},
 	"fails":   {Func: failsAt, Params: Gob[int]()},

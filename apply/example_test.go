@@ -105,6 +105,36 @@ func ExampleRun_expression() {
 	// largest: 11
 }
 
+// ExampleJob_mergeWorkers counts the pixels of each value in a histogram for each worker, and adds
+// the histograms up at the end. A histogram for each block would be larger than the block.
+func ExampleJob_mergeWorkers() {
+	type histogram [256]int64
+	dir, in := exampleRaster()
+	defer os.RemoveAll(dir)
+	var total histogram
+	_, err := apply.Run(context.Background(), apply.Job{
+		Inputs: map[string]apply.Input{"a": apply.File(in)},
+		Setup:  func(context.Context, apply.WorkerInfo) (any, error) { return new(histogram), nil },
+		Func: func(_ context.Context, b *apply.Block) error {
+			h := b.State().(*histogram)
+			for _, v := range apply.Band[uint8](b, "a", 1) {
+				h[v]++
+			}
+			return nil
+		},
+		Close: func(state any) (any, error) { return *state.(*histogram), nil },
+		MergeWorkers: apply.Fold(func(h histogram) error {
+			for v, n := range h {
+				total[v] += n
+			}
+			return nil
+		}),
+		WorkerValues: apply.Gob[histogram](), // for workers in other processes
+	})
+	fmt.Println(total[:14], err)
+	// Output: [0 1 1 1 1 1 1 1 1 1 1 1 1 0] <nil>
+}
+
 // ExampleFold merges values from every block in block order, without an output.
 func ExampleFold() {
 	dir, in := exampleRaster()

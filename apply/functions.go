@@ -14,15 +14,16 @@ import (
 // and its workers are the same program and use the same table.
 type Functions map[string]Function
 
-// Function is a function that worker processes can run. Its fields stand for Job.Func, Setup, Close
-// and Emits.
+// Function is a function that worker processes can run. Its fields stand for Job.Func, Setup,
+// Close, Emits and WorkerValues.
 type Function struct {
 	Func  Func
 	Setup func(ctx context.Context, w WorkerInfo) (any, error)
-	Close func(state any) error
+	Close func(state any) (value any, err error)
 	// Params encodes Job.Params, which Block.Params returns in a worker; nil for a function without
-	// parameters. Emits encodes the values that it emits; nil for a function that emits none.
-	Params, Emits codec.Codec[any]
+	// parameters. Emits encodes the values that it emits, and WorkerValues those that Close
+	// returns; nil for a function that has none.
+	Params, Emits, WorkerValues codec.Codec[any]
 	// Errors are sentinels that errors.Is finds in the errors of Func, Setup and Close even if
 	// another process called them; at most 48.
 	Errors []error
@@ -35,8 +36,8 @@ func (j *Job) bindFunction() error {
 	}
 	f, ok := j.Functions[j.Function]
 	switch {
-	case j.Func != nil || j.Setup != nil || j.Close != nil || j.Emits != nil:
-		return &outcome.JobError{Err: fmt.Errorf("the job names the function %q, and also sets Func, Setup, Close or Emits, which belong in the table", j.Function)}
+	case j.Func != nil || j.Setup != nil || j.Close != nil || j.Emits != nil || j.WorkerValues != nil:
+		return &outcome.JobError{Err: fmt.Errorf("the job names the function %q, and also sets Func, Setup, Close, Emits or WorkerValues, which belong in the table", j.Function)}
 	case !ok && len(j.Functions) == 0:
 		return &outcome.JobError{Err: fmt.Errorf("the job names the function %q, and has no table of functions (Job.Functions)",
 			j.Function)}
@@ -49,13 +50,14 @@ func (j *Job) bindFunction() error {
 		return &outcome.JobError{Err: fmt.Errorf("the function %q has %d errors in its table, expected at most %d", j.Function,
 			len(f.Errors), exec.MaxErrors)}
 	}
-	j.Func, j.Setup, j.Close, j.Emits = f.Func, f.Setup, f.Close, f.Emits
+	j.Func, j.Setup, j.Close, j.Emits, j.WorkerValues = f.Func, f.Setup, f.Close, f.Emits, f.WorkerValues
 	return nil
 }
 
 // execFunction returns the job's function as it is executed.
 func (j *Job) execFunction(n *names) exec.Function {
-	f := exec.Function{Close: j.Close, Emits: j.Emits, Errors: j.Functions[j.Function].Errors}
+	f := exec.Function{Close: j.Close, Emits: j.Emits, WorkerValues: j.WorkerValues,
+		Errors: j.Functions[j.Function].Errors}
 	if compute := j.Func; compute != nil {
 		f.Compute = func(ctx context.Context, b *exec.Block) error { return compute(ctx, newBlock(b, n)) }
 	}
@@ -66,5 +68,5 @@ func (j *Job) execFunction(n *names) exec.Function {
 }
 
 // Gob returns a codec for the values of a job that are of one type T: those that its function
-// emits, or its Params.
+// emits, those of its workers, or its Params.
 func Gob[T any]() codec.Codec[any] { return codec.Any(codec.Gob[T]()) }

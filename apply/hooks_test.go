@@ -20,7 +20,7 @@ func init() {
 	testFunctions["Setup panics"] = Function{Func: emitsOne, Emits: Gob[int](),
 		Setup: func(context.Context, WorkerInfo) (any, error) { panic(errHeron) }}
 	testFunctions["Close panics"] = Function{Func: emitsOne, Emits: Gob[int](),
-		Close: func(any) error { panic(errHeron) }}
+		Close: func(any) (any, error) { panic(errHeron) }}
 	testFunctions["emits one"] = Function{Func: emitsOne, Emits: Gob[int]()}
 }
 
@@ -38,7 +38,7 @@ var hooked = map[string]struct {
 	"Setup": {func(j *Job, f func()) {
 		j.Setup = func(context.Context, WorkerInfo) (any, error) { f(); return nil, nil }
 	}, "setting up worker 1: Setup panicked: "},
-	"Close": {func(j *Job, f func()) { j.Close = func(any) error { f(); return nil } },
+	"Close": {func(j *Job, f func()) { j.Close = func(any) (any, error) { f(); return nil, nil } },
 		"closing worker 1: Close panicked: "},
 	"Merge": {func(j *Job, f func()) { j.Merge = func(int, any) error { f(); return nil } },
 		"merging block 0: Merge panicked: "},

@@ -30,16 +30,18 @@ type Job struct {
 	OutputLists map[string][]Output
 
 	// Set Func, Expressions (output name to expression) or Function. Function names one of
-	// Functions, which other processes can run too; its Setup, Close and Emits are in the table.
+	// Functions, which other processes can run too; its Setup, Close, Emits and WorkerValues are in
+	// the table.
 	Func        Func
 	Expressions map[string]string
 	Function    string
 	Functions   Functions
 
 	// Setup makes the state of one worker before its first block; Block.State returns it. Close
-	// ends the state, even after an error. Both may be nil.
+	// ends the state, even after an error, and returns its value for MergeWorkers, if that is set.
+	// Both may be nil.
 	Setup func(ctx context.Context, w WorkerInfo) (any, error)
-	Close func(state any) error
+	Close func(state any) (value any, err error)
 	// Merge receives the values that blocks emitted, in the order of block numbers and, within a
 	// block, of the calls of Emit. One goroutine at a time calls it. It is required if the function
 	// emits.
@@ -47,6 +49,19 @@ type Job struct {
 	// Emits encodes the emitted values where they leave the process or are kept for resuming. If it
 	// is nil, all blocks are computed in this process and a failed run can't be resumed.
 	Emits codec.Codec[any]
+	// MergeWorkers receives the values that Close returned for the states that have computed
+	// blocks, in the order of worker numbers and, within a process, of slots. All blocks are done
+	// then, each in exactly one value, and no output is published. One goroutine calls it. Which
+	// blocks a worker computes differs from run to run: the result should not depend on that.
+	//
+	// The values end with the run: it can't be resumed, and fails with a [worker.LostError] that
+	// names the Worker if a worker process is lost, or interrupted in a block, after results of it
+	// were accepted. Emit has no such limits.
+	MergeWorkers func(worker int, value any) error
+	// WorkerValues encodes the values of worker processes, for which it is required. They have at
+	// most 32 MiB from each process, and together, until the last block is done, half of
+	// Controls.MemoryBytes.
+	WorkerValues codec.Codec[any]
 	// Params is returned by Block.Params. It must not be changed during the run.
 	Params any
 

@@ -17,7 +17,8 @@ func (j *Job) values(abort func(error)) *jobspec.Job {
 		Concurrency: jobspec.Concurrency(j.Concurrency), Version: j.Version, Resume: j.Resume,
 		BudgetBytes: j.Controls.MemoryBytes,
 		Function: jobspec.Function{Defined: j.Func != nil, Name: j.Function, Merges: j.Merge != nil,
-			Params: j.Params, ParamsCodec: j.Functions[j.Function].Params, Emits: j.Emits}}
+			MergesWorkers: j.MergeWorkers != nil, Closes: j.Close != nil, Params: j.Params,
+			ParamsCodec: j.Functions[j.Function].Params, Emits: j.Emits, WorkerValues: j.WorkerValues}}
 	for name, in := range j.Inputs {
 		v.Inputs[name] = jobspec.Input(in)
 	}

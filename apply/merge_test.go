@@ -146,14 +146,14 @@ func TestSetupAndCloseOncePerWorker(t *testing.T) {
 	var setups, closes atomic.Int64
 	job := Job{Controls: Controls{Grid: &g, WindowWidth: 256, WindowHeight: 256}, Concurrency: Concurrency{Workers: 3},
 		Setup: func(_ context.Context, w WorkerInfo) (any, error) { setups.Add(1); return new(int), nil },
-		Close: func(s any) error { closes.Add(1); *s.(*int)++; return nil },
+		Close: func(s any) (any, error) { closes.Add(1); *s.(*int)++; return nil, nil },
 		Func:  func(_ context.Context, b *Block) error { *b.State().(*int)++; return nil }}
 	mustRun(t, job)
 	if setups.Load() != 3 || closes.Load() != 3 {
 		t.Errorf("%d set up, %d closed", setups.Load(), closes.Load())
 	}
 	job.Func = func(_ context.Context, b *Block) error { return errors.New("no") }
-	job.Close = func(any) error { closes.Add(1); return errors.New("can't close") }
+	job.Close = func(any) (any, error) { closes.Add(1); return nil, errors.New("can't close") }
 	failRun(t, job, "no")
 	if closes.Load() != 6 {
 		t.Errorf("after an error %d of 3 were closed", closes.Load()-3)

@@ -27,12 +27,12 @@ func init() {
 			}
 			return same(ctx, b)
 		},
-		Close: func(state any) error { return state.(context.Context).Err() },
+		Close: func(state any) (any, error) { return nil, state.(context.Context).Err() },
 	}
 	testFunctions["closes with an error"] = Function{Func: same, Setup: setup,
-		Close: func(any) error { return errModel }}
+		Close: func(any) (any, error) { return nil, errModel }}
 	testFunctions["closes with a panic"] = Function{Func: same, Setup: setup,
-		Close: func(any) error { panic(errModel) }}
+		Close: func(any) (any, error) { panic(errModel) }}
 }
 
 func remoteJob(t *testing.T, function string) Job {

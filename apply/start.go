@@ -90,7 +90,8 @@ func Start(ctx context.Context, job Job) (*Running, error) {
 	s := &Running{plan: newPlan(resolved, p), outputs: outputStates(resolved.Outputs), tracker: exec.NewTracker(p),
 		done: make(chan struct{})}
 	o := &exec.Options{Job: resolved, Plan: p, Function: job.execFunction(newNames(resolved)),
-		Merge: exec.RecoverMerge(job.Merge, abort), Store: job.Store, Tracker: s.tracker,
+		Merge:        exec.RecoverMerge("Merge", job.Merge, abort),
+		MergeWorkers: exec.RecoverMerge("MergeWorkers", job.MergeWorkers, abort), Store: job.Store, Tracker: s.tracker,
 		Timings: cmp.Or(job.Timings, timing.New()), Log: logger(job.Logger), Abort: abort}
 	go s.work(ctx, o, start)
 	return s, nil
@@ -128,9 +129,9 @@ func (s *Running) Done() <-chan struct{} { return s.done }
 // Wait waits for the end of the run, in which every block was computed once and all outputs were
 // published. On an error old files are unchanged, except that several outputs are renamed one by
 // one at the very end. An error or a panic of the function, or of Setup or Close, is an
-// [outcome.BlockError]; a panic of Merge or BeforeClose is an [outcome.PanicError]. A run that can
-// be resumed is an [outcome.IncompleteError]. Wait returns when all goroutines of the run have
-// ended; later calls return the same.
+// [outcome.BlockError]; a panic of Merge, MergeWorkers or BeforeClose is an [outcome.PanicError]. A
+// run that can be resumed is an [outcome.IncompleteError]. Wait returns when all goroutines of the
+// run have ended; later calls return the same.
 func (s *Running) Wait() (*Result, error) {
 	<-s.done
 	return s.res, s.err

@@ -251,7 +251,7 @@ func TestWorkerRejectsChangedInput(t *testing.T) {
 		}
 		w, err := openWorker(t.Context(), &WorkOptions{Functions: job.Functions}, client.JoinInfo{Job: text})
 		if err == nil {
-			err = w.Close()
+			_, err = w.Close()
 		}
 		return err
 	}

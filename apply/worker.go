@@ -135,6 +135,9 @@ func (j *Job) bindSpec(s *jobspec.Spec) error {
 	if s.Emits != (j.Emits != nil) {
 		return fmt.Errorf("this program is not the program of the run: only one of the two emits values from the function %q", s.Function)
 	}
+	if s.MergesWorkers && (j.WorkerValues == nil || j.Close == nil) {
+		return fmt.Errorf("this program is not the program of the run: only the run has values of workers from the function %q", s.Function)
+	}
 	if s.Merges {
 		j.Merge = func(int, any) error { return nil } // the coordinator calls the real Merge
 	}

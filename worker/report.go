@@ -91,8 +91,12 @@ func (e *BatchError) Unwrap() error { return e.Err }
 
 // LostError reports that a run lost workers that it needs.
 type LostError struct {
-	// Block is the number of the block that was leased too often; -1: all workers are gone.
+	// Block is the number of the block that was leased too often; -1: all workers are gone, or
+	// Worker is set.
 	Block int
+	// Worker is the name of the worker whose value the run can't get: it was lost, or left without
+	// it, after results of its blocks were accepted; "" for other reasons.
+	Worker string
 	// Reason describes what happened.
 	Reason string
 	// Exits are the known exits of these workers, the latest last; at most 8.

@@ -45,7 +45,7 @@ type Refused struct {
 	Lost      int64 // from a lost or unknown worker
 	Lease     int64 // result without a lease of its block
 	Block     int64 // block that the run does not have
-	Size      int64 // result larger than MaxResult
+	Size      int64 // result or value larger than allowed
 	Checksum  int64
 	Slow      int64 // body without progress
 }

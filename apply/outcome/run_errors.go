@@ -48,7 +48,9 @@ func (e *BlockError) Unwrap() error { return e.Err }
 // PanicError is returned when the job's function or one of its hooks panicked or ended its
 // goroutine.
 type PanicError struct {
-	Of    string // "Setup", "Close", "Merge" or "BeforeClose"; "" for the function of blocks
+	// Of is "Setup", "Close", "Merge", "MergeWorkers", "WorkerValues" or "BeforeClose"; "" for the
+	// function of blocks.
+	Of    string
 	Value any    // value of the panic; its text if it happened in another process
 	Stack []byte // stack of the panic as text; nil if the goroutine was ended
 }

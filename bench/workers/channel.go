@@ -56,7 +56,7 @@ func (i idle) Read(context.Context, client.Lease) (any, error)              { re
 func (i idle) Compute(context.Context, int, any) (body [][]byte, err error) { return i, nil }
 func (i idle) Discard(any)                                                  {}
 func (i idle) Notify(json.RawMessage)                                       {}
-func (i idle) Close() error                                                 { return nil }
+func (i idle) Close() ([]byte, error)                                       { return nil, nil }
 
 // channel makes one for this program's workers. It must be closed.
 func (b *bench) channel(blocks int, job testJob, accept func()) (*coordinator.Coordinator, error) {

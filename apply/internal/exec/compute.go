@@ -47,6 +47,7 @@ type computeState struct {
 	encodings  []*spool.Encoder // by output
 	arrays     []*lent          // memory of output arrays
 	evaluators *evaluators      // of expressions
+	computed   int              // blocks that the state has seen
 }
 
 type lent struct {
@@ -104,18 +105,23 @@ func (w *computeState) setup(ctx context.Context, info WorkerInfo) (err error) {
 	return nil
 }
 
-// end calls the function's Close.
-func (w *computeState) end() error {
+// end calls the function's Close, and returns its value.
+func (w *computeState) end() (value any, err error) {
 	f := &w.shared.function
 	if f.Close == nil {
-		return nil
+		return nil, nil
 	}
-	return call("Close", w.shared.abort, func() error { return f.Close(w.state) })
+	err = call("Close", w.shared.abort, func() (err error) {
+		value, err = f.Close(w.state)
+		return err
+	})
+	return value, err
 }
 
 // compute runs the function on a block whose inputs have been read. It returns the block even if
 // there is an error.
 func (w *computeState) compute(ctx context.Context, d *blockData) (*Block, error) {
+	w.computed++
 	n := len(w.shared.writers)
 	b := &Block{Block: d.block, state: w, data: d, outs: make([]*ndarray.Array, n),
 		extras: make([]spool.Extra, max(1, n))}

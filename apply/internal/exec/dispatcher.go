@@ -87,13 +87,17 @@ func (o *dispatcher) open() error {
 	if err != nil {
 		return err
 	}
+	maxValue := int64(0)
+	if o.job.Values.Function.MergesWorkers {
+		maxValue = protocol.MaxValue
+	}
 	most := maxResult(p, o.writers, o.function.Emits != nil)
 	o.coordinator, err = coordinator.New(coordinator.Options{
 		Job: text, Blocks: p.Blocks.Count(), Done: func(n int) bool { return !o.todo.contains(n) }, OnDemand: true,
 		MaxResult: most, MaxBytes: max(most, plan.ResultBytes(p.BudgetBytes)),
 		Accept: o.acceptResult, Released: o.released, Note: o.note,
 		Build: build, AllowMixedBuilds: c.AllowMixedBuilds, Workers: min(p.Workers, o.todo.count), Barrier: c.Barrier,
-		OneBlockPerJob: c.OneBlockPerJob, Logger: o.log,
+		OneBlockPerJob: c.OneBlockPerJob, MaxValue: maxValue, MaxValues: max(maxValue, p.BudgetBytes/2), Logger: o.log,
 	})
 	if err == nil {
 		o.tracker.remote.Store(o.coordinator)
@@ -154,7 +158,24 @@ func (o *dispatcher) work(ctx context.Context) error {
 	err := failed.blockErrors(o.workersLeft(ctx, coordinator.Run(ctx, o.coordinator, c.On, options)))
 	stop(nil)
 	g.Wait()
-	return err
+	if err != nil || !o.job.Values.Function.MergesWorkers {
+		return err
+	}
+	return o.takeWorkerValues()
+}
+
+// takeWorkerValues decodes the values of workers, which have ended.
+func (o *dispatcher) takeWorkerValues() error {
+	for _, v := range o.coordinator.Values() {
+		values, err := o.function.decodeWorkerValues(v.Body)
+		if err != nil {
+			return fmt.Errorf("worker %s on %s: %w", v.Name, v.Host, err)
+		}
+		for _, value := range values {
+			o.results.addWorker(workerValue{v.Worker, value})
+		}
+	}
+	return nil
 }
 
 // workersLeft returns the error of a run whose workers have ended. It logs that workers may still

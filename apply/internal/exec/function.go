@@ -15,10 +15,11 @@ import (
 // Function is the code of a job that workers run.
 type Function struct {
 	Compute func(ctx context.Context, b *Block) error // nil for expressions
-	// Setup makes the state of a worker, and Close ends it; both may be nil.
+	// Setup makes the state of a worker, and Close ends it and returns its value; both may be nil.
 	Setup func(ctx context.Context, w WorkerInfo) (any, error)
-	Close func(state any) error
-	Emits codec.Codec[any] // encodes emitted values; may be nil
+	Close func(state any) (value any, err error)
+	// Emits encodes emitted values, WorkerValues those of Close; both may be nil.
+	Emits, WorkerValues codec.Codec[any]
 	// Errors are sentinels that errors.Is finds in the errors of other processes too, at most
 	// MaxErrors.
 	Errors []error

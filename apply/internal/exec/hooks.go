@@ -26,13 +26,14 @@ func call(name string, abort func(cause error), f func() error) (err error) {
 	return err
 }
 
-// RecoverMerge returns merge with its panics made errors of the run.
-func RecoverMerge(merge func(block int, value any) error, abort func(error)) func(int, any) error {
+// RecoverMerge returns merge, the job's function of this name, with its panics made errors of the
+// run.
+func RecoverMerge(name string, merge func(from int, value any) error, abort func(error)) func(int, any) error {
 	if merge == nil {
 		return nil
 	}
-	return func(block int, value any) error {
-		return call("Merge", abort, func() error { return merge(block, value) })
+	return func(from int, value any) error {
+		return call(name, abort, func() error { return merge(from, value) })
 	}
 }
 

@@ -48,8 +48,11 @@ func (l *localWorkers) work(ctx context.Context, number int, ready <-chan *block
 		return err
 	}
 	defer func() {
-		if cerr := w.end(); cerr != nil {
+		value, cerr := w.end()
+		if cerr != nil {
 			err = errors.Join(err, localError(stageClosing, w.lane, nil, cerr))
+		} else if w.computed > 0 {
+			l.results.addWorker(workerValue{number, value})
 		}
 	}()
 	for {

@@ -18,11 +18,14 @@ type Options struct {
 	// Function is the job's function; with expressions only its hooks are used.
 	Function Function
 	// Merge receives emitted values in the order of blocks; it may be nil.
-	Merge   func(block int, value any) error
-	Store   output.Store
-	Tracker *Tracker
-	Timings *timing.Recorder
-	Log     *slog.Logger
+	Merge func(block int, value any) error
+	// MergeWorkers receives the values of workers in the order of their numbers, after the last
+	// block and before outputs are laid out; it may be nil.
+	MergeWorkers func(worker int, value any) error
+	Store        output.Store
+	Tracker      *Tracker
+	Timings      *timing.Recorder
+	Log          *slog.Logger
 	// Abort ends the run's context, which is also that of the sources. The first cause is the run's
 	// error.
 	Abort func(cause error)

@@ -36,6 +36,9 @@ type remoteWorker struct {
 	staging *staging
 	memory  *shm.Pool
 
+	maxValue    int64 // maximum size of the worker's value
+	givesValues bool
+
 	mu       sync.Mutex
 	attached map[shm.Handle]*shm.Array
 	note     workerNote
@@ -63,6 +66,7 @@ type stageInterval struct {
 func OpenWorker(ctx context.Context, s *jobspec.Spec, job *resolve.Job, f Function, j client.JoinInfo,
 	log *slog.Logger) (client.Handler, error) {
 	w := &remoteWorker{inputs: job.Inputs, life: ctx, number: j.Number, workers: max(j.Workers, 1),
+		maxValue: j.MaxValue, givesValues: s.MergesWorkers,
 		attached: map[shm.Handle]*shm.Array{}, stages: map[int][]stageInterval{}}
 	timings := timing.Forward(w.record)
 	var writers []*output.Writer
@@ -237,24 +241,29 @@ func (w *remoteWorker) open(ctx context.Context, s *slot) error {
 	}
 	// The state's context has ended, so the next block gets a new state. Errors of this one are
 	// reported by Close.
-	err = w.close(s)
+	_, err = w.close(s)
 	w.mu.Lock()
 	w.closing = errors.Join(w.closing, err)
 	w.mu.Unlock()
 	return context.Cause(ctx)
 }
 
-// close ends the state of a slot. A panic becomes an error with its stack.
-func (w *remoteWorker) close(s *slot) error {
+// close ends the state of a slot and returns its encoded value, if it has one. A panic becomes an
+// error with its stack.
+func (w *remoteWorker) close(s *slot) (encoded []byte, err error) {
 	if !s.ready {
-		return nil
+		return nil, nil
 	}
 	s.ready = false
 	defer s.stop()
-	if err := s.end(); err != nil {
-		return w.failed(stageClosing, fmt.Errorf("closing worker %d: %w", w.number+1, err))
+	value, err := s.end()
+	if err == nil && w.givesValues && s.computed > 0 {
+		encoded, err = w.shared.function.encodeWorkerValue(value, w.shared.abort)
 	}
-	return nil
+	if err != nil {
+		return nil, w.failed(stageClosing, fmt.Errorf("closing worker %d: %w", w.number+1, err))
+	}
+	return encoded, nil
 }
 
 // failed returns an error that the coordinator can decode.
@@ -286,15 +295,22 @@ func (w *remoteWorker) applyCodec(o *output.Writer) {
 	}
 }
 
-// Close ends the states of the function and closes all that is open.
-func (w *remoteWorker) Close() error {
+// Close ends the states of the function and closes all that is open. It returns the values of the
+// states.
+func (w *remoteWorker) Close() (values []byte, err error) {
 	errs := []error{w.closing}
 	for _, s := range w.slots {
-		errs = append(errs, w.close(s))
+		v, err := w.close(s)
+		errs = append(errs, err)
+		values = append(values, v...)
+	}
+	if size := int64(len(values)); size > w.maxValue {
+		errs = append(errs, w.failed(stageClosing, fmt.Errorf("closing worker %d: %w", w.number+1,
+			&ValueSizeError{Bytes: size, Max: w.maxValue})))
 	}
 	errs = append(errs, w.inputs.Close())
 	if w.memory != nil {
 		errs = append(errs, w.memory.Close())
 	}
-	return errors.Join(errs...)
+	return values, errors.Join(errs...)
 }

@@ -73,7 +73,7 @@ func openWorker(t *testing.T, f Function) *remoteWorker {
 func TestRemoteWorkerDiscard(t *testing.T) {
 	w := openWorker(t, Function{Compute: copies})
 	defer func() {
-		if err := w.Close(); err != nil {
+		if _, err := w.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -100,7 +100,7 @@ func TestRemoteWorkerDiscard(t *testing.T) {
 func TestSetupRepeatedAfterCancel(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	setups := 0
-	w := openWorker(t, Function{Compute: copies, Close: func(any) error { return errModel },
+	w := openWorker(t, Function{Compute: copies, Close: func(any) (any, error) { return nil, errModel },
 		Setup: func(ctx context.Context, _ WorkerInfo) (any, error) {
 			if setups++; setups == 1 {
 				cancel()
@@ -121,7 +121,7 @@ func TestSetupRepeatedAfterCancel(t *testing.T) {
 	if setups != 2 || state.Err() != nil {
 		t.Errorf("there were %d setups; the state's context: %v", setups, state.Err())
 	}
-	if err := w.Close(); err == nil || strings.Count(err.Error(), errModel.Error()) != 2 || state.Err() == nil {
+	if _, err := w.Close(); err == nil || strings.Count(err.Error(), errModel.Error()) != 2 || state.Err() == nil {
 		t.Errorf("closing two states: %v; the context of the last: %v", err, state.Err())
 	}
 }

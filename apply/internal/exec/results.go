@@ -17,9 +17,10 @@ type results struct {
 	tracker *Tracker
 	merge   func(block int, value any) error // may be nil
 
-	mu     sync.Mutex
-	counts []Counts // by output; nil for a function
-	merger merger
+	mu      sync.Mutex
+	counts  []Counts // by output; nil for a function
+	merger  merger
+	workers []workerValue
 }
 
 // Counts are what the expression of an output counted.

@@ -102,5 +102,8 @@ func computeBlocks(ctx context.Context, o *Options, writers []*output.Writer, re
 	if err != nil {
 		return err
 	}
-	return results.checkAll(p.Blocks.Count())
+	if err := results.checkAll(p.Blocks.Count()); err != nil {
+		return err
+	}
+	return results.mergeWorkers(o.MergeWorkers)
 }

@@ -15,7 +15,8 @@ import (
 func NewSpec(values *jobspec.Job, p *plan.Plan, in *resolve.Inputs, outs []*output.Output) (_ *jobspec.Spec,
 	err error) {
 	s := &jobspec.Spec{Expressions: values.Expressions, Function: values.Function.Name,
-		Emits: values.Function.Emits != nil, Merges: values.Function.Merges, BigEndian: jobspec.BigEndian,
+		Emits: values.Function.Emits != nil, Merges: values.Function.Merges,
+		MergesWorkers: values.Function.MergesWorkers, BigEndian: jobspec.BigEndian,
 		Outputs: map[string]jobspec.OutputSpec{}, Controls: values.Controls, Grid: p.Grid, Blocks: p.Blocks,
 		Reads: p.WorkersRead, CacheBytes: p.CacheBytes / int64(max(1, p.Shares)), GDALBytes: p.GDALBytes,
 		Mixed: values.Concurrency.AllowMixedBuilds, Workers: p.Workers, Site: values.Concurrency.WorkerConfig}

@@ -167,10 +167,13 @@ type Function struct {
 	Defined bool   // whether there is a function
 	Name    string // in the table of functions; "" for one that stays in this process
 	Merges  bool   // whether emitted values are merged
-	// Params are the function's parameters. ParamsCodec encodes them, and Emits the values that the
-	// function emits; they may be nil.
-	Params             any
-	ParamsCodec, Emits codec.Codec[any]
+	// MergesWorkers is whether the values of workers are merged, Closes whether there is a Close
+	// that returns them.
+	MergesWorkers, Closes bool
+	// Params are the function's parameters. ParamsCodec encodes them, Emits the values that the
+	// function emits, and WorkerValues those of Close; they may be nil.
+	Params                           any
+	ParamsCodec, Emits, WorkerValues codec.Codec[any]
 }
 
 // Job is the description of apply.Job without code.
@@ -188,7 +191,8 @@ type Job struct {
 	BudgetBytes int64
 }
 
-// Resumable reports whether a failed run of the job can be resumed.
+// Resumable reports whether a failed run of the job can be resumed. Values of workers are lost with
+// the run.
 func (j *Job) Resumable() bool {
-	return len(j.Outputs) > 0 && (!j.Function.Merges || j.Function.Emits != nil)
+	return len(j.Outputs) > 0 && (!j.Function.Merges || j.Function.Emits != nil) && !j.Function.MergesWorkers
 }

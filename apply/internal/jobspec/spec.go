@@ -14,17 +14,19 @@ import (
 // Spec describes a run to a worker in another process, as JSON (docs/format/worker.md). It
 // contains all decisions, so that no worker has to repeat one.
 type Spec struct {
-	Expressions map[string]string     `json:"expressions,omitempty"`
-	Function    string                `json:"function,omitempty"`
-	Params      []byte                `json:"params,omitempty"`
-	Emits       bool                  `json:"emits,omitempty"`
-	Merges      bool                  `json:"merges,omitempty"`     // whether emitted values are merged
-	BigEndian   bool                  `json:"big_endian,omitempty"` // byte order of overview pixels in results
-	Inputs      []InputSpec           `json:"inputs"`
-	Outputs     map[string]OutputSpec `json:"outputs"`
-	Controls    Controls              `json:"controls"`
-	Grid        raster.Grid           `json:"grid"`
-	Blocks      block.Plan            `json:"blocks"`
+	Expressions map[string]string `json:"expressions,omitempty"`
+	Function    string            `json:"function,omitempty"`
+	Params      []byte            `json:"params,omitempty"`
+	Emits       bool              `json:"emits,omitempty"`
+	Merges      bool              `json:"merges,omitempty"` // whether emitted values are merged
+	// MergesWorkers means that the run takes the values that Close returns.
+	MergesWorkers bool                  `json:"merges_workers,omitempty"`
+	BigEndian     bool                  `json:"big_endian,omitempty"` // byte order of overview pixels in results
+	Inputs        []InputSpec           `json:"inputs"`
+	Outputs       map[string]OutputSpec `json:"outputs"`
+	Controls      Controls              `json:"controls"`
+	Grid          raster.Grid           `json:"grid"`
+	Blocks        block.Plan            `json:"blocks"`
 	// Reads means that workers open and read the inputs themselves; otherwise the arrays of blocks
 	// come in shared memory.
 	Reads      bool   `json:"reads"`

@@ -94,6 +94,9 @@ func validateConcurrency(job *jobspec.Job) []error {
 	if job.Function.Merges && job.Function.Emits == nil && job.Expressions == nil {
 		bad("the function's values can't come from other processes: there is no codec for them (Function.Emits)")
 	}
+	if job.Function.MergesWorkers && job.Function.WorkerValues == nil && job.Function.Closes {
+		bad("the values of workers can't come from other processes: there is no codec for them (Function.WorkerValues)")
+	}
 	if job.Function.Params != nil && job.Function.Name != "" && job.Function.ParamsCodec == nil {
 		bad("the function's parameters can't go to other processes: there is no codec for them (Function.Params)")
 	}

@@ -71,8 +71,17 @@ func validate(job *jobspec.Job, partial bool) error {
 	case !job.Resume:
 	case len(job.Outputs) == 0:
 		bad("Resume", "the job has no outputs, so an earlier run left nothing to resume from")
+	case job.Function.MergesWorkers:
+		bad("Resume", "a job that merges values of workers (Job.MergeWorkers) can't be resumed: they end with the run")
 	case !job.Resumable():
 		bad("Resume", "a job with Merge can only be resumed with a codec for the emitted values (Job.Emits)")
+	}
+	switch {
+	case !job.Function.MergesWorkers:
+	case job.Expressions != nil:
+		bad("MergeWorkers", "the job merges values of workers, which expressions do not have, expected a function")
+	case !job.Function.Closes:
+		bad("MergeWorkers", "the job merges values of workers, and has no Close that returns them")
 	}
 	c := &job.Controls
 	if c.Overlap < 0 || c.Overlap > jobspec.MaxBlockSide {

@@ -94,6 +94,7 @@ func (w *work) computeOne(slot int, i *item) (goOn bool) {
 	} else {
 		func() {
 			defer recoverError(&err)
+			w.computed.Add(1)
 			body, err = w.handler.Compute(i.ctx, slot, i.read)
 		}()
 	}

@@ -191,6 +191,14 @@ func (w *work) loop(once func(context.Context) error, vital bool) {
 			callCtx, end = w.heartbeatContext(vital)
 			pause = firstPause
 			continue
+		case vital && errors.Is(err, errDone) && w.owesValue(): // alive until the run has the value
+			w.stop(errDone)
+			last = nil
+			end()
+			pauseFor(ctx, w.times.Heartbeat)
+			callCtx, end = w.heartbeatContext(vital)
+			pause = firstPause
+			continue
 		case isFinal(err), errors.Is(err, errDone), errors.Is(err, errEnded):
 			w.stop(endCause(err))
 			return

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -29,7 +30,9 @@ type JoinInfo struct {
 	Workers int    // expected number of workers of the run
 	Number  int    // in order of joining, from 0; replacements continue the numbering
 	Slots   int    // number of blocks that it computes at once
-	Job     json.RawMessage
+	// MaxValue is the maximum size of the value that Close returns; 0: the run takes no values.
+	MaxValue int64
+	Job      json.RawMessage
 }
 
 // Handler computes blocks in a worker.
@@ -48,8 +51,10 @@ type Handler interface {
 	// read. One call at a time.
 	Notify(note json.RawMessage)
 	// Close is called after all other methods have returned. Its error or panic fails the run if
-	// the run still waits for it: after the last block, at most Times.ShutdownGrace.
-	Close() error
+	// the run still waits for it: after the last block, at most Times.ShutdownGrace, or as long as
+	// it takes if JoinInfo.MaxValue is above 0. Then the run takes the value of the blocks that
+	// were computed, unless there are none; otherwise value is ignored.
+	Close() (value []byte, err error)
 }
 
 // Options configures Work.
@@ -143,7 +148,13 @@ func Work(ctx context.Context, o Options) (err error) {
 	if err := w.join(w.ctx); err != nil {
 		return w.workError(err)
 	}
-	w.running.Go(func() { w.loop(w.beat, true) })
+	var endBeats context.CancelFunc
+	w.beatCtx, endBeats = context.WithCancel(w.connCtx)
+	w.running.Go(func() {
+		defer endBeats()
+		w.loop(w.beat, true)
+		pauseFor(w.connCtx, w.times.ShutdownGrace) // the answer to leave may be on its way
+	})
 	opened := make(chan struct{})
 	w.functions.Go(func() {
 		defer close(opened)
@@ -192,18 +203,29 @@ func (w *work) end(cause error, cancelLinks func()) (err error) {
 		// Heartbeats continue however long Close takes. A hanging function delays a run that waits
 		// for its workers by half of its grace period.
 		grace /= 2
-		if closed = within(grace); closed {
+		if w.owesValue() && (errors.Is(cause, errDone) || errors.Is(cause, errServed)) {
+			<-ended // no block is being computed, and the run waits for the value
+			closed = true
+		} else {
+			closed = within(grace)
+		}
+		var value []byte
+		if closed {
 			if !errors.Is(cause, errDone) && !errors.Is(cause, errEnded) {
 				w.returnLeases()
 			}
-			err = w.close()
+			value, err = w.close()
 		}
-		w.leave(err)
+		if closed && err == nil && w.owesValue() && !errors.Is(cause, errEnded) {
+			w.leaveWithValue(value)
+		} else {
+			w.leave(err)
+		}
 	}
 	cancelLinks()
 	if !closed {
 		if closed = within(grace); closed {
-			err = w.close()
+			_, err = w.close()
 		}
 	}
 	if !closed {
@@ -215,25 +237,29 @@ func (w *work) end(cause error, cancelLinks func()) (err error) {
 }
 
 // close discards what was read and closes the handler, after the functions have ended.
-func (w *work) close() (err error) {
+func (w *work) close() (value []byte, err error) {
 	if w.handler == nil {
-		return nil
+		return nil, nil
 	}
 	for len(w.ready) > 0 {
 		w.discard(<-w.ready)
 	}
 	func() {
 		defer recoverError(&err)
-		err = w.handler.Close()
+		value, err = w.handler.Close()
 	}()
-	return errors.Join(w.discardErr, err)
+	return value, errors.Join(w.discardErr, err)
 }
+
+// owesValue reports whether the run takes a value of the blocks that the worker has computed.
+func (w *work) owesValue() bool { return w.maxValue > 0 && w.computed.Load() > 0 }
 
 type work struct {
 	o          Options
 	log        *slog.Logger
 	times      protocol.Times
 	connCtx    context.Context // of messages
+	beatCtx    context.Context // ends shortly after the heartbeats
 	ctx        context.Context // of the work; ends before connCtx
 	handlerCtx context.Context // of the handler
 	stop       context.CancelCauseFunc
@@ -251,6 +277,8 @@ type work struct {
 	limit     int // of leases
 	single    bool
 	maxResult int64
+	maxValue  int64
+	computed  atomic.Int64 // blocks that Compute was called with
 	joined    JoinInfo
 	handler   Handler
 	todo      chan *item
@@ -364,13 +392,15 @@ func (w *work) join(ctx context.Context) error {
 		return fmt.Errorf("%s: join: %w", e.Name, err)
 	}
 	w.number, w.slots, w.single, w.maxResult = a.Worker, min(w.slots, a.Slots), a.Single, a.MaxResult
+	w.maxValue = a.MaxValue
 	w.times.Heartbeat, w.times.HeartbeatTimeout, w.times.Poll = duration(a.Heartbeat), duration(a.Silence),
 		duration(a.Poll)
 	if w.limit = w.slots + 1; w.single {
 		w.limit = 1
 	}
 	w.todo, w.ready = make(chan *item, w.limit), make(chan *item, w.limit)
-	w.joined = JoinInfo{Worker: e.Name, Workers: a.Workers, Number: a.Worker, Slots: w.slots, Job: a.Job}
+	w.joined = JoinInfo{Worker: e.Name, Workers: a.Workers, Number: a.Worker, Slots: w.slots,
+		MaxValue: a.MaxValue, Job: a.Job}
 	w.log.Info("worker joined", "worker", e.Name, "number", a.Worker, "slots", w.slots)
 	return nil
 }
@@ -465,6 +495,21 @@ func (w *work) leave(err error) {
 		return err
 	}); err != nil { // the run may have ended
 		w.log.Debug("leave failed", "error", err)
+	}
+}
+
+// leaveWithValue reports that the worker leaves, with the value of the blocks that it has computed.
+// It tries until the coordinator has answered or no longer answers heartbeats.
+func (w *work) leaveWithValue(value []byte) {
+	m := protocol.Leave{Worker: w.number, Blocks: int(w.computed.Load()), Value: value}
+	err := w.withResults(w.beatCtx, func(l *conn) error { // all result connections are free
+		return l.retry(w.beatCtx, func(ctx context.Context) error {
+			_, err := post[protocol.Empty](ctx, l, protocol.PathLeave, m, 0, protocol.MaxMessage)
+			return err
+		})
+	})
+	if err != nil && !refusedWith(err, "left") { // an answer may have been lost
+		w.log.Warn("sending the value failed", "error", err)
 	}
 }
 

@@ -47,4 +47,4 @@ func (t trivial) Read(context.Context, client.Lease) (any, error)            { r
 func (t trivial) Compute(context.Context, int, any) (body [][]byte, _ error) { return t, nil }
 func (t trivial) Discard(any)                                                {}
 func (t trivial) Notify(json.RawMessage)                                     {}
-func (t trivial) Close() error                                               { return nil }
+func (t trivial) Close() ([]byte, error)                                     { return nil, nil }

@@ -34,6 +34,11 @@ type Options struct {
 	// MaxResult bounds the body of one result in bytes, MaxBytes the bodies of all results in
 	// memory.
 	MaxResult, MaxBytes int64
+	// MaxValue, if above 0, lets each worker leave with a value of the blocks that it has computed
+	// (Coordinator.Values). It bounds one value in bytes, MaxValues all together. Blocks are then
+	// never copied, and the run ends when the values of all accepted blocks have arrived. It fails
+	// if one can't arrive any more.
+	MaxValue, MaxValues int64
 	// Accept receives the result of each block once; calls are concurrent. The sending worker does
 	// not compute another block in that slot until Accept returns. An error ends the run. ctx ends
 	// with the run.
@@ -108,6 +113,8 @@ type Coordinator struct {
 
 	mu         sync.Mutex
 	schedule   *schedule
+	collecting bool // all blocks are done, and workers are to leave with their values
+	values     values
 	payloads   map[int]json.RawMessage
 	accepting  map[int]chan struct{} // of claimed blocks; closed when they are done
 	members    []*member             // by number
@@ -155,7 +162,7 @@ func New(o Options) (*Coordinator, error) {
 		o: o, times: o.Times.OrDefaults(), log: o.Logger, token: newToken(),
 		memory:   semaphore.NewWeighted(o.MaxBytes),
 		over:     make(chan struct{}),
-		schedule: newSchedule(o.Blocks, o.Done, o.OnDemand, !o.NoCopies, o.Reissues),
+		schedule: newSchedule(o.Blocks, o.Done, o.OnDemand, !o.NoCopies && o.MaxValue == 0, o.Reissues),
 		payloads: map[int]json.RawMessage{}, accepting: map[int]chan struct{}{},
 		expected: map[string]*expected{},
 		open:     o.Barrier == 0,
@@ -190,6 +197,9 @@ func (o *Options) check() error {
 	wrong(o.Accept == nil, "Accept is nil")
 	wrong(o.MaxResult < 0, "MaxResult is negative")
 	wrong(o.MaxBytes < o.MaxResult, "MaxBytes is less than MaxResult")
+	wrong(o.MaxValue < 0 || o.MaxValue > protocol.MaxValue,
+		fmt.Sprintf("MaxValue is not within 0 to %d", protocol.MaxValue))
+	wrong(o.MaxValues < o.MaxValue, "MaxValues is less than MaxValue")
 	wrong(o.Workers < 1, "Workers is less than 1")
 	wrong(o.Barrier < 0, "Barrier is negative")
 	wrong(o.OneBlockPerJob && o.Barrier > 0,
@@ -231,10 +241,10 @@ func (c *Coordinator) Offer(block int, payload json.RawMessage) {
 	}
 }
 
-// Wait returns nil when all blocks are done, a *Failure that a worker reported, a *LostError, an
-// error of Accept, or the cause of ctx. Errors after the first one are in a *RunError around it.
-// The run has ended when Wait returns, but workers are still to be stopped and the coordinator to
-// be closed. Barrier counts from the first call.
+// Wait returns nil when all blocks are done and their values have arrived, a *Failure that a worker
+// reported, a *LostError, an error of Accept, or the cause of ctx. Errors after the first one are
+// in a *RunError around it. The run has ended when Wait returns, but workers are still to be
+// stopped and the coordinator to be closed. Barrier counts from the first call.
 func (c *Coordinator) Wait(ctx context.Context) error {
 	c.mu.Lock()
 	if c.o.Barrier > 0 && c.barrier.IsZero() {

@@ -160,6 +160,7 @@ type plain struct {
 	joined    client.JoinInfo
 	closed    bool
 	onClose   func() error
+	value     []byte      // of Close
 	drops     map[int]int // by block
 	slots     []int       // blocks under way in each slot
 	mu        sync.Mutex
@@ -213,12 +214,13 @@ func (p *plain) Notify(note json.RawMessage) {
 	}
 }
 
-func (p *plain) Close() error {
+func (p *plain) Close() ([]byte, error) {
 	p.closed = true
+	var err error
 	if p.onClose != nil {
-		return p.onClose()
+		err = p.onClose()
 	}
-	return nil
+	return p.value, err
 }
 
 // workOptions are those of a worker with the computer p.

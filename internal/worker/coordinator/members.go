@@ -63,6 +63,7 @@ type failing struct {
 	err     *worker.LostError
 	workers []int // numbers of members
 	by      time.Time
+	final   bool // no other worker that joins can help
 }
 
 // expect registers workers that are being started.
@@ -232,6 +233,7 @@ func (c *Coordinator) markLost(m *member, why string, now time.Time) loss {
 		c.lost++
 		c.log.Warn("worker lost", "worker", m.name, "host", m.host, "why", why, "blocks", l.again)
 	}
+	c.valueLost(m, why, now)
 	if len(l.tooOften) > 0 && c.failing == nil && !c.ended {
 		b := l.tooOften[0]
 		losers := c.schedule.lostWorkers[b]
@@ -279,7 +281,7 @@ func (c *Coordinator) updateQuorum(now time.Time) {
 	alive, pending := c.alive(), c.pending()
 	unknown, why := c.unknown(now)
 	pending -= unknown
-	if f := c.failing; f == nil || f.err.Block < 0 {
+	if f := c.failing; f == nil || f.err.Block < 0 && !f.final {
 		var reason string
 		replaced := c.o.OneBlockPerJob && c.starting
 		switch {
@@ -388,7 +390,7 @@ func (c *Coordinator) exits(f *failing) (exits []worker.Exit) {
 			exits = append(exits, *e.exit)
 		}
 	}
-	if f.err.Block < 0 {
+	if f.err.Block < 0 && !f.final {
 		for _, e := range c.order {
 			if !e.joined {
 				add(e)

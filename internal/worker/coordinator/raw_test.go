@@ -131,3 +131,12 @@ func (r *raw) beating() func() {
 	r.t.Cleanup(stop)
 	return stop
 }
+
+// jsonBody returns a message as a body.
+func jsonBody(m any) io.Reader {
+	b, err := protocol.Encode(m)
+	if err != nil {
+		panic(err)
+	}
+	return bytes.NewReader(b)
+}

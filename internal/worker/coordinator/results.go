@@ -41,13 +41,8 @@ func (c *Coordinator) handleResult(w http.ResponseWriter, r *http.Request, k *co
 		}
 		return c.claim(r.Context(), k, h, n, nil)
 	}
-	if !c.memory.TryAcquire(n) {
-		ctx, cancel := context.WithCancel(r.Context())
-		defer cancel()
-		defer context.AfterFunc(c.ctx, cancel)()
-		if c.memory.Acquire(ctx, n) != nil {
-			return nil, c.disconnectRefusal()
-		}
+	if !c.acquire(r.Context(), n) {
+		return nil, c.disconnectRefusal()
 	}
 	defer c.memory.Release(n)
 	c.held.Add(n)
@@ -64,6 +59,17 @@ func (c *Coordinator) handleResult(w http.ResponseWriter, r *http.Request, k *co
 			"the body's checksum is %08x, expected %08x", sum, h.Checksum)
 	}
 	return c.claim(r.Context(), k, h, n, body)
+}
+
+// acquire reserves memory for a body, and reports false if the request or the run ended before.
+func (c *Coordinator) acquire(ctx context.Context, n int64) bool {
+	if c.memory.TryAcquire(n) {
+		return true
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.ctx, cancel)()
+	return c.memory.Acquire(ctx, n) == nil
 }
 
 func (c *Coordinator) disconnectRefusal() *refused {
@@ -161,7 +167,7 @@ func (c *Coordinator) claim(ctx context.Context, k *connection, h protocol.Resul
 		c.release([]int{h.Block})
 	}
 	if last {
-		c.end(nil)
+		c.finish()
 	}
 	return struct{}{}, nil
 }

@@ -106,17 +106,41 @@ func (c *Coordinator) count(f func(*worker.Refused)) {
 // read reads and decodes a whole message: handlers wait afterwards, while net/http watches the
 // connection.
 func read[T any, P protocol.Message[T]](c *Coordinator, w http.ResponseWriter, r *http.Request) (T, *refused) {
+	return readUpTo[T, P](c, w, r, protocol.MaxMessage)
+}
+
+// stepReader reads a body of which each step must arrive in time.
+type stepReader struct {
+	body    io.Reader
+	rc      *http.ResponseController
+	timeout time.Duration
+	left    int // of the current step
+}
+
+func (s *stepReader) Read(b []byte) (int, error) {
+	if s.left == 0 {
+		s.left = bodyStep
+		_ = s.rc.SetReadDeadline(time.Now().Add(s.timeout))
+	}
+	n, err := s.body.Read(b[:min(len(b), s.left)])
+	s.left -= n
+	return n, err
+}
+
+// readUpTo is read for a message of at most limit bytes.
+func readUpTo[T any, P protocol.Message[T]](c *Coordinator, w http.ResponseWriter, r *http.Request,
+	limit int64) (T, *refused) {
 	var none T
 	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(c.times.HeartbeatTimeout))
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, protocol.MaxMessage))
+	data, err := io.ReadAll(&stepReader{body: http.MaxBytesReader(w, r.Body, limit), rc: rc,
+		timeout: c.times.HeartbeatTimeout})
 	_ = rc.SetReadDeadline(time.Time{})
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
 		c.count(func(f *worker.Refused) { f.Malformed++ })
 		return none, &refused{http.StatusRequestEntityTooLarge, "length",
-			fmt.Sprintf("the message is longer than %d bytes", protocol.MaxMessage), true}
+			fmt.Sprintf("the message is longer than %d bytes", limit), true}
 	case err != nil:
 		return none, c.bodyRefusal(err)
 	}
@@ -176,13 +200,14 @@ func (c *Coordinator) handleJoin(w http.ResponseWriter, r *http.Request, k *conn
 		c.log.Warn("worker refused", "worker", j.Name, "host", j.Host, "why", no.text)
 		return nil, no
 	}
-	if c.ended {
+	if c.blocksOver() {
 		return nil, c.endRefusal()
 	}
 	m := c.join(j, k.trusted, time.Now())
 	c.bind(k, m)
 	return protocol.JoinAnswer{
 		Worker: m.number, Workers: c.o.Workers, Slots: m.slots, Single: c.o.OneBlockPerJob, MaxResult: c.o.MaxResult,
+		MaxValue:  c.o.MaxValue,
 		Heartbeat: c.times.Heartbeat.Milliseconds(), Silence: c.times.HeartbeatTimeout.Milliseconds(),
 		Poll: c.times.Poll.Milliseconds(),
 		Job:  c.o.Job,
@@ -294,7 +319,7 @@ func (c *Coordinator) fillPoll(p *poll) (again bool, no *refused) {
 	if c.open && !c.ended && m.poll == p.replaced {
 		p.answer.Leases = c.takeLeases(m, p.q.Want, time.Now())
 	}
-	if p.waiting && len(p.answer.Leases) == 0 && !c.ended && m.poll == p.replaced {
+	if p.waiting && len(p.answer.Leases) == 0 && !c.blocksOver() && m.poll == p.replaced {
 		if c.schedule.isFull(m.number, p.q.Want) {
 			p.turn = c.polls.newTurn()
 		} else {
@@ -306,7 +331,7 @@ func (c *Coordinator) fillPoll(p *poll) (again bool, no *refused) {
 	if m.poll == p.replaced {
 		m.poll = nil
 	}
-	if c.ended {
+	if c.blocksOver() {
 		p.answer.End = c.endName()
 	} else if m.state == worker.StateLost {
 		_, no = c.member(p.k, p.q.Worker)
@@ -379,10 +404,10 @@ func (c *Coordinator) heartbeatUpdate(k *connection, worker int, first bool, ans
 		return nil, false, no
 	}
 	answer.Superseded, news = c.schedule.supersededLeases(m.number)
-	if c.ended {
+	if c.blocksOver() {
 		answer.End = c.endName()
 	}
-	return m, news || c.ended, nil
+	return m, news || c.blocksOver(), nil
 }
 
 // dropLeases ends the leases that a worker has dropped.
@@ -438,9 +463,24 @@ func (c *Coordinator) handleError(w http.ResponseWriter, r *http.Request, k *con
 }
 
 func (c *Coordinator) handleLeave(w http.ResponseWriter, r *http.Request, k *connection) (any, *refused) {
-	q, no := read[protocol.Leave](c, w, r)
+	if n := min(r.ContentLength, c.o.MaxBytes); n > protocol.MaxMessage && c.o.MaxValue > 0 {
+		if !c.acquire(r.Context(), n) {
+			return nil, c.disconnectRefusal()
+		}
+		defer c.memory.Release(n)
+	}
+	limit := int64(protocol.MaxMessage)
+	if c.o.MaxValue > 0 && r.ContentLength >= 0 {
+		limit = protocol.MaxLeave(c.o.MaxValue)
+	}
+	q, no := readUpTo[protocol.Leave](c, w, r, limit)
 	if no != nil {
 		return nil, no
+	}
+	if size := int64(len(q.Value)); size > c.o.MaxValue {
+		c.count(func(f *worker.Refused) { f.Size++ })
+		return nil, refuse(http.StatusRequestEntityTooLarge, "size",
+			"the value has %d bytes, at most %d are allowed", size, c.o.MaxValue)
 	}
 	released, no := c.memberLeft(k, q)
 	c.release(released)
@@ -462,6 +502,7 @@ func (c *Coordinator) memberLeft(k *connection, q protocol.Leave) (released []in
 	m.wakeHeartbeat()
 	l := c.removeWorker(m, false)
 	c.addReplacement(c.expected[m.name], m.hadBlock, 0)
+	c.takeValue(m, &q)
 	if !c.ended {
 		c.log.Info("worker left", "worker", m.name, "host", m.host, "blocks", m.done)
 	}

@@ -33,7 +33,10 @@ func FuzzMessages(f *testing.F) {
 		`{"worker":0,"wait_ms":2000,"noted":0,"dropped":[7]}`,
 		`{"worker":0,"lease":3,"block":2,"message":"no","stack":"a\nb","code":"c"}`,
 		`{"worker":0,"lease":0,"block":-1,"message":"no"}`,
+		`{"worker":0,"blocks":3,"value":"AAH/"}`, `{"worker":0,"blocks":1}`, `{"worker":0,"value":"AA=="}`,
+		`{"worker":0,"blocks":-1}`, `{"worker":0,"blocks":1,"value":"?"}`, `{"worker":0,"blocks":1,"message":"no"}`,
 		`{"worker":3,"workers":4,"slots":2,"single":true,"max_result":100,"heartbeat_ms":2000,"silence_ms":10000,"poll_ms":20000,"job":{"a":[1]}}`,
+		`{"worker":3,"workers":4,"slots":2,"max_result":100,"max_value":7,"heartbeat_ms":2000,"silence_ms":10000,"poll_ms":20000,"job":null}`,
 		`{"leases":[{"lease":1,"block":0,"payload":{}}],"noted":2,"note":"n","end":"done"}`,
 		`{"superseded":[1],"end":"failed"}`,
 		`{"error":"no","code":"lost"}`, `{}`, `{}{}`, `null`, `[]`, `{"worker":1e99}`, `{"held":null}`,
@@ -64,6 +67,18 @@ func FuzzMessages(f *testing.F) {
 				}
 			case ErrorReport:
 				if strings.ContainsAny(m.Message+m.Stack, "\x1b\x00\x07\r") || !utf8.ValidString(m.Message+m.Stack) {
+					t.Fatalf("%+v", m)
+				}
+			case Leave:
+				if m.Blocks < 0 || len(m.Value) > MaxValue || m.Blocks == 0 && len(m.Value) > 0 ||
+					m.Blocks > 0 && m.Message != "" {
+					t.Fatalf("%+v", m)
+				}
+				if size := int64(len(b)); len(m.Message)+len(m.Stack) == 0 && size > MaxLeave(int64(len(m.Value))) {
+					t.Fatalf("%d bytes for a value of %d", size, len(m.Value))
+				}
+			case JoinAnswer:
+				if m.MaxValue < 0 || m.MaxValue > MaxValue {
 					t.Fatalf("%+v", m)
 				}
 			case LeaseRequest:

@@ -34,7 +34,7 @@ const (
 
 // Size limits of messages, in bytes except for counts.
 const (
-	MaxMessage = 64 << 10 // JSON sent by a worker
+	MaxMessage = 64 << 10 // JSON sent by a worker, without the value of Leave
 	MaxHeader  = 8 << 10
 	maxBuild   = 256
 	MaxText    = 4 << 10  // of an error
@@ -46,6 +46,7 @@ const (
 	MaxAnswer  = 32 << 20
 	MaxPayload = 8 << 20 // of a block
 	MaxNote    = 1 << 20
+	MaxValue   = 32 << 20 // of a worker
 	maxLeases  = MaxSlots + 1
 )
 
@@ -121,6 +122,7 @@ type JoinAnswer struct {
 	Slots     int             `json:"slots"`
 	Single    bool            `json:"single,omitempty"`
 	MaxResult int64           `json:"max_result"`
+	MaxValue  int64           `json:"max_value,omitempty"` // above 0: the worker leaves with a value
 	Heartbeat int64           `json:"heartbeat_ms"`
 	Silence   int64           `json:"silence_ms"`
 	Poll      int64           `json:"poll_ms"`
@@ -143,6 +145,8 @@ func (m *JoinAnswer) Check() error {
 		return fmt.Errorf("slots is not within 1 to %d", MaxSlots)
 	case m.MaxResult < 0:
 		return errors.New("max_result is negative")
+	case m.MaxValue < 0 || m.MaxValue > MaxValue:
+		return fmt.Errorf("max_value is not within 0 to %d", MaxValue)
 	}
 	return nil
 }
@@ -274,12 +278,24 @@ type Leave struct {
 	Message string `json:"message,omitempty"`
 	Stack   string `json:"stack,omitempty"`
 	Code    string `json:"code,omitempty"`
+	// Blocks is the number of blocks that Value is of: those that the worker has begun to compute.
+	// 0: there is no value.
+	Blocks int    `json:"blocks,omitempty"`
+	Value  []byte `json:"value,omitempty"`
 }
 
 func (m *Leave) Check() error {
 	switch {
 	case m.Worker < 0:
 		return errors.New("worker is missing or negative")
+	case m.Blocks < 0:
+		return errors.New("blocks is negative")
+	case m.Blocks == 0 && len(m.Value) > 0:
+		return errors.New("value is given, but blocks is 0")
+	case m.Blocks > 0 && m.Message != "":
+		return errors.New("message and blocks exclude each other")
+	case len(m.Value) > MaxValue:
+		return fmt.Errorf("value has %d bytes, at most %d are allowed", len(m.Value), MaxValue)
 	case m.Message == "" && (m.Stack != "" || m.Code != ""):
 		return errors.New("message is empty, but stack or code is not")
 	case len(m.Code) > MaxCode || !IsPrintable(m.Code):
@@ -287,6 +303,10 @@ func (m *Leave) Check() error {
 	}
 	return nil
 }
+
+// MaxLeave returns the maximum size of a Leave with a value of up to maxValue bytes, which JSON
+// encodes as base64.
+func MaxLeave(maxValue int64) int64 { return MaxMessage + (maxValue+2)/3*4 }
 
 // Refusal is the answer to a refused message.
 type Refusal struct {

@@ -204,4 +204,4 @@ func (e empty) Compute(ctx context.Context, _ int, _ any) ([][]byte, error) {
 
 func (e empty) Discard(any)            {}
 func (e empty) Notify(json.RawMessage) {}
-func (e empty) Close() error           { return nil }
+func (e empty) Close() ([]byte, error) { return nil, nil }

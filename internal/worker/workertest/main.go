@@ -164,7 +164,7 @@ func (c *handler) Discard(any) {}
 
 func (c *handler) Notify(json.RawMessage) {}
 
-func (c *handler) Close() error { return nil }
+func (c *handler) Close() ([]byte, error) { return nil, nil }
 
 // act does what is to be done at a block, if it is among those that table has.
 func (c *handler) act(block int, table map[string]func() error) error {
