@@ -66,10 +66,7 @@ func (a *Array) View() *ndarray.Array {
 var errArrayClosed = fmt.Errorf("array: %w", ErrClosed)
 
 func (a *Array) isClosed() bool {
-	if a.part != nil {
-		return a.part.isClosed()
-	}
-	return a.closed.Load()
+	return a.whole().closed.Load()
 }
 
 // Slice returns the elements of an array in C order as a slice of its memory, valid as long as a is
@@ -128,9 +125,10 @@ func (a *Array) Handle() (Handle, error) {
 // np.memmap(path, "u1", "r"), offset, strides). Such programs hold no lock: the array must stay
 // open until they are done.
 func (a *Array) File() (path string, offset int64, err error) {
-	if a.isClosed() {
-		return "", 0, errArrayClosed
+	if err := a.begin(); err != nil {
+		return "", 0, err
 	}
+	defer a.end()
 	h := &a.obj.addr
 	offset = h.base + a.view.offset
 	switch h.kind {
@@ -177,11 +175,7 @@ func (a *Array) viewed(v view) (*Array, error) {
 		return nil, fmt.Errorf("view of bytes %d to %d, array has %d", lo-a.obj.data, hi-a.obj.data,
 			a.obj.length)
 	}
-	part := a
-	if a.part != nil {
-		part = a.part
-	}
-	return &Array{pool: a.pool, obj: a.obj, view: v, mode: a.mode, part: part}, nil
+	return &Array{pool: a.pool, obj: a.obj, view: v, mode: a.mode, part: a.whole()}, nil
 }
 
 // Seal makes an array of New or PutWritable read-only for other processes, for ever. If a process
@@ -189,9 +183,32 @@ func (a *Array) viewed(v view) (*Array, error) {
 // changed. a itself, and what the same Pool attached for ReadWrite, stay writable. Only the process
 // that made an array can seal it.
 func (a *Array) Seal() error {
-	if a.isClosed() {
+	if err := a.begin(); err != nil {
+		return err
+	}
+	defer a.end()
+	return a.seal()
+}
+
+// whole returns the Array that a is part of, or a itself.
+func (a *Array) whole() *Array {
+	if a.part != nil {
+		return a.part
+	}
+	return a
+}
+
+// begin begins a call that Close of the scope waits for, or returns ErrClosed; end ends it.
+func (a *Array) begin() error {
+	if a.isClosed() || a.whole().scope.begin() != nil {
 		return errArrayClosed
 	}
+	return nil
+}
+
+func (a *Array) end() { a.whole().scope.running.RUnlock() }
+
+func (a *Array) seal() error {
 	if !a.obj.own {
 		return errors.New("sealing an array that another process made")
 	}
@@ -249,9 +266,7 @@ func (a *Array) Close() error {
 	if a.part != nil || a.closed.Swap(true) {
 		return nil
 	}
-	if a.scope != nil {
-		a.scope.remove(a)
-	}
+	a.scope.remove(a)
 	return a.free()
 }
 

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -71,6 +72,11 @@ func (a *Array) Send(ctx context.Context, to *net.UnixConn) error {
 	if err := checkStream(to); err != nil {
 		return err
 	}
+	if err := a.begin(); err != nil {
+		return err
+	}
+	ready := sync.OnceFunc(a.end) // to be sent: Close waits no longer
+	defer ready()
 	s, o, v := a.pool, a.obj, a.view
 	switch {
 	case o.private() || o.own && o.seg.arena:
@@ -83,7 +89,7 @@ func (a *Array) Send(ctx context.Context, to *net.UnixConn) error {
 		if o, err = s.create(p); err != nil {
 			return err
 		}
-		err = s.handOver(ctx, to, o, p.view(o.data))
+		err = s.handOver(ctx, to, o, p.view(o.data), ready)
 		src.keepAlive()
 		return errors.Join(err, s.release(o))
 	case !o.own:
@@ -91,12 +97,13 @@ func (a *Array) Send(ctx context.Context, to *net.UnixConn) error {
 		if err != nil {
 			return err
 		}
+		ready()
 		return sendMessage(ctx, to, h, -1)
 	}
-	if err := a.Seal(); err != nil {
+	if err := a.seal(); err != nil {
 		return err
 	}
-	return s.handOver(ctx, to, o, v)
+	return s.handOver(ctx, to, o, v, ready)
 }
 
 // checkStream returns an error for datagram sockets, which lose the rest of a message that is read
@@ -111,8 +118,9 @@ func checkStream(c *net.UnixConn) error {
 	return nil
 }
 
-// handOver sends a sealed object that has a file of its own.
-func (s *Pool) handOver(ctx context.Context, to *net.UnixConn, o *object, v view) (err error) {
+// handOver sends a sealed object that has a file of its own. It calls ready before it waits for the
+// socket.
+func (s *Pool) handOver(ctx context.Context, to *net.UnixConn, o *object, v view, ready func()) (err error) {
 	s.reg.mu.Lock()
 	switch {
 	case s.reg.closed || o.dead:
@@ -138,7 +146,7 @@ func (s *Pool) handOver(ctx context.Context, to *net.UnixConn, o *object, v view
 		o.state.CompareAndSwap(stateSealed, stateHanded)
 	}
 	fault.Point("shm.handing")
-	fd := o.seg.fd
+	var fd int
 	if o.addr.kind == kindFile {
 		d, err := s.dir(o.addr.root)
 		if err != nil {
@@ -149,9 +157,12 @@ func (s *Pool) handOver(ctx context.Context, to *net.UnixConn, o *object, v view
 		if err != nil {
 			return fmt.Errorf("sending array: %w", err)
 		}
-		fd = hold.Fd()
-		defer unix.Close(fd) // a Release would end the lock
+		fd = hold.Fd() // a Release would end the lock
+	} else if fd, err = unix.FcntlInt(uintptr(o.seg.fd), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+		return fmt.Errorf("sending array: %w", err)
 	}
+	defer unix.Close(fd)
+	ready()
 	if err := sendMessage(ctx, to, o.handle(v), fd); err != nil {
 		return err
 	}
@@ -230,13 +241,17 @@ func (c *Scope) Receive(ctx context.Context, from *net.UnixConn) (*Array, error)
 	if fd < 0 {
 		return c.Attach(text, ReadOnly)
 	}
+	if err := c.begin(); err != nil {
+		return nil, errors.Join(err, unix.Close(fd))
+	}
+	defer c.running.RUnlock()
 	fault.Point("shm.receiving")
 	o, v, err := c.pool.takeOver(text, fd)
 	if err != nil {
 		return nil, err
 	}
 	fault.Point("shm.received")
-	return c.add(o, v, ReadOnly)
+	return c.add(o, v, ReadOnly), nil
 }
 
 // receiveMessage reads one message; fd is -1 if it has no descriptor.

@@ -16,6 +16,8 @@ import (
 type Scope struct {
 	pool *Pool
 
+	running sync.RWMutex // read-locked by calls while they run, locked by Close
+
 	mu     sync.Mutex
 	closed bool
 	arrays map[*Array]struct{}
@@ -33,11 +35,18 @@ func (s *Pool) Scope() (*Scope, error) {
 	return c, nil
 }
 
-// Close closes the arrays of the scope. Further calls do nothing.
+// Close rejects new calls with ErrClosed, waits for running ones, and closes the arrays of the
+// scope. It does not wait for a Send or a Receive, which may wait for another process: a Send goes
+// on, a Receive frees what it gets and returns ErrClosed. Further calls do nothing.
 func (c *Scope) Close() error {
 	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.running.Lock()
+	defer c.running.Unlock()
+	c.mu.Lock()
 	arrays := c.arrays
-	c.closed, c.arrays = true, nil
+	c.arrays = nil
 	c.mu.Unlock()
 	var err error
 	for a := range arrays {
@@ -51,27 +60,37 @@ func (c *Scope) Close() error {
 	return err
 }
 
+var errScopeClosed = fmt.Errorf("scope: %w", ErrClosed)
+
+// begin begins a call, or returns ErrClosed. The caller ends it by c.running.RUnlock.
+func (c *Scope) begin() error {
+	if !c.running.TryRLock() { // Close waits or works
+		return errScopeClosed
+	}
+	err := c.checkOpen()
+	if err != nil {
+		c.running.RUnlock()
+	}
+	return err
+}
+
 // checkOpen returns ErrClosed once the scope is closed.
 func (c *Scope) checkOpen() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return fmt.Errorf("scope: %w", ErrClosed)
+		return errScopeClosed
 	}
 	return nil
 }
 
 // add returns an Array of the scope for an object that has a reference for it.
-func (c *Scope) add(o *object, v view, mode Mode) (*Array, error) {
+func (c *Scope) add(o *object, v view, mode Mode) *Array {
 	a := &Array{pool: c.pool, scope: c, obj: o, view: v, mode: mode}
 	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return nil, errors.Join(fmt.Errorf("scope: %w", ErrClosed), a.free())
-	}
 	c.arrays[a] = struct{}{}
 	c.mu.Unlock()
-	return a, nil
+	return a
 }
 
 func (c *Scope) remove(a *Array) {
@@ -86,15 +105,24 @@ func (c *Scope) remove(a *Array) {
 // that lies in shared memory already, found by its address, is not copied: the Array returned is
 // another reference to it. The error wraps npy.ErrUnsupported for elements that can't be shared,
 // ErrNoSpace where no place has space.
-func (c *Scope) Put(v any, shape ...int) (*Array, error) { return c.put(v, shape, false) }
-
-// PutWritable is Put of an array that others may attach for ReadWrite until Seal. It always copies.
-func (c *Scope) PutWritable(v any, shape ...int) (*Array, error) { return c.put(v, shape, true) }
-
-func (c *Scope) put(v any, shape []int, open bool) (*Array, error) {
-	if err := c.checkOpen(); err != nil {
+func (c *Scope) Put(v any, shape ...int) (*Array, error) {
+	if err := c.begin(); err != nil {
 		return nil, err
 	}
+	defer c.running.RUnlock()
+	return c.put(v, shape, false)
+}
+
+// PutWritable is Put of an array that others may attach for ReadWrite until Seal. It always copies.
+func (c *Scope) PutWritable(v any, shape ...int) (*Array, error) {
+	if err := c.begin(); err != nil {
+		return nil, err
+	}
+	defer c.running.RUnlock()
+	return c.put(v, shape, true)
+}
+
+func (c *Scope) put(v any, shape []int, open bool) (*Array, error) {
 	o, vw, err := c.pool.put(v, shape, open)
 	if err != nil {
 		return nil, err
@@ -103,7 +131,7 @@ func (c *Scope) put(v any, shape []int, open bool) (*Array, error) {
 	if o.state != nil && o.write && o.state.Load() == stateOpen {
 		mode = ReadWrite
 	}
-	return c.add(o, vw, mode)
+	return c.add(o, vw, mode), nil
 }
 
 // New returns an array of zeros, in C order, that other processes may attach for ReadWrite until
@@ -114,14 +142,15 @@ func (c *Scope) New(t ndarray.DType, shape ...int) (*Array, error) {
 
 // NewOf is New for elements of any type.
 func (c *Scope) NewOf(e npy.Elem, shape ...int) (*Array, error) {
-	if err := c.checkOpen(); err != nil {
+	if err := c.begin(); err != nil {
 		return nil, err
 	}
+	defer c.running.RUnlock()
 	o, v, err := c.pool.make(e, clone(shape))
 	if err != nil {
 		return nil, err
 	}
-	return c.add(o, v, ReadWrite)
+	return c.add(o, v, ReadWrite), nil
 }
 
 // Attach returns the array of a handle that another process of this host and user made, or this
@@ -133,23 +162,25 @@ func (c *Scope) Attach(h Handle, mode Mode) (*Array, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.checkOpen(); err != nil {
+	if err := c.begin(); err != nil {
 		return nil, err
 	}
+	defer c.running.RUnlock()
 	obj, v, err := c.pool.attach(h, mode)
 	if err != nil {
 		return nil, err
 	}
-	return c.add(obj, v, mode)
+	return c.add(obj, v, mode), nil
 }
 
 // HandleOf returns the handle of a view of shared memory without copying it: of a slice, with
 // steps, negative or zero strides, transposed. The handle is valid as long as the memory is. For
 // views of other memory the error wraps ErrNotShared.
 func (c *Scope) HandleOf(a *ndarray.Array) (Handle, error) {
-	if err := c.checkOpen(); err != nil {
+	if err := c.begin(); err != nil {
 		return "", err
 	}
+	defer c.running.RUnlock()
 	return c.pool.handleOf(a)
 }
 
@@ -157,9 +188,10 @@ func (c *Scope) HandleOf(a *ndarray.Array) (Handle, error) {
 // Options.MaxInlineBytes and is not shared yet, else one of shared memory that lives as long as the
 // scope.
 func (c *Scope) Pack(v any, shape ...int) (Handle, error) {
-	if err := c.checkOpen(); err != nil {
+	if err := c.begin(); err != nil {
 		return "", err
 	}
+	defer c.running.RUnlock()
 	src, err := sourceOf(v, shape)
 	if err != nil {
 		return "", wrapNoSpace(err)

@@ -3,10 +3,17 @@
 package shm
 
 import (
+	"bytes"
 	"errors"
+	"io"
+	"net"
+	"runtime"
 	"sync"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"leat/internal/fault"
 	"leat/ndarray"
 )
 
@@ -188,5 +195,109 @@ func TestCloseOfPoolInUse(t *testing.T) {
 	}
 	if n := descriptors(t) - before; n != 0 {
 		t.Errorf("%d descriptors leaked", n)
+	}
+}
+
+// TestCloseWaitsForRunningCalls stops calls half-way and closes their Pool.
+func TestCloseWaitsForRunningCalls(t *testing.T) {
+	isolate(t)
+	type pool struct {
+		*Pool
+		shared *Array
+	}
+	for name, c := range map[string]struct {
+		point string
+		call  func(p pool, to *net.UnixConn) error
+	}{
+		"Put": {"shm.filling", func(p pool, _ *net.UnixConn) error {
+			_, err := p.Put(make([]byte, arenaMax+1))
+			return err
+		}},
+		"Send": {"shm.handing", func(p pool, to *net.UnixConn) error { return p.shared.Send(t.Context(), to) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := must(Open(nil))(t)
+			p := pool{s, must(s.New(ndarray.Uint8, arenaMax+1))(t)}
+			to, file, err := SocketPair()
+			check(t, err)
+			defer to.Close()
+			defer file.Close()
+			reached, goOn := make(chan struct{}), make(chan struct{})
+			var once sync.Once
+			fault.Set(func(point string) error {
+				if point == c.point {
+					once.Do(func() { close(reached); <-goOn })
+				}
+				return nil
+			})
+			defer fault.Set(nil)
+			called, closed := make(chan error, 1), make(chan error, 1)
+			go func() { called <- c.call(p, to) }()
+			<-reached
+			go func() { closed <- s.Close() }()
+			for { // until Close has begun
+				if _, err := s.Put([]byte{1}); errors.Is(err, ErrClosed) {
+					break
+				}
+				runtime.Gosched()
+			}
+			select {
+			case err := <-closed:
+				t.Errorf("Close returned %v during a call", err)
+			default:
+			}
+			close(goOn)
+			check(t, <-called)
+			check(t, <-closed)
+			check(t, s.Close())
+		})
+	}
+}
+
+// TestCloseDuringBlockedSend closes a Pool whose Send waits for the other process to read.
+func TestCloseDuringBlockedSend(t *testing.T) {
+	isolate(t)
+	s, other := must(Open(nil))(t), newSharer(t, nil)
+	a := must(s.Put(numbers(arenaMax+1, 1)))(t)
+	to, file, err := SocketPair()
+	check(t, err)
+	defer to.Close()
+	conn, err := net.FileConn(file)
+	check(t, errors.Join(err, file.Close()))
+	from := conn.(*net.UnixConn)
+	defer from.Close()
+	raw := must(to.SyscallConn())(t)
+	var filler int64
+	check(t, raw.Write(func(fd uintptr) bool { // until the socket takes no more
+		for b := make([]byte, 1<<10); ; {
+			n, err := unix.Write(int(fd), b)
+			if err != nil {
+				return errors.Is(err, unix.EAGAIN)
+			}
+			filler += int64(n)
+		}
+	}))
+	handing := make(chan struct{})
+	fault.Set(func(point string) error {
+		if point == "shm.handing" {
+			close(handing)
+		}
+		return nil
+	})
+	defer fault.Set(nil)
+	sent := make(chan error, 1)
+	go func() { sent <- a.Send(t.Context(), to) }()
+	<-handing
+	check(t, s.Close())
+	select {
+	case err := <-sent:
+		t.Errorf("Send returned %v", err)
+	default:
+	}
+	must(io.CopyN(io.Discard, from, filler))(t)
+	b := must(other.Receive(t.Context(), from))(t)
+	check(t, <-sent)
+	if got := must(Slice[uint8](b))(t); !bytes.Equal(got, numbers(arenaMax+1, 1)) {
+		t.Error("other bytes")
 	}
 }

@@ -23,9 +23,10 @@ const maxHeader = 72 << 10
 // directory. The file must not become shorter while it is mapped: reading beyond its end is a
 // SIGBUS.
 func (c *Scope) OpenFile(path string) (*Array, error) {
-	if err := c.checkOpen(); err != nil {
+	if err := c.begin(); err != nil {
 		return nil, err
 	}
+	defer c.running.RUnlock()
 	o, v, err := c.pool.openUser(path)
 	var missing *fs.PathError
 	if errors.As(err, &missing) {
@@ -34,7 +35,7 @@ func (c *Scope) OpenFile(path string) (*Array, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return c.add(o, v, ReadOnly)
+	return c.add(o, v, ReadOnly), nil
 }
 
 func (s *Pool) openUser(path string) (*object, view, error) {
