@@ -29,6 +29,8 @@ type Namespace struct {
 	closed   bool
 
 	stop       context.CancelFunc
+	closeOnce  sync.Once
+	closing    chan struct{} // closed when Close begins
 	watched    chan struct{} // closed when the watcher has ended
 	leaderGone chan struct{}
 	lost       chan struct{}
@@ -67,7 +69,8 @@ func Join(ctx context.Context, spec Spec) (*Namespace, error) {
 		spec.Logger = slog.New(slog.DiscardHandler)
 	}
 	n := &Namespace{spec: spec, ranks: ranks, shared: map[string]*mapped{}, locks: map[string]chan struct{}{},
-		leaderGone: make(chan struct{}), lost: make(chan struct{}), watched: make(chan struct{})}
+		closing: make(chan struct{}), watched: make(chan struct{}), leaderGone: make(chan struct{}),
+		lost: make(chan struct{})}
 	reg, err := openRegistration(&n.spec, nil)
 	if err != nil {
 		return nil, err
@@ -150,16 +153,20 @@ func (n *Namespace) Err() error {
 	return n.err
 }
 
-// Close leaves the job and ends this process's claims, names and regions, whose memory must not be
-// used any more. The last member removes what they shared. Further calls do nothing.
-func (n *Namespace) Close() error {
+// Close rejects new calls with ErrClosed and waits for running ones; those that wait, of
+// [Barrier.Wait] and [Mutex.Lock], return ErrClosed. It leaves the job and ends this process's
+// claims, names and regions, whose memory must not be used any more. The last member removes what
+// they shared. Further calls do nothing.
+func (n *Namespace) Close() (err error) {
+	n.closeOnce.Do(func() { err = n.leave() })
+	return err
+}
+
+func (n *Namespace) leave() error {
 	n.mu.Lock()
-	if n.closed {
-		n.mu.Unlock()
-		return nil
-	}
 	n.closed = true
 	n.mu.Unlock()
+	close(n.closing)
 	n.stop()
 	<-n.watched
 	n.mu.Lock()

@@ -492,7 +492,11 @@ func TestUseAfterClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Those that wait at that moment get the error too.
-	waiting := make(chan error, 2)
+	waiting := make(chan error, 3)
+	go func() {
+		_, err := m.Lock(context.Background()) // that another goroutine holds
+		waiting <- err
+	}()
 	go func() { waiting <- b.Wait(context.Background()) }()
 	other, err := Join(t.Context(), Spec{Key: "job", Dirs: n.spec.Dirs})
 	if err != nil {
@@ -517,7 +521,7 @@ func TestUseAfterClose(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for range 2 {
+	for range 3 {
 		if err := <-waiting; !errors.Is(err, ErrClosed) {
 			t.Errorf("waiting: %v", err)
 		}

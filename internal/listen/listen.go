@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -58,6 +59,7 @@ type Server struct {
 	URL    string
 	server *http.Server
 	ended  chan error
+	once   sync.Once
 }
 
 // Metrics starts a Server at an address, which may be anything that Resolve accepts.
@@ -83,9 +85,14 @@ func Metrics(address string, c prometheus.Collector) (*Server, error) {
 	return s, nil
 }
 
-// Close stops the server and waits at most a second for a scrape in progress. It leaves nothing
-// running. It is called once.
-func (s *Server) Close() error {
+// Close rejects new scrapes, waits for one in progress, at most a second, and leaves nothing
+// running. Further calls do nothing.
+func (s *Server) Close() (err error) {
+	s.once.Do(func() { err = s.stop() })
+	return err
+}
+
+func (s *Server) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	err := s.server.Shutdown(ctx)
