@@ -65,8 +65,8 @@ func Open(o *Options) (*Pool, error) {
 }
 
 // Close rejects new calls with ErrClosed, waits for running ones as [Scope.Close] does, closes all
-// scopes, and frees all arrays of the Pool: this process must not touch their memory any more. Other
-// processes keep what they have attached. Further calls do nothing.
+// scopes, and frees all arrays of the Pool: this process must not touch their memory any more.
+// Other processes keep what they have attached. Further calls do nothing.
 func (s *Pool) Close() error {
 	err := s.outermost.Close() // no new scope from here on
 	s.outermost.mu.Lock()
