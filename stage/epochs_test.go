@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
-// epoch reads objects one after the other and returns how many of them were staged already.
+// epoch reads objects one after the other and returns how many of them were staged already. It runs
+// in a synctest bubble, in which all objects take equally long: Epochs compares times.
 func epoch(t *testing.T, p *Pool, s *source, names []string) (hits int) {
 	t.Helper()
 	before, _, _ := s.all()
@@ -16,6 +19,7 @@ func epoch(t *testing.T, p *Pool, s *source, names []string) (hits int) {
 		l := p.Prefetch(s, name)
 		wantBytes(t, l, s, 0)
 		l.Release()
+		time.Sleep(time.Millisecond)
 	}
 	after, _, _ := s.all()
 	return len(names) - (after - before)
@@ -35,28 +39,31 @@ func TestEpochsLargerThanLimit(t *testing.T) {
 			for _, keep := range []Keep{LRU, Epochs} {
 				t.Run(fmt.Sprintf("%d in %d %s %d", test.objects, test.space, order, keep), func(t *testing.T) {
 					t.Parallel()
-					s := small("epochs", 100)
-					p := pool(t, t.TempDir(), Options{Keep: keep, MaxFiles: int64(test.space)})
-					names := namesOf("", test.objects)
-					epochs, hits := 20, 0
-					if test.objects > 100 {
-						epochs = 5
-					}
-					for i := range epochs + 2 {
-						if order == "shuffled" {
-							rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+					synctest.Test(t, func(t *testing.T) {
+						s := small("epochs", 100)
+						p := pool(t, t.TempDir(), Options{Keep: keep, MaxFiles: int64(test.space)})
+						names := namesOf("", test.objects)
+						epochs, hits := 50, 0
+						if test.objects > 100 {
+							epochs = 5
 						}
-						if n := epoch(t, p, s, names); i >= 2 {
-							hits += n
+						for i := range epochs + 2 {
+							if order == "shuffled" {
+								rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+							}
+							if n := epoch(t, p, s, names); i >= 2 {
+								hits += n
+							}
 						}
-					}
-					t.Logf("%.0f %% hits", 100*float64(hits)/float64(epochs*test.objects))
-					switch part := float64(hits) / float64(epochs*test.most); {
-					case keep == LRU && order == "sequential" && hits > 0:
-						t.Errorf("%d hits with LRU: the test does not show what it should", hits)
-					case keep == Epochs && part < 0.75:
-						t.Errorf("%.0f %% of the hits that there can be", 100*part)
-					}
+						t.Logf("%.0f %% hits", 100*float64(hits)/float64(epochs*test.objects))
+						switch part := float64(hits) / float64(epochs*test.most); {
+						case keep == LRU && order == "sequential" && hits > 0:
+							t.Errorf("%d hits with LRU: the test does not show what it should", hits)
+							// In 500 runs the least was 0.84, of 20 epochs, with a standard deviation of 0.02.
+						case keep == Epochs && part < 0.75:
+							t.Errorf("%.0f %% of the hits that there can be", 100*part)
+						}
+					})
 				})
 			}
 		}
@@ -66,21 +73,27 @@ func TestEpochsLargerThanLimit(t *testing.T) {
 func TestEpochsReplaceEarlierSet(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{10, 300} {
-		s := small("epochs", 100)
-		p := pool(t, t.TempDir(), Options{Keep: Epochs, MaxFiles: int64(n)})
-		for range 4 {
-			epoch(t, p, s, namesOf("old ", n))
-		}
-		for epochs := 1; epoch(t, p, s, namesOf("new ", n)) < n; epochs++ {
-			if epochs == 200 {
-				t.Fatalf("%d new objects are not all staged after %d epochs", n, epochs)
+		synctest.Test(t, func(t *testing.T) {
+			s := small("epochs", 100)
+			p := pool(t, t.TempDir(), Options{Keep: Epochs, MaxFiles: int64(n)})
+			for range 4 {
+				epoch(t, p, s, namesOf("old ", n))
 			}
-		}
+			for epochs := 1; epoch(t, p, s, namesOf("new ", n)) < n; epochs++ {
+				if epochs == 200 {
+					t.Fatalf("%d new objects are not all staged after %d epochs", n, epochs)
+				}
+			}
+		})
 	}
 }
 
 func TestEpochsEvictForLargeObject(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, testEpochsEvictForLargeObject)
+}
+
+func testEpochsEvictForLargeObject(t *testing.T) {
 	s := small("epochs", 100*kib)
 	s.put("large", object{size: 30 * mib})
 	p := pool(t, t.TempDir(), Options{Keep: Epochs, MaxBytes: 32 * mib})
