@@ -113,9 +113,9 @@ func (c *countingSource) SetCache(cache *tilecache.Cache, uses func(w raster.Win
 	c.File.SetCache(cache, uses)
 }
 
-// decodeOnce are settings with which each strip of a raster of 2000 x 1500 pixels is decoded once in
-// any order of events: one reader never leaves the two rows of blocks that the plan has memory for,
-// and of two rows of blocks all strips fit.
+// decodeOnce are settings with which each strip of a raster of 2000 x 1500 pixels is decoded once
+// in any order of events: one reader never leaves the two rows of blocks that the plan has memory
+// for, and of two rows of blocks all strips fit.
 var decodeOnce = []Job{
 	{Controls: Controls{WindowWidth: 256, WindowHeight: 256}, Concurrency: Concurrency{Readers: 1}},
 	{Controls: Controls{WindowWidth: 256, WindowHeight: 768}, Concurrency: Concurrency{Readers: 4}},

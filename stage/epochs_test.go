@@ -59,8 +59,7 @@ func TestEpochsLargerThanLimit(t *testing.T) {
 						switch part := float64(hits) / float64(epochs*test.most); {
 						case keep == LRU && order == "sequential" && hits > 0:
 							t.Errorf("%d hits with LRU: the test does not show what it should", hits)
-							// In 500 runs the least was 0.84, of 20 epochs, with a standard deviation of 0.02.
-						case keep == Epochs && part < 0.75:
+						case keep == Epochs && part < 0.75: // 500 runs of 20 epochs gave 0.84 or more, deviation 0.02
 							t.Errorf("%.0f %% of the hits that there can be", 100*part)
 						}
 					})
